@@ -1,0 +1,82 @@
+# make test   installs what the tests need (as root; else it prints the command) and runs every check
+# make e2e    the long end-to-end runs (up to an hour)
+# make fuzz   every fuzz target for FUZZTIME each
+# make bench  the benchmarks, with allocations
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+
+BIN := $(CURDIR)/.bin
+STATICCHECK := v0.8.2
+GOLANGCI := v2.15.0
+GOVULNCHECK := v1.9.0
+FUZZTIME ?= 30s
+# Debian's packages of what stands in for a phone in the tests.
+PACKAGES := adb openjdk-17-jdk-headless
+
+export LEAKGATE_TESTDATA ?= $(abspath ../shared/testdata)
+
+.PHONY: test check unit e2e fuzz fuzz-smoke bench packages tools vulnerabilities clean
+
+test: packages check unit fuzz-smoke
+
+# gofmt, vet for the three systems, the linters, a tidy go.mod, known vulnerabilities.
+check: tools
+	@test -z "$$(gofmt -l .)" || { echo "not gofmt-ed:"; gofmt -l .; exit 1; }
+	for os in linux darwin windows; do echo "vet $$os"; GOOS=$$os go vet ./...; done
+	$(BIN)/staticcheck ./...
+	$(BIN)/golangci-lint run ./...
+	go mod tidy -diff
+	@$(MAKE) --no-print-directory vulnerabilities
+
+# The list of vulnerabilities is fetched; where that cannot be, the check says so.
+vulnerabilities:
+	@out=$$($(BIN)/govulncheck ./... 2>&1) && echo "govulncheck: none" || { \
+	  if grep -qE 'fetching vulnerabilities|dial tcp|no such host|Forbidden|connection refused|i/o timeout' <<<"$$out"; \
+	  then echo "govulncheck: its database cannot be reached from here; not checked"; \
+	  else echo "$$out"; exit 1; fi; }
+
+unit:
+	go test -race -timeout 15m ./...
+
+# The run over an hour of device time, and every fault that takes its time.
+e2e: packages
+	LEAKGATE_E2E=long go test -count=1 -timeout 60m ./...
+
+# Fuzz targets run one by one: go test takes one at a time.
+fuzz:
+	@for f in $$(grep -rlE '^func Fuzz' --include='*_test.go' .); do \
+	  for t in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p' $$f); do \
+	    echo "fuzz $$t in $$(dirname $$f) for $(FUZZTIME)"; \
+	    go test -run '^$$' -fuzz "^$$t\$$" -fuzztime $(FUZZTIME) "$$(dirname $$f)"; \
+	  done; done
+
+# A bounded number of inputs for each target, so that a broken target is seen at once.
+fuzz-smoke:
+	@$(MAKE) --no-print-directory fuzz FUZZTIME=2000x
+
+bench:
+	go test -run '^$$' -bench . -benchmem ./...
+
+packages:
+	@missing=; \
+	command -v adb >/dev/null || missing="$$missing adb"; \
+	command -v javac >/dev/null || missing="$$missing openjdk-17-jdk-headless"; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
+	else echo "tests that need them are skipped; install:$$missing   (sudo apt-get install -y$$missing)"; fi
+
+tools: $(BIN)/staticcheck-$(STATICCHECK) $(BIN)/golangci-lint-$(GOLANGCI) $(BIN)/govulncheck-$(GOVULNCHECK)
+
+$(BIN)/staticcheck-$(STATICCHECK):
+	GOBIN=$(BIN) go install honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) && touch $@
+
+$(BIN)/golangci-lint-$(GOLANGCI):
+	GOBIN=$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI) && touch $@
+
+$(BIN)/govulncheck-$(GOVULNCHECK):
+	GOBIN=$(BIN) go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK) && touch $@
+
+clean:
+	rm -rf $(BIN) leakgate leakgate-runs

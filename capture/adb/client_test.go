@@ -1,0 +1,258 @@
+package adb
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestVersionAndDevices(t *testing.T) {
+	c := scripted(t, func(p *peer) {
+		switch p.request() {
+		case "host:version":
+			p.send("OKAY" + lengthened("0029"))
+		case "host:devices-l":
+			p.send("OKAY" + lengthened("A device transport_id:1\nB offline transport_id:2\n"))
+		}
+	})
+	if v, err := c.Version(soon(t)); v != 41 || err != nil {
+		t.Errorf("version %d, %v", v, err)
+	}
+	if list, err := c.Devices(soon(t)); len(list) != 2 || err != nil || list[1].State != "offline" {
+		t.Errorf("devices %v, %v", list, err)
+	}
+	d, err := c.Select(soon(t), "")
+	if err != nil || d.Serial() != "A" || d.Info().TransportID != 1 {
+		t.Errorf("select: %v, %v", d, err)
+	}
+	c.opt.Getenv = env("ANDROID_SERIAL", "B")
+	_, err = c.Select(soon(t), "")
+	checkSentence(t, err, ErrOffline, `"B"`)
+	c.opt.Getenv = env("ANDROID_SERIAL", "Q")
+	_, err = c.Select(soon(t), "")
+	checkSentence(t, err, ErrNoDevice, "from ANDROID_SERIAL")
+	if d, err = c.Select(soon(t), "A"); err != nil || d.Serial() != "A" {
+		t.Errorf("a named device loses against ANDROID_SERIAL: %v, %v", d, err)
+	}
+}
+
+// TestTornRequests cuts a good answer at every byte.
+func TestTornRequests(t *testing.T) {
+	answer := "OKAY" + lengthened("A device transport_id:1\n")
+	var n int
+	var sent atomic.Int64
+	c := scripted(t, func(p *peer) {
+		budget := int(sent.Load())
+		p.budget = &budget
+		if p.request() != "" {
+			p.send(answer)
+		}
+	})
+	for n = range answer {
+		sent.Store(int64(n))
+		if list, err := c.Devices(soon(t)); err == nil {
+			t.Errorf("%d of %d bytes pass for %v", n, len(answer), list)
+		} else {
+			checkSentence(t, err, ErrNoServer, "ended the connection before it answered")
+		}
+		if errors.Is(ignoreValue(c.Version(soon(t))), io.EOF) {
+			t.Errorf("io.EOF in the chain of an error")
+		}
+	}
+	sent.Store(int64(len(answer)))
+	if list, err := c.Devices(soon(t)); len(list) != 1 || err != nil {
+		t.Errorf("the whole answer gives %v, %v", list, err)
+	}
+}
+
+func ignoreValue[T any](_ T, err error) error { return err }
+
+func TestNoAdbServer(t *testing.T) {
+	for name, answer := range map[string]string{
+		"http": "HTTP/1.1 400 Bad Request\r\n\r\n", "binary": "\x00\x00\x00\x00\x00\x00\x00\x00", "length": "OKAYzzzz", "version": "OKAY0004wxyz",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := scripted(t, func(p *peer) { p.request(); p.send(answer) })
+			_, err := c.Version(soon(t))
+			checkSentence(t, err, ErrProtocol, "check that it is an adb server")
+		})
+	}
+	t.Run("nobody", func(t *testing.T) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		addr := l.Addr().String()
+		_ = l.Close()
+		_, err = testClient(t, Options{Addr: addr}).Version(soon(t))
+		checkSentence(t, err, ErrNoServer, "run `adb start-server`")
+	})
+	t.Run("socket", func(t *testing.T) {
+		if runtime.GOOS == "windows" {
+			t.Skip("unix sockets")
+		}
+		dir, err := os.MkdirTemp("", "adb")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		path := filepath.Join(dir, "s")
+		c := testClient(t, Options{Getenv: env("ADB_SERVER_SOCKET", "localfilesystem:"+path)})
+		_, err = c.Version(soon(t))
+		checkSentence(t, err, ErrNoServer, "ADB_SERVER_SOCKET")
+		l, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		go func() {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			p := &peer{Conn: nc, t: t}
+			p.request()
+			p.send("OKAY00040029")
+			_ = nc.Close()
+		}()
+		if v, err := c.Version(soon(t)); v != 41 || err != nil {
+			t.Errorf("over a unix socket: %d, %v", v, err)
+		}
+	})
+}
+
+func TestSilentServer(t *testing.T) {
+	c := scripted(t, func(p *peer) { _, _ = io.Copy(io.Discard, p) })
+	c.opt.AnswerTimeout = 30 * time.Millisecond
+	_, err := c.Version(soon(t))
+	checkSentence(t, err, ErrNoServer, "has not answered for 30ms")
+	c.opt.AnswerTimeout = time.Hour
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+	defer cancel()
+	if _, err := c.Version(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("after the deadline: %v", err)
+	}
+	why := errors.New("the run is over")
+	ctx, stop := context.WithCancelCause(context.Background())
+	stop(why)
+	if _, err := c.Version(ctx); !errors.Is(err, context.Canceled) || !errors.Is(err, why) {
+		t.Errorf("after a cancel with a cause: %v", err)
+	}
+}
+
+func TestSilentDevice(t *testing.T) {
+	c := scripted(t, func(p *peer) {
+		p.request()
+		p.send("OKAY")
+		_, _ = io.Copy(io.Discard, p)
+	})
+	c.opt.AnswerTimeout = 30 * time.Millisecond
+	_, err := phone(c, "shell_v2").Shell(soon(t), "true", nil, nil)
+	checkSentence(t, err, ErrOffline, `device "X" has not answered for 30ms`)
+	_, err = phone(c).Pull(soon(t), "/x", io.Discard)
+	checkSentence(t, err, ErrOffline, "reconnect it")
+}
+
+func TestTrack(t *testing.T) {
+	tests := map[string]struct {
+		long bool
+		want []string
+	}{"long": {true, []string{"A", "A+B", ""}}, "short": {false, []string{"A", "A+B", ""}}}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := scripted(t, func(p *peer) {
+				switch r := p.request(); {
+				case r == "host:track-devices-l" && tt.long:
+					p.send("OKAY" + lengthened("A device transport_id:1\n") + lengthened("A device transport_id:1\nB device transport_id:2\n") + lengthened(""))
+				case r == "host:track-devices" && !tt.long:
+					p.send("OKAY" + lengthened("A\tdevice\n") + lengthened("A\tdevice\nB\tdevice\n") + lengthened(""))
+				default:
+					p.send("FAIL" + lengthened("unknown host service"))
+				}
+			})
+			var got []string
+			err := c.Track(soon(t), func(list []DeviceInfo) error {
+				var names []string
+				for _, d := range list {
+					names = append(names, d.Serial)
+				}
+				got = append(got, strings.Join(names, "+"))
+				return nil
+			})
+			checkSentence(t, err, ErrNoServer, "ended the connection")
+			if strings.Join(got, ",") != strings.Join(tt.want, ",") {
+				t.Errorf("saw %q, want %q", got, tt.want)
+			}
+			own := errors.New("enough")
+			if err := c.Track(soon(t), func([]DeviceInfo) error { return own }); err != own {
+				t.Errorf("the callback's error came back as %v", err)
+			}
+		})
+	}
+	t.Run("cancel", func(t *testing.T) {
+		c := scripted(t, func(p *peer) {
+			p.request()
+			p.send("OKAY" + lengthened(""))
+			_, _ = io.Copy(io.Discard, p)
+		})
+		ctx, cancel := context.WithCancel(context.Background())
+		err := c.Track(ctx, func([]DeviceInfo) error { cancel(); return nil })
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("track ended with %v", err)
+		}
+	})
+	t.Run("refused", func(t *testing.T) {
+		c := scripted(t, func(p *peer) { p.request(); p.send("FAIL" + lengthened("unknown host service")) })
+		if err := c.Track(soon(t), nil); err == nil || !strings.Contains(err.Error(), "newer adb server") {
+			t.Errorf("track gives %v", err)
+		}
+	})
+}
+
+func TestFeatures(t *testing.T) {
+	answers := make(chan string, 3)
+	answers <- "FAIL" + lengthened("device offline")
+	answers <- "OKAY" + lengthened("shell_v2,cmd,stat_v2")
+	answers <- "FAIL" + lengthened("device offline")
+	c := scripted(t, func(p *peer) {
+		if r := p.request(); r != "host-serial:127.0.0.1:5555:features" {
+			t.Errorf("asked %q", r)
+		}
+		p.send(<-answers)
+	})
+	d := &Device{client: c, info: DeviceInfo{Serial: "127.0.0.1:5555"}}
+	_, err := d.Features(soon(t))
+	checkSentence(t, err, ErrOffline, "offline")
+	for range 2 {
+		if f, err := d.Features(soon(t)); strings.Join(f, " ") != "shell_v2 cmd stat_v2" || err != nil {
+			t.Errorf("features %q, %v", f, err)
+		}
+	}
+	if len(answers) != 1 {
+		t.Errorf("%d answers left, want 1: a good answer is kept", len(answers))
+	}
+	old := scripted(t, func(p *peer) { p.request(); p.send("FAIL" + lengthened("unknown host service")) })
+	if f, err := (&Device{client: old}).Features(soon(t)); len(f) != 0 || err != nil {
+		t.Errorf("an old server's features: %q, %v", f, err)
+	}
+}
+
+func TestTooLongRequests(t *testing.T) {
+	c := scripted(t, func(p *peer) { p.request(); p.send("OKAY"); p.request() })
+	if _, err := phone(c, "shell_v2").Shell(soon(t), strings.Repeat("x", maxRequest), nil, nil); err == nil || !strings.Contains(err.Error(), "put the command into a file") {
+		t.Errorf("64 KiB command: %v", err)
+	}
+	for _, err := range []error{ignoreValue(phone(c).Shell(soon(t), strings.Repeat("x", maxOldService), nil, nil)), phone(c).Exec(soon(t), strings.Repeat("x", maxOldService), nil)} {
+		if err == nil || !strings.Contains(err.Error(), "allows 4095") {
+			t.Errorf("4 KiB command on an old device: %v", err)
+		}
+	}
+}

@@ -1,0 +1,251 @@
+package adb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+const (
+	// killTimeout bounds the second connection that ends a command on the device.
+	killTimeout = 2 * time.Second
+	// pidTimeout is how long the process id may still be on its way when a command
+	// is to end.
+	pidTimeout = 250 * time.Millisecond
+)
+
+// command is one command on its way.
+type command struct {
+	ctx   context.Context
+	dev   *Device
+	conn  *conn
+	trace trace
+	head  header
+	// left is what may still be printed, in bytes.
+	left           int64
+	stdout, stderr io.Writer
+	// probing drops all output and ends as soon as the process id is known.
+	probing bool
+	// ended says that the connection has ended, and no command of it can be reached.
+	ended bool
+}
+
+// errProbed ends a probe.
+var errProbed = errors.New("process id known")
+
+func (d *Device) newCommand(ctx context.Context, stdout, stderr io.Writer) *command {
+	t := newTrace()
+	return &command{ctx: ctx, dev: d, trace: t, head: header{trace: t}, left: d.client.opt.MaxStream, stdout: orDiscard(stdout), stderr: orDiscard(stderr)}
+}
+
+func orDiscard(w io.Writer) io.Writer {
+	if w == nil {
+		return io.Discard
+	}
+	return w
+}
+
+// run opens the service, copies its output with read, and ends the command on the
+// device if it has to be left.
+func (c *command) run(service string, read func() (int, error)) (int, error) {
+	k, err := c.dev.transport(c.ctx)
+	if err != nil {
+		return -1, c.wrap(err)
+	}
+	defer k.close()
+	c.conn = k
+	if err := k.request(service); err != nil {
+		// The device may have begun all the same.
+		if c.ctx.Err() != nil {
+			err = c.end(err, 0)
+		}
+		return -1, c.wrap(err)
+	}
+	if err = k.expect(0); err == nil {
+		var exit int
+		if exit, err = read(); err == nil {
+			return exit, nil
+		}
+	}
+	return -1, c.wrap(c.leave(err, read))
+}
+
+func (c *command) wrap(err error) error {
+	var known *fault
+	if errors.As(err, &known) {
+		return err
+	}
+	return fmt.Errorf("run a command on device %s: %w", quoted(c.dev.info.Serial), err)
+}
+
+// leave ends a command whose output nobody wants any more, because of err.
+func (c *command) leave(err error, read func() (int, error)) error {
+	if c.ended {
+		return err
+	}
+	if !c.head.done {
+		c.probing = true
+		if c.conn.net.SetDeadline(time.Now().Add(pidTimeout)) == nil {
+			if _, perr := read(); perr == nil || c.ended {
+				return err // it has ended by itself
+			}
+		}
+	}
+	return c.end(err, c.head.pid)
+}
+
+// end kills the command over a connection of its own while the command's own one
+// is still open.
+func (c *command) end(err error, pid int) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), killTimeout)
+	defer cancel()
+	if kerr := c.dev.runBlind(ctx, c.trace.killScript(pid)); kerr != nil {
+		return fmt.Errorf("%w (it may still run on the device: ending it there failed: %w)", err, kerr)
+	}
+	return err
+}
+
+// runBlind runs a command whose output and status do not matter, without a trace.
+// It never starts a server.
+func (d *Device) runBlind(ctx context.Context, script string) error {
+	k, err := d.client.dial(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer k.close()
+	if err := d.bind(k); err != nil {
+		return err
+	}
+	if err := k.request(d.blindService() + script); err != nil {
+		return err
+	}
+	if _, err := io.Copy(io.Discard, io.LimitReader(k.r, maxHeader)); err != nil {
+		return k.fail(err)
+	}
+	return nil
+}
+
+// write hands output on, and counts it.
+func (c *command) write(w io.Writer, p []byte) error {
+	if c.probing || len(p) == 0 {
+		return nil
+	}
+	all := p
+	p = p[:min(int64(len(p)), c.left)]
+	n, err := w.Write(p)
+	c.left -= int64(n)
+	if err == nil && n < len(p) {
+		err = io.ErrShortWrite
+	}
+	if err != nil {
+		return fmt.Errorf("pass the output on: %w", err)
+	}
+	if len(p) < len(all) {
+		return faultf(ErrTooMuch, "the command on device %s printed more than %d bytes and was ended: make it print less", quoted(c.dev.info.Serial), c.dev.client.opt.MaxStream)
+	}
+	return nil
+}
+
+// failed is the error of a read. A deadline leaves the connection as it was.
+func (c *command) failed(err error) error {
+	c.ended = !isTimeout(err)
+	return c.conn.fail(err)
+}
+
+// probed ends a probe once its answer is here.
+func (c *command) probed() error {
+	if c.probing && c.head.done {
+		return errProbed
+	}
+	return nil
+}
+
+// packetReader copies the output of shell v2 until the exit status.
+func (c *command) packetReader() func() (int, error) {
+	var p *packets
+	return func() (int, error) {
+		buf := chunks.Get().(*[bufferSize]byte)
+		defer chunks.Put(buf)
+		if p == nil {
+			p = &packets{r: c.conn.r}
+			// What reads standard input must see its end. An error here would be seen
+			// by the next read too, and that may still find a whole answer.
+			_, _ = c.conn.net.Write([]byte{idCloseStdin, 0, 0, 0, 0})
+		}
+		for {
+			id, n, err := p.next(buf[:])
+			if err != nil {
+				return 0, c.failed(err)
+			}
+			exit, over, err := c.packet(id, buf[:n], p.length())
+			if err != nil || over {
+				return exit, err
+			}
+		}
+	}
+}
+
+func (c *command) packet(id byte, data []byte, length uint32) (exit int, over bool, err error) {
+	switch id {
+	case idStdout:
+		return 0, false, c.write(c.stdout, data)
+	case idStderr:
+		if err := c.write(c.stderr, c.head.strip(data)); err != nil {
+			return 0, false, err
+		}
+		return 0, false, c.probed()
+	case idExit:
+		if length != 1 || len(data) != 1 {
+			return 0, false, c.conn.malformed("an exit status of one byte", data[:min(len(data), 8)])
+		}
+		return int(data[0]), true, c.write(c.stderr, c.head.rest())
+	}
+	return 0, false, c.conn.malformed("a shell packet", []byte{id})
+}
+
+// enclosedReader copies the output of a service without an exit status until its
+// end, which is good only behind the line with the status.
+func (c *command) enclosedReader() func() (int, error) {
+	tail := trailer{trace: c.trace}
+	var lines newlines
+	pass := func(p []byte) error {
+		if c.head.crlf {
+			p = lines.strip(p)
+		}
+		return c.write(c.stdout, tail.strip(p))
+	}
+	return func() (int, error) {
+		buf := chunks.Get().(*[bufferSize]byte)
+		defer chunks.Put(buf)
+		for {
+			n, err := c.conn.r.Read(buf[:])
+			if perr := pass(c.head.strip(buf[:n])); perr != nil {
+				return 0, perr
+			}
+			if perr := c.probed(); perr != nil {
+				return 0, perr
+			}
+			if err == nil {
+				continue
+			}
+			if exit, ok := tail.status(); ok && err == io.EOF {
+				return exit, nil
+			}
+			return 0, c.cut(err, &tail, append(c.head.rest(), lines.rest()...))
+		}
+	}
+}
+
+// cut is the end of a stream before its last line; what was held back is output
+// after all, unless the stream goes on.
+func (c *command) cut(err error, tail *trailer, held []byte) error {
+	if isTimeout(err) {
+		return c.failed(err)
+	}
+	if werr := c.write(c.stdout, append(tail.held(), held...)); werr != nil {
+		return werr
+	}
+	return c.failed(err)
+}

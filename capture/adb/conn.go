@@ -1,0 +1,131 @@
+package adb
+
+import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// bufferSize is what one read from the server takes at most, in bytes; a sync
+// packet fits in.
+const bufferSize = 64 << 10
+
+// readers are the buffers of ended connections.
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, bufferSize) }}
+
+// chunks are buffers for output on its way to a writer.
+var chunks = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+
+// conn is one connection to the server: a request, or a device's service. Its
+// reads and writes end when ctx does.
+type conn struct {
+	net   net.Conn
+	r     *bufio.Reader
+	ctx   context.Context
+	stop  func() bool
+	wait  time.Duration // for one answer
+	phase phase
+}
+
+func newConn(ctx context.Context, nc net.Conn, wait time.Duration, p phase) *conn {
+	r := readers.Get().(*bufio.Reader)
+	r.Reset(nc)
+	k := &conn{net: nc, r: r, ctx: ctx, wait: wait, phase: p}
+	// A deadline in the past ends every pending and later read and write, yet
+	// leaves the connection open for those who still need it.
+	k.stop = context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
+	return k
+}
+
+// close ends the connection and gives its buffer back. It is called once.
+func (k *conn) close() {
+	k.stop()
+	_ = k.net.Close()
+	k.r.Reset(nil)
+	readers.Put(k.r)
+}
+
+// expect gives the peer this long for what comes next, 0 for ever.
+func (k *conn) expect(wait time.Duration) error {
+	var deadline time.Time
+	if wait > 0 {
+		deadline = time.Now().Add(wait)
+	}
+	if err := k.net.SetDeadline(deadline); err != nil {
+		return k.fail(err)
+	}
+	// Checked after the deadline is set: a context that ended before has lost its
+	// own deadline to ours.
+	if k.ctx.Err() != nil {
+		return contextError(k.ctx)
+	}
+	return nil
+}
+
+// fail says what an error of the connection means.
+func (k *conn) fail(err error) error { return k.phase.failure(k.ctx, k.wait, err) }
+
+func (k *conn) malformed(what string, got []byte) error {
+	if k.phase.serial != "" {
+		return faultf(ErrProtocol, "%s sent %s where %s belongs: reconnect it", k.phase.name(), quoted(string(got)), what)
+	}
+	return faultf(ErrProtocol, "what listens at %s sent %s where %s belongs: check that it is an adb server", k.phase.endpoint, quoted(string(got)), what)
+}
+
+// maxRequest is what four hex digits can say.
+const maxRequest = 0xffff
+
+// request sends a request and waits for OKAY.
+func (k *conn) request(text string) error {
+	if len(text) > maxRequest {
+		return fmt.Errorf("the request is %d bytes long, and the adb protocol allows %d: put the command into a file and run that", len(text), maxRequest)
+	}
+	if err := k.expect(k.wait); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(k.net, "%04x%s", len(text), text); err != nil {
+		return k.fail(err)
+	}
+	return k.okay()
+}
+
+// okay reads OKAY, or FAIL with its reason.
+func (k *conn) okay() error {
+	var status [4]byte
+	if _, err := io.ReadFull(k.r, status[:]); err != nil {
+		return k.fail(err)
+	}
+	switch string(status[:]) {
+	case "OKAY":
+		return nil
+	case "FAIL":
+		text, err := k.text()
+		if err != nil {
+			return err
+		}
+		return k.phase.refusal(text)
+	}
+	return k.malformed("OKAY or FAIL", status[:])
+}
+
+// text reads four hex digits and as many bytes.
+func (k *conn) text() (string, error) {
+	var digits [4]byte
+	if _, err := io.ReadFull(k.r, digits[:]); err != nil {
+		return "", k.fail(err)
+	}
+	var size [2]byte
+	if _, err := hex.Decode(size[:], digits[:]); err != nil {
+		return "", k.malformed("a length of four hex digits", digits[:])
+	}
+	text := make([]byte, int(size[0])<<8|int(size[1]))
+	if _, err := io.ReadFull(k.r, text); err != nil {
+		return "", k.fail(err)
+	}
+	return string(text), nil
+}

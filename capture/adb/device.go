@@ -1,0 +1,162 @@
+package adb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Device is one device of a server. Its methods may be called at the same time;
+// each opens connections of its own. A Device outlives a reconnect of the device.
+type Device struct {
+	client *Client
+	info   DeviceInfo
+
+	mu       sync.Mutex
+	features []string
+	known    bool
+}
+
+// Serial names the device, as adb does.
+func (d *Device) Serial() string { return d.info.Serial }
+
+// Info is what the server said of the device when it was selected.
+func (d *Device) Info() DeviceInfo { return d.info }
+
+// transport connects to the device.
+func (d *Device) transport(ctx context.Context) (*conn, error) {
+	k, err := d.client.dial(ctx, !d.client.opt.NoStart)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.bind(k); err != nil {
+		k.close()
+		return nil, err
+	}
+	return k, nil
+}
+
+// bind makes the device the peer of a connection.
+func (d *Device) bind(k *conn) error {
+	k.phase.serial = d.info.Serial
+	return k.request("host:transport:" + d.info.Serial)
+}
+
+// Features is what the device's adbd offers, such as shell_v2 and stat_v2. A
+// server or device from before features gives none. The answer is kept; an error
+// is not.
+func (d *Device) Features(ctx context.Context) ([]string, error) {
+	d.mu.Lock()
+	features, known := d.features, d.known
+	d.mu.Unlock()
+	if known {
+		return features, nil
+	}
+	features, err := d.askFeatures(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.features, d.known = features, true
+	return features, nil
+}
+
+func (d *Device) askFeatures(ctx context.Context) ([]string, error) {
+	k, err := d.client.dial(ctx, !d.client.opt.NoStart)
+	if err != nil {
+		return nil, err
+	}
+	defer k.close()
+	k.phase.serial = d.info.Serial
+	err = k.request("host-serial:" + d.info.Serial + ":features")
+	if errors.Is(err, errUnknownService) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	text, err := k.text()
+	if err != nil {
+		return nil, err
+	}
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' }), nil
+}
+
+func (d *Device) has(ctx context.Context, feature string) (bool, error) {
+	features, err := d.Features(ctx)
+	return slices.Contains(features, feature), err
+}
+
+const (
+	serviceV2 = "shell,v2,raw:"
+	serviceV1 = "shell:"
+	// maxOldService bounds a service name for adbd before shell v2, whose packets
+	// hold 4096 bytes with the final NUL; the server aborts on a longer one (AOSP
+	// adb/sockets.cpp, connect_to_remote).
+	maxOldService = 4095
+)
+
+// blindService is the shell service for what needs no answer.
+func (d *Device) blindService() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.known && slices.Contains(d.features, "shell_v2") {
+		return serviceV2
+	}
+	return serviceV1
+}
+
+// Shell runs one command line in the device's shell with empty standard input and
+// waits for its end. The error is nil only if the exit status arrived; else exit
+// is -1 and the command, with what it started, was ended on the device too if it
+// could be reached (see the package comment).
+//
+// A device without the feature shell_v2 (before Android 7) mixes stderr into
+// stdout, in the order of printing; line ends that its terminal has changed are
+// changed back. A nil writer drops output. A writer that blocks keeps ctx from
+// ending the call.
+func (d *Device) Shell(ctx context.Context, command string, stdout, stderr io.Writer) (exit int, err error) {
+	v2, err := d.has(ctx, "shell_v2")
+	if err != nil {
+		return -1, err
+	}
+	c := d.newCommand(ctx, stdout, stderr)
+	if v2 {
+		return c.run(serviceV2+c.trace.prefixed(command), c.packetReader())
+	}
+	service := serviceV1 + c.trace.enclosed(command)
+	if len(service) > maxOldService {
+		return -1, tooLong(service)
+	}
+	return c.run(service, c.enclosedReader())
+}
+
+// Exec runs one command line as Shell does, and gives its stdout byte for byte,
+// with stderr mixed in. Unlike the plain exec service it notices a cut: the error
+// is nil only if the command ended with status 0; *ExitError is another status.
+// Android 5 and later have it.
+func (d *Device) Exec(ctx context.Context, command string, stdout io.Writer) error {
+	v2, err := d.has(ctx, "shell_v2")
+	if err != nil {
+		return err
+	}
+	c := d.newCommand(ctx, stdout, nil)
+	service := "exec:" + c.trace.enclosed(command)
+	if !v2 && len(service) > maxOldService {
+		return tooLong(service)
+	}
+	exit, err := c.run(service, c.enclosedReader())
+	if err == nil && exit != 0 {
+		return fmt.Errorf("run a command on device %s: %w", quoted(d.info.Serial), &ExitError{Code: exit})
+	}
+	return err
+}
+
+func tooLong(service string) error {
+	return fmt.Errorf("the command takes %d bytes, and this Android version allows %d: put it into a file and run that", len(service), maxOldService)
+}

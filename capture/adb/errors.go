@@ -1,0 +1,191 @@
+package adb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// What can be wrong, for errors.Is. The errors that wrap them say in one sentence
+// what is wrong and what to do.
+var (
+	// ErrNoServer: no adb server answers.
+	ErrNoServer = errors.New("no adb server")
+	// ErrNoDevice: the device asked for, or any device, is not connected.
+	ErrNoDevice = errors.New("no device")
+	// ErrUnauthorized: the device, or the USB rules of this machine, do not let us in.
+	ErrUnauthorized = errors.New("device unauthorized")
+	// ErrOffline: the device is connected but does not answer, or runs no Android.
+	ErrOffline = errors.New("device offline")
+	// ErrSeveralDevices: more than one device could be meant.
+	ErrSeveralDevices = errors.New("several devices")
+	// ErrDeviceGone: the device left, or the connection to it ended, before the
+	// whole answer was here.
+	ErrDeviceGone = errors.New("device gone")
+	// ErrTooMuch: a stream reached its byte cap.
+	ErrTooMuch = errors.New("too much output")
+	// ErrProtocol: the answer is not what the protocol allows.
+	ErrProtocol = errors.New("adb protocol fault")
+)
+
+// fault is an error whose text is a whole sentence of its own.
+type fault struct {
+	kind  error
+	cause error
+	text  string
+}
+
+func (f *fault) Error() string { return f.text }
+
+func (f *fault) Unwrap() []error {
+	if f.cause == nil {
+		return []error{f.kind}
+	}
+	return []error{f.kind, f.cause}
+}
+
+func faultf(kind error, format string, args ...any) error {
+	return &fault{kind: kind, text: fmt.Sprintf(format, args...)}
+}
+
+// ExitError is the status of a command where a method has no other place for it.
+type ExitError struct{ Code int }
+
+func (e *ExitError) Error() string {
+	return "the command ended with exit status " + strconv.Itoa(e.Code)
+}
+
+// maxQuoted bounds text of a device or server inside a message, in bytes.
+const maxQuoted = 160
+
+// quoted makes hostile text safe for a message: one line, short, nothing that a
+// terminal would obey.
+func quoted(text string) string {
+	text = strings.TrimSpace(text)
+	if len(text) > maxQuoted {
+		text = strings.ToValidUTF8(text[:maxQuoted], "") + "..."
+	}
+	return strconv.Quote(text)
+}
+
+// errUnknownService: the server is older than the request.
+var errUnknownService = errors.New("a newer adb server is needed")
+
+// phase tells which peer owes the answer, for the sentence of a failure.
+type phase struct {
+	endpoint string
+	serial   string // empty while it is the server's turn
+}
+
+// refusal turns the text of a FAIL answer into an error. The texts are those of
+// AOSP adb/transport.cpp (acquire_one_transport) and adb/sockets.cpp.
+func (p phase) refusal(text string) error {
+	has := func(part string) bool { return strings.Contains(text, part) }
+	name := p.name()
+	switch {
+	// First: the text holds the serial, which may hold any other word.
+	case strings.HasPrefix(text, "device ") && strings.HasSuffix(text, "not found"), has("no devices"), has("no emulators"):
+		return p.notFound()
+	case has("unauthorized"), has("authorizing"):
+		return unauthorized(name)
+	case has("no permissions"), has("insufficient permissions"):
+		return noPermission(name)
+	case has("offline"), has("still connecting"):
+		return offline(name)
+	case has("more than one"):
+		return faultf(ErrSeveralDevices, "more than one device is connected: name one with --device or ANDROID_SERIAL")
+	case strings.TrimSpace(text) == "closed":
+		return faultf(ErrDeviceGone, "%s closed the connection before the service began: it went away or does not offer the service; check the cable and try again", name)
+	case has("protocol fault"):
+		return faultf(ErrProtocol, "the adb server reports %s: restart it with `adb kill-server`", quoted(text))
+	}
+	err := fmt.Errorf("the adb server at %s refused the request: %s", p.endpoint, quoted(text))
+	if has("unknown host service") {
+		err = fmt.Errorf("%w: %w", err, errUnknownService)
+	}
+	return err
+}
+
+func (p phase) name() string {
+	if p.serial == "" {
+		return "the device"
+	}
+	return "device " + quoted(p.serial)
+}
+
+func (p phase) notFound() error {
+	if p.serial == "" {
+		return noDevice()
+	}
+	return faultf(ErrDeviceGone, "%s is not connected any more: check its cable or network and run `adb devices`", p.name())
+}
+
+func noDevice() error {
+	return faultf(ErrNoDevice, "no device is connected: connect one with USB debugging on, or start an emulator, and check with `adb devices`")
+}
+
+func unauthorized(name string) error {
+	return faultf(ErrUnauthorized, "%s has not authorized this computer: unlock it and accept the USB debugging dialog", name)
+}
+
+func noPermission(name string) error {
+	return faultf(ErrUnauthorized, "this user may not open %s over USB: add the udev rules (Debian: package android-sdk-platform-tools-common), then reconnect it", name)
+}
+
+func offline(name string) error {
+	return faultf(ErrOffline, "%s is offline: reconnect it or run `adb reconnect`, and wait until `adb devices` shows it as device", name)
+}
+
+// failure says what an error of the connection means.
+func (p phase) failure(ctx context.Context, wait time.Duration, err error) error {
+	if ctx.Err() != nil {
+		return contextError(ctx)
+	}
+	var known *fault
+	if errors.As(err, &known) {
+		return err
+	}
+	if isTimeout(err) {
+		return p.silent(wait)
+	}
+	if p.serial != "" {
+		return &fault{kind: ErrDeviceGone, cause: notEOF(err), text: fmt.Sprintf("the connection to %s ended before the whole answer was here: the device or the adb server went away; check the cable and try again", p.name())}
+	}
+	return &fault{kind: ErrNoServer, cause: notEOF(err), text: fmt.Sprintf("the adb server at %s ended the connection before it answered: check what listens there, or restart it with `adb kill-server`", p.endpoint)}
+}
+
+func (p phase) silent(wait time.Duration) error {
+	if p.serial != "" {
+		return faultf(ErrOffline, "%s has not answered for %v: reconnect it or run `adb reconnect`", p.name(), wait)
+	}
+	return faultf(ErrNoServer, "the adb server at %s has not answered for %v: restart it with `adb kill-server`", p.endpoint, wait)
+}
+
+// notEOF keeps io.EOF out of a chain: a caller that reads until io.EOF must not
+// take a broken connection for an end.
+func notEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+func isTimeout(err error) bool {
+	var n net.Error
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &n) && n.Timeout()
+}
+
+// contextError is ctx's error, with its cause where that says more.
+func contextError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}

@@ -1,0 +1,645 @@
+package adb
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/adbd"
+	"github.com/leakgate/leakgate/internal/adbd/adbtest"
+)
+
+// hostPhone is this machine as a phone whose adbd treats commands as AOSP's does
+// (adb/daemon/shell_service.cpp): a session of their own, and at the end of the
+// connection SIGHUP to the shell alone, or nothing at all.
+type hostPhone struct {
+	id   adbd.Identity
+	root string
+	// session makes the shell lead a session, as adbd does.
+	session bool
+	// signal is what the shell gets when its connection ends, 0 for nothing.
+	signal syscall.Signal
+	left   sync.WaitGroup
+}
+
+func newHostPhone(t testing.TB, serial string, features ...string) *hostPhone {
+	p := &hostPhone{root: t.TempDir(), session: true, signal: syscall.SIGHUP}
+	p.id = adbd.Identity{Serial: serial, Product: "prod", Model: "Host_Phone", Device: "host", Features: features}
+	t.Cleanup(p.left.Wait)
+	return p
+}
+
+func (p *hostPhone) Identity() adbd.Identity { return p.id }
+
+func (p *hostPhone) Shell(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) int {
+	cmd := exec.Command("/bin/sh", "-c", command)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: p.session}
+	var copies sync.WaitGroup
+	var pipes []io.Closer
+	pipe := func(w io.Writer) *os.File {
+		r, f, err := os.Pipe()
+		if err != nil {
+			return nil
+		}
+		pipes = append(pipes, r)
+		copies.Go(func() { _, _ = io.Copy(w, r) })
+		return f
+	}
+	outs := []*os.File{pipe(stdout)}
+	if stdout != stderr {
+		outs = append(outs, pipe(stderr))
+	}
+	cmd.Stdout, cmd.Stderr = outs[0], outs[len(outs)-1]
+	in, _ := cmd.StdinPipe()
+	err := cmd.Start()
+	for _, f := range outs {
+		_ = f.Close()
+	}
+	go func() {
+		_, _ = io.Copy(in, stdin)
+		_ = in.Close()
+	}()
+	if err != nil {
+		copies.Wait()
+		return 126
+	}
+	ended := make(chan int, 1)
+	p.left.Go(func() {
+		copies.Wait()
+		_ = cmd.Wait()
+		if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+			ended <- 128 + int(ws.Signal())
+			return
+		}
+		ended <- cmd.ProcessState.ExitCode()
+	})
+	select {
+	case exit := <-ended:
+		return exit
+	case <-ctx.Done():
+	}
+	if p.signal != 0 {
+		_ = cmd.Process.Signal(p.signal)
+	}
+	for _, c := range pipes {
+		_ = c.Close()
+	}
+	copies.Wait()
+	return 0
+}
+
+func (p *hostPhone) path(name string) string { return filepath.Join(p.root, name) }
+
+func (p *hostPhone) Stat(name string) (fs.FileInfo, error)      { return os.Stat(p.path(name)) }
+func (p *hostPhone) Open(name string) (io.ReadCloser, error)    { return os.Open(p.path(name)) }
+func (p *hostPhone) ReadDir(name string) ([]fs.FileInfo, error) { return nil, fs.ErrInvalid }
+func (p *hostPhone) Create(name string, mode fs.FileMode) (io.WriteCloser, error) {
+	f, err := os.OpenFile(p.path(name), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, mode)
+	return torn{f}, err
+}
+
+// torn deletes a file whose transfer breaks off, as adbd does.
+type torn struct{ *os.File }
+
+func (f torn) Abort() error { return errors.Join(f.Close(), os.Remove(f.Name())) }
+
+// front gives a client and a device for a phone; unplug breaks its connections.
+type front func(t *testing.T, phone *hostPhone) (c *Client, d *Device, unplug func())
+
+// fronts are a server in memory, and the real adb server with a daemon behind it.
+var fronts = map[string]front{
+	"memory": func(t *testing.T, phone *hostPhone) (*Client, *Device, func()) {
+		s, err := adbd.Listen(phone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close(); checkLeaks(t) })
+		c := testClient(t, Options{Addr: s.Addr()})
+		return c, selected(t, c, phone.id.Serial), func() { s.Remove(phone) }
+	},
+	"real": func(t *testing.T, phone *hostPhone) (*Client, *Device, func()) {
+		s := adbtest.StartServer(t)
+		d := adbd.NewDaemon(phone)
+		if err := d.Listen("127.0.0.1:0"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { d.Close(); checkLeaks(t) })
+		c := testClient(t, Options{Addr: s.Addr})
+		return c, selected(t, c, s.Connect(t, d.Addr())), d.Drop
+	},
+}
+
+func selected(t *testing.T, c *Client, serial string) *Device {
+	t.Helper()
+	d, err := c.Select(soon(t), serial)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func onFronts(t *testing.T, features []string, test func(t *testing.T, p *hostPhone, c *Client, d *Device, unplug func())) {
+	for name, front := range fronts {
+		t.Run(name, func(t *testing.T) {
+			p := newHostPhone(t, "HOST1", features...)
+			c, d, unplug := front(t, p)
+			test(t, p, c, d, unplug)
+		})
+	}
+}
+
+var modern = adbd.ModernFeatures()
+
+// TestCommands runs commands over every service and wants what /bin/sh gives.
+func TestCommands(t *testing.T) {
+	for _, features := range [][]string{modern, nil} {
+		onFronts(t, features, func(t *testing.T, p *hostPhone, c *Client, d *Device, _ func()) {
+			for _, command := range tricky {
+				if strings.Contains(command, "kill -9 $$") || command == "" {
+					continue
+				}
+				out, errOut, exit := runShell(t, "/bin/sh", command)
+				var o, e bytes.Buffer
+				got, err := d.Shell(soon(t), command, &o, &e)
+				if features == nil {
+					if err != nil || got != exit || !sameLines(o.String(), out+errOut) || e.Len() > 0 {
+						t.Errorf("old shell %q: %q %q %d %v, want %q %q %d", command, o.String(), e.String(), got, err, out, errOut, exit)
+					}
+				} else if err != nil || got != exit || o.String() != out || strings.TrimPrefix(e.String(), "sh: ") != strings.TrimPrefix(strings.ReplaceAll(errOut, "/bin/sh: ", "sh: "), "sh: ") && e.String() != errOut {
+					t.Errorf("shell %q: %q %q %d %v, want %q %q %d", command, o.String(), e.String(), got, err, out, errOut, exit)
+				}
+				o.Reset()
+				err = d.Exec(soon(t), command, &o)
+				var status *ExitError
+				if exit == 0 && err != nil || exit != 0 && (!errors.As(err, &status) || status.Code != exit) || !sameLines(o.String(), out+errOut) {
+					t.Errorf("exec %q: %q %v, want %q %d", command, o.String(), err, out+errOut, exit)
+				}
+			}
+		})
+	}
+}
+
+// sameLines compares outputs whose streams were mixed: eval changes the beginning
+// of the shell's own messages.
+func sameLines(got, want string) bool {
+	split := func(s string) []string {
+		lines := strings.Split(s, "\n")
+		for i, l := range lines {
+			if strings.Contains(l, "not found") {
+				lines[i] = "not found"
+			}
+		}
+		slices.Sort(lines)
+		return lines
+	}
+	return slices.Equal(split(got), split(want))
+}
+
+// TestExecIsRaw wants every byte value through exec and the shell, in a lot of
+// output.
+func TestExecIsRaw(t *testing.T) {
+	onFronts(t, modern, func(t *testing.T, p *hostPhone, c *Client, d *Device, _ func()) {
+		blob := make([]byte, 3<<20)
+		for i := range blob {
+			blob[i] = byte(rand.Uint32())
+		}
+		if err := os.WriteFile(p.path("blob"), blob, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var got bytes.Buffer
+		if err := d.Exec(soon(t), "cat "+p.path("blob"), &got); err != nil || !bytes.Equal(got.Bytes(), blob) {
+			t.Errorf("exec: %d bytes, %v", got.Len(), err)
+		}
+		got.Reset()
+		if exit, err := d.Shell(soon(t), "cat "+p.path("blob"), &got, nil); exit != 0 || err != nil || !bytes.Equal(got.Bytes(), blob) {
+			t.Errorf("shell: %d bytes, exit %d, %v", got.Len(), exit, err)
+		}
+	})
+}
+
+// runningWith lists the processes of this machine that have the word in their
+// command line.
+func runningWith(word string) []int {
+	var pids []int
+	dirs, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range dirs {
+		line, _ := os.ReadFile(path)
+		if bytes.Contains(line, []byte(word)) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for range 500 {
+		if ok() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("not reached: %s", what)
+}
+
+var lastNap atomic.Int64
+
+// nap is a sleep that can be told from all others.
+func nap() string {
+	return fmt.Sprintf("%d.%d%06d", 300+lastNap.Add(1), 1+rand.IntN(9), os.Getpid()%1_000_000)
+}
+
+// TestCancelEndsCommand cancels commands of many shapes on phones that give the
+// shell a hang-up or nothing, and wants nothing left of them.
+func TestCancelEndsCommand(t *testing.T) {
+	type shape struct {
+		command string
+		alone   bool // works where the shell leads no group too
+	}
+	shapes := map[string]shape{
+		"compound":   {"sleep N; echo", true},
+		"exec":       {"echo go; exec sleep N", true},
+		"background": {"(sleep N; :) & sleep N; echo", false},
+		"pipe":       {"sleep N | cat; echo", true},
+		"deaf":       {"trap '' HUP TERM INT; sleep N; echo", true},
+		"nested":     {"sh -c 'sh -c \"sleep N; :\"; :'; :", false},
+		"chatty":     {"while :; do echo N; sleep 0.05; done", false},
+	}
+	for _, session := range []bool{true, false} {
+		for _, signal := range []syscall.Signal{syscall.SIGHUP, 0} {
+			t.Run(fmt.Sprintf("session %v, signal %d", session, signal), func(t *testing.T) {
+				onFronts(t, modern, func(t *testing.T, p *hostPhone, c *Client, d *Device, _ func()) {
+					p.session, p.signal = session, signal
+					old := &Device{client: c, info: d.info, known: true}
+					services := map[string]func(ctx context.Context, command string) error{
+						"v2":   func(ctx context.Context, cmd string) error { return ignoreValue(d.Shell(ctx, cmd, nil, nil)) },
+						"v1":   func(ctx context.Context, cmd string) error { return ignoreValue(old.Shell(ctx, cmd, nil, nil)) },
+						"exec": func(ctx context.Context, cmd string) error { return d.Exec(ctx, cmd, nil) },
+					}
+					var wg sync.WaitGroup
+					for service, run := range services {
+						for name, s := range shapes {
+							// Behind the subshell of v1 and exec all are grandchildren.
+							if !session && (!s.alone || service != "v2") {
+								continue
+							}
+							wg.Go(func() { cancelOne(t, service+" "+name, s.command, run) })
+						}
+					}
+					wg.Wait()
+				})
+			})
+		}
+	}
+}
+
+func cancelOne(t *testing.T, name, command string, run func(context.Context, string) error) {
+	n := nap()
+	command = strings.ReplaceAll(command, "N", n)
+	ctx, cancel := context.WithCancel(soon(t))
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, command) }()
+	waitFor(t, name+" runs", func() bool { return len(runningWith(n)) > 0 })
+	time.Sleep(30 * time.Millisecond)
+	cancel()
+	start := time.Now()
+	err := <-ended
+	if !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "may still run") {
+		t.Errorf("%s: %v", name, err)
+	}
+	if took := time.Since(start); took > killTimeout+2*time.Second {
+		t.Errorf("%s: the cancelled call took %v", name, took)
+	}
+	waitFor(t, name+" is gone", func() bool { return len(runningWith(n)) == 0 })
+	for _, pid := range runningWith(n) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// TestCapEndsCommand: a command that prints for ever is ended on the device at the
+// byte cap, over both servers.
+func TestCapEndsCommand(t *testing.T) {
+	onFronts(t, modern, func(t *testing.T, p *hostPhone, c *Client, d *Device, _ func()) {
+		p.signal = 0
+		c.opt.MaxStream = 1 << 20
+		n := nap()
+		var got counter
+		_, err := d.Shell(soon(t), "while :; do echo yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy; done; sleep "+n, &got, nil)
+		checkSentence(t, err, ErrTooMuch, "make it print less")
+		if got != 1<<20 {
+			t.Errorf("%d bytes passed", got)
+		}
+		waitFor(t, "the endless command is gone", func() bool { return len(runningWith(n)) == 0 })
+	})
+}
+
+// TestUnplugged: the device goes in the middle of a command and of a transfer.
+func TestUnplugged(t *testing.T) {
+	onFronts(t, modern, func(t *testing.T, p *hostPhone, c *Client, d *Device, unplug func()) {
+		n := nap()
+		defer func() {
+			for _, pid := range runningWith(n) {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}()
+		var once sync.Once
+		exit, err := d.Shell(soon(t), "echo started; sleep "+n+"; echo", writerFunc(func([]byte) { once.Do(unplug) }), nil)
+		checkSentence(t, err, ErrDeviceGone, "the device or the adb server went away")
+		if exit != -1 {
+			t.Errorf("exit %d", exit)
+		}
+	})
+	t.Run("transfer", func(t *testing.T) {
+		p := newHostPhone(t, "HOST1", modern...)
+		_, d, unplug := fronts["memory"](t, p)
+		if err := os.WriteFile(p.path("f"), make([]byte, 64<<20), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var once sync.Once
+		_, err := d.Pull(soon(t), "/f", writerFunc(func([]byte) { once.Do(unplug) }))
+		if !errors.Is(err, ErrDeviceGone) {
+			t.Errorf("pull: %v", err)
+		}
+		_, err = d.Shell(soon(t), "true", nil, nil)
+		checkSentence(t, err, ErrDeviceGone, "not connected any more")
+	})
+}
+
+// TestServerKilled: the adb server goes in the middle of a command, and another
+// comes at its address: the same Device works again.
+func TestServerKilled(t *testing.T) {
+	p := newHostPhone(t, "HOST1", modern...)
+	first, err := adbd.Listen(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := testClient(t, Options{Addr: first.Addr()})
+	d := selected(t, c, "")
+	var once sync.Once
+	_, err = d.Shell(soon(t), "echo started; exec sleep 30", writerFunc(func([]byte) { once.Do(func() { go first.Close() }) }), nil)
+	checkSentence(t, err, ErrDeviceGone, "the adb server went away")
+	first.Close()
+	_, err = d.Shell(soon(t), "true", nil, nil)
+	checkSentence(t, err, ErrNoServer, "adb start-server")
+	l, err := net.Listen("tcp", c.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := adbd.NewServer(p)
+	served := make(chan error, 1)
+	go func() { served <- second.Serve(l) }()
+	if exit, err := d.Shell(soon(t), "exit 3", nil, nil); exit != 3 || err != nil {
+		t.Errorf("after the server came back: %d, %v", exit, err)
+	}
+	second.Close()
+	<-served
+	checkLeaks(t)
+}
+
+// TestParallel runs 64 commands at once on one device and on eight.
+func TestParallel(t *testing.T) {
+	onFronts(t, modern, func(t *testing.T, p *hostPhone, c *Client, d *Device, _ func()) {
+		var wg sync.WaitGroup
+		for i := range 64 {
+			wg.Go(func() {
+				var out strings.Builder
+				want := strings.Repeat(fmt.Sprint(i, " "), 500)
+				exit, err := d.Shell(soon(t), "printf '"+want+"'; exit "+fmt.Sprint(i), &out, nil)
+				if exit != i || err != nil || out.String() != want {
+					t.Errorf("%d: exit %d, %v, %d bytes", i, exit, err, out.Len())
+				}
+			})
+		}
+		wg.Wait()
+	})
+	t.Run("eight devices", func(t *testing.T) {
+		s := adbtest.StartServer(t)
+		c := testClient(t, Options{Addr: s.Addr})
+		var wg sync.WaitGroup
+		for i := range 8 {
+			p := newHostPhone(t, "", modern...)
+			if err := os.WriteFile(p.path("name"), []byte(strings.Repeat(fmt.Sprint("phone ", i, "\n"), 10_000)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			daemon := adbd.NewDaemon(p)
+			if err := daemon.Listen("127.0.0.1:0"); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { daemon.Close() })
+			d := selected(t, c, s.Connect(t, daemon.Addr()))
+			for range 4 {
+				wg.Go(func() {
+					var out, file strings.Builder
+					exit, err := d.Shell(soon(t), fmt.Sprint("echo ", i), &out, nil)
+					if exit != 0 || err != nil || out.String() != fmt.Sprint(i, "\n") {
+						t.Errorf("device %d: %q, %d, %v", i, out.String(), exit, err)
+					}
+					if _, err := d.Pull(soon(t), "/name", &file); err != nil || !strings.HasPrefix(file.String(), fmt.Sprint("phone ", i, "\n")) || file.Len() != 80_000 {
+						t.Errorf("device %d: pulled %d bytes, %v", i, file.Len(), err)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		_, err := c.Select(soon(t), "")
+		checkSentence(t, err, ErrSeveralDevices, "8 devices are connected")
+	})
+}
+
+// TestFiles moves files through both servers and both versions of stat.
+func TestFiles(t *testing.T) {
+	for _, features := range [][]string{modern, nil} {
+		onFronts(t, features, func(t *testing.T, p *hostPhone, c *Client, d *Device, _ func()) {
+			blob := bytes.Repeat([]byte("0123456789abcdef!"), 4<<20/17)
+			for _, content := range [][]byte{nil, []byte("x"), blob[:65536], blob[:65537], blob} {
+				if err := d.Push(soon(t), bytes.NewReader(content), "/it's a,file", 0o640); err != nil {
+					t.Fatal(err)
+				}
+				var got bytes.Buffer
+				n, err := d.Pull(soon(t), "/it's a,file", &got)
+				if err != nil || n != int64(len(content)) || !bytes.Equal(got.Bytes(), content) {
+					t.Errorf("%d bytes came back as %d, %v", len(content), n, err)
+				}
+				info, err := d.Stat(soon(t), "/it's a,file")
+				if err != nil || info.Size != int64(len(content)) || info.Mode != 0o640 || info.Wraps != (features == nil) || time.Since(info.ModTime) > time.Hour {
+					t.Errorf("stat: %+v, %v", info, err)
+				}
+			}
+			if _, err := d.Pull(soon(t), "/no/such", io.Discard); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("pull what is not there: %v", err)
+			}
+			if _, err := d.Stat(soon(t), "/no/such"); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("stat what is not there: %v", err)
+			}
+			if err := d.Push(soon(t), strings.NewReader("x"), "/no/such", 0o600); err == nil {
+				t.Error("push into a directory that is not there")
+			}
+			ctx, cancel := context.WithCancel(soon(t))
+			r := io.MultiReader(bytes.NewReader(blob), readerFunc(func([]byte) (int, error) { cancel(); return 0, io.EOF }), zeros{})
+			if err := d.Push(ctx, r, "/torn", 0o600); !errors.Is(err, context.Canceled) {
+				t.Errorf("cancelled push: %v", err)
+			}
+			waitFor(t, "the torn file is gone", func() bool { _, err := os.Stat(p.path("torn")); return errors.Is(err, fs.ErrNotExist) })
+		})
+	}
+}
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// TestLargePull pulls 300 MB through the real server.
+func TestLargePull(t *testing.T) {
+	p := newHostPhone(t, "HOST1", modern...)
+	_, d, _ := fronts["real"](t, p)
+	f, err := os.Create(p.path("dump"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size = 300 << 20
+	if err := errors.Join(f.Truncate(size), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var got counter
+	start := time.Now()
+	if n, err := d.Pull(soon(t), "/dump", &got); n != size || got != size || err != nil {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	t.Logf("300 MiB in %v", time.Since(start))
+}
+
+// TestRealStates: what the real server says of devices that cannot be used.
+func TestRealStates(t *testing.T) {
+	s := adbtest.StartServer(t)
+	c := testClient(t, Options{Addr: s.Addr})
+	_, err := c.Select(soon(t), "")
+	checkSentence(t, err, ErrNoDevice, "connect one")
+	_, err = (&Device{client: c, info: DeviceInfo{Serial: "ghost"}}).Shell(soon(t), "true", nil, nil)
+	checkSentence(t, err, ErrDeviceGone, `device "ghost" is not connected any more`)
+	p := newHostPhone(t, "HOST1", modern...)
+	p.id.State = "unauthorized"
+	daemon := adbd.NewDaemon(p)
+	if err := daemon.Listen("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { daemon.Close() })
+	wantUnusable(t, c, s.ConnectState(t, daemon.Addr(), "unauthorized"), ErrUnauthorized)
+}
+
+// TestOffline asks the server in memory: the real one takes 10 s to call a device
+// offline.
+func TestOffline(t *testing.T) {
+	for state, kind := range map[string]error{"unauthorized": ErrUnauthorized, "offline": ErrOffline} {
+		p := newHostPhone(t, "HOST1", modern...)
+		p.id.State = state
+		s, err := adbd.Listen(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantUnusable(t, testClient(t, Options{Addr: s.Addr()}), "HOST1", kind)
+		s.Close()
+	}
+}
+
+func wantUnusable(t *testing.T, c *Client, serial string, kind error) {
+	t.Helper()
+	_, err := c.Select(soon(t), serial)
+	checkSentence(t, err, kind, serial)
+	_, err = (&Device{client: c, info: DeviceInfo{Serial: serial}}).Shell(soon(t), "true", nil, nil)
+	checkSentence(t, err, kind, serial)
+}
+
+// TestRealTrack: the real server, of a release without the long list too, tells of
+// a device that comes and goes.
+func TestRealTrack(t *testing.T) {
+	s := adbtest.StartServer(t)
+	c := testClient(t, Options{Addr: s.Addr})
+	p := newHostPhone(t, "HOST1", modern...)
+	daemon := adbd.NewDaemon(p)
+	if err := daemon.Listen("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	defer daemon.Close()
+	var asked atomic.Bool
+	done := errors.New("seen all")
+	came := false
+	err := c.Track(soon(t), func(list []DeviceInfo) error {
+		if asked.CompareAndSwap(false, true) {
+			go s.Ask("host:connect:" + daemon.Addr())
+			return nil
+		}
+		usable := len(list) == 1 && list[0].Serial == daemon.Addr() && list[0].State == StateDevice
+		if usable && !came {
+			came = true
+			go s.Ask("host:disconnect:" + daemon.Addr())
+		}
+		if came && len(list) == 0 {
+			return done
+		}
+		return nil
+	})
+	if err != done {
+		t.Errorf("track ended with %v, came %v", err, came)
+	}
+	if v, err := c.Version(soon(t)); v != 41 || err != nil {
+		t.Errorf("version %d, %v", v, err)
+	}
+	d := selected(t, c, s.Connect(t, daemon.Addr()))
+	if info := d.Info(); info.Product != "prod" || info.Model != "Host_Phone" || info.Device != "host" || info.TransportID == 0 {
+		t.Errorf("info %+v", info)
+	}
+	f, err := d.Features(soon(t))
+	slices.Sort(f)
+	if want := slices.Sorted(slices.Values(modern)); !slices.Equal(f, want) || err != nil {
+		t.Errorf("features %q, %v", f, err)
+	}
+}
+
+// BenchmarkShell is one short command, without the cost of a process.
+func BenchmarkShell(b *testing.B) {
+	s, err := adbd.Listen(&echoPhone{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	c := testClient(b, Options{Addr: s.Addr()})
+	d, err := c.Select(soon(b), "")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if exit, err := d.Shell(context.Background(), "cat /proc/uptime", io.Discard, io.Discard); exit != 0 || err != nil {
+			b.Fatal(exit, err)
+		}
+	}
+}
+
+// echoPhone answers every command at once with its first echo and some output.
+type echoPhone struct{ hostPhone }
+
+func (*echoPhone) Identity() adbd.Identity { return adbd.Identity{Serial: "E", Features: modern} }
+
+func (*echoPhone) Shell(_ context.Context, command string, _ io.Reader, stdout, stderr io.Writer) int {
+	_, _ = fmt.Fprintf(stderr, "%s 4242\n", tokenOf(command))
+	_, _ = io.WriteString(stdout, "12345.67 23456.78\n")
+	return 0
+}

@@ -1,0 +1,68 @@
+package adb
+
+import (
+	"encoding/binary"
+	"io"
+)
+
+// Packets of the shell protocol (AOSP adb/shell_protocol.h): one byte of id, the
+// length as 32 bits little endian, the data.
+const (
+	idStdout     = 1
+	idStderr     = 2
+	idExit       = 3
+	idCloseStdin = 4
+
+	packetHead = 5
+)
+
+// packets reads the shell protocol. After an error of r it goes on where it
+// stopped.
+type packets struct {
+	r    io.Reader
+	head [packetHead]byte
+	have int    // bytes of head
+	left uint32 // bytes of data still to come
+}
+
+// next reads a part of a packet's data into buf and gives its id; n is 0 only for
+// a packet that is empty. The length of a packet is what the device claims, up to
+// 4 GiB, and nothing is allocated for it. io.EOF comes only between two packets.
+func (p *packets) next(buf []byte) (id byte, n int, err error) {
+	for p.have < packetHead {
+		n, err := p.r.Read(p.head[p.have:])
+		p.have += n
+		if p.have == packetHead {
+			p.left = binary.LittleEndian.Uint32(p.head[1:])
+			break
+		}
+		if err == io.EOF && p.have > 0 {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+	}
+	id = p.head[0]
+	if p.left == 0 {
+		p.have = 0
+		return id, 0, nil
+	}
+	for n == 0 && err == nil {
+		n, err = p.r.Read(buf[:min(len(buf), int(min(p.left, bufferSize)))])
+	}
+	p.left -= uint32(n)
+	if p.left == 0 {
+		p.have = 0
+	}
+	if n > 0 {
+		return id, n, nil
+	}
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return id, 0, err
+}
+
+// length is the claimed length of the packet that next has begun.
+func (p *packets) length() uint32 { return binary.LittleEndian.Uint32(p.head[1:]) }

@@ -1,0 +1,163 @@
+package adb
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// peer is one connection as a scripted server sees it.
+type peer struct {
+	net.Conn
+	t *testing.T
+	// budget is how many bytes the server may still send before it hangs up; nil is
+	// without bound.
+	budget *int
+}
+
+// request reads one request; "" where the client hung up.
+func (p *peer) request() string {
+	var digits [4]byte
+	if _, err := io.ReadFull(p.Conn, digits[:]); err != nil {
+		return ""
+	}
+	var n int
+	if _, err := fmt.Sscanf(string(digits[:]), "%04x", &n); err != nil {
+		p.t.Errorf("request begins with %q", digits)
+		return ""
+	}
+	text := make([]byte, n)
+	if _, err := io.ReadFull(p.Conn, text); err != nil {
+		p.t.Errorf("request ends early: %v", err)
+	}
+	return string(text)
+}
+
+// send gives false once the connection has ended.
+func (p *peer) send(text string) bool {
+	if p.budget != nil {
+		if len(text) > *p.budget {
+			text = text[:*p.budget]
+			_, _ = io.WriteString(p.Conn, text)
+			*p.budget = 0
+			_ = p.Close()
+			return false
+		}
+		*p.budget -= len(text)
+	}
+	_, err := io.WriteString(p.Conn, text)
+	return err == nil
+}
+
+func lengthened(text string) string { return fmt.Sprintf("%04x%s", len(text), text) }
+
+// scripted starts a server that handles every connection with handle, and ends it
+// with the test.
+func scripted(t *testing.T, handle func(p *peer)) *Client {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	conns := map[net.Conn]bool{}
+	wg.Go(func() {
+		for {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			conns[nc] = true
+			mu.Unlock()
+			wg.Go(func() {
+				handle(&peer{Conn: nc, t: t})
+				hangUp(nc)
+				mu.Lock()
+				delete(conns, nc)
+				mu.Unlock()
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		mu.Lock()
+		for nc := range conns {
+			_ = nc.Close()
+		}
+		mu.Unlock()
+		wg.Wait()
+		checkLeaks(t)
+	})
+	return testClient(t, Options{Addr: l.Addr().String()})
+}
+
+// hangUp closes in good order: a close with input unread would be a reset, which
+// destroys output that is on its way.
+func hangUp(nc net.Conn) {
+	if half, ok := nc.(*net.TCPConn); ok && half.CloseWrite() == nil {
+		_ = nc.SetReadDeadline(time.Now().Add(2 * time.Second))
+		_, _ = io.Copy(io.Discard, nc)
+	}
+	_ = nc.Close()
+}
+
+func testClient(t testing.TB, opt Options) *Client {
+	t.Helper()
+	opt.NoStart = true
+	if opt.Getenv == nil {
+		opt.Getenv = env()
+	}
+	c, err := NewClient(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// phone is a device of a scripted server with known features.
+func phone(c *Client, features ...string) *Device {
+	return &Device{client: c, info: DeviceInfo{Serial: "X", State: StateDevice}, features: features, known: true}
+}
+
+// checkLeaks wants no goroutine of this package any more.
+func checkLeaks(t testing.TB) {
+	t.Helper()
+	var left []string
+	for range 100 {
+		if left = ownGoroutines(); len(left) == 0 {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Errorf("goroutines left behind:\n%s", strings.Join(left, "\n\n"))
+}
+
+// ownGoroutines are those that run code of this package, the tests apart.
+func ownGoroutines() []string {
+	buf := make([]byte, 1<<20)
+	buf = buf[:runtime.Stack(buf, true)]
+	var own []string
+	for _, g := range bytes.Split(buf, []byte("\n\n")) {
+		// scripted is the servers of the tests.
+		if bytes.Contains(g, []byte("capture/adb.")) && !bytes.Contains(g, []byte("adb.scripted.")) && !bytes.Contains(g, []byte("testing.tRunner")) && !bytes.Contains(g, []byte("testing.(*B)")) && !bytes.Contains(g, []byte("testing.Main")) && !bytes.Contains(g, []byte("testing.(*M)")) {
+			own = append(own, string(g))
+		}
+	}
+	return own
+}
+
+// soon is a context for one call of a test.
+func soon(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}

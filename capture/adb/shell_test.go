@@ -1,0 +1,347 @@
+package adb
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// good is a whole conversation of each service, as the device sends it.
+func good(service string, tr string) string {
+	switch {
+	case strings.HasPrefix(service, serviceV2):
+		return string(packetOf(idStderr, tr+" 4242\n")) + string(packetOf(idStdout, "hello\n")) + string(packetOf(idStderr, "oh\n")) + string(packetOf(idStdout, "world\n")) + string(packetOf(idExit, "\x05"))
+	case strings.HasPrefix(service, serviceV1):
+		return tr + " 4242\r\nhello\r\noh\r\nworld\r\n" + tr + ":5\r\n"
+	}
+	return tr + " 4242\nhello\noh\nworld\n" + tr + ":5\n"
+}
+
+func tokenOf(service string) string {
+	_, rest, _ := strings.Cut(service, "echo ")
+	token, _, _ := strings.Cut(rest, " ")
+	return token
+}
+
+// TestTornStreams cuts a good conversation of every service at every byte: it is
+// always an error, what came before is output, and the whole is whole.
+func TestTornStreams(t *testing.T) {
+	var budget atomic.Int64
+	var kills atomic.Int32
+	c := scripted(t, func(p *peer) {
+		left := int(budget.Load())
+		p.budget = &left
+		if r := p.request(); r != "host:transport:X" {
+			t.Errorf("first request %q", r)
+		}
+		if !p.send("OKAY") {
+			return
+		}
+		service := p.request()
+		if strings.Contains(service, "kill -9") {
+			kills.Add(1)
+			return
+		}
+		if p.send("OKAY") {
+			p.send(good(service, tokenOf(service)))
+		}
+	})
+	run := map[string]func() (out, errOut string, exit int, err error){
+		"v2": func() (string, string, int, error) {
+			var o, e strings.Builder
+			exit, err := phone(c, "shell_v2").Shell(soon(t), "cmd", &o, &e)
+			return o.String(), e.String(), exit, err
+		},
+		"v1": func() (string, string, int, error) {
+			var o strings.Builder
+			exit, err := phone(c).Shell(soon(t), "cmd", &o, nil)
+			return o.String(), "", exit, err
+		},
+		"exec": func() (string, string, int, error) {
+			var o strings.Builder
+			err := phone(c).Exec(soon(t), "cmd", &o)
+			var exit *ExitError
+			if errors.As(err, &exit) {
+				return o.String(), "", exit.Code, nil
+			}
+			return o.String(), "", -1, err
+		},
+	}
+	for name, call := range run {
+		budget.Store(1 << 20)
+		out, errOut, exit, err := call()
+		want, wantErr := "hello\noh\nworld\n", ""
+		if name == "v2" {
+			want, wantErr = "hello\nworld\n", "oh\n"
+		}
+		if err != nil || exit != 5 || out != want || errOut != wantErr {
+			t.Fatalf("%s: %q %q %d %v", name, out, errOut, exit, err)
+		}
+		service := map[string]string{"v2": serviceV2, "v1": serviceV1, "exec": "exec:"}[name]
+		whole := len("OKAYOKAY") + len(good(service, string(newTrace())))
+		for n := range whole {
+			budget.Store(int64(n))
+			out, _, exit, err := call()
+			if err == nil || exit != -1 {
+				t.Fatalf("%s: %d of %d bytes pass: %q, exit %d", name, n, whole, out, exit)
+			}
+			checkSentence(t, err, ErrDeviceGone, "try again")
+			if out = stripPartial(out); !strings.HasPrefix(want, out) {
+				t.Errorf("%s: %d of %d bytes gave %q", name, n, whole, out)
+			}
+		}
+	}
+	if n := kills.Load(); n != 0 {
+		t.Errorf("%d commands were killed whose connection had ended", n)
+	}
+}
+
+// stripPartial takes the beginning of our own lines away: a cut inside them leaves
+// it in the output, and nobody can tell.
+func stripPartial(out string) string {
+	if at := strings.Index(out, "lg"); at >= 0 {
+		return out[:at]
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(out, "l"), "\r")
+}
+
+// device2 is a scripted device for one command: stream writes what it sends, and
+// killed gets the script of the second connection.
+func device2(t *testing.T, killed chan<- string, stream func(p *peer, token string)) *Client {
+	return scripted(t, func(p *peer) {
+		p.request()
+		p.send("OKAY")
+		service := p.request()
+		p.send("OKAY")
+		if strings.Contains(service, "kill -9") {
+			killed <- service
+			return
+		}
+		stream(p, tokenOf(service))
+	})
+}
+
+func TestBadPackets(t *testing.T) {
+	for name, bad := range map[string]string{
+		"unknown id": string(packetOf(9, "x")), "stdin": string(packetOf(0, "x")), "empty unknown": string(packetOf(255, "")),
+		"exit without status": string(packetOf(idExit, "")), "long exit": string(packetOf(idExit, "\x00\x00\x00\x00")), "exit of 4 GiB": "\x03\xff\xff\xff\xff\x00",
+	} {
+		t.Run(name, func(t *testing.T) {
+			killed := make(chan string, 1)
+			c := device2(t, killed, func(p *peer, token string) {
+				p.send(string(packetOf(idStderr, token+" 4242\n")) + bad)
+				_, _ = io.Copy(io.Discard, p)
+			})
+			exit, err := phone(c, "shell_v2").Shell(soon(t), "cmd", nil, nil)
+			checkSentence(t, err, ErrProtocol, "reconnect")
+			if got := <-killed; exit != -1 || !strings.Contains(got, "kill -9 -4242 ") {
+				t.Errorf("exit %d, ended with %q", exit, got)
+			}
+		})
+	}
+}
+
+// TestEndless is a device that sends for ever, in packets that claim 4 GiB and in
+// a stream: the cap holds to the byte, memory does not grow, and the command ends.
+func TestEndless(t *testing.T) {
+	const most = 1_000_003
+	block := strings.Repeat("x", 1<<16)
+	for _, service := range []string{"v2", "v1", "exec", "stderr"} {
+		t.Run(service, func(t *testing.T) {
+			killed := make(chan string, 1)
+			c := device2(t, killed, func(p *peer, token string) {
+				switch service {
+				case "v2":
+					p.send(string(packetOf(idStderr, token+" 4242\n")) + "\x01\xff\xff\xff\xff")
+				case "stderr":
+					p.send(string(packetOf(idStderr, token+" 4242\n")) + "\x02\xff\xff\xff\xff")
+				default:
+					p.send(token + " 4242\n")
+				}
+				for p.send(block) {
+				}
+			})
+			c.opt.MaxStream = most
+			var got counter
+			d := phone(c, "shell_v2")
+			var err error
+			switch service {
+			case "v2", "stderr":
+				_, err = d.Shell(soon(t), "cmd", &got, &got)
+			case "v1":
+				_, err = phone(c).Shell(soon(t), "cmd", &got, &got)
+			default:
+				err = d.Exec(soon(t), "cmd", &got)
+			}
+			checkSentence(t, err, ErrTooMuch, "printed more than 1000003 bytes")
+			if got != most {
+				t.Errorf("%d bytes passed, want %d", got, most)
+			}
+			if s := <-killed; !strings.Contains(s, "kill -9 -4242 ") {
+				t.Errorf("ended with %q", s)
+			}
+		})
+	}
+}
+
+type counter int64
+
+func (c *counter) Write(p []byte) (int, error) { *c += counter(len(p)); return len(p), nil }
+
+// TestLongLine passes 100 MB without a newline, to the byte.
+func TestLongLine(t *testing.T) {
+	const blocks, size = 1600, 1 << 16
+	block := strings.Repeat("y", size)
+	c := device2(t, nil, func(p *peer, token string) {
+		p.send(string(packetOf(idStderr, token+" 4242\n")) + "\x01\x00\x00\x40\x06") // 1600 * 65536 = 0x06400000
+		for range blocks {
+			p.send(block)
+		}
+		p.send(string(packetOf(idExit, "\x00")))
+	})
+	c.opt.MaxStream = blocks * size
+	var got counter
+	if exit, err := phone(c, "shell_v2").Shell(soon(t), "cmd", &got, nil); exit != 0 || err != nil || got != blocks*size {
+		t.Errorf("%d bytes, exit %d, %v", got, exit, err)
+	}
+}
+
+func TestFailingWriter(t *testing.T) {
+	own := errors.New("disk full")
+	for _, features := range [][]string{{"shell_v2"}, nil} {
+		killed := make(chan string, 1)
+		c := device2(t, killed, func(p *peer, token string) {
+			p.send(good(map[bool]string{true: serviceV2, false: serviceV1}[features != nil], token)[:55])
+			_, _ = io.Copy(io.Discard, p)
+		})
+		_, err := phone(c, features...).Shell(soon(t), "cmd", failingWriter{own}, nil)
+		if !errors.Is(err, own) {
+			t.Errorf("%v: %v", features, err)
+		}
+		if s := <-killed; !strings.Contains(s, "kill -9 -4242 ") {
+			t.Errorf("%v: ended with %q", features, s)
+		}
+	}
+}
+
+// TestCancel cancels at each stage of a command and looks at what the device is
+// told then.
+func TestCancel(t *testing.T) {
+	tests := map[string]struct {
+		first string // what comes before the cancellation; T is the token
+		later string // what is on its way then
+		want  string
+	}{
+		"known":        {first: string(packetOf(idStderr, "T 4242\n")), want: "kill -9 -4242 2>/dev/null || { pkill -9 -P 4242; kill -9 4242; } 2>/dev/null"},
+		"on its way":   {first: "\x02", later: string(packetOf(idStderr, "T 4242\n"))[1:], want: "kill -9 -4242 "},
+		"unknown":      {want: "for p in $(grep -l -s T["},
+		"forged pid 1": {first: string(packetOf(idStderr, "T 1\n")), want: "for p in $(grep -l -s T["},
+		"ended":        {first: "\x02", later: string(packetOf(idStderr, "x\n"))[1:] + string(packetOf(idExit, "\x00"))},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			killed := make(chan string, 1)
+			ctx, cancel := context.WithCancel(soon(t))
+			var tr trace
+			c := device2(t, killed, func(p *peer, token string) {
+				tr = trace(token)
+				size := func(s string) string { return retoken(s, token) }
+				p.send(size(tt.first))
+				time.Sleep(30 * time.Millisecond)
+				cancel()
+				time.Sleep(30 * time.Millisecond)
+				if tt.later != "" {
+					p.send(size("\x02" + tt.later)[1:])
+				}
+				_, _ = io.Copy(io.Discard, p)
+			})
+			_, err := phone(c, "shell_v2").Shell(ctx, "cmd", nil, nil)
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("error %v", err)
+			}
+			if tt.want == "" {
+				if len(killed) > 0 {
+					t.Errorf("a command that has ended is killed with %q", <-killed)
+				}
+				return
+			}
+			got := <-killed
+			want := strings.ReplaceAll(tt.want, "T[", string(tr[:len(tr)-1])+"[")
+			if !strings.HasPrefix(got, serviceV2+want) {
+				t.Errorf("ended with %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// retoken puts the token for T into a packet of stderr.
+func retoken(packet, token string) string {
+	if !strings.Contains(packet, "T ") {
+		return packet
+	}
+	return string(packetOf(packet[0], strings.Replace(packet[packetHead:], "T", token, 1)))
+}
+
+// TestCancelUnreachable: where the device cannot be told, the call still ends soon
+// and says so.
+func TestCancelUnreachable(t *testing.T) {
+	var calls atomic.Int32
+	ctx, cancel := context.WithCancel(soon(t))
+	c := scripted(t, func(p *peer) {
+		if calls.Add(1) > 1 {
+			_, _ = io.Copy(io.Discard, p)
+			return
+		}
+		p.request()
+		p.send("OKAY")
+		token := tokenOf(p.request())
+		p.send("OKAY" + string(packetOf(idStderr, token+" 4242\n")))
+		time.Sleep(10 * time.Millisecond)
+		cancel()
+		_, _ = io.Copy(io.Discard, p)
+	})
+	start := time.Now()
+	_, err := phone(c, "shell_v2").Shell(ctx, "cmd", nil, nil)
+	if took := time.Since(start); took > killTimeout+time.Second {
+		t.Errorf("took %v", took)
+	}
+	if !errors.Is(err, context.Canceled) || !strings.Contains(fmt.Sprint(err), "may still run on the device") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestCancelledBefore: nothing is sent for a context that has ended.
+func TestCancelledBefore(t *testing.T) {
+	c := scripted(t, func(p *peer) { t.Errorf("a connection with %q", p.request()) })
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	d := phone(c, "shell_v2")
+	for _, err := range []error{
+		ignoreValue(d.Shell(ctx, "x", nil, nil)), d.Exec(ctx, "x", nil), ignoreValue(d.Pull(ctx, "/x", io.Discard)),
+		d.Push(ctx, bytes.NewReader(nil), "/x", 0o644), ignoreValue(d.Stat(ctx, "/x")), ignoreValue(c.Version(ctx)),
+	} {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v", err)
+		}
+	}
+}
+
+// TestWholeAnswerWins: an answer that is whole counts though the context has ended.
+func TestWholeAnswerWins(t *testing.T) {
+	ctx, cancel := context.WithCancel(soon(t))
+	c := device2(t, nil, func(p *peer, token string) { p.send(good(serviceV2, token)) })
+	exit, err := phone(c, "shell_v2").Shell(ctx, "cmd", writerFunc(func(p []byte) { cancel() }), nil)
+	if err == nil && exit != 5 || err != nil && !errors.Is(err, context.Canceled) {
+		t.Errorf("exit %d, %v", exit, err)
+	}
+}
+
+type writerFunc func(p []byte)
+
+func (f writerFunc) Write(p []byte) (int, error) { f(p); return len(p), nil }

@@ -1,0 +1,127 @@
+package adb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// startTimeout is for `adb start-server`, which returns when the server listens
+// and has looked for USB devices.
+const startTimeout = 20 * time.Second
+
+// starts holds what this process has tried: each address is tried once, by
+// whichever client comes first. A server that somebody has killed since is
+// somebody's wish.
+var starts = struct {
+	sync.Mutex
+	at map[string]*attempt
+}{at: map[string]*attempt{}}
+
+// attempt is one start. Its turn is a lock that a context can give up waiting for.
+type attempt struct {
+	turn chan struct{}
+	done bool
+	err  error
+}
+
+func attemptAt(addr string) *attempt {
+	starts.Lock()
+	defer starts.Unlock()
+	a := starts.at[addr]
+	if a == nil {
+		a = &attempt{turn: make(chan struct{}, 1)}
+		starts.at[addr] = a
+	}
+	return a
+}
+
+// startServer starts a server for an address of this machine where none listens.
+func (c *Client) startServer(ctx context.Context) error {
+	port, local := c.at.localPort()
+	if !local {
+		return c.dialError(ctx, errors.New("the address is not of this machine"))
+	}
+	a := attemptAt(c.at.addr)
+	select {
+	case a.turn <- struct{}{}:
+	case <-ctx.Done():
+		return contextError(ctx)
+	}
+	defer func() { <-a.turn }()
+	if a.done {
+		return a.err
+	}
+	adb, err := c.findADB()
+	if err != nil {
+		return &fault{kind: ErrNoServer, cause: err, text: fmt.Sprintf("no adb server answers at %s and there is no adb program to start one: install Android platform-tools (Debian: package adb) or put adb into PATH", c.at.addr)}
+	}
+	err = c.runStart(ctx, adb, port)
+	if ctx.Err() != nil {
+		return contextError(ctx) // not the server's fault: the next caller may try
+	}
+	a.done, a.err = true, err
+	return err
+}
+
+// findADB is the adb program; it is run for start-server alone.
+func (c *Client) findADB() (string, error) {
+	if c.opt.ADBPath != "" {
+		return exec.LookPath(c.opt.ADBPath)
+	}
+	path, err := exec.LookPath("adb")
+	if err == nil {
+		return path, nil
+	}
+	for _, home := range []string{"ANDROID_HOME", "ANDROID_SDK_ROOT"} {
+		if dir := c.opt.Getenv(home); dir != "" {
+			if path, err := exec.LookPath(filepath.Join(dir, "platform-tools", "adb")); err == nil {
+				return path, nil
+			}
+		}
+	}
+	return "", err
+}
+
+// runStart runs `adb start-server`. Its output goes to a file and not to a pipe:
+// the server that it leaves behind may keep its streams open for ever.
+func (c *Client) runStart(ctx context.Context, adb, port string) (err error) {
+	log, err := os.CreateTemp(c.opt.LogDir, "adb-start-server-*.log")
+	if err != nil {
+		return fmt.Errorf("make the log of adb start-server: %w", err)
+	}
+	defer func() {
+		_ = log.Close()
+		if err == nil || ctx.Err() != nil {
+			_ = os.Remove(log.Name())
+		}
+	}()
+	limited, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	// -L alone outdoes every variable of the environment: -P leaves
+	// ANDROID_ADB_SERVER_ADDRESS in force. Release 29 takes no host but localhost.
+	cmd := exec.CommandContext(limited, adb, "-L", "tcp:localhost:"+port, "start-server")
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = detached()
+	if err := cmd.Run(); err != nil {
+		return &fault{kind: ErrNoServer, cause: err, text: fmt.Sprintf("no adb server answers at %s and `adb start-server` failed with %s: see %s", c.at.addr, lastLine(log, err), log.Name())}
+	}
+	return nil
+}
+
+// lastLine is the end of what the program printed, quoted, else the error.
+func lastLine(log *os.File, err error) string {
+	tail := make([]byte, maxQuoted)
+	size, serr := log.Seek(0, io.SeekEnd)
+	if serr != nil || size == 0 {
+		return quoted(err.Error())
+	}
+	n, _ := log.ReadAt(tail, max(0, size-int64(len(tail))))
+	return quoted(string(tail[:n]))
+}

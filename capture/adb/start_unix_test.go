@@ -1,0 +1,209 @@
+//go:build unix
+
+package adb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/adbd/adbtest"
+)
+
+// freeAddr is an address of this machine where nothing listens.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// fakeADB is an adb program that notes every start and then runs body.
+func fakeADB(t *testing.T, body string) (path string, started func() []string) {
+	t.Helper()
+	dir := t.TempDir()
+	path, notes := filepath.Join(dir, "adb"), filepath.Join(dir, "notes")
+	script := fmt.Sprintf("#!/bin/sh\necho \"$* session $(ps -o sid= -p $$ | tr -d ' ') self $$\" >> %s\n%s\n", quoteWord(notes), body)
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path, func() []string {
+		text, _ := os.ReadFile(notes)
+		return strings.Split(strings.TrimSpace(string(text)), "\n")
+	}
+}
+
+func TestStartOnce(t *testing.T) {
+	path, started := fakeADB(t, "echo '* daemon not running'; echo 'cannot bind: Address in use' >&2; exit 1")
+	addr, logs := freeAddr(t), t.TempDir()
+	var wg sync.WaitGroup
+	for range 4 {
+		c, err := NewClient(Options{Addr: addr, ADBPath: path, LogDir: logs, Getenv: env()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 4 {
+			wg.Go(func() {
+				_, err := c.Version(soon(t))
+				checkSentence(t, err, ErrNoServer, "cannot bind: Address in use")
+			})
+		}
+	}
+	wg.Wait()
+	_, port, _ := net.SplitHostPort(addr)
+	got := started()
+	if len(got) != 1 || !strings.HasPrefix(got[0], "-L tcp:localhost:"+port+" start-server session ") {
+		t.Fatalf("adb was started as %q, want once", got)
+	}
+	var session, self string
+	if _, err := fmt.Sscanf(got[0], "-L tcp:localhost:"+port+" start-server session %s self %s", &session, &self); err == nil && session != self && session != "" {
+		t.Errorf("adb runs in session %s as %s: not detached", session, self)
+	}
+	if files, _ := os.ReadDir(logs); len(files) != 1 {
+		t.Errorf("%d logs of the failed start, want 1", len(files))
+	}
+	checkLeaks(t)
+}
+
+func TestStartLeavesNothing(t *testing.T) {
+	// A server that keeps its streams open must not keep the client waiting.
+	path, started := fakeADB(t, "sleep 5 & echo ok")
+	logs := t.TempDir()
+	c, err := NewClient(Options{Addr: freeAddr(t), ADBPath: path, LogDir: logs, Getenv: env()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	_, err = c.Version(soon(t))
+	checkSentence(t, err, ErrNoServer, "no adb server answers")
+	if took := time.Since(begin); took > 4*time.Second || len(started()) != 1 {
+		t.Errorf("took %v, started %q", took, started())
+	}
+	if files, _ := os.ReadDir(logs); len(files) != 0 {
+		t.Errorf("left %v", files)
+	}
+}
+
+func TestStartCancelled(t *testing.T) {
+	path, started := fakeADB(t, "exec sleep 60")
+	logs := t.TempDir()
+	c, err := NewClient(Options{Addr: freeAddr(t), ADBPath: path, LogDir: logs, Getenv: env()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		if _, err := c.Version(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		cancel()
+	}
+	if got := started(); len(got) != 2 {
+		t.Errorf("started %q: a start that was cancelled is no start", got)
+	}
+	for _, line := range started() {
+		var pid int
+		if _, err := fmt.Sscan(line[strings.LastIndex(line, " ")+1:], &pid); err != nil || syscall.Kill(pid, 0) == nil {
+			t.Errorf("%q still runs (%v)", line, err)
+		}
+	}
+	if files, _ := os.ReadDir(logs); len(files) != 0 {
+		t.Errorf("left %v", files)
+	}
+	checkLeaks(t)
+}
+
+func TestStartNeverNeeded(t *testing.T) {
+	path, started := fakeADB(t, "")
+	t.Run("somebody listens", func(t *testing.T) {
+		c := scripted(t, func(p *peer) { p.request(); p.send("GARBAGE!") })
+		c.opt.NoStart, c.opt.ADBPath = false, path
+		_, err := c.Version(soon(t))
+		checkSentence(t, err, ErrProtocol, "adb server")
+	})
+	t.Run("not allowed", func(t *testing.T) {
+		c := testClient(t, Options{Addr: freeAddr(t), ADBPath: path})
+		_, err := c.Version(soon(t))
+		checkSentence(t, err, ErrNoServer, "run `adb start-server`")
+	})
+	if got := started(); len(got) != 1 || got[0] != "" {
+		t.Errorf("started %q", got)
+	}
+	t.Run("no adb", func(t *testing.T) {
+		t.Setenv("PATH", t.TempDir())
+		c, err := NewClient(Options{Addr: freeAddr(t), Getenv: env("ANDROID_HOME", t.TempDir())})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Version(soon(t))
+		checkSentence(t, err, ErrNoServer, "install Android platform-tools")
+		if !errors.Is(err, exec.ErrNotFound) {
+			t.Errorf("the cause is lost: %v", err)
+		}
+	})
+	t.Run("sdk", func(t *testing.T) {
+		home := t.TempDir()
+		tools := filepath.Join(home, "platform-tools")
+		if err := errors.Join(os.Mkdir(tools, 0o700), os.Symlink(path, filepath.Join(tools, "adb"))); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("PATH", t.TempDir())
+		c, err := NewClient(Options{Getenv: env("ANDROID_SDK_ROOT", home)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.findADB(); got != filepath.Join(tools, "adb") || err != nil {
+			t.Errorf("found %q, %v", got, err)
+		}
+	})
+}
+
+// TestStartReal starts the real server with the real program, and ends it.
+func TestStartReal(t *testing.T) {
+	program := adbtest.Program(t)
+	for _, kv := range adbtest.Environment(t) {
+		key, value, _ := strings.Cut(kv, "=")
+		t.Setenv(key, value)
+	}
+	for _, key := range []string{"ADB_SERVER_SOCKET", "ANDROID_ADB_SERVER_PORT", "ANDROID_ADB_SERVER_ADDRESS", "ANDROID_SERIAL"} {
+		t.Setenv(key, "")
+	}
+	logs := t.TempDir()
+	c, err := NewClient(Options{Addr: freeAddr(t), ADBPath: program, LogDir: logs, Getenv: env()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_, _ = adbtest.Ask(c.Addr(), "host:kill")
+		for range 100 {
+			nc, err := net.DialTimeout("tcp", c.Addr(), time.Second)
+			if err != nil {
+				return
+			}
+			_ = nc.Close()
+			time.Sleep(20 * time.Millisecond)
+		}
+		t.Errorf("the server at %s outlives host:kill", c.Addr())
+	})
+	if v, err := c.Version(soon(t)); v != 41 || err != nil {
+		t.Fatalf("version %d, %v", v, err)
+	}
+	_, err = c.Select(soon(t), "")
+	checkSentence(t, err, ErrNoDevice, "no device is connected")
+	if files, _ := os.ReadDir(logs); len(files) != 0 {
+		t.Errorf("left %v", files)
+	}
+	checkLeaks(t)
+}

@@ -1,0 +1,430 @@
+package adb
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"time"
+)
+
+// The sync service (AOSP adb/SYNC.TXT, adb/file_sync_protocol.h): requests of a
+// four-letter id, a length and a path; sizes and numbers are little endian.
+const (
+	syncPath  = 1024     // longest path that adbd takes, in bytes
+	syncData  = 64 << 10 // longest DATA packet
+	syncHead  = 8
+	statV1    = 12 // bytes of STAT behind its id
+	statV2    = 68 // bytes of STA2 behind its id
+	maxReason = 4 << 10
+
+	// refusalTimeout is how long a failed upload waits for the device's reason.
+	refusalTimeout = 100 * time.Millisecond
+
+	errnoENOENT = 2
+	errnoEACCES = 13
+)
+
+// FileInfo is what a device says of a file.
+type FileInfo struct {
+	Mode fs.FileMode
+	// Size in bytes. With Wraps it is known modulo 4 GiB only: the device's adbd
+	// predates the feature stat_v2.
+	Size    int64
+	Wraps   bool
+	ModTime time.Time
+}
+
+// syncConn is one connection to the sync service.
+type syncConn struct {
+	*conn
+	path string
+}
+
+func (d *Device) openSync(ctx context.Context, path string) (*syncConn, error) {
+	if path == "" || len(path) > syncPath || strings.IndexByte(path, 0) >= 0 {
+		return nil, fmt.Errorf("%s is no path for a device: it has 1 to %d bytes and no NUL", quoted(path), syncPath)
+	}
+	k, err := d.transport(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := k.request("sync:"); err != nil {
+		k.close()
+		return nil, err
+	}
+	return &syncConn{conn: k, path: path}, nil
+}
+
+// send writes a request: an id and a text or nothing.
+func (s *syncConn) send(id, text string) error {
+	if err := s.expect(s.wait); err != nil {
+		return err
+	}
+	packet := append(binary.LittleEndian.AppendUint32([]byte(id), uint32(len(text))), text...)
+	if _, err := s.net.Write(packet); err != nil {
+		return s.fail(err)
+	}
+	return nil
+}
+
+// quit tells adbd that this is the end. It closes without that too, but logs it.
+func (s *syncConn) quit() {
+	if s.expect(s.wait) == nil {
+		_, _ = s.net.Write([]byte("QUIT\x00\x00\x00\x00"))
+	}
+}
+
+// read fills p with what the device owes.
+func (s *syncConn) read(p []byte) error {
+	if err := s.expect(s.wait); err != nil {
+		return err
+	}
+	if _, err := io.ReadFull(s.r, p); err != nil {
+		return s.fail(err)
+	}
+	return nil
+}
+
+// reason reads the text of FAIL, whose length was just read.
+func (s *syncConn) reason(size uint32) error {
+	text := make([]byte, min(size, maxReason))
+	if err := s.read(text); err != nil {
+		return err
+	}
+	return &syncError{path: s.path, text: string(text)}
+}
+
+// syncError is a FAIL of the device: its text ends with strerror's. It stands for
+// fs.ErrNotExist or fs.ErrPermission where that is what it says.
+type syncError struct{ path, text string }
+
+func (e *syncError) Error() string {
+	return fmt.Sprintf("the device refused %s: %s", quoted(e.path), quoted(e.text))
+}
+
+func (e *syncError) Unwrap() error {
+	switch {
+	case strings.HasSuffix(e.text, "No such file or directory"):
+		return fs.ErrNotExist
+	case strings.HasSuffix(e.text, "Permission denied"), strings.HasSuffix(e.text, "Operation not permitted"):
+		return fs.ErrPermission
+	}
+	return nil
+}
+
+// Stat describes a file of the device. It follows symbolic links where the device
+// has the feature stat_v2, else it describes the link. A file that is not there is
+// fs.ErrNotExist; without stat_v2 so is one that may not be seen.
+func (d *Device) Stat(ctx context.Context, path string) (FileInfo, error) {
+	info, err := d.stat(ctx, path)
+	if err != nil {
+		return FileInfo{}, d.during("stat", path, err)
+	}
+	return info, nil
+}
+
+func (d *Device) during(what, path string, err error) error {
+	return fmt.Errorf("%s %s of device %s: %w", what, quoted(path), quoted(d.info.Serial), err)
+}
+
+func (d *Device) stat(ctx context.Context, path string) (FileInfo, error) {
+	v2, err := d.has(ctx, "stat_v2")
+	if err != nil {
+		return FileInfo{}, err
+	}
+	s, err := d.openSync(ctx, path)
+	if err != nil {
+		return FileInfo{}, err
+	}
+	defer s.close()
+	info, err := s.stat(v2)
+	if err == nil {
+		s.quit()
+	}
+	return info, err
+}
+
+func (s *syncConn) stat(v2 bool) (FileInfo, error) {
+	id, size := "STAT", statV1
+	if v2 {
+		id, size = "STA2", statV2
+	}
+	if err := s.send(id, s.path); err != nil {
+		return FileInfo{}, err
+	}
+	var packet [4 + statV2]byte
+	if err := s.read(packet[:4]); err != nil {
+		return FileInfo{}, err
+	}
+	switch got := string(packet[:4]); got {
+	case id:
+	case "FAIL":
+		if err := s.read(packet[4:8]); err != nil {
+			return FileInfo{}, err
+		}
+		return FileInfo{}, s.reason(binary.LittleEndian.Uint32(packet[4:]))
+	default:
+		return FileInfo{}, s.malformed(id, packet[:4])
+	}
+	body := packet[4 : 4+size]
+	if err := s.read(body); err != nil {
+		return FileInfo{}, err
+	}
+	if v2 {
+		return s.parseStatV2(body)
+	}
+	return parseStatV1(body)
+}
+
+// parseStatV1 reads mode, size and time. All of them 0 is lstat's failure.
+func parseStatV1(p []byte) (FileInfo, error) {
+	u32 := binary.LittleEndian.Uint32
+	if u32(p) == 0 {
+		return FileInfo{}, fs.ErrNotExist
+	}
+	return FileInfo{Mode: fileMode(u32(p)), Size: int64(u32(p[4:])), Wraps: true, ModTime: time.Unix(int64(u32(p[8:])), 0)}, nil
+}
+
+// parseStatV2 reads error, dev, ino, mode, nlink, uid, gid, size, atime, mtime and
+// ctime (file_sync_protocol.h, sync_stat_v2).
+func (s *syncConn) parseStatV2(p []byte) (FileInfo, error) {
+	u32, u64 := binary.LittleEndian.Uint32, binary.LittleEndian.Uint64
+	switch errno := u32(p); errno {
+	case 0:
+	case errnoENOENT:
+		return FileInfo{}, fs.ErrNotExist
+	case errnoEACCES:
+		return FileInfo{}, fs.ErrPermission
+	default:
+		return FileInfo{}, fmt.Errorf("the device says errno %d", errno)
+	}
+	size := int64(u64(p[36:]))
+	if size < 0 {
+		return FileInfo{}, s.malformed("a file size", p[36:44])
+	}
+	return FileInfo{Mode: fileMode(u32(p[20:])), Size: size, ModTime: time.Unix(int64(u64(p[52:])), 0)}, nil
+}
+
+// fileMode is Go's mode for st_mode of Linux.
+func fileMode(st uint32) fs.FileMode {
+	mode := fs.FileMode(st & 0o777)
+	switch st & 0o170000 {
+	case 0o040000:
+		mode |= fs.ModeDir
+	case 0o120000:
+		mode |= fs.ModeSymlink
+	case 0o010000:
+		mode |= fs.ModeNamedPipe
+	case 0o140000:
+		mode |= fs.ModeSocket
+	case 0o020000:
+		mode |= fs.ModeDevice | fs.ModeCharDevice
+	case 0o060000:
+		mode |= fs.ModeDevice
+	}
+	for bit, flag := range map[uint32]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
+		if st&bit != 0 {
+			mode |= flag
+		}
+	}
+	return mode
+}
+
+// Pull copies a file of the device to w and returns how many bytes w got. The
+// error is nil only if the device said that this was all, and it was not less than
+// the size that the device told before; a file that grows meanwhile is no error.
+// Files of /proc and the like, which have no size, are copied to their end.
+func (d *Device) Pull(ctx context.Context, remote string, w io.Writer) (int64, error) {
+	v2, err := d.has(ctx, "stat_v2")
+	if err != nil {
+		return 0, err
+	}
+	s, err := d.openSync(ctx, remote)
+	if err != nil {
+		return 0, d.during("pull", remote, err)
+	}
+	defer s.close()
+	n, err := s.pull(v2, w, d.client.opt.MaxFile)
+	if err != nil {
+		return n, d.during("pull", remote, err)
+	}
+	s.quit()
+	return n, nil
+}
+
+func (s *syncConn) pull(v2 bool, w io.Writer, most int64) (int64, error) {
+	info, err := s.stat(v2)
+	if err != nil {
+		return 0, err
+	}
+	if info.Mode.IsDir() {
+		return 0, errors.New("it is a directory")
+	}
+	if err := s.send("RECV", s.path); err != nil {
+		return 0, err
+	}
+	n, err := s.receive(w, most)
+	if err == nil && n < info.Size && info.Mode.IsRegular() {
+		err = fmt.Errorf("the device sent %d of %d bytes: the file became shorter meanwhile", n, info.Size)
+	}
+	return n, err
+}
+
+// receive reads DATA packets until DONE.
+func (s *syncConn) receive(w io.Writer, most int64) (total int64, err error) {
+	buf := chunks.Get().(*[bufferSize]byte)
+	defer chunks.Put(buf)
+	for {
+		var head [syncHead]byte
+		if err := s.read(head[:]); err != nil {
+			return total, err
+		}
+		size := binary.LittleEndian.Uint32(head[4:])
+		switch id := string(head[:4]); {
+		case id == "DONE":
+			return total, nil
+		case id == "FAIL":
+			return total, s.reason(size)
+		case id != "DATA" || size > syncData:
+			return total, s.malformed("DATA, DONE or FAIL", head[:])
+		}
+		if total+int64(size) > most {
+			return total, faultf(ErrTooMuch, "%s sends more than %d bytes for one file: raise the limit if the file is that large", s.phase.name(), most)
+		}
+		if err := s.read(buf[:size]); err != nil {
+			return total, err
+		}
+		n, err := w.Write(buf[:size])
+		total += int64(n)
+		if err == nil && n < int(size) {
+			err = io.ErrShortWrite
+		}
+		if err != nil {
+			return total, fmt.Errorf("pass the file on: %w", err)
+		}
+	}
+}
+
+// Push copies r to a file of the device with the permission bits of mode. The
+// error is nil only if the device has confirmed the whole file. Where r or the
+// call ends early, adbd deletes the beginning that it has.
+func (d *Device) Push(ctx context.Context, r io.Reader, remote string, mode fs.FileMode) error {
+	s, err := d.openSync(ctx, remote)
+	if err != nil {
+		return d.during("push", remote, err)
+	}
+	defer s.close()
+	if err := s.push(r, mode); err != nil {
+		return d.during("push", remote, err)
+	}
+	s.quit()
+	return nil
+}
+
+func (s *syncConn) push(r io.Reader, mode fs.FileMode) error {
+	target := fmt.Sprintf("%s,%d", s.path, 0o100000|uint32(mode.Perm()))
+	if len(target) > syncPath {
+		return fmt.Errorf("the path and its mode take %d bytes, and adbd allows %d", len(target), syncPath)
+	}
+	if err := s.send("SEND", target); err != nil {
+		return err
+	}
+	// The answer is awaited from the beginning: a device that is full says so at
+	// once, and then reads and drops all that still comes.
+	if err := s.expect(0); err != nil {
+		return err
+	}
+	answer := make(chan error, 1)
+	go func() { answer <- s.confirmed() }()
+	early, err := s.upload(r, answer)
+	if early {
+		return err
+	}
+	if err != nil {
+		// The refusal may be the reason why the device takes no more.
+		_ = s.net.SetDeadline(time.Now().Add(refusalTimeout))
+		if refused := <-answer; isRefusal(refused) {
+			return refused
+		}
+		return err
+	}
+	return <-answer
+}
+
+func isRefusal(err error) bool {
+	var refused *syncError
+	return errors.As(err, &refused)
+}
+
+// upload sends r in DATA packets, then DONE. early says that the answer came first
+// and is err.
+func (s *syncConn) upload(r io.Reader, answer <-chan error) (early bool, err error) {
+	packet := make([]byte, syncHead+syncData)
+	copy(packet, "DATA")
+	for {
+		n, rerr := io.ReadFull(r, packet[syncHead:])
+		if rerr != nil && rerr != io.EOF && rerr != io.ErrUnexpectedEOF {
+			return false, fmt.Errorf("read what to push: %w", rerr)
+		}
+		select {
+		case err := <-answer:
+			if err == nil {
+				err = s.malformed("nothing yet", []byte("OKAY"))
+			}
+			return true, err
+		default:
+		}
+		if n > 0 {
+			binary.LittleEndian.PutUint32(packet[4:], uint32(n))
+			if err := s.upstream(packet[:syncHead+n]); err != nil {
+				return false, err
+			}
+		}
+		if rerr != nil {
+			// The length of DONE is the file's time.
+			done := binary.LittleEndian.AppendUint32([]byte("DONE"), uint32(time.Now().Unix()))
+			if err := s.upstream(done); err != nil {
+				return false, err
+			}
+			return false, s.expect(s.wait)
+		}
+	}
+}
+
+// upstream writes with a deadline of its own: the reader has none before the end.
+func (s *syncConn) upstream(p []byte) error {
+	if err := s.net.SetWriteDeadline(time.Now().Add(s.wait)); err != nil {
+		return s.fail(err)
+	}
+	if s.ctx.Err() != nil {
+		return contextError(s.ctx)
+	}
+	if _, err := s.net.Write(p); err != nil {
+		return s.fail(err)
+	}
+	return nil
+}
+
+// confirmed reads the answer to a SEND: OKAY or FAIL.
+func (s *syncConn) confirmed() error {
+	var head [syncHead]byte
+	if _, err := io.ReadFull(s.r, head[:]); err != nil {
+		return s.fail(err)
+	}
+	size := binary.LittleEndian.Uint32(head[4:])
+	switch string(head[:4]) {
+	case "OKAY":
+		return nil
+	case "FAIL":
+		text := make([]byte, min(size, maxReason))
+		if _, err := io.ReadFull(s.r, text); err != nil {
+			return s.fail(err)
+		}
+		return &syncError{path: s.path, text: string(text)}
+	}
+	return s.malformed("OKAY or FAIL", head[:])
+}

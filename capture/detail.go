@@ -1,0 +1,176 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leakgate/leakgate/capture/dumpsys"
+	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/detector"
+)
+
+// ErrNoAnswer is a process that did not answer dumpsys: frozen by the cached
+// apps freezer, hung, or too busy.
+var ErrNoAnswer = errors.New("process does not answer")
+
+// Detail is one reading of the detail channel.
+type Detail struct {
+	Process
+	// Up is the device's clock when dumpsys had ended: time since boot.
+	Up time.Duration
+	// Spent is the device time that dumpsys took, Took the real time of the trip.
+	Spent, Took time.Duration
+	// Block is what dumpsys meminfo printed of the process.
+	Block dumpsys.Block
+	// SystemServer is the CPU time that system_server used meanwhile.
+	SystemServer CPU
+	// Warnings name what could not be read of an otherwise good block.
+	Warnings []error
+}
+
+// dumpTimeout is what dumpsys is given on the device, in seconds of its own
+// time: its own default (frameworks/native cmds/dumpsys).
+const dumpTimeout = 10
+
+// detailSlack is the real time that a trip may take beyond the dump itself.
+const detailSlack = 3 * time.Second
+
+// ReadDetail runs one dumpsys meminfo for a process. It is bounded twice: by
+// dumpsys on the device and by the host, so that a hung process costs a known time.
+// Errors: ErrGone, ErrNoAnswer, or a device that did not answer.
+func ReadDetail(ctx context.Context, dev Device, facts Facts, p Process, systemServer int) (Detail, error) {
+	m := newMarker()
+	deadline := time.Duration(float64((dumpTimeout+2)*time.Second)/facts.TimeScale) + detailSlack
+	began := time.Now()
+	a, err := ask(ctx, dev, deadline, detailCommand(m, facts, p.PID, systemServer))
+	d := Detail{Process: p, Took: time.Since(began)}
+	switch {
+	case ctx.Err() != nil:
+		return d, ctx.Err()
+	case errors.Is(err, context.DeadlineExceeded):
+		return d, fmt.Errorf("read meminfo of %s, pid %d: nothing in %v: %w", p.Name, p.PID, deadline, ErrNoAnswer)
+	case err != nil:
+		return d, fmt.Errorf("read meminfo of %s: %w", p.Name, err)
+	}
+	parts, whole := m.split(a.out)
+	if !whole {
+		return d, fmt.Errorf("read meminfo of %s: the answer is cut", p.Name)
+	}
+	if err := d.clock(parts); err != nil {
+		return d, err
+	}
+	d.SystemServer = spent(parts["ss1"], parts["ss2"])
+	if stat, err := procfs.ParseStat(parts["stat"]); err != nil || uint64(stat.StartTicks.N) != p.Start {
+		return d, fmt.Errorf("read meminfo of %s, pid %d: %w", p.Name, p.PID, ErrGone)
+	}
+	return d, d.block(parts["meminfo"])
+}
+
+func detailCommand(m marker, facts Facts, pid, systemServer int) string {
+	timeout := ""
+	// dumpsys knows -t since Android 7; before, only the host's deadline bounds it.
+	if facts.API >= 24 {
+		timeout = fmt.Sprintf("-t %d ", dumpTimeout)
+	}
+	busy := fmt.Sprintf("cat /proc/%d/stat 2>&1", systemServer)
+	if systemServer <= 0 {
+		busy = ":"
+	}
+	return m.join([]part{
+		{"ss1", busy},
+		{"up1", "cat /proc/uptime"},
+		{"meminfo", fmt.Sprintf("dumpsys %smeminfo %d </dev/null 2>&1", timeout, pid)},
+		{"up2", "cat /proc/uptime"},
+		{"ss2", busy},
+		{"stat", fmt.Sprintf("cat /proc/%d/stat 2>&1", pid)},
+	})
+}
+
+func (d *Detail) clock(parts map[string][]byte) error {
+	before, err := procfs.ParseUptime(parts["up1"])
+	if err == nil {
+		d.Up, err = procfs.ParseUptime(parts["up2"])
+	}
+	if err != nil {
+		return fmt.Errorf("read clock around meminfo of %s: %w", d.Name, err)
+	}
+	d.Spent = d.Up - before
+	return nil
+}
+
+func spent(before, after []byte) CPU {
+	a, errA := procfs.ParseStat(before)
+	b, errB := procfs.ParseStat(after)
+	from, to := busy(a), busy(b)
+	if errA != nil || errB != nil || a.StartTicks != b.StartTicks || !from.Known || !to.Known {
+		return CPU{}
+	}
+	return CPU{Ticks: to.Ticks - from.Ticks, Known: true}
+}
+
+// block takes the one block of the text that is about the process.
+func (d *Detail) block(text []byte) error {
+	info, err := dumpsys.ParseMeminfo(text)
+	if err != nil {
+		return fmt.Errorf("read meminfo of %s: %w", d.Name, meaning(err))
+	}
+	for _, b := range info.Blocks {
+		if b.PID.Known && b.PID.N != int64(d.PID) {
+			continue
+		}
+		if !b.TotalPss.Known {
+			return fmt.Errorf("read meminfo of %s: no total in it%s: %w", d.Name, brokenOff(info), ErrNoAnswer)
+		}
+		d.Block, d.Warnings = b, append(info.Warnings, b.Warnings...)
+		return nil
+	}
+	return fmt.Errorf("read meminfo of %s: no block for pid %d: %w", d.Name, d.PID, ErrGone)
+}
+
+func brokenOff(info dumpsys.Meminfo) string {
+	if info.BrokenOff == nil {
+		return ""
+	}
+	return " (" + info.BrokenOff.Error() + ")"
+}
+
+// meaning gives a device's words the error that the engine acts on.
+func meaning(err error) error {
+	var e dumpsys.DeviceError
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch e.Kind {
+	case dumpsys.NoProcess:
+		return fmt.Errorf("%w: %w", ErrGone, err)
+	case dumpsys.Timeout, dumpsys.Frozen, dumpsys.DumpFailed:
+		return fmt.Errorf("%w: %w", ErrNoAnswer, err)
+	}
+	return err
+}
+
+// Breakdown is the reading as the detector takes it.
+func (d Detail) Breakdown() detector.Breakdown {
+	b := detector.Breakdown{
+		At:  d.Up,
+		EGL: amount(d.Block.EGLMtrack), GL: amount(d.Block.GLMtrack),
+		OtherMtrack: amount(d.Block.OtherMtrack), GfxDev: amount(d.Block.GfxDev),
+	}
+	b.Dim = [detector.NumDimensions]detector.Amount{
+		detector.JavaHeap:     amount(d.Block.JavaHeap),
+		detector.NativeHeap:   amount(d.Block.NativeHeap),
+		detector.Code:         amount(d.Block.Code),
+		detector.Stack:        amount(d.Block.Stack),
+		detector.Graphics:     amount(d.Block.Graphics),
+		detector.PrivateOther: amount(d.Block.PrivateOther),
+		detector.System:       amount(d.Block.System),
+		detector.Total:        amount(d.Block.TotalPss),
+	}
+	return b
+}
+
+func amount(v dumpsys.Value) detector.Amount {
+	return detector.Amount{Bytes: v.N << 10, Known: v.Known}
+}

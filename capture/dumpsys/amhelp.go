@@ -1,0 +1,85 @@
+package dumpsys
+
+import "strings"
+
+// AmHelp is what `am help` says about am dumpheap.
+type AmHelp struct {
+	// GC is -g: collect garbage before the dump (Android 9 and later).
+	GC Answer
+	// Bitmaps is -b FORMAT: dump the contents of bitmaps (Android 15).
+	Bitmaps Answer
+	// Native is -n: the native heap.
+	Native Answer
+	// MallocInfo is -m. Releases that take it do not always list it, so it is
+	// never No.
+	MallocInfo Answer
+	// User is --user.
+	User Answer
+}
+
+// ParseAmHelp reads the help of am (ActivityManagerShellCommand.dumpHelp, and
+// the usage text of Am.java up to Android 7). An option is No only if the entry
+// dumpheap is whole. The error is a DeviceError: there is no such entry.
+func ParseAmHelp(text []byte) (AmHelp, error) {
+	s, _ := input(text)
+	in := lines{rest: s}
+	var (
+		listed       = map[string]bool{}
+		found, whole bool
+		open         = -1 // how far the entry that we are in is indented
+		began        bool
+	)
+	for {
+		line, _, ok := in.next()
+		if !ok {
+			break
+		}
+		trimmed := strings.TrimSpace(line)
+		began = began || strings.Contains(trimmed, "am [subcommand]") || strings.HasPrefix(trimmed, "Activity manager (activity) commands")
+		if trimmed == "" {
+			continue
+		}
+		indent := len(line) - len(strings.TrimLeft(line, " \t"))
+		if open >= 0 && indent <= open {
+			open, whole = -1, true // the next command: the entry was whole
+		}
+		if isDumpheap(trimmed) {
+			open, found = indent, true
+		}
+		if open >= 0 {
+			options(trimmed, listed)
+		}
+	}
+	if !found {
+		return AmHelp{}, notAnAnswer(text, began)
+	}
+	answer := func(option string) Answer {
+		switch {
+		case listed[option]:
+			return Yes
+		case whole:
+			return No
+		}
+		return Unknown
+	}
+	h := AmHelp{GC: answer("-g"), Bitmaps: answer("-b"), Native: answer("-n"), MallocInfo: answer("-m"), User: answer("--user")}
+	if h.MallocInfo == No {
+		h.MallocInfo = Unknown
+	}
+	return h, nil
+}
+
+func isDumpheap(line string) bool {
+	rest, ok := strings.CutPrefix(strings.TrimPrefix(line, "am "), "dumpheap")
+	return ok && (rest == "" || rest[0] == ' ' || rest[0] == ':')
+}
+
+// options finds "[-g]", "[-b <format>]" and "-g: force GC". A word at the end
+// of a cut text is none: "[-" is not.
+func options(line string, listed map[string]bool) {
+	for _, w := range strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '[' || r == ']' }) {
+		if w = strings.TrimSuffix(w, ":"); strings.HasPrefix(w, "-") && len(w) > 1 && len(w) < 16 {
+			listed[w] = true
+		}
+	}
+}

@@ -1,0 +1,271 @@
+package dumpsys
+
+import "strings"
+
+// columnKind is a column of the meminfo table. Everything from heapSize on is
+// about the allocator, and printed in three rows only.
+type columnKind uint8
+
+const (
+	pss columnKind = iota
+	pssClean
+	sharedDirty
+	privateDirty
+	sharedClean
+	privateClean
+	swap
+	swapPss
+	rss
+	heapSize
+	heapAlloc
+	heapFree
+	numColumns
+)
+
+var columnNames = [numColumns]string{
+	"Pss", "Pss Clean", "Shared Dirty", "Private Dirty", "Shared Clean", "Private Clean",
+	"Swap", "SwapPss", "Rss", "Heap Size", "Heap Alloc", "Heap Free",
+}
+
+// columnWords joins the two header lines of a column. 4.3 has no "Total", 4.4
+// to 6 say Swapped; 5.0 -a leaves out a "Dirty".
+var columnWords = map[string]columnKind{
+	"pss": pss, "pss total": pss, "pss clean": pssClean,
+	"shared dirty": sharedDirty, "private dirty": privateDirty, "private": privateDirty,
+	"shared clean": sharedClean, "private clean": privateClean,
+	"swapped dirty": swap, "swap dirty": swap, "swapped": swap, "swap": swap,
+	"swappss dirty": swapPss, "swappss": swapPss,
+	"rss total": rss, "rss": rss,
+	"heap size": heapSize, "heap alloc": heapAlloc, "heap free": heapFree,
+}
+
+func (r *Row) cell(k columnKind) *Value {
+	return [numColumns]*Value{
+		&r.Pss, &r.PssClean, &r.SharedDirty, &r.PrivateDirty, &r.SharedClean, &r.PrivateClean,
+		&r.Swap, &r.SwapPss, &r.Rss, &r.HeapSize, &r.HeapAlloc, &r.HeapFree,
+	}[k]
+}
+
+// columns is the header of a table. Releases and options differ in their
+// columns and in their order, so nothing else tells what a cell is.
+type columns struct {
+	kinds []columnKind
+	edges []int // where each column ends: cells stand right in it
+	// swapped is the wording of Android 4.4 to 6: "Swapped".
+	swapped bool
+}
+
+const maxColumns = 32 // Android prints 11 at most
+
+// columnsOf reads the two header lines by the dashes under them; nil if they
+// are not the header of a memory table.
+func columnsOf(upper, lower, dashes string) *columns {
+	edges := rightEdges(dashes)
+	if len(edges) < 3 || len(edges) > maxColumns {
+		return nil
+	}
+	words := headerWords(upper, lower, edges)
+	if words == nil {
+		return nil
+	}
+	c := &columns{edges: edges, swapped: strings.Contains(upper, "Swapped")}
+	for _, w := range words {
+		kind, ok := columnWords[strings.ToLower(w)]
+		if !ok || c.has(kind) {
+			return nil
+		}
+		c.kinds = append(c.kinds, kind)
+	}
+	return c
+}
+
+func rightEdges(dashes string) (edges []int) {
+	for _, t := range tokens(dashes, true) {
+		edges = append(edges, t.end)
+	}
+	return edges
+}
+
+// headerWords finds the words of each column: by place, or by their order if
+// somebody has reflowed the blanks.
+func headerWords(upper, lower string, edges []int) []string {
+	words := make([]string, len(edges))
+	placed := true
+	for _, line := range []string{upper, lower} {
+		for _, t := range tokens(line, true) {
+			i := indexOf(edges, t.end)
+			if i < 0 {
+				placed = false
+				break
+			}
+			words[i] = strings.TrimSpace(words[i] + " " + t.text)
+		}
+	}
+	if placed {
+		return words
+	}
+	up, low := tokens(upper, true), tokens(lower, true)
+	if len(up) != len(edges) || len(low) != len(edges) {
+		return nil
+	}
+	for i := range words {
+		words[i] = up[i].text + " " + low[i].text
+	}
+	return words
+}
+
+func indexOf(list []int, v int) int {
+	for i, x := range list {
+		if x == v {
+			return i
+		}
+	}
+	return -1
+}
+
+func (c *columns) has(kind columnKind) bool {
+	if c == nil {
+		return false
+	}
+	for _, k := range c.kinds {
+		if k == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// beforeSummary says if the table is of a release that has no App Summary, or
+// prints one that the rows give exactly: up to Android 6. A later text without
+// an App Summary was cut.
+func (c *columns) beforeSummary() bool {
+	return c != nil && (c.swapped || !c.has(swap) && !c.has(swapPss) && !c.has(rss))
+}
+
+// splitRow divides "  Native Heap    25238 ..." at the first number.
+func splitRow(ts []token) (name string, cells []token) {
+	for i, t := range ts {
+		if c := t.text[0]; c >= '0' && c <= '9' || c == '-' && len(t.text) > 1 {
+			words := make([]string, i)
+			for j := range words {
+				words[j] = ts[j].text
+			}
+			return strings.Join(words, " "), ts[i:]
+		}
+	}
+	return "", nil
+}
+
+// assign gives each column its cell, or "". The reason says which cells could
+// not be told apart or are missing; those are "".
+func (c *columns) assign(line string, cells []token) (assigned []string, reason string) {
+	assigned = make([]string, len(c.kinds))
+	whole := true
+	if last := cells[len(cells)-1]; last.cut {
+		cells, reason, whole = cells[:len(cells)-1], "cut", false
+	}
+	if c.byPlace(cells, assigned) {
+		return assigned, c.missing(assigned, whole, reason)
+	}
+	touch := c.touching(cells)
+	if whole && (touch || !c.fits(len(cells))) && c.splitTouching(line, cells, assigned) {
+		return assigned, ""
+	}
+	clear(assigned)
+	switch {
+	case touch:
+		return assigned, "cells touch"
+	case len(cells) > len(c.kinds), whole && !c.fits(len(cells)):
+		return assigned, "the number of cells fits no columns"
+	}
+	// A number wider than its column pushes the others to the right. They are
+	// still in order, and only the heap columns at the end may be empty.
+	for i, cell := range cells {
+		assigned[i] = cell.text
+	}
+	return assigned, reason
+}
+
+func (c *columns) fits(cells int) bool {
+	return cells == len(c.kinds) || cells == len(c.kinds)-c.heapColumns()
+}
+
+// missing looks at a row whose cells stand in their columns. One that is empty
+// in the middle is absent, the others stand; if the last ones are empty, all
+// may have moved.
+func (c *columns) missing(assigned []string, whole bool, reason string) string {
+	if !whole {
+		return reason
+	}
+	last := len(c.kinds) - c.heapColumns() - 1
+	if last >= 0 && assigned[last] == "" {
+		clear(assigned)
+		return "too few cells"
+	}
+	for i := range last {
+		if assigned[i] == "" {
+			return "no " + columnNames[c.kinds[i]]
+		}
+	}
+	return reason
+}
+
+// touching says if a cell lies over the ends of two columns.
+func (c *columns) touching(cells []token) bool {
+	for _, cell := range cells {
+		over := 0
+		for _, edge := range c.edges {
+			if cell.start < edge && edge <= cell.end {
+				over++
+			}
+		}
+		if over > 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// byPlace takes cells that all end where a column ends.
+func (c *columns) byPlace(cells []token, assigned []string) bool {
+	at := make([]int, len(cells))
+	for i, cell := range cells {
+		if at[i] = indexOf(c.edges, cell.end); at[i] < 0 {
+			return false
+		}
+		// A cell over two columns is two that touch.
+		if at[i] > 0 && cell.start < c.edges[at[i]-1] {
+			return false
+		}
+	}
+	for i, cell := range cells {
+		assigned[at[i]] = cell.text
+	}
+	return true
+}
+
+// splitTouching cuts cells that touch where the columns end. It is sure only
+// if all cells then stand in their columns.
+func (c *columns) splitTouching(line string, cells []token, assigned []string) bool {
+	var parts []token
+	for _, cell := range cells {
+		start := cell.start
+		for _, edge := range c.edges {
+			if start < edge && edge < cell.end {
+				parts = append(parts, token{text: line[start:edge], start: start, end: edge})
+				start = edge
+			}
+		}
+		parts = append(parts, token{text: line[start:cell.end], start: start, end: cell.end})
+	}
+	return c.fits(len(parts)) && c.byPlace(parts, assigned)
+}
+
+func (c *columns) heapColumns() (n int) {
+	for _, k := range c.kinds {
+		if k >= heapSize {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,60 @@
+package dumpsys
+
+// Rows whose private pages are code (Debug.MemoryInfo.getSummaryCode before
+// Android 10, which adds the JIT's caches).
+var codeRows = []string{".so mmap", ".jar mmap", ".apk mmap", ".ttf mmap", ".dex mmap", ".oat mmap"}
+
+// compute makes the dimensions from the rows in the way of the App Summary,
+// for releases that do not print one. A row that is not there is one of zeros,
+// which Android leaves out (the two heaps it always prints); 4.3 has too few
+// columns for more than the heaps.
+func (b *Block) compute(c *columns) {
+	b.Computed = true
+	if !c.has(privateClean) {
+		b.JavaHeap, b.NativeHeap = b.privateDirty("Dalvik"), b.privateDirty("Native")
+		return
+	}
+	b.JavaHeap = plus(b.privateDirty("Dalvik Heap"), b.zeroed(".art mmap", b.private))
+	b.NativeHeap = b.privateDirty("Native Heap")
+	b.Stack = b.zeroed("Stack", b.privateDirty)
+	b.Code = known(0)
+	for _, name := range codeRows {
+		b.Code = plus(b.Code, b.zeroed(name, b.private))
+	}
+	b.Graphics = known(0)
+	for _, name := range []string{"Gfx dev", "EGL mtrack", "GL mtrack", "Graphics", "GL"} {
+		b.Graphics = plus(b.Graphics, b.zeroed(name, b.private))
+	}
+	all := b.private("TOTAL")
+	named := plus(plus(plus(plus(b.JavaHeap, b.NativeHeap), b.Code), b.Stack), b.Graphics)
+	if all.Known && named.Known {
+		b.PrivateOther = known(all.N - named.N)
+	}
+	if all.Known && b.TotalPss.Known {
+		b.System = known(b.TotalPss.N - all.N)
+	}
+}
+
+func (b *Block) privateDirty(name string) Value {
+	r, _ := b.Row(name)
+	return r.PrivateDirty
+}
+
+func (b *Block) private(name string) Value {
+	r, _ := b.Row(name)
+	return plus(r.PrivateDirty, r.PrivateClean)
+}
+
+func (b *Block) zeroed(name string, get func(string) Value) Value {
+	if _, ok := b.Row(name); !ok {
+		return known(0)
+	}
+	return get(name)
+}
+
+func plus(x, y Value) Value {
+	if !x.Known || !y.Known {
+		return Value{}
+	}
+	return known(x.N + y.N)
+}

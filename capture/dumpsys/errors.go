@@ -1,0 +1,194 @@
+package dumpsys
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// Kind sorts the words that a device says instead of an answer.
+type Kind string
+
+// The kinds. They are also the words of `leakgate parse`.
+const (
+	NoProcess      Kind = "no_process"      // the process is gone, or never was
+	Permission     Kind = "permission"      // not for this user: a user build, another app's process
+	NotDebuggable  Kind = "not_debuggable"  // run-as and am dumpheap want android:debuggable
+	UnknownPackage Kind = "unknown_package" // run-as does not know the package
+	RunAs          Kind = "run_as"          // run-as failed otherwise, e.g. not for this user
+	Timeout        Kind = "timeout"         // the dump took longer than dumpsys waits
+	Frozen         Kind = "frozen"          // the process is in the freezer (Android 11 and later) and cannot answer
+	UnknownOption  Kind = "unknown_option"  // an older release
+	NoService      Kind = "no_service"      // dumpsys has no such service
+	NoCommand      Kind = "no_command"      // su, run-as, timeout, ... is not there
+	NoFile         Kind = "no_file"         // a path that is not there: a /proc of a process that is gone, or a kernel without the file
+	NoSpace        Kind = "no_space"        // /data is full
+	DumpFailed     Kind = "dump_failed"     // the process died or failed while it was asked
+	Disconnected   Kind = "disconnected"    // adb's words for a device that went away
+	Killed         Kind = "killed"          // the tool itself died on the device
+	Unsupported    Kind = "unsupported"     // the device does not measure this
+	InputOutput    Kind = "io"              // reading or writing failed
+	Usage          Kind = "usage"           // the help text: the command line was not understood
+	Failed         Kind = "failed"          // an error in other words
+	Truncated      Kind = "truncated"       // the text ends before the first value
+	Empty          Kind = "empty"           // nothing at all
+	Format         Kind = "format"          // nothing that is known
+)
+
+// DeviceError is what a device said instead of an answer.
+type DeviceError struct {
+	Kind Kind
+	Text string // the line that says it, at most 256 bytes
+}
+
+// Error gives the kind and the device's words, quoted.
+func (e DeviceError) Error() string {
+	return fmt.Sprintf("device says %s: %q", e.Kind, e.Text)
+}
+
+type phrase struct {
+	kind Kind
+	how  func(s, part string) bool
+	part string
+}
+
+func equal(s, part string) bool { return s == part }
+
+// phrases, most telling first: of the lines of a stack trace or of several
+// messages the first phrase of this list counts. Sources: frameworks/native
+// cmds/dumpsys/dumpsys.cpp, frameworks/base ActivityManagerService and
+// ActivityManagerShellCommand, system/core run-as.cpp, mksh, toybox, bionic's
+// strerror, GpuMem.cpp, libsmapinfo.
+var phrases = []phrase{
+	{NotDebuggable, strings.Contains, "rocess not debuggable"},
+	{NotDebuggable, strings.HasPrefix, "run-as: package not debuggable"},
+	{NotDebuggable, strings.HasSuffix, "is not debuggable"},
+	{UnknownPackage, strings.HasPrefix, "run-as: unknown package"},
+	{UnknownPackage, strings.HasSuffix, "is unknown"}, // run-as: Package 'x' is unknown (before Android 8)
+	{UnknownPackage, strings.Contains, "Unknown package:"},
+	{RunAs, strings.HasPrefix, "run-as: "},
+	{NoProcess, strings.HasPrefix, "No process found for"},
+	{NoProcess, strings.Contains, "Unknown process:"},
+	{NoProcess, strings.Contains, "No such process"},
+	{NoProcess, strings.HasPrefix, "No maps for pid"},
+	{Timeout, strings.Contains, "DUMP TIMEOUT"},
+	{Timeout, strings.Contains, "IOException: Timeout"},
+	{Timeout, strings.Contains, "TimeoutException"},
+	{Frozen, strings.Contains, "process is frozen"},
+	{Frozen, strings.Contains, "frozen process"},
+	{UnknownOption, strings.HasPrefix, "Unknown argument: -"},
+	{UnknownOption, strings.Contains, "nknown option"},
+	{UnknownOption, strings.Contains, "nvalid option"},
+	{NoService, strings.Contains, "Can't find service:"},
+	{Permission, strings.Contains, "Permission denied"},
+	{Permission, strings.Contains, "ermission Denial"},
+	{Permission, strings.Contains, "Operation not permitted"},
+	{Permission, strings.HasPrefix, "Security exception:"},
+	{Permission, strings.Contains, "java.lang.SecurityException"},
+	{NoSpace, strings.Contains, "No space left on device"},
+	{NoCommand, strings.HasSuffix, "inaccessible or not found"},
+	{NoCommand, strings.HasSuffix, ": not found"},
+	{NoCommand, strings.Contains, ": can't execute"},
+	{NoFile, strings.Contains, "No such file or directory"},
+	{DumpFailed, strings.HasPrefix, "Failure while dumping"},
+	{DumpFailed, strings.HasPrefix, "Got error while dumping"},
+	{DumpFailed, strings.HasPrefix, "Got RemoteException"},
+	{DumpFailed, strings.HasPrefix, "Got a RemoteException"},
+	{DumpFailed, strings.HasPrefix, "Got IoException"},
+	{DumpFailed, strings.HasPrefix, "Got IOException"},
+	{DumpFailed, strings.HasPrefix, "Error dumping service"},
+	{DumpFailed, strings.HasPrefix, "Error with service"},
+	{DumpFailed, strings.HasPrefix, "Failed to parse file"},
+	{DumpFailed, strings.Contains, "DeadObjectException"},
+	{Disconnected, equal, "closed"},
+	{Disconnected, equal, "error: closed"},
+	{Disconnected, strings.HasPrefix, "error: device "},
+	{Disconnected, strings.HasPrefix, "adb: device "},
+	{Disconnected, strings.HasPrefix, "error: no devices"},
+	{Disconnected, strings.HasPrefix, "adb: no devices"},
+	{Disconnected, strings.HasPrefix, "error: protocol fault"},
+	{Unsupported, strings.HasPrefix, "Failed to initialize GPU memory eBPF"},
+	{Unsupported, strings.HasPrefix, "GPU memory total usage map is empty"},
+	{InputOutput, strings.HasSuffix, "I/O error"},
+	{InputOutput, strings.HasSuffix, "Input/output error"},
+	{InputOutput, strings.HasSuffix, "Read-only file system"},
+	{InputOutput, strings.HasPrefix, "Error: Unable to open file:"},
+	{Killed, equal, "Killed"},
+	{Killed, equal, "Terminated"},
+	{Killed, equal, "Aborted"},
+	{Killed, equal, "Segmentation fault"},
+	{Killed, strings.HasSuffix, "ut of memory"},
+	{Usage, strings.HasPrefix, "usage: "},
+	{Usage, strings.HasPrefix, "Usage: "},
+	{Usage, strings.HasPrefix, "meminfo dump options:"},
+	{Failed, strings.HasPrefix, "Exception occurred while"},
+	{Failed, strings.HasPrefix, "Error: "},
+	{Failed, strings.HasPrefix, "java.lang."},
+}
+
+const (
+	maxErrorLine = 256
+	maxErrorHead = 16 << 10 // of a long text only the head and the tail are searched
+	maxErrorTail = 4 << 10
+)
+
+// ClassifyError finds the words of an error in the output of any command of a
+// device; false if there are none. Ask it about a text that could not be read
+// or that came with an exit code, not about a good answer: file names and
+// process names in one can hold any words.
+func ClassifyError(text []byte) (DeviceError, bool) {
+	if len(text) > maxErrorHead+maxErrorTail {
+		text = append(text[:maxErrorHead:maxErrorHead], text[len(text)-maxErrorTail:]...)
+	}
+	best, said := len(phrases), ""
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimSpace(line)
+		s := string(line[:min(len(line), 2*maxErrorLine)])
+		if rank := rankOf(s); rank < best {
+			best, said = rank, clip(s, maxErrorLine)
+		}
+	}
+	if best == len(phrases) {
+		return DeviceError{}, false
+	}
+	return DeviceError{Kind: phrases[best].kind, Text: said}, true
+}
+
+func rankOf(line string) int {
+	for i, p := range phrases {
+		if p.how(line, p.part) {
+			return i
+		}
+	}
+	return len(phrases)
+}
+
+// notAnAnswer says what a text is that holds nothing of what was expected.
+// began means that the expected text has begun: it was cut early.
+func notAnAnswer(text []byte, began bool) DeviceError {
+	if e, ok := ClassifyError(text); ok {
+		return e
+	}
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 {
+		return DeviceError{Kind: Empty}
+	}
+	first, _, _ := bytes.Cut(text, []byte("\n"))
+	e := DeviceError{Kind: Format, Text: clip(string(bytes.TrimSpace(first)), maxErrorLine)}
+	if began {
+		e.Kind = Truncated
+	}
+	return e
+}
+
+// breakOff knows the lines with which an answer that had begun breaks off.
+// They stand at the start of a line, and nothing else in an answer does.
+func breakOff(line string) (DeviceError, bool) {
+	line = strings.TrimSpace(line)
+	for _, start := range []string{"*** SERVICE ", "Got RemoteException", "Got a RemoteException", "Got IoException", "Got IOException", "Failure while dumping", "Got error while dumping", "Error dumping service"} {
+		if strings.HasPrefix(line, start) {
+			return ClassifyError([]byte(line))
+		}
+	}
+	return DeviceError{}, false
+}

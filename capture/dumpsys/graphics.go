@@ -1,0 +1,329 @@
+package dumpsys
+
+import "strings"
+
+// Gfxinfo is the answer of dumpsys gfxinfo.
+type Gfxinfo struct {
+	Processes []GfxProcess
+	// BrokenOff has the device's words if the answer began and then failed.
+	BrokenOff *DeviceError
+	// Truncated says that the text shows that it was cut.
+	Truncated bool
+	Warnings  []error
+}
+
+// GfxProcess is one process of gfxinfo. A process that draws nothing has no
+// values.
+type GfxProcess struct {
+	PID     Value
+	Process string
+	// GPUBytes is "Total GPU memory usage" (before Android 9 "Total memory
+	// usage"): the caches of the renderer only, not what the app allocates.
+	GPUBytes Value
+	// GrallocKB is "Total imported by gralloc": the buffers that the process
+	// maps (Android 12 and later, not everywhere).
+	GrallocKB Value
+	// AllocatorKB is the total of the buffers that the process allocated itself.
+	AllocatorKB Value
+	// Views and ViewRoots are the totals of attached views and windows.
+	Views, ViewRoots Value
+}
+
+// ParseGfxinfo reads dumpsys gfxinfo, of one or of many processes. The error is
+// a DeviceError.
+func ParseGfxinfo(text []byte) (Gfxinfo, error) {
+	s, tooLong := input(text)
+	var (
+		in    = lines{rest: s}
+		out   = Gfxinfo{Truncated: tooLong}
+		cur   *GfxProcess
+		d     doubts
+		began bool
+		gpu   bool // the line before announces the number of GPU bytes
+	)
+	for {
+		line, whole, ok := in.next()
+		if !ok {
+			break
+		}
+		trimmed := strings.TrimSpace(line)
+		if rest, ok := strings.CutPrefix(trimmed, "** Graphics info for pid "); ok {
+			if len(out.Processes) >= maxBlocks {
+				out.Truncated = true
+				break
+			}
+			out.Processes = append(out.Processes, GfxProcess{})
+			cur = &out.Processes[len(out.Processes)-1]
+			cur.PID, cur.Process = processOf(rest)
+			out.Truncated = out.Truncated || !cur.PID.Known || !whole
+			gpu = false
+			continue
+		}
+		began = began || strings.HasPrefix(trimmed, "Applications Graphics Acceleration Info")
+		if e, ok := breakOff(trimmed); ok {
+			out.BrokenOff, out.Truncated = &e, true
+		}
+		if cur != nil {
+			cur.line(trimmed, gpu, whole, in.n, &d)
+		}
+		gpu = trimmed == "Total GPU memory usage:" || trimmed == "Total memory usage:"
+		out.Truncated = out.Truncated || !whole
+	}
+	if len(out.Processes) == 0 {
+		if out.BrokenOff != nil {
+			return Gfxinfo{}, *out.BrokenOff
+		}
+		return Gfxinfo{}, notAnAnswer(text, began)
+	}
+	if len(out.Processes) == 1 && *cur == (GfxProcess{PID: cur.PID, Process: cur.Process}) && out.BrokenOff != nil {
+		return Gfxinfo{}, *out.BrokenOff
+	}
+	out.Warnings = d.all()
+	return out, nil
+}
+
+func (g *GfxProcess) line(line string, gpu, whole bool, n int, d *doubts) {
+	switch {
+	case gpu:
+		// The unit behind the number proves that no digit was cut.
+		digits, _, ok := strings.Cut(line, " bytes")
+		take(&g.GPUBytes, "Total GPU memory usage", digits, ok, n, d)
+	case strings.HasPrefix(line, "Total attached Views"), strings.HasPrefix(line, "Total Views"):
+		take(&g.Views, "Total attached Views", after(line, ":"), whole, n, d)
+	case strings.HasPrefix(line, "Total ViewRootImpl"):
+		take(&g.ViewRoots, "Total ViewRootImpl", after(line, ":"), whole, n, d)
+	case strings.HasPrefix(line, "Total imported by gralloc:"):
+		takeKB(&g.GrallocKB, "Total imported by gralloc", line, n, d)
+	case strings.HasPrefix(line, "Total allocated"):
+		takeKB(&g.AllocatorKB, "Total allocated", line, n, d)
+	}
+}
+
+func take(to *Value, field, text string, whole bool, n int, d *doubts) {
+	v, ok := number(strings.TrimSpace(text))
+	if !ok || v < 0 || !whole {
+		d.add(n, field, text, "not a whole number")
+		*to = Value{}
+		return
+	}
+	*to = known(v)
+}
+
+func takeKB(to *Value, field, line string, n int, d *doubts) {
+	kb, coarse, ok := kiloBytes(line[strings.LastIndexByte(line, ':')+1:])
+	if !ok {
+		d.add(n, field, line, "no size in KB, or cut")
+		return
+	}
+	if coarse {
+		d.add(n, field, line, "the device rounded it to two digits")
+	}
+	*to = known(kb)
+}
+
+func after(line, sep string) string {
+	_, rest, _ := strings.Cut(line, sep)
+	return rest
+}
+
+// GPU is the answer of dumpsys gpu, with or without --gpumem (Android 12 and
+// later). The driver must report to the eBPF program gpu_mem; many do not.
+type GPU struct {
+	// GPUs are the snapshots, one for each GPU.
+	GPUs []GPUMemory
+	// Truncated says that the text shows that it was cut.
+	Truncated bool
+	Warnings  []error
+}
+
+// GPUMemory is what one GPU holds, in bytes (services/gpuservice/gpumem).
+type GPUMemory struct {
+	ID          Value
+	GlobalBytes Value
+	Processes   []GPUProcess
+}
+
+// GPUProcess is the memory of one process on one GPU.
+type GPUProcess struct {
+	PID   int64
+	Bytes Value
+}
+
+// Global is the sum over all GPUs, unknown if one of them is.
+func (g GPU) Global() Value {
+	sum := known(0)
+	for _, m := range g.GPUs {
+		sum = plus(sum, m.GlobalBytes)
+	}
+	if len(g.GPUs) == 0 {
+		return Value{}
+	}
+	return sum
+}
+
+// Processes are the sums over all GPUs, in the order of the text.
+func (g GPU) Processes() []GPUProcess {
+	var all []GPUProcess
+	at := map[int64]int{}
+	for _, m := range g.GPUs {
+		for _, p := range m.Processes {
+			if i, ok := at[p.PID]; ok {
+				all[i].Bytes = plus(all[i].Bytes, p.Bytes)
+				continue
+			}
+			at[p.PID] = len(all)
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+const maxGPUProcesses = 1 << 16
+
+// ParseGPU reads dumpsys gpu. The error is a DeviceError; Unsupported means
+// that this device does not count GPU memory.
+func ParseGPU(text []byte) (GPU, error) {
+	s, tooLong := input(text)
+	in, out := lines{rest: s}, GPU{Truncated: tooLong}
+	var d doubts
+	found, processes := false, 0
+	for {
+		line, whole, ok := in.next()
+		if !ok {
+			break
+		}
+		line = strings.TrimSpace(line)
+		if rest, ok := strings.CutPrefix(line, "Memory snapshot for GPU "); ok && len(out.GPUs) < maxRows {
+			n, ok := number(strings.TrimSuffix(rest, ":"))
+			if ok = ok && strings.HasSuffix(rest, ":"); !ok {
+				d.add(in.n, "GPU", line, "no number")
+			}
+			out.GPUs = append(out.GPUs, GPUMemory{ID: Value{n, ok}})
+			out.Truncated = out.Truncated || !whole
+			continue
+		}
+		if len(out.GPUs) == 0 {
+			continue
+		}
+		gpu := &out.GPUs[len(out.GPUs)-1]
+		label, value, ok := strings.Cut(line, " total: ")
+		pid, isProcess := strings.CutPrefix(label, "Proc ")
+		switch {
+		case ok && label == "Global":
+			gpu.GlobalBytes = bytesOf(label, value, whole, in.n, &d)
+			found = true
+		case ok && isProcess && processes < maxGPUProcesses:
+			n, ok := number(pid)
+			if !ok || n < 0 {
+				d.add(in.n, "Proc", line, "no pid")
+				continue
+			}
+			gpu.Processes = append(gpu.Processes, GPUProcess{PID: n, Bytes: bytesOf(label, value, whole, in.n, &d)})
+			found, processes = true, processes+1
+		case !whole:
+			d.add(in.n, "line", line, "cut")
+		}
+		out.Truncated = out.Truncated || !whole
+	}
+	if !found {
+		return GPU{}, notAnAnswer(text, len(out.GPUs) > 0)
+	}
+	out.Warnings = d.all()
+	return out, nil
+}
+
+func bytesOf(field, text string, whole bool, n int, d *doubts) Value {
+	v, ok := number(text)
+	if !ok || v < 0 || !whole {
+		d.add(n, field, text, "not a whole number")
+		return Value{}
+	}
+	return known(v)
+}
+
+// SurfaceFlinger is the part of dumpsys SurfaceFlinger about buffers.
+type SurfaceFlinger struct {
+	// Buffers is the number of buffers that the allocator holds, TotalKB their
+	// sum as the device estimates it. Both are unknown if the list has no end.
+	Buffers, TotalKB Value
+	// List are the buffers whose line is there.
+	List []Buffer
+	// ImportedKB is "Total imported by gralloc".
+	ImportedKB Value
+	// Truncated says that the text shows that it was cut.
+	Truncated bool
+	Warnings  []error
+}
+
+// Buffer is one graphic buffer.
+type Buffer struct {
+	// KB is unknown where the device says so.
+	KB        Value
+	Requestor string // empty before Android 8
+}
+
+const maxBuffers = 1 << 14
+
+// ParseSurfaceFlinger reads the list of GraphicBufferAllocator
+// (frameworks/native libs/ui/GraphicBufferAllocator.cpp), of any release. The
+// error is a DeviceError.
+func ParseSurfaceFlinger(text []byte) (SurfaceFlinger, error) {
+	s, tooLong := input(text)
+	in, out := lines{rest: s}, SurfaceFlinger{Truncated: tooLong}
+	var d doubts
+	inList, began, ended := false, false, false
+	var count int64
+	for {
+		line, whole, ok := in.next()
+		if !ok {
+			break
+		}
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "GraphicBufferAllocator buffers:", line == "Allocated buffers:":
+			inList, began, ended, count, out.List = true, true, false, 0, nil
+		case inList && strings.HasPrefix(line, "0x"):
+			count++
+			if b, ok := bufferOf(line, whole, in.n, &d); ok && len(out.List) < maxBuffers {
+				out.List = append(out.List, b)
+			}
+		case inList && strings.HasPrefix(line, "Total allocated"):
+			inList, ended = false, true
+			takeKB(&out.TotalKB, "Total allocated", line, in.n, &d)
+		case strings.HasPrefix(line, "Total imported by gralloc:"):
+			began = true
+			takeKB(&out.ImportedKB, "Total imported by gralloc", line, in.n, &d)
+		}
+		out.Truncated = out.Truncated || !whole
+	}
+	if !began || !ended && len(out.List) == 0 && !out.ImportedKB.Known {
+		return SurfaceFlinger{}, notAnAnswer(text, began)
+	}
+	if ended {
+		out.Buffers = known(count)
+	} else {
+		out.Truncated = true
+	}
+	out.Warnings = d.all()
+	return out, nil
+}
+
+// bufferOf reads "0xHANDLE | 10200.00 KiB | ... | Planner" (Android 13 and
+// later) or "0xHANDLE:  144.00 KiB | ... | Planner".
+func bufferOf(line string, whole bool, n int, d *doubts) (Buffer, bool) {
+	i := strings.IndexAny(line, ":|")
+	if i < 0 || !whole {
+		return Buffer{}, false
+	}
+	cells := strings.Split(line[i+1:], "|")
+	kb, _, ok := kiloBytes(cells[0])
+	if !ok && strings.TrimSpace(cells[0]) != "unknown" {
+		d.add(n, "Size", line, "no size in KiB")
+	}
+	b := Buffer{KB: Value{kb, ok}}
+	// Handle, size, width x height, [layers,] format, usage [, requestor]
+	if len(cells) > 4 {
+		b.Requestor = clip(strings.TrimSpace(cells[len(cells)-1]), maxName)
+	}
+	return b, true
+}

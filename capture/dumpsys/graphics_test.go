@@ -1,0 +1,337 @@
+package dumpsys
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+func TestRecordedGfxinfo(t *testing.T) {
+	got, err := ParseGfxinfo(deviceText(t, "api36-memorylab-gfxinfo.txt"))
+	want := Gfxinfo{Processes: []GfxProcess{{PID: known(20602), Process: "com.androidperformance.memorylab", GPUBytes: known(4450992),
+		GrallocKB: known(54432), AllocatorKB: known(54000), Views: known(25), ViewRoots: known(1)}}}
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got  %v, %v\nwant %v", got, err, want)
+	}
+	got, err = ParseGfxinfo(deviceText(t, "api33-anavmode-gfxinfo-two-processes.txt"))
+	want = Gfxinfo{Processes: []GfxProcess{
+		{PID: known(28907), Process: "de.codevoid.aNavMode", Views: known(57), ViewRoots: known(1)},
+		{PID: known(17477), Process: "de.codevoid.andronavibar", GPUBytes: known(6059640)},
+	}}
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got  %v, %v\nwant %v", got, err, want)
+	}
+}
+
+func TestOldGfxinfo(t *testing.T) {
+	got, err := ParseGfxinfo([]byte("Applications Graphics Acceleration Info:\r\nUptime: 27522172 Realtime: 74273303\r\n\r\n** Graphics info for pid 18222 [com.tencent.mobileqq] **\r\n" +
+		"Caches:\r\nCurrent memory usage / total memory usage (bytes):\r\n  TextureCache          1636784 / 75497472\r\nTotal memory usage:\r\n  2693808 bytes, 2.57 MB\r\n\r\n" +
+		"  10 views, 1.2 kB of display lists\r\n\r\nTotal ViewRootImpl: 1\r\nTotal Views:        10\r\n"))
+	want := Gfxinfo{Processes: []GfxProcess{{PID: known(18222), Process: "com.tencent.mobileqq", GPUBytes: known(2693808), Views: known(10), ViewRoots: known(1)}}}
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got  %v, %v\nwant %v", got, err, want)
+	}
+}
+
+func TestRecordedGPU(t *testing.T) {
+	for _, c := range []struct {
+		file                string
+		pid, bytes, global  int64
+		processes, warnings int
+	}{
+		{"api31-angle-gpumem.txt", 16513, 348479488, 516833280, 6, 0},
+		{"api35-qcom-dumpsys-gpu-head.txt", 2035, 408252416, 764825600, 2, 0},
+	} {
+		got, err := ParseGPU(deviceText(t, c.file))
+		if err != nil || got.Global() != known(c.global) || got.Truncated || len(got.Warnings) != c.warnings || len(got.Processes()) != c.processes {
+			t.Errorf("%s: %+v, %v", c.file, got, err)
+		}
+		found := false
+		for _, p := range got.Processes() {
+			found = found || p == GPUProcess{PID: c.pid, Bytes: known(c.bytes)}
+		}
+		if !found {
+			t.Errorf("%s: pid %d is not in %v", c.file, c.pid, got.Processes())
+		}
+	}
+}
+
+func TestTwoGPUs(t *testing.T) {
+	got, err := ParseGPU([]byte("Memory snapshot for GPU 0:\nGlobal total: 10\nProc 5 total: 3\nProc 6 total: x\nMemory snapshot for GPU 1:\nGlobal total: 20\nProc 5 total: 4\n"))
+	if err != nil || got.Global() != known(30) || fmt.Sprint(got.Processes()) != fmt.Sprint([]GPUProcess{{5, known(7)}, {6, Value{}}}) || len(got.Warnings) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if g, err := ParseGPU([]byte("Memory snapshot for GPU 0:\nProc 5 total: 3\n")); err != nil || g.Global().Known {
+		t.Errorf("%+v, %v", g, err)
+	}
+}
+
+func TestRecordedSurfaceFlinger(t *testing.T) {
+	got, err := ParseSurfaceFlinger(deviceText(t, "api33-surfaceflinger-buffers.txt"))
+	if err != nil || got.Buffers != known(6) || got.TotalKB != known(61200) || got.ImportedKB.Known || got.Truncated || len(got.Warnings) > 0 || len(got.List) != 6 || got.List[1] != (Buffer{known(10200), "Planner"}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestSurfaceFlingerLayouts(t *testing.T) {
+	for name, c := range map[string]struct {
+		text      string
+		n, kb     int64
+		imported  Value
+		requestor string
+		warnings  int
+	}{
+		"Android 5": {"Allocated buffers:\n0xb8856d30: 3600.00 KiB |  720 ( 720) x 1280 |        1 | 0x00000900\n0xb8965dc0:  140.62 KiB |  720 ( 720) x   50 |        1 | 0x00000b00\n" +
+			"Total allocated (estimate): 3740.62 KB\n", 2, 3741, Value{}, "", 0},
+		"Android 9, one unknown": {"junk\nAllocated buffers:\n0x74c6eec900: 9554.00 KiB | 1080 (1088) x 2248 |    1 |        1 | 0x1a00 | FramebufferSurface\n" +
+			"0x74c6eecf20: unknown     | 1088 (1152) x 2256 |    1 | 7FA30C06 | 0x20002900 | com.android.keyguard\nTotal allocated (estimate): 9554.00 KB\n", 2, 9554, Value{}, "FramebufferSurface", 0},
+		"Android 12, two digits": {"GraphicBufferAllocator buffers:\n0xb400006e8132ada0: 4320.00 KiB |  720 ( 768) x 1440 |    1 |        1 | 0x10000900 | ColorFade#0\n" +
+			"Total allocated by GraphicBufferAllocator (estimate): 4320.00 KB\nImported gralloc buffers:\n+ name:placeholder, id:1, size:4.3e+03KiB, w/h:1x1\nTotal imported by gralloc: 3.8e+04KiB\n", 1, 4320, known(38000), "ColorFade#0", 1},
+		"no buffers": {"GraphicBufferAllocator buffers:\nTotal allocated by GraphicBufferAllocator (estimate): 0.00 KB\n", 0, 0, Value{}, "", 0},
+	} {
+		for _, text := range []string{c.text, strings.ReplaceAll(c.text, "\n", "\r\n")} {
+			got, err := ParseSurfaceFlinger([]byte(text))
+			if err != nil || got.Buffers != known(c.n) || got.TotalKB != known(c.kb) || got.ImportedKB != c.imported || len(got.Warnings) != c.warnings || got.Truncated {
+				t.Errorf("%s: %+v, %v", name, got, err)
+			}
+			if c.n > 0 && got.List[0].Requestor != c.requestor {
+				t.Errorf("%s: %+v", name, got.List)
+			}
+		}
+	}
+}
+
+func TestNotGraphics(t *testing.T) {
+	for text, kind := range map[string]Kind{
+		"":                              Empty,
+		"No process found for: com.x\n": NoProcess,
+		"Applications Graphics Acceleration Info:\nUptime: 1 Realtime: 2\n":                                                   Truncated,
+		"** Graphics info for pid 5 [x] **\nFailure while dumping the app: ProcessRecord{43294230 1516:com.miui.home/1000}\n": DumpFailed,
+		"Can't find service: gfxinfo\n": NoService,
+	} {
+		var e DeviceError
+		if got, err := ParseGfxinfo([]byte(text)); !errors.As(err, &e) || e.Kind != kind || got.Processes != nil {
+			t.Errorf("gfxinfo %q: %+v, %v", text, got, err)
+		}
+	}
+	for text, kind := range map[string]Kind{
+		"":                                                       Empty,
+		"Failed to initialize GPU memory eBPF\n":                 Unsupported,
+		"GPU memory total usage map is empty\n":                  Unsupported,
+		"Stable Game Driver: unsupported\n":                      Format,
+		"Memory snapshot for GPU 0:\n":                           Truncated,
+		"Memory snapshot for GPU 0:\nGlobal tot":                 Truncated,
+		"*** SERVICE 'gpu' DUMP TIMEOUT (10000ms) EXPIRED ***\n": Timeout,
+	} {
+		var e DeviceError
+		if got, err := ParseGPU([]byte(text)); !errors.As(err, &e) || e.Kind != kind || got.GPUs != nil {
+			t.Errorf("gpu %q: %+v, %v", text, got, err)
+		}
+	}
+	for text, kind := range map[string]Kind{
+		"":                                   Empty,
+		"GraphicBufferAllocator buffers:\n":  Truncated,
+		"Can't find service: SurfaceFlinger": NoService,
+		"Visible layers (count = 11)\n":      Format,
+	} {
+		var e DeviceError
+		if got, err := ParseSurfaceFlinger([]byte(text)); !errors.As(err, &e) || e.Kind != kind || got.List != nil {
+			t.Errorf("SurfaceFlinger %q: %+v, %v", text, got, err)
+		}
+	}
+}
+
+// TestCutGraphics cuts the recorded texts at every byte.
+func TestCutGraphics(t *testing.T) {
+	absentOr := func(file string, at int, name string, part, whole Value) {
+		t.Helper()
+		if part.Known && part != whole {
+			t.Errorf("%s cut at %d: %s is %d, whole %d", file, at, name, part.N, whole.N)
+		}
+	}
+	for _, file := range []string{"api36-memorylab-gfxinfo.txt", "api33-anavmode-gfxinfo-two-processes.txt"} {
+		text := deviceText(t, file)
+		whole, _ := ParseGfxinfo(text)
+		for at := range len(text) {
+			part, err := ParseGfxinfo(text[:at])
+			if err != nil {
+				continue
+			}
+			for i, p := range part.Processes {
+				w := whole.Processes[i]
+				absentOr(file, at, "pid", p.PID, w.PID)
+				absentOr(file, at, "gpu", p.GPUBytes, w.GPUBytes)
+				absentOr(file, at, "gralloc", p.GrallocKB, w.GrallocKB)
+				absentOr(file, at, "allocator", p.AllocatorKB, w.AllocatorKB)
+				absentOr(file, at, "views", p.Views, w.Views)
+				absentOr(file, at, "roots", p.ViewRoots, w.ViewRoots)
+				if p.Process != "" && p.Process != w.Process {
+					t.Errorf("%s cut at %d: %q", file, at, p.Process)
+				}
+			}
+			if text[at-1] != '\n' && !part.Truncated {
+				t.Errorf("%s cut at %d is not marked", file, at)
+			}
+		}
+	}
+	for _, file := range []string{"api31-angle-gpumem.txt", "api35-qcom-dumpsys-gpu-head.txt"} {
+		text := deviceText(t, file)
+		whole, _ := ParseGPU(text)
+		for at := range len(text) {
+			part, err := ParseGPU(text[:at])
+			if err != nil {
+				continue
+			}
+			absentOr(file, at, "global", part.Global(), whole.Global())
+			for i, p := range part.Processes() {
+				w := whole.Processes()[i]
+				absentOr(file, at, fmt.Sprint("pid ", p.PID), p.Bytes, w.Bytes)
+				if p.PID != w.PID {
+					t.Errorf("%s cut at %d: pid %d", file, at, p.PID)
+				}
+			}
+		}
+	}
+	text := deviceText(t, "api33-surfaceflinger-buffers.txt")
+	whole, _ := ParseSurfaceFlinger(text)
+	for at := range len(text) {
+		part, err := ParseSurfaceFlinger(text[:at])
+		if err != nil {
+			continue
+		}
+		absentOr("SurfaceFlinger", at, "buffers", part.Buffers, whole.Buffers)
+		absentOr("SurfaceFlinger", at, "total", part.TotalKB, whole.TotalKB)
+		for i, b := range part.List {
+			if b != whole.List[i] {
+				t.Errorf("cut at %d: %+v", at, b)
+			}
+		}
+		if !part.Buffers.Known && !part.Truncated {
+			t.Errorf("cut at %d is not marked", at)
+		}
+	}
+}
+
+const (
+	amHelp16 = "Activity manager (activity) commands:\n  help\n      Print this help text.\n  profile stop [--user <USER_ID> current] <PROCESS>\n      --streaming: stream the profiling output to the specified file.\n" +
+		"  dumpheap [--user <USER_ID> current] [-n] [-g] [-b <format>] \n           <PROCESS> <FILE>\n      Dump the heap of a process.  The given <PROCESS> argument may\n        be either a process name or pid.  Options are:\n" +
+		"      -n: dump native heap instead of managed heap\n      -g: force GC before dumping the heap\n      -b <format>: dump contents of bitmaps in the format specified,\n         which can be \"png\", \"jpg\" or \"webp\".\n" +
+		"      --user <USER_ID> | current: When supplying a process name,\n          specify user of process to dump; uses current user if not specified.\n  set-debug-app [-w] [--persistent] <PACKAGE>\n      -m: not of dumpheap\n"
+	amHelp7 = "usage: am [subcommand] [options]\nusage: am start [-D] [-W] [-g] <INTENT>\n       am profile stop [--user <USER_ID> current] [<PROCESS>]\n       am dumpheap [--user <USER_ID> current] [-n] <PROCESS> <FILE>\n" +
+		"       am set-debug-app [-w] [--persistent] <PACKAGE>\n\nam start: start an Activity.  Options are:\n    -g: something else\n\nam dumpheap: dump the heap of a process.  Options are:\n    -n: dump native heap instead of managed heap\n\nam monitor: start monitoring for crashes or ANRs.\n    -b: not of dumpheap\n"
+)
+
+func TestAmHelp(t *testing.T) {
+	amHelp13 := strings.Replace(strings.Replace(amHelp16, " [-b <format>] \n          ", "", 1), amHelp16[strings.Index(amHelp16, "      -b"):strings.Index(amHelp16, "      --user <USER_ID> | current: When supplying a process name,\n          specify user of process to dump")], "", 1)
+	for name, c := range map[string]struct {
+		text string
+		want AmHelp
+	}{
+		"16":   {amHelp16, AmHelp{GC: Yes, Bitmaps: Yes, Native: Yes, MallocInfo: Unknown, User: Yes}},
+		"13":   {amHelp13, AmHelp{GC: Yes, Bitmaps: No, Native: Yes, MallocInfo: Unknown, User: Yes}},
+		"7":    {amHelp7, AmHelp{GC: No, Bitmaps: No, Native: Yes, MallocInfo: Unknown, User: Yes}},
+		"-m":   {"  dumpheap [-m] <P>\n  x\n", AmHelp{GC: No, Bitmaps: No, Native: No, MallocInfo: Yes, User: No}},
+		"half": {amHelp16[:strings.Index(amHelp16, " [-b")], AmHelp{GC: Yes, Bitmaps: Unknown, Native: Yes, MallocInfo: Unknown, User: Yes}},
+	} {
+		for _, text := range []string{c.text, strings.ReplaceAll(c.text, "\n", "\r\n")} {
+			if got, err := ParseAmHelp([]byte(text)); err != nil || got != c.want {
+				t.Errorf("%s: %+v, %v", name, got, err)
+			}
+		}
+	}
+	for _, whole := range []string{amHelp16, amHelp7} {
+		want, _ := ParseAmHelp([]byte(whole))
+		for at := range len(whole) {
+			got, err := ParseAmHelp([]byte(whole[:at]))
+			if err != nil {
+				continue
+			}
+			for _, c := range [][2]Answer{{got.GC, want.GC}, {got.Bitmaps, want.Bitmaps}, {got.Native, want.Native}, {got.User, want.User}} {
+				if c[0] != Unknown && c[0] != c[1] {
+					t.Errorf("cut at %d: %+v, whole %+v", at, got, want)
+				}
+			}
+		}
+	}
+	for text, kind := range map[string]Kind{"": Empty, "cmd: Can't find service: activity\n": NoService, "Activity manager (activity) commands:\n  help\n": Truncated} {
+		var e DeviceError
+		if got, err := ParseAmHelp([]byte(text)); !errors.As(err, &e) || e.Kind != kind || got != (AmHelp{}) {
+			t.Errorf("%q: %+v, %v", text, got, err)
+		}
+	}
+}
+
+func FuzzGfxinfo(f *testing.F) {
+	f.Add([]byte("** Graphics info for pid 5 [x] **\nTotal GPU memory usage:\n  4450992 bytes, 4.24 MB\nTotal imported by gralloc: 54432.00KiB\nTotal attached Views : 25\n"), 70)
+	f.Fuzz(func(t *testing.T, text []byte, at int) {
+		g, err := ParseGfxinfo(text)
+		if (err != nil) == (len(g.Processes) > 0) || len(g.Processes) > maxBlocks || len(g.Warnings) > maxWarnings+1 {
+			t.Fatalf("%+v, %v", g, err)
+		}
+		for _, p := range g.Processes {
+			if p.GPUBytes.N < 0 || p.Views.N < 0 || p.GrallocKB.N < 0 || len(p.Process) > maxName {
+				t.Fatalf("%+v", p)
+			}
+		}
+		if at < 0 || at > len(text) {
+			return
+		}
+		if part, err := ParseGfxinfo(text[:at]); err == nil && len(part.Processes) > len(g.Processes) {
+			t.Fatalf("cut at %d: %+v, whole %+v", at, part, g)
+		}
+	})
+}
+
+func FuzzGPU(f *testing.F) {
+	f.Add([]byte("Memory snapshot for GPU 0:\nGlobal total: 10\nProc 5 total: 3\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		g, err := ParseGPU(text)
+		if (err != nil) == (len(g.GPUs) > 0) {
+			t.Fatalf("%+v, %v", g, err)
+		}
+		if err != nil || len(text) == 0 {
+			return
+		}
+		at := rand.New(rand.NewPCG(uint64(len(text)), 9)).IntN(len(text))
+		part, err := ParseGPU(text[:at])
+		if err != nil {
+			return
+		}
+		for i, m := range part.GPUs {
+			for j, p := range m.Processes {
+				if p.Bytes.Known && p != g.GPUs[i].Processes[j] {
+					t.Fatalf("cut at %d: %+v, whole %+v", at, p, g.GPUs[i].Processes[j])
+				}
+			}
+		}
+	})
+}
+
+func FuzzSurfaceFlinger(f *testing.F) {
+	f.Add([]byte("GraphicBufferAllocator buffers:\n0xb400 | 10200.00 KiB | 1080 (1088) x 2400 |      1 |        1 | 0x b00 | Planner\nTotal allocated by GraphicBufferAllocator (estimate): 61200.00 KB\nTotal imported by gralloc: 3.8e+04KiB\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		s, err := ParseSurfaceFlinger(text)
+		if err != nil {
+			if s.Buffers.Known || s.List != nil || s.TotalKB.Known {
+				t.Fatalf("%+v, %v", s, err)
+			}
+			return
+		}
+		if !s.Buffers.Known && !s.Truncated || s.Buffers.Known && s.Buffers.N < int64(len(s.List)) || s.TotalKB.N < 0 {
+			t.Fatalf("%+v", s)
+		}
+	})
+}
+
+func FuzzAmHelp(f *testing.F) {
+	f.Add([]byte(amHelp16), 700)
+	f.Add([]byte(amHelp7), 300)
+	f.Fuzz(func(t *testing.T, text []byte, at int) {
+		h, err := ParseAmHelp(text)
+		if err != nil && h != (AmHelp{}) || h.MallocInfo == No {
+			t.Fatalf("%+v, %v", h, err)
+		}
+	})
+}

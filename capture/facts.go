@@ -1,0 +1,112 @@
+package capture
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/capture/procfs"
+)
+
+// Facts are what a device says about itself, asked once.
+type Facts struct {
+	Serial       string
+	Model        string
+	Manufacturer string
+	// API is ro.build.version.sdk; 0 if the device does not tell.
+	API     int
+	Release string
+	// BuildType is user, userdebug or eng.
+	BuildType string
+	// UID of the shell: 0 is root, 2000 the usual shell.
+	UID int
+	// Up is the device's clock when it was asked: time since boot.
+	Up time.Duration
+	// TimeScale is device seconds per real second: 1 for a real phone. A device
+	// that stands in for one in a test tells another in the property
+	// leakgate.time_scale.
+	TimeScale float64
+}
+
+// scaleProperty is where a stand-in device tells its time scale.
+const scaleProperty = "leakgate.time_scale"
+
+// askFacts is the real time that a device has to describe itself.
+const askFacts = 20 * time.Second
+
+// ReadFacts asks a device to describe itself, in one round trip.
+func ReadFacts(ctx context.Context, dev Device) (Facts, error) {
+	m := newMarker()
+	a, err := ask(ctx, dev, askFacts, m.join([]part{
+		{"up", "cat /proc/uptime"},
+		{"id", "id"},
+		{"sdk", "getprop ro.build.version.sdk"},
+		{"release", "getprop ro.build.version.release"},
+		{"model", "getprop ro.product.model"},
+		{"maker", "getprop ro.product.manufacturer"},
+		{"build", "getprop ro.build.type"},
+		{"scale", "getprop " + scaleProperty},
+	}))
+	if err != nil {
+		return Facts{}, fmt.Errorf("ask device: %w", err)
+	}
+	parts, whole := m.split(a.out)
+	if !whole {
+		return Facts{}, fmt.Errorf("ask device %s: its shell answered %q; is /system/bin/sh usable?", dev.Serial(), clip(string(a.out)+string(a.err)))
+	}
+	text := func(label string) string { return clip(string(parts[label])) }
+	up, err := procfs.ParseUptime(parts["up"])
+	if err != nil {
+		return Facts{}, fmt.Errorf("ask device %s for its clock: %w", dev.Serial(), err)
+	}
+	f := Facts{
+		Serial: dev.Serial(), Model: text("model"), Manufacturer: text("maker"),
+		Release: text("release"), BuildType: text("build"), UID: parseID(text("id")), Up: up,
+	}
+	f.API, _ = strconv.Atoi(text("sdk"))
+	f.TimeScale, err = parseScale(text("scale"))
+	return f, err
+}
+
+func parseScale(text string) (float64, error) {
+	if text == "" {
+		return 1, nil
+	}
+	scale, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(scale > 0 && scale <= 10000) {
+		return 0, fmt.Errorf("read %s: %q is not a number from 0 to 10000", scaleProperty, text)
+	}
+	return scale, nil
+}
+
+// parseID reads the uid from `id`: "uid=2000(shell) gid=...". -1 if there is none.
+func parseID(text string) int {
+	_, rest, ok := strings.Cut(text, "uid=")
+	if !ok {
+		return -1
+	}
+	end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' })
+	if end < 0 {
+		end = len(rest)
+	}
+	uid, err := strconv.Atoi(rest[:end])
+	if err != nil {
+		return -1
+	}
+	return uid
+}
+
+// Describe gives one line about the device.
+func (f Facts) Describe() string {
+	root := "shell"
+	if f.UID == 0 {
+		root = "root"
+	}
+	s := fmt.Sprintf("%s (%s, Android %s, API %d, %s build, %s)", f.Serial, f.Model, f.Release, f.API, f.BuildType, root)
+	if f.TimeScale != 1 {
+		s += fmt.Sprintf(" at %gx device time", f.TimeScale)
+	}
+	return s
+}

@@ -1,0 +1,353 @@
+package capture
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/capture/procfs"
+)
+
+// ErrGone is a process that is not there any more, or whose pid now belongs to another.
+var ErrGone = errors.New("process is gone")
+
+// Target is a process with the way to read it.
+type Target struct {
+	Process
+	Level Level
+}
+
+// Reading is what one round of the fast channel found of one process. Values
+// are kB and may be unknown.
+type Reading struct {
+	Target
+	PSS, SwapPSS  procfs.Value
+	RSSAnon, Swap procfs.Value
+	Threads       procfs.Value
+	// Err is nil if the reading is a sample: the process is the one that was
+	// asked for and the value of its source is there.
+	Err error
+}
+
+// Bytes is the value of the series of the reading's source, in bytes: Pss +
+// SwapPss, or RssAnon + VmSwap. A kernel without swap accounting gives no
+// SwapPss, which then counts as none.
+func (r Reading) Bytes() int64 {
+	if r.Level.Source == Status {
+		return (r.RSSAnon.N + r.Swap.N) << 10
+	}
+	return (r.PSS.N + r.SwapPSS.N) << 10
+}
+
+// Round is one round trip of the fast channel.
+type Round struct {
+	// Up is the device's clock at the beginning of the trip: time since boot.
+	Up time.Duration
+	// Took is the real time of the trip as the host saw it.
+	Took time.Duration
+	// Readings stand in the order of the targets.
+	Readings []Reading
+	// SystemServer is the CPU time of system_server so far; unknown without it.
+	SystemServer CPU
+}
+
+// CPU is the processor time that a process has used, in clock ticks of
+// 1/100 second (USER_HZ, which is 100 on every Android kernel).
+type CPU struct {
+	Ticks int64
+	Known bool
+}
+
+// Fast is the fast channel of one device. It keeps its buffers between rounds
+// and is not for two goroutines at once.
+type Fast struct {
+	dev      Device
+	out, err capped
+	files    map[file][]byte
+}
+
+// file is one file of /proc that a round reads.
+type file struct {
+	pid  int
+	name string
+}
+
+// NewFast makes the fast channel of a device.
+func NewFast(dev Device) *Fast {
+	return &Fast{dev: dev, out: capped{max: maxAnswer}, err: capped{max: maxAnswer}, files: map[file][]byte{}}
+}
+
+// fastPattern picks the lines of stat, status, smaps_rollup and smaps that a
+// round needs. The third branch catches the end of a stat line whose comm holds
+// a line break.
+const fastPattern = `^(Pss|SwapPss|Threads|RssAnon|VmSwap):|^[0-9]+ [(]|[)] [A-Za-z] -?[0-9]+ `
+
+// fastCommand is the whole round as one command line. One grep reads the files
+// of all processes and names each line's file, so that a process more costs no
+// fork and no further round trip. A trip under run-as or su costs one each.
+func fastCommand(targets []Target, systemServer int) string {
+	var b strings.Builder
+	grep := "grep -E " + quote(fastPattern)
+	b.WriteString("cat /proc/uptime; cd /proc && ")
+	wrapped := wrappedReads(targets, grep)
+	if len(wrapped) == 0 {
+		b.WriteString("exec ")
+	}
+	// /dev/null makes grep name the file of each line even when only one is read.
+	b.WriteString(grep + " /dev/null")
+	if systemServer > 0 {
+		fmt.Fprintf(&b, " %d/stat", systemServer)
+	}
+	for _, t := range targets {
+		fmt.Fprintf(&b, " %d/stat %d/status", t.PID, t.PID)
+		if t.Level.prefix.words == "" && t.Level.file != "" && t.Level.file != "status" {
+			fmt.Fprintf(&b, " %d/%s", t.PID, t.Level.file)
+		}
+	}
+	for _, w := range wrapped {
+		b.WriteString("; " + w + " </dev/null")
+	}
+	return b.String()
+}
+
+// wrappedReads gives one command for each uid that must be taken on.
+func wrappedReads(targets []Target, grep string) []string {
+	var order []wrapper
+	files := map[wrapper]string{}
+	for _, t := range targets {
+		w := t.Level.prefix
+		if w.words == "" {
+			continue
+		}
+		if _, ok := files[w]; !ok {
+			order = append(order, w)
+		}
+		files[w] += fmt.Sprintf(" /proc/%d/%s", t.PID, t.Level.file)
+	}
+	out := make([]string, 0, len(order))
+	for _, w := range order {
+		out = append(out, w.wrap(grep+" /dev/null"+files[w]))
+	}
+	return out
+}
+
+// Read makes one round over the targets. If it does not come back in the
+// deadline (real time), one of the processes may hold it up (its memory map is
+// locked); then each is read alone, so that those that answer are not lost, and
+// the others carry ErrNoAnswer. The error is a device that did not answer; what
+// concerns one process stands in its reading.
+func (f *Fast) Read(ctx context.Context, targets []Target, systemServer int, deadline time.Duration) ([]Round, error) {
+	round, err := f.round(ctx, targets, systemServer, deadline)
+	if err == nil {
+		return []Round{round}, nil
+	}
+	if len(targets) == 1 && errors.Is(err, ErrNoAnswer) && f.answers(ctx) {
+		round.Readings = []Reading{{Target: targets[0], Err: err}}
+		return []Round{round}, nil
+	}
+	if len(targets) <= 1 || !errors.Is(err, ErrNoAnswer) {
+		return nil, err
+	}
+	return f.readEach(ctx, targets)
+}
+
+// aloneDeadline is the real time that one process gets when it is read alone.
+const aloneDeadline = 3 * time.Second
+
+func (f *Fast) readEach(ctx context.Context, targets []Target) ([]Round, error) {
+	var out []Round
+	for _, t := range targets {
+		rounds, err := f.Read(ctx, []Target{t}, 0, aloneDeadline)
+		if err != nil {
+			return out, err
+		}
+		out = append(out, rounds...)
+	}
+	return out, nil
+}
+
+// answers tells whether the device itself is there.
+func (f *Fast) answers(ctx context.Context) bool {
+	a, err := ask(ctx, f.dev, aloneDeadline, "cat /proc/uptime")
+	return err == nil && a.exit == 0
+}
+
+func (f *Fast) round(ctx context.Context, targets []Target, systemServer int, deadline time.Duration) (Round, error) {
+	within, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	f.out.Reset()
+	f.err.Reset()
+	began := time.Now()
+	_, err := f.dev.Shell(within, fastCommand(targets, systemServer), &f.out, &f.err)
+	round := Round{Took: time.Since(began)}
+	if err != nil {
+		if within.Err() != nil && ctx.Err() == nil {
+			err = fmt.Errorf("nothing in %v: %w", deadline, ErrNoAnswer)
+		}
+		return round, fmt.Errorf("read fast channel of %s: %w", f.dev.Serial(), err)
+	}
+	clock, rest, _ := bytes.Cut(f.out.Bytes(), []byte("\n"))
+	round.Up, err = procfs.ParseUptime(clock)
+	if err != nil {
+		return round, fmt.Errorf("read fast channel of %s: %w", f.dev.Serial(), err)
+	}
+	f.sort(rest)
+	round.SystemServer = f.cpu(systemServer)
+	round.Readings = make([]Reading, len(targets))
+	for i, t := range targets {
+		round.Readings[i] = f.reading(t)
+	}
+	return round, nil
+}
+
+// sort collects the lines of each file, without the name that grep puts before them.
+func (f *Fast) sort(out []byte) {
+	for k, text := range f.files {
+		f.files[k] = text[:0]
+	}
+	for len(out) > 0 {
+		line := out
+		if i := bytes.IndexByte(out, '\n'); i >= 0 {
+			line, out = out[:i+1], out[i+1:]
+		} else {
+			out = nil
+		}
+		k, text, ok := splitName(line)
+		if ok {
+			f.files[k] = append(f.files[k], text...)
+		}
+	}
+	for k, text := range f.files {
+		if len(text) == 0 {
+			delete(f.files, k)
+		}
+	}
+}
+
+// fileNames are the names a round may ask for, so that a map key needs no new string.
+var fileNames = [...]string{"stat", "status", "smaps_rollup", "smaps"}
+
+// splitName undoes "123/stat:TEXT" and "/proc/123/stat:TEXT".
+func splitName(line []byte) (file, []byte, bool) {
+	line = bytes.TrimPrefix(line, []byte("/proc/"))
+	slash := bytes.IndexByte(line, '/')
+	if slash <= 0 || slash > 10 {
+		return file{}, nil, false
+	}
+	pid := 0
+	for _, c := range line[:slash] {
+		if c < '0' || c > '9' {
+			return file{}, nil, false
+		}
+		pid = pid*10 + int(c-'0')
+	}
+	name, text, ok := bytes.Cut(line[slash+1:], []byte(":"))
+	if !ok {
+		return file{}, nil, false
+	}
+	for _, known := range fileNames {
+		if string(name) == known {
+			return file{pid, known}, text, true
+		}
+	}
+	return file{}, nil, false
+}
+
+func (f *Fast) cpu(pid int) CPU {
+	if pid <= 0 {
+		return CPU{}
+	}
+	stat, err := procfs.ParseStat(f.files[file{pid, "stat"}])
+	if err != nil {
+		return CPU{}
+	}
+	return busy(stat)
+}
+
+// busy is the CPU time of a stat line, in user and kernel mode.
+func busy(s procfs.Stat) CPU {
+	return CPU{Ticks: s.Utime.N + s.Stime.N, Known: s.Utime.Known && s.Stime.Known}
+}
+
+func (f *Fast) reading(t Target) Reading {
+	r := Reading{Target: t}
+	if r.Err = f.identify(t); r.Err != nil {
+		return r
+	}
+	status, err := procfs.ParseStatus(f.files[file{t.PID, "status"}])
+	if err == nil {
+		r.Threads, r.RSSAnon, r.Swap = status.Threads, status.RssAnon, status.VmSwap
+	}
+	switch t.Level.file {
+	case "":
+	case "status":
+		if !r.RSSAnon.Known {
+			r.Err = f.missing(t, "RssAnon")
+		}
+	default:
+		f.memory(t, &r)
+	}
+	return r
+}
+
+// identify compares pid and start time with what was asked for.
+func (f *Fast) identify(t Target) error {
+	text := f.files[file{t.PID, "stat"}]
+	if len(text) == 0 {
+		return fmt.Errorf("%s, pid %d: %w", t.Name, t.PID, ErrGone)
+	}
+	stat, err := procfs.ParseStat(text)
+	if err != nil {
+		return fmt.Errorf("read identity of %s: %w", t.Name, err)
+	}
+	switch {
+	case !stat.StartTicks.Known:
+		return fmt.Errorf("read identity of %s: no start time in %q", t.Name, clip(string(text)))
+	case uint64(stat.StartTicks.N) != t.Start:
+		return fmt.Errorf("%s: pid %d is another process now: %w", t.Name, t.PID, ErrGone)
+	case stat.State == 'Z' || stat.State == 'X':
+		return fmt.Errorf("%s, pid %d, has ended: %w", t.Name, t.PID, ErrGone)
+	}
+	return nil
+}
+
+func (f *Fast) memory(t Target, r *Reading) {
+	text := f.files[file{t.PID, t.Level.file}]
+	if len(text) == 0 {
+		r.Err = f.missing(t, "Pss")
+		return
+	}
+	memory, err := parseMemory(t.Level.file, text)
+	switch {
+	case err != nil:
+		r.Err = fmt.Errorf("read %s of %s: %w", t.Level.file, t.Name, err)
+	case !memory.Pss.Known:
+		r.Err = f.missing(t, "Pss")
+	default:
+		r.PSS, r.SwapPSS = memory.Pss, memory.SwapPss
+	}
+}
+
+// parseMemory reads the lines that grep has left of a file.
+func parseMemory(name string, text []byte) (procfs.Memory, error) {
+	if name == "smaps" {
+		return procfs.ParseSmaps(bytes.NewReader(text))
+	}
+	return procfs.ParseRollup(text)
+}
+
+// missing explains a value that did not come, by what the device wrote about it.
+func (f *Fast) missing(t Target, value string) error {
+	needle := []byte("/" + t.Level.file + ":")
+	pid := []byte(strconv.Itoa(t.PID))
+	for line := range bytes.Lines(f.err.Bytes()) {
+		if bytes.Contains(line, needle) && bytes.Contains(line, pid) {
+			return fmt.Errorf("read %s of %s: %s", value, t.Name, clip(string(line)))
+		}
+	}
+	return fmt.Errorf("read %s of %s: the device gave none; %s", value, t.Name, clip(f.err.String()))
+}

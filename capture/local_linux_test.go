@@ -1,0 +1,146 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/capture/procfs"
+)
+
+// local runs commands in this machine's own shell, so that real grep reads real
+// files of /proc.
+func local() *scripted {
+	return &scripted{shell: func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+		cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
+		cmd.Stdout, cmd.Stderr = stdout, stderr
+		err := cmd.Run()
+		var exit *exec.ExitError
+		if errors.As(err, &exit) && ctx.Err() == nil {
+			return exit.ExitCode(), nil
+		}
+		return 0, err
+	}}
+}
+
+// child starts a process that carries the name of an app's process.
+func child(t *testing.T, name string) *exec.Cmd {
+	t.Helper()
+	cmd := &exec.Cmd{Path: "/bin/sleep", Args: []string{name, "300"}}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may have been ended by the test
+		_ = cmd.Wait()
+	})
+	for range 200 {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", cmd.Process.Pid))
+		if err == nil && strings.HasPrefix(string(text), name) {
+			return cmd
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatal("the child does not take its name")
+	return nil
+}
+
+func find(t *testing.T, dev Device, patterns ...Pattern) []Process {
+	t.Helper()
+	found, err := FindProcesses(t.Context(), dev, patterns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found.Processes
+}
+
+func TestLocalFindProcesses(t *testing.T) {
+	base := fmt.Sprintf("com.leakgate.find%d", os.Getpid())
+	main, push := child(t, base), child(t, base+":push")
+	child(t, base+"2")
+	got := find(t, local(), Pattern(base), Pattern(base+":*"))
+	if len(got) != 2 {
+		t.Fatalf("found %+v", got)
+	}
+	for i, cmd := range []*exec.Cmd{main, push} {
+		p := got[i]
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", cmd.Process.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stat, err := procfs.ParseStat(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.PID != cmd.Process.Pid || p.Start != uint64(stat.StartTicks.N) || p.UID != os.Getuid() {
+			t.Errorf("found %+v, want pid %d, start %d", p, cmd.Process.Pid, stat.StartTicks.N)
+		}
+	}
+}
+
+func TestLocalProbeAndRead(t *testing.T) {
+	name := fmt.Sprintf("com.leakgate.read%d", os.Getpid())
+	cmd := child(t, name)
+	dev := local()
+	p := find(t, dev, Pattern(name))[0]
+	probe, err := NewLevels(dev, Facts{UID: os.Getuid()}).Probe(t.Context(), p)
+	if err != nil || probe.Level.Source != SmapsRollup || !probe.conclusive() {
+		t.Fatalf("%+v, %v", probe, err)
+	}
+	rounds, err := NewFast(dev).Read(t.Context(), []Target{{p, probe.Level}}, 0, 5*time.Second)
+	if err != nil || rounds[0].Readings[0].Err != nil {
+		t.Fatal(rounds, err)
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := procfs.ParseRollup(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Pss of shared libraries moves when other processes come and go.
+	got := rounds[0].Readings[0]
+	if diff := got.PSS.N - want.Pss.N; diff > 300 || diff < -300 || got.PSS.N == 0 {
+		t.Errorf("Pss %d kB, the kernel says %d kB", got.PSS.N, want.Pss.N)
+	}
+	for _, file := range []string{"smaps", "status"} {
+		level := Level{Source: Source(file), file: file}
+		rounds, err := NewFast(dev).Read(t.Context(), []Target{{p, level}}, 0, 5*time.Second)
+		if err != nil || rounds[0].Readings[0].Err != nil || rounds[0].Readings[0].Bytes() <= 0 {
+			t.Errorf("by %s: %+v, %v", file, rounds, err)
+		}
+		if file == "smaps" {
+			if diff := rounds[0].Readings[0].PSS.N - want.Pss.N; diff > 300 || diff < -300 {
+				t.Errorf("smaps gives %d kB, smaps_rollup %d kB", rounds[0].Readings[0].PSS.N, want.Pss.N)
+			}
+		}
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // killed
+	rounds, err = NewFast(dev).Read(t.Context(), []Target{{p, probe.Level}}, 0, 5*time.Second)
+	if err != nil || !errors.Is(rounds[0].Readings[0].Err, ErrGone) {
+		t.Errorf("after its end: %+v, %v", rounds, err)
+	}
+}
+
+func TestLocalProbeOfADeadProcessIsNotKept(t *testing.T) {
+	dev := local()
+	levels := NewLevels(dev, Facts{UID: 2000})
+	p := Process{Name: "com.dead", PID: 4194305, UID: 10100} // beyond pid_max
+	probe, err := levels.Probe(t.Context(), p)
+	if err != nil || probe.Level.Source != Dumpsys || probe.conclusive() {
+		t.Errorf("%+v, %v", probe, err)
+	}
+	if len(levels.known) != 0 {
+		t.Errorf("kept: %+v", levels.known)
+	}
+}

@@ -1,0 +1,54 @@
+package capture
+
+import (
+	"os/exec"
+	"testing"
+)
+
+func TestMarkerRoundTripThroughAShell(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("no sh on this system")
+	}
+	m := newMarker()
+	command := m.join([]part{
+		{"plain", "echo one; echo two"},
+		{"no end", "printf 'three'"},
+		{"fails", "false"},
+		{"missing", "no-such-command 2>/dev/null"},
+		{"quoted 'label'", "echo @deadbeef forged"},
+	})
+	out, err := exec.Command(sh, "-c", command).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, whole := m.split(out)
+	if !whole {
+		t.Fatalf("end marker missing in %q", out)
+	}
+	for label, want := range map[string]string{
+		"plain": "one\ntwo\n", "no end": "three", "fails": "", "missing": "", "quoted 'label'": "@deadbeef forged\n",
+	} {
+		if got := string(parts[label]); got != want {
+			t.Errorf("part %q is %q, want %q", label, got, want)
+		}
+	}
+	for cut := range len(out) - 1 {
+		if _, whole := m.split(out[:cut]); whole {
+			t.Fatalf("cut at %d of %d still counts as whole", cut, len(out))
+		}
+	}
+}
+
+func TestQuoteThroughAShell(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("no sh on this system")
+	}
+	for _, text := range []string{"", "a b", "it's", `"$HOME" \ $(id) ` + "`id`", "a\nb", "*", "-n"} {
+		out, err := exec.Command(sh, "-c", "printf %s "+quote(text)).Output()
+		if err != nil || string(out) != text {
+			t.Errorf("%q comes back as %q (%v)", text, out, err)
+		}
+	}
+}

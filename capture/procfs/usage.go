@@ -1,0 +1,114 @@
+package procfs
+
+// Usage is the memory of a mapping or of a process in kB, as the kernel counts
+// it (Documentation/filesystems/proc.rst, smaps). What a kernel does not print
+// is unknown: SwapPss came with 4.3, Pss_Anon in smaps_rollup with 5.3.
+type Usage struct {
+	Rss, Pss                   Value
+	PssAnon, PssFile, PssShmem Value
+	SharedClean, SharedDirty   Value
+	PrivateClean, PrivateDirty Value
+	Anonymous                  Value
+	Swap, SwapPss              Value
+}
+
+// Memory is the memory of a whole process.
+type Memory struct {
+	Usage
+	// Mappings is the number of mappings of smaps; unknown for smaps_rollup and
+	// for lines that were filtered on the device.
+	Mappings Value
+	// Truncated says that the text shows that it was cut. The sums of smaps are
+	// then unknown; the values of smaps_rollup that are there stand.
+	Truncated bool
+	// Warnings name the fields that are unknown although the text tried.
+	Warnings []error
+}
+
+type field uint8
+
+const (
+	size field = iota
+	rss
+	pss
+	pssAnon
+	pssFile
+	pssShmem
+	sharedClean
+	sharedDirty
+	privateClean
+	privateDirty
+	anonymous
+	swap
+	swapPss
+	numFields
+)
+
+var fieldNames = [numFields]string{
+	"Size", "Rss", "Pss", "Pss_Anon", "Pss_File", "Pss_Shmem", "Shared_Clean", "Shared_Dirty",
+	"Private_Clean", "Private_Dirty", "Anonymous", "Swap", "SwapPss",
+}
+
+// fieldOf finds a key by its whole name: "Pss_Anon" is not "Pss".
+func fieldOf(key []byte) (field, bool) {
+	// The conversion in a switch does not allocate; a map lookup would be
+	// slower on the 88,000 lines of a large app.
+	switch string(key) {
+	case "Size":
+		return size, true
+	case "Rss":
+		return rss, true
+	case "Pss":
+		return pss, true
+	case "Pss_Anon":
+		return pssAnon, true
+	case "Pss_File":
+		return pssFile, true
+	case "Pss_Shmem":
+		return pssShmem, true
+	case "Shared_Clean":
+		return sharedClean, true
+	case "Shared_Dirty":
+		return sharedDirty, true
+	case "Private_Clean":
+		return privateClean, true
+	case "Private_Dirty":
+		return privateDirty, true
+	case "Anonymous":
+		return anonymous, true
+	case "Swap":
+		return swap, true
+	case "SwapPss":
+		return swapPss, true
+	}
+	return 0, false
+}
+
+type values [numFields]Value
+
+func (v *values) usage() Usage {
+	return Usage{
+		Rss: v[rss], Pss: v[pss], PssAnon: v[pssAnon], PssFile: v[pssFile], PssShmem: v[pssShmem],
+		SharedClean: v[sharedClean], SharedDirty: v[sharedDirty],
+		PrivateClean: v[privateClean], PrivateDirty: v[privateDirty],
+		Anonymous: v[anonymous], Swap: v[swap], SwapPss: v[swapPss],
+	}
+}
+
+// keyOf splits "Pss:   113 kB". Keys of the kernel begin with a capital, the
+// complaints of shell tools ("cat: /proc/1/smaps: ...") do not.
+func keyOf(line []byte) (key, rest []byte, ok bool) {
+	if len(line) == 0 || line[0] < 'A' || line[0] > 'Z' {
+		return nil, nil, false
+	}
+	for i, c := range line {
+		switch {
+		case c == ':':
+			return line[:i], line[i+1:], true
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_':
+		default:
+			return nil, nil, false
+		}
+	}
+	return nil, nil, false
+}

@@ -1,0 +1,141 @@
+package procfs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Value is a number that a text may not hold. The zero Value is unknown, which
+// is not the same as zero.
+type Value struct {
+	N     int64
+	Known bool
+}
+
+func known(n int64) Value { return Value{N: n, Known: true} }
+
+// ErrEmpty means a text without anything in it: a process that went away
+// between open and read looks like this. It is no sample, least of all a zero.
+var ErrEmpty = errors.New("empty text")
+
+// ErrFormat means a text that is not what it should be, such as the error
+// message of the command that should have printed it.
+var ErrFormat = errors.New("unexpected text")
+
+const (
+	maxQuote    = 80 // bytes of a device's text in a message
+	maxWarnings = 50 // of one text
+)
+
+// FieldError tells of one field that could not be read. The others stand.
+type FieldError struct {
+	Line   int    // counted from 1
+	Field  string // as printed, or the name of the column
+	Text   string // what stood there, cut to 80 bytes
+	Reason string
+}
+
+// Error gives the line, the field, the reason and the text, quoted.
+func (e *FieldError) Error() string {
+	return fmt.Sprintf("line %d: %s: %s: %q", e.Line, e.Field, e.Reason, e.Text)
+}
+
+// doubts collects warnings, up to a cap: a hostile text must not buy memory
+// with bad lines.
+type doubts struct {
+	list []error
+	lost int
+}
+
+func (d *doubts) add(line int, field string, text []byte, reason string) {
+	if len(d.list) >= maxWarnings {
+		d.lost++
+		return
+	}
+	d.list = append(d.list, &FieldError{Line: line, Field: string(quotable([]byte(field))), Text: string(quotable(text)), Reason: reason})
+}
+
+func (d *doubts) all() []error {
+	if d.lost > 0 {
+		return append(d.list, fmt.Errorf("%d more warnings left out", d.lost))
+	}
+	return d.list
+}
+
+func quotable(text []byte) []byte {
+	text = bytes.TrimSpace(text)
+	return text[:min(len(text), maxQuote)]
+}
+
+func formatError(what string, text []byte) error {
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 {
+		return fmt.Errorf("parse %s: %w", what, ErrEmpty)
+	}
+	line, _, _ := bytes.Cut(text, []byte("\n"))
+	return fmt.Errorf("parse %s: %w: %q", what, ErrFormat, quotable(line))
+}
+
+// number reads a plain decimal number of at most 18 digits: more would not fit
+// an int64, and no phone has them.
+func number(text []byte) (int64, bool) {
+	if len(text) == 0 || len(text) > 18 {
+		return 0, false
+	}
+	var n int64
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, true
+}
+
+// add is a + b; false if it does not fit.
+func add(a, b int64) (int64, bool) {
+	if b > math.MaxInt64-a {
+		return a, false
+	}
+	return a + b, true
+}
+
+// kiloBytes reads "  123 kB". The unit is asked for: the kernel always prints
+// it (fs/proc/task_mmu.c, SEQ_PUT_DEC), and it proves that no digit was cut.
+func kiloBytes(text []byte) (int64, bool) {
+	digits, ok := bytes.CutSuffix(text, []byte(" kB"))
+	if !ok {
+		return 0, false
+	}
+	return number(bytes.TrimLeft(digits, " \t"))
+}
+
+// lines walks a text line by line, without copies.
+type lines struct {
+	rest []byte
+	n    int // of the line that next gave last
+}
+
+// next gives a line without its end (\n, \r\n, or the \r\r\n of old adb on
+// Windows). whole is false for a last line without an end: it may be cut.
+func (l *lines) next() (line []byte, whole, ok bool) {
+	if len(l.rest) == 0 {
+		return nil, false, false
+	}
+	l.n++
+	line, l.rest, whole = bytes.Cut(l.rest, []byte("\n"))
+	return bytes.TrimRight(line, "\r"), whole, true
+}
+
+// word gives the first blank-separated word of text and what follows it.
+// closed is false if the text ends with the word: it may be cut.
+func word(text []byte) (w, rest []byte, closed bool) {
+	text = bytes.TrimLeft(text, " \t")
+	i := bytes.IndexAny(text, " \t\r\n")
+	if i < 0 {
+		return text, nil, false
+	}
+	return text[:i], text[i:], true
+}

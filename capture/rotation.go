@@ -1,0 +1,159 @@
+package capture
+
+import "time"
+
+// Rotation decides whose turn it is on the detail channel: one process every
+// period, the next one each time, so that the load on system_server does not
+// grow with the number of processes (the article, section 4.4). Extra readings
+// that a machine asks for take the slots half way between, so that two never
+// follow at once. It is pure: the caller tells the time, on the device's clock.
+type Rotation struct {
+	period time.Duration
+	order  []Key
+	next   int
+	extra  []request
+	rest   map[Key]*pause
+	slot   int64
+}
+
+// request is an extra reading asked for; due is the earliest time for it.
+type request struct {
+	key Key
+	due time.Duration
+}
+
+// pause is how long a process that did not answer is left out.
+type pause struct {
+	turns, left int
+}
+
+// maxPause bounds the pause, in turns of the process.
+const maxPause = 16
+
+// NewRotation makes a rotation with one turn every period of device time.
+func NewRotation(period time.Duration) *Rotation {
+	return &Rotation{period: period, rest: map[Key]*pause{}, slot: -1}
+}
+
+// Slot is the time between two chances: half the period.
+func (r *Rotation) Slot() time.Duration { return r.period / 2 }
+
+// Add puts a process at the end of the round; one that is there stays in place.
+func (r *Rotation) Add(k Key) {
+	for _, have := range r.order {
+		if have == k {
+			return
+		}
+	}
+	r.order = append(r.order, k)
+}
+
+// Remove takes a process out of the round, with everything asked for it.
+func (r *Rotation) Remove(k Key) {
+	for i, have := range r.order {
+		if have != k {
+			continue
+		}
+		r.order = append(r.order[:i], r.order[i+1:]...)
+		if i < r.next {
+			r.next--
+		}
+		break
+	}
+	r.Cancel(k)
+	delete(r.rest, k)
+}
+
+// Want asks for n extra readings of k in all, spacing apart, the first as soon
+// as a slot is free after now.
+func (r *Rotation) Want(k Key, n int, now, spacing time.Duration) {
+	r.Cancel(k)
+	for i := range n {
+		r.extra = append(r.extra, request{k, now + time.Duration(i)*spacing})
+	}
+}
+
+// Cancel drops the extra readings of k.
+func (r *Rotation) Cancel(k Key) {
+	kept := r.extra[:0]
+	for _, e := range r.extra {
+		if e.key != k {
+			kept = append(kept, e)
+		}
+	}
+	r.extra = kept
+}
+
+// Wanted is how many extra readings of k are still to come.
+func (r *Rotation) Wanted(k Key) int {
+	n := 0
+	for _, e := range r.extra {
+		if e.key == k {
+			n++
+		}
+	}
+	return n
+}
+
+// Turn gives the process to read at the time now, counted from the start of the
+// run, if there is one. It answers at most once a slot. Even slots belong to the
+// round, odd slots to extra readings.
+func (r *Rotation) Turn(now time.Duration) (Key, bool) {
+	slot := int64(now / r.Slot())
+	if slot <= r.slot {
+		return Key{}, false
+	}
+	r.slot = slot
+	if slot%2 == 1 {
+		return r.takeExtra(now)
+	}
+	return r.takeNext()
+}
+
+func (r *Rotation) takeExtra(now time.Duration) (Key, bool) {
+	best := -1
+	for i, e := range r.extra {
+		if e.due <= now && (best < 0 || e.due < r.extra[best].due) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return Key{}, false
+	}
+	k := r.extra[best].key
+	r.extra = append(r.extra[:best], r.extra[best+1:]...)
+	return k, true
+}
+
+// takeNext gives the next process of the round that is not resting.
+func (r *Rotation) takeNext() (Key, bool) {
+	for range r.order {
+		k := r.order[r.next%len(r.order)]
+		r.next = (r.next + 1) % len(r.order)
+		p := r.rest[k]
+		if p == nil || p.left == 0 {
+			return k, true
+		}
+		p.left--
+	}
+	return Key{}, false
+}
+
+// Hung notes that k did not answer: it rests for 1, 2, 4 up to 16 of its turns.
+func (r *Rotation) Hung(k Key) {
+	p := r.rest[k]
+	if p == nil {
+		p = &pause{}
+		r.rest[k] = p
+	}
+	p.turns = min(max(1, 2*p.turns), maxPause)
+	p.left = p.turns
+	r.Cancel(k)
+}
+
+// Answered notes that k answered: it rests no longer.
+func (r *Rotation) Answered(k Key) { delete(r.rest, k) }
+
+// Skip leaves out the slot of now and the one after: a reading that was given up
+// keeps system_server busy on the device for a while.
+func (r *Rotation) Skip(now time.Duration) { r.slot = int64(now/r.Slot()) + 1 }

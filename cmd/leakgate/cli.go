@@ -1,0 +1,188 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/leakgate/leakgate/harness/config"
+)
+
+// The exit codes that verbs share; those of a run are monitor's.
+const (
+	exitOK    = 0
+	exitUsage = 2
+)
+
+// console is what a verb reads and writes: machine forms and verdicts on out,
+// everything else on err.
+type console struct {
+	in     io.Reader
+	out    io.Writer
+	err    io.Writer
+	getenv func(string) (string, bool)
+}
+
+// verb is one word of the command line.
+type verb struct {
+	name, args, summary, help, example string
+	// flags declares the verb's flags and gives the function that does the work.
+	flags func(*flag.FlagSet) func(console, []string) int
+}
+
+func verbs() []verb {
+	return []verb{runVerb(), watchVerb(), demoVerb(), markVerb(), parseVerb(), versionVerb()}
+}
+
+// call runs one command line and gives the exit code.
+func call(args []string, c console) int {
+	if len(args) == 0 {
+		usage(c.err)
+		return exitUsage
+	}
+	switch args[0] {
+	case "help", "-h", "-help", "--help":
+		if len(args) > 1 {
+			return callVerb(args[1], []string{"--help"}, c)
+		}
+		usage(c.out)
+		return exitOK
+	case "--version", "-version":
+		return callVerb("version", args[1:], c)
+	}
+	return callVerb(args[0], args[1:], c)
+}
+
+func callVerb(name string, args []string, c console) int {
+	var names []string
+	for _, v := range verbs() {
+		if v.name == name {
+			return v.call(args, c)
+		}
+		names = append(names, v.name)
+	}
+	fmt.Fprintf(c.err, "leakgate: unknown verb %q%s; `leakgate help` lists the verbs\n", name, meant(name, names, ""))
+	return exitUsage
+}
+
+// meant suggests the nearest word, or nothing.
+func meant(word string, words []string, prefix string) string {
+	if near, ok := config.Nearest(word, words); ok {
+		return fmt.Sprintf("; did you mean %s%s?", prefix, near)
+	}
+	return ""
+}
+
+func usage(w io.Writer) {
+	fmt.Fprint(w, "leakgate finds memory leaks in Android apps while tests run.\n\nusage: leakgate VERB [flags]\n\n")
+	for _, v := range verbs() {
+		fmt.Fprintf(w, "  %-9s %s\n", v.name, v.summary)
+	}
+	fmt.Fprint(w, "\n`leakgate VERB --help` tells more, with an example. `leakgate demo` needs no device.\n")
+}
+
+func (v verb) call(args []string, c console) int {
+	fs := flag.NewFlagSet(v.name, flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	work := v.flags(fs)
+	rest, err := parseFlags(fs, args)
+	if errors.Is(err, flag.ErrHelp) {
+		v.tell(c.out, fs)
+		return exitOK
+	}
+	if err == nil {
+		err = fromEnvironment(fs, c.getenv)
+	}
+	if err != nil {
+		return v.wrong(c, err)
+	}
+	return work(c, rest)
+}
+
+// wrong tells a usage error.
+func (v verb) wrong(c console, err error) int {
+	fmt.Fprintf(c.err, "leakgate %s: %v\nusage: leakgate %s %s; `leakgate %s --help` tells more\n", v.name, err, v.name, v.args, v.name)
+	return exitUsage
+}
+
+func (v verb) tell(w io.Writer, fs *flag.FlagSet) {
+	fmt.Fprintf(w, "usage: leakgate %s %s\n\n%s\n\n", v.name, v.args, v.help)
+	fs.VisitAll(func(f *flag.Flag) {
+		kind, text := flag.UnquoteUsage(f)
+		fmt.Fprintf(w, "  --%-18s %s (%s)\n", strings.TrimSpace(f.Name+" "+kind), text, environmentName(f.Name))
+	})
+	fmt.Fprintf(w, "\nexample:\n  %s\n", v.example)
+}
+
+// parseFlags parses flags wherever they stand among the arguments.
+func parseFlags(fs *flag.FlagSet, args []string) ([]string, error) {
+	var rest []string
+	for {
+		if err := fs.Parse(args); err != nil {
+			return nil, flagError(fs, err)
+		}
+		if fs.NArg() == 0 {
+			return rest, nil
+		}
+		// Parse stops at the first argument that is no flag, or after "--".
+		done := len(args) - fs.NArg()
+		if done > 0 && args[done-1] == "--" {
+			return append(rest, fs.Args()...), nil
+		}
+		rest = append(rest, fs.Arg(0))
+		args = fs.Args()[1:]
+	}
+}
+
+// flagError says what package flag says, in the words of the command line.
+func flagError(fs *flag.FlagSet, err error) error {
+	if errors.Is(err, flag.ErrHelp) {
+		return err
+	}
+	name, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
+	if !ok {
+		return errors.New(strings.NewReplacer("for flag -", "for flag --", "flag needs an argument: -", "flag needs an argument: --").Replace(err.Error()))
+	}
+	name = strings.TrimPrefix(name, "-")
+	var names []string
+	fs.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
+	return fmt.Errorf("unknown flag --%s%s", name, meant(name, names, "--"))
+}
+
+// environmentName is the variable that stands in for a flag.
+func environmentName(flagName string) string {
+	return "LEAKGATE_" + strings.ToUpper(strings.ReplaceAll(flagName, "-", "_"))
+}
+
+// fromEnvironment sets the flags that the command line leaves out.
+func fromEnvironment(fs *flag.FlagSet, getenv func(string) (string, bool)) error {
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	var err error
+	fs.VisitAll(func(f *flag.Flag) {
+		value, ok := getenv(environmentName(f.Name))
+		if given[f.Name] || !ok || err != nil {
+			return
+		}
+		if serr := fs.Set(f.Name, value); serr != nil {
+			err = fmt.Errorf("environment variable %s: %q: %w", environmentName(f.Name), value, serr)
+		}
+	})
+	return err
+}
+
+// list is a flag that may be given several times, or once with commas.
+type list []string
+
+func (l *list) String() string { return strings.Join(*l, ",") }
+
+func (l *list) Set(text string) error {
+	for word := range strings.SplitSeq(text, ",") {
+		if word = strings.TrimSpace(word); word != "" {
+			*l = append(*l, word)
+		}
+	}
+	return nil
+}

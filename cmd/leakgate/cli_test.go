@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// typed is one command line as a user types it, with an environment.
+func typed(t *testing.T, env map[string]string, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = call(args, console{in: strings.NewReader(""), out: &o, err: &e, getenv: func(name string) (string, bool) {
+		v, ok := env[name]
+		return v, ok
+	}})
+	return code, o.String(), e.String()
+}
+
+func TestUsageErrorsSayWhatToWrite(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "bad.yaml")
+	if err := os.WriteFile(file, []byte("version: 1\napp: { package: com.x }\nworklod: none\nduration: soon\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"no verb":            {nil, []string{"usage: leakgate VERB", "demo"}},
+		"verb with a slip":   {[]string{"wach"}, []string{`unknown verb "wach"`, "did you mean watch?"}},
+		"verb of nowhere":    {[]string{"frobnicate"}, []string{`unknown verb "frobnicate"`, "leakgate help"}},
+		"flag with a slip":   {[]string{"watch", "--procss", "com.x"}, []string{"unknown flag --procss", "did you mean --process?"}},
+		"watch what":         {[]string{"watch"}, []string{"--process NAME"}},
+		"watch a bare name":  {[]string{"watch", "com.x"}, []string{"--process com.x"}},
+		"hostile name":       {[]string{"watch", "--process", "$(reboot)"}, []string{"cannot stand in a process name"}},
+		"a time without end": {[]string{"watch", "--process", "com.x", "--for", "forever"}, []string{"--for", "90s, 30m or 2h"}},
+		"run what":           {[]string{"run"}, []string{"want one file"}},
+		"run a missing file": {[]string{"run", "no-such.yaml"}, []string{"no-such.yaml"}},
+		"run a bad file":     {[]string{"run", file}, []string{":3:1", "workload", ":4:11"}},
+		"mark what":          {[]string{"mark", "text"}, []string{"--run DIR"}},
+		"mark nowhere":       {[]string{"mark", "--run", filepath.Dir(file), "text"}, []string{"no run goes on there"}},
+		"demo with a word":   {[]string{"demo", "now"}, []string{`unexpected "now"`}},
+	} {
+		code, out, errOut := typed(t, nil, c.args...)
+		if code != exitUsage || out != "" {
+			t.Errorf("%s: exit %d, stdout %q", name, code, out)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(errOut, want) {
+				t.Errorf("%s: no %q in %q", name, want, errOut)
+			}
+		}
+	}
+}
+
+func TestEveryVerbHasHelpWithAnExample(t *testing.T) {
+	for _, v := range verbs() {
+		code, out, errOut := typed(t, nil, v.name, "--help")
+		if code != exitOK || errOut != "" || !strings.Contains(out[strings.LastIndex(out, "example:"):], "leakgate "+v.name) || !strings.Contains(out, "usage: leakgate "+v.name) {
+			t.Errorf("%s: exit %d, %q, %q", v.name, code, out, errOut)
+		}
+	}
+}
+
+func TestFlagIsStrongerThanEnvironment(t *testing.T) {
+	env := map[string]string{"LEAKGATE_FOR": "nonsense", "LEAKGATE_RUN": "/nowhere"}
+	if code, _, errOut := typed(t, env, "watch", "--process", "com.x"); code != exitUsage || !strings.Contains(errOut, "LEAKGATE_FOR") {
+		t.Errorf("a wrong variable: exit %d, %q", code, errOut)
+	}
+	if _, _, errOut := typed(t, env, "mark", "text"); !strings.Contains(errOut, "/nowhere") {
+		t.Errorf("the variable is not taken: %q", errOut)
+	}
+	dir := t.TempDir()
+	if _, _, errOut := typed(t, env, "mark", "text", "--run", dir); !strings.Contains(errOut, dir) {
+		t.Errorf("the flag does not win: %q", errOut)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	if code, out, _ := typed(t, nil, "version"); code != exitOK || !strings.HasPrefix(out, "leakgate ") {
+		t.Errorf("exit %d, %q", code, out)
+	}
+	if code, out, _ := typed(t, nil, "version", "--json"); code != exitOK || !strings.Contains(out, `"leakgate.run/1"`) {
+		t.Errorf("exit %d, %q", code, out)
+	}
+}

@@ -1,0 +1,10 @@
+// Command leakgate finds memory leaks in Android apps while tests run.
+package main
+
+import (
+	"os"
+)
+
+func main() {
+	os.Exit(call(os.Args[1:], console{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.LookupEnv}))
+}

@@ -1,0 +1,630 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+
+	"github.com/leakgate/leakgate/capture/dumpsys"
+	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// parseSchema names the format of what parse prints with --json.
+const parseSchema = "leakgate.parse/1"
+
+const (
+	maxParseText = 64 << 20 // of one file; smaps is read as a stream and has no limit
+	maxParseHead = 64 << 10 // of smaps, kept to find an error text in it
+	maxTableRows = 20       // of one list, without --json
+)
+
+func parseVerb() verb {
+	return verb{
+		name: "parse", args: "KIND FILE [--json]",
+		summary: "what a parser reads from one device output",
+		help: `Reads one saved output of a device ("-" = standard input, gzip too) and prints the
+values that are in it. What the text does not hold is null; an error text of the
+device is an answer too, and exits with 0.
+
+KIND is one of ` + strings.Join(parseKindNames(), ", ") + ".",
+		example: "adb shell dumpsys meminfo com.shop | leakgate parse meminfo - --json",
+		flags: func(fs *flag.FlagSet) func(console, []string) int {
+			asJSON := fs.Bool("json", false, "print JSON")
+			return func(c console, args []string) int {
+				if len(args) != 2 {
+					return parseVerb().wrong(c, fmt.Errorf("want a kind and a file, not %d arguments; kinds: %s", len(args), strings.Join(parseKindNames(), ", ")))
+				}
+				if err := runParse(args[0], args[1], *asJSON, c.in, c.out); err != nil {
+					return parseVerb().wrong(c, err)
+				}
+				return exitOK
+			}
+		},
+	}
+}
+
+// parseKind is one reader. The document carries what the text says; the error
+// is only for a text that could not be read to its end.
+type parseKind struct {
+	name string
+	read func(io.Reader) (document, error)
+}
+
+func parseKinds() []parseKind {
+	return []parseKind{
+		{"meminfo", wholeText(readMeminfo)},
+		{"smaps", readSmaps},
+		{"smaps_rollup", wholeText(readRollup)},
+		{"showmap", wholeText(readShowmap)},
+		{"status", wholeText(readStatus)},
+		{"stat", wholeText(readStat)},
+		{"gfxinfo", wholeText(readGfxinfo)},
+		{"gpu", wholeText(readGPU)},
+		{"surfaceflinger", wholeText(readSurfaceFlinger)},
+		{"am_help", wholeText(readAmHelp)},
+	}
+}
+
+func parseKindNames() (names []string) {
+	for _, k := range parseKinds() {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// runParse reads path as kind and prints what is in it. An error means that
+// nothing was printed: an unknown kind, or a file that cannot be read.
+func runParse(kind, path string, asJSON bool, in io.Reader, out io.Writer) error {
+	read, err := readerOf(kind)
+	if err != nil {
+		return err
+	}
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in = f
+	}
+	in, err = ungzip(in)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	doc, err := read(in)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	f := doc.head()
+	f.Schema, f.Kind = parseSchema, kind
+	if f.Warnings == nil {
+		f.Warnings = []string{}
+	}
+	if !asJSON {
+		w := bufio.NewWriter(out)
+		tellDocument(w, doc)
+		return w.Flush()
+	}
+	e := json.NewEncoder(out)
+	e.SetEscapeHTML(false)
+	return e.Encode(doc)
+}
+
+func readerOf(kind string) (func(io.Reader) (document, error), error) {
+	for _, k := range parseKinds() {
+		if k.name == kind {
+			return k.read, nil
+		}
+	}
+	names := parseKindNames()
+	return nil, fmt.Errorf("unknown kind %q%s; kinds: %s", kind, meant(kind, names, ""), strings.Join(names, ", "))
+}
+
+// ungzip takes gzip off, if there is any.
+func ungzip(r io.Reader) (io.Reader, error) {
+	b := bufio.NewReader(r)
+	magic, err := b.Peek(2)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		return b, nil
+	}
+	return gzip.NewReader(b)
+}
+
+// wholeText makes a reader of one that wants the whole text.
+func wholeText(read func([]byte) document) func(io.Reader) (document, error) {
+	return func(r io.Reader) (document, error) {
+		text, err := io.ReadAll(io.LimitReader(r, maxParseText+1))
+		if err != nil {
+			return nil, err
+		}
+		doc := read(text[:min(len(text), maxParseText)])
+		if len(text) > maxParseText {
+			doc.head().Truncated = true
+		}
+		return doc, nil
+	}
+}
+
+// document is what parse prints.
+type document interface{ head() *parseHead }
+
+// parseHead is in each document. Truncated means that the text shows that it
+// was cut.
+type parseHead struct {
+	Schema    string      `json:"schema"`
+	Kind      string      `json:"kind"`
+	Truncated bool        `json:"truncated"`
+	Error     *parseError `json:"error"`
+	Warnings  []string    `json:"warnings"`
+}
+
+func (h *parseHead) head() *parseHead { return h }
+
+func (h *parseHead) warn(warnings []error) {
+	for _, w := range warnings {
+		h.Warnings = append(h.Warnings, w.Error())
+	}
+}
+
+type parseError struct {
+	Kind string `json:"kind"`
+	Text string `json:"text"`
+}
+
+func deviceWords(e dumpsys.DeviceError) *parseError {
+	return &parseError{Kind: string(e.Kind), Text: e.Text}
+}
+
+// parseFailure is the document of a text that holds no answer.
+type parseFailure struct {
+	parseHead
+	Blocks []parseBlock `json:"blocks"` // always empty
+}
+
+// noAnswer finds the device's words in a text that err says is no answer.
+func noAnswer(text []byte, err error) document {
+	doc := &parseFailure{Blocks: []parseBlock{}}
+	var said dumpsys.DeviceError
+	if errors.As(err, &said) {
+		doc.Error = deviceWords(said)
+		return doc
+	}
+	if said, ok := dumpsys.ClassifyError(text); ok {
+		doc.Error = deviceWords(said)
+		return doc
+	}
+	doc.Error = &parseError{Kind: string(dumpsys.Format), Text: err.Error()}
+	if errors.Is(err, procfs.ErrEmpty) {
+		doc.Error.Kind = string(dumpsys.Empty)
+	}
+	return doc
+}
+
+func fromProcfs(v procfs.Value) *int64 {
+	if !v.Known {
+		return nil
+	}
+	return &v.N
+}
+
+func fromDumpsys(v dumpsys.Value) *int64 {
+	if !v.Known {
+		return nil
+	}
+	return &v.N
+}
+
+func yesOrNull(a dumpsys.Answer) *bool {
+	if a == dumpsys.Unknown {
+		return nil
+	}
+	yes := a == dumpsys.Yes
+	return &yes
+}
+
+// nameOrNull gives a name, or nil where there is none.
+func nameOrNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+type parseMeminfo struct {
+	parseHead
+	Blocks []parseBlock `json:"blocks"`
+}
+
+type parseBlock struct {
+	PID     *int64  `json:"pid"`
+	Process *string `json:"process"`
+	// swap_pss_kb is the total of the swap column as printed. It is a
+	// proportional share, and in the total, only where swap_in_total; otherwise
+	// it is the plain swap.
+	reporters.Breakdown
+	Objects map[string]int64 `json:"objects"`
+	// Computed: the release prints no App Summary, so the dimensions are made
+	// from the rows.
+	Computed  bool `json:"computed"`
+	Truncated bool `json:"truncated"`
+}
+
+func readMeminfo(text []byte) document {
+	m, err := dumpsys.ParseMeminfo(text)
+	if err != nil {
+		return noAnswer(text, err)
+	}
+	doc := &parseMeminfo{}
+	doc.warn(m.Warnings)
+	if m.BrokenOff != nil {
+		doc.Error = deviceWords(*m.BrokenOff)
+	}
+	for _, b := range m.Blocks {
+		swap := b.SwapPss
+		if b.SwapInTotal == dumpsys.No {
+			swap = b.Swap
+		}
+		doc.Blocks = append(doc.Blocks, parseBlock{
+			PID: fromDumpsys(b.PID), Process: nameOrNull(b.Process), Objects: b.Objects, Computed: b.Computed, Truncated: b.Truncated,
+			Breakdown: reporters.Breakdown{
+				TotalPSS: fromDumpsys(b.TotalPss), SwapPSS: fromDumpsys(swap), SwapInTotal: yesOrNull(b.SwapInTotal), RSS: fromDumpsys(b.TotalRss),
+				JavaHeap: fromDumpsys(b.JavaHeap), NativeHeap: fromDumpsys(b.NativeHeap), Code: fromDumpsys(b.Code), Stack: fromDumpsys(b.Stack),
+				Graphics: fromDumpsys(b.Graphics), PrivateOther: fromDumpsys(b.PrivateOther), System: fromDumpsys(b.System),
+				EGL: fromDumpsys(b.EGLMtrack), GL: fromDumpsys(b.GLMtrack), OtherMtrack: fromDumpsys(b.OtherMtrack),
+				GfxDev: fromDumpsys(b.GfxDev), OtherDev: fromDumpsys(b.OtherDev),
+			},
+		})
+		doc.Truncated = doc.Truncated || b.Truncated
+		doc.warn(b.Warnings)
+	}
+	return doc
+}
+
+type parseMemory struct {
+	parseHead
+	PSS          *int64 `json:"pss_kb"`
+	SwapPSS      *int64 `json:"swap_pss_kb"`
+	RSS          *int64 `json:"rss_kb"`
+	Swap         *int64 `json:"swap_kb"`
+	PrivateDirty *int64 `json:"private_dirty_kb"`
+	PrivateClean *int64 `json:"private_clean_kb"`
+	PSSAnon      *int64 `json:"pss_anon_kb,omitempty"`
+	Mappings     *int64 `json:"mappings,omitempty"`
+}
+
+func memoryDocument(m procfs.Memory) document {
+	doc := &parseMemory{
+		PSS: fromProcfs(m.Pss), SwapPSS: fromProcfs(m.SwapPss), RSS: fromProcfs(m.Rss), Swap: fromProcfs(m.Swap),
+		PrivateDirty: fromProcfs(m.PrivateDirty), PrivateClean: fromProcfs(m.PrivateClean), PSSAnon: fromProcfs(m.PssAnon), Mappings: fromProcfs(m.Mappings),
+	}
+	doc.Truncated = m.Truncated
+	doc.warn(m.Warnings)
+	return doc
+}
+
+func readRollup(text []byte) document {
+	m, err := procfs.ParseRollup(text)
+	if err != nil {
+		return noAnswer(text, err)
+	}
+	return memoryDocument(m)
+}
+
+// readSmaps streams: the smaps of a large app has several MB.
+func readSmaps(r io.Reader) (document, error) {
+	var first headWriter
+	m, err := procfs.ParseSmaps(io.TeeReader(r, &first))
+	if errors.Is(err, procfs.ErrEmpty) || errors.Is(err, procfs.ErrFormat) {
+		return noAnswer(first.text, err), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return memoryDocument(m), nil
+}
+
+// headWriter keeps the first bytes of a stream.
+type headWriter struct{ text []byte }
+
+func (h *headWriter) Write(p []byte) (int, error) {
+	h.text = append(h.text, p[:min(len(p), maxParseHead-len(h.text))]...)
+	return len(p), nil
+}
+
+type parseShowmap struct {
+	parseHead
+	PSS          *int64 `json:"pss_kb"`
+	SwapPSS      *int64 `json:"swap_pss_kb"`
+	RSS          *int64 `json:"rss_kb"`
+	Size         *int64 `json:"size_kb"`
+	SharedClean  *int64 `json:"shared_clean_kb"`
+	SharedDirty  *int64 `json:"shared_dirty_kb"`
+	PrivateClean *int64 `json:"private_clean_kb"`
+	PrivateDirty *int64 `json:"private_dirty_kb"`
+	Swap         *int64 `json:"swap_kb"`
+	Mappings     *int64 `json:"mappings"`
+	// Rows is the number of rows, unknown if the text ends before TOTAL.
+	Rows    *int64          `json:"rows"`
+	Objects []showmapObject `json:"objects"`
+}
+
+type showmapObject struct {
+	Object       string `json:"object"`
+	PSS          *int64 `json:"pss_kb"`
+	SwapPSS      *int64 `json:"swap_pss_kb"`
+	PrivateDirty *int64 `json:"private_dirty_kb"`
+	PrivateClean *int64 `json:"private_clean_kb"`
+}
+
+func readShowmap(text []byte) document {
+	m, err := procfs.ParseShowmap(text)
+	if err != nil {
+		return noAnswer(text, err)
+	}
+	t := m.Total
+	doc := &parseShowmap{
+		PSS: fromProcfs(t.PSS), SwapPSS: fromProcfs(t.SwapPss), RSS: fromProcfs(t.RSS), Size: fromProcfs(t.Size),
+		SharedClean: fromProcfs(t.SharedClean), SharedDirty: fromProcfs(t.SharedDirty),
+		PrivateClean: fromProcfs(t.PrivateClean), PrivateDirty: fromProcfs(t.PrivateDirty), Swap: fromProcfs(t.Swap), Mappings: fromProcfs(t.Count),
+		Objects: []showmapObject{},
+	}
+	if !m.Truncated {
+		rows := int64(len(m.Rows))
+		doc.Rows = &rows
+	}
+	for _, r := range m.Rows {
+		doc.Objects = append(doc.Objects, showmapObject{r.Object, fromProcfs(r.PSS), fromProcfs(r.SwapPss), fromProcfs(r.PrivateDirty), fromProcfs(r.PrivateClean)})
+	}
+	doc.Truncated = m.Truncated
+	doc.warn(m.Warnings)
+	return doc
+}
+
+type parseStatus struct {
+	parseHead
+	Name     *string `json:"name"`
+	PID      *int64  `json:"pid"`
+	UID      *int64  `json:"uid"`
+	Threads  *int64  `json:"threads"`
+	VMSize   *int64  `json:"vm_size_kb"`
+	VMRSS    *int64  `json:"vm_rss_kb"`
+	RSSAnon  *int64  `json:"rss_anon_kb"`
+	RSSFile  *int64  `json:"rss_file_kb"`
+	RSSShmem *int64  `json:"rss_shmem_kb"`
+	VMSwap   *int64  `json:"vm_swap_kb"`
+}
+
+func readStatus(text []byte) document {
+	s, err := procfs.ParseStatus(text)
+	if err != nil {
+		return noAnswer(text, err)
+	}
+	doc := &parseStatus{
+		Name: nameOrNull(s.Name), PID: fromProcfs(s.PID), UID: fromProcfs(s.UID), Threads: fromProcfs(s.Threads), VMSize: fromProcfs(s.VmSize), VMRSS: fromProcfs(s.VmRSS),
+		RSSAnon: fromProcfs(s.RssAnon), RSSFile: fromProcfs(s.RssFile), RSSShmem: fromProcfs(s.RssShmem), VMSwap: fromProcfs(s.VmSwap),
+	}
+	doc.Truncated = s.Truncated
+	doc.warn(s.Warnings)
+	return doc
+}
+
+type parseStat struct {
+	parseHead
+	PID        int64   `json:"pid"`
+	Comm       string  `json:"comm"`
+	State      *string `json:"state"`
+	PPID       *int64  `json:"ppid"`
+	Utime      *int64  `json:"utime_ticks"`
+	Stime      *int64  `json:"stime_ticks"`
+	Threads    *int64  `json:"threads"`
+	StartTicks *int64  `json:"start_ticks"`
+}
+
+func readStat(text []byte) document {
+	s, err := procfs.ParseStat(text)
+	if err != nil {
+		return noAnswer(text, err)
+	}
+	doc := &parseStat{
+		PID: s.PID, Comm: s.Comm, PPID: fromProcfs(s.PPID), Utime: fromProcfs(s.Utime), Stime: fromProcfs(s.Stime),
+		Threads: fromProcfs(s.Threads), StartTicks: fromProcfs(s.StartTicks),
+	}
+	if s.State != 0 {
+		doc.State = nameOrNull(string(rune(s.State)))
+	}
+	doc.Truncated = s.Truncated
+	doc.warn(s.Warnings)
+	return doc
+}
+
+type parseGfxinfo struct {
+	parseHead
+	// The values of the process, where there is one.
+	*gfxValues
+	Processes []gfxProcess `json:"processes"`
+}
+
+type gfxProcess struct {
+	PID     *int64  `json:"pid"`
+	Process *string `json:"process"`
+	gfxValues
+}
+
+type gfxValues struct {
+	GPUBytes    *int64 `json:"total_gpu_memory_bytes"`
+	GrallocKB   *int64 `json:"gralloc_kb"` // imported by gralloc
+	AllocatorKB *int64 `json:"allocator_kb"`
+	Views       *int64 `json:"views"`
+	ViewRoots   *int64 `json:"view_roots"`
+}
+
+func readGfxinfo(text []byte) document {
+	g, err := dumpsys.ParseGfxinfo(text)
+	if err != nil {
+		return noAnswer(text, err)
+	}
+	doc := &parseGfxinfo{}
+	if g.BrokenOff != nil {
+		doc.Error = deviceWords(*g.BrokenOff)
+	}
+	for _, p := range g.Processes {
+		doc.Processes = append(doc.Processes, gfxProcess{fromDumpsys(p.PID), nameOrNull(p.Process),
+			gfxValues{fromDumpsys(p.GPUBytes), fromDumpsys(p.GrallocKB), fromDumpsys(p.AllocatorKB), fromDumpsys(p.Views), fromDumpsys(p.ViewRoots)}})
+	}
+	if len(doc.Processes) == 1 {
+		doc.gfxValues = &doc.Processes[0].gfxValues
+	}
+	doc.Truncated = g.Truncated
+	doc.warn(g.Warnings)
+	return doc
+}
+
+type parseGPU struct {
+	parseHead
+	Global    *int64       `json:"global_bytes"`
+	Processes []gpuProcess `json:"processes"`
+}
+
+type gpuProcess struct {
+	PID   int64  `json:"pid"`
+	Bytes *int64 `json:"bytes"`
+}
+
+func readGPU(text []byte) document {
+	g, err := dumpsys.ParseGPU(text)
+	if err != nil {
+		return noAnswer(text, err)
+	}
+	doc := &parseGPU{Global: fromDumpsys(g.Global()), Processes: []gpuProcess{}}
+	for _, p := range g.Processes() {
+		doc.Processes = append(doc.Processes, gpuProcess{p.PID, fromDumpsys(p.Bytes)})
+	}
+	doc.Truncated = g.Truncated
+	doc.warn(g.Warnings)
+	return doc
+}
+
+type parseSurfaceFlinger struct {
+	parseHead
+	Buffers  *int64        `json:"buffers"`
+	TotalKB  *int64        `json:"total_kb"`
+	Imported *int64        `json:"imported_kb"`
+	List     []flungBuffer `json:"list"`
+}
+
+type flungBuffer struct {
+	KB        *int64  `json:"kb"`
+	Requestor *string `json:"requestor"`
+}
+
+func readSurfaceFlinger(text []byte) document {
+	s, err := dumpsys.ParseSurfaceFlinger(text)
+	if err != nil {
+		return noAnswer(text, err)
+	}
+	doc := &parseSurfaceFlinger{Buffers: fromDumpsys(s.Buffers), TotalKB: fromDumpsys(s.TotalKB), Imported: fromDumpsys(s.ImportedKB), List: []flungBuffer{}}
+	for _, b := range s.List {
+		doc.List = append(doc.List, flungBuffer{fromDumpsys(b.KB), nameOrNull(b.Requestor)})
+	}
+	doc.Truncated = s.Truncated
+	doc.warn(s.Warnings)
+	return doc
+}
+
+type parseAmHelp struct {
+	parseHead
+	Dumpheap dumpheapOptions `json:"dumpheap"`
+}
+
+type dumpheapOptions struct {
+	GC         *bool `json:"gc"`
+	Bitmaps    *bool `json:"bitmaps"`
+	Native     *bool `json:"native"`
+	MallocInfo *bool `json:"malloc_info"`
+	User       *bool `json:"user"`
+}
+
+func readAmHelp(text []byte) document {
+	h, err := dumpsys.ParseAmHelp(text)
+	if err != nil {
+		return noAnswer(text, err)
+	}
+	return &parseAmHelp{Dumpheap: dumpheapOptions{yesOrNull(h.GC), yesOrNull(h.Bitmaps), yesOrNull(h.Native), yesOrNull(h.MallocInfo), yesOrNull(h.User)}}
+}
+
+// tellDocument prints a document for people: a name and a value a line, lists
+// indented and cut short.
+func tellDocument(w io.Writer, doc document) {
+	h := doc.head()
+	if h.Error != nil {
+		fmt.Fprintf(w, "the device says (%s): %s\n", h.Error.Kind, reporters.Printable(h.Error.Text))
+	}
+	tellFields(w, reflect.ValueOf(doc).Elem(), "")
+	if h.Truncated {
+		fmt.Fprintln(w, "the text is cut")
+	}
+	for _, warning := range h.Warnings {
+		fmt.Fprintf(w, "warning: %s\n", reporters.Printable(warning))
+	}
+}
+
+func tellFields(w io.Writer, v reflect.Value, indent string) {
+	for i := range v.NumField() {
+		f, value := v.Type().Field(i), v.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Type == reflect.TypeFor[parseHead]():
+		case f.Anonymous && f.Type.Kind() == reflect.Struct:
+			tellFields(w, value, indent)
+		case f.Anonymous: // the values of the one process, told in the list
+		case f.Type.Kind() == reflect.Struct:
+			fmt.Fprintf(w, "%s%s\n", indent, name)
+			tellFields(w, value, indent+"  ")
+		case f.Type.Kind() == reflect.Slice:
+			tellList(w, name, value, indent)
+		default:
+			fmt.Fprintf(w, "%s%-24s %s\n", indent, name, tellValue(value))
+		}
+	}
+}
+
+func tellList(w io.Writer, name string, list reflect.Value, indent string) {
+	fmt.Fprintf(w, "%s%s: %d\n", indent, name, list.Len())
+	for i := range min(list.Len(), maxTableRows) {
+		fmt.Fprintf(w, "%s- %d\n", indent, i+1)
+		tellFields(w, list.Index(i), indent+"  ")
+	}
+	if more := list.Len() - maxTableRows; more > 0 {
+		fmt.Fprintf(w, "%s... and %d more: --json prints all\n", indent, more)
+	}
+}
+
+func tellValue(v reflect.Value) string {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			return "-"
+		}
+		return tellValue(v.Elem())
+	case reflect.String:
+		return reporters.Printable(v.String())
+	case reflect.Map:
+		if v.IsNil() {
+			return "-"
+		}
+		return reporters.Printable(strings.TrimPrefix(fmt.Sprint(v.Interface()), "map"))
+	}
+	return fmt.Sprint(v.Interface())
+}

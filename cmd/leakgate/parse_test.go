@@ -1,0 +1,365 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// deviceFile is the path of a recorded output of a real device. A test without
+// the data is skipped, and fails where LEAKGATE_REQUIRE=all.
+func deviceFile(tb testing.TB, name string) string {
+	tb.Helper()
+	root := os.Getenv("LEAKGATE_TESTDATA")
+	if root == "" {
+		root = filepath.Join("..", "..", "..", "shared", "testdata") // this package is two folders below go.mod
+	}
+	path := filepath.Join(root, "device", name)
+	if _, err := os.Stat(path); err != nil {
+		if os.Getenv("LEAKGATE_REQUIRE") == "all" {
+			tb.Fatalf("recorded output of a device: %v", err)
+		}
+		tb.Skipf("recorded output of a device: %v", err)
+	}
+	return path
+}
+
+// parsedJSON is one call with --json.
+func parsedJSON(t *testing.T, kind, path string) map[string]any {
+	t.Helper()
+	code, out, errOut := typed(t, nil, "parse", kind, path, "--json")
+	if code != exitOK || errOut != "" {
+		t.Fatalf("%s %s: exit %d, %s", kind, path, code, errOut)
+	}
+	return decoded(t, []byte(out))
+}
+
+func decoded(t *testing.T, text []byte) map[string]any {
+	t.Helper()
+	var doc map[string]any
+	if err := json.Unmarshal(text, &doc); err != nil {
+		t.Fatalf("%v in %.200s", err, text)
+	}
+	for _, key := range []string{"schema", "kind", "error", "warnings"} {
+		if _, ok := doc[key]; !ok {
+			t.Fatalf("no %s in %.200s", key, text)
+		}
+	}
+	if doc["schema"] != "leakgate.parse/1" {
+		t.Fatalf("schema %v", doc["schema"])
+	}
+	return doc
+}
+
+var blockKeys = []string{"java_heap_kb", "native_heap_kb", "code_kb", "stack_kb", "graphics_kb", "private_other_kb", "system_kb"}
+
+// TestManifestMeminfo reads the table of the recorded outputs and holds parse
+// against each number in it.
+func TestManifestMeminfo(t *testing.T) {
+	manifest, err := os.ReadFile(deviceFile(t, "MANIFEST.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for line := range strings.Lines(string(manifest)) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 9 || !strings.Contains(cells[1], "-meminfo") {
+			continue
+		}
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		file := cells[1]
+		if strings.Contains(file, "..") {
+			continue
+		}
+		t.Run(file, func(t *testing.T) { holdMeminfo(t, file, cells) })
+		rows++
+	}
+	if rows != 9 {
+		t.Errorf("%d rows in the table, want 9", rows)
+	}
+}
+
+func holdMeminfo(t *testing.T, file string, cells []string) {
+	block := parsedJSON(t, "meminfo", deviceFile(t, file))["blocks"].([]any)[0].(map[string]any)
+	want := map[string]any{"total_pss_kb": cells[3]}
+	if dims := strings.Split(strings.Fields(cells[4])[0], "/"); len(dims) == len(blockKeys) {
+		for i, key := range blockKeys {
+			want[key] = dims[i]
+		}
+	} else { // "Java 11916, Native 24, rest not available"
+		for i, key := range blockKeys {
+			want[key] = nil
+			if n := regexp.MustCompile(`(?:Java|Native) (\d+)`).FindAllStringSubmatch(cells[4], -1); i < len(n) {
+				want[key] = n[i][1]
+			}
+		}
+	}
+	want["rss_kb"], want["swap_pss_kb"], want["swap_in_total"] = nil, nil, nil
+	if cells[5] != "-" {
+		want["rss_kb"] = cells[5]
+	}
+	if cells[6] != "-" {
+		want["swap_pss_kb"] = strings.Fields(cells[6])[0]
+		// The notes of the table: SwapPss is in the total, Swap and Swapped not.
+		text, err := os.ReadFile(deviceFile(t, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want["swap_in_total"] = strconv.FormatBool(bytes.Contains(text, []byte("SwapPss")))
+	}
+	for key, w := range want {
+		if w == nil && block[key] != nil || w != nil && jsonText(block[key]) != w {
+			t.Errorf("%s is %v, want %v", key, block[key], w)
+		}
+	}
+	if cells[7] == "none" {
+		if block["objects"] != nil {
+			t.Errorf("objects %v", block["objects"])
+		}
+		return
+	}
+	objects := block["objects"].(map[string]any)
+	for i, key := range []string{"Activities", "Views", "ViewRootImpl"} {
+		if w := strings.Split(cells[7], "/")[i]; jsonText(objects[key]) != w {
+			t.Errorf("%s is %v, want %s", key, objects[key], w)
+		}
+	}
+}
+
+func jsonText(v any) string {
+	if f, ok := v.(float64); ok {
+		return strconv.FormatFloat(f, 'f', -1, 64)
+	}
+	return fmt.Sprint(v)
+}
+
+func TestManifestOthers(t *testing.T) {
+	for _, c := range []struct {
+		kind, file string
+		want       map[string]any
+	}{
+		{"smaps", "api36-memorylab-smaps.txt.gz", map[string]any{"mappings": 4068, "pss_kb": 282363, "rss_kb": 366032, "swap_kb": 24660, "swap_pss_kb": 162, "private_dirty_kb": 238524, "private_clean_kb": 18924}},
+		{"smaps", "api29-x86_64-systemserver-smaps.txt.gz", map[string]any{"mappings": 2760, "pss_kb": 108384, "rss_kb": 250332, "swap_pss_kb": 0}},
+		{"smaps", "api29-x86_64-smaps_short.txt", map[string]any{"mappings": 6, "pss_kb": 19119, "rss_kb": 32900, "swap_pss_kb": 0}},
+		{"showmap", "api36-memorylab-showmap.txt", map[string]any{"size_kb": 34495976, "rss_kb": 366032, "pss_kb": 282367, "shared_clean_kb": 81748, "shared_dirty_kb": 26836,
+			"private_clean_kb": 18924, "private_dirty_kb": 238524, "swap_kb": 24660, "swap_pss_kb": 162, "rows": 1109, "mappings": 1109}},
+		{"smaps_rollup", "api30-galaxy-a52-smaps_rollup.txt", map[string]any{"rss_kb": 55656, "pss_kb": 7071, "swap_kb": 35232, "swap_pss_kb": 1194, "private_dirty_kb": 5200, "pss_anon_kb": nil}},
+		{"smaps_rollup", "api3x-tvbox-smaps_rollup-head.txt", map[string]any{"rss_kb": 3892, "pss_kb": 3892, "pss_anon_kb": 1256, "swap_pss_kb": nil, "truncated": true}},
+		{"gfxinfo", "api36-memorylab-gfxinfo.txt", map[string]any{"total_gpu_memory_bytes": 4450992, "allocator_kb": 54000, "gralloc_kb": 54432, "views": 25,
+			"processes.0.pid": 20602, "processes.0.gralloc_kb": 54432}},
+		{"gfxinfo", "api33-anavmode-gfxinfo-two-processes.txt", map[string]any{"processes.0.pid": 28907, "processes.0.total_gpu_memory_bytes": nil, "processes.1.pid": 17477,
+			"processes.1.total_gpu_memory_bytes": 6059640, "total_gpu_memory_bytes": nil}},
+		{"gpu", "api31-angle-gpumem.txt", map[string]any{"global_bytes": 516833280, "processes.3.pid": 16513, "processes.3.bytes": 348479488}},
+		{"gpu", "api35-qcom-dumpsys-gpu-head.txt", map[string]any{"global_bytes": 764825600, "processes.0.pid": 2035, "processes.0.bytes": 408252416}},
+		{"surfaceflinger", "api33-surfaceflinger-buffers.txt", map[string]any{"buffers": 6, "total_kb": 61200}},
+		{"meminfo", "error-meminfo-no-process.txt", map[string]any{"error.kind": "no_process", "error.text": "No process found for: com.alpicut.app", "blocks.0": nil}},
+		{"smaps_rollup", "error-smaps_rollup-permission.txt", map[string]any{"error.kind": "permission"}},
+		{"smaps", "error-smaps_rollup-permission.txt", map[string]any{"error.kind": "permission"}},
+		{"status", "error-kill-not-permitted.txt", map[string]any{"error.kind": "permission"}},
+		{"meminfo", "error-dumpsys-timeout.txt", map[string]any{"error.kind": "timeout"}},
+		{"am_help", "error-dumpheap-not-debuggable.txt", map[string]any{"error.kind": "not_debuggable"}},
+		{"am_help", "api30-am-dumpheap-ok.txt", map[string]any{"error.kind": "format"}},
+		{"meminfo", "api28-meminfo-help.txt", map[string]any{"error.kind": "usage"}},
+		{"gpu", "api28-dumpsys-help.txt", map[string]any{"error.kind": "usage"}},
+	} {
+		doc := parsedJSON(t, c.kind, deviceFile(t, c.file))
+		got := flat(doc)
+		for key, want := range c.want {
+			if fmt.Sprint(want) != jsonText(got[key]) {
+				t.Errorf("%s %s: %s is %v, want %v", c.kind, c.file, key, got[key], want)
+			}
+		}
+		if _, ok := c.want["error.kind"]; ok {
+			if blocks, ok := doc["blocks"].([]any); !ok || len(blocks) != 0 {
+				t.Errorf("%s %s: blocks %v", c.kind, c.file, doc["blocks"])
+			}
+		} else if doc["error"] != nil {
+			t.Errorf("%s %s: error %v", c.kind, c.file, doc["error"])
+		}
+	}
+}
+
+// flat makes a.0.b of nested values.
+func flat(v any) map[string]any {
+	out := map[string]any{}
+	var walk func(path string, v any)
+	walk = func(path string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for k, x := range v {
+				walk(strings.TrimPrefix(path+"."+k, "."), x)
+			}
+		case []any:
+			for i, x := range v {
+				walk(path+"."+strconv.Itoa(i), x)
+			}
+		default:
+			out[path] = v
+		}
+	}
+	walk("", v)
+	return out
+}
+
+func TestParseReadsStandardInputAndStatus(t *testing.T) {
+	for _, c := range []struct {
+		kind, text string
+		want       map[string]any
+	}{
+		{"status", "Name:\tapp\nPid:\t7\nUid:\t10123\t10123\t10123\t10123\nRssAnon:\t  12 kB\nVmSwap:\t  3 kB\nThreads:\t9\n",
+			map[string]any{"name": "app", "pid": 7, "uid": 10123, "rss_anon_kb": 12, "vm_swap_kb": 3, "threads": 9, "vm_rss_kb": nil}},
+		{"stat", "7 (a b) S 1 0 0 0 -1 0 0 0 0 0 5 6 0 0 20 0 9 0 4567 1 1\n",
+			map[string]any{"pid": 7, "comm": "a b", "state": "S", "ppid": 1, "utime_ticks": 5, "stime_ticks": 6, "threads": 9, "start_ticks": 4567}},
+		{"am_help", "  dumpheap [--user <USER_ID> current] [-n] [-g] <PROCESS> <FILE>\n  set-debug-app\n",
+			map[string]any{"dumpheap.gc": true, "dumpheap.bitmaps": false, "dumpheap.native": true, "dumpheap.malloc_info": nil, "dumpheap.user": true}},
+		{"smaps", "", map[string]any{"error.kind": "empty"}},
+		{"status", "hello\n", map[string]any{"error.kind": "format"}},
+	} {
+		for _, text := range []string{c.text, gzipped(t, c.text)} {
+			var out bytes.Buffer
+			if err := runParse(c.kind, "-", true, strings.NewReader(text), &out); err != nil {
+				t.Fatal(err)
+			}
+			got := flat(decoded(t, out.Bytes()))
+			for key, want := range c.want {
+				if fmt.Sprint(want) != jsonText(got[key]) {
+					t.Errorf("%s: %s is %v, want %v", c.kind, key, got[key], want)
+				}
+			}
+		}
+	}
+}
+
+func gzipped(t *testing.T, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := io.WriteString(z, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestParseUsageErrors(t *testing.T) {
+	broken := filepath.Join(t.TempDir(), "cut.gz")
+	if err := os.WriteFile(broken, []byte(gzipped(t, strings.Repeat("x", 9999))[:30]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"no file":         {[]string{"meminfo"}, []string{"a kind and a file", "surfaceflinger"}},
+		"unknown kind":    {[]string{"memifno", "x"}, []string{`unknown kind "memifno"`, "did you mean meminfo?", "smaps_rollup"}},
+		"nothing like it": {[]string{"zzzzzzzzz", "x"}, []string{`unknown kind "zzzzzzzzz"; kinds: meminfo`}},
+		"missing file":    {[]string{"meminfo", "no-such.txt"}, []string{"no-such.txt"}},
+		"a folder":        {[]string{"meminfo", t.TempDir()}, []string{"read "}},
+		"broken gzip":     {[]string{"smaps", broken}, []string{"cut.gz"}},
+		"unknown flag":    {[]string{"meminfo", "x", "--jsn"}, []string{"did you mean --json?"}},
+	} {
+		code, out, errOut := typed(t, nil, append([]string{"parse"}, c.args...)...)
+		if code != exitUsage || out != "" {
+			t.Errorf("%s: exit %d, stdout %q", name, code, out)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(errOut, want) {
+				t.Errorf("%s: no %q in %q", name, want, errOut)
+			}
+		}
+	}
+}
+
+func TestParseForPeople(t *testing.T) {
+	var out bytes.Buffer
+	text := "** MEMINFO in pid 7 [evil\x1b[2J] **\n App Summary\n           Java Heap:        5\n               TOTAL:       9x      TOTAL SWAP PSS:        0\n"
+	if err := runParse("meminfo", "-", false, strings.NewReader(text), &out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"blocks: 1", "evil?[2J", "java_heap_kb             5\n", "total_pss_kb             -\n", "the text is cut", "warning: ", `TOTAL`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in %s", want, out.String())
+		}
+	}
+	if strings.ContainsRune(out.String(), 0x1b) {
+		t.Error("an escape reaches the terminal")
+	}
+	if code, text, _ := typed(t, nil, "parse", "showmap", deviceFile(t, "api36-memorylab-showmap.txt")); code != exitOK || !strings.Contains(text, "and 1089 more") || strings.Count(text, "\n") > 200 {
+		t.Errorf("exit %d, %.300s", code, text)
+	}
+	if code, text, _ := typed(t, nil, "parse", "meminfo", deviceFile(t, "error-meminfo-no-process.txt")); code != exitOK || !strings.Contains(text, "the device says (no_process): No process found for: com.alpicut.app") {
+		t.Errorf("exit %d, %s", code, text)
+	}
+}
+
+// TestParseOfCutTexts cuts each recorded text at every line boundary (of the
+// large ones, at some) and at 2,000 random bytes: no value differs from the
+// whole text's unless it is absent or the text is marked as cut.
+func TestParseOfCutTexts(t *testing.T) {
+	mapping := regexp.MustCompile(`^[0-9a-f]+-[0-9a-f]+ [r-][w-]`)
+	for _, c := range []struct{ kind, file string }{
+		{"meminfo", "api18-sample-meminfo.txt"}, {"meminfo", "api19-sample-meminfo.txt"}, {"meminfo", "api23-sample-meminfo.txt"},
+		{"meminfo", "api23-private-gfx-meminfo.txt"}, {"meminfo", "api29-unity-meminfo-reflowed.txt"}, {"meminfo", "api29-native-process-meminfo.txt"},
+		{"meminfo", "api30-unity-meminfo.txt"}, {"meminfo", "api36-memorylab-meminfo-d.txt"}, {"meminfo", "api36-emulator-flutter-meminfo.txt"},
+		{"smaps", "api29-x86_64-smaps_short.txt"}, {"smaps_rollup", "api30-galaxy-a52-smaps_rollup.txt"}, {"smaps_rollup", "api3x-tvbox-smaps_rollup-head.txt"},
+		{"gfxinfo", "api36-memorylab-gfxinfo.txt"}, {"gfxinfo", "api33-anavmode-gfxinfo-two-processes.txt"}, {"gpu", "api31-angle-gpumem.txt"},
+		{"gpu", "api35-qcom-dumpsys-gpu-head.txt"}, {"surfaceflinger", "api33-surfaceflinger-buffers.txt"},
+	} {
+		t.Run(c.kind+" "+c.file, func(t *testing.T) {
+			text, err := os.ReadFile(deviceFile(t, c.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			parsed := func(text []byte) map[string]any {
+				var out bytes.Buffer
+				if err := runParse(c.kind, "-", true, bytes.NewReader(text), &out); err != nil {
+					t.Fatal(err)
+				}
+				return decoded(t, out.Bytes())
+			}
+			all := flat(parsed(text))
+			for _, at := range cutPlaces(text) {
+				if c.kind == "smaps" && at > 0 && text[at-1] == '\n' && mapping.Match(text[at:]) {
+					continue // between two mappings: only the transport can tell
+				}
+				doc := parsed(text[:at])
+				if doc["truncated"] == true || doc["error"] != nil {
+					continue
+				}
+				for key, v := range flat(doc) {
+					_, told := all[key]
+					alone := c.kind == "gfxinfo" && !told && !strings.Contains(key, ".") // the second process is not there yet
+					if v != nil && v != all[key] && !alone && !strings.HasPrefix(key, "warnings") && !strings.HasSuffix(key, "computed") {
+						t.Fatalf("cut at %d: %s is %v, whole %v", at, key, v, all[key])
+					}
+				}
+			}
+		})
+	}
+}
+
+func cutPlaces(text []byte) (at []int) {
+	for i, c := range text {
+		if c == '\n' && i+1 < len(text) {
+			at = append(at, i+1)
+		}
+	}
+	r := rand.New(rand.NewPCG(11, 12))
+	for range 2000 {
+		at = append(at, r.IntN(len(text)))
+	}
+	return at
+}

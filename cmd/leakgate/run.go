@@ -1,0 +1,183 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/harness/config"
+	"github.com/leakgate/leakgate/harness/monitor"
+)
+
+func runVerb() verb {
+	return verb{
+		name: "run", args: "CONFIG.yaml [flags]",
+		summary: "the stability run that a file describes",
+		help: `Watches the processes of an app on one or several devices while a workload
+stresses it, judges each process and writes a run directory. Flags are stronger
+than LEAKGATE_ variables, which are stronger than the file.`,
+		example: "leakgate run examples/nightly/phone.yaml --for 8h",
+		flags: func(fs *flag.FlagSet) func(console, []string) int {
+			var f runVerbFlags
+			fs.Var(&f.devices, "device", "`SERIAL` of a device instead of those of the file (repeatable)")
+			fs.Var(&f.span, "for", "`TIME` instead of the file's duration, such as 30m or 2h")
+			f.runFlags.declare(fs)
+			return f.run
+		},
+	}
+}
+
+type runVerbFlags struct {
+	runFlags
+	devices list
+	span    span
+}
+
+func (f *runVerbFlags) run(c console, args []string) int {
+	if len(args) != 1 {
+		return runVerb().wrong(c, fmt.Errorf("want one file, got %d", len(args)))
+	}
+	cfg, err := config.Load(args[0], c.getenv)
+	if err == nil {
+		f.override(cfg)
+	}
+	var policy detector.Policy
+	if err == nil {
+		policy, err = policyOf(cfg)
+	}
+	if err != nil {
+		fmt.Fprintf(c.err, "leakgate run: %v\n", err)
+		return exitUsage
+	}
+	_, code := f.carryOut(c, "run", func(p *plan) error {
+		if p.options.Patterns, err = patternsOf(cfg.App.Processes); err != nil {
+			return usageError{err}
+		}
+		p.options.Policy = policy
+		p.options.Detail = cfg.Sample.Detail
+		p.options.Duration = cfg.Duration
+		p.options.Assert = monitor.Assert(cfg.Detect.Assert)
+		p.options.Workload = workloadOf(cfg)
+		p.options.Devices, err = p.devices(cfg.Devices)
+		return err
+	})
+	return code
+}
+
+func (f *runVerbFlags) override(cfg *config.Config) {
+	if len(f.devices) > 0 {
+		cfg.Devices.Serials = f.devices
+	}
+	if f.span > 0 {
+		cfg.Duration = time.Duration(f.span)
+	}
+}
+
+// policyOf makes the policy that the file describes.
+func policyOf(cfg *config.Config) (detector.Policy, error) {
+	p := detector.ArticlePolicy()
+	a := &p.Article
+	a.TMin, a.R2Min = cfg.Detect.Article.T, cfg.Detect.Article.R2
+	a.SpikePct, a.SpikeMin = cfg.Detect.Article.SpikePercent, cfg.Detect.Article.SpikeMin
+	a.NormalInterval, a.LeakingInterval = cfg.Sample.Normal, cfg.Sample.Leaking
+	a.SuspiciousInterval, a.ConfirmingInterval = cfg.Sample.Suspicious, cfg.Sample.Suspicious
+	var problems config.Errors
+	for _, name := range slices.Sorted(maps.Keys(cfg.Detect.Article.Options)) {
+		if err := a.Set(name, cfg.Detect.Article.Options[name]); err != nil {
+			problems = append(problems, cfg.Problem("detect.article.options."+name, err.Error()))
+		}
+	}
+	if len(problems) > 0 {
+		return p, problems
+	}
+	return p, p.Validate()
+}
+
+func workloadOf(cfg *config.Config) monitor.Workload {
+	w := cfg.Workload
+	switch {
+	case w.Monkey != nil:
+		return monitor.Monkey{Package: cfg.App.Package, Seed: seedOf(w.Monkey.Seed), Throttle: w.Monkey.Throttle, Events: w.Monkey.Events}
+	case len(w.Command) > 0:
+		return monitor.HostCommand{Args: w.Command}
+	case w.DeviceCommand != "":
+		return monitor.DeviceCommand{Command: w.DeviceCommand}
+	}
+	return nil
+}
+
+// seedOf gives a new seed where the file leaves it to chance; run.json keeps it.
+func seedOf(seed *int64) int64 {
+	if seed != nil {
+		return *seed
+	}
+	return rand.Int64N(1 << 31)
+}
+
+// devices takes the devices that the file names, or every one that is attached.
+func (p *plan) devices(want config.Devices) ([]monitor.Device, error) {
+	serials := want.Serials
+	if len(serials) == 0 {
+		attached, err := p.attached()
+		if err != nil {
+			return nil, err
+		}
+		serials = attached
+	}
+	var out []monitor.Device
+	var old []string
+	for _, serial := range serials {
+		dev, err := p.selectDevice(serial)
+		if err != nil {
+			return nil, err
+		}
+		if dev.Facts.API < want.MinAPI {
+			old = append(old, fmt.Sprintf("%s has API %d", dev.Serial(), dev.Facts.API))
+			continue
+		}
+		out = append(out, dev)
+	}
+	if len(out) < want.Require {
+		why := ""
+		if len(old) > 0 {
+			why = fmt.Sprintf("; devices.min_api is %d but %s", want.MinAPI, strings.Join(old, " and "))
+		}
+		return nil, fmt.Errorf("the run needs %d devices (devices.require) and has %d%s", want.Require, len(out), why)
+	}
+	return out, nil
+}
+
+// attached gives the serials of every device that is ready; ANDROID_SERIAL, as
+// for adb, chooses one.
+func (p *plan) attached() ([]string, error) {
+	if serial, ok := p.console.getenv("ANDROID_SERIAL"); ok && serial != "" {
+		return []string{serial}, nil
+	}
+	if err := p.connect(); err != nil {
+		return nil, err
+	}
+	infos, err := p.client.Devices(p.ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, d := range infos {
+		if d.State == "device" {
+			out = append(out, d.Serial)
+		}
+	}
+	if len(out) > 0 {
+		return out, nil
+	}
+	// Select says what is wrong with what is there: unauthorized, offline or nothing.
+	if _, err := p.client.Select(p.ctx, ""); err != nil {
+		return nil, err
+	}
+	return nil, errors.New("no device is ready")
+}

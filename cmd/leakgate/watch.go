@@ -1,0 +1,88 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/harness/monitor"
+)
+
+func watchVerb() verb {
+	return verb{
+		name: "watch", args: "--process NAME [flags]",
+		summary: "watch an app on a device, without any file",
+		help: `Watches every process whose name is NAME, or begins as NAME does where it ends in
+a star, until Ctrl-C or --for. Memory is sampled every 30 s, more often when it
+looks like a leak; a verdict per process is given at the end.`,
+		example: "leakgate watch --process 'com.shop*' --for 2h",
+		flags: func(fs *flag.FlagSet) func(console, []string) int {
+			var f watchFlags
+			fs.Var(&f.processes, "process", "`NAME` of the processes to watch, or NAME* (repeatable)")
+			fs.StringVar(&f.device, "device", "", "`SERIAL` of the device, if there are several")
+			fs.Var(&f.span, "for", "`TIME` to watch, such as 30m or 2h; without it until Ctrl-C")
+			f.runFlags.declare(fs)
+			return f.watch
+		},
+	}
+}
+
+type watchFlags struct {
+	runFlags
+	processes list
+	device    string
+	span      span
+}
+
+func (f *watchFlags) watch(c console, args []string) int {
+	if len(args) > 0 {
+		return watchVerb().wrong(c, fmt.Errorf("%q stands alone; name processes with --process %s", args[0], args[0]))
+	}
+	if len(f.processes) == 0 {
+		return watchVerb().wrong(c, fmt.Errorf("no process to watch; write --process NAME, such as --process com.shop"))
+	}
+	patterns, err := patternsOf(f.processes)
+	if err != nil {
+		return watchVerb().wrong(c, err)
+	}
+	_, code := f.carryOut(c, "watch", func(p *plan) error {
+		p.options.Patterns = patterns
+		p.options.Policy = detector.ArticlePolicy()
+		p.options.Duration = time.Duration(f.span)
+		dev, err := p.selectDevice(f.device)
+		if err != nil {
+			return err
+		}
+		p.options.Devices = []monitor.Device{dev}
+		return nil
+	})
+	return code
+}
+
+func patternsOf(words []string) ([]capture.Pattern, error) {
+	var out []capture.Pattern
+	for _, w := range words {
+		p, err := capture.ParsePattern(w)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// span is a flag of a positive time.
+type span time.Duration
+
+func (s *span) String() string { return time.Duration(*s).String() }
+
+func (s *span) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return fmt.Errorf("not a time; write one such as 90s, 30m or 2h")
+	}
+	*s = span(d)
+	return nil
+}

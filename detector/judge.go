@@ -1,0 +1,188 @@
+package detector
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leakgate/leakgate/detector/trend"
+)
+
+// confidence is that of the interval of a rate and of the slowest detectable leak.
+const confidence = 0.95
+
+// history is what a verdict needs of stretches of the run that are no longer in the
+// windows. A stretch is the time between two restarts or gaps.
+type history struct {
+	// floor is the P25 of the first segment of this stretch.
+	floor      float64
+	floorKnown bool
+	// ready is when this stretch had the points for the first windows.
+	ready Moment
+	// began and samples describe the present process, over gaps.
+	began   Moment
+	samples int
+	last    time.Duration
+	// enough, unconfirmed and growth sum up the stretches that have ended: one was
+	// long enough; one lacked breakdowns; one grew, then settled, by so many bytes.
+	enough, unconfirmed bool
+	growth              float64
+	longest             time.Duration
+}
+
+func (h *history) sample(a *Article, s *series) {
+	if !h.began.Known {
+		h.began = Moment{At: seconds(s.last()), Known: true}
+	}
+	h.samples++
+	h.last = seconds(s.last())
+	if s.samples == a.firstPoints() {
+		h.ready = Moment{At: h.last, Known: true}
+	}
+	if end := s.start + a.Segment.Seconds(); !h.floorKnown && s.last() >= end {
+		x, y := s.total.X(), s.total.Y()
+		n := len(x)
+		for n > 0 && x[n-1] >= end {
+			n--
+		}
+		h.floor, h.floorKnown = trend.P25(y[:n], s.scratch)
+	}
+}
+
+// raise follows the first driver memory back in time.
+func (h *history) raise(delta float64) { h.floor += delta }
+
+// longEnough says whether this stretch could have come to LEAKING.
+func (h *history) longEnough(a *Article) bool {
+	return h.ready.Known && h.last-h.ready.At >= a.stages()
+}
+
+// settled is by how much a stretch that was suspected ended above its beginning, if
+// that is more than the policy's growth; else 0.
+func (h *history) settled(a *Article, s *series, l look) float64 {
+	if !l.suspected.Known || !h.floorKnown {
+		return 0
+	}
+	end, n := s.recentFloor(a.Segment)
+	if n == 0 || end-h.floor <= float64(a.MinGrowth) {
+		return 0
+	}
+	return end - h.floor
+}
+
+// close ends a stretch.
+func (h *history) close(a *Article, s *series, l look) {
+	h.growth = max(h.growth, h.settled(a, s, l))
+	h.enough = h.enough || h.longEnough(a)
+	h.unconfirmed = h.unconfirmed || l.unconfirmed
+	h.longest = max(h.longest, h.stretch(s))
+	h.floor, h.floorKnown, h.ready = 0, false, Moment{}
+}
+
+func (h *history) stretch(s *series) time.Duration {
+	return seconds(max(0, s.last()-s.start))
+}
+
+func (h *history) newProcess() { h.began, h.samples, h.last = Moment{}, 0, 0 }
+
+// Verdict is what the machine knows now.
+//
+// The gate is "leak" where LEAKING was ever reached. It is "inconclusive" where the
+// run ended in SUSPICIOUS or CONFIRMING, where CONFIRMING waited in vain for
+// breakdowns, or where no stretch without restart or gap was long enough for the
+// policy to come to LEAKING ([Article.MinTime]). It is "settled" where a suspicion was
+// given up and the last floor is above the first by more than MinGrowth. Else "pass".
+func (d *Detector) Verdict() Verdict {
+	h := &d.history
+	l := trend.Fit(d.series.total.X(), d.series.total.Y())
+	v := Verdict{
+		State: d.state, Worst: d.worst, Kind: d.kind,
+		Samples:         h.samples,
+		FirstSuspicious: d.firstSuspicious, FirstLeaking: d.firstLeaking,
+		Restarts: d.restarts,
+		Warnings: d.warnings(),
+	}
+	if h.samples > 0 {
+		v.Duration = h.last - h.began.At
+	}
+	if low, high, ok := l.Interval(confidence); ok && l.N >= d.a.MinPoints {
+		v.RateKnown = true
+		v.Rate, v.RateLow, v.RateHigh = perHour(l.Slope), perHour(low), perHour(high)
+		v.Growth = int64(l.Growth())
+		v.MinDetectable = perHour(d.minDetectable(l))
+		v.Evidence = lineEvidence(l)
+	}
+	v.Evidence = append(v.Evidence, d.evidence...)
+	v.Gate, v.Because = d.gate(l)
+	return v
+}
+
+func lineEvidence(l trend.Line) []Evidence {
+	return []Evidence{
+		{Name: "t", Value: finite(l.T)},
+		{Name: "R2", Value: l.R2},
+		{Name: "points", Value: float64(l.N)},
+		{Name: "window", Value: l.Span / 60, Unit: "min"},
+		{Name: "noise", Value: l.ResidualSD / MB, Unit: "MB"},
+	}
+}
+
+// minDetectable is in bytes per second, 0 where it cannot be said.
+func (d *Detector) minDetectable(l trend.Line) float64 {
+	s := d.series
+	if s.samples < 2 || !d.history.longEnough(d.a) {
+		return 0
+	}
+	length := s.last() - s.start
+	return d.a.minDetectable(l.ResidualSD, length/float64(s.samples-1), length)
+}
+
+func (d *Detector) gate(l trend.Line) (Gate, string) {
+	h := &d.history
+	switch {
+	case d.worst == Leaking:
+		return Leak, d.because
+	case d.state != Normal:
+		return Inconclusive, "still " + d.state.String() + " after " + minutesText(d.now-d.entered) +
+			": watch longer to confirm or to clear it"
+	case h.unconfirmed || d.look.unconfirmed:
+		return Inconclusive, fmt.Sprintf("a rise could not be confirmed: fewer than %d breakdowns came in CONFIRMING", d.a.ExtraBreakdowns)
+	case !h.enough && !h.longEnough(d.a):
+		return Inconclusive, d.shortText()
+	}
+	growth := max(h.growth, h.settled(d.a, d.series, d.look))
+	if growth > 0 {
+		return Settled, "memory grew " + mbText(growth) + " and was SUSPICIOUS, but the rise did not last"
+	}
+	if !l.Fitted() {
+		return Pass, "no lasting rise was found"
+	}
+	return Pass, trendText("memory", l) + ": no lasting rise"
+}
+
+// shortText says what the policy still needed.
+func (d *Detector) shortText() string {
+	watched := max(d.history.longest, d.history.stretch(d.series))
+	if !d.history.ready.Known {
+		return fmt.Sprintf("%d samples without a break in %s: the first evidence needs %d, and LEAKING at least %s",
+			d.series.samples, minutesText(watched), d.a.firstPoints(), minutesText(d.a.MinTime()))
+	}
+	needed := d.history.ready.At - seconds(d.series.start) + d.a.stages()
+	return fmt.Sprintf("watched %s without a break: LEAKING needs at least %s", minutesText(watched), minutesText(needed))
+}
+
+func (d *Detector) warnings() []error {
+	var list []error
+	if d.badPolicy != nil {
+		list = append(list, d.badPolicy)
+	}
+	if d.ignored > 0 {
+		list = append(list, fmt.Errorf("hear %d readings: ignored, not newer than the one before or of no bytes", d.ignored))
+	}
+	if d.breakdowns == 0 && d.history.samples > 0 {
+		list = append(list, errNoBreakdown)
+	}
+	return list
+}
+
+var errNoBreakdown = errors.New("hear breakdowns: none came, so nothing can be confirmed and graphics memory is not seen")

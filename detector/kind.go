@@ -1,0 +1,127 @@
+package detector
+
+import (
+	"fmt"
+
+	"github.com/leakgate/leakgate/detector/trend"
+)
+
+// rise is the line through one dimension of the breakdowns.
+type rise struct {
+	line        trend.Line
+	significant bool
+}
+
+// rises is the lines of all dimensions.
+type rises [NumDimensions]rise
+
+// anyVote says whether at least one dimension rises (5.5).
+func (r rises) anyVote(total TotalVote) bool {
+	for d, v := range r {
+		if v.significant && (Dimension(d) != Total || total == TotalVotes) {
+			return true
+		}
+	}
+	return false
+}
+
+// decides says whether a dimension can be the source of a leak. TOTAL is the sum of
+// all, and System what is left over of Pss, SwapPss included: they never decide.
+func (d Dimension) decides() bool { return d != Total && d != System }
+
+// kindOf is the kind of leak that a dimension stands for (5.6). Code and Private Other
+// have no kind of their own.
+func kindOf(d Dimension) LeakKind {
+	switch d {
+	case JavaHeap:
+		return Java
+	case NativeHeap:
+		return Native
+	case Stack:
+		return Thread
+	case Graphics:
+		return GPU
+	}
+	return Unknown
+}
+
+// kind names the source of the growth, with the reason in words.
+func (r rises) kind(rule KindRule) (LeakKind, string) {
+	source, share, count := r.source(rule)
+	if count == 0 {
+		return Unknown, "only " + r.others() + " significantly"
+	}
+	l := r[source].line
+	text := fmt.Sprintf("%v rises %s (t %s)", source, rateText(l.Slope), tText(l.T))
+	if count > 1 {
+		text += fmt.Sprintf(", %.0f %% of the growth of %d dimensions", 100*share, count)
+	}
+	switch {
+	case rule == KindByShare && !(share > 0.5):
+		return Unknown, text + ": no dimension has more than half"
+	case rule == KindStrict && count > 1:
+		return Unknown, text + ": more than one rises"
+	}
+	return kindOf(source), text
+}
+
+// source is the leading one of the count significant dimensions that can decide, with
+// its share of their growth.
+func (r rises) source(rule KindRule) (source Dimension, share float64, count int) {
+	var sum float64
+	for i, v := range r {
+		d := Dimension(i)
+		if !v.significant || !d.decides() {
+			continue
+		}
+		count++
+		sum += v.line.Growth()
+		best := r[source].line
+		larger := v.line.Growth() > best.Growth()
+		if rule == KindByT {
+			larger = v.line.T > best.T || v.line.T == best.T && larger
+		}
+		if count == 1 || larger {
+			source = d
+		}
+	}
+	if sum > 0 {
+		share = r[source].line.Growth() / sum
+	}
+	return source, share, count
+}
+
+// others names the significant dimensions that cannot decide.
+func (r rises) others() string {
+	switch {
+	case r[Total].significant && r[System].significant:
+		return "TOTAL and System rise"
+	case r[System].significant:
+		return "System rises"
+	}
+	return "TOTAL rises"
+}
+
+// evidence is the rate and the t of each dimension that has a line.
+func (r rises) evidence() []Evidence {
+	var list []Evidence
+	for i, v := range r {
+		if !v.line.Fitted() {
+			continue
+		}
+		name := Dimension(i).String()
+		list = append(list,
+			Evidence{Name: name + " rate", Value: perHour(v.line.Slope) / MB, Unit: "MB/h"},
+			Evidence{Name: name + " t", Value: finite(v.line.T)})
+	}
+	return list
+}
+
+func gpuEvidence(rise, flat trend.Line) []Evidence {
+	return []Evidence{
+		{Name: "GPU path rate", Value: perHour(rise.Slope) / MB, Unit: "MB/h"},
+		{Name: "GPU path t", Value: finite(rise.T)},
+		{Name: "GPU path R2", Value: rise.R2},
+		{Name: "GPU path flat t", Value: finite(flat.T)},
+	}
+}

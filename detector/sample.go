@@ -1,0 +1,78 @@
+package detector
+
+import "time"
+
+// Sample is one reading of the fast channel.
+type Sample struct {
+	// At is the device's own clock: time since boot (/proc/uptime), so that no
+	// host suspend, adb delay or clock step can bend a slope.
+	At time.Duration
+	// Bytes is Pss + SwapPss, or RssAnon + VmSwap where a device gives nothing
+	// better. One series never mixes the two.
+	Bytes int64
+}
+
+// Amount is a number of bytes that may not be known. The zero Amount is unknown,
+// which is not the same as zero bytes.
+type Amount struct {
+	Bytes int64
+	Known bool
+}
+
+// Known makes a known Amount of n bytes.
+func Known(n int64) Amount { return Amount{Bytes: n, Known: true} }
+
+// Dimension is one line of the App Summary of dumpsys meminfo.
+type Dimension uint8
+
+// The eight dimensions, in the order of the App Summary
+// (android.os.Debug.MemoryInfo.getSummary*).
+const (
+	JavaHeap Dimension = iota
+	NativeHeap
+	Code
+	Stack
+	Graphics
+	PrivateOther
+	System
+	Total
+	NumDimensions
+)
+
+var dimensionNames = [NumDimensions]string{
+	"Java Heap", "Native Heap", "Code", "Stack", "Graphics", "Private Other", "System", "Total",
+}
+
+// String gives the App Summary's own name.
+func (d Dimension) String() string {
+	if d < NumDimensions {
+		return dimensionNames[d]
+	}
+	return "unknown"
+}
+
+// Breakdown is one reading of dumpsys meminfo: where the memory of a process is.
+type Breakdown struct {
+	// At is the device's clock when the reading ended: time since boot.
+	At time.Duration
+	// Dim holds the eight dimensions; Total is TOTAL PSS as printed.
+	Dim [NumDimensions]Amount
+	// EGL, GL and OtherMtrack are graphics and other driver memory outside
+	// smaps; GfxDev is graphics memory inside smaps.
+	EGL, GL, OtherMtrack, GfxDev Amount
+}
+
+// Mapped is the part of the total that smaps sees as well, in bytes: TOTAL PSS
+// less EGL mtrack, GL mtrack and Other mtrack. It is the only figure of a
+// breakdown that may be compared with Pss + SwapPss of the fast channel
+// (AOSP core/jni/android_os_Debug.cpp, read_memtrack_memory).
+func (b Breakdown) Mapped() Amount {
+	if !b.Dim[Total].Known {
+		return Amount{}
+	}
+	return Known(b.Dim[Total].Bytes - b.Driver())
+}
+
+// Driver is the driver memory outside smaps, in bytes: EGL + GL + Other mtrack,
+// each as far as it is known.
+func (b Breakdown) Driver() int64 { return b.EGL.Bytes + b.GL.Bytes + b.OtherMtrack.Bytes }

@@ -1,0 +1,108 @@
+package detector
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// rows makes a breakdown of the graphics rows in MB; a negative one is absent.
+func rows(at time.Duration, egl, gl, other, gfx, summary int64) Breakdown {
+	amount := func(mb int64) Amount {
+		if mb < 0 {
+			return Amount{}
+		}
+		return Known(mb * MB)
+	}
+	b := Breakdown{At: at, EGL: amount(egl), GL: amount(gl), OtherMtrack: amount(other), GfxDev: amount(gfx)}
+	b.Dim[Graphics], b.Dim[Total] = amount(summary), Known(500*MB)
+	return b
+}
+
+// TestDriverMemory: what the samples are raised by, and when.
+func TestDriverMemory(t *testing.T) {
+	const no = -1
+	tests := map[string]struct {
+		breakdowns []Breakdown
+		// total is the total in MB of the samples before each breakdown and after the
+		// last, where each sample is 300 MB.
+		total []float64
+	}{
+		"the first counts for the time before": {
+			[]Breakdown{rows(1, 50, 5, no, 2, 57)}, []float64{355, 355}},
+		"growth stays visible": {
+			[]Breakdown{rows(1, 50, 0, 0, 0, 50), rows(2, 80, 0, 0, 0, 80)}, []float64{350, 350, 380}},
+		"no rows and no graphics: known to be nothing": {
+			[]Breakdown{rows(1, no, no, no, no, 0), rows(2, 40, no, no, no, 40)}, []float64{300, 300, 340}},
+		"no rows but graphics: not known": {
+			[]Breakdown{rows(1, no, no, no, no, 40), rows(2, 40, no, no, no, 40)}, []float64{340, 340, 340}},
+		"a row that is missing keeps its value": {
+			[]Breakdown{rows(1, 50, 5, 3, no, 55), rows(2, no, 6, no, no, no)}, []float64{358, 358, 359}},
+		"a row that appears is growth": {
+			[]Breakdown{rows(1, 50, no, no, no, 50), rows(2, 50, 7, no, no, 57)}, []float64{350, 350, 357}},
+		"all graphics released": {
+			[]Breakdown{rows(1, 50, 5, 3, no, 55), rows(2, no, no, no, no, 0)}, []float64{358, 358, 303}},
+		"nothing known at all": {
+			[]Breakdown{rows(1, no, no, no, no, no)}, []float64{300, 300}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newSeries(ArticlePolicy().Article)
+			for i, b := range tt.breakdowns {
+				s.addSample(Sample{At: time.Duration(i) * time.Second, Bytes: 300 * MB})
+				b.At = time.Duration(i)*time.Second + time.Millisecond
+				s.addBreakdown(b)
+			}
+			s.addSample(Sample{At: time.Hour, Bytes: 300 * MB})
+			got := slices.Clone(s.total.Y())
+			for i := range got {
+				got[i] /= MB
+			}
+			if !slices.Equal(got, tt.total) {
+				t.Errorf("totals %v, want %v", got, tt.total)
+			}
+			if slices.Contains(s.raw.Y(), 300*MB+1) || slices.Max(s.raw.Y()) != 300*MB {
+				t.Error("the raw samples changed")
+			}
+		})
+	}
+}
+
+// TestFirstBreakdownIsNoJump: a process with 300 MB of textures is watched for ten minutes
+// before its first breakdown.
+func TestFirstBreakdownIsNoJump(t *testing.T) {
+	p := play(nil).leak(10*minute, 0)
+	p.breakdown(300)
+	p.leak(10*minute, 0)
+	if len(p.steps) != 0 {
+		t.Errorf("steps %v", p.steps)
+	}
+	// The level at the entry to SUSPICIOUS moves with it, or 300 MB would be growth.
+	p = play(nil).suspicious()
+	p.breakdown(300)
+	if p.sample(); p.d.grown() > 10*MB {
+		t.Errorf("grown by %s", mbText(p.d.grown()))
+	}
+}
+
+// TestGraphicsSources: the summary and the rows are never mixed in one series.
+func TestGraphicsSources(t *testing.T) {
+	s := newSeries(ArticlePolicy().Article)
+	s.addBreakdown(rows(1, -1, -1, -1, -1, 40))
+	s.addBreakdown(rows(2, -1, -1, -1, -1, 41))
+	if got := s.graphics.Len(); got != 2 {
+		t.Fatalf("%d points of the summary", got)
+	}
+	s.addBreakdown(rows(3, 30, 5, 2, 9, 44))
+	if got := s.graphics.Y(); len(got) != 1 || got[0] != 44*MB {
+		t.Errorf("graphics %v, want EGL + GL + Gfx dev alone", got)
+	}
+	if got := s.rest.Y(); got[0] != (500-30-5-2-9)*MB {
+		t.Errorf("rest %v", got)
+	}
+	b := rows(4, 30, 5, 2, 9, 44)
+	b.Dim[Total] = Amount{}
+	if s.addBreakdown(b); s.graphics.Len() != 1 {
+		t.Error("a breakdown without TOTAL is split")
+	}
+}

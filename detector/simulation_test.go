@@ -1,0 +1,112 @@
+package detector
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// simulation is a process with known growth and noise, read the way the machine asks.
+type simulation struct {
+	policy Policy
+	seed   uint64
+	length time.Duration
+	// sigma is the standard deviation of the noise of the total in MB, rho its AR(1)
+	// coefficient per 30 s.
+	sigma float64
+	// rate is the growth of the dimensions in MB/h at a time; shape an addition in MB.
+	rate  [NumDimensions]float64
+	start time.Duration
+	shape func(t time.Duration) float64
+	// rotation is the time between two breakdowns; 0 is 90 s, three processes' turn.
+	rotation time.Duration
+	// diagnosis is how long one takes; 0 for none.
+	diagnosis time.Duration
+}
+
+// Shares of level and of noise of the App Summary's dimensions, without TOTAL.
+var (
+	simBase  = [Total]float64{JavaHeap: 60, NativeHeap: 70, Code: 45, Stack: 2, Graphics: 35, PrivateOther: 28, System: 20}
+	simNoise = [Total]float64{JavaHeap: .70, NativeHeap: .60, Code: .02, Stack: .01, Graphics: .20, PrivateOther: .30, System: .12}
+)
+
+func (s simulation) dims(t time.Duration, r *rand.Rand) (dims [NumDimensions]float64) {
+	hours := max(0, t-s.start).Hours()
+	for d := range Total {
+		dims[d] = simBase[d] + s.rate[d]*hours + s.sigma*simNoise[d]*r.NormFloat64()
+		if d == JavaHeap && s.shape != nil {
+			dims[d] += s.shape(t)
+		}
+		dims[Total] += dims[d]
+	}
+	return dims
+}
+
+func (s simulation) sample(t time.Duration, r *rand.Rand) Sample {
+	dims := s.dims(t, r)
+	return Sample{At: t, Bytes: int64((dims[Total] - dims[Graphics]) * MB)}
+}
+
+func (s simulation) breakdown(t time.Duration, r *rand.Rand) Breakdown {
+	dims := s.dims(t, r)
+	b := Breakdown{At: t, EGL: Known(int64(dims[Graphics] * MB)), GL: Known(0), GfxDev: Known(0)}
+	for d, v := range dims {
+		b.Dim[d] = Known(int64(v * MB))
+	}
+	return b
+}
+
+// run plays the simulation and gives the machine and its steps.
+func (s simulation) run() (*Detector, []Transition) {
+	if s.policy.Name == "" {
+		s.policy = ArticlePolicy()
+	}
+	if s.rotation == 0 {
+		s.rotation = 90 * time.Second
+	}
+	const boot = 1000 * time.Second
+	r := rand.New(rand.NewPCG(s.seed, 1))
+	d := New(s.policy)
+	var steps []Transition
+	var nextBreakdown, lastBreakdown, diagnosed time.Duration
+	for t := time.Duration(0); t <= s.length; {
+		want := d.Demand()
+		extra := want.Breakdowns > 0 && t >= lastBreakdown+want.Spacing
+		if t >= nextBreakdown || extra {
+			b := s.breakdown(t, r)
+			b.At += boot
+			steps = append(steps, d.AddBreakdown(b)...)
+			lastBreakdown = t
+			if t >= nextBreakdown {
+				nextBreakdown += s.rotation
+			}
+		}
+		v := s.sample(t, r)
+		v.At += boot
+		steps = append(steps, d.AddSample(v)...)
+		want = d.Demand()
+		if want.Diagnose != None && s.diagnosis > 0 {
+			if diagnosed == 0 {
+				diagnosed = t + s.diagnosis
+			}
+			if t >= diagnosed {
+				steps = append(steps, d.DiagnosisDone(t+boot)...)
+				diagnosed = 0
+			}
+		}
+		t += d.Demand().Interval
+	}
+	for i := range steps {
+		steps[i].At -= boot
+	}
+	return d, steps
+}
+
+// leakAt is when LEAKING was first reached.
+func leakAt(steps []Transition) (time.Duration, LeakKind, bool) {
+	for _, t := range steps {
+		if t.To == Leaking {
+			return t.At, t.Kind, true
+		}
+	}
+	return 0, None, false
+}

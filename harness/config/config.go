@@ -1,0 +1,241 @@
+// Package config reads the YAML file of a stability run: which app, which
+// devices, what stresses the app, how often to sample and how to judge.
+//
+// It takes text and an environment and gives either a complete [Config], with
+// every default filled in and the origin of every value kept, or [Errors]: all
+// that is wrong with the file at once, each with file, line, column, the line
+// itself and, where a word is nearly right, the word that was meant. It never
+// gives both and it is strict: an unknown, doubled, misplaced or mistyped key is
+// refused, and so is a key of a feature that this version does not have.
+//
+// It does not touch a device, does not check that a device, an app or a program
+// exists, and knows no other package of the project: whoever runs the stability
+// run turns a Config into the parts of that run. It is the one home of the YAML
+// library, whose node tree it walks itself, because a decoder into structs has
+// no columns, stops early, and tells users about types of the program.
+//
+// Text of the form ${VAR}, ${VAR:-default} and ${VAR:?message} is filled in from
+// the environment, in values only and after the YAML is parsed, so that a
+// variable can hold a value but never add a key. $$ stands for one $.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// MaxFileBytes is the size of the largest file that is read.
+const MaxFileBytes = 1 << 20
+
+// Config is one stability run as the file describes it. Every value that the
+// file leaves out holds its default; [Config.Origin] tells which is which.
+type Config struct {
+	App      App
+	Devices  Devices
+	Workload Workload
+	// Duration is how long the run lasts at most. 0: until the workload ends,
+	// which a file with the workload "none" cannot ask for.
+	Duration time.Duration
+	Sample   Sample
+	Detect   Detect
+
+	source  source
+	origins map[string]Origin
+}
+
+// App is what is watched.
+type App struct {
+	// Package is the application id, such as com.shop; empty where only processes
+	// are named.
+	Package string
+	// Processes are names of processes, or the beginnings of names with a star
+	// behind. Never empty: the default is the package and package + ":*".
+	Processes []string
+}
+
+// Devices says on which phones the run takes place.
+type Devices struct {
+	// Serials are the devices to use; empty means all that are connected.
+	Serials []string
+	// MinAPI is the lowest API level of Android that a device may have.
+	MinAPI int
+	// Require is how many devices the run needs at least.
+	Require int
+}
+
+// Workload is what stresses the app: exactly one of its fields is set, or none.
+type Workload struct {
+	// Monkey is the event generator of Android; nil for another workload.
+	Monkey *Monkey
+	// Command is a program on the host with its arguments, without a shell.
+	Command []string
+	// DeviceCommand is one command line for the shell of the device.
+	DeviceCommand string
+}
+
+// None tells whether nothing is started: the app is only watched.
+func (w Workload) None() bool {
+	return w.Monkey == nil && len(w.Command) == 0 && w.DeviceCommand == ""
+}
+
+// Monkey is a run of monkey, the event generator on the device.
+type Monkey struct {
+	// Events is how many events are sent, at most 2^31-1
+	// (AOSP cmds/monkey/src/com/android/commands/monkey/Monkey.java, mCount).
+	Events int
+	// Throttle is the pause between two events, in whole milliseconds.
+	Throttle time.Duration
+	// Seed makes two runs alike; nil means a new one for each run.
+	Seed *int64
+}
+
+// Sample holds the time between two readings, in device time.
+type Sample struct {
+	// Normal, Suspicious and Leaking are the intervals of the fast channel in the
+	// states of these names; Confirming samples as Suspicious does.
+	Normal, Suspicious, Leaking time.Duration
+	// Detail is the time between two breakdowns, each of the next process.
+	Detail time.Duration
+}
+
+// Detect says how the series are judged.
+type Detect struct {
+	// Policy is the name of a set of rules: article.
+	Policy string
+	// Assert is end, to judge when the run ends, or live, to fail as soon as a
+	// process reaches LEAKING.
+	Assert  string
+	Article Article
+}
+
+// Article holds what can be set of the policy article.
+type Article struct {
+	// T is the t statistic, and R2 the coefficient of determination, that a
+	// growing line must exceed (article 5.2).
+	T, R2 float64
+	// SpikePercent, and SpikeMin in bytes, are what a jump must exceed to count
+	// as a leak at once (article 5.5).
+	SpikePercent float64
+	SpikeMin     int64
+	// Options are named options of the policy, as text. This package does not
+	// know their names; who does reports a wrong one with [Config.Problem] at
+	// detect.article.options.NAME.
+	Options map[string]string
+}
+
+// The defaults of a file that says no more than it must.
+const (
+	DefaultMinAPI        = 21
+	DefaultRequire       = 1
+	DefaultThrottle      = 300 * time.Millisecond
+	DefaultNormal        = 30 * time.Second
+	DefaultSuspicious    = 15 * time.Second
+	DefaultLeaking       = 60 * time.Second
+	DefaultDetail        = 30 * time.Second
+	DefaultPolicy        = "article"
+	DefaultAssert        = "end"
+	DefaultT             = 2.0
+	DefaultR2            = 0.6
+	DefaultSpikePercent  = 50.0
+	DefaultSpikeMinBytes = 200 << 20
+)
+
+func defaults() *Config {
+	return &Config{
+		Devices: Devices{MinAPI: DefaultMinAPI, Require: DefaultRequire},
+		Sample: Sample{
+			Normal: DefaultNormal, Suspicious: DefaultSuspicious, Leaking: DefaultLeaking, Detail: DefaultDetail,
+		},
+		Detect: Detect{
+			Policy: DefaultPolicy, Assert: DefaultAssert,
+			Article: Article{
+				T: DefaultT, R2: DefaultR2,
+				SpikePercent: DefaultSpikePercent, SpikeMin: DefaultSpikeMinBytes,
+			},
+		},
+	}
+}
+
+// Load reads and parses the file at path, see [Parse]. The error is of type
+// [Errors]; that of a file that cannot be read has no line.
+func Load(path string, getenv func(string) (string, bool)) (*Config, error) {
+	text, err := read(path)
+	if err != nil {
+		return nil, Errors{unreadable(path, err)}
+	}
+	return Parse(path, text, getenv)
+}
+
+// Parse reads the text of a file of this name. getenv gives the value of a
+// variable of the environment and whether it is set, as [os.LookupEnv] does; nil
+// stands for an empty environment. The error is of type [Errors] and is nil
+// exactly if the Config is not.
+func Parse(name string, text []byte, getenv func(string) (string, bool)) (*Config, error) {
+	if getenv == nil {
+		getenv = func(string) (string, bool) { return "", false }
+	}
+	src, problem := newSource(name, text)
+	if problem != nil {
+		return nil, Errors{*problem}
+	}
+	root, problem := src.parse()
+	if problem != nil {
+		return nil, Errors{*problem}
+	}
+	c := defaults()
+	w := newWalker(src, getenv)
+	w.shape(root)
+	w.walk(root, c)
+	if errs := w.found(); len(errs) > 0 {
+		return nil, errs
+	}
+	c.source, c.origins = src, w.origins
+	return c, nil
+}
+
+func read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	// One byte more than allowed is enough to tell that there are too many.
+	return io.ReadAll(io.LimitReader(f, MaxFileBytes+1))
+}
+
+func unreadable(path string, err error) Problem {
+	p := Problem{File: path, Message: "cannot read the file: " + plain(err)}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return p
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		p.Message = fmt.Sprintf("cannot read the file: there is no directory %q", filepath.Dir(path))
+		return p
+	}
+	var names []string
+	for _, e := range entries {
+		if ext := filepath.Ext(e.Name()); ext == ".yaml" || ext == ".yml" {
+			names = append(names, e.Name())
+		}
+	}
+	if name, ok := Nearest(filepath.Base(path), names); ok {
+		p.Suggestion = strings.TrimSuffix(path, filepath.Base(path)) + name
+	}
+	return p
+}
+
+// plain is the cause of an error of the file system without the path, which
+// stands in front of the message already.
+func plain(err error) string {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Err.Error()
+	}
+	return err.Error()
+}

@@ -1,0 +1,89 @@
+package config
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+var (
+	goNames  = regexp.MustCompile(`main\.|config\.|yaml:|interface|struct|\*[A-Za-z]|map\[|%!|\[\]string|\bint(64)?\b|nil`)
+	inQuotes = regexp.MustCompile(`"(\\.|[^"\\])*"`)
+)
+
+// checkErrors holds what is true of every refusal: it is of the right type, not
+// empty, in order, inside the bounds of the text, and free of the words of the
+// program. What a user wrote stands in quotes, and may be anything.
+func checkErrors(t *testing.T, text []byte, err error) {
+	t.Helper()
+	problems, ok := errors.AsType[Errors](err)
+	if !ok || len(problems) == 0 {
+		t.Fatalf("the error is %T with %d problems", err, len(problems))
+	}
+	lines := strings.Split(strings.TrimPrefix(string(text), byteOrderMark), "\n")
+	for i, p := range problems {
+		if p.Message == "" || p.File == "" || p.Excerpt == "" {
+			t.Errorf("problem %d lacks a part: %+v", i, p)
+		}
+		if p.Line < 1 || p.Line > len(lines) {
+			t.Fatalf("line %d of %d: %s", p.Line, len(lines), p.Message)
+		}
+		line := strings.TrimSuffix(lines[p.Line-1], "\r")
+		if n := utf8.RuneCountInString(line); p.Column < 1 || p.Column > n+1 {
+			t.Errorf("column %d of %d: %s", p.Column, n, p.Message)
+		}
+		if said := inQuotes.ReplaceAllString(p.Message, `""`); goNames.MatchString(said) {
+			t.Errorf("a word of the program: %s", said)
+		}
+		if i > 0 && (p.Line < problems[i-1].Line || p.Line == problems[i-1].Line && p.Column < problems[i-1].Column) {
+			t.Errorf("problem %d is out of order: %v", i, problems)
+		}
+		if n := strings.Count(p.Error(), "\n"); n != 2 || strings.ContainsFunc(p.Error(), func(r rune) bool { return r < ' ' && r != '\n' }) {
+			t.Errorf("a problem is one line and two of excerpt, printable: %q", p.Error())
+		}
+	}
+}
+
+// checkConfig holds what is true of every Config that is given out.
+func checkConfig(t *testing.T, c *Config) {
+	t.Helper()
+	bad := func(what string) { t.Errorf("%s: %+v", what, c) }
+	if len(c.App.Processes) == 0 || c.App.Processes[0] == "" {
+		bad("no process")
+	}
+	if c.App.Package != "" && !packagePattern.MatchString(c.App.Package) {
+		bad("package")
+	}
+	kinds := 0
+	for _, set := range []bool{c.Workload.Monkey != nil, len(c.Workload.Command) > 0, c.Workload.DeviceCommand != "", c.Workload.None()} {
+		if set {
+			kinds++
+		}
+	}
+	if kinds != 1 {
+		bad("workload")
+	}
+	if m := c.Workload.Monkey; m != nil && (m.Events < 1 || c.App.Package == "" || m.Throttle < 0) {
+		bad("monkey")
+	}
+	if c.Duration < 0 || c.Duration == 0 && c.Workload.None() {
+		bad("duration")
+	}
+	for _, d := range []int64{int64(c.Sample.Normal), int64(c.Sample.Suspicious), int64(c.Sample.Leaking), int64(c.Sample.Detail)} {
+		if d < 1e9 || d > 86400e9 {
+			bad("interval")
+		}
+	}
+	a := c.Detect.Article
+	if !(a.T > 0) || !(a.R2 > 0 && a.R2 < 1) || !(a.SpikePercent > 0) || a.SpikeMin <= 0 {
+		bad("article")
+	}
+	if c.Detect.Policy != "article" || c.Detect.Assert != "end" && c.Detect.Assert != "live" {
+		bad("words")
+	}
+	if c.Devices.MinAPI < 18 || c.Devices.Require < 1 || len(c.Devices.Serials) > 0 && c.Devices.Require > len(c.Devices.Serials) {
+		bad("devices")
+	}
+}

@@ -1,0 +1,246 @@
+package config
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// writer turns random values into a file, and knows by itself what the file
+// means: it shares nothing with the reader but the Config.
+type writer struct {
+	rng *rand.Rand
+	b   strings.Builder
+}
+
+func (w *writer) maybe() bool { return w.rng.IntN(2) == 0 }
+
+func pick[T any](w *writer, from ...T) T { return from[w.rng.IntN(len(from))] }
+
+// scalar writes text in one of the ways that YAML has for it.
+func (w *writer) scalar(text string) string {
+	safe := text != "" && !strings.ContainsAny(text, " \"'{}[],#&*!|>%@`:$?-~\\\n") && text != "null"
+	switch {
+	case safe && w.maybe():
+		return text
+	case !strings.ContainsAny(text, "\n") && w.maybe():
+		return "'" + strings.ReplaceAll(text, "'", "''") + "'"
+	}
+	return strconv.Quote(text)
+}
+
+// escaped protects text from being filled in.
+func escaped(text string) string { return strings.ReplaceAll(text, "$", "$$") }
+
+func (w *writer) duration(d time.Duration) string {
+	switch {
+	case d%(24*time.Hour) == 0 && w.maybe():
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
+	case d > 24*time.Hour && w.maybe():
+		return fmt.Sprintf("%dd%s", d/(24*time.Hour), (d % (24 * time.Hour)).String())
+	case d%time.Minute == 0 && w.maybe():
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case w.maybe():
+		return fmt.Sprintf("%dms", d/time.Millisecond)
+	}
+	return d.String()
+}
+
+func (w *writer) size(n int64) string {
+	for _, u := range []struct {
+		name  string
+		bytes int64
+	}{{"GiB", 1 << 30}, {"GB", 1 << 30}, {"MB", 1 << 20}, {"MiB", 1 << 20}, {"KB", 1 << 10}} {
+		if n%u.bytes == 0 && w.maybe() {
+			return strconv.FormatInt(n/u.bytes, 10) + pick(w, "", " ") + u.name
+		}
+	}
+	return strconv.FormatInt(n, 10) + "B"
+}
+
+func (w *writer) list(texts []string) string {
+	var out []string
+	for _, t := range texts {
+		out = append(out, w.scalar(escaped(t)))
+	}
+	return "[" + strings.Join(out, pick(w, ",", ", ", " ,  ")) + "]"
+}
+
+// entry is a key with either text or entries below it.
+type entry struct {
+	name  string
+	text  string
+	below []entry
+}
+
+// mapping writes entries in random order, in block or flow style.
+func (w *writer) mapping(entries []entry, indent string, flow bool) {
+	w.rng.Shuffle(len(entries), func(i, j int) { entries[i], entries[j] = entries[j], entries[i] })
+	for i, e := range entries {
+		if flow {
+			w.b.WriteString(map[bool]string{true: "", false: ", "}[i == 0] + e.name + ": ")
+		} else {
+			if w.rng.IntN(6) == 0 {
+				w.b.WriteString(indent + "# a remark: {\n\n")
+			}
+			w.b.WriteString(indent + e.name + ":")
+		}
+		switch {
+		case e.below == nil && flow:
+			w.b.WriteString(e.text)
+		case e.below == nil:
+			w.b.WriteString(" " + e.text + pick(w, "", " # remark") + "\n")
+		case flow || w.maybe():
+			w.b.WriteString(map[bool]string{true: "{ ", false: " {"}[flow])
+			w.mapping(e.below, "", true)
+			w.b.WriteString("}" + map[bool]string{true: "", false: "\n"}[flow])
+		default:
+			w.b.WriteString("\n")
+			w.mapping(e.below, indent+pick(w, "  ", "   ", "\x20"), false)
+		}
+	}
+}
+
+func (w *writer) word() string {
+	n := 1 + w.rng.IntN(8)
+	b := []byte{"abcdefghijklmnopqrstuvwxyzABCDEFGHIJ"[w.rng.IntN(36)]}
+	for range n {
+		b = append(b, "abcdefghijklmnopqrstuvwxyz0123456789_"[w.rng.IntN(37)])
+	}
+	return string(b)
+}
+
+// random makes a Config and the file that means it.
+func (w *writer) random() (Config, string) {
+	c := *defaults()
+	seconds := func(most int) time.Duration { return time.Duration(1+w.rng.IntN(most)) * time.Second }
+	c.App.Package = w.word() + "." + w.word()
+	app := []entry{{name: "package", text: w.scalar(c.App.Package)}}
+	c.App.Processes = []string{c.App.Package, c.App.Package + ":*"}
+	if w.maybe() {
+		c.App.Processes = nil
+		for i := range 1 + w.rng.IntN(4) {
+			c.App.Processes = append(c.App.Processes, fmt.Sprintf("%s%d%s", w.word(), i, pick(w, "", ":push", ".x*", "$x", "@2.0-service", "/bin/y")))
+		}
+		app = append(app, entry{name: "processes", text: w.list(c.App.Processes)})
+	}
+	top := []entry{{name: "version", text: pick(w, "1", `"1"`)}, {name: "app", below: app}}
+
+	var devices []entry
+	if w.maybe() {
+		for i := range 1 + w.rng.IntN(3) {
+			c.Devices.Serials = append(c.Devices.Serials, fmt.Sprintf("%s%d", pick(w, "emulator-555", "10.0.0.1:555", "0123", "1e", "R (2)._adb-tls"), i))
+		}
+		c.Devices.Require = 1 + w.rng.IntN(len(c.Devices.Serials))
+		c.Devices.MinAPI = 18 + w.rng.IntN(83)
+		devices = []entry{
+			{name: "serials", text: w.list(c.Devices.Serials)},
+			{name: "require", text: strconv.Itoa(c.Devices.Require)},
+			{name: "min_api", text: w.scalar(strconv.Itoa(c.Devices.MinAPI))},
+		}
+		top = append(top, entry{name: "devices", below: devices})
+	}
+
+	var stress entry
+	switch w.rng.IntN(4) {
+	case 0:
+		m := Monkey{Events: 1 + w.rng.IntN(1<<31-1), Throttle: time.Duration(w.rng.IntN(3_600_001)) * time.Millisecond}
+		e := []entry{{name: "events", text: strconv.Itoa(m.Events)}, {name: "throttle", text: w.scalar(w.duration(m.Throttle))}}
+		if w.maybe() {
+			n := w.rng.Int64()
+			m.Seed = &n
+			e = append(e, entry{name: "seed", text: strconv.FormatInt(n, 10)})
+		}
+		c.Workload.Monkey = &m
+		stress = entry{below: []entry{{name: "monkey", below: e}}}
+	case 1:
+		c.Workload.Command = []string{"./" + w.word()}
+		for range w.rng.IntN(5) {
+			c.Workload.Command = append(c.Workload.Command, pick(w, "", "a b", "$HOME", "${X}", "$$", "it's", `"q"`, "日本", "x\ny", "#", "null", "-1", "a: b", "*"))
+		}
+		stress = entry{below: []entry{{name: "command", text: w.list(c.Workload.Command)}}}
+	case 2:
+		c.Workload.DeviceCommand = pick(w, "input tap 1 1", "for i in $(seq 3); do echo $i; done", "echo '${X}' $$", "a\n b\n")
+		stress = entry{below: []entry{{name: "device_command", text: w.scalar(escaped(c.Workload.DeviceCommand))}}}
+	default:
+		stress = entry{text: "none"}
+	}
+	stress.name = "workload"
+	top = append(top, stress)
+	if c.Workload.None() || w.maybe() {
+		c.Duration = seconds(1_000_000)
+		top = append(top, entry{name: "duration", text: w.scalar(w.duration(c.Duration))})
+	}
+
+	var sample []entry
+	for _, s := range []struct {
+		name string
+		into *time.Duration
+	}{{"normal", &c.Sample.Normal}, {"suspicious", &c.Sample.Suspicious}, {"leaking", &c.Sample.Leaking}, {"detail", &c.Sample.Detail}} {
+		if w.maybe() {
+			*s.into = seconds(86400)
+			sample = append(sample, entry{name: s.name, text: w.scalar(w.duration(*s.into))})
+		}
+	}
+	if sample != nil {
+		top = append(top, entry{name: "sample", below: sample})
+	}
+
+	if w.maybe() {
+		a := &c.Detect.Article
+		c.Detect.Assert = pick(w, "end", "live")
+		a.T, a.R2 = float64(1+w.rng.IntN(999))/100, float64(1+w.rng.IntN(999))/1000
+		a.SpikePercent, a.SpikeMin = float64(1+w.rng.IntN(5000))/10, int64(1+w.rng.IntN(4096))*pick[int64](w, 1, 1<<10, 1<<20, 1<<30)
+		article := []entry{
+			{name: "t", text: strconv.FormatFloat(a.T, 'f', -1, 64)},
+			{name: "r2", text: strconv.FormatFloat(a.R2, 'f', -1, 64)},
+			{name: "spike", below: []entry{
+				{name: "pct", text: w.scalar(strconv.FormatFloat(a.SpikePercent, 'f', -1, 64) + pick(w, "", "%"))},
+				{name: "min", text: w.scalar(w.size(a.SpikeMin))},
+			}},
+		}
+		if w.maybe() {
+			a.Options = map[string]string{}
+			var options []entry
+			for i := range 1 + w.rng.IntN(3) {
+				name, value := fmt.Sprintf("%s%d", w.word(), i), pick(w, "1", "on", "0.5", "a b", "")
+				a.Options[name] = value
+				options = append(options, entry{name: name, text: strconv.Quote(value)})
+			}
+			article = append(article, entry{name: "options", below: options})
+		}
+		top = append(top, entry{name: "detect", below: []entry{
+			{name: "assert", text: c.Detect.Assert}, {name: "policy", text: w.scalar("article")}, {name: "article", below: article},
+		}})
+	}
+	w.b.Reset()
+	w.mapping(top, "", false)
+	return c, w.b.String()
+}
+
+func TestRoundTrip(t *testing.T) {
+	w := &writer{rng: rand.New(rand.NewPCG(3, 4))}
+	kinds := map[string]int{}
+	for i := range 1000 {
+		want, text := w.random()
+		c, err := Parse("run.yaml", []byte(text), environment)
+		if err != nil {
+			t.Fatalf("file %d:\n%s\n%v", i, text, err)
+		}
+		checkConfig(t, c)
+		if got := values(c); !reflect.DeepEqual(got, want) {
+			t.Fatalf("file %d:\n%s\ngot  %+v\nwant %+v", i, text, got, want)
+		}
+		if err := strictly(text); err != nil {
+			t.Fatalf("file %d:\n%s\nthe library refuses it: %v", i, text, err)
+		}
+		kinds[fmt.Sprint(want.Workload.Monkey != nil, want.Workload.None())]++
+	}
+	if len(kinds) != 3 {
+		t.Errorf("the files are not varied: %v", kinds)
+	}
+}

@@ -1,0 +1,123 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	longestName    = 255       // of a process or a device: NAME_MAX of Linux
+	longestPackage = 223       // AOSP FrameworkParsingPackageUtils.java, MAX_FILE_NAME_SIZE
+	longestText    = 64 * 1024 // of a command line or argument
+)
+
+// only tells whether all characters of a name are letters, digits or among
+// marks, and names the first that is not. Names go into paths, command lines and
+// reports, so nothing else is let through.
+func only(what, name, marks string, longest int) *fault {
+	if len(name) > longest {
+		return &fault{message: fmt.Sprintf("%s is too long: %s has at most %d characters", quoted(name), what, longest)}
+	}
+	for i, r := range name {
+		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(marks, r)) {
+			continue
+		}
+		return &fault{message: fmt.Sprintf("%s has %q as character %d: %s is made of letters, digits and %s",
+			quoted(name), r, utf8.RuneCountInString(name[:i])+1, what, spelled(marks))}
+	}
+	return nil
+}
+
+// spelled lists characters for a message.
+func spelled(marks string) string {
+	text := strings.Join(strings.Split(strings.TrimSpace(marks), ""), " ")
+	if strings.Contains(marks, " ") {
+		text += " and the space"
+	}
+	return text
+}
+
+var packagePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)+$`)
+
+// packageName parses an application id: two or more parts with a dot between
+// them, each a letter followed by letters, digits and underscores
+// (AOSP FrameworkParsingPackageUtils.java, validateName).
+func packageName(text string) (string, *fault) {
+	if f := only("a package name", text, "._", longestPackage); f != nil {
+		return "", f
+	}
+	if !packagePattern.MatchString(text) {
+		return "", &fault{message: quoted(text) + " is not a package name: write parts with dots between them, " +
+			"each beginning with a letter, such as com.shop"}
+	}
+	return text, nil
+}
+
+// processPattern parses the name of a process, or the beginning of names
+// followed by a star.
+func processPattern(text string) (string, *fault) {
+	begin, star := strings.CutSuffix(text, "*")
+	switch {
+	case text == "":
+		return "", &fault{message: "is empty: write the name of a process"}
+	case strings.Contains(begin, "*"):
+		return "", &fault{message: quoted(text) + " has a star that is not at the end: a pattern is the beginning of a name and one star"}
+	case star && begin == "":
+		return "", &fault{message: "a star alone would sample every process of the device: write the beginning of the names in front of it"}
+	case strings.HasPrefix(begin, "-"):
+		return "", &fault{message: quoted(text) + " begins with a hyphen, which commands take for an option"}
+	}
+	if f := only("a process name", begin, "._:-$/@", longestName); f != nil {
+		return "", f
+	}
+	return text, nil
+}
+
+// serial parses the name that adb gives a device, such as emulator-5554,
+// 192.168.1.7:5555 or "adb-R58M (2)._adb-tls-connect._tcp".
+func serial(text string) (string, *fault) {
+	switch {
+	case text == "":
+		return "", &fault{message: "is empty: write the name that adb devices shows"}
+	case strings.TrimSpace(text) != text:
+		return "", &fault{message: quoted(text) + " begins or ends with a space"}
+	case strings.HasPrefix(text, "-"):
+		return "", &fault{message: quoted(text) + " begins with a hyphen, which commands take for an option"}
+	}
+	if f := only("a serial number", text, "._-:()[]%@ ", longestName); f != nil {
+		return "", f
+	}
+	return text, nil
+}
+
+// line parses text for a command: anything that a system call can carry.
+func line(text string) (string, *fault) {
+	switch {
+	case strings.TrimSpace(text) == "":
+		return "", &fault{message: "is blank: write a command"}
+	case len(text) > longestText:
+		return "", &fault{message: fmt.Sprintf("has %d bytes, but a command has at most %d", len(text), longestText)}
+	case strings.ContainsRune(text, 0):
+		return "", &fault{message: "has a NUL character, which no command can carry"}
+	}
+	return text, nil
+}
+
+// argument parses an argument of a command; it may be empty.
+func argument(text string) (string, *fault) {
+	if strings.TrimSpace(text) == "" {
+		return text, nil
+	}
+	return line(text)
+}
+
+// optionValue parses the value of a named option.
+func optionValue(text string) (string, *fault) {
+	if len(text) > longestName {
+		return "", &fault{message: fmt.Sprintf("%s is too long: an option has at most %d characters", quoted(text), longestName)}
+	}
+	return text, nil
+}

@@ -1,0 +1,273 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+)
+
+// source is the text of a file, cut into lines for messages.
+type source struct {
+	name  string
+	text  string
+	lines []int // where each line begins in text
+}
+
+const byteOrderMark = "\ufeff"
+
+// newSource checks that the text can be read at all: its size, its encoding and
+// its characters.
+func newSource(name string, text []byte) (source, *Problem) {
+	s := source{name: name, text: strings.TrimPrefix(string(text[:min(len(text), MaxFileBytes+1)]), byteOrderMark)}
+	s.lines = append(s.lines, 0)
+	for i := 0; i < len(s.text); i++ {
+		if s.text[i] == '\n' {
+			s.lines = append(s.lines, i+1)
+		}
+	}
+	if len(text) > MaxFileBytes {
+		return s, &Problem{File: name, Message: fmt.Sprintf("the file has more than %d bytes", MaxFileBytes)}
+	}
+	for i, r := range s.text {
+		if r == utf8.RuneError && !strings.HasPrefix(s.text[i:], string(utf8.RuneError)) {
+			return s, s.problemAt(i, fmt.Sprintf("the byte 0x%02X is not UTF-8: save the file as UTF-8", s.text[i]))
+		}
+		if why := s.hostile(i, r); why != "" {
+			return s, s.problemAt(i, fmt.Sprintf("the character U+%04X is not allowed: %s", r, why))
+		}
+	}
+	return s, nil
+}
+
+// hostile says why a character may not stand in a file, or nothing.
+func (s source) hostile(i int, r rune) string {
+	switch {
+	case r == '\t' || r == '\n':
+		return ""
+	case r == '\r' && strings.HasPrefix(s.text[i:], "\r\n"):
+		return ""
+	case r == '\r' || r == '\u0085' || r == '\u2028' || r == '\u2029':
+		return "it ends a line for YAML, but not for an editor; end lines with a line feed"
+	case r < ' ' || r >= 0x7f && r <= 0x9f || r == 0xfffe || r == 0xffff:
+		return "it is a control character; remove it"
+	case r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069':
+		return "it turns the direction of text, so that the file would not mean what it shows; remove it"
+	case r == '\ufeff':
+		return "it is invisible; remove it"
+	}
+	return ""
+}
+
+// line gives a line, counted from 1, without its end.
+func (s source) line(n int) string {
+	end := len(s.text)
+	if n < len(s.lines) {
+		end = s.lines[n]
+	}
+	return strings.TrimRight(s.text[s.lines[n-1]:end], "\r\n")
+}
+
+// problemAt makes a problem at a byte of the text.
+func (s source) problemAt(offset int, message string) *Problem {
+	n := 1
+	for n < len(s.lines) && s.lines[n] <= offset {
+		n++
+	}
+	column := utf8.RuneCountInString(s.text[s.lines[n-1]:offset]) + 1
+	return s.problem(n, column, message)
+}
+
+// problem makes a problem at a line and column, which are brought into the
+// bounds of the text.
+func (s source) problem(line, column int, message string) *Problem {
+	line = min(max(line, 1), len(s.lines))
+	column = min(max(column, 1), utf8.RuneCountInString(s.line(line))+1)
+	return &Problem{File: s.name, Line: line, Column: column, Message: message, Excerpt: s.excerpt(line, column)}
+}
+
+// parse gives the root of the only document.
+func (s source) parse() (*yaml.Node, *Problem) {
+	documents := yaml.NewDecoder(strings.NewReader(s.text))
+	document, err := decode(documents)
+	if errors.Is(err, io.EOF) {
+		return nil, s.problem(1, 1, "the file is empty; the shortest file has the keys version, app and workload")
+	}
+	if err != nil {
+		return nil, s.syntax(err)
+	}
+	root := document.Content[0]
+	second, err := decode(documents)
+	if err == nil {
+		return nil, s.problem(second.Line, second.Column, "a second document begins here: a file holds one document, so remove the line ---")
+	}
+	if !errors.Is(err, io.EOF) {
+		return nil, s.syntax(err)
+	}
+	return root, nil
+}
+
+// decode reads one document. The library raises a panic where it meets a state
+// that it thinks impossible; that is an error of the text all the same.
+func decode(d *yaml.Decoder) (document *yaml.Node, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("cannot be read as YAML: %v", r)
+		}
+	}()
+	document = new(yaml.Node)
+	if err := d.Decode(document); err != nil {
+		return nil, err
+	}
+	if document.Kind != yaml.DocumentNode || len(document.Content) != 1 {
+		return nil, io.EOF
+	}
+	return document, nil
+}
+
+var libraryError = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)`)
+
+// complaint splits an error of the library into its line, 0 for none, and text.
+func complaint(err error) (line int, text string) {
+	m := libraryError.FindStringSubmatch(err.Error())
+	line, _ = strconv.Atoi(m[1])
+	return line, m[2]
+}
+
+// syntax places an error of the library. The library tells no column, and of
+// the line sometimes that before, sometimes that where a block begins, sometimes
+// nothing. So it is asked again with shorter and shorter beginnings of the text:
+// the first character that brings the same complaint is the place.
+func (s source) syntax(err error) *Problem {
+	line, text := complaint(err)
+	at, ok := s.culprit(text)
+	if !ok {
+		if strings.HasPrefix(text, "did not find expected") {
+			line++ // these are counted from 0
+		}
+		line = min(max(line, 1), len(s.lines))
+		begin := strings.TrimLeft(s.line(line), " ")
+		return s.problem(line, len(s.line(line))-len(begin)+1, plainly(text, begin))
+	}
+	return s.problemAt(at, plainly(text, s.text[at:]))
+}
+
+// mostCulprit is the longest text, and patience the longest way inside an open
+// bracket or quote, that is searched for the place of an error: each step of the
+// search parses the text again.
+const (
+	mostCulprit = 64 << 10
+	patience    = 200
+)
+
+// culprit finds the byte where a complaint begins: first the line, so that few
+// steps are taken, then the character in it.
+func (s source) culprit(text string) (int, bool) {
+	if len(s.text) > mostCulprit {
+		return 0, false
+	}
+	lineEnds := make([]int, len(s.lines))
+	for i := range s.lines {
+		lineEnds[i] = s.lines[i] + len(s.line(i+1))
+	}
+	n, ok := s.first(lineEnds, text)
+	if !ok {
+		return 0, false
+	}
+	begin, end := s.lines[n], lineEnds[n]
+	var charEnds []int
+	for i, r := range s.text[begin:end] {
+		charEnds = append(charEnds, begin+i+utf8.RuneLen(r))
+	}
+	n, ok = s.first(charEnds, text)
+	if !ok {
+		return end - len(strings.TrimLeft(s.text[begin:end], " ")), true
+	}
+	at := 0
+	if n > 0 {
+		at = charEnds[n-1] - begin
+	}
+	if unclosed[text] == "" {
+		at = wordStart(s.text[begin:end], at)
+	}
+	return begin + at, true
+}
+
+// wordStart is where the word begins that holds byte i of a line.
+func wordStart(line string, i int) int {
+	if line[i] == ' ' || line[i] == '\t' {
+		return i
+	}
+	return strings.LastIndexAny(line[:i], " \t") + 1
+}
+
+// unclosed are the complaints of a bracket or quote that stays open. Every
+// beginning of the text that ends inside one is wrong, even inside one that is
+// closed later, so the search has to come from the end.
+var unclosed = map[string]string{
+	"did not find expected ',' or ']'": "the bracket [ is not closed, or a comma is missing after an entry",
+	"did not find expected ',' or '}'": "the brace { is not closed, or a comma is missing after an entry",
+	"found unexpected end of stream":   "the quote is not closed",
+}
+
+// first is the index of the first of the ends from which on every beginning of
+// the text has the complaint.
+func (s source) first(ends []int, text string) (int, bool) {
+	if unclosed[text] == "" {
+		n := sort.Search(len(ends), func(n int) bool { return s.complains(ends[n], text) })
+		return n, n < len(ends)
+	}
+	n := len(ends)
+	for n > 0 && len(ends)-n <= patience && s.complains(ends[n-1], text) {
+		n--
+	}
+	return n, n < len(ends) && len(ends)-n <= patience
+}
+
+func (s source) complains(end int, text string) bool {
+	_, err := decode(yaml.NewDecoder(strings.NewReader(s.text[:end])))
+	if err == nil || errors.Is(err, io.EOF) {
+		return false
+	}
+	_, said := complaint(err)
+	return said == text || unclosed[text] != ""
+}
+
+// plainly says a complaint of the library in words for an author of a file; at
+// is the text that it is about.
+func plainly(text, at string) string {
+	if unclosed[text] != "" {
+		return unclosed[text]
+	}
+	switch {
+	case strings.HasPrefix(text, "unknown anchor") && strings.HasPrefix(at, "*"):
+		return "there is no anchor of this name above; a text that begins with a star must stand in quotes"
+	case strings.Contains(text, "cannot start any token") && strings.HasPrefix(at, "\t"):
+		return "a tab cannot indent in YAML: use spaces"
+	case strings.Contains(text, "cannot start any token"):
+		return "a value cannot begin with this character: put it in quotes"
+	}
+	switch text {
+	case "mapping values are not allowed in this context":
+		return "a key cannot stand here: align it with the keys above, or put a value that has a colon in quotes"
+	case "did not find expected key":
+		return "this does not line up with the keys above, or is too much after a value: check the indentation, brackets and quotes"
+	case "did not find expected '-' indicator":
+		return "this does not line up with the list above: check the indentation"
+	case "did not find expected node content":
+		return "a value is missing here, or a bracket or comma is too many"
+	case "exceeded max depth of 10000":
+		return tooDeep
+	case "could not find expected ':'":
+		return "a colon is missing after a key"
+	case "found unknown escape character":
+		return "the backslash in double quotes begins no escape that YAML knows: double it, or use single quotes"
+	}
+	return "this is not YAML: " + text
+}

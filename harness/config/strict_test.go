@@ -1,0 +1,138 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"gopkg.in/yaml.v3"
+)
+
+// form is the file as the library's own strict decoder would read it, with every
+// value as text: names and shapes of keys, but no values.
+type form struct {
+	Version string
+	App     struct {
+		Package   string
+		Processes []string
+	}
+	Devices struct {
+		Serials []string
+		MinAPI  string `yaml:"min_api"`
+		Require string
+	}
+	Workload yaml.Node
+	Duration string
+	Sample   struct{ Normal, Suspicious, Leaking, Detail string }
+	Detect   struct {
+		Policy, Assert string
+		Article        struct {
+			T, R2   string
+			Spike   struct{ Pct, Min string }
+			Options map[string]string
+		}
+	}
+}
+
+type workloadForm struct {
+	Monkey        *struct{ Events, Throttle, Seed string }
+	Command       []string
+	DeviceCommand string `yaml:"device_command"`
+}
+
+var ownKeys = regexp.MustCompile(`^line \d+: field x-\S* not found in type`)
+
+// strictly is a second opinion about a file: the error of the library's strict
+// decoder. Keys that begin with x- are no matter of it.
+func strictly(text string) error {
+	d := yaml.NewDecoder(strings.NewReader(text))
+	d.KnownFields(true)
+	var f form
+	if err := relevant(d.Decode(&f)); err != nil {
+		return err
+	}
+	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return errors.New("a second document")
+	}
+	// A node that is written again loses its anchors, so only a workload without
+	// aliases can be looked at alone.
+	if f.Workload.Kind != yaml.MappingNode || hasAlias(&f.Workload) {
+		return nil
+	}
+	part, err := yaml.Marshal(&f.Workload)
+	if err != nil {
+		return err
+	}
+	d = yaml.NewDecoder(bytes.NewReader(part))
+	d.KnownFields(true)
+	return relevant(d.Decode(new(workloadForm)))
+}
+
+func hasAlias(n *yaml.Node) bool {
+	return n.Kind == yaml.AliasNode || slices.ContainsFunc(n.Content, hasAlias)
+}
+
+func relevant(err error) error {
+	te, ok := errors.AsType[*yaml.TypeError](err)
+	if !ok {
+		return err
+	}
+	var left []string
+	for _, e := range te.Errors {
+		if !ownKeys.MatchString(e) {
+			left = append(left, e)
+		}
+	}
+	if left == nil {
+		return nil
+	}
+	return &yaml.TypeError{Errors: left}
+}
+
+// TestSecondOpinion compares with the library's strict decoder over good, bad
+// and mutated files: what Parse accepts the decoder must accept, and where Parse
+// says that a key is unknown or doubled the decoder must refuse.
+func TestSecondOpinion(t *testing.T) {
+	texts := mutations(full, 600)
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, string(text))
+	}
+	agreed := map[string]int{}
+	for _, text := range texts {
+		_, err := Parse("run.yaml", []byte(text), environment)
+		second := strictly(text)
+		if err == nil {
+			agreed["accepted"]++
+			if second != nil {
+				t.Errorf("accepted, but the library says %v:\n%s", second, text)
+			}
+			continue
+		}
+		problems, _ := errors.AsType[Errors](err)
+		for _, p := range problems {
+			if strings.Contains(p.Message, "unknown key") || strings.Contains(p.Message, "is here twice") {
+				agreed["refused"]++
+				if second == nil {
+					t.Errorf("the library accepts what is refused with %v", p)
+				}
+			}
+		}
+	}
+	if agreed["accepted"] < 30 || agreed["refused"] < 100 {
+		t.Errorf("the files are too much alike: %v of %d", agreed, len(texts))
+	}
+}

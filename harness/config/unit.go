@@ -1,0 +1,192 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// fault says what is wrong with a value, before it is known where the value is.
+type fault struct {
+	message    string
+	suggestion string
+}
+
+// parser makes a T of the text of a value.
+type parser[T any] func(text string) (T, *fault)
+
+// such narrows a parser to the values that obey a rule; the rule ends the
+// sentence "must be ...".
+func such[T any](parse parser[T], obeys func(T) bool, rule string) parser[T] {
+	return func(text string) (T, *fault) {
+		v, f := parse(text)
+		if f == nil && !obeys(v) {
+			f = &fault{message: fmt.Sprintf("is %s, but must be %s", quoted(text), rule)}
+		}
+		return v, f
+	}
+}
+
+// longestNumber bounds the work of parsing a number; 2^64 has 20 digits.
+const longestNumber = 40
+
+var wholePattern = regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*(_[0-9]+)*)$`)
+
+// whole parses a whole number in decimal digits; 200_000 is 200000. A leading
+// zero is refused, because some read it as octal and some do not.
+func whole(text string) (int64, *fault) {
+	if len(text) > longestNumber || !wholePattern.MatchString(text) {
+		return 0, &fault{message: quoted(text) + " is not a whole number: write digits only, such as 30"}
+	}
+	n, err := strconv.ParseInt(strings.ReplaceAll(text, "_", ""), 10, 64)
+	if err != nil {
+		return 0, &fault{message: quoted(text) + " is too large a number"}
+	}
+	return n, nil
+}
+
+var numberPattern = regexp.MustCompile(`^[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)$`)
+
+// number parses a decimal number.
+func number(text string) (float64, *fault) {
+	if len(text) > longestNumber || !numberPattern.MatchString(text) {
+		return 0, &fault{message: quoted(text) + " is not a number: write one such as 2 or 0.6"}
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, &fault{message: quoted(text) + " is not a number: " + plain(err)}
+	}
+	return v, nil
+}
+
+// percent parses a number of percent, with or without the sign: 25% or 25.
+func percent(text string) (float64, *fault) {
+	v, f := number(strings.TrimSuffix(text, "%"))
+	if f != nil {
+		return 0, &fault{message: quoted(text) + " is not a percentage: write one such as 25%"}
+	}
+	return v, nil
+}
+
+// sizeUnits are powers of 1024 in both spellings: KB means in this file what
+// Android and its tools mean by it.
+var sizeUnits = map[string]int64{
+	"B":  1,
+	"KB": 1 << 10, "KiB": 1 << 10,
+	"MB": 1 << 20, "MiB": 1 << 20,
+	"GB": 1 << 30, "GiB": 1 << 30,
+}
+
+var sizePattern = regexp.MustCompile(`^([-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)) ?([A-Za-z]+)$`)
+
+// size parses a number of bytes with its unit, rounded down to whole bytes.
+func size(text string) (int64, *fault) {
+	m := sizePattern.FindStringSubmatch(text)
+	if len(text) > longestNumber || m == nil {
+		f := &fault{message: quoted(text) + " is not a size: write a number with a unit, such as 512KB, 200MB or 1.5GB"}
+		if _, bad := number(text); bad == nil && len(text) < longestNumber {
+			f.suggestion = text + "MB"
+		}
+		return 0, f
+	}
+	unit, ok := sizeUnits[m[2]]
+	if !ok {
+		f := &fault{message: fmt.Sprintf("%s has the unknown unit %q: units are B, KB, MB, GB, KiB, MiB and GiB, all powers of 1024", quoted(text), m[2])}
+		for _, u := range []string{"KB", "MB", "GB", "KiB", "MiB", "GiB"} {
+			if strings.EqualFold(u, m[2]) || strings.EqualFold(u[:1], m[2]) {
+				f.suggestion = m[1] + u
+				break
+			}
+		}
+		return 0, f
+	}
+	exact, ok := new(big.Rat).SetString(m[1])
+	if !ok {
+		return 0, &fault{message: quoted(text) + " is not a size"}
+	}
+	exact.Mul(exact, new(big.Rat).SetInt64(unit))
+	bytes := new(big.Int).Quo(exact.Num(), exact.Denom())
+	if !bytes.IsInt64() {
+		return 0, &fault{message: quoted(text) + " is too large a size"}
+	}
+	return bytes.Int64(), nil
+}
+
+var (
+	durationPattern = regexp.MustCompile(`^[-+]?((?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h|d))+$`)
+	durationPart    = regexp.MustCompile(`([0-9.]+)([a-zµμ]+)`)
+	durationWords   = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]+)$`)
+)
+
+// duration parses time as Go writes it, with d for 24 hours beside h, m, s and
+// smaller: 1h30m, 300ms, 1.5d. 0 needs no unit.
+func duration(text string) (time.Duration, *fault) {
+	if text == "0" {
+		return 0, nil
+	}
+	if len(text) > longestNumber || !durationPattern.MatchString(text) {
+		return 0, &fault{
+			message:    quoted(text) + " is not a duration: write numbers with units, such as 90s, 1h30m or 2d",
+			suggestion: meantDuration(text),
+		}
+	}
+	var sum time.Duration
+	for _, part := range durationPart.FindAllStringSubmatch(text, -1) {
+		d, ok := durationOf(part[1], part[2])
+		if !ok || d > math.MaxInt64-sum {
+			return 0, &fault{message: quoted(text) + " is too long a duration: at most 106751d can be told"}
+		}
+		sum += d
+	}
+	if text[0] == '-' {
+		sum = -sum
+	}
+	return sum, nil
+}
+
+func durationOf(count, unit string) (time.Duration, bool) {
+	if unit != "d" {
+		d, err := time.ParseDuration(count + unit)
+		return d, err == nil
+	}
+	d, err := time.ParseDuration(count + "h")
+	return 24 * d, err == nil && d <= math.MaxInt64/24
+}
+
+// meantDuration turns "8 hours" into "8h", and gives nothing for what it does
+// not understand.
+func meantDuration(text string) string {
+	m := durationWords.FindStringSubmatch(text)
+	if m == nil || len(text) > longestNumber {
+		return ""
+	}
+	units := map[string]string{
+		"msec": "ms", "sec": "s", "second": "s", "min": "m", "minute": "m", "hr": "h", "hour": "h", "day": "d",
+	}
+	word := strings.ToLower(m[2])
+	if unit, ok := units[strings.TrimSuffix(word, "s")]; ok {
+		return m[1] + unit
+	}
+	if _, ok := durationOf(m[1], word); ok {
+		return m[1] + word
+	}
+	return ""
+}
+
+// oneOf parses one of a few words.
+func oneOf(words ...string) parser[string] {
+	return func(text string) (string, *fault) {
+		for _, w := range words {
+			if text == w {
+				return text, nil
+			}
+		}
+		f := &fault{message: fmt.Sprintf("%s is not possible here: write %s", quoted(text), strings.Join(words, " or "))}
+		f.suggestion, _ = Nearest(text, words)
+		return "", f
+	}
+}

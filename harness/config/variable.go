@@ -1,0 +1,103 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// reference is ${NAME}, ${NAME:-default} or ${NAME:?message} in the text of a
+// value.
+type reference struct {
+	written  string
+	name     string
+	operator string // "", ":-" or ":?"
+	operand  string
+}
+
+const referenceForms = `write ${NAME}, ${NAME:-default} or ${NAME:?message}, or $${ for the characters themselves`
+
+var referencePattern = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)(?:(:[-?])([^}]*))?\}`)
+
+// cutReference reads the reference that text begins with.
+func cutReference(text string) (reference, *fault) {
+	end := strings.IndexByte(text, '}')
+	if end < 0 {
+		return reference{written: text}, &fault{message: `"${" is not closed: ` + referenceForms}
+	}
+	m := referencePattern.FindStringSubmatch(text)
+	r := reference{written: text[:end+1]}
+	switch {
+	case m == nil:
+		return r, &fault{message: quoted(r.written) + " is no reference to a variable: " + referenceForms}
+	case strings.Contains(m[3], "${"):
+		return r, &fault{message: "one ${...} cannot stand inside another: " + quoted(r.written)}
+	}
+	r.name, r.operator, r.operand = m[1], m[2], m[3]
+	return r, nil
+}
+
+// value looks the variable up.
+func (r reference) value(getenv func(string) (string, bool)) (string, *fault) {
+	v, set := getenv(r.name)
+	switch {
+	case r.operator == "" && !set:
+		return "", &fault{message: fmt.Sprintf(
+			"the variable %s is not set: set it, or give a default as in ${%s:-value}", r.name, r.name)}
+	case r.operator == "" || v != "":
+		return v, nil
+	case r.operator == ":?":
+		return "", &fault{message: fmt.Sprintf("the variable %s is needed: %s", r.name, r.reason())}
+	}
+	return r.operand, nil
+}
+
+// reason is what the author of the file says about a variable that is missing.
+func (r reference) reason() string {
+	if r.operand == "" {
+		return "it is unset or empty"
+	}
+	return r.operand
+}
+
+// filled is a text with its references replaced.
+type filled struct {
+	text  string
+	names []string // of the variables
+}
+
+// fill replaces the references in the text of a value; $$ becomes one $, and any
+// other $ stands for itself. What is filled in is not looked at again. With a
+// fault comes the reference as it is written, so that its column can be found.
+func fill(text string, getenv func(string) (string, bool)) (filled, string, *fault) {
+	var b strings.Builder
+	var names []string
+	for {
+		i := strings.IndexByte(text, '$')
+		if i < 0 || i+1 == len(text) {
+			b.WriteString(text)
+			return filled{b.String(), names}, "", nil
+		}
+		b.WriteString(text[:i])
+		switch text = text[i:]; text[1] {
+		case '$':
+			b.WriteByte('$')
+			text = text[2:]
+		case '{':
+			r, f := cutReference(text)
+			if f != nil {
+				return filled{}, r.written, f
+			}
+			v, f := r.value(getenv)
+			if f != nil {
+				return filled{}, r.written, f
+			}
+			b.WriteString(v)
+			names = append(names, r.name)
+			text = text[len(r.written):]
+		default:
+			b.WriteByte('$')
+			text = text[1:]
+		}
+	}
+}

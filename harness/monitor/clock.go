@@ -1,0 +1,27 @@
+package monitor
+
+import "time"
+
+// clock is the device time that has passed since the start of a session, as far
+// as the host can tell without asking: real time, times the device's own scale.
+// It only schedules; what is recorded carries the device's clock.
+type clock struct {
+	started time.Time
+	scale   float64
+}
+
+// now is the device time since the start.
+func (c clock) now() time.Duration {
+	return time.Duration(float64(time.Since(c.started)) * c.scale)
+}
+
+// until is the real time to wait for the moment at, in device time since the start.
+func (c clock) until(at time.Duration) time.Duration {
+	return max(0, time.Duration(float64(at-c.now())/c.scale))
+}
+
+// align gives the first multiple of step after at, so that processes with the
+// same interval share a round trip.
+func align(at, step time.Duration) time.Duration {
+	return at - at%step + step
+}

@@ -1,0 +1,68 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// HostCommand is a workload that runs one command on this machine, once for the
+// whole run. It finds the run directory in LEAKGATE_RUN, the devices in
+// LEAKGATE_DEVICES (comma separated), and a single device in ANDROID_SERIAL too.
+type HostCommand struct {
+	Args []string
+}
+
+// grace is the real time that a command has to end after it was asked to.
+const grace = 5 * time.Second
+
+// Run implements Workload.
+func (c HostCommand) Run(ctx context.Context, st Stage) (reporters.Workload, error) {
+	rec := reporters.Workload{Kind: "command"}
+	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)
+	cmd.Env = append(os.Environ(), stageEnv(st)...)
+	mark := func(text string) { st.Mark("", text) }
+	out, errOut := &listener{out: st.Output, mark: mark}, &listener{out: st.Output, mark: mark}
+	cmd.Stdout, cmd.Stderr = out, errOut
+	cmd.WaitDelay = grace
+	groupOf(cmd)
+	err := cmd.Run()
+	endGroup(cmd)
+	out.end()
+	if ctx.Err() != nil {
+		return rec, nil
+	}
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		rec.Exit = new(exit.ExitCode())
+		return rec, fmt.Errorf("run workload %s: %w; its output is in workload.log", c.Args[0], err)
+	case err != nil:
+		return rec, fmt.Errorf("run workload %s: %w", c.Args[0], err)
+	}
+	rec.Exit = new(0)
+	return rec, nil
+}
+
+func stageEnv(st Stage) []string {
+	dir, err := filepath.Abs(st.Dir)
+	if err != nil {
+		dir = st.Dir
+	}
+	serials := make([]string, len(st.Devices))
+	for i, d := range st.Devices {
+		serials[i] = d.Serial()
+	}
+	env := []string{"LEAKGATE_RUN=" + dir, "LEAKGATE_DEVICES=" + strings.Join(serials, ",")}
+	if len(serials) == 1 {
+		env = append(env, "ANDROID_SERIAL="+serials[0])
+	}
+	return env
+}

@@ -1,0 +1,57 @@
+package monitor
+
+import "github.com/leakgate/leakgate/reporters"
+
+// The exit codes of a run; where several apply, the first of this list counts.
+const (
+	ExitNoDevice     = 3
+	ExitInterrupted  = 130
+	ExitLeak         = 1
+	ExitWorkload     = 4
+	ExitInconclusive = 5
+	ExitClean        = 0
+)
+
+// exitCode says how a run ends, by its record.
+func exitCode(r reporters.Run, assert Assert, strict bool) int {
+	switch {
+	case deviceLost(r):
+		return ExitNoDevice
+	case r.Interrupted:
+		return ExitInterrupted
+	case leaked(r, assert):
+		return ExitLeak
+	case r.Workload != nil && r.Workload.Error != "":
+		return ExitWorkload
+	case strict && doubtful(r):
+		return ExitInconclusive
+	}
+	return ExitClean
+}
+
+func deviceLost(r reporters.Run) bool {
+	for _, d := range r.Devices {
+		if d.Error != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func leaked(r reporters.Run, assert Assert) bool {
+	for _, p := range r.Processes {
+		if p.Gate == "leak" || assert == AssertLive && p.Worst == "LEAKING" {
+			return true
+		}
+	}
+	return false
+}
+
+func doubtful(r reporters.Run) bool {
+	for _, p := range r.Processes {
+		if p.Gate == "inconclusive" {
+			return true
+		}
+	}
+	return len(r.Processes) == 0
+}

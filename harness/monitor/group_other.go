@@ -1,0 +1,11 @@
+//go:build !unix
+
+package monitor
+
+import "os/exec"
+
+// groupOf leaves the command as it is: this system has no process groups that
+// os/exec can use, so that only the command itself is ended.
+func groupOf(*exec.Cmd) {}
+
+func endGroup(*exec.Cmd) {}

@@ -1,0 +1,576 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// simulated is a simulated phone without a wire between.
+type simulated struct {
+	*androidsim.Phone
+	mu    sync.Mutex
+	calls []string
+	// cut makes every command fail while it is true.
+	cut bool
+}
+
+func (s *simulated) Serial() string { return s.Identity().Serial }
+
+var errCut = errors.New("connection ended before the exit status")
+
+func (s *simulated) Shell(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+	s.mu.Lock()
+	s.calls = append(s.calls, command)
+	cut := s.cut
+	s.mu.Unlock()
+	if cut {
+		return 0, errCut
+	}
+	exit := s.Phone.Shell(ctx, command, strings.NewReader(""), stdout, stderr)
+	return exit, ctx.Err()
+}
+
+func (s *simulated) unplug(cut bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cut = cut
+}
+
+func (s *simulated) Pull(context.Context, string, io.Writer) (int64, error) {
+	return 0, errors.ErrUnsupported
+}
+
+func (s *simulated) Push(context.Context, io.Reader, string, fs.FileMode) error {
+	return errors.ErrUnsupported
+}
+
+func (s *simulated) commands(part string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, c := range s.calls {
+		if strings.Contains(c, part) {
+			n++
+		}
+	}
+	return n
+}
+
+func healthy(name string) androidsim.ProcessSpec {
+	return androidsim.ProcessSpec{Name: name, Models: []androidsim.Model{androidsim.Typical(), androidsim.Noise(2, 0.3)}}
+}
+
+func leaky(name string, kind androidsim.Kind, rate float64) androidsim.ProcessSpec {
+	p := healthy(name)
+	p.Models = append(p.Models, androidsim.Leak(kind, rate, 0))
+	return p
+}
+
+func phone(serial string, o androidsim.Options, specs ...androidsim.ProcessSpec) *simulated {
+	o.Serial = serial
+	o.Apps = []androidsim.App{{Package: "com.shop", Processes: specs}}
+	return &simulated{Phone: androidsim.New(o)}
+}
+
+func rooted() androidsim.Options { return androidsim.Options{Root: true, Seed: 7, BuildType: "userdebug"} }
+
+// options prepares a run over phones, as a verb does.
+func options(t *testing.T, phones ...*simulated) Options {
+	t.Helper()
+	o := Options{
+		Patterns: []capture.Pattern{"com.shop", "com.shop:*"}, Policy: detector.ArticlePolicy(),
+		Dir: filepath.Join(t.TempDir(), "run"), Tool: "test", Duration: time.Hour,
+	}
+	for _, p := range phones {
+		facts, err := capture.ReadFacts(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Devices = append(o.Devices, Device{p, facts})
+	}
+	return o
+}
+
+// recorded is everything that a run left.
+type recorded struct {
+	reporters.Run
+	samples []reporters.Sample
+	events  []reporters.Event
+}
+
+func perform(t *testing.T, ctx context.Context, o Options) recorded {
+	t.Helper()
+	run, err := Run(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	onDisk, err := reporters.ReadRun(o.Dir)
+	if err != nil || onDisk.ExitCode != run.ExitCode || len(onDisk.Processes) != len(run.Processes) {
+		t.Fatalf("run.json differs: %+v, %v", onDisk, err)
+	}
+	rec := recorded{Run: run}
+	f, err := os.Open(filepath.Join(o.Dir, "samples.ndjson"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	_, warnings, err := reporters.ReadSamples(f,
+		func(s reporters.Sample) error { rec.samples = append(rec.samples, s); return nil },
+		func(e reporters.Event) error { rec.events = append(rec.events, e); return nil })
+	if err != nil || len(warnings) > 0 {
+		t.Fatal(err, warnings)
+	}
+	if _, err := os.Stat(filepath.Join(o.Dir, inboxName)); err == nil {
+		t.Error("the inbox is left behind")
+	}
+	return rec
+}
+
+func (r recorded) process(t *testing.T, device, name string) reporters.Process {
+	t.Helper()
+	for _, p := range r.Processes {
+		if p.Process == name && (device == "" || p.Device == device) {
+			return p
+		}
+	}
+	t.Fatalf("no process %s in %+v", name, r.Processes)
+	return reporters.Process{}
+}
+
+func (r recorded) eventsOf(kind, process string) []reporters.Event {
+	return slices.DeleteFunc(slices.Clone(r.events), func(e reporters.Event) bool {
+		return e.Event != kind || process != "" && e.Process != process
+	})
+}
+
+func (r recorded) samplesOf(process string, breakdowns bool) []reporters.Sample {
+	return slices.DeleteFunc(slices.Clone(r.samples), func(s reporters.Sample) bool {
+		return s.Process != process || (s.Breakdown != nil) != breakdowns
+	})
+}
+
+func TestRunFindsEachKindAndLeavesTheHealthyAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := phone("S1", rooted(), leaky("com.shop", androidsim.Java, 300), leaky("com.shop:native", androidsim.Native, 300),
+			leaky("com.shop:gpu", androidsim.GPU, 300), leaky("com.shop:thread", androidsim.Thread, 300), healthy("com.shop:push"))
+		r := perform(t, t.Context(), options(t, p))
+		for name, kind := range map[string]string{
+			"com.shop": "java_leak", "com.shop:native": "native_leak", "com.shop:gpu": "gpu_leak", "com.shop:thread": "thread_leak",
+		} {
+			if x := r.process(t, "S1", name); x.Worst != "LEAKING" || x.Kind != kind || x.Gate != "leak" {
+				t.Errorf("%s: %+v", name, x)
+			}
+		}
+		if x := r.process(t, "S1", "com.shop:push"); x.Worst != "NORMAL" || x.Gate != "pass" || x.Source != "smaps_rollup" {
+			t.Errorf("healthy: %+v", x)
+		}
+		if r.ExitCode != ExitLeak || r.Stopped != "duration" || r.Interrupted {
+			t.Errorf("exit %d, stopped by %s", r.ExitCode, r.Stopped)
+		}
+		d := r.Devices[0]
+		if d.SystemServer == nil || d.DetailSystemServer == nil || *d.DetailSystemServer < *d.SystemServer {
+			t.Errorf("system_server: %+v", d)
+		}
+	})
+}
+
+// One round trip serves all due processes; the rotation has one dump every 30 s
+// whatever their number is.
+func TestRunCostDoesNotGrowWithProcesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var specs []androidsim.ProcessSpec
+		for i := range 50 {
+			specs = append(specs, healthy(fmt.Sprintf("com.shop:p%02d", i)))
+		}
+		p := phone("S1", rooted(), specs...)
+		o := options(t, p)
+		o.Duration = 10 * time.Minute
+		r := perform(t, t.Context(), o)
+		if len(r.Processes) != 50 {
+			t.Fatalf("%d processes", len(r.Processes))
+		}
+		// 21 at 30 s; one that is SUSPICIOUS for a while asks for 15 s.
+		if n := p.commands("exec grep"); n < 20 || n > 42 {
+			t.Errorf("%d fast round trips in 10 min", n)
+		}
+		if n := p.commands("meminfo"); n < 19 || n > 21 {
+			t.Errorf("%d dumps in 10 min", n)
+		}
+		for _, x := range r.Processes {
+			if x.Samples < 20 {
+				t.Errorf("%s: %d samples", x.Process, x.Samples)
+			}
+		}
+	})
+}
+
+// The intervals follow the state (the article, section 4.3), and no two dumps
+// overlap or follow closer than half a period.
+func TestRunIntervalsFollowTheDemand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := perform(t, t.Context(), options(t, phone("S1", rooted(), leaky("com.shop", androidsim.Java, 300), healthy("com.shop:push"))))
+		x := r.process(t, "S1", "com.shop")
+		state, since := "NORMAL", 0.0
+		seen := map[string]int{}
+		samples := r.samplesOf("com.shop", false)
+		for i := 1; i < len(samples); i++ {
+			for _, step := range x.Transitions {
+				if step.T <= samples[i-1].T && step.T >= since {
+					state, since = step.To, step.T
+				}
+			}
+			want := map[string]float64{"NORMAL": 30, "SUSPICIOUS": 15, "CONFIRMING": 15, "LEAKING": 60}[state]
+			if step := samples[i].T - samples[i-1].T; step > want+1.5 || state != "NORMAL" && step < 1 {
+				t.Errorf("%.1f s after %.1f s in %s", step, samples[i-1].T, state)
+			}
+			seen[state]++
+		}
+		if len(seen) != 4 {
+			t.Errorf("states seen: %v", seen)
+		}
+		dumps := slices.Concat(r.samplesOf("com.shop", true), r.samplesOf("com.shop:push", true))
+		slices.SortFunc(dumps, func(a, b reporters.Sample) int { return int(1000 * (a.T - b.T)) })
+		for i := 1; i < len(dumps); i++ {
+			if step := dumps[i].T - dumps[i-1].T; step < 14 {
+				t.Errorf("two dumps %.1f s apart", step)
+			}
+		}
+	})
+}
+
+func TestRunRestartIsANewSeries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		spec := leaky("com.shop", androidsim.Java, 300)
+		spec.Models = append(spec.Models, androidsim.Crash(12*time.Minute, 20*time.Second))
+		o := options(t, phone("S1", rooted(), spec))
+		o.Duration = 20 * time.Minute
+		r := perform(t, t.Context(), o)
+		x := r.process(t, "S1", "com.shop")
+		if x.Restarts != 1 || len(r.eventsOf("gone", "com.shop")) != 1 || len(r.eventsOf("restart", "com.shop")) != 1 {
+			t.Errorf("%d restarts, events %+v", x.Restarts, r.events)
+		}
+		pids := map[int]bool{}
+		for _, s := range r.samplesOf("com.shop", false) {
+			pids[s.PID] = true
+		}
+		if len(pids) != 2 {
+			t.Errorf("pids %v", pids)
+		}
+		if x.Duration > 9*60 {
+			t.Errorf("the series is %v s long: it crosses the restart", x.Duration)
+		}
+	})
+}
+
+func TestRunLateStarter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late := healthy("com.shop:late")
+		late.StartAfter = 5 * time.Minute
+		o := options(t, phone("S1", rooted(), healthy("com.shop"), late))
+		o.Duration = 10 * time.Minute
+		r := perform(t, t.Context(), o)
+		found := r.eventsOf("found", "com.shop:late")
+		if len(found) != 1 || found[0].T < 300 || found[0].T > 335 {
+			t.Errorf("found %+v", found)
+		}
+	})
+}
+
+func TestRunOnTwoPhonesKeepsSameNamesApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := rooted()
+		o.Seed = 9
+		a, b := phone("S1", rooted(), leaky("com.shop", androidsim.Java, 300)), phone("S2", o, healthy("com.shop"))
+		opts := options(t, a, b)
+		screen := &watcher{rows: map[string][]Row{}}
+		opts.Observer = screen
+		r := perform(t, t.Context(), opts)
+		if x := r.process(t, "S1", "com.shop"); x.Gate != "leak" {
+			t.Errorf("S1: %+v", x)
+		}
+		if x := r.process(t, "S2", "com.shop"); x.Gate != "pass" || x.Worst != "NORMAL" {
+			t.Errorf("S2: %+v", x)
+		}
+		for _, s := range r.samples {
+			if s.Device != "S1" && s.Device != "S2" {
+				t.Fatalf("a sample of no device: %+v", s)
+			}
+		}
+		for _, e := range r.events {
+			if e.Event == "state" && e.Device != "S1" {
+				t.Errorf("a step of the healthy phone: %+v", e)
+			}
+		}
+		var text strings.Builder
+		if err := reporters.WriteText(&text, r.Run); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"com.shop on S1: LEAK (java leak)", "com.shop on S2: PASS"} {
+			if !strings.Contains(text.String(), want) {
+				t.Errorf("no %q in\n%s", want, text.String())
+			}
+		}
+		if len(screen.rows["S1"]) != 1 || screen.rows["S1"][0].Verdict.State == screen.rows["S2"][0].Verdict.State {
+			t.Errorf("rows %+v", screen.rows)
+		}
+	})
+}
+
+type watcher struct {
+	mu     sync.Mutex
+	rows   map[string][]Row
+	events []reporters.Event
+}
+
+func (w *watcher) Happened(e reporters.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events = append(w.events, e)
+}
+
+func (w *watcher) Changed(device string, rows []Row) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.rows[device] = rows
+}
+
+// A frozen process never answers dumpsys. The fast channel goes on in its
+// rhythm, the process is marked and left alone, the other is read.
+func TestRunHungDumpsysDelaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := phone("S1", rooted(), healthy("com.shop"), healthy("com.shop:frozen"))
+		p.Freeze("com.shop:frozen", true)
+		o := options(t, p)
+		o.Duration = 20 * time.Minute
+		r := perform(t, t.Context(), o)
+		for _, name := range []string{"com.shop", "com.shop:frozen"} {
+			samples := r.samplesOf(name, false)
+			for i := 1; i < len(samples); i++ {
+				if step := samples[i].T - samples[i-1].T; step > 31.5 {
+					t.Errorf("%s: %.1f s without a sample", name, step)
+				}
+			}
+			if len(samples) < 40 {
+				t.Errorf("%s: %d samples", name, len(samples))
+			}
+		}
+		if n := len(r.eventsOf("unresponsive", "com.shop:frozen")); n != 1 {
+			t.Errorf("%d times told", n)
+		}
+		if n := len(r.samplesOf("com.shop", true)); n < 20 {
+			t.Errorf("the other one has %d breakdowns in 20 min", n)
+		}
+	})
+}
+
+func TestRunUserBuildFallsBackToStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := perform(t, t.Context(), options(t, phone("S1", androidsim.Options{Seed: 3}, leaky("com.shop", androidsim.Native, 300))))
+		x := r.process(t, "S1", "com.shop")
+		if x.Source != "status" || x.Gate != "leak" || x.Kind != "native_leak" {
+			t.Errorf("%+v", x)
+		}
+		if reasons := strings.Join(x.Reasons, "\n"); !strings.Contains(reasons, "Permission denied") || !strings.Contains(reasons, "run_as") {
+			t.Errorf("reasons: %s", reasons)
+		}
+		for _, s := range r.samplesOf("com.shop", false) {
+			if s.PSS != nil || s.RSSAnon == nil || s.Swap == nil || s.Source != "status" {
+				t.Fatalf("%+v", s)
+			}
+		}
+	})
+}
+
+func TestRunOldPhones(t *testing.T) {
+	for api, source := range map[int]string{18: "dumpsys", 19: "dumpsys", 23: "dumpsys", 29: "status", 36: "status"} {
+		t.Run(fmt.Sprint(api), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := perform(t, t.Context(), options(t, phone("S1", androidsim.Options{API: api, Seed: 3}, leaky("com.shop", androidsim.Native, 400))))
+				if x := r.process(t, "S1", "com.shop"); x.Source != source || x.Gate != "leak" || x.Samples < 20 {
+					t.Errorf("%+v", x)
+				}
+			})
+		})
+	}
+}
+
+// A cable that is pulled for two minutes leaves a gap and nothing else.
+func TestRunDeviceGoneAndBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := phone("S1", rooted(), healthy("com.shop"))
+		go func() {
+			time.Sleep(10 * time.Minute)
+			p.unplug(true)
+			time.Sleep(50 * time.Second)
+			p.unplug(false)
+		}()
+		o := options(t, p)
+		o.Duration = 20 * time.Minute
+		r := perform(t, t.Context(), o)
+		if r.ExitCode != ExitClean || len(r.eventsOf("error", "")) == 0 {
+			t.Errorf("exit %d, events %+v", r.ExitCode, r.events)
+		}
+		if n := len(r.samplesOf("com.shop", false)); n < 36 {
+			t.Errorf("%d samples", n)
+		}
+	})
+}
+
+func TestRunDeviceLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := phone("S1", rooted(), healthy("com.shop")), phone("S2", rooted(), healthy("com.shop"))
+		go func() {
+			time.Sleep(10 * time.Minute)
+			a.unplug(true)
+		}()
+		o := options(t, a, b)
+		o.Duration = 30 * time.Minute
+		r := perform(t, t.Context(), o)
+		if r.ExitCode != ExitNoDevice || r.Devices[0].Error == "" || r.Devices[1].Error != "" {
+			t.Errorf("exit %d, %+v", r.ExitCode, r.Devices)
+		}
+		last := map[string]float64{}
+		for _, s := range r.samples {
+			last[s.Device] = s.T
+		}
+		if last["S1"] < 500 || last["S2"] < 1700 {
+			t.Errorf("last samples %v", last)
+		}
+	})
+}
+
+func TestRunReboot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := phone("S1", rooted(), healthy("com.shop"))
+		go func() {
+			time.Sleep(10 * time.Minute)
+			p.Reboot()
+		}()
+		o := options(t, p)
+		o.Duration = 20 * time.Minute
+		r := perform(t, t.Context(), o)
+		x := r.process(t, "S1", "com.shop")
+		if x.Restarts != 1 || len(r.eventsOf("gap", "")) == 0 {
+			t.Errorf("%+v, events %+v", x, r.events)
+		}
+		for i := 1; i < len(r.samples); i++ {
+			if r.samples[i].T < r.samples[i-1].T-31 {
+				t.Errorf("time goes back from %.1f to %.1f", r.samples[i-1].T, r.samples[i].T)
+			}
+		}
+		if x.Worst != "NORMAL" {
+			t.Errorf("a verdict across the reboot: %+v", x)
+		}
+	})
+}
+
+func TestRunInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			time.Sleep(3 * time.Minute)
+			cancel()
+		}()
+		r := perform(t, ctx, options(t, phone("S1", rooted(), healthy("com.shop"))))
+		if r.ExitCode != ExitInterrupted || !r.Interrupted || r.Stopped != "interrupted" || len(r.samples) < 6 {
+			t.Errorf("%+v", r.Run)
+		}
+	})
+}
+
+func TestRunMonkeyAndMarks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := options(t, phone("S1", rooted(), healthy("com.shop")))
+		o.Workload = Monkey{Package: "com.shop", Seed: 42, Throttle: 300 * time.Millisecond, Events: 1000}
+		r := perform(t, t.Context(), o)
+		if r.Stopped != "workload" || r.Workload.Exit == nil || *r.Workload.Exit != 0 || *r.Workload.Seed != 42 {
+			t.Errorf("%+v", r.Run)
+		}
+		if d := r.Devices[0].Duration; d < 290 || d > 330 {
+			t.Errorf("a thousand events 300 ms apart take %.0f s", d)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		o := options(t, phone("S1", rooted(), healthy("com.shop")))
+		o.Workload = DeviceCommand{Command: "sleep 60; echo leakgate:mark loop 2; sleep 60; exit 3"}
+		r := perform(t, t.Context(), o)
+		marks := r.eventsOf("mark", "")
+		if len(marks) != 1 || marks[0].Text != "loop 2" || marks[0].T < 55 || marks[0].T > 65 {
+			t.Errorf("marks %+v", marks)
+		}
+		if r.ExitCode != ExitWorkload || !strings.Contains(r.Workload.Error, "exit 3") {
+			t.Errorf("%+v", r.Run)
+		}
+	})
+}
+
+func TestRunWithoutTheProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := options(t, phone("S1", rooted(), healthy("com.other")))
+		o.Duration = 5 * time.Minute
+		r := perform(t, t.Context(), o)
+		if r.ExitCode != ExitClean || len(r.Warnings) != 2 || !strings.Contains(r.Warnings[0], "no process com.shop was seen") {
+			t.Errorf("exit %d, %v", r.ExitCode, r.Warnings)
+		}
+		o = options(t, phone("S1", rooted(), healthy("com.other")))
+		o.Duration, o.Strict = 5*time.Minute, true
+		if r := perform(t, t.Context(), o); r.ExitCode != ExitInconclusive {
+			t.Errorf("strict: exit %d", r.ExitCode)
+		}
+	})
+}
+
+func TestRunRefusesADirectoryWithARun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := options(t, phone("S1", rooted(), healthy("com.shop")))
+		o.Duration = time.Minute
+		perform(t, t.Context(), o)
+		if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "already holds a run") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestExitCodeOrder(t *testing.T) {
+	leak := reporters.Process{Gate: "leak", Worst: "LEAKING"}
+	once := reporters.Process{Gate: "pass", Worst: "LEAKING"}
+	doubt := reporters.Process{Gate: "inconclusive"}
+	failed := &reporters.Workload{Error: "exit 1"}
+	lost := []reporters.Device{{Error: "gone"}}
+	for name, c := range map[string]struct {
+		run    reporters.Run
+		assert Assert
+		strict bool
+		want   int
+	}{
+		"clean":             {reporters.Run{Processes: []reporters.Process{{Gate: "pass"}}}, AssertEnd, true, ExitClean},
+		"lost before all":   {reporters.Run{Devices: lost, Interrupted: true, Processes: []reporters.Process{leak}, Workload: failed}, AssertEnd, true, ExitNoDevice},
+		"interrupted":       {reporters.Run{Interrupted: true, Processes: []reporters.Process{leak}, Workload: failed}, AssertEnd, true, ExitInterrupted},
+		"leak":              {reporters.Run{Processes: []reporters.Process{doubt, leak}, Workload: failed}, AssertEnd, true, ExitLeak},
+		"workload":          {reporters.Run{Processes: []reporters.Process{doubt}, Workload: failed}, AssertEnd, true, ExitWorkload},
+		"doubt, strict":     {reporters.Run{Processes: []reporters.Process{doubt}}, AssertEnd, true, ExitInconclusive},
+		"doubt":             {reporters.Run{Processes: []reporters.Process{doubt}}, AssertEnd, false, ExitClean},
+		"was leaking, end":  {reporters.Run{Processes: []reporters.Process{once}}, AssertEnd, false, ExitClean},
+		"was leaking, live": {reporters.Run{Processes: []reporters.Process{once}}, AssertLive, false, ExitLeak},
+	} {
+		if got := exitCode(c.run, c.assert, c.strict); got != c.want {
+			t.Errorf("%s: exit %d, want %d", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package monitor
+
+import (
+	"errors"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// Options say what to watch, how to judge and where to write.
+type Options struct {
+	// Devices to watch, each as it described itself.
+	Devices []Device
+	// Patterns choose the processes.
+	Patterns []capture.Pattern
+	// Policy judges; its intervals drive the fast channel.
+	Policy detector.Policy
+	// Detail is the period of the rotation in device time; 30 s if zero.
+	Detail time.Duration
+	// Duration ends the run after that much device time; 0 for no end.
+	Duration time.Duration
+	// Workload stresses the app; the run ends with it. Nil for none.
+	Workload Workload
+	// Dir is the run directory.
+	Dir string
+	// Assert is end or live: whether the gate word at the end fails the run, or
+	// any process that ever reached LEAKING.
+	Assert Assert
+	// Strict makes a run without enough evidence fail with exit code 5.
+	Strict bool
+	// Tool is the program's name and version, for run.json.
+	Tool string
+	// Observer is told what happens; nil for nobody.
+	Observer Observer
+}
+
+// Device is a device with what it said about itself.
+type Device struct {
+	capture.Device
+	Facts capture.Facts
+}
+
+// Assert says what of a verdict fails a run.
+type Assert string
+
+// The two ways to assert.
+const (
+	AssertEnd  Assert = "end"
+	AssertLive Assert = "live"
+)
+
+// Observer is told of a run while it goes on. Its methods are called by several
+// goroutines and must return at once.
+type Observer interface {
+	// Happened tells an event as it is recorded.
+	Happened(reporters.Event)
+	// Changed tells the processes of one device as they stand.
+	Changed(device string, rows []Row)
+}
+
+// Row is one process as a table shows it.
+type Row struct {
+	Device, Process string
+	PID             int
+	Present         bool
+	Source          capture.Source
+	Verdict         detector.Verdict
+	// MB is the latest value of the series, in MB of 1,048,576 bytes.
+	MB float64
+	// Threads is the latest count; -1 if unknown.
+	Threads int64
+	// Next is the device time until the next sample.
+	Next time.Duration
+	// CostMS is the cost of the latest sample in real milliseconds.
+	CostMS float64
+}
+
+type nobody struct{}
+
+func (nobody) Happened(reporters.Event) {}
+func (nobody) Changed(string, []Row)    {}
+
+const defaultDetail = 30 * time.Second
+
+func (o *Options) complete() error {
+	if len(o.Devices) == 0 {
+		return errors.New("start run: no device to watch")
+	}
+	if len(o.Patterns) == 0 {
+		return errors.New("start run: no process to watch")
+	}
+	if o.Detail <= 0 {
+		o.Detail = defaultDetail
+	}
+	if o.Observer == nil {
+		o.Observer = nobody{}
+	}
+	if o.Assert == "" {
+		o.Assert = AssertEnd
+	}
+	return nil
+}

@@ -1,0 +1,310 @@
+// Package adbtest runs the real adb server for tests: on a port of its own, with
+// a home directory of its own, and gone when the test ends.
+//
+// It never touches the server on the usual port 5037, never runs `adb
+// kill-server` and never lets the adb program start a server by itself. It knows
+// nothing of the project; tests of the adb client, of simulated phones and of
+// the verbs feed on it.
+package adbtest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const (
+	readyWithin   = 20 * time.Second
+	connectWithin = 30 * time.Second
+	starts        = 5
+	poll          = 20 * time.Millisecond
+	exchangeLimit = 15 * time.Second
+	maxLog        = 1 << 20
+)
+
+// Server is a running adb server.
+type Server struct {
+	// Addr is where it listens, as host:port; Port is the port alone.
+	Addr string
+	Port int
+
+	program string
+	env     []string
+	log     *logBuffer
+	cancel  context.CancelFunc
+	ended   chan struct{}
+}
+
+// Require ends a test whose outer need is not met: it skips with the reason, or
+// fails if the environment variable LEAKGATE_REQUIRE says "all".
+func Require(t testing.TB, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("LEAKGATE_REQUIRE") == "all" {
+		t.Fatalf(format, args...)
+	}
+	t.Skipf(format, args...)
+}
+
+// Program returns the path of the adb program. Without one the test is skipped,
+// see Require.
+func Program(t testing.TB) string {
+	t.Helper()
+	path, err := exec.LookPath("adb")
+	if err != nil {
+		Require(t, "the adb program is needed: %v", err)
+	}
+	return path
+}
+
+// StartServer starts a server and waits until it answers. The test's cleanup
+// ends it and waits for its end. On Linux the server also dies with a test
+// binary that is killed before its cleanups.
+func StartServer(t testing.TB) *Server {
+	t.Helper()
+	program := Program(t)
+	env := environment(t.TempDir())
+	var failures []string
+	for range starts {
+		s, err := start(program, env)
+		if err == nil {
+			t.Cleanup(s.stop)
+			return s
+		}
+		failures = append(failures, err.Error())
+	}
+	t.Fatalf("start the adb server: %s", strings.Join(failures, "; "))
+	return nil
+}
+
+// environment is the caller's without anything that would lead adb elsewhere.
+func environment(home string) []string {
+	var env []string
+	for _, kv := range os.Environ() {
+		name, _, _ := strings.Cut(kv, "=")
+		if strings.HasPrefix(name, "ADB_") || strings.HasPrefix(name, "ANDROID_") || name == "HOME" || name == "TMPDIR" {
+			continue
+		}
+		env = append(env, kv)
+	}
+	return append(env,
+		"HOME="+home, "ANDROID_SDK_HOME="+home, "TMPDIR="+home,
+		// The scan for emulators on the ports 5555 to 5585 of this machine would
+		// find what other tests, or the developer, run there.
+		"ADB_LOCAL_TRANSPORT_MAX_PORT=5553", "ADB_EMU=0",
+	)
+}
+
+func start(program string, env []string) (*Server, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, fmt.Errorf("find a free port: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Server{
+		Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Port: port,
+		program: program, env: env, log: new(logBuffer), cancel: cancel, ended: make(chan struct{}),
+	}
+	// The server of release 29 listens on no other host name than localhost.
+	cmd := exec.CommandContext(ctx, program, "-L", fmt.Sprintf("tcp:localhost:%d", port), "server", "nodaemon")
+	cmd.Env = env
+	cmd.Stdout, cmd.Stderr = s.log, s.log
+	cmd.WaitDelay = 5 * time.Second
+	go func() {
+		defer close(s.ended)
+		defer cancel()
+		if err := runTied(cmd); err != nil {
+			fmt.Fprintf(s.log, "%v\n", err)
+		}
+	}()
+	if err := s.waitReady(); err != nil {
+		s.stop()
+		return nil, fmt.Errorf("%w\n%s", err, s.Log())
+	}
+	return s, nil
+}
+
+// freePort asks the kernel. Another process may take the port before the server
+// binds it; the server then ends and start is called again.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+func (s *Server) waitReady() error {
+	deadline := time.Now().Add(readyWithin)
+	for {
+		_, err := s.Ask("host:version")
+		select {
+		case <-s.ended:
+			return fmt.Errorf("the server on %s ended at once", s.Addr)
+		default:
+		}
+		if err == nil {
+			// A foreign server that holds the port answers too, while ours is about
+			// to fail to bind it.
+			select {
+			case <-s.ended:
+				return fmt.Errorf("the server on %s ended at once", s.Addr)
+			case <-time.After(5 * poll):
+				return nil
+			}
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the server on %s does not answer: %w", s.Addr, err)
+		}
+		time.Sleep(poll)
+	}
+}
+
+func (s *Server) stop() {
+	s.cancel()
+	<-s.ended
+}
+
+// Log returns what the server has printed.
+func (s *Server) Log() string { return s.log.String() }
+
+// Command prepares the adb program as a client of this server; args are what
+// follows the word adb. It ends with ctx.
+func (s *Server) Command(ctx context.Context, args ...string) *exec.Cmd {
+	return Client(ctx, s.program, s.env, s.Addr, args...)
+}
+
+// Client prepares the adb program as a client of the server at addr.
+func Client(ctx context.Context, program string, env []string, addr string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, program, append([]string{"-L", "tcp:" + addr}, args...)...)
+	cmd.Env = env
+	cmd.WaitDelay = 5 * time.Second
+	return cmd
+}
+
+// Environment returns what an adb client needs to leave the caller's home and
+// the usual server alone.
+func Environment(t testing.TB) []string {
+	t.Helper()
+	return environment(t.TempDir())
+}
+
+// Connect makes the server connect to the device daemon at addr (host:port) and
+// waits until it is in the state "device". It returns the serial, which is addr.
+// The test's cleanup disconnects it.
+func (s *Server) Connect(t testing.TB, addr string) (serial string) {
+	t.Helper()
+	return s.ConnectState(t, addr, "device")
+}
+
+// ConnectState is Connect for a device that is expected to show another state,
+// such as "unauthorized" or "offline".
+func (s *Server) ConnectState(t testing.TB, addr, state string) (serial string) {
+	t.Helper()
+	answer, err := s.Ask("host:connect:" + addr)
+	if err != nil {
+		t.Fatalf("connect to %s: %v", addr, err)
+	}
+	t.Cleanup(func() { s.Ask("host:disconnect:" + addr) })
+	deadline := time.Now().Add(connectWithin)
+	for {
+		got, err := s.State(addr)
+		if got == state {
+			return addr
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s is %q (%v), not %q, after %q\n%s", addr, got, err, state, answer, s.Log())
+		}
+		time.Sleep(poll)
+	}
+}
+
+// State returns the state of a device as `adb devices` shows it, or "" if the
+// server does not list it.
+func (s *Server) State(serial string) (string, error) {
+	list, err := s.Ask("host:devices")
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(list) {
+		name, state, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		if name == serial {
+			return state, nil
+		}
+	}
+	return "", nil
+}
+
+// Ask sends one host request, such as host:devices-l, and returns the answer's
+// text.
+func (s *Server) Ask(request string) (string, error) {
+	return Ask(s.Addr, request)
+}
+
+// Ask sends one host request to the adb server at addr, see Server.Ask.
+func Ask(addr, request string) (string, error) {
+	conn, err := net.DialTimeout("tcp", addr, exchangeLimit)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(exchangeLimit))
+	if _, err := fmt.Fprintf(conn, "%04x%s", len(request), request); err != nil {
+		return "", fmt.Errorf("send %s: %w", request, err)
+	}
+	status := make([]byte, 4)
+	if _, err := io.ReadFull(conn, status); err != nil {
+		return "", fmt.Errorf("read the status of %s: %w", request, err)
+	}
+	text, err := readText(conn)
+	if string(status) == "OKAY" {
+		if err != nil {
+			return "", fmt.Errorf("read the answer to %s: %w", request, err)
+		}
+		return text, nil
+	}
+	return "", fmt.Errorf("%s: %s %s", request, status, text)
+}
+
+func readText(r io.Reader) (string, error) {
+	digits := make([]byte, 4)
+	if _, err := io.ReadFull(r, digits); err != nil {
+		return "", err
+	}
+	n, err := strconv.ParseUint(string(digits), 16, 32)
+	if err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(io.LimitReader(r, int64(n)))
+	return string(text), err
+}
+
+// logBuffer keeps the first part of what a server prints.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if room := maxLog - b.buf.Len(); room > 0 {
+		b.buf.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}

@@ -1,0 +1,64 @@
+package adbtest
+
+import (
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestStartServer(t *testing.T) {
+	var addr string
+	t.Run("lives", func(t *testing.T) {
+		s := StartServer(t)
+		addr = s.Addr
+		// 0x29 = 41 is ADB_SERVER_VERSION of every release from 29 to 35.
+		if got, err := s.Ask("host:version"); got != "0029" || err != nil {
+			t.Errorf("host:version = %q, %v; want 0029", got, err)
+		}
+		if got, err := s.Ask("host:devices"); got != "" || err != nil {
+			t.Errorf("a fresh server lists %q, %v", got, err)
+		}
+		if got, err := s.Ask("host:no-such-thing"); err == nil {
+			t.Errorf("an unknown request is answered with %q", got)
+		}
+		out, err := s.Command(t.Context(), "devices").CombinedOutput()
+		if want := "List of devices attached\n\n"; string(out) != want || err != nil {
+			t.Errorf("adb devices = %q, %v; want %q", out, err, want)
+		}
+	})
+	if t.Failed() || addr == "" {
+		return
+	}
+	if conn, err := net.DialTimeout("tcp", addr, time.Second); err == nil {
+		conn.Close()
+		t.Errorf("the server on %s outlives its test", addr)
+	}
+}
+
+func TestServersBesideEachOther(t *testing.T) {
+	Program(t)
+	var (
+		wg   sync.WaitGroup
+		mu   sync.Mutex
+		seen = make(map[string]bool)
+	)
+	env := environment(t.TempDir())
+	for range 4 {
+		wg.Go(func() {
+			s, err := start(Program(t), env)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			t.Cleanup(s.stop)
+			mu.Lock()
+			defer mu.Unlock()
+			if seen[s.Addr] {
+				t.Errorf("%s was given twice", s.Addr)
+			}
+			seen[s.Addr] = true
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,17 @@
+package adbtest
+
+import (
+	"os/exec"
+	"runtime"
+	"syscall"
+)
+
+// runTied runs cmd to its end and lets the kernel end it if the test binary is
+// killed before its cleanups ran. The signal is tied to the thread that starts
+// the process, so that thread is kept until the end.
+func runTied(cmd *exec.Cmd) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return cmd.Run()
+}

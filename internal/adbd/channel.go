@@ -1,0 +1,130 @@
+package adbd
+
+import (
+	"context"
+	"io"
+	"sync"
+)
+
+// channel is one stream of a link. Each direction has one WRTE in flight at most:
+// the next may go when the other side has sent OKAY, which this side does when
+// the data was read.
+type channel struct {
+	link          *link
+	local, remote uint32
+	ctx           context.Context
+	cancel        context.CancelFunc
+
+	in    chan []byte
+	rest  []byte
+	ready chan struct{}
+
+	once   sync.Once
+	hungUp sync.Once
+	closed chan struct{}
+}
+
+func newChannel(l *link, local, remote uint32) *channel {
+	c := &channel{
+		link: l, local: local, remote: remote,
+		in: make(chan []byte, 1), ready: make(chan struct{}, 1), closed: make(chan struct{}),
+	}
+	c.ctx, c.cancel = context.WithCancel(l.ctx)
+	// The OKAY that answers OPEN is ours, so we may write first.
+	c.ready <- struct{}{}
+	return c
+}
+
+// deliver takes the payload of a WRTE; it is false if the one before is still
+// unread.
+func (c *channel) deliver(payload []byte) bool {
+	select {
+	case c.in <- payload:
+		return true
+	default:
+		return false
+	}
+}
+
+// grant allows the next WRTE.
+func (c *channel) grant() {
+	select {
+	case c.ready <- struct{}{}:
+	default:
+	}
+}
+
+// hangUp is the peer's CLSE, or the end of the link.
+func (c *channel) hangUp() {
+	c.hungUp.Do(func() { close(c.closed) })
+	c.cancel()
+}
+
+// Read returns what the peer sent. The data that arrived before the end comes
+// before io.EOF.
+func (c *channel) Read(p []byte) (int, error) {
+	for len(c.rest) == 0 {
+		payload, ok := c.next()
+		if !ok {
+			return 0, io.EOF
+		}
+		if c.rest = payload; len(payload) == 0 {
+			c.consumed()
+		}
+	}
+	n := copy(p, c.rest)
+	if c.rest = c.rest[n:]; len(c.rest) == 0 {
+		c.consumed()
+	}
+	return n, nil
+}
+
+func (c *channel) next() ([]byte, bool) {
+	select {
+	case payload := <-c.in:
+		return payload, true
+	default:
+	}
+	select {
+	case payload := <-c.in:
+		return payload, true
+	case <-c.closed:
+		return nil, false
+	}
+}
+
+// consumed tells the peer to go on. A failure shows in the next Read.
+func (c *channel) consumed() {
+	select {
+	case <-c.closed:
+	default:
+		c.link.send(cmdOkay, c.local, c.remote, nil)
+	}
+}
+
+func (c *channel) Write(p []byte) (int, error) {
+	written := 0
+	for written < len(p) {
+		select {
+		case <-c.ready:
+		case <-c.closed:
+			return written, io.ErrClosedPipe
+		}
+		chunk := p[written:min(len(p), written+int(c.link.payload.Load()))]
+		if err := c.link.send(cmdWrite, c.local, c.remote, chunk); err != nil {
+			return written, err
+		}
+		written += len(chunk)
+	}
+	return written, nil
+}
+
+// Close tells the peer that the service has ended.
+func (c *channel) Close() error {
+	c.once.Do(func() {
+		c.link.forget(c)
+		c.hangUp()
+		c.link.send(cmdClose, c.local, c.remote, nil)
+	})
+	return nil
+}

@@ -1,0 +1,497 @@
+package adbd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// withLink runs test in a bubble with the host's end of a link to phone. The
+// link must end when the test does.
+func withLink(t *testing.T, phone Phone, test func(t *testing.T, h host, conn net.Conn)) {
+	t.Helper()
+	expectNoGoroutines(t)
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			newLink(t.Context(), phone, theirs).serve()
+		}()
+		test(t, host{t, ours, skipChecksum}, ours)
+		ours.Close()
+		<-ended
+	})
+}
+
+// dropped checks that the device has closed the connection.
+func dropped(t testing.TB, conn net.Conn) {
+	t.Helper()
+	conn.SetReadDeadline(time.Now().Add(time.Second))
+	if n, err := conn.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+		t.Errorf("read %d bytes, %v; want the end", n, err)
+	}
+}
+
+// silent checks that nothing comes until the clock of the bubble has moved on.
+func silent(t testing.TB, conn net.Conn) {
+	t.Helper()
+	conn.SetReadDeadline(time.Now().Add(time.Minute))
+	defer conn.SetReadDeadline(time.Time{})
+	if n, err := conn.Read(make([]byte, 1)); n != 0 || err == io.EOF {
+		t.Errorf("read %d bytes, %v; want silence", n, err)
+	}
+}
+
+func TestHandshake(t *testing.T) {
+	phone := newMemoryPhone("s")
+	want := "device::ro.product.name=sdk_phone;ro.product.model=Pixel 4a (5G);ro.product.device=bramble;features=shell_v2,stat_v2,ls_v2,fixed_push_mkdir"
+	t.Run("new host", func(t *testing.T) {
+		withLink(t, phone, func(t *testing.T, h host, conn net.Conn) {
+			(host{t, conn, 0}).send(cmdConnect, skipChecksum, maxPayload, "host::")
+			p := h.want(cmdConnect, skipChecksum, maxPayload, want)
+			if p.checksum != sum(p.payload) {
+				t.Errorf("the banner has the checksum %d; a host that does not know the version checks it", p.checksum)
+			}
+			h.send(cmdOpen, 9, 0, "shell:true\x00")
+			h.want(cmdOkay, -1, 9, "")
+			h.want(cmdClose, -1, 9, "")
+		})
+	})
+	t.Run("old host", func(t *testing.T) {
+		phone := newMemoryPhone("s")
+		phone.shell = func(_ context.Context, _ string, _ io.Reader, stdout, _ io.Writer) int {
+			io.WriteString(stdout, "checked")
+			return 0
+		}
+		withLink(t, phone, func(t *testing.T, h host, conn net.Conn) {
+			h.version = 0x01000000
+			h.greet(4096)
+			h.send(cmdOpen, 9, 0, "shell:x\x00")
+			h.want(cmdOkay, -1, 9, "")
+			if p := h.want(cmdWrite, -1, 9, "checked"); p.checksum != sum(p.payload) {
+				t.Errorf("an old host gets the checksum %d", p.checksum)
+			}
+			h.want(cmdClose, -1, 9, "")
+			h.version = skipChecksum
+			h.send(cmdOpen, 10, 0, "shell:x\x00")
+			dropped(t, conn)
+		})
+	})
+	t.Run("tiny payload", func(t *testing.T) {
+		withLink(t, phone, func(t *testing.T, h host, conn net.Conn) {
+			(host{t, conn, 0}).send(cmdConnect, skipChecksum, minPayload-1, "host::")
+			dropped(t, conn)
+		})
+	})
+	t.Run("twice", func(t *testing.T) {
+		withLink(t, phone, func(t *testing.T, h host, conn net.Conn) {
+			h.greet(maxPayload)
+			(host{t, conn, 0}).send(cmdConnect, skipChecksum, maxPayload, "host::")
+			dropped(t, conn)
+		})
+	})
+	t.Run("open before", func(t *testing.T) {
+		withLink(t, phone, func(t *testing.T, h host, conn net.Conn) {
+			(host{t, conn, 0}).send(cmdOpen, 1, 0, "shell:true\x00")
+			silent(t, conn)
+			h.greet(maxPayload)
+		})
+	})
+	t.Run("garbage", func(t *testing.T) {
+		withLink(t, phone, func(t *testing.T, h host, conn net.Conn) {
+			io.WriteString(conn, "GET / HTTP/1.1\r\n\r\n......")
+			dropped(t, conn)
+		})
+	})
+}
+
+func TestHandshakeStates(t *testing.T) {
+	t.Run("unauthorized", func(t *testing.T) {
+		phone := newMemoryPhone("s")
+		phone.become(StateUnauthorized)
+		withLink(t, phone, func(t *testing.T, h host, conn net.Conn) {
+			(host{t, conn, 0}).send(cmdConnect, skipChecksum, maxPayload, "host::")
+			last := ""
+			for range 5 {
+				p := h.want(cmdAuth, authToken, 0, "")
+				if len(p.payload) != authTokenSize || string(p.payload) == last {
+					t.Errorf("token %x after %x", p.payload, last)
+				}
+				last = string(p.payload)
+				h.send(cmdAuth, authSignature, 0, strings.Repeat("s", 256))
+			}
+			h.want(cmdAuth, authToken, 0, "")
+			h.send(cmdAuth, 3, 0, "the public key")
+			h.send(cmdOpen, 1, 0, "shell:true\x00")
+			silent(t, conn)
+			phone.become(StateDevice)
+			h.want(cmdConnect, skipChecksum, maxPayload, "")
+			phone.become(StateUnauthorized)
+			dropped(t, conn)
+		})
+	})
+	t.Run("offline", func(t *testing.T) {
+		phone := newMemoryPhone("s")
+		phone.become(StateOffline)
+		withLink(t, phone, func(t *testing.T, h host, conn net.Conn) {
+			(host{t, conn, 0}).send(cmdConnect, skipChecksum, maxPayload, "host::")
+			silent(t, conn)
+			phone.become(StateUnauthorized)
+			h.want(cmdAuth, authToken, 0, "")
+			phone.become("recovery")
+			if p := h.want(cmdConnect, skipChecksum, maxPayload, ""); !strings.HasPrefix(string(p.payload), "recovery::") {
+				t.Errorf("the banner is %q", p.payload)
+			}
+			h.send(cmdOpen, 1, 0, "shell:true\x00")
+			h.want(cmdOkay, -1, 1, "")
+			h.want(cmdClose, -1, 1, "")
+		})
+	})
+}
+
+func TestOpen(t *testing.T) {
+	phone := newMemoryPhone("s")
+	phone.shell = func(_ context.Context, command string, _ io.Reader, stdout, _ io.Writer) int {
+		fmt.Fprint(stdout, command)
+		return 0
+	}
+	withLink(t, phone, func(t *testing.T, h host, conn net.Conn) {
+		h.greet(maxPayload)
+		for i, c := range []struct{ service, want string }{
+			{"shell:ls\x00", "ls"},
+			{"shell:no end", "no end"},
+			{"shell:ls\x00after the end", "ls"},
+			{"exec:a:b,c", "a:b,c"},
+			{"shell,raw:a", "a"},
+			{"shell,TERM=x,v2,raw:a", "\x01\x01\x00\x00\x00a\x03\x01\x00\x00\x00\x00"},
+		} {
+			remote := uint32(100 + i)
+			h.send(cmdOpen, remote, 0, c.service)
+			local := h.want(cmdOkay, -1, int(remote), "").arg0
+			var got []byte
+			for p := h.read(); p.command == cmdWrite; p = h.read() {
+				got = append(got, p.payload...)
+				h.send(cmdOkay, remote, local, "")
+			}
+			if string(got) != c.want {
+				t.Errorf("%q gives %q, want %q", c.service, got, c.want)
+			}
+		}
+		for _, service := range []string{"", "shell", "nonsense:", "sync:x", "exec,raw:x", "jdwp:1", "\x00shell:ls"} {
+			h.send(cmdOpen, 7, 0, service+"\x00")
+			h.want(cmdClose, 0, 7, "")
+		}
+		// Packets for streams that do not exist, without a remote id, or of no known
+		// command are ignored.
+		h.send(cmdOpen, 0, 0, "shell:ls\x00")
+		h.send(cmdWrite, 7, 99, "x")
+		h.send(cmdOkay, 7, 99, "")
+		h.send(cmdClose, 7, 99, "")
+		h.send(0x534c5453, skipChecksum, 0, "") // STLS
+		silent(t, conn)
+	})
+}
+
+func TestOldPhoneRefusesTheShellProtocol(t *testing.T) {
+	phone := newMemoryPhone("s")
+	phone.id.Features = nil
+	phone.shell = func(_ context.Context, _ string, _ io.Reader, stdout, stderr io.Writer) int {
+		io.WriteString(stdout, "a\r\n")
+		io.WriteString(stderr, "b\n")
+		return 3
+	}
+	withLink(t, phone, func(t *testing.T, h host, conn net.Conn) {
+		h.greet(maxPayload)
+		h.send(cmdOpen, 7, 0, "shell,v2,raw:x\x00")
+		h.want(cmdClose, 0, 7, "")
+		h.send(cmdOpen, 8, 0, "shell:x\x00")
+		local := h.want(cmdOkay, -1, 8, "").arg0
+		h.want(cmdWrite, int(local), 8, "a\r\r\n")
+		h.send(cmdOkay, 8, local, "")
+		h.want(cmdWrite, int(local), 8, "b\r\n")
+		h.want(cmdClose, int(local), 8, "")
+	})
+}
+
+// TestFlowControl: one WRTE in flight in each direction, of the size agreed on,
+// and OKAY only for what the service has taken.
+func TestFlowControl(t *testing.T) {
+	phone := newMemoryPhone("s")
+	sent := randomText(3*minPayload + 5)
+	var read chan int
+	phone.shell = func(ctx context.Context, command string, stdin io.Reader, stdout, _ io.Writer) int {
+		if command == "write" {
+			io.WriteString(stdout, sent)
+			return 0
+		}
+		for n := range read {
+			io.CopyN(io.Discard, stdin, int64(n))
+		}
+		return 0
+	}
+	t.Run("out", func(t *testing.T) {
+		withLink(t, phone, func(t *testing.T, h host, conn net.Conn) {
+			h.greet(minPayload)
+			h.send(cmdOpen, 7, 0, "exec:write\x00")
+			local := h.want(cmdOkay, -1, 7, "").arg0
+			var got []byte
+			for len(got) < len(sent) {
+				p := h.want(cmdWrite, int(local), 7, "")
+				if len(p.payload) > minPayload {
+					t.Fatalf("a payload of %d bytes for a host that takes %d", len(p.payload), minPayload)
+				}
+				if got = append(got, p.payload...); len(got) < len(sent) {
+					silent(t, conn)
+					h.send(cmdOkay, 7, local, "")
+				}
+			}
+			h.want(cmdClose, int(local), 7, "")
+			if string(got) != sent {
+				t.Errorf("the %d bytes that came are not the %d that were sent", len(got), len(sent))
+			}
+		})
+	})
+	t.Run("in", func(t *testing.T) {
+		withLink(t, phone, func(t *testing.T, h host, conn net.Conn) {
+			read = make(chan int)
+			h.greet(maxPayload)
+			h.send(cmdOpen, 7, 0, "exec:read\x00")
+			local := h.want(cmdOkay, -1, 7, "").arg0
+			// The first fits the buffer of the stream, the second does not.
+			h.send(cmdWrite, 7, local, strings.Repeat("x", inletSize))
+			h.want(cmdOkay, int(local), 7, "")
+			h.send(cmdWrite, 7, local, "y")
+			h.want(cmdOkay, int(local), 7, "")
+			h.send(cmdWrite, 7, local, "z")
+			silent(t, conn)
+			// The stream that waits holds up no other.
+			h.send(cmdOpen, 8, 0, "exec:write\x00")
+			h.want(cmdOkay, -1, 8, "")
+			h.want(cmdWrite, -1, 8, sent)
+			h.want(cmdClose, -1, 8, "")
+			read <- 2
+			h.want(cmdOkay, int(local), 7, "")
+			close(read)
+			h.want(cmdClose, int(local), 7, "")
+		})
+	})
+	t.Run("too much", func(t *testing.T) {
+		withLink(t, phone, func(t *testing.T, h host, conn net.Conn) {
+			read = make(chan int)
+			h.greet(maxPayload)
+			h.send(cmdOpen, 7, 0, "exec:read\x00")
+			local := h.want(cmdOkay, -1, 7, "").arg0
+			h.send(cmdWrite, 7, local, strings.Repeat("x", inletSize))
+			h.want(cmdOkay, int(local), 7, "")
+			h.send(cmdWrite, 7, local, "this waits for the command")
+			h.want(cmdOkay, int(local), 7, "")
+			h.send(cmdWrite, 7, local, "this waits for the stream")
+			silent(t, conn)
+			h.send(cmdWrite, 7, local, "this must not be sent")
+			close(read)
+			dropped(t, conn)
+		})
+	})
+}
+
+func randomText(n int) string {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte('a' + i*i%23)
+	}
+	return string(b)
+}
+
+func TestCloseCancels(t *testing.T) {
+	phone := newMemoryPhone("s")
+	var ended atomic.Bool
+	phone.shell = func(ctx context.Context, _ string, stdin io.Reader, stdout, _ io.Writer) int {
+		defer ended.Store(true)
+		<-ctx.Done()
+		if _, err := stdout.Write(make([]byte, 2*maxPayload)); err == nil {
+			t.Error("a write after the end went well")
+		}
+		return 0
+	}
+	for name, hangUp := range map[string]func(h host, conn net.Conn, local uint32){
+		"stream":     func(h host, _ net.Conn, local uint32) { h.send(cmdClose, 7, local, "") },
+		"connection": func(_ host, conn net.Conn, _ uint32) { conn.Close() },
+	} {
+		for _, service := range []string{"shell,v2,raw:x\x00", "shell:x\x00", "exec:x\x00"} {
+			t.Run(name, func(t *testing.T) {
+				ended.Store(false)
+				withLink(t, phone, func(t *testing.T, h host, conn net.Conn) {
+					h.greet(maxPayload)
+					h.send(cmdOpen, 7, 0, service)
+					local := h.want(cmdOkay, -1, 7, "").arg0
+					hangUp(h, conn, local)
+					go io.Copy(io.Discard, conn)
+					synctest.Wait()
+					if !ended.Load() {
+						t.Error("the command goes on")
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestCloseCancelsDeafCommand: input that nobody reads hides no CLSE.
+func TestCloseCancelsDeafCommand(t *testing.T) {
+	phone := newMemoryPhone("s")
+	var ended atomic.Bool
+	phone.shell = func(ctx context.Context, _ string, _ io.Reader, _, _ io.Writer) int {
+		<-ctx.Done()
+		ended.Store(true)
+		return 0
+	}
+	withLink(t, phone, func(t *testing.T, h host, conn net.Conn) {
+		h.greet(maxPayload)
+		h.send(cmdOpen, 7, 0, "exec:x\x00")
+		local := h.want(cmdOkay, -1, 7, "").arg0
+		h.send(cmdWrite, 7, local, strings.Repeat("x", 2*inletSize))
+		silent(t, conn)
+		h.send(cmdClose, 7, local, "")
+		go io.Copy(io.Discard, conn)
+		synctest.Wait()
+		if !ended.Load() {
+			t.Error("the command goes on")
+		}
+	})
+}
+
+func TestStreamLimit(t *testing.T) {
+	phone := newMemoryPhone("s")
+	phone.shell = func(ctx context.Context, _ string, _ io.Reader, _, _ io.Writer) int { <-ctx.Done(); return 0 }
+	withLink(t, phone, func(t *testing.T, h host, conn net.Conn) {
+		h.greet(maxPayload)
+		for i := range uint32(maxStreams) {
+			h.send(cmdOpen, i+1, 0, "exec:x\x00")
+			h.want(cmdOkay, -1, int(i+1), "")
+		}
+		h.send(cmdOpen, 5000, 0, "exec:x\x00")
+		h.want(cmdClose, 0, 5000, "")
+	})
+}
+
+func TestDaemonLifetime(t *testing.T) {
+	expectNoGoroutines(t)
+	phone := newMemoryPhone("s")
+	var cancelled sync.WaitGroup
+	phone.shell = func(ctx context.Context, _ string, _ io.Reader, _, _ io.Writer) int {
+		defer cancelled.Done()
+		<-ctx.Done()
+		return 0
+	}
+	var wired int
+	d := NewDaemon(phone)
+	if d.Addr() != "" {
+		t.Errorf("the address before Listen is %q", d.Addr())
+	}
+	d.Wire = func(c net.Conn) net.Conn { wired++; return c }
+	if err := d.Listen("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range []func(){d.Drop, func() { d.Close() }} {
+		conn, err := net.Dial("tcp", d.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		h := host{t, conn, skipChecksum}
+		h.greet(maxPayload)
+		cancelled.Add(1)
+		h.send(cmdOpen, 7, 0, "shell,v2,raw:x\x00")
+		h.want(cmdOkay, -1, 7, "")
+		end()
+		cancelled.Wait()
+		if rest, _ := io.ReadAll(conn); len(rest) != 0 {
+			t.Errorf("after the end came %q", rest)
+		}
+	}
+	if wired != 2 {
+		t.Errorf("the wire hook saw %d connections", wired)
+	}
+	if err := d.Listen("127.0.0.1:0"); err == nil {
+		t.Error("a closed daemon listens again")
+	}
+	if err := d.Close(); err != nil {
+		t.Errorf("a second Close: %v", err)
+	}
+}
+
+// FuzzDaemon plays a hostile host. Whatever it sends, the device writes whole
+// packets that belong to streams that were asked for, and ends with the host.
+func FuzzDaemon(f *testing.F) {
+	stream := func(packets ...[]byte) []byte { return bytes.Join(packets, nil) }
+	open := func(id uint32, service string) []byte { return appendPacket(nil, cmdOpen, id, 0, []byte(service), 0) }
+	write := func(id, local uint32, data string) []byte {
+		return appendPacket(nil, cmdWrite, id, local, []byte(data), 0)
+	}
+	f.Add(stream(open(7, "shell,v2:x\x00"), write(7, 1, "\x00\x02\x00\x00\x00hi\x04\x00\x00\x00\x00"), appendPacket(nil, cmdOkay, 7, 1, nil, 0)))
+	f.Add(stream(open(7, "sync:\x00"), write(7, 1, "STAT\x02\x00\x00\x00/aQUIT\x00\x00\x00\x00"), appendPacket(nil, cmdClose, 7, 1, nil, 0)))
+	f.Add(stream(open(7, "nonsense"), open(0, ""), open(8, "exec:x"), write(8, 1, "x"), write(8, 1, "x"), write(8, 1, "x")))
+	f.Add([]byte("garbage that is longer than a header"))
+	phone := newMemoryPhone("s")
+	phone.shell = func(_ context.Context, _ string, stdin io.Reader, stdout, stderr io.Writer) int {
+		io.CopyN(stdout, stdin, 4)
+		return 1
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		ours, theirs := net.Pipe()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			newLink(context.Background(), phone, theirs).serve()
+		}()
+		go func() {
+			ours.Write(appendPacket(nil, cmdConnect, skipChecksum, minPayload, nil, 0))
+			ours.Write(data)
+			time.Sleep(time.Millisecond)
+			ours.Close()
+		}()
+		asked := opened(data)
+		for {
+			p, err := readPacket(ours)
+			if err != nil {
+				// The end may cut a packet, but nothing else may be wrong with it.
+				if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.ErrClosedPipe) {
+					t.Errorf("the device wrote no packet: %v", err)
+				}
+				break
+			}
+			if p.command != cmdConnect && !asked[p.arg1] {
+				t.Errorf("a packet for the stream %d, which was never asked for", p.arg1)
+			}
+			if len(p.payload) > minPayload {
+				t.Errorf("a payload of %d bytes for a host that takes %d", len(p.payload), minPayload)
+			}
+		}
+		ours.Close()
+		<-ended
+	})
+}
+
+// opened lists the ids of the OPENs in data, up to the first broken packet.
+func opened(data []byte) map[uint32]bool {
+	ids := make(map[uint32]bool)
+	for r := bytes.NewReader(data); ; {
+		p, err := readPacket(r)
+		if err != nil {
+			return ids
+		}
+		if p.command == cmdOpen {
+			ids[p.arg0] = true
+		}
+	}
+}

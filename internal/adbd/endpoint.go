@@ -1,0 +1,162 @@
+package adbd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// endpoint accepts connections and ends them: the part of a front that knows
+// sockets and no protocol.
+type endpoint struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	mu        sync.Mutex
+	ended     bool
+	addr      string
+	listeners map[net.Listener]struct{}
+	conns     map[net.Conn]struct{}
+}
+
+func newEndpoint() *endpoint {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &endpoint{
+		ctx: ctx, cancel: cancel,
+		listeners: make(map[net.Listener]struct{}),
+		conns:     make(map[net.Conn]struct{}),
+	}
+}
+
+// admit takes l in and counts the accept loop that the caller must run.
+func (e *endpoint) admit(l net.Listener) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ended {
+		l.Close()
+		return fmt.Errorf("serve %s: %w", l.Addr(), net.ErrClosed)
+	}
+	if e.addr == "" {
+		e.addr = l.Addr().String()
+	}
+	e.listeners[l] = struct{}{}
+	e.work.Add(1)
+	return nil
+}
+
+// listen opens addr and serves it in the background.
+func (e *endpoint) listen(addr string, wire func(net.Conn) net.Conn, handle func(context.Context, net.Conn)) error {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	if err := e.admit(l); err != nil {
+		return err
+	}
+	go e.accept(l, wire, handle)
+	return nil
+}
+
+// accept runs the accept loop of an admitted listener. The error is nil if
+// shutdown ended it.
+func (e *endpoint) accept(l net.Listener, wire func(net.Conn) net.Conn, handle func(context.Context, net.Conn)) error {
+	defer e.work.Done()
+	defer e.dismiss(l)
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			if e.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+				return nil
+			}
+			if exhausted(err) {
+				time.Sleep(statePoll)
+				continue
+			}
+			return fmt.Errorf("accept on %s: %w", l.Addr(), err)
+		}
+		if wire != nil {
+			conn = wire(conn)
+		}
+		if !e.enter(conn) {
+			conn.Close()
+			return nil
+		}
+		go func() {
+			defer e.leave(conn)
+			handle(e.ctx, conn)
+		}()
+	}
+}
+
+// exhausted tells a lack of file descriptors, which passes.
+func exhausted(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
+func (e *endpoint) dismiss(l net.Listener) {
+	l.Close()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.listeners, l)
+}
+
+func (e *endpoint) enter(conn net.Conn) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ended {
+		return false
+	}
+	e.conns[conn] = struct{}{}
+	e.work.Add(1)
+	return true
+}
+
+func (e *endpoint) leave(conn net.Conn) {
+	defer e.work.Done()
+	conn.Close()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.conns, conn)
+}
+
+// drop ends every open connection at once; new ones are still accepted.
+func (e *endpoint) drop() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for conn := range e.conns {
+		conn.Close()
+	}
+}
+
+// shutdown ends everything and waits for nothing. The connections go first, so
+// that a command which ends because of it can no longer report an exit status.
+func (e *endpoint) shutdown() {
+	e.mu.Lock()
+	e.ended = true
+	for l := range e.listeners {
+		l.Close()
+	}
+	for conn := range e.conns {
+		conn.Close()
+	}
+	e.mu.Unlock()
+	e.cancel()
+}
+
+// close ends everything and waits until all of it has ended.
+func (e *endpoint) close() error {
+	e.shutdown()
+	e.work.Wait()
+	return nil
+}
+
+func (e *endpoint) address() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.addr
+}

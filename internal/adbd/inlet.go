@@ -1,0 +1,83 @@
+package adbd
+
+import (
+	"io"
+	"sync"
+)
+
+// inletSize is how much of a command's input waits for it. Over a Server, the
+// end of a peer that has sent more than its command reads goes unseen until the
+// command writes; the adb server has the same limit.
+const inletSize = 256 << 10
+
+// inlet is a command's stdin: a pipe with a bounded buffer, so that reading on to
+// see the peer's end does not need the command to read.
+type inlet struct {
+	mu       sync.Mutex
+	moved    *sync.Cond
+	buf      []byte
+	finished bool
+	stopped  bool
+}
+
+func newInlet() *inlet {
+	in := new(inlet)
+	in.moved = sync.NewCond(&in.mu)
+	return in
+}
+
+// Write waits for room. Input after the end, or for a command that has ended, is
+// dropped.
+func (in *inlet) Write(p []byte) (int, error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	written := 0
+	for written < len(p) {
+		for len(in.buf) >= inletSize && !in.finished && !in.stopped {
+			in.moved.Wait()
+		}
+		if in.finished || in.stopped {
+			return len(p), nil
+		}
+		n := min(inletSize-len(in.buf), len(p)-written)
+		in.buf = append(in.buf, p[written:written+n]...)
+		written += n
+		in.moved.Broadcast()
+	}
+	return written, nil
+}
+
+func (in *inlet) Read(p []byte) (int, error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for len(in.buf) == 0 && !in.finished && !in.stopped {
+		in.moved.Wait()
+	}
+	if in.stopped {
+		return 0, io.ErrClosedPipe
+	}
+	if len(in.buf) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, in.buf)
+	in.buf = in.buf[:copy(in.buf, in.buf[n:])]
+	in.moved.Broadcast()
+	return n, nil
+}
+
+// finish is the end of the input; what waits can still be read.
+func (in *inlet) finish() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.finished = true
+	in.moved.Broadcast()
+}
+
+// stop is the end of the command.
+func (in *inlet) stop() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.stopped = true
+	in.buf = nil
+	in.moved.Broadcast()
+}

@@ -1,0 +1,94 @@
+package adbd
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"slices"
+)
+
+// Phone is what stands behind the protocol: it runs commands and holds files.
+// All methods may be called at the same time.
+type Phone interface {
+	// Identity describes the phone; it may change between two calls.
+	Identity() Identity
+	// Shell runs one command line as the phone's shell would and returns its exit
+	// code. It returns soon after ctx ends, with everything it started ended. An
+	// empty command asks for an interactive shell: the commands come from stdin.
+	//
+	// stdin often stays open for longer than the command runs, so Shell must not
+	// wait for its end; a Read that still waits when Shell returns is released with
+	// an error. Where the protocol mixes the two outputs, stdout and stderr are the
+	// same value. Nothing may be written after Shell has returned.
+	Shell(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) (exit int)
+	// Stat, Open, Create and ReadDir serve the sync protocol. Errors that wrap the
+	// ones of io/fs or syscall reach the client with their meaning. Stat follows
+	// symbolic links, see LinkStater.
+	Stat(path string) (fs.FileInfo, error)
+	Open(path string) (io.ReadCloser, error)
+	// Create makes a file whose content stands once Close has returned nil, and
+	// the directories that lead to it. The writer may also be an Aborter.
+	Create(path string, mode fs.FileMode) (io.WriteCloser, error)
+	ReadDir(path string) ([]fs.FileInfo, error)
+}
+
+// LinkStater is a Phone that can describe a symbolic link itself. For one that
+// is not, Stat answers in its place.
+type LinkStater interface {
+	Lstat(path string) (fs.FileInfo, error)
+}
+
+// Aborter is a writer, made by Phone.Create, that can drop what it was given.
+// Abort is called instead of Close when a transfer breaks off; without it the
+// torn file stays.
+type Aborter interface {
+	Abort() error
+}
+
+// The states of a phone that mean something to this package. Any other state,
+// such as recovery, is told to the client and serves like StateDevice.
+const (
+	StateDevice       = "device"
+	StateOffline      = "offline"
+	StateUnauthorized = "unauthorized"
+)
+
+// The features that change what this package answers.
+const (
+	// FeatureShell is the shell protocol: exit codes, stderr apart, stdin's end.
+	// Phones before Android 7 lack it.
+	FeatureShell = "shell_v2"
+	// FeatureStat and FeatureList are 64-bit sizes in the sync protocol.
+	FeatureStat = "stat_v2"
+	FeatureList = "ls_v2"
+)
+
+// ModernFeatures returns the features of a present-day phone that this package
+// serves.
+func ModernFeatures() []string {
+	return []string{FeatureShell, FeatureStat, FeatureList, "fixed_push_mkdir"}
+}
+
+// Identity is what `adb devices -l` and the banner tell of a phone.
+type Identity struct {
+	Serial, Product, Model, Device string
+	// State is device, offline or unauthorized; empty means device.
+	State string
+	// Features is the list that the phone offers, such as shell_v2 and stat_v2.
+	// Without shell_v2 it is an old phone; see ModernFeatures.
+	Features []string
+}
+
+func (id Identity) state() string {
+	if id.State == "" {
+		return StateDevice
+	}
+	return id.State
+}
+
+// serves tells if a phone in this state opens services at all.
+func (id Identity) serves() bool {
+	return id.state() != StateOffline && id.state() != StateUnauthorized
+}
+
+func (id Identity) has(feature string) bool { return slices.Contains(id.Features, feature) }

@@ -1,0 +1,332 @@
+package adbd
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// statePoll is how often a phone's state, which changes without notice, is
+	// looked at where somebody waits for it.
+	statePoll = 250 * time.Millisecond
+	// linger is how long a finished service waits for its client to close. Closing
+	// first could destroy an exit status that the client has not read yet.
+	linger = 2 * time.Second
+)
+
+// Server is an adb server with phones in memory. Make one with NewServer; all
+// methods may be called at the same time.
+type Server struct {
+	// Wire, if set before Serve, wraps every accepted connection: the place for
+	// faults on the line. A connection without CloseWrite is closed as a whole
+	// after its last service.
+	Wire func(net.Conn) net.Conn
+
+	end    *endpoint
+	roster *roster
+}
+
+// NewServer makes a server that does not listen yet.
+func NewServer(phones ...Phone) *Server {
+	s := &Server{end: newEndpoint(), roster: newRoster()}
+	for _, phone := range phones {
+		s.Add(phone)
+	}
+	return s
+}
+
+// Listen makes a server that serves on a free port of 127.0.0.1.
+func Listen(phones ...Phone) (*Server, error) {
+	s := NewServer(phones...)
+	if err := s.end.listen("127.0.0.1:0", nil, s.handle); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Serve answers the connections of l, and closes it, until Close or until a
+// client sends host:kill; then the error is nil.
+func (s *Server) Serve(l net.Listener) error {
+	if err := s.end.admit(l); err != nil {
+		return err
+	}
+	return s.end.accept(l, s.Wire, s.handle)
+}
+
+// Addr returns the address of the first listener, or "" before there is one.
+func (s *Server) Addr() string { return s.end.address() }
+
+// Add plugs a phone in. A phone with the same serial is pulled first.
+func (s *Server) Add(phone Phone) { s.roster.add(s.end.ctx, phone) }
+
+// Remove pulls the phone with phone's serial: its connections break off in the
+// middle, and its commands are cancelled.
+func (s *Server) Remove(phone Phone) { s.roster.remove(phone.Identity().Serial) }
+
+// Close ends every connection and command, and returns when all have ended.
+func (s *Server) Close() error { return s.end.close() }
+
+// handle answers the requests of one connection until one takes it over.
+func (s *Server) handle(ctx context.Context, conn net.Conn) {
+	c := &client{server: s, ctx: ctx, conn: conn}
+	for {
+		request, err := readRequest(conn)
+		if err != nil || !c.answer(request) {
+			return
+		}
+	}
+}
+
+// client is one connection to the Server.
+type client struct {
+	server *Server
+	ctx    context.Context
+	conn   net.Conn
+	// bound is the phone that a transport request has chosen.
+	bound *plug
+}
+
+func (c *client) okay(rest string) bool {
+	_, err := io.WriteString(c.conn, "OKAY"+rest)
+	return err == nil
+}
+
+func (c *client) fail(err error) {
+	io.WriteString(c.conn, "FAIL"+withLength(err.Error()))
+	c.hangUp()
+}
+
+// hangUp ends the connection after what was sent has arrived.
+func (c *client) hangUp() {
+	(&socketStream{Conn: c.conn}).Close()
+	io.Copy(io.Discard, c.conn)
+}
+
+// answer serves one request; it is true if another may follow.
+func (c *client) answer(request string) (more bool) {
+	t, service, ok := parseHost(request, c.server.roster.known)
+	if !ok || service == "" {
+		c.open(request)
+		return false
+	}
+	return c.host(t, service)
+}
+
+const errUnknownService = refusal("unknown host service")
+
+func (c *client) host(t target, service string) (more bool) {
+	if chosen, withID, ok := parseTransport(service); ok {
+		return c.bind(chosen, withID)
+	}
+	if state, ok := strings.CutPrefix(service, "wait-for-"); ok {
+		c.wait(t, state)
+		return false
+	}
+	switch service {
+	case "track-devices", "track-devices-l":
+		c.track(service == "track-devices-l")
+		return false
+	case "kill":
+		c.okay("")
+		c.server.end.shutdown()
+		return false
+	}
+	text, err := c.query(t, service)
+	if err != nil {
+		c.fail(err)
+		return false
+	}
+	if c.okay(withLength(text)) {
+		c.hangUp()
+	}
+	return false
+}
+
+// query answers the requests whose answer is one text.
+func (c *client) query(t target, service string) (string, error) {
+	r := c.server.roster
+	switch service {
+	case "version":
+		return fmt.Sprintf("%04x", serverVersion), nil
+	case "devices", "devices-l":
+		return r.list(service == "devices-l"), nil
+	case "host-features":
+		return strings.Join(ModernFeatures(), ","), nil
+	case "features", "get-state", "get-serialno", "get-devpath":
+	default:
+		return "", errUnknownService
+	}
+	_, id, err := c.acquire(t)
+	if err != nil {
+		return "", err
+	}
+	switch service {
+	case "features":
+		return strings.Join(id.Features, ","), nil
+	case "get-state":
+		return id.state(), nil
+	case "get-serialno":
+		return id.Serial, nil
+	}
+	return "unknown", nil
+}
+
+// acquire prefers the phone that the connection is bound to.
+func (c *client) acquire(t target) (*plug, Identity, error) {
+	if c.bound != nil {
+		t = target{id: c.bound.id}
+	}
+	return c.server.roster.acquire(t)
+}
+
+func (c *client) bind(t target, withID bool) (more bool) {
+	p, _, err := c.server.roster.acquire(t)
+	if err != nil {
+		c.fail(err)
+		return false
+	}
+	c.bound = p
+	if withID {
+		return c.okay(string(binary.LittleEndian.AppendUint64(nil, p.id)))
+	}
+	return c.okay("")
+}
+
+// open runs a service of the bound phone.
+func (c *client) open(name string) {
+	if c.bound == nil {
+		c.fail(refusal("device offline (no transport)"))
+		return
+	}
+	id := c.bound.phone.Identity()
+	svc, ok := lookup(id, name)
+	if !id.serves() {
+		c.fail(refusal("device offline (transport offline)"))
+		return
+	}
+	if !ok || !c.bound.hold(c.conn) {
+		c.fail(refusal("closed"))
+		return
+	}
+	defer c.bound.release(c.conn)
+	if !c.okay("") {
+		return
+	}
+	svc.run(c.bound.ctx, c.bound.phone, &socketStream{Conn: c.conn})
+	io.Copy(io.Discard, c.conn)
+}
+
+// watch ends when the client hangs up. The caller must close the connection and
+// then wait for the channel.
+func (c *client) watch(cancel context.CancelFunc) <-chan struct{} {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer cancel()
+		io.Copy(io.Discard, c.conn)
+	}()
+	return ended
+}
+
+// track sends the list of phones now and whenever it differs.
+func (c *client) track(long bool) {
+	ctx, cancel := context.WithCancel(c.ctx)
+	defer cancel()
+	if !c.okay("") {
+		return
+	}
+	ended := c.watch(cancel)
+	defer func() { c.conn.Close(); <-ended }()
+	last := "never sent"
+	for {
+		_, changed := c.server.roster.view()
+		if list := c.server.roster.list(long); list != last {
+			if _, err := io.WriteString(c.conn, withLength(list)); err != nil {
+				return
+			}
+			last = list
+		}
+		if !pause(ctx, changed) {
+			return
+		}
+	}
+}
+
+// pause waits for a change, and looks again after statePoll; it is false when
+// ctx has ended.
+func pause(ctx context.Context, changed <-chan struct{}) bool {
+	timer := time.NewTimer(statePoll)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-changed:
+	case <-timer.C:
+	}
+	return true
+}
+
+// wait answers OKAY at once and a second time when the phone is in the state, or
+// FAIL if the request can mean several phones.
+func (c *client) wait(t target, text string) {
+	kind, state, ok := parseWait(text)
+	if !ok {
+		c.fail(errUnknownService)
+		return
+	}
+	if t == (target{}) {
+		t.kind = kind
+	}
+	ctx, cancel := context.WithCancel(c.ctx)
+	defer cancel()
+	if !c.okay("") {
+		return
+	}
+	ended := c.watch(cancel)
+	defer func() { <-ended }()
+	for {
+		_, changed := c.server.roster.view()
+		_, id, err := c.server.roster.find(t)
+		switch {
+		case errors.Is(err, refusal(ambiguous[t.kind])):
+			io.WriteString(c.conn, "FAIL"+withLength(err.Error()))
+		case !reached(id, err, state):
+			if pause(ctx, changed) {
+				continue
+			}
+		default:
+			c.okay("")
+		}
+		(&socketStream{Conn: c.conn}).Close()
+		return
+	}
+}
+
+func reached(id Identity, err error, state string) bool {
+	if state == waitDisconnect {
+		return err != nil
+	}
+	states := waitStates[state]
+	return err == nil && (states == nil || slices.Contains(states, id.state()))
+}
+
+// socketStream is a service on a connection of its own.
+type socketStream struct {
+	net.Conn
+}
+
+// Close ends the output and gives the client until linger to close its side.
+func (s *socketStream) Close() error {
+	half, ok := s.Conn.(interface{ CloseWrite() error })
+	if !ok {
+		return s.Conn.Close()
+	}
+	s.Conn.SetReadDeadline(time.Now().Add(linger))
+	return half.CloseWrite()
+}

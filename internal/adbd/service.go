@@ -1,0 +1,66 @@
+package adbd
+
+import (
+	"context"
+	"io"
+	"strings"
+)
+
+// stream is one open service as both fronts see it. Reads come from one
+// goroutine; Read ends with io.EOF when the peer has closed its side, which
+// means that it wants no answer any more.
+type stream interface {
+	io.Reader
+	io.Writer
+	// Close ends the stream in good order: what was written reaches the peer, and
+	// Read ends soon.
+	Close() error
+}
+
+// service is what a peer opened; run returns when it has ended and nothing of it
+// is left.
+type service interface {
+	run(ctx context.Context, phone Phone, s stream)
+}
+
+// lookup finds a service by the name that the peer sent. A phone refuses what it
+// does not know, which the peer sees as "closed".
+func lookup(id Identity, name string) (service, bool) {
+	kind, rest, found := strings.Cut(name, ":")
+	if !found {
+		return nil, false
+	}
+	kind, options, _ := strings.Cut(kind, ",")
+	switch {
+	case kind == "shell":
+		return lookupShell(id, options, rest)
+	case kind == "exec" && options == "":
+		return shellService{command: rest}, true
+	case name == "sync:":
+		return syncService{stat64: id.has(FeatureStat), list64: id.has(FeatureList)}, true
+	}
+	return nil, false
+}
+
+// lookupShell reads the options between "shell" and the colon: v2, raw, pty and
+// TERM=x; others are ignored, as the phone does (ShellService in
+// daemon/services.cpp).
+func lookupShell(id Identity, options, command string) (service, bool) {
+	// Only the interactive shell has a terminal by default. Phones without the
+	// shell protocol gave one to every command.
+	s := shellService{command: command, terminal: command == "" || !id.has(FeatureShell)}
+	for option := range strings.SplitSeq(options, ",") {
+		switch option {
+		case "v2":
+			s.packets = true
+		case "raw":
+			s.terminal = false
+		case "pty":
+			s.terminal = true
+		}
+	}
+	if options != "" && !id.has(FeatureShell) {
+		return nil, false
+	}
+	return s, true
+}

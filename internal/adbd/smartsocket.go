@@ -1,0 +1,169 @@
+package adbd
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// serverVersion is ADB_SERVER_VERSION of the releases 29 to 35. A client that
+// expects another one would end the server and start its own.
+const serverVersion = 41
+
+// maxText is the longest text that four hex digits can announce.
+const maxText = 0xffff
+
+// readRequest reads one smart-socket request: four hex digits of length, then
+// the request. On an error the connection is of no use any more.
+func readRequest(r io.Reader) (string, error) {
+	var digits [4]byte
+	if _, err := io.ReadFull(r, digits[:]); err != nil {
+		return "", fmt.Errorf("read a request: %w", err)
+	}
+	n, err := strconv.ParseUint(string(digits[:]), 16, 16)
+	if err != nil {
+		return "", fmt.Errorf("read the length of a request: %w", err)
+	}
+	if n == 0 {
+		return "", fmt.Errorf("read a request: the length is 0")
+	}
+	text := make([]byte, n)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return "", fmt.Errorf("read a request of %d bytes: %w", n, err)
+	}
+	return string(text), nil
+}
+
+// withLength puts four hex digits of length before text. Text that is too long
+// is cut, as the adb server does.
+func withLength(text string) string {
+	text = text[:min(len(text), maxText)]
+	return fmt.Sprintf("%04x%s", len(text), text)
+}
+
+// A transport is how a phone is reached; clients can ask for one kind.
+type transport int
+
+const (
+	transportAny transport = iota
+	transportUSB
+	transportLocal
+)
+
+var transportNames = map[string]transport{"any": transportAny, "usb": transportUSB, "local": transportLocal}
+
+// transportOf tells the kind from the serial: emulators and HOST:PORT are local.
+func transportOf(serial string) transport {
+	if strings.HasPrefix(serial, "emulator-") || hostPort(serial) == len(serial) {
+		return transportLocal
+	}
+	return transportUSB
+}
+
+// target says which phone a request means. The zero value means the only one.
+type target struct {
+	kind   transport
+	serial string
+	id     uint64
+}
+
+// parseHost splits a request of the host: family into the phone that it means
+// and the service asked for. known tells which serials exist, since a serial may
+// hold colons.
+func parseHost(request string, known func(serial string) bool) (t target, service string, ok bool) {
+	family, rest, found := strings.Cut(request, ":")
+	if !found {
+		return target{}, "", false
+	}
+	switch family {
+	case "host":
+		return target{}, rest, true
+	case "host-usb":
+		return target{kind: transportUSB}, rest, true
+	case "host-local":
+		return target{kind: transportLocal}, rest, true
+	case "host-transport-id":
+		digits, service, found := strings.Cut(rest, ":")
+		id, err := strconv.ParseUint(digits, 10, 64)
+		return target{id: id}, service, found && err == nil && id != 0
+	case "host-serial":
+		serial, service, ok := cutSerial(rest, known)
+		return target{serial: serial}, service, ok
+	}
+	return target{}, "", false
+}
+
+// cutSerial splits SERIAL:SERVICE, preferring a serial that exists.
+func cutSerial(text string, known func(serial string) bool) (serial, service string, ok bool) {
+	for i := len(text) - 1; i > 0; i-- {
+		if text[i] == ':' && known(text[:i]) {
+			return text[:i], text[i+1:], true
+		}
+	}
+	if n := hostPort(text); n > 0 && n < len(text) {
+		return text[:n], text[n+1:], true
+	}
+	serial, service, found := strings.Cut(text, ":")
+	return serial, service, found && serial != ""
+}
+
+// hostPort returns the length of a leading HOST:PORT that ends the text or stands
+// before a colon, or 0.
+func hostPort(text string) int {
+	colon := strings.IndexByte(text, ':')
+	if strings.HasPrefix(text, "[") {
+		colon = strings.Index(text, "]:") + 1
+	}
+	if colon <= 0 {
+		return 0
+	}
+	end := colon + 1
+	for end < len(text) && text[end] >= '0' && text[end] <= '9' {
+		end++
+	}
+	if end == colon+1 || end < len(text) && text[end] != ':' {
+		return 0
+	}
+	return end
+}
+
+// parseTransport reads what follows "transport" or "tport" in a request that
+// binds the connection to a phone.
+func parseTransport(service string) (t target, withID, ok bool) {
+	if rest, found := strings.CutPrefix(service, "tport:"); found {
+		if serial, found := strings.CutPrefix(rest, "serial:"); found {
+			return target{serial: serial}, true, serial != ""
+		}
+		kind, ok := transportNames[rest]
+		return target{kind: kind}, true, ok
+	}
+	if serial, found := strings.CutPrefix(service, "transport:"); found {
+		return target{serial: serial}, false, serial != ""
+	}
+	if digits, found := strings.CutPrefix(service, "transport-id:"); found {
+		id, err := strconv.ParseUint(digits, 10, 64)
+		return target{id: id}, false, err == nil && id != 0
+	}
+	rest, found := strings.CutPrefix(service, "transport-")
+	kind, known := transportNames[rest]
+	return target{kind: kind}, false, found && known
+}
+
+// waitStates are the states that wait-for can name, with the ones that satisfy
+// it; an empty list means any.
+var waitStates = map[string][]string{
+	"device": {StateDevice}, "recovery": {"recovery"}, "rescue": {"rescue"},
+	"sideload": {"sideload"}, "bootloader": {"bootloader"}, "any": nil,
+}
+
+// waitDisconnect waits for the phone to go.
+const waitDisconnect = "disconnect"
+
+// parseWait reads KIND-STATE of wait-for-KIND-STATE.
+func parseWait(text string) (kind transport, state string, ok bool) {
+	name, state, found := strings.Cut(text, "-")
+	kind, known := transportNames[name]
+	_, listed := waitStates[state]
+	return kind, state, found && known && (listed || state == waitDisconnect)
+}

@@ -1,0 +1,49 @@
+package androidsim
+
+import (
+	"context"
+	"math"
+	"time"
+)
+
+// clock is the device's time since boot.
+type clock struct {
+	origin time.Time
+	offset time.Duration
+	scale  float64
+}
+
+func (c clock) up() time.Duration {
+	return c.offset + time.Duration(float64(time.Since(c.origin))*c.scale)
+}
+
+// maxWait bounds what a phone may be asked to wait for: ten years.
+const maxWait = 10 * 365 * 24 * time.Hour
+
+// deviceTime converts seconds that somebody wrote; it bounds them.
+func deviceTime(seconds float64) time.Duration {
+	if !(seconds > 0) {
+		return 0
+	}
+	return time.Duration(math.Min(seconds*float64(time.Second), float64(maxWait)))
+}
+
+// real is how long device time takes for the host.
+func (c clock) real(device time.Duration) time.Duration {
+	return time.Duration(math.Min(float64(device)/c.scale, float64(maxWait)))
+}
+
+// wait lets device time pass; it returns early, with the reason, when ctx ends.
+func (c clock) wait(ctx context.Context, device time.Duration) error {
+	if device <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(c.real(device))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,48 @@
+// Package androidsim is a phone in memory. Its processes follow memory models
+// (steady, warm-up, GC sawtooth, periodic load, steps, caches, leaks of each
+// kind at a given rate, crash and restart), and everything it prints has the
+// format of the Android version that it says it is.
+//
+// It is a Phone of package adbd: put into an adbd.Server it cannot be told from
+// a phone behind an adb server, and nothing needs to be installed. Tests and
+// `leakgate demo` feed on it.
+//
+// # Time scale
+//
+// The phone's clock is
+//
+//	uptime = uptime at New + real time since New * Options.Scale
+//
+// so with a scale of 200 an hour of device time passes in 18 seconds. Everything
+// that takes time on the phone takes device time: sleep, timeout, dumpsys, monkey,
+// am dumpheap. What a host wants to do every 30 device seconds it must do every
+// 30/Scale real seconds; it reads the scale with
+//
+//	getprop leakgate.time_scale
+//
+// which prints 1 on this phone without a scale and nothing on a real one. All
+// time comes from package time, so a phone in a testing/synctest bubble runs on
+// the bubble's clock, and none of its goroutines waits for anything that the
+// bubble does not see.
+//
+// # Truth
+//
+// The memory of a process is a function of the seed, the process's name and
+// user, its incarnation and the device time, and of nothing else but what was
+// done to it (a signal for a GC, a freeze). Two readings at one time agree
+// whichever way they take: the Pss and SwapPss lines of smaps, smaps_rollup and
+// showmap, and the TOTAL of dumpsys meminfo less EGL and GL mtrack, are the same
+// number. Phone.Memory tells it without any text.
+//
+// # Isolation
+//
+// Commands and files are in memory. The shell is an evaluator of its own over
+// the syntax tree of mvdan.cc/sh (mksh, the shell of Android): nothing is ever
+// executed or opened on the host. Size of files, variables and outputs, depth of
+// recursion and number of jobs have caps, so that a hostile command line cannot
+// take the host's memory; an endless one ends with its context.
+//
+// It refuses what it does not know the way a phone does ("inaccessible or not
+// found"). It has no network, no screen, no package installation and no logcat,
+// and arrays, coprocesses and select are missing from its shell.
+package androidsim

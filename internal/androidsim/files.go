@@ -1,0 +1,759 @@
+package androidsim
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// The users that matter (system/core android_filesystem_config.h).
+const (
+	uidRoot   = 0
+	uidSystem = 1000
+	uidShell  = 2000
+)
+
+// cred is who asks for a file.
+type cred struct {
+	uid int
+	// pid stands behind /proc/self; 0 for none.
+	pid int
+}
+
+// Caps of the files in memory.
+const (
+	maxFile  = 256 << 20
+	maxFiles = 512 << 20
+	maxNodes = 4096
+	maxPath  = 4096
+)
+
+// node is a file or directory that is kept. Guarded by store.mu.
+type node struct {
+	mode fs.FileMode
+	uid  int
+	data []byte
+	mod  time.Time
+	// counted: the data is part of store.used. It is not once the node is gone.
+	counted bool
+	// A file with until set is being written by the system: it grows evenly from
+	// the device time since on.
+	since, until time.Duration
+}
+
+// store is the part of the phone's files that is kept.
+type store struct {
+	phone *Phone
+	mu    sync.Mutex
+	nodes map[string]*node
+	used  int64
+}
+
+// info describes a file.
+type info struct {
+	name string
+	size int64
+	mode fs.FileMode
+	mod  time.Time
+	uid  int
+}
+
+func (i info) Name() string       { return i.name }
+func (i info) Size() int64        { return i.size }
+func (i info) Mode() fs.FileMode  { return i.mode }
+func (i info) ModTime() time.Time { return i.mod }
+func (i info) IsDir() bool        { return i.mode.IsDir() }
+func (i info) Sys() any           { return nil }
+
+func newStore(p *Phone) *store {
+	s := &store{phone: p, nodes: map[string]*node{}}
+	dir := func(name string, mode fs.FileMode, uid int) {
+		s.nodes[name] = &node{mode: fs.ModeDir | mode, uid: uid, mod: p.wall()}
+	}
+	file := func(name, text string) {
+		s.nodes[name] = &node{mode: 0o644, data: []byte(text), mod: p.wall()}
+	}
+	for _, name := range []string{"/", "/dev", "/system", "/system/bin", "/system/etc", "/system/framework", "/vendor", "/storage"} {
+		dir(name, 0o755, uidRoot)
+	}
+	dir("/data", 0o771, uidSystem)
+	dir("/data/local", 0o751, uidRoot)
+	dir("/data/local/tmp", 0o771, uidShell)
+	dir("/data/data", 0o771, uidSystem)
+	dir("/data/app", 0o771, uidSystem)
+	dir("/sdcard", 0o777, uidShell)
+	dir("/sdcard/Download", 0o777, uidShell)
+	file("/system/etc/hosts", "127.0.0.1       localhost\n::1             ip6-localhost\n")
+	var props strings.Builder
+	for _, kv := range p.properties() {
+		if strings.HasPrefix(kv.name, "ro.") {
+			props.WriteString(kv.name + "=" + kv.value + "\n")
+		}
+	}
+	file("/system/build.prop", props.String())
+	for _, app := range p.opt.Apps {
+		home := appHome(app)
+		for _, above := range []string{"/data/user", path.Dir(home)} {
+			if s.nodes[above] == nil {
+				dir(above, 0o711, uidSystem)
+			}
+		}
+		for _, name := range []string{"", "/cache", "/code_cache", "/files"} {
+			dir(home+name, 0o700, app.UID)
+		}
+	}
+	return s
+}
+
+// appHome is the app's private folder. That of another user than the owner has a
+// place of its own.
+func appHome(app App) string {
+	if app.User == 0 {
+		return "/data/data/" + app.Package
+	}
+	return "/data/user/" + strconv.Itoa(app.User) + "/" + app.Package
+}
+
+// clean makes a path absolute and resolves the links of a phone's root.
+func clean(dir, name string) string {
+	if !strings.HasPrefix(name, "/") {
+		name = dir + "/" + name
+	}
+	name = path.Clean("/" + name)
+	for _, l := range links {
+		if rest, ok := strings.CutPrefix(name, l.from); ok && (rest == "" || rest[0] == '/') {
+			return l.to + rest
+		}
+	}
+	return name
+}
+
+var links = []struct{ from, to string }{
+	{"/etc", "/system/etc"}, {"/bin", "/system/bin"}, {"/data/user/0", "/data/data"}, {"/storage/emulated/0", "/sdcard"},
+}
+
+// errorText is bionic's strerror for what the files of the phone answer.
+func errorText(err error) string {
+	for _, e := range []struct {
+		err  error
+		text string
+	}{
+		// EPERM and ESRCH come first: Go takes EPERM for fs.ErrPermission too.
+		{syscall.EPERM, "Operation not permitted"}, {syscall.ESRCH, "No such process"},
+		{syscall.EISDIR, "Is a directory"}, {syscall.ENOTDIR, "Not a directory"}, {syscall.ENOSPC, "No space left on device"},
+		{syscall.EROFS, "Read-only file system"}, {syscall.ENAMETOOLONG, "File name too long"}, {syscall.ENOTEMPTY, "Directory not empty"},
+		{fs.ErrNotExist, "No such file or directory"}, {fs.ErrPermission, "Permission denied"}, {fs.ErrExist, "File exists"},
+	} {
+		if errors.Is(err, e.err) {
+			return e.text
+		}
+	}
+	return "I/O error"
+}
+
+func pathError(op, name string, err error) error {
+	return &fs.PathError{Op: op, Path: name, Err: err}
+}
+
+// allowed tells whether uid may do what the bits say: 4 read, 2 write, 1 search.
+func (n *node) allowed(uid int, bits fs.FileMode) bool {
+	perm := n.mode.Perm()
+	if uid == n.uid {
+		perm >>= 6
+	}
+	return uid == uidRoot || perm&bits == bits
+}
+
+// size is how much of the file can be seen now.
+func (n *node) size(up time.Duration) int64 {
+	all := int64(len(n.data))
+	if n.until == 0 || up >= n.until {
+		return all
+	}
+	if up <= n.since {
+		return 0
+	}
+	return int64(float64(all) * float64(up-n.since) / float64(n.until-n.since))
+}
+
+// walk checks that every directory above name may be searched. The caller holds
+// the lock.
+func (s *store) walk(name string, uid int) error {
+	if len(name) > maxPath {
+		return syscall.ENAMETOOLONG
+	}
+	for i := 1; i < len(name); i++ {
+		if name[i] != '/' {
+			continue
+		}
+		n := s.nodes[name[:i]]
+		switch {
+		case n == nil:
+			return fs.ErrNotExist
+		case !n.mode.IsDir():
+			return syscall.ENOTDIR
+		case !n.allowed(uid, 1):
+			return fs.ErrPermission
+		}
+	}
+	return nil
+}
+
+// find gives the node of a path. The caller holds the lock.
+func (s *store) find(name string, uid int) (*node, error) {
+	if err := s.walk(name, uid); err != nil {
+		return nil, err
+	}
+	n := s.nodes[name]
+	if n == nil {
+		return nil, fs.ErrNotExist
+	}
+	return n, nil
+}
+
+func (s *store) info(name string, n *node, up time.Duration) info {
+	i := info{name: path.Base(name), mode: n.mode, mod: n.mod, uid: n.uid, size: n.size(up)}
+	if n.mode.IsDir() {
+		i.size = 4096
+	}
+	return i
+}
+
+const devNull = "/dev/null"
+
+var devNullInfo = info{name: "null", mode: fs.ModeDevice | fs.ModeCharDevice | 0o666}
+
+// stat describes a file by its clean path.
+func (p *Phone) stat(name string, c cred) (info, error) {
+	if proc, ok := procPath(name); ok {
+		return p.procStat(proc, c)
+	}
+	if name == devNull {
+		return devNullInfo, nil
+	}
+	if tool, ok := strings.CutPrefix(name, "/system/bin/"); ok && p.hasTool(tool) {
+		return info{name: tool, mode: 0o755, size: 1 << 18}, nil
+	}
+	up := p.Uptime()
+	p.files.mu.Lock()
+	defer p.files.mu.Unlock()
+	n, err := p.files.find(name, c.uid)
+	if err != nil {
+		return info{}, err
+	}
+	return p.files.info(name, n, up), nil
+}
+
+// readFile gives what can be read of a file now. The caller must not change it.
+func (p *Phone) readFile(name string, c cred) ([]byte, error) {
+	if proc, ok := procPath(name); ok {
+		return p.procRead(proc, c)
+	}
+	if name == devNull {
+		return nil, nil
+	}
+	if tool, ok := strings.CutPrefix(name, "/system/bin/"); ok && p.hasTool(tool) {
+		return []byte("\x7fELF\x02\x01\x01"), nil
+	}
+	up := p.Uptime()
+	p.files.mu.Lock()
+	defer p.files.mu.Unlock()
+	n, err := p.files.find(name, c.uid)
+	switch {
+	case err != nil:
+		return nil, err
+	case n.mode.IsDir():
+		return nil, syscall.EISDIR
+	case !n.allowed(c.uid, 4):
+		return nil, fs.ErrPermission
+	}
+	// Appending may write behind the slice but never inside it.
+	end := n.size(up)
+	return n.data[:end:end], nil
+}
+
+// readDir lists a directory, by name.
+func (p *Phone) readDir(name string, c cred) ([]info, error) {
+	if proc, ok := procPath(name); ok {
+		return p.procDir(proc, c)
+	}
+	up := p.Uptime()
+	p.files.mu.Lock()
+	defer p.files.mu.Unlock()
+	n, err := p.files.find(name, c.uid)
+	switch {
+	case err != nil:
+		return nil, err
+	case !n.mode.IsDir():
+		return nil, syscall.ENOTDIR
+	case !n.allowed(c.uid, 4):
+		return nil, fs.ErrPermission
+	}
+	var out []info
+	for child, n := range p.files.nodes {
+		if child != "/" && path.Dir(child) == name {
+			out = append(out, p.files.info(child, n, up))
+		}
+	}
+	switch name {
+	case "/":
+		out = append(out, info{name: "proc", mode: fs.ModeDir | 0o555, mod: n.mod})
+	case "/dev":
+		out = append(out, devNullInfo)
+	case "/system/bin":
+		for _, tool := range p.tools() {
+			out = append(out, info{name: tool, mode: 0o755, size: 1 << 18, mod: n.mod})
+		}
+	}
+	slices.SortFunc(out, func(a, b info) int { return strings.Compare(a.name, b.name) })
+	return out, nil
+}
+
+// place checks that uid may put something at name. The caller holds the lock.
+func (s *store) place(name string, uid int) error {
+	if err := s.walk(name, uid); err != nil {
+		return err
+	}
+	if _, ok := procPath(name); ok || strings.HasPrefix(name, "/dev/") {
+		return fs.ErrPermission
+	}
+	parent := s.nodes[path.Dir(name)]
+	switch {
+	case parent == nil:
+		return fs.ErrNotExist
+	case strings.HasPrefix(name, "/system"):
+		return syscall.EROFS
+	case !parent.allowed(uid, 2):
+		return fs.ErrPermission
+	case len(s.nodes) >= maxNodes:
+		return syscall.ENOSPC
+	}
+	return nil
+}
+
+// openWrite opens a file for writing, emptied unless add is set. A staged file
+// is put in its place only by commit.
+func (p *Phone) openWrite(name string, c cred, mode fs.FileMode, add, staged bool) (*fileWriter, error) {
+	if name == devNull {
+		return &fileWriter{}, nil
+	}
+	s := p.files
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, err := s.find(name, c.uid)
+	switch {
+	case err == nil && old.mode.IsDir():
+		return nil, syscall.EISDIR
+	case err == nil && !old.allowed(c.uid, 2):
+		return nil, fs.ErrPermission
+	case err == nil && strings.HasPrefix(name, "/system"):
+		return nil, syscall.EROFS
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	case err != nil:
+		if err := s.place(name, c.uid); err != nil {
+			return nil, err
+		}
+	}
+	if old != nil && !staged {
+		if !add {
+			s.used -= old.counts()
+			// A new slice: readers may still hold the old one.
+			old.data = nil
+		}
+		old.mod, old.until = p.wall(), 0
+		return &fileWriter{store: s, node: old, name: name}, nil
+	}
+	n := &node{mode: mode.Perm(), uid: c.uid, mod: p.wall(), counted: !staged}
+	if !staged {
+		s.nodes[name] = n
+	}
+	return &fileWriter{store: s, node: n, name: name, staged: staged}, nil
+}
+
+// counts is what the node adds to store.used.
+func (n *node) counts() int64 {
+	if !n.counted {
+		return 0
+	}
+	return int64(len(n.data))
+}
+
+// fileWriter adds to a file. Without a node it is /dev/null.
+type fileWriter struct {
+	store *store
+	node  *node
+	name  string
+	// staged: the file is not in its place yet and counts for nobody.
+	staged bool
+}
+
+func (w *fileWriter) Write(b []byte) (int, error) {
+	if w.node == nil {
+		return len(b), nil
+	}
+	s := w.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !w.node.counted && !w.staged {
+		// The file was removed: nobody can read it any more.
+		return len(b), nil
+	}
+	if s.used+int64(len(b)) > maxFiles || len(w.node.data)+len(b) > maxFile {
+		return 0, pathError("write", w.name, syscall.ENOSPC)
+	}
+	w.node.data = append(w.node.data, b...)
+	if !w.staged {
+		s.used += int64(len(b))
+	}
+	return len(b), nil
+}
+
+// commit puts a staged file in its place, over one that is there.
+func (w *fileWriter) commit(c cred) error {
+	if w.node == nil || !w.staged {
+		return nil
+	}
+	s := w.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := s.nodes[w.name]; old != nil {
+		s.drop(w.name)
+	}
+	err := s.place(w.name, c.uid)
+	if s.used+int64(len(w.node.data)) > maxFiles {
+		err = syscall.ENOSPC
+	}
+	if err != nil {
+		return pathError("close", w.name, err)
+	}
+	w.staged, w.node.counted = false, true
+	s.used += w.node.counts()
+	s.nodes[w.name] = w.node
+	return nil
+}
+
+// drop takes a node out. The caller holds the lock.
+func (s *store) drop(name string) {
+	n := s.nodes[name]
+	s.used -= n.counts()
+	n.counted = false
+	delete(s.nodes, name)
+}
+
+// remove deletes a file, or a directory that is empty or, with all, whatever it holds.
+func (p *Phone) remove(name string, c cred, dirs, all bool) error {
+	s := p.files
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, err := s.find(name, c.uid)
+	if err != nil {
+		return err
+	}
+	parent := s.nodes[path.Dir(name)]
+	if strings.HasPrefix(name, "/system") {
+		return syscall.EROFS
+	}
+	if name == "/" || !parent.allowed(c.uid, 2) {
+		return fs.ErrPermission
+	}
+	if !n.mode.IsDir() {
+		s.drop(name)
+		return nil
+	}
+	if !dirs {
+		return syscall.EISDIR
+	}
+	var below []string
+	for child := range s.nodes {
+		if !strings.HasPrefix(child, name+"/") {
+			continue
+		}
+		if above := s.nodes[path.Dir(child)]; !above.allowed(c.uid, 3) {
+			return fs.ErrPermission
+		}
+		below = append(below, child)
+	}
+	if len(below) > 0 && !all {
+		return syscall.ENOTEMPTY
+	}
+	for _, child := range below {
+		s.drop(child)
+	}
+	s.drop(name)
+	return nil
+}
+
+// mkdir makes a directory.
+func (p *Phone) mkdir(name string, c cred) error {
+	s := p.files
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.find(name, c.uid); err == nil {
+		return fs.ErrExist
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := s.place(name, c.uid); err != nil {
+		return err
+	}
+	s.nodes[name] = &node{mode: fs.ModeDir | 0o771, uid: c.uid, mod: p.wall(), counted: true}
+	return nil
+}
+
+// procPath gives the parts of a path below /proc.
+func procPath(name string) ([]string, bool) {
+	if name == "/proc" {
+		return nil, true
+	}
+	rest, ok := strings.CutPrefix(name, "/proc/")
+	if !ok {
+		return nil, false
+	}
+	return strings.Split(rest, "/"), true
+}
+
+// procView is the process that a path below /proc means, if c may see it: since
+// Android 7 /proc is mounted with hidepid=2, and the shell is in readproc.
+func (p *Phone) procView(part string, c cred) (view, error) {
+	pid, err := strconv.Atoi(part)
+	if part == "self" {
+		pid, err = c.pid, nil
+	}
+	if err != nil || pid <= 0 {
+		return view{}, fs.ErrNotExist
+	}
+	v, ok := p.find(pid)
+	if !ok || !p.sees(c, v) {
+		return view{}, fs.ErrNotExist
+	}
+	return v, nil
+}
+
+func (p *Phone) sees(c cred, v view) bool {
+	return p.opt.API < 24 || c.uid == uidRoot || c.uid == uidShell || c.uid == uidSystem || c.uid == v.uid
+}
+
+// traces tells whether c may read what needs ptrace rights.
+func (c cred) traces(v view) bool { return c.uid == uidRoot || c.uid == v.uid && !v.kernel }
+
+// thread finds the number of a thread by its tid.
+func (v view) thread(part string) (int, bool) {
+	tid, err := strconv.Atoi(part)
+	if err != nil || tid < v.pid || tid >= v.pid+v.memory().threads {
+		return 0, false
+	}
+	return tid - v.pid, true
+}
+
+func (p *Phone) hasProcFile(name string) bool {
+	_, ok := procNames[name]
+	return ok && (name != "smaps_rollup" || *p.opt.SmapsRollup)
+}
+
+func (p *Phone) procStat(parts []string, c cred) (info, error) {
+	dir := func(name string, uid int) (info, error) {
+		return info{name: name, mode: fs.ModeDir | 0o555, mod: p.wall(), uid: uid}, nil
+	}
+	file := func(name string, uid int) (info, error) {
+		return info{name: name, mode: 0o444, mod: p.wall(), uid: uid}, nil
+	}
+	if len(parts) == 0 {
+		return dir("proc", uidRoot)
+	}
+	if globalFiles[parts[0]] != nil && len(parts) == 1 {
+		return file(parts[0], uidRoot)
+	}
+	v, err := p.procView(parts[0], c)
+	if err != nil {
+		return info{}, err
+	}
+	switch last := parts[len(parts)-1]; {
+	case len(parts) == 1:
+		return dir(last, v.uid)
+	case len(parts) == 2 && last == "task":
+		return dir(last, v.uid)
+	case len(parts) == 2 && last == "fd":
+		return info{name: last, mode: fs.ModeDir | 0o500, mod: p.wall(), uid: v.uid}, nil
+	case len(parts) == 2 && p.hasProcFile(last):
+		return file(last, v.uid)
+	case parts[1] == "task" && len(parts) > 2:
+		if _, ok := v.thread(parts[2]); !ok {
+			break
+		}
+		if len(parts) == 3 {
+			return dir(last, v.uid)
+		}
+		if len(parts) == 4 && (last == "comm" || last == "stat") {
+			return file(last, v.uid)
+		}
+	}
+	return info{}, fs.ErrNotExist
+}
+
+func (p *Phone) procRead(parts []string, c cred) ([]byte, error) {
+	i, err := p.procStat(parts, c)
+	if err != nil {
+		return nil, err
+	}
+	if i.IsDir() {
+		return nil, syscall.EISDIR
+	}
+	if len(parts) == 1 {
+		return []byte(globalFiles[parts[0]](p)), nil
+	}
+	v, err := p.procView(parts[0], c)
+	if err != nil {
+		return nil, err
+	}
+	if parts[1] == "task" {
+		n, ok := v.thread(parts[2])
+		switch {
+		case !ok:
+			return nil, fs.ErrNotExist
+		case parts[3] == "comm":
+			return []byte(v.threadName(n) + "\n"), nil
+		}
+		return []byte(v.statText(v.pid+n, v.threadName(n), v.memory())), nil
+	}
+	if procNames[parts[1]] && !c.traces(v) {
+		return nil, fs.ErrPermission
+	}
+	return []byte(p.procText(v, parts[1])), nil
+}
+
+func (p *Phone) procDir(parts []string, c cred) ([]info, error) {
+	i, err := p.procStat(parts, c)
+	if err != nil {
+		return nil, err
+	}
+	if !i.IsDir() {
+		return nil, syscall.ENOTDIR
+	}
+	var out []info
+	entry := func(name string, dir bool, uid int) {
+		mode := fs.FileMode(0o444)
+		if dir {
+			mode = fs.ModeDir | 0o555
+		}
+		out = append(out, info{name: name, mode: mode, mod: i.mod, uid: uid})
+	}
+	if len(parts) == 0 {
+		for _, v := range p.views() {
+			if p.sees(c, v) {
+				entry(strconv.Itoa(v.pid), true, v.uid)
+			}
+		}
+		for name := range globalFiles {
+			entry(name, false, uidRoot)
+		}
+		sort.Slice(out, func(i, j int) bool { return out[i].name < out[j].name })
+		return out, nil
+	}
+	v, err := p.procView(parts[0], c)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(parts) == 1:
+		for name := range procNames {
+			if p.hasProcFile(name) {
+				entry(name, false, v.uid)
+			}
+		}
+		entry("task", true, v.uid)
+		entry("fd", true, v.uid)
+	case parts[1] == "fd":
+		if !c.traces(v) {
+			return nil, fs.ErrPermission
+		}
+		for fd := range 40 + v.memory().threads/2 {
+			entry(strconv.Itoa(fd), false, v.uid)
+		}
+	case len(parts) == 2:
+		for n := range v.memory().threads {
+			entry(strconv.Itoa(v.pid+n), true, v.uid)
+		}
+	default:
+		entry("comm", false, v.uid)
+		entry("stat", false, v.uid)
+	}
+	slices.SortFunc(out, func(a, b info) int { return strings.Compare(a.name, b.name) })
+	return out, nil
+}
+
+// syncCred is who moves files over the sync protocol: adbd itself.
+func (p *Phone) syncCred() cred { return cred{uid: p.shellUID()} }
+
+func (p *Phone) shellUID() int {
+	if p.opt.Root {
+		return uidRoot
+	}
+	return uidShell
+}
+
+// Stat describes a file as adbd sees it.
+func (p *Phone) Stat(name string) (fs.FileInfo, error) {
+	i, err := p.stat(clean("/", name), p.syncCred())
+	if err != nil {
+		return nil, pathError("stat", name, err)
+	}
+	return i, nil
+}
+
+// Open opens a file for reading; what is read is the file of this moment.
+func (p *Phone) Open(name string) (io.ReadCloser, error) {
+	data, err := p.readFile(clean("/", name), p.syncCred())
+	if err != nil {
+		return nil, pathError("open", name, err)
+	}
+	return io.NopCloser(bytes.NewReader(data)), nil
+}
+
+// Create makes a file, and the directories above it as adbd does. It stands once
+// Close has returned nil.
+func (p *Phone) Create(name string, mode fs.FileMode) (io.WriteCloser, error) {
+	at, c := clean("/", name), p.syncCred()
+	for i := 1; i < len(at) && len(at) <= maxPath; i++ {
+		if at[i] == '/' {
+			if err := p.mkdir(at[:i], c); err != nil && !errors.Is(err, fs.ErrExist) {
+				break // openWrite says why
+			}
+		}
+	}
+	w, err := p.openWrite(at, c, mode, false, true)
+	if err != nil {
+		return nil, pathError("create", name, err)
+	}
+	return &pushed{w, c}, nil
+}
+
+type pushed struct {
+	*fileWriter
+	cred
+}
+
+// Close puts the file in its place.
+func (f *pushed) Close() error { return f.commit(f.cred) }
+
+// ReadDir lists a directory.
+func (p *Phone) ReadDir(name string) ([]fs.FileInfo, error) {
+	entries, err := p.readDir(clean("/", name), p.syncCred())
+	if err != nil {
+		return nil, pathError("readdir", name, err)
+	}
+	out := make([]fs.FileInfo, len(entries))
+	for i, e := range entries {
+		out[i] = e
+	}
+	return out, nil
+}

@@ -1,0 +1,403 @@
+package androidsim
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// userName is the name of a uid (bionic's getpwuid).
+func userName(uid int) string {
+	switch uid {
+	case uidRoot:
+		return "root"
+	case uidSystem:
+		return "system"
+	case 1001:
+		return "radio"
+	case uidShell:
+		return "shell"
+	}
+	app := uid % perUser
+	switch {
+	case app >= 99000:
+		return fmt.Sprintf("u%d_i%d", uid/perUser, app-99000)
+	case app >= 10000:
+		return fmt.Sprintf("u%d_a%d", uid/perUser, app-10000)
+	}
+	return strconv.Itoa(uid)
+}
+
+func id(c *call) int {
+	number, name := false, false
+	_, ok := c.getopt("ungGZ", func(o byte, _ string) {
+		number, name = number || o == 'u' || o == 'g' || o == 'G', name || o == 'n'
+	})
+	user := userName(c.cred.uid)
+	switch {
+	case !ok:
+		return 1
+	case name:
+		c.printf("%s\n", user)
+	case number:
+		c.printf("%d\n", c.cred.uid)
+	case c.cred.uid == uidShell:
+		c.printf("uid=2000(shell) gid=2000(shell) groups=2000(shell),1004(input),1007(log),1011(adb),1015(sdcard_rw),1028(sdcard_r),3001(net_bt_admin),3002(net_bt),3003(inet),3006(net_bw_stats),3009(readproc),3011(uhid) context=u:r:shell:s0\n")
+	case c.cred.uid == uidRoot:
+		c.printf("uid=0(root) gid=0(root) groups=0(root),1004(input),1007(log),1011(adb),1015(sdcard_rw),1028(sdcard_r),3009(readproc) context=u:r:su:s0\n")
+	default:
+		c.printf("uid=%d(%s) gid=%d(%s) groups=%d(%s),9997(everybody) context=u:r:runas_app:s0\n", c.cred.uid, user, c.cred.uid, user, c.cred.uid, user)
+	}
+	return 0
+}
+
+func whoami(c *call) int {
+	c.printf("%s\n", userName(c.cred.uid))
+	return 0
+}
+
+type property struct{ name, value string }
+
+// releases names the Android version of an API level.
+var releases = map[int]string{
+	18: "4.3", 19: "4.4.4", 20: "4.4W", 21: "5.0", 22: "5.1", 23: "6.0.1", 24: "7.0", 25: "7.1.2", 26: "8.0.0", 27: "8.1.0",
+	28: "9", 29: "10", 30: "11", 31: "12", 32: "12", 33: "13", 34: "14", 35: "15", 36: "16",
+}
+
+// properties are what getprop knows.
+func (p *Phone) properties() []property {
+	o := p.opt
+	debuggable := "1"
+	if o.BuildType == "user" {
+		debuggable = "0"
+	}
+	release := releases[o.API]
+	keys := map[string]string{"user": "release-keys"}[o.BuildType]
+	if keys == "" {
+		keys = "dev-keys"
+	}
+	out := []property{
+		{"leakgate.time_scale", strconv.FormatFloat(o.Scale, 'g', -1, 64)},
+		{"ro.build.fingerprint", fmt.Sprintf("%s/androidsim/androidsim:%s/SIM.%d/1:%s/%s", strings.ToLower(o.Manufacturer), release, o.API, o.BuildType, keys)},
+		{"ro.build.type", o.BuildType}, {"ro.build.version.release", release}, {"ro.build.version.sdk", strconv.Itoa(o.API)}, {"ro.debuggable", debuggable},
+		{"ro.product.brand", o.Manufacturer}, {"ro.product.cpu.abi", "arm64-v8a"}, {"ro.product.device", "androidsim"}, {"ro.product.manufacturer", o.Manufacturer},
+		{"ro.product.model", o.Model}, {"ro.product.name", "androidsim"}, {"ro.serialno", o.Serial}, {"sys.boot_completed", "1"},
+	}
+	slices.SortFunc(out, func(a, b property) int { return strings.Compare(a.name, b.name) })
+	return out
+}
+
+func getprop(c *call) int {
+	all := c.phone.properties()
+	if len(c.args) < 2 {
+		for _, kv := range all {
+			c.printf("[%s]: [%s]\n", kv.name, kv.value)
+		}
+		return 0
+	}
+	value := ""
+	if len(c.args) > 2 {
+		value = c.args[2]
+	}
+	for _, kv := range all {
+		if kv.name == c.args[1] {
+			value = kv.value
+		}
+	}
+	c.printf("%s\n", value)
+	return 0
+}
+
+// settings knows a few values and forgets what is put.
+func settings(c *call) int {
+	if len(c.args) < 2 {
+		return c.failf("No command specified")
+	}
+	known := map[string]string{
+		"global/device_provisioned": "1", "global/window_animation_scale": "1.0", "global/transition_animation_scale": "1.0",
+		"global/animator_duration_scale": "1.0", "global/adb_enabled": "1", "global/stay_on_while_plugged_in": "7",
+		"system/screen_off_timeout": "60000", "system/accelerometer_rotation": "0",
+		"secure/android_id": fmt.Sprintf("%016x", mix(c.phone.opt.Seed, hashText("android_id"))),
+	}
+	if c.args[1] == "get" && len(c.args) > 3 {
+		value, ok := known[c.args[2]+"/"+c.args[3]]
+		if !ok {
+			value = "null"
+		}
+		c.printf("%s\n", value)
+		return 0
+	}
+	if c.args[1] == "put" || c.args[1] == "delete" {
+		return 0
+	}
+	return c.failf("Bad arguments")
+}
+
+// pidof wants the full name of an app's process.
+func pidof(c *call) int {
+	single := false
+	names, ok := c.getopt("so:x", func(o byte, _ string) { single = single || o == 's' })
+	if !ok {
+		return 1
+	}
+	var pids []string
+	for _, v := range c.phone.views() {
+		if slices.Contains(names, v.name) && c.phone.sees(c.cred, v) && !v.kernel {
+			pids = append(pids, strconv.Itoa(v.pid))
+		}
+	}
+	if len(pids) == 0 {
+		return 1
+	}
+	// The newest comes first, as in the order that /proc is walked backwards.
+	slices.Reverse(pids)
+	if single {
+		pids = pids[:1]
+	}
+	c.printf("%s\n", strings.Join(pids, " "))
+	return 0
+}
+
+// column is a column of ps -o.
+type column struct {
+	width int // negative: to the left
+	value func(v view, m memory) string
+}
+
+var columns = map[string]column{
+	"PID":  {5, func(v view, _ memory) string { return strconv.Itoa(v.pid) }},
+	"PPID": {5, func(v view, _ memory) string { return strconv.Itoa(v.ppid) }},
+	"USER": {-12, func(v view, _ memory) string { return userName(v.uid) }},
+	"UID":  {5, func(v view, _ memory) string { return strconv.Itoa(v.uid) }},
+	"VSZ":  {10, func(v view, m memory) string { return strconv.FormatInt(v.virtual(m), 10) }},
+	"RSS":  {6, func(v view, m memory) string { return strconv.FormatInt(m.mapped().rss(), 10) }},
+	"S":    {1, func(view, memory) string { return "S" }},
+	"NI":   {3, func(view, memory) string { return "0" }},
+	"NAME": {-27, func(v view, _ memory) string { return psName(v) }},
+	"ARGS": {-27, func(v view, _ memory) string { return psName(v) }},
+	"CMD":  {-15, func(v view, _ memory) string { return v.comm() }},
+	"COMM": {-15, func(v view, _ memory) string { return v.comm() }},
+	"TIME": {8, func(v view, _ memory) string {
+		user, system := v.cpu()
+		d := time.Duration(user+system) * 10 * time.Millisecond
+		return fmt.Sprintf("%02d:%02d:%02d", int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60)
+	}},
+	"ETIME":   {11, func(v view, _ memory) string { return strconv.Itoa(int((v.up - v.start).Seconds())) }},
+	"WCHAN":   {-12, func(view, memory) string { return "0" }},
+	"ADDR":    {8, func(view, memory) string { return "0" }},
+	"THCNT":   {5, func(_ view, m memory) string { return strconv.Itoa(m.threads) }},
+	"TTY":     {-8, func(view, memory) string { return "?" }},
+	"VSIZE":   {7, func(v view, m memory) string { return strconv.FormatInt(v.virtual(m), 10) }},
+	"%CPU":    {4, func(view, memory) string { return "1.0" }},
+	"LABEL":   {-30, func(v view, _ memory) string { return "u:r:untrusted_app:s0" }},
+	"STAT":    {-5, func(view, memory) string { return "S" }},
+	"CMDLINE": {-27, func(v view, _ memory) string { return psName(v) }},
+}
+
+func psName(v view) string {
+	if v.kernel {
+		return "[" + v.name + "]"
+	}
+	return v.name
+}
+
+func ps(c *call) int {
+	if c.phone.opt.API < 26 {
+		return oldPS(c)
+	}
+	var all bool
+	var fields, pids []string
+	_, ok := c.getopt("AefTwZlo:p:u:", func(o byte, v string) {
+		switch o {
+		case 'A', 'e':
+			all = true
+		case 'o':
+			fields = append(fields, strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' })...)
+		case 'p':
+			pids = append(pids, strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' })...)
+		}
+	})
+	if !ok {
+		return 1
+	}
+	if fields == nil {
+		fields = []string{"USER", "PID", "PPID", "VSZ", "RSS", "WCHAN", "ADDR", "S", "NAME"}
+	}
+	var cols []column
+	var titles []string
+	bare := true
+	for _, f := range fields {
+		f, title, renamed := strings.Cut(f, "=")
+		if !renamed {
+			title = f
+		}
+		name, _, _ := strings.Cut(f, ":")
+		col, ok := columns[strings.ToUpper(name)]
+		if !ok {
+			return c.failf("bad -o %s", f)
+		}
+		cols, titles, bare = append(cols, col), append(titles, title), bare && title == ""
+	}
+	row := func(cells []string) {
+		var line []string
+		for i, cell := range cells {
+			line = append(line, fmt.Sprintf("%*s", cols[i].width, cell))
+		}
+		c.printf("%s\n", strings.TrimRight(strings.Join(line, " "), " "))
+	}
+	if !bare {
+		row(titles)
+	}
+	found := false
+	for _, v := range c.phone.views() {
+		own := v.shell && v.uid == c.cred.uid
+		switch {
+		case !c.phone.sees(c.cred, v):
+			continue
+		case len(pids) > 0 && !slices.Contains(pids, strconv.Itoa(v.pid)):
+			continue
+		case len(pids) == 0 && !all && !own:
+			continue
+		}
+		found = true
+		m := v.memory()
+		var cells []string
+		for _, col := range cols {
+			cells = append(cells, col.value(v, m))
+		}
+		row(cells)
+	}
+	return truth(found)
+}
+
+// oldPS is that of toolbox: all processes, or those whose name begins with the
+// argument or that have it as their pid.
+func oldPS(c *call) int {
+	filter := ""
+	for _, a := range c.args[1:] {
+		if !strings.HasPrefix(a, "-") {
+			filter = a
+		}
+	}
+	c.printf("USER      PID   PPID  VSIZE  RSS   WCHAN            PC  NAME\n")
+	for _, v := range c.phone.views() {
+		if filter != "" && strconv.Itoa(v.pid) != filter && !strings.HasPrefix(v.name, filter) || !c.phone.sees(c.cred, v) {
+			continue
+		}
+		m := v.memory()
+		name := v.name
+		if v.pid == c.leader.pid {
+			name = "/system/bin/sh"
+		}
+		c.printf("%-9s %-5d %-5d %-6d %-5d ffffffff b6f5e2c8 S %s\n", userName(v.uid), v.pid, v.ppid, v.virtual(m), m.mapped().rss(), name)
+	}
+	return 0
+}
+
+// runAs takes on the uid of a debuggable app (system/core run-as/run-as.cpp).
+func runAs(c *call) int {
+	if c.cred.uid != uidShell && c.cred.uid != uidRoot {
+		return c.failf("only 'shell' or 'root' users can run this program")
+	}
+	args := c.args[1:]
+	if len(args) == 0 {
+		return c.failf("usage: run-as <package-name> [--user <uid>] <command> [<args>]")
+	}
+	pkg, user := args[0], 0
+	args = args[1:]
+	if len(args) >= 2 && args[0] == "--user" {
+		n, err := strconv.Atoi(args[1])
+		if err != nil {
+			return c.failf("bad user id: %s", args[1])
+		}
+		user, args = n, args[2:]
+	}
+	app, ok := c.phone.app(pkg, user)
+	switch {
+	case !ok && c.phone.opt.API < 24:
+		return c.failf("Package '%s' is unknown", pkg)
+	case !ok:
+		return c.failf("unknown package: %s", pkg)
+	case !app.Debuggable && c.phone.opt.API < 24:
+		return c.failf("Package '%s' is not debuggable", pkg)
+	case !app.Debuggable:
+		return c.failf("package not debuggable: %s", pkg)
+	}
+	sub := c.clone()
+	sub.cred.uid, sub.cwd = app.UID, appHome(app)
+	sub.set("HOME", sub.cwd)
+	if len(args) == 0 {
+		args = []string{"sh"}
+	}
+	return c.run(sub, args)
+}
+
+// app finds an installed package.
+func (p *Phone) app(pkg string, user int) (App, bool) {
+	for _, a := range p.opt.Apps {
+		if a.Package == pkg && a.User == user {
+			return a, true
+		}
+	}
+	return App{}, false
+}
+
+// su takes both AOSP's way, `su 0 CMD ARG`, and that of the usual root tools,
+// `su -c "CMD ARG"`.
+func su(c *call) int {
+	args := c.args[1:]
+	sub := c.clone()
+	sub.cred.uid = uidRoot
+	for len(args) > 0 {
+		switch n, err := strconv.Atoi(args[0]); {
+		case args[0] == "-" || args[0] == "-l":
+			args = args[1:]
+		case args[0] == "-c":
+			return c.run(sub, append([]string{"sh", "-c"}, args[1:]...))
+		case err == nil && n >= 0:
+			sub.cred.uid, args = n, args[1:]
+			return c.run(sub, suCommand(args))
+		case args[0] == "root" || args[0] == "shell":
+			sub.cred.uid = map[string]int{"root": uidRoot, "shell": uidShell}[args[0]]
+			return c.run(sub, suCommand(args[1:]))
+		default:
+			sub.cancel(nil)
+			return c.failf("invalid uid/gid '%s'", args[0])
+		}
+	}
+	return c.run(sub, []string{"sh"})
+}
+
+func suCommand(args []string) []string {
+	switch {
+	case len(args) == 0:
+		return []string{"sh"}
+	case args[0] == "-c":
+		return append([]string{"sh", "-c"}, args[1:]...)
+	}
+	return args
+}
+
+func showmap(c *call) int {
+	rest, ok := c.getopt("atvqc", func(byte, string) {})
+	if !ok || len(rest) != 1 {
+		c.failf("usage: showmap [-t] [-v] [-c] [-q] <pid>")
+		return 1
+	}
+	pid, _ := strconv.Atoi(rest[0])
+	v, found := c.phone.find(pid)
+	var reason string
+	switch {
+	case !found || !c.phone.sees(c.cred, v):
+		reason = "No such file or directory"
+	case !c.cred.traces(v):
+		reason = "Permission denied"
+	default:
+		c.printf("%s", v.memory().showmapText(v, c.phone.opt.API))
+		return 0
+	}
+	fmt.Fprintf(c.errs, "cannot open /proc/%s/smaps: %s\n", rest[0], reason)
+	return 1
+}

@@ -1,0 +1,261 @@
+package androidsim
+
+import (
+	"math"
+	"time"
+)
+
+// Dimension is a part of the memory of a process. Models add up per dimension;
+// a sum below zero counts as zero.
+type Dimension uint8
+
+// The dimensions. EGL and GL are driver memory outside smaps (EGL mtrack, GL
+// mtrack), GfxDev is driver memory inside smaps (/dev/kgsl-3d0). Shared is what
+// the process shares with others: "System" of the App Summary, as far as it is
+// not swap.
+const (
+	JavaHeap Dimension = iota
+	NativeHeap
+	Code
+	Stack
+	EGL
+	GL
+	GfxDev
+	Other
+	Shared
+	numDimensions
+)
+
+// Kind is what a leak leaks.
+type Kind uint8
+
+// The kinds of leaks.
+const (
+	Java Kind = iota
+	Native
+	GPU
+	Thread
+)
+
+// Model is one component of the memory of a process. Models of one process add
+// up. Time counts from the start of the process's incarnation and stands still
+// while it is frozen.
+type Model struct {
+	add     func(*levels, moment)
+	crashAt time.Duration
+	downFor time.Duration
+	crashes bool
+}
+
+// moment is when, and for which incarnation, a model is asked.
+type moment struct {
+	age time.Duration
+	// gc is the age at the last forced garbage collection, negative without one.
+	gc time.Duration
+	// stream is the model's own source of numbers.
+	stream uint64
+}
+
+// levels is what models give together, in MB of 1024*1024 bytes.
+type levels struct {
+	mb      [numDimensions]float64
+	threads int
+	// swapped is the part of the anonymous memory that is in zram.
+	swapped float64
+	// leaked is the Java memory that leaks hold; it shows as live Activities.
+	leaked float64
+}
+
+// On makes the model add all it has to one dimension.
+func (m Model) On(d Dimension) Model {
+	inner := m.add
+	if inner == nil {
+		return m
+	}
+	m.add = func(l *levels, at moment) {
+		var own levels
+		inner(&own, at)
+		for _, mb := range own.mb {
+			l.mb[d] += mb
+		}
+		l.threads += own.threads
+		l.swapped = math.Max(l.swapped, own.swapped)
+		l.leaked += own.leaked
+	}
+	return m
+}
+
+// curve is a model that adds MB to one dimension.
+func curve(d Dimension, mb func(moment) float64) Model {
+	return Model{add: func(l *levels, at moment) { l.mb[d] += mb(at) }}
+}
+
+// Typical is the steady memory of a small app with a window: 238 MB and 28
+// threads, 34 MB of it driver memory outside smaps.
+func Typical() Model {
+	return Model{add: func(l *levels, _ moment) {
+		for d, mb := range [numDimensions]float64{JavaHeap: 48, NativeHeap: 60, Code: 44, Stack: 2, EGL: 30, GL: 4, GfxDev: 2, Other: 28, Shared: 20} {
+			l.mb[d] += mb
+		}
+	}}
+}
+
+// Steady adds a constant.
+func Steady(d Dimension, mb float64) Model {
+	return curve(d, func(moment) float64 { return mb })
+}
+
+// WarmUp approaches mb with the time constant tau: 60 % Java and 40 % native.
+func WarmUp(mb float64, tau time.Duration) Model {
+	return Model{add: func(l *levels, at moment) {
+		x := mb * (1 - math.Exp(-float64(at.age)/float64(max(tau, 1))))
+		l.mb[JavaHeap] += 0.6 * x
+		l.mb[NativeHeap] += 0.4 * x
+	}}
+}
+
+// GCSawtooth fills the Java heap and collects it: ramps of about amplitude MB
+// and period, both varying from ramp to ramp (amplitude by 20 %, the moment of
+// the collection by 30 % of the period). SIGUSR1 ends a ramp early.
+func GCSawtooth(amplitude float64, period time.Duration) Model {
+	p := float64(max(period, time.Millisecond))
+	// bound is the beginning of ramp k; the jitter is too small to swap two.
+	bound := func(stream uint64, k int64) float64 {
+		return (float64(k) + 0.6*(uniform(stream, 3*k)-0.5)) * p
+	}
+	return curve(JavaHeap, func(at moment) float64 {
+		t := float64(at.age) + uniform(at.stream, -1)*p
+		k := int64(math.Floor(t/p)) + 1
+		for bound(at.stream, k) > t {
+			k--
+		}
+		begin, end := bound(at.stream, k), bound(at.stream, k+1)
+		floor := 0.1 * amplitude * uniform(at.stream, 3*k+1)
+		height := amplitude * (0.8 + 0.4*uniform(at.stream, 3*k+2))
+		since := t - begin
+		if at.gc >= 0 {
+			since = math.Min(since, float64(at.age-at.gc))
+		}
+		return floor + (height-floor)*since/(end-begin)
+	})
+}
+
+// Periodic adds a sine of the given amplitude, peak to peak, on the Java heap.
+func Periodic(amplitude float64, period time.Duration) Model {
+	return curve(JavaHeap, func(at moment) float64 {
+		turns := float64(at.age)/float64(max(period, 1)) + uniform(at.stream, 0)
+		return amplitude / 2 * (1 + math.Sin(2*math.Pi*turns))
+	})
+}
+
+// Step adds mb to the Java heap from the age at on.
+func Step(at time.Duration, mb float64) Model {
+	return curve(JavaHeap, func(now moment) float64 {
+		if now.age < at {
+			return 0
+		}
+		return mb
+	})
+}
+
+// CacheFill grows evenly to mb over the time given and stays there: native.
+func CacheFill(mb float64, over time.Duration) Model {
+	return curve(NativeHeap, func(at moment) float64 {
+		return mb * math.Min(1, float64(at.age)/float64(max(over, 1)))
+	})
+}
+
+// mbPerThread is what a leaked thread holds: the touched part of its stack.
+const mbPerThread = 0.1
+
+// Leak grows at mbPerHour from the age onset on. GPU leaks grow outside smaps
+// (EGL); On(GfxDev) makes one that smaps sees. Thread leaks grow by whole
+// threads of 0.1 MB of stack each.
+func Leak(kind Kind, mbPerHour float64, onset time.Duration) Model {
+	grown := func(at moment) float64 {
+		return mbPerHour * math.Max(0, (at.age-onset).Hours())
+	}
+	switch kind {
+	case Native:
+		return curve(NativeHeap, grown)
+	case GPU:
+		return curve(EGL, grown)
+	case Thread:
+		return Model{add: func(l *levels, at moment) {
+			n := math.Floor(grown(at) / mbPerThread)
+			l.threads += int(math.Min(n, maxThreads))
+			l.mb[Stack] += n * mbPerThread
+		}}
+	}
+	return Model{add: func(l *levels, at moment) {
+		l.mb[JavaHeap] += grown(at)
+		l.leaked += grown(at)
+	}}
+}
+
+// noiseShares is how noise spreads over the dimensions inside smaps; the squares
+// add up to one.
+var noiseShares = normalized([numDimensions]float64{JavaHeap: 0.72, NativeHeap: 0.6, Other: 0.32, Shared: 0.13})
+
+func normalized(shares [numDimensions]float64) [numDimensions]float64 {
+	sum := 0.0
+	for _, s := range shares {
+		sum += s * s
+	}
+	for d := range shares {
+		shares[d] /= math.Sqrt(sum)
+	}
+	return shares
+}
+
+// Noise is a stationary AR(1) process with standard deviation sigmaMB on the
+// memory inside smaps; rho is the correlation of two values 30 s apart. A value
+// stands for 15 s.
+func Noise(sigmaMB, rho float64) Model {
+	series := newAutoregression(rho)
+	return Model{add: func(l *levels, at moment) {
+		i := int64(at.age / noiseGrid)
+		for d, share := range noiseShares {
+			if share > 0 {
+				l.mb[d] += sigmaMB * share * series.at(mix(at.stream, uint64(d)), i)
+			}
+		}
+	}}
+}
+
+// Swap moves a fraction of the anonymous memory to zram, evenly from the age at
+// over the time given: Pss falls, SwapPss rises, their sum stays. Of several
+// the largest counts.
+func Swap(fraction float64, at, over time.Duration) Model {
+	return Model{add: func(l *levels, now moment) {
+		ramp := math.Min(1, math.Max(0, float64(now.age-at)/float64(max(over, 1))))
+		l.swapped = math.Max(l.swapped, math.Min(1, fraction)*ramp)
+	}}
+}
+
+// Crash ends the process once, at the time at after its first start since the
+// phone booted, and starts it again downFor later; with downFor zero it stays down.
+func Crash(at, downFor time.Duration) Model {
+	return Model{crashAt: at, downFor: downFor, crashes: true}
+}
+
+// evaluate adds up the models of a process for one incarnation.
+func evaluate(models []Model, stream uint64, age, gc time.Duration) levels {
+	var l levels
+	for i, m := range models {
+		if m.add != nil {
+			m.add(&l, moment{age: age, gc: gc, stream: mix(stream, uint64(i))})
+		}
+	}
+	for d, mb := range l.mb {
+		// The comparison is false for NaN too.
+		if !(mb > 0) {
+			l.mb[d] = 0
+		}
+		l.mb[d] = math.Min(l.mb[d], maxMB)
+	}
+	return l
+}
+
+// maxMB keeps kB columns and pages in range whatever a model says: 1 TB.
+const maxMB = 1 << 20

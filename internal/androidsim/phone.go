@@ -1,0 +1,345 @@
+package androidsim
+
+import (
+	"cmp"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/adbd"
+)
+
+var _ adbd.Phone = (*Phone)(nil)
+
+// Options describe a phone. The zero value is a Pixel on Android 14, a user
+// build without root, with no app.
+type Options struct {
+	Serial, Model, Manufacturer string
+	// API is the Android version, 18 (4.3) to 36 (16); 0 means 34. Others count as
+	// the nearest of these.
+	API int
+	// Scale is device seconds per real second; 0 means 1.
+	Scale float64
+	Seed  uint64
+	// Root makes the shell root, as after `adb root`: it may read every smaps.
+	Root bool
+	// SU puts a su into the phone's PATH that anybody may use.
+	SU bool
+	// BuildType is user (also if empty), userdebug or eng.
+	BuildType string
+	// SmapsRollup says if the kernel has /proc/PID/smaps_rollup; nil means from
+	// Android 10 on.
+	SmapsRollup *bool
+	// DumpsysTime is the device time of one dumpsys; 0 means one second.
+	DumpsysTime time.Duration
+	// Uptime is the phone's uptime at New; 0 means one hour.
+	Uptime time.Duration
+	// ClockSkew is how far the phone's wall clock is ahead of the host's.
+	ClockSkew time.Duration
+	// DumpHeap writes the content of `am dumpheap`; nil writes an empty dump.
+	DumpHeap func(w io.Writer, h Heap) error
+	Apps     []App
+}
+
+// Heap is what a heap dump is asked of.
+type Heap struct {
+	Process string
+	PID     int
+	// Up is the device time of the dump, and Age that of the process.
+	Up, Age time.Duration
+	API     int
+	// Java is the size of the Java heap in bytes.
+	Java int64
+}
+
+const (
+	systemServer   = "system_server"
+	defaultAPI     = 34
+	oldestAPI      = 18
+	newestAPI      = 36
+	usualDump      = time.Second
+	uptimeAtNew    = time.Hour
+	uptimeAtReboot = 25 * time.Second
+)
+
+// Phone is a phone in memory. Its methods may be called at the same time. It has
+// no goroutine of its own: a phone that nobody uses costs nothing.
+type Phone struct {
+	opt   Options
+	born  time.Time
+	files *store
+
+	mu       sync.Mutex
+	clock    clock
+	procs    []*process
+	tasks    map[int]*task
+	lastApp  int
+	lastTask int
+	dumpTime time.Duration
+	busy     ledger
+}
+
+// New makes a phone that has just been switched on Options.Uptime ago; the apps
+// start now.
+func New(o Options) *Phone {
+	o.Serial = cmp.Or(o.Serial, "SIM0000000001")
+	o.Model = cmp.Or(o.Model, "Pixel 7")
+	o.Manufacturer = cmp.Or(o.Manufacturer, "Google")
+	o.API = min(max(cmp.Or(o.API, defaultAPI), oldestAPI), newestAPI)
+	o.BuildType = cmp.Or(o.BuildType, "user")
+	o.DumpsysTime = cmp.Or(o.DumpsysTime, usualDump)
+	o.Uptime = cmp.Or(o.Uptime, uptimeAtNew)
+	if !(o.Scale > 0) {
+		o.Scale = 1
+	}
+	if o.SmapsRollup == nil {
+		o.SmapsRollup = new(o.API >= 29)
+	}
+	o.Apps = slices.Clone(o.Apps)
+	p := &Phone{opt: o, born: time.Now(), tasks: map[int]*task{}, dumpTime: o.DumpsysTime, lastTask: firstShellPID}
+	p.clock = clock{origin: p.born, offset: o.Uptime, scale: o.Scale}
+	p.install()
+	p.files = newStore(p)
+	p.boot(o.Uptime)
+	return p
+}
+
+// install fills the process table.
+func (p *Phone) install() {
+	p.procs = systemProcesses(p.opt)
+	for i := range p.opt.Apps {
+		app := &p.opt.Apps[i]
+		if app.UID == 0 {
+			app.UID = app.User*perUser + 10123 + i
+		}
+		for j, spec := range app.Processes {
+			proc := &process{spec: spec, app: app, uid: app.UID, ppid: zygotePID}
+			if spec.Isolated {
+				proc.uid = app.User*perUser + 99000 + i*16 + j
+			}
+			p.procs = append(p.procs, proc)
+		}
+	}
+	for _, proc := range p.procs {
+		proc.id = mix(p.opt.Seed, hashText(proc.spec.Name)+uint64(proc.uid/perUser))
+	}
+}
+
+// boot starts everything over at the uptime given.
+func (p *Phone) boot(up time.Duration) {
+	p.lastApp = firstAppPID
+	for _, proc := range p.procs {
+		proc.pid, proc.first, proc.crashes = 0, never, nil
+		for _, m := range proc.spec.Models {
+			if m.crashes {
+				proc.crashes = append(proc.crashes, m)
+			}
+		}
+		slices.SortFunc(proc.crashes, func(a, b Model) int { return cmp.Compare(a.crashAt, b.crashAt) })
+		proc.next = up + max(proc.spec.StartAfter, 0)
+		if proc.fixed != 0 {
+			proc.next = proc.spec.StartAfter
+		}
+	}
+}
+
+// zygotePID is the parent of every app.
+const zygotePID = 780
+
+// systemProcesses are what runs on every phone.
+func systemProcesses(o Options) []*process {
+	adbdUID := uidShell
+	if o.Root {
+		adbdUID = uidRoot
+	}
+	native := func(pid, uid int, name string, mb float64) *process {
+		return &process{fixed: pid, uid: uid, ppid: min(pid-1, 1), native: true, spec: ProcessSpec{
+			Name: name, Threads: 8, StartAfter: time.Duration(pid) * 10 * time.Millisecond,
+			Models: []Model{Steady(NativeHeap, mb), Steady(Code, 2), Steady(Stack, 0.2), Steady(Other, 1), Steady(Shared, 2)},
+		}}
+	}
+	kernel := func(pid int, name string) *process {
+		return &process{fixed: pid, kernel: true, ppid: min(pid-1, 2), spec: ProcessSpec{Name: name, Threads: 1}}
+	}
+	java := func(pid, uid, parent int, name string, models ...Model) *process {
+		return &process{fixed: pid, uid: uid, ppid: parent, app: &App{Package: name, UID: uid}, spec: ProcessSpec{
+			Name: name, StartAfter: time.Duration(pid) * 10 * time.Millisecond, Models: append(models,
+				Steady(JavaHeap, 12), Steady(NativeHeap, 8), Steady(Code, 14), Steady(Stack, 1), Steady(Other, 6), Steady(Shared, 18)),
+		}}
+	}
+	server := java(1523, uidSystem, zygotePID, systemServer, Steady(JavaHeap, 90), Steady(NativeHeap, 60), Noise(3, 0.7))
+	server.app, server.spec.Threads = nil, 180
+	return []*process{
+		native(1, uidRoot, "init", 2), kernel(2, "kthreadd"), kernel(41, "kworker/0:1"), kernel(83, "kswapd0"),
+		native(560, uidSystem, "surfaceflinger", 24), native(905, adbdUID, "adbd", 3),
+		java(zygotePID, uidRoot, 1, "zygote64"), java(zygotePID+1, uidRoot, 1, "zygote"), server,
+		java(2104, 10087, zygotePID, "com.android.systemui", Typical(), GCSawtooth(8, 4*time.Minute), Noise(2, 0.7)),
+		java(2250, 1001, zygotePID, "com.android.phone", Noise(1, 0.7)),
+	}
+}
+
+// Demo is a phone for a demonstration: Android 14, rooted, with the app com.shop
+// whose main process leaks 300 MB/h of Java memory under GC and noise, and whose
+// process com.shop:push is busy but healthy.
+func Demo(scale float64, seed uint64) *Phone {
+	return New(Options{
+		Serial: "demo-phone", Model: "Pixel 7 Demo", API: 34, Scale: scale, Seed: seed, Root: true, BuildType: "userdebug",
+		Apps: []App{{Package: "com.shop", Debuggable: true, Processes: []ProcessSpec{
+			{Name: "com.shop", RestartAfter: 5 * time.Second, Models: []Model{
+				Typical(), WarmUp(30, 2*time.Minute), GCSawtooth(16, 90*time.Second), Noise(5, 0.7), Leak(Java, 300, 0),
+			}},
+			{Name: "com.shop:push", RestartAfter: 5 * time.Second, Models: []Model{
+				Typical(), GCSawtooth(10, 4*time.Minute), Noise(3, 0.7),
+			}},
+		}}},
+	})
+}
+
+// Identity describes the phone to adb. Phones before Android 7 know neither the
+// shell protocol nor the newer stat.
+func (p *Phone) Identity() adbd.Identity {
+	id := adbd.Identity{Serial: p.opt.Serial, Product: "androidsim", Model: p.opt.Model, Device: "androidsim"}
+	if p.opt.API >= 24 {
+		id.Features = []string{"shell_v2", "cmd", "stat_v2", "ls_v2", "fixed_push_mkdir"}
+	}
+	return id
+}
+
+// Uptime is the device time since boot.
+func (p *Phone) Uptime() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.clock.up()
+}
+
+// now is the clock of this boot.
+func (p *Phone) now() clock {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.clock
+}
+
+// wall is the phone's wall clock.
+func (p *Phone) wall() time.Time {
+	elapsed := time.Duration(float64(time.Since(p.born)) * p.opt.Scale)
+	return p.born.Add(elapsed + p.opt.ClockSkew)
+}
+
+// Memory is the memory of a process at one moment, in kB.
+type Memory struct {
+	PID int
+	// Start and Up are device times since boot: the start of the process and the
+	// moment of the reading.
+	Start, Up time.Duration
+	// PSS and SwapPSS are the sums of smaps; the driver memory EGL and GL is not
+	// in them, GfxDev is.
+	PSS, SwapPSS    int64
+	EGL, GL, GfxDev int64
+	// The App Summary. System has the swap in it, and Total is PSS + SwapPSS + EGL
+	// + GL, as Android prints since 7.0.
+	JavaHeap, NativeHeap, Code, Stack, Graphics, PrivateOther, System, Total int64
+	Threads                                                                  int
+}
+
+// Memory tells the truth about a process that runs; ok is false if it does not.
+func (p *Phone) Memory(process string) (m Memory, ok bool) {
+	v, ok := p.running(process)
+	if !ok {
+		return Memory{}, false
+	}
+	mem := v.memory()
+	s, mapped := mem.summarize(true), mem.mapped()
+	return Memory{
+		PID: v.pid, Start: v.start, Up: v.up, PSS: mapped.pss(), SwapPSS: mapped.swap,
+		EGL: mem.rows[rowEGL].pss(), GL: mem.rows[rowGL].pss(), GfxDev: mem.rows[rowGfxDev].pss(),
+		JavaHeap: s.java, NativeHeap: s.native, Code: s.code, Stack: s.stack, Graphics: s.graphics,
+		PrivateOther: s.other, System: s.system, Total: s.total, Threads: mem.threads,
+	}, true
+}
+
+// PID is the pid of a process, 0 if it does not run.
+func (p *Phone) PID(process string) int {
+	v, _ := p.running(process)
+	return v.pid
+}
+
+func (p *Phone) running(process string) (view, bool) {
+	for _, v := range p.views() {
+		if v.name == process && !v.shell {
+			return v, true
+		}
+	}
+	return view{}, false
+}
+
+// Kill ends a process, as the low memory killer does. It comes back as its
+// RestartAfter says. All hooks return false if there is no such process.
+func (p *Phone) Kill(name string) bool {
+	return p.onProcess(name, func(proc *process, up time.Duration) {
+		if proc.alive() {
+			proc.die(up, proc.backAfter())
+		}
+	})
+}
+
+// Restart ends a process and starts it again at once.
+func (p *Phone) Restart(name string) bool {
+	return p.onProcess(name, func(proc *process, up time.Duration) {
+		if proc.alive() {
+			proc.die(up, never)
+		}
+		p.spawn(proc, up)
+	})
+}
+
+// Freeze stops or thaws a process, as Android's freezer does with cached apps:
+// its memory stands still and it answers no dumpsys.
+func (p *Phone) Freeze(name string, frozen bool) bool {
+	return p.onProcess(name, func(proc *process, up time.Duration) {
+		if proc.frozen == frozen || !proc.alive() {
+			return
+		}
+		if !frozen {
+			proc.frozenFor += up - proc.frozenAt
+		}
+		proc.frozen, proc.frozenAt = frozen, up
+	})
+}
+
+func (p *Phone) onProcess(name string, do func(*process, time.Duration)) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	up := p.clock.up()
+	p.advance(up)
+	proc := p.processNamed(name)
+	if proc == nil {
+		return false
+	}
+	do(proc, up)
+	return true
+}
+
+// SlowDumpsys sets the device time of one dumpsys from now on; 0 or less is the
+// one of the options again.
+func (p *Phone) SlowDumpsys(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dumpTime = p.opt.DumpsysTime
+	if d > 0 {
+		p.dumpTime = d
+	}
+}
+
+// Reboot ends everything that runs and starts over, with an uptime of 25 s and
+// the files as they are. What the server does with the connection is its own.
+func (p *Phone) Reboot() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, t := range p.tasks {
+		t.kill(sigKill)
+	}
+	p.busy = ledger{}
+	p.clock = clock{origin: time.Now(), offset: uptimeAtReboot, scale: p.opt.Scale}
+	p.boot(uptimeAtReboot)
+}

@@ -1,0 +1,330 @@
+package androidsim
+
+import (
+	"slices"
+	"sort"
+	"strings"
+	"time"
+)
+
+// App is an installed package with its processes.
+type App struct {
+	Package string
+	// User is the Android user that runs it, 0 for the owner.
+	User int
+	// UID is the app's uid with the user's part; 0 chooses one.
+	UID int
+	// Debuggable is android:debuggable in its manifest.
+	Debuggable bool
+	Processes  []ProcessSpec
+}
+
+// ProcessSpec is a process of an app and what its memory does.
+type ProcessSpec struct {
+	// Name is the full name of the process, such as com.shop:push.
+	Name   string
+	Models []Model
+	// StartAfter is when it starts for the first time: from New or Reboot on.
+	StartAfter time.Duration
+	// CrashAfter is the age at which every incarnation dies; 0 for never. Less
+	// than a second counts as a second.
+	CrashAfter time.Duration
+	// RestartAfter is how long it stays down after it died, by CrashAfter or by a
+	// signal; 0 means until somebody starts it.
+	RestartAfter time.Duration
+	// Isolated gives the process a uid of its own that run-as cannot take.
+	Isolated bool
+	// Threads is the number of threads without leaked ones; 0 means 28.
+	Threads int
+}
+
+const (
+	defaultThreads = 28
+	// maxThreads bounds what is listed under /proc/PID/task.
+	maxThreads = 16 << 10
+	perUser    = 100000
+	never      = time.Duration(-1)
+)
+
+// process is a row of the phone's process table. Everything below spec is
+// guarded by Phone.mu.
+type process struct {
+	spec   ProcessSpec
+	app    *App
+	uid    int
+	ppid   int
+	id     uint64
+	native bool
+	kernel bool
+	// fixed is the pid of a process of the system, 0 for one of an app.
+	fixed int
+
+	pid      int
+	start    time.Duration
+	instance int
+	first    time.Duration
+	next     time.Duration
+	crashes  []Model
+	deaths   int
+	lastPID  int
+
+	gc        time.Duration
+	frozen    bool
+	frozenAt  time.Duration
+	frozenFor time.Duration
+}
+
+// view is a process that runs, at one moment.
+type view struct {
+	spec       *ProcessSpec
+	app        *App
+	name       string
+	pid, ppid  int
+	uid        int
+	native     bool
+	kernel     bool
+	shell      bool
+	start, up  time.Duration
+	age, gc    time.Duration
+	stream     uint64
+	frozen     bool
+	extraTicks int64
+}
+
+// pkg is the package that names of files are made of.
+func (v view) pkg() string {
+	if v.app != nil {
+		return v.app.Package
+	}
+	return v.name
+}
+
+// comm is the kernel's name of the process: the last 15 bytes of an app's.
+func (v view) comm() string {
+	if len(v.name) > 15 {
+		return v.name[len(v.name)-15:]
+	}
+	return v.name
+}
+
+// memory evaluates the models.
+func (v view) memory() memory {
+	if v.spec == nil {
+		return memory{threads: 1}
+	}
+	l := evaluate(v.spec.Models, v.stream, v.age, v.gc)
+	base := v.spec.Threads
+	if base == 0 {
+		base = defaultThreads
+	}
+	return layout(l, min(base+l.threads, maxThreads))
+}
+
+func (p *process) alive() bool { return p.pid != 0 }
+
+// age is how long the incarnation has run at the time, less frozen time.
+func (p *process) age(at time.Duration) time.Duration {
+	if p.frozen {
+		at = p.frozenAt
+	}
+	return max(0, at-p.start-p.frozenFor)
+}
+
+func (p *process) view(up time.Duration) view {
+	return view{
+		spec: &p.spec, app: p.app, name: p.spec.Name, pid: p.pid, ppid: p.ppid, uid: p.uid, native: p.native, kernel: p.kernel,
+		start: p.start, up: up, age: p.age(up), gc: p.gc, stream: mix(p.id, uint64(p.instance)), frozen: p.frozen,
+	}
+}
+
+// due is the next event of the process, if there is one.
+func (p *process) due() (time.Duration, bool) {
+	if !p.alive() {
+		return p.next, p.next != never
+	}
+	at, ok := never, false
+	if p.spec.CrashAfter > 0 {
+		at, ok = p.start+max(p.spec.CrashAfter, time.Second), true
+	}
+	if len(p.crashes) > 0 {
+		if c := p.first + p.crashes[0].crashAt; !ok || c < at {
+			at, ok = c, true
+		}
+	}
+	return at, ok
+}
+
+// die ends the incarnation; the process comes back after the given time, or with
+// never only when it is started.
+func (p *process) die(at, back time.Duration) {
+	p.lastPID, p.pid = p.pid, 0
+	p.deaths++
+	p.next = never
+	if back != never {
+		p.next = at + back
+	}
+}
+
+// backAfter is ProcessSpec.RestartAfter, or never. Init starts what belongs to
+// the system again.
+func (p *process) backAfter() time.Duration {
+	if p.fixed != 0 {
+		return 5 * time.Second
+	}
+	if p.spec.RestartAfter > 0 {
+		return p.spec.RestartAfter
+	}
+	return never
+}
+
+// advance plays all events up to the time, in their order, so that pids do not
+// depend on when somebody looks. The caller holds the lock.
+func (p *Phone) advance(up time.Duration) {
+	for {
+		var first *process
+		var at time.Duration
+		for _, proc := range p.procs {
+			if due, ok := proc.due(); ok && due <= up && (first == nil || due < at) {
+				first, at = proc, due
+			}
+		}
+		if first == nil {
+			return
+		}
+		p.fire(first, at)
+	}
+}
+
+func (p *Phone) fire(proc *process, at time.Duration) {
+	if !proc.alive() {
+		p.spawn(proc, at)
+		return
+	}
+	back := proc.backAfter()
+	if len(proc.crashes) > 0 && proc.first+proc.crashes[0].crashAt <= at {
+		back = never
+		if d := proc.crashes[0].downFor; d > 0 {
+			back = d
+		}
+		proc.crashes = proc.crashes[1:]
+	}
+	proc.die(at, back)
+}
+
+func (p *Phone) spawn(proc *process, at time.Duration) {
+	proc.start, proc.gc, proc.frozen, proc.frozenFor = at, never, false, 0
+	proc.next = never
+	proc.instance++
+	if proc.first == never {
+		proc.first = at
+	}
+	// A crash whose time passed while the process was down does not happen.
+	for len(proc.crashes) > 0 && proc.first+proc.crashes[0].crashAt <= at {
+		proc.crashes = proc.crashes[1:]
+	}
+	proc.pid = proc.fixed
+	if proc.pid == 0 {
+		proc.pid = p.freePID(proc)
+	}
+}
+
+// The pids of apps. Shells take those above.
+const (
+	firstAppPID   = 3000
+	firstShellPID = 20000
+	lastPID       = 32767
+)
+
+// freePID goes up like the kernel does, with gaps for what a phone starts besides.
+func (p *Phone) freePID(proc *process) int {
+	for {
+		p.lastApp += 1 + int(mix(proc.id, uint64(proc.instance)+1<<32)%90)
+		if p.lastApp >= firstShellPID {
+			p.lastApp = firstAppPID
+		}
+		if !slices.ContainsFunc(p.procs, func(q *process) bool { return q.pid == p.lastApp }) {
+			return p.lastApp
+		}
+	}
+}
+
+// views are all processes that run now, by pid.
+func (p *Phone) views() []view {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	up := p.clock.up()
+	p.advance(up)
+	var out []view
+	for _, proc := range p.procs {
+		if proc.alive() {
+			v := proc.view(up)
+			if v.name == systemServer {
+				v.extraTicks = p.busy.ticks(up)
+			}
+			out = append(out, v)
+		}
+	}
+	for _, t := range p.tasks {
+		out = append(out, t.view(up))
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].pid < out[j].pid })
+	return out
+}
+
+// find gives the process of a pid.
+func (p *Phone) find(pid int) (view, bool) {
+	for _, v := range p.views() {
+		if v.pid == pid {
+			return v, true
+		}
+	}
+	return view{}, false
+}
+
+// processNamed is the process of a name, whether it runs or not; with several
+// users the first. The caller holds the lock.
+func (p *Phone) processNamed(name string) *process {
+	for _, proc := range p.procs {
+		if proc.spec.Name == name && !proc.kernel {
+			return proc
+		}
+	}
+	return nil
+}
+
+// belongs tells whether a process is one of the package.
+func (v view) belongs(pkg string) bool {
+	return v.app != nil && v.app.Package == pkg || v.name == pkg || strings.HasPrefix(v.name, pkg+":")
+}
+
+// ledger adds up the CPU time that dumpsys costs system_server.
+type ledger struct {
+	done    time.Duration
+	running map[int]time.Duration
+	next    int
+}
+
+func (l *ledger) begin(up time.Duration) int {
+	if l.running == nil {
+		l.running = map[int]time.Duration{}
+	}
+	l.next++
+	l.running[l.next] = up
+	return l.next
+}
+
+func (l *ledger) end(id int, up time.Duration) {
+	if began, ok := l.running[id]; ok {
+		l.done += up - began
+		delete(l.running, id)
+	}
+}
+
+// ticks is the cost in clock ticks of 1/100 s: a dump keeps one core busy.
+func (l *ledger) ticks(up time.Duration) int64 {
+	sum := l.done
+	for _, began := range l.running {
+		sum += up - began
+	}
+	return int64(sum / (10 * time.Millisecond))
+}

@@ -1,0 +1,252 @@
+package androidsim
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ticksOf converts device time to clock ticks of 1/100 s (USER_HZ).
+func ticksOf(d time.Duration) int64 { return int64(d / (10 * time.Millisecond)) }
+
+// cpu is the user and system time of a process so far, in ticks. An app uses
+// 4 % of a core; system_server 6 % and whatever dumpsys costs.
+func (v view) cpu() (user, system int64) {
+	share := int64(4)
+	switch {
+	case v.name == systemServer:
+		share = 6
+	case v.kernel || v.native || v.shell:
+		share = 1
+	}
+	all := ticksOf(v.age)*share/100 + v.extraTicks
+	return all * 2 / 3, all - all*2/3
+}
+
+// statText is /proc/PID/stat (fs/proc/array.c, do_task_stat); tid and name are
+// those of the thread.
+func (v view) statText(tid int, name string, m memory) string {
+	user, system := v.cpu()
+	if tid != v.pid {
+		user, system = user/8, system/8
+	}
+	mapped := m.mapped()
+	faults := mapped.rss() / 4 * 3
+	return fmt.Sprintf("%d (%s) S %d %d 0 0 -1 1077952832 %d 0 %d 0 %d %d 0 0 20 0 %d 0 %d %d %d 18446744073709551615 0 0 0 0 0 0 4612 1 1073775864 0 0 0 17 %d 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
+		tid, name, v.ppid, v.ppid, faults, mapped.privateClean/16, user, system, m.threads, ticksOf(v.start), v.virtual(m)<<10, mapped.rss()/4, tid%8)
+}
+
+// virtual is the size of the address space in kB.
+func (v view) virtual(m memory) int64 {
+	if v.kernel {
+		return 0
+	}
+	u := m.mapped()
+	return u.rss() + u.swap + 4<<20
+}
+
+// statusText is /proc/PID/status. Kernels before 4.5 do not split the Rss.
+func (v view) statusText(m memory, api int) string {
+	var b strings.Builder
+	line := func(name string, format string, args ...any) {
+		fmt.Fprintf(&b, name+":\t"+format+"\n", args...)
+	}
+	kb := func(name string, n int64) { line(name, "%8d kB", n) }
+	line("Name", "%s", v.comm())
+	if api >= 28 {
+		line("Umask", "0077")
+	}
+	line("State", "S (sleeping)")
+	line("Tgid", "%d", v.pid)
+	if api >= 26 {
+		line("Ngid", "0")
+	}
+	line("Pid", "%d", v.pid)
+	line("PPid", "%d", v.ppid)
+	line("TracerPid", "0")
+	line("Uid", "%d\t%d\t%d\t%d", v.uid, v.uid, v.uid, v.uid)
+	line("Gid", "%d\t%d\t%d\t%d", v.uid, v.uid, v.uid, v.uid)
+	line("FDSize", "256")
+	line("Groups", "%d ", 50000+v.uid%perUser)
+	if !v.kernel {
+		u := m.mapped()
+		anonymous, file, shmem := m.resident()
+		kb("VmPeak", v.virtual(m)+1024)
+		kb("VmSize", v.virtual(m))
+		kb("VmLck", 0)
+		kb("VmPin", 0)
+		kb("VmHWM", u.rss()+512)
+		kb("VmRSS", u.rss())
+		if api >= 26 {
+			kb("RssAnon", anonymous)
+			kb("RssFile", file)
+			kb("RssShmem", shmem)
+		}
+		kb("VmData", anonymous+u.swap+512<<10)
+		kb("VmStk", 8192)
+		kb("VmExe", 28)
+		kb("VmLib", file)
+		kb("VmPTE", u.rss()/512+4)
+		kb("VmSwap", u.swap)
+	}
+	line("Threads", "%d", m.threads)
+	line("SigQ", "0/21550")
+	line("SigPnd", "%016x", 0)
+	line("SigBlk", "%016x", 0x80001204)
+	line("SigIgn", "%016x", 1)
+	line("SigCgt", "%016x", 0x6e400084f8)
+	line("CapEff", "%016x", 0)
+	line("Seccomp", "2")
+	line("Cpus_allowed", "ff")
+	line("Cpus_allowed_list", "0-7")
+	line("voluntary_ctxt_switches", "%d", int64(v.age/time.Millisecond)/9)
+	line("nonvoluntary_ctxt_switches", "%d", int64(v.age/time.Millisecond)/70)
+	return b.String()
+}
+
+// statmText is /proc/PID/statm, in pages.
+func (v view) statmText(m memory) string {
+	u := m.mapped()
+	_, file, shmem := m.resident()
+	return fmt.Sprintf("%d %d %d 7 0 %d 0\n", v.virtual(m)/4, u.rss()/4, (file+shmem)/4, (u.rss()+512<<10)/4)
+}
+
+// cmdline is the name with the blanks of the longer line that the zygote had.
+func (v view) cmdline() string {
+	if v.kernel {
+		return ""
+	}
+	if v.shell || v.native {
+		return v.name + "\x00"
+	}
+	return v.name + strings.Repeat("\x00", max(1, 64-len(v.name)))
+}
+
+// oomScoreAdj is 0 in the foreground, 900 for a frozen app, -900 for the system.
+func (v view) oomScoreAdj() int {
+	switch {
+	case v.shell:
+		return -950
+	case v.native || v.kernel || v.pid <= zygotePID+1:
+		return -1000
+	case v.name == systemServer:
+		return -900
+	case v.frozen:
+		return 900
+	case v.app != nil && v.name != v.app.Package:
+		return 200
+	}
+	return 0
+}
+
+// threadNames are the threads that every app has, after its main thread.
+var threadNames = []string{
+	"Signal Catcher", "perfetto_hprof_", "ADB-JDWP Connec", "Jit thread pool", "HeapTaskDaemon", "ReferenceQueueD", "FinalizerDaemon",
+	"FinalizerWatchd", "Profile Saver", "RenderThread", "hwuiTask0", "hwuiTask1", "GPU completion", "queued-work-loo",
+}
+
+// threadName is the comm of thread number i of a process; thread 0 is the main
+// one. The threads that a leak leaves behind are those of pools.
+func (v view) threadName(i int) string {
+	base := defaultThreads
+	if v.spec != nil && v.spec.Threads != 0 {
+		base = v.spec.Threads
+	}
+	switch {
+	case i == 0 || v.kernel || v.native || v.shell:
+		return v.comm()
+	case i <= len(threadNames):
+		return threadNames[i-1]
+	case i < base:
+		return fmt.Sprintf("Binder:%d_%X", v.pid, i-len(threadNames))
+	}
+	return clipComm(fmt.Sprintf("pool-%d-thread-1", i-base+2))
+}
+
+// clipComm cuts a thread's name as the kernel does.
+func clipComm(name string) string { return name[:min(len(name), 15)] }
+
+// procNames are the files of /proc/PID that the shell may see, with who may read
+// them: everybody, or those who may trace the process.
+var procNames = map[string]bool{
+	"cmdline": false, "comm": false, "oom_score_adj": false, "stat": false, "statm": false, "status": false,
+	"maps": true, "smaps": true, "smaps_rollup": true,
+}
+
+// procText is the content of a file of /proc/PID.
+func (p *Phone) procText(v view, name string) string {
+	m := v.memory()
+	switch name {
+	case "cmdline":
+		return v.cmdline()
+	case "comm":
+		return v.comm() + "\n"
+	case "oom_score_adj":
+		return strconv.Itoa(v.oomScoreAdj()) + "\n"
+	case "stat":
+		return v.statText(v.pid, v.comm(), m)
+	case "statm":
+		return v.statmText(m)
+	case "status":
+		return v.statusText(m, p.opt.API)
+	case "maps":
+		return m.mapsText(v, p.opt.API)
+	case "smaps":
+		return m.smapsText(v, p.opt.API)
+	case "smaps_rollup":
+		return m.rollupText(v, p.opt.API)
+	}
+	return ""
+}
+
+// globalFiles are the files of /proc itself.
+var globalFiles = map[string]func(*Phone) string{
+	"uptime": func(p *Phone) string {
+		up := p.Uptime()
+		cs := int64(up / (10 * time.Millisecond))
+		idle := cs * 7
+		return fmt.Sprintf("%d.%02d %d.%02d\n", cs/100, cs%100, idle/100, idle%100)
+	},
+	"meminfo": func(p *Phone) string {
+		used := p.usedKB()
+		const total = 7680 << 10
+		free := max(total-used-1<<20, 64<<10)
+		return fmt.Sprintf("MemTotal:       %8d kB\nMemFree:        %8d kB\nMemAvailable:   %8d kB\nBuffers:        %8d kB\nCached:         %8d kB\nSwapTotal:      %8d kB\nSwapFree:       %8d kB\n",
+			total, free/4, free, 4096, free/2, 4<<20, 3<<20)
+	},
+	"version": func(p *Phone) string {
+		return "Linux version " + kernelRelease(p.opt.API) + " (build@simulated) #1 SMP PREEMPT\n"
+	},
+	"loadavg": func(*Phone) string { return "1.20 1.14 1.09 2/1480 20001\n" },
+	"filesystems": func(*Phone) string {
+		return "nodev\tsysfs\nnodev\ttmpfs\nnodev\tproc\n\text4\n\tf2fs\n"
+	},
+}
+
+func kernelRelease(api int) string {
+	switch {
+	case api >= 34:
+		return "6.1.57-android14-11"
+	case api >= 31:
+		return "5.10.66-android12-9"
+	case api >= 29:
+		return "4.14.180-perf"
+	case api >= 26:
+		return "4.9.96-perf"
+	case api >= 23:
+		return "3.10.84-perf"
+	}
+	return "3.4.0-perf"
+}
+
+// usedKB is what all processes hold.
+func (p *Phone) usedKB() int64 {
+	var sum int64
+	for _, v := range p.views() {
+		if !v.kernel {
+			sum += v.memory().sum().pss()
+		}
+	}
+	return sum
+}

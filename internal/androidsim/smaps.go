@@ -1,0 +1,359 @@
+package androidsim
+
+import (
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// mapping is one virtual memory area of a process.
+type mapping struct {
+	start, end uint64
+	perms      string
+	file       bool
+	name       string
+	row        row
+	usage
+}
+
+func (m mapping) size() int64 { return int64(m.end-m.start) / 1024 }
+
+// anonymousKB is the Anonymous line: pages of no file.
+func (m mapping) anonymousKB() int64 {
+	if !m.row.anonymous() {
+		return 0
+	}
+	return m.privateDirty + m.sharedDirty
+}
+
+// names says what a row's areas are called, so that the rules of AOSP
+// (core/jni/android_os_Debug.cpp, later system/memory androidprocheaps) sort
+// them into that row again.
+func names(r row, v view, api int) []string {
+	dalvik, app := "/dev/ashmem/dalvik-", "/data/app/"+v.pkg()+"-1"
+	if api >= 29 {
+		dalvik = "[anon:dalvik-"
+	}
+	if api >= 30 {
+		app = "/data/app/~~c2ltdWxhdGVk==/" + v.pkg() + "-cGhvbmU=="
+	}
+	anon := func(s string) string {
+		if strings.HasPrefix(dalvik, "[") {
+			return dalvik + s + "]"
+		}
+		return dalvik + s + " (deleted)"
+	}
+	switch r {
+	case rowNative:
+		switch {
+		case api >= 30:
+			return []string{"[anon:scudo:primary]", "[anon:scudo:secondary]"}
+		case api >= 24:
+			return []string{"[anon:libc_malloc]"}
+		}
+		return []string{"[heap]"}
+	case rowDalvik:
+		if api >= 26 {
+			return []string{anon("main space (region space)"), anon("zygote space")}
+		}
+		return []string{anon("main space"), anon("zygote space")}
+	case rowDalvikOther:
+		return []string{anon("LinearAlloc"), anon("indirect ref table"), anon("card table")}
+	case rowAshmem:
+		return []string{"/dev/ashmem/MemoryHeapBase (deleted)"}
+	case rowGfxDev:
+		return []string{"/dev/kgsl-3d0"}
+	case rowOtherDev:
+		return []string{"/dev/__properties__/properties_serial"}
+	case rowSO:
+		return []string{"/system/lib64/libhwui.so", "/system/lib64/libandroid_runtime.so", "/system/lib64/libc.so", app + "/lib/arm64/libapp.so"}
+	case rowJAR:
+		return []string{"/system/framework/framework.jar", "/system/framework/core-oj.jar"}
+	case rowAPK:
+		return []string{app + "/base.apk", "/system/framework/framework-res.apk"}
+	case rowTTF:
+		return []string{"/system/fonts/Roboto-Regular.ttf"}
+	case rowDEX:
+		return []string{app + "/oat/arm64/base.vdex", app + "/oat/arm64/base.odex"}
+	case rowOAT:
+		return []string{"/system/framework/arm64/boot.oat"}
+	case rowART:
+		if api >= 29 {
+			return []string{"[anon:dalvik-/system/framework/boot.art]"}
+		}
+		return []string{"/data/dalvik-cache/arm64/system@framework@boot.art"}
+	case rowOtherMmap:
+		return []string{"/data/data/" + v.pkg() + "/files/store.db", "/system/usr/share/zoneinfo/tzdata"}
+	}
+	return []string{""}
+}
+
+const (
+	// maxArea is the size of one area of a growing heap, in kB.
+	maxArea = 64 << 10
+	// maxAreas bounds the areas of one row; the last one takes the rest.
+	maxAreas = 256
+)
+
+// areas are the mappings of a process in the order of their addresses. Their
+// usages add up to those of the rows, to the kB.
+func (m memory) areas(v view, api int) []mapping {
+	var out []mapping
+	at := uint64(0x12c00000)
+	for r := range numRows {
+		u := m.rows[r]
+		if !r.mapped() || u == (usage{}) {
+			continue
+		}
+		called := names(r, v, api)
+		if r == rowStack {
+			called = stackNames(v, m.threads, api)
+		}
+		n := max(len(called), int(u.rss()/maxArea)+1)
+		for i, piece := range u.cut(min(n, maxAreas)) {
+			name := called[i%len(called)]
+			area := mapping{name: name, row: r, file: strings.HasPrefix(name, "/"), usage: piece, perms: perms(r)}
+			size := (piece.rss()+piece.swap+3)/4*4 + 32
+			area.start, area.end = at, at+uint64(size)*1024
+			at = area.end + 0x10000
+			out = append(out, area)
+		}
+		if r == rowDalvik {
+			at = 0x70000000 + at&^0xfff
+		}
+	}
+	return out
+}
+
+func perms(r row) string {
+	switch r {
+	case rowSO, rowOAT:
+		return "r-xp"
+	case rowJAR, rowAPK, rowTTF, rowDEX:
+		return "r--p"
+	case rowAshmem, rowGfxDev:
+		return "rw-s"
+	}
+	return "rw-p"
+}
+
+func stackNames(v view, threads, api int) []string {
+	out := []string{"[stack]"}
+	for i := 1; i < min(threads, maxAreas); i++ {
+		if api >= 29 {
+			out = append(out, fmt.Sprintf("[anon:stack_and_tls:%d]", v.pid+i))
+		} else {
+			out = append(out, fmt.Sprintf("[stack:%d]", v.pid+i))
+		}
+	}
+	return out
+}
+
+// cut splits a usage into n, whole pages each; the first takes what is left over.
+func (u usage) cut(n int) []usage {
+	each := func(kb, unit int64) int64 { return kb / int64(n) / unit * unit }
+	one := usage{
+		each(u.privateDirty, 4), each(u.privateClean, 4), each(u.sharedDirty, 4), each(u.sharedClean, 4),
+		each(u.sharedPss, 1), each(u.swap, 4),
+	}
+	out := make([]usage, n)
+	for i := range out {
+		out[i] = one
+	}
+	k := int64(n - 1)
+	out[0] = usage{
+		u.privateDirty - k*one.privateDirty, u.privateClean - k*one.privateClean, u.sharedDirty - k*one.sharedDirty,
+		u.sharedClean - k*one.sharedClean, u.sharedPss - k*one.sharedPss, u.swap - k*one.swap,
+	}
+	return out
+}
+
+// kernel says which lines the kernel of an Android version prints.
+type kernel struct {
+	swapPss, named, hugetlb, pssDirty, pssAnon, lazyFree, fileHuge bool
+}
+
+func kernelOf(api int) kernel {
+	return kernel{swapPss: api >= 24, named: api >= 21, hugetlb: api >= 26, lazyFree: api >= 29, pssAnon: api >= 31, fileHuge: api >= 31, pssDirty: api >= 34}
+}
+
+// fields writes the lines that smaps and smaps_rollup have in common
+// (fs/proc/task_mmu.c, __show_smap).
+func (k kernel) fields(b *strings.Builder, u usage, anonymous, anonymousPss int64, rollup bool) {
+	line := func(name string, kb int64) {
+		b.WriteString(name)
+		b.WriteByte(':')
+		digits := strconv.FormatInt(kb, 10)
+		for range max(1, 23-len(name)-len(digits)) {
+			b.WriteByte(' ')
+		}
+		b.WriteString(digits)
+		b.WriteString(" kB\n")
+	}
+	line("Rss", u.rss())
+	line("Pss", u.pss())
+	if k.pssDirty {
+		line("Pss_Dirty", anonymousPss)
+	}
+	if rollup && k.pssAnon {
+		line("Pss_Anon", anonymousPss)
+		line("Pss_File", u.pss()-anonymousPss)
+		line("Pss_Shmem", 0)
+	}
+	line("Shared_Clean", u.sharedClean)
+	line("Shared_Dirty", u.sharedDirty)
+	line("Private_Clean", u.privateClean)
+	line("Private_Dirty", u.privateDirty)
+	line("Referenced", u.rss())
+	line("Anonymous", anonymous)
+	if k.lazyFree {
+		line("LazyFree", 0)
+	}
+	line("AnonHugePages", 0)
+	if k.hugetlb {
+		line("ShmemPmdMapped", 0)
+		if k.fileHuge {
+			line("FilePmdMapped", 0)
+		}
+		line("Shared_Hugetlb", 0)
+		line("Private_Hugetlb", 0)
+	}
+	line("Swap", u.swap)
+	if k.swapPss {
+		line("SwapPss", u.swap)
+	}
+	line("Locked", 0)
+}
+
+// smapsText is /proc/PID/smaps.
+func (m memory) smapsText(v view, api int) string {
+	var b strings.Builder
+	k := kernelOf(api)
+	for _, a := range m.areas(v, api) {
+		a.header(&b)
+		if k.named && strings.HasPrefix(a.name, "[anon:") {
+			fmt.Fprintf(&b, "Name:           %s\n", a.name)
+		}
+		fmt.Fprintf(&b, "Size:           %8d kB\nKernelPageSize:        4 kB\nMMUPageSize:           4 kB\n", a.size())
+		k.fields(&b, a.usage, a.anonymousKB(), a.anonymousPss(), false)
+		b.WriteString("VmFlags: rd wr mr mw me ac \n")
+	}
+	return b.String()
+}
+
+// mapsText is /proc/PID/maps.
+func (m memory) mapsText(v view, api int) string {
+	var b strings.Builder
+	for _, a := range m.areas(v, api) {
+		a.header(&b)
+	}
+	return b.String()
+}
+
+func (m mapping) header(b *strings.Builder) {
+	device, inode := "00:00", uint64(0)
+	if m.file {
+		device, inode = "fe:00", hashText(m.name)%90000+1000
+	}
+	head := fmt.Sprintf("%08x-%08x %s %08x %s %d", m.start, m.end, m.perms, 0, device, inode)
+	if m.name != "" {
+		head = fmt.Sprintf("%-72s %s", head, m.name)
+	}
+	b.WriteString(head + "\n")
+}
+
+// anonymousPss is the part of Pss that is anonymous memory.
+func (m mapping) anonymousPss() int64 {
+	if !m.row.anonymous() {
+		return 0
+	}
+	if m.sharedDirty > 0 {
+		return m.privateDirty + m.sharedPss
+	}
+	return m.privateDirty
+}
+
+// rollupText is /proc/PID/smaps_rollup.
+func (m memory) rollupText(v view, api int) string {
+	var b strings.Builder
+	areas := m.areas(v, api)
+	start, end := uint64(0), uint64(0)
+	var anonymous, anonymousPss int64
+	for i, a := range areas {
+		if i == 0 {
+			start = a.start
+		}
+		end = a.end
+		anonymous += a.anonymousKB()
+		anonymousPss += a.anonymousPss()
+	}
+	fmt.Fprintf(&b, "%-72s %s\n", fmt.Sprintf("%08x-%08x ---p %08x 00:00 0", start, end, 0), "[rollup]")
+	kernelOf(api).fields(&b, m.mapped(), anonymous, anonymousPss, true)
+	return b.String()
+}
+
+// showmapText is the table of the showmap tool, one line an object.
+func (m memory) showmapText(v view, api int) string {
+	type object struct {
+		usage
+		size  int64
+		count int
+	}
+	objects := map[string]object{}
+	var total object
+	for _, a := range m.areas(v, api) {
+		name := a.name
+		if name == "" {
+			name = "[anon]"
+		}
+		o := objects[name]
+		o.usage, o.size, o.count = o.plus(a.usage), o.size+a.size(), o.count+1
+		objects[name] = o
+		total.usage, total.size, total.count = total.plus(a.usage), total.size+a.size(), total.count+1
+	}
+	called := make([]string, 0, len(objects))
+	for name := range objects {
+		called = append(called, name)
+	}
+	sort.Strings(called)
+	head, rule, huge := showmapHeader(api)
+	var b strings.Builder
+	write := func(name string, o object) {
+		fmt.Fprintf(&b, "%8d %8d %8d %8d %8d %8d %8d ", o.size, o.rss(), o.pss(), o.sharedClean, o.sharedDirty, o.privateClean, o.privateDirty)
+		fmt.Fprintf(&b, "%8d ", o.swap)
+		if api >= 26 {
+			fmt.Fprintf(&b, "%8d ", o.swap)
+		}
+		b.WriteString(huge)
+		fmt.Fprintf(&b, "%4d %s\n", o.count, name)
+	}
+	b.WriteString(head + rule)
+	for _, name := range called {
+		write(name, objects[name])
+	}
+	b.WriteString(rule + head + rule)
+	write("TOTAL", total)
+	return b.String()
+}
+
+// showmapHeader gives the two lines of titles, the line of dashes and the
+// columns that stand between the swap and the number of areas, all zero here.
+func showmapHeader(api int) (head, rule, huge string) {
+	swap, dashes := "     swap ", "-------- "
+	if api >= 26 {
+		swap, dashes = "     swap  swapPSS ", "-------- -------- "
+	}
+	const (
+		top  = " virtual                     shared   shared  private  private"
+		cols = "    size      RSS      PSS    clean    dirty    clean    dirty"
+		line = "-------- -------- -------- -------- -------- -------- -------- "
+	)
+	if api < 31 {
+		return top + "\n" + cols + swap + "   # object\n", line + dashes + "---- ------------------------------\n", ""
+	}
+	return top + "                   Anon      Shmem     File      Shared   Private\n" +
+			cols + swap + "HugePages PmdMapped PmdMapped Hugetlb  Hugetlb    Locked    # object\n",
+		line + dashes + "--------- --------- --------- -------- -------- -------- ---- ------------------------------\n",
+		"        0         0         0        0        0        0 "
+}

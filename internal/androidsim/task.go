@@ -1,0 +1,143 @@
+package androidsim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+)
+
+// The signals that the phone tells apart.
+const (
+	sigHUP  = 1
+	sigKill = 9
+	sigUSR1 = 10
+	sigPipe = 13
+	sigTerm = 15
+)
+
+var signalNames = map[string]int{
+	"HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "TRAP": 5, "ABRT": 6, "BUS": 7, "FPE": 8, "KILL": 9, "USR1": 10, "SEGV": 11, "USR2": 12,
+	"PIPE": 13, "ALRM": 14, "TERM": 15, "CHLD": 17, "CONT": 18, "STOP": 19, "TSTP": 20,
+}
+
+// harmless tells whether an Android app survives the signal: ART catches QUIT
+// (stack traces) and USR1 (a collection), the others do nothing by default.
+func harmless(signal int) bool {
+	switch signal {
+	case 0, 3, sigUSR1, 17, 18, 19, 20, 23, 28:
+		return true
+	}
+	return false
+}
+
+// signalled is why a shell ended.
+type signalled int
+
+func (s signalled) Error() string { return fmt.Sprintf("ended by signal %d", int(s)) }
+
+// statusOf is the exit status of what its context ended.
+func statusOf(ctx context.Context) int {
+	var s signalled
+	if errors.As(context.Cause(ctx), &s) {
+		return 128 + int(s)
+	}
+	return 128 + sigHUP
+}
+
+// task is a shell, or a job of one, in the process table.
+type task struct {
+	pid, group, parent, uid int
+	name                    string
+	start                   time.Duration
+	cancel                  context.CancelCauseFunc
+}
+
+func (t *task) kill(signal int) { t.cancel(signalled(signal)) }
+
+func (t *task) view(up time.Duration) view {
+	return view{name: t.name, pid: t.pid, ppid: t.parent, uid: t.uid, shell: true, start: t.start, up: up, age: max(0, up-t.start), gc: never}
+}
+
+// startTask puts a task into the table. Its context ends when it is killed. A
+// group of 0 makes it the leader of one.
+func (p *Phone) startTask(ctx context.Context, name string, uid, parent, group int) (context.Context, *task) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		p.lastTask++
+		if p.lastTask > lastPID {
+			p.lastTask = firstShellPID
+		}
+		if p.tasks[p.lastTask] == nil {
+			break
+		}
+	}
+	t := &task{pid: p.lastTask, group: group, parent: parent, uid: uid, name: name, start: p.clock.up(), cancel: cancel}
+	if group == 0 {
+		t.group = t.pid
+	}
+	p.tasks[t.pid] = t
+	return ctx, t
+}
+
+func (p *Phone) endTask(t *task) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.tasks, t.pid)
+	t.cancel(nil)
+}
+
+// signal sends a signal to a process, or to a group if pid is negative.
+func (p *Phone) signal(c cred, pid, signal int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	up := p.clock.up()
+	p.advance(up)
+	found, sent := false, false
+	for _, t := range p.tasks {
+		if t.pid != pid && t.group != -pid {
+			continue
+		}
+		found = true
+		if c.uid != uidRoot && c.uid != t.uid {
+			continue
+		}
+		sent = true
+		if signal != 0 && (!harmless(signal) || signal == 3 || signal == sigUSR1) {
+			t.kill(signal)
+		}
+	}
+	for _, proc := range p.procs {
+		if !proc.alive() || proc.pid != pid {
+			continue
+		}
+		found = true
+		if c.uid != uidRoot && c.uid != proc.uid {
+			continue
+		}
+		sent = true
+		p.deliver(proc, signal, up)
+	}
+	switch {
+	case !found:
+		return syscall.ESRCH
+	case !sent:
+		return syscall.EPERM
+	}
+	return nil
+}
+
+// deliver is what a signal does to a process. Nothing kills init or a thread of
+// the kernel.
+func (p *Phone) deliver(proc *process, signal int, up time.Duration) {
+	switch {
+	case proc.kernel || proc.pid == 1:
+	case signal == sigUSR1 && !proc.native:
+		proc.gc = proc.age(up)
+	case !harmless(signal):
+		proc.die(up, proc.backAfter())
+	}
+}

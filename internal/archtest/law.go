@@ -1,0 +1,103 @@
+package archtest
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Law is what the page says: which package may import what.
+type Law struct {
+	// Allowed has, for each package of the project by its folder, the packages of
+	// the project that it may import.
+	Allowed map[string][]string
+	// Homes has, for each package of somebody else by its import path, the folder
+	// that alone may import it and what lies below it.
+	Homes map[string]string
+}
+
+const fence = "```"
+
+// ReadLaw reads the only block of a Markdown page whose fence says imports. A
+// line of it is one of
+//
+//	package: what it may import
+//	import path @ its home
+//	# a remark
+func ReadLaw(page io.Reader) (Law, error) {
+	law := Law{Allowed: map[string][]string{}, Homes: map[string]string{}}
+	inside, blocks := false, 0
+	lines := bufio.NewScanner(page)
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		switch {
+		case line == fence+"imports":
+			inside = true
+			blocks++
+		case inside && line == fence:
+			inside = false
+		case inside:
+			if err := law.add(line); err != nil {
+				return Law{}, fmt.Errorf("read line %d: %w", n, err)
+			}
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return Law{}, fmt.Errorf("read the law: %w", err)
+	}
+	if blocks != 1 || inside {
+		return Law{}, fmt.Errorf("read the law: the page has %d blocks %simports, or one that does not end", blocks, fence)
+	}
+	return law, nil
+}
+
+func (l Law) add(line string) error {
+	line, _, _ = strings.Cut(line, "#")
+	if line = strings.TrimSpace(line); line == "" {
+		return nil
+	}
+	if path, home, ok := strings.Cut(line, " @ "); ok {
+		path = strings.TrimSpace(path)
+		if _, twice := l.Homes[path]; twice {
+			return fmt.Errorf("%s has a second home", path)
+		}
+		l.Homes[path] = strings.TrimSpace(home)
+		return nil
+	}
+	pkg, imports, ok := strings.Cut(line, ":")
+	if !ok {
+		return fmt.Errorf("%q is neither a package nor a home", line)
+	}
+	if _, twice := l.Allowed[pkg]; twice {
+		return fmt.Errorf("%s is listed twice", pkg)
+	}
+	l.Allowed[pkg] = strings.Fields(imports)
+	return nil
+}
+
+// home is where a package of somebody else may be imported, and the line of the
+// law that says so.
+func (l Law) home(path string) (home, line string, ok bool) {
+	for line, home := range l.Homes {
+		if within(path, line) {
+			return home, line, true
+		}
+	}
+	return "", "", false
+}
+
+// within tells whether a path is a folder or lies below it.
+func within(path, folder string) bool {
+	return path == folder || strings.HasPrefix(path, folder+"/")
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

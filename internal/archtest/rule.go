@@ -1,0 +1,221 @@
+package archtest
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// forbidden are names that say nothing about what a package is, so that in time
+// it becomes the place for everything.
+var forbidden = []string{
+	"base", "common", "core", "helper", "helpers", "lib", "manager", "managers", "misc",
+	"model", "models", "shared", "types", "util", "utils",
+}
+
+// layer is one of the parts that the tree is made of, lowest first.
+type layer struct {
+	folders []string
+	// mayImport are the other folders that the layer may import from. What is in
+	// the folder of the importer itself is not a matter of layers.
+	mayImport []string
+}
+
+// layers are the rules that no line of the law can lift. A folder that is in no
+// layer has no place in the tree.
+var layers = []layer{
+	{folders: []string{"detector"}},
+	{folders: []string{"capture", "reporters"}, mayImport: []string{"detector"}},
+	{folders: []string{"harness"}, mayImport: []string{"detector", "capture", "reporters"}},
+	{folders: []string{"internal"}, mayImport: []string{"detector", "capture", "reporters"}},
+	{folders: []string{"cmd", "examples"}, mayImport: []string{"detector", "capture", "reporters", "harness", "internal"}},
+}
+
+// Violation is one departure of the tree from the law.
+type Violation struct {
+	Rule string // a word that names the rule
+	Text string // what is wrong, where, and what to do
+}
+
+func (v Violation) String() string { return v.Rule + ": " + v.Text }
+
+// Check compares the tree of a module with the law.
+func Check(module string, law Law, tree map[string]*Package) []Violation {
+	c := checker{module: module, law: law, tree: tree}
+	c.lists()
+	used := map[string]bool{} // "importer imported" and lines of homes
+	for _, folder := range sortedKeys(tree) {
+		p := tree[folder]
+		c.name(p)
+		c.comment(p)
+		for _, imported := range sortedKeys(p.Imports) {
+			c.imported(p, imported, p.Imports[imported], used)
+		}
+		for _, imported := range sortedKeys(p.TestImports) {
+			c.importedByTest(p, imported, p.TestImports[imported], used)
+		}
+	}
+	c.unused(used)
+	return c.found
+}
+
+type checker struct {
+	module string
+	law    Law
+	tree   map[string]*Package
+	found  []Violation
+}
+
+func (c *checker) add(rule, format string, args ...any) {
+	c.found = append(c.found, Violation{rule, fmt.Sprintf(format, args...)})
+}
+
+// own gives the folder of a package of the project.
+func (c *checker) own(imported string) (string, bool) {
+	if imported == c.module {
+		return ".", true
+	}
+	return strings.CutPrefix(imported, c.module+"/")
+}
+
+// lists: the law lists exactly the packages that there are.
+func (c *checker) lists() {
+	for _, folder := range sortedKeys(c.tree) {
+		if _, ok := c.law.Allowed[folder]; !ok {
+			c.add("listed", "package %s is not in the law: give it a line that says what it may import", folder)
+		}
+	}
+	for _, folder := range sortedKeys(c.law.Allowed) {
+		if _, ok := c.tree[folder]; !ok {
+			c.add("listed", "the law has a line for %s, which does not exist", folder)
+		}
+	}
+}
+
+// name: every package has a place in a layer and a name that means something.
+func (c *checker) name(p *Package) {
+	for _, part := range append(strings.Split(p.Folder, "/"), p.Name) {
+		if slices.Contains(forbidden, part) {
+			c.add("name", "package %s: a type lives where it gets its meaning, and %q is the name of no such place", p.Folder, part)
+			break
+		}
+	}
+	if layerOf(p.Folder) == nil {
+		c.add("layer", "package %s is in no layer of the tree", p.Folder)
+	}
+}
+
+// comment: every package says what it is.
+func (c *checker) comment(p *Package) {
+	if p.onlyTests() {
+		return
+	}
+	begin := "Package " + p.Name + " "
+	if isProgram(p) {
+		begin = "Command " + path.Base(p.Folder) + " "
+	}
+	if !strings.HasPrefix(p.Doc, begin) {
+		c.add("comment", "package %s has no package comment that begins with %q", p.Folder, begin)
+	}
+}
+
+// imported checks one import of the files that are built.
+func (c *checker) imported(p *Package, imported, file string, used map[string]bool) {
+	target, own := c.own(imported)
+	if !own {
+		c.foreign(p, imported, file, used)
+		return
+	}
+	used[p.Folder+" "+target] = true
+	if allowed, listed := c.law.Allowed[p.Folder]; listed && !slices.Contains(allowed, target) {
+		c.add("allowed", "%s imports %s, but the law does not let %s do so", file, target, p.Folder)
+	}
+	if above(target, p.Folder) && !isProgram(p) && !isTestSupport(p.Folder) {
+		c.add("parent", "%s imports %s, its parent: parents import children, never the other way", file, target)
+	}
+	if isTestSupport(target) && !isTestSupport(p.Folder) {
+		c.add("test support", "%s imports %s, which is for tests alone", file, target)
+	}
+	c.layered(p.Folder, target, file)
+}
+
+// importedByTest checks one import of test files. A test may set up what it
+// tests with everything internal, and may use what its layer may use, child or
+// parent, without a line in the law.
+func (c *checker) importedByTest(p *Package, imported, file string, used map[string]bool) {
+	target, own := c.own(imported)
+	switch {
+	case !own:
+		c.foreign(p, imported, file, used)
+	case !within(target, "internal"):
+		c.layered(p.Folder, target, file)
+	}
+}
+
+// layered checks an import against the layers.
+func (c *checker) layered(importer, target, file string) {
+	from := layerOf(importer)
+	if from == nil || top(importer) == top(target) || slices.Contains(from.mayImport, top(target)) {
+		return
+	}
+	c.add("layer", "%s imports %s: nothing in %s may import from %s", file, target, top(importer), top(target))
+}
+
+// foreign: one package of somebody else has one home.
+func (c *checker) foreign(p *Package, imported, file string, used map[string]bool) {
+	if first, _, _ := strings.Cut(imported, "/"); !strings.Contains(first, ".") {
+		return // the standard library
+	}
+	home, line, ok := c.law.home(imported)
+	if !ok {
+		c.add("home", "%s imports %s, which has no home in the law", file, imported)
+		return
+	}
+	used[line] = true
+	if !within(p.Folder, home) {
+		c.add("home", "%s imports %s, whose home is %s", file, imported, home)
+	}
+}
+
+// unused: the law allows nothing that is not done, or it would not show the tree.
+func (c *checker) unused(used map[string]bool) {
+	for _, folder := range sortedKeys(c.law.Allowed) {
+		for _, target := range c.law.Allowed[folder] {
+			if !used[folder+" "+target] && c.tree[folder] != nil && !c.tree[folder].onlyTests() {
+				c.add("used", "the law lets %s import %s, but it does not", folder, target)
+			}
+		}
+	}
+	for _, line := range sortedKeys(c.law.Homes) {
+		if !used[line] {
+			c.add("used", "the law has a home for %s, which nothing imports", line)
+		}
+	}
+}
+
+func top(folder string) string {
+	first, _, _ := strings.Cut(folder, "/")
+	return first
+}
+
+func layerOf(folder string) *layer {
+	for i := range layers {
+		if slices.Contains(layers[i].folders, top(folder)) {
+			return &layers[i]
+		}
+	}
+	return nil
+}
+
+// above tells whether a folder holds another one.
+func above(folder, other string) bool { return folder != other && within(other, folder) }
+
+// isProgram: a program ends the graph of imports, wherever its folder is.
+func isProgram(p *Package) bool { return p.Name == "main" }
+
+// isTestSupport: a package x/xtest helps the tests of x and of those who use x,
+// as net/http/httptest does.
+func isTestSupport(folder string) bool {
+	return path.Base(folder) == path.Base(path.Dir(folder))+"test"
+}

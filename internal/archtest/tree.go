@@ -1,0 +1,90 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// Package is a folder with Go files.
+type Package struct {
+	// Folder is its path below the module, with slashes.
+	Folder string
+	// Name is the name in its package clauses, without _test.
+	Name string
+	// Doc is the package comment, from whichever file has it.
+	Doc string
+	// Imports and TestImports are the import paths of its files and of its test
+	// files, each with one of the files that has it.
+	Imports, TestImports map[string]string
+}
+
+// onlyTests tells whether nothing of a package can be imported.
+func (p Package) onlyTests() bool { return p.Imports == nil }
+
+// ReadTree reads every Go file below the root of a module, whatever system or
+// build tag it is for. It leaves out what the go command leaves out: testdata,
+// and names that begin with a dot or an underscore.
+func ReadTree(root fs.FS) (map[string]*Package, error) {
+	packages := map[string]*Package{}
+	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		base := path.Base(name)
+		hidden := name != "." && (base[0] == '.' || base[0] == '_')
+		switch {
+		case entry.IsDir() && (hidden || base == "testdata" || base == "vendor"):
+			return fs.SkipDir
+		case entry.IsDir() || hidden || path.Ext(name) != ".go":
+			return nil
+		}
+		return addFile(root, name, packages)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the tree: %w", err)
+	}
+	return packages, nil
+}
+
+func addFile(root fs.FS, name string, packages map[string]*Package) error {
+	text, err := fs.ReadFile(root, name)
+	if err != nil {
+		return err
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly|parser.ParseComments)
+	if err != nil {
+		return err
+	}
+	p := packages[path.Dir(name)]
+	if p == nil {
+		p = &Package{Folder: path.Dir(name), TestImports: map[string]string{}}
+		packages[p.Folder] = p
+	}
+	imports := p.TestImports
+	if !strings.HasSuffix(name, "_test.go") {
+		if p.onlyTests() {
+			p.Imports = map[string]string{}
+		}
+		imports = p.Imports
+		p.Doc += file.Doc.Text()
+	}
+	p.Name = strings.TrimSuffix(file.Name.Name, "_test")
+	return addImports(file, name, imports)
+}
+
+func addImports(file *ast.File, name string, imports map[string]string) error {
+	for _, spec := range file.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return fmt.Errorf("%s: import %s: %w", name, spec.Path.Value, err)
+		}
+		imports[imported] = name
+	}
+	return nil
+}

@@ -1,0 +1,205 @@
+package com.example.leaky;
+
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.locks.LockSupport;
+import sun.misc.Signal;
+
+/**
+ * An app that leaks in one way at a known rate, or not at all. It stands in for
+ * an Android app on a host device: real memory of a real process grows, so that
+ * nothing that reads /proc can tell the difference.
+ *
+ * <p>Usage: Leaky java|native|thread|control [--mb-per-h N] [--for-s N] [--scale N].
+ * The rate and the duration are in device time; one real second is N device
+ * seconds at scale N. After --for-s the app lives on without leaking.
+ */
+public final class Leaky {
+  /** Where a Java leak hangs: every session that was ever opened. */
+  static final List<Session> OPEN_SESSIONS = new ArrayList<>();
+
+  /** Memory outside the Java heap that nobody frees. */
+  static final List<ByteBuffer> LOST_BUFFERS = new ArrayList<>();
+
+  /** Threads that nobody ends. */
+  static final List<Thread> FORGOTTEN_THREADS = new ArrayList<>();
+
+  /** Keeps what the control allocates from being optimised away. */
+  static volatile Object scratch;
+
+  static final int SESSION_BYTES = 8 << 10;
+  static final int BUFFER_BYTES = 32 << 10;
+
+  /** Recursion depth of a forgotten thread; gives a few hundred kB of stack. */
+  static final int STACK_DEPTH = 1400;
+
+  static final long TICK_NANOS = 50_000_000L;
+
+  public static void main(String[] args) throws Exception {
+    // ART answers signal 10 with a collection (runtime/signal_catcher.cc);
+    // HotSpot would die of it.
+    Signal.handle(new Signal("USR1"), signal -> System.gc());
+    Plan plan = new Plan(args);
+    Grower grower = grower(plan.mode);
+    double goal = 0;
+    double done = 0;
+    long begin = System.nanoTime();
+    while (true) {
+      LockSupport.parkNanos(TICK_NANOS);
+      goal = plan.bytesAt((System.nanoTime() - begin) / 1e9);
+      while (done < goal) {
+        done += grower.grow();
+      }
+    }
+  }
+
+  static Grower grower(String mode) throws Exception {
+    switch (mode) {
+      case "java":
+        return Leaky::openSession;
+      case "native":
+        return Leaky::loseBuffer;
+      case "thread":
+        return threadGrower();
+      case "control":
+        return Leaky::churn;
+      default:
+        throw new IllegalArgumentException("unknown mode: " + mode);
+    }
+  }
+
+  /** Takes memory and returns how many bytes it took. */
+  interface Grower {
+    double grow() throws Exception;
+  }
+
+  static double openSession() {
+    Session s = new Session(OPEN_SESSIONS.size());
+    OPEN_SESSIONS.add(s);
+    return SESSION_BYTES + 64;
+  }
+
+  static double loseBuffer() {
+    // allocateDirect clears the memory, so every page of it becomes real.
+    LOST_BUFFERS.add(ByteBuffer.allocateDirect(BUFFER_BYTES));
+    return BUFFER_BYTES + 16;
+  }
+
+  /** Allocates as the Java leak does, but lets everything go. */
+  static double churn() {
+    scratch = new Session(0);
+    return SESSION_BYTES + 64;
+  }
+
+  /**
+   * How much of a stack a recursion touches depends on the virtual machine, so
+   * the first threads measure it.
+   */
+  static Grower threadGrower() throws Exception {
+    final int probes = 8;
+    for (int i = 0; i < probes; i++) {
+      forgetThread(); // loads classes and fills pools, which is no measure
+    }
+    long before = anonymousBytes();
+    for (int i = 0; i < probes; i++) {
+      forgetThread();
+    }
+    final double each = Math.max(64 << 10, (anonymousBytes() - before) / (double) probes);
+    return () -> {
+      forgetThread();
+      return each;
+    };
+  }
+
+  static void forgetThread() throws Exception {
+    Worker w = new Worker();
+    Thread t = new Thread(null, w, "worker-" + FORGOTTEN_THREADS.size(), 1 << 20);
+    t.setDaemon(true);
+    FORGOTTEN_THREADS.add(t);
+    t.start();
+    synchronized (w) {
+      while (!w.deep) {
+        w.wait();
+      }
+    }
+  }
+
+  /** Goes deep once, so that its stack is real memory, then waits for ever. */
+  static final class Worker implements Runnable {
+    boolean deep;
+
+    @Override
+    public void run() {
+      scratch = descend(STACK_DEPTH, 1, 2, 3, 4, 5, 6, 7, 8);
+      synchronized (this) {
+        deep = true;
+        notifyAll();
+      }
+      while (true) {
+        LockSupport.park();
+      }
+    }
+
+    static long descend(int left, long a, long b, long c, long d, long e, long f, long g, long h) {
+      if (left == 0) {
+        return a + b + c + d + e + f + g + h;
+      }
+      return 1 + descend(left - 1, b, c, d, e, f, g, h, a);
+    }
+  }
+
+  /** RssAnon of this process. */
+  static long anonymousBytes() throws Exception {
+    for (String line : Files.readAllLines(Path.of("/proc/self/status"))) {
+      if (line.startsWith("RssAnon:")) {
+        return Long.parseLong(line.replaceAll("[^0-9]", "")) << 10;
+      }
+    }
+    throw new IllegalStateException("/proc/self/status has no RssAnon");
+  }
+
+  /** What a leaked object looks like in a heap dump. */
+  static final class Session {
+    final int id;
+    final byte[] payload = new byte[SESSION_BYTES];
+
+    Session(int id) {
+      this.id = id;
+    }
+  }
+
+  /** How much is to be leaked by when. */
+  static final class Plan {
+    final String mode;
+    private double mbPerHour = 300;
+    private double seconds = Double.POSITIVE_INFINITY;
+    private double scale = 1;
+
+    Plan(String[] args) {
+      mode = args[0];
+      for (int i = 1; i < args.length; i += 2) {
+        double value = Double.parseDouble(args[i + 1]);
+        switch (args[i]) {
+          case "--mb-per-h":
+            mbPerHour = value;
+            break;
+          case "--for-s":
+            seconds = value;
+            break;
+          case "--scale":
+            scale = value;
+            break;
+          default:
+            throw new IllegalArgumentException("unknown flag: " + args[i]);
+        }
+      }
+    }
+
+    double bytesAt(double realSeconds) {
+      return Math.min(realSeconds * scale, seconds) * mbPerHour * (1 << 20) / 3600;
+    }
+  }
+}

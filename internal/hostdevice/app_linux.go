@@ -1,0 +1,255 @@
+package hostdevice
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/hostdevice/proctable"
+	"github.com/leakgate/leakgate/internal/hostdevice/state"
+)
+
+//go:embed app/Leaky.java
+var leakySource []byte
+
+const leakyClass = "com.example.leaky.Leaky"
+
+// activities are what can be started, each with the processes that it needs.
+var activities = map[string][]string{
+	".All":     {"java", "native", "thread", "control"},
+	".Java":    {"java"},
+	".Native":  {"native"},
+	".Threads": {"thread"},
+	".Control": {"control"},
+}
+
+// app is the installed app with its processes.
+type app struct {
+	device *Device
+
+	compiling sync.Mutex
+	compiled  bool
+
+	mu        sync.Mutex
+	processes map[string]*appProcess
+	stopped   bool
+	reapers   sync.WaitGroup
+}
+
+// appProcess is one running process of the app.
+type appProcess struct {
+	name  string
+	pid   int
+	ended chan struct{}
+}
+
+func newApp(d *Device) *app { return &app{device: d, processes: map[string]*appProcess{}} }
+
+// leak is what the extras of an intent ask of a process, in device time.
+type leak struct {
+	mbPerHour float64
+	seconds   float64 // 0 is for ever
+}
+
+// defaultRate is fast enough to be found within an hour of device time.
+const defaultRate = 300
+
+// start starts the process for one mode, unless it runs. It returns once the
+// process bears its name.
+func (a *app) start(ctx context.Context, mode string, l leak) (started bool, err error) {
+	if err := a.compile(ctx); err != nil {
+		return false, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	name := a.device.options.Package + ":" + mode
+	if a.stopped {
+		return false, errClosed
+	}
+	if a.processes[name] != nil {
+		return false, nil
+	}
+	p, err := a.launch(name, mode, l)
+	if err != nil {
+		return false, fmt.Errorf("start process %s: %w", name, err)
+	}
+	a.processes[name] = p
+	return true, p.awaitName(ctx)
+}
+
+// compile makes the classes once.
+func (a *app) compile(ctx context.Context) error {
+	a.compiling.Lock()
+	defer a.compiling.Unlock()
+	if a.compiled {
+		return nil
+	}
+	if err := CheckJava(); err != nil {
+		return err
+	}
+	source := filepath.Join(a.device.dir.App(), "Leaky.java")
+	if err := os.WriteFile(source, leakySource, 0o644); err != nil {
+		return fmt.Errorf("install app: %w", err)
+	}
+	// sun.misc.Signal warns and cannot be silenced otherwise.
+	cmd := exec.CommandContext(ctx, "javac", "-XDignore.symbol.file", "-g", "-d", a.device.dir.App(), source)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("compile app: %w: %s", err, out)
+	}
+	a.compiled = true
+	return nil
+}
+
+// flags of the Java virtual machine keep all but the leak flat: no compiler that
+// works its way through the code, a small young generation of fixed size that
+// is all touched after a moment, an old one that is reserved at once and touched
+// as it fills, and no memory pools that grow with the number of threads.
+func (a *app) flags() []string {
+	heap := strconv.Itoa(a.device.options.HeapMB)
+	return []string{
+		"-Xint", "-XX:+UseSerialGC", "-Xms" + heap + "m", "-Xmx" + heap + "m", "-Xmn2m",
+		"-XX:MaxDirectMemorySize=" + heap + "m", "-XX:ReservedCodeCacheSize=8m", "-XX:CompressedClassSpaceSize=16m",
+		"-XX:-UsePerfData", "-XX:+ExitOnOutOfMemoryError", "-XX:-CreateCoredumpOnCrash",
+		"-XX:ErrorFile=" + filepath.Join(a.device.dir.Log(), "crash-%p.txt"),
+		"-cp", a.device.dir.App(), leakyClass,
+	}
+}
+
+func (a *app) launch(name, mode string, l leak) (*appProcess, error) {
+	d := a.device
+	log, err := os.OpenFile(filepath.Join(d.dir.Log(), mode+".txt"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	args := append([]string{"launch", name, "java"}, a.flags()...)
+	args = append(args, mode, "--mb-per-h", formatNumber(l.mbPerHour), "--scale", formatNumber(d.options.Scale))
+	if l.seconds > 0 {
+		args = append(args, "--for-s", formatNumber(l.seconds))
+	}
+	cmd := exec.Command(d.program(), args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = d.dir.Home(), log, log
+	// glibc gives every thread a pool of its own otherwise.
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + d.dir.Home(), "LANG=C", "MALLOC_ARENA_MAX=1", state.Variable + "=" + string(d.dir)}
+	if err := d.starter.start(cmd, d.options.AppUID, os.Getuid()); err != nil {
+		return nil, err
+	}
+	p := &appProcess{name: name, pid: cmd.Process.Pid, ended: make(chan struct{})}
+	a.reapers.Go(func() { a.reap(p, cmd) })
+	return p, nil
+}
+
+func formatNumber(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+func (a *app) reap(p *appProcess, cmd *exec.Cmd) {
+	cmd.Wait()
+	os.Remove(state.AttachSocket(p.pid))
+	close(p.ended)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.processes[p.name] == p {
+		delete(a.processes, p.name)
+	}
+}
+
+// nameWithin bounds how long a process may take to bear its name.
+const nameWithin = 10 * time.Second
+
+func (p *appProcess) awaitName(ctx context.Context) error {
+	deadline := time.After(nameWithin)
+	for {
+		if q, err := proctable.Read(p.pid); err == nil && q.Name == p.name {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-p.ended:
+			return fmt.Errorf("start process %s: it ended at once", p.name)
+		case <-deadline:
+			return fmt.Errorf("start process %s: it does not take its name", p.name)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// list gives the running processes by name.
+func (a *app) list() []*appProcess {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var list []*appProcess
+	for _, p := range a.processes {
+		list = append(list, p)
+	}
+	slices.SortFunc(list, func(p, q *appProcess) int { return bytes.Compare([]byte(p.name), []byte(q.name)) })
+	return list
+}
+
+// find gives the process of a name or a pid.
+func (a *app) find(target string) (*appProcess, bool) {
+	for _, p := range a.list() {
+		if p.name == target || strconv.Itoa(p.pid) == target {
+			return p, true
+		}
+	}
+	return nil, false
+}
+
+// stop ends processes and waits for their end.
+func (a *app) stop(list []*appProcess) {
+	for _, p := range list {
+		select {
+		case <-p.ended:
+		default:
+			syscall.Kill(-p.pid, syscall.SIGKILL)
+		}
+	}
+	for _, p := range list {
+		<-p.ended
+	}
+}
+
+func (a *app) stopAll() {
+	a.mu.Lock()
+	a.stopped = true
+	a.mu.Unlock()
+	a.stop(a.list())
+	a.reapers.Wait()
+}
+
+// dump writes the heap of a process to a file on this machine; all has the
+// garbage too.
+func (a *app) dump(ctx context.Context, p *appProcess, file string, all bool) error {
+	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	args := []string{"-J-XX:-UsePerfData", "-J-XX:+UseSerialGC", "-J-Xint", strconv.Itoa(p.pid), "GC.heap_dump"}
+	if all {
+		args = append(args, "-all")
+	}
+	cmd := exec.Command("jcmd", append(args, file)...)
+	var out bytes.Buffer
+	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", &out, &out
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LANG=C", state.Variable + "=" + string(a.device.dir)}
+	if err := a.device.starter.start(cmd, a.device.options.AppUID, os.Getuid()); err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+	err := cmd.Wait()
+	stop()
+	if _, missing := os.Stat(file); err != nil || missing != nil {
+		return fmt.Errorf("dump heap: %w: %s", errors.Join(err, missing), out.Bytes())
+	}
+	// The shell reads and removes it.
+	return os.Chmod(file, 0o644)
+}

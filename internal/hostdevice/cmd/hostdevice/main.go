@@ -1,0 +1,99 @@
+//go:build linux
+
+// Command hostdevice makes this machine a phone for the adb server, for tests:
+//
+//	hostdevice serve --listen 127.0.0.1:5585 --scale 20
+//	adb connect 127.0.0.1:5585
+//
+// Under the name of a phone's command (getprop, am, dumpsys, ...) it acts as that
+// command inside the device's shell.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/leakgate/leakgate/internal/adbd"
+	"github.com/leakgate/leakgate/internal/hostdevice"
+	"github.com/leakgate/leakgate/internal/hostdevice/shim"
+)
+
+func main() { os.Exit(run(os.Args)) }
+
+func run(args []string) int {
+	if name := filepath.Base(args[0]); shim.IsCommand(name) {
+		return shim.Run(args)
+	}
+	verb := ""
+	if len(args) > 1 {
+		verb = args[1]
+	}
+	switch verb {
+	case "serve":
+		return serve(args[2:])
+	// The device itself calls these two.
+	case "launch":
+		return shim.Launch(args[2:])
+	case "keep":
+		return shim.Keep(args[2:])
+	}
+	fmt.Fprintln(os.Stderr, "usage: hostdevice serve [--listen 127.0.0.1:5585] [--scale 20] [...]; see hostdevice serve --help")
+	return 2
+}
+
+func serve(args []string) int {
+	var o hostdevice.Options
+	flags := flag.NewFlagSet("hostdevice serve", flag.ContinueOnError)
+	listen := flags.String("listen", "127.0.0.1:5585", "`address` for the adb server to connect to; whoever reaches it has a shell")
+	flags.Float64Var(&o.Scale, "scale", 1, "device seconds per real second")
+	flags.StringVar(&o.Model, "model", "", "ro.product.model (default Host Device)")
+	flags.IntVar(&o.API, "api", 0, "ro.build.version.sdk (default 34)")
+	flags.StringVar(&o.BuildType, "build-type", "", "user, userdebug or eng (default userdebug)")
+	flags.StringVar(&o.Package, "package", "", "name of the app (default com.example.leaky)")
+	flags.BoolVar(&o.Released, "released", false, "make the app not debuggable")
+	flags.StringVar(&o.Dir, "dir", "", "`directory` to work in (default that for temporary files)")
+	flags.IntVar(&o.ShellUID, "shell-uid", 0, "user of the shell, as root only (default the own one)")
+	flags.IntVar(&o.AppUID, "app-uid", 0, "user of the app, as root only (default the own one)")
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		return 2
+	case flags.NArg() > 0:
+		fmt.Fprintf(os.Stderr, "hostdevice serve: unexpected argument %q\n", flags.Arg(0))
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	if err := serveUntil(ctx, *listen, o); err != nil {
+		fmt.Fprintf(os.Stderr, "hostdevice: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+// serveUntil serves a device until ctx ends.
+func serveUntil(ctx context.Context, listen string, o hostdevice.Options) (err error) {
+	if o.Program, err = os.Executable(); err != nil {
+		return fmt.Errorf("find own program: %w", err)
+	}
+	device, err := hostdevice.New(o)
+	if err != nil {
+		return err
+	}
+	daemon := adbd.NewDaemon(device)
+	defer func() { err = errors.Join(err, daemon.Close(), device.Close()) }()
+	if err := daemon.Listen(listen); err != nil {
+		return err
+	}
+	// Scripts wait for this line.
+	fmt.Printf("listening on %s as %s\n", daemon.Addr(), device.Dir())
+	<-ctx.Done()
+	return nil
+}

@@ -1,0 +1,27 @@
+// Package hostdevice makes this machine a phone for tests: commands that come
+// over adb run here, really leaking Java virtual machines stand in for the app,
+// and what a phone has and a Linux machine has not (am, dumpsys meminfo,
+// showmap, getprop, pidof, run-as, monkey) is installed as commands in front of
+// the machine's own tools. Numbers are the kernel's own: the memory that grows
+// is real, smaps_rollup is the real file, a killed process is really gone.
+//
+// A device can live faster than the world. At scale S its clock, as `cat
+// /proc/uptime` and the head of dumpsys show it, runs S times as fast from the
+// moment it started, the app leaks S times as fast, and monkey sleeps S times as
+// short. The property leakgate.time_scale tells S, and it is the only way in
+// which a device tells it; a real phone has no such property. Start times in
+// /proc/PID/stat stay those of the machine: they identify a process and do not
+// date it. Where S is 1, nothing stands in front of the real cat.
+//
+// The app is one package with four activities, one way to leak each:
+// am start -n PACKAGE/.Java, .Native, .Threads or .Control starts the process
+// PACKAGE:java, :native, :thread or :control; .All starts the four. The extras
+// mb_per_h and for_s set the rate and its duration in device time.
+//
+// /data/local/tmp is a directory of the device; the path is replaced in the
+// text of a command before the shell sees it.
+//
+// It has no screen, no GPU and no users. It is for tests, Linux only, and gives
+// whoever reaches it a shell of the user that runs it: serve it on loopback. It
+// is fed by package adbd, whose Phone it is.
+package hostdevice

@@ -1,0 +1,140 @@
+package hostdevicetest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/adbd"
+	"github.com/leakgate/leakgate/internal/adbd/adbtest"
+	"github.com/leakgate/leakgate/internal/hostdevice"
+)
+
+// Running is a host device that the adb server of the test is connected to.
+type Running struct {
+	*hostdevice.Device
+	// Serial is the device's name at the server, 127.0.0.1:PORT.
+	Serial string
+	// ADBPort is the server's port on 127.0.0.1.
+	ADBPort int
+	// Server is the real adb server; Daemon is what it is connected to.
+	Server *adbtest.Server
+	Daemon *adbd.Daemon
+}
+
+// devices counts those of this process, for the names of their apps.
+var devices atomic.Int64
+
+// Start builds the program, starts a real adb server and a device, and connects
+// them. Cleanups of the test end everything. Without a package in o the app gets
+// a name that no other device on this machine has; see Running.Package.
+// Options.Program is set here. Without adb the test is skipped, see
+// adbtest.Require; a test that starts the app calls RequireJava first.
+func Start(t testing.TB, o hostdevice.Options) *Running {
+	t.Helper()
+	server := adbtest.StartServer(t)
+	device := New(t, o)
+	daemon := adbd.NewDaemon(device)
+	if err := daemon.Listen("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { daemon.Close() })
+	serial := server.Connect(t, daemon.Addr())
+	return &Running{Device: device, Serial: serial, ADBPort: server.Port, Server: server, Daemon: daemon}
+}
+
+// New makes the device alone.
+func New(t testing.TB, o hostdevice.Options) *hostdevice.Device {
+	t.Helper()
+	o.Program = Program(t)
+	if o.Package == "" {
+		o.Package = fmt.Sprintf("com.example.leaky.t%dn%d", os.Getpid(), devices.Add(1))
+	}
+	device, err := hostdevice.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := device.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return device
+}
+
+// RequireJava ends a test that cannot start the app on this machine.
+func RequireJava(t testing.TB) {
+	t.Helper()
+	if err := hostdevice.CheckJava(); err != nil {
+		adbtest.Require(t, "%v", err)
+	}
+}
+
+// program is built once for all tests of a process and kept in memory: a file
+// would have to be removed by the last of them.
+var program = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "hostdevice-build-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "hostdevice")
+	cmd := exec.Command("go", "build", "-o", path, "github.com/leakgate/leakgate/internal/hostdevice/cmd/hostdevice")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build hostdevice: %w: %s", err, out)
+	}
+	return os.ReadFile(path)
+})
+
+// Program gives the path of the hostdevice program, which lives as long as the test.
+func Program(t testing.TB) string {
+	t.Helper()
+	binary, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "hostdevice")
+	// A child that had inherited the open file would keep it from being started.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, binary, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// commandWithin bounds one command of ADB.
+const commandWithin = time.Minute
+
+// ADB runs the real adb program for this device to its end, for example
+// r.ADB(t, "shell", "getprop").
+func (r *Running) ADB(t testing.TB, args ...string) (stdout, stderr string, exit int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), commandWithin)
+	defer cancel()
+	cmd := r.Server.Command(ctx, append([]string{"-s", r.Serial}, args...)...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatalf("run adb %q: %v", args, err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// Must is ADB for a command that is expected to succeed; it gives its output.
+func (r *Running) Must(t testing.TB, args ...string) string {
+	t.Helper()
+	out, errs, exit := r.ADB(t, args...)
+	if exit != 0 {
+		t.Fatalf("adb %q: exit %d\n%s%s", args, exit, out, errs)
+	}
+	return out
+}

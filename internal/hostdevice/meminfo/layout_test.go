@@ -1,0 +1,337 @@
+package meminfo
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/capture/dumpsys"
+	"github.com/leakgate/leakgate/capture/procfs"
+)
+
+// area writes one mapping of smaps in which everything is private and dirty.
+func area(start, end uint64, perms, name string, kb int64) string {
+	return fmt.Sprintf("%x-%x %s 00000000 00:00 0    %s\nSize: %d kB\nRss: %d kB\nPss: %[6]d kB\nShared_Clean: 0 kB\nShared_Dirty: 0 kB\nPrivate_Clean: 0 kB\nPrivate_Dirty: %[6]d kB\nSwap: 0 kB\nSwapPss: 0 kB\nVmFlags: rd\n",
+		start, end, perms, name, int64(end-start)>>10, kb)
+}
+
+func TestReadHotSpot(t *testing.T) {
+	const (
+		m    = 1 << 20
+		heap = 0xf0000000
+		high = 0x7f0000000000
+	)
+	smaps := area(heap, heap+2*m, "rw-p", "", 1) + // young
+		area(heap+2*m, heap+100*m, "rw-p", "", 2) + // old
+		area(heap+100*m, heap+256*m, "---p", "", 0) + // not committed
+		area(heap+256*m, heap+300*m, "rw-p", "", 4) + // class space behind the heap
+		area(0x550000000000, 0x550000001000, "r-xp", "/usr/lib/jvm/bin/java", 8) +
+		area(0x560000000000, 0x560000100000, "rw-p", "[heap]", 16) +
+		area(high, high+0x4000, "---p", "", 0) +
+		area(high+0x4000, high+m, "rw-p", "", 32) + // a Java thread: guard inside
+		area(high+m, high+m+0x1000, "---p", "", 0) +
+		area(high+m+0x1000, high+2*m+0x1000, "rw-p", "", 64) + // a native thread: guard before
+		area(high+3*m, high+3*m+0x4000, "---p", "", 0) +
+		area(high+3*m+0x4000, high+9*m, "rw-p", "", 128) + // behind a guard, but too long
+		area(high+9*m, high+10*m, "rw-p", "", 256) + // 1 MiB, but no guard
+		area(high+11*m, high+75*m, "---p", "", 0) +
+		area(high+75*m, high+76*m, "rw-p", "", 512) + // behind what is no guard
+		area(high+80*m, high+81*m, "rwxp", "", 1024) +
+		area(high+90*m, high+91*m, "r--p", "/usr/lib/libc.so.6", 2048) +
+		area(high+91*m, high+92*m, "rw-p", "/usr/lib/jvm/lib/server/classes.jsa", 4096) +
+		area(high+92*m, high+93*m, "rw-p", "[anon: glibc: malloc]", 8192) +
+		area(high+93*m, high+94*m, "rw-p", "[anon:libc_malloc]", 16384) +
+		area(high+94*m, high+95*m, "rw-s", "/memfd:x (deleted)", 32768) +
+		area(high+95*m, high+96*m, "rw-p", "[stack]", 65536)
+	l, err := Read(strings.NewReader(smaps), 256*m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[Row]int64{
+		DalvikHeap:  1 + 2,
+		NativeHeap:  4 + 16 + 128 + 256 + 512 + 8192 + 16384,
+		Stack:       32 + 64 + 65536,
+		DalvikOther: 1024,
+		SoMmap:      8 + 2048,
+		OatMmap:     4096,
+		Ashmem:      32768,
+	}
+	for row := range NumRows {
+		if got := l.Rows[row].Pss; got != want[row] {
+			t.Errorf("%v: Pss %d, want %d", row, got, want[row])
+		}
+	}
+	if l.JIT.Pss != 1024 {
+		t.Errorf("JIT Pss = %d, want 1024", l.JIT.Pss)
+	}
+	s := l.Summary()
+	if s.Code != 1024+8+2048+4096 || s.PrivateOther != 32768 {
+		t.Errorf("Code %d, Private Other %d", s.Code, s.PrivateOther)
+	}
+}
+
+func TestHeapSize(t *testing.T) {
+	for line, want := range map[string]uint64{
+		"java\x00-Xmx256m\x00X":           256 << 20,
+		"java\x00-Xmx1G\x00-Xmx2k\x00X":   2 << 10,
+		"java\x00-Xmx1048576\x00":         1 << 20,
+		"java\x00-Xmxm\x00-Xmx\x00-Xms1m": 0,
+		"":                                0,
+	} {
+		if got := parseHeapSize([]byte(line)); got != want {
+			t.Errorf("%q: %d, want %d", line, got, want)
+		}
+	}
+}
+
+// testdata finds a recorded answer of a real device.
+func testdata(t testing.TB, name string) []byte {
+	t.Helper()
+	dir := os.Getenv("LEAKGATE_TESTDATA")
+	if dir == "" {
+		root, err := filepath.Abs(".")
+		for err == nil && root != "/" {
+			if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+				break
+			}
+			root = filepath.Dir(root)
+		}
+		dir = filepath.Join(root, "..", "shared", "testdata")
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "device", name))
+	if err != nil {
+		if os.Getenv("LEAKGATE_REQUIRE") == "all" {
+			t.Fatalf("test data is needed: %v", err)
+		}
+		t.Skipf("test data is needed: %v", err)
+	}
+	if !strings.HasSuffix(name, ".gz") {
+		return data
+	}
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, err = io.ReadAll(z); err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+var number = regexp.MustCompile(` *[0-9]+`)
+
+// skeleton gives what a line is about, and the line with its columns blotted
+// out: digits vary, where a column ends does not.
+func skeleton(line string) (label, form string) {
+	form = number.ReplaceAllStringFunc(line, func(s string) string { return strings.Repeat("#", len(s)) })
+	label, _, _ = strings.Cut(form, "#")
+	return strings.TrimRight(label, " \n"), form
+}
+
+// TestLooksLikeAndroid holds the report against a recorded one: every line that
+// both have must have its columns in the same places.
+func TestLooksLikeAndroid(t *testing.T) {
+	recorded := testdata(t, "api36-memorylab-meminfo-d.txt")
+	l, err := Read(bytes.NewReader(testdata(t, "api36-memorylab-smaps.txt.gz")), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Report{PID: 20602, Name: "com.androidperformance.memorylab", Up: 277763066 * time.Millisecond, Layout: l, Header: true, Details: true}
+	var b strings.Builder
+	if n, err := r.WriteTo(&b); err != nil || n != int64(b.Len()) {
+		t.Fatalf("wrote %d of %d: %v", b.Len(), n, err)
+	}
+	forms := map[string]string{}
+	for line := range strings.Lines(string(recorded)) {
+		label, form := skeleton(line)
+		forms[label] = form
+	}
+	compared := 0
+	for line := range strings.Lines(b.String()) {
+		label, form := skeleton(line)
+		want, ok := forms[label]
+		if !ok || label == "" {
+			continue
+		}
+		compared++
+		if form != want {
+			t.Errorf("\n got %q\nwant %q", form, want)
+		}
+	}
+	if compared < 40 {
+		t.Errorf("only %d lines could be compared:\n%s", compared, b.String())
+	}
+}
+
+// TestRecordedSums holds the sums of a real phone's smaps against what its
+// showmap said in the same minute.
+func TestRecordedSums(t *testing.T) {
+	l, err := Read(bytes.NewReader(testdata(t, "api36-memorylab-smaps.txt.gz")), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := l.Total()
+	if total.Pss != 282363 || total.Rss != 366032 || total.SwapPss != 162 || total.PrivateDirty != 238524 || total.Count != 4068 {
+		t.Errorf("total = %+v", total)
+	}
+	checkReport(t, l)
+	checkShowmap(t, l)
+}
+
+// checkReport reads a report with the parser that real phones are read with and
+// checks the arithmetic that holds on every phone.
+func checkReport(t testing.TB, l *Layout) {
+	t.Helper()
+	for _, r := range []Report{{}, {Header: true}, {Details: true}, {Full: true, Header: true}, {Summary: true, Header: true}} {
+		r.PID, r.Name, r.Up, r.Layout = 42, "com.example.leaky:java", time.Second, l
+		var b strings.Builder
+		if _, err := r.WriteTo(&b); err != nil {
+			t.Fatal(err)
+		}
+		m, err := dumpsys.ParseMeminfo([]byte(b.String()))
+		if err != nil || len(m.Blocks) != 1 || len(m.Warnings)+len(m.Blocks[0].Warnings) > 0 {
+			t.Fatalf("%+v: %v\n%v\n%s", m, err, m, b.String())
+		}
+		checkBlock(t, l, m.Blocks[0], !r.Summary)
+	}
+}
+
+func checkBlock(t testing.TB, l *Layout, b dumpsys.Block, table bool) {
+	t.Helper()
+	total := l.Total()
+	wantTotal := total.Pss
+	if total.SwapPss > 0 {
+		wantTotal += total.SwapPss
+	}
+	swapInTotal := dumpsys.No
+	if total.SwapPss > 0 {
+		swapInTotal = dumpsys.Yes
+	}
+	s := l.Summary()
+	for what, got := range map[string][2]int64{
+		"TOTAL PSS":     {b.TotalPss.N, wantTotal},
+		"TOTAL RSS":     {b.TotalRss.N, total.Rss},
+		"Java Heap":     {b.JavaHeap.N, l.Rows[DalvikHeap].PrivateDirty},
+		"Native Heap":   {b.NativeHeap.N, l.Rows[NativeHeap].PrivateDirty},
+		"Stack":         {b.Stack.N, l.Rows[Stack].PrivateDirty},
+		"Code":          {b.Code.N, s.Code},
+		"System":        {b.System.N, wantTotal - total.PrivateClean - total.PrivateDirty},
+		"all summed":    {b.JavaHeap.N + b.NativeHeap.N + b.Code.N + b.Stack.N + b.Graphics.N + b.PrivateOther.N + b.System.N, wantTotal},
+		"swap in total": {int64(b.SwapInTotal), int64(swapInTotal)},
+	} {
+		if got[0] != got[1] {
+			t.Errorf("%s = %d, want %d", what, got[0], got[1])
+		}
+	}
+	if !table {
+		return
+	}
+	var pss int64
+	for _, r := range b.Rows {
+		if r.Name != "TOTAL" && !strings.HasPrefix(r.Name, ".Heap") && !strings.HasPrefix(r.Name, ".AppJIT") {
+			pss += r.Pss.N
+		}
+	}
+	if pss != total.Pss {
+		t.Errorf("rows sum up to %d, want %d", pss, total.Pss)
+	}
+}
+
+func checkShowmap(t testing.TB, l *Layout) {
+	t.Helper()
+	var b bytes.Buffer
+	if err := WriteShowmap(&b, l); err != nil {
+		t.Fatal(err)
+	}
+	m, err := procfs.ParseShowmap(b.Bytes())
+	if err != nil || len(m.Warnings) > 0 {
+		t.Fatalf("%v %v", err, m.Warnings)
+	}
+	var sum procfs.ShowmapRow
+	for _, r := range m.Rows {
+		sum.PSS.N += r.PSS.N
+		sum.RSS.N += r.RSS.N
+		sum.Count.N += r.Count.N
+	}
+	total := l.Total()
+	if sum.PSS.N != total.Pss || m.Total.PSS.N != total.Pss || m.Total.RSS.N != sum.RSS.N || m.Total.Count.N != sum.Count.N {
+		t.Errorf("rows %+v, TOTAL %+v, layout %+v", sum, m.Total, total)
+	}
+}
+
+// TestOwnProcess: the kernel's own sum is the oracle. The process runs while it
+// is read, hence the tolerance.
+func TestOwnProcess(t *testing.T) {
+	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {
+		t.Skipf("needs a kernel with smaps_rollup: %v", err)
+	}
+	l, err := OfProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkReport(t, l)
+	checkShowmap(t, l)
+	text, err := os.ReadFile("/proc/self/smaps_rollup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := procfs.ParseRollup(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := l.Total().Pss, whole.Pss.N; got < want-2048 || got > want+2048 {
+		t.Errorf("Pss = %d kB, the kernel says %d kB", got, want)
+	}
+}
+
+func TestOfNoProcess(t *testing.T) {
+	if _, err := OfProcess(1 << 30); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestCutSmaps(t *testing.T) {
+	text := area(0x1000, 0x2000, "rw-p", "", 4) + area(0x3000, 0x4000, "rw-p", "", 4)
+	if _, err := Read(strings.NewReader(text[:len(text)-40]), 0); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("err = %v", err)
+	}
+	if _, err := Read(strings.NewReader("cat: /proc/1/smaps: Permission denied\n"), 0); err == nil {
+		t.Error("a complaint was read as mappings")
+	}
+}
+
+// FuzzRead: whatever the text, either an error, or rows and objects that both
+// sum up to what the plain sum over all mappings says.
+func FuzzRead(f *testing.F) {
+	f.Add(area(0xf0000000, 0xf0100000, "rw-p", "", 7)+area(0x7f0000000000, 0x7f0000001000, "---p", "", 0), uint64(1<<20))
+	f.Add(area(0x1000, 0x2000, "rwxp", "[anon:x]", 3), uint64(0))
+	f.Add("1000-2000 rw-p", uint64(1)<<63)
+	f.Fuzz(func(t *testing.T, text string, heap uint64) {
+		l, err := Read(strings.NewReader(text), heap)
+		if err != nil {
+			return
+		}
+		want, err := procfs.ParseSmaps(strings.NewReader(text))
+		if err != nil {
+			t.Fatalf("read, but not summed: %v", err)
+		}
+		var objects Memory
+		for _, o := range l.Objects {
+			objects.add(o.Memory)
+		}
+		if objects != l.Total() {
+			t.Errorf("objects %+v, rows %+v", objects, l.Total())
+		}
+		if want.Pss.Known && want.Pss.N != objects.Pss {
+			t.Errorf("Pss %d, want %d", objects.Pss, want.Pss.N)
+		}
+	})
+}

@@ -1,0 +1,163 @@
+package proctable
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Process is one process.
+type Process struct {
+	PID, UID int
+	// Name is the first word of the command line, [comm] where there is none;
+	// Args is the whole line, with blanks between the words.
+	Name, Args string
+}
+
+// maxCommandLine bounds how much of a command line is read, in bytes.
+const maxCommandLine = 16 << 10
+
+// List gives all processes that can be seen, by pid.
+func List() ([]Process, error) {
+	pids, err := PIDs()
+	if err != nil {
+		return nil, err
+	}
+	var list []Process
+	for _, pid := range pids {
+		// A process that has ended meanwhile is not there.
+		if p, err := Read(pid); err == nil {
+			list = append(list, p)
+		}
+	}
+	return list, nil
+}
+
+// PIDs gives the numbers of all processes, rising.
+func PIDs() ([]int, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	var pids []int
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	slices.Sort(pids)
+	return pids, nil
+}
+
+// Read describes one process.
+func Read(pid int) (Process, error) {
+	line, err := read(pid, "cmdline", maxCommandLine)
+	if err != nil {
+		return Process{}, err
+	}
+	info, err := os.Stat(fmt.Sprintf("/proc/%d", pid))
+	if err != nil {
+		return Process{}, err
+	}
+	p := Process{PID: pid, UID: int(info.Sys().(*syscall.Stat_t).Uid)}
+	words := strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")
+	p.Name, p.Args = words[0], strings.Join(words, " ")
+	if p.Name != "" {
+		return p, nil
+	}
+	comm, err := read(pid, "comm", 64)
+	if err != nil {
+		return Process{}, err
+	}
+	p.Name = "[" + strings.TrimSpace(string(comm)) + "]"
+	p.Args = p.Name
+	return p, nil
+}
+
+// Find gives the processes of exactly this name.
+func Find(name string) ([]int, error) {
+	list, err := List()
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for _, p := range list {
+		if p.Name == name {
+			pids = append(pids, p.PID)
+		}
+	}
+	return pids, nil
+}
+
+// WithVariable gives the processes that were started with an environment
+// variable of this name and value, other than this one. Those whose environment
+// may not be read are left out.
+func WithVariable(name, value string) ([]int, error) {
+	pids, err := PIDs()
+	if err != nil {
+		return nil, err
+	}
+	want := []byte(name + "=" + value)
+	var found []int
+	for _, pid := range pids {
+		env, err := read(pid, "environ", maxEnvironment)
+		if pid == os.Getpid() || err != nil {
+			continue
+		}
+		for entry := range bytes.SplitSeq(env, []byte{0}) {
+			if bytes.Equal(entry, want) {
+				found = append(found, pid)
+				break
+			}
+		}
+	}
+	return found, nil
+}
+
+// maxEnvironment is the kernel's bound for arguments and environment by default.
+const maxEnvironment = 2 << 20
+
+// killWithin bounds how long processes are given to end.
+const killWithin = 10 * time.Second
+
+// KillWithVariable ends the processes of WithVariable until there are none: a
+// process may start another while they are being listed.
+func KillWithVariable(name, value string) error {
+	deadline := time.Now().Add(killWithin)
+	for {
+		pids, err := WithVariable(name, value)
+		if err != nil {
+			return err
+		}
+		if len(pids) == 0 {
+			return nil
+		}
+		for _, pid := range pids {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("end processes with %s=%s: %d do not end", name, value, len(pids))
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+func read(pid int, file string, limit int64) ([]byte, error) {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/%s", pid, file))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, limit))
+}

@@ -1,0 +1,137 @@
+package hostdevice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/hostdevice/proctable"
+	"github.com/leakgate/leakgate/internal/hostdevice/state"
+)
+
+// killed is the exit code of a command that a signal 9 ended.
+const killed = 128 + int(syscall.SIGKILL)
+
+// Shell runs one command line. Like on a phone, what it leaves in the background
+// lives on, and one that keeps the outputs open keeps the command from ending;
+// when ctx ends, though, all that the command has started ends.
+func (d *Device) Shell(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) (exit int) {
+	if !d.enter() {
+		return killed
+	}
+	defer d.running.Done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(d.ctx, cancel)()
+	if ctx.Err() != nil {
+		return killed
+	}
+	token := fmt.Sprintf("%s/%d", d.dir, d.commands.Add(1))
+	cmd := exec.Command("/bin/sh")
+	if command != "" {
+		cmd.Args = append(cmd.Args, "-c", d.local(command))
+	}
+	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", stdout, stderr
+	cmd.Env = append(d.env[:len(d.env):len(d.env)], state.CommandVariable+"="+token)
+	if stdin != nil {
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			return d.notStarted(stderr, err)
+		}
+		// It ends when stdin does, which may be later than the command.
+		go func() {
+			defer in.Close()
+			io.Copy(in, stdin)
+		}()
+	}
+	if err := d.starter.start(cmd, d.options.ShellUID, os.Getuid()); err != nil {
+		if in, ok := cmd.Stdin.(io.Closer); ok {
+			in.Close()
+		}
+		return d.notStarted(stderr, err)
+	}
+	return d.await(ctx, cmd, token)
+}
+
+func (d *Device) notStarted(stderr io.Writer, err error) int {
+	fmt.Fprintf(stderr, "/system/bin/sh: %v\n", err)
+	return 126
+}
+
+// killAgain is how often a command that was cancelled is looked after until it
+// has ended: it may start processes while it is being ended.
+const killAgain = 20 * time.Millisecond
+
+func (d *Device) await(ctx context.Context, cmd *exec.Cmd, token string) int {
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err := <-ended:
+		return exitCode(err)
+	case <-ctx.Done():
+	}
+	for {
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		proctable.KillWithVariable(state.CommandVariable, token)
+		select {
+		case <-ended:
+			// What had left the group and held no output is gone since the last look,
+			// unless it was started after it.
+			proctable.KillWithVariable(state.CommandVariable, token)
+			return killed
+		case <-time.After(killAgain):
+		}
+	}
+}
+
+// exitCode is what a shell makes of the end of a process.
+func exitCode(err error) int {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return 0
+	}
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return exit.ExitCode()
+}
+
+// local puts the device's own directory in the place of /data/local/tmp in the
+// text of a command.
+func (d *Device) local(command string) string {
+	return replacePath(command, state.SharedDir, d.dir.Shared())
+}
+
+// shown undoes local, for messages.
+func (d *Device) shown(text string) string { return replacePath(text, d.dir.Shared(), state.SharedDir) }
+
+// replacePath replaces whole path elements only: /data/local/tmpfile is another file.
+func replacePath(text, from, to string) string {
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(text, from)
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		if endsInName(before) || startsInName(after) {
+			b.WriteString(from)
+		} else {
+			b.WriteString(to)
+		}
+		text = after
+	}
+}
+
+func endsInName(s string) bool   { return s != "" && inName(s[len(s)-1]) }
+func startsInName(s string) bool { return s != "" && inName(s[0]) }
+
+func inName(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.' || c == '-'
+}

@@ -1,0 +1,60 @@
+package shim
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+
+	"github.com/leakgate/leakgate/internal/hostdevice/proctable"
+	"github.com/leakgate/leakgate/internal/hostdevice/state"
+)
+
+// prSetTHPDisable keeps the kernel from giving 2 MiB at once where 4 KiB are
+// touched (PR_SET_THP_DISABLE; it lasts over execve): no phone does.
+const prSetTHPDisable = 41
+
+// Launch replaces the process by args[1] under the name args[0], which stands
+// first on its command line, as an app's process has its name there.
+func Launch(args []string) int {
+	if len(args) < 2 {
+		return 2
+	}
+	// An old kernel may not know it; large pages are a matter of smoothness only.
+	syscall.Syscall6(syscall.SYS_PRCTL, prSetTHPDisable, 1, 0, 0, 0, 0)
+	path, err := exec.LookPath(args[1])
+	if err != nil {
+		return fail(os.Stderr, args[0], err)
+	}
+	err = syscall.Exec(path, append([]string{args[0]}, args[2:]...), os.Environ())
+	return fail(os.Stderr, args[0], err)
+}
+
+// Keep waits until standard input ends, which it does when the device has ended
+// in whatever way, then ends all processes of the device and removes its
+// directory.
+func Keep(args []string) int {
+	if len(args) != 1 {
+		return 2
+	}
+	var none [1]byte
+	for {
+		if n, err := os.Stdin.Read(none[:]); n == 0 && err != nil {
+			break
+		}
+	}
+	pids, err := proctable.WithVariable(state.Variable, args[0])
+	if err != nil {
+		return fail(os.Stderr, "keep", err)
+	}
+	err = proctable.KillWithVariable(state.Variable, args[0])
+	for _, pid := range pids {
+		os.Remove(state.AttachSocket(pid))
+	}
+	if err := os.RemoveAll(args[0]); err != nil {
+		return fail(os.Stderr, "keep", err)
+	}
+	if err != nil {
+		return fail(os.Stderr, "keep", err)
+	}
+	return 0
+}

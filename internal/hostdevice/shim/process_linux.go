@@ -1,0 +1,206 @@
+package shim
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/hostdevice/meminfo"
+	"github.com/leakgate/leakgate/internal/hostdevice/proctable"
+)
+
+// pidof prints the processes of the given names in one line; exit 1 if there is
+// none (toybox pidof, without its options but -s).
+func pidof(c command) int {
+	args, single := c.args, false
+	if len(args) > 0 && args[0] == "-s" {
+		args, single = args[1:], true
+	}
+	var words []string
+	for _, name := range args {
+		pids, err := proctable.Find(name)
+		if err != nil {
+			return fail(c.err, "pidof", err)
+		}
+		for _, pid := range pids {
+			words = append(words, strconv.Itoa(pid))
+		}
+	}
+	if len(words) == 0 {
+		return 1
+	}
+	if single {
+		words = words[:1]
+	}
+	fmt.Fprintln(c.out, strings.Join(words, " "))
+	return 0
+}
+
+// column is one column of ps.
+type column struct {
+	name  string
+	value func(proctable.Process) string
+}
+
+var columns = []column{
+	{"PID", func(p proctable.Process) string { return strconv.Itoa(p.PID) }},
+	{"UID", func(p proctable.Process) string { return strconv.Itoa(p.UID) }},
+	{"USER", func(p proctable.Process) string { return userName(p.UID) }},
+	{"NAME", func(p proctable.Process) string { return p.Name }},
+	{"CMD", func(p proctable.Process) string { return clip(filepath.Base(p.Name), 15) }},
+	{"ARGS", func(p proctable.Process) string { return p.Args }},
+}
+
+func clip(s string, n int) string { return s[:min(n, len(s))] }
+
+// userName follows Android: an app of user 0 with uid 10123 is u0_a123
+// (libcutils, android_filesystem_config.h), others have names.
+func userName(uid int) string {
+	const perUser, firstApp, lastApp = 100000, 10000, 19999
+	if app := uid % perUser; app >= firstApp && app <= lastApp {
+		return fmt.Sprintf("u%d_a%d", uid/perUser, app-firstApp)
+	}
+	if uid == 2000 {
+		return "shell"
+	}
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		return u.Username
+	}
+	return strconv.Itoa(uid)
+}
+
+// ps lists processes: `ps -A`, `ps -e`, `ps -p PID` and -o with the columns PID,
+// UID, USER, NAME, CMD and ARGS. Without -A it shows the shell's own user's,
+// which toybox narrows further to the terminal.
+func ps(c command) int {
+	shown, only, all, err := psOptions(c.args)
+	if err != nil {
+		fmt.Fprintf(c.err, "ps: %v\n", err)
+		return 1
+	}
+	list, err := proctable.List()
+	if err != nil {
+		return fail(c.err, "ps", err)
+	}
+	rows := [][]string{make([]string, len(shown))}
+	for i, col := range shown {
+		rows[0][i] = col.name
+	}
+	for _, p := range list {
+		if len(only) > 0 && !only[p.PID] || len(only) == 0 && !all && p.UID != os.Getuid() {
+			continue
+		}
+		row := make([]string, len(shown))
+		for i, col := range shown {
+			row[i] = col.value(p)
+		}
+		rows = append(rows, row)
+	}
+	printColumns(c, rows)
+	if len(only) > 0 && len(rows) == 1 {
+		return 1
+	}
+	return 0
+}
+
+func psOptions(args []string) (shown []column, only map[int]bool, all bool, err error) {
+	only = map[int]bool{}
+	for len(args) > 0 {
+		if args[0] == "-A" || args[0] == "-e" || args[0] == "-ef" {
+			all, args = true, args[1:]
+		} else if list, rest, ok := option(args, "-o"); ok {
+			if shown, err = psColumns(shown, list); err != nil {
+				return nil, nil, false, err
+			}
+			args = rest
+		} else if list, rest, ok := option(args, "-p"); ok {
+			for word := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' }) {
+				pid, err := strconv.Atoi(word)
+				if err != nil {
+					return nil, nil, false, fmt.Errorf("bad -p %q", word)
+				}
+				only[pid] = true
+			}
+			args = rest
+		} else {
+			return nil, nil, false, fmt.Errorf("Unknown option %q (see \"ps --help\")", args[0])
+		}
+	}
+	if shown == nil {
+		shown, err = psColumns(nil, "USER,PID,NAME")
+	}
+	return shown, only, all, err
+}
+
+func psColumns(shown []column, list string) ([]column, error) {
+next:
+	for name := range strings.SplitSeq(list, ",") {
+		for _, col := range columns {
+			if strings.EqualFold(col.name, name) {
+				shown = append(shown, col)
+				continue next
+			}
+		}
+		return nil, fmt.Errorf("bad -o %s", name)
+	}
+	return shown, nil
+}
+
+func printColumns(c command, rows [][]string) {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], len(cell))
+		}
+	}
+	out := bufio.NewWriter(c.out)
+	defer out.Flush()
+	for _, row := range rows {
+		for i, cell := range row {
+			switch {
+			case i == len(row)-1:
+				fmt.Fprintln(out, cell)
+			case strings.HasSuffix(rows[0][i], "ID"):
+				fmt.Fprintf(out, "%*s ", widths[i], cell)
+			default:
+				fmt.Fprintf(out, "%-*s ", widths[i], cell)
+			}
+		}
+	}
+}
+
+// showmap prints the mappings of a process by name. -v, which adds flags that
+// nobody needs here, is taken and changes nothing.
+func showmap(c command) int {
+	args := c.args
+	if len(args) > 0 && args[0] == "-v" {
+		args = args[1:]
+	}
+	pid := 0
+	if len(args) == 1 {
+		pid, _ = strconv.Atoi(args[0])
+	}
+	if pid <= 0 {
+		fmt.Fprintln(c.err, "showmap [-aqtv] [-o raw,json,csv] PID")
+		return 1
+	}
+	layout, err := meminfo.OfProcess(pid)
+	if err != nil {
+		var path *os.PathError
+		if errors.As(err, &path) {
+			fmt.Fprintf(c.err, "failed to open %s: %v\n", path.Path, path.Err)
+		} else {
+			fmt.Fprintf(c.err, "failed to parse smaps of %d: %v\n", pid, err)
+		}
+		return 1
+	}
+	if err := meminfo.WriteShowmap(c.out, layout); err != nil {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,60 @@
+package hostdevice
+
+import (
+	"errors"
+	"os/exec"
+	"runtime"
+	"syscall"
+)
+
+// starter starts processes that the kernel ends if this process is killed. The
+// signal for that is tied to the thread that starts them (prctl(2),
+// PR_SET_PDEATHSIG), so one thread starts them all and stays.
+type starter struct {
+	jobs chan job
+	done chan struct{}
+}
+
+type job struct {
+	cmd    *exec.Cmd
+	result chan<- error
+}
+
+func newStarter() *starter {
+	s := &starter{jobs: make(chan job), done: make(chan struct{})}
+	go s.run()
+	return s
+}
+
+func (s *starter) run() {
+	// Never unlocked: the thread ends with the goroutine, and with it whatever it
+	// started and is left.
+	runtime.LockOSThread()
+	for {
+		select {
+		case <-s.done:
+			return
+		case j := <-s.jobs:
+			j.result <- j.cmd.Start()
+		}
+	}
+}
+
+var errClosed = errors.New("the device is closed")
+
+// start runs cmd in a process group of its own, as user uid.
+func (s *starter) start(cmd *exec.Cmd, uid, self int) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if uid != self {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
+	}
+	result := make(chan error, 1)
+	select {
+	case s.jobs <- job{cmd, result}:
+		return <-result
+	case <-s.done:
+		return errClosed
+	}
+}
+
+func (s *starter) close() { close(s.done) }

@@ -1,0 +1,30 @@
+package state
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// clockBoottime is CLOCK_BOOTTIME, the clock behind /proc/uptime
+// (fs/proc/uptime.c), which it shows with hundredths of a second only.
+const clockBoottime = 7
+
+// HostUptime is how long this machine has been up.
+func HostUptime() (time.Duration, error) {
+	var ts syscall.Timespec
+	if _, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&ts)), 0); errno != 0 {
+		return 0, fmt.Errorf("read clock: %w", errno)
+	}
+	return time.Duration(ts.Nano()), nil
+}
+
+// Now is what the device's clock shows.
+func (c Clock) Now() (time.Duration, error) {
+	host, err := HostUptime()
+	if err != nil {
+		return 0, err
+	}
+	return c.At(host), nil
+}

@@ -1,0 +1,71 @@
+package state
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ScaleProperty is THE way in which a device tells its time scale: how many
+// seconds pass on its clock (/proc/uptime) in one real second. A real phone has
+// no such property; empty means 1.
+const ScaleProperty = "leakgate.time_scale"
+
+// PackageProperty names the app that is installed on a host device.
+const PackageProperty = "leakgate.package"
+
+// Clock is the device's time since boot: it shows Base when this machine has
+// been up for Base, and from there runs Scale times as fast.
+type Clock struct {
+	Base  time.Duration
+	Scale float64
+}
+
+// At is what the device's clock shows when this machine has been up for host.
+func (c Clock) At(host time.Duration) time.Duration {
+	return c.Base + time.Duration(float64(host-c.Base)*c.Scale)
+}
+
+// Real is how long a span of device time lasts.
+func (c Clock) Real(device time.Duration) time.Duration {
+	return time.Duration(float64(device) / c.Scale)
+}
+
+// Uptime formats a time as /proc/uptime does, rounded down like there. The idle
+// time is that of one processor that never worked.
+func Uptime(up time.Duration) string {
+	hundredths := int64(up / (10 * time.Millisecond))
+	return fmt.Sprintf("%d.%02d %[1]d.%02[2]d\n", hundredths/100, hundredths%100)
+}
+
+// WriteClock saves the clock for the device's commands.
+func (d Dir) WriteClock(c Clock) error {
+	text := fmt.Sprintf("%d %s\n", int64(c.Base), FormatScale(c.Scale))
+	if err := os.WriteFile(d.clock(), []byte(text), 0o644); err != nil {
+		return fmt.Errorf("write clock: %w", err)
+	}
+	return nil
+}
+
+// Clock reads what WriteClock saved.
+func (d Dir) Clock() (Clock, error) {
+	text, err := os.ReadFile(d.clock())
+	if err != nil {
+		return Clock{}, fmt.Errorf("read clock: %w", err)
+	}
+	base, scale, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
+	ns, err := strconv.ParseInt(base, 10, 64)
+	if err != nil {
+		return Clock{}, fmt.Errorf("read clock: %w", err)
+	}
+	s, err := strconv.ParseFloat(scale, 64)
+	if err != nil || !(s > 0) {
+		return Clock{}, fmt.Errorf("read clock: %q is not a time scale", scale)
+	}
+	return Clock{time.Duration(ns), s}, nil
+}
+
+// FormatScale gives the shortest text that reads back as the same number.
+func FormatScale(scale float64) string { return strconv.FormatFloat(scale, 'g', -1, 64) }

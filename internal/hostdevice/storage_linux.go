@@ -1,0 +1,129 @@
+package hostdevice
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+
+	"github.com/leakgate/leakgate/internal/hostdevice/state"
+)
+
+// The sync protocol reaches /data/local/tmp, for reading and writing, and /proc,
+// for reading where the shell is the user that runs the device. Other files of
+// this machine are none of the phone's.
+
+// Stat describes a file.
+func (d *Device) Stat(name string) (fs.FileInfo, error) {
+	rel, ok := inShared(name)
+	if ok {
+		return d.shared.Stat(rel)
+	}
+	if err := d.readable(name); err != nil {
+		return nil, err
+	}
+	return os.Stat(name)
+}
+
+// Lstat describes a file or the symbolic link that it is.
+func (d *Device) Lstat(name string) (fs.FileInfo, error) {
+	rel, ok := inShared(name)
+	if ok {
+		return d.shared.Lstat(rel)
+	}
+	if err := d.readable(name); err != nil {
+		return nil, err
+	}
+	return os.Lstat(name)
+}
+
+// Open opens a file for reading.
+func (d *Device) Open(name string) (io.ReadCloser, error) {
+	f, err := d.open(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = &fs.PathError{Op: "open", Path: name, Err: syscall.EISDIR}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// open does not wait for the other end of a fifo.
+func (d *Device) open(name string) (*os.File, error) {
+	rel, ok := inShared(name)
+	if ok {
+		return d.shared.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	}
+	if err := d.readable(name); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+}
+
+// ReadDir lists a directory.
+func (d *Device) ReadDir(name string) ([]fs.FileInfo, error) {
+	f, err := d.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.Readdir(-1)
+}
+
+// Create makes a file in /data/local/tmp and the directories on the way.
+func (d *Device) Create(name string, mode fs.FileMode) (io.WriteCloser, error) {
+	rel, ok := inShared(name)
+	if !ok {
+		return nil, &fs.PathError{Op: "create", Path: name, Err: syscall.EROFS}
+	}
+	if err := d.shared.MkdirAll(path.Dir(rel), 0o777); err != nil {
+		return nil, err
+	}
+	f, err := d.shared.OpenFile(rel, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, mode.Perm())
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(f.Chmod(mode.Perm()), f.Chown(d.options.ShellUID, -1)); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &upload{File: f, root: d.shared, name: rel}, nil
+}
+
+// upload is a file that is being written.
+type upload struct {
+	*os.File
+	root *os.Root
+	name string
+}
+
+// Abort drops the file.
+func (u *upload) Abort() error { return errors.Join(u.Close(), u.root.Remove(u.name)) }
+
+// inShared gives the path inside /data/local/tmp.
+func inShared(name string) (rel string, ok bool) {
+	name = path.Clean("/" + name)
+	if name == state.SharedDir {
+		return ".", true
+	}
+	return strings.CutPrefix(name, state.SharedDir+"/")
+}
+
+func (d *Device) readable(name string) error {
+	switch name := path.Clean("/" + name); {
+	case name != "/proc" && !strings.HasPrefix(name, "/proc/"):
+		return &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	case d.options.ShellUID != os.Getuid():
+		return &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+	}
+	return nil
+}

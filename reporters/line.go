@@ -1,0 +1,85 @@
+package reporters
+
+import "time"
+
+// SamplesSchema names the format of samples.ndjson (docs/formats/run.md).
+const SamplesSchema = "leakgate.samples/1"
+
+// Header is the first line of samples.ndjson.
+type Header struct {
+	Schema  string         `json:"schema"`
+	Started time.Time      `json:"started"`
+	Devices []HeaderDevice `json:"devices"`
+}
+
+// HeaderDevice is one device as it was when the run began.
+type HeaderDevice struct {
+	Device string `json:"device"`
+	Model  string `json:"model"`
+	API    int    `json:"api"`
+	// StartedUp is the device's clock (seconds since boot) when the run began.
+	StartedUp float64 `json:"started_up_s"`
+	// TimeScale is device seconds per real second; 1 for a real phone.
+	TimeScale float64 `json:"time_scale"`
+}
+
+// Sample is one reading of one process. A value that the source cannot give is nil.
+type Sample struct {
+	// T counts seconds from the start of the run on the device's own clock; Up is
+	// that clock itself, seconds since boot.
+	T       float64 `json:"t_s"`
+	Up      float64 `json:"up_s"`
+	Device  string  `json:"device"`
+	User    int     `json:"user"`
+	Process string  `json:"process"`
+	PID     int     `json:"pid"`
+	// Start is field 22 of /proc/PID/stat in clock ticks; with the pid it
+	// identifies the process.
+	Start uint64 `json:"start"`
+	// Source is smaps_rollup, su, run_as, smaps, status or dumpsys.
+	Source    string     `json:"source"`
+	PSS       *int64     `json:"pss_kb"`
+	SwapPSS   *int64     `json:"swap_pss_kb"`
+	RSSAnon   *int64     `json:"rss_anon_kb"`
+	Swap      *int64     `json:"swap_kb"`
+	Threads   *int64     `json:"threads"`
+	CostMS    float64    `json:"cost_ms"`
+	Breakdown *Breakdown `json:"breakdown,omitempty"`
+}
+
+// Breakdown is where the memory of a process is, in kB, by the names of `parse`.
+type Breakdown struct {
+	TotalPSS     *int64 `json:"total_pss_kb"`
+	SwapPSS      *int64 `json:"swap_pss_kb"`
+	SwapInTotal  *bool  `json:"swap_in_total"`
+	RSS          *int64 `json:"rss_kb"`
+	JavaHeap     *int64 `json:"java_heap_kb"`
+	NativeHeap   *int64 `json:"native_heap_kb"`
+	Code         *int64 `json:"code_kb"`
+	Stack        *int64 `json:"stack_kb"`
+	Graphics     *int64 `json:"graphics_kb"`
+	PrivateOther *int64 `json:"private_other_kb"`
+	System       *int64 `json:"system_kb"`
+	EGL          *int64 `json:"egl_mtrack_kb"`
+	GL           *int64 `json:"gl_mtrack_kb"`
+	OtherMtrack  *int64 `json:"other_mtrack_kb"`
+	GfxDev       *int64 `json:"gfx_dev_kb"`
+	OtherDev     *int64 `json:"other_dev_kb"`
+}
+
+// Event is something that happened on the time axis of a run.
+type Event struct {
+	T      float64 `json:"t_s"`
+	Up     float64 `json:"up_s"`
+	Device string  `json:"device"`
+	// Event is start, state, restart, gone, back, gap, unresponsive, mark, error,
+	// level or end.
+	Event   string `json:"event"`
+	User    *int   `json:"user,omitempty"`
+	Process string `json:"process,omitempty"`
+	PID     int    `json:"pid,omitempty"`
+	From    string `json:"from,omitempty"`
+	To      string `json:"to,omitempty"`
+	Kind    string `json:"kind,omitempty"`
+	Text    string `json:"text,omitempty"`
+}

@@ -1,0 +1,238 @@
+package reporters
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func header() Header {
+	return Header{
+		Schema: SamplesSchema, Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Devices: []HeaderDevice{{Device: "S1", Model: "Pixel", API: 34, StartedUp: 1234.5, TimeScale: 1}},
+	}
+}
+
+func lines() (samples []Sample, events []Event) {
+	samples = []Sample{
+		{T: 12.5, Up: 1247, Device: "S1", Process: "com.x", PID: 123, Start: 4567, Source: "smaps_rollup", PSS: new(int64(1)), SwapPSS: new(int64(0)), Threads: new(int64(30)), CostMS: 6},
+		{T: 13, Up: 1247.5, Device: "S1", Process: "com.x", PID: 123, Start: 4567, Source: "dumpsys", CostMS: 900, Breakdown: &Breakdown{TotalPSS: new(int64(99)), SwapInTotal: new(true)}},
+	}
+	events = []Event{{T: 14, Up: 1248.5, Device: "S1", Event: "state", User: new(0), Process: "com.x", PID: 123, From: "NORMAL", To: "SUSPICIOUS", Text: "rises"}}
+	return samples, events
+}
+
+func record(t *testing.T, dir string) []byte {
+	t.Helper()
+	r, err := CreateRecorder(dir, header())
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples, events := lines()
+	for _, s := range samples {
+		if err := r.Sample(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, e := range events {
+		if err := r.Event(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "samples.ndjson"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func read(text []byte) (h Header, samples []Sample, events []Event, warnings []error, err error) {
+	h, warnings, err = ReadSamples(bytes.NewReader(text),
+		func(s Sample) error { samples = append(samples, s); return nil },
+		func(e Event) error { events = append(events, e); return nil })
+	return h, samples, events, warnings, err
+}
+
+func TestRecorderRoundTrip(t *testing.T) {
+	text := record(t, t.TempDir())
+	h, samples, events, warnings, err := read(text)
+	if err != nil || len(warnings) > 0 {
+		t.Fatal(err, warnings)
+	}
+	wantSamples, wantEvents := lines()
+	if !reflect.DeepEqual(h, header()) || !reflect.DeepEqual(samples, wantSamples) || !reflect.DeepEqual(events, wantEvents) {
+		t.Errorf("read back %+v %+v %+v", h, samples, events)
+	}
+}
+
+// The contract of samples.ndjson: these names, and null where a value is unknown.
+func TestSampleLineNames(t *testing.T) {
+	text := record(t, t.TempDir())
+	line := strings.Split(string(text), "\n")[1]
+	var got map[string]any
+	if err := json.Unmarshal([]byte(line), &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"t_s", "up_s", "device", "user", "process", "pid", "start", "source", "pss_kb", "swap_pss_kb", "rss_anon_kb", "threads", "cost_ms"} {
+		if _, ok := got[name]; !ok {
+			t.Errorf("no %s in %s", name, line)
+		}
+	}
+	if got["rss_anon_kb"] != nil || got["swap_pss_kb"] != 0.0 {
+		t.Errorf("unknown and zero are not told apart in %s", line)
+	}
+}
+
+// A killed run leaves a file that ends anywhere: nothing that was whole is lost,
+// nothing that was not is taken.
+func TestReadSamplesCutAnywhere(t *testing.T) {
+	text := record(t, t.TempDir())
+	wantSamples, wantEvents := lines()
+	headerEnd := bytes.IndexByte(text, '\n') + 1
+	for cut := headerEnd; cut <= len(text); cut++ {
+		_, samples, events, warnings, err := read(text[:cut])
+		if err != nil {
+			t.Fatalf("cut at %d: %v", cut, err)
+		}
+		whole := bytes.Count(text[headerEnd:cut], []byte("\n"))
+		if len(samples)+len(events) != whole {
+			t.Fatalf("cut at %d: %d lines of %d", cut, len(samples)+len(events), whole)
+		}
+		if torn := text[cut-1] != '\n'; torn != (len(warnings) == 1) {
+			t.Fatalf("cut at %d: torn %v, warnings %v", cut, torn, warnings)
+		}
+		if !reflect.DeepEqual(samples, wantSamples[:len(samples):len(samples)]) && len(samples) > 0 {
+			t.Fatalf("cut at %d: other samples", cut)
+		}
+		if len(events) > 0 && !reflect.DeepEqual(events, wantEvents) {
+			t.Fatalf("cut at %d: other events", cut)
+		}
+	}
+}
+
+func TestReadSamplesRefuses(t *testing.T) {
+	good := `{"schema":"leakgate.samples/1"}` + "\n"
+	for name, text := range map[string]string{
+		"nothing":      "",
+		"no header":    `{"t_s":1}` + "\n",
+		"other schema": `{"schema":"leakgate.samples/9"}` + "\n",
+		"torn middle":  good + `{"t_s":1,` + "\n" + `{"t_s":2}` + "\n",
+		"wrong type":   good + `{"t_s":"x"}` + "\n",
+		"long line":    good + strings.Repeat("x", maxLine+2) + "\n",
+	} {
+		if _, _, _, _, err := read([]byte(text)); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}
+
+func FuzzReadSamples(f *testing.F) {
+	f.Add([]byte(`{"schema":"leakgate.samples/1"}` + "\n" + `{"t_s":1,"event":"mark"}` + "\n" + `{"t_s":1,"pss_kb":null}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		h, samples, events, _, err := read(text)
+		if err == nil && h.Schema != SamplesSchema {
+			t.Errorf("taken without a header")
+		}
+		if n := bytes.Count(text, []byte("\n")); len(samples)+len(events) > n {
+			t.Errorf("%d lines out of %d", len(samples)+len(events), n)
+		}
+	})
+}
+
+func TestCreateRecorderNeverOverwrites(t *testing.T) {
+	dir := t.TempDir()
+	before := record(t, dir)
+	if _, err := CreateRecorder(dir, header()); err == nil || !strings.Contains(err.Error(), "already holds a run") {
+		t.Errorf("a second run in the same directory: %v", err)
+	}
+	after, err := os.ReadFile(filepath.Join(dir, "samples.ndjson"))
+	if err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the first run has changed (%v)", err)
+	}
+}
+
+func TestRecorderKeepsTheFirstError(t *testing.T) {
+	r, err := CreateRecorder(t.TempDir(), header())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	first := r.Sample(Sample{})
+	if first == nil || !errors.Is(r.Event(Event{}), first) {
+		t.Errorf("first error %v is not kept", first)
+	}
+}
+
+func TestRunRoundTrip(t *testing.T) {
+	dir := t.TempDir()
+	want := Run{Schema: RunSchema, Stopped: "duration", Processes: []Process{{Process: "com.x", Rate: new(1.5), RateInterval: []float64{1, 2}}}}
+	for range 2 { // the second replaces the first
+		if err := WriteRun(dir, want); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := ReadRun(dir)
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+func TestReadRunRefuses(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := ReadRun(dir); err == nil {
+		t.Error("no file is taken")
+	}
+	for _, text := range []string{"", "{", `{"schema":"other"}`} {
+		if err := os.WriteFile(filepath.Join(dir, "run.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadRun(dir); err == nil {
+			t.Errorf("%q is taken", text)
+		}
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	got := Printable("a\x1b[31mb\u202ec\nd\x00é\xff")
+	if got != "a?[31mb?c?d?é?" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestSpan(t *testing.T) {
+	for seconds, want := range map[float64]string{0.4: "0s", 45: "45s", 60: "1m", 750: "12m30s", 7500: "2h5m", 3600: "1h0m"} {
+		if got := Span(seconds); got != want {
+			t.Errorf("%v s is %q, want %q", seconds, got, want)
+		}
+	}
+}
+
+func BenchmarkRecorderSample(b *testing.B) {
+	r, err := CreateRecorder(b.TempDir(), header())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	samples, _ := lines()
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := r.Sample(samples[0]); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package reporters
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// RunSchema names the format of run.json (docs/formats/run.md).
+const RunSchema = "leakgate.run/1"
+
+// Run is run.json: the record of one run. Times are seconds from the start of
+// the run on the device's own clock, sizes are MB of 1,048,576 bytes.
+type Run struct {
+	Schema  string    `json:"schema"`
+	Tool    string    `json:"tool"`
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended"`
+	// Stopped says why the run ended: duration, workload, interrupted, devices or done.
+	Stopped     string    `json:"stopped"`
+	Interrupted bool      `json:"interrupted"`
+	ExitCode    int       `json:"exit_code"`
+	Policy      string    `json:"policy"`
+	Workload    *Workload `json:"workload"`
+	Devices     []Device  `json:"devices"`
+	Processes   []Process `json:"processes"`
+	Warnings    []string  `json:"warnings"`
+}
+
+// Workload is what stressed the app.
+type Workload struct {
+	Kind string `json:"kind"`
+	// Seed of monkey, so that a run can be repeated.
+	Seed   *int64 `json:"seed,omitempty"`
+	Events int    `json:"events,omitempty"`
+	Exit   *int   `json:"exit"`
+	Error  string `json:"error,omitempty"`
+}
+
+// Device is one device of the run and what watching it has cost.
+type Device struct {
+	Device    string  `json:"device"`
+	Model     string  `json:"model"`
+	API       int     `json:"api"`
+	TimeScale float64 `json:"time_scale"`
+	StartedUp float64 `json:"started_up_s"`
+	Duration  float64 `json:"duration_s"`
+	Error     string  `json:"error,omitempty"`
+	Fast      Cost    `json:"fast"`
+	Detail    Cost    `json:"detail"`
+	// SystemServer is system_server's CPU use in percent of one core over the
+	// whole run, and DetailSystemServer the same only while dumpsys ran; null
+	// where it could not be read.
+	SystemServer       *float64 `json:"system_server_cpu_pct"`
+	DetailSystemServer *float64 `json:"system_server_cpu_pct_during_detail"`
+}
+
+// Cost is what one channel took, as the host saw it, in milliseconds.
+type Cost struct {
+	Rounds int     `json:"rounds"`
+	Failed int     `json:"failed"`
+	MeanMS float64 `json:"mean_ms"`
+	MaxMS  float64 `json:"max_ms"`
+}
+
+// Process is one process of the run and its verdict.
+type Process struct {
+	Device          string       `json:"device"`
+	User            int          `json:"user"`
+	Process         string       `json:"process"`
+	PID             int          `json:"pid"`
+	Source          string       `json:"source"`
+	Reasons         []string     `json:"source_reasons"`
+	Restarts        int          `json:"restarts"`
+	Samples         int          `json:"samples"`
+	Details         int          `json:"breakdowns"`
+	Duration        float64      `json:"duration_s"`
+	LastMB          *float64     `json:"last_mb"`
+	State           string       `json:"state"`
+	Worst           string       `json:"worst"`
+	Gate            string       `json:"gate"`
+	Kind            string       `json:"kind"`
+	FirstSuspicious *float64     `json:"first_suspicious_s"`
+	FirstLeaking    *float64     `json:"first_leaking_s"`
+	Rate            *float64     `json:"rate_mb_per_h"`
+	RateInterval    []float64    `json:"rate_interval_mb_per_h"`
+	MinDetectable   *float64     `json:"min_detectable_mb_per_h"`
+	Growth          float64      `json:"growth_mb"`
+	Because         string       `json:"because"`
+	Evidence        []Evidence   `json:"evidence"`
+	Transitions     []Transition `json:"transitions"`
+	Warnings        []string     `json:"warnings"`
+}
+
+// Evidence is one number behind a verdict.
+type Evidence struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"`
+}
+
+// Transition is one step of a process's state machine.
+type Transition struct {
+	T       float64 `json:"t_s"`
+	From    string  `json:"from"`
+	To      string  `json:"to"`
+	Kind    string  `json:"kind,omitempty"`
+	Because string  `json:"because"`
+}
+
+// WriteRun writes run.json into dir, whole or not at all.
+func WriteRun(dir string, run Run) error {
+	text, err := json.MarshalIndent(run, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode run.json: %w", err)
+	}
+	return WriteWhole(filepath.Join(dir, "run.json"), append(text, '\n'))
+}
+
+// maxRunJSON bounds what ReadRun takes: a run of 100 processes stays under 1 MB.
+const maxRunJSON = 64 << 20
+
+// ReadRun reads run.json of a run directory.
+func ReadRun(dir string) (Run, error) {
+	path := filepath.Join(dir, "run.json")
+	f, err := os.Open(path)
+	if err != nil {
+		return Run{}, fmt.Errorf("open run: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxRunJSON+1))
+	if err != nil {
+		return Run{}, fmt.Errorf("read %s: %w", path, err)
+	}
+	if len(text) > maxRunJSON {
+		return Run{}, fmt.Errorf("read %s: larger than %d bytes", path, maxRunJSON)
+	}
+	var run Run
+	if err := json.Unmarshal(text, &run); err != nil {
+		return Run{}, fmt.Errorf("decode %s: %w", path, err)
+	}
+	if run.Schema != RunSchema {
+		return Run{}, fmt.Errorf("decode %s: schema is %q, not %q", path, run.Schema, RunSchema)
+	}
+	return run, nil
+}
+
+// WriteWhole writes a file under a temporary name and renames it, so that a
+// reader sees the old content or the new, never a part.
+func WriteWhole(path string, content []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return fmt.Errorf("create %s: %w", filepath.Base(path), err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
+	}
+	// CreateTemp makes 0600; a run directory is read by other CI steps.
+	if err = os.Chmod(f.Name(), 0o644); err != nil {
+		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
+	}
+	if err = os.Rename(f.Name(), path); err != nil {
+		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
+	}
+	return nil
+}
