@@ -158,7 +158,7 @@ func eventLine(e reporters.Event, several bool) string {
 	}
 	switch {
 	case e.Event == "state" && e.To == "LEAKING":
-		fmt.Fprintf(&b, "%s -> LEAKING (provisional) %s: ", e.From, e.Kind)
+		fmt.Fprintf(&b, "%s -> LEAKING (provisional): ", e.From)
 	case e.Event == "state":
 		fmt.Fprintf(&b, "%s -> %s: ", e.From, e.To)
 	default:

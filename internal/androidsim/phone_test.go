@@ -1,0 +1,570 @@
+package androidsim
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leakgate/leakgate/capture/procfs"
+)
+
+// answer is what a command printed.
+type answer struct {
+	out, err string
+	exit     int
+}
+
+func sh1(t testing.TB, p *Phone, command string) answer {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	var out, errs bytes.Buffer
+	exit := p.Shell(ctx, command, nil, &out, &errs)
+	return answer{out.String(), errs.String(), exit}
+}
+
+// ask wants a command to succeed without a word on stderr.
+func ask(t testing.TB, p *Phone, command string) string {
+	t.Helper()
+	a := sh1(t, p, command)
+	if a.exit != 0 || a.err != "" {
+		t.Fatalf("%s: exit %d, %q", command, a.exit, a.err)
+	}
+	return a.out
+}
+
+// shop is a phone with one app of one process.
+func shop(o Options, models ...Model) *Phone {
+	o.Apps = []App{{Package: "com.shop", Debuggable: true, Processes: []ProcessSpec{
+		{Name: "com.shop", RestartAfter: 10 * time.Second, Models: append([]Model{Typical()}, models...)},
+	}}}
+	return New(o)
+}
+
+func statOf(t testing.TB, p *Phone, pid int) procfs.Stat {
+	t.Helper()
+	s, err := procfs.ParseStat([]byte(ask(t, p, fmt.Sprintf("cat /proc/%d/stat", pid))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func uptimeOf(t testing.TB, p *Phone) time.Duration {
+	t.Helper()
+	up, err := procfs.ParseUptime([]byte(ask(t, p, "cat /proc/uptime")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return up
+}
+
+// Five real seconds are a thousand of the device's, in its clock, its sleeps and
+// the cost of its commands.
+func TestScaledClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := shop(Options{Scale: 200, ClockSkew: time.Hour})
+		before := uptimeOf(t, p)
+		time.Sleep(5 * time.Second)
+		if d := uptimeOf(t, p) - before; d != 1000*time.Second {
+			t.Errorf("5 s were %v on the device", d)
+		}
+		for command, device := range map[string]time.Duration{
+			"sleep 100":                              100 * time.Second,
+			"sleep 1m 2.5":                           62500 * time.Millisecond,
+			"dumpsys meminfo com.shop":               time.Second,
+			"timeout 30 sleep 1000; true":            30 * time.Second,
+			"sleep 20 & sleep 30 & wait":             30 * time.Second,
+			"sleep 20 | sleep 10":                    20 * time.Second,
+			"monkey -p com.shop --throttle 300 1000": 300 * time.Second,
+		} {
+			began := time.Now()
+			ask(t, p, command)
+			if took := time.Since(began); took.Round(time.Millisecond) != device/200 {
+				t.Errorf("%s took %v, want %v", command, took, device/200)
+			}
+		}
+		if scale := ask(t, p, "getprop leakgate.time_scale"); scale != "200\n" {
+			t.Errorf("the scale is %q", scale)
+		}
+		wall := strings.TrimSpace(ask(t, p, "date +%s"))
+		if want := fmt.Sprint(p.wall().Unix()); wall != want {
+			t.Errorf("date says %s, want %s", wall, want)
+		}
+	})
+}
+
+func TestDeterminism(t *testing.T) {
+	read := func(seed uint64, pause time.Duration) (out string) {
+		synctest.Test(t, func(t *testing.T) {
+			p := Demo(200, seed)
+			for range 5 {
+				time.Sleep(pause)
+				p.PID("com.shop")
+			}
+			time.Sleep(20*time.Second - 5*pause)
+			out = ask(t, p, "cat /proc/uptime; pidof com.shop com.shop:push; cat /proc/$(pidof com.shop)/smaps /proc/$(pidof com.shop:push)/status; getprop")
+		})
+		return out
+	}
+	first := read(7, time.Second)
+	if second := read(7, 3*time.Second); first != second {
+		t.Error("the same seed and time gave another text, after other readings")
+	}
+	if first == read(8, time.Second) {
+		t.Error("another seed gave the same text")
+	}
+}
+
+func TestLives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(Options{Apps: []App{{Package: "com.a", Processes: []ProcessSpec{
+			{Name: "com.a", Models: []Model{Typical(), Crash(10*time.Minute, time.Minute), Crash(30*time.Minute, 0)}},
+			{Name: "com.a:loop", CrashAfter: 90 * time.Second, RestartAfter: 30 * time.Second, Models: []Model{Steady(JavaHeap, 8)}},
+			{Name: "com.a:late", StartAfter: 5 * time.Minute, Models: []Model{Steady(JavaHeap, 8)}},
+			{Name: "com.a:iso", Isolated: true, Models: []Model{Steady(JavaHeap, 8)}},
+		}}}})
+		begin := p.Uptime()
+		// Each process's life, read every 10 s, must be what its spec says.
+		type life struct {
+			from, to time.Duration
+			pid      int
+		}
+		lives := map[string][]life{}
+		for at := time.Duration(0); at <= 40*time.Minute; at += 10 * time.Second {
+			for _, name := range []string{"com.a", "com.a:loop", "com.a:late"} {
+				pid := p.PID(name)
+				if pid == 0 {
+					continue
+				}
+				m, ok := p.Memory(name)
+				if s := statOf(t, p, pid); !ok || s.PID != int64(pid) || s.StartTicks.N != ticksOf(m.Start) {
+					t.Fatalf("%s: stat %+v, truth %+v", name, s, m)
+				}
+				all := lives[name]
+				if n := len(all); n == 0 || all[n-1].pid != pid {
+					lives[name] = append(all, life{m.Start - begin, at, pid})
+				} else {
+					all[n-1].to = at
+				}
+			}
+			time.Sleep(10 * time.Second)
+		}
+		a, loop, late := lives["com.a"], lives["com.a:loop"], lives["com.a:late"]
+		if len(a) != 2 || a[0].from != 0 || a[0].to != 10*time.Minute-10*time.Second || a[1].from != 11*time.Minute || a[1].to != 30*time.Minute-10*time.Second {
+			t.Errorf("com.a lived %v", a)
+		}
+		if len(loop) != 21 {
+			t.Errorf("com.a:loop lived %d times", len(loop))
+		}
+		pids := map[int]bool{}
+		for i, l := range loop {
+			if l.from != time.Duration(i)*2*time.Minute || pids[l.pid] {
+				t.Errorf("life %d of com.a:loop: %v", i, l)
+			}
+			pids[l.pid] = true
+		}
+		if len(late) != 1 || late[0].from != 5*time.Minute {
+			t.Errorf("com.a:late lived %v", late)
+		}
+		if uid := ask(t, p, "grep ^Uid: /proc/$(pidof com.a:iso)/status"); !strings.HasPrefix(uid, "Uid:\t99003\t") {
+			t.Errorf("the isolated process has %q", uid)
+		}
+	})
+}
+
+func TestHooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := shop(Options{Root: true, BuildType: "userdebug"}, Leak(Java, 3600, 0))
+		time.Sleep(time.Minute)
+		first := p.PID("com.shop")
+		if !p.Kill("com.shop") || p.PID("com.shop") != 0 {
+			t.Error("killed, but it lives")
+		}
+		time.Sleep(11 * time.Second)
+		second := p.PID("com.shop")
+		if second == 0 || second == first {
+			t.Errorf("pid %d came back as %d", first, second)
+		}
+		if !p.Restart("com.shop") || p.PID("com.shop") == second || p.PID("com.shop") == 0 {
+			t.Error("restarted with the same pid, or not at all")
+		}
+		if p.Kill("com.other") || p.Restart("x") || p.Freeze("x", true) {
+			t.Error("a hook found a process that is not there")
+		}
+
+		time.Sleep(time.Minute)
+		p.Freeze("com.shop", true)
+		before, _ := p.Memory("com.shop")
+		began := time.Now()
+		a := sh1(t, p, "dumpsys -t 7 meminfo com.shop")
+		if want := "\n*** SERVICE 'meminfo' DUMP TIMEOUT (7000ms) EXPIRED ***\n\n"; a.out != want || a.exit != 0 || time.Since(began) != 7*time.Second {
+			t.Errorf("frozen: %q after %v", a.out, time.Since(began))
+		}
+		if local := ask(t, p, "dumpsys meminfo --local com.shop"); !strings.Contains(local, "Native Heap") {
+			t.Errorf("--local does not need the app, but printed %q", local)
+		}
+		if now, _ := p.Memory("com.shop"); now.PSS != before.PSS {
+			t.Errorf("frozen at %d, now %d", before.PSS, now.PSS)
+		}
+		p.Freeze("com.shop", false)
+		time.Sleep(time.Minute)
+		if now, _ := p.Memory("com.shop"); now.PSS-before.PSS < 60000 || now.PSS-before.PSS > 62000 {
+			t.Errorf("thawed for a minute of 60 MB, it grew by %d kB", now.PSS-before.PSS)
+		}
+
+		p.SlowDumpsys(12 * time.Second)
+		if out := sh1(t, p, "dumpsys meminfo com.shop").out; !strings.Contains(out, "DUMP TIMEOUT (10000ms) EXPIRED") {
+			t.Errorf("12 s of 10: %q", out)
+		}
+		if out := ask(t, p, "dumpsys -t 20 meminfo com.shop"); !strings.Contains(out, "MEMINFO in pid") {
+			t.Errorf("12 s of 20: %q", out)
+		}
+		p.SlowDumpsys(0)
+
+		ask(t, p, "echo kept >/data/local/tmp/f")
+		done := make(chan int)
+		go func() { done <- p.Shell(t.Context(), "sleep 1000000", nil, nil, nil) }()
+		synctest.Wait()
+		p.Reboot()
+		if exit := <-done; exit != 137 {
+			t.Errorf("a shell survived the reboot with %d", exit)
+		}
+		if up := uptimeOf(t, p); up != uptimeAtReboot {
+			t.Errorf("up %v after the reboot", up)
+		}
+		if kept := ask(t, p, "cat /data/local/tmp/f"); kept != "kept\n" {
+			t.Errorf("the reboot lost a file: %q", kept)
+		}
+		if s := statOf(t, p, p.PID("com.shop")); s.StartTicks.N != ticksOf(uptimeAtReboot) {
+			t.Errorf("started at %d", s.StartTicks.N)
+		}
+	})
+}
+
+// The CPU time of system_server tells what dumpsys costs.
+func TestSystemServerPays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := shop(Options{DumpsysTime: 8 * time.Second})
+		used := func() int64 {
+			s := statOf(t, p, p.PID(systemServer))
+			return s.Utime.N + s.Stime.N
+		}
+		idle := -used()
+		time.Sleep(100 * time.Second)
+		idle += used()
+		busy := -used()
+		ask(t, p, "dumpsys meminfo com.shop")
+		time.Sleep(92 * time.Second)
+		busy += used()
+		if idle != 600 || busy != 600+800 {
+			t.Errorf("idle %d ticks, with a dump of 8 s %d", idle, busy)
+		}
+	})
+}
+
+func TestSignals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := []App{{Package: "com.shop", Debuggable: true, Processes: []ProcessSpec{{Name: "com.shop", Models: []Model{GCSawtooth(50, time.Hour), Steady(JavaHeap, 20)}}}}}
+		user := New(Options{Apps: app})
+		pid := user.PID("com.shop")
+		a := sh1(t, user, fmt.Sprintf("kill -0 %d; kill -9 %d", pid, pid))
+		want := fmt.Sprintf("/system/bin/sh: kill: %d: Operation not permitted\n", pid)
+		if a.err != want+want || a.exit != 1 || user.PID("com.shop") != pid {
+			t.Errorf("a user build lets the shell kill: %+v", a)
+		}
+		if a := sh1(t, user, "kill 29999"); a.err != "/system/bin/sh: kill: 29999: No such process\n" {
+			t.Errorf("%+v", a)
+		}
+		time.Sleep(20 * time.Minute)
+		before, _ := user.Memory("com.shop")
+		ask(t, user, fmt.Sprintf("run-as com.shop kill -10 %d", pid))
+		after, _ := user.Memory("com.shop")
+		if after.JavaHeap >= before.JavaHeap || user.PID("com.shop") != pid {
+			t.Errorf("SIGUSR1: %d kB before, %d after", before.JavaHeap, after.JavaHeap)
+		}
+		ask(t, user, fmt.Sprintf("run-as com.shop kill %d", pid))
+		if user.PID("com.shop") != 0 {
+			t.Error("SIGTERM did not end the app")
+		}
+		time.Sleep(time.Hour)
+		if user.PID("com.shop") != 0 {
+			t.Error("an app that nobody starts came back")
+		}
+		if out := ask(t, user, "am start -n com.shop/.Main"); out != "Starting: Intent { cmp=com.shop/.Main }\n" || user.PID("com.shop") == 0 {
+			t.Errorf("am start: %q", out)
+		}
+		ask(t, user, "am force-stop com.shop")
+		if user.PID("com.shop") != 0 {
+			t.Error("force-stop left it running")
+		}
+	})
+}
+
+// A host ends a command that it gave up through another shell.
+func TestShellIsKilled(t *testing.T) {
+	for _, command := range []string{
+		"echo $$; exec sleep 1000", "echo $$; sleep 1000; echo no", "echo $$; sleep 1000 | cat; echo no", "echo $$; while true; do sleep 1; done",
+		"echo $$; cat", "echo $$; (sleep 1000; echo no) & wait; echo no", "echo $$; x=$(sleep 1000); echo no", "echo $$; dumpsys -t 9999 meminfo com.shop; echo no",
+	} {
+		for _, kill := range []string{"kill -9 -%s", "kill -9 %s", "kill %s", "kill -s KILL %s"} {
+			synctest.Test(t, func(t *testing.T) {
+				p := shop(Options{DumpsysTime: time.Hour})
+				stdin, close := io.Pipe()
+				defer close.Close()
+				var out bytes.Buffer
+				done := make(chan int)
+				go func() { done <- p.Shell(t.Context(), command, stdin, &out, nil) }()
+				synctest.Wait()
+				pid := strings.TrimSpace(out.String())
+				if ask(t, p, "kill -0 "+pid+"; ls -d /proc/"+pid) != "/proc/"+pid+"\n" {
+					t.Errorf("%s: pid %s is not there", command, pid)
+				}
+				ask(t, p, fmt.Sprintf(kill, pid))
+				if exit := <-done; exit != 137 && exit != 143 || strings.Contains(out.String(), "no") {
+					t.Errorf("%s, %s: exit %d, %q", command, kill, exit, out.String())
+				}
+				if len(p.tasks) != 0 {
+					t.Errorf("%s: %d tasks left", command, len(p.tasks))
+				}
+			})
+		}
+	}
+}
+
+func TestContextEndsTheShell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := shop(Options{})
+		stdin, close := io.Pipe()
+		defer close.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		began := time.Now()
+		exit := p.Shell(ctx, "cat | (sleep 100 & cat) | while read x; do :; done", stdin, nil, nil)
+		if exit == 0 || time.Since(began) != 10*time.Second {
+			t.Errorf("exit %d after %v", exit, time.Since(began))
+		}
+	})
+}
+
+func TestPermissions(t *testing.T) {
+	release := App{Package: "com.rel", Processes: []ProcessSpec{{Name: "com.rel", Models: []Model{Typical()}}}}
+	debug := App{Package: "com.deb", Debuggable: true, Processes: []ProcessSpec{{Name: "com.deb", Models: []Model{Typical()}}, {Name: "com.deb:iso", Isolated: true, Models: []Model{Typical()}}}}
+	second := App{Package: "com.deb", Debuggable: true, User: 10, Processes: []ProcessSpec{{Name: "com.deb", Models: []Model{Typical()}}}}
+	apps := []App{release, debug, second}
+	read := func(p *Phone, how string, v view) answer {
+		return sh1(t, p, fmt.Sprintf("%s head -n 3 /proc/%d/smaps_rollup", how, v.pid))
+	}
+	find := func(p *Phone, name string, user int) view {
+		for _, v := range p.views() {
+			if v.name == name && v.uid/perUser == user {
+				return v
+			}
+		}
+		t.Fatalf("no %s of user %d", name, user)
+		return view{}
+	}
+	denied := "Permission denied"
+	for _, c := range []struct {
+		name    string
+		options Options
+		how     string
+		process string
+		user    int
+		err     string
+	}{
+		{"user build", Options{}, "", "com.rel", 0, denied},
+		{"user build, debuggable", Options{}, "", "com.deb", 0, denied},
+		{"run-as", Options{}, "run-as com.deb", "com.deb", 0, ""},
+		{"run-as release", Options{}, "run-as com.rel", "com.rel", 0, "run-as: package not debuggable: com.rel"},
+		{"run-as unknown", Options{}, "run-as com.none", "com.rel", 0, "run-as: unknown package: com.none"},
+		{"run-as wrong user", Options{}, "run-as com.deb", "com.deb", 10, "No such file or directory"},
+		{"run-as other user", Options{}, "run-as com.deb --user 10", "com.deb", 10, ""},
+		{"run-as isolated", Options{}, "run-as com.deb", "com.deb:iso", 0, "No such file or directory"},
+		{"run-as isolated, before hidepid", Options{API: 23, SmapsRollup: new(true)}, "run-as com.deb", "com.deb:iso", 0, denied},
+		{"root", Options{Root: true, BuildType: "userdebug"}, "", "com.rel", 0, ""},
+		{"su", Options{SU: true}, "su 0", "com.rel", 0, ""},
+		{"su root", Options{SU: true}, "su root", "com.rel", 0, ""},
+		{"no su", Options{}, "su 0", "com.rel", 0, "su: inaccessible or not found"},
+		{"no su, old", Options{API: 28}, "su 0", "com.rel", 0, "su: not found"},
+		{"old kernel", Options{API: 28, Root: true}, "", "com.rel", 0, "No such file or directory"},
+		{"back-ported", Options{API: 28, Root: true, SmapsRollup: new(true)}, "", "com.rel", 0, ""},
+	} {
+		c.options.Apps = apps
+		p := New(c.options)
+		a := read(p, c.how, find(p, c.process, c.user))
+		good := c.err == "" && a.exit == 0 && strings.Contains(a.out, "[rollup]") && strings.Contains(a.out, "\nPss: ")
+		bad := c.err != "" && a.exit != 0 && a.out == "" && strings.Contains(a.err, c.err)
+		if !good && !bad {
+			t.Errorf("%s: %+v", c.name, a)
+		}
+	}
+	p := New(Options{Apps: apps, SU: true})
+	pid := find(p, "com.rel", 0).pid
+	// What needs no rights, and the quoted form of su.
+	ask(t, p, fmt.Sprintf("cd /proc/%d && cat stat status statm cmdline comm oom_score_adj task/*/comm task/%d/stat >/dev/null", pid, pid))
+	ask(t, p, fmt.Sprintf("su -c 'grep -c Pss /proc/%d/smaps; ls /proc/%d/fd' >/dev/null", pid, pid))
+	for _, command := range []string{"ls /proc/%d/fd", "cat /proc/%d/maps", "showmap %d"} {
+		if a := sh1(t, p, fmt.Sprintf(command, pid)); a.exit == 0 || !strings.Contains(a.err, denied) {
+			t.Errorf("%s: %+v", command, a)
+		}
+	}
+	if a := sh1(t, p, "am dumpheap com.rel"); a.exit != 255 || !strings.HasPrefix(a.err, "Security exception: Process not debuggable: ProcessRecord{") || !strings.Contains(a.err, fmt.Sprintf(" %d:com.rel/u0_a123}", pid)) {
+		t.Errorf("dumpheap of a release app: %+v", a)
+	}
+}
+
+func TestHeapDump(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := shop(Options{DumpHeap: func(w io.Writer, h Heap) error {
+			_, err := fmt.Fprintf(w, "%0100d %s %d", h.Java, h.Process, h.PID)
+			return err
+		}})
+		began := time.Now()
+		if out := ask(t, p, "am dumpheap -g com.shop /data/local/tmp/x.hprof"); out != "File: /data/local/tmp/x.hprof\nWaiting for dump to finish...\n" || time.Since(began) != dumpTakes {
+			t.Errorf("%q after %v", out, time.Since(began))
+		}
+		m, _ := p.Memory("com.shop")
+		if want := fmt.Sprintf("%0100d com.shop %d", m.JavaHeap<<10, m.PID); ask(t, p, "cat /data/local/tmp/x.hprof") != want {
+			t.Errorf("want %q", want)
+		}
+		for command, want := range map[string]string{
+			"am dumpheap -g -x com.shop /data/local/tmp/y":  "Error: Unknown option: -x\n",
+			"am dumpheap com.none /data/local/tmp/y":        "Unknown process: com.none",
+			"am dumpheap com.shop /sdcard/y":                "Consider using a file under /data/local/tmp/",
+			"am dumpheap com.shop /data/local/tmp/../../y":  "Consider using a file under /data/local/tmp/",
+			"am dumpheap -b png com.shop /data/local/tmp/y": "Error: Unknown option: -b\n",
+		} {
+			if a := sh1(t, p, command); a.exit != 255 || !strings.Contains(a.err, want) {
+				t.Errorf("%s: %+v", command, a)
+			}
+		}
+
+		// Old servers return at once, and the file grows.
+		old := shop(Options{API: 27})
+		ask(t, old, "am dumpheap com.shop /data/local/tmp/x")
+		size := func() string { return strings.TrimSpace(ask(t, old, "stat -c %s /data/local/tmp/x")) }
+		begin := size()
+		time.Sleep(dumpTakes / 2)
+		half := size()
+		time.Sleep(dumpTakes)
+		if begin != "0" || half != "24" || size() != "49" {
+			t.Errorf("the file grew %s, %s, %s", begin, half, size())
+		}
+		r, err := old.Open("/data/local/tmp/x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		dump, _ := io.ReadAll(r)
+		if !bytes.HasPrefix(dump, []byte("JAVA PROFILE 1.0.3\x00\x00\x00\x00\x04")) || !bytes.HasSuffix(dump, []byte{0x2c, 0, 0, 0, 0, 0, 0, 0, 0}) {
+			t.Errorf("the dump is %q", dump)
+		}
+	})
+}
+
+func TestMonkey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(Options{Scale: 50, Apps: []App{{Package: "com.shop", Processes: []ProcessSpec{{Name: "com.shop", Models: []Model{Typical(), Crash(10*time.Minute, time.Second)}}}}}})
+		out := ask(t, p, "monkey -p com.shop --throttle 500 -s 42 -v 1000")
+		for _, line := range []string{":Monkey: seed=42 count=1000", ":AllowPackage: com.shop", "Events injected: 1000", "## Network stats: elapsed time=500000ms (0ms mobile, 0ms wifi, 500000ms not connected)", "// Monkey finished"} {
+			if !slices.Contains(strings.Split(out, "\n"), line) {
+				t.Errorf("no line %q in\n%s", line, out)
+			}
+		}
+		a := sh1(t, p, "monkey -p com.shop --throttle 500 -s 42 1000")
+		if a.exit != 200 || !strings.Contains(a.out, "// CRASH: com.shop (pid ") || !strings.Contains(a.out, "** Monkey aborted due to error.\nEvents injected: 200\n") {
+			t.Errorf("a crash after 100 s: %+v", a)
+		}
+		if a := sh1(t, p, "monkey -p com.none 10"); a.exit != 252 || !strings.Contains(a.out, "No activities found to run") {
+			t.Errorf("%+v", a)
+		}
+		if a := sh1(t, p, "timeout 10 monkey -p com.shop --throttle 1000 1000"); a.exit != 124 {
+			t.Errorf("%+v", a)
+		}
+	})
+}
+
+// Readings, hooks and files from many sides at once: for the race detector.
+func TestConcurrency(t *testing.T) {
+	p := Demo(5000, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var wg sync.WaitGroup
+	commands := []string{
+		"cat /proc/uptime /proc/*/stat >/dev/null", "dumpsys meminfo com.shop", "ls -l /proc/ | wc -l", "cat /proc/*/smaps_rollup | grep -c Pss",
+		"echo x >>/data/local/tmp/f; cat /data/local/tmp/f | wc -l; rm -f /data/local/tmp/f", "am dumpheap com.shop /data/local/tmp/h && rm /data/local/tmp/h",
+		"kill -10 $(pidof com.shop)", "sleep 100 & kill $!; wait", "ps -A -o PID,NAME,RSS", "dumpsys gfxinfo",
+	}
+	for i := range 8 {
+		wg.Go(func() {
+			for j := range 12 {
+				p.Shell(ctx, commands[(i+j)%len(commands)], nil, nil, io.Discard)
+			}
+		})
+	}
+	wg.Go(func() {
+		for i := range 60 {
+			p.Freeze("com.shop:push", i%2 == 0)
+			p.Restart("com.shop")
+			p.SlowDumpsys(time.Duration(i) * time.Millisecond)
+			if i%20 == 19 {
+				p.Reboot()
+			}
+			p.Memory("com.shop")
+			w, err := p.Create("/data/local/tmp/pushed", 0o644)
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			fmt.Fprint(w, i)
+			w.Close()
+			p.ReadDir("/data/local/tmp")
+		}
+	})
+	wg.Wait()
+	if ctx.Err() != nil {
+		t.Error("it took too long")
+	}
+	if len(p.tasks) != 0 {
+		t.Errorf("%d tasks left", len(p.tasks))
+	}
+}
+
+// testdata reads a recorded output of a real device.
+func testdata(t testing.TB, name string) string {
+	t.Helper()
+	root := os.Getenv("LEAKGATE_TESTDATA")
+	if root == "" {
+		dir, err := os.Getwd()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for {
+			if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+				break
+			}
+			if dir == filepath.Dir(dir) {
+				t.Fatal("no go.mod above the package")
+			}
+			dir = filepath.Dir(dir)
+		}
+		root = filepath.Join(dir, "..", "shared", "testdata")
+	}
+	text, err := os.ReadFile(filepath.Join(root, "device", name))
+	if err != nil {
+		if os.Getenv("LEAKGATE_REQUIRE") == "all" {
+			t.Fatalf("recorded output of a device: %v", err)
+		}
+		t.Skipf("recorded output of a device: %v", err)
+	}
+	return string(text)
+}
