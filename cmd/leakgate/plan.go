@@ -136,7 +136,10 @@ func (p *plan) connect() error {
 	if p.client != nil {
 		return nil
 	}
-	client, err := adb.NewClient(adb.Options{})
+	client, err := adb.NewClient(adb.Options{Getenv: func(name string) string {
+		value, _ := p.console.getenv(name)
+		return value
+	}})
 	if err != nil {
 		return usageError{err}
 	}

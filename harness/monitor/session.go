@@ -65,6 +65,8 @@ type trip[T any] struct {
 type answer[T any] struct {
 	value T
 	err   error
+	// after is the latest reading of the device's clock when the errand began.
+	after time.Duration
 }
 
 func newTrip[T any]() trip[T] { return trip[T]{done: make(chan answer[T], 1)} }
@@ -72,9 +74,10 @@ func newTrip[T any]() trip[T] { return trip[T]{done: make(chan answer[T], 1)} }
 // send starts an errand beside the session.
 func send[T any](s *session, t *trip[T], errand func() (T, error)) {
 	t.away = true
+	after := s.lastUp
 	s.trips.Go(func() {
 		v, err := errand()
-		t.done <- answer[T]{v, err}
+		t.done <- answer[T]{v, err, after}
 	})
 }
 
@@ -278,7 +281,7 @@ func (s *session) sendRound(ctx context.Context, targets []capture.Target) {
 func (s *session) takeRounds(ctx context.Context, a answer[[]capture.Round]) {
 	s.rounds.away = false
 	for _, r := range a.value {
-		s.takeRound(r)
+		s.takeRound(r, a.after)
 	}
 	s.usage.fast.count(a.err)
 	if a.err != nil {
@@ -288,8 +291,8 @@ func (s *session) takeRounds(ctx context.Context, a answer[[]capture.Round]) {
 	}
 }
 
-func (s *session) takeRound(r capture.Round) {
-	s.advance(r.Up)
+func (s *session) takeRound(r capture.Round, after time.Duration) {
+	s.advance(r.Up, after)
 	s.usage.fast.add(r.Took)
 	s.usage.cpu(r.Up, r.SystemServer)
 	cost := round(r.Took.Seconds()*1000/float64(max(1, len(r.Readings))), 3)
@@ -415,6 +418,7 @@ func (s *session) takeDetail(ctx context.Context, a answer[capture.Detail]) {
 	x := s.subjects[d.Key()]
 	switch {
 	case a.err == nil && x.Same(d.Process):
+		s.advance(d.Up, a.after)
 		s.detailed(x, d)
 	case a.err == nil || ctx.Err() != nil:
 	case errors.Is(a.err, capture.ErrGone):
@@ -433,7 +437,6 @@ func (s *session) takeDetail(ctx context.Context, a answer[capture.Detail]) {
 
 // detailed takes one good reading of the detail channel.
 func (s *session) detailed(x *subject, d capture.Detail) {
-	s.advance(d.Up)
 	s.rotation.Answered(x.Key())
 	x.said[detailChannel] = ""
 	s.usage.detail.add(d.Took)
@@ -471,12 +474,14 @@ func (s *session) failed(ctx context.Context, err error) {
 	}
 }
 
-// advance follows the device's clock. A clock that went back is a reboot: the
-// time axis of the run goes on where the host's clock puts it.
-func (s *session) advance(up time.Duration) {
-	if up < s.lastUp-time.Second {
-		s.begun = up - s.clock.now()
-		s.lastUp = up
+// advance follows the device's clock. A clock that shows less than it did before
+// the errand began is that of a device that has started again: the time axis of
+// the run goes on where the host's clock puts it. The two channels overlap, so
+// that the latest reading is not the one to compare with.
+func (s *session) advance(up, after time.Duration) {
+	// Where the latest reading is older than that, the new start is known already.
+	if up < after && after <= s.lastUp {
+		s.begun, s.lastUp = up-s.clock.now(), up
 		s.event(reporters.Event{Event: "gap", Text: "the device has started again"})
 		for _, x := range s.order {
 			x.lastUp = 0

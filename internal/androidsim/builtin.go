@@ -228,7 +228,7 @@ func init() { // breaks the cycle of the table and what looks into it
 	builtins = map[string]builtin{
 		":": status(0), "true": status(0), "false": status(1), "echo": echo, "printf": printf, "cd": cd, "pwd": pwd,
 		"exit": exitShell, "return": returnFrom, "break": leaveLoop, "continue": leaveLoop, "shift": shift, "set": setOptions,
-		"unset": unset, "read": read, "test": testCommand, "[": testCommand, "eval": eval, "exec": exec, "kill": kill, "wait": wait,
+		"unset": unset, "read": read, "test": testCommand, "[": testCommand, "eval": eval, "exec": execCommand, "kill": kill, "wait": wait,
 		"trap": trap, "umask": status(0), "ulimit": status(0), "type": which, "whence": which, "command": command, "builtin": command,
 		".": sourceFile, "source": sourceFile, "alias": status(0), "unalias": status(0), "jobs": status(0), "bg": status(0), "fg": status(0), "getopts": getopts,
 	}
@@ -616,7 +616,7 @@ func eval(s *shell, args []string) int {
 	return s.last
 }
 
-func exec(s *shell, args []string) int {
+func execCommand(s *shell, args []string) int {
 	if len(args) == 1 {
 		s.keepFDs = true
 		return 0

@@ -24,7 +24,7 @@ type dump struct {
 	expired bool
 }
 
-func dumpsys(c *call) int {
+func dumpsysTool(c *call) int {
 	given := 10 * time.Second
 	args := c.args[1:]
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {

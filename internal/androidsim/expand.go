@@ -409,15 +409,16 @@ func (s *shell) cut(frags []fragment) [][]fragment {
 				text = text[i:]
 				continue
 			}
-			_, size := utf8.DecodeRuneInString(text)
-			blank := strings.IndexByte(" \t\n", text[0]) >= 0
-			if begun || !blank {
+			// Blanks around another separator are one separator with it.
+			rest := strings.TrimLeft(text, blanksOf(ifs))
+			if at := strings.IndexAny(rest, ifs); at == 0 && (begun || len(rest) == len(text)) {
+				flush()
+				_, size := utf8.DecodeRuneInString(rest)
+				rest = strings.TrimLeft(rest[size:], blanksOf(ifs))
+			} else if begun {
 				flush()
 			}
-			text = text[size:]
-			if !blank {
-				text = strings.TrimLeft(text, blanksOf(ifs))
-			}
+			text = rest
 		}
 	}
 	if begun {

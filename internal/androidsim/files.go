@@ -724,10 +724,11 @@ func (p *Phone) Open(name string) (io.ReadCloser, error) {
 func (p *Phone) Create(name string, mode fs.FileMode) (io.WriteCloser, error) {
 	at, c := clean("/", name), p.syncCred()
 	for i := 1; i < len(at) && len(at) <= maxPath; i++ {
-		if at[i] == '/' {
-			if err := p.mkdir(at[:i], c); err != nil && !errors.Is(err, fs.ErrExist) {
-				break // openWrite says why
-			}
+		if at[i] != '/' {
+			continue
+		}
+		if err := p.mkdir(at[:i], c); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, pathError("create", name, err)
 		}
 	}
 	w, err := p.openWrite(at, c, mode, false, true)

@@ -35,7 +35,7 @@ func init() { // breaks the cycle of the table and what looks into it
 		since int
 	}{
 		"am": {am, 0}, "basename": {basenameTool, 23}, "cat": {cat, 0}, "cp": {copyFile, 23}, "cut": {cutTool, 23}, "date": {date, 0},
-		"df": {df, 0}, "dirname": {dirnameTool, 23}, "dumpsys": {dumpsys, 0}, "egrep": {grep, 23}, "env": {env, 23}, "fgrep": {grep, 23},
+		"df": {df, 0}, "dirname": {dirnameTool, 23}, "dumpsys": {dumpsysTool, 0}, "egrep": {grep, 23}, "env": {env, 23}, "fgrep": {grep, 23},
 		"getprop": {getprop, 0}, "grep": {grep, 0}, "head": {head, 23}, "id": {id, 0}, "ls": {ls, 0}, "mkdir": {mkdirTool, 0},
 		"monkey": {monkey, 0}, "mv": {move, 0}, "nohup": {nohup, 23}, "pidof": {pidof, 23}, "pm": {pm, 0}, "printenv": {env, 0}, "ps": {ps, 0},
 		"rm": {rm, 0}, "rmdir": {rmdir, 0}, "run-as": {runAs, 0}, "seq": {seq, 23}, "setsid": {nohup, 23}, "settings": {settings, 17},

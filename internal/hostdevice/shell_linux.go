@@ -114,18 +114,19 @@ func (d *Device) shown(text string) string { return replacePath(text, d.dir.Shar
 // replacePath replaces whole path elements only: /data/local/tmpfile is another file.
 func replacePath(text, from, to string) string {
 	var b strings.Builder
+	rest := text
 	for {
-		before, after, found := strings.Cut(text, from)
+		before, after, found := strings.Cut(rest, from)
 		b.WriteString(before)
 		if !found {
 			return b.String()
 		}
-		if endsInName(before) || startsInName(after) {
+		if endsInName(text[:len(text)-len(from)-len(after)]) || startsInName(after) {
 			b.WriteString(from)
 		} else {
 			b.WriteString(to)
 		}
-		text = after
+		rest = after
 	}
 }
 

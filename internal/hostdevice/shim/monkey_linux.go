@@ -114,11 +114,11 @@ func parseMonkey(args []string) (monkeyPlan, error) {
 		args = args[2:]
 	}
 	if len(args) == 0 {
-		return p, fmt.Errorf("Count not specified")
+		return p, fmt.Errorf("count not specified")
 	}
 	n, err := strconv.Atoi(args[0])
 	if err != nil || n < 0 {
-		return p, fmt.Errorf("Count is not a number: %q", args[0])
+		return p, fmt.Errorf("count is not a number: %q", args[0])
 	}
 	p.events = n
 	return p, nil
@@ -141,7 +141,7 @@ func (p *monkeyPlan) option(word, value string) error {
 	case word == "-c", strings.HasPrefix(word, "--pkg-"), strings.HasPrefix(word, "--pct-"), word == "--setup", word == "--profile-wait", word == "--device-sleep-time":
 		return nil
 	case word != "-s" && word != "--throttle":
-		return fmt.Errorf("Unknown option: %s", word)
+		return fmt.Errorf("unknown option: %s", word)
 	}
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil {

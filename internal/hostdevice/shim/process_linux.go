@@ -128,7 +128,7 @@ func psOptions(args []string) (shown []column, only map[int]bool, all bool, err 
 			}
 			args = rest
 		} else {
-			return nil, nil, false, fmt.Errorf("Unknown option %q (see \"ps --help\")", args[0])
+			return nil, nil, false, fmt.Errorf("unknown option %q (see \"ps --help\")", args[0])
 		}
 	}
 	if shown == nil {

@@ -71,9 +71,9 @@ func TestMonkeyRefuses(t *testing.T) {
 		want string
 	}{
 		{[]string{"-p", "com.other", "5"}, 252, "No activities found"},
-		{[]string{"-v"}, 255, "Count is not a number"},
-		{nil, 255, "Count not specified"},
-		{[]string{"-x", "1", "5"}, 255, "Unknown option: -x"},
+		{[]string{"-v"}, 255, "count is not a number"},
+		{nil, 255, "count not specified"},
+		{[]string{"-x", "1", "5"}, 255, "unknown option: -x"},
 		{[]string{"-s", "5"}, 255, "needs a value"},
 		{[]string{"--throttle", "-5", "5"}, 255, "out of range"},
 	} {

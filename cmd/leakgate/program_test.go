@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+)
+
+// built is where the program for child processes lies; empty until one is wanted.
+var built string
+
+// build makes the program once for all tests of the package.
+var build = sync.OnceValues(func() (string, error) {
+	var err error
+	if built, err = os.MkdirTemp("", "leakgate-test-"); err != nil {
+		return "", err
+	}
+	path := filepath.Join(built, "leakgate")
+	if runtime.GOOS == "windows" {
+		path += ".exe"
+	}
+	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build leakgate: %w: %s", err, out)
+	}
+	return path, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if built != "" {
+		_ = os.RemoveAll(built) // what is left below the temporary folder harms nobody
+	}
+	os.Exit(code)
+}
+
+// program is leakgate as a child process in an empty folder.
+func program(t *testing.T, ctx context.Context, env []string, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), env...)
+	return cmd
+}

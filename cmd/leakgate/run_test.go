@@ -1,0 +1,170 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/leakgate/leakgate/internal/adbd"
+	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// shop is a simulated phone with the app com.shop, 400 times faster than a real one.
+func shop(serial string, models ...androidsim.Model) *androidsim.Phone {
+	models = append([]androidsim.Model{androidsim.Typical(), androidsim.Noise(2, 0.3)}, models...)
+	return androidsim.New(androidsim.Options{
+		Serial: serial, Model: "Sim " + serial, Scale: 400, Seed: 5, Root: true, BuildType: "userdebug",
+		Apps: []androidsim.App{{Package: "com.shop", Processes: []androidsim.ProcessSpec{{Name: "com.shop", Models: models}}}},
+	})
+}
+
+// serve gives the environment in which phones are attached.
+func serve(t *testing.T, phones ...adbd.Phone) map[string]string {
+	t.Helper()
+	server, err := adbd.Listen(phones...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	_, port, err := net.SplitHostPort(server.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]string{"ANDROID_ADB_SERVER_PORT": port}
+}
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "run.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Two phones of one file run the same app: in every output they stay apart.
+func TestRunTwoDevicesOfOneFile(t *testing.T) {
+	env := serve(t, shop("phone-a", androidsim.Leak(androidsim.Native, 400, 0)), shop("phone-b"))
+	config := write(t, "version: 1\napp: { package: com.shop }\ndevices: { serials: [phone-a, phone-b], require: 2 }\nworkload: none\nduration: 30m\n")
+	dir := filepath.Join(t.TempDir(), "run")
+	code, out, errOut := typed(t, env, "run", config, "--out", dir)
+	if code != 1 {
+		t.Fatalf("exit %d\n%s%s", code, out, errOut)
+	}
+	for _, want := range []string{"com.shop on phone-a: LEAK (native leak)", "com.shop on phone-b: PASS", "device phone-a (Sim phone-a", "device phone-b (Sim phone-b"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	for line := range strings.Lines(errOut) {
+		if strings.Contains(line, "com.shop") && !strings.Contains(line, "phone-a com.shop") && !strings.Contains(line, "phone-b com.shop") {
+			t.Errorf("a line of no device: %q", line)
+		}
+	}
+	run, err := reporters.ReadRun(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gates := map[string]string{}
+	for _, p := range run.Processes {
+		gates[p.Device+" "+p.Process] = p.Gate
+	}
+	if len(gates) != 2 || gates["phone-a com.shop"] != "leak" || gates["phone-b com.shop"] != "pass" {
+		t.Errorf("gates %v", gates)
+	}
+	f, err := os.Open(filepath.Join(dir, "samples.ndjson"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	samples := map[string]int{}
+	header, warnings, err := reporters.ReadSamples(f, func(s reporters.Sample) error { samples[s.Device]++; return nil }, nil)
+	if err != nil || len(warnings) > 0 || len(header.Devices) != 2 || samples["phone-a"] < 50 || samples["phone-b"] < 50 || len(samples) != 2 {
+		t.Errorf("%+v, %v samples, %v, %v", header, samples, warnings, err)
+	}
+}
+
+// watch needs no file and no other flag.
+func TestWatchNeedsNothingButTheProcess(t *testing.T) {
+	t.Chdir(t.TempDir())
+	env := serve(t, shop("phone-a"))
+	env["LEAKGATE_FOR"] = "3m" // so that it ends
+	code, out, errOut := typed(t, env, "watch", "--process", "com.shop")
+	if code != 0 || !strings.Contains(out, "com.shop: INCONCLUSIVE") {
+		t.Errorf("exit %d\n%s%s", code, out, errOut)
+	}
+	runs, err := filepath.Glob("leakgate-runs/*-watch/run.json")
+	if err != nil || len(runs) != 1 {
+		t.Errorf("runs %v, %v", runs, err)
+	}
+}
+
+func TestWatchStrictAndJSON(t *testing.T) {
+	t.Chdir(t.TempDir())
+	env := serve(t, shop("phone-a"))
+	code, out, _ := typed(t, env, "watch", "--process", "com.shop", "--for", "2m", "--strict", "--json")
+	if code != 5 || !strings.HasPrefix(out, "{") || !strings.Contains(out, `"schema": "leakgate.run/1"`) {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+}
+
+func TestDevicesThatCannotBeUsed(t *testing.T) {
+	t.Chdir(t.TempDir())
+	two := serve(t, shop("phone-a"), shop("phone-b"))
+	old := androidsim.New(androidsim.Options{Serial: "old", API: 19, Scale: 400})
+	for name, c := range map[string]struct {
+		env  map[string]string
+		args []string
+		want []string
+	}{
+		"several":        {two, []string{"watch", "--process", "com.shop"}, []string{"phone-a", "phone-b", "--device"}},
+		"not there":      {two, []string{"watch", "--process", "com.shop", "--device", "phone-c"}, []string{"phone-c", "not connected"}},
+		"too few":        {two, []string{"run", write(t, "version: 1\napp: { package: com.shop }\ndevices: { require: 3 }\nworkload: none\nduration: 30m\n")}, []string{"needs 3 devices", "has 2"}},
+		"too old":        {serve(t, old), []string{"run", write(t, "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 30m\n")}, []string{"min_api is 21", "old has API 19"}},
+		"none":           {serve(t), []string{"watch", "--process", "com.shop"}, []string{"no device is connected"}},
+		"a dead server":  {map[string]string{"ANDROID_ADB_SERVER_PORT": deadPort(t), "PATH": "/nonexistent"}, []string{"watch", "--process", "com.shop"}, []string{"no adb server"}},
+		"ANDROID_SERIAL": {map[string]string{"ANDROID_ADB_SERVER_PORT": two["ANDROID_ADB_SERVER_PORT"], "ANDROID_SERIAL": "phone-d"}, []string{"watch", "--process", "com.shop"}, []string{"phone-d"}},
+	} {
+		if name == "a dead server" {
+			t.Setenv("PATH", "/nonexistent")
+		}
+		code, out, errOut := typed(t, c.env, c.args...)
+		if code != 3 || out != "" {
+			t.Errorf("%s: exit %d\n%s%s", name, code, out, errOut)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(errOut, want) {
+				t.Errorf("%s: no %q in %q", name, want, errOut)
+			}
+		}
+	}
+	if left, err := filepath.Glob("leakgate-runs/*"); err != nil || len(left) > 0 {
+		t.Errorf("a run that could not begin left %v, %v", left, err)
+	}
+}
+
+func deadPort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
+}
+
+func TestOptionsOfThePolicyAreCheckedInTheFile(t *testing.T) {
+	config := write(t, "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 30m\ndetect:\n  article:\n    options: { floors: some, flors: all }\n")
+	code, _, errOut := typed(t, nil, "run", config)
+	if code != 2 || !strings.Contains(errOut, ":7:") || !strings.Contains(errOut, "all, one_fall, last") || !strings.Contains(errOut, "known options") {
+		t.Errorf("exit %d, %s", code, errOut)
+	}
+}

@@ -1,0 +1,307 @@
+package hostdevice_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/capture/dumpsys"
+	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/internal/hostdevice"
+	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
+)
+
+// startTicks is the identity of a process beside its pid.
+func startTicks(t testing.TB, pid string) int64 {
+	t.Helper()
+	text, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stat, err := procfs.ParseStat(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stat.StartTicks.N
+}
+
+// TestApp lives through the life of one process, over the real adb.
+func TestApp(t *testing.T) {
+	hostdevicetest.RequireJava(t)
+	r := hostdevicetest.Start(t, hostdevice.Options{Scale: 20})
+	name := r.Package() + ":java"
+	start := "am start -n " + r.Package() + "/.Java --es mb_per_h 300"
+	if out := r.Must(t, "shell", start); !strings.HasPrefix(out, "Starting: Intent") {
+		t.Errorf("am start: %q", out)
+	}
+	pid := strings.TrimSpace(r.Must(t, "shell", "pidof "+name))
+	if line := r.Must(t, "shell", "ps -A -o PID,NAME | grep "+name); strings.Join(strings.Fields(line), " ") != pid+" "+name {
+		t.Errorf("ps: %q, pid %s", line, pid)
+	}
+	if _, errs, exit := r.ADB(t, "shell", start); exit != 0 || !strings.Contains(errs, "brought to the front") {
+		t.Errorf("started again: %q, exit %d", errs, exit)
+	}
+	checkMeminfo(t, r, name, pid)
+	checkCollection(t, r, pid)
+	checkDump(t, r, name)
+	checkMaps(t, r, pid)
+
+	ticks := startTicks(t, pid)
+	r.Must(t, "shell", "am force-stop "+r.Package())
+	if out, _, exit := r.ADB(t, "shell", "pidof "+name); exit != 1 {
+		t.Errorf("it runs after force-stop: %q", out)
+	}
+	if out := r.Must(t, "shell", "dumpsys meminfo "+pid); out != "No process found for: "+pid+"\n" {
+		t.Errorf("meminfo of an ended process: %q", out)
+	}
+	r.Must(t, "shell", start)
+	again := strings.TrimSpace(r.Must(t, "shell", "pidof "+name))
+	if again == pid || startTicks(t, again) <= ticks {
+		t.Errorf("restarted as %s at %d, was %s at %d", again, startTicks(t, again), pid, ticks)
+	}
+	// A crash is seen as well as a stop.
+	r.Must(t, "shell", "kill -9 "+again)
+	eventually(t, "the crash is seen", func() bool {
+		return r.Must(t, "shell", "dumpsys meminfo "+name) == "No process found for: "+name+"\n"
+	})
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, pid := range []string{pid, again} {
+		if _, err := os.Stat("/tmp/.java_pid" + pid); err == nil {
+			t.Errorf("a socket of %s is left", pid)
+		}
+	}
+}
+
+// checkMeminfo reads meminfo with the parser for real phones and holds its total
+// against the kernel's own sum.
+func checkMeminfo(t *testing.T, r *hostdevicetest.Running, name, pid string) {
+	t.Helper()
+	time.Sleep(500 * time.Millisecond)
+	for _, options := range []string{"", "-s ", "-a ", "-d ", "--local "} {
+		out := r.Must(t, "shell", "dumpsys -t 10 meminfo "+options+pid)
+		m, err := dumpsys.ParseMeminfo([]byte(out))
+		if err != nil || len(m.Blocks) != 1 || len(m.Warnings) > 0 {
+			t.Fatalf("meminfo %s: %+v, %v\n%s", options, m, err, out)
+		}
+		b := m.Blocks[0]
+		if fmt.Sprint(b.PID.N) != pid || b.Process != name || b.Truncated || len(b.Warnings) > 0 {
+			t.Errorf("meminfo %s: %+v", options, b)
+		}
+		if sum := b.JavaHeap.N + b.NativeHeap.N + b.Code.N + b.Stack.N + b.Graphics.N + b.PrivateOther.N + b.System.N; sum != b.TotalPss.N || sum == 0 {
+			t.Errorf("meminfo %s: the summary sums up to %d of %d", options, sum, b.TotalPss.N)
+		}
+		rollup := number(t, r.Must(t, "shell", "grep -E '^(Pss|SwapPss):' /proc/"+pid+"/smaps_rollup"), `Pss: +(\d+) kB`)
+		// It grows by 1.7 MB a second.
+		if diff := rollup - b.TotalPss.N; diff < -3000 || diff > 6000 {
+			t.Errorf("meminfo %s: TOTAL PSS %d, the kernel says %d", options, b.TotalPss.N, rollup)
+		}
+	}
+}
+
+// checkCollection: signal 10 forces a collection and nothing worse.
+func checkCollection(t *testing.T, r *hostdevicetest.Running, pid string) {
+	t.Helper()
+	r.Must(t, "shell", "kill -10 "+pid)
+	time.Sleep(200 * time.Millisecond)
+	r.Must(t, "shell", "kill -0 "+pid)
+}
+
+// checkDump: the dump is whole and holds what leaks.
+func checkDump(t *testing.T, r *hostdevicetest.Running, name string) {
+	t.Helper()
+	const remote = "/data/local/tmp/x.hprof"
+	local := filepath.Join(t.TempDir(), "x.hprof")
+	out := r.Must(t, "shell", "am dumpheap -g "+name+" "+remote)
+	if out != "File: "+remote+"\nWaiting for dump to finish...\n" {
+		t.Errorf("am dumpheap: %q", out)
+	}
+	r.Must(t, "pull", remote, local)
+	r.Must(t, "shell", "rm "+remote)
+	data, err := os.ReadFile(local)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.HasPrefix(data, []byte("JAVA PROFILE 1.0.2\x00")) || !bytes.Contains(data, []byte("com/example/leaky/Leaky$Session")) {
+		t.Errorf("no dump: %q", data[:min(len(data), 40)])
+	}
+	// HEAP DUMP END: tag 0x2C, time, length 0.
+	if end := data[len(data)-9:]; end[0] != 0x2c || binary.BigEndian.Uint32(end[5:]) != 0 {
+		t.Errorf("the dump is cut: it ends with %x", end)
+	}
+	for _, file := range []string{"/etc/x.hprof", "/data/local/tmp/../x.hprof", "/data/local/x.hprof"} {
+		if _, errs, exit := r.ADB(t, "shell", "am dumpheap "+name+" "+file); exit != 255 || !strings.Contains(errs, "Consider using a file under /data/local/tmp/") {
+			t.Errorf("dump to %s: %q, exit %d", file, errs, exit)
+		}
+	}
+}
+
+func checkMaps(t *testing.T, r *hostdevicetest.Running, pid string) {
+	t.Helper()
+	m, err := procfs.ParseShowmap([]byte(r.Must(t, "shell", "showmap "+pid)))
+	if err != nil || m.Truncated || len(m.Warnings) > 0 {
+		t.Fatalf("showmap: %v, %+v", err, m.Warnings)
+	}
+	seen := map[string]bool{}
+	for _, row := range m.Rows {
+		seen[row.Object] = true
+	}
+	for _, want := range []string{"[anon:dalvik-main space]", "[anon:libc_malloc]", "[anon:stack_and_tls]"} {
+		if !seen[want] {
+			t.Errorf("showmap has no %s", want)
+		}
+	}
+}
+
+// reading is one look at a process: its kB by what they are.
+func reading(t testing.TB, d *hostdevice.Device, name string) (up time.Duration, kb map[string]int64) {
+	t.Helper()
+	out, _ := shell(t, d, "dumpsys meminfo "+name)
+	m, err := dumpsys.ParseMeminfo([]byte(out))
+	if err != nil || len(m.Blocks) != 1 {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	b := m.Blocks[0]
+	return time.Duration(m.Uptime.N) * time.Millisecond, map[string]int64{
+		"Java Heap": b.JavaHeap.N, "Native Heap": b.NativeHeap.N, "Code": b.Code.N, "Stack": b.Stack.N, "Private Other": b.PrivateOther.N,
+	}
+}
+
+// TestLeaks: each process grows in its own dimension at the rate that was asked
+// for, in device time, and in no other; the control does not grow.
+func TestLeaks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 20 s")
+	}
+	hostdevicetest.RequireJava(t)
+	const rate = 900 // MB per hour of the device, at scale 20: 5 MB per second
+	d := hostdevicetest.New(t, hostdevice.Options{Scale: 20})
+	if out, exit := shell(t, d, fmt.Sprintf("am start -n %s/.All --es mb_per_h %d", d.Package(), rate)); exit != 0 {
+		t.Fatalf("%s, exit %d", out, exit)
+	}
+	grows := map[string]string{"java": "Java Heap", "native": "Native Heap", "thread": "Stack", "control": ""}
+	began, first := map[string]time.Duration{}, map[string]map[string]int64{}
+	time.Sleep(5 * time.Second)
+	for mode := range grows {
+		began[mode], first[mode] = reading(t, d, d.Package()+":"+mode)
+	}
+	time.Sleep(12 * time.Second)
+	for mode, own := range grows {
+		ended, last := reading(t, d, d.Package()+":"+mode)
+		hours := (ended - began[mode]).Hours()
+		for dim := range last {
+			got := float64(last[dim]-first[mode][dim]) / 1024 / hours
+			if dim == own && (got < 0.85*rate || got > 1.15*rate) {
+				t.Errorf("%s grows by %.0f MB/h in %s, want %d", mode, got, dim, rate)
+			}
+			if dim != own && (got < -0.04*rate || got > 0.04*rate) {
+				t.Errorf("%s grows by %.0f MB/h in %s, of %d", mode, got, dim, rate)
+			}
+			t.Logf("%s: %s %+.1f MB/h", mode, dim, got)
+		}
+	}
+	threads := func(mode string) int64 {
+		out, _ := shell(t, d, "grep Threads /proc/$(pidof "+d.Package()+":"+mode+")/status")
+		return number(t, out, `Threads:\s+(\d+)`)
+	}
+	if leaking, control := threads("thread"), threads("control"); leaking < control+60 {
+		t.Errorf("%d threads, the control has %d", leaking, control)
+	}
+	dir := d.Dir()
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	if pids := left(t, dir); len(pids) > 0 {
+		t.Errorf("%v outlive the device", pids)
+	}
+}
+
+// TestSettles: a leak with an end is over then, and the app lives on.
+func TestSettles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 5 s")
+	}
+	hostdevicetest.RequireJava(t)
+	d := hostdevicetest.New(t, hostdevice.Options{Scale: 100})
+	// 7200 MB/h for 36 s are 72 MB, within 0.36 s.
+	if out, exit := shell(t, d, "am start -W -n "+d.Package()+"/.Native --ef mb_per_h 7200 --ef for_s 36"); exit != 0 || !strings.Contains(out, "Status: ok") {
+		t.Fatalf("%s, exit %d", out, exit)
+	}
+	time.Sleep(3 * time.Second)
+	_, a := reading(t, d, d.Package()+":native")
+	time.Sleep(time.Second)
+	_, b := reading(t, d, d.Package()+":native")
+	if mb := float64(a["Native Heap"]) / 1024; mb < 72 || mb > 85 {
+		t.Errorf("%.1f MB, want 72 and what the process needs", mb)
+	}
+	if diff := b["Native Heap"] - a["Native Heap"]; diff > 500 {
+		t.Errorf("it still grows: %d kB", diff)
+	}
+}
+
+// TestUsers: with users of their own, the kernel refuses to the shell what a
+// phone's kernel does, and the ways round it are those of a phone.
+func TestUsers(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root to run as other users")
+	}
+	hostdevicetest.RequireJava(t)
+	r := hostdevicetest.Start(t, hostdevice.Options{BuildType: "user", ShellUID: 2000, AppUID: 10123})
+	r.Must(t, "shell", "am start -n "+r.Package()+"/.Control")
+	name := r.Package() + ":control"
+	pid := strings.TrimSpace(r.Must(t, "shell", "pidof "+name))
+	if out := r.Must(t, "shell", "id -u; run-as "+r.Package()+" id -u; ps -A -o USER,PID | grep "+pid); strings.Join(strings.Fields(out), " ") != "2000 10123 u0_a123 "+pid {
+		t.Errorf("users: %q", out)
+	}
+	for command, complaint := range map[string]string{
+		"cat /proc/" + pid + "/smaps_rollup": "Permission denied",
+		"cat /proc/" + pid + "/smaps":        "Permission denied",
+		"showmap " + pid:                     "permission denied",
+		"kill -10 " + pid:                    "not permitted",
+	} {
+		if out, errs, exit := r.ADB(t, "shell", command); exit == 0 || !strings.Contains(errs, complaint) {
+			t.Errorf("%s: %q, %q, exit %d", command, out, errs, exit)
+		}
+	}
+	for command, want := range map[string]string{
+		"cat /proc/" + pid + "/status":                                  "RssAnon:",
+		"run-as " + r.Package() + " cat /proc/" + pid + "/smaps_rollup": "Pss:",
+		"run-as " + r.Package() + " kill -10 " + pid:                    "",
+		"dumpsys meminfo " + name:                                       "TOTAL PSS:",
+		"am dumpheap -g " + name + " /data/local/tmp/d":                 "File: /data/local/tmp/d",
+		"run-as " + r.Package() + " sh -c 'touch mine; ls -l mine'":     "mine",
+	} {
+		if out := r.Must(t, "shell", command); !strings.Contains(out, want) {
+			t.Errorf("%s: %q", command, out)
+		}
+	}
+	r.Must(t, "shell", "am dumpheap -g "+name+" /data/local/tmp/e && test -s /data/local/tmp/e && rm /data/local/tmp/e")
+	if _, _, exit := r.ADB(t, "pull", "/proc/"+pid+"/smaps", filepath.Join(t.TempDir(), "x")); exit == 0 {
+		t.Error("the sync protocol reads what the shell may not")
+	}
+}
+
+// TestReleased: an app that is not debuggable keeps its inside to itself on a
+// user build.
+func TestReleased(t *testing.T) {
+	hostdevicetest.RequireJava(t)
+	d := hostdevicetest.New(t, hostdevice.Options{BuildType: "user", Released: true})
+	if out, exit := shell(t, d, "am start -n "+d.Package()+"/.Control"); exit != 0 {
+		t.Fatal(out)
+	}
+	for command, want := range map[string]string{
+		"run-as " + d.Package() + " id":                                   "run-as: package not debuggable: " + d.Package(),
+		"am dumpheap " + d.Package() + ":control /data/local/tmp/x.hprof": "Security exception: Process not debuggable: ProcessRecord{",
+	} {
+		out, exit := shell(t, d, command)
+		if exit == 0 || !strings.HasPrefix(out, want) {
+			t.Errorf("%s: %q, exit %d", command, out, exit)
+		}
+	}
+}
