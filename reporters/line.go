@@ -72,8 +72,8 @@ type Event struct {
 	T      float64 `json:"t_s"`
 	Up     float64 `json:"up_s"`
 	Device string  `json:"device"`
-	// Event is start, state, restart, gone, back, gap, unresponsive, mark, error,
-	// level or end.
+	// Event is start, waiting, found, state, restart, gone, back, level, gap,
+	// unresponsive, mark, error or end (docs/formats/run.md).
 	Event   string `json:"event"`
 	User    *int   `json:"user,omitempty"`
 	Process string `json:"process,omitempty"`

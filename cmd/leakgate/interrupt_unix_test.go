@@ -60,3 +60,47 @@ func TestCtrlCFinishesTheRun(t *testing.T) {
 		}
 	}
 }
+
+// A workload that does not want to end gets its grace after one Ctrl-C and none
+// after two. Nothing of it is left.
+func TestCtrlCTwiceStopsNow(t *testing.T) {
+	dir := t.TempDir()
+	alive := filepath.Join(dir, "alive")
+	env := []string{"ANDROID_ADB_SERVER_PORT=" + serve(t, shop("phone-a"))["ANDROID_ADB_SERVER_PORT"]}
+	config := write(t, "version: 1\napp: { package: com.shop }\nworkload:\n  command: [/bin/sh, -c, \"trap '' TERM; while :; do touch "+alive+"; sleep 0.05; done\"]\n")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := program(t, ctx, env, "run", config, "--out", filepath.Join(dir, "run"))
+	var text bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &text, &text
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(alive); err == nil || ctx.Err() != nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	for range 2 {
+		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(300 * time.Millisecond)
+	}
+	began := time.Now()
+	_ = cmd.Wait() // the exit code tells
+	if code := cmd.ProcessState.ExitCode(); code != 130 || time.Since(began) > 3*time.Second {
+		t.Errorf("exit %d after %v\n%s", code, time.Since(began), text.String())
+	}
+	if err := os.Remove(alive); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(300 * time.Millisecond)
+	if _, err := os.Stat(alive); err == nil {
+		t.Error("the workload lives on")
+	}
+	if run, err := reporters.ReadRun(filepath.Join(dir, "run")); err != nil || !run.Interrupted {
+		t.Errorf("%+v, %v", run, err)
+	}
+}

@@ -41,10 +41,10 @@ type plan struct {
 
 // carryOut prepares a run and carries it out: signals, directory, screen, verdict.
 func (f *runFlags) carryOut(c console, verb string, prepare func(*plan) error) (reporters.Run, int) {
-	ctx, stop := interruptible(c)
+	ctx, hurry, stop := interruptible(c)
 	defer stop()
 	p := &plan{ctx: ctx, console: c}
-	p.options = monitor.Options{Strict: f.strict, Tool: "leakgate " + version()}
+	p.options = monitor.Options{Strict: f.strict, Tool: "leakgate " + version(), Hurry: hurry}
 	err := prepare(p)
 	if err != nil {
 		return reporters.Run{}, f.refused(c, verb, ctx, err)
@@ -106,29 +106,38 @@ func (f *runFlags) tell(c console, run reporters.Run) error {
 	return reporters.WriteText(c.out, run)
 }
 
-// interruptible gives a context that the first Ctrl-C ends cleanly. The second
-// ends the program at once.
-func interruptible(c console) (context.Context, func()) {
+// lastMoment is the real time between the second Ctrl-C and the end: enough to
+// end what runs on the device and on the host, not to wait for it.
+const lastMoment = 2 * time.Second
+
+// interruptible gives a context that the first Ctrl-C ends, so that the run is
+// finished cleanly. The second closes hurry and ends the program soon, finished
+// or not.
+func interruptible(c console) (ctx context.Context, hurry <-chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	signals := make(chan os.Signal, 2)
+	signals, done, now := make(chan os.Signal, 2), make(chan struct{}), make(chan struct{})
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	done := make(chan struct{})
 	go func() {
 		for n := 1; ; n++ {
 			select {
 			case <-done:
 				return
 			case s := <-signals:
-				if n == 2 {
-					fmt.Fprintln(c.err, "leakgate: stopped at once; the run directory has every sample but no run.json")
-					os.Exit(monitor.ExitInterrupted)
+				switch n {
+				case 1:
+					fmt.Fprintf(c.err, "\nleakgate: %v; finishing the run, once more to stop now\n", s)
+					cancel(fmt.Errorf("interrupted by %v", s))
+				case 2:
+					close(now)
+					time.AfterFunc(lastMoment, func() {
+						fmt.Fprintln(c.err, "leakgate: stopped; samples.ndjson has every sample, run.json is not written")
+						os.Exit(monitor.ExitInterrupted)
+					})
 				}
-				fmt.Fprintf(c.err, "\nleakgate: %v; finishing the run, once more to stop at once\n", s)
-				cancel(fmt.Errorf("interrupted by %v", s))
 			}
 		}
 	}()
-	return ctx, func() { signal.Stop(signals); close(done); cancel(nil) }
+	return ctx, now, func() { signal.Stop(signals); close(done); cancel(nil) }
 }
 
 // connect makes the adb client of the plan, once.

@@ -168,3 +168,25 @@ func TestOptionsOfThePolicyAreCheckedInTheFile(t *testing.T) {
 		t.Errorf("exit %d, %s", code, errOut)
 	}
 }
+
+// Phones before Android 7 have no shell protocol: the outputs are mixed, line
+// ends are those of a terminal and the exit code comes by a marker.
+func TestRunOnPhonesWithoutTheShellProtocol(t *testing.T) {
+	for api, source := range map[int]string{19: "dumpsys", 23: "dumpsys"} {
+		t.Run(fmt.Sprint(api), func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			phone := androidsim.New(androidsim.Options{Serial: "old", API: api, Scale: 400, Seed: 5, Apps: []androidsim.App{{
+				Package:   "com.shop",
+				Processes: []androidsim.ProcessSpec{{Name: "com.shop", Models: []androidsim.Model{androidsim.Typical(), androidsim.Leak(androidsim.Native, 400, 0)}}},
+			}}})
+			code, out, errOut := typed(t, serve(t, phone), "watch", "--process", "com.shop", "--for", "30m", "--json", "--out", "run")
+			run, err := reporters.ReadRun("run")
+			if err != nil {
+				t.Fatal(err, errOut)
+			}
+			if code != 1 || len(run.Processes) != 1 || run.Processes[0].Gate != "leak" || run.Processes[0].Source != source {
+				t.Errorf("exit %d\n%s%s", code, out, errOut)
+			}
+		})
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/leakgate/leakgate/reporters"
@@ -33,8 +34,7 @@ func (c HostCommand) Run(ctx context.Context, st Stage) (reporters.Workload, err
 	cmd.Stdout, cmd.Stderr = out, errOut
 	cmd.WaitDelay = grace
 	groupOf(cmd)
-	err := cmd.Run()
-	endGroup(cmd)
+	err := runGroup(cmd, st.Hurry)
 	out.end()
 	if ctx.Err() != nil {
 		return rec, nil
@@ -49,6 +49,28 @@ func (c HostCommand) Run(ctx context.Context, st Stage) (reporters.Workload, err
 	}
 	rec.Exit = new(0)
 	return rec, nil
+}
+
+// runGroup runs a command to its end and ends what it has left behind. A command
+// that was asked to end has its grace, unless hurry is closed.
+func runGroup(cmd *exec.Cmd, hurry <-chan struct{}) error {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-hurry:
+			endGroup(cmd)
+		case <-ended:
+		}
+	})
+	err := cmd.Wait()
+	close(ended)
+	watch.Wait()
+	endGroup(cmd)
+	return err
 }
 
 func stageEnv(st Stage) []string {

@@ -8,4 +8,5 @@ import "os/exec"
 // os/exec can use, so that only the command itself is ended.
 func groupOf(*exec.Cmd) {}
 
-func endGroup(*exec.Cmd) {}
+// endGroup ends the command, where it has not ended yet.
+func endGroup(cmd *exec.Cmd) { _ = cmd.Process.Kill() }

@@ -410,6 +410,34 @@ func TestRunOldPhones(t *testing.T) {
 	}
 }
 
+// The same app runs for two users, and has a process with a uid of its own.
+func TestRunUsersAndIsolatedProcesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sandbox := healthy("com.shop:sandboxed_process0")
+		sandbox.Isolated = true
+		debuggable := func(user int, specs ...androidsim.ProcessSpec) androidsim.App {
+			return androidsim.App{Package: "com.shop", User: user, Debuggable: true, Processes: specs}
+		}
+		p := &simulated{Phone: androidsim.New(androidsim.Options{Serial: "S1", Seed: 3, Apps: []androidsim.App{
+			debuggable(0, healthy("com.shop"), sandbox), debuggable(10, leaky("com.shop", androidsim.Native, 300)),
+		}})}
+		r := perform(t, t.Context(), options(t, p))
+		want := map[string][2]string{
+			"0 com.shop": {"run_as", "pass"}, "10 com.shop": {"run_as", "leak"}, "0 com.shop:sandboxed_process0": {"status", "pass"},
+		}
+		for _, x := range r.Processes {
+			name := fmt.Sprintf("%d %s", x.User, x.Process)
+			if got := [2]string{x.Source, x.Gate}; got != want[name] {
+				t.Errorf("%s: %v, want %v: %+v", name, got, want[name], x)
+			}
+			delete(want, name)
+		}
+		if len(want) > 0 {
+			t.Errorf("never seen: %v", want)
+		}
+	})
+}
+
 // A cable that is pulled for two minutes leaves a gap and nothing else.
 func TestRunDeviceGoneAndBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -34,6 +34,9 @@ type Options struct {
 	Tool string
 	// Observer is told what happens; nil for nobody.
 	Observer Observer
+	// Hurry, when closed after the context has ended, gives a workload no time to
+	// end by itself. Nil to give it.
+	Hurry <-chan struct{}
 }
 
 // Device is a device with what it said about itself.

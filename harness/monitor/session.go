@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,6 +53,7 @@ type session struct {
 	discoverAt time.Duration
 	forget     []capture.Process
 	silent     silence
+	waiting    bool
 	usage      usage
 	err        error
 }
@@ -199,7 +201,25 @@ func (s *session) takeLook(ctx context.Context, a answer[look]) {
 	}
 	if len(s.order) == 0 {
 		s.discoverAt = s.clock.now() + discoverSoon
+		s.wait()
 	}
+}
+
+// wait tells once that no process is there yet: a name may be misspelled.
+func (s *session) wait() {
+	if s.waiting {
+		return
+	}
+	s.waiting = true
+	s.event(reporters.Event{Event: "waiting", Text: fmt.Sprintf("no process %s runs yet", words(s.run.Patterns))})
+}
+
+func words(patterns []capture.Pattern) string {
+	out := make([]string, len(patterns))
+	for i, p := range patterns {
+		out[i] = string(p)
+	}
+	return strings.Join(out, " or ")
 }
 
 // meet takes a process that a look has found: a new one, one that has come back

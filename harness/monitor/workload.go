@@ -34,6 +34,9 @@ type Stage struct {
 	Output io.WriteCloser
 	// Mark puts a mark on the time axis of one device, or of all for "".
 	Mark func(device, text string)
+	// Hurry is closed when a workload that was asked to end gets no more time; it
+	// may be nil.
+	Hurry <-chan struct{}
 }
 
 // maxWorkloadLog bounds workload.log, in bytes.
@@ -44,7 +47,7 @@ func (m *run) stage() (Stage, error) {
 	if err != nil {
 		return Stage{}, fmt.Errorf("create workload log: %w", err)
 	}
-	st := Stage{Dir: m.Dir, Output: &logFile{f: f, left: maxWorkloadLog}, Mark: m.mark}
+	st := Stage{Dir: m.Dir, Output: &logFile{f: f, left: maxWorkloadLog}, Mark: m.mark, Hurry: m.Hurry}
 	for _, d := range m.Devices {
 		st.Devices = append(st.Devices, d.Device)
 	}

@@ -158,7 +158,10 @@ func (s *shell) execute(args []string) int {
 	if t, ok := s.phone.tool(name); ok {
 		out := bufio.NewWriterSize(s.writer(1), 8<<10)
 		status := t(&call{shell: s, args: append([]string{name}, args[1:]...), in: reader{s.ctx, s.fds[0].source}, out: out, errs: s.writer(2)})
-		out.Flush()
+		if err := out.Flush(); err != nil && err != errPipe && s.ctx.Err() == nil {
+			s.write(2, fmt.Sprintf("%s: write: %s\n", name, errorText(err)))
+			return 1
+		}
 		return status
 	}
 	if b := builtins[name]; b != nil && slices.Contains(alsoTools, name) {

@@ -144,13 +144,23 @@ func matches(pat, text string) bool {
 	return compile(pat, pattern.EntireString).MatchString(text)
 }
 
-// maxBraces bounds the words that {a,b} makes of one.
-const maxBraces = 256
+const (
+	// maxBraces bounds the words that {a,b} makes of one.
+	maxBraces = 256
+	// maxBraceDepth bounds the braces of one word; what has more is plain text.
+	maxBraceDepth = 64
+)
 
 // braces expands {a,b}; mksh knows no {1..9}.
 func braces(w *syntax.Word) []*syntax.Word {
+	opened := 0
+	for _, p := range w.Parts {
+		if lit, ok := p.(*syntax.Lit); ok {
+			opened += strings.Count(lit.Value, "{")
+		}
+	}
 	split := *w
-	if !syntax.SplitBraces(&split) {
+	if opened == 0 || opened > maxBraceDepth || !syntax.SplitBraces(&split) {
 		return []*syntax.Word{w}
 	}
 	return alternatives(&split)

@@ -31,8 +31,8 @@ type cred struct {
 
 // Caps of the files in memory.
 const (
-	maxFile  = 256 << 20
-	maxFiles = 512 << 20
+	maxFile  = 128 << 20
+	maxFiles = 256 << 20
 	maxNodes = 4096
 	maxPath  = 4096
 )
@@ -55,7 +55,9 @@ type store struct {
 	phone *Phone
 	mu    sync.Mutex
 	nodes map[string]*node
-	used  int64
+	// used and room are bytes of file contents: those there are and those there
+	// may be.
+	used, room int64
 }
 
 // info describes a file.
@@ -75,7 +77,7 @@ func (i info) IsDir() bool        { return i.mode.IsDir() }
 func (i info) Sys() any           { return nil }
 
 func newStore(p *Phone) *store {
-	s := &store{phone: p, nodes: map[string]*node{}}
+	s := &store{phone: p, nodes: map[string]*node{}, room: maxFiles}
 	dir := func(name string, mode fs.FileMode, uid int) {
 		s.nodes[name] = &node{mode: fs.ModeDir | mode, uid: uid, mod: p.wall()}
 	}
@@ -408,7 +410,8 @@ func (w *fileWriter) Write(b []byte) (int, error) {
 		// The file was removed: nobody can read it any more.
 		return len(b), nil
 	}
-	if s.used+int64(len(b)) > maxFiles || len(w.node.data)+len(b) > maxFile {
+	size := int64(len(w.node.data) + len(b))
+	if size > min(maxFile, s.room) || !w.staged && s.used+int64(len(b)) > s.room {
 		return 0, pathError("write", w.name, syscall.ENOSPC)
 	}
 	w.node.data = append(w.node.data, b...)
@@ -426,15 +429,22 @@ func (w *fileWriter) commit(c cred) error {
 	s := w.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if old := s.nodes[w.name]; old != nil {
-		s.drop(w.name)
+	old := s.nodes[w.name]
+	free := s.room - s.used
+	var err error
+	if old != nil {
+		free += old.counts()
+	} else {
+		err = s.place(w.name, c.uid)
 	}
-	err := s.place(w.name, c.uid)
-	if s.used+int64(len(w.node.data)) > maxFiles {
+	if err == nil && int64(len(w.node.data)) > free {
 		err = syscall.ENOSPC
 	}
 	if err != nil {
 		return pathError("close", w.name, err)
+	}
+	if old != nil {
+		s.drop(w.name)
 	}
 	w.staged, w.node.counted = false, true
 	s.used += w.node.counts()

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -207,7 +208,7 @@ func TestFiles(t *testing.T) {
 		t.Errorf("%q", text)
 	}
 	for name, want := range map[string]error{
-		"/data/x": fs.ErrPermission, "/proc/x": fs.ErrPermission, "/proc": syscall.EISDIR, "/system/x": syscall.EROFS, "/data/local/tmp": syscall.EISDIR, "/nosuch/x": fs.ErrPermission,
+		"/data/x": fs.ErrPermission, "/proc/x": fs.ErrPermission, "/system/x": syscall.EROFS, "/data/local/tmp": syscall.EISDIR, "/nosuch/x": fs.ErrPermission,
 		"/data/local/tmp/new/dir/file/below": syscall.ENOTDIR, "/data/local/tmp/" + strings.Repeat("x", 5000): syscall.ENAMETOOLONG,
 	} {
 		if _, err := p.Create(name, 0o644); !errors.Is(err, want) {
@@ -230,31 +231,45 @@ func TestFiles(t *testing.T) {
 
 func TestFilesAreBounded(t *testing.T) {
 	p := New(Options{})
-	chunk := make([]byte, 8<<20)
-	var err error
-	total := 0
-	for i := 0; err == nil && i < 4; i++ {
-		var w io.WriteCloser
-		if w, err = p.Create("/data/local/tmp/"+string(rune('a'+i)), 0o644); err != nil {
-			break
+	p.files.room = 1 << 20
+	push := func(name string, size int) error {
+		w, err := p.Create("/data/local/tmp/"+name, 0o644)
+		if err != nil {
+			return err
 		}
-		for range 20 {
-			if _, err = w.Write(chunk); err != nil {
-				break
-			}
-			total += len(chunk)
+		if _, err := w.Write(make([]byte, size)); err != nil {
+			return err
 		}
-		if err == nil {
-			err = w.Close()
+		return w.Close()
+	}
+	if err := push("a", 700<<10); err != nil {
+		t.Fatal(err)
+	}
+	// Two that fit alone do not fit together; the one that failed counts no more.
+	for range 3 {
+		if err := push("b", 700<<10); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("too much was taken: %v", err)
 		}
 	}
-	if !errors.Is(err, syscall.ENOSPC) || total > maxFiles+maxFile {
-		t.Errorf("%d bytes, then %v", total, err)
+	if a := sh1(t, p, "cat /data/local/tmp/a >>/data/local/tmp/c"); a.exit == 0 || p.files.used > p.files.room {
+		t.Errorf("%+v, %d bytes", a, p.files.used)
+	}
+	ask(t, p, "rm /data/local/tmp/c")
+	if err := push("a", 900<<10); err != nil || p.files.used != 900<<10 {
+		t.Errorf("in the place of the old: %v, %d bytes", err, p.files.used)
 	}
 	ask(t, p, "rm /data/local/tmp/*")
 	if p.files.used != 0 {
 		t.Errorf("%d bytes counted for no file", p.files.used)
 	}
+	for i := 0; i < maxNodes+10; i++ {
+		if err := push(strconv.Itoa(i), 0); errors.Is(err, syscall.ENOSPC) && i > maxNodes/2 {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Error("any number of files fits")
 }
 
 // host is a directory of the host with a secret in it.

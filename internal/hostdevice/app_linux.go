@@ -102,7 +102,7 @@ func (a *app) compile(ctx context.Context) error {
 		return fmt.Errorf("install app: %w", err)
 	}
 	// sun.misc.Signal warns and cannot be silenced otherwise.
-	cmd := exec.CommandContext(ctx, "javac", "-XDignore.symbol.file", "-g", "-d", a.device.dir.App(), source)
+	cmd := exec.CommandContext(ctx, "javac", "-J-XX:-UsePerfData", "-XDignore.symbol.file", "-g", "-d", a.device.dir.App(), source)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("compile app: %w: %s", err, out)
 	}
