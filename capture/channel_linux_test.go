@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,9 +34,11 @@ func hold(mb int) {
 	for i := 0; i < len(memory); i += 4096 {
 		memory[i] = 1
 	}
-	fmt.Println("holding")
+	if _, err := os.Stdout.WriteString("holding\n"); err != nil {
+		return
+	}
 	time.Sleep(time.Hour)
-	fmt.Println(memory[0])
+	runtime.KeepAlive(memory)
 }
 
 // holder starts a process of this name that holds memory.

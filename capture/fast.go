@@ -186,14 +186,14 @@ func (f *Fast) round(ctx context.Context, targets []Target, systemServer int, de
 	round := Round{Took: time.Since(began)}
 	if err != nil {
 		if within.Err() != nil && ctx.Err() == nil {
-			err = fmt.Errorf("nothing in %v: %w", deadline, ErrNoAnswer)
+			return round, fmt.Errorf("read fast channel: nothing in %v: %w", deadline, ErrNoAnswer)
 		}
-		return round, fmt.Errorf("read fast channel of %s: %w", f.dev.Serial(), err)
+		return round, fmt.Errorf("read fast channel: %w: %w", ErrDevice, err)
 	}
 	clock, rest, _ := bytes.Cut(f.out.Bytes(), []byte("\n"))
 	round.Up, err = procfs.ParseUptime(clock)
 	if err != nil {
-		return round, fmt.Errorf("read fast channel of %s: %w", f.dev.Serial(), err)
+		return round, fmt.Errorf("read fast channel: %w", err)
 	}
 	f.sort(rest)
 	round.SystemServer = f.cpu(systemServer)

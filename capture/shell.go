@@ -3,6 +3,7 @@ package capture
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -23,6 +24,10 @@ type answer struct {
 // honest one is the grep over smaps of 50 processes.
 const maxAnswer = 32 << 20
 
+// ErrDevice is a device that did not do what it was asked to: it is gone, or its
+// answer was not taken to the end. It says nothing about a process.
+var ErrDevice = errors.New("device does not answer")
+
 // ask runs one command with a deadline in real time and gives all that it printed.
 func ask(ctx context.Context, dev Device, deadline time.Duration, command string) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
@@ -31,7 +36,7 @@ func ask(ctx context.Context, dev Device, deadline time.Duration, command string
 	out, errOut := capped{max: maxAnswer}, capped{max: maxAnswer}
 	exit, err := dev.Shell(ctx, command, &out, &errOut)
 	if err != nil {
-		return answer{out: out.Bytes(), err: errOut.Bytes()}, fmt.Errorf("run on device %s: %w", dev.Serial(), err)
+		return answer{out: out.Bytes(), err: errOut.Bytes()}, fmt.Errorf("%w: %w", ErrDevice, err)
 	}
 	a.out, a.err, a.exit = out.Bytes(), errOut.Bytes(), exit
 	return a, nil

@@ -88,7 +88,9 @@ func phone(serial string, o androidsim.Options, specs ...androidsim.ProcessSpec)
 	return &simulated{Phone: androidsim.New(o)}
 }
 
-func rooted() androidsim.Options { return androidsim.Options{Root: true, Seed: 7, BuildType: "userdebug"} }
+func rooted() androidsim.Options {
+	return androidsim.Options{Root: true, Seed: 7, BuildType: "userdebug"}
+}
 
 // options prepares a run over phones, as a verb does.
 func options(t *testing.T, phones ...*simulated) Options {

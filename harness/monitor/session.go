@@ -449,6 +449,8 @@ func (s *session) takeDetail(ctx context.Context, a answer[capture.Detail]) {
 		s.rotation.Hung(d.Key())
 		s.rotation.Skip(s.clock.now())
 		s.complain(x, detailChannel, "unresponsive", a.err)
+	case errors.Is(a.err, capture.ErrDevice):
+		s.failed(ctx, a.err)
 	default:
 		s.rotation.Skip(s.clock.now())
 		s.complain(x, detailChannel, "error", a.err)

@@ -128,7 +128,7 @@ func (s *shell) run(args []string) {
 		s.function(body, args[1:])
 		return
 	}
-	if b := builtins[args[0]]; b != nil {
+	if b := s.phone.builtins[args[0]]; b != nil {
 		s.last = b(s, args)
 		return
 	}
@@ -158,13 +158,13 @@ func (s *shell) execute(args []string) int {
 	if t, ok := s.phone.tool(name); ok {
 		out := bufio.NewWriterSize(s.writer(1), 8<<10)
 		status := t(&call{shell: s, args: append([]string{name}, args[1:]...), in: reader{s.ctx, s.fds[0].source}, out: out, errs: s.writer(2)})
-		if err := out.Flush(); err != nil && err != errPipe && s.ctx.Err() == nil {
+		if err := out.Flush(); err != nil && !errors.Is(err, errPipe) && s.ctx.Err() == nil {
 			s.write(2, fmt.Sprintf("%s: write: %s\n", name, errorText(err)))
 			return 1
 		}
 		return status
 	}
-	if b := builtins[name]; b != nil && slices.Contains(alsoTools, name) {
+	if b := s.phone.builtins[name]; b != nil && slices.Contains(alsoTools, name) {
 		s.outside = true
 		defer func() { s.outside = false }()
 		return b(s, args)
@@ -222,13 +222,13 @@ func (s *shell) scriptFile(name string, params []string) int {
 // builtin is a command of the shell itself; it returns the status.
 type builtin func(s *shell, args []string) int
 
-var builtins map[string]builtin
-
 // alsoTools are the builtins that are in /system/bin too.
 var alsoTools = []string{"echo", "printf", "true", "false", "test", "[", "kill", "pwd"}
 
-func init() { // breaks the cycle of the table and what looks into it
-	builtins = map[string]builtin{
+// builtins is the table of a phone: a table of the package could not hold
+// functions that look into it.
+func builtins() map[string]builtin {
+	return map[string]builtin{
 		":": status(0), "true": status(0), "false": status(1), "echo": echo, "printf": printf, "cd": cd, "pwd": pwd,
 		"exit": exitShell, "return": returnFrom, "break": leaveLoop, "continue": leaveLoop, "shift": shift, "set": setOptions,
 		"unset": unset, "read": read, "test": testCommand, "[": testCommand, "eval": eval, "exec": execCommand, "kill": kill, "wait": wait,
@@ -712,7 +712,7 @@ func trap(s *shell, args []string) int {
 // locate says what a name means to the shell.
 func (s *shell) locate(name string) string {
 	switch {
-	case s.funcs[name] != nil, builtins[name] != nil:
+	case s.funcs[name] != nil, s.phone.builtins[name] != nil:
 		return name
 	case strings.Contains(name, "/"):
 		if _, err := s.phone.stat(clean(s.cwd, name), s.cred); err == nil {
@@ -765,7 +765,7 @@ func command(s *shell, args []string) int {
 	if s.deep() {
 		return 1
 	}
-	if b := builtins[args[0]]; b != nil {
+	if b := s.phone.builtins[args[0]]; b != nil {
 		s.depth++
 		defer func() { s.depth-- }()
 		return b(s, args)

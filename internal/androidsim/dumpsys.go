@@ -18,9 +18,7 @@ type dump struct {
 	*call
 	service string
 	// limit is the device time at which dumpsys gives up.
-	limit time.Duration
-	given time.Duration
-	// milliseconds: the limit was given with -T.
+	limit   time.Duration
 	expired bool
 }
 
@@ -79,7 +77,7 @@ func (c *call) dump(service string, given time.Duration, f func(*dump)) int {
 		defer p.mu.Unlock()
 		p.busy.end(id, p.clock.up())
 	}()
-	d := &dump{call: c, service: service, limit: up + given, given: given}
+	d := &dump{call: c, service: service, limit: up + given}
 	f(d)
 	if d.expired {
 		c.printf("\n*** SERVICE '%s' DUMP TIMEOUT (%dms) EXPIRED ***\n\n", service, given.Milliseconds())

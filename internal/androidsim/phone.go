@@ -70,6 +70,9 @@ type Phone struct {
 	born  time.Time
 	files *store
 
+	builtins map[string]builtin
+	programs map[string]program
+
 	mu       sync.Mutex
 	clock    clock
 	procs    []*process
@@ -97,7 +100,7 @@ func New(o Options) *Phone {
 		o.SmapsRollup = new(o.API >= 29)
 	}
 	o.Apps = slices.Clone(o.Apps)
-	p := &Phone{opt: o, born: time.Now(), tasks: map[int]*task{}, dumpTime: o.DumpsysTime, lastTask: firstShellPID}
+	p := &Phone{opt: o, born: time.Now(), builtins: builtins(), programs: programs(), tasks: map[int]*task{}, dumpTime: o.DumpsysTime, lastTask: firstShellPID}
 	p.clock = clock{origin: p.born, offset: o.Uptime, scale: o.Scale}
 	p.install()
 	p.files = newStore(p)

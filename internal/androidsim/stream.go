@@ -2,6 +2,7 @@ package androidsim
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync"
 	"syscall"
@@ -241,7 +242,7 @@ func (w writer) Write(b []byte) (int, error) {
 		return 0, syscall.EBADF
 	}
 	n, err := w.write(w.ctx, b)
-	if err == errPipe && w.broken != nil {
+	if errors.Is(err, errPipe) && w.broken != nil {
 		w.broken()
 	}
 	return n, err

@@ -22,18 +22,17 @@ import (
 // tool is a program of /system/bin; it returns the exit status.
 type tool func(c *call) int
 
-// tools says which programs there are, and from which Android version on: before
-// 6.0 toolbox had few (system/core shell_and_utilities/README.md).
-var tools map[string]struct {
+// program is a tool with the Android version (API) from which on it is there:
+// before 6.0 toolbox had few (system/core shell_and_utilities/README.md).
+type program struct {
 	run   tool
 	since int
 }
 
-func init() { // breaks the cycle of the table and what looks into it
-	tools = map[string]struct {
-		run   tool
-		since int
-	}{
+// programs is the table of a phone: a table of the package could not hold
+// functions that look into it.
+func programs() map[string]program {
+	return map[string]program{
 		"am": {am, 0}, "basename": {basenameTool, 23}, "cat": {cat, 0}, "cp": {copyFile, 23}, "cut": {cutTool, 23}, "date": {date, 0},
 		"df": {df, 0}, "dirname": {dirnameTool, 23}, "dumpsys": {dumpsysTool, 0}, "egrep": {grep, 23}, "env": {env, 23}, "fgrep": {grep, 23},
 		"getprop": {getprop, 0}, "grep": {grep, 0}, "head": {head, 23}, "id": {id, 0}, "ls": {ls, 0}, "mkdir": {mkdirTool, 0},
@@ -48,7 +47,7 @@ func init() { // breaks the cycle of the table and what looks into it
 
 // tool finds a program of this phone.
 func (p *Phone) tool(name string) (tool, bool) {
-	t, ok := tools[name]
+	t, ok := p.programs[name]
 	if !ok || t.since > p.opt.API || name == "su" && !p.opt.SU {
 		return nil, false
 	}
@@ -64,7 +63,7 @@ func (p *Phone) hasTool(name string) bool {
 // tools are the names of all programs.
 func (p *Phone) tools() []string {
 	out := slices.Clone(alsoTools)
-	for name := range tools {
+	for name := range p.programs {
 		if p.hasTool(name) {
 			out = append(out, name)
 		}
@@ -849,7 +848,7 @@ func timeout(c *call) int {
 	}
 	status := c.run(sub, rest[1:])
 	switch {
-	case context.Cause(sub.ctx) != errTimeout:
+	case !errors.Is(context.Cause(sub.ctx), errTimeout):
 		return status
 	case signal == sigKill:
 		return 128 + sigKill

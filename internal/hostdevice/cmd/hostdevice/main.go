@@ -2,8 +2,8 @@
 
 // Command hostdevice makes this machine a phone for the adb server, for tests:
 //
-//	hostdevice serve --listen 127.0.0.1:5585 --scale 20
-//	adb connect 127.0.0.1:5585
+//	hostdevice serve --listen 127.0.0.1:5601 --scale 20
+//	adb connect 127.0.0.1:5601
 //
 // Under the name of a phone's command (getprop, am, dumpsys, ...) it acts as that
 // command inside the device's shell.
@@ -43,14 +43,14 @@ func run(args []string) int {
 	case "keep":
 		return shim.Keep(args[2:])
 	}
-	fmt.Fprintln(os.Stderr, "usage: hostdevice serve [--listen 127.0.0.1:5585] [--scale 20] [...]; see hostdevice serve --help")
+	fmt.Fprintln(os.Stderr, "usage: hostdevice serve [--listen 127.0.0.1:5601] [--scale 20] [...]; see hostdevice serve --help")
 	return 2
 }
 
 func serve(args []string) int {
 	var o hostdevice.Options
 	flags := flag.NewFlagSet("hostdevice serve", flag.ContinueOnError)
-	listen := flags.String("listen", "127.0.0.1:5585", "`address` for the adb server to connect to; whoever reaches it has a shell")
+	listen := flags.String("listen", "127.0.0.1:5601", "`address` for the adb server to connect to; whoever reaches it has a shell")
 	flags.Float64Var(&o.Scale, "scale", 1, "device seconds per real second")
 	flags.StringVar(&o.Model, "model", "", "ro.product.model (default Host Device)")
 	flags.IntVar(&o.API, "api", 0, "ro.build.version.sdk (default 34)")
