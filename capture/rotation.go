@@ -65,9 +65,12 @@ func (r *Rotation) Remove(k Key) {
 }
 
 // Want asks for n extra readings of k in all, spacing apart, the first as soon
-// as a slot is free after now.
+// as a slot is free after now. A process that rests is not asked.
 func (r *Rotation) Want(k Key, n int, now, spacing time.Duration) {
 	r.Cancel(k)
+	if r.rest[k] != nil {
+		return
+	}
 	for i := range n {
 		r.extra = append(r.extra, request{k, now + time.Duration(i)*spacing})
 	}

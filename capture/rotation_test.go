@@ -73,6 +73,17 @@ func TestRotationHungProcessRests(t *testing.T) {
 	equal(t, turns(r, 255*time.Second, 330*time.Second), []string{"4m30s A", "5m0s B"})
 }
 
+func TestRotationHungProcessGetsNoExtraReadings(t *testing.T) {
+	r := NewRotation(30 * time.Second)
+	r.Add(key("A"))
+	r.Hung(key("A"))
+	r.Want(key("A"), 3, 0, 30*time.Second)
+	equal(t, turns(r, 0, 40*time.Second), []string{"30s A"})
+	r.Answered(key("A"))
+	r.Want(key("A"), 1, 40*time.Second, 30*time.Second)
+	equal(t, turns(r, 40*time.Second, 65*time.Second), []string{"45s A", "1m0s A"})
+}
+
 func TestRotationSkipLeavesOutTheNextSlot(t *testing.T) {
 	r := NewRotation(30 * time.Second)
 	r.Add(key("A"))

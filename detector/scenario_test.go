@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/recorded"
 )
 
 // TestQuietProcess: noise of 5 MB for eight hours is NORMAL, always.
@@ -209,35 +211,6 @@ func TestMinDetectable(t *testing.T) {
 	}
 }
 
-// tracesDir is where recorded runs lie, outside the module.
-func tracesDir(t *testing.T) string {
-	dir := os.Getenv("LEAKGATE_TESTDATA")
-	if dir == "" {
-		root, err := filepath.Abs(".")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for {
-			if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
-				break
-			}
-			if root == filepath.Dir(root) {
-				t.Fatal("find go.mod: none above the package")
-			}
-			root = filepath.Dir(root)
-		}
-		dir = filepath.Join(root, "..", "shared", "testdata")
-	}
-	dir = filepath.Join(dir, "traces")
-	if _, err := os.Stat(dir); err != nil {
-		if os.Getenv("LEAKGATE_REQUIRE") == "all" {
-			t.Fatalf("open recorded traces: %v", err)
-		}
-		t.Skipf("no recorded traces: %v", err)
-	}
-	return dir
-}
-
 // trace reads seconds and one column in kB.
 func trace(t *testing.T, file, column string) []Sample {
 	f, err := os.Open(file)
@@ -268,7 +241,7 @@ func trace(t *testing.T, file, column string) []Sample {
 // sample and as TOTAL. The literal GPU path finds a GPU leak
 // in most of them although both its series are the same numbers; the default does not.
 func TestRecordedRuns(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(tracesDir(t), "android_monkey_*.csv"))
+	files, err := filepath.Glob(filepath.Join(recorded.Path(t, "traces"), "android_monkey_*.csv"))
 	if err != nil || len(files) < 20 {
 		t.Fatalf("%d traces, %v", len(files), err)
 	}

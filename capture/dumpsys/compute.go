@@ -1,5 +1,7 @@
 package dumpsys
 
+import "github.com/leakgate/leakgate/capture/field"
+
 // Rows whose private pages are code (Debug.MemoryInfo.getSummaryCode before
 // Android 10, which adds the JIT's caches).
 var codeRows = []string{".so mmap", ".jar mmap", ".apk mmap", ".ttf mmap", ".dex mmap", ".oat mmap"}
@@ -17,21 +19,21 @@ func (b *Block) compute(c *columns) {
 	b.JavaHeap = plus(b.privateDirty("Dalvik Heap"), b.zeroed(".art mmap", b.private))
 	b.NativeHeap = b.privateDirty("Native Heap")
 	b.Stack = b.zeroed("Stack", b.privateDirty)
-	b.Code = known(0)
+	b.Code = field.Known(0)
 	for _, name := range codeRows {
 		b.Code = plus(b.Code, b.zeroed(name, b.private))
 	}
-	b.Graphics = known(0)
+	b.Graphics = field.Known(0)
 	for _, name := range []string{"Gfx dev", "EGL mtrack", "GL mtrack", "Graphics", "GL"} {
 		b.Graphics = plus(b.Graphics, b.zeroed(name, b.private))
 	}
 	all := b.private("TOTAL")
 	named := plus(plus(plus(plus(b.JavaHeap, b.NativeHeap), b.Code), b.Stack), b.Graphics)
 	if all.Known && named.Known {
-		b.PrivateOther = known(all.N - named.N)
+		b.PrivateOther = field.Known(all.N - named.N)
 	}
 	if all.Known && b.TotalPss.Known {
-		b.System = known(b.TotalPss.N - all.N)
+		b.System = field.Known(b.TotalPss.N - all.N)
 	}
 }
 
@@ -47,7 +49,7 @@ func (b *Block) private(name string) Value {
 
 func (b *Block) zeroed(name string, get func(string) Value) Value {
 	if _, ok := b.Row(name); !ok {
-		return known(0)
+		return field.Known(0)
 	}
 	return get(name)
 }
@@ -56,5 +58,5 @@ func plus(x, y Value) Value {
 	if !x.Known || !y.Known {
 		return Value{}
 	}
-	return known(x.N + y.N)
+	return field.Known(x.N + y.N)
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/leakgate/leakgate/internal/recorded"
 )
 
 func TestRecordedErrors(t *testing.T) {
@@ -26,7 +28,7 @@ func TestRecordedErrors(t *testing.T) {
 		"api33-surfaceflinger-buffers.txt":   "",
 		"api30-galaxy-a52-smaps_rollup.txt":  "",
 	} {
-		text := deviceText(t, file)
+		text := recorded.Read(t, "device", file)
 		for _, text := range [][]byte{text, bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n"))} {
 			got, ok := ClassifyError(text)
 			if ok != (kind != "") || got.Kind != kind {

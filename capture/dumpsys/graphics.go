@@ -1,6 +1,10 @@
 package dumpsys
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/leakgate/leakgate/capture/field"
+)
 
 // Gfxinfo is the answer of dumpsys gfxinfo.
 type Gfxinfo struct {
@@ -37,7 +41,7 @@ func ParseGfxinfo(text []byte) (Gfxinfo, error) {
 		in    = lines{rest: s}
 		out   = Gfxinfo{Truncated: tooLong}
 		cur   *GfxProcess
-		d     doubts
+		d     field.Doubts
 		began bool
 		gpu   bool // the line before announces the number of GPU bytes
 	)
@@ -78,11 +82,11 @@ func ParseGfxinfo(text []byte) (Gfxinfo, error) {
 	if len(out.Processes) == 1 && *cur == (GfxProcess{PID: cur.PID, Process: cur.Process}) && out.BrokenOff != nil {
 		return Gfxinfo{}, *out.BrokenOff
 	}
-	out.Warnings = d.all()
+	out.Warnings = d.All()
 	return out, nil
 }
 
-func (g *GfxProcess) line(line string, gpu, whole bool, n int, d *doubts) {
+func (g *GfxProcess) line(line string, gpu, whole bool, n int, d *field.Doubts) {
 	switch {
 	case gpu:
 		// The unit behind the number proves that no digit was cut.
@@ -99,26 +103,26 @@ func (g *GfxProcess) line(line string, gpu, whole bool, n int, d *doubts) {
 	}
 }
 
-func take(to *Value, field, text string, whole bool, n int, d *doubts) {
+func take(to *Value, name, text string, whole bool, n int, d *field.Doubts) {
 	v, ok := number(strings.TrimSpace(text))
 	if !ok || v < 0 || !whole {
-		d.add(n, field, text, "not a whole number")
+		d.Add(n, name, []byte(text), "not a whole number")
 		*to = Value{}
 		return
 	}
-	*to = known(v)
+	*to = field.Known(v)
 }
 
-func takeKB(to *Value, field, line string, n int, d *doubts) {
+func takeKB(to *Value, name, line string, n int, d *field.Doubts) {
 	kb, coarse, ok := kiloBytes(line[strings.LastIndexByte(line, ':')+1:])
 	if !ok {
-		d.add(n, field, line, "no size in KB, or cut")
+		d.Add(n, name, []byte(line), "no size in KB, or cut")
 		return
 	}
 	if coarse {
-		d.add(n, field, line, "the device rounded it to two digits")
+		d.Add(n, name, []byte(line), "the device rounded it to two digits")
 	}
-	*to = known(kb)
+	*to = field.Known(kb)
 }
 
 func after(line, sep string) string {
@@ -151,7 +155,7 @@ type GPUProcess struct {
 
 // Global is the sum over all GPUs, unknown if one of them is.
 func (g GPU) Global() Value {
-	sum := known(0)
+	sum := field.Known(0)
 	for _, m := range g.GPUs {
 		sum = plus(sum, m.GlobalBytes)
 	}
@@ -185,7 +189,7 @@ const maxGPUProcesses = 1 << 16
 func ParseGPU(text []byte) (GPU, error) {
 	s, tooLong := input(text)
 	in, out := lines{rest: s}, GPU{Truncated: tooLong}
-	var d doubts
+	var d field.Doubts
 	found, processes := false, 0
 	for {
 		line, whole, ok := in.next()
@@ -196,9 +200,9 @@ func ParseGPU(text []byte) (GPU, error) {
 		if rest, ok := strings.CutPrefix(line, "Memory snapshot for GPU "); ok && len(out.GPUs) < maxRows {
 			n, ok := number(strings.TrimSuffix(rest, ":"))
 			if ok = ok && strings.HasSuffix(rest, ":"); !ok {
-				d.add(in.n, "GPU", line, "no number")
+				d.Add(in.n, "GPU", []byte(line), "no number")
 			}
-			out.GPUs = append(out.GPUs, GPUMemory{ID: Value{n, ok}})
+			out.GPUs = append(out.GPUs, GPUMemory{ID: Value{N: n, Known: ok}})
 			out.Truncated = out.Truncated || !whole
 			continue
 		}
@@ -215,30 +219,30 @@ func ParseGPU(text []byte) (GPU, error) {
 		case ok && isProcess && processes < maxGPUProcesses:
 			n, ok := number(pid)
 			if !ok || n < 0 {
-				d.add(in.n, "Proc", line, "no pid")
+				d.Add(in.n, "Proc", []byte(line), "no pid")
 				continue
 			}
 			gpu.Processes = append(gpu.Processes, GPUProcess{PID: n, Bytes: bytesOf(label, value, whole, in.n, &d)})
 			found, processes = true, processes+1
 		case !whole:
-			d.add(in.n, "line", line, "cut")
+			d.Add(in.n, "line", []byte(line), "cut")
 		}
 		out.Truncated = out.Truncated || !whole
 	}
 	if !found {
 		return GPU{}, notAnAnswer(text, len(out.GPUs) > 0)
 	}
-	out.Warnings = d.all()
+	out.Warnings = d.All()
 	return out, nil
 }
 
-func bytesOf(field, text string, whole bool, n int, d *doubts) Value {
+func bytesOf(name, text string, whole bool, n int, d *field.Doubts) Value {
 	v, ok := number(text)
 	if !ok || v < 0 || !whole {
-		d.add(n, field, text, "not a whole number")
+		d.Add(n, name, []byte(text), "not a whole number")
 		return Value{}
 	}
-	return known(v)
+	return field.Known(v)
 }
 
 // SurfaceFlinger is the part of dumpsys SurfaceFlinger about buffers.
@@ -270,7 +274,7 @@ const maxBuffers = 1 << 14
 func ParseSurfaceFlinger(text []byte) (SurfaceFlinger, error) {
 	s, tooLong := input(text)
 	in, out := lines{rest: s}, SurfaceFlinger{Truncated: tooLong}
-	var d doubts
+	var d field.Doubts
 	inList, began, ended := false, false, false
 	var count int64
 	for {
@@ -300,17 +304,17 @@ func ParseSurfaceFlinger(text []byte) (SurfaceFlinger, error) {
 		return SurfaceFlinger{}, notAnAnswer(text, began)
 	}
 	if ended {
-		out.Buffers = known(count)
+		out.Buffers = field.Known(count)
 	} else {
 		out.Truncated = true
 	}
-	out.Warnings = d.all()
+	out.Warnings = d.All()
 	return out, nil
 }
 
 // bufferOf reads "0xHANDLE | 10200.00 KiB | ... | Planner" (Android 13 and
 // later) or "0xHANDLE:  144.00 KiB | ... | Planner".
-func bufferOf(line string, whole bool, n int, d *doubts) (Buffer, bool) {
+func bufferOf(line string, whole bool, n int, d *field.Doubts) (Buffer, bool) {
 	i := strings.IndexAny(line, ":|")
 	if i < 0 || !whole {
 		return Buffer{}, false
@@ -318,9 +322,9 @@ func bufferOf(line string, whole bool, n int, d *doubts) (Buffer, bool) {
 	cells := strings.Split(line[i+1:], "|")
 	kb, _, ok := kiloBytes(cells[0])
 	if !ok && strings.TrimSpace(cells[0]) != "unknown" {
-		d.add(n, "Size", line, "no size in KiB")
+		d.Add(n, "Size", []byte(line), "no size in KiB")
 	}
-	b := Buffer{KB: Value{kb, ok}}
+	b := Buffer{KB: Value{N: kb, Known: ok}}
 	// Handle, size, width x height, [layers,] format, usage [, requestor]
 	if len(cells) > 4 {
 		b.Requestor = clip(strings.TrimSpace(cells[len(cells)-1]), maxName)

@@ -6,19 +6,22 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/internal/recorded"
 )
 
 func TestRecordedGfxinfo(t *testing.T) {
-	got, err := ParseGfxinfo(deviceText(t, "api36-memorylab-gfxinfo.txt"))
-	want := Gfxinfo{Processes: []GfxProcess{{PID: known(20602), Process: "com.androidperformance.memorylab", GPUBytes: known(4450992),
-		GrallocKB: known(54432), AllocatorKB: known(54000), Views: known(25), ViewRoots: known(1)}}}
+	got, err := ParseGfxinfo(recorded.Read(t, "device", "api36-memorylab-gfxinfo.txt"))
+	want := Gfxinfo{Processes: []GfxProcess{{PID: field.Known(20602), Process: "com.androidperformance.memorylab", GPUBytes: field.Known(4450992),
+		GrallocKB: field.Known(54432), AllocatorKB: field.Known(54000), Views: field.Known(25), ViewRoots: field.Known(1)}}}
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got  %v, %v\nwant %v", got, err, want)
 	}
-	got, err = ParseGfxinfo(deviceText(t, "api33-anavmode-gfxinfo-two-processes.txt"))
+	got, err = ParseGfxinfo(recorded.Read(t, "device", "api33-anavmode-gfxinfo-two-processes.txt"))
 	want = Gfxinfo{Processes: []GfxProcess{
-		{PID: known(28907), Process: "de.codevoid.aNavMode", Views: known(57), ViewRoots: known(1)},
-		{PID: known(17477), Process: "de.codevoid.andronavibar", GPUBytes: known(6059640)},
+		{PID: field.Known(28907), Process: "de.codevoid.aNavMode", Views: field.Known(57), ViewRoots: field.Known(1)},
+		{PID: field.Known(17477), Process: "de.codevoid.andronavibar", GPUBytes: field.Known(6059640)},
 	}}
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got  %v, %v\nwant %v", got, err, want)
@@ -29,7 +32,7 @@ func TestOldGfxinfo(t *testing.T) {
 	got, err := ParseGfxinfo([]byte("Applications Graphics Acceleration Info:\r\nUptime: 27522172 Realtime: 74273303\r\n\r\n** Graphics info for pid 18222 [com.tencent.mobileqq] **\r\n" +
 		"Caches:\r\nCurrent memory usage / total memory usage (bytes):\r\n  TextureCache          1636784 / 75497472\r\nTotal memory usage:\r\n  2693808 bytes, 2.57 MB\r\n\r\n" +
 		"  10 views, 1.2 kB of display lists\r\n\r\nTotal ViewRootImpl: 1\r\nTotal Views:        10\r\n"))
-	want := Gfxinfo{Processes: []GfxProcess{{PID: known(18222), Process: "com.tencent.mobileqq", GPUBytes: known(2693808), Views: known(10), ViewRoots: known(1)}}}
+	want := Gfxinfo{Processes: []GfxProcess{{PID: field.Known(18222), Process: "com.tencent.mobileqq", GPUBytes: field.Known(2693808), Views: field.Known(10), ViewRoots: field.Known(1)}}}
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got  %v, %v\nwant %v", got, err, want)
 	}
@@ -44,13 +47,13 @@ func TestRecordedGPU(t *testing.T) {
 		{"api31-angle-gpumem.txt", 16513, 348479488, 516833280, 6, 0},
 		{"api35-qcom-dumpsys-gpu-head.txt", 2035, 408252416, 764825600, 2, 0},
 	} {
-		got, err := ParseGPU(deviceText(t, c.file))
-		if err != nil || got.Global() != known(c.global) || got.Truncated || len(got.Warnings) != c.warnings || len(got.Processes()) != c.processes {
+		got, err := ParseGPU(recorded.Read(t, "device", c.file))
+		if err != nil || got.Global() != field.Known(c.global) || got.Truncated || len(got.Warnings) != c.warnings || len(got.Processes()) != c.processes {
 			t.Errorf("%s: %+v, %v", c.file, got, err)
 		}
 		found := false
 		for _, p := range got.Processes() {
-			found = found || p == GPUProcess{PID: c.pid, Bytes: known(c.bytes)}
+			found = found || p == GPUProcess{PID: c.pid, Bytes: field.Known(c.bytes)}
 		}
 		if !found {
 			t.Errorf("%s: pid %d is not in %v", c.file, c.pid, got.Processes())
@@ -60,7 +63,7 @@ func TestRecordedGPU(t *testing.T) {
 
 func TestTwoGPUs(t *testing.T) {
 	got, err := ParseGPU([]byte("Memory snapshot for GPU 0:\nGlobal total: 10\nProc 5 total: 3\nProc 6 total: x\nMemory snapshot for GPU 1:\nGlobal total: 20\nProc 5 total: 4\n"))
-	if err != nil || got.Global() != known(30) || fmt.Sprint(got.Processes()) != fmt.Sprint([]GPUProcess{{5, known(7)}, {6, Value{}}}) || len(got.Warnings) != 1 {
+	if err != nil || got.Global() != field.Known(30) || fmt.Sprint(got.Processes()) != fmt.Sprint([]GPUProcess{{5, field.Known(7)}, {6, Value{}}}) || len(got.Warnings) != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if g, err := ParseGPU([]byte("Memory snapshot for GPU 0:\nProc 5 total: 3\n")); err != nil || g.Global().Known {
@@ -69,8 +72,8 @@ func TestTwoGPUs(t *testing.T) {
 }
 
 func TestRecordedSurfaceFlinger(t *testing.T) {
-	got, err := ParseSurfaceFlinger(deviceText(t, "api33-surfaceflinger-buffers.txt"))
-	if err != nil || got.Buffers != known(6) || got.TotalKB != known(61200) || got.ImportedKB.Known || got.Truncated || len(got.Warnings) > 0 || len(got.List) != 6 || got.List[1] != (Buffer{known(10200), "Planner"}) {
+	got, err := ParseSurfaceFlinger(recorded.Read(t, "device", "api33-surfaceflinger-buffers.txt"))
+	if err != nil || got.Buffers != field.Known(6) || got.TotalKB != field.Known(61200) || got.ImportedKB.Known || got.Truncated || len(got.Warnings) > 0 || len(got.List) != 6 || got.List[1] != (Buffer{field.Known(10200), "Planner"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -88,12 +91,12 @@ func TestSurfaceFlingerLayouts(t *testing.T) {
 		"Android 9, one unknown": {"junk\nAllocated buffers:\n0x74c6eec900: 9554.00 KiB | 1080 (1088) x 2248 |    1 |        1 | 0x1a00 | FramebufferSurface\n" +
 			"0x74c6eecf20: unknown     | 1088 (1152) x 2256 |    1 | 7FA30C06 | 0x20002900 | com.android.keyguard\nTotal allocated (estimate): 9554.00 KB\n", 2, 9554, Value{}, "FramebufferSurface", 0},
 		"Android 12, two digits": {"GraphicBufferAllocator buffers:\n0xb400006e8132ada0: 4320.00 KiB |  720 ( 768) x 1440 |    1 |        1 | 0x10000900 | ColorFade#0\n" +
-			"Total allocated by GraphicBufferAllocator (estimate): 4320.00 KB\nImported gralloc buffers:\n+ name:placeholder, id:1, size:4.3e+03KiB, w/h:1x1\nTotal imported by gralloc: 3.8e+04KiB\n", 1, 4320, known(38000), "ColorFade#0", 1},
+			"Total allocated by GraphicBufferAllocator (estimate): 4320.00 KB\nImported gralloc buffers:\n+ name:placeholder, id:1, size:4.3e+03KiB, w/h:1x1\nTotal imported by gralloc: 3.8e+04KiB\n", 1, 4320, field.Known(38000), "ColorFade#0", 1},
 		"no buffers": {"GraphicBufferAllocator buffers:\nTotal allocated by GraphicBufferAllocator (estimate): 0.00 KB\n", 0, 0, Value{}, "", 0},
 	} {
 		for _, text := range []string{c.text, strings.ReplaceAll(c.text, "\n", "\r\n")} {
 			got, err := ParseSurfaceFlinger([]byte(text))
-			if err != nil || got.Buffers != known(c.n) || got.TotalKB != known(c.kb) || got.ImportedKB != c.imported || len(got.Warnings) != c.warnings || got.Truncated {
+			if err != nil || got.Buffers != field.Known(c.n) || got.TotalKB != field.Known(c.kb) || got.ImportedKB != c.imported || len(got.Warnings) != c.warnings || got.Truncated {
 				t.Errorf("%s: %+v, %v", name, got, err)
 			}
 			if c.n > 0 && got.List[0].Requestor != c.requestor {
@@ -152,7 +155,7 @@ func TestCutGraphics(t *testing.T) {
 		}
 	}
 	for _, file := range []string{"api36-memorylab-gfxinfo.txt", "api33-anavmode-gfxinfo-two-processes.txt"} {
-		text := deviceText(t, file)
+		text := recorded.Read(t, "device", file)
 		whole, _ := ParseGfxinfo(text)
 		for at := range len(text) {
 			part, err := ParseGfxinfo(text[:at])
@@ -177,7 +180,7 @@ func TestCutGraphics(t *testing.T) {
 		}
 	}
 	for _, file := range []string{"api31-angle-gpumem.txt", "api35-qcom-dumpsys-gpu-head.txt"} {
-		text := deviceText(t, file)
+		text := recorded.Read(t, "device", file)
 		whole, _ := ParseGPU(text)
 		for at := range len(text) {
 			part, err := ParseGPU(text[:at])
@@ -194,7 +197,7 @@ func TestCutGraphics(t *testing.T) {
 			}
 		}
 	}
-	text := deviceText(t, "api33-surfaceflinger-buffers.txt")
+	text := recorded.Read(t, "device", "api33-surfaceflinger-buffers.txt")
 	whole, _ := ParseSurfaceFlinger(text)
 	for at := range len(text) {
 		part, err := ParseSurfaceFlinger(text[:at])
@@ -267,7 +270,7 @@ func FuzzGfxinfo(f *testing.F) {
 	f.Add([]byte("** Graphics info for pid 5 [x] **\nTotal GPU memory usage:\n  4450992 bytes, 4.24 MB\nTotal imported by gralloc: 54432.00KiB\nTotal attached Views : 25\n"), 70)
 	f.Fuzz(func(t *testing.T, text []byte, at int) {
 		g, err := ParseGfxinfo(text)
-		if (err != nil) == (len(g.Processes) > 0) || len(g.Processes) > maxBlocks || len(g.Warnings) > maxWarnings+1 {
+		if (err != nil) == (len(g.Processes) > 0) || len(g.Processes) > maxBlocks || len(g.Warnings) > field.MaxDoubts+1 {
 			t.Fatalf("%+v, %v", g, err)
 		}
 		for _, p := range g.Processes {

@@ -1,6 +1,10 @@
 package dumpsys
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/leakgate/leakgate/capture/field"
+)
 
 // Meminfo is the answer of dumpsys meminfo PROCESS: a block for each process
 // that has the name (one for each user), or that loaded the package.
@@ -91,7 +95,7 @@ func ParseMeminfo(text []byte) (Meminfo, error) {
 	for p.step() {
 	}
 	p.endBlock(!tooLong)
-	p.out.Warnings = p.loose.all()
+	p.out.Warnings = p.loose.All()
 	told, usable := false, false
 	for i := range p.out.Blocks {
 		told = told || !p.out.Blocks[i].empty()
@@ -129,13 +133,13 @@ type meminfoScan struct {
 	in     lines
 	before [2]string // the two lines before this one
 	out    Meminfo
-	loose  doubts
+	loose  field.Doubts
 	began  bool // a line of the frame of meminfo was there
 
 	cur     *Block
 	at      section
 	columns *columns
-	doubts  doubts
+	doubts  field.Doubts
 	facts   blockFacts
 }
 
@@ -214,14 +218,14 @@ func (p *meminfoScan) clocks(line string, whole bool) {
 	for _, pr := range pairs(line, whole) {
 		n, ok := number(pr.value.text)
 		if !ok || pr.value.cut {
-			p.loose.add(p.in.n, pr.label, pr.value.text, "not a whole number")
+			p.loose.Add(p.in.n, pr.label, []byte(pr.value.text), "not a whole number")
 			continue
 		}
 		switch {
 		case pr.label == "Uptime" && !p.out.Uptime.Known:
-			p.out.Uptime = known(n)
+			p.out.Uptime = field.Known(n)
 		case pr.label == "Realtime" && !p.out.Realtime.Known:
-			p.out.Realtime = known(n)
+			p.out.Realtime = field.Known(n)
 		}
 	}
 }
@@ -270,14 +274,14 @@ func (p *meminfoScan) row(line string, whole bool) {
 	}
 	if name == "" {
 		p.facts.badCell, p.facts.lostRow = true, true
-		p.doubts.add(p.in.n, "row", line, "no name")
+		p.doubts.Add(p.in.n, "row", []byte(line), "no name")
 		return
 	}
 	r := Row{Name: clip(name, maxName)}
 	assigned, reason := p.columns.assign(line, cells)
 	if reason != "" {
 		p.facts.badCell = true
-		p.doubts.add(p.in.n, name, line, reason)
+		p.doubts.Add(p.in.n, name, []byte(line), reason)
 	}
 	for i, cell := range assigned {
 		if cell == "" {
@@ -287,11 +291,11 @@ func (p *meminfoScan) row(line string, whole bool) {
 		n, ok := number(cell)
 		if !ok {
 			p.facts.badCell = p.facts.badCell || p.columns.kinds[i] < heapSize
-			p.doubts.add(p.in.n, name+", "+columnNames[p.columns.kinds[i]], cell, "not a number")
+			p.doubts.Add(p.in.n, name+", "+columnNames[p.columns.kinds[i]], []byte(cell), "not a number")
 			continue
 		}
 		if to != nil {
-			*to = known(n)
+			*to = field.Known(n)
 		}
 	}
 	if name != "TOTAL" {
@@ -328,17 +332,17 @@ func (p *meminfoScan) summary(line string, whole bool) {
 		n, ok := number(pr.value.text)
 		switch {
 		case pr.value.cut:
-			p.doubts.add(p.in.n, pr.label, pr.value.text, "cut")
+			p.doubts.Add(p.in.n, pr.label, []byte(pr.value.text), "cut")
 		case !ok:
-			p.doubts.add(p.in.n, pr.label, line, "not a number")
+			p.doubts.Add(p.in.n, pr.label, []byte(line), "not a number")
 		case p.facts.summaryRss && whole && twoColumns[pr.label] && len(tokens(line[pr.value.end:], whole)) == 0:
-			p.doubts.add(p.in.n, pr.label, line, "one number for Pss and Rss")
+			p.doubts.Add(p.in.n, pr.label, []byte(line), "one number for Pss and Rss")
 		default:
 			if to == &p.cur.TotalPss {
-				p.facts.totals = append(p.facts.totals, known(n))
+				p.facts.totals = append(p.facts.totals, field.Known(n))
 				p.facts.summaryEnd = true
 			}
-			*to = known(n)
+			*to = field.Known(n)
 		}
 	}
 }
@@ -365,9 +369,9 @@ func (p *meminfoScan) objects(line string, whole bool) {
 		n, ok := number(pr.value.text)
 		switch {
 		case pr.value.cut:
-			p.doubts.add(p.in.n, pr.label, pr.value.text, "cut")
+			p.doubts.Add(p.in.n, pr.label, []byte(pr.value.text), "cut")
 		case !ok:
-			p.doubts.add(p.in.n, pr.label, line, "not a number")
+			p.doubts.Add(p.in.n, pr.label, []byte(line), "not a number")
 		case len(p.cur.Objects) < maxObjects:
 			if p.cur.Objects == nil {
 				p.cur.Objects = map[string]int64{}
@@ -402,11 +406,11 @@ func (p *meminfoScan) endBlock(whole bool) {
 		!f.table && !f.summary || f.cut ||
 		f.table && !f.summary && !p.columns.beforeSummary() || p.at == inObjects && b.Objects == nil
 	p.checkSum()
-	b.Warnings = p.doubts.all()
+	b.Warnings = p.doubts.All()
 	if len(p.out.Blocks) < maxBlocks {
 		p.out.Blocks = append(p.out.Blocks, *b)
 	}
-	p.cur, p.at, p.columns, p.facts, p.doubts = nil, inTable, nil, blockFacts{}, doubts{}
+	p.cur, p.at, p.columns, p.facts, p.doubts = nil, inTable, nil, blockFacts{}, field.Doubts{}
 }
 
 func (b *Block) rowPss(names ...string) Value {
@@ -426,7 +430,7 @@ func (p *meminfoScan) settle() {
 			b.TotalPss = v
 		}
 		if v != b.TotalPss {
-			p.doubts.add(p.in.n, "TOTAL PSS", "", "the table and the App Summary differ: the App Summary counts")
+			p.doubts.Add(p.in.n, "TOTAL PSS", nil, "the table and the App Summary differ: the App Summary counts")
 		}
 	}
 	// Android 11 repeats Pss in the Rss cell of the row TOTAL: only the App
@@ -434,7 +438,7 @@ func (p *meminfoScan) settle() {
 	switch {
 	case b.TotalRss.Known || !f.rssRow.Known || !b.TotalPss.Known:
 	case f.rssRow == b.TotalPss:
-		p.doubts.add(p.in.n, "TOTAL RSS", "", "the table repeats Pss there, as Android 11 does")
+		p.doubts.Add(p.in.n, "TOTAL RSS", nil, "the table repeats Pss there, as Android 11 does")
 	default:
 		b.TotalRss = f.rssRow
 	}
@@ -458,6 +462,6 @@ func (p *meminfoScan) checkSum() {
 	}
 	total, _ := b.Row("TOTAL")
 	if want := sum + total.SwapPss.N; want != total.Pss.N {
-		p.doubts.add(p.in.n, "TOTAL", "", "the rows do not add up to it")
+		p.doubts.Add(p.in.n, "TOTAL", nil, "the rows do not add up to it")
 	}
 }

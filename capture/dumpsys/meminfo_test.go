@@ -9,9 +9,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/internal/recorded"
 )
 
-var recorded = []string{
+var meminfoFiles = []string{
 	"api18-sample-meminfo.txt", "api19-sample-meminfo.txt", "api23-sample-meminfo.txt", "api23-private-gfx-meminfo.txt",
 	"api29-unity-meminfo-reflowed.txt", "api29-native-process-meminfo.txt", "api30-unity-meminfo.txt",
 	"api36-memorylab-meminfo-d.txt", "api36-emulator-flutter-meminfo.txt",
@@ -74,7 +77,7 @@ func TestRecordedMeminfo(t *testing.T) {
 		{"api36-emulator-flutter-meminfo.txt", "com.example.app_movil", 3794, 353574, 34292, 57464, 37436, 1632, 0, 203408, 19342, 508256, 0, -1, -1, -1, -1, 16, No, 1, 31, 1, false, ""},
 	} {
 		t.Run(w.file, func(t *testing.T) {
-			text := string(deviceText(t, w.file))
+			text := string(recorded.Read(t, "device", w.file))
 			for _, text := range []string{text, strings.ReplaceAll(text, "\n", "\r\n"), strings.ReplaceAll(text, "\n", "\r\r\n"), strings.ReplaceAll(text, "\n", "   \n")} {
 				b := one(t, text)
 				got := values(b)
@@ -105,11 +108,11 @@ func TestRecordedMeminfo(t *testing.T) {
 // TestIdentities holds rows, dimensions and TOTAL of the recorded texts against
 // each other: an oracle for which column is which.
 func TestIdentities(t *testing.T) {
-	for _, file := range recorded {
+	for _, file := range meminfoFiles {
 		if strings.Contains(file, "reflowed") || strings.Contains(file, "native") {
 			continue // edited by hand
 		}
-		b := one(t, string(deviceText(t, file)))
+		b := one(t, string(recorded.Read(t, "device", file)))
 		total, _ := b.Row("TOTAL")
 		var pss, dirty, clean int64
 		for _, r := range b.Rows {
@@ -136,8 +139,8 @@ func TestIdentities(t *testing.T) {
 
 // TestCutMeminfo cuts at every byte: no value may differ from the whole text's.
 func TestCutMeminfo(t *testing.T) {
-	for _, file := range recorded {
-		text := string(deviceText(t, file))
+	for _, file := range meminfoFiles {
+		text := string(recorded.Read(t, "device", file))
 		for _, text := range []string{text, strings.ReplaceAll(text, "\n", "\r\n")} {
 			whole := one(t, text)
 			all := values(whole)
@@ -277,7 +280,7 @@ func TestOtherDigits(t *testing.T) {
 func TestRowsInAnyOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, file := range []string{"api23-sample-meminfo.txt", "api36-memorylab-meminfo-d.txt"} {
-		text := string(deviceText(t, file))
+		text := string(recorded.Read(t, "device", file))
 		all := values(one(t, text))
 		start := strings.Index(text, "  Native Heap")
 		end := strings.Index(text, "        TOTAL")
@@ -303,7 +306,7 @@ func TestRowsInAnyOrder(t *testing.T) {
 }
 
 func TestOneBadField(t *testing.T) {
-	text := string(deviceText(t, "api36-memorylab-meminfo-d.txt"))
+	text := string(recorded.Read(t, "device", "api36-memorylab-meminfo-d.txt"))
 	all := values(one(t, text))
 	for _, c := range []struct{ from, to, lost, named string }{
 		{"Java Heap:    69716", "Java Heap:    6971x", "JavaHeap", "Java Heap"},
@@ -335,11 +338,11 @@ func TestOneBadField(t *testing.T) {
 }
 
 func TestSummaryOnly(t *testing.T) {
-	text := string(deviceText(t, "api36-memorylab-meminfo-d.txt"))
+	text := string(recorded.Read(t, "device", "api36-memorylab-meminfo-d.txt"))
 	head := text[:strings.Index(text, "                   Pss")]
 	summary := text[strings.Index(text, " App Summary"):strings.Index(text, " Objects")]
 	b := one(t, head+summary)
-	if b.TotalPss != known(337790) || b.JavaHeap != known(69716) || b.SwapPss != known(162) || b.TotalRss != known(421296) || b.SwapInTotal != Yes {
+	if b.TotalPss != field.Known(337790) || b.JavaHeap != field.Known(69716) || b.SwapPss != field.Known(162) || b.TotalRss != field.Known(421296) || b.SwapInTotal != Yes {
 		t.Errorf("%+v", b)
 	}
 	if b.EGLMtrack.Known || b.GfxDev.Known || b.TableComplete || b.Objects != nil || b.Truncated || b.Computed || len(b.Warnings) > 0 {
@@ -351,14 +354,14 @@ func TestSummaryOnly(t *testing.T) {
 	}
 	// A native process has no line with the pid.
 	native := one(t, "Applications Memory Usage (in Kilobytes):\nUptime: 1 Realtime: 2\n"+summary)
-	if native.PID.Known || native.Code != known(30304) {
+	if native.PID.Known || native.Code != field.Known(30304) {
 		t.Errorf("%+v", native)
 	}
 }
 
 func TestSeveralBlocks(t *testing.T) {
-	a, b := string(deviceText(t, "api36-memorylab-meminfo-d.txt")), string(deviceText(t, "api30-unity-meminfo.txt"))
-	native := string(deviceText(t, "api29-native-process-meminfo.txt"))
+	a, b := string(recorded.Read(t, "device", "api36-memorylab-meminfo-d.txt")), string(recorded.Read(t, "device", "api30-unity-meminfo.txt"))
+	native := string(recorded.Read(t, "device", "api29-native-process-meminfo.txt"))
 	block := func(s string) string { return s[strings.Index(s, "** MEMINFO"):] }
 	m, err := ParseMeminfo([]byte(a + "\n\n" + block(b) + native + native[strings.Index(native, "       "):]))
 	if err != nil || len(m.Blocks) != 4 {
@@ -369,16 +372,16 @@ func TestSeveralBlocks(t *testing.T) {
 			t.Errorf("block %d: %v\nwant %v", i, got, want)
 		}
 	}
-	if m.Uptime != known(277763066) || m.Realtime != known(766707569) {
+	if m.Uptime != field.Known(277763066) || m.Realtime != field.Known(766707569) {
 		t.Errorf("clocks %v %v", m.Uptime, m.Realtime)
 	}
 }
 
 func TestMeminfoThatBreaksOff(t *testing.T) {
-	text := string(deviceText(t, "api36-memorylab-meminfo-d.txt"))
+	text := string(recorded.Read(t, "device", "api36-memorylab-meminfo-d.txt"))
 	const timeout = "\n*** SERVICE 'meminfo' DUMP TIMEOUT (10000ms) EXPIRED ***\n\n"
 	m, err := ParseMeminfo([]byte(text[:strings.Index(text, " App Summary")] + timeout))
-	if err != nil || m.BrokenOff == nil || m.BrokenOff.Kind != Timeout || !m.Blocks[0].Truncated || m.Blocks[0].TotalPss != known(337790) || m.Blocks[0].JavaHeap.Known {
+	if err != nil || m.BrokenOff == nil || m.BrokenOff.Kind != Timeout || !m.Blocks[0].Truncated || m.Blocks[0].TotalPss != field.Known(337790) || m.Blocks[0].JavaHeap.Known {
 		t.Errorf("%+v, %v", m, err)
 	}
 	for end, kind := range map[string]Kind{
@@ -420,7 +423,7 @@ func TestHostileNames(t *testing.T) {
 		strings.Repeat("x", 9999): strings.Repeat("x", maxName),
 		"":                        "",
 	} {
-		if b := one(t, "** MEMINFO in pid 7 ["+name+"] **\n"+table); b.Process != want || b.PID != known(7) {
+		if b := one(t, "** MEMINFO in pid 7 ["+name+"] **\n"+table); b.Process != want || b.PID != field.Known(7) {
 			t.Errorf("%.20q: %.20q %v", name, b.Process, b.PID)
 		}
 	}
@@ -450,7 +453,7 @@ func FuzzMeminfo(f *testing.F) {
 		}
 		for i := range m.Blocks {
 			b := &m.Blocks[i]
-			if len(b.Process) > maxName || len(b.Rows) > maxRows || len(b.Objects) > maxObjects || len(b.Warnings) > maxWarnings+1 {
+			if len(b.Process) > maxName || len(b.Rows) > maxRows || len(b.Objects) > maxObjects || len(b.Warnings) > field.MaxDoubts+1 {
 				t.Fatalf("%+v", b)
 			}
 			if b.TableComplete && len(b.Rows) == 0 || b.Computed && b.Code.Known && len(b.Rows) == 0 {
@@ -476,7 +479,7 @@ func FuzzMeminfo(f *testing.F) {
 }
 
 func BenchmarkMeminfo(b *testing.B) {
-	text := deviceText(b, "api36-memorylab-meminfo-d.txt")
+	text := recorded.Read(b, "device", "api36-memorylab-meminfo-d.txt")
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {

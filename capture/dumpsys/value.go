@@ -1,21 +1,16 @@
 package dumpsys
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/leakgate/leakgate/capture/field"
 )
 
-// Value is a number that a text may not hold. The zero Value is unknown, which
-// is not the same as zero.
-type Value struct {
-	N     int64
-	Known bool
-}
-
-func known(n int64) Value { return Value{N: n, Known: true} }
+// Value is a number that a text may not hold.
+type Value = field.Value
 
 // Answer is yes, no, or not known. The zero Answer is not known.
 type Answer uint8
@@ -39,44 +34,9 @@ func (a Answer) String() string {
 }
 
 const (
-	maxText     = 4 << 20 // of one answer; meminfo of one process has 5 kB
-	maxName     = 256     // bytes of a process name, a row, an object
-	maxQuote    = 80      // bytes of a device's text in a message
-	maxWarnings = 50      // of one answer
+	maxText = 4 << 20 // of one answer; meminfo of one process has 5 kB
+	maxName = 256     // bytes of a process name, a row, an object
 )
-
-// FieldError tells of one field that could not be read. The others stand.
-type FieldError struct {
-	Line   int    // counted from 1
-	Field  string // as printed
-	Text   string // what stood there, cut to 80 bytes
-	Reason string
-}
-
-// Error gives the line, the field, the reason and the text, quoted.
-func (e *FieldError) Error() string {
-	return fmt.Sprintf("line %d: %s: %s: %q", e.Line, e.Field, e.Reason, e.Text)
-}
-
-type doubts struct {
-	list []error
-	lost int
-}
-
-func (d *doubts) add(line int, field, text, reason string) {
-	if len(d.list) >= maxWarnings {
-		d.lost++
-		return
-	}
-	d.list = append(d.list, &FieldError{Line: line, Field: clip(field, maxQuote), Text: clip(strings.TrimSpace(text), maxQuote), Reason: reason})
-}
-
-func (d *doubts) all() []error {
-	if d.lost > 0 {
-		return append(d.list, fmt.Errorf("%d more warnings left out", d.lost))
-	}
-	return d.list
-}
 
 func clip(s string, n int) string { return s[:min(len(s), n)] }
 
@@ -225,7 +185,7 @@ func processOf(rest string) (pid Value, name string) {
 		return Value{}, ""
 	}
 	if n, ok := number(digits); ok && n >= 0 {
-		pid = known(n)
+		pid = field.Known(n)
 	}
 	rest, ok := strings.CutPrefix(rest, "[")
 	if !ok {

@@ -1,6 +1,10 @@
 package procfs
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/leakgate/leakgate/capture/field"
+)
 
 // maxRollup is far more than the 25 lines that a kernel prints.
 const maxRollup = 64 << 10
@@ -16,7 +20,7 @@ func ParseRollup(text []byte) (Memory, error) {
 		in      = lines{rest: all}
 		got     values
 		bad     [numFields]bool
-		d       doubts
+		d       field.Doubts
 		m       Memory
 		header  bool
 		sawLast bool
@@ -41,7 +45,7 @@ func ParseRollup(text []byte) (Memory, error) {
 			case !whole:
 				m.Truncated = true
 			default:
-				d.add(in.n, "line", line, "neither a header nor a field")
+				d.Add(in.n, "line", line, "neither a header nor a field")
 			}
 			continue
 		}
@@ -55,16 +59,16 @@ func ParseRollup(text []byte) (Memory, error) {
 		switch {
 		case !ok && !whole:
 			m.Truncated = true
-			d.add(in.n, fieldNames[f], rest, "cut")
+			d.Add(in.n, fieldNames[f], rest, "cut")
 		case !ok:
 			found, bad[f] = true, true
-			d.add(in.n, fieldNames[f], rest, "not a number of kB")
+			d.Add(in.n, fieldNames[f], rest, "not a number of kB")
 		case got[f].Known:
 			bad[f] = true
-			d.add(in.n, fieldNames[f], rest, "said twice")
+			d.Add(in.n, fieldNames[f], rest, "said twice")
 		default:
 			found = true
-			got[f] = known(n)
+			got[f] = field.Known(n)
 		}
 	}
 	if !found {
@@ -76,6 +80,6 @@ func ParseRollup(text []byte) (Memory, error) {
 		}
 	}
 	m.Truncated = m.Truncated || header && !sawLast
-	m.Usage, m.Warnings = got.usage(), d.all()
+	m.Usage, m.Warnings = got.usage(), d.All()
 	return m, nil
 }

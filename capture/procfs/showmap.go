@@ -3,6 +3,8 @@ package procfs
 import (
 	"bytes"
 	"strings"
+
+	"github.com/leakgate/leakgate/capture/field"
 )
 
 // Showmap is the table of Android's showmap (system/memory libsmapinfo,
@@ -49,9 +51,9 @@ func ParseShowmap(text []byte) (Showmap, error) {
 	}
 	if !p.total {
 		p.out.Truncated = true
-		p.doubts.add(p.in.n, "TOTAL", nil, "the text ends before it")
+		p.doubts.Add(p.in.n, "TOTAL", nil, "the text ends before it")
 	}
-	p.out.Warnings = p.doubts.all()
+	p.out.Warnings = p.doubts.All()
 	return p.out, nil
 }
 
@@ -62,7 +64,7 @@ type showmapScan struct {
 	headers int // how often the header stood there: the second one announces TOTAL
 	total   bool
 	out     Showmap
-	doubts  doubts
+	doubts  field.Doubts
 }
 
 func (p *showmapScan) step() bool {
@@ -123,7 +125,7 @@ func (p *showmapScan) row(line []byte, whole, total bool) ShowmapRow {
 		return ShowmapRow{} // TOTAL is missing as well, which says that rows are
 	}
 	if len(name) == 0 {
-		p.doubts.add(p.in.n, "object", line, "no name, or too few cells")
+		p.doubts.Add(p.in.n, "object", line, "no name, or too few cells")
 		return ShowmapRow{}
 	}
 	r.Object = string(name[:min(len(name), maxName)])
@@ -149,7 +151,7 @@ func (p *showmapScan) cell(r *ShowmapRow, column string, w []byte) {
 		ok = to.Known
 	}
 	if !ok {
-		p.doubts.add(p.in.n, column, w, "not a number")
+		p.doubts.Add(p.in.n, column, w, "not a number")
 	}
 }
 

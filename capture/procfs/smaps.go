@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/leakgate/leakgate/capture/field"
 )
 
 const (
@@ -72,7 +74,7 @@ type smapsScan struct {
 	stray    bool   // the last line said nothing that smaps says
 	cut      bool   // the last line has no end
 	headless bool   // fields stand before the first header
-	doubts   doubts
+	doubts   field.Doubts
 }
 
 func (s *smapsScan) line(n int, line []byte, whole bool) error {
@@ -82,7 +84,7 @@ func (s *smapsScan) line(n int, line []byte, whole bool) error {
 		return nil
 	}
 	if s.first == nil {
-		s.first = bytes.Clone(quotable(line))
+		s.first = bytes.Clone(field.Quotable(line))
 	}
 	key, rest, ok := keyOf(line)
 	if ok {
@@ -94,7 +96,7 @@ func (s *smapsScan) line(n int, line []byte, whole bool) error {
 	if !parseHeader(line, &next) {
 		s.stray = true
 		if whole {
-			s.doubts.add(n, "line", line, "neither a mapping nor a field")
+			s.doubts.Add(n, "line", line, "neither a mapping nor a field")
 		}
 		return nil
 	}
@@ -130,7 +132,7 @@ func (s *smapsScan) field(n int, key, rest []byte, whole bool) {
 		return
 	}
 	if !ok {
-		s.doubts.add(n, fieldNames[f], rest, "not a number of kB")
+		s.doubts.Add(n, fieldNames[f], rest, "not a number of kB")
 	}
 	if !s.open {
 		s.loose++
@@ -138,14 +140,14 @@ func (s *smapsScan) field(n int, key, rest []byte, whole bool) {
 		return
 	}
 	if s.got[f].Known || s.gotBad[f] {
-		s.doubts.add(n, fieldNames[f], rest, "said twice in one mapping")
+		s.doubts.Add(n, fieldNames[f], rest, "said twice in one mapping")
 		s.got[f], s.gotBad[f] = Value{}, true
 		return
 	}
 	s.got[f], s.gotBad[f] = Value{N: kb, Known: ok}, !ok
 }
 
-func (s *smapsScan) count(f field, kb int64, ok bool) {
+func (s *smapsScan) count(f kind, kb int64, ok bool) {
 	s.seen[f]++
 	total, fits := add(s.sum[f], kb)
 	if !ok || !fits {
@@ -196,7 +198,7 @@ func (s *smapsScan) end() (Memory, error) {
 			}
 		} else {
 			m.Truncated = true
-			s.doubts.add(s.started, "mapping", s.cur.Name, "cut: lines are missing")
+			s.doubts.Add(s.started, "mapping", s.cur.Name, "cut: lines are missing")
 		}
 	}
 	want := s.mappings
@@ -204,15 +206,14 @@ func (s *smapsScan) end() (Memory, error) {
 		want = s.evenLines(&m)
 	}
 	if m.Truncated {
-		s.doubts.list = append([]error{fmt.Errorf("text is cut after %d whole mappings with %d kB Pss: no sums", s.mappings, s.sum[pss])}, s.doubts.list...)
-		m.Warnings = s.doubts.all()
+		m.Warnings = append([]error{fmt.Errorf("text is cut after %d whole mappings with %d kB Pss: no sums", s.mappings, s.sum[pss])}, s.doubts.All()...)
 		return m, nil
 	}
 	if s.mappings > 0 {
-		m.Mappings = known(s.mappings)
+		m.Mappings = field.Known(s.mappings)
 	}
 	m.Usage = s.sums(want)
-	m.Warnings = s.doubts.all()
+	m.Warnings = s.doubts.All()
 	return m, nil
 }
 
@@ -225,7 +226,7 @@ func (s *smapsScan) evenLines(m *Memory) (want int64) {
 	for f, n := range s.seen {
 		if n != 0 && n != want {
 			m.Truncated = true
-			s.doubts.add(0, fieldNames[f], nil, fmt.Sprintf("%d lines, another field has %d", n, want))
+			s.doubts.Add(0, fieldNames[f], nil, fmt.Sprintf("%d lines, another field has %d", n, want))
 		}
 	}
 	return want
@@ -237,9 +238,9 @@ func (s *smapsScan) sums(want int64) Usage {
 		switch {
 		case s.seen[f] == 0 || s.bad[f]:
 		case s.seen[f] != want:
-			s.doubts.add(0, fieldNames[f], nil, fmt.Sprintf("in %d of %d mappings only: no sum", s.seen[f], want))
+			s.doubts.Add(0, fieldNames[f], nil, fmt.Sprintf("in %d of %d mappings only: no sum", s.seen[f], want))
 		default:
-			total[f] = known(s.sum[f])
+			total[f] = field.Known(s.sum[f])
 		}
 	}
 	return total.usage()

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/internal/recorded"
 )
 
 func TestRecordedSmaps(t *testing.T) {
@@ -17,15 +20,15 @@ func TestRecordedSmaps(t *testing.T) {
 		file string
 		want Memory
 	}{
-		{"api36-memorylab-smaps.txt.gz", Memory{Mappings: known(4068), Usage: Usage{
-			Pss: known(282363), Rss: known(366032), Swap: known(24660), SwapPss: known(162), PrivateDirty: known(238524), PrivateClean: known(18924)}}},
-		{"api29-x86_64-systemserver-smaps.txt.gz", Memory{Mappings: known(2760), Usage: Usage{
-			Pss: known(108384), Rss: known(250332), SwapPss: known(0)}}},
-		{"api29-x86_64-smaps_short.txt", Memory{Mappings: known(6), Usage: Usage{
-			Pss: known(19119), Rss: known(32900), SwapPss: known(0)}}},
+		{"api36-memorylab-smaps.txt.gz", Memory{Mappings: field.Known(4068), Usage: Usage{
+			Pss: field.Known(282363), Rss: field.Known(366032), Swap: field.Known(24660), SwapPss: field.Known(162), PrivateDirty: field.Known(238524), PrivateClean: field.Known(18924)}}},
+		{"api29-x86_64-systemserver-smaps.txt.gz", Memory{Mappings: field.Known(2760), Usage: Usage{
+			Pss: field.Known(108384), Rss: field.Known(250332), SwapPss: field.Known(0)}}},
+		{"api29-x86_64-smaps_short.txt", Memory{Mappings: field.Known(6), Usage: Usage{
+			Pss: field.Known(19119), Rss: field.Known(32900), SwapPss: field.Known(0)}}},
 	} {
 		t.Run(c.file, func(t *testing.T) {
-			text := deviceText(t, c.file)
+			text := recorded.Read(t, "device", c.file)
 			got, err := ParseSmaps(bytes.NewReader(text))
 			if err != nil {
 				t.Fatal(err)
@@ -65,12 +68,12 @@ func sumByRegexp(text []byte) Memory {
 			if err != nil {
 				panic(err)
 			}
-			v = known(v.N + n)
+			v = field.Known(v.N + n)
 		}
 		return v
 	}
 	return Memory{
-		Mappings: known(int64(len(regexp.MustCompile(`(?m)^[0-9a-f]+-[0-9a-f]+ `).FindAll(text, -1)))),
+		Mappings: field.Known(int64(len(regexp.MustCompile(`(?m)^[0-9a-f]+-[0-9a-f]+ `).FindAll(text, -1)))),
 		Usage: Usage{
 			Rss: sum("Rss"), Pss: sum("Pss"), PssAnon: sum("Pss_Anon"), SharedClean: sum("Shared_Clean"), SharedDirty: sum("Shared_Dirty"),
 			PrivateClean: sum("Private_Clean"), PrivateDirty: sum("Private_Dirty"), Anonymous: sum("Anonymous"), Swap: sum("Swap"), SwapPss: sum("SwapPss"),
@@ -79,7 +82,7 @@ func sumByRegexp(text []byte) Memory {
 }
 
 func TestMappingsAreHandedOut(t *testing.T) {
-	text := deviceText(t, "api36-memorylab-smaps.txt.gz")
+	text := recorded.Read(t, "device", "api36-memorylab-smaps.txt.gz")
 	var n, kgsl, sum int64
 	var last uint64
 	m, err := ScanSmaps(iotest.HalfReader(bytes.NewReader(text)), func(m *Mapping) error {
@@ -117,8 +120,8 @@ func TestMappingFields(t *testing.T) {
 		t.Fatal(m, err)
 	}
 	want := Mapping{Start: 0x70a20000, End: 0x70d0c000, Perms: [4]byte{'r', 'w', '-', 'p'}, Offset: 0x1000, Inode: 3165,
-		Name: []byte("/data/app/my file.so (deleted)"), Size: known(2992),
-		Usage: Usage{Rss: known(2676), Pss: known(1092), PssAnon: known(77), SwapPss: known(3)}}
+		Name: []byte("/data/app/my file.so (deleted)"), Size: field.Known(2992),
+		Usage: Usage{Rss: field.Known(2676), Pss: field.Known(1092), PssAnon: field.Known(77), SwapPss: field.Known(3)}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
@@ -162,7 +165,7 @@ func TestOneBadFieldIsAbsent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if m.Pss.Known || m.SwapPss != known(3) || m.Mappings != known(3) || m.Truncated {
+			if m.Pss.Known || m.SwapPss != field.Known(3) || m.Mappings != field.Known(3) || m.Truncated {
 				t.Errorf("got %+v", m)
 			}
 			if len(m.Warnings) == 0 || !strings.Contains(m.Warnings[0].Error(), "Pss") {
@@ -171,7 +174,7 @@ func TestOneBadFieldIsAbsent(t *testing.T) {
 		})
 	}
 	sum := strings.Replace(good, "Pss: 2 kB", "Pss: 999999999999999999 kB", 1)
-	if m, err := ParseSmaps(strings.NewReader(sum)); err != nil || m.Pss != known(999999999999999999+4) {
+	if m, err := ParseSmaps(strings.NewReader(sum)); err != nil || m.Pss != field.Known(999999999999999999+4) {
 		t.Error("18 digits are a number", m, err)
 	}
 	overflow := strings.Repeat("Pss: 999999999999999999 kB\n", 10)
@@ -239,11 +242,11 @@ func TestLongLinesAreBounded(t *testing.T) {
 	text := "1000-2000 rw-p 00000000 00:00 0    /" + long + "\nPss: 2 kB\nVmFlags: rd\n"
 	var name int
 	m, err := ScanSmaps(strings.NewReader(text), func(m *Mapping) error { name = len(m.Name); return nil })
-	if err != nil || m.Pss != known(2) || name != maxName {
+	if err != nil || m.Pss != field.Known(2) || name != maxName {
 		t.Errorf("%+v, %v, name of %d bytes", m, err, name)
 	}
 	m, err = ParseSmaps(strings.NewReader(strings.Repeat("1000-2000 nonsense\n", 1000) + "Pss: 2 kB\n"))
-	if err != nil || len(m.Warnings) > maxWarnings+2 {
+	if err != nil || len(m.Warnings) > field.MaxDoubts+2 {
 		t.Errorf("%d warnings, %v", len(m.Warnings), err)
 	}
 }
@@ -269,7 +272,7 @@ func cuts(text []byte, lineStep int) (at []int) {
 
 func TestCutSmaps(t *testing.T) {
 	for _, file := range []string{"api29-x86_64-smaps_short.txt", "api36-memorylab-smaps.txt.gz"} {
-		text := deviceText(t, file)
+		text := recorded.Read(t, "device", file)
 		step := 1
 		if len(text) > 1<<20 {
 			// 88,000 cuts of 2.9 MB each would take hours: the last 12 kB behind
@@ -309,7 +312,7 @@ func TestCutSmaps(t *testing.T) {
 }
 
 func TestCutRollup(t *testing.T) {
-	text := deviceText(t, "api30-galaxy-a52-smaps_rollup.txt")
+	text := recorded.Read(t, "device", "api30-galaxy-a52-smaps_rollup.txt")
 	whole, err := ParseRollup(text)
 	if err != nil {
 		t.Fatal(err)
@@ -339,17 +342,17 @@ func sameOrAbsent(t *testing.T, at int, whole, part any) {
 }
 
 func TestRecordedRollups(t *testing.T) {
-	a52, err := ParseRollup(deviceText(t, "api30-galaxy-a52-smaps_rollup.txt"))
+	a52, err := ParseRollup(recorded.Read(t, "device", "api30-galaxy-a52-smaps_rollup.txt"))
 	if err != nil || a52.Truncated || len(a52.Warnings) > 0 || a52.PssAnon.Known {
 		t.Errorf("%+v, %v", a52, err)
 	}
-	wantKnown(t, Memory{Usage: Usage{Rss: known(55656), Pss: known(7071), Swap: known(35232), SwapPss: known(1194), PrivateDirty: known(5200), PrivateClean: known(240)}}, a52)
+	wantKnown(t, Memory{Usage: Usage{Rss: field.Known(55656), Pss: field.Known(7071), Swap: field.Known(35232), SwapPss: field.Known(1194), PrivateDirty: field.Known(5200), PrivateClean: field.Known(240)}}, a52)
 
-	head, err := ParseRollup(deviceText(t, "api3x-tvbox-smaps_rollup-head.txt"))
+	head, err := ParseRollup(recorded.Read(t, "device", "api3x-tvbox-smaps_rollup-head.txt"))
 	if err != nil || !head.Truncated || head.SwapPss.Known {
 		t.Errorf("%+v, %v", head, err)
 	}
-	wantKnown(t, Memory{Usage: Usage{Rss: known(3892), Pss: known(3892), PssAnon: known(1256)}}, head)
+	wantKnown(t, Memory{Usage: Usage{Rss: field.Known(3892), Pss: field.Known(3892), PssAnon: field.Known(1256)}}, head)
 }
 
 func TestRollup(t *testing.T) {
@@ -359,13 +362,13 @@ func TestRollup(t *testing.T) {
 		pss, swap   Value
 		cut, warned bool
 	}{
-		"filtered":          {"Pss:  12 kB\nSwapPss:  3 kB\n", known(12), known(3), false, false},
-		"filtered, trimmed": {"Pss:  12 kB\r\nSwapPss:  3 kB", known(12), known(3), false, false},
-		"half a number":     {"Pss:  12 kB\nSwapPss:  3", known(12), Value{}, true, true},
-		"bad":               {header + "Pss:  1x kB\nSwapPss:  3 kB\nLocked: 0 kB\n", Value{}, known(3), false, true},
-		"twice":             {"Pss:  1 kB\nPss: 2 kB\nSwapPss:  3 kB\n", Value{}, known(3), false, true},
-		"strange line":      {"linker: x\nPss:  1 kB\nSwapPss:  3 kB\n", known(1), known(3), false, true},
-		"no Pss":            {"Pss_Dirty:  1 kB\nSwapPss:  3 kB\n", Value{}, known(3), false, false},
+		"filtered":          {"Pss:  12 kB\nSwapPss:  3 kB\n", field.Known(12), field.Known(3), false, false},
+		"filtered, trimmed": {"Pss:  12 kB\r\nSwapPss:  3 kB", field.Known(12), field.Known(3), false, false},
+		"half a number":     {"Pss:  12 kB\nSwapPss:  3", field.Known(12), Value{}, true, true},
+		"bad":               {header + "Pss:  1x kB\nSwapPss:  3 kB\nLocked: 0 kB\n", Value{}, field.Known(3), false, true},
+		"twice":             {"Pss:  1 kB\nPss: 2 kB\nSwapPss:  3 kB\n", Value{}, field.Known(3), false, true},
+		"strange line":      {"linker: x\nPss:  1 kB\nSwapPss:  3 kB\n", field.Known(1), field.Known(3), false, true},
+		"no Pss":            {"Pss_Dirty:  1 kB\nSwapPss:  3 kB\n", Value{}, field.Known(3), false, false},
 	} {
 		m, err := ParseRollup([]byte(c.text))
 		if err != nil || m.Pss != c.pss || m.SwapPss != c.swap || m.Truncated != c.cut || len(m.Warnings) > 0 != c.warned {
@@ -409,7 +412,7 @@ func FuzzSmaps(f *testing.F) {
 		if m.Mappings.Known && (m.Mappings.N != handed || m.Pss.Known && m.Pss.N != sum) {
 			t.Fatalf("%d mappings with %d kB handed out, %+v", handed, sum, m)
 		}
-		if m.Truncated && m.Usage != (Usage{}) || len(m.Warnings) > maxWarnings+2 {
+		if m.Truncated && m.Usage != (Usage{}) || len(m.Warnings) > field.MaxDoubts+2 {
 			t.Fatalf("%+v", m)
 		}
 		small, err := ParseSmaps(iotest.OneByteReader(bytes.NewReader(text)))
@@ -443,7 +446,7 @@ func FuzzRollup(f *testing.F) {
 }
 
 func BenchmarkSmaps(b *testing.B) {
-	text := deviceText(b, "api36-memorylab-smaps.txt.gz")
+	text := recorded.Read(b, "device", "api36-memorylab-smaps.txt.gz")
 	r := bytes.NewReader(text)
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
@@ -473,7 +476,7 @@ func TestScanDoesNotAllocatePerMapping(t *testing.T) {
 }
 
 func BenchmarkRollup(b *testing.B) {
-	text := deviceText(b, "api30-galaxy-a52-smaps_rollup.txt")
+	text := recorded.Read(b, "device", "api30-galaxy-a52-smaps_rollup.txt")
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -1,6 +1,10 @@
 package procfs
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/leakgate/leakgate/capture/field"
+)
 
 // Stat is /proc/PID/stat (proc(5)), as far as it tells who a process is and
 // what it has used. Every build of Android lets the shell read it.
@@ -36,26 +40,26 @@ func ParseStat(text []byte) (Stat, error) {
 		return Stat{}, formatError("stat", text)
 	}
 	s := Stat{PID: pid, Comm: string(all[open+1 : min(end, open+65)])}
-	var d doubts
+	var d field.Doubts
 	rest := all[end+1:]
 	for n := 3; n <= 22; n++ {
 		w, after, closed := word(rest)
 		if !closed {
 			s.Truncated = true
-			d.add(1, statField(n), w, "cut")
+			d.Add(1, statField(n), w, "cut")
 			break
 		}
 		rest = after
 		s.set(n, w, &d)
 	}
-	s.Warnings = d.all()
+	s.Warnings = d.All()
 	return s, nil
 }
 
-func (s *Stat) set(n int, w []byte, d *doubts) {
+func (s *Stat) set(n int, w []byte, d *field.Doubts) {
 	if n == 3 {
 		if len(w) != 1 {
-			d.add(1, statField(n), w, "not one letter")
+			d.Add(1, statField(n), w, "not one letter")
 			return
 		}
 		s.State = w[0]
@@ -67,10 +71,10 @@ func (s *Stat) set(n int, w []byte, d *doubts) {
 	}
 	v, ok := number(w)
 	if !ok {
-		d.add(1, statField(n), w, "not a number")
+		d.Add(1, statField(n), w, "not a number")
 		return
 	}
-	*to = known(v)
+	*to = field.Known(v)
 }
 
 func (s *Stat) slot(n int) *Value {

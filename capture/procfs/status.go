@@ -1,6 +1,10 @@
 package procfs
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/leakgate/leakgate/capture/field"
+)
 
 // Status is /proc/PID/status. Every build of Android lets the shell read it,
 // so RssAnon + VmSwap is what is left of memory where smaps is denied. Sizes
@@ -27,7 +31,7 @@ func ParseStatus(text []byte) (Status, error) {
 	var (
 		in    = lines{rest: text[:min(len(text), maxStatus)]}
 		s     = Status{Truncated: len(text) > maxStatus}
-		d     doubts
+		d     field.Doubts
 		found bool
 	)
 	for {
@@ -57,18 +61,18 @@ func ParseStatus(text []byte) (Status, error) {
 		n, ok := statusValue(rest, kb, whole)
 		switch {
 		case ok:
-			*to = known(n)
+			*to = field.Known(n)
 		case !whole:
 			s.Truncated = true
-			d.add(in.n, string(key), rest, "cut")
+			d.Add(in.n, string(key), rest, "cut")
 		default:
-			d.add(in.n, string(key), rest, "not a number")
+			d.Add(in.n, string(key), rest, "not a number")
 		}
 	}
 	if !found {
 		return Status{}, formatError("status", text)
 	}
-	s.Warnings = d.all()
+	s.Warnings = d.All()
 	return s, nil
 }
 

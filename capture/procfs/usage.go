@@ -25,10 +25,11 @@ type Memory struct {
 	Warnings []error
 }
 
-type field uint8
+// kind says which field of the kernel a number is: its place in values.
+type kind uint8
 
 const (
-	size field = iota
+	size kind = iota
 	rss
 	pss
 	pssAnon
@@ -50,7 +51,7 @@ var fieldNames = [numFields]string{
 }
 
 // fieldOf finds a key by its whole name: "Pss_Anon" is not "Pss".
-func fieldOf(key []byte) (field, bool) {
+func fieldOf(key []byte) (kind, bool) {
 	// The conversion in a switch does not allocate; a map lookup would be
 	// slower on the 88,000 lines of a large app.
 	switch string(key) {

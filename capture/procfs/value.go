@@ -5,16 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/leakgate/leakgate/capture/field"
 )
 
-// Value is a number that a text may not hold. The zero Value is unknown, which
-// is not the same as zero.
-type Value struct {
-	N     int64
-	Known bool
-}
-
-func known(n int64) Value { return Value{N: n, Known: true} }
+// Value is a number that a text may not hold.
+type Value = field.Value
 
 // ErrEmpty means a text without anything in it: a process that went away
 // between open and read looks like this. It is no sample, least of all a zero.
@@ -24,58 +20,13 @@ var ErrEmpty = errors.New("empty text")
 // message of the command that should have printed it.
 var ErrFormat = errors.New("unexpected text")
 
-const (
-	maxQuote    = 80 // bytes of a device's text in a message
-	maxWarnings = 50 // of one text
-)
-
-// FieldError tells of one field that could not be read. The others stand.
-type FieldError struct {
-	Line   int    // counted from 1
-	Field  string // as printed, or the name of the column
-	Text   string // what stood there, cut to 80 bytes
-	Reason string
-}
-
-// Error gives the line, the field, the reason and the text, quoted.
-func (e *FieldError) Error() string {
-	return fmt.Sprintf("line %d: %s: %s: %q", e.Line, e.Field, e.Reason, e.Text)
-}
-
-// doubts collects warnings, up to a cap: a hostile text must not buy memory
-// with bad lines.
-type doubts struct {
-	list []error
-	lost int
-}
-
-func (d *doubts) add(line int, field string, text []byte, reason string) {
-	if len(d.list) >= maxWarnings {
-		d.lost++
-		return
-	}
-	d.list = append(d.list, &FieldError{Line: line, Field: string(quotable([]byte(field))), Text: string(quotable(text)), Reason: reason})
-}
-
-func (d *doubts) all() []error {
-	if d.lost > 0 {
-		return append(d.list, fmt.Errorf("%d more warnings left out", d.lost))
-	}
-	return d.list
-}
-
-func quotable(text []byte) []byte {
-	text = bytes.TrimSpace(text)
-	return text[:min(len(text), maxQuote)]
-}
-
 func formatError(what string, text []byte) error {
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 {
 		return fmt.Errorf("parse %s: %w", what, ErrEmpty)
 	}
 	line, _, _ := bytes.Cut(text, []byte("\n"))
-	return fmt.Errorf("parse %s: %w: %q", what, ErrFormat, quotable(line))
+	return fmt.Errorf("parse %s: %w: %q", what, ErrFormat, field.Quotable(line))
 }
 
 // number reads a plain decimal number of at most 18 digits: more would not fit

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/leakgate/leakgate/capture/dumpsys"
+	"github.com/leakgate/leakgate/capture/field"
 	"github.com/leakgate/leakgate/capture/procfs"
 	"github.com/leakgate/leakgate/reporters"
 )
@@ -212,14 +213,8 @@ func noAnswer(text []byte, err error) document {
 	return doc
 }
 
-func fromProcfs(v procfs.Value) *int64 {
-	if !v.Known {
-		return nil
-	}
-	return &v.N
-}
-
-func fromDumpsys(v dumpsys.Value) *int64 {
+// numberOrNull gives a number, or nil where it is unknown.
+func numberOrNull(v field.Value) *int64 {
 	if !v.Known {
 		return nil
 	}
@@ -277,13 +272,13 @@ func readMeminfo(text []byte) document {
 			swap = b.Swap
 		}
 		doc.Blocks = append(doc.Blocks, parseBlock{
-			PID: fromDumpsys(b.PID), Process: nameOrNull(b.Process), Objects: b.Objects, Computed: b.Computed, Truncated: b.Truncated,
+			PID: numberOrNull(b.PID), Process: nameOrNull(b.Process), Objects: b.Objects, Computed: b.Computed, Truncated: b.Truncated,
 			Breakdown: reporters.Breakdown{
-				TotalPSS: fromDumpsys(b.TotalPss), SwapPSS: fromDumpsys(swap), SwapInTotal: yesOrNull(b.SwapInTotal), RSS: fromDumpsys(b.TotalRss),
-				JavaHeap: fromDumpsys(b.JavaHeap), NativeHeap: fromDumpsys(b.NativeHeap), Code: fromDumpsys(b.Code), Stack: fromDumpsys(b.Stack),
-				Graphics: fromDumpsys(b.Graphics), PrivateOther: fromDumpsys(b.PrivateOther), System: fromDumpsys(b.System),
-				EGL: fromDumpsys(b.EGLMtrack), GL: fromDumpsys(b.GLMtrack), OtherMtrack: fromDumpsys(b.OtherMtrack),
-				GfxDev: fromDumpsys(b.GfxDev), OtherDev: fromDumpsys(b.OtherDev),
+				TotalPSS: numberOrNull(b.TotalPss), SwapPSS: numberOrNull(swap), SwapInTotal: yesOrNull(b.SwapInTotal), RSS: numberOrNull(b.TotalRss),
+				JavaHeap: numberOrNull(b.JavaHeap), NativeHeap: numberOrNull(b.NativeHeap), Code: numberOrNull(b.Code), Stack: numberOrNull(b.Stack),
+				Graphics: numberOrNull(b.Graphics), PrivateOther: numberOrNull(b.PrivateOther), System: numberOrNull(b.System),
+				EGL: numberOrNull(b.EGLMtrack), GL: numberOrNull(b.GLMtrack), OtherMtrack: numberOrNull(b.OtherMtrack),
+				GfxDev: numberOrNull(b.GfxDev), OtherDev: numberOrNull(b.OtherDev),
 			},
 		})
 		doc.Truncated = doc.Truncated || b.Truncated
@@ -306,8 +301,8 @@ type parseMemory struct {
 
 func memoryDocument(m procfs.Memory) document {
 	doc := &parseMemory{
-		PSS: fromProcfs(m.Pss), SwapPSS: fromProcfs(m.SwapPss), RSS: fromProcfs(m.Rss), Swap: fromProcfs(m.Swap),
-		PrivateDirty: fromProcfs(m.PrivateDirty), PrivateClean: fromProcfs(m.PrivateClean), PSSAnon: fromProcfs(m.PssAnon), Mappings: fromProcfs(m.Mappings),
+		PSS: numberOrNull(m.Pss), SwapPSS: numberOrNull(m.SwapPss), RSS: numberOrNull(m.Rss), Swap: numberOrNull(m.Swap),
+		PrivateDirty: numberOrNull(m.PrivateDirty), PrivateClean: numberOrNull(m.PrivateClean), PSSAnon: numberOrNull(m.PssAnon), Mappings: numberOrNull(m.Mappings),
 	}
 	doc.Truncated = m.Truncated
 	doc.warn(m.Warnings)
@@ -375,9 +370,9 @@ func readShowmap(text []byte) document {
 	}
 	t := m.Total
 	doc := &parseShowmap{
-		PSS: fromProcfs(t.PSS), SwapPSS: fromProcfs(t.SwapPss), RSS: fromProcfs(t.RSS), Size: fromProcfs(t.Size),
-		SharedClean: fromProcfs(t.SharedClean), SharedDirty: fromProcfs(t.SharedDirty),
-		PrivateClean: fromProcfs(t.PrivateClean), PrivateDirty: fromProcfs(t.PrivateDirty), Swap: fromProcfs(t.Swap), Mappings: fromProcfs(t.Count),
+		PSS: numberOrNull(t.PSS), SwapPSS: numberOrNull(t.SwapPss), RSS: numberOrNull(t.RSS), Size: numberOrNull(t.Size),
+		SharedClean: numberOrNull(t.SharedClean), SharedDirty: numberOrNull(t.SharedDirty),
+		PrivateClean: numberOrNull(t.PrivateClean), PrivateDirty: numberOrNull(t.PrivateDirty), Swap: numberOrNull(t.Swap), Mappings: numberOrNull(t.Count),
 		Objects: []showmapObject{},
 	}
 	if !m.Truncated {
@@ -385,7 +380,7 @@ func readShowmap(text []byte) document {
 		doc.Rows = &rows
 	}
 	for _, r := range m.Rows {
-		doc.Objects = append(doc.Objects, showmapObject{r.Object, fromProcfs(r.PSS), fromProcfs(r.SwapPss), fromProcfs(r.PrivateDirty), fromProcfs(r.PrivateClean)})
+		doc.Objects = append(doc.Objects, showmapObject{r.Object, numberOrNull(r.PSS), numberOrNull(r.SwapPss), numberOrNull(r.PrivateDirty), numberOrNull(r.PrivateClean)})
 	}
 	doc.Truncated = m.Truncated
 	doc.warn(m.Warnings)
@@ -412,8 +407,8 @@ func readStatus(text []byte) document {
 		return noAnswer(text, err)
 	}
 	doc := &parseStatus{
-		Name: nameOrNull(s.Name), PID: fromProcfs(s.PID), UID: fromProcfs(s.UID), Threads: fromProcfs(s.Threads), VMSize: fromProcfs(s.VmSize), VMRSS: fromProcfs(s.VmRSS),
-		RSSAnon: fromProcfs(s.RssAnon), RSSFile: fromProcfs(s.RssFile), RSSShmem: fromProcfs(s.RssShmem), VMSwap: fromProcfs(s.VmSwap),
+		Name: nameOrNull(s.Name), PID: numberOrNull(s.PID), UID: numberOrNull(s.UID), Threads: numberOrNull(s.Threads), VMSize: numberOrNull(s.VmSize), VMRSS: numberOrNull(s.VmRSS),
+		RSSAnon: numberOrNull(s.RssAnon), RSSFile: numberOrNull(s.RssFile), RSSShmem: numberOrNull(s.RssShmem), VMSwap: numberOrNull(s.VmSwap),
 	}
 	doc.Truncated = s.Truncated
 	doc.warn(s.Warnings)
@@ -438,8 +433,8 @@ func readStat(text []byte) document {
 		return noAnswer(text, err)
 	}
 	doc := &parseStat{
-		PID: s.PID, Comm: s.Comm, PPID: fromProcfs(s.PPID), Utime: fromProcfs(s.Utime), Stime: fromProcfs(s.Stime),
-		Threads: fromProcfs(s.Threads), StartTicks: fromProcfs(s.StartTicks),
+		PID: s.PID, Comm: s.Comm, PPID: numberOrNull(s.PPID), Utime: numberOrNull(s.Utime), Stime: numberOrNull(s.Stime),
+		Threads: numberOrNull(s.Threads), StartTicks: numberOrNull(s.StartTicks),
 	}
 	if s.State != 0 {
 		doc.State = nameOrNull(string(rune(s.State)))
@@ -480,8 +475,8 @@ func readGfxinfo(text []byte) document {
 		doc.Error = deviceWords(*g.BrokenOff)
 	}
 	for _, p := range g.Processes {
-		doc.Processes = append(doc.Processes, gfxProcess{fromDumpsys(p.PID), nameOrNull(p.Process),
-			gfxValues{fromDumpsys(p.GPUBytes), fromDumpsys(p.GrallocKB), fromDumpsys(p.AllocatorKB), fromDumpsys(p.Views), fromDumpsys(p.ViewRoots)}})
+		doc.Processes = append(doc.Processes, gfxProcess{numberOrNull(p.PID), nameOrNull(p.Process),
+			gfxValues{numberOrNull(p.GPUBytes), numberOrNull(p.GrallocKB), numberOrNull(p.AllocatorKB), numberOrNull(p.Views), numberOrNull(p.ViewRoots)}})
 	}
 	if len(doc.Processes) == 1 {
 		doc.gfxValues = &doc.Processes[0].gfxValues
@@ -507,9 +502,9 @@ func readGPU(text []byte) document {
 	if err != nil {
 		return noAnswer(text, err)
 	}
-	doc := &parseGPU{Global: fromDumpsys(g.Global()), Processes: []gpuProcess{}}
+	doc := &parseGPU{Global: numberOrNull(g.Global()), Processes: []gpuProcess{}}
 	for _, p := range g.Processes() {
-		doc.Processes = append(doc.Processes, gpuProcess{p.PID, fromDumpsys(p.Bytes)})
+		doc.Processes = append(doc.Processes, gpuProcess{p.PID, numberOrNull(p.Bytes)})
 	}
 	doc.Truncated = g.Truncated
 	doc.warn(g.Warnings)
@@ -534,9 +529,9 @@ func readSurfaceFlinger(text []byte) document {
 	if err != nil {
 		return noAnswer(text, err)
 	}
-	doc := &parseSurfaceFlinger{Buffers: fromDumpsys(s.Buffers), TotalKB: fromDumpsys(s.TotalKB), Imported: fromDumpsys(s.ImportedKB), List: []flungBuffer{}}
+	doc := &parseSurfaceFlinger{Buffers: numberOrNull(s.Buffers), TotalKB: numberOrNull(s.TotalKB), Imported: numberOrNull(s.ImportedKB), List: []flungBuffer{}}
 	for _, b := range s.List {
-		doc.List = append(doc.List, flungBuffer{fromDumpsys(b.KB), nameOrNull(b.Requestor)})
+		doc.List = append(doc.List, flungBuffer{numberOrNull(b.KB), nameOrNull(b.Requestor)})
 	}
 	doc.Truncated = s.Truncated
 	doc.warn(s.Warnings)

@@ -13,25 +13,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-)
 
-// deviceFile is the path of a recorded output of a real device. A test without
-// the data is skipped, and fails where LEAKGATE_REQUIRE=all.
-func deviceFile(tb testing.TB, name string) string {
-	tb.Helper()
-	root := os.Getenv("LEAKGATE_TESTDATA")
-	if root == "" {
-		root = filepath.Join("..", "..", "..", "shared", "testdata") // this package is two folders below go.mod
-	}
-	path := filepath.Join(root, "device", name)
-	if _, err := os.Stat(path); err != nil {
-		if os.Getenv("LEAKGATE_REQUIRE") == "all" {
-			tb.Fatalf("recorded output of a device: %v", err)
-		}
-		tb.Skipf("recorded output of a device: %v", err)
-	}
-	return path
-}
+	"github.com/leakgate/leakgate/internal/recorded"
+)
 
 // parsedJSON is one call with --json.
 func parsedJSON(t *testing.T, kind, path string) map[string]any {
@@ -65,10 +49,7 @@ var blockKeys = []string{"java_heap_kb", "native_heap_kb", "code_kb", "stack_kb"
 // TestManifestMeminfo reads the table of the recorded outputs and holds parse
 // against each number in it.
 func TestManifestMeminfo(t *testing.T) {
-	manifest, err := os.ReadFile(deviceFile(t, "MANIFEST.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	manifest := recorded.Read(t, "device", "MANIFEST.md")
 	rows := 0
 	for line := range strings.Lines(string(manifest)) {
 		cells := strings.Split(line, "|")
@@ -91,7 +72,7 @@ func TestManifestMeminfo(t *testing.T) {
 }
 
 func holdMeminfo(t *testing.T, file string, cells []string) {
-	block := parsedJSON(t, "meminfo", deviceFile(t, file))["blocks"].([]any)[0].(map[string]any)
+	block := parsedJSON(t, "meminfo", recorded.Path(t, "device", file))["blocks"].([]any)[0].(map[string]any)
 	want := map[string]any{"total_pss_kb": cells[3]}
 	if dims := strings.Split(strings.Fields(cells[4])[0], "/"); len(dims) == len(blockKeys) {
 		for i, key := range blockKeys {
@@ -112,10 +93,7 @@ func holdMeminfo(t *testing.T, file string, cells []string) {
 	if cells[6] != "-" {
 		want["swap_pss_kb"] = strings.Fields(cells[6])[0]
 		// The notes of the table: SwapPss is in the total, Swap and Swapped not.
-		text, err := os.ReadFile(deviceFile(t, file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := recorded.Read(t, "device", file)
 		want["swap_in_total"] = strconv.FormatBool(bytes.Contains(text, []byte("SwapPss")))
 	}
 	for key, w := range want {
@@ -173,7 +151,7 @@ func TestManifestOthers(t *testing.T) {
 		{"meminfo", "api28-meminfo-help.txt", map[string]any{"error.kind": "usage"}},
 		{"gpu", "api28-dumpsys-help.txt", map[string]any{"error.kind": "usage"}},
 	} {
-		doc := parsedJSON(t, c.kind, deviceFile(t, c.file))
+		doc := parsedJSON(t, c.kind, recorded.Path(t, "device", c.file))
 		got := flat(doc)
 		for key, want := range c.want {
 			if fmt.Sprint(want) != jsonText(got[key]) {
@@ -297,10 +275,10 @@ func TestParseForPeople(t *testing.T) {
 	if strings.ContainsRune(out.String(), 0x1b) {
 		t.Error("an escape reaches the terminal")
 	}
-	if code, text, _ := typed(t, nil, "parse", "showmap", deviceFile(t, "api36-memorylab-showmap.txt")); code != exitOK || !strings.Contains(text, "and 1089 more") || strings.Count(text, "\n") > 200 {
+	if code, text, _ := typed(t, nil, "parse", "showmap", recorded.Path(t, "device", "api36-memorylab-showmap.txt")); code != exitOK || !strings.Contains(text, "and 1089 more") || strings.Count(text, "\n") > 200 {
 		t.Errorf("exit %d, %.300s", code, text)
 	}
-	if code, text, _ := typed(t, nil, "parse", "meminfo", deviceFile(t, "error-meminfo-no-process.txt")); code != exitOK || !strings.Contains(text, "the device says (no_process): No process found for: com.alpicut.app") {
+	if code, text, _ := typed(t, nil, "parse", "meminfo", recorded.Path(t, "device", "error-meminfo-no-process.txt")); code != exitOK || !strings.Contains(text, "the device says (no_process): No process found for: com.alpicut.app") {
 		t.Errorf("exit %d, %s", code, text)
 	}
 }
@@ -319,10 +297,7 @@ func TestParseOfCutTexts(t *testing.T) {
 		{"gpu", "api35-qcom-dumpsys-gpu-head.txt"}, {"surfaceflinger", "api33-surfaceflinger-buffers.txt"},
 	} {
 		t.Run(c.kind+" "+c.file, func(t *testing.T) {
-			text, err := os.ReadFile(deviceFile(t, c.file))
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := recorded.Read(t, "device", c.file)
 			parsed := func(text []byte) map[string]any {
 				var out bytes.Buffer
 				if err := runParse(c.kind, "-", true, bytes.NewReader(text), &out); err != nil {

@@ -28,11 +28,16 @@ type screen struct {
 	last    time.Time
 }
 
-// redraw is the least real time between two drawings.
-const redraw = 250 * time.Millisecond
+const (
+	// redraw is the least real time between two drawings of the table.
+	redraw = 250 * time.Millisecond
+	// heartbeat is the real time between two tables in a log, where nothing is
+	// drawn in place: a night without events still shows that it goes on.
+	heartbeat = 10 * time.Minute
+)
 
 func newScreen(w io.Writer, o monitor.Options) *screen {
-	return &screen{w: w, width: terminalWidth(w), several: len(o.Devices) > 1, rows: map[string][]monitor.Row{}}
+	return &screen{w: w, width: terminalWidth(w), several: len(o.Devices) > 1, rows: map[string][]monitor.Row{}, last: time.Now()}
 }
 
 // terminalWidth gives the present width of the terminal behind w, 0 if there is none.
@@ -64,11 +69,16 @@ func (s *screen) Changed(device string, rows []monitor.Row) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rows[device] = rows
-	if s.width() == 0 || time.Since(s.last) < redraw {
-		return
+	switch terminal, quiet := s.width() > 0, time.Since(s.last); {
+	case terminal && quiet >= redraw:
+		s.erase()
+		s.draw()
+	case !terminal && quiet >= heartbeat:
+		s.last = time.Now()
+		for _, line := range s.table() {
+			fmt.Fprintln(s.w, line)
+		}
 	}
-	s.erase()
-	s.draw()
 }
 
 // close draws the table a last time and leaves it there.

@@ -2,12 +2,12 @@ package monitor
 
 import (
 	"github.com/leakgate/leakgate/capture/dumpsys"
-	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/capture/field"
 	"github.com/leakgate/leakgate/reporters"
 )
 
 // kb is a value for samples.ndjson: nil where it is unknown.
-func kb(v procfs.Value) *int64 {
+func kb(v field.Value) *int64 {
 	if !v.Known {
 		return nil
 	}
@@ -16,12 +16,6 @@ func kb(v procfs.Value) *int64 {
 
 // breakdown is a block of dumpsys meminfo for samples.ndjson.
 func breakdown(b dumpsys.Block) *reporters.Breakdown {
-	at := func(v dumpsys.Value) *int64 {
-		if !v.Known {
-			return nil
-		}
-		return new(v.N)
-	}
 	// As in `parse meminfo`: without shares, the plain swap stands here and
 	// swap_in_total is false.
 	swap := b.SwapPss
@@ -29,11 +23,11 @@ func breakdown(b dumpsys.Block) *reporters.Breakdown {
 		swap = b.Swap
 	}
 	return &reporters.Breakdown{
-		TotalPSS: at(b.TotalPss), SwapPSS: at(swap), SwapInTotal: told(b.SwapInTotal), RSS: at(b.TotalRss),
-		JavaHeap: at(b.JavaHeap), NativeHeap: at(b.NativeHeap), Code: at(b.Code), Stack: at(b.Stack),
-		Graphics: at(b.Graphics), PrivateOther: at(b.PrivateOther), System: at(b.System),
-		EGL: at(b.EGLMtrack), GL: at(b.GLMtrack), OtherMtrack: at(b.OtherMtrack),
-		GfxDev: at(b.GfxDev), OtherDev: at(b.OtherDev),
+		TotalPSS: kb(b.TotalPss), SwapPSS: kb(swap), SwapInTotal: told(b.SwapInTotal), RSS: kb(b.TotalRss),
+		JavaHeap: kb(b.JavaHeap), NativeHeap: kb(b.NativeHeap), Code: kb(b.Code), Stack: kb(b.Stack),
+		Graphics: kb(b.Graphics), PrivateOther: kb(b.PrivateOther), System: kb(b.System),
+		EGL: kb(b.EGLMtrack), GL: kb(b.GLMtrack), OtherMtrack: kb(b.OtherMtrack),
+		GfxDev: kb(b.GfxDev), OtherDev: kb(b.OtherDev),
 	}
 }
 

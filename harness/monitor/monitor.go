@@ -187,7 +187,7 @@ func (m *run) record(cause error) reporters.Run {
 			r.Processes = append(r.Processes, p.record(s.dev.Serial(), s.begun))
 		}
 	}
-	r.Warnings = append(r.Warnings, m.absent()...)
+	r.Warnings = present(append(r.Warnings, m.absent()...))
 	r.ExitCode = exitCode(r, m.Assert, m.Strict)
 	return r
 }

@@ -44,6 +44,9 @@ type session struct {
 	order        []*subject
 	systemServer int
 
+	// reading is the process that the detail channel reads now; zero for none.
+	reading capture.Key
+
 	rounds  trip[[]capture.Round]
 	details trip[capture.Detail]
 	looks   trip[look]
@@ -367,7 +370,7 @@ func (s *session) obey(x *subject) {
 	switch {
 	case d.Breakdowns == 0:
 		s.rotation.Cancel(x.Key())
-	case s.rotation.Wanted(x.Key()) == 0:
+	case s.rotation.Wanted(x.Key()) == 0 && s.reading != x.Key():
 		s.rotation.Want(x.Key(), d.Breakdowns, now, d.Spacing)
 	}
 }
@@ -424,6 +427,7 @@ func (s *session) sendDetail(ctx context.Context, now time.Duration) {
 	if !ok {
 		return
 	}
+	s.reading = key
 	x := s.subjects[key]
 	process, systemServer := x.Process, s.systemServer
 	send(s, &s.details, func() (capture.Detail, error) {
@@ -432,7 +436,7 @@ func (s *session) sendDetail(ctx context.Context, now time.Duration) {
 }
 
 func (s *session) takeDetail(ctx context.Context, a answer[capture.Detail]) {
-	s.details.away = false
+	s.details.away, s.reading = false, capture.Key{}
 	d := a.value
 	s.usage.detail.count(a.err)
 	x := s.subjects[d.Key()]

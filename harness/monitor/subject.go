@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
@@ -90,13 +91,13 @@ func (s *subject) record(device string, begun time.Duration) reporters.Process {
 	v := s.detector.Verdict()
 	p := reporters.Process{
 		Device: device, User: s.User, Process: s.Name, PID: s.PID,
-		Source: string(s.probe.Level.Source), Reasons: s.probe.Reasons(),
+		Source: string(s.probe.Level.Source), Reasons: present(s.probe.Reasons()),
 		Restarts: s.restarts, Samples: s.samples, Details: s.details,
 		Duration: round(v.Duration.Seconds(), 3),
 		State:    v.State.String(), Worst: v.Worst.String(), Gate: string(v.Gate), Kind: v.Kind.String(),
 		FirstSuspicious: since(v.FirstSuspicious, begun), FirstLeaking: since(v.FirstLeaking, begun),
 		Growth: round(mb(v.Growth), 2), Because: v.Because,
-		Transitions: s.transitions, Warnings: s.warnings,
+		Transitions: present(s.transitions), Warnings: present(slices.Clone(s.warnings)), Evidence: []reporters.Evidence{},
 	}
 	if s.samples > 0 {
 		p.LastMB = new(round(mb(s.lastBytes), 2))
@@ -117,6 +118,14 @@ func (s *subject) record(device string, begun time.Duration) reporters.Process {
 		p.Warnings = append(p.Warnings, w.Error())
 	}
 	return p
+}
+
+// present makes an empty list of none: in JSON a list is a list.
+func present[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
 }
 
 func since(m detector.Moment, begun time.Duration) *float64 {

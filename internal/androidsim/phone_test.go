@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -537,34 +535,4 @@ func TestConcurrency(t *testing.T) {
 	if len(p.tasks) != 0 {
 		t.Errorf("%d tasks left", len(p.tasks))
 	}
-}
-
-// testdata reads a recorded output of a real device.
-func testdata(t testing.TB, name string) string {
-	t.Helper()
-	root := os.Getenv("LEAKGATE_TESTDATA")
-	if root == "" {
-		dir, err := os.Getwd()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for {
-			if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-				break
-			}
-			if dir == filepath.Dir(dir) {
-				t.Fatal("no go.mod above the package")
-			}
-			dir = filepath.Dir(dir)
-		}
-		root = filepath.Join(dir, "..", "shared", "testdata")
-	}
-	text, err := os.ReadFile(filepath.Join(root, "device", name))
-	if err != nil {
-		if os.Getenv("LEAKGATE_REQUIRE") == "all" {
-			t.Fatalf("recorded output of a device: %v", err)
-		}
-		t.Skipf("recorded output of a device: %v", err)
-	}
-	return string(text)
 }

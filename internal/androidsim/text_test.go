@@ -12,6 +12,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/internal/recorded"
 )
 
 // versions are all that a phone can be.
@@ -269,7 +270,7 @@ func TestLayoutsAreThoseOfRealPhones(t *testing.T) {
 		// This phone has fewer parts of the Dalvik heap, and no native allocations.
 		{file: "api36-memorylab-meminfo-d.txt", api: 34, swapped: 0.3, command: "dumpsys meminfo -d com.shop"},
 	} {
-		recorded := testdata(t, c.file)
+		answer := string(recorded.Read(t, "device", c.file))
 		if c.command == "" {
 			c.command = "dumpsys meminfo com.shop"
 		}
@@ -278,7 +279,7 @@ func TestLayoutsAreThoseOfRealPhones(t *testing.T) {
 		ours := ask(t, p, c.command)
 		at := 0
 		mine := fixedLines(ours)
-		for _, line := range fixedLines(recorded) {
+		for _, line := range fixedLines(answer) {
 			// Databases and assets are the app's own.
 			if strings.Contains(line, "/data") || strings.Contains(line, "Asset Allocations") {
 				break
@@ -290,7 +291,7 @@ func TestLayoutsAreThoseOfRealPhones(t *testing.T) {
 			}
 			at += i + 1
 		}
-		real, own := columnsOf(recorded), columnsOf(ours)
+		real, own := columnsOf(answer), columnsOf(ours)
 		common := 0
 		for label, ends := range real {
 			if mine := own[label]; mine != nil {
@@ -312,10 +313,10 @@ func TestLayoutsAreThoseOfRealPhones(t *testing.T) {
 		{"api30-galaxy-a52-smaps_rollup.txt", "smaps_rollup", 30},
 		{"api29-x86_64-smaps_short.txt", "smaps", 29},
 	} {
-		recorded := testdata(t, c.file)
+		answer := string(recorded.Read(t, "device", c.file))
 		p := shop(Options{API: c.api, Root: true})
 		ours := ask(t, p, fmt.Sprintf("cat /proc/%d/%s", p.PID("com.shop"), c.name))
-		real, own := columnsOf(recorded), columnsOf(ours)
+		real, own := columnsOf(answer), columnsOf(ours)
 		for label, ends := range real {
 			if mine := own[label]; mine != nil && !slices.Equal(mine, ends) {
 				t.Errorf("%s: %q ends at %v, ours at %v", c.file, label, ends, mine)
@@ -331,7 +332,7 @@ func TestLayoutsAreThoseOfRealPhones(t *testing.T) {
 			t.Errorf("%s: no %v", c.file, missing)
 		}
 	}
-	head := strings.SplitN(testdata(t, "api36-memorylab-showmap.txt"), "\n", 4)
+	head := strings.SplitN(string(recorded.Read(t, "device", "api36-memorylab-showmap.txt")), "\n", 4)
 	p := shop(Options{API: 36, Root: true})
 	if ours := ask(t, p, fmt.Sprintf("showmap %d | head -n 3", p.PID("com.shop"))); ours != strings.Join(head[:3], "\n")+"\n" {
 		t.Errorf("showmap begins with\n%s", ours)
@@ -354,7 +355,7 @@ func TestErrorTexts(t *testing.T) {
 			"error-meminfo-no-process.txt":      "dumpsys meminfo x.y.z",
 			"error-dumpsys-timeout.txt":         "dumpsys -T 100 meminfo a.b",
 		} {
-			if ours, real := mask(sh1(t, p, command).out), mask(testdata(t, file)); ours != real {
+			if ours, real := mask(sh1(t, p, command).out), mask(string(recorded.Read(t, "device", file))); ours != real {
 				t.Errorf("%s: %q, a real phone prints %q", command, ours, real)
 			}
 		}

@@ -3,8 +3,8 @@
 //
 // It never touches the server on the usual port 5037, never runs `adb
 // kill-server` and never lets the adb program start a server by itself. It knows
-// nothing of the project; tests of the adb client, of simulated phones and of
-// the verbs feed on it.
+// nothing of the project but the rule for a missing program; tests of the adb
+// client, of simulated phones and of the verbs feed on it.
 package adbtest
 
 import (
@@ -20,6 +20,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/recorded"
 )
 
 const (
@@ -44,23 +46,13 @@ type Server struct {
 	ended   chan struct{}
 }
 
-// Require ends a test whose outer need is not met: it skips with the reason, or
-// fails if the environment variable LEAKGATE_REQUIRE says "all".
-func Require(t testing.TB, format string, args ...any) {
-	t.Helper()
-	if os.Getenv("LEAKGATE_REQUIRE") == "all" {
-		t.Fatalf(format, args...)
-	}
-	t.Skipf(format, args...)
-}
-
 // Program returns the path of the adb program. Without one the test is skipped,
-// see Require.
+// see recorded.Missing.
 func Program(t testing.TB) string {
 	t.Helper()
 	path, err := exec.LookPath("adb")
 	if err != nil {
-		Require(t, "the adb program is needed: %v", err)
+		recorded.Missing(t, "the adb program is needed: %v", err)
 	}
 	return path
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd"
 	"github.com/leakgate/leakgate/internal/adbd/adbtest"
 	"github.com/leakgate/leakgate/internal/hostdevice"
+	"github.com/leakgate/leakgate/internal/recorded"
 )
 
 // Running is a host device that the adb server of the test is connected to.
@@ -37,7 +38,7 @@ var devices atomic.Int64
 // them. Cleanups of the test end everything. Without a package in o the app gets
 // a name that no other device on this machine has; see Running.Package.
 // Options.Program is set here. Without adb the test is skipped, see
-// adbtest.Require; a test that starts the app calls RequireJava first.
+// recorded.Missing; a test that starts the app calls RequireJava first.
 func Start(t testing.TB, o hostdevice.Options) *Running {
 	t.Helper()
 	server := adbtest.StartServer(t)
@@ -74,7 +75,7 @@ func New(t testing.TB, o hostdevice.Options) *hostdevice.Device {
 func RequireJava(t testing.TB) {
 	t.Helper()
 	if err := hostdevice.CheckJava(); err != nil {
-		adbtest.Require(t, "%v", err)
+		recorded.Missing(t, "%v", err)
 	}
 }
 

@@ -2,12 +2,10 @@ package meminfo
 
 import (
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/internal/recorded"
 )
 
 // area writes one mapping of smaps in which everything is private and dirty.
@@ -92,40 +91,6 @@ func TestHeapSize(t *testing.T) {
 	}
 }
 
-// testdata finds a recorded answer of a real device.
-func testdata(t testing.TB, name string) []byte {
-	t.Helper()
-	dir := os.Getenv("LEAKGATE_TESTDATA")
-	if dir == "" {
-		root, err := filepath.Abs(".")
-		for err == nil && root != "/" {
-			if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
-				break
-			}
-			root = filepath.Dir(root)
-		}
-		dir = filepath.Join(root, "..", "shared", "testdata")
-	}
-	data, err := os.ReadFile(filepath.Join(dir, "device", name))
-	if err != nil {
-		if os.Getenv("LEAKGATE_REQUIRE") == "all" {
-			t.Fatalf("test data is needed: %v", err)
-		}
-		t.Skipf("test data is needed: %v", err)
-	}
-	if !strings.HasSuffix(name, ".gz") {
-		return data
-	}
-	z, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if data, err = io.ReadAll(z); err != nil {
-		t.Fatal(err)
-	}
-	return data
-}
-
 var number = regexp.MustCompile(` *[0-9]+`)
 
 // skeleton gives what a line is about, and the line with its columns blotted
@@ -139,8 +104,8 @@ func skeleton(line string) (label, form string) {
 // TestLooksLikeAndroid holds the report against a recorded one: every line that
 // both have must have its columns in the same places.
 func TestLooksLikeAndroid(t *testing.T) {
-	recorded := testdata(t, "api36-memorylab-meminfo-d.txt")
-	l, err := Read(bytes.NewReader(testdata(t, "api36-memorylab-smaps.txt.gz")), 0)
+	real := recorded.Read(t, "device", "api36-memorylab-meminfo-d.txt")
+	l, err := Read(bytes.NewReader(recorded.Read(t, "device", "api36-memorylab-smaps.txt.gz")), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +115,7 @@ func TestLooksLikeAndroid(t *testing.T) {
 		t.Fatalf("wrote %d of %d: %v", b.Len(), n, err)
 	}
 	forms := map[string]string{}
-	for line := range strings.Lines(string(recorded)) {
+	for line := range strings.Lines(string(real)) {
 		label, form := skeleton(line)
 		forms[label] = form
 	}
@@ -174,7 +139,7 @@ func TestLooksLikeAndroid(t *testing.T) {
 // TestRecordedSums holds the sums of a real phone's smaps against what its
 // showmap said in the same minute.
 func TestRecordedSums(t *testing.T) {
-	l, err := Read(bytes.NewReader(testdata(t, "api36-memorylab-smaps.txt.gz")), 0)
+	l, err := Read(bytes.NewReader(recorded.Read(t, "device", "api36-memorylab-smaps.txt.gz")), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

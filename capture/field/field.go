@@ -1,0 +1,77 @@
+// Package field has what the parsers of a phone's texts share: a number that a
+// text may not hold, the error of a field that could not be read, and the doubts
+// of one text.
+//
+// It reads nothing and decides nothing. It refuses to take an unknown number for
+// zero and to keep more of a hostile text than a few short quotes. The packages
+// procfs and dumpsys feed it, and whoever shows their values takes them from it.
+package field
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// Value is a number that a text may not hold. The zero Value is unknown, which
+// is not the same as zero.
+type Value struct {
+	N     int64
+	Known bool
+}
+
+// Known is a number that a text holds.
+func Known(n int64) Value { return Value{N: n, Known: true} }
+
+// Error tells of one field that could not be read. The others stand.
+type Error struct {
+	Line   int    // counted from 1
+	Field  string // as printed, or the name of the column
+	Text   string // what stood there, cut to 80 bytes
+	Reason string
+}
+
+// Error gives the line, the field, the reason and the text, quoted.
+func (e *Error) Error() string {
+	return fmt.Sprintf("line %d: %s: %s: %q", e.Line, e.Field, e.Reason, e.Text)
+}
+
+const (
+	maxQuote = 80 // bytes of a device's text in a message
+
+	// MaxDoubts is how many errors of one text are kept.
+	MaxDoubts = 50
+)
+
+// Doubts collects the errors of one text, up to MaxDoubts: a hostile text must
+// not buy memory with bad lines. The zero Doubts is empty.
+type Doubts struct {
+	list []error
+	lost int
+}
+
+// Add notes that a field in a line was not read. It keeps a short copy of the
+// text that stood there and not the text.
+func (d *Doubts) Add(line int, field string, text []byte, reason string) {
+	if len(d.list) >= MaxDoubts {
+		d.lost++
+		return
+	}
+	d.list = append(d.list, &Error{Line: line, Field: field[:min(len(field), maxQuote)], Text: string(Quotable(text)), Reason: reason})
+}
+
+// All gives the errors, each an *Error, in the order in which they came, and at
+// the end the number of those that were left out, if there are any. It is nil
+// if there was no doubt.
+func (d *Doubts) All() []error {
+	if d.lost > 0 {
+		return append(d.list, fmt.Errorf("%d more warnings left out", d.lost))
+	}
+	return d.list
+}
+
+// Quotable is the part of a device's text that a message quotes: without the
+// blanks around it, and cut to 80 bytes.
+func Quotable(text []byte) []byte {
+	text = bytes.TrimSpace(text)
+	return text[:min(len(text), maxQuote)]
+}

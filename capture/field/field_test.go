@@ -1,0 +1,72 @@
+package field
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestValue(t *testing.T) {
+	if (Value{}).Known || Known(0) == (Value{}) || Known(-7) != (Value{N: -7, Known: true}) {
+		t.Error("unknown and zero are the same")
+	}
+}
+
+func TestError(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	for _, c := range []struct{ field, text, want string }{
+		{"Pss", "  1\x1b[2J kB\r\n", `line 3: Pss: not a number: "1\x1b[2J kB"`},
+		{"TOTAL", "", `line 3: TOTAL: not a number: ""`},
+		{long, "  " + long, fmt.Sprintf("line 3: %s: not a number: %q", long[:80], long[:80])},
+	} {
+		var d Doubts
+		text := []byte(c.text)
+		d.Add(3, c.field, text, "not a number")
+		clear(text) // the reader's buffer is used again
+		all := d.All()
+		if len(all) != 1 || all[0].Error() != c.want {
+			t.Errorf("%v, want %s", all, c.want)
+		}
+		var e *Error
+		if !errors.As(all[0], &e) || e.Line != 3 {
+			t.Errorf("%#v is no Error of line 3", all[0])
+		}
+	}
+}
+
+func TestDoubtsAreCapped(t *testing.T) {
+	var d Doubts
+	if all := d.All(); all != nil {
+		t.Errorf("no doubts are %v", all)
+	}
+	for n := 1; n <= MaxDoubts+3; n++ {
+		d.Add(n, "Pss", nil, "bad")
+		for range 2 { // asking changes nothing
+			all := d.All()
+			if got, want := len(all), min(n, MaxDoubts+1); got != want {
+				t.Fatalf("%d doubts give %d errors, want %d", n, got, want)
+			}
+			want := fmt.Sprintf(`line %d: Pss: bad: ""`, n)
+			if n > MaxDoubts {
+				want = fmt.Sprintf("%d more warnings left out", n-MaxDoubts)
+			}
+			if got := all[len(all)-1].Error(); got != want {
+				t.Errorf("the last is %s, want %s", got, want)
+			}
+		}
+	}
+}
+
+// A text of bad lines alone costs no memory once the cap is reached, whether it
+// is bytes or a string.
+func TestLostDoubtsCostNothing(t *testing.T) {
+	var d Doubts
+	for range MaxDoubts {
+		d.Add(1, "Pss", nil, "bad")
+	}
+	text := strings.Repeat("x", 4000)
+	if n := testing.AllocsPerRun(100, func() { d.Add(1, "Pss", []byte(text), "bad") }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

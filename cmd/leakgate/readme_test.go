@@ -1,0 +1,130 @@
+package main
+
+import (
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/leakgate/leakgate/harness/config"
+	"github.com/leakgate/leakgate/harness/monitor"
+)
+
+func readme(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Every command line that a page shows has a verb and flags that exist.
+func TestReadmeCommands(t *testing.T) {
+	line := regexp.MustCompile("(?m)(?:^    |\\| |`)(?:go run \\./cmd/)?leakgate ([a-z]+)([^`|\n#]*)")
+	pages, err := filepath.Glob("../../*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, page := range append(pages, more...) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range line.FindAllStringSubmatch(string(text), -1) {
+			checkCommand(t, filepath.Base(page), m[1], m[2])
+			seen[m[1]] = true
+		}
+	}
+	for _, v := range verbs() {
+		if !seen[v.name] && v.name != "version" {
+			t.Errorf("no page shows %s", v.name)
+		}
+	}
+}
+
+var quoted = regexp.MustCompile(`'[^']*'|"[^"]*"|\[flags\]|\[--json\]`)
+
+func checkCommand(t *testing.T, page, name, args string) {
+	t.Helper()
+	for _, v := range verbs() {
+		if v.name != name {
+			continue
+		}
+		fs := flag.NewFlagSet(name, flag.ContinueOnError)
+		fs.SetOutput(io.Discard)
+		v.flags(fs)
+		words := strings.Fields(quoted.ReplaceAllString(args, "x"))
+		if _, err := parseFlags(fs, words); err != nil {
+			t.Errorf("%s: leakgate %s%s: %v", page, name, args, err)
+		}
+		return
+	}
+	t.Errorf("%s: leakgate %s: no such verb", page, name)
+}
+
+// The file in the README is complete, and the same as the example's.
+func TestReadmeConfig(t *testing.T) {
+	_, rest, ok := strings.Cut(readme(t), "```yaml\n")
+	text, _, ended := strings.Cut(rest, "```")
+	if !ok || !ended {
+		t.Fatal("no YAML in the README")
+	}
+	shown, err := config.Parse("README.md", []byte(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, err := config.Load("../../examples/nightly/phone.yaml", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shown.App.Package != example.App.Package || shown.Duration != example.Duration || *shown.Workload.Monkey != *example.Workload.Monkey || shown.Devices.Require != example.Devices.Require {
+		t.Errorf("README %+v\nexample %+v", shown, example)
+	}
+}
+
+func TestReadmeExitCodes(t *testing.T) {
+	text := readme(t)
+	for code, word := range map[string]string{
+		"0": "no leak", "1": "a leak", "2": "wrong", "3": "no usable device", "4": "workload failed", "5": "--strict", "130": "interrupted",
+	} {
+		if !regexp.MustCompile(`(?m)^\| ` + code + ` \|[^|]*` + regexp.QuoteMeta(word)).MatchString(text) {
+			t.Errorf("exit code %s is not told as %q", code, word)
+		}
+	}
+	if monitor.ExitClean != 0 || monitor.ExitLeak != 1 || exitUsage != 2 || monitor.ExitNoDevice != 3 || monitor.ExitWorkload != 4 || monitor.ExitInconclusive != 5 || monitor.ExitInterrupted != 130 {
+		t.Error("the exit codes have changed")
+	}
+}
+
+func TestLinksOfThePages(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#]+)(#[^)]*)?\)`)
+	for _, pattern := range []string{"../../*.md", "../../docs/*.md", "../../docs/formats/*.md"} {
+		pages, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, page := range pages {
+			text, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+				if strings.Contains(m[1], "://") {
+					continue
+				}
+				if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
+					t.Errorf("%s: %v", page, err)
+				}
+			}
+		}
+	}
+}
