@@ -63,6 +63,8 @@ type wrapper struct {
 	asText bool
 }
 
+func (w wrapper) isSU() bool { return strings.HasPrefix(w.words, "su ") }
+
 func (w wrapper) wrap(command string) string {
 	switch {
 	case w.words == "":
@@ -109,7 +111,23 @@ type Levels struct {
 	dev   Device
 	facts Facts
 	known map[levelKey]Probe
+	// unsure holds what was found of an incarnation where something did not answer,
+	// to be asked again after some looks: su may wait for a person every time.
+	unsure map[Process]provisional
 }
+
+// provisional is a probe that is used until it is asked for left more times.
+type provisional struct {
+	probe Probe
+	left  int
+}
+
+const (
+	// askAgainAfter is how many looks an unclear answer stands: ten minutes of them.
+	askAgainAfter = 20
+	// maxUnsure bounds what is kept of processes that come and go.
+	maxUnsure = 1000
+)
 
 // levelKey is what the answer can depend on while a device stays the same.
 type levelKey struct {
@@ -120,11 +138,14 @@ type levelKey struct {
 
 // NewLevels makes an empty memory of probes.
 func NewLevels(dev Device, facts Facts) *Levels {
-	return &Levels{dev: dev, facts: facts, known: map[levelKey]Probe{}}
+	return &Levels{dev: dev, facts: facts, known: map[levelKey]Probe{}, unsure: map[Process]provisional{}}
 }
 
 // Forget drops what is known of the process, after a reading at its level failed.
-func (l *Levels) Forget(p Process) { delete(l.known, keyOf(p)) }
+func (l *Levels) Forget(p Process) {
+	delete(l.known, keyOf(p))
+	delete(l.unsure, p)
+}
 
 func keyOf(p Process) levelKey {
 	return levelKey{pkg: p.Package(), user: p.User, isolated: p.Isolated()}
@@ -137,11 +158,28 @@ func (l *Levels) Probe(ctx context.Context, p Process) (Probe, error) {
 	if probe, ok := l.known[keyOf(p)]; ok {
 		return probe, nil
 	}
+	if u, ok := l.unsure[p]; ok && u.left > 0 {
+		u.left--
+		l.unsure[p] = u
+		return u.probe, nil
+	}
 	probe, err := l.probe(ctx, p)
-	if err == nil && probe.conclusive() {
-		l.known[keyOf(p)] = probe
+	if err == nil {
+		l.keep(p, probe)
 	}
 	return probe, err
+}
+
+func (l *Levels) keep(p Process, probe Probe) {
+	delete(l.unsure, p)
+	if probe.conclusive() {
+		l.known[keyOf(p)] = probe
+		return
+	}
+	if len(l.unsure) >= maxUnsure {
+		clear(l.unsure)
+	}
+	l.unsure[p] = provisional{probe, askAgainAfter}
 }
 
 // candidate is one way to try.
@@ -155,7 +193,12 @@ type candidate struct {
 
 func (l *Levels) probe(ctx context.Context, p Process) (Probe, error) {
 	var probe Probe
+	silent := false
 	for _, c := range l.candidates(p) {
+		// One su that does not answer is enough to wait for.
+		if silent && c.prefix.isSU() {
+			continue
+		}
 		f, err := l.try(ctx, p, c)
 		if err != nil {
 			return Probe{}, err
@@ -164,6 +207,7 @@ func (l *Levels) probe(ctx context.Context, p Process) (Probe, error) {
 			probe.Level = c.Level
 			return probe, nil
 		}
+		silent = silent || c.prefix.isSU() && f.Answer == Unclear
 		probe.Findings = append(probe.Findings, f)
 	}
 	probe.Level = Level{Source: Dumpsys}

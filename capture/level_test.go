@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // phone answers probes by the way that a command takes.
@@ -106,13 +107,25 @@ func TestLevelThatDoesNotAnswerIsUnclear(t *testing.T) {
 			}
 			return inner.shell(ctx, command, stdout, stderr)
 		}}
-		levels := NewLevels(dev, Facts{UID: 2000})
+		levels, began := NewLevels(dev, Facts{UID: 2000}), time.Now()
 		probe, err := levels.Probe(t.Context(), Process{Name: "com.x", PID: 5, UID: 10123})
 		if err != nil || probe.Level.Source != Status {
 			t.Fatalf("%+v, %v", probe, err)
 		}
 		if probe.conclusive() || len(levels.known) != 0 {
-			t.Errorf("an unclear answer was kept: %+v", probe)
+			t.Errorf("an unclear answer was kept for good: %+v", probe)
+		}
+		if waited := time.Since(began); waited != 10*time.Second {
+			t.Errorf("waited %v for su", waited)
+		}
+		p := Process{Name: "com.x", PID: 5, UID: 10123}
+		for look := range askAgainAfter {
+			if again, err := levels.Probe(t.Context(), p); err != nil || again.Level != probe.Level || time.Since(began) != 10*time.Second {
+				t.Fatalf("look %d: %+v, %v after %v", look, again, err, time.Since(began))
+			}
+		}
+		if _, err := levels.Probe(t.Context(), p); err != nil || time.Since(began) != 20*time.Second {
+			t.Errorf("not asked again: %v after %v", err, time.Since(began))
 		}
 		if reasons := strings.Join(probe.Reasons(), "\n"); !strings.Contains(reasons, "su: no answer in 10s (unclear)") {
 			t.Errorf("reasons: %s", reasons)

@@ -190,3 +190,26 @@ func TestRunOnPhonesWithoutTheShellProtocol(t *testing.T) {
 		})
 	}
 }
+
+// The nightly example on a simulated phone, with monkey; its variable chooses the app.
+func TestNightlyExampleWithMonkey(t *testing.T) {
+	config, err := filepath.Abs("../../examples/nightly/phone.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	env := serve(t, shop("phone-a"))
+	env["APP"] = "com.shop"
+	code, out, errOut := typed(t, env, "run", config, "--for", "5m", "--out", "run")
+	if code != 0 || !strings.Contains(out, "com.shop: INCONCLUSIVE") || !strings.Contains(out, "workload monkey, 200000 events with seed ") {
+		t.Fatalf("exit %d\n%s%s", code, out, errOut)
+	}
+	log, err := os.ReadFile("run/workload.log")
+	if err != nil || !strings.Contains(string(log), ":Monkey: seed=") || !strings.Contains(string(log), "com.shop") {
+		t.Errorf("workload.log: %.300q, %v", log, err)
+	}
+	run, err := reporters.ReadRun("run")
+	if err != nil || run.Stopped != "duration" || run.Workload == nil || run.Workload.Seed == nil || run.Workload.Error != "" {
+		t.Errorf("%+v, %v", run, err)
+	}
+}

@@ -108,8 +108,8 @@ type Sample struct {
 type Detect struct {
 	// Policy is the name of a set of rules: article.
 	Policy string
-	// Assert is end, to judge when the run ends, or live, to fail as soon as a
-	// process reaches LEAKING.
+	// Assert is end, to judge by the word at the end of the run, or live, to fail a
+	// run in which a process ever reached LEAKING.
 	Assert  string
 	Article Article
 }

@@ -270,8 +270,8 @@ func (s *session) setLevel(x *subject, probe capture.Probe) {
 	s.about(x, "level", fmt.Sprintf("read by %s instead of %s", probe.Level.Source, was))
 }
 
-// dueTargets gives the processes that want a sample now. Those due within a
-// quarter of the shortest interval come along: one trip serves all.
+// dueTargets gives the processes that want a sample now. Intervals are aligned, so
+// that one trip serves all.
 func (s *session) dueTargets(now time.Duration) []capture.Target {
 	var out []capture.Target
 	for _, x := range s.order {
