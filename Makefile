@@ -1,5 +1,5 @@
 # make test   installs what the tests need (as root; else it prints the command) and runs every check
-# make e2e    the long end-to-end runs (up to an hour)
+# make e2e    all tests at full length (some ten minutes)
 # make fuzz   every fuzz target for FUZZTIME each
 # make bench  the benchmarks, with allocations
 
@@ -41,7 +41,7 @@ vulnerabilities:
 unit:
 	go test -race -timeout 15m ./...
 
-# The run over an hour of device time, and every fault that takes its time.
+# What make test bounds, at full length: each line end of large texts, for one.
 e2e: packages
 	LEAKGATE_E2E=long go test -count=1 -timeout 60m ./...
 

@@ -16,6 +16,7 @@ import (
 	"github.com/leakgate/leakgate/capture/adb"
 	"github.com/leakgate/leakgate/internal/hostdevice"
 	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
+	"github.com/leakgate/leakgate/internal/recorded"
 )
 
 // holdVariable makes this test binary a process that holds memory and waits.
@@ -172,7 +173,7 @@ func BenchmarkFastChannel(b *testing.B) {
 // under another uid. What is read is named, and why not better.
 func TestLevelsOfAUserBuild(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("needs root to take two uids")
+		recorded.Missing(t, "needs root to take two uids")
 	}
 	hostdevicetest.RequireJava(t)
 	for name, c := range map[string]struct {

@@ -3,12 +3,14 @@ package capture
 import (
 	"os/exec"
 	"testing"
+
+	"github.com/leakgate/leakgate/internal/recorded"
 )
 
 func TestMarkerRoundTripThroughAShell(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
-		t.Skip("no sh on this system")
+		recorded.Missing(t, "no sh on this system")
 	}
 	m := newMarker()
 	command := m.join([]part{
@@ -43,7 +45,7 @@ func TestMarkerRoundTripThroughAShell(t *testing.T) {
 func TestQuoteThroughAShell(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
-		t.Skip("no sh on this system")
+		recorded.Missing(t, "no sh on this system")
 	}
 	for _, text := range []string{"", "a b", "it's", `"$HOME" \ $(id) ` + "`id`", "a\nb", "*", "-n"} {
 		out, err := exec.Command(sh, "-c", "printf %s "+quote(text)).Output()

@@ -55,7 +55,7 @@ func (f *demoFlags) demo(c console, args []string) int {
 		return monitor.ExitNoDevice
 	}
 	run, code := f.carryOut(c, "demo", func(p *plan) error {
-		p.client, err = adb.NewClient(adb.Options{Addr: server.Addr()})
+		p.client, err = adb.NewClient(adb.Options{Addr: server.Addr(), NoStart: true})
 		if err != nil {
 			return err
 		}

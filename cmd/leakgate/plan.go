@@ -140,12 +140,16 @@ func interruptible(c console) (ctx context.Context, hurry <-chan struct{}, stop 
 	return ctx, now, func() { signal.Stop(signals); close(done); cancel(nil) }
 }
 
+// maxStream bounds what one command may print, in bytes. A workload may talk all
+// night, and its log keeps only the beginning; every other reader has its own bound.
+const maxStream = 1 << 40
+
 // connect makes the adb client of the plan, once.
 func (p *plan) connect() error {
 	if p.client != nil {
 		return nil
 	}
-	client, err := adb.NewClient(adb.Options{Getenv: func(name string) string {
+	client, err := adb.NewClient(adb.Options{MaxStream: maxStream, Getenv: func(name string) string {
 		value, _ := p.console.getenv(name)
 		return value
 	}})

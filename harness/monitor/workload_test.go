@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/recorded"
 )
 
 // scripted is a device whose shell is a function.
@@ -60,7 +61,7 @@ func (th *theatre) Close() error { return nil }
 func needShell(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat("/bin/sh"); err != nil {
-		t.Skip("no /bin/sh on this system")
+		recorded.Missing(t, "no /bin/sh on this system")
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/leakgate/leakgate/capture/procfs"
 	"github.com/leakgate/leakgate/internal/hostdevice"
 	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
+	"github.com/leakgate/leakgate/internal/recorded"
 )
 
 // startTicks is the identity of a process beside its pid.
@@ -249,7 +250,7 @@ func TestSettles(t *testing.T) {
 // phone's kernel does, and the ways round it are those of a phone.
 func TestUsers(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("needs root to run as other users")
+		recorded.Missing(t, "needs root to run as other users")
 	}
 	hostdevicetest.RequireJava(t)
 	r := hostdevicetest.Start(t, hostdevice.Options{BuildType: "user", ShellUID: 2000, AppUID: 10123})

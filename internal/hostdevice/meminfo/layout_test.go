@@ -236,7 +236,7 @@ func checkShowmap(t testing.TB, l *Layout) {
 // is read, hence the tolerance.
 func TestOwnProcess(t *testing.T) {
 	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {
-		t.Skipf("needs a kernel with smaps_rollup: %v", err)
+		recorded.Missing(t, "needs a kernel with smaps_rollup: %v", err)
 	}
 	l, err := OfProcess(os.Getpid())
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/recorded"
 )
 
 // child starts a process under another name.
@@ -52,7 +54,7 @@ func TestFind(t *testing.T) {
 func TestList(t *testing.T) {
 	out, err := exec.Command("ps", "-A", "-o", "pid=,uid=").Output()
 	if err != nil {
-		t.Skipf("needs ps: %v", err)
+		recorded.Missing(t, "needs ps: %v", err)
 	}
 	theirs := map[string]bool{}
 	for line := range strings.Lines(string(out)) {
