@@ -109,14 +109,14 @@ func options(t *testing.T, phones ...*simulated) Options {
 	return o
 }
 
-// recorded is everything that a run left.
-type recorded struct {
+// outcome is everything that a run left.
+type outcome struct {
 	reporters.Run
 	samples []reporters.Sample
 	events  []reporters.Event
 }
 
-func perform(t *testing.T, ctx context.Context, o Options) recorded {
+func perform(t *testing.T, ctx context.Context, o Options) outcome {
 	t.Helper()
 	run, err := Run(ctx, o)
 	if err != nil {
@@ -126,7 +126,7 @@ func perform(t *testing.T, ctx context.Context, o Options) recorded {
 	if err != nil || onDisk.ExitCode != run.ExitCode || len(onDisk.Processes) != len(run.Processes) {
 		t.Fatalf("run.json differs: %+v, %v", onDisk, err)
 	}
-	rec := recorded{Run: run}
+	rec := outcome{Run: run}
 	f, err := os.Open(filepath.Join(o.Dir, "samples.ndjson"))
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func perform(t *testing.T, ctx context.Context, o Options) recorded {
 	return rec
 }
 
-func (r recorded) process(t *testing.T, device, name string) reporters.Process {
+func (r outcome) process(t *testing.T, device, name string) reporters.Process {
 	t.Helper()
 	for _, p := range r.Processes {
 		if p.Process == name && (device == "" || p.Device == device) {
@@ -155,13 +155,13 @@ func (r recorded) process(t *testing.T, device, name string) reporters.Process {
 	return reporters.Process{}
 }
 
-func (r recorded) eventsOf(kind, process string) []reporters.Event {
+func (r outcome) eventsOf(kind, process string) []reporters.Event {
 	return slices.DeleteFunc(slices.Clone(r.events), func(e reporters.Event) bool {
 		return e.Event != kind || process != "" && e.Process != process
 	})
 }
 
-func (r recorded) samplesOf(process string, breakdowns bool) []reporters.Sample {
+func (r outcome) samplesOf(process string, breakdowns bool) []reporters.Sample {
 	return slices.DeleteFunc(slices.Clone(r.samples), func(s reporters.Sample) bool {
 		return s.Process != process || (s.Breakdown != nil) != breakdowns
 	})
