@@ -38,6 +38,9 @@ func NewRotation(period time.Duration) *Rotation {
 // Slot is the time between two chances: half the period.
 func (r *Rotation) Slot() time.Duration { return r.period / 2 }
 
+// Round is the time in which every process has had its turn.
+func (r *Rotation) Round() time.Duration { return r.period * time.Duration(len(r.order)) }
+
 // Add puts a process at the end of the round; one that is there stays in place.
 func (r *Rotation) Add(k Key) {
 	for _, have := range r.order {

@@ -175,7 +175,7 @@ func TestRunOnPhonesWithoutTheShellProtocol(t *testing.T) {
 	for api, source := range map[int]string{19: "dumpsys", 23: "dumpsys"} {
 		t.Run(fmt.Sprint(api), func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			phone := androidsim.New(androidsim.Options{Serial: "old", API: api, Scale: 400, Seed: 5, Apps: []androidsim.App{{
+			phone := androidsim.New(androidsim.Options{Serial: "old", API: api, Scale: 200, Seed: 5, Apps: []androidsim.App{{
 				Package:   "com.shop",
 				Processes: []androidsim.ProcessSpec{{Name: "com.shop", Models: []androidsim.Model{androidsim.Typical(), androidsim.Leak(androidsim.Native, 400, 0)}}},
 			}}})

@@ -440,6 +440,31 @@ func TestRunUsersAndIsolatedProcesses(t *testing.T) {
 	})
 }
 
+// Where dumpsys alone can read a process, its turn comes every 30 s times the
+// number of processes: that is its rhythm, not a gap.
+func TestRunManyProcessesByDumpsysAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		specs := []androidsim.ProcessSpec{leaky("com.shop", androidsim.Native, 400)}
+		for i := range 4 {
+			specs = append(specs, healthy(fmt.Sprintf("com.shop:p%d", i)))
+		}
+		o := options(t, phone("S1", androidsim.Options{API: 19, Seed: 3}, specs...))
+		o.Duration = 3 * time.Hour
+		r := perform(t, t.Context(), o)
+		if gaps := r.eventsOf("gap", ""); len(gaps) > 0 {
+			t.Errorf("gaps %+v", gaps)
+		}
+		if x := r.process(t, "S1", "com.shop"); x.Source != "dumpsys" || x.Gate != "leak" || x.Samples < 60 {
+			t.Errorf("%+v", x)
+		}
+		for _, x := range r.Processes {
+			if x.Process != "com.shop" && x.Worst == "LEAKING" {
+				t.Errorf("%+v", x)
+			}
+		}
+	})
+}
+
 // A cable that is pulled for two minutes leaves a gap and nothing else.
 func TestRunDeviceGoneAndBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

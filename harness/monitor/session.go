@@ -349,7 +349,7 @@ func (s *session) sampled(x *subject, r capture.Reading, up time.Duration, costM
 
 // judge hands one sample to the detector and acts on what it says.
 func (s *session) judge(x *subject, sample detector.Sample) {
-	if limit := 3 * x.detector.Demand().Interval; x.lastUp > 0 && sample.At-x.lastUp > limit {
+	if x.lastUp > 0 && sample.At-x.lastUp > s.gapAfter(x) {
 		s.about(x, "gap", fmt.Sprintf("no sample for %v; the trend starts again", (sample.At-x.lastUp).Round(time.Second)))
 		s.moved(x, x.detector.Gap(sample.At))
 	}
@@ -357,6 +357,16 @@ func (s *session) judge(x *subject, sample detector.Sample) {
 	x.lastUp, x.lastBytes = sample.At, sample.Bytes
 	s.moved(x, x.detector.AddSample(sample))
 	s.obey(x)
+}
+
+// gapAfter is the time without a sample that breaks a series: three times that in
+// which one was due. Where only dumpsys can read a process, that is its turn.
+func (s *session) gapAfter(x *subject) time.Duration {
+	due := x.detector.Demand().Interval
+	if x.probe.Level.Source == capture.Dumpsys {
+		due = max(due, s.rotation.Round())
+	}
+	return 3 * due
 }
 
 // obey does what the machine demands.
