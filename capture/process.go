@@ -82,6 +82,9 @@ func ParsePattern(text string) (Pattern, error) {
 	if len(text) > 255 {
 		return "", fmt.Errorf("parse process pattern: longer than 255 bytes")
 	}
+	if stem[0] == '-' {
+		return "", fmt.Errorf("parse process pattern %q: a process name does not begin with a dash", text)
+	}
 	for _, c := range stem {
 		if !nameRune(c) {
 			return "", fmt.Errorf("parse process pattern %q: %q cannot stand in a process name; a star may only be the last character", text, c)

@@ -104,3 +104,43 @@ func TestCtrlCTwiceStopsNow(t *testing.T) {
 		t.Errorf("%+v, %v", run, err)
 	}
 }
+
+// A workload on the host marks the loops of its run, by the verb and by a line.
+// The run ends with it.
+func TestWorkloadMarksItsRun(t *testing.T) {
+	path, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(t.TempDir(), "suite.sh")
+	text := "set -e\n" + path + " mark --run \"$LEAKGATE_RUN\" loop 1\nsleep 0.5\necho leakgate:mark loop 2\nsleep 0.2\n"
+	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	config := write(t, "version: 1\napp: { package: com.shop }\nworkload:\n  command: [/bin/sh, "+script+"]\n")
+	code, out, errOut := typed(t, serve(t, shop("phone-a")), "run", config, "--out", dir)
+	if code != 0 {
+		t.Fatalf("exit %d\n%s%s", code, out, errOut)
+	}
+	f, err := os.Open(filepath.Join(dir, "samples.ndjson"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var marks []reporters.Event
+	_, _, err = reporters.ReadSamples(f, nil, func(e reporters.Event) error {
+		if e.Event == "mark" {
+			marks = append(marks, e)
+		}
+		return nil
+	})
+	// Half a second is 200 seconds of the phone.
+	if err != nil || len(marks) != 2 || marks[0].Text != "loop 1" || marks[1].Text != "loop 2" || marks[1].T-marks[0].T < 150 {
+		t.Errorf("marks %+v, %v", marks, err)
+	}
+	run, err := reporters.ReadRun(dir)
+	if err != nil || run.Stopped != "workload" || run.Workload == nil || *run.Workload.Exit != 0 {
+		t.Errorf("%+v, %v", run, err)
+	}
+}

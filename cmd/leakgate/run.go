@@ -13,6 +13,7 @@ import (
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/config"
 	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/leakgate/leakgate/reporters"
 )
 
 func runVerb() verb {
@@ -168,9 +169,11 @@ func (p *plan) attached() ([]string, error) {
 	}
 	var out []string
 	for _, d := range infos {
-		if d.State == "device" {
-			out = append(out, d.Serial)
+		if d.State != "device" {
+			fmt.Fprintf(p.console.err, "leakgate run: device %s is %s; left out\n", reporters.Printable(d.Serial), reporters.Printable(d.State))
+			continue
 		}
+		out = append(out, d.Serial)
 	}
 	if len(out) > 0 {
 		return out, nil
