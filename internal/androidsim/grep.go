@@ -98,6 +98,9 @@ func grepPattern(patterns []string, extended, fixed, fold, words, lines bool) (*
 	var alternatives []string
 	for _, p := range patterns {
 		for line := range strings.SplitSeq(p, "\n") {
+			// Package regexp takes no broken UTF-8 in a pattern and matches each such
+			// byte of a text as U+FFFD.
+			line = string([]rune(line))
 			switch {
 			case fixed:
 				line = regexp.QuoteMeta(line)

@@ -428,7 +428,7 @@ func FuzzShell(f *testing.F) {
 }
 
 func FuzzGrepPattern(f *testing.F) {
-	for _, p := range []string{`^(Pss|SwapPss):`, `a\(b\)`, `[]a]`, `[^]a]`, `[[:alpha:]]`, `\<x\>`, `*a`, `a\{2\}`, `[a\]`, `[`} {
+	for _, p := range []string{`^(Pss|SwapPss):`, `a\(b\)`, `[]a]`, `[^]a]`, `[[:alpha:]]`, `\<x\>`, `*a`, `a\{2\}`, `[a\]`, `[`, "\xca\\\x84"} {
 		f.Add(p, "a line of Pss: 1 kB", true)
 	}
 	f.Fuzz(func(t *testing.T, p, line string, extended bool) {
