@@ -66,7 +66,7 @@ func findCommand(m marker, patterns []Pattern) string {
 	var b strings.Builder
 	b.WriteString("for f in $(grep -l -s -F -e " + systemServer)
 	for _, p := range patterns {
-		b.WriteString(" -e " + quote(p.stem()))
+		b.WriteString(" -e " + Quote(p.stem()))
 	}
 	b.WriteString(" /proc/[0-9]*/cmdline); do p=${f#/proc/}; p=${p%/cmdline}; echo; echo " + string(m) + " $p; ")
 	b.WriteString("cat $f; echo; cat /proc/$p/stat /proc/$p/status; done 2>/dev/null; ")

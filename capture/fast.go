@@ -91,7 +91,7 @@ const fastPattern = `^(Pss|SwapPss|Threads|RssAnon|VmSwap):|^[0-9]+ [(]|[)] [A-Z
 // fork and no further round trip. A trip under run-as or su costs one each.
 func fastCommand(targets []Target, systemServer int) string {
 	var b strings.Builder
-	grep := "grep -E " + quote(fastPattern)
+	grep := "grep -E " + Quote(fastPattern)
 	b.WriteString("cat /proc/uptime; cd /proc && ")
 	wrapped := wrappedReads(targets, grep)
 	if len(wrapped) == 0 {

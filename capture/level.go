@@ -70,7 +70,7 @@ func (w wrapper) wrap(command string) string {
 	case w.words == "":
 		return command
 	case w.asText:
-		return w.words + " " + quote(command)
+		return w.words + " " + Quote(command)
 	}
 	return w.words + " " + command
 }
@@ -242,7 +242,7 @@ func (l *Levels) candidates(p Process) []candidate {
 }
 
 func runAsWords(p Process) string {
-	words := "run-as " + quote(p.Package())
+	words := "run-as " + Quote(p.Package())
 	if p.User != 0 {
 		words += " --user " + strconv.Itoa(p.User)
 	}
@@ -257,7 +257,7 @@ func (l *Levels) try(ctx context.Context, p Process, c candidate) (Finding, erro
 		return f, nil
 	}
 	m := newMarker()
-	read := c.prefix.wrap(fmt.Sprintf("grep -E %s /proc/%d/%s", quote(probePattern(c.file)), p.PID, c.file))
+	read := c.prefix.wrap(fmt.Sprintf("grep -E %s /proc/%d/%s", Quote(probePattern(c.file)), p.PID, c.file))
 	a, err := ask(ctx, l.dev, c.wait, m.join([]part{
 		{"read", read + " </dev/null 2>&1"},
 		{"stat", fmt.Sprintf("cat /proc/%d/stat 2>&1", p.PID)},

@@ -21,7 +21,7 @@ func newMarker() marker {
 
 // echo is the command that prints the marker with a label on a line of its own.
 func (m marker) echo(label string) string {
-	return fmt.Sprintf("echo; echo %s %s", string(m), quote(label))
+	return fmt.Sprintf("echo; echo %s %s", string(m), Quote(label))
 }
 
 // join makes one command line of parts, each after a marker with its label. A

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// quote makes text one word of a POSIX shell.
-func quote(text string) string {
+// Quote makes text one word of a POSIX shell, whatever is in it.
+func Quote(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 

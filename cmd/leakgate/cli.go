@@ -70,7 +70,7 @@ func callVerb(name string, args []string, c console) int {
 // meant suggests the nearest word, or nothing.
 func meant(word string, words []string, prefix string) string {
 	if near, ok := config.Nearest(word, words); ok {
-		return fmt.Sprintf("; did you mean %s%s?", prefix, near)
+		return fmt.Sprintf(" (did you mean %s%s?)", prefix, near)
 	}
 	return ""
 }

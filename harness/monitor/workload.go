@@ -176,15 +176,11 @@ type Monkey struct {
 // hunt lives longer than a crash.
 func (m Monkey) Run(ctx context.Context, st Stage) (reporters.Workload, error) {
 	command := strings.Join([]string{
-		"monkey", "-p", shellQuote(m.Package), "-s", strconv.FormatInt(m.Seed, 10),
+		"monkey", "-p", capture.Quote(m.Package), "-s", strconv.FormatInt(m.Seed, 10),
 		"--throttle", strconv.FormatInt(m.Throttle.Milliseconds(), 10),
 		"--ignore-crashes", "--ignore-timeouts", "--ignore-security-exceptions", "-v", strconv.Itoa(m.Events),
 	}, " ")
 	rec, err := DeviceCommand{Command: "exec " + command, kind: "monkey"}.Run(ctx, st)
 	rec.Seed, rec.Events = new(m.Seed), m.Events
 	return rec, err
-}
-
-func shellQuote(text string) string {
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
