@@ -24,10 +24,16 @@ type channel struct {
 	closed chan struct{}
 }
 
+// maxAhead is how many packets of one stream may wait. The protocol allows one, but
+// an adb server whose client closes in the middle of a push sends on without the
+// OKAY (AOSP adb/fdevent/fdevent_poll.cpp makes a hang-up look like data), and a
+// phone queues it.
+const maxAhead = 64
+
 func newChannel(l *link, local, remote uint32) *channel {
 	c := &channel{
 		link: l, local: local, remote: remote,
-		in: make(chan []byte, 1), ready: make(chan struct{}, 1), closed: make(chan struct{}),
+		in: make(chan []byte, maxAhead), ready: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 	c.ctx, c.cancel = context.WithCancel(l.ctx)
 	// The OKAY that answers OPEN is ours, so we may write first.

@@ -297,7 +297,9 @@ func TestFlowControl(t *testing.T) {
 			h.want(cmdOkay, int(local), 7, "")
 			h.send(cmdWrite, 7, local, "this waits for the stream")
 			silent(t, conn)
-			h.send(cmdWrite, 7, local, "this must not be sent")
+			for range maxAhead {
+				h.send(cmdWrite, 7, local, "this must not be sent")
+			}
 			close(read)
 			dropped(t, conn)
 		})

@@ -9,8 +9,9 @@
 // sync.
 //
 // The package holds protocol only. It runs no command and reads no file by
-// itself, answers no service that needs more than a Phone (no forward, install,
-// root, jdwp), and plays no faults; for those there are the Wire hooks.
+// itself and answers no service that needs more than a Phone (no forward,
+// install, root, jdwp). Faults are played where they happen: those of the cable
+// by a Line, put into a Wire hook, all others by the Phone.
 //
 // Sources of the rules, all in AOSP's packages/modules/adb (system/core/adb up
 // to Android 11): OVERVIEW.TXT and SERVICES.TXT (smart socket), protocol.txt

@@ -41,7 +41,9 @@ type link struct {
 
 	greeting sync.Mutex
 	// greeted is the state that the peer was answered for; "" before its CNXN.
+	// session is that of the phone then.
 	greeted string
+	session uint64
 
 	mu      sync.Mutex
 	lastID  uint32
@@ -148,7 +150,7 @@ func (l *link) connect(p packet) error {
 
 // greet answers a CNXN as the phone's state demands. The caller holds greeting.
 func (l *link) greet(id Identity) error {
-	l.greeted = id.state()
+	l.greeted, l.session = id.state(), id.Session
 	switch {
 	case l.greeted == StateOffline:
 		return nil
@@ -192,27 +194,34 @@ func (l *link) follow() {
 	ticker := time.NewTicker(statePoll)
 	defer ticker.Stop()
 	for {
-		select {
-		case <-l.ctx.Done():
-			return
-		case <-ticker.C:
-		}
+		changed := changes(l.phone)
 		if l.review(l.phone.Identity()) != nil {
 			l.conn.Close()
 			return
 		}
+		select {
+		case <-l.ctx.Done():
+			return
+		case <-changed:
+		case <-ticker.C:
+		}
 	}
 }
 
-// review acts on a changed state. A peer that was let in is dropped, since the
-// protocol has no other word for it.
+// review acts on a changed state or session. A peer that was let in is dropped,
+// since the protocol has no other word for it.
 func (l *link) review(id Identity) error {
 	l.greeting.Lock()
 	defer l.greeting.Unlock()
-	if l.greeted == "" || l.greeted == id.state() {
+	in := l.greeted != StateOffline && l.greeted != StateUnauthorized
+	switch {
+	case l.greeted == "":
 		return nil
-	}
-	if l.greeted != StateOffline && l.greeted != StateUnauthorized {
+	case in && l.session != id.Session:
+		return fmt.Errorf("serve a phone that has started anew: %w", net.ErrClosed)
+	case l.greeted == id.state():
+		return nil
+	case in:
 		return fmt.Errorf("serve a phone that turned from %s to %s: %w", l.greeted, id.state(), net.ErrClosed)
 	}
 	return l.greet(id)
@@ -224,7 +233,14 @@ func (l *link) open(p packet) error {
 		return nil
 	}
 	name, _, _ := bytes.Cut(p.payload, []byte{0})
-	svc, ok := lookup(l.phone.Identity(), string(name))
+	if !opening(l.conn) {
+		return fmt.Errorf("open %q: %w", name, net.ErrClosed)
+	}
+	id := l.phone.Identity()
+	if err := l.review(id); err != nil {
+		return err
+	}
+	svc, ok := lookup(id, string(name))
 	if !ok {
 		return l.send(cmdClose, 0, p.arg0, nil)
 	}

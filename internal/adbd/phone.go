@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"io/fs"
+	"math"
 	"slices"
 )
 
@@ -19,7 +20,8 @@ type Phone interface {
 	// stdin often stays open for longer than the command runs, so Shell must not
 	// wait for its end; a Read that still waits when Shell returns is released with
 	// an error. Where the protocol mixes the two outputs, stdout and stderr are the
-	// same value. Nothing may be written after Shell has returned.
+	// same value. Nothing may be written after Shell has returned. An exit code of
+	// NoExit ends the stream without one.
 	Shell(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) (exit int)
 	// Stat, Open, Create and ReadDir serve the sync protocol. Errors that wrap the
 	// ones of io/fs or syscall reach the client with their meaning. Stat follows
@@ -30,6 +32,26 @@ type Phone interface {
 	// the directories that lead to it. The writer may also be an Aborter.
 	Create(path string, mode fs.FileMode) (io.WriteCloser, error)
 	ReadDir(path string) ([]fs.FileInfo, error)
+}
+
+// NoExit is what Phone.Shell returns for a command whose exit status is lost, as
+// when adbd dies under it: the client sees the end of the stream and no status.
+const NoExit = math.MinInt
+
+// Notifier is a Phone that tells when its Identity changes. The identity of one
+// that is not is looked at every quarter of a second where that matters.
+type Notifier interface {
+	// Changed returns a channel that is closed at the next change. It must be asked
+	// for before the Identity that it is about.
+	Changed() <-chan struct{}
+}
+
+// changes is Notifier.Changed, or nil.
+func changes(phone Phone) <-chan struct{} {
+	if n, ok := phone.(Notifier); ok {
+		return n.Changed()
+	}
+	return nil
 }
 
 // LinkStater is a Phone that can describe a symbolic link itself. For one that
@@ -74,6 +96,9 @@ type Identity struct {
 	Serial, Product, Model, Device string
 	// State is device, offline or unauthorized; empty means device.
 	State string
+	// Session differs whenever the phone's adbd was started anew, by a reboot or by
+	// adb root: connections from before break off.
+	Session uint64
 	// Features is the list that the phone offers, such as shell_v2 and stat_v2.
 	// Without shell_v2 it is an old phone; see ModernFeatures.
 	Features []string

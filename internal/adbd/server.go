@@ -216,11 +216,33 @@ func (c *client) open(name string) {
 		return
 	}
 	defer c.bound.release(c.conn)
-	if !c.okay("") {
+	defer c.follow(id)()
+	if !opening(c.conn) || !c.okay("") {
 		return
 	}
 	svc.run(c.bound.ctx, c.bound.phone, &socketStream{Conn: c.conn})
 	io.Copy(io.Discard, c.conn)
+}
+
+// follow breaks the connection off when the phone is gone for adb, or has started
+// anew since id was read. The caller must call stop at the end.
+func (c *client) follow(id Identity) (stop func()) {
+	ctx, cancel := context.WithCancel(c.bound.ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			changed := changes(c.bound.phone)
+			if now := c.bound.phone.Identity(); !now.serves() || now.Session != id.Session {
+				c.conn.Close()
+				return
+			}
+			if !pause(ctx, changed) {
+				return
+			}
+		}
+	}()
+	return func() { cancel(); <-ended }
 }
 
 // watch ends when the client hangs up. The caller must close the connection and

@@ -51,7 +51,7 @@ func (c shellService) run(ctx context.Context, phone Phone, s stream) {
 	stdout, stderr := c.outputs(out)
 	exit := phone.Shell(ctx, c.command, in, stdout, stderr)
 	in.stop()
-	if c.packets && ctx.Err() == nil {
+	if c.packets && exit != NoExit && ctx.Err() == nil {
 		out.packet(shellExit, []byte{byte(exit)})
 	}
 	out.stop()

@@ -4,12 +4,16 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
 
 // am is the activity manager's command, as far as a memory test needs it.
 func am(c *call) int {
+	if c.phone.server() == 0 {
+		return c.noService("activity")
+	}
 	args := c.args[1:]
 	if len(args) == 0 {
 		args = []string{"help"}
@@ -68,6 +72,8 @@ const (
 	heapGC      = 28
 	heapBitmaps = 35
 	heapWaits   = 30
+	// heapErases is from when on ART empties a dump that it could not write whole.
+	heapErases = 23
 )
 
 // dumpTakes is the device time of a heap dump.
@@ -121,10 +127,11 @@ func operand(args []string, valued ...string) string {
 	return ""
 }
 
-// startProcesses starts what is down of a package.
+// startProcesses starts what is down of a package, if there is a system to do it.
 func (p *Phone) startProcesses(pkg string) (found, started bool) {
+	system := p.server() != 0
 	found = p.each(pkg, func(proc *process, up time.Duration) {
-		if !proc.alive() {
+		if system && !proc.alive() {
 			p.spawn(proc, up)
 			started = true
 		}
@@ -240,10 +247,11 @@ func (c *call) writeHeap(w *fileWriter, v view, native, collect bool) int {
 	default:
 		err = emptyDump(w, c.phone.wall())
 	}
-	if err != nil {
-		w.growing(up, 0)
-		fmt.Fprintf(c.errs, "Error: dump heap: %v\n", err)
-		return 255
+	// Whether the app could write is in its log alone: am is told that it has
+	// finished (ActivityThread.handleDumpHeap), and what is left is an empty file
+	// (art/runtime/hprof/hprof.cc, DumpToFile, FdFile::Erase) or one that is cut.
+	if err != nil && !native && c.phone.opt.API >= heapErases {
+		w.erase()
 	}
 	w.growing(up, up+dumpTakes)
 	if c.phone.opt.API < heapWaits {
@@ -268,6 +276,28 @@ func (w *fileWriter) growing(since, until time.Duration) {
 	w.node.since, w.node.until = since, until
 }
 
+// erase empties the file.
+func (w *fileWriter) erase() {
+	if w.node == nil {
+		return
+	}
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+	w.store.used -= w.node.counts()
+	w.node.data = nil
+}
+
+// noService is what `cmd` says when system_server does not run (frameworks/native
+// cmds/cmd/cmd.cpp), which am, pm and settings go through since Android 8.
+func (c *call) noService(name string) int {
+	if c.phone.opt.API < 26 {
+		fmt.Fprintf(c.errs, "Error: Unable to connect to %s manager; is the system running?\n", name)
+		return 1
+	}
+	fmt.Fprintf(c.errs, "cmd: Can't find service: %s\n", name)
+	return 20
+}
+
 // emptyDump is a heap dump without an object: the header, an empty segment and
 // HEAP_DUMP_END (art/runtime/hprof/hprof.cc).
 func emptyDump(w io.Writer, now time.Time) error {
@@ -283,16 +313,13 @@ func emptyDump(w io.Writer, now time.Time) error {
 
 // pm lists packages and where they are.
 func pm(c *call) int {
+	if c.phone.server() == 0 {
+		return c.noService("package")
+	}
 	args := c.args[1:]
 	switch {
 	case len(args) >= 2 && args[0] == "list" && args[1] == "packages":
-		filter := operand(args[2:], "--user")
-		for _, a := range c.phone.opt.Apps {
-			if strings.Contains(a.Package, filter) {
-				c.printf("package:%s\n", a.Package)
-			}
-		}
-		c.printf("%s", map[bool]string{true: "package:com.android.systemui\npackage:com.android.phone\n"}[filter == ""])
+		c.listPackages(args[2:])
 		return 0
 	case len(args) >= 2 && args[0] == "path":
 		if _, ok := c.phone.app(args[1], 0); ok {
@@ -303,4 +330,28 @@ func pm(c *call) int {
 	}
 	fmt.Fprintln(c.errs, "Error: Unknown command")
 	return 255
+}
+
+// systemPackages are on the system's partition; the apps of Options are not.
+var systemPackages = []string{"com.android.systemui", "com.android.phone"}
+
+// listPackages is pm list packages (PackageManagerShellCommand.runListPackages):
+// -3 leaves those of the system out, -s the others, and -d all that are enabled.
+func (c *call) listPackages(args []string) {
+	filter := operand(args, "--user", "--uid")
+	show := func(pkg string) {
+		if !slices.Contains(args, "-d") && strings.Contains(pkg, filter) {
+			c.printf("package:%s\n", pkg)
+		}
+	}
+	if !slices.Contains(args, "-s") {
+		for _, a := range c.phone.opt.Apps {
+			show(a.Package)
+		}
+	}
+	if !slices.Contains(args, "-3") {
+		for _, pkg := range systemPackages {
+			show(pkg)
+		}
+	}
 }

@@ -272,10 +272,11 @@ func echo(s *shell, args []string) int {
 
 // say writes to the output of a builtin.
 func (s *shell) say(text string) int {
-	if _, err := io.WriteString(s.writer(1), text); err != nil {
-		return 1
+	_, err := io.WriteString(s.writer(1), text)
+	if errors.Is(err, syscall.ENOSPC) {
+		s.errorf("write: %s", errorText(err))
 	}
-	return 0
+	return truth(err == nil)
 }
 
 func printf(s *shell, args []string) int {

@@ -34,6 +34,26 @@
 // showmap, and the TOTAL of dumpsys meminfo less EGL and GL mtrack, are the same
 // number. Phone.Memory tells it without any text.
 //
+// # Faults
+//
+// Whatever can go wrong with a phone can be switched on and off while it runs. Each
+// is a method that returns its end; several add up, and none costs anything while
+// it is off. Times are those of the device.
+//
+//	Become, RebootFor           away from adb: offline, unauthorized, rebooting
+//	LoseRoot, OldShell          another adbd
+//	TearOutput, GarbleOutput,   the output of commands: cut with or without a
+//	FloodOutput                 status, with wrong bytes, without an end
+//	BreakFile                   a file that is missing, denied, empty or gone
+//	DelayDumpsys, HangDumpsys,  dumpsys: its time is up, it never ends, its service
+//	CrashSystem                 is not found
+//	DieInSample, ReusePID       processes; Kill, Restart and Freeze too
+//	StepClock, FillDisk         the wall clock, the disk
+//
+// /dev/zero, /dev/urandom and yes send for ever, as on any phone. Faults of the
+// cable are those of an adbd.Line. Faults lists all of them for tests that choose
+// at random.
+//
 // # Isolation
 //
 // Commands and files are in memory. The shell is an evaluator of its own over

@@ -20,7 +20,14 @@ type dump struct {
 	// limit is the device time at which dumpsys gives up.
 	limit   time.Duration
 	expired bool
+	// server is the pid of the system_server that answers, 0 for a service that
+	// lives elsewhere; hangs says that nobody does.
+	server int
+	hangs  bool
 }
+
+// inSystem tells which services live in system_server.
+func inSystem(service string) bool { return service == "meminfo" || service == "gfxinfo" }
 
 func dumpsysTool(c *call) int {
 	given := 10 * time.Second
@@ -58,7 +65,7 @@ func dumpsysTool(c *call) int {
 		return 0
 	}
 	f := services[args[0]]
-	if f == nil {
+	if f == nil || inSystem(args[0]) && c.phone.server() == 0 {
 		fmt.Fprintf(c.errs, "Can't find service: %s\n", args[0])
 		return 0
 	}
@@ -78,6 +85,12 @@ func (c *call) dump(service string, given time.Duration, f func(*dump)) int {
 		p.busy.end(id, p.clock.up())
 	}()
 	d := &dump{call: c, service: service, limit: up + given}
+	if inSystem(service) {
+		d.server = p.server()
+	}
+	for _, f := range p.faults() {
+		d.hangs = d.hangs || f.hangs
+	}
 	f(d)
 	if d.expired {
 		c.printf("\n*** SERVICE '%s' DUMP TIMEOUT (%dms) EXPIRED ***\n\n", service, given.Milliseconds())
@@ -89,18 +102,31 @@ func (c *call) dump(service string, given time.Duration, f func(*dump)) int {
 }
 
 // work takes the time of one answer; it is false if dumpsys gave up meanwhile.
-// A process that is frozen never answers.
+// A process that is frozen never answers, nor does a system that is gone.
 func (d *dump) work(frozen bool) bool {
+	if d.hangs {
+		<-d.ctx.Done()
+		return false
+	}
 	p := d.phone
 	p.mu.Lock()
 	took, clock := p.dumpTime, p.clock
 	p.mu.Unlock()
+	for _, f := range p.faults() {
+		took = max(took, f.dumpsys)
+	}
 	left := d.limit - clock.up()
 	if frozen || took > left {
 		took, d.expired = left, true
 	}
 	if clock.wait(d.ctx, took) != nil {
 		d.expired = false
+		return false
+	}
+	if d.server != 0 && p.server() != d.server {
+		d.expired = false
+		d.out.Flush()
+		fmt.Fprintf(d.errs, "Error dumping service info status_t: DEAD_OBJECT %s\n", d.service)
 		return false
 	}
 	return !d.expired

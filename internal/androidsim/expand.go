@@ -104,7 +104,8 @@ func (s *shell) hereText(rd *syntax.Redirect) (string, error) {
 	return join(frags), err
 }
 
-// pattern expands a word to a pattern; what is quoted in it stands for itself.
+// pattern expands a word to an opaque pattern; what is quoted in it stands for
+// itself.
 func (s *shell) pattern(w *syntax.Word) (string, error) {
 	if w == nil {
 		return "", nil
@@ -116,16 +117,17 @@ func (s *shell) pattern(w *syntax.Word) (string, error) {
 func patternOf(frags []fragment) string {
 	var b strings.Builder
 	for _, f := range frags {
+		text := opaque(f.text)
 		if f.quoted {
-			b.WriteString(pattern.QuoteMeta(f.text, 0))
-		} else {
-			b.WriteString(f.text)
+			text = pattern.QuoteMeta(text, 0)
 		}
+		b.WriteString(text)
 	}
 	return b.String()
 }
 
-// compile makes a regular expression of a pattern; one that is none is text.
+// compile makes a regular expression, for opaque texts, of an opaque pattern; one
+// that is none is text.
 func compile(pat string, mode pattern.Mode) *regexp.Regexp {
 	text, err := pattern.Regexp(pat, mode|pattern.ExtendedOperators)
 	if err == nil {
@@ -141,7 +143,7 @@ func compile(pat string, mode pattern.Mode) *regexp.Regexp {
 }
 
 func matches(pat, text string) bool {
-	return compile(pat, pattern.EntireString).MatchString(text)
+	return compile(pat, pattern.EntireString).MatchString(opaque(text))
 }
 
 const (
@@ -500,7 +502,7 @@ func (e *expander) globSegment(base, seg string, dirs bool) ([]string, error) {
 		return base + "/" + name
 	}
 	if !pattern.HasMeta(seg, 0) {
-		name := under(strings.ReplaceAll(seg, `\`, ""))
+		name := under(plain(strings.ReplaceAll(seg, `\`, "")))
 		if _, err := e.phone.stat(clean(e.cwd, name), e.cred); err != nil {
 			return nil, nil
 		}
@@ -514,7 +516,7 @@ func (e *expander) globSegment(base, seg string, dirs bool) ([]string, error) {
 	var out []string
 	for _, f := range entries {
 		hidden := strings.HasPrefix(f.name, ".") && !strings.HasPrefix(seg, ".")
-		if !hidden && re.MatchString(f.name) && (f.IsDir() || !dirs) {
+		if !hidden && re.MatchString(opaque(f.name)) && (f.IsDir() || !dirs) {
 			out = append(out, under(f.name))
 		}
 	}
@@ -720,18 +722,24 @@ func (e *expander) trim(x *syntax.Expansion, value string) (string, error) {
 	default:
 		return "", errors.New("bad substitution")
 	}
-	for n := range len(value) + 1 {
+	text := opaque(value)
+	for n := range len(text) + 1 {
 		if err := e.ctx.Err(); err != nil {
 			return "", err
 		}
 		if large {
-			n = len(value) - n
+			n = len(text) - n
 		}
-		if prefix && re.MatchString(value[:n]) {
-			return value[n:], nil
+		at := n
+		if !prefix {
+			at = len(text) - n
 		}
-		if !prefix && re.MatchString(value[len(value)-n:]) {
-			return value[:len(value)-n], nil
+		switch {
+		case at < len(text) && !utf8.RuneStart(text[at]):
+		case prefix && re.MatchString(text[:at]):
+			return plain(text[at:]), nil
+		case !prefix && re.MatchString(text[at:]):
+			return plain(text[:at]), nil
 		}
 	}
 	return value, nil
@@ -739,7 +747,7 @@ func (e *expander) trim(x *syntax.Expansion, value string) (string, error) {
 
 // slice is ${name:offset:length}.
 func (e *expander) slice(value string, x *syntax.Slice) (string, error) {
-	runes := []rune(value)
+	runes := []rune(opaque(value))
 	from, n := int64(0), int64(len(runes))
 	var err error
 	if x.Offset != nil {
@@ -759,7 +767,7 @@ func (e *expander) slice(value string, x *syntax.Slice) (string, error) {
 	if from < 0 || from > size || n < 0 {
 		return "", nil
 	}
-	return string(runes[from:min(size, from+min(n, size))]), nil
+	return plain(string(runes[from:min(size, from+min(n, size))])), nil
 }
 
 // replace is ${name/pattern/word}.
@@ -775,7 +783,8 @@ func (e *expander) replace(value string, x *syntax.Replace) (string, error) {
 	if pat == "" {
 		return value, nil
 	}
-	hits := compile(pat, 0).FindAllStringIndex(value, -1)
+	text := opaque(value)
+	hits := compile(pat, 0).FindAllStringIndex(text, -1)
 	if !x.All {
 		hits = hits[:min(len(hits), 1)]
 	}
@@ -785,10 +794,10 @@ func (e *expander) replace(value string, x *syntax.Replace) (string, error) {
 	var b strings.Builder
 	at := 0
 	for _, h := range hits {
-		b.WriteString(value[at:h[0]] + with)
+		b.WriteString(plain(text[at:h[0]]) + with)
 		at = h[1]
 	}
-	return b.String() + value[at:], nil
+	return b.String() + plain(text[at:]), nil
 }
 
 // arithm evaluates $((...)) in 64 bits.

@@ -97,7 +97,7 @@ func newStore(p *Phone) *store {
 	file("/system/etc/hosts", "127.0.0.1       localhost\n::1             ip6-localhost\n")
 	var props strings.Builder
 	for _, kv := range p.properties() {
-		if strings.HasPrefix(kv.name, "ro.") {
+		if strings.HasPrefix(kv.name, "ro.") && !strings.HasPrefix(kv.name, "ro.boot.") {
 			props.WriteString(kv.name + "=" + kv.value + "\n")
 		}
 	}
@@ -230,17 +230,16 @@ func (s *store) info(name string, n *node, up time.Duration) info {
 	return i
 }
 
-const devNull = "/dev/null"
-
-var devNullInfo = info{name: "null", mode: fs.ModeDevice | fs.ModeCharDevice | 0o666}
-
 // stat describes a file by its clean path.
 func (p *Phone) stat(name string, c cred) (info, error) {
+	if p.broken(name) == FileMissing {
+		return info{}, fs.ErrNotExist
+	}
 	if proc, ok := procPath(name); ok {
 		return p.procStat(proc, c)
 	}
-	if name == devNull {
-		return devNullInfo, nil
+	if i, ok := devices[name]; ok {
+		return i, nil
 	}
 	if tool, ok := strings.CutPrefix(name, "/system/bin/"); ok && p.hasTool(tool) {
 		return info{name: tool, mode: 0o755, size: 1 << 18}, nil
@@ -257,10 +256,19 @@ func (p *Phone) stat(name string, c cred) (info, error) {
 
 // readFile gives what can be read of a file now. The caller must not change it.
 func (p *Phone) readFile(name string, c cred) ([]byte, error) {
+	if err, ok := p.broken(name).read(); ok {
+		return nil, err
+	}
 	if proc, ok := procPath(name); ok {
 		return p.procRead(proc, c)
 	}
-	if name == devNull {
+	if e, ok := p.endless(name); ok {
+		// Those who want a file as a whole cannot have all of this one.
+		data := make([]byte, maxCommand+1)
+		e.Read(data)
+		return data, nil
+	}
+	if name == "/dev/null" {
 		return nil, nil
 	}
 	if tool, ok := strings.CutPrefix(name, "/system/bin/"); ok && p.hasTool(tool) {
@@ -285,6 +293,17 @@ func (p *Phone) readFile(name string, c cred) ([]byte, error) {
 
 // readDir lists a directory, by name.
 func (p *Phone) readDir(name string, c cred) ([]info, error) {
+	if err, ok := p.broken(name).read(); ok {
+		return nil, err
+	}
+	list, err := p.listDir(name, c)
+	if p.wrong.Load() != nil {
+		list = slices.DeleteFunc(list, func(i info) bool { return p.broken(path.Join(name, i.name)) == FileMissing })
+	}
+	return list, err
+}
+
+func (p *Phone) listDir(name string, c cred) ([]info, error) {
 	if proc, ok := procPath(name); ok {
 		return p.procDir(proc, c)
 	}
@@ -310,7 +329,9 @@ func (p *Phone) readDir(name string, c cred) ([]info, error) {
 	case "/":
 		out = append(out, info{name: "proc", mode: fs.ModeDir | 0o555, mod: n.mod})
 	case "/dev":
-		out = append(out, devNullInfo)
+		for _, i := range devices {
+			out = append(out, i)
+		}
 	case "/system/bin":
 		for _, tool := range p.tools() {
 			out = append(out, info{name: tool, mode: 0o755, size: 1 << 18, mod: n.mod})
@@ -345,7 +366,7 @@ func (s *store) place(name string, uid int) error {
 // openWrite opens a file for writing, emptied unless add is set. A staged file
 // is put in its place only by commit.
 func (p *Phone) openWrite(name string, c cred, mode fs.FileMode, add, staged bool) (*fileWriter, error) {
-	if name == devNull {
+	if _, ok := devices[name]; ok {
 		return &fileWriter{}, nil
 	}
 	s := p.files
@@ -410,15 +431,40 @@ func (w *fileWriter) Write(b []byte) (int, error) {
 		// The file was removed: nobody can read it any more.
 		return len(b), nil
 	}
-	size := int64(len(w.node.data) + len(b))
-	if size > min(maxFile, s.room) || !w.staged && s.used+int64(len(b)) > s.room {
-		return 0, pathError("write", w.name, syscall.ENOSPC)
+	// What fits is written, as the kernel does.
+	space := s.free()
+	if w.staged {
+		space -= int64(len(w.node.data))
+		if old := s.nodes[w.name]; old != nil {
+			space += old.counts()
+		}
 	}
-	w.node.data = append(w.node.data, b...)
+	n := int(max(0, min(space, maxFile-int64(len(w.node.data)), int64(len(b)))))
+	w.node.data = append(w.node.data, b[:n]...)
 	if !w.staged {
-		s.used += int64(len(b))
+		s.used += int64(n)
 	}
-	return len(b), nil
+	if n < len(b) {
+		return n, pathError("write", w.name, syscall.ENOSPC)
+	}
+	return n, nil
+}
+
+// free is how many bytes more there may be. The caller holds the lock.
+func (s *store) free() int64 {
+	limit, _ := s.limit()
+	return max(0, limit-s.used)
+}
+
+// limit is how many bytes there may be, and whether a fault says so.
+func (s *store) limit() (bytes int64, filled bool) {
+	bytes = s.room
+	for _, f := range s.phone.faults() {
+		if f.full != nil {
+			bytes, filled = min(bytes, *f.full), true
+		}
+	}
+	return bytes, filled
 }
 
 // commit puts a staged file in its place, over one that is there.
@@ -430,7 +476,7 @@ func (w *fileWriter) commit(c cred) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.nodes[w.name]
-	free := s.room - s.used
+	free := s.free()
 	var err error
 	if old != nil {
 		free += old.counts()
@@ -570,6 +616,16 @@ func (p *Phone) hasProcFile(name string) bool {
 	return ok && (name != "smaps_rollup" || *p.opt.SmapsRollup)
 }
 
+// underGlobal tells whether a path below /proc leads to one of globalFiles.
+func underGlobal(dir string) bool {
+	for name := range globalFiles {
+		if strings.HasPrefix(name, dir+"/") {
+			return true
+		}
+	}
+	return false
+}
+
 func (p *Phone) procStat(parts []string, c cred) (info, error) {
 	dir := func(name string, uid int) (info, error) {
 		return info{name: name, mode: fs.ModeDir | 0o555, mod: p.wall(), uid: uid}, nil
@@ -580,8 +636,11 @@ func (p *Phone) procStat(parts []string, c cred) (info, error) {
 	if len(parts) == 0 {
 		return dir("proc", uidRoot)
 	}
-	if globalFiles[parts[0]] != nil && len(parts) == 1 {
-		return file(parts[0], uidRoot)
+	switch whole := strings.Join(parts, "/"); {
+	case globalFiles[whole] != nil:
+		return file(parts[len(parts)-1], uidRoot)
+	case underGlobal(whole):
+		return dir(parts[len(parts)-1], uidRoot)
 	}
 	v, err := p.procView(parts[0], c)
 	if err != nil {
@@ -611,6 +670,15 @@ func (p *Phone) procStat(parts []string, c cred) (info, error) {
 }
 
 func (p *Phone) procRead(parts []string, c cred) ([]byte, error) {
+	for _, f := range p.faults() {
+		if f.dies == nil || len(parts) < 2 {
+			continue
+		}
+		pid, _ := strconv.Atoi(parts[0])
+		if err, ok := f.dies.haunts(pid).read(); ok {
+			return nil, err
+		}
+	}
 	i, err := p.procStat(parts, c)
 	if err != nil {
 		return nil, err
@@ -618,8 +686,8 @@ func (p *Phone) procRead(parts []string, c cred) ([]byte, error) {
 	if i.IsDir() {
 		return nil, syscall.EISDIR
 	}
-	if len(parts) == 1 {
-		return []byte(globalFiles[parts[0]](p)), nil
+	if text := globalFiles[strings.Join(parts, "/")]; text != nil {
+		return []byte(text(p)), nil
 	}
 	v, err := p.procView(parts[0], c)
 	if err != nil {
@@ -638,7 +706,13 @@ func (p *Phone) procRead(parts []string, c cred) ([]byte, error) {
 	if procNames[parts[1]] && !c.traces(v) {
 		return nil, fs.ErrPermission
 	}
-	return []byte(p.procText(v, parts[1])), nil
+	text := p.procText(v, parts[1])
+	for _, f := range p.faults() {
+		if f.dies != nil {
+			f.dies.witness(p, v)
+		}
+	}
+	return []byte(text), nil
 }
 
 func (p *Phone) procDir(parts []string, c cred) ([]info, error) {
@@ -664,9 +738,21 @@ func (p *Phone) procDir(parts []string, c cred) ([]info, error) {
 			}
 		}
 		for name := range globalFiles {
-			entry(name, false, uidRoot)
+			if !strings.Contains(name, "/") {
+				entry(name, false, uidRoot)
+			}
 		}
+		entry("sys", true, uidRoot)
 		sort.Slice(out, func(i, j int) bool { return out[i].name < out[j].name })
+		return out, nil
+	}
+	if whole := strings.Join(parts, "/") + "/"; underGlobal(whole[:len(whole)-1]) {
+		for name := range globalFiles {
+			if rest, ok := strings.CutPrefix(name, whole); ok {
+				child, _, more := strings.Cut(rest, "/")
+				entry(child, more, uidRoot)
+			}
+		}
 		return out, nil
 	}
 	v, err := p.procView(parts[0], c)
@@ -705,6 +791,11 @@ func (p *Phone) procDir(parts []string, c cred) ([]info, error) {
 func (p *Phone) syncCred() cred { return cred{uid: p.shellUID()} }
 
 func (p *Phone) shellUID() int {
+	for _, f := range p.faults() {
+		if f.rootless {
+			return uidShell
+		}
+	}
 	if p.opt.Root {
 		return uidRoot
 	}
@@ -722,6 +813,9 @@ func (p *Phone) Stat(name string) (fs.FileInfo, error) {
 
 // Open opens a file for reading; what is read is the file of this moment.
 func (p *Phone) Open(name string) (io.ReadCloser, error) {
+	if e, ok := p.endless(clean("/", name)); ok {
+		return e, nil
+	}
 	data, err := p.readFile(clean("/", name), p.syncCred())
 	if err != nil {
 		return nil, pathError("open", name, err)
@@ -755,6 +849,20 @@ type pushed struct {
 
 // Close puts the file in its place.
 func (f *pushed) Close() error { return f.commit(f.cred) }
+
+// Abort drops the file, and the one that it was to replace: adbd unlinks that
+// before it writes, and the torn one afterwards (file_sync_service.cpp, do_send and
+// handle_send_file).
+func (f *pushed) Abort() error {
+	if f.node == nil {
+		return nil
+	}
+	err := f.store.phone.remove(f.name, f.cred, false, false)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return pathError("remove", f.name, err)
+	}
+	return nil
+}
 
 // ReadDir lists a directory.
 func (p *Phone) ReadDir(name string) ([]fs.FileInfo, error) {

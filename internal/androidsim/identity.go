@@ -83,10 +83,20 @@ func (p *Phone) properties() []property {
 		{"ro.build.fingerprint", fmt.Sprintf("%s/androidsim/androidsim:%s/SIM.%d/1:%s/%s", strings.ToLower(o.Manufacturer), release, o.API, o.BuildType, keys)},
 		{"ro.build.type", o.BuildType}, {"ro.build.version.release", release}, {"ro.build.version.sdk", strconv.Itoa(o.API)}, {"ro.debuggable", debuggable},
 		{"ro.product.brand", o.Manufacturer}, {"ro.product.cpu.abi", "arm64-v8a"}, {"ro.product.device", "androidsim"}, {"ro.product.manufacturer", o.Manufacturer},
-		{"ro.product.model", o.Model}, {"ro.product.name", "androidsim"}, {"ro.serialno", o.Serial}, {"sys.boot_completed", "1"},
+		{"ro.product.model", o.Model}, {"ro.product.name", "androidsim"}, {"ro.boot.serialno", o.Serial}, {"ro.serialno", o.Serial},
+	}
+	if p.booted() {
+		out = append(out, property{"sys.boot_completed", "1"})
 	}
 	slices.SortFunc(out, func(a, b property) int { return strings.Compare(a.name, b.name) })
 	return out
+}
+
+// booted tells whether the boot is over.
+func (p *Phone) booted() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.clock.up() >= p.completed
 }
 
 func getprop(c *call) int {
@@ -112,6 +122,9 @@ func getprop(c *call) int {
 
 // settings knows a few values and forgets what is put.
 func settings(c *call) int {
+	if c.phone.server() == 0 {
+		return c.noService("settings")
+	}
 	if len(c.args) < 2 {
 		return c.failf("No command specified")
 	}

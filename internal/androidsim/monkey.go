@@ -26,6 +26,10 @@ func monkey(c *call) int {
 	if !ok {
 		return 255
 	}
+	if c.phone.server() == 0 {
+		fmt.Fprintln(c.errs, "** Error: Unable to connect to activity manager; is the system running?")
+		return 253
+	}
 	if c.phone.opt.API >= 26 {
 		for _, a := range c.args[1:] {
 			c.printf("  bash arg: %s\n", a)

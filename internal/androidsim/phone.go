@@ -5,12 +5,16 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leakgate/leakgate/internal/adbd"
 )
 
-var _ adbd.Phone = (*Phone)(nil)
+var (
+	_ adbd.Phone    = (*Phone)(nil)
+	_ adbd.Notifier = (*Phone)(nil)
+)
 
 // Options describe a phone. The zero value is a Pixel on Android 14, a user
 // build without root, with no app.
@@ -37,7 +41,8 @@ type Options struct {
 	Uptime time.Duration
 	// ClockSkew is how far the phone's wall clock is ahead of the host's.
 	ClockSkew time.Duration
-	// DumpHeap writes the content of `am dumpheap`; nil writes an empty dump.
+	// DumpHeap writes the content of `am dumpheap`; nil writes an empty dump. After
+	// an error the file is empty, or cut before Android 6, and am knows nothing of it.
 	DumpHeap func(w io.Writer, h Heap) error
 	Apps     []App
 }
@@ -76,11 +81,27 @@ type Phone struct {
 	mu       sync.Mutex
 	clock    clock
 	procs    []*process
+	zygote   *process
 	tasks    map[int]*task
 	lastApp  int
 	lastTask int
 	dumpTime time.Duration
 	busy     ledger
+	// boots counts the reboots; completed is the uptime of sys.boot_completed.
+	boots     int
+	completed time.Duration
+
+	// skew is how far the wall clock was stepped, in ns.
+	skew atomic.Int64
+	// session counts the starts of adbd.
+	session atomic.Uint64
+	// opened counts the openings of /dev/urandom.
+	opened atomic.Uint64
+	// wrong are the faults that are on; nil for none. altering guards its changes,
+	// and changed, which is closed by each.
+	wrong    atomic.Pointer[[]*fault]
+	altering sync.Mutex
+	changed  chan struct{}
 }
 
 // New makes a phone that has just been switched on Options.Uptime ago; the apps
@@ -100,7 +121,7 @@ func New(o Options) *Phone {
 		o.SmapsRollup = new(o.API >= 29)
 	}
 	o.Apps = slices.Clone(o.Apps)
-	p := &Phone{opt: o, born: time.Now(), builtins: builtins(), programs: programs(), tasks: map[int]*task{}, dumpTime: o.DumpsysTime, lastTask: firstShellPID}
+	p := &Phone{opt: o, born: time.Now(), builtins: builtins(), programs: programs(), tasks: map[int]*task{}, dumpTime: o.DumpsysTime, lastTask: firstShellPID, changed: make(chan struct{})}
 	p.clock = clock{origin: p.born, offset: o.Uptime, scale: o.Scale}
 	p.install()
 	p.files = newStore(p)
@@ -111,6 +132,11 @@ func New(o Options) *Phone {
 // install fills the process table.
 func (p *Phone) install() {
 	p.procs = systemProcesses(p.opt)
+	for _, proc := range p.procs {
+		if proc.fixed == zygotePID {
+			p.zygote = proc
+		}
+	}
 	for i := range p.opt.Apps {
 		app := &p.opt.Apps[i]
 		if app.UID == 0 {
@@ -129,11 +155,12 @@ func (p *Phone) install() {
 	}
 }
 
-// boot starts everything over at the uptime given.
+// boot starts everything over at the uptime given. No process but init and those
+// of the kernel gets the pid that it had.
 func (p *Phone) boot(up time.Duration) {
 	p.lastApp = firstAppPID
 	for _, proc := range p.procs {
-		proc.pid, proc.first, proc.crashes = 0, never, nil
+		proc.lastPID, proc.pid, proc.first, proc.crashes = proc.pid, 0, never, nil
 		for _, m := range proc.spec.Models {
 			if m.crashes {
 				proc.crashes = append(proc.crashes, m)
@@ -141,13 +168,16 @@ func (p *Phone) boot(up time.Duration) {
 		}
 		slices.SortFunc(proc.crashes, func(a, b Model) int { return cmp.Compare(a.crashAt, b.crashAt) })
 		proc.next = up + max(proc.spec.StartAfter, 0)
-		if proc.fixed != 0 {
+		switch {
+		case proc.dormant:
+			proc.next = never
+		case proc.fixed != 0:
 			proc.next = proc.spec.StartAfter
 		}
 	}
 }
 
-// zygotePID is the parent of every app.
+// zygotePID is the parent of every app in the first boot.
 const zygotePID = 780
 
 // systemProcesses are what runs on every phone.
@@ -171,6 +201,8 @@ func systemProcesses(o Options) []*process {
 				Steady(JavaHeap, 12), Steady(NativeHeap, 8), Steady(Code, 14), Steady(Stack, 1), Steady(Other, 6), Steady(Shared, 18)),
 		}}
 	}
+	sleeper := native(0, uidShell, stranger, 6)
+	sleeper.ppid, sleeper.dormant = 1, true
 	server := java(1523, uidSystem, zygotePID, systemServer, Steady(JavaHeap, 90), Steady(NativeHeap, 60), Noise(3, 0.7))
 	server.app, server.spec.Threads = nil, 180
 	return []*process{
@@ -178,7 +210,7 @@ func systemProcesses(o Options) []*process {
 		native(560, uidSystem, "surfaceflinger", 24), native(905, adbdUID, "adbd", 3),
 		java(zygotePID, uidRoot, 1, "zygote64"), java(zygotePID+1, uidRoot, 1, "zygote"), server,
 		java(2104, 10087, zygotePID, "com.android.systemui", Typical(), GCSawtooth(8, 4*time.Minute), Noise(2, 0.7)),
-		java(2250, 1001, zygotePID, "com.android.phone", Noise(1, 0.7)),
+		java(2250, 1001, zygotePID, "com.android.phone", Noise(1, 0.7)), sleeper,
 	}
 }
 
@@ -203,7 +235,13 @@ func Demo(scale float64, seed uint64) *Phone {
 // shell protocol nor the newer stat.
 func (p *Phone) Identity() adbd.Identity {
 	id := adbd.Identity{Serial: p.opt.Serial, Product: "androidsim", Model: p.opt.Model, Device: "androidsim"}
-	if p.opt.API >= 24 {
+	id.Session = p.session.Load()
+	old := p.opt.API < 24
+	for _, f := range p.faults() {
+		old = old || f.oldShell
+		id.State = cmp.Or(f.state, id.State)
+	}
+	if !old {
 		id.Features = []string{"shell_v2", "cmd", "stat_v2", "ls_v2", "fixed_push_mkdir"}
 	}
 	return id
@@ -226,7 +264,7 @@ func (p *Phone) now() clock {
 // wall is the phone's wall clock.
 func (p *Phone) wall() time.Time {
 	elapsed := time.Duration(float64(time.Since(p.born)) * p.opt.Scale)
-	return p.born.Add(elapsed + p.opt.ClockSkew)
+	return p.born.Add(elapsed + p.opt.ClockSkew + time.Duration(p.skew.Load()))
 }
 
 // Memory is the memory of a process at one moment, in kB.
@@ -277,11 +315,12 @@ func (p *Phone) running(process string) (view, bool) {
 }
 
 // Kill ends a process, as the low memory killer does. It comes back as its
-// RestartAfter says. All hooks return false if there is no such process.
+// RestartAfter says; system_server takes all apps with it, see CrashSystem. All
+// hooks return false if there is no such process.
 func (p *Phone) Kill(name string) bool {
 	return p.onProcess(name, func(proc *process, up time.Duration) {
 		if proc.alive() {
-			proc.die(up, proc.backAfter())
+			p.end(proc, up, proc.backAfter())
 		}
 	})
 }
@@ -290,9 +329,11 @@ func (p *Phone) Kill(name string) bool {
 func (p *Phone) Restart(name string) bool {
 	return p.onProcess(name, func(proc *process, up time.Duration) {
 		if proc.alive() {
-			proc.die(up, never)
+			p.end(proc, up, 0)
 		}
-		p.spawn(proc, up)
+		if p.advance(up); !proc.alive() {
+			p.spawn(proc, up)
+		}
 	})
 }
 
@@ -321,28 +362,4 @@ func (p *Phone) onProcess(name string, do func(*process, time.Duration)) bool {
 	}
 	do(proc, up)
 	return true
-}
-
-// SlowDumpsys sets the device time of one dumpsys from now on; 0 or less is the
-// one of the options again.
-func (p *Phone) SlowDumpsys(d time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.dumpTime = p.opt.DumpsysTime
-	if d > 0 {
-		p.dumpTime = d
-	}
-}
-
-// Reboot ends everything that runs and starts over, with an uptime of 25 s and
-// the files as they are. What the server does with the connection is its own.
-func (p *Phone) Reboot() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, t := range p.tasks {
-		t.kill(sigKill)
-	}
-	p.busy = ledger{}
-	p.clock = clock{origin: time.Now(), offset: uptimeAtReboot, scale: p.opt.Scale}
-	p.boot(uptimeAtReboot)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/internal/adbd"
 )
 
 // answer is what a command printed.
@@ -234,7 +235,7 @@ func TestHooks(t *testing.T) {
 		go func() { done <- p.Shell(t.Context(), "sleep 1000000", nil, nil, nil) }()
 		synctest.Wait()
 		p.Reboot()
-		if exit := <-done; exit != 137 {
+		if exit := <-done; exit != adbd.NoExit {
 			t.Errorf("a shell survived the reboot with %d", exit)
 		}
 		if up := uptimeOf(t, p); up != uptimeAtReboot {

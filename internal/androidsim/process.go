@@ -49,13 +49,15 @@ const (
 // process is a row of the phone's process table. Everything below spec is
 // guarded by Phone.mu.
 type process struct {
-	spec   ProcessSpec
-	app    *App
-	uid    int
-	ppid   int
-	id     uint64
-	native bool
-	kernel bool
+	spec ProcessSpec
+	app  *App
+	uid  int
+	ppid int
+	// dormant processes start only when somebody starts them.
+	dormant bool
+	id      uint64
+	native  bool
+	kernel  bool
 	// fixed is the pid of a process of the system, 0 for one of an app.
 	fixed int
 
@@ -66,7 +68,9 @@ type process struct {
 	next     time.Duration
 	crashes  []Model
 	deaths   int
-	lastPID  int
+	// died is when it did, or when a crash of the system put off its start.
+	died    time.Duration
+	lastPID int
 
 	gc        time.Duration
 	frozen    bool
@@ -157,7 +161,7 @@ func (p *process) due() (time.Duration, bool) {
 // die ends the incarnation; the process comes back after the given time, or with
 // never only when it is started.
 func (p *process) die(at, back time.Duration) {
-	p.lastPID, p.pid = p.pid, 0
+	p.lastPID, p.pid, p.died = p.pid, 0, at
 	p.deaths++
 	p.next = never
 	if back != never {
@@ -211,7 +215,22 @@ func (p *Phone) fire(proc *process, at time.Duration) {
 	proc.die(at, back)
 }
 
-func (p *Phone) spawn(proc *process, at time.Duration) {
+// end is die for a process that others may go down with. The caller holds the
+// lock.
+func (p *Phone) end(proc *process, at, back time.Duration) {
+	if proc.spec.Name == systemServer || proc == p.zygote {
+		p.crashSystem(at, max(back, 0))
+		return
+	}
+	proc.die(at, back)
+}
+
+// spawn starts a process under a pid of its own.
+func (p *Phone) spawn(proc *process, at time.Duration) { p.spawnAs(proc, at, 0) }
+
+// spawnAs starts a process; a pid of 0 chooses one.
+func (p *Phone) spawnAs(proc *process, at time.Duration, pid int) {
+	fresh := proc.first == never
 	proc.start, proc.gc, proc.frozen, proc.frozenFor = at, never, false, 0
 	proc.next = never
 	proc.instance++
@@ -222,10 +241,24 @@ func (p *Phone) spawn(proc *process, at time.Duration) {
 	for len(proc.crashes) > 0 && proc.first+proc.crashes[0].crashAt <= at {
 		proc.crashes = proc.crashes[1:]
 	}
-	proc.pid = proc.fixed
-	if proc.pid == 0 {
+	switch {
+	case pid != 0:
+		proc.pid = pid
+	case fresh && proc.fixed != 0:
+		proc.pid = p.pidAtBoot(proc.fixed)
+	default:
 		proc.pid = p.freePID(proc)
 	}
+}
+
+// pidAtBoot is the pid that a process of the system has in this boot. Between two
+// boots in a row all differ but those of the kernel's threads and init.
+func (p *Phone) pidAtBoot(fixed int) int {
+	const steps, step = 40, 17
+	if fixed < 100 {
+		return fixed
+	}
+	return fixed + p.boots%steps*step
 }
 
 // The pids of apps. Shells take those above.
@@ -242,7 +275,8 @@ func (p *Phone) freePID(proc *process) int {
 		if p.lastApp >= firstShellPID {
 			p.lastApp = firstAppPID
 		}
-		if !slices.ContainsFunc(p.procs, func(q *process) bool { return q.pid == p.lastApp }) {
+		taken := func(q *process) bool { return q.pid == p.lastApp || q.lastPID == p.lastApp }
+		if !slices.ContainsFunc(p.procs, taken) {
 			return p.lastApp
 		}
 	}
@@ -258,6 +292,9 @@ func (p *Phone) views() []view {
 	for _, proc := range p.procs {
 		if proc.alive() {
 			v := proc.view(up)
+			if proc.ppid == zygotePID {
+				v.ppid = p.zygote.pid
+			}
 			if v.name == systemServer {
 				v.extraTicks = p.busy.ticks(up)
 			}

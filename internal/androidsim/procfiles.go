@@ -128,7 +128,7 @@ func (v view) oomScoreAdj() int {
 	switch {
 	case v.shell:
 		return -950
-	case v.native || v.kernel || v.pid <= zygotePID+1:
+	case v.native || v.kernel || v.name == "zygote64" || v.name == "zygote":
 		return -1000
 	case v.name == systemServer:
 		return -900
@@ -218,10 +218,23 @@ var globalFiles = map[string]func(*Phone) string{
 	"version": func(p *Phone) string {
 		return "Linux version " + kernelRelease(p.opt.API) + " (build@simulated) #1 SMP PREEMPT\n"
 	},
-	"loadavg": func(*Phone) string { return "1.20 1.14 1.09 2/1480 20001\n" },
+	"sys/kernel/random/boot_id": func(p *Phone) string { return p.bootID() + "\n" },
+	"loadavg":                   func(*Phone) string { return "1.20 1.14 1.09 2/1480 20001\n" },
 	"filesystems": func(*Phone) string {
 		return "nodev\tsysfs\nnodev\ttmpfs\nnodev\tproc\n\text4\n\tf2fs\n"
 	},
+}
+
+// bootID is a random UUID of each boot (drivers/char/random.c, proc_do_uuid).
+func (p *Phone) bootID() string {
+	p.mu.Lock()
+	boot := uint64(p.boots)
+	p.mu.Unlock()
+	stream := mix(p.opt.Seed, hashText("boot_id", p.opt.Serial))
+	a, b := mix(stream, 2*boot), mix(stream, 2*boot+1)
+	const version, variant = 4, 2
+	a, b = a&^(0xf<<12)|version<<12, b&^(3<<62)|variant<<62
+	return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", a>>32, a>>16&0xffff, a&0xffff, b>>48, b&(1<<48-1))
 }
 
 func kernelRelease(api int) string {

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/leakgate/leakgate/internal/adbd"
 )
 
 // Caps of one call of Shell, against command lines that want to fill the host.
@@ -121,24 +123,31 @@ type shell struct {
 // Shell runs one command line as the phone's shell would. An empty one runs the
 // lines of stdin, with a prompt. It returns when everything that the command
 // started has ended, also what it put in the background, because adbd waits for
-// the output of that too.
+// the output of that too. It is adbd.NoExit for a command that lost its adbd, and
+// where a fault says so.
 //
 // stdin is read by a goroutine once a command reads it; the goroutine ends with
 // the input, so the owner of stdin must end it after Shell has returned.
 func (p *Phone) Shell(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) int {
 	in := newStdin(stdin)
 	defer in.pipe.closeReader()
-	ctx, leader := p.startTask(ctx, "sh", p.shellUID(), zygotePID+125, 0)
+	born, uid := p.session.Load(), p.shellUID()
+	ctx, leader := p.startTask(ctx, "sh", uid, 0, 0)
 	defer p.endTask(leader)
 	s := &shell{
 		session: &session{phone: p, leader: leader, stdin: in},
-		ctx:     ctx, cancel: leader.cancel, cred: cred{uid: p.shellUID(), pid: leader.pid}, cwd: "/", name: "/system/bin/sh",
+		ctx:     ctx, cancel: leader.cancel, cred: cred{uid: uid, pid: leader.pid}, cwd: "/", name: "/system/bin/sh",
 		vars: map[string]*variable{}, funcs: map[string]*syntax.Stmt{},
+	}
+	// Two writers that are one must not be written to at the same time.
+	one := same(stdout, stderr)
+	spoiled := p.spoil(stdout, func() { leader.kill(sigKill) })
+	if spoiled != nil && stdout != nil {
+		stdout = spoiled
 	}
 	out := newOutlet(stdout)
 	errs := out
-	// Two writers that are one must not be written to at the same time.
-	if !same(stdout, stderr) {
+	if !one {
 		errs = newOutlet(stderr)
 	}
 	s.fds[0], s.fds[1], s.fds[2] = end{source: in}, end{sink: out}, end{sink: errs}
@@ -154,7 +163,19 @@ func (p *Phone) Shell(ctx context.Context, command string, stdin io.Reader, stdo
 	} else {
 		s.script(command, false)
 	}
-	return s.finish()
+	status := s.finish()
+	if spoiled != nil {
+		spoiled.floods(p, func(b []byte) (int, error) { return out.write(ctx, b) })
+	}
+	switch {
+	case p.session.Load() != born:
+		return adbd.NoExit
+	case spoiled != nil && spoiled.done.Load():
+		return spoiled.torn.exit
+	case ctx.Err() != nil:
+		return statusOf(ctx)
+	}
+	return status
 }
 
 func newStdin(r io.Reader) *stdin { return &stdin{r: r, pipe: newPipe()} }
@@ -188,6 +209,8 @@ func (s *shell) finish() int {
 // errSyntax is a command line that is none.
 type errSyntax struct{ error }
 
+func (e errSyntax) Error() string { return plain(e.error.Error()) }
+
 // parse reads a script as mksh.
 func parse(text string) (f *syntax.File, err error) {
 	if len(text) > maxCommand {
@@ -202,9 +225,13 @@ func parse(text string) (f *syntax.File, err error) {
 			f, err = nil, errSyntax{fmt.Errorf("%v", r)}
 		}
 	}()
-	f, err = syntax.NewParser(syntax.Variant(syntax.LangMirBSDKorn)).Parse(strings.NewReader(text), "")
+	source := opaqueScript(text)
+	f, err = syntax.NewParser(syntax.Variant(syntax.LangMirBSDKorn)).Parse(strings.NewReader(source), "")
 	if err != nil {
 		return nil, errSyntax{err}
+	}
+	if source != text {
+		plainTree(f)
 	}
 	return f, nil
 }
@@ -759,6 +786,9 @@ func (s *shell) duplicate(fd int, target string) error {
 func (s *shell) open(op syntax.RedirOperator, target string) (end, error) {
 	at := clean(s.cwd, target)
 	if op == syntax.RdrIn {
+		if e, ok := s.phone.endless(at); ok {
+			return end{source: e}, nil
+		}
 		data, err := s.phone.readFile(at, s.cred)
 		if err != nil {
 			return end{}, fmt.Errorf("can't open %s: %s", target, errorText(err))

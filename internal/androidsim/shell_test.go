@@ -105,13 +105,15 @@ func TestShell(t *testing.T) {
 		{`/system/bin/cat /proc/780/comm; which cat nosuch; type cat; settings get global window_animation_scale`, "zygote64\n/system/bin/cat\ncat is /system/bin/cat\n1.0\n", ""},
 		{`ls /data; cat /data/data/com.shop/x; run-as com.shop pwd; run-as com.shop ls; run-as com.shop sh -c 'echo hi >files/f; cat files/f; whoami'; run-as com.shop rm files/f`, "/data/data/com.shop\ncache\ncode_cache\nfiles\nhi\nu0_a123\n", "ls: /data: Permission denied\ncat: /data/data/com.shop/x: Permission denied\n"},
 		{`timeout -s KILL 0.001 sleep 5; echo $?; timeout 0.001 sleep 5; echo $?; timeout 5 sh -c 'exit 9'; echo $?; timeout x true`, "137\n124\n9\n", "timeout: not a number 'x'\n"},
-		{`yes | head -n 1`, "", "/system/bin/sh: yes: inaccessible or not found\n"},
+		{`base64 | head -n 1`, "", "/system/bin/sh: base64: inaccessible or not found\n"},
 		{`while :; do echo y; done | head -n 2; echo $?`, "y\ny\n0\n", ""},
 		{`echo 'unterminated`, "", "/system/bin/sh: 1:6: reached EOF without closing quote `'`\n"},
 		{`cat <(echo x); echo no`, "", "/system/bin/sh: 1:5: `<` must be followed by a word\n"},
 		{`echo $(($(echo 2)*3)) $((x=5)) $x $((1/0)); echo next`, "next\n", "/system/bin/sh: divide by zero\n"},
 		{`dumpsys -l | head -n 2; dumpsys nosuch; echo $?`, "Currently running services:\n  SurfaceFlinger\n0\n", "Can't find service: nosuch\n"},
 		{`dumpsys meminfo com.none; dumpsys meminfo 99999; dumpsys meminfo -x`, "No process found for: com.none\nNo process found for: 99999\nUnknown argument: -x; use -h for help\n", ""},
+		{`pm list packages; echo; pm list packages -3; echo; pm list packages --user 0 -s phone; echo; pm list packages -s -3; pm list packages -3 android; pm list packages -d`,
+			"package:com.shop\npackage:com.android.systemui\npackage:com.android.phone\n\npackage:com.shop\n\npackage:com.android.phone\n\n", ""},
 		{`am nosuch; echo $?; pm list packages shop; am get-current-user; am help | grep -c dumpheap`, "255\npackage:com.shop\n0\n1\n", "Unknown command: nosuch\n"},
 		{`x=1; readonly x; x=2; echo $x`, "1\n", "/system/bin/sh: x: is read only\n"},
 		{`exec echo replaced; echo no`, "replaced\n", ""},
@@ -224,6 +226,42 @@ func TestFiles(t *testing.T) {
 	}
 	if _, err := p.ReadDir("/data"); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("the shell lists /data: %v", err)
+	}
+}
+
+// A push that breaks off leaves no file: neither the torn one nor the one before,
+// which adbd unlinks first.
+func TestTornPush(t *testing.T) {
+	p := New(Options{})
+	for _, before := range []string{"", "the file before"} {
+		if before != "" {
+			ask(t, p, "echo "+before+" >/data/local/tmp/torn")
+		}
+		w, err := p.Create("/data/local/tmp/torn", 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(w, "half of")
+		a, ok := w.(adbd.Aborter)
+		if !ok {
+			t.Fatalf("%T is no adbd.Aborter", w)
+		}
+		if err := a.Abort(); err != nil {
+			t.Errorf("after %q: %v", before, err)
+		}
+		if i, err := p.Stat("/data/local/tmp/torn"); !errors.Is(err, fs.ErrNotExist) || p.files.used != 0 {
+			t.Errorf("after %q: %v, %v, %d bytes counted", before, i, err, p.files.used)
+		}
+	}
+	w, err := p.Create("/dev/null", 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.(adbd.Aborter).Abort(); err != nil {
+		t.Errorf("to a device: %v", err)
+	}
+	if _, err := p.Stat("/dev/null"); err != nil {
+		t.Errorf("the device is gone: %v", err)
 	}
 }
 

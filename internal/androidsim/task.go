@@ -61,7 +61,7 @@ func (t *task) view(up time.Duration) view {
 }
 
 // startTask puts a task into the table. Its context ends when it is killed. A
-// group of 0 makes it the leader of one.
+// parent of 0 is adbd; a group of 0 makes it the leader of one.
 func (p *Phone) startTask(ctx context.Context, name string, uid, parent, group int) (context.Context, *task) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	p.mu.Lock()
@@ -75,7 +75,12 @@ func (p *Phone) startTask(ctx context.Context, name string, uid, parent, group i
 			break
 		}
 	}
-	t := &task{pid: p.lastTask, group: group, parent: parent, uid: uid, name: name, start: p.clock.up(), cancel: cancel}
+	up := p.clock.up()
+	if parent == 0 {
+		p.advance(up)
+		parent = p.processNamed("adbd").pid
+	}
+	t := &task{pid: p.lastTask, group: group, parent: parent, uid: uid, name: name, start: up, cancel: cancel}
 	if group == 0 {
 		t.group = t.pid
 	}
@@ -138,6 +143,6 @@ func (p *Phone) deliver(proc *process, signal int, up time.Duration) {
 	case signal == sigUSR1 && !proc.native:
 		proc.gc = proc.age(up)
 	case !harmless(signal):
-		proc.die(up, proc.backAfter())
+		p.end(proc, up, proc.backAfter())
 	}
 }

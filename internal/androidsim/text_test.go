@@ -274,9 +274,12 @@ func TestLayoutsAreThoseOfRealPhones(t *testing.T) {
 		if c.command == "" {
 			c.command = "dumpsys meminfo com.shop"
 		}
-		p := shop(Options{API: c.api, Scale: 10000}, busyModels(c.swapped)...)
-		time.Sleep(30 * time.Millisecond)
-		ours := ask(t, p, c.command)
+		var ours string
+		synctest.Test(t, func(t *testing.T) {
+			p := shop(Options{API: c.api}, busyModels(c.swapped)...)
+			time.Sleep(5 * time.Minute)
+			ours = ask(t, p, c.command)
+		})
 		at := 0
 		mine := fixedLines(ours)
 		for _, line := range fixedLines(answer) {
@@ -364,29 +367,33 @@ func TestErrorTexts(t *testing.T) {
 
 // A native process answers without the line that names it.
 func TestNativeProcess(t *testing.T) {
-	p := New(Options{Scale: 1000, Root: true})
-	text := ask(t, p, fmt.Sprintf("dumpsys meminfo %d", p.PID("surfaceflinger")))
-	m, err := dumpsys.ParseMeminfo([]byte(text))
-	if err != nil || len(m.Blocks) != 1 || m.Blocks[0].PID.Known || m.Blocks[0].NativeHeap.N != 24<<10 || strings.Contains(text, "MEMINFO") || strings.Contains(text, "Objects") {
-		t.Errorf("%v %+v\n%s", err, m, text)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		p := New(Options{Root: true})
+		text := ask(t, p, fmt.Sprintf("dumpsys meminfo %d", p.PID("surfaceflinger")))
+		m, err := dumpsys.ParseMeminfo([]byte(text))
+		if err != nil || len(m.Blocks) != 1 || m.Blocks[0].PID.Known || m.Blocks[0].NativeHeap.N != 24<<10 || strings.Contains(text, "MEMINFO") || strings.Contains(text, "Objects") {
+			t.Errorf("%v %+v\n%s", err, m, text)
+		}
+	})
 }
 
 // Two users run one app: two blocks, one pid each.
 func TestTwoUsers(t *testing.T) {
-	spec := []ProcessSpec{{Name: "a.b", Models: []Model{Typical(), Noise(9, 0)}}}
-	p := New(Options{Scale: 1000, Root: true, Apps: []App{{Package: "a.b", Processes: spec}, {Package: "a.b", User: 10, Processes: spec}}})
-	m, err := dumpsys.ParseMeminfo([]byte(ask(t, p, "dumpsys meminfo a.b")))
-	if err != nil || len(m.Blocks) != 2 || m.Blocks[0].PID == m.Blocks[1].PID || m.Blocks[0].TotalPss == m.Blocks[1].TotalPss {
-		t.Errorf("%v %+v", err, m)
-	}
-	pids := strings.Fields(ask(t, p, "pidof a.b"))
-	if len(pids) != 2 {
-		t.Errorf("pidof: %v", pids)
-	}
-	if uids := ask(t, p, "grep -h ^Uid /proc/"+pids[0]+"/status /proc/"+pids[1]+"/status"); !strings.Contains(uids, "\t10123\t") || !strings.Contains(uids, "\t1010124\t") {
-		t.Errorf("uids %q", uids)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		spec := []ProcessSpec{{Name: "a.b", Models: []Model{Typical(), Noise(9, 0)}}}
+		p := New(Options{Root: true, Apps: []App{{Package: "a.b", Processes: spec}, {Package: "a.b", User: 10, Processes: spec}}})
+		m, err := dumpsys.ParseMeminfo([]byte(ask(t, p, "dumpsys meminfo a.b")))
+		if err != nil || len(m.Blocks) != 2 || m.Blocks[0].PID == m.Blocks[1].PID || m.Blocks[0].TotalPss == m.Blocks[1].TotalPss {
+			t.Errorf("%v %+v", err, m)
+		}
+		pids := strings.Fields(ask(t, p, "pidof a.b"))
+		if len(pids) != 2 {
+			t.Errorf("pidof: %v", pids)
+		}
+		if uids := ask(t, p, "grep -h ^Uid /proc/"+pids[0]+"/status /proc/"+pids[1]+"/status"); !strings.Contains(uids, "\t10123\t") || !strings.Contains(uids, "\t1010124\t") {
+			t.Errorf("uids %q", uids)
+		}
+	})
 }
 
 // A reading of the shape that the fast channel sends.

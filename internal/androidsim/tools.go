@@ -41,7 +41,7 @@ func programs() map[string]program {
 		"sh": {sh, 0}, "showmap": {showmap, 0}, "sleep": {sleep, 0}, "sort": {sortTool, 23}, "stat": {stat, 23}, "su": {su, 0},
 		"sync": {nothing, 0}, "tail": {tail, 23}, "tee": {tee, 23}, "timeout": {timeout, 23}, "touch": {touch, 0}, "toybox": {toybox, 23},
 		"uname": {uname, 23}, "uniq": {uniq, 23}, "uptime": {uptime, 0}, "wc": {wc, 23}, "which": {whichTool, 23}, "whoami": {whoami, 23},
-		"xargs": {xargs, 23},
+		"xargs": {xargs, 23}, "yes": {yesTool, 23},
 	}
 }
 
@@ -120,6 +120,9 @@ func (c *call) open(name string) (io.Reader, error) {
 	if name == "-" {
 		return c.in, nil
 	}
+	if e, ok := c.phone.endless(clean(c.cwd, name)); ok {
+		return reader{c.ctx, e}, nil
+	}
 	data, err := c.phone.readFile(clean(c.cwd, name), c.cred)
 	if err != nil {
 		return nil, err
@@ -152,7 +155,7 @@ func (c *call) eachLine(r io.Reader, f func(line string) bool) {
 	in := bufio.NewReader(r)
 	for c.ctx.Err() == nil {
 		line, err := readLine(in)
-		if line != "" && !f(line) || err != nil {
+		if line != "" && !f(line) || err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return
 		}
 	}
@@ -174,8 +177,15 @@ func cat(c *call) int {
 
 // count reads the number of head and tail.
 func (c *call) count(text string) (int, bool) {
-	n, err := strconv.Atoi(text)
-	if err != nil {
+	// A number may have a unit (toybox lib/lib.c, atolx).
+	digits, unit := text, 1
+	if last := len(text) - 1; last > 0 {
+		if u, ok := map[byte]int{'k': 1 << 10, 'm': 1 << 20, 'g': 1 << 30}[text[last]|0x20]; ok {
+			digits, unit = text[:last], u
+		}
+	}
+	n, err := strconv.Atoi(digits)
+	if n *= unit; err != nil || n/unit*unit != n {
 		c.failf("not integer: %s", text)
 		return 0, false
 	}
@@ -765,19 +775,6 @@ func stat(c *call) int {
 			"%Y", strconv.FormatInt(i.mod.Unix(), 10), "%b", strconv.FormatInt((i.size+511)/512, 10), "%h", "1").Replace(format))
 	}
 	return failed
-}
-
-func df(c *call) int {
-	c.phone.files.mu.Lock()
-	used := c.phone.files.used / 1024
-	c.phone.files.mu.Unlock()
-	const data = 112 << 20
-	used += 20 << 20
-	c.printf("Filesystem            1K-blocks      Used Available Use%% Mounted on\n")
-	c.printf("/dev/block/dm-6         %9d %9d %9d %3d%% /\n", 912456, 909688, 2768, 100)
-	c.printf("tmpfs                   %9d %9d %9d %3d%% /dev\n", 3847680, 1424, 3846256, 1)
-	c.printf("/dev/block/dm-43        %9d %9d %9d %3d%% /data\n", data, used, data-used, used*100/data)
-	return 0
 }
 
 // seconds reads a duration as sleep and timeout do.

@@ -22,6 +22,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
 	"github.com/leakgate/leakgate/internal/hostdevice/proctable"
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
+	"github.com/leakgate/leakgate/internal/recorded"
 )
 
 // TestShell goes through the real adb program and server.
@@ -270,6 +271,46 @@ func TestUpload(t *testing.T) {
 	}
 	if _, err := d.Create("/sdcard/x", 0o600); !errors.Is(err, syscall.EROFS) {
 		t.Errorf("a file outside: %v", err)
+	}
+}
+
+// TestUploadOwner: what a push makes belongs to the shell, as on a phone, whose
+// adbd is the shell's user.
+func TestUploadOwner(t *testing.T) {
+	if os.Getuid() != 0 {
+		recorded.Missing(t, "only root can give the shell another user")
+	}
+	const uid = 2000
+	d := hostdevicetest.New(t, hostdevice.Options{ShellUID: uid})
+	if out, exit := shell(t, d, "mkdir /data/local/tmp/own"); exit != 0 {
+		t.Fatal(out)
+	}
+	for _, name := range []string{"x", "a/b/c/x", "a/b/y", "own/sub/x"} {
+		w, err := d.Create("/data/local/tmp/"+name, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for rel := name; rel != "."; rel = filepath.Dir(rel) {
+			info, err := d.Lstat("/data/local/tmp/" + rel)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if owner := info.Sys().(*syscall.Stat_t).Uid; owner != uid {
+				t.Errorf("%s belongs to user %d", rel, owner)
+			}
+		}
+	}
+	if out, exit := shell(t, d, "cd /data/local/tmp && touch a/b/c/own && rm -r x a own && ls -A"); exit != 0 || out != "" {
+		t.Errorf("the shell cannot remove them: exit %d, %q", exit, out)
+	}
+	if _, err := d.Create("/data/local/tmp/file/x", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Create("/data/local/tmp/file/x/below", 0o600); !errors.Is(err, syscall.ENOTDIR) {
+		t.Errorf("a file below a file: %v", err)
 	}
 }
 

@@ -85,7 +85,7 @@ func (d *Device) Create(name string, mode fs.FileMode) (io.WriteCloser, error) {
 	if !ok {
 		return nil, &fs.PathError{Op: "create", Path: name, Err: syscall.EROFS}
 	}
-	if err := d.shared.MkdirAll(path.Dir(rel), 0o777); err != nil {
+	if err := d.lead(path.Dir(rel)); err != nil {
 		return nil, err
 	}
 	f, err := d.shared.OpenFile(rel, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, mode.Perm())
@@ -97,6 +97,25 @@ func (d *Device) Create(name string, mode fs.FileMode) (io.WriteCloser, error) {
 		return nil, err
 	}
 	return &upload{File: f, root: d.shared, name: rel}, nil
+}
+
+// lead makes a directory in /data/local/tmp and those that lead to it. Like files
+// they are the shell's, whose user adbd has.
+func (d *Device) lead(rel string) error {
+	if rel == "." {
+		return nil
+	}
+	if err := d.lead(path.Dir(rel)); err != nil {
+		return err
+	}
+	err := d.shared.Mkdir(rel, 0o777)
+	if errors.Is(err, fs.ErrExist) {
+		return nil // of another kind: opening the file says so
+	}
+	if err != nil {
+		return err
+	}
+	return d.shared.Lchown(rel, d.options.ShellUID, -1)
 }
 
 // upload is a file that is being written.

@@ -52,11 +52,14 @@ func Path(tb testing.TB, path ...string) string {
 	return name
 }
 
+// Required tells whether a part that is missing fails the tests, as in CI.
+func Required() bool { return os.Getenv("LEAKGATE_REQUIRE") == "all" }
+
 // Missing ends a test that needs a part that is not there: it skips with the
 // reason, or fails if the environment variable LEAKGATE_REQUIRE says "all".
 func Missing(tb testing.TB, format string, args ...any) {
 	tb.Helper()
-	if os.Getenv("LEAKGATE_REQUIRE") == "all" {
+	if Required() {
 		tb.Fatalf(format, args...)
 	}
 	tb.Skipf(format, args...)

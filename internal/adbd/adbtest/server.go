@@ -68,7 +68,7 @@ func StartServer(t testing.TB) *Server {
 	for range starts {
 		s, err := start(program, env)
 		if err == nil {
-			t.Cleanup(s.stop)
+			t.Cleanup(func() { s.stop() })
 			return s
 		}
 		failures = append(failures, err.Error())
@@ -100,18 +100,25 @@ func start(program string, env []string) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find a free port: %w", err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
 	s := &Server{
 		Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Port: port,
-		program: program, env: env, log: new(logBuffer), cancel: cancel, ended: make(chan struct{}),
+		program: program, env: env, log: new(logBuffer),
 	}
+	return s, s.run()
+}
+
+// run starts the program and waits until it answers.
+func (s *Server) run() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	s.cancel, s.ended = cancel, ended
 	// The server of release 29 listens on no other host name than localhost.
-	cmd := exec.CommandContext(ctx, program, "-L", fmt.Sprintf("tcp:localhost:%d", port), "server", "nodaemon")
-	cmd.Env = env
+	cmd := exec.CommandContext(ctx, s.program, "-L", fmt.Sprintf("tcp:localhost:%d", s.Port), "server", "nodaemon")
+	cmd.Env = s.env
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	cmd.WaitDelay = 5 * time.Second
 	go func() {
-		defer close(s.ended)
+		defer close(ended)
 		defer cancel()
 		if err := runTied(cmd); err != nil {
 			fmt.Fprintf(s.log, "%v\n", err)
@@ -119,9 +126,24 @@ func start(program string, env []string) (*Server, error) {
 	}()
 	if err := s.waitReady(); err != nil {
 		s.stop()
-		return nil, fmt.Errorf("%w\n%s", err, s.Log())
+		return fmt.Errorf("%w\n%s", err, s.Log())
 	}
-	return s, nil
+	return nil
+}
+
+// Kill ends the server at once, as a crash does. Not for use beside Restart.
+func (s *Server) Kill() { s.stop() }
+
+// Restart starts another server at the address of one that was killed. It knows
+// no device that `adb connect` has brought.
+func (s *Server) Restart() error {
+	var err error
+	for range starts {
+		if err = s.run(); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("start the adb server again: %w", err)
 }
 
 // freePort asks the kernel. Another process may take the port before the server

@@ -1,0 +1,19 @@
+package adbtest
+
+import "testing"
+
+func TestRestart(t *testing.T) {
+	s := StartServer(t)
+	for range 2 {
+		s.Kill()
+		if _, err := s.Ask("host:version"); err == nil {
+			t.Error("a server that was killed answers")
+		}
+		if err := s.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Ask("host:version"); err != nil {
+			t.Error(err)
+		}
+	}
+}

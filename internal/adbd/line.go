@@ -1,0 +1,329 @@
+package adbd
+
+import (
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Line is a cable with faults on demand. Its method Wire is the hook of a Daemon
+// or a Server:
+//
+//	line := new(adbd.Line)
+//	daemon.Wire = line.Wire
+//	end := line.CutAfter(1000)
+//
+// The zero value has no fault, and then it costs one look at an atomic a write.
+// All methods may be called at the same time and at any moment. Each fault is
+// ended by the function that starting it returned, which may be called often;
+// several faults add up.
+//
+// Bytes are those that the device's side sends, over all connections of the line
+// together: packets of the transport protocol at a Daemon, answers of the smart
+// socket at a Server. Times are real, also where the phone's run faster.
+type Line struct {
+	// faulty tells that a fault is on.
+	faulty atomic.Bool
+
+	mu    sync.Mutex
+	conns map[*wire]struct{}
+	// on are the faults, in the order in which they were started.
+	on []*lineFault
+}
+
+// lineFault is one fault of a Line. Everything but ended is guarded by Line.mu.
+type lineFault struct {
+	// kind says what it does; the fields below belong to single kinds.
+	kind lineKind
+	// left is what may still pass: bytes before a cut or the next garbled byte,
+	// services before a cut.
+	left int64
+	// every is what left starts over with, 0 for a fault that happens once.
+	every   int64
+	delay   time.Duration
+	random  *rand.Rand
+	garbage []byte
+	ended   chan struct{}
+}
+
+type lineKind int
+
+const (
+	lineCut lineKind = iota
+	lineCutAtOpen
+	lineUnplugged
+	lineDelay
+	lineGarble
+	lineInsert
+)
+
+// Wire puts a connection on the line.
+func (l *Line) Wire(conn net.Conn) net.Conn {
+	w := &wire{Conn: conn, line: l, closed: make(chan struct{})}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if slices.ContainsFunc(l.on, func(f *lineFault) bool { return f.kind == lineUnplugged }) {
+		w.shut()
+		return w
+	}
+	if l.conns == nil {
+		l.conns = make(map[*wire]struct{})
+	}
+	l.conns[w] = struct{}{}
+	return w
+}
+
+// Cut breaks all connections off now, like a cable that is pulled and put back.
+func (l *Line) Cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut()
+}
+
+// cut breaks all connections off. The caller holds the lock.
+func (l *Line) cut() {
+	for w := range l.conns {
+		w.shut()
+	}
+	clear(l.conns)
+}
+
+// CutAfter breaks a connection off, once, after n more bytes: they still arrive,
+// the next one does not. A handshake of the transport protocol takes about 150
+// bytes.
+func (l *Line) CutAfter(n int64) (end func()) {
+	return l.start(&lineFault{kind: lineCut, left: max(n, 0)})
+}
+
+// CutEvery is CutAfter over and over, as a loose contact does: each n bytes, at
+// least 1, a connection breaks off.
+func (l *Line) CutEvery(n int64) (end func()) {
+	n = max(n, 1)
+	return l.start(&lineFault{kind: lineCut, left: n, every: n})
+}
+
+// CutAtOpen breaks a connection off, once, when the peer opens service number n
+// from now on, counted from 1: a shell or a file session, at a Daemon the packet
+// OPEN. The peer gets no answer to it, and all other streams of the connection
+// break off too. A Wire that wraps the line's connections hides services from it.
+func (l *Line) CutAtOpen(n int) (end func()) {
+	return l.start(&lineFault{kind: lineCutAtOpen, left: int64(max(n, 1))})
+}
+
+// Unplug breaks all connections off and each new one at once, until it ends. An
+// adb server tries again for minutes, then it forgets the device.
+func (l *Line) Unplug() (end func()) {
+	end = l.start(&lineFault{kind: lineUnplugged})
+	l.Cut()
+	return end
+}
+
+// Delay sends every write late by d. Writes of one connection wait for each
+// other, as on a line that is slow: an hour is a device that hangs. When it ends,
+// or the connection does, what waits is released.
+func (l *Line) Delay(d time.Duration) (end func()) {
+	return l.start(&lineFault{kind: lineDelay, delay: d})
+}
+
+// Garble replaces every n-th byte, at least the first, by another one chosen by
+// the seed. In the header of a packet it ends the connection; in its payload
+// nothing sees it, for the protocol has no checksum since version 0x01000001.
+func (l *Line) Garble(n int64, seed uint64) (end func()) {
+	n = max(n, 1)
+	return l.start(&lineFault{kind: lineGarble, left: n - 1, every: n, random: rand.New(rand.NewPCG(seed, 0))})
+}
+
+// Insert sends garbage, once, in front of what is sent next, so that the borders
+// of packets are lost.
+func (l *Line) Insert(garbage []byte) (end func()) {
+	return l.start(&lineFault{kind: lineInsert, garbage: slices.Clone(garbage)})
+}
+
+func (l *Line) start(f *lineFault) (end func()) {
+	f.ended = make(chan struct{})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.on = append(l.on, f)
+	l.faulty.Store(true)
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.finish(f)
+	}
+}
+
+// finish takes a fault off the line. The caller holds the lock.
+func (l *Line) finish(f *lineFault) {
+	i := slices.Index(l.on, f)
+	if i < 0 {
+		return
+	}
+	// A new slice: pass may be walking the old one.
+	l.on = slices.Concat(l.on[:i], l.on[i+1:])
+	l.faulty.Store(len(l.on) > 0)
+	close(f.ended)
+}
+
+// delays are the faults that make a write wait.
+func (l *Line) delays() []*lineFault {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []*lineFault
+	for _, f := range l.on {
+		if f.kind == lineDelay {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// pass is what becomes of bytes that are sent: those that go out, and whether the
+// connection breaks off after them. It does not change p.
+func (l *Line) pass(p []byte) (out []byte, cut bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out = p
+	for _, f := range l.on {
+		switch f.kind {
+		case lineInsert:
+			out = slices.Concat(f.garbage, out)
+			l.finish(f)
+		case lineGarble:
+			out = f.garble(out)
+		}
+	}
+	for _, f := range l.on {
+		if f.kind != lineCut {
+			continue
+		}
+		if f.left >= int64(len(out)) {
+			f.left -= int64(len(out))
+			continue
+		}
+		out, cut = out[:f.left], true
+		if f.left = f.every; f.every == 0 {
+			l.finish(f)
+		}
+	}
+	return out, cut
+}
+
+// garble replaces the bytes whose turn it is, in a copy.
+func (f *lineFault) garble(p []byte) []byte {
+	if f.left >= int64(len(p)) {
+		f.left -= int64(len(p))
+		return p
+	}
+	p = slices.Clone(p)
+	at := f.left
+	for ; at < int64(len(p)); at += f.every {
+		p[at] ^= byte(1 + f.random.IntN(255))
+	}
+	f.left = at - int64(len(p))
+	return p
+}
+
+// opening counts a service; it is false where the connection breaks off instead.
+func (l *Line) opening() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	open := true
+	for _, f := range l.on {
+		if f.kind != lineCutAtOpen {
+			continue
+		}
+		if f.left--; f.left == 0 {
+			open = false
+			l.finish(f)
+		}
+	}
+	return open
+}
+
+// wire is one connection on a Line.
+type wire struct {
+	net.Conn
+	line   *Line
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (w *wire) Write(p []byte) (int, error) {
+	if !w.line.faulty.Load() {
+		return w.Conn.Write(p)
+	}
+	if err := w.wait(); err != nil {
+		return 0, err
+	}
+	out, cut := w.line.pass(p)
+	n, err := w.Conn.Write(out)
+	if cut {
+		w.sever()
+		return min(n, len(p)), net.ErrClosed
+	}
+	if err != nil {
+		return min(n, len(p)), err
+	}
+	return len(p), nil
+}
+
+// wait takes the time of all delays.
+func (w *wire) wait() error {
+	for _, f := range w.line.delays() {
+		timer := time.NewTimer(f.delay)
+		select {
+		case <-timer.C:
+		case <-f.ended:
+		case <-w.closed:
+		}
+		timer.Stop()
+	}
+	select {
+	case <-w.closed:
+		return net.ErrClosed
+	default:
+		return nil
+	}
+}
+
+// sever ends the connection so that what was sent still arrives: a plain close
+// destroys it if the peer's own bytes are unread.
+func (w *wire) sever() {
+	if (&socketStream{Conn: w.Conn}).Close() != nil {
+		w.Close()
+	}
+}
+
+// CloseWrite closes the sending side, or all of a connection that has no sides.
+func (w *wire) CloseWrite() error {
+	if half, ok := w.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return w.Close()
+}
+
+// shut closes the connection and what waits in it. Line.mu may be held.
+func (w *wire) shut() error {
+	w.once.Do(func() { close(w.closed) })
+	return w.Conn.Close()
+}
+
+// Close closes the connection.
+func (w *wire) Close() error {
+	w.line.mu.Lock()
+	delete(w.line.conns, w)
+	w.line.mu.Unlock()
+	return w.shut()
+}
+
+func (w *wire) opening() bool { return !w.line.faulty.Load() || w.line.opening() }
+
+// opening tells a connection that may be a Line's of a service; it is false if
+// the connection is to break off.
+func opening(conn net.Conn) bool {
+	w, ok := conn.(*wire)
+	return !ok || w.opening()
+}

@@ -1,0 +1,477 @@
+package adbd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// wired is the two ends of a TCP connection whose near one is on the line.
+func wired(t testing.TB, l *Line) (near, far net.Conn) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	far, err = net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, err = listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	near = l.Wire(near)
+	far.SetDeadline(time.Now().Add(30 * time.Second))
+	t.Cleanup(func() { near.Close(); far.Close() })
+	return near, far
+}
+
+// drain returns all that arrives.
+func drain(t testing.TB, conn net.Conn) string {
+	t.Helper()
+	got, err := io.ReadAll(conn)
+	if err != nil {
+		t.Errorf("after %d bytes: %v", len(got), err)
+	}
+	return string(got)
+}
+
+func TestLineCutAfter(t *testing.T) {
+	for _, n := range []int64{0, 1, 999, 1000, 1001, 2500} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			l := new(Line)
+			near, far := wired(t, l)
+			// What the peer sent and nobody read must not destroy what is on its way.
+			io.WriteString(far, "unread")
+			defer l.CutAfter(n)()
+			text := randomText(1000)
+			var sent int
+			var err error
+			for err == nil {
+				var k int
+				if k, err = io.WriteString(near, text); k > len(text) {
+					t.Errorf("%d of %d bytes written", k, len(text))
+				}
+				sent += k
+			}
+			if int64(sent) != n || !errors.Is(err, net.ErrClosed) {
+				t.Errorf("%d bytes sent, then %v", sent, err)
+			}
+			if got, want := drain(t, far), strings.Repeat(text, 3)[:n]; got != want {
+				t.Errorf("%d bytes arrived, want %d", len(got), len(want))
+			}
+			// It happens once.
+			near, far = wired(t, l)
+			io.WriteString(near, text+text+text)
+			near.Close()
+			if got := drain(t, far); len(got) != 3000 {
+				t.Errorf("the next connection carried %d bytes", len(got))
+			}
+		})
+	}
+}
+
+func TestLineCutEvery(t *testing.T) {
+	l := new(Line)
+	end := l.CutEvery(100)
+	for range 3 {
+		near, far := wired(t, l)
+		io.WriteString(near, randomText(70))
+		io.WriteString(near, randomText(70))
+		if got := drain(t, far); len(got) != 100 {
+			t.Errorf("%d bytes arrived", len(got))
+		}
+	}
+	end()
+	end()
+	near, far := wired(t, l)
+	io.WriteString(near, randomText(1000))
+	near.Close()
+	if got := drain(t, far); len(got) != 1000 || l.faulty.Load() {
+		t.Errorf("%d bytes arrived after the end", len(got))
+	}
+}
+
+func TestLineGarble(t *testing.T) {
+	for _, c := range []struct {
+		every int64
+		sizes []int
+	}{
+		{1, []int{5, 1, 0, 7}}, {7, []int{6, 1, 1, 20, 3}}, {100, []int{99, 1, 250}}, {1000, []int{999}},
+	} {
+		l := new(Line)
+		near, far := wired(t, l)
+		end := l.Garble(c.every, 42)
+		var want []byte
+		for _, n := range c.sizes {
+			p := randomBytesOf(n)
+			want = append(want, p...)
+			before := bytes.Clone(p)
+			if k, err := near.Write(p); k != n || err != nil || !bytes.Equal(p, before) {
+				t.Errorf("wrote %d of %d, %v", k, n, err)
+			}
+		}
+		end()
+		near.Write([]byte("clean"))
+		near.Close()
+		got := drain(t, far)
+		if len(got) != len(want)+5 || got[len(want):] != "clean" {
+			t.Fatalf("%d bytes for %d", len(got), len(want))
+		}
+		for i, b := range want {
+			if differs, turn := got[i] != b, (int64(i)+1)%c.every == 0; differs != turn {
+				t.Errorf("every %d: byte %d: garbled %v", c.every, i, differs)
+			}
+		}
+	}
+}
+
+func randomBytesOf(n int) []byte { return []byte(randomText(n + 1)[:n]) }
+
+func TestLineInsert(t *testing.T) {
+	l := new(Line)
+	near, far := wired(t, l)
+	withdrawn := l.Insert([]byte("never"))
+	withdrawn()
+	defer l.Insert([]byte("garbage"))()
+	for range 2 {
+		if n, err := io.WriteString(near, "text"); n != 4 || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+	}
+	near.Close()
+	if got := drain(t, far); got != "garbagetexttext" {
+		t.Errorf("%q arrived", got)
+	}
+}
+
+func TestLineUnplug(t *testing.T) {
+	l := new(Line)
+	near, far := wired(t, l)
+	end := l.Unplug()
+	if _, err := near.Write([]byte("x")); err == nil {
+		t.Error("an unplugged line carries")
+	}
+	drain(t, far)
+	for range 2 {
+		_, far = wired(t, l)
+		drain(t, far)
+	}
+	end()
+	near, far = wired(t, l)
+	io.WriteString(near, "back")
+	l.Cut()
+	if len(l.conns) != 0 {
+		t.Errorf("%d connections kept", len(l.conns))
+	}
+	drain(t, far)
+}
+
+func TestLineDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := new(Line)
+		a, b := net.Pipe()
+		near := l.Wire(a)
+		arrived := make(chan time.Duration, 10)
+		began := time.Now()
+		go func() {
+			buf := make([]byte, 1)
+			for {
+				if _, err := b.Read(buf); err != nil {
+					close(arrived)
+					return
+				}
+				arrived <- time.Since(began)
+			}
+		}()
+		want := func(want time.Duration) {
+			t.Helper()
+			if got := <-arrived; got != want {
+				t.Errorf("arrived after %v, want %v", got, want)
+			}
+		}
+		first := l.Delay(3 * time.Second)
+		near.Write([]byte("a"))
+		want(3 * time.Second)
+		second := l.Delay(4 * time.Second)
+		near.Write([]byte("b"))
+		want(10 * time.Second)
+		first()
+		near.Write([]byte("c"))
+		want(14 * time.Second)
+		second()
+		near.Write([]byte("d"))
+		want(14 * time.Second)
+
+		// A hang ends with the fault, and with the connection.
+		hang := l.Delay(time.Hour)
+		go func() {
+			time.Sleep(time.Second)
+			hang()
+		}()
+		near.Write([]byte("e"))
+		want(15 * time.Second)
+		defer l.Delay(time.Hour)()
+		go func() {
+			time.Sleep(time.Second)
+			near.Close()
+		}()
+		if _, err := near.Write([]byte("f")); err == nil || time.Since(began) != 16*time.Second {
+			t.Errorf("a closed line writes: %v after %v", err, time.Since(began))
+		}
+		b.Close()
+		<-arrived
+	})
+}
+
+// Faults come and go while connections carry: for the race detector. What arrives
+// where nothing is garbled is the beginning of what was sent.
+func TestLineConcurrency(t *testing.T) {
+	l := new(Line)
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	for i := range 4 {
+		wg.Go(func() {
+			text := strings.Repeat(string(rune('a'+i)), 100)
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				near, far := wired(t, l)
+				read := make(chan []byte)
+				go func() {
+					got, _ := io.ReadAll(far)
+					read <- got
+				}()
+				for range 20 {
+					if _, err := io.WriteString(near, text); err != nil {
+						break
+					}
+				}
+				near.Close()
+				if got := <-read; len(got) > 2000 || strings.Trim(string(got), text[:1]) != "" {
+					t.Errorf("%d bytes arrived: %.40q", len(got), got)
+				}
+				far.Close()
+			}
+		})
+	}
+	for i := range 300 {
+		end := []func() func(){
+			func() func() { return l.CutAfter(int64(i)) }, func() func() { return l.CutEvery(150) }, func() func() { return l.Delay(time.Millisecond) },
+			func() func() { return l.CutAtOpen(1) }, l.Unplug,
+		}[i%5]()
+		l.opening()
+		time.Sleep(time.Millisecond / 2)
+		end()
+	}
+	close(stop)
+	wg.Wait()
+	if l.faulty.Load() || len(l.on) != 0 {
+		t.Errorf("%d faults left", len(l.on))
+	}
+}
+
+// A line at the Server in memory: cut in the middle of an answer, and at a
+// service.
+func TestLineAtServer(t *testing.T) {
+	expectNoGoroutines(t)
+	phone := newMemoryPhone("x")
+	text := randomText(100_000)
+	phone.shell = func(_ context.Context, _ string, _ io.Reader, stdout, _ io.Writer) int {
+		io.WriteString(stdout, text)
+		return 5
+	}
+	l, s := new(Line), NewServer(phone)
+	s.Wire = l.Wire
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Serve(listener)
+	t.Cleanup(func() { s.Close() })
+	addr := listener.Addr().String()
+	run := func() string { return answer(t, addr, "host:transport:x", "exec:x") }
+	if got := run(); got != "OKAY"+text {
+		t.Fatalf("%d bytes without a fault", len(got))
+	}
+	// The OKAY of the transport request is the first four.
+	defer l.CutAfter(4 + 4 + 50_000)()
+	if got := run(); got != "OKAY"+text[:50_000] {
+		t.Errorf("cut after %d bytes", len(got))
+	}
+	defer l.CutAtOpen(2)()
+	if got := run(); got != "OKAY"+text {
+		t.Errorf("%d bytes of the first service", len(got))
+	}
+	if got := run(); got != "" {
+		t.Errorf("%d bytes of the second service", len(got))
+	}
+	if got := run(); got != "OKAY"+text {
+		t.Errorf("%d bytes of the third service", len(got))
+	}
+}
+
+func TestLineAtDaemon(t *testing.T) {
+	for name, c := range map[string]struct {
+		start func(l *Line) func()
+		// dies tells the end of the connection before the answer.
+		dies bool
+	}{
+		"none":    {func(*Line) func() { return func() {} }, false},
+		"open 1":  {func(l *Line) func() { return l.CutAtOpen(1) }, true},
+		"open 2":  {func(l *Line) func() { return l.CutAtOpen(2) }, false},
+		"header":  {func(l *Line) func() { return l.CutAfter(10) }, true},
+		"between": {func(l *Line) func() { return l.CutAfter(packetHeader) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expectNoGoroutines(t)
+			l, phone := new(Line), newMemoryPhone("x")
+			phone.shell = func(_ context.Context, _ string, _ io.Reader, stdout, _ io.Writer) int {
+				io.WriteString(stdout, "hello")
+				return 0
+			}
+			d := NewDaemon(phone)
+			d.Wire = l.Wire
+			if err := d.Listen("127.0.0.1:0"); err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			conn, err := net.Dial("tcp", d.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			conn.SetDeadline(time.Now().Add(30 * time.Second))
+			h := host{t, conn, skipChecksum}
+			h.greet(maxPayload)
+			defer c.start(l)()
+			h.send(cmdOpen, 9, 0, "exec:x\x00")
+			if c.dies {
+				rest, err := io.ReadAll(conn)
+				if len(rest) > packetHeader || err != nil {
+					t.Errorf("%d bytes, %v", len(rest), err)
+				}
+				return
+			}
+			h.want(cmdOkay, -1, 9, "")
+			h.want(cmdWrite, -1, 9, "hello")
+			h.want(cmdClose, -1, 9, "")
+		})
+	}
+}
+
+// restless is a phone that tells of its changes.
+type restless struct {
+	*memoryPhone
+	changed chan struct{}
+}
+
+func (p *restless) Changed() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.changed
+}
+
+func (p *restless) change(f func(*Identity)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f(&p.id)
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// A phone that starts anew, or leaves, drops what it has: at once if it tells.
+func TestSessionEnds(t *testing.T) {
+	for name, change := range map[string]func(*Identity){
+		"session":      func(id *Identity) { id.Session++ },
+		"offline":      func(id *Identity) { id.State = StateOffline },
+		"unauthorized": func(id *Identity) { id.State = StateUnauthorized },
+	} {
+		t.Run(name, func(t *testing.T) {
+			expectNoGoroutines(t)
+			blocked, running := blockedPhone("x")
+			phone := &restless{blocked, make(chan struct{})}
+			s := startServer(t, phone)
+			conn := dial(t, s.Addr(), "host:transport:x", "shell,v2,raw:x", "")
+			mustRead(t, conn, shellHeader+len("started"))
+			phone.change(change)
+			running.Wait()
+			if rest, _ := io.ReadAll(conn); len(rest) != 0 {
+				t.Errorf("then came %q", rest)
+			}
+
+			synctest.Test(t, func(t *testing.T) {
+				phone := &restless{newMemoryPhone("x"), make(chan struct{})}
+				ours, theirs := net.Pipe()
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					newLink(t.Context(), phone, theirs).serve()
+				}()
+				h := host{t, ours, skipChecksum}
+				h.greet(maxPayload)
+				synctest.Wait()
+				began := time.Now()
+				phone.change(change)
+				dropped(t, ours)
+				<-ended
+				if time.Since(began) != 0 {
+					t.Errorf("dropped after %v", time.Since(began))
+				}
+			})
+		})
+	}
+	t.Run("at an open", func(t *testing.T) {
+		phone := newMemoryPhone("s")
+		withLink(t, phone, func(t *testing.T, h host, conn net.Conn) {
+			h.greet(maxPayload)
+			phone.mu.Lock()
+			phone.id.Session++
+			phone.mu.Unlock()
+			h.send(cmdOpen, 1, 0, "shell:true\x00")
+			dropped(t, conn)
+		})
+	})
+}
+
+func TestNoExit(t *testing.T) {
+	phone := newMemoryPhone("x")
+	phone.shell = func(_ context.Context, _ string, _ io.Reader, stdout, _ io.Writer) int {
+		io.WriteString(stdout, "half")
+		return NoExit
+	}
+	s := startServer(t, phone)
+	if got := answer(t, s.Addr(), "host:transport:x", "shell,v2,raw:x"); got != "OKAY\x01\x04\x00\x00\x00half" {
+		t.Errorf("%q", got)
+	}
+}
+
+// BenchmarkLine is what a line without a fault costs.
+func BenchmarkLine(b *testing.B) {
+	for name, wire := range map[string]func(net.Conn) net.Conn{"bare": func(c net.Conn) net.Conn { return c }, "line": new(Line).Wire} {
+		b.Run(name, func(b *testing.B) {
+			conn := wire(sinkConn{})
+			p := make([]byte, 100)
+			for b.Loop() {
+				conn.Write(p)
+			}
+		})
+	}
+}
+
+type sinkConn struct{ net.Conn }
+
+func (sinkConn) Write(p []byte) (int, error) { return len(p), nil }

@@ -1,0 +1,72 @@
+package androidsim
+
+import (
+	"context"
+	"encoding/binary"
+	"io/fs"
+	"strings"
+	"sync/atomic"
+)
+
+// devices are the files of /dev. What is written to them is gone.
+var devices = map[string]info{
+	"/dev/null":    charDevice("null"),
+	"/dev/urandom": charDevice("urandom"),
+	"/dev/zero":    charDevice("zero"),
+}
+
+func charDevice(name string) info {
+	return info{name: name, mode: fs.ModeDevice | fs.ModeCharDevice | 0o666}
+}
+
+// endless is a file without an end. Its random bytes are those of the seed.
+type endless struct {
+	stream uint64
+	random bool
+	index  atomic.Uint64
+}
+
+// endless opens the files that have no end.
+func (p *Phone) endless(name string) (*endless, bool) {
+	switch name {
+	case "/dev/zero":
+		return &endless{}, true
+	case "/dev/urandom":
+		return &endless{stream: mix(p.opt.Seed, p.opened.Add(1)), random: true}, true
+	}
+	return nil, false
+}
+
+func (e *endless) read(ctx context.Context, b []byte) (int, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	if !e.random {
+		clear(b)
+		return len(b), nil
+	}
+	var word [8]byte
+	for n := 0; n < len(b); n += copy(b[n:], word[:]) {
+		binary.LittleEndian.PutUint64(word[:], mix(e.stream, e.index.Add(1)))
+	}
+	return len(b), nil
+}
+
+// Close is for Phone.Open.
+func (e *endless) Close() error { return nil }
+
+func (e *endless) Read(b []byte) (int, error) { return e.read(context.Background(), b) }
+
+// yesTool prints a line for ever.
+func yesTool(c *call) int {
+	line := "y\n"
+	if len(c.args) > 1 {
+		line = strings.Join(c.args[1:], " ") + "\n"
+	}
+	for c.ctx.Err() == nil {
+		if _, err := c.out.WriteString(line); err != nil {
+			return 1
+		}
+	}
+	return statusOf(c.ctx)
+}

@@ -1,0 +1,126 @@
+package androidsim
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// mount is a file system as df shows it, in kB.
+type mount struct {
+	device, dir     string
+	size, available int64
+	// under is the path of the phone's files that lies on it.
+	under string
+}
+
+// mounts are the file systems of the phone; of those that a path is under the
+// last one counts.
+func (p *Phone) mounts() []mount {
+	const data, system = 112 << 20, 20 << 20
+	p.files.mu.Lock()
+	limit, filled := p.files.limit()
+	used := p.files.used
+	p.files.mu.Unlock()
+	// The disk is larger than what the files in memory may have, unless it is full.
+	available := int64(data-system) - used/1024
+	if filled {
+		available = max(0, limit-used) / 1024
+	}
+	return []mount{
+		{"/dev/block/dm-6", "/", 912456, 2768, "/"},
+		{"tmpfs", "/dev", 3847680, 3846256, "/dev"},
+		{"/dev/block/dm-43", "/data", data, available, "/data"},
+		{"/dev/fuse", "/storage/emulated", data, available, "/sdcard"},
+	}
+}
+
+// mountOf is the file system of a clean path.
+func mountOf(all []mount, name string) mount {
+	found := all[0]
+	for _, m := range all {
+		if name == m.under || strings.HasPrefix(name, m.under+"/") {
+			found = m
+		}
+	}
+	return found
+}
+
+// df prints the space of all file systems, or of those of the paths given.
+func df(c *call) int {
+	human, failed := false, 0
+	names, ok := c.getopt("HPkht:a", func(o byte, _ string) { human = human || o == 'h' || o == 'H' })
+	if !ok {
+		return 1
+	}
+	all := c.phone.mounts()
+	list := all
+	if len(names) > 0 {
+		list = nil
+	}
+	for _, name := range names {
+		at := clean(c.cwd, name)
+		if _, err := c.phone.stat(at, c.cred); err != nil {
+			failed = c.failf("'%s': %s", name, errorText(err))
+			continue
+		}
+		list = append(list, mountOf(all, at))
+	}
+	switch {
+	case len(list) == 0:
+	case c.phone.opt.API < 23:
+		c.oldDF(list)
+	default:
+		c.dfTable(list, human)
+	}
+	return failed
+}
+
+// dfTable is that of toybox (toys/posix/df.c).
+func (c *call) dfTable(list []mount, human bool) {
+	rows := [][]string{{"Filesystem", "1K-blocks", "Used", "Available", "Use%"}}
+	number := func(kb int64) string { return strconv.FormatInt(kb, 10) }
+	if human {
+		rows[0] = []string{"Filesystem", "Size", "Used", "Avail", "Use%"}
+		number = humanReadable
+	}
+	width := []int{14, 0, 0, 0, 0}
+	for _, m := range list {
+		used := m.size - m.available
+		share := (used*100 + m.size - 1) / m.size // rounded up
+		rows = append(rows, []string{m.device, number(m.size), number(used), number(m.available), fmt.Sprintf("%d%%", share)})
+	}
+	for _, row := range rows {
+		for i, cell := range row {
+			width[i] = max(width[i], len(cell))
+		}
+	}
+	for i, row := range rows {
+		on := "Mounted on"
+		if i > 0 {
+			on = list[i-1].dir
+		}
+		c.printf("%-*s %*s %*s %*s %*s %s\n", width[0], row[0], width[1], row[1], width[2], row[2], width[3], row[3], width[4], row[4], on)
+	}
+}
+
+// oldDF is that of toolbox, as the tests of AOSP's tradefed have it
+// (TestDeviceTest, testGetExternalStoreFreeSpace_table).
+func (c *call) oldDF(list []mount) {
+	c.printf("Filesystem             Size   Used   Free   Blksize\n")
+	for _, m := range list {
+		c.printf("%-20s %6s %6s %6s   4096\n", m.dir, humanReadable(m.size), humanReadable(m.size-m.available), humanReadable(m.available))
+	}
+}
+
+// humanReadable prints kB with a unit: one decimal below 10, none above.
+func humanReadable(kb int64) string {
+	n, units := float64(kb), "KMGT"
+	for n >= 1024 && len(units) > 1 {
+		n, units = n/1024, units[1:]
+	}
+	if n < 9.95 && n != float64(int64(n)) {
+		return fmt.Sprintf("%.1f%c", n, units[0])
+	}
+	return fmt.Sprintf("%.0f%c", n, units[0])
+}

@@ -1,0 +1,155 @@
+package androidsim
+
+import (
+	"time"
+
+	"github.com/leakgate/leakgate/internal/adbd"
+)
+
+// Effect is what a fault does to readings of the phone while it lasts.
+type Effect int
+
+const (
+	// Harms: some readings fail, are missing something or come late, and can be
+	// told by that; the others go on. Processes may die of it.
+	Harms Effect = iota
+	// Distorts is Harms, and a reading may also hold a wrong value without a sign.
+	Distorts
+	// Silences: no sample can be expected.
+	Silences
+)
+
+// Fault is one thing that can go wrong, for tests that choose at random. Start
+// may be called at any moment and again after the end, also while others last; it
+// does not wait. end may be called often; once it has been, the phone is soon as
+// it was, but for processes that have died: those of apps that ran at the start
+// run again, in another incarnation. A fault that happens once, such as a cut,
+// may be over before its end. An adb server finds its way back in about a second.
+type Fault struct {
+	// Name is for people, and unique.
+	Name   string
+	Effect Effect
+	Start  func() (end func())
+}
+
+// Faults are the faults of a phone, of the daemon through which an adb server
+// reaches it, and of the line between them. A nil daemon or line leaves its
+// faults out, as a phone without apps does with those of processes: they meet the
+// first process of the first app.
+//
+// Missing is what no phone does in the middle of a run: OldShell.
+func Faults(p *Phone, d *adbd.Daemon, l *adbd.Line) []Fault {
+	out := p.phoneFaults()
+	if d != nil {
+		out = append(out, Fault{"connection dropped", Harms, func() func() { d.Drop(); return func() {} }})
+	}
+	if l != nil {
+		out = append(out, lineFaults(l, p.opt.Seed)...)
+	}
+	for _, app := range p.opt.Apps {
+		if len(app.Processes) > 0 {
+			return append(out, p.processFaults(app.Processes[0].Name)...)
+		}
+	}
+	return out
+}
+
+const (
+	// forEver is longer than anything that somebody waits for.
+	forEver = 365 * 24 * time.Hour
+	// rollups are the files that a sample is read from where it can be.
+	rollups = "/proc/*/smaps_rollup"
+)
+
+func (p *Phone) phoneFaults() []Fault {
+	out := []Fault{
+		{"offline", Silences, func() func() { return p.Become(adbd.StateOffline) }},
+		{"unauthorized", Silences, func() func() { return p.Become(adbd.StateUnauthorized) }},
+		{"reboot", Silences, func() func() { return p.reviving(func() func() { return p.RebootFor(forEver) }) }},
+		{"output torn, status lost", Harms, func() func() { return p.TearOutput(100, false) }},
+		{"output torn, status 0", Distorts, func() func() { return p.TearOutput(100, true) }},
+		{"output garbled", Distorts, func() func() { return p.GarbleOutput(61, p.opt.Seed) }},
+		{"output without an end", Silences, func() func() { return p.FloodOutput(-1) }},
+		{"output with a line of 100 MB", Silences, func() func() { return p.FloodOutput(100 << 20) }},
+		{"no smaps_rollup", Harms, func() func() { return p.BreakFile(rollups, FileMissing) }},
+		{"smaps_rollup denied", Harms, func() func() { return p.BreakFile(rollups, FileDenied) }},
+		{"smaps_rollup empty", Harms, func() func() { return p.BreakFile(rollups, FileEmpty) }},
+		{"uptime empty", Silences, func() func() { return p.BreakFile("/proc/uptime", FileEmpty) }},
+		{"dumpsys times out", Harms, func() func() { return p.DelayDumpsys(forEver) }},
+		{"dumpsys hangs", Harms, p.HangDumpsys},
+		{"system_server crashes", Harms, func() func() { return p.reviving(func() func() { return p.CrashSystem(forEver) }) }},
+		{"clock steps", Harms, func() func() { return p.StepClock(-25 * time.Hour) }},
+		{"clock far off", Harms, func() func() { return p.StepClock(-50 * forEver) }},
+		{"disk full", Harms, func() func() { return p.FillDisk(0) }},
+	}
+	if p.opt.Root {
+		out = append(out, Fault{"root lost", Harms, p.LoseRoot})
+	}
+	return out
+}
+
+func lineFaults(l *adbd.Line, seed uint64) []Fault {
+	return []Fault{
+		{"line cut", Harms, func() func() { return l.CutAfter(1000) }},
+		{"line cut at an open", Harms, func() func() { return l.CutAtOpen(2) }},
+		{"line cut again and again", Harms, func() func() { return l.CutEvery(20_000) }},
+		{"line unplugged", Silences, l.Unplug},
+		{"line slow", Harms, func() func() { return l.Delay(50 * time.Millisecond) }},
+		{"line hangs", Silences, func() func() { return l.Delay(forEver) }},
+		{"line garbled", Distorts, func() func() { return l.Garble(2003, seed) }},
+		{"line with garbage", Harms, func() func() { return l.Insert(noise(seed, 100)) }},
+	}
+}
+
+// noise are random bytes.
+func noise(seed uint64, n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(mix(seed, uint64(i)))
+	}
+	return b
+}
+
+func (p *Phone) processFaults(name string) []Fault {
+	return []Fault{
+		{"process dies in its sample", Harms, func() func() {
+			return p.reviving(func() func() { return p.DieInSample(name, 1, FileGone) })
+		}},
+		{"process ends in its sample", Harms, func() func() {
+			return p.reviving(func() func() { return p.DieInSample(name, 2, FileEmpty) })
+		}},
+		{"pid reused", Harms, func() func() {
+			return p.reviving(func() func() {
+				p.ReusePID(name, stranger)
+				return func() { p.Kill(stranger) }
+			})
+		}},
+	}
+}
+
+// reviving starts a fault after whose end the processes of apps run that ran
+// before.
+func (p *Phone) reviving(start func() func()) (end func()) {
+	var ran []*process
+	p.mu.Lock()
+	p.advance(p.clock.up())
+	for _, proc := range p.procs {
+		if proc.app != nil && proc.fixed == 0 && proc.alive() {
+			ran = append(ran, proc)
+		}
+	}
+	p.mu.Unlock()
+	over := start()
+	return func() {
+		over()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		up := p.clock.up()
+		p.advance(up)
+		for _, proc := range ran {
+			if !proc.alive() {
+				p.spawn(proc, up)
+			}
+		}
+	}
+}

@@ -1,0 +1,492 @@
+package androidsim
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/adbd"
+	"github.com/leakgate/leakgate/internal/adbd/adbtest"
+)
+
+// bench is a phone that a host reaches through an adb server, with all faults.
+type bench struct {
+	phone *Phone
+	addr  string
+	// serial is empty for the only device.
+	serial string
+	faults []Fault
+	// state is what the adb server shows.
+	state func() string
+}
+
+// errNoStatus is a stream that ended before the exit status.
+var errNoStatus = errors.New("no exit status")
+
+// benchTime is Options.Scale of the phones here: 100 device seconds are one.
+const benchTime = 100
+
+// fronts are the two ways to a phone: a daemon behind the real adb server, and
+// the adb server in memory.
+var fronts = map[string]func(t *testing.T) func(t *testing.T) *bench{
+	"real": func(t *testing.T) func(t *testing.T) *bench {
+		server := adbtest.StartServer(t)
+		return func(t *testing.T) *bench {
+			p, line := pair(Options{Scale: benchTime}), new(adbd.Line)
+			d := adbd.NewDaemon(p)
+			d.Wire = line.Wire
+			if err := d.Listen("127.0.0.1:0"); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { d.Close() })
+			serial := server.Connect(t, d.Addr())
+			return &bench{p, server.Addr, serial, Faults(p, d, line), func() string { s, _ := server.State(serial); return s }}
+		}
+	},
+	"memory": func(t *testing.T) func(t *testing.T) *bench {
+		return func(t *testing.T) *bench {
+			p, line := pair(Options{Scale: benchTime}), new(adbd.Line)
+			s := adbd.NewServer(p)
+			s.Wire = line.Wire
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			go s.Serve(l)
+			t.Cleanup(func() { s.Close() })
+			return &bench{p, l.Addr().String(), p.opt.Serial, Faults(p, nil, line), func() string {
+				list, _ := adbtest.Ask(l.Addr().String(), "host:devices")
+				_, state, _ := strings.Cut(strings.TrimSpace(list), "\t")
+				return state
+			}}
+		}
+	},
+}
+
+// open opens a service of the phone; the caller closes it.
+func (b *bench) open(limit time.Duration, service string) (net.Conn, error) {
+	conn, err := net.Dial("tcp", b.addr)
+	if err != nil {
+		return nil, err
+	}
+	conn.SetDeadline(time.Now().Add(limit))
+	for _, request := range []string{"host:transport:" + b.serial, service} {
+		fmt.Fprintf(conn, "%04x%s", len(request), request)
+		status := make([]byte, 4)
+		if _, err := io.ReadFull(conn, status); err != nil || string(status) != "OKAY" {
+			conn.Close()
+			return nil, fmt.Errorf("%s: %q, %v", request, status, err)
+		}
+	}
+	return conn, nil
+}
+
+// maxAnswer is what a host takes of one command here, in bytes.
+const maxAnswer = 1 << 20
+
+// shell runs a command as a host with the shell protocol does.
+func (b *bench) shell(limit time.Duration, command string) (a answer, err error) {
+	conn, err := b.open(limit, "shell,v2,raw:"+command)
+	if err != nil {
+		return answer{}, err
+	}
+	defer conn.Close()
+	for len(a.out)+len(a.err) < maxAnswer {
+		var head [5]byte
+		if _, err := io.ReadFull(conn, head[:]); err != nil {
+			return a, fmt.Errorf("%w: %w", errNoStatus, err)
+		}
+		data, err := io.ReadAll(io.LimitReader(conn, int64(min(binary.LittleEndian.Uint32(head[1:]), maxAnswer))))
+		if err != nil {
+			return a, fmt.Errorf("%w: %w", errNoStatus, err)
+		}
+		switch head[0] {
+		case 1:
+			a.out += string(data)
+		case 2:
+			a.err += string(data)
+		case 3:
+			if len(data) == 1 {
+				a.exit = int(data[0])
+				return a, nil
+			}
+		}
+	}
+	return a, errors.New("too long")
+}
+
+const soon = 10 * time.Second
+
+var sampleText = regexp.MustCompile(`^(\d+)\.\d\d \d+\.\d\d\n(?s:.*)\nPss: +(\d+) kB\n`)
+
+// sample reads the clock and the memory in one command, as the fast channel does.
+func (b *bench) sample(limit time.Duration) (up, pss int64, err error) {
+	a, err := b.shell(limit, "cat /proc/uptime; cat /proc/$(pidof com.shop)/smaps_rollup")
+	if err != nil {
+		return 0, 0, err
+	}
+	found := sampleText.FindStringSubmatch(a.out)
+	if found == nil || a.exit != 0 {
+		return 0, 0, fmt.Errorf("no sample: %+v", a)
+	}
+	up, _ = strconv.ParseInt(found[1], 10, 64)
+	pss, _ = strconv.ParseInt(found[2], 10, 64)
+	return up, pss, nil
+}
+
+// portrait is what must be the same before and after a fault.
+func (b *bench) portrait() string {
+	a, err := b.shell(soon, "id; getprop; df /data; ls /dev; ls /proc/$(pidof com.shop); ps -A -o NAME | sort; "+
+		"cat /proc/$(pidof com.shop)/smaps_rollup | cut -c 1-20 | grep Pss: | cut -d : -f 1; wc -l /proc/uptime; dumpsys meminfo com.shop | grep -c TOTAL; yes | head -c 3000 | wc -c")
+	wall, werr := b.shell(soon, "date +%s")
+	at, _ := strconv.ParseInt(strings.TrimSpace(wall.out), 10, 64)
+	// The clock of a scaled phone runs fast.
+	late := b.phone.wall().Sub(time.Unix(at, 0))
+	return fmt.Sprintf("%s %+v %v %v clock %v", b.state(), a, err, werr, late.Abs() < time.Hour && b.phone.skew.Load() == 0)
+}
+
+func (b *bench) become(t *testing.T, want string) {
+	t.Helper()
+	got := ""
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if got = b.portrait(); got == want {
+			return
+		}
+	}
+	t.Errorf("the phone is not as it was:\n%s\nwant\n%s", got, want)
+}
+
+// seen are what shows each fault through adb, for those that do not silence the
+// phone.
+var seen = map[string]func(b *bench) bool{
+	"output torn, status lost": func(b *bench) bool {
+		a, err := b.shell(soon, "seq 100")
+		return errors.Is(err, errNoStatus) && len(a.out) == 100
+	},
+	"output torn, status 0": func(b *bench) bool {
+		a, err := b.shell(soon, "seq 100; exit 3")
+		return err == nil && len(a.out) == 100 && a.exit == 0
+	},
+	"output garbled": func(b *bench) bool {
+		a, err := b.shell(soon, "seq 100")
+		return err == nil && len(a.out) == 292 && a.out[:60] == "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14\n15\n16\n17\n18\n19\n20\n21\n22\n23\n" && a.out[60] != '2'
+	},
+	"no smaps_rollup":     failing("No such file or directory"),
+	"smaps_rollup denied": failing("Permission denied"),
+	"smaps_rollup empty": func(b *bench) bool {
+		a, err := b.shell(soon, "wc -c /proc/$(pidof com.shop)/smaps_rollup")
+		return err == nil && strings.HasPrefix(a.out, "0 ")
+	},
+	"dumpsys times out": func(b *bench) bool {
+		a, err := b.shell(soon, "dumpsys -t 2 meminfo com.shop")
+		return err == nil && strings.Contains(a.out, "*** SERVICE 'meminfo' DUMP TIMEOUT (2000ms) EXPIRED ***")
+	},
+	"dumpsys hangs": func(b *bench) bool {
+		_, err := b.shell(300*time.Millisecond, "dumpsys -t 1 meminfo com.shop")
+		return errors.Is(err, errNoStatus)
+	},
+	"system_server crashes": func(b *bench) bool {
+		a, err := b.shell(soon, "dumpsys meminfo com.shop")
+		return err == nil && a.err == "Can't find service: meminfo\n"
+	},
+	"clock steps": func(b *bench) bool { return clockBehind(b) > 24*time.Hour },
+	"clock far off": func(b *bench) bool {
+		return clockBehind(b) > 49*365*24*time.Hour
+	},
+	"disk full": func(b *bench) bool {
+		a, err := b.shell(soon, "echo x >/data/local/tmp/x; df /data")
+		return err == nil && strings.Contains(a.err, "No space left on device") && strings.Contains(a.out, " 0 100% /data\n") && push(b) != nil
+	},
+	"root lost": func(b *bench) bool {
+		a, err := b.shell(soon, "id -u; cat /proc/1/smaps_rollup")
+		return err == nil && a.out == "2000\n" && strings.Contains(a.err, "Permission denied")
+	},
+	"connection dropped": func(*bench) bool { return true },
+	"line cut": func(b *bench) bool {
+		a, err := b.shell(soon, "seq 1000")
+		return errors.Is(err, errNoStatus) && len(a.out) < 1000
+	},
+	"line cut at an open": func(b *bench) bool {
+		_, first := b.shell(soon, "true")
+		_, second := b.shell(soon, "true")
+		return first == nil && second != nil
+	},
+	"line cut again and again": func(b *bench) bool {
+		a, err := b.shell(soon, "seq 10000")
+		return errors.Is(err, errNoStatus) && len(a.out) <= 20_000
+	},
+	"line slow": func(b *bench) bool {
+		began := time.Now()
+		_, err := b.shell(soon, "true")
+		return err == nil && time.Since(began) >= 100*time.Millisecond
+	},
+	"line garbled": func(b *bench) bool {
+		a, err := b.shell(soon, "yes 0123 | head -n 4000")
+		return err != nil || a.out != strings.Repeat("0123\n", 4000)
+	},
+	"line with garbage": func(b *bench) bool {
+		_, err := b.shell(soon, "true")
+		return err != nil
+	},
+	"process dies in its sample": func(b *bench) bool {
+		a, err := b.shell(soon, "d=/proc/$(pidof com.shop); cat $d/stat $d/statm; ls $d")
+		return err == nil && strings.Contains(a.err, "/statm: No such process\n") && strings.Contains(a.err, ": No such file or directory\n")
+	},
+	"process ends in its sample": func(b *bench) bool {
+		a, err := b.shell(soon, "d=/proc/$(pidof com.shop); cat $d/stat $d/statm; cat $d/statm; ls $d")
+		return err == nil && strings.Count(a.out, "\n") == 2 && strings.HasSuffix(a.err, ": No such file or directory\n") && strings.Count(a.err, "\n") == 1
+	},
+	"pid reused": func(b *bench) bool {
+		a, err := b.shell(soon, "pidof logcat; pidof com.shop")
+		return err == nil && strings.Count(a.out, "\n") == 1
+	},
+}
+
+func failing(text string) func(b *bench) bool {
+	return func(b *bench) bool {
+		a, err := b.shell(soon, "cat /proc/$(pidof com.shop)/smaps_rollup")
+		return err == nil && a.out == "" && a.exit == 1 && strings.HasSuffix(a.err, "/smaps_rollup: "+text+"\n")
+	}
+}
+
+func clockBehind(b *bench) time.Duration {
+	a, err := b.shell(soon, "date +%s; cat /proc/uptime")
+	first, _, _ := strings.Cut(a.out, "\n")
+	n, nerr := strconv.ParseInt(first, 10, 64)
+	if err != nil || nerr != nil {
+		return 0
+	}
+	return time.Since(time.Unix(n, 0))
+}
+
+// push sends a file over the sync protocol and returns the phone's refusal.
+func push(b *bench) error {
+	conn, err := b.open(soon, "sync:")
+	if err != nil {
+		return nil
+	}
+	defer conn.Close()
+	chunk := func(id string, data string) {
+		conn.Write(append(binary.LittleEndian.AppendUint32([]byte(id), uint32(len(data))), data...))
+	}
+	chunk("SEND", "/data/local/tmp/pushed,33188")
+	chunk("DATA", "content")
+	conn.Write([]byte("DONE\x00\x00\x00\x00"))
+	head := make([]byte, 8)
+	if _, err := io.ReadFull(conn, head); err != nil || string(head[:4]) != "FAIL" {
+		return nil
+	}
+	text, _ := io.ReadAll(io.LimitReader(conn, int64(binary.LittleEndian.Uint32(head[4:]))))
+	return errors.New(string(text))
+}
+
+// once are the faults that happen once: the look that shows one uses it up.
+var once = []string{"line with garbage", "line cut", "line cut at an open", "process dies in its sample", "process ends in its sample"}
+
+// showing looks until the fault shows.
+func showing(b *bench, name string) bool {
+	look := seen[name]
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if look(b) {
+			return true
+		}
+		if slices.Contains(once, name) {
+			return false
+		}
+	}
+	return false
+}
+
+// Each fault shows through adb, and leaves the phone as it was.
+func TestFaultsThroughADB(t *testing.T) {
+	for name, front := range fronts {
+		t.Run(name, func(t *testing.T) {
+			connect := front(t)
+			names := map[string]bool{}
+			for i, f := range connect(t).faults {
+				if names[f.Name] {
+					t.Errorf("two faults are called %q", f.Name)
+				}
+				names[f.Name] = true
+				t.Run(f.Name, func(t *testing.T) {
+					t.Parallel()
+					b := connect(t)
+					testFault(t, b, b.faults[i])
+				})
+			}
+		})
+	}
+}
+
+func testFault(t *testing.T, b *bench, f Fault) {
+	before := b.portrait()
+	if _, _, err := b.sample(soon); err != nil {
+		t.Fatalf("before the fault: %v", err)
+	}
+	end := f.Start()
+	defer end()
+	if f.Effect == Silences {
+		if _, known := seen[f.Name]; known {
+			t.Error("the fault does not silence")
+		}
+		for range 3 {
+			if up, pss, err := b.sample(150 * time.Millisecond); err == nil {
+				t.Errorf("in silence came %d, %d", up, pss)
+			}
+		}
+	} else if seen[f.Name] == nil {
+		t.Fatal("nobody looks at this fault")
+	} else if !showing(b, f.Name) {
+		t.Error("the fault does not show")
+	}
+	end()
+	end()
+	b.become(t, before)
+	if _, _, err := b.sample(soon); err != nil {
+		t.Errorf("after the fault: %v", err)
+	}
+	if b.phone.wrong.Load() != nil {
+		t.Error("a fault is left on")
+	}
+}
+
+// What adb shows of a phone that is away.
+func TestStatesThroughADB(t *testing.T) {
+	for name, front := range fronts {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := front(t)(t)
+			wait := func(state string) {
+				t.Helper()
+				for deadline := time.Now().Add(30 * time.Second); b.state() != state; time.Sleep(10 * time.Millisecond) {
+					if time.Now().After(deadline) {
+						t.Fatalf("the state is %q, not %q", b.state(), state)
+					}
+				}
+			}
+			for _, state := range []string{adbd.StateOffline, adbd.StateUnauthorized} {
+				conn, err := b.open(soon, "shell,v2,raw:echo started; sleep 100000")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				io.ReadFull(conn, make([]byte, 13))
+				end := b.phone.Become(state)
+				if rest, err := io.ReadAll(conn); len(rest) != 0 {
+					t.Errorf("%s: then came %q, %v", state, rest, err)
+				}
+				wait(state)
+				end()
+				wait(adbd.StateDevice)
+			}
+
+			a, _ := b.shell(soon, "cat /proc/sys/kernel/random/boot_id; echo $(pidof com.shop system_server)")
+			back := b.phone.RebootFor(time.Minute) // 0.6 s
+			defer back()
+			wait(adbd.StateOffline)
+			wait(adbd.StateDevice)
+			z, err := b.shell(soon, "cat /proc/sys/kernel/random/boot_id; echo $(pidof com.shop system_server)")
+			if err != nil || a.out == z.out || len(a.out) != len(z.out) {
+				t.Errorf("before the reboot %q, after it %q, %v", a.out, z.out, err)
+			}
+
+			// A phone before Android 7 gives no exit status, and refuses to.
+			defer b.phone.OldShell()()
+			for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+				conn, err := b.open(soon, "shell:echo out; echo err >&2; exit 3")
+				if err == nil {
+					out, _ := io.ReadAll(conn)
+					conn.Close()
+					if string(out) == "out\r\nerr\r\n" {
+						break
+					}
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("an old shell answers %v", err)
+				}
+			}
+			if _, err := b.shell(soon, "true"); err == nil {
+				t.Error("an old shell speaks the shell protocol")
+			}
+		})
+	}
+}
+
+// A phone that sends for ever, and one long line of real commands.
+func TestEndlessThroughADB(t *testing.T) {
+	const size = 100 << 20
+	for name, front := range fronts {
+		t.Run(name, func(t *testing.T) {
+			b := front(t)(t)
+			conn, err := b.open(time.Minute, fmt.Sprintf("exec:head -c %d /dev/zero", size))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if n, err := io.Copy(io.Discard, conn); n != size || err != nil {
+				t.Errorf("%d bytes came, %v", n, err)
+			}
+			for _, service := range []string{"exec:yes", "shell,v2,raw:cat /dev/zero", "shell:cat /dev/urandom"} {
+				conn, err := b.open(soon, service)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n, err := io.CopyN(io.Discard, conn, 3<<20); err != nil {
+					t.Errorf("%s: %d bytes, %v", service, n, err)
+				}
+				conn.Close()
+			}
+			for deadline := time.Now().Add(soon); ; time.Sleep(10 * time.Millisecond) {
+				b.phone.mu.Lock()
+				left := len(b.phone.tasks)
+				b.phone.mu.Unlock()
+				if left == 0 {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("%d commands run on that nobody reads", left)
+				}
+			}
+		})
+	}
+}
+
+// Faults at random moments, several at once, while a host samples: for the race
+// detector. At the end the phone is as it was.
+func TestFaultsAtRandom(t *testing.T) {
+	b := fronts["memory"](t)(t)
+	before := b.portrait()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	var wg sync.WaitGroup
+	for i := range 3 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(i), 1))
+			for ctx.Err() == nil {
+				f := b.faults[r.IntN(len(b.faults))]
+				end := f.Start()
+				time.Sleep(time.Duration(r.IntN(40)) * time.Millisecond)
+				end()
+			}
+		})
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				b.sample(50 * time.Millisecond)
+				b.phone.Memory("com.shop")
+			}
+		})
+	}
+	wg.Wait()
+	b.become(t, before)
+}
