@@ -35,6 +35,12 @@ func (e endpoint) localPort() (string, bool) {
 	return port, host == "localhost" || err == nil && ip.IsLoopback()
 }
 
+// local says that the endpoint is on this machine.
+func (e endpoint) local() bool {
+	_, tcp := e.localPort()
+	return tcp || e.network == "unix"
+}
+
 // findEndpoint applies the rules of AOSP adb/client/commandline.cpp: an address
 // of our own, then ADB_SERVER_SOCKET, then ANDROID_ADB_SERVER_ADDRESS and
 // ANDROID_ADB_SERVER_PORT.

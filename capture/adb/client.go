@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -20,11 +21,16 @@ type Options struct {
 	Addr string
 	// DialTimeout is for one connection to the server; 0 is 5 s.
 	DialTimeout time.Duration
-	// AnswerTimeout is how long the server or a device may be silent where the
-	// protocol owes an answer, a running command apart; 0 is 30 s.
+	// AnswerTimeout is how long a device may be silent where the protocol owes an
+	// answer, a running command apart; 0 is 30 s. The server itself gets 10 s of it
+	// at most.
 	AnswerTimeout time.Duration
-	// NoStart keeps the client from starting a server where none answers.
+	// NoStart keeps the client from starting a server where none listens. It still
+	// waits a few seconds for one that was there to come back.
 	NoStart bool
+	// NoConnect keeps the client from having the server connect to a device of the
+	// network that the server does not list.
+	NoConnect bool
 	// ADBPath is the adb program that starts a server. Empty: adb in PATH, else in
 	// platform-tools of ANDROID_HOME or ANDROID_SDK_ROOT.
 	ADBPath string
@@ -45,6 +51,12 @@ type Options struct {
 type Client struct {
 	opt Options
 	at  endpoint
+	// dialTo opens one connection, and launch runs one `adb start-server`.
+	dialTo func(ctx context.Context) (net.Conn, error)
+	launch func(ctx context.Context, adb, port string) error
+
+	mu    sync.Mutex
+	lines map[string]*line
 }
 
 // NewClient checks the options and the environment. It does not connect.
@@ -60,7 +72,9 @@ func NewClient(opt Options) (*Client, error) {
 	opt.AnswerTimeout = orDefault(opt.AnswerTimeout, 30*time.Second)
 	opt.MaxStream = orDefault(opt.MaxStream, 64<<20)
 	opt.MaxFile = orDefault(opt.MaxFile, 64<<30)
-	return &Client{opt: opt, at: at}, nil
+	c := &Client{opt: opt, at: at, lines: map[string]*line{}}
+	c.dialTo, c.launch = c.dialReal, c.runStart
+	return c, nil
 }
 
 func orDefault[T ~int64](v, def T) T {
@@ -73,48 +87,126 @@ func orDefault[T ~int64](v, def T) T {
 // Addr is where the client looks for the server: HOST:PORT, or a path.
 func (c *Client) Addr() string { return c.at.addr }
 
-// dial connects to the server, and starts one where that is allowed and none
-// listens.
-func (c *Client) dial(ctx context.Context, start bool) (*conn, error) {
+// serverTimeout is how long the server may be silent. It answers from its own
+// memory, at once; what is silent for longer hangs, or is no adb server.
+const serverTimeout = 10 * time.Second
+
+// dial connects to the server. With patience it waits for a server of this machine
+// that has just gone to come back, and starts one where that is allowed; see the
+// package comment.
+func (c *Client) dial(ctx context.Context, patience bool) (*conn, error) {
 	nc, err := c.dialOnce(ctx)
-	if err != nil && start && ctx.Err() == nil && isRefused(err) {
-		if err := c.startServer(ctx); err != nil {
-			return nil, err
-		}
-		nc, err = c.dialOnce(ctx)
+	if err != nil && patience && ctx.Err() == nil && isRefused(err) && c.at.local() {
+		nc, err = c.await(ctx)
 	}
 	if err != nil {
 		return nil, c.dialError(ctx, err)
 	}
-	return newConn(ctx, nc, c.opt.AnswerTimeout, phase{endpoint: c.at.addr}), nil
+	return newConn(ctx, nc, min(serverTimeout, c.opt.AnswerTimeout), phase{endpoint: c.at.addr}), nil
+}
+
+// await dials where nothing listened a moment ago. One call at a time does so for
+// all calls at one address: it polls, and starts the server when it is time.
+func (c *Client) await(ctx context.Context) (net.Conn, error) {
+	s := siteAt(c.at.addr)
+	if err := s.turn.take(ctx); err != nil {
+		return nil, err
+	}
+	defer s.turn.give()
+	port, startable := c.at.localPort()
+	for {
+		nc, err := c.dialOnce(ctx)
+		if err == nil || ctx.Err() != nil || !isRefused(err) {
+			return nc, err
+		}
+		switch s.next(time.Now(), startable && !c.opt.NoStart) {
+		case stepWait:
+			if err := sleep(ctx, pollEvery); err != nil {
+				return nil, err
+			}
+		case stepStart:
+			if err := c.startServer(ctx, s, port); err != nil {
+				return nil, err
+			}
+		case stepFail:
+			return nil, c.stillGone(s, err)
+		}
+	}
+}
+
+// stillGone is the error where nothing listens and no start is due.
+func (c *Client) stillGone(s *site, err error) error {
+	ago, failed := s.last(time.Now())
+	switch {
+	case failed != nil:
+		return failed
+	case ago > 0:
+		return &fault{kind: ErrNoServer, cause: err, text: fmt.Sprintf("no adb server answers at %s, and the one started %v ago is gone: see what `adb nodaemon server` prints", c.at.addr, ago.Round(100*time.Millisecond))}
+	}
+	return err
+}
+
+func (c *Client) dialReal(ctx context.Context) (net.Conn, error) {
+	d := net.Dialer{Timeout: c.opt.DialTimeout}
+	return d.DialContext(ctx, c.at.network, c.at.addr)
 }
 
 func (c *Client) dialOnce(ctx context.Context) (net.Conn, error) {
-	d := net.Dialer{Timeout: c.opt.DialTimeout}
-	return d.DialContext(ctx, c.at.network, c.at.addr)
+	nc, err := c.dialTo(ctx)
+	switch {
+	case !c.at.local():
+	case err == nil:
+		siteAt(c.at.addr).found()
+	case isRefused(err):
+		siteAt(c.at.addr).missed(time.Now())
+	}
+	return nc, err
 }
 
 func (c *Client) dialError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return contextError(ctx)
 	}
+	var known *fault
+	if errors.As(err, &known) {
+		return err
+	}
 	todo := "start it there, or correct ADB_SERVER_SOCKET"
 	if _, local := c.at.localPort(); local {
 		todo = "run `adb start-server`"
 	}
-	return &fault{kind: ErrNoServer, cause: err, text: fmt.Sprintf("no adb server answers at %s: %s", c.at.addr, todo)}
+	return &fault{kind: ErrNoServer, cause: err, text: fmt.Sprintf("no adb server answers at %s (%s): %s", c.at.addr, dialReason(err), todo)}
+}
+
+// call connects to the server and sends the first request of a connection; serial
+// is the device that it is for, if any. A server that ends the connection without a
+// word is about to go, as at `adb kill-server` or when another version takes over:
+// the request goes once more, to the one that comes then. So it must be a request
+// that may be sent twice; none that reaches a device is.
+func (c *Client) call(ctx context.Context, request, serial string) (*conn, error) {
+	for first := true; ; first = false {
+		k, err := c.dial(ctx, true)
+		if err != nil {
+			return nil, err
+		}
+		k.phase.serial = serial
+		if err = k.request(request); err == nil {
+			return k, nil
+		}
+		k.close()
+		if !first || !k.hungUp || ctx.Err() != nil {
+			return nil, err
+		}
+	}
 }
 
 // query sends a request and reads the one text that answers it.
 func (c *Client) query(ctx context.Context, request string) (string, error) {
-	k, err := c.dial(ctx, !c.opt.NoStart)
+	k, err := c.call(ctx, request, "")
 	if err != nil {
 		return "", err
 	}
 	defer k.close()
-	if err := k.request(request); err != nil {
-		return "", err
-	}
 	return k.text()
 }
 
@@ -165,27 +257,16 @@ func (c *Client) Track(ctx context.Context, changed func([]DeviceInfo) error) er
 
 // track asks for the long list first; a server that does not know it says so.
 func (c *Client) track(ctx context.Context) (*conn, error) {
-	k, err := c.trackAs(ctx, "host:track-devices-l")
+	k, err := c.call(ctx, "host:track-devices-l", "")
 	if errors.Is(err, errUnknownService) {
-		return c.trackAs(ctx, "host:track-devices")
+		return c.call(ctx, "host:track-devices", "")
 	}
 	return k, err
 }
 
-func (c *Client) trackAs(ctx context.Context, request string) (*conn, error) {
-	k, err := c.dial(ctx, !c.opt.NoStart)
-	if err != nil {
-		return nil, err
-	}
-	if err := k.request(request); err != nil {
-		k.close()
-		return nil, err
-	}
-	return k, nil
-}
-
 // Select finds the device to work with: the one named, else the one that
-// ANDROID_SERIAL names, else the only usable one. It must be in state device.
+// ANDROID_SERIAL names, else the only usable one. It must be in state device. One
+// that is named HOST:PORT and not in the server's list is connected first.
 func (c *Client) Select(ctx context.Context, serial string) (*Device, error) {
 	list, err := c.Devices(ctx)
 	if err != nil {
@@ -195,11 +276,29 @@ func (c *Client) Select(ctx context.Context, serial string) (*Device, error) {
 	if serial == "" {
 		serial, from = c.opt.Getenv("ANDROID_SERIAL"), " (from ANDROID_SERIAL)"
 	}
+	if networkSerial(serial) && !listed(list, serial) {
+		if list, err = c.fetch(ctx, serial, from); err != nil {
+			return nil, err
+		}
+	}
 	info, err := choose(list, serial, from)
 	if err != nil {
 		return nil, err
 	}
 	return &Device{client: c, info: info}, nil
+}
+
+// fetch has a device of the network connected, and lists the devices again.
+func (c *Client) fetch(ctx context.Context, serial, from string) ([]DeviceInfo, error) {
+	answer, err := c.reconnect(ctx, serial)
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.Devices(ctx)
+	if err == nil && !listed(list, serial) {
+		err = notReached(ErrNoDevice, serial, from, answer)
+	}
+	return list, err
 }
 
 func choose(list []DeviceInfo, serial, from string) (DeviceInfo, error) {
@@ -220,7 +319,28 @@ func choose(list []DeviceInfo, serial, from string) (DeviceInfo, error) {
 	case len(list) == 0:
 		return DeviceInfo{}, noDevice()
 	}
+	if len(list) > 1 {
+		return DeviceInfo{}, noneUsable(list)
+	}
 	return DeviceInfo{}, list[0].unusable()
+}
+
+// noneUsable says of each device why it cannot be used, in the kind of the first.
+func noneUsable(list []DeviceInfo) error {
+	kind := ErrOffline
+	var first *fault
+	if errors.As(list[0].unusable(), &first) {
+		kind = first.kind
+	}
+	why := make([]string, 0, maxNamed)
+	for i, d := range list {
+		if i == maxNamed {
+			why = append(why, fmt.Sprintf("and %d more", len(list)-maxNamed))
+			break
+		}
+		why = append(why, d.unusable().Error())
+	}
+	return faultf(kind, "none of the %d devices can be used: %s", len(list), strings.Join(why, "; "))
 }
 
 func named(list []DeviceInfo, serial, from string) (DeviceInfo, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -82,7 +83,7 @@ func TestNoAdbServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := scripted(t, func(p *peer) { p.request(); p.send(answer) })
 			_, err := c.Version(soon(t))
-			checkSentence(t, err, ErrProtocol, "check that it is an adb server")
+			checkSentence(t, err, ErrProtocol, "adb server")
 		})
 	}
 	t.Run("nobody", func(t *testing.T) {
@@ -127,6 +128,55 @@ func TestNoAdbServer(t *testing.T) {
 			t.Errorf("over a unix socket: %d, %v", v, err)
 		}
 	})
+}
+
+// TestPortTaken: another program listens at the port. An HTTP server waits for the
+// rest of what it takes for a request; the other says nothing at all.
+func TestPortTaken(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: time.Hour}
+	go func() { _ = web.Serve(l) }()
+	defer web.Close()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // never accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for _, addr := range []string{l.Addr().String(), silent.Addr().String()} {
+		c := testClient(t, Options{Addr: addr})
+		k, err := c.dial(soon(t), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k.wait != serverTimeout {
+			t.Errorf("the server may be silent for %v, want %v", k.wait, serverTimeout)
+		}
+		k.close()
+		c.opt.AnswerTimeout = 100 * time.Millisecond
+		begin := time.Now()
+		for _, err := range []error{ignoreValue(c.Select(soon(t), "")), ignoreValue(c.Version(soon(t))), ignoreValue(phone(c).Shell(soon(t), "true", nil, nil))} {
+			checkSentence(t, err, ErrNoServer, "what listens at "+addr+" has not answered for 100ms: if it is the adb server, restart it with `adb kill-server`; else end it, or set ANDROID_ADB_SERVER_PORT")
+		}
+		if took := time.Since(begin); took > 3*time.Second {
+			t.Errorf("took %v", took)
+		}
+	}
+}
+
+// TestUnreachable names the reason and what to do.
+func TestUnreachable(t *testing.T) {
+	for spec, want := range map[string]string{
+		"tcp:no-such-host.invalid:5037": "no adb server answers at no-such-host.invalid:5037 (lookup no-such-host.invalid",
+		"localfilesystem:/no/such/sock": "(connect: no such file or directory): start it there, or correct ADB_SERVER_SOCKET",
+	} {
+		c := testClient(t, Options{Getenv: env("ADB_SERVER_SOCKET", spec)})
+		_, err := c.Select(soon(t), "")
+		checkSentence(t, err, ErrNoServer, want)
+		checkSentence(t, err, ErrNoServer, "or correct ADB_SERVER_SOCKET")
+	}
 }
 
 func TestSilentServer(t *testing.T) {

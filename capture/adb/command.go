@@ -108,16 +108,19 @@ func (c *command) end(err error, pid int) error {
 }
 
 // runBlind runs a command whose output and status do not matter, without a trace.
-// It never starts a server.
+// It neither waits for a server nor connects the device again: with either the
+// command has gone that it is about.
 func (d *Device) runBlind(ctx context.Context, script string) error {
 	k, err := d.client.dial(ctx, false)
 	if err != nil {
 		return err
 	}
 	defer k.close()
-	if err := d.bind(k); err != nil {
+	k.phase.serial = d.info.Serial
+	if err := k.request("host:transport:" + d.info.Serial); err != nil {
 		return err
 	}
+	d.bound(k)
 	if err := k.request(d.blindService() + script); err != nil {
 		return err
 	}

@@ -30,6 +30,8 @@ type conn struct {
 	stop  func() bool
 	wait  time.Duration // for one answer
 	phase phase
+	// hungUp says that the connection ended where an answer should begin.
+	hungUp bool
 }
 
 func newConn(ctx context.Context, nc net.Conn, wait time.Duration, p phase) *conn {
@@ -71,10 +73,10 @@ func (k *conn) expect(wait time.Duration) error {
 func (k *conn) fail(err error) error { return k.phase.failure(k.ctx, k.wait, err) }
 
 func (k *conn) malformed(what string, got []byte) error {
-	if k.phase.serial != "" {
+	if k.phase.bound {
 		return faultf(ErrProtocol, "%s sent %s where %s belongs: reconnect it", k.phase.name(), quoted(string(got)), what)
 	}
-	return faultf(ErrProtocol, "what listens at %s sent %s where %s belongs: check that it is an adb server", k.phase.endpoint, quoted(string(got)), what)
+	return faultf(ErrProtocol, "what listens at %s is no adb server, it sent %s where %s belongs: end it, or set ANDROID_ADB_SERVER_PORT to a free port", k.phase.endpoint, quoted(string(got)), what)
 }
 
 // maxRequest is what four hex digits can say.
@@ -89,6 +91,7 @@ func (k *conn) request(text string) error {
 		return err
 	}
 	if _, err := fmt.Fprintf(k.net, "%04x%s", len(text), text); err != nil {
+		k.hungUp = !isTimeout(err)
 		return k.fail(err)
 	}
 	return k.okay()
@@ -97,7 +100,8 @@ func (k *conn) request(text string) error {
 // okay reads OKAY, or FAIL with its reason.
 func (k *conn) okay() error {
 	var status [4]byte
-	if _, err := io.ReadFull(k.r, status[:]); err != nil {
+	if n, err := io.ReadFull(k.r, status[:]); err != nil {
+		k.hungUp = n == 0 && !isTimeout(err)
 		return k.fail(err)
 	}
 	switch string(status[:]) {

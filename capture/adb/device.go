@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Device is one device of a server. Its methods may be called at the same time;
-// each opens connections of its own. A Device outlives a reconnect of the device.
+// each opens connections of its own. A Device outlives a reconnect of the device
+// and a restart of the server: it is its serial.
 type Device struct {
 	client *Client
 	info   DeviceInfo
@@ -29,22 +31,43 @@ func (d *Device) Info() DeviceInfo { return d.info }
 
 // transport connects to the device.
 func (d *Device) transport(ctx context.Context) (*conn, error) {
-	k, err := d.client.dial(ctx, !d.client.opt.NoStart)
+	k, err := d.call(ctx, "host:transport:"+d.info.Serial)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.bind(k); err != nil {
-		k.close()
-		return nil, err
-	}
+	d.bound(k)
 	return k, nil
 }
 
-// bind makes the device the peer of a connection.
-func (d *Device) bind(k *conn) error {
-	k.phase.serial = d.info.Serial
-	return k.request("host:transport:" + d.info.Serial)
+// call is Client.call about this device. A device of the network that the server
+// does not list is connected once by the way: the server forgets such devices when
+// it is restarted.
+func (d *Device) call(ctx context.Context, request string) (*conn, error) {
+	c, serial, began := d.client, d.info.Serial, time.Now()
+	k, err := c.call(ctx, request, serial)
+	if err == nil || d.info.USB != "" || !networkSerial(serial) {
+		return k, err
+	}
+	var answer string
+	switch {
+	case errors.Is(err, errNotListed):
+		var cerr error
+		if answer, cerr = c.reconnect(ctx, serial); cerr != nil {
+			return nil, cerr
+		}
+	// While the server connects, it lists the device as offline.
+	case !errors.Is(err, ErrOffline) || !c.reconnected(ctx, serial, began):
+		return nil, err
+	}
+	k, err = c.call(ctx, request, serial)
+	if errors.Is(err, errNotListed) {
+		return nil, notReached(ErrDeviceGone, serial, "", answer)
+	}
+	return k, err
 }
+
+// bound says that from now on the device answers.
+func (d *Device) bound(k *conn) { k.phase.bound, k.wait = true, d.client.opt.AnswerTimeout }
 
 // Features is what the device's adbd offers, such as shell_v2 and stat_v2. A
 // server or device from before features gives none. The answer is kept; an error
@@ -67,19 +90,14 @@ func (d *Device) Features(ctx context.Context) ([]string, error) {
 }
 
 func (d *Device) askFeatures(ctx context.Context) ([]string, error) {
-	k, err := d.client.dial(ctx, !d.client.opt.NoStart)
-	if err != nil {
-		return nil, err
-	}
-	defer k.close()
-	k.phase.serial = d.info.Serial
-	err = k.request("host-serial:" + d.info.Serial + ":features")
+	k, err := d.call(ctx, "host-serial:"+d.info.Serial+":features")
 	if errors.Is(err, errUnknownService) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
+	defer k.close()
 	text, err := k.text()
 	if err != nil {
 		return nil, err

@@ -19,21 +19,33 @@ type DeviceInfo struct {
 	// TransportID is the server's number for this connection of the device, 0 where
 	// it gives none. A reconnect changes it.
 	TransportID int64
+	// USB is the port that the device is plugged into, as the server names it; empty
+	// for a device of the network, and where the server does not tell.
+	USB string
 }
 
 // unusable says why a device that is not in state device cannot be used.
 func (d DeviceInfo) unusable() error {
-	name := "device " + quoted(d.Serial)
+	name := d.name()
 	switch state := d.State; {
 	case state == "unauthorized", state == "authorizing":
 		return unauthorized(name)
 	case strings.HasPrefix(state, noPermissions):
-		return noPermission(name)
+		return noPermission(name, state)
 	case state == "offline", state == "connecting", state == "":
 		return offline(name)
 	default:
 		return faultf(ErrOffline, "%s is in state %s: boot it into Android", name, quoted(state))
 	}
+}
+
+// name is what a message calls the device. The server cannot read the serial of one
+// that it may not open (AOSP adb/transport.cpp, append_transport; adb/client/usb_linux.cpp).
+func (d DeviceInfo) name() string {
+	if strings.Trim(d.Serial, "?") == "" || d.Serial == "(no serial number)" {
+		return "a device without a readable serial"
+	}
+	return "device " + quoted(d.Serial)
 }
 
 // parseDevices reads the lists of host:devices-l, host:track-devices-l and
@@ -99,6 +111,8 @@ func (d *DeviceInfo) field(text string) bool {
 		d.Model = value
 	case "device":
 		d.Device = value
+	case "usb":
+		d.USB = value
 	case "transport_id":
 		if id, err := strconv.ParseInt(value, 10, 64); err == nil && id > 0 {
 			d.TransportID = id

@@ -15,15 +15,15 @@ func TestParseDevices(t *testing.T) {
 		line string
 		want DeviceInfo
 	}{
-		{"emulator-5554          device product:sdk_gphone64 model:sdk_gphone64 device:emu64a transport_id:1", DeviceInfo{"emulator-5554", "device", "sdk_gphone64", "sdk_gphone64", "emu64a", 1}},
-		{"0123456789ABCDEF       unauthorized usb:1-1 transport_id:3", DeviceInfo{Serial: "0123456789ABCDEF", State: "unauthorized", TransportID: 3}},
-		{"R58M123                " + udev + " usb:1-2 transport_id:4", DeviceInfo{Serial: "R58M123", State: udev, TransportID: 4}},
-		{"adb-8EE2 (2)._adb-tls-connect._tcp device product:a model:b device:c transport_id:7", DeviceInfo{"adb-8EE2 (2)._adb-tls-connect._tcp", "device", "a", "b", "c", 7}},
+		{"emulator-5554          device product:sdk_gphone64 model:sdk_gphone64 device:emu64a transport_id:1", DeviceInfo{"emulator-5554", "device", "sdk_gphone64", "sdk_gphone64", "emu64a", 1, ""}},
+		{"0123456789ABCDEF       unauthorized usb:1-1 transport_id:3", DeviceInfo{Serial: "0123456789ABCDEF", State: "unauthorized", TransportID: 3, USB: "1-1"}},
+		{"R58M123                " + udev + " usb:1-2 transport_id:4", DeviceInfo{Serial: "R58M123", State: udev, TransportID: 4, USB: "1-2"}},
+		{"adb-8EE2 (2)._adb-tls-connect._tcp device product:a model:b device:c transport_id:7", DeviceInfo{"adb-8EE2 (2)._adb-tls-connect._tcp", "device", "a", "b", "c", 7, ""}},
 		{"127.0.0.1:5555         device transport_id:2", DeviceInfo{Serial: "127.0.0.1:5555", State: "device", TransportID: 2}},
-		{"device                 device product:p model:Odd device:d transport_id:5", DeviceInfo{"device", "device", "p", "Odd", "d", 5}},
+		{"device                 device product:p model:Odd device:d transport_id:5", DeviceInfo{"device", "device", "p", "Odd", "d", 5, ""}},
 		{"(no serial number)     offline transport_id:5", DeviceInfo{Serial: "(no serial number)", State: "offline", TransportID: 5}},
 		{"????????????           " + udev, DeviceInfo{Serial: "????????????", State: udev}},
-		{"X                      device usb:1-1 max_speed:5000 transport_id:9", DeviceInfo{Serial: "X", State: "device", TransportID: 9}},
+		{"X                      device usb:1-1 max_speed:5000 transport_id:9", DeviceInfo{Serial: "X", State: "device", TransportID: 9, USB: "1-1"}},
 		{"X                      device transport_id:-9", DeviceInfo{Serial: "X", State: "device"}},
 		{"R58M123\tdevice\r", DeviceInfo{Serial: "R58M123", State: "device"}},
 		{"R58M123\t" + udev, DeviceInfo{Serial: "R58M123", State: udev}},
@@ -74,6 +74,10 @@ func TestChoose(t *testing.T) {
 		{[]DeviceInfo{un}, "", "", ErrUnauthorized, "accept the USB debugging dialog"},
 		{[]DeviceInfo{dev("E", "authorizing")}, "E", "", ErrUnauthorized, "unlock it"},
 		{[]DeviceInfo{dev("F", udev)}, "", "", ErrUnauthorized, "udev rules"},
+		{[]DeviceInfo{dev("????????????", udev)}, "", "", ErrUnauthorized, "open a device without a readable serial over USB: add the udev rules"},
+		{[]DeviceInfo{dev("F", "no permissions (user night is not in the plugdev group); see [x]")}, "", "", ErrUnauthorized, "sudo usermod -aG plugdev $LOGNAME"},
+		{[]DeviceInfo{off, un}, "", "", ErrOffline, `none of the 2 devices can be used: device "C" is offline: reconnect it or run ` + "`adb reconnect offline`"},
+		{[]DeviceInfo{un, off}, "", "", ErrUnauthorized, `; device "C" is offline`},
 		{[]DeviceInfo{dev("G", "recovery")}, "", "", ErrOffline, `in state "recovery": boot it into Android`},
 		{[]DeviceInfo{dev("\x1b[31mH\n"+strings.Repeat("x", 9999), "device"), a}, "", "", ErrSeveralDevices, `"\x1b[31mH\nxxx`},
 	}
@@ -141,7 +145,7 @@ func TestRefusals(t *testing.T) {
 		{"protocol fault \x1b]0;evil\a" + strings.Repeat("A", 9999), ErrProtocol, "..."},
 	}
 	for _, tt := range tests {
-		checkSentence(t, phase{"127.0.0.1:5037", "X\x1b[2J"}.refusal(tt.text), tt.kind, tt.says)
+		checkSentence(t, phase{endpoint: "127.0.0.1:5037", serial: "X\x1b[2J"}.refusal(tt.text), tt.kind, tt.says)
 	}
 	checkSentence(t, phase{endpoint: "127.0.0.1:5037"}.refusal("no devices/emulators found"), ErrNoDevice, "no device is connected")
 	err := phase{endpoint: "127.0.0.1:5037"}.refusal("gremlins\n\x00")

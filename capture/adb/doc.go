@@ -1,12 +1,35 @@
 // Package adb is a client of the adb SERVER protocol (AOSP adb/OVERVIEW.TXT,
 // adb/SERVICES.TXT, adb/SYNC.TXT): it lists devices, runs shell commands with
 // their exit status, and moves files. It needs a running adb server; where none
-// answers on this machine it starts `adb start-server` once.
+// listens on this machine it runs `adb start-server`.
 //
 // It refuses what makes the adb program unfit for measuring: a connection that
 // ends before the exit status is an error and never a short success, no process
 // is started per command, a running server of another version is never replaced,
 // and every stream from a device has a byte cap.
+//
+// # The server and the device may come and go
+//
+// Nothing of a Client or Device is tied to one server or connection: the next call
+// connects anew, and finds the device by its serial.
+//
+// The first start of a server is done at once. A server that was there and has gone
+// is waited for first, 3 s from the moment it was missed, since another adb program
+// may be replacing it; then one is started, at most every 10 s, one at a time for
+// all clients of the process, and never with Options.NoStart. A request that the
+// server drops without a word, which is how it ends, is sent once more before
+// anything has reached a device. A server that listens is used whatever its
+// version.
+//
+// A server that starts knows no device of the network: those that `adb connect`
+// has added before are forgotten. So a device whose serial is HOST:PORT, and which
+// the server does not list, is connected by the way, at most every 5 s. This has
+// no option: the serial was named to be used, by the caller or by the list that it
+// was selected from, and a run of a night must outlive a restart. A device that
+// was disconnected by hand is therefore connected again as long as it is used. Left
+// alone are devices that the server lists in whatever state, since it brings back
+// itself what is offline; names by mDNS, which it finds itself; and USB devices
+// whose serial, which is theirs to choose, only looks like an address.
 //
 // # Commands end with their caller
 //

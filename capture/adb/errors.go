@@ -74,13 +74,20 @@ func quoted(text string) string {
 	return strconv.Quote(text)
 }
 
+// clean is quoted without the quotes, for words of this machine.
+func clean(text string) string {
+	text = quoted(text)
+	return text[1 : len(text)-1]
+}
+
 // errUnknownService: the server is older than the request.
 var errUnknownService = errors.New("a newer adb server is needed")
 
 // phase tells which peer owes the answer, for the sentence of a failure.
 type phase struct {
 	endpoint string
-	serial   string // empty while it is the server's turn
+	serial   string // of the device that it is about, if any
+	bound    bool   // the device answers, and not the server
 }
 
 // refusal turns the text of a FAIL answer into an error. The texts are those of
@@ -95,7 +102,7 @@ func (p phase) refusal(text string) error {
 	case has("unauthorized"), has("authorizing"):
 		return unauthorized(name)
 	case has("no permissions"), has("insufficient permissions"):
-		return noPermission(name)
+		return noPermission(name, text)
 	case has("offline"), has("still connecting"):
 		return offline(name)
 	case has("more than one"):
@@ -119,11 +126,19 @@ func (p phase) name() string {
 	return "device " + quoted(p.serial)
 }
 
+// errNotListed: the server knows no such device.
+var errNotListed = errors.New("not in the server's list")
+
 func (p phase) notFound() error {
 	if p.serial == "" {
 		return noDevice()
 	}
-	return faultf(ErrDeviceGone, "%s is not connected any more: check its cable or network and run `adb devices`", p.name())
+	return &fault{kind: ErrDeviceGone, cause: errNotListed, text: fmt.Sprintf("%s is not connected any more: check its cable or network and run `adb devices`", p.name())}
+}
+
+// notReached is a device of the network that the server could not connect to.
+func notReached(kind error, serial, from, answer string) error {
+	return faultf(kind, "device %s%s is not connected, and the adb server could not connect to it (%s): check that it is on, in this network and has adb over Wi-Fi on", quoted(serial), from, quoted(answer))
 }
 
 func noDevice() error {
@@ -131,15 +146,21 @@ func noDevice() error {
 }
 
 func unauthorized(name string) error {
-	return faultf(ErrUnauthorized, "%s has not authorized this computer: unlock it and accept the USB debugging dialog", name)
+	return faultf(ErrUnauthorized, "%s has not authorized this computer: unlock it and accept the USB debugging dialog; without a dialog, reconnect it", name)
 }
 
-func noPermission(name string) error {
-	return faultf(ErrUnauthorized, "this user may not open %s over USB: add the udev rules (Debian: package android-sdk-platform-tools-common), then reconnect it", name)
+// noPermission takes the server's sentence, which may know of the group (AOSP
+// adb/diagnose_usb.cpp, usb_permissions_short_help_text).
+func noPermission(name, text string) error {
+	todo := "add the udev rules (Debian: package android-sdk-platform-tools-common), then reconnect it"
+	if strings.Contains(text, "not in the plugdev group") {
+		todo = "add the user with `sudo usermod -aG plugdev $LOGNAME` and log in again"
+	}
+	return faultf(ErrUnauthorized, "this user may not open %s over USB: %s", name, todo)
 }
 
 func offline(name string) error {
-	return faultf(ErrOffline, "%s is offline: reconnect it or run `adb reconnect`, and wait until `adb devices` shows it as device", name)
+	return faultf(ErrOffline, "%s is offline: reconnect it or run `adb reconnect offline`, and wait until `adb devices` shows it as device", name)
 }
 
 // failure says what an error of the connection means.
@@ -154,17 +175,17 @@ func (p phase) failure(ctx context.Context, wait time.Duration, err error) error
 	if isTimeout(err) {
 		return p.silent(wait)
 	}
-	if p.serial != "" {
+	if p.bound {
 		return &fault{kind: ErrDeviceGone, cause: notEOF(err), text: fmt.Sprintf("the connection to %s ended before the whole answer was here: the device or the adb server went away; check the cable and try again", p.name())}
 	}
-	return &fault{kind: ErrNoServer, cause: notEOF(err), text: fmt.Sprintf("the adb server at %s ended the connection before it answered: check what listens there, or restart it with `adb kill-server`", p.endpoint)}
+	return &fault{kind: ErrNoServer, cause: notEOF(err), text: fmt.Sprintf("what listens at %s ended the connection before it answered: if it is the adb server, restart it with `adb kill-server`; else end it, or set ANDROID_ADB_SERVER_PORT to a free port", p.endpoint)}
 }
 
 func (p phase) silent(wait time.Duration) error {
-	if p.serial != "" {
+	if p.bound {
 		return faultf(ErrOffline, "%s has not answered for %v: reconnect it or run `adb reconnect`", p.name(), wait)
 	}
-	return faultf(ErrNoServer, "the adb server at %s has not answered for %v: restart it with `adb kill-server`", p.endpoint, wait)
+	return faultf(ErrNoServer, "what listens at %s has not answered for %v: if it is the adb server, restart it with `adb kill-server`; else end it, or set ANDROID_ADB_SERVER_PORT to a free port", p.endpoint, wait)
 }
 
 // notEOF keeps io.EOF out of a chain: a caller that reads until io.EOF must not
@@ -174,6 +195,21 @@ func notEOF(err error) error {
 		return nil
 	}
 	return err
+}
+
+// dialReason is the last and telling part of an error of package net.
+func dialReason(err error) string {
+	var resolve *net.DNSError
+	var op *net.OpError
+	switch {
+	case errors.As(err, &resolve):
+		return clean(resolve.Error())
+	case isTimeout(err):
+		return "no answer in time"
+	case errors.As(err, &op) && op.Err != nil:
+		return clean(op.Err.Error())
+	}
+	return clean(err.Error())
 }
 
 func isTimeout(err error) bool {

@@ -128,6 +128,28 @@ func phone(c *Client, features ...string) *Device {
 	return &Device{client: c, info: DeviceInfo{Serial: "X", State: StateDevice}, features: features, known: true}
 }
 
+// selected gives the device of this name.
+func selected(t *testing.T, c *Client, serial string) *Device {
+	t.Helper()
+	d, err := c.Select(soon(t), serial)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// waitFor polls for what comes soon.
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for range 500 {
+		if ok() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("not reached: %s", what)
+}
+
 // checkLeaks wants no goroutine of this package any more.
 func checkLeaks(t testing.TB) {
 	t.Helper()

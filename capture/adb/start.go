@@ -2,13 +2,11 @@ package adb
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"time"
 )
 
@@ -16,58 +14,16 @@ import (
 // and has looked for USB devices.
 const startTimeout = 20 * time.Second
 
-// starts holds what this process has tried: each address is tried once, by
-// whichever client comes first. A server that somebody has killed since is
-// somebody's wish.
-var starts = struct {
-	sync.Mutex
-	at map[string]*attempt
-}{at: map[string]*attempt{}}
-
-// attempt is one start. Its turn is a lock that a context can give up waiting for.
-type attempt struct {
-	turn chan struct{}
-	done bool
-	err  error
-}
-
-func attemptAt(addr string) *attempt {
-	starts.Lock()
-	defer starts.Unlock()
-	a := starts.at[addr]
-	if a == nil {
-		a = &attempt{turn: make(chan struct{}, 1)}
-		starts.at[addr] = a
-	}
-	return a
-}
-
-// startServer starts a server for an address of this machine where none listens.
-func (c *Client) startServer(ctx context.Context) error {
-	port, local := c.at.localPort()
-	if !local {
-		return c.dialError(ctx, errors.New("the address is not of this machine"))
-	}
-	a := attemptAt(c.at.addr)
-	select {
-	case a.turn <- struct{}{}:
-	case <-ctx.Done():
-		return contextError(ctx)
-	}
-	defer func() { <-a.turn }()
-	if a.done {
-		return a.err
-	}
+// startServer starts a server at a port of this machine. The caller holds the
+// site's turn. `adb start-server` ends a server of another version that has come
+// within the milliseconds since the last dial, as every adb program does; it is run
+// right behind a dial that found nobody.
+func (c *Client) startServer(ctx context.Context, s *site, port string) error {
 	adb, err := c.findADB()
 	if err != nil {
 		return &fault{kind: ErrNoServer, cause: err, text: fmt.Sprintf("no adb server answers at %s and there is no adb program to start one: install Android platform-tools (Debian: package adb) or put adb into PATH", c.at.addr)}
 	}
-	err = c.runStart(ctx, adb, port)
-	if ctx.Err() != nil {
-		return contextError(ctx) // not the server's fault: the next caller may try
-	}
-	a.done, a.err = true, err
-	return err
+	return s.start(ctx, func() error { return c.launch(ctx, adb, port) })
 }
 
 // findADB is the adb program; it is run for start-server alone.

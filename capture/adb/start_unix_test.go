@@ -104,11 +104,18 @@ func TestStartCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
-		if _, err := c.Version(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		before := len(started())
+		if before == 1 && started()[0] == "" {
+			before = 0
+		}
+		ctx, cancel := context.WithCancel(soon(t))
+		ended := make(chan error, 1)
+		go func() { ended <- ignoreValue(c.Version(ctx)) }()
+		waitFor(t, "adb runs", func() bool { got := started(); return got[0] != "" && len(got) > before })
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("error %v", err)
 		}
-		cancel()
 	}
 	if got := started(); len(got) != 2 {
 		t.Errorf("started %q: a start that was cancelled is no start", got)

@@ -159,7 +159,7 @@ func TestTornPull(t *testing.T) {
 		sent.Store(int64(n))
 		var got strings.Builder
 		size, err := phone(c, "stat_v2").Pull(soon(t), "/data/x", &got)
-		if !errors.Is(err, ErrDeviceGone) || errors.Is(err, io.EOF) || !strings.HasPrefix("hello", got.String()) || int(size) != got.Len() {
+		if !errors.Is(err, tornKind(n)) || errors.Is(err, io.EOF) || !strings.HasPrefix("hello", got.String()) || int(size) != got.Len() {
 			t.Fatalf("%d of %d bytes: %q, %v", n, whole, got.String(), err)
 		}
 	}
@@ -312,7 +312,7 @@ func TestTornPush(t *testing.T) {
 	whole := len("OKAYOKAYOKAY") + 4
 	for n := range whole {
 		sent.Store(int64(n))
-		if err := phone(c).Push(soon(t), strings.NewReader("hello"), "/x", 0o644); !errors.Is(err, ErrDeviceGone) {
+		if err := phone(c).Push(soon(t), strings.NewReader("hello"), "/x", 0o644); !errors.Is(err, tornKind(n)) {
 			t.Fatalf("%d of %d bytes: %v", n, whole, err)
 		}
 	}
@@ -376,7 +376,7 @@ func plainPull(p []byte, v2 bool) (out []byte, ok bool) {
 // memorySync is a sync connection that has the whole answer already and drops what
 // is sent.
 func memorySync(t *testing.T, answer []byte) *syncConn {
-	k := newConn(t.Context(), &memoryConn{r: bytes.NewReader(answer)}, time.Second, phase{serial: "X"})
+	k := newConn(t.Context(), &memoryConn{r: bytes.NewReader(answer)}, time.Second, phase{serial: "X", bound: true})
 	return &syncConn{conn: k, path: "/x"}
 }
 

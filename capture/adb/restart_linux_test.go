@@ -1,0 +1,185 @@
+package adb
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/adbd"
+	"github.com/leakgate/leakgate/internal/adbd/adbtest"
+)
+
+// realADB is the real adb program in a home of its own; it notes every start.
+func realADB(t *testing.T) (path string, started func() []string) {
+	t.Helper()
+	var sets strings.Builder
+	for _, kv := range adbtest.Environment(t) {
+		name, value, _ := strings.Cut(kv, "=")
+		switch name {
+		case "HOME", "ANDROID_SDK_HOME", "TMPDIR", "ADB_LOCAL_TRANSPORT_MAX_PORT", "ADB_EMU":
+			fmt.Fprintf(&sets, "export %s=%s\n", name, quoteWord(value))
+		}
+	}
+	return fakeADB(t, "unset ADB_SERVER_SOCKET ANDROID_ADB_SERVER_PORT ANDROID_ADB_SERVER_ADDRESS ANDROID_SERIAL ADB_VENDOR_KEYS\n"+sets.String()+"exec "+quoteWord(adbtest.Program(t))+` "$@"`)
+}
+
+// listening serves a phone to adb servers.
+func listening(t *testing.T, phone adbd.Phone) *adbd.Daemon {
+	t.Helper()
+	d := adbd.NewDaemon(phone)
+	if err := d.Listen("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// serverAt runs a real server at an address until stop, which kills it as the
+// kernel would.
+func serverAt(t *testing.T, program, addr string) (stop func()) {
+	t.Helper()
+	_, port, _ := net.SplitHostPort(addr)
+	cmd := exec.Command(program, "-L", "tcp:localhost:"+port, "server", "nodaemon")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started, ended := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		// Pdeathsig is about the thread that started the process.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		if started <- err; err == nil {
+			_ = cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	stop = sync.OnceFunc(func() {
+		_ = cmd.Process.Signal(syscall.SIGKILL)
+		<-ended
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// ended waits until nothing listens at an address.
+func ended(t *testing.T, addr string) {
+	t.Helper()
+	waitFor(t, "nothing listens at "+addr, func() bool {
+		nc, err := net.Dial("tcp", addr)
+		if err == nil {
+			_ = nc.Close()
+		}
+		return err != nil
+	})
+}
+
+// TestServerKilledReal ends a real server with SIGKILL, and somebody starts
+// another at its port: the calls that come before it are served too, and the device
+// of the network is connected again.
+func TestServerKilledReal(t *testing.T) {
+	t.Parallel()
+	path, started := realADB(t)
+	p := newHostPhone(t, "HOST1", modern...)
+	if err := os.WriteFile(p.path("f"), []byte("content"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	phone := listening(t, p)
+	addr := freeAddr(t)
+	stop := serverAt(t, path, addr)
+	c, err := NewClient(Options{Addr: addr, ADBPath: path, LogDir: t.TempDir(), Getenv: env()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the server answers", func() bool { _, err := adbtest.Ask(addr, "host:version"); return err == nil })
+	// Named, it is connected by the way.
+	d := selected(t, c, phone.Addr())
+	cut := make(chan error, 1)
+	first := make(chan struct{})
+	var once sync.Once
+	go func() {
+		_, err := d.Shell(soon(t), "echo started; exec sleep 30", writerFunc(func([]byte) { once.Do(func() { close(first) }) }), nil)
+		cut <- err
+	}()
+	<-first
+	stop()
+	checkSentence(t, <-cut, ErrDeviceGone, "the adb server went away")
+	c.lineTo(d.Serial()).asked = time.Time{}
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			if exit, err := d.Shell(soon(t), fmt.Sprint("exit ", i), nil, nil); exit != i || err != nil {
+				t.Errorf("exit %d, %v; want %d", exit, err, i)
+			}
+		})
+	}
+	time.Sleep(200 * time.Millisecond)
+	serverAt(t, path, addr)
+	wg.Wait()
+	var got bytes.Buffer
+	if n, err := d.Pull(soon(t), "/f", &got); n != 7 || got.String() != "content" || err != nil {
+		t.Errorf("pull: %d %q %v", n, got.String(), err)
+	}
+	for _, line := range started() {
+		if strings.Contains(line, "start-server") {
+			t.Errorf("a server was started: %q", line)
+		}
+	}
+}
+
+// TestKillServer: somebody runs `adb kill-server` and nobody starts another: the
+// client does, once, and goes on with the same device.
+func TestKillServer(t *testing.T) {
+	t.Parallel()
+	path, started := realADB(t)
+	s := adbtest.StartServer(t)
+	phone := listening(t, newHostPhone(t, "HOST1", modern...))
+	s.Connect(t, phone.Addr())
+	logs := t.TempDir()
+	c, err := NewClient(Options{Addr: s.Addr, ADBPath: path, LogDir: logs, Getenv: env()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := selected(t, c, "")
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if out, err := s.Command(ctx, "kill-server").CombinedOutput(); err != nil {
+		t.Fatalf("adb kill-server: %v\n%s", err, out)
+	}
+	t.Cleanup(func() {
+		_, _ = adbtest.Ask(c.Addr(), "host:kill")
+		ended(t, c.Addr())
+	})
+	begin := time.Now()
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			if exit, err := d.Shell(soon(t), fmt.Sprint("exit ", i), nil, nil); exit != i || err != nil {
+				t.Errorf("exit %d, %v; want %d", exit, err, i)
+			}
+		})
+	}
+	wg.Wait()
+	took := time.Since(begin)
+	t.Logf("all is back after %v", took)
+	if took < grace {
+		t.Errorf("a server was started after %v, want %v", took, grace)
+	}
+	if got := started(); len(got) != 1 || !strings.Contains(got[0], "start-server") {
+		t.Errorf("adb was run as %q", got)
+	}
+	if files, _ := filepath.Glob(filepath.Join(logs, "*")); len(files) > 0 {
+		t.Errorf("left %q", files)
+	}
+}

@@ -1,0 +1,118 @@
+package adb
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/adbd"
+	"github.com/leakgate/leakgate/internal/adbd/adbtest"
+	"github.com/leakgate/leakgate/internal/androidsim"
+)
+
+// plugged gives a simulated phone behind the real adb server, and a client of it.
+func plugged(t *testing.T) (*adbtest.Server, *androidsim.Phone, *adbd.Line, *Device) {
+	t.Helper()
+	server := adbtest.StartServer(t)
+	p := androidsim.New(androidsim.Options{})
+	line := &adbd.Line{}
+	d := adbd.NewDaemon(p)
+	d.Wire = line.Wire
+	if err := d.Listen("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	serial := server.Connect(t, d.Addr())
+	c, err := NewClient(Options{Addr: server.Addr, NoStart: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := c.Select(t.Context(), serial)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server, p, line, dev
+}
+
+// answers tells whether the device runs a command soon.
+func answers(t *testing.T, d *Device) bool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	exit, err := d.Shell(ctx, "exit 7", nil, nil)
+	return err == nil && exit == 7
+}
+
+func TestReturn(t *testing.T) {
+	server, p, _, dev := plugged(t)
+	for name, away := range map[string]func() (back func()){
+		"offline":      func() func() { return p.Become(adbd.StateOffline) },
+		"unauthorized": func() func() { return p.Become(adbd.StateUnauthorized) },
+		"no adb server": func() func() {
+			server.Kill()
+			return func() {
+				if err := server.Restart(); err != nil {
+					t.Error(err)
+				}
+				// Somebody has to connect it, as a command of a run would.
+				go func() { _, _ = server.Ask("host:connect:" + dev.Serial()) }()
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			returned := make(chan error, 1)
+			go func() { returned <- dev.Return(ctx) }()
+			select {
+			case err := <-returned:
+				t.Fatalf("returned while it was there: %v", err)
+			case <-time.After(300 * time.Millisecond):
+			}
+			back := away()
+			select {
+			case err := <-returned:
+				t.Fatalf("returned while it was away: %v", err)
+			case <-time.After(700 * time.Millisecond):
+			}
+			back()
+			if err := <-returned; err != nil {
+				t.Fatal(err)
+			}
+			if !answers(t, dev) {
+				t.Error("it has returned and does not answer")
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := dev.Return(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A connection that has lost its place stays silent for ever; a reset brings the
+// device back.
+func TestReset(t *testing.T) {
+	_, _, line, dev := plugged(t)
+	// A header that promises a megabyte: what follows is taken for it.
+	end := line.Insert([]byte("WRTE\x01\x00\x00\x00\x01\x00\x00\x00\x00\x00\x0f\x00\x00\x00\x00\x00\xa8\xad\xab\xba"))
+	if answers(t, dev) {
+		t.Error("it answers")
+	}
+	end()
+	if answers(t, dev) {
+		t.Error("it answers again by itself: nothing is tested")
+	}
+	if err := dev.Reset(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		if answers(t, dev) {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Error("it does not answer after the reset")
+}

@@ -1,0 +1,200 @@
+// Package capturetest is the conformance suite of capture.Device: what the port
+// promises, asked of an implementation with a device behind it. An implementation
+// that passes can stand behind the channels of package capture.
+//
+// It asks through the port alone and needs a POSIX shell with the tools that every
+// Android version has. It refuses to judge speed, and what only a root shell could
+// do. Tests of implementations feed on it.
+package capturetest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+)
+
+// Options say what the device behind an implementation has and lacks. The zero
+// value is a phone of Android 7 or later.
+type Options struct {
+	// Old is a device without the shell protocol (before Android 7): stderr comes in
+	// stdout, in the order of printing, a command line has less than 4 kB, and a
+	// command cannot be told from the shell that runs it.
+	Old bool
+	// Dir is a directory of the device, not there before, that the suite may make
+	// with mkdir and fill; empty is one in /data/local/tmp.
+	Dir string
+	// ReadOnly is a path of a file that nobody may make; empty is one in /system.
+	ReadOnly string
+	// Unreadable is a path of a file that is there and that Pull may not read; empty
+	// leaves that out.
+	Unreadable string
+	// Large is the size of the large file, in bytes; 0 is 8 MiB.
+	Large int
+	// Cut breaks the connections to the device off in the middle, like an unplugged
+	// cable; nil leaves that out. It comes last.
+	Cut func()
+}
+
+// callTimeout bounds one call of the suite; none should come near.
+const callTimeout = 30 * time.Second
+
+// suite is one run over one device.
+type suite struct {
+	Options
+	dev capture.Device
+}
+
+// Run asks a device that open gives for all that capture.Device promises. What
+// open starts must end with the test that it is given. The suite leaves nothing on
+// the device but an empty directory.
+func Run(t *testing.T, open func(t *testing.T) capture.Device, o Options) {
+	o.Dir = cmp.Or(o.Dir, "/data/local/tmp/leakgate-conformance")
+	o.ReadOnly = cmp.Or(o.ReadOnly, "/system/leakgate-conformance")
+	o.Large = cmp.Or(o.Large, 8<<20)
+	s := suite{Options: o, dev: open(t)}
+	s.must(t, "mkdir "+capture.Quote(o.Dir))
+	base := runtime.NumGoroutine()
+	for _, part := range []struct {
+		name string
+		test func(t *testing.T)
+	}{
+		{"serial", s.serial}, {"exit codes", s.exits}, {"streams", s.streams}, {"binary output", s.binary}, {"no output", s.silence},
+		{"standard input", s.stdin}, {"quoting", s.quoting}, {"large command", s.largeCommand}, {"failing writer", s.failingWriter},
+		{"cancel", s.cancel}, {"deadline", s.deadline}, {"cancelled before", s.cancelledBefore}, {"at the same time", s.together},
+		{"round trips", s.roundTrips}, {"large file", s.largeFile}, {"pull refused", s.pullRefused}, {"push refused", s.pushRefused},
+		{"push breaks off", s.pushTorn}, {"mode", s.mode}, {"nothing left", s.nothingLeft}, {"goroutines", func(t *testing.T) { goroutines(t, base) }}, {"cut", s.cut},
+	} {
+		t.Run(part.name, part.test)
+	}
+}
+
+// result is what one command gave.
+type result struct {
+	out, err string
+	exit     int
+}
+
+// shell runs one command that must reach its end.
+func (s *suite) shell(t *testing.T, command string) result {
+	t.Helper()
+	var out, errOut strings.Builder
+	exit, err := s.dev.Shell(within(t), command, &out, &errOut)
+	if err != nil {
+		t.Errorf("%s: %v", brief(command), err)
+	}
+	return result{out.String(), errOut.String(), exit}
+}
+
+// must is shell for a command that has to succeed; it gives its output.
+func (s *suite) must(t *testing.T, command string) string {
+	t.Helper()
+	r := s.shell(t, command)
+	if r.exit != 0 {
+		t.Fatalf("%s: exit %d, %q", brief(command), r.exit, r.out+r.err)
+	}
+	return r.out
+}
+
+func (s *suite) file(name string) string { return s.Dir + "/" + name }
+
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func brief(text string) string {
+	if len(text) > 200 {
+		text = text[:200] + "..."
+	}
+	return strconv.Quote(text)
+}
+
+// failed wants an error of one kind that says which device it is about.
+func (s *suite) failed(t *testing.T, what string, err, kind error) {
+	t.Helper()
+	switch {
+	case err == nil:
+		t.Errorf("%s: no error", what)
+	case kind != nil && !errors.Is(err, kind):
+		t.Errorf("%s: error %q is no %v", what, err, kind)
+	case !strings.Contains(err.Error(), s.dev.Serial()):
+		t.Errorf("%s: error %q does not name device %s", what, err, s.dev.Serial())
+	}
+}
+
+// eventually waits for what comes soon after a call has returned.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Errorf("not reached: %s", what)
+			return
+		}
+	}
+}
+
+// goroutines wants no more of them than before. What serves the device in this
+// process may end its own a little later.
+func goroutines(t *testing.T, base int) {
+	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= base+1 }) // one is the subtest
+	if t.Failed() {
+		buf := make([]byte, 1<<20)
+		t.Logf("%d before, %d now:\n%s", base, runtime.NumGoroutine(), buf[:runtime.Stack(buf, true)])
+	}
+}
+
+func (s *suite) serial(t *testing.T) {
+	if name := s.dev.Serial(); name == "" || name != s.dev.Serial() {
+		t.Errorf("serial %q", name)
+	}
+}
+
+// lines collects output and calls seen at every whole line.
+type lines struct {
+	mu   sync.Mutex
+	all  strings.Builder
+	seen func(lines []string) error
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all.Write(p)
+	whole := l.all.String()
+	whole = whole[:strings.LastIndex(whole, "\n")+1]
+	if err := l.seen(strings.Fields(whole)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// alive tells whether the device runs a process. One that has ended and that nobody
+// has waited for yet is none.
+func (s *suite) alive(t *testing.T, pid string) bool {
+	t.Helper()
+	if n, err := strconv.Atoi(pid); err != nil || n < 2 {
+		t.Errorf("%q is no process id", pid)
+		return false
+	}
+	return s.shell(t, "kill -0 "+pid+" 2>/dev/null && ! grep -q ') Z ' /proc/"+pid+"/stat").exit == 0
+}
+
+// gone waits until the device has no process with any of these numbers.
+func (s *suite) gone(t *testing.T, pids []string) {
+	t.Helper()
+	if len(pids) != 2 {
+		t.Errorf("process ids %q, want two", pids)
+	}
+	for _, pid := range pids {
+		eventually(t, "process "+pid+" of the device is gone", func() bool { return !s.alive(t, pid) })
+	}
+}
