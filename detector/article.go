@@ -221,7 +221,8 @@ func (d *Detector) suspicionExpired() (string, bool) {
 		return "", false
 	}
 	text := "not confirmed within " + minutesText(d.a.SuspiciousMax)
-	if floors := d.currentFloors(); len(floors) > 0 {
+	var room floorRoom
+	if floors := d.currentFloors(room[:0]); len(floors) > 0 {
 		text += ": the floors of " + minutesText(d.a.Segment) + " were " + floorsText(floors)
 	}
 	return text, true
@@ -234,8 +235,12 @@ func (d *Detector) confirmationExpired() (string, bool) {
 	return "not confirmed within " + minutesText(d.a.ConfirmingMax) + ": " + d.refusalText(), true
 }
 
-// currentFloors is the floors that count, oldest first.
-func (d *Detector) currentFloors() []trend.Floor {
+// floorRoom is room on the stack for the floors of 160 minutes in the article's
+// segments; more of them cost an allocation.
+type floorRoom [32]trend.Floor
+
+// currentFloors appends to dst the floors that count, oldest first.
+func (d *Detector) currentFloors(dst []trend.Floor) []trend.Floor {
 	s := d.series
 	from := d.entered.Seconds()
 	if d.a.FloorsFrom == FloorsFromHistory {
@@ -243,11 +248,11 @@ func (d *Detector) currentFloors() []trend.Floor {
 	}
 	blocks := trend.Blocks{From: from, Length: d.a.Segment.Seconds()}
 	x, y := s.total.X(), s.total.Y()
-	s.floors = trend.Floors(s.floors[:0], x, y, blocks, s.scratch)
+	floors := trend.Floors(dst, x, y, blocks)
 	if d.a.FloorsFrom == FloorsFromOpen {
-		s.floors = appendOpenFloor(s.floors, s, blocks)
+		floors = appendOpenFloor(floors, s, blocks)
 	}
-	return s.floors
+	return floors
 }
 
 // openAfter is how far a segment must have come to count with FloorsFromOpen.
@@ -260,7 +265,7 @@ func appendOpenFloor(floors []trend.Floor, s *series, b trend.Blocks) []trend.Fl
 		return floors
 	}
 	_, y := s.total.From(begin)
-	v, ok := trend.P25(y, s.scratch)
+	v, ok := trend.P25(y)
 	if !ok {
 		return floors
 	}
@@ -268,7 +273,8 @@ func appendOpenFloor(floors []trend.Floor, s *series, b trend.Blocks) []trend.Fl
 }
 
 func (d *Detector) floorsRise() (string, bool) {
-	floors := d.currentFloors()
+	var room floorRoom
+	floors := d.currentFloors(room[:0])
 	if len(floors) < d.a.MinSegments {
 		return "", false
 	}
@@ -316,11 +322,11 @@ func (d *Detector) graphicsRise() (string, bool) {
 // totalRisesAlone is 5.4 as it is written: TOTAL of the breakdowns against the samples,
 // each over its own window.
 func (d *Detector) totalRisesAlone() (string, bool) {
-	samples := d.series.raw
-	if d.a.GPU == GPULiteralCorrected {
-		samples = d.series.total
+	samples := d.series.total
+	if d.a.GPU == GPULiteral {
+		samples = d.series.raw()
 	}
-	rise := trend.Fit(d.series.dims[Total].From(d.look.gpuSince))
+	rise := trend.Fit(d.series.dim(Total).From(d.look.gpuSince))
 	if rise.N < d.a.MinPoints || samples.Len() < d.a.MinPoints || rise.T <= d.a.TMin {
 		return "", false
 	}
@@ -364,7 +370,7 @@ func (d *Detector) dimensionRises() rises {
 	}
 	var r rises
 	for dim := range r {
-		l := trend.Fit(d.series.dims[dim].From(from))
+		l := trend.Fit(d.series.dim(Dimension(dim)).From(from))
 		r[dim] = rise{line: l, significant: l.Fitted() && l.T > d.a.TMin}
 	}
 	return r

@@ -49,8 +49,8 @@ func New(p Policy) *Detector {
 
 // AddSample hears one reading of the fast channel and gives the steps it caused. A
 // sample that is not newer than the last one, or of no bytes (no living process has
-// none), is ignored and counted in the warnings of the verdict. Samples that come faster than [Demand] asks for make
-// the window, which is a number of samples, shorter.
+// none), is ignored and counted in the warnings of the verdict. Samples that come
+// faster than [Demand] asks for make the window, which is a number of samples, shorter.
 func (d *Detector) AddSample(s Sample) []Transition {
 	if s.Bytes <= 0 || !d.accept(s.At, &d.lastSample) {
 		d.ignored++
@@ -110,9 +110,13 @@ func (d *Detector) Restart(at time.Duration) []Transition {
 // The windows are emptied as after a restart, and suspicion starts over; a leak that
 // was found stays found.
 func (d *Detector) Gap(at time.Duration) []Transition {
-	// A clock that goes back is a restart, not a gap.
+	// A clock that goes back is a restart, not a gap. A breakdown may have overtaken
+	// the sample that ends the gap, which counts all the same.
+	if d.lastSample.Known && at <= d.lastSample.At {
+		at = d.now
+	}
 	d.now = max(d.now, at)
-	d.breakOff(d.now)
+	d.breakOff(at)
 	return d.step(onGap)
 }
 

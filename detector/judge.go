@@ -36,7 +36,7 @@ func (h *history) sample(a *Article, s *series) {
 	}
 	h.samples++
 	h.last = seconds(s.last())
-	if s.samples == a.firstPoints() {
+	if s.count == a.firstPoints() {
 		h.ready = Moment{At: h.last, Known: true}
 	}
 	if end := s.start + a.Segment.Seconds(); !h.floorKnown && s.last() >= end {
@@ -45,7 +45,7 @@ func (h *history) sample(a *Article, s *series) {
 		for n > 0 && x[n-1] >= end {
 			n--
 		}
-		h.floor, h.floorKnown = trend.P25(y[:n], s.scratch)
+		h.floor, h.floorKnown = trend.P25(y[:n])
 	}
 }
 
@@ -130,11 +130,11 @@ func lineEvidence(l trend.Line) []Evidence {
 // minDetectable is in bytes per second, 0 where it cannot be said.
 func (d *Detector) minDetectable(l trend.Line) float64 {
 	s := d.series
-	if s.samples < 2 || !d.history.longEnough(d.a) {
+	if s.count < 2 || !d.history.longEnough(d.a) {
 		return 0
 	}
 	length := s.last() - s.start
-	return d.a.minDetectable(l.ResidualSD, length/float64(s.samples-1), length)
+	return d.a.minDetectable(l.ResidualSD, length/float64(s.count-1), length)
 }
 
 func (d *Detector) gate(l trend.Line) (Gate, string) {
@@ -165,7 +165,7 @@ func (d *Detector) shortText() string {
 	watched := max(d.history.longest, d.history.stretch(d.series))
 	if !d.history.ready.Known {
 		return fmt.Sprintf("%d samples without a break in %s: the first evidence needs %d, and LEAKING at least %s",
-			d.series.samples, minutesText(watched), d.a.firstPoints(), minutesText(d.a.MinTime()))
+			d.series.count, minutesText(watched), d.a.firstPoints(), minutesText(d.a.MinTime()))
 	}
 	needed := d.history.ready.At - seconds(d.series.start) + d.a.stages()
 	return fmt.Sprintf("watched %s without a break: LEAKING needs at least %s", minutesText(watched), minutesText(needed))

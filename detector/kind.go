@@ -102,6 +102,16 @@ func (r rises) others() string {
 	return "TOTAL rises"
 }
 
+// The names of evidence, made once: every detector that found a leak keeps some.
+var rateNames, tNames = dimensionsWith("rate"), dimensionsWith("t")
+
+func dimensionsWith(word string) (names [NumDimensions]string) {
+	for d, name := range dimensionNames {
+		names[d] = name + " " + word
+	}
+	return names
+}
+
 // evidence is the rate and the t of each dimension that has a line.
 func (r rises) evidence() []Evidence {
 	var list []Evidence
@@ -109,10 +119,9 @@ func (r rises) evidence() []Evidence {
 		if !v.line.Fitted() {
 			continue
 		}
-		name := Dimension(i).String()
 		list = append(list,
-			Evidence{Name: name + " rate", Value: perHour(v.line.Slope) / MB, Unit: "MB/h"},
-			Evidence{Name: name + " t", Value: finite(v.line.T)})
+			Evidence{Name: rateNames[i], Value: perHour(v.line.Slope) / MB, Unit: "MB/h"},
+			Evidence{Name: tNames[i], Value: finite(v.line.T)})
 	}
 	return list
 }

@@ -11,93 +11,110 @@ import (
 // are bytes as float64, exact below 2^53; times are seconds of the device's clock.
 type series struct {
 	rule TotalRule
-	// raw is the samples as they came, total the same samples with the driver memory
-	// known at their time.
-	raw, total *trend.Window
-	dims       [NumDimensions]*trend.Window
-	// graphics and rest split the breakdowns into GPU memory and everything else.
-	graphics, rest *trend.Window
+	// samples is the window of the fast channel, and total its samples with the
+	// driver memory known at their time.
+	samples *trend.Window
+	total   *trend.Column
+	// breakdowns is the window of the detail channel: the dimensions in their order,
+	// then graphics and rest, which split a breakdown into GPU memory and everything
+	// else.
+	breakdowns     *trend.Window
+	graphics, rest *trend.Column
 	driver         driverMemory
-	// start is the time of the first sample, samples their number.
-	start   float64
-	samples int
-	scratch []float64
-	floors  []trend.Floor
+	// start is the time of the first sample, count the number of samples.
+	start float64
+	count int
 }
 
+// The columns of the samples and, behind the dimensions, of the breakdowns.
+const (
+	totalColumn = 0
+	rawColumn   = 1
+
+	graphicsColumn   = int(NumDimensions)
+	restColumn       = graphicsColumn + 1
+	breakdownColumns = restColumn + 1
+)
+
 func newSeries(a Article) *series {
+	columns := totalColumn + 1
+	if a.GPU == GPULiteral {
+		columns = rawColumn + 1
+	}
 	s := &series{
-		rule:     a.Total,
-		raw:      trend.NewWindow(a.HighWindow),
-		total:    trend.NewWindow(a.HighWindow),
-		graphics: trend.NewWindow(a.LowWindow),
-		rest:     trend.NewWindow(a.LowWindow),
-		scratch:  make([]float64, 0, a.HighWindow),
-		floors:   make([]trend.Floor, 0, a.HighWindow),
+		rule:       a.Total,
+		samples:    trend.NewWindow(a.HighWindow, columns),
+		breakdowns: trend.NewWindow(a.LowWindow, breakdownColumns),
 	}
-	for d := range s.dims {
-		s.dims[d] = trend.NewWindow(a.LowWindow)
-	}
+	s.total = s.samples.Column(totalColumn)
+	s.graphics, s.rest = s.breakdowns.Column(graphicsColumn), s.breakdowns.Column(restColumn)
 	return s
 }
 
+// raw is the samples as they came. Only the literal GPU path keeps them.
+func (s *series) raw() *trend.Column { return s.samples.Column(rawColumn) }
+
+// dim is the window of one dimension.
+func (s *series) dim(d Dimension) *trend.Column { return s.breakdowns.Column(int(d)) }
+
 // reset forgets everything but the driver memory: that is still the same after a gap.
 func (s *series) reset() {
-	s.raw.Reset()
-	s.total.Reset()
-	s.graphics.Reset()
-	s.rest.Reset()
-	for _, w := range s.dims {
-		w.Reset()
-	}
-	s.start, s.samples = 0, 0
+	s.samples.Reset()
+	s.breakdowns.Reset()
+	s.start, s.count = 0, 0
 }
 
 func (s *series) addSample(v Sample) {
 	x, y := v.At.Seconds(), float64(v.Bytes)
-	if s.samples == 0 {
+	if s.count == 0 {
 		s.start = x
 	}
-	s.samples++
-	s.raw.Push(x, y)
-	s.total.Push(x, y+s.driver.offset)
+	s.count++
+	// Without a column for it the raw sample is left out.
+	s.samples.Push(x, y+s.driver.offset, y)
 }
 
 // addBreakdown takes a breakdown and says by how much it raised the samples that are
 // already there: the first driver memory that is known counts for the time before it
 // as well, or its arrival would look like a jump of the process.
 func (s *series) addBreakdown(b Breakdown) (raised float64) {
-	x := b.At.Seconds()
-	for d, v := range b.Dim {
-		if v.Known {
-			s.dims[d].Push(x, float64(v.Bytes))
-		}
-	}
 	raised = s.driver.hear(b, s.rule)
 	if raised != 0 {
 		s.total.Raise(raised)
 	}
-	s.addGraphics(x, b)
+	var values [breakdownColumns]float64
+	for d, v := range b.Dim {
+		values[d] = valueOf(v)
+	}
+	values[graphicsColumn], values[restColumn] = s.split(b)
+	s.breakdowns.Push(b.At.Seconds(), values[:]...)
 	return raised
 }
 
-// addGraphics splits a breakdown by its rows, or by the App Summary's Graphics where
-// no row was ever seen. One series never mixes the two.
-func (s *series) addGraphics(x float64, b Breakdown) {
+// valueOf is an amount as a window takes it: NaN where it is not known.
+func valueOf(a Amount) float64 {
+	if !a.Known {
+		return math.NaN()
+	}
+	return float64(a.Bytes)
+}
+
+// split parts a breakdown by its rows, or by the App Summary's Graphics where no row
+// was ever seen. One series never mixes the two.
+func (s *series) split(b Breakdown) (graphics, rest float64) {
 	if !b.Dim[Total].Known {
-		return
+		return math.NaN(), math.NaN()
 	}
 	graphics, rest, known := s.driver.split(b)
 	if !known {
-		return
+		return math.NaN(), math.NaN()
 	}
 	if s.driver.sourceChanged {
 		s.driver.sourceChanged = false
 		s.graphics.Reset()
 		s.rest.Reset()
 	}
-	s.graphics.Push(x, graphics)
-	s.rest.Push(x, rest)
+	return graphics, rest
 }
 
 // current is the newest total in bytes.
@@ -111,7 +128,7 @@ func (s *series) current() float64 {
 
 // last is the time of the newest sample in seconds.
 func (s *series) last() float64 {
-	x := s.raw.X()
+	x := s.total.X()
 	if len(x) == 0 {
 		return 0
 	}
@@ -121,7 +138,7 @@ func (s *series) last() float64 {
 // recentFloor is the P25 of the samples less than a segment old, with their number.
 func (s *series) recentFloor(segment time.Duration) (floor float64, n int) {
 	_, y := s.total.From(math.Nextafter(s.last()-segment.Seconds(), math.Inf(1)))
-	floor, _ = trend.P25(y, s.scratch)
+	floor, _ = trend.P25(y)
 	return floor, len(y)
 }
 

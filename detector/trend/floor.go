@@ -24,9 +24,17 @@ func Quantile(sorted []float64, q float64) (v float64, ok bool) {
 	return sorted[i] + part*(sorted[i+1]-sorted[i]), true
 }
 
-// P25 is the floor of values in any order: their 25th percentile. It sorts a copy
-// in scratch and allocates only where scratch is too small.
-func P25(values, scratch []float64) (v float64, ok bool) {
+// onStack is how many values are sorted without an allocation.
+const onStack = 256
+
+// P25 is the floor of values in any order: their 25th percentile. It sorts a copy, and
+// allocates only for more than 256 values.
+func P25(values []float64) (v float64, ok bool) {
+	var scratch [onStack]float64
+	return p25(values, scratch[:])
+}
+
+func p25(values, scratch []float64) (v float64, ok bool) {
 	copied := append(scratch[:0], values...)
 	slices.Sort(copied)
 	return Quantile(copied, 0.25)
@@ -52,7 +60,8 @@ func (b Blocks) Of(x float64) int64 { return int64(math.Floor((x - b.From) / b.L
 // time. A block is complete when it began at or after the first point of the series
 // (nothing of it has left the window) and a point lies behind its end. x must not
 // fall. Points before From are left out.
-func Floors(dst []Floor, x, y []float64, b Blocks, scratch []float64) []Floor {
+func Floors(dst []Floor, x, y []float64, b Blocks) []Floor {
+	var scratch [onStack]float64
 	n := min(len(x), len(y))
 	if n == 0 || !(b.Length > 0) {
 		return dst
@@ -65,7 +74,7 @@ func Floors(dst []Floor, x, y []float64, b Blocks, scratch []float64) []Floor {
 			j++
 		}
 		if k >= 0 && k < last && b.From+float64(k)*b.Length >= x[0] {
-			v, _ := P25(y[i:j], scratch)
+			v, _ := p25(y[i:j], scratch[:])
 			dst = append(dst, Floor{Block: k, Value: v, N: j - i})
 		}
 		i = j

@@ -58,21 +58,20 @@ func TestQuantileTable(t *testing.T) {
 			t.Errorf("a %v-quantile", q)
 		}
 	}
-	if _, ok := P25(nil, nil); ok {
+	if _, ok := P25(nil); ok {
 		t.Error("a floor of nothing")
 	}
 }
 
 func TestP25AgainstCounting(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	scratch := make([]float64, 0, 64)
 	for range 500 {
-		values := make([]float64, 1+r.IntN(40))
+		values := make([]float64, 1+r.IntN(1+r.IntN(2*onStack)))
 		for i := range values {
 			values[i] = float64(r.IntN(20))
 		}
 		kept := slices.Clone(values)
-		got, ok := P25(values, scratch)
+		got, ok := P25(values)
 		if want := countingQuantile(values, 0.25); !ok || got != want {
 			t.Fatalf("P25(%v) = %v, want %v", values, got, want)
 		}
@@ -95,7 +94,7 @@ func TestFloorsAgainstBruteForce(t *testing.T) {
 			x, y = append(x, at), append(y, float64(r.IntN(500)))
 		}
 		b := Blocks{From: float64(r.IntN(400)), Length: 300}
-		got := Floors(nil, x, y, b, nil)
+		got := Floors(nil, x, y, b)
 
 		var want []Floor
 		for k := int64(0); k < 200 && len(x) > 0; k++ {
@@ -116,7 +115,7 @@ func TestFloorsAgainstBruteForce(t *testing.T) {
 			t.Fatalf("Floors from %v of %v:\n got %v\nwant %v", b.From, x, got, want)
 		}
 	}
-	if got := Floors(nil, []float64{1, 2, 3}, []float64{1, 2, 3}, Blocks{}, nil); got != nil {
+	if got := Floors(nil, []float64{1, 2, 3}, []float64{1, 2, 3}, Blocks{}); got != nil {
 		t.Errorf("blocks of no length have floors: %v", got)
 	}
 }

@@ -217,9 +217,9 @@ func FuzzFit(f *testing.F) {
 }
 
 func BenchmarkFit(b *testing.B) {
-	w := fullWindow(240)
+	c := fullColumn(240)
 	b.ReportAllocs()
 	for b.Loop() {
-		Fit(w.X(), w.Y())
+		Fit(c.X(), c.Y())
 	}
 }
