@@ -117,7 +117,7 @@ func TestFastChannelSamples50ProcessesInOneTrip(t *testing.T) {
 		t.Fatalf("%d rounds, %v", len(rounds), err)
 	}
 	for _, r := range rounds[0].Readings {
-		if r.Err != nil || r.Bytes() < 1<<20 || !r.Threads.Known {
+		if r.Err != nil || r.PSS.N < 1<<10 || !r.Threads.Known {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -194,7 +194,7 @@ func TestLevelsOfAUserBuild(t *testing.T) {
 				t.Fatalf("%+v", watched)
 			}
 			rounds, err := capture.NewFast(dev).Read(t.Context(), watched, 0, 20*time.Second)
-			if err != nil || rounds[0].Readings[0].Err != nil || rounds[0].Readings[0].Bytes() < 1<<20 {
+			if err != nil || rounds[0].Readings[0].Err != nil || rounds[0].Readings[0].PSS.N+rounds[0].Readings[0].RSSAnon.N < 1<<10 {
 				t.Errorf("%+v, %v", rounds, err)
 			}
 		})

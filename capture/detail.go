@@ -8,7 +8,6 @@ import (
 
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/procfs"
-	"github.com/leakgate/leakgate/detector"
 )
 
 // ErrNoAnswer is a process that did not answer dumpsys: frozen by the cached
@@ -24,8 +23,9 @@ type Detail struct {
 	Spent, Took time.Duration
 	// Block is what dumpsys meminfo printed of the process.
 	Block dumpsys.Block
-	// SystemServer is the CPU time that system_server used meanwhile.
-	SystemServer CPU
+	// SystemServer and App are the CPU time that system_server and the process
+	// used meanwhile.
+	SystemServer, App CPU
 	// Warnings name what could not be read of an otherwise good block.
 	Warnings []error
 }
@@ -62,6 +62,7 @@ func ReadDetail(ctx context.Context, dev Device, facts Facts, p Process, systemS
 		return d, err
 	}
 	d.SystemServer = spent(parts["ss1"], parts["ss2"])
+	d.App = spent(parts["stat1"], parts["stat"])
 	if stat, err := procfs.ParseStat(parts["stat"]); err != nil || uint64(stat.StartTicks.N) != p.Start {
 		return d, fmt.Errorf("read meminfo of %s, pid %d: %w", p.Name, p.PID, ErrGone)
 	}
@@ -78,13 +79,15 @@ func detailCommand(m marker, facts Facts, pid, systemServer int) string {
 	if systemServer <= 0 {
 		busy = ":"
 	}
+	stat := fmt.Sprintf("cat /proc/%d/stat 2>&1", pid)
 	return m.join([]part{
 		{"ss1", busy},
+		{"stat1", stat},
 		{"up1", "cat /proc/uptime"},
 		{"meminfo", fmt.Sprintf("dumpsys %smeminfo %d </dev/null 2>&1", timeout, pid)},
 		{"up2", "cat /proc/uptime"},
 		{"ss2", busy},
-		{"stat", fmt.Sprintf("cat /proc/%d/stat 2>&1", pid)},
+		{"stat", stat},
 	})
 }
 
@@ -149,28 +152,4 @@ func meaning(err error) error {
 		return fmt.Errorf("%w: %w", ErrNoAnswer, err)
 	}
 	return err
-}
-
-// Breakdown is the reading as the detector takes it.
-func (d Detail) Breakdown() detector.Breakdown {
-	b := detector.Breakdown{
-		At:  d.Up,
-		EGL: amount(d.Block.EGLMtrack), GL: amount(d.Block.GLMtrack),
-		OtherMtrack: amount(d.Block.OtherMtrack), GfxDev: amount(d.Block.GfxDev),
-	}
-	b.Dim = [detector.NumDimensions]detector.Amount{
-		detector.JavaHeap:     amount(d.Block.JavaHeap),
-		detector.NativeHeap:   amount(d.Block.NativeHeap),
-		detector.Code:         amount(d.Block.Code),
-		detector.Stack:        amount(d.Block.Stack),
-		detector.Graphics:     amount(d.Block.Graphics),
-		detector.PrivateOther: amount(d.Block.PrivateOther),
-		detector.System:       amount(d.Block.System),
-		detector.Total:        amount(d.Block.TotalPss),
-	}
-	return b
-}
-
-func amount(v dumpsys.Value) detector.Amount {
-	return detector.Amount{Bytes: v.N << 10, Known: v.Known}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // askProcesses is the real time that a device has to list its processes.
-const askProcesses = 20 * time.Second
+const askProcesses = 10 * time.Second
 
 // systemServer is the process whose CPU share dumpsys costs.
 const systemServer = "system_server"
@@ -45,12 +45,14 @@ func FindProcesses(ctx context.Context, dev Device, patterns []Pattern) (Found, 
 		if err != nil {
 			continue
 		}
-		p, ok := parseFound(pid, text)
-		switch {
-		case !ok:
-		case p.Name == systemServer:
+		p, ok := parseFound(pid, text, parts[label+identityLabel])
+		if !ok {
+			continue
+		}
+		if p.Name == systemServer {
 			found.SystemServer = p.PID
-		case chosen(patterns, p.Name):
+		}
+		if chosen(patterns, p.Name) {
 			found.Processes = append(found.Processes, p)
 		}
 	}
@@ -69,23 +71,23 @@ func findCommand(m marker, patterns []Pattern) string {
 		b.WriteString(" -e " + Quote(p.stem()))
 	}
 	b.WriteString(" /proc/[0-9]*/cmdline); do p=${f#/proc/}; p=${p%/cmdline}; echo; echo " + string(m) + " $p; ")
-	b.WriteString("cat $f; echo; cat /proc/$p/stat /proc/$p/status; done 2>/dev/null; ")
+	b.WriteString("cat $f; echo; echo " + string(m) + " $p" + identityLabel + "; cat /proc/$p/stat /proc/$p/status; done 2>/dev/null; ")
 	b.WriteString(m.echo("end"))
 	return b.String()
 }
 
-// parseFound reads the command line, stat and status of one process.
-func parseFound(pid int, text []byte) (Process, bool) {
-	at := bytes.Index(text, []byte("\n"+strconv.Itoa(pid)+" ("))
-	if at < 0 {
-		return Process{}, false
-	}
-	name, _, _ := bytes.Cut(text[:at], []byte{0})
+// identityLabel ends the label of a process's stat and status. They stand apart
+// from the command line, which is what the process says of itself: it could hold
+// another's.
+const identityLabel = ".id"
+
+// parseFound reads the command line of one process, and its stat and status.
+func parseFound(pid int, commandLine, identity []byte) (Process, bool) {
+	name, _, _ := bytes.Cut(commandLine, []byte{0})
 	name = bytes.TrimSpace(name)
 	if !validName(name) {
 		return Process{}, false
 	}
-	identity := text[at+1:]
 	end := bytes.Index(identity, []byte("\nName:"))
 	if end < 0 {
 		return Process{}, false

@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/capture/procfs"
 )
 
-// Facts are what a device says about itself, asked once.
+// Facts are what a device says about itself; some of it is another after a reboot.
 type Facts struct {
 	Serial       string
 	Model        string
@@ -24,6 +24,9 @@ type Facts struct {
 	UID int
 	// Up is the device's clock when it was asked: time since boot.
 	Up time.Duration
+	// Boot is another text after each start of the device; empty where the device
+	// does not tell (/proc/sys/kernel/random/boot_id).
+	Boot string
 	// TimeScale is device seconds per real second: 1 for a real phone. A device
 	// that stands in for one in a test tells another in the property
 	// leakgate.time_scale.
@@ -48,6 +51,7 @@ func ReadFacts(ctx context.Context, dev Device) (Facts, error) {
 		{"maker", "getprop ro.product.manufacturer"},
 		{"build", "getprop ro.build.type"},
 		{"scale", "getprop " + scaleProperty},
+		{"boot", bootCommand},
 	}))
 	if err != nil {
 		return Facts{}, fmt.Errorf("ask device: %w", err)
@@ -64,6 +68,7 @@ func ReadFacts(ctx context.Context, dev Device) (Facts, error) {
 	f := Facts{
 		Serial: dev.Serial(), Model: text("model"), Manufacturer: text("maker"),
 		Release: text("release"), BuildType: text("build"), UID: parseID(text("id")), Up: up,
+		Boot: bootID(parts["boot"]),
 	}
 	f.API, _ = strconv.Atoi(text("sdk"))
 	f.TimeScale, err = parseScale(text("scale"))

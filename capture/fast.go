@@ -28,19 +28,11 @@ type Reading struct {
 	PSS, SwapPSS  procfs.Value
 	RSSAnon, Swap procfs.Value
 	Threads       procfs.Value
+	// CPU is the processor time of the process so far.
+	CPU CPU
 	// Err is nil if the reading is a sample: the process is the one that was
 	// asked for and the value of its source is there.
 	Err error
-}
-
-// Bytes is the value of the series of the reading's source, in bytes: Pss +
-// SwapPss, or RssAnon + VmSwap. A kernel without swap accounting gives no
-// SwapPss, which then counts as none.
-func (r Reading) Bytes() int64 {
-	if r.Level.Source == Status {
-		return (r.RSSAnon.N + r.Swap.N) << 10
-	}
-	return (r.PSS.N + r.SwapPSS.N) << 10
 }
 
 // Round is one round trip of the fast channel.
@@ -83,8 +75,10 @@ func NewFast(dev Device) *Fast {
 
 // fastPattern picks the lines of stat, status, smaps_rollup and smaps that a
 // round needs. The third branch catches the end of a stat line whose comm holds
-// a line break.
-const fastPattern = `^(Pss|SwapPss|Threads|RssAnon|VmSwap):|^[0-9]+ [(]|[)] [A-Za-z] -?[0-9]+ `
+// a line break, the fourth is /proc/uptime: the last file of every grep, whose line
+// proves that the answer is whole: a phone whose adbd loses the exit status gives 0
+// for an answer that was cut as well.
+const fastPattern = `^(Pss|SwapPss|Threads|RssAnon|VmSwap):|^[0-9]+ [(]|[)] [A-Za-z] -?[0-9]+ |^[0-9.]+ [0-9.]+$`
 
 // fastCommand is the whole round as one command line. One grep reads the files
 // of all processes and names each line's file, so that a process more costs no
@@ -108,8 +102,13 @@ func fastCommand(targets []Target, systemServer int) string {
 			fmt.Fprintf(&b, " %d/%s", t.PID, t.Level.file)
 		}
 	}
+	b.WriteString(" uptime")
 	for _, w := range wrapped {
 		b.WriteString("; " + w + " </dev/null")
+	}
+	if len(wrapped) > 0 {
+		// What runs under another uid may fail without a word: the end comes after it.
+		b.WriteString("; exec " + grep + " /dev/null uptime")
 	}
 	return b.String()
 }
@@ -145,9 +144,11 @@ func (f *Fast) Read(ctx context.Context, targets []Target, systemServer int, dea
 	if err == nil {
 		return []Round{round}, nil
 	}
-	if len(targets) == 1 && errors.Is(err, ErrNoAnswer) && f.answers(ctx) {
-		round.Readings = []Reading{{Target: targets[0], Err: err}}
-		return []Round{round}, nil
+	if len(targets) == 1 && errors.Is(err, ErrNoAnswer) {
+		if up, ok := f.answers(ctx); ok {
+			round.Up, round.Readings = up, []Reading{{Target: targets[0], Err: err}}
+			return []Round{round}, nil
+		}
 	}
 	if len(targets) <= 1 || !errors.Is(err, ErrNoAnswer) {
 		return nil, err
@@ -170,10 +171,14 @@ func (f *Fast) readEach(ctx context.Context, targets []Target) ([]Round, error) 
 	return out, nil
 }
 
-// answers tells whether the device itself is there.
-func (f *Fast) answers(ctx context.Context) bool {
+// answers tells whether the device itself is there, by its clock.
+func (f *Fast) answers(ctx context.Context) (up time.Duration, ok bool) {
 	a, err := ask(ctx, f.dev, aloneDeadline, "cat /proc/uptime")
-	return err == nil && a.exit == 0
+	if err != nil {
+		return 0, false
+	}
+	up, err = procfs.ParseUptime(a.out)
+	return up, err == nil
 }
 
 func (f *Fast) round(ctx context.Context, targets []Target, systemServer int, deadline time.Duration) (Round, error) {
@@ -195,7 +200,9 @@ func (f *Fast) round(ctx context.Context, targets []Target, systemServer int, de
 	if err != nil {
 		return round, fmt.Errorf("read fast channel: %w", err)
 	}
-	f.sort(rest)
+	if f.sort(rest) < ends(targets) {
+		return round, fmt.Errorf("read fast channel: %w: the answer is cut", ErrDevice)
+	}
 	round.SystemServer = f.cpu(systemServer)
 	round.Readings = make([]Reading, len(targets))
 	for i, t := range targets {
@@ -204,20 +211,34 @@ func (f *Fast) round(ctx context.Context, targets []Target, systemServer int, de
 	return round, nil
 }
 
-// sort collects the lines of each file, without the name that grep puts before them.
-func (f *Fast) sort(out []byte) {
+// ends is how many ends a whole answer has: that of the main grep, and that of all.
+func ends(targets []Target) int {
+	for _, t := range targets {
+		if t.Level.prefix.words != "" {
+			return 2
+		}
+	}
+	return 1
+}
+
+// sort collects the lines of each file, without the name that grep puts before
+// them, and counts the ends of greps. A last line that is cut is none.
+func (f *Fast) sort(out []byte) (ends int) {
 	for k, text := range f.files {
 		f.files[k] = text[:0]
 	}
 	for len(out) > 0 {
-		line := out
-		if i := bytes.IndexByte(out, '\n'); i >= 0 {
-			line, out = out[:i+1], out[i+1:]
-		} else {
-			out = nil
+		i := bytes.IndexByte(out, '\n')
+		if i < 0 {
+			break
 		}
-		k, text, ok := splitName(line)
-		if ok {
+		line := out[:i+1]
+		out = out[i+1:]
+		if bytes.HasPrefix(line, []byte("uptime:")) || bytes.HasPrefix(line, []byte("/proc/uptime:")) {
+			ends++
+			continue
+		}
+		if k, text, ok := splitName(line); ok {
 			f.files[k] = append(f.files[k], text...)
 		}
 	}
@@ -226,6 +247,7 @@ func (f *Fast) sort(out []byte) {
 			delete(f.files, k)
 		}
 	}
+	return ends
 }
 
 // fileNames are the names a round may ask for, so that a map key needs no new string.
@@ -275,9 +297,11 @@ func busy(s procfs.Stat) CPU {
 
 func (f *Fast) reading(t Target) Reading {
 	r := Reading{Target: t}
-	if r.Err = f.identify(t); r.Err != nil {
+	var stat procfs.Stat
+	if stat, r.Err = f.identify(t); r.Err != nil {
 		return r
 	}
+	r.CPU = busy(stat)
 	status, err := procfs.ParseStatus(f.files[file{t.PID, "status"}])
 	if err == nil {
 		r.Threads, r.RSSAnon, r.Swap = status.Threads, status.RssAnon, status.VmSwap
@@ -295,24 +319,24 @@ func (f *Fast) reading(t Target) Reading {
 }
 
 // identify compares pid and start time with what was asked for.
-func (f *Fast) identify(t Target) error {
+func (f *Fast) identify(t Target) (procfs.Stat, error) {
 	text := f.files[file{t.PID, "stat"}]
 	if len(text) == 0 {
-		return fmt.Errorf("%s, pid %d: %w", t.Name, t.PID, ErrGone)
+		return procfs.Stat{}, fmt.Errorf("%s, pid %d: %w", t.Name, t.PID, ErrGone)
 	}
 	stat, err := procfs.ParseStat(text)
 	if err != nil {
-		return fmt.Errorf("read identity of %s: %w", t.Name, err)
+		return stat, fmt.Errorf("read identity of %s: %w", t.Name, err)
 	}
 	switch {
 	case !stat.StartTicks.Known:
-		return fmt.Errorf("read identity of %s: no start time in %q", t.Name, clip(string(text)))
+		return stat, fmt.Errorf("read identity of %s: no start time in %q", t.Name, clip(string(text)))
 	case uint64(stat.StartTicks.N) != t.Start:
-		return fmt.Errorf("%s: pid %d is another process now: %w", t.Name, t.PID, ErrGone)
+		return stat, fmt.Errorf("%s: pid %d is another process now: %w", t.Name, t.PID, ErrGone)
 	case stat.State == 'Z' || stat.State == 'X':
-		return fmt.Errorf("%s, pid %d, has ended: %w", t.Name, t.PID, ErrGone)
+		return stat, fmt.Errorf("%s, pid %d, has ended: %w", t.Name, t.PID, ErrGone)
 	}
-	return nil
+	return stat, nil
 }
 
 func (f *Fast) memory(t Target, r *Reading) {

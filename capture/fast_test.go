@@ -36,6 +36,9 @@ func answering(out, errOut string) *scripted {
 	}}
 }
 
+// end is the last line of a whole answer.
+const end = "uptime:1000.26 2000.00\n"
+
 func TestFastReadsManyFilesOfOneAnswer(t *testing.T) {
 	out := "1000.25 2000.00\n" +
 		lines("77/stat", statLine(77, "system_server", 9)) +
@@ -44,7 +47,7 @@ func TestFastReadsManyFilesOfOneAnswer(t *testing.T) {
 		lines("6/stat", statLine(6, "a) S 1 (b\nc", 600)) + lines("6/status", "Threads:\t3\n") +
 		lines("6/smaps_rollup", "Pss:      7 kB\n") +
 		lines("7/stat", statLine(7, "seven", 999)) +
-		lines("8/stat", statLine(8, "eight", 800)) + lines("8/status", "Threads:\t1\n")
+		lines("8/stat", statLine(8, "eight", 800)) + lines("8/status", "Threads:\t1\n") + end
 	errOut := "grep: 8/smaps_rollup: Permission denied\ngrep: 9/stat: No such file or directory\n"
 	dev := answering(out, errOut)
 	targets := []Target{rollupTarget(5, 500), rollupTarget(6, 600), rollupTarget(7, 700), rollupTarget(8, 800), rollupTarget(9, 900)}
@@ -60,10 +63,10 @@ func TestFastReadsManyFilesOfOneAnswer(t *testing.T) {
 		t.Errorf("system_server %+v", r.SystemServer)
 	}
 	five := r.Readings[0]
-	if five.Err != nil || five.Bytes() != 1024<<10 || five.Threads.N != 12 || five.RSSAnon.N != 300 || five.Swap.N != 4 {
+	if five.Err != nil || bytesOf(five) != 1024<<10 || five.Threads.N != 12 || five.RSSAnon.N != 300 || five.Swap.N != 4 {
 		t.Errorf("five: %+v", five)
 	}
-	if six := r.Readings[1]; six.Err != nil || six.Bytes() != 7<<10 || six.SwapPSS.Known {
+	if six := r.Readings[1]; six.Err != nil || bytesOf(six) != 7<<10 || six.SwapPSS.Known {
 		t.Errorf("a comm with a line break and brackets: %+v", six)
 	}
 	if seven := r.Readings[2]; !errors.Is(seven.Err, ErrGone) {
@@ -80,18 +83,29 @@ func TestFastReadsManyFilesOfOneAnswer(t *testing.T) {
 	}
 }
 
-// Cut anywhere, a round gives either the true value or none.
+// Cut anywhere, a round is an error, also where the exit status says that all is
+// well: a value may have lost its last digits, and a process that is missing would
+// be taken for one that has ended.
 func TestFastCutAnywhereInventsNothing(t *testing.T) {
 	out := "1000.25 2000.00\n" + lines("5/stat", statLine(5, "five", 500)) +
 		lines("5/status", "Threads:\t12\n") + lines("5/smaps_rollup", "Pss:      123456 kB\nSwapPss:    24 kB\n")
-	for cut := range len(out) {
-		rounds, err := NewFast(answering(out[:cut], "")).Read(t.Context(), []Target{rollupTarget(5, 500)}, 0, time.Second)
-		if err != nil {
-			continue
+	asApp := rollupTarget(5, 500)
+	asApp.Level = Level{Source: RunAs, prefix: wrapper{words: "run-as x"}, file: "smaps_rollup"}
+	for name, c := range map[string]struct {
+		out    string
+		target Target
+	}{
+		"one grep":    {out + end, rollupTarget(5, 500)},
+		"under a uid": {strings.Replace(out, lines("5/smaps_rollup", ""), "", 1) + end + end, asApp},
+	} {
+		for cut := range len(c.out) {
+			rounds, err := NewFast(answering(c.out[:cut], "")).Read(t.Context(), []Target{c.target}, 0, time.Second)
+			if err == nil {
+				t.Fatalf("%s, cut at %d: %+v", name, cut, rounds)
+			}
 		}
-		r := rounds[0].Readings[0]
-		if r.Err == nil && (r.PSS.N != 123456 || r.SwapPSS.Known && r.SwapPSS.N != 24 || r.Threads.Known && r.Threads.N != 12) {
-			t.Fatalf("cut at %d: %+v", cut, r)
+		if _, err := NewFast(answering(c.out, "")).Read(t.Context(), []Target{c.target}, 0, time.Second); err != nil {
+			t.Errorf("%s, whole: %v", name, err)
 		}
 	}
 }
@@ -107,7 +121,7 @@ func TestFastHungProcessIsMarkedNotWaitedFor(t *testing.T) {
 			}
 			_, err := io.WriteString(stdout, "1.00 2.00\n")
 			if strings.Contains(command, "5/stat") {
-				_, err = io.WriteString(stdout, lines("5/stat", statLine(5, "five", 500))+lines("5/smaps_rollup", "Pss: 9 kB\n"))
+				_, err = io.WriteString(stdout, lines("5/stat", statLine(5, "five", 500))+lines("5/smaps_rollup", "Pss: 9 kB\n")+end)
 			}
 			return 0, err
 		}}

@@ -113,7 +113,7 @@ func TestLocalProbeAndRead(t *testing.T) {
 	for _, file := range []string{"smaps", "status"} {
 		level := Level{Source: Source(file), file: file}
 		rounds, err := NewFast(dev).Read(t.Context(), []Target{{p, level}}, 0, 5*time.Second)
-		if err != nil || rounds[0].Readings[0].Err != nil || rounds[0].Readings[0].Bytes() <= 0 {
+		if err != nil || rounds[0].Readings[0].Err != nil || bytesOf(rounds[0].Readings[0]) <= 0 {
 			t.Errorf("by %s: %+v, %v", file, rounds, err)
 		}
 		if file == "smaps" {

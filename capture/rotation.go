@@ -38,6 +38,19 @@ func NewRotation(period time.Duration) *Rotation {
 // Slot is the time between two chances: half the period.
 func (r *Rotation) Slot() time.Duration { return r.period / 2 }
 
+// Period is the time between two turns.
+func (r *Rotation) Period() time.Duration { return r.period }
+
+// SetPeriod changes the period at the time now; the next turn comes with the slot
+// after the present one.
+func (r *Rotation) SetPeriod(period, now time.Duration) {
+	r.period = period
+	r.slot = int64(now / r.Slot())
+}
+
+// Len is the number of processes in the round.
+func (r *Rotation) Len() int { return len(r.order) }
+
 // Round is the time in which every process has had its turn.
 func (r *Rotation) Round() time.Duration { return r.period * time.Duration(len(r.order)) }
 

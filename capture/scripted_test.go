@@ -31,3 +31,11 @@ func (s *scripted) Pull(context.Context, string, io.Writer) (int64, error) {
 func (s *scripted) Push(context.Context, io.Reader, string, fs.FileMode) error {
 	return errors.ErrUnsupported
 }
+
+// bytesOf is the memory that a reading holds, in bytes.
+func bytesOf(r Reading) int64 {
+	if r.Level.Source == Status {
+		return (r.RSSAnon.N + r.Swap.N) << 10
+	}
+	return (r.PSS.N + r.SwapPSS.N) << 10
+}

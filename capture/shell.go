@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Quote makes text one word of a POSIX shell, whatever is in it.
@@ -64,7 +66,7 @@ func clip(text string) string {
 		text = text[:120] + "..."
 	}
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0xfffd {
+		if !unicode.IsPrint(r) || r == utf8.RuneError {
 			return '?'
 		}
 		return r

@@ -10,6 +10,9 @@ package field
 import (
 	"bytes"
 	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
 )
 
 // Value is a number that a text may not hold. The zero Value is unknown, which
@@ -32,7 +35,15 @@ type Error struct {
 
 // Error gives the line, the field, the reason and the text, quoted.
 func (e *Error) Error() string {
-	return fmt.Sprintf("line %d: %s: %s: %q", e.Line, e.Field, e.Reason, e.Text)
+	return fmt.Sprintf("line %d: %s: %s: %q", e.Line, name(e.Field), e.Reason, e.Text)
+}
+
+// name is a field's name as it is, quoted where somebody has made it up.
+func name(field string) string {
+	if strings.ContainsFunc(field, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(field)
+	}
+	return field
 }
 
 const (

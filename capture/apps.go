@@ -1,0 +1,61 @@
+package capture
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+)
+
+// RunningApps gives the packages of apps that somebody has installed (not those
+// of the system) and that run now, sorted, at most limit of them, and how many
+// there are. It is for those who do not know what to look for; FindProcesses
+// finds what a pattern names.
+func RunningApps(ctx context.Context, dev Device, limit int) (packages []string, total int, err error) {
+	m := newMarker()
+	a, err := ask(ctx, dev, askProcesses, m.join([]part{
+		{"installed", "pm list packages -3 2>/dev/null </dev/null"},
+		// toybox lists all processes with -A alone; toolbox (before Android 8) takes
+		// -A for a name, and lists all without it. Both name the process last.
+		{"running", "ps -A 2>/dev/null; ps 2>/dev/null"},
+	}))
+	if err != nil {
+		return nil, 0, fmt.Errorf("list running apps: %w", err)
+	}
+	parts, whole := m.split(a.out)
+	if !whole {
+		return nil, 0, fmt.Errorf("list running apps of %s: the answer is cut after %q", dev.Serial(), clip(string(a.err)))
+	}
+	packages = runningPackages(parts["installed"], parts["running"])
+	return packages[:min(limit, len(packages))], len(packages), nil
+}
+
+// runningPackages are the packages of `pm list packages` that have a process in
+// the text of ps.
+func runningPackages(installed, running []byte) []string {
+	known := map[string]bool{}
+	for line := range bytes.Lines(installed) {
+		if name, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("package:")); ok && validName(name) {
+			known[string(name)] = false
+		}
+	}
+	for line := range bytes.Lines(running) {
+		line = bytes.TrimSpace(line)
+		name := line[bytes.LastIndexAny(line, " \t")+1:]
+		if !validName(name) {
+			continue
+		}
+		pkg := Process{Name: string(name)}.Package()
+		if _, ok := known[pkg]; ok {
+			known[pkg] = true
+		}
+	}
+	var out []string
+	for pkg, runs := range known {
+		if runs {
+			out = append(out, pkg)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,238 @@
+package capture
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leakgate/leakgate/capture/procfs"
+)
+
+func known(n int64) procfs.Value { return procfs.Value{N: n, Known: true} }
+
+func TestFreeSpaceOfBothFormsOfDf(t *testing.T) {
+	const header = "Filesystem     1K-blocks     Used Available Use% Mounted on\n"
+	for name, c := range map[string]struct {
+		text string
+		want procfs.Value
+	}{
+		"toybox":              {header + "/dev/block/dm-43 112249236 20213444 92035792  19% /data\n", known(92035792 << 10)},
+		"toybox, CRLF":        {strings.ReplaceAll(header+"/dev/fuse 100 20 80 20% /data\n", "\n", "\r\n"), known(80 << 10)},
+		"mounted elsewhere":   {header + "/dev/block/dm-43 100 20 80  20% /data/user/0\n", known(80 << 10)},
+		"one of several":      {header + "tmpfs 9 9 9 9% /dev\n/dev/x 100 20 80 20% /data\n/dev/y 7 7 7 7% /cache\n", known(80 << 10)},
+		"none of several":     {header + "tmpfs 9 9 9 9% /dev\n/dev/y 7 7 7 7% /cache\n", procfs.Value{}},
+		"toolbox":             {"Filesystem               Size     Used     Free   Blksize\n/data                   12.5G     8.2G     4.3G   4096\n", known(4617089843)},
+		"toolbox, megabytes":  {"Filesystem  Size Used Free Blksize\n/data 512M 500M 12M 4096\n", known(12 << 20)},
+		"512-byte blocks":     {"Filesystem 512-blocks Used Available Capacity Mounted on\n/x 10 2 8 2% /data\n", known(4096)},
+		"full":                {header + "/dev/x 100 100 0 100% /data\n", known(0)},
+		"negative":            {header + "/dev/x 100 100 -5 100% /data\n", procfs.Value{}},
+		"no number":           {header + "/dev/x 100 100 lots 100% /data\n", procfs.Value{}},
+		"too large":           {header + "/dev/x 1 1 99999999999999999999 1% /data\n", procfs.Value{}},
+		"cut":                 {header + "/dev/x 100\n", procfs.Value{}},
+		"header alone":        {header, procfs.Value{}},
+		"error":               {"df: /data: Permission denied\n", procfs.Value{}},
+		"nothing":             {"", procfs.Value{}},
+		"only a unit, no row": {"Filesystem 1K-blocks Used K Available\n/data 1 1 1 K\n", procfs.Value{}},
+	} {
+		if got := parseFree(c.text, "/data"); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+// batteryText is `dumpsys battery` of Android 13, shortened.
+const batteryText = `Current Battery Service state:
+  AC powered: false
+  USB powered: true
+  Wireless powered: false
+  Dock powered: false
+  Max charging current: 500000
+  Charge counter: 3910000
+  status: 2
+  health: 2
+  present: true
+  level: 43
+  scale: 50
+  voltage: 4300
+  temperature: 312
+  technology: Li-ion
+`
+
+func TestBattery(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want Battery
+	}{
+		"charging":   {batteryText, Battery{Percent: known(86), Temperature: known(312), Powered: true}},
+		"unplugged":  {strings.ReplaceAll(batteryText, "USB powered: true", "USB powered: false"), Battery{Percent: known(86), Temperature: known(312)}},
+		"no battery": {strings.ReplaceAll(batteryText, "present: true", "present: false"), Battery{Powered: true}},
+		"no scale":   {strings.ReplaceAll(batteryText, "scale: 50", "scale: 0"), Battery{Temperature: known(312), Powered: true}},
+		"over full":  {strings.ReplaceAll(batteryText, "level: 43", "level: 51"), Battery{Temperature: known(312), Powered: true}},
+		"no service": {"Can't find service: battery\n", Battery{}},
+		"denied":     {"Permission Denial: can't dump battery service from pid 1, uid 2000\n", Battery{}},
+		"nothing":    {"", Battery{}},
+	} {
+		if got := parseBattery(c.text); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+func TestSUIsAPath(t *testing.T) {
+	for text, want := range map[string]string{
+		"/system/xbin/su\n": "/system/xbin/su", "/sbin/su\r\n": "/sbin/su", "": "", "su\n": "",
+		"/system/bin/sh: command: su: not found\n": "", "/x\x1b[2J\n": "/x?[2J",
+	} {
+		if got := parseSU(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// labelled is a device that answers each labelled part of a joined command.
+func labelled(parts map[string]string) *scripted {
+	return &scripted{shell: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
+		m, _, _ := strings.Cut(strings.TrimPrefix(command, "echo; echo "), " ")
+		for label, text := range parts {
+			if !strings.Contains(command, m+" '"+label+"'") {
+				return 1, fmt.Errorf("nobody asks for %s: %s", label, command)
+			}
+			fmt.Fprintf(stdout, "\n%s %s\n%s", m, label, text)
+		}
+		_, err := fmt.Fprintf(stdout, "\n%s end\n", m)
+		return 0, err
+	}}
+}
+
+func TestCondition(t *testing.T) {
+	got, err := ReadCondition(t.Context(), labelled(map[string]string{
+		"boot": "1\n", "su": "/system/bin/su\n", "df": "Filesystem 1K-blocks Used Available Use% Mounted on\n/dev/x 9 2 7 9% /data\n", "battery": batteryText,
+	}))
+	want := Condition{Booted: known(1), SU: "/system/bin/su", DataFree: known(7 << 10), Battery: Battery{Percent: known(86), Temperature: known(312), Powered: true}}
+	if err != nil || got != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+	got, err = ReadCondition(t.Context(), labelled(map[string]string{"boot": "\n"}))
+	if err != nil || got != (Condition{Booted: known(0)}) {
+		t.Errorf("a device that tells little: %+v, %v", got, err)
+	}
+	cut := &scripted{shell: func(_ context.Context, _ string, stdout, _ io.Writer) (int, error) {
+		_, err := io.WriteString(stdout, "nonsense")
+		return 0, err
+	}}
+	if _, err := ReadCondition(t.Context(), cut); err == nil || !strings.Contains(err.Error(), "cut") {
+		t.Errorf("a cut answer: %v", err)
+	}
+}
+
+// Whatever the clocks, the moment of the reading and the way there and back, the
+// true difference lies within the bounds.
+func TestWallClockBoundsHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(1, 2))
+		for range 300 {
+			ahead := time.Duration(r.Int64N(int64(48*time.Hour))) - 24*time.Hour
+			there, back := time.Duration(r.Int64N(int64(2*time.Second))), time.Duration(r.Int64N(int64(2*time.Second)))
+			dev := &scripted{shell: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
+				if command != "date +%s" {
+					t.Errorf("asked %q", command)
+				}
+				time.Sleep(there)
+				defer time.Sleep(back)
+				_, err := fmt.Fprintln(stdout, time.Now().Add(ahead).Unix())
+				return 0, err
+			}}
+			c, err := ReadWallClock(t.Context(), dev)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if off := (c.Ahead - ahead).Abs(); off > c.Within {
+				t.Errorf("ahead %v: %+v", ahead, c)
+			}
+			if want := (there+back)/2 + time.Second/2; (c.Within - want).Abs() > time.Microsecond {
+				t.Errorf("within %v, want %v", c.Within, want)
+			}
+		}
+	})
+}
+
+func TestWallClockRefusesWhatIsNone(t *testing.T) {
+	for _, text := range []string{"", "\n", "date: bad format\n", "-1\n", "253402300800\n", "12x\n", "%s\n", "99999999999999999999\n"} {
+		if got, err := parseEpoch([]byte(text)); err == nil {
+			t.Errorf("%q is %v", text, got)
+		}
+	}
+	if got, err := parseEpoch([]byte("noise\r\n1700000000\r\n")); err != nil || got.Unix() != 1700000000 {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+func TestRunningApps(t *testing.T) {
+	const installed = "package:com.shop\r\npackage:org.idle\npackage:com.mail\npackage:bad name\npackage:\nError: x\n"
+	const toybox = "USER           PID  PPID     VSZ    RSS WCHAN            ADDR S NAME\nroot             1     0 10.0 200 0 0 S init\n" +
+		"u0_a123       4321   700 1234567 123456 0 0 S com.shop:push\nu10_a99       4322   700 1 2 0 0 S com.mail\nu0_a1 5 7 1 2 0 0 S com.android.systemui\n"
+	const toolbox = "USER     PID   PPID  VSIZE  RSS   WCHAN    PC         NAME\nu0_a12    4321  150   512340 43210 ffffffff 400f S com.shop\r\n"
+	for name, c := range map[string]struct {
+		running string
+		limit   int
+		want    string
+		total   int
+	}{
+		"toybox":  {toybox, 20, "com.mail com.shop", 2},
+		"toolbox": {toolbox, 20, "com.shop", 1},
+		"limit":   {toybox, 1, "com.mail", 2},
+		"none":    {"", 20, "", 0},
+	} {
+		packages, total, err := RunningApps(t.Context(), labelled(map[string]string{"installed": installed, "running": c.running}), c.limit)
+		if err != nil || strings.Join(packages, " ") != c.want || total != c.total {
+			t.Errorf("%s: %v of %d, %v", name, packages, total, err)
+		}
+	}
+}
+
+// FuzzCondition: no text gives a value out of range, and none that has no digits
+// gives any.
+func FuzzCondition(f *testing.F) {
+	f.Add("Filesystem 1K-blocks Used Available Use% Mounted on\n/dev/x 9 2 7 9% /data\n")
+	f.Add("Filesystem Size Used Free Blksize\n/data 12.5G 8.2G 4.3G 4096\n")
+	f.Add(batteryText)
+	f.Add("1700000000\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		b, free, su := parseBattery(text), parseFree(text, "/data"), parseSU(text)
+		epoch, err := parseEpoch([]byte(text))
+		if b.Percent.Known && (b.Percent.N < 0 || b.Percent.N > 100) {
+			t.Errorf("%d %% of %q", b.Percent.N, text)
+		}
+		if free.Known && (free.N < 0 || free.N >= 1<<60) || err == nil && (epoch.Unix() < 0 || epoch.Unix() > maxEpoch) {
+			t.Errorf("free %+v, epoch %v of %q", free, epoch, text)
+		}
+		if !strings.ContainsAny(text, "0123456789") && (b.Percent.Known || b.Temperature.Known || free.Known || err == nil) {
+			t.Errorf("%+v, %+v of a text without a number: %q", b, free, text)
+		}
+		if su != "" && (su[0] != '/' || strings.ContainsAny(su, "\n\r\x1b") || len(su) > 130) {
+			t.Errorf("su %q", su)
+		}
+	})
+}
+
+// FuzzRunningPackages: only what is installed and in the list of processes runs.
+func FuzzRunningPackages(f *testing.F) {
+	f.Add("package:com.shop\n", "u0_a1 1 2 S com.shop:push\n")
+	f.Add("package:com.shop\r\npackage:a\n", "x com.shop\r\na\n")
+	f.Fuzz(func(t *testing.T, installed, running string) {
+		packages := runningPackages([]byte(installed), []byte(running))
+		for i, pkg := range packages {
+			if !strings.Contains(installed, "package:"+pkg) || !strings.Contains(running, pkg) || !validName([]byte(pkg)) {
+				t.Errorf("%q of %q and %q", pkg, installed, running)
+			}
+			if i > 0 && packages[i-1] >= pkg {
+				t.Errorf("not sorted: %q", packages)
+			}
+		}
+	})
+}
