@@ -1,6 +1,9 @@
 package reporters
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // SamplesSchema names the format of samples.ndjson (docs/formats/run.md).
 const SamplesSchema = "leakgate.samples/1"
@@ -10,6 +13,23 @@ type Header struct {
 	Schema  string         `json:"schema"`
 	Started time.Time      `json:"started"`
 	Devices []HeaderDevice `json:"devices"`
+	// Plan is what the run was asked to do: with it the lines can be judged again
+	// without the program that wrote them.
+	Plan *Plan `json:"plan,omitempty"`
+}
+
+// Plan is what a run was asked to do.
+type Plan struct {
+	Tool string `json:"tool"`
+	// Policy is the policy with all its constants, under their names in the program.
+	Policy json.RawMessage `json:"policy"`
+	// Assert is end or live.
+	Assert string `json:"assert"`
+	Strict bool   `json:"strict"`
+	// Processes are the patterns that choose what is watched.
+	Processes []string `json:"processes"`
+	// Workload is what stresses the app; null for nothing.
+	Workload *Workload `json:"workload"`
 }
 
 // HeaderDevice is one device as it was when the run began.
@@ -45,6 +65,8 @@ type Sample struct {
 	Threads   *int64     `json:"threads"`
 	CostMS    float64    `json:"cost_ms"`
 	Breakdown *Breakdown `json:"breakdown,omitempty"`
+	// Warnings name what could not be read of an otherwise good breakdown.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Breakdown is where the memory of a process is, in kB, by the names of `parse`.
@@ -72,14 +94,27 @@ type Event struct {
 	T      float64 `json:"t_s"`
 	Up     float64 `json:"up_s"`
 	Device string  `json:"device"`
-	// Event is start, waiting, found, state, restart, gone, back, level, gap,
-	// unresponsive, mark, error or end (docs/formats/run.md).
+	// Event is one of the words of docs/formats/run.md.
 	Event   string `json:"event"`
 	User    *int   `json:"user,omitempty"`
 	Process string `json:"process,omitempty"`
 	PID     int    `json:"pid,omitempty"`
-	From    string `json:"from,omitempty"`
-	To      string `json:"to,omitempty"`
-	Kind    string `json:"kind,omitempty"`
-	Text    string `json:"text,omitempty"`
+	// Start and Source are of the process from now on; Reasons say why it is read
+	// in no better way.
+	Start   uint64   `json:"start,omitempty"`
+	Source  string   `json:"source,omitempty"`
+	Reasons []string `json:"source_reasons,omitempty"`
+	From    string   `json:"from,omitempty"`
+	To      string   `json:"to,omitempty"`
+	Kind    string   `json:"kind,omitempty"`
+	Text    string   `json:"text,omitempty"`
+	// Lasted is the length in seconds of what ends here.
+	Lasted float64 `json:"lasted_s,omitempty"`
+	// Usage is what watching has cost so far, Own what the program has used.
+	Usage *Usage `json:"usage,omitempty"`
+	Own   *Own   `json:"own,omitempty"`
+	// Workload is how the workload has ended.
+	Workload *Workload `json:"workload,omitempty"`
+	// Ended is the host's clock.
+	Ended *time.Time `json:"ended,omitempty"`
 }

@@ -2,6 +2,7 @@ package reporters
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,33 +16,64 @@ import (
 // the file before the call returns, so that a killed run keeps what it had. It
 // may be used by several goroutines.
 type Recorder struct {
-	mu  sync.Mutex
-	f   *os.File
-	enc *json.Encoder
-	err error
+	mu   sync.Mutex
+	path string
+	f    *os.File
+	// size is the length of the whole lines, in bytes.
+	size int64
+	line bytes.Buffer
+	enc  *json.Encoder
+	err  error
 }
 
+// SamplesName is the file of a run directory that Recorder writes.
+const SamplesName = "samples.ndjson"
+
 // CreateRecorder makes the run directory dir if it is not there and begins its
-// samples.ndjson. A directory that already holds a run is refused: nothing is
-// ever overwritten.
+// samples.ndjson, which comes into being with its first line. A directory that
+// already holds a run is refused: nothing is ever overwritten.
 func CreateRecorder(dir string, h Header) (*Recorder, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("create run directory: %w", err)
 	}
-	path := filepath.Join(dir, "samples.ndjson")
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o644)
+	path := filepath.Join(dir, SamplesName)
+	h.Schema = SamplesSchema
+	first, err := json.Marshal(h)
+	if err != nil {
+		return nil, fmt.Errorf("encode samples header: %w", err)
+	}
+	err = writeNew(path, append(first, '\n'))
 	if errors.Is(err, os.ErrExist) {
 		return nil, fmt.Errorf("create run: %s already holds a run; choose another --out directory", dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create run: %w", err)
 	}
-	r := &Recorder{f: f, enc: json.NewEncoder(f)}
-	h.Schema = SamplesSchema
-	if err := r.write(h); err != nil {
-		return nil, errors.Join(err, f.Close())
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return nil, fmt.Errorf("create run: %w", err)
 	}
+	r := &Recorder{path: path, f: f, size: int64(len(first)) + 1}
+	r.enc = json.NewEncoder(&r.line)
 	return r, nil
+}
+
+// writeNew writes a file that is whole from its first moment on, and never over
+// another: a link, unlike a rename, fails where the name is taken.
+func writeNew(path string, content []byte) error {
+	if _, err := os.Lstat(path); err == nil {
+		return os.ErrExist
+	}
+	whole := path + ".new"
+	if err := WriteWhole(whole, content); err != nil {
+		return err
+	}
+	err := os.Link(whole, path)
+	if err != nil && !errors.Is(err, os.ErrExist) {
+		// No links here, as on FAT.
+		return os.Rename(whole, path)
+	}
+	return errors.Join(err, os.Remove(whole))
 }
 
 // Sample appends one sample.
@@ -50,17 +82,45 @@ func (r *Recorder) Sample(s Sample) error { return r.write(s) }
 // Event appends one event.
 func (r *Recorder) Event(e Event) error { return r.write(e) }
 
-// write keeps the first error: after a torn line nothing more may follow it.
+// write keeps the first error. A line that did not fit on the disk is taken back,
+// so that every line of the file is whole.
 func (r *Recorder) write(v any) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err != nil {
 		return r.err
 	}
+	r.line.Reset()
 	if err := r.enc.Encode(v); err != nil {
-		r.err = fmt.Errorf("append to samples.ndjson: %w", err)
+		return fmt.Errorf("encode line of %s: %w", SamplesName, err)
 	}
+	if r.line.Len() > maxLine {
+		return fmt.Errorf("append to %s: a line of %d bytes is too long to be read again", SamplesName, r.line.Len())
+	}
+	n, err := r.f.Write(r.line.Bytes())
+	if err == nil {
+		r.size += int64(n)
+		return nil
+	}
+	// By its name: a file that is open for appending cannot be cut on Windows.
+	r.err = fmt.Errorf("append to %s: %w", SamplesName, errors.Join(err, os.Truncate(r.path, r.size)))
 	return r.err
+}
+
+// Last appends the last line, also after a line that did not fit: there may be
+// room again, and every line of the file is whole.
+func (r *Recorder) Last(e Event) error {
+	r.mu.Lock()
+	failed := r.err
+	r.err = nil
+	r.mu.Unlock()
+	err := r.write(e)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if failed != nil {
+		r.err = failed
+	}
+	return err
 }
 
 // Close ends the file. It returns the first error of any append.
@@ -74,42 +134,63 @@ func (r *Recorder) Close() error {
 	if err != nil {
 		return fmt.Errorf("close samples.ndjson: %w", err)
 	}
-	r.err = fmt.Errorf("append to samples.ndjson: %w", os.ErrClosed)
+	r.err = fmt.Errorf("append to %s: %w", SamplesName, os.ErrClosed)
 	return nil
 }
 
 // maxLine bounds one line of samples.ndjson.
 const maxLine = 1 << 20
 
+// Lines hears the lines of samples.ndjson; each function may be nil.
+type Lines struct {
+	// Header hears the first line.
+	Header func(Header) error
+	Sample func(Sample) error
+	Event  func(Event) error
+}
+
 // ReadSamples reads samples.ndjson: the header, then every line in order to one
-// of the two functions; either may be nil. A last line without its end, as a
+// of the two functions; either may be nil. See ReadLines.
+func ReadSamples(in io.Reader, sample func(Sample) error, event func(Event) error) (Header, []error, error) {
+	var h Header
+	keep := func(first Header) error { h = first; return nil }
+	warnings, err := ReadLines(in, Lines{Header: keep, Sample: sample, Event: event})
+	return h, warnings, err
+}
+
+// ReadLines reads samples.ndjson line by line. A last line without its end, as a
 // killed run leaves it, is left out and told in the returned warnings. Any other
 // line that cannot be read is an error with its number.
-func ReadSamples(in io.Reader, sample func(Sample) error, event func(Event) error) (Header, []error, error) {
+func ReadLines(in io.Reader, to Lines) ([]error, error) {
 	r := lineReader{in: bufio.NewReaderSize(in, 64<<10)}
 	var h Header
 	text, err := r.next()
 	if err != nil {
-		return h, nil, fmt.Errorf("read samples header: %w", err)
+		return nil, fmt.Errorf("read samples header: %w", err)
 	}
 	if err := json.Unmarshal(text, &h); err != nil {
-		return h, nil, fmt.Errorf("read samples header: %w", err)
+		return nil, fmt.Errorf("read samples header: %w", err)
 	}
 	if h.Schema != SamplesSchema {
-		return h, nil, fmt.Errorf("read samples header: schema is %q, not %q", h.Schema, SamplesSchema)
+		return nil, fmt.Errorf("read samples header: schema is %q, not %q", h.Schema, SamplesSchema)
+	}
+	if to.Header != nil {
+		if err := to.Header(h); err != nil {
+			return nil, fmt.Errorf("read samples header: %w", err)
+		}
 	}
 	for {
 		text, err := r.next()
 		switch {
 		case errors.Is(err, io.EOF):
-			return h, nil, nil
+			return nil, nil
 		case errors.Is(err, io.ErrUnexpectedEOF):
-			return h, []error{fmt.Errorf("line %d of samples.ndjson is cut; left out", r.n)}, nil
+			return []error{fmt.Errorf("line %d of %s is cut; left out", r.n, SamplesName)}, nil
 		case err != nil:
-			return h, nil, fmt.Errorf("read samples: %w", err)
+			return nil, fmt.Errorf("read samples: %w", err)
 		}
-		if err := dispatch(text, sample, event); err != nil {
-			return h, nil, fmt.Errorf("read samples, line %d: %w", r.n, err)
+		if err := dispatch(text, to.Sample, to.Event); err != nil {
+			return nil, fmt.Errorf("read samples, line %d: %w", r.n, err)
 		}
 	}
 }

@@ -20,15 +20,18 @@ type Run struct {
 	Tool    string    `json:"tool"`
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended"`
-	// Stopped says why the run ended: duration, workload, interrupted, devices or done.
+	// Stopped says why the run ended: duration, workload, interrupted, devices,
+	// disk, or killed for one that did not come to its end.
 	Stopped     string    `json:"stopped"`
 	Interrupted bool      `json:"interrupted"`
 	ExitCode    int       `json:"exit_code"`
 	Policy      string    `json:"policy"`
 	Workload    *Workload `json:"workload"`
-	Devices     []Device  `json:"devices"`
-	Processes   []Process `json:"processes"`
-	Warnings    []string  `json:"warnings"`
+	// Own is what the program itself has used; nil where no line tells it.
+	Own       *Own      `json:"own"`
+	Devices   []Device  `json:"devices"`
+	Processes []Process `json:"processes"`
+	Warnings  []string  `json:"warnings"`
 }
 
 // Workload is what stressed the app.
@@ -50,13 +53,44 @@ type Device struct {
 	StartedUp float64 `json:"started_up_s"`
 	Duration  float64 `json:"duration_s"`
 	Error     string  `json:"error,omitempty"`
-	Fast      Cost    `json:"fast"`
-	Detail    Cost    `json:"detail"`
-	// SystemServer is system_server's CPU use in percent of one core over the
-	// whole run, and DetailSystemServer the same only while dumpsys ran; null
-	// where it could not be read.
+	Usage
+}
+
+// Usage is what watching one device has cost until a moment. CPU is in percent of
+// one core, null where it could not be read.
+type Usage struct {
+	Fast   Cost `json:"fast"`
+	Detail Cost `json:"detail"`
+	// SystemServer is all that system_server used over the whole time,
+	// DetailSystemServer all that it used while dumpsys ran, over that time alone.
 	SystemServer       *float64 `json:"system_server_cpu_pct"`
 	DetailSystemServer *float64 `json:"system_server_cpu_pct_during_detail"`
+	// CostSystemServer is the part of SystemServer that is there because the
+	// device is watched.
+	CostSystemServer *float64 `json:"system_server_cost_cpu_pct"`
+	// DetailPeriod is the present time between two breakdowns in seconds; it is
+	// longer than asked for where sampling was thinned, Thinned times so far.
+	DetailPeriod float64 `json:"detail_period_s"`
+	Thinned      int     `json:"thinned"`
+	// Apps are the processes under watch; run.json has them at the processes.
+	Apps []AppUsage `json:"apps,omitempty"`
+}
+
+// AppUsage is the CPU use of one process under watch, and the part of it that is
+// there because the process is watched.
+type AppUsage struct {
+	Process string   `json:"process"`
+	User    int      `json:"user"`
+	CPU     *float64 `json:"cpu_pct"`
+	Cost    *float64 `json:"cost_cpu_pct"`
+}
+
+// Own is what the program itself has used since the run began: CPU seconds and
+// percent of one core, and the most memory that it held, in MB.
+type Own struct {
+	CPU     float64 `json:"cpu_s"`
+	Percent float64 `json:"cpu_pct"`
+	Memory  float64 `json:"max_memory_mb"`
 }
 
 // Cost is what one channel took, as the host saw it, in milliseconds.
@@ -69,15 +103,23 @@ type Cost struct {
 
 // Process is one process of the run and its verdict.
 type Process struct {
-	Device          string       `json:"device"`
-	User            int          `json:"user"`
-	Process         string       `json:"process"`
-	PID             int          `json:"pid"`
-	Source          string       `json:"source"`
-	Reasons         []string     `json:"source_reasons"`
-	Restarts        int          `json:"restarts"`
-	Samples         int          `json:"samples"`
-	Details         int          `json:"breakdowns"`
+	Device   string   `json:"device"`
+	User     int      `json:"user"`
+	Process  string   `json:"process"`
+	PID      int      `json:"pid"`
+	Source   string   `json:"source"`
+	Reasons  []string `json:"source_reasons"`
+	Restarts int      `json:"restarts"`
+	Samples  int      `json:"samples"`
+	Details  int      `json:"breakdowns"`
+	// Missed and Gaps count the holes in the series, short ones and those that no
+	// trend crosses; Absent is the time in them, in seconds.
+	Missed int     `json:"missed"`
+	Gaps   int     `json:"gaps"`
+	Absent float64 `json:"absent_s"`
+	// CPU and CostCPU are as in AppUsage.
+	CPU             *float64     `json:"cpu_pct"`
+	CostCPU         *float64     `json:"cost_cpu_pct"`
 	Duration        float64      `json:"duration_s"`
 	LastMB          *float64     `json:"last_mb"`
 	State           string       `json:"state"`

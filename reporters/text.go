@@ -8,65 +8,92 @@ import (
 )
 
 // WriteText tells a run in words: a verdict per process, what it cost, and what
-// could not be done. Everything that came from a device is made printable.
+// could not be done. Whatever a run.json holds, every line is Printable.
 func WriteText(w io.Writer, r Run) error {
-	var b strings.Builder
+	var s sheet
 	for _, p := range r.Processes {
-		writeProcess(&b, p, len(r.Devices) > 1)
+		s.process(p, len(r.Devices) > 1)
 	}
 	if len(r.Processes) == 0 {
-		b.WriteString("No process was seen; nothing was judged.\n")
+		s.line("No process was seen; nothing was judged.")
 	}
 	for _, d := range r.Devices {
-		writeDevice(&b, d)
+		s.device(d)
 	}
 	if r.Workload != nil {
-		writeWorkload(&b, *r.Workload)
+		s.workload(*r.Workload)
 	}
 	for _, text := range r.Warnings {
-		fmt.Fprintf(&b, "warning: %s\n", Printable(text))
+		s.line("warning: %s", text)
 	}
-	if r.Interrupted {
-		b.WriteString("The run was interrupted; what is above is what it had until then.\n")
+	if r.Own != nil {
+		s.line("leakgate itself: %.1f s of CPU (%.2f %% of a core), at most %.0f MB of memory", r.Own.CPU, r.Own.Percent, r.Own.Memory)
 	}
-	_, err := io.WriteString(w, b.String())
+	switch {
+	case r.Stopped == "killed":
+		s.line("The run was killed; what is above is what it had until then.")
+	case r.Stopped == "disk":
+		s.line("The run was stopped: its directory could not be written any more. What is above is what it had until then.")
+	case r.Interrupted:
+		s.line("The run was interrupted; what is above is what it had until then.")
+	}
+	_, err := io.WriteString(w, s.text.String())
 	return err
 }
 
-func writeProcess(b *strings.Builder, p Process, several bool) {
-	name := Printable(p.Process)
+// sheet is a text for people that is made line by line.
+type sheet struct{ text strings.Builder }
+
+// line adds one line, whatever is in the arguments.
+func (s *sheet) line(format string, args ...any) {
+	s.text.WriteString(Printable(fmt.Sprintf(format, args...)))
+	s.text.WriteByte('\n')
+}
+
+func (s *sheet) process(p Process, several bool) {
+	who := name(p.Process)
 	if p.User != 0 {
-		name += fmt.Sprintf(" (user %d)", p.User)
+		who += fmt.Sprintf(" (user %d)", p.User)
 	}
 	if several {
-		name += " on " + Printable(p.Device)
+		who += " on " + name(p.Device)
 	}
-	fmt.Fprintf(b, "%s: %s\n", name, Headline(p))
+	s.line("%s: %s", who, Headline(p))
 	if p.Because != "" {
-		fmt.Fprintf(b, "  why      %s\n", Printable(p.Because))
+		s.line("  why      %s", p.Because)
 	}
-	fmt.Fprintf(b, "  series   %d samples over %s, by %s; %d breakdowns; %s\n",
-		p.Samples, Span(p.Duration), p.Source, p.Details, restarts(p.Restarts))
+	s.line("  series   %d samples over %s, by %s; %d breakdowns; %s", p.Samples, Span(p.Duration), p.Source, p.Details, restarts(p.Restarts))
+	if p.Missed+p.Gaps > 0 {
+		s.line("  holes    %d gaps and %d short ones, %s in all; no trend crosses a gap", p.Gaps, p.Missed, Span(p.Absent))
+	}
+	if p.CPU != nil && p.CostCPU != nil {
+		s.line("  cpu      %.1f %% of a core, %.1f %% because of the breakdowns", *p.CPU, *p.CostCPU)
+	}
 	if p.Rate != nil && len(p.RateInterval) == 2 {
-		fmt.Fprintf(b, "  rate     %+.1f MB/h (95 %%: %+.1f to %+.1f)", *p.Rate, p.RateInterval[0], p.RateInterval[1])
-		if p.MinDetectable != nil {
-			fmt.Fprintf(b, "; a leak below %.1f MB/h could have stayed unseen", *p.MinDetectable)
-		}
-		b.WriteString("\n")
+		s.line("  rate     %+.1f MB/h (95 %%: %+.1f to %+.1f)%s", *p.Rate, p.RateInterval[0], p.RateInterval[1], unseenBelow(p))
 	}
 	for _, t := range p.Transitions {
-		fmt.Fprintf(b, "  %-8s %s -> %s: %s\n", Span(t.T), t.From, t.To, Printable(t.Because))
+		s.line("  %-8s %s -> %s: %s", Span(t.T), t.From, t.To, t.Because)
 	}
 	for _, text := range p.Reasons {
-		fmt.Fprintf(b, "  no %s\n", Printable(text))
+		s.line("  no %s", text)
 	}
 	for _, text := range p.Warnings {
-		fmt.Fprintf(b, "  warning: %s\n", Printable(text))
+		s.line("  warning: %s", text)
 	}
 }
 
-// Headline is the verdict of a process in a few words.
-func Headline(p Process) string {
+func unseenBelow(p Process) string {
+	if p.MinDetectable == nil {
+		return ""
+	}
+	return fmt.Sprintf("; a leak below %.1f MB/h could have stayed unseen", *p.MinDetectable)
+}
+
+// Headline is the verdict of a process in a few words, Printable.
+func Headline(p Process) string { return Printable(headline(p)) }
+
+func headline(p Process) string {
 	switch {
 	case p.Gate == "leak":
 		return fmt.Sprintf("LEAK (%s), state %s", KindWords(p.Kind), p.State)
@@ -103,36 +130,43 @@ func restarts(n int) string {
 	return fmt.Sprintf("%d restarts", n)
 }
 
-func writeDevice(b *strings.Builder, d Device) {
-	fmt.Fprintf(b, "device %s (%s, API %d): watched %s; fast channel %d rounds, mean %.1f ms, at most %.1f ms; detail %d readings, mean %.0f ms",
-		Printable(d.Device), Printable(d.Model), d.API, Span(d.Duration), d.Fast.Rounds, d.Fast.MeanMS, d.Fast.MaxMS, d.Detail.Rounds, d.Detail.MeanMS)
+func (s *sheet) device(d Device) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "device %s (%s, API %d): watched %s; fast channel %d rounds, mean %.1f ms, at most %.1f ms; detail %d readings, mean %.0f ms",
+		name(d.Device), name(d.Model), d.API, Span(d.Duration), d.Fast.Rounds, d.Fast.MeanMS, d.Fast.MaxMS, d.Detail.Rounds, d.Detail.MeanMS)
 	if failed := d.Fast.Failed + d.Detail.Failed; failed > 0 {
-		fmt.Fprintf(b, "; %d failed", failed)
+		fmt.Fprintf(&b, "; %d failed", failed)
 	}
 	if d.SystemServer != nil {
-		fmt.Fprintf(b, "; system_server %.1f %% CPU", *d.SystemServer)
+		fmt.Fprintf(&b, "; system_server %.1f %% CPU", *d.SystemServer)
 	}
 	if d.DetailSystemServer != nil {
-		fmt.Fprintf(b, ", %.1f %% while dumpsys ran", *d.DetailSystemServer)
+		fmt.Fprintf(&b, ", %.1f %% while dumpsys ran", *d.DetailSystemServer)
 	}
-	b.WriteString("\n")
+	if d.CostSystemServer != nil {
+		fmt.Fprintf(&b, ", %.1f %% because of it", *d.CostSystemServer)
+	}
+	s.line("%s", b.String())
+	if d.Thinned > 0 {
+		s.line("device %s: breakdowns were thinned %d times to keep within the budget, the latest period is %s", name(d.Device), d.Thinned, Span(d.DetailPeriod))
+	}
 	if d.Error != "" {
-		fmt.Fprintf(b, "device %s: %s\n", Printable(d.Device), Printable(d.Error))
+		s.line("device %s: %s", name(d.Device), d.Error)
 	}
 }
 
-func writeWorkload(b *strings.Builder, w Workload) {
-	fmt.Fprintf(b, "workload %s", w.Kind)
+func (s *sheet) workload(w Workload) {
+	what := "workload " + w.Kind
 	if w.Seed != nil {
-		fmt.Fprintf(b, ", %d events with seed %d", w.Events, *w.Seed)
+		what += fmt.Sprintf(", %d events with seed %d", w.Events, *w.Seed)
 	}
 	switch {
 	case w.Error != "":
-		fmt.Fprintf(b, ": FAILED: %s\n", Printable(w.Error))
+		s.line("%s: FAILED: %s", what, w.Error)
 	case w.Exit != nil:
-		fmt.Fprintf(b, ": done, exit %d\n", *w.Exit)
+		s.line("%s: done, exit %d", what, *w.Exit)
 	default:
-		b.WriteString(": ended with the run\n")
+		s.line("%s: ended with the run", what)
 	}
 }
 
@@ -147,15 +181,4 @@ func Span(seconds float64) string {
 		return fmt.Sprintf("%dm", int(d.Minutes()))
 	}
 	return d.String()
-}
-
-// Printable makes text safe for a terminal: control characters, among them the
-// escape that begins a terminal command, become question marks.
-func Printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
-			return '?'
-		}
-		return r
-	}, strings.ToValidUTF8(text, "?"))
 }
