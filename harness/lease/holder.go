@@ -1,0 +1,129 @@
+package lease
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Holder says who holds a lease. It comes from a file, so that it is what somebody
+// wrote and not what is true.
+type Holder struct {
+	// Verb is the verb of leakgate that holds it.
+	Verb string `json:"verb"`
+	PID  int    `json:"pid"`
+	// User is the user's name on this machine.
+	User string `json:"user"`
+	// Dir is the run directory as the user wrote it; empty for none.
+	Dir     string    `json:"dir,omitempty"`
+	Started time.Time `json:"started"`
+}
+
+// NewHolder is this process, which carries out a verb that writes to dir.
+func NewHolder(verb, dir string) Holder {
+	name := "user " + strconv.Itoa(os.Getuid())
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	return Holder{Verb: verb, PID: os.Getpid(), User: name, Dir: dir, Started: time.Now().UTC().Truncate(time.Second)}
+}
+
+// Known tells whether anything is known of the holder.
+func (h Holder) Known() bool { return h != Holder{} }
+
+// String names the holder in one printable line of at most 1 kB.
+func (h Holder) String() string {
+	if !h.Known() {
+		return "another run that does not tell its name"
+	}
+	text := fmt.Sprintf("leakgate %s (pid %d of %s, since %s", bare(h.Verb), h.PID, bare(h.User), h.Started.Local().Format(time.DateTime))
+	if h.Dir != "" {
+		text += ", writing to " + bare(h.Dir)
+	}
+	return text + ")"
+}
+
+// bare leaves a plain word as it is and quotes everything else.
+func bare(text string) string {
+	strange := func(r rune) bool {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		return !letter && !strings.ContainsRune(`._-/\:`, r)
+	}
+	if text == "" || strings.ContainsFunc(text, strange) {
+		return strconv.Quote(text)
+	}
+	return text
+}
+
+const (
+	// maxRecord is the size in bytes of a lock file with its note.
+	maxRecord = 4096
+	// noteAt is where the note begins: LockFileEx locks the first byte, which then
+	// nobody else can read.
+	noteAt = 1
+	// The most bytes of each text of a note. JSON makes at most six of one.
+	maxVerb, maxUser, maxDir = 32, 64, 480
+)
+
+// encode gives the note of a holder: JSON, filled up to one size so that a shorter
+// note leaves nothing of a longer one behind.
+func (h Holder) encode() ([]byte, error) {
+	h.Verb, h.User, h.Dir = head(h.Verb, maxVerb), head(h.User, maxUser), tail(h.Dir, maxDir)
+	text, err := json.Marshal(h)
+	if err != nil {
+		return nil, fmt.Errorf("encode holder: %w", err)
+	}
+	if len(text) >= maxRecord-noteAt {
+		return nil, fmt.Errorf("encode holder: %d bytes", len(text))
+	}
+	note := bytes.Repeat([]byte{' '}, maxRecord-noteAt)
+	note[len(note)-1] = '\n'
+	copy(note, text)
+	return note, nil
+}
+
+// decodeHolder reads a note. ok is false for one that is not whole or not a note.
+func decodeHolder(note []byte) (h Holder, ok bool) {
+	if len(note) != maxRecord-noteAt || note[len(note)-1] != '\n' {
+		return Holder{}, false
+	}
+	if err := json.Unmarshal(note, &h); err != nil || h.PID <= 0 {
+		return Holder{}, false
+	}
+	if len(h.Verb) > maxVerb || len(h.User) > maxUser || len(h.Dir) > maxDir {
+		return Holder{}, false
+	}
+	return h, true
+}
+
+// head keeps the first n bytes of a text, valid UTF-8.
+func head(text string, n int) string {
+	text = strings.ToValidUTF8(text, "?")
+	if len(text) <= n {
+		return text
+	}
+	for !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}
+
+// tail keeps the last n bytes of a path, which tell paths apart.
+func tail(text string, n int) string {
+	text = strings.ToValidUTF8(text, "?")
+	if len(text) <= n {
+		return text
+	}
+	const cut = "..."
+	text = text[len(text)-n+len(cut):]
+	for len(text) > 0 && !utf8.RuneStart(text[0]) {
+		text = text[1:]
+	}
+	return cut + text
+}

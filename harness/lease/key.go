@@ -1,0 +1,98 @@
+package lease
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+// Key is something that only one run at a time may use.
+type Key struct {
+	kind string
+	// identity is what makes two keys the same, shown what the user calls it.
+	identity, shown string
+}
+
+// DeviceKey is the device of a serial behind the adb server that listens on an
+// address (HOST:PORT, or a path). The serial may be any text.
+func DeviceKey(server, serial string) Key {
+	return Key{"device", sameHost(server) + "\x00" + serial, serial}
+}
+
+// sameHost gives the names of this machine one name: adb servers answer to all.
+func sameHost(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	ip := net.ParseIP(host)
+	if host == "" || strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback() {
+		host = "localhost"
+	}
+	return net.JoinHostPort(strings.ToLower(host), port)
+}
+
+// DirectoryKey is a directory, by whatever path it is reached. It need not be there
+// yet. The error is a path that cannot be followed.
+func DirectoryKey(dir string) (Key, error) {
+	path, err := canonical(dir)
+	if err != nil {
+		return Key{}, fmt.Errorf("resolve directory %q: %w", dir, err)
+	}
+	return Key{"directory", path, dir}, nil
+}
+
+// canonical follows the symbolic links of the part of a path that is there. The
+// path is cleaned first, as path/filepath does wherever a file of the directory is
+// named.
+func canonical(dir string) (string, error) {
+	path, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	rest := ""
+	for {
+		real, err := filepath.EvalSymlinks(path)
+		if err == nil {
+			return foldCase(filepath.Join(real, rest)), nil
+		}
+		above := filepath.Dir(path)
+		if !errors.Is(err, fs.ErrNotExist) || above == path {
+			return "", err
+		}
+		path, rest = above, filepath.Join(filepath.Base(path), rest)
+	}
+}
+
+// foldCase makes one of names that differ in case where file systems usually do.
+// Where they do not, two such directories exclude each other without need.
+func foldCase(path string) string {
+	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
+		return strings.ToLower(path)
+	}
+	return path
+}
+
+// String names the key for people; it is printable whatever the key is.
+func (k Key) String() string {
+	const most = 160
+	shown := k.shown
+	if len(shown) > most {
+		shown = shown[:most] + "..."
+	}
+	return k.kind + " " + strconv.Quote(shown)
+}
+
+// path is the file of the key in a folder. The hash makes a good file name of any
+// text.
+func (k Key) path(folder string) string {
+	sum := sha256.Sum256([]byte(k.kind + "\x00" + k.identity))
+	return filepath.Join(folder, k.kind+"-"+hex.EncodeToString(sum[:16])+".lock")
+}
