@@ -1,12 +1,20 @@
 // Package config reads the YAML file of a stability run: which app, which
 // devices, what stresses the app, how often to sample and how to judge.
 //
-// It takes text and an environment and gives either a complete [Config], with
-// every default filled in and the origin of every value kept, or [Errors]: all
-// that is wrong with the file at once, each with file, line, column, the line
-// itself and, where a word is nearly right, the word that was meant. It never
-// gives both and it is strict: an unknown, doubled, misplaced or mistyped key is
-// refused, and so is a key of a feature that this version does not have.
+// It takes text, an environment and the flags that stand for keys, and gives
+// either a complete [Config], with every default filled in and the origin of
+// every value kept, or [Errors]: all that is wrong with the file at once, each
+// with file, line, column, the line itself and, where a word is nearly right, the
+// word that was meant. It never gives both and it is strict: an unknown, doubled,
+// misplaced or mistyped key is refused, and so is a key of a feature that this
+// version does not have.
+//
+// A value comes from one of five layers, strongest first: a flag, a variable of
+// the environment named after the key, the chosen profile of the file, the file,
+// the default. The file alone and every profile are checked whichever is chosen.
+//
+// One table of keys (keys.go) says what may stand in a file. The reader, the
+// written form of a Config and the JSON Schema are all made from it.
 //
 // It does not touch a device, does not check that a device, an app or a program
 // exists, and knows no other package of the project: whoever runs the stability
@@ -45,8 +53,10 @@ type Config struct {
 	Sample   Sample
 	Detect   Detect
 
-	source  source
-	origins map[string]Origin
+	source   source
+	origins  map[string]Origin
+	profile  string
+	profiles []string
 }
 
 // App is what is watched.
@@ -102,6 +112,9 @@ type Sample struct {
 	Normal, Suspicious, Leaking time.Duration
 	// Detail is the time between two breakdowns, each of the next process.
 	Detail time.Duration
+	// MaxSystemServer and MaxApp are what the sampling may cost at most in the
+	// process system_server and in the app, in percent of one core.
+	MaxSystemServer, MaxApp float64
 }
 
 // Detect says how the series are judged.
@@ -131,19 +144,21 @@ type Article struct {
 
 // The defaults of a file that says no more than it must.
 const (
-	DefaultMinAPI        = 21
-	DefaultRequire       = 1
-	DefaultThrottle      = 300 * time.Millisecond
-	DefaultNormal        = 30 * time.Second
-	DefaultSuspicious    = 15 * time.Second
-	DefaultLeaking       = 60 * time.Second
-	DefaultDetail        = 30 * time.Second
-	DefaultPolicy        = "article"
-	DefaultAssert        = "end"
-	DefaultT             = 2.0
-	DefaultR2            = 0.6
-	DefaultSpikePercent  = 50.0
-	DefaultSpikeMinBytes = 200 << 20
+	DefaultMinAPI          = 21
+	DefaultRequire         = 1
+	DefaultThrottle        = 300 * time.Millisecond
+	DefaultNormal          = 30 * time.Second
+	DefaultSuspicious      = 15 * time.Second
+	DefaultLeaking         = 60 * time.Second
+	DefaultDetail          = 30 * time.Second
+	DefaultMaxSystemServer = 25.0
+	DefaultMaxApp          = 5.0
+	DefaultPolicy          = "article"
+	DefaultAssert          = "end"
+	DefaultT               = 2.0
+	DefaultR2              = 0.6
+	DefaultSpikePercent    = 50.0
+	DefaultSpikeMinBytes   = 200 << 20
 )
 
 func defaults() *Config {
@@ -151,6 +166,7 @@ func defaults() *Config {
 		Devices: Devices{MinAPI: DefaultMinAPI, Require: DefaultRequire},
 		Sample: Sample{
 			Normal: DefaultNormal, Suspicious: DefaultSuspicious, Leaking: DefaultLeaking, Detail: DefaultDetail,
+			MaxSystemServer: DefaultMaxSystemServer, MaxApp: DefaultMaxApp,
 		},
 		Detect: Detect{
 			Policy: DefaultPolicy, Assert: DefaultAssert,
@@ -164,19 +180,23 @@ func defaults() *Config {
 
 // Load reads and parses the file at path, see [Parse]. The error is of type
 // [Errors]; that of a file that cannot be read has no line.
-func Load(path string, getenv func(string) (string, bool)) (*Config, error) {
+func Load(path string, getenv func(string) (string, bool), choices ...Choice) (*Config, error) {
 	text, err := read(path)
 	if err != nil {
 		return nil, Errors{unreadable(path, err)}
 	}
-	return Parse(path, text, getenv)
+	return Parse(path, text, getenv, choices...)
 }
 
 // Parse reads the text of a file of this name. getenv gives the value of a
 // variable of the environment and whether it is set, as [os.LookupEnv] does; nil
 // stands for an empty environment. The error is of type [Errors] and is nil
 // exactly if the Config is not.
-func Parse(name string, text []byte, getenv func(string) (string, bool)) (*Config, error) {
+//
+// Whatever is chosen, all errors of the file alone and of the file with each of
+// its profiles are told, each once. A variable that is not set counts as an error
+// only in what is chosen.
+func Parse(name string, text []byte, getenv func(string) (string, bool), choices ...Choice) (*Config, error) {
 	if getenv == nil {
 		getenv = func(string) (string, bool) { return "", false }
 	}
@@ -188,15 +208,34 @@ func Parse(name string, text []byte, getenv func(string) (string, bool)) (*Confi
 	if problem != nil {
 		return nil, Errors{*problem}
 	}
-	c := defaults()
-	w := newWalker(src, getenv)
-	w.shape(root)
-	w.walk(root, c)
-	if errs := w.found(); len(errs) > 0 {
-		return nil, errs
+	r := reading{source: src, getenv: getenv, root: root}
+	for _, choose := range choices {
+		choose(&r.chosen)
 	}
-	c.source, c.origins = src, w.origins
-	return c, nil
+	return r.resolve()
+}
+
+// Choice is what the caller of [Parse] knows beside the file.
+type Choice func(*chosen)
+
+type chosen struct {
+	profile string
+	flags   []flagged
+}
+
+// WithProfile chooses a profile of the file; an empty name chooses none.
+func WithProfile(name string) Choice {
+	return func(c *chosen) { c.profile = name }
+}
+
+// WithFlag gives the value at a path, or the values of a list, in the name of a
+// flag of the command line such as --for. No value leaves the path alone.
+func WithFlag(flag, path string, values ...string) Choice {
+	return func(c *chosen) {
+		if len(values) > 0 {
+			c.flags = append(c.flags, flagged{flag, path, values})
+		}
+	}
 }
 
 func read(path string) ([]byte, error) {

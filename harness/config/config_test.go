@@ -31,6 +31,8 @@ sample:
   <<: *quick
   leaking: 1m
   detail: 90s
+  max_system_server: 12.5
+  max_app: 1000%
 detect:
   policy: article
   assert: live
@@ -54,7 +56,7 @@ func mustParse(t *testing.T, text string) *Config {
 // values is a Config without where it comes from.
 func values(c *Config) Config {
 	v := *c
-	v.source, v.origins = source{}, nil
+	v.source, v.origins, v.profile, v.profiles = source{}, nil, "", nil
 	return v
 }
 
@@ -68,7 +70,7 @@ func TestFullFile(t *testing.T) {
 		},
 		Workload: Workload{Monkey: &Monkey{200000, 1500 * time.Millisecond, &seven}},
 		Duration: 36 * time.Hour,
-		Sample:   Sample{10 * time.Second, 5 * time.Second, time.Minute, 90 * time.Second},
+		Sample:   Sample{10 * time.Second, 5 * time.Second, time.Minute, 90 * time.Second, 12.5, 1000},
 		Detect: Detect{"article", "live", Article{
 			2.5, 0.7, 40, 3 << 29, map[string]string{"window": "120", "gpu.graphics": "yes"},
 		}},
@@ -153,7 +155,7 @@ devices: { require: "${N:-3}" }
 
 // A variable can hold a value, but never YAML.
 func TestVariablesAddNoKeys(t *testing.T) {
-	hostile := func(string) (string, bool) { return "com.shop\nduration: 3h, x: {", true }
+	hostile := func(name string) (string, bool) { return "com.shop\nduration: 3h, x: {", name == "X" }
 	_, err := Parse("run.yaml", []byte("version: 1\napp: { package: \"${X}\" }\nworkload: none\nduration: 1h\n"), hostile)
 	problems, _ := errors.AsType[Errors](err)
 	if len(problems) != 1 || problems[0].Path != "app.package" || strings.Contains(problems[0].Message, "\n") {
@@ -170,8 +172,8 @@ func TestOrigins(t *testing.T) {
 		"sample.normal":                       "run.yaml:3:11", // where the anchor has it
 		"sample.detail":                       "run.yaml:18:11",
 		"workload.monkey.seed":                "run.yaml:13:52",
-		"detect.article.spike.min":            "run.yaml:25:29",
-		"detect.article.options.gpu.graphics": "run.yaml:26:43",
+		"detect.article.spike.min":            "run.yaml:27:29",
+		"detect.article.options.gpu.graphics": "run.yaml:28:43",
 		"detect.article.options.none":         "default",
 	} {
 		if got := c.Origin(path).String(); got != want {
@@ -188,8 +190,8 @@ func TestProblemOfCaller(t *testing.T) {
 	c := mustParse(t, full)
 	p := c.Problem("detect.article.options.window", `the policy article has no option "window"`)
 	p.Suggestion = "windows"
-	const want = `run.yaml:26:24: detect.article.options.window: the policy article has no option "window"; did you mean windows?
-   26 |     options: { window: 120, gpu.graphics: "yes" }
+	const want = `run.yaml:28:24: detect.article.options.window: the policy article has no option "window"; did you mean windows?
+   28 |     options: { window: 120, gpu.graphics: "yes" }
       |                        ^`
 	if got := p.Error(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -248,6 +250,14 @@ func TestExamples(t *testing.T) {
 	}
 }
 
+func manyOptions(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "k%d: \"${X:-%s}\", ", i, strings.Repeat("v", 900))
+	}
+	return b.String()
+}
+
 // What a file of a few lines can unfold to stays bounded, in time and in words.
 func TestHostileFiles(t *testing.T) {
 	bomb := "version: 1\nx-0: &x0 { a: 1, b: 2 }\n"
@@ -262,35 +272,46 @@ func TestHostileFiles(t *testing.T) {
 	for i := range 90_000 {
 		fmt.Fprintf(&unknown, "k%d: 1\n", i)
 	}
+	profiles, bombs := "profiles:\n", "profiles:\n"
+	for i := range mostProfiles {
+		profiles += fmt.Sprintf("  p%d: { sample: { normal: 1 } }\n", i)
+		bombs += fmt.Sprintf("  p%d: *x29\n", i)
+	}
 	for name, text := range map[string]string{
-		"merges":          bomb + "app: *x29\nworkload: none\nduration: 1h\n",
-		"lists":           lists + "app: { processes: *x29 }\nworkload: none\nduration: 1h\n",
-		"a cycle":         "version: 1\nx-a: &a [*a]\napp: { processes: *a }\nworkload: { command: *a }\n",
-		"a merge cycle":   "version: 1\nx-a: &a { b: &b { <<: *a } , <<: *b }\napp: *b\nworkload: *a\n",
-		"many brackets":   strings.Repeat("[", 500_000),
-		"many braces":     strings.Repeat("{a: ", 200_000),
-		"many keys":       "version: 1\n" + strings.Repeat("k: 1\n", 150_000),
-		"unknown keys":    unknown.String(),
-		"one line":        "{version: 1, " + strings.Repeat("k: 1, ", 150_000) + "}",
-		"many dashes":     strings.Repeat("- ", 500_000),
-		"many remarks":    strings.Repeat("# r\n", 250_000) + "- x",
-		"open quote":      "version: 1\napp: \"" + strings.Repeat("x y\n", 200_000),
-		"open bracket":    "version: 1\napp: [" + strings.Repeat("x,\n", 15_000),
-		"bad end":         "version: 1\n" + strings.Repeat("x-k: [a, b]\n", 4_000) + "app: ]",
-		"long list":       "version: 1\napp: { processes: [" + strings.Repeat("a.b, ", 5_000) + "] }\nworkload: none\nduration: 1h\n",
-		"anchors":         "version: 1\nx: [" + strings.Repeat("&a a, ", 100_000) + "]",
-		"question marks":  strings.Repeat("? ", 300_000),
-		"long key":        "version: 1\n" + strings.Repeat("k", 900_000) + ": 1\n",
-		"many options":    "version: 1\ndetect: { article: { options: {" + strings.Repeat("k: \"${X}\", ", 80_000) + "} } }\n",
-		"many variables":  "version: 1\napp: { package: a.b, processes: [" + strings.Repeat("\"${X}\", ", 990) + "] }\nworkload: none\nduration: 1h\n",
-		"NUL":             "version: 1\x00\n",
-		"a surrogate":     "version: 1 \xed\xa0\x80\n",
-		"UTF-16":          "\xff\xfev\x00e\x00",
-		"a lone return":   "version: 1\rapp: x\n",
-		"a next line":     "version: 1\u0085\n",
-		"a directive":     "%YAML 9.9\n---\nversion: 1\n",
-		"an unknown tag":  "%TAG ! !!\n---\n!x version: 1\n",
-		"only a document": "---\n...\n---\n",
+		"profiles of merges":              bomb + "app: { package: a.b }\nworkload: none\nduration: 1h\n" + bombs,
+		"profiles over a large file":      unknown.String() + profiles,
+		"profiles over a large list":      "version: 1\nworkload: { command: [" + strings.Repeat("\"${X:-a}\", ", 990) + "] }\n" + profiles,
+		"profiles over large options":     "version: 1\ndetect: { article: { options: {" + manyOptions(900) + "} } }\n" + profiles,
+		"profiles over much of no matter": "version: 1\n" + strings.ReplaceAll(unknown.String()[:strings.Index(unknown.String(), "k80000")], "k", "x-") + profiles,
+		"a cycle of profiles":             "version: 1\nprofiles: &a { p: *a, q: { <<: *a } }\n",
+		"merges":                          bomb + "app: *x29\nworkload: none\nduration: 1h\n",
+		"lists":                           lists + "app: { processes: *x29 }\nworkload: none\nduration: 1h\n",
+		"a cycle":                         "version: 1\nx-a: &a [*a]\napp: { processes: *a }\nworkload: { command: *a }\n",
+		"a merge cycle":                   "version: 1\nx-a: &a { b: &b { <<: *a } , <<: *b }\napp: *b\nworkload: *a\n",
+		"many brackets":                   strings.Repeat("[", 500_000),
+		"many braces":                     strings.Repeat("{a: ", 200_000),
+		"many keys":                       "version: 1\n" + strings.Repeat("k: 1\n", 150_000),
+		"unknown keys":                    unknown.String(),
+		"one line":                        "{version: 1, " + strings.Repeat("k: 1, ", 150_000) + "}",
+		"many dashes":                     strings.Repeat("- ", 500_000),
+		"many remarks":                    strings.Repeat("# r\n", 250_000) + "- x",
+		"open quote":                      "version: 1\napp: \"" + strings.Repeat("x y\n", 200_000),
+		"open bracket":                    "version: 1\napp: [" + strings.Repeat("x,\n", 15_000),
+		"bad end":                         "version: 1\n" + strings.Repeat("x-k: [a, b]\n", 4_000) + "app: ]",
+		"long list":                       "version: 1\napp: { processes: [" + strings.Repeat("a.b, ", 5_000) + "] }\nworkload: none\nduration: 1h\n",
+		"anchors":                         "version: 1\nx: [" + strings.Repeat("&a a, ", 100_000) + "]",
+		"question marks":                  strings.Repeat("? ", 300_000),
+		"long key":                        "version: 1\n" + strings.Repeat("k", 900_000) + ": 1\n",
+		"many options":                    "version: 1\ndetect: { article: { options: {" + strings.Repeat("k: \"${X}\", ", 80_000) + "} } }\n",
+		"many variables":                  "version: 1\napp: { package: a.b, processes: [" + strings.Repeat("\"${X}\", ", 990) + "] }\nworkload: none\nduration: 1h\n",
+		"NUL":                             "version: 1\x00\n",
+		"a surrogate":                     "version: 1 \xed\xa0\x80\n",
+		"UTF-16":                          "\xff\xfev\x00e\x00",
+		"a lone return":                   "version: 1\rapp: x\n",
+		"a next line":                     "version: 1\u0085\n",
+		"a directive":                     "%YAML 9.9\n---\nversion: 1\n",
+		"an unknown tag":                  "%TAG ! !!\n---\n!x version: 1\n",
+		"only a document":                 "---\n...\n---\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()

@@ -116,6 +116,19 @@ func (w *writer) word() string {
 
 // random makes a Config and the file that means it.
 func (w *writer) random() (Config, string) {
+	c, top := w.content()
+	return c, w.text(top)
+}
+
+// text writes the entries of a file.
+func (w *writer) text(top []entry) string {
+	w.b.Reset()
+	w.mapping(top, "", false)
+	return w.b.String()
+}
+
+// content makes a Config and the entries of the file that means it.
+func (w *writer) content() (Config, []entry) {
 	c := *defaults()
 	seconds := func(most int) time.Duration { return time.Duration(1+w.rng.IntN(most)) * time.Second }
 	c.App.Package = w.word() + "." + w.word()
@@ -186,6 +199,15 @@ func (w *writer) random() (Config, string) {
 			sample = append(sample, entry{name: s.name, text: w.scalar(w.duration(*s.into))})
 		}
 	}
+	for _, s := range []struct {
+		name string
+		into *float64
+	}{{"max_system_server", &c.Sample.MaxSystemServer}, {"max_app", &c.Sample.MaxApp}} {
+		if w.maybe() {
+			*s.into = float64(1+w.rng.IntN(10_000)) / 10
+			sample = append(sample, entry{name: s.name, text: w.scalar(strconv.FormatFloat(*s.into, 'f', -1, 64) + pick(w, "", "%"))})
+		}
+	}
 	if sample != nil {
 		top = append(top, entry{name: "sample", below: sample})
 	}
@@ -217,15 +239,13 @@ func (w *writer) random() (Config, string) {
 			{name: "assert", text: c.Detect.Assert}, {name: "policy", text: w.scalar("article")}, {name: "article", below: article},
 		}})
 	}
-	w.b.Reset()
-	w.mapping(top, "", false)
-	return c, w.b.String()
+	return c, top
 }
 
 func TestRoundTrip(t *testing.T) {
 	w := &writer{rng: rand.New(rand.NewPCG(3, 4))}
 	kinds := map[string]int{}
-	for i := range 1000 {
+	for i := range 300 {
 		want, text := w.random()
 		c, err := Parse("run.yaml", []byte(text), environment)
 		if err != nil {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -8,7 +9,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write what the bad files in testdata give as what they should give")
+var update = flag.Bool("update", false, "write what the tests give as what they should give")
 
 // environment is the environment of all tests.
 func environment(name string) (string, bool) {
@@ -18,37 +19,96 @@ func environment(name string) (string, bool) {
 	return v, ok
 }
 
-// TestBadFiles compares everything that is said about each file of testdata with
-// the text beside it.
-func TestBadFiles(t *testing.T) {
+// golden compares a text with the file that holds what it should be.
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := strings.ReplaceAll(string(want), "\r\n", "\n"); got != want {
+		t.Errorf("%s: got:\n%s\nwant:\n%s\n(go test -update writes what it is now)", file, got, want)
+	}
+}
+
+// badFiles are all files of testdata.
+func badFiles(t *testing.T) []string {
+	t.Helper()
 	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(files) < 30 {
 		t.Fatalf("find files: %d, %v", len(files), err)
 	}
-	for _, file := range files {
+	mistakes, err := filepath.Glob("testdata/mistakes/*.yaml")
+	if err != nil || len(mistakes) < 20 {
+		t.Fatalf("find mistakes: %d, %v", len(mistakes), err)
+	}
+	return append(files, mistakes...)
+}
+
+// typed is the command line that the second line of a file may tell, as a
+// remark, taken apart: variables, and flags as choices.
+type typed struct {
+	line    string
+	getenv  func(string) (string, bool)
+	choices []Choice
+}
+
+// commandOf gives the command line of a file in testdata; without one it is
+// verified in the environment of all tests.
+func commandOf(t *testing.T, file string, text []byte) typed {
+	t.Helper()
+	lines := strings.SplitN(string(text), "\n", 3)
+	if len(lines) < 2 || !strings.HasPrefix(lines[1], "# $ ") {
+		return typed{line: "leakgate config verify " + filepath.Base(file), getenv: environment}
+	}
+	c := typed{line: strings.TrimPrefix(lines[1], "# $ ")}
+	variables := map[string]string{}
+	words := strings.Fields(c.line)
+	for ; strings.Contains(words[0], "="); words = words[1:] {
+		name, value, _ := strings.Cut(words[0], "=")
+		variables[name] = value
+	}
+	c.getenv = func(name string) (string, bool) { v, ok := variables[name]; return v, ok }
+	for i, word := range words {
+		switch word {
+		case "--profile":
+			c.choices = append(c.choices, WithProfile(words[i+1]))
+		case "--device":
+			c.choices = append(c.choices, WithFlag(word, "devices.serials", words[i+1]))
+		}
+	}
+	return c
+}
+
+// TestBadFiles compares everything that is said about each file of testdata with
+// the text beside it.
+func TestBadFiles(t *testing.T) {
+	for _, file := range badFiles(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, err := Parse(filepath.Base(file), text, environment)
+			line := commandOf(t, file, text)
+			c, err := Parse(filepath.Base(file), text, line.getenv, line.choices...)
 			if err == nil {
 				t.Fatalf("accepted: %+v", c)
 			}
 			checkErrors(t, text, err)
-			got := err.Error() + "\n"
-			golden := strings.TrimSuffix(file, ".yaml") + ".want"
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
+			golden(t, strings.TrimSuffix(file, ".yaml")+".want", err.Error()+"\n")
+			// Each problem once, whatever walks found it.
+			problems, _ := errors.AsType[Errors](err)
+			seen := map[string]bool{}
+			for _, p := range problems {
+				if seen[p.Error()] {
+					t.Errorf("told twice: %v", p)
 				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != strings.ReplaceAll(string(want), "\r\n", "\n") {
-				t.Errorf("got:\n%swant:\n%s", got, want)
+				seen[p.Error()] = true
 			}
 		})
 	}

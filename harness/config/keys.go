@@ -2,10 +2,10 @@ package config
 
 import (
 	"fmt"
-	"math"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
-	"time"
 
 	"gopkg.in/yaml.v3"
 )
@@ -18,7 +18,31 @@ type key struct {
 	read   reader
 	keys   []key
 	notYet bool
+
+	holds holding
+	form  form   // of the value, or of each entry of a list
+	is    traits // of a list
+	// shown gives the value of the Config that the table was made with: the texts of
+	// a list or the one text of a value, or nothing where there is no value.
+	shown func() []string
+	// hidden tells that a mapping is not there, nil that it always is.
+	hidden func() bool
+
+	about   string // what it is, in a sentence
+	example string // a value, as YAML
+	unset   string // what goes without a value, where that is possible
+	choice  bool   // exactly one of the keys below is there
 }
+
+// holding is what stands behind a key.
+type holding uint8
+
+const (
+	nothing      holding = iota // keys alone, or what is not for users to set
+	oneValue                    // a single value
+	manyValues                  // a list
+	pairsOfNames                // names that this package does not know, with values
+)
 
 // take reads the value of the key.
 func (k key) take(w *walker, at place) {
@@ -29,48 +53,92 @@ func (k key) take(w *walker, at place) {
 	w.mapping(at, k.keys)
 }
 
+// tell adds what users are told about a key.
+func (k key) tell(about, example string) key {
+	k.about, k.example = about, example
+	return k
+}
+
 // reader takes the value of a key.
 type reader func(w *walker, at place)
 
+// value is a key with one value.
+func value[T any](name string, into *T, of kind[T]) key {
+	return key{name: name, read: scalar(into, of.parse), holds: oneValue, form: of.form,
+		shown: func() []string { return []string{of.write(*into)} }}
+}
+
+// optional is a key with one value that need not be there, which is the zero
+// value; unset says what goes then.
+func optional[T comparable](name string, into *T, of kind[T], unset string) key {
+	k := value(name, into, of)
+	always, zero := k.shown, *new(T)
+	k.unset, k.shown = unset, func() []string {
+		if *into == zero {
+			return nil
+		}
+		return always()
+	}
+	return k
+}
+
+// listed is a key with a list.
+func listed(name string, into *[]string, of kind[string], is traits, read reader) key {
+	return key{name: name, read: read, holds: manyValues, form: of.form, is: is, shown: func() []string { return *into }}
+}
+
 // schema is the file as this version understands it, with c to hold the values.
 // Ranges are those of the thing itself where it has one (the monkey, Android),
-// and otherwise wide enough for every use that makes sense.
+// and otherwise wide enough for every use that makes sense. The order is that in
+// which a file is written.
 func schema(c *Config) []key {
-	stress := workloadKeys(&c.Workload)
+	one := "1"
+	article := &c.Detect.Article
+	processes := listed("processes", &c.App.Processes, processKind, distinct, list(&c.App.Processes, processPattern, distinct)).
+		tell("The processes to watch. Without it those of the package: its name, and its name with a colon and more.", `["com.shop", "com.shop:*"]`)
+	processes.unset = "those of the package"
 	return []key{
-		{name: "version", read: scalar(new(string), version)},
-		{name: "app", keys: []key{
-			{name: "package", read: scalar(&c.App.Package, packageName)},
-			{name: "processes", read: list(&c.App.Processes, processPattern, distinct)},
+		value("version", &one, versionKind).tell("The version of the file's form.", "1"),
+		{name: "app", about: "What is watched: a package, processes, or both.", keys: []key{
+			optional("package", &c.App.Package, packageKind, "only the processes are named").
+				tell("The application id. The monkey sends its events to it.", "com.shop"),
+			processes,
 			{name: "mapping", notYet: true},
 		}},
-		{name: "devices", keys: []key{
-			{name: "serials", read: list(&c.Devices.Serials, serial, distinct|mayBeEmpty)},
-			{name: "min_api", read: scalar(&c.Devices.MinAPI, count(18, 100))},
-			{name: "require", read: scalar(&c.Devices.Require, count(1, 1000))},
+		{name: "devices", about: "On which phones the run takes place.", keys: []key{
+			listed("serials", &c.Devices.Serials, serialKind, distinct|mayBeEmpty, list(&c.Devices.Serials, serial, distinct|mayBeEmpty)).
+				tell("The devices to use; an empty list is all that are attached.", "[emulator-5554]"),
+			value("min_api", &c.Devices.MinAPI, count(18, 100)).
+				tell("The lowest API level of Android; older devices are left out.", "26"),
+			value("require", &c.Devices.Require, count(1, 1000)).
+				tell("How many devices the run needs at least.", "2"),
 		}},
-		{name: "workload", keys: stress, read: workload(stress)},
-		{name: "duration", read: scalar(&c.Duration, such(duration, positive[time.Duration], "more than 0"))},
-		{name: "sample", keys: []key{
-			{name: "normal", read: scalar(&c.Sample.Normal, interval)},
-			{name: "suspicious", read: scalar(&c.Sample.Suspicious, interval)},
-			{name: "leaking", read: scalar(&c.Sample.Leaking, interval)},
-			{name: "detail", read: scalar(&c.Sample.Detail, interval)},
-			{name: "max_system_server", notYet: true},
-			{name: "max_app", notYet: true},
+		workloadKey(&c.Workload),
+		optional("duration", &c.Duration, lengthKind, "the run ends with its workload").
+			tell("How long the run lasts at most. Needed with the workload none.", "8h"),
+		{name: "sample", about: "How often memory is read, in the time of the device.", keys: []key{
+			value("normal", &c.Sample.Normal, interval).tell("Time between two samples in the state NORMAL.", "30s"),
+			value("suspicious", &c.Sample.Suspicious, interval).tell("The same in SUSPICIOUS and CONFIRMING.", "15s"),
+			value("leaking", &c.Sample.Leaking, interval).tell("The same in LEAKING.", "1m"),
+			value("detail", &c.Sample.Detail, interval).
+				tell("Time between two breakdowns by dumpsys, each of the next process.", "1m30s"),
+			value("max_system_server", &c.Sample.MaxSystemServer, costKind).
+				tell("What sampling may cost in system_server, in percent of one core.", "10%"),
+			value("max_app", &c.Sample.MaxApp, costKind).
+				tell("What sampling may cost in the app, in percent of one core.", "2.5%"),
 		}},
-		{name: "detect", keys: []key{
-			{name: "policy", read: scalar(&c.Detect.Policy, policy)},
-			{name: "assert", read: scalar(&c.Detect.Assert, oneOf("end", "live"))},
-			{name: "article", keys: []key{
-				{name: "t", read: scalar(&c.Detect.Article.T, such(number, positive[float64], "more than 0"))},
-				{name: "r2", read: scalar(&c.Detect.Article.R2,
-					such(number, func(v float64) bool { return v > 0 && v < 1 }, "between 0 and 1, both excluded"))},
-				{name: "spike", keys: []key{
-					{name: "pct", read: scalar(&c.Detect.Article.SpikePercent, such(percent, positive[float64], "more than 0%"))},
-					{name: "min", read: scalar(&c.Detect.Article.SpikeMin, such(size, positive[int64], "more than 0"))},
+		{name: "detect", about: "How the series are judged.", keys: []key{
+			value("policy", &c.Detect.Policy, policyKind).tell("The set of rules.", "article"),
+			value("assert", &c.Detect.Assert, words("end", "live")).
+				tell("end judges by the word at the end of the run; live fails a run in which a process ever reached LEAKING.", "live"),
+			{name: "article", about: "Constants of the policy article.", keys: []key{
+				value("t", &article.T, statisticKind).tell("The t statistic that a growing line must exceed.", "2.5"),
+				value("r2", &article.R2, shareKind).tell("The coefficient of determination that it must exceed.", "0.7"),
+				{name: "spike", about: "What a jump must exceed, both, to count as a leak at once.", keys: []key{
+					value("pct", &article.SpikePercent, jumpKind).tell("The jump in percent of what was there.", "40%"),
+					value("min", &article.SpikeMin, sizeKind).tell("The jump in bytes.", "1.5GB"),
 				}},
-				{name: "options", read: options(&c.Detect.Article.Options)},
+				optionsKey(&article.Options),
 			}},
 		}},
 		{name: "diagnose", notYet: true},
@@ -78,52 +146,8 @@ func schema(c *Config) []key {
 		{name: "baseline", notYet: true},
 		{name: "report", notYet: true},
 		{name: "github", notYet: true},
-		{name: "profiles", notYet: true},
-	}
-}
-
-func positive[T int64 | float64 | time.Duration](v T) bool { return v > 0 }
-
-// version parses the version of the file's form.
-func version(text string) (string, *fault) {
-	if text != "1" {
-		return "", &fault{message: "is " + quoted(text) + ", but there is only version 1 of this file: write version: 1"}
-	}
-	return text, nil
-}
-
-// interval parses the time between two samples. Below a second the reading
-// itself would be the load; beyond a day there is no series.
-var interval = such(duration, func(d time.Duration) bool {
-	return d >= time.Second && d <= 24*time.Hour
-}, "from 1s to 1d")
-
-// policy parses the name of a policy.
-func policy(text string) (string, *fault) {
-	if text == "robust" {
-		return "", &fault{message: `"robust" is not yet supported: write article`}
-	}
-	return oneOf("article")(text)
-}
-
-// seed parses the seed of the monkey; nil stands for a new one for each run.
-func seed(text string) (*int64, *fault) {
-	if text == "auto" {
-		return nil, nil
-	}
-	n, f := such(whole, func(n int64) bool { return n >= 0 }, "auto, or 0 or more")(text)
-	if f != nil {
-		return nil, &fault{message: f.message + "; auto takes a new seed for each run"}
-	}
-	return &n, nil
-}
-
-// count parses a whole number of things.
-func count(low, high int64) parser[int] {
-	parse := such(whole, func(n int64) bool { return n >= low && n <= high }, fmt.Sprintf("from %d to %d", low, high))
-	return func(text string) (int, *fault) {
-		n, f := parse(text)
-		return int(n), f
+		{name: "profiles", read: readProfiles,
+			about: "Named changes of the file: each holds any of the keys above but version, and is laid over the file when it is chosen."},
 	}
 }
 
@@ -136,21 +160,42 @@ var workloadExamples = map[string]string{
 	"device_command": `{ device_command: "a line for the shell of the device" }`,
 }
 
-func workloadKeys(w *Workload) []key {
-	m := &Monkey{Throttle: DefaultThrottle}
+func workloadKey(w *Workload) key {
+	m := w.Monkey
+	if m == nil {
+		m = &Monkey{Throttle: DefaultThrottle}
+	}
 	monkeyKeys := []key{
-		{name: "events", read: scalar(&m.Events, count(1, math.MaxInt32))},
-		{name: "throttle", read: scalar(&m.Throttle, such(duration, wholeMilliseconds, "whole milliseconds, from 0 to 1h"))},
-		{name: "seed", read: scalar(&m.Seed, seed)},
+		optional("events", &m.Events, count(1, mostEvents), "").tell("How many events are sent. Needed.", "200000"),
+		value("throttle", &m.Throttle, pauseKind).tell("The pause between two events.", "300ms"),
+		value("seed", &m.Seed, seedKind).tell("Makes two runs alike; auto takes a new one for each run.", "7"),
 	}
-	return []key{
-		{name: "monkey", keys: monkeyKeys, read: func(walk *walker, at place) {
-			w.Monkey = m
-			walk.monkey(at, monkeyKeys)
-		}},
-		{name: "command", read: command(&w.Command)},
-		{name: "device_command", read: scalar(&w.DeviceCommand, line)},
+	keys := []key{
+		{name: "monkey", about: "The event generator of Android, on the package.", keys: monkeyKeys,
+			hidden: func() bool { return w.Monkey == nil },
+			read: func(walk *walker, at place) {
+				w.Monkey = m
+				walk.monkey(at, monkeyKeys)
+			}},
+		listed("command", &w.Command, wordKind, 0, command(&w.Command)).
+			tell("A program on the host with its arguments, without a shell.", "[./gradlew, connectedCheck]"),
+		optional("device_command", &w.DeviceCommand, lineKind, "").
+			tell("One command line for the shell of the device.", "am start -n com.shop/.Main && sleep 600"),
 	}
+	return key{name: "workload", keys: keys, read: workload(keys), holds: oneValue, form: words("none").form, choice: true,
+		shown: func() []string {
+			if w.None() {
+				return []string{"none"}
+			}
+			return nil
+		},
+		about: "What stresses the app: none, or exactly one of the keys below.", example: "none"}
+}
+
+func optionsKey(into *map[string]string) key {
+	return key{name: "options", read: options(into), holds: pairsOfNames, form: optionKind.form,
+		shown: func() []string { return slices.Sorted(maps.Keys(*into)) },
+		about: "Further constants of the policy by their names.", example: "{ floors: last }"}
 }
 
 // workload makes a reader of the one thing that stresses the app.
@@ -181,14 +226,19 @@ func (w *walker) exactlyOne(at place, keys []key) {
 		return
 	}
 	chosen := ""
-	for _, p := range w.pairs(at.node) {
+	pairs := w.layered(at)
+	for _, p := range pairs {
 		name := p.key.Value
-		switch _, known := find(keys, name); {
+		k, known := find(keys, name)
+		if !known {
+			k, known = meantKey(p, at, keys, pairs)
+		}
+		switch name = k.name; {
 		case !known:
 		case chosen == "":
 			chosen = name
 		default:
-			w.refuse(place{node: p.key, path: join(at.path, name)},
+			w.refuse(place{node: p.key, path: join(at.path, name), from: p.from},
 				&fault{message: "a second workload beside " + chosen + ": " + workloadChoice})
 		}
 	}
@@ -200,13 +250,9 @@ func (w *walker) exactlyOne(at place, keys []key) {
 // monkey reads the values of the monkey, which has no default for one.
 func (w *walker) monkey(at place, keys []key) {
 	w.mapping(at, keys)
-	if resolved(at.node).Kind == yaml.MappingNode && !w.wrote(at.path+".events") {
+	if resolved(at.node).Kind == yaml.MappingNode && !w.given(at.path+".events") {
 		w.refuse(at, &fault{message: "the key events is missing: write how many to send, such as events: 200000"})
 	}
-}
-
-func wholeMilliseconds(d time.Duration) bool {
-	return d >= 0 && d <= time.Hour && d%time.Millisecond == 0
 }
 
 // command reads a program and its arguments.
@@ -242,10 +288,12 @@ func options(into *map[string]string) reader {
 			w.refuse(at, &fault{message: fmt.Sprintf("has %d options, but at most %d are allowed", len(pairs), mostEntries)})
 			return
 		}
-		*into = map[string]string{}
+		if *into = nil; len(pairs) > 0 {
+			*into = map[string]string{}
+		}
 		for _, p := range pairs {
 			if !optionName.MatchString(p.key.Value) {
-				w.refuse(place{node: p.key, path: at.path}, &fault{message: quoted(p.key.Value) +
+				w.refuse(p.itself(at), &fault{message: quoted(p.key.Value) +
 					" is not the name of an option: a letter, then letters, digits and . _ -"})
 				continue
 			}
@@ -266,17 +314,17 @@ func (w *walker) require(c *Config) {
 		{"workload", "workload: none, or what stresses the app"},
 	}
 	for _, k := range top {
-		if !w.wrote(k.name) {
+		if !w.given(k.name) {
 			w.refuse(w.root, &fault{message: fmt.Sprintf("the key %s is missing: write %s", k.name, k.example)})
 		}
 	}
-	if w.isMapping("app") && !w.wrote("app.package") && !w.wrote("app.processes") {
+	if w.isMapping("app") && !w.given("app.package") && !w.given("app.processes") {
 		w.refuse(w.written["app"], &fault{message: "neither package nor processes says what to watch: write package: com.shop"})
 	}
-	if w.wrote("app") && w.wrote("workload.monkey") && !w.wrote("app.package") {
+	if w.wrote("app") && w.wrote("workload.monkey") && !w.given("app.package") {
 		w.refuse(w.written["workload.monkey"], &fault{message: "the monkey needs a package to send events to: write app.package"})
 	}
-	if w.accepted("workload") && c.Workload.None() && !w.wrote("duration") {
+	if w.accepted("workload") && c.Workload.None() && !w.given("duration") {
 		w.refuse(w.written["workload"], &fault{message: "nothing ends a run without a workload: write duration, such as duration: 8h"})
 	}
 	if n := len(c.Devices.Serials); n > 0 && c.Devices.Require > n {

@@ -1,6 +1,9 @@
 package config
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Layer is where a value comes from. A stronger layer has a higher number.
 type Layer uint8
@@ -9,36 +12,86 @@ type Layer uint8
 const (
 	Default Layer = iota
 	File
+	Profile
+	Environment
+	CommandLine
 )
+
+var layerNames = [...]string{"default", "file", "profile", "environment", "flag"}
+
+// String gives the word for the layer in messages and in JSON.
+func (l Layer) String() string { return layerNames[l] }
 
 // Origin is the place that a value comes from.
 type Origin struct {
 	Layer Layer
-	// File, Line and Column are where the value is written; only for [File].
+	// File, Line and Column are where the value is written; only for [File] and
+	// [Profile].
 	File         string
 	Line, Column int
+	// Name is the profile, the variable of the environment or the flag; empty for
+	// [Default] and [File].
+	Name string
 	// Variables are the variables of the environment that the value refers to.
 	Variables []string
 }
 
-// String gives "default" or file:line:column.
+// String gives "default", file:line:column, the same with the profile in front,
+// or the name of the variable or flag. It is printable whatever the file is called.
 func (o Origin) String() string {
-	if o.Layer == Default {
+	switch o.Layer {
+	case Default:
 		return "default"
+	case Environment, CommandLine:
+		return o.Name
 	}
-	return fmt.Sprintf("%s:%d:%d", o.File, o.Line, o.Column)
+	return o.profile() + fmt.Sprintf("%s:%d:%d", printable(o.File), o.Line, o.Column)
+}
+
+func (o Origin) profile() string {
+	if o.Layer != Profile {
+		return ""
+	}
+	return "profile " + o.Name + ", "
+}
+
+// remark is the origin as it stands behind a value in a printed file.
+func (o Origin) remark() string {
+	if o.Layer != File && o.Layer != Profile {
+		return o.String()
+	}
+	text := o.profile() + fmt.Sprintf("%s:%d", printable(o.File), o.Line)
+	for i, name := range o.Variables {
+		text += map[bool]string{true: ", from ", false: " and "}[i == 0] + "${" + name + "}"
+	}
+	return text
 }
 
 // Origin tells where the value at a path comes from. Paths are the keys joined
 // by dots, such as sample.normal, and app.processes[0] for an entry of a list.
 func (c *Config) Origin(path string) Origin { return c.origins[path] }
 
+// Profile is the name of the chosen profile; empty for none.
+func (c *Config) Profile() string { return c.profile }
+
+// Profiles are the names of all profiles of the file, in its order.
+func (c *Config) Profiles() []string { return c.profiles }
+
 // Problem makes a problem with the value at a path, for callers who know more
 // about a value than this package, such as the names of options. It points to
-// the value where the file has one, and to the file as a whole elsewhere.
+// the value where it is written, and to the file as a whole elsewhere.
 func (c *Config) Problem(path, message string) Problem {
 	p := Problem{File: c.source.name, Path: path, Message: message}
-	if o := c.Origin(path); o.Layer == File {
+	switch o := c.Origin(path); o.Layer {
+	case Default:
+	case Environment:
+		p.File = environmentPlace(o.Name)
+	case CommandLine:
+		p.File = o.Name
+	case Profile:
+		p.Path = strings.Join([]string{"profiles", o.Name, path}, ".")
+		fallthrough
+	case File:
 		p.Line, p.Column = o.Line, o.Column
 		p.Excerpt = c.source.excerpt(o.Line, o.Column)
 	}

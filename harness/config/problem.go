@@ -2,20 +2,19 @@ package config
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
-// Problem is one thing that is wrong with a file.
+// Problem is one thing that is wrong with a file, or with what is chosen beside it.
 type Problem struct {
+	// File is the file, or "environment" and the name of a variable, or a flag.
 	File string
 	// Line and Column count from 1, columns in characters. Both are 0 where the
-	// problem is the file as a whole.
+	// problem is the file as a whole, a variable or a flag.
 	Line, Column int
-	// Path names the key, such as sample.normal or app.processes[2]; empty for
-	// the file as a whole.
+	// Path names the key, such as sample.normal, app.processes[2] or
+	// profiles.pr.duration; empty for the file as a whole.
 	Path string
 	// Message says what is wrong and what to write instead.
 	Message string
@@ -26,8 +25,9 @@ type Problem struct {
 }
 
 // Error gives file:line:column, key, message and suggestion in one line, and the
-// excerpt in two more.
+// excerpt in two more. All of it is printable, whatever the file holds and is called.
 func (p Problem) Error() string {
+	p = p.Printable()
 	var b strings.Builder
 	b.WriteString(p.File)
 	if p.Line > 0 {
@@ -45,6 +45,14 @@ func (p Problem) Error() string {
 		b.WriteString("\n" + p.Excerpt)
 	}
 	return b.String()
+}
+
+// Printable is the problem with every text in a form that a terminal neither
+// obeys nor hides. An excerpt is so from the beginning.
+func (p Problem) Printable() Problem {
+	p.File, p.Path = printable(p.File), printable(p.Path)
+	p.Message, p.Suggestion = printable(p.Message), printable(p.Suggestion)
+	return p
 }
 
 // Errors is everything that is wrong with a file, in the order of its lines. It
@@ -122,16 +130,4 @@ func width(text string) int {
 		}
 	}
 	return n
-}
-
-// quoted shows a value of the user inside a message.
-func quoted(text string) string { return strconv.Quote(shortened(text)) }
-
-// shortened cuts a value of the user to a length that leaves a message readable.
-func shortened(text string) string {
-	const most = 60
-	if utf8.RuneCountInString(text) > most {
-		return string([]rune(text)[:most]) + "…"
-	}
-	return text
 }

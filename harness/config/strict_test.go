@@ -14,9 +14,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// form is the file as the library's own strict decoder would read it, with every
+// fileForm is the file as the library's own strict decoder would read it, with every
 // value as text: names and shapes of keys, but no values.
-type form struct {
+type fileForm struct {
 	Version string
 	App     struct {
 		Package   string
@@ -29,8 +29,12 @@ type form struct {
 	}
 	Workload yaml.Node
 	Duration string
-	Sample   struct{ Normal, Suspicious, Leaking, Detail string }
-	Detect   struct {
+	Sample   struct {
+		Normal, Suspicious, Leaking, Detail string
+		MaxSystemServer                     string `yaml:"max_system_server"`
+		MaxApp                              string `yaml:"max_app"`
+	}
+	Detect struct {
 		Policy, Assert string
 		Article        struct {
 			T, R2   string
@@ -53,7 +57,7 @@ var ownKeys = regexp.MustCompile(`^line \d+: field x-\S* not found in type`)
 func strictly(text string) error {
 	d := yaml.NewDecoder(strings.NewReader(text))
 	d.KnownFields(true)
-	var f form
+	var f fileForm
 	if err := relevant(d.Decode(&f)); err != nil {
 		return err
 	}

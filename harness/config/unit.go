@@ -14,6 +14,7 @@ import (
 type fault struct {
 	message    string
 	suggestion string
+	unset      bool // for want of a variable
 }
 
 // parser makes a T of the text of a value.
@@ -40,13 +41,34 @@ var wholePattern = regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*(_[0-9]+)*)$`)
 // zero is refused, because some read it as octal and some do not.
 func whole(text string) (int64, *fault) {
 	if len(text) > longestNumber || !wholePattern.MatchString(text) {
-		return 0, &fault{message: quoted(text) + " is not a whole number: write digits only, such as 30"}
+		return 0, &fault{message: quoted(text) + " is not a whole number: write digits only, such as 30", suggestion: meantWhole(text)}
 	}
 	n, err := strconv.ParseInt(strings.ReplaceAll(text, "_", ""), 10, 64)
 	if err != nil {
 		return 0, &fault{message: quoted(text) + " is too large a number"}
 	}
 	return n, nil
+}
+
+var (
+	looseWhole = regexp.MustCompile(`^0*([1-9][0-9]{0,8})(?:\.0+)?([kKM]?)$`)
+	thousands  = regexp.MustCompile(`^[1-9][0-9]{0,2}([,. '][0-9]{3})+$`)
+)
+
+// meantWhole turns 026, 200k and 200,000 into digits, and gives nothing for what
+// it does not understand.
+func meantWhole(text string) string {
+	if len(text) > longestNumber {
+		return ""
+	}
+	if thousands.MatchString(text) {
+		return strings.NewReplacer(",", "", ".", "", " ", "", "'", "").Replace(text)
+	}
+	m := looseWhole.FindStringSubmatch(text)
+	if m == nil {
+		return ""
+	}
+	return m[1] + map[string]string{"k": "000", "K": "000", "M": "000000"}[m[2]]
 }
 
 var numberPattern = regexp.MustCompile(`^[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)$`)
@@ -155,6 +177,21 @@ func durationOf(count, unit string) (time.Duration, bool) {
 	}
 	d, err := time.ParseDuration(count + "h")
 	return 24 * d, err == nil && d <= math.MaxInt64/24
+}
+
+// bare is a number of which only the unit is missing.
+var bare = regexp.MustCompile(`^[1-9][0-9]{0,5}(\.[0-9]+)?$`)
+
+// withUnit suggests the unit that a number without one was probably meant in.
+func withUnit(parse parser[time.Duration], unit func(n float64) string) parser[time.Duration] {
+	return func(text string) (time.Duration, *fault) {
+		d, f := parse(text)
+		if f != nil && len(text) <= longestNumber && bare.MatchString(text) {
+			n, _ := strconv.ParseFloat(text, 64)
+			f.suggestion = text + unit(n)
+		}
+		return d, f
+	}
 }
 
 // meantDuration turns "8 hours" into "8h", and gives nothing for what it does

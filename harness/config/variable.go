@@ -17,7 +17,7 @@ type reference struct {
 
 const referenceForms = `write ${NAME}, ${NAME:-default} or ${NAME:?message}, or $${ for the characters themselves`
 
-var referencePattern = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)(?:(:[-?])([^}]*))?\}`)
+var referencePattern = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]{0,127})(?:(:[-?])([^}]*))?\}`)
 
 // cutReference reads the reference that text begins with.
 func cutReference(text string) (reference, *fault) {
@@ -42,22 +42,25 @@ func (r reference) value(getenv func(string) (string, bool)) (string, *fault) {
 	v, set := getenv(r.name)
 	switch {
 	case r.operator == "" && !set:
-		return "", &fault{message: fmt.Sprintf(
+		return "", &fault{unset: true, message: fmt.Sprintf(
 			"the variable %s is not set: set it, or give a default as in ${%s:-value}", r.name, r.name)}
 	case r.operator == "" || v != "":
 		return v, nil
 	case r.operator == ":?":
-		return "", &fault{message: fmt.Sprintf("the variable %s is needed: %s", r.name, r.reason())}
+		return "", &fault{unset: true, message: fmt.Sprintf("the variable %s is needed: %s", r.name, r.reason())}
 	}
 	return r.operand, nil
 }
+
+// longestReason is how much of what an author says is told, in characters.
+const longestReason = 200
 
 // reason is what the author of the file says about a variable that is missing.
 func (r reference) reason() string {
 	if r.operand == "" {
 		return "it is unset or empty"
 	}
-	return r.operand
+	return cut(r.operand, longestReason)
 }
 
 // filled is a text with its references replaced.

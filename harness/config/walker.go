@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,11 +27,13 @@ const (
 	mergeTag = "!!merge"
 )
 
-// place is a value in the file.
+// place is a value in the file, or in a layer over it.
 type place struct {
 	key  *yaml.Node // nil in a list and for the file as a whole
 	node *yaml.Node
 	path string
+	from *layer // nil for the file
+	over []over // what lies over a mapping, weakest first
 }
 
 // mark is the node that messages about the place as a whole point to.
@@ -43,79 +44,83 @@ func (p place) mark() *yaml.Node {
 	return p.node
 }
 
+// named is the path as the file spells it, where a profile is a part of it.
+func (p place) named() string {
+	if p.from == nil || p.from.kind != Profile {
+		return p.path
+	}
+	if p.path == "" {
+		return "profiles." + p.from.name
+	}
+	return join("profiles."+p.from.name, p.path)
+}
+
+// noted is a problem as a walk finds it.
+type noted struct {
+	Problem
+	outside bool // in a layer of the file or outside of it
+	unset   bool // a variable is not set
+}
+
+// byOthers tells whether a problem stands in the file, but may be brought about
+// by a layer over it.
+func (n noted) byOthers() bool { return !n.outside && !n.unset }
+
 // walker goes through the tree of a file along a schema. It never stops at a
 // problem.
 type walker struct {
 	source   source
 	getenv   func(string) (string, bool)
+	filled   map[*yaml.Node]filling
+	lenient  bool     // a variable that is not set is no problem
+	supplied []*layer // what has values that a file may leave out
 	root     place
-	problems Errors
+	problems []noted
 	origins  map[string]Origin // of the values that were accepted
 	written  map[string]place  // all keys of the schema that the file has
+	profiles []profile
 	merged   int
 	unnoted  int // problems beyond mostNoted
 }
 
 func newWalker(s source, getenv func(string) (string, bool)) *walker {
-	return &walker{source: s, getenv: getenv, origins: map[string]Origin{}, written: map[string]place{}}
+	return &walker{source: s, getenv: getenv, filled: map[*yaml.Node]filling{}, origins: map[string]Origin{}, written: map[string]place{}}
 }
 
-// walk reads the whole file into c.
-func (w *walker) walk(root *yaml.Node, c *Config) {
+// walk reads the whole file with layers over it into c.
+func (w *walker) walk(root *yaml.Node, layers []*layer, c *Config) {
 	w.root = place{node: root}
 	if root.Kind != yaml.MappingNode {
 		w.refuse(w.root, &fault{message: "the file must be a mapping with the keys version, app and workload, not " + kindOf(root)})
 		return
 	}
+	for _, l := range layers {
+		w.root.over = append(w.root.over, over{node: l.root, from: l})
+	}
 	w.mapping(w.root, schema(c))
 	w.require(c)
 }
 
-// found gives the problems in the order of the file, each once, though an alias
-// may lead to the same value on several ways.
-func (w *walker) found() Errors {
-	slices.SortStableFunc(w.problems, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-	})
-	errs := slices.CompactFunc(w.problems, func(a, b Problem) bool {
-		return a.Line == b.Line && a.Column == b.Column && a.Message == b.Message
-	})
-	if more := len(errs) - mostProblems; more > 0 {
-		errs = errs[:mostProblems+1]
-		last := &errs[mostProblems]
-		last.Path, last.Suggestion = "", ""
-		last.Message = fmt.Sprintf("at least %d more problems from here on", more+w.unnoted)
-	}
-	// Only now, as looking at a long line for each of many problems takes long.
-	for i, p := range errs {
-		at := w.source.problem(p.Line, p.Column, "")
-		errs[i].Line, errs[i].Column, errs[i].Excerpt = at.Line, at.Column, at.Excerpt
-	}
-	return errs
-}
-
 // refuse notes a problem with a place.
-func (w *walker) refuse(at place, f *fault) {
-	n := at.mark()
-	w.note(n.Line, n.Column, at.path, f)
-}
+func (w *walker) refuse(at place, f *fault) { w.note(at, at.mark().Line, at.mark().Column, f) }
 
 // refuseValue notes a problem with the value at a place, which may be written
 // elsewhere, where an anchor is.
 func (w *walker) refuseValue(at place, f *fault) {
 	n := resolved(at.node)
-	w.note(n.Line, n.Column, at.path, f)
+	w.note(at, n.Line, n.Column, f)
 }
 
-func (w *walker) note(line, column int, path string, f *fault) {
+func (w *walker) note(at place, line, column int, f *fault) {
 	if w.full() {
 		w.unnoted++
 		return
 	}
-	w.problems = append(w.problems, Problem{
-		File: w.source.name, Line: line, Column: column,
-		Path: path, Message: f.message, Suggestion: f.suggestion,
-	})
+	p := Problem{File: w.source.name, Line: line, Column: column, Path: at.named(), Message: f.message, Suggestion: f.suggestion}
+	if at.from.outside() {
+		p.File, p.Line, p.Column = at.from.speaker(at.path), 0, 0
+	}
+	w.problems = append(w.problems, noted{Problem: p, outside: at.from != nil, unset: f.unset})
 }
 
 func (w *walker) full() bool { return len(w.problems) >= mostNoted }
@@ -124,6 +129,12 @@ func (w *walker) full() bool { return len(w.problems) >= mostNoted }
 func (w *walker) wrote(path string) bool {
 	_, ok := w.written[path]
 	return ok
+}
+
+// given tells whether a key has a value in the file or in a layer that is stronger
+// than all of it, so that a file may leave out what the environment says.
+func (w *walker) given(path string) bool {
+	return w.wrote(path) || slices.ContainsFunc(w.supplied, func(l *layer) bool { return l.supplies(path) })
 }
 
 // accepted tells whether the file has a good value for a key.
@@ -140,7 +151,14 @@ func (w *walker) isMapping(path string) bool {
 // accept notes where a value comes from.
 func (w *walker) accept(at place, names []string) {
 	n := resolved(at.node)
-	w.origins[at.path] = Origin{Layer: File, File: w.source.name, Line: n.Line, Column: n.Column, Variables: names}
+	o := Origin{Layer: File, File: w.source.name, Line: n.Line, Column: n.Column, Variables: names}
+	switch {
+	case at.from.outside():
+		o = Origin{Layer: at.from.kind, Name: strings.TrimPrefix(at.from.speaker(at.path), environmentPlace(""))}
+	case at.from != nil:
+		o.Layer, o.Name = at.from.kind, at.from.name
+	}
+	w.origins[at.path] = o
 }
 
 // shape refuses what no part of a file may have, known to the schema or not.
@@ -180,11 +198,20 @@ func (w *walker) uniqueKeys(n *yaml.Node) {
 }
 
 // pair is a key and its value in a mapping.
-type pair struct{ key, value *yaml.Node }
+type pair struct {
+	key, value *yaml.Node
+	from       *layer
+	over       []over
+}
 
 // below is the place of the value of a pair.
 func (p pair) below(at place) place {
-	return place{key: p.key, node: p.value, path: join(at.path, p.key.Value)}
+	return place{key: p.key, node: p.value, path: join(at.path, p.key.Value), from: p.from, over: p.over}
+}
+
+// itself is the place of the key of a pair, with the path of its mapping.
+func (p pair) itself(at place) place {
+	return place{node: p.key, path: at.path, from: p.from}
 }
 
 func join(path, name string) string {
@@ -201,7 +228,61 @@ func (w *walker) pairsOf(at place) ([]pair, bool) {
 		w.refuse(at, &fault{message: "must be a mapping, that is keys with values, not " + kindOf(n)})
 		return nil, false
 	}
-	return w.pairs(n), true
+	return w.layered(at), true
+}
+
+// layered gives the keys and values of a mapping with those of the layers over
+// it: mappings are laid over each other key by key, and everything else replaced.
+func (w *walker) layered(at place) []pair {
+	out := w.pairs(at.node)
+	for i := range out {
+		out[i].from = at.from
+	}
+	if len(at.over) == 0 {
+		return out
+	}
+	index := map[string]int{}
+	for i, p := range out {
+		index[p.key.Value] = i
+	}
+	for _, o := range at.over {
+		for _, p := range w.pairs(o.node) {
+			p.from = o.from
+			i, known := index[p.key.Value]
+			switch {
+			case !known || p.misplaced(at):
+				if !known {
+					index[p.key.Value] = len(out)
+				}
+				out = append(out, p)
+			case w.mergeable(out[i].below(at), p):
+				out[i].over = append(slices.Clip(out[i].over), over{p.key, p.value, p.from})
+			default:
+				out[i] = p
+			}
+		}
+	}
+	return out
+}
+
+// misplaced tells whether a profile has a key that only the file itself can have.
+func (p pair) misplaced(at place) bool {
+	return at.path == "" && p.from != nil && p.from.kind == Profile && belongsOutside(p.key.Value)
+}
+
+// mergeable tells whether a value is laid over a mapping key by key. A workload is
+// one choice and replaced, but a variable for a value of the monkey says nothing
+// against a monkey in the file.
+func (w *walker) mergeable(below place, p pair) bool {
+	if resolved(below.node).Kind != yaml.MappingNode || resolved(p.value).Kind != yaml.MappingNode {
+		return false
+	}
+	if below.path != "workload" {
+		return true
+	}
+	hasMonkey := func(p pair) bool { return p.key.Value == "monkey" }
+	return p.from.outside() &&
+		slices.ContainsFunc(w.layered(below), hasMonkey) && slices.ContainsFunc(w.pairs(p.value), hasMonkey)
 }
 
 // pairs gives the keys and values of a mapping with those of its merges: a key
@@ -222,7 +303,7 @@ func (w *walker) addPairs(n *yaml.Node, seen map[string]bool, inside []*yaml.Nod
 			merges = append(merges, v)
 		case k.Kind == yaml.ScalarNode && !seen[k.Value]:
 			seen[k.Value] = true
-			*out = append(*out, pair{k, v})
+			*out = append(*out, pair{key: k, value: v})
 		}
 	}
 	inside = append(inside, n)
@@ -268,17 +349,36 @@ func (w *walker) mapping(at place, keys []key) {
 		name := p.key.Value
 		below := p.below(at)
 		switch k, known := find(keys, name); {
+		case p.misplaced(at):
+			w.refuse(p.itself(at), &fault{message: "the key " + quoted(name) + " cannot stand in a profile: it is for the whole file"})
 		case at.path == "" && strings.HasPrefix(name, "x-"):
 		case !known && w.full():
 			w.unnoted++
 		case !known:
-			w.refuse(place{node: p.key, path: at.path}, unknownKey(name, keys))
+			w.refuseKey(p, func(p pair) place { return p.itself(at) }, func(at place) *fault { return unknownKey(name, keys, at) })
+			if k, ok := meantKey(p, at, keys, pairs); ok {
+				// Read on as if it were written right, to tell what is wrong below it, and
+				// not that the key is missing.
+				below.path = join(at.path, k.name)
+				w.written[below.path] = below
+				k.take(w, below)
+			}
 		case k.notYet:
-			w.refuse(below, &fault{message: "this key is not yet supported: remove it"})
+			w.refuseKey(p, func(p pair) place { return p.below(at) }, func(place) *fault {
+				return &fault{message: "this key is not yet supported: remove it"}
+			})
 		default:
 			w.written[below.path] = below
 			k.take(w, below)
 		}
+	}
+}
+
+// refuseKey refuses a key in every layer that has it.
+func (w *walker) refuseKey(p pair, where func(pair) place, why func(place) *fault) {
+	for _, o := range append([]over{{p.key, p.value, p.from}}, p.over...) {
+		at := where(pair{key: o.key, value: o.node, from: o.from})
+		w.refuse(at, why(at))
 	}
 }
 
@@ -304,27 +404,47 @@ func names(keys []key) []string {
 
 // unknownKey suggests a key of the same mapping that is written alike, or else
 // one of the same name that has its place elsewhere.
-func unknownKey(name string, keys []key) *fault {
+func unknownKey(name string, keys []key, at place) *fault {
 	f := &fault{message: "unknown key " + quoted(name)}
-	if near, ok := Nearest(name, names(keys)); ok {
+	possible := possibleKeys(keys, at)
+	if near, ok := Nearest(name, possible); ok {
 		f.suggestion = near
 		return f
 	}
 	if elsewhere := pathOf(name, "", schema(defaults())); elsewhere != "" {
-		f.message += " here: its place is " + elsewhere
+		f.message += " here: its place is " + place{path: elsewhere, from: at.from}.named()
+		if !strings.Contains(elsewhere, ".") && at.from == nil {
+			f.message += ", not indented"
+		}
 		return f
 	}
-	f.message += ": possible here are " + strings.Join(names(keys), ", ")
+	f.message += ": possible here are " + strings.Join(possible, ", ")
 	return f
+}
+
+// possibleKeys are the names that can be written at a place.
+func possibleKeys(keys []key, at place) []string {
+	possible := names(keys)
+	if at.path == "" && at.from != nil {
+		possible = slices.DeleteFunc(possible, belongsOutside)
+	}
+	return possible
+}
+
+// meantKey is the key that an unknown one was probably meant for, unless that is
+// there too.
+func meantKey(p pair, at place, keys []key, beside []pair) (key, bool) {
+	near, ok := Nearest(p.key.Value, possibleKeys(keys, p.itself(at)))
+	if !ok || slices.ContainsFunc(beside, func(p pair) bool { return p.key.Value == near }) {
+		return key{}, false
+	}
+	return find(keys, near)
 }
 
 func pathOf(name, path string, keys []key) string {
 	for _, k := range keys {
 		here := join(path, k.name)
 		if k.name == name && !k.notYet {
-			if path == "" {
-				return here + ", not indented"
-			}
 			return here
 		}
 		if found := pathOf(name, here, k.keys); found != "" {
@@ -345,12 +465,39 @@ func (w *walker) text(at place) (filled, bool) {
 		w.refuse(at, &fault{message: "has no value: write one, or remove the key"})
 		return filled{}, false
 	}
-	t, reference, f := fill(n.Value, w.getenv)
-	if f != nil {
-		w.note(n.Line, w.columnOf(n, reference), at.path, f)
+	t, reference, f := w.fill(at, n)
+	switch {
+	case f == nil && !utf8.ValidString(t.text):
+		w.refuseValue(at, (&fault{message: "has bytes that are not UTF-8"}).from(t.names))
 		return filled{}, false
+	case f == nil:
+		return t, true
+	case !f.unset || !w.lenient:
+		w.note(at, n.Line, w.columnOf(n, reference), f)
 	}
-	return t, true
+	return filled{}, false
+}
+
+// fill replaces references to variables in what the file says. A variable or a
+// flag is taken as it is.
+func (w *walker) fill(at place, n *yaml.Node) (filled, string, *fault) {
+	if at.from.outside() {
+		return filled{text: n.Value}, "", nil
+	}
+	done, ok := w.filled[n]
+	if !ok {
+		done.text, done.reference, done.fault = fill(n.Value, w.getenv)
+		w.filled[n] = done
+	}
+	return done.text, done.reference, done.fault
+}
+
+// filling is the result of filling in a value. A file is walked once for each
+// profile, and the environment does not change on the way.
+type filling struct {
+	text      filled
+	reference string
+	fault     *fault
 }
 
 // columnOf finds a part of a value in the line where the value begins, and gives
@@ -358,6 +505,9 @@ func (w *walker) text(at place) (filled, bool) {
 // long to look through for each of many values.
 func (w *walker) columnOf(n *yaml.Node, part string) int {
 	const longest = 4096
+	if part == "" || n.Line < 1 {
+		return n.Column
+	}
 	line := w.source.line(min(n.Line, len(w.source.lines)))
 	text := []rune(line[:min(len(line), longest)])
 	if n.Column > len(text) {
@@ -392,7 +542,7 @@ func (f *fault) from(names []string) *fault {
 	if len(names) == 0 {
 		return f
 	}
-	return &fault{f.message + " (filled in from " + strings.Join(names, ", ") + ")", f.suggestion}
+	return &fault{message: f.message + " (filled in from " + strings.Join(names, ", ") + ")", suggestion: f.suggestion}
 }
 
 // traits say what a list may be.
@@ -423,13 +573,15 @@ func list[T comparable](into *[]T, parse parser[T], is traits) reader {
 			return
 		}
 		w.accept(at, nil)
-		out := make([]T, len(n.Content))
+		var out []T
 		for i, entry := range n.Content {
-			below := place{node: entry, path: fmt.Sprintf("%s[%d]", at.path, i)}
-			scalar(&out[i], parse)(w, below)
-			if is&distinct != 0 && w.accepted(below.path) && slices.Contains(out[:i], out[i]) {
-				w.refuseValue(below, &fault{message: fmt.Sprintf("%s is in the list twice", quoted(fmt.Sprint(out[i])))})
+			below := place{node: entry, path: fmt.Sprintf("%s[%d]", at.path, i), from: at.from}
+			var v T
+			scalar(&v, parse)(w, below)
+			if is&distinct != 0 && w.accepted(below.path) && slices.Contains(out, v) {
+				w.refuseValue(below, &fault{message: fmt.Sprintf("%s is in the list twice", quoted(fmt.Sprint(v)))})
 			}
+			out = append(out, v)
 		}
 		*into = out
 	}

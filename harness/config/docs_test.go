@@ -1,0 +1,134 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const page = "../../docs/formats/config.md"
+
+// generated replaces the part of the page between the markers of a name.
+func generated(t *testing.T, name, text string) {
+	t.Helper()
+	content, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, end := "<!-- "+name+": made by go test ./harness/config -update -->\n", "<!-- end of "+name+" -->\n"
+	before, rest, ok := strings.Cut(string(content), begin)
+	is, after, ended := strings.Cut(rest, end)
+	if !ok || !ended {
+		t.Fatalf("the page has no part %s", name)
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(before+begin+text+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if is != text {
+		t.Errorf("the part %s of %s is not what it should be: go test ./harness/config -update writes it\n%s", name, page, text)
+	}
+}
+
+// defaultOf is the default of a key as the page tells it.
+func defaultOf(k key) string {
+	switch shown := k.texts(); {
+	case k.name == "version" || k.choice || k.holds == pairsOfNames:
+		return ""
+	case k.holds == manyValues && k.is&mayBeEmpty != 0:
+		return "[]"
+	case k.holds == oneValue && len(shown) > 0:
+		return k.yaml(shown[0])
+	}
+	return ""
+}
+
+// The page tells every key as the table of keys has it.
+func TestKeysOfThePage(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("| key | what it is | value | default | example |\n|---|---|---|---|---|\n")
+	cell := func(text string) string {
+		if text == "" {
+			return ""
+		}
+		return "`" + text + "`"
+	}
+	for _, l := range leaves(schema(defaults()), "") {
+		value, or := l.key.form.says, defaultOf(l.key)
+		switch {
+		case l.key.choice:
+			value = "`none`, or a mapping with one of the keys below"
+		case l.key.holds == manyValues:
+			value = "a list; each entry: " + value
+		case l.key.holds == pairsOfNames:
+			value = "a mapping of names; each value: " + value
+		}
+		or = cell(or)
+		if or == "" && l.key.unset != "" {
+			or = "none: " + l.key.unset
+		}
+		b.WriteString("| `" + l.path + "` | " + l.key.about + " | " + value + " | " + or + " | " + cell(l.key.example) + " |\n")
+	}
+	generated(t, "keys", b.String())
+}
+
+// The page shows every mistake with all that is said about it, and no other.
+func TestMistakesOfThePage(t *testing.T) {
+	files, err := filepath.Glob("testdata/mistakes/*.yaml")
+	if err != nil || len(files) < 20 {
+		t.Fatalf("find mistakes: %d, %v", len(files), err)
+	}
+	var b strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, err := os.ReadFile(strings.TrimSuffix(file, ".yaml") + ".want")
+		if err != nil {
+			t.Fatal(err)
+		}
+		title, _, _ := strings.Cut(strings.TrimPrefix(string(text), "# "), "\n")
+		b.WriteString("### " + title + "\n\n```yaml\n" + string(text) + "```\n\n")
+		b.WriteString("```text\n$ " + commandOf(t, file, text).line + "\n" + string(said) + "```\n\n")
+	}
+	generated(t, "mistakes", b.String())
+}
+
+// The page names the variable of the environment for no other keys than there are.
+func TestVariablesOfThePage(t *testing.T) {
+	content, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range Variables() {
+		if got, ok := strings.CutPrefix(name, variablePrefix); !ok || got != strings.ToUpper(got) {
+			t.Errorf("%s is no name of a variable", name)
+		}
+	}
+	for _, r := range readerOnly {
+		if !strings.Contains(string(content), r.reason) {
+			t.Errorf("the page does not tell that only the reader sees this: %s", r.reason)
+		}
+	}
+}
+
+// The files that the page shows as right are right.
+func TestFilesOfThePage(t *testing.T) {
+	content, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, _ := strings.Cut(string(content), "## Mistakes")
+	blocks := strings.Split(before, "```yaml\n")[1:]
+	for _, block := range blocks {
+		text, _, _ := strings.Cut(block, "```")
+		mustParse(t, text)
+	}
+	if len(blocks) < 2 {
+		t.Errorf("only %d files are shown", len(blocks))
+	}
+}

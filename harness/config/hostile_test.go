@@ -1,0 +1,220 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// hostileTexts are what somebody may put where a text can stand.
+var hostileTexts = []string{
+	"com.x;reboot", "$(id)", "`id`", "a\nb: c", "a\r\nb", "a\tb", "\x1b[2J\x1b]0;x\x07", "\x00", "\x7f", "\u0085", "\u009b31m", "\u00a0",
+	"\u200e\u200f", "\u202emoc", "\u2066x\u2069", "\u2028", "\ufeff", "\U000e0041", "\ufffd", "\xff\xfe", "a\xc3", "true", "null", "~", "", " ", "<<",
+	"version", "profiles", "x-a", "1", "0x1", "1e3", ".inf", "2001-01-01", "no", "y", "- a", "# a", "a # b", "a: b", "*a", "&a", "!!str a", "|", ">", "%a",
+	"@a", "{a}", "[a]", "'", `"`, `\`, `\x41`, "${X}", "$${X}", "$$", "$", "a$", "${", "日本", "e\u0301", strings.Repeat("a", 300), "--help", "../../etc/passwd",
+}
+
+// inDoubleQuotes writes text as YAML without the help of the program; bytes that
+// are not UTF-8 cannot be written.
+func inDoubleQuotes(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		fmt.Fprintf(&b, `\U%08x`, r)
+	}
+	return `"` + b.String() + `"`
+}
+
+// places are where a text can stand in a file: %s is the text, in quotes.
+var places = map[string]string{
+	"version":            "version: %s\napp: { package: com.shop }\nworkload: none\nduration: 1h\n",
+	"package":            "version: 1\napp: { package: %s }\nworkload: none\nduration: 1h\n",
+	"process":            "version: 1\napp: { processes: [%s] }\nworkload: none\nduration: 1h\n",
+	"serial":             "version: 1\napp: { package: com.shop }\ndevices: { serials: [%s] }\nworkload: none\nduration: 1h\n",
+	"number":             "version: 1\napp: { package: com.shop }\ndevices: { min_api: %s }\nworkload: none\nduration: 1h\n",
+	"workload":           "version: 1\napp: { package: com.shop }\nworkload: %s\nduration: 1h\n",
+	"program":            "version: 1\napp: { package: com.shop }\nworkload: { command: [%s] }\n",
+	"argument":           "version: 1\napp: { package: com.shop }\nworkload: { command: [x, %s, z] }\n",
+	"device command":     "version: 1\napp: { package: com.shop }\nworkload: { device_command: %s }\n",
+	"duration":           "version: 1\napp: { package: com.shop }\nworkload: none\nduration: %s\n",
+	"size":               "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ndetect: { article: { spike: { min: %s } } }\n",
+	"word":               "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ndetect: { assert: %s }\n",
+	"option":             "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ndetect: { article: { options: { a: %s } } }\n",
+	"name of an option":  "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ndetect: { article: { options: { %s: a } } }\n",
+	"key":                "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\n%s: a\n",
+	"key below":          "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\nsample: { %s: { a: b } }\n",
+	"key twice":          "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\nx-a: { %[1]s: 1, %[1]s: 2 }\n",
+	"name of a profile":  "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\nprofiles: { %s: {} }\n",
+	"value in a profile": "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\nprofiles: { p: { app: { processes: [%s] } } }\n",
+	"key in a profile":   "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\nprofiles: { p: { %s: 1 } }\n",
+	"instead of a list":  "version: 1\napp: { package: com.shop, processes: %s }\nworkload: none\nduration: 1h\n",
+	"of a mapping":       "version: 1\napp: %s\nworkload: none\nduration: 1h\n",
+	"of a profile":       "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\nprofiles: { p: %s }\n",
+	"of the file":        "%s\n",
+	"a reason":           "version: 1\napp: { package: \"${NONE:?%s}\" }\nworkload: none\nduration: 1h\n",
+}
+
+// Whatever stands anywhere is either refused in printable words, or taken as it is
+// and written so that it is read as the same.
+func TestHostileTexts(t *testing.T) {
+	accepted := 0
+	for name, place := range places {
+		for _, text := range hostileTexts {
+			in := inDoubleQuotes(text)
+			if name == "a reason" {
+				in = strings.Trim(in, `"`)
+			}
+			file := fmt.Sprintf(place, in)
+			c, err := Parse("run.yaml", []byte(file), nil)
+			switch {
+			case err != nil && name == "a reason": // in words of the file
+				if unseen(err.Error()) || len(err.Error()) > 1000 {
+					t.Errorf("%q", err)
+				}
+			case err != nil:
+				checkErrors(t, []byte(file), err)
+			default:
+				accepted++
+				checkConfig(t, c)
+			}
+			if t.Failed() {
+				t.Fatalf("%q as %s", text, name)
+			}
+		}
+	}
+	if accepted < 150 {
+		t.Errorf("only %d are accepted", accepted)
+	}
+}
+
+// The same for what comes from outside of the file: the environment in both of
+// its ways, flags, the name of the profile and that of the file.
+func TestHostileTextsFromOutside(t *testing.T) {
+	const file = "version: 1\napp: { package: com.shop }\nworkload: { command: [x, \"${X:-a}\"] }\nduration: 1h\nprofiles: { p: {} }\n"
+	for _, text := range hostileTexts {
+		check := func(what string, c *Config, err error) {
+			t.Helper()
+			if err != nil && unseen(err.Error()) {
+				t.Errorf("%s %q: %q", what, text, err)
+			}
+			if err == nil {
+				checkConfig(t, c)
+			}
+			if t.Failed() {
+				t.Fatalf("%q as %s", text, what)
+			}
+		}
+		for path, name := range Variables() {
+			c, err := Parse("run.yaml", []byte(file), set(name, text))
+			check(name, c, err)
+			if o := c; o != nil && text != "" && c.Origin(path).Layer != Environment {
+				t.Errorf("%s=%q: %s comes from %v", name, text, path, c.Origin(path))
+			}
+		}
+		c, err := Parse("run.yaml", []byte(file), set("X", text))
+		check("X", c, err)
+		c, err = Parse("run.yaml", []byte(file), nil, WithProfile(text))
+		check("--profile", c, err)
+		c, err = Parse("run.yaml", []byte(file), nil, WithFlag("--device", "devices.serials", text, "z"))
+		check("--device", c, err)
+		c, err = Parse(text, []byte(file), nil)
+		check("the name of a file", c, err)
+		c, err = Parse(text, []byte(file+"z: 1\n"), nil)
+		check("the name of a bad file", c, err)
+		if p := (Problem{File: text, Path: text, Message: text, Suggestion: text}); unseen(p.Error()) {
+			t.Errorf("a problem of others: %q", p.Error())
+		}
+	}
+}
+
+// The text of an argument is what is run: nothing of it may be lost on the way
+// through the written form.
+func TestWrittenTextIsExact(t *testing.T) {
+	for _, text := range hostileTexts {
+		file := "version: 1\napp: { package: com.shop }\nworkload: { command: [x, " + inDoubleQuotes(escaped(text)) + "] }\n"
+		c, err := Parse("run.yaml", []byte(file), nil)
+		if err != nil {
+			if text == "\x00" {
+				continue // no command can carry it
+			}
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		if want := string([]rune(text)); c.Workload.Command[1] != want {
+			t.Errorf("%q is read as %q", text, c.Workload.Command[1])
+		}
+		again, err := Parse("again.yaml", c.YAML(true), nil)
+		if err != nil || !reflect.DeepEqual(again.Workload, c.Workload) {
+			t.Errorf("%q: %v, %q", text, err, again.Workload.Command)
+		}
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "plain ä 日本": "plain ä 日本", "a\nb": `a\nb`, "\x1b[2J": `\x1b[2J`, "\u202e": `\u202e`, "\U000e0041": `\U000e0041`, "\xffa": `\xffa`, "\ufffd": "\ufffd", `a\b`: `a\b`,
+	} {
+		if got := printable(text); got != want {
+			t.Errorf("%q is shown as %q, not %q", text, got, want)
+		}
+	}
+}
+
+// What Go writes in double quotes is printable for every text; messages rely on it.
+func FuzzPrintable(f *testing.F) {
+	for _, text := range hostileTexts {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if got := printable(text); unseen(got) || strings.Contains(got, "\n") {
+			t.Errorf("%q is shown as %q", text, got)
+		}
+		if unseen(quoted(text)) {
+			t.Errorf("%q is quoted as %s", text, quoted(text))
+		}
+		if _, err := strconv.Unquote(quoted(text)); err != nil {
+			t.Errorf("%q is quoted as %s", text, quoted(text))
+		}
+	})
+}
+
+// FuzzLayers lays anything over anything.
+func FuzzLayers(f *testing.F) {
+	names := variableNames()
+	for i, text := range hostileTexts {
+		f.Add([]byte(layered), "pr", uint8(i), text, text)
+	}
+	f.Add([]byte(layered), "nightly", uint8(3), "1h", "a,b")
+	f.Fuzz(func(t *testing.T, text []byte, profile string, which uint8, value, serial string) {
+		start := time.Now()
+		name := names[int(which)%len(names)]
+		c, err := Parse("run.yaml", text, set(name, value, "X", value, "N", serial), WithProfile(profile), WithFlag("--device", "devices.serials", serial))
+		if (c == nil) == (err == nil) {
+			t.Fatalf("a Config and an error, or neither: %v, %v", c, err)
+		}
+		if err != nil {
+			problems, ok := errors.AsType[Errors](err)
+			if !ok || len(problems) == 0 || len(problems) > mostProblems+1 || unseen(err.Error()) {
+				t.Errorf("%q", err.Error())
+			}
+		} else {
+			checkConfig(t, c)
+		}
+		if d := time.Since(start); d > 30*time.Second {
+			t.Errorf("%d bytes took %v", len(text), d)
+		}
+	})
+}
+
+func variableNames() []string {
+	var out []string
+	for _, l := range leaves(schema(defaults()), "") {
+		if name, ok := Variables()[l.path]; ok {
+			out = append(out, name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,231 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// SchemaURL is where editors find the JSON Schema of the file, and its identity.
+const SchemaURL = "https://raw.githubusercontent.com/leakgate/leakgate/main/docs/formats/leakgate.schema.json"
+
+// member is one member of a JSON object; object keeps their order, so that the
+// schema reads like the file.
+type (
+	member struct {
+		name  string
+		value any
+	}
+	object []member
+)
+
+// MarshalJSON writes the members in their order.
+func (o object) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, m := range o {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		for _, part := range []any{m.name, m.value} {
+			text, err := plainJSON(part)
+			if err != nil {
+				return nil, err
+			}
+			b.Write(text)
+			b.WriteByte(':')
+		}
+		b.Truncate(b.Len() - 1)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// plainJSON is JSON without the escapes that only matter inside HTML.
+func plainJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// referenceText is a text that is filled in or has a doubled dollar, of which a
+// schema cannot know what it becomes.
+const referenceText = `\$(\$|\{[A-Za-z_][A-Za-z0-9_]*(:[-?][^}]*)?\})`
+
+// JSONSchema is the JSON Schema of the file, draft 2020-12, made from the table of
+// keys that the reader uses. It accepts every file that the reader accepts with
+// an empty environment, and refuses what a schema can express; documentation of
+// the file lists what only the reader sees.
+func JSONSchema() ([]byte, error) {
+	keys := schema(defaults())
+	profiles, _ := find(keys, "profiles")
+	var file, inProfile, defs object
+	for _, k := range keys {
+		if k.notYet || k.name == "profiles" {
+			continue
+		}
+		defs = append(defs, member{k.name, k.schema()})
+		use := member{k.name, object{{"$ref", "#/$defs/" + k.name}}}
+		file = append(file, use)
+		if !belongsOutside(k.name) {
+			inProfile = append(inProfile, use)
+		}
+	}
+	file = append(file, member{"profiles", object{
+		{"description", profiles.about},
+		{"type", "object"},
+		{"propertyNames", object{{"pattern", profileName.String()}}},
+		{"maxProperties", mostProfiles},
+		{"additionalProperties", object{{"$ref", "#/$defs/profile"}}},
+	}})
+	defs = append(defs, member{"profile", object{
+		{"description", "What changes in this profile; the workload is replaced as a whole."},
+		{"type", "object"},
+		{"properties", inProfile},
+		{"additionalProperties", false},
+	}})
+	whole := object{
+		{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+		{"$id", SchemaURL},
+		{"title", "leakgate"},
+		{"description", "A stability run: which app, which devices, what stresses the app, how often to sample and how to judge."},
+		{"type", "object"},
+		{"properties", file},
+		{"patternProperties", object{{"^x-", true}}},
+		{"additionalProperties", false},
+		{"required", []string{"version", "app", "workload"}},
+		{"allOf", together},
+		{"$defs", defs},
+	}
+	text, err := plainJSON(whole)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = json.Indent(&b, text, "", "  ")
+	b.WriteByte('\n')
+	return b.Bytes(), err
+}
+
+// together are the rules of several keys that a schema can express.
+var together = []object{
+	{
+		{"description", "Something must say what to watch."},
+		{"properties", object{{"app", object{{"anyOf", []object{{{"required", []string{"package"}}}, {{"required", []string{"processes"}}}}}}}}},
+	},
+	{
+		{"description", "The monkey needs a package to send events to."},
+		{"if", requires("workload", object{{"type", "object"}, {"required", []string{"monkey"}}})},
+		{"then", object{{"properties", object{{"app", object{{"required", []string{"package"}}}}}}}},
+	},
+	{
+		{"description", "Nothing else ends a run without a workload."},
+		{"if", requires("workload", object{{"const", "none"}})},
+		{"then", object{{"required", []string{"duration"}}}},
+	},
+}
+
+func requires(name string, value object) object {
+	return object{{"required", []string{name}}, {"properties", object{{name, value}}}}
+}
+
+// properties are the schemas of keys.
+func properties(keys []key) object {
+	var out object
+	for _, k := range keys {
+		if !k.notYet {
+			out = append(out, member{k.name, k.schema()})
+		}
+	}
+	return out
+}
+
+func (k key) schema() object {
+	o := object{{"description", k.description()}}
+	switch {
+	case k.choice:
+		return append(append(o, member{"anyOf", append(k.form.alternatives(), mappingOf(k))}), k.annotations()...)
+	case k.keys != nil:
+		return append(o, mappingOf(k)...)
+	case k.holds == pairsOfNames:
+		return append(o, object{
+			{"type", "object"},
+			{"propertyNames", object{{"pattern", optionName.String()}}},
+			{"maxProperties", mostEntries},
+			{"additionalProperties", k.form.schema()},
+		}...)
+	case k.holds == manyValues:
+		o = append(o, member{"type", "array"}, member{"items", k.form.schema()}, member{"maxItems", mostEntries})
+		if k.is&mayBeEmpty == 0 {
+			o = append(o, member{"minItems", 1})
+		}
+	default:
+		o = append(o, k.form.schema()...)
+	}
+	return append(o, k.annotations()...)
+}
+
+// description is what an editor shows of a key.
+func (k key) description() string {
+	if k.holds == nothing || k.holds == pairsOfNames || k.choice {
+		return k.about
+	}
+	each := map[bool]string{true: "Each entry: ", false: "Value: "}[k.holds == manyValues]
+	return k.about + " " + each + k.form.says + "."
+}
+
+// mappingOf is a mapping with the keys below k.
+func mappingOf(k key) object {
+	o := object{{"type", "object"}, {"properties", properties(k.keys)}, {"additionalProperties", false}}
+	switch {
+	case k.choice:
+		o = append(o, member{"minProperties", 1}, member{"maxProperties", 1})
+	case k.name == "monkey":
+		o = append(o, member{"required", []string{"events"}})
+	}
+	return o
+}
+
+// annotations are the default and the example of a key.
+func (k key) annotations() object {
+	var o object
+	switch shown := k.texts(); {
+	case k.name == "version" || k.choice:
+	case k.holds == manyValues && k.is&mayBeEmpty != 0:
+		o = append(o, member{"default", []string{}})
+	case k.holds == oneValue && len(shown) > 0:
+		o = append(o, member{"default", k.json(shown[0])})
+	}
+	if k.example == "" {
+		return o
+	}
+	if list, isList := strings.CutPrefix(k.example, "["); isList {
+		var entries []string
+		for entry := range strings.SplitSeq(strings.TrimSuffix(list, "]"), ", ") {
+			entries = append(entries, strings.Trim(entry, `"`))
+		}
+		return append(o, member{"examples", [][]string{entries}})
+	}
+	return append(o, member{"examples", []any{k.json(k.example)}})
+}
+
+// alternatives are what a single value may be, with a text that is filled in.
+func (f form) alternatives() []object {
+	out := slices.Clone(f.accepts)
+	return append(out, object{{"description", "filled in from the environment"}, {"type", "string"}, {"pattern", referenceText}})
+}
+
+// schema is the shortest schema of a single value.
+func (f form) schema() object {
+	if only := f.accepts[0]; len(f.accepts) == 1 && only[0].name == "type" {
+		if last := len(only) - 1; only[last].name == "pattern" {
+			pattern, _ := only[last].value.(string)
+			return append(slices.Clone(only[:last]), member{"pattern", pattern + "|" + referenceText})
+		}
+		return only
+	}
+	return object{{"anyOf", f.alternatives()}}
+}

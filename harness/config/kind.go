@@ -1,0 +1,223 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// kind is a kind of value: how its text is read and written, and what is said of
+// it to people and to editors.
+type kind[T any] struct {
+	parse parser[T]
+	write func(T) string
+	form  form
+}
+
+// form describes the values of a kind.
+type form struct {
+	says string // in a word and with its range, for people
+	// accepts are the alternatives of JSON Schema, beside a text with a reference.
+	// They are never narrower than the parser, so that an editor marks no good file.
+	accepts []object
+	// plain tells that the text is no free text: it needs no quotes.
+	plain bool
+}
+
+// Patterns of texts, for JSON Schema. They use only what ECMA-262 and Go share.
+const (
+	digitsPattern   = `^\+?(0|[1-9][0-9]*(_[0-9]+)*)$`
+	decimalPattern  = `^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)$`
+	percentPattern  = `^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)%?$`
+	sizeTextPattern = `^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+) ?([KMG]i?)?B$`
+	timePattern     = `^\+?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h|d))+$`
+	zeroTimePattern = `^(0|[-+]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h|d))+)$`
+	packageText     = `^[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)+$`
+	processText     = `^[A-Za-z0-9._:$/@][A-Za-z0-9._:$/@-]*\*?$`
+	serialText      = `^[A-Za-z0-9._:()\[\]%@]([A-Za-z0-9._:()\[\]%@ -]*[A-Za-z0-9._:()\[\]%@-])?$`
+	notBlank        = `\S`
+)
+
+func text(pattern string) object { return object{{"type", "string"}, {"pattern", pattern}} }
+
+// freeText is text that YAML may also take for a number or a truth value, such as
+// a serial number of digits.
+func freeText(pattern string) object {
+	o := object{{"type", []string{"string", "number", "boolean"}}}
+	if pattern != "" {
+		o = append(o, member{"pattern", pattern})
+	}
+	return o
+}
+
+func same(text string) string { return text }
+
+var (
+	packageKind = kind[string]{packageName, same, form{"a package name", []object{text(packageText)}, false}}
+	processKind = kind[string]{processPattern, same, form{"the name of a process, or the beginning of names and a star", []object{freeText(processText)}, false}}
+	serialKind  = kind[string]{serial, same, form{"the name that `adb devices` shows", []object{freeText(serialText)}, false}}
+	lineKind    = kind[string]{line, same, form{"a command line", []object{freeText(notBlank)}, false}}
+	wordKind    = kind[string]{argument, same, form{"an argument; the first, the program, not blank", []object{freeText("")}, false}}
+	optionKind  = kind[string]{optionValue, same, form{"a text of at most 255 bytes", []object{freeText("")}, false}}
+	versionKind = kind[string]{version, same, form{"1", []object{{{"const", 1}}, text("^1$")}, true}}
+
+	// interval is the time between two samples. Below a second the reading itself
+	// would be the load; beyond a day there is no series.
+	interval = kind[time.Duration]{
+		withUnit(such(duration, func(d time.Duration) bool { return d >= time.Second && d <= 24*time.Hour }, "from 1s to 1d"),
+			func(float64) string { return "s" }),
+		writeDuration, form{"a duration from 1s to 1d", []object{text(timePattern)}, true},
+	}
+	lengthKind = kind[time.Duration]{
+		withUnit(such(duration, positive[time.Duration], "more than 0"), func(n float64) string {
+			switch {
+			case n <= 24:
+				return "h"
+			case n <= 600:
+				return "m"
+			}
+			return "s"
+		}),
+		writeDuration, form{"a duration over 0", []object{text(timePattern)}, true},
+	}
+	pauseKind = kind[time.Duration]{
+		withUnit(such(duration, wholeMilliseconds, "whole milliseconds, from 0 to 1h"), func(float64) string { return "ms" }),
+		writeDuration, form{"a duration of whole milliseconds from 0 to 1h", []object{{{"const", 0}}, text(zeroTimePattern)}, true},
+	}
+	// costKind is percent of one core; a device has several.
+	costKind = percentKind(1000)
+	jumpKind = percentKind(1_000_000)
+
+	statisticKind = kind[float64]{
+		such(number, func(v float64) bool { return v > 0 && v <= 1_000_000 }, "more than 0 and at most 1000000"),
+		writeNumber, form{"a number over 0 up to 1,000,000", []object{numberBetween(0, 1_000_000), text(decimalPattern)}, true},
+	}
+	shareKind = kind[float64]{
+		such(number, func(v float64) bool { return v > 0 && v < 1 }, "between 0 and 1, both excluded"),
+		writeNumber, form{"a number between 0 and 1, both excluded", []object{
+			{{"type", "number"}, {"exclusiveMinimum", 0}, {"exclusiveMaximum", 1}}, text(decimalPattern),
+		}, true},
+	}
+	sizeKind = kind[int64]{
+		such(size, positive[int64], "more than 0"),
+		writeSize, form{"a size over 0, with its unit", []object{text(sizeTextPattern)}, true},
+	}
+	seedKind = kind[*int64]{seed, writeSeed, form{"auto, or a whole number from 0", []object{
+		{{"const", "auto"}}, {{"type", "integer"}, {"minimum", 0}}, text(digitsPattern),
+	}, true}}
+	policyKind = kind[string]{policy, same, words("article").form}
+)
+
+func positive[T int64 | float64 | time.Duration](v T) bool { return v > 0 }
+
+// numberBetween is a number over low up to high.
+func numberBetween(low, high float64) object {
+	return object{{"type", "number"}, {"exclusiveMinimum", low}, {"maximum", high}}
+}
+
+// percentKind is percent over 0.
+func percentKind(most float64) kind[float64] {
+	says := fmt.Sprintf("more than 0%% and at most %.0f%%", most)
+	return kind[float64]{
+		such(percent, func(v float64) bool { return v > 0 && v <= most }, says),
+		func(v float64) string { return writeNumber(v) + "%" },
+		form{"percent, " + says, []object{numberBetween(0, most), text(percentPattern)}, true},
+	}
+}
+
+// count is a whole number of things.
+func count(low, high int64) kind[int] {
+	parse := such(whole, func(n int64) bool { return n >= low && n <= high }, fmt.Sprintf("from %d to %d", low, high))
+	return kind[int]{
+		func(text string) (int, *fault) {
+			n, f := parse(text)
+			return int(n), f
+		},
+		strconv.Itoa,
+		form{fmt.Sprintf("a whole number from %d to %d", low, high), []object{
+			{{"type", "integer"}, {"minimum", low}, {"maximum", high}}, text(digitsPattern),
+		}, true},
+	}
+}
+
+// words is one of a few words.
+func words(of ...string) kind[string] {
+	return kind[string]{oneOf(of...), same, form{strings.Join(of, " or "), []object{{{"enum", of}}}, true}}
+}
+
+// writeDuration drops the zeros that Go writes: 8h, not 8h0m0s.
+func writeDuration(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// writeNumber writes a number so that it is read as the same. A number of the
+// most digits that are read may lose the zero before its point.
+func writeNumber(v float64) string {
+	text := strconv.FormatFloat(v, 'f', -1, 64)
+	if len(text) > longestNumber {
+		return strings.TrimPrefix(text, "0")
+	}
+	return text
+}
+
+// writeSize takes the largest unit that needs no fraction.
+func writeSize(n int64) string {
+	for _, u := range []string{"GB", "MB", "KB"} {
+		if n%sizeUnits[u] == 0 {
+			return strconv.FormatInt(n/sizeUnits[u], 10) + u
+		}
+	}
+	return strconv.FormatInt(n, 10) + "B"
+}
+
+func writeSeed(n *int64) string {
+	if n == nil {
+		return "auto"
+	}
+	return strconv.FormatInt(*n, 10)
+}
+
+// version parses the version of the file's form.
+func version(text string) (string, *fault) {
+	if text != "1" {
+		return "", &fault{message: "is " + quoted(text) + ", but there is only version 1 of this file: write version: 1"}
+	}
+	return text, nil
+}
+
+// policy parses the name of a policy.
+func policy(text string) (string, *fault) {
+	if text == "robust" {
+		return "", &fault{message: `"robust" is not yet supported: write article`}
+	}
+	return oneOf("article")(text)
+}
+
+// seed parses the seed of the monkey; nil stands for a new one for each run.
+func seed(text string) (*int64, *fault) {
+	if text == "auto" {
+		return nil, nil
+	}
+	n, f := such(whole, func(n int64) bool { return n >= 0 }, "auto, or 0 or more")(text)
+	if f != nil {
+		return nil, &fault{message: f.message + "; auto takes a new seed for each run"}
+	}
+	return &n, nil
+}
+
+func wholeMilliseconds(d time.Duration) bool {
+	return d >= 0 && d <= time.Hour && d%time.Millisecond == 0
+}
+
+// mostEvents is what the monkey can count to
+// (AOSP cmds/monkey/src/com/android/commands/monkey/Monkey.java, mCount).
+const mostEvents = math.MaxInt32

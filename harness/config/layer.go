@@ -1,0 +1,244 @@
+package config
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// layer is a mapping that lies over the file: a profile of it, the variables of
+// the environment that are named after keys, or flags. Those two become trees of
+// the same kind as the file, so that one reader and one set of rules is for all.
+type layer struct {
+	kind Layer
+	name string            // of a profile
+	root *yaml.Node        // a mapping
+	said map[string]string // what says a path: "environment NAME" or a flag
+	// faults are what is wrong with a variable or flag before its value is read.
+	faults Errors
+}
+
+// outside tells whether the layer is not written in the file.
+func (l *layer) outside() bool { return l != nil && l.kind >= Environment }
+
+// speaker is what says the value at a path, or something below it, as messages
+// name the place.
+func (l *layer) speaker(path string) string {
+	path, _, _ = strings.Cut(path, "[")
+	if name, ok := l.said[path]; ok {
+		return name
+	}
+	for _, k := range slices.Sorted(maps.Keys(l.said)) {
+		if strings.HasPrefix(k, path+".") {
+			return l.said[k]
+		}
+	}
+	return ""
+}
+
+// supplies tells whether the layer has a value at a path or below it.
+func (l *layer) supplies(path string) bool { return l != nil && l.speaker(path) != "" }
+
+// over is what a layer has for the place of a mapping.
+type over struct {
+	key, node *yaml.Node // no key for the file as a whole
+	from      *layer
+}
+
+// flagged is a flag of the command line that stands for a key.
+type flagged struct {
+	flag, path string
+	values     []string
+}
+
+// variablePrefix begins the names of all variables that leakgate reads.
+const variablePrefix = "LEAKGATE_"
+
+// variableOf is the variable of the environment that stands for a key.
+func variableOf(path string) string {
+	return variablePrefix + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
+}
+
+func environmentPlace(variable string) string { return "environment " + variable }
+
+// leaf is a key that holds a value.
+type leaf struct {
+	path string
+	key  key
+}
+
+// leaves are the keys that hold a value or a list, in the order of the file.
+func leaves(keys []key, path string) []leaf {
+	var out []leaf
+	for _, k := range keys {
+		here := join(path, k.name)
+		if k.holds != nothing {
+			out = append(out, leaf{here, k})
+		}
+		out = append(out, leaves(k.keys, here)...)
+	}
+	return out
+}
+
+// Variables gives the variable of the environment for every key that can be set
+// by one, as a map from the path of the key. version says what the file is
+// written in, and the names of options are not known here: they have none.
+func Variables() map[string]string {
+	out := map[string]string{}
+	for _, l := range leaves(schema(defaults()), "") {
+		if l.path != "version" && l.key.holds != pairsOfNames {
+			out[l.path] = variableOf(l.path)
+		}
+	}
+	return out
+}
+
+// environmentLayer takes the variables that are set and not empty: systems that
+// run jobs give an empty text for an input that nobody filled in.
+func environmentLayer(getenv func(string) (string, bool)) *layer {
+	l := &layer{kind: Environment, root: newMapping(), said: map[string]string{}}
+	variables := Variables()
+	for _, leaf := range leaves(schema(defaults()), "") {
+		name, ok := variables[leaf.path]
+		if !ok {
+			continue
+		}
+		text, set := getenv(name)
+		if !set || text == "" {
+			continue
+		}
+		if leaf.key.holds != manyValues {
+			l.add(leaf, environmentPlace(name), newText(text))
+			continue
+		}
+		list, f := entries(text)
+		if f != nil {
+			l.refuse(environmentPlace(name), leaf.path, f)
+			continue
+		}
+		l.add(leaf, environmentPlace(name), newList(list))
+	}
+	return l
+}
+
+// flagLayer takes flags. One that stands for no key is a mistake of the program
+// that has it, and told all the same.
+func flagLayer(flags []flagged) *layer {
+	l := &layer{kind: CommandLine, root: newMapping(), said: map[string]string{}}
+	known := leaves(schema(defaults()), "")
+	for _, f := range flags {
+		i := slices.IndexFunc(known, func(l leaf) bool { return l.path == f.path })
+		switch {
+		case i < 0:
+			l.refuse(f.flag, "", &fault{message: "there is no key " + quoted(f.path)})
+		case known[i].key.holds == manyValues:
+			l.add(known[i], f.flag, newList(f.values))
+		default:
+			l.add(known[i], f.flag, newText(f.values[len(f.values)-1]))
+		}
+	}
+	return l
+}
+
+func (l *layer) refuse(place, path string, f *fault) {
+	l.faults = append(l.faults, Problem{File: place, Path: path, Message: f.message, Suggestion: f.suggestion})
+}
+
+// add puts a value into the tree.
+func (l *layer) add(at leaf, place string, value *yaml.Node) {
+	node, path := l.root, ""
+	words := strings.Split(at.path, ".")
+	for _, word := range words[:len(words)-1] {
+		path = join(path, word)
+		if other, ok := l.said[path]; ok {
+			// The only key that has both a value and keys is workload.
+			l.refuse(place, at.path, &fault{message: "a second workload beside " + strings.TrimPrefix(other, environmentPlace("")) + ": " + workloadChoice})
+			return
+		}
+		node = childMapping(node, word)
+	}
+	l.said[at.path] = place
+	node.Content = append(node.Content, newText(words[len(words)-1]), value)
+}
+
+// childMapping gives the mapping below a key, which is made where there is none.
+func childMapping(node *yaml.Node, name string) *yaml.Node {
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value == name {
+			return node.Content[i+1]
+		}
+	}
+	child := newMapping()
+	node.Content = append(node.Content, newText(name), child)
+	return child
+}
+
+func newMapping() *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"} }
+
+func newText(text string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
+}
+
+func newList(texts []string) *yaml.Node {
+	list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+	for _, text := range texts {
+		list.Content = append(list.Content, newText(text))
+	}
+	return list
+}
+
+// listStart is how a list as JSON has it begins, and no name of anything does.
+var listStart = regexp.MustCompile(`^\[\s*["\]]`)
+
+// entries takes the text of a variable apart where a list is wanted: names with
+// commas between them, or a list as JSON has it, for entries with commas and
+// spaces.
+func entries(text string) ([]string, *fault) {
+	var list []string
+	if !listStart.MatchString(text) {
+		for entry := range strings.SplitSeq(text, ",") {
+			list = append(list, strings.TrimSpace(entry))
+		}
+		return list, nil
+	}
+	if json.Unmarshal([]byte(text), &list) != nil {
+		return nil, &fault{message: quoted(text) + ` is not a list: write entries with commas between them, or texts as in ["a", "b, c"]`}
+	}
+	return list, nil
+}
+
+// Slip is the name of a variable that is written nearly as one for a key.
+type Slip struct{ Written, Meant string }
+
+// notKeys are the variables of leakgate that stand for a flag or serve something
+// else: none of them is a key, and none is a slip of one.
+var notKeys = []string{
+	"DEVICE", "DEVICES", "E2E", "FOR", "HOSTDEVICE", "HOSTDEVICE_COMMAND", "JSON", "ORIGIN", "OUT", "PACKAGE", "PATIENCE", "PROCESS",
+	"PROFILE", "REQUIRE", "RUN", "SEED", "STRICT", "TESTDATA", "VERSION", "WAIT",
+}
+
+// Misspelled finds variables among those of an environment, each NAME=value, that
+// were probably meant for a key. Other variables are nobody's business.
+func Misspelled(environ []string) []Slip {
+	known := slices.Sorted(maps.Values(Variables()))
+	for i, name := range known {
+		known[i] = strings.TrimPrefix(name, variablePrefix)
+	}
+	var out []Slip
+	for _, e := range environ {
+		name, _, _ := strings.Cut(e, "=")
+		word, ours := strings.CutPrefix(name, variablePrefix)
+		if !ours || slices.Contains(known, word) || slices.Contains(notKeys, word) {
+			continue
+		}
+		if near, ok := Nearest(word, known); ok {
+			out = append(out, Slip{name, variablePrefix + near})
+		}
+	}
+	slices.SortFunc(out, func(a, b Slip) int { return strings.Compare(a.Written, b.Written) })
+	return out
+}

@@ -1,0 +1,159 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// remarkColumn is where the origins stand behind the values, where these are not
+// longer.
+const remarkColumn = 44
+
+// YAML writes the Config as a file that means the same: every value that the file
+// leaves out is there, in the order of the documentation, and no variable is left
+// to be filled in. Profiles are not part of it, as one is chosen. With origins,
+// each value has a remark of where it comes from.
+func (c *Config) YAML(origins bool) []byte {
+	var b bytes.Buffer
+	for _, r := range c.rows(schema(c), "", "") {
+		b.WriteString(r.line)
+		if origins && r.path != "" {
+			pad := max(1, remarkColumn-width(r.line)) + 1
+			b.WriteString(strings.Repeat(" ", pad) + "# " + c.Origin(r.path).remark())
+		}
+		b.WriteByte('\n')
+	}
+	return b.Bytes()
+}
+
+// Setting is one value of a Config with where it comes from.
+type Setting struct {
+	Path string
+	// Value is what JSON is written from: a string with its unit, a number where
+	// the file takes one without a unit, a list of strings, or nil for no value.
+	Value  any
+	Origin Origin
+}
+
+// Settings are all values in the order of the documentation. Of the workload only
+// what is chosen is there.
+func (c *Config) Settings() []Setting {
+	var out []Setting
+	for _, r := range c.rows(schema(c), "", "") {
+		if r.path != "" {
+			out = append(out, Setting{r.path, r.value, c.Origin(r.path)})
+		}
+	}
+	return out
+}
+
+// row is one line of a written Config.
+type row struct {
+	line  string
+	path  string // of the value; empty for a key with keys below it
+	value any    // as in a Setting
+}
+
+// rows writes keys and what is below them.
+func (c *Config) rows(keys []key, path, indent string) []row {
+	var out []row
+	for _, k := range keys {
+		if k.notYet || k.hidden != nil && k.hidden() {
+			continue
+		}
+		here, begin := join(path, k.name), indent+k.name+": "
+		shown := k.texts()
+		switch {
+		case k.holds == pairsOfNames && len(shown) == 0:
+			out = append(out, row{begin + "{}", here, map[string]string{}})
+		case k.holds == pairsOfNames:
+			out = append(out, row{line: indent + k.name + ":"})
+			for _, name := range shown {
+				value := c.Detect.Article.Options[name]
+				out = append(out, row{indent + "  " + yamlText(name) + ": " + yamlText(value), join(here, name), value})
+			}
+		case k.holds == manyValues && (len(shown) > 0 || k.is&mayBeEmpty != 0):
+			out = append(out, row{begin + yamlTexts(shown), here, append([]string{}, shown...)})
+		case k.holds == oneValue && len(shown) > 0:
+			out = append(out, row{begin + k.yaml(shown[0]), here, k.json(shown[0])})
+		case k.keys != nil:
+			out = append(out, row{line: indent + k.name + ":"})
+			out = append(out, c.rows(k.keys, here, indent+"  ")...)
+		case k.unset != "":
+			out = append(out, row{indent + "# " + k.name + " is not set: " + k.unset, here, nil})
+		}
+	}
+	return out
+}
+
+// texts are what shown gives, or nothing.
+func (k key) texts() []string {
+	if k.shown == nil {
+		return nil
+	}
+	return k.shown()
+}
+
+// yaml is the text of a value as it stands in a file.
+func (k key) yaml(text string) string {
+	if k.form.plain {
+		return text
+	}
+	return yamlText(text)
+}
+
+var jsonNumber = regexp.MustCompile(`^(0|[1-9][0-9]*)(\.[0-9]+)?$`)
+
+// json is the text of a value as JSON is written from it.
+func (k key) json(text string) any {
+	if k.form.plain && jsonNumber.MatchString(text) {
+		return json.Number(text)
+	}
+	return text
+}
+
+// Starter is a file to begin with, for an application id, with remarks that say
+// what can be set. It is refused for what is no application id.
+func Starter(pkg string) ([]byte, error) {
+	if _, f := packageName(pkg); f != nil {
+		return nil, fmt.Errorf("%s", printable(f.message))
+	}
+	return fmt.Appendf(nil, starter, SchemaURL, pkg), nil
+}
+
+const starter = `# yaml-language-server: $schema=%s
+# What leakgate does with an app while it is stressed. Every value that is not
+# here has a default: leakgate config print shows them all and where they come from.
+version: 1
+
+# The app. The processes of the package are found by its name; processes names
+# others, or only some.
+app:
+  package: %s
+  # processes: ["com.shop", "com.shop:push"]
+
+# Every phone that is attached, or those of serials.
+devices:
+  # serials: [emulator-5554]
+  require: 1
+
+# What stresses the app: exactly one of these, or none.
+workload:
+  monkey: { events: 200000, throttle: 300ms, seed: auto }
+  # command: [./gradlew, connectedCheck]     # on this machine
+  # device_command: "am start -n com.shop/.Main && sleep 600"
+
+# How long it lasts at most.
+duration: 8h
+
+# How often memory is read, and what that may cost in percent of one core.
+# sample: { normal: 30s, suspicious: 15s, leaking: 1m, detail: 30s, max_system_server: 25%%, max_app: 5%% }
+
+# Changes of the above, chosen by leakgate run FILE --profile NAME.
+profiles:
+  pr: { duration: 30m }
+  nightly: {}
+`

@@ -1,0 +1,128 @@
+package config
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The written form in full, with every kind of origin.
+func TestWrittenForm(t *testing.T) {
+	const text = `version: 1
+app: { package: "${SHOP}.${N:-x}", processes: [com.shop, "true", "com.shop:*", "a$$b", "${SHOP}${N:-x}"] }
+devices: { min_api: 26 }
+workload: { command: [./gradlew, "-Pa=b c", "$${X}", "", "\e[0m\n", "it's", "\"q\"", "null", "日本"] }
+sample: { normal: 90s }
+detect: { article: { t: 2.50, options: { no: "yes" } } }
+profiles: { pr: { sample: { normal: 2s, leaking: 1h30m5s }, detect: { article: { spike: { pct: 12.5, min: 1.5GB } } } } }
+`
+	c, err := Parse("a\nb.yaml", []byte(text), set("SHOP", "com.shop", "LEAKGATE_SAMPLE_DETAIL", "1d", "LEAKGATE_SAMPLE_NORMAL", "10s"),
+		WithProfile("pr"), WithFlag("--device", "devices.serials", "emulator-5554", "[::1]:5555"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkConfig(t, c)
+	golden(t, "testdata/written.golden", string(c.YAML(true)))
+	if got := string(c.YAML(false)); strings.Contains(got, " # ") && !strings.Contains(got, "# duration is not set") {
+		t.Errorf("origins that were not asked for:\n%s", got)
+	}
+}
+
+func TestSettingsAsJSON(t *testing.T) {
+	c := mustParse(t, "version: 1\napp: { processes: [surfaceflinger] }\nworkload: { device_command: input }\ndevices: { serials: [a] }\n")
+	var b strings.Builder
+	for _, s := range c.Settings() {
+		text, err := json.Marshal(s.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.WriteString(s.Path + "=" + string(text) + " " + s.Origin.Layer.String() + "\n")
+	}
+	const want = `version=1 file
+app.package=null default
+app.processes=["surfaceflinger"] file
+devices.serials=["a"] file
+devices.min_api=21 default
+devices.require=1 default
+workload.device_command="input" file
+duration=null default
+sample.normal="30s" default
+sample.suspicious="15s" default
+sample.leaking="1m" default
+sample.detail="30s" default
+sample.max_system_server="25%" default
+sample.max_app="5%" default
+detect.policy="article" default
+detect.assert="end" default
+detect.article.t=2 default
+detect.article.r2=0.6 default
+detect.article.spike.pct="50%" default
+detect.article.spike.min="200MB" default
+detect.article.options={} default
+`
+	if b.String() != want {
+		t.Errorf("got\n%swant\n%s", b.String(), want)
+	}
+	// Every value has a place in the written form, and the other way round.
+	if lines := len(regexp.MustCompile(`  # (default|run\.yaml:\d+)\n`).FindAllString(string(c.YAML(true)), -1)); lines != strings.Count(want, "\n") {
+		t.Errorf("%d origins in\n%s", lines, c.YAML(true))
+	}
+}
+
+// Numbers of the most digits that are read are written so that they are read.
+func TestLongNumbersAreWritten(t *testing.T) {
+	for _, n := range []string{"0." + strings.Repeat("0", 37) + "1", "." + strings.Repeat("0", 36) + "123", "999999.99999999999999999", "0.1", "1000000"} {
+		mustParse(t, "version: 1\napp: { package: a.b }\nworkload: none\nduration: 1h\ndetect: { article: { t: "+n+", spike: { pct: "+n+" } } }\n")
+	}
+	for _, d := range []string{"1ns", "106751d", "1h1s", "1m0.5s", "36h", "9223372036854775807ns", "10m", "100ms"} {
+		mustParse(t, "version: 1\napp: { package: a.b }\nworkload: none\nduration: "+d+"\n")
+	}
+	for _, s := range []string{"1B", "1023KB", "1024KB", "8589934591GB", "1.5MB"} {
+		mustParse(t, "version: 1\napp: { package: a.b }\nworkload: none\nduration: 1h\ndetect: { article: { spike: { min: "+s+" } } }\n")
+	}
+}
+
+// The starter is right for every package, says where the schema is in its first
+// line, and every line of it that is a remark about keys is right too.
+func TestStarter(t *testing.T) {
+	text, err := Starter("com.shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(string(text), "# yaml-language-server: $schema="+SchemaURL+"\n") {
+		t.Errorf("the first line is %q", strings.SplitN(string(text), "\n", 2)[0])
+	}
+	c := mustParse(t, string(text))
+	if c.App.Package != "com.shop" || c.Workload.Monkey == nil || len(c.Profiles()) != 2 {
+		t.Errorf("%+v", c)
+	}
+	for _, profile := range c.Profiles() {
+		if _, err := Parse("run.yaml", text, nil, WithProfile(profile)); err != nil {
+			t.Error(err)
+		}
+	}
+	lines := strings.Split(string(text), "\n")
+	tried := 0
+	for i, line := range lines {
+		key, _, ok := strings.Cut(strings.TrimLeft(strings.TrimSpace(line), "# "), ":")
+		if !ok || !strings.Contains(line, "# "+key+": ") || strings.Contains(key, " ") || strings.Contains(key, "-") {
+			continue
+		}
+		tried++
+		changed := append([]string{}, lines...)
+		changed[i] = strings.Replace(line, "# "+key, key, 1)
+		if key == "command" || key == "device_command" {
+			changed = append(changed[:0:0], strings.Replace(strings.Join(changed, "\n"), "  monkey:", "  # monkey:", 1))
+		}
+		mustParse(t, strings.Join(changed, "\n"))
+	}
+	if tried < 5 {
+		t.Errorf("only %d remarks are keys", tried)
+	}
+	for _, bad := range []string{"", "shop", "com.x;reboot", "com.shop\nduration: 3h", "\x1b", "com.shop: {", "\u202e"} {
+		if _, err := Starter(bad); err == nil || unseen(err.Error()) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
