@@ -1,0 +1,142 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/capture/adb"
+)
+
+// Options say what to look at.
+type Options struct {
+	// Device is the serial of the one device to examine; empty for all.
+	Device string
+	// Patterns choose the processes to examine; none for the apps that somebody has
+	// installed and that run.
+	Patterns []capture.Pattern
+	// Dir is where run directories would be made.
+	Dir string
+	// Getenv reads the environment.
+	Getenv func(string) string
+	// Deadline is the real time that one device gets, 0 for a minute. Devices are
+	// examined at the same time.
+	Deadline time.Duration
+	// Progress, where not nil, is told what is looked at now, by several goroutines.
+	Progress func(text string)
+
+	limits limits
+}
+
+// usualDeadline lets a device without a hang be examined whole: twenty processes
+// of a slow phone.
+const usualDeadline = time.Minute
+
+// examination is one look at everything.
+type examination struct {
+	opt    Options
+	client *adb.Client
+	report Report
+	book   notebook
+	// wanted is the serial that a run would take, empty where nothing names one.
+	wanted string
+}
+
+// Examine looks at this host and its devices. It changes nothing, and takes no
+// longer than its deadlines: some ten seconds for the host, Options.Deadline and a
+// few seconds for the devices.
+func Examine(ctx context.Context, opt Options) Report {
+	if opt.Deadline <= 0 {
+		opt.Deadline = usualDeadline
+	}
+	if opt.limits == (limits{}) {
+		opt.limits = usualLimits
+	}
+	if opt.Progress == nil {
+		opt.Progress = func(string) {}
+	}
+	e := &examination{opt: opt, report: Report{Schema: Schema, Devices: []Device{}}, book: notebook{scope: ScopeHost}}
+	opt.Progress("host")
+	list, settled := e.host(ctx)
+	checks := e.devices(ctx, list)
+	e.report.Checks = append(e.book.checks, checks...)
+	e.conclude(ctx, settled)
+	return e.report
+}
+
+// devices examines all devices of the list at the same time.
+func (e *examination) devices(ctx context.Context, list []adb.DeviceInfo) (checks []Check) {
+	inspections := make([]*inspection, len(list))
+	var wg sync.WaitGroup
+	for i, info := range list {
+		inspections[i] = newInspection(e, info)
+		wg.Go(func() { inspections[i].inspect(ctx) })
+	}
+	wg.Wait()
+	for _, n := range inspections {
+		e.report.Devices = append(e.report.Devices, n.device)
+		checks = append(checks, n.book.checks...)
+	}
+	return checks
+}
+
+// conclude says what all comes to, in one sentence with one next step.
+func (e *examination) conclude(ctx context.Context, settled bool) {
+	r := &e.report
+	usable := e.usable()
+	decisive, found := e.decisive()
+	switch {
+	case ctx.Err() != nil:
+		r.Outcome, r.Text, r.Todo = Interrupted, "interrupted before all was looked at", "run it again"
+	case !settled:
+		r.Outcome, r.Text, r.Todo = Misconfigured, decisive.Text, decisive.Todo
+	case len(usable) > 0:
+		r.Outcome, r.Text, r.Todo = Usable, fmt.Sprintf("device %s is usable", usable[0]), ""
+		if len(usable) > 1 {
+			r.Text = fmt.Sprintf("%d devices are usable (%s)", len(usable), strings.Join(usable[:min(len(usable), maxNamed)], ", "))
+			r.Todo = "name the one to watch with --device or ANDROID_SERIAL; `leakgate run` takes all that its file names"
+		}
+	case found:
+		text := decisive.Text
+		if decisive.Device != "" {
+			text = strings.Replace(text, "the device", "device "+decisive.Device, 1)
+		}
+		r.Outcome, r.Text, r.Todo = NoDevice, text, decisive.Todo
+	default:
+		r.Outcome, r.Text, r.Todo = NoDevice, "no device can be used", "see the checks"
+	}
+}
+
+// usable are the serials of the devices that a run could take.
+func (e *examination) usable() (serials []string) {
+	for _, d := range e.report.Devices {
+		if d.Usable && (e.wanted == "" || d.Serial == clean(e.wanted)) {
+			serials = append(serials, d.Serial)
+		}
+	}
+	return serials
+}
+
+// decisive is the check that stops a run first: a bad one of the host, a server
+// that does not answer, or a bad one of the device that a run would take.
+func (e *examination) decisive() (Check, bool) {
+	if c, ok := first(e.book.checks, Bad); ok {
+		return c, true
+	}
+	if e.report.Host.Server.State != Answers {
+		for _, c := range e.book.checks {
+			if c.Name == "server" {
+				return c, true
+			}
+		}
+	}
+	for _, c := range e.report.Checks {
+		if c.Scope == ScopeDevice && c.Status == Bad && (e.wanted == "" || c.Device == clean(e.wanted)) {
+			return c, true
+		}
+	}
+	return Check{}, false
+}

@@ -1,0 +1,365 @@
+package doctor
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/adbd"
+	"github.com/leakgate/leakgate/internal/androidsim"
+)
+
+// listen answers each connection with talk, until the test ends.
+func listen(t *testing.T, talk func(net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				talk(c)
+			}()
+		}
+	}()
+	t.Cleanup(func() {
+		l.Close()
+		<-done
+	})
+	return l.Addr().String()
+}
+
+// short are limits for peers of this process that never answer.
+var short = limits{dial: time.Second, answer: 300 * time.Millisecond, react: 400 * time.Millisecond, program: time.Second}
+
+func TestWhatListensAtThePort(t *testing.T) {
+	fakeADB(t, version41)
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
+	phones, err := adbd.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer phones.Close()
+	dead := listen(t, func(net.Conn) {})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := l.Addr().String()
+	l.Close()
+	for name, c := range map[string]struct {
+		address string
+		state   ServerState
+		status  Status
+		parts   []string
+	}{
+		"adb":           {phones.Addr(), Answers, OK, []string{"version 41"}},
+		"nobody":        {nobody, Absent, Warn, []string{"no adb server runs", "ANDROID_ADB_SERVER_PORT", "a run starts one", "`adb start-server`"}},
+		"web server":    {web.Listener.Addr().String(), Foreign, Bad, []string{"no adb server", "HTTP/1.1 400 Bad Request", "ANDROID_ADB_SERVER_PORT="}},
+		"speaks first":  {listen(t, func(c net.Conn) { io.WriteString(c, "SSH-2.0-OpenSSH_9.6\r\n"); io.Copy(io.Discard, c) }), Foreign, Bad, []string{"SSH-2.0", "choose another port"}},
+		"hangs up":      {dead, Foreign, Bad, []string{"ended the connection"}},
+		"says nothing":  {listen(t, func(c net.Conn) { io.Copy(io.Discard, c) }), Silent, Bad, []string{"does not answer", "adb kill-server"}},
+		"wrong length":  {listen(t, func(c net.Conn) { io.WriteString(c, "OKAYzzzz0029"); io.Copy(io.Discard, c) }), Foreign, Bad, nil},
+		"hostile words": {listen(t, func(c net.Conn) { io.WriteString(c, "\x1b[2J\u202egood\nready: yes"); io.Copy(io.Discard, c) }), Foreign, Bad, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := look(t, at(t, c.address), Options{limits: short})
+			expect(t, r, "server", c.status, c.parts...)
+			s := r.Host.Server
+			if s.State != c.state || s.From != "ANDROID_ADB_SERVER_PORT" || s.Address != c.address || (s.Protocol != nil) != (c.state == Answers) {
+				t.Errorf("%+v", s)
+			}
+			if r.Outcome != NoDevice {
+				t.Errorf("outcome %s", r.Outcome)
+			}
+			if c.state != Answers && (r.Text != find(t, r, "server").Text || len(r.Devices) != 0) {
+				t.Errorf("outcome %q, %d devices", r.Text, len(r.Devices))
+			}
+		})
+	}
+}
+
+// An address that takes no connection and refuses none costs a known time.
+func TestKnockEndsWithItsContext(t *testing.T) {
+	silent := listen(t, func(c net.Conn) { io.Copy(io.Discard, c) })
+	ctx, cancel := context.WithCancel(t.Context())
+	got := make(chan knock, 1)
+	go func() { got <- usualLimits.knockAt(ctx, silent) }()
+	cancel()
+	select {
+	case k := <-got:
+		if k.state == Answers || k.state == Foreign {
+			t.Errorf("%+v", k)
+		}
+	case <-time.After(2 * time.Second):
+		t.Error("waits on")
+	}
+}
+
+func TestServerOfAnotherVersion(t *testing.T) {
+	fakeADB(t, "echo Android Debug Bridge version 1.0.32")
+	env := serve(t, androidsim.New(androidsim.Options{Serial: "a", Scale: 400}))
+	r := look(t, env, Options{})
+	expect(t, r, "adb", OK, "1.0.32")
+	expect(t, r, "server", Warn, "version 41", "32", "ends that server", "one adb")
+	if *r.Host.ADB.Protocol != 32 || *r.Host.Server.Protocol != 41 || r.Outcome != Usable {
+		t.Errorf("%+v", r.Host)
+	}
+}
+
+func TestPrograms(t *testing.T) {
+	env := serve(t, androidsim.New(androidsim.Options{Serial: "a", Scale: 400}))
+	nobody := at(t, "127.0.0.1:1")
+	t.Setenv("HOME", t.TempDir())
+	t.Run("none", func(t *testing.T) {
+		t.Setenv("PATH", t.TempDir())
+		r := look(t, nobody, Options{})
+		expect(t, r, "adb", Bad, "no adb program in PATH", "install Android platform-tools")
+		if r.Outcome != NoDevice || r.Text != find(t, r, "adb").Text || len(r.Host.ADB.LookedIn) != 1 {
+			t.Errorf("%+v", r)
+		}
+		expect(t, r, "server", Bad, "no adb server runs")
+	})
+	t.Run("none, but a server", func(t *testing.T) {
+		t.Setenv("PATH", t.TempDir())
+		r := look(t, env, Options{})
+		expect(t, r, "adb", Warn, "could not be started again")
+		expect(t, r, "server", OK)
+		if r.Outcome != Usable {
+			t.Errorf("%+v", r)
+		}
+	})
+	t.Run("in the SDK", func(t *testing.T) {
+		sdk := t.TempDir()
+		program(t, filepath.Join(sdk, "platform-tools"), version41)
+		t.Setenv("PATH", t.TempDir())
+		r := look(t, map[string]string{"ANDROID_ADB_SERVER_PORT": "1", "ANDROID_HOME": t.TempDir(), "ANDROID_SDK_ROOT": sdk}, Options{})
+		expect(t, r, "adb", OK, sdk, "35.0.2")
+		if got := strings.Join(r.Host.ADB.LookedIn, " "); got != "PATH ANDROID_HOME ANDROID_SDK_ROOT" {
+			t.Errorf("looked in %s", got)
+		}
+	})
+	t.Run("where Android Studio puts it", func(t *testing.T) {
+		if runtime.GOOS != "linux" {
+			t.Skip("the place is another on this system")
+		}
+		home := t.TempDir()
+		program(t, filepath.Join(home, "Android", "Sdk", "platform-tools"), version41)
+		t.Setenv("PATH", t.TempDir())
+		t.Setenv("HOME", home)
+		r := look(t, nobody, Options{})
+		expect(t, r, "adb", Bad, "no adb program in PATH", "put "+home)
+	})
+	for name, c := range map[string]struct{ script, part string }{
+		"fails":         {"exit 3", "exit status 3"},
+		"is another":    {"echo American Dental Board", "American Dental Board"},
+		"prints no end": {"while :; do echo Android Debug Bridge version 1.0.999999999; done", "context deadline exceeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fakeADB(t, c.script)
+			expect(t, look(t, env, Options{limits: short}), "adb", Warn, c.part, "reinstall")
+		})
+	}
+}
+
+func program(t *testing.T, dir, script string) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the adb program of this test is a shell script")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "adb"), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAddressFromVariables(t *testing.T) {
+	phones, err := adbd.Listen(androidsim.New(androidsim.Options{Serial: "a", Scale: 400}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer phones.Close()
+	_, port, _ := net.SplitHostPort(phones.Addr())
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go phones.Serve(l)
+	for name, c := range map[string]struct {
+		env     map[string]string
+		from    string
+		outcome Outcome
+		parts   []string
+	}{
+		"socket":      {map[string]string{"ADB_SERVER_SOCKET": "tcp:" + port, "ANDROID_ADB_SERVER_PORT": "1"}, "ADB_SERVER_SOCKET", Usable, nil},
+		"unix":        {map[string]string{"ADB_SERVER_SOCKET": "localfilesystem:" + socket}, "ADB_SERVER_SOCKET", Usable, nil},
+		"both parts":  {map[string]string{"ANDROID_ADB_SERVER_ADDRESS": "127.0.0.1", "ANDROID_ADB_SERVER_PORT": port}, "ANDROID_ADB_SERVER_ADDRESS and ANDROID_ADB_SERVER_PORT", Usable, nil},
+		"no port":     {map[string]string{"ANDROID_ADB_SERVER_PORT": "many"}, "", Misconfigured, []string{"ANDROID_ADB_SERVER_PORT", "1 to 65535"}},
+		"no socket":   {map[string]string{"ADB_SERVER_SOCKET": "vsock:5"}, "", Misconfigured, []string{"ADB_SERVER_SOCKET", "not supported"}},
+		"gone socket": {map[string]string{"ADB_SERVER_SOCKET": "localfilesystem:" + socket + "x"}, "ADB_SERVER_SOCKET", NoDevice, []string{"no adb server runs", "correct ADB_SERVER_SOCKET"}},
+	} {
+		r := look(t, c.env, Options{})
+		if r.Host.Server.From != c.from || r.Outcome != c.outcome {
+			t.Errorf("%s: %s, %+v", name, r.Outcome, r.Host.Server)
+		}
+		for _, part := range c.parts {
+			if !strings.Contains(r.Text+r.Todo, part) {
+				t.Errorf("%s: no %q in %q, %q", name, part, r.Text, r.Todo)
+			}
+		}
+	}
+}
+
+func TestAnotherPort(t *testing.T) {
+	for _, c := range []struct{ address, from, want string }{
+		{"127.0.0.1:5037", "default", "set ANDROID_ADB_SERVER_PORT=5038"},
+		{"127.0.0.1:65535", "ANDROID_ADB_SERVER_PORT", "set ANDROID_ADB_SERVER_PORT=5038"},
+		{"[::1]:6000", "ADB_SERVER_SOCKET", "set ADB_SERVER_SOCKET=tcp:127.0.0.1:6001"},
+	} {
+		if got := anotherPort(c.address, c.from); got != c.want {
+			t.Errorf("%s: %s", c.address, got)
+		}
+	}
+}
+
+func TestDirectoryOfTheRuns(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	closed := filepath.Join(dir, "closed")
+	if err := os.Mkdir(closed, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	env := serve(t, androidsim.New(androidsim.Options{Serial: "a", Scale: 400}))
+	r := look(t, env, Options{Dir: filepath.Join(dir, "not", "yet")})
+	if s := r.Host.Runs; r.Outcome != Usable || s.FreeBytes == nil && runtime.GOOS != "plan9" || s.FreeBytes != nil && *s.FreeBytes <= 0 {
+		t.Errorf("%+v", s)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "not")); err == nil {
+		t.Error("made the directory")
+	}
+	if c := find(t, r, "directory"); !strings.Contains(c.Text, "a night writes") {
+		t.Errorf("%+v", c)
+	}
+	r = look(t, env, Options{Dir: filepath.Join(file, "runs")})
+	expect(t, r, "directory", Bad, "cannot be made", "--out")
+	if r.Outcome != Misconfigured {
+		t.Errorf("below a file: %s", r.Outcome)
+	}
+	if os.Getuid() == 0 || runtime.GOOS == "windows" {
+		return // root may write everywhere
+	}
+	r = look(t, env, Options{Dir: filepath.Join(closed, "runs")})
+	expect(t, r, "directory", Bad, "cannot be written", "--out")
+	if r.Outcome != Misconfigured || *r.Host.Runs.Writable {
+		t.Errorf("%+v", r.Host.Runs)
+	}
+}
+
+// What mayWrite says is what making a file shows.
+func TestMayWriteAgainstWriting(t *testing.T) {
+	for _, dir := range []string{t.TempDir(), "/proc", "/sys", "/"} {
+		writable, known := mayWrite(dir)
+		if !known {
+			continue
+		}
+		f, err := os.CreateTemp(dir, "leakgate-doctor-*")
+		if err == nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+		// The pseudo file systems refuse root only when the file is made.
+		if err == nil && !writable || err != nil && writable && os.Getuid() != 0 {
+			t.Errorf("%s: %v, but %v", dir, writable, err)
+		}
+	}
+}
+
+// FuzzParseVersion: what is read is in the text.
+func FuzzParseVersion(f *testing.F) {
+	f.Add([]byte("Android Debug Bridge version 1.0.41\nVersion 29.0.6-debian\nInstalled as /usr/lib/android-sdk/platform-tools/adb\n"))
+	f.Add([]byte("Android Debug Bridge version 1.0.32\r\nRevision 09a0d98bebce-android\r\n"))
+	f.Fuzz(func(t *testing.T, out []byte) {
+		protocol, release, ok := parseVersion(out)
+		if !ok {
+			return
+		}
+		if protocol < 0 || protocol > 99999 || !strings.Contains(string(out), "version 1.0.") || !strings.Contains(string(out), release) || len(release) > 61 {
+			t.Errorf("%d, %q of %q", protocol, release, out)
+		}
+		if clean(release) != release {
+			t.Errorf("release %q is not printable", release)
+		}
+	})
+}
+
+// FuzzUnderstand: only an answer of the protocol is an adb server's, and what is
+// not is kept.
+func FuzzUnderstand(f *testing.F) {
+	for _, s := range []string{"OKAY00040029", "FAIL0005abcde", "HTTP/1.1 400", "OKAY", "", "OKAY0004zzzz"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, answer string) {
+		k := understand(answer, io.EOF)
+		switch k.state {
+		case Answers:
+			if !strings.HasPrefix(strings.ToLower(answer), fmt.Sprintf("okay0004%04x", k.protocol)) {
+				t.Errorf("%q is version %d", answer, k.protocol)
+			}
+		case Foreign:
+			if k.said != answer {
+				t.Errorf("%q is told as %q", answer, k.said)
+			}
+		default:
+			t.Errorf("%q is %s", answer, k.state)
+		}
+	})
+}
+
+// The second request of knockAt must be one that a real server understands like
+// the first: it reads four digits and as many bytes, and no more.
+func TestSecondKnockIsTheFirstAndALineEnd(t *testing.T) {
+	t.Parallel()
+	requests := make(chan string, 4)
+	address := listen(t, func(c net.Conn) {
+		r := bufio.NewReader(c)
+		text, _ := r.ReadString('\n')
+		requests <- text
+		if strings.HasSuffix(text, "\n") {
+			io.WriteString(c, "500 what?\r\n")
+		}
+	})
+	k := short.knockAt(t.Context(), address)
+	if k.state != Foreign || k.said != "500 what?\r\n" {
+		t.Errorf("%+v", k)
+	}
+	// The first connection may see its end after the second has spoken.
+	if seen := map[string]bool{<-requests: true, <-requests: true}; !seen[versionRequest] || !seen[versionRequest+"\r\n"] {
+		t.Errorf("requests %v", seen)
+	}
+}

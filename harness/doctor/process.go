@@ -1,0 +1,220 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/capture/adb"
+)
+
+// maxProcesses bounds what is examined on one device, packages and processes alike.
+const maxProcesses = 20
+
+// processes examines those that the patterns choose, else those of the apps that
+// somebody has installed and that run.
+func (n *inspection) processes(ctx context.Context, dev *adb.Device, facts capture.Facts) {
+	patterns, named := n.exam.opt.Patterns, true
+	if len(patterns) == 0 {
+		if patterns, named = n.apps(ctx, dev), false; len(patterns) == 0 {
+			return
+		}
+	}
+	found, err := capture.FindProcesses(ctx, dev, patterns)
+	if err != nil {
+		n.book.note("processes", Unknown, n.why(ctx, err), "")
+		return
+	}
+	if len(found.Processes) == 0 {
+		n.book.note("processes", Warn, "no process runs whose name is "+words(patterns), "start the app, or check the name with `adb shell ps -A`; a run waits for it")
+		return
+	}
+	if more := len(found.Processes) - maxProcesses; more > 0 {
+		n.book.note("processes", Unknown, fmt.Sprintf("%d processes more were not looked at", more), "name those that matter with --process")
+		found.Processes = found.Processes[:maxProcesses]
+	}
+	levels := capture.NewLevels(dev, facts)
+	for i, p := range found.Processes {
+		if ctx.Err() != nil {
+			return
+		}
+		n.exam.opt.Progress(n.device.Serial + " " + p.Key().String())
+		n.process(ctx, dev, facts, levels, p, found.SystemServer, named || i == 0)
+	}
+}
+
+func words(patterns []capture.Pattern) string {
+	var names []string
+	for _, p := range patterns {
+		names = append(names, string(p))
+	}
+	return strings.Join(names, " or ")
+}
+
+// apps gives patterns for the processes of the apps that run.
+func (n *inspection) apps(ctx context.Context, dev *adb.Device) (patterns []capture.Pattern) {
+	packages, total, err := capture.RunningApps(ctx, dev, maxProcesses)
+	if err != nil {
+		n.book.note("processes", Unknown, n.why(ctx, err), "name a process with --process")
+		return nil
+	}
+	for _, pkg := range packages {
+		for _, text := range []string{pkg, pkg + ":*"} {
+			if p, err := capture.ParsePattern(text); err == nil {
+				patterns = append(patterns, p)
+			}
+		}
+	}
+	switch {
+	case total == 0:
+		n.book.note("processes", Unknown, "no app that somebody has installed runs, so that no process was looked at", "start the app, or name a process with --process")
+	case total > len(packages):
+		n.book.note("processes", Unknown, fmt.Sprintf("%d of %d apps that run were looked at", len(packages), total), "name a process with --process")
+	}
+	return patterns
+}
+
+// process examines one process. Its dumpsys meminfo is read only where asked for:
+// it makes the app and system_server work.
+func (n *inspection) process(ctx context.Context, dev *adb.Device, facts capture.Facts, levels *capture.Levels, p capture.Process, systemServer int, meminfo bool) {
+	out := Process{Process: clean(p.Name), User: p.User, PID: p.PID, Reasons: []Reason{}}
+	book := notebook{scope: ScopeProcess, device: n.device.Serial, process: clean(p.Key().String())}
+	probe, err := levels.Probe(ctx, p)
+	if err != nil {
+		book.note("level", Unknown, n.why(ctx, err), "")
+	} else {
+		out.Source, out.Reasons = string(probe.Level.Source), reasons(probe, p, facts)
+		status, text := levelText(probe.Level.Source, p.PID)
+		book.note("level", status, text, best(status, out.Reasons))
+	}
+	if meminfo && ctx.Err() == nil {
+		out.Meminfo = n.meminfo(ctx, &book, dev, facts, p, systemServer)
+	}
+	n.device.Processes = append(n.device.Processes, out)
+	n.book.checks = append(n.book.checks, book.checks...)
+}
+
+func (n *inspection) meminfo(ctx context.Context, book *notebook, dev *adb.Device, facts capture.Facts, p capture.Process, systemServer int) *Meminfo {
+	d, err := capture.ReadDetail(ctx, dev, facts, p, systemServer)
+	switch {
+	case err == nil:
+		book.note("meminfo", OK, fmt.Sprintf("dumpsys meminfo works: %d kB in %.1f s%s", d.Block.TotalPss.N, d.Took.Seconds(), cost(d.SystemServer)), "")
+		return &Meminfo{TotalKB: d.Block.TotalPss.N, Took: seconds(d.Took)}
+	case ctx.Err() != nil:
+		book.note("meminfo", Unknown, n.why(ctx, err), "")
+	case errors.Is(err, capture.ErrGone):
+		book.note("meminfo", Unknown, "the process ended meanwhile", "look again")
+	case errors.Is(err, capture.ErrNoAnswer):
+		book.note("meminfo", Warn, err.Error(), "bring the app to the foreground: Android freezes apps in the background, and a frozen or hung app does not answer")
+	default:
+		book.note("meminfo", Warn, err.Error(), "the kind of a leak cannot be told without it")
+	}
+	return nil
+}
+
+// ticksPerSecond is USER_HZ, the unit of capture.CPU.
+const ticksPerSecond = 100
+
+func cost(c capture.CPU) string {
+	if !c.Known {
+		return ""
+	}
+	return fmt.Sprintf(", for which system_server worked %.2f s", float64(c.Ticks)/ticksPerSecond)
+}
+
+// levelText says what a source gives.
+func levelText(source capture.Source, pid int) (Status, string) {
+	text := map[capture.Source]string{
+		capture.SmapsRollup: "Pss and SwapPss from smaps_rollup: the best there is",
+		capture.SU:          "Pss and SwapPss from smaps_rollup, through su",
+		capture.RunAs:       "Pss and SwapPss from smaps_rollup, through run-as: the app is debuggable",
+		capture.Smaps:       "Pss and SwapPss from smaps: right, but dearer than smaps_rollup",
+		capture.Status:      "RssAnon and VmSwap from status: no Pss, so that shared and graphics memory are missing",
+		capture.Dumpsys:     "dumpsys meminfo alone, in rotation: fewer samples, and each makes the app work",
+	}[source]
+	status := OK
+	if source == capture.Status || source == capture.Dumpsys {
+		status = Warn
+	}
+	return status, fmt.Sprintf("pid %d: %s", pid, text)
+}
+
+// reasons tells of each better source why it is not used. A source that was tried
+// in several ways has the reason of the way that somebody can still open, else of
+// the first.
+func reasons(probe capture.Probe, p capture.Process, facts capture.Facts) []Reason {
+	out := []Reason{}
+	at := map[capture.Source]int{}
+	for _, f := range probe.Findings {
+		if f.Answer == capture.Available {
+			continue
+		}
+		r := Reason{Source: string(f.Source), Answer: f.Answer.String(), Text: clean(f.Reason), Todo: remedy(f, p, facts)}
+		i, seen := at[f.Source]
+		switch {
+		case !seen:
+			at[f.Source] = len(out)
+			out = append(out, r)
+		case out[i].Answer != capture.Unclear.String() && f.Answer == capture.Unclear:
+			out[i] = r
+		}
+	}
+	return out
+}
+
+// remedy says what would open a source. The texts are those of the kernel, of
+// run-as (system/core run-as/run-as.cpp), of mksh, and of capture's own reasons.
+func remedy(f capture.Finding, p capture.Process, facts capture.Facts) string {
+	says := func(part string) bool { return strings.Contains(f.Reason, part) }
+	switch {
+	case f.Source == capture.SU && f.Answer == capture.Unclear && says("no answer"):
+		return "unlock the device and let its root manager grant the shell root"
+	case f.Answer == capture.Unclear:
+		return "look again"
+	case says("already"), f.Source == capture.Smaps && says("denied"):
+		return "" // told of the better source
+	case f.Source == capture.SmapsRollup && says("No such file"):
+		return "needs a kernel from 4.14 on"
+	case f.Source == capture.SmapsRollup:
+		return rootWay(facts)
+	case f.Source == capture.SU && (says("not found") || says("inaccessible") || says("No such file")):
+		return "needs a rooted device"
+	case f.Source == capture.SU:
+		return "grant the shell root in the root manager of the device"
+	case f.Source == capture.RunAs && says("debuggable"):
+		return fmt.Sprintf("install a debuggable build of %s (its debug variant)", p.Package())
+	case f.Source == capture.Status:
+		return "needs a kernel from 4.5 on"
+	}
+	return ""
+}
+
+// rootWay is the way to a root shell on a build.
+func rootWay(facts capture.Facts) string {
+	switch {
+	case facts.UID == 0:
+		return ""
+	case facts.BuildType == "userdebug", facts.BuildType == "eng":
+		return "run `adb root`"
+	}
+	return "needs a root shell: use `adb root` on an emulator image without Google Play or on a userdebug build"
+}
+
+// best is the next step for a process that could be read better: `adb root` where
+// the build has it, then what those who test an app can do about the app, then
+// what is up to the owner of the device.
+func best(status Status, reasons []Reason) string {
+	if status == OK {
+		return ""
+	}
+	for _, begins := range []string{"run ", "install ", "unlock ", "grant ", "look ", "needs "} {
+		for _, r := range reasons {
+			if strings.HasPrefix(r.Todo, begins) {
+				return strings.TrimPrefix(r.Todo, "needs a root shell: ")
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,202 @@
+package doctor
+
+import (
+	"slices"
+	"unicode/utf8"
+
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// Schema names the JSON form of a Report (docs/formats/doctor.md).
+const Schema = "leakgate.doctor/1"
+
+// Outcome is what all checks come to.
+type Outcome string
+
+// The outcomes. Where several apply, the first in this order counts.
+const (
+	// Interrupted: the caller gave up before all was looked at.
+	Interrupted Outcome = "interrupted"
+	// Misconfigured: a setting or the directory of this host stops every run.
+	Misconfigured Outcome = "misconfigured"
+	// NoDevice: no device, or not the one that was asked for, can be used.
+	NoDevice Outcome = "no_device"
+	// Usable: a run can begin now.
+	Usable Outcome = "usable"
+)
+
+// Report is all that was found. Texts in it are printable, whatever a device said.
+type Report struct {
+	Schema  string  `json:"schema"`
+	Outcome Outcome `json:"outcome"`
+	// Text and Todo say the outcome in a sentence, and the one next step.
+	Text    string   `json:"text"`
+	Todo    string   `json:"todo"`
+	Host    Host     `json:"host"`
+	Devices []Device `json:"devices"`
+	Checks  []Check  `json:"checks"`
+}
+
+// Host is this machine.
+type Host struct {
+	System string  `json:"system"` // such as linux/amd64
+	ADB    Program `json:"adb"`
+	Server Server  `json:"server"`
+	Runs   Space   `json:"runs"`
+	// Environment holds the variables that lead adb, those that are set.
+	Environment map[string]string `json:"environment"`
+}
+
+// Program is the adb program.
+type Program struct {
+	Path string `json:"path"` // empty: there is none
+	// Release is the version of platform-tools, such as 29.0.6-debian.
+	Release string `json:"release"`
+	// Protocol is the version that decides if a client ends a server of another
+	// one: 41 for 1.0.41.
+	Protocol *int `json:"protocol"`
+	// LookedIn are the places where the program was looked for.
+	LookedIn []string `json:"looked_in"`
+}
+
+// Server is the adb server.
+type Server struct {
+	Address string `json:"address"`
+	// From is the variable that gives the address, or "default".
+	From     string      `json:"from"`
+	State    ServerState `json:"state"`
+	Protocol *int        `json:"protocol"`
+}
+
+// Space is the directory in which run directories are made.
+type Space struct {
+	Directory string `json:"directory"`
+	FreeBytes *int64 `json:"free_bytes"`
+	Writable  *bool  `json:"writable"`
+}
+
+// Device is one device that the adb server lists.
+type Device struct {
+	Serial       string `json:"device"`
+	State        string `json:"state"`
+	Usable       bool   `json:"usable"`
+	Model        string `json:"model"`
+	Manufacturer string `json:"manufacturer"`
+	Release      string `json:"release"`
+	API          *int   `json:"api"`
+	BuildType    string `json:"build_type"`
+	// UID of the shell: 0 is root.
+	UID     *int     `json:"uid"`
+	ShellV2 *bool    `json:"shell_v2"`
+	SU      string   `json:"su"` // path of su, empty if there is none
+	Booted  *bool    `json:"booted"`
+	Up      *float64 `json:"up_s"`
+	// TimeScale is device seconds per real second, 1 for a real device.
+	TimeScale *float64 `json:"time_scale"`
+	// ClockAhead is how far the wall clock is ahead of the host's, ± ClockWithin.
+	ClockAhead  *float64  `json:"clock_ahead_s"`
+	ClockWithin *float64  `json:"clock_within_s"`
+	DataFree    *int64    `json:"data_free_bytes"`
+	Battery     *int64    `json:"battery_pct"`
+	Temperature *float64  `json:"temperature_c"`
+	Processes   []Process `json:"processes"`
+}
+
+// Process is one process and how its memory can be read.
+type Process struct {
+	Process string `json:"process"`
+	User    int    `json:"user"`
+	PID     int    `json:"pid"`
+	// Source is what the fast channel reads, empty where that is not known.
+	Source string `json:"source"`
+	// Reasons say why no better source is used, best source first.
+	Reasons []Reason `json:"reasons"`
+	Meminfo *Meminfo `json:"meminfo"`
+}
+
+// Reason is why a source is not used.
+type Reason struct {
+	Source string `json:"source"`
+	Answer string `json:"answer"` // refused or unclear
+	Text   string `json:"text"`   // the device's own words
+	Todo   string `json:"todo"`
+}
+
+// Meminfo is one reading of dumpsys meminfo.
+type Meminfo struct {
+	TotalKB int64 `json:"total_pss_kb"`
+	// Took is the real time of the trip.
+	Took float64 `json:"took_s"`
+}
+
+// Scope says what a check is about.
+type Scope string
+
+// The scopes of a check.
+const (
+	ScopeHost    Scope = "host"
+	ScopeDevice  Scope = "device"
+	ScopeProcess Scope = "process"
+)
+
+// Status is how a check ended.
+type Status string
+
+// The statuses. Bad stops a run, Warn makes it poorer, Unknown could not be told.
+const (
+	OK      Status = "ok"
+	Warn    Status = "warn"
+	Bad     Status = "bad"
+	Unknown Status = "unknown"
+)
+
+// Check is one finding.
+type Check struct {
+	Scope   Scope  `json:"scope"`
+	Device  string `json:"device"`
+	Process string `json:"process"`
+	Name    string `json:"name"`
+	Status  Status `json:"status"`
+	Text    string `json:"text"`
+	// Todo is what to do about it; empty where it is OK or nothing can be done.
+	Todo string `json:"todo"`
+}
+
+// maxText bounds a text from outside, in bytes.
+const maxText = 400
+
+// clean makes text from outside printable and short.
+func clean(text string) string {
+	text = reporters.Printable(text)
+	if len(text) <= maxText {
+		return text
+	}
+	end := maxText
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "..."
+}
+
+// notebook collects the checks of one scope. The zero value is the host's.
+type notebook struct {
+	scope           Scope
+	device, process string
+	checks          []Check
+}
+
+func (n *notebook) note(name string, status Status, text, todo string) {
+	n.checks = append(n.checks, Check{
+		Scope: n.scope, Device: n.device, Process: n.process,
+		Name: name, Status: status, Text: clean(text), Todo: clean(todo),
+	})
+}
+
+// first gives the first check of a status.
+func first(checks []Check, status Status) (Check, bool) {
+	i := slices.IndexFunc(checks, func(c Check) bool { return c.Status == status })
+	if i < 0 {
+		return Check{}, false
+	}
+	return checks[i], true
+}

@@ -1,0 +1,164 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ServerState is what is found at the address of the adb server.
+type ServerState string
+
+// The states of the server's address.
+const (
+	Answers     ServerState = "answers"     // an adb server
+	Absent      ServerState = "absent"      // nothing listens
+	Unreachable ServerState = "unreachable" // no connection in time
+	Foreign     ServerState = "foreign"     // something that is no adb server
+	Silent      ServerState = "silent"      // it takes connections and says nothing
+)
+
+// limits bound, in real time, what the host is asked.
+type limits struct {
+	dial time.Duration
+	// answer is for an adb server, which answers host:version from memory.
+	answer time.Duration
+	// react is for a server of another kind to complain about the request.
+	react time.Duration
+	// program is for `adb version`, which connects to nothing.
+	program time.Duration
+}
+
+var usualLimits = limits{dial: 3 * time.Second, answer: 3 * time.Second, react: time.Second, program: 5 * time.Second}
+
+// versionRequest is host:version (AOSP adb/SERVICES.TXT), which changes nothing.
+const versionRequest = "000chost:version"
+
+// knock is what an address said to one request.
+type knock struct {
+	state    ServerState
+	protocol int
+	// said is the beginning of an answer that is not adb's; may be empty.
+	said string
+	err  error
+}
+
+// knockAt asks for the version of the server at an address, which is HOST:PORT or
+// a path. What says nothing is asked again with the end of a line behind the
+// request: servers of protocols that talk in lines, such as HTTP, complain then,
+// and an adb server that hangs does not.
+func (l limits) knockAt(ctx context.Context, address string) knock {
+	k := l.knockOnce(ctx, address, versionRequest, l.answer)
+	if k.state != Silent || ctx.Err() != nil {
+		return k
+	}
+	if again := l.knockOnce(ctx, address, versionRequest+"\r\n\r\n", l.react); again.said != "" {
+		return again
+	}
+	return k
+}
+
+func (l limits) knockOnce(ctx context.Context, address, request string, within time.Duration) knock {
+	d := net.Dialer{Timeout: l.dial}
+	conn, err := d.DialContext(ctx, networkOf(address), address)
+	if err != nil {
+		return knock{state: dialState(ctx, err), err: err}
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	if err := conn.SetDeadline(time.Now().Add(within)); err != nil || ctx.Err() != nil {
+		return knock{state: Silent, err: errors.Join(err, ctx.Err())}
+	}
+	// An error here is seen by the read too, which may still find what was said first.
+	_, _ = io.WriteString(conn, request)
+	var answer [64]byte
+	n, err := io.ReadAtLeast(conn, answer[:], len("OKAY00040029"))
+	return understand(string(answer[:n]), err)
+}
+
+func networkOf(address string) string {
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return "unix"
+	}
+	return "tcp"
+}
+
+func dialState(ctx context.Context, err error) ServerState {
+	var n net.Error
+	if ctx.Err() != nil || errors.As(err, &n) && n.Timeout() {
+		return Unreachable
+	}
+	var dns *net.DNSError
+	if errors.As(err, &dns) {
+		return Unreachable
+	}
+	return Absent
+}
+
+// understand reads OKAY, four hex digits of a length and the version in hex.
+func understand(answer string, err error) knock {
+	if rest, ok := strings.CutPrefix(answer, "OKAY0004"); ok && len(rest) >= 4 {
+		if v, err := strconv.ParseUint(rest[:4], 16, 16); err == nil {
+			return knock{state: Answers, protocol: int(v)}
+		}
+	}
+	switch {
+	case answer != "":
+		return knock{state: Foreign, said: answer}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return knock{state: Silent, err: err}
+	}
+	return knock{state: Foreign, err: err}
+}
+
+// defaultAddress says that no variable leads elsewhere.
+const defaultAddress = "default"
+
+// addressFrom tells which variable gives the server's address, in the order of
+// AOSP adb/client/commandline.cpp.
+func addressFrom(getenv func(string) string) string {
+	if getenv("ADB_SERVER_SOCKET") != "" {
+		return "ADB_SERVER_SOCKET"
+	}
+	var from []string
+	for _, name := range []string{"ANDROID_ADB_SERVER_ADDRESS", "ANDROID_ADB_SERVER_PORT"} {
+		if getenv(name) != "" {
+			from = append(from, name)
+		}
+	}
+	if len(from) == 0 {
+		return defaultAddress
+	}
+	return strings.Join(from, " and ")
+}
+
+// local tells if a server at the address is one that `adb start-server` starts here.
+func local(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// anotherPort says how to lead adb to the port after this one.
+func anotherPort(address, from string) string {
+	next := 5038
+	if _, port, err := net.SplitHostPort(address); err == nil {
+		if n, err := strconv.Atoi(port); err == nil && n < 65535 {
+			next = n + 1
+		}
+	}
+	if from == "ADB_SERVER_SOCKET" {
+		return fmt.Sprintf("set ADB_SERVER_SOCKET=tcp:127.0.0.1:%d", next)
+	}
+	return fmt.Sprintf("set ANDROID_ADB_SERVER_PORT=%d", next)
+}

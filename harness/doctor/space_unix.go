@@ -1,0 +1,29 @@
+//go:build linux || darwin
+
+package doctor
+
+import (
+	"errors"
+	"syscall"
+)
+
+// freeBytes is what this user may still write to the file system of a directory.
+func freeBytes(dir string) (int64, bool) {
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(dir, &fs); err != nil {
+		return 0, false
+	}
+	return int64(fs.Bavail) * int64(fs.Bsize), true //nolint:unconvert // the types differ between the systems
+}
+
+// mayWrite tells if files can be made in a directory, without making one.
+func mayWrite(dir string) (writable, known bool) {
+	const writeAndEnter = 2 | 1 // W_OK | X_OK of access(2)
+	switch err := syscall.Access(dir, writeAndEnter); {
+	case err == nil:
+		return true, true
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EPERM):
+		return false, true
+	}
+	return false, false
+}

@@ -1,0 +1,85 @@
+package doctor
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/leakgate/leakgate/capture"
+)
+
+// WriteText prints a report for people. The first line is the outcome with the
+// next step; then come the checks, grouped, each with its mark as a word.
+func WriteText(w io.Writer, r Report) error {
+	var b strings.Builder
+	b.WriteString(headline(r) + "\n")
+	var group Check
+	for i, c := range r.Checks {
+		if i == 0 || c.Device != group.Device || c.Process != group.Process {
+			b.WriteString("\n" + title(c, r) + "\n")
+		}
+		group = c
+		writeCheck(&b, c)
+		if c.Name == "level" {
+			writeReasons(&b, r.process(c))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func headline(r Report) string {
+	text := "not ready: " + r.Text
+	if r.Outcome == Usable {
+		text = "ready: " + r.Text
+	}
+	if r.Todo != "" {
+		text += ": " + r.Todo
+	}
+	return text
+}
+
+// title names what the following checks are about.
+func title(c Check, r Report) string {
+	switch c.Scope {
+	case ScopeProcess:
+		return c.Process + " on " + c.Device
+	case ScopeDevice:
+		return "device " + c.Device
+	}
+	return "host " + r.Host.System
+}
+
+func writeCheck(b *strings.Builder, c Check) {
+	fmt.Fprintf(b, "  %-7s  %-10s  %s\n", c.Status, c.Name, c.Text)
+	if c.Todo != "" {
+		fmt.Fprintf(b, "  %-7s  %-10s  do: %s\n", "", "", c.Todo)
+	}
+}
+
+func writeReasons(b *strings.Builder, p Process) {
+	for _, reason := range p.Reasons {
+		fmt.Fprintf(b, "  %-7s  %-10s  not %s: %s", "", "", reason.Source, reason.Text)
+		if reason.Todo != "" {
+			fmt.Fprintf(b, " (%s)", reason.Todo)
+		}
+		b.WriteString("\n")
+	}
+}
+
+// process is the one that a check is about.
+func (r Report) process(c Check) Process {
+	for _, d := range r.Devices {
+		if d.Serial != c.Device {
+			continue
+		}
+		for _, p := range d.Processes {
+			if p.key() == c.Process {
+				return p
+			}
+		}
+	}
+	return Process{}
+}
+
+func (p Process) key() string { return capture.Key{User: p.User, Name: p.Process}.String() }
