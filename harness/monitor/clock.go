@@ -17,7 +17,12 @@ func (c clock) now() time.Duration {
 
 // until is the real time to wait for the moment at, in device time since the start.
 func (c clock) until(at time.Duration) time.Duration {
-	return max(0, time.Duration(float64(at-c.now())/c.scale))
+	return max(0, c.real(at-c.now()))
+}
+
+// real is how long a device time takes.
+func (c clock) real(d time.Duration) time.Duration {
+	return time.Duration(float64(d) / c.scale)
 }
 
 // align gives the first multiple of step after at, so that processes with the

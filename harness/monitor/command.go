@@ -24,13 +24,16 @@ type HostCommand struct {
 // grace is the real time that a command has to end after it was asked to.
 const grace = 5 * time.Second
 
+// Describe implements Workload.
+func (c HostCommand) Describe() reporters.Workload { return reporters.Workload{Kind: "command"} }
+
 // Run implements Workload.
 func (c HostCommand) Run(ctx context.Context, st Stage) (reporters.Workload, error) {
-	rec := reporters.Workload{Kind: "command"}
+	rec := c.Describe()
 	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)
 	cmd.Env = append(os.Environ(), stageEnv(st)...)
 	mark := func(text string) { st.Mark("", text) }
-	out, errOut := &listener{out: st.Output, mark: mark}, &listener{out: st.Output, mark: mark}
+	out, errOut := marking(st.Output, mark), marking(st.Output, mark)
 	cmd.Stdout, cmd.Stderr = out, errOut
 	cmd.WaitDelay = grace
 	groupOf(cmd)
@@ -41,6 +44,8 @@ func (c HostCommand) Run(ctx context.Context, st Stage) (reporters.Workload, err
 	}
 	var exit *exec.ExitError
 	switch {
+	case errors.Is(err, exec.ErrWaitDelay):
+		// It has ended well; what it left behind held its output open and was ended.
 	case errors.As(err, &exit):
 		rec.Exit = new(exit.ExitCode())
 		return rec, fmt.Errorf("run workload %s: %w; its output is in workload.log", c.Args[0], err)

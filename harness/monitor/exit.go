@@ -10,11 +10,16 @@ const (
 	ExitWorkload     = 4
 	ExitInconclusive = 5
 	ExitClean        = 0
+	// ExitUnwritten is also that of usage and configuration: the run directory
+	// cannot be written.
+	ExitUnwritten = 2
 )
 
 // exitCode says how a run ends, by its record.
 func exitCode(r reporters.Run, assert Assert, strict bool) int {
 	switch {
+	case r.Stopped == stoppedDisk:
+		return ExitUnwritten
 	case deviceLost(r):
 		return ExitNoDevice
 	case r.Interrupted:

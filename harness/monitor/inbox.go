@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,11 +17,19 @@ import (
 // the same on every system and need no port.
 type inbox struct{ dir string }
 
-// inboxName is the folder's name; it is there only while the run goes on.
+// inboxName is the folder's name; it is there only while the run goes on. It also
+// holds the reserve.
 const inboxName = ".live"
 
+// reserveBytes are kept free on the disk, so that run.json can be written on one
+// that is full: with 100 processes it stays below.
+const reserveBytes = 2 << 20
+
 const (
-	inboxPoll = 100 * time.Millisecond
+	inboxPoll = 200 * time.Millisecond
+	// inboxScan is how often the folder is read although it looks unchanged: two
+	// changes within one tick of the file system's clock look like one.
+	inboxScan = 2 * time.Second
 	// maxMark bounds one mark's text, in bytes.
 	maxMark = 500
 )
@@ -32,7 +39,11 @@ func openInbox(run string) (*inbox, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("create inbox: %w", err)
 	}
-	return &inbox{dir}, nil
+	b := &inbox{dir}
+	if err := os.WriteFile(filepath.Join(dir, "reserve"), make([]byte, reserveBytes), 0o644); err != nil {
+		return nil, errors.Join(fmt.Errorf("reserve %d MB for the end of the run: %w", reserveBytes>>20, err), b.close())
+	}
+	return b, nil
 }
 
 func (b *inbox) close() error { return os.RemoveAll(b.dir) }
@@ -41,23 +52,38 @@ func (b *inbox) close() error { return os.RemoveAll(b.dir) }
 func (b *inbox) watch(ctx context.Context, mark func(device, text string)) {
 	poll := time.NewTicker(inboxPoll)
 	defer poll.Stop()
+	var seen time.Time
+	left := time.Duration(0)
 	for {
 		select {
 		case <-ctx.Done():
+			b.take(mark)
 			return
 		case <-poll.C:
-			b.take(mark)
 		}
+		left -= inboxPoll
+		changed := seen
+		if info, err := os.Stat(b.dir); err == nil {
+			changed = info.ModTime()
+		}
+		if changed.Equal(seen) && left > 0 {
+			continue
+		}
+		seen, left = changed, inboxScan
+		b.take(mark)
 	}
 }
 
 func (b *inbox) take(mark func(device, text string)) {
-	names, err := filepath.Glob(filepath.Join(b.dir, "*.mark"))
+	entries, err := os.ReadDir(b.dir) // in the order of their names
 	if err != nil {
 		return
 	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, e := range entries {
+		name := filepath.Join(b.dir, e.Name())
+		if filepath.Ext(name) != ".mark" {
+			continue
+		}
 		text, err := os.ReadFile(name)
 		if err != nil || os.Remove(name) != nil {
 			continue
@@ -68,12 +94,7 @@ func (b *inbox) take(mark func(device, text string)) {
 
 // cleanMark makes one printable line of at most maxMark bytes.
 func cleanMark(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, "?"))
+	text = reporters.Printable(text)
 	if len(text) > maxMark {
 		text = strings.ToValidUTF8(text[:maxMark], "")
 	}

@@ -1,15 +1,16 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
-	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/reporters"
 )
 
@@ -19,39 +20,66 @@ const (
 	stoppedWorkload    = "workload"
 	stoppedInterrupted = "interrupted"
 	stoppedDevices     = "devices"
+	stoppedDisk        = "disk"
+	stoppedKilled      = "killed"
 )
 
-// errDuration ends a run whose time is over.
-var errDuration = errors.New("duration is over")
+var (
+	// errDuration ends a run whose time is over.
+	errDuration = errors.New("duration is over")
+	// errWorkload ends a run whose workload is done.
+	errWorkload = errors.New("workload is done")
+	// errDevices ends a run whose devices are all lost.
+	errDevices = errors.New("every device is lost")
+	// errDisk ends a run that cannot be written any more.
+	errDisk = errors.New("the run directory cannot be written")
+)
 
-// errWorkload ends a run whose workload is done.
-var errWorkload = errors.New("workload is done")
-
-// errDevices ends a run whose devices are all lost.
-var errDevices = errors.New("every device is lost")
+func stopped(cause error) string {
+	switch {
+	case errors.Is(cause, errDuration):
+		return stoppedDuration
+	case errors.Is(cause, errWorkload):
+		return stoppedWorkload
+	case errors.Is(cause, errDevices):
+		return stoppedDevices
+	case errors.Is(cause, errDisk):
+		return stoppedDisk
+	}
+	return stoppedInterrupted
+}
 
 // Run watches until the duration is over, the workload is done, every device is
-// lost or ctx ends, then writes run.json. When ctx ends the run is complete and
-// says that it was interrupted. The error is a run that could not begin or could
-// not be written; a run that went on and failed is told in its record.
+// lost, the run directory cannot be written or ctx ends, then writes run.json.
+// When ctx ends the run is complete and says that it was interrupted. The error is
+// a run that could not begin or could not be written; a run that went on and
+// failed is told in its record.
 func Run(ctx context.Context, o Options) (reporters.Run, error) {
 	if err := o.complete(); err != nil {
 		return reporters.Run{}, err
 	}
-	m := &run{Options: o, started: time.Now()}
-	rec, err := reporters.CreateRecorder(o.Dir, m.header())
+	m := &run{Options: o, started: time.Now(), own: newOwn()}
+	header, err := m.header()
 	if err != nil {
 		return reporters.Run{}, err
 	}
-	m.recorder = rec
+	m.recorder, err = reporters.CreateRecorder(o.Dir, header)
+	if err != nil {
+		return reporters.Run{}, err
+	}
 	box, err := openInbox(o.Dir)
 	if err != nil {
-		return reporters.Run{}, errors.Join(err, rec.Close())
+		// What has not begun leaves no run behind.
+		return reporters.Run{}, errors.Join(err, m.recorder.Close(), os.Remove(filepath.Join(o.Dir, reporters.SamplesName)))
 	}
 	cause := m.watch(ctx, box)
-	record := m.record(cause)
-	err = errors.Join(m.recordErr(), rec.Close(), reporters.WriteRun(o.Dir, record), box.close())
-	return record, err
+	// The inbox goes first: on a full disk its reserve makes room for the end.
+	berr := box.close()
+	m.end(cause)
+	record := m.outcome(header).record()
+	// Close says the first error of all writes again.
+	cerr := m.recorder.Close()
+	return record, errors.Join(cmp.Or(m.recordErr(), cerr), reporters.WriteRun(o.Dir, record), berr)
 }
 
 // run is one run on its way.
@@ -60,28 +88,44 @@ type run struct {
 	started  time.Time
 	recorder *reporters.Recorder
 	sessions []*session
+	own      *own
 	work     reporters.Workload
-	warnings []string
+	final    reporters.Event
+
+	// stop ends the run.
+	stop context.CancelCauseFunc
 
 	mu       sync.Mutex
 	writeErr error
 }
 
-func (m *run) header() reporters.Header {
-	h := reporters.Header{Started: m.started.UTC()}
-	for _, d := range m.Devices {
-		h.Devices = append(h.Devices, reporters.HeaderDevice{
-			Device: d.Serial(), Model: d.Facts.Model, API: d.Facts.API,
-			StartedUp: round(d.Facts.Up.Seconds(), 3), TimeScale: d.Facts.TimeScale,
-		})
+// header is the first line of the run: all that is needed to judge the others again.
+func (m *run) header() (reporters.Header, error) {
+	policy, err := json.Marshal(m.Policy)
+	if err != nil {
+		return reporters.Header{}, fmt.Errorf("encode policy: %w", err)
 	}
-	return h
+	h := reporters.Header{Started: m.started.UTC(), Plan: &reporters.Plan{
+		Tool: m.Tool, Policy: policy, Assert: string(m.Assert), Strict: m.Strict,
+	}}
+	for _, d := range m.Devices {
+		h.Devices = append(h.Devices, headerOf(d))
+	}
+	for _, p := range m.Patterns {
+		h.Plan.Processes = append(h.Plan.Processes, string(p))
+	}
+	if m.Workload != nil {
+		h.Plan.Workload = new(m.Workload.Describe())
+		m.work = *h.Plan.Workload
+	}
+	return h, nil
 }
 
 // watch lets the sessions and the workload run and gives the cause of the end.
 func (m *run) watch(ctx context.Context, box *inbox) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	m.stop = stop
 	for _, d := range m.Devices {
 		m.sessions = append(m.sessions, newSession(m, d))
 	}
@@ -100,7 +144,20 @@ func (m *run) watch(ctx context.Context, box *inbox) error {
 	// Sessions end with ctx, whose cause stands then, or because their devices are lost.
 	stop(errDevices)
 	others.Wait()
+	// Marks that came in the last moment are taken before the end is written.
+	for _, s := range m.sessions {
+		s.leave(context.Cause(ctx))
+	}
 	return context.Cause(ctx)
+}
+
+// end records how the run has ended.
+func (m *run) end(cause error) {
+	m.final = reporters.Event{Event: "stopped", Text: stopped(cause), Ended: new(time.Now().UTC()), Own: m.own.record()}
+	if m.Workload != nil {
+		m.final.Workload = &m.work
+	}
+	m.keep(m.recorder.Last(m.final))
 }
 
 // timeout ends the run when every device has lived through the duration.
@@ -137,23 +194,31 @@ func (m *run) stress(ctx context.Context, stop context.CancelCauseFunc) {
 
 // mark puts a mark on the time axis of every device, or of one.
 func (m *run) mark(device, text string) {
+	m.note(device, reporters.Event{Event: "mark", Text: text})
+}
+
+// note records an event of every device, or of one.
+func (m *run) note(device string, e reporters.Event) {
 	for _, s := range m.sessions {
 		if device == "" || device == s.dev.Serial() {
-			s.mark(text)
+			s.notes.put(e)
 		}
 	}
 }
 
-// keep remembers the first error of writing.
-func (m *run) keep(err error) {
+// keep remembers the first error of writing and ends the run: what cannot be
+// recorded need not be measured.
+func (m *run) keep(err error) (written bool) {
 	if err == nil {
-		return
+		return true
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.writeErr == nil {
 		m.writeErr = err
+		m.stop(errDisk)
 	}
+	return false
 }
 
 func (m *run) recordErr() error {
@@ -162,50 +227,11 @@ func (m *run) recordErr() error {
 	return m.writeErr
 }
 
-// record makes run.json of what the sessions have.
-func (m *run) record(cause error) reporters.Run {
-	r := reporters.Run{
-		Schema: reporters.RunSchema, Tool: m.Tool, Started: m.started.UTC(), Ended: time.Now().UTC(),
-		Policy: m.Policy.Name, Devices: []reporters.Device{}, Processes: []reporters.Process{}, Warnings: m.warnings,
-	}
-	if m.Workload != nil {
-		r.Workload = &m.work
-	}
-	switch {
-	case errors.Is(cause, errDuration):
-		r.Stopped = stoppedDuration
-	case errors.Is(cause, errWorkload):
-		r.Stopped = stoppedWorkload
-	case errors.Is(cause, errDevices):
-		r.Stopped = stoppedDevices
-	default:
-		r.Stopped, r.Interrupted = stoppedInterrupted, true
-	}
+// outcome is what the sessions have.
+func (m *run) outcome(h reporters.Header) outcome {
+	o := outcome{header: h, final: m.final}
 	for _, s := range m.sessions {
-		r.Devices = append(r.Devices, s.record())
-		for _, p := range s.order {
-			r.Processes = append(r.Processes, p.record(s.dev.Serial(), s.begun))
-		}
+		o.ledgers = append(o.ledgers, s.ledger)
 	}
-	r.Warnings = present(append(r.Warnings, m.absent()...))
-	r.ExitCode = exitCode(r, m.Assert, m.Strict)
-	return r
-}
-
-// absent names the processes that were asked for and never seen. A pattern with a
-// star may well choose none, as long as something was seen.
-func (m *run) absent() []string {
-	some := slices.ContainsFunc(m.sessions, func(s *session) bool { return len(s.order) > 0 })
-	var out []string
-	for _, p := range m.Patterns {
-		seen := slices.ContainsFunc(m.sessions, func(s *session) bool { return s.saw(p) })
-		if !seen && !(some && strings.HasSuffix(string(p), "*")) {
-			out = append(out, fmt.Sprintf("no process %s was seen", p))
-		}
-	}
-	return out
-}
-
-func (s *session) saw(p capture.Pattern) bool {
-	return slices.ContainsFunc(s.order, func(x *subject) bool { return p.Match(x.Name) })
+	return o
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -109,14 +110,14 @@ func options(t *testing.T, phones ...*simulated) Options {
 	return o
 }
 
-// outcome is everything that a run left.
-type outcome struct {
+// result is everything that a run left.
+type result struct {
 	reporters.Run
 	samples []reporters.Sample
 	events  []reporters.Event
 }
 
-func perform(t *testing.T, ctx context.Context, o Options) outcome {
+func perform(t *testing.T, ctx context.Context, o Options) result {
 	t.Helper()
 	run, err := Run(ctx, o)
 	if err != nil {
@@ -126,7 +127,11 @@ func perform(t *testing.T, ctx context.Context, o Options) outcome {
 	if err != nil || onDisk.ExitCode != run.ExitCode || len(onDisk.Processes) != len(run.Processes) {
 		t.Fatalf("run.json differs: %+v, %v", onDisk, err)
 	}
-	rec := outcome{Run: run}
+	again, doubts, err := Rebuild(o.Dir)
+	if err != nil || len(doubts) > 0 || !reflect.DeepEqual(again, onDisk) {
+		t.Errorf("rebuilt of its lines the run differs:\n%+v\n%+v\n%v %v", again, onDisk, doubts, err)
+	}
+	rec := result{Run: run}
 	f, err := os.Open(filepath.Join(o.Dir, "samples.ndjson"))
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +149,7 @@ func perform(t *testing.T, ctx context.Context, o Options) outcome {
 	return rec
 }
 
-func (r outcome) process(t *testing.T, device, name string) reporters.Process {
+func (r result) process(t *testing.T, device, name string) reporters.Process {
 	t.Helper()
 	for _, p := range r.Processes {
 		if p.Process == name && (device == "" || p.Device == device) {
@@ -155,13 +160,13 @@ func (r outcome) process(t *testing.T, device, name string) reporters.Process {
 	return reporters.Process{}
 }
 
-func (r outcome) eventsOf(kind, process string) []reporters.Event {
+func (r result) eventsOf(kind, process string) []reporters.Event {
 	return slices.DeleteFunc(slices.Clone(r.events), func(e reporters.Event) bool {
 		return e.Event != kind || process != "" && e.Process != process
 	})
 }
 
-func (r outcome) samplesOf(process string, breakdowns bool) []reporters.Sample {
+func (r result) samplesOf(process string, breakdowns bool) []reporters.Sample {
 	return slices.DeleteFunc(slices.Clone(r.samples), func(s reporters.Sample) bool {
 		return s.Process != process || (s.Breakdown != nil) != breakdowns
 	})
@@ -353,10 +358,10 @@ func (w *watcher) Happened(e reporters.Event) {
 	w.events = append(w.events, e)
 }
 
-func (w *watcher) Changed(device string, rows []Row) {
+func (w *watcher) Changed(device string, rows func() []Row) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.rows[device] = rows
+	w.rows[device] = rows()
 }
 
 // A frozen process never answers dumpsys. The fast channel goes on in its
@@ -528,7 +533,7 @@ func TestRunReboot(t *testing.T) {
 		o.Duration = 20 * time.Minute
 		r := perform(t, t.Context(), o)
 		x := r.process(t, "S1", "com.shop")
-		if x.Restarts != 1 || len(r.eventsOf("gap", "")) == 0 {
+		if x.Restarts != 1 || len(r.eventsOf("reboot", "")) != 1 {
 			t.Errorf("%+v, events %+v", x, r.events)
 		}
 		for i := 1; i < len(r.samples); i++ {

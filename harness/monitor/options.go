@@ -34,6 +34,11 @@ type Options struct {
 	Tool string
 	// Observer is told what happens; nil for nobody.
 	Observer Observer
+	// Patience is the real time that a device may be away before its part of the
+	// run ends; DefaultPatience if zero.
+	Patience time.Duration
+	// Budget is how much breakdowns may cost before they are thinned.
+	Budget Budget
 	// Hurry, when closed after the context has ended, gives a workload no time to
 	// end by itself. Nil to give it.
 	Hurry <-chan struct{}
@@ -59,8 +64,10 @@ const (
 type Observer interface {
 	// Happened tells an event as it is recorded.
 	Happened(reporters.Event)
-	// Changed tells the processes of one device as they stand.
-	Changed(device string, rows []Row)
+	// Changed tells that processes of one device may stand otherwise. rows, which may
+	// only be called before Changed returns, judges each of them anew: that costs
+	// more than all else, so a caller who shows nothing should not ask.
+	Changed(device string, rows func() []Row)
 }
 
 // Row is one process as a table shows it.
@@ -82,8 +89,8 @@ type Row struct {
 
 type nobody struct{}
 
-func (nobody) Happened(reporters.Event) {}
-func (nobody) Changed(string, []Row)    {}
+func (nobody) Happened(reporters.Event)     {}
+func (nobody) Changed(string, func() []Row) {}
 
 const defaultDetail = 30 * time.Second
 
@@ -96,6 +103,9 @@ func (o *Options) complete() error {
 	}
 	if o.Detail <= 0 {
 		o.Detail = defaultDetail
+	}
+	if o.Patience <= 0 {
+		o.Patience = DefaultPatience
 	}
 	if o.Observer == nil {
 		o.Observer = nobody{}

@@ -1,7 +1,7 @@
 package monitor
 
 import (
-	"math/rand/v2"
+	"fmt"
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
@@ -11,13 +11,8 @@ import (
 // usage is what watching one device costs.
 type usage struct {
 	fast, detail channelCost
-	// firstUp and lastUp bracket the readings of system_server's CPU time.
-	firstUp, lastUp       time.Duration
-	firstTicks, lastTicks capture.CPU
-	// spent and during sum system_server's CPU time and the device time of
-	// the dumps alone.
-	spent  capture.CPU
-	during time.Duration
+	server       meter
+	governor     governor
 }
 
 type channelCost struct {
@@ -47,69 +42,204 @@ func (c channelCost) record() reporters.Cost {
 
 func ms(d time.Duration) float64 { return round(d.Seconds()*1000, 3) }
 
-// cpu notes system_server's CPU time at one moment of the device's clock. A
-// count that falls is another system_server: the measure begins again.
-func (u *usage) cpu(up time.Duration, c capture.CPU) {
-	switch {
-	case !c.Known:
-	case !u.firstTicks.Known || c.Ticks < u.lastTicks.Ticks || up < u.lastUp:
-		u.firstUp, u.firstTicks = up, c
-		fallthrough
-	default:
-		u.lastUp, u.lastTicks = up, c
-	}
+// tick is the unit of a process's CPU time: USER_HZ is 100 on every Android kernel.
+const tick = 10 * time.Millisecond
+
+// meter measures the CPU time of one process: all of it, and what it spent while
+// dumpsys ran. Each is over device time.
+type meter struct {
+	// at and ticks are the latest reading; total and over sum up what the
+	// incarnations of the process have used between their readings.
+	at          time.Duration
+	ticks       capture.CPU
+	total, over time.Duration
+	// spent is what was used during the dumps, which took during.
+	spent, during time.Duration
+	dumps         int
+	// latest is the cost of the latest dump, recent the mean of the latest ones.
+	latest, recent time.Duration
 }
 
-func (u *usage) detailCPU(d capture.Detail) {
-	if d.SystemServer.Known {
-		u.spent = capture.CPU{Ticks: u.spent.Ticks + d.SystemServer.Ticks, Known: true}
-		u.during += d.Spent
+// read notes the CPU time so far at one moment of the device's clock. A count or a
+// clock that falls is another process.
+func (m *meter) read(up time.Duration, c capture.CPU) {
+	if !c.Known {
+		return
 	}
+	if m.ticks.Known && c.Ticks >= m.ticks.Ticks && up > m.at {
+		m.total += time.Duration(c.Ticks-m.ticks.Ticks) * tick
+		m.over += up - m.at
+	}
+	m.at, m.ticks = up, c
 }
 
-// percent is CPU time over device time in percent of one core; nil if nothing
-// was measured.
-func percent(ticks int64, over time.Duration, known bool) *float64 {
-	if !known || over <= 0 {
+// dump notes what was used during one dump.
+func (m *meter) dump(c capture.CPU, took time.Duration) {
+	m.latest = 0
+	if !c.Known || took <= 0 {
+		return
+	}
+	m.spent += time.Duration(c.Ticks) * tick
+	m.during += took
+	m.dumps++
+	m.latest = max(0, time.Duration(c.Ticks)*tick-time.Duration(m.idle()*float64(took)))
+	if m.dumps == 1 {
+		m.recent = m.latest
+	}
+	m.recent += time.Duration(smoothing * float64(m.latest-m.recent))
+}
+
+// idle is how busy the process is while no dump runs, as a share of one core.
+func (m *meter) idle() float64 {
+	if quiet := m.over - m.during; quiet > 0 && m.total > m.spent {
+		return float64(m.total-m.spent) / float64(quiet)
+	}
+	return 0
+}
+
+// cost is the CPU time that is there because of the dumps: what was used while
+// they ran, less what would have been used anyway.
+func (m *meter) cost() time.Duration {
+	return max(0, m.spent-time.Duration(m.idle()*float64(m.during)))
+}
+
+// percent is CPU time over device time in percent of one core; nil if nothing was
+// measured.
+func percent(spent, over time.Duration) *float64 {
+	if over <= 0 {
 		return nil
 	}
-	// One tick is 10 ms.
-	return new(round(float64(ticks)*0.01/over.Seconds()*100, 2))
+	return new(round(float64(spent)/float64(over)*100, 2))
 }
 
-func (s *session) record() reporters.Device {
-	u := s.usage
-	d := reporters.Device{
-		Device: s.dev.Serial(), Model: s.dev.Facts.Model, API: s.dev.Facts.API, TimeScale: s.dev.Facts.TimeScale,
-		StartedUp: round(s.dev.Facts.Up.Seconds(), 3), Duration: s.seconds(s.begun + s.clock.now()),
+// share is the whole use of a process and what the dumps cost it, in percent of
+// one core.
+func (m *meter) share() (all, cost *float64) {
+	all = percent(m.total, m.over)
+	if m.dumps > 0 {
+		// Dumps may have run while no reading bracketed them.
+		cost = percent(min(m.cost(), m.total), m.over)
+	}
+	return all, cost
+}
+
+// maxAppUsage bounds the processes of one line that tells costs.
+const maxAppUsage = 500
+
+// usageNow is what the session has cost until now.
+func (s *session) usageNow() reporters.Usage {
+	u := &s.usage
+	out := reporters.Usage{
 		Fast: u.fast.record(), Detail: u.detail.record(),
-		SystemServer:       percent(u.lastTicks.Ticks-u.firstTicks.Ticks, u.lastUp-u.firstUp, u.firstTicks.Known),
-		DetailSystemServer: percent(u.spent.Ticks, u.during, u.spent.Known),
+		DetailPeriod: s.rotation.Period().Seconds(), Thinned: u.governor.thinned,
+		DetailSystemServer: percent(u.server.spent, u.server.during),
 	}
-	if s.err != nil {
-		d.Error = s.err.Error()
+	out.SystemServer, out.CostSystemServer = u.server.share()
+	for _, x := range s.order[:min(len(s.order), maxAppUsage)] {
+		app := reporters.AppUsage{Process: x.Name, User: x.User}
+		app.CPU, app.Cost = x.cpu.share()
+		out.Apps = append(out.Apps, app)
 	}
-	return d
+	return out
 }
 
-// silence is how long a device has not answered, in real time.
-type silence struct {
-	since time.Time
-	until time.Time
-	pause time.Duration
+// Budget is how much CPU breakdowns may cost, in percent of one core: beyond it
+// they are thinned. Zero is no budget.
+type Budget struct {
+	// SystemServer is for what dumpsys makes system_server spend (the article,
+	// section 2.2, wants it below 25 %).
+	SystemServer float64
+	// App is for what dumpsys makes each process under watch spend.
+	App float64
 }
 
-// fail notes a failed trip and gives for how long there was no good one.
-func (q *silence) fail(now time.Time) time.Duration {
-	if q.since.IsZero() {
-		q.since, q.pause = now, retryFirst/2
+// DefaultBudget is the budget where nobody asks for another.
+var DefaultBudget = Budget{SystemServer: 25, App: 5}
+
+const (
+	// weighed is the least number of dumps between two changes of the period: CPU
+	// time comes in ticks of 10 ms, and one dump may meet a busy moment. Where there
+	// are more processes each has had its turn, because their dumps differ.
+	weighed = 4
+	// smoothing is the weight of the latest dump in the mean of the latest ones.
+	smoothing = 0.3
+	// thickenBelow is the part of the budget below which a longer period is halved
+	// again: halving doubles the cost, and half the budget would swing.
+	thickenBelow = 1.0 / 3
+	// maxThinning bounds the period, in times of the one asked for.
+	maxThinning = 16
+)
+
+// governor keeps the detail channel within a budget: it doubles the period while
+// a dump costs more than the period allows, and halves it when it costs little.
+type governor struct {
+	factor  int // of the period asked for; 0 stands for 1
+	thinned int
+	// dumps were weighed since the latest look; server is what they cost system_server.
+	dumps  int
+	server time.Duration
+}
+
+// load is the process of the largest cost against its budget.
+type load struct {
+	who             string
+	percent, budget float64
+}
+
+func (l load) ratio() float64 { return l.percent / l.budget }
+
+// weigh gives what dumps cost at the present period, per device for system_server
+// and per round for each process; zero where there is no budget.
+func (s *session) weigh() load {
+	worst := load{budget: 1}
+	consider := func(who string, cost, every time.Duration, budget float64) {
+		if budget <= 0 || every <= 0 {
+			return
+		}
+		l := load{who, float64(cost) / float64(every) * 100, budget}
+		if l.ratio() > worst.ratio() {
+			worst = l
+		}
 	}
-	q.pause = min(2*q.pause, retryMost)
-	// Jitter keeps several devices behind one server from knocking together.
-	q.until = now.Add(q.pause*3/4 + rand.N(q.pause/2))
-	return now.Sub(q.since)
+	g := s.usage.governor
+	consider("system_server", g.server/time.Duration(g.dumps), s.rotation.Period(), s.run.Budget.SystemServer)
+	for _, x := range s.order {
+		if x.present {
+			consider(x.Key().String(), x.cpu.recent, s.rotation.Round(), s.run.Budget.App)
+		}
+	}
+	return worst
 }
 
-func (q *silence) reset()                           { *q = silence{} }
-func (q *silence) over(now time.Time) bool          { return !now.Before(q.until) }
-func (q *silence) left(now time.Time) time.Duration { return q.until.Sub(now) }
+// govern weighs the dumps after one more of them and changes the period.
+func (s *session) govern(now time.Duration) {
+	g := &s.usage.governor
+	if g.factor == 0 {
+		g.factor = 1
+	}
+	g.dumps++
+	g.server += s.usage.server.latest
+	if g.dumps < max(weighed, s.rotation.Len()) {
+		return
+	}
+	l := s.weigh()
+	g.dumps, g.server = 0, 0
+	factor := g.factor
+	switch {
+	case l.ratio() > 1 && factor < maxThinning:
+		factor *= 2
+		g.thinned++
+	case l.ratio() < thickenBelow && factor > 1:
+		factor /= 2
+	default:
+		return
+	}
+	period := time.Duration(factor) * s.run.Detail
+	text := fmt.Sprintf("breakdowns cost little again: one each %v", period)
+	if factor > g.factor {
+		text = fmt.Sprintf("breakdowns cost %s %.1f %% of a core, the budget is %.1f %%: one each %v from now on", l.who, l.percent, l.budget, period)
+	}
+	g.factor = factor
+	s.rotation.SetPeriod(period, now)
+	s.event(reporters.Event{Event: "thinned", Text: text})
+}

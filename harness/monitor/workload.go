@@ -8,10 +8,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/reporters"
@@ -19,6 +17,8 @@ import (
 
 // Workload stresses the app while it is watched.
 type Workload interface {
+	// Describe says what is going to be done; Exit and Error are left out.
+	Describe() reporters.Workload
 	// Run stresses until it is done or ctx ends, and leaves nothing running. The
 	// record says what was done; the error is a workload that failed, not one
 	// that was ended by ctx.
@@ -34,6 +34,11 @@ type Stage struct {
 	Output io.WriteCloser
 	// Mark puts a mark on the time axis of one device, or of all for "".
 	Mark func(device, text string)
+	// Note records an event of one device, or of all for "".
+	Note func(device string, e reporters.Event)
+	// Gone gives what is closed when a device's part of the run has ended early; it
+	// may be nil.
+	Gone func(device string) <-chan struct{}
 	// Hurry is closed when a workload that was asked to end gets no more time; it
 	// may be nil.
 	Hurry <-chan struct{}
@@ -47,7 +52,10 @@ func (m *run) stage() (Stage, error) {
 	if err != nil {
 		return Stage{}, fmt.Errorf("create workload log: %w", err)
 	}
-	st := Stage{Dir: m.Dir, Output: &logFile{f: f, left: maxWorkloadLog}, Mark: m.mark, Hurry: m.Hurry}
+	st := Stage{
+		Dir: m.Dir, Output: &logFile{f: f, left: maxWorkloadLog, failed: func(err error) { m.keep(err) }},
+		Mark: m.mark, Note: m.note, Gone: m.gone, Hurry: m.Hurry,
+	}
 	for _, d := range m.Devices {
 		st.Devices = append(st.Devices, d.Device)
 	}
@@ -60,6 +68,9 @@ type logFile struct {
 	mu   sync.Mutex
 	f    *os.File
 	left int
+	// failed is told of a disk that does not take it: the run's fault, not the
+	// workload's.
+	failed func(error)
 }
 
 func (l *logFile) Write(p []byte) (int, error) {
@@ -70,13 +81,13 @@ func (l *logFile) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	l.left -= n
-	if _, err := l.f.Write(p[:n]); err != nil {
-		return 0, fmt.Errorf("write workload log: %w", err)
-	}
+	text := p[:n]
 	if l.left == 0 {
-		if _, err := l.f.WriteString("\n[the rest is left out]\n"); err != nil {
-			return 0, fmt.Errorf("write workload log: %w", err)
-		}
+		text = append(bytes.Clone(text), "\n[the rest is left out]\n"...)
+	}
+	if _, err := l.f.Write(text); err != nil {
+		l.left = 0
+		l.failed(fmt.Errorf("write workload log: %w", err))
 	}
 	return len(p), nil
 }
@@ -86,15 +97,24 @@ func (l *logFile) Close() error { return l.f.Close() }
 // markPrefix begins a line of a workload that is a mark.
 const markPrefix = "leakgate:mark "
 
-// listener passes output on and hears the marks in it.
+// listener passes output on and hears the lines in it.
 type listener struct {
-	out  io.Writer
-	mark func(text string)
-	line []byte
+	out   io.Writer
+	heard func(line string)
+	line  []byte
 }
 
 // maxHeard bounds the part of a line that is looked at.
 const maxHeard = 4096
+
+// marking makes a listener of marks.
+func marking(out io.Writer, mark func(text string)) *listener {
+	return &listener{out: out, heard: func(line string) {
+		if text, ok := strings.CutPrefix(line, markPrefix); ok {
+			mark(cleanMark(text))
+		}
+	}}
+}
 
 func (l *listener) Write(p []byte) (int, error) {
 	rest := p
@@ -113,48 +133,41 @@ func (l *listener) Write(p []byte) (int, error) {
 
 // end judges one whole line.
 func (l *listener) end() {
-	if text, ok := strings.CutPrefix(strings.TrimRight(string(l.line), "\r"), markPrefix); ok {
-		l.mark(cleanMark(text))
+	if len(l.line) > 0 {
+		l.heard(strings.TrimRight(string(l.line), "\r"))
 	}
 	l.line = l.line[:0]
 }
 
-// DeviceCommand is a workload that runs one command line on every device.
+// DeviceCommand is a workload that runs one command line on every device. What it
+// does is its own, so that one that a device has dropped is not begun again.
 type DeviceCommand struct {
 	Command string
-	kind    string
+}
+
+// Describe implements Workload.
+func (c DeviceCommand) Describe() reporters.Workload {
+	return reporters.Workload{Kind: "device_command"}
 }
 
 // Run implements Workload.
 func (c DeviceCommand) Run(ctx context.Context, st Stage) (reporters.Workload, error) {
-	errs := make([]error, len(st.Devices))
-	exits := make([]*int, len(st.Devices))
-	var wg sync.WaitGroup
-	for i, dev := range st.Devices {
-		wg.Go(func() { exits[i], errs[i] = c.runOn(ctx, dev, st) })
-	}
-	wg.Wait()
-	rec := reporters.Workload{Kind: c.kind}
-	if rec.Kind == "" {
-		rec.Kind = "device_command"
-	}
-	if ctx.Err() != nil {
-		return rec, nil
-	}
-	for _, exit := range exits {
-		if exit != nil && (rec.Exit == nil || *rec.Exit == 0) {
-			rec.Exit = exit
-		}
-	}
-	return rec, errors.Join(errs...)
+	exit, err := st.onEach(ctx, c.runOn)
+	rec := c.Describe()
+	rec.Exit = exit
+	return rec, err
 }
 
 // runOn gives the exit code, nil if it did not arrive.
 func (c DeviceCommand) runOn(ctx context.Context, dev capture.Device, st Stage) (*int, error) {
 	mark := func(text string) { st.Mark(dev.Serial(), text) }
-	out := &listener{out: st.Output, mark: mark}
-	exit, err := dev.Shell(ctx, c.Command, out, &listener{out: st.Output, mark: mark})
+	out := marking(st.Output, mark)
+	exit, err := dev.Shell(ctx, c.Command, out, marking(st.Output, mark))
 	out.end()
+	return ended(dev, exit, err)
+}
+
+func ended(dev capture.Device, exit int, err error) (*int, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("run workload on %s: %w", dev.Serial(), err)
@@ -164,23 +177,53 @@ func (c DeviceCommand) runOn(ctx context.Context, dev capture.Device, st Stage) 
 	return &exit, nil
 }
 
-// Monkey is a workload of random events by the device's own monkey.
-type Monkey struct {
-	Package  string
-	Seed     int64
-	Throttle time.Duration
-	Events   int
+// onEach does a work on every device at the same time, on each until its part of
+// the run ends. It gives the first exit code that is not 0, nil if none arrived.
+func (st Stage) onEach(ctx context.Context, work func(context.Context, capture.Device, Stage) (*int, error)) (*int, error) {
+	errs := make([]error, len(st.Devices))
+	exits := make([]*int, len(st.Devices))
+	var wg sync.WaitGroup
+	for i, dev := range st.Devices {
+		wg.Go(func() {
+			within, stop := context.WithCancel(ctx)
+			defer stop()
+			wg.Go(func() {
+				select {
+				case <-st.gone(dev):
+					stop()
+				case <-within.Done():
+				}
+			})
+			exits[i], errs[i] = work(within, dev, st)
+		})
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return nil, nil
+	}
+	var exit *int
+	for _, e := range exits {
+		if e != nil && (exit == nil || *exit == 0) {
+			exit = e
+		}
+	}
+	return exit, errors.Join(errs...)
 }
 
-// Run implements Workload. Crashes and ANRs of the app do not end it: a leak
-// hunt lives longer than a crash.
-func (m Monkey) Run(ctx context.Context, st Stage) (reporters.Workload, error) {
-	command := strings.Join([]string{
-		"monkey", "-p", capture.Quote(m.Package), "-s", strconv.FormatInt(m.Seed, 10),
-		"--throttle", strconv.FormatInt(m.Throttle.Milliseconds(), 10),
-		"--ignore-crashes", "--ignore-timeouts", "--ignore-security-exceptions", "-v", strconv.Itoa(m.Events),
-	}, " ")
-	rec, err := DeviceCommand{Command: "exec " + command, kind: "monkey"}.Run(ctx, st)
-	rec.Seed, rec.Events = new(m.Seed), m.Events
-	return rec, err
+func (st Stage) gone(dev capture.Device) <-chan struct{} {
+	if st.Gone == nil {
+		return nil
+	}
+	return st.Gone(dev.Serial())
+}
+
+// gone gives what is closed when the device is lost; nil, which never is, for a
+// device that is not of the run.
+func (m *run) gone(device string) <-chan struct{} {
+	for _, s := range m.sessions {
+		if s.dev.Serial() == device {
+			return s.gone
+		}
+	}
+	return nil
 }

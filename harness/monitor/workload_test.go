@@ -197,7 +197,7 @@ func TestInboxTakesMarks(t *testing.T) {
 	if err := SendMark(t.Context(), dir, "loop\x1b[31m 3"); err != nil {
 		t.Fatal(err)
 	}
-	if text := <-got; text != "loop [31m 3" {
+	if text := <-got; text != "loop?[31m 3" {
 		t.Errorf("mark %q", text)
 	}
 	cancel()
@@ -223,7 +223,7 @@ func TestSendMarkToAKilledRun(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
-	left, err := filepath.Glob(filepath.Join(box.dir, "*"))
+	left, err := filepath.Glob(filepath.Join(box.dir, "*.mark"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}

@@ -1,0 +1,71 @@
+package monitor
+
+import (
+	"time"
+
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// moved tells the steps of the processes' machines.
+func (s *session) moved(steps []step) {
+	for _, t := range steps {
+		e := s.naming(t.of, "state", t.Because)
+		e.From, e.To, e.Kind, e.T = t.From, t.To, t.Kind, t.T
+		e.Up = round(s.ledger.begun.Seconds()+t.T, 3)
+		s.tell(e)
+	}
+}
+
+func (s *session) line(x *subject, up time.Duration) reporters.Sample {
+	return reporters.Sample{
+		T: s.ledger.seconds(up), Up: round(up.Seconds(), 3), Device: s.dev.Serial(),
+		User: x.User, Process: x.Name, PID: x.PID, Start: x.Start,
+	}
+}
+
+func (s *session) naming(a *account, event, text string) reporters.Event {
+	return reporters.Event{Event: event, User: new(a.User), Process: a.Name, PID: a.PID, Text: text}
+}
+
+func (s *session) about(x *subject, event, text string) { s.event(s.naming(x.account, event, text)) }
+
+// event records something that happens now.
+func (s *session) event(e reporters.Event) {
+	s.at(e, max(s.ledger.up, s.ledger.begun+s.clock.now()))
+}
+
+// at records something that happens at a moment of the device's clock, and tells
+// the steps that it causes.
+func (s *session) at(e reporters.Event, up time.Duration) {
+	e.T, e.Up = s.ledger.seconds(up), round(up.Seconds(), 3)
+	if s.tell(e) {
+		s.moved(s.ledger.event(e))
+	}
+}
+
+// tell writes an event and shows it. What could not be written is not heard: the
+// record of the run is made of its lines.
+func (s *session) tell(e reporters.Event) bool {
+	e.Device = s.dev.Serial()
+	if !s.run.keep(s.run.recorder.Event(e)) {
+		return false
+	}
+	if e.Event != "usage" {
+		s.run.Observer.Happened(e)
+	}
+	return true
+}
+
+// tellUsage writes what watching has cost until now.
+func (s *session) tellUsage() {
+	s.event(reporters.Event{Event: "usage", Usage: new(s.usageNow()), Own: s.run.own.record()})
+}
+
+func (s *session) rows() []Row {
+	now := s.clock.now()
+	out := make([]Row, len(s.order))
+	for i, x := range s.order {
+		out[i] = x.row(s.dev.Serial(), now)
+	}
+	return out
+}

@@ -1,0 +1,346 @@
+package monitor
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// ledger is one device's part of a run as its lines tell it. A session hands it
+// every line that it records, a rebuild every line that it reads: both come to
+// the same verdicts, because there is no other way in.
+type ledger struct {
+	policy   detector.Policy
+	device   reporters.HeaderDevice
+	accounts map[capture.Key]*account
+	order    []*account
+	// begun is the device's clock at t_s 0, up its latest reading and last the
+	// t_s of the latest line.
+	begun, up time.Duration
+	last      float64
+	usage     reporters.Usage
+	own       *reporters.Own // for all devices together
+	// lost says why the device's part ended early.
+	lost string
+}
+
+func newLedger(policy detector.Policy, device reporters.HeaderDevice) *ledger {
+	up := clockOf(device.StartedUp)
+	if device.TimeScale <= 0 {
+		device.TimeScale = 1
+	}
+	return &ledger{policy: policy, device: device, accounts: map[capture.Key]*account{}, begun: up, up: up}
+}
+
+// clockOf is seconds of a line as the device's clock, which counts hundredths of
+// a second (/proc/uptime): whole milliseconds bring back exactly what was read.
+func clockOf(seconds float64) time.Duration {
+	return time.Duration(math.Round(seconds*1000)) * time.Millisecond
+}
+
+// open gives the account of a process, a new one if there is none.
+func (l *ledger) open(p capture.Process) *account {
+	a := l.accounts[p.Key()]
+	if a == nil {
+		a = &account{Process: p, detector: detector.New(l.policy)}
+		l.accounts[p.Key()] = a
+		l.order = append(l.order, a)
+	}
+	return a
+}
+
+// step is one step of the machine of one process.
+type step struct {
+	of *account
+	reporters.Transition
+}
+
+// sample hears one sample and gives the steps that it caused.
+func (l *ledger) sample(s reporters.Sample) []step {
+	a := l.open(capture.Process{Name: s.Process, User: s.User, PID: s.PID, Start: s.Start})
+	up := clockOf(s.Up)
+	l.up, l.last = max(l.up, up), max(l.last, s.T)
+	return l.steps(a, a.hear(s, up))
+}
+
+// event hears one event and gives the steps that it caused. Steps themselves are
+// events too; they follow from the others and are not heard.
+func (l *ledger) event(e reporters.Event) []step {
+	l.last = max(l.last, e.T)
+	up := clockOf(e.Up)
+	if e.Process == "" {
+		return l.ofDevice(e, up)
+	}
+	user := 0
+	if e.User != nil {
+		user = *e.User
+	}
+	p := capture.Process{Name: e.Process, User: user, PID: e.PID, Start: e.Start}
+	if l.accounts[p.Key()] == nil && e.Event != "found" {
+		return nil // of another version: what it says nobody knows
+	}
+	a := l.open(p)
+	return l.steps(a, a.told(e, up))
+}
+
+func (l *ledger) ofDevice(e reporters.Event, up time.Duration) []step {
+	switch e.Event {
+	case "usage":
+		if e.Usage != nil {
+			l.usage = *e.Usage
+		}
+		l.own = e.Own
+	case "lost":
+		l.lost = e.Text
+	case "reboot":
+		return l.reboot(e, up)
+	}
+	return nil
+}
+
+// reboot takes the device's new clock: nothing before it is compared with anything after.
+func (l *ledger) reboot(e reporters.Event, up time.Duration) []step {
+	l.begun, l.up = up-clockOf(e.T), up
+	var out []step
+	for _, a := range l.order {
+		a.lastUp = 0
+		out = append(out, l.steps(a, a.detector.Restart(up))...)
+	}
+	return out
+}
+
+// seconds is a moment of the device's clock on the time axis of the run.
+func (l *ledger) seconds(up time.Duration) float64 { return round((up - l.begun).Seconds(), 3) }
+
+// steps keeps the steps of an account's machine, on the time axis of the run.
+func (l *ledger) steps(a *account, machine []detector.Transition) []step {
+	var out []step
+	for _, t := range machine {
+		x := step{a, reporters.Transition{
+			T: l.seconds(t.At), From: t.From.String(), To: t.To.String(), Kind: t.Kind.String(), Because: t.Because,
+		}}
+		a.keep(x.Transition)
+		out = append(out, x)
+	}
+	return out
+}
+
+// record is the device as run.json has it.
+func (l *ledger) record() reporters.Device {
+	return reporters.Device{
+		Device: l.device.Device, Model: l.device.Model, API: l.device.API, TimeScale: l.device.TimeScale,
+		StartedUp: l.device.StartedUp, Duration: l.last, Error: l.lost, Usage: l.usage,
+	}
+}
+
+// account is one process name on one device, across its restarts.
+type account struct {
+	capture.Process
+	source   capture.Source
+	reasons  []string
+	detector *detector.Detector
+
+	restarts, samples, details int
+	// missing and gaps count holes in the series; absent is their time in seconds.
+	missing, gaps int
+	absent        float64
+	// lastUp is the device's clock at the latest sample of the present series, 0
+	// for none.
+	lastUp    time.Duration
+	lastBytes int64
+
+	// firstSuspicious and firstLeaking are kept here, and not taken from the
+	// detector, whose clock is the device's and begins anew with a reboot.
+	firstSuspicious, firstLeaking *float64
+
+	transitions []reporters.Transition
+	dropped     int
+	warnings    []string
+}
+
+const (
+	maxWarnings = 50
+	// maxTransitions bounds what run.json holds of one process: the latest ones.
+	// samples.ndjson has them all.
+	maxTransitions = 1000
+)
+
+// hear takes one sample.
+func (a *account) hear(s reporters.Sample, up time.Duration) []detector.Transition {
+	if s.Breakdown == nil {
+		bytes, ok := bytesOf(s)
+		if !ok {
+			return nil
+		}
+		return a.judge(up, bytes)
+	}
+	for _, text := range s.Warnings {
+		a.warn(text)
+	}
+	a.details++
+	b := breakdownOf(*s.Breakdown, up)
+	steps := a.detector.AddBreakdown(b)
+	if mapped := b.Mapped(); a.source == capture.Dumpsys && mapped.Known {
+		steps = append(steps, a.judge(up, mapped.Bytes)...)
+	}
+	return steps
+}
+
+func (a *account) judge(up time.Duration, bytes int64) []detector.Transition {
+	a.samples++
+	a.lastUp, a.lastBytes = up, bytes
+	return a.detector.AddSample(detector.Sample{At: up, Bytes: bytes})
+}
+
+// told takes one event about the process.
+func (a *account) told(e reporters.Event, up time.Duration) []detector.Transition {
+	switch e.Event {
+	case "found":
+		a.readBy(e)
+	case "level":
+		// Another level may be another quantity: no trend crosses the change.
+		a.readBy(e)
+		return a.detector.Gap(up)
+	case "restart":
+		a.PID, a.Start = e.PID, e.Start
+		a.restarts++
+		a.lastUp = 0
+		a.readBy(e)
+		return a.detector.Restart(up)
+	case "gap":
+		a.gaps++
+		a.absent += e.Lasted
+		return a.detector.Gap(up)
+	case "missed":
+		a.missing++
+		a.absent += e.Lasted
+	case "unseen":
+		// The series has ended before the run: what it showed stands.
+		a.gaps++
+		a.absent += e.Lasted
+		a.warn(e.Text)
+	case "error", "unresponsive":
+		a.warn(e.Text)
+	}
+	return nil
+}
+
+func (a *account) readBy(e reporters.Event) {
+	a.PID, a.Start = e.PID, e.Start
+	a.source, a.reasons = capture.Source(e.Source), e.Reasons
+}
+
+func (a *account) warn(text string) {
+	for _, have := range a.warnings {
+		if have == text {
+			return
+		}
+	}
+	if len(a.warnings) < maxWarnings {
+		a.warnings = append(a.warnings, text)
+	}
+}
+
+func (a *account) keep(t reporters.Transition) {
+	switch {
+	case t.To == detector.Suspicious.String() && a.firstSuspicious == nil:
+		a.firstSuspicious = new(t.T)
+	case t.To == detector.Leaking.String() && a.firstLeaking == nil:
+		a.firstLeaking = new(t.T)
+	}
+	if len(a.transitions) == maxTransitions {
+		a.transitions = append(a.transitions[:0], a.transitions[1:]...)
+		a.dropped++
+	}
+	a.transitions = append(a.transitions, t)
+}
+
+// bytesOf is the value of the judged series in a line of the fast channel: Pss +
+// SwapPss, or RssAnon + VmSwap where the kernel shows no more. A kernel without
+// swap accounting gives no SwapPss, which then counts as none.
+func bytesOf(s reporters.Sample) (int64, bool) {
+	value, swap := s.PSS, s.SwapPSS
+	switch capture.Source(s.Source) {
+	case capture.Dumpsys:
+		return 0, false
+	case capture.Status:
+		value, swap = s.RSSAnon, s.Swap
+	}
+	if value == nil {
+		return 0, false
+	}
+	sum := *value
+	if swap != nil {
+		sum += *swap
+	}
+	return sum << 10, true
+}
+
+// record is the account as run.json has it.
+func (a *account) record(device string, usage reporters.Usage, watched float64) reporters.Process {
+	v := a.detector.Verdict()
+	p := reporters.Process{
+		Device: device, User: a.User, Process: a.Name, PID: a.PID,
+		Source: string(a.source), Reasons: present(a.reasons),
+		Restarts: a.restarts, Samples: a.samples, Details: a.details,
+		Missed: a.missing, Gaps: a.gaps, Absent: round(a.absent, 3),
+		Duration: round(v.Duration.Seconds(), 3),
+		State:    v.State.String(), Worst: v.Worst.String(), Gate: string(v.Gate), Kind: v.Kind.String(),
+		FirstSuspicious: a.firstSuspicious, FirstLeaking: a.firstLeaking,
+		Growth: round(mb(v.Growth), 2), Because: v.Because,
+		Transitions: present(a.transitions), Warnings: append([]string{}, a.warnings...), Evidence: []reporters.Evidence{},
+	}
+	if p.Gate == string(detector.Pass) && a.absent > watched/2 {
+		p.Gate = string(detector.Inconclusive)
+		p.Because = fmt.Sprintf("no samples for %s of %s: %s", reporters.Span(a.absent), reporters.Span(watched), p.Because)
+	}
+	if a.samples > 0 {
+		p.LastMB = new(round(mb(a.lastBytes), 2))
+	}
+	if v.RateKnown {
+		p.Rate = new(perHour(v.Rate))
+		p.RateInterval = []float64{perHour(v.RateLow), perHour(v.RateHigh)}
+	}
+	if v.MinDetectable > 0 {
+		p.MinDetectable = new(perHour(v.MinDetectable))
+	}
+	for _, e := range v.Evidence {
+		if !math.IsNaN(e.Value) && !math.IsInf(e.Value, 0) {
+			p.Evidence = append(p.Evidence, reporters.Evidence{Name: e.Name, Value: e.Value, Unit: e.Unit})
+		}
+	}
+	for _, w := range v.Warnings {
+		p.Warnings = append(p.Warnings, w.Error())
+	}
+	if a.dropped > 0 {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("%d earlier steps are left out here; samples.ndjson has them", a.dropped))
+	}
+	for _, u := range usage.Apps {
+		if u.Process == a.Name && u.User == a.User {
+			p.CPU, p.CostCPU = u.CPU, u.Cost
+		}
+	}
+	return p
+}
+
+// present makes an empty list of none: in JSON a list is a list.
+func present[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+func mb(bytes int64) float64 { return float64(bytes) / (1 << 20) }
+
+// perHour makes MB/h of bytes per hour, to a tenth of a kB.
+func perHour(bytes float64) float64 { return round(bytes/(1<<20), 4) }
+
+func round(x float64, digits int) float64 {
+	p := math.Pow(10, float64(digits))
+	return math.Round(x*p) / p
+}

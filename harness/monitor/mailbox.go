@@ -1,0 +1,60 @@
+package monitor
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// mailbox hands events of other goroutines, such as marks of a workload, to the
+// one that owns a session.
+type mailbox struct {
+	bell chan struct{}
+	*letters
+}
+
+type letters struct {
+	mu      sync.Mutex
+	waiting []reporters.Event
+	dropped int
+}
+
+// maxLetters bounds what waits: a workload that prints nothing but marks.
+const maxLetters = 10_000
+
+func newMailbox() mailbox { return mailbox{make(chan struct{}, 1), &letters{}} }
+
+// put leaves an event and rings.
+func (m mailbox) put(e reporters.Event) {
+	m.mu.Lock()
+	if len(m.waiting) < maxLetters {
+		m.waiting = append(m.waiting, e)
+	} else {
+		m.dropped++
+	}
+	m.mu.Unlock()
+	select {
+	case m.bell <- struct{}{}:
+	default: // it rings already
+	}
+}
+
+// take empties the box.
+func (m mailbox) take() (waiting []reporters.Event, dropped int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	waiting, dropped = m.waiting, m.dropped
+	m.waiting, m.dropped = nil, 0
+	return waiting, dropped
+}
+
+func (s *session) takeNotes() {
+	waiting, dropped := s.notes.take()
+	for _, e := range waiting {
+		s.event(e)
+	}
+	if dropped > 0 {
+		s.event(reporters.Event{Event: "error", Text: fmt.Sprintf("%d marks came faster than they could be written; they are left out", dropped)})
+	}
+}

@@ -1,0 +1,114 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// Monkey is a workload of random events by the device's own monkey. A device that
+// drops it, by its cable or a reboot, gets the rest of the events when it is back.
+type Monkey struct {
+	Package  string
+	Seed     int64
+	Throttle time.Duration
+	Events   int
+}
+
+// Describe implements Workload.
+func (m Monkey) Describe() reporters.Workload {
+	return reporters.Workload{Kind: "monkey", Seed: new(m.Seed), Events: m.Events}
+}
+
+// Run implements Workload.
+func (m Monkey) Run(ctx context.Context, st Stage) (reporters.Workload, error) {
+	exit, err := st.onEach(ctx, m.runOn)
+	rec := m.Describe()
+	rec.Exit = exit
+	return rec, err
+}
+
+// vainTurns is how often monkey may be begun in a row without sending an event.
+const vainTurns = 5
+
+func (m Monkey) runOn(ctx context.Context, dev capture.Device, st Stage) (*int, error) {
+	rest, vain := m, 0
+	for {
+		sent, exit, err := rest.turn(ctx, dev, st)
+		if err == nil || ctx.Err() != nil {
+			return ended(dev, exit, err)
+		}
+		if vain++; sent > 0 {
+			vain = 0
+		}
+		rest.Events -= sent
+		if vain == vainTurns || rest.Events <= 0 {
+			return ended(dev, exit, err)
+		}
+		if !returned(ctx, dev) {
+			return ended(dev, exit, err)
+		}
+		// The same seed would send the same beginning again.
+		rest.Seed++
+		st.Note(dev.Serial(), reporters.Event{Event: "workload", Text: fmt.Sprintf(
+			"the device has dropped monkey; it goes on after about %d of %d events with seed %d", m.Events-rest.Events, m.Events, rest.Seed)})
+	}
+}
+
+// turn runs monkey once and gives how many events it has told to have sent.
+func (m Monkey) turn(ctx context.Context, dev capture.Device, st Stage) (sent, exit int, err error) {
+	out := &listener{out: st.Output, heard: func(line string) {
+		if n, ok := eventCount(line); ok {
+			sent = min(n, m.Events)
+		}
+	}}
+	exit, err = dev.Shell(ctx, m.command(), out, st.Output)
+	return sent, exit, err
+}
+
+// command ignores crashes and ANRs of the app: a leak hunt lives longer than a crash.
+func (m Monkey) command() string {
+	return strings.Join([]string{
+		"exec monkey", "-p", capture.Quote(m.Package), "-s", strconv.FormatInt(m.Seed, 10),
+		"--throttle", strconv.FormatInt(m.Throttle.Milliseconds(), 10),
+		"--ignore-crashes", "--ignore-timeouts", "--ignore-security-exceptions", "-v", strconv.Itoa(m.Events),
+	}, " ")
+}
+
+// eventCount reads "    // Sending event #300", which monkey prints every hundred
+// events (AOSP development/cmds/monkey, Monkey.java, runMonkeyCycles).
+func eventCount(line string) (int, bool) {
+	_, text, ok := strings.Cut(line, "// Sending event #")
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(text))
+	return n, err == nil && n >= 0
+}
+
+const (
+	// askAgain is the real time between two questions for a device that is away, and
+	// askDeadline what it has for an answer.
+	askAgain    = time.Second
+	askDeadline = 10 * time.Second
+)
+
+// returned waits until a device answers again and has started up. It is false if
+// ctx ends first, as it does when the device is lost.
+func returned(ctx context.Context, dev capture.Device) bool {
+	for {
+		if _, err := capture.ReadPulse(ctx, dev, askDeadline); err == nil && capture.Booted(ctx, dev, askDeadline) {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(askAgain):
+		}
+	}
+}

@@ -1,0 +1,479 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// hooked is a phone some of whose commands end otherwise: hook says how.
+type hooked struct {
+	*simulated
+	hook func(ctx context.Context, command string) (ends bool, err error)
+}
+
+func (h *hooked) Shell(ctx context.Context, command string, out, errOut io.Writer) (int, error) {
+	if ends, err := h.hook(ctx, command); ends {
+		return -1, err
+	}
+	return h.simulated.Shell(ctx, command, out, errOut)
+}
+
+func isRound(command string) bool { return strings.HasPrefix(command, "cat /proc/uptime; cd /proc") }
+func isLook(command string) bool  { return strings.HasPrefix(command, "for f in") }
+func isPulse(command string) bool {
+	return strings.Contains(command, "boot_id") && !strings.Contains(command, "getprop")
+}
+
+func hang(ctx context.Context) (bool, error) {
+	<-ctx.Done()
+	return true, ctx.Err()
+}
+
+func backwards(t *testing.T, samples []reporters.Sample) {
+	t.Helper()
+	for i := 1; i < len(samples); i++ {
+		if samples[i].T < samples[i-1].T {
+			t.Errorf("time goes back from %v to %v", samples[i-1].T, samples[i].T)
+		}
+	}
+}
+
+// A process that holds up the read of all is read alone; that is no reboot.
+func TestRunHungFastRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := phone("S1", rooted(), healthy("com.shop"), healthy("com.shop:hung"))
+		o := options(t, p)
+		began := time.Now()
+		pid := fmt.Sprint(p.PID("com.shop:hung"))
+		o.Devices[0].Device = &hooked{p, func(ctx context.Context, command string) (bool, error) {
+			since := time.Since(began)
+			if isRound(command) && strings.Contains(command, " "+pid+"/stat") && since > 5*time.Minute && since < 9*time.Minute {
+				return hang(ctx)
+			}
+			return false, nil
+		}}
+		o.Duration = 20 * time.Minute
+		r := perform(t, t.Context(), o)
+		if n := len(r.eventsOf("reboot", "")) + len(r.eventsOf("gap", "com.shop")); n > 0 {
+			t.Errorf("events %+v", r.events)
+		}
+		if len(r.eventsOf("unresponsive", "com.shop:hung")) == 0 || len(r.eventsOf("gap", "com.shop:hung")) == 0 {
+			t.Errorf("the hung one is not told: %+v", r.events)
+		}
+		backwards(t, r.samplesOf("com.shop", false))
+		if d := r.Devices[0].Duration; d < 1190 || d > 1210 {
+			t.Errorf("a run of 1200 s took %v s", d)
+		}
+	})
+}
+
+// Looks that fail all night are told once and change nothing for the samples.
+func TestRunLooksFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := phone("S1", rooted(), healthy("com.shop"))
+		o := options(t, p)
+		began := time.Now()
+		o.Devices[0].Device = &hooked{p, func(_ context.Context, command string) (bool, error) {
+			return isLook(command) && time.Since(began) > time.Minute, errCut
+		}}
+		o.Duration = 8 * time.Hour
+		r := perform(t, t.Context(), o)
+		if n := len(r.eventsOf("error", "")); n != 1 {
+			t.Errorf("told %d times", n)
+		}
+		if x := r.process(t, "S1", "com.shop"); x.Samples < 955 || x.Samples > 1100 || x.Gaps > 0 {
+			t.Errorf("%d samples, %d gaps", x.Samples, x.Gaps)
+		}
+	})
+}
+
+// A series that ends long before the run is told, and is no reason to pass.
+func TestRunUnseenToTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := phone("S1", rooted(), healthy("com.shop"))
+		o := options(t, p)
+		go func() {
+			time.Sleep(time.Hour)
+			for _, name := range []string{"smaps_rollup", "smaps", "status"} {
+				p.BreakFile("/proc/*/"+name, androidsim.FileEmpty)
+			}
+			p.HangDumpsys()
+		}()
+		o.Duration, o.Strict = 8*time.Hour, true
+		r := perform(t, t.Context(), o)
+		x := r.process(t, "S1", "com.shop")
+		unseen := r.eventsOf("unseen", "com.shop")
+		if len(unseen) != 1 || unseen[0].Lasted < 6.8*3600 || x.Absent < 6.8*3600 || x.Gate != "inconclusive" || r.ExitCode != ExitInconclusive {
+			t.Errorf("exit %d, events %+v, %+v", r.ExitCode, unseen, x)
+		}
+		if !strings.Contains(strings.Join(x.Warnings, "\n"), "no sample in the last") {
+			t.Errorf("warnings %v", x.Warnings)
+		}
+	})
+}
+
+// A phone that takes seconds for one command is slow, not lost.
+func TestRunSlowPhoneIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := phone("S1", rooted(), healthy("com.shop"))
+		o := options(t, p)
+		began := time.Now()
+		var once sync.Once
+		d := &hooked{p, func(ctx context.Context, command string) (bool, error) {
+			fails := false
+			if isRound(command) && time.Since(began) > 10*time.Minute {
+				once.Do(func() { fails = true })
+			}
+			if isPulse(command) {
+				time.Sleep(6 * time.Second)
+			}
+			return fails, errCut
+		}}
+		o.Devices[0].Device = d
+		r := perform(t, t.Context(), o)
+		if x := r.process(t, "S1", "com.shop"); r.ExitCode != ExitClean || x.Samples < 118 || x.Gaps > 0 {
+			t.Errorf("exit %d, %+v", r.ExitCode, x)
+		}
+	})
+}
+
+// dumpsys that knows nothing of a process does not mean that it is gone.
+func TestRunDetailSaysGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := phone("S1", rooted(), healthy("com.shop"))
+		o := options(t, p)
+		o.Devices[0].Device = &stranger{p}
+		o.Duration = 8 * time.Hour
+		r := perform(t, t.Context(), o)
+		if n := len(r.eventsOf("gone", "")) + len(r.eventsOf("back", "")); n > 0 {
+			t.Errorf("%d times gone or back", n)
+		}
+		if x := r.process(t, "S1", "com.shop"); x.Samples < 950 || x.Gaps > 0 {
+			t.Errorf("%+v", x)
+		}
+	})
+}
+
+// stranger asks dumpsys for a process that is not there.
+type stranger struct{ *simulated }
+
+var askedPID = regexp.MustCompile(`meminfo \d+ `)
+
+func (d *stranger) Shell(ctx context.Context, command string, out, errOut io.Writer) (int, error) {
+	return d.simulated.Shell(ctx, askedPID.ReplaceAllString(command, "meminfo 99999 "), out, errOut)
+}
+
+// Marks of a burst, and marks of the last moment, all arrive.
+func TestRunKeepsEveryMark(t *testing.T) {
+	p := phone("S1", rooted(), healthy("com.shop"))
+	o := options(t, p)
+	o.Duration = 0
+	o.Workload = HostCommand{Args: []string{"sh", "-c", "sleep 0.2; i=0; while [ $i -lt 1000 ]; do echo leakgate:mark $i; i=$((i+1)); done"}}
+	r := perform(t, t.Context(), o)
+	marks := r.eventsOf("mark", "")
+	if len(marks) != 1000 || marks[999].Text != "999" {
+		t.Errorf("%d of 1000 marks", len(marks))
+	}
+}
+
+// A mark reaches a run whatever its directory is called.
+func TestSendMarkToAnOddDirectory(t *testing.T) {
+	p := phone("S1", rooted(), healthy("com.shop"))
+	o := options(t, p)
+	o.Dir, o.Duration = filepath.Join(t.TempDir(), "run[1]*"), 2*time.Second
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		time.Sleep(500 * time.Millisecond)
+		if err := SendMark(t.Context(), o.Dir, "x"); err != nil {
+			t.Error(err)
+		}
+	})
+	r := perform(t, t.Context(), o)
+	wg.Wait()
+	if len(r.eventsOf("mark", "")) != 1 {
+		t.Errorf("%+v", r.events)
+	}
+}
+
+// A round that was on its way when another level was chosen is of the old quantity.
+func TestRunLevelChangeDuringARound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := phone("S1", rooted(), healthy("com.shop"))
+		root := p.LoseRoot()
+		o := options(t, p)
+		began := time.Now()
+		var once sync.Once
+		o.Devices[0].Device = &slow{&hooked{p, func(_ context.Context, command string) (bool, error) {
+			fails := false
+			if isRound(command) && time.Since(began) > 10*time.Minute {
+				once.Do(func() { fails = true; root() })
+			}
+			return fails, errCut
+		}}, 1500 * time.Millisecond}
+		o.Duration = 40 * time.Minute
+		r := perform(t, t.Context(), o)
+		levels := r.eventsOf("level", "com.shop")
+		if len(levels) == 0 {
+			t.Fatalf("no other level: %+v", r.events)
+		}
+		text, err := os.ReadFile(filepath.Join(o.Dir, reporters.SamplesName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, after, _ := strings.Cut(string(text), `"event":"level"`)
+		if strings.Contains(after, `"source":"status","pss_kb":null`) {
+			t.Error("a sample of the old level begins the new series")
+		}
+	})
+}
+
+// slow is a phone whose rounds take their time on the line.
+type slow struct {
+	capture.Device
+	by time.Duration
+}
+
+func (s *slow) Shell(ctx context.Context, command string, out, errOut io.Writer) (int, error) {
+	exit, err := s.Device.Shell(ctx, command, out, errOut)
+	if isRound(command) {
+		time.Sleep(s.by)
+	}
+	return exit, err
+}
+
+// A breakdown may overtake the sample that ends a gap; the sample counts.
+func TestRunGapOfASlowRound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := phone("S1", rooted(), healthy("com.shop"))
+		o := options(t, p)
+		o.Devices[0].Device = &slow{p, 8 * time.Second}
+		o.Duration = 3 * time.Hour
+		go func() {
+			for range 10 {
+				time.Sleep(10*time.Minute + 3*time.Second)
+				p.unplug(true)
+				time.Sleep(4*time.Minute + time.Second)
+				p.unplug(false)
+			}
+		}()
+		r := perform(t, t.Context(), o)
+		if x := r.process(t, "S1", "com.shop"); strings.Contains(strings.Join(x.Warnings, "\n"), "ignored") || x.Gaps < 9 {
+			t.Errorf("%d gaps, %v", x.Gaps, x.Warnings)
+		}
+	})
+}
+
+// The host was suspended, so that its clock is late, and then the phone reboots.
+func TestRunLateHostAndReboot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt := rooted()
+		opt.Scale = 1.5
+		p := phone("S1", opt, healthy("com.shop"))
+		o := options(t, p)
+		o.Devices[0].Facts.TimeScale = 1
+		go func() {
+			time.Sleep(30 * time.Minute)
+			p.Reboot()
+		}()
+		r := perform(t, t.Context(), o)
+		backwards(t, r.samplesOf("com.shop", false))
+		if n := len(r.eventsOf("reboot", "")); n != 1 {
+			t.Errorf("%d reboots", n)
+		}
+	})
+}
+
+// Where others end, the turn of a process that dumpsys alone can read comes sooner
+// from then on; what was before is no hole.
+func TestRunDumpsysAloneWhileOthersEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		specs := []androidsim.ProcessSpec{healthy("com.shop")}
+		for i := range 9 {
+			specs = append(specs, healthy(fmt.Sprintf("com.shop:p%d", i)))
+		}
+		p := phone("S1", androidsim.Options{API: 19, Seed: 3}, specs...)
+		o := options(t, p)
+		o.Duration = 2 * time.Hour
+		go func() {
+			time.Sleep(time.Hour + 4*time.Minute + 40*time.Second)
+			for i := range 9 {
+				p.Kill(fmt.Sprintf("com.shop:p%d", i))
+			}
+		}()
+		r := perform(t, t.Context(), o)
+		if holes := append(r.eventsOf("gap", "com.shop"), r.eventsOf("missed", "com.shop")...); len(holes) > 0 {
+			t.Errorf("%+v", holes)
+		}
+	})
+}
+
+// One dear process among cheap ones: the mean is what counts, so that a budget
+// that holds on average is left alone.
+func TestGovernorDoesNotSwing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := options(t, phone("S1", rooted(), healthy("com.shop")))
+		o.Budget = Budget{SystemServer: 10}
+		if err := o.complete(); err != nil {
+			t.Fatal(err)
+		}
+		m := &run{Options: o, started: time.Now(), own: newOwn(), stop: func(error) {}}
+		h, err := m.header()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.recorder, err = reporters.CreateRecorder(o.Dir, h); err != nil {
+			t.Fatal(err)
+		}
+		s := newSession(m, o.Devices[0])
+		for i := range 4 {
+			s.rotation.Add(capture.Key{Name: fmt.Sprint(i)})
+		}
+		costs := []int64{800, 20, 20, 20} // ticks: 7.2 % of a core on average
+		for dumps := 0; s.clock.now() < 8*time.Hour; dumps++ {
+			s.usage.server.dump(capture.CPU{Ticks: costs[dumps%4], Known: true}, 10*time.Second)
+			s.govern(s.clock.now())
+			time.Sleep(s.rotation.Period())
+		}
+		if n := s.usage.governor.thinned; n > 0 {
+			t.Errorf("thinned %d times", n)
+		}
+		if err := m.recorder.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A command that ends well and leaves something behind has ended well.
+func TestHostCommandLeavesSomethingBehind(t *testing.T) {
+	o := options(t, phone("S1", rooted(), healthy("com.shop")))
+	o.Duration = 0
+	o.Workload = HostCommand{Args: []string{"sh", "-c", "sleep 60 & echo done"}}
+	r := perform(t, t.Context(), o)
+	if r.ExitCode != ExitClean || r.Workload.Exit == nil || *r.Workload.Exit != 0 || r.Workload.Error != "" {
+		t.Errorf("exit %d, %+v", r.ExitCode, r.Workload)
+	}
+}
+
+// system_server itself may be watched.
+func TestRunWatchesSystemServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := options(t, phone("S1", rooted(), healthy("com.shop")))
+		o.Patterns, o.Duration = []capture.Pattern{"system_server"}, 10*time.Minute
+		if x := perform(t, t.Context(), o).process(t, "S1", "system_server"); x.Samples < 19 {
+			t.Errorf("%+v", x)
+		}
+	})
+}
+
+// What another version wrote neither invents a process nor bends a time.
+func TestRebuildOfAnotherVersion(t *testing.T) {
+	text := `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1"}],"new":1}` + "\n" +
+		`{"t_s":1,"up_s":2,"device":"S1","event":"celebrated","process":"a","with":"cake"}` + "\n" +
+		`{"t_s":60,"up_s":61,"device":"S1","event":"end"}` + "\n"
+	run, doubts, err := rebuildOf(t, []byte(text))
+	if err != nil || len(doubts) > 0 || len(run.Processes) != 0 || run.Ended.Sub(run.Started) != time.Minute {
+		t.Errorf("%+v, %v, %v", run, doubts, err)
+	}
+}
+
+// Random faults of all kinds on two phones, for hours: the record rebuilt of the
+// lines is the record (perform compares them), time never goes back, and nothing
+// leaks that does not.
+func TestRunTorture(t *testing.T) {
+	for seed := range uint64(6) {
+		synctest.Test(t, func(t *testing.T) {
+			opt := rooted()
+			if seed%3 == 2 {
+				opt = androidsim.Options{API: 19, Seed: seed}
+			}
+			p, q := phone("S1", opt, healthy("com.shop"), healthy("com.shop:b")), phone("S2", rooted(), leaky("com.shop", androidsim.Native, 300))
+			o := options(t, p, q)
+			o.Patience, o.Budget, o.Duration = 20*time.Minute, DefaultBudget, 3*time.Hour
+			ctx, cancel := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			wg.Go(func() { torture(ctx, rand.New(rand.NewPCG(seed, 9)), p, q) })
+			r := perform(t, t.Context(), o)
+			cancel()
+			wg.Wait()
+			for _, name := range []string{"com.shop", "com.shop:b"} {
+				for _, breakdowns := range []bool{false, true} {
+					for _, device := range []string{"S1", "S2"} {
+						backwards(t, r.of(device, name, breakdowns))
+					}
+				}
+			}
+			for _, e := range r.events {
+				if e.T < 0 || e.Up < 0 {
+					t.Errorf("seed %d: negative %+v", seed, e)
+				}
+			}
+			for _, x := range r.Processes {
+				if x.Device == "S1" && x.Gate == string(detector.Leak) {
+					t.Errorf("seed %d: %+v", seed, x)
+				}
+			}
+		})
+	}
+}
+
+func (r result) of(device, process string, breakdowns bool) []reporters.Sample {
+	var out []reporters.Sample
+	for _, s := range r.samplesOf(process, breakdowns) {
+		if s.Device == device {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func torture(ctx context.Context, r *rand.Rand, phones ...*simulated) {
+	for ctx.Err() == nil {
+		x := phones[r.IntN(len(phones))]
+		end := func() {}
+		switch r.IntN(8) {
+		case 0:
+			x.unplug(true)
+			end = func() { x.unplug(false) }
+		case 1:
+			x.Reboot()
+		case 2:
+			x.Kill("com.shop")
+			end = func() { x.Restart("com.shop") }
+		case 3:
+			end = x.LoseRoot()
+		case 4:
+			end = x.BreakFile("/proc/*/smaps_rollup", androidsim.FileDenied)
+		case 5:
+			end = x.TearOutput(int64(r.IntN(300)), r.IntN(2) == 0)
+		case 6:
+			end = x.DelayDumpsys(time.Duration(r.IntN(30)) * time.Second)
+		case 7:
+			end = x.BreakFile("/proc/uptime", androidsim.FileEmpty)
+		}
+		rest(ctx, time.Duration(r.IntN(240))*time.Second)
+		end()
+		rest(ctx, time.Duration(r.IntN(300))*time.Second)
+	}
+}
+
+func rest(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

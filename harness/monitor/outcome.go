@@ -1,0 +1,81 @@
+package monitor
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// outcome is all that run.json is made of: what the run was asked, what its lines
+// tell, and how it ended.
+type outcome struct {
+	header  reporters.Header
+	ledgers []*ledger
+	final   reporters.Event
+}
+
+// record makes run.json.
+func (o outcome) record() reporters.Run {
+	plan := o.plan()
+	r := reporters.Run{
+		Schema: reporters.RunSchema, Tool: plan.Tool, Started: o.header.Started,
+		Policy: policyName(plan), Stopped: o.final.Text, Workload: o.final.Workload,
+		Devices: []reporters.Device{}, Processes: []reporters.Process{}, Warnings: []string{},
+	}
+	if o.final.Ended != nil {
+		r.Ended = *o.final.Ended
+	}
+	r.Own = o.final.Own
+	for _, l := range o.ledgers {
+		d := l.record()
+		if r.Own == nil {
+			r.Own = l.own
+		}
+		d.Apps = nil
+		r.Devices = append(r.Devices, d)
+		for _, a := range l.order {
+			r.Processes = append(r.Processes, a.record(l.device.Device, l.usage, l.last))
+		}
+	}
+	r.Interrupted = r.Stopped == stoppedInterrupted || r.Stopped == stoppedKilled
+	r.Warnings = append(r.Warnings, o.absent()...)
+	r.ExitCode = exitCode(r, Assert(plan.Assert), plan.Strict)
+	return r
+}
+
+func (o outcome) plan() reporters.Plan {
+	if o.header.Plan == nil {
+		return reporters.Plan{Assert: string(AssertEnd)}
+	}
+	return *o.header.Plan
+}
+
+func policyName(p reporters.Plan) string {
+	var policy struct{ Name string }
+	// The policy was written by this program or read by it before.
+	_ = json.Unmarshal(p.Policy, &policy)
+	return policy.Name
+}
+
+// absent names the processes that were asked for and never seen. A pattern with a
+// star may well choose none, as long as something was seen.
+func (o outcome) absent() []string {
+	some := slices.ContainsFunc(o.ledgers, func(l *ledger) bool { return len(l.order) > 0 })
+	var out []string
+	for _, text := range o.plan().Processes {
+		p := capture.Pattern(text)
+		seen := slices.ContainsFunc(o.ledgers, func(l *ledger) bool { return l.saw(p) })
+		if !seen && !(some && strings.HasSuffix(text, "*")) {
+			out = append(out, fmt.Sprintf("no process %s was seen", p))
+		}
+	}
+	return out
+}
+
+func (l *ledger) saw(p capture.Pattern) bool {
+	return slices.ContainsFunc(l.order, func(a *account) bool { return p.Match(a.Name) })
+}

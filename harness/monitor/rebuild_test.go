@@ -1,0 +1,158 @@
+package monitor
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// recordedLines are the lines of a run with a leak, a restart, a hole, a reboot
+// and a mark.
+func recordedLines(t *testing.T) []byte {
+	t.Helper()
+	spec := leaky("com.shop:b", androidsim.Native, 200)
+	spec.Models = append(spec.Models, androidsim.Crash(7*time.Minute, 20*time.Second))
+	p := phone("S1", rooted(), leaky("com.shop", androidsim.Java, 300), spec)
+	o := options(t, p)
+	go func() {
+		time.Sleep(32 * time.Minute)
+		p.unplug(true)
+		time.Sleep(3 * time.Minute)
+		p.unplug(false)
+		time.Sleep(5 * time.Minute)
+		p.Reboot()
+	}()
+	o.Duration = 50 * time.Minute
+	perform(t, t.Context(), o)
+	text, err := os.ReadFile(filepath.Join(o.Dir, reporters.SamplesName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func rebuildOf(t *testing.T, text []byte) (reporters.Run, []error, error) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, reporters.SamplesName), text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return Rebuild(dir)
+}
+
+// A run that is killed leaves a beginning of its lines. Every one of them is a
+// run: with all whole samples, and no step that the whole run has not.
+func TestRebuildEveryBeginning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		text := recordedLines(t)
+		whole, _, err := rebuildOf(t, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		header := bytes.IndexByte(text, '\n') + 1
+		cuts := []int{header, len(text) - 1}
+		r := rand.New(rand.NewPCG(1, 2))
+		for range 200 {
+			cuts = append(cuts, header+r.IntN(len(text)-header))
+		}
+		for _, cut := range cuts {
+			run, doubts, err := rebuildOf(t, text[:cut])
+			if err != nil {
+				t.Fatalf("cut at %d: %v", cut, err)
+			}
+			torn := cut > header && text[cut-1] != '\n'
+			if torn != (len(doubts) == 1) || run.Stopped != "killed" || !run.Interrupted || run.ExitCode != ExitInterrupted {
+				t.Fatalf("cut at %d: %v %+v", cut, doubts, run)
+			}
+			checkBeginning(t, text[:cut], run, whole)
+		}
+	})
+}
+
+func checkBeginning(t *testing.T, text []byte, run, whole reporters.Run) {
+	t.Helper()
+	readings := 0
+	for line := range bytes.Lines(text) {
+		if bytes.HasSuffix(line, []byte("\n")) && bytes.Contains(line, []byte(`"source":"smaps_rollup","pss_kb"`)) {
+			readings++
+		}
+	}
+	samples := 0
+	for i, p := range run.Processes {
+		samples += p.Samples
+		full := whole.Processes[i]
+		n := min(len(p.Transitions), len(full.Transitions))
+		if p.Process != full.Process || len(p.Transitions) > len(full.Transitions) || !reflect.DeepEqual(p.Transitions[:n], full.Transitions[:n]) {
+			t.Fatalf("%d bytes: steps %+v, the whole run has %+v", len(text), p.Transitions, full.Transitions)
+		}
+	}
+	if samples != readings {
+		t.Fatalf("%d bytes: %d samples of %d lines", len(text), samples, readings)
+	}
+	if run.Ended.Before(run.Started) || run.Ended.After(whole.Ended.Add(time.Second)) {
+		t.Fatalf("%d bytes: ended %v", len(text), run.Ended)
+	}
+}
+
+func TestRebuildRefuses(t *testing.T) {
+	header := `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1,"time_scale":1}]}` + "\n"
+	for name, c := range map[string]struct{ text, want string }{
+		"an empty file":       {"", "read samples header"},
+		"half a header":       {header[:40], "read samples header"},
+		"a strange device":    {header + `{"t_s":1,"up_s":2,"device":"S2","process":"x","source":"smaps"}` + "\n", `line 2: device "S2" is not in the header`},
+		"no JSON":             {header + "x\n", "line 2"},
+		"a device twice":      {strings.Replace(header, `"devices":[`, `"devices":[{"device":"S1"},`, 1), "stands twice"},
+		"a policy of no kind": {strings.Replace(header, `}]}`, `}],"plan":{"policy":{"Name":"x"}}}`, 1), `find policy "x"`},
+	} {
+		if _, _, err := rebuildOf(t, []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, _, err := Rebuild(t.TempDir()); err == nil || !strings.Contains(err.Error(), "holds no run") {
+		t.Errorf("an empty directory: %v", err)
+	}
+}
+
+// Whatever the lines are, a rebuild gives an error or a run that can be written
+// and read again.
+func FuzzRebuild(f *testing.F) {
+	header := `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1,"time_scale":1}]}` + "\n"
+	for _, lines := range []string{
+		`{"t_s":1,"up_s":2,"device":"S1","user":0,"process":"x","pid":1,"start":2,"source":"smaps_rollup","pss_kb":5}`,
+		`{"t_s":1,"up_s":2,"device":"S1","process":"x","source":"dumpsys","breakdown":{"total_pss_kb":7}}`,
+		`{"t_s":1,"up_s":1e300,"device":"S1","event":"reboot"}` + "\n" + `{"t_s":-5,"up_s":0,"device":"S1","event":"restart","process":"x"}`,
+		`{"t_s":1,"up_s":2,"device":"S1","event":"gap","process":"x","user":10,"lasted_s":-1e308}`,
+		`{"event":"stopped","text":"duration","usage":{}}`,
+	} {
+		f.Add([]byte(header + lines + "\n"))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		run, _, err := rebuildOf(t, text)
+		if err != nil {
+			return
+		}
+		dir := t.TempDir()
+		if err := reporters.WriteRun(dir, run); err != nil {
+			t.Fatal(err)
+		}
+		again, err := reporters.ReadRun(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, _ := json.Marshal(run)
+		after, _ := json.Marshal(again)
+		if !bytes.Equal(before, after) {
+			t.Errorf("read back\n%s\nwritten\n%s", after, before)
+		}
+	})
+}

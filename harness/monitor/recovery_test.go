@@ -1,0 +1,467 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// holes gives the longest time between two samples of a process, and the longest
+// that no event tells.
+func (r result) holes(process string) (longest, untold time.Duration) {
+	samples := r.samplesOf(process, false)
+	for i := 1; i < len(samples); i++ {
+		hole := clockOf(samples[i].T - samples[i-1].T)
+		longest = max(longest, hole)
+		if !r.tells(process, samples[i]) {
+			untold = max(untold, hole)
+		}
+	}
+	return longest, untold
+}
+
+// tells says whether an event explains the time before a sample.
+func (r result) tells(process string, s reporters.Sample) bool {
+	for _, e := range r.events {
+		ends := e.T == s.T && e.Process == process && (e.Event == "gap" || e.Event == "missed")
+		if ends || e.Event == "reboot" && e.T <= s.T && e.T > s.T-60 {
+			return true
+		}
+	}
+	return false
+}
+
+func TestRunTellsEveryHole(t *testing.T) {
+	for name, c := range map[string]struct {
+		away  time.Duration
+		event string
+	}{
+		"one sample missing": {45 * time.Second, "missed"},
+		"a gap":              {4 * time.Minute, "gap"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := phone("S1", rooted(), healthy("com.shop"))
+				go func() {
+					time.Sleep(10*time.Minute + 10*time.Second)
+					p.unplug(true)
+					time.Sleep(c.away)
+					p.unplug(false)
+				}()
+				o := options(t, p)
+				o.Duration = 30 * time.Minute
+				r := perform(t, t.Context(), o)
+				told := r.eventsOf(c.event, "com.shop")
+				longest, untold := r.holes("com.shop")
+				if len(told) != 1 {
+					t.Fatalf("holes of %v, events %+v", longest, r.events)
+				}
+				if clockOf(told[0].Lasted) != longest || untold > 45*time.Second {
+					t.Errorf("hole of %v, not told %v, events %+v", longest, untold, told)
+				}
+				if longest > c.away+time.Minute {
+					t.Errorf("away for %v, no sample for %v", c.away, longest)
+				}
+				x := r.process(t, "S1", "com.shop")
+				if x.Absent != told[0].Lasted || x.Missed+x.Gaps != 1 {
+					t.Errorf("%+v", x)
+				}
+				if back := r.eventsOf("back", ""); len(r.eventsOf("away", "")) != 1 || len(back) != 1 || clockOf(back[0].Lasted) < c.away-time.Minute {
+					t.Errorf("events %+v", r.events)
+				}
+			})
+		})
+	}
+}
+
+// The other devices do not notice.
+func TestRunOneOfThreeAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		phones := []*simulated{
+			phone("S1", rooted(), healthy("com.shop")), phone("S2", rooted(), healthy("com.shop")), phone("S3", rooted(), healthy("com.shop")),
+		}
+		go func() {
+			time.Sleep(10 * time.Minute)
+			phones[1].unplug(true)
+			time.Sleep(3 * time.Minute)
+			phones[1].unplug(false)
+		}()
+		o := options(t, phones...)
+		o.Duration = 20 * time.Minute
+		r := perform(t, t.Context(), o)
+		samples := map[string]int{}
+		for _, s := range r.samples {
+			if s.Breakdown == nil {
+				samples[s.Device]++
+			}
+		}
+		if samples["S1"] < 40 || samples["S3"] < 40 || samples["S2"] < 33 || samples["S2"] > 36 {
+			t.Errorf("samples %v", samples)
+		}
+		for _, e := range r.events {
+			if e.Device != "S2" && (e.Event == "gap" || e.Event == "missed" || e.Event == "error") {
+				t.Errorf("%s noticed: %+v", e.Device, e)
+			}
+		}
+	})
+}
+
+// A device that answers the pulse and nothing else is asked in its rhythm and not
+// in a tight loop, and its fault is told once.
+func TestRunDeviceThatAnswersOnlyThePulse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := phone("S1", rooted(), healthy("com.shop"))
+		bad := &picky{simulated: p, refuse: "exec grep"}
+		o := options(t, p)
+		o.Devices[0].Device = bad
+		o.Duration = time.Hour
+		r := perform(t, t.Context(), o)
+		if n := p.commands("exec grep") + bad.refused; n > 200 {
+			t.Errorf("%d rounds in an hour", n)
+		}
+		if n := len(r.eventsOf("error", "")); n != 1 {
+			t.Errorf("told %d times", n)
+		}
+	})
+}
+
+// picky fails every command that holds a text.
+type picky struct {
+	*simulated
+	refuse string
+
+	mu      sync.Mutex
+	refused int
+}
+
+func (p *picky) Shell(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+	if strings.Contains(command, p.refuse) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.refused++
+		return 0, errors.New("connection ended before the exit status")
+	}
+	return p.simulated.Shell(ctx, command, stdout, stderr)
+}
+
+func TestRunLosesADeviceAfterItsPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := phone("S1", rooted(), healthy("com.shop"))
+		go func() {
+			time.Sleep(10 * time.Minute)
+			p.unplug(true)
+		}()
+		o := options(t, p)
+		o.Duration, o.Patience = 0, 2*time.Minute
+		began := time.Now()
+		r := perform(t, t.Context(), o)
+		if took := time.Since(began); took < 12*time.Minute || took > 13*time.Minute {
+			t.Errorf("ended after %v", took)
+		}
+		if r.ExitCode != ExitNoDevice || r.Stopped != "devices" || len(r.samplesOf("com.shop", false)) < 19 || len(r.eventsOf("lost", "")) != 1 {
+			t.Errorf("%+v", r.Run)
+		}
+	})
+}
+
+// A reboot that takes longer than the device had been up leaves no clock that
+// falls: only the boot id tells it.
+func TestRunRebootWithALaterClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt := rooted()
+		opt.Uptime = time.Minute
+		p := phone("S1", opt, healthy("com.shop"))
+		go func() {
+			time.Sleep(3 * time.Minute)
+			p.unplug(true)
+			p.Reboot()
+			time.Sleep(4*time.Minute + 30*time.Second)
+			p.unplug(false)
+		}()
+		o := options(t, p)
+		o.Duration = 20 * time.Minute
+		r := perform(t, t.Context(), o)
+		reboots := r.eventsOf("reboot", "")
+		if len(reboots) != 1 || reboots[0].Up < 240 || reboots[0].T < 440 || reboots[0].T > 480 {
+			t.Fatalf("reboots %+v", reboots)
+		}
+		samples := r.samplesOf("com.shop", false)
+		if last := samples[len(samples)-1].T; last < 1170 || last > 1201 {
+			t.Errorf("the time axis is bent: the last sample of 1200 s is at %v", last)
+		}
+		if x := r.process(t, "S1", "com.shop"); x.Restarts != 1 {
+			t.Errorf("%+v", x)
+		}
+	})
+}
+
+// returning tells of its return like a device behind an adb server.
+type returning struct {
+	*simulated
+	back chan struct{}
+}
+
+func (d *returning) Return(ctx context.Context) error {
+	select {
+	case <-d.back:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func TestRunGoesOnAtOnceWhenTheDeviceReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := phone("S1", rooted(), healthy("com.shop"))
+		d := &returning{p, make(chan struct{})}
+		var back time.Time
+		go func() {
+			time.Sleep(10*time.Minute + time.Second)
+			p.unplug(true)
+			time.Sleep(100 * time.Second)
+			p.unplug(false)
+			back = time.Now()
+			d.back <- struct{}{}
+		}()
+		o := options(t, p)
+		o.Devices[0].Device = d
+		o.Duration = 20 * time.Minute
+		began := time.Now()
+		r := perform(t, t.Context(), o)
+		for _, s := range r.samplesOf("com.shop", false) {
+			if s.T >= back.Sub(began).Seconds() {
+				if late := s.T - back.Sub(began).Seconds(); late > 1 {
+					t.Errorf("the first sample comes %.1f s after the return", late)
+				}
+				return
+			}
+		}
+		t.Error("no sample after the return")
+	})
+}
+
+func TestMonkeyGoesOnAfterADrop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := phone("S1", rooted(), healthy("com.shop"))
+		d := &dropping{simulated: p, at: 95 * time.Second, away: 40 * time.Second}
+		o := options(t, p)
+		o.Devices[0].Device, o.Duration = d, 0
+		o.Workload = Monkey{Package: "com.shop", Seed: 42, Throttle: 300 * time.Millisecond, Events: 1000}
+		r := perform(t, t.Context(), o)
+		if r.Stopped != "workload" || r.Workload.Error != "" || r.Workload.Exit == nil || *r.Workload.Exit != 0 {
+			t.Errorf("%+v, %+v", r.Run, r.Workload)
+		}
+		told := r.eventsOf("workload", "")
+		if len(told) != 1 || !strings.Contains(told[0].Text, "after about 300 of 1000 events with seed 43") {
+			t.Errorf("events %+v", told)
+		}
+		if n := p.commands("exec monkey -p 'com.shop' -s 43 --throttle 300") + p.commands("-v 700"); n != 2 {
+			t.Errorf("%d", n)
+		}
+		if got := r.Devices[0].Duration; got < 335 || got > 350 {
+			t.Errorf("took %.0f s", got)
+		}
+	})
+}
+
+// dropping cuts the first monkey off after a time and stays away for another.
+type dropping struct {
+	*simulated
+	at, away time.Duration
+	once     sync.Once
+}
+
+func (d *dropping) Shell(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+	cut := false
+	if strings.Contains(command, "monkey") {
+		d.once.Do(func() { cut = true })
+	}
+	if !cut {
+		return d.simulated.Shell(ctx, command, stdout, stderr)
+	}
+	within, cancel := context.WithTimeout(ctx, d.at)
+	defer cancel()
+	_, _ = d.simulated.Shell(within, command, stdout, stderr)
+	d.unplug(true)
+	time.AfterFunc(d.away, func() { d.unplug(false) })
+	return 0, errCut
+}
+
+func TestMonkeyEndsWithALostDevice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := phone("S1", rooted(), healthy("com.shop"))
+		d := &dropping{simulated: p, at: 95 * time.Second, away: 24 * time.Hour}
+		o := options(t, p)
+		o.Devices[0].Device, o.Duration, o.Patience = d, 0, time.Minute
+		o.Workload = Monkey{Package: "com.shop", Seed: 42, Throttle: 300 * time.Millisecond, Events: 1000}
+		r := perform(t, t.Context(), o)
+		if r.ExitCode != ExitNoDevice || r.Devices[0].Duration > 240 {
+			t.Errorf("exit %d after %.0f s", r.ExitCode, r.Devices[0].Duration)
+		}
+	})
+}
+
+func TestEventCount(t *testing.T) {
+	for line, want := range map[string]int{
+		"    // Sending event #300": 300, "// Sending event #-1": -1, "// Sending event #x": -1, "Events injected: 5": -1,
+		"    // Sending event #99999999999999999999": -1,
+	} {
+		if n, ok := eventCount(line); ok != (want >= 0) || ok && n != want {
+			t.Errorf("%q: %d, %v", line, n, ok)
+		}
+	}
+}
+
+// A reading costs system_server a third of a core: breakdowns are thinned until
+// they cost less than the budget.
+func TestRunThinsItselfToTheBudget(t *testing.T) {
+	for name, c := range map[string]struct {
+		took   time.Duration
+		budget Budget
+		thin   bool
+	}{
+		"dear":      {9 * time.Second, Budget{SystemServer: 25}, true},
+		"cheap":     {time.Second, Budget{SystemServer: 25, App: 5}, false},
+		"no budget": {9 * time.Second, Budget{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opt := rooted()
+				opt.DumpsysTime = c.took
+				o := options(t, phone("S1", opt, healthy("com.shop"), healthy("com.shop:push")))
+				o.Budget = c.budget
+				r := perform(t, t.Context(), o)
+				d := r.Devices[0]
+				if c.thin != (d.Thinned > 0) || c.thin != (d.DetailPeriod > 30) || c.thin != (len(r.eventsOf("thinned", "")) > 0) {
+					t.Errorf("%+v %+v", d, r.eventsOf("thinned", ""))
+				}
+				if d.CostSystemServer == nil || c.thin && *d.CostSystemServer > 25 {
+					t.Errorf("%+v", d)
+				}
+				if x := r.process(t, "S1", "com.shop"); x.CPU == nil || x.CostCPU == nil || *x.CostCPU > *x.CPU {
+					t.Errorf("%+v", x)
+				}
+			})
+		})
+	}
+}
+
+func TestMeterTakesWhatIsUsedAnywayFromTheCost(t *testing.T) {
+	var m meter
+	// Busy at 20 % all the time, at 80 % while a dump of 10 s runs each minute.
+	ticks, up := int64(0), time.Duration(0)
+	run := func(d time.Duration, share float64) {
+		ticks += int64(share * float64(d/tick))
+		up += d
+	}
+	for range 60 {
+		m.read(up, capture.CPU{Ticks: ticks, Known: true})
+		run(50*time.Second, 0.2)
+		before := ticks
+		run(10*time.Second, 0.8)
+		m.dump(capture.CPU{Ticks: ticks - before, Known: true}, 10*time.Second)
+	}
+	m.read(up, capture.CPU{Ticks: ticks, Known: true})
+	all, cost := m.share()
+	if *all < 29.9 || *all > 30.1 || *cost < 9.9 || *cost > 10.1 {
+		t.Errorf("all %v, cost %v", *all, *cost)
+	}
+	if m.recent < 5900*time.Millisecond || m.recent > 6300*time.Millisecond {
+		t.Errorf("a dump costs %v", m.recent)
+	}
+}
+
+func TestMeterOfAnotherIncarnation(t *testing.T) {
+	var m meter
+	m.read(time.Minute, capture.CPU{Ticks: 6000, Known: true})
+	m.read(2*time.Minute, capture.CPU{Ticks: 9000, Known: true})
+	m.read(3*time.Minute, capture.CPU{Ticks: 10, Known: true}) // started anew
+	m.read(4*time.Minute, capture.CPU{Ticks: 3010, Known: true})
+	m.read(10*time.Second, capture.CPU{Ticks: 5000, Known: true}) // the clock too
+	m.read(20*time.Second, capture.CPU{})
+	if all, cost := m.share(); *all != 50 || cost != nil {
+		t.Errorf("%v %v", *all, cost)
+	}
+}
+
+// mute is a device that says nothing from a moment on, until it is reset.
+type mute struct {
+	*simulated
+	mu     sync.Mutex
+	silent bool
+	wanted int // resets until it speaks
+	resets []time.Time
+}
+
+func (d *mute) Shell(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+	d.mu.Lock()
+	silent := d.silent
+	d.mu.Unlock()
+	if silent {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	}
+	return d.simulated.Shell(ctx, command, stdout, stderr)
+}
+
+func (d *mute) Reset(context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.resets = append(d.resets, time.Now())
+	if len(d.resets) == d.wanted {
+		d.silent = false
+	}
+	return nil
+}
+
+func TestRunResetsADeviceThatSaysNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		workload Workload
+		wanted   int
+		pause    time.Duration
+	}{
+		"watched":                 {nil, 3, 15 * time.Second},
+		"with a fragile workload": {DeviceCommand{Command: "sleep 3600"}, 1, 2*time.Minute + 30*time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &mute{simulated: phone("S1", rooted(), healthy("com.shop")), wanted: c.wanted}
+				var from time.Time
+				go func() {
+					time.Sleep(10*time.Minute + time.Second)
+					d.mu.Lock()
+					defer d.mu.Unlock()
+					d.silent, from = true, time.Now()
+				}()
+				o := options(t, d.simulated)
+				o.Devices[0].Device, o.Workload = d, c.workload
+				o.Duration, o.Patience = 40*time.Minute, 5*time.Minute
+				r := perform(t, t.Context(), o)
+				if len(d.resets) != c.wanted || len(r.eventsOf("reset", "")) != c.wanted || r.ExitCode != ExitClean {
+					t.Fatalf("resets %v, exit %d, events %+v", d.resets, r.ExitCode, r.events)
+				}
+				for i, at := range d.resets {
+					// It takes until the next reading, and its deadline, to notice.
+					previous, noticed := from, 45*time.Second
+					if i > 0 {
+						previous, noticed = d.resets[i-1], 0
+					}
+					if took := at.Sub(previous); took < c.pause || took > c.pause+noticed+20*time.Second {
+						t.Errorf("reset %d after %v, want about %v", i+1, took, c.pause)
+					}
+				}
+				if last := r.samplesOf("com.shop", false); last[len(last)-1].T < 2340 {
+					t.Errorf("the last sample is at %v", last[len(last)-1].T)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,211 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/detector"
+)
+
+// canned is a device that answers from a few templates: what a test of the
+// program's own cost can put in place of a simulated phone, which costs more than
+// the program.
+type canned struct {
+	processes int
+	started   time.Time
+
+	mu    sync.Mutex
+	noise *rand.Rand
+	out   []byte
+}
+
+func (c *canned) Serial() string { return "canned" }
+
+func (c *canned) up() time.Duration { return time.Hour + time.Since(c.started) }
+
+const firstCannedPID = 3000
+
+// labelled finds the parts of a joined command line.
+var labelled = regexp.MustCompile(`echo; echo (@[0-9a-f]+) '(\w+)'`)
+
+func (c *canned) Shell(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out = c.out[:0]
+	switch {
+	case strings.HasPrefix(command, "cat /proc/uptime; cd /proc"):
+		c.round()
+	case strings.HasPrefix(command, "for f in"):
+		c.list(command)
+	default:
+		c.parts(command)
+	}
+	_, err := stdout.Write(c.out)
+	return 0, err
+}
+
+func (c *canned) print(format string, args ...any) { c.out = fmt.Appendf(c.out, format, args...) }
+
+func (c *canned) clock() { c.print("%.2f 1.00\n", c.up().Seconds()) }
+
+func (c *canned) round() {
+	c.clock()
+	c.print("1000/stat:1000 (system_server) S%s 500 0\n", strings.Repeat(" 1", 18))
+	for i := range c.processes {
+		pid := firstCannedPID + i
+		c.print("%d/stat:%d (com.shop) S 1%s 360000 0\n", pid, pid, strings.Repeat(" 1", 17))
+		c.print("%d/status:Threads:\t%d\n%d/status:RssAnon:\t%d kB\n%d/status:VmSwap:\t0 kB\n", pid, 30, pid, 90000, pid)
+		c.print("%d/smaps_rollup:Pss: %d kB\n%d/smaps_rollup:SwapPss: 0 kB\n", pid, 200000+c.noise.IntN(6000), pid)
+	}
+	c.print("uptime:%.2f 1.00\n", c.up().Seconds())
+}
+
+func (c *canned) list(command string) {
+	m := regexp.MustCompile(`echo (@[0-9a-f]+) \$p`).FindStringSubmatch(command)[1]
+	c.print("\n%[1]s 1000\nsystem_server\x00\n\n%[1]s 1000.id\n1000 (system_server) S%[2]s 500 0\nName:\tsystem_server\nUid:\t1000\t1000\t1000\t1000\n", m, strings.Repeat(" 1", 18))
+	for i := range c.processes {
+		pid := firstCannedPID + i
+		c.print("\n%[1]s %[2]d\ncom.shop:p%[3]d\x00\n\n%[1]s %[2]d.id\n%[2]d (com.shop) S 1%[4]s 360000 0\nName:\tcom.shop\nUid:\t10123\t10123\t10123\t10123\n", m, pid, i, strings.Repeat(" 1", 17))
+	}
+	c.print("\n%s end\n", m)
+}
+
+// parts answers a joined command line part by part.
+func (c *canned) parts(command string) {
+	at := labelled.FindAllStringSubmatchIndex(command, -1)
+	for i, m := range at {
+		end := len(command)
+		if i+1 < len(at) {
+			end = at[i+1][0]
+		}
+		c.print("\n%s %s\n", command[m[2]:m[3]], command[m[4]:m[5]])
+		c.one(strings.Trim(command[m[1]:end], "; "))
+	}
+}
+
+var meminfoPID = regexp.MustCompile(`meminfo (\d+)`)
+
+func (c *canned) one(command string) {
+	switch {
+	case command == "cat /proc/uptime":
+		c.clock()
+	case strings.HasPrefix(command, "grep -E") && strings.Contains(command, "smaps_rollup"):
+		c.print("Pss: 200000 kB\n")
+	case strings.HasPrefix(command, "cat /proc/") && strings.Contains(command, "/stat"):
+		pid, _ := strconv.Atoi(strings.Split(command, "/")[2])
+		c.print("%d (com.shop) S 1%s 360000 0\n", pid, strings.Repeat(" 1", 17))
+	case command == "id":
+		c.print("uid=0(root) gid=0(root)\n")
+	case strings.HasSuffix(command, "sdk"):
+		c.print("34\n")
+	case strings.HasPrefix(command, "dumpsys"):
+		c.meminfo(meminfoPID.FindStringSubmatch(command)[1])
+	}
+}
+
+func (c *canned) meminfo(pid string) {
+	java, native := 60000+c.noise.IntN(3000), 50000+c.noise.IntN(2000)
+	c.print("Applications Memory Usage (in Kilobytes):\nUptime: 1 Realtime: 1\n\n** MEMINFO in pid %s [com.shop] **\n\n App Summary\n", pid)
+	c.print("                       Pss(KB)                        Rss(KB)\n                        ------                         ------\n")
+	rows := []struct {
+		name string
+		kb   int
+	}{{"Java Heap", java}, {"Native Heap", native}, {"Code", 40000}, {"Stack", 2000}, {"Graphics", 20000}, {"Private Other", 15000}, {"System", 15000}}
+	sum := 0
+	for _, r := range rows {
+		c.print("%18s:%9d%31d\n", r.name, r.kb, r.kb+500)
+		sum += r.kb
+	}
+	c.print("           TOTAL PSS:%9d            TOTAL RSS:%9d      TOTAL SWAP (KB):        0\n", sum, sum+4000)
+}
+
+func (c *canned) Pull(context.Context, string, io.Writer) (int64, error) {
+	return 0, errors.ErrUnsupported
+}
+
+func (c *canned) Push(context.Context, io.Reader, string, fs.FileMode) error {
+	return errors.ErrUnsupported
+}
+
+// heapMeter measures the live heap at the end of each day of a run.
+type heapMeter struct{ daily []uint64 }
+
+func (h *heapMeter) day() {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // pools live through one
+	runtime.ReadMemStats(&m)
+	h.daily = append(h.daily, m.HeapAlloc)
+}
+
+// A week at 30 s for 10 processes leaves the program's memory flat. A day is
+// watched in every run, a week with LEAKGATE_E2E=long.
+func TestWeek(t *testing.T) {
+	days := 2
+	if os.Getenv("LEAKGATE_E2E") == "long" {
+		days = 7
+	}
+	var heap heapMeter
+	cpu := cpuTime()
+	synctest.Test(t, func(t *testing.T) {
+		dev := &canned{processes: 10, started: time.Now(), noise: rand.New(rand.NewPCG(1, 2))}
+		facts, err := capture.ReadFacts(t.Context(), dev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := Options{
+			Devices: []Device{{dev, facts}}, Patterns: []capture.Pattern{"com.shop*"}, Policy: detector.ArticlePolicy(),
+			Dir: filepath.Join(t.TempDir(), "run"), Duration: time.Duration(days) * 24 * time.Hour, Budget: DefaultBudget,
+		}
+		go func() {
+			for range days {
+				time.Sleep(24*time.Hour - time.Second)
+				heap.day()
+				time.Sleep(time.Second)
+			}
+		}()
+		run, err := Run(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range run.Processes {
+			if want := days * 2880; p.Samples < want-20 || p.Details < days*280 || p.Gaps > 0 {
+				t.Errorf("%s: %d samples, %d breakdowns, %d gaps", p.Process, p.Samples, p.Details, p.Gaps)
+			}
+		}
+		if len(run.Processes) != 10 {
+			t.Errorf("%d processes, %+v", len(run.Processes), run)
+		}
+	})
+	perDay := (cpuTime() - cpu) / time.Duration(days)
+	t.Logf("live heap at the end of each day: %v kB; %v of CPU for a day of 10 processes, %.4f %% of a core",
+		kilobytes(heap.daily), perDay.Round(time.Millisecond), perDay.Hours()/24*100)
+	// Eight bytes for each sample would be 230 kB a day.
+	first, last := heap.daily[0], heap.daily[len(heap.daily)-1]
+	if last > first+100<<10 {
+		t.Errorf("the heap grows: %v kB", kilobytes(heap.daily))
+	}
+}
+
+func kilobytes(bytes []uint64) []uint64 {
+	out := make([]uint64, len(bytes))
+	for i, b := range bytes {
+		out[i] = b >> 10
+	}
+	return out
+}
