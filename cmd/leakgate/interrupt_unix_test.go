@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -25,13 +27,7 @@ func started(t *testing.T, out string) (wait func() int, signal func(syscall.Sig
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for range 500 {
-		samples, err := os.ReadFile(filepath.Join(out, "samples.ndjson"))
-		if err == nil && bytes.Count(samples, []byte("pss_kb")) > 3 {
-			break
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	waitForSamples(out)
 	return func() int {
 			_ = cmd.Wait() // the exit code tells
 			return cmd.ProcessState.ExitCode()
@@ -42,8 +38,23 @@ func started(t *testing.T, out string) (wait func() int, signal func(syscall.Sig
 		}
 }
 
+// waitForSamples waits until a run has its first samples.
+func waitForSamples(out string) {
+	for range 500 {
+		samples, err := os.ReadFile(filepath.Join(out, reporters.SamplesName))
+		if err == nil && bytes.Count(samples, []byte("pss_kb")) > 3 {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
 func TestCtrlCFinishesTheRun(t *testing.T) {
-	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+	ends := []syscall.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		ends = append(ends, syscall.SIGHUP)
+	}
+	for _, s := range ends {
 		out := filepath.Join(t.TempDir(), "run")
 		wait, signal := started(t, out)
 		began := time.Now()
@@ -143,4 +154,31 @@ func TestWorkloadMarksItsRun(t *testing.T) {
 	if err != nil || run.Stopped != "workload" || run.Workload == nil || *run.Workload.Exit != 0 {
 		t.Errorf("%+v, %v", run, err)
 	}
+}
+
+// Under nohup a terminal that closes ends nothing.
+func TestNohupGoesOn(t *testing.T) {
+	path, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "run")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", `trap "" HUP; exec "$0" demo --out "$1"`, path, out)
+	cmd.Dir = t.TempDir()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	waitForSamples(out)
+	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if err := cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if _, err := reporters.ReadRun(out); (err == nil) != (s == syscall.SIGINT) {
+			t.Errorf("after %v: %v", s, err)
+		}
+	}
+	_ = cmd.Wait() // the run says how it ended
 }

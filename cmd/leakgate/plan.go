@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -14,21 +13,27 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/capture/adb"
+	"github.com/leakgate/leakgate/harness/lease"
 	"github.com/leakgate/leakgate/harness/monitor"
 	"github.com/leakgate/leakgate/reporters"
 )
 
 // runFlags are what run, watch and demo have in common.
 type runFlags struct {
-	out    string
-	asJSON bool
-	strict bool
+	out      string
+	asJSON   bool
+	strict   bool
+	wait     bool
+	patience span
 }
 
 func (f *runFlags) declare(fs *flag.FlagSet) {
 	fs.StringVar(&f.out, "out", "", "`DIR` for the run; without it a new one below leakgate-runs")
 	fs.BoolVar(&f.asJSON, "json", false, "print run.json on stdout and nothing else there")
 	fs.BoolVar(&f.strict, "strict", false, "exit 5 where the evidence is not enough to judge")
+	fs.BoolVar(&f.wait, "wait", false, "wait until no other run has the device or the directory")
+	f.patience = span(monitor.DefaultPatience)
+	fs.Var(&f.patience, "patience", "`TIME` that a device may be away before its part of the run ends")
 }
 
 // plan is a run before it begins.
@@ -44,7 +49,10 @@ func (f *runFlags) carryOut(c console, verb string, prepare func(*plan) error) (
 	ctx, hurry, stop := interruptible(c)
 	defer stop()
 	p := &plan{ctx: ctx, console: c}
-	p.options = monitor.Options{Strict: f.strict, Tool: "leakgate " + version(), Hurry: hurry}
+	p.options = monitor.Options{
+		Strict: f.strict, Tool: "leakgate " + version(), Hurry: hurry,
+		Patience: time.Duration(f.patience), Budget: monitor.DefaultBudget,
+	}
 	err := prepare(p)
 	if err != nil {
 		return reporters.Run{}, f.refused(c, verb, ctx, err)
@@ -53,7 +61,59 @@ func (f *runFlags) carryOut(c console, verb string, prepare func(*plan) error) (
 	if f.out == "" {
 		p.options.Dir = filepath.Join("leakgate-runs", time.Now().UTC().Format("20060102T150405.000Z")+"-"+verb)
 	}
-	return f.perform(p, verb)
+	held, err := f.hold(p, verb)
+	if err != nil {
+		return reporters.Run{}, f.refused(c, verb, ctx, err)
+	}
+	run, code := f.perform(p, verb)
+	if err := held.Release(); err != nil {
+		fmt.Fprintf(c.err, "leakgate %s: %v\n", verb, err)
+	}
+	return run, code
+}
+
+// hold takes the directory and the devices of the plan, so that no other run uses
+// them meanwhile.
+func (f *runFlags) hold(p *plan, verb string) (*lease.Lease, error) {
+	asked, _ := p.console.getenv(lease.FolderVariable)
+	folder, err := lease.Folder(asked)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	dir, err := lease.DirectoryKey(p.options.Dir)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	r := lease.Request{Folder: folder, Keys: []lease.Key{dir}, Holder: lease.NewHolder(verb, p.options.Dir), Wait: f.wait}
+	for _, d := range p.options.Devices {
+		r.Keys = append(r.Keys, lease.DeviceKey(p.client.Addr(), d.Serial()))
+	}
+	waited := false
+	r.Waiting = func(h lease.HeldError) {
+		waited = true
+		fmt.Fprintf(p.console.err, "leakgate %s: %v; waiting for its end\n", verb, h)
+	}
+	held, err := lease.Take(p.ctx, r)
+	var other lease.HeldError
+	switch {
+	case err != nil && errors.As(err, &other) && p.ctx.Err() == nil:
+		err = fmt.Errorf("%w: choose another, or wait for its end with --wait", other)
+		if other.Key == dir {
+			err = usageError{err}
+		}
+		return nil, err
+	case err != nil:
+		return nil, err
+	case !waited:
+		return held, nil
+	}
+	// The device's clock has gone on since it was read.
+	for i, d := range p.options.Devices {
+		if p.options.Devices[i].Facts, err = capture.ReadFacts(p.ctx, d); err != nil {
+			return nil, errors.Join(err, held.Release())
+		}
+	}
+	return held, nil
 }
 
 // refused tells why a run cannot begin.
@@ -66,6 +126,9 @@ func (f *runFlags) refused(c console, verb string, ctx context.Context, err erro
 	var usage usageError
 	if errors.As(err, &usage) {
 		return exitUsage
+	}
+	if isForDoctor(err) {
+		fmt.Fprintf(c.err, "leakgate %s: `leakgate doctor` looks closer and changes nothing\n", verb)
 	}
 	return monitor.ExitNoDevice
 }
@@ -87,28 +150,22 @@ func (f *runFlags) perform(p *plan, verb string) (reporters.Run, int) {
 			return run, exitUsage
 		}
 	}
-	if terr := f.tell(p.console, run); terr != nil {
+	if terr := tell(p.console, run, f.asJSON); terr != nil {
 		fmt.Fprintf(p.console.err, "leakgate %s: print the verdict: %v\n", verb, terr)
 		err = terr
 	}
-	if err != nil && run.ExitCode == 0 {
-		return run, exitUsage
+	if err != nil {
+		return run, exitUsage // counts before all others
 	}
 	return run, run.ExitCode
-}
-
-func (f *runFlags) tell(c console, run reporters.Run) error {
-	if f.asJSON {
-		enc := json.NewEncoder(c.out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(run)
-	}
-	return reporters.WriteText(c.out, run)
 }
 
 // lastMoment is the real time between the second Ctrl-C and the end: enough to
 // end what runs on the device and on the host, not to wait for it.
 const lastMoment = 2 * time.Second
+
+// lastWord is how long a message may take that nobody may read.
+const lastWord = 100 * time.Millisecond
 
 // interruptible gives a context that the first Ctrl-C ends, so that the run is
 // finished cleanly. The second closes hurry and ends the program soon, finished
@@ -116,21 +173,29 @@ const lastMoment = 2 * time.Second
 func interruptible(c console) (ctx context.Context, hurry <-chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals, done, now := make(chan os.Signal, 2), make(chan struct{}), make(chan struct{})
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as it is under nohup, and stays
+		ends = append(ends, syscall.SIGHUP)
+	}
+	signal.Notify(signals, ends...)
+	// A reader of our output who goes away ends no night.
+	signal.Ignore(syscall.SIGPIPE)
 	go func() {
 		for n := 1; ; n++ {
 			select {
 			case <-done:
 				return
 			case s := <-signals:
+				// First what was asked for: nobody may read what is said.
 				switch n {
 				case 1:
-					fmt.Fprintf(c.err, "\nleakgate: %v; finishing the run, once more to stop now\n", s)
 					cancel(fmt.Errorf("interrupted by %v", s))
+					go fmt.Fprintf(c.err, "\nleakgate: %v; finishing the run, once more to stop now\n", s)
 				case 2:
 					close(now)
 					time.AfterFunc(lastMoment, func() {
-						fmt.Fprintln(c.err, "leakgate: stopped; samples.ndjson has every sample, run.json is not written")
+						go fmt.Fprintln(c.err, "leakgate: stopped; samples.ndjson has every sample, run.json is not written")
+						time.Sleep(lastWord)
 						os.Exit(monitor.ExitInterrupted)
 					})
 				}

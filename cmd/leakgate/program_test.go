@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+
+	"github.com/leakgate/leakgate/harness/lease"
 )
 
 // built is where the program for child processes lies; empty until one is wanted.
@@ -31,7 +33,17 @@ var build = sync.OnceValues(func() (string, error) {
 })
 
 func TestMain(m *testing.M) {
+	// The leases of the tests are nobody else's.
+	leases, err := os.MkdirTemp("", "leakgate-leases-")
+	if err == nil {
+		err = os.Setenv(lease.FolderVariable, leases)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	code := m.Run()
+	_ = os.RemoveAll(leases)
 	if built != "" {
 		_ = os.RemoveAll(built) // what is left below the temporary folder harms nobody
 	}

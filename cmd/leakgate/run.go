@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/config"
@@ -26,8 +25,7 @@ than LEAKGATE_ variables, which are stronger than the file.`,
 		example: "leakgate run examples/nightly/phone.yaml --for 8h",
 		flags: func(fs *flag.FlagSet) func(console, []string) int {
 			var f runVerbFlags
-			fs.Var(&f.devices, "device", "`SERIAL` of a device instead of those of the file (repeatable)")
-			fs.Var(&f.span, "for", "`TIME` instead of the file's duration, such as 30m or 2h")
+			f.fileFlags.declare(fs)
 			f.runFlags.declare(fs)
 			return f.run
 		},
@@ -36,18 +34,14 @@ than LEAKGATE_ variables, which are stronger than the file.`,
 
 type runVerbFlags struct {
 	runFlags
-	devices list
-	span    span
+	fileFlags
 }
 
 func (f *runVerbFlags) run(c console, args []string) int {
 	if len(args) != 1 {
 		return runVerb().wrong(c, fmt.Errorf("want one file, got %d", len(args)))
 	}
-	cfg, err := config.Load(args[0], c.getenv)
-	if err == nil {
-		f.override(cfg)
-	}
+	cfg, err := config.Load(args[0], c.getenv, f.choices()...)
 	var policy detector.Policy
 	if err == nil {
 		policy, err = policyOf(cfg)
@@ -63,21 +57,13 @@ func (f *runVerbFlags) run(c console, args []string) int {
 		p.options.Policy = policy
 		p.options.Detail = cfg.Sample.Detail
 		p.options.Duration = cfg.Duration
+		p.options.Budget = monitor.Budget{SystemServer: cfg.Sample.MaxSystemServer, App: cfg.Sample.MaxApp}
 		p.options.Assert = monitor.Assert(cfg.Detect.Assert)
 		p.options.Workload = workloadOf(cfg)
 		p.options.Devices, err = p.devices(cfg.Devices)
 		return err
 	})
 	return code
-}
-
-func (f *runVerbFlags) override(cfg *config.Config) {
-	if len(f.devices) > 0 {
-		cfg.Devices.Serials = f.devices
-	}
-	if f.span > 0 {
-		cfg.Duration = time.Duration(f.span)
-	}
 }
 
 // policyOf makes the policy that the file describes.
@@ -167,15 +153,18 @@ func (p *plan) attached() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []string
+	var out, left []string
 	for _, d := range infos {
 		if d.State != "device" {
-			fmt.Fprintf(p.console.err, "leakgate run: device %s is %s; left out\n", reporters.Printable(d.Serial), reporters.Printable(d.State))
+			left = append(left, fmt.Sprintf("device %s is %s", reporters.Printable(d.Serial), reporters.Printable(d.State)))
 			continue
 		}
 		out = append(out, d.Serial)
 	}
 	if len(out) > 0 {
+		for _, text := range left {
+			fmt.Fprintf(p.console.err, "leakgate run: %s; left out\n", text)
+		}
 		return out, nil
 	}
 	// Select says what is wrong with what is there: unauthorized, offline or nothing.

@@ -21,10 +21,12 @@ import (
 type screen struct {
 	mu      sync.Mutex
 	w       io.Writer
+	out     *lane      // w, to be closed
 	width   func() int // columns; 0 where w is no terminal
 	several bool
 	rows    map[string][]monitor.Row
-	drawn   int // lines of the table that stand on the terminal
+	read    map[string]time.Time // when the rows of a device were asked for
+	drawn   int                  // lines of the table that stand on the terminal
 	last    time.Time
 }
 
@@ -34,10 +36,18 @@ const (
 	// heartbeat is the real time between two tables in a log, where nothing is
 	// drawn in place: a night without events still shows that it goes on.
 	heartbeat = 10 * time.Minute
+	// logged is the age that a row of a log may have.
+	logged = time.Minute
+	// maxLogLine bounds a line of a log, and maxName a name in the line of an event,
+	// in columns: a device may name its processes as it likes.
+	maxLogLine = 1000
+	maxName    = 64
 )
 
 func newScreen(w io.Writer, o monitor.Options) *screen {
-	return &screen{w: w, width: terminalWidth(w), several: len(o.Devices) > 1, rows: map[string][]monitor.Row{}, last: time.Now()}
+	w = drawable(w)
+	out := newLane(w)
+	return &screen{w: out, out: out, width: terminalWidth(w), several: len(o.Devices) > 1, rows: map[string][]monitor.Row{}, read: map[string]time.Time{}, last: time.Now()}
 }
 
 // terminalWidth gives the present width of the terminal behind w, 0 if there is none.
@@ -60,15 +70,21 @@ func (s *screen) Happened(e reporters.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.erase()
-	fmt.Fprintln(s.w, clipLine(eventLine(e, s.several), s.width()))
+	s.put(eventLine(e, s.several))
 	s.draw()
 }
 
 // Changed implements monitor.Observer.
-func (s *screen) Changed(device string, rows []monitor.Row) {
+func (s *screen) Changed(device string, rows func() []monitor.Row) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rows[device] = rows
+	fresh := logged
+	if s.width() > 0 {
+		fresh = redraw
+	}
+	if time.Since(s.read[device]) >= fresh {
+		s.rows[device], s.read[device] = rows(), time.Now()
+	}
 	switch terminal, quiet := s.width() > 0, time.Since(s.last); {
 	case terminal && quiet >= redraw:
 		s.erase()
@@ -76,7 +92,7 @@ func (s *screen) Changed(device string, rows []monitor.Row) {
 	case !terminal && quiet >= heartbeat:
 		s.last = time.Now()
 		for _, line := range s.table() {
-			fmt.Fprintln(s.w, line)
+			s.put(line)
 		}
 	}
 }
@@ -88,6 +104,7 @@ func (s *screen) close() {
 	s.erase()
 	s.draw()
 	s.drawn = 0
+	s.out.close()
 }
 
 // erase takes the table off the terminal: up by its lines, then clear downwards
@@ -100,16 +117,24 @@ func (s *screen) erase() {
 }
 
 func (s *screen) draw() {
-	width := s.width()
-	if width == 0 {
+	if s.width() == 0 {
 		return
 	}
 	s.last = time.Now()
 	lines := s.table()
 	for _, line := range lines {
-		fmt.Fprintln(s.w, clipLine(line, width))
+		s.put(line)
 	}
 	s.drawn = len(lines)
+}
+
+// put writes one line, cut to the terminal or to what a log takes.
+func (s *screen) put(line string) {
+	width := s.width()
+	if width == 0 {
+		width = maxLogLine
+	}
+	fmt.Fprintln(s.w, clipLine(line, width))
 }
 
 func (s *screen) table() []string {
@@ -118,7 +143,7 @@ func (s *screen) table() []string {
 		devices = append(devices, d)
 	}
 	slices.Sort(devices)
-	lines := []string{fmt.Sprintf("%-32s %-24s %10s %9s %7s %6s %7s  %s", "PROCESS", "STATE", "MB", "MB/h", "THREADS", "NEXT", "COST", "EVIDENCE")}
+	lines := []string{fmt.Sprintf("%-*s %-24s %10s %9s %7s %6s %7s  %s", nameColumns, "PROCESS", "STATE", "MB", "MB/h", "THREADS", "NEXT", "COST", "EVIDENCE")}
 	for _, d := range devices {
 		for _, r := range s.rows[d] {
 			lines = append(lines, tableLine(r, s.several))
@@ -126,6 +151,9 @@ func (s *screen) table() []string {
 	}
 	return lines
 }
+
+// nameColumns is the width of the names in the table.
+const nameColumns = 32
 
 func tableLine(r monitor.Row, several bool) string {
 	name := r.Process
@@ -142,8 +170,8 @@ func tableLine(r monitor.Row, several bool) string {
 	if r.Present {
 		next = fmt.Sprintf("%.0fs", r.Next.Seconds())
 	}
-	return fmt.Sprintf("%-32s %-24s %10.1f %9s %7s %6s %5.0fms  %s",
-		reporters.Printable(tail(name, 32)), stateWords(r.Verdict), r.MB, rate, threads, next, r.CostMS, reporters.Printable(r.Verdict.Because))
+	return reporters.Printable(fmt.Sprintf("%s %-24s %10.1f %9s %7s %6s %5.0fms  %s",
+		cell(reporters.Printable(name), nameColumns), stateWords(r.Verdict), r.MB, rate, threads, next, r.CostMS, r.Verdict.Because))
 }
 
 // stateWords shows LEAKING as provisional: only the end of a run decides.
@@ -157,14 +185,15 @@ func stateWords(v detector.Verdict) string {
 	return v.State.String()
 }
 
+// eventLine is one printable line, whatever the event holds.
 func eventLine(e reporters.Event, several bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%8s ", reporters.Span(e.T))
 	if several {
-		fmt.Fprintf(&b, "%s ", reporters.Printable(e.Device))
+		fmt.Fprintf(&b, "%s ", tail(reporters.Printable(e.Device), maxName))
 	}
 	if e.Process != "" {
-		fmt.Fprintf(&b, "%s ", reporters.Printable(e.Process))
+		fmt.Fprintf(&b, "%s ", tail(reporters.Printable(e.Process), maxName))
 	}
 	switch {
 	case e.Event == "state" && e.To == "LEAKING":
@@ -174,25 +203,6 @@ func eventLine(e reporters.Event, several bool) string {
 	default:
 		fmt.Fprintf(&b, "%s: ", e.Event)
 	}
-	b.WriteString(reporters.Printable(e.Text))
-	return b.String()
-}
-
-// clipLine cuts a line to the terminal, so that one line stays one row; width 0
-// leaves it whole.
-func clipLine(line string, width int) string {
-	runes := []rune(line)
-	if width == 0 || len(runes) < width {
-		return line
-	}
-	return string(runes[:width-1])
-}
-
-// tail keeps the end of a long name, where processes of one app differ.
-func tail(name string, n int) string {
-	runes := []rune(name)
-	if len(runes) <= n {
-		return name
-	}
-	return "…" + string(runes[len(runes)-n+1:])
+	b.WriteString(e.Text)
+	return reporters.Printable(b.String())
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -27,7 +28,7 @@ func TestScreenOfALog(t *testing.T) {
 		s := newScreen(&out, monitor.Options{})
 		s.Happened(reporters.Event{T: 61, Event: "state", Process: "com.x", From: "NORMAL", To: "SUSPICIOUS", Text: "rises\x1b[2J"})
 		for range 25 {
-			s.Changed("S1", []monitor.Row{row("S1", "com.x", detector.Normal)})
+			s.Changed("S1", func() []monitor.Row { return []monitor.Row{row("S1", "com.x", detector.Normal)} })
 			time.Sleep(time.Minute)
 		}
 		s.close()
@@ -46,10 +47,12 @@ func TestScreenOfALog(t *testing.T) {
 func TestScreenOfATerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		s := newScreen(&out, monitor.Options{Devices: make([]monitor.Device, 2)})
+		s := newScreen(newSieve(&out), monitor.Options{Devices: make([]monitor.Device, 2)})
 		s.width = func() int { return 90 }
 		for i := range 10 {
-			s.Changed("S1", []monitor.Row{row("S1", "com.x", detector.Leaking), row("S1", strings.Repeat("ü", 60), detector.Normal)})
+			s.Changed("S1", func() []monitor.Row {
+				return []monitor.Row{row("S1", "com.x", detector.Leaking), row("S1", strings.Repeat("ü", 60), detector.Normal)}
+			})
 			time.Sleep(100 * time.Millisecond)
 			if i == 5 {
 				s.Happened(reporters.Event{Device: "S1", Event: "mark", Text: "loop 2"})
@@ -62,12 +65,71 @@ func TestScreenOfATerminal(t *testing.T) {
 			t.Fatalf("%d lines stand: %q", len(screen), screen)
 		}
 		for i, line := range screen {
-			if !strings.Contains(line, want[i]) || len([]rune(line)) >= 90 {
+			if !strings.Contains(line, want[i]) || textColumns(line) >= 90 {
 				t.Errorf("line %d: %q", i, line)
 			}
 		}
 		if !strings.Contains(screen[2], "LEAKING? java_leak") {
 			t.Errorf("LEAKING is not told as provisional: %q", screen[2])
+		}
+	})
+}
+
+// Wide characters take two columns: a row of them is cut before it wraps, and the
+// columns after a wide name stand where they stand after a narrow one.
+func TestScreenOfWideNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		s := newScreen(&out, monitor.Options{})
+		s.width = func() int { return 81 }
+		time.Sleep(time.Second)
+		s.Changed("S1", func() []monitor.Row {
+			return []monitor.Row{row("S1", strings.Repeat("中", 60), detector.Normal), row("S1", "com.x", detector.Normal), row("S1", "한e\u0301", detector.Normal)}
+		})
+		s.Happened(reporters.Event{Event: "mark", Text: strings.Repeat("日本語", 100)})
+		s.close()
+		var at []int
+		for _, line := range replay(t, out.String()) {
+			if n := textColumns(line); n > 80 {
+				t.Errorf("%d columns: %q", n, line)
+			}
+			if name, _, ok := strings.Cut(line, " NORMAL "); ok {
+				at = append(at, textColumns(name))
+			}
+		}
+		if want := []int{32, 32, 32}; !slices.Equal(at, want) {
+			t.Errorf("the states begin in columns %v, want %v", at, want)
+		}
+	})
+}
+
+func FuzzScreenLines(f *testing.F) {
+	for _, text := range []string{
+		"com.x;reboot", "$(id)", "\x1b[2J\x1b]0;x\x07", "\u202e", "a\nb", "中文\u0301", "\U0001f600\u200d", "\xff", "duration: 8h", strings.Repeat("x", 5000),
+	} {
+		f.Add(text, 80)
+	}
+	f.Fuzz(func(t *testing.T, text string, terminal int) {
+		terminal = 40 + max(0, terminal%200)
+		name := cell(reporters.Printable(text), nameColumns)
+		if textColumns(name) != nameColumns {
+			t.Errorf("%q takes %d columns", name, textColumns(name))
+		}
+		lines := []string{
+			eventLine(reporters.Event{Device: text, Process: text, Event: text, From: text, To: text, Text: text}, true),
+			eventLine(reporters.Event{Device: text, Process: text, Event: "state", From: text, To: text, Text: text}, true),
+			tableLine(monitor.Row{Device: text, Process: text, Verdict: detector.Verdict{Because: text}}, true),
+		}
+		for _, line := range lines {
+			if reporters.Printable(line) != line {
+				t.Errorf("%q", line)
+			}
+			if cut := clipLine(line, terminal); textColumns(cut) >= terminal || !strings.HasPrefix(line, cut) || textColumns(line) < terminal && cut != line {
+				t.Errorf("%q is cut to %q at %d", line, cut, terminal)
+			}
+		}
+		if head, _, ok := strings.Cut(lines[1], " -> "); ok && len(text) > 500 && !strings.Contains(text, "->") && textColumns(head) > textColumns(reporters.Printable(text))+2*maxName+20 {
+			t.Errorf("the names in %q are not cut", head)
 		}
 	})
 }

@@ -1,0 +1,102 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// A demo that is killed at any moment leaves a directory that can be read and
+// finished, with everything up to the last interval. LEAKGATE_E2E=long spreads 50
+// moments over the whole demo, else 12 over its first seconds.
+func TestKilledAtAnyMoment(t *testing.T) {
+	moments, span := 12, 3*time.Second
+	if os.Getenv("LEAKGATE_E2E") == "long" {
+		moments, span = 50, 16*time.Second
+	}
+	r := rand.New(rand.NewPCG(4, 2))
+	var wg sync.WaitGroup
+	turn := make(chan struct{}, 4)
+	for range moments {
+		after := time.Duration(r.Int64N(int64(span)))
+		turn <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turn }()
+			killedAfter(t, after)
+		})
+	}
+	wg.Wait()
+}
+
+func killedAfter(t *testing.T, after time.Duration) {
+	out := filepath.Join(t.TempDir(), "run")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := program(t, ctx, nil, "demo", "--out", out)
+	var text bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &text, &text
+	if err := cmd.Start(); err != nil {
+		t.Error(err)
+		return
+	}
+	began := time.Now()
+	time.Sleep(after)
+	if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Error(err)
+	}
+	lived := time.Since(began)
+	_ = cmd.Wait() // it was killed, or had ended before
+	if _, err := os.Stat(filepath.Join(out, reporters.SamplesName)); errors.Is(err, fs.ErrNotExist) {
+		if lived > 2*time.Second {
+			t.Errorf("no run after %v: %s", lived, text.String())
+		}
+		return
+	}
+	report := program(t, ctx, nil, "report", out, "--json")
+	answer, err := report.Output()
+	if err != nil {
+		t.Errorf("killed after %v: report: %v", lived, err)
+		return
+	}
+	checkFinished(t, out, answer, text.String())
+}
+
+func checkFinished(t *testing.T, out string, answer []byte, told string) {
+	var run reporters.Run
+	if err := json.Unmarshal(answer, &run); err != nil {
+		t.Error(err)
+		return
+	}
+	onDisk, err := reporters.ReadRun(out)
+	if err != nil || onDisk.Stopped != run.Stopped {
+		t.Errorf("run.json: %+v, %v", onDisk, err)
+	}
+	if run.Stopped != "killed" && run.Stopped != "duration" {
+		t.Errorf("stopped by %q", run.Stopped)
+	}
+	left, err := filepath.Glob(filepath.Join(out, ".*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	// Nothing that was shown is lost.
+	for _, p := range run.Processes {
+		if bytes.Contains([]byte(told), []byte(p.Process+" found")) && p.PID == 0 {
+			t.Errorf("%s was found and is not in the record: %+v", p.Process, p)
+		}
+		if newest := run.Devices[0].Duration; p.Samples > 0 && newest-p.Duration > 5*60 {
+			t.Errorf("%s has %v s of %v s", p.Process, p.Duration, newest)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// sieve is the writer behind everything that is told to people. Messages quote
+// devices, files, variables and arguments, and no one place can be trusted to have
+// made each of them harmless: so all text passes here, and only line breaks and
+// tabs remain of what a terminal would obey. What draws on a terminal takes the
+// file behind it, by drawable.
+type sieve struct {
+	mu sync.Mutex
+	w  io.Writer
+	// rest is the beginning of a character whose end has not come yet.
+	rest []byte
+}
+
+func newSieve(w io.Writer) *sieve { return &sieve{w: w} }
+
+// Write implements io.Writer.
+func (s *sieve) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := append(s.rest, p...)
+	whole := len(text) - unfinished(text)
+	s.rest = append([]byte(nil), text[whole:]...)
+	if _, err := io.WriteString(s.w, printableLines(string(text[:whole]))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// unfinished is the length of a character at the end of text that is not all there.
+func unfinished(text []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {
+			if utf8.FullRune(last) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
+}
+
+// printableLines is Printable for text of several lines and tabs.
+func printableLines(text string) string {
+	var b strings.Builder
+	for {
+		at := strings.IndexAny(text, "\n\t")
+		if at < 0 {
+			b.WriteString(reporters.Printable(text))
+			return b.String()
+		}
+		b.WriteString(reporters.Printable(text[:at]))
+		b.WriteByte(text[at])
+		text = text[at+1:]
+	}
+}
+
+// readable puts a sieve before a terminal. A file or a pipe takes machine forms
+// byte by byte.
+func readable(f *os.File) io.Writer {
+	if term.IsTerminal(int(f.Fd())) {
+		return newSieve(f)
+	}
+	return f
+}
+
+// drawable is the writer for one that draws: it may write terminal commands, and
+// makes every text that it writes printable itself.
+func drawable(w io.Writer) io.Writer {
+	if s, ok := w.(*sieve); ok {
+		return s.w
+	}
+	return w
+}

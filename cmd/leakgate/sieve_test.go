@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// What passes the sieve is lines of printable text, however the text is cut into
+// writes, and harmless lines pass as they are.
+func FuzzSieve(f *testing.F) {
+	for _, text := range []string{"leakgate run: no device\n", "\x1b[2J", "a\tb\r\nc", "中文\n", "\xc2", "\xe4\xb8", "\u202e\n\n", "e\u0301"} {
+		f.Add([]byte(text), 3)
+	}
+	f.Fuzz(func(t *testing.T, text []byte, size int) {
+		var out bytes.Buffer
+		s := newSieve(&out)
+		size = 1 + max(0, size%100)
+		for rest := text; len(rest) > 0; {
+			n := min(size, len(rest))
+			if m, err := s.Write(rest[:n]); m != n || err != nil {
+				t.Fatal(m, err)
+			}
+			rest = rest[n:]
+		}
+		got := out.String()
+		for line := range strings.SplitSeq(got, "\n") {
+			for cell := range strings.SplitSeq(line, "\t") {
+				if strings.ContainsFunc(cell, func(r rune) bool { return !unicode.IsPrint(r) }) {
+					t.Errorf("%q became %q", text, got)
+				}
+			}
+		}
+		if strings.Count(got, "\n") != bytes.Count(text, []byte("\n")) || strings.Count(got, "\t") != bytes.Count(text, []byte("\t")) {
+			t.Errorf("%q became %q", text, got)
+		}
+		if plain := reporters.Printable(string(text)) == string(text) && !strings.ContainsFunc(string(text), unicode.IsMark); plain && got != string(text) {
+			t.Errorf("%q became %q", text, got)
+		}
+	})
+}
+
+func TestSieveTellsErrors(t *testing.T) {
+	if _, err := newSieve(errorWriter{}).Write([]byte("x")); !errors.Is(err, errFull) {
+		t.Error(err)
+	}
+}
+
+var errFull = errors.New("full")
+
+type errorWriter struct{}
+
+func (errorWriter) Write([]byte) (int, error) { return 0, errFull }
+
+// The program itself, as a child: nothing of a hostile command line, environment
+// or file reaches the terminal as more than text.
+func TestProgramSaysNothingThatATerminalObeys(t *testing.T) {
+	const evil = "\x1b]0;owned\x07\u202e\u009b2J\u200b\U000e0041\xff\r"
+	calls := [][]string{
+		{evil}, {"run", evil}, {"watch", evil}, {"watch", "--process", evil}, {"watch", "--process", "x", "--for", evil},
+		{"mark", "--run", evil, evil}, {"parse", evil, evil}, {"help", evil}, {"demo", evil}, {"demo", "--seed", evil},
+	}
+	for _, v := range verbs() {
+		calls = append(calls, []string{v.name, "--" + evil})
+	}
+	for _, args := range calls {
+		cmd := program(t, context.Background(), []string{"ADB_SERVER_SOCKET=tcp:127.0.0.1:1", "LEAKGATE_SEED=" + evil}, args...)
+		var out, err bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &err
+		if cmd.Run() == nil {
+			t.Errorf("%q went well", args)
+		}
+		if err.Len() == 0 {
+			t.Errorf("%q: nothing is said", args)
+		}
+		for _, line := range strings.Split(out.String()+err.String(), "\n") {
+			if reporters.Printable(line) != strings.ReplaceAll(line, "\t", "?") {
+				t.Errorf("%q: %q", args, line)
+			}
+		}
+	}
+}
