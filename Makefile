@@ -1,5 +1,6 @@
 # make test   installs what the tests need (as root; else it prints the command) and runs every check
 # make e2e    all tests at full length (some ten minutes)
+# make soak   ten minutes of random faults behind the real adb server (SOAK=1h for more)
 # make fuzz   every fuzz target for FUZZTIME each
 # make bench  the benchmarks, with allocations
 
@@ -11,12 +12,13 @@ STATICCHECK := v0.8.2
 GOLANGCI := v2.15.0
 GOVULNCHECK := v1.9.0
 FUZZTIME ?= 30s
+SOAK ?= 10m
 # Debian's packages of what stands in for a phone in the tests.
 PACKAGES := adb openjdk-17-jdk-headless
 
 export LEAKGATE_TESTDATA ?= $(abspath ../shared/testdata)
 
-.PHONY: test check unit e2e fuzz fuzz-smoke bench packages tools vulnerabilities clean
+.PHONY: test check unit e2e soak fuzz fuzz-smoke bench packages tools vulnerabilities clean
 
 test: packages check unit fuzz-smoke
 
@@ -44,6 +46,10 @@ unit:
 # What make test bounds, at full length: each line end of large texts, for one.
 e2e: packages
 	LEAKGATE_E2E=long go test -count=1 -timeout 60m ./...
+
+# make test soaks for a minute where everything is required, as in CI.
+soak: packages
+	LEAKGATE_SOAK=$(SOAK) go test -race -count=1 -timeout 24h -run '^TestSoak$$' -v ./harness/monitor
 
 # Fuzz targets run one by one: go test takes one at a time.
 fuzz:

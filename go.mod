@@ -3,7 +3,10 @@ module github.com/leakgate/leakgate
 go 1.26.0
 
 require (
+	github.com/gofrs/flock v0.13.1
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	golang.org/x/term v0.47.0
+	golang.org/x/text v0.43.0
 	gopkg.in/yaml.v3 v3.0.1
 	mvdan.cc/sh/v3 v3.14.1
 )
