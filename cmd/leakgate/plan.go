@@ -75,45 +75,59 @@ func (f *runFlags) carryOut(c console, verb string, prepare func(*plan) error) (
 // hold takes the directory and the devices of the plan, so that no other run uses
 // them meanwhile.
 func (f *runFlags) hold(p *plan, verb string) (*lease.Lease, error) {
-	asked, _ := p.console.getenv(lease.FolderVariable)
-	folder, err := lease.Folder(asked)
-	if err != nil {
-		return nil, usageError{err}
-	}
 	dir, err := lease.DirectoryKey(p.options.Dir)
 	if err != nil {
 		return nil, usageError{err}
 	}
-	r := lease.Request{Folder: folder, Keys: []lease.Key{dir}, Holder: lease.NewHolder(verb, p.options.Dir), Wait: f.wait}
-	for _, d := range p.options.Devices {
-		r.Keys = append(r.Keys, lease.DeviceKey(p.client.Addr(), d.Serial()))
+	r, err := p.request(verb, dir)
+	if err != nil {
+		return nil, usageError{err}
 	}
 	waited := false
-	r.Waiting = func(h lease.HeldError) {
+	r.Wait, r.Waiting = f.wait, func(h lease.HeldError) {
 		waited = true
 		fmt.Fprintf(p.console.err, "leakgate %s: %v; waiting for its end\n", verb, h)
 	}
 	held, err := lease.Take(p.ctx, r)
 	var other lease.HeldError
 	switch {
-	case err != nil && errors.As(err, &other) && p.ctx.Err() == nil:
-		err = fmt.Errorf("%w: choose another, or wait for its end with --wait", other)
-		if other.Key == dir {
-			err = usageError{err}
-		}
-		return nil, err
-	case err != nil:
-		return nil, err
-	case !waited:
-		return held, nil
+	case errors.As(err, &other) && other.Key == dir:
+		return nil, usageError{fmt.Errorf("%w: choose another --out, or wait for its end with --wait", err)}
+	case errors.As(err, &other):
+		return nil, fmt.Errorf("%w: choose another device, or wait for its end with --wait", err)
+	case err != nil || !waited:
+		return held, err
 	}
-	// The device's clock has gone on since it was read.
-	for i, d := range p.options.Devices {
-		if p.options.Devices[i].Facts, err = capture.ReadFacts(p.ctx, d); err != nil {
-			return nil, errors.Join(err, held.Release())
-		}
+	if err := p.refresh(); err != nil {
+		return nil, errors.Join(err, held.Release())
 	}
 	return held, nil
+}
+
+// request asks for the directory and the devices of the plan.
+func (p *plan) request(verb string, dir lease.Key) (lease.Request, error) {
+	asked, _ := p.console.getenv(lease.FolderVariable)
+	folder, err := lease.Folder(asked)
+	if err != nil {
+		return lease.Request{}, err
+	}
+	r := lease.Request{Folder: folder, Keys: []lease.Key{dir}, Holder: lease.NewHolder(verb, p.options.Dir)}
+	for _, d := range p.options.Devices {
+		r.Keys = append(r.Keys, lease.DeviceKey(p.client.Addr(), d.Serial()))
+	}
+	return r, nil
+}
+
+// refresh asks the devices again: their clocks have gone on since they were read.
+func (p *plan) refresh() error {
+	for i, d := range p.options.Devices {
+		facts, err := capture.ReadFacts(p.ctx, d)
+		if err != nil {
+			return err
+		}
+		p.options.Devices[i].Facts = facts
+	}
+	return nil
 }
 
 // refused tells why a run cannot begin.

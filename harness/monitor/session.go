@@ -125,9 +125,8 @@ func (s *session) watch(ctx context.Context) {
 			s.takeDetail(ctx, a)
 		case a := <-s.pulses.done:
 			s.takePulse(ctx, a)
-		case <-s.returns.done:
-			s.returns.away = false
-			s.silent.hurry()
+		case a := <-s.returns.done:
+			s.takeReturn(ctx, a)
 		case a := <-s.resets.done:
 			s.resets.away = false
 			s.silent.hurry()

@@ -126,6 +126,18 @@ func (s *session) expect(ctx context.Context) {
 	send(s, &s.returns, func() (struct{}, error) { return struct{}{}, dev.Return(ctx) })
 }
 
+// takeReturn takes the news that the device is back, or the end of a wait for an
+// earlier silence, in whose place the present one waits.
+func (s *session) takeReturn(ctx context.Context, a answer[struct{}]) {
+	s.returns.away = false
+	switch {
+	case a.err == nil:
+		s.silent.hurry()
+	case s.silent.on() && s.silent.stop == nil && ctx.Err() == nil:
+		s.expect(ctx)
+	}
+}
+
 // callOut asks a silent device for its pulse when its pause is over.
 func (s *session) callOut(ctx context.Context) {
 	if !s.pulses.away && s.silent.over(time.Now()) {
