@@ -211,7 +211,7 @@ func (s *session) renew(ctx context.Context, err error) {
 		return
 	}
 	s.silent.reset = time.Now()
-	s.event(reporters.Event{Event: "reset", Text: "the device is there and says nothing: its connection is made anew"})
+	s.event(reporters.Event{Event: "reset", Text: "the device says nothing: its connection is made anew"})
 	send(s, &s.resets, func() (struct{}, error) {
 		within, cancel := context.WithTimeout(ctx, renewDeadline)
 		defer cancel()
