@@ -100,7 +100,7 @@ func TestNobodyReadsStderr(t *testing.T) {
 func fillPipe(t *testing.T, r, w *os.File) {
 	t.Helper()
 	if err := w.SetWriteDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
-		t.Skipf("pipes without deadlines: %v", err)
+		t.Fatal(err)
 	}
 	for {
 		if _, err := w.Write(make([]byte, page)); err != nil {
