@@ -149,19 +149,10 @@ type Lines struct {
 	Event  func(Event) error
 }
 
-// ReadSamples reads samples.ndjson: the header, then every line in order to one
-// of the two functions; either may be nil. See ReadLines.
-func ReadSamples(in io.Reader, sample func(Sample) error, event func(Event) error) (Header, []error, error) {
-	var h Header
-	keep := func(first Header) error { h = first; return nil }
-	warnings, err := ReadLines(in, Lines{Header: keep, Sample: sample, Event: event})
-	return h, warnings, err
-}
-
-// ReadLines reads samples.ndjson line by line. A last line without its end, as a
+// ReadSamples reads samples.ndjson line by line. A last line without its end, as a
 // killed run leaves it, is left out and told in the returned warnings. Any other
 // line that cannot be read is an error with its number.
-func ReadLines(in io.Reader, to Lines) ([]error, error) {
+func ReadSamples(in io.Reader, to Lines) ([]error, error) {
 	r := lineReader{in: bufio.NewReaderSize(in, 64<<10)}
 	var h Header
 	text, err := r.next()

@@ -56,9 +56,11 @@ func record(t *testing.T, dir string) []byte {
 }
 
 func read(text []byte) (h Header, samples []Sample, events []Event, warnings []error, err error) {
-	h, warnings, err = ReadSamples(bytes.NewReader(text),
-		func(s Sample) error { samples = append(samples, s); return nil },
-		func(e Event) error { events = append(events, e); return nil })
+	warnings, err = ReadSamples(bytes.NewReader(text), Lines{
+		Header: func(first Header) error { h = first; return nil },
+		Sample: func(s Sample) error { samples = append(samples, s); return nil },
+		Event:  func(e Event) error { events = append(events, e); return nil },
+	})
 	return h, samples, events, warnings, err
 }
 

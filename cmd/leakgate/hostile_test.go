@@ -121,14 +121,17 @@ func checkRun(t *testing.T, dir string, run reporters.Run, names []string, root 
 		}
 	}
 	seen, marks := map[string]bool{}, 0
-	header, warnings, err := reporters.ReadSamples(bytes.NewReader(text),
-		func(s reporters.Sample) error { seen[s.Process] = true; return nil },
-		func(e reporters.Event) error {
+	var header reporters.Header
+	warnings, err := reporters.ReadSamples(bytes.NewReader(text), reporters.Lines{
+		Header: func(h reporters.Header) error { header = h; return nil },
+		Sample: func(s reporters.Sample) error { seen[s.Process] = true; return nil },
+		Event: func(e reporters.Event) error {
 			if e.Event == "mark" {
 				marks++
 			}
 			return nil
-		})
+		},
+	})
 	if err != nil || len(warnings) > 0 || marks != 2 {
 		t.Errorf("%d marks, %v, %v", marks, warnings, err)
 	}

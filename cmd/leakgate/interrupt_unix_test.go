@@ -140,12 +140,12 @@ func TestWorkloadMarksItsRun(t *testing.T) {
 	}
 	defer f.Close()
 	var marks []reporters.Event
-	_, _, err = reporters.ReadSamples(f, nil, func(e reporters.Event) error {
+	_, err = reporters.ReadSamples(f, reporters.Lines{Event: func(e reporters.Event) error {
 		if e.Event == "mark" {
 			marks = append(marks, e)
 		}
 		return nil
-	})
+	}})
 	// Half a second is 200 seconds of the phone.
 	if err != nil || len(marks) != 2 || marks[0].Text != "loop 1" || marks[1].Text != "loop 2" || marks[1].T-marks[0].T < 150 {
 		t.Errorf("marks %+v, %v", marks, err)

@@ -86,7 +86,11 @@ func TestRunTwoDevicesOfOneFile(t *testing.T) {
 	}
 	defer f.Close()
 	samples := map[string]int{}
-	header, warnings, err := reporters.ReadSamples(f, func(s reporters.Sample) error { samples[s.Device]++; return nil }, nil)
+	var header reporters.Header
+	warnings, err := reporters.ReadSamples(f, reporters.Lines{
+		Header: func(h reporters.Header) error { header = h; return nil },
+		Sample: func(s reporters.Sample) error { samples[s.Device]++; return nil },
+	})
 	if err != nil || len(warnings) > 0 || len(header.Devices) != 2 || samples["phone-a"] < 50 || samples["phone-b"] < 50 || len(samples) != 2 {
 		t.Errorf("%+v, %v samples, %v, %v", header, samples, warnings, err)
 	}

@@ -137,9 +137,10 @@ func perform(t *testing.T, ctx context.Context, o Options) result {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	_, warnings, err := reporters.ReadSamples(f,
-		func(s reporters.Sample) error { rec.samples = append(rec.samples, s); return nil },
-		func(e reporters.Event) error { rec.events = append(rec.events, e); return nil })
+	warnings, err := reporters.ReadSamples(f, reporters.Lines{
+		Sample: func(s reporters.Sample) error { rec.samples = append(rec.samples, s); return nil },
+		Event:  func(e reporters.Event) error { rec.events = append(rec.events, e); return nil },
+	})
 	if err != nil || len(warnings) > 0 {
 		t.Fatal(err, warnings)
 	}

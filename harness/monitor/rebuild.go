@@ -38,7 +38,7 @@ func Rebuild(dir string) (reporters.Run, []error, error) {
 	}
 	defer f.Close()
 	var b rebuild
-	warnings, err := reporters.ReadLines(f, reporters.Lines{Header: b.begin, Sample: b.sample, Event: b.event})
+	warnings, err := reporters.ReadSamples(f, reporters.Lines{Header: b.begin, Sample: b.sample, Event: b.event})
 	if err != nil {
 		return reporters.Run{}, warnings, fmt.Errorf("read run in %s: %w", dir, err)
 	}
