@@ -280,12 +280,8 @@ var optionName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
 // options reads names and values whose meaning the policy knows.
 func options(into *map[string]string) reader {
 	return func(w *walker, at place) {
-		pairs, ok := w.pairsOf(at)
+		pairs, ok := w.namesOf(at, "options", mostEntries)
 		if !ok {
-			return
-		}
-		if len(pairs) > mostEntries {
-			w.refuse(at, &fault{message: fmt.Sprintf("has %d options, but at most %d are allowed", len(pairs), mostEntries)})
 			return
 		}
 		if *into = nil; len(pairs) > 0 {
