@@ -26,7 +26,7 @@ type row struct {
 	rule     string
 	from, to State
 	on       input
-	holds    func(*Detector) (because string, ok bool)
+	holds    func(*articleMachine) (because string, ok bool)
 }
 
 // The rows that leave something behind.
@@ -39,34 +39,34 @@ const (
 // asked in this order, one step an input. A time-out comes before all evidence (8.2:
 // "whatever the state at that moment"), the end of a suspicion before its promotion.
 var articleTable = []row{
-	{ruleSpike, Normal, Leaking, onSample, (*Detector).spikes},
-	{"5.4 gpu", Normal, Leaking, onReading, (*Detector).gpuLeaks},
-	{"5.5 trend", Normal, Suspicious, onSample, (*Detector).trendHolds},
+	{ruleSpike, Normal, Leaking, onSample, (*articleMachine).spikes},
+	{"5.4 gpu", Normal, Leaking, onReading, (*articleMachine).gpuLeaks},
+	{"5.5 trend", Normal, Suspicious, onSample, (*articleMachine).trendHolds},
 
 	{"8.3 restart", Suspicious, Normal, onRestart, always("the process restarted")},
 	{"gap", Suspicious, Normal, onGap, always("the process was not watched for a while")},
-	{ruleTimeOut, Suspicious, Normal, onReading, (*Detector).suspicionExpired},
-	{ruleSpike, Suspicious, Leaking, onSample, (*Detector).spikesAnywhere},
-	{"5.4 gpu", Suspicious, Leaking, onReading, (*Detector).gpuLeaks},
-	{"5.5 not significant", Suspicious, Normal, onSample, (*Detector).trendFaded},
-	{"5.3 floors", Suspicious, Confirming, onSample, (*Detector).floorsRise},
+	{ruleTimeOut, Suspicious, Normal, onReading, (*articleMachine).suspicionExpired},
+	{ruleSpike, Suspicious, Leaking, onSample, (*articleMachine).spikesAnywhere},
+	{"5.4 gpu", Suspicious, Leaking, onReading, (*articleMachine).gpuLeaks},
+	{"5.5 not significant", Suspicious, Normal, onSample, (*articleMachine).trendFaded},
+	{"5.3 floors", Suspicious, Confirming, onSample, (*articleMachine).floorsRise},
 
 	{"8.3 restart", Confirming, Normal, onRestart, always("the process restarted")},
 	{"gap", Confirming, Normal, onGap, always("the process was not watched for a while")},
-	{ruleTimeOut, Confirming, Normal, onReading, (*Detector).confirmationExpired},
-	{ruleSpike, Confirming, Leaking, onSample, (*Detector).spikesAnywhere},
-	{"5.4 gpu", Confirming, Leaking, onReading, (*Detector).gpuLeaks},
-	{"5.6 dimensions", Confirming, Leaking, onReading, (*Detector).dimensionsConfirm},
-	{"5.5 not confirmed", Confirming, Normal, onReading, (*Detector).dimensionsRefuse},
+	{ruleTimeOut, Confirming, Normal, onReading, (*articleMachine).confirmationExpired},
+	{ruleSpike, Confirming, Leaking, onSample, (*articleMachine).spikesAnywhere},
+	{"5.4 gpu", Confirming, Leaking, onReading, (*articleMachine).gpuLeaks},
+	{"5.6 dimensions", Confirming, Leaking, onReading, (*articleMachine).dimensionsConfirm},
+	{"5.5 not confirmed", Confirming, Normal, onReading, (*articleMachine).dimensionsRefuse},
 
 	{"8.3 restart", Leaking, Normal, onRestart, always("the process restarted")},
-	{"6.4 diagnosis done", Leaking, Normal, onDiagnosis, (*Detector).diagnosisEnds},
-	{"6.4 cooldown", Leaking, Normal, onReading, (*Detector).reportEnds},
-	{"5.5 cooled", Leaking, Normal, onReading, (*Detector).cooledDown},
+	{"6.4 diagnosis done", Leaking, Normal, onDiagnosis, (*articleMachine).diagnosisEnds},
+	{"6.4 cooldown", Leaking, Normal, onReading, (*articleMachine).reportEnds},
+	{"5.5 cooled", Leaking, Normal, onReading, (*articleMachine).cooledDown},
 }
 
-func always(because string) func(*Detector) (string, bool) {
-	return func(*Detector) (string, bool) { return because, true }
+func always(because string) func(*articleMachine) (string, bool) {
+	return func(*articleMachine) (string, bool) { return because, true }
 }
 
 // look is what the article's machine remembers from one input to the next.
@@ -103,7 +103,7 @@ type spike struct {
 }
 
 // observe looks at the series once for each sample.
-func (d *Detector) observe() {
+func (d *articleMachine) observe() {
 	d.look.gpuDue = d.look.gpuDue || d.a.GPU == GPULiteral || d.a.GPU == GPULiteralCorrected
 	d.observeSpike()
 	if d.state == Normal || d.state == Suspicious {
@@ -111,7 +111,7 @@ func (d *Detector) observe() {
 	}
 }
 
-func (d *Detector) observeSpike() {
+func (d *articleMachine) observeSpike() {
 	floor, n := d.series.recentFloor(d.a.Segment)
 	s := spike{floor: floor, known: n >= d.a.SpikeMinPoints}
 	s.above = d.series.current() - floor
@@ -123,7 +123,7 @@ func (d *Detector) observeSpike() {
 	}
 }
 
-func (d *Detector) observeTrend() {
+func (d *articleMachine) observeTrend() {
 	x, y, due := d.nextWindow()
 	if !due || len(x) < d.a.MinPoints {
 		return
@@ -152,7 +152,7 @@ const (
 )
 
 // nextWindow is the window to look at with this sample, if one is due.
-func (d *Detector) nextWindow() (x, y []float64, due bool) {
+func (d *articleMachine) nextWindow() (x, y []float64, due bool) {
 	total := d.series.total
 	switch d.a.Windows {
 	case WindowsMinute:
@@ -170,7 +170,7 @@ func (d *Detector) nextWindow() (x, y []float64, due bool) {
 }
 
 // finishedBlock is the last block of ten minutes, when this sample is the first behind it.
-func (d *Detector) finishedBlock() (x, y []float64, due bool) {
+func (d *articleMachine) finishedBlock() (x, y []float64, due bool) {
 	blocks := trend.Blocks{From: d.series.start, Length: tenMinutes.Seconds()}
 	k := blocks.Of(d.series.last())
 	if k <= d.look.block {
@@ -186,7 +186,7 @@ func (d *Detector) finishedBlock() (x, y []float64, due bool) {
 	return x[:end], y[:end], true
 }
 
-func (d *Detector) spikes() (string, bool) {
+func (d *articleMachine) spikes() (string, bool) {
 	if !d.look.spike.holds || !d.look.spikeArmed {
 		return "", false
 	}
@@ -195,28 +195,28 @@ func (d *Detector) spikes() (string, bool) {
 	return spikeText(d.look.spike, d.a), true
 }
 
-func (d *Detector) spikesAnywhere() (string, bool) {
+func (d *articleMachine) spikesAnywhere() (string, bool) {
 	if d.a.SpikeFrom != SpikeFromAny {
 		return "", false
 	}
 	return d.spikes()
 }
 
-func (d *Detector) trendHolds() (string, bool) {
+func (d *articleMachine) trendHolds() (string, bool) {
 	if d.look.rising < d.a.Consecutive {
 		return "", false
 	}
 	return trendText("memory", d.look.line) + windowsText(d.look.rising), true
 }
 
-func (d *Detector) trendFaded() (string, bool) {
+func (d *articleMachine) trendFaded() (string, bool) {
 	if d.look.fading < d.a.Consecutive {
 		return "", false
 	}
 	return "no significant rise any more: " + trendText("memory", d.look.line) + windowsText(d.look.fading), true
 }
 
-func (d *Detector) suspicionExpired() (string, bool) {
+func (d *articleMachine) suspicionExpired() (string, bool) {
 	if d.now-d.entered < d.a.SuspiciousMax {
 		return "", false
 	}
@@ -228,7 +228,7 @@ func (d *Detector) suspicionExpired() (string, bool) {
 	return text, true
 }
 
-func (d *Detector) confirmationExpired() (string, bool) {
+func (d *articleMachine) confirmationExpired() (string, bool) {
 	if d.now-d.entered < d.a.ConfirmingMax {
 		return "", false
 	}
@@ -240,7 +240,7 @@ func (d *Detector) confirmationExpired() (string, bool) {
 type floorRoom [32]trend.Floor
 
 // currentFloors appends to dst the floors that count, oldest first.
-func (d *Detector) currentFloors(dst []trend.Floor) []trend.Floor {
+func (d *articleMachine) currentFloors(dst []trend.Floor) []trend.Floor {
 	s := d.series
 	from := d.entered.Seconds()
 	if d.a.FloorsFrom == FloorsFromHistory {
@@ -272,7 +272,7 @@ func appendOpenFloor(floors []trend.Floor, s *series, b trend.Blocks) []trend.Fl
 	return append(floors, trend.Floor{Block: k, Value: v, N: len(y)})
 }
 
-func (d *Detector) floorsRise() (string, bool) {
+func (d *articleMachine) floorsRise() (string, bool) {
 	var room floorRoom
 	floors := d.currentFloors(room[:0])
 	if len(floors) < d.a.MinSegments {
@@ -293,7 +293,7 @@ func (d *Detector) floorsRise() (string, bool) {
 	return "the floors (P25) of " + minutesText(d.a.Segment) + " rise: " + floorsText(floors), true
 }
 
-func (d *Detector) gpuLeaks() (string, bool) {
+func (d *articleMachine) gpuLeaks() (string, bool) {
 	if !d.look.gpuDue {
 		return "", false
 	}
@@ -308,7 +308,7 @@ func (d *Detector) gpuLeaks() (string, bool) {
 }
 
 // graphicsRise tests the graphics memory itself, and the rest of the same breakdowns.
-func (d *Detector) graphicsRise() (string, bool) {
+func (d *articleMachine) graphicsRise() (string, bool) {
 	rise := trend.Fit(d.series.graphics.From(d.look.gpuSince))
 	rest := trend.Fit(d.series.rest.From(d.look.gpuSince))
 	if rise.N < d.a.MinPoints || !(rise.T > d.a.TMin && rise.R2 > d.a.R2Min) ||
@@ -321,7 +321,7 @@ func (d *Detector) graphicsRise() (string, bool) {
 
 // totalRisesAlone is 5.4 as it is written: TOTAL of the breakdowns against the samples,
 // each over its own window.
-func (d *Detector) totalRisesAlone() (string, bool) {
+func (d *articleMachine) totalRisesAlone() (string, bool) {
 	samples := d.series.total
 	if d.a.GPU == GPULiteral {
 		samples = d.series.raw()
@@ -338,7 +338,7 @@ func (d *Detector) totalRisesAlone() (string, bool) {
 	return gpuText("TOTAL PSS", rise, "the samples", flat), true
 }
 
-func (d *Detector) dimensionsConfirm() (string, bool) {
+func (d *articleMachine) dimensionsConfirm() (string, bool) {
 	if d.look.fresh < d.a.ExtraBreakdowns || d.grown() <= float64(d.a.MinGrowth) ||
 		d.a.CooldownRule == CooldownBlocks && d.cooling() {
 		return "", false
@@ -353,7 +353,7 @@ func (d *Detector) dimensionsConfirm() (string, bool) {
 		minutesText(d.now-d.look.suspected.At) + " since it became SUSPICIOUS", true
 }
 
-func (d *Detector) dimensionsRefuse() (string, bool) {
+func (d *articleMachine) dimensionsRefuse() (string, bool) {
 	if d.a.Unconfirmed != UnconfirmedFallsBack || d.look.fresh < d.a.ExtraBreakdowns {
 		return "", false
 	}
@@ -361,9 +361,9 @@ func (d *Detector) dimensionsRefuse() (string, bool) {
 }
 
 // grown is the growth since SUSPICIOUS began, in bytes.
-func (d *Detector) grown() float64 { return d.series.current() - d.look.level }
+func (d *articleMachine) grown() float64 { return d.series.current() - d.look.level }
 
-func (d *Detector) dimensionRises() rises {
+func (d *articleMachine) dimensionRises() rises {
 	from := math.Inf(-1)
 	if d.a.Dimensions == DimensionsFresh {
 		from = d.entered.Seconds()
@@ -376,21 +376,21 @@ func (d *Detector) dimensionRises() rises {
 	return r
 }
 
-func (d *Detector) diagnosisEnds() (string, bool) {
+func (d *articleMachine) diagnosisEnds() (string, bool) {
 	if d.a.AfterDiagnosis == AfterDiagnosisCooled && d.cooling() {
 		return "", false
 	}
 	return "the diagnosis is done", true
 }
 
-func (d *Detector) reportEnds() (string, bool) {
+func (d *articleMachine) reportEnds() (string, bool) {
 	if !d.look.event {
 		return "", false
 	}
 	return "reported without a diagnosis: the last one is less than " + minutesText(d.a.Cooldown) + " old", true
 }
 
-func (d *Detector) cooledDown() (string, bool) {
+func (d *articleMachine) cooledDown() (string, bool) {
 	if d.a.AfterDiagnosis != AfterDiagnosisCooled || d.look.pending || d.look.event || d.cooling() {
 		return "", false
 	}
@@ -398,7 +398,7 @@ func (d *Detector) cooledDown() (string, bool) {
 }
 
 // enterLeaking decides between a diagnosis and a report (6.1, 6.4) and words the latter.
-func (d *Detector) enterLeaking() string {
+func (d *articleMachine) enterLeaking() string {
 	if !d.firstLeaking.Known {
 		d.firstLeaking = Moment{At: d.now, Known: true}
 	}
@@ -411,7 +411,7 @@ func (d *Detector) enterLeaking() string {
 }
 
 // leave forgets what the next state must gather anew (6.4: two new windows).
-func (d *Detector) leave(r *row) {
+func (d *articleMachine) leave(r *row) {
 	l := &d.look
 	l.rising, l.fading = 0, 0
 	switch {

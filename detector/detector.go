@@ -7,195 +7,106 @@ import (
 
 // Detector is the state machine of one process. Make one with [New].
 type Detector struct {
-	policy Policy
-	a      *Article
-	series *series
+	policy    Policy
+	machine   machine
+	badPolicy error
+}
 
-	state, worst State
-	// entered is when the present state began, on the device's clock.
-	entered time.Duration
-	kind    LeakKind
-	because string
-	// evidence stands behind the last leak, because its sentence.
-	evidence []Evidence
-
-	// now is the latest time heard of; epoch the earliest that still counts.
-	now, epoch                time.Duration
-	lastSample, lastBreakdown Moment
-	diagnosed                 Moment
-	// firstSuspicious and firstLeaking never change once known.
-	firstSuspicious, firstLeaking Moment
-
-	look    look
-	history history
-
-	restarts, ignored, breakdowns int
-	badPolicy                     error
+// machine is what a policy must answer. The methods are those of [Detector].
+type machine interface {
+	addSample(Sample) []Transition
+	addBreakdown(Breakdown) []Transition
+	diagnosisDone(at time.Duration) []Transition
+	restart(at time.Duration) []Transition
+	gap(at time.Duration) []Transition
+	change(at time.Duration) []Transition
+	mark(Mark)
+	among(processes int)
+	explain(func(Look))
+	demand() Demand
+	verdict() Verdict
 }
 
 // New makes a detector for one process. A policy that [Policy.Validate] refuses is
-// replaced by [ArticlePolicy], and every verdict warns of it.
+// replaced by [DefaultPolicy], and every verdict warns of it.
 func New(p Policy) *Detector {
 	d := &Detector{policy: p}
 	if err := p.Validate(); err != nil {
-		d.badPolicy = fmt.Errorf("apply policy, used %q with its defaults: %w", PolicyArticle, err)
-		d.policy = ArticlePolicy()
+		d.policy = DefaultPolicy()
+		d.badPolicy = fmt.Errorf("apply policy, used %q with its defaults: %w", d.policy.Name, err)
 	}
-	d.a = &d.policy.Article
-	d.series = newSeries(*d.a)
-	d.look.spikeArmed = true
+	if d.policy.Name == PolicyArticle {
+		d.machine = newArticleMachine(d.policy)
+	} else {
+		d.machine = newRobustMachine(d.policy.Robust)
+	}
 	return d
 }
 
 // AddSample hears one reading of the fast channel and gives the steps it caused. A
 // sample that is not newer than the last one, or of no bytes (no living process has
-// none), is ignored and counted in the warnings of the verdict. Samples that come
-// faster than [Demand] asks for make the window, which is a number of samples, shorter.
-func (d *Detector) AddSample(s Sample) []Transition {
-	if s.Bytes <= 0 || !d.accept(s.At, &d.lastSample) {
-		d.ignored++
-		return nil
-	}
-	d.series.addSample(s)
-	d.history.sample(d.a, d.series)
-	d.observe()
-	return d.step(onSample)
-}
+// none), is ignored and counted in the warnings of the verdict. Policy "article" keeps
+// a number of samples: those that come faster than [Demand] asks for make its window
+// shorter.
+func (d *Detector) AddSample(s Sample) []Transition { return d.machine.addSample(s) }
 
 // AddBreakdown hears one reading of dumpsys meminfo and gives the steps it caused. It
 // is ignored and counted like a sample; breakdowns and samples may overtake each other.
-func (d *Detector) AddBreakdown(b Breakdown) []Transition {
-	if !d.accept(b.At, &d.lastBreakdown) {
-		d.ignored++
-		return nil
-	}
-	d.breakdowns++
-	if raised := d.series.addBreakdown(b); raised != 0 {
-		d.look.level += raised
-		d.history.raise(raised)
-	}
-	if d.state == Confirming && b.At >= d.entered {
-		d.look.fresh++
-	}
-	d.look.gpuDue = true
-	return d.step(onBreakdown)
-}
+func (d *Detector) AddBreakdown(b Breakdown) []Transition { return d.machine.addBreakdown(b) }
 
 // DiagnosisDone says that the diagnosis which [Demand] asked for, or any other of this
 // process, is complete. The cooldown runs from here.
-func (d *Detector) DiagnosisDone(at time.Duration) []Transition {
-	d.now = max(d.now, at)
-	d.diagnosed = Moment{At: max(at, d.diagnosed.At), Known: true}
-	d.look.pending = false
-	return d.step(onDiagnosis)
-}
+func (d *Detector) DiagnosisDone(at time.Duration) []Transition { return d.machine.diagnosisDone(at) }
 
 // Restart says that the process has a new identity, or the device a new clock, from at
-// on: everything known of the old one is forgotten but the worst state, its times and
-// the cooldown.
-func (d *Detector) Restart(at time.Duration) []Transition {
-	d.restarts++
-	if d.diagnosed.Known && d.diagnosed.At > at {
-		// The clock began anew: how long ago the diagnosis was is not known.
-		d.diagnosed = Moment{}
-	}
-	d.breakOff(at)
-	d.now = at
-	d.series.driver = driverMemory{}
-	d.history.newProcess()
-	return d.step(onRestart)
-}
+// on: everything known of the old one is forgotten but the worst state, its times, the
+// verdict on what has ended, and the cooldown.
+func (d *Detector) Restart(at time.Duration) []Transition { return d.machine.restart(at) }
 
-// Gap says that the device was not watched until at: nothing is concluded across it.
-// The windows are emptied as after a restart, and suspicion starts over; a leak that
-// was found stays found.
-func (d *Detector) Gap(at time.Duration) []Transition {
-	// A clock that goes back is a restart, not a gap. A breakdown may have overtaken
-	// the sample that ends the gap, which counts all the same.
-	if d.lastSample.Known && at <= d.lastSample.At {
-		at = d.now
-	}
-	d.now = max(d.now, at)
-	d.breakOff(at)
-	return d.step(onGap)
-}
+// Gap says that the process was not watched until at. Policy "article" concludes
+// nothing across any gap: its windows are emptied as after a restart, and suspicion
+// starts over; a leak that was found stays found. Policy "robust" does so for a gap
+// longer than [Robust.MaxGap]: the same process has the same memory after a short one.
+func (d *Detector) Gap(at time.Duration) []Transition { return d.machine.gap(at) }
 
-// breakOff ends the series; inputs from before at do not count any more.
-func (d *Detector) breakOff(at time.Duration) {
-	d.history.close(d.a, d.series, d.look)
-	d.series.reset()
-	d.epoch = at
-	d.lastSample, d.lastBreakdown = Moment{}, Moment{}
-	d.look = look{spikeArmed: true, event: d.look.event, pending: d.look.pending}
-}
+// Change says that from at on samples are of another quantity (Pss, RssAnon), which is
+// compared with nothing before it.
+func (d *Detector) Change(at time.Duration) []Transition { return d.machine.change(at) }
+
+// AddMark hears a mark on the time axis. Policy "article" has no use for it.
+func (d *Detector) AddMark(m Mark) { d.machine.mark(m) }
+
+// Among says with how many processes, this one included, this one is judged together:
+// the false alarms of all of them are what a gate answers for. 1 unless told.
+func (d *Detector) Among(processes int) { d.machine.among(max(1, processes)) }
+
+// Explain has each look of policy "robust" told to f while inputs are heard.
+func (d *Detector) Explain(f func(Look)) { d.machine.explain(f) }
 
 // Demand is what the machine wants next.
-func (d *Detector) Demand() Demand {
-	switch d.state {
-	case Suspicious:
-		return Demand{Interval: d.a.SuspiciousInterval}
-	case Confirming:
-		return Demand{
-			Interval:   d.a.ConfirmingInterval,
-			Breakdowns: max(0, d.a.ExtraBreakdowns-d.look.fresh),
-			Spacing:    d.a.ExtraSpacing,
-		}
-	case Leaking:
-		want := Demand{Interval: d.a.LeakingInterval}
-		if d.look.pending {
-			want.Diagnose = d.kind
-		}
-		return want
+func (d *Detector) Demand() Demand { return d.machine.demand() }
+
+// Verdict is what the machine knows now; its gate is what it would be if the run ended now.
+func (d *Detector) Verdict() Verdict {
+	v := d.machine.verdict()
+	if d.badPolicy != nil {
+		v.Warnings = append([]error{d.badPolicy}, v.Warnings...)
 	}
-	return Demand{Interval: d.a.NormalInterval}
+	return v
 }
 
-// accept says whether a reading at a time is new, and takes the time.
-func (d *Detector) accept(at time.Duration, last *Moment) bool {
-	if at < 0 || at < d.epoch || last.Known && at <= last.At {
-		return false
+// Against is the verdict on the difference between this process and the same process
+// of a base run that was judged by the same policy: floors less floors, aligned by
+// loops where both have them, else by the time since their series began. Both
+// detectors stay as they are.
+func (d *Detector) Against(base *Detector) (Verdict, error) {
+	head, ok := d.machine.(*robustMachine)
+	if !ok {
+		return Verdict{}, fmt.Errorf("compare with a base run: policy %q cannot; use %q", d.policy.Name, PolicyRobust)
 	}
-	*last = Moment{At: at, Known: true}
-	d.now = max(d.now, at)
-	return true
-}
-
-// cooling says whether the last diagnosis is less than the cooldown ago.
-func (d *Detector) cooling() bool {
-	return d.diagnosed.Known && d.now-d.diagnosed.At < d.a.Cooldown
-}
-
-// step takes the first row of the table that starts in the present state, listens to
-// the input and holds.
-func (d *Detector) step(in input) []Transition {
-	for i := range articleTable {
-		row := &articleTable[i]
-		if row.from != d.state || row.on&in == 0 {
-			continue
-		}
-		if because, ok := row.holds(d); ok {
-			return []Transition{d.take(row, because)}
-		}
+	of, ok := base.machine.(*robustMachine)
+	if !ok {
+		return Verdict{}, fmt.Errorf("compare with a base run: it was judged by policy %q; use %q", base.policy.Name, PolicyRobust)
 	}
-	return nil
-}
-
-// take goes where a row leads.
-func (d *Detector) take(r *row, because string) Transition {
-	t := Transition{At: d.now, From: d.state, To: r.to, Rule: r.rule, Because: because}
-	d.leave(r)
-	d.state, d.entered = r.to, d.now
-	d.worst = max(d.worst, r.to)
-	switch r.to {
-	case Suspicious:
-		d.look.level = d.series.current()
-		d.look.suspected = Moment{At: d.now, Known: true}
-		if !d.firstSuspicious.Known {
-			d.firstSuspicious = Moment{At: d.now, Known: true}
-		}
-	case Leaking:
-		t.Kind, d.because = d.kind, because
-		t.Because += d.enterLeaking()
-	}
-	return t
+	return head.against(of), nil
 }

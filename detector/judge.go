@@ -85,14 +85,14 @@ func (h *history) stretch(s *series) time.Duration {
 
 func (h *history) newProcess() { h.began, h.samples, h.last = Moment{}, 0, 0 }
 
-// Verdict is what the machine knows now.
+// verdict is what the machine knows now.
 //
 // The gate is "leak" where LEAKING was ever reached. It is "inconclusive" where the
 // run ended in SUSPICIOUS or CONFIRMING, where CONFIRMING waited in vain for
 // breakdowns, or where no stretch without restart or gap was long enough for the
 // policy to come to LEAKING ([Article.MinTime]). It is "settled" where a suspicion was
 // given up and the last floor is above the first by more than MinGrowth. Else "pass".
-func (d *Detector) Verdict() Verdict {
+func (d *articleMachine) verdict() Verdict {
 	h := &d.history
 	l := trend.Fit(d.series.total.X(), d.series.total.Y())
 	v := Verdict{
@@ -128,7 +128,7 @@ func lineEvidence(l trend.Line) []Evidence {
 }
 
 // minDetectable is in bytes per second, 0 where it cannot be said.
-func (d *Detector) minDetectable(l trend.Line) float64 {
+func (d *articleMachine) minDetectable(l trend.Line) float64 {
 	s := d.series
 	if s.count < 2 || !d.history.longEnough(d.a) {
 		return 0
@@ -137,7 +137,7 @@ func (d *Detector) minDetectable(l trend.Line) float64 {
 	return d.a.minDetectable(l.ResidualSD, length/float64(s.count-1), length)
 }
 
-func (d *Detector) gate(l trend.Line) (Gate, string) {
+func (d *articleMachine) gate(l trend.Line) (Gate, string) {
 	h := &d.history
 	switch {
 	case d.worst == Leaking:
@@ -161,7 +161,7 @@ func (d *Detector) gate(l trend.Line) (Gate, string) {
 }
 
 // shortText says what the policy still needed.
-func (d *Detector) shortText() string {
+func (d *articleMachine) shortText() string {
 	watched := max(d.history.longest, d.history.stretch(d.series))
 	if !d.history.ready.Known {
 		return fmt.Sprintf("%d samples without a break in %s: the first evidence needs %d, and LEAKING at least %s",
@@ -171,11 +171,8 @@ func (d *Detector) shortText() string {
 	return fmt.Sprintf("watched %s without a break: LEAKING needs at least %s", minutesText(watched), minutesText(needed))
 }
 
-func (d *Detector) warnings() []error {
+func (d *articleMachine) warnings() []error {
 	var list []error
-	if d.badPolicy != nil {
-		list = append(list, d.badPolicy)
-	}
 	if d.ignored > 0 {
 		list = append(list, fmt.Errorf("hear %d readings: ignored, not newer than the one before or of no bytes", d.ignored))
 	}

@@ -68,11 +68,12 @@ var memoryRates = map[string]float64{"quiet": 0, "leaking": 300}
 func TestDetectorMemory(t *testing.T) {
 	for name, rate := range memoryRates {
 		d := filled(ArticlePolicy(), 0, rate)
-		if d.series.total.Len() < 240 || d.series.rest.Len() < 60 || d.series.dim(Total).Len() < 60 {
+		m := articleOf(d)
+		if m.series.total.Len() < 240 || m.series.rest.Len() < 60 || m.series.dim(Total).Len() < 60 {
 			t.Fatalf("%s: the windows are not full", name)
 		}
-		if rate > 0 && len(d.evidence) < 2*int(NumDimensions) {
-			t.Fatalf("%s: %d numbers of evidence", name, len(d.evidence))
+		if rate > 0 && len(m.evidence) < 2*int(NumDimensions) {
+			t.Fatalf("%s: %d numbers of evidence", name, len(m.evidence))
 		}
 		got := heapOf(100, func(i int) *Detector { return filled(ArticlePolicy(), uint64(i), rate) })
 		if got > memoryBar {
@@ -159,8 +160,8 @@ func (w *week) live(until time.Duration, disturbed bool) {
 func (w *week) check(t *testing.T) {
 	t.Helper()
 	v := w.d.Verdict()
-	if v.Restarts < 100 || v.Worst != Leaking || w.d.ignored < 100 || w.halves < 100 {
-		t.Errorf("too quiet: %d restarts, worst %v, %d readings ignored, %d half read", v.Restarts, v.Worst, w.d.ignored, w.halves)
+	if v.Restarts < 100 || v.Worst != Leaking || articleOf(w.d).ignored < 100 || w.halves < 100 {
+		t.Errorf("too quiet: %d restarts, worst %v, %d readings ignored, %d half read", v.Restarts, v.Worst, articleOf(w.d).ignored, w.halves)
 	}
 	if len(v.Warnings) > 3 || len(v.Evidence) > 5+2*int(NumDimensions) {
 		t.Errorf("%d warnings, %d numbers of evidence", len(v.Warnings), len(v.Evidence))
@@ -202,8 +203,8 @@ func TestAddBreakdownDoesNotAllocate(t *testing.T) {
 		if allocs := testing.AllocsPerRun(300, hear); allocs != 0 {
 			t.Errorf("%s: %v allocations a breakdown", name, allocs)
 		}
-		if d.state != Normal {
-			t.Errorf("%s: %v", name, d.state)
+		if articleOf(d).state != Normal {
+			t.Errorf("%s: %v", name, articleOf(d).state)
 		}
 	}
 }
@@ -219,3 +220,5 @@ func BenchmarkDetectorMemory(b *testing.B) {
 		})
 	}
 }
+
+func articleOf(d *Detector) *articleMachine { return d.machine.(*articleMachine) }

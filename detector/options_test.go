@@ -39,7 +39,7 @@ func TestValidate(t *testing.T) {
 				t.Fatalf("error %v, want %q", err, tt.want)
 			}
 			d := New(p)
-			if d.policy != ArticlePolicy() {
+			if d.policy != DefaultPolicy() {
 				t.Error("an unusable policy is used")
 			}
 			if w := d.Verdict().Warnings; len(w) != 1 || !strings.Contains(w[0].Error(), tt.want) {
@@ -135,7 +135,7 @@ func TestDimensionsAndVotes(t *testing.T) {
 			p.keep(p.d.AddBreakdown(b))
 			p.sample()
 		}
-		return p.d.kind, p.d.Verdict().Worst == Leaking
+		return articleOf(p.d).kind, p.d.Verdict().Worst == Leaking
 	}
 	if kind, ok := confirm(func(*Article) {}); !ok || kind != Java {
 		t.Errorf("whole window: %v %v", kind, ok)

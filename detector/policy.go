@@ -10,21 +10,38 @@ import (
 // the figures that Android prints in kB are units of 1024 bytes.
 const MB = 1 << 20
 
-// PolicyArticle is the name of the policy that follows the article.
-const PolicyArticle = "article"
+// The names of the policies.
+const (
+	// PolicyArticle follows the article.
+	PolicyArticle = "article"
+	// PolicyRobust is the default; docs/detector.md has its measured rates of alarms.
+	PolicyRobust = "robust"
+)
 
 // Policy is all rules and constants of one way to judge.
 type Policy struct {
-	// Name says which rules apply: PolicyArticle.
+	// Name says which rules apply: PolicyRobust or PolicyArticle.
 	Name string
 	// Article holds the constants and readings of policy "article".
 	Article Article
+	// Robust holds the constants of policy "robust" that a user may change.
+	Robust Robust
+}
+
+// DefaultPolicy is what applies where nobody chose: [RobustPolicy].
+func DefaultPolicy() Policy { return RobustPolicy() }
+
+// RobustPolicy is the policy "robust".
+func RobustPolicy() Policy {
+	p := ArticlePolicy()
+	p.Name = PolicyRobust
+	return p
 }
 
 // ArticlePolicy is the policy "article" with the article's figures and the default
 // reading of everything it leaves open.
 func ArticlePolicy() Policy {
-	return Policy{Name: PolicyArticle, Article: Article{
+	return Policy{Name: PolicyArticle, Robust: defaultRobust(), Article: Article{
 		TMin: 2.0, R2Min: 0.6, Consecutive: 2, MinPoints: 10,
 		HighWindow: 240, LowWindow: 60,
 		Segment: 5 * time.Minute, MinSegments: 3,
@@ -276,10 +293,16 @@ const maxWindow = 1 << 16
 
 // Validate says all that makes a policy unusable.
 func (p Policy) Validate() error {
-	if p.Name != PolicyArticle {
-		return fmt.Errorf("find policy %q: known policies: %s", p.Name, PolicyArticle)
+	switch p.Name {
+	case PolicyArticle:
+		return p.Article.validate()
+	case PolicyRobust:
+		return p.Robust.validate()
 	}
-	a := p.Article
+	return fmt.Errorf("find policy %q: known policies: %s, %s", p.Name, PolicyArticle, PolicyRobust)
+}
+
+func (a Article) validate() error {
 	errs := []error{
 		within("t", a.TMin, 0, 1e6), within("r2", a.R2Min, 0, 0.999), within("flat t", a.FlatT, -1e6, 1e6),
 		within("consecutive windows", a.Consecutive, 1, 1000),

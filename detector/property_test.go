@@ -135,10 +135,10 @@ func FuzzDetector(f *testing.F) {
 			if want.Diagnose != None && state != Leaking || want.Breakdowns > 0 && state != Confirming {
 				t.Fatalf("demand %+v in %v", want, state)
 			}
-			if d.worst < worst || d.state != state || d.worst < state {
-				t.Fatalf("worst %v after %v in %v", d.worst, worst, d.state)
+			if articleOf(d).worst < worst || articleOf(d).state != state || articleOf(d).worst < state {
+				t.Fatalf("worst %v after %v in %v", articleOf(d).worst, worst, articleOf(d).state)
 			}
-			worst = d.worst
+			worst = articleOf(d).worst
 		}
 		v := d.Verdict()
 		if v.Worst != worst || v.State != state || v.Because == "" || (v.Gate == Leak) != (worst == Leaking) {
@@ -209,8 +209,8 @@ func TestAddSampleDoesNotAllocate(t *testing.T) {
 		if name == "SUSPICIOUS" {
 			p.climb = 1
 		}
-		if p.d.state.String() != name {
-			t.Fatalf("%s is %v", name, p.d.state)
+		if articleOf(p.d).state.String() != name {
+			t.Fatalf("%s is %v", name, articleOf(p.d).state)
 		}
 		allocs := testing.AllocsPerRun(200, func() {
 			p.sample()
@@ -220,8 +220,8 @@ func TestAddSampleDoesNotAllocate(t *testing.T) {
 		if allocs != 0 {
 			t.Errorf("%s: %v allocations a sample", name, allocs)
 		}
-		if p.d.state.String() != name {
-			t.Fatalf("%s became %v", name, p.d.state)
+		if articleOf(p.d).state.String() != name {
+			t.Fatalf("%s became %v", name, articleOf(p.d).state)
 		}
 	}
 }

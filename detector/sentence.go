@@ -88,7 +88,7 @@ func gpuText(what string, rise trend.Line, other string, flat trend.Line) string
 }
 
 // refusalText says what CONFIRMING lacked.
-func (d *Detector) refusalText() string {
+func (d *articleMachine) refusalText() string {
 	switch grown := d.grown(); {
 	case d.look.fresh < d.a.ExtraBreakdowns:
 		return fmt.Sprintf("only %d of %d extra breakdowns came", d.look.fresh, d.a.ExtraBreakdowns)

@@ -82,8 +82,8 @@ func TestFirstBreakdownIsNoJump(t *testing.T) {
 	// The level at the entry to SUSPICIOUS moves with it, or 300 MB would be growth.
 	p = play(nil).suspicious()
 	p.breakdown(300)
-	if p.sample(); p.d.grown() > 10*MB {
-		t.Errorf("grown by %s", mbText(p.d.grown()))
+	if p.sample(); articleOf(p.d).grown() > 10*MB {
+		t.Errorf("grown by %s", mbText(articleOf(p.d).grown()))
 	}
 }
 

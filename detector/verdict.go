@@ -69,6 +69,33 @@ type Demand struct {
 	Spacing    time.Duration
 	// Diagnose is the kind to collect diagnostics for now; None for no request.
 	Diagnose LeakKind
+	// Snapshot asks for one cheap snapshot of native memory, taken when a suspicion
+	// begins, to compare a later one with.
+	Snapshot bool
+}
+
+// Mark is a point on the time axis that has a meaning for the workload.
+type Mark struct {
+	// At is the device's clock: time since boot.
+	At time.Duration
+	// Text names it. Marks whose texts differ only in their digits ("loop 1",
+	// "loop 2") begin the loops of one series; "gc", in any case, says that a garbage
+	// collection was just forced.
+	Text string
+}
+
+// Look is one look of policy "robust" at one series, for people who ask why.
+type Look struct {
+	// At is the device's clock: time since boot.
+	At time.Duration
+	// Series is what was looked at: "total" or the name of a dimension.
+	Series string
+	// Window is the length of the window that decided.
+	Window time.Duration
+	// Fired says that the window shows a leak.
+	Fired bool
+	// Text is why, or why not, in one sentence with the numbers.
+	Text string
 }
 
 // Transition is one step of the machine.
@@ -116,10 +143,35 @@ type Verdict struct {
 	Growth int64
 	// FirstSuspicious and FirstLeaking are times on the device's clock.
 	FirstSuspicious, FirstLeaking Moment
+	// Shares is which dimensions carry the growth, the largest first; empty where no
+	// dimension grows significantly or no breakdowns came.
+	Shares []Share
+	// Jumps is the sudden rises of the run, the latest 16.
+	Jumps []Jump
 	// Restarts counts new identities of the process since the run began.
 	Restarts int
 	// Because is the evidence in one sentence.
 	Because  string
 	Evidence []Evidence
 	Warnings []error
+}
+
+// Share is what one dimension has of the growth.
+type Share struct {
+	Dimension Dimension
+	// Growth is in bytes; Share from 0 to 1 of all dimensions that grow.
+	Growth int64
+	Share  float64
+	// Rate is in bytes per hour.
+	Rate float64
+}
+
+// Jump is a sudden rise, told at once. It is no leak in itself.
+type Jump struct {
+	// At is the device's clock: time since boot.
+	At time.Duration
+	// Bytes is how far above the floor of the minutes before.
+	Bytes int64
+	// Stayed says that the level did not fall back within half an hour.
+	Stayed bool
 }

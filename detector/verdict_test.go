@@ -104,8 +104,8 @@ func TestRebootForgetsCooldown(t *testing.T) {
 		p := play(nil).leak(10*minute, 0).diagnosed()
 		p.t = at
 		p.restart().leak(10*minute, 0).jump(250).leak(time.Second, 0)
-		if got := p.d.Demand().Diagnose; got != want || p.d.state != Leaking {
-			t.Errorf("restart at %v: diagnose %v in %v, want %v", at, got, p.d.state, want)
+		if got := p.d.Demand().Diagnose; got != want || articleOf(p.d).state != Leaking {
+			t.Errorf("restart at %v: diagnose %v in %v, want %v", at, got, articleOf(p.d).state, want)
 		}
 	}
 }
