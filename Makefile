@@ -3,6 +3,7 @@
 # make soak   ten minutes of random faults behind the real adb server (SOAK=1h for more)
 # make fuzz   every fuzz target for FUZZTIME each
 # make bench  the benchmarks, with allocations
+# make calibrate  how often each policy raises an alarm: measures the tables of docs/detector.md anew and holds them to their bars
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -18,7 +19,7 @@ PACKAGES := adb openjdk-17-jdk-headless
 
 export LEAKGATE_TESTDATA ?= $(abspath ../shared/testdata)
 
-.PHONY: test check unit e2e soak fuzz fuzz-smoke bench packages tools vulnerabilities clean
+.PHONY: test check unit e2e soak fuzz fuzz-smoke bench calibrate packages tools vulnerabilities clean
 
 test: packages check unit fuzz-smoke
 
@@ -65,6 +66,11 @@ fuzz-smoke:
 
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
+
+# Some minutes on all cores, and the same figures on every machine. A part of it, without a change to the page:
+# go run ./internal/calibrate -tables alarms -only 'AR 0.9' -runs 200 -check
+calibrate:
+	go run ./internal/calibrate -check -write docs/detector.md >/dev/null
 
 packages:
 	@missing=; \

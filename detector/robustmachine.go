@@ -1,24 +1,410 @@
 package detector
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
+
+// The tracks of a process: the total, then the dimensions that are series of their own.
+const (
+	totalTrack = iota
+	javaTrack
+	nativeTrack
+	graphicsTrack
+	stackTrack
+	codeTrack
+	otherTrack
+	numTracks
+)
+
+// trackDimensions are the dimensions of the tracks.
+var trackDimensions = [numTracks]Dimension{
+	totalTrack: Total, javaTrack: JavaHeap, nativeTrack: NativeHeap, graphicsTrack: Graphics,
+	stackTrack: Stack, codeTrack: Code, otherTrack: PrivateOther,
+}
+
+// hiddenTracks are the dimensions that can be a leak although the total does not grow.
+// Code and Private Other are not among them: the kernel and the runtime move memory
+// between them and away (rationale.md, Capture).
+var hiddenTracks = [...]int{javaTrack, nativeTrack, graphicsTrack, stackTrack}
 
 // robustMachine is the state machine of policy "robust".
 type robustMachine struct {
-	r Robust
-	n int
+	r      Robust
+	axis   axis
+	tracks [numTracks]*track
+	driver driverMemory
+	loops  loops
+	jumps  jumps
+
+	state, worst State
+	// heard is the worst state of this stretch.
+	heard State
+	kind  LeakKind
+	// row counts the looks in a row that fired, faded those that did not in LEAKING.
+	row, faded int
+	// first is what the first of them saw, firstSigma how much pairs of floors move.
+	first      sight
+	firstSigma float64
+	leading    int
+	entered    time.Duration
+	// fresh counts the breakdowns since CONFIRMING began.
+	fresh int
+
+	now, epoch                    time.Duration
+	started                       bool
+	lastSample, lastBreakdown     Moment
+	began                         Moment
+	samples, breakdowns           int
+	ignored, empty, restarts      int
+	holes                         int
+	firstSuspicious, firstLeaking Moment
+	diagnosed                     Moment
+	pending, graphicsSeen         bool
+
+	family    int
+	stretches int
+	past      past
+	explainTo func(Look)
 }
 
-func newRobustMachine(r Robust) *robustMachine { return &robustMachine{r: r} }
+func newRobustMachine(r Robust) *robustMachine {
+	m := &robustMachine{r: r, family: 1, stretches: 1}
+	for i := range m.tracks {
+		m.tracks[i] = newTrack()
+	}
+	return m
+}
 
-func (m *robustMachine) addSample(Sample) []Transition               { m.n++; return nil }
-func (m *robustMachine) addBreakdown(Breakdown) []Transition         { return nil }
-func (m *robustMachine) diagnosisDone(at time.Duration) []Transition { return nil }
-func (m *robustMachine) restart(at time.Duration) []Transition       { return nil }
-func (m *robustMachine) gap(at time.Duration) []Transition           { return nil }
-func (m *robustMachine) change(at time.Duration) []Transition        { return nil }
-func (m *robustMachine) mark(Mark)                                   {}
-func (m *robustMachine) among(int)                                   {}
-func (m *robustMachine) explain(func(Look))                          {}
-func (m *robustMachine) demand() Demand                              { return Demand{Interval: m.r.NormalInterval} }
-func (m *robustMachine) verdict() Verdict                            { return Verdict{Gate: Pass, Samples: m.n} }
-func (m *robustMachine) against(base *robustMachine) Verdict         { return m.verdict() }
+// maxBytes bounds the memory of a process that is believed: 1 PB.
+const maxBytes = 1 << 50
+
+func (m *robustMachine) addSample(s Sample) []Transition {
+	if s.Bytes <= 0 || s.Bytes > maxBytes {
+		m.empty++
+		return nil
+	}
+	if !m.accept(s.At, &m.lastSample) {
+		m.ignored++
+		return nil
+	}
+	steps := m.advance(s.At)
+	m.samples++
+	if !m.began.Known {
+		m.began = Moment{At: s.At, Known: true}
+	}
+	value := float64(s.Bytes) + m.driver.offset
+	m.tracks[totalTrack].add(value)
+	if jump, ok := m.jumps.hear(m, s.At, value); ok {
+		steps = append(steps, jump)
+	}
+	return steps
+}
+
+func (m *robustMachine) addBreakdown(b Breakdown) []Transition {
+	if !m.accept(b.At, &m.lastBreakdown) {
+		m.ignored++
+		return nil
+	}
+	steps := m.advance(b.At)
+	m.breakdowns++
+	if raised := m.driver.hear(b, TotalMappedAndDriver); raised != 0 {
+		m.tracks[totalTrack].raise(raised)
+		m.jumps.raise(raised)
+	}
+	m.hearDimensions(b)
+	if m.state == Confirming {
+		m.fresh++
+	}
+	return steps
+}
+
+// hearDimensions puts a breakdown on the tracks. Graphics is the rows where there are
+// any; the App Summary's figure is another quantity and starts the track again.
+func (m *robustMachine) hearDimensions(b Breakdown) {
+	for i := javaTrack; i < numTracks; i++ {
+		if v := b.Dim[trackDimensions[i]]; i != graphicsTrack && v.Known && believable(v.Bytes) {
+			m.tracks[i].add(float64(v.Bytes))
+		}
+	}
+	if !b.Dim[Total].Known {
+		return
+	}
+	graphics, _, known := m.driver.split(b)
+	if !known || !believable(int64(graphics)) {
+		return
+	}
+	if m.driver.sourceChanged {
+		m.driver.sourceChanged = false
+		m.tracks[graphicsTrack].blank()
+	}
+	m.graphicsSeen = m.graphicsSeen || graphics > 0
+	m.tracks[graphicsTrack].add(graphics)
+}
+
+func believable(bytes int64) bool { return bytes >= 0 && bytes <= maxBytes }
+
+// accept says whether a reading at a time is new, and takes the time.
+func (m *robustMachine) accept(at time.Duration, last *Moment) bool {
+	if at < 0 || at < m.epoch || last.Known && at <= last.At {
+		return false
+	}
+	*last = Moment{At: at, Known: true}
+	m.now = max(m.now, at)
+	return true
+}
+
+// advance closes the slots before a time. A hole longer than MaxGap ends the stretch.
+func (m *robustMachine) advance(at time.Duration) []Transition {
+	if !m.started {
+		m.axis, m.started = newAxis(at), true
+		return nil
+	}
+	slot := m.axis.slot(at)
+	if time.Duration(slot-m.axis.closed)*slotTime > m.r.MaxGap {
+		m.holes++
+		steps := m.breakOff(at, fmt.Sprintf("nothing was measured for %s", minutesText(at-m.axis.at())))
+		m.axis, m.started = newAxis(at), true
+		return steps
+	}
+	var steps []Transition
+	for m.axis.closed < slot {
+		steps = append(steps, m.closeSlot()...)
+	}
+	return steps
+}
+
+func (m *robustMachine) closeSlot() []Transition {
+	i := m.axis.closed
+	m.axis.closed++
+	for _, t := range m.tracks {
+		if t.values > 0 {
+			t.closeSlot(i)
+		}
+	}
+	m.loops.close(m)
+	if m.axis.closed%m.axis.binSlots != 0 {
+		return nil
+	}
+	for _, t := range m.tracks {
+		t.closeBin(m.axis.closed, m.axis.binSlots)
+	}
+	m.axis.binned++
+	m.compact()
+	return m.observe()
+}
+
+// compact halves the floors when they are full.
+func (m *robustMachine) compact() {
+	if m.axis.binned < maxBins {
+		return
+	}
+	grow := m.axis.binSlots < largestBin
+	for _, t := range m.tracks {
+		if grow {
+			t.pair()
+		} else {
+			t.forget()
+		}
+	}
+	m.axis.binned /= 2
+	if grow {
+		m.axis.binSlots *= 2
+		return
+	}
+	// The axis begins where the floors that are left begin.
+	gone := m.axis.binned * m.axis.binSlots
+	m.axis.origin += time.Duration(gone) * slotTime
+	m.axis.closed -= gone
+}
+
+// observe is one look at all series.
+func (m *robustMachine) observe() []Transition {
+	s := m.look(m.tracks[totalTrack], stage(m.row), nil)
+	leading := totalTrack
+	m.tell(totalTrack, s)
+	for _, i := range hiddenTracks {
+		if s.reason == fires {
+			break
+		}
+		if m.tracks[i].values == 0 {
+			continue
+		}
+		got := m.look(m.tracks[i], stage(m.row), m.tracks[totalTrack])
+		m.tell(i, got)
+		if got.reason == fires {
+			s, leading = got, i
+		}
+	}
+	return m.decide(s, leading)
+}
+
+func (m *robustMachine) tell(i int, s sight) {
+	if m.explainTo == nil {
+		return
+	}
+	m.explainTo(Look{
+		At: m.axis.at(), Series: seriesName(i), Window: s.window, Fired: s.reason == fires, Text: s.text(seriesName(i)),
+	})
+}
+
+func seriesName(i int) string {
+	if i == totalTrack {
+		return "memory"
+	}
+	return trackDimensions[i].String()
+}
+
+// decide takes at most one step for a look.
+func (m *robustMachine) decide(s sight, leading int) []Transition {
+	fired := s.reason == fires
+	if fired && m.state == Confirming && !m.keepsPace(m.tracks[leading]) {
+		fired, s.reason = false, slowed
+	}
+	if !fired {
+		return m.fade(s)
+	}
+	m.row, m.faded = m.row+1, 0
+	switch m.state {
+	case Normal:
+		m.first, m.leading = s, leading
+		m.firstSigma = pairSigma(m.tracks[leading], s.window)
+		return m.enter(Suspicious, "first look", s.text(seriesName(leading)))
+	case Suspicious:
+		m.leading = leading
+		m.fresh = 0
+		return m.enter(Confirming, "second look", s.text(seriesName(leading)))
+	case Confirming:
+		m.leading = leading
+		return m.leak(s)
+	}
+	return nil
+}
+
+// fade takes a look without evidence.
+func (m *robustMachine) fade(s sight) []Transition {
+	m.row = 0
+	if m.state == Normal {
+		return nil
+	}
+	if m.state == Leaking {
+		if m.faded++; m.faded < fadedLooks {
+			m.row = 3
+			return nil
+		}
+	}
+	m.faded, m.pending = 0, false
+	return m.enter(Normal, "no evidence", s.text(seriesName(m.leading)))
+}
+
+func (m *robustMachine) leak(s sight) []Transition {
+	shares := m.sharesOver(s.window)
+	m.kind = shares.kind()
+	m.pending = !m.cooling()
+	text := s.text(seriesName(m.leading)) + "; " + shares.text()
+	if !m.pending {
+		text += "; no diagnosis: the last one is less than " + minutesText(m.r.Cooldown) + " old"
+	}
+	return m.enter(Leaking, "third look", text)
+}
+
+func (m *robustMachine) enter(to State, rule, because string) []Transition {
+	at := m.axis.at()
+	t := Transition{At: at, From: m.state, To: to, Rule: rule, Because: because}
+	m.state, m.entered = to, at
+	m.worst, m.heard = max(m.worst, to), max(m.heard, to)
+	switch to {
+	case Suspicious:
+		if !m.firstSuspicious.Known {
+			m.firstSuspicious = Moment{At: at, Known: true}
+		}
+	case Leaking:
+		t.Kind = m.kind
+		if !m.firstLeaking.Known {
+			m.firstLeaking = Moment{At: at, Known: true}
+		}
+	}
+	return []Transition{t}
+}
+
+// cooling says whether the last diagnosis is less than the cooldown ago.
+func (m *robustMachine) cooling() bool {
+	return m.diagnosed.Known && m.now-m.diagnosed.At < m.r.Cooldown
+}
+
+func (m *robustMachine) diagnosisDone(at time.Duration) []Transition {
+	m.now = max(m.now, at)
+	m.diagnosed = Moment{At: max(at, m.diagnosed.At), Known: true}
+	m.pending = false
+	return nil
+}
+
+func (m *robustMachine) restart(at time.Duration) []Transition {
+	m.restarts++
+	if m.diagnosed.Known && m.diagnosed.At > at {
+		// The clock began anew: how long ago the diagnosis was is not known.
+		m.diagnosed = Moment{}
+	}
+	steps := m.breakOff(at, "the process restarted")
+	m.now = at
+	m.driver = driverMemory{}
+	m.began, m.samples = Moment{}, 0
+	return steps
+}
+
+func (m *robustMachine) gap(time.Duration) []Transition { return nil } // advance sees for itself how long it was
+
+func (m *robustMachine) change(at time.Duration) []Transition {
+	m.now = max(m.now, at)
+	return m.breakOff(at, "memory is measured in another way from here")
+}
+
+// breakOff judges the stretch that ends and begins a new one.
+func (m *robustMachine) breakOff(at time.Duration, because string) []Transition {
+	m.close()
+	for _, t := range m.tracks {
+		t.reset()
+	}
+	m.loops.reset()
+	m.jumps.breakOff()
+	m.started, m.axis = false, axis{origin: at}
+	m.epoch = at
+	m.lastSample, m.lastBreakdown = Moment{}, Moment{}
+	m.row, m.faded, m.pending = 0, 0, false
+	m.stretches++
+	m.heard = Normal
+	if m.state == Normal {
+		return nil
+	}
+	return m.enter(Normal, "break", because)
+}
+
+func (m *robustMachine) mark(k Mark) { m.loops.mark(m, k) }
+
+func (m *robustMachine) among(processes int) { m.family = processes }
+
+func (m *robustMachine) explain(f func(Look)) { m.explainTo = f }
+
+const (
+	// extraBreakdowns decide the kind in CONFIRMING, extraSpacing apart, as in article
+	// 5.5; they take a minute of the five that cli gives them.
+	extraBreakdowns = 3
+	extraSpacing    = 30 * time.Second
+)
+
+func (m *robustMachine) demand() Demand {
+	d := Demand{Interval: m.r.NormalInterval}
+	switch m.state {
+	case Suspicious:
+		d.Interval = m.r.SuspiciousInterval
+	case Confirming:
+		d.Interval = m.r.SuspiciousInterval
+		d.Breakdowns, d.Spacing = max(0, extraBreakdowns-m.fresh), extraSpacing
+	case Leaking:
+		d.Interval = m.r.LeakingInterval
+		if m.pending {
+			d.Diagnose = m.kind
+		}
+	}
+	return d
+}

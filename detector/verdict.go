@@ -69,9 +69,6 @@ type Demand struct {
 	Spacing    time.Duration
 	// Diagnose is the kind to collect diagnostics for now; None for no request.
 	Diagnose LeakKind
-	// Snapshot asks for one cheap snapshot of native memory, taken when a suspicion
-	// begins, to compare a later one with.
-	Snapshot bool
 }
 
 // Mark is a point on the time axis that has a meaning for the workload.

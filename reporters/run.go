@@ -132,10 +132,30 @@ type Process struct {
 	RateInterval    []float64    `json:"rate_interval_mb_per_h"`
 	MinDetectable   *float64     `json:"min_detectable_mb_per_h"`
 	Growth          float64      `json:"growth_mb"`
+	Shares          []Share      `json:"shares"`
+	Jumps           []Jump       `json:"jumps"`
 	Because         string       `json:"because"`
 	Evidence        []Evidence   `json:"evidence"`
 	Transitions     []Transition `json:"transitions"`
 	Warnings        []string     `json:"warnings"`
+}
+
+// Share is what one dimension of a breakdown has of the growth.
+type Share struct {
+	// Dimension is the App Summary's own name, as "Java Heap".
+	Dimension string  `json:"dimension"`
+	Growth    float64 `json:"growth_mb"`
+	// Share is from 0 to 1 of all dimensions that grow.
+	Share float64 `json:"share"`
+	Rate  float64 `json:"rate_mb_per_h"`
+}
+
+// Jump is a sudden rise of the memory, which is no leak in itself.
+type Jump struct {
+	T  float64 `json:"t_s"`
+	MB float64 `json:"mb"`
+	// Stayed says that the memory was still up there half an hour later.
+	Stayed bool `json:"stayed"`
 }
 
 // Evidence is one number behind a verdict.

@@ -64,13 +64,19 @@ func (s *sheet) process(p Process, several bool) {
 	}
 	s.line("  series   %d samples over %s, by %s; %d breakdowns; %s", p.Samples, Span(p.Duration), p.Source, p.Details, restarts(p.Restarts))
 	if p.Missed+p.Gaps > 0 {
-		s.line("  holes    %d gaps and %d short ones, %s in all; no trend crosses a gap", p.Gaps, p.Missed, Span(p.Absent))
+		s.line("  holes    %d gaps and %d short ones, %s in all", p.Gaps, p.Missed, Span(p.Absent))
 	}
 	if p.CPU != nil && p.CostCPU != nil {
 		s.line("  cpu      %.1f %% of a core, %.1f %% because of the breakdowns", *p.CPU, *p.CostCPU)
 	}
 	if p.Rate != nil && len(p.RateInterval) == 2 {
 		s.line("  rate     %+.1f MB/h (95 %%: %+.1f to %+.1f)%s", *p.Rate, p.RateInterval[0], p.RateInterval[1], unseenBelow(p))
+	}
+	if len(p.Shares) > 0 {
+		s.line("  growth   %s", sharesText(p.Shares))
+	}
+	for _, j := range p.Jumps {
+		s.line("  jump     %+.0f MB at %s%s", j.MB, Span(j.T), map[bool]string{true: ", and it stayed"}[j.Stayed])
 	}
 	for _, t := range p.Transitions {
 		s.line("  %-8s %s -> %s: %s", Span(t.T), t.From, t.To, t.Because)
@@ -81,6 +87,15 @@ func (s *sheet) process(p Process, several bool) {
 	for _, text := range p.Warnings {
 		s.line("  warning: %s", text)
 	}
+}
+
+// sharesText: "Java Heap 85 % (+120.0 MB, +300.1 MB/h), Native Heap 15 % (...)".
+func sharesText(shares []Share) string {
+	parts := make([]string, len(shares))
+	for i, s := range shares {
+		parts[i] = fmt.Sprintf("%s %.0f %% (%+.1f MB, %+.1f MB/h)", name(s.Dimension), 100*s.Share, s.Growth, s.Rate)
+	}
+	return strings.Join(parts, ", ")
 }
 
 func unseenBelow(p Process) string {

@@ -36,6 +36,7 @@ func TestUsageErrorsSayWhatToWrite(t *testing.T) {
 		"watch a bare name":  {[]string{"watch", "com.x"}, []string{"--process com.x"}},
 		"hostile name":       {[]string{"watch", "--process", "$(reboot)"}, []string{"cannot stand in a process name"}},
 		"a time without end": {[]string{"watch", "--process", "com.x", "--for", "forever"}, []string{"--for", "90s, 30m or 2h"}},
+		"watch by no rules":  {[]string{"watch", "--process", "com.x", "--policy", "robst\x1b[2J"}, []string{"--policy", `"robst\x1b[2J"`, "known policies"}},
 		"run what":           {[]string{"run"}, []string{"want one file"}},
 		"run a missing file": {[]string{"run", "no-such.yaml"}, []string{"no-such.yaml"}},
 		"run a bad file":     {[]string{"run", file}, []string{":3:1", "workload", ":4:11"}},
@@ -79,7 +80,7 @@ func TestFlagIsStrongerThanEnvironment(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	if code, out, _ := typed(t, nil, "version"); code != exitOK || !strings.HasPrefix(out, "leakgate ") {
+	if code, out, _ := typed(t, nil, "version"); code != exitOK || !strings.HasPrefix(out, "leakgate ") || !strings.HasSuffix(out, ", policy robust\n") {
 		t.Errorf("exit %d, %q", code, out)
 	}
 	if code, out, _ := typed(t, nil, "version", "--json"); code != exitOK || !strings.Contains(out, `"leakgate.run/1"`) {

@@ -65,7 +65,7 @@ func (f *demoFlags) demo(c console, args []string) int {
 		}
 		p.options.Devices = []monitor.Device{dev}
 		p.options.Patterns = []capture.Pattern{demoLeak, demoLeak + ":*"}
-		p.options.Policy = detector.ArticlePolicy()
+		p.options.Policy = detector.DefaultPolicy()
 		p.options.Duration = demoDuration
 		return nil
 	})

@@ -90,13 +90,36 @@ func checkFinished(t *testing.T, out string, answer []byte, told string) {
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	// Nothing that was shown is lost.
+	// Nothing that was shown is lost, and nothing that was written.
+	written, newest := linesOf(t, out)
 	for _, p := range run.Processes {
 		if bytes.Contains([]byte(told), []byte(p.Process+" found")) && p.PID == 0 {
 			t.Errorf("%s was found and is not in the record: %+v", p.Process, p)
 		}
-		if newest := run.Devices[0].Duration; p.Samples > 0 && newest-p.Duration > 5*60 {
-			t.Errorf("%s has %v s of %v s", p.Process, p.Duration, newest)
+		if whole := run.Devices[0].Duration; p.Samples != written[p.Process] || p.Samples > 0 && whole-newest[p.Process] > 5*60 {
+			t.Errorf("%s has %d samples of %d, the last at %v s of %v s", p.Process, p.Samples, written[p.Process], newest[p.Process], whole)
 		}
 	}
+}
+
+// linesOf counts the samples of the fast channel that a run has on disk, and gives
+// the t_s of the last, by process.
+func linesOf(t *testing.T, dir string) (count map[string]int, last map[string]float64) {
+	count, last = map[string]int{}, map[string]float64{}
+	f, err := os.Open(filepath.Join(dir, reporters.SamplesName))
+	if err != nil {
+		t.Error(err)
+		return count, last
+	}
+	defer f.Close()
+	if _, err := reporters.ReadSamples(f, reporters.Lines{Sample: func(s reporters.Sample) error {
+		if s.Breakdown == nil && s.PSS != nil {
+			count[s.Process]++
+			last[s.Process] = s.T
+		}
+		return nil
+	}}); err != nil {
+		t.Error(err)
+	}
+	return count, last
 }

@@ -50,6 +50,9 @@ func (f *runVerbFlags) run(c console, args []string) int {
 		fmt.Fprintf(c.err, "leakgate run: %v\n", err)
 		return exitUsage
 	}
+	for _, p := range cfg.Idle() {
+		fmt.Fprintf(c.err, "leakgate run: %v\n", p)
+	}
 	_, code := f.carryOut(c, "run", func(p *plan) error {
 		if p.options.Patterns, err = patternsOf(cfg.App.Processes); err != nil {
 			return usageError{err}
@@ -66,9 +69,15 @@ func (f *runVerbFlags) run(c console, args []string) int {
 	return code
 }
 
-// policyOf makes the policy that the file describes.
+// policyOf makes the policy that the file describes. Options of the article are
+// checked also where another policy judges.
 func policyOf(cfg *config.Config) (detector.Policy, error) {
-	p := detector.ArticlePolicy()
+	p, err := policyNamed(cfg.Detect.Policy)
+	if err != nil {
+		return p, err
+	}
+	r := &p.Robust
+	r.NormalInterval, r.SuspiciousInterval, r.LeakingInterval = cfg.Sample.Normal, cfg.Sample.Suspicious, cfg.Sample.Leaking
 	a := &p.Article
 	a.TMin, a.R2Min = cfg.Detect.Article.T, cfg.Detect.Article.R2
 	a.SpikePct, a.SpikeMin = cfg.Detect.Article.SpikePercent, cfg.Detect.Article.SpikeMin

@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/leakgate/leakgate/harness/config"
 	"github.com/leakgate/leakgate/internal/adbd"
 	"github.com/leakgate/leakgate/internal/androidsim"
 	"github.com/leakgate/leakgate/reporters"
@@ -53,7 +55,7 @@ func write(t *testing.T, text string) string {
 // Two phones of one file run the same app: in every output they stay apart.
 func TestRunTwoDevicesOfOneFile(t *testing.T) {
 	env := serve(t, shop("phone-a", androidsim.Leak(androidsim.Native, 400, 0)), shop("phone-b"))
-	config := write(t, "version: 1\napp: { package: com.shop }\ndevices: { serials: [phone-a, phone-b], require: 2 }\nworkload: none\nduration: 30m\n")
+	config := write(t, "version: 1\napp: { package: com.shop }\ndevices: { serials: [phone-a, phone-b], require: 2 }\nworkload: none\nduration: 30m\ndetect: { policy: article }\n")
 	dir := filepath.Join(t.TempDir(), "run")
 	code, out, errOut := typed(t, env, "run", config, "--out", dir)
 	if code != 1 {
@@ -100,7 +102,7 @@ func TestRunTwoDevicesOfOneFile(t *testing.T) {
 func TestWatchNeedsNothingButTheProcess(t *testing.T) {
 	t.Chdir(t.TempDir())
 	env := serve(t, shop("phone-a"))
-	env["LEAKGATE_FOR"] = "3m" // so that it ends
+	env["LEAKGATE_FOR"], env["LEAKGATE_POLICY"] = "3m", "article" // so that it ends, and how
 	code, out, errOut := typed(t, env, "watch", "--process", "com.shop")
 	if code != 0 || !strings.Contains(out, "com.shop: INCONCLUSIVE") {
 		t.Errorf("exit %d\n%s%s", code, out, errOut)
@@ -114,7 +116,7 @@ func TestWatchNeedsNothingButTheProcess(t *testing.T) {
 func TestWatchStrictAndJSON(t *testing.T) {
 	t.Chdir(t.TempDir())
 	env := serve(t, shop("phone-a"))
-	code, out, _ := typed(t, env, "watch", "--process", "com.shop", "--for", "2m", "--strict", "--json")
+	code, out, _ := typed(t, env, "watch", "--process", "com.shop", "--for", "2m", "--strict", "--json", "--policy", "article")
 	if code != 5 || !strings.HasPrefix(out, "{") || !strings.Contains(out, `"schema": "leakgate.run/1"`) {
 		t.Errorf("exit %d\n%s", code, out)
 	}
@@ -173,6 +175,54 @@ func TestOptionsOfThePolicyAreCheckedInTheFile(t *testing.T) {
 	}
 }
 
+// The file's intervals are those of whichever policy judges, and run.json and the
+// header say which that was.
+func TestPolicyOfTheFile(t *testing.T) {
+	const head = "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 30m\nsample: { normal: 7s, suspicious: 5s, leaking: 3s }\n"
+	for name, c := range map[string]struct{ text, want string }{
+		"by default": {head, "robust"}, "robust": {head + "detect: { policy: robust }\n", "robust"},
+		"article": {head + "detect: { policy: article, article: { t: 3, spike: { min: 1GB } } }\n", "article"},
+	} {
+		cfg, err := config.Parse("run.yaml", []byte(c.text), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := policyOf(cfg)
+		if err != nil || p.Name != c.want {
+			t.Errorf("%s: %q, %v", name, p.Name, err)
+		}
+		r, a := p.Robust, p.Article
+		if r.NormalInterval != 7*time.Second || r.SuspiciousInterval != 5*time.Second || r.LeakingInterval != 3*time.Second {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if a.NormalInterval != 7*time.Second || a.SuspiciousInterval != 5*time.Second || a.ConfirmingInterval != 5*time.Second || a.LeakingInterval != 3*time.Second {
+			t.Errorf("%s: %+v", name, a)
+		}
+		if want := map[string]float64{"article": 3}[c.want]; want != 0 && (a.TMin != want || a.SpikeMin != 1<<30) {
+			t.Errorf("%s: %+v", name, a)
+		}
+	}
+}
+
+// What has no effect under the policy is told before the run begins, and the run
+// goes on.
+func TestRunTellsWhatHasNoEffect(t *testing.T) {
+	text := "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 2m\ndetect: { article: { t: 3 } }\n"
+	env := serve(t, shop("phone-a"))
+	for policy, told := range map[string]bool{"robust": true, "article": false} {
+		env["LEAKGATE_DETECT_POLICY"] = policy
+		dir := filepath.Join(t.TempDir(), "run")
+		code, out, errOut := typed(t, env, "run", write(t, text), "--out", dir)
+		if code != 0 || strings.Contains(errOut, ":5:25: detect.article.t: has no effect, because detect.policy is robust") != told {
+			t.Errorf("%s: exit %d\n%s%s", policy, code, out, errOut)
+		}
+		run, err := reporters.ReadRun(dir)
+		if err != nil || run.Policy != policy {
+			t.Errorf("%s: run.json has policy %q, %v", policy, run.Policy, err)
+		}
+	}
+}
+
 // Phones before Android 7 have no shell protocol: the outputs are mixed, line
 // ends are those of a terminal and the exit code comes by a marker.
 func TestRunOnPhonesWithoutTheShellProtocol(t *testing.T) {
@@ -183,7 +233,7 @@ func TestRunOnPhonesWithoutTheShellProtocol(t *testing.T) {
 				Package:   "com.shop",
 				Processes: []androidsim.ProcessSpec{{Name: "com.shop", Models: []androidsim.Model{androidsim.Typical(), androidsim.Leak(androidsim.Native, 400, 0)}}},
 			}}})
-			code, out, errOut := typed(t, serve(t, phone), "watch", "--process", "com.shop", "--for", "30m", "--json", "--out", "run")
+			code, out, errOut := typed(t, serve(t, phone), "watch", "--process", "com.shop", "--for", "30m", "--policy", "article", "--json", "--out", "run")
 			run, err := reporters.ReadRun("run")
 			if err != nil {
 				t.Fatal(err, errOut)
@@ -203,7 +253,7 @@ func TestNightlyExampleWithMonkey(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	env := serve(t, shop("phone-a"))
-	env["APP"] = "com.shop"
+	env["APP"], env["LEAKGATE_DETECT_POLICY"] = "com.shop", "article"
 	code, out, errOut := typed(t, env, "run", config, "--for", "5m", "--out", "run")
 	if code != 0 || !strings.Contains(out, "com.shop: INCONCLUSIVE") || !strings.Contains(out, "workload monkey, 200000 events with seed ") {
 		t.Fatalf("exit %d\n%s%s", code, out, errOut)

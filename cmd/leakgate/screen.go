@@ -171,18 +171,22 @@ func tableLine(r monitor.Row, several bool) string {
 		next = fmt.Sprintf("%.0fs", r.Next.Seconds())
 	}
 	return reporters.Printable(fmt.Sprintf("%s %-24s %10.1f %9s %7s %6s %5.0fms  %s",
-		cell(reporters.Printable(name), nameColumns), stateWords(r.Verdict), r.MB, rate, threads, next, r.CostMS, r.Verdict.Because))
+		cell(reporters.Printable(name), nameColumns), stateWords(r.Verdict.State.String()), r.MB, rate, threads, next, r.CostMS, evidenceWords(r.Verdict)))
 }
 
 // stateWords shows LEAKING as provisional: only the end of a run decides.
-func stateWords(v detector.Verdict) string {
-	switch {
-	case v.State == detector.Leaking && v.Kind != detector.None:
-		return "LEAKING? " + v.Kind.String()
-	case v.State == detector.Leaking:
+func stateWords(state string) string {
+	if state == detector.Leaking.String() {
 		return "LEAKING (provisional)"
 	}
-	return v.State.String()
+	return state
+}
+
+func evidenceWords(v detector.Verdict) string {
+	if v.State == detector.Leaking && v.Kind != detector.None {
+		return reporters.KindWords(v.Kind.String()) + ": " + v.Because
+	}
+	return v.Because
 }
 
 // eventLine is one printable line, whatever the event holds.
@@ -196,10 +200,8 @@ func eventLine(e reporters.Event, several bool) string {
 		fmt.Fprintf(&b, "%s ", tail(reporters.Printable(e.Process), maxName))
 	}
 	switch {
-	case e.Event == "state" && e.To == "LEAKING":
-		fmt.Fprintf(&b, "%s -> LEAKING (provisional): ", e.From)
 	case e.Event == "state":
-		fmt.Fprintf(&b, "%s -> %s: ", e.From, e.To)
+		fmt.Fprintf(&b, "%s -> %s: ", stateWords(e.From), stateWords(e.To))
 	default:
 		fmt.Fprintf(&b, "%s: ", e.Event)
 	}

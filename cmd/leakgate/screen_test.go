@@ -69,7 +69,7 @@ func TestScreenOfATerminal(t *testing.T) {
 				t.Errorf("line %d: %q", i, line)
 			}
 		}
-		if !strings.Contains(screen[2], "LEAKING? java_leak") {
+		if !strings.Contains(screen[2], "LEAKING (provisional)") {
 			t.Errorf("LEAKING is not told as provisional: %q", screen[2])
 		}
 	})
@@ -101,6 +101,23 @@ func TestScreenOfWideNames(t *testing.T) {
 			t.Errorf("the states begin in columns %v, want %v", at, want)
 		}
 	})
+}
+
+// A leak is provisional while a run goes on, wherever it is told, with its kind; a
+// jump is an event like others.
+func TestScreenOfALeak(t *testing.T) {
+	if line := tableLine(row("S1", "com.x", detector.Leaking), false); !strings.Contains(line, " LEAKING (provisional) ") || !strings.Contains(line, "java leak: ") {
+		t.Errorf("%q", line)
+	}
+	for want, e := range map[string]reporters.Event{
+		"     10s com.x CONFIRMING -> LEAKING (provisional): rises": {T: 10, Event: "state", Process: "com.x", From: "CONFIRMING", To: "LEAKING", Text: "rises"},
+		"     10s com.x LEAKING (provisional) -> NORMAL: done":      {T: 10, Event: "state", Process: "com.x", From: "LEAKING", To: "NORMAL", Text: "done"},
+		"     10s com.x jump: +250 MB":                              {T: 10, Event: "jump", Process: "com.x", Text: "+250 MB"},
+	} {
+		if got := eventLine(e, false); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 }
 
 func FuzzScreenLines(f *testing.F) {

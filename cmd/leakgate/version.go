@@ -47,7 +47,7 @@ func tellVersion(c console, asJSON bool) int {
 		Schemas []string `json:"schemas"`
 		Policy  string   `json:"policy"`
 	}{version(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH,
-		[]string{reporters.RunSchema, reporters.SamplesSchema, parseSchema, doctor.Schema}, detector.PolicyArticle}
+		[]string{reporters.RunSchema, reporters.SamplesSchema, parseSchema, doctor.Schema}, detector.DefaultPolicy().Name}
 	if asJSON {
 		if err := json.NewEncoder(c.out).Encode(v); err != nil {
 			fmt.Fprintf(c.err, "leakgate version: %v\n", err)

@@ -22,6 +22,7 @@ looks like a leak; a verdict per process is given at the end.`,
 			var f watchFlags
 			fs.Var(&f.processes, "process", "`NAME` of the processes to watch, or NAME* (repeatable)")
 			fs.StringVar(&f.device, "device", "", "`SERIAL` of the device, if there are several")
+			fs.StringVar(&f.policy, "policy", detector.DefaultPolicy().Name, "`NAME` of the policy: robust or article")
 			fs.Var(&f.span, "for", "`TIME` to watch, such as 30m or 2h; without it until Ctrl-C")
 			f.runFlags.declare(fs)
 			return f.watch
@@ -33,6 +34,7 @@ type watchFlags struct {
 	runFlags
 	processes list
 	device    string
+	policy    string
 	span      span
 }
 
@@ -47,9 +49,13 @@ func (f *watchFlags) watch(c console, args []string) int {
 	if err != nil {
 		return watchVerb().wrong(c, err)
 	}
+	policy, err := policyNamed(f.policy)
+	if err != nil {
+		return watchVerb().wrong(c, fmt.Errorf("--policy: %w", err))
+	}
 	_, code := f.carryOut(c, "watch", func(p *plan) error {
 		p.options.Patterns = patterns
-		p.options.Policy = detector.ArticlePolicy()
+		p.options.Policy = policy
 		p.options.Duration = time.Duration(f.span)
 		dev, err := p.selectDevice(f.device)
 		if err != nil {
@@ -59,6 +65,13 @@ func (f *watchFlags) watch(c console, args []string) int {
 		return nil
 	})
 	return code
+}
+
+// policyNamed is a policy with its own constants.
+func policyNamed(name string) (detector.Policy, error) {
+	p := detector.DefaultPolicy()
+	p.Name = name
+	return p, p.Validate()
 }
 
 func patternsOf(words []string) ([]capture.Pattern, error) {

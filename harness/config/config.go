@@ -119,7 +119,7 @@ type Sample struct {
 
 // Detect says how the series are judged.
 type Detect struct {
-	// Policy is the name of a set of rules: article.
+	// Policy is the name of a set of rules: robust or article.
 	Policy string
 	// Assert is end, to judge by the word at the end of the run, or live, to fail a
 	// run in which a process ever reached LEAKING.
@@ -127,7 +127,7 @@ type Detect struct {
 	Article Article
 }
 
-// Article holds what can be set of the policy article.
+// Article holds what can be set of the policy article; under another it has no effect.
 type Article struct {
 	// T is the t statistic, and R2 the coefficient of determination, that a
 	// growing line must exceed (article 5.2).
@@ -153,12 +153,18 @@ const (
 	DefaultDetail          = 30 * time.Second
 	DefaultMaxSystemServer = 25.0
 	DefaultMaxApp          = 5.0
-	DefaultPolicy          = "article"
+	DefaultPolicy          = policyRobust
 	DefaultAssert          = "end"
 	DefaultT               = 2.0
 	DefaultR2              = 0.6
 	DefaultSpikePercent    = 50.0
 	DefaultSpikeMinBytes   = 200 << 20
+)
+
+// The names of the policies.
+const (
+	policyRobust  = "robust"
+	policyArticle = "article"
 )
 
 func defaults() *Config {

@@ -106,7 +106,7 @@ devices: { serials: [], min_api: 21, require: 1 }
 workload: none
 duration: 8h
 sample: { normal: 30s, suspicious: 15s, leaking: 60s, detail: 30s }
-detect: { policy: article, assert: end, article: { t: 2.0, r2: 0.6, spike: { pct: 50, min: 200MB } } }
+detect: { policy: robust, assert: end, article: { t: 2.0, r2: 0.6, spike: { pct: 50, min: 200MB } } }
 `)
 	written.Devices.Serials = nil
 	if got := values(written); !reflect.DeepEqual(got, want) {

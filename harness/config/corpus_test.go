@@ -111,7 +111,7 @@ func checkConfig(t *testing.T, c *Config) {
 	if !(a.T > 0) || !(a.R2 > 0 && a.R2 < 1) || !(a.SpikePercent > 0) || a.SpikeMin <= 0 {
 		bad("article")
 	}
-	if c.Detect.Policy != "article" || c.Detect.Assert != "end" && c.Detect.Assert != "live" {
+	if c.Detect.Policy != "article" && c.Detect.Policy != "robust" || c.Detect.Assert != "end" && c.Detect.Assert != "live" {
 		bad("words")
 	}
 	if c.Devices.MinAPI < 18 || c.Devices.Require < 1 || len(c.Devices.Serials) > 0 && c.Devices.Require > len(c.Devices.Serials) {

@@ -214,7 +214,7 @@ func (w *writer) content() (Config, []entry) {
 
 	if w.maybe() {
 		a := &c.Detect.Article
-		c.Detect.Assert = pick(w, "end", "live")
+		c.Detect.Policy, c.Detect.Assert = pick(w, "robust", "article"), pick(w, "end", "live")
 		a.T, a.R2 = float64(1+w.rng.IntN(999))/100, float64(1+w.rng.IntN(999))/1000
 		a.SpikePercent, a.SpikeMin = float64(1+w.rng.IntN(5000))/10, int64(1+w.rng.IntN(4096))*pick[int64](w, 1, 1<<10, 1<<20, 1<<30)
 		article := []entry{
@@ -236,7 +236,7 @@ func (w *writer) content() (Config, []entry) {
 			article = append(article, entry{name: "options", below: options})
 		}
 		top = append(top, entry{name: "detect", below: []entry{
-			{name: "assert", text: c.Detect.Assert}, {name: "policy", text: w.scalar("article")}, {name: "article", below: article},
+			{name: "assert", text: c.Detect.Assert}, {name: "policy", text: w.scalar(c.Detect.Policy)}, {name: "article", below: article},
 		}})
 	}
 	return c, top

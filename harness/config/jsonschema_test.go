@@ -275,7 +275,7 @@ func TestSchemaAgrees(t *testing.T) {
 	s := compiled(t)
 	w := &writer{rng: rand.New(rand.NewPCG(7, 8))}
 	count := map[string]int{}
-	for i := range 600 {
+	for i := range 700 {
 		_, text := w.random()
 		if i%4 != 0 {
 			text = w.breakValue(text)

@@ -128,10 +128,10 @@ func schema(c *Config) []key {
 				tell("What sampling may cost in the app, in percent of one core.", "2.5%"),
 		}},
 		{name: "detect", about: "How the series are judged.", keys: []key{
-			value("policy", &c.Detect.Policy, policyKind).tell("The set of rules.", "article"),
+			value("policy", &c.Detect.Policy, words(policyRobust, policyArticle)).tell("The set of rules.", "article"),
 			value("assert", &c.Detect.Assert, words("end", "live")).
 				tell("end judges by the word at the end of the run; live fails a run in which a process ever reached LEAKING.", "live"),
-			{name: "article", about: "Constants of the policy article.", keys: []key{
+			{name: "article", about: "Constants of the policy article; without effect under another.", keys: []key{
 				value("t", &article.T, statisticKind).tell("The t statistic that a growing line must exceed.", "2.5"),
 				value("r2", &article.R2, shareKind).tell("The coefficient of determination that it must exceed.", "0.7"),
 				{name: "spike", about: "What a jump must exceed, both, to count as a leak at once.", keys: []key{

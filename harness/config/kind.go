@@ -107,7 +107,6 @@ var (
 	seedKind = kind[*int64]{seed, writeSeed, form{"auto, or a whole number from 0", []object{
 		{{"const", "auto"}}, {{"type", "integer"}, {"minimum", 0}}, text(digitsPattern),
 	}, true}}
-	policyKind = kind[string]{policy, same, words("article").form}
 )
 
 func positive[T int64 | float64 | time.Duration](v T) bool { return v > 0 }
@@ -192,14 +191,6 @@ func version(text string) (string, *fault) {
 		return "", &fault{message: "is " + quoted(text) + ", but there is only version 1 of this file: write version: 1"}
 	}
 	return text, nil
-}
-
-// policy parses the name of a policy.
-func policy(text string) (string, *fault) {
-	if text == "robust" {
-		return "", &fault{message: `"robust" is not yet supported: write article`}
-	}
-	return oneOf("article")(text)
 }
 
 // seed parses the seed of the monkey; nil stands for a new one for each run.

@@ -97,3 +97,18 @@ func (c *Config) Problem(path, message string) Problem {
 	}
 	return p
 }
+
+// Idle tells what is written and has no effect: values of detect.article where
+// another policy judges. It is no mistake: a profile may choose the article.
+func (c *Config) Idle() []Problem {
+	if c.Detect.Policy == policyArticle {
+		return nil
+	}
+	var out []Problem
+	for _, s := range c.Settings() {
+		if strings.HasPrefix(s.Path, "detect.article.") && s.Origin.Layer != Default {
+			out = append(out, c.Problem(s.Path, "has no effect, because detect.policy is "+c.Detect.Policy))
+		}
+	}
+	return out
+}

@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -53,7 +54,7 @@ sample.leaking="1m" default
 sample.detail="30s" default
 sample.max_system_server="25%" default
 sample.max_app="5%" default
-detect.policy="article" default
+detect.policy="robust" default
 detect.assert="end" default
 detect.article.t=2 default
 detect.article.r2=0.6 default
@@ -124,5 +125,36 @@ func TestStarter(t *testing.T) {
 		if _, err := Starter(bad); err == nil || unseen(err.Error()) {
 			t.Errorf("%q: %v", bad, err)
 		}
+	}
+}
+
+// What is written for the article is told where another policy judges, and there alone.
+func TestIdle(t *testing.T) {
+	const head = "version: 1\napp: { package: a.b }\nworkload: none\nduration: 1h\n"
+	texts := func(c *Config) (out []string) {
+		for _, p := range c.Idle() {
+			out = append(out, p.Error())
+		}
+		return out
+	}
+	text := head + "detect: { article: { t: 3, options: { floors: last } } }\nprofiles: { old: { detect: { policy: article } } }\n"
+	want := []string{
+		"run.yaml:5:25: detect.article.t: has no effect, because detect.policy is robust\n    5 | detect: { article: { t: 3, options: { floors: last } } }\n      |                         ^",
+		"run.yaml:5:47: detect.article.options.floors: has no effect, because detect.policy is robust\n    5 | detect: { article: { t: 3, options: { floors: last } } }\n      |                                               ^",
+	}
+	if got := texts(mustParse(t, text)); !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	for name, c := range map[string]*Config{"nothing written": mustParse(t, head), "the article": mustParse(t, head+"detect: { policy: article, article: { t: 3 } }\n")} {
+		if got := texts(c); got != nil {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	c, err := Parse("run.yaml", []byte(text), environment, WithProfile("old"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := texts(c); got != nil {
+		t.Errorf("a profile that chooses the article: %q", got)
 	}
 }

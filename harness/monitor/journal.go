@@ -9,8 +9,12 @@ import (
 // moved tells the steps of the processes' machines.
 func (s *session) moved(steps []step) {
 	for _, t := range steps {
-		e := s.naming(t.of, "state", t.Because)
-		e.From, e.To, e.Kind, e.T = t.From, t.To, t.Kind, t.T
+		e := s.naming(t.of, "jump", t.Because)
+		if !t.jump() {
+			e = s.naming(t.of, "state", t.Because)
+			e.From, e.To, e.Kind = t.From, t.To, t.Kind
+		}
+		e.T = t.T
 		e.Up = round(s.ledger.begun.Seconds()+t.T, 3)
 		s.tell(e)
 	}

@@ -53,11 +53,14 @@ func (l *ledger) open(p capture.Process) *account {
 	return a
 }
 
-// step is one step of the machine of one process.
+// step is one step of the machine of one process. One that leads nowhere tells a
+// jump of the memory.
 type step struct {
 	of *account
 	reporters.Transition
 }
+
+func (s step) jump() bool { return s.From == s.To }
 
 // sample hears one sample and gives the steps that it caused.
 func (l *ledger) sample(s reporters.Sample) []step {
@@ -67,7 +70,7 @@ func (l *ledger) sample(s reporters.Sample) []step {
 	return l.steps(a, a.hear(s, up))
 }
 
-// event hears one event and gives the steps that it caused. Steps themselves are
+// event hears one event and gives the steps that it caused. Steps and jumps are
 // events too; they follow from the others and are not heard.
 func (l *ledger) event(e reporters.Event) []step {
 	l.last = max(l.last, e.T)
@@ -98,6 +101,10 @@ func (l *ledger) ofDevice(e reporters.Event, up time.Duration) []step {
 		l.lost = e.Text
 	case "reboot":
 		return l.reboot(e, up)
+	case "mark":
+		for _, a := range l.order {
+			a.detector.AddMark(detector.Mark{At: up, Text: e.Text})
+		}
 	}
 	return nil
 }
@@ -123,7 +130,11 @@ func (l *ledger) steps(a *account, machine []detector.Transition) []step {
 		x := step{a, reporters.Transition{
 			T: l.seconds(t.At), From: t.From.String(), To: t.To.String(), Kind: t.Kind.String(), Because: t.Because,
 		}}
-		a.keep(x.Transition)
+		if x.jump() {
+			a.jumped(l.begun)
+		} else {
+			a.keep(x.Transition)
+		}
 		out = append(out, x)
 	}
 	return out
@@ -159,7 +170,10 @@ type account struct {
 
 	transitions []reporters.Transition
 	dropped     int
-	warnings    []string
+	// jumps has, for each of the latest jumps, the device's clock at t_s 0 as it was
+	// then: a reboot changes it.
+	jumps    []time.Duration
+	warnings []string
 }
 
 const (
@@ -167,6 +181,8 @@ const (
 	// maxTransitions bounds what run.json holds of one process: the latest ones.
 	// samples.ndjson has them all.
 	maxTransitions = 1000
+	// maxJumps is how many jumps a verdict has at most.
+	maxJumps = 16
 )
 
 // hear takes one sample.
@@ -204,7 +220,7 @@ func (a *account) told(e reporters.Event, up time.Duration) []detector.Transitio
 	case "level":
 		// Another level may be another quantity: no trend crosses the change.
 		a.readBy(e)
-		return a.detector.Gap(up)
+		return a.detector.Change(up)
 	case "restart":
 		a.PID, a.Start = e.PID, e.Start
 		a.restarts++
@@ -259,6 +275,13 @@ func (a *account) keep(t reporters.Transition) {
 	a.transitions = append(a.transitions, t)
 }
 
+func (a *account) jumped(begun time.Duration) {
+	if len(a.jumps) == maxJumps {
+		a.jumps = append(a.jumps[:0], a.jumps[1:]...)
+	}
+	a.jumps = append(a.jumps, begun)
+}
+
 // bytesOf is the value of the judged series in a line of the fast channel: Pss +
 // SwapPss, or RssAnon + VmSwap where the kernel shows no more. A kernel without
 // swap accounting gives no SwapPss, which then counts as none.
@@ -280,18 +303,20 @@ func bytesOf(s reporters.Sample) (int64, bool) {
 	return sum << 10, true
 }
 
-// record is the account as run.json has it.
-func (a *account) record(device string, usage reporters.Usage, watched float64) reporters.Process {
+// record is the account as run.json of a run with so many processes has it.
+func (a *account) record(of *ledger, processes int) reporters.Process {
+	a.detector.Among(processes)
 	v := a.detector.Verdict()
+	watched := of.last
 	p := reporters.Process{
-		Device: device, User: a.User, Process: a.Name, PID: a.PID,
+		Device: of.device.Device, User: a.User, Process: a.Name, PID: a.PID,
 		Source: string(a.source), Reasons: present(a.reasons),
 		Restarts: a.restarts, Samples: a.samples, Details: a.details,
 		Missed: a.missing, Gaps: a.gaps, Absent: round(a.absent, 3),
 		Duration: round(v.Duration.Seconds(), 3),
 		State:    v.State.String(), Worst: v.Worst.String(), Gate: string(v.Gate), Kind: v.Kind.String(),
 		FirstSuspicious: a.firstSuspicious, FirstLeaking: a.firstLeaking,
-		Growth: round(mb(v.Growth), 2), Because: v.Because,
+		Growth: round(mb(v.Growth), 2), Shares: shares(v.Shares), Jumps: a.jumpsAsTold(v.Jumps, of.begun), Because: v.Because,
 		Transitions: present(a.transitions), Warnings: append([]string{}, a.warnings...), Evidence: []reporters.Evidence{},
 	}
 	if p.Gate == string(detector.Pass) && a.absent > watched/2 {
@@ -319,12 +344,36 @@ func (a *account) record(device string, usage reporters.Usage, watched float64) 
 	if a.dropped > 0 {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("%d earlier steps are left out here; samples.ndjson has them", a.dropped))
 	}
-	for _, u := range usage.Apps {
+	for _, u := range of.usage.Apps {
 		if u.Process == a.Name && u.User == a.User {
 			p.CPU, p.CostCPU = u.CPU, u.Cost
 		}
 	}
 	return p
+}
+
+// jumpsAsTold are the jumps of a verdict on the time axis of the run. The latest of
+// them are those that were told; begun is for one that was not.
+func (a *account) jumpsAsTold(jumps []detector.Jump, begun time.Duration) []reporters.Jump {
+	out := make([]reporters.Jump, len(jumps))
+	for i, j := range jumps {
+		zero := begun
+		if told := len(a.jumps) - len(jumps) + i; told >= 0 {
+			zero = a.jumps[told]
+		}
+		out[i] = reporters.Jump{T: round((j.At - zero).Seconds(), 3), MB: round(mb(j.Bytes), 2), Stayed: j.Stayed}
+	}
+	return out
+}
+
+func shares(of []detector.Share) []reporters.Share {
+	out := make([]reporters.Share, len(of))
+	for i, s := range of {
+		out[i] = reporters.Share{
+			Dimension: s.Dimension.String(), Growth: round(mb(s.Growth), 2), Share: round(s.Share, 4), Rate: perHour(s.Rate),
+		}
+	}
+	return out
 }
 
 // present makes an empty list of none: in JSON a list is a list.

@@ -30,6 +30,10 @@ func (o outcome) record() reporters.Run {
 		r.Ended = *o.final.Ended
 	}
 	r.Own = o.final.Own
+	processes := 0
+	for _, l := range o.ledgers {
+		processes += len(l.order)
+	}
 	for _, l := range o.ledgers {
 		d := l.record()
 		if r.Own == nil {
@@ -38,7 +42,7 @@ func (o outcome) record() reporters.Run {
 		d.Apps = nil
 		r.Devices = append(r.Devices, d)
 		for _, a := range l.order {
-			r.Processes = append(r.Processes, a.record(l.device.Device, l.usage, l.last))
+			r.Processes = append(r.Processes, a.record(l, processes))
 		}
 	}
 	r.Interrupted = r.Stopped == stoppedInterrupted || r.Stopped == stoppedKilled

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/reporters"
 )
@@ -56,6 +57,11 @@ func (b *rebuild) begin(h reporters.Header) error {
 	if err != nil {
 		return err
 	}
+	return b.beginBy(policy, h)
+}
+
+// beginBy is begin by another policy than that of the header.
+func (b *rebuild) beginBy(policy detector.Policy, h reporters.Header) error {
 	b.header, b.byDevice = h, map[string]*ledger{}
 	for _, d := range h.Devices {
 		if b.byDevice[d.Device] != nil {
@@ -147,6 +153,146 @@ func (b *rebuild) record() reporters.Run {
 		b.final.Ended = new(b.header.Started.Add(time.Duration(longest * float64(time.Second))).Round(time.Millisecond))
 	}
 	return b.outcome.record()
+}
+
+// Replay judges the lines of a recorded run again, by any policy. It hears them one
+// by one in their order. Several of them can share one run: each opens and hears
+// some of the processes, and all hear what is told of a device.
+type Replay struct {
+	rebuild
+	series map[*account]*Series
+	marks  map[*ledger]int
+}
+
+// NewReplay begins the replay of the run with this header.
+func NewReplay(h reporters.Header, policy detector.Policy) (*Replay, error) {
+	r := &Replay{series: map[*account]*Series{}, marks: map[*ledger]int{}}
+	if err := r.beginBy(policy, h); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// PolicyOf is the policy that the run with this header had.
+func PolicyOf(h reporters.Header) (detector.Policy, error) { return policyOf(h) }
+
+// Open gives the series of a process, a new one if there is none. An error is a
+// device that is not in the header.
+func (r *Replay) Open(device string, p capture.Process) (*Series, error) {
+	l := r.byDevice[device]
+	if l == nil {
+		return nil, fmt.Errorf("device %q is not in the header", device)
+	}
+	a := l.open(p)
+	if r.series[a] == nil {
+		r.series[a] = &Series{of: r, ledger: l, account: a, before: r.marks[l]}
+	}
+	return r.series[a], nil
+}
+
+// Sample hears one sample of an open process. An error is a line that no run has;
+// nothing of it is used.
+func (r *Replay) Sample(s reporters.Sample) error {
+	var x *Series
+	if l := r.byDevice[s.Device]; l != nil {
+		x = r.series[l.accounts[capture.Key{User: s.User, Name: s.Process}]]
+	}
+	if x == nil {
+		return r.sample(s)
+	}
+	last := x.account.lastUp
+	if s.Breakdown == nil && last > 0 && clockOf(s.Up) <= last {
+		return fmt.Errorf("up_s %g is not after %g", s.Up, last.Seconds())
+	}
+	if err := r.sample(s); err != nil {
+		return err
+	}
+	x.took(s.T)
+	return nil
+}
+
+// Event hears one event. An error is as in Sample.
+func (r *Replay) Event(e reporters.Event) error {
+	if err := r.event(e); err != nil {
+		return err
+	}
+	if e.Event == "mark" {
+		r.marks[r.byDevice[e.Device]]++
+	}
+	return nil
+}
+
+// Last is t_s of the last line of each device in the order of the header, as far as
+// this Replay has heard.
+func (r *Replay) Last() []float64 {
+	out := make([]float64, len(r.ledgers))
+	for i, l := range r.ledgers {
+		out[i] = l.last
+	}
+	return out
+}
+
+// Until says when each device's part ended, as Last does, where others have heard more.
+func (r *Replay) Until(last []float64) {
+	for i, l := range r.ledgers {
+		l.last = max(l.last, last[i])
+	}
+}
+
+// Series is one process of a Replay.
+type Series struct {
+	of      *Replay
+	ledger  *ledger
+	account *account
+	// first and last are t_s of the samples that were judged, heard their number.
+	first, last float64
+	heard       int
+	before      int // marks from before
+}
+
+func (x *Series) took(t float64) {
+	switch x.account.samples {
+	case x.heard:
+		return // nothing that is judged
+	case 1:
+		x.first = t
+	}
+	x.heard, x.last = x.account.samples, t
+}
+
+// Detector is what judges the series.
+func (x *Series) Detector() *detector.Detector { return x.account.detector }
+
+// Samples is how many samples were judged.
+func (x *Series) Samples() int { return x.heard }
+
+// Seconds is a moment of the device's present clock, from the first sample on.
+func (x *Series) Seconds(up time.Duration) float64 {
+	return round(x.ledger.seconds(up)-x.first, 3)
+}
+
+// Marks is how many marks were set while the series was open.
+func (x *Series) Marks() int { return x.of.marks[x.ledger] - x.before }
+
+// Record is the series as run.json has it where so many processes are judged
+// together, but its times count from its first sample and it lasts until its last.
+func (x *Series) Record(processes int) reporters.Process {
+	p := x.account.record(x.ledger, processes)
+	p.Duration = round(x.last-x.first, 3)
+	since := func(t float64) float64 { return round(t-x.first, 3) }
+	p.Transitions = slices.Clone(p.Transitions)
+	for i := range p.Transitions {
+		p.Transitions[i].T = since(p.Transitions[i].T)
+	}
+	for i := range p.Jumps {
+		p.Jumps[i].T = since(p.Jumps[i].T)
+	}
+	for _, t := range []**float64{&p.FirstSuspicious, &p.FirstLeaking} {
+		if *t != nil {
+			*t = new(since(**t))
+		}
+	}
+	return p
 }
 
 // leftovers begin the names of what a run has in its directory only while it goes on.

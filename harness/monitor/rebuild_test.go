@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/internal/androidsim"
 	"github.com/leakgate/leakgate/reporters"
 )
@@ -102,6 +103,118 @@ func checkBeginning(t *testing.T, text []byte, run, whole reporters.Run) {
 	if run.Ended.Before(run.Started) || run.Ended.After(whole.Ended.Add(time.Second)) {
 		t.Fatalf("%d bytes: ended %v", len(text), run.Ended)
 	}
+}
+
+// A replay by the policy that the run had says what run.json says, with times from
+// each first sample, however many share the processes.
+func TestReplayIsTheRebuild(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		text := recordedLines(t)
+		run, _, err := rebuildOf(t, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, shares := range []int{1, 2, 3} {
+			for _, r := range sharedReplay(t, text, shares) {
+				for x, p := range r {
+					checkReplayed(t, x, p, run)
+				}
+			}
+		}
+	})
+}
+
+// sharedReplay replays a run in shares, process by process in turn, and gives the
+// records of each.
+func sharedReplay(t *testing.T, text []byte, shares int) []map[*Series]reporters.Process {
+	t.Helper()
+	replays := make([]*Replay, shares)
+	series := make([]map[*Series]reporters.Process, shares)
+	var share = map[string]int{}
+	open := func(device string, p capture.Process) int {
+		n, ok := share[p.Name]
+		if !ok {
+			n = len(share) % shares
+			share[p.Name] = n
+			x, err := replays[n].Open(device, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			series[n][x] = reporters.Process{}
+		}
+		return n
+	}
+	_, err := reporters.ReadSamples(bytes.NewReader(text), reporters.Lines{
+		Header: func(h reporters.Header) error {
+			policy, err := PolicyOf(h)
+			for i := range replays {
+				replays[i], err = NewReplay(h, policy)
+				series[i] = map[*Series]reporters.Process{}
+			}
+			return err
+		},
+		Sample: func(s reporters.Sample) error {
+			return replays[open(s.Device, capture.Process{Name: s.Process, User: s.User, PID: s.PID, Start: s.Start})].Sample(s)
+		},
+		Event: func(e reporters.Event) error {
+			if e.Process != "" {
+				return replays[open(e.Device, capture.Process{Name: e.Process, PID: e.PID, Start: e.Start})].Event(e)
+			}
+			for _, r := range replays {
+				if err := r.Event(e); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := replays[0].Last()
+	for _, r := range replays {
+		last = []float64{max(last[0], r.Last()[0])}
+	}
+	for i, r := range replays {
+		r.Until(last)
+		for x := range series[i] {
+			series[i][x] = x.Record(len(share))
+		}
+	}
+	return series
+}
+
+func checkReplayed(t *testing.T, x *Series, got reporters.Process, run reporters.Run) {
+	t.Helper()
+	for _, want := range run.Processes {
+		if want.Process != got.Process {
+			continue
+		}
+		if got.Samples != x.Samples() || got.Samples < 50 {
+			t.Errorf("%s: %d samples, %d heard", got.Process, got.Samples, x.Samples())
+		}
+		if x.first < 0 || got.Duration < 40*60 || got.Duration > 50*60 {
+			t.Errorf("%s: first sample at %g s, lasts %g s", got.Process, x.first, got.Duration)
+		}
+		got.Duration = want.Duration // of the latest incarnation there
+		for i := range got.Transitions {
+			got.Transitions[i].T = round(got.Transitions[i].T+x.first, 3)
+		}
+		for i := range got.Jumps {
+			got.Jumps[i].T = round(got.Jumps[i].T+x.first, 3)
+		}
+		for _, at := range []*float64{got.FirstSuspicious, got.FirstLeaking} {
+			if at != nil {
+				*at = round(*at+x.first, 3)
+			}
+		}
+		want.CPU, want.CostCPU, got.CPU, got.CostCPU = nil, nil, nil, nil
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: replayed\n%+v\nrebuilt\n%+v", got.Process, got, want)
+		}
+		return
+	}
+	t.Errorf("%s is not in the run", got.Process)
 }
 
 func TestRebuildRefuses(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/reporters"
 )
 
@@ -118,7 +119,7 @@ func (s *session) record(x *subject, line reporters.Sample) {
 
 // bridge records a hole in the series before the sample that ends it. Through one
 // or two samples that are missing a line can be fitted, because it has the right
-// times; across more of them nothing is concluded.
+// times; what more of them mean is the policy's to say.
 func (s *session) bridge(x *subject, up time.Duration) {
 	hole, rhythm := up-x.lastUp, s.rhythm(x)
 	if x.lastUp == 0 || hole <= rhythm*3/2 {
@@ -126,10 +127,18 @@ func (s *session) bridge(x *subject, up time.Duration) {
 	}
 	e := s.naming(x.account, "missed", fmt.Sprintf("no sample for %v; the trend goes on", hole.Round(time.Second)))
 	if hole > 3*rhythm {
-		e.Event, e.Text = "gap", fmt.Sprintf("no sample for %v; the trend starts again", hole.Round(time.Second))
+		e.Event = "gap"
+		if !s.crosses(hole) {
+			e.Text = fmt.Sprintf("no sample for %v; the trend starts again", hole.Round(time.Second))
+		}
 	}
 	e.Lasted = round(hole.Seconds(), 3)
 	s.at(e, up)
+}
+
+// crosses tells whether a trend of the policy goes on across a gap.
+func (s *session) crosses(gap time.Duration) bool {
+	return s.run.Policy.Name == detector.PolicyRobust && gap <= s.run.Policy.Robust.MaxGap
 }
 
 // rhythm is the time within which the sample after the latest one was due. Where

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/reporters"
 )
 
@@ -63,6 +64,8 @@ type session struct {
 	waiting    bool
 	usage      usage
 	left       bool
+	// calm is the device time between two samples while nothing is suspected.
+	calm time.Duration
 	// failing is when the first round failed since the latest good one, stumbles how
 	// many did.
 	failing  time.Time
@@ -85,6 +88,7 @@ func newSession(r *run, d Device) *session {
 		run: r, dev: d, boot: d.Facts.Boot,
 		clock:    clock{started: time.Now(), scale: d.Facts.TimeScale},
 		ledger:   newLedger(r.Policy, headerOf(d)),
+		calm:     detector.New(r.Policy).Demand().Interval,
 		fast:     capture.NewFast(d),
 		levels:   capture.NewLevels(d, d.Facts),
 		rotation: capture.NewRotation(r.Detail),

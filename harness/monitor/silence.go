@@ -155,7 +155,7 @@ func (s *session) sendPulse(ctx context.Context) {
 
 // normal is the real time between two samples while nothing is suspected.
 func (s *session) normal() time.Duration {
-	return s.clock.real(s.run.Policy.Article.NormalInterval)
+	return s.clock.real(s.calm)
 }
 
 // pulseDeadline is the real time that a device has to show its pulse, a third of an

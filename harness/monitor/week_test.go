@@ -169,7 +169,7 @@ func TestWeek(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := Options{
-			Devices: []Device{{dev, facts}}, Patterns: []capture.Pattern{"com.shop*"}, Policy: detector.ArticlePolicy(),
+			Devices: []Device{{dev, facts}}, Patterns: []capture.Pattern{"com.shop*"}, Policy: detector.DefaultPolicy(),
 			Dir: filepath.Join(t.TempDir(), "run"), Duration: time.Duration(days) * 24 * time.Hour, Budget: DefaultBudget,
 		}
 		go func() {

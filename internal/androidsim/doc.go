@@ -1,5 +1,5 @@
 // Package androidsim is a phone in memory. Its processes follow memory models
-// (steady, warm-up, GC sawtooth, periodic load, steps, caches, leaks of each
+// (steady, warm-up, GC sawtooth, periodic load, peaks, steps, caches, leaks of each
 // kind at a given rate, crash and restart), and everything it prints has the
 // format of the Android version that it says it is.
 //

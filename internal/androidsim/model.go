@@ -148,6 +148,21 @@ func Periodic(amplitude float64, period time.Duration) Model {
 	})
 }
 
+// Peaks adds mb to the Java heap for a while, as a user does who opens many large
+// pages: once in each stretch of the length every, at any moment of it that leaves
+// room for lasting.
+func Peaks(mb float64, lasting, every time.Duration) Model {
+	length, room := float64(lasting), float64(max(every, 1))
+	return curve(JavaHeap, func(at moment) float64 {
+		k := math.Floor(float64(at.age) / room)
+		begin := k*room + uniform(at.stream, int64(k))*math.Max(0, room-length)
+		if since := float64(at.age) - begin; since < 0 || since >= length {
+			return 0
+		}
+		return mb
+	})
+}
+
 // Step adds mb to the Java heap from the age at on.
 func Step(at time.Duration, mb float64) Model {
 	return curve(JavaHeap, func(now moment) float64 {

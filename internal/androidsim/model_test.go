@@ -132,6 +132,36 @@ func TestPeriodic(t *testing.T) {
 	}
 }
 
+// One peak in each stretch, of its full length and inside it, and not always at the
+// same place.
+func TestPeaks(t *testing.T) {
+	const every, lasting, stretches = 600, 60, 200 // seconds
+	m := Peaks(150, lasting*time.Second, every*time.Second)
+	places := map[int]bool{}
+	for k := range stretches {
+		var up []int
+		for s := range every {
+			switch mbAt(m, time.Duration(k*every+s)*time.Second).mb[JavaHeap] {
+			case 150:
+				up = append(up, s)
+			case 0:
+			default:
+				t.Fatalf("neither 0 nor 150 MB in stretch %d at %d s", k, s)
+			}
+		}
+		if n := len(up); n != lasting || up[n-1]-up[0] != n-1 {
+			t.Fatalf("stretch %d is up at %v", k, up)
+		}
+		places[up[0]/100] = true
+	}
+	if len(places) < 5 { // of the six that leave room
+		t.Errorf("the peaks begin in the hundreds of seconds %v", places)
+	}
+	if got := mbAt(Peaks(5, 0, 0), time.Hour).mb[JavaHeap]; got != 0 {
+		t.Errorf("a peak of no length adds %g", got)
+	}
+}
+
 func TestSawtooth(t *testing.T) {
 	m := GCSawtooth(40, 90*time.Second)
 	var falls []time.Duration

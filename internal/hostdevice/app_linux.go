@@ -31,7 +31,12 @@ var activities = map[string][]string{
 	".Native":  {"native"},
 	".Threads": {"thread"},
 	".Control": {"control"},
+	".WarmUp":  {"warmup"},
+	".Cache":   {"cache"},
 }
+
+// settling are the modes that come to a level, which is nothing without a time.
+var settling = map[string]bool{"warmup": true, "cache": true}
 
 // app is the installed app with its processes.
 type app struct {
@@ -58,11 +63,15 @@ func newApp(d *Device) *app { return &app{device: d, processes: map[string]*appP
 // leak is what the extras of an intent ask of a process, in device time.
 type leak struct {
 	mbPerHour float64
-	seconds   float64 // 0 is for ever
+	seconds   float64 // 0 is for ever; of what settles, settleTime
 }
 
-// defaultRate is fast enough to be found within an hour of device time.
-const defaultRate = 300
+const (
+	// defaultRate is fast enough to be found within an hour of device time.
+	defaultRate = 300
+	// settleTime in seconds is half an hour.
+	settleTime = 1800
+)
 
 // start starts the process for one mode, unless it runs. It returns once the
 // process bears its name.
@@ -112,12 +121,12 @@ func (a *app) compile(ctx context.Context) error {
 
 // flags of the Java virtual machine keep all but the leak flat: no compiler that
 // works its way through the code, a small young generation of fixed size that
-// is all touched after a moment, an old one that is reserved at once and touched
-// as it fills, and no memory pools that grow with the number of threads.
+// is all touched after a moment, an old one that is reserved at once, touched as
+// it fills and compacted without a rest, and no memory pools that grow with the number of threads.
 func (a *app) flags() []string {
 	heap := strconv.Itoa(a.device.options.HeapMB)
 	return []string{
-		"-Xint", "-XX:+UseSerialGC", "-Xms" + heap + "m", "-Xmx" + heap + "m", "-Xmn2m",
+		"-Xint", "-XX:+UseSerialGC", "-Xms" + heap + "m", "-Xmx" + heap + "m", "-Xmn2m", "-XX:MarkSweepDeadRatio=0",
 		"-XX:MaxDirectMemorySize=" + heap + "m", "-XX:ReservedCodeCacheSize=8m", "-XX:CompressedClassSpaceSize=16m",
 		"-XX:-UsePerfData", "-XX:+ExitOnOutOfMemoryError", "-XX:-CreateCoredumpOnCrash",
 		"-XX:ErrorFile=" + filepath.Join(a.device.dir.Log(), "crash-%p.txt"),
@@ -134,6 +143,9 @@ func (a *app) launch(name, mode string, l leak) (*appProcess, error) {
 	defer log.Close()
 	args := append([]string{"launch", name, "java"}, a.flags()...)
 	args = append(args, mode, "--mb-per-h", formatNumber(l.mbPerHour), "--scale", formatNumber(d.options.Scale))
+	if l.seconds == 0 && settling[mode] {
+		l.seconds = settleTime
+	}
 	if l.seconds > 0 {
 		args = append(args, "--for-s", formatNumber(l.seconds))
 	}

@@ -246,6 +246,50 @@ func TestSettles(t *testing.T) {
 	}
 }
 
+// TestLevels: what warms up or caches comes to its level and stays there, and the
+// cache goes on working.
+func TestLevels(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 10 s")
+	}
+	hostdevicetest.RequireJava(t)
+	d := hostdevicetest.New(t, hostdevice.Options{Scale: 100})
+	// 60 MB, within a second; the cache's garbage is 16 MB more.
+	for _, activity := range []string{"WarmUp", "Cache"} {
+		if out, exit := shell(t, d, "am start -n "+d.Package()+"/."+activity+" --ef mb_per_h 2160 --ef for_s 100"); exit != 0 {
+			t.Fatalf("%s, exit %d", out, exit)
+		}
+	}
+	time.Sleep(5 * time.Second)
+	worked := func() int64 {
+		out, _ := shell(t, d, "cat /proc/$(pidof "+d.Package()+":cache)/stat")
+		return number(t, out, `^(?:\S+ ){13}(\d+) `)
+	}
+	before := worked()
+	_, warm := reading(t, d, d.Package()+":warmup")
+	_, cache := reading(t, d, d.Package()+":cache")
+	time.Sleep(3 * time.Second)
+	_, warmer := reading(t, d, d.Package()+":warmup")
+	_, fuller := reading(t, d, d.Package()+":cache")
+	if java, native := warm["Java Heap"]/1024, warm["Native Heap"]/1024; java < 30 || java > 40 || native < 30 || native > 42 {
+		t.Errorf("warm-up: %d MB of Java, %d MB native, want 30 and what the process needs", java, native)
+	}
+	if java := cache["Java Heap"] / 1024; java < 60 || java > 85 {
+		t.Errorf("cache: %d MB", java)
+	}
+	for dim := range warm {
+		if diff := warmer[dim] - warm[dim]; diff > 500 {
+			t.Errorf("the warm-up still grows: %d kB of %s", diff, dim)
+		}
+		if diff := fuller[dim] - cache[dim]; diff > 1000 {
+			t.Errorf("the cache still grows: %d kB of %s", diff, dim)
+		}
+	}
+	if after := worked(); after <= before {
+		t.Errorf("the cache has stopped working: %d ticks, then %d", before, after)
+	}
+}
+
 // TestUsers: with users of their own, the kernel refuses to the shell what a
 // phone's kernel does, and the ways round it are those of a phone.
 func TestUsers(t *testing.T) {

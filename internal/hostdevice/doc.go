@@ -16,7 +16,9 @@
 // The app is one package with four activities, one way to leak each:
 // am start -n PACKAGE/.Java, .Native, .Threads or .Control starts the process
 // PACKAGE:java, :native, :thread or :control; .All starts the four. The extras
-// mb_per_h and for_s set the rate and its duration in device time.
+// mb_per_h and for_s set the rate and its duration in device time. Two more grow
+// and leak nothing: .WarmUp (PACKAGE:warmup) comes to mb_per_h * for_s and stays,
+// .Cache (PACKAGE:cache) takes mb_per_h for ever and keeps that of the last for_s.
 //
 // /data/local/tmp is a directory of the device; the path is replaced in the
 // text of a command before the shell sees it.

@@ -3,6 +3,7 @@ package com.example.leaky;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
@@ -13,9 +14,13 @@ import sun.misc.Signal;
  * an Android app on a host device: real memory of a real process grows, so that
  * nothing that reads /proc can tell the difference.
  *
- * <p>Usage: Leaky java|native|thread|control [--mb-per-h N] [--for-s N] [--scale N].
- * The rate and the duration are in device time; one real second is N device
- * seconds at scale N. After --for-s the app lives on without leaking.
+ * <p>Usage: Leaky java|native|thread|control|warmup|cache [--mb-per-h N] [--for-s N]
+ * [--scale N]. The rate and the duration are in device time; one real second is N
+ * device seconds at scale N. After --for-s the app lives on without leaking.
+ *
+ * <p>warmup and cache grow and leak nothing: one comes to what the rate takes in
+ * --for-s, fast at first and ever slower, the other takes memory for ever and lets
+ * go of what is older than --for-s.
  */
 public final class Leaky {
   /** Where a Java leak hangs: every session that was ever opened. */
@@ -23,6 +28,9 @@ public final class Leaky {
 
   /** Memory outside the Java heap that nobody frees. */
   static final List<ByteBuffer> LOST_BUFFERS = new ArrayList<>();
+
+  /** What a cache holds, the eldest first. */
+  static final ArrayDeque<Session> CACHE = new ArrayDeque<>();
 
   /** Threads that nobody ends. */
   static final List<Thread> FORGOTTEN_THREADS = new ArrayList<>();
@@ -33,17 +41,23 @@ public final class Leaky {
   static final int SESSION_BYTES = 8 << 10;
   static final int BUFFER_BYTES = 32 << 10;
 
+  /** What a cache lets go between two collections. */
+  static final int GARBAGE_BYTES = 16 << 20;
+
   /** Recursion depth of a forgotten thread; gives a few hundred kB of stack. */
   static final int STACK_DEPTH = 1400;
 
   static final long TICK_NANOS = 50_000_000L;
+
+  /** A warm-up is over after --for-s but for the 20th part. */
+  static final double WARMUP_PACE = 3;
 
   public static void main(String[] args) throws Exception {
     // ART answers signal 10 with a collection (runtime/signal_catcher.cc);
     // HotSpot would die of it.
     Signal.handle(new Signal("USR1"), signal -> System.gc());
     Plan plan = new Plan(args);
-    Grower grower = grower(plan.mode);
+    Grower grower = grower(plan);
     double goal = 0;
     double done = 0;
     long begin = System.nanoTime();
@@ -56,8 +70,8 @@ public final class Leaky {
     }
   }
 
-  static Grower grower(String mode) throws Exception {
-    switch (mode) {
+  static Grower grower(Plan plan) throws Exception {
+    switch (plan.mode) {
       case "java":
         return Leaky::openSession;
       case "native":
@@ -66,8 +80,12 @@ public final class Leaky {
         return threadGrower();
       case "control":
         return Leaky::churn;
+      case "warmup":
+        return Leaky::load;
+      case "cache":
+        return cacheGrower(plan.level());
       default:
-        throw new IllegalArgumentException("unknown mode: " + mode);
+        throw new IllegalArgumentException("unknown mode: " + plan.mode);
     }
   }
 
@@ -92,6 +110,37 @@ public final class Leaky {
   static double churn() {
     scratch = new Session(0);
     return SESSION_BYTES + 64;
+  }
+
+  /** What an app loads when it starts is partly Java, partly native. */
+  static double load() {
+    double bytes = loseBuffer();
+    for (int i = 0; i < BUFFER_BYTES / SESSION_BYTES; i++) {
+      bytes += openSession();
+    }
+    return bytes;
+  }
+
+  /**
+   * ART collects when a part of its heap is garbage; HotSpot would wait until the
+   * whole heap is touched, which looks like a leak.
+   */
+  static Grower cacheGrower(double limit) {
+    final double[] held = {0, 0}; // bytes in the cache, bytes of garbage
+    return () -> {
+      CACHE.addLast(new Session(CACHE.size()));
+      held[0] += SESSION_BYTES + 64;
+      if (held[0] > limit) {
+        CACHE.removeFirst();
+        held[0] -= SESSION_BYTES + 64;
+        held[1] += SESSION_BYTES + 64;
+      }
+      if (held[1] > GARBAGE_BYTES) {
+        System.gc();
+        held[1] = 0;
+      }
+      return SESSION_BYTES + 64;
+    };
   }
 
   /**
@@ -201,8 +250,21 @@ public final class Leaky {
       }
     }
 
+    /** How many bytes the rate takes in --for-s. */
+    double level() {
+      return seconds * mbPerHour * (1 << 20) / 3600;
+    }
+
     double bytesAt(double realSeconds) {
-      return Math.min(realSeconds * scale, seconds) * mbPerHour * (1 << 20) / 3600;
+      double passed = realSeconds * scale;
+      switch (mode) {
+        case "warmup":
+          return level() * -Math.expm1(-WARMUP_PACE * passed / seconds);
+        case "cache":
+          return passed * mbPerHour * (1 << 20) / 3600;
+        default:
+          return Math.min(passed, seconds) * mbPerHour * (1 << 20) / 3600;
+      }
     }
   }
 }

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	replays "github.com/leakgate/leakgate/harness/replay"
+	"github.com/leakgate/leakgate/internal/recorded"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// recording is a table of one process that grows by so many kB a sample, with native
+// memory that does too where detail is set.
+func recording(t *testing.T, name string, samples, growth int, detail bool) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("t_s,process,pss_kb,native_heap_kb\n")
+	for i := range samples {
+		native := ""
+		if detail {
+			native = fmt.Sprint(20_000 + i*growth)
+		}
+		fmt.Fprintf(&b, "%d,com.shop,%d,%s\n", i*30, 200_000+i*growth+i%7*100, native)
+	}
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// The program as it is built ends as the contract says. Policy article needs no
+// hours for a leak.
+func TestReplayExitCodes(t *testing.T) {
+	leak, flat, short := recording(t, "leak.csv", 200, 4000, true), recording(t, "flat.csv", 200, 0, true), recording(t, "short.csv", 3, 0, true)
+	for _, c := range []struct {
+		args string
+		want int
+		says string
+	}{
+		{flat, 0, "judged by policy robust"},
+		{flat + " --policy article --explain", 0, "--explain is for policy robust"},
+		{flat + " --policy article", 0, "com.shop: PASS"},
+		{flat + " --policy article --gate --strict", 0, "judged by policy article"},
+		{leak + " --policy article", 0, "com.shop: LEAK (native leak)"},
+		{leak + " --policy article --gate", 1, "native_leak"},
+		{short + " " + leak + " --policy article --gate --strict", 1, "com.shop in " + leak},
+		{short + " --policy article --gate", 0, "INCONCLUSIVE"},
+		{short + " --policy article --gate --strict", 5, "INCONCLUSIVE"},
+		{short + " --policy article --strict", 0, "INCONCLUSIVE"},
+		{flat + " --base " + leak, 0, "as the difference from " + leak},
+		{"", 2, "no file to judge"},
+		{"no-such.csv", 2, "no-such.csv"},
+		{".", 2, "there is no samples.ndjson in it"},
+		{flat + " --policy robst", 2, `"robst"`},
+		{flat + " --policy article --base " + leak, 2, `use "robust"`},
+		{flat + " --column rss_kb", 2, `no column "rss_kb"`},
+	} {
+		cmd := program(t, t.Context(), nil, append([]string{"replay"}, strings.Fields(c.args)...)...)
+		out, _ := cmd.CombinedOutput() // the exit code tells
+		if code := cmd.ProcessState.ExitCode(); code != c.want || !strings.Contains(string(out), c.says) {
+			t.Errorf("%s: exit %d, want %d and %q\n%s", c.args, code, c.want, c.says, out)
+		}
+	}
+}
+
+// Ctrl-C ends a replay that waits for its input.
+func TestReplayInterrupted(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := program(t, ctx, nil, "replay", "-", "--json")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, errOut strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// More than a pipe holds: it reads when this is written.
+	if _, err := in.Write([]byte("t_s,pss_kb\n" + strings.Repeat("1,2\n", 1<<18))); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Skipf("signals: %v", err) // Windows has none
+	}
+	_ = cmd.Wait() // the exit code tells
+	if code := cmd.ProcessState.ExitCode(); code != 130 || out.String() != "" || !strings.Contains(errOut.String(), "interrupted") {
+		t.Errorf("exit %d, %q, %q", code, out.String(), errOut.String())
+	}
+}
+
+// A run that was watched is replayed by the policy that it had: the same verdict as
+// the report, from the directory, from its file and from standard input.
+func TestReplayOfARun(t *testing.T) {
+	env := serve(t, shop("phone-a"))
+	dir := filepath.Join(t.TempDir(), "run")
+	if code, out, errOut := typed(t, env, "watch", "--process", "com.shop", "--for", "20m", "--out", dir); code != 0 {
+		t.Fatalf("exit %d\n%s%s", code, out, errOut)
+	}
+	run, err := reporters.ReadRun(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{dir, filepath.Join(dir, reporters.SamplesName)} {
+		code, out, errOut := typed(t, nil, "replay", path, "--json", "--policy", run.Policy)
+		if code != 0 || errOut != "" {
+			t.Fatalf("%s: exit %d, %s", path, code, errOut)
+		}
+		p := replayed(t, out)
+		want := run.Processes[0]
+		if p["device"] != want.Device || p["gate"] != want.Gate || p["state"] != want.State || p["samples"] != float64(want.Samples) || p["because"] != want.Because || p["file"] != path {
+			t.Errorf("%s: %v\nwant %+v", path, p, want)
+		}
+	}
+}
+
+// replayed is the one process of a JSON result, which has all that the contract names.
+func replayed(t *testing.T, out string) map[string]any {
+	t.Helper()
+	var doc map[string]any
+	if err := json.Unmarshal([]byte(out), &doc); err != nil {
+		t.Fatalf("%v in %.200s", err, out)
+	}
+	list, ok := doc["processes"].([]any)
+	if doc["schema"] != "leakgate.replay/1" || !ok || len(list) != 1 {
+		t.Fatalf("%.300s", out)
+	}
+	p := list[0].(map[string]any)
+	for _, name := range strings.Fields(`device process samples duration_s state worst gate kind first_suspicious_s first_leaking_s rate_mb_per_h
+		rate_interval_mb_per_h min_detectable_mb_per_h growth_mb transitions warnings because shares jumps marks restarts file base`) {
+		if _, ok := p[name]; !ok {
+			t.Errorf("no %s in %v", name, p)
+		}
+	}
+	return p
+}
+
+// Values that are not known are null, lists are lists, and times count from the first
+// sample.
+func TestReplayJSON(t *testing.T) {
+	code, out, errOut := typed(t, nil, "replay", recording(t, "short.csv", 3, 0, false), "--policy", "article", "--json")
+	if code != 0 || errOut != "" {
+		t.Fatalf("exit %d, %s", code, errOut)
+	}
+	p := replayed(t, out)
+	for _, name := range []string{"first_suspicious_s", "first_leaking_s", "rate_interval_mb_per_h", "base"} {
+		if p[name] != nil {
+			t.Errorf("%s is %v", name, p[name])
+		}
+	}
+	for _, name := range []string{"transitions", "warnings", "shares", "jumps"} {
+		if _, ok := p[name].([]any); !ok {
+			t.Errorf("%s is %v", name, p[name])
+		}
+	}
+	_, out, _ = typed(t, nil, "replay", recording(t, "leak.csv", 200, 4000, true), "--policy", "article", "--json")
+	p = replayed(t, out)
+	steps := p["transitions"].([]any)
+	first := steps[0].(map[string]any)
+	if first["from"] != "NORMAL" || first["to"] != "SUSPICIOUS" || first["t_s"] != 300.0 || p["first_suspicious_s"] != 300.0 || p["kind"] != "native_leak" || p["duration_s"] != 199*30.0 {
+		t.Errorf("%v", p)
+	}
+}
+
+// What a file says does not reach the terminal as commands.
+func TestReplayOfAHostileTable(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.csv")
+	text := "t_s,process,pss_kb,mark\n0,\x1b[2Jshop\u202e,100,\x1b]0;x\x07\n30,\x1b[2Jshop\u202e,\x1b[31m,\n60,\xff\xfe,5,\n90,\"a\nb\",7,\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errOut := typed(t, nil, "replay", path)
+	if code != 0 || strings.ContainsAny(out, "\x1b\x07\u202e") || !strings.Contains(out, "?[2Jshop?") || !strings.Contains(out, "a?b") {
+		t.Errorf("exit %d\n%q\n%q", code, out, errOut)
+	}
+}
+
+// The text of the traces shows every process in one row and one line of evidence.
+func TestReplayText(t *testing.T) {
+	code, out, errOut := typed(t, nil, "replay", recorded.Path(t, "traces", "eso_tdcstst.csv"), "--column", "vsz_kb")
+	if code != 0 || errOut != "" {
+		t.Fatalf("exit %d, %s", code, errOut)
+	}
+	lines := strings.Split(out, "\n")
+	if !strings.HasPrefix(lines[0], "PROCESS") {
+		t.Errorf("heading %q", lines[0])
+	}
+	for i := range 38 {
+		if textColumns(lines[1+i]) < textColumns(lines[0]) {
+			t.Errorf("row %q", lines[1+i])
+		}
+	}
+	if lines[39] != "" || strings.Count(out, ", state ") != 38 || !strings.Contains(out, "\ntdcsimControl (pid 547363): ") {
+		t.Errorf("%q...", out[:2000])
+	}
+}
+
+// Looks stand below their process, one a line.
+func TestReplayTellsLooks(t *testing.T) {
+	var out strings.Builder
+	r := replays.Result{Policy: "robust", Processes: []replays.Process{{
+		Process: reporters.Process{Process: "com.shop", State: "NORMAL", Worst: "NORMAL", Gate: "pass", Because: "nothing grows", Warnings: []string{"line 3: no value"}},
+		Looks:   []replays.Look{{T: 900, Series: "total", Window: 900, Text: "too short"}, {T: 1200, Series: "Java Heap", Window: 1200, Fired: true, Text: "rises"}},
+	}}, Warnings: []string{"x.csv: line 4: no name"}}
+	if err := (&replayFlags{}).tell(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	_, got, _ := strings.Cut(out.String(), "\n\n")
+	want := `com.shop: PASS, state NORMAL: nothing grows
+  look at  15m      total         over 15m     -     too short
+  look at  20m      Java Heap     over 20m     FIRES rises
+  warning: line 3: no value
+warning: x.csv: line 4: no name
+judged by policy robust
+`
+	if got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}

@@ -1,0 +1,178 @@
+package detector
+
+import (
+	"math"
+	"strings"
+	"unicode"
+)
+
+// loops is the floors of the loops of a suite, or of the moments after a forced garbage
+// collection: the same work between two marks leaves the same memory, so what is left
+// of load and sawtooth in the floors by time is not in these.
+type loops struct {
+	// family is the text of the marks without digits, other that of the latest mark
+	// of another family.
+	family, other string
+	// from is the slot in which the present loop began, began that of the first one.
+	from, began int
+	open        bool
+	floors      aligned
+	// collected is the slot after which the level after a collection is known, -1 for
+	// none; live those levels.
+	collected, firstCollected int
+	live                      aligned
+	marks                     int
+}
+
+// aligned is a list of levels in MB; each stands for so many loops.
+type aligned struct {
+	levels []float32
+	each   int
+	sum    float64
+	n      int
+	last   int
+}
+
+const (
+	// maxAligned bounds the levels; two become one when they are full.
+	maxAligned = 256
+	// leastLoops is how many loops are needed to judge by them.
+	leastLoops = 12
+	// maxFamily bounds the text that is kept of a mark, in bytes.
+	maxFamily = 64
+	// settleSlots after a collection its level is read: the collector is done, and the
+	// app has not yet allocated much.
+	settleSlots = 2
+)
+
+func (a *aligned) add(level float64, slot int) {
+	a.each = max(a.each, 1)
+	a.last = slot
+	a.sum += level
+	if a.n++; a.n < a.each {
+		return
+	}
+	a.levels = append(a.levels, float32(a.sum/float64(a.n)))
+	a.sum, a.n = 0, 0
+	if len(a.levels) < maxAligned {
+		return
+	}
+	for i := range maxAligned / 2 {
+		a.levels[i] = (a.levels[2*i] + a.levels[2*i+1]) / 2
+	}
+	a.levels, a.each = a.levels[:maxAligned/2], 2*a.each
+}
+
+func (l *loops) reset() {
+	*l = loops{family: l.family, other: l.other, marks: l.marks, floors: aligned{levels: l.floors.levels[:0]}, live: aligned{levels: l.live.levels[:0]}}
+}
+
+// familyOf is the text of a mark without its digits.
+func familyOf(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, text)
+	return text[:min(len(text), maxFamily)]
+}
+
+func (l *loops) mark(m *robustMachine, k Mark) {
+	l.marks++
+	if !m.started || k.At < m.axis.origin {
+		return
+	}
+	slot := max(m.axis.closed, m.axis.slot(k.At))
+	family := strings.TrimSpace(familyOf(k.Text))
+	switch {
+	case family == "gc":
+		l.collected = slot + settleSlots
+		return
+	case l.family == "" || family == l.other && len(l.floors.levels) == 0 && family != l.family:
+		l.family, l.open = family, false
+	case family != l.family:
+		l.other = family
+		return
+	}
+	l.begin(m, slot)
+}
+
+// begin ends the loop that is open and opens the next. A loop within one slot cannot be
+// told from its neighbours and goes on.
+func (l *loops) begin(m *robustMachine, slot int) {
+	if !l.open {
+		l.from, l.began, l.open = slot, slot, true
+		return
+	}
+	if m.axis.closed-l.from < 1 {
+		return
+	}
+	var scratch [ringSlots]float64
+	slots := min(m.axis.closed-l.from, ringSlots)
+	if v, ok := floorOf(m.tracks[totalTrack].recent(scratch[:0], m.axis.closed, slots)); ok {
+		l.floors.add(v, slot)
+	}
+	l.from = slot
+}
+
+// close hears that a slot is complete.
+func (l *loops) close(m *robustMachine) {
+	if l.collected == 0 || m.axis.closed < l.collected {
+		return
+	}
+	var scratch [settleSlots]float64
+	if values := m.tracks[totalTrack].recent(scratch[:0], m.axis.closed, settleSlots); len(values) > 0 {
+		if len(l.live.levels) == 0 && l.live.n == 0 {
+			l.firstCollected = m.axis.closed
+		}
+		l.live.add(meanOf(values), m.axis.closed)
+	}
+	l.collected = 0
+}
+
+// levels gives the levels by loops, or after collections, at most endBlocks, and the
+// hours that they cover; name says which. ok is false where the run must be judged by
+// time: fewer than leastLoops, or loops in less than half of it.
+func (l *loops) judged(m *robustMachine) (levels []float64, hours float64, name string, ok bool) {
+	for _, c := range []struct {
+		a     *aligned
+		began int
+		name  string
+	}{{&l.live, l.firstCollected, "collections"}, {&l.floors, l.began, "loops"}} {
+		slots := c.a.last - c.began
+		if len(c.a.levels)*max(1, c.a.each) >= leastLoops && len(c.a.levels) >= leastLoops && 2*slots >= m.axis.closed {
+			return c.a.blocks(), float64(slots) * slotTime.Hours(), c.name, true
+		}
+	}
+	return nil, 0, "", false
+}
+
+// blocks is the levels, of neighbours the mean where they are too many.
+func (a *aligned) blocks() []float64 {
+	each := (len(a.levels) + endBlocks - 1) / endBlocks
+	n := len(a.levels) / each
+	skip := len(a.levels) - n*each
+	out := make([]float64, n)
+	for i := range out {
+		for _, v := range a.levels[skip+i*each : skip+(i+1)*each] {
+			out[i] += float64(v) / float64(each)
+		}
+	}
+	return out
+}
+
+// against is the levels of a less those of b, loop by loop; nil where they do not fit.
+func (a *aligned) against(b *aligned) []float64 {
+	n := min(len(a.levels), len(b.levels))
+	if n < leastLoops || a.each != b.each {
+		return nil
+	}
+	diff := aligned{levels: make([]float32, n)}
+	for i := range diff.levels {
+		diff.levels[i] = a.levels[i] - b.levels[i]
+	}
+	return diff.blocks()
+}
+
+var noRecord = math.Inf(-1)

@@ -1,0 +1,330 @@
+package detector
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/leakgate/leakgate/detector/trend"
+)
+
+// The tables of what a t value and a ratio of sums of squares must be, by the number of
+// levels: quantiles and logarithms cost more than all else.
+var (
+	lookT, keepT, endT [maxLevels + 1]float64
+)
+
+// maxLevels is the most that a window is cut into.
+const maxLevels = 64
+
+func init() {
+	for n := 6; n <= maxLevels; n++ {
+		lookT[n] = trend.StudentQuantile(1-lookP, float64(n-2))
+		keepT[n] = trend.StudentQuantile(1-keepP, float64(n-2))
+		endT[n] = trend.StudentQuantile(1-endP, float64(n-2))
+	}
+}
+
+// reason is why a window shows no leak.
+type reason uint8
+
+const (
+	fires reason = iota
+	tooShort
+	holes
+	small
+	noise
+	fallsBack
+	visited
+	curved
+	stepped
+	scattered
+	slowed
+	spread
+	early
+	late
+)
+
+var reasonTexts = [...]string{
+	fires:     "shows a leak",
+	tooShort:  "is longer than the series",
+	holes:     "has too many holes",
+	small:     "does not grow enough",
+	noise:     "does not grow more than noise can",
+	fallsBack: "does not grow at its end",
+	visited:   "ends at a level that was there before",
+	curved:    "levels off",
+	stepped:   "rises in steps",
+	scattered: "is not a line",
+	slowed:    "has slowed down since the first look",
+	spread:    "is what the other memory lost",
+	early:     "has no growth at its end",
+	late:      "has no growth at its begin",
+}
+
+// sight is what one window shows.
+type sight struct {
+	window time.Duration
+	reason reason
+	drift  trend.Drift
+	// growth in MB over the window, need in MB.
+	growth, need float64
+	// blocks in the window.
+	blocks int
+}
+
+// perHour is the slope in MB/h.
+func (s sight) perHour() float64 {
+	if s.window <= 0 {
+		return 0
+	}
+	return s.growth / s.window.Hours()
+}
+
+func (s sight) text(series string) string {
+	if s.reason == tooShort {
+		return fmt.Sprintf("%s: nothing to look at before %d min", series, lookWindows[0].minutes)
+	}
+	t := s.drift.T()
+	if s.blocks == 0 || math.IsNaN(t) {
+		return fmt.Sprintf("%s over %s %s", series, minutesText(s.window), reasonTexts[s.reason])
+	}
+	return fmt.Sprintf("%s over %s: %s MB (needs %s), %s MB/h, t %s: %s", series, minutesText(s.window),
+		number(s.growth), number(s.need), number(s.perHour()), tText(finite(t)), reasonTexts[s.reason])
+}
+
+// stage is how many looks in a row have fired before this one.
+type stage int
+
+// look looks at one track through all windows and gives the first that shows a leak, or
+// the one that came closest to it.
+func (m *robustMachine) look(t *track, s stage, others *track) sight {
+	best := sight{reason: tooShort}
+	rank := 0
+	for i := range lookWindows {
+		w := &lookWindows[i]
+		slots := w.minutes * int(time.Minute/slotTime)
+		if slots > m.axis.closed {
+			break
+		}
+		got, passed := m.glance(t, s, others, w, slots)
+		if got.reason == fires {
+			return got
+		}
+		if passed >= rank {
+			best, rank = got, passed
+		}
+	}
+	return best
+}
+
+// ending is the stretch of so many slots that ends now.
+func (m *robustMachine) ending(slots int) stretch {
+	if slots <= ringSlots {
+		return stretch{from: m.axis.closed - slots, to: m.axis.closed}
+	}
+	bins := slots / m.axis.binSlots
+	return stretch{from: m.axis.binned - bins, to: m.axis.binned, floors: true}
+}
+
+// glance looks through one window. The tests come in the order of their cost; passed
+// counts those that did not refuse.
+func (m *robustMachine) glance(t *track, s stage, others *track, w *lookWindow, slots int) (out sight, passed int) {
+	var scratch [maxLevels]float64
+	out = sight{window: time.Duration(w.minutes) * time.Minute, need: w.need}
+	refuse := func(r reason) (sight, int) { out.reason = r; return out, passed }
+	at := m.ending(slots)
+	if at.from < 0 || at.floors && (at.to-at.from) < w.blocks {
+		return refuse(tooShort)
+	}
+	y, ok := t.levels(scratch[:], at, w.blocks)
+	if !ok {
+		return refuse(holes)
+	}
+	n := len(y)
+	out.blocks = n
+	passed++
+	first, third, last := median(y[:n/4]), median(y[n-2*(n/4):n-n/4]), median(y[n-n/4:])
+	// What is asked below for the fitted growth; most windows end here.
+	if last-first < out.need/2 {
+		return refuse(small)
+	}
+	out.drift = trend.FitDrift(y, noiseRaise)
+	out.growth = out.drift.Slope * float64(n)
+	if out.growth < out.need {
+		return refuse(small)
+	}
+	passed++
+	crit := lookT[n]
+	if s > 0 {
+		crit = keepT[n]
+	}
+	if out.drift.T() < crit && !m.pooled(t, y, w, slots, crit, &out) {
+		return refuse(noise)
+	}
+	passed++
+	if last <= third || last-first < out.growth/2 {
+		return refuse(fallsBack)
+	}
+	passed++
+	if !m.record(t, y, at, w, out.growth) {
+		return refuse(visited)
+	}
+	passed++
+	if others != nil && !m.hidden(others, at, n, out.growth) {
+		return refuse(spread)
+	}
+	passed++
+	if r := shapeOf(y, s, w); r != fires {
+		return refuse(r)
+	}
+	out.reason = fires
+	return out, passed
+}
+
+// pooled tests a short window once more with what the windows before it tell of the
+// noise: a window that is as short as the noise is slow cannot tell it itself.
+func (m *robustMachine) pooled(t *track, y []float64, w *lookWindow, slots int, crit float64, out *sight) bool {
+	if w.minutes > pooledMinutes || m.axis.closed < (1+pooledWindows)*slots || (1+pooledWindows)*slots > ringSlots {
+		return false
+	}
+	var noise trend.Noise
+	noise.Add(y)
+	var scratch [maxLevels]float64
+	for k := 1; k <= pooledWindows; k++ {
+		end := m.axis.closed - k*slots
+		before, ok := t.levels(scratch[:], stretch{from: end - slots, to: end}, len(y))
+		if !ok {
+			return false
+		}
+		noise.Add(before)
+	}
+	d := trend.FitDriftWith(y, noise.Alpha(pooledRaise))
+	if growth := d.Slope * float64(len(y)); d.T() < crit || growth < out.need {
+		return false
+	}
+	out.drift, out.growth = d, d.Slope*float64(len(y))
+	return true
+}
+
+// record says whether the end of a window is above every level from before it, each
+// over a sixth of the window.
+func (m *robustMachine) record(t *track, y []float64, at stretch, w *lookWindow, growth float64) bool {
+	n := len(y)
+	end := m.axis.binned
+	bins := w.minutes * int(time.Minute/slotTime) / m.axis.binSlots
+	top, sigma := levelsBefore(t, end-bins, max(1, bins/6))
+	if math.IsInf(top, -1) {
+		return true
+	}
+	return median(y[n-n/6:]) >= top+recordPart*growth+recordSigmas*sigma
+}
+
+// levelsBefore is the highest level before floor end, each a median of so many floors,
+// and how much it changes from one to the next; 0 where fewer than two changes are
+// known, minus infinity where there is no level.
+func levelsBefore(t *track, end, size int) (top, sigma float64) {
+	var scratch [maxBins]float64
+	top, squares, changes := math.Inf(-1), 0.0, 0
+	before := math.NaN()
+	for hi := min(end, len(t.bins)); hi-size >= 0; hi -= size {
+		values := scratch[:0]
+		for _, v := range t.bins[hi-size : hi] {
+			if v == v {
+				values = append(values, float64(v))
+			}
+		}
+		if len(values) == 0 {
+			continue
+		}
+		v := median(values)
+		top = max(top, v)
+		if before == before {
+			squares += (v - before) * (v - before)
+			changes++
+		}
+		before = v
+	}
+	if changes < 2 {
+		return top, 0
+	}
+	return top, math.Sqrt(squares / float64(changes))
+}
+
+// hidden says whether the growth of a dimension does not show in the total, because
+// other memory went: what shows there is found there.
+func (m *robustMachine) hidden(total *track, at stretch, n int, growth float64) bool {
+	var scratch [maxLevels]float64
+	y, ok := total.levels(scratch[:], at, n)
+	if !ok {
+		return false
+	}
+	return median(y[n-n/4:])-median(y[:n/4]) < growth/4
+}
+
+// shapeOf says whether a line, or a line after a flat part, describes the levels better
+// than everything that is no leak.
+func shapeOf(y []float64, s stage, w *lookWindow) reason {
+	shapes := trend.FitShapes(y)
+	line := min(shapes.BIC(shapes.Line, 2), shapes.BIC(shapes.Onset, 3))
+	better, steps := lineBetter, lineBetter
+	if s > 0 {
+		better, steps = keepBetter, -keepSteps
+		if w.minutes >= keepLong {
+			better = 0
+		}
+	}
+	if s > 1 && shapes.Line > (1-explained)*shapes.Constant {
+		return scattered
+	}
+	if line > min(shapes.BIC(shapes.Saturating, 3), shapes.BIC(shapes.Filled, 3), shapes.BIC(shapes.Constant, 1))-better {
+		return curved
+	}
+	if line > stepsBIC(shapes)-steps {
+		return stepped
+	}
+	return fires
+}
+
+func stepsBIC(s trend.Shapes) float64 {
+	return min(s.BIC(s.Step, 3), s.BIC(s.TwoSteps, 5), s.BIC(s.ThreeSteps, 7)+threeStepsCost)
+}
+
+// keepsPace says whether the floors since the first look have grown as it foretold.
+// Floors that are missing say nothing against it.
+func (m *robustMachine) keepsPace(t *track) bool {
+	n := len(t.bins)
+	if n < 5 || m.axis.binSlots != firstBin {
+		return true
+	}
+	rise := pairRise(t, n-1)
+	if rise != rise {
+		return true
+	}
+	foretold := m.first.perHour() * (2 * firstBin * slotTime).Hours()
+	return rise >= pacePart*foretold-paceSigmas*m.firstSigma
+}
+
+// pairRise is how far the two floors up to number k are above the two before.
+func pairRise(t *track, k int) float64 {
+	b := t.bins
+	return float64(b[k]+b[k-1]-b[k-2]-b[k-3]) / 2
+}
+
+// pairSigma is the standard deviation of pairRise over the floors of a window.
+func pairSigma(t *track, window time.Duration) float64 {
+	n := len(t.bins)
+	var sum, square, count float64
+	for k := max(4, n-int(window/(firstBin*slotTime))); k < n; k++ {
+		if v := pairRise(t, k); v == v {
+			sum += v
+			square += v * v
+			count++
+		}
+	}
+	if count < 2 {
+		return 0
+	}
+	mean := sum / count
+	return math.Sqrt(max(0, square/count-mean*mean))
+}

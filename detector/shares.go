@@ -1,0 +1,150 @@
+package detector
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/detector/trend"
+)
+
+// shares is which dimensions grew over a window, the largest first.
+type shares struct {
+	list []Share
+	// certainty is the chance that the first really grew more than the second.
+	certainty float64
+	// readings is the number of breakdowns in the window.
+	readings int
+}
+
+const (
+	// shareP is the chance that any dimension that does not grow is taken for one that
+	// does: it is shared by those that are looked at (Bonferroni).
+	shareP = 0.05
+	// leadingShare of the growth makes a kind; with less several leak at once.
+	leadingShare = 0.6
+	// leastReadings of a dimension make a line.
+	leastReadings = 4
+	// smallShare in MB is growth that nobody would name.
+	smallShare = 2.0
+)
+
+// sharesOver looks at the dimensions over a window that ends now.
+func (m *robustMachine) sharesOver(window time.Duration) shares {
+	// The first look was 10 min ago; what it saw began a window before. A process
+	// whose turn comes every 10 min has few readings in less than half an hour.
+	window = max(window+10*time.Minute, 40*time.Minute)
+	var out shares
+	var best, second, bestSE, secondSE float64
+	for i := javaTrack; i < numTracks; i++ {
+		slope, se, n := m.lineOf(m.tracks[i], window)
+		out.readings = max(out.readings, n)
+		if n < leastReadings {
+			continue
+		}
+		if growth := slope * window.Hours(); growth > best {
+			best, second, bestSE, secondSE = growth, best, se*window.Hours(), bestSE
+		} else if growth > second {
+			second, secondSE = growth, se*window.Hours()
+		}
+		crit := trend.StudentQuantile(1-shareP/(numTracks-1), float64(n-2))
+		if growth := slope * window.Hours(); slope > crit*se && growth >= smallShare {
+			out.list = append(out.list, Share{Dimension: trackDimensions[i], Growth: int64(growth * MB), Rate: slope * MB})
+		}
+	}
+	out.finish()
+	if both := math.Hypot(bestSE, secondSE); both > 0 {
+		out.certainty = trend.NormalCDF((best - second) / both)
+	} else if best > second {
+		out.certainty = 1
+	}
+	return out
+}
+
+func (s *shares) finish() {
+	sum := 0.0
+	for _, x := range s.list {
+		sum += float64(x.Growth)
+	}
+	for i := range s.list {
+		s.list[i].Share = float64(s.list[i].Growth) / sum
+	}
+	slices.SortFunc(s.list, func(a, b Share) int { return cmp.Compare(b.Growth, a.Growth) })
+}
+
+// lineOf is the slope of a track in MB/h over a window that ends now, its standard
+// error with regard to the correlation of neighbours, and the number of readings.
+func (m *robustMachine) lineOf(t *track, window time.Duration) (slope, se float64, n int) {
+	var xs, ys [maxBins]float64
+	x, y := xs[:0], ys[:0]
+	if slots := int(window / slotTime); slots <= ringSlots {
+		for i := max(0, m.axis.closed-slots); i < m.axis.closed; i++ {
+			if v := t.ring[i%ringSlots]; v == v {
+				x, y = append(x, float64(i)*slotTime.Hours()), append(y, float64(v))
+			}
+		}
+	} else {
+		each := slotTime.Hours() * float64(m.axis.binSlots)
+		for i := max(0, len(t.bins)-slots/m.axis.binSlots); i < len(t.bins); i++ {
+			if v := t.bins[i]; v == v {
+				x, y = append(x, float64(i)*each), append(y, float64(v))
+			}
+		}
+	}
+	l := trend.Fit(x, y)
+	if !l.Fitted() {
+		return 0, 0, len(x)
+	}
+	return l.Slope, l.SE * math.Sqrt(spreadBy(x, y, l)), len(x)
+}
+
+// spreadBy is by how much neighbours that resemble each other raise the variance of a
+// slope: (1+a)/(1-a) for an autocorrelation a (Bartlett).
+func spreadBy(x, y []float64, l trend.Line) float64 {
+	var cross, square float64
+	before := 0.0
+	for i := range x {
+		e := y[i] - l.Intercept - l.Slope*x[i]
+		cross += e * before
+		square += e * e
+		before = e
+	}
+	if square <= 0 {
+		return 1
+	}
+	a := min(0.9, max(0, cross/square))
+	return (1 + a) / (1 - a)
+}
+
+func (s shares) kind() LeakKind {
+	if len(s.list) == 0 || s.list[0].Share < leadingShare {
+		return Unknown
+	}
+	return kindOf(s.list[0].Dimension)
+}
+
+func (s shares) text() string {
+	if s.readings < leastReadings {
+		return fmt.Sprintf("which memory it is cannot be told from %d breakdowns", s.readings)
+	}
+	if len(s.list) == 0 {
+		return "no dimension of the breakdowns grows by itself"
+	}
+	var parts []string
+	for _, x := range s.list {
+		if x.Share >= 0.05 {
+			parts = append(parts, fmt.Sprintf("%v %.0f %%", x.Dimension, 100*x.Share))
+		}
+	}
+	text := "of the growth " + strings.Join(parts, ", ")
+	switch {
+	case s.list[0].Share < leadingShare:
+		text += ": several at once"
+	case s.certainty < 0.98:
+		text += fmt.Sprintf(" (%.0f %% sure after %d breakdowns)", 100*min(s.certainty, 0.99), s.readings)
+	}
+	return text
+}

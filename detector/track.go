@@ -1,0 +1,275 @@
+package detector
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+const (
+	// slotTime is the finest time that a judgement distinguishes: samples come every
+	// 15 to 60 s, and noise on a shorter scale says nothing about a leak.
+	slotTime = 30 * time.Second
+	// ringSlots are kept one by one, two hours; what is older is kept as floors.
+	ringSlots = 240
+	// firstBin is the length of a floor in slots, 5 min as in article 5.3.
+	firstBin = 10
+	// maxBins bounds the floors: 48 hours of 5 min. Then two become one.
+	maxBins = 576
+	// largestBin keeps a floor within the ring: 80 min, so 32 days at maxBins.
+	largestBin = 160
+)
+
+// axis is the time axis that all tracks of a process share: slots of 30 s since the
+// process was first seen, and floors of binSlots each.
+type axis struct {
+	// origin is the device's clock at the start of slot 0.
+	origin time.Duration
+	// closed counts the slots that are complete, binned the floors.
+	closed, binned int
+	binSlots       int
+}
+
+func newAxis(origin time.Duration) axis { return axis{origin: origin, binSlots: firstBin} }
+
+// slot is the number of the slot that holds a time.
+func (a *axis) slot(at time.Duration) int { return int((at - a.origin) / slotTime) }
+
+// at is the device's clock at the end of the closed slots.
+func (a *axis) at() time.Duration { return a.origin + time.Duration(a.closed)*slotTime }
+
+// length is the time that the closed slots cover.
+func (a *axis) length() time.Duration { return time.Duration(a.closed) * slotTime }
+
+// track is one series on the axis, in MB about its first value, so that no constant
+// part of it costs digits or changes a judgement. NaN is no value.
+type track struct {
+	base  float64
+	known bool
+	// sum and n are the open slot.
+	sum  float64
+	n    int
+	ring [ringSlots]float32
+	bins []float32
+	// values counts the values heard.
+	values int
+}
+
+func newTrack() *track {
+	t := &track{}
+	t.reset()
+	return t
+}
+
+func (t *track) reset() {
+	*t = track{bins: t.bins[:0]}
+	for i := range t.ring {
+		t.ring[i] = nan32
+	}
+}
+
+// blank forgets the values but keeps the axis: what comes is another quantity.
+func (t *track) blank() {
+	for i := range t.ring {
+		t.ring[i] = nan32
+	}
+	for i := range t.bins {
+		t.bins[i] = nan32
+	}
+	t.sum, t.n, t.known = 0, 0, false
+}
+
+var nan32 = float32(math.NaN())
+
+// add hears a value of the open slot, in bytes.
+func (t *track) add(bytes float64) {
+	if !t.known {
+		t.base, t.known = bytes, true
+	}
+	t.sum += (bytes - t.base) / MB
+	t.n++
+	t.values++
+}
+
+// raise moves all that is known by so many bytes.
+func (t *track) raise(bytes float64) {
+	by := float32(bytes / MB)
+	t.sum += bytes / MB * float64(t.n)
+	for i := range t.ring {
+		t.ring[i] += by
+	}
+	for i := range t.bins {
+		t.bins[i] += by
+	}
+}
+
+// closeSlot ends the open slot, which is number i.
+func (t *track) closeSlot(i int) {
+	v := nan32
+	if t.n > 0 {
+		v = float32(t.sum / float64(t.n))
+	}
+	t.ring[i%ringSlots] = v
+	t.sum, t.n = 0, 0
+}
+
+// closeBin makes a floor of the last slots, up to slot end.
+func (t *track) closeBin(end, slots int) {
+	var scratch [largestBin]float64
+	v, ok := floorOf(t.recent(scratch[:0], end, slots))
+	if !ok {
+		v = math.NaN()
+	}
+	t.bins = append(t.bins, float32(v))
+}
+
+// recent appends the values of the last slots before slot end; holes are left out.
+func (t *track) recent(dst []float64, end, slots int) []float64 {
+	for i := max(0, end-slots); i < end; i++ {
+		if v := t.ring[i%ringSlots]; v == v {
+			dst = append(dst, float64(v))
+		}
+	}
+	return dst
+}
+
+// pair makes one floor of two.
+func (t *track) pair() {
+	for i := range len(t.bins) / 2 {
+		a, b := t.bins[2*i], t.bins[2*i+1]
+		switch {
+		case a != a:
+			a = b
+		case b == b:
+			a = (a + b) / 2
+		}
+		t.bins[i] = a
+	}
+	t.bins = t.bins[:len(t.bins)/2]
+}
+
+// forget drops the older half of the floors.
+func (t *track) forget() {
+	t.bins = slices.Delete(t.bins, 0, len(t.bins)/2)
+}
+
+// floorOf is the level that values stand on: the mean of their lower half, which peaks
+// do not reach. Of fewer than four it is the mean of all. It orders the values. Like
+// the P25 of article 5.3 it is blind to the upper half; its variance for independent
+// noise is a quarter less.
+func floorOf(values []float64) (float64, bool) {
+	n := len(values)
+	if n == 0 {
+		return 0, false
+	}
+	if n >= 4 {
+		insertionSort(values)
+		n = (n + 1) / 2
+	}
+	sum := 0.0
+	for _, v := range values[:n] {
+		sum += v
+	}
+	return sum / float64(n), true
+}
+
+// insertionSort is faster than slices.Sort for the ten values of a floor.
+func insertionSort(v []float64) {
+	if len(v) > 24 {
+		slices.Sort(v)
+		return
+	}
+	for i := 1; i < len(v); i++ {
+		x, j := v[i], i
+		for j > 0 && v[j-1] > x {
+			v[j] = v[j-1]
+			j--
+		}
+		v[j] = x
+	}
+}
+
+// stretch is a part of a track: slots from..to of the ring, or floors from..to.
+type stretch struct {
+	from, to int
+	floors   bool
+}
+
+// levels cuts a stretch into n equal blocks and gives the floor of each in MB. ok is
+// false where more than a quarter of them have no value; the holes of the others are
+// bridged by a line.
+func (t *track) levels(dst []float64, s stretch, n int) (levels []float64, ok bool) {
+	var scratch [ringSlots]float64
+	size, empty := s.to-s.from, 0
+	dst = dst[:0]
+	for b := range n {
+		from, to := s.from+b*size/n, s.from+(b+1)*size/n
+		values := scratch[:0]
+		if s.floors {
+			for _, v := range t.bins[from:to] {
+				if v == v {
+					values = append(values, float64(v))
+				}
+			}
+		} else {
+			values = t.recent(values, to, to-from)
+		}
+		v, known := floorOf(values)
+		if !known {
+			v = math.NaN()
+			if empty++; empty > n/4 {
+				return dst, false
+			}
+		}
+		dst = append(dst, v)
+	}
+	if empty > 0 {
+		bridge(dst)
+	}
+	return dst, true
+}
+
+// bridge replaces NaN by the line between its neighbours, or by the nearest value at
+// the ends.
+func bridge(v []float64) {
+	last := -1
+	for i, x := range v {
+		if x != x {
+			continue
+		}
+		switch {
+		case last < 0:
+			for k := range i {
+				v[k] = x
+			}
+		default:
+			for k := last + 1; k < i; k++ {
+				v[k] = v[last] + (x-v[last])*float64(k-last)/float64(i-last)
+			}
+		}
+		last = i
+	}
+	for k := last + 1; k < len(v) && last >= 0; k++ {
+		v[k] = v[last]
+	}
+}
+
+// median orders a copy.
+func median(values []float64) float64 {
+	var scratch [maxBins]float64
+	v := append(scratch[:0], values...)
+	insertionSort(v)
+	n := len(v)
+	if n == 0 {
+		return math.NaN()
+	}
+	return (v[(n-1)/2] + v[n/2]) / 2
+}
+
+func meanOf(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
+}

@@ -1,0 +1,181 @@
+package trend
+
+import "math"
+
+// Drift is the slope of a line through equally spaced values whose noise may be
+// correlated in time, with a standard error that knows of the correlation.
+type Drift struct {
+	// Slope and SE are in units of y per step.
+	Slope, SE float64
+	// Alpha is the first autocorrelation of the noise that SE assumes: 0 for
+	// independent noise, 1 for a random walk.
+	Alpha float64
+	// SD is the standard deviation of the innovations of the noise.
+	SD float64
+	N  int
+}
+
+// T is Slope/SE; infinite for a perfect line, 0 for a constant.
+func (d Drift) T() float64 {
+	if d.Slope == 0 {
+		return 0
+	}
+	return d.Slope / d.SE
+}
+
+// FitDrift fits a line to equally spaced values by the feasible quasi generalized least
+// squares of Perron and Yabu (Estimating deterministic trends with an integrated or
+// stationary noise component, J. of Econometrics 151, 2009), with one lag: the
+// autocorrelation of the detrended values, corrected for its bias after Roy and
+// Fuller, raised by so many of its standard errors, and taken as 1 where it cannot be
+// told from 1. So the t value is near normal for stationary noise and for random
+// walks alike. Fewer than 6 values have no drift: only N is set then.
+func FitDrift(y []float64, raise float64) Drift {
+	n := len(y)
+	if n < 6 {
+		return Drift{N: n}
+	}
+	level, slope := fitSteps(y)
+	alpha, se := autocorrelation(y, level, slope)
+	alpha += royFuller(alpha, se, n)*se + raise*se
+	if alpha > 1-1/math.Sqrt(float64(n)) {
+		alpha = 1
+	}
+	return praisWinsten(y, max(alpha, -0.9))
+}
+
+// fitSteps is the least-squares line through y over 0, 1, 2...
+func fitSteps(y []float64) (level, slope float64) {
+	n := float64(len(y))
+	var sum, cross float64
+	for i, v := range y {
+		sum += v
+		cross += float64(i) * v
+	}
+	middle := (n - 1) / 2
+	slope = (cross - middle*sum) / (n * (n*n - 1) / 12)
+	return sum/n - slope*middle, slope
+}
+
+// autocorrelation is that of the deviations from a line, with its standard error.
+func autocorrelation(y []float64, level, slope float64) (alpha, se float64) {
+	var cross, square float64
+	before := y[0] - level
+	last := 0.0
+	for i := 1; i < len(y); i++ {
+		e := y[i] - level - slope*float64(i)
+		cross += e * before
+		square += before * before
+		before, last = e, e
+	}
+	if square <= 0 {
+		return 0, 0
+	}
+	alpha = cross / square
+	// Sum of (e - alpha*before)^2, written out.
+	first := y[0] - level
+	sse := square - first*first + last*last - alpha*cross
+	return alpha, math.Sqrt(max(0, sse) / float64(len(y)-2) / square)
+}
+
+// royFuller is the correction of Roy and Fuller (2001) for a series with a line, in
+// standard errors: at its median the corrected estimate of a random walk is 1.
+func royFuller(alpha, se float64, n int) float64 {
+	if se == 0 {
+		return 0
+	}
+	const (
+		median = -1.96 // of the unit root's t value with a line
+		a, r   = 10, 2
+	)
+	t, size := (alpha-1)/se, float64(n)
+	switch {
+	case t > median:
+		return -t
+	case t > -a:
+		c2 := ((1+r)*size - median*median*(1+size)) / (median * (a + median) * (1 + size))
+		return t/size - (1+r)/(t+c2*(t+a))
+	case t > -math.Sqrt((1+r)*size):
+		return t/size - (1+r)/t
+	}
+	return 0
+}
+
+// praisWinsten is generalized least squares for noise with a known autocorrelation.
+func praisWinsten(y []float64, alpha float64) Drift {
+	n := len(y)
+	// Regressors of the transformed model: level and time.
+	var s11, s12, s22, s1y, s2y, syy float64
+	add := func(one, time, value float64) {
+		s11 += one * one
+		s12 += one * time
+		s22 += time * time
+		s1y += one * value
+		s2y += time * value
+		syy += value * value
+	}
+	if alpha < 1 {
+		w := math.Sqrt(1 - alpha*alpha)
+		add(w, 0, w*y[0])
+	}
+	for i := 1; i < n; i++ {
+		add(1-alpha, float64(i)-alpha*float64(i-1), y[i]-alpha*y[i-1])
+	}
+	d := Drift{Alpha: alpha, N: n}
+	df := float64(n - 2)
+	if alpha >= 1 {
+		// Only the steps tell the slope of a random walk.
+		d.Slope = s2y / s22
+		sse := syy - d.Slope*s2y
+		d.SD = math.Sqrt(max(0, sse) / df)
+		d.SE = d.SD / math.Sqrt(s22)
+		return d
+	}
+	det := s11*s22 - s12*s12
+	d.Slope = (s11*s2y - s12*s1y) / det
+	level := (s1y - d.Slope*s12) / s11
+	sse := syy - level*s1y - d.Slope*s2y
+	d.SD = math.Sqrt(max(0, sse) / df)
+	d.SE = d.SD * math.Sqrt(s11/det)
+	return d
+}
+
+// Noise pools the autocorrelation of the noise over several stretches of equally
+// spaced values of one length, each about its own line.
+type Noise struct {
+	cross, square float64
+	n, length     int
+}
+
+// Add takes one more stretch.
+func (p *Noise) Add(y []float64) {
+	level, slope := fitSteps(y)
+	before := y[0] - level
+	for i := 1; i < len(y); i++ {
+		e := y[i] - level - slope*float64(i)
+		p.cross += e * before
+		p.square += before * before
+		before = e
+	}
+	p.n += len(y)
+	p.length = len(y)
+}
+
+// Alpha is the autocorrelation, corrected for what a fitted line takes away.
+func (p *Noise) Alpha(raise float64) float64 {
+	if p.square <= 0 {
+		return 0
+	}
+	a := p.cross / p.square
+	a += (2 + 4*a) / float64(p.length)
+	a += raise * math.Sqrt(max(0, 1-a*a)/float64(p.n))
+	return min(1, a)
+}
+
+// FitDriftWith is FitDrift for noise whose autocorrelation is known.
+func FitDriftWith(y []float64, alpha float64) Drift {
+	if alpha > 1-1/math.Sqrt(float64(len(y))*4) {
+		alpha = 1
+	}
+	return praisWinsten(y, max(alpha, -0.9))
+}

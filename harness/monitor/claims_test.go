@@ -1,0 +1,475 @@
+package monitor
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/capture/adb"
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/adbd"
+	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+var updateClaims = flag.Bool("update", false, "write what is measured into docs/detector.md")
+
+// claim is a row of section 7.1 or 8.1 of the article, played on a simulated phone.
+type claim struct {
+	scenario, says string
+	// length is that of the run, onset the age at which begins what is to be found.
+	length, onset time.Duration
+	// noise is its standard deviation in MB; 5 if zero.
+	noise  float64
+	models []androidsim.Model
+	// short rows are measured in every run of the tests, wired ones over adb as well.
+	short, wired bool
+	// article and robust are what the policies make of it.
+	article, robust expected
+}
+
+// expected is what every run of a row must give.
+type expected struct {
+	// gate has the words that may end the run, apart by blanks.
+	gate string
+	// leaking is the first and the last minute after the onset in which it may
+	// become LEAKING; with none it must not, with a last one of 0 it need not.
+	leaking *[2]float64
+	// kind is that of a leak; empty for any.
+	kind string
+	jump bool
+}
+
+func never(gate string) expected { return expected{gate: gate} }
+
+func between(first, last float64) *[2]float64 { return &[2]float64{first, last} }
+
+// perhaps allows LEAKING at any time, and never.
+var perhaps = between(0, 0)
+
+func leak(kind androidsim.Kind, rate float64) []androidsim.Model {
+	return []androidsim.Model{androidsim.Leak(kind, rate, 0)}
+}
+
+const hour = time.Hour
+
+// claims are the nine rows of 7.1 and the five of 8.1, some of them twice.
+var claims = []claim{
+	{
+		scenario: "7.1 fast leak: 700 MB/h", says: "about 5 min",
+		length: hour, models: leak(androidsim.Java, 700), short: true, wired: true,
+		article: expected{gate: "leak", leaking: between(20, 25), kind: "java_leak"},
+		robust:  expected{gate: "leak", leaking: between(10, 30), kind: "java_leak"},
+	},
+	{
+		scenario: "7.1 medium leak: 300 MB/h", says: "10 to 20 min",
+		length: 4 * hour, models: leak(androidsim.Java, 300),
+		article: expected{gate: "leak", leaking: between(20, 40), kind: "java_leak"},
+		robust:  expected{gate: "leak", leaking: between(10, 60), kind: "java_leak"},
+	},
+	{
+		scenario: "7.1 medium leak: 100 MB/h, native", says: "10 to 20 min",
+		length: 8 * hour, models: leak(androidsim.Native, 100),
+		article: expected{gate: "leak", leaking: between(20, 120), kind: "native_leak"},
+		robust:  expected{gate: "leak", leaking: between(10, 120), kind: "native_leak"},
+	},
+	{
+		scenario: "7.1 slow leak: 50 MB/h", says: "20 to 30 min",
+		length: 8 * hour, models: leak(androidsim.Java, 50),
+		article: expected{gate: "leak", leaking: between(20, 240), kind: "java_leak"},
+		robust:  expected{gate: "leak", leaking: between(15, 180), kind: "java_leak"},
+	},
+	{
+		scenario: "7.1 slow leak: 20 MB/h", says: "20 to 30 min",
+		length: 8 * hour, models: leak(androidsim.Java, 20),
+		article: expected{gate: "leak pass settled inconclusive", leaking: perhaps},
+		robust:  expected{gate: "leak", leaking: between(30, 300)},
+	},
+	{
+		scenario: "7.1 very slow leak: 10 MB/h", says: "more than 60 min",
+		length: 8 * hour, models: leak(androidsim.Java, 10),
+		article: expected{gate: "leak pass settled inconclusive", leaking: perhaps},
+		robust:  expected{gate: "leak pass settled inconclusive", leaking: perhaps},
+	},
+	{
+		scenario: "7.1 burst: 250 MB at once", says: "30 s",
+		length: 4 * hour, onset: 2 * hour, models: []androidsim.Model{androidsim.Step(2*hour, 250)}, wired: true,
+		article: expected{gate: "leak", leaking: between(0, 1), kind: "unknown"},
+		robust:  expected{gate: "pass settled", jump: true},
+	},
+	{
+		scenario: "7.1 staircase: three resources of 60 MB", says: "must not trigger",
+		length:  8 * hour,
+		models:  []androidsim.Model{androidsim.Step(hour, 60), androidsim.Step(5*hour/2, 60), androidsim.Step(4*hour, 60)},
+		article: expected{gate: "leak pass settled inconclusive", leaking: perhaps},
+		robust:  never("pass settled"),
+	},
+	{
+		scenario: "7.1 pure GPU leak: 100 MB/h", says: "20 to 30 min",
+		length: 8 * hour, models: leak(androidsim.GPU, 100), wired: true,
+		article: expected{gate: "leak", leaking: between(8, 60), kind: "gpu_leak"},
+		robust:  expected{gate: "leak", leaking: between(10, 120), kind: "gpu_leak"},
+	},
+	{
+		scenario: "7.1 medium leak in a noisy process: 300 MB/h, 50 MB of noise", says: "15 to 20 min",
+		length: 8 * hour, models: leak(androidsim.Java, 300), noise: 50,
+		article: expected{gate: "leak", leaking: between(0, 200)},
+		robust:  expected{gate: "leak", leaking: between(10, 180), kind: "java_leak"},
+	},
+	{
+		scenario: "7.1 periodic load and leak: 60 MB each 5 min, 100 MB/h", says: "20 to 30 min",
+		length: 8 * hour, models: append(leak(androidsim.Java, 100), androidsim.Periodic(60, 5*time.Minute)),
+		article: expected{gate: "leak", leaking: between(20, 240)},
+		robust:  expected{gate: "leak", leaking: between(10, 180), kind: "java_leak"},
+	},
+	{
+		scenario: "7.1 periodic load and leak: 60 MB each 20 min, 100 MB/h", says: "20 to 30 min",
+		length: 8 * hour, models: append(leak(androidsim.Java, 100), androidsim.Periodic(60, 20*time.Minute)),
+		article: expected{gate: "leak", leaking: between(10, 300)},
+		robust:  expected{gate: "leak", leaking: between(10, 180), kind: "java_leak"},
+	},
+	{
+		scenario: "8.1 too few data: the first 8 min of a launch", says: "no judgement",
+		length: 8 * time.Minute, models: []androidsim.Model{androidsim.WarmUp(200, 10*time.Minute)}, short: true,
+		article: never("inconclusive"), robust: never("inconclusive pass"),
+	},
+	{
+		scenario: "8.1 growth at launch: 150 MB, time constant 2 min", says: "falls back after 30 min",
+		length: 8 * hour, models: []androidsim.Model{androidsim.WarmUp(150, 2*time.Minute)},
+		article: expected{gate: "leak pass settled inconclusive", leaking: perhaps}, robust: never("pass settled"),
+	},
+	{
+		scenario: "8.1 growth at launch: 200 MB, time constant 10 min", says: "falls back after 30 min",
+		length: 8 * hour, models: []androidsim.Model{androidsim.WarmUp(200, 10*time.Minute)}, wired: true,
+		article: expected{gate: "leak", leaking: between(20, 40)}, robust: never("pass settled"),
+	},
+	{
+		scenario: "8.1 load peaks: 150 MB for 1 min, once in 10 min", says: "no alarm",
+		length: 8 * hour, models: []androidsim.Model{androidsim.Peaks(150, time.Minute, 10*time.Minute)},
+		article: never("pass settled"), robust: never("pass settled"),
+	},
+	{
+		scenario: "8.1 load peaks: 250 MB for 2 min, once in 30 min", says: "no alarm",
+		length: 8 * hour, models: []androidsim.Model{androidsim.Peaks(250, 2*time.Minute, 30*time.Minute)},
+		article: expected{gate: "leak", leaking: between(0, 60), kind: "unknown"}, robust: expected{gate: "pass settled", jump: true},
+	},
+	{
+		scenario: "8.1 staircase: 80 MB", says: "no alarm",
+		length: 8 * hour, models: []androidsim.Model{androidsim.Step(2*hour, 80)}, wired: true,
+		article: never("pass settled"), robust: never("pass settled"),
+	},
+	{
+		scenario: "8.1 periodic load: 60 MB each 5 min", says: "no alarm",
+		length: 8 * hour, models: []androidsim.Model{androidsim.Periodic(60, 5*time.Minute)}, wired: true,
+		article: never("pass settled"), robust: never("pass settled"),
+	},
+}
+
+// claimSeeds is how many runs of each row are measured.
+const claimSeeds = 5
+
+var claimPolicies = []detector.Policy{detector.ArticlePolicy(), detector.RobustPolicy()}
+
+func (c claim) expected(policy string) expected {
+	if policy == detector.PolicyArticle {
+		return c.article
+	}
+	return c.robust
+}
+
+// options are those of a phone whose one process does what the row says.
+func (c claim) options(seed uint64) androidsim.Options {
+	noise := c.noise
+	if noise == 0 {
+		noise = 5
+	}
+	models := append([]androidsim.Model{androidsim.Typical(), androidsim.Noise(noise, 0.7)}, c.models...)
+	o := rooted()
+	o.Seed = seed
+	o.Apps = []androidsim.App{{Package: "com.shop", Processes: []androidsim.ProcessSpec{{Name: "com.shop", Models: models}}}}
+	return o
+}
+
+// finding is what a run found, with times in minutes after the onset, NaN for
+// never. A negative time is an alarm before there is anything to find.
+type finding struct {
+	gate, kind, because       string
+	suspicious, leaking, jump float64
+}
+
+func (c claim) finding(p reporters.Process) finding {
+	since := func(s *float64) float64 {
+		if s == nil {
+			return math.NaN()
+		}
+		return (*s - c.onset.Seconds()) / 60
+	}
+	f := finding{gate: p.Gate, because: p.Because, suspicious: since(p.FirstSuspicious), leaking: since(p.FirstLeaking), jump: math.NaN()}
+	if len(p.Jumps) > 0 {
+		f.jump = since(&p.Jumps[0].T)
+	}
+	if p.Gate == string(detector.Leak) || p.FirstLeaking != nil {
+		f.kind = p.Kind
+	}
+	return f
+}
+
+// check holds a finding against what is expected; slack is for a clock that runs fast.
+func (a expected) check(f finding, slack float64) string {
+	var wrong []string
+	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	if !slices.Contains(strings.Fields(a.gate), f.gate) {
+		complain("gate %s, want %s", f.gate, a.gate)
+	}
+	came := !math.IsNaN(f.leaking)
+	switch {
+	case a.leaking == nil && came:
+		complain("LEAKING after %.1f min, want never", f.leaking)
+	case a.leaking == nil || a.leaking[1] == 0:
+	case !came:
+		complain("never LEAKING")
+	case f.leaking < a.leaking[0]-slack || f.leaking > a.leaking[1]+slack:
+		complain("LEAKING after %.1f min, want %v", f.leaking, *a.leaking)
+	}
+	if f.gate == string(detector.Leak) && a.kind != "" && f.kind != a.kind {
+		complain("%s, want %s", f.kind, a.kind)
+	}
+	if jumped := !math.IsNaN(f.jump); jumped != a.jump {
+		complain("a jump: %v, want %v", jumped, a.jump)
+	}
+	if len(wrong) == 0 {
+		return ""
+	}
+	return strings.Join(wrong, "; ") + ": " + f.because
+}
+
+// measure plays a row on the clock of a bubble.
+func (c claim) measure(t *testing.T, policy detector.Policy, seed uint64) (f finding) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		o := options(t, &simulated{Phone: androidsim.New(c.options(seed))})
+		o.Duration, o.Policy, o.Budget = c.length, policy, DefaultBudget
+		run, err := Run(t.Context(), o)
+		if err != nil || len(run.Processes) != 1 {
+			t.Fatalf("%d processes, %v", len(run.Processes), err)
+		}
+		f = c.finding(run.Processes[0])
+	})
+	return f
+}
+
+// share says of how many runs something is true, if not of all.
+func share(n, of int) string {
+	if n == of {
+		return ""
+	}
+	return fmt.Sprintf(" in %d of %d", n, of)
+}
+
+// span tells how often and when something came first.
+func span(what string, minutes []float64) string {
+	came := slices.DeleteFunc(slices.Clone(minutes), math.IsNaN)
+	early := len(came)
+	came = slices.DeleteFunc(came, func(at float64) bool { return at < 0 })
+	early -= len(came)
+	var parts []string
+	if early > 0 {
+		parts = append(parts, what+" before it"+share(early, len(minutes)))
+	}
+	if len(came) > 0 {
+		low, high := math.Round(slices.Min(came)), math.Round(slices.Max(came))
+		text := fmt.Sprintf("%s%s after %.0f", what, share(len(came), len(minutes)), low)
+		if high > low {
+			text += fmt.Sprintf(" to %.0f", high)
+		}
+		parts = append(parts, text+" min")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// cell is what a table says of the runs of a row.
+func cell(all []finding) string {
+	gates, kinds := map[string]int{}, map[string]int{}
+	var suspicious, leaking, jumps []float64
+	for _, f := range all {
+		gates[f.gate]++
+		if f.kind != "" {
+			kinds[f.kind]++
+		}
+		suspicious, leaking, jumps = append(suspicious, f.suspicious), append(leaking, f.leaking), append(jumps, f.jump)
+	}
+	list := func(of map[string]int, words ...string) string {
+		var parts []string
+		for _, w := range words {
+			if of[w] > 0 {
+				parts = append(parts, w+share(of[w], len(all)))
+			}
+		}
+		return strings.Join(parts, ", ")
+	}
+	parts := []string{
+		list(gates, "leak", "pass", "settled", "inconclusive"),
+		span("SUSPICIOUS", suspicious), span("LEAKING", leaking),
+		list(kinds, "java_leak", "native_leak", "gpu_leak", "thread_leak", "unknown"),
+		span("a jump", jumps),
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), "; ")
+}
+
+func long() bool { return os.Getenv("LEAKGATE_E2E") == "long" }
+
+// The article's scenarios, end to end: what each policy makes of them, and that
+// the table in docs/detector.md is what is measured. The short rows are measured
+// always, all of them with LEAKGATE_E2E=long.
+func TestClaims(t *testing.T) {
+	var mu sync.Mutex
+	cells := map[string]string{}
+	t.Run("rows", func(t *testing.T) {
+		for _, c := range claims {
+			if !c.short && !long() {
+				continue
+			}
+			for _, policy := range claimPolicies {
+				t.Run(policy.Name+", "+c.scenario, func(t *testing.T) {
+					t.Parallel()
+					var all []finding
+					for seed := range uint64(claimSeeds) {
+						f := c.measure(t, policy, seed+1)
+						if wrong := c.expected(policy.Name).check(f, 0); wrong != "" {
+							t.Errorf("seed %d: %s", seed+1, wrong)
+						}
+						all = append(all, f)
+					}
+					t.Log(cell(all))
+					mu.Lock()
+					defer mu.Unlock()
+					cells[c.scenario+policy.Name] = cell(all)
+				})
+			}
+		}
+	})
+	checkClaims(t, cells)
+}
+
+const (
+	detectorPage = "../../docs/detector.md"
+	claimsBegin  = "<!-- claims -->\n"
+	claimsEnd    = "<!-- /claims -->"
+	claimsHead   = "| scenario | the article | policy `article` | policy `robust` |\n|---|---|---|---|\n"
+)
+
+// checkClaims holds the table of the page against what was measured. What was not
+// measured stays as it is.
+func checkClaims(t *testing.T, cells map[string]string) {
+	t.Helper()
+	page, err := os.ReadFile(detectorPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page = bytes.ReplaceAll(page, []byte("\r\n"), []byte("\n"))
+	before, rest, ok := strings.Cut(string(page), claimsBegin)
+	text, after, ended := strings.Cut(rest, claimsEnd)
+	head, old, table := strings.Cut(text, claimsHead)
+	if !ok || !ended || !table {
+		t.Fatalf("%s has no table between %q and %q", detectorPage, claimsBegin, claimsEnd)
+	}
+	written := map[string][]string{}
+	for line := range strings.Lines(old) {
+		if columns := strings.Split(strings.Trim(line, "| \n"), " | "); len(columns) == 4 {
+			written[columns[0]] = columns
+		}
+	}
+	var rows strings.Builder
+	for _, c := range claims {
+		columns := []string{c.scenario, c.says, "-", "-"}
+		for i, policy := range claimPolicies {
+			if have := written[c.scenario]; have != nil {
+				columns[i+2] = have[i+2]
+			}
+			if got, ok := cells[c.scenario+policy.Name]; ok {
+				columns[i+2] = got
+			}
+		}
+		fmt.Fprintf(&rows, "| %s |\n", strings.Join(columns, " | "))
+	}
+	if rows.String() == old {
+		return
+	}
+	if *updateClaims {
+		if err := os.WriteFile(detectorPage, []byte(before+claimsBegin+head+claimsHead+rows.String()+claimsEnd+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Errorf("the table of %s is\n%s\nand should be\n%s\n(LEAKGATE_E2E=long go test -run TestClaims -update writes it)", detectorPage, old, rows.String())
+}
+
+// claimScale makes eight hours three minutes. More phones at a time, or faster ones,
+// use up the ports of this machine: each command is a connection.
+const claimScale = 160
+
+// The same over the protocol of adb, on a clock that runs fast: times are less
+// exact there, verdicts are the same.
+func TestClaimsOverADB(t *testing.T) {
+	if !long() {
+		t.Skip("takes minutes; LEAKGATE_E2E=long")
+	}
+	var all sync.WaitGroup
+	for _, c := range claims {
+		if !c.wired {
+			continue
+		}
+		for _, policy := range claimPolicies {
+			o := c.options(1)
+			o.Scale = claimScale
+			phone := androidsim.New(o)
+			server, err := adbd.Listen(phone)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { server.Close() })
+			client, err := adb.NewClient(adb.Options{Addr: server.Addr(), NoStart: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := filepath.Join(t.TempDir(), "run")
+			all.Go(func() {
+				run, err := Run(t.Context(), Options{
+					Devices: claimDevice(t, client, phone.Identity().Serial), Patterns: []capture.Pattern{"com.shop"},
+					Policy: policy, Dir: dir, Duration: c.length, Budget: DefaultBudget,
+				})
+				if err != nil || len(run.Processes) != 1 {
+					t.Errorf("%s, %s: %d processes, %v", c.scenario, policy.Name, len(run.Processes), err)
+					return
+				}
+				if wrong := c.expected(policy.Name).check(c.finding(run.Processes[0]), 10); wrong != "" {
+					t.Errorf("%s, %s: %s", c.scenario, policy.Name, wrong)
+				}
+			})
+		}
+	}
+	all.Wait()
+}
+
+func claimDevice(t *testing.T, client *adb.Client, serial string) []Device {
+	dev, err := client.Select(t.Context(), serial)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	facts, err := capture.ReadFacts(t.Context(), dev)
+	if err != nil {
+		t.Error(err)
+	}
+	return []Device{{dev, facts}}
+}

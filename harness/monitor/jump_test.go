@@ -1,0 +1,98 @@
+package monitor
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// A jump is told and is no step, in whatever state it comes; a step keeps its place.
+func TestJumpIsNoStep(t *testing.T) {
+	l := newLedger(detector.ArticlePolicy(), reporters.HeaderDevice{Device: "S1", StartedUp: 100})
+	a := l.open(capture.Process{Name: "com.x", PID: 7, Start: 8})
+	for _, state := range []detector.State{detector.Normal, detector.Suspicious, detector.Confirming, detector.Leaking} {
+		out := l.steps(a, []detector.Transition{{At: 160 * time.Second, From: state, To: state, Rule: "jump", Because: "+250 MB"}})
+		if len(out) != 1 || !out[0].jump() || out[0].T != 60 || out[0].Because != "+250 MB" {
+			t.Errorf("%v: %+v", state, out)
+		}
+	}
+	if len(a.transitions) > 0 || a.firstSuspicious != nil || a.firstLeaking != nil || len(a.jumps) != 4 {
+		t.Errorf("a jump counts as a step: %+v", a)
+	}
+	out := l.steps(a, []detector.Transition{{At: 170 * time.Second, From: detector.Normal, To: detector.Suspicious}})
+	if len(out) != 1 || out[0].jump() || len(a.transitions) != 1 || a.firstSuspicious == nil || *a.firstSuspicious != 70 || len(a.jumps) != 4 {
+		t.Errorf("a step after jumps: %+v, %+v", out, a)
+	}
+}
+
+// The jumps of a verdict are on the time axis of the run, also those from before a
+// reboot; however many were told, the latest match.
+func TestJumpsAcrossAReboot(t *testing.T) {
+	for told := range 40 {
+		l := newLedger(detector.ArticlePolicy(), reporters.HeaderDevice{Device: "S1", StartedUp: 5000})
+		a := l.open(capture.Process{Name: "com.x", PID: 7, Start: 8})
+		var jumps []detector.Jump
+		var want []reporters.Jump
+		for i := range told {
+			if i == 20 {
+				// 20 s after the boot, 3000 s after the beginning.
+				l.event(reporters.Event{Event: "reboot", T: 3000, Up: 20})
+			}
+			at := time.Duration(5000+100*i) * time.Second
+			if i >= 20 {
+				at = time.Duration(20+100*i-2000) * time.Second
+			}
+			l.steps(a, []detector.Transition{{At: at, Rule: "jump"}})
+			jumps = append(jumps, detector.Jump{At: at, Bytes: int64(i+1) * detector.MB, Stayed: i%2 == 0})
+			second := float64(100 * i)
+			if i >= 20 {
+				second += 1000 // the reboot came at 3000 and not at 2000
+			}
+			want = append(want, reporters.Jump{T: second, MB: float64(i + 1), Stayed: i%2 == 0})
+		}
+		from := max(0, told-maxJumps)
+		got := a.jumpsAsTold(jumps[from:], l.begun)
+		if len(got) != len(want[from:]) || len(got) > 0 && !reflect.DeepEqual(got, want[from:]) {
+			t.Fatalf("%d jumps: %+v\nwant %+v", told, got, want[from:])
+		}
+	}
+}
+
+// The lines that tell steps and jumps are not heard when a run is rebuilt: they
+// follow from the samples.
+func TestRebuildHearsNoJump(t *testing.T) {
+	const header = `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1,"time_scale":1}]}` + "\n"
+	const found = `{"t_s":1,"up_s":2,"device":"S1","event":"found","user":0,"process":"x","pid":1,"start":2,"source":"smaps_rollup"}` + "\n"
+	var lines [2]strings.Builder
+	for i := range 50 {
+		for n := range lines {
+			fmt.Fprintf(&lines[n], `{"t_s":%d,"up_s":%d,"device":"S1","user":0,"process":"x","pid":1,"start":2,"source":"smaps_rollup","pss_kb":%d}`+"\n", 30*i+1, 30*i+2, 100_000+i%3)
+		}
+		fmt.Fprintf(&lines[1], `{"t_s":%d,"up_s":%d,"device":"S1","event":"jump","user":0,"process":"x","pid":1,"text":"+250 MB"}`+"\n", 30*i+1, 30*i+2)
+	}
+	var runs [2]string
+	for n := range lines {
+		run, doubts, err := rebuildOf(t, []byte(header+found+lines[n].String()))
+		if err != nil || len(doubts) > 0 {
+			t.Fatal(err, doubts)
+		}
+		text, err := json.Marshal(run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs[n] = string(text)
+	}
+	if runs[0] != runs[1] {
+		t.Errorf("with lines of jumps the run is another:\n%s\n%s", runs[0], runs[1])
+	}
+	if !strings.Contains(runs[0], `"jumps":[]`) || !strings.Contains(runs[0], `"shares":[]`) {
+		t.Errorf("no empty lists: %s", runs[0])
+	}
+}

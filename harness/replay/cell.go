@@ -1,0 +1,86 @@
+package replay
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+const (
+	// maxSeconds bounds a time: the seconds of this century since 1970.
+	maxSeconds = 4.2e9
+	// maxKB bounds the memory of a process.
+	maxKB = 1 << 40
+)
+
+// absent tells whether a cell says that there is no value.
+func absent(cell string) bool {
+	switch cell {
+	case "", "-", "NA", "N/A", "NaN", "nan", "null", "None":
+		return true
+	}
+	return false
+}
+
+// amount reads a number of kB as bytes.
+func amount(cell string) (int64, error) {
+	if n, ok := digits(cell); ok && n <= maxKB {
+		return n << 10, nil
+	}
+	kb, err := strconv.ParseFloat(cell, 64)
+	switch {
+	case err != nil && !math.IsInf(kb, 0), math.IsNaN(kb):
+		return 0, fmt.Errorf("%s is no number", quoted(cell))
+	case kb < 0:
+		return 0, fmt.Errorf("%s is below 0", quoted(cell))
+	case kb > maxKB:
+		return 0, fmt.Errorf("%s kB are more than any process has", quoted(cell))
+	}
+	return int64(math.Round(kb * 1024)), nil
+}
+
+// moment reads seconds, to the millisecond.
+func moment(cell string) (time.Duration, error) {
+	s, err := strconv.ParseFloat(cell, 64)
+	switch {
+	case err != nil && !math.IsInf(s, 0), math.IsNaN(s):
+		return 0, fmt.Errorf("%s is no number", quoted(cell))
+	case s < 0:
+		return 0, fmt.Errorf("%s is below 0", quoted(cell))
+	case s > maxSeconds:
+		return 0, fmt.Errorf("%s is too large; are these seconds?", quoted(cell))
+	}
+	return time.Duration(math.Round(s*1000)) * time.Millisecond, nil
+}
+
+// identity reads a pid or a start time; 0 where there is none.
+func identity(cell string) (uint64, error) {
+	if absent(cell) {
+		return 0, nil
+	}
+	if n, ok := digits(cell); ok {
+		return uint64(n), nil
+	}
+	// A table that was joined with another has 123.0 for 123.
+	if f, err := strconv.ParseFloat(cell, 64); err == nil && f >= 0 && f < 1<<53 && f == math.Trunc(f) {
+		return uint64(f), nil
+	}
+	return 0, fmt.Errorf("%s is no whole number", quoted(cell))
+}
+
+// digits reads up to 18 digits, the common case.
+func digits(cell string) (int64, bool) {
+	if cell == "" || len(cell) > 18 {
+		return 0, false
+	}
+	var n int64
+	for i := range len(cell) {
+		d := cell[i] - '0'
+		if d > 9 {
+			return 0, false
+		}
+		n = n*10 + int64(d)
+	}
+	return n, true
+}

@@ -1,0 +1,129 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leakgate/leakgate/detector"
+)
+
+// header says which cell of a row is what; -1 for none.
+type header struct {
+	width                           int
+	time, process, pid, start, mark int
+	value, swap                     int
+	parts                           []part
+	source                          string // the name of the value's column
+	mapped                          bool   // the value is TOTAL PSS less driver memory
+}
+
+// part is a column that tells a part of a breakdown.
+type part struct {
+	column int
+	name   string
+	of     func(*detector.Breakdown) *detector.Amount
+}
+
+// The columns that a table may have; values are in kB.
+const (
+	timeColumn    = "t_s"
+	processColumn = "process"
+	pidColumn     = "pid"
+	startColumn   = "start"
+	markColumn    = "mark"
+	pssColumn     = "pss_kb"
+	swapColumn    = "swap_pss_kb"
+	totalColumn   = "total_pss_kb"
+)
+
+func dimension(d detector.Dimension) func(*detector.Breakdown) *detector.Amount {
+	return func(b *detector.Breakdown) *detector.Amount { return &b.Dim[d] }
+}
+
+// parts are the columns of a breakdown, by the names of `leakgate parse`.
+var parts = []part{
+	{name: "java_heap_kb", of: dimension(detector.JavaHeap)},
+	{name: "native_heap_kb", of: dimension(detector.NativeHeap)},
+	{name: "code_kb", of: dimension(detector.Code)},
+	{name: "stack_kb", of: dimension(detector.Stack)},
+	{name: "graphics_kb", of: dimension(detector.Graphics)},
+	{name: "private_other_kb", of: dimension(detector.PrivateOther)},
+	{name: "system_kb", of: dimension(detector.System)},
+	{name: totalColumn, of: dimension(detector.Total)},
+	{name: "egl_mtrack_kb", of: func(b *detector.Breakdown) *detector.Amount { return &b.EGL }},
+	{name: "gl_mtrack_kb", of: func(b *detector.Breakdown) *detector.Amount { return &b.GL }},
+	{name: "other_mtrack_kb", of: func(b *detector.Breakdown) *detector.Amount { return &b.OtherMtrack }},
+	{name: "gfx_dev_kb", of: func(b *detector.Breakdown) *detector.Amount { return &b.GfxDev }},
+}
+
+// readHeader understands the first row. column names the column to judge; empty for
+// pss_kb, or total_pss_kb where there is none.
+func readHeader(cells []string, column string) (header, error) {
+	names := make([]string, len(cells))
+	for i, c := range cells {
+		names[i] = strings.ToLower(strings.TrimSpace(c))
+	}
+	h := header{width: len(names)}
+	var err error
+	at := func(name string) int {
+		n := slices.Index(names, name)
+		if n >= 0 && slices.Contains(names[n+1:], name) {
+			err = fmt.Errorf("line 1: column %s stands twice", quoted(name))
+		}
+		return n
+	}
+	h.time, h.process, h.pid, h.start, h.mark = at(timeColumn), at(processColumn), at(pidColumn), at(startColumn), at(markColumn)
+	h.swap = at(swapColumn)
+	for _, p := range parts {
+		if p.column = at(p.name); p.column >= 0 {
+			h.parts = append(h.parts, p)
+		}
+	}
+	switch {
+	case column != "":
+		h.choose(at(strings.ToLower(column)), column)
+	case at(pssColumn) >= 0:
+		h.value, h.source = at(pssColumn), pssColumn
+	default:
+		// TOTAL holds the swap where there is a share of it.
+		h.value, h.source, h.swap, h.mapped = at(totalColumn), totalColumn, -1, true
+	}
+	if err != nil {
+		return h, err
+	}
+	if h.time < 0 {
+		return h, fmt.Errorf("line 1: no column %s with the seconds; the columns are %s", timeColumn, listed(cells))
+	}
+	if h.value < 0 && column != "" {
+		return h, fmt.Errorf("line 1: no column %s; the columns are %s", quoted(column), listed(cells))
+	}
+	if h.value < 0 {
+		return h, fmt.Errorf("line 1: no column %s or %s; name another one with --column, of %s", pssColumn, totalColumn, listed(cells))
+	}
+	return h, nil
+}
+
+// choose takes the column that the user named as the PSS. One that a breakdown or a
+// sample has anyway is judged alone: what else the row has is of another quantity.
+func (h *header) choose(column int, name string) {
+	h.value, h.source = column, name
+	own := slices.ContainsFunc(h.parts, func(p part) bool { return p.column == column })
+	if own || column == h.swap {
+		h.parts, h.swap = nil, -1
+	}
+}
+
+// maxListed bounds the columns that a message names.
+const maxListed = 20
+
+func listed(cells []string) string {
+	var names []string
+	for _, c := range cells[:min(len(cells), maxListed)] {
+		names = append(names, quoted(c))
+	}
+	if len(cells) > maxListed {
+		names = append(names, fmt.Sprintf("and %d more", len(cells)-maxListed))
+	}
+	return strings.Join(names, ", ")
+}

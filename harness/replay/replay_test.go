@@ -1,0 +1,634 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/recorded"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+var article = Options{Policy: detector.ArticlePolicy()}
+
+// said is what one text says.
+func said(t *testing.T, text string, o Options) (Result, error) {
+	t.Helper()
+	o.Stdin = strings.NewReader(text)
+	return Run(t.Context(), []string{"-"}, o)
+}
+
+func mustSay(t *testing.T, text string, o Options) Result {
+	t.Helper()
+	r, err := said(t, text, o)
+	if err != nil {
+		t.Fatalf("%v in %.200q", err, text)
+	}
+	return r
+}
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// fed is what the detectors of a table heard, in words: the oracle of the reader is a
+// table that a person can read.
+func fed(t *testing.T, text string, o Options) []string {
+	t.Helper()
+	var out []string
+	for _, p := range mustSay(t, text, o).Processes {
+		line := fmt.Sprintf("%s: %d samples, %d breakdowns, %d restarts, %d gaps, %d marks, %gs", p.Process.Process, p.Samples, p.Details, p.Restarts, p.Gaps, p.Marks, p.Duration)
+		if p.LastMB != nil {
+			line += fmt.Sprintf(", last %g MB by %s", *p.LastMB, p.Source)
+		}
+		out = append(append(out, line), p.Warnings[:len(p.Warnings):len(p.Warnings)]...)
+	}
+	return out
+}
+
+func TestTables(t *testing.T) {
+	silent := article
+	silent.Policy = detector.RobustPolicy()
+	column := func(name string) Options {
+		o := silent
+		o.Column = name
+		return o
+	}
+	for name, c := range map[string]struct {
+		text string
+		o    Options
+		want []string
+	}{
+		"one process": {"t_s,pss_kb\n0,1024\n30,2048\n", silent, []string{"app: 2 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 30s, last 2 MB by pss_kb"}},
+		"as a spreadsheet writes it": {"\xef\xbb\xbfT_S; Process ;pss_kb\r\n0;\"a;b\";1024\r\n\r\n30.5;\"a;b\";3072\r\n", silent,
+			[]string{"a;b: 2 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 30.5s, last 3 MB by pss_kb"}},
+		"swap counts": {"t_s\tpss_kb\tswap_pss_kb\n0\t1024\t1024\n30\t1024\t\n60\t1024\t3072", silent,
+			[]string{"app: 3 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 60s, last 4 MB by pss_kb"}},
+		"a column of another name, with swap": {"t_s,used,swap_pss_kb\n0,1024,1024\n", column("used"),
+			[]string{"app: 1 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 0s, last 2 MB by used"}},
+		"a part of the memory, alone": {"t_s,pss_kb,swap_pss_kb,java_heap_kb\n0,1024,1024,512\n", column("java_heap_kb"),
+			[]string{"app: 1 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 0s, last 0.5 MB by java_heap_kb"}},
+		"dumpsys alone: driver memory is not in the sample": {"t_s,total_pss_kb,egl_mtrack_kb,swap_pss_kb\n0,4096,1024,7\n30,4096,,7\n", silent,
+			[]string{"app: 2 samples, 2 breakdowns, 0 restarts, 0 gaps, 0 marks, 30s, last 4 MB by total_pss_kb"}},
+		"samples and breakdowns in turn": {"t_s,pss_kb,total_pss_kb,native_heap_kb\n0,1024,,\n0,,2048,100\n30,1024,,\n30,,2048,100\n", silent,
+			[]string{"app: 2 samples, 2 breakdowns, 0 restarts, 0 gaps, 0 marks, 30s, last 1 MB by pss_kb"}},
+		"restarts by pid and start time": {"t_s,process,pid,start,pss_kb\n0,a,1,5,1024\n30,a,1,5,1024\n60,a,2,9,1024\n90,a,2,10,1024\n120,a,,,1024\n150,a,2,10,1024\n", silent,
+			[]string{"a: 6 samples, 0 breakdowns, 2 restarts, 0 gaps, 0 marks, 150s, last 1 MB by pss_kb"}},
+		"two of one name at a time": {"t_s,process,pid,pss_kb\n0,a,1,1024\n0,a,2,2048\n30,a,1,1024\n30,a,2,2048\n60,a,1,1024\n", silent,
+			[]string{"a: 3 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 60s, last 1 MB by pss_kb", "a: 2 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 30s, last 2 MB by pss_kb"}},
+		"two of one name, one below the other": {"t_s,process,pid,pss_kb\n0,a,1,1024\n30,a,1,1024\n0,a,2,2048\n30,a,2,2048\n", silent,
+			[]string{"a: 2 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 30s, last 1 MB by pss_kb", "a: 2 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 30s, last 2 MB by pss_kb"}},
+		"a hole": {"t_s,pss_kb\n0,1024\n60,1024\n120,1024\n180,1024\n240,1024\n421,1024\n481,1024\n", silent,
+			[]string{"app: 7 samples, 0 breakdowns, 0 restarts, 1 gaps, 0 marks, 481s, last 1 MB by pss_kb"}},
+		"no hole yet": {"t_s,pss_kb\n0,1024\n60,1024\n120,1024\n180,1024\n240,1024\n420,1024\n", silent,
+			[]string{"app: 6 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 420s, last 1 MB by pss_kb"}},
+		"marks": {"t_s,pss_kb,mark\n0,1024,loop 1\n15,,gc\n30,1024,\n60,1024,loop 2\n", silent,
+			[]string{"app: 3 samples, 0 breakdowns, 0 restarts, 0 gaps, 3 marks, 60s, last 1 MB by pss_kb"}},
+		"what cannot be used": {"t_s,pss_kb,code_kb\n0,1024\n30,\n60,NaN\n90,-1\n120,x\n150,1e18\n180,inf\n-1,5\nnoon,5\n1e12,5\n0,5\n210,0\n240,5,6,7\n270,\"5\"6\n300,1024,x\n", silent, []string{
+			"app: 2 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 300s, last 1 MB by pss_kb",
+			`line 3: no value in "pss_kb"`, `line 4: no value in "pss_kb"`,
+			`line 5: "pss_kb": "-1" is below 0; the row is left out`,
+			`line 6: "pss_kb": "x" is no number; the row is left out`,
+			`line 7: "pss_kb": "1e18" kB are more than any process has; the row is left out`,
+			`line 8: "pss_kb": "inf" kB are more than any process has; the row is left out`,
+			`line 9: t_s: "-1" is below 0; the row is left out`,
+			`line 10: t_s: "noon" is no number; the row is left out`,
+			`line 11: t_s: "1e12" is too large; are these seconds?; the row is left out`,
+			`line 12: t_s 0 is not after 0; the row is left out`,
+			`line 13: "pss_kb": no living process has 0 bytes; the row is left out`,
+			`line 16: code_kb: "x" is no number`,
+		}},
+	} {
+		if got := fed(t, c.text, c.o); !slices.Equal(onlyOurs(got), c.want) {
+			t.Errorf("%s:\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+		}
+	}
+	r := mustSay(t, "t_s,process,pss_kb\n0,a,5\n1,,5\n2,a,5,5\n3,a,\"5\"6\n", silent)
+	if want := []string{
+		`-: line 3: no name in column process; the row is left out`,
+		`-: line 4: 4 cells, and 3 in the header; the row is left out`,
+		`-: line 5: extraneous or missing " in quoted-field; the row is left out`,
+	}; !slices.Equal(r.Warnings, want) {
+		t.Errorf("warnings %q", r.Warnings)
+	}
+}
+
+// onlyOurs leaves out what the detector says.
+func onlyOurs(lines []string) []string {
+	return slices.DeleteFunc(slices.Clone(lines), func(l string) bool {
+		return !strings.HasPrefix(l, "line ") && !strings.Contains(l, " samples, ")
+	})
+}
+
+func TestRefusals(t *testing.T) {
+	robust := Options{Policy: detector.RobustPolicy()}
+	header := `{"schema":"leakgate.samples/1","devices":[{"device":"S1","started_up_s":1,"time_scale":1}]}` + "\n"
+	named := robust
+	named.Column = "pss"
+	for name, c := range map[string]struct {
+		text string
+		o    Options
+		want []string
+	}{
+		"nothing":               {"", robust, []string{"read -", "is empty", "t_s,pss_kb"}},
+		"blank lines":           {"\n\n", robust, []string{"header", "t_s,pss_kb"}},
+		"no time":               {"time,pss_kb\n1,2\n", robust, []string{"line 1", "no column t_s", `"time", "pss_kb"`}},
+		"no value":              {"t_s,app\n1,2\n", robust, []string{"no column pss_kb or total_pss_kb", "--column", `"app"`}},
+		"no such column":        {"t_s,pss_kb\n1,2\n", named, []string{`no column "pss"`, `"pss_kb"`}},
+		"a column twice":        {"t_s,pss_kb,pss_kb\n1,2,3\n", robust, []string{"stands twice"}},
+		"a header alone":        {"t_s,pss_kb\n", robust, []string{"no usable number", "no row below the header"}},
+		"no number":             {"t_s,pss_kb\n0,x\n30,\n", robust, []string{"no usable number", "of 2 rows", `line 2: "pss_kb": "x" is no number`, "--column"}},
+		"a row without end":     {"t_s,pss_kb\n0,5\n30,\"" + strings.Repeat("1\n", maxRecord), robust, []string{"line 3", "quote"}},
+		"gzip":                  {"\x1f\x8b\x08", robust, []string{"gunzip -c - | leakgate replay -"}},
+		"UTF-16":                {"\xff\xfet\x00", robust, []string{"UTF-8"}},
+		"another JSON":          {`{"schema":"leakgate.run/1"}` + "\n", robust, []string{`schema is "leakgate.run/1"`, "samples.ndjson"}},
+		"half a header":         {header[:40], robust, []string{"line 1 is no header of samples.ndjson"}},
+		"a run without samples": {header, robust, []string{"no usable number in 0 lines"}},
+		"a line without end":    {header + strings.Repeat(" ", maxLine+1), robust, []string{"line 2 is longer"}},
+	} {
+		_, err := said(t, c.text, c.o)
+		if err == nil {
+			t.Errorf("%s: no error", name)
+			continue
+		}
+		for _, want := range c.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: no %q in %v", name, want, err)
+			}
+		}
+	}
+	against := article
+	against.Base = "base.csv"
+	if _, err := said(t, "t_s,pss_kb\n0,1\n", against); err == nil || !strings.Contains(err.Error(), `"robust"`) {
+		t.Errorf("a base by the article: %v", err)
+	}
+	if _, err := Run(t.Context(), []string{"-", "-"}, robust); err == nil || !strings.Contains(err.Error(), "one recording only") {
+		t.Errorf("standard input twice: %v", err)
+	}
+	if _, err := Run(t.Context(), []string{t.TempDir()}, robust); err == nil || !strings.Contains(err.Error(), "there is no samples.ndjson in it") {
+		t.Errorf("an empty directory: %v", err)
+	}
+}
+
+// judgedAlike tells whether two processes were judged alike, wherever they were found.
+func judgedAlike(a, b Process) bool {
+	for _, p := range []*Process{&a, &b} {
+		p.File, p.Device, p.Source, p.PID = "", "", "", 0
+		p.Process.Process, p.Base = "", nil
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// rowsOf is a leak with noise, a restart, a hole and marks, as rows of a table and as
+// lines of a run whose clock began elsewhere.
+func rowsOf(r *rand.Rand, process string, pid int) (table, ndjson []string) {
+	line := func(format string, args ...any) { ndjson = append(ndjson, fmt.Sprintf(format, args...)) }
+	name := fmt.Sprintf(`"device":"S1","user":0,"process":%q`, process)
+	line(`{"t_s":5,"up_s":105,%s,"pid":%d,"start":1,"source":"smaps_rollup","event":"found"}`, name, pid)
+	slope := r.IntN(800)
+	for i := range 400 {
+		at := float64(i)*30 + float64(i%3)/4
+		if i > 250 {
+			at += 4000
+		}
+		kb, swap, native := 100_000+i*slope+r.IntN(3000), r.IntN(500), 30_000+i*slope+r.IntN(1000)
+		t, up := at+12.5, at+112.5
+		switch i {
+		case 120:
+			pid += 10_000
+			line(`{"t_s":%g,"up_s":%g,%s,"pid":%d,"start":2,"source":"smaps_rollup","event":"restart"}`, t, up, name, pid)
+		case 251:
+			line(`{"t_s":%g,"up_s":%g,%s,"event":"gap","lasted_s":4030.25}`, t, up, name)
+		}
+		detail := ","
+		if i%4 == 0 {
+			line(`{"t_s":%g,"up_s":%g,%s,"pid":%d,"start":2,"source":"dumpsys","breakdown":{"native_heap_kb":%d,"egl_mtrack_kb":%d}}`, t, up, name, pid, native, native/10)
+			detail = fmt.Sprintf("%d,%d", native, native/10)
+		}
+		line(`{"t_s":%g,"up_s":%g,%s,"pid":%d,"start":2,"source":"smaps_rollup","pss_kb":%d,"swap_pss_kb":%d,"rss_anon_kb":7,"swap_kb":null,"threads":3,"cost_ms":1.5}`, t, up, name, pid, kb, swap)
+		table = append(table, fmt.Sprintf("%g,%s,%d,%d,%d,%s", up, process, pid, kb, swap, detail))
+	}
+	return table, ndjson
+}
+
+const rowHeader = "t_s,process,pid,pss_kb,swap_pss_kb,native_heap_kb,egl_mtrack_kb\n"
+
+const lineHeader = `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":100,"time_scale":1}]}` + "\n"
+
+// The same recording as one long table, as tables of their own, and as a run gives
+// the same verdicts, by both policies.
+func TestLongTableSeparateTablesAndRunAgree(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 5))
+	var tables, lines [][]string
+	for i := range 5 {
+		table, ndjson := rowsOf(r, fmt.Sprintf("com.shop:p%d", i), 100+i)
+		tables, lines = append(tables, table), append(lines, ndjson)
+	}
+	var files []string
+	for i, rows := range tables {
+		files = append(files, write(t, fmt.Sprintf("p%d.csv", i), rowHeader+strings.Join(rows, "\n")))
+	}
+	long := rowHeader + strings.Join(merged(r, tables), "\n") + "\n"
+	run := lineHeader + strings.Join(merged(r, lines), "\n") + "\n"
+	for _, policy := range []detector.Policy{detector.ArticlePolicy(), detector.RobustPolicy()} {
+		o := Options{Policy: policy}
+		want, err := Run(t.Context(), files, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		byName := map[string]Process{}
+		for _, p := range want.Processes {
+			byName[p.Process.Process] = p
+		}
+		for form, text := range map[string]string{"long table": long, "run": run} {
+			got := mustSay(t, text, o)
+			if len(got.Processes) != len(tables) || len(got.Warnings) > 0 {
+				t.Fatalf("%s: %d processes, %q", form, len(got.Processes), got.Warnings)
+			}
+			for _, p := range got.Processes {
+				if p.Samples != 400 || p.Restarts != 1 || p.Gaps != 1 || p.Details != 100 {
+					t.Errorf("%s: %+v", form, p)
+				}
+				if !judgedAlike(p, byName[p.Process.Process]) {
+					t.Errorf("%s, %s:\n%.600s\nalone\n%.600s", policy.Name, form, fmt.Sprintf("%+v", p), fmt.Sprintf("%+v", byName[p.Process.Process]))
+				}
+			}
+		}
+	}
+	leaks := 0
+	for _, p := range mustSay(t, long, article).Processes {
+		leaks += len(p.Transitions)
+	}
+	if leaks == 0 {
+		t.Error("no step anywhere: nothing was compared")
+	}
+}
+
+// merged puts lists together in any order that keeps each of them in its own.
+func merged(r *rand.Rand, lists [][]string) []string {
+	left := slices.Clone(lists)
+	var out []string
+	for len(left) > 0 {
+		i := r.IntN(len(left))
+		n := min(len(left[i]), 1+r.IntN(5))
+		out = append(out, left[i][:n]...)
+		if left[i] = left[i][n:]; len(left[i]) == 0 {
+			left = slices.Delete(left, i, i+1)
+		}
+	}
+	return out
+}
+
+// A killed run has a torn last line; a bad line in the middle is left out and named.
+func TestRunWithBadLines(t *testing.T) {
+	_, lines := rowsOf(rand.New(rand.NewPCG(1, 1)), "a", 7)
+	text := lineHeader + strings.Join(lines[:50], "\n") + "\nnonsense\n" +
+		strings.Replace(lines[50], `"S1"`, `"S2"`, 1) + "\n\n" + strings.Join(lines[51:], "\n") + "\n" + lines[60] + "\n" + lines[0][:30]
+	r := mustSay(t, text, article)
+	want := []string{
+		"-: line 52: invalid character 'o' in literal null (expecting 'u'); left out",
+		`-: line 53: device "S2" is not in the header; left out`,
+		fmt.Sprintf("-: line %d: up_s 1523 is not after 16082.5; left out", len(lines)+4),
+		fmt.Sprintf("-: line %d: it is cut; left out", len(lines)+5),
+	}
+	if !slices.Equal(r.Warnings, want) || len(r.Processes) != 1 || r.Processes[0].Samples != 399 {
+		t.Errorf("%q, %+v", r.Warnings, r.Processes)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, reporters.SamplesName), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Run(t.Context(), []string{dir}, article)
+	if err != nil || !judgedAlike(again.Processes[0], r.Processes[0]) {
+		t.Errorf("as a directory: %v %+v", err, again.Processes)
+	}
+}
+
+// The constants of a run's policy count where the policy is the one asked for.
+func TestPolicyOfTheRun(t *testing.T) {
+	_, lines := rowsOf(rand.New(rand.NewPCG(1, 1)), "a", 7)
+	policy := detector.ArticlePolicy()
+	policy.Article.R2Min, policy.Article.TMin = 0.99, 1000
+	text, err := json.Marshal(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := lineHeader + strings.Join(lines, "\n") + "\n"
+	strict := strings.Replace(plain, `}]}`, `}],"plan":{"policy":`+string(text)+`}}`, 1)
+	if a, b := mustSay(t, plain, article), mustSay(t, strict, article); len(a.Processes[0].Transitions) == 0 || len(b.Processes[0].Transitions) != 0 {
+		t.Errorf("steps %+v, and of the strict policy %+v", a.Processes[0].Transitions, b.Processes[0].Transitions)
+	}
+	unknown := strings.Replace(plain, `}]}`, `}],"plan":{"policy":{"Name":"later"}}}`, 1)
+	if r := mustSay(t, unknown, article); len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], `policy "later"`) {
+		t.Errorf("%q", r.Warnings)
+	}
+}
+
+func TestBounds(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("t_s,process,pss_kb\n")
+	for i := range maxProcesses + 30 {
+		fmt.Fprintf(&b, "1,p%d,5\n2,p0,x\n", i)
+	}
+	r := mustSay(t, b.String(), article)
+	if len(r.Processes) != maxProcesses || len(r.Warnings) != maxDoubts+1 || !strings.HasSuffix(r.Warnings[maxDoubts], ": 10 more rows are left out, in whole or in part") {
+		t.Errorf("%d processes, %d warnings %q", len(r.Processes), len(r.Warnings), r.Warnings[len(r.Warnings)-1])
+	}
+	p := r.Processes[0]
+	if ours := onlyOurs(p.Warnings); len(ours) != maxDoubts || !slices.Contains(p.Warnings, fmt.Sprintf("%d more rows are left out, in whole or in part", maxProcesses+30-maxDoubts)) {
+		t.Errorf("%d warnings", len(ours))
+	}
+	b.Reset()
+	b.WriteString(lineHeader)
+	for i := range maxProcesses + 30 {
+		fmt.Fprintf(&b, `{"t_s":1,"up_s":2,"device":"S1","process":"p%d","source":"smaps","pss_kb":5}`+"\n", i)
+	}
+	if r := mustSay(t, b.String(), article); len(r.Processes) != maxProcesses || len(r.Warnings) != maxDoubts+1 {
+		t.Errorf("a run: %d processes, %d warnings", len(r.Processes), len(r.Warnings))
+	}
+}
+
+// A base is found by the name; what it lacks is judged alone.
+func TestBase(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 9))
+	a, _ := rowsOf(r, "a", 1)
+	b, _ := rowsOf(r, "b", 2)
+	old, _ := rowsOf(r, "a", 50)
+	base := write(t, "base.csv", rowHeader+strings.Join(old, "\n"))
+	o := Options{Policy: detector.RobustPolicy(), Base: base}
+	got := mustSay(t, rowHeader+strings.Join(a, "\n")+"\n"+strings.Join(b, "\n")+"\n", o)
+	if got.Base != base || len(got.Processes) != 2 {
+		t.Fatalf("%+v", got)
+	}
+	if p := got.Processes[0]; p.Base == nil || *p.Base != base {
+		t.Errorf("a: %+v", p)
+	}
+	if p := got.Processes[1]; p.Base != nil || !slices.Contains(p.Warnings, base+" has no process of this name: it is judged alone") {
+		t.Errorf("b: %+v", p)
+	}
+}
+
+// Every recorded trace is judged, and its samples are those of a count by hand.
+func TestTraces(t *testing.T) {
+	entries, err := os.ReadDir(recorded.Path(t, "traces"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := 0
+	for _, e := range entries {
+		name := e.Name()
+		if !strings.HasSuffix(name, ".csv") {
+			continue
+		}
+		column, at := "app_pss_kb", 1
+		switch {
+		case strings.HasPrefix(name, "llm"):
+			column = "used_mem_kb"
+		case strings.HasPrefix(name, "eso"):
+			column, at = "vsz_kb", 3
+		}
+		samples := 0
+		for i, line := range strings.Split(strings.TrimSpace(string(recorded.Read(t, "traces", name))), "\n") {
+			if i > 0 && strings.Split(strings.TrimSpace(line), ",")[at] != "0" {
+				samples++
+			}
+		}
+		for _, policy := range []detector.Policy{detector.ArticlePolicy(), detector.RobustPolicy()} {
+			r, err := Run(t.Context(), []string{recorded.Path(t, "traces", name)}, Options{Policy: policy, Column: column})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			heard := 0
+			for _, p := range r.Processes {
+				heard += p.Samples
+			}
+			if heard != samples || len(r.Warnings) != 0 {
+				t.Errorf("%s: %d samples of %d, %q", name, heard, samples, r.Warnings)
+			}
+		}
+		files++
+	}
+	if files < 30 {
+		t.Errorf("%d traces", files)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	endless := iotest.OneByteReader(io.MultiReader(strings.NewReader("t_s,pss_kb\n"), readFunc(func(p []byte) (int, error) {
+		cancel()
+		return copy(p, "1,2\n"), nil
+	})))
+	if _, err := Run(ctx, []string{"-"}, Options{Policy: detector.RobustPolicy(), Stdin: endless}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+type readFunc func([]byte) (int, error)
+
+func (f readFunc) Read(p []byte) (int, error) { return f(p) }
+
+// Looks have a bound, and say how many are missing.
+func TestLooksAreBounded(t *testing.T) {
+	var l looks
+	for i := range maxLooks + 7 {
+		l.add(float64(i), detector.Look{Series: "total", Window: 90 * time.Minute, Fired: i == 3, Text: "because"})
+	}
+	if want := (Look{T: 3, Series: "total", Window: 5400, Fired: true, Text: "because"}); len(l.kept) != maxLooks || l.kept[3] != want {
+		t.Errorf("%d looks, %+v", len(l.kept), l.kept[3])
+	}
+	if got := l.leftOut(); !slices.Equal(got, []string{"7 later looks are left out"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// Looks are only kept where they are asked for, on the time axis of the process, and
+// asking changes nothing else.
+func TestExplain(t *testing.T) {
+	table, lines := rowsOf(rand.New(rand.NewPCG(4, 4)), "a", 7)
+	for form, text := range map[string]string{"table": rowHeader + strings.Join(table, "\n"), "run": lineHeader + strings.Join(lines, "\n") + "\n"} {
+		o := Options{Policy: detector.RobustPolicy()}
+		plain := mustSay(t, text, o).Processes[0]
+		o.Explain = true
+		p := mustSay(t, text, o).Processes[0]
+		last := 0.0
+		for _, l := range p.Looks {
+			if l.T < last || l.T > p.Duration || l.Series == "" || l.Text == "" {
+				t.Errorf("%s: %+v after %g s", form, l, last)
+			}
+			last = l.T
+		}
+		if p.Looks = nil; plain.Looks != nil || !judgedAlike(p, plain) {
+			t.Errorf("%s: %+v, and explained %+v", form, plain, p)
+		}
+	}
+}
+
+// The usual spacing is the median of what was last seen.
+func TestRhythm(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var h rhythm
+	var all []time.Duration
+	for i := range 1000 {
+		step := time.Duration(1+r.IntN(100)) * time.Second
+		h.add(step)
+		if all = append(all, step); i >= len(h.recent) && len(all)%len(h.recent) != 0 {
+			continue // it is looked at in blocks
+		}
+		latest := slices.Sorted(slices.Values(all[max(0, len(all)-len(h.recent)):]))
+		if want := latest[len(latest)/2]; h.usual != want {
+			t.Fatalf("after %d: %v, want %v", len(all), h.usual, want)
+		}
+	}
+}
+
+// Whatever a table is, it gives an error or a result that JSON takes, of bounded size,
+// and the same one however its bytes come.
+func FuzzTable(f *testing.F) {
+	for _, text := range []string{
+		"t_s,pss_kb\n0,1024\n30,2048\n",
+		"t_s,process,pid,start,pss_kb,swap_pss_kb,mark\n0,a,1,2,5,6,loop 1\n30,a,2,2,5,,\n30,b,2,2,5,,gc\n",
+		"t_s;total_pss_kb;egl_mtrack_kb\r\n0;5;6\r\n30;\"7\";x\r\n",
+		"t_s,pss_kb\n0,\"1024\n30,2048\n", "\xef\xbb\xbft_s,pss_kb\n1e9,NaN\n4e9,1e9\n",
+	} {
+		f.Add(text, uint8(3))
+	}
+	f.Fuzz(func(t *testing.T, text string, size uint8) {
+		if strings.HasPrefix(strings.TrimPrefix(text, "\xef\xbb\xbf"), "{") {
+			return // no table
+		}
+		r, failure := inPieces(t, text, size)
+		samples := 0
+		for _, p := range r.Processes {
+			samples += p.Samples
+			if len(p.Warnings) > maxDoubts+20 || math.IsNaN(p.Duration) || p.Duration < 0 || p.LastMB != nil && (*p.LastMB < 0 || *p.LastMB > 2<<30) {
+				t.Errorf("%+v", p)
+			}
+		}
+		if failure == "<nil>" && (samples == 0 || samples > strings.Count(text, "\n")+strings.Count(text, "\r")) || len(r.Warnings) > maxDoubts+1 {
+			t.Errorf("%d samples, %d warnings", samples, len(r.Warnings))
+		}
+	})
+}
+
+// inPieces judges a text at once and in pieces, which must be the same, and gives what
+// that is.
+func inPieces(t *testing.T, text string, size uint8) (Result, string) {
+	t.Helper()
+	run := func(in io.Reader) (Result, string) {
+		r, err := Run(t.Context(), []string{"-"}, Options{Policy: detector.ArticlePolicy(), Stdin: in})
+		return r, fmt.Sprint(err)
+	}
+	r, failure := run(strings.NewReader(text))
+	again, also := run(&pieces{text: []byte(text), size: int(size) + 1})
+	if failure != also || !reflect.DeepEqual(r, again) {
+		t.Fatalf("%s\n%+v\nin pieces %s\n%+v", failure, r, also, again)
+	}
+	if _, err := json.Marshal(r); err != nil {
+		t.Fatal(err)
+	}
+	return r, failure
+}
+
+// Whatever the lines of a run are, they give an error or a result that JSON takes.
+func FuzzRun(f *testing.F) {
+	for _, lines := range []string{
+		`{"t_s":1,"up_s":2,"device":"S1","user":0,"process":"x","pid":1,"start":2,"source":"smaps_rollup","pss_kb":5}` + "\n" + `{"event":"mark","device":"S1","text":"loop 1"}`,
+		`{"t_s":1,"up_s":2,"device":"S1","event":"found","process":"x","source":"dumpsys"}` + "\n" + `{"t_s":1,"up_s":2,"device":"S1","process":"x","source":"dumpsys","breakdown":{"total_pss_kb":7}}`,
+		`{"t_s":1,"up_s":1e300,"device":"S1","event":"reboot"}` + "\n" + `{"t_s":-5,"up_s":0,"device":"S1","event":"restart","process":"x"}`,
+	} {
+		f.Add(lines+"\n", uint8(9))
+	}
+	f.Fuzz(func(t *testing.T, lines string, size uint8) {
+		r, failure := inPieces(t, lineHeader+lines, size)
+		for _, p := range r.Processes {
+			if p.Samples < 0 || p.Samples > strings.Count(lines, "\n") || math.IsNaN(p.Duration) {
+				t.Errorf("%+v", p)
+			}
+		}
+		if (failure == "<nil>") != (len(r.Processes) > 0) || len(r.Warnings) > maxDoubts+2 {
+			t.Errorf("%s: %+v", failure, r)
+		}
+	})
+}
+
+// pieces gives a text so many bytes at a time.
+type pieces struct {
+	text []byte
+	size int
+}
+
+func (p *pieces) Read(b []byte) (int, error) {
+	if len(p.text) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b[:min(len(b), p.size)], p.text)
+	p.text = p.text[n:]
+	return n, nil
+}
+
+// A line that the decoder takes means what encoding/json says it means.
+func FuzzDecode(f *testing.F) {
+	for _, line := range []string{
+		`{"t_s":12.5,"up_s":1247.0,"device":"S","user":10,"process":"com.x","pid":123,"start":4567,"source":"smaps_rollup","pss_kb":1,"swap_pss_kb":0,"rss_anon_kb":null,"threads":30,"cost_ms":6.25}`,
+		`{"t_s":0.000001,"pss_kb":5,"pss_kb":null}`, `{"t_s":01}`, `{"t_s":1.}`, `{"pid":1.0}`, `{"pss_kb":1e3}`, `{"T_S":1}`, `{"process":"\u0061"}`, `{"threads":-1}`, `{"user":999999999999999} x`,
+	} {
+		f.Add([]byte(line))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var d decoder
+		var s flat
+		if !d.sample(text, &s) {
+			return
+		}
+		var want struct {
+			Event *string `json:"event"`
+			reporters.Sample
+		}
+		if err := json.Unmarshal(text, &want); err != nil || want.Event != nil || !reflect.DeepEqual(s.Sample, want.Sample) {
+			t.Errorf("%s: %+v, json: %+v, %v", text, s.Sample, want.Sample, err)
+		}
+	})
+}
+
+// The lines that a run writes are those that the decoder takes.
+func TestDecodeWhatARunWrites(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var d decoder
+	for range 10_000 {
+		want := reporters.Sample{
+			T: round(r.Float64()*1e6, 3), Up: round(r.Float64()*1e7, 2), Device: "emulator-5554", User: r.IntN(20), Process: "com.shop:push", PID: r.IntN(1 << 22),
+			Start: r.Uint64N(1 << 40), Source: "smaps_rollup", RSSAnon: new(r.Int64N(1 << 30)), CostMS: round(r.Float64()*10, 3),
+		}
+		if r.IntN(2) == 0 {
+			want.PSS, want.SwapPSS, want.Threads = new(r.Int64N(1<<30)), new(r.Int64N(10)), new(r.Int64N(100))
+		}
+		var b bytes.Buffer
+		if err := json.NewEncoder(&b).Encode(want); err != nil {
+			t.Fatal(err)
+		}
+		var got flat
+		if want.T >= 1e-6 && (!d.sample(b.Bytes(), &got) || !reflect.DeepEqual(got.Sample, want)) {
+			t.Fatalf("%s: %+v", b.Bytes(), got.Sample)
+		}
+	}
+}

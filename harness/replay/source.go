@@ -1,0 +1,113 @@
+package replay
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// source is one recording that is read once, from its beginning to its end.
+type source struct {
+	name string
+	in   *bufio.Reader
+	f    io.Closer
+	size int64 // 0 where it cannot be known
+	done int64 // bytes read so far
+	ctx  context.Context
+	tell func(file string, share float64)
+	raw  io.Reader
+}
+
+// readAhead is how much of a source is read at once.
+const readAhead = 64 << 10
+
+// openSource opens a file, the samples of a run directory, or "-" for stdin.
+func openSource(ctx context.Context, name string, o Options) (*source, error) {
+	s := &source{name: name, ctx: ctx, tell: o.Progress}
+	if name == "-" {
+		s.raw = o.Stdin
+	} else if err := s.open(); err != nil {
+		return nil, err
+	}
+	s.in = bufio.NewReaderSize(s, readAhead)
+	return s, nil
+}
+
+func (s *source) open() error {
+	path := s.name
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		path = filepath.Join(path, reporters.SamplesName)
+		if info, err = os.Stat(path); errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("open recording: %s holds no run: there is no %s in it; name a file", s.name, reporters.SamplesName)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("open recording: %w", err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("open recording: %w", err)
+	}
+	s.raw, s.f = f, f
+	if info.Mode().IsRegular() {
+		s.size = info.Size()
+	}
+	return nil
+}
+
+// Read implements io.Reader; it ends with the context.
+func (s *source) Read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := s.raw.Read(p)
+	s.done += int64(n)
+	if s.tell != nil && s.size > 0 {
+		s.tell(s.name, float64(s.done)/float64(s.size))
+	}
+	return n, err
+}
+
+func (s *source) close() error {
+	if s.f == nil {
+		return nil
+	}
+	return s.f.Close()
+}
+
+// form is what a recording is written in.
+type form int
+
+const (
+	table form = iota
+	lines
+)
+
+// form looks at the first bytes and takes a byte order mark away.
+func (s *source) form() (form, error) {
+	if head, _ := s.in.Peek(3); bytes.Equal(head, []byte("\xef\xbb\xbf")) {
+		_, _ = s.in.Discard(len(head)) // they are there
+	}
+	head, err := s.in.Peek(2)
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		return table, err
+	case len(head) == 0:
+		return table, errors.New("it is empty; write a header such as t_s,pss_kb and then one row a sample")
+	case bytes.Equal(head, []byte{0x1f, 0x8b}):
+		return table, fmt.Errorf("it is compressed; write gunzip -c %s | leakgate replay -", s.name)
+	case bytes.Equal(head, []byte{0xff, 0xfe}), bytes.Equal(head, []byte{0xfe, 0xff}):
+		return table, errors.New("it is UTF-16; save it as UTF-8")
+	case head[0] == '{':
+		return lines, nil
+	}
+	return table, nil
+}

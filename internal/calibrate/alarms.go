@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/scenario"
+)
+
+// lengths is the lengths of runs in hours; the last is that of a whole run.
+var lengths = []float64{1, 2, 4, 8}
+
+const whole = 8
+
+// alarms is how often a process without a leak raises an alarm.
+func alarms(o options) table {
+	t := table{
+		about: fmt.Sprintf("%d processes a row, none of which leaks, in percent. End verdicts of runs of 1 / 2 / 4 / 8 h; then what was reached at some time of 8 h. "+
+			"*prototype* is what the prototype had of this, *article* the end verdict `leak` of policy `article` after 8 h on the first %d processes.", o.runs, min(o.runs, o.detections)),
+		head: []string{"no leak", "`leak`", "`inconclusive`", "`settled`", "ever SUSPICIOUS", "ever LEAKING", "prototype", "article"},
+	}
+	for i, s := range scenario.Null(whole) {
+		one := func(k int, r *rand.Rand) pair { return alarmPair(i, &s, k < o.detections, r) }
+		sum := func(all []pair, b *bars) []string { return alarmCells(s, all, b) }
+		t.rows = append(t.rows, study(s.Name, o.runs, whole, one, sum))
+	}
+	return t
+}
+
+// alarmPair is one process of a row. Its shorter runs are the begin of the longest,
+// unless something happens anywhere in a run: then each length has a process of its own.
+func alarmPair(row int, s *scenario.Scenario, twice bool, r *rand.Rand) pair {
+	how := robust()
+	anywhere := slices.ContainsFunc(s.Steps, func(step scenario.Step) bool { return step.At < 0 })
+	shorter := lengths[:len(lengths)-1]
+	if !anywhere {
+		how.hours = shorter
+		return judge(s.Make(r), how, twice, r)
+	}
+	var early []detector.Gate
+	for _, h := range shorter {
+		early = append(early, how.end(&scenario.Null(h)[row], r).gate)
+	}
+	out := judge(s.Make(r), how, twice, r)
+	out.robust.early = early
+	return out
+}
+
+func alarmCells(s scenario.Scenario, all []pair, b *bars) []string {
+	judged, n := ofRobust(all), len(all)
+	// hits is how many have a gate at each length.
+	hits := func(g detector.Gate) []int {
+		var out []int
+		for i := range lengths[:len(lengths)-1] {
+			out = append(out, count(judged, func(e ending) bool { return e.early[i] == g }))
+		}
+		return append(out, count(judged, gateIs(g)))
+	}
+	leak, doubt := hits(detector.Leak), hits(detector.Inconclusive)
+	live := count(judged, worstIs(detector.Leaking))
+	for i, h := range lengths {
+		at := fmt.Sprintf(" after %g h", h)
+		switch {
+		case h == whole && s.Walk > 0:
+			b.most("leak"+at, leak[i], n, walkBar)
+		case h == whole:
+			b.most("leak"+at, leak[i], n, alarmsBar)
+		case h <= 2 && undecidable[s.Name] != h:
+			b.most("leak"+at, leak[i], n, shortBar)
+		}
+		if h >= 4 {
+			b.most("inconclusive"+at, doubt[i], n, doubtBar)
+		}
+	}
+	b.most("LEAKING", live, n, liveBar(s))
+	b.most("GPU leak", count(judged, func(e ending) bool { return e.found() && e.kind == detector.GPU }), n, gpuBar)
+	return []string{
+		percentsText(n, leak...), percentsText(n, doubt...), percentsText(n, hits(detector.Settled)...),
+		percentText(count(judged, worstIs(detector.Suspicious)), n), percentText(live, n),
+		fmt.Sprintf("%g", prototypeAlarms[s.Name]),
+		leaksText(ofArticle(all)),
+	}
+}

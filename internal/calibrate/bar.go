@@ -1,0 +1,54 @@
+package main
+
+import "fmt"
+
+// surprise is how improbable a count must be before loose bars call it missed.
+const surprise = 1e-4
+
+// bars holds measured figures to their bars and gathers what misses.
+type bars struct {
+	// loose lets pass what few runs cannot tell from a figure on the bar.
+	loose  bool
+	at     string
+	missed []string
+}
+
+func (b *bars) miss(format string, args ...any) {
+	b.missed = append(b.missed, b.at+": "+fmt.Sprintf(format, args...))
+}
+
+// most wants at most so many percent.
+func (b *bars) most(what string, hits, of int, percent float64) {
+	if of == 0 || 100*float64(hits) <= percent*float64(of) {
+		return
+	}
+	if b.loose && tail(hits, of, percent/100) > surprise {
+		return
+	}
+	b.miss("%s in %s %% (%d of %d), at most %g %%", what, percentText(hits, of), hits, of, percent)
+}
+
+// least wants at least so many percent, and something to count.
+func (b *bars) least(what string, hits, of int, percent float64) {
+	if of == 0 {
+		b.miss("%s: nothing to count", what)
+		return
+	}
+	if 100*float64(hits) >= percent*float64(of) {
+		return
+	}
+	if b.loose && tail(of-hits, of, 1-percent/100) > surprise {
+		return
+	}
+	b.miss("%s in %s %% (%d of %d), at least %g %%", what, percentText(hits, of), hits, of, percent)
+}
+
+// soon wants a time in minutes.
+func (b *bars) soon(what string, minutes, bar float64) {
+	if b.loose {
+		bar = 1.5*bar + 15
+	}
+	if minutes > bar {
+		b.miss("%s after %s min, at most %s", what, timeText(minutes), timeText(bar))
+	}
+}

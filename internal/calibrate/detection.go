@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/scenario"
+)
+
+// detection is how soon a leak is found.
+func detection(o options) table {
+	t := table{
+		about: fmt.Sprintf("%d processes a row, 8 h, a leak from the begin on. *leak* is the percent of end verdicts; times are minutes, median / 90th percentile, `-` where fewer are found; "+
+			"*holds* the percent of 95 %% intervals that hold the true rate; *detectable* the median of the slowest leak that a verdict says it would have found, in MB/h.", o.detections),
+		head: []string{"leak", "`leak`", "SUSPICIOUS", "LEAKING", "prototype", "holds", "detectable", "article: `leak`", "SUSPICIOUS", "LEAKING"},
+	}
+	for _, s := range scenario.Leaks(0, whole) {
+		one := func(_ int, r *rand.Rand) pair { return judge(s.Make(r), robust(), true, r) }
+		sum := func(all []pair, b *bars) []string { return detectionCells(s, all, b) }
+		t.rows = append(t.rows, study(s.Name, o.detections, whole, one, sum))
+	}
+	return t
+}
+
+func detectionCells(s scenario.Scenario, all []pair, b *bars) []string {
+	judged, n := ofRobust(all), len(all)
+	leak := count(judged, gateIs(detector.Leak))
+	if s.Leak >= foundRate || s.Name == foundSlowly {
+		b.least("leak", leak, n, foundBar)
+	}
+	prototype := "-"
+	if p, ok := prototypeFinds[s.Name]; ok {
+		prototype = timeText(p.p50) + " / " + timeText(p.p90)
+		b.soon("SUSPICIOUS", quantile(suspicions(judged), 0.5), suspicionBar(p.p50))
+		b.soon("LEAKING", quantile(leakings(judged), 0.5), p.p50+liveTolerance)
+	}
+	holds, known := held(s.Leak, judged)
+	b.least("the interval holds the rate", holds, known, coverLow)
+	b.most("the interval holds the rate", holds, known, coverHigh)
+	detectable := quantile(pick(judged, func(e ending) float64 { return e.detectable }), 0.5)
+	old := ofArticle(all)
+	return []string{
+		percentText(leak, n), timesText(suspicions(judged)), timesText(leakings(judged)), prototype,
+		percentText(holds, known), fmt.Sprintf("%.0f", detectable),
+		leaksText(old), timesText(suspicions(old)), timesText(leakings(old)),
+	}
+}
+
+// leaksText is the percent of end verdicts that are `leak`.
+func leaksText(all []ending) string { return percentText(count(all, gateIs(detector.Leak)), len(all)) }
+
+// held is how many of the known intervals hold a rate in MB/h.
+func held(rate float64, all []ending) (holds, known int) {
+	known = count(all, func(e ending) bool { return e.rateKnown })
+	holds = count(all, func(e ending) bool { return e.rateKnown && e.low <= rate && rate <= e.high })
+	return holds, known
+}
+
+// onset is when a late leak begins, in minutes.
+const onset = 120
+
+// late is how soon a leak is found that begins after two hours.
+func late(o options) table {
+	t := table{
+		about: fmt.Sprintf("%d processes a row, 10 h, a leak from %d min on. Minutes from its onset, median / 90th percentile; runs that were LEAKING before (*before*, percent) are left out.", o.detections, onset),
+		head:  []string{"leak", "`leak`", "before", "SUSPICIOUS", "LEAKING", "prototype", "article: `leak`", "LEAKING"},
+	}
+	for _, s := range scenario.Leaks(onset, 10) {
+		if _, ok := prototypeLate[s.Name]; !ok {
+			continue
+		}
+		one := func(_ int, r *rand.Rand) pair { return judge(s.Make(r), robust(), true, r) }
+		sum := func(all []pair, b *bars) []string { return lateCells(s, all, b) }
+		t.rows = append(t.rows, study(s.Name, o.detections, s.Hours, one, sum))
+	}
+	return t
+}
+
+func lateCells(s scenario.Scenario, all []pair, b *bars) []string {
+	judged, old := ofRobust(all), ofArticle(all)
+	leaking := since(onset, leakings(judged))
+	if s.Name == lateBarRow {
+		b.soon("LEAKING in nine of ten runs", quantile(leaking, 0.9), lateBar)
+	}
+	return []string{
+		leaksText(judged),
+		percentText(len(all)-len(leaking), len(all)),
+		timesText(since(onset, suspicions(judged))), timesText(leaking),
+		fmt.Sprintf("%g", prototypeLate[s.Name]),
+		leaksText(old), timesText(since(onset, leakings(old))),
+	}
+}
+
+// since is the times from a moment on, counted from there.
+func since(moment float64, times []float64) []float64 {
+	var out []float64
+	for _, t := range times {
+		if t >= moment {
+			out = append(out, t-moment)
+		}
+	}
+	return out
+}

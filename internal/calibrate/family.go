@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/scenario"
+)
+
+// family is how often a run of many processes without a leak has an alarm.
+//
+// Whole runs of 100 processes would give one figure for 100 processes simulated. The
+// processes of a run are independent here, so all that counts is how often one of them
+// has an alarm when it is watched and judged as one of so many.
+func family(o options) table {
+	pool := max(1, o.runs*16/5)
+	t := table{
+		about: fmt.Sprintf("So many processes are watched and judged together for 8 h, each drawn from the rows of the first table but the random walks. "+
+			"%d processes a row are simulated as one of so many each; a run has an alarm with 1 - (1 - p)^n, p the share of these with end verdict `leak`. *at most* is the same for the upper 95 %% bound of p.", pool),
+		head: []string{"processes", "simulated", "alarms", "runs with an alarm, %", "at most, %"},
+	}
+	mix := slices.DeleteFunc(scenario.Null(whole), func(s scenario.Scenario) bool { return s.Walk > 0 })
+	for _, n := range []int{1, 10, 100} {
+		how := robust()
+		how.watched.Processes, how.among = n, n
+		one := func(i int, r *rand.Rand) detector.Gate { return how.end(&mix[i%len(mix)], r).gate }
+		sum := func(all []detector.Gate, b *bars) []string { return familyCells(n, all, b) }
+		t.rows = append(t.rows, study(fmt.Sprint(n), pool, whole, one, sum))
+	}
+	return t
+}
+
+func familyCells(n int, all []detector.Gate, b *bars) []string {
+	hits := count(all, func(g detector.Gate) bool { return g == detector.Leak })
+	share := atLeastOne(float64(hits)/float64(len(all)), n)
+	// The bar of a run is that of its processes, one in n.
+	b.most(fmt.Sprintf("leak, for runs of %d processes an alarm in %.1f %%,", n, 100*share), hits, len(all), 100*(1-math.Pow(1-familyBar/100., 1/float64(n))))
+	return []string{
+		fmt.Sprint(len(all)), fmt.Sprint(hits),
+		shortText(fmt.Sprintf("%.1f", 100*share)), shortText(fmt.Sprintf("%.1f", 100*atLeastOne(upper(hits, len(all)), n))),
+	}
+}
+
+// atLeastOne is the chance that one of n has what each has with chance p.
+func atLeastOne(p float64, n int) float64 { return 1 - math.Pow(1-p, float64(n)) }

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// never is the time of what did not happen.
+var never = math.Inf(1)
+
+// count is how many of all hold.
+func count[T any](all []T, holds func(T) bool) int {
+	n := 0
+	for _, v := range all {
+		if holds(v) {
+			n++
+		}
+	}
+	return n
+}
+
+// pick is one figure of all.
+func pick[T any](all []T, figure func(T) float64) []float64 {
+	out := make([]float64, len(all))
+	for i, v := range all {
+		out[i] = figure(v)
+	}
+	return out
+}
+
+// quantile is the smallest value that the share q of all does not exceed; never of none.
+func quantile(all []float64, q float64) float64 {
+	if len(all) == 0 {
+		return never
+	}
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[max(0, int(math.Ceil(q*float64(len(all))))-1)]
+}
+
+// percentText is a share in percent with the digits that the number of runs carries.
+func percentText(hits, of int) string {
+	if of == 0 {
+		return "-"
+	}
+	digits := 0
+	if of >= 1000 {
+		digits = 1
+	}
+	return shortText(strconv.FormatFloat(100*float64(hits)/float64(of), 'f', digits, 64))
+}
+
+func shortText(s string) string { return strings.TrimSuffix(s, ".0") }
+
+// percentsText is one share for each of several questions: "0 / 0.1 / 0".
+func percentsText(of int, hits ...int) string {
+	var parts []string
+	for _, h := range hits {
+		parts = append(parts, percentText(h, of))
+	}
+	return strings.Join(parts, " / ")
+}
+
+// timesText is median and 90th percentile in minutes: "20 / 25".
+func timesText(all []float64) string {
+	return timeText(quantile(all, 0.5)) + " / " + timeText(quantile(all, 0.9))
+}
+
+func timeText(minutes float64) string {
+	if math.IsInf(minutes, 0) {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f", minutes)
+}
+
+// tail is the chance of at least so many hits in n tries of chance p each.
+func tail(hits, n int, p float64) float64 {
+	switch {
+	case hits <= 0:
+		return 1
+	case p <= 0:
+		return 0
+	case p >= 1:
+		return 1
+	}
+	sum := 0.0
+	choose := func(a, b int) float64 {
+		x, _ := math.Lgamma(float64(a + 1))
+		y, _ := math.Lgamma(float64(b + 1))
+		z, _ := math.Lgamma(float64(a - b + 1))
+		return x - y - z
+	}
+	for k := hits; k <= n; k++ {
+		chance := math.Exp(choose(n, k) + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))
+		sum += chance
+		if float64(k) > p*float64(n) && chance < 1e-15*sum {
+			break // beyond the most probable count the rest only falls
+		}
+	}
+	return min(1, sum)
+}
+
+// upper is the largest chance of a hit that so few hits of n do not refute with 95 %
+// (Clopper and Pearson, one-sided).
+func upper(hits, n int) float64 {
+	low, high := 0.0, 1.0
+	for range 60 {
+		// P(X <= hits) falls with the chance.
+		if mid := (low + high) / 2; 1-tail(hits+1, n, mid) > 0.05 {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return high
+}

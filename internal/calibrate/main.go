@@ -1,0 +1,151 @@
+// Command calibrate measures the policies of the detector on simulated processes: how
+// often each kind of process without a leak raises an alarm, how soon a leak does. It
+// prints the tables of docs/detector.md:
+//
+//	go run ./internal/calibrate                                       # all of it: minutes
+//	go run ./internal/calibrate -tables alarms -only '^AR' -runs 200  # a part
+//	go run ./internal/calibrate -check -write docs/detector.md        # make calibrate
+//
+// Every run has a seed of its own, made of the names of its table and row, so that the
+// figures depend neither on the number of cores nor on what else is measured.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// options is what a user may choose.
+type options struct {
+	// runs is how many processes a row of alarms has, detections one of leaks.
+	runs, detections int
+	seed             uint64
+	// only is which rows, tables which tables; empty for all.
+	only   *regexp.Regexp
+	tables []string
+	check  bool
+	write  string
+}
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("calibrate", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.IntVar(&o.runs, "runs", 2000, "simulated processes a row without a leak")
+	flags.IntVar(&o.detections, "detections", 300, "simulated processes a row with a leak")
+	flags.Uint64Var(&o.seed, "seed", 1, "first of all chances")
+	only := flags.String("only", "", "`regex` of the names of the rows to measure")
+	tables := flags.String("tables", "", "`names` of the tables to measure, with commas between: "+strings.Join(tableNames(), ","))
+	flags.BoolVar(&o.check, "check", false, "compare with the bars; exit with 1 where one is missed")
+	flags.StringVar(&o.write, "write", "", "`page` to write the tables into, between its markers")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	var errs []error
+	if flags.NArg() > 0 {
+		errs = append(errs, fmt.Errorf("read arguments: unexpected %q", flags.Arg(0)))
+	}
+	if o.runs < 1 || o.detections < 1 {
+		errs = append(errs, errors.New("use -runs and -detections: at least 1"))
+	}
+	if *only != "" {
+		var err error
+		if o.only, err = regexp.Compile(*only); err != nil {
+			errs = append(errs, fmt.Errorf("use -only: %w", err))
+		}
+		if o.write != "" {
+			errs = append(errs, errors.New("use -write with -only: a page takes whole tables; leave one of the two out"))
+		}
+	}
+	if *tables != "" {
+		o.tables = strings.Split(*tables, ",")
+	}
+	for _, name := range o.tables {
+		if !slices.Contains(tableNames(), name) {
+			errs = append(errs, fmt.Errorf("find table %q: known tables: %s", name, strings.Join(tableNames(), ", ")))
+		}
+	}
+	return o, errors.Join(errs...)
+}
+
+// run gives the exit code: 0, 1 where a bar is missed or the page cannot be written, 2
+// for bad arguments.
+func run(args []string, stdout, stderr io.Writer) int {
+	o, err := parse(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "calibrate: %v\n", err)
+		return 2
+	}
+	tables := chosen(o)
+	if len(tables) == 0 {
+		fmt.Fprintf(stderr, "calibrate: find rows: none of these tables has one that matches %v\n", o.only)
+		return 2
+	}
+	began := time.Now()
+	measure(tables, o.seed, runtime.GOMAXPROCS(0), stderr)
+	var b bars
+	texts := map[string]string{}
+	for _, t := range tables {
+		texts[t.name] = t.markdown(&b)
+		fmt.Fprintf(stdout, "### %s\n\n%s\n", t.name, texts[t.name])
+	}
+	fmt.Fprintf(stderr, "calibrate: took %v\n", time.Since(began).Round(time.Second))
+	code := 0
+	if o.check {
+		code = report(b.missed, stderr)
+	}
+	if o.write != "" {
+		if err := writePage(o.write, texts); err != nil {
+			fmt.Fprintf(stderr, "calibrate: %v\n", err)
+			return 1
+		}
+	}
+	return code
+}
+
+func report(missed []string, stderr io.Writer) int {
+	for _, m := range missed {
+		fmt.Fprintf(stderr, "calibrate: missed: %s\n", m)
+	}
+	if len(missed) == 0 {
+		fmt.Fprintln(stderr, "calibrate: all bars are met")
+		return 0
+	}
+	fmt.Fprintf(stderr, "calibrate: %d bars are missed\n", len(missed))
+	return 1
+}
+
+// writePage replaces the tables of a page.
+func writePage(path string, texts map[string]string) error {
+	page, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("write tables: %w", err)
+	}
+	was := page
+	for name, text := range texts {
+		if page, err = replace(page, name, text); err != nil {
+			return fmt.Errorf("write tables into %s: %w", path, err)
+		}
+	}
+	if bytes.Equal(page, was) {
+		return nil
+	}
+	if err := os.WriteFile(path, page, 0o644); err != nil {
+		return fmt.Errorf("write tables: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,20 @@
+package main
+
+import "testing"
+
+// TestSmoke measures a little of the first two tables and holds it to the bars as far
+// as so few runs can tell. make calibrate does all of it.
+func TestSmoke(t *testing.T) {
+	o := must(t, "-runs", "20", "-detections", "10", "-tables", "alarms,detection")
+	if racing {
+		o.runs, o.detections = 3, 2
+	}
+	b := bars{loose: true}
+	text := texts(o, 2, &b)
+	for _, m := range b.missed {
+		t.Errorf("missed: %s", m)
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+}

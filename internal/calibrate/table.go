@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// table is one table of docs/detector.md.
+type table struct {
+	// name is that of its markers and of the option -tables.
+	name string
+	// about says what was measured and what the columns are.
+	about string
+	head  []string
+	rows  []row
+}
+
+// row is one line of a table, the sum of many runs.
+type row struct {
+	name string
+	runs int
+	// hours is what one run simulates, all its processes together.
+	hours float64
+	// one makes the run i. Runs are made at the same time.
+	one func(i int, r *rand.Rand)
+	// cells is the columns after the name, once all runs are made.
+	cells func(b *bars) []string
+}
+
+// study makes a row: what is kept of each run, and how all of it is summed up.
+func study[T any](name string, runs int, hours float64, one func(i int, r *rand.Rand) T, sum func(all []T, b *bars) []string) row {
+	all := make([]T, runs)
+	return row{
+		name: name, runs: runs, hours: hours,
+		one:   func(i int, r *rand.Rand) { all[i] = one(i, r) },
+		cells: func(b *bars) []string { return sum(all, b) },
+	}
+}
+
+// makers is all tables, in the order of the page.
+var makers = []struct {
+	name string
+	make func(o options) table
+}{
+	{"alarms", alarms},
+	{"detection", detection},
+	{"late", late},
+	{"further", further},
+	{"kinds", kinds},
+	{"family", family},
+	{"detectable", detectable},
+	{"base", base},
+}
+
+func tableNames() []string {
+	var names []string
+	for _, m := range makers {
+		names = append(names, m.name)
+	}
+	return names
+}
+
+// chosen is the tables and rows that a user wants.
+func chosen(o options) []table {
+	var out []table
+	for _, m := range makers {
+		if len(o.tables) > 0 && !slices.Contains(o.tables, m.name) {
+			continue
+		}
+		t := m.make(o)
+		t.name = m.name
+		t.about += fmt.Sprintf(" Seed %d.", o.seed)
+		t.rows = slices.DeleteFunc(t.rows, func(r row) bool { return o.only != nil && !o.only.MatchString(r.name) })
+		if len(t.rows) > 0 {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// markdown is the text of a table, which tells b what misses.
+func (t table) markdown(b *bars) string {
+	var text strings.Builder
+	line := func(cells []string) { fmt.Fprintf(&text, "| %s |\n", strings.Join(cells, " | ")) }
+	fmt.Fprintf(&text, "%s\n\n", t.about)
+	line(t.head)
+	line(slices.Repeat([]string{"---"}, len(t.head)))
+	for _, r := range t.rows {
+		b.at = t.name + ", " + r.name
+		line(append([]string{r.name}, r.cells(b)...))
+	}
+	return text.String()
+}

@@ -1,0 +1,184 @@
+package scenario
+
+import (
+	"time"
+
+	"github.com/leakgate/leakgate/detector"
+)
+
+// boot is the device's clock when a run begins.
+const boot = 1000 * time.Second
+
+// Conditions is how a path is watched.
+type Conditions struct {
+	// Processes share the turns of the detail channel, one turn in 30 s; 0 is 3.
+	Processes int
+	// Interval is the time between two samples; 0 takes what the machine demands.
+	Interval time.Duration
+	// Drop is the chance that a sample is lost.
+	Drop float64
+	// Diagnosis is how long one takes; 0 for none, so that a demand for one stands.
+	Diagnosis time.Duration
+	// NoBreakdowns leaves the detail channel out.
+	NoBreakdowns bool
+	// LoopEvery > 0 marks the begin of a loop of the workload so often.
+	LoopEvery time.Duration
+}
+
+// at is the moment of a point of the grid on the device's clock.
+func at(i int) time.Duration { return boot + time.Duration(i)*Grid }
+
+// Sample is what the fast channel reads at a point: everything but Graphics.
+func (p *Path) Sample(i int) detector.Sample {
+	return detector.Sample{At: at(i), Bytes: int64((p.total(i) - p.Dims[Graphics][i]) * detector.MB)}
+}
+
+func (p *Path) total(i int) float64 {
+	sum := 0.0
+	for d := range p.Dims {
+		sum += p.Dims[d][i]
+	}
+	return sum
+}
+
+// Breakdown is what dumpsys meminfo reads at a point. All of Graphics is EGL mtrack.
+func (p *Path) Breakdown(i int) detector.Breakdown {
+	b := detector.Breakdown{At: at(i), GL: detector.Known(0), GfxDev: detector.Known(0)}
+	for d := range p.Dims {
+		b.Dim[d] = detector.Known(int64(p.Dims[d][i] * detector.MB))
+	}
+	b.EGL = b.Dim[detector.Graphics]
+	b.Dim[detector.Total] = detector.Known(int64(p.total(i) * detector.MB))
+	return b
+}
+
+// Play shows a path to a detector and gives the steps it took, their times counted from
+// the begin of the path. Samples are lost by chance, from 0 to 1; it may be nil where
+// none are.
+func Play(p *Path, d *detector.Detector, c Conditions, chance func() float64) []detector.Transition {
+	w := NewWatch(p, d, c, chance)
+	w.Until(p.Len())
+	return w.Steps()
+}
+
+// Watch is a path on its way through a detector, for whoever asks the detector in
+// between. Make one with [NewWatch].
+type Watch struct {
+	p      *Path
+	d      *detector.Detector
+	c      Conditions
+	chance func() float64
+	steps  []detector.Transition
+
+	// The next point to show, and those at which each thing is due.
+	next                                  int
+	sampleDue, turnDue, extraDue, loopDue int
+	// diagnosed is the point at which the diagnosis in progress ends; 0 for none.
+	diagnosed int
+	restarts  int
+	blind     bool
+}
+
+// NewWatch begins what [Play] does at once.
+func NewWatch(p *Path, d *detector.Detector, c Conditions, chance func() float64) *Watch {
+	if c.Processes == 0 {
+		c.Processes = 3
+	}
+	return &Watch{p: p, d: d, c: c, chance: chance}
+}
+
+// Until shows the path up to the point n of the grid, which is left out.
+func (w *Watch) Until(n int) {
+	for ; w.next < min(n, w.p.Len()); w.next++ {
+		w.point(w.next)
+	}
+}
+
+// Steps is what the detector did so far, its times counted from the begin of the path.
+func (w *Watch) Steps() []detector.Transition { return w.steps }
+
+// points is the number of steps of the grid that comes closest to a time.
+func points(d time.Duration) int { return max(1, int((d+Grid/2)/Grid)) }
+
+func (w *Watch) take(steps []detector.Transition) {
+	for _, s := range steps {
+		s.At -= boot
+		w.steps = append(w.steps, s)
+	}
+}
+
+func (w *Watch) point(i int) {
+	if w.away(minuteOf(i)) {
+		w.blind = true
+		return
+	}
+	born := w.p.Scenario.Restarts
+	if w.restarts < len(born) && minuteOf(i) >= born[w.restarts] {
+		w.restarts++
+		w.diagnosed = 0
+		w.take(w.d.Restart(at(i)))
+	}
+	if w.blind {
+		w.blind = false
+		w.take(w.d.Gap(at(i)))
+	}
+	if w.c.LoopEvery > 0 && i >= w.loopDue {
+		w.d.AddMark(detector.Mark{At: at(i), Text: "loop"})
+		w.loopDue = i + points(w.c.LoopEvery)
+	}
+	w.detail(i)
+	w.fast(i)
+	w.diagnose(i)
+}
+
+func (w *Watch) away(minute float64) bool {
+	for _, g := range w.p.Scenario.Gaps {
+		if minute >= g.From && minute < g.To {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *Watch) detail(i int) {
+	if w.c.NoBreakdowns {
+		return
+	}
+	want := w.d.Demand()
+	switch {
+	case i >= w.turnDue:
+		w.turnDue = i + points(time.Duration(w.c.Processes)*30*time.Second)
+	case want.Breakdowns > 0 && i >= w.extraDue:
+	default:
+		return
+	}
+	w.extraDue = i + points(want.Spacing)
+	w.take(w.d.AddBreakdown(w.p.Breakdown(i)))
+}
+
+func (w *Watch) fast(i int) {
+	if i < w.sampleDue {
+		return
+	}
+	if w.c.Drop == 0 || w.chance() >= w.c.Drop {
+		w.take(w.d.AddSample(w.p.Sample(i)))
+	}
+	interval := w.c.Interval
+	if interval == 0 {
+		interval = w.d.Demand().Interval
+	}
+	w.sampleDue = i + points(interval)
+}
+
+func (w *Watch) diagnose(i int) {
+	switch {
+	case w.c.Diagnosis == 0:
+	case w.d.Demand().Diagnose == detector.None:
+		w.diagnosed = 0
+	case w.diagnosed == 0:
+		w.diagnosed = i + points(w.c.Diagnosis)
+	case i >= w.diagnosed:
+		w.diagnosed = 0
+		w.take(w.d.DiagnosisDone(at(i)))
+	}
+}
