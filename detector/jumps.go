@@ -91,7 +91,7 @@ func (j *jumps) update(m *robustMachine, t *track) {
 		j.known = false
 		return
 	}
-	j.floor, _ = floorOf(values)
+	j.floor, _ = levelOf(values)
 	if j.bin == m.axis.closed/firstBin && j.known {
 		return
 	}

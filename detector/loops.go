@@ -110,7 +110,7 @@ func (l *loops) begin(m *robustMachine, slot int) {
 	}
 	var scratch [ringSlots]float64
 	slots := min(m.axis.closed-l.from, ringSlots)
-	if v, ok := floorOf(m.tracks[totalTrack].recent(scratch[:0], m.axis.closed, slots)); ok {
+	if v, ok := levelOf(m.tracks[totalTrack].recent(scratch[:0], m.axis.closed, slots)); ok {
 		l.floors.add(v, slot)
 	}
 	l.from = slot

@@ -99,7 +99,7 @@ const leakRate = 17
 // lookWindows are tried from the shortest: the first that shows a leak decides.
 var lookWindows = [...]lookWindow{
 	{15, 65, 24}, {20, 65, 24}, {25, 47, 24}, {30, 47, 24}, {40, 47, 24}, {60, 21, 24}, {90, leakRate * 1.5, 24}, {120, leakRate * 2, 24},
-	{180, leakRate * 3, 36}, {240, leakRate * 4, 24}, {360, leakRate * 6, 24}, {480, leakRate * 8, 24}, {600, leakRate * 10, 24},
+	{180, leakRate * 3, 18}, {240, leakRate * 4, 24}, {360, leakRate * 6, 24}, {480, leakRate * 8, 24}, {600, leakRate * 10, 24},
 }
 
 // The end verdict.
@@ -109,7 +109,7 @@ const (
 	// endP is lookP for the end verdict, shared by all processes and stretches.
 	endP = 1e-3
 	// endRaise and rateRaise are noiseRaise for the test and for the interval of the rate.
-	endRaise, rateRaise = 1.0, 0.3
+	endRaise, rateRaise = 1.0, 0.2
 	// leastGrowth in MB is below what a tester would act on in a run of any length; a
 	// window shorter than 6 h needs shortGrowth MB less hourGrowth an hour, because
 	// warm-ups and caches of 100 MB and more rise like a leak for an hour or two.
@@ -121,7 +121,7 @@ const (
 	// more is steps.
 	largestRise = 0.38
 	// endExplained is "explained" for the end verdict.
-	endExplained = 0.5
+	endExplained = 0.6
 	// curveBetter is by how much a curve that levels off may be better than the line by
 	// the BIC: 6 to 10 is "strong evidence" (Kass and Raftery 1995).
 	curveBetter = 6.0

@@ -129,7 +129,7 @@ const (
 	// detectableErrors is how many standard errors of the rate a leak must have to be
 	// told in 95 of 100 runs: the rules about shape need that many where the growth
 	// does not decide. Calibrated.
-	detectableErrors = 14.0
+	detectableErrors = 17.0
 	// certain is the 95 % quantile of the normal distribution.
 	certain = 1.645
 )
@@ -216,7 +216,7 @@ func (f *finding) shape(y []float64, s scale) reason {
 	if line > min(shapes.BIC(shapes.Saturating, 3), shapes.BIC(shapes.Filled, 3))+curve {
 		return curved
 	}
-	if line > min(shapes.BIC(shapes.TwoSteps, 5), shapes.BIC(shapes.ThreeSteps, 7))+stepsBetter {
+	if line > shapes.BIC(shapes.Step, 3) || line > min(shapes.BIC(shapes.TwoSteps, 5), shapes.BIC(shapes.ThreeSteps, 7))+stepsBetter {
 		return stepped
 	}
 	return fires

@@ -26,6 +26,9 @@ const (
 	shareP = 0.05
 	// leadingShare of the growth makes a kind; with less several leak at once.
 	leadingShare = 0.6
+	// graphicsCertainty is how sure a leak of graphics memory must be: its diagnostics
+	// show nothing of any other.
+	graphicsCertainty = 0.99
 	// leastReadings of a dimension make a line.
 	leastReadings = 4
 	// smallShare in MB is growth that nobody would name.
@@ -123,7 +126,11 @@ func (s shares) kind() LeakKind {
 	if len(s.list) == 0 || s.list[0].Share < leadingShare {
 		return Unknown
 	}
-	return kindOf(s.list[0].Dimension)
+	top := s.list[0]
+	if top.Dimension == Graphics && (top.Growth < leastGrowth*MB || s.certainty < graphicsCertainty) {
+		return Unknown
+	}
+	return kindOf(top.Dimension)
 }
 
 func (s shares) text() string {

@@ -116,7 +116,7 @@ func (t *track) closeSlot(i int) {
 // closeBin makes a floor of the last slots, up to slot end.
 func (t *track) closeBin(end, slots int) {
 	var scratch [largestBin]float64
-	v, ok := floorOf(t.recent(scratch[:0], end, slots))
+	v, ok := levelOf(t.recent(scratch[:0], end, slots))
 	if !ok {
 		v = math.NaN()
 	}
@@ -153,24 +153,21 @@ func (t *track) forget() {
 	t.bins = slices.Delete(t.bins, 0, len(t.bins)/2)
 }
 
-// floorOf is the level that values stand on: the mean of their lower half, which peaks
-// do not reach. Of fewer than four it is the mean of all. It orders the values. Like
-// the P25 of article 5.3 it is blind to the upper half; its variance for independent
-// noise is a quarter less.
-func floorOf(values []float64) (float64, bool) {
+// levelOf is the level of values: the mean of their middle half (Tukey's midmean). It
+// orders the values. The P25 of article 5.3 asks for the level under the load, but a low
+// quantile lies the lower the more values there are and the wider they spread: each
+// change of the sampling interval would be a step. The middle half is as blind to peaks
+// that last for less than a quarter of the time, and moves with neither.
+func levelOf(values []float64) (float64, bool) {
 	n := len(values)
 	if n == 0 {
 		return 0, false
 	}
-	if n >= 4 {
+	cut := n / 4
+	if cut > 0 {
 		insertionSort(values)
-		n = (n + 1) / 2
 	}
-	sum := 0.0
-	for _, v := range values[:n] {
-		sum += v
-	}
-	return sum / float64(n), true
+	return meanOf(values[cut : n-cut]), true
 }
 
 // insertionSort is faster than slices.Sort for the ten values of a floor.
@@ -214,7 +211,7 @@ func (t *track) levels(dst []float64, s stretch, n int) (levels []float64, ok bo
 		} else {
 			values = t.recent(values, to, to-from)
 		}
-		v, known := floorOf(values)
+		v, known := levelOf(values)
 		if !known {
 			v = math.NaN()
 			if empty++; empty > n/4 {
