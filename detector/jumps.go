@@ -33,6 +33,12 @@ const (
 	jumpStays = 30 * time.Minute
 	// maxJumps bounds the list: the latest are kept.
 	maxJumps = 16
+	// jumpPause is how often the floor is taken, in slots.
+	jumpPause = 4
+	// jumpRhythm is how often the noise is measured, in slots.
+	jumpRhythm = 120
+	// normalMAD makes a standard deviation of a median deviation of normal noise.
+	normalMAD = 1.4826
 	// jumpMemory is the hour that tells the noise, in slots.
 	jumpMemory = 120
 )
@@ -48,7 +54,7 @@ func (j *jumps) raise(bytes float64) {
 // hear takes one value in bytes and gives the jump that it is.
 func (j *jumps) hear(m *robustMachine, at time.Duration, bytes float64) (Transition, bool) {
 	t := m.tracks[totalTrack]
-	if j.slot != m.axis.closed {
+	if m.axis.closed >= j.slot+jumpPause || m.axis.closed < j.slot {
 		j.update(m, t)
 	}
 	value := (bytes - t.base) / MB
@@ -92,16 +98,17 @@ func (j *jumps) update(m *robustMachine, t *track) {
 		return
 	}
 	j.floor, _ = levelOf(values)
-	if j.bin == m.axis.closed/firstBin && j.known {
+	if j.bin == m.axis.closed/jumpRhythm && j.known {
 		return
 	}
-	j.bin, j.known = m.axis.closed/firstBin, true
+	j.bin, j.known = m.axis.closed/jumpRhythm, true
+	// The median deviation, because a jump must not raise the limit for the next one.
 	values = t.recent(scratch[:0], m.axis.closed, jumpMemory)
-	mean, square := meanOf(values), 0.0
-	for _, v := range values {
-		square += (v - mean) * (v - mean)
+	level := middle(values)
+	for i, v := range values {
+		values[i] = math.Abs(v - level)
 	}
-	j.limit = max(leastJump, jumpSigmas*math.Sqrt(square/float64(len(values))))
+	j.limit = max(leastJump, jumpSigmas*normalMAD*middle(values))
 }
 
 // stayed is the sum of the jumps that stayed, in bytes.

@@ -62,8 +62,8 @@ const (
 	// 1995), 1 finds leaks sooner and is made up for by the looks that follow.
 	lineBetter = 1.0
 	// keepBetter is the same for the looks that follow; in windows of keepLong minutes
-	// and more a draw is enough.
-	keepBetter, keepLong = 0.7, 90
+	// and more another shape may be better by keepWorse.
+	keepBetter, keepLong, keepWorse = 0.7, 90, 1.5
 	// keepSteps is by how much steps may be better than the line in the looks that
 	// follow: correlated noise looks like steps. threeStepsCost is added to the BIC of
 	// three steps for their places, which were searched.
@@ -74,10 +74,10 @@ const (
 	recordPart, recordSigmas = 0.4, 2.0
 	// explained is the share of the variance of the floors that the line must explain
 	// before the word is LEAKING. Calibrated on "realistic 2".
-	explained = 0.58
+	explained = 0.68
 	// pacePart of the growth that the first look foretold must have come by the third,
 	// less paceSigmas of how much the floors move anyway: a warm-up slows down.
-	pacePart, paceSigmas = 0.4, 0.5
+	pacePart, paceSigmas = 0.4, 1.0
 	// fadedLooks in a row without evidence end LEAKING.
 	fadedLooks = 3
 )
@@ -94,11 +94,11 @@ type lookWindow struct {
 }
 
 // leakRate in MB/h is the slowest rise that the live tier tells.
-const leakRate = 17
+const leakRate = 16
 
 // lookWindows are tried from the shortest: the first that shows a leak decides.
 var lookWindows = [...]lookWindow{
-	{15, 65, 24}, {20, 65, 24}, {25, 47, 24}, {30, 47, 24}, {40, 47, 24}, {60, 21, 24}, {90, leakRate * 1.5, 24}, {120, leakRate * 2, 24},
+	{15, 65, 24}, {20, 65, 24}, {25, 47, 24}, {30, 47, 24}, {40, 47, 24}, {60, 21, 24}, {90, leakRate * 1.5, 18}, {120, leakRate * 2, 24},
 	{180, leakRate * 3, 18}, {240, leakRate * 4, 24}, {360, leakRate * 6, 24}, {480, leakRate * 8, 24}, {600, leakRate * 10, 24},
 }
 
@@ -109,7 +109,7 @@ const (
 	// endP is lookP for the end verdict, shared by all processes and stretches.
 	endP = 1e-3
 	// endRaise and rateRaise are noiseRaise for the test and for the interval of the rate.
-	endRaise, rateRaise = 1.0, 0.2
+	endRaise, rateRaise = 1.0, 0.1
 	// leastGrowth in MB is below what a tester would act on in a run of any length; a
 	// window shorter than 6 h needs shortGrowth MB less hourGrowth an hour, because
 	// warm-ups and caches of 100 MB and more rise like a leak for an hour or two.

@@ -20,8 +20,10 @@ type finding struct {
 	sigma, se float64
 	// detectable in MB/h is the slowest leak that the window would have shown.
 	detectable float64
-	// rises says that the levels end higher than they began, by more than noise.
-	rises bool
+	// higher is how much higher the last sixth of the levels is than the first, in MB;
+	// rises says that this is more than noise.
+	higher float64
+	rises  bool
 }
 
 // scale says how levels become a judgement.
@@ -111,14 +113,15 @@ func (f *finding) judge(y []float64, s scale) {
 	f.growth = f.drift.Slope * float64(n)
 	f.interval(y, each)
 	f.detectable = f.slowest(s)
-	f.rises = highEnd(y) >= leastGrowth && highEnd(y) > 2*f.sigma
+	f.higher = highEnd(y)
+	f.rises = f.higher >= leastGrowth && f.higher > riseSigmas*f.sigma
 	f.reason = f.decide(y, s)
 }
 
 // interval is the rate with its 95 % interval.
 func (f *finding) interval(y []float64, each float64) {
 	d := trend.FitDrift(y, rateRaise)
-	half := trend.StudentQuantile(0.5+confidence/2, float64(d.N-2)) * d.SE
+	half := students().rate[d.N] * d.SE
 	f.rate, f.low, f.high = d.Slope/each, (d.Slope-half)/each, (d.Slope+half)/each
 	f.se, f.known = d.SE/each, true
 	shapes := trend.FitShapes(y)
@@ -129,7 +132,9 @@ const (
 	// detectableErrors is how many standard errors of the rate a leak must have to be
 	// told in 95 of 100 runs: the rules about shape need that many where the growth
 	// does not decide. Calibrated.
-	detectableErrors = 17.0
+	detectableErrors = 20.0
+	// riseSigmas of the levels about their line is a rise worth telling.
+	riseSigmas = 3.0
 	// certain is the 95 % quantile of the normal distribution.
 	certain = 1.645
 )
@@ -151,7 +156,7 @@ func (f *finding) decide(y []float64, s scale) reason {
 	if f.growth < f.need {
 		return small
 	}
-	crit := endT[n]
+	crit := students().end[n]
 	if s.family > 1 {
 		crit = trend.StudentQuantile(1-endP/s.family, float64(n-2))
 	}

@@ -3,27 +3,32 @@ package detector
 import (
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/leakgate/leakgate/detector/trend"
 )
 
-// The tables of what a t value and a ratio of sums of squares must be, by the number of
-// levels: quantiles and logarithms cost more than all else.
-var (
-	lookT, keepT, endT [maxLevels + 1]float64
-)
-
 // maxLevels is the most that a window is cut into.
 const maxLevels = 64
 
-func init() {
-	for n := 6; n <= maxLevels; n++ {
-		lookT[n] = trend.StudentQuantile(1-lookP, float64(n-2))
-		keepT[n] = trend.StudentQuantile(1-keepP, float64(n-2))
-		endT[n] = trend.StudentQuantile(1-endP, float64(n-2))
-	}
+// quantiles are Student's, by the number of levels: one costs as much as a whole look.
+type quantiles struct {
+	look, keep, end, rate, share [maxLevels + 1]float64
 }
+
+var students = sync.OnceValue(func() *quantiles {
+	q := &quantiles{}
+	for n := 3; n <= maxLevels; n++ {
+		df := float64(n - 2)
+		q.look[n] = trend.StudentQuantile(1-lookP, df)
+		q.keep[n] = trend.StudentQuantile(1-keepP, df)
+		q.end[n] = trend.StudentQuantile(1-endP, df)
+		q.rate[n] = trend.StudentQuantile(0.5+confidence/2, df)
+		q.share[n] = trend.StudentQuantile(1-shareP/(numTracks-1), df)
+	}
+	return q
+})
 
 // reason is why a window shows no leak.
 type reason uint8
@@ -97,7 +102,8 @@ func (s sight) text(series string) string {
 type stage int
 
 // look looks at one track through all windows and gives the first that shows a leak, or
-// the one that came closest to it.
+// the one that came closest to it. A dimension is looked at for growth that its total
+// does not show, others; its readings are too rare for short windows.
 func (m *robustMachine) look(t *track, s stage, others *track) sight {
 	best := sight{reason: tooShort}
 	rank := 0
@@ -106,6 +112,9 @@ func (m *robustMachine) look(t *track, s stage, others *track) sight {
 		slots := w.minutes * int(time.Minute/slotTime)
 		if slots > m.axis.closed {
 			break
+		}
+		if others != nil && w.minutes < dimensionMinutes {
+			continue
 		}
 		got, passed := m.glance(t, s, others, w, slots)
 		if got.reason == fires {
@@ -118,14 +127,21 @@ func (m *robustMachine) look(t *track, s stage, others *track) sight {
 	return best
 }
 
-// ending is the stretch of so many slots that ends now.
-func (m *robustMachine) ending(slots int) stretch {
-	if slots <= ringSlots {
-		return stretch{from: m.axis.closed - slots, to: m.axis.closed}
-	}
+// dimensionMinutes is the shortest window for a dimension.
+const dimensionMinutes = 60
+
+// ending is the stretch of so many slots that ends now, and into how many blocks to cut
+// it: floors where they are fine enough, else slots.
+func (m *robustMachine) ending(slots, blocks int, floors bool) (stretch, int) {
 	bins := slots / m.axis.binSlots
-	return stretch{from: m.axis.binned - bins, to: m.axis.binned, floors: true}
+	if !floors && bins < blocks && slots <= ringSlots {
+		return stretch{from: m.axis.closed - slots, to: m.axis.closed}, blocks
+	}
+	return stretch{from: m.axis.binned - bins, to: m.axis.binned, floors: true}, min(blocks, bins)
 }
+
+// leastBlocks make a window.
+const leastBlocks = 12
 
 // glance looks through one window. The tests come in the order of their cost; passed
 // counts those that did not refuse.
@@ -133,41 +149,41 @@ func (m *robustMachine) glance(t *track, s stage, others *track, w *lookWindow, 
 	var scratch [maxLevels]float64
 	out = sight{window: time.Duration(w.minutes) * time.Minute, need: w.need}
 	refuse := func(r reason) (sight, int) { out.reason = r; return out, passed }
-	at := m.ending(slots)
-	if at.from < 0 || at.floors && (at.to-at.from) < w.blocks {
+	at, n := m.ending(slots, w.blocks, others != nil)
+	if at.from < 0 || n < leastBlocks {
 		return refuse(tooShort)
 	}
-	y, ok := t.levels(scratch[:], at, w.blocks)
+	// Most windows end here: below half of their rise is asked for once more, exactly.
+	if t.rise(slots/m.axis.binSlots) < out.need/4 {
+		return refuse(small)
+	}
+	y, ok := t.levels(scratch[:], at, n)
 	if !ok {
 		return refuse(holes)
 	}
-	n := len(y)
+	q := n / 4
 	out.blocks = n
 	passed++
-	first, third, last := median(y[:n/4]), median(y[n-2*(n/4):n-n/4]), median(y[n-n/4:])
-	// What is asked below for the fitted growth; most windows end here.
-	if last-first < out.need/2 {
-		return refuse(small)
-	}
 	out.drift = trend.FitDrift(y, noiseRaise)
 	out.growth = out.drift.Slope * float64(n)
 	if out.growth < out.need {
 		return refuse(small)
 	}
 	passed++
-	crit := lookT[n]
+	crit := m.student.look[n]
 	if s > 0 {
-		crit = keepT[n]
+		crit = m.student.keep[n]
 	}
-	if out.drift.T() < crit && !m.pooled(t, y, w, slots, crit, &out) {
+	if out.drift.T() < crit && (m.state == Leaking || !m.pooled(t, y, w, slots, crit, &out)) {
 		return refuse(noise)
 	}
 	passed++
-	if last <= third || last-first < out.growth/2 {
+	first, last := quarters(y)
+	if last <= median(y[n-2*q:n-q]) || last-first < out.growth/2 {
 		return refuse(fallsBack)
 	}
 	passed++
-	if !m.record(t, y, at, w, out.growth) {
+	if !m.record(t, y, w, out.growth) {
 		return refuse(visited)
 	}
 	passed++
@@ -185,7 +201,7 @@ func (m *robustMachine) glance(t *track, s stage, others *track, w *lookWindow, 
 // pooled tests a short window once more with what the windows before it tell of the
 // noise: a window that is as short as the noise is slow cannot tell it itself.
 func (m *robustMachine) pooled(t *track, y []float64, w *lookWindow, slots int, crit float64, out *sight) bool {
-	if w.minutes > pooledMinutes || m.axis.closed < (1+pooledWindows)*slots || (1+pooledWindows)*slots > ringSlots {
+	if w.minutes > pooledMinutes || len(y) < w.blocks || m.axis.closed < (1+pooledWindows)*slots || (1+pooledWindows)*slots > ringSlots {
 		return false
 	}
 	var noise trend.Noise
@@ -209,7 +225,7 @@ func (m *robustMachine) pooled(t *track, y []float64, w *lookWindow, slots int, 
 
 // record says whether the end of a window is above every level from before it, each
 // over a sixth of the window.
-func (m *robustMachine) record(t *track, y []float64, at stretch, w *lookWindow, growth float64) bool {
+func (m *robustMachine) record(t *track, y []float64, w *lookWindow, growth float64) bool {
 	n := len(y)
 	end := m.axis.binned
 	bins := w.minutes * int(time.Minute/slotTime) / m.axis.binSlots
@@ -228,16 +244,11 @@ func levelsBefore(t *track, end, size int) (top, sigma float64) {
 	top, squares, changes := math.Inf(-1), 0.0, 0
 	before := math.NaN()
 	for hi := min(end, len(t.bins)); hi-size >= 0; hi -= size {
-		values := scratch[:0]
-		for _, v := range t.bins[hi-size : hi] {
-			if v == v {
-				values = append(values, float64(v))
-			}
-		}
+		values := known(scratch[:0], t.bins[hi-size:hi])
 		if len(values) == 0 {
 			continue
 		}
-		v := median(values)
+		v := middle(values)
 		top = max(top, v)
 		if before == before {
 			squares += (v - before) * (v - before)
@@ -271,7 +282,7 @@ func shapeOf(y []float64, s stage, w *lookWindow) reason {
 	if s > 0 {
 		better, steps = keepBetter, -keepSteps
 		if w.minutes >= keepLong {
-			better = 0
+			better = -keepWorse
 		}
 	}
 	if s > 1 && shapes.Line > (1-explained)*shapes.Constant {
@@ -280,7 +291,7 @@ func shapeOf(y []float64, s stage, w *lookWindow) reason {
 	if line > min(shapes.BIC(shapes.Saturating, 3), shapes.BIC(shapes.Filled, 3), shapes.BIC(shapes.Constant, 1))-better {
 		return curved
 	}
-	if line > stepsBIC(shapes)-steps {
+	if line > stepsBIC(shapes)-steps || s > 1 && line > shapes.BIC(shapes.Step, 3) {
 		return stepped
 	}
 	return fires

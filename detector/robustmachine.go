@@ -66,10 +66,11 @@ type robustMachine struct {
 	stretches int
 	past      past
 	explainTo func(Look)
+	student   *quantiles
 }
 
 func newRobustMachine(r Robust) *robustMachine {
-	m := &robustMachine{r: r, family: 1, stretches: 1}
+	m := &robustMachine{r: r, family: 1, stretches: 1, student: students()}
 	for i := range m.tracks {
 		m.tracks[i] = newTrack()
 	}

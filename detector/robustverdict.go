@@ -107,7 +107,7 @@ func (m *robustMachine) gateOf(j *judgement, levels []float64) Gate {
 		return Inconclusive
 	}
 	_, jumped := m.jumps.stayed()
-	if m.heard == Leaking || m.heard > Normal && j.rises || jumped > 0 {
+	if m.heard == Leaking || j.rises || jumped > 0 {
 		return Settled
 	}
 	return Pass
@@ -201,13 +201,16 @@ func sinceText(since time.Duration) string {
 
 func (m *robustMachine) settledText(j *judgement) string {
 	bytes, count := m.jumps.stayed()
+	end := "over " + minutesText(j.window) + " it " + reasonTexts[j.reason]
 	switch {
-	case count > 0 && m.heard < Leaking:
-		return fmt.Sprintf("memory jumped %s and stayed there; it does not go on", mbText(float64(bytes)))
 	case m.heard == Leaking && !j.rises:
-		return fmt.Sprintf("memory grew %s MB in %s and was LEAKING, then went back: %s", number(m.first.growth), minutesText(m.first.window), reasonTexts[j.reason])
+		return fmt.Sprintf("memory grew %s MB in %s and was LEAKING, then went back: %s", number(m.first.growth), minutesText(m.first.window), end)
+	case count > 0 && m.heard < Leaking:
+		return fmt.Sprintf("memory jumped %s and stayed there; it does not go on: %s", mbText(float64(bytes)), end)
+	case m.heard > Normal:
+		return fmt.Sprintf("memory ends %s MB higher than it began and was %v, then settled: %s", number(j.higher), m.heard, end)
 	}
-	return fmt.Sprintf("memory grew %s MB and was %v, then settled: over %s it %s", number(max(j.growth, 0)), m.heard, minutesText(j.window), reasonTexts[j.reason])
+	return fmt.Sprintf("memory ends %s MB higher than it began, as no leak does: %s", number(j.higher), end)
 }
 
 // verdict is what the machine knows now; its gate is that of a run that ends now.

@@ -53,7 +53,7 @@ func (m *robustMachine) sharesOver(window time.Duration) shares {
 		} else if growth > second {
 			second, secondSE = growth, se*window.Hours()
 		}
-		crit := trend.StudentQuantile(1-shareP/(numTracks-1), float64(n-2))
+		crit := m.student.share[min(n, maxLevels)]
 		if growth := slope * window.Hours(); slope > crit*se && growth >= smallShare {
 			out.list = append(out.list, Share{Dimension: trackDimensions[i], Growth: int64(growth * MB), Rate: slope * MB})
 		}

@@ -47,9 +47,10 @@ type track struct {
 	base  float64
 	known bool
 	// sum and n are the open slot.
-	sum  float64
-	n    int
-	ring [ringSlots]float32
+	sum float64
+	n   int
+	// ring holds the last slots twice, so that any of them lie side by side.
+	ring [2 * ringSlots]float32
 	bins []float32
 	// values counts the values heard.
 	values int
@@ -109,13 +110,17 @@ func (t *track) closeSlot(i int) {
 	if t.n > 0 {
 		v = float32(t.sum / float64(t.n))
 	}
-	t.ring[i%ringSlots] = v
+	t.ring[i%ringSlots], t.ring[i%ringSlots+ringSlots] = v, v
 	t.sum, t.n = 0, 0
 }
 
 // closeBin makes a floor of the last slots, up to slot end.
 func (t *track) closeBin(end, slots int) {
 	var scratch [largestBin]float64
+	if t.values == 0 {
+		t.bins = append(t.bins, nan32)
+		return
+	}
 	v, ok := levelOf(t.recent(scratch[:0], end, slots))
 	if !ok {
 		v = math.NaN()
@@ -123,10 +128,22 @@ func (t *track) closeBin(end, slots int) {
 	t.bins = append(t.bins, float32(v))
 }
 
+// slots is the last slots before slot end, NaN for holes.
+func (t *track) slots(end, n int) []float32 {
+	n = min(n, end, ringSlots)
+	to := (end-1)%ringSlots + 1 + ringSlots
+	return t.ring[to-n : to]
+}
+
 // recent appends the values of the last slots before slot end; holes are left out.
-func (t *track) recent(dst []float64, end, slots int) []float64 {
-	for i := max(0, end-slots); i < end; i++ {
-		if v := t.ring[i%ringSlots]; v == v {
+func (t *track) recent(dst []float64, end, n int) []float64 {
+	return known(dst, t.slots(end, n))
+}
+
+// known appends the values that are.
+func known(dst []float64, values []float32) []float64 {
+	for _, v := range values {
+		if v == v {
 			dst = append(dst, float64(v))
 		}
 	}
@@ -160,8 +177,11 @@ func (t *track) forget() {
 // that last for less than a quarter of the time, and moves with neither.
 func levelOf(values []float64) (float64, bool) {
 	n := len(values)
-	if n == 0 {
+	switch n {
+	case 0:
 		return 0, false
+	case 1:
+		return values[0], true
 	}
 	cut := n / 4
 	if cut > 0 {
@@ -192,38 +212,69 @@ type stretch struct {
 	floors   bool
 }
 
-// levels cuts a stretch into n equal blocks and gives the floor of each in MB. ok is
+// levels cuts a stretch into n equal blocks and gives the level of each in MB. ok is
 // false where more than a quarter of them have no value; the holes of the others are
 // bridged by a line.
 func (t *track) levels(dst []float64, s stretch, n int) (levels []float64, ok bool) {
-	var scratch [ringSlots]float64
-	size, empty := s.to-s.from, 0
-	dst = dst[:0]
-	for b := range n {
-		from, to := s.from+b*size/n, s.from+(b+1)*size/n
-		values := scratch[:0]
-		if s.floors {
-			for _, v := range t.bins[from:to] {
-				if v == v {
-					values = append(values, float64(v))
-				}
-			}
-		} else {
-			values = t.recent(values, to, to-from)
-		}
-		v, known := levelOf(values)
-		if !known {
-			v = math.NaN()
-			if empty++; empty > n/4 {
-				return dst, false
-			}
-		}
-		dst = append(dst, v)
+	dst = dst[:n]
+	empty := t.cut(dst, s)
+	if empty > n/4 {
+		return dst, false
 	}
 	if empty > 0 {
 		bridge(dst)
 	}
 	return dst, true
+}
+
+// largestBlock is the most values of a block: maxBins by endBlocks, or an hour of slots
+// by leastBlocks.
+const largestBlock = 32
+
+// cut gives the level of each block, NaN for those without a value, and the number of
+// these.
+func (t *track) cut(dst []float64, s stretch) (empty int) {
+	values := t.bins
+	first := s.from
+	if !s.floors {
+		values = t.slots(s.to, s.to-s.from)
+		first = 0
+	}
+	size, n := s.to-s.from, len(dst)
+	var scratch [largestBlock]float64
+	for b := range dst {
+		block := values[first+b*size/n : first+(b+1)*size/n]
+		level, ok := 0.0, true
+		switch len(block) {
+		case 1:
+			level = float64(block[0])
+			ok = level == level
+		default:
+			level, ok = levelOf(known(scratch[:0], block))
+		}
+		if !ok {
+			level = math.NaN()
+			empty++
+		}
+		dst[b] = level
+	}
+	return empty
+}
+
+// rise is how much higher the last quarter of the last n floors is than the first
+// quarter; infinite where one has no value.
+func (t *track) rise(n int) float64 {
+	k := max(1, n/4)
+	bins := t.bins[len(t.bins)-n:]
+	var first, last float32
+	for i := range k {
+		first += bins[i]
+		last += bins[n-1-i]
+	}
+	if rise := float64(last-first) / float64(k); rise == rise {
+		return rise
+	}
+	return math.Inf(1)
 }
 
 // bridge replaces NaN by the line between its neighbours, or by the nearest value at
@@ -253,8 +304,12 @@ func bridge(v []float64) {
 
 // median orders a copy.
 func median(values []float64) float64 {
-	var scratch [maxBins]float64
-	v := append(scratch[:0], values...)
+	var scratch [maxLevels]float64
+	return middle(append(scratch[:0], values...))
+}
+
+// middle is the median; it orders the values.
+func middle(v []float64) float64 {
 	insertionSort(v)
 	n := len(v)
 	if n == 0 {
@@ -269,4 +324,10 @@ func meanOf(values []float64) float64 {
 		sum += v
 	}
 	return sum / float64(len(values))
+}
+
+// quarters is the median of the first quarter of the levels and of the last.
+func quarters(y []float64) (first, last float64) {
+	q := len(y) / 4
+	return median(y[:q]), median(y[len(y)-q:])
 }
