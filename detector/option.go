@@ -43,7 +43,7 @@ var options = []option{
 	choice("kind", func(a *Article) *KindRule { return &a.Kind }, KindByShare, KindByT, KindStrict),
 }
 
-// OptionNames gives the names that Set takes, in the order of docs/detector.md.
+// OptionNames gives the names that Set takes, in the order of docs/article.md.
 func OptionNames() []string {
 	names := make([]string, len(options))
 	for i, o := range options {
@@ -53,7 +53,7 @@ func OptionNames() []string {
 }
 
 // Set chooses one reading of what the article leaves open, by the names of
-// docs/detector.md, such as Set("floors", "one_fall").
+// docs/article.md, such as Set("floors", "one_fall").
 func (a *Article) Set(name, value string) error {
 	for _, o := range options {
 		if o.name != name {

@@ -66,7 +66,7 @@ func TestLeaks(t *testing.T) {
 }
 
 // TestKnownFaults keeps what the article's rules get wrong, so that a change is noticed:
-// they are explained in docs/detector.md.
+// they are explained in docs/article.md.
 func TestKnownFaults(t *testing.T) {
 	warmUp := func(mb float64, tau time.Duration) func(time.Duration) float64 {
 		return func(t time.Duration) float64 { return mb * (1 - math.Exp(-t.Minutes()/tau.Minutes())) }

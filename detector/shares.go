@@ -16,6 +16,8 @@ type shares struct {
 	list []Share
 	// certainty is the chance that the first really grew more than the second.
 	certainty float64
+	// graphicsT is the slope of Graphics by its standard error.
+	graphicsT float64
 	// readings is the number of breakdowns in the window.
 	readings int
 }
@@ -26,9 +28,10 @@ const (
 	shareP = 0.05
 	// leadingShare of the growth makes a kind; with less several leak at once.
 	leadingShare = 0.6
-	// graphicsCertainty is how sure a leak of graphics memory must be: its diagnostics
-	// show nothing of any other.
-	graphicsCertainty = 0.99
+	// graphicsCertainty and graphicsErrors are how sure a leak of graphics memory must
+	// be, and how many standard errors its growth has: its diagnostics show nothing of
+	// any other memory.
+	graphicsCertainty, graphicsErrors = 0.99, 6.0
 	// leastReadings of a dimension make a line.
 	leastReadings = 4
 	// smallShare in MB is growth that nobody would name.
@@ -52,6 +55,9 @@ func (m *robustMachine) sharesOver(window time.Duration) shares {
 			best, second, bestSE, secondSE = growth, best, se*window.Hours(), bestSE
 		} else if growth > second {
 			second, secondSE = growth, se*window.Hours()
+		}
+		if i == graphicsTrack {
+			out.graphicsT = slope / max(se, 1e-9)
 		}
 		crit := m.student.share[min(n, maxLevels)]
 		if growth := slope * window.Hours(); slope > crit*se && growth >= smallShare {
@@ -127,7 +133,7 @@ func (s shares) kind() LeakKind {
 		return Unknown
 	}
 	top := s.list[0]
-	if top.Dimension == Graphics && (top.Growth < leastGrowth*MB || s.certainty < graphicsCertainty) {
+	if top.Dimension == Graphics && (top.Growth < leastGrowth*MB || s.certainty < graphicsCertainty || s.graphicsT < graphicsErrors) {
 		return Unknown
 	}
 	return kindOf(top.Dimension)
