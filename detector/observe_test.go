@@ -52,3 +52,18 @@ func BenchmarkObserve(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkVerdict reads a whole run of 8 h again.
+func BenchmarkVerdict(b *testing.B) {
+	for _, s := range observed {
+		b.Run(s.Name, func(b *testing.B) {
+			r := rand.New(rand.NewPCG(1, 2))
+			d := detector.New(detector.RobustPolicy())
+			scenario.Play(s.Make(r), d, scenario.Conditions{}, r.Float64)
+			b.ReportAllocs()
+			for b.Loop() {
+				d.Verdict()
+			}
+		})
+	}
+}

@@ -74,10 +74,14 @@ const (
 	recordPart, recordSigmas = 0.4, 2.0
 	// explained is the share of the variance of the floors that the line must explain
 	// before the word is LEAKING. Calibrated on "realistic 2".
-	explained = 0.68
+	explained = 0.675
 	// pacePart of the growth that the first look foretold must have come by the third,
-	// less paceSigmas of how much the floors move anyway: a warm-up slows down.
-	pacePart, paceSigmas = 0.4, 1.0
+	// less paceSigmas of how much the floors move anyway: a warm-up slows down. Windows
+	// up to pooledMinutes have few floors to tell that from.
+	pacePart, paceSigmas, paceShortSigmas = 0.5, 0.85, 0.4
+	// shortProof is by how much the growth asked for is larger at the third look, in
+	// windows up to shortMinutes: a wave's rise is over by then.
+	shortProof, shortMinutes = 1.15, 40
 	// fadedLooks in a row without evidence end LEAKING.
 	fadedLooks = 3
 )
@@ -98,7 +102,7 @@ const leakRate = 16
 
 // lookWindows are tried from the shortest: the first that shows a leak decides.
 var lookWindows = [...]lookWindow{
-	{15, 65, 24}, {20, 65, 24}, {25, 47, 24}, {30, 47, 24}, {40, 47, 24}, {60, 21, 24}, {90, leakRate * 1.5, 18}, {120, leakRate * 2, 24},
+	{15, 65, 24}, {20, 65, 24}, {25, 54, 24}, {30, 49, 24}, {40, 49, 24}, {60, 21, 24}, {90, leakRate * 1.5, 18}, {120, leakRate * 2, 24},
 	{180, leakRate * 3, 18}, {240, leakRate * 4, 24}, {360, leakRate * 6, 24}, {480, leakRate * 8, 24}, {600, leakRate * 10, 24},
 }
 
@@ -121,7 +125,7 @@ const (
 	// more is steps.
 	largestRise = 0.38
 	// endExplained is "explained" for the end verdict.
-	endExplained = 0.6
+	endExplained = 0.63
 	// curveBetter is by how much a curve that levels off may be better than the line by
 	// the BIC: 6 to 10 is "strong evidence" (Kass and Raftery 1995).
 	curveBetter = 6.0

@@ -76,14 +76,22 @@ func (m *robustMachine) part(t *track, others *track, from, skip int, family flo
 		f.reason = holes
 		return f
 	}
+	if others != nil {
+		// What shows in the total is found there.
+		switch end := highEnd(y); {
+		case end < needed(hours)/2:
+			f.reason = small
+			return f
+		case !m.hidden(others, at, n, end):
+			f.reason = spread
+			return f
+		}
+	}
 	before, _ := levelsBefore(t, from/m.axis.binSlots, max(1, int(hours*2)))
 	if from <= skip {
 		before = math.Inf(-1)
 	}
 	f.judge(y, scale{hours: hours, need: needed(hours), family: family, before: before})
-	if f.reason == fires && others != nil && !m.hidden(others, at, n, f.growth) {
-		f.reason = spread
-	}
 	return f
 }
 
@@ -132,7 +140,7 @@ const (
 	// detectableErrors is how many standard errors of the rate a leak must have to be
 	// told in 95 of 100 runs: the rules about shape need that many where the growth
 	// does not decide. Calibrated.
-	detectableErrors = 20.0
+	detectableErrors = 21.5
 	// riseSigmas of the levels about their line is a rise worth telling.
 	riseSigmas = 3.0
 	// certain is the 95 % quantile of the normal distribution.
@@ -212,12 +220,13 @@ func (f *finding) tops(y []float64, before float64) bool {
 
 func (f *finding) shape(y []float64, s scale) reason {
 	shapes := trend.FitShapes(y)
-	if shapes.Line > (1-endExplained)*shapes.Constant {
+	// Of many leak-free processes one looks straight by chance.
+	strictness := math.Log(s.family)
+	if shapes.Line > (1-endExplained-strictness/50)*shapes.Constant {
 		return scattered
 	}
 	line := min(shapes.BIC(shapes.Line, 2), shapes.BIC(shapes.Onset, 3))
-	// Of many leak-free processes one has a curve that looks straight.
-	curve := curveBetter - math.Log(s.family)
+	curve := curveBetter - strictness
 	if line > min(shapes.BIC(shapes.Saturating, 3), shapes.BIC(shapes.Filled, 3))+curve {
 		return curved
 	}

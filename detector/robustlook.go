@@ -149,6 +149,9 @@ func (m *robustMachine) glance(t *track, s stage, others *track, w *lookWindow, 
 	var scratch [maxLevels]float64
 	out = sight{window: time.Duration(w.minutes) * time.Minute, need: w.need}
 	refuse := func(r reason) (sight, int) { out.reason = r; return out, passed }
+	if s > 1 && w.minutes <= shortMinutes {
+		out.need *= shortProof
+	}
 	at, n := m.ending(slots, w.blocks, others != nil)
 	if at.from < 0 || n < leastBlocks {
 		return refuse(tooShort)
@@ -313,7 +316,11 @@ func (m *robustMachine) keepsPace(t *track) bool {
 		return true
 	}
 	foretold := m.first.perHour() * (2 * firstBin * slotTime).Hours()
-	return rise >= pacePart*foretold-paceSigmas*m.firstSigma
+	sigmas := paceSigmas
+	if m.first.window <= pooledMinutes*time.Minute {
+		sigmas = paceShortSigmas
+	}
+	return rise >= pacePart*foretold-sigmas*m.firstSigma
 }
 
 // pairRise is how far the two floors up to number k are above the two before.

@@ -32,6 +32,8 @@ const (
 	// be, and how many standard errors its growth has: its diagnostics show nothing of
 	// any other memory.
 	graphicsCertainty, graphicsErrors = 0.99, 6.0
+	// graphicsGrowth in MB is what it has grown by at least.
+	graphicsGrowth = 2 * leastGrowth
 	// leastReadings of a dimension make a line.
 	leastReadings = 4
 	// smallShare in MB is growth that nobody would name.
@@ -133,7 +135,7 @@ func (s shares) kind() LeakKind {
 		return Unknown
 	}
 	top := s.list[0]
-	if top.Dimension == Graphics && (top.Growth < leastGrowth*MB || s.certainty < graphicsCertainty || s.graphicsT < graphicsErrors) {
+	if top.Dimension == Graphics && (top.Growth < graphicsGrowth*MB || s.certainty < graphicsCertainty || s.graphicsT < graphicsErrors) {
 		return Unknown
 	}
 	return kindOf(top.Dimension)

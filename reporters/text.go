@@ -12,7 +12,7 @@ import (
 func WriteText(w io.Writer, r Run) error {
 	var s sheet
 	for _, p := range r.Processes {
-		s.process(p, len(r.Devices) > 1)
+		s.process(p, r.Policy, len(r.Devices) > 1)
 	}
 	if len(r.Processes) == 0 {
 		s.line("No process was seen; nothing was judged.")
@@ -50,7 +50,7 @@ func (s *sheet) line(format string, args ...any) {
 	s.text.WriteByte('\n')
 }
 
-func (s *sheet) process(p Process, several bool) {
+func (s *sheet) process(p Process, policy string, several bool) {
 	who := name(p.Process)
 	if p.User != 0 {
 		who += fmt.Sprintf(" (user %d)", p.User)
@@ -58,7 +58,7 @@ func (s *sheet) process(p Process, several bool) {
 	if several {
 		who += " on " + name(p.Device)
 	}
-	s.line("%s: %s", who, Headline(p))
+	s.line("%s: %s", who, Headline(p, policy))
 	if p.Because != "" {
 		s.line("  why      %s", p.Because)
 	}
@@ -79,7 +79,7 @@ func (s *sheet) process(p Process, several bool) {
 		s.line("  jump     %+.0f MB at %s%s", j.MB, Span(j.T), map[bool]string{true: ", and it stayed"}[j.Stayed])
 	}
 	for _, t := range p.Transitions {
-		s.line("  %-8s %s -> %s: %s", Span(t.T), t.From, t.To, t.Because)
+		s.line("  %-8s %s -> %s: %s", Span(t.T), StateWords(t.From, policy), StateWords(t.To, policy), t.Because)
 	}
 	for _, text := range p.Reasons {
 		s.line("  no %s", text)
@@ -105,32 +105,57 @@ func unseenBelow(p Process) string {
 	return fmt.Sprintf("; a leak below %.1f MB/h could have stayed unseen", *p.MinDetectable)
 }
 
-// Headline is the verdict of a process in a few words, Printable.
-func Headline(p Process) string { return Printable(headline(p)) }
+// Headline is the verdict of a process in a few words, by the policy of that name;
+// Printable.
+func Headline(p Process, policy string) string { return Printable(headline(p, policy)) }
 
-func headline(p Process) string {
-	switch {
-	case p.Gate == "leak":
-		return fmt.Sprintf("LEAK (%s), state %s", KindWords(p.Kind), p.State)
-	case p.Gate == "pass":
-		return "PASS, state " + p.State + worst(p)
-	case p.Gate == "settled":
-		return fmt.Sprintf("SETTLED, grew %.1f MB, state %s%s", p.Growth, p.State, worst(p))
+func headline(p Process, policy string) string {
+	switch p.Gate {
+	case "leak":
+		return fmt.Sprintf("LEAK (%s)%s", KindWords(p.Kind), leakStates(p))
+	case "pass":
+		return "PASS" + states(p, policy)
+	case "settled":
+		return fmt.Sprintf("SETTLED, grew %.1f MB%s", p.Growth, states(p, policy))
 	}
-	return "INCONCLUSIVE, state " + p.State + worst(p)
+	return "INCONCLUSIVE" + states(p, policy)
 }
 
-func worst(p Process) string {
-	if p.Worst == p.State {
-		return ""
+func states(p Process, policy string) string {
+	text := ", state " + StateWords(p.State, policy)
+	if p.Worst != p.State {
+		text += ", worst " + StateWords(p.Worst, policy)
 	}
-	return ", worst " + p.Worst
+	return text
+}
+
+// leakStates tells the states of a leak: nothing about it is provisional. One that was
+// too slow for an alarm is proved by the whole run.
+func leakStates(p Process) string {
+	if p.Worst == leaking {
+		return states(p, "")
+	}
+	return ", proved at the end: no alarm while it ran" + states(p, "")
+}
+
+const leaking = "LEAKING"
+
+// StateWords is a state as people read it while a run goes on, by the policy of that
+// name: LEAKING of policy robust is provisional, because only the end of a run decides.
+func StateWords(state, policy string) string {
+	if state == leaking && policy == "robust" {
+		return leaking + " (provisional)"
+	}
+	return state
 }
 
 // KindWords is a leak's kind as people say it.
 func KindWords(kind string) string {
-	if kind == "" {
+	switch kind {
+	case "":
 		return "kind not decided"
+	case "unknown":
+		return "kind unknown"
 	}
 	return strings.ReplaceAll(kind, "_", " ")
 }

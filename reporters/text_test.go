@@ -35,3 +35,37 @@ func TestTextOfGrowthAndJumps(t *testing.T) {
 		t.Errorf("%q", hostile)
 	}
 }
+
+// LEAKING is final by policy article and where the end has proved the leak; by policy
+// robust all else is provisional, also in what went before.
+func TestHeadlines(t *testing.T) {
+	of := func(gate, state, worst string) Process {
+		return Process{Gate: gate, State: state, Worst: worst, Kind: map[bool]string{true: "java_leak"}[gate == "leak"], Growth: 81.24}
+	}
+	for _, c := range []struct {
+		p              Process
+		policy, expect string
+	}{
+		{of("leak", "LEAKING", "LEAKING"), "robust", "LEAK (java leak), state LEAKING"},
+		{of("leak", "LEAKING", "LEAKING"), "article", "LEAK (java leak), state LEAKING"},
+		{of("leak", "NORMAL", "LEAKING"), "article", "LEAK (java leak), state NORMAL, worst LEAKING"},
+		{of("leak", "NORMAL", "NORMAL"), "robust", "LEAK (java leak), proved at the end: no alarm while it ran, state NORMAL"},
+		{of("leak", "NORMAL", "CONFIRMING"), "robust", "LEAK (java leak), proved at the end: no alarm while it ran, state NORMAL, worst CONFIRMING"},
+		{of("pass", "NORMAL", "NORMAL"), "robust", "PASS, state NORMAL"},
+		{of("pass", "NORMAL", "LEAKING"), "article", "PASS, state NORMAL, worst LEAKING"},
+		{of("settled", "NORMAL", "LEAKING"), "robust", "SETTLED, grew 81.2 MB, state NORMAL, worst LEAKING (provisional)"},
+		{of("inconclusive", "LEAKING", "LEAKING"), "robust", "INCONCLUSIVE, state LEAKING (provisional)"},
+		{of("inconclusive", "\x1b[2J", "NORMAL"), "robust", "INCONCLUSIVE, state ?[2J, worst NORMAL"},
+	} {
+		if got := Headline(c.p, c.policy); got != c.expect {
+			t.Errorf("%s: %q, want %q", c.policy, got, c.expect)
+		}
+	}
+	for policy, want := range map[string]string{"robust": "CONFIRMING -> LEAKING (provisional): rises\n", "article": "CONFIRMING -> LEAKING: rises\n"} {
+		var out strings.Builder
+		err := WriteText(&out, Run{Policy: policy, Processes: []Process{{Transitions: []Transition{{From: "CONFIRMING", To: "LEAKING", Because: "rises"}}}}})
+		if err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("%s: %v, no %q in\n%s", policy, err, want, out.String())
+		}
+	}
+}

@@ -49,7 +49,8 @@ func configVerb() verb {
 		summary: "begin, check and explain the file of a run",
 		help: `init [FILE]     writes a file to begin with, ` + defaultFile + ` if none is named; it never
                 overwrites. --package names the app.
-verify FILE...  checks files: all errors of all files and profiles at once. Exit 0 or 2.
+verify FILE...  checks files: all errors of all files and profiles at once, and what in them
+                has no effect. Exit 0 or 2.
 print FILE      shows every value that a run would use and where it comes from: a flag,
                 a variable of the environment, a profile, a line of the file, a default.
                 What is printed is a file of the same meaning.
@@ -208,10 +209,12 @@ type checkedFile struct {
 	File     string                 `json:"file"`
 	OK       bool                   `json:"ok"`
 	Problems []toldProblem          `json:"problems"`
+	Idle     []toldProblem          `json:"idle"`
 	Profiles []string               `json:"profiles,omitempty"`
 	Profile  string                 `json:"profile,omitempty"`
 	Values   map[string]toldSetting `json:"values,omitempty"`
 	errors   config.Errors          // the problems, for people
+	idle     config.Errors          // what has no effect, for people
 	config   *config.Config         // nil where there are problems
 }
 
@@ -242,44 +245,58 @@ type toldOrigin struct {
 // check reads a file and, beyond what the reader of files knows, the options of
 // the policy in it and in each of its profiles.
 func (f *configFlags) check(c console, path string) checkedFile {
-	out := checkedFile{File: reporters.Printable(path), Problems: []toldProblem{}}
+	out := checkedFile{File: reporters.Printable(path)}
 	cfg, err := config.Load(path, c.getenv, f.choices()...)
 	if err == nil {
+		readings := readingsOf(c, path, cfg)
 		out.config, out.Profiles, out.Profile = cfg, cfg.Profiles(), cfg.Profile()
-		err = f.checkPolicies(c, path, cfg)
+		out.idle = config.Idle(readings...)
+		err = checkPolicies(path, readings)
 	}
 	if err != nil {
-		out.config = nil
+		out.config, out.idle = nil, nil
 		out.errors = problemsOf(path, err)
 	}
 	out.OK = out.config != nil
-	for _, p := range out.errors {
+	out.Problems, out.Idle = out.told(out.errors), out.told(out.idle)
+	return out
+}
+
+// told is problems as JSON has them.
+func (f *checkedFile) told(problems config.Errors) []toldProblem {
+	out := []toldProblem{}
+	for _, p := range problems {
 		p = p.Printable()
 		told := toldProblem{Line: p.Line, Column: p.Column, Path: p.Path, Message: p.Message, Suggestion: p.Suggestion}
-		if p.File != out.File {
+		if p.File != f.File {
 			told.Place = p.File
 		}
-		out.Problems = append(out.Problems, told)
+		out = append(out, told)
 	}
 	return out
 }
 
-// checkPolicies makes the policy of what is chosen, of the file alone and of each
-// profile. A profile that cannot be read here is one whose variables are not set.
-func (f *configFlags) checkPolicies(c console, path string, chosen *config.Config) error {
+// readingsOf is what is chosen, the file alone and the file with each profile. A
+// profile that cannot be read here is one whose variables are not set.
+func readingsOf(c console, path string, chosen *config.Config) []*config.Config {
+	out := []*config.Config{chosen}
+	for _, name := range append([]string{""}, chosen.Profiles()...) {
+		if cfg, err := config.Load(path, c.getenv, config.WithProfile(name)); err == nil {
+			out = append(out, cfg)
+		}
+	}
+	return out
+}
+
+// checkPolicies makes the policy of each reading of a file.
+func checkPolicies(path string, readings []*config.Config) error {
 	var problems config.Errors
-	add := func(cfg *config.Config) {
+	for _, cfg := range readings {
 		_, err := policyOf(cfg)
 		for _, p := range problemsOf(path, err) {
 			if !slices.Contains(problems, p) {
 				problems = append(problems, p)
 			}
-		}
-	}
-	add(chosen)
-	for _, name := range append([]string{""}, chosen.Profiles()...) {
-		if cfg, err := config.Load(path, c.getenv, config.WithProfile(name)); err == nil {
-			add(cfg)
 		}
 	}
 	if len(problems) == 0 {
@@ -323,6 +340,9 @@ func (f *configFlags) verify(c console, args []string) int {
 			profiles = ", also with its profiles " + strings.Join(file.Profiles, ", ")
 		}
 		fmt.Fprintf(c.out, "%s: ok%s\n", file.File, profiles)
+		for _, p := range file.idle {
+			fmt.Fprintln(c.out, p)
+		}
 	}
 	return code
 }

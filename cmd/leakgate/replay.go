@@ -38,7 +38,7 @@ with --gate it is 1 for a leak.`,
 			fs.StringVar(&f.policy, "policy", detector.PolicyRobust, "`NAME` of the policy: robust or article")
 			fs.StringVar(&f.base, "base", "", "`FILE` to compare with, such as the recording of the release before")
 			fs.StringVar(&f.column, "column", "", "`NAME` of the column of a table to judge instead of pss_kb")
-			fs.BoolVar(&f.explain, "explain", false, "print each look of policy robust, with its reason")
+			fs.BoolVar(&f.explain, "explain", false, "print the looks of policy robust that count, with their reasons; --json has all looks")
 			fs.BoolVar(&f.gate, "gate", false, "exit with 1 if there is a leak")
 			fs.BoolVar(&f.strict, "strict", false, "with --gate: exit with 5 if there is not enough evidence")
 			fs.BoolVar(&f.asJSON, "json", false, "print JSON on stdout and nothing else there")
@@ -153,7 +153,7 @@ func (f *replayFlags) tell(w io.Writer, r replays.Result) error {
 		put(&b, "%s", replayLine(p, names[i]))
 	}
 	for i, p := range r.Processes {
-		tellReplayed(&b, p, names[i])
+		tellReplayed(&b, p, names[i], r.Policy)
 	}
 	for _, text := range r.Warnings {
 		put(&b, "warning: %s", text)
@@ -231,13 +231,13 @@ func replayLine(p replays.Process, name string) string {
 const maxSteps = 10
 
 // tellReplayed tells the evidence of one process, and its looks where there are any.
-func tellReplayed(b *strings.Builder, p replays.Process, name string) {
+func tellReplayed(b *strings.Builder, p replays.Process, name, policy string) {
 	b.WriteByte('\n')
 	because := p.Because
 	if because != "" {
 		because = ": " + because
 	}
-	put(b, "%s: %s%s", tail(name, maxName), reporters.Headline(p.Process), because)
+	put(b, "%s: %s%s", tail(name, maxName), reporters.Headline(p.Process, policy), because)
 	for _, s := range p.Shares {
 		put(b, "  grew     %s %.0f %% (%+.1f MB, %+.1f MB/h)", s.Dimension, 100*s.Share, s.Growth, s.Rate)
 	}
@@ -245,14 +245,12 @@ func tellReplayed(b *strings.Builder, p replays.Process, name string) {
 		put(b, "  jump     %+.0f MB at %s%s", j.MB, reporters.Span(j.T), map[bool]string{true: ", and it stayed"}[j.Stayed])
 	}
 	for _, t := range p.Transitions[:min(len(p.Transitions), maxSteps)] {
-		put(b, "  %-8s %s -> %s: %s", reporters.Span(t.T), t.From, t.To, t.Because)
+		put(b, "  %-8s %s -> %s: %s", reporters.Span(t.T), reporters.StateWords(t.From, policy), reporters.StateWords(t.To, policy), t.Because)
 	}
 	if more := len(p.Transitions) - maxSteps; more > 0 {
 		put(b, "  %d more steps; --json has them", more)
 	}
-	for _, l := range p.Looks {
-		put(b, "  look at  %-8s %-13s over %-7s %-5s %s", reporters.Span(l.T), l.Series, reporters.Span(l.Window), map[bool]string{true: "FIRES", false: "-"}[l.Fired], l.Text)
-	}
+	tellLooks(b, p.Looks)
 	for _, text := range p.Warnings {
 		put(b, "  warning: %s", text)
 	}

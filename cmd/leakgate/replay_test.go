@@ -35,8 +35,7 @@ func recording(t *testing.T, name string, samples, growth int, detail bool) stri
 	return path
 }
 
-// The program as it is built ends as the contract says. Policy article needs no
-// hours for a leak.
+// The program as it is built ends as the contract says, by both policies.
 func TestReplayExitCodes(t *testing.T) {
 	leak, flat, short := recording(t, "leak.csv", 200, 4000, true), recording(t, "flat.csv", 200, 0, true), recording(t, "short.csv", 3, 0, true)
 	for _, c := range []struct {
@@ -46,14 +45,17 @@ func TestReplayExitCodes(t *testing.T) {
 	}{
 		{flat, 0, "judged by policy robust"},
 		{flat + " --policy article --explain", 0, "--explain is for policy robust"},
-		{flat + " --policy article", 0, "com.shop: PASS"},
 		{flat + " --policy article --gate --strict", 0, "judged by policy article"},
-		{leak + " --policy article", 0, "com.shop: LEAK (native leak)"},
-		{leak + " --policy article --gate", 1, "native_leak"},
-		{short + " " + leak + " --policy article --gate --strict", 1, "com.shop in " + leak},
-		{short + " --policy article --gate", 0, "INCONCLUSIVE"},
+		{leak + " --policy article --gate", 1, "com.shop: LEAK (native leak)"},
 		{short + " --policy article --gate --strict", 5, "INCONCLUSIVE"},
-		{short + " --policy article --strict", 0, "INCONCLUSIVE"},
+		{flat, 0, "com.shop: PASS"},
+		{flat + " --gate --strict", 0, "com.shop: PASS"},
+		{leak, 0, "com.shop: LEAK (native leak)"},
+		{leak + " --gate", 1, "native_leak"},
+		{short + " " + leak + " --gate --strict", 1, "com.shop in " + leak},
+		{short + " --gate", 0, "INCONCLUSIVE"},
+		{short + " --gate --strict", 5, "INCONCLUSIVE"},
+		{short + " --strict", 0, "INCONCLUSIVE"},
 		{flat + " --base " + leak, 0, "as the difference from " + leak},
 		{"", 2, "no file to judge"},
 		{"no-such.csv", 2, "no-such.csv"},
@@ -203,25 +205,74 @@ func TestReplayText(t *testing.T) {
 	}
 }
 
-// Looks stand below their process, one a line.
+// Looks stand below their process: of each series why most of them show nothing, one
+// line for each that counts, and one for those that fire after that.
 func TestReplayTellsLooks(t *testing.T) {
 	var out strings.Builder
+	looks := []replays.Look{
+		{T: 300, Series: "memory", Text: "memory: nothing to look at before 15 min"},
+		{T: 900, Series: "memory", Text: "memory over 15 min does not grow enough"},
+		{T: 900, Series: "Java Heap", Text: "Java Heap over 2.0 h does not grow enough"},
+	}
+	for i := range 8 {
+		looks = append(looks, replays.Look{T: 1200 + 300*float64(i), Series: "memory", Fired: i != 6, Text: fmt.Sprintf("memory over 15 min: %d MB: %s", i, map[bool]string{true: "fires", false: "levels off"}[i != 6])})
+	}
+	looks = append(looks, replays.Look{T: 1500, Series: "Java Heap", Fired: true, Text: "Java Heap over 60 min: fires"})
 	r := replays.Result{Policy: "robust", Processes: []replays.Process{{
 		Process: reporters.Process{Process: "com.shop", State: "NORMAL", Worst: "NORMAL", Gate: "pass", Because: "nothing grows", Warnings: []string{"line 3: no value"}},
-		Looks:   []replays.Look{{T: 900, Series: "total", Window: 900, Text: "too short"}, {T: 1200, Series: "Java Heap", Window: 1200, Fired: true, Text: "rises"}},
+		Looks:   looks,
 	}}, Warnings: []string{"x.csv: line 4: no name"}}
 	if err := (&replayFlags{}).tell(&out, r); err != nil {
 		t.Fatal(err)
 	}
 	_, got, _ := strings.Cut(out.String(), "\n\n")
 	want := `com.shop: PASS, state NORMAL: nothing grows
-  look at  15m      total         over 15m     -     too short
-  look at  20m      Java Heap     over 20m     FIRES rises
+  looks    memory: 10, 7 fire; the others: does not grow enough (1), levels off (1), nothing to look at before 15 min (1)
+  looks    Java Heap: 2, 1 fire; the others: does not grow enough (1)
+  look     20m      FIRES memory over 15 min: 0 MB: fires
+  look     25m      FIRES memory over 15 min: 1 MB: fires
+  look     25m      FIRES Java Heap over 60 min: fires
+  look     30m      FIRES memory over 15 min: 2 MB: fires
+  look     35m      FIRES 3 in a row until 45m; the last: memory over 15 min: 5 MB: fires
+  look     50m      -     memory over 15 min: 6 MB: levels off
+  look     55m      FIRES memory over 15 min: 7 MB: fires
   warning: line 3: no value
 warning: x.csv: line 4: no name
 judged by policy robust
 `
 	if got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	// However often it changes, the text stays short, and JSON has all.
+	var b strings.Builder
+	looks = nil
+	for i := range 1000 {
+		looks = append(looks, replays.Look{Series: "memory", Fired: i%2 == 0, Text: "\x1b[2J"})
+	}
+	tellLooks(&b, looks)
+	if n := strings.Count(b.String(), "\n"); n != 1+maxLookLines+1 || strings.Contains(b.String(), "\x1b") || !strings.Contains(b.String(), fmt.Sprintf("%d more lines; --json has all looks", 1000-maxLookLines)) {
+		t.Errorf("%d lines:\n%.500s", n, b.String())
+	}
+}
+
+// With --explain as it is typed, the lines of the text come from the looks of the JSON.
+func TestReplayExplains(t *testing.T) {
+	leak := recording(t, "leak.csv", 200, 4000, true)
+	code, out, errOut := typed(t, nil, "replay", leak, "--explain", "--json")
+	if code != 0 || errOut != "" {
+		t.Fatalf("exit %d, %s", code, errOut)
+	}
+	all, fired := 0, 0
+	for _, l := range replayed(t, out)["looks"].([]any) {
+		if look := l.(map[string]any); look["series"] == "memory" {
+			all++
+			if look["fired"] == true {
+				fired++
+			}
+		}
+	}
+	code, out, errOut = typed(t, nil, "replay", leak, "--explain")
+	if want := fmt.Sprintf("  looks    memory: %d, %d fire", all, fired); fired < stepLooks || code != 0 || errOut != "" || !strings.Contains(out, want) {
+		t.Errorf("exit %d, no %q in\n%s%s", code, want, out, errOut)
 	}
 }

@@ -54,8 +54,8 @@ func write(t *testing.T, text string) string {
 
 // Two phones of one file run the same app: in every output they stay apart.
 func TestRunTwoDevicesOfOneFile(t *testing.T) {
-	env := serve(t, shop("phone-a", androidsim.Leak(androidsim.Native, 400, 0)), shop("phone-b"))
-	config := write(t, "version: 1\napp: { package: com.shop }\ndevices: { serials: [phone-a, phone-b], require: 2 }\nworkload: none\nduration: 30m\ndetect: { policy: article }\n")
+	env := serve(t, shop("phone-a", androidsim.Leak(androidsim.Native, 600, 0)), shop("phone-b"))
+	config := write(t, "version: 1\napp: { package: com.shop }\ndevices: { serials: [phone-a, phone-b], require: 2 }\nworkload: none\nduration: 45m\n")
 	dir := filepath.Join(t.TempDir(), "run")
 	code, out, errOut := typed(t, env, "run", config, "--out", dir)
 	if code != 1 {
@@ -102,7 +102,7 @@ func TestRunTwoDevicesOfOneFile(t *testing.T) {
 func TestWatchNeedsNothingButTheProcess(t *testing.T) {
 	t.Chdir(t.TempDir())
 	env := serve(t, shop("phone-a"))
-	env["LEAKGATE_FOR"], env["LEAKGATE_POLICY"] = "3m", "article" // so that it ends, and how
+	env["LEAKGATE_FOR"] = "3m" // so that it ends
 	code, out, errOut := typed(t, env, "watch", "--process", "com.shop")
 	if code != 0 || !strings.Contains(out, "com.shop: INCONCLUSIVE") {
 		t.Errorf("exit %d\n%s%s", code, out, errOut)
@@ -116,7 +116,7 @@ func TestWatchNeedsNothingButTheProcess(t *testing.T) {
 func TestWatchStrictAndJSON(t *testing.T) {
 	t.Chdir(t.TempDir())
 	env := serve(t, shop("phone-a"))
-	code, out, _ := typed(t, env, "watch", "--process", "com.shop", "--for", "2m", "--strict", "--json", "--policy", "article")
+	code, out, _ := typed(t, env, "watch", "--process", "com.shop", "--for", "2m", "--strict", "--json")
 	if code != 5 || !strings.HasPrefix(out, "{") || !strings.Contains(out, `"schema": "leakgate.run/1"`) {
 		t.Errorf("exit %d\n%s", code, out)
 	}
@@ -229,11 +229,11 @@ func TestRunOnPhonesWithoutTheShellProtocol(t *testing.T) {
 	for api, source := range map[int]string{19: "dumpsys", 23: "dumpsys"} {
 		t.Run(fmt.Sprint(api), func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			phone := androidsim.New(androidsim.Options{Serial: "old", API: api, Scale: 200, Seed: 5, Apps: []androidsim.App{{
+			phone := androidsim.New(androidsim.Options{Serial: "old", API: api, Scale: 400, Seed: 5, Apps: []androidsim.App{{
 				Package:   "com.shop",
-				Processes: []androidsim.ProcessSpec{{Name: "com.shop", Models: []androidsim.Model{androidsim.Typical(), androidsim.Leak(androidsim.Native, 400, 0)}}},
+				Processes: []androidsim.ProcessSpec{{Name: "com.shop", Models: []androidsim.Model{androidsim.Typical(), androidsim.Leak(androidsim.Native, 600, 0)}}},
 			}}})
-			code, out, errOut := typed(t, serve(t, phone), "watch", "--process", "com.shop", "--for", "30m", "--policy", "article", "--json", "--out", "run")
+			code, out, errOut := typed(t, serve(t, phone), "watch", "--process", "com.shop", "--for", "45m", "--json", "--out", "run")
 			run, err := reporters.ReadRun("run")
 			if err != nil {
 				t.Fatal(err, errOut)
@@ -253,7 +253,7 @@ func TestNightlyExampleWithMonkey(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	env := serve(t, shop("phone-a"))
-	env["APP"], env["LEAKGATE_DETECT_POLICY"] = "com.shop", "article"
+	env["APP"] = "com.shop"
 	code, out, errOut := typed(t, env, "run", config, "--for", "5m", "--out", "run")
 	if code != 0 || !strings.Contains(out, "com.shop: INCONCLUSIVE") || !strings.Contains(out, "workload monkey, 200000 events with seed ") {
 		t.Fatalf("exit %d\n%s%s", code, out, errOut)

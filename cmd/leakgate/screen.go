@@ -19,15 +19,15 @@ import (
 // screen shows a run while it goes on: on a terminal a table that is drawn again
 // in place with the events above it, elsewhere one plain line an event.
 type screen struct {
-	mu      sync.Mutex
-	w       io.Writer
-	out     *lane      // w, to be closed
-	width   func() int // columns; 0 where w is no terminal
-	several bool
-	rows    map[string][]monitor.Row
-	read    map[string]time.Time // when the rows of a device were asked for
-	drawn   int                  // lines of the table that stand on the terminal
-	last    time.Time
+	mu     sync.Mutex
+	w      io.Writer
+	out    *lane      // w, to be closed
+	width  func() int // columns; 0 where w is no terminal
+	speech speech
+	rows   map[string][]monitor.Row
+	read   map[string]time.Time // when the rows of a device were asked for
+	drawn  int                  // lines of the table that stand on the terminal
+	last   time.Time
 }
 
 const (
@@ -47,7 +47,7 @@ const (
 func newScreen(w io.Writer, o monitor.Options) *screen {
 	w = drawable(w)
 	out := newLane(w)
-	return &screen{w: out, out: out, width: terminalWidth(w), several: len(o.Devices) > 1, rows: map[string][]monitor.Row{}, read: map[string]time.Time{}, last: time.Now()}
+	return &screen{w: out, out: out, width: terminalWidth(w), speech: speech{o.Policy.Name, len(o.Devices) > 1}, rows: map[string][]monitor.Row{}, read: map[string]time.Time{}, last: time.Now()}
 }
 
 // terminalWidth gives the present width of the terminal behind w, 0 if there is none.
@@ -70,7 +70,7 @@ func (s *screen) Happened(e reporters.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.erase()
-	s.put(eventLine(e, s.several))
+	s.put(s.speech.event(e))
 	s.draw()
 }
 
@@ -146,7 +146,7 @@ func (s *screen) table() []string {
 	lines := []string{fmt.Sprintf("%-*s %-24s %10s %9s %7s %6s %7s  %s", nameColumns, "PROCESS", "STATE", "MB", "MB/h", "THREADS", "NEXT", "COST", "EVIDENCE")}
 	for _, d := range devices {
 		for _, r := range s.rows[d] {
-			lines = append(lines, tableLine(r, s.several))
+			lines = append(lines, s.speech.row(r))
 		}
 	}
 	return lines
@@ -155,9 +155,15 @@ func (s *screen) table() []string {
 // nameColumns is the width of the names in the table.
 const nameColumns = 32
 
-func tableLine(r monitor.Row, several bool) string {
+// speech is what the words for rows and events depend on.
+type speech struct {
+	policy  string
+	several bool // devices
+}
+
+func (s speech) row(r monitor.Row) string {
 	name := r.Process
-	if several {
+	if s.several {
 		name += " @" + r.Device
 	}
 	rate, threads, next := "-", "-", "gone"
@@ -171,15 +177,7 @@ func tableLine(r monitor.Row, several bool) string {
 		next = fmt.Sprintf("%.0fs", r.Next.Seconds())
 	}
 	return reporters.Printable(fmt.Sprintf("%s %-24s %10.1f %9s %7s %6s %5.0fms  %s",
-		cell(reporters.Printable(name), nameColumns), stateWords(r.Verdict.State.String()), r.MB, rate, threads, next, r.CostMS, evidenceWords(r.Verdict)))
-}
-
-// stateWords shows LEAKING as provisional: only the end of a run decides.
-func stateWords(state string) string {
-	if state == detector.Leaking.String() {
-		return "LEAKING (provisional)"
-	}
-	return state
+		cell(reporters.Printable(name), nameColumns), reporters.StateWords(r.Verdict.State.String(), s.policy), r.MB, rate, threads, next, r.CostMS, evidenceWords(r.Verdict)))
 }
 
 func evidenceWords(v detector.Verdict) string {
@@ -189,11 +187,11 @@ func evidenceWords(v detector.Verdict) string {
 	return v.Because
 }
 
-// eventLine is one printable line, whatever the event holds.
-func eventLine(e reporters.Event, several bool) string {
+// event is one printable line, whatever the event holds.
+func (s speech) event(e reporters.Event) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%8s ", reporters.Span(e.T))
-	if several {
+	if s.several {
 		fmt.Fprintf(&b, "%s ", tail(reporters.Printable(e.Device), maxName))
 	}
 	if e.Process != "" {
@@ -201,7 +199,7 @@ func eventLine(e reporters.Event, several bool) string {
 	}
 	switch {
 	case e.Event == "state":
-		fmt.Fprintf(&b, "%s -> %s: ", stateWords(e.From), stateWords(e.To))
+		fmt.Fprintf(&b, "%s -> %s: ", reporters.StateWords(e.From, s.policy), reporters.StateWords(e.To, s.policy))
 	default:
 		fmt.Fprintf(&b, "%s: ", e.Event)
 	}

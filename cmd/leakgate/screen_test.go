@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -47,7 +48,7 @@ func TestScreenOfALog(t *testing.T) {
 func TestScreenOfATerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		s := newScreen(newSieve(&out), monitor.Options{Devices: make([]monitor.Device, 2)})
+		s := newScreen(newSieve(&out), monitor.Options{Devices: make([]monitor.Device, 2), Policy: detector.RobustPolicy()})
 		s.width = func() int { return 90 }
 		for i := range 10 {
 			s.Changed("S1", func() []monitor.Row {
@@ -103,19 +104,25 @@ func TestScreenOfWideNames(t *testing.T) {
 	})
 }
 
-// A leak is provisional while a run goes on, wherever it is told, with its kind; a
-// jump is an event like others.
+// A leak is provisional while a run goes on, wherever it is told, with its kind, but
+// not by policy article, which never takes it back; a jump is an event like others.
 func TestScreenOfALeak(t *testing.T) {
-	if line := tableLine(row("S1", "com.x", detector.Leaking), false); !strings.Contains(line, " LEAKING (provisional) ") || !strings.Contains(line, "java leak: ") {
-		t.Errorf("%q", line)
-	}
-	for want, e := range map[string]reporters.Event{
-		"     10s com.x CONFIRMING -> LEAKING (provisional): rises": {T: 10, Event: "state", Process: "com.x", From: "CONFIRMING", To: "LEAKING", Text: "rises"},
-		"     10s com.x LEAKING (provisional) -> NORMAL: done":      {T: 10, Event: "state", Process: "com.x", From: "LEAKING", To: "NORMAL", Text: "done"},
-		"     10s com.x jump: +250 MB":                              {T: 10, Event: "jump", Process: "com.x", Text: "+250 MB"},
-	} {
-		if got := eventLine(e, false); got != want {
-			t.Errorf("%q, want %q", got, want)
+	rises := reporters.Event{T: 10, Event: "state", Process: "com.x", From: "CONFIRMING", To: "LEAKING", Text: "rises"}
+	done := reporters.Event{T: 10, Event: "state", Process: "com.x", From: "LEAKING", To: "NORMAL", Text: "done"}
+	jump := reporters.Event{T: 10, Event: "jump", Process: "com.x", Text: "+250 MB"}
+	for policy, state := range map[string]string{detector.PolicyRobust: "LEAKING (provisional)", detector.PolicyArticle: "LEAKING"} {
+		s := newScreen(io.Discard, monitor.Options{Policy: detector.Policy{Name: policy}})
+		s.close()
+		say := s.speech
+		if line := say.row(row("S1", "com.x", detector.Leaking)); !strings.Contains(line, " "+state+"  ") || !strings.Contains(line, "java leak: ") {
+			t.Errorf("%s: %q", policy, line)
+		}
+		for want, e := range map[string]reporters.Event{
+			"     10s com.x CONFIRMING -> " + state + ": rises": rises, "     10s com.x " + state + " -> NORMAL: done": done, "     10s com.x jump: +250 MB": jump,
+		} {
+			if got := say.event(e); got != want {
+				t.Errorf("%s: %q, want %q", policy, got, want)
+			}
 		}
 	}
 }
@@ -132,10 +139,11 @@ func FuzzScreenLines(f *testing.F) {
 		if textColumns(name) != nameColumns {
 			t.Errorf("%q takes %d columns", name, textColumns(name))
 		}
+		say := speech{detector.PolicyRobust, true}
 		lines := []string{
-			eventLine(reporters.Event{Device: text, Process: text, Event: text, From: text, To: text, Text: text}, true),
-			eventLine(reporters.Event{Device: text, Process: text, Event: "state", From: text, To: text, Text: text}, true),
-			tableLine(monitor.Row{Device: text, Process: text, Verdict: detector.Verdict{Because: text}}, true),
+			say.event(reporters.Event{Device: text, Process: text, Event: text, From: text, To: text, Text: text}),
+			say.event(reporters.Event{Device: text, Process: text, Event: "state", From: text, To: text, Text: text}),
+			say.row(monitor.Row{Device: text, Process: text, Verdict: detector.Verdict{Because: text}}),
 		}
 		for _, line := range lines {
 			if reporters.Printable(line) != line {

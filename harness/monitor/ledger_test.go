@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,7 +28,7 @@ func (h heard) hear(sort string, call func(*detector.Detector)) {
 }
 
 // saga is a life of one process as lines and as calls, from one seed: eight hours with
-// a leak, loops, holes, changes of how it is read and restarts.
+// loops, holes, changes of how it is read and restarts, with a leak in two of three.
 func saga(seed uint64, l *ledger, to []heard) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	p := capture.Process{Name: "com.x", PID: 7, Start: 8}
@@ -67,8 +68,8 @@ func saga(seed uint64, l *ledger, to []heard) {
 			all("restart", func(d *detector.Detector) { d.Restart(up) })
 			level = 0
 		}
-		level += 0.3 + float64(r.IntN(3)) // MB
-		kb := 300<<10 + int64(level*1024)
+		level += 0.5 * float64(seed%3) // MB
+		kb := 300<<10 + int64(level*1024) + r.Int64N(8<<10)
 		l.sample(reporters.Sample{
 			T: l.seconds(up), Up: up.Seconds(), User: 0, Process: p.Name, PID: p.PID, Start: p.Start,
 			Source: "smaps_rollup", PSS: &kb,
@@ -78,10 +79,14 @@ func saga(seed uint64, l *ledger, to []heard) {
 }
 
 // A ledger is the detector fed with its lines: marks, gaps, changes and restarts
-// reach it as such, and each of them counts.
+// reach it as such, and each of them counts that the policy has a use for. Robust sees
+// by the samples how long a gap was, article does not read marks.
 func TestLedgerFeedsTheDetector(t *testing.T) {
-	for _, policy := range []detector.Policy{detector.RobustPolicy(), detector.ArticlePolicy()} {
-		without := map[string]int{}
+	for _, c := range []struct {
+		policy detector.Policy
+		unused string
+	}{{detector.RobustPolicy(), "gap"}, {detector.ArticlePolicy(), "mark"}} {
+		policy, without, gates, holes := c.policy, map[string]int{}, map[string]int{}, 0
 		for seed := range uint64(20) {
 			l := newLedger(policy, reporters.HeaderDevice{Device: "S1", StartedUp: 100})
 			to := []heard{{detector.New(policy), ""}}
@@ -90,6 +95,12 @@ func TestLedgerFeedsTheDetector(t *testing.T) {
 			}
 			saga(seed, l, to)
 			got := l.order[0].detector.Verdict()
+			gates[string(got.Gate)]++
+			for _, w := range got.Warnings {
+				if strings.Contains(w.Error(), "nothing was measured for more than") {
+					holes++
+				}
+			}
 			if want := to[0].Verdict(); !reflect.DeepEqual(got, want) {
 				t.Errorf("%s, seed %d:\ngot  %+v\nwant %+v", policy.Name, seed, got, want)
 			}
@@ -99,7 +110,15 @@ func TestLedgerFeedsTheDetector(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%s: another verdict without %v", policy.Name, without)
+		t.Logf("%s: gates %v, %d with holes, another verdict without %v", policy.Name, gates, holes, without)
+		for _, sort := range []string{"mark", "gap", "level", "restart"} {
+			if (without[sort] > 0) != (sort != c.unused) {
+				t.Errorf("%s: %d of 20 verdicts are others without %s", policy.Name, without[sort], sort)
+			}
+		}
+		if len(gates) < 2 || policy.Name == detector.PolicyRobust && holes == 0 {
+			t.Errorf("%s: gates %v, %d with holes: the lives are too much alike", policy.Name, gates, holes)
+		}
 	}
 }
 
@@ -128,4 +147,59 @@ func TestPolicyOfTheHeader(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
+}
+
+// watched is the ledger of one device after four hours of processes that grow so many MB
+// an hour each on a random walk, and the detectors that the same samples were given to.
+func watched(device string, rates ...float64) (*ledger, []*detector.Detector) {
+	r := rand.New(rand.NewPCG(uint64(len(device)), 3))
+	l := newLedger(detector.RobustPolicy(), reporters.HeaderDevice{Device: device, StartedUp: 100})
+	alone := make([]*detector.Detector, len(rates))
+	for i, rate := range rates {
+		alone[i] = detector.New(detector.RobustPolicy())
+		name := fmt.Sprintf("com.x:p%d", i)
+		l.event(reporters.Event{Event: "found", Up: 100, User: new(0), Process: name, PID: i + 1, Start: 1, Source: "smaps_rollup"})
+		walk := 0.0
+		for k := range 480 {
+			walk += 3 * r.NormFloat64()
+			up := 100*time.Second + time.Duration(k)*30*time.Second
+			kb := 300<<10 + int64(1024*(rate*float64(k)/120+walk))
+			l.sample(reporters.Sample{Up: up.Seconds(), T: l.seconds(up), Process: name, PID: i + 1, Start: 1, Source: "smaps_rollup", PSS: &kb})
+			alone[i].AddSample(detector.Sample{At: up, Bytes: kb << 10})
+		}
+	}
+	return l, alone
+}
+
+// All processes of a run are judged together, those of other devices too: each is what
+// its detector says among all of them, which for some is another word than among those
+// of its device.
+func TestAmongTheProcessesOfAllDevices(t *testing.T) {
+	rates := make([]float64, 100)
+	for i := range rates {
+		rates[i] = 20 + float64(i)/2
+	}
+	one, alone := watched("S1", rates...)
+	two, others := watched("S22", make([]float64, 500)...)
+	run := outcome{ledgers: []*ledger{one, two}}.record()
+	if len(run.Processes) != 600 {
+		t.Fatalf("%d processes", len(run.Processes))
+	}
+	changed := 0
+	for i, d := range append(alone, others...) {
+		d.Among(len(rates))
+		fewer := d.Verdict().Gate
+		d.Among(600)
+		got, want := run.Processes[i], d.Verdict()
+		if got.Gate != string(want.Gate) || got.Because != want.Because {
+			t.Errorf("%s of %s: %s, %s, want %s, %s", got.Process, got.Device, got.Gate, got.Because, want.Gate, want.Because)
+		}
+		if fewer != want.Gate {
+			changed++
+		}
+	}
+	if changed == 0 {
+		t.Error("no word depends on how many there are")
+	}
+	t.Logf("%d words are others", changed)
 }

@@ -615,7 +615,45 @@ func TestRunRefusesADirectoryWithARun(t *testing.T) {
 	})
 }
 
+// A cache that fills in an hour and then stays is LEAKING while it fills and no leak in
+// the end: only who asserts live fails, and sees the same verdict. A leak that no live
+// step told fails both, and its text says so.
+func TestAssertLiveByRobust(t *testing.T) {
+	for name, c := range map[string]struct {
+		model     androidsim.Model
+		hours     int
+		gate      string
+		leaking   bool // while it runs
+		live, end int
+		headline  string
+	}{
+		"a cache":     {androidsim.CacheFill(400, time.Hour), 3, "settled", true, ExitLeak, ExitClean, "SETTLED, grew "},
+		"a slow leak": {androidsim.Leak(androidsim.Java, 12, 0), 6, "leak", false, ExitLeak, ExitLeak, "LEAK (java leak), proved at the end: no alarm while it ran, state NORMAL\n"},
+		"no leak":     {androidsim.Steady(androidsim.JavaHeap, 12), 2, "pass", false, ExitClean, ExitClean, "PASS, state NORMAL\n"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			spec := healthy("com.shop")
+			spec.Models = append(spec.Models, c.model)
+			o := options(t, phone("S1", rooted(), spec))
+			o.Policy, o.Assert, o.Duration = detector.RobustPolicy(), AssertLive, time.Duration(c.hours)*time.Hour
+			r := perform(t, t.Context(), o)
+			x := r.process(t, "S1", "com.shop")
+			if x.Gate != c.gate || (x.Worst == "LEAKING") != c.leaking || (x.FirstLeaking != nil) != c.leaking {
+				t.Errorf("%s: %s, worst %s, first LEAKING %v: %s", name, x.Gate, x.Worst, x.FirstLeaking, x.Because)
+			}
+			if end := exitCode(r.Run, AssertEnd, false); r.ExitCode != c.live || end != c.end {
+				t.Errorf("%s: exit %d live and %d at the end, want %d and %d", name, r.ExitCode, end, c.live, c.end)
+			}
+			var text strings.Builder
+			if err := reporters.WriteText(&text, r.Run); err != nil || !strings.HasPrefix(text.String(), "com.shop: "+c.headline) {
+				t.Errorf("%s: %v, no %q in\n%s", name, err, c.headline, text.String())
+			}
+		})
+	}
+}
+
 func TestExitCodeOrder(t *testing.T) {
+	late := reporters.Process{Gate: "leak", Worst: "NORMAL"}
 	leak := reporters.Process{Gate: "leak", Worst: "LEAKING"}
 	once := reporters.Process{Gate: "pass", Worst: "LEAKING"}
 	doubt := reporters.Process{Gate: "inconclusive"}
@@ -636,6 +674,8 @@ func TestExitCodeOrder(t *testing.T) {
 		"doubt":             {reporters.Run{Processes: []reporters.Process{doubt}}, AssertEnd, false, ExitClean},
 		"was leaking, end":  {reporters.Run{Processes: []reporters.Process{once}}, AssertEnd, false, ExitClean},
 		"was leaking, live": {reporters.Run{Processes: []reporters.Process{once}}, AssertLive, false, ExitLeak},
+		"leak at the end":   {reporters.Run{Processes: []reporters.Process{late}}, AssertEnd, false, ExitLeak},
+		"the same, live":    {reporters.Run{Processes: []reporters.Process{late}}, AssertLive, false, ExitLeak},
 	} {
 		if got := exitCode(c.run, c.assert, c.strict); got != c.want {
 			t.Errorf("%s: exit %d, want %d", name, got, c.want)

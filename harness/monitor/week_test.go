@@ -153,17 +153,19 @@ func (h *heapMeter) day() {
 	h.daily = append(h.daily, m.HeapAlloc)
 }
 
-// A week at 30 s for 10 processes leaves the program's memory flat. A day is
-// watched in every run, a week with LEAKGATE_E2E=long.
+// A week at 30 s for 10 processes leaves the program's memory flat, under 64 kB for
+// each. Two days are watched in every run, a week with LEAKGATE_E2E=long.
 func TestWeek(t *testing.T) {
 	days := 2
 	if os.Getenv("LEAKGATE_E2E") == "long" {
 		days = 7
 	}
+	const processes = 10
 	var heap heapMeter
+	heap.day() // before the first
 	cpu := cpuTime()
 	synctest.Test(t, func(t *testing.T) {
-		dev := &canned{processes: 10, started: time.Now(), noise: rand.New(rand.NewPCG(1, 2))}
+		dev := &canned{processes: processes, started: time.Now(), noise: rand.New(rand.NewPCG(1, 2))}
 		facts, err := capture.ReadFacts(t.Context(), dev)
 		if err != nil {
 			t.Fatal(err)
@@ -188,17 +190,20 @@ func TestWeek(t *testing.T) {
 				t.Errorf("%s: %d samples, %d breakdowns, %d gaps", p.Process, p.Samples, p.Details, p.Gaps)
 			}
 		}
-		if len(run.Processes) != 10 {
+		if len(run.Processes) != processes {
 			t.Errorf("%d processes, %+v", len(run.Processes), run)
 		}
 	})
 	perDay := (cpuTime() - cpu) / time.Duration(days)
-	t.Logf("live heap at the end of each day: %v kB; %v of CPU for a day of 10 processes, %.4f %% of a core",
-		kilobytes(heap.daily), perDay.Round(time.Millisecond), perDay.Hours()/24*100)
+	t.Logf("live heap before and at the end of each day: %v kB; %v of CPU for a day of %d processes, %.4f %% of a core",
+		kilobytes(heap.daily), perDay.Round(time.Millisecond), processes, perDay.Hours()/24*100)
 	// Eight bytes for each sample would be 230 kB a day.
-	first, last := heap.daily[0], heap.daily[len(heap.daily)-1]
+	before, first, last := heap.daily[0], heap.daily[1], heap.daily[len(heap.daily)-1]
 	if last > first+100<<10 {
 		t.Errorf("the heap grows: %v kB", kilobytes(heap.daily))
+	}
+	if last > before+processes*64<<10 {
+		t.Errorf("a process takes more than 64 kB: %v kB", kilobytes(heap.daily))
 	}
 }
 

@@ -215,14 +215,14 @@ func systemProcesses(o Options) []*process {
 }
 
 // Demo is a phone for a demonstration: Android 14, rooted, with the app com.shop
-// whose main process leaks 300 MB/h of Java memory under GC and noise, and whose
+// whose main process leaks 400 MB/h of Java memory under GC and noise, and whose
 // process com.shop:push is busy but healthy.
 func Demo(scale float64, seed uint64) *Phone {
 	return New(Options{
 		Serial: "demo-phone", Model: "Pixel 7 Demo", API: 34, Scale: scale, Seed: seed, Root: true, BuildType: "userdebug",
 		Apps: []App{{Package: "com.shop", Debuggable: true, Processes: []ProcessSpec{
 			{Name: "com.shop", RestartAfter: 5 * time.Second, Models: []Model{
-				Typical(), WarmUp(30, 2*time.Minute), GCSawtooth(16, 90*time.Second), Noise(5, 0.7), Leak(Java, 300, 0),
+				Typical(), WarmUp(30, 2*time.Minute), GCSawtooth(16, 90*time.Second), Noise(5, 0.7), Leak(Java, 400, 0),
 			}},
 			{Name: "com.shop:push", RestartAfter: 5 * time.Second, Models: []Model{
 				Typical(), GCSawtooth(10, 4*time.Minute), Noise(3, 0.7),

@@ -1,0 +1,171 @@
+package detector_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/scenario"
+)
+
+// filling is a process whose cache still fills when its run of 2 h ends, with a leak
+// beside it.
+func filling(leak, hours float64) scenario.Scenario {
+	return scenario.Scenario{Hours: hours, Sigma: 5, Rho: 0.7, Cache: 100, CacheTime: 180, Leak: leak}
+}
+
+var inLoops = scenario.Conditions{LoopEvery: 8 * time.Minute, Diagnosis: 2 * time.Minute}
+
+// TestAgainst: what both builds do is no leak, what only the new one does is.
+func TestAgainst(t *testing.T) {
+	const runs = 20
+	pairs := map[string]struct{ base, head scenario.Conditions }{
+		"by time":          {asThree, asThree},
+		"by loops":         {inLoops, inLoops},
+		"other sampling":   {scenario.Conditions{Interval: 15 * time.Second}, scenario.Conditions{Interval: time.Minute, Drop: 0.1}},
+		"loops in one run": {asThree, inLoops},
+	}
+	for name, c := range pairs {
+		for _, rate := range []float64{0, 50, 100} {
+			leaks := 0
+			for seed := range uint64(runs) {
+				base, _ := watched(filling(0, 2), seed+500, c.base)
+				head, _ := watched(filling(rate, 2), seed, c.head)
+				v, err := head.Against(base)
+				if err != nil {
+					t.Fatal(err)
+				}
+				againstFaults(t, fmt.Sprintf("%s, %g MB/h, seed %d", name, rate, seed), v)
+				if loops := strings.Contains(v.Because, "by loops"); loops != (name == "by loops") {
+					t.Errorf("%s: %s", name, v.Because)
+				}
+				if v.Gate != detector.Leak {
+					continue
+				}
+				leaks++
+				// The shares are those of the head alone, and its cache grows too.
+				if math.Abs(v.Rate/detector.MB-rate) > 0.35*rate || v.Kind != detector.Java && v.Kind != detector.Unknown || rate == 100 && v.Kind != detector.Java {
+					t.Errorf("%s, %g MB/h, seed %d: %v, %s", name, rate, seed, v.Kind, v.Because)
+				}
+			}
+			if rate == 0 && leaks > 0 || rate > 0 && leaks < runs*9/10 {
+				t.Errorf("%s, %g MB/h: %d of %d are leaks", name, rate, leaks, runs)
+			}
+		}
+	}
+}
+
+func againstFaults(t *testing.T, name string, v detector.Verdict) {
+	t.Helper()
+	if err := verdictFault(v); err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	if v.Gate != detector.Leak && v.Gate != detector.Pass || !strings.Contains(v.Because, "base run") {
+		t.Errorf("%s: %v: %s", name, v.Gate, v.Because)
+	}
+	if tells := strings.Contains(warningText(v), "a base run to compare with, tells"); tells {
+		t.Errorf("%s: compared with a base run, and yet %v", name, v.Warnings)
+	}
+}
+
+// TestAgainstMoreLoops: the loops of a longer run that the base has not do not count,
+// neither in the growth nor in the time.
+func TestAgainstMoreLoops(t *testing.T) {
+	for _, hours := range [][2]float64{{6, 6}, {6, 3}, {3, 6}} {
+		for seed := range uint64(5) {
+			s := scenario.Scenario{Hours: hours[1], Sigma: 5, Rho: 0.7}
+			base, _ := watched(s, seed+500, inLoops)
+			s.Hours, s.Leak = hours[0], 100
+			head, _ := watched(s, seed, inLoops)
+			v, err := head.Against(base)
+			if err != nil || v.Gate != detector.Leak || math.Abs(v.Rate/detector.MB-100) > 15 {
+				t.Errorf("%g h against %g h, seed %d: %v, %.0f MB/h, want 100: %s %v", hours[0], hours[1], seed, v.Gate, v.Rate/detector.MB, v.Because, err)
+			}
+		}
+	}
+}
+
+// TestAgainstItself: no difference is a pass, whatever the run does.
+func TestAgainstItself(t *testing.T) {
+	for i, s := range lively(2) {
+		d, _ := watched(s, uint64(i), asThree)
+		v, err := d.Against(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.Gate != detector.Pass && v.Gate != detector.Inconclusive || v.Rate != 0 && v.RateKnown {
+			t.Errorf("%s: %v, %v: %s", s.Name, v.Gate, v.Rate, v.Because)
+		}
+	}
+}
+
+// TestAgainstLess: less than half an hour in common says nothing, and says so.
+func TestAgainstLess(t *testing.T) {
+	for _, hours := range [][2]float64{{2, 0.4}, {0.4, 2}, {2, 0}, {0, 2}, {0, 0}} {
+		head, base := detector.New(detector.RobustPolicy()), detector.New(detector.RobustPolicy())
+		if hours[0] > 0 {
+			head, _ = watched(filling(600, hours[0]), 1, asThree)
+		}
+		if hours[1] > 0 {
+			base, _ = watched(filling(0, hours[1]), 2, asThree)
+		}
+		v, err := head.Against(base)
+		if err != nil || v.Gate != detector.Inconclusive || !strings.Contains(v.Because, "in common") || v.RateKnown || v.MinDetectable != 0 {
+			t.Errorf("%g h against %g h: %v %v: %s", hours[0], hours[1], err, v.Gate, v.Because)
+		}
+	}
+}
+
+// TestAgainstAnotherPolicy: only "robust" can, on both sides.
+func TestAgainstAnotherPolicy(t *testing.T) {
+	robust, article := detector.New(detector.RobustPolicy()), detector.New(detector.ArticlePolicy())
+	for name, pair := range map[string][2]*detector.Detector{"head": {article, robust}, "base": {robust, article}, "both": {article, article}} {
+		v, err := pair[0].Against(pair[1])
+		if err == nil || !strings.Contains(err.Error(), `"article"`) || !strings.Contains(err.Error(), `"robust"`) || v.Gate != "" {
+			t.Errorf("%s: %v %v", name, v.Gate, err)
+		}
+	}
+}
+
+// TestAgainstChangesNothing: both detectors go on as if nobody had asked.
+func TestAgainstChangesNothing(t *testing.T) {
+	for i, c := range []scenario.Conditions{asThree, inLoops} {
+		watches := func() (list [2]*scenario.Watch, ds [2]*detector.Detector) {
+			for k := range list {
+				s := filling(float64(k)*200, 4)
+				ds[k] = detector.New(detector.RobustPolicy())
+				list[k] = scenario.NewWatch(s.Make(rand.New(rand.NewPCG(uint64(i), uint64(k)))), ds[k], c, nil)
+			}
+			return list, ds
+		}
+		asked, a := watches()
+		quiet, q := watches()
+		for point := 0; point <= 4*240+1; point += 10 {
+			for k := range asked {
+				asked[k].Until(point)
+				quiet[k].Until(point)
+			}
+			before := fmt.Sprint(a[0].Verdict(), a[1].Verdict(), a[0].Demand(), a[1].Demand())
+			first, err := a[1].Against(a[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			second, _ := a[1].Against(a[0])
+			if fmt.Sprint(first) != fmt.Sprint(second) {
+				t.Fatalf("point %d: %v, then %v", point, first, second)
+			}
+			if after := fmt.Sprint(a[0].Verdict(), a[1].Verdict(), a[0].Demand(), a[1].Demand()); after != before {
+				t.Fatalf("point %d: %s, then %s", point, before, after)
+			}
+		}
+		for k := range asked {
+			if fmt.Sprint(asked[k].Steps()) != fmt.Sprint(quiet[k].Steps()) || fmt.Sprint(a[k].Verdict()) != fmt.Sprint(q[k].Verdict()) {
+				t.Errorf("%d: %v, want %v", k, asked[k].Steps(), quiet[k].Steps())
+			}
+		}
+	}
+}

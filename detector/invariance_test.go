@@ -1,0 +1,296 @@
+package detector_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/scenario"
+)
+
+// heard is one input that can be heard again, changed.
+type heard struct {
+	sample    detector.Sample
+	breakdown detector.Breakdown
+	detail    bool
+}
+
+// written is what a run hears: a sample each 30 s, a breakdown each 90 s.
+func written(s scenario.Scenario, seed uint64) []heard {
+	p := s.Make(rand.New(rand.NewPCG(seed, 81)))
+	var list []heard
+	for i := 0; i < p.Len(); i += 2 {
+		if i%6 == 0 {
+			list = append(list, heard{breakdown: p.Breakdown(i), detail: true})
+		}
+		list = append(list, heard{sample: p.Sample(i)})
+	}
+	return list
+}
+
+// hear gives a new detector a list of inputs, each changed.
+func hear(list []heard, change func(*heard)) (*detector.Detector, []detector.Transition) {
+	d := detector.New(detector.RobustPolicy())
+	var steps []detector.Transition
+	for _, x := range list {
+		if change != nil {
+			change(&x)
+		}
+		steps = append(steps, x.to(d)...)
+	}
+	return d, steps
+}
+
+func (x heard) to(d *detector.Detector) []detector.Transition {
+	if x.detail {
+		return d.AddBreakdown(x.breakdown)
+	}
+	return d.AddSample(x.sample)
+}
+
+// raised holds so many bytes more in Private Other.
+func raised(bytes int64) func(*heard) {
+	return func(x *heard) {
+		x.sample.Bytes += bytes
+		x.breakdown.Dim[detector.PrivateOther].Bytes += bytes
+		x.breakdown.Dim[detector.Total].Bytes += bytes
+	}
+}
+
+func later(by time.Duration) func(*heard) {
+	return func(x *heard) { x.sample.At += by; x.breakdown.At += by }
+}
+
+// moved is a verdict whose times are on another clock.
+func moved(v detector.Verdict, by time.Duration) detector.Verdict {
+	for _, m := range []*detector.Moment{&v.FirstSuspicious, &v.FirstLeaking} {
+		if m.Known {
+			m.At += by
+		}
+	}
+	v.Jumps = slices.Clone(v.Jumps)
+	for i := range v.Jumps {
+		v.Jumps[i].At += by
+	}
+	return v
+}
+
+// lively is scenarios in which much happens, of so many hours.
+func lively(hours float64) []scenario.Scenario {
+	return slices.Concat(scenario.Null(hours), scenario.Shapes(hours), scenario.Kinds(hours))
+}
+
+// TestConstantAndClockDoNotMatter: memory that never changes, in any dimension, and the
+// time since boot are no evidence: every step and every number is the same.
+func TestConstantAndClockDoNotMatter(t *testing.T) {
+	count := 0
+	for i, s := range lively(4) {
+		list := written(s, uint64(i))
+		d, want := hear(list, nil)
+		v := d.Verdict()
+		count += len(want)
+		for _, bytes := range []int64{1, 100*detector.MB + 1, 2048 * detector.MB, 1 << 40} {
+			got, steps := hear(list, raised(bytes))
+			// A jump tells the level that it came from.
+			if !slices.EqualFunc(steps, want, func(a, b detector.Transition) bool {
+				if a.Rule == "jump" && b.Rule == "jump" {
+					a.Because, b.Because = "", ""
+				}
+				return a == b
+			}) {
+				t.Errorf("%s, %d bytes more: %v, want %v", s.Name, bytes, steps, want)
+			}
+			if w := got.Verdict(); !reflect.DeepEqual(w, v) {
+				t.Errorf("%s, %d bytes more: %+v, want %+v", s.Name, bytes, w, v)
+			}
+		}
+		for _, by := range []time.Duration{time.Nanosecond, 7*time.Second + 3, 45 * 24 * time.Hour, -bootTime} {
+			got, steps := hear(list, later(by))
+			for i := range steps {
+				steps[i].At -= by
+			}
+			if !slices.Equal(steps, want) {
+				t.Errorf("%s, %v later: %v, want %v", s.Name, by, steps, want)
+			}
+			if w := moved(got.Verdict(), -by); !reflect.DeepEqual(w, v) {
+				t.Errorf("%s, %v later: %+v, want %+v", s.Name, by, w, v)
+			}
+		}
+	}
+	if count < 150 {
+		t.Errorf("%d steps in all: the scenarios are too quiet to say anything", count)
+	}
+}
+
+// TestDriverMemoryDoesNotMatter: driver memory that does not change is no evidence,
+// whether the first breakdown knows it or a late one.
+func TestDriverMemoryDoesNotMatter(t *testing.T) {
+	for i, c := range clearScenarios {
+		c.Hours = 6
+		for _, late := range []time.Duration{0, 20 * time.Minute, 3 * time.Hour} {
+			for seed := range uint64(3) {
+				list := written(c.Scenario, uint64(i)<<8+seed)
+				d, _ := hear(list, func(x *heard) {
+					if x.breakdown.At >= bootTime+late {
+						x.breakdown.OtherMtrack = detector.Known(300 * detector.MB)
+						x.breakdown.Dim[detector.Total].Bytes += 300 * detector.MB
+					}
+				})
+				if v := d.Verdict(); v.Gate != c.gate && (late == 0 || c.gate != detector.Pass || v.Gate != detector.Settled) {
+					t.Errorf("%s, known after %v: %v: %s", c.Name, late, v.Gate, v.Because)
+				}
+			}
+		}
+	}
+}
+
+// TestRepeatsDoNotMatter: what was heard already is ignored and counted, whatever it
+// says the second time.
+func TestRepeatsDoNotMatter(t *testing.T) {
+	for i, s := range lively(3) {
+		list := written(s, uint64(i))
+		d, want := hear(list, nil)
+		r := rand.New(rand.NewPCG(uint64(i), 82))
+		again := detector.New(detector.RobustPolicy())
+		var steps []detector.Transition
+		repeats := 0
+		for n, x := range list {
+			steps = append(steps, x.to(again)...)
+			for range r.IntN(3) {
+				old := list[max(0, n-r.IntN(40))]
+				old.sample.Bytes += int64(r.IntN(500)) * detector.MB
+				old.breakdown.Dim[detector.Graphics].Bytes += int64(r.IntN(500)) * detector.MB
+				repeats++
+				if got := old.to(again); len(got) != 0 {
+					t.Fatalf("%s: a repeated reading gives %v", s.Name, got)
+				}
+			}
+		}
+		if !slices.Equal(steps, want) {
+			t.Errorf("%s: %v, want %v", s.Name, steps, want)
+		}
+		v, w := d.Verdict(), again.Verdict()
+		if len(w.Warnings) != len(v.Warnings)+1 || w.Warnings[0].Error() != fmt.Sprintf("hear %d readings: ignored, not newer than the one before", repeats) {
+			t.Errorf("%s: %d repeats: %v", s.Name, repeats, w.Warnings)
+		}
+		v.Warnings, w.Warnings = nil, nil
+		if !reflect.DeepEqual(w, v) {
+			t.Errorf("%s: %+v, want %+v", s.Name, w, v)
+		}
+	}
+}
+
+// TestRepeatAfterABreak: the first reading after a hole counts once as well.
+func TestRepeatAfterABreak(t *testing.T) {
+	d := detector.New(detector.RobustPolicy())
+	hear := func(at time.Duration) { d.AddSample(detector.Sample{At: at, Bytes: 200 * detector.MB}) }
+	hear(bootTime)
+	hear(bootTime + 2*time.Hour)
+	hear(bootTime + 2*time.Hour)
+	if v := d.Verdict(); v.Samples != 2 || v.Duration != 2*time.Hour {
+		t.Errorf("%d samples in %v after a hole and a repeat, want 2 in 2 h", v.Samples, v.Duration)
+	}
+}
+
+// overtaken has each sample before the breakdown of the same moment.
+func overtaken(list []heard) []heard {
+	list = slices.Clone(list)
+	for n := 2; n < len(list); n++ {
+		if list[n-1].detail && !list[n].detail {
+			list[n-1], list[n] = list[n], list[n-1]
+			n++
+		}
+	}
+	return list
+}
+
+// TestOrderDoesNotMatter: a breakdown takes seconds, so samples overtake it. Where the
+// driver memory moves, the one that a sample is raised by is older then.
+func TestOrderDoesNotMatter(t *testing.T) {
+	still := func(x *heard) {
+		x.breakdown.Dim[detector.Graphics], x.breakdown.EGL = detector.Known(35*detector.MB), detector.Known(35*detector.MB)
+	}
+	for i, s := range lively(4) {
+		list := written(s, uint64(i))
+		d, want := hear(list, still)
+		got, steps := hear(overtaken(list), still)
+		if !slices.Equal(steps, want) {
+			t.Errorf("%s: %v, want %v", s.Name, steps, want)
+		}
+		if v, w := d.Verdict(), got.Verdict(); !reflect.DeepEqual(w, v) {
+			t.Errorf("%s: %+v, want %+v", s.Name, w, v)
+		}
+	}
+	for i, c := range clearScenarios {
+		c.Hours = 8
+		for seed := range uint64(5) {
+			got, _ := hear(overtaken(written(c.Scenario, uint64(i)<<8+seed)), nil)
+			if v := got.Verdict(); v.Gate != c.gate || c.gate == detector.Leak && v.Kind != c.kind {
+				t.Errorf("%s, seed %d: %v %v, want %v %v", c.Name, seed, v.Gate, v.Kind, c.gate, c.kind)
+			}
+		}
+	}
+}
+
+// TestSamplingDoesNotMatter: lost samples, and another interval than is asked for,
+// change the gate of no run that is clear, and the rate by little.
+func TestSamplingDoesNotMatter(t *testing.T) {
+	ways := map[string]scenario.Conditions{
+		"a tenth lost":         {Drop: 0.1},
+		"a third lost":         {Drop: 0.33},
+		"each 15 s":            {Interval: 15 * time.Second},
+		"each 30 s":            {Interval: 30 * time.Second},
+		"each 60 s":            {Interval: time.Minute},
+		"each 45 s, some lost": {Interval: 45 * time.Second, Drop: 0.2},
+		"one of ten":           {Processes: 10},
+	}
+	for name, way := range ways {
+		way.Diagnosis = asThree.Diagnosis
+		for _, c := range clearScenarios {
+			c.Hours = 8
+			for seed := range uint64(6) {
+				d, _ := watched(c.Scenario, seed, way)
+				v := d.Verdict()
+				if v.Gate != c.gate || c.gate == detector.Leak && v.Kind != c.kind {
+					t.Errorf("%s, %s, seed %d: %v %v, want %v %v: %s", name, c.Name, seed, v.Gate, v.Kind, c.gate, c.kind, v.Because)
+				}
+				if c.gate == detector.Leak && (v.Worst != detector.Leaking || math.Abs(v.Rate/detector.MB-c.Leak) > 0.15*c.Leak) {
+					t.Errorf("%s, %s, seed %d: %v, %.0f MB/h", name, c.Name, seed, v.Worst, v.Rate/detector.MB)
+				}
+			}
+		}
+	}
+}
+
+// TestSamplingAndTime: in the median a leak is found within one look of when samples
+// each 30 s find it. Those each 60 s are too few for the windows of 15 and 20 min, which
+// costs a fast leak two looks.
+func TestSamplingAndTime(t *testing.T) {
+	for _, rate := range []float64{100, 300} {
+		median := func(interval time.Duration) time.Duration {
+			var times []time.Duration
+			for seed := range uint64(21) {
+				s := scenario.Scenario{Hours: 8, Sigma: 5, Rho: 0.7, Leak: rate}
+				d, _ := watched(s, seed, scenario.Conditions{Interval: interval, Diagnosis: 2 * time.Minute})
+				v := d.Verdict()
+				if !v.FirstLeaking.Known {
+					t.Errorf("%g MB/h each %v, seed %d: never LEAKING", rate, interval, seed)
+				}
+				times = append(times, v.FirstLeaking.At-bootTime)
+			}
+			slices.Sort(times)
+			return times[len(times)/2]
+		}
+		want := median(30 * time.Second)
+		for interval, looks := range map[time.Duration]time.Duration{15 * time.Second: 1, time.Minute: 2} {
+			if got := median(interval); got > want+looks*5*time.Minute || got < want-looks*5*time.Minute {
+				t.Errorf("%g MB/h each %v: LEAKING after %v, each 30 s after %v", rate, interval, got, want)
+			}
+		}
+	}
+}

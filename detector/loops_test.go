@@ -1,0 +1,509 @@
+package detector
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+func TestFamilyOf(t *testing.T) {
+	tests := []struct{ text, want string }{
+		{"loop 1", "loop "},
+		{"loop 12345678901234567890", "loop "},
+		{"Loop7", "loop"},
+		{"1. SCROLL", ". scroll"},
+		{"loop 3 of 10", "loop  of "},
+		{"12", ""},
+		{"", ""},
+		{"Über ٣", "über "},
+		{"schleife", "schleife"},
+		{strings.Repeat("x", 64) + "y", strings.Repeat("x", 64)},
+		{strings.Repeat("7", 1000) + "a", "a"},
+	}
+	for _, tt := range tests {
+		if got := familyOf(tt.text); got != tt.want {
+			t.Errorf("family of %q: %q, want %q", tt.text, got, tt.want)
+		}
+	}
+}
+
+// FuzzFamily: digits never matter, the kept text is short, and a family is its own family
+// where its text was not cut.
+func FuzzFamily(f *testing.F) {
+	for _, s := range []string{"loop 1", "gc", "\x1b[31mloop\x1b[0m 2", "\xff\xfe3", strings.Repeat("ü", 40), "İ1ı", "㊿ ٣ 𝟗", "\x00"} {
+		f.Add(s, uint16(17))
+	}
+	f.Fuzz(func(t *testing.T, text string, number uint16) {
+		got := familyOf(text)
+		if len(got) > maxFamily {
+			t.Fatalf("%d bytes are kept of %q", len(got), text)
+		}
+		if numbered := familyOf(fmt.Sprint(number, text)); numbered != got {
+			t.Fatalf("family of %q with a number: %q, want %q", text, numbered, got)
+		}
+		if upper := familyOf(strings.Map(func(r rune) rune {
+			if r >= 'a' && r <= 'z' {
+				return r - 'a' + 'A'
+			}
+			return r
+		}, text)); utf8.ValidString(text) && upper != got {
+			t.Fatalf("family of %q in capitals: %q, want %q", text, upper, got)
+		}
+		if strings.ContainsAny(got, "0123456789") {
+			t.Fatalf("family of %q: %q", text, got)
+		}
+		if utf8.ValidString(got) && len(got) < maxFamily-utf8.UTFMax && familyOf(got) != got {
+			t.Fatalf("family of the family of %q: %q, then %q", text, got, familyOf(got))
+		}
+	})
+}
+
+// TestMarksAreBounded: of marks with long texts nothing stays but a short text for each of
+// two families.
+func TestMarksAreBounded(t *testing.T) {
+	const most, long = 64 << 10, 1 << 17
+	for name, unit := range map[string]string{"letters": "x", "letters and digits": "x1", "multibyte": "ü", "invalid": "\xff"} {
+		got := heapOf(2, func(i int) *Detector {
+			d := New(RobustPolicy())
+			d.AddSample(Sample{At: time.Second, Bytes: 300 * MB})
+			for k := range 2 {
+				d.AddMark(Mark{At: time.Second, Text: fmt.Sprint(i, k) + strings.Repeat(unit, long)})
+				d.AddMark(Mark{At: time.Second, Text: "b" + strings.Repeat(unit, long)})
+			}
+			return d
+		})
+		if got > most {
+			t.Errorf("%s: marks of %d kB leave %.0f bytes, want at most %d", name, long>>10, got, most)
+		}
+	}
+}
+
+// suite is a process that runs loops: one sample in 30 s, a mark before the sample of its
+// time.
+type suite struct {
+	d     *Detector
+	at    time.Duration
+	level func(at time.Duration) float64
+	marks func(at time.Duration) string
+}
+
+func newSuite(level func(at time.Duration) float64, marks func(at time.Duration) string) *suite {
+	return &suite{d: New(RobustPolicy()), level: level, marks: marks}
+}
+
+func (s *suite) until(end time.Duration) *suite {
+	for ; s.at < end; s.at += slotTime {
+		if text := s.marks(s.at); text != "" {
+			s.d.AddMark(Mark{At: s.at, Text: text})
+		}
+		s.d.AddSample(Sample{At: s.at, Bytes: int64(s.level(s.at) * MB)})
+	}
+	return s
+}
+
+func (s *suite) loops() *loops { return &s.d.machine.(*robustMachine).loops }
+
+// each marks the begin of a loop of so long, counted from 1.
+func each(length time.Duration) func(time.Duration) string {
+	return func(at time.Duration) string {
+		if at%length != 0 {
+			return ""
+		}
+		return fmt.Sprintf("loop %d", 1+at/length)
+	}
+}
+
+// with says other things at single times.
+func with(marks func(time.Duration) string, other map[time.Duration]string) func(time.Duration) string {
+	return func(at time.Duration) string {
+		if text, ok := other[at]; ok {
+			return text
+		}
+		return marks(at)
+	}
+}
+
+// between says another thing each time in the middle between two marks.
+func between(length time.Duration, first, second string) func(time.Duration) string {
+	return func(at time.Duration) string {
+		switch n := 1 + at/length; at % length {
+		case 0:
+			return fmt.Sprintf(first, n)
+		case length / 2:
+			return fmt.Sprintf(second, n)
+		}
+		return ""
+	}
+}
+
+func flat(time.Duration) float64 { return 300 }
+
+// TestLoopFamilies: which marks begin loops. Each run has 24 loops of 10 min; the mark of
+// the first comes before the process is known, and nothing ends the last.
+func TestLoopFamilies(t *testing.T) {
+	const length = 10 * time.Minute
+	tests := map[string]struct {
+		marks  func(time.Duration) string
+		family string
+		// loops at the least; of begins and ends either counts.
+		loops int
+	}{
+		"numbered":                 {each(length), "loop", 22},
+		"a start before":           {with(each(length), map[time.Duration]string{time.Minute: "start"}), "loop", 21},
+		"a start and a set-up":     {with(each(length), map[time.Duration]string{time.Minute: "start", 2 * time.Minute: "set up"}), "loop", 21},
+		"a remark in between":      {with(each(length), map[time.Duration]string{45 * time.Minute: "screenshot"}), "loop", 22},
+		"remarks in each":          {between(length, "loop %d", "half of %d"), "", 22},
+		"begin and end":            {between(length, "begin loop %d", "end loop %d"), "", 22},
+		"start, begin and end":     {with(between(length, "begin loop %d", "end loop %d"), map[time.Duration]string{time.Minute: "start"}), "", 19},
+		"the same text each time":  {func(at time.Duration) string { return strings.Repeat("again", 1-min(1, int(at%length))) }, "again", 22},
+		"numbers alone":            {func(at time.Duration) string { return strings.ReplaceAll(each(length)(at), "loop ", "") }, "", 22},
+		"capitals and blanks":      {func(at time.Duration) string { return strings.ReplaceAll(each(length)(at), "loop", "\t LOOP ") }, "loop", 22},
+		"collections are no loops": {between(length, "gc %d", "loop %d"), "loop", 22},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			l := newSuite(flat, tt.marks).until(24 * length).loops()
+			if tt.family != "" && l.family != tt.family {
+				t.Errorf("family %q, want %q", l.family, tt.family)
+			}
+			if n := len(l.floors.levels); n < tt.loops || n > 24 {
+				t.Errorf("%d loops, want %d", n, tt.loops)
+			}
+		})
+	}
+}
+
+// TestLoopLevels: the level of each loop is the midmean of its samples, but for the last:
+// its slot is not over when the next loop begins.
+func TestLoopLevels(t *testing.T) {
+	r := rand.New(rand.NewPCG(42, 1))
+	for range 20 {
+		var begins []time.Duration
+		for at := time.Duration(0); at < 6*time.Hour; at += time.Duration(2+r.IntN(100)) * slotTime {
+			begins = append(begins, at)
+		}
+		noise := map[time.Duration]float64{}
+		level := func(at time.Duration) float64 {
+			if _, ok := noise[at]; !ok {
+				noise[at] = 300 + 50*r.NormFloat64()
+			}
+			return noise[at]
+		}
+		s := newSuite(level, func(at time.Duration) string {
+			if slices.Contains(begins, at) {
+				return "loop 1"
+			}
+			return ""
+		}).until(6 * time.Hour)
+		got := s.loops().floors.levels
+		base := s.d.machine.(*robustMachine).tracks[totalTrack].base / MB
+		// The first mark comes before the first sample: there is no process yet.
+		begins = begins[1:]
+		if len(got) != len(begins)-1 {
+			t.Fatalf("%d levels of %d loops", len(got), len(begins)-1)
+		}
+		for i, v := range got {
+			var values []float64
+			for at := begins[i]; at < begins[i+1]-slotTime; at += slotTime {
+				values = append(values, math.Floor(noise[at]*MB)/MB)
+			}
+			if want := midmean(values) - base; math.Abs(float64(v)-want) > 0.01 {
+				t.Fatalf("loop %d of %d samples: %v, want %v", i, len(values), v, want)
+			}
+		}
+	}
+}
+
+// TestAlignedAgainstAll: the levels are the means of equally many neighbours of all that
+// was ever added, at most maxAligned of them.
+func TestAlignedAgainstAll(t *testing.T) {
+	r := rand.New(rand.NewPCG(42, 2))
+	var a aligned
+	var all []float64
+	for i := range 3000 {
+		v := float64(r.IntN(1000))
+		a.add(v, i)
+		all = append(all, v)
+		if len(a.levels) >= maxAligned || len(a.levels) != len(all)/a.each || a.last != i {
+			t.Fatalf("%d levels of %d each after %d, last %d", len(a.levels), a.each, i+1, a.last)
+		}
+		for k, got := range a.levels {
+			if want := meanOf(all[k*a.each : (k+1)*a.each]); math.Abs(float64(got)-want) > 0.01 {
+				t.Fatalf("level %d of %d each: %v, want %v", k, a.each, got, want)
+			}
+		}
+		if i < 8 {
+			continue
+		}
+		blocks := a.blocks()
+		each := (len(a.levels) + endBlocks - 1) / endBlocks
+		if len(blocks) > endBlocks || len(blocks)*2 < min(len(a.levels), endBlocks) {
+			t.Fatalf("%d blocks of %d levels", len(blocks), len(a.levels))
+		}
+		for k, got := range blocks {
+			// Counted from the end: the latest levels are never left out.
+			to := len(a.levels) - (len(blocks)-1-k)*each
+			want := 0.0
+			for _, v := range a.levels[to-each : to] {
+				want += float64(v) / float64(each)
+			}
+			if math.Abs(got-want) > 1e-6 {
+				t.Fatalf("block %d of %d: %v, want %v", k, len(blocks), got, want)
+			}
+		}
+	}
+	if a.each != 16 {
+		t.Errorf("%d loops a level after 3000", a.each)
+	}
+}
+
+func TestAlignedAgainst(t *testing.T) {
+	levels := func(n int, f func(i int) float64) *aligned {
+		a := &aligned{}
+		for i := range n {
+			a.add(f(i), i)
+		}
+		return a
+	}
+	wave := func(i int) float64 { return 100 * math.Sin(float64(i)) }
+	leaking := levels(30, func(i int) float64 { return wave(i) + float64(5*i) })
+	got := leaking.against(levels(30, wave))
+	if len(got) != 30 {
+		t.Fatalf("%d differences", len(got))
+	}
+	for i, v := range got {
+		if math.Abs(v-float64(5*i)) > 0.001 {
+			t.Errorf("difference %d: %v, want %d", i, v, 5*i)
+		}
+	}
+	if got := leaking.against(levels(20, wave)); len(got) != 20 || math.Abs(got[19]-95) > 0.001 {
+		t.Errorf("against fewer loops: %v", got)
+	}
+	for name, tt := range map[string]struct{ a, b *aligned }{
+		"too few":           {levels(leastLoops-1, wave), levels(30, wave)},
+		"too few in base":   {levels(30, wave), levels(leastLoops-1, wave)},
+		"none":              {&aligned{}, &aligned{}},
+		"other level sizes": {levels(300, wave), levels(30, wave)},
+	} {
+		if got := tt.a.against(tt.b); got != nil {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestJudgedByLoops: twelve loops, in at least half of the run.
+func TestJudgedByLoops(t *testing.T) {
+	const length = 10 * time.Minute
+	tests := map[string]struct {
+		marks func(time.Duration) string
+		end   time.Duration
+		want  string
+	}{
+		"no marks":     {func(time.Duration) string { return "" }, 4 * time.Hour, ""},
+		"eleven loops": {each(length), 12 * length, ""},
+		// The mark at 0 comes before the first sample, that of the last loop ends it.
+		"twelve loops":         {each(length), 14 * length, "loops"},
+		"in less than half":    {func(at time.Duration) string { return each(length)(min(at, 14*length+1)) }, 30 * length, ""},
+		"in more than half":    {func(at time.Duration) string { return each(length)(min(at, 14*length+1)) }, 23 * length, "loops"},
+		"collections":          {between(length, "remark %d", "gc %d"), 20 * length, "collections"},
+		"collections in words": {between(length, "gc %d", "of %d"), 20 * length, "collections"},
+		"both":                 {between(length, "loop %d", "GC %d"), 20 * length, "collections"},
+		"few collections":      {with(each(length), map[time.Duration]string{time.Hour + time.Minute: "gc"}), 20 * length, "loops"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newSuite(flat, tt.marks).until(tt.end)
+			levels, hours, got, ok := s.loops().judged(s.d.machine.(*robustMachine))
+			if ok != (tt.want != "") || got != tt.want {
+				t.Fatalf("judged by %q: %v, want %q", got, ok, tt.want)
+			}
+			if ok && (len(levels) < leastLoops || hours <= 0 || hours > tt.end.Hours()) {
+				t.Errorf("%d levels over %v h of %v", len(levels), hours, tt.end)
+			}
+		})
+	}
+}
+
+// TestRateByLoops: the rate of an exact line is that line's, however many loops there are,
+// by loops and by collections.
+func TestRateByLoops(t *testing.T) {
+	const rate = 60
+	level := func(at time.Duration) float64 { return 300 + rate*at.Hours() }
+	for name, marks := range map[string]func(time.Duration) string{
+		"loops":       each(10 * time.Minute),
+		"collections": func(at time.Duration) string { return strings.ReplaceAll(each(10*time.Minute)(at), "loop", "gc") },
+	} {
+		for _, count := range []int{14, 20, 36, 39, 60, 76, 113, 200, 300} {
+			s := newSuite(level, marks).until(time.Duration(count) * 10 * time.Minute)
+			m := s.d.machine.(*robustMachine)
+			levels, hours, by, ok := m.loops.judged(m)
+			if !ok || by != name {
+				t.Fatalf("%d %s: judged by %q", count, name, by)
+			}
+			if got := m.judgeLevels(levels, hours, 1).rate; math.Abs(got-rate) > 0.02*rate {
+				t.Errorf("%d %s: %.2f MB/h, want %v", count, name, got, rate)
+			}
+		}
+	}
+}
+
+// TestRateAgainstBase: the rate of a difference does not depend on how much longer one of
+// the runs was.
+func TestRateAgainstBase(t *testing.T) {
+	const rate, length = 60, 10 * time.Minute
+	leaking := func(at time.Duration) float64 { return 300 + rate*at.Hours() }
+	for name, marks := range map[string]func(time.Duration) string{
+		"by loops": each(length), "by time": func(time.Duration) string { return "" },
+	} {
+		for _, count := range [][2]int{{36, 36}, {36, 18}, {18, 36}, {70, 30}} {
+			head := newSuite(leaking, marks).until(time.Duration(count[0]) * length)
+			base := newSuite(flat, marks).until(time.Duration(count[1]) * length)
+			v, err := head.d.Against(base.d)
+			if err != nil || !v.RateKnown || !strings.Contains(v.Because, name) && v.Gate == Leak {
+				t.Fatalf("%s, %d loops against %d: %v, %+v", name, count[0], count[1], err, v)
+			}
+			if got := v.Rate / MB; math.Abs(got-rate) > 0.04*rate {
+				t.Errorf("%s, %d loops against %d: %.1f MB/h, want %v", name, count[0], count[1], got, rate)
+			}
+		}
+	}
+}
+
+// TestMarksOutOfPlace: marks from before the process, after a restart, from the future,
+// in any number, neither panic nor end the loops for good.
+func TestMarksOutOfPlace(t *testing.T) {
+	const length = 10 * time.Minute
+	loopsAfter := func(s *suite) int {
+		before := len(s.loops().floors.levels)
+		s.until(s.at + 10*length)
+		return len(s.loops().floors.levels) - before
+	}
+	tests := map[string]func(s *suite){
+		"long ago": func(s *suite) { s.d.AddMark(Mark{At: -1 << 62, Text: "loop 3"}) },
+		"now, many times": func(s *suite) {
+			for i := range 1000 {
+				s.d.AddMark(Mark{At: s.at, Text: fmt.Sprint("loop ", i)})
+			}
+		},
+		"in a minute":  func(s *suite) { s.d.AddMark(Mark{At: s.at + time.Minute, Text: "loop 3"}) },
+		"far ahead":    func(s *suite) { s.d.AddMark(Mark{At: s.at + 1000*time.Hour, Text: "loop 3"}) },
+		"gc far ahead": func(s *suite) { s.d.AddMark(Mark{At: 1<<63 - 1, Text: "gc"}) },
+		"many families": func(s *suite) {
+			for i := range 1000 {
+				s.d.AddMark(Mark{At: s.at, Text: strings.Repeat("x", i%70)})
+			}
+		},
+		"no text": func(s *suite) { s.d.AddMark(Mark{At: s.at}) },
+	}
+	for name, disturb := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newSuite(flat, each(length)).until(3*time.Hour + 5*time.Minute)
+			disturb(s)
+			if n := loopsAfter(s); n < 9 || n > 11 {
+				t.Errorf("%d of 10 loops afterwards", n)
+			}
+		})
+	}
+	t.Run("before the first sample", func(t *testing.T) {
+		s := newSuite(flat, each(length))
+		for i := range 5 {
+			s.d.AddMark(Mark{At: time.Duration(i), Text: "loop 0"})
+		}
+		if n := loopsAfter(s); n != 8 {
+			t.Errorf("%d loops", n)
+		}
+	})
+	t.Run("a restart", func(t *testing.T) {
+		s := newSuite(flat, each(length)).until(3*time.Hour + 5*time.Minute)
+		s.d.Restart(s.at)
+		if n := len(s.loops().floors.levels); n != 0 {
+			t.Errorf("%d loops of the process before", n)
+		}
+		if s.until(s.at + 10*length); len(s.loops().floors.levels) < 8 {
+			t.Errorf("%d of 10 loops after a restart", len(s.loops().floors.levels))
+		}
+	})
+}
+
+// TestCollections: the level after a collection is that of the minute from it on.
+func TestCollections(t *testing.T) {
+	const length = 10 * time.Minute
+	// Ten minutes of garbage, gone at each mark, over live memory that grows.
+	level := func(at time.Duration) float64 {
+		return 300 + 12*float64(at/length) + 15*(at%length).Minutes()
+	}
+	s := newSuite(level, func(at time.Duration) string {
+		if at%length == 0 {
+			return []string{"gc", "GC", "Gc 3", " gc "}[int(at/length)%4]
+		}
+		return ""
+	}).until(20 * length)
+	got := s.loops().live.levels
+	if len(got) != 19 {
+		t.Fatalf("%d levels after 20 collections, the first before the first sample", len(got))
+	}
+	for i, v := range got {
+		if want := 12*float64(i+1) + 15*0.25; math.Abs(float64(v)-want) > 0.01 {
+			t.Errorf("collection %d: %v, want %v", i+1, v, want)
+		}
+	}
+	if len(s.loops().floors.levels) != 0 {
+		t.Errorf("%d loops", len(s.loops().floors.levels))
+	}
+}
+
+// TestSuite: each loop of 20 min fills 150 MB and lets them go. The load alone is no leak;
+// with 30 MB/h it is one, and the loops tell its rate.
+func TestSuite(t *testing.T) {
+	const length, runs = 20 * time.Minute, 10
+	for _, rate := range []float64{0, 30} {
+		for seed := range uint64(runs) {
+			r := rand.New(rand.NewPCG(42, 10+seed))
+			level := func(at time.Duration) float64 {
+				return 300 + 150*float64(at%length)/float64(length) + rate*at.Hours() + 5*r.NormFloat64()
+			}
+			v := newSuite(level, each(length)).until(6*time.Hour + time.Minute).d.Verdict()
+			switch {
+			case rate == 0:
+				if v.Gate != Pass || v.Worst == Leaking {
+					t.Errorf("seed %d, no leak: %v, worst %v: %s", seed, v.Gate, v.Worst, v.Because)
+				}
+			case v.Gate != Leak || !strings.Contains(v.Because, "judged by loops"):
+				t.Errorf("seed %d, 30 MB/h: %v: %s", seed, v.Gate, v.Because)
+			case math.Abs(v.Rate/MB-rate) > 6 || v.RateLow > rate*MB*1.1 || v.RateHigh < rate*MB*0.9:
+				t.Errorf("seed %d, 30 MB/h: %.1f (%.1f to %.1f)", seed, v.Rate/MB, v.RateLow/MB, v.RateHigh/MB)
+			}
+		}
+	}
+}
+
+// TestLoopsOfAMonth: loops go on when the axis forgets its oldest floors.
+func TestLoopsOfAMonth(t *testing.T) {
+	const day, length = 24 * time.Hour, 4 * time.Hour
+	defer func() {
+		if r := recover(); r != nil {
+			t.Fatal(r)
+		}
+	}()
+	s := newSuite(flat, each(length))
+	for s.until(31 * day); s.at < 36*day; {
+		// Two levels become one when there are many: they are counted in loops.
+		count := func() int { f := s.loops().floors; return len(f.levels)*f.each + f.n }
+		before, gone := count(), s.d.machine.(*robustMachine).axis.origin > 0
+		if s.until(s.at + day); count() != before+6 {
+			t.Fatalf("%d of 6 loops in the day up to %v, forgotten something before: %v", count()-before, s.at, gone)
+		}
+	}
+	m := s.d.machine.(*robustMachine)
+	if m.axis.origin == 0 {
+		t.Error("nothing was forgotten")
+	}
+	if _, hours, _, ok := m.loops.judged(m); !ok || math.Abs(hours-35.8*24) > 12 {
+		t.Errorf("judged by loops: %v, over %v h", ok, hours)
+	}
+}

@@ -1,0 +1,822 @@
+package detector_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/scenario"
+)
+
+// bootTime is the clock of the device when a run of package scenario begins.
+const bootTime = 1000 * time.Second
+
+// asThree is how most tests watch: one of three processes, diagnoses of two minutes.
+var asThree = scenario.Conditions{Diagnosis: 2 * time.Minute}
+
+// watched is one process of a scenario, watched to its end.
+func watched(s scenario.Scenario, seed uint64, c scenario.Conditions) (*detector.Detector, []detector.Transition) {
+	r := rand.New(rand.NewPCG(seed, 77))
+	p := s.Make(r)
+	d := detector.New(detector.RobustPolicy())
+	return d, scenario.Play(p, d, c, r.Float64)
+}
+
+// robustArrows is every step that there is, by rule.
+var robustArrows = map[string][]string{
+	"first look":  {"NORMAL SUSPICIOUS"},
+	"second look": {"SUSPICIOUS CONFIRMING"},
+	"third look":  {"CONFIRMING LEAKING"},
+	"no evidence": {"SUSPICIOUS NORMAL", "CONFIRMING NORMAL", "LEAKING NORMAL"},
+	"break":       {"SUSPICIOUS NORMAL", "CONFIRMING NORMAL", "LEAKING NORMAL"},
+	"jump":        {"NORMAL NORMAL", "SUSPICIOUS SUSPICIOUS", "CONFIRMING CONFIRMING", "LEAKING LEAKING"},
+}
+
+// arrowFault says what is wrong with a step from a state; nothing where nothing is.
+func arrowFault(step detector.Transition, from detector.State) error {
+	switch {
+	case step.From != from:
+		return fmt.Errorf("step %+v from %v", step, from)
+	case !slices.Contains(robustArrows[step.Rule], step.From.String()+" "+step.To.String()):
+		return fmt.Errorf("step %+v is no arrow", step)
+	case (step.Rule == "third look") != (step.Kind != detector.None):
+		return fmt.Errorf("kind of step %+v", step)
+	case step.Because == "" || step.Rule != "break" && !strings.ContainsFunc(step.Because, unicode.IsDigit):
+		return fmt.Errorf("step %+v has no number", step)
+	}
+	return nil
+}
+
+// demandFault holds what is wanted to the state.
+func demandFault(w detector.Demand, s detector.State) error {
+	r := detector.RobustPolicy().Robust
+	interval := [...]time.Duration{r.NormalInterval, r.SuspiciousInterval, r.SuspiciousInterval, r.LeakingInterval}[s]
+	switch {
+	case w.Interval != interval:
+	case w.Breakdowns < 0 || w.Breakdowns > 3 || w.Breakdowns > 0 && (s != detector.Confirming || w.Spacing <= 0):
+	case w.Diagnose != detector.None && s != detector.Leaking:
+	default:
+		return nil
+	}
+	return fmt.Errorf("demand %+v in %v", w, s)
+}
+
+// verdictFault holds a verdict to what holds for each.
+func verdictFault(v detector.Verdict) error {
+	var errs []error
+	wrong := func(bad bool, what string) {
+		if bad {
+			errs = append(errs, errors.New(what))
+		}
+	}
+	gates := []detector.Gate{detector.Leak, detector.Pass, detector.Settled, detector.Inconclusive}
+	wrong(!slices.Contains(gates, v.Gate), "gate")
+	wrong(v.State > detector.Leaking || v.Worst < v.State, "states")
+	wrong(v.Because == "", "no sentence")
+	wrong(v.Gate == detector.Pass && !(v.MinDetectable > 0), "a pass without its slowest leak")
+	numbers := []float64{v.Rate, v.RateLow, v.RateHigh, v.MinDetectable}
+	for _, e := range v.Evidence {
+		numbers = append(numbers, e.Value)
+	}
+	sum := 0.0
+	for i, s := range v.Shares {
+		numbers = append(numbers, s.Rate, s.Share)
+		sum += s.Share
+		wrong(s.Growth <= 0 || i > 0 && s.Growth > v.Shares[i-1].Growth, "order of shares")
+	}
+	wrong(len(v.Shares) > 0 && math.Abs(sum-1) > 1e-9, "sum of shares")
+	wrong(slices.ContainsFunc(numbers, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }), "a number that is none")
+	wrong(v.RateKnown && !(v.RateLow <= v.Rate && v.Rate <= v.RateHigh), "interval")
+	wrong(!v.RateKnown && v.Gate != detector.Inconclusive, "no rate")
+	wrong(v.MinDetectable < 0 || v.Duration < 0 || v.Samples < 0, "negative")
+	wrong(len(v.Jumps) > 16 || slices.ContainsFunc(v.Jumps, func(j detector.Jump) bool { return j.Bytes <= 0 }), "jumps")
+	wrong(v.FirstLeaking.Known != (v.Worst == detector.Leaking) || v.FirstSuspicious.Known != (v.Worst > detector.Normal), "first times")
+	if len(errs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %+v", errors.Join(errs...), v)
+}
+
+// clearScenarios are 8 h that leave no doubt, and what they end with.
+var clearScenarios = []struct {
+	scenario.Scenario
+	gate detector.Gate
+	kind detector.LeakKind
+}{
+	{scenario.Scenario{Name: "flat", Sigma: 5}, detector.Pass, detector.None},
+	{scenario.Scenario{Name: "flat, correlated", Sigma: 20, Rho: 0.7}, detector.Pass, detector.None},
+	{scenario.Scenario{Name: "launch", Sigma: 5, Rho: 0.7, Warm: 120, WarmTau: 6}, detector.Pass, detector.None},
+	{scenario.Scenario{Name: "sawtooth", Sigma: 5, Saw: 40, SawPeriod: 3}, detector.Pass, detector.None},
+	{scenario.Scenario{Name: "load", Sigma: 5, Wave: 60, WavePeriod: 20}, detector.Pass, detector.None},
+	{scenario.Scenario{Name: "java", Sigma: 5, Rho: 0.7, Leak: 100}, detector.Leak, detector.Java},
+	{scenario.Scenario{Name: "native", Sigma: 20, Rho: 0.7, Leak: 300, LeakDim: scenario.Native}, detector.Leak, detector.Native},
+	{scenario.Scenario{Name: "graphics", Sigma: 5, Rho: 0.7, Leak: 100, LeakDim: scenario.Graphics}, detector.Leak, detector.GPU},
+	{scenario.Scenario{Name: "stack", Sigma: 5, Leak: 100, LeakDim: scenario.Stack}, detector.Leak, detector.Thread},
+	{scenario.Scenario{Name: "launch and leak", Sigma: 5, Rho: 0.7, Leak: 100, Warm: 120, WarmTau: 6, Saw: 40, SawPeriod: 4}, detector.Leak, detector.Java},
+}
+
+// TestGateOfClearRuns: the word, the kind and the numbers at the end.
+func TestGateOfClearRuns(t *testing.T) {
+	for _, c := range clearScenarios {
+		c.Hours = 8
+		for seed := range uint64(8) {
+			d, _ := watched(c.Scenario, seed, asThree)
+			v := d.Verdict()
+			if err := verdictFault(v); err != nil {
+				t.Errorf("%s, seed %d: %v", c.Name, seed, err)
+			}
+			if v.Gate != c.gate || c.gate == detector.Leak && v.Kind != c.kind || len(v.Warnings) > 0 || v.Restarts != 0 {
+				t.Errorf("%s, seed %d: %v %v, want %v %v: %s %v", c.Name, seed, v.Gate, v.Kind, c.gate, c.kind, v.Because, v.Warnings)
+			}
+			if v.Duration < 8*time.Hour-2*time.Minute || v.Duration > 8*time.Hour || v.Samples < 450 || v.Samples > 1921 {
+				t.Errorf("%s, seed %d: %d samples in %v", c.Name, seed, v.Samples, v.Duration)
+			}
+			if c.gate == detector.Leak {
+				leakNumbers(t, c.Scenario, seed, v)
+			}
+		}
+	}
+}
+
+// leakNumbers holds the numbers of a leak to the truth.
+func leakNumbers(t *testing.T, s scenario.Scenario, seed uint64, v detector.Verdict) {
+	t.Helper()
+	if rate := v.Rate / detector.MB; math.Abs(rate-s.Leak) > 0.15*s.Leak {
+		t.Errorf("%s, seed %d: %.0f MB/h", s.Name, seed, rate)
+	}
+	grown := s.Leak * 7.75 * detector.MB
+	if math.Abs(float64(v.Growth)-grown) > 0.2*grown {
+		t.Errorf("%s, seed %d: grew %d", s.Name, seed, v.Growth)
+	}
+	if len(v.Shares) == 0 || v.Shares[0].Share < 0.6 || v.Shares[0].Rate < 0.7*s.Leak*detector.MB {
+		t.Errorf("%s, seed %d: shares %+v", s.Name, seed, v.Shares)
+	}
+	if v.MinDetectable <= 0 || v.MinDetectable > v.Rate || len(v.Evidence) == 0 {
+		t.Errorf("%s, seed %d: detectable %.1f MB/h, evidence %v", s.Name, seed, v.MinDetectable/detector.MB, v.Evidence)
+	}
+	for _, word := range []string{"MB/h", "95 % interval", "since", "of the growth"} {
+		if !strings.Contains(v.Because, word) {
+			t.Errorf("%s, seed %d: %q without %q", s.Name, seed, v.Because, word)
+		}
+	}
+}
+
+// TestRateInterval: the interval holds the true rate nearly as often as it says; the
+// first tenth, which is left out, and noise that is more correlated than it looks cost
+// something.
+func TestRateInterval(t *testing.T) {
+	const runs = 150
+	held := 0
+	for seed := range uint64(runs) {
+		s := scenario.Scenario{Hours: 4, Sigma: 10, Rho: 0.7, Leak: 20 + float64(seed)}
+		d, _ := watched(s, seed, asThree)
+		if v := d.Verdict(); v.RateLow <= s.Leak*detector.MB && s.Leak*detector.MB <= v.RateHigh {
+			held++
+		}
+	}
+	if held < runs*88/100 || held == runs {
+		t.Errorf("%d of %d intervals hold the rate", held, runs)
+	}
+}
+
+// TestStepsOfALeak: each state on its way, with what it asks for.
+func TestStepsOfALeak(t *testing.T) {
+	for seed := range uint64(20) {
+		s := scenario.Scenario{Hours: 2, Sigma: 5, Rho: 0.7, Leak: 600, LeakDim: scenario.Native}
+		p := s.Make(rand.New(rand.NewPCG(seed, 78)))
+		d := detector.New(detector.RobustPolicy())
+		w := scenario.NewWatch(p, d, scenario.Conditions{}, nil)
+		var words []string
+		state, told, extra := detector.Normal, 0, 0
+		for i := range p.Len() {
+			w.Until(i + 1)
+			for _, step := range w.Steps()[told:] {
+				if err := arrowFault(step, state); err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+				state = step.To
+				words = append(words, state.String())
+				if d.Verdict().State != state || d.Verdict().Worst < state {
+					t.Fatalf("seed %d: verdict %v %v in %v", seed, d.Verdict().State, d.Verdict().Worst, state)
+				}
+				if step.At%(5*time.Minute) != 0 || state == detector.Leaking && step.At < 25*time.Minute {
+					t.Errorf("seed %d: %v at %v", seed, state, step.At)
+				}
+			}
+			told = len(w.Steps())
+			want := d.Demand()
+			if err := demandFault(want, state); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			if state == detector.Confirming {
+				extra = max(extra, want.Breakdowns)
+			}
+			if state == detector.Leaking && want.Diagnose != detector.Native {
+				t.Fatalf("seed %d: asks for %v", seed, want.Diagnose)
+			}
+		}
+		// A look that fails begins again; a breakdown that comes with the second look counts.
+		if got := strings.Join(words, " "); !strings.HasSuffix(got, "SUSPICIOUS CONFIRMING LEAKING") || extra < 2 || extra > 3 {
+			t.Errorf("seed %d: %s, %d breakdowns", seed, got, extra)
+		}
+		end := bootTime + 2*time.Hour
+		if steps := d.DiagnosisDone(end); len(steps) != 0 || d.Demand().Diagnose != detector.None || d.Demand().Interval != time.Minute {
+			t.Errorf("seed %d: after the diagnosis %v %+v", seed, steps, d.Demand())
+		}
+		if v := d.Verdict(); v.State != detector.Leaking || v.Gate != detector.Leak {
+			t.Errorf("seed %d: %v %v after the diagnosis", seed, v.State, v.Gate)
+		}
+	}
+}
+
+// TestExtraBreakdownsRunOut: three are asked for and no more.
+func TestExtraBreakdownsRunOut(t *testing.T) {
+	d := detector.New(detector.RobustPolicy())
+	at := bootTime
+	hear := func() detector.State {
+		d.AddSample(detector.Sample{At: at, Bytes: 200*detector.MB + int64(at.Hours()*600*detector.MB)})
+		at += 15 * time.Second
+		return d.Verdict().State
+	}
+	for hear() != detector.Confirming {
+		if at > bootTime+time.Hour {
+			t.Fatal("never CONFIRMING")
+		}
+	}
+	for want := 3; want >= 0; want-- {
+		got := d.Demand()
+		if got.Breakdowns != want || want > 0 && got.Spacing <= 0 || got.Interval != 15*time.Second {
+			t.Errorf("demand %+v, want %d breakdowns", got, want)
+		}
+		d.AddBreakdown(wholeReading(at, 200))
+		at += time.Second
+	}
+}
+
+// wholeReading knows everything; mb is spread over the dimensions.
+func wholeReading(at time.Duration, mb int64) detector.Breakdown {
+	b := detector.Breakdown{At: at, EGL: detector.Known(mb / 10 * detector.MB), GL: detector.Known(0), OtherMtrack: detector.Known(0), GfxDev: detector.Known(0)}
+	for d := range b.Dim {
+		b.Dim[d] = detector.Known(mb / 10 * detector.MB)
+	}
+	b.Dim[detector.Total] = detector.Known(mb * detector.MB)
+	return b
+}
+
+// TestArrows: whatever a process does, the steps are those of the diagram, the worst
+// state never falls and LEAKING needs 25 minutes of a series.
+func TestArrows(t *testing.T) {
+	counts := map[string]int{}
+	for _, s := range slices.Concat(scenario.Null(4), scenario.Shapes(4), scenario.Leaks(0, 2)) {
+		p := s.Make(rand.New(rand.NewPCG(3, 79)))
+		d := detector.New(detector.RobustPolicy())
+		w := scenario.NewWatch(p, d, asThree, nil)
+		state, worst, told := detector.Normal, detector.Normal, 0
+		for i := 0; i <= p.Len(); i += 20 {
+			w.Until(i)
+			for _, step := range w.Steps()[told:] {
+				if err := arrowFault(step, state); err != nil {
+					t.Errorf("%s: %v", s.Name, err)
+				}
+				if step.Rule == "third look" && step.At < 25*time.Minute {
+					t.Errorf("%s: LEAKING after %v", s.Name, step.At)
+				}
+				state = step.To
+				counts[step.Rule]++
+				worst = max(worst, state)
+			}
+			told = len(w.Steps())
+			if err := demandFault(d.Demand(), state); err != nil {
+				t.Errorf("%s: %v", s.Name, err)
+			}
+			if i%480 != 0 {
+				continue
+			}
+			v := d.Verdict()
+			if err := verdictFault(v); err != nil || v.State != state || v.Worst != worst {
+				t.Errorf("%s at %d: %v %v, want %v %v: %v", s.Name, i, v.State, v.Worst, state, worst, err)
+			}
+		}
+	}
+	for rule := range robustArrows {
+		if counts[rule] < 3 {
+			t.Errorf("%d steps by %q: the scenarios are too quiet to say anything", counts[rule], rule)
+		}
+	}
+}
+
+// TestEvidenceFades: what stops growing goes back to NORMAL, and what it was is told.
+func TestEvidenceFades(t *testing.T) {
+	for seed := range uint64(15) {
+		s := scenario.Scenario{Hours: 6, Sigma: 5, Rho: 0.7, Leak: 300, LeakEnd: 60}
+		d, steps := watched(s, seed, asThree)
+		v := d.Verdict()
+		last := steps[len(steps)-1]
+		if v.State != detector.Normal || v.Worst != detector.Leaking || v.Gate != detector.Settled {
+			t.Errorf("seed %d: %v %v %v", seed, v.State, v.Worst, v.Gate)
+		}
+		if last.Rule != "no evidence" || last.Kind != detector.None || last.At < time.Hour {
+			t.Errorf("seed %d: last step %+v", seed, last)
+		}
+		if !strings.ContainsFunc(v.Because, unicode.IsDigit) || v.FirstLeaking.At < bootTime+25*time.Minute || v.FirstSuspicious.At >= v.FirstLeaking.At {
+			t.Errorf("seed %d: %q %v %v", seed, v.Because, v.FirstSuspicious, v.FirstLeaking)
+		}
+		if d.Demand() != (detector.Demand{Interval: 30 * time.Second}) {
+			t.Errorf("seed %d: demand %+v", seed, d.Demand())
+		}
+	}
+}
+
+// leaker is a process that leaks 600 MB/h and is fed by hand.
+type leaker struct {
+	d     *detector.Detector
+	at    time.Duration
+	heard int
+	steps []detector.Transition
+}
+
+func newLeaker() *leaker {
+	return &leaker{d: detector.New(detector.RobustPolicy()), at: bootTime}
+}
+
+// grow goes on for a time, a sample each 30 s and a breakdown each 90 s.
+func (l *leaker) grow(d time.Duration) []detector.Transition {
+	told := len(l.steps)
+	for end := l.at + d; l.at < end; l.at += 30 * time.Second {
+		mb := 200 + l.at.Hours()*600
+		b := wholeReading(l.at, 200)
+		b.Dim[detector.JavaHeap] = detector.Known(int64(mb * detector.MB))
+		if l.heard++; l.heard%3 == 1 {
+			l.steps = append(l.steps, l.d.AddBreakdown(b)...)
+		}
+		l.steps = append(l.steps, l.d.AddSample(detector.Sample{At: l.at, Bytes: int64(mb * detector.MB)})...)
+	}
+	return l.steps[told:]
+}
+
+// TestBreaks: a restart, another quantity and a long hole go back to NORMAL with the
+// reason, from each state; what comes after needs 25 minutes again.
+func TestBreaks(t *testing.T) {
+	breaks := map[string]struct {
+		do   func(l *leaker) []detector.Transition
+		want string
+	}{
+		"restart": {func(l *leaker) []detector.Transition { return l.d.Restart(l.at) }, "restarted"},
+		"change":  {func(l *leaker) []detector.Transition { return l.d.Change(l.at) }, "another way"},
+		"hole": {func(l *leaker) []detector.Transition {
+			l.at += time.Hour
+			steps := l.d.Gap(l.at)
+			return append(steps, l.grow(30*time.Second)...)
+		}, "60 min"},
+	}
+	for name, b := range breaks {
+		for minutes, state := range map[int]detector.State{10: detector.Normal, 16: detector.Suspicious, 21: detector.Confirming, 26: detector.Leaking} {
+			l := newLeaker()
+			l.grow(time.Duration(minutes) * time.Minute)
+			if v := l.d.Verdict(); v.State != state || v.Worst != state {
+				t.Fatalf("%v %v after %d min, want %v", v.State, v.Worst, minutes, state)
+			}
+			steps := b.do(l)
+			begin := l.at
+			if state == detector.Normal {
+				if len(steps) != 0 {
+					t.Errorf("%s in NORMAL: %v", name, steps)
+				}
+			} else if len(steps) != 1 || steps[0].Rule != "break" || steps[0].To != detector.Normal || !strings.Contains(steps[0].Because, b.want) {
+				t.Errorf("%s in %v: %+v, want %q", name, state, steps, b.want)
+			}
+			v := l.d.Verdict()
+			if v.State != detector.Normal || v.Worst != state || l.d.Demand().Diagnose != detector.None || l.d.Demand().Breakdowns != 0 {
+				t.Errorf("%s in %v: %v %v, demand %+v", name, state, v.State, v.Worst, l.d.Demand())
+			}
+			if (v.Restarts == 1) != (name == "restart") {
+				t.Errorf("%s: %d restarts", name, v.Restarts)
+			}
+			if warned := strings.Contains(warningText(v), "nothing was measured"); warned != (name == "hole") {
+				t.Errorf("%s: warnings %v", name, v.Warnings)
+			}
+			steps = l.grow(40 * time.Minute)
+			third := slices.IndexFunc(steps, func(s detector.Transition) bool { return s.To == detector.Leaking })
+			if third < 0 || steps[third].At < begin+24*time.Minute {
+				t.Errorf("%s in %v: then %+v", name, state, steps)
+			}
+		}
+	}
+}
+
+func warningText(v detector.Verdict) string {
+	if err := errors.Join(v.Warnings...); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// TestCooldown: a second leak within 30 min of a diagnosis is told, and no second
+// diagnosis is asked for.
+func TestCooldown(t *testing.T) {
+	// The second leak is LEAKING 25 min after the restart.
+	for rest, want := range map[time.Duration]detector.LeakKind{
+		0: detector.None, 4 * time.Minute: detector.None, 6 * time.Minute: detector.Java, 20 * time.Minute: detector.Java,
+	} {
+		l := newLeaker()
+		l.grow(26 * time.Minute)
+		if l.d.Demand().Diagnose != detector.Java {
+			t.Fatalf("asks for %v", l.d.Demand().Diagnose)
+		}
+		l.d.DiagnosisDone(l.at)
+		l.grow(rest)
+		if l.d.Demand().Diagnose != detector.None {
+			t.Errorf("%v after the diagnosis: asks for %v", rest, l.d.Demand().Diagnose)
+		}
+		l.d.Restart(l.at)
+		steps := l.grow(26 * time.Minute)
+		last := steps[len(steps)-1]
+		if last.To != detector.Leaking || last.Kind != detector.Java || l.d.Demand().Diagnose != want {
+			t.Errorf("%v after the diagnosis: %+v, asks for %v", rest, last, l.d.Demand().Diagnose)
+		}
+		if said := strings.Contains(last.Because, "no diagnosis"); said != (want == detector.None) {
+			t.Errorf("%v after the diagnosis: %q", rest, last.Because)
+		}
+	}
+}
+
+// TestRestartOfTheClock: after a reboot nobody knows how long ago a diagnosis was.
+func TestRestartOfTheClock(t *testing.T) {
+	l := newLeaker()
+	l.grow(26 * time.Minute)
+	l.d.DiagnosisDone(l.at)
+	l.at = 10 * time.Second
+	if steps := l.d.Restart(l.at); len(steps) != 1 || steps[0].At != l.at {
+		t.Errorf("%+v", steps)
+	}
+	l.grow(26 * time.Minute)
+	v := l.d.Verdict()
+	if v.State != detector.Leaking || l.d.Demand().Diagnose != detector.Java || len(v.Warnings) != 0 {
+		t.Errorf("%v, asks for %v, %v", v.State, l.d.Demand().Diagnose, v.Warnings)
+	}
+}
+
+// TestHoles: a hole within MaxGap changes no verdict; a longer one is a break.
+func TestHoles(t *testing.T) {
+	for _, c := range clearScenarios {
+		c.Hours = 6
+		for seed := range uint64(4) {
+			for _, hole := range []struct{ from, minutes float64 }{{20, 10}, {100, 10}, {200, 29}, {340, 10}, {100, 60}} {
+				s := c.Scenario
+				s.Gaps = []scenario.Gap{{From: hole.from, To: hole.from + hole.minutes}}
+				d, steps := watched(s, seed, asThree)
+				v := d.Verdict()
+				if v.Gate != c.gate || c.gate == detector.Leak && v.Kind != c.kind {
+					t.Errorf("%s, seed %d, %.0f min from %.0f: %v %v, want %v %v: %s", c.Name, seed, hole.minutes, hole.from, v.Gate, v.Kind, c.gate, c.kind, v.Because)
+				}
+				long := hole.minutes > 30
+				if strings.Contains(warningText(v), "nothing was measured for more than 30 min") != long {
+					t.Errorf("%s, seed %d, %.0f min: %v", c.Name, seed, hole.minutes, v.Warnings)
+				}
+				broke := slices.ContainsFunc(steps, func(s detector.Transition) bool { return s.Rule == "break" })
+				if broke && !long || !broke && long && c.gate == detector.Leak {
+					t.Errorf("%s, seed %d, %.0f min: %+v", c.Name, seed, hole.minutes, steps)
+				}
+			}
+		}
+	}
+}
+
+// TestMaxGap: the user's bound is the bound.
+func TestMaxGap(t *testing.T) {
+	for _, bound := range []time.Duration{5 * time.Minute, 30 * time.Minute, 2 * time.Hour} {
+		for _, over := range []time.Duration{0, time.Minute} {
+			p := detector.RobustPolicy()
+			p.Robust.MaxGap = bound
+			l := newLeaker()
+			l.d = detector.New(p)
+			l.grow(26 * time.Minute)
+			l.at += bound + over - 30*time.Second // grow has gone half a minute ahead
+			l.grow(time.Minute)
+			if broke := len(l.d.Verdict().Warnings) > 0; broke != (over > 0) {
+				t.Errorf("a hole of %v, at most %v: %+v", bound+over, bound, l.steps)
+			}
+		}
+	}
+}
+
+// TestTooShort: less than half an hour is judged by nobody, however it grows.
+func TestTooShort(t *testing.T) {
+	short := []scenario.Scenario{
+		{Name: "flat", Sigma: 5},
+		{Name: "fast leak", Sigma: 5, Leak: 2000},
+		{Name: "launch", Sigma: 5, Rho: 0.7, Warm: 300, WarmTau: 2},
+		{Name: "launch in a straight line", Sigma: 5, Cache: 400, CacheTime: 30},
+		{Name: "leak", Sigma: 5, Leak: 600},
+	}
+	for _, s := range short {
+		for _, minutes := range []float64{1, 4, 8, 15, 29} {
+			s.Hours = minutes / 60
+			for seed := range uint64(5) {
+				d, _ := watched(s, seed, asThree)
+				v := d.Verdict()
+				if err := verdictFault(v); err != nil {
+					t.Errorf("%s, %g min: %v", s.Name, minutes, err)
+				}
+				if v.Gate != detector.Inconclusive || !strings.Contains(v.Because, "at least 30 min") {
+					t.Errorf("%s, %g min, seed %d: %v: %s", s.Name, minutes, seed, v.Gate, v.Because)
+				}
+			}
+		}
+	}
+	d, _ := watched(scenario.Scenario{Hours: 31.0 / 60, Sigma: 5}, 1, asThree)
+	if v := d.Verdict(); v.Gate != detector.Pass {
+		t.Errorf("flat for 31 min: %v: %s", v.Gate, v.Because)
+	}
+}
+
+// TestUndecided: a cache that still fills is not told from a leak, and how long a run
+// would tell is said. One in ten happens to fill more slowly at its end.
+func TestUndecided(t *testing.T) {
+	const runs = 60
+	undecided := 0
+	for seed := range uint64(runs) {
+		s := scenario.Scenario{Hours: 1, Sigma: 5, Rho: 0.7, Cache: 200, CacheTime: 180}
+		d, _ := watched(s, seed, asThree)
+		v := d.Verdict()
+		if v.Gate == detector.Leak || v.Gate == detector.Pass || !v.RateKnown || v.Growth < 20*detector.MB {
+			t.Errorf("seed %d: %v, grew %d: %s", seed, v.Gate, v.Growth, v.Because)
+		}
+		if v.Gate != detector.Inconclusive {
+			continue
+		}
+		undecided++
+		if !strings.Contains(v.Because, "a run of ") || !strings.Contains(v.Because, "tells") || !strings.Contains(warningText(v), "tell a leak from memory that fills") {
+			t.Errorf("seed %d: %s %v", seed, v.Because, v.Warnings)
+		}
+	}
+	if undecided < runs*8/10 {
+		t.Errorf("%d of %d undecided", undecided, runs)
+	}
+}
+
+// TestEndsInTheMiddle: a run that ends while it is CONFIRMING or LEAKING is a leak or
+// undecided, and never more than that.
+func TestEndsInTheMiddle(t *testing.T) {
+	seen := map[string]int{}
+	for i, s := range slices.Concat(scenario.Null(4), scenario.Shapes(4), scenario.Leaks(120, 4)) {
+		p := s.Make(rand.New(rand.NewPCG(uint64(i), 83)))
+		d := detector.New(detector.RobustPolicy())
+		w := scenario.NewWatch(p, d, asThree, nil)
+		for point := 140; point <= p.Len(); point += 20 {
+			w.Until(point)
+			v := d.Verdict()
+			if err := verdictFault(v); err != nil {
+				t.Fatalf("%s at %d: %v", s.Name, point, err)
+			}
+			if v.State < detector.Confirming {
+				continue
+			}
+			seen[v.State.String()+" "+string(v.Gate)]++
+			if v.Gate != detector.Leak && v.Gate != detector.Inconclusive {
+				t.Errorf("%s at %d: %v %v: %s", s.Name, point, v.State, v.Gate, v.Because)
+			}
+		}
+	}
+	for _, word := range []string{"CONFIRMING leak", "CONFIRMING inconclusive", "LEAKING leak", "LEAKING inconclusive"} {
+		if seen[word] < 5 {
+			t.Errorf("%q only %d times", word, seen[word])
+		}
+	}
+}
+
+// TestSettled: what grew and stopped is told with its numbers.
+func TestSettled(t *testing.T) {
+	for _, tt := range []struct {
+		scenario.Scenario
+		want string
+	}{
+		{scenario.Scenario{Name: "step", Sigma: 5, Steps: []scenario.Step{{At: 120, MB: 80}}}, "higher than it began"},
+		{scenario.Scenario{Name: "cache", Sigma: 5, Rho: 0.7, Cache: 100, CacheTime: 180}, "settled"},
+		{scenario.Scenario{Name: "jump", Sigma: 5, Steps: []scenario.Step{{At: 120, MB: 300}}}, "jumped"},
+		{scenario.Scenario{Name: "leak that ends", Sigma: 5, Leak: 200, LeakEnd: 120}, "was LEAKING"},
+	} {
+		tt.Hours = 8
+		for seed := range uint64(6) {
+			d, _ := watched(tt.Scenario, seed, asThree)
+			v := d.Verdict()
+			if v.Gate != detector.Settled || !strings.Contains(v.Because, tt.want) || !strings.Contains(v.Because, " MB") || v.Growth <= 0 {
+				t.Errorf("%s, seed %d: %v: %s", tt.Name, seed, v.Gate, v.Because)
+			}
+			if (len(v.Jumps) == 1) != (tt.want == "jumped") || len(v.Jumps) == 1 && (!v.Jumps[0].Stayed || v.Jumps[0].Bytes < 280*detector.MB) {
+				t.Errorf("%s, seed %d: jumps %+v", tt.Name, seed, v.Jumps)
+			}
+		}
+	}
+}
+
+// TestHiddenLeak: a dimension leaks while the kernel takes as much elsewhere.
+func TestHiddenLeak(t *testing.T) {
+	for dim, kind := range map[scenario.Dim]detector.LeakKind{
+		scenario.Java: detector.Java, scenario.Native: detector.Native, scenario.Graphics: detector.GPU, scenario.Stack: detector.Thread,
+	} {
+		for seed := range uint64(5) {
+			s := scenario.Scenario{Hours: 8, Sigma: 5, Rho: 0.7, Leak: 80, LeakDim: dim, Trimmed: 90}
+			d, _ := watched(s, seed, asThree)
+			v := d.Verdict()
+			if v.Gate != detector.Leak || v.Kind != kind || v.Worst != detector.Leaking || !strings.Contains(v.Because, "hidden") {
+				t.Errorf("%v, seed %d: %v %v %v: %s", kind, seed, v.Gate, v.Kind, v.Worst, v.Because)
+			}
+			if math.Abs(v.Rate/detector.MB-80) > 8 {
+				t.Errorf("%v, seed %d: %.0f MB/h", kind, seed, v.Rate/detector.MB)
+			}
+		}
+	}
+}
+
+// TestNoGPULeak: with equal numbers on both sides, and while memory moves to swap,
+// nothing is a leak of graphics memory.
+func TestNoGPULeak(t *testing.T) {
+	type change func(x *heard)
+	// What smaps sees is all there is, and graphics memory does not move.
+	equal := func(x *heard) {
+		b := &x.breakdown
+		b.Dim[detector.Total].Bytes -= b.Dim[detector.Graphics].Bytes
+		b.Dim[detector.Graphics], b.EGL = detector.Known(0), detector.Known(0)
+	}
+	absent := func(x *heard) {
+		equal(x)
+		x.breakdown.EGL, x.breakdown.GL, x.breakdown.GfxDev = detector.Amount{}, detector.Amount{}, detector.Amount{}
+	}
+	// Heaps go to swap at 60 MB/h; dumpsys counts swapped memory under System. The sample is the sum.
+	swapped := func(x *heard) {
+		gone := int64((x.breakdown.At - bootTime).Hours() * 60 * detector.MB)
+		gone = min(gone, x.breakdown.Dim[detector.NativeHeap].Bytes)
+		x.breakdown.Dim[detector.NativeHeap].Bytes -= gone
+		x.breakdown.Dim[detector.System].Bytes += gone
+	}
+	for name, c := range map[string]change{"equal": equal, "absent": absent, "swap": swapped} {
+		for i, s := range append(scenario.Null(8), scenario.Leaks(0, 4)...) {
+			d, steps := hear(written(s, uint64(i)), c)
+			v := d.Verdict()
+			if v.Kind == detector.GPU || slices.ContainsFunc(steps, func(s detector.Transition) bool { return s.Kind == detector.GPU }) {
+				t.Errorf("%s, %s: %v: %s", name, s.Name, v.Kind, v.Because)
+			}
+			if blind := strings.Contains(warningText(v), "graphics memory"); blind != (name != "swap") {
+				t.Errorf("%s, %s: %v", name, s.Name, v.Warnings)
+			}
+		}
+		for i, s := range scenario.Noise(8)[:4] {
+			d, _ := hear(written(s, uint64(i)), c)
+			if v := d.Verdict(); v.Gate != detector.Pass {
+				t.Errorf("%s, %s: %v: %s", name, s.Name, v.Gate, v.Because)
+			}
+		}
+	}
+}
+
+// TestNoBreakdowns: the gate needs none, the kind does.
+func TestNoBreakdowns(t *testing.T) {
+	for seed := range uint64(5) {
+		for _, rate := range []float64{0, 100} {
+			s := scenario.Scenario{Hours: 6, Sigma: 5, Rho: 0.7, Leak: rate}
+			d, _ := watched(s, seed, scenario.Conditions{NoBreakdowns: true})
+			v := d.Verdict()
+			want, kind := detector.Pass, detector.None
+			if rate > 0 {
+				want, kind = detector.Leak, detector.Unknown
+			}
+			if v.Gate != want || v.Kind != kind || len(v.Shares) != 0 || !strings.Contains(warningText(v), "none came") {
+				t.Errorf("%g MB/h, seed %d: %v %v %v", rate, seed, v.Gate, v.Kind, v.Warnings)
+			}
+		}
+	}
+}
+
+// TestStretches: what a run says that was broken off.
+func TestStretches(t *testing.T) {
+	flat := scenario.Scenario{Sigma: 5, Rho: 0.7}
+	leak := scenario.Scenario{Sigma: 5, Rho: 0.7, Leak: 300}
+	step := scenario.Scenario{Sigma: 5, Rho: 0.7, Steps: []scenario.Step{{At: 60, MB: 80}}}
+	type part struct {
+		scenario.Scenario
+		hours float64
+	}
+	tests := map[string]struct {
+		parts []part
+		want  detector.Gate
+	}{
+		"leak, then flat":          {[]part{{leak, 3}, {flat, 3}}, detector.Leak},
+		"leak, then nothing":       {[]part{{leak, 3}, {flat, 0}}, detector.Leak},
+		"flat, then leak":          {[]part{{flat, 3}, {leak, 3}}, detector.Leak},
+		"flat, then nothing":       {[]part{{flat, 3}, {flat, 0}}, detector.Pass},
+		"flat, then short":         {[]part{{flat, 3}, {flat, 0.2}}, detector.Pass},
+		"short, then flat":         {[]part{{flat, 0.2}, {flat, 3}}, detector.Pass},
+		"short each":               {[]part{{flat, 0.3}, {flat, 0.3}, {flat, 0.3}, {flat, 0.3}}, detector.Inconclusive},
+		"step, then flat":          {[]part{{step, 4}, {flat, 3}}, detector.Settled},
+		"leak between flat parts":  {[]part{{flat, 2}, {leak, 3}, {flat, 2}, {flat, 0.1}}, detector.Leak},
+		"flat, then a short leak":  {[]part{{flat, 3}, {scenario.Scenario{Sigma: 5, Rho: 0.7, Leak: 90}, 0.9}}, detector.Inconclusive},
+		"leak, then a short cache": {[]part{{leak, 3}, {scenario.Scenario{Sigma: 5, Rho: 0.7, Leak: 90}, 0.9}}, detector.Leak},
+	}
+	for name, tt := range tests {
+		for seed := range uint64(4) {
+			d := detector.New(detector.RobustPolicy())
+			begin := time.Duration(0)
+			r := rand.New(rand.NewPCG(seed, 84))
+			for i, part := range tt.parts {
+				if i > 0 {
+					d.Restart(bootTime + begin)
+				}
+				part.Hours = part.hours
+				p := part.Make(r)
+				for k := 0; k < p.Len() && part.hours > 0; k += 2 {
+					b, s := p.Breakdown(k), p.Sample(k)
+					b.At, s.At = b.At+begin, s.At+begin
+					if k%6 == 0 {
+						d.AddBreakdown(b)
+					}
+					d.AddSample(s)
+				}
+				begin += time.Duration(part.hours*float64(time.Hour)) + time.Minute
+			}
+			v := d.Verdict()
+			if err := verdictFault(v); err != nil {
+				t.Errorf("%s, seed %d: %v", name, seed, err)
+			}
+			if v.Gate != tt.want || v.Restarts != len(tt.parts)-1 {
+				t.Errorf("%s, seed %d: %v after %d restarts, want %v: %s", name, seed, v.Gate, v.Restarts, tt.want, v.Because)
+			}
+			if v.Gate == detector.Leak && (v.Kind != detector.Java || math.Abs(v.Rate/detector.MB-300) > 30) {
+				t.Errorf("%s, seed %d: %v, %.0f MB/h", name, seed, v.Kind, v.Rate/detector.MB)
+			}
+		}
+	}
+}
+
+// TestAmong: to be judged with others never makes an alarm.
+func TestAmong(t *testing.T) {
+	alone, together := 0, 0
+	for i, s := range slices.Concat(lively(8), scenario.Leaks(0, 2)) {
+		for seed := range uint64(2) {
+			list := written(s, uint64(i)<<8+seed)
+			gates := map[int]detector.Gate{}
+			for _, n := range []int{-1, 1, 100} {
+				d := detector.New(detector.RobustPolicy())
+				d.Among(n)
+				for _, x := range list {
+					x.to(d)
+				}
+				gates[n] = d.Verdict().Gate
+			}
+			if gates[100] == detector.Leak && gates[1] != detector.Leak || gates[-1] != gates[1] {
+				t.Errorf("%s, seed %d: %v", s.Name, seed, gates)
+			}
+			if gates[1] == detector.Leak {
+				alone++
+			}
+			if gates[100] == detector.Leak {
+				together++
+			}
+		}
+	}
+	if together >= alone || together < alone*3/4 {
+		t.Errorf("%d leaks alone, %d among 100", alone, together)
+	}
+}
+
+// TestExplain: looks are told as they are taken, and nothing changes by telling.
+func TestExplain(t *testing.T) {
+	series := []string{"memory", "Java Heap", "Native Heap", "Graphics", "Stack"}
+	for i, s := range lively(4) {
+		list := written(s, uint64(i))
+		d, want := hear(list, nil)
+		told := detector.New(detector.RobustPolicy())
+		var looks []detector.Look
+		told.Explain(func(l detector.Look) { looks = append(looks, l) })
+		var steps []detector.Transition
+		for _, x := range list {
+			steps = append(steps, x.to(told)...)
+		}
+		if !slices.Equal(steps, want) || fmt.Sprint(told.Verdict()) != fmt.Sprint(d.Verdict()) {
+			t.Errorf("%s: %v, want %v", s.Name, steps, want)
+		}
+		moments := map[time.Duration]bool{}
+		fired := map[time.Duration]bool{}
+		for _, l := range looks {
+			if !slices.Contains(series, l.Series) || !strings.HasPrefix(l.Text, l.Series) || l.Fired != strings.Contains(l.Text, "shows a leak") || (l.At-bootTime)%(5*time.Minute) != 0 && len(s.Gaps) == 0 {
+				t.Errorf("%s: %+v", s.Name, l)
+			}
+			moments[l.At], fired[l.At] = true, fired[l.At] || l.Fired
+		}
+		if len(moments) < 40 {
+			t.Errorf("%s: looks at %d moments", s.Name, len(moments))
+		}
+		for _, step := range steps {
+			if strings.HasSuffix(step.Rule, " look") && !fired[step.At] {
+				t.Errorf("%s: %+v without a look that fired", s.Name, step)
+			}
+		}
+	}
+}
