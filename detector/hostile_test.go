@@ -134,7 +134,7 @@ func (a *attack) end() error {
 		return fmt.Errorf("verdict %+v, then %+v", v, w)
 	}
 	text := warningText(v)
-	if a.impossible && !strings.Contains(text, "samples: ignored") || a.old && !strings.Contains(text, "readings: ignored") {
+	if a.impossible && !strings.Contains(text, "values: ignored") || a.old && !strings.Contains(text, "readings: ignored") {
 		return errors.New("no warning of what was ignored: " + text)
 	}
 	against, err := a.d.Against(a.d)
@@ -212,7 +212,8 @@ func TestLeapsInTime(t *testing.T) {
 	}
 }
 
-// TestNumbersBeyondBelief: a breakdown with numbers that no process has is no evidence.
+// TestNumbersBeyondBelief: a breakdown with numbers that no process has is no evidence,
+// and where a judgement would have used them it says that it did not.
 func TestNumbersBeyondBelief(t *testing.T) {
 	for _, bytes := range []int64{-1, math.MinInt64, 1<<50 + 1, 1 << 62, math.MaxInt64} {
 		for name, set := range map[string]func(b *detector.Breakdown){
@@ -242,6 +243,9 @@ func TestNumbersBeyondBelief(t *testing.T) {
 			v := d.Verdict()
 			if err := verdictFault(v); err != nil || v.Gate != detector.Pass || len(steps) > 0 {
 				t.Errorf("%s of %d bytes in one breakdown: %v %v %v: %s", name, bytes, v.Gate, steps, err, v.Because)
+			}
+			if used := name != "Graphics" && name != "Total"; used && len(v.Warnings) == 0 {
+				t.Errorf("%s of %d bytes in one breakdown: no warning", name, bytes)
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -209,6 +210,36 @@ func overtaken(list []heard) []heard {
 	return list
 }
 
+// TestReadingsFromBefore: what is older than a restart, another quantity or a long hole
+// belongs to what was before, and is ignored and counted.
+func TestReadingsFromBefore(t *testing.T) {
+	for name, breakOff := range map[string]func(d *detector.Detector, at time.Duration){
+		"restart": func(d *detector.Detector, at time.Duration) { d.Restart(at) },
+		"change":  func(d *detector.Detector, at time.Duration) { d.Change(at) },
+		"hole": func(d *detector.Detector, at time.Duration) {
+			d.AddSample(detector.Sample{At: at, Bytes: 200 * detector.MB})
+		},
+	} {
+		l := newLeaker()
+		l.grow(10 * time.Minute)
+		begin := l.at + time.Hour
+		breakOff(l.d, begin)
+		samples := l.d.Verdict().Samples
+		for _, at := range []time.Duration{begin - 1, l.at, bootTime, 0} {
+			l.d.AddSample(detector.Sample{At: at, Bytes: 900 * detector.MB})
+			l.d.AddBreakdown(wholeReading(at, 900))
+		}
+		v := l.d.Verdict()
+		if v.Samples != samples || !strings.Contains(warningText(v), "hear 8 readings: ignored") {
+			t.Errorf("%s: %d samples, want %d; %v", name, v.Samples, samples, v.Warnings)
+		}
+		l.d.AddSample(detector.Sample{At: begin + 1, Bytes: 200 * detector.MB})
+		if v := l.d.Verdict(); v.Samples != samples+1 {
+			t.Errorf("%s: %d samples, want %d", name, v.Samples, samples+1)
+		}
+	}
+}
+
 // TestOrderDoesNotMatter: a breakdown takes seconds, so samples overtake it. Where the
 // driver memory moves, the one that a sample is raised by is older then.
 func TestOrderDoesNotMatter(t *testing.T) {
@@ -287,8 +318,9 @@ func TestSamplingAndTime(t *testing.T) {
 			return times[len(times)/2]
 		}
 		want := median(30 * time.Second)
-		for interval, looks := range map[time.Duration]time.Duration{15 * time.Second: 1, time.Minute: 2} {
-			if got := median(interval); got > want+looks*5*time.Minute || got < want-looks*5*time.Minute {
+		for interval, looks := range map[time.Duration]int{15 * time.Second: 1, time.Minute: 2} {
+			late := time.Duration(looks) * 5 * time.Minute
+			if got := median(interval); got > want+late || got < want-late {
 				t.Errorf("%g MB/h each %v: LEAKING after %v, each 30 s after %v", rate, interval, got, want)
 			}
 		}

@@ -16,10 +16,10 @@ type jumps struct {
 	known        bool
 	// slot and bin are what floor and limit were made of.
 	slot, bin int
-	// open says that the level of the latest jump has not been seen for jumpStays;
-	// level is the floor before it.
-	open  bool
-	level float64
+	// settled counts the jumps of which it is known whether they stayed; levels are the
+	// floors before each.
+	settled int
+	levels  []float64
 }
 
 const (
@@ -36,19 +36,21 @@ const (
 	// jumpPause is how often the floor is taken, in slots.
 	jumpPause = 4
 	// jumpRhythm is how often the noise is measured, in slots.
-	jumpRhythm = 120
+	jumpRhythm = 10
 	// normalMAD makes a standard deviation of a median deviation of normal noise.
 	normalMAD = 1.4826
 	// jumpMemory is the hour that tells the noise, in slots.
 	jumpMemory = 120
 )
 
-func (j *jumps) breakOff() { *j = jumps{list: j.list} }
+func (j *jumps) breakOff() { *j = jumps{list: j.list, levels: j.levels, settled: len(j.list)} }
 
 // raise moves the levels with the track.
 func (j *jumps) raise(bytes float64) {
 	j.floor += bytes / MB
-	j.level += bytes / MB
+	for i := range j.levels {
+		j.levels[i] += bytes / MB
+	}
 }
 
 // hear takes one value in bytes and gives the jump that it is.
@@ -63,11 +65,13 @@ func (j *jumps) hear(m *robustMachine, at time.Duration, bytes float64) (Transit
 		return Transition{}, false
 	}
 	height := value - j.floor
-	j.level, j.open = j.floor, true
 	if len(j.list) == maxJumps {
 		j.list = slices.Delete(j.list, 0, 1)
+		j.levels = slices.Delete(j.levels, 0, 1)
+		j.settled--
 	}
 	j.list = append(j.list, Jump{At: at, Bytes: int64(height * MB)})
+	j.levels = append(j.levels, j.floor)
 	return Transition{At: at, From: m.state, To: m.state, Rule: "jump", Because: fmt.Sprintf(
 		"memory jumped %s MB above %s MB, its floor of the last 5 min", number(height), number(j.floor+t.base/MB))}, true
 }
@@ -75,20 +79,21 @@ func (j *jumps) hear(m *robustMachine, at time.Duration, bytes float64) (Transit
 // rising says whether a value may still belong to the latest jump: its level becomes
 // the floor within 5 min.
 func (j *jumps) rising(at time.Duration) bool {
-	return len(j.list) > 0 && j.open && at-j.list[len(j.list)-1].At < 2*firstBin*slotTime
+	return len(j.list) > j.settled && at-j.list[len(j.list)-1].At < 2*firstBin*slotTime
 }
 
 // settle says after half an hour whether the latest jump stayed.
 func (j *jumps) settle(at time.Duration) {
-	if !j.open || at-j.list[len(j.list)-1].At < jumpStays {
-		return
+	for i := range j.list {
+		if x := &j.list[i]; i >= j.settled && at-x.At >= jumpStays {
+			x.Stayed = (j.floor-j.levels[i])*MB >= float64(x.Bytes)/2
+			j.settled = i + 1
+		}
 	}
-	last := &j.list[len(j.list)-1]
-	last.Stayed = (j.floor-j.level)*MB >= float64(last.Bytes)/2
-	j.open = false
 }
 
-// update takes the floor of the last 5 min, and once in 5 min the noise of the hour.
+// update takes the floor of the last 5 min, and with it now and then the noise of the
+// hour.
 func (j *jumps) update(m *robustMachine, t *track) {
 	var scratch [jumpMemory]float64
 	j.slot = m.axis.closed
@@ -102,13 +107,19 @@ func (j *jumps) update(m *robustMachine, t *track) {
 		return
 	}
 	j.bin, j.known = m.axis.closed/jumpRhythm, true
-	// The median deviation, because a jump must not raise the limit for the next one.
+	// The median of how much values differ that lie 5 min apart: each jump is in few of
+	// these, so it does not raise the limit for the next one.
 	values = t.recent(scratch[:0], m.axis.closed, jumpMemory)
-	level := middle(values)
-	for i, v := range values {
-		values[i] = math.Abs(v - level)
+	if len(values) < firstBin {
+		j.known = false
+		return
 	}
-	j.limit = max(leastJump, jumpSigmas*normalMAD*middle(values))
+	lag := min(2*firstBin, len(values)/2)
+	n := len(values) - lag
+	for i := range n {
+		values[i] = math.Abs(values[i+lag] - values[i])
+	}
+	j.limit = max(leastJump, jumpSigmas*normalMAD/math.Sqrt2*middle(values[:n])*(1+10/float64(n)))
 }
 
 // stayed is the sum of the jumps that stayed, in bytes.

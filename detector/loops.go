@@ -2,7 +2,9 @@ package detector
 
 import (
 	"math"
+	"slices"
 	"strings"
+	"time"
 	"unicode"
 )
 
@@ -10,14 +12,18 @@ import (
 // collection: the same work between two marks leaves the same memory, so what is left
 // of load and sawtooth in the floors by time is not in these.
 type loops struct {
-	// family is the text of the marks without digits, other that of the latest mark
-	// of another family.
-	family, other string
+	// family is the text of the marks without digits; known says that there is one.
+	family string
+	known  bool
+	// others are the families of other marks, until one repeats.
+	others []string
+	// begun counts the marks of the family.
+	begun int
 	// from is the slot in which the present loop began, began that of the first one.
 	from, began int
 	open        bool
 	floors      aligned
-	// collected is the slot after which the level after a collection is known, -1 for
+	// collected is the slot after which the level after a collection is known, 0 for
 	// none; live those levels.
 	collected, firstCollected int
 	live                      aligned
@@ -40,6 +46,8 @@ const (
 	leastLoops = 12
 	// maxFamily bounds the text that is kept of a mark, in bytes.
 	maxFamily = 64
+	// maxOthers bounds the families that wait for their second mark.
+	maxOthers = 8
 	// settleSlots after a collection its level is read: the collector is done, and the
 	// app has not yet allocated much.
 	settleSlots = 2
@@ -64,7 +72,16 @@ func (a *aligned) add(level float64, slot int) {
 }
 
 func (l *loops) reset() {
-	*l = loops{family: l.family, other: l.other, marks: l.marks, floors: aligned{levels: l.floors.levels[:0]}, live: aligned{levels: l.live.levels[:0]}}
+	*l = loops{family: l.family, known: l.known, begun: l.begun, others: l.others, marks: l.marks, floors: aligned{levels: l.floors.levels[:0]}, live: aligned{levels: l.live.levels[:0]}}
+}
+
+// shift moves the slots when the axis forgets so many.
+func (l *loops) shift(gone int) {
+	for _, slot := range []*int{&l.from, &l.began, &l.collected, &l.firstCollected, &l.floors.last, &l.live.last} {
+		if *slot != 0 { // none
+			*slot -= gone
+		}
+	}
 }
 
 // familyOf is the text of a mark without its digits.
@@ -75,7 +92,8 @@ func familyOf(text string) string {
 		}
 		return unicode.ToLower(r)
 	}, text)
-	return text[:min(len(text), maxFamily)]
+	// A copy: the rest of a long text must not live on.
+	return strings.Clone(text[:min(len(text), maxFamily)])
 }
 
 func (l *loops) mark(m *robustMachine, k Mark) {
@@ -84,17 +102,24 @@ func (l *loops) mark(m *robustMachine, k Mark) {
 		return
 	}
 	slot := max(m.axis.closed, m.axis.slot(k.At))
+	if time.Duration(slot-m.axis.closed)*slotTime > m.r.MaxGap {
+		return
+	}
 	family := strings.TrimSpace(familyOf(k.Text))
 	switch {
 	case family == "gc":
 		l.collected = slot + settleSlots
 		return
-	case l.family == "" || family == l.other && len(l.floors.levels) == 0 && family != l.family:
-		l.family, l.open = family, false
+	case !l.known || l.begun < 2 && slices.Contains(l.others, family):
+		// A family whose mark came once, as "start" does, gives way to one that repeats.
+		l.family, l.known, l.open, l.begun, l.others = family, true, false, 0, nil
 	case family != l.family:
-		l.other = family
+		if l.begun < 2 && len(l.others) < maxOthers {
+			l.others = append(l.others, family)
+		}
 		return
 	}
+	l.begun++
 	l.begin(m, slot)
 }
 
@@ -142,7 +167,16 @@ func (l *loops) judged(m *robustMachine) (levels []float64, hours float64, name 
 	}{{&l.live, l.firstCollected, "collections"}, {&l.floors, l.began, "loops"}} {
 		slots := c.a.last - c.began
 		if len(c.a.levels)*max(1, c.a.each) >= leastLoops && len(c.a.levels) >= leastLoops && 2*slots >= m.axis.closed {
-			return c.a.blocks(), float64(slots) * slotTime.Hours(), c.name, true
+			levels = c.a.blocks()
+			// What is left out at the begin takes no time, nor does what waits at the end;
+			// collections are moments, one more than the times between them.
+			per := (len(c.a.levels) + endBlocks - 1) / endBlocks
+			all := len(c.a.levels)*c.a.each + c.a.n
+			if c.name == "collections" {
+				all--
+			}
+			hours = float64(slots) * slotTime.Hours() * float64(len(levels)*per*c.a.each) / float64(all)
+			return levels, hours, c.name, true
 		}
 	}
 	return nil, 0, "", false
@@ -162,17 +196,35 @@ func (a *aligned) blocks() []float64 {
 	return out
 }
 
-// against is the levels of a less those of b, loop by loop; nil where they do not fit.
-func (a *aligned) against(b *aligned) []float64 {
-	n := min(len(a.levels), len(b.levels))
-	if n < leastLoops || a.each != b.each {
-		return nil
+// against is the levels of a less those of b, loop by loop, and which part of a's loops
+// they cover; nil where there are too few.
+func (a *aligned) against(b *aligned) (levels []float64, part float64) {
+	each := max(a.each, b.each)
+	x, y := a.coarse(each), b.coarse(each)
+	n := min(len(x), len(y))
+	if n < leastLoops {
+		return nil, 0
 	}
 	diff := aligned{levels: make([]float32, n)}
 	for i := range diff.levels {
-		diff.levels[i] = a.levels[i] - b.levels[i]
+		diff.levels[i] = x[i] - y[i]
 	}
-	return diff.blocks()
+	return diff.blocks(), float64(n) / float64(len(x))
+}
+
+// coarse is the levels with so many loops in each, a power of two times those of a.
+func (a *aligned) coarse(each int) []float32 {
+	if a.each == each || a.each == 0 {
+		return a.levels
+	}
+	k := each / a.each
+	out := make([]float32, len(a.levels)/k)
+	for i := range out {
+		for _, v := range a.levels[i*k : (i+1)*k] {
+			out[i] += v / float32(k)
+		}
+	}
+	return out
 }
 
 var noRecord = math.Inf(-1)

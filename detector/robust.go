@@ -68,6 +68,9 @@ const (
 	// follow: correlated noise looks like steps. threeStepsCost is added to the BIC of
 	// three steps for their places, which were searched.
 	keepSteps, threeStepsCost = 4.0, 3.0
+	// steadyT and steadyPace are how clear a rise must be, and how much of its pace the
+	// last quarter must have of that of the second, for a curve not to matter.
+	steadyT, steadyPace = 30.0, 0.85
 	// recordPart of the growth, and recordSigmas of how much the level has changed
 	// before, is how far the end must be above every level from before the window: a
 	// level that was there already and left again is no leak.

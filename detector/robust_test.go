@@ -489,6 +489,24 @@ func TestHoles(t *testing.T) {
 	}
 }
 
+// TestHoleIsNoEvidence: while nothing is measured nothing is known, so a process that
+// grows in a straight line before and after goes no step back.
+func TestHoleIsNoEvidence(t *testing.T) {
+	for _, minutes := range []int{5, 10, 20, 29} {
+		for _, from := range []int{16, 17, 21, 22, 26, 60, 61} {
+			l := newLeaker()
+			l.grow(time.Duration(from) * time.Minute)
+			state := l.d.Verdict().State
+			l.at += time.Duration(minutes) * time.Minute
+			for _, step := range l.grow(40 * time.Minute) {
+				if step.To == detector.Normal {
+					t.Errorf("%d min from %d on in %v: %+v", minutes, from, state, step)
+				}
+			}
+		}
+	}
+}
+
 // TestMaxGap: the user's bound is the bound.
 func TestMaxGap(t *testing.T) {
 	for _, bound := range []time.Duration{5 * time.Minute, 30 * time.Minute, 2 * time.Hour} {
@@ -717,8 +735,8 @@ func TestStretches(t *testing.T) {
 		"short each":               {[]part{{flat, 0.3}, {flat, 0.3}, {flat, 0.3}, {flat, 0.3}}, detector.Inconclusive},
 		"step, then flat":          {[]part{{step, 4}, {flat, 3}}, detector.Settled},
 		"leak between flat parts":  {[]part{{flat, 2}, {leak, 3}, {flat, 2}, {flat, 0.1}}, detector.Leak},
-		"flat, then a short leak":  {[]part{{flat, 3}, {scenario.Scenario{Sigma: 5, Rho: 0.7, Leak: 90}, 0.9}}, detector.Inconclusive},
-		"leak, then a short cache": {[]part{{leak, 3}, {scenario.Scenario{Sigma: 5, Rho: 0.7, Leak: 90}, 0.9}}, detector.Leak},
+		"flat, then a short leak":  {[]part{{flat, 3}, {scenario.Scenario{Sigma: 5, Rho: 0.7, Leak: 120}, 0.9}}, detector.Inconclusive},
+		"leak, then a short cache": {[]part{{leak, 3}, {scenario.Scenario{Sigma: 5, Rho: 0.7, Leak: 120}, 0.9}}, detector.Leak},
 	}
 	for name, tt := range tests {
 		for seed := range uint64(4) {
@@ -789,7 +807,8 @@ func TestAmong(t *testing.T) {
 // TestExplain: looks are told as they are taken, and nothing changes by telling.
 func TestExplain(t *testing.T) {
 	series := []string{"memory", "Java Heap", "Native Heap", "Graphics", "Stack"}
-	for i, s := range lively(4) {
+	hidden := scenario.Scenario{Name: "a hidden leak that ends", Hours: 5, Sigma: 5, Rho: 0.7, Leak: 80, LeakEnd: 150, Trimmed: 90}
+	for i, s := range append(lively(4), hidden) {
 		list := written(s, uint64(i))
 		d, want := hear(list, nil)
 		told := detector.New(detector.RobustPolicy())
@@ -816,6 +835,13 @@ func TestExplain(t *testing.T) {
 		for _, step := range steps {
 			if strings.HasSuffix(step.Rule, " look") && !fired[step.At] {
 				t.Errorf("%s: %+v without a look that fired", s.Name, step)
+			}
+			// The numbers of a step are those of a look; that it has slowed down is known later.
+			seen := func(l detector.Look) bool {
+				return l.At == step.At && strings.HasPrefix(step.Because, strings.TrimSuffix(l.Text, "shows a leak"))
+			}
+			if step.Rule != "jump" && step.Rule != "break" && !slices.ContainsFunc(looks, seen) {
+				t.Errorf("%s: %+v has the numbers of no look", s.Name, step)
 			}
 		}
 	}

@@ -18,6 +18,8 @@ type finding struct {
 	// sigma is the standard deviation of the levels about the line in MB, se the
 	// standard error of the rate in MB/h.
 	sigma, se float64
+	// alpha is the autocorrelation of the noise behind se.
+	alpha float64
 	// detectable in MB/h is the slowest leak that the window would have shown.
 	detectable float64
 	// higher is how much higher the last sixth of the levels is than the first, in MB;
@@ -131,7 +133,7 @@ func (f *finding) interval(y []float64, each float64) {
 	d := trend.FitDrift(y, rateRaise)
 	half := students().rate[d.N] * d.SE
 	f.rate, f.low, f.high = d.Slope/each, (d.Slope-half)/each, (d.Slope+half)/each
-	f.se, f.known = d.SE/each, true
+	f.se, f.alpha, f.known = d.SE/each, d.Alpha, true
 	shapes := trend.FitShapes(y)
 	f.sigma = math.Sqrt(shapes.Line / float64(len(y)-2))
 }
@@ -139,8 +141,9 @@ func (f *finding) interval(y []float64, each float64) {
 const (
 	// detectableErrors is how many standard errors of the rate a leak must have to be
 	// told in 95 of 100 runs: the rules about shape need that many where the growth
-	// does not decide. Calibrated.
-	detectableErrors = 21.5
+	// does not decide, and correlatedErrors more in the noise of a random walk, which
+	// has more shapes. Calibrated.
+	detectableErrors, correlatedErrors = 19.0, 6.0
 	// riseSigmas of the levels about their line is a rise worth telling.
 	riseSigmas = 3.0
 	// certain is the 95 % quantile of the normal distribution.
@@ -149,7 +152,8 @@ const (
 
 // slowest is the slowest leak in MB/h that these levels would have shown with 95 %.
 func (f *finding) slowest(s scale) float64 {
-	return max(s.need/s.hours+certain*f.se, detectableErrors*f.se)
+	errors := detectableErrors + correlatedErrors*max(0, f.alpha)
+	return max(s.need/s.hours+certain*f.se, errors*f.se*(1+math.Log(s.family)/20))
 }
 
 // highEnd is how much higher the last sixth of the levels is than the first.
@@ -227,7 +231,7 @@ func (f *finding) shape(y []float64, s scale) reason {
 	}
 	line := min(shapes.BIC(shapes.Line, 2), shapes.BIC(shapes.Onset, 3))
 	curve := curveBetter - strictness
-	if line > min(shapes.BIC(shapes.Saturating, 3), shapes.BIC(shapes.Filled, 3))+curve {
+	if line > min(shapes.BIC(shapes.Saturating, 3), shapes.BIC(shapes.Filled, 3))+curve && !steady(y, f.drift) {
 		return curved
 	}
 	if line > shapes.BIC(shapes.Step, 3) || line > min(shapes.BIC(shapes.TwoSteps, 5), shapes.BIC(shapes.ThreeSteps, 7))+stepsBetter {

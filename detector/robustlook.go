@@ -88,7 +88,7 @@ func (s sight) perHour() float64 {
 
 func (s sight) text(series string) string {
 	if s.reason == tooShort {
-		return fmt.Sprintf("%s: nothing to look at before %d min", series, lookWindows[0].minutes)
+		return fmt.Sprintf("%s: nothing to look at before %s", series, minutesText(s.window))
 	}
 	t := s.drift.T()
 	if s.blocks == 0 || math.IsNaN(t) {
@@ -105,7 +105,10 @@ type stage int
 // the one that came closest to it. A dimension is looked at for growth that its total
 // does not show, others; its readings are too rare for short windows.
 func (m *robustMachine) look(t *track, s stage, others *track) sight {
-	best := sight{reason: tooShort}
+	best := sight{reason: tooShort, window: time.Duration(lookWindows[0].minutes) * time.Minute}
+	if others != nil {
+		best.window = dimensionMinutes * time.Minute
+	}
 	rank := 0
 	for i := range lookWindows {
 		w := &lookWindows[i]
@@ -194,7 +197,7 @@ func (m *robustMachine) glance(t *track, s stage, others *track, w *lookWindow, 
 		return refuse(spread)
 	}
 	passed++
-	if r := shapeOf(y, s, w); r != fires {
+	if r := shapeOf(y, s, w); r != fires && !(r == curved && steady(y, out.drift)) {
 		return refuse(r)
 	}
 	out.reason = fires
@@ -231,7 +234,7 @@ func (m *robustMachine) pooled(t *track, y []float64, w *lookWindow, slots int, 
 func (m *robustMachine) record(t *track, y []float64, w *lookWindow, growth float64) bool {
 	n := len(y)
 	end := m.axis.binned
-	bins := w.minutes * int(time.Minute/slotTime) / m.axis.binSlots
+	bins := (w.minutes*int(time.Minute/slotTime) + m.axis.binSlots - 1) / m.axis.binSlots
 	top, sigma := levelsBefore(t, end-bins, max(1, bins/6))
 	if math.IsInf(top, -1) {
 		return true
@@ -298,6 +301,14 @@ func shapeOf(y []float64, s stage, w *lookWindow) reason {
 		return stepped
 	}
 	return fires
+}
+
+// steady says whether levels that some curve fits better grow evenly all the same: with
+// little noise a curve that nobody would see wins by the BIC.
+func steady(y []float64, d trend.Drift) bool {
+	q := len(y) / 4
+	early, late := meanOf(y[q:2*q])-meanOf(y[:q]), meanOf(y[len(y)-q:])-meanOf(y[len(y)-2*q:len(y)-q])
+	return d.T() >= steadyT && late >= steadyPace*early
 }
 
 func stepsBIC(s trend.Shapes) float64 {

@@ -51,9 +51,11 @@ type robustMachine struct {
 	// fresh counts the breakdowns since CONFIRMING began.
 	fresh int
 
-	now, epoch                    time.Duration
-	started                       bool
-	lastSample, lastBreakdown     Moment
+	now, epoch                time.Duration
+	started                   bool
+	lastSample, lastBreakdown Moment
+	// previous is when the latest sample came, rhythm how long after the one before.
+	previous, rhythm              time.Duration
 	began                         Moment
 	samples, breakdowns           int
 	ignored, empty, restarts      int
@@ -70,12 +72,15 @@ type robustMachine struct {
 }
 
 func newRobustMachine(r Robust) *robustMachine {
-	m := &robustMachine{r: r, family: 1, stretches: 1, student: students()}
+	m := &robustMachine{r: r, family: 1, stretches: 1, student: students(), axis: newAxis(0)}
 	for i := range m.tracks {
 		m.tracks[i] = newTrack()
 	}
 	return m
 }
+
+// holeBegins is the age of the latest sample at which a look says nothing any more.
+const holeBegins = 2 * time.Minute
 
 // maxBytes bounds the memory of a process that is believed: 1 PB.
 const maxBytes = 1 << 50
@@ -94,6 +99,7 @@ func (m *robustMachine) addSample(s Sample) []Transition {
 	if !m.began.Known {
 		m.began = Moment{At: s.At, Known: true}
 	}
+	m.rhythm, m.previous = s.At-m.previous, s.At
 	value := float64(s.Bytes) + m.driver.offset
 	m.tracks[totalTrack].add(value)
 	if jump, ok := m.jumps.hear(m, s.At, value); ok {
@@ -109,6 +115,7 @@ func (m *robustMachine) addBreakdown(b Breakdown) []Transition {
 	}
 	steps := m.advance(b.At)
 	m.breakdowns++
+	m.disbelieve(&b)
 	if raised := m.driver.hear(b, TotalMappedAndDriver); raised != 0 {
 		m.tracks[totalTrack].raise(raised)
 		m.jumps.raise(raised)
@@ -124,7 +131,7 @@ func (m *robustMachine) addBreakdown(b Breakdown) []Transition {
 // any; the App Summary's figure is another quantity and starts the track again.
 func (m *robustMachine) hearDimensions(b Breakdown) {
 	for i := javaTrack; i < numTracks; i++ {
-		if v := b.Dim[trackDimensions[i]]; i != graphicsTrack && v.Known && believable(v.Bytes) {
+		if v := b.Dim[trackDimensions[i]]; i != graphicsTrack && v.Known {
 			m.tracks[i].add(float64(v.Bytes))
 		}
 	}
@@ -132,7 +139,7 @@ func (m *robustMachine) hearDimensions(b Breakdown) {
 		return
 	}
 	graphics, _, known := m.driver.split(b)
-	if !known || !believable(int64(graphics)) {
+	if !known {
 		return
 	}
 	if m.driver.sourceChanged {
@@ -141,6 +148,22 @@ func (m *robustMachine) hearDimensions(b Breakdown) {
 	}
 	m.graphicsSeen = m.graphicsSeen || graphics > 0
 	m.tracks[graphicsTrack].add(graphics)
+}
+
+// disbelieve makes unknown what no process can have.
+func (m *robustMachine) disbelieve(b *Breakdown) {
+	check := func(a *Amount) {
+		if a.Known && !believable(a.Bytes) {
+			*a = Amount{}
+			m.empty++
+		}
+	}
+	for i := range b.Dim {
+		check(&b.Dim[i])
+	}
+	for _, a := range []*Amount{&b.EGL, &b.GL, &b.OtherMtrack, &b.GfxDev} {
+		check(a)
+	}
 }
 
 func believable(bytes int64) bool { return bytes >= 0 && bytes <= maxBytes }
@@ -164,12 +187,15 @@ func (m *robustMachine) advance(at time.Duration) []Transition {
 	slot := m.axis.slot(at)
 	if time.Duration(slot-m.axis.closed)*slotTime > m.r.MaxGap {
 		m.holes++
+		sample, breakdown := m.lastSample, m.lastBreakdown
 		steps := m.breakOff(at, fmt.Sprintf("nothing was measured for %s", minutesText(at-m.axis.at())))
 		m.axis, m.started = newAxis(at), true
+		m.lastSample, m.lastBreakdown = sample, breakdown
 		return steps
 	}
 	var steps []Transition
-	for m.axis.closed < slot {
+	// The axis may forget its begin meanwhile: the number of the slot changes then.
+	for m.axis.closed < m.axis.slot(at) {
 		steps = append(steps, m.closeSlot()...)
 	}
 	return steps
@@ -217,10 +243,14 @@ func (m *robustMachine) compact() {
 	gone := m.axis.binned * m.axis.binSlots
 	m.axis.origin += time.Duration(gone) * slotTime
 	m.axis.closed -= gone
+	m.loops.shift(gone)
 }
 
-// observe is one look at all series.
+// observe is one look at all series. In a hole there is none: what comes after will tell.
 func (m *robustMachine) observe() []Transition {
+	if age := m.axis.at() - m.previous; age > holeBegins && age > 3*m.rhythm {
+		return nil
+	}
 	s := m.look(m.tracks[totalTrack], stage(m.row), nil)
 	leading := totalTrack
 	m.tell(totalTrack, s)
@@ -258,12 +288,15 @@ func seriesName(i int) string {
 
 // decide takes at most one step for a look.
 func (m *robustMachine) decide(s sight, leading int) []Transition {
+	if s.reason == holes {
+		return nil
+	}
 	fired := s.reason == fires
 	if fired && m.state == Confirming && !m.keepsPace(m.tracks[leading]) {
 		fired, s.reason = false, slowed
 	}
 	if !fired {
-		return m.fade(s)
+		return m.fade(s.text(seriesName(leading)))
 	}
 	m.row, m.faded = m.row+1, 0
 	switch m.state {
@@ -283,7 +316,7 @@ func (m *robustMachine) decide(s sight, leading int) []Transition {
 }
 
 // fade takes a look without evidence.
-func (m *robustMachine) fade(s sight) []Transition {
+func (m *robustMachine) fade(because string) []Transition {
 	m.row = 0
 	if m.state == Normal {
 		return nil
@@ -295,7 +328,7 @@ func (m *robustMachine) fade(s sight) []Transition {
 		}
 	}
 	m.faded, m.pending = 0, false
-	return m.enter(Normal, "no evidence", s.text(seriesName(m.leading)))
+	return m.enter(Normal, "no evidence", because)
 }
 
 func (m *robustMachine) leak(s sight) []Transition {
@@ -368,7 +401,7 @@ func (m *robustMachine) breakOff(at time.Duration, because string) []Transition 
 	}
 	m.loops.reset()
 	m.jumps.breakOff()
-	m.started, m.axis = false, axis{origin: at}
+	m.started, m.axis = false, newAxis(at)
 	m.epoch = at
 	m.lastSample, m.lastBreakdown = Moment{}, Moment{}
 	m.row, m.faded, m.pending = 0, 0, false

@@ -104,11 +104,11 @@ func TestRobustMemory(t *testing.T) {
 // TestRobustOfTwoMonths: at the end of 60 days a leak is found that begins then. Floors
 // are longer after some days, and so is the time between two looks: 80 min at most.
 func TestRobustOfTwoMonths(t *testing.T) {
-	for days, latest := range map[time.Duration]time.Duration{
+	for days, latest := range map[int]time.Duration{
 		1: time.Hour, 3: 80 * time.Minute, 5: 2 * time.Hour, 9: 3 * time.Hour, 17: 6 * time.Hour, 33: 6 * time.Hour, 60: 6 * time.Hour,
 	} {
 		l := newLong(1, 0, 0)
-		l.live(days * 24 * time.Hour)
+		l.live(time.Duration(days) * 24 * time.Hour)
 		if v := l.d.Verdict(); v.Gate != detector.Pass || v.Worst != detector.Normal || v.Duration != l.at-30*time.Second {
 			t.Errorf("%d days: %v %v in %v: %s", days, v.Gate, v.Worst, v.Duration, v.Because)
 		}

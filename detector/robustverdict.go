@@ -53,7 +53,7 @@ func (m *robustMachine) close() {
 
 // families is how many judgements share the chance of a false alarm: processes and
 // stretches of this one.
-func (m *robustMachine) families() float64 { return float64(m.family * m.stretches) }
+func (m *robustMachine) families() float64 { return float64(m.family) * float64(m.stretches) }
 
 // judge is the end verdict on the present stretch.
 func (m *robustMachine) judge() judgement {
@@ -99,10 +99,10 @@ func (m *robustMachine) judgeHidden(j *judgement) {
 
 func (m *robustMachine) gateOf(j *judgement, levels []float64) Gate {
 	switch {
-	case j.reason == fires:
-		return Leak
 	case m.axis.length() < shortest || !j.known:
 		return Inconclusive
+	case j.reason == fires:
+		return Leak
 	case m.row >= 2 || m.undecided(j, levels):
 		return Inconclusive
 	}
@@ -128,7 +128,27 @@ func (m *robustMachine) undecided(j *judgement, levels []float64) bool {
 	}
 	f := j.finding
 	f.need = leastGrowth
+	if j.window < undecidedUpTo {
+		return f.rises && stillRising(levels)
+	}
 	return f.decide(levels, scale{hours: j.window.Hours(), need: leastGrowth, family: m.families(), before: noRecord}) == fires
+}
+
+// undecidedUpTo is the length of a run in which a rise to the end is never called
+// settled: nobody can tell yet.
+const undecidedUpTo = 3 * time.Hour
+
+// stillRising says whether levels rise in the last quarter as before and do not clearly
+// level off.
+func stillRising(y []float64) bool {
+	q := len(y) / 4
+	m1, m3, m4 := meanOf(y[:q]), meanOf(y[len(y)-2*q:len(y)-q]), meanOf(y[len(y)-q:])
+	if m4-m3 < leastPace*(m4-m1)/3 {
+		return false
+	}
+	s := trend.FitShapes(y)
+	line := min(s.BIC(s.Line, 2), s.BIC(s.Onset, 3))
+	return line <= min(s.BIC(s.Saturating, 3), s.BIC(s.Filled, 3), s.BIC(s.Step, 3))+curveBetter
 }
 
 // onset is when the growth began, on the device's clock, where a flat part before it
@@ -162,27 +182,28 @@ func (m *robustMachine) because(j *judgement, loops string) string {
 	case !j.known:
 		return fmt.Sprintf("%s over %s %s", seriesName(j.leading), minutesText(m.axis.length()), reasonTexts[j.reason])
 	case m.row >= 2:
-		return fmt.Sprintf("still %v at the end, %s MB/h in the last %s: %s", m.state, number(m.first.perHour()), minutesText(m.first.window), longerText(m.first.perHour()))
+		return fmt.Sprintf("still %v at the end, %s MB/h in the last %s: %s", m.state, number(m.first.perHour()), minutesText(m.first.window), longerText(m.first.perHour(), m.axis.length()))
 	}
 	return fmt.Sprintf("grew %s MB in %s (%s MB/h), as a leak does and as a cache that fills: %s",
-		number(j.growth), minutesText(j.window), number(j.rate), longerText(j.rate))
+		number(j.growth), minutesText(j.window), number(j.rate), longerText(j.rate, m.axis.length()))
 }
 
 // longerText says how long a run must be to show a leak of a rate in MB/h: needed()
-// solved for the hours.
-func longerText(rate float64) string {
+// solved for the hours, and longer than the present one.
+func longerText(rate float64, present time.Duration) string {
 	rate = max(rate, leastGrowth/8)
 	hours := shortGrowth / (hourGrowth + rate)
 	if hours*rate < leastGrowth {
 		hours = leastGrowth / rate
 	}
-	return fmt.Sprintf("a run of %s, or a base run to compare with, tells", minutesText(time.Duration(1.25*hours*float64(time.Hour)).Round(10*time.Minute)))
+	hours = 1.25 * max(hours, present.Hours())
+	return fmt.Sprintf("a run of %s, or a base run to compare with, tells", minutesText(time.Duration(hours*float64(time.Hour)).Round(10*time.Minute)))
 }
 
 func (m *robustMachine) leakText(j *judgement, loops string) string {
 	since := m.onset(j) - m.axis.origin
-	text := fmt.Sprintf("%s grows %s MB/h (95 %% interval %s to %s) since %s: %s MB in %s",
-		seriesName(j.leading), number(j.rate), number(j.low), number(j.high), sinceText(since), number(j.growth), minutesText(j.window))
+	text := fmt.Sprintf("%s grows %s MB/h (95 %% interval %s to %s): %s MB in the last %s, since %s",
+		seriesName(j.leading), number(j.rate), number(j.low), number(j.high), number(j.growth), minutesText(j.window), sinceText(since))
 	if loops != "" {
 		text += ", judged by " + loops
 	}
@@ -193,10 +214,10 @@ func (m *robustMachine) leakText(j *judgement, loops string) string {
 }
 
 func sinceText(since time.Duration) string {
-	if since < time.Minute {
-		return "the begin"
+	if since <= 15*time.Minute {
+		return "the start"
 	}
-	return "minute " + fmt.Sprintf("%.0f", since.Minutes())
+	return "about " + minutesText(since) + " after the start"
 }
 
 func (m *robustMachine) settledText(j *judgement) string {
@@ -232,7 +253,7 @@ func (m *robustMachine) verdict() Verdict {
 		v.Kind = j.shares.kind()
 	}
 	if m.lastSample.Known && m.began.Known {
-		v.Duration = m.lastSample.At - m.began.At
+		v.Duration = max(0, m.lastSample.At-m.began.At)
 	}
 	v.finding(&j)
 	return v
@@ -277,7 +298,7 @@ func (m *robustMachine) warnings(j *judgement) []error {
 		list = append(list, fmt.Errorf("hear %d readings: ignored, not newer than the one before", m.ignored))
 	}
 	if m.empty > 0 {
-		list = append(list, fmt.Errorf("hear %d samples: ignored, no process has so little or so much memory", m.empty))
+		list = append(list, fmt.Errorf("hear %d values: ignored, no process has so little or so much memory", m.empty))
 	}
 	if m.holes > 0 {
 		list = append(list, fmt.Errorf("watch without a break: %d times nothing was measured for more than %s; nothing is concluded across that", m.holes, minutesText(m.r.MaxGap)))
@@ -324,19 +345,21 @@ func (m *robustMachine) against(base *robustMachine) Verdict {
 			number(j.rate), number(j.low), number(j.high), number(j.growth), minutesText(window), name, j.shares.text())
 	}
 	j.gate = v.Gate
+	v.Warnings = m.warnings(&j)
 	v.finding(&j)
 	return v
 }
 
 // difference is the floors of both less each other, aligned by loops or by time.
 func (m *robustMachine) difference(base *robustMachine) (levels []float64, hours float64, name string) {
-	if diff := m.loops.floors.against(&base.loops.floors); diff != nil {
-		return diff, float64(m.loops.floors.last-m.loops.began) * slotTime.Hours(), "by loops"
+	if diff, part := m.loops.floors.against(&base.loops.floors); diff != nil {
+		slots := float64(m.loops.floors.last - m.loops.began)
+		return diff, part * slots * slotTime.Hours(), "by loops"
 	}
 	a, b := m.tracks[totalTrack], base.tracks[totalTrack]
 	size := max(m.axis.binSlots, base.axis.binSlots)
 	n := min(m.axis.binned*m.axis.binSlots, base.axis.binned*base.axis.binSlots) / size
-	if time.Duration(n*size)*slotTime < shortest {
+	if n == 0 || time.Duration(n*size)*slotTime < shortest {
 		return nil, 0, ""
 	}
 	diff := make([]float64, 0, n)

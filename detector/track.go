@@ -190,6 +190,14 @@ func levelOf(values []float64) (float64, bool) {
 	return meanOf(values[cut : n-cut]), true
 }
 
+// levelOr is levelOf, NaN where there is none.
+func levelOr(values []float64) float64 {
+	if v, ok := levelOf(values); ok {
+		return v
+	}
+	return math.NaN()
+}
+
 // insertionSort is faster than slices.Sort for the ten values of a floor.
 func insertionSort(v []float64) {
 	if len(v) > 24 {
@@ -244,26 +252,24 @@ func (t *track) cut(dst []float64, s stretch) (empty int) {
 	var scratch [largestBlock]float64
 	for b := range dst {
 		block := values[first+b*size/n : first+(b+1)*size/n]
-		level, ok := 0.0, true
-		switch len(block) {
-		case 1:
-			level = float64(block[0])
-			ok = level == level
-		default:
-			level, ok = levelOf(known(scratch[:0], block))
+		if len(block) == 1 {
+			dst[b] = float64(block[0])
+		} else {
+			dst[b] = levelOr(known(scratch[:0], block))
 		}
-		if !ok {
-			level = math.NaN()
+		if dst[b] != dst[b] {
 			empty++
 		}
-		dst[b] = level
 	}
 	return empty
 }
 
 // rise is how much higher the last quarter of the last n floors is than the first
-// quarter; infinite where one has no value.
+// quarter; infinite where one has no value, or where the floors are too long to tell.
 func (t *track) rise(n int) float64 {
+	if n < 2 {
+		return math.Inf(1)
+	}
 	k := max(1, n/4)
 	bins := t.bins[len(t.bins)-n:]
 	var first, last float32

@@ -157,8 +157,8 @@ func (p *tape) check(t *testing.T, r *rand.Rand) {
 	for range 4 {
 		p.checkLevels(t, r)
 	}
-	if n := m.axis.binned; n > 0 {
-		p.checkRise(t, 1+r.IntN(n))
+	if n := m.axis.binned; n > 1 {
+		p.checkRise(t, 2+r.IntN(n-1))
 	}
 }
 

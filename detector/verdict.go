@@ -85,7 +85,7 @@ type Mark struct {
 type Look struct {
 	// At is the device's clock: time since boot.
 	At time.Duration
-	// Series is what was looked at: "total" or the name of a dimension.
+	// Series is what was looked at: "memory" for the total, or the name of a dimension.
 	Series string
 	// Window is the length of the window that decided.
 	Window time.Duration

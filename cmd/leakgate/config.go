@@ -160,7 +160,7 @@ func (f *configFlags) begin(c console, args []string) int {
 	}
 	name := reporters.Printable(shellWord(path))
 	fmt.Fprintf(c.out, "%s is written. Edit app.package and workload in it; then:\n\n", name)
-	for _, line := range []string{"config verify " + name, "config print " + name, "run " + name + " --for 30m"} {
+	for _, line := range []string{"config verify " + name, "config print " + name, "run " + name + " --for 45m"} {
 		fmt.Fprintf(c.out, "  leakgate %s\n", line)
 	}
 	return exitOK

@@ -362,7 +362,7 @@ func TestRunWithProfile(t *testing.T) {
 	env := serve(t, shop("phone-a"))
 	env["LEAKGATE_PROFILE"] = "pr"
 	code, out, errOut := typed(t, env, "run", path, "--for", "4m", "--device", "phone-a", "--out", "run")
-	if code != 0 || !strings.Contains(out, "workload monkey, 6000 events with seed 1") {
+	if code != 0 || !strings.Contains(out, "workload monkey, 9000 events with seed 1") {
 		t.Errorf("exit %d\n%s%s", code, out, errOut)
 	}
 }

@@ -23,16 +23,19 @@ func (d Drift) T() float64 {
 	return d.Slope / d.SE
 }
 
+// leastValues make a drift.
+const leastValues = 6
+
 // FitDrift fits a line to equally spaced values by the feasible quasi generalized least
 // squares of Perron and Yabu (Estimating deterministic trends with an integrated or
 // stationary noise component, J. of Econometrics 151, 2009), with one lag: the
 // autocorrelation of the detrended values, corrected for its bias after Roy and
 // Fuller, raised by so many of its standard errors, and taken as 1 where it cannot be
-// told from 1. So the t value is near normal for stationary noise and for random
-// walks alike. Fewer than 6 values have no drift: only N is set then.
+// told from 1. So the t value is near normal for stationary noise, and not far from it
+// for random walks (the tests have the rates). Fewer than 6 values have no drift: only N is set then.
 func FitDrift(y []float64, raise float64) Drift {
 	n := len(y)
-	if n < 6 {
+	if n < leastValues {
 		return Drift{N: n}
 	}
 	level, slope := fitSteps(y)
@@ -101,6 +104,15 @@ func royFuller(alpha, se float64, n int) float64 {
 	return 0
 }
 
+func constant(y []float64) bool {
+	for _, v := range y {
+		if v != y[0] {
+			return false
+		}
+	}
+	return true
+}
+
 // praisWinsten is generalized least squares for noise with a known autocorrelation.
 func praisWinsten(y []float64, alpha float64) Drift {
 	n := len(y)
@@ -123,6 +135,9 @@ func praisWinsten(y []float64, alpha float64) Drift {
 	}
 	d := Drift{Alpha: alpha, N: n}
 	df := float64(n - 2)
+	if constant(y) {
+		return d // the sums would leave a slope of rounding
+	}
 	if alpha >= 1 {
 		// Only the steps tell the slope of a random walk.
 		d.Slope = s2y / s22
@@ -147,8 +162,11 @@ type Noise struct {
 	n, length     int
 }
 
-// Add takes one more stretch.
+// Add takes one more stretch; one of fewer than 6 values tells nothing.
 func (p *Noise) Add(y []float64) {
+	if len(y) < leastValues {
+		return
+	}
 	level, slope := fitSteps(y)
 	before := y[0] - level
 	for i := 1; i < len(y); i++ {
@@ -174,6 +192,9 @@ func (p *Noise) Alpha(raise float64) float64 {
 
 // FitDriftWith is FitDrift for noise whose autocorrelation is known.
 func FitDriftWith(y []float64, alpha float64) Drift {
+	if len(y) < leastValues {
+		return Drift{N: len(y)}
+	}
 	if alpha > 1-1/math.Sqrt(float64(len(y))*4) {
 		alpha = 1
 	}

@@ -152,8 +152,9 @@ duration: 8h
 # How often memory is read, and what that may cost in percent of one core.
 # sample: { normal: 30s, suspicious: 15s, leaking: 1m, detail: 30s, max_system_server: 25%%, max_app: 5%% }
 
-# Changes of the above, chosen by leakgate run FILE --profile NAME.
+# Changes of the above, chosen by leakgate run FILE --profile NAME. In less than half
+# an hour nothing is judged; the longer, the slower the leaks that are proved.
 profiles:
-  pr: { duration: 30m }
+  pr: { duration: 45m }
   nightly: {}
 `

@@ -250,7 +250,7 @@ func TestLongTableSeparateTablesAndRunAgree(t *testing.T) {
 	long := rowHeader + strings.Join(merged(r, tables), "\n") + "\n"
 	run := lineHeader + strings.Join(merged(r, lines), "\n") + "\n"
 	for _, policy := range []detector.Policy{detector.ArticlePolicy(), detector.RobustPolicy()} {
-		o := Options{Policy: policy}
+		o, steps := Options{Policy: policy}, 0
 		want, err := Run(t.Context(), files, o)
 		if err != nil {
 			t.Fatal(err)
@@ -258,6 +258,10 @@ func TestLongTableSeparateTablesAndRunAgree(t *testing.T) {
 		byName := map[string]Process{}
 		for _, p := range want.Processes {
 			byName[p.Process.Process] = p
+			steps += len(p.Transitions)
+		}
+		if steps == 0 {
+			t.Errorf("%s: no step anywhere: nothing is compared", policy.Name)
 		}
 		for form, text := range map[string]string{"long table": long, "run": run} {
 			got := mustSay(t, text, o)
@@ -273,13 +277,6 @@ func TestLongTableSeparateTablesAndRunAgree(t *testing.T) {
 				}
 			}
 		}
-	}
-	leaks := 0
-	for _, p := range mustSay(t, long, article).Processes {
-		leaks += len(p.Transitions)
-	}
-	if leaks == 0 {
-		t.Error("no step anywhere: nothing was compared")
 	}
 }
 
@@ -337,6 +334,17 @@ func TestPolicyOfTheRun(t *testing.T) {
 	if a, b := mustSay(t, plain, article), mustSay(t, strict, article); len(a.Processes[0].Transitions) == 0 || len(b.Processes[0].Transitions) != 0 {
 		t.Errorf("steps %+v, and of the strict policy %+v", a.Processes[0].Transitions, b.Processes[0].Transitions)
 	}
+	patient := detector.RobustPolicy()
+	patient.Robust.MaxGap = 2 * time.Hour // the hole of 4000 s is none
+	if text, err = json.Marshal(patient); err != nil {
+		t.Fatal(err)
+	}
+	robust := Options{Policy: detector.RobustPolicy()}
+	crossed := strings.Replace(plain, `}]}`, `}],"plan":{"policy":`+string(text)+`}}`, 1)
+	const hole = "nothing was measured for more than"
+	if a, b := mustSay(t, plain, robust), mustSay(t, crossed, robust); !strings.Contains(strings.Join(a.Processes[0].Warnings, "\n"), hole) || strings.Contains(strings.Join(b.Processes[0].Warnings, "\n"), hole) {
+		t.Errorf("%q, and of the patient policy %q", a.Processes[0].Warnings, b.Processes[0].Warnings)
+	}
 	unknown := strings.Replace(plain, `}]}`, `}],"plan":{"policy":{"Name":"later"}}}`, 1)
 	if r := mustSay(t, unknown, article); len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], `policy "later"`) {
 		t.Errorf("%q", r.Warnings)
@@ -384,6 +392,36 @@ func TestBase(t *testing.T) {
 	}
 	if p := got.Processes[1]; p.Base != nil || !slices.Contains(p.Warnings, base+" has no process of this name: it is judged alone") {
 		t.Errorf("b: %+v", p)
+	}
+}
+
+// The verdict is on the difference: a cache that fills in both is none, and a leak that
+// only one has is found, which a run alone tells or not.
+func TestBaseDecides(t *testing.T) {
+	series := func(seed uint64, cache, leak float64) string {
+		r := rand.New(rand.NewPCG(seed, 2))
+		var b strings.Builder
+		b.WriteString("t_s,process,pss_kb\n")
+		for i := range 361 {
+			hours := float64(i) / 120
+			fmt.Fprintf(&b, "%d,a,%.0f\n", i*30, 1024*(200+cache*min(1, hours/2.5)+leak*hours+4*r.NormFloat64()))
+		}
+		return b.String()
+	}
+	base := write(t, "base.csv", series(1, 150, 0))
+	for name, c := range map[string]struct {
+		cache, leak float64
+		gate        string
+	}{"the same cache": {150, 0, "pass"}, "a leak beside it": {150, 60, "leak"}, "less": {0, 0, "pass"}} {
+		text := series(2, c.cache, c.leak)
+		alone := mustSay(t, text, Options{Policy: detector.RobustPolicy()}).Processes[0]
+		p := mustSay(t, text, Options{Policy: detector.RobustPolicy(), Base: base}).Processes[0]
+		if p.Gate != c.gate || p.Base == nil || *p.Base != base || p.Because == alone.Because || p.State != alone.State || p.Worst != alone.Worst {
+			t.Errorf("%s: %s, %s; alone %s, %s", name, p.Gate, p.Because, alone.Gate, alone.Because)
+		}
+		if want := c.leak + (c.cache-150)/3; p.Rate == nil || math.Abs(*p.Rate-want) > 15 {
+			t.Errorf("%s: %v MB/h more than the base, want about %g", name, *p.Rate, want)
+		}
 	}
 }
 
@@ -471,6 +509,9 @@ func TestExplain(t *testing.T) {
 		o.Explain = true
 		p := mustSay(t, text, o).Processes[0]
 		last := 0.0
+		if len(p.Looks) < 30 { // one in 5 min, of 3.3 hours with a break
+			t.Errorf("%s: %d looks", form, len(p.Looks))
+		}
 		for _, l := range p.Looks {
 			if l.T < last || l.T > p.Duration || l.Series == "" || l.Text == "" {
 				t.Errorf("%s: %+v after %g s", form, l, last)

@@ -44,7 +44,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(stderr)
 	flags.IntVar(&o.runs, "runs", 2000, "simulated processes a row without a leak")
 	flags.IntVar(&o.detections, "detections", 300, "simulated processes a row with a leak")
-	flags.Uint64Var(&o.seed, "seed", 1, "first of all chances")
+	flags.Uint64Var(&o.seed, "seed", 20261122, "first of all chances; the constants were chosen with others")
 	only := flags.String("only", "", "`regex` of the names of the rows to measure")
 	tables := flags.String("tables", "", "`names` of the tables to measure, with commas between: "+strings.Join(tableNames(), ","))
 	flags.BoolVar(&o.check, "check", false, "compare with the bars; exit with 1 where one is missed")

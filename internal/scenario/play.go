@@ -45,7 +45,7 @@ func (p *Path) total(i int) float64 {
 func (p *Path) Breakdown(i int) detector.Breakdown {
 	b := detector.Breakdown{At: at(i), GL: detector.Known(0), GfxDev: detector.Known(0)}
 	for d := range p.Dims {
-		b.Dim[d] = detector.Known(int64(p.Dims[d][i] * detector.MB))
+		b.Dim[d] = detector.Known(int64(max(0, p.Dims[d][i]) * detector.MB)) // noise may go below
 	}
 	b.EGL = b.Dim[detector.Graphics]
 	b.Dim[detector.Total] = detector.Known(int64(p.total(i) * detector.MB))
