@@ -86,6 +86,10 @@ func (l *loops) shift(gone int) {
 
 // familyOf is the text of a mark without its digits.
 func familyOf(text string) string {
+	folded := func(r rune) bool { return unicode.IsDigit(r) || unicode.IsUpper(r) }
+	if len(text) <= maxFamily && !strings.ContainsFunc(text, folded) {
+		return text
+	}
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsDigit(r) {
 			return -1
