@@ -1,5 +1,5 @@
 # make test   installs what the tests need (as root; else it prints the command) and runs every check
-# make e2e    all tests at full length (some ten minutes)
+# make e2e    all tests at full length (about forty minutes)
 # make soak   ten minutes of random faults behind the real adb server (SOAK=1h for more)
 # make fuzz   every fuzz target for FUZZTIME each
 # make bench  the benchmarks, with allocations

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 )
 
 // loops is the floors of the loops of a suite, or of the moments after a forced garbage
@@ -86,7 +87,7 @@ func (l *loops) shift(gone int) {
 
 // familyOf is the text of a mark without its digits.
 func familyOf(text string) string {
-	folded := func(r rune) bool { return unicode.IsDigit(r) || unicode.IsUpper(r) }
+	folded := func(r rune) bool { return r >= utf8.RuneSelf || unicode.IsDigit(r) || unicode.IsUpper(r) }
 	if len(text) <= maxFamily && !strings.ContainsFunc(text, folded) {
 		return text
 	}
