@@ -163,7 +163,7 @@ func TestEachJumpStays(t *testing.T) {
 // TestNoiseIsNoJump: noise of 50 MB jumps in at most one of a hundred runs of 8 h, however
 // slow it is.
 func TestNoiseIsNoJump(t *testing.T) {
-	const runs = 300
+	const runs = 100
 	for _, rho := range []float64{0, 0.7, 0.9, 0.97} {
 		s := scenario.Scenario{Hours: 8, Sigma: 50, Rho: rho}
 		with, all, first := 0, 0, 0

@@ -71,7 +71,7 @@ func heapInUse() float64 {
 
 // TestRobustMemory: the heap of one process after 8 h, 48 h and 60 days.
 func TestRobustMemory(t *testing.T) {
-	const lives = 4
+	const lives = 2
 	for name, rate := range map[string]float64{"quiet": 0, "leaking": 5} {
 		before := heapInUse()
 		list := make([]*long, lives)

@@ -57,7 +57,7 @@ type track struct {
 }
 
 func newTrack() *track {
-	t := &track{}
+	t := &track{bins: make([]float32, 0, maxBins)} // once, so that it never grows
 	t.reset()
 	return t
 }

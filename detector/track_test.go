@@ -523,24 +523,3 @@ func TestTrackMemory(t *testing.T) {
 		t.Errorf("%d bytes a track, want at most %d", got, most)
 	}
 }
-
-// robustBar is the most heap that a detector of policy "robust" may keep after two days,
-// with full floors, in bytes. It is seven tracks of 4 to 5 kB.
-const robustBar = 48000
-
-func TestRobustMemory(t *testing.T) {
-	got := heapOf(20, func(i int) *Detector {
-		d := New(RobustPolicy())
-		r := rand.New(rand.NewPCG(uint64(i), 3))
-		for at := time.Duration(0); at < 47*time.Hour; at += time.Minute {
-			mb := 200 + r.NormFloat64()
-			d.AddBreakdown(wholeBreakdown(at, mb))
-			d.AddSample(Sample{At: at, Bytes: int64(mb * MB)})
-		}
-		return d
-	})
-	t.Logf("%.0f bytes a process", got)
-	if got > robustBar {
-		t.Errorf("%.0f bytes a process, want at most %d", got, robustBar)
-	}
-}
