@@ -28,7 +28,6 @@ type loops struct {
 	// none; live those levels.
 	collected, firstCollected int
 	live                      aligned
-	marks                     int
 }
 
 // aligned is a list of levels in MB; each stands for so many loops.
@@ -73,7 +72,7 @@ func (a *aligned) add(level float64, slot int) {
 }
 
 func (l *loops) reset() {
-	*l = loops{family: l.family, known: l.known, begun: l.begun, others: l.others, marks: l.marks, floors: aligned{levels: l.floors.levels[:0]}, live: aligned{levels: l.live.levels[:0]}}
+	*l = loops{family: l.family, known: l.known, begun: l.begun, others: l.others, floors: aligned{levels: l.floors.levels[:0]}, live: aligned{levels: l.live.levels[:0]}}
 }
 
 // shift moves the slots when the axis forgets so many.
@@ -102,7 +101,6 @@ func familyOf(text string) string {
 }
 
 func (l *loops) mark(m *robustMachine, k Mark) {
-	l.marks++
 	if !m.started || k.At < m.axis.origin {
 		return
 	}
@@ -161,7 +159,7 @@ func (l *loops) close(m *robustMachine) {
 	l.collected = 0
 }
 
-// levels gives the levels by loops, or after collections, at most endBlocks, and the
+// judged gives the levels by loops, or after collections, at most endBlocks, and the
 // hours that they cover; name says which. ok is false where the run must be judged by
 // time: fewer than leastLoops, or loops in less than half of it.
 func (l *loops) judged(m *robustMachine) (levels []float64, hours float64, name string, ok bool) {

@@ -20,7 +20,8 @@ var observed = []scenario.Scenario{
 }
 
 // BenchmarkObserve feeds a sample each 30 s and a breakdown each 90 s; one operation is
-// one reading, with the looks that it causes at the nine series of a process.
+// one sample with its third of a breakdown, and with the looks that they cause at the total
+// and at the six dimensions that are series of their own.
 func BenchmarkObserve(b *testing.B) {
 	for _, s := range observed {
 		b.Run(s.Name, func(b *testing.B) {

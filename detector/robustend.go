@@ -165,7 +165,7 @@ func highEnd(y []float64) float64 {
 // decide is the end verdict: all that a leak must show, the cheap tests first.
 func (f *finding) decide(y []float64, s scale) reason {
 	n := len(y)
-	if f.growth < f.need {
+	if f.growth < s.need {
 		return small
 	}
 	crit := students().end[n]

@@ -46,8 +46,6 @@ type robustMachine struct {
 	// first is what the first of them saw, firstSigma how much pairs of floors move.
 	first      sight
 	firstSigma float64
-	leading    int
-	entered    time.Duration
 	// fresh counts the breakdowns since CONFIRMING began.
 	fresh int
 
@@ -301,16 +299,14 @@ func (m *robustMachine) decide(s sight, leading int) []Transition {
 	m.row, m.faded = m.row+1, 0
 	switch m.state {
 	case Normal:
-		m.first, m.leading = s, leading
+		m.first = s
 		m.firstSigma = pairSigma(m.tracks[leading], s.window)
 		return m.enter(Suspicious, "first look", s.text(seriesName(leading)))
 	case Suspicious:
-		m.leading = leading
 		m.fresh = 0
 		return m.enter(Confirming, "second look", s.text(seriesName(leading)))
 	case Confirming:
-		m.leading = leading
-		return m.leak(s)
+		return m.leak(s, leading)
 	}
 	return nil
 }
@@ -331,11 +327,11 @@ func (m *robustMachine) fade(because string) []Transition {
 	return m.enter(Normal, "no evidence", because)
 }
 
-func (m *robustMachine) leak(s sight) []Transition {
+func (m *robustMachine) leak(s sight, leading int) []Transition {
 	shares := m.sharesOver(s.window)
 	m.kind = shares.kind()
 	m.pending = !m.cooling()
-	text := s.text(seriesName(m.leading)) + "; " + shares.text()
+	text := s.text(seriesName(leading)) + "; " + shares.text()
 	if !m.pending {
 		text += "; no diagnosis: the last one is less than " + minutesText(m.r.Cooldown) + " old"
 	}
@@ -345,7 +341,7 @@ func (m *robustMachine) leak(s sight) []Transition {
 func (m *robustMachine) enter(to State, rule, because string) []Transition {
 	at := m.axis.at()
 	t := Transition{At: at, From: m.state, To: to, Rule: rule, Because: because}
-	m.state, m.entered = to, at
+	m.state = to
 	m.worst, m.heard = max(m.worst, to), max(m.heard, to)
 	switch to {
 	case Suspicious:
@@ -386,7 +382,8 @@ func (m *robustMachine) restart(at time.Duration) []Transition {
 	return steps
 }
 
-func (m *robustMachine) gap(time.Duration) []Transition { return nil } // advance sees for itself how long it was
+// gap says nothing: advance sees for itself how long it was.
+func (m *robustMachine) gap(time.Duration) []Transition { return nil }
 
 func (m *robustMachine) change(at time.Duration) []Transition {
 	m.now = max(m.now, at)

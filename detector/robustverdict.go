@@ -22,8 +22,6 @@ type judgement struct {
 type past struct {
 	judgement
 	any bool
-	// longest is the longest of them.
-	longest time.Duration
 }
 
 // weight orders gates by what they say of a run as a whole.
@@ -45,7 +43,6 @@ func (m *robustMachine) close() {
 		return
 	}
 	j := m.judge()
-	m.past.longest = max(m.past.longest, m.axis.length())
 	if !m.past.any || weight(j.gate) > weight(m.past.gate) {
 		m.past.judgement, m.past.any = j, true
 	}
@@ -127,7 +124,6 @@ func (m *robustMachine) undecided(j *judgement, levels []float64) bool {
 		}
 	}
 	f := j.finding
-	f.need = leastGrowth
 	if j.window < undecidedUpTo {
 		return f.rises && stillRising(levels)
 	}
@@ -191,7 +187,7 @@ func (m *robustMachine) because(j *judgement, loops string) string {
 // longerText says how long a run must be to show a leak of a rate in MB/h: needed()
 // solved for the hours, and longer than the present one.
 func longerText(rate float64, present time.Duration) string {
-	rate = max(rate, leastGrowth/8)
+	rate = max(rate, leastGrowth/8) // nobody runs for more than a few nights
 	hours := shortGrowth / (hourGrowth + rate)
 	if hours*rate < leastGrowth {
 		hours = leastGrowth / rate
