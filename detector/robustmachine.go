@@ -294,7 +294,7 @@ func (m *robustMachine) decide(s sight, leading int) []Transition {
 		fired, s.reason = false, slowed
 	}
 	if !fired {
-		return m.fade(s.text(seriesName(leading)))
+		return m.fade(s, leading)
 	}
 	m.row, m.faded = m.row+1, 0
 	switch m.state {
@@ -312,7 +312,7 @@ func (m *robustMachine) decide(s sight, leading int) []Transition {
 }
 
 // fade takes a look without evidence.
-func (m *robustMachine) fade(because string) []Transition {
+func (m *robustMachine) fade(s sight, leading int) []Transition {
 	m.row = 0
 	if m.state == Normal {
 		return nil
@@ -324,7 +324,7 @@ func (m *robustMachine) fade(because string) []Transition {
 		}
 	}
 	m.faded, m.pending = 0, false
-	return m.enter(Normal, "no evidence", because)
+	return m.enter(Normal, "no evidence", s.text(seriesName(leading)))
 }
 
 func (m *robustMachine) leak(s sight, leading int) []Transition {
