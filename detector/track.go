@@ -314,14 +314,54 @@ func median(values []float64) float64 {
 	return middle(append(scratch[:0], values...))
 }
 
-// middle is the median; it orders the values.
+// middle is the median; it moves the values about.
 func middle(v []float64) float64 {
-	insertionSort(v)
 	n := len(v)
 	if n == 0 {
 		return math.NaN()
 	}
-	return (v[(n-1)/2] + v[n/2]) / 2
+	if n <= 24 {
+		insertionSort(v)
+		return (v[(n-1)/2] + v[n/2]) / 2
+	}
+	k := n / 2
+	upper := selected(v, k)
+	if n%2 == 1 {
+		return upper
+	}
+	return (slices.Max(v[:k]) + upper) / 2
+}
+
+// selected is the k-th smallest value, from 0, by Hoare's selection; afterwards none
+// before it is larger and none behind it smaller.
+func selected(v []float64, k int) float64 {
+	low, high := 0, len(v)-1
+	for low < high {
+		pivot := v[low+(high-low)/2]
+		i, j := low, high
+		for i <= j {
+			for v[i] < pivot {
+				i++
+			}
+			for v[j] > pivot {
+				j--
+			}
+			if i <= j {
+				v[i], v[j] = v[j], v[i]
+				i++
+				j--
+			}
+		}
+		switch {
+		case k <= j:
+			high = j
+		case k >= i:
+			low = i
+		default:
+			return v[k]
+		}
+	}
+	return v[k]
 }
 
 func meanOf(values []float64) float64 {
