@@ -1,0 +1,71 @@
+package heap
+
+import (
+	"sync"
+	"unsafe"
+)
+
+// arena hands out arrays that the garbage collector does not know and that go back
+// to the system at once. It may be used from several goroutines.
+type arena struct {
+	mu     sync.Mutex
+	blocks map[unsafe.Pointer][]byte
+	// held is the bytes that are handed out.
+	held int64
+}
+
+// number is what the arrays hold.
+type number interface {
+	~uint8 | ~uint16 | ~uint32 | ~uint64 | ~int64 | pair | cell | frame
+}
+
+// smallest is the array from which on the system is asked for pages of its own.
+const smallest = 1 << 20
+
+// array gives n zeros.
+func array[T number](a *arena, n int64) ([]T, error) {
+	var zero T
+	size := n * int64(unsafe.Sizeof(zero))
+	if size < smallest {
+		return make([]T, n), nil
+	}
+	b, err := mapPages(size)
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.blocks == nil {
+		a.blocks = map[unsafe.Pointer][]byte{}
+	}
+	a.blocks[unsafe.Pointer(&b[0])] = b
+	a.held += size
+	return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), n), nil
+}
+
+// drop gives an array back and makes it nil.
+func drop[T number](a *arena, p *[]T) {
+	s := *p
+	*p = nil
+	if cap(s) == 0 {
+		return
+	}
+	at := unsafe.Pointer(unsafe.SliceData(s))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if b, ok := a.blocks[at]; ok {
+		delete(a.blocks, at)
+		a.held -= int64(len(b))
+		unmapPages(b)
+	}
+}
+
+// close gives everything back.
+func (a *arena) close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, b := range a.blocks {
+		unmapPages(b)
+	}
+	a.blocks, a.held = nil, 0
+}

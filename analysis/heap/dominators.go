@@ -1,0 +1,114 @@
+package heap
+
+import "context"
+
+// dominate finds the immediate dominator of each vertex: Lengauer and Tarjan, "A
+// fast algorithm for finding dominators in a flowgraph" (TOPLAS 1979), with path
+// compression alone, which takes O(m log n) on any graph. SEMI-NCA is as fast on
+// most heaps, but climbs the tree once for each vertex that several reference: on
+// two linked lists of the same million elements that is their length squared.
+//
+// Four arrays do for six: a vertex needs the head of its further references until
+// its semidominator is known, the head of its bucket until it gets a label, and a
+// place in a bucket until its dominator is known.
+type dominance struct {
+	// ancestors begin as the parents of the search and are compressed.
+	ancestors []uint32
+	// semis are joins before.
+	semis []uint32
+	// labels are heads of buckets before: the vertices with this semidominator.
+	labels []uint32
+	// idoms are the next in a bucket before.
+	idoms []uint32
+	pairs []pair
+	path  []uint32
+}
+
+func (l *loader) dominate(ctx context.Context) (err error) {
+	n := int64(l.order.count) + 1
+	d := &dominance{ancestors: l.order.parents, semis: l.order.joins, pairs: l.order.pairs}
+	if d.labels, err = array[uint32](&l.arena, n); err != nil {
+		return err
+	}
+	if d.idoms, err = array[uint32](&l.arena, n); err != nil {
+		return err
+	}
+	if err := d.find(ctx, l.order.count); err != nil {
+		return err
+	}
+	drop(&l.arena, &d.pairs)
+	drop(&l.arena, &d.labels)
+	drop(&l.arena, &d.semis)
+	drop(&l.arena, &d.ancestors)
+	l.order = order{count: l.order.count}
+	return l.plant(d.idoms)
+}
+
+// find goes through the vertices from the last down.
+func (d *dominance) find(ctx context.Context, count uint32) error {
+	for w := count; w > 0; w-- {
+		if w%patience == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		parent := d.ancestors[w]
+		semi := parent
+		for i := d.semis[w]; i != 0; i = d.pairs[i].next {
+			v := d.pairs[i].from
+			if v > w {
+				v = d.semis[d.eval(v, w+1)]
+			}
+			semi = min(semi, v)
+		}
+		d.semis[w], d.labels[w] = semi, w
+		if semi == parent {
+			d.idoms[w] = parent
+		} else {
+			d.idoms[w] = d.labels[semi]
+			d.labels[semi] = w
+		}
+		v := d.labels[parent]
+		d.labels[parent] = 0
+		for v != 0 {
+			next := d.idoms[v]
+			d.idoms[v] = parent
+			if u := d.eval(v, w); d.semis[u] < parent {
+				d.idoms[v] = u
+			}
+			v = next
+		}
+	}
+	for w := uint32(1); w <= count; w++ {
+		if d.idoms[w] != d.semis[w] {
+			d.idoms[w] = d.idoms[d.idoms[w]]
+		}
+	}
+	return nil
+}
+
+// eval gives the vertex with the least semidominator on the way from v up to the
+// last ancestor that is linked, which are the vertices from first on.
+func (d *dominance) eval(v, first uint32) uint32 {
+	top := d.ancestors[v]
+	if top < first {
+		return d.labels[v]
+	}
+	path := append(d.path[:0], v)
+	for d.ancestors[top] >= first {
+		path = append(path, top)
+		top = d.ancestors[top]
+	}
+	// top has no linked ancestor; what is below it is compressed from the top down.
+	best, least := d.labels[top], d.semis[d.labels[top]]
+	end := d.ancestors[top]
+	for i := len(path) - 1; i >= 0; i-- {
+		u := path[i]
+		d.ancestors[u] = end
+		if s := d.semis[d.labels[u]]; s <= least {
+			best, least = d.labels[u], s
+		} else {
+			d.labels[u] = best
+		}
+	}
+	d.path = path
+	return best
+}

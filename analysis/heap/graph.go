@@ -1,0 +1,220 @@
+package heap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/leakgate/leakgate/analysis/hprof"
+)
+
+// SizeModel names how sizes are counted, that of AOSP's ahat: an instance has the
+// bytes that its class declares; an array its elements; a class object those of
+// java.lang.Class and of its static fields. Sizes of different models must not be
+// compared.
+const SizeModel = "hprof"
+
+// Options say how a dump is loaded.
+type Options struct {
+	// Snapshot is the heap to load of a file that holds several; -1 is the last.
+	Snapshot int
+	// Workers is the number of goroutines that read; 0 is one for each core.
+	Workers int
+	// Limit bounds the memory, in bytes; 0 does not. A dump that needs more is refused
+	// with a *MemoryError.
+	Limit int64
+	// Partial loads what can be read of a damaged dump.
+	Partial bool
+	// Phase is told the name of each phase as it begins. Progress is told how many
+	// of how many bytes are read, both passes together, from several goroutines.
+	Phase    func(name string)
+	Progress func(done, total int64)
+	// KeepReferences keeps the references after they were followed, for References.
+	KeepReferences bool
+}
+
+// MemoryError refuses a dump that is too large for the memory that there is.
+type MemoryError struct {
+	// Need is about the bytes that it takes, Limit those that were allowed.
+	Need, Limit int64
+}
+
+func (e *MemoryError) Error() string {
+	return fmt.Sprintf("the graph needs about %d MB of memory, %d MB are free for it", e.Need>>20, e.Limit>>20)
+}
+
+// Heap is one of the heaps of an Android app, or the only one of another dump.
+type Heap struct {
+	// ID is ART's: 0 default, 'A' app, 'I' image, 'Z' zygote.
+	ID   uint32
+	Name string
+	// Objects and Bytes are those in the dump, reachable or not.
+	Objects, Bytes int64
+}
+
+// Graph is the heap of one dump.
+type Graph struct {
+	hprof.Header
+	// Truncated is the offset of the record in which the file ends, or -1.
+	Truncated int64
+	// Damage is what Options.Partial passed over.
+	Damage []error
+	// Objects, Instances, ObjectArrays, PrimitiveArrays and Classes are counts of
+	// what the dump holds, reachable or not.
+	Objects, Instances, ObjectArrays, PrimitiveArrays, Classes int64
+	// Duplicates are objects that were there before under the same ID, Dangling
+	// references to objects that are not in the dump.
+	Duplicates, Dangling int64
+	// ReferenceCount is the number of references, null and dangling ones left out.
+	ReferenceCount int64
+	// RootCounts are the GC roots by kind, those of absent objects included.
+	RootCounts map[hprof.SubTag]int64
+	Heaps      []Heap
+
+	arena    arena
+	file     *hprof.File
+	segments []hprof.Segment
+	ids      *ids
+	registry *registry
+	slots    slotArray
+	sizes    sizeArray
+	heapOf   []uint8
+	roots    []hprof.Root
+	links    links
+	tree     tree
+	weaker   weaker
+	native   map[uint32]int64
+	rows     []Row
+}
+
+// slotArray holds a slot for each object in two bytes, three in a dump of more than
+// 65536 classes.
+type slotArray struct {
+	low  []uint16
+	high []uint8
+}
+
+func (a *slotArray) at(i uint32) slot {
+	s := slot(a.low[i])
+	if a.high != nil {
+		s |= slot(a.high[i]) << 16
+	}
+	return s
+}
+
+func (a *slotArray) set(i uint32, s slot) {
+	a.low[i] = uint16(s)
+	if a.high != nil {
+		a.high[i] = uint8(s >> 16)
+	}
+}
+
+// sizeArray holds the bytes of each object in two bytes; the few large ones apart.
+type sizeArray struct {
+	small []uint16
+	large map[uint32]int64
+}
+
+const largeSize = 1<<16 - 1
+
+func (a *sizeArray) at(i uint32) int64 {
+	if n := a.small[i]; n != largeSize {
+		return int64(n)
+	}
+	return a.large[i]
+}
+
+func (a *sizeArray) set(i uint32, n int64) {
+	if n < largeSize {
+		a.small[i] = uint16(n)
+		return
+	}
+	a.small[i] = largeSize
+	a.large[i] = n
+}
+
+// Load builds the graph of one snapshot of a dump. The graph reads the file again
+// where details are asked for. Close must be called on it.
+func Load(ctx context.Context, f *hprof.File, o Options) (*Graph, error) {
+	g := &Graph{Header: f.Header, Truncated: f.Truncated, file: f, registry: newRegistry(), RootCounts: map[hprof.SubTag]int64{}, Heaps: []Heap{{Name: "default"}}}
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	if o.Phase == nil {
+		o.Phase = func(string) {}
+	}
+	if len(f.Snapshots) == 0 {
+		return nil, errors.New("load the heap: there is none in this file")
+	}
+	if o.Snapshot < 0 {
+		o.Snapshot = len(f.Snapshots) - 1
+	}
+	l := &loader{Graph: g, file: f, options: o}
+	l.cut(f.Snapshots[o.Snapshot])
+	g.segments = f.Snapshots[o.Snapshot].Segments
+	if err := l.load(ctx); err != nil {
+		g.Close()
+		return nil, err
+	}
+	return g, nil
+}
+
+func (l *loader) load(ctx context.Context) error {
+	steps := []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"read objects", l.first},
+		{"number objects", func(context.Context) error { return l.number() }},
+		{"read references", l.second},
+		{"search", l.search},
+		{"dominators", l.dominate},
+		{"sizes", l.sum},
+	}
+	for _, s := range steps {
+		l.options.Phase(s.name)
+		if err := s.do(ctx); err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close gives the graph's memory back. The graph must not be used after it.
+func (g *Graph) Close() { g.arena.close() }
+
+// fits refuses a dump as soon as it is known to be too large for the memory that
+// there is: n objects were met so far.
+func (l *loader) fits(n int64) error {
+	need := n * bytesPerObject
+	if l.options.Limit <= 0 || need <= l.options.Limit {
+		return nil
+	}
+	if done := l.done.Load(); done > 0 && done < l.total {
+		need = int64(float64(need) / float64(done) * float64(l.total))
+	}
+	return &MemoryError{need, l.options.Limit}
+}
+
+// bytesPerObject is what the tables take at their height, for an object with one
+// and a half references (docs/performance.md).
+const (
+	bytesPerObject    = 20
+	bytesPerReference = 5
+)
+
+// pair is a reference of a list: from a vertex, and where the list goes on.
+type pair struct {
+	from, next uint32
+}
+
+// frame is a vertex on the path of the search, and where its references go on.
+type frame struct {
+	at     uint64
+	object uint32
+	number uint32
+}

@@ -1,0 +1,74 @@
+package heap
+
+import "sync/atomic"
+
+// links are the references of all objects, as bytes: for each object the distances
+// of what it references, in numbers, as variable-length integers, then a 0. Objects
+// that know each other were mostly made at the same time and lie close together, so
+// that most references take one or two bytes. An object's reference to itself says
+// nothing about who holds it, and is left out.
+//
+// A distance is zigzag coded, with the lowest bit set where what is referenced is a
+// leaf, an object that references nothing.
+type links struct {
+	bytes []byte
+	// starts is where each object that is no leaf begins, by its rank among those.
+	starts []uint32
+	// high holds further bits of starts, in a graph of more than 4 GiB of bytes.
+	high []uint8
+	// inner are the objects that are no leaves.
+	inner ranks
+	// shared are the leaves that are referenced more than once, or are GC roots.
+	shared bitset
+	// used is how much of bytes is given out.
+	used atomic.Int64
+}
+
+func (k *links) start(object uint32) uint64 {
+	r := k.inner.of(object)
+	at := uint64(k.starts[r])
+	if k.high != nil {
+		at |= uint64(k.high[r]) << 32
+	}
+	return at
+}
+
+func (k *links) setStart(rank uint32, at uint64) {
+	k.starts[rank] = uint32(at)
+	if k.high != nil {
+		k.high[rank] = uint8(at >> 32)
+	}
+}
+
+// uvarint reads a variable-length integer at a place and gives the place after it.
+func uvarint(b []byte, at uint64) (uint64, uint64) {
+	c := b[at]
+	if c < 0x80 {
+		return uint64(c), at + 1
+	}
+	x := uint64(c & 0x7f)
+	for s := uint(7); ; s += 7 {
+		at++
+		c = b[at]
+		x |= uint64(c&0x7f) << s
+		if c < 0x80 {
+			return x, at + 1
+		}
+	}
+}
+
+// encode gives the code of a reference.
+func encode(from, to uint32, leaf bool) uint64 {
+	d := int64(to) - int64(from)
+	code := uint64(d<<1^d>>63) << 1
+	if leaf {
+		code |= 1
+	}
+	return code
+}
+
+// target decodes one reference of an object.
+func target(from uint32, code uint64) (to uint32, leaf bool) {
+	z := code >> 1
+	return uint32(int64(from) + (int64(z>>1) ^ -int64(z&1))), code&1 != 0
+}

@@ -1,0 +1,82 @@
+package heap
+
+// tree is the dominator tree, in preorder: vertex 0 is above all GC roots, and what
+// a vertex dominates are the vertices after it, up to its end. So a subtree is a
+// stretch, and the sum over one is a difference.
+type tree struct {
+	// vertices gives the vertex of each object, 0 for what is not reachable. A leaf
+	// that one object references has no vertex of its own: it has that object's.
+	vertices []uint32
+	// objects is the reverse, without those leaves.
+	objects []uint32
+	// parents are the immediate dominators.
+	parents []uint32
+	// ends is the vertex after the last that each dominates.
+	ends []uint32
+	// retained is the bytes that each retains, in one array for each heap.
+	retained [][]int64
+	native   []int64
+}
+
+// plant renumbers the vertices from the order of the search to preorder of the
+// dominator tree. A vertex comes after its dominator in both, so two sweeps do.
+func (l *loader) plant(idoms []uint32) (err error) {
+	t, n := &l.tree, int64(len(idoms))
+	sizes, err := array[uint32](&l.arena, n)
+	if err != nil {
+		return err
+	}
+	for v := n - 1; v > 0; v-- {
+		sizes[v]++
+		sizes[idoms[v]] += sizes[v]
+	}
+	sizes[0]++
+	// next is where the next child of each vertex begins. When all children have
+	// their places, it is the vertex's own place and its size.
+	place, err := array[uint32](&l.arena, n)
+	if err != nil {
+		return err
+	}
+	next := place
+	next[0] = 1
+	for v := int64(1); v < n; v++ {
+		at := next[idoms[v]]
+		next[idoms[v]] += sizes[v]
+		next[v] = at + 1
+	}
+	for v := range place {
+		place[v] -= sizes[v]
+	}
+	if t.parents, err = array[uint32](&l.arena, n); err != nil {
+		return err
+	}
+	for v, at := range place {
+		t.parents[at] = place[idoms[v]]
+	}
+	drop(&l.arena, &idoms)
+	if t.ends, err = array[uint32](&l.arena, n); err != nil {
+		return err
+	}
+	for v, at := range place {
+		t.ends[at] = at + sizes[v]
+	}
+	drop(&l.arena, &sizes)
+	for object, v := range t.vertices {
+		t.vertices[object] = place[v]
+	}
+	drop(&l.arena, &place)
+	if t.objects, err = array[uint32](&l.arena, n); err != nil {
+		return err
+	}
+	for object, v := range t.vertices {
+		if v != 0 && l.ownVertex(uint32(object)) {
+			t.objects[v] = uint32(object)
+		}
+	}
+	return nil
+}
+
+// ownVertex tells whether an object that is reached has a vertex of its own.
+func (g *Graph) ownVertex(object uint32) bool {
+	return g.links.inner.bits.has(object) || g.links.shared.has(object)
+}

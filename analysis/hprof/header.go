@@ -1,0 +1,71 @@
+package hprof
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Header is the start of a dump.
+type Header struct {
+	// Format is the text before the first NUL, such as "JAVA PROFILE 1.0.3".
+	Format string
+	// IDSize is the bytes of an ID, 4 or 8.
+	IDSize int
+	// Time is when the dump was begun, by the clock of the device.
+	Time time.Time
+}
+
+// The formats that are read. 1.0.3 is Android's.
+const (
+	Format101 = "JAVA PROFILE 1.0.1"
+	Format102 = "JAVA PROFILE 1.0.2"
+	Format103 = "JAVA PROFILE 1.0.3"
+)
+
+// headerSize is the bytes before the first record.
+const headerSize = int64(len(Format103) + 1 + 4 + 8)
+
+// DamageError is a dump that cannot be what it says: a record that does not exist,
+// or that is larger than what holds it.
+type DamageError struct {
+	// Offset is where the record begins, in bytes of the (unpacked) file.
+	Offset int64
+	// Record names it.
+	Record string
+	// Reason says what is wrong with it.
+	Reason string
+}
+
+func (e *DamageError) Error() string {
+	return fmt.Sprintf("damaged at offset %d, in %s: %s", e.Offset, e.Record, e.Reason)
+}
+
+// readHeader reads what a file of size bytes starts with. A file that ends inside
+// a right start is truncated: ok is false without an error.
+func readHeader(r io.ReaderAt, size int64) (h Header, ok bool, err error) {
+	b := make([]byte, min(size, headerSize))
+	if n, err := r.ReadAt(b, 0); n < len(b) {
+		return h, false, fmt.Errorf("read the header: %w", err)
+	}
+	const prefix = "JAVA PROFILE 1.0."
+	if !bytes.HasPrefix(b, []byte(prefix)[:min(len(prefix), len(b))]) || len(b) == 0 {
+		return h, false, &DamageError{Record: "the header", Reason: "not a heap dump: it does not begin with JAVA PROFILE"}
+	}
+	if int64(len(b)) < headerSize {
+		return h, false, nil
+	}
+	h.Format = string(b[:len(Format103)])
+	if b[len(Format103)] != 0 || (h.Format != Format101 && h.Format != Format102 && h.Format != Format103) {
+		return h, false, &DamageError{Record: "the header", Reason: fmt.Sprintf("unknown format %q; 1.0.1, 1.0.2 and 1.0.3 are read", h.Format)}
+	}
+	b = b[len(Format103)+1:]
+	h.IDSize = int(binary.BigEndian.Uint32(b))
+	if h.IDSize != 4 && h.IDSize != 8 {
+		return h, false, &DamageError{Offset: headerSize - 12, Record: "the header", Reason: fmt.Sprintf("IDs of %d bytes; 4 and 8 are read", uint32(h.IDSize))}
+	}
+	h.Time = time.UnixMilli(int64(binary.BigEndian.Uint64(b[4:]))).UTC()
+	return h, true, nil
+}
