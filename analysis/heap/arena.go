@@ -16,7 +16,7 @@ type arena struct {
 
 // number is what the arrays hold.
 type number interface {
-	~uint8 | ~uint16 | ~uint32 | ~uint64 | ~int64 | pair | cell | frame
+	~uint8 | ~uint16 | ~uint32 | ~uint64 | ~int64 | edge | cell
 }
 
 // smallest is the array from which on the system is asked for pages of its own.

@@ -8,25 +8,25 @@ import "context"
 // most heaps, but climbs the tree once for each vertex that several reference: on
 // two linked lists of the same million elements that is their length squared.
 //
-// Four arrays do for six: a vertex needs the head of its further references until
+// Four arrays do for seven: a vertex needs its place in the list of sources until
 // its semidominator is known, the head of its bucket until it gets a label, and a
 // place in a bucket until its dominator is known.
 type dominance struct {
 	// ancestors begin as the parents of the search and are compressed.
 	ancestors []uint32
-	// semis are joins before.
+	// semis are the starts of sources before.
 	semis []uint32
 	// labels are heads of buckets before: the vertices with this semidominator.
 	labels []uint32
 	// idoms are the next in a bucket before.
-	idoms []uint32
-	pairs []pair
-	path  []uint32
+	idoms   []uint32
+	sources []uint32
+	path    []uint32
 }
 
 func (l *loader) dominate(ctx context.Context) (err error) {
 	n := int64(l.order.count) + 1
-	d := &dominance{ancestors: l.order.parents, semis: l.order.joins, pairs: l.order.pairs}
+	d := &dominance{ancestors: l.order.parents, semis: l.order.joins.starts, sources: l.order.joins.sources}
 	if d.labels, err = array[uint32](&l.arena, n); err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (l *loader) dominate(ctx context.Context) (err error) {
 	if err := d.find(ctx, l.order.count); err != nil {
 		return err
 	}
-	drop(&l.arena, &d.pairs)
+	drop(&l.arena, &d.sources)
 	drop(&l.arena, &d.labels)
 	drop(&l.arena, &d.semis)
 	drop(&l.arena, &d.ancestors)
@@ -46,19 +46,21 @@ func (l *loader) dominate(ctx context.Context) (err error) {
 
 // find goes through the vertices from the last down.
 func (d *dominance) find(ctx context.Context, count uint32) error {
+	end := uint32(len(d.sources))
 	for w := count; w > 0; w-- {
 		if w%patience == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		parent := d.ancestors[w]
 		semi := parent
-		for i := d.semis[w]; i != 0; i = d.pairs[i].next {
-			v := d.pairs[i].from
+		start := d.semis[w]
+		for _, v := range d.sources[start:end] {
 			if v > w {
 				v = d.semis[d.eval(v, w+1)]
 			}
 			semi = min(semi, v)
 		}
+		end = start
 		d.semis[w], d.labels[w] = semi, w
 		if semi == parent {
 			d.idoms[w] = parent

@@ -72,20 +72,23 @@ type Graph struct {
 	RootCounts map[hprof.SubTag]int64
 	Heaps      []Heap
 
-	arena    arena
-	file     *hprof.File
-	segments []hprof.Segment
-	ids      *ids
-	registry *registry
-	slots    slotArray
-	sizes    sizeArray
-	heapOf   []uint8
-	roots    []hprof.Root
-	links    links
-	tree     tree
-	weaker   weaker
-	native   map[uint32]int64
-	rows     []Row
+	arena   arena
+	file    *hprof.File
+	workers int
+	// stretches are where in the file objects are, for Read.
+	stretches []stretch
+	fields    map[fieldKey]fieldPlace
+	ids       *ids
+	registry  *registry
+	slots     slotArray
+	sizes     sizeArray
+	heapOf    []uint8
+	roots     []hprof.Root
+	links     links
+	tree      tree
+	weaker    weaker
+	native    map[uint32]int64
+	rows      []Row
 }
 
 // slotArray holds a slot for each object in two bytes, three in a dump of more than
@@ -151,8 +154,8 @@ func Load(ctx context.Context, f *hprof.File, o Options) (*Graph, error) {
 		o.Snapshot = len(f.Snapshots) - 1
 	}
 	l := &loader{Graph: g, file: f, options: o}
+	g.workers = o.Workers
 	l.cut(f.Snapshots[o.Snapshot])
-	g.segments = f.Snapshots[o.Snapshot].Segments
 	if err := l.load(ctx); err != nil {
 		g.Close()
 		return nil, err
@@ -206,15 +209,3 @@ const (
 	bytesPerObject    = 20
 	bytesPerReference = 5
 )
-
-// pair is a reference of a list: from a vertex, and where the list goes on.
-type pair struct {
-	from, next uint32
-}
-
-// frame is a vertex on the path of the search, and where its references go on.
-type frame struct {
-	at     uint64
-	object uint32
-	number uint32
-}

@@ -167,7 +167,8 @@ type linker struct {
 	// the end of what this goroutine may write.
 	object         uint32
 	start, at, end int64
-	// kept is the end of the slab while an object has room of its own.
+	// last is what it referenced last.
+	last            uint32
 	dangling, count int64
 	weak            []weakLink
 	native          nativeParts
@@ -283,7 +284,7 @@ func (w *linker) begin(id hprof.ID, n int) bool {
 		w.end = w.links.used.Add(size)
 		w.at = w.end - size
 	}
-	w.start = w.at
+	w.start, w.last = w.at, none
 	return true
 }
 
@@ -297,23 +298,16 @@ func (w *linker) add(id hprof.ID) {
 		return
 	}
 	w.count++
-	if to == w.object {
+	// An array is often full of one object, which it needs to reference once.
+	if to == w.object || to == w.last {
 		return
 	}
+	w.last = to
 	leaf := !w.links.inner.bits.has(to)
 	if leaf && w.seen.setShared(to) {
 		w.links.shared.setShared(to)
 	}
-	code := encode(w.object, to, leaf)
-	b := w.links.bytes
-	at := w.at
-	for code >= 0x80 {
-		b[at] = byte(code) | 0x80
-		code >>= 7
-		at++
-	}
-	b[at] = byte(code)
-	w.at = at + 1
+	w.at = putUvarint(w.links.bytes, w.at, encode(w.object, to, leaf))
 }
 
 // finish ends the references of an object whose record is at an offset. An object

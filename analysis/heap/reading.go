@@ -238,7 +238,8 @@ func (l *loader) first(ctx context.Context) error {
 
 // settle takes the verdict of the chunks, in the order of the file.
 func (l *loader) settle() error {
-	for _, b := range l.batches {
+	for i, b := range l.batches {
+		l.stretches = append(l.stretches, stretch{l.chunks[i], b.spread.least, b.spread.most})
 		if b.err != nil {
 			if !l.options.Partial {
 				return b.err

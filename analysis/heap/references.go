@@ -57,10 +57,25 @@ func uvarint(b []byte, at uint64) (uint64, uint64) {
 	}
 }
 
+// putUvarint writes a variable-length integer at a place and gives the place after
+// it.
+func putUvarint(b []byte, at int64, x uint64) int64 {
+	for x >= 0x80 {
+		b[at] = byte(x) | 0x80
+		x >>= 7
+		at++
+	}
+	b[at] = byte(x)
+	return at + 1
+}
+
+// zigzag makes small numbers of either sign small.
+func zigzag(d int64) uint64   { return uint64(d<<1 ^ d>>63) }
+func unzigzag(z uint64) int64 { return int64(z>>1) ^ -int64(z&1) }
+
 // encode gives the code of a reference.
 func encode(from, to uint32, leaf bool) uint64 {
-	d := int64(to) - int64(from)
-	code := uint64(d<<1^d>>63) << 1
+	code := zigzag(int64(to)-int64(from)) << 1
 	if leaf {
 		code |= 1
 	}
@@ -69,6 +84,5 @@ func encode(from, to uint32, leaf bool) uint64 {
 
 // target decodes one reference of an object.
 func target(from uint32, code uint64) (to uint32, leaf bool) {
-	z := code >> 1
-	return uint32(int64(from) + (int64(z>>1) ^ -int64(z&1))), code&1 != 0
+	return uint32(int64(from) + unzigzag(code>>1)), code&1 != 0
 }

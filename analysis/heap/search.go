@@ -8,14 +8,13 @@ import (
 // order is what the depth-first search finds. Vertices are what it reaches, in
 // preorder from 1; 0 stands above all GC roots.
 type order struct {
+	count uint32
 	// parents is the vertex from which each was found.
 	parents []uint32
-	// joins heads the list of further references to each vertex, 0 if there are
-	// none: those that the search did not come by. Most objects have none, so a list
-	// of these costs less than all inbound references would, in memory and in time.
-	joins []uint32
-	pairs []pair
-	count uint32
+	// joins are the references that the search did not go along, because what they
+	// lead to had been found: most objects have none, so that these are far fewer
+	// than all inbound references.
+	joins joins
 }
 
 // search numbers what the GC roots reach through strong and soft references.
@@ -23,28 +22,25 @@ type order struct {
 // which gets no vertex of its own, that of the object that references it.
 func (l *loader) search(ctx context.Context) (err error) {
 	n := l.links.inner.len() + l.links.shared.count() + 1
-	l.tree.vertices, err = array[uint32](&l.arena, l.ids.len())
-	if err != nil {
+	if l.tree.vertices, err = array[uint32](&l.arena, l.ids.len()); err != nil {
 		return err
 	}
 	o := &l.order
 	if o.parents, err = array[uint32](&l.arena, n); err != nil {
 		return err
 	}
-	if o.joins, err = array[uint32](&l.arena, n); err != nil {
+	most := l.ReferenceCount + int64(len(l.roots)) + 1
+	if o.joins.log, err = array[byte](&l.arena, 2*longest*most); err != nil {
 		return err
 	}
-	if o.pairs, err = array[pair](&l.arena, l.ReferenceCount+int64(len(l.roots))+1); err != nil {
-		return err
-	}
-	path, err := array[frame](&l.arena, l.links.inner.len()+1)
+	pending, err := array[edge](&l.arena, most)
 	if err != nil {
 		return err
 	}
-	if err := l.visitBoth(ctx, path); err != nil {
+	if err := l.visitBoth(ctx, pending); err != nil {
 		return err
 	}
-	drop(&l.arena, &path)
+	drop(&l.arena, &pending)
 	if err := l.weaken(ctx); err != nil {
 		return err
 	}
@@ -53,90 +49,129 @@ func (l *loader) search(ctx context.Context) (err error) {
 		drop(&l.arena, &l.links.starts)
 		drop(&l.arena, &l.links.high)
 	}
-	return nil
+	return o.joins.sort(&l.arena, o.count)
 }
 
 // visitBoth runs the search, and beside it the walk that tells strong from soft.
-func (l *loader) visitBoth(ctx context.Context, path []frame) error {
+func (l *loader) visitBoth(ctx context.Context, pending []edge) error {
 	s, err := l.newStrong()
 	if err != nil || s == nil {
-		return errors.Join(err, l.visit(ctx, path))
+		return errors.Join(err, l.visit(ctx, pending))
 	}
 	walked := make(chan error, 1)
 	go func() { walked <- s.walk(ctx) }()
-	err = errors.Join(l.visit(ctx, path), <-walked)
+	err = errors.Join(l.visit(ctx, pending), <-walked)
 	if err != nil {
 		return err
 	}
 	return s.rest()
 }
 
+// edge is a reference that the search has still to follow: from a vertex to an
+// object.
+type edge struct {
+	object, from uint32
+}
+
 // patience is how many steps a loop takes between two looks at its context.
 const patience = 1 << 20
 
-// visit is the search. It is one function because it is most of the time that a
-// large dump takes.
-func (l *loader) visit(ctx context.Context, path []frame) error {
-	vertices, parents, joins, pairs := l.tree.vertices, l.order.parents, l.order.joins, l.order.pairs
-	bytes, shared := l.links.bytes, l.links.shared
-	count, used := uint32(0), uint32(0)
+// visit is the search. All that a vertex references is put aside when it is found,
+// and what was put aside last is followed first, so the order is depth first.
+func (l *loader) visit(ctx context.Context, pending []edge) error {
+	vertices, parents, joins := l.tree.vertices, l.order.parents, &l.order.joins
+	bytes, inner, shared := l.links.bytes, l.links.inner.bits, l.links.shared
+	count := uint32(0)
 	for _, r := range l.roots {
-		root := l.ids.find(r.Object)
-		if v := vertices[root]; v != 0 {
-			if parents[v] != 0 {
-				used++
-				pairs[used] = pair{0, joins[v]}
-				joins[v] = used
+		pending[0] = edge{l.ids.find(r.Object), 0}
+		for n := 1; n > 0; {
+			n--
+			e := pending[n]
+			if v := vertices[e.object]; v != 0 {
+				joins.add(e.from, v)
+				continue
 			}
-			continue
-		}
-		count++
-		vertices[root] = count
-		if !l.links.inner.bits.has(root) {
-			continue
-		}
-		depth := 0
-		path[0] = frame{l.links.start(root), root, count}
-		for depth >= 0 {
-			f := &path[depth]
-			at, object, number := f.at, f.object, f.number
-			for {
+			count++
+			if count%patience == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			vertices[e.object] = count
+			parents[count] = e.from
+			if !inner.has(e.object) {
+				continue
+			}
+			for at := l.links.start(e.object); ; {
 				var code uint64
 				if code, at = uvarint(bytes, at); code == 0 {
-					depth--
 					break
 				}
-				to, leaf := target(object, code)
+				to, leaf := target(e.object, code)
 				if leaf && !shared.has(to) {
-					vertices[to] = number
-					continue
+					vertices[to] = count
+				} else if v := vertices[to]; v != 0 {
+					joins.add(count, v)
+				} else {
+					pending[n] = edge{to, count}
+					n++
 				}
-				if v := vertices[to]; v != 0 {
-					// Nothing above a child of the top dominates it, and a parent needs no
-					// second reference.
-					if p := parents[v]; p != 0 && p != number {
-						used++
-						pairs[used] = pair{number, joins[v]}
-						joins[v] = used
-					}
-					continue
-				}
-				count++
-				if count%patience == 0 && ctx.Err() != nil {
-					return ctx.Err()
-				}
-				vertices[to] = count
-				parents[count] = number
-				if leaf {
-					continue
-				}
-				f.at = at
-				depth++
-				path[depth] = frame{l.links.start(to), to, count}
-				break
 			}
 		}
 	}
 	l.order.count = count
+	return nil
+}
+
+// joins are references between vertices: first a log of differences, in the order
+// of the search, then the sources of each target, one target behind the other.
+type joins struct {
+	log         []byte
+	used, count int64
+	last        uint32
+	// starts is where the sources of each target begin.
+	starts  []uint32
+	sources []uint32
+}
+
+func (j *joins) add(from, to uint32) {
+	at := putUvarint(j.log, j.used, zigzag(int64(from)-int64(j.last)))
+	j.used = putUvarint(j.log, at, zigzag(int64(from)-int64(to)))
+	j.last = from
+	j.count++
+}
+
+// each calls f with each reference in the log.
+func (j *joins) each(f func(from, to uint32)) {
+	from, at := int64(0), uint64(0)
+	for at < uint64(j.used) {
+		var code uint64
+		code, at = uvarint(j.log, at)
+		from += unzigzag(code)
+		code, at = uvarint(j.log, at)
+		f(uint32(from), uint32(from-unzigzag(code)))
+	}
+}
+
+// sort makes the lists of sources of count vertices out of the log.
+func (j *joins) sort(a *arena, count uint32) (err error) {
+	if j.count >= 1<<32 {
+		return errors.New("find dominators: more than 2^32 objects are referenced more than once")
+	}
+	if j.starts, err = array[uint32](a, int64(count)+1); err != nil {
+		return err
+	}
+	if j.sources, err = array[uint32](a, j.count); err != nil {
+		return err
+	}
+	j.each(func(_, to uint32) { j.starts[to]++ })
+	sum := uint32(0)
+	for v, n := range j.starts {
+		sum += n
+		j.starts[v] = sum
+	}
+	j.each(func(from, to uint32) {
+		j.starts[to]--
+		j.sources[j.starts[to]] = from
+	})
+	drop(a, &j.log)
 	return nil
 }

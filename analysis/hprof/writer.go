@@ -1,0 +1,691 @@
+package hprof
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"unicode/utf8"
+)
+
+// Segmentation says how a Writer cuts the heap into segments.
+type Segmentation struct {
+	// Records and Bytes end a segment that has so many, its head included; 0 is no limit.
+	Records, Bytes int
+	// Fit begins a new segment before a record that would make the open one longer
+	// than Bytes, in the place of ending it afterwards.
+	Fit bool
+	// Single writes one HEAP_DUMP in the place of segments. Its length is filled in
+	// at its end where the output can seek; otherwise it is kept in memory till then.
+	// More than 4 GiB declare the rest of a division by 4 GiB, as HotSpot does.
+	Single bool
+}
+
+// ARTSegments is how ART cuts: 128 objects or 4 KiB (runtime/hprof/hprof.cc,
+// kMaxObjectsPerSegment, kMaxBytesPerSegment). A Writer begins with it.
+func ARTSegments() Segmentation { return Segmentation{Records: 128, Bytes: 4096} }
+
+// HotSpotSegments is how HotSpot cuts since JDK 9: what fits into its buffer of
+// 1 MiB (services/heapDumper.cpp, DumpWriter).
+func HotSpotSegments() Segmentation { return Segmentation{Bytes: 1 << 20, Fit: true} }
+
+// Writer writes a heap dump record by record, in the order of the calls: no record
+// is checked against others, so that it can write whatever a Scanner can read. Heap
+// records open a segment where none is open, all others end it.
+//
+// The first error is kept; what is written after it is dropped. Memory is one
+// segment: a record of more than 64 KiB passes through and is the last of its
+// segment, where Segmentation.Bytes is not larger. Nothing is allocated for a
+// record once the buffer has grown. Not for concurrent use.
+type Writer struct {
+	out    io.Writer
+	idSize int
+	policy Segmentation
+
+	// buf is what out does not have yet.
+	buf []byte
+	// written is what out has.
+	written int64
+
+	// open tells that a segment is; its head is at offset head of all bytes.
+	open bool
+	head int64
+	// sealed tells that the head of the open segment already declares the right
+	// length, so that it need not stay in buf.
+	sealed bool
+	// seeker is where the head of a single segment is filled in later; base is its
+	// position before the first byte.
+	seeker  io.WriteSeeker
+	base    int64
+	records int
+
+	// inHeap tells that HeapInfo was said since the last EndSegment, told that the
+	// open segment says so.
+	inHeap, told bool
+	heap         uint32
+	heapName     ID
+
+	closed bool
+	err    error
+}
+
+const (
+	// spillAt is when bytes go to the output.
+	spillAt = 64 << 10
+	// segmentHead is the bytes before the first record of a segment.
+	segmentHead = recordHead
+)
+
+// NewWriter begins a dump.
+func NewWriter(out io.Writer, h Header) *Writer {
+	w := &Writer{out: out, idSize: h.IDSize, policy: ARTSegments()}
+	if s, ok := out.(io.WriteSeeker); ok {
+		if at, err := s.Seek(0, io.SeekCurrent); err == nil {
+			w.seeker, w.base = s, at
+		}
+	}
+	if h.Format != Format101 && h.Format != Format102 && h.Format != Format103 {
+		w.fail("header", fmt.Errorf("unknown format %q", h.Format))
+		return w
+	}
+	if h.IDSize != 4 && h.IDSize != 8 {
+		w.fail("header", fmt.Errorf("IDs of %d bytes; 4 and 8 can be written", h.IDSize))
+		return w
+	}
+	w.buf = append(append(w.buf, h.Format...), 0)
+	w.u4(uint32(h.IDSize))
+	ms := int64(0)
+	if !h.Time.IsZero() {
+		ms = h.Time.UnixMilli()
+	}
+	w.u8(uint64(ms))
+	return w
+}
+
+// Segment changes how the heap is cut, from the next segment on.
+func (w *Writer) Segment(s Segmentation) {
+	w.EndSegment()
+	w.policy = s
+}
+
+// Err is the first error.
+func (w *Writer) Err() error { return w.err }
+
+// Written is the bytes of the dump up to now, also those that are still in memory.
+func (w *Writer) Written() int64 { return w.written + int64(len(w.buf)) }
+
+// Flush ends the open segment and writes all to the output.
+func (w *Writer) Flush() error {
+	w.EndSegment()
+	w.spill()
+	return w.err
+}
+
+// Close is Flush; later records are errors. It does not write HEAP_DUMP_END, and
+// does not close the output.
+func (w *Writer) Close() error {
+	err := w.Flush()
+	w.closed = true
+	return err
+}
+
+func (w *Writer) fail(record string, err error) {
+	if w.err == nil {
+		w.err = fmt.Errorf("write %s at offset %d: %w", record, w.Written(), err)
+	}
+}
+
+// spill hands all of buf to the output.
+func (w *Writer) spill() {
+	if w.err != nil || len(w.buf) == 0 {
+		return
+	}
+	n, err := w.out.Write(w.buf)
+	if err == nil && n < len(w.buf) {
+		err = io.ErrShortWrite
+	}
+	w.written += int64(n)
+	if err != nil {
+		w.err = fmt.Errorf("write the dump at offset %d: %w", w.written, err)
+	}
+	w.buf = w.buf[:0]
+}
+
+// relieve spills a buffer that is long enough and holds no head that must change.
+func (w *Writer) relieve() {
+	if len(w.buf) < spillAt || w.open && !w.sealed && (!w.policy.Single || w.seeker == nil) {
+		return
+	}
+	w.spill()
+}
+
+// Numbers.
+
+func (w *Writer) u1(v uint8)  { w.buf = append(w.buf, v) }
+func (w *Writer) u2(v uint16) { w.buf = binary.BigEndian.AppendUint16(w.buf, v) }
+func (w *Writer) u4(v uint32) { w.buf = binary.BigEndian.AppendUint32(w.buf, v) }
+func (w *Writer) u8(v uint64) { w.buf = binary.BigEndian.AppendUint64(w.buf, v) }
+
+func (w *Writer) id(v ID) {
+	if w.idSize == 8 {
+		w.u8(uint64(v))
+		return
+	}
+	if v > math.MaxUint32 {
+		w.fail("an ID", fmt.Errorf("0x%x does not fit into 4 bytes", uint64(v)))
+	}
+	w.u4(uint32(v))
+}
+
+// value writes the low bytes of a value of a type that exists.
+func (w *Writer) value(t Type, v uint64) {
+	if t == Object {
+		w.id(ID(v))
+		return
+	}
+	switch t.Size(w.idSize) {
+	case 1:
+		w.u1(uint8(v))
+	case 2:
+		w.u2(uint16(v))
+	case 4:
+		w.u4(uint32(v))
+	case 8:
+		w.u8(v)
+	}
+}
+
+// Records outside of the heap.
+
+// Record writes a record outside of the heap as it is, such as one that was read
+// and is not understood.
+func (w *Writer) Record(tag Tag, time uint32, body []byte) {
+	if tag == TagHeapDump || tag == TagHeapDumpSegment {
+		w.fail("a record", errors.New("the heap is written by its own methods"))
+	}
+	if !w.begin(tag, int64(len(body))) {
+		return
+	}
+	binary.BigEndian.PutUint32(w.buf[len(w.buf)-8:], time)
+	w.buf = append(w.buf, body...)
+	w.relieve()
+}
+
+// begin starts a record outside of the heap whose body has size bytes.
+func (w *Writer) begin(tag Tag, size int64) bool {
+	w.EndSegment()
+	return w.start(tag, size)
+}
+
+func (w *Writer) start(tag Tag, size int64) bool {
+	if w.closed {
+		w.fail("a record", errors.New("the dump is closed"))
+	}
+	if size > math.MaxUint32 {
+		w.fail("a record", fmt.Errorf("%d bytes do not fit into one", size))
+	}
+	if w.err != nil {
+		return false
+	}
+	w.u1(uint8(tag))
+	w.u4(0)
+	w.u4(uint32(size))
+	return true
+}
+
+// String writes a STRING in modified UTF-8 (JVM specification 4.4.7): NUL is two
+// bytes, a character beyond U+FFFF two surrogates. Bytes that are no UTF-8 become
+// U+FFFD.
+func (w *Writer) String(id ID, s string) {
+	if !w.begin(TagString, int64(w.idSize)+modifiedLength(s)) {
+		return
+	}
+	w.id(id)
+	w.buf = appendModified(w.buf, s)
+	w.relieve()
+}
+
+// RawString writes a STRING whose bytes are already encoded.
+func (w *Writer) RawString(id ID, encoded []byte) {
+	if !w.begin(TagString, int64(w.idSize)+int64(len(encoded))) {
+		return
+	}
+	w.id(id)
+	w.buf = append(w.buf, encoded...)
+	w.relieve()
+}
+
+func modifiedLength(s string) (n int64) {
+	for _, r := range s {
+		switch {
+		case r == 0:
+			n += 2
+		case r > 0xffff:
+			n += 6
+		default:
+			n += int64(utf8.RuneLen(r))
+		}
+	}
+	return n
+}
+
+func appendModified(b []byte, s string) []byte {
+	for _, r := range s {
+		switch {
+		case r == 0:
+			b = append(b, 0xc0, 0x80)
+		case r > 0xffff:
+			r -= 0x10000
+			b = appendSurrogate(appendSurrogate(b, 0xd800+r>>10), 0xdc00+r&0x3ff)
+		default:
+			b = utf8.AppendRune(b, r)
+		}
+	}
+	return b
+}
+
+// appendSurrogate encodes what UTF-8 itself forbids.
+func appendSurrogate(b []byte, r rune) []byte {
+	return append(b, 0xe0|byte(r>>12), 0x80|byte(r>>6)&0x3f, 0x80|byte(r)&0x3f)
+}
+
+// LoadClass writes a LOAD_CLASS.
+func (w *Writer) LoadClass(c LoadedClass) {
+	if !w.begin(TagLoadClass, int64(8+2*w.idSize)) {
+		return
+	}
+	w.u4(c.Serial)
+	w.id(c.Class)
+	w.u4(c.Trace)
+	w.id(c.Name)
+	w.relieve()
+}
+
+// Frame writes a STACK_FRAME.
+func (w *Writer) Frame(f Frame) {
+	if !w.begin(TagStackFrame, int64(8+4*w.idSize)) {
+		return
+	}
+	w.id(f.ID)
+	w.id(f.Method)
+	w.id(f.Signature)
+	w.id(f.Source)
+	w.u4(f.Class)
+	w.u4(uint32(f.Line))
+	w.relieve()
+}
+
+// Trace writes a STACK_TRACE.
+func (w *Writer) Trace(t Trace) {
+	if !w.begin(TagStackTrace, int64(12+len(t.Frames)*w.idSize)) {
+		return
+	}
+	w.u4(t.Serial)
+	w.u4(t.Thread)
+	w.u4(uint32(len(t.Frames)))
+	for _, f := range t.Frames {
+		w.id(f)
+	}
+	w.relieve()
+}
+
+// Thread writes a START_THREAD whose group has no parent.
+func (w *Writer) Thread(t Thread) {
+	if !w.begin(TagStartThread, int64(8+4*w.idSize)) {
+		return
+	}
+	w.u4(t.Serial)
+	w.id(t.Object)
+	w.u4(t.Trace)
+	w.id(t.Name)
+	w.id(t.Group)
+	w.id(0)
+	w.relieve()
+}
+
+// EndThread writes an END_THREAD.
+func (w *Writer) EndThread(serial uint32) {
+	if !w.begin(TagEndThread, 4) {
+		return
+	}
+	w.u4(serial)
+	w.relieve()
+}
+
+// EndHeap writes HEAP_DUMP_END.
+func (w *Writer) EndHeap() {
+	if w.begin(TagHeapDumpEnd, 0) {
+		w.relieve()
+	}
+}
+
+// Segments.
+
+// BeginSegment opens a segment where none is, also one that stays empty.
+func (w *Writer) BeginSegment() {
+	if w.open || !w.start(w.segmentTag(), 0) {
+		return
+	}
+	w.open, w.sealed, w.told, w.records = true, false, false, 0
+	w.head = w.Written() - segmentHead
+}
+
+func (w *Writer) segmentTag() Tag {
+	if w.policy.Single {
+		return TagHeapDump
+	}
+	return TagHeapDumpSegment
+}
+
+// SegmentBytes is the length of the open segment with its head, 0 where none is open.
+func (w *Writer) SegmentBytes() int64 {
+	if !w.open {
+		return 0
+	}
+	return w.Written() - w.head
+}
+
+// EndSegment ends the open segment, and with it what HeapInfo said.
+func (w *Writer) EndSegment() {
+	w.cut()
+	w.inHeap = false
+}
+
+// cut ends the open segment.
+func (w *Writer) cut() {
+	if !w.open {
+		return
+	}
+	if !w.sealed {
+		w.declare(w.SegmentBytes() - segmentHead)
+	}
+	w.open = false
+	w.relieve()
+}
+
+// declare fills in the length of the open segment.
+func (w *Writer) declare(length int64) {
+	if w.err != nil {
+		return
+	}
+	at := w.head + segmentHead - 4
+	if at >= w.written {
+		binary.BigEndian.PutUint32(w.buf[at-w.written:], uint32(length))
+		return
+	}
+	var b [4]byte
+	binary.BigEndian.PutUint32(b[:], uint32(length))
+	if err := w.overwrite(at, b[:]); err != nil && w.err == nil {
+		w.err = fmt.Errorf("write the length of the heap dump: %w", err)
+	}
+}
+
+// overwrite changes bytes that the output already has.
+func (w *Writer) overwrite(at int64, b []byte) error {
+	if _, err := w.seeker.Seek(w.base+at, io.SeekStart); err != nil {
+		return err
+	}
+	if _, err := w.seeker.Write(b); err != nil {
+		return err
+	}
+	_, err := w.seeker.Seek(w.base+w.written, io.SeekStart)
+	return err
+}
+
+// full tells whether a record of size bytes must go into another segment.
+func (w *Writer) full(size int64) bool {
+	p := w.policy
+	switch {
+	case p.Single:
+		return false
+	case w.sealed || p.Records > 0 && w.records >= p.Records:
+		return true
+	case p.Bytes == 0:
+		return w.SegmentBytes()+size-segmentHead > math.MaxUint32
+	case p.Fit:
+		return w.records > 0 && w.SegmentBytes()+size > int64(p.Bytes)
+	}
+	return w.SegmentBytes() >= int64(p.Bytes)
+}
+
+// enter makes room for a heap record of size bytes, its tag included, in a segment.
+func (w *Writer) enter(tag SubTag, size int64) bool {
+	if w.err != nil {
+		return false
+	}
+	if w.open && w.full(size) {
+		w.cut()
+	}
+	w.BeginSegment()
+	if w.err != nil {
+		return false
+	}
+	if w.inHeap && !w.told && !tag.IsRoot() && tag != SubHeapInfo {
+		w.u1(uint8(SubHeapInfo))
+		w.heapInfo()
+	}
+	if length := w.SegmentBytes() - segmentHead + size; !w.policy.Single {
+		if length > math.MaxUint32 {
+			w.fail(tag.String(), fmt.Errorf("%d bytes do not fit into a segment", size))
+			return false
+		}
+		if size >= int64(max(spillAt, w.policy.Bytes)) {
+			w.declare(length)
+			w.sealed = true
+		}
+	}
+	w.records++
+	w.u1(uint8(tag))
+	return true
+}
+
+// Heap records.
+
+// HeapInfo says in which heap the following objects are: ART's 0 default, 'A' app,
+// 'I' image, 'Z' zygote. A segment that the Writer begins by itself says so again.
+func (w *Writer) HeapInfo(heap uint32, name ID) {
+	if !w.enter(SubHeapInfo, int64(5+w.idSize)) {
+		return
+	}
+	w.inHeap, w.heap, w.heapName = true, heap, name
+	w.heapInfo()
+	w.relieve()
+}
+
+func (w *Writer) heapInfo() {
+	w.u4(w.heap)
+	w.id(w.heapName)
+	w.told = true
+}
+
+// Root writes a root. A JNI global's second ID is 0, as ART's is.
+func (w *Writer) Root(r Root) {
+	size := rootSize(r.Kind, w.idSize)
+	if size == 0 {
+		w.fail("a root", fmt.Errorf("%v is none", r.Kind))
+	}
+	if !w.enter(r.Kind, int64(size)) {
+		return
+	}
+	w.id(r.Object)
+	switch r.Kind {
+	case SubRootJNIGlobal:
+		w.id(0)
+	case SubRootNativeStack, SubRootThreadBlock:
+		w.u4(r.Thread)
+	case SubRootJNILocal, SubRootJavaFrame, SubRootJNIMonitor:
+		w.u4(r.Thread)
+		w.u4(uint32(r.Frame))
+	case SubRootThreadObject:
+		w.u4(r.Thread)
+		w.u4(r.Trace)
+	}
+	w.relieve()
+}
+
+// Class writes a CLASS_DUMP with an empty constant pool.
+func (w *Writer) Class(c *Class) {
+	if len(c.Statics) > math.MaxUint16 || len(c.Fields) > math.MaxUint16 {
+		w.fail("a class", fmt.Errorf("%d static and %d instance fields; 65535 of each can be written", len(c.Statics), len(c.Fields)))
+	}
+	size := 1 + 7*w.idSize + 4 + 4 + 2 + 2 + 2 + len(c.Fields)*(w.idSize+1)
+	for _, s := range c.Statics {
+		w.check(SubClassDump, s.Type)
+		size += w.idSize + 1 + s.Type.Size(w.idSize)
+	}
+	for _, f := range c.Fields {
+		w.check(SubClassDump, f.Type)
+	}
+	if !w.enter(SubClassDump, int64(size)) {
+		return
+	}
+	w.id(c.ID)
+	w.u4(c.Trace)
+	for _, id := range [...]ID{c.Super, c.Loader, c.Signers, c.Domain, 0, 0} {
+		w.id(id)
+	}
+	w.u4(c.InstanceSize)
+	w.u2(0)
+	w.u2(uint16(len(c.Statics)))
+	for _, s := range c.Statics {
+		w.id(s.Name)
+		w.u1(uint8(s.Type))
+		w.value(s.Type, s.Value)
+	}
+	w.u2(uint16(len(c.Fields)))
+	for _, f := range c.Fields {
+		w.id(f.Name)
+		w.u1(uint8(f.Type))
+	}
+	w.relieve()
+}
+
+// check fails where a type does not exist.
+func (w *Writer) check(tag SubTag, t Type) {
+	if t.Size(w.idSize) == 0 {
+		w.fail(tag.String(), fmt.Errorf("a field of %v", t))
+	}
+}
+
+// Instance writes an INSTANCE_DUMP. data are the values of the class's own fields,
+// then those of its superclass and so on, big-endian.
+func (w *Writer) Instance(id ID, trace uint32, class ID, data []byte) {
+	if !w.enter(SubInstance, int64(1+2*w.idSize+8+len(data))) {
+		return
+	}
+	w.id(id)
+	w.u4(trace)
+	w.id(class)
+	w.u4(uint32(len(data)))
+	w.buf = append(w.buf, data...)
+	w.relieve()
+}
+
+// ObjectArray writes an OBJECT_ARRAY_DUMP. class is that of the array.
+func (w *Writer) ObjectArray(id ID, trace uint32, class ID, elements []ID) {
+	if !w.enter(SubObjectArray, int64(1+2*w.idSize+8)+int64(len(elements))*int64(w.idSize)) {
+		return
+	}
+	w.id(id)
+	w.u4(trace)
+	w.u4(uint32(len(elements)))
+	w.id(class)
+	for len(elements) > 0 {
+		n := min(len(elements), spillAt/8)
+		for _, e := range elements[:n] {
+			w.id(e)
+		}
+		elements = elements[n:]
+		w.relieve()
+	}
+	w.relieve()
+}
+
+// PrimitiveArray writes a PRIMITIVE_ARRAY_DUMP. data are its elements, big-endian.
+func (w *Writer) PrimitiveArray(id ID, trace uint32, t Type, data []byte) {
+	size := w.elementSize(t)
+	if size == 0 || len(data)%size != 0 {
+		w.fail(SubPrimitiveArray.String(), fmt.Errorf("%d bytes are no %v elements", len(data), t))
+		return
+	}
+	if !w.array(id, trace, t, int64(len(data)/size), size) {
+		return
+	}
+	for len(data) > 0 {
+		n := min(len(data), spillAt)
+		w.buf = append(w.buf, data[:n]...)
+		data = data[n:]
+		w.relieve()
+	}
+	w.relieve()
+}
+
+// PrimitiveArrayFrom writes a PRIMITIVE_ARRAY_DUMP of count elements that are read
+// from r, big-endian. One that ends early is an error, after which the dump is cut.
+func (w *Writer) PrimitiveArrayFrom(id ID, trace uint32, t Type, count uint32, r io.Reader) {
+	size := w.elementSize(t)
+	if !w.array(id, trace, t, int64(count), size) {
+		return
+	}
+	for left := int64(count) * int64(size); left > 0 && w.err == nil; {
+		n := int(min(left, spillAt))
+		at := len(w.buf)
+		w.buf = slices.Grow(w.buf, n)[:at+n]
+		if _, err := io.ReadFull(r, w.buf[at:]); err != nil {
+			w.buf = w.buf[:at]
+			w.fail(SubPrimitiveArray.String(), fmt.Errorf("read its elements: %w", noEOF(err)))
+			return
+		}
+		left -= int64(n)
+		w.relieve()
+	}
+	w.relieve()
+}
+
+func noEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// array begins a PRIMITIVE_ARRAY_DUMP.
+func (w *Writer) array(id ID, trace uint32, t Type, count int64, size int) bool {
+	if size == 0 || count > math.MaxUint32 {
+		w.fail(SubPrimitiveArray.String(), fmt.Errorf("%d elements of %v", count, t))
+		return false
+	}
+	if !w.enter(SubPrimitiveArray, int64(1+w.idSize+9)+count*int64(size)) {
+		return false
+	}
+	w.id(id)
+	w.u4(trace)
+	w.u4(uint32(count))
+	w.u1(uint8(t))
+	return true
+}
+
+// elementSize is 0 for what no primitive array has.
+func (w *Writer) elementSize(t Type) int {
+	if t == Object {
+		return 0
+	}
+	return t.Size(w.idSize)
+}
+
+// PrimitiveArrayNoData writes a PRIMITIVE_ARRAY_NODATA_DUMP.
+func (w *Writer) PrimitiveArrayNoData(id ID, trace uint32, t Type, count uint32) {
+	if w.elementSize(t) == 0 {
+		w.fail(SubPrimitiveArrayNoData.String(), fmt.Errorf("elements of %v", t))
+	}
+	if !w.enter(SubPrimitiveArrayNoData, int64(1+w.idSize+9)) {
+		return
+	}
+	w.id(id)
+	w.u4(trace)
+	w.u4(count)
+	w.u1(uint8(t))
+	w.relieve()
+}

@@ -1,0 +1,72 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// File is an input that can be read at any offset, by any number of goroutines. It
+// has at least one byte.
+type File struct {
+	// Format is how the input was packed.
+	Format Format
+	// Truncated is nil, or the reason why the packed input ended before its end: the
+	// file is what could be unpacked of it. It wraps io.ErrUnexpectedEOF.
+	Truncated error
+	// Damage is nil, or a *DamageError: the packed input could be read but not be
+	// unpacked to its end, or its checksum is wrong. The file is what was unpacked
+	// until then, and none of it can be relied on.
+	Damage error
+
+	name  string
+	f     *os.File
+	size  int64
+	close func() error
+}
+
+// DamageError tells where packed data cannot be unpacked.
+type DamageError struct {
+	Format Format
+	// At is the offset in the packed input up to which it was read, Kept how many
+	// bytes were unpacked before.
+	At, Kept int64
+	Err      error
+}
+
+func (d *DamageError) Error() string {
+	return fmt.Sprintf("damaged %v data before byte %d of the input: %v; %s were unpacked until there", d.Format, d.At, d.Err, sizeText(d.Kept))
+}
+
+func (d *DamageError) Unwrap() error { return d.Err }
+
+// Size is the length in bytes, of a plain file as it was when it was opened.
+func (f *File) Size() int64 { return f.size }
+
+// ReadAt is io.ReaderAt. A plain file that became longer is read as long as it was;
+// where it became shorter, the error wraps io.ErrUnexpectedEOF.
+func (f *File) ReadAt(p []byte, off int64) (int, error) {
+	if off < 0 {
+		return 0, fmt.Errorf("read %s: negative offset %d", f.name, off)
+	}
+	if off >= f.size {
+		return 0, io.EOF
+	}
+	var end error
+	if rest := f.size - off; int64(len(p)) > rest {
+		p, end = p[:rest], io.EOF
+	}
+	n, err := f.f.ReadAt(p, off)
+	switch {
+	case n == len(p):
+		return n, end
+	case errors.Is(err, io.EOF):
+		return n, fmt.Errorf("read %s: it became shorter while it was read: it had %d bytes and now ends at %d: %w",
+			f.name, f.size, off+int64(n), io.ErrUnexpectedEOF)
+	}
+	return n, err
+}
+
+// Close ends the reading and removes what was made for it.
+func (f *File) Close() error { return f.close() }

@@ -1,0 +1,121 @@
+package spool
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Format is how an input is packed.
+type Format uint8
+
+// The formats that are unpacked.
+const (
+	Plain Format = iota
+	Gzip
+	Zstd
+)
+
+// String gives plain, gzip or zstd.
+func (f Format) String() string {
+	switch f {
+	case Gzip:
+		return "gzip"
+	case Zstd:
+		return "zstd"
+	}
+	return "plain"
+}
+
+// headSize is how many first bytes tell what an input is: tar has its mark at 257.
+const headSize = 512
+
+// formatOf tells by its first bytes how an input is packed: RFC 1952, 2.3.1, and
+// RFC 8878, 3.1.1 and 3.1.2, for a zstd file may begin with a skippable frame.
+func formatOf(head []byte) Format {
+	switch {
+	case bytes.HasPrefix(head, []byte("\x1f\x8b")):
+		return Gzip
+	case bytes.HasPrefix(head, []byte("\x28\xb5\x2f\xfd")),
+		len(head) >= 4 && head[0]&0xf0 == 0x50 && string(head[1:4]) == "\x2a\x4d\x18":
+		return Zstd
+	}
+	return Plain
+}
+
+const unpackFirst = "; unpack it first"
+
+// marks are the first bytes of what is named by mistake.
+var marks = []struct {
+	at   int
+	mark string
+	what string
+}{
+	{0, "PK\x03\x04", "a zip archive" + unpackFirst},
+	{0, "PK\x05\x06", "an empty zip archive"},
+	{0, "PK\x07\x08", "a part of a zip archive" + unpackFirst},
+	{257, "ustar", "a tar archive" + unpackFirst},
+	{0, "BZh", "a file packed with bzip2" + unpackFirst},
+	{0, "\xfd7zXZ\x00", "a file packed with xz" + unpackFirst},
+	{0, "7z\xbc\xaf\x27\x1c", "a 7z archive" + unpackFirst},
+	{0, "Rar!\x1a\x07", "a rar archive" + unpackFirst},
+	{0, "\x04\x22\x4d\x18", "a file packed with lz4" + unpackFirst},
+	{0, "\x7fELF", "an ELF file: a program, a library or a core dump"},
+	{0, "dex\n", "a dex file: the code of an app"},
+	{0, "SQLite format 3\x00", "an SQLite database"},
+	{0, "\xff\xfe", "text in UTF-16: PowerShell makes this of the output of a program that is redirected with >; use cmd, or adb pull"},
+}
+
+// failures are how commands begin to say that they failed; such a line is what a
+// file holds when standard error or a shell's answer went to it.
+var failures = []string{"adb: ", "adb.exe: ", "error: ", "Error: ", "run-as: ", "cat: ", "sh: ", "/system/bin/sh: ", "su: "}
+
+// mistaken says what an input looks like that cannot be meant; empty if nothing is
+// known against it.
+func mistaken(head []byte) string {
+	for _, m := range marks {
+		if len(head) >= m.at && bytes.HasPrefix(head[m.at:], []byte(m.mark)) {
+			return m.what
+		}
+	}
+	text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
+	for _, tag := range []string{"<!doctype html", "<html"} {
+		if len(text) >= len(tag) && strings.EqualFold(string(text[:len(tag)]), tag) {
+			return "a web page; download the file itself"
+		}
+	}
+	for _, f := range failures {
+		if bytes.HasPrefix(text, []byte(f)) {
+			return fmt.Sprintf("the message of a command that failed: %q", firstLine(text))
+		}
+	}
+	return ""
+}
+
+// firstLine is as much of the first line as a message can hold.
+func firstLine(text []byte) string {
+	line, _, _ := bytes.Cut(text, []byte("\n"))
+	line = bytes.TrimRight(line, "\r ")
+	if len(line) <= 120 {
+		return string(line)
+	}
+	cut := 120
+	for cut > 0 && !utf8.RuneStart(line[cut]) {
+		cut--
+	}
+	return string(line[:cut]) + "..."
+}
+
+// sizeText gives 512 bytes, 1.5 MB or 12.3 GB, of 1024 each.
+func sizeText(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%.1f KB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

@@ -1,0 +1,142 @@
+package spool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// DefaultCap is the cap of a temporary file where none is given, in bytes.
+const DefaultCap = 64 << 30
+
+// Options say where and how far to spool.
+type Options struct {
+	// Dir is the folder of the temporary file; empty is os.TempDir.
+	Dir string
+	// Cap is how many bytes the temporary file may have, 0 for DefaultCap. A plain
+	// file, which needs none, has no cap.
+	Cap int64
+	// Progress, if not nil, is told while a temporary file grows, by the goroutine
+	// that called Open, and often: how many bytes of the input were read, and of how
+	// many, 0 if that is not known.
+	Progress func(done, total int64)
+
+	// create makes the temporary file; nil is temporary.
+	create func(dir string) (*os.File, func() error, error)
+}
+
+// ErrCap is wrapped by the error of Open for an input that is larger than its cap.
+var ErrCap = errors.New("it is larger than the cap")
+
+// Open opens the file at path, or stdin if path is "-", unpacked. It returns when
+// all of a stream was read, and soon after ctx is done: then, or after another
+// error, a Read of stdin may go on until it returns, and stdin is of no more use.
+//
+// An input without a byte is an error, and so is one of which no byte can be
+// unpacked. One that can be unpacked in part is a File which says so.
+func Open(ctx context.Context, path string, stdin io.Reader, o Options) (*File, error) {
+	if o.Cap <= 0 {
+		o.Cap = DefaultCap
+	}
+	if o.Dir == "" {
+		o.Dir = os.TempDir()
+	}
+	if o.create == nil {
+		o.create = temporary
+	}
+	if path == "-" {
+		if stdin == nil {
+			return nil, errors.New("read standard input: there is none")
+		}
+		return spool(ctx, input{name: "standard input", r: stdin}, o)
+	}
+	return openPath(ctx, path, o)
+}
+
+func openPath(ctx context.Context, path string, o Options) (*File, error) {
+	info, err := os.Stat(path)
+	switch {
+	case path == "":
+		return nil, errors.New("open input: its name is empty")
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("open %s: %w", path, fs.ErrNotExist)
+	case err != nil:
+		return nil, fmt.Errorf("open input: %w", err)
+	case info.IsDir():
+		return nil, fmt.Errorf("open %s: it is a folder; name a file", path)
+	}
+	open := openFile
+	if info.Mode()&fs.ModeNamedPipe != 0 {
+		open = openPipe
+	}
+	f, err := open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	file, err := fromFile(ctx, path, f, o)
+	if err != nil || file.f != f {
+		f.Close() // it was only read
+	}
+	return file, err
+}
+
+func openFile(_ context.Context, path string) (*os.File, error) { return os.Open(path) }
+
+// openPipe opens a FIFO, which waits until somebody writes to it, or ctx is done.
+func openPipe(ctx context.Context, path string) (*os.File, error) {
+	type result struct {
+		f   *os.File
+		err error
+	}
+	opened, ended := make(chan result), make(chan struct{})
+	go func() {
+		defer close(ended)
+		f, err := os.Open(path)
+		select {
+		case opened <- result{f, err}:
+		case <-ctx.Done():
+			if err == nil {
+				f.Close()
+			}
+		}
+	}()
+	select {
+	case r := <-opened:
+		return r.f, r.err
+	case <-ctx.Done():
+		wake(path, ended)
+		return nil, fmt.Errorf("open %s: no one writes to it: %w", path, context.Cause(ctx))
+	}
+}
+
+// fromFile gives a File that either is f, or was made of all of it.
+func fromFile(ctx context.Context, path string, f *os.File, o Options) (*File, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	in := input{name: path, r: f, stop: f.Close}
+	if !info.Mode().IsRegular() {
+		return spool(ctx, in, o)
+	}
+	in.size = info.Size()
+	head := make([]byte, headSize)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	head = head[:n]
+	switch {
+	case n == 0 || in.size == 0:
+		return nil, fmt.Errorf("open %s: the file is empty", path)
+	case formatOf(head) != Plain:
+		return spool(ctx, in, o)
+	}
+	if what := mistaken(head); what != "" {
+		return nil, fmt.Errorf("open %s: this looks like %s", path, what)
+	}
+	return &File{name: path, f: f, size: in.size, close: f.Close}, nil
+}

@@ -1,0 +1,173 @@
+package spool
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"sync/atomic"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// input is a stream to spool.
+type input struct {
+	name string
+	r    io.Reader
+	// size is the bytes of it, 0 if not known.
+	size int64
+	// stop ends a Read that waits; nil if there is no way to.
+	stop func() error
+}
+
+const (
+	// readSize is the bytes that are asked for at once. It is more than a zstd
+	// block, so that every read goes through the buffer.
+	readSize = 256 << 10
+	// maxWindow is how far zstd data may refer back: what the zstd program takes
+	// without an option, and what its highest level needs.
+	maxWindow = 128 << 20
+	// maxEmpty bounds the reads that give nothing, as in package bufio.
+	maxEmpty = 100
+)
+
+var (
+	errStopped = errors.New("stopped")
+	errFollows = errors.New("what follows the gzip data is not gzip")
+	errWindow  = errors.New("its zstd window is larger than 128 MB, if that is no damage; unpack it first, with zstd -d --long=31")
+	errDict    = errors.New("it was packed with a dictionary; unpack it first, with zstd -d -D DICTIONARY")
+)
+
+// source is the input as a decoder reads it. Apart from its end it keeps the errors
+// of the input, which are not those of what is in it.
+type source struct {
+	r io.Reader
+	// stop is closed when nobody wants more.
+	stop <-chan struct{}
+	// read is the bytes read.
+	read  atomic.Int64
+	ended bool
+	err   error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	if s.ended { // a terminal or a FIFO may have more after an end
+		return 0, io.EOF
+	}
+	for range maxEmpty {
+		select {
+		case <-s.stop:
+			s.err = errStopped
+			return 0, s.err
+		default:
+		}
+		n, err := s.r.Read(p)
+		s.read.Add(int64(n))
+		switch {
+		case errors.Is(err, io.EOF):
+			s.ended, err = true, io.EOF
+		case err != nil:
+			s.err = err
+		}
+		if n > 0 || err != nil {
+			return n, err
+		}
+	}
+	s.err = io.ErrNoProgress
+	return 0, s.err
+}
+
+// unpacked gives what is in a stream, and ends what that needs.
+func unpacked(in *bufio.Reader, f Format) (r io.Reader, end func(), err error) {
+	switch f {
+	case Gzip:
+		return &members{in: in}, func() {}, nil
+	case Zstd:
+		// One at a time: the decoder then has no goroutine of its own, and writing
+		// what it gives takes the other core.
+		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			return nil, nil, err
+		}
+		return frames{z}, z.Close, nil
+	}
+	return in, func() {}, nil
+}
+
+// frames names the errors of zstd that have a remedy.
+type frames struct{ z *zstd.Decoder }
+
+func (f frames) Read(p []byte) (int, error) {
+	n, err := f.z.Read(p)
+	switch {
+	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
+		err = errWindow
+	case errors.Is(err, zstd.ErrUnknownDictionary):
+		err = errDict
+	}
+	return n, err
+}
+
+// members reads the members of a gzip stream one after the other (RFC 1952, 2.2).
+// As gzip does, it passes over zeros after the last, with which tapes are filled.
+type members struct {
+	in *bufio.Reader
+	z  gzip.Reader
+	// begun tells that a member was opened, inside that it is not at its end.
+	begun, inside bool
+}
+
+func (m *members) Read(p []byte) (int, error) {
+	for {
+		if !m.inside {
+			if err := m.next(); err != nil {
+				return 0, err
+			}
+		}
+		n, err := m.z.Read(p)
+		if errors.Is(err, io.EOF) {
+			m.inside, err = false, nil
+		}
+		if n > 0 || err != nil {
+			return n, err
+		}
+	}
+}
+
+// next begins a member, or gives io.EOF.
+func (m *members) next() error {
+	head, err := m.in.Peek(1)
+	if err != nil {
+		return err
+	}
+	if m.begun && head[0] == 0 {
+		return m.padding()
+	}
+	err = m.z.Reset(m.in)
+	switch {
+	case errors.Is(err, io.EOF):
+		return io.ErrUnexpectedEOF
+	case m.begun && errors.Is(err, gzip.ErrHeader):
+		return errFollows
+	case err != nil:
+		return err
+	}
+	m.z.Multistream(false)
+	m.begun, m.inside = true, true
+	return nil
+}
+
+func (m *members) padding() error {
+	for {
+		b, err := m.in.ReadByte()
+		if err != nil {
+			return err
+		}
+		if b != 0 {
+			return errFollows
+		}
+	}
+}

@@ -1,0 +1,278 @@
+package spool
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+const (
+	// pieceSize is how much is unpacked before it is written, pieces how many such
+	// buffers there are: one is filled while another is written.
+	pieceSize = 256 << 10
+	pieces    = 3
+	// certain is how many bytes of a packed input must have been read before its
+	// size unpacked is estimated from them.
+	certain = 8 << 20
+
+	// grace is the real time in which a Read ends whose file was closed.
+	grace = time.Second
+
+	tempPattern = "leakgate-spool-*"
+)
+
+// spool unpacks a stream into a temporary file. One goroutine reads and unpacks;
+// this one writes, and alone knows the file: where the other hangs in a Read that
+// cannot be stopped, nothing but its buffers waits with it.
+func spool(ctx context.Context, in input, o Options) (*File, error) {
+	stop := make(chan struct{})
+	u := &unpacking{
+		src:    &source{r: in.r, stop: stop},
+		stop:   stop,
+		filled: make(chan []byte),
+		free:   make(chan []byte, pieces),
+	}
+	for range pieces {
+		u.free <- nil // made when it is needed
+	}
+	go u.run()
+	w := &writing{in: in, o: o, u: u}
+	err := w.run(ctx)
+	if err == nil {
+		return w.file()
+	}
+	close(stop)
+	if in.stop != nil {
+		_ = in.stop() // only to end the reading
+		u.wait()
+	}
+	return nil, errors.Join(err, w.discard())
+}
+
+// unpacking fills buffers with what is in a stream.
+type unpacking struct {
+	src  *source
+	stop <-chan struct{}
+	// filled is closed at the end. Buffers come back through free.
+	filled, free chan []byte
+
+	// What follows is known when filled is closed.
+
+	format Format
+	// refused says what the content looks like that cannot be meant.
+	refused string
+	// at is how many bytes of the input were used.
+	at int64
+	// err is why the end is not that of the stream.
+	err error
+}
+
+func (u *unpacking) run() {
+	defer close(u.filled)
+	in := bufio.NewReaderSize(u.src, readSize)
+	head, _ := in.Peek(headSize) // an error comes again
+	u.format = formatOf(head)
+	content, end, err := unpacked(in, u.format)
+	if err != nil {
+		u.err = err
+		return
+	}
+	defer end()
+	u.err = u.pump(content)
+	u.at = u.src.read.Load() - int64(in.Buffered())
+}
+
+// wait waits for the end of run, though not for a device that cannot be stopped.
+func (u *unpacking) wait() {
+	patience := time.After(grace)
+	for {
+		select {
+		case _, more := <-u.filled:
+			if !more {
+				return
+			}
+		case <-patience:
+			return
+		}
+	}
+}
+
+func (u *unpacking) pump(content io.Reader) error {
+	for first := true; ; first = false {
+		var buf []byte
+		select {
+		case buf = <-u.free:
+		case <-u.stop:
+			return errStopped
+		}
+		if buf == nil {
+			buf = make([]byte, pieceSize)
+		}
+		n, err := fill(content, buf)
+		if first {
+			if u.refused = u.mistaken(buf[:n]); u.refused != "" {
+				return nil
+			}
+		}
+		if n > 0 {
+			select {
+			case u.filled <- buf[:n]:
+			case <-u.stop:
+				return errStopped
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// fill reads until buf is full or an error, which may be io.EOF.
+func fill(r io.Reader, buf []byte) (n int, err error) {
+	for n < len(buf) && err == nil {
+		var m int
+		m, err = r.Read(buf[n:])
+		n += m
+	}
+	return n, err
+}
+
+func (u *unpacking) mistaken(content []byte) string {
+	head := content[:min(len(content), headSize)]
+	if u.format == Plain {
+		return mistaken(head)
+	}
+	if f := formatOf(head); f != Plain {
+		return fmt.Sprintf("%v data again; unpack it once first", f)
+	}
+	return mistaken(head)
+}
+
+// writing puts what is unpacked into a temporary file.
+type writing struct {
+	in input
+	o  Options
+	u  *unpacking
+
+	temp   *os.File
+	remove func() error
+	size   int64
+}
+
+func (w *writing) run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return w.cancelled(ctx)
+		case piece, more := <-w.u.filled:
+			if ctx.Err() != nil {
+				return w.cancelled(ctx)
+			}
+			if !more {
+				return w.ending()
+			}
+			if err := w.write(piece); err != nil {
+				return err
+			}
+			w.u.free <- piece[:cap(piece)]
+			w.progress()
+		}
+	}
+}
+
+func (w *writing) cancelled(ctx context.Context) error {
+	return fmt.Errorf("read %s: stopped after %s: %w", w.in.name, sizeText(w.u.src.read.Load()), context.Cause(ctx))
+}
+
+func (w *writing) progress() {
+	if w.o.Progress != nil {
+		w.o.Progress(w.u.src.read.Load(), w.in.size)
+	}
+}
+
+func (w *writing) write(piece []byte) error {
+	if int64(len(piece)) > w.o.Cap-w.size {
+		return fmt.Errorf("read %s: %w of %s for a temporary file%s; if that is right, raise the cap with --spool-cap",
+			w.in.name, ErrCap, sizeText(w.o.Cap), w.need())
+	}
+	if w.temp == nil {
+		f, remove, err := w.o.create(w.o.Dir)
+		if err != nil {
+			return fmt.Errorf("make a temporary file in %s for what is in %s: %w; name another folder with TMPDIR (TMP on Windows)", w.o.Dir, w.in.name, err)
+		}
+		w.temp, w.remove = f, remove
+	}
+	n, err := w.temp.Write(piece)
+	w.size += int64(n)
+	if err == nil {
+		return nil
+	}
+	room := ""
+	if free, ok := freeBytes(w.o.Dir); ok {
+		room = fmt.Sprintf(", %s is free there", sizeText(free))
+	}
+	return fmt.Errorf("write a temporary file in %s for what is in %s: %w; it has %s%s%s; make room, or name a folder on a larger disk with TMPDIR (TMP on Windows)",
+		w.o.Dir, w.in.name, err, sizeText(w.size), room, w.need())
+}
+
+// need estimates how large the temporary file would be, from how much of the input
+// is in it so far.
+func (w *writing) need() string {
+	read := w.u.src.read.Load()
+	if read < certain || read >= w.in.size {
+		return ""
+	}
+	return fmt.Sprintf(", about %s are needed", sizeText(int64(float64(w.size)/float64(read)*float64(w.in.size))))
+}
+
+// ending says why the end of the stream makes no File.
+func (w *writing) ending() error {
+	switch {
+	case w.u.refused != "" && w.u.format == Plain:
+		return fmt.Errorf("read %s: this looks like %s", w.in.name, w.u.refused)
+	case w.u.refused != "":
+		return fmt.Errorf("unpack %s: it is packed with %v, and what is in it looks like %s", w.in.name, w.u.format, w.u.refused)
+	case w.u.src.err != nil:
+		return fmt.Errorf("read %s: failed after %s: %w", w.in.name, sizeText(w.u.src.read.Load()), w.u.src.err)
+	case w.size > 0:
+		return nil
+	case w.u.err != nil && w.truncated():
+		return fmt.Errorf("unpack %s: it ends after %s, before anything can be unpacked: %w", w.in.name, sizeText(w.u.at), io.ErrUnexpectedEOF)
+	case w.u.err != nil:
+		return fmt.Errorf("unpack %s: %w", w.in.name, w.u.err)
+	case w.u.format != Plain:
+		return fmt.Errorf("unpack %s: it is packed with %v, and nothing is in it", w.in.name, w.u.format)
+	}
+	return fmt.Errorf("read %s: it is empty", w.in.name)
+}
+
+// truncated tells an input that was cut from one that is damaged, as far as that
+// can be told.
+func (w *writing) truncated() bool { return w.u.src.ended && errors.Is(w.u.err, io.ErrUnexpectedEOF) }
+
+func (w *writing) file() (*File, error) {
+	f := &File{Format: w.u.format, name: w.in.name, f: w.temp, size: w.size, close: w.remove}
+	switch {
+	case w.u.err == nil:
+	case w.truncated():
+		f.Truncated = fmt.Errorf("%s was cut off: its %v data end early, after %s; %s were unpacked until there: %w",
+			w.in.name, w.u.format, sizeText(w.u.at), sizeText(w.size), io.ErrUnexpectedEOF)
+	default:
+		f.Damage = &DamageError{Format: w.u.format, At: w.u.at, Kept: w.size, Err: w.u.err}
+	}
+	return f, nil
+}
+
+func (w *writing) discard() error {
+	if w.temp == nil {
+		return nil
+	}
+	return w.remove()
+}

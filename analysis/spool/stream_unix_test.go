@@ -1,0 +1,217 @@
+//go:build unix
+
+package spool
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const childFolder = "LEAKGATE_SPOOL_CHILD"
+
+// TestMain is also the program that TestKilled kills.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childFolder); dir != "" {
+		spoolForever(dir)
+	}
+	os.Exit(m.Run())
+}
+
+func spoolForever(dir string) {
+	_, err := Open(context.Background(), "-", os.Stdin, Options{Dir: dir, Progress: func(done, _ int64) { fmt.Println("read", done) }})
+	fmt.Println("ended:", err)
+	os.Exit(1)
+}
+
+// TestKilled kills a process while it spools: nothing of it is left.
+func TestKilled(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 8 {
+		killedAfter(t, 1+r.IntN(12))
+	}
+}
+
+func killedAfter(t *testing.T, lines int) {
+	dir := folder(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = append(os.Environ(), childFolder+"="+dir)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for data := dumpLike(1 << 16); ; {
+			if _, err := stdin.Write(data); err != nil {
+				return // it was killed
+			}
+		}
+	}()
+	told := bufio.NewScanner(stdout)
+	for range lines {
+		if !told.Scan() || !strings.HasPrefix(told.Text(), "read ") {
+			t.Fatalf("the child said %q", told.Text())
+		}
+	}
+	checkHeld(t, cmd.Process.Pid, dir)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+	checkEmpty(t, dir)
+}
+
+// checkHeld looks for a file without a name in dir that a process has open, where
+// the system tells.
+func checkHeld(t *testing.T, pid int, dir string) {
+	t.Helper()
+	checkEmpty(t, dir)
+	if runtime.GOOS != "linux" {
+		return
+	}
+	links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range links {
+		if to, err := os.Readlink(link); err == nil && strings.HasPrefix(to, dir) && strings.HasSuffix(to, "(deleted)") {
+			return
+		}
+	}
+	t.Errorf("the process has no file open in %s", dir)
+}
+
+func fifo(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestPipe(t *testing.T) {
+	data := dumpLike(3*pieceSize + 5)
+	for _, packed := range [][]byte{data, gzipped(t, data), zstded(t, true, data)} {
+		path := fifo(t)
+		go func() {
+			if err := os.WriteFile(path, packed, 0); err != nil {
+				t.Error(err)
+			}
+		}()
+		f, err := Open(t.Context(), path, nil, Options{Dir: folder(t)})
+		checkWhole(t, f, err, formatOf(packed), data)
+	}
+	checkNoGoroutine(t)
+}
+
+// TestPipeCancelled ends a wait for a writer, and one for what it writes; nothing
+// goes on after that.
+func TestPipeCancelled(t *testing.T) {
+	cause := errors.New("cancelled by a test")
+	for _, begin := range []int{-1, 0, 100, 3 * pieceSize} {
+		path, dir := fifo(t), folder(t)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		written := make(chan *os.File, 1)
+		go func() {
+			defer cancel(cause)
+			if begin < 0 {
+				written <- nil
+				return
+			}
+			w, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if err == nil {
+				_, err = w.Write(dumpLike(begin))
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			written <- w
+		}()
+		f, err := Open(ctx, path, nil, Options{Dir: dir})
+		if f != nil || !errors.Is(err, cause) || !strings.Contains(err.Error(), path) {
+			t.Errorf("after %d bytes: %v, %v", begin, f, err)
+		}
+		checkNoGoroutine(t)
+		checkEmpty(t, dir)
+		if w := <-written; w != nil {
+			w.Close()
+		}
+	}
+}
+
+// TestDevice spools what has no end until the cap.
+func TestDevice(t *testing.T) {
+	_, err := Open(t.Context(), "/dev/zero", nil, Options{Dir: folder(t), Cap: 1 << 20})
+	if !errors.Is(err, ErrCap) {
+		t.Error(err)
+	}
+	_, err = Open(t.Context(), "/dev/null", nil, Options{Dir: folder(t)})
+	if err == nil || !strings.Contains(err.Error(), "read /dev/null: it is empty") {
+		t.Error(err)
+	}
+	checkNoGoroutine(t)
+}
+
+// TestRemovedInput reads a plain file that has lost its name.
+func TestRemovedInput(t *testing.T) {
+	data := dumpLike(999)
+	path := write(t, "a", data)
+	f, err := Open(t.Context(), path, nil, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	checkWhole(t, f, nil, Plain, data)
+}
+
+func TestMode(t *testing.T) {
+	f, err := open(t, dumpLike(9), Options{Dir: folder(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := f.f.Stat()
+	if err != nil || info.Mode() != 0o600 {
+		t.Errorf("a dump of an app is for its user alone: %v, %v", info.Mode(), err)
+	}
+	if got := content(t, f); !bytes.Equal(got, dumpLike(9)) {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestPermission opens what its user may not read.
+func TestPermission(t *testing.T) {
+	path := write(t, "secret.hprof", dumpLike(9))
+	if err := os.Chmod(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	asOther(t, func() {
+		f, err := Open(t.Context(), path, nil, Options{})
+		if f != nil || !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%v, %v", f, err)
+		}
+	})
+}
