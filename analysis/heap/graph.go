@@ -137,6 +137,8 @@ func (a *sizeArray) set(i uint32, n int64) {
 	a.large[i] = n
 }
 
+var errNoHeap = errors.New("load the heap: there is none in this file")
+
 // Load builds the graph of one snapshot of a dump. The graph reads the file again
 // where details are asked for. Close must be called on it.
 func Load(ctx context.Context, f *hprof.File, o Options) (*Graph, error) {
@@ -148,12 +150,12 @@ func Load(ctx context.Context, f *hprof.File, o Options) (*Graph, error) {
 		o.Phase = func(string) {}
 	}
 	if len(f.Snapshots) == 0 {
-		return nil, errors.New("load the heap: there is none in this file")
+		return nil, errNoHeap
 	}
 	if o.Snapshot < 0 {
 		o.Snapshot = len(f.Snapshots) - 1
 	}
-	l := &loader{Graph: g, file: f, options: o}
+	l := &loader{Graph: g, file: f, options: o, passes: 2}
 	g.workers = o.Workers
 	l.cut(f.Snapshots[o.Snapshot])
 	if err := l.load(ctx); err != nil {

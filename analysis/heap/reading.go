@@ -155,10 +155,11 @@ type loader struct {
 	file    *hprof.File
 	options Options
 	chunks  [][]hprof.Segment
-	total   int64
-	done    atomic.Int64
-	objects atomic.Int64
-	batches []*batch
+	// total is the bytes of a pass, passes how many there will be.
+	total, passes int64
+	done          atomic.Int64
+	objects       atomic.Int64
+	batches       []*batch
 	// twice is where objects that are there twice were taken from.
 	twice map[uint32]int64
 	// seen are the leaves that something references.
@@ -201,7 +202,7 @@ func (l *loader) advance(chunk []hprof.Segment) {
 		l.done.Add(g.Length)
 	}
 	if l.options.Progress != nil {
-		l.options.Progress(l.done.Load(), 2*l.total)
+		l.options.Progress(l.done.Load(), l.passes*l.total)
 	}
 }
 

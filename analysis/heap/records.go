@@ -318,3 +318,54 @@ func (g *Graph) Children(o Object, f func(Object)) {
 		f(Object(g.tree.objects[c]))
 	}
 }
+
+// References calls f with what the fields of an instance, or the elements in Body,
+// reference: strongly, softly or weakly.
+func (r *Record) References(f func(Object)) {
+	if r.Kind == hprof.SubObjectArray {
+		for i := range r.Elements() {
+			if o, ok := r.Element(i); ok {
+				f(o)
+			}
+		}
+		return
+	}
+	if r.Kind != hprof.SubInstance {
+		return
+	}
+	c := &r.graph.registry.list[r.slot]
+	for _, at := range c.offsets {
+		r.reference(int(at), f)
+	}
+	if c.referent >= 0 {
+		r.reference(int(c.referent), f)
+	}
+}
+
+func (r *Record) reference(at int, f func(Object)) {
+	if size := r.graph.IDSize; at+size <= len(r.Body) {
+		if o, ok := r.graph.Find(readID(r.Body[at:], size)); ok {
+			f(o)
+		}
+	}
+}
+
+// StaticReferences calls f with what the static fields of a class object reference.
+func (g *Graph) StaticReferences(class Object, f func(Object)) {
+	dump := g.registry.list[g.registry.slots[g.ID(class)]].dump
+	if dump == nil {
+		return
+	}
+	for _, v := range dump.Statics {
+		if o, ok := g.Find(hprof.ID(v.Value)); ok && v.Type == hprof.Object {
+			f(o)
+		}
+	}
+}
+
+// HoldsAlone tells whether the second object is a leaf that nothing but the first
+// references: it is dominated by it, and not among Children.
+func (g *Graph) HoldsAlone(o, leaf Object) bool {
+	v := g.tree.vertices[leaf]
+	return v != 0 && !g.ownVertex(uint32(leaf)) && g.ownVertex(uint32(o)) && g.tree.vertices[o] == v
+}

@@ -134,6 +134,12 @@ func (l *loader) sumClasses() {
 		ends[row] = t.ends[v]
 		l.retainVertex(&l.rows[row], v)
 	}
+	l.sortRows()
+}
+
+// sortRows puts what retains most in front, and leaves out classes without objects.
+func (l *loader) sortRows() {
+	l.rows = slices.DeleteFunc(l.rows, func(r Row) bool { return r.Instances == 0 })
 	slices.SortFunc(l.rows, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(b.Retained.Total(), a.Retained.Total()), cmp.Compare(b.Shallow.Java, a.Shallow.Java), cmp.Compare(a.Class, b.Class))
 	})

@@ -106,12 +106,6 @@ func (f *replayFlags) judge(ctx context.Context, c console, files []string, poli
 	}
 }
 
-// quick is how long work may take without a word, and redrawn how often it is told.
-const (
-	quick   = 2 * time.Second
-	redrawn = 200 * time.Millisecond
-)
-
 // readProgress tells how far a file is read, once that takes long.
 func readProgress(p *progress) func(string, float64) {
 	next := time.Now().Add(quick)

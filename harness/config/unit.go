@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -104,6 +105,18 @@ var sizeUnits = map[string]int64{
 }
 
 var sizePattern = regexp.MustCompile(`^([-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)) ?([A-Za-z]+)$`)
+
+// ParseSize parses a number of bytes with its unit, as the file has it.
+func ParseSize(text string) (int64, error) {
+	n, bad := size(text)
+	switch {
+	case bad == nil:
+		return n, nil
+	case bad.suggestion != "":
+		return 0, fmt.Errorf("%s; did you mean %s?", bad.message, bad.suggestion)
+	}
+	return 0, errors.New(bad.message)
+}
 
 // size parses a number of bytes with its unit, rounded down to whole bytes.
 func size(text string) (int64, *fault) {

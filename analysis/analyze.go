@@ -1,0 +1,267 @@
+package analysis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/leakgate/leakgate/analysis/heap"
+	"github.com/leakgate/leakgate/analysis/hprof"
+)
+
+// Options say how a dump is analysed.
+type Options struct {
+	// Top bounds classes and dominators.
+	Top int
+	// Partial analyses what can be read of a damaged dump.
+	Partial bool
+	// Memory bounds the memory that the graph may take, in bytes; 0 does not.
+	Memory int64
+	// Cut is why the input is less than it was, where the packed form says so.
+	Cut error
+	// Phase is told the name of each phase as it begins, Progress how much of the file
+	// is read of how much, from several goroutines.
+	Phase    func(string)
+	Progress func(done, total int64)
+}
+
+// ErrNoHeap is a dump that ends before its first object.
+var ErrNoHeap = errors.New("there is no object in this dump")
+
+// Analyze reads a dump of size bytes. A *hprof.DamageError says that it cannot be
+// read, ErrNoHeap that there is nothing in it, a *heap.MemoryError that it is too
+// large.
+func Analyze(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Report, error) {
+	d, err := open(ctx, r, size, o)
+	if err != nil {
+		return nil, err
+	}
+	defer d.graph.Close()
+	o.phase("report")
+	report := &Report{Schema: Schema, Dump: d.dump(), Leaks: []Leak{}, Suspects: []Leak{}, Classes: classes(d.graph.Heaps, d.graph.Histogram(), o.Top)}
+	if report.Dominators, err = d.dominators(ctx, o.Top); err != nil {
+		return nil, fmt.Errorf("read dominators: %w", err)
+	}
+	report.Warnings = d.warnings
+	o.phase("")
+	return report, nil
+}
+
+func (o *Options) phase(name string) {
+	if o.Phase != nil {
+		o.Phase(name)
+	}
+}
+
+// dump is an open dump with its graph.
+type dump struct {
+	file     *hprof.File
+	graph    *heap.Graph
+	warnings []string
+	partial  bool
+}
+
+// openFile reads what stands around the heap.
+func openFile(ctx context.Context, r io.ReaderAt, size int64, o Options) (d *dump, err error) {
+	d = &dump{warnings: []string{}}
+	o.phase("read names")
+	if d.file, err = hprof.Open(ctx, r, size); err != nil {
+		if !o.Partial || !damaged(err) || len(d.file.Snapshots) == 0 {
+			return nil, err
+		}
+		d.pass(err)
+	}
+	if o.Cut != nil {
+		d.warn("%v", o.Cut)
+		if d.file.Truncated < 0 {
+			d.file.Truncated = size
+		}
+	}
+	if len(d.file.Snapshots) == 0 {
+		return nil, d.empty(size)
+	}
+	return d, nil
+}
+
+func open(ctx context.Context, r io.ReaderAt, size int64, o Options) (*dump, error) {
+	d, err := openFile(ctx, r, size, o)
+	if err != nil {
+		return nil, err
+	}
+	d.graph, err = heap.Load(ctx, d.file, heap.Options{Snapshot: -1, Limit: o.Memory, Partial: o.Partial, Phase: o.Phase, Progress: o.Progress})
+	if err != nil {
+		return nil, err
+	}
+	if d.graph.Objects == 0 {
+		d.graph.Close()
+		return nil, d.empty(size)
+	}
+	d.doubt()
+	return d, nil
+}
+
+func damaged(err error) bool { return errors.As(err, new(*hprof.DamageError)) }
+
+// empty tells why there is nothing.
+func (d *dump) empty(size int64) error {
+	if d.file.Truncated >= 0 {
+		return fmt.Errorf("%w: the file is cut off after %d bytes, in the record at offset %d", ErrNoHeap, size, d.file.Truncated)
+	}
+	return ErrNoHeap
+}
+
+// pass notes damage that is passed over.
+func (d *dump) pass(err error) {
+	d.partial = true
+	d.warn("%v; what can be read of the rest is analysed", err)
+}
+
+func (d *dump) warn(format string, args ...any) {
+	d.warnings = append(d.warnings, fmt.Sprintf(format, args...))
+}
+
+// doubt notes what makes the numbers less than they seem.
+func (d *dump) doubt() {
+	g := d.graph
+	for _, err := range d.file.Warnings {
+		d.warn("%v", err)
+	}
+	for _, err := range g.Damage {
+		d.pass(err)
+	}
+	d.cut(g.Truncated)
+	if n := len(d.file.Snapshots); n > 1 {
+		d.warn("the file has %d heaps; the last is analysed", n)
+	}
+	if g.Dangling > 0 {
+		d.warn("%d references lead to objects that are not in the dump", g.Dangling)
+	}
+	if g.Duplicates > 0 {
+		d.warn("%d objects are in the dump more than once; the last of each counts", g.Duplicates)
+	}
+}
+
+func (d *dump) cut(at int64) {
+	if at >= 0 {
+		d.warn("the dump is cut off at offset %d: objects are missing, and sizes can be too small", at)
+	}
+}
+
+func (d *dump) dump() Dump {
+	g := d.graph
+	reachable := g.ReachableBytes()
+	r := Dump{
+		Format: g.Format, IDSize: g.IDSize, Bytes: d.file.Size, Truncated: g.Truncated >= 0, Partial: d.partial, Snapshots: len(d.file.Snapshots),
+		Objects: g.Objects, Classes: g.Classes, Instances: g.Instances, ObjectArrays: g.ObjectArrays, PrimitiveArrays: g.PrimitiveArrays,
+		References: g.ReferenceCount, Dangling: g.Dangling, GCRoots: rootCounts(g.RootCounts), Heaps: []Heap{},
+		ReachableBytes: reachable.Java, ReachableNative: reachable.Native, SizeModel: heap.SizeModel,
+	}
+	if r.Truncated {
+		r.TruncatedAt = new(g.Truncated)
+	}
+	for _, h := range g.Heaps {
+		if h.Objects > 0 {
+			r.Heaps = append(r.Heaps, Heap{h.Name, h.Objects, h.Bytes})
+		}
+	}
+	return r
+}
+
+func classes(heaps []heap.Heap, rows []heap.Row, top int) []Class {
+	list := make([]Class, 0, min(top, len(rows)))
+	for _, r := range rows[:min(top, len(rows))] {
+		c := Class{Class: r.Class, Instances: r.Instances, Reachable: r.Reachable, ShallowBytes: r.Shallow.Java, RetainedBytes: r.Retained.Java, RetainedNative: r.Retained.Native}
+		for h, bytes := range r.RetainedIn {
+			if bytes > 0 {
+				if c.RetainedIn == nil {
+					c.RetainedIn = map[string]int64{}
+				}
+				c.RetainedIn[heaps[h].Name] += bytes
+			}
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// Histogram counts the objects of each class and their bytes in one pass, reachable
+// or not. The report has no dominators, and classes without retained sizes.
+func Histogram(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Report, error) {
+	d, err := openFile(ctx, r, size, o)
+	if err != nil {
+		return nil, err
+	}
+	o.phase("count")
+	c, err := heap.Count(ctx, d.file, heap.Options{Snapshot: -1, Progress: o.Progress})
+	if err != nil {
+		return nil, err
+	}
+	if c.Objects == 0 {
+		return nil, d.empty(size)
+	}
+	d.cut(c.Truncated)
+	report := &Report{Schema: Schema, Leaks: []Leak{}, Suspects: []Leak{}, Dominators: []Dominator{}, Classes: classes(nil, c.Rows, o.Top), Warnings: d.warnings}
+	report.Dump = Dump{
+		Format: d.file.Format, IDSize: d.file.IDSize, Bytes: size, Truncated: c.Truncated >= 0, Partial: d.partial, Snapshots: len(d.file.Snapshots),
+		Objects: c.Objects, Classes: c.Classes, Instances: c.Instances, ObjectArrays: c.ObjectArrays, PrimitiveArrays: c.PrimitiveArrays,
+		GCRoots: rootCounts(c.RootCounts), Heaps: []Heap{}, SizeModel: heap.SizeModel,
+	}
+	if c.Truncated >= 0 {
+		report.Dump.TruncatedAt = new(c.Truncated)
+	}
+	o.phase("")
+	return report, nil
+}
+
+func rootCounts(counts map[hprof.SubTag]int64) map[string]int64 {
+	named := map[string]int64{}
+	for kind, n := range counts {
+		named[kind.String()] += n
+	}
+	return named
+}
+
+// Lookup gives what is known of single objects of a dump. IDs that are not there are
+// named in Warnings.
+func Lookup(ctx context.Context, r io.ReaderAt, size int64, ids []hprof.ID, o Options) (*Objects, error) {
+	d, err := open(ctx, r, size, o)
+	if err != nil {
+		return nil, err
+	}
+	defer d.graph.Close()
+	o.phase("report")
+	list := &Objects{Schema: ObjectsSchema, Objects: make([]Object, 0, len(ids))}
+	for _, id := range ids {
+		object, ok := d.graph.Find(id)
+		if !ok {
+			d.warn("there is no object %s in the dump", Hex(id))
+			continue
+		}
+		list.Objects = append(list.Objects, d.object(object))
+	}
+	list.Warnings = slices.Clip(d.warnings)
+	return list, nil
+}
+
+func (d *dump) object(o heap.Object) Object {
+	g := d.graph
+	shallow, retained, reachability := g.Shallow(o), g.Retained(o), g.Reachability(o)
+	r := Object{
+		Object: Hex(g.ID(o)), Class: d.name(o), Heap: g.Heaps[g.HeapOf(o)].Name, ShallowBytes: shallow.Java, NativeBytes: shallow.Native,
+		RetainedBytes: retained.Total(), RetainedNative: retained.Native, Reachable: reachability <= heap.Soft, Reachability: reachability.String(),
+	}
+	if dominator, ok := g.Dominator(o); ok {
+		r.Dominator = Hex(g.ID(dominator))
+	}
+	return r
+}
+
+// name gives an object's class; for a class, which it is.
+func (d *dump) name(o heap.Object) string {
+	if d.graph.IsClass(o) {
+		return "class " + d.graph.ClassName(o)
+	}
+	return d.graph.Class(o)
+}

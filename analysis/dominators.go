@@ -1,0 +1,167 @@
+package analysis
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/leakgate/leakgate/analysis/heap"
+)
+
+const (
+	// branches and levels bound the tree below each of the top dominators.
+	branches = 5
+	levels   = 6
+	// worth is the share of its top that a branch must retain, as a divisor.
+	worth = 20
+)
+
+// node is a dominator with what a reader wants to see below it.
+type node struct {
+	object   heap.Object
+	retained heap.Size
+	// least is the bytes that a child must retain to be shown.
+	least    int64
+	children []*node
+	// total and sum are the number of all children, and what they retain.
+	total, sum int64
+}
+
+// dominators gives the objects that only the GC roots dominate, those that retain
+// most first, with the branches below them that are worth a look.
+func (d *dump) dominators(ctx context.Context, top int) ([]Dominator, error) {
+	var best largest
+	best.limit = top
+	d.graph.Tops(func(o heap.Object) { best.add(o, d.graph.Retained(o)) })
+	tops := best.sorted()
+	level := tops
+	for range levels {
+		if len(level) == 0 {
+			break
+		}
+		next, err := d.grow(ctx, level)
+		if err != nil {
+			return nil, err
+		}
+		level = next
+	}
+	list := make([]Dominator, 0, len(tops))
+	for _, n := range tops {
+		list = append(list, d.dominator(n))
+	}
+	return list, nil
+}
+
+// grow finds the children of each node of a level, and gives those that are shown.
+func (d *dump) grow(ctx context.Context, level []*node) (next []*node, err error) {
+	grown := map[heap.Object]*largest{}
+	var reread []heap.Object
+	for _, n := range level {
+		best := &largest{limit: branches}
+		leaves := n.retained.Total() - d.graph.Shallow(n.object).Total()
+		d.graph.Children(n.object, func(o heap.Object) {
+			size := d.graph.Retained(o)
+			n.total++
+			n.sum += size.Total()
+			leaves -= size.Total()
+			if size.Total() >= n.least {
+				best.add(o, size)
+			}
+		})
+		n.sum += leaves
+		grown[n.object] = best
+		if leaves >= n.least && leaves > 0 {
+			if d.graph.IsClass(n.object) {
+				d.graph.StaticReferences(n.object, func(o heap.Object) { d.leaf(n, best, o) })
+			} else {
+				reread = append(reread, n.object)
+			}
+		}
+	}
+	nodes := map[heap.Object]*node{}
+	for _, n := range level {
+		nodes[n.object] = n
+	}
+	err = d.graph.Read(ctx, reread, func(r *heap.Record) error {
+		r.References(func(o heap.Object) { d.leaf(nodes[r.Object], grown[r.Object], o) })
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range level {
+		n.children = grown[n.object].sorted()
+		for _, c := range n.children {
+			c.least = n.least
+		}
+		next = append(next, n.children...)
+	}
+	return next, nil
+}
+
+// leaf takes what an object references for its child, if it is a leaf that nothing
+// else references.
+func (d *dump) leaf(n *node, best *largest, o heap.Object) {
+	if !d.graph.HoldsAlone(n.object, o) {
+		return
+	}
+	n.total++
+	if size := d.graph.Retained(o); size.Total() >= n.least {
+		best.add(o, size)
+	}
+}
+
+func (d *dump) dominator(n *node) Dominator {
+	r := Dominator{
+		Object: Hex(d.graph.ID(n.object)), Class: d.name(n.object), ShallowBytes: d.graph.Shallow(n.object).Java,
+		RetainedBytes: n.retained.Java, RetainedNative: n.retained.Native, Rest: n.total - int64(len(n.children)), RestBytes: n.sum,
+	}
+	for _, c := range n.children {
+		r.RestBytes -= c.retained.Total()
+		r.Children = append(r.Children, d.dominator(c))
+	}
+	if r.Rest <= 0 {
+		r.Rest, r.RestBytes = 0, 0
+	}
+	return r
+}
+
+// largest keeps the objects that retain most.
+type largest struct {
+	limit int
+	// floor is what an object must retain to be among them.
+	floor int64
+	list  []candidate
+}
+
+type candidate struct {
+	object   heap.Object
+	retained heap.Size
+}
+
+func (l *largest) add(o heap.Object, size heap.Size) {
+	if l.limit == 0 || size.Total() < l.floor {
+		return
+	}
+	l.list = append(l.list, candidate{o, size})
+	if len(l.list) >= 2*l.limit+64 {
+		l.cut()
+		l.floor = l.list[len(l.list)-1].retained.Total()
+	}
+}
+
+func (l *largest) cut() {
+	slices.SortFunc(l.list, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.retained.Total(), a.retained.Total()), cmp.Compare(a.object, b.object))
+	})
+	l.list = l.list[:min(l.limit, len(l.list))]
+}
+
+func (l *largest) sorted() []*node {
+	l.cut()
+	nodes := make([]*node, len(l.list))
+	for i, c := range l.list {
+		nodes[i] = &node{object: c.object, retained: c.retained, least: max(c.retained.Total()/worth, 1)}
+	}
+	return nodes
+}

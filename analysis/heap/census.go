@@ -1,0 +1,156 @@
+package heap
+
+import (
+	"context"
+	"runtime"
+	"sync"
+
+	"github.com/leakgate/leakgate/analysis/hprof"
+)
+
+// Census is what one pass over a dump tells: how many objects of which class there
+// are and how large, reachable or not.
+type Census struct {
+	Objects, Instances, ObjectArrays, PrimitiveArrays, Classes int64
+	// Truncated is the offset of the record in which the file ends, or -1.
+	Truncated  int64
+	RootCounts map[hprof.SubTag]int64
+	// Rows have no reachable and no retained sizes. The class with most bytes is first.
+	Rows []Row
+}
+
+// tally is the objects of one slot.
+type tally struct {
+	objects, elements int64
+}
+
+// counter is one goroutine of a census.
+type counter struct {
+	*loader
+	scanner *hprof.Scanner
+	lookup  *lookup
+	class   hprof.Class
+	tallies []tally
+	statics int64
+	roots   map[hprof.SubTag]int64
+	census  Census
+}
+
+// Count reads a dump once. Options.Limit and KeepReferences have no effect.
+func Count(ctx context.Context, f *hprof.File, o Options) (*Census, error) {
+	if len(f.Snapshots) == 0 {
+		return nil, errNoHeap
+	}
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	if o.Snapshot < 0 {
+		o.Snapshot = len(f.Snapshots) - 1
+	}
+	g := &Graph{Header: f.Header, Truncated: f.Truncated, file: f, registry: newRegistry()}
+	l := &loader{Graph: g, file: f, options: o, passes: 1}
+	l.cut(f.Snapshots[o.Snapshot])
+	var mu sync.Mutex
+	var counters []*counter
+	err := l.pool(ctx, func() func(int, []hprof.Segment) error {
+		c := &counter{loader: l, scanner: f.Scanner(nil), lookup: newLookup(g.registry), roots: map[hprof.SubTag]int64{}}
+		c.census.Truncated = f.Truncated
+		mu.Lock()
+		counters = append(counters, c)
+		mu.Unlock()
+		return func(_ int, chunk []hprof.Segment) error { return c.count(chunk) }
+	})
+	if err != nil {
+		return nil, err
+	}
+	return l.addUp(counters), nil
+}
+
+func (c *counter) at(s slot) *tally {
+	for int(s) >= len(c.tallies) {
+		c.tallies = append(c.tallies, make([]tally, max(1024, len(c.tallies)))...)
+	}
+	return &c.tallies[s]
+}
+
+// count reads a chunk.
+func (c *counter) count(chunk []hprof.Segment) error {
+	s := c.scanner
+	s.Reset(chunk)
+	for s.Next() {
+		switch s.Kind {
+		case hprof.SubInstance:
+			c.at(c.lookup.of(s.Class)).objects++
+			c.census.Instances++
+		case hprof.SubObjectArray:
+			if !s.Piece {
+				t := c.at(c.lookup.array(s.Class))
+				t.objects++
+				t.elements += int64(s.Count)
+				c.census.ObjectArrays++
+			}
+		case hprof.SubPrimitiveArray, hprof.SubPrimitiveArrayNoData:
+			t := c.at(primitives + slot(s.Type))
+			t.objects++
+			t.elements += int64(s.Count)
+			c.census.PrimitiveArrays++
+		case hprof.SubClassDump:
+			s.ReadClass(&c.class)
+			c.registry.dumped(&c.class)
+			c.at(classSlot).objects++
+			for _, v := range c.class.Statics {
+				c.statics += int64(v.Type.Size(c.IDSize))
+			}
+			c.census.Classes++
+		case hprof.SubHeapInfo:
+		default:
+			c.roots[s.Kind]++
+		}
+	}
+	if at := s.Truncated(); at >= 0 {
+		c.census.Truncated = at
+	}
+	return s.Err()
+}
+
+// addUp adds up what the goroutines counted.
+func (l *loader) addUp(counters []*counter) *Census {
+	sum := &Census{Truncated: l.Truncated, RootCounts: map[hprof.SubTag]int64{}}
+	l.registry.resolve(l.file, func(hprof.ID) bool { return false })
+	l.tree.retained = make([][]int64, 1)
+	l.nameRows()
+	for _, c := range counters {
+		sum.Instances += c.census.Instances
+		sum.ObjectArrays += c.census.ObjectArrays
+		sum.PrimitiveArrays += c.census.PrimitiveArrays
+		sum.Classes += c.census.Classes
+		sum.Truncated = max(sum.Truncated, c.census.Truncated)
+		for kind, n := range c.roots {
+			sum.RootCounts[kind] += n
+		}
+		for s, t := range c.tallies {
+			if t.objects > 0 {
+				l.tally(slot(s), t)
+			}
+		}
+		l.rows[l.registry.list[classSlot].row].Shallow.Java += c.statics
+	}
+	sum.Objects = sum.Instances + sum.ObjectArrays + sum.PrimitiveArrays + sum.Classes
+	l.sortRows()
+	sum.Rows = l.rows
+	return sum
+}
+
+func (l *loader) tally(s slot, t tally) {
+	c := &l.registry.list[s]
+	row := &l.rows[c.row]
+	element := int64(l.IDSize)
+	if s < named {
+		element = int64(hprof.Type(s - primitives).Size(l.IDSize))
+	}
+	if s == classSlot {
+		element = 0
+	}
+	row.Instances += t.objects
+	row.Shallow.Java += t.objects*int64(c.size) + t.elements*element
+}

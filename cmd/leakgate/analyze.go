@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/analysis/spool"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+func analyzeVerb() verb {
+	return verb{
+		name: "analyze", args: "DUMP [flags]",
+		summary: "what a heap dump holds: classes, dominators, bitmaps, threads",
+		help: `Reads a heap dump (.hprof of Android or a JVM, plain or packed by gzip or zstd; "-" is
+standard input) and says what is in it: the classes that retain most, the objects that
+dominate most with what is below them, bitmaps, strings, threads, activities. Retained
+is what would go if all objects of a class, or one object, went. Bytes are those of the
+dump, Java and registered native memory apart.
+
+A dump that ends early is analysed as far as it goes, and said to be cut. A damaged one
+is an error with exit code 6, unless --partial is given.`,
+		example: "adb exec-out cat /data/local/tmp/app.hprof | leakgate analyze - --top 50",
+		flags: func(fs *flag.FlagSet) func(console, []string) int {
+			f := analyzeFlags{dumpFlags: dumpFlags{verb: "analyze"}}
+			f.declare(fs)
+			fs.IntVar(&f.top, "top", 30, "`NUMBER` of classes and dominators to print")
+			fs.StringVar(&f.only, "only", "", "`histogram` counts objects and their bytes in one quick pass, without retained sizes")
+			return f.analyze
+		},
+	}
+}
+
+type analyzeFlags struct {
+	dumpFlags
+	top  int
+	only string
+}
+
+func (f *analyzeFlags) analyze(c console, args []string) int {
+	switch {
+	case len(args) != 1:
+		return analyzeVerb().wrong(c, fmt.Errorf("%d files; name one heap dump, or - for standard input", len(args)))
+	case f.top < 0:
+		return analyzeVerb().wrong(c, errors.New("--top: write a number from 0 on"))
+	case f.only != "" && f.only != "histogram":
+		return analyzeVerb().wrong(c, fmt.Errorf("--only: %q is unknown; write histogram", printable(f.only)))
+	}
+	return f.run(c, args[0], func(ctx context.Context, file *spool.File, o analysis.Options) error {
+		o.Top = f.top
+		read := analysis.Analyze
+		if f.only != "" {
+			read = analysis.Histogram
+		}
+		report, err := read(ctx, file, file.Size(), o)
+		if err != nil {
+			return err
+		}
+		f.objects, f.edges = report.Dump.Objects, report.Dump.References
+		if f.asJSON {
+			return printJSON(c.out, report)
+		}
+		return tellReport(c.out, report, f.only == "")
+	})
+}
+
+func tellReport(w io.Writer, r *analysis.Report, retained bool) error {
+	var b strings.Builder
+	tellDump(&b, &r.Dump)
+	tellClasses(&b, r.Classes, retained)
+	tellDominators(&b, r)
+	for _, text := range r.Warnings {
+		put(&b, "warning: %s", text)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func tellDump(b *strings.Builder, d *analysis.Dump) {
+	put(b, "%s, %s, %s objects: %s instances, %s object arrays, %s primitive arrays, %s classes", d.Format, mega(d.Bytes),
+		grouped(d.Objects), grouped(d.Instances), grouped(d.ObjectArrays), grouped(d.PrimitiveArrays), grouped(d.Classes))
+	for _, h := range d.Heaps {
+		put(b, "heap %s: %s objects, %s", h.Name, grouped(h.Objects), mega(h.Bytes))
+	}
+	if d.ReachableBytes > 0 {
+		native := ""
+		if d.ReachableNative > 0 {
+			native = ", and " + mega(d.ReachableNative) + " of registered native memory"
+		}
+		put(b, "reachable: %s%s (sizes as the dump declares them)", mega(d.ReachableBytes), native)
+	}
+}
+
+func tellClasses(b *strings.Builder, classes []analysis.Class, retained bool) {
+	if len(classes) == 0 {
+		return
+	}
+	if !retained {
+		b.WriteByte('\n')
+		put(b, "%14s %12s  %s", "BYTES", "INSTANCES", "CLASS")
+		for _, c := range classes {
+			put(b, "%14s %12s  %s", grouped(c.ShallowBytes), grouped(c.Instances), c.Class)
+		}
+		return
+	}
+	b.WriteByte('\n')
+	put(b, "%14s %12s %14s %12s  %s", "RETAINED", "NATIVE", "SHALLOW", "INSTANCES", "CLASS")
+	for _, c := range classes {
+		put(b, "%14s %12s %14s %12s  %s", grouped(c.RetainedBytes), grouped(c.RetainedNative), grouped(c.ShallowBytes), grouped(c.Instances), c.Class)
+	}
+}
+
+// tellDominators draws the tree, each level two columns further in.
+func tellDominators(b *strings.Builder, r *analysis.Report) {
+	if len(r.Dominators) == 0 {
+		return
+	}
+	b.WriteByte('\n')
+	put(b, "%14s %6s %14s  %s", "RETAINED", "SHARE", "SHALLOW", "DOMINATOR")
+	total := r.Dump.ReachableBytes + r.Dump.ReachableNative
+	for _, d := range r.Dominators {
+		tellDominator(b, d, total, 0)
+	}
+}
+
+func tellDominator(b *strings.Builder, d analysis.Dominator, total int64, depth int) {
+	indent := strings.Repeat("  ", depth)
+	size := d.RetainedBytes + d.RetainedNative
+	put(b, "%14s %5.1f%% %14s  %s%s %s", grouped(size), percent(size, total), grouped(d.ShallowBytes), indent, d.Class, d.Object)
+	for _, c := range d.Children {
+		tellDominator(b, c, total, depth+1)
+	}
+	if d.Rest > 0 && len(d.Children) > 0 {
+		put(b, "%14s %5.1f%% %14s  %s  %s more", grouped(d.RestBytes), percent(d.RestBytes, total), "", indent, grouped(d.Rest))
+	}
+}
+
+func percent(part, whole int64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return 100 * float64(part) / float64(whole)
+}
+
+// mega writes bytes as MB of 1024 kB.
+func mega(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/(1<<20)) }
+
+func printable(text string) string { return reporters.Printable(text) }

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/analysis/spool"
+)
+
+func objectsVerb() verb {
+	return verb{
+		name: "objects", args: "DUMP 0xID... [flags]",
+		summary: "sizes, dominator and heap of single objects of a heap dump",
+		help: `Tells of each object how large it is, how much would go with it, what dominates it and
+how the GC roots reach it. IDs are as analyze prints them; "-" is standard input.`,
+		example: "leakgate objects app.hprof 0x12c04948 0x12c04c28",
+		flags: func(fs *flag.FlagSet) func(console, []string) int {
+			f := dumpFlags{verb: "objects"}
+			f.declare(fs)
+			return func(c console, args []string) int { return lookUp(&f, c, args) }
+		},
+	}
+}
+
+func lookUp(f *dumpFlags, c console, args []string) int {
+	if len(args) < 2 {
+		return objectsVerb().wrong(c, errors.New("name a heap dump and the IDs of objects, such as 0x12c04948"))
+	}
+	ids := make([]hprof.ID, 0, len(args)-1)
+	for _, text := range args[1:] {
+		id, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(text), "0x"), 16, 64)
+		if err != nil {
+			return objectsVerb().wrong(c, fmt.Errorf("%q is not the ID of an object; write it as 0x12c04948", printable(text)))
+		}
+		ids = append(ids, hprof.ID(id))
+	}
+	return f.run(c, args[0], func(ctx context.Context, file *spool.File, o analysis.Options) error {
+		list, err := analysis.Lookup(ctx, file, file.Size(), ids, o)
+		if err != nil {
+			return err
+		}
+		if f.asJSON {
+			return printJSON(c.out, list)
+		}
+		return tellObjects(c.out, list)
+	})
+}
+
+func tellObjects(w io.Writer, list *analysis.Objects) error {
+	var b strings.Builder
+	put(&b, "%-18s %12s %12s %12s  %-12s %-11s %-18s %s", "OBJECT", "RETAINED", "SHALLOW", "NATIVE", "HEAP", "REACHABLE", "DOMINATOR", "CLASS")
+	for _, o := range list.Objects {
+		dominator := o.Dominator
+		if dominator == "" {
+			dominator = "-"
+		}
+		put(&b, "%-18s %12s %12s %12s  %-12s %-11s %-18s %s", o.Object, grouped(o.RetainedBytes), grouped(o.ShallowBytes), grouped(o.NativeBytes), o.Heap, o.Reachability, dominator, o.Class)
+	}
+	for _, text := range list.Warnings {
+		put(&b, "warning: %s", text)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// grouped writes bytes in groups of three digits.
+func grouped(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + " " + text[i:]
+	}
+	return text
+}
