@@ -4,6 +4,7 @@
 # make fuzz   every fuzz target for FUZZTIME each
 # make bench  the benchmarks, with allocations
 # make calibrate  how often each policy raises an alarm: measures the tables of docs/detector.md anew and holds them to their bars
+# make bench-heap  heap analysis beside its peers: measures the tables of docs/performance.md anew and holds them to their bars
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -19,7 +20,7 @@ PACKAGES := adb openjdk-17-jdk-headless
 
 export LEAKGATE_TESTDATA ?= $(abspath ../shared/testdata)
 
-.PHONY: test check unit e2e soak fuzz fuzz-smoke bench calibrate packages tools vulnerabilities clean
+.PHONY: test check unit e2e soak fuzz fuzz-smoke bench bench-heap calibrate packages tools vulnerabilities clean
 
 test: packages check unit fuzz-smoke
 
@@ -66,6 +67,11 @@ fuzz-smoke:
 
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
+
+# A quarter of an hour on a quiet machine, more where peers must be built first. A part
+# of it, without a change to the page: go run ./internal/heapbench -only '^mid'
+bench-heap:
+	go run ./internal/heapbench -check -write docs/performance.md $(HEAPBENCH) >/dev/null
 
 # Some minutes on all cores, and the same figures on every machine. A part of it, without a change to the page:
 # go run ./internal/calibrate -tables alarms -only 'AR 0.9' -runs 200 -check

@@ -184,9 +184,13 @@ func (r *registry) resolve(f *hprof.File, rooted func(hprof.ID) bool) {
 	r.list[classSlot].name = "java.lang.Class"
 	r.list[classSlot].size = r.list[byName["java.lang.Class"]].size
 	for t, name := range primitiveNames {
-		if name != "" {
-			c := &r.list[primitives+slot(t)]
-			c.name, c.leaf, c.size, c.id = name, true, r.list[byName[name]].size, r.list[byName[name]].id
+		if name == "" {
+			continue
+		}
+		c := &r.list[primitives+slot(t)]
+		c.name, c.leaf = name, true
+		if s, ok := byName[name]; ok {
+			c.size, c.id = r.list[s].size, r.list[s].id
 		}
 	}
 	l := layouts{registry: r, names: f.Strings, idSize: f.IDSize, rooted: rooted}

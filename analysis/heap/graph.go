@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 
 	"github.com/leakgate/leakgate/analysis/hprof"
 )
@@ -116,6 +117,7 @@ func (a *slotArray) set(i uint32, s slot) {
 // sizeArray holds the bytes of each object in two bytes; the few large ones apart.
 type sizeArray struct {
 	small []uint16
+	mu    sync.Mutex
 	large map[uint32]int64
 }
 
@@ -134,6 +136,8 @@ func (a *sizeArray) set(i uint32, n int64) {
 		return
 	}
 	a.small[i] = largeSize
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.large[i] = n
 }
 

@@ -4,6 +4,8 @@ import (
 	"math/bits"
 	"slices"
 	"sort"
+	"sync"
+	"sync/atomic"
 
 	"github.com/leakgate/leakgate/analysis/hprof"
 )
@@ -89,18 +91,46 @@ func (x *ids) id(n uint32) hprof.ID {
 
 func (x *ids) len() int64 { return int64(x.dense) + int64(len(x.odd)) }
 
-// newIDs numbers the addresses that each calls its argument with, the same each
-// time. spread tells what they are like.
-func newIDs(a *arena, s spread, each func(func(uint64))) (*ids, error) {
-	x := &ids{shift: s.shift(), base: s.least &^ 7}
-	if !x.regioned(s, each) {
-		return x, x.list(a, s.count, each)
+// addresses are those of some objects: each calls f with all of them, the same each
+// time.
+type addresses interface{ each(f func(uint64)) }
+
+// newIDs numbers the objects of several lists of addresses. spread tells what the
+// addresses are like.
+func newIDs[T addresses](a *arena, workers int, s spread, lists []T) (*ids, error) {
+	x := &ids{shift: s.shift()}
+	x.base = s.least >> x.shift << x.shift
+	if s.count == 0 {
+		return x, nil
 	}
-	if err := x.mark(a, s, each); err != nil {
+	if !regioned(x, workers, s, lists) {
+		return x, list(x, a, s.count, lists)
+	}
+	if err := mark(x, a, workers, lists); err != nil {
 		return nil, err
 	}
 	x.sum()
 	return x, nil
+}
+
+// parallel calls do with each number below n, from several goroutines.
+func parallel(workers, n int, do func(i int)) {
+	if workers == 1 {
+		for i := range n {
+			do(i)
+		}
+		return
+	}
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(workers, n) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				do(i)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // spread is what addresses have in common.
@@ -150,58 +180,62 @@ func (s *spread) shift() uint {
 
 // regioned finds the stretches that have objects, and tells whether cells for them
 // are worth it.
-func (x *ids) regioned(s spread, each func(func(uint64))) bool {
+func regioned[T addresses](x *ids, workers int, s spread, lists []T) bool {
 	n := (s.most-x.base)>>x.shift>>regionBits + 1
 	allowed := max(s.count*sparse/(regionCells*12), least)
-	if s.count == 0 || n > uint64(max(s.count, 1<<16)) {
+	if n > uint64(max(s.count, 1<<16)) {
 		return false
 	}
 	x.regions = make([]uint32, n)
-	last, used := ^uint64(0), int64(0)
-	each(func(id uint64) {
-		if r := (id - x.base) >> x.shift >> regionBits; r != last {
-			last = r
-			if x.regions[r] == 0 {
-				x.regions[r] = 1
-				used++
+	parallel(workers, len(lists), func(i int) {
+		last := ^uint64(0)
+		lists[i].each(func(id uint64) {
+			if r := (id - x.base) >> x.shift >> regionBits; r != last {
+				last = r
+				atomic.StoreUint32(&x.regions[r], 1)
 			}
-		}
+		})
 	})
-	if used > allowed {
-		x.regions = nil
-		return false
-	}
-	number := uint32(0)
 	for r, there := range x.regions {
 		if there != 0 {
-			number++
-			x.regions[r] = number
 			x.starts = append(x.starts, uint32(r))
+			x.regions[r] = uint32(len(x.starts))
 		}
+	}
+	if int64(len(x.starts)) > allowed {
+		x.regions, x.starts = nil, nil
+		return false
 	}
 	return true
 }
 
 // mark sets the bits of all addresses.
-func (x *ids) mark(a *arena, s spread, each func(func(uint64))) error {
+func mark[T addresses](x *ids, a *arena, workers int, lists []T) error {
 	cells, err := array[cell](a, int64(len(x.starts))*regionCells)
 	if err != nil {
 		return err
 	}
 	x.cells = cells
-	each(func(id uint64) {
-		at := id - x.base
-		if at&(1<<x.shift-1) != 0 {
-			x.odd = append(x.odd, id)
-			return
-		}
-		grain := at >> x.shift
-		c := &cells[uint64(x.regions[grain>>regionBits]-1)*regionCells+grain&(1<<regionBits-1)>>6]
-		if bit := grain & 63; bit < 32 {
-			c.low |= 1 << bit
-		} else {
-			c.high |= 1 << (bit - 32)
-		}
+	var mu sync.Mutex
+	parallel(workers, len(lists), func(i int) {
+		var odd []uint64
+		lists[i].each(func(id uint64) {
+			at := id - x.base
+			if at&(1<<x.shift-1) != 0 {
+				odd = append(odd, id)
+				return
+			}
+			grain := at >> x.shift
+			c := &cells[uint64(x.regions[grain>>regionBits]-1)*regionCells+grain&(1<<regionBits-1)>>6]
+			if bit := grain & 63; bit < 32 {
+				atomic.OrUint32(&c.low, 1<<bit)
+			} else {
+				atomic.OrUint32(&c.high, 1<<(bit-32))
+			}
+		})
+		mu.Lock()
+		defer mu.Unlock()
+		x.odd = append(x.odd, odd...)
 	})
 	slices.Sort(x.odd)
 	x.odd = slices.Compact(x.odd)
@@ -220,17 +254,18 @@ func (x *ids) sum() {
 }
 
 // list is what sparse addresses get.
-func (x *ids) list(a *arena, n int64, each func(func(uint64))) error {
+func list[T addresses](x *ids, a *arena, n int64, lists []T) error {
 	odd, err := array[uint64](a, n)
 	if err != nil {
 		return err
 	}
-	x.regions, x.starts = nil, nil
 	i := 0
-	each(func(id uint64) {
-		odd[i] = id
-		i++
-	})
+	for _, l := range lists {
+		l.each(func(id uint64) {
+			odd[i] = id
+			i++
+		})
+	}
 	slices.Sort(odd)
 	x.odd = slices.Compact(odd)
 	return nil

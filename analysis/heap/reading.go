@@ -36,6 +36,8 @@ type run struct {
 	first uint32
 	heap  uint32
 	name  hprof.ID
+	// number is the heap's place in Graph.Heaps.
+	number uint8
 }
 
 func (b *batch) len() int { return len(b.slots) }
@@ -82,7 +84,7 @@ func (r *reader) read(chunk []hprof.Segment) *batch {
 	for s.Next() {
 		if s.Heap != heap {
 			heap = s.Heap
-			b.heaps = append(b.heaps, run{uint32(len(r.ids)), heap, s.HeapName})
+			b.heaps = append(b.heaps, run{first: uint32(len(r.ids)), heap: heap, name: s.HeapName})
 		}
 		switch s.Kind {
 		case hprof.SubInstance:
@@ -264,12 +266,7 @@ func (l *loader) number() (err error) {
 	if s.count >= int64(none) {
 		return fmt.Errorf("number the objects: %d are more than the %d that can be numbered", s.count, none-1)
 	}
-	l.ids, err = newIDs(&l.arena, s, func(f func(uint64)) {
-		for _, b := range l.batches {
-			b.each(f)
-		}
-	})
-	if err != nil {
+	if l.ids, err = newIDs(&l.arena, l.options.Workers, s, l.batches); err != nil {
 		return err
 	}
 	n := l.ids.len()
@@ -279,17 +276,21 @@ func (l *loader) number() (err error) {
 	if err := l.tables(n); err != nil {
 		return err
 	}
-	seen := duplicates{}
+	workers, seen := l.options.Workers, duplicates{}
 	if l.Duplicates > 0 {
+		// The last of each counts, so the order of the file does.
+		workers = 1
 		if seen.bits, err = newBitset(&l.arena, n); err != nil {
 			return err
 		}
 	}
-	for _, b := range l.batches {
+	l.nameHeaps()
+	parallel(workers, len(l.batches), func(i int) {
+		b := l.batches[i]
 		l.scatter(b, &seen)
 		drop(&l.arena, &b.block)
 		drop(&l.arena, &b.wide)
-	}
+	})
 	l.batches = nil
 	l.twice = seen.twice
 	drop(&l.arena, (*[]uint64)(&seen.bits))
@@ -354,7 +355,7 @@ func (l *loader) scatter(b *batch, seen *duplicates) {
 		n := l.ids.find(id)
 		seen.note(n)
 		for next < len(b.heaps) && int(b.heaps[next].first) == i {
-			heap = l.heapNumber(b.heaps[next])
+			heap = b.heaps[next].number
 			next++
 		}
 		if l.heapOf != nil {
@@ -383,6 +384,15 @@ func (l *loader) staticBytes(id hprof.ID) (n int64) {
 		n += int64(v.Type.Size(l.IDSize))
 	}
 	return n
+}
+
+// nameHeaps gives the heaps their places, in the order of the file.
+func (l *loader) nameHeaps() {
+	for _, b := range l.batches {
+		for i := range b.heaps {
+			b.heaps[i].number = l.heapNumber(b.heaps[i])
+		}
+	}
 }
 
 // heapNumber gives the place of a heap in Heaps. Its name is that in the dump.

@@ -49,7 +49,7 @@ func (l *loader) search(ctx context.Context) (err error) {
 		drop(&l.arena, &l.links.starts)
 		drop(&l.arena, &l.links.high)
 	}
-	return o.joins.sort(&l.arena, o.count)
+	return o.joins.sort(&l.arena, l.options.Workers, o.count)
 }
 
 // visitBoth runs the search, and beside it the walk that tells strong from soft.
@@ -152,7 +152,7 @@ func (j *joins) each(f func(from, to uint32)) {
 }
 
 // sort makes the lists of sources of count vertices out of the log.
-func (j *joins) sort(a *arena, count uint32) (err error) {
+func (j *joins) sort(a *arena, workers int, count uint32) (err error) {
 	if j.count >= 1<<32 {
 		return errors.New("find dominators: more than 2^32 objects are referenced more than once")
 	}
@@ -162,15 +162,29 @@ func (j *joins) sort(a *arena, count uint32) (err error) {
 	if j.sources, err = array[uint32](a, j.count); err != nil {
 		return err
 	}
-	j.each(func(_, to uint32) { j.starts[to]++ })
+	// Each goroutine reads all of the log, for the targets that are its own.
+	part := count/uint32(workers) + 1
+	parallel(workers, workers, func(i int) {
+		least, most := uint32(i)*part, min(uint32(i+1)*part, count+1)
+		j.each(func(_, to uint32) {
+			if to >= least && to < most {
+				j.starts[to]++
+			}
+		})
+	})
 	sum := uint32(0)
 	for v, n := range j.starts {
 		sum += n
 		j.starts[v] = sum
 	}
-	j.each(func(from, to uint32) {
-		j.starts[to]--
-		j.sources[j.starts[to]] = from
+	parallel(workers, workers, func(i int) {
+		least, most := uint32(i)*part, min(uint32(i+1)*part, count+1)
+		j.each(func(from, to uint32) {
+			if to >= least && to < most {
+				j.starts[to]--
+				j.sources[j.starts[to]] = from
+			}
+		})
 	})
 	drop(a, &j.log)
 	return nil

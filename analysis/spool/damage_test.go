@@ -26,7 +26,7 @@ func small(t testing.TB) []struct {
 	ends    []int
 	last    int
 } {
-	a, b := dumpLike(1500), dumpLike(700)
+	a, b := dumpLike(900), dumpLike(400)
 	first, firstZ, plainZ := gzipped(t, a), zstded(t, true, a), zstded(t, false, a)
 	return []struct {
 		name    string
@@ -97,7 +97,7 @@ func TestFlipped(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir, marked := folder(t), 0
 			for i := range c.packed {
-				for _, flip := range []byte{1, 8, 0x20, 0x80, 0xff} {
+				for _, flip := range []byte{1, 0x20, 0xff} {
 					packed := bytes.Clone(c.packed)
 					packed[i] ^= flip
 					f, err := open(t, packed, Options{Dir: dir})
@@ -119,7 +119,7 @@ func TestFlipped(t *testing.T) {
 				}
 			}
 			if marked < len(c.packed) {
-				t.Errorf("%d of %d flips were found out", marked, 5*len(c.packed))
+				t.Errorf("%d of %d flips were found out", marked, 3*len(c.packed))
 			}
 		})
 	}

@@ -78,7 +78,7 @@ func openPath(ctx context.Context, path string, o Options) (*File, error) {
 	}
 	file, err := fromFile(ctx, path, f, o)
 	if err != nil || file.f != f {
-		f.Close() // it was only read
+		_ = f.Close() // it was only read
 	}
 	return file, err
 }
@@ -99,7 +99,7 @@ func openPipe(ctx context.Context, path string) (*os.File, error) {
 		case opened <- result{f, err}:
 		case <-ctx.Done():
 			if err == nil {
-				f.Close()
+				_ = f.Close() // nothing was read
 			}
 		}
 	}()

@@ -88,7 +88,7 @@ func TestPlainChanges(t *testing.T) {
 
 func TestFormats(t *testing.T) {
 	// Longer than the buffers, and than what zstd and gzip refer back to.
-	a, b := dumpLike(pieces*pieceSize*3+12345), dumpLike(999)
+	a, b := dumpLike(pieces*pieceSize+12345), dumpLike(999)
 	for _, c := range []struct {
 		name   string
 		packed []byte
@@ -121,7 +121,7 @@ func TestFormats(t *testing.T) {
 }
 
 func TestPrograms(t *testing.T) {
-	data := dumpLike(1 << 20)
+	data := dumpLike(300 << 10)
 	for _, c := range []struct {
 		format Format
 		args   []string
@@ -289,7 +289,7 @@ func TestErrors(t *testing.T) {
 		{"broken in zstd", "-", reader(zstded(t, true, dumpLike(5000))[:70]), here, broken, "read standard input: failed after 70 bytes"},
 		{"cut off at once", "-", bytes.NewReader(packed[:9]), here, io.ErrUnexpectedEOF, "unpack standard input: it ends after 9 bytes, before anything can be unpacked"},
 		{"damaged at once", "-", strings.NewReader("\x1f\x8b\x09 not deflate"), here, nil, "unpack standard input: gzip: invalid header"},
-		{"no folder", "-", bytes.NewReader(packed), Options{Dir: filepath.Join(dir, "none")}, fs.ErrNotExist, "none for what is in standard input"},
+		{"no folder", "-", bytes.NewReader(packed), Options{Dir: filepath.Join(dir, "none")}, fs.ErrNotExist, "spool standard input: make a temporary file in "},
 		{"TMPDIR", "-", bytes.NewReader(packed), Options{Dir: filepath.Join(dir, "none")}, nil, "name another folder with TMPDIR"},
 	} {
 		f, err := Open(t.Context(), c.path, c.stdin, c.o)
@@ -303,6 +303,17 @@ func TestErrors(t *testing.T) {
 type nothing struct{}
 
 func (nothing) Read([]byte) (int, error) { return 0, nil }
+
+// TestProgress reads a last part that is longer than a buffer and holds nothing.
+func TestProgress(t *testing.T) {
+	packed := joined(gzipped(t, dumpLike(99)), make([]byte, 2*readSize))
+	var done int64
+	f, err := Open(t.Context(), write(t, "a", packed), nil, Options{Dir: folder(t), Progress: func(d, _ int64) { done = d }})
+	checkWhole(t, f, err, Gzip, dumpLike(99))
+	if done != int64(len(packed)) {
+		t.Errorf("ended at %d of %d", done, len(packed))
+	}
+}
 
 // TestTemporaryFolder takes that of the system where none is given.
 func TestTemporaryFolder(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"time"
 )
@@ -17,7 +18,7 @@ const (
 	pieces    = 3
 	// certain is how many bytes of a packed input must have been read before its
 	// size unpacked is estimated from them.
-	certain = 8 << 20
+	certain = 2 << 20
 
 	// grace is the real time in which a Read ends whose file was closed.
 	grace = time.Second
@@ -176,6 +177,7 @@ func (w *writing) run(ctx context.Context) error {
 				return w.cancelled(ctx)
 			}
 			if !more {
+				w.progress() // what is read last may hold nothing
 				return w.ending()
 			}
 			if err := w.write(piece); err != nil {
@@ -199,27 +201,35 @@ func (w *writing) progress() {
 
 func (w *writing) write(piece []byte) error {
 	if int64(len(piece)) > w.o.Cap-w.size {
-		return fmt.Errorf("read %s: %w of %s for a temporary file%s; if that is right, raise the cap with --spool-cap",
+		return fmt.Errorf("spool %s: %w of %s for a temporary file%s; if that is right, raise the cap with --spool-cap",
 			w.in.name, ErrCap, sizeText(w.o.Cap), w.need())
 	}
 	if w.temp == nil {
 		f, remove, err := w.o.create(w.o.Dir)
 		if err != nil {
-			return fmt.Errorf("make a temporary file in %s for what is in %s: %w; name another folder with TMPDIR (TMP on Windows)", w.o.Dir, w.in.name, err)
+			return fmt.Errorf("spool %s: make a temporary file in %s: %w; name another folder with TMPDIR (TMP on Windows)", w.in.name, w.o.Dir, err)
 		}
 		w.temp, w.remove = f, remove
 	}
 	n, err := w.temp.Write(piece)
 	w.size += int64(n)
-	if err == nil {
-		return nil
+	if err != nil {
+		return w.full(err)
 	}
-	room := ""
-	if free, ok := freeBytes(w.o.Dir); ok {
-		room = fmt.Sprintf(", %s is free there", sizeText(free))
+	return nil
+}
+
+// full tells of a write that failed, which most often is for want of room.
+func (w *writing) full(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err // its path is of a file that is no more
 	}
-	return fmt.Errorf("write a temporary file in %s for what is in %s: %w; it has %s%s%s; make room, or name a folder on a larger disk with TMPDIR (TMP on Windows)",
-		w.o.Dir, w.in.name, err, sizeText(w.size), room, w.need())
+	free := ""
+	if n, ok := freeBytes(w.o.Dir); ok {
+		free = fmt.Sprintf(", free there: %s", sizeText(n))
+	}
+	return fmt.Errorf("spool %s: write a temporary file in %s: %w; written: %s%s%s; make room, or name a folder on a larger disk with TMPDIR (TMP on Windows)",
+		w.in.name, w.o.Dir, err, sizeText(w.size), free, w.need())
 }
 
 // need estimates how large the temporary file would be, from how much of the input
@@ -229,7 +239,7 @@ func (w *writing) need() string {
 	if read < certain || read >= w.in.size {
 		return ""
 	}
-	return fmt.Sprintf(", about %s are needed", sizeText(int64(float64(w.size)/float64(read)*float64(w.in.size))))
+	return fmt.Sprintf(", needed: about %s", sizeText(int64(float64(w.size)/float64(read)*float64(w.in.size))))
 }
 
 // ending says why the end of the stream makes no File.

@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 }
 
 func spoolForever(dir string) {
-	_, err := Open(context.Background(), "-", os.Stdin, Options{Dir: dir, Progress: func(done, _ int64) { fmt.Println("read", done) }})
-	fmt.Println("ended:", err)
+	_, err := Open(context.Background(), "-", os.Stdin, Options{Dir: dir, Progress: func(done, _ int64) { fmt.Fprintln(os.Stdout, "read", done) }})
+	fmt.Fprintln(os.Stdout, "ended:", err)
 	os.Exit(1)
 }
 

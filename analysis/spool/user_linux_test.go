@@ -45,7 +45,7 @@ func TestFull(t *testing.T) {
 	if f != nil || closed != 1 || !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("%v, %v, closed %d", f, err, closed)
 	}
-	for _, part := range []string{"write a temporary file in " + dir + " for what is in standard input: ", "; it has 0 bytes, ", " is free there", "TMPDIR"} {
+	for _, part := range []string{"spool standard input: write a temporary file in " + dir + ": no space left on device; written: 0 bytes, free there: ", "TMPDIR"} {
 		if err != nil && !strings.Contains(err.Error(), part) {
 			t.Errorf("%v, want %s", err, part)
 		}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// state is how a bar stands. A bar is open where a figure that it needs is not there.
+type state string
+
+const (
+	met    state = "met"
+	missed state = "missed"
+	open   state = "open"
+)
+
+// verdict is a bar, what was measured for it, and how it stands.
+type verdict struct {
+	bar, measured string
+	state         state
+}
+
+const (
+	// androidLimit is for a whole process on a dump of a few megabytes: a gate looks at
+	// many.
+	androidLimit = 150 * time.Millisecond
+	// growthLimit is how much faster than log n the time of an object may grow. Memory
+	// that no longer fits the caches of the processor takes its part; work that grows
+	// like n to the 1.25 over these sizes misses it.
+	growthLimit = 2
+)
+
+// verdicts holds the figures to all bars.
+func (p *plan) verdicts() []verdict {
+	out := []verdict{
+		p.ratio("mid: time at most a quarter of hprof-analyzer's", "mid", ours, analyzer, wallTime, 0.25),
+		p.ratio("mid: peak memory at most hprof-analyzer's", "mid", ours, analyzer, peakMemory, 1),
+		p.ratio("big: time at most a third of hprof-analyzer's", "big", ours, analyzer, wallTime, 1./3),
+		p.ratio("mid: reading alone at most 1.5 times the time of hprof-slurp", "mid", reading, slurp, wallTime, 1.5),
+		p.ratio("big: reading alone at most 1.5 times the time of hprof-slurp", "big", reading, slurp, wallTime, 1.5),
+		p.growth(),
+	}
+	for _, d := range p.dumps {
+		if d.asked == 0 {
+			out = append(out, p.android(d))
+		}
+	}
+	if p.noAndroid != "" {
+		out = append(out, verdict{androidBar("each Android dump"), p.noAndroid, open})
+	}
+	return out
+}
+
+// quantity is what two tools are compared in, with its unit.
+type quantity struct {
+	of   func([]figure) float64
+	text func(float64) string
+}
+
+var (
+	wallTime = quantity{
+		of:   func(all []figure) float64 { return float64(middle(all).wall) },
+		text: func(v float64) string { return seconds(time.Duration(v)) + " s" },
+	}
+	peakMemory = quantity{
+		of:   func(all []figure) float64 { return float64(largest(all)) },
+		text: func(v float64) string { return megabytes(int64(v)) + " MB" },
+	}
+)
+
+// ratio compares a tool of ours with a peer on one dump.
+func (p *plan) ratio(bar, dump, tool, peer string, q quantity, limit float64) verdict {
+	mine, theirs := p.job(dump, tool), p.job(dump, peer)
+	if v, done := blocked(bar, mine); done {
+		return v
+	}
+	if reason := theirs.lack(); reason != "" {
+		return verdict{bar, peer + ": " + reason, open}
+	}
+	a, b := q.of(mine.figures), q.of(theirs.figures)
+	if a <= 0 || b <= 0 {
+		return verdict{bar, "this system does not tell", open}
+	}
+	return verdict{bar, fmt.Sprintf("%s of %s = %.2f", q.text(a), q.text(b), a/b), atMost(a, limit*b)}
+}
+
+func androidBar(what string) string { return what + ": less than " + seconds(androidLimit) + " s" }
+
+// android holds one Android dump to its bar, the start of the process included.
+func (p *plan) android(d *dump) verdict {
+	bar := androidBar(d.name)
+	mine := p.job(d.name, ours)
+	if v, done := blocked(bar, mine); done {
+		return v
+	}
+	wall := middle(mine.figures).wall
+	v := verdict{bar, seconds(wall) + " s", met}
+	if wall >= androidLimit {
+		v.state = missed
+	}
+	return v
+}
+
+// growth holds the time of an object to n log n. All sizes must be there: the smaller
+// ones prove nothing.
+func (p *plan) growth() verdict {
+	bar := fmt.Sprintf("%s to %s: time of an object grows at most %d times as fast as log n", p.scale[0], p.scale[len(p.scale)-1], growthLimit)
+	worst := 0.
+	var first *job
+	for _, name := range p.scale {
+		j := p.job(name, ours)
+		if v, done := blocked(bar, j); done {
+			v.measured = name + ": " + v.measured
+			return v
+		}
+		if first == nil {
+			first = j
+		}
+		worst = max(worst, j.growth(first))
+	}
+	return verdict{bar, fmt.Sprintf("%.2f times", worst), atMost(worst, growthLimit)}
+}
+
+// growth is how many times more than log n an object costs here than in the other row.
+func (j *job) growth(first *job) float64 {
+	return (j.cost() / first.cost()) / (math.Log(float64(j.dump.objects)) / math.Log(float64(first.dump.objects)))
+}
+
+// cost is the time of an object in nanoseconds.
+func (j *job) cost() float64 {
+	return float64(middle(j.figures).wall.Nanoseconds()) / float64(j.dump.objects)
+}
+
+// blocked is the verdict where leakgate has no figures: it fails, or was not asked.
+func blocked(bar string, mine *job) (verdict, bool) {
+	if mine != nil && mine.failed != "" {
+		return verdict{bar, mine.tool.name + ": " + mine.failed, missed}, true
+	}
+	if reason := mine.lack(); reason != "" {
+		return verdict{bar, reason, open}, true
+	}
+	return verdict{}, false
+}
+
+// lack is why a row has no figures to judge by, or "". A tool that failed once is not
+// judged by what it did before.
+func (j *job) lack() string {
+	switch {
+	case j == nil:
+		return "not measured"
+	case j.dump.missing != "":
+		return j.dump.missing
+	case j.tool.missing != "":
+		return j.tool.missing
+	case j.failed != "":
+		return j.failed
+	case len(j.figures) == 0:
+		return "not measured"
+	}
+	return ""
+}
+
+func atMost(value, limit float64) state {
+	if value <= limit {
+		return met
+	}
+	return missed
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// patience is how long one run may take. The slowest peer needs two minutes for the
+// largest dump.
+const patience = 10 * time.Minute
+
+// command is a process to measure.
+type command struct {
+	argv []string
+	// env is added to that of this process.
+	env []string
+	// limit is how long it may take.
+	limit time.Duration
+}
+
+// measure runs a process to its end. Its output is thrown away by the system, so that
+// nobody waits for a reader. A process that fails has no figure.
+//
+// On Linux the peak of a child is never less than the memory of the process that
+// started it (exec_mmap in fs/exec.c), which is why this program holds no data.
+func (c command) measure(ctx context.Context) (figure, error) {
+	limited, cancel := context.WithTimeout(ctx, c.limit)
+	defer cancel()
+	var said tail
+	cmd := exec.CommandContext(limited, c.argv[0], c.argv[1:]...)
+	cmd.Env = append(os.Environ(), c.env...)
+	cmd.Stderr = &said
+	cmd.WaitDelay = 5 * time.Second
+	began := time.Now()
+	err := cmd.Run()
+	wall := time.Since(began)
+	if limited.Err() != nil && ctx.Err() == nil {
+		return figure{}, fmt.Errorf("not done in %v", c.limit)
+	}
+	if err != nil {
+		return figure{}, said.explain(err)
+	}
+	s := cmd.ProcessState
+	return figure{wall: wall, cpu: s.UserTime() + s.SystemTime(), peak: peak(s)}, nil
+}
+
+// output runs a process that is not measured and gives all that it says.
+func output(ctx context.Context, dir string, argv ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Dir = dir
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t := tail(out)
+		return string(out), fmt.Errorf("run %s: %w", argv[0], t.explain(err))
+	}
+	return string(out), nil
+}
+
+// tail keeps the end of what is written to it.
+type tail []byte
+
+const tailBytes = 4096
+
+func (t *tail) Write(p []byte) (int, error) {
+	*t = append(*t, p...)
+	if over := len(*t) - tailBytes; over > 0 {
+		*t = append((*t)[:0], (*t)[over:]...)
+	}
+	return len(p), nil
+}
+
+// explain adds to the error of a process the last line that it said.
+func (t *tail) explain(err error) error {
+	lines := bytes.FieldsFunc(*t, func(r rune) bool { return r == '\n' || r == '\r' })
+	for i := len(lines) - 1; i >= 0; i-- {
+		if line := strings.TrimSpace(plain(lines[i])); line != "" {
+			return fmt.Errorf("%w: %s", err, line)
+		}
+	}
+	return err
+}
+
+// plain is a line of at most 200 letters without what colours it or breaks a table.
+func plain(line []byte) string {
+	text := strings.Map(func(r rune) rune {
+		if r < ' ' || r == '|' {
+			return ' '
+		}
+		return r
+	}, strings.ReplaceAll(string(line), "\x1b[0m", ""))
+	if r := []rune(text); len(r) > 200 {
+		return string(r[:200]) + "..."
+	}
+	return text
+}
+
+// find is the path of a program, or an error that a page can show.
+func find(program string) (string, error) {
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return "", errors.New(program + " is not installed")
+	}
+	return path, nil
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// figure is what one run of a process cost.
+type figure struct {
+	// wall is from before its start to after its end, cpu its user and system time.
+	wall, cpu time.Duration
+	// peak is its largest resident memory in bytes, pages of mapped files included; 0
+	// where the system does not tell.
+	peak   int64
+	phases *phases
+}
+
+// middle is the run whose wall time is the median, of two the faster.
+func middle(all []figure) figure {
+	sorted := slices.Clone(all)
+	slices.SortStableFunc(sorted, func(a, b figure) int { return int(a.wall - b.wall) })
+	return sorted[(len(sorted)-1)/2]
+}
+
+// fastest is the least wall time.
+func fastest(all []figure) time.Duration {
+	least := all[0].wall
+	for _, f := range all {
+		least = min(least, f.wall)
+	}
+	return least
+}
+
+// largest is the largest peak, or 0 where one is not known.
+func largest(all []figure) int64 {
+	var most int64
+	for _, f := range all {
+		if f.peak == 0 {
+			return 0
+		}
+		most = max(most, f.peak)
+	}
+	return most
+}
+
+// seconds has three digits that matter, and not more than milliseconds.
+func seconds(d time.Duration) string {
+	s := d.Seconds()
+	switch {
+	case s < 1:
+		return fmt.Sprintf("%.3f", s)
+	case s < 10:
+		return fmt.Sprintf("%.2f", s)
+	}
+	return fmt.Sprintf("%.1f", s)
+}
+
+// megabytes are of a million bytes.
+func megabytes(bytes int64) string {
+	if bytes == 0 {
+		return "?"
+	}
+	return fmt.Sprintf("%.0f", float64(bytes)/1e6)
+}

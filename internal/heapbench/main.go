@@ -1,0 +1,160 @@
+// Command heapbench measures leakgate on heap dumps beside other programs that read
+// them: whole processes, in turn, with wall time, processor time and peak memory. It
+// prints the tables of docs/performance.md and holds them to their bars:
+//
+//	go run ./internal/heapbench                                     # all of it: a quarter of an hour
+//	go run ./internal/heapbench -only '^mid ' -rounds 1             # a part
+//	go run ./internal/heapbench -sizes small -peers none            # whether it works
+//	go run ./internal/heapbench -check -write docs/performance.md   # make bench-heap
+//
+// It makes the large dumps with a Java program of its own, from a seed, takes those
+// of Android from the recorded data, and gets the other programs by their names as
+// packages. Both stay in a folder. A program that cannot be had is left out and said
+// so, and what would be compared with it is open: it refuses to call a bar met that
+// it did not measure.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// options is what a user may choose.
+type options struct {
+	rounds int
+	// only is which rows, "DUMP TOOL"; nil for all.
+	only  *regexp.Regexp
+	small bool
+	check bool
+	write string
+	cache string
+	// peers is a folder with programs that are there already, or "none".
+	peers    string
+	leakgate string
+	testdata string
+}
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("heapbench", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.IntVar(&o.rounds, "rounds", 3, "how often everything is measured, in turn; small dumps ten times at least")
+	only := flags.String("only", "", "`regex` of the rows to measure; their names are \"DUMP TOOL\"")
+	sizes := flags.String("sizes", "full", "sizes of the dumps that are made: full, small")
+	flags.BoolVar(&o.check, "check", false, "exit with 1 where a bar is missed")
+	flags.StringVar(&o.write, "write", "", "`page` to write the tables into, between its markers")
+	flags.StringVar(&o.cache, "cache", "", "`folder` for dumps and programs (default leakgate/heapbench in the user's cache)")
+	flags.StringVar(&o.peers, "peers", "", "`folder` of peers that are installed already; none: measure without peers")
+	flags.StringVar(&o.leakgate, "leakgate", "", "`program` to measure (default: built from this module)")
+	flags.StringVar(&o.testdata, "testdata", testdata(), "`folder` of the recorded data")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	var errs []error
+	if flags.NArg() > 0 {
+		errs = append(errs, fmt.Errorf("read arguments: unexpected %q", flags.Arg(0)))
+	}
+	if o.rounds < 1 {
+		errs = append(errs, errors.New("use -rounds: at least 1"))
+	}
+	if *sizes != "full" && *sizes != "small" {
+		errs = append(errs, fmt.Errorf("use -sizes %q: full or small", *sizes))
+	}
+	o.small = *sizes == "small"
+	if o.write != "" && (*only != "" || o.small || o.peers == "none") {
+		errs = append(errs, errors.New("use -write with -only, -sizes small or -peers none: a page takes all figures; leave one of the two out"))
+	}
+	var err error
+	if *only != "" {
+		if o.only, err = regexp.Compile(*only); err != nil {
+			errs = append(errs, fmt.Errorf("use -only: %w", err))
+		}
+	}
+	if o.cache == "" {
+		dir, err := os.UserCacheDir()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("find a folder for dumps: %w; name one with -cache", err))
+		}
+		o.cache = filepath.Join(dir, "leakgate", "heapbench")
+	}
+	// The JVM that writes a dump has a working folder of its own.
+	if o.cache, err = filepath.Abs(o.cache); err != nil {
+		errs = append(errs, fmt.Errorf("use -cache: %w", err))
+	}
+	return o, errors.Join(errs...)
+}
+
+// testdata is where the recorded data lie, seen from the folder of go.mod.
+func testdata() string {
+	if dir := os.Getenv("LEAKGATE_TESTDATA"); dir != "" {
+		return dir
+	}
+	return filepath.Join("..", "shared", "testdata")
+}
+
+// run gives the exit code: 0, 1 where a bar is missed or the measurement cannot go on,
+// 2 for bad arguments, 130 when interrupted.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parse(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "heapbench: %v\n", err)
+		return 2
+	}
+	p := newPlan(o)
+	if len(p.jobs) == 0 {
+		fmt.Fprintf(stderr, "heapbench: find rows: none matches %v\n", o.only)
+		return 2
+	}
+	began := time.Now()
+	err = p.carryOut(ctx, o, stderr)
+	if ctx.Err() != nil {
+		fmt.Fprintln(stderr, "heapbench: interrupted; nothing is written")
+		return 130
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "heapbench: %v\n", err)
+		return 1
+	}
+	text := p.markdown(machine())
+	fmt.Fprint(stdout, text)
+	fmt.Fprintf(stderr, "heapbench: took %v\n", time.Since(began).Round(time.Second))
+	if o.write != "" {
+		if err := writePage(o.write, text); err != nil {
+			fmt.Fprintf(stderr, "heapbench: %v\n", err)
+			return 1
+		}
+	}
+	return report(p.verdicts(), o.check, stderr)
+}
+
+// report says how the bars stand. Only a missed bar fails, and only a check.
+func report(verdicts []verdict, check bool, stderr io.Writer) int {
+	count := map[state]int{}
+	for _, v := range verdicts {
+		count[v.state]++
+		fmt.Fprintf(stderr, "heapbench: %-6s  %s: %s\n", v.state, v.bar, v.measured)
+	}
+	fmt.Fprintf(stderr, "heapbench: bars: %d met, %d missed, %d open\n", count[met], count[missed], count[open])
+	if check && count[missed] > 0 {
+		return 1
+	}
+	return 0
+}

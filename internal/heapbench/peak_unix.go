@@ -1,0 +1,23 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"runtime"
+	"syscall"
+)
+
+// peak is the largest resident memory of a process that has ended, in bytes. The unit
+// of the kernel is a kilobyte, but on Darwin a byte (getrusage(2)).
+func peak(s *os.ProcessState) int64 {
+	u, ok := s.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return 0
+	}
+	most := int64(u.Maxrss) //nolint:unconvert // it has 32 bits on some systems
+	if runtime.GOOS != "darwin" {
+		most *= 1024
+	}
+	return most
+}

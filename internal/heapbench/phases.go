@@ -1,0 +1,40 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+)
+
+// phasesVariable names the file that leakgate writes its phases to.
+const phasesVariable = "LEAKGATE_PHASES"
+
+// phases is what leakgate says of its own work.
+type phases struct {
+	Objects int64   `json:"objects"`
+	Edges   int64   `json:"edges"`
+	Phases  []phase `json:"phases"`
+}
+
+// phase is a part of the work: how long it took, and the memory at its end.
+type phase struct {
+	Name     string  `json:"name"`
+	Seconds  float64 `json:"seconds"`
+	RSSBytes int64   `json:"rss_bytes"`
+}
+
+// takePhases reads the file of a run and removes it. Without a file that can be read
+// there are no phases: the figures of the whole process stand without them.
+func takePhases(path string) *phases {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	if err := os.Remove(path); err != nil {
+		return nil
+	}
+	var p phases
+	if json.Unmarshal(data, &p) != nil || len(p.Phases) == 0 {
+		return nil
+	}
+	return &p
+}

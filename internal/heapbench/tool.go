@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"runtime"
+)
+
+// The names of the tools.
+const (
+	ours     = "leakgate"
+	reading  = "leakgate, reading alone"
+	analyzer = "hprof-analyzer"
+	slurp    = "hprof-slurp"
+	shark    = "Shark"
+)
+
+// readingAlone makes leakgate read a dump, count, and do nothing more.
+var readingAlone = []string{"--only", "histogram"}
+
+// tool is a program that reads heap dumps.
+type tool struct {
+	name string
+	// version is a peer's; about is what it does of what leakgate does.
+	version, about string
+	// program is the program and its first arguments, once get has been called.
+	program []string
+	// args is the arguments for a dump. What must be written goes to the folder.
+	args func(dump, scratch string) []string
+	find finder
+	// missing is why it is not there, or "".
+	missing string
+}
+
+// finder gives the program of a tool and its first arguments, which it may have to
+// install.
+type finder func(ctx context.Context, c cache, o options, log io.Writer) ([]string, error)
+
+// once is a finder that looks once, for several tools.
+func once(find finder) finder {
+	var program []string
+	var err error
+	looked := false
+	return func(ctx context.Context, c cache, o options, log io.Writer) ([]string, error) {
+		if !looked {
+			program, err = find(ctx, c, o, log)
+			looked = true
+		}
+		return program, err
+	}
+}
+
+// get finds the program of a tool, or installs it.
+func (t *tool) get(ctx context.Context, c cache, o options, log io.Writer) error {
+	var err error
+	t.program, err = t.find(ctx, c, o, log)
+	return err
+}
+
+// command is a run of a tool on a dump. Only leakgate writes the file of phases.
+func (t *tool) command(d *dump, scratch, phases string) command {
+	argv := append(append([]string{}, t.program...), t.args(d.path, scratch)...)
+	return command{argv: argv, env: []string{phasesVariable + "=" + phases}, limit: patience}
+}
+
+// title is a tool as a table names it.
+func (t *tool) title() string {
+	if t.version == "" {
+		return t.name
+	}
+	return t.name + " " + t.version
+}
+
+func allTools() []*tool {
+	build := once(findOurs)
+	return []*tool{
+		{
+			name: ours, find: build, about: "leaks, exact dominators, retained sizes, histogram",
+			args: func(dump, _ string) []string { return []string{"analyze", dump, "--json"} },
+		},
+		{
+			name: reading, find: build, about: "the histogram",
+			args: func(dump, _ string) []string {
+				return append([]string{"analyze", dump, "--json"}, readingAlone...)
+			},
+		},
+		{
+			name: analyzer, version: "0.3.2", find: crate(analyzer, "0.3.2"), about: "exact dominators, retained sizes, histogram; no Android dumps",
+			args: func(dump, scratch string) []string {
+				return []string{dump, filepath.Join(scratch, "report.md")}
+			},
+		},
+		{
+			name: slurp, version: "0.10.0", find: crate(slurp, "0.10.0"), about: "the histogram",
+			args: func(dump, _ string) []string { return []string{dump} },
+		},
+		{
+			name: shark, version: sharkVersion, find: findShark, about: "paths and retained sizes of leaking objects",
+			args: func(dump, _ string) []string { return []string{dump} },
+		},
+	}
+}
+
+// findOurs builds leakgate from this module, unless the user names a program.
+func findOurs(ctx context.Context, c cache, o options, log io.Writer) ([]string, error) {
+	if o.leakgate != "" {
+		path, err := filepath.Abs(o.leakgate)
+		if err != nil {
+			return nil, fmt.Errorf("use -leakgate: %w", err)
+		}
+		return []string{path}, nil
+	}
+	dir, err := c.folder("bin")
+	if err != nil {
+		return nil, err
+	}
+	program := filepath.Join(dir, ours)
+	if runtime.GOOS == "windows" {
+		program += ".exe"
+	}
+	fmt.Fprintln(log, "heapbench: builds leakgate")
+	if _, err := output(ctx, "", "go", "build", "-o", program, "github.com/leakgate/leakgate/cmd/leakgate"); err != nil {
+		return nil, fmt.Errorf("build leakgate: %w", err)
+	}
+	return []string{program}, nil
+}
