@@ -2,7 +2,6 @@ package heap
 
 import (
 	"context"
-	"runtime"
 	"sync"
 
 	"github.com/leakgate/leakgate/analysis/hprof"
@@ -36,24 +35,16 @@ type counter struct {
 	census  Census
 }
 
-// Count reads a dump once. Options.Limit and KeepReferences have no effect.
+// Count reads a dump once. Options.Limit has no effect.
 func Count(ctx context.Context, f *hprof.File, o Options) (*Census, error) {
-	if len(f.Snapshots) == 0 {
-		return nil, errNoHeap
+	l, err := newLoader(f, o, 1)
+	if err != nil {
+		return nil, err
 	}
-	if o.Workers <= 0 {
-		o.Workers = runtime.GOMAXPROCS(0)
-	}
-	if o.Snapshot < 0 {
-		o.Snapshot = len(f.Snapshots) - 1
-	}
-	g := &Graph{Header: f.Header, Truncated: f.Truncated, file: f, registry: newRegistry()}
-	l := &loader{Graph: g, file: f, options: o, passes: 1}
-	l.cut(f.Snapshots[o.Snapshot])
 	var mu sync.Mutex
 	var counters []*counter
-	err := l.pool(ctx, func() func(int, []hprof.Segment) error {
-		c := &counter{loader: l, scanner: f.Scanner(nil), lookup: newLookup(g.registry), roots: map[hprof.SubTag]int64{}}
+	err = l.pool(ctx, func() func(int, []hprof.Segment) error {
+		c := &counter{loader: l, scanner: f.Scanner(nil), lookup: newLookup(l.registry), roots: map[hprof.SubTag]int64{}}
 		c.census.Truncated = f.Truncated
 		mu.Lock()
 		counters = append(counters, c)
@@ -115,9 +106,8 @@ func (c *counter) count(chunk []hprof.Segment) error {
 
 // addUp adds up what the goroutines counted.
 func (l *loader) addUp(counters []*counter) *Census {
-	sum := &Census{Truncated: l.Truncated, RootCounts: map[hprof.SubTag]int64{}}
+	sum := &Census{Truncated: l.Truncated, RootCounts: l.RootCounts}
 	l.registry.resolve(l.file, func(hprof.ID) bool { return false })
-	l.tree.retained = make([][]int64, 1)
 	l.nameRows()
 	for _, c := range counters {
 		sum.Instances += c.census.Instances

@@ -33,7 +33,15 @@ func (l *loader) dominate(ctx context.Context) (err error) {
 	if d.idoms, err = array[uint32](&l.arena, n); err != nil {
 		return err
 	}
-	if err := d.find(ctx, l.order.count); err != nil {
+	// The other core counts the classes meanwhile.
+	counted := make(chan struct{})
+	go func() {
+		defer close(counted)
+		l.countClasses()
+	}()
+	err = d.find(ctx, l.order.count)
+	<-counted
+	if err != nil {
 		return err
 	}
 	drop(&l.arena, &d.sources)

@@ -31,8 +31,6 @@ type Options struct {
 	// of how many bytes are read, both passes together, from several goroutines.
 	Phase    func(name string)
 	Progress func(done, total int64)
-	// KeepReferences keeps the references after they were followed, for References.
-	KeepReferences bool
 }
 
 // MemoryError refuses a dump that is too large for the memory that there is.
@@ -146,27 +144,41 @@ var errNoHeap = errors.New("load the heap: there is none in this file")
 // Load builds the graph of one snapshot of a dump. The graph reads the file again
 // where details are asked for. Close must be called on it.
 func Load(ctx context.Context, f *hprof.File, o Options) (*Graph, error) {
-	g := &Graph{Header: f.Header, Truncated: f.Truncated, file: f, registry: newRegistry(), RootCounts: map[hprof.SubTag]int64{}, Heaps: []Heap{{Name: "default"}}}
+	l, err := newLoader(f, o, 2)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.load(ctx); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l.Graph, nil
+}
+
+// newLoader makes a loader that goes over the file passes times.
+func newLoader(f *hprof.File, o Options, passes int64) (*loader, error) {
+	if len(f.Snapshots) == 0 {
+		return nil, errNoHeap
+	}
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
 	if o.Phase == nil {
 		o.Phase = func(string) {}
 	}
-	if len(f.Snapshots) == 0 {
-		return nil, errNoHeap
-	}
 	if o.Snapshot < 0 {
 		o.Snapshot = len(f.Snapshots) - 1
 	}
-	l := &loader{Graph: g, file: f, options: o, passes: 2}
-	g.workers = o.Workers
-	l.cut(f.Snapshots[o.Snapshot])
-	if err := l.load(ctx); err != nil {
-		g.Close()
-		return nil, err
+	if o.Snapshot >= len(f.Snapshots) {
+		return nil, fmt.Errorf("load heap %d: the file has %d", o.Snapshot, len(f.Snapshots))
 	}
-	return g, nil
+	g := &Graph{
+		Header: f.Header, Truncated: f.Truncated, RootCounts: map[hprof.SubTag]int64{}, Heaps: []Heap{{Name: "default"}},
+		file: f, workers: o.Workers, registry: newRegistry(),
+	}
+	l := &loader{Graph: g, file: f, options: o, passes: passes}
+	l.cut(f.Snapshots[o.Snapshot])
+	return l, nil
 }
 
 func (l *loader) load(ctx context.Context) error {

@@ -44,11 +44,9 @@ func (l *loader) search(ctx context.Context) (err error) {
 	if err := l.weaken(ctx); err != nil {
 		return err
 	}
-	if !l.options.KeepReferences {
-		drop(&l.arena, &l.links.bytes)
-		drop(&l.arena, &l.links.starts)
-		drop(&l.arena, &l.links.high)
-	}
+	drop(&l.arena, &l.links.bytes)
+	drop(&l.arena, &l.links.starts)
+	drop(&l.arena, &l.links.high)
 	return o.joins.sort(&l.arena, l.options.Workers, o.count)
 }
 

@@ -39,11 +39,7 @@ type Row struct {
 // sum adds the sizes up the dominator tree and over classes.
 func (l *loader) sum(ctx context.Context) error {
 	t, n := &l.tree, int64(len(l.tree.objects))
-	heaps := 1
-	if l.heapOf != nil {
-		heaps = len(l.Heaps)
-	}
-	t.retained = make([][]int64, heaps)
+	t.retained = make([][]int64, l.heapCount())
 	for h := range t.retained {
 		var err error
 		if t.retained[h], err = array[int64](&l.arena, n); err != nil {
@@ -67,6 +63,14 @@ func (l *loader) sum(ctx context.Context) error {
 	}
 	l.sumClasses()
 	return ctx.Err()
+}
+
+// heapCount is the number of heaps that sizes are kept apart for.
+func (g *Graph) heapCount() int {
+	if g.heapOf == nil {
+		return 1
+	}
+	return len(g.Heaps)
 }
 
 // climb adds what each vertex has to its dominator, from the last up.
@@ -103,16 +107,15 @@ func (l *loader) sumObjects() {
 	}
 }
 
-// sumClasses makes the histogram. In preorder, an instance is below another of the
-// same class if it comes before the end of the last that was not.
-func (l *loader) sumClasses() {
+// countClasses counts the objects of each class, and takes what leaves retain that
+// have no vertex: themselves.
+func (l *loader) countClasses() {
 	l.nameRows()
-	list, t := l.registry.list, &l.tree
-	for object, v := range t.vertices {
-		c := &list[l.slots.at(uint32(object))]
-		row := &l.rows[c.row]
-		row.Instances++
+	list := l.registry.list
+	for object, v := range l.tree.vertices {
+		row := &l.rows[list[l.slots.at(uint32(object))].row]
 		size := l.sizes.at(uint32(object))
+		row.Instances++
 		row.Shallow.Java += size
 		if v == 0 {
 			continue
@@ -125,6 +128,13 @@ func (l *loader) sumClasses() {
 	for _, object := range l.natives() {
 		l.rows[list[l.slots.at(object)].row].Shallow.Native += l.native[object]
 	}
+}
+
+// sumClasses adds up what the instances of each class retain. In preorder, an
+// instance is below another of the same class if it comes before the end of the last
+// that was not.
+func (l *loader) sumClasses() {
+	list, t := l.registry.list, &l.tree
 	ends := make([]uint32, len(l.rows))
 	for v := uint32(1); v < uint32(len(t.objects)); v++ {
 		row := list[l.slots.at(t.objects[v])].row
@@ -181,8 +191,8 @@ func (l *loader) nameRows() {
 			r = uint32(len(l.rows))
 			byName[c.name] = r
 			l.rows = append(l.rows, Row{Class: c.name})
-			if len(l.tree.retained) > 1 {
-				l.rows[r].RetainedIn = make([]int64, len(l.tree.retained))
+			if n := l.heapCount(); n > 1 {
+				l.rows[r].RetainedIn = make([]int64, n)
 			}
 		}
 		c.row = r
