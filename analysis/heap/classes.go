@@ -198,6 +198,7 @@ func (r *registry) resolve(f *hprof.File, rooted func(hprof.ID) bool) {
 		l.lay(i)
 		l.findParts(i)
 	}
+	l.unify()
 }
 
 // layouts finds where references are in the instances of each class.
@@ -242,6 +243,20 @@ func (l *layouts) lay(s slot) {
 		k = owner.super
 	}
 	c.leaf = len(c.offsets) == 0 && c.referent < 0 && !c.arrays
+}
+
+// unify lets no class be a leaf that has the name of one that is none: a class that
+// was loaded twice. Sums by name count leaves apart from what dominates others.
+func (l *layouts) unify() {
+	inner := map[string]bool{}
+	for i := range l.list {
+		if !l.list[i].leaf {
+			inner[l.list[i].name] = true
+		}
+	}
+	for i := range l.list {
+		l.list[i].leaf = l.list[i].leaf && !inner[l.list[i].name]
+	}
 }
 
 func (l *layouts) named(id hprof.ID, name string) bool {

@@ -248,6 +248,8 @@ func (w *linker) referent(id hprof.ID, strength Reachability) {
 	}
 	w.weak = append(w.weak, weakLink{w.object, to, strength})
 	if strength == Soft {
+		// Also where a field references it too: that one is stronger.
+		w.last = none
 		w.add(id)
 	}
 }

@@ -28,8 +28,9 @@ type Row struct {
 	// those that are reachable, strongly or softly.
 	Instances, Reachable int64
 	Shallow              Size
-	// Retained is what would go if all reachable instances went: the union of their
-	// dominator subtrees.
+	// Retained is the union of the dominator subtrees of all reachable instances: at
+	// least what would go if all of them went. What only several of them together hold
+	// would go as well.
 	Retained Size
 	// RetainedIn is Retained.Java by heap, as Graph.Heaps lists them; nil where there
 	// is one heap.
