@@ -254,7 +254,7 @@ func (l *layouts) unify() {
 			inner[l.list[i].name] = true
 		}
 	}
-	for i := range l.list {
+	for i := named; i < slot(len(l.list)); i++ {
 		l.list[i].leaf = l.list[i].leaf && !inner[l.list[i].name]
 	}
 }
