@@ -54,6 +54,9 @@ func Count(ctx context.Context, f *hprof.File, o Options) (*Census, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := l.registry.resolve(f, func(hprof.ID) bool { return false }); err != nil {
+		return nil, err
+	}
 	return l.addUp(counters), nil
 }
 
@@ -87,7 +90,7 @@ func (c *counter) count(chunk []hprof.Segment) error {
 			c.census.PrimitiveArrays++
 		case hprof.SubClassDump:
 			s.ReadClass(&c.class)
-			c.registry.dumped(&c.class)
+			c.registry.dumped(&c.class, s.Offset)
 			c.at(classSlot).objects++
 			for _, v := range c.class.Statics {
 				c.statics += int64(v.Type.Size(c.IDSize))
@@ -107,7 +110,6 @@ func (c *counter) count(chunk []hprof.Segment) error {
 // addUp adds up what the goroutines counted.
 func (l *loader) addUp(counters []*counter) *Census {
 	sum := &Census{Truncated: l.Truncated, RootCounts: l.RootCounts}
-	l.registry.resolve(l.file, func(hprof.ID) bool { return false })
 	l.nameRows()
 	for _, c := range counters {
 		sum.Instances += c.census.Instances

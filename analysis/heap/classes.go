@@ -23,6 +23,8 @@ type class struct {
 	id hprof.ID
 	// dump is the CLASS_DUMP, nil where there is none.
 	dump *hprof.Class
+	// at is where in the file dump is.
+	at int64
 	// arrays tells that object arrays of this class were met.
 	arrays bool
 	name   string
@@ -75,14 +77,17 @@ func (r *registry) locked(id hprof.ID) slot {
 	return s
 }
 
-// dumped notes a CLASS_DUMP. Of two for one class the last is kept.
-func (r *registry) dumped(c *hprof.Class) {
+// dumped notes a CLASS_DUMP that stands at an offset of the file. Of two for one class
+// the last is kept.
+func (r *registry) dumped(c *hprof.Class, at int64) {
 	kept := *c
 	kept.Statics = append([]hprof.Static(nil), c.Statics...)
 	kept.Fields = append([]hprof.Field(nil), c.Fields...)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.list[r.locked(c.ID)].dump = &kept
+	if k := &r.list[r.locked(c.ID)]; k.dump == nil || k.at < at {
+		k.dump, k.at = &kept, at
+	}
 }
 
 // arrayed notes that there are object arrays of a slot.
@@ -157,7 +162,7 @@ var primitiveNames = [...]string{hprof.Boolean: "boolean[]", hprof.Char: "char[]
 
 // resolve gives the classes their names, sizes and layouts. rooted tells whether a
 // class object is a GC root.
-func (r *registry) resolve(f *hprof.File, rooted func(hprof.ID) bool) {
+func (r *registry) resolve(f *hprof.File, rooted func(hprof.ID) bool) error {
 	names := map[hprof.ID]string{}
 	for _, c := range f.Classes {
 		if _, ok := names[c.Class]; !ok {
@@ -195,10 +200,13 @@ func (r *registry) resolve(f *hprof.File, rooted func(hprof.ID) bool) {
 	}
 	l := layouts{registry: r, names: f.Strings, idSize: f.IDSize, rooted: rooted}
 	for i := named; i < slot(len(r.list)); i++ {
-		l.lay(i)
+		if err := l.lay(i); err != nil {
+			return err
+		}
 		l.findParts(i)
 	}
 	l.unify()
+	return nil
 }
 
 // layouts finds where references are in the instances of each class.
@@ -207,12 +215,19 @@ type layouts struct {
 	names  *hprof.Strings
 	idSize int
 	rooted func(hprof.ID) bool
+	// places counts the offsets of all classes.
+	places int
 }
 
-// longestChain bounds superclasses, so that a cycle in a damaged dump ends.
-const longestChain = 1 << 10
+const (
+	// longestChain bounds superclasses, so that a cycle in a damaged dump ends.
+	longestChain = 1 << 10
+	// mostPlaces bounds the references that all classes together declare, those of
+	// superclasses counted for each: a large app has some hundred thousand.
+	mostPlaces = 1 << 24
+)
 
-func (l *layouts) lay(s slot) {
+func (l *layouts) lay(s slot) error {
 	c := &l.list[s]
 	at, strength := uint32(0), Strong
 	// An ART dump lists the hidden field through which every object references its
@@ -237,12 +252,16 @@ func (l *layouts) lay(s slot) {
 			}
 			at += uint32(f.Type.Size(l.idSize))
 		}
-		if owner.super == 0 {
+		if l.places += len(owner.dump.Fields); l.places > mostPlaces {
+			return &hprof.DamageError{Offset: owner.at, Record: hprof.SubClassDump.String(), Reason: "the classes up to here declare more fields than any app has, superclasses in a circle perhaps"}
+		}
+		if owner.super == 0 || owner.super == s {
 			break
 		}
 		k = owner.super
 	}
 	c.leaf = len(c.offsets) == 0 && c.referent < 0 && !c.arrays
+	return nil
 }
 
 // unify lets no class be a leaf that has the name of one that is none: a class that

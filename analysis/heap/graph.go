@@ -187,7 +187,7 @@ func (l *loader) load(ctx context.Context) error {
 		do   func(context.Context) error
 	}{
 		{"read objects", l.first},
-		{"number objects", func(context.Context) error { return l.number() }},
+		{"number objects", l.number},
 		{"read references", l.second},
 		{"search", l.search},
 		{"dominators", l.dominate},
@@ -224,6 +224,6 @@ func (l *loader) fits(n int64) error {
 // bytesPerObject is what the tables take at their height, for an object with one
 // and a half references (docs/performance.md).
 const (
-	bytesPerObject    = 20
-	bytesPerReference = 5
+	bytesPerObject    = 18
+	bytesPerReference = 4
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 
@@ -24,7 +25,7 @@ func (l *loader) second(ctx context.Context) error {
 	}
 	var mu sync.Mutex
 	err := l.pool(ctx, func() func(int, []hprof.Segment) error {
-		w := &linker{loader: l, scanner: l.file.Scanner(nil), lookup: newLookup(l.registry), mu: &mu}
+		w := &linker{loader: l, scanner: l.file.Scanner(nil), lookup: newLookup(l.registry)}
 		return func(_ int, chunk []hprof.Segment) error {
 			err := w.link(chunk)
 			mu.Lock()
@@ -98,7 +99,8 @@ func (l *loader) room() (err error) {
 	if l.links.starts, err = array[uint32](&l.arena, l.links.inner.len()); err != nil {
 		return err
 	}
-	size := 2*(longest*most+l.links.inner.len()) + int64(l.options.Workers+1)*slab
+	// Twice what can be needed, for what is left over of slabs.
+	size := 2*(longest*most+(longest+1)*l.links.inner.len()) + int64(l.options.Workers+1)*slab
 	if size > 1<<32 {
 		if l.links.high, err = array[uint8](&l.arena, l.links.inner.len()); err != nil {
 			return err
@@ -141,9 +143,10 @@ func (l *loader) census(inner bitset) (most int64) {
 	l.Objects, l.Classes = l.ids.len(), counts[classSlot]
 	l.Instances = l.Objects - l.Classes - l.ObjectArrays - l.PrimitiveArrays
 	if l.Duplicates > 0 {
-		most = max(most, l.total/int64(l.IDSize))
+		most = math.MaxInt64
 	}
-	return most
+	// Each reference has its bytes in the file.
+	return min(most, l.total/int64(l.IDSize))
 }
 
 // needed refuses a dump whose graph does not fit into memory, before the larger part
@@ -162,7 +165,6 @@ type linker struct {
 	scanner *hprof.Scanner
 	lookup  *lookup
 	class   hprof.Class
-	mu      *sync.Mutex
 	// object is the one whose references are written, from start on to at; end is
 	// the end of what this goroutine may write.
 	object         uint32
@@ -199,13 +201,13 @@ func (w *linker) link(chunk []hprof.Segment) error {
 			w.elements(s)
 		case hprof.SubClassDump:
 			s.ReadClass(&w.class)
-			if w.begin(s.Object, len(w.class.Statics)) {
+			if w.begin(s, len(w.class.Statics)) {
 				for _, v := range w.class.Statics {
 					if v.Type == hprof.Object {
 						w.add(hprof.ID(v.Value))
 					}
 				}
-				w.finish(s.Offset)
+				w.finish()
 			}
 		}
 	}
@@ -213,30 +215,34 @@ func (w *linker) link(chunk []hprof.Segment) error {
 }
 
 func (w *linker) instance(c *class, s *hprof.Scanner) {
-	if c.part != 0 {
+	if c.part != 0 && !w.superseded(w.ids.find(s.Object), s.Offset) {
 		w.part(c, s)
 	}
-	if c.leaf || !w.begin(s.Object, len(c.offsets)+1) {
+	if c.leaf || !w.begin(s, min(len(c.offsets), len(s.Body)/w.IDSize)+1) {
 		return
 	}
-	body, size := s.Body, uint32(w.IDSize)
-	if size == 4 {
+	// Offsets ascend. An instance may have less than its class declares: the hidden
+	// fields of ART's strings.
+	body := s.Body
+	if w.IDSize == 4 {
 		for _, at := range c.offsets {
-			if int(at)+4 <= len(body) {
-				w.add(hprof.ID(binary.BigEndian.Uint32(body[at:])))
+			if int(at)+4 > len(body) {
+				break
 			}
+			w.add(hprof.ID(binary.BigEndian.Uint32(body[at:])))
 		}
 	} else {
 		for _, at := range c.offsets {
-			if int(at)+8 <= len(body) {
-				w.add(hprof.ID(binary.BigEndian.Uint64(body[at:])))
+			if int(at)+8 > len(body) {
+				break
 			}
+			w.add(hprof.ID(binary.BigEndian.Uint64(body[at:])))
 		}
 	}
 	if at := int(c.referent); at >= 0 && at+w.IDSize <= len(body) {
 		w.referent(readID(body[at:], w.IDSize), c.strength)
 	}
-	w.finish(s.Offset)
+	w.finish()
 }
 
 // referent notes what a Reference refers to. A soft one holds it as a field does:
@@ -255,7 +261,10 @@ func (w *linker) referent(id hprof.ID, strength Reachability) {
 }
 
 func (w *linker) elements(s *hprof.Scanner) {
-	if !s.Piece && !w.begin(s.Object, int(s.Count)) {
+	if !s.Piece {
+		w.begin(s, int(s.Count))
+	}
+	if w.object == none {
 		return
 	}
 	body := s.Body
@@ -273,13 +282,18 @@ func (w *linker) elements(s *hprof.Scanner) {
 		}
 	}
 	if int64(s.First)+int64(len(s.Body)/w.IDSize) == int64(s.Count) {
-		w.finish(s.Offset)
+		w.finish()
 	}
 }
 
-// begin makes room for n references of an object.
-func (w *linker) begin(id hprof.ID, n int) bool {
-	w.object = w.ids.find(id)
+// begin makes room for n references of the object of a record; false where they do
+// not count.
+func (w *linker) begin(s *hprof.Scanner, n int) bool {
+	w.object = w.ids.find(s.Object)
+	if w.superseded(w.object, s.Offset) || !w.links.inner.bits.has(w.object) {
+		w.object = none
+		return false
+	}
 	need := int64(n)*longest + 1
 	if w.end-w.at < need {
 		size := max(need, slab)
@@ -312,9 +326,9 @@ func (w *linker) add(id hprof.ID) {
 	w.at = putUvarint(w.links.bytes, w.at, encode(w.object, to, leaf))
 }
 
-// finish ends the references of an object whose record is at an offset. An object
-// without any shares the 0 at the beginning.
-func (w *linker) finish(offset int64) {
+// finish ends the references of an object. One without any shares the 0 at the
+// beginning.
+func (w *linker) finish() {
 	at := w.start
 	if w.at == w.start {
 		at = 0
@@ -322,26 +336,12 @@ func (w *linker) finish(offset int64) {
 		w.links.bytes[w.at] = 0
 		w.at++
 	}
-	if w.end-w.at > slab {
-		// Room for a large array of nulls or near neighbours goes back, if nobody has
-		// taken more since.
-		if w.links.used.CompareAndSwap(w.end, w.at) {
-			w.end = w.at
-		}
+	// Room for a large array of nulls or near neighbours goes back, if nobody has taken
+	// more since.
+	if w.end-w.at > slab && w.links.used.CompareAndSwap(w.end, w.at) {
+		w.end = w.at
 	}
-	rank := w.links.inner.of(w.object)
-	if w.twice == nil {
-		w.links.setStart(rank, uint64(at))
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if last, ok := w.twice[w.object]; !ok || offset >= last {
-		w.links.setStart(rank, uint64(at))
-		if ok {
-			w.twice[w.object] = offset
-		}
-	}
+	w.links.setStart(w.links.inner.of(w.object), uint64(at))
 }
 
 func readID(b []byte, size int) hprof.ID {

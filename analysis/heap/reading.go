@@ -99,7 +99,7 @@ func (r *reader) read(chunk []hprof.Segment) *batch {
 			r.counts = append(r.counts, s.Count)
 		case hprof.SubClassDump:
 			s.ReadClass(&r.class)
-			r.registry.dumped(&r.class)
+			r.registry.dumped(&r.class, s.Offset)
 			r.object(s.Object, classSlot)
 		case hprof.SubHeapInfo:
 		default:
@@ -162,7 +162,7 @@ type loader struct {
 	done          atomic.Int64
 	objects       atomic.Int64
 	batches       []*batch
-	// twice is where objects that are there twice were taken from.
+	// twice is where in the file the last record is of each object that has several.
 	twice map[uint32]int64
 	// seen are the leaves that something references.
 	seen  bitset
@@ -258,7 +258,7 @@ func (l *loader) settle() error {
 }
 
 // number gives each object its number, class and size.
-func (l *loader) number() (err error) {
+func (l *loader) number(ctx context.Context) (err error) {
 	var s spread
 	for _, b := range l.batches {
 		s.merge(b.spread)
@@ -272,15 +272,17 @@ func (l *loader) number() (err error) {
 	n := l.ids.len()
 	l.Duplicates = s.count - n
 	rooted := l.rootClasses()
-	l.registry.resolve(l.file, func(id hprof.ID) bool { return rooted[id] })
+	if err := l.registry.resolve(l.file, func(id hprof.ID) bool { return rooted[id] }); err != nil {
+		return err
+	}
 	if err := l.tables(n); err != nil {
 		return err
 	}
-	workers, seen := l.options.Workers, duplicates{}
+	workers, seen := l.options.Workers, duplicates{twice: map[uint32]int64{}}
 	if l.Duplicates > 0 {
 		// The last of each counts, so the order of the file does.
 		workers = 1
-		if seen.bits, err = newBitset(&l.arena, n); err != nil {
+		if seen.seen, err = newBitset(&l.arena, n); err != nil {
 			return err
 		}
 	}
@@ -292,9 +294,11 @@ func (l *loader) number() (err error) {
 		drop(&l.arena, &b.wide)
 	})
 	l.batches = nil
-	l.twice = seen.twice
-	drop(&l.arena, (*[]uint64)(&seen.bits))
-	return nil
+	drop(&l.arena, (*[]uint64)(&seen.seen))
+	if l.Duplicates > 0 {
+		l.twice = seen.twice
+	}
+	return l.findLast(ctx)
 }
 
 // rootClasses are the GC roots that may be classes.
@@ -329,22 +333,54 @@ func (l *loader) tables(n int64) (err error) {
 
 // duplicates are objects that a dump holds more than once. The last counts.
 type duplicates struct {
-	bits bitset
-	// twice has the offset in the file of the last record that was taken.
+	seen  bitset
 	twice map[uint32]int64
 }
 
 func (d *duplicates) note(n uint32) {
-	if d.bits == nil {
+	if d.seen == nil {
 		return
 	}
-	if d.bits.has(n) {
-		if d.twice == nil {
-			d.twice = map[uint32]int64{}
-		}
+	if d.seen.has(n) {
 		d.twice[n] = -1
 	}
-	d.bits.set(n)
+	d.seen.set(n)
+}
+
+// findLast notes the offset of the last record of each object that has several.
+func (l *loader) findLast(ctx context.Context) error {
+	if len(l.twice) == 0 {
+		return nil
+	}
+	var mu sync.Mutex
+	return l.pool(ctx, func() func(int, []hprof.Segment) error {
+		s := l.file.Scanner(nil)
+		return func(_ int, chunk []hprof.Segment) error {
+			s.Reset(chunk)
+			for s.Next() {
+				if s.Kind.IsRoot() || s.Kind == hprof.SubHeapInfo {
+					continue
+				}
+				n := l.ids.find(s.Object)
+				mu.Lock()
+				if last, ok := l.twice[n]; ok && s.Offset > last {
+					l.twice[n] = s.Offset
+				}
+				mu.Unlock()
+			}
+			// Damage was told, or passed over, in the first pass.
+			return nil
+		}
+	})
+}
+
+// superseded tells whether a record is of an object that a later record is of too.
+func (l *loader) superseded(n uint32, offset int64) bool {
+	if l.twice == nil {
+		return false
+	}
+	last, ok := l.twice[n]
+	return ok && last != offset
 }
 
 // scatter puts what a batch knows where the objects' numbers say.
