@@ -49,7 +49,7 @@ func Count(ctx context.Context, f *hprof.File, o Options) (*Census, error) {
 		mu.Lock()
 		counters = append(counters, c)
 		mu.Unlock()
-		return func(_ int, chunk []hprof.Segment) error { return c.count(chunk) }
+		return func(_ int, chunk []hprof.Segment) error { return c.count(ctx, chunk) }
 	})
 	if err != nil {
 		return nil, err
@@ -68,10 +68,13 @@ func (c *counter) at(s slot) *tally {
 }
 
 // count reads a chunk.
-func (c *counter) count(chunk []hprof.Segment) error {
+func (c *counter) count(ctx context.Context, chunk []hprof.Segment) error {
 	s := c.scanner
 	s.Reset(chunk)
-	for s.Next() {
+	for n := 1; s.Next(); n++ {
+		if n%shortPatience == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
 		switch s.Kind {
 		case hprof.SubInstance:
 			c.at(c.lookup.of(s.Class)).objects++

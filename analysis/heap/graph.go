@@ -55,7 +55,8 @@ type Heap struct {
 // Graph is the heap of one dump.
 type Graph struct {
 	hprof.Header
-	// Truncated is the offset of the record in which the file ends, or -1.
+	// Truncated is the offset of the record in which the file ends, in a segment that
+	// of the record inside; -1 if it ends after a whole one.
 	Truncated int64
 	// Damage is what Options.Partial passed over.
 	Damage []error

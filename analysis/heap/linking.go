@@ -27,7 +27,7 @@ func (l *loader) second(ctx context.Context) error {
 	err := l.pool(ctx, func() func(int, []hprof.Segment) error {
 		w := &linker{loader: l, scanner: l.file.Scanner(nil), lookup: newLookup(l.registry)}
 		return func(_ int, chunk []hprof.Segment) error {
-			err := w.link(chunk)
+			err := w.link(ctx, chunk)
 			mu.Lock()
 			defer mu.Unlock()
 			w.hand()
@@ -187,11 +187,14 @@ func (w *linker) hand() {
 }
 
 // link writes the references of a chunk's objects.
-func (w *linker) link(chunk []hprof.Segment) error {
+func (w *linker) link(ctx context.Context, chunk []hprof.Segment) error {
 	s := w.scanner
 	s.Reset(chunk)
 	list := w.registry.list
-	for s.Next() {
+	for n := 1; s.Next(); n++ {
+		if n%shortPatience == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
 		switch s.Kind {
 		case hprof.SubInstance:
 			if c := &list[w.lookup.of(s.Class)]; !c.leaf || c.part != 0 {

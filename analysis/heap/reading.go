@@ -2,6 +2,7 @@ package heap
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -23,12 +24,9 @@ type batch struct {
 	counts []uint32
 	// heaps are where in the batch another heap begins.
 	heaps  []run
-	roots  []hprof.Root
 	spread spread
 	// block is the array that ids, slots and counts are parts of.
 	block []uint32
-	cut   int64
-	err   error
 }
 
 // run is a stretch of objects in one heap, from the first of them on.
@@ -39,8 +37,6 @@ type run struct {
 	// number is the heap's place in Graph.Heaps.
 	number uint8
 }
-
-func (b *batch) len() int { return len(b.slots) }
 
 func (b *batch) each(f func(uint64)) {
 	for _, id := range b.ids {
@@ -62,8 +58,17 @@ func (b *batch) id(i int) hprof.ID {
 // instance of the same class.
 const arrayed slot = 1 << 31
 
+// reading is what the first pass learns from one chunk.
+type reading struct {
+	batches []*batch
+	roots   []hprof.Root
+	// cut is the offset of the record in which the file ends, or -1.
+	cut int64
+	err error
+}
+
 // reader is one goroutine of the first pass. Its arrays are used again for each
-// chunk.
+// batch.
 type reader struct {
 	*loader
 	scanner *hprof.Scanner
@@ -72,19 +77,37 @@ type reader struct {
 	ids     []uint64
 	slots   []slot
 	counts  []uint32
+	heaps   []run
+	// weight is what was met and not told to the loader, in objects.
+	weight int64
 }
 
+const (
+	// fullBatch bounds the objects of a batch: one segment may have them all.
+	fullBatch = 1 << 19
+	// shortPatience is how many records are read between two looks at the context and
+	// at the memory that is needed.
+	shortPatience = 1 << 16
+	// rootWeight and classWeight are what roots and classes take in memory, in objects.
+	rootWeight  = 4
+	classWeight = 16
+)
+
 // read reads a chunk.
-func (r *reader) read(chunk []hprof.Segment) *batch {
-	b := &batch{}
+func (r *reader) read(ctx context.Context, chunk []hprof.Segment) *reading {
+	c := &reading{}
 	s := r.scanner
 	s.Reset(chunk)
-	r.ids, r.slots, r.counts = r.ids[:0], r.slots[:0], r.counts[:0]
 	heap := uint32(0)
-	for s.Next() {
+	for n := 1; s.Next(); n++ {
+		if n%shortPatience == 0 {
+			if c.err = r.look(ctx); c.err != nil {
+				return c
+			}
+		}
 		if s.Heap != heap {
 			heap = s.Heap
-			b.heaps = append(b.heaps, run{first: uint32(len(r.ids)), heap: heap, name: s.HeapName})
+			r.heaps = append(r.heaps, run{first: uint32(len(r.ids)), heap: heap, name: s.HeapName})
 		}
 		switch s.Kind {
 		case hprof.SubInstance:
@@ -101,16 +124,43 @@ func (r *reader) read(chunk []hprof.Segment) *batch {
 			s.ReadClass(&r.class)
 			r.registry.dumped(&r.class, s.Offset)
 			r.object(s.Object, classSlot)
+			r.weight += classWeight
 		case hprof.SubHeapInfo:
 		default:
-			b.roots = append(b.roots, s.Root())
+			c.roots = append(c.roots, s.Root())
+			r.weight += rootWeight
+		}
+		if len(r.ids) == fullBatch {
+			if c.err = r.hand(c); c.err != nil {
+				return c
+			}
+			if heap != 0 {
+				r.heaps = append(r.heaps, run{heap: heap, name: s.HeapName})
+			}
 		}
 	}
-	b.cut, b.err = s.Truncated(), s.Err()
-	if err := r.pack(b); err != nil {
-		b.err = err
+	c.cut, c.err = s.Truncated(), s.Err()
+	return c
+}
+
+// look ends the reading where it is to end, or where the memory does.
+func (r *reader) look(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
 	}
-	return b
+	met := r.objects.Add(r.weight)
+	r.weight = 0
+	return r.fits(met + int64(len(r.ids)))
+}
+
+// hand makes a batch of what was read.
+func (r *reader) hand(c *reading) error {
+	r.weight += int64(len(r.ids))
+	b := &batch{heaps: slices.Clone(r.heaps)}
+	err := r.pack(b)
+	c.batches = append(c.batches, b)
+	r.ids, r.slots, r.counts, r.heaps = r.ids[:0], r.slots[:0], r.counts[:0], r.heaps[:0]
+	return err
 }
 
 func (r *reader) object(id hprof.ID, s slot) {
@@ -224,35 +274,47 @@ func (l *loader) cut(s hprof.Snapshot) {
 
 // first is the first pass.
 func (l *loader) first(ctx context.Context) error {
-	l.batches = make([]*batch, len(l.chunks))
+	readings := make([]*reading, len(l.chunks))
 	err := l.pool(ctx, func() func(int, []hprof.Segment) error {
 		r := &reader{loader: l, scanner: l.file.Scanner(nil), lookup: newLookup(l.registry)}
 		return func(i int, chunk []hprof.Segment) error {
-			b := r.read(chunk)
-			l.batches[i] = b
-			return l.fits(l.objects.Add(int64(b.len())))
+			c := r.read(ctx, chunk)
+			readings[i] = c
+			if c.err != nil && !errors.As(c.err, new(*hprof.DamageError)) {
+				return c.err
+			}
+			if err := r.hand(c); err != nil {
+				return err
+			}
+			return r.look(ctx)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	return l.settle()
+	return l.settle(readings)
 }
 
 // settle takes the verdict of the chunks, in the order of the file.
-func (l *loader) settle() error {
-	for i, b := range l.batches {
-		l.stretches = append(l.stretches, stretch{l.chunks[i], b.spread.least, b.spread.most})
-		if b.err != nil {
+func (l *loader) settle(readings []*reading) error {
+	for i, c := range readings {
+		if c.err != nil {
 			if !l.options.Partial {
-				return b.err
+				return c.err
 			}
-			l.Damage = append(l.Damage, b.err)
+			l.Damage = append(l.Damage, c.err)
 		}
-		if b.cut >= 0 && l.Truncated < 0 {
-			l.Truncated = b.cut
+		if c.cut >= 0 {
+			l.Truncated = c.cut
 		}
-		l.roots = append(l.roots, b.roots...)
+		var s spread
+		for _, b := range c.batches {
+			s.merge(b.spread)
+		}
+		l.stretches = append(l.stretches, stretch{l.chunks[i], s.least, s.most})
+		l.batches = append(l.batches, c.batches...)
+		l.roots = append(l.roots, c.roots...)
+		c.roots = nil
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package heap
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"slices"
 	"sync"
 
@@ -34,7 +35,8 @@ type stretch struct {
 
 // Read calls visit with each of the objects, in no particular order and one at a
 // time: the parts of the file that have some of them are read again, on all cores.
-// Objects that a damaged dump has twice come twice. The error is ctx's, or visit's,
+// Classes are not read again: Static has what they hold. Objects that a damaged dump
+// has twice come twice. The error is ctx's, or visit's,
 // or the reader's.
 func (g *Graph) Read(ctx context.Context, objects []Object, visit func(*Record) error) error {
 	if len(objects) == 0 {
@@ -59,12 +61,15 @@ func (g *Graph) Read(ctx context.Context, objects []Object, visit func(*Record) 
 		s.Contents = true
 		return func(_ int, chunk []hprof.Segment) error {
 			s.Reset(chunk)
-			for s.Next() {
+			for n := 1; s.Next(); n++ {
+				if n%shortPatience == 0 && ctx.Err() != nil {
+					return ctx.Err()
+				}
 				if s.Kind.IsRoot() || s.Kind == hprof.SubHeapInfo || s.Kind == hprof.SubClassDump {
 					continue
 				}
 				n := g.ids.find(s.Object)
-				if !wanted.has(n) {
+				if n == none || !wanted.has(n) {
 					continue
 				}
 				r := Record{Object: Object(n), Kind: s.Kind, Type: s.Type, Count: s.Count, First: s.First, Body: s.Body, graph: g, slot: g.slots.at(n)}
@@ -75,8 +80,11 @@ func (g *Graph) Read(ctx context.Context, objects []Object, visit func(*Record) 
 					return err
 				}
 			}
-			// A damaged stretch was reported, or passed over, when the graph was made.
-			return nil
+			// Damage was reported, or passed over, when the graph was made.
+			if errors.As(s.Err(), new(*hprof.DamageError)) {
+				return nil
+			}
+			return s.Err()
 		}
 	})
 }
