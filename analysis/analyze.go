@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/leakgate/leakgate/analysis/android"
 	"github.com/leakgate/leakgate/analysis/heap"
 	"github.com/leakgate/leakgate/analysis/hprof"
 )
@@ -19,6 +20,8 @@ type Options struct {
 	Partial bool
 	// Memory bounds the memory that the graph may take, in bytes; 0 does not.
 	Memory int64
+	// AllStrings compares strings also where there are more than a phone has.
+	AllStrings bool
 	// Cut is why the input is less than it was, where the packed form says so.
 	Cut error
 	// Phase is told the name of each phase as it begins, Progress how much of the file
@@ -44,9 +47,30 @@ func Analyze(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Report
 	if report.Dominators, err = d.dominators(ctx, o.Top); err != nil {
 		return nil, fmt.Errorf("read dominators: %w", err)
 	}
+	o.phase("read contents")
+	if err := d.survey(ctx, report, o); err != nil {
+		return nil, err
+	}
 	report.Warnings = d.warnings
 	o.phase("")
 	return report, nil
+}
+
+// survey adds what the contents of the objects say.
+func (d *dump) survey(ctx context.Context, r *Report, o Options) error {
+	s, err := android.Read(ctx, d.graph, android.Options{Top: o.Top, AllStrings: o.AllStrings})
+	if err != nil {
+		return fmt.Errorf("read contents: %w", err)
+	}
+	if s.Metadata.Runtime == android.RuntimeAndroid {
+		r.Dump.Android = s.Metadata
+	}
+	r.Bitmaps, r.Strings, r.Threads = s.Bitmaps, s.Strings, s.Threads.List
+	r.Components, r.Finalizers, r.Exhaustion = s.Components, s.Finalizers, s.Exhaustion
+	for _, err := range s.Warnings {
+		d.warn("%v", err)
+	}
+	return nil
 }
 
 func (o *Options) phase(name string) {
@@ -202,7 +226,7 @@ func Histogram(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Repo
 		return nil, d.empty(size)
 	}
 	d.cut(c.Truncated)
-	report := &Report{Schema: Schema, Leaks: []Leak{}, Suspects: []Leak{}, Dominators: []Dominator{}, Classes: classes(nil, c.Rows, o.Top), Warnings: d.warnings}
+	report := &Report{Schema: Schema, Leaks: []Leak{}, Suspects: []Leak{}, Dominators: []Dominator{}, Threads: []android.Thread{}, Classes: classes(nil, c.Rows, o.Top), Warnings: d.warnings}
 	report.Dump = Dump{
 		Format: d.file.Format, IDSize: d.file.IDSize, Bytes: size, Truncated: c.Truncated >= 0, Partial: d.partial, Snapshots: len(d.file.Snapshots),
 		Objects: c.Objects, Classes: c.Classes, Instances: c.Instances, ObjectArrays: c.ObjectArrays, PrimitiveArrays: c.PrimitiveArrays,

@@ -3,6 +3,7 @@ package analysis
 import (
 	"fmt"
 
+	"github.com/leakgate/leakgate/analysis/android"
 	"github.com/leakgate/leakgate/analysis/hprof"
 )
 
@@ -17,7 +18,14 @@ type Report struct {
 	Suspects   []Leak      `json:"suspects"`
 	Classes    []Class     `json:"classes"`
 	Dominators []Dominator `json:"dominators"`
-	Warnings   []string    `json:"warnings"`
+	// Bitmaps and what follows are absent from a Histogram.
+	Bitmaps    *android.Bitmaps    `json:"bitmaps,omitempty"`
+	Strings    *android.Strings    `json:"strings,omitempty"`
+	Threads    []android.Thread    `json:"threads"`
+	Components *android.Components `json:"components,omitempty"`
+	Finalizers *android.Finalizers `json:"finalizers,omitempty"`
+	Exhaustion *android.Exhaustion `json:"exhaustion,omitempty"`
+	Warnings   []string            `json:"warnings"`
 }
 
 // Leak is one cause with all the objects that leak by it.
@@ -45,6 +53,8 @@ type Dump struct {
 	References      int64            `json:"references"`
 	Dangling        int64            `json:"dangling_references"`
 	GCRoots         map[string]int64 `json:"gc_roots"`
+	// Android is what the app and its phone are, nil for a dump of a JVM.
+	Android *android.Metadata `json:"android"`
 	Heaps           []Heap           `json:"heaps"`
 	// ReachableBytes is what GC roots reach, strongly or softly.
 	ReachableBytes  int64  `json:"reachable_bytes"`

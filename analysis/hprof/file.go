@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 )
 
 // File is a dump without its heap: what stands around the heap's segments, and
@@ -25,7 +26,8 @@ type File struct {
 	// Truncated is the offset of the record in which the file ends, -1 if it ends
 	// after a whole one.
 	Truncated int64
-	// Warnings tell what could be read but should not be there.
+	// Warnings tell what could be read but should not be there: a date that is none,
+	// a heap record whose true length was guessed.
 	Warnings []error
 
 	r io.ReaderAt
@@ -43,7 +45,8 @@ type Snapshot struct {
 type Segment struct {
 	// Offset is where in the file, Length how many bytes there are.
 	Offset, Length int64
-	// Truncated tells that the record declares more than the file has.
+	// Truncated tells that the file may end inside a record of the segment: it
+	// declares more than the file has, or nothing.
 	Truncated bool
 }
 
@@ -55,15 +58,15 @@ type LoadedClass struct {
 	Name   ID
 }
 
-// Frame is a STACK_FRAME record. Names are IDs of strings. Line is positive, or -1
-// for unknown, -2 for compiled and -3 for native code.
+// Frame is a STACK_FRAME record. Names are IDs of strings. Line is positive, or 0
+// without information, -1 for unknown, -2 for compiled and -3 for native code.
 type Frame struct {
 	ID, Method, Signature, Source ID
 	Class                         uint32
 	Line                          int32
 }
 
-// Trace is a STACK_TRACE record: frames from the innermost out.
+// Trace is a STACK_TRACE record: the first 4096 frames from the innermost out.
 type Trace struct {
 	Serial, Thread uint32
 	Frames         []ID
@@ -95,6 +98,10 @@ func Open(ctx context.Context, r io.ReaderAt, size int64) (*File, error) {
 	}
 	f.Header = h
 	f.Strings.idSize = h.IDSize
+	if y := h.Time.Year(); y < 1 || y > 9999 {
+		f.Time = time.Time{}
+		f.Warnings = append(f.Warnings, fmt.Errorf("read the header: year %d", y))
+	}
 	w := walk{File: f, window: window{r: r, buf: make([]byte, walkBuffer), limit: size}}
 	return f, w.records(ctx)
 }
@@ -103,20 +110,24 @@ const (
 	walkBuffer = 256 << 10
 	recordHead = 9
 	wrap       = int64(1) << 32
+	// foresight is how many records must make sense after a heap record whose length
+	// is in doubt: in a heap one byte in 16 could be a tag, and a length that fits
+	// into 4 GiB is no evidence.
+	foresight = 16
 )
 
 // walk goes from record to record.
 type walk struct {
 	*File
 	window
-	// dumped tells that the last snapshot is a whole HEAP_DUMP record, or ended.
+	// closed tells that the last snapshot has met its HEAP_DUMP_END.
 	closed bool
 }
 
 func (w *walk) records(ctx context.Context) error {
 	at := headerSize
 	for count := 0; at < w.Size; count++ {
-		if count%4096 == 0 && ctx.Err() != nil {
+		if count%256 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		head, err := w.bytes(at, recordHead)
@@ -131,11 +142,10 @@ func (w *walk) records(ctx context.Context) error {
 			return nil
 		}
 		tag, length := Tag(head[0]), int64(binary.BigEndian.Uint32(head[5:]))
-		if tag == TagHeapDump || tag == TagHeapDumpSegment {
-			if length, err = w.wrapped(at+recordHead, length); err != nil {
+		if isHeap(tag) {
+			if length, err = w.heap(tag, at, length); err != nil {
 				return err
 			}
-			w.segment(tag, at+recordHead, length)
 		} else if at+recordHead+length <= w.Size {
 			if err := w.record(tag, at, length); err != nil {
 				return err
@@ -155,50 +165,110 @@ func known(t Tag) bool {
 	return t >= TagString && t <= TagControlSettings || t == TagHeapDumpSegment || t == TagHeapDumpEnd
 }
 
+func isHeap(t Tag) bool { return t == TagHeapDump || t == TagHeapDumpSegment }
+
+// inHeap tells whether a record inside a heap can begin with the byte.
+func inHeap(t SubTag) bool { return t.IsRoot() || heapNames[t] != "" }
+
+// heap notes the heap record at an offset and gives its true length.
+func (w *walk) heap(tag Tag, at, declared int64) (length int64, err error) {
+	body := at + recordHead
+	if declared == 0 {
+		length, err = w.undeclared(body)
+	} else {
+		length, err = w.wrapped(tag, body, declared)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if length != declared {
+		w.Warnings = append(w.Warnings, fmt.Errorf("the heap at offset %d declares %d bytes and is taken to have %d", at, declared, length))
+	}
+	s := Segment{Offset: body, Length: length, Truncated: declared == 0 && length > 0}
+	if rest := w.Size - body; length > rest {
+		s.Length, s.Truncated = rest, true
+	}
+	w.segment(tag, s)
+	return length, nil
+}
+
+// undeclared gives the length of a heap record that declares 0 bytes. HotSpot fills
+// the length in when it is done, and cannot where it writes into a pipe or is
+// killed: such a heap ends with the file. But a segment can be empty.
+func (w *walk) undeclared(body int64) (int64, error) {
+	b, err := w.bytes(body, 1)
+	if err != nil || len(b) == 0 || !inHeap(SubTag(b[0])) {
+		return 0, err
+	}
+	empty, err := w.plausible(body, foresight)
+	if err != nil || empty {
+		return 0, err
+	}
+	return w.Size - body, nil
+}
+
 // wrapped gives the true length of a heap record whose length has 32 bits in the
-// file: HotSpot's HEAP_DUMP of more than 4 GiB declares the rest of a division by
-// 4 GiB, and 0 where the writer could not go back to fill it in. The first length
-// after which a record can stand is taken, as Eclipse MAT does.
-func (w *walk) wrapped(body, length int64) (int64, error) {
-	for end := body + length; end <= w.Size; end += wrap {
-		ok, err := w.plausible(end)
+// file: a HEAP_DUMP of more than 4 GiB declares the rest of a division by 4 GiB. It
+// ends with the file, as HotSpot writes it, or at the first place after which
+// records can follow, as Eclipse MAT takes it; or the file is cut.
+func (w *walk) wrapped(tag Tag, body, declared int64) (int64, error) {
+	rest := w.Size - body
+	if rest-declared < wrap {
+		return declared, nil
+	}
+	if (rest-declared)%wrap == 0 {
+		return rest, nil
+	}
+	depth := foresight
+	if tag == TagHeapDumpSegment {
+		// There are many, and they are that long only where a single array is.
+		depth = 1
+	}
+	length := declared
+	for ; length <= rest; length += wrap {
+		ok, err := w.plausible(body+length, depth)
 		if err != nil || ok {
-			return end - body, err
+			return length, err
 		}
 	}
-	if length == 0 || w.Size-body > wrap {
-		return w.Size - body, nil
+	if tag == TagHeapDumpSegment {
+		return declared, nil
 	}
 	return length, nil
 }
 
-// plausible tells whether a record can begin at an offset. The end of the file can
-// be there too.
-func (w *walk) plausible(at int64) (bool, error) {
-	head, err := w.bytes(at, recordHead)
-	if err != nil || len(head) == 0 {
-		return true, err
+// plausible tells whether the file can go on with records at an offset, or end
+// there. It looks at so many of them, up to one with a heap.
+func (w *walk) plausible(at int64, records int) (bool, error) {
+	for range records {
+		head, err := w.bytes(at, recordHead+1)
+		if err != nil || len(head) == 0 {
+			return err == nil, err
+		}
+		tag := Tag(head[0])
+		if !known(tag) {
+			return false, nil
+		}
+		if len(head) < recordHead {
+			return true, nil
+		}
+		length := int64(binary.BigEndian.Uint32(head[5:]))
+		if isHeap(tag) {
+			return length == 0 || len(head) == recordHead || inHeap(SubTag(head[recordHead])), nil
+		}
+		if at += recordHead + length; at > w.Size {
+			return false, nil
+		}
 	}
-	if !known(Tag(head[0])) {
-		return false, nil
-	}
-	if len(head) < recordHead {
-		return true, nil
-	}
-	length := int64(binary.BigEndian.Uint32(head[5:]))
-	return at+recordHead+length <= w.Size || Tag(head[0]) == TagHeapDumpSegment, nil
+	return true, nil
 }
 
 // segment notes a part of a heap. A second HEAP_DUMP, and any part after
 // HEAP_DUMP_END, begins another snapshot.
-func (w *walk) segment(tag Tag, offset, length int64) {
+func (w *walk) segment(tag Tag, s Segment) {
 	if len(w.Snapshots) == 0 || w.closed || tag == TagHeapDump && len(w.last().Segments) > 0 {
 		w.Snapshots = append(w.Snapshots, Snapshot{})
 		w.closed = false
-	}
-	s := Segment{Offset: offset, Length: length}
-	if offset+length > w.Size {
-		s.Length, s.Truncated = w.Size-offset, true
 	}
 	last := w.last()
 	last.Segments = append(last.Segments, s)
@@ -270,9 +340,6 @@ func (w *walk) trace(at, length int64, t Trace, frames uint32) error {
 	if err != nil {
 		return err
 	}
-	if len(b) < int(frames)*w.IDSize {
-		return io.ErrUnexpectedEOF
-	}
 	d := fields{b, w.IDSize}
 	t.Frames = make([]ID, frames)
 	for i := range t.Frames {
@@ -290,9 +357,6 @@ func (w *walk) text(at, length int64) error {
 	b, err := w.bytes(at+recordHead, int(min(length, id+maxKept)))
 	if err != nil {
 		return err
-	}
-	if int64(len(b)) < id {
-		return io.ErrUnexpectedEOF
 	}
 	d := fields{b, w.IDSize}
 	name := d.id()
@@ -357,16 +421,21 @@ func (w *window) fill(at int64) error {
 	w.base, w.n = at, kept
 	want := int(min(int64(len(w.buf)), w.limit-at))
 	if want <= kept {
-		w.n = max(min(kept, want), 0)
+		w.n = max(want, 0)
 		return nil
 	}
 	n, err := w.r.ReadAt(w.buf[kept:want], at+int64(kept))
 	w.n += n
-	if kept+n < want {
-		if err == nil || errors.Is(err, io.EOF) {
-			err = errors.New("the file became shorter while it was read")
-		}
-		return fmt.Errorf("read the dump at offset %d: %w", at+int64(w.n), err)
+	if w.n < want {
+		return fmt.Errorf("read the dump at offset %d: %w", at+int64(w.n), shorter(err))
 	}
 	return nil
+}
+
+// shorter says why a reader gave less than the file has.
+func shorter(err error) error {
+	if err == nil || errors.Is(err, io.EOF) {
+		return errors.New("the file became shorter while it was read")
+	}
+	return err
 }

@@ -48,7 +48,7 @@ func (e *DamageError) Error() string {
 func readHeader(r io.ReaderAt, size int64) (h Header, ok bool, err error) {
 	b := make([]byte, min(size, headerSize))
 	if n, err := r.ReadAt(b, 0); n < len(b) {
-		return h, false, fmt.Errorf("read the header: %w", err)
+		return h, false, fmt.Errorf("read the header: %w", shorter(err))
 	}
 	const prefix = "JAVA PROFILE 1.0."
 	if !bytes.HasPrefix(b, []byte(prefix)[:min(len(prefix), len(b))]) || len(b) == 0 {

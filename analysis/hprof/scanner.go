@@ -3,6 +3,7 @@ package hprof
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 )
 
 // Scanner reads the records of heap segments, in the order of the file:
@@ -13,11 +14,12 @@ import (
 //	err := s.Err()
 //
 // An array whose elements do not fit into the scanner's buffer comes in pieces: Next
-// returns it again, with Piece true and First advanced. Memory is the buffer, of a
-// few hundred kB, whatever a file declares.
+// returns it again, with Piece true and First advanced. Memory is the buffer, of
+// half a MiB, or 4 MiB once a longer record was there, whatever a file declares.
 type Scanner struct {
 	// Contents asks for the elements of primitive arrays. Without it they are
-	// skipped, and not read from the file where they are long. Set it before Next.
+	// skipped, and not read from the file where they are long. Set it before the
+	// first Next.
 	Contents bool
 
 	// Kind, Offset, Object and Body are set for each record; Offset is where in the
@@ -38,8 +40,8 @@ type Scanner struct {
 	// HeapName is the ID of that heap's name.
 	Heap     uint32
 	HeapName ID
-	// Body is an instance's fields, or array elements from First on. It is valid
-	// until the next call of Next.
+	// Body is an instance's fields, or array elements from First on, nil where there
+	// are none. It is valid until the next call of Next.
 	Body  []byte
 	First uint32
 	// Piece tells that Body goes on with the array of the last record.
@@ -53,8 +55,6 @@ type Scanner struct {
 	cut       bool
 	truncated int64
 	err       error
-	// class is the length of the CLASS_DUMP at Offset.
-	class int
 }
 
 const (
@@ -62,18 +62,29 @@ const (
 	// scanHead is the bytes of the longest head of a record with a body.
 	scanHead = 1 + 8 + 4 + 4 + 8
 	// maxRecord bounds a record that must be in the buffer as a whole: a CLASS_DUMP
-	// of three tables of 65535 lines, an instance with as many fields.
+	// of three tables of 65535 lines, an instance of eight classes with as many fields.
 	maxRecord = 4 << 20
 )
 
-// Scanner gives a scanner of segments of this file.
+// Scanner gives a scanner of segments of this file, in any order.
 func (f *File) Scanner(segments []Segment) *Scanner {
-	return &Scanner{window: window{r: f.r, buf: make([]byte, scanBuffer)}, idSize: f.IDSize, segments: segments, truncated: -1}
+	return newScanner(f.r, make([]byte, scanBuffer), f.IDSize, segments)
 }
 
 // Reset starts the scanner anew on other segments; the buffer stays.
 func (s *Scanner) Reset(segments []Segment) {
-	*s = Scanner{window: window{r: s.r, buf: s.buf}, idSize: s.idSize, segments: segments, truncated: -1, Contents: s.Contents}
+	contents := s.Contents
+	*s = *newScanner(s.r, s.buf, s.idSize, segments)
+	s.Contents = contents
+}
+
+func newScanner(r io.ReaderAt, buf []byte, idSize int, segments []Segment) *Scanner {
+	s := &Scanner{window: window{r: r, buf: buf}, idSize: idSize, segments: segments, truncated: -1}
+	// Segments lie one behind the other, so the window reads ahead into the next.
+	for _, g := range segments {
+		s.limit = max(s.limit, g.Offset+g.Length)
+	}
+	return s
 }
 
 // Chunks cuts a snapshot into groups of segments of about size bytes, which can be
@@ -95,7 +106,8 @@ func (s *Snapshot) Chunks(size int64) [][]Segment {
 // *DamageError; or the error of the reader.
 func (s *Scanner) Err() error { return s.err }
 
-// Truncated is the offset of the record in which the file ends, or -1.
+// Truncated is the offset of the record in which the file ends, or -1 where it ends
+// after a whole one.
 func (s *Scanner) Truncated() int64 { return s.truncated }
 
 // Next goes to the next record, or the next piece of an array.
@@ -111,27 +123,30 @@ func (s *Scanner) Next() bool {
 		}
 	}
 	s.Piece, s.First, s.Body = false, 0, nil
-	for s.at >= s.end {
-		if !s.segment() {
+	for {
+		for s.at >= s.end {
+			if !s.segment() {
+				return false
+			}
+		}
+		if s.record() {
+			return true
+		}
+		if s.err != nil {
 			return false
 		}
+		// Only the segment is over.
 	}
-	return s.record()
 }
 
 func (s *Scanner) segment() bool {
-	if len(s.segments) == 0 || s.truncated >= 0 {
+	if len(s.segments) == 0 {
 		return false
 	}
 	g := s.segments[0]
-	// Segments lie one behind the other, so the window reads ahead into the next.
-	s.limit = s.segments[len(s.segments)-1].Offset + s.segments[len(s.segments)-1].Length
 	s.segments = s.segments[1:]
 	s.at, s.end, s.cut = g.Offset, g.Offset+g.Length, g.Truncated
 	s.Heap, s.HeapName = 0, 0
-	if s.cut && s.at >= s.end {
-		s.truncated = s.at
-	}
 	return true
 }
 
@@ -249,13 +264,13 @@ func (s *Scanner) Root() Root {
 
 // instance takes the fields of an instance, which begin head bytes on.
 func (s *Scanner) instance(head int) bool {
-	n := head + int(s.Count)
-	if s.at+int64(head)+int64(s.Count) > s.end {
+	n := int64(head) + int64(s.Count)
+	if s.at+n > s.end {
 		return s.short()
 	}
-	if at := s.at - s.base; at+int64(n) <= int64(s.n) {
-		s.Body = s.buf[at+int64(head) : at+int64(n) : at+int64(n)]
-		s.at += int64(n)
+	if at := s.at - s.base; at+n <= int64(s.n) {
+		s.Body = s.buf[at+int64(head) : at+n : at+n]
+		s.at += n
 		return true
 	}
 	b := s.whole(n)
@@ -263,22 +278,22 @@ func (s *Scanner) instance(head int) bool {
 		return false
 	}
 	s.Body = b[head:]
-	s.at += int64(n)
+	s.at += n
 	return true
 }
 
 // whole gives the n bytes of the record at s.at, all of which the segment has.
-func (s *Scanner) whole(n int) []byte {
+func (s *Scanner) whole(n int64) []byte {
 	if n > maxRecord {
 		s.damage(fmt.Sprintf("%d bytes long, more than any class can declare", n))
 		return nil
 	}
-	if n > len(s.buf) {
+	if n > int64(len(s.buf)) {
 		grown := make([]byte, maxRecord)
 		copy(grown, s.buf[:s.n])
 		s.buf = grown
 	}
-	b := s.head(n)
+	b := s.head(int(n))
 	if s.err != nil {
 		return nil
 	}
@@ -350,9 +365,15 @@ func (s *Scanner) classDump() bool {
 	if b, ok = s.table(n + 2); !ok {
 		return false
 	}
-	n += 2 + int(binary.BigEndian.Uint16(b[n:]))*(id+1)
+	declared := n + 2
+	n = declared + int(binary.BigEndian.Uint16(b[n:]))*(id+1)
 	if b, ok = s.table(n); !ok {
 		return false
+	}
+	for at := declared + id; at < n; at += id + 1 {
+		if t := Type(b[at]); t.Size(id) == 0 {
+			return s.damage(fmt.Sprintf("a field of %v", t))
+		}
 	}
 	s.Object = readID(b[1:], id)
 	s.Trace = binary.BigEndian.Uint32(b[1+id:])
@@ -382,7 +403,7 @@ func (s *Scanner) table(n int) ([]byte, bool) {
 	if at := s.at - s.base; at >= 0 && at+int64(n) <= int64(s.n) {
 		return s.buf[at:][:n], true
 	}
-	b := s.whole(n)
+	b := s.whole(int64(n))
 	return b, b != nil
 }
 
@@ -429,11 +450,10 @@ func (d *fields) value(t Type) (v uint64) {
 	return v
 }
 
-// short ends at a record that is longer than what is left of its segment.
+// short ends the segment at a record that is longer than what is left of it.
 func (s *Scanner) short() bool {
 	if s.cut {
-		s.truncated = s.at
-		s.at = s.end
+		s.truncated, s.at = s.at, s.end
 		return false
 	}
 	return s.damage(fmt.Sprintf("it runs past the end of its segment at offset %d", s.end))

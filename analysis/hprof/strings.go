@@ -1,6 +1,7 @@
 package hprof
 
 import (
+	"cmp"
 	"io"
 	"slices"
 	"unicode/utf16"
@@ -45,10 +46,11 @@ func (s *Strings) add(id ID, head []byte, offset, length int64) {
 func (s *Strings) Len() int { return len(s.entries) }
 
 // Get gives a string, decoded from modified UTF-8 and cut after 65535 bytes, and
-// false where there is none with this ID. Not safe for concurrent use.
+// false where there is none with this ID, or where the file does not give it any
+// more. Of two with one ID it gives the first. Not safe for concurrent use.
 func (s *Strings) Get(id ID) (string, bool) {
 	s.sort()
-	i, ok := slices.BinarySearchFunc(s.entries, id, func(e entry, id ID) int { return compareIDs(e.id, id) })
+	i, ok := slices.BinarySearchFunc(s.entries, id, func(e entry, id ID) int { return cmp.Compare(e.id, id) })
 	if !ok {
 		return "", false
 	}
@@ -57,8 +59,10 @@ func (s *Strings) Get(id ID) (string, bool) {
 		return DecodeString(s.blob[e.at:][:e.length]), true
 	}
 	b := make([]byte, e.length)
-	n, _ := s.r.ReadAt(b, -e.at)
-	return DecodeString(b[:n]), true
+	if n, _ := s.r.ReadAt(b, -e.at); n < len(b) {
+		return "", false
+	}
+	return DecodeString(b), true
 }
 
 // sort keeps the first of two strings with one ID in front.
@@ -67,25 +71,15 @@ func (s *Strings) sort() {
 		return
 	}
 	s.sorted = true
-	if slices.IsSortedFunc(s.entries, func(a, b entry) int { return compareIDs(a.id, b.id) }) {
+	if slices.IsSortedFunc(s.entries, func(a, b entry) int { return cmp.Compare(a.id, b.id) }) {
 		return
 	}
-	slices.SortStableFunc(s.entries, func(a, b entry) int { return compareIDs(a.id, b.id) })
-}
-
-func compareIDs(a, b ID) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+	slices.SortStableFunc(s.entries, func(a, b entry) int { return cmp.Compare(a.id, b.id) })
 }
 
 // DecodeString decodes modified UTF-8 (JVM specification 4.4.7): NUL is C0 80, and
-// characters beyond U+FFFF are two surrogates of three bytes each. Bytes that are
-// neither become U+FFFD.
+// characters beyond U+FFFF are two surrogates of three bytes each. UTF-8 itself is
+// taken too. Bytes that are neither become U+FFFD, as does a surrogate alone.
 func DecodeString(b []byte) string {
 	if utf8.Valid(b) {
 		return string(b)
@@ -106,18 +100,15 @@ func DecodeString(b []byte) string {
 }
 
 func decodeRune(b []byte) (rune, int) {
-	switch {
-	case len(b) == 0:
-		return utf8.RuneError, 0
-	case b[0] < 0x80:
-		return rune(b[0]), 1
-	case b[0]&0xe0 == 0xc0 && len(b) > 1 && b[1]&0xc0 == 0x80:
-		return rune(b[0]&0x1f)<<6 | rune(b[1]&0x3f), 2
-	case b[0]&0xf0 == 0xe0 && len(b) > 2 && b[1]&0xc0 == 0x80 && b[2]&0xc0 == 0x80:
-		return rune(b[0]&0x0f)<<12 | rune(b[1]&0x3f)<<6 | rune(b[2]&0x3f), 3
-	}
-	if r, n := utf8.DecodeRune(b); r != utf8.RuneError {
+	if r, n := utf8.DecodeRune(b); r != utf8.RuneError || n != 1 {
 		return r, n
+	}
+	// What UTF-8 forbids: the NUL and the surrogates.
+	if len(b) > 1 && b[0] == 0xc0 && b[1] == 0x80 {
+		return 0, 2
+	}
+	if len(b) > 2 && b[0] == 0xed && b[1]&0xe0 == 0xa0 && b[2]&0xc0 == 0x80 {
+		return 0xd000 | rune(b[1]&0x3f)<<6 | rune(b[2]&0x3f), 3
 	}
 	return utf8.RuneError, 1
 }

@@ -29,8 +29,9 @@ is an error with exit code 6, unless --partial is given.`,
 		flags: func(fs *flag.FlagSet) func(console, []string) int {
 			f := analyzeFlags{dumpFlags: dumpFlags{verb: "analyze"}}
 			f.declare(fs)
-			fs.IntVar(&f.top, "top", 30, "`NUMBER` of classes and dominators to print")
+			fs.IntVar(&f.top, "top", 30, "`NUMBER` of classes and dominators to print; 30 by default")
 			fs.StringVar(&f.only, "only", "", "`histogram` counts objects and their bytes in one quick pass, without retained sizes")
+			fs.BoolVar(&f.strings, "strings", false, "compare all strings also in a dump that has more than a phone")
 			return f.analyze
 		},
 	}
@@ -38,8 +39,9 @@ is an error with exit code 6, unless --partial is given.`,
 
 type analyzeFlags struct {
 	dumpFlags
-	top  int
-	only string
+	top     int
+	only    string
+	strings bool
 }
 
 func (f *analyzeFlags) analyze(c console, args []string) int {
@@ -52,7 +54,7 @@ func (f *analyzeFlags) analyze(c console, args []string) int {
 		return analyzeVerb().wrong(c, fmt.Errorf("--only: %q is unknown; write histogram", printable(f.only)))
 	}
 	return f.run(c, args[0], func(ctx context.Context, file *spool.File, o analysis.Options) error {
-		o.Top = f.top
+		o.Top, o.AllStrings = f.top, f.strings
 		read := analysis.Analyze
 		if f.only != "" {
 			read = analysis.Histogram
@@ -63,17 +65,19 @@ func (f *analyzeFlags) analyze(c console, args []string) int {
 		}
 		f.objects, f.edges = report.Dump.Objects, report.Dump.References
 		if f.asJSON {
-			return printJSON(c.out, report)
+			return printed(printJSON(c.out, report))
 		}
-		return tellReport(c.out, report, f.only == "")
+		return printed(tellReport(c.out, report, f.only == ""))
 	})
 }
 
 func tellReport(w io.Writer, r *analysis.Report, retained bool) error {
 	var b strings.Builder
+	tellApp(&b, r.Dump.Android)
 	tellDump(&b, &r.Dump)
 	tellClasses(&b, r.Classes, retained)
 	tellDominators(&b, r)
+	tellSurvey(&b, r)
 	for _, text := range r.Warnings {
 		put(&b, "warning: %s", text)
 	}
@@ -82,17 +86,17 @@ func tellReport(w io.Writer, r *analysis.Report, retained bool) error {
 }
 
 func tellDump(b *strings.Builder, d *analysis.Dump) {
-	put(b, "%s, %s, %s objects: %s instances, %s object arrays, %s primitive arrays, %s classes", d.Format, mega(d.Bytes),
+	put(b, "%s, %s, %s objects: %s instances, %s object arrays, %s primitive arrays, %s classes", d.Format, amount(d.Bytes),
 		grouped(d.Objects), grouped(d.Instances), grouped(d.ObjectArrays), grouped(d.PrimitiveArrays), grouped(d.Classes))
 	for _, h := range d.Heaps {
-		put(b, "heap %s: %s objects, %s", h.Name, grouped(h.Objects), mega(h.Bytes))
+		put(b, "heap %s: %s objects, %s", shown(h.Name), grouped(h.Objects), amount(h.Bytes))
 	}
 	if d.ReachableBytes > 0 {
 		native := ""
 		if d.ReachableNative > 0 {
-			native = ", and " + mega(d.ReachableNative) + " of registered native memory"
+			native = ", and " + amount(d.ReachableNative) + " of registered native memory"
 		}
-		put(b, "reachable: %s%s (sizes as the dump declares them)", mega(d.ReachableBytes), native)
+		put(b, "reachable: %s%s (sizes as the dump declares them)", amount(d.ReachableBytes), native)
 	}
 }
 
@@ -104,14 +108,14 @@ func tellClasses(b *strings.Builder, classes []analysis.Class, retained bool) {
 		b.WriteByte('\n')
 		put(b, "%14s %12s  %s", "BYTES", "INSTANCES", "CLASS")
 		for _, c := range classes {
-			put(b, "%14s %12s  %s", grouped(c.ShallowBytes), grouped(c.Instances), c.Class)
+			put(b, "%14s %12s  %s", grouped(c.ShallowBytes), grouped(c.Instances), shown(c.Class))
 		}
 		return
 	}
 	b.WriteByte('\n')
 	put(b, "%14s %12s %14s %12s  %s", "RETAINED", "NATIVE", "SHALLOW", "INSTANCES", "CLASS")
 	for _, c := range classes {
-		put(b, "%14s %12s %14s %12s  %s", grouped(c.RetainedBytes), grouped(c.RetainedNative), grouped(c.ShallowBytes), grouped(c.Instances), c.Class)
+		put(b, "%14s %12s %14s %12s  %s", grouped(c.RetainedBytes), grouped(c.RetainedNative), grouped(c.ShallowBytes), grouped(c.Instances), shown(c.Class))
 	}
 }
 
@@ -124,19 +128,31 @@ func tellDominators(b *strings.Builder, r *analysis.Report) {
 	put(b, "%14s %6s %14s  %s", "RETAINED", "SHARE", "SHALLOW", "DOMINATOR")
 	total := r.Dump.ReachableBytes + r.Dump.ReachableNative
 	for _, d := range r.Dominators {
-		tellDominator(b, d, total, 0)
+		tellDominator(b, &d, branch{whole: total, top: d.RetainedBytes})
 	}
 }
 
-func tellDominator(b *strings.Builder, d analysis.Dominator, total int64, depth int) {
-	indent := strings.Repeat("  ", depth)
-	size := d.RetainedBytes + d.RetainedNative
-	put(b, "%14s %5.1f%% %14s  %s%s %s", grouped(size), percent(size, total), grouped(d.ShallowBytes), indent, d.Class, d.Object)
-	for _, c := range d.Children {
-		tellDominator(b, c, total, depth+1)
+// branch is where in the tree a dominator stands: below a top that retains so many
+// bytes, of so many that are reachable.
+type branch struct {
+	whole, top int64
+	depth      int
+}
+
+// wide is the share of its top, as a divisor, that an object with nothing large below
+// it must retain in many small ones for them to be told.
+const wide = 20
+
+func tellDominator(b *strings.Builder, d *analysis.Dominator, at branch) {
+	indent := strings.Repeat("  ", at.depth)
+	put(b, "%14s %5.1f%% %14s  %s%s %s", grouped(d.RetainedBytes), percent(d.RetainedBytes, at.whole), grouped(d.ShallowBytes), indent, shown(d.Class), d.Object)
+	below := at
+	below.depth++
+	for i := range d.Children {
+		tellDominator(b, &d.Children[i], below)
 	}
-	if d.Rest > 0 && len(d.Children) > 0 {
-		put(b, "%14s %5.1f%% %14s  %s  %s more", grouped(d.RestBytes), percent(d.RestBytes, total), "", indent, grouped(d.Rest))
+	if d.Rest > 0 && (len(d.Children) > 0 || d.RestBytes > at.top/wide) {
+		put(b, "%14s %5.1f%% %14s  %s  %s more", grouped(d.RestBytes), percent(d.RestBytes, at.whole), "", indent, grouped(d.Rest))
 	}
 }
 
@@ -147,7 +163,15 @@ func percent(part, whole int64) float64 {
 	return 100 * float64(part) / float64(whole)
 }
 
-// mega writes bytes as MB of 1024 kB.
-func mega(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/(1<<20)) }
+// amount writes bytes as MB of 1024 kB, and less than one as kB.
+func amount(n int64) string {
+	if n < 1<<20 {
+		return fmt.Sprintf("%.1f kB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
+}
+
+// shown is a name of a dump in a line: its end, where it is endless.
+func shown(name string) string { return tail(printable(name), 240) }
 
 func printable(text string) string { return reporters.Printable(text) }

@@ -8,18 +8,20 @@ import (
 	"time"
 )
 
-// bar shows on a terminal how far long work is, from the second second on; elsewhere
-// nothing. It may be told from several goroutines.
+// bar shows on a terminal what long work does and how far it is, from the second
+// second on; elsewhere nothing. It may be told from several goroutines, and often.
 type bar struct {
-	mu    sync.Mutex
-	w     io.Writer
+	mu sync.Mutex
+	// out is the way to the terminal; nil where there is none.
+	out   *lane
 	width func() int
-	// began is when the work was, and next when the line may be drawn again.
-	began, next time.Time
-	text        string
-	// share is how far the phase is, from 0 to 1; less than 0 is not known.
-	share float64
-	shown bool
+	began time.Time
+	text  string
+	// done of total is how far the phase is; total 0 is not known.
+	done, total int64
+	shown       bool
+	// stop ends the drawing, ended tells that it has.
+	stop, ended chan struct{}
 }
 
 const (
@@ -30,50 +32,90 @@ const (
 )
 
 func newBar(w io.Writer) *bar {
-	now := time.Now()
-	return &bar{w: w, width: terminalWidth(w), began: now, next: now.Add(quick), share: -1}
+	w = drawable(w)
+	return barOn(w, terminalWidth(w))
+}
+
+// barOn draws on w as long as it has columns.
+func barOn(w io.Writer, width func() int) *bar {
+	b := &bar{width: width, began: time.Now(), stop: make(chan struct{}), ended: make(chan struct{})}
+	if width() == 0 {
+		close(b.ended)
+		return b
+	}
+	b.out = newLane(w)
+	go b.run()
+	return b
 }
 
 // phase names what is done now.
 func (b *bar) phase(text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.text, b.share = text, -1
-	b.draw()
+	b.text, b.done, b.total = text, 0, 0
 }
 
 // progress tells how far the phase is; total 0 is not known.
 func (b *bar) progress(done, total int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.share = -1; total > 0 {
-		b.share = min(float64(done)/float64(total), 1)
+	b.done, b.total = done, total
+}
+
+// run draws the line again and again: work that tells nothing, such as waiting for
+// input, goes on visibly, too.
+func (b *bar) run() {
+	defer close(b.ended)
+	select {
+	case <-time.After(quick):
+	case <-b.stop:
+		return
 	}
-	b.draw()
+	tick := time.NewTicker(redrawn)
+	defer tick.Stop()
+	for {
+		b.draw()
+		select {
+		case <-tick.C:
+		case <-b.stop:
+			return
+		}
+	}
 }
 
 func (b *bar) draw() {
-	now := time.Now()
-	width := b.width()
-	if now.Before(b.next) || width == 0 || b.text == "" {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.text == "" {
 		return
 	}
-	b.next = now.Add(redrawn)
-	line := fmt.Sprintf("%s, %.0f s", b.text, now.Sub(b.began).Seconds())
-	if b.share >= 0 {
-		full := int(b.share * cells)
-		line = fmt.Sprintf("[%s%s] %3.0f %%  %s", strings.Repeat("#", full), strings.Repeat(".", cells-full), 100*b.share, line)
-	}
 	// ECMA-48 EL: clear the line.
-	fmt.Fprintf(b.w, "\r\x1b[K%s", clipLine(line, width))
+	fmt.Fprintf(b.out, "\r\x1b[K%s", clipLine(b.line(), b.width()))
 	b.shown = true
 }
 
-func (b *bar) close() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.shown {
-		fmt.Fprint(b.w, "\r\x1b[K")
+func (b *bar) line() string {
+	took := time.Since(b.began).Seconds()
+	if b.total <= 0 && b.done <= 0 {
+		return fmt.Sprintf("%s, %.0f s", b.text, took)
 	}
-	b.text = ""
+	if b.total <= 0 {
+		return fmt.Sprintf("%s, %s, %.0f s", b.text, amount(b.done), took)
+	}
+	share := min(float64(b.done)/float64(b.total), 1)
+	full := int(share * cells)
+	return fmt.Sprintf("[%s%s] %3.0f %%  %s, %.0f s", strings.Repeat("#", full), strings.Repeat(".", cells-full), 100*share, b.text, took)
+}
+
+// close takes the line off the terminal.
+func (b *bar) close() {
+	close(b.stop)
+	<-b.ended
+	if b.out == nil {
+		return
+	}
+	if b.shown {
+		fmt.Fprint(b.out, "\r\x1b[K")
+	}
+	b.out.close()
 }

@@ -42,6 +42,14 @@ type phase struct {
 	// RSS is the most memory that the program had resident until its end.
 	RSS   int64 `json:"rss_bytes,omitempty"`
 	began time.Time
+	ended bool
+}
+
+// phases are the file of --phases.
+type phases struct {
+	Objects int64   `json:"objects,omitempty"`
+	Edges   int64   `json:"edges,omitempty"`
+	Phases  []phase `json:"phases"`
 }
 
 func (f *dumpFlags) declare(fs *flag.FlagSet) {
@@ -61,6 +69,9 @@ func (s *size) Set(text string) error {
 	n, err := config.ParseSize(text)
 	if err != nil {
 		return err
+	}
+	if n <= 0 {
+		return errors.New("write a size above 0")
 	}
 	*s = size(n)
 	return nil
@@ -92,10 +103,10 @@ func (f *dumpFlags) run(c console, path string, do work) int {
 
 func (f *dumpFlags) open(ctx context.Context, c console, path string, bar *bar, do work) error {
 	f.enter("open")
-	bar.phase("unpacking")
+	bar.phase("read the input")
 	file, err := spool.Open(ctx, path, c.in, spool.Options{Cap: int64(f.spool), Progress: bar.progress})
 	if err != nil {
-		return unopened{err}
+		return outside{err}
 	}
 	defer file.Close()
 	if file.Damage != nil && !f.partial {
@@ -117,17 +128,26 @@ func (f *dumpFlags) open(ctx context.Context, c console, path string, bar *bar, 
 	return err
 }
 
-// unopened is an error of a file that is not there, or not to be opened.
-type unopened struct{ error }
+// outside is an error that is not about what is in the dump: of a file that cannot be
+// opened, or written.
+type outside struct{ error }
 
-func (u unopened) Unwrap() error { return u.error }
+func (o outside) Unwrap() error { return o.error }
+
+// printed gives the error of printing.
+func printed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return outside{err}
+}
 
 // enter ends a phase and begins the next.
 func (f *dumpFlags) enter(name string) {
 	now := time.Now()
-	if n := len(f.phases); n > 0 && f.phases[n-1].RSS == 0 {
+	if n := len(f.phases); n > 0 && !f.phases[n-1].ended {
 		p := &f.phases[n-1]
-		p.Seconds, p.RSS = now.Sub(p.began).Seconds(), peakMemory()
+		p.Seconds, p.RSS, p.ended = now.Sub(p.began).Seconds(), peakMemory(), true
 	}
 	if name != "" {
 		f.phases = append(f.phases, phase{Name: name, began: now})
@@ -138,44 +158,66 @@ func (f *dumpFlags) writePhases() error {
 	if f.phasesFile == "" {
 		return nil
 	}
-	text, err := json.MarshalIndent(map[string]any{"objects": f.objects, "edges": f.edges, "phases": f.phases}, "", "  ")
+	text, err := json.MarshalIndent(phases{f.objects, f.edges, f.phases}, "", "  ")
 	if err == nil {
 		err = os.WriteFile(f.phasesFile, append(text, '\n'), 0o644)
 	}
 	if err != nil {
-		return unopened{fmt.Errorf("write phases: %w", err)}
+		return outside{fmt.Errorf("write phases: %w", err)}
 	}
 	return nil
 }
 
 // exit tells an error and gives the exit code.
 func (f *dumpFlags) exit(c console, path string, err error) int {
+	if path == "-" {
+		path = "standard input"
+	}
 	tell := func(format string, args ...any) {
 		fmt.Fprintf(c.err, "leakgate %s: %s\n", f.verb, printable(fmt.Sprintf(format, args...)))
 	}
-	var memory *heap.MemoryError
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, context.Canceled):
 		tell("interrupted; nothing was written")
 		return monitor.ExitInterrupted
-	case errors.Is(err, spool.ErrCap):
-		tell("%v; --spool-cap allows more", err)
-		return exitUnread
-	case errors.As(err, new(unopened)) && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)):
+	case errors.As(err, new(outside)):
 		tell("%v", err)
-		return exitUsage
-	case errors.As(err, &memory):
-		tell("%s: %v; close other programs, take a computer with more, or allow more with --memory", path, err)
-	case errors.As(err, new(*hprof.DamageError)):
-		tell("%s: %v; --partial analyses what can be read of it", path, err)
-	case errors.As(err, new(unopened)):
-		tell("%v", err)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+			return exitUsage
+		}
 	default:
-		tell("%s: %v", path, err)
+		tell("%s: %v%s", path, err, f.remedy(err))
 	}
 	return exitUnread
+}
+
+// remedy is what to do about an error of a dump, or nothing.
+func (f *dumpFlags) remedy(err error) string {
+	memory, tooLarge := errors.AsType[*heap.MemoryError](err)
+	damage, damaged := errors.AsType[*hprof.DamageError](err)
+	switch {
+	case errors.Is(err, analysis.ErrNoHeap):
+		return "; copy it again when the app has written all of it"
+	case tooLarge && f.memory > 0 && memory.Limit == int64(f.memory):
+		return "; --memory allows more" + f.cheaper()
+	case tooLarge:
+		return "; close other programs, take a computer with more, or try it with --memory" + f.cheaper()
+	case damaged && damage.Record == "the header":
+		return "; a heap dump is what `am dumpheap` or jmap writes"
+	case damaged && !f.partial:
+		return "; --partial analyses what can be read of it"
+	}
+	return ""
+}
+
+// cheaper is what needs no graph.
+func (f *dumpFlags) cheaper() string {
+	if f.verb != "analyze" {
+		return ""
+	}
+	return "; --only histogram needs little"
 }
 
 // printJSON writes the machine form.

@@ -21,29 +21,46 @@ func freeMemory() int64 {
 			free = kb << 10
 		}
 	}
-	if group, ok := groupMemory(); ok && (free == 0 || group < free) {
+	text, _ = os.ReadFile("/proc/self/cgroup")
+	if group, ok := groupMemory("/sys/fs/cgroup", string(text)); ok && (free == 0 || group < free) {
 		return group
 	}
 	return free
 }
 
 // groupMemory gives what the control group, of version 2, and those above it leave.
-func groupMemory() (free int64, ok bool) {
-	text, _ := os.ReadFile("/proc/self/cgroup")
-	_, group, found := strings.Cut(string(text), "0::")
+// groups is where they are mounted, own the text of /proc/self/cgroup. Pages of files
+// count as left, for the kernel takes them back: among them is the dump itself, once
+// it was read (Documentation/admin-guide/cgroup-v2.rst, "memory.current").
+func groupMemory(groups, own string) (free int64, ok bool) {
+	_, group, found := strings.Cut("\n"+own, "\n0::")
 	if !found {
 		return 0, false
 	}
-	for dir := strings.TrimSpace(group); ; dir = path.Dir(dir) {
-		most, known := readBytes(path.Join("/sys/fs/cgroup", dir, "memory.max"))
-		used, _ := readBytes(path.Join("/sys/fs/cgroup", dir, "memory.current"))
-		if left := max(most-used, 1); known && (!ok || left < free) {
-			free, ok = left, true
+	group, _, _ = strings.Cut(group, "\n")
+	for dir := path.Clean("/" + group); ; dir = path.Dir(dir) {
+		most, known := readBytes(path.Join(groups, dir, "memory.max"))
+		used, _ := readBytes(path.Join(groups, dir, "memory.current"))
+		left := max(most-used+filePages(path.Join(groups, dir, "memory.stat")), 1)
+		if known && (!ok || left < free) {
+			free, ok = min(left, most), true
 		}
-		if dir == "/" || dir == "." {
+		if dir == "/" {
 			return free, ok
 		}
 	}
+}
+
+// filePages gives the bytes of files that a control group has in memory.
+func filePages(name string) (bytes int64) {
+	text, _ := os.ReadFile(name)
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) == 2 && (f[0] == "inactive_file" || f[0] == "active_file") {
+			n, _ := strconv.ParseInt(f[1], 10, 64)
+			bytes += n
+		}
+	}
+	return bytes
 }
 
 func readBytes(name string) (int64, bool) {

@@ -47,9 +47,9 @@ func lookUp(f *dumpFlags, c console, args []string) int {
 			return err
 		}
 		if f.asJSON {
-			return printJSON(c.out, list)
+			return printed(printJSON(c.out, list))
 		}
-		return tellObjects(c.out, list)
+		return printed(tellObjects(c.out, list))
 	})
 }
 
@@ -61,7 +61,7 @@ func tellObjects(w io.Writer, list *analysis.Objects) error {
 		if dominator == "" {
 			dominator = "-"
 		}
-		put(&b, "%-18s %12s %12s %12s  %-12s %-11s %-18s %s", o.Object, grouped(o.RetainedBytes), grouped(o.ShallowBytes), grouped(o.NativeBytes), o.Heap, o.Reachability, dominator, o.Class)
+		put(&b, "%-18s %12s %12s %12s  %-12s %-11s %-18s %s", o.Object, grouped(o.RetainedBytes), grouped(o.ShallowBytes), grouped(o.NativeBytes), shown(o.Heap), o.Reachability, dominator, shown(o.Class))
 	}
 	for _, text := range list.Warnings {
 		put(&b, "warning: %s", text)

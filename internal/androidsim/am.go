@@ -1,9 +1,7 @@
 package androidsim
 
 import (
-	"encoding/binary"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -65,19 +63,6 @@ func amHelp(api int) string {
 		"  force-stop [--user <USER_ID> | all | current] <PACKAGE>\n      Completely stop the given application package.\n" +
 		"  kill [--user <USER_ID> | all | current] <PACKAGE>\n      Kill all background processes associated with the given application.\n"
 }
-
-// The versions from which dumpheap knows -g and -b, and from which it waits for
-// the end of the dump.
-const (
-	heapGC      = 28
-	heapBitmaps = 35
-	heapWaits   = 30
-	// heapErases is from when on ART empties a dump that it could not write whole.
-	heapErases = 23
-)
-
-// dumpTakes is the device time of a heap dump.
-const dumpTakes = 2 * time.Second
 
 // each calls f with every process of a package. It is false if there is none.
 func (p *Phone) each(pkg string, f func(*process, time.Duration)) bool {
@@ -179,114 +164,6 @@ func (c *call) startApp(args []string) int {
 	return 0
 }
 
-// dumpHeap is am dumpheap (ActivityManagerShellCommand.runDumpHeap).
-func (c *call) dumpHeap(args []string) int {
-	var native, collect bool
-	api := c.phone.opt.API
-	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
-		switch option := args[0]; {
-		case option == "-n":
-			native = true
-		case option == "-g" && api >= heapGC:
-			collect = true
-		case (option == "--user" || option == "-b" && api >= heapBitmaps) && len(args) > 1:
-			args = args[1:]
-		default:
-			fmt.Fprintf(c.errs, "Error: Unknown option: %s\n", option)
-			return 255
-		}
-		args = args[1:]
-	}
-	if len(args) == 0 {
-		fmt.Fprintln(c.errs, "Error: Argument expected after \"dumpheap\"")
-		return 255
-	}
-	name := "/data/local/tmp/heapdump-" + c.phone.wall().UTC().Format("20060102-150405") + ".prof"
-	if len(args) > 1 {
-		name = args[1]
-	}
-	var w *fileWriter
-	if at := clean(c.cwd, name); strings.HasPrefix(at, "/data/local/tmp/") {
-		w, _ = c.phone.openWrite(at, c.cred, 0o666, false, false)
-	}
-	if w == nil {
-		fmt.Fprintf(c.errs, "Error: Unable to open file: %s\nConsider using a file under /data/local/tmp/\n", name)
-		return 255
-	}
-	if len(args) < 2 || api >= 26 {
-		c.printf("File: %s\n", name)
-	}
-	found := c.phone.wanted(args[0], false)
-	if len(found) == 0 || found[0].native {
-		fmt.Fprintf(c.errs, "\nException occurred while executing 'dumpheap':\njava.lang.IllegalArgumentException: Unknown process: %s\n\tat com.android.server.am.ActivityManagerService.dumpHeap(ActivityManagerService.java:16012)\n", args[0])
-		return 255
-	}
-	v := found[0]
-	if c.phone.opt.BuildType == "user" && (v.app == nil || !v.app.Debuggable) {
-		c.out.Flush()
-		fmt.Fprintf(c.errs, "Security exception: Process not debuggable: ProcessRecord{%x %d:%s/%s}\n", hashText(v.name)&0xfffffff, v.pid, v.name, userName(v.uid))
-		return 255
-	}
-	return c.writeHeap(w, v, native, collect)
-}
-
-func (c *call) writeHeap(w *fileWriter, v view, native, collect bool) int {
-	if collect {
-		c.phone.signal(cred{uid: uidRoot}, v.pid, sigUSR1)
-	}
-	up := c.phone.Uptime()
-	w.growing(up, up+maxWait)
-	var err error
-	switch {
-	case native:
-		_, err = fmt.Fprintf(w, "Android Native Heap Dump v1.2\n\nBuild fingerprint: 'simulated'\n\nTotal memory: %d\nEND\n", v.memory().rows[rowNative].privateDirty<<10)
-	case c.phone.opt.DumpHeap != nil:
-		err = c.phone.opt.DumpHeap(w, Heap{
-			Process: v.name, PID: v.pid, Up: v.up, Age: v.age, API: c.phone.opt.API, Java: v.memory().summarize(true).java << 10,
-		})
-	default:
-		err = emptyDump(w, c.phone.wall())
-	}
-	// Whether the app could write is in its log alone: am is told that it has
-	// finished (ActivityThread.handleDumpHeap), and what is left is an empty file
-	// (art/runtime/hprof/hprof.cc, DumpToFile, FdFile::Erase) or one that is cut.
-	if err != nil && !native && c.phone.opt.API >= heapErases {
-		w.erase()
-	}
-	w.growing(up, up+dumpTakes)
-	if c.phone.opt.API < heapWaits {
-		return 0 // the file grows after the command has returned
-	}
-	c.printf("Waiting for dump to finish...\n")
-	c.out.Flush()
-	if v.frozen || c.phone.now().wait(c.ctx, dumpTakes) != nil {
-		<-c.ctx.Done()
-		return statusOf(c.ctx)
-	}
-	return 0
-}
-
-// growing makes the file one that is being written from since until the time given.
-func (w *fileWriter) growing(since, until time.Duration) {
-	if w.node == nil {
-		return
-	}
-	w.store.mu.Lock()
-	defer w.store.mu.Unlock()
-	w.node.since, w.node.until = since, until
-}
-
-// erase empties the file.
-func (w *fileWriter) erase() {
-	if w.node == nil {
-		return
-	}
-	w.store.mu.Lock()
-	defer w.store.mu.Unlock()
-	w.store.used -= w.node.counts()
-	w.node.data = nil
-}
-
 // noService is what `cmd` says when system_server does not run (frameworks/native
 // cmds/cmd/cmd.cpp), which am, pm and settings go through since Android 8.
 func (c *call) noService(name string) int {
@@ -296,19 +173,6 @@ func (c *call) noService(name string) int {
 	}
 	fmt.Fprintf(c.errs, "cmd: Can't find service: %s\n", name)
 	return 20
-}
-
-// emptyDump is a heap dump without an object: the header, an empty segment and
-// HEAP_DUMP_END (art/runtime/hprof/hprof.cc).
-func emptyDump(w io.Writer, now time.Time) error {
-	b := append([]byte("JAVA PROFILE 1.0.3"), 0)
-	b = binary.BigEndian.AppendUint32(b, 4)
-	b = binary.BigEndian.AppendUint64(b, uint64(now.UnixMilli()))
-	for _, tag := range []byte{0x1c, 0x2c} {
-		b = append(b, tag, 0, 0, 0, 0, 0, 0, 0, 0)
-	}
-	_, err := w.Write(b)
-	return err
 }
 
 // pm lists packages and where they are.

@@ -14,24 +14,29 @@ type mount struct {
 	under string
 }
 
+// The file system /data in kB, and how much of it files may take.
+const (
+	dataSize  = 112 << 20
+	dataSpace = dataSize - 20<<20
+)
+
 // mounts are the file systems of the phone; of those that a path is under the
 // last one counts.
 func (p *Phone) mounts() []mount {
-	const data, system = 112 << 20, 20 << 20
 	p.files.mu.Lock()
 	limit, filled := p.files.limit()
 	used := p.files.used
 	p.files.mu.Unlock()
 	// The disk is larger than what the files in memory may have, unless it is full.
-	available := int64(data-system) - used/1024
+	available := int64(dataSpace) - used/1024
 	if filled {
 		available = max(0, limit-used) / 1024
 	}
 	return []mount{
 		{"/dev/block/dm-6", "/", 912456, 2768, "/"},
 		{"tmpfs", "/dev", 3847680, 3846256, "/dev"},
-		{"/dev/block/dm-43", "/data", data, available, "/data"},
-		{"/dev/fuse", "/storage/emulated", data, available, "/sdcard"},
+		{"/dev/block/dm-43", "/data", dataSize, available, "/data"},
+		{"/dev/fuse", "/storage/emulated", dataSize, available, "/sdcard"},
 	}
 }
 

@@ -34,6 +34,13 @@
 // showmap, and the TOTAL of dumpsys meminfo less EGL and GL mtrack, are the same
 // number. Phone.Memory tells it without any text.
 //
+// # Heap dumps
+//
+// am dumpheap writes a dump as ART does, with what the process's Java leaks hold by
+// then as destroyed Activities in a static list: as many as dumpsys meminfo counts,
+// which retain as many bytes as the model says. Of the rest of the heap it shows a
+// few megabytes. The file is made each time that it is read, so its size costs nothing.
+//
 // # Faults
 //
 // Whatever can go wrong with a phone can be switched on and off while it runs. Each

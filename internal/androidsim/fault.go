@@ -350,6 +350,7 @@ func (p *Phone) reset() {
 		t.kill(sigKill)
 	}
 	p.busy = ledger{}
+	p.endDumps(p.clock.up(), true)
 	p.clock = clock{origin: time.Now(), offset: uptimeAtReboot, scale: p.opt.Scale}
 	p.boots++
 	p.completed = uptimeAtReboot + bootTakes

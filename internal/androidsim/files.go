@@ -48,7 +48,19 @@ type node struct {
 	// A file with until set is being written by the system: it grows evenly from
 	// the device time since on.
 	since, until time.Duration
+	// made is the content in the place of data.
+	made *made
 }
+
+// made is content that is made while it is read, and never kept. open gives the same
+// bytes each time, size is how many of them the file has.
+type made struct {
+	open func() io.Reader
+	size int64
+}
+
+// reader gives the first n bytes.
+func (m *made) reader(n int64) io.Reader { return io.LimitReader(m.open(), n) }
 
 // store is the part of the phone's files that is kept.
 type store struct {
@@ -56,8 +68,8 @@ type store struct {
 	mu    sync.Mutex
 	nodes map[string]*node
 	// used and room are bytes of file contents: those there are and those there
-	// may be.
-	used, room int64
+	// may be. made are those of used that are not kept.
+	used, room, made int64
 }
 
 // info describes a file.
@@ -151,7 +163,7 @@ func errorText(err error) string {
 	}{
 		// EPERM and ESRCH come first: Go takes EPERM for fs.ErrPermission too.
 		{syscall.EPERM, "Operation not permitted"}, {syscall.ESRCH, "No such process"},
-		{syscall.EISDIR, "Is a directory"}, {syscall.ENOTDIR, "Not a directory"}, {syscall.ENOSPC, "No space left on device"},
+		{syscall.EISDIR, "Is a directory"}, {syscall.EFBIG, "File too large"}, {syscall.ENOTDIR, "Not a directory"}, {syscall.ENOSPC, "No space left on device"},
 		{syscall.EROFS, "Read-only file system"}, {syscall.ENAMETOOLONG, "File name too long"}, {syscall.ENOTEMPTY, "Directory not empty"},
 		{fs.ErrNotExist, "No such file or directory"}, {fs.ErrPermission, "Permission denied"}, {fs.ErrExist, "File exists"},
 	} {
@@ -175,9 +187,17 @@ func (n *node) allowed(uid int, bits fs.FileMode) bool {
 	return uid == uidRoot || perm&bits == bits
 }
 
+// length is how many bytes the file will have.
+func (n *node) length() int64 {
+	if n.made != nil {
+		return n.made.size
+	}
+	return int64(len(n.data))
+}
+
 // size is how much of the file can be seen now.
 func (n *node) size(up time.Duration) int64 {
-	all := int64(len(n.data))
+	all := n.length()
 	if n.until == 0 || up >= n.until {
 		return all
 	}
@@ -244,7 +264,7 @@ func (p *Phone) stat(name string, c cred) (info, error) {
 	if tool, ok := strings.CutPrefix(name, "/system/bin/"); ok && p.hasTool(tool) {
 		return info{name: tool, mode: 0o755, size: 1 << 18}, nil
 	}
-	up := p.Uptime()
+	up := p.fileTime()
 	p.files.mu.Lock()
 	defer p.files.mu.Unlock()
 	n, err := p.files.find(name, c.uid)
@@ -254,41 +274,64 @@ func (p *Phone) stat(name string, c cred) (info, error) {
 	return p.files.info(name, n, up), nil
 }
 
-// readFile gives what can be read of a file now. The caller must not change it.
+// readFile gives what can be read of a file now. The caller must not change it. Of
+// files that are not kept it is only the beginning.
 func (p *Phone) readFile(name string, c cred) ([]byte, error) {
+	data, r, err := p.readOrMake(name, c)
+	if r != nil {
+		return io.ReadAll(io.LimitReader(r, maxCommand+1))
+	}
+	return data, err
+}
+
+// readAll gives what can be read of a file now as a stream.
+func (p *Phone) readAll(name string, c cred) (io.Reader, error) {
+	data, r, err := p.readOrMake(name, c)
+	if r == nil && err == nil {
+		r = bytes.NewReader(data)
+	}
+	return r, err
+}
+
+// readOrMake gives what can be read of a file now, as a stream if it is not kept.
+func (p *Phone) readOrMake(name string, c cred) ([]byte, io.Reader, error) {
 	if err, ok := p.broken(name).read(); ok {
-		return nil, err
+		return nil, nil, err
 	}
 	if proc, ok := procPath(name); ok {
-		return p.procRead(proc, c)
+		data, err := p.procRead(proc, c)
+		return data, nil, err
 	}
 	if e, ok := p.endless(name); ok {
 		// Those who want a file as a whole cannot have all of this one.
 		data := make([]byte, maxCommand+1)
 		e.Read(data)
-		return data, nil
+		return data, nil, nil
 	}
 	if name == "/dev/null" {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if tool, ok := strings.CutPrefix(name, "/system/bin/"); ok && p.hasTool(tool) {
-		return []byte("\x7fELF\x02\x01\x01"), nil
+		return []byte("\x7fELF\x02\x01\x01"), nil, nil
 	}
-	up := p.Uptime()
+	up := p.fileTime()
 	p.files.mu.Lock()
 	defer p.files.mu.Unlock()
 	n, err := p.files.find(name, c.uid)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	case n.mode.IsDir():
-		return nil, syscall.EISDIR
+		return nil, nil, syscall.EISDIR
 	case !n.allowed(c.uid, 4):
-		return nil, fs.ErrPermission
+		return nil, nil, fs.ErrPermission
 	}
 	// Appending may write behind the slice but never inside it.
 	end := n.size(up)
-	return n.data[:end:end], nil
+	if n.made != nil {
+		return nil, n.made.reader(end), nil
+	}
+	return n.data[:end:end], nil, nil
 }
 
 // readDir lists a directory, by name.
@@ -307,7 +350,7 @@ func (p *Phone) listDir(name string, c cred) ([]info, error) {
 	if proc, ok := procPath(name); ok {
 		return p.procDir(proc, c)
 	}
-	up := p.Uptime()
+	up := p.fileTime()
 	p.files.mu.Lock()
 	defer p.files.mu.Unlock()
 	n, err := p.files.find(name, c.uid)
@@ -388,10 +431,11 @@ func (p *Phone) openWrite(name string, c cred, mode fs.FileMode, add, staged boo
 		}
 	}
 	if old != nil && !staged {
+		if add && old.made != nil {
+			return nil, syscall.EFBIG
+		}
 		if !add {
-			s.used -= old.counts()
-			// A new slice: readers may still hold the old one.
-			old.data = nil
+			s.empty(old)
 		}
 		old.mod, old.until = p.wall(), 0
 		return &fileWriter{store: s, node: old, name: name}, nil
@@ -408,7 +452,54 @@ func (n *node) counts() int64 {
 	if !n.counted {
 		return 0
 	}
-	return int64(len(n.data))
+	return n.length()
+}
+
+// empty takes the content out of a file. The caller holds the lock.
+func (s *store) empty(n *node) {
+	s.forget(n)
+	// A new slice: readers may still hold the old one.
+	n.data, n.made = nil, nil
+}
+
+// forget counts the content of a file no longer. The caller holds the lock.
+func (s *store) forget(n *node) {
+	s.used -= n.counts()
+	if n.made != nil {
+		s.made -= n.counts()
+	}
+}
+
+// fill makes m the content of an empty file, or what there is space for. The caller
+// holds the lock.
+func (s *store) fill(n *node, m made) error {
+	space := int64(dataSpace)<<10 - s.used
+	if _, filled := s.limit(); filled {
+		space = s.free()
+	}
+	var err error
+	if m.size > space {
+		m.size, err = max(space, 0), syscall.ENOSPC
+	}
+	n.made = &m
+	s.used += n.counts()
+	s.made += n.counts()
+	return err
+}
+
+// cut leaves so many bytes of a file. The caller holds the lock.
+func (s *store) cut(n *node, size int64) {
+	if n.length() <= size {
+		return
+	}
+	data, m := n.data, n.made
+	s.empty(n)
+	if m != nil {
+		s.fill(n, made{m.open, size})
+		return
+	}
+	n.data = data[:size:size]
+	s.used += n.counts()
 }
 
 // fileWriter adds to a file. Without a node it is /dev/null.
@@ -458,7 +549,7 @@ func (s *store) free() int64 {
 
 // limit is how many bytes there may be, and whether a fault says so.
 func (s *store) limit() (bytes int64, filled bool) {
-	bytes = s.room
+	bytes = s.room + s.made
 	for _, f := range s.phone.faults() {
 		if f.full != nil {
 			bytes, filled = min(bytes, *f.full), true
@@ -501,7 +592,7 @@ func (w *fileWriter) commit(c cred) error {
 // drop takes a node out. The caller holds the lock.
 func (s *store) drop(name string) {
 	n := s.nodes[name]
-	s.used -= n.counts()
+	s.forget(n)
 	n.counted = false
 	delete(s.nodes, name)
 }
@@ -816,11 +907,11 @@ func (p *Phone) Open(name string) (io.ReadCloser, error) {
 	if e, ok := p.endless(clean("/", name)); ok {
 		return e, nil
 	}
-	data, err := p.readFile(clean("/", name), p.syncCred())
+	r, err := p.readAll(clean("/", name), p.syncCred())
 	if err != nil {
 		return nil, pathError("open", name, err)
 	}
-	return io.NopCloser(bytes.NewReader(data)), nil
+	return io.NopCloser(r), nil
 }
 
 // Create makes a file, and the directories above it as adbd does. It stands once

@@ -41,8 +41,9 @@ type Options struct {
 	Uptime time.Duration
 	// ClockSkew is how far the phone's wall clock is ahead of the host's.
 	ClockSkew time.Duration
-	// DumpHeap writes the content of `am dumpheap`; nil writes an empty dump. After
-	// an error the file is empty, or cut before Android 6, and am knows nothing of it.
+	// DumpHeap writes the content of `am dumpheap`; nil writes a heap in which the
+	// process's Java leak is. After an error the file is empty, or cut before Android
+	// 6, and am knows nothing of it.
 	DumpHeap func(w io.Writer, h Heap) error
 	Apps     []App
 }
@@ -54,8 +55,12 @@ type Heap struct {
 	// Up is the device time of the dump, and Age that of the process.
 	Up, Age time.Duration
 	API     int
-	// Java is the size of the Java heap in bytes.
-	Java int64
+	// Java is the size of the Java heap in bytes, Leaked what leaks hold of it.
+	Java, Leaked int64
+	// Collected tells that garbage was collected first, Bitmaps the format in which
+	// their pictures are asked for, "" for not at all.
+	Collected bool
+	Bitmaps   string
 }
 
 const (
@@ -87,6 +92,8 @@ type Phone struct {
 	lastTask int
 	dumpTime time.Duration
 	busy     ledger
+	// dumps are the heap dumps that are being written.
+	dumps []dumping
 	// boots counts the reboots; completed is the uptime of sys.boot_completed.
 	boots     int
 	completed time.Duration

@@ -454,7 +454,7 @@ func (s *shell) background(st *syntax.Stmt) {
 	c.ctx, c.cancel = ctx, t.cancel
 	front := *st
 	front.Background = false
-	c.fds[0] = end{source: &content{}}
+	c.fds[0] = end{source: &content{rest: strings.NewReader("")}}
 	s.last = 0
 	if !s.spawn(c, func(c *shell) { c.stmt(&front) }, func(int) { s.phone.endTask(t) }) {
 		s.phone.endTask(t)
@@ -746,7 +746,7 @@ func (s *shell) redirectOne(rd *syntax.Redirect) error {
 		if err != nil {
 			return err
 		}
-		s.fds[fd] = end{source: &content{rest: []byte(text)}}
+		s.fds[fd] = end{source: &content{rest: strings.NewReader(text)}}
 		return nil
 	}
 	target, err := s.text(rd.Word)
@@ -755,7 +755,7 @@ func (s *shell) redirectOne(rd *syntax.Redirect) error {
 	}
 	switch rd.Op {
 	case syntax.WordHdoc:
-		s.fds[fd] = end{source: &content{rest: []byte(target + "\n")}}
+		s.fds[fd] = end{source: &content{rest: strings.NewReader(target + "\n")}}
 		return nil
 	case syntax.DplIn, syntax.DplOut:
 		return s.duplicate(fd, target)
@@ -789,11 +789,11 @@ func (s *shell) open(op syntax.RedirOperator, target string) (end, error) {
 		if e, ok := s.phone.endless(at); ok {
 			return end{source: e}, nil
 		}
-		data, err := s.phone.readFile(at, s.cred)
+		r, err := s.phone.readAll(at, s.cred)
 		if err != nil {
 			return end{}, fmt.Errorf("can't open %s: %s", target, errorText(err))
 		}
-		return end{source: &content{rest: data}}, nil
+		return end{source: &content{rest: r}}, nil
 	}
 	add := slices.Contains([]syntax.RedirOperator{syntax.AppOut, syntax.AppClob, syntax.AppAll, syntax.AppAllClob, syntax.RdrInOut}, op)
 	w, err := s.phone.openWrite(at, s.cred, 0o666, add, false)

@@ -179,18 +179,13 @@ func (o *outlet) write(ctx context.Context, b []byte) (int, error) {
 // content is the source of a file or a here-document.
 type content struct {
 	mu   sync.Mutex
-	rest []byte
+	rest io.Reader
 }
 
 func (c *content) read(_ context.Context, b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.rest) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(b, c.rest)
-	c.rest = c.rest[n:]
-	return n, nil
+	return c.rest.Read(b)
 }
 
 // toFile is the sink of a file.

@@ -2,7 +2,6 @@ package androidsim
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -123,11 +122,7 @@ func (c *call) open(name string) (io.Reader, error) {
 	if e, ok := c.phone.endless(clean(c.cwd, name)); ok {
 		return reader{c.ctx, e}, nil
 	}
-	data, err := c.phone.readFile(clean(c.cwd, name), c.cred)
-	if err != nil {
-		return nil, err
-	}
-	return bytes.NewReader(data), nil
+	return c.phone.readAll(clean(c.cwd, name), c.cred)
 }
 
 // eachFile calls f with every file, or with stdin if there is none.

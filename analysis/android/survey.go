@@ -1,0 +1,167 @@
+package android
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/leakgate/leakgate/analysis/heap"
+	"github.com/leakgate/leakgate/analysis/hprof"
+)
+
+// Options say how much is wanted.
+type Options struct {
+	// Top bounds the lists; their counts are of all. 0 is 30.
+	Top int
+	// AllStrings compares strings also where there are more than a phone has; it takes
+	// 24 bytes for each.
+	AllStrings bool
+}
+
+const defaultTop = 30
+
+func (o Options) withDefaults() Options {
+	if o.Top <= 0 {
+		o.Top = defaultTop
+	}
+	return o
+}
+
+// Survey is what a dump says on all topics.
+type Survey struct {
+	Metadata   *Metadata   `json:"metadata"`
+	Bitmaps    *Bitmaps    `json:"bitmaps"`
+	Strings    *Strings    `json:"strings"`
+	Threads    *Threads    `json:"threads"`
+	Components *Components `json:"components"`
+	Finalizers *Finalizers `json:"finalizers"`
+	Exhaustion *Exhaustion `json:"exhaustion"`
+	// Warnings are those of all topics.
+	Warnings []error `json:"-"`
+}
+
+// Read answers all topics. The error is ctx's or the file's.
+func Read(ctx context.Context, g *heap.Graph, o Options) (*Survey, error) {
+	p := newPlan(g, o)
+	metadata, threads := p.withMetadata(), p.withThreads()
+	bitmaps, strings, components, finalizers, exhaustion := &bitmapsTopic{}, newStringsTopic(o), &componentsTopic{}, &finalizersTopic{}, &exhaustionTopic{}
+	for _, t := range []topic{bitmaps, strings, components, finalizers, exhaustion} {
+		p.add(t)
+	}
+	if err := p.run(ctx); err != nil {
+		return nil, err
+	}
+	s := &Survey{
+		Metadata: &metadata.Metadata, Bitmaps: &bitmaps.Bitmaps, Strings: &strings.Strings, Threads: &threads.Threads,
+		Components: &components.Components, Finalizers: &finalizers.Finalizers, Exhaustion: &exhaustion.Exhaustion,
+	}
+	s.Warnings = slices.Concat(s.Metadata.Warnings, s.Bitmaps.Warnings, s.Strings.Warnings, s.Threads.Warnings, s.Components.Warnings, s.Finalizers.Warnings, s.Exhaustion.Warnings)
+	return s, nil
+}
+
+func (p *plan) withMetadata() *metadataTopic {
+	p.metadata = &metadataTopic{}
+	p.add(p.metadata)
+	return p.metadata
+}
+
+func (p *plan) withThreads() *threadsTopic {
+	p.threads = &threadsTopic{}
+	p.add(p.threads)
+	return p.threads
+}
+
+// ReadMetadata says what the dump is of.
+func ReadMetadata(ctx context.Context, g *heap.Graph, o Options) (*Metadata, error) {
+	p := newPlan(g, o)
+	t := p.withMetadata()
+	return &t.Metadata, p.run(ctx)
+}
+
+// ReadBitmaps lists the bitmaps.
+func ReadBitmaps(ctx context.Context, g *heap.Graph, o Options) (*Bitmaps, error) {
+	p := newPlan(g, o)
+	p.withMetadata()
+	t := &bitmapsTopic{}
+	p.add(t)
+	return &t.Bitmaps, p.run(ctx)
+}
+
+// ReadStrings compares the strings.
+func ReadStrings(ctx context.Context, g *heap.Graph, o Options) (*Strings, error) {
+	p := newPlan(g, o)
+	t := newStringsTopic(o)
+	p.add(t)
+	return &t.Strings, p.run(ctx)
+}
+
+// ReadThreads lists the threads.
+func ReadThreads(ctx context.Context, g *heap.Graph, o Options) (*Threads, error) {
+	p := newPlan(g, o)
+	t := p.withThreads()
+	return &t.Threads, p.run(ctx)
+}
+
+// ReadComponents lists activities, fragments, services and databases.
+func ReadComponents(ctx context.Context, g *heap.Graph, o Options) (*Components, error) {
+	p := newPlan(g, o)
+	t := &componentsTopic{}
+	p.add(t)
+	return &t.Components, p.run(ctx)
+}
+
+// ReadFinalizers counts what waits for its finalizer.
+func ReadFinalizers(ctx context.Context, g *heap.Graph, o Options) (*Finalizers, error) {
+	p := newPlan(g, o)
+	t := &finalizersTopic{}
+	p.add(t)
+	return &t.Finalizers, p.run(ctx)
+}
+
+// ReadExhaustion says how near the process was to running out of memory.
+func ReadExhaustion(ctx context.Context, g *heap.Graph, o Options) (*Exhaustion, error) {
+	p := newPlan(g, o)
+	p.withMetadata()
+	p.withThreads()
+	t := &exhaustionTopic{}
+	p.add(t)
+	return &t.Exhaustion, p.run(ctx)
+}
+
+// ID is the address of an object, 0x... in text.
+type ID hprof.ID
+
+// MarshalText gives the hexadecimal form.
+func (id ID) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%#x", uint64(id)), nil }
+
+// class gives the name of an object's class, fit to be shown; of a class object that
+// of the class itself.
+func (p *plan) class(o heap.Object) string {
+	if p.graph.IsClass(o) {
+		return clean(p.graph.ClassName(o), longestClass)
+	}
+	return clean(p.graph.Class(o), longestClass)
+}
+
+func (p *plan) id(o heap.Object) ID { return ID(p.graph.ID(o)) }
+
+// reachable tells whether GC roots hold an object, strongly or softly.
+func (p *plan) reachable(o heap.Object) bool { return p.graph.Reachability(o) <= heap.Soft }
+
+// sum adds sizes and stops at the largest there is.
+func sum(a, b int64) int64 {
+	if b > 0 && a > largest-b {
+		return largest
+	}
+	return a + b
+}
+
+const largest = 1<<63 - 1
+
+// cut gives the first n elements of a list, and how many there are more.
+func cut[T any](list []T, n int) ([]T, int64) {
+	if len(list) <= n {
+		return list, 0
+	}
+	return slices.Clip(list[:n]), int64(len(list) - n)
+}

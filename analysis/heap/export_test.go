@@ -1,0 +1,22 @@
+package heap
+
+import "fmt"
+
+// Held is the bytes outside the garbage collector's heap that a graph has.
+func Held(g *Graph) int64 { return g.arena.held }
+
+// BrokenOrder tells where the tree is not in preorder: a vertex comes after its
+// dominator, and all that it dominates are the vertices up to its end.
+func BrokenOrder(g *Graph) error {
+	t := &g.tree
+	for v := uint32(1); v < uint32(len(t.parents)); v++ {
+		p := t.parents[v]
+		if p >= v || t.ends[v] <= v || t.ends[v] > t.ends[p] {
+			return fmt.Errorf("vertex %d up to %d is below %d up to %d", v, t.ends[v], p, t.ends[p])
+		}
+		if t.vertices[t.objects[v]] != v {
+			return fmt.Errorf("vertex %d is object %d, whose vertex is %d", v, t.objects[v], t.vertices[t.objects[v]])
+		}
+	}
+	return nil
+}

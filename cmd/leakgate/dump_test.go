@@ -1,0 +1,247 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/recorded"
+)
+
+// recordedDump is a recorded heap dump with what its origin says of it.
+type recordedDump struct {
+	file, format string
+	idSize       int
+	instances    int64
+	objectArrays int64
+	primitives   int64
+	classes      int64 // 0: not told
+	heaps        map[string]int64
+	bytes        int64 // unpacked, of a packed one
+}
+
+// recordedDumps are those of the folder hprof, with the numbers of its MANIFEST.md.
+var recordedDumps = []recordedDump{
+	{file: "ahat-O.hprof", format: "JAVA PROFILE 1.0.3", idSize: 4, instances: 51470, objectArrays: 1512, primitives: 27335, classes: 2148, heaps: map[string]int64{"app": 20875, "image": 61590}},
+	{file: "ahat-RI.hprof", format: "JAVA PROFILE 1.0.2", idSize: 4, instances: 22454, objectArrays: 740, primitives: 1348, classes: 476},
+	{file: "leak_service_binder.hprof", format: "JAVA PROFILE 1.0.3", idSize: 4, instances: 25183, objectArrays: 1980, primitives: 13610, classes: 3645, heaps: map[string]int64{"zygote": 40983, "app": 3435}},
+	{file: "hprof-32.bin", format: "JAVA PROFILE 1.0.1", idSize: 4, instances: 1293, objectArrays: 423, primitives: 849, classes: 361},
+	{file: "hprof-64.bin", format: "JAVA PROFILE 1.0.1", idSize: 8, instances: 4149, objectArrays: 748, primitives: 2891, classes: 474},
+	{file: "pyhprof-example-java.hprof", format: "JAVA PROFILE 1.0.2", idSize: 8, instances: 14484, objectArrays: 1500, primitives: 7977},
+	{file: "mat-sun_jdk6_32bit.hprof", format: "JAVA PROFILE 1.0.1", idSize: 4, instances: 8664, objectArrays: 2431, primitives: 3822},
+	{file: "mat-sun_jdk6_18_x32.hprof", format: "JAVA PROFILE 1.0.1", idSize: 4},
+	{file: "mat-sun_jdk6_30_x64_compressedOops.hprof", format: "JAVA PROFILE 1.0.1", idSize: 8},
+	{file: "mat-openjdk_jdk11_04_x64.hprof.gz", format: "JAVA PROFILE 1.0.2", idSize: 8, instances: 129433, objectArrays: 8566, primitives: 48038, classes: 1912, bytes: 14080024},
+}
+
+// fed is one command line with something on standard input.
+func fed(t *testing.T, in io.Reader, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = call(args, console{in: in, out: &o, err: &e, getenv: func(string) (string, bool) { return "", false }})
+	return code, o.String(), e.String()
+}
+
+// findings are what these tests look at in a report.
+type findings struct {
+	Dump       analysis.Dump
+	Classes    []analysis.Class
+	Dominators []analysis.Dominator
+	Warnings   []string
+}
+
+// row gives the line of a class, an empty one if there is none.
+func (r *findings) row(class string) analysis.Class {
+	for _, c := range r.Classes {
+		if c.Class == class {
+			return c
+		}
+	}
+	return analysis.Class{}
+}
+
+// analyzed is the report of a dump that is analysed without a word on stderr.
+func analyzed(t *testing.T, args ...string) findings {
+	t.Helper()
+	var r findings
+	answered(t, &r, append([]string{"analyze", "--json"}, args...)...)
+	return r
+}
+
+// lookedUp is the same of objects.
+func lookedUp(t *testing.T, args ...string) analysis.Objects {
+	t.Helper()
+	var list analysis.Objects
+	answered(t, &list, append([]string{"objects", "--json"}, args...)...)
+	return list
+}
+
+// ran is one command line of the program itself, which reads a large dump faster
+// than a test that watches for races.
+func ran(t *testing.T, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := program(t, ctx, nil, args...)
+	var o, e bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &o, &e
+	_ = cmd.Run() // the exit code tells
+	return cmd.ProcessState.ExitCode(), o.String(), e.String()
+}
+
+func answered(t *testing.T, value any, args ...string) {
+	t.Helper()
+	code, out, errOut := ran(t, args...)
+	if code != exitOK || errOut != "" {
+		t.Fatalf("%.200q: exit %d, %.300s", args, code, errOut)
+	}
+	dec := json.NewDecoder(strings.NewReader(out))
+	if err := dec.Decode(value); err != nil {
+		t.Fatalf("%.200q: %v", args, err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		t.Fatalf("%.200q: more than one value on stdout: %v", args, err)
+	}
+}
+
+// refused wants an exit code with nothing on stdout, and certain words on stderr.
+func refused(t *testing.T, code int, args []string, words ...string) {
+	t.Helper()
+	got, out, errOut := ran(t, args...)
+	if got != code || out != "" {
+		t.Errorf("%.200q: exit %d, want %d; stdout %.100q, stderr %s", args, got, code, out, errOut)
+	}
+	for _, word := range words {
+		if !strings.Contains(errOut, word) {
+			t.Errorf("%.200q: no %q in %q", args, word, errOut)
+		}
+	}
+	first, _, _ := strings.Cut(errOut, "\n")
+	checkLines(t, args[0], first)
+}
+
+// path gives the path of a recorded dump.
+func (d *recordedDump) path(t *testing.T) string { return recorded.Path(t, "hprof", d.file) }
+
+// dumpFile writes a dump into a new folder.
+func dumpFile(t testing.TB, dump []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "app.hprof")
+	if err := os.WriteFile(path, dump, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func packed(t *testing.T, data []byte) []byte {
+	t.Helper()
+	return []byte(gzipped(t, string(data)))
+}
+
+// zstandard stores data in a zstd frame without packing it (RFC 8878, 3.1.1).
+func zstandard(data []byte) []byte {
+	const single, most = 1<<7 | 1<<5, 128 << 10
+	out := binary.LittleEndian.AppendUint32([]byte("\x28\xb5\x2f\xfd\xa0"), uint32(len(data)))
+	if out[4] != single {
+		panic("frame header")
+	}
+	for {
+		n, last := min(len(data), most), uint32(0)
+		if n == len(data) {
+			last = 1
+		}
+		head := uint32(n)<<3 | last
+		out = append(out, byte(head), byte(head>>8), byte(head>>16))
+		out = append(out, data[:n]...)
+		if data = data[n:]; last == 1 {
+			return out
+		}
+	}
+}
+
+// The classes of a small dump. Their IDs are also those of their names.
+const (
+	objectClass hprof.ID = 0x1000 + 16*iota
+	classClass
+	nodeClass
+	arrayClass
+	holderClass
+	firstName
+)
+
+// firstObject is the address of the first object of a small dump.
+const firstObject hprof.ID = 0x100000
+
+// small begins a dump for an Android app with IDs of 4 bytes, with the classes
+// Object, Class, Object[], a node of one reference, and a holder with one static
+// reference, which is a root.
+func small(out io.Writer, node string, held hprof.ID) *hprof.Writer {
+	w := hprof.NewWriter(out, hprof.Header{Format: hprof.Format103, IDSize: 4})
+	names := []string{"java.lang.Object", "java.lang.Class", node, "java.lang.Object[]", "com.shop.Holder", "next"}
+	for i, name := range names {
+		w.String(objectClass+16*hprof.ID(i), name)
+	}
+	for id := objectClass; id < firstName; id += 16 {
+		w.LoadClass(hprof.LoadedClass{Serial: uint32(id), Class: id, Name: id})
+	}
+	w.Class(&hprof.Class{ID: objectClass, InstanceSize: 8})
+	w.Class(&hprof.Class{ID: classClass, Super: objectClass})
+	w.Class(&hprof.Class{ID: nodeClass, Super: objectClass, InstanceSize: 12, Fields: []hprof.Field{{Name: firstName, Type: hprof.Object}}})
+	w.Class(&hprof.Class{ID: arrayClass, Super: objectClass})
+	w.Class(&hprof.Class{ID: holderClass, Super: objectClass, Statics: []hprof.Static{{Name: firstName, Type: hprof.Object, Value: uint64(held)}}})
+	w.Root(hprof.Root{Kind: hprof.SubRootStickyClass, Object: holderClass})
+	return w
+}
+
+// nodes writes instances of the node class: each refers to the next, or none to any.
+func nodes(w *hprof.Writer, n int, chained bool) {
+	var next [4]byte
+	for i := range n {
+		at := firstObject + 16*hprof.ID(i)
+		if chained && i < n-1 {
+			binary.BigEndian.PutUint32(next[:], uint32(at)+16)
+		} else {
+			clear(next[:])
+		}
+		w.Instance(at, 0, nodeClass, next[:])
+	}
+}
+
+// chainFile is a dump of a list of n nodes.
+func chainFile(t testing.TB, n int) string {
+	t.Helper()
+	return writtenDump(t, func(out io.Writer) *hprof.Writer {
+		w := small(out, "com.shop.Node", firstObject)
+		nodes(w, n, true)
+		return w
+	})
+}
+
+// writtenDump is a dump as a file.
+func writtenDump(t testing.TB, write func(io.Writer) *hprof.Writer) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "app.hprof")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := bufio.NewWriterSize(f, 1<<20)
+	w := write(b)
+	w.EndHeap()
+	for _, end := range []func() error{w.Close, b.Flush, f.Close} {
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}

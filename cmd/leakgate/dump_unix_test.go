@@ -1,0 +1,258 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/recorded"
+)
+
+// job is a program that works on a dump, with a temporary folder of its own.
+type job struct {
+	*exec.Cmd
+	out, errOut bytes.Buffer
+	temp        string
+}
+
+func startJob(t *testing.T, in io.Reader, args ...string) *job {
+	t.Helper()
+	j := &job{temp: t.TempDir()}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	j.Cmd = program(t, ctx, []string{"TMPDIR=" + j.temp}, args...)
+	j.Stdin, j.Stdout, j.Stderr = in, &j.out, &j.errOut
+	if err := j.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// end waits for the job, and wants nothing of it to be left.
+func (j *job) end(t *testing.T) int {
+	t.Helper()
+	_ = j.Wait() // the exit code tells
+	if left, err := os.ReadDir(j.temp); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	return j.ProcessState.ExitCode()
+}
+
+func (j *job) signal(t *testing.T, s os.Signal) {
+	t.Helper()
+	if err := j.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Fatal(err)
+	}
+}
+
+// pipe is a pipe both ends of which are files, as a shell makes it.
+func pipe(t *testing.T) (r, w *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		r.Close()
+		w.Close()
+	})
+	return r, w
+}
+
+// Ctrl-C and SIGTERM while whoever writes to standard input pauses, and while a FIFO
+// has no writer: the program ends at once.
+func TestAnalyzeInterruptedAtItsInput(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run("stdin/"+s.String(), func(t *testing.T) {
+			t.Parallel()
+			r, w := pipe(t)
+			j := startJob(t, r, "analyze", "-", "--json")
+			// More than a pipe holds: when it is written, it is being read.
+			if _, err := w.Write(append([]byte("JAVA PROFILE 1.0.3\x00"), make([]byte, 1<<20)...)); err != nil {
+				t.Fatal(err)
+			}
+			j.interrupted(t, s)
+		})
+		t.Run("fifo/"+s.String(), func(t *testing.T) {
+			t.Parallel()
+			j := startJob(t, nil, "objects", fifo(t), "0x1")
+			time.Sleep(time.Second)
+			j.interrupted(t, s)
+		})
+	}
+}
+
+func (j *job) interrupted(t *testing.T, s os.Signal) {
+	t.Helper()
+	began := time.Now()
+	j.signal(t, s)
+	if code, took := j.end(t), time.Since(began); code != 130 || took > 5*time.Second || j.out.Len() > 0 || !strings.Contains(j.errOut.String(), "interrupted") {
+		t.Errorf("exit %d after %v, %q, %q", code, took, j.out.String(), j.errOut.String())
+	}
+}
+
+func fifo(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "dump")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// The same, and a kill, at any moment of the analysis of a dump that takes seconds.
+func TestAnalyzeEndedAtAnyMoment(t *testing.T) {
+	path := chainFile(t, 3_000_000)
+	r := rand.New(rand.NewPCG(1, 2))
+	interrupted := 0
+	for i := range 9 {
+		s := []os.Signal{syscall.SIGINT, syscall.SIGTERM, os.Kill}[i%3]
+		after := time.Duration(r.Int64N(int64(400 * time.Millisecond)))
+		args := []string{"analyze", path, "--json"}
+		var in io.Reader
+		if i > 5 {
+			// A temporary file is made of it, too.
+			f, err := os.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			in, args[1] = struct{ io.Reader }{f}, "-"
+		}
+		j := startJob(t, in, args...)
+		time.Sleep(after)
+		began := time.Now()
+		j.signal(t, s)
+		code, took := j.end(t), time.Since(began)
+		whole := strings.HasSuffix(j.out.String(), "\n}\n")
+		switch {
+		case code == 0 && whole, s == os.Kill && code == -1, code == -1 && j.errOut.Len() == 0:
+			// It was done before, or killed, or had not begun to listen.
+		case code == 130 && took < 5*time.Second && j.out.Len() == 0:
+			interrupted++
+		default:
+			t.Errorf("%v after %v: exit %d after %v, %d bytes, %s", s, after, code, took, j.out.Len(), j.errOut.String())
+		}
+	}
+	if interrupted == 0 {
+		t.Error("none of them was interrupted at work")
+	}
+}
+
+// A FIFO is read as standard input is.
+func TestAnalyzeFIFO(t *testing.T) {
+	dump := recorded.Read(t, "hprof", "hprof-32.bin")
+	for _, verb := range [][]string{{"analyze", "--json"}, {"objects", "0x5000002d"}} {
+		path := fifo(t)
+		args := append([]string{verb[0], path}, verb[1:]...)
+		j := startJob(t, nil, args...)
+		w, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(dump); err != nil {
+			t.Error(err)
+		}
+		w.Close()
+		args[1] = dumpFile(t, dump)
+		_, want, _ := typed(t, nil, args...)
+		if code := j.end(t); code != exitOK || j.out.String() != want || want == "" || j.errOut.Len() > 0 {
+			t.Errorf("exit %d, %s\n%.300s", code, j.errOut.String(), j.out.String())
+		}
+	}
+}
+
+// A file that may not be read, and a temporary folder that is not there.
+func TestAnalyzeNotPermitted(t *testing.T) {
+	exe, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Root may read everything: then it is tried as somebody else, who must be able to
+	// reach the program.
+	dir, err := os.MkdirTemp("", "leakgate-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	secret, own := filepath.Join(dir, "secret.hprof"), filepath.Join(dir, "leakgate")
+	program, err := os.ReadFile(exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []error{
+		os.Chmod(dir, 0o755), os.WriteFile(own, program, 0o755), os.Chmod(own, 0o755), os.WriteFile(secret, recorded.Read(t, "hprof", "hprof-32.bin"), 0), //nolint:gosec // a program
+	} {
+		if step != nil {
+			t.Fatal(step)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, own, "analyze", secret)
+	cmd.Dir = dir
+	if os.Geteuid() == 0 {
+		const nobody = 65534
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	}
+	out, _ := cmd.CombinedOutput() // the exit code tells
+	if code := cmd.ProcessState.ExitCode(); code != exitUsage || !strings.Contains(string(out), "open "+secret+": permission denied") {
+		t.Errorf("exit %d, %s", code, out)
+	}
+	cmd = exec.CommandContext(ctx, exe, "analyze", "-")
+	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Join(dir, "none"))
+	cmd.Stdin = bytes.NewReader(recorded.Read(t, "hprof", "hprof-32.bin"))
+	out, _ = cmd.CombinedOutput() // the exit code tells
+	if code := cmd.ProcessState.ExitCode(); code != exitUsage || !strings.Contains(string(out), "TMPDIR") {
+		t.Errorf("exit %d, %s", code, out)
+	}
+}
+
+// Nobody reads what is printed any more: the program ends quietly, with nothing left.
+func TestAnalyzeIntoAClosedPipe(t *testing.T) {
+	r, w := pipe(t)
+	r.Close()
+	j := &job{temp: t.TempDir()}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	j.Cmd = program(t, ctx, []string{"TMPDIR=" + j.temp}, "analyze", recorded.Path(t, "hprof", "mat-openjdk_jdk11_04_x64.hprof.gz"))
+	j.Stdout, j.Stderr = w, &j.errOut
+	if err := j.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if code := j.end(t); code == exitOK || j.errOut.Len() > 0 {
+		t.Errorf("exit %d, %s", code, j.errOut.String())
+	}
+}
+
+// A disk that is full is not the dump's fault.
+func TestAnalyzeOntoAFullDisk(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("no /dev/full here") // Linux has it
+	}
+	defer full.Close()
+	for _, verb := range [][]string{{"analyze"}, {"analyze", "--json"}, {"objects", "0x1"}} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		path := recorded.Path(t, "hprof", "hprof-32.bin")
+		cmd := program(t, ctx, nil, append([]string{verb[0], path}, verb[1:]...)...)
+		var errOut bytes.Buffer
+		cmd.Stdout, cmd.Stderr = full, &errOut
+		_ = cmd.Run() // the exit code tells
+		if code, text := cmd.ProcessState.ExitCode(), errOut.String(); code != exitUnread || !strings.Contains(text, "no space left") || strings.Contains(text, path) {
+			t.Errorf("exit %d, %s", code, text)
+		}
+	}
+}

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/hproftest"
+	"github.com/leakgate/leakgate/internal/recorded"
+)
+
+// Each object that AOSP's ahat computed, as a user asks for it.
+func TestObjectsAgainstAhat(t *testing.T) {
+	tables, err := filepath.Glob(filepath.Join(recorded.Path(t, "hprof"), "oracle-ahat-*.tsv"))
+	if err != nil || len(tables) < 5 {
+		t.Fatalf("%d oracles, %v", len(tables), err)
+	}
+	for _, table := range tables {
+		name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(table), "oracle-ahat-"), ".tsv")
+		file := name + ".hprof"
+		if name == "hprof-64" {
+			file = name + ".bin"
+		}
+		// id, class, kind, heap, shallow_java, native, retained_total, reachability, idom, roots
+		var rows [][]string
+		var ids []string
+		for line := range strings.Lines(string(recorded.Read(t, "hprof", filepath.Base(table)))) {
+			if c := strings.Split(strings.TrimSuffix(line, "\n"), "\t"); strings.HasPrefix(c[0], "0x") {
+				rows, ids = append(rows, c), append(ids, c[0])
+			}
+		}
+		list := lookedUp(t, append([]string{recorded.Path(t, "hprof", file)}, ids...)...)
+		if len(list.Objects) != len(rows) || len(rows) < 1000 {
+			t.Fatalf("%s: %d of %d objects", name, len(list.Objects), len(rows))
+		}
+		for i, c := range rows {
+			if got, want := asRow(&list.Objects[i], c[3]), expectedRow(c); got != want {
+				t.Errorf("%s\n got %s\nwant %s", name, got, want)
+			}
+		}
+	}
+}
+
+func asRow(o *analysis.Object, heap string) string {
+	if heap != "default" {
+		heap = o.Heap
+	}
+	return fmt.Sprint(o.Object, " ", o.Class, " ", heap, " ", o.ShallowBytes, " ", o.NativeBytes, " ", o.RetainedBytes, " ", o.Reachability, " ", o.Reachable, " ", o.Dominator)
+}
+
+// expectedRow: an object that is not in the tree retains nothing, as far as we say.
+func expectedRow(c []string) string {
+	class, retained, dominator, reachable := c[1], c[6], strings.TrimPrefix(c[8], "-"), c[7] == "strong" || c[7] == "soft"
+	if c[2] == "class" {
+		class = "class " + class
+	}
+	if !reachable {
+		retained = "0"
+	}
+	return strings.Join([]string{c[0], class, c[3], c[4], c[5], retained, c[7], strconv.FormatBool(reachable), dominator}, " ")
+}
+
+func TestObjectsKeys(t *testing.T) {
+	var list map[string]any
+	answered(t, &list, "objects", "--json", recorded.Path(t, "hprof", "hprof-32.bin"), "0x5000002d")
+	checkKeys(t, list, "", map[string]string{"schema": "string", "objects": "array", "warnings": "array"})
+	if list["schema"] != "leakgate.objects/1" {
+		t.Errorf("schema %v", list["schema"])
+	}
+	for _, o := range list["objects"].([]any) {
+		checkKeys(t, o, "objects[].", map[string]string{
+			"object": "string", "class": "string", "heap": "string", "shallow_bytes": "number", "native_bytes": "number", "retained_bytes": "number", "reachable": "bool", "dominator": "string",
+		})
+	}
+}
+
+// MAT's DominatorTreeTest: what R dominates, and what it retains.
+func TestObjectsOfMATsDominatorTest(t *testing.T) {
+	const prefix = "org.eclipse.mat.tests.CreateSampleDump$DominatorTestData$"
+	graph, err := hproftest.ReadGraph(recorded.Read(t, "hprof", "mat-sun_jdk6_32bit.hprof"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]string{}
+	var ids []string
+	for _, n := range graph.Nodes {
+		if name, ok := strings.CutPrefix(strings.ReplaceAll(n.Class, "/", "."), prefix); ok && n.Kind == hprof.SubInstance {
+			names[analysis.Hex(n.ID)] = name
+			ids = append(ids, analysis.Hex(n.ID))
+		}
+	}
+	list := lookedUp(t, append([]string{recorded.Path(t, "hprof", "mat-sun_jdk6_32bit.hprof")}, ids...)...)
+	below := map[string][]string{}
+	shallow := int64(0)
+	for _, o := range list.Objects {
+		below[names[o.Dominator]] = append(below[names[o.Dominator]], names[o.Object])
+		shallow += o.ShallowBytes
+		if names[o.Object] == "R" && (o.Object != "0x22e5cd28" || o.RetainedBytes != 84) {
+			t.Errorf("R is %+v", o)
+		}
+	}
+	if len(list.Objects) != 13 || shallow != 84 {
+		t.Errorf("%d objects of %d bytes", len(list.Objects), shallow)
+	}
+	for name, want := range map[string]string{"R": "ABCDEHIK", "C": "FG", "D": "L", "G": "J", "A": "", "B": "", "L": ""} {
+		slices.Sort(below[name])
+		if got := strings.Join(below[name], ""); got != want {
+			t.Errorf("%s dominates %s, want %s", name, got, want)
+		}
+	}
+}
+
+// What the MANIFEST tells about single objects: what they retain, by how much of it
+// native memory, and what dominates them.
+func TestObjectsOfTheManifest(t *testing.T) {
+	type fact struct {
+		object           string
+		retained, native int64
+		reachability     string
+		dominator        string
+	}
+	for file, facts := range map[string][]fact{
+		"ahat-O.hprof": {
+			{"0x12c04d58", 50008, 50000, "strong", "0x12c04c28"},
+			{"0x12c04fb8", 8, 0, "soft", "0x12c04f98"},
+			{"0x12c052a0", 16, 0, "strong", "0x12c05280"},
+			{"0x12c93ca0", 120000, 0, "strong", "0x12c04c28"},
+			{"0x12c93cb0", 120000, 0, "strong", "0x12c04c28"},
+		},
+		"leak_service_binder.hprof": {
+			{"0xb0fa7cb0", 378, 0, "strong", "0xb0fa7de0"},
+			{"0xb0f83300", 378, 0, "strong", "0xb0f838c0"},
+		},
+	} {
+		args := []string{recorded.Path(t, "hprof", file)}
+		for _, f := range facts {
+			args = append(args, f.object)
+		}
+		for i, o := range lookedUp(t, args...).Objects {
+			if got := (fact{o.Object, o.RetainedBytes, o.RetainedNative, o.Reachability, o.Dominator}); got != facts[i] {
+				t.Errorf("%+v, want %+v", got, facts[i])
+			}
+		}
+	}
+}
+
+// The tree of analyze is the one that objects tells of, one object after the other:
+// it has the children that retain most, and the bytes of all others.
+func TestTreeAgreesWithObjects(t *testing.T) {
+	h := hproftest.Android(hproftest.Phone{SDK: 34})
+	var pictures []hproftest.Ref
+	for i := range 200 {
+		pictures = append(pictures, h.Bitmap(hproftest.Picture{Width: 100 + i, Height: 100, Content: uint64(i % 50)}))
+	}
+	h.Hold("com.shop.Gallery", "all", h.ArrayList(pictures...).Ref)
+	object := h.Class("java.lang.Object")
+	h.Hold("com.shop.Names", "all", h.Objects(object, h.String("a"), h.Ints(1, 2, 3), h.Bytes(nil), h.Objects(object, h.Longs(1, 2), h.Longs(), h.Integer(5000))))
+	native, _, err := h.Dump(hproftest.Form{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, dump := range map[string][]byte{
+		"made": native, "jdk6": recorded.Read(t, "hprof", "mat-sun_jdk6_32bit.hprof"), "binder": recorded.Read(t, "hprof", "leak_service_binder.hprof"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, records, err := hproftest.Parse(dump)
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := dumpFile(t, dump)
+			var ids []string
+			for _, r := range records {
+				if r.Sub != 0 && !r.Sub.IsRoot() {
+					if id := max(r.Object, r.Dump.ID); id != 0 {
+						ids = append(ids, analysis.Hex(id))
+					}
+				}
+			}
+			below := map[string][]analysis.Object{}
+			// A command line has an end.
+			for some := range slices.Chunk(ids, 20_000) {
+				for _, o := range lookedUp(t, append([]string{path}, some...)...).Objects {
+					if o.Reachable {
+						below[o.Dominator] = append(below[o.Dominator], o)
+					}
+				}
+			}
+			for _, list := range below {
+				slices.SortFunc(list, func(a, b analysis.Object) int {
+					return cmp.Or(cmp.Compare(b.RetainedBytes, a.RetainedBytes), cmp.Compare(len(a.Object), len(b.Object)), cmp.Compare(a.Object, b.Object))
+				})
+			}
+			r := analyzed(t, path, "--top", "50")
+			checkBranch(t, below, below[""][:50], r.Dominators)
+			for _, d := range r.Dominators {
+				checkBelow(t, below, &d, max(d.RetainedBytes/20, 1), 6)
+			}
+		})
+	}
+}
+
+func checkBelow(t *testing.T, below map[string][]analysis.Object, d *analysis.Dominator, least int64, levels int) {
+	t.Helper()
+	if levels == 0 {
+		if d.Children != nil || d.Rest != 0 || d.RestBytes != 0 {
+			t.Errorf("below the last level: %+v", d)
+		}
+		return
+	}
+	all := below[d.Object]
+	n := 0
+	rest := d.RetainedBytes - d.ShallowBytes
+	for n < min(len(all), 5) && all[n].RetainedBytes >= least {
+		rest -= all[n].RetainedBytes
+		n++
+	}
+	checkBranch(t, below, all[:n], d.Children)
+	// Registered native memory is its object's own.
+	for _, o := range all[n:] {
+		rest -= o.RetainedBytes
+	}
+	if native := d.RetainedNative; rest < 0 || rest > native {
+		t.Errorf("%s: %d bytes are nobody's, %d of them native", d.Object, rest, native)
+	}
+	sum := int64(0)
+	for _, o := range all[n:] {
+		sum += o.RetainedBytes
+	}
+	if d.RestBytes != sum || d.Rest > int64(len(all)-n) || d.Rest == 0 && sum >= least {
+		t.Errorf("%s: %d others of %d bytes, want %d of %d", d.Object, d.Rest, d.RestBytes, len(all)-n, sum)
+	}
+	for i := range d.Children {
+		checkBelow(t, below, &d.Children[i], least, levels-1)
+	}
+}
+
+func checkBranch(t *testing.T, below map[string][]analysis.Object, want []analysis.Object, got []analysis.Dominator) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("%d dominators, want %d: %+v\n%+v", len(got), len(want), got, want)
+		return
+	}
+	for i, d := range got {
+		if o := want[i]; d.Object != o.Object || d.Class != o.Class || d.ShallowBytes != o.ShallowBytes || d.RetainedBytes != o.RetainedBytes || d.RetainedNative != o.RetainedNative {
+			t.Errorf("%+v\nwant %+v", d, o)
+		}
+	}
+}
+
+// IDs as people write them: any case, with or without 0x; in the order in which they
+// were asked for.
+func TestObjectsIDs(t *testing.T) {
+	path := recorded.Path(t, "hprof", "leak_service_binder.hprof")
+	list := lookedUp(t, path, "0XB0F5C788", "b0fa7cb0", "0x00000000b0f5c788", "0x1", "0x0")
+	var got []string
+	for _, o := range list.Objects {
+		got = append(got, o.Object)
+	}
+	if !slices.Equal(got, []string{"0xb0f5c788", "0xb0fa7cb0", "0xb0f5c788"}) || !slices.Equal(list.Warnings, []string{"there is no object 0x1 in the dump", "there is no object 0x0 in the dump"}) {
+		t.Errorf("%q, %q", got, list.Warnings)
+	}
+	// None of them is there: that is an answer, too.
+	var none map[string]any
+	answered(t, &none, "objects", "--json", path, "0x1")
+	if objects, ok := none["objects"].([]any); !ok || len(objects) != 0 {
+		t.Errorf("%v", none)
+	}
+}
+
+func TestObjectsWrongUse(t *testing.T) {
+	path := recorded.Path(t, "hprof", "hprof-32.bin")
+	for _, c := range []struct {
+		args  []string
+		words []string
+	}{
+		{nil, []string{"name a heap dump and the IDs", "0x12c04948", "usage: leakgate objects"}},
+		{[]string{path}, []string{"name a heap dump and the IDs"}},
+		{[]string{path, "java.lang.String"}, []string{`"java.lang.String" is not the ID`, "0x12c04948"}},
+		{[]string{path, "0x"}, []string{"is not the ID"}},
+		{[]string{path, "0x10000000000000000"}, []string{"is not the ID"}},
+		{[]string{path, "0x1\x1b[2J"}, []string{`0x1?[2J`, "is not the ID"}},
+		{[]string{path, "0x1", "--top", "3"}, []string{"unknown flag --top"}},
+	} {
+		refused(t, exitUsage, append([]string{"objects"}, c.args...), c.words...)
+	}
+}

@@ -1,0 +1,339 @@
+package androidsim
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/hproftest"
+)
+
+// The versions from which dumpheap knows -g and -b, and from which it waits for
+// the end of the dump.
+const (
+	heapGC      = 28
+	heapBitmaps = 35
+	heapWaits   = 30
+	// heapErases is from when on ART empties a dump that it could not write whole.
+	heapErases = 23
+)
+
+// dumpTakes is the device time of a heap dump.
+const dumpTakes = 2 * time.Second
+
+// heapOptions are those of dumpheap.
+type heapOptions struct {
+	native, collect bool
+	bitmaps         string
+}
+
+// dumpHeap is am dumpheap (ActivityManagerShellCommand.runDumpHeap).
+func (c *call) dumpHeap(args []string) int {
+	var o heapOptions
+	api := c.phone.opt.API
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		switch option := args[0]; {
+		case option == "-n":
+			o.native = true
+		case option == "-g" && api >= heapGC:
+			o.collect = true
+		case option == "-b" && api >= heapBitmaps && len(args) > 1:
+			args = args[1:]
+			o.bitmaps = args[0]
+		case option == "--user" && len(args) > 1:
+			args = args[1:]
+		default:
+			fmt.Fprintf(c.errs, "Error: Unknown option: %s\n", option)
+			return 255
+		}
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		fmt.Fprintln(c.errs, "Error: Argument expected after \"dumpheap\"")
+		return 255
+	}
+	name := "/data/local/tmp/heapdump-" + c.phone.wall().UTC().Format("20060102-150405") + ".prof"
+	if len(args) > 1 {
+		name = args[1]
+	}
+	var w *fileWriter
+	if at := clean(c.cwd, name); strings.HasPrefix(at, "/data/local/tmp/") {
+		w, _ = c.phone.openWrite(at, c.cred, 0o666, false, false)
+	}
+	if w == nil {
+		fmt.Fprintf(c.errs, "Error: Unable to open file: %s\nConsider using a file under /data/local/tmp/\n", name)
+		return 255
+	}
+	if len(args) < 2 || api >= 26 {
+		c.printf("File: %s\n", name)
+	}
+	found := c.phone.wanted(args[0], false)
+	if len(found) == 0 || found[0].native {
+		fmt.Fprintf(c.errs, "\nException occurred while executing 'dumpheap':\njava.lang.IllegalArgumentException: Unknown process: %s\n\tat com.android.server.am.ActivityManagerService.dumpHeap(ActivityManagerService.java:16012)\n", args[0])
+		return 255
+	}
+	v := found[0]
+	if c.phone.opt.BuildType == "user" && (v.app == nil || !v.app.Debuggable) {
+		c.out.Flush()
+		fmt.Fprintf(c.errs, "Security exception: Process not debuggable: ProcessRecord{%x %d:%s/%s}\n", hashText(v.name)&0xfffffff, v.pid, v.name, userName(v.uid))
+		return 255
+	}
+	return c.writeHeap(w, v, o)
+}
+
+func (c *call) writeHeap(w *fileWriter, v view, o heapOptions) int {
+	if o.collect {
+		c.phone.signal(cred{uid: uidRoot}, v.pid, sigUSR1)
+	}
+	server, up := c.phone.server(), c.phone.Uptime()
+	w.growing(up, up+maxWait)
+	// Whether the app could write is in its log alone: am is told that it has
+	// finished (ActivityThread.handleDumpHeap), and what is left is an empty file
+	// (art/runtime/hprof/hprof.cc, DumpToFile, FdFile::Erase) or one that is cut.
+	if err := c.fillHeap(w, v, o); err != nil && !o.native && c.phone.opt.API >= heapErases {
+		w.erase()
+	}
+	if v.frozen {
+		w.growing(up, up+maxWait) // it writes once it is thawed
+	} else {
+		w.growing(up, up+dumpTakes)
+		c.phone.watchDump(w, v)
+	}
+	if c.phone.opt.API < heapWaits {
+		return 0 // the file grows after the command has returned
+	}
+	c.printf("Waiting for dump to finish...\n")
+	c.out.Flush()
+	if !v.frozen && c.phone.now().wait(c.ctx, dumpTakes) == nil {
+		now, ok := c.phone.find(v.pid)
+		switch {
+		case c.phone.server() != server:
+			// It was the server that waited (frameworks/native, cmds/cmd/cmd.cpp).
+			fmt.Fprintf(c.errs, "cmd: Failure calling service activity: Broken pipe (32)\n")
+			return 224
+		case ok && now.start == v.start:
+			return 0
+		}
+		// A process that has died tells nobody that it has finished.
+	}
+	<-c.ctx.Done()
+	return statusOf(c.ctx)
+}
+
+// fillHeap gives the file the content of the dump.
+func (c *call) fillHeap(w *fileWriter, v view, o heapOptions) error {
+	api := c.phone.opt.API
+	if o.native {
+		_, err := io.WriteString(w, nativeHeap(api))
+		return err
+	}
+	m := v.memory()
+	h := Heap{Process: v.name, PID: v.pid, Up: v.up, Age: v.age, API: api, Java: m.summarize(true).java << 10, Leaked: int64(m.leaked * (1 << 20)), Collected: o.collect, Bitmaps: o.bitmaps}
+	if c.phone.opt.DumpHeap != nil {
+		return c.phone.opt.DumpHeap(w, h)
+	}
+	form := hproftest.Form{Time: c.phone.wall()}
+	size, err := c.phone.describe(h, v).Measure(form)
+	if err != nil {
+		return err
+	}
+	// What is kept is the question, and not even the description that answers it.
+	return w.fill(made{open: func() io.Reader { return c.phone.describe(h, v).Reader(form) }, size: size})
+}
+
+// nativeHeap is what the file says where libc does not record allocations, which it
+// does not unless it is told to (bionic, malloc_common_dynamic.cpp,
+// WriteMallocLeakInfo; android_os_Debug.cpp before Android 7).
+func nativeHeap(api int) string {
+	const head = "Native heap dump not available. To enable, run these commands (requires root):\n"
+	if api < 24 {
+		return head + "$ adb shell setprop libc.debug.malloc 1\n$ adb shell stop\n$ adb shell start\n"
+	}
+	return head + "# adb shell stop\n# adb shell setprop libc.debug.malloc.options backtrace\n# adb shell start\n"
+}
+
+// What a dump shows of a heap: all that leaks hold, and some of the rest.
+const (
+	maxBallast = 4 << 20
+	// maxShown bounds what is leaked: a heap is never larger (dalvik.vm.heapsize).
+	maxShown = 1 << 30
+	// leastShown is less than an empty Activity.
+	leastShown = 16 << 10
+	// photo is the size of the arrays that leaked Activities hold.
+	photo = 256 << 10
+)
+
+// describe makes the heap of a process: an app with an Activity in front, and behind
+// it those that have leaked, which dumpsys meminfo counts too. What the leaked ones
+// retain are h.Leaked bytes, as the dump counts them.
+func (p *Phone) describe(h Heap, v view) *hproftest.Heap {
+	heap := hproftest.Android(hproftest.Phone{SDK: h.API, Seed: mix(hashText(v.name), 1), Process: h.Process, Manufacturer: p.opt.Manufacturer, Model: p.opt.Model})
+	front := heap.Activity(v.pkg()+".MainActivity", hproftest.Attached)
+	addViews(heap, front, 120)
+	images(heap, v.pkg())
+	if h.Bitmaps == "png" {
+		heap.DumpBitmaps()
+	}
+	heap.Hold(v.pkg()+".Http", "HEADERS", heap.Duplicates("application/json", 24).Ref)
+	for n := threadsOf(v); n < v.memory().threads; n++ {
+		heap.Thread(v.threadName(n))
+	}
+	leak(heap, v.pkg(), min(h.Leaked, maxShown))
+	heap.Fill(hproftest.Ballast{Package: v.pkg() + ".data", Bytes: min(max(h.Java-h.Leaked, 0)/2, maxBallast), Seed: hashText(v.name), Clean: h.Collected})
+	return heap
+}
+
+// addViews adds to the three views that an Activity begins with.
+func addViews(h *hproftest.Heap, a hproftest.Activity, n int) {
+	for range n - 3 {
+		h.AddView(a.Content, h.New(h.Class("android.widget.ImageView"), hproftest.Fields{"mContext": a.Ref, "mWindowAttachCount": 1}))
+	}
+}
+
+// images is a cache of pictures, of which two are equal.
+func images(h *hproftest.Heap, pkg string) {
+	var pairs []hproftest.Ref
+	for i, p := range []hproftest.Picture{{Width: 48, Height: 48, Content: 1}, {Width: 48, Height: 48, Content: 1}, {Width: 96, Height: 64, Content: 2}} {
+		pairs = append(pairs, h.String(fmt.Sprintf("https://shop.example/%d.png", i)), h.Bitmap(p))
+	}
+	h.Hold(pkg+".ImageCache", "sImages", h.LinkedHashMap(pairs...))
+}
+
+// threadsOf is how many threads a process has that does not leak any.
+func threadsOf(v view) int {
+	if v.spec != nil && v.spec.Threads != 0 {
+		return v.spec.Threads
+	}
+	return defaultThreads
+}
+
+// leak makes destroyed Activities that a static list still holds. What is older stays
+// as it is when more is leaked.
+func leak(h *hproftest.Heap, pkg string, bytes int64) {
+	detail := h.Declare(pkg+".DetailActivity", h.Class("android.app.Activity"), "object mPhotos")
+	if bytes < leastShown {
+		return
+	}
+	// The last one has what is left over.
+	const each = mbPerActivity << 20
+	screens := h.ArrayList()
+	for n := max(bytes/each, 1); n > 0; n-- {
+		screens.Add(leaked(h, detail, map[bool]int64{true: bytes, false: each}[n == 1]))
+		bytes -= each
+	}
+	h.Hold(pkg+".ScreenTracker", "sScreens", screens.Ref)
+}
+
+// leaked makes an Activity that retains so many bytes.
+func leaked(h *hproftest.Heap, class *hproftest.Class, bytes int64) hproftest.Ref {
+	mark := h.Len()
+	a := h.Activity(class.Name(), hproftest.Destroyed)
+	addViews(h, a, 25)
+	photos := make([]hproftest.Ref, bytes/photo+1)
+	list := h.ArrayList(photos...)
+	h.Set(a.Ref, "mPhotos", list.Ref)
+	for i := range photos {
+		left := bytes - h.Shallow(mark)
+		if left <= 0 {
+			break
+		}
+		h.SetElement(list.Array(), i, h.Padding(uint32(min(left, photo))))
+	}
+	return a.Ref
+}
+
+// dumping is a heap dump while its process writes it.
+type dumping struct {
+	node         *node
+	since, until time.Duration
+	proc         *process
+	instance     int
+}
+
+// growing makes the file one that is being written from since until the time given.
+func (w *fileWriter) growing(since, until time.Duration) {
+	if w.node == nil {
+		return
+	}
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+	w.node.since, w.node.until = since, until
+}
+
+// watchDump lets the file that w writes end with its process.
+func (p *Phone) watchDump(w *fileWriter, v view) {
+	if w.node == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.endDumps(p.clock.up(), false)
+	p.files.mu.Lock()
+	defer p.files.mu.Unlock()
+	for _, proc := range p.procs {
+		if proc.pid == v.pid && proc.start == v.start {
+			p.dumps = append(p.dumps, dumping{w.node, w.node.since, w.node.until, proc, proc.instance})
+		}
+	}
+}
+
+// fileTime is the device time at which a file is looked at.
+func (p *Phone) fileTime() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	up := p.clock.up()
+	if len(p.dumps) > 0 {
+		p.advance(up)
+		p.endDumps(up, false)
+	}
+	return up
+}
+
+// endDumps cuts the dumps whose process has died, or all that are not finished, to
+// what was written by then. The caller holds the lock.
+func (p *Phone) endDumps(up time.Duration, all bool) {
+	p.files.mu.Lock()
+	defer p.files.mu.Unlock()
+	p.dumps = slices.DeleteFunc(p.dumps, func(d dumping) bool {
+		if n := d.node; n.since != d.since || n.until != d.until {
+			return true // another file by now
+		}
+		at, died := up, all
+		if !d.proc.alive() || d.proc.instance != d.instance {
+			at, died = min(d.proc.died, up), true
+		}
+		if died && at < d.until {
+			p.files.cut(d.node, d.node.size(at))
+		}
+		if died || up >= d.until {
+			d.node.until = 0
+			return true
+		}
+		return false
+	})
+}
+
+// fill makes m the content of the file, or what there is space for.
+func (w *fileWriter) fill(m made) error {
+	if w.node == nil {
+		return nil
+	}
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+	if err := w.store.fill(w.node, m); err != nil {
+		return pathError("write", w.name, err)
+	}
+	return nil
+}
+
+// erase empties the file.
+func (w *fileWriter) erase() {
+	if w.node == nil {
+		return
+	}
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+	w.store.empty(w.node)
+}

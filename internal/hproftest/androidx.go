@@ -1,0 +1,139 @@
+package hproftest
+
+// enum gives the constants of an enum class, which is declared if it is not yet.
+func (h *Heap) enum(class string, names ...string) map[string]Ref {
+	c := h.byName[class]
+	if c == nil {
+		members := make([]string, len(names))
+		for i, n := range names {
+			members[i] = "static object " + n
+		}
+		c = h.Declare(class, h.Class("java.lang.Enum"), members...)
+		for i, n := range names {
+			h.SetStatic(c, n, h.New(c, Fields{"name": n, "ordinal": i}))
+		}
+	}
+	all := map[string]Ref{}
+	for _, s := range c.statics {
+		all[s.name] = Ref(s.value)
+	}
+	return all
+}
+
+// Lifecycle makes an androidx.lifecycle.LifecycleRegistry in a state: DESTROYED,
+// INITIALIZED, CREATED, STARTED or RESUMED.
+func (h *Heap) Lifecycle(state string) Ref {
+	states := h.enum("androidx.lifecycle.Lifecycle$State", "DESTROYED", "INITIALIZED", "CREATED", "STARTED", "RESUMED")
+	if states[state] == 0 {
+		h.fail("a lifecycle has no state %q", state)
+	}
+	c := h.byName["androidx.lifecycle.LifecycleRegistry"]
+	if c == nil {
+		c = h.Declare("androidx.lifecycle.LifecycleRegistry", nil, "object mState", "object mLifecycleOwner", "object mObserverMap", "int mAddingObserverCounter")
+	}
+	return h.New(c, Fields{"mState": states[state]})
+}
+
+// FragmentKind is whose fragment it is.
+type FragmentKind uint8
+
+// AndroidX has a lifecycle; Support is that of android.support.v4, Framework is
+// android.app.Fragment.
+const (
+	AndroidX FragmentKind = iota
+	Support
+	Framework
+)
+
+// Fragment is what an analysis looks at in a fragment.
+type Fragment struct {
+	Kind  FragmentKind
+	State State
+	Tag   string
+	// Lifecycle is the state of an AndroidX fragment; "" follows from State: RESUMED,
+	// INITIALIZED for one that was reset after it was destroyed, and that is not yet
+	// attached.
+	Lifecycle string
+	// NoMaxState is androidx.fragment 1.0.0, which lacks the field mMaxState.
+	NoMaxState bool
+}
+
+// Fragment makes a fragment of a class, which is declared if it is not yet.
+func (h *Heap) Fragment(class string, f Fragment) Ref {
+	c := h.byName[class]
+	if c == nil {
+		c = h.Declare(class, h.fragmentClass(f))
+	}
+	r := h.New(c, Fields{"mCalled": f.State != NotYet, "mTag": f.Tag})
+	if f.State == Attached {
+		h.Set(r, "mFragmentManager", h.New(h.Class(fragmentNames[f.Kind]+"Manager"), nil))
+	}
+	if f.Kind != AndroidX {
+		return r
+	}
+	state := f.Lifecycle
+	if state == "" {
+		state = map[State]string{Attached: "RESUMED", Destroyed: "DESTROYED", NotYet: "INITIALIZED"}[f.State]
+	}
+	registry := h.Lifecycle(state)
+	h.Set(registry, "mLifecycleOwner", h.Weak(r))
+	h.Set(r, "mLifecycleRegistry", registry)
+	return r
+}
+
+var fragmentNames = map[FragmentKind]string{AndroidX: "androidx.fragment.app.Fragment", Support: "android.support.v4.app.Fragment", Framework: "android.app.Fragment"}
+
+func (h *Heap) fragmentClass(f Fragment) *Class {
+	name := fragmentNames[f.Kind]
+	if c := h.byName[name]; c != nil {
+		return c
+	}
+	h.Declare(name+"Manager", nil, "object mFragmentStore")
+	members := []string{"object mFragmentManager", "object mTag", "object mView", "object mHost", "object mParentFragment", "boolean mCalled", "int mState"}
+	if f.Kind == AndroidX {
+		members = append(members, "object mLifecycleRegistry")
+		if !f.NoMaxState {
+			members = append(members, "object mMaxState")
+		}
+	}
+	return h.Declare(name, nil, members...)
+}
+
+// Recomposer makes an androidx.compose.runtime.Recomposer in a state: ShutDown,
+// ShuttingDown, Inactive, InactivePendingWork, Idle or PendingWork.
+func (h *Heap) Recomposer(state string) Ref {
+	states := h.enum("androidx.compose.runtime.Recomposer$State", "ShutDown", "ShuttingDown", "Inactive", "InactivePendingWork", "Idle", "PendingWork")
+	if states[state] == 0 {
+		h.fail("a recomposer has no state %q", state)
+	}
+	c := h.byName["androidx.compose.runtime.Recomposer"]
+	if c == nil {
+		h.Declare("kotlinx.coroutines.flow.StateFlowImpl", nil, "object _state", "int sequence")
+		c = h.Declare("androidx.compose.runtime.Recomposer", nil, "object _state", "object knownCompositions", "object broadcastFrameClock")
+	}
+	flow := h.New(h.Class("kotlinx.coroutines.flow.StateFlowImpl"), Fields{"_state": states[state]})
+	return h.New(c, Fields{"_state": flow})
+}
+
+// Composition makes an androidx.compose.runtime.CompositionImpl.
+func (h *Heap) Composition(parent Ref, disposed bool) Ref {
+	return h.composition(parent, "boolean disposed", disposed)
+}
+
+// CompositionState is Composition as newer versions have it, with a number: 0 runs,
+// 3 is disposed. One heap has either kind.
+func (h *Heap) CompositionState(parent Ref, state int) Ref {
+	return h.composition(parent, "int state", state)
+}
+
+func (h *Heap) composition(parent Ref, member string, value any) Ref {
+	c := h.byName["androidx.compose.runtime.CompositionImpl"]
+	if c == nil {
+		c = h.Declare("androidx.compose.runtime.CompositionImpl", nil, "object parent", "object slotTable", member)
+	}
+	name := "state"
+	if member == "boolean disposed" {
+		name = "disposed"
+	}
+	return h.New(c, Fields{"parent": parent, name: value})
+}

@@ -1,0 +1,67 @@
+package hproftest
+
+import (
+	"bytes"
+	"math/bits"
+	"testing"
+)
+
+func TestDamage(t *testing.T) {
+	h := Java(0)
+	h.Hold("a.B", "x", h.Bytes([]byte("contents")))
+	dump, _, err := h.Dump(Form{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := bytes.Clone(dump)
+	_, records, err := Parse(dump)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{0, 10, 40, len(dump) / 2, len(dump) - 1} {
+		short := Cut(dump, n)
+		if _, _, err := Parse(short); len(short) != n || err == nil {
+			t.Errorf("cut after %d: %d bytes, %v", n, len(short), err)
+		}
+	}
+	if !bytes.Equal(Cut(dump, len(dump)+5), dump) || len(Cut(dump, -1)) != 0 {
+		t.Error("cut outside")
+	}
+	flipped, differ := Flip(dump, 3, 1), 0
+	for i := range dump {
+		differ += bits.OnesCount8(dump[i] ^ flipped[i])
+	}
+	if differ != 1 || bytes.Equal(Flip(dump, 4, 1), flipped) || !bytes.Equal(Flip(dump, 3, 1), flipped) {
+		t.Errorf("%d bits flipped", differ)
+	}
+	last := len(records) - 1
+	for n := range records {
+		broken, err := Retag(dump, n, 0x77)
+		if err != nil || broken[records[n].Offset] != 0x77 {
+			t.Fatal(err)
+		}
+		if _, got, err := Parse(broken); n > 0 && n < last && err == nil && len(got) == len(records) && records[n].Sub != 0 {
+			t.Errorf("record %d with tag 0x77 can be read", n)
+		}
+	}
+	longer, err := Redeclare(dump, last, 1000)
+	if _, _, perr := Parse(longer); err != nil || perr == nil {
+		t.Errorf("an end of 1000 bytes: %v", err)
+	}
+	if _, err := Redeclare(dump, last-1, 1); records[last-1].Sub == 0 || err == nil {
+		t.Error("a heap record has no length to declare")
+	}
+	stripped, err := Strip(dump)
+	if err != nil || len(stripped) >= len(dump) || bytes.Contains(stripped, []byte("contents")) || !bytes.Contains(dump, []byte("contents")) {
+		t.Errorf("%d of %d bytes left, %v", len(stripped), len(dump), err)
+	}
+	if !bytes.Equal(dump, whole) {
+		t.Error("the dump itself was damaged")
+	}
+	if _, err := Retag(dump, len(records), 1); err == nil {
+		t.Error("a record behind the last")
+	}
+	if _, err := Strip([]byte("JAVA")); err == nil {
+		t.Error("no dump")
+	}
+}

@@ -1,0 +1,515 @@
+package hproftest
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/leakgate/leakgate/analysis/hprof"
+)
+
+// Runtime is whose dump is written.
+type Runtime uint8
+
+// ART is Android's runtime since 5.0, HotSpot the JDK's.
+const (
+	ART Runtime = iota + 1
+	HotSpot
+)
+
+// Form says how a heap is written. The zero Form is ART's.
+type Form struct {
+	Runtime Runtime
+	// IDSize is 4 or 8; 0 is the runtime's own: 4 for ART, 8 for HotSpot.
+	IDSize int
+	// Format is that of the header; "" is the runtime's own.
+	Format string
+	// Time is that of the header; zero is a fixed day.
+	Time time.Time
+	// Segments cut the heap in another way than the runtime does.
+	Segments *hprof.Segmentation
+	// Shuffle writes the objects in a random order.
+	Shuffle bool
+	// HeapFirst writes the heap before the strings and classes.
+	HeapFirst bool
+	// Converted is ART's dump after AOSP's hprof-conv: 1.0.2 without heaps, its own
+	// kinds of roots become unknown ones.
+	Converted bool
+	// NoEnd leaves HEAP_DUMP_END out.
+	NoEnd bool
+	// measure leaves the elements of large arrays as they come.
+	measure bool
+}
+
+func (f Form) withDefaults() Form {
+	if f.Runtime == 0 {
+		f.Runtime = ART
+	}
+	if f.IDSize == 0 {
+		f.IDSize = map[Runtime]int{ART: 4, HotSpot: 8}[f.Runtime]
+	}
+	if f.Format == "" {
+		f.Format = hprof.Format102
+		if f.Runtime == ART && !f.Converted {
+			f.Format = hprof.Format103
+		}
+	}
+	if f.Time.IsZero() {
+		f.Time = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	}
+	return f
+}
+
+// IDs are those of the objects of a heap in one dump.
+type IDs struct {
+	ids []hprof.ID
+	// values are those of the arrays that hold the text of strings.
+	values []hprof.ID
+}
+
+// Of gives the ID of an object, a Ref, Thread or *Class; 0 for null and for what the
+// runtime does not have.
+func (ids IDs) Of(object any) hprof.ID {
+	switch o := object.(type) {
+	case Ref:
+		return ids.of(o)
+	case Thread:
+		return ids.of(o.Ref)
+	case *Class:
+		if o != nil {
+			return ids.of(o.ref)
+		}
+	}
+	return 0
+}
+
+func (ids IDs) of(r Ref) hprof.ID {
+	if int(r) < len(ids.ids) {
+		return ids.ids[r]
+	}
+	return 0
+}
+
+// Value gives the ID of the array with the text of a string.
+func (ids IDs) Value(s Ref) hprof.ID {
+	if int(s) < len(ids.values) {
+		return ids.values[s]
+	}
+	return 0
+}
+
+// Write writes the heap. It can be written again, also in other forms.
+func (h *Heap) Write(out io.Writer, f Form) (IDs, error) {
+	all, err := Write(out, f, h)
+	if len(all) == 0 {
+		return IDs{}, err
+	}
+	return all[0], err
+}
+
+// Dump is Write into memory. Its error is the heap's.
+func (h *Heap) Dump(f Form) ([]byte, IDs, error) {
+	var b bytes.Buffer
+	ids, err := h.Write(&b, f)
+	return b.Bytes(), ids, err
+}
+
+// Measure gives the bytes that Write writes in a form. It takes less time, because
+// the elements of large arrays are not made.
+func (h *Heap) Measure(f Form) (int64, error) {
+	f.measure = true
+	var n counter
+	_, err := h.Write(&n, f)
+	return int64(n), err
+}
+
+type counter int64
+
+func (c *counter) Write(b []byte) (int, error) {
+	*c += counter(len(b))
+	return len(b), nil
+}
+
+// Write writes several heaps into one file, one after the other, as the JVM's hprof
+// agent does when it is asked more than once. IDs of different heaps may be equal.
+func Write(out io.Writer, f Form, heaps ...*Heap) ([]IDs, error) {
+	f = f.withDefaults()
+	w := hprof.NewWriter(out, hprof.Header{Format: f.Format, IDSize: f.IDSize, Time: f.Time})
+	var all []IDs
+	for _, h := range heaps {
+		d, err := newDump(h, f)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, d.IDs)
+		for _, s := range d.steps(w) {
+			for s() && w.Err() == nil {
+			}
+		}
+		if h.err != nil {
+			return all, h.err
+		}
+	}
+	return all, w.Close()
+}
+
+// Reader gives the bytes that Write writes. They are made as they are read, so that
+// nothing is kept but the description.
+func (h *Heap) Reader(f Form) io.Reader {
+	f = f.withDefaults()
+	r := &reader{}
+	r.w = hprof.NewWriter(&r.buf, hprof.Header{Format: f.Format, IDSize: f.IDSize, Time: f.Time})
+	d, err := newDump(h, f)
+	if err != nil {
+		r.err = err
+		return r
+	}
+	r.steps = d.steps(r.w)
+	return r
+}
+
+type reader struct {
+	buf   bytes.Buffer
+	w     *hprof.Writer
+	steps []step
+	err   error
+}
+
+func (r *reader) Read(b []byte) (int, error) {
+	for r.buf.Len() == 0 {
+		switch {
+		case r.err != nil:
+			return 0, r.err
+		case len(r.steps) == 0:
+			if r.err = r.w.Close(); r.err == nil {
+				r.err = io.EOF
+			}
+		case !r.steps[0]():
+			r.steps = r.steps[1:]
+		}
+	}
+	return r.buf.Read(b)
+}
+
+// dump is one heap on its way into a file.
+type dump struct {
+	IDs
+	*Heap
+	Form
+	w *hprof.Writer
+	// order is that of the objects in the file.
+	order []Ref
+	// free is the first address behind the app's objects.
+	free hprof.ID
+	// names are the strings by their text, in the order in which they came up.
+	names   map[string]hprof.ID
+	listed  []string
+	serials map[*Class]uint32
+	// used are the classes that came up.
+	used    []*Class
+	layouts map[*Class][]slot
+	art     artState
+	// dry tells that what is written only names what is needed.
+	dry bool
+	// buf and elements are for one object at a time.
+	buf      []byte
+	elements []hprof.ID
+	statics  []hprof.Static
+	fields   []hprof.Field
+}
+
+func newDump(h *Heap, f Form) (*dump, error) {
+	if h.err != nil {
+		return nil, h.err
+	}
+	if f.Runtime != ART && f.Runtime != HotSpot {
+		return nil, fmt.Errorf("write the heap: no runtime %d", f.Runtime)
+	}
+	if f.IDSize != 4 && f.IDSize != 8 {
+		return nil, fmt.Errorf("write the heap: IDs of %d bytes", f.IDSize)
+	}
+	d := &dump{Heap: h, Form: f, names: map[string]hprof.ID{}, serials: map[*Class]uint32{}, layouts: map[*Class][]slot{}}
+	if err := d.place(); err != nil {
+		return nil, err
+	}
+	if f.Shuffle {
+		rand.New(rand.NewPCG(h.seed, 1)).Shuffle(len(d.order), func(i, j int) { d.order[i], d.order[j] = d.order[j], d.order[i] })
+	}
+	return d, nil
+}
+
+// step does a part of the work, and tells whether there may be more.
+type step func() bool
+
+// once is one part of work.
+func once(do func()) step { return each(1, func(int) { do() }) }
+
+// each is n parts of work.
+func each(n int, do func(i int)) step {
+	i := 0
+	return func() bool {
+		if i < n {
+			do(i)
+			i++
+		}
+		return i < n
+	}
+}
+
+// steps are all that is to do. The heap comes last but names what comes first, so it
+// is gone through twice, as ART does (runtime/hprof/hprof.cc, Dump).
+func (d *dump) steps(w *hprof.Writer) []step {
+	last := once(func() {
+		if !d.NoEnd {
+			w.EndHeap()
+		}
+	})
+	if d.HeapFirst {
+		return slices.Concat([]step{once(func() { d.w = w })}, d.body(), []step{once(d.head), last})
+	}
+	names := once(func() {
+		d.w, d.dry = hprof.NewWriter(io.Discard, hprof.Header{Format: d.Format, IDSize: d.IDSize}), true
+		for _, s := range d.body() {
+			for s() {
+			}
+		}
+		d.w, d.dry = w, false
+	})
+	return slices.Concat([]step{names, once(d.head)}, d.body(), []step{last})
+}
+
+// body writes the heap, or with dry only names what is in it.
+func (d *dump) body() []step {
+	begin := once(func() {
+		d.w.Segment(d.segments())
+		d.art = artState{simple: map[hprof.Root]bool{}}
+	})
+	end := once(func() { d.w.EndSegment() })
+	if d.Runtime == ART {
+		return slices.Concat([]step{begin}, d.artBody(), []step{end})
+	}
+	return slices.Concat([]step{begin}, d.hotSpotBody(), []step{end})
+}
+
+func (d *dump) segments() hprof.Segmentation {
+	if d.Segments != nil {
+		return *d.Segments
+	}
+	if d.Runtime == ART {
+		return hprof.Segmentation{} // art itself counts
+	}
+	return hprof.HotSpotSegments()
+}
+
+func (d *dump) head() {
+	if d.Runtime == ART {
+		d.artHead()
+	} else {
+		d.hotSpotHead()
+	}
+}
+
+// name gives the ID of a name.
+func (d *dump) name(s string) hprof.ID {
+	id, ok := d.names[s]
+	if !ok {
+		id = d.firstName() + hprof.ID(len(d.listed))*d.nameStep()
+		d.names[s] = id
+		d.listed = append(d.listed, s)
+	}
+	return id
+}
+
+// ART counts strings from a fixed number on; HotSpot's are addresses of symbols.
+func (d *dump) firstName() hprof.ID {
+	switch {
+	case d.Runtime == ART:
+		return 0x400000
+	case d.IDSize == 8:
+		return 0x800400018
+	}
+	return 0x8040018
+}
+
+func (d *dump) nameStep() hprof.ID {
+	if d.Runtime == ART {
+		return 1
+	}
+	return 24
+}
+
+// class gives the ID of a class and sees to it that it is loaded.
+func (d *dump) class(c *Class) hprof.ID {
+	if c == nil {
+		return 0
+	}
+	if _, ok := d.serials[c]; !ok {
+		d.serials[c] = uint32(len(d.serials) + 1)
+		d.used = append(d.used, c)
+		d.name(d.className(c))
+	}
+	return d.of(c.ref)
+}
+
+// isMissing tells whether the object has an ID and is not in the dump.
+func (d *dump) isMissing(r Ref) bool { return d.objects[r].shape == ofNothing }
+
+// exists tells whether the runtime has the object.
+func (d *dump) exists(r Ref) bool {
+	o := &d.objects[r]
+	return (o.only == 0 || o.only == d.Runtime) && (o.class.only == 0 || o.class.only == d.Runtime)
+}
+
+// slot is where the value of a field stands among an object's slots.
+type slot struct {
+	at   int
+	kind hprof.Type
+}
+
+// made is the place of a field that ART makes up: an array behind the object's own
+// address.
+const made = -1
+
+// layout is the order in which the values of an instance are written: the class's
+// own, then its superclass's and so on.
+func (d *dump) layout(c *Class) []slot {
+	if l, ok := d.layouts[c]; ok {
+		return l
+	}
+	var l []slot
+	for k := c; k != nil; k = k.super {
+		for _, i := range d.fieldOrder(k) {
+			l = append(l, slot{k.first + i, k.fields[i].kind})
+		}
+		if d.Runtime == ART && k.addsRuntimeObjects() {
+			l = append(l, slot{made, hprof.Object})
+		}
+	}
+	d.layouts[c] = l
+	return l
+}
+
+// fieldOrder gives the fields that the runtime has of a class, in its order: ART
+// sorts them by name, as they stand in a dex file, and HotSpot goes backwards.
+func (d *dump) fieldOrder(c *Class) []int {
+	var order []int
+	for i, f := range c.fields {
+		if f.only == 0 || f.only == d.Runtime {
+			order = append(order, i)
+		}
+	}
+	if d.Runtime == ART {
+		slices.SortFunc(order, func(i, j int) int { return cmp.Compare(c.fields[i].name, c.fields[j].name) })
+	} else {
+		slices.Reverse(order)
+	}
+	return order
+}
+
+// value appends a value, of which an ID is one already.
+func (d *dump) value(b []byte, t hprof.Type, v uint64) []byte {
+	switch t.Size(d.IDSize) {
+	case 1:
+		return append(b, byte(v))
+	case 2:
+		return binary.BigEndian.AppendUint16(b, uint16(v))
+	case 4:
+		return binary.BigEndian.AppendUint32(b, uint32(v))
+	}
+	return binary.BigEndian.AppendUint64(b, v)
+}
+
+// instance writes an object of fields.
+func (d *dump) instance(r Ref, o *object) {
+	d.buf = d.buf[:0]
+	for _, s := range d.layout(o.class) {
+		d.buf = d.value(d.buf, s.kind, d.slotValue(r, o, s))
+	}
+	d.w.Instance(d.of(r), d.trace(), d.class(o.class), d.buf)
+}
+
+func (d *dump) slotValue(r Ref, o *object, s slot) uint64 {
+	switch {
+	case s.at == made:
+		return uint64(d.of(r)) + align/2
+	case r == d.ballast.registry && r != 0 && s.at == o.class.first:
+		return uint64(d.free)
+	case s.kind == hprof.Object:
+		return uint64(d.of(Ref(o.slots[s.at])))
+	}
+	return o.slots[s.at]
+}
+
+// trace is the serial number of the stack trace of what was allocated somewhere.
+func (d *dump) trace() uint32 {
+	if d.Runtime == ART {
+		return 0
+	}
+	return 1
+}
+
+// plain writes an array, or an array of references.
+func (d *dump) plain(r Ref, o *object) {
+	switch id := d.of(r); o.shape {
+	case ofRefs:
+		d.w.ObjectArray(id, d.trace(), d.class(o.class), d.refs(o))
+	case ofData:
+		d.w.PrimitiveArray(id, d.trace(), o.element, o.data)
+	case ofCount:
+		d.w.PrimitiveArrayNoData(id, d.trace(), o.element, o.count)
+	case ofFiller:
+		if !d.dry {
+			d.w.PrimitiveArrayFrom(id, d.trace(), o.element, o.count, d.noise(&noise{stream: mix(d.seed, uint64(r))}))
+		}
+	}
+}
+
+// refs gives the IDs of the elements of an array.
+func (d *dump) refs(o *object) []hprof.ID {
+	d.elements = d.elements[:0]
+	for _, r := range o.refs {
+		d.elements = append(d.elements, d.of(r))
+	}
+	return d.elements
+}
+
+// noise is a stream of bytes that look like memory: most are small numbers.
+type noise struct {
+	stream, at uint64
+}
+
+func (n *noise) Read(b []byte) (int, error) {
+	for i := 0; i < len(b); i += 8 {
+		v := mix(n.stream, n.at)
+		n.at++
+		// A quarter of the words is zero.
+		if v&3 == 0 {
+			v = 0
+		}
+		for j := i; j < min(i+8, len(b)); j++ {
+			b[j] = byte(v >> (8 * (j - i)))
+		}
+	}
+	return len(b), nil
+}
+
+// noise gives the elements of a large array.
+func (d *dump) noise(n *noise) io.Reader {
+	if d.measure {
+		return anything{}
+	}
+	return n
+}
+
+// anything is a stream of any bytes.
+type anything struct{}
+
+func (anything) Read(b []byte) (int, error) { return len(b), nil }
+
+var errNoRoom = errors.New("write the heap: its objects do not fit into the addresses that an ID of 4 bytes can name")

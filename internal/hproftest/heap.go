@@ -1,0 +1,601 @@
+package hproftest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/leakgate/leakgate/analysis/hprof"
+)
+
+// Ref names an object of one Heap. The zero Ref is null.
+type Ref uint32
+
+// Fields are values of an instance by the names of its fields. What a value may be
+// is said at Heap.Set.
+type Fields map[string]any
+
+// Space is where an object is in ART's memory, which is also which heap the dump
+// says it is in. HotSpot has only one.
+type Space uint8
+
+// App is where apps allocate, Image what comes with the boot image, Zygote what the
+// zygote allocated before it forked.
+const (
+	App Space = iota
+	Image
+	Zygote
+)
+
+// Heap is a heap in the making. The first mistake, such as a field that the class
+// does not have, is kept and returned when the heap is written.
+type Heap struct {
+	sdk  int
+	seed uint64
+	// objects has the null object at 0.
+	objects []object
+	classes []*Class
+	byName  map[string]*Class
+	roots   []root
+	threads []thread
+	interns map[string]Ref
+	space   Space
+	// loader is the class loader of the app; the caches are the DexCaches of the
+	// boot class loader's classes and of the app's.
+	loader, bootCache, appCache Ref
+	// ifTable is that of classes without interfaces.
+	ifTable Ref
+	// loaded is the list of the app's classes, by which HotSpot's loader holds them.
+	loaded  List
+	java    javaState
+	android androidState
+	ballast Ballast
+	err     error
+}
+
+// shape is how an object is stored.
+type shape uint8
+
+const (
+	ofFields shape = iota
+	ofClass
+	ofRefs
+	ofData
+	ofText
+	ofFiller
+	// ofCount is an array without data, ofNothing an object that is not there.
+	ofCount
+	ofNothing
+)
+
+// object is one of any shape.
+type object struct {
+	shape shape
+	space Space
+	// element is the type of primitive elements.
+	element hprof.Type
+	// class is what the object is an instance of; for a class object, that class.
+	class *Class
+	// slots are the values of an instance's fields, the superclass's first.
+	slots []uint64
+	refs  []Ref
+	// data are primitive elements, big-endian.
+	data []byte
+	text []uint16
+	// count is the number of elements of a filler, or of an array without data.
+	count uint32
+	// only is the runtime that has the object, 0 for each.
+	only Runtime
+}
+
+// Class is a class of one Heap.
+type Class struct {
+	ref   Ref
+	name  string
+	super *Class
+	// fields are those that it declares; the first has the slot number first.
+	fields  []field
+	first   int
+	statics []static
+	// component is that of an array class, primitive that of int.class.
+	component *Class
+	primitive hprof.Type
+	loader    Ref
+	// bare classes have no instances of their own: abstract, interfaces, primitives.
+	bare bool
+	// only is the runtime that has the class, 0 for each.
+	only Runtime
+	// methods is the length of its virtual method table.
+	methods int
+}
+
+type field struct {
+	name string
+	kind hprof.Type
+	// only is the runtime that has the field, 0 for each.
+	only Runtime
+}
+
+type static struct {
+	name  string
+	kind  hprof.Type
+	value uint64
+}
+
+// root of the heap; its object is a Ref until it is written.
+type root struct {
+	kind   hprof.SubTag
+	object Ref
+	thread uint32
+	frame  int32
+}
+
+// thread of the heap.
+type thread struct {
+	Thread
+	frames []string
+}
+
+// Ref is the class as an object.
+func (c *Class) Ref() Ref { return c.ref }
+
+// Name is the name of the class as Java source has it, such as int[] or a.B$C.
+func (c *Class) Name() string { return c.name }
+
+func (h *Heap) fail(format string, args ...any) {
+	if h.err == nil {
+		h.err = fmt.Errorf("describe the heap: "+format, args...)
+	}
+}
+
+// Err is the first mistake in the description.
+func (h *Heap) Err() error { return h.err }
+
+func (h *Heap) add(o object) Ref {
+	if o.shape != ofClass {
+		o.space = h.space
+	}
+	h.objects = append(h.objects, o)
+	return Ref(len(h.objects) - 1)
+}
+
+func (h *Heap) object(r Ref) *object {
+	if int(r) >= len(h.objects) {
+		h.fail("there is no object %d", r)
+		r = 0
+	}
+	return &h.objects[r]
+}
+
+// In puts the objects that do creates into a space.
+func (h *Heap) In(s Space, do func()) {
+	before := h.space
+	h.space = s
+	do()
+	h.space = before
+}
+
+// Class finds the class that was declared last with a name.
+func (h *Heap) Class(name string) *Class {
+	if c := h.byName[name]; c != nil {
+		return c
+	}
+	if element, ok := strings.CutSuffix(name, "[]"); ok {
+		return h.Array(h.Class(element))
+	}
+	h.fail("there is no class %q", name)
+	return h.byName[objectClass]
+}
+
+const (
+	objectClass = "java.lang.Object"
+	classClass  = "java.lang.Class"
+	stringClass = "java.lang.String"
+)
+
+// Declare makes a class; without a superclass it extends java.lang.Object. Members
+// are fields such as "int mCount" or "static object sInstance", where a type is a
+// primitive one or object. A leading "art" or "jvm" makes an instance field that
+// only this runtime has. "abstract" alone says that the class has no instances, "art"
+// alone that HotSpot does not have it. Each call makes another class, also under a
+// name that there is. Classes of Java and
+// Android are in the boot image, all others belong to the app's class loader.
+func (h *Heap) Declare(name string, super *Class, members ...string) *Class {
+	if super == nil && name != objectClass {
+		super = h.byName[objectClass]
+	}
+	c := &Class{name: name, super: super, methods: 2 + len(name)%7}
+	space := App
+	if ofBoot(name) {
+		space = Image
+	} else {
+		c.loader = h.loader
+	}
+	if super != nil {
+		c.first = super.first + len(super.fields)
+		c.methods += super.methods
+	}
+	for _, m := range members {
+		h.member(c, m)
+	}
+	h.enter(c, space)
+	return c
+}
+
+// enter gives a class its object.
+func (h *Heap) enter(c *Class, space Space) {
+	c.ref = h.add(object{shape: ofClass, space: space, class: c})
+	if c.loader != 0 {
+		h.loaded.Add(c.ref)
+	}
+	h.classes = append(h.classes, c)
+	h.byName[c.name] = c
+}
+
+// ofBoot tells whether the boot class loader has the class.
+func ofBoot(name string) bool {
+	for _, p := range []string{"java.", "javax.", "android.", "dalvik.", "libcore.", "sun.", "jdk.", "com.android."} {
+		if strings.HasPrefix(name, p) {
+			return true
+		}
+	}
+	return typeNamed(name) != 0
+}
+
+func (h *Heap) member(c *Class, text string) {
+	words := strings.Fields(text)
+	if len(words) == 1 {
+		switch words[0] {
+		case "abstract":
+			c.bare = true
+			return
+		case "art":
+			c.only = ART
+			return
+		}
+	}
+	f, isStatic := field{}, false
+	for len(words) > 2 {
+		switch words[0] {
+		case "static":
+			isStatic = true
+		case "art":
+			f.only = ART
+		case "jvm":
+			f.only = HotSpot
+		default:
+			h.fail("%s: cannot read %q in %q", c.name, words[0], text)
+		}
+		words = words[1:]
+	}
+	if len(words) == 2 {
+		f.kind, f.name = typeNamed(words[0]), words[1]
+	}
+	switch {
+	case f.kind == 0:
+		h.fail("%s: %q is no type and name", c.name, text)
+	case isStatic:
+		c.statics = append(c.statics, static{name: f.name, kind: f.kind})
+	default:
+		c.fields = append(c.fields, f)
+	}
+}
+
+// types are those that fields may have.
+var types = []hprof.Type{hprof.Object, hprof.Boolean, hprof.Char, hprof.Float, hprof.Double, hprof.Byte, hprof.Short, hprof.Int, hprof.Long}
+
+func typeNamed(name string) hprof.Type {
+	for _, t := range types {
+		if t.String() == name {
+			return t
+		}
+	}
+	return 0
+}
+
+// Array gives the class of arrays whose elements are c.
+func (h *Heap) Array(c *Class) *Class {
+	name := c.name + "[]"
+	if array := h.byName[name]; array != nil && array.component == c {
+		return array
+	}
+	array := &Class{name: name, super: h.byName[objectClass], component: c, loader: c.loader, methods: h.byName[objectClass].methods}
+	h.enter(array, h.objects[c.ref].space)
+	return array
+}
+
+// New makes an instance.
+func (h *Heap) New(c *Class, f Fields) Ref {
+	r := h.add(object{shape: ofFields, class: c, slots: make([]uint64, c.first+len(c.fields))})
+	h.objects[r].slots[0] = uint64(c.ref)
+	// Sorted, because a value may be a new string.
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		h.Set(r, name, f[name])
+	}
+	return r
+}
+
+// Set sets a field of an instance, the one of the most derived class that declares
+// the name. A value is nil, a Ref, a *Class or a string, which makes a new
+// java.lang.String, for an object; a bool, int, int64 or float64 for the others,
+// where an int may be negative or the unsigned bits.
+func (h *Heap) Set(r Ref, name string, v any) {
+	o := h.object(r)
+	if o.shape != ofFields {
+		h.fail("object %d has no fields, so no %q", r, name)
+		return
+	}
+	for c := o.class; c != nil; c = c.super {
+		for i, f := range c.fields {
+			if f.name == name {
+				h.setSlot(r, c.first+i, f.kind, c, v)
+				return
+			}
+		}
+	}
+	h.fail("%s has no field %q", o.class.name, name)
+}
+
+// SetIn is Set for the field that one class declares, where another one of the same
+// name hides it.
+func (h *Heap) SetIn(r Ref, c *Class, name string, v any) {
+	for i, f := range c.fields {
+		if f.name == name && h.object(r).shape == ofFields && h.object(r).class.extends(c) {
+			h.setSlot(r, c.first+i, f.kind, c, v)
+			return
+		}
+	}
+	h.fail("%s declares no field %q that object %d has", c.name, name, r)
+}
+
+func (c *Class) extends(super *Class) bool {
+	for ; c != nil; c = c.super {
+		if c == super {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *Heap) setSlot(r Ref, slot int, kind hprof.Type, c *Class, v any) {
+	bits := h.bits(kind, c.name, v)
+	h.objects[r].slots[slot] = bits
+}
+
+// SetStatic sets a static field of a class.
+func (h *Heap) SetStatic(c *Class, name string, v any) {
+	for i, s := range c.statics {
+		if s.name == name {
+			c.statics[i].value = h.bits(s.kind, c.name, v)
+			return
+		}
+	}
+	h.fail("%s has no static field %q", c.name, name)
+}
+
+// bits are those of a value; for an object it is its Ref.
+func (h *Heap) bits(kind hprof.Type, where string, v any) uint64 {
+	size := 8 * kind.Size(8)
+	low := uint64(math.MaxUint64) >> (64 - size)
+	switch v := v.(type) {
+	case nil:
+		return 0
+	case bool:
+		if kind == hprof.Boolean {
+			return map[bool]uint64{true: 1}[v]
+		}
+	case int:
+		return h.bits(kind, where, int64(v))
+	case int64:
+		fits := size == 64 || v >= -1<<(size-1) && v <= int64(low)
+		if kind != hprof.Object && kind != hprof.Float && kind != hprof.Double && kind != hprof.Boolean && fits {
+			return uint64(v) & low
+		}
+	case float64:
+		switch kind {
+		case hprof.Float:
+			return uint64(math.Float32bits(float32(v)))
+		case hprof.Double:
+			return math.Float64bits(v)
+		}
+	default:
+		if kind == hprof.Object {
+			return uint64(h.reference(v))
+		}
+	}
+	h.fail("%s: %v of type %T is no %v", where, v, v, kind)
+	return 0
+}
+
+// reference makes what stands for an object one.
+func (h *Heap) reference(v any) Ref {
+	switch v := v.(type) {
+	case Ref:
+		h.object(v)
+		return v
+	case *Class:
+		if v != nil {
+			return v.ref
+		}
+		return 0
+	case string:
+		return h.String(v)
+	}
+	h.fail("%v of type %T is no object", v, v)
+	return 0
+}
+
+// Objects makes an array of a class of elements.
+func (h *Heap) Objects(element *Class, elements ...Ref) Ref {
+	for _, e := range elements {
+		h.object(e)
+	}
+	return h.add(object{shape: ofRefs, class: h.Array(element), refs: append([]Ref{}, elements...)})
+}
+
+// SetElement sets an element of an array of objects. Below the end it makes the
+// array longer.
+func (h *Heap) SetElement(array Ref, i int, v Ref) {
+	o := h.object(array)
+	if o.shape != ofRefs || i < 0 || i > 1<<24 {
+		h.fail("object %d has no element %d", array, i)
+		return
+	}
+	for len(o.refs) <= i {
+		o.refs = append(o.refs, 0)
+	}
+	o.refs[i] = v
+}
+
+// Primitives makes an array of primitive elements, which are big-endian.
+func (h *Heap) Primitives(t hprof.Type, elements []byte) Ref {
+	if size := t.Size(8); t == hprof.Object || size == 0 || len(elements)%size != 0 {
+		h.fail("%d bytes are no %v elements", len(elements), t)
+		t = hprof.Byte
+	}
+	return h.add(object{shape: ofData, element: t, class: h.Array(h.Class(t.String())), data: elements})
+}
+
+// Bytes makes a byte[].
+func (h *Heap) Bytes(b []byte) Ref { return h.Primitives(hprof.Byte, b) }
+
+// Chars makes a char[] of UTF-16.
+func (h *Heap) Chars(s string) Ref {
+	var b []byte
+	for _, u := range utf16.Encode([]rune(s)) {
+		b = binary.BigEndian.AppendUint16(b, u)
+	}
+	return h.Primitives(hprof.Char, b)
+}
+
+// Ints makes an int[].
+func (h *Heap) Ints(values ...int32) Ref {
+	var b []byte
+	for _, v := range values {
+		b = binary.BigEndian.AppendUint32(b, uint32(v))
+	}
+	return h.Primitives(hprof.Int, b)
+}
+
+// Longs makes a long[].
+func (h *Heap) Longs(values ...int64) Ref {
+	var b []byte
+	for _, v := range values {
+		b = binary.BigEndian.AppendUint64(b, uint64(v))
+	}
+	return h.Primitives(hprof.Long, b)
+}
+
+// Filler makes a primitive array whose elements follow from the seed and are not
+// kept, so that it costs nothing until it is written.
+func (h *Heap) Filler(t hprof.Type, count uint32) Ref {
+	if t == hprof.Object || t.Size(8) == 0 {
+		h.fail("elements of %v", t)
+		t = hprof.Byte
+	}
+	return h.add(object{shape: ofFiller, element: t, class: h.Array(h.Class(t.String())), count: count})
+}
+
+// Padding is a Filler of bytes.
+func (h *Heap) Padding(n uint32) Ref { return h.Filler(hprof.Byte, n) }
+
+// NoData makes a primitive array whose elements old Androids left out.
+func (h *Heap) NoData(t hprof.Type, count uint32) Ref {
+	if t == hprof.Object || t.Size(8) == 0 {
+		h.fail("elements of %v", t)
+		t = hprof.Byte
+	}
+	return h.add(object{shape: ofCount, element: t, class: h.Array(h.Class(t.String())), count: count})
+}
+
+// Missing makes what has an ID and is not in the dump: references to it dangle.
+func (h *Heap) Missing() Ref {
+	return h.add(object{shape: ofNothing, class: h.byName[objectClass]})
+}
+
+// String makes a new java.lang.String.
+func (h *Heap) String(s string) Ref {
+	return h.add(object{shape: ofText, class: h.byName[stringClass], text: utf16.Encode([]rune(s))})
+}
+
+// Intern gives the one interned string of a text. It is a root on ART.
+func (h *Heap) Intern(s string) Ref {
+	r, ok := h.interns[s]
+	if !ok {
+		h.In(Image, func() { r = h.String(s) })
+		h.interns[s] = r
+		h.roots = append(h.roots, root{kind: hprof.SubRootInternedString, object: r})
+	}
+	return r
+}
+
+// Len is the number of objects that were described, and a mark for Shallow.
+func (h *Heap) Len() int { return len(h.objects) }
+
+// Shallow is what ART's dump says that the objects occupy which were described since
+// a mark, strings with their text. Classes are not counted.
+func (h *Heap) Shallow(mark int) (sum int64) {
+	d := &dump{Heap: h}
+	for i := max(mark, 1); i < len(h.objects); i++ {
+		switch o := &h.objects[i]; o.shape {
+		case ofFields:
+			sum += int64(o.class.artSize())
+		case ofText:
+			sum += d.artSize(o)
+		case ofRefs:
+			sum += 4 * int64(len(o.refs))
+		case ofData:
+			sum += int64(len(o.data))
+		case ofFiller, ofCount:
+			sum += int64(o.count) * int64(o.element.Size(4))
+		}
+	}
+	return sum
+}
+
+// Root makes an object, a Ref or *Class, a root. Kinds that have a thread take the
+// first one's, see RootOf. HotSpot leaves out the kinds that only Android has.
+func (h *Heap) Root(kind hprof.SubTag, object any) {
+	h.rootIn(kind, object, 1, -1)
+}
+
+// RootOf makes an object a root of a thread: a local variable of a frame, counted
+// from 0 for the innermost, or -1.
+func (h *Heap) RootOf(t Thread, kind hprof.SubTag, object any, frame int32) {
+	h.rootIn(kind, object, t.Serial, frame)
+}
+
+func (h *Heap) rootIn(kind hprof.SubTag, object any, thread uint32, frame int32) {
+	if !kind.IsRoot() {
+		h.fail("%v is no root", kind)
+		return
+	}
+	h.roots = append(h.roots, root{kind, h.reference(object), thread, frame})
+}
+
+// Thread is a thread with its serial number.
+type Thread struct {
+	Ref
+	Serial uint32
+}
+
+// Thread makes a java.lang.Thread that runs. Frames, innermost first, are such as
+// "com.shop.Sync.run(Sync.java:12)"; only HotSpot writes them.
+func (h *Heap) Thread(name string, frames ...string) Thread {
+	t := Thread{Serial: uint32(len(h.threads) + 1)}
+	t.Ref = h.New(h.Class("java.lang.Thread"), Fields{"name": name, "tid": int(t.Serial), "priority": 5, "contextClassLoader": h.loader})
+	h.threads = append(h.threads, thread{t, frames})
+	return t
+}
+
+// mix is the finalizer of splitmix64 over a stream and an index.
+func mix(stream, index uint64) uint64 {
+	z := stream + (index+1)*0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
