@@ -122,7 +122,8 @@ func open(ctx context.Context, r io.ReaderAt, size int64, o Options) (*dump, err
 		d.graph.Close()
 		return nil, d.empty(size)
 	}
-	d.doubt()
+	d.doubt(d.graph.Damage, d.graph.Truncated)
+	d.doubtGraph()
 	return d, nil
 }
 
@@ -147,17 +148,24 @@ func (d *dump) warn(format string, args ...any) {
 }
 
 // doubt notes what makes the numbers less than they seem.
-func (d *dump) doubt() {
-	g := d.graph
+func (d *dump) doubt(damage []error, truncated int64) {
 	for _, err := range d.file.Warnings {
 		d.warn("%v", err)
 	}
-	for _, err := range g.Damage {
+	for _, err := range damage {
 		d.pass(err)
 	}
-	d.cut(g.Truncated)
+	d.cut(truncated)
 	if n := len(d.file.Snapshots); n > 1 {
 		d.warn("the file has %d heaps; the last is analysed", n)
+	}
+}
+
+// doubtGraph notes what only the graph knows.
+func (d *dump) doubtGraph() {
+	g := d.graph
+	if g.ReachableBytes() == (heap.Size{}) {
+		d.warn("no GC root holds anything in this dump: nothing is reachable, and nothing retains; counts and shallow sizes hold")
 	}
 	if g.Dangling > 0 {
 		d.warn("%d references lead to objects that are not in the dump", g.Dangling)
@@ -196,7 +204,7 @@ func (d *dump) dump() Dump {
 func classes(heaps []heap.Heap, rows []heap.Row, top int) []Class {
 	list := make([]Class, 0, min(top, len(rows)))
 	for _, r := range rows[:min(top, len(rows))] {
-		c := Class{Class: r.Class, Instances: r.Instances, Reachable: r.Reachable, ShallowBytes: r.Shallow.Java, RetainedBytes: r.Retained.Java, RetainedNative: r.Retained.Native}
+		c := Class{Class: r.Class, Instances: r.Instances, Reachable: r.Reachable, ShallowBytes: r.Shallow.Java, RetainedBytes: r.Retained.Total(), RetainedNative: r.Retained.Native}
 		for h, bytes := range r.RetainedIn {
 			if bytes > 0 {
 				if c.RetainedIn == nil {
@@ -218,14 +226,14 @@ func Histogram(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Repo
 		return nil, err
 	}
 	o.phase("count")
-	c, err := heap.Count(ctx, d.file, heap.Options{Snapshot: -1, Progress: o.Progress})
+	c, err := heap.Count(ctx, d.file, heap.Options{Snapshot: -1, Partial: o.Partial, Progress: o.Progress})
 	if err != nil {
 		return nil, err
 	}
 	if c.Objects == 0 {
 		return nil, d.empty(size)
 	}
-	d.cut(c.Truncated)
+	d.doubt(c.Damage, c.Truncated)
 	report := &Report{Schema: Schema, Leaks: []Leak{}, Suspects: []Leak{}, Dominators: []Dominator{}, Threads: []android.Thread{}, Classes: classes(nil, c.Rows, o.Top), Warnings: d.warnings}
 	report.Dump = Dump{
 		Format: d.file.Format, IDSize: d.file.IDSize, Bytes: size, Truncated: c.Truncated >= 0, Partial: d.partial, Snapshots: len(d.file.Snapshots),

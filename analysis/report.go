@@ -55,7 +55,7 @@ type Dump struct {
 	GCRoots         map[string]int64 `json:"gc_roots"`
 	// Android is what the app and its phone are, nil for a dump of a JVM.
 	Android *android.Metadata `json:"android"`
-	Heaps           []Heap           `json:"heaps"`
+	Heaps   []Heap            `json:"heaps"`
 	// ReachableBytes is what GC roots reach, strongly or softly.
 	ReachableBytes  int64  `json:"reachable_bytes"`
 	ReachableNative int64  `json:"reachable_native_bytes"`

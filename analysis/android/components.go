@@ -295,6 +295,7 @@ func (p *plan) group(parts ...groupPart) Group {
 		held     bool
 		retained int64
 	}
+	// All other states come last: -1 is 3 here.
 	first := func(state string) int { return slices.Index([]string{Destroyed, Finished}, state) & 3 }
 	top := best[member]{limit: p.options.Top, order: func(a, b member) int {
 		if a.held != b.held {

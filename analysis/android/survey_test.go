@@ -196,3 +196,14 @@ func TestOwner(t *testing.T) {
 		t.Errorf("near: %+v", o)
 	}
 }
+
+func BenchmarkRead(b *testing.B) {
+	for _, name := range []string{"leak_service_binder.hprof", "ahat-O.hprof", "mat-openjdk_jdk11_04_x64.hprof.gz"} {
+		b.Run(name, func(b *testing.B) {
+			g := loadRecorded(b, name)
+			for b.Loop() {
+				read(b, g, android.Options{})
+			}
+		})
+	}
+}

@@ -53,7 +53,8 @@ func mixture(tb testing.TB, n int) []byte {
 }
 
 // BenchmarkLoad loads a million objects of an app, in segments of 4 kB as ART writes.
-// Bar on two cores: 2.5 million objects a second; 20 bytes an object when loaded.
+// Bar on two cores: 4 million objects a second, 12 bytes an object when loaded
+// (measured: 6 million, 9).
 func BenchmarkLoad(b *testing.B) {
 	const objects = 1_000_000
 	dump := mixture(b, objects)
@@ -74,7 +75,8 @@ func BenchmarkLoad(b *testing.B) {
 
 // BenchmarkDominators loads graphs that are hard for dominator algorithms, and tells
 // what the phase of the dominators takes of it.
-// Bar on two cores: 400 ns an object for all, 150 ns for dominators.
+// Bar on two cores: 600 ns an object, 150 of them for dominators, and 1500 and 400
+// in the random graph (measured: 180 to 480 and 20 to 80; 1100 and 300).
 func BenchmarkDominators(b *testing.B) {
 	all := shapes()
 	all["random"] = *tangle(4, 200_000)

@@ -1,7 +1,10 @@
 package heap
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"slices"
 	"sync"
 
 	"github.com/leakgate/leakgate/analysis/hprof"
@@ -14,6 +17,8 @@ type Census struct {
 	// Truncated is the offset of the record in which the file ends, or -1.
 	Truncated  int64
 	RootCounts map[hprof.SubTag]int64
+	// Damage is what Options.Partial passed over.
+	Damage []error
 	// Rows have no reachable and no retained sizes. The class with most bytes is first.
 	Rows []Row
 }
@@ -49,7 +54,7 @@ func Count(ctx context.Context, f *hprof.File, o Options) (*Census, error) {
 		mu.Lock()
 		counters = append(counters, c)
 		mu.Unlock()
-		return func(_ int, chunk []hprof.Segment) error { return c.count(ctx, chunk) }
+		return func(_ int, chunk []hprof.Segment) error { return c.pass(c.count(ctx, chunk)) }
 	})
 	if err != nil {
 		return nil, err
@@ -58,6 +63,15 @@ func Count(ctx context.Context, f *hprof.File, o Options) (*Census, error) {
 		return nil, err
 	}
 	return l.addUp(counters), nil
+}
+
+// pass takes note of damage that is passed over.
+func (c *counter) pass(err error) error {
+	if !c.options.Partial || !errors.As(err, new(*hprof.DamageError)) {
+		return err
+	}
+	c.census.Damage = append(c.census.Damage, err)
+	return nil
 }
 
 func (c *counter) at(s slot) *tally {
@@ -120,6 +134,7 @@ func (l *loader) addUp(counters []*counter) *Census {
 		sum.PrimitiveArrays += c.census.PrimitiveArrays
 		sum.Classes += c.census.Classes
 		sum.Truncated = max(sum.Truncated, c.census.Truncated)
+		sum.Damage = append(sum.Damage, c.census.Damage...)
 		for kind, n := range c.roots {
 			sum.RootCounts[kind] += n
 		}
@@ -130,10 +145,18 @@ func (l *loader) addUp(counters []*counter) *Census {
 		}
 		l.rows[l.registry.list[classSlot].row].Shallow.Java += c.statics
 	}
+	slices.SortFunc(sum.Damage, func(a, b error) int { return cmp.Compare(offset(a), offset(b)) })
 	sum.Objects = sum.Instances + sum.ObjectArrays + sum.PrimitiveArrays + sum.Classes
 	l.sortRows()
 	sum.Rows = l.rows
 	return sum
+}
+
+func offset(err error) int64 {
+	if damage, ok := errors.AsType[*hprof.DamageError](err); ok {
+		return damage.Offset
+	}
+	return 0
 }
 
 func (l *loader) tally(s slot, t tally) {

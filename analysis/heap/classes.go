@@ -3,6 +3,7 @@ package heap
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/leakgate/leakgate/analysis/hprof"
 )
@@ -53,6 +54,8 @@ type registry struct {
 	mu    sync.Mutex
 	slots map[hprof.ID]slot
 	list  []class
+	// count is the length of list.
+	count atomic.Int64
 }
 
 func newRegistry() *registry {
@@ -74,6 +77,7 @@ func (r *registry) locked(id hprof.ID) slot {
 	s := slot(len(r.list))
 	r.slots[id] = s
 	r.list = append(r.list, class{id: id})
+	r.count.Store(int64(len(r.list)))
 	return s
 }
 

@@ -89,6 +89,45 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
+// TestPartial breaks one record of a long dump: without Partial its place is told,
+// with it all is loaded but the rest of that part of the file.
+func TestPartial(t *testing.T) {
+	const objects = 30_000
+	w := newScribe(4)
+	w.class(0x100, "C", 8, 1)
+	w.Root(hprof.Root{Kind: hprof.SubRootUnknown, Object: 0x1000})
+	broken := int64(0)
+	for i := range objects {
+		if i == objects/2 {
+			broken = w.Written()
+		}
+		w.instance(hprof.ID(0x1000+8*i), 0x100, hprof.ID(0x1008+8*i))
+	}
+	dump := w.dump(t)
+	if dump[broken] != byte(hprof.SubInstance) {
+		// The record begins a segment.
+		broken += 9
+	}
+	dump[broken] = 0x77
+	_, err := open(dump, heap.Options{})
+	var damage *hprof.DamageError
+	if !errors.As(err, &damage) || damage.Offset != broken {
+		t.Fatalf("%v, want one at offset %d", err, broken)
+	}
+	g := load(t, dump, heap.Options{Partial: true, Workers: 2})
+	if len(g.Damage) != 1 || !errors.As(g.Damage[0], &damage) || damage.Offset != broken {
+		t.Errorf("damage %v, want one at offset %d", g.Damage, broken)
+	}
+	// A part has about 64 kB, an instance 21 bytes.
+	if lost := objects + 1 - g.Objects; lost < 1 || lost > 2*(64<<10)/21 || g.Dangling != 2 {
+		t.Errorf("%d objects are lost, %d references dangle", lost, g.Dangling)
+	}
+	if o, ok := g.Find(0x1000); !ok || g.Retained(o).Java != 8*objects/2 {
+		t.Errorf("the first part retains %v", g.Retained(o))
+	}
+	readAll(t, g)
+}
+
 // survives loads a dump that may be damaged. What comes is either an error that says
 // where, or a graph in which everything fits together, in bounded memory.
 func survives(t *testing.T, dump []byte) {
@@ -220,6 +259,8 @@ func FuzzLoad(f *testing.F) {
 	for seed := range uint16(12) {
 		f.Add(seed, []byte{byte(seed), byte(37 * seed), byte(seed), byte(101 * seed)})
 	}
+	// An array's class is an instance's too.
+	f.Add(uint16(74), []byte("\xff\x7f10"))
 	f.Fuzz(func(t *testing.T, seed uint16, edits []byte) {
 		survives(t, harm(victim(t, uint64(seed)), edits[:min(len(edits), 64)]))
 	})

@@ -40,7 +40,8 @@ type MemoryError struct {
 }
 
 func (e *MemoryError) Error() string {
-	return fmt.Sprintf("the graph needs about %d MB of memory, %d MB are free for it", e.Need>>20, e.Limit>>20)
+	const mb = 1 << 20
+	return fmt.Sprintf("the graph needs about %.1f MB of memory, %.1f MB are free for it", float64(e.Need)/mb, float64(e.Limit)/mb)
 }
 
 // Heap is one of the heaps of an Android app, or the only one of another dump.

@@ -126,7 +126,9 @@ func (l *loader) census(inner bitset) (most int64) {
 		inner.set(i)
 		if c.arrays {
 			elements += l.sizes.at(i) / int64(l.IDSize)
-			l.ObjectArrays++
+			if l.Duplicates > 0 {
+				l.ObjectArrays++
+			}
 		}
 	}
 	most = elements

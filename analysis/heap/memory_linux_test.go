@@ -24,13 +24,16 @@ type synthetic struct {
 	size  int64
 }
 
+// part is a pattern over and over. Where its last 4 bytes are counted, they are
+// those of the pattern and as much more as patterns came before.
 type part struct {
 	at, length int64
 	pattern    []byte
+	counted    bool
 }
 
 func (s *synthetic) add(pattern []byte, times int64) {
-	p := part{s.size, times * int64(len(pattern)), pattern}
+	p := part{at: s.size, length: times * int64(len(pattern)), pattern: pattern}
 	s.parts = append(s.parts, p)
 	s.size += p.length
 }
@@ -39,7 +42,11 @@ func (s *synthetic) ReadAt(b []byte, at int64) (n int, err error) {
 	for _, p := range s.parts {
 		for n < len(b) && at >= p.at && at < p.at+p.length {
 			first := (at - p.at) % int64(len(p.pattern))
-			k := copy(b[n:min(len(b), n+int(p.at+p.length-at))], p.pattern[first:])
+			pattern := p.pattern
+			if p.counted {
+				pattern = p.count((at - p.at) / int64(len(p.pattern)))
+			}
+			k := copy(b[n:min(len(b), n+int(p.at+p.length-at))], pattern[first:])
 			n, at = n+k, at+int64(k)
 		}
 	}
@@ -47,6 +54,13 @@ func (s *synthetic) ReadAt(b []byte, at int64) (n int, err error) {
 		return n, io.EOF
 	}
 	return n, nil
+}
+
+func (p *part) count(n int64) []byte {
+	pattern := bytes.Clone(p.pattern)
+	last := pattern[len(pattern)-4:]
+	binary.BigEndian.PutUint32(last, binary.BigEndian.Uint32(last)+uint32(n))
+	return pattern
 }
 
 // segment adds the head of a segment whose body has so many bytes.
@@ -94,8 +108,10 @@ var giants = map[string]struct {
 	"arrays of null":           {make: arrays(0x100, 0), most: 100},
 	"arrays full of one":       {make: arrays(0x100, 0x1000), most: 100},
 	"arrays full of the next":  {make: arrays(0x100, 0x1100), most: 100},
-	"small objects in a piece": {make: crumbs(hprof.SubInstance), most: 100, limit: 40 << 20, refused: true},
-	"roots of nothing":         {make: crumbs(hprof.SubRootUnknown), most: 100, limit: 40 << 20, refused: true},
+	"small objects in a piece": {make: crumbs(hprof.SubInstance, 0x2000, 0, 0x100), most: 100, limit: 40 << 20, refused: true},
+	"objects of many classes":  {make: crumbs(hprof.SubObjectArray, 0x2000, 0, 0, 0x20000000), most: 100, limit: 40 << 20, refused: true},
+	"roots of nothing":         {make: crumbs(hprof.SubRootUnknown, 0x2000), most: 100, limit: 40 << 20, refused: true},
+	"classes of nothing":       {make: crumbs(hprof.SubClassDump, 0x2000, 0, 0, 0, 0, 0, 0, 0, 0), most: 100, limit: 40 << 20, refused: true},
 }
 
 // arrays are 5 arrays of 100 MB.
@@ -108,17 +124,27 @@ func arrays(class, element uint32) func(testing.TB, *synthetic) {
 	}
 }
 
-// crumbs are the same small record over and over, in one segment.
-func crumbs(kind hprof.SubTag) func(testing.TB, *synthetic) {
+// crumbs are one small record over and over, in one segment. The last of its words
+// counts in an array, so that each is of another class.
+func crumbs(kind hprof.SubTag, words ...uint32) func(testing.TB, *synthetic) {
 	return func(tb testing.TB, s *synthetic) {
 		s.begin(tb)
-		record := []byte{byte(kind), 0, 0, 0x20, 0}
-		if kind == hprof.SubInstance {
-			record = append(record, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
+		record := []byte{byte(kind)}
+		for _, v := range words {
+			record = binary.BigEndian.AppendUint32(record, v)
+		}
+		switch kind {
+		case hprof.SubInstance:
+			// No fields.
+			record = append(record, 0, 0, 0, 0)
+		case hprof.SubClassDump:
+			// No constants, and no fields of either kind.
+			record = append(record, 0, 0, 0, 0, 0, 0)
 		}
 		times := int64(100<<20) / int64(len(record))
 		s.segment(hprof.TagHeapDumpSegment, times*int64(len(record)))
 		s.add(record, times)
+		s.parts[len(s.parts)-1].counted = kind == hprof.SubObjectArray
 	}
 }
 
@@ -167,7 +193,7 @@ func loadGiant(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { fmt.Println(status(t, "VmHWM")) }()
+	defer func() { t.Log(status(t, "VmHWM")) }()
 	g, err := heap.Load(t.Context(), f, heap.Options{Workers: 2, Limit: giant.limit, Snapshot: -1})
 	if giant.refused != errors.As(err, new(*heap.MemoryError)) || err != nil && !giant.refused {
 		t.Fatalf("%v", err)

@@ -451,6 +451,10 @@ func (a *answer) differsRows(g *heap.Graph) error {
 			want = &heap.Row{Class: got.Class}
 		}
 		delete(rows, got.Class)
+		all, _ := a.sum(a.without(func(i int) bool { return a.className(a.objects[i]) == got.Class }))
+		if got.Retained.Java > all.Java {
+			return fmt.Errorf("%s retains %v, but without all of it only %v go", got.Class, got.Retained, all)
+		}
 		if got.RetainedIn != nil {
 			_, in := a.sum(a.lostClass(got.Class))
 			for h, heap := range g.Heaps {

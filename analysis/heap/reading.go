@@ -90,7 +90,7 @@ const (
 	shortPatience = 1 << 16
 	// rootWeight and classWeight are what roots and classes take in memory, in objects.
 	rootWeight  = 4
-	classWeight = 16
+	classWeight = 24
 )
 
 // read reads a chunk.
@@ -124,7 +124,6 @@ func (r *reader) read(ctx context.Context, chunk []hprof.Segment) *reading {
 			s.ReadClass(&r.class)
 			r.registry.dumped(&r.class, s.Offset)
 			r.object(s.Object, classSlot)
-			r.weight += classWeight
 		case hprof.SubHeapInfo:
 		default:
 			c.roots = append(c.roots, s.Root())
@@ -150,7 +149,7 @@ func (r *reader) look(ctx context.Context) error {
 	}
 	met := r.objects.Add(r.weight)
 	r.weight = 0
-	return r.fits(met + int64(len(r.ids)))
+	return r.fits(met + int64(len(r.ids)) + classWeight*r.registry.count.Load())
 }
 
 // hand makes a batch of what was read.
@@ -414,6 +413,7 @@ func (l *loader) findLast(ctx context.Context) error {
 	if len(l.twice) == 0 {
 		return nil
 	}
+	l.passes++
 	var mu sync.Mutex
 	return l.pool(ctx, func() func(int, []hprof.Segment) error {
 		s := l.file.Scanner(nil)
@@ -431,7 +431,10 @@ func (l *loader) findLast(ctx context.Context) error {
 				mu.Unlock()
 			}
 			// Damage was told, or passed over, in the first pass.
-			return nil
+			if errors.As(s.Err(), new(*hprof.DamageError)) {
+				return nil
+			}
+			return s.Err()
 		}
 	})
 }
@@ -447,7 +450,7 @@ func (l *loader) superseded(n uint32, offset int64) bool {
 
 // scatter puts what a batch knows where the objects' numbers say.
 func (l *loader) scatter(b *batch, seen *duplicates) {
-	arrays, heap, next := 0, uint8(0), 0
+	arrays, heap, next, objectArrays := 0, uint8(0), 0, int64(0)
 	for i, s := range b.slots {
 		id := b.id(i)
 		n := l.ids.find(id)
@@ -469,9 +472,13 @@ func (l *loader) scatter(b *batch, seen *duplicates) {
 		case s&arrayed != 0:
 			size += int64(b.counts[arrays]) * int64(l.IDSize)
 			arrays++
+			objectArrays++
 		}
 		l.slots.set(n, s&^arrayed)
 		l.sizes.set(n, size)
+	}
+	if l.Duplicates == 0 {
+		atomic.AddInt64(&l.ObjectArrays, objectArrays)
 	}
 }
 

@@ -443,7 +443,7 @@ func TestNormalName(t *testing.T) {
 }
 
 // BenchmarkRead reads one object in a thousand again.
-// Bar: faster than a pass over the dump.
+// Bar: 200 MB of dump a second (measured: 400), since they are in all parts of it.
 func BenchmarkRead(b *testing.B) {
 	dump := chain(b, 500_000)
 	g := load(b, dump, heap.Options{})

@@ -252,7 +252,7 @@ func shapes() map[string]shape {
 			return refs
 		}, dominator: top},
 		"not reached": {n: wide, refs: func(refs []int, i int) []int {
-			return append(refs, min(i&^1+2, wide-2), i^1&^1)
+			return append(refs, min(i&^1+2, wide-2), i&^1)
 		}, dominator: func(i int) int {
 			if i%2 != 0 {
 				return -2
