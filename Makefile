@@ -58,7 +58,7 @@ fuzz:
 	@for f in $$(grep -rlE '^func Fuzz' --include='*_test.go' .); do \
 	  for t in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p' $$f); do \
 	    echo "fuzz $$t in $$(dirname $$f) for $(FUZZTIME)"; \
-	    go test -run '^$$' -fuzz "^$$t\$$" -fuzztime $(FUZZTIME) "$$(dirname $$f)"; \
+	    go test -run '^$$' -fuzzminimizetime 10x -fuzz "^$$t\$$" -fuzztime $(FUZZTIME) "$$(dirname $$f)"; \
 	  done; done
 
 # A bounded number of inputs for each target, so that a broken target is seen at once.

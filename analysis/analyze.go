@@ -67,6 +67,9 @@ func (d *dump) survey(ctx context.Context, r *Report, o Options) error {
 	}
 	r.Bitmaps, r.Strings, r.Threads = s.Bitmaps, s.Strings, s.Threads.List
 	r.Components, r.Finalizers, r.Exhaustion = s.Components, s.Finalizers, s.Exhaustion
+	if n := s.Threads.LeftOut; n > 0 {
+		d.warn("%d more threads are not listed", n)
+	}
 	for _, err := range s.Warnings {
 		d.warn("%v", err)
 	}

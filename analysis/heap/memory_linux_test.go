@@ -108,10 +108,10 @@ var giants = map[string]struct {
 	"arrays of null":           {make: arrays(0x100, 0), most: 100},
 	"arrays full of one":       {make: arrays(0x100, 0x1000), most: 100},
 	"arrays full of the next":  {make: arrays(0x100, 0x1100), most: 100},
-	"small objects in a piece": {make: crumbs(hprof.SubInstance, 0x2000, 0, 0x100), most: 100, limit: 40 << 20, refused: true},
-	"objects of many classes":  {make: crumbs(hprof.SubObjectArray, 0x2000, 0, 0, 0x20000000), most: 100, limit: 40 << 20, refused: true},
-	"roots of nothing":         {make: crumbs(hprof.SubRootUnknown, 0x2000), most: 100, limit: 40 << 20, refused: true},
-	"classes of nothing":       {make: crumbs(hprof.SubClassDump, 0x2000, 0, 0, 0, 0, 0, 0, 0, 0), most: 100, limit: 40 << 20, refused: true},
+	"small objects in a piece": {make: crumbs(hprof.SubInstance, 0x2000, 0, 0x100), most: 160, limit: 40 << 20, refused: true},
+	"objects of many classes":  {make: crumbs(hprof.SubObjectArray, 0x2000, 0, 0, 0x20000000), most: 160, limit: 40 << 20, refused: true},
+	"roots of nothing":         {make: crumbs(hprof.SubRootUnknown, 0x2000), most: 160, limit: 40 << 20, refused: true},
+	"classes of nothing":       {make: crumbs(hprof.SubClassDump, 0x2000, 0, 0, 0, 0, 0, 0, 0, 0), most: 160, limit: 40 << 20, refused: true},
 }
 
 // arrays are 5 arrays of 100 MB.

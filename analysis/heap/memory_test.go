@@ -81,11 +81,11 @@ func checkRefused(t *testing.T, err error, limit int64) {
 // TestLimitReferences refuses a dump of few objects and many references before the
 // references are read, and loads it with what it asked for.
 func TestLimitReferences(t *testing.T) {
-	const objects, limit = 1000, 8 << 20
+	const objects, references, limit = 1000, 1_500_000, 4 << 20
 	w := newScribe(4)
 	w.class(0x100, "C", 8, 0)
 	w.class(0x200, "C[]", 0, 0)
-	all := make([]hprof.ID, 3_000_000)
+	all := make([]hprof.ID, references)
 	for i := range all {
 		all[i] = hprof.ID(0x1000 + 8*(i*7%objects))
 	}
@@ -111,7 +111,7 @@ func TestLimitReferences(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer g.Close()
-	if o, _ := g.Find(0x800); g.Retained(o).Java != 4*3_000_000+8*objects || g.ReferenceCount != 3_000_000 {
+	if o, _ := g.Find(0x800); g.Retained(o).Java != 4*references+8*objects || g.ReferenceCount != references {
 		t.Errorf("the array retains %v by %d references", g.Retained(o), g.ReferenceCount)
 	}
 }

@@ -18,7 +18,7 @@ import (
 func TestOrder(t *testing.T) {
 	objects := 12_000
 	if racing {
-		objects /= 3
+		objects /= 4
 	}
 	for seed := range uint64(3) {
 		d, w := randomWorld(seed, objects)

@@ -75,6 +75,7 @@ func tellReport(w io.Writer, r *analysis.Report, retained bool) error {
 	var b strings.Builder
 	tellApp(&b, r.Dump.Android)
 	tellDump(&b, &r.Dump)
+	tellComponents(&b, r.Components)
 	tellClasses(&b, r.Classes, retained)
 	tellDominators(&b, r)
 	tellSurvey(&b, r)

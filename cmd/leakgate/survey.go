@@ -7,6 +7,7 @@ import (
 
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/analysis/android"
+	"github.com/leakgate/leakgate/analysis/heap"
 )
 
 const (
@@ -20,7 +21,6 @@ const (
 func tellSurvey(b *strings.Builder, r *analysis.Report) {
 	tellBitmaps(b, r.Bitmaps)
 	tellStrings(b, r.Strings)
-	tellComponents(b, r.Components)
 	tellThreads(b, r.Threads)
 	tellExhaustion(b, r.Exhaustion)
 }
@@ -71,7 +71,10 @@ func tellBitmaps(b *strings.Builder, m *android.Bitmaps) {
 	for _, l := range first(m.List) {
 		owner := ""
 		if l.Owner != nil {
-			owner = "  held by " + l.Owner.Class
+			owner = "  held by " + shown(l.Owner.Class)
+		}
+		if l.Reachability != heap.Strong.String() {
+			owner = "  " + l.Reachability
 		}
 		put(b, "%14s bytes   %d x %d %s%s", grouped(l.Bytes), l.Width, l.Height, address(l.Object), owner)
 	}
@@ -111,7 +114,7 @@ func tellComponents(b *strings.Builder, c *android.Components) {
 		b.WriteByte('\n')
 		put(b, "%s: %s", g.name, states(g.group.States))
 		for _, l := range first(g.group.List) {
-			put(b, "%14s bytes   %s %s, %s, %s", grouped(l.RetainedBytes), l.Class, address(l.Object), l.State, l.Reachability)
+			put(b, "%14s bytes   %s %s, %s, %s", grouped(l.RetainedBytes), shown(l.Class), address(l.Object), l.State, l.Reachability)
 		}
 	}
 	if c.Databases.Open > 0 {
@@ -146,9 +149,9 @@ func tellThreads(b *strings.Builder, threads []android.Thread) {
 		if t.Locals.Count > 0 {
 			locals = fmt.Sprintf(", its frames hold %s objects", grouped(t.Locals.Count))
 		}
-		put(b, "%14s bytes   %s %s%s", grouped(t.RetainedBytes), t.Name, address(t.Object), locals)
+		put(b, "%14s bytes   %s %s%s", grouped(t.RetainedBytes), shown(t.Name), address(t.Object), locals)
 		for _, f := range t.Frames[:min(len(t.Frames), shownFrames)] {
-			put(b, "%22s  at %s", "", f)
+			put(b, "%22s  at %s", "", shown(f))
 		}
 	}
 }

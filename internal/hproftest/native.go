@@ -24,7 +24,7 @@ func (h *Heap) Native(owner Ref, size, pointer int64, malloced bool) {
 	}
 	registry := h.java.registries[size]
 	if registry == 0 {
-		registry = h.New(h.Class("libcore.util.NativeAllocationRegistry"), Fields{"classLoader": h.loader, "freeFunction": 0x7100004000, "size": size})
+		registry = h.New(h.Class("libcore.util.NativeAllocationRegistry"), Fields{"classLoader": h.loader, "freeFunction": int64(0x7100004000), "size": size})
 		h.java.registries[size] = registry
 	}
 	thunk := h.New(h.Class("libcore.util.NativeAllocationRegistry$CleanerThunk"), Fields{"this$0": registry, "nativePtr": pointer})
