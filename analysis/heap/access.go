@@ -210,7 +210,7 @@ func (r *Record) RefOf(f *Field) (Object, bool) {
 	if t != hprof.Object {
 		return 0, false
 	}
-	return r.graph.Find(readID(b, r.graph.IDSize))
+	return r.graph.find(readID(b, r.graph.IDSize))
 }
 
 // IsNull tells whether a field of references is null. ok is false where the object

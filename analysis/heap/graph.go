@@ -92,6 +92,9 @@ type Graph struct {
 	rows      []Row
 }
 
+// mostClasses is what three bytes can tell apart.
+const mostClasses = 1 << 24
+
 // slotArray holds a slot for each object in two bytes, three in a dump of more than
 // 65536 classes.
 type slotArray struct {

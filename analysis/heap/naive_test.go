@@ -190,7 +190,7 @@ func (a *answer) addNative() {
 		if !a.has(registry) || registry.class == nil || registry.class.name != "libcore.util.NativeAllocationRegistry" {
 			continue
 		}
-		if size := int64(a.fieldOf(registry, "size").bits &^ 1); size > 0 {
+		if size := int64(a.fieldOf(registry, "size").bits &^ 1); size > 0 && size <= 1<<40 {
 			a.sizes[referent.n].Native += size
 		}
 	}

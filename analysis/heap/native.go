@@ -34,6 +34,9 @@ var partFields = map[string]struct {
 // the memory is malloc's (since Android 10, libcore NativeAllocationRegistry.java).
 const mallocedFlag = 1
 
+// mostNative is more bytes than any object has: a size beyond it is damage.
+const mostNative = 1 << 40
+
 // nativeParts are parts that were met.
 type nativeParts struct {
 	cleaners []cleaner
@@ -148,7 +151,7 @@ func (l *layouts) field(s slot, name string) (at uint32, t hprof.Type, ok bool) 
 func (l *loader) joinNative() {
 	for _, c := range l.parts.cleaners {
 		size := l.parts.registries[l.parts.thunks[c.thunk]]
-		if size <= 0 {
+		if size <= 0 || size > mostNative {
 			continue
 		}
 		if n := l.ids.find(c.referent); n != none {

@@ -327,6 +327,9 @@ func (l *loader) number(ctx context.Context) (err error) {
 	if s.count >= int64(none) {
 		return fmt.Errorf("number the objects: %d are more than the %d that can be numbered", s.count, none-1)
 	}
+	if n := len(l.registry.list); n > mostClasses {
+		return fmt.Errorf("number the objects: %d classes are more than the %d that can be", n, mostClasses)
+	}
 	if l.ids, err = newIDs(&l.arena, l.options.Workers, s, l.batches); err != nil {
 		return err
 	}

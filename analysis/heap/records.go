@@ -97,7 +97,7 @@ func (r *Record) Ref(field string) (Object, bool) {
 	if !ok || t != hprof.Object {
 		return 0, false
 	}
-	return r.graph.Find(readID(b, r.graph.IDSize))
+	return r.graph.find(readID(b, r.graph.IDSize))
 }
 
 // Int gives the value of a field of type boolean, byte, char, short, int or long.
@@ -140,7 +140,7 @@ func (r *Record) Element(i int) (Object, bool) {
 	if r.Kind != hprof.SubObjectArray || (i+1)*size > len(r.Body) {
 		return 0, false
 	}
-	return r.graph.Find(readID(r.Body[i*size:], size))
+	return r.graph.find(readID(r.Body[i*size:], size))
 }
 
 // Elements is the number of references in Body.
@@ -196,7 +196,7 @@ func (g *Graph) Static(class, field string) (Object, bool) {
 	if !ok || v.Type != hprof.Object {
 		return 0, false
 	}
-	return g.Find(hprof.ID(v.Value))
+	return g.find(hprof.ID(v.Value))
 }
 
 // StaticInt gives the value of a static field of an integer type or boolean.
@@ -352,7 +352,7 @@ func (r *Record) References(f func(Object)) {
 
 func (r *Record) reference(at int, f func(Object)) {
 	if size := r.graph.IDSize; at+size <= len(r.Body) {
-		if o, ok := r.graph.Find(readID(r.Body[at:], size)); ok {
+		if o, ok := r.graph.find(readID(r.Body[at:], size)); ok {
 			f(o)
 		}
 	}
@@ -365,7 +365,7 @@ func (g *Graph) StaticReferences(class Object, f func(Object)) {
 		return
 	}
 	for _, v := range dump.Statics {
-		if o, ok := g.Find(hprof.ID(v.Value)); ok && v.Type == hprof.Object {
+		if o, ok := g.find(hprof.ID(v.Value)); ok && v.Type == hprof.Object {
 			f(o)
 		}
 	}

@@ -235,6 +235,14 @@ func (g *Graph) Find(id hprof.ID) (Object, bool) {
 	return Object(n), n != none
 }
 
+// find gives what a reference leads to; false for null.
+func (g *Graph) find(id hprof.ID) (Object, bool) {
+	if id == 0 {
+		return 0, false
+	}
+	return g.Find(id)
+}
+
 // ID gives the ID of an object.
 func (g *Graph) ID(o Object) hprof.ID { return g.ids.id(uint32(o)) }
 
