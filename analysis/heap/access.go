@@ -1,7 +1,6 @@
 package heap
 
 import (
-	"encoding/binary"
 	"math/bits"
 	"slices"
 
@@ -226,19 +225,7 @@ func (r *Record) IsNull(f *Field) (null, ok bool) {
 // IntOf is Int for the field of one class.
 func (r *Record) IntOf(f *Field) (int64, bool) {
 	b, t := r.value(f)
-	switch t {
-	case hprof.Boolean, hprof.Byte:
-		return int64(int8(b[0])), true
-	case hprof.Char:
-		return int64(binary.BigEndian.Uint16(b)), true
-	case hprof.Short:
-		return int64(int16(binary.BigEndian.Uint16(b))), true
-	case hprof.Int:
-		return int64(int32(binary.BigEndian.Uint32(b))), true
-	case hprof.Long:
-		return int64(binary.BigEndian.Uint64(b)), true
-	}
-	return 0, false
+	return integer(b, t)
 }
 
 // BoolOf is Bool for the field of one class.

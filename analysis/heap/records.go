@@ -106,6 +106,12 @@ func (r *Record) Int(field string) (int64, bool) {
 	if !ok {
 		return 0, false
 	}
+	return integer(b, t)
+}
+
+// integer gives the value of a field of type boolean, byte, char, short, int or long;
+// false for one of another type.
+func integer(b []byte, t hprof.Type) (int64, bool) {
 	switch t {
 	case hprof.Boolean, hprof.Byte:
 		return int64(int8(b[0])), true

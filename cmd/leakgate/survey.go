@@ -147,7 +147,7 @@ func tellThreads(b *strings.Builder, threads []android.Thread) {
 	for _, t := range threads {
 		locals := ""
 		if t.Locals.Count > 0 {
-			locals = fmt.Sprintf(", its frames hold %s objects", grouped(t.Locals.Count))
+			locals = ", objects held by its frames: " + grouped(t.Locals.Count)
 		}
 		put(b, "%14s bytes   %s %s%s", grouped(t.RetainedBytes), shown(t.Name), address(t.Object), locals)
 		for _, f := range t.Frames[:min(len(t.Frames), shownFrames)] {
