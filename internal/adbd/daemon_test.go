@@ -300,6 +300,8 @@ func TestFlowControl(t *testing.T) {
 			for range maxAhead {
 				h.send(cmdWrite, 7, local, "this must not be sent")
 			}
+			// The pipe has taken the last packet; the link has yet to count it.
+			synctest.Wait()
 			close(read)
 			dropped(t, conn)
 		})
