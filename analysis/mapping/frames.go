@@ -1,0 +1,333 @@
+package mapping
+
+import (
+	"slices"
+	"strings"
+)
+
+// Frame is one frame of a stack trace as the source has it.
+type Frame struct {
+	Class, Method string
+	// Source is the name of the source file: the one that the mapping tells, or else one
+	// made of the class's name as R8's retrace does. Empty for a class that is not in the
+	// mapping: what the dump says is right.
+	Source string
+	// Line is the one of the source. Where the mapping tells none it is the one asked for.
+	Line int32
+	// Alternative counts the answers of an ambiguous question from 0. Frames of one answer
+	// stand together, and only one of the answers is true.
+	Alternative int32
+}
+
+// The answer to one question has at most so many frames. A range of lines beyond
+// maxSpread is one alternative without a line, not one for each.
+const (
+	maxFrames = 256
+	maxSpread = 64
+)
+
+// Frame gives the frames of the source for one frame of the obfuscated build, inlined
+// ones innermost first. line is the line number that the dump has, 0 or less where it
+// has none. The answers are those of R8's retrace: a frame that may be several is all of
+// them, one alternative after the other; a frame of a method that the compiler made is
+// none; a class or a method that the mapping does not hold keeps its name.
+//
+// A heap dump's traces are no exceptions, so that R8's rewriteFrame, which changes
+// traces of some exceptions, never applies.
+func (m *Mapping) Frame(class, method string, line int32) []Frame {
+	c := m.renamed(class)
+	if c == nil {
+		return []Frame{{Class: class, Method: method, Line: line}}
+	}
+	t := retrace{Mapping: m, class: c, line: line}
+	entries := m.methods(c, method)
+	if len(entries) > 0 {
+		t.narrow(partition(entries))
+	}
+	if len(t.answers) == 0 {
+		return []Frame{t.frame(0, method, line)}
+	}
+	t.collect()
+	return t.frames
+}
+
+// methods gives the lines of the methods that the build calls so.
+func (m *Mapping) methods(c *class, name string) (entries []method) {
+	renamed := m.names.find(name)
+	if renamed == 0 {
+		return nil
+	}
+	var made []uint32
+	for rest := c.members[c.methods:]; len(rest) > 0; {
+		var e method
+		e, rest = decodeMethod(rest)
+		if e.renamed != renamed {
+			continue
+		}
+		if e.synthesized && !slices.Contains(made, e.signature) {
+			made = append(made, e.signature)
+		}
+		entries = append(entries, e)
+	}
+	// A method is made by the compiler as a whole, wherever that is said (doc/retrace.md).
+	for i := range entries {
+		entries[i].synthesized = slices.Contains(made, entries[i].signature)
+	}
+	return entries
+}
+
+// inlined tells whether a line of a mapping was inlined into what the next one is of:
+// both are of the same lines of the build.
+func inlined(e, into method) bool { return e.obfuscated.known && e.obfuscated == into.obfuscated }
+
+// outermost is the index of the line of the method into which the one at i was inlined.
+func outermost(entries []method, i int) int {
+	for i+1 < len(entries) && inlined(entries[i], entries[i+1]) {
+		i++
+	}
+	return i
+}
+
+// partition gives the lines of each method by itself, where several have one name. They
+// are told apart by the signature of the outermost; where the first one's is also the
+// last one's they are one, as retrace has it.
+func partition(entries []method) (parts [][]method) {
+	last := outermost(entries, 0)
+	if entries[last].signature == entries[len(entries)-1].signature {
+		return [][]method{entries}
+	}
+	begin := 0
+	for next := last + 1; next < len(entries); next = last + 1 {
+		end := outermost(entries, next)
+		if entries[end].signature != entries[last].signature {
+			parts = append(parts, entries[begin:next])
+			begin = next
+		}
+		last = end
+	}
+	return append(parts, entries[begin:])
+}
+
+// retrace is one question and its answer.
+type retrace struct {
+	*Mapping
+	class *class
+	line  int32
+	// answers are, for each method that it may be, the lines of the mapping that apply.
+	answers []answer
+	// ambiguous tells that there is more than one answer.
+	ambiguous bool
+	frames    []Frame
+	count     int32
+}
+
+type answer struct {
+	entries []method
+	// synthesized tells that the outermost frame is of the compiler.
+	synthesized bool
+}
+
+// narrow finds what applies to the line: the entries whose range has it, or else those
+// without a range. Without a line it is what has line 0, the first without a range, or
+// else the method and nothing about its lines.
+func (t *retrace) narrow(parts [][]method) {
+	t.pick(parts, func(part []method) []method { return onLine(part, max(t.line, 0)) })
+	if len(t.answers) == 0 && t.line > 0 {
+		t.pick(parts, withoutRange)
+	}
+	if len(t.answers) == 0 && t.line <= 0 {
+		t.pick(parts, bare)
+	}
+	t.ambiguous = len(t.answers) > 1 || len(t.answers) == 1 && ambiguous(t.answers[0].entries)
+}
+
+func (t *retrace) pick(parts [][]method, choose func([]method) []method) {
+	for _, part := range parts {
+		if entries := choose(part); len(entries) > 0 {
+			t.answers = append(t.answers, answer{entries, part[len(part)-1].synthesized})
+		}
+	}
+}
+
+// onLine gives the first entry whose range has the line and those after it that share
+// the range: the frames that were inlined there.
+func onLine(part []method, line int32) []method {
+	general := -1
+	for i, e := range part {
+		if !e.obfuscated.known && general < 0 {
+			general = i
+		}
+		if e.obfuscated.has(line) {
+			return part[i : outermost(part, i)+1]
+		}
+	}
+	if line == 0 && general >= 0 {
+		return part[general : general+1]
+	}
+	return nil
+}
+
+func withoutRange(part []method) (entries []method) {
+	for _, e := range part {
+		if !e.obfuscated.known {
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
+// bare is the method without its lines.
+func bare(part []method) []method {
+	last := part[len(part)-1]
+	return []method{{name: last.name, holder: last.holder}}
+}
+
+// ambiguous tells whether the entries of one method are more than one answer.
+func ambiguous(entries []method) bool {
+	for i, e := range entries {
+		if spread(e) || i > 0 && !inlined(entries[0], e) {
+			return true
+		}
+	}
+	return false
+}
+
+// spread tells whether it is unknown which line of the source a line is.
+func spread(e method) bool {
+	if !e.original.known || e.original.span() == 1 {
+		return false
+	}
+	return !e.obfuscated.known || e.obfuscated.span() != e.original.span()
+}
+
+// collect makes the frames of all answers.
+func (t *retrace) collect() {
+	for _, a := range t.answers {
+		for begin := 0; begin < len(a.entries); {
+			end := outermost(a.entries, begin) + 1
+			t.alternatives(a.entries[begin:end], a.synthesized)
+			begin = end
+		}
+	}
+}
+
+// alternatives adds one stack of inlined frames, for each line that the innermost one may
+// be on.
+func (t *retrace) alternatives(stack []method, synthesized bool) {
+	first := stack[0]
+	if !t.ambiguous || !spread(first) || first.original.span() > maxSpread {
+		t.add(stack, t.lineOf(first), synthesized)
+		return
+	}
+	for line := int64(first.original.from); line <= int64(first.original.to); line++ {
+		t.add(stack, int32(line), synthesized)
+	}
+}
+
+// add adds an answer that is not there yet.
+func (t *retrace) add(stack []method, line int32, synthesized bool) {
+	if synthesized {
+		stack = stack[:len(stack)-1]
+	}
+	if len(stack) == 0 || len(t.frames)+len(stack) > maxFrames {
+		return
+	}
+	begin := len(t.frames)
+	for i, e := range stack {
+		if i > 0 {
+			line = t.lineOf(e)
+		}
+		t.frames = append(t.frames, t.frame(e.holder, t.names.name(e.name), line))
+	}
+	if t.known(t.frames[begin:]) {
+		t.frames = t.frames[:begin]
+		return
+	}
+	for i := begin; i < len(t.frames); i++ {
+		t.frames[i].Alternative = t.count
+	}
+	t.count++
+}
+
+// known tells whether the last frames are an answer that is there already.
+func (t *retrace) known(last []Frame) bool {
+	before := t.frames[:len(t.frames)-len(last)]
+	for begin := 0; begin < len(before); {
+		end := begin + 1
+		for end < len(before) && before[end].Alternative == before[begin].Alternative {
+			end++
+		}
+		if slices.EqualFunc(before[begin:end], last, Frame.same) {
+			return true
+		}
+		begin = end
+	}
+	return false
+}
+
+func (f Frame) same(g Frame) bool {
+	f.Alternative = g.Alternative
+	return f == g
+}
+
+// lineOf is the line of the source, the one asked for where that is not told.
+func (t *retrace) lineOf(e method) int32 {
+	if !e.obfuscated.known {
+		if e.original.known {
+			return e.original.from
+		}
+		return t.line
+	}
+	if !t.ambiguous && t.line <= 0 {
+		switch {
+		case e.original.known && e.original.from > 0:
+			return e.original.from
+		case !e.original.known && e.obfuscated.from > 0:
+			return e.obfuscated.from
+		}
+		return t.line
+	}
+	line := max(t.line, 0)
+	switch {
+	case !e.obfuscated.has(line) || !e.original.known:
+		return t.line
+	case e.original.from == e.original.to:
+		return e.original.from
+	case t.line <= 0:
+		return t.line
+	}
+	return e.original.from + (line - e.obfuscated.from)
+}
+
+// frame is of a method of the class asked for, or of holder if there is one.
+func (t *retrace) frame(holder uint32, method string, line int32) Frame {
+	if holder == 0 {
+		holder = t.class.original
+	}
+	name := t.names.name(holder)
+	return Frame{Class: name, Method: method, Source: t.source(name), Line: line}
+}
+
+// source gives the source file of a class by its name in the source.
+func (m *Mapping) source(class string) string {
+	for c := m.original(class); c != nil; c = m.at(c.next) {
+		if c.source != 0 {
+			return m.names.name(c.source)
+		}
+	}
+	return inferred(class)
+}
+
+// inferred makes the name of a file of that of the outermost class: Kotlin's classes of
+// a file's functions end in Kt.
+func inferred(class string) string {
+	simple := class[strings.LastIndexByte(class, '.')+1:]
+	simple, _, _ = strings.Cut(simple, "$")
+	if simple == "" {
+		return ""
+	}
+	if file, ok := strings.CutSuffix(simple, "Kt"); ok {
+		return file + ".kt"
+	}
+	return simple + ".java"
+}

@@ -1,0 +1,76 @@
+package mapping
+
+import (
+	"hash/maphash"
+	"strings"
+)
+
+// names keeps each name once, in one text, and numbers them from 1. No name has a
+// string or an entry of a map of its own: a mapping has millions.
+type names struct {
+	text strings.Builder
+	// ends holds where each name ends in text; it begins where the one before ends.
+	ends []uint32
+	// table is an open hash table of numbers, 0 where nothing is.
+	table []uint32
+	seed  maphash.Seed
+}
+
+const firstTable = 1 << 10
+
+func newNames() *names {
+	return &names{ends: make([]uint32, 1), table: make([]uint32, firstTable), seed: maphash.MakeSeed()}
+}
+
+func (n *names) len() int { return len(n.ends) }
+
+// name gives the name of a number. It is a part of the text, which is not copied.
+func (n *names) name(id uint32) string {
+	if id == 0 {
+		return ""
+	}
+	return n.text.String()[n.ends[id-1]:n.ends[id]]
+}
+
+// find gives the number of a name, 0 if there is none.
+func (n *names) find(name string) uint32 {
+	for at := maphash.String(n.seed, name); ; at++ {
+		id := n.table[at&uint64(len(n.table)-1)]
+		if id == 0 || n.name(id) == name {
+			return id
+		}
+	}
+}
+
+// add gives the number of a name, a new one if there is none.
+func (n *names) add(name []byte) uint32 {
+	at := maphash.Bytes(n.seed, name)
+	for ; ; at++ {
+		id := n.table[at&uint64(len(n.table)-1)]
+		if id == 0 {
+			break
+		}
+		if n.name(id) == string(name) {
+			return id
+		}
+	}
+	id := uint32(len(n.ends))
+	n.text.Write(name)
+	n.ends = append(n.ends, uint32(n.text.Len()))
+	n.table[at&uint64(len(n.table)-1)] = id
+	if 4*len(n.ends) > 3*len(n.table) {
+		n.grow()
+	}
+	return id
+}
+
+func (n *names) grow() {
+	n.table = make([]uint32, 2*len(n.table))
+	for id := uint32(1); id < uint32(len(n.ends)); id++ {
+		at := maphash.String(n.seed, n.name(id))
+		for n.table[at&uint64(len(n.table)-1)] != 0 {
+			at++
+		}
+		n.table[at&uint64(len(n.table)-1)] = id
+	}
+}

@@ -1,0 +1,327 @@
+package mapping
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// What is read of a mapping, at most. The largest app known writes a third of a
+// gigabyte, 200,000 classes and some million names.
+const (
+	maxLine    = 256 << 10
+	maxText    = 1 << 30
+	maxClasses = 4 << 20
+	maxNames   = 32 << 20
+)
+
+// caps bound what one mapping may take; tests have smaller ones.
+type caps struct {
+	line, text     int
+	classes, names int
+}
+
+// Read reads a mapping.txt to its end. What cannot be understood is in Warnings: a line
+// that means nothing, or one longer than 256 KiB. The error, with the line, is for a
+// text without a single line of a mapping, one beyond a gigabyte, 4 million classes or
+// 32 million names, and for r's own.
+func Read(r io.Reader) (*Mapping, error) {
+	return read(r, caps{line: maxLine, text: maxText, classes: maxClasses, names: maxNames})
+}
+
+func read(r io.Reader, c caps) (*Mapping, error) {
+	text := &reading{
+		Mapping: &Mapping{names: newNames()},
+		most:    c,
+		in:      bufio.NewReaderSize(r, c.line),
+		seed:    maphash.MakeSeed(),
+	}
+	if err := text.lines(); err != nil {
+		return nil, fmt.Errorf("read mapping: %w", err)
+	}
+	return text.Mapping, nil
+}
+
+// reading is a mapping while it is read.
+type reading struct {
+	*Mapping
+	most caps
+	in   *bufio.Reader
+	seed maphash.Seed
+	// number is that of the line, from 1, and size the bytes read.
+	number, size int
+	doubts       [doubts]doubt
+	// version is that of what follows a line of R8, 0 where there is none.
+	version version
+	header  bool
+	// open tells that there is a class above, whose members are gathered here.
+	open            bool
+	current         class
+	fields, methods []byte
+	chunk           []byte
+	// subject is what a comment belongs to.
+	subject subject
+	// last is where the encoding of the line above begins.
+	last int
+}
+
+// subject is what a line of information tells of.
+type subject int
+
+const (
+	ofNothing subject = iota
+	ofClass
+	ofField
+	ofMethod
+)
+
+var errNothing = errors.New("no line of a mapping by ProGuard or R8 is in it")
+
+func (r *reading) lines() error {
+	for {
+		line, err := r.next()
+		if errors.Is(err, io.EOF) {
+			return r.finish()
+		}
+		if err != nil {
+			return fmt.Errorf("line %d: %w", r.number, err)
+		}
+		if line = trim(line); len(line) == 0 {
+			continue
+		}
+		r.line(line)
+		if len(r.classes) > r.most.classes {
+			return fmt.Errorf("line %d: more than %d classes", r.number, r.most.classes)
+		}
+		if r.names.len() > r.most.names {
+			return fmt.Errorf("line %d: more than %d names", r.number, r.most.names)
+		}
+	}
+}
+
+var mark = []byte("\xef\xbb\xbf")
+
+// next gives the next line without its end; one that is too long is empty. The error is
+// io.EOF after the last.
+func (r *reading) next() ([]byte, error) {
+	r.number++
+	line, err := r.in.ReadSlice('\n')
+	r.size += len(line)
+	long := errors.Is(err, bufio.ErrBufferFull)
+	for errors.Is(err, bufio.ErrBufferFull) && r.size <= r.most.text {
+		var more []byte
+		more, err = r.in.ReadSlice('\n')
+		r.size += len(more)
+	}
+	if r.size > r.most.text {
+		return nil, fmt.Errorf("the text is longer than %d bytes", r.most.text)
+	}
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	if long {
+		r.doubt(longLine, nil)
+		r.subject = ofNothing
+		return nil, nil
+	}
+	if err == io.EOF && len(line) == 0 {
+		return nil, io.EOF
+	}
+	if r.number == 1 {
+		line = bytes.TrimPrefix(line, mark)
+	}
+	return bytes.TrimSuffix(line, newline), nil
+}
+
+var newline = []byte("\n")
+
+// line takes one line that is not empty. A class ends in a colon, as in ProGuard's
+// MappingReader, which asks for no indentation of members.
+func (r *reading) line(line []byte) {
+	switch {
+	case line[0] == '#':
+		r.comment(trim(line[1:]))
+	case !utf8.Valid(line):
+		r.meaningless(line)
+	case line[len(line)-1] == ':':
+		r.class(line)
+	default:
+		r.member(line)
+	}
+}
+
+func (r *reading) class(line []byte) {
+	original, renamed, ok := parseClass(line)
+	if !ok {
+		// The members that follow are not those of the class above.
+		r.close()
+		r.meaningless(line)
+		return
+	}
+	r.close()
+	r.open, r.subject = true, ofClass
+	r.current = class{original: r.names.add(original), renamed: r.names.add(renamed)}
+}
+
+func (r *reading) member(line []byte) {
+	m, ok := parseMember(line)
+	if !ok {
+		r.meaningless(line)
+		return
+	}
+	if !r.open {
+		r.doubt(orphan, line)
+		r.subject = ofNothing
+		return
+	}
+	if !m.method {
+		r.Fields++
+		r.subject, r.last = ofField, len(r.fields)
+		r.fields = appendField(r.fields, field{renamed: r.names.add(m.renamed), name: r.names.add(m.name), kind: kindOf(m.kind)})
+		return
+	}
+	r.Methods++
+	r.subject, r.last = ofMethod, len(r.methods)
+	encoded := method{
+		renamed: r.names.add(m.renamed), name: r.names.add(m.name),
+		obfuscated: m.obfuscated, original: m.original,
+		signature: uint32(maphash.Bytes(r.seed, m.signature)),
+	}
+	if m.holder != nil {
+		encoded.holder = r.names.add(m.holder)
+	}
+	r.methods = appendMethod(r.methods, encoded)
+}
+
+// meaningless counts a line, and what a comment below it tells is nobody's.
+func (r *reading) meaningless(line []byte) {
+	r.doubt(noMeaning, line)
+	r.subject = ofNothing
+}
+
+const chunkSize = 1 << 20
+
+// close keeps the class above and its members, in chunks that many classes share.
+func (r *reading) close() {
+	if !r.open {
+		return
+	}
+	r.open, r.subject = false, ofNothing
+	r.Classes++
+	size := len(r.fields) + len(r.methods)
+	if size > cap(r.chunk)-len(r.chunk) {
+		r.chunk = make([]byte, 0, max(chunkSize, size))
+	}
+	at := len(r.chunk)
+	r.chunk = append(append(r.chunk, r.fields...), r.methods...)
+	r.current.members = r.chunk[at:len(r.chunk):len(r.chunk)]
+	r.current.methods = uint32(len(r.fields))
+	r.classes = append(r.classes, r.current)
+	r.fields, r.methods = r.fields[:0], r.methods[:0]
+}
+
+// finish ends the reading. A mapping of a build that renames nothing has no classes,
+// and says who wrote it.
+func (r *reading) finish() error {
+	r.close()
+	if r.Classes == 0 && !r.header {
+		if r.size == 0 {
+			return errors.New("the text is empty")
+		}
+		return fmt.Errorf("%w: %w", errNothing, r.reason())
+	}
+	r.index()
+	for i := range r.classes {
+		if c := &r.classes[i]; r.byRenamed[c.renamed] != uint32(i)+1 {
+			r.doubts[twice].count++
+			if r.doubts[twice].text == "" {
+				r.doubts[twice].text = quoted([]byte(r.names.name(c.renamed)))
+			}
+		}
+	}
+	r.warn()
+	return nil
+}
+
+// reason is the first line that was none of a mapping.
+func (r *reading) reason() error {
+	for k := range r.doubts {
+		if err := r.doubts[k].err(k); err != nil {
+			return err
+		}
+	}
+	return errors.New("only comments")
+}
+
+// The kinds of doubt, each of which is one warning.
+const (
+	noMeaning = iota
+	longLine
+	orphan
+	twice
+	badInformation
+	newer
+	doubts
+)
+
+// doubt is what was not understood: how often, and where first.
+type doubt struct {
+	count, line int
+	text        string
+}
+
+func (r *reading) doubt(kind int, line []byte) {
+	d := &r.doubts[kind]
+	if d.count == 0 {
+		d.line, d.text = r.number, quoted(line)
+	}
+	d.count++
+}
+
+func (d *doubt) err(kind int) error {
+	if d.count == 0 {
+		return nil
+	}
+	more := ""
+	if d.count > 1 {
+		more = fmt.Sprintf(", and %d more such lines", d.count-1)
+	}
+	switch kind {
+	case noMeaning:
+		return fmt.Errorf("line %d: %s means nothing%s", d.line, d.text, more)
+	case longLine:
+		return fmt.Errorf("line %d: longer than a line may be, left out%s", d.line, more)
+	case orphan:
+		return fmt.Errorf("line %d: %s belongs to no class%s", d.line, d.text, more)
+	case twice:
+		return fmt.Errorf("%d classes have a name that a class before has, %s first: the first one counts", d.count, d.text)
+	case badInformation:
+		return fmt.Errorf("line %d: %s is no information that can be read%s", d.line, d.text, more)
+	default:
+		return fmt.Errorf("line %d: the version %s of the mapping is newer than %s: what it adds is not understood", d.line, d.text, supported)
+	}
+}
+
+func (r *reading) warn() {
+	for kind := range r.doubts {
+		if err := r.doubts[kind].err(kind); err != nil {
+			r.Warnings = append(r.Warnings, err)
+		}
+	}
+}
+
+const maxQuoted = 80
+
+// quoted is the beginning of a line as it can be printed.
+func quoted(line []byte) string {
+	text, more := string(line[:min(len(line), maxQuoted)]), ""
+	if len(line) > maxQuoted {
+		more = "..."
+	}
+	return fmt.Sprintf("%+q%s", strings.ToValidUTF8(text, "\ufffd"), more)
+}
