@@ -141,7 +141,7 @@ func (g *Graph) Field(class, name string) *Field {
 		}
 		at := uint32(0)
 		for _, d := range dump.Fields {
-			if text, ok := g.file.Strings.Get(d.Name); ok && text == name {
+			if text, ok := g.fieldName(&g.registry.list[s], d.Name, d.Type); ok && text == name {
 				f.own[s] = fieldPlace{at, d.Type, true}
 				break
 			}
@@ -234,6 +234,31 @@ func (r *Record) BoolOf(f *Field) (value, ok bool) {
 	return v != 0, ok
 }
 
+// fieldName gives the name of a field that a class declares.
+func (g *Graph) fieldName(owner *class, id hprof.ID, t hprof.Type) (string, bool) {
+	return g.registry.fieldName(g.file.Strings, owner, id, t)
+}
+
+// Declared calls f with each class of the dump and the names of its own fields, static
+// ones too, as the dump has them and not as Options.Names does.
+func (g *Graph) Declared(f func(class hprof.ID, fields []hprof.ID)) {
+	var list []hprof.ID
+	for s := range g.registry.list {
+		dump := g.registry.list[s].dump
+		if dump == nil {
+			continue
+		}
+		list = list[:0]
+		for _, d := range dump.Fields {
+			list = append(list, d.Name)
+		}
+		for _, v := range dump.Statics {
+			list = append(list, v.Name)
+		}
+		f(dump.ID, list)
+	}
+}
+
 // HasStatic tells whether a class of this name has a static field of this name.
 func (g *Graph) HasStatic(class, field string) bool {
 	_, ok := g.static(class, field)
@@ -280,10 +305,10 @@ func (g *Graph) Stacks(serials []uint32, depth int) [][]StackFrame {
 			}
 		}
 	}
-	texts := make(map[hprof.ID]StackFrame, len(frames))
+	texts := make(map[hprof.ID][]StackFrame, len(frames))
 	for id, f := range frames {
 		if f != nil {
-			texts[id] = g.frame(f, classes[f.Class])
+			texts[id] = g.frames(f, classes[f.Class])
 		}
 	}
 	list := make([][]StackFrame, len(serials))
@@ -293,16 +318,19 @@ func (g *Graph) Stacks(serials []uint32, depth int) [][]StackFrame {
 			continue
 		}
 		for _, id := range t.Frames[:min(depth, len(t.Frames))] {
-			if f, ok := texts[id]; ok {
-				list[i] = append(list[i], f)
-			}
+			list[i] = append(list[i], texts[id]...)
 		}
 	}
 	return list
 }
 
-func (g *Graph) frame(f *hprof.Frame, class string) StackFrame {
+// frames gives a frame, or what was inlined into it.
+func (g *Graph) frames(f *hprof.Frame, class string) []StackFrame {
 	method, _ := g.file.Strings.Get(f.Method)
 	source, _ := g.file.Strings.Get(f.Source)
-	return StackFrame{class, method, source, f.Line}
+	frame := StackFrame{class, method, source, f.Line}
+	if g.registry.rename != nil {
+		return g.registry.rename.Frame(frame)
+	}
+	return []StackFrame{frame}
 }

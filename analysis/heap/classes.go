@@ -49,17 +49,29 @@ type class struct {
 	row uint32
 }
 
+// Names gives the names of the source code for those of a shrunken build.
+type Names interface {
+	// Class is of a class or an array of it, as Java writes it.
+	Class(name string) string
+	// Field is of a field that a class of a name of the source declares.
+	Field(class, name string, t hprof.Type) string
+	// Frame is of a frame of a stack trace, inlined ones first.
+	Frame(StackFrame) []StackFrame
+}
+
 // registry gives slots. It may be used from several goroutines.
 type registry struct {
-	mu    sync.Mutex
-	slots map[hprof.ID]slot
-	list  []class
+	// rename is nil where names are as they are.
+	rename Names
+	mu     sync.Mutex
+	slots  map[hprof.ID]slot
+	list   []class
 	// count is the length of list.
 	count atomic.Int64
 }
 
-func newRegistry() *registry {
-	r := &registry{slots: map[hprof.ID]slot{}, list: make([]class, named)}
+func newRegistry(rename Names) *registry {
+	r := &registry{rename: rename, slots: map[hprof.ID]slot{}, list: make([]class, named)}
 	return r
 }
 
@@ -171,7 +183,7 @@ func (r *registry) resolve(f *hprof.File, rooted func(hprof.ID) bool) error {
 	for _, c := range f.Classes {
 		if _, ok := names[c.Class]; !ok {
 			if text, ok := f.Strings.Get(c.Name); ok {
-				names[c.Class] = NormalName(text)
+				names[c.Class] = r.className(text)
 			}
 		}
 	}
@@ -213,6 +225,24 @@ func (r *registry) resolve(f *hprof.File, rooted func(hprof.ID) bool) error {
 	return nil
 }
 
+// className gives the name of a class as it stands in the source.
+func (r *registry) className(text string) string {
+	name := NormalName(text)
+	if r.rename != nil {
+		return r.rename.Class(name)
+	}
+	return name
+}
+
+// fieldName gives the name of a field that a class declares, as it stands in the source.
+func (r *registry) fieldName(names *hprof.Strings, owner *class, id hprof.ID, t hprof.Type) (string, bool) {
+	text, ok := names.Get(id)
+	if ok && r.rename != nil {
+		text = r.rename.Field(owner.name, text, t)
+	}
+	return text, ok
+}
+
 // layouts finds where references are in the instances of each class.
 type layouts struct {
 	*registry
@@ -247,8 +277,8 @@ func (l *layouts) lay(s slot) error {
 			strength = strengths[owner.name]
 		}
 		for _, f := range owner.dump.Fields {
-			if f.Type == hprof.Object && !(rooted && owner.super == 0 && l.named(f.Name, "shadow$_klass_")) {
-				if owner.name == "java.lang.ref.Reference" && strength != Strong && l.named(f.Name, "referent") {
+			if f.Type == hprof.Object && !(rooted && owner.super == 0 && l.named(owner, f, "shadow$_klass_")) {
+				if owner.name == "java.lang.ref.Reference" && strength != Strong && l.named(owner, f, "referent") {
 					c.referent, c.strength = int32(at), strength
 				} else {
 					c.offsets = append(c.offsets, at)
@@ -282,8 +312,8 @@ func (l *layouts) unify() {
 	}
 }
 
-func (l *layouts) named(id hprof.ID, name string) bool {
-	text, ok := l.names.Get(id)
+func (l *layouts) named(owner *class, f hprof.Field, name string) bool {
+	text, ok := l.fieldName(l.names, owner, f.Name, f.Type)
 	return ok && text == name
 }
 

@@ -33,6 +33,11 @@ func (l *loader) dominate(ctx context.Context) (err error) {
 	if d.idoms, err = array[uint32](&l.arena, n); err != nil {
 		return err
 	}
+	if l.options.Inbound {
+		if err := l.inbound.keep(&l.arena, l.order.parents, &l.order.joins); err != nil {
+			return err
+		}
+	}
 	// The other core counts the classes meanwhile.
 	counted := make(chan struct{})
 	go func() {
@@ -44,7 +49,9 @@ func (l *loader) dominate(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	drop(&l.arena, &d.sources)
+	if !l.options.Inbound {
+		drop(&l.arena, &d.sources)
+	}
 	drop(&l.arena, &d.labels)
 	drop(&l.arena, &d.semis)
 	drop(&l.arena, &d.ancestors)

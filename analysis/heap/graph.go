@@ -25,6 +25,12 @@ type Options struct {
 	// Limit bounds the memory, in bytes; 0 does not. A dump that needs more is refused
 	// with a *MemoryError.
 	Limit int64
+	// Names are what names of classes and fields stand for in the source; nil where they
+	// are as they are.
+	Names Names
+	// Inbound keeps what references each object, for Ancestors and Only; it takes about 12
+	// bytes for each reachable object.
+	Inbound bool
 	// Partial loads what can be read of a damaged dump.
 	Partial bool
 	// Phase is told the name of each phase as it begins. Progress is told how many
@@ -78,18 +84,21 @@ type Graph struct {
 	workers int
 	// stretches are where in the file objects are, for Read.
 	stretches []stretch
-	fields    map[fieldKey]fieldPlace
-	ids       *ids
-	registry  *registry
-	slots     slotArray
-	sizes     sizeArray
-	heapOf    []uint8
-	roots     []hprof.Root
-	links     links
-	tree      tree
-	weaker    weaker
-	native    map[uint32]int64
-	rows      []Row
+	// twice is where in the file the last record is of each object that has several.
+	twice    map[uint32]int64
+	fields   map[fieldKey]fieldPlace
+	ids      *ids
+	registry *registry
+	slots    slotArray
+	sizes    sizeArray
+	heapOf   []uint8
+	roots    []hprof.Root
+	links    links
+	tree     tree
+	inbound  inbound
+	weaker   weaker
+	native   map[uint32]int64
+	rows     []Row
 }
 
 // mostClasses is what three bytes can tell apart.
@@ -179,7 +188,7 @@ func newLoader(f *hprof.File, o Options, passes int64) (*loader, error) {
 	}
 	g := &Graph{
 		Header: f.Header, Truncated: f.Truncated, RootCounts: map[hprof.SubTag]int64{}, Heaps: []Heap{{Name: "default"}},
-		file: f, workers: o.Workers, registry: newRegistry(),
+		file: f, workers: o.Workers, registry: newRegistry(o.Names),
 	}
 	l := &loader{Graph: g, file: f, options: o, passes: passes}
 	l.cut(f.Snapshots[o.Snapshot])

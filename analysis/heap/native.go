@@ -134,7 +134,7 @@ func (l *layouts) field(s slot, name string) (at uint32, t hprof.Type, ok bool) 
 			return 0, 0, false
 		}
 		for _, f := range c.dump.Fields {
-			if l.named(f.Name, name) {
+			if l.named(c, f, name) {
 				return at, f.Type, true
 			}
 			at += uint32(f.Type.Size(l.idSize))

@@ -211,8 +211,6 @@ type loader struct {
 	done          atomic.Int64
 	objects       atomic.Int64
 	batches       []*batch
-	// twice is where in the file the last record is of each object that has several.
-	twice map[uint32]int64
 	// seen are the leaves that something references.
 	seen  bitset
 	parts nativeParts
@@ -443,11 +441,11 @@ func (l *loader) findLast(ctx context.Context) error {
 }
 
 // superseded tells whether a record is of an object that a later record is of too.
-func (l *loader) superseded(n uint32, offset int64) bool {
-	if l.twice == nil {
+func (g *Graph) superseded(n uint32, offset int64) bool {
+	if g.twice == nil {
 		return false
 	}
-	last, ok := l.twice[n]
+	last, ok := g.twice[n]
 	return ok && last != offset
 }
 

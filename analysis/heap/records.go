@@ -49,38 +49,60 @@ func (g *Graph) Read(ctx context.Context, objects []Object, visit func(*Record) 
 		list[i] = uint64(g.ID(o))
 	}
 	slices.Sort(list)
-	l := &loader{Graph: g, file: g.file, options: Options{Workers: g.workers}}
+	var chunks [][]hprof.Segment
 	for _, s := range g.stretches {
 		if i, _ := slices.BinarySearch(list, s.least); i < len(list) && list[i] <= s.most {
-			l.chunks = append(l.chunks, s.segments)
+			chunks = append(chunks, s.segments)
 		}
 	}
 	var mu sync.Mutex
+	return g.scan(ctx, chunks, true, func() func(*hprof.Scanner) error {
+		return func(s *hprof.Scanner) error {
+			if s.Kind == hprof.SubClassDump {
+				return nil
+			}
+			n := g.ids.find(s.Object)
+			if n == none || !wanted.has(n) {
+				return nil
+			}
+			r := Record{Object: Object(n), Kind: s.Kind, Type: s.Type, Count: s.Count, First: s.First, Body: s.Body, graph: g, slot: g.slots.at(n)}
+			mu.Lock()
+			defer mu.Unlock()
+			return visit(&r)
+		}
+	})
+}
+
+// chunks are all parts of the file that have objects.
+func (g *Graph) chunks() (list [][]hprof.Segment) {
+	for _, s := range g.stretches {
+		list = append(list, s.segments)
+	}
+	return list
+}
+
+// scan calls a visit of each goroutine with each record of some chunks that is no root
+// and no heap's name, on all cores. Damage was reported, or passed over, when the graph
+// was made, and ends a chunk.
+func (g *Graph) scan(ctx context.Context, chunks [][]hprof.Segment, contents bool, newVisit func() func(*hprof.Scanner) error) error {
+	l := &loader{Graph: g, file: g.file, options: Options{Workers: g.workers}, chunks: chunks}
 	return l.pool(ctx, func() func(int, []hprof.Segment) error {
 		s := g.file.Scanner(nil)
-		s.Contents = true
+		s.Contents = contents
+		visit := newVisit()
 		return func(_ int, chunk []hprof.Segment) error {
 			s.Reset(chunk)
 			for n := 1; s.Next(); n++ {
 				if n%shortPatience == 0 && ctx.Err() != nil {
 					return ctx.Err()
 				}
-				if s.Kind.IsRoot() || s.Kind == hprof.SubHeapInfo || s.Kind == hprof.SubClassDump {
+				if s.Kind.IsRoot() || s.Kind == hprof.SubHeapInfo {
 					continue
 				}
-				n := g.ids.find(s.Object)
-				if n == none || !wanted.has(n) {
-					continue
-				}
-				r := Record{Object: Object(n), Kind: s.Kind, Type: s.Type, Count: s.Count, First: s.First, Body: s.Body, graph: g, slot: g.slots.at(n)}
-				mu.Lock()
-				err := visit(&r)
-				mu.Unlock()
-				if err != nil {
+				if err := visit(s); err != nil {
 					return err
 				}
 			}
-			// Damage was reported, or passed over, when the graph was made.
 			if errors.As(s.Err(), new(*hprof.DamageError)) {
 				return nil
 			}
@@ -234,7 +256,7 @@ func (g *Graph) static(class, field string) (found hprof.Static, ok bool) {
 			continue
 		}
 		for _, v := range dump.Statics {
-			if name, there := g.file.Strings.Get(v.Name); there && name == field && (!ok || v.Value != 0) {
+			if name, there := g.fieldName(&g.registry.list[s], v.Name, v.Type); there && name == field && (!ok || v.Value != 0) {
 				found, ok = v, true
 			}
 		}

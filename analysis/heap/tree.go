@@ -64,7 +64,11 @@ func (l *loader) plant(idoms []uint32) (err error) {
 	for object, v := range t.vertices {
 		t.vertices[object] = place[v]
 	}
-	drop(&l.arena, &place)
+	if l.options.Inbound {
+		l.inbound.place = place
+	} else {
+		drop(&l.arena, &place)
+	}
 	if t.objects, err = array[uint32](&l.arena, n); err != nil {
 		return err
 	}
