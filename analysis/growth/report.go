@@ -1,0 +1,188 @@
+package growth
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Place is a place that holds what grows: the objects that one path leads to.
+type Place struct {
+	// Path goes from the GC root to the place, which is the last step; it is empty where
+	// what grows are GC roots.
+	Path []Step `json:"path"`
+	// GrowthBytes is how much more memory it is in the last dump than in the first, at
+	// least: the larger of two lower bounds. What the place retains lacks what something
+	// else holds, too; what its children retain lacks what only several of them hold together.
+	GrowthBytes int64 `json:"growth_bytes"`
+	// RetainedBytes is what the objects of the place retain together, Java and native,
+	// dump by dump; 0 for GC roots as a whole.
+	RetainedBytes []int64 `json:"retained_bytes"`
+	// CreditedBytes is that of the last dump, less what other places in the list retain
+	// below. The sum over the list counts nothing twice.
+	CreditedBytes int64 `json:"credited_bytes"`
+	// Delta is how many objects more its children are in the last dump than in the first,
+	// PerLoop how many for each repetition.
+	Delta   int64   `json:"objects_delta"`
+	PerLoop float64 `json:"objects_per_loop"`
+	// Children are what grows, what retains most of it first; LeftOut is how many there
+	// are besides.
+	Children []Child `json:"children"`
+	LeftOut  int     `json:"children_left_out,omitempty"`
+}
+
+// Step is one reference of a path, and the objects that it leads to.
+type Step struct {
+	// Kind is one of the constants.
+	Kind string `json:"kind"`
+	// Owner is the class that declares the field, or that of the array or collection; ""
+	// for a GC root. Name is the field, "[x]" for elements, or the kind of root.
+	Owner string `json:"owner,omitempty"`
+	Name  string `json:"name"`
+	// Class is that of the objects; of classes, "class " and which.
+	Class string `json:"class"`
+	// Linked objects lead to each other: a list or a tree.
+	Linked bool `json:"linked,omitempty"`
+	// Objects is how many there are, dump by dump.
+	Objects []int64 `json:"objects"`
+}
+
+// Child is objects that become more.
+type Child struct {
+	Step
+	// RetainedBytes is what they retain together, dump by dump, Delta the last less the
+	// first.
+	RetainedBytes []int64 `json:"retained_bytes"`
+	RetainedDelta int64   `json:"retained_delta_bytes"`
+	Delta         int64   `json:"objects_delta"`
+	// Children are what they hold that becomes more as well, down to four levels. LeftOut
+	// is how many there are besides.
+	Children []Child `json:"children,omitempty"`
+	LeftOut  int     `json:"children_left_out,omitempty"`
+}
+
+const (
+	// levels and branches bound what is told of what is below a child.
+	levels   = 4
+	branches = 3
+	// mostChildren bounds the children of a place.
+	mostChildren = 100
+)
+
+// Places gives the first top of the places that hold what has grown in every dump, those
+// whose bytes rise most, and how many there are; none before the second dump.
+func (s *Series) Places(top int) (list []Place, found int) {
+	if s.dumps < 2 {
+		return nil, 0
+	}
+	r := &reading{tree: s.before, names: s.names, grown: make([][]uint32, s.before.len()), loops: int64(s.least) * int64(s.dumps-1)}
+	r.findGrown()
+	var nodes []uint32
+	for n, told := range r.reported() {
+		if told {
+			nodes = append(nodes, uint32(n))
+		}
+	}
+	rises := make(map[uint32][2]int64, len(nodes))
+	for _, n := range nodes {
+		rises[n] = [2]int64{r.growth(n), r.more(n)}
+	}
+	slices.SortStableFunc(nodes, func(a, b uint32) int {
+		return cmp.Or(cmp.Compare(rises[b][0], rises[a][0]), cmp.Compare(rises[b][1], rises[a][1]))
+	})
+	for _, n := range nodes[:min(max(top, 0), len(nodes))] {
+		list = append(list, r.place(n))
+	}
+	return list, len(nodes)
+}
+
+// reading makes places of what is left of a tree.
+type reading struct {
+	*tree
+	names *names
+	// grown are the children of each node that grew.
+	grown [][]uint32
+	loops int64
+}
+
+// findGrown finds the children. The inside of a collection grows with its elements, and is
+// left out beside those.
+func (r *reading) findGrown() {
+	for _, inside := range []bool{false, true} {
+		for n := 1; n < r.len(); n++ {
+			p := r.parents[n]
+			within := r.inner[n] && !r.inner[p]
+			if r.grew[n] && within == inside && (!inside || len(r.grown[p]) == 0 || r.inner[r.grown[p][0]]) {
+				r.grown[p] = append(r.grown[p], uint32(n))
+			}
+		}
+	}
+}
+
+// growth is GrowthBytes, more is Delta.
+func (r *reading) growth(n uint32) (sum int64) {
+	for _, c := range r.grown[n] {
+		sum += rise(r.bytes, c)
+	}
+	return max(sum, rise(r.bytes, n))
+}
+
+func (r *reading) more(n uint32) (sum int64) {
+	for _, c := range r.grown[n] {
+		sum += rise(r.counts, c)
+	}
+	return sum
+}
+
+func (r *reading) place(n uint32) Place {
+	p := Place{Path: []Step{}, GrowthBytes: r.growth(n), RetainedBytes: series(r.bytes, n), CreditedBytes: r.credited[n], Delta: r.more(n)}
+	for at := n; at != top; at = r.parents[at] {
+		p.Path = append(p.Path, r.step(at))
+	}
+	slices.Reverse(p.Path)
+	p.PerLoop = float64(p.Delta) / float64(r.loops)
+	p.Children, p.LeftOut = r.children(n, 1, mostChildren)
+	return p
+}
+
+func (r *reading) step(n uint32) Step {
+	e := r.names.edgeList[r.edges[n]]
+	return Step{Kind: e.kind, Owner: e.owner, Name: e.name, Class: r.names.classNames[r.classes[n]], Linked: r.linked[n], Objects: series(r.counts, n)}
+}
+
+// children gives what grows in a node, with what grows below: the first most of them, and
+// how many there are besides.
+func (r *reading) children(n uint32, level, most int) (list []Child, rest int) {
+	nodes := slices.Clone(r.grown[n])
+	slices.SortFunc(nodes, func(a, b uint32) int {
+		return cmp.Or(cmp.Compare(rise(r.bytes, b), rise(r.bytes, a)), cmp.Compare(rise(r.counts, b), rise(r.counts, a)), r.byName(a, b))
+	})
+	rest = max(len(nodes)-most, 0)
+	for _, c := range nodes[:len(nodes)-rest] {
+		child := Child{Step: r.step(c), RetainedBytes: series(r.bytes, c), RetainedDelta: rise(r.bytes, c), Delta: rise(r.counts, c)}
+		if level < levels {
+			child.Children, child.LeftOut = r.children(c, level+1, branches)
+		}
+		list = append(list, child)
+	}
+	return list, rest
+}
+
+// byName orders the children of a node.
+func (r *reading) byName(a, b uint32) int {
+	e, f := r.names.edgeList[r.edges[a]], r.names.edgeList[r.edges[b]]
+	return cmp.Or(cmp.Compare(e.owner, f.owner), cmp.Compare(e.name, f.name), cmp.Compare(e.kind, f.kind),
+		cmp.Compare(r.names.classNames[r.classes[a]], r.names.classNames[r.classes[b]]), cmp.Compare(a, b))
+}
+
+func series[T uint32 | int64](dumps [][]T, n uint32) []int64 {
+	list := make([]int64, len(dumps))
+	for d := range dumps {
+		list[d] = int64(dumps[d][n])
+	}
+	return list
+}
+
+// rise is how much more a node has in the last dump than in the first.
+func rise[T uint32 | int64](dumps [][]T, n uint32) int64 {
+	return int64(dumps[len(dumps)-1][n]) - int64(dumps[0][n])
+}

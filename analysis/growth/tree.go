@@ -1,0 +1,177 @@
+package growth
+
+import (
+	"hash/maphash"
+	"slices"
+)
+
+// top is the node above all GC roots. It has no objects.
+const top = 0
+
+// tree is the merged shortest paths of a dump. Nodes are numbered so that each is
+// behind its parent.
+type tree struct {
+	parents, edges, classes []uint32
+	// linked are nodes whose objects lead to each other, inner those inside of a collection,
+	// or below.
+	linked, inner []bool
+	// counts and bytes are the objects of each node, and what they retain together, in
+	// each dump of the series so far.
+	counts [][]uint32
+	bytes  [][]int64
+	// grew tells which nodes have grown in each dump, credited is what those that are
+	// reported retain in the last, less what others of them retain below them. Both are
+	// nil for the first dump.
+	grew     []bool
+	credited []int64
+	// index finds nodes by parent, edge and class: a table with open addressing, of
+	// nodes, 0 for none.
+	index []uint32
+	seed  maphash.Seed
+}
+
+func newTree() *tree {
+	t := &tree{index: make([]uint32, 64), seed: maphash.MakeSeed()}
+	t.parents, t.edges, t.classes, t.linked, t.inner = []uint32{top}, []uint32{0}, []uint32{0}, []bool{false}, []bool{false}
+	return t
+}
+
+func (t *tree) len() int { return len(t.parents) }
+
+type nodeKey struct{ parent, edge, class uint32 }
+
+// slot gives where in the index a node is, or would be.
+func (t *tree) slot(k nodeKey) uint64 {
+	mask := uint64(len(t.index) - 1)
+	for at := maphash.Comparable(t.seed, k) & mask; ; at = (at + 1) & mask {
+		n := t.index[at]
+		if n == 0 || t.parents[n] == k.parent && t.edges[n] == k.edge && t.classes[n] == k.class {
+			return at
+		}
+	}
+}
+
+// find gives a node, 0 for none.
+func (t *tree) find(k nodeKey) uint32 { return t.index[t.slot(k)] }
+
+// add makes a node that is not there.
+func (t *tree) add(k nodeKey) uint32 {
+	n := uint32(t.len())
+	t.index[t.slot(k)] = n
+	t.parents, t.edges, t.classes = append(t.parents, k.parent), append(t.edges, k.edge), append(t.classes, k.class)
+	t.linked, t.inner = append(t.linked, false), append(t.inner, t.inner[k.parent])
+	if 2*t.len() > len(t.index) {
+		t.rehash()
+	}
+	return n
+}
+
+func (t *tree) rehash() {
+	t.index = make([]uint32, 2*len(t.index))
+	for n := 1; n < t.len(); n++ {
+		t.index[t.slot(nodeKey{t.parents[n], t.edges[n], t.classes[n]})] = uint32(n)
+	}
+}
+
+// last gives the counts of the latest dump.
+func (t *tree) last() []uint32 { return t.counts[len(t.counts)-1] }
+
+// holders tells which nodes hold something that grows: those above one that grew.
+func (t *tree) holders() []bool {
+	list := make([]bool, t.len())
+	for n := 1; n < t.len(); n++ {
+		if t.grew[n] {
+			list[t.parents[n]] = true
+		}
+	}
+	return list
+}
+
+// reported tells which nodes are worth to be told: those that hold what grows, and have
+// not grown themselves. What is below a node that grew grew because of that. What is
+// inside of a collection is another view of its elements, and told where those do not
+// grow.
+//
+// Shark leaves out all that is below a node that holds what grows (ObjectGrowthDetector.kt:
+// "Parent already growing"), which hides the static fields of all classes as soon as a
+// class loader has one class more.
+func (t *tree) reported() []bool {
+	holds := t.holders()
+	list := slices.Clone(holds)
+	// outside are the collections that nodes are inside of, for others themselves.
+	outside := make([]uint32, t.len())
+	for n := 1; n < t.len(); n++ {
+		p := t.parents[n]
+		outside[n] = uint32(n)
+		if t.inner[n] {
+			outside[n] = outside[p]
+		}
+		if t.grew[n] || t.inner[n] && holds[outside[n]] {
+			list[n] = false
+		}
+	}
+	return list
+}
+
+// compare takes the series of the tree before, and finds what grew in this dump, too, by
+// least or more. What was not there before counts as none.
+func (t *tree) compare(before *tree, least uint32) {
+	dumps := len(before.counts)
+	series, sizes := make([][]uint32, dumps, dumps+1), make([][]int64, dumps, dumps+1)
+	for d := range dumps {
+		series[d], sizes[d] = make([]uint32, t.len()), make([]int64, t.len())
+	}
+	counts := t.last()
+	was := make([]uint32, t.len())
+	t.grew = make([]bool, t.len())
+	for n := 1; n < t.len(); n++ {
+		p := t.parents[n]
+		if p == top || was[p] != 0 {
+			was[n] = before.find(nodeKey{was[p], t.edges[n], t.classes[n]})
+		}
+		old := uint32(0)
+		if w := was[n]; w != 0 {
+			for d := range dumps {
+				series[d][n], sizes[d][n] = before.counts[d][w], before.bytes[d][w]
+			}
+			old = before.last()[w]
+		}
+		t.grew[n] = counts[n] > old && counts[n]-old >= least && (before.grew == nil || was[n] != 0 && before.grew[was[n]])
+	}
+	t.counts, t.bytes = append(series, counts), sizes
+}
+
+// prune leaves out what has not grown and is not on the way to what has: it cannot be
+// reported any more.
+func (t *tree) prune() *tree {
+	keep := slices.Clone(t.grew)
+	for n := t.len() - 1; n > 0; n-- {
+		if keep[n] {
+			keep[t.parents[n]] = true
+		}
+	}
+	k := newTree()
+	places := make([]uint32, t.len())
+	kept := []uint32{top}
+	for n := 1; n < t.len(); n++ {
+		if !keep[n] {
+			continue
+		}
+		places[n] = k.add(nodeKey{places[t.parents[n]], t.edges[n], t.classes[n]})
+		k.linked[places[n]], k.inner[places[n]] = t.linked[n], t.inner[n]
+		kept = append(kept, uint32(n))
+	}
+	for d := range t.counts {
+		k.counts, k.bytes = append(k.counts, pick(t.counts[d], kept)), append(k.bytes, pick(t.bytes[d], kept))
+	}
+	k.grew, k.credited = pick(t.grew, kept), pick(t.credited, kept)
+	return k
+}
+
+func pick[T any](list []T, at []uint32) []T {
+	picked := make([]T, len(at))
+	for i, n := range at {
+		picked[i] = list[n]
+	}
+	return picked
+}

@@ -1,0 +1,203 @@
+package trace
+
+import (
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Fingerprint is Shark's identity of a leak, lowercase hex of a SHA-1: over the suspect
+// references, each the class of its object and the name of its field, all without a
+// separator (LeakTrace.signature); of a leak of the platform over the text of its
+// pattern. It changes when a compiler numbers its lambdas anew: see Key.
+func (t *Trace) Fingerprint() string {
+	var text strings.Builder
+	if t.Matcher != nil {
+		text.WriteString(t.Matcher.String())
+	} else {
+		for _, e := range t.Elements {
+			if e.Suspect {
+				text.WriteString(e.Class)
+				text.WriteString(e.Field)
+			}
+		}
+	}
+	sum := sha1.Sum([]byte(text.String()))
+	return hex.EncodeToString(sum[:])
+}
+
+// Key is the identity of a leak from build to build: 40 digits of lowercase hex, of the
+// SHA-256 of KeyText.
+func (t *Trace) Key() string { return KeyOf(t.KeyText()) }
+
+// KeyOf gives the key of a text that says what is the same from build to build.
+func KeyOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:20])
+}
+
+// KeyText is what a Key is made of: a line for each suspect reference in the order of the
+// trace, "CLASS.FIELD", the class that declares the field as StableClass has it and the
+// field as StableField has it. Three things depend on how much a collection holds and on
+// where in it something happens to be, and are told so that they do not:
+//   - elements of arrays and collections are "[x]";
+//   - a collection of java.util that a search does not flatten (trees, queues, subclasses of
+//     the others) is one line, with its own class: "java.util.TreeMap.[x]", whichever of its
+//     tables and nodes the path takes;
+//   - links between objects of one class, those of a list or a tree, are left out.
+//
+// A trace without suspect references is told by its GC root, "JNI_GLOBAL CLASS", and a
+// known leak by its pattern, below a line "library".
+func (t *Trace) KeyText() string {
+	if t.Matcher != nil {
+		return "library\n" + t.Matcher.String() + "\n"
+	}
+	var text strings.Builder
+	for i := 0; i < len(t.Elements)-1; i++ {
+		e := &t.Elements[i]
+		if !e.Suspect || t.linked(i) {
+			continue
+		}
+		text.WriteString(e.stable() + "\n")
+		i += e.Parts
+	}
+	if text.Len() == 0 {
+		return t.Root.Kind.String() + " " + StableClass(t.Elements[0].Class) + "\n"
+	}
+	return text.String()
+}
+
+// linked tells whether an object references another one of its class.
+func (t *Trace) linked(i int) bool {
+	return t.Elements[i].Kind == FieldEdge && t.Elements[i].Class == t.Elements[i+1].Class
+}
+
+// stable is one line of a KeyText.
+func (e *Element) stable() string {
+	class, field := e.Owner, e.Field
+	switch {
+	case e.Parts > 0:
+		class, field = e.Class, "[x]"
+	case e.Kind == FieldEdge && isCompiled(e.Class):
+		// What a lambda or an anonymous class inherits says less than what it is.
+		class = e.Class
+	}
+	line := StableClass(class)
+	if isCompiled(class) && e.Super != "" {
+		line += " (" + StableClass(e.Super) + ")"
+	}
+	return line + "." + StableField(field)
+}
+
+// bases are the superclasses of java.util's collections that have nodes or tables.
+var bases = []string{"java.util.AbstractCollection", "java.util.AbstractMap", "java.util.Dictionary"}
+
+// findParts finds the collections of a path, and what on it is theirs.
+func (r *Reader) findParts(elements []Element) {
+	for i := range elements {
+		e := &elements[i]
+		if e.Kind != FieldEdge || e.Type != "instance" || !strings.HasPrefix(e.Owner, "java.util.") {
+			continue
+		}
+		hierarchy := r.graph.Hierarchy(r.graph.ClassNumber(e.Object))
+		if slices.ContainsFunc(bases, func(base string) bool { return slices.Contains(hierarchy, base) }) {
+			e.Parts = parts(hierarchy, elements[i:])
+		}
+	}
+}
+
+// parts counts the elements behind a collection that are its own: an array that it holds
+// itself, and instances of classes that are nested in its own, which are its nodes.
+func parts(hierarchy []string, elements []Element) int {
+	for i := 1; i < len(elements); i++ {
+		outer, _, nested := strings.Cut(elements[i].Class, "$")
+		array := i == 1 && elements[i].Type == "array"
+		node := nested && elements[i].Type == "instance" && strings.HasPrefix(outer, "java.util.") && slices.Contains(hierarchy, outer)
+		if !array && !node {
+			return i - 1
+		}
+	}
+	return len(elements) - 1
+}
+
+// change is what takes out of names what changes from build to build, or from run to
+// run.
+type change struct {
+	from *regexp.Regexp
+	to   string
+}
+
+// classChanges are made in this order.
+var classChanges = []change{
+	// D8 named lambdas by a hash before it numbered them: -$$Lambda$Foo$Bar$jQz0_-8 is of
+	// Foo$Bar (D8 1, LambdaDescriptor); desugar and ART's own libraries of 8.0 say only that
+	// it is one: -$Lambda$aS31.
+	{regexp.MustCompile(`(^|\.)[-_]?\$\$Lambda\$([^.\[\]]+)\$[A-Za-z0-9_-]+`), "${1}${2}$$$$Lambda"},
+	{regexp.MustCompile(`(^|\.)-\$Lambda\$[A-Za-z0-9_-]+`), "${1}-$$Lambda"},
+	// R8 put those of several classes together.
+	{regexp.MustCompile(`\$\$LambdaGroup\$[^.\[\]]+`), "$$$$LambdaGroup"},
+	// D8 and R8 since (R8, SyntheticNaming.java): $$ExternalSyntheticLambda0, and before
+	// everything is put together $$InternalSyntheticLambda$1$hash$0; other kinds are
+	// backports, outlines, records.
+	{regexp.MustCompile(`\$\$(?:External|Internal)Synthetic([A-Za-z]+)(?:\d+|(?:\$[0-9a-f]+)+)`), "$$$$$1"},
+	// The JVM, retrolambda and desugar: Foo$$Lambda$14, and hidden classes with an address
+	// or a hash, which NormalName may have made a part of the package.
+	{regexp.MustCompile(`(\$\$Lambda)\$\d+`), "$1"},
+	{regexp.MustCompile(`(?:[./+](?:0x[0-9a-f]+|\d+))+((?:\[\])*)$`), "$1"},
+	// Jack numbered them.
+	{regexp.MustCompile(`(_LambdaImpl)\d+`), "$1"},
+	// Compose numbers lambdas of a file, or takes the position in it.
+	{regexp.MustCompile(`lambda(?:\$?-)\d+`), "lambda"},
+	// A runtime numbers the classes that it makes, and modules for proxies.
+	{regexp.MustCompile(`^jdk\.proxy\d+\.`), "jdk.proxy."},
+	{regexp.MustCompile(`(^|\.)\$Proxy\d+`), "${1}$$Proxy"},
+	{regexp.MustCompile(`^((?:sun|jdk\.internal)\.reflect\.Generated[A-Za-z]+Accessor)\d+`), "$1"},
+	// Libraries that make classes put a hash of them or a random text into the name.
+	{regexp.MustCompile(`(\$\$[A-Za-z]+CGLIB)\$\$[0-9a-f]+`), "$1"},
+	{regexp.MustCompile(`(\$(?:ByteBuddy|HibernateProxy|MockitoMock))\$[A-Za-z0-9]+`), "$1"},
+	// Anonymous and local classes: $1, $1Local.
+	{regexp.MustCompile(`\$\d+`), "$$#"},
+}
+
+// changing are parts of which each name has one that has to change.
+var changing = []string{"Lambda$", "LambdaGroup$", "CGLIB$", "ByteBuddy$", "HibernateProxy$", "MockitoMock$"}
+
+// StableClass is the name of a class without what changes from build to build or from run
+// to run: the numbers and hashes of lambdas, anonymous, local and generated classes.
+func StableClass(name string) string {
+	if !strings.ContainsAny(name, "0123456789") && !slices.ContainsFunc(changing, func(part string) bool { return strings.Contains(name, part) }) {
+		return name
+	}
+	for _, c := range classChanges {
+		name = c.from.ReplaceAllString(name, c.to)
+	}
+	return name
+}
+
+// isCompiled tells whether a name has such numbers: whether a compiler gave it.
+func isCompiled(name string) bool { return StableClass(name) != name }
+
+var fieldChanges = []change{
+	// Of lambdas and local classes, numbered in the order of what is captured; of coroutines
+	// in that of what is kept.
+	{regexp.MustCompile(`^(?:f\$|arg\$|\$capturedLocal\$)\d+$`), "<captured>"},
+	{regexp.MustCompile(`^[A-Z]\$\d+$`), "<spilled>"},
+	// Numbered by how deep a class is nested.
+	{regexp.MustCompile(`^this\$\d+$`), "this$$"},
+	{regexp.MustCompile(`^\$r8\$lambda\$.+$`), "$$r8$$lambda"},
+	{regexp.MustCompile(`lambda(?:\$?-)\d+`), "lambda"},
+}
+
+// StableField is the name of a field without what changes from build to build.
+func StableField(name string) string {
+	if !strings.ContainsAny(name, "$-") {
+		return name
+	}
+	for _, c := range fieldChanges {
+		name = c.from.ReplaceAllString(name, c.to)
+	}
+	return name
+}

@@ -1,0 +1,23 @@
+package trace
+
+// Status says whether an object should still be there.
+type Status uint8
+
+const (
+	// Unknown is an object of which nobody can tell.
+	Unknown Status = iota
+	// NotLeaking is an object that is needed.
+	NotLeaking
+	// Leaking is an object that is no longer needed.
+	Leaking
+)
+
+// String gives the word of leak traces: UNKNOWN, NO, YES.
+func (s Status) String() string { return [...]string{"UNKNOWN", "NO", "YES"}[s] }
+
+// Inspection is what the class and the fields of one object say of it. An object may
+// have reasons of both kinds; Labels are facts that help a reader. All come from the
+// dump and are not escaped.
+type Inspection struct {
+	Leaking, NotLeaking, Labels []string
+}
