@@ -7,8 +7,12 @@
 // records that the topics want are collected level by level, so that the file is
 // read again at most four times, and only where something wanted is.
 //
-// It refuses to look for leaks, which is package analysis's, and to believe what a
-// dump says: texts are cut and made printable, sizes in fields lead to no
+// An Inspector says which objects are needed and which leak, by what Android's classes
+// promise; Matchers are the references by which Android, makers and libraries are known
+// to leak.
+//
+// It refuses to look for who holds what leaks, which is package trace's, and to believe
+// what a dump says: texts are cut and made printable, sizes in fields lead to no
 // allocation and overflow nothing, lists end and tell how many they left out. What
 // a dump does not hold is absent or unknown, never 0. Doubts are in Warnings.
 //

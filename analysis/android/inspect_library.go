@@ -1,0 +1,42 @@
+package android
+
+import "github.com/leakgate/leakgate/analysis/heap"
+
+// inspectPresenter is Shark's MORTAR_PRESENTER.
+func (i *Inspector) inspectPresenter(o heap.Object, r *report) {
+	if null, known := i.isNull(o, presenterView); known {
+		format, args := described(presenterView, nullity(null))
+		r.label(format, args...)
+	}
+}
+
+// inspectScope is Shark's MORTAR_SCOPE.
+func (i *Inspector) inspectScope(o heap.Object, r *report) {
+	dead, known := i.flag(o, scopeDead)
+	if !known {
+		return
+	}
+	name, ok := i.textOf(o, scopeName)
+	if !ok {
+		name = "null"
+	}
+	const format = "mortar.MortarScope.dead is %v for scope %s"
+	if dead {
+		r.leaking(format, dead, name)
+	} else {
+		r.notLeaking(format, dead, name)
+	}
+}
+
+func (i *Inspector) scopeLeaks(o heap.Object) bool {
+	dead, _ := i.flag(o, scopeDead)
+	return dead
+}
+
+// inspectCoordinator is Shark's COORDINATOR.
+func (i *Inspector) inspectCoordinator(o heap.Object, r *report) {
+	if attached, known := i.flag(o, coordinatorAttached); known {
+		format, args := described(coordinatorAttached, attached)
+		r.label(format, args...)
+	}
+}
