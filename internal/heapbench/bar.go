@@ -24,7 +24,9 @@ type verdict struct {
 const (
 	// androidLimit is for a whole process on a dump of a few megabytes: a gate looks at
 	// many.
-	androidLimit = 150 * time.Millisecond
+	androidLimit = 200 * time.Millisecond
+	// tracingLimit is the part of the engine's time that leak traces may add.
+	tracingLimit = 1. / 3
 	// growthLimit is how much faster than log n the time of an object may grow. Memory
 	// that no longer fits the caches of the processor takes its part; work that grows
 	// like n to the 1.25 over these sizes misses it.
@@ -39,6 +41,8 @@ func (p *plan) verdicts() []verdict {
 		p.ratio("big: time at most a third of hprof-analyzer's", "big", ours, analyzer, wallTime, 1./3),
 		p.ratio("mid: reading alone at most 1.5 times the time of hprof-slurp", "mid", reading, slurp, wallTime, 1.5),
 		p.ratio("big: reading alone at most 1.5 times the time of hprof-slurp", "big", reading, slurp, wallTime, 1.5),
+		p.tracing("big"),
+		p.ratio("mid: growth over three dumps takes at most the memory of two graphs", "mid", growing, ours, peakMemory, 2),
 		p.growth(),
 	}
 	for _, d := range p.dumps {
@@ -83,6 +87,28 @@ func (p *plan) ratio(bar, dump, tool, peer string, q quantity, limit float64) ve
 		return verdict{bar, "this system does not tell", open}
 	}
 	return verdict{bar, fmt.Sprintf("%s of %s = %.2f", q.text(a), q.text(b), a/b), atMost(a, limit*b)}
+}
+
+// tracePhases are those of leak traces, enginePhases those before them that make the
+// graph.
+var (
+	tracePhases  = []string{"inspect objects", "find holders", "read fields", "find paths", "trace leaks"}
+	enginePhases = []string{"read names", "read objects", "number objects", "read references", "search", "dominators", "sizes"}
+)
+
+// tracing holds the time of leak traces to that of the engine, in the same run.
+func (p *plan) tracing(dump string) verdict {
+	bar := dump + ": traces of a thousand leaking objects add at most a third to the engine's time"
+	j := p.job(dump, tracing)
+	if v, done := blocked(bar, j); done {
+		return v
+	}
+	told := middle(j.figures).phases
+	engine, traces := told.of(enginePhases), told.of(tracePhases)
+	if engine <= 0 || traces <= 0 {
+		return verdict{bar, "it does not tell its phases", open}
+	}
+	return verdict{bar, fmt.Sprintf("%.2f s of %.2f s = %.2f", traces, engine, traces/engine), atMost(traces, tracingLimit*engine)}
 }
 
 func androidBar(what string) string { return what + ": less than " + seconds(androidLimit) + " s" }

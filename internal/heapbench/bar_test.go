@@ -22,12 +22,13 @@ func measured(t *testing.T, factor float64) *plan {
 		}
 		wall, peak := time.Duration(d.objects)*1000, d.objects*30
 		if d.objects == 0 {
-			wall, peak = 150*time.Millisecond, 20e6
+			wall, peak = androidLimit, 20e6
 		}
-		if j.tool.name == ours || j.tool.name == reading {
+		if j.tool.name == ours || j.tool.name == reading || j.tool.name == tracing || j.tool.name == growing {
 			wall, peak = time.Duration(float64(wall)*factor), int64(float64(peak)*factor)
 		}
-		j.figures = []figure{{wall: wall / 2, peak: peak / 2}, {wall: wall, peak: peak}, {wall: wall * 2, peak: peak}}
+		told := &phases{Phases: []phase{{"search", 3, 0}, {"report", 9, 0}, {"find paths", 1, 0}}}
+		j.figures = []figure{{wall: wall / 2, peak: peak / 2, phases: told}, {wall: wall, peak: peak, phases: told}, {wall: wall * 2, peak: peak, phases: told}}
 	}
 	return p
 }
@@ -58,7 +59,7 @@ func times(by float64) func(*job) {
 }
 
 // The order of the bars: mid time, mid memory, big time, mid reading, big reading,
-// growth, phone, tablet.
+// traces, memory of growth, growth, phone, tablet.
 func TestVerdicts(t *testing.T) {
 	missing := func(j *job) { j.tool.missing = "cargo is not installed" }
 	failed := func(j *job) { j.failed = "exit status 6" }
@@ -68,32 +69,41 @@ func TestVerdicts(t *testing.T) {
 		change func(*plan)
 		want   string
 	}{
-		{"fast", 0.1, nil, "met met met met met met met met"},
-		{"slow", 10, nil, "missed missed missed missed missed met missed missed"},
-		{"on the first bar", 0.25, nil, "met met met met met met met met"},
-		{"just above it", 0.2501, nil, "missed met met met met met met met"},
-		{"on the memory bar, and not under 0.15 s", 1, nil, "missed met missed met met met missed missed"},
-		{"on the bar of reading", 1.5, nil, "missed missed missed met met met missed missed"},
-		{"just above", 1.5001, nil, "missed missed missed missed missed met missed missed"},
-		{"no peers", 0.1, func(p *plan) { p.set("hprof-", missing) }, "open open open open open met met met"},
-		{"no peers and slow", 10, func(p *plan) { p.set("hprof-", missing) }, "open open open open open met missed missed"},
-		{"no hprof-slurp", 0.1, func(p *plan) { p.set("slurp", missing) }, "met met met open open met met met"},
-		{"a peer fails", 0.1, func(p *plan) { p.set("big hprof-analyzer", failed) }, "met met open met met met met met"},
-		{"leakgate fails", 0.1, func(p *plan) { p.set("^mid leakgate$", failed) }, "missed missed met met met missed met met"},
-		{"leakgate fails beside no peers", 0.1, func(p *plan) { p.set("hprof-", missing); p.set("leakgate", failed) }, "missed missed missed missed missed missed missed missed"},
-		{"no dump", 0.1, func(p *plan) { p.set("^18M", func(j *job) { j.dump.missing = "javac is not installed" }) }, "met met met met met open met met"},
-		{"nothing measured", 0.1, func(p *plan) { p.set("", func(j *job) { j.figures = nil }) }, "open open open open open open open open"},
-		{"nothing planned", 0.1, func(p *plan) { p.jobs = nil }, "open open open open open open open open"},
-		{"memory not known", 0.1, func(p *plan) { p.set("mid", func(j *job) { j.figures[2].peak = 0 }) }, "met open met met met met met met"},
-		{"one run too large", 0.9, func(p *plan) { p.set("mid leakgate$", func(j *job) { j.figures[0].peak *= 3 }) }, "missed missed missed met met met met met"},
-		{"one run slow", 0.1, func(p *plan) { p.set("leakgate", func(j *job) { j.figures[2].wall *= 100 }) }, "met met met met met met met met"},
-		{"growth just met", 0.1, func(p *plan) { p.set("18M", times(2.41)) }, "met met met met met met met met"},
-		{"growth missed", 0.1, func(p *plan) { p.set("18M", times(2.43)) }, "met met met met met missed met met"},
+		{"fast", 0.1, nil, "met met met met met met met met met met"},
+		{"slow", 10, nil, "missed missed missed missed missed met met met missed missed"},
+		{"on the first bar", 0.25, nil, "met met met met met met met met met met"},
+		{"just above it", 0.2501, nil, "missed met met met met met met met met met"},
+		{"on the memory bar, and not under the limit", 1, nil, "missed met missed met met met met met missed missed"},
+		{"on the bar of reading", 1.5, nil, "missed missed missed met met met met met missed missed"},
+		{"just above", 1.5001, nil, "missed missed missed missed missed met met met missed missed"},
+		{"no peers", 0.1, func(p *plan) { p.set("hprof-", missing) }, "open open open open open met met met met met"},
+		{"no peers and slow", 10, func(p *plan) { p.set("hprof-", missing) }, "open open open open open met met met missed missed"},
+		{"no hprof-slurp", 0.1, func(p *plan) { p.set("slurp", missing) }, "met met met open open met met met met met"},
+		{"a peer fails", 0.1, func(p *plan) { p.set("big hprof-analyzer", failed) }, "met met open met met met met met met met"},
+		{"leakgate fails", 0.1, func(p *plan) { p.set("^mid leakgate$", failed) }, "missed missed met met met met open missed met met"},
+		{"leakgate fails beside no peers", 0.1, func(p *plan) { p.set("hprof-", missing); p.set("leakgate", failed) }, "missed missed missed missed missed missed missed missed missed missed"},
+		{"no dump", 0.1, func(p *plan) { p.set("^18M", func(j *job) { j.dump.missing = "javac is not installed" }) }, "met met met met met met met open met met"},
+		{"nothing measured", 0.1, func(p *plan) { p.set("", func(j *job) { j.figures = nil }) }, "open open open open open open open open open open"},
+		{"nothing planned", 0.1, func(p *plan) { p.jobs = nil }, "open open open open open open open open open open"},
+		{"memory not known", 0.1, func(p *plan) { p.set("mid", func(j *job) { j.figures[2].peak = 0 }) }, "met open met met met met open met met met"},
+		{"one run too large", 0.9, func(p *plan) { p.set("mid leakgate$", func(j *job) { j.figures[0].peak *= 3 }) }, "missed missed missed met met met met met met met"},
+		{"one run slow", 0.1, func(p *plan) { p.set("leakgate", func(j *job) { j.figures[2].wall *= 100 }) }, "met met met met met met met met met met"},
+		{"growth just met", 0.1, func(p *plan) { p.set("18M", times(2.41)) }, "met met met met met met met met met met"},
+		{"growth missed", 0.1, func(p *plan) { p.set("18M", times(2.43)) }, "met met met met met met met missed met met"},
 		{"quadratic", 0.001, func(p *plan) {
 			for _, j := range p.jobs {
 				times(float64(j.dump.objects) / 1e6)(j)
 			}
-		}, "met met met met met missed met met"},
+		}, "met met met met met met met missed met met"},
+		{"traces too slow", 0.1, func(p *plan) {
+			p.set("big leakgate, leaks", func(j *job) {
+				j.figures[1].phases = &phases{Phases: []phase{{"search", 2.9, 0}, {"read fields", 1, 0}}}
+			})
+		}, "met met met met met missed met met met met"},
+		{"no phases", 0.1, func(p *plan) { p.set("big leakgate, leaks", func(j *job) { j.figures[1].phases = nil }) }, "met met met met met open met met met met"},
+		{"growth too large", 0.1, func(p *plan) {
+			p.set("mid leakgate, growth", func(j *job) { j.figures[2].peak = j.figures[2].peak*2 + 1 })
+		}, "met met met met met met missed met met met"},
 	} {
 		p := measured(t, c.factor)
 		if c.change != nil {
@@ -182,7 +192,7 @@ func TestTables(t *testing.T) {
 		"| big | hprof-analyzer 0.3.2 | - | - | - | - | - | - |",
 		"| mid | leakgate | 83.00 | read again | 1.50 | 2000 |",
 		"| mid | leakgate | 83.00 | dominators | 2.00 | ? |",
-		"| phone | Shark 2.14 | 3 | 0.150 | 0.075 | 0.000 | 20 |",
+		"| phone | Shark 2.14 | 3 | 0.200 | 0.100 | 0.000 | 20 |",
 		"* big, hprof-analyzer 0.3.2: not done in 10m0s\n",
 		"mid: 497 MB, 9.37 million objects",
 		"| mid: time at most a quarter of hprof-analyzer's | 0.937 s of 9.37 s = 0.10 | met |",

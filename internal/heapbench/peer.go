@@ -9,10 +9,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-)
 
-// sharkVersion is the last Shark that is not an alpha.
-const sharkVersion = "2.14"
+	"github.com/leakgate/leakgate/internal/sharktest/jars"
+)
 
 // errUnwanted is the reason where the user wants no peers.
 var errUnwanted = errors.New("left out by -peers none")
@@ -65,29 +64,6 @@ func isVersion(ctx context.Context, path, version string) error {
 	return nil
 }
 
-// sharkJars is what Shark needs at run time.
-var sharkJars = []string{
-	"shark-android-" + sharkVersion, "shark-" + sharkVersion, "shark-graph-" + sharkVersion, "shark-hprof-" + sharkVersion,
-	"shark-log-" + sharkVersion, "okio-2.2.2", "kotlin-stdlib-1.3.72",
-}
-
-// project asks Maven for Shark and what it depends on.
-const project = `<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>heapbench</groupId>
-  <artifactId>shark</artifactId>
-  <version>1</version>
-  <packaging>pom</packaging>
-  <dependencies>
-    <dependency>
-      <groupId>com.squareup.leakcanary</groupId>
-      <artifactId>shark-android</artifactId>
-      <version>` + sharkVersion + `</version>
-    </dependency>
-  </dependencies>
-</project>
-`
-
 // findShark gives the Java program that runs Shark.
 func findShark(ctx context.Context, c cache, o options, log io.Writer) ([]string, error) {
 	if o.peers == "none" {
@@ -97,65 +73,17 @@ func findShark(ctx context.Context, c cache, o options, log io.Writer) ([]string
 	if err != nil {
 		return nil, err
 	}
-	jars, err := c.shark(ctx, log)
+	dir := c.path("shark-" + jars.Version)
+	classPath, err := jars.Have(dir)
 	if err != nil {
-		return nil, err
-	}
-	classes, err := c.classes(ctx, "SharkRunner", jars)
-	if err != nil {
-		return nil, err
-	}
-	return []string{java, "-cp", classes + string(filepath.ListSeparator) + jars, "SharkRunner"}, nil
-}
-
-// shark gets Shark from Maven Central, unless the cache has it, and gives the class
-// path.
-func (c cache) shark(ctx context.Context, log io.Writer) (string, error) {
-	dir := c.path("shark-" + sharkVersion)
-	path := sharkPath(dir)
-	if hasShark(dir) == nil {
-		return path, nil
-	}
-	mvn, err := find("mvn")
-	if err != nil {
-		return "", err
-	}
-	part, err := c.scratch()
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(part)
-	pom := filepath.Join(part, "pom.xml")
-	if err := os.WriteFile(pom, []byte(project), 0o644); err != nil {
-		return "", fmt.Errorf("write Maven project: %w", err)
-	}
-	fmt.Fprintf(log, "heapbench: gets Shark %s\n", sharkVersion)
-	jars := filepath.Join(part, "jars")
-	if _, err := output(ctx, part, mvn, "-q", "-B", "-f", pom, "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies", "-DoutputDirectory="+jars); err != nil {
-		return "", fmt.Errorf("get Shark %s: %w", sharkVersion, err)
-	}
-	if err := hasShark(jars); err != nil {
-		return "", err
-	}
-	if err := os.RemoveAll(dir); err != nil {
-		return "", fmt.Errorf("get Shark %s: %w", sharkVersion, err)
-	}
-	return path, c.keep(jars, dir)
-}
-
-func sharkPath(dir string) string {
-	var paths []string
-	for _, jar := range sharkJars {
-		paths = append(paths, filepath.Join(dir, jar+".jar"))
-	}
-	return strings.Join(paths, string(filepath.ListSeparator))
-}
-
-func hasShark(dir string) error {
-	for _, jar := range sharkJars {
-		if _, err := os.Stat(filepath.Join(dir, jar+".jar")); err != nil {
-			return fmt.Errorf("find %s.jar: it is not there", jar)
+		fmt.Fprintf(log, "heapbench: gets Shark %s\n", jars.Version)
+		if classPath, err = jars.Fetch(ctx, dir); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	classes, err := c.classes(ctx, "SharkRunner", classPath)
+	if err != nil {
+		return nil, err
+	}
+	return []string{java, "-cp", classes + string(filepath.ListSeparator) + classPath, "SharkRunner"}, nil
 }

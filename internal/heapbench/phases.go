@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"slices"
 )
 
 // phasesVariable names the file that leakgate writes its phases to.
@@ -37,4 +38,17 @@ func takePhases(path string) *phases {
 		return nil
 	}
 	return &p
+}
+
+// of is the seconds of some phases together.
+func (p *phases) of(names []string) (sum float64) {
+	if p == nil {
+		return 0
+	}
+	for _, x := range p.Phases {
+		if slices.Contains(names, x.Name) {
+			sum += x.Seconds
+		}
+	}
+	return sum
 }

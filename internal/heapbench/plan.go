@@ -41,13 +41,13 @@ func newPlan(o options) *plan {
 	p := &plan{rounds: o.rounds, tools: allTools()}
 	if o.small {
 		p.made(o, "0.1M", 100_000, ours)
-		p.made(o, "0.35M", 350_000, ours, reading, analyzer, slurp)
+		p.made(o, "0.35M", 350_000, ours, reading, tracing, growing, analyzer, slurp)
 	} else {
 		p.made(o, "1M", 1_000_000, ours)
 		p.made(o, "4M", 4_000_000, ours)
-		p.made(o, "mid", 9_370_000, ours, reading, analyzer, slurp)
+		p.made(o, "mid", 9_370_000, ours, reading, tracing, growing, analyzer, slurp)
 		p.made(o, "18M", 18_000_000, ours)
-		p.made(o, "big", 36_500_000, ours, reading, analyzer, slurp)
+		p.made(o, "big", 36_500_000, ours, reading, tracing, analyzer, slurp)
 	}
 	recorded, err := androidDumps(o.testdata)
 	if err != nil {

@@ -4,14 +4,19 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"runtime"
+
+	"github.com/leakgate/leakgate/internal/sharktest/jars"
 )
 
 // The names of the tools.
 const (
 	ours     = "leakgate"
 	reading  = "leakgate, reading alone"
+	tracing  = "leakgate, leaks"
+	growing  = "leakgate, growth"
 	analyzer = "hprof-analyzer"
 	slurp    = "hprof-slurp"
 	shark    = "Shark"
@@ -19,6 +24,9 @@ const (
 
 // readingAlone makes leakgate read a dump, count, and do nothing more.
 var readingAlone = []string{"--only", "histogram"}
+
+// leakingClass is what leaks in the dumps that are made here (HeapMaker.java).
+const leakingClass = "HeapMaker$Screen"
 
 // tool is a program that reads heap dumps.
 type tool struct {
@@ -87,6 +95,18 @@ func allTools() []*tool {
 			},
 		},
 		{
+			name: tracing, find: build, about: "the same, with a thousand objects that leak",
+			args: func(dump, _ string) []string {
+				return []string{"analyze", dump, "--json", "--leaking-class", leakingClass}
+			},
+		},
+		{
+			name: growing, find: build, about: "what grows over three dumps, of which each is this one",
+			args: func(dump, scratch string) []string {
+				return append([]string{"growth", "--json"}, thrice(dump, scratch)...)
+			},
+		},
+		{
 			name: analyzer, version: "0.3.2", find: crate(analyzer, "0.3.2"), about: "exact dominators, retained sizes, histogram; no Android dumps",
 			args: func(dump, scratch string) []string {
 				return []string{dump, filepath.Join(scratch, "report.md")}
@@ -97,10 +117,25 @@ func allTools() []*tool {
 			args: func(dump, _ string) []string { return []string{dump} },
 		},
 		{
-			name: shark, version: sharkVersion, find: findShark, about: "paths and retained sizes of leaking objects",
+			name: shark, version: jars.Version, find: findShark, about: "paths and retained sizes of leaking objects",
 			args: func(dump, _ string) []string { return []string{dump} },
 		},
 	}
+}
+
+// thrice gives a dump three names: one name is one dump. Where there are no links the
+// program says what is missing.
+func thrice(dump, scratch string) []string {
+	names := []string{dump}
+	for _, name := range []string{"second.hprof", "third.hprof"} {
+		link := filepath.Join(scratch, name)
+		os.Remove(link)
+		if path, err := filepath.Abs(dump); err == nil {
+			_ = os.Symlink(path, link)
+		}
+		names = append(names, link)
+	}
+	return names
 }
 
 // findOurs builds leakgate from this module, unless the user names a program.

@@ -16,6 +16,8 @@ type Phone struct {
 	Process, Manufacturer, Model string
 	// Width and Height of the screen in pixels.
 	Width, Height int
+	// Harmony gives the phone the collections of Apache Harmony, as before Android 7.
+	Harmony bool
 }
 
 const defaultSDK = 34
@@ -39,7 +41,7 @@ func Android(p Phone) *Heap {
 	p.Manufacturer = cmp.Or(p.Manufacturer, "Google")
 	p.Model = cmp.Or(p.Model, "Pixel 7")
 	p.Width, p.Height = cmp.Or(p.Width, 1080), cmp.Or(p.Height, 2400)
-	h := newHeap(p.SDK, p.Seed)
+	h := newHeap(p.SDK, p.Seed, p.Harmony)
 	h.android.on = true
 	h.android.pictures = map[Ref]Picture{}
 	h.framework()

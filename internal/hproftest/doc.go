@@ -12,7 +12,8 @@
 // runtime, ID size, order, segments. The same calls with the same seed give the same
 // bytes. Ballast adds objects without end, which are written and never kept, so that
 // a dump can have any size. Cut, Flip, Retag, Redeclare and Strip break a dump in the
-// ways that real ones are broken. Parse is a plain second reader, and a Graph answers
+// ways that real ones are broken. LeakCases are small dumps of apps with leaks of all
+// kinds that Shark knows, for whoever compares what is said about them. Parse is a plain second reader, and a Graph answers
 // by brute force what is reachable and retained.
 //
 // What ART writes follows AOSP's art/runtime/hprof/hprof.cc, what HotSpot writes

@@ -36,6 +36,8 @@ const (
 type Heap struct {
 	sdk  int
 	seed uint64
+	// harmony tells that the collections are those of Apache Harmony.
+	harmony bool
 	// objects has the null object at 0.
 	objects []object
 	classes []*Class

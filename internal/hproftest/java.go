@@ -18,11 +18,11 @@ type javaState struct {
 // Java makes a heap with the classes of the runtime, a class loader and the thread
 // main. The seed orders what is random in it.
 func Java(seed uint64) *Heap {
-	return newHeap(defaultSDK, seed)
+	return newHeap(defaultSDK, seed, false)
 }
 
-func newHeap(sdk int, seed uint64) *Heap {
-	h := &Heap{sdk: sdk, seed: seed, objects: make([]object, 1), byName: map[string]*Class{}, interns: map[string]Ref{}}
+func newHeap(sdk int, seed uint64, harmony bool) *Heap {
+	h := &Heap{sdk: sdk, seed: seed, harmony: harmony, objects: make([]object, 1), byName: map[string]*Class{}, interns: map[string]Ref{}}
 	h.java.registries = map[int64]Ref{}
 	h.foundation()
 	h.library()
@@ -59,22 +59,7 @@ func (h *Heap) foundation() {
 // library declares the classes of java.* that the shapes are made of, as the JDK
 // and Android since 7 have them.
 func (h *Heap) library() {
-	abstractList := h.Declare("java.util.AbstractList", nil, "abstract", "int modCount")
-	abstractMap := h.Declare("java.util.AbstractMap", nil, "abstract", "object keySet", "object values")
-	h.Declare("java.util.ArrayList", abstractList, "object elementData", "int size", "static long serialVersionUID", "static object EMPTY_ELEMENTDATA")
-	h.Declare("java.util.LinkedList", abstractList, "int size", "object first", "object last")
-	h.Declare("java.util.LinkedList$Node", nil, "object item", "object next", "object prev")
-	hashMap := h.Declare("java.util.HashMap", abstractMap, "object table", "object entrySet", "int size", "int modCount", "int threshold", "float loadFactor", "static int DEFAULT_INITIAL_CAPACITY")
-	node := h.Declare("java.util.HashMap$Node", nil, "int hash", "object key", "object value", "object next")
-	h.Declare("java.util.LinkedHashMap", hashMap, "object head", "object tail", "boolean accessOrder")
-	h.Declare("java.util.LinkedHashMap$Entry", node, "object before", "object after")
-	h.Declare("java.util.HashSet", nil, "object map", "static object PRESENT")
-	h.Declare("java.util.WeakHashMap", abstractMap, "object table", "int size", "int threshold", "float loadFactor", "object queue", "int modCount")
-	h.Declare("java.util.concurrent.ConcurrentHashMap", abstractMap, "object table", "object nextTable", "long baseCount", "int sizeCtl", "int transferIndex", "object counterCells")
-	h.Declare("java.util.concurrent.ConcurrentHashMap$Node", nil, "int hash", "object key", "object val", "object next")
-	h.Declare("java.util.concurrent.CopyOnWriteArrayList", nil, "object lock", "object elements")
-	h.Declare("java.util.TreeMap", abstractMap, "object comparator", "object root", "int size", "int modCount")
-	h.Declare("java.util.TreeMap$TreeMapEntry", nil, "object key", "object value", "object left", "object right", "object parent", "boolean color")
+	h.collections()
 	number := h.Declare("java.lang.Number", nil, "abstract")
 	h.Declare("java.lang.Integer", number, "int value", "static int MAX_VALUE")
 	h.Declare("java.lang.Long", number, "long value")
@@ -94,6 +79,35 @@ func (h *Heap) library() {
 	h.Declare("java.lang.ref.FinalizerReference", reference, "object next", "object prev", "object zombie", "static object head", "static object queue", "static object LIST_LOCK")
 	h.Declare("java.lang.ref.Finalizer", reference, "object next", "object prev", "static object unfinalized", "static object queue")
 	h.Declare("java.util.WeakHashMap$Entry", h.Class("java.lang.ref.WeakReference"), "object value", "int hash", "object next")
+}
+
+// collections declares those of java.util.
+func (h *Heap) collections() {
+	abstractList := h.Declare("java.util.AbstractList", nil, "abstract", "int modCount")
+	abstractMap := h.Declare("java.util.AbstractMap", nil, "abstract", "object keySet", "object values")
+	if h.harmony {
+		h.harmonyCollections(abstractList, abstractMap)
+	} else {
+		h.jdkCollections(abstractList, abstractMap)
+	}
+	h.Declare("java.util.WeakHashMap", abstractMap, "object table", "int size", "int threshold", "float loadFactor", "object queue", "int modCount")
+	h.Declare("java.util.concurrent.ConcurrentHashMap", abstractMap, "object table", "object nextTable", "long baseCount", "int sizeCtl", "int transferIndex", "object counterCells")
+	h.Declare("java.util.concurrent.ConcurrentHashMap$Node", nil, "int hash", "object key", "object val", "object next")
+	h.Declare("java.util.concurrent.CopyOnWriteArrayList", nil, "object lock", "object elements")
+	h.Declare("java.util.TreeMap", abstractMap, "object comparator", "object root", "int size", "int modCount")
+	h.Declare("java.util.TreeMap$TreeMapEntry", nil, "object key", "object value", "object left", "object right", "object parent", "boolean color")
+}
+
+// jdkCollections declares those that differ from Harmony's.
+func (h *Heap) jdkCollections(abstractList, abstractMap *Class) {
+	h.Declare("java.util.ArrayList", abstractList, "object elementData", "int size", "static long serialVersionUID", "static object EMPTY_ELEMENTDATA")
+	h.Declare("java.util.LinkedList", abstractList, "int size", "object first", "object last")
+	h.Declare("java.util.LinkedList$Node", nil, "object item", "object next", "object prev")
+	hashMap := h.Declare("java.util.HashMap", abstractMap, "object table", "object entrySet", "int size", "int modCount", "int threshold", "float loadFactor", "static int DEFAULT_INITIAL_CAPACITY")
+	node := h.Declare("java.util.HashMap$Node", nil, "int hash", "object key", "object value", "object next")
+	h.Declare("java.util.LinkedHashMap", hashMap, "object head", "object tail", "boolean accessOrder")
+	h.Declare("java.util.LinkedHashMap$Entry", node, "object before", "object after")
+	h.Declare("java.util.HashSet", nil, "object map", "static object PRESENT")
 }
 
 // loaders declares the class loader of the app. On ART the runtime keeps its classes,
@@ -135,7 +149,11 @@ type List struct {
 func (h *Heap) ArrayList(elements ...Ref) List {
 	l := List{Ref: h.New(h.Class("java.util.ArrayList"), nil), heap: h}
 	l.array = h.Objects(h.Class(objectClass))
-	h.Set(l.Ref, "elementData", l.array)
+	name := "elementData"
+	if h.harmony {
+		name = "array"
+	}
+	h.Set(l.Ref, name, l.array)
 	for _, e := range elements {
 		l.Add(e)
 	}
@@ -157,6 +175,9 @@ func (l *List) Array() Ref { return l.array }
 
 // LinkedList makes a java.util.LinkedList.
 func (h *Heap) LinkedList(elements ...Ref) Ref {
+	if h.harmony {
+		return h.harmonyLinkedList(elements)
+	}
 	list := h.New(h.Class("java.util.LinkedList"), Fields{"size": len(elements)})
 	last := Ref(0)
 	for _, e := range elements {
@@ -174,6 +195,9 @@ func (h *Heap) LinkedList(elements ...Ref) Ref {
 
 // HashMap makes a java.util.HashMap of keys and values in turn.
 func (h *Heap) HashMap(pairs ...Ref) Ref {
+	if h.harmony {
+		return h.harmonyHashMap("java.util.HashMap", "java.util.HashMap$HashMapEntry", pairs)
+	}
 	return h.hashMap("java.util.HashMap", "java.util.HashMap$Node", "value", Fields{"size": len(pairs) / 2, "loadFactor": 0.75}, pairs)
 }
 
@@ -184,6 +208,9 @@ func (h *Heap) ConcurrentHashMap(pairs ...Ref) Ref {
 
 // LinkedHashMap makes a java.util.LinkedHashMap.
 func (h *Heap) LinkedHashMap(pairs ...Ref) Ref {
+	if h.harmony {
+		return h.harmonyLinkedHashMap(pairs)
+	}
 	m := h.hashMap("java.util.LinkedHashMap", "java.util.LinkedHashMap$Entry", "value", Fields{"size": len(pairs) / 2, "loadFactor": 0.75}, pairs)
 	last := Ref(0)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -208,7 +235,34 @@ func (h *Heap) HashSet(elements ...Ref) Ref {
 	for _, e := range elements {
 		pairs = append(pairs, e, present)
 	}
-	return h.New(h.Class("java.util.HashSet"), Fields{"map": h.HashMap(pairs...)})
+	return h.New(h.Class("java.util.HashSet"), Fields{h.setField(): h.HashMap(pairs...)})
+}
+
+// LinkedHashSet makes a java.util.LinkedHashSet.
+func (h *Heap) LinkedHashSet(elements ...Ref) Ref {
+	present := h.New(h.Class(objectClass), nil)
+	var pairs []Ref
+	for _, e := range elements {
+		pairs = append(pairs, e, present)
+	}
+	c := h.byName["java.util.LinkedHashSet"]
+	if c == nil {
+		c = h.Declare("java.util.LinkedHashSet", h.Class("java.util.HashSet"))
+	}
+	return h.New(c, Fields{h.setField(): h.LinkedHashMap(pairs...)})
+}
+
+// setField is the field in which a HashSet has its map.
+func (h *Heap) setField() string {
+	if h.harmony {
+		return "backingMap"
+	}
+	return "map"
+}
+
+// CopyOnWriteArrayList makes a java.util.concurrent.CopyOnWriteArrayList.
+func (h *Heap) CopyOnWriteArrayList(elements ...Ref) Ref {
+	return h.New(h.Class("java.util.concurrent.CopyOnWriteArrayList"), Fields{"elements": h.Objects(h.Class(objectClass), elements...)})
 }
 
 // WeakHashMap makes a java.util.WeakHashMap.
@@ -272,6 +326,9 @@ func (h *Heap) get(r Ref, name string) Ref {
 
 // hash is the spread hash code of a key: a string's own, for others a number.
 func (h *Heap) hash(key Ref) uint32 {
+	if key == 0 {
+		return 0
+	}
 	v := uint32(mix(h.seed, uint64(key)))
 	if o := h.object(key); o.shape == ofText {
 		v = javaHash(o.text)

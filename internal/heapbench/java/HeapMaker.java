@@ -12,8 +12,8 @@ import java.util.WeakHashMap;
  *
  * <p>The same two numbers make the same graph: an entry of one large map in each round, elements
  * of lists, strings, a node of a graph whose links go anywhere, and now and then an entry of a
- * tree, a buffer, a small map and an entry of a weak map. A dump of it has about 53 bytes an
- * object.
+ * tree, a buffer, a small map and an entry of a weak map. In the end a thousand screens leak. A
+ * dump of it has about 53 bytes an object.
  */
 public final class HeapMaker {
   /** A value of the large map. Up to five of them are a chain. */
@@ -63,6 +63,29 @@ public final class HeapMaker {
     }
   }
 
+  /** What leaks: a thousand in each heap, held in four ways. */
+  static final class Screen {
+    final int number;
+    final String title;
+    final byte[] picture;
+    Object parent;
+
+    Screen(int number, String title) {
+      this.number = number;
+      this.title = title;
+      this.picture = new byte[200];
+    }
+  }
+
+  /** A callback that holds a screen. */
+  static final class Listener {
+    final Screen screen;
+
+    Listener(Screen screen) {
+      this.screen = screen;
+    }
+  }
+
   static final HashMap<String, Account> accounts = new HashMap<>();
   static final ArrayList<Object> boxes = new ArrayList<>();
   static final LinkedList<Long> times = new LinkedList<>();
@@ -71,6 +94,7 @@ public final class HeapMaker {
   static final ArrayList<Key> keys = new ArrayList<>();
   static final ArrayList<Object> buffers = new ArrayList<>();
   static final ArrayList<LinkedHashMap<String, Object>> sessions = new ArrayList<>();
+  static final ArrayList<Listener> listeners = new ArrayList<>();
   static Knot[] knots = new Knot[1024];
 
   private static final String[] NAMES = {
@@ -91,6 +115,7 @@ public final class HeapMaker {
       fill(round);
     }
     link();
+    leak();
     forget();
     System.out.println("READY");
     System.out.flush();
@@ -146,6 +171,31 @@ public final class HeapMaker {
       k.far = knots[below(tied)];
       k.farther = i % 3 == 0 ? knots[below(tied)] : null;
       k.load = i % 8 == 0 ? boxes.get(below(boxes.size())) : null;
+    }
+  }
+
+  /** Lets a thousand screens leak: through listeners, maps, the graph, and each other. */
+  private static void leak() {
+    Screen last = null;
+    for (int i = 0; i < 1000; i++) {
+      Screen screen = new Screen(i, text(12));
+      made += 2;
+      switch (i % 4) {
+        case 0:
+          listeners.add(new Listener(screen));
+          made++;
+          break;
+        case 1:
+          sessions.get(below(sessions.size())).put("screen", screen);
+          made++;
+          break;
+        case 2:
+          knots[below(tied)].load = screen;
+          break;
+        default:
+          last.parent = screen;
+      }
+      last = screen;
     }
   }
 

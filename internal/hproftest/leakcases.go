@@ -1,0 +1,84 @@
+package hproftest
+
+import "fmt"
+
+// LeakCase is a small dump of an Android app with leaks of known kinds. Shark reads
+// each of them without an error; what it says about them is for whoever compares.
+type LeakCase struct {
+	// Name is the same from run to run.
+	Name string
+	// Classes are some whose objects may be taken for leaking too, whether they are or
+	// not.
+	Classes []string
+	// Form is how the dump is written.
+	Form  Form
+	phone Phone
+	make  func(s *scene)
+}
+
+// Heap makes the heap of a case.
+func (c LeakCase) Heap() *Heap {
+	s := newScene(c.phone)
+	c.make(s)
+	return s.Heap
+}
+
+// plainLeak is the class of the plain leaks. Where all of them are asked for, paths go
+// through what leaks too.
+var plainLeak = []string{"com.example.LeakedActivity"}
+
+// mixes is how many cases are put together by a seed.
+const mixes = 160
+
+// LeakCases are dumps in which all occurs that Shark's inspectors, matchers and
+// readers of collections know, each alone, and mixtures of it.
+func LeakCases() []LeakCase {
+	all := LeakSpecials()
+	for _, shape := range leakShapes() {
+		all = append(all, LeakCase{Name: "holder/" + shape.name, Classes: plainLeak, make: func(s *scene) { s.hold(shape.make(s, s.leak())) }})
+		if shape.leaks {
+			all = append(all, LeakCase{Name: "leak/" + shape.name, make: func(s *scene) {
+				s.hold(s.node("com.example.Controller", "callback", shape.make(s, s.payload())))
+			}})
+		}
+	}
+	for _, shape := range collectionShapes {
+		all = append(all, LeakCase{Name: "harmony/" + shape.name, phone: Phone{SDK: 23, Harmony: true}, make: func(s *scene) { s.hold(shape.make(s, s.leak())) }})
+	}
+	for _, root := range leakRoots {
+		all = append(all, LeakCase{Name: "root/" + root.name, make: func(s *scene) {
+			root.make(s, s.leak())
+			root.make(s, s.node("com.example.Controller", "callback", s.leak()))
+		}})
+	}
+	for _, known := range knownLeaks {
+		all = append(all, LeakCase{Name: "known/" + known.name, phone: known.phone, make: known.make})
+	}
+	for seed := range uint64(mixes) {
+		all = append(all, LeakMix(seed))
+	}
+	return all
+}
+
+// LeakSpecials are those of LeakCases in which one rule of leak traces decides: equal
+// paths, priorities, statuses, shared objects, watched objects.
+func LeakSpecials() []LeakCase {
+	var all []LeakCase
+	for _, special := range specialLeaks {
+		c := LeakCase{Name: "special/" + special.name, Classes: plainLeak, phone: special.phone, make: special.make}
+		switch special.name {
+		case "nothing leaks", "watched and alive":
+			c.Classes = []string{"java.lang.Thread", "android.app.ActivityThread", "com.example.App", "com.example.MainActivity", "java.util.ArrayList"}
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// LeakMix is a mixture of all by a seed.
+func LeakMix(seed uint64) LeakCase {
+	return LeakCase{
+		Name: fmt.Sprint("mix/", seed), phone: mixPhone(seed), make: mixed, Form: Form{Shuffle: seed%4 == 3},
+		Classes: []string{"com.example.Suspect", "com.example.SoupB"},
+	}
+}

@@ -1,0 +1,234 @@
+package jvmtest
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// release is the Java release of the class files: the last that Debian's ProGuard, 6.2,
+// reads and that has nest mates (JEP 181), without which inner classes need synthetic
+// methods that Android's compilers have not either.
+const (
+	release      = 11
+	majorVersion = 55
+)
+
+// build is what a tool made once for all tests of this run.
+type build struct {
+	mu   sync.Mutex
+	data []byte
+}
+
+// builds are by what they are made from. They are kept in memory: nothing is left behind.
+var builds sync.Map
+
+// built makes something, unless it was made before. A failure is not kept.
+func built(key string, create func() ([]byte, error)) ([]byte, error) {
+	value, _ := builds.LoadOrStore(key, new(build))
+	b := value.(*build)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.data != nil {
+		return b.data, nil
+	}
+	data, err := create()
+	if err != nil {
+		return nil, err
+	}
+	b.data = data
+	return data, nil
+}
+
+// known tells whether something was made before.
+func known(key string) bool {
+	value, ok := builds.Load(key)
+	if !ok {
+		return false
+	}
+	b := value.(*build)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.data != nil
+}
+
+// Compile compiles a program and gives the path of its jar, which is there until the
+// test ends.
+func (j *JDK) Compile(tb testing.TB, s Source) string {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), "program.jar")
+	if err := j.compile(tb.Context(), s, path); err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}
+
+func (j *JDK) compile(ctx context.Context, s Source, path string) error {
+	jar, err := built(j.key(s), func() ([]byte, error) {
+		jars, err := j.jars(ctx, []Source{s})
+		if err != nil {
+			return nil, err
+		}
+		return jars[0], nil
+	})
+	if err != nil {
+		return fmt.Errorf("compile program: %w", err)
+	}
+	if err := os.WriteFile(path, jar, 0o600); err != nil {
+		return fmt.Errorf("compile program: %w", err)
+	}
+	return nil
+}
+
+// compileTogether has programs ready for compile, in less time than it takes for one after
+// the other.
+func (j *JDK) compileTogether(ctx context.Context, list []Source) error {
+	list = slices.DeleteFunc(list, func(s Source) bool { return known(j.key(s)) })
+	jars, err := j.jars(ctx, list)
+	if err != nil {
+		return fmt.Errorf("compile programs: %w", err)
+	}
+	for i, s := range list {
+		if _, err := built(j.key(s), func() ([]byte, error) { return jars[i], nil }); err != nil {
+			return fmt.Errorf("compile programs: %w", err)
+		}
+	}
+	return nil
+}
+
+// key names what a program is compiled to.
+func (j *JDK) key(s Source) string {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		fmt.Fprintf(h, "%q %q\n", name, s[name])
+	}
+	return fmt.Sprintf("%s %x", j.java, h.Sum(nil))
+}
+
+// jars compiles programs, each for itself.
+func (j *JDK) jars(ctx context.Context, list []Source) ([][]byte, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	dir, err := os.MkdirTemp("", "jvmtest-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if err := read("Javac.java").write(dir); err != nil {
+		return nil, err
+	}
+	args := append(slices.Clone(small), "Javac.java", "-Xlint:-options", "-proc:none", "--release", strconv.Itoa(release), "--")
+	for i, s := range list {
+		part := strconv.Itoa(i)
+		if err := s.write(filepath.Join(dir, part)); err != nil {
+			return nil, err
+		}
+		args = append(args, part)
+	}
+	if _, err := run(ctx, dir, environment(), j.java, args...); err != nil {
+		return nil, err
+	}
+	jars := make([][]byte, len(list))
+	for i := range list {
+		if jars[i], err = pack(filepath.Join(dir, strconv.Itoa(i), "classes")); err != nil {
+			return nil, err
+		}
+	}
+	return jars, nil
+}
+
+// write writes the files of a program to a folder.
+func (s Source) write(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for name, text := range s {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pack makes a jar of a folder.
+func pack(dir string) ([]byte, error) {
+	var jar bytes.Buffer
+	z := zip.NewWriter(&jar)
+	if err := z.AddFS(os.DirFS(dir)); err != nil {
+		return nil, err
+	}
+	err := z.Close()
+	return jar.Bytes(), err
+}
+
+// library is the API of java.base in the release, as a jar of class files without code,
+// for a tool that does not read the class files of this JDK. It is made from the file
+// that javac has for --release: a folder is named after all releases that have what is
+// in it, one letter or digit each, and class files in it bear the version of the JDK
+// (OpenJDK make/langtools/src/classes/build/tools/symbolgenerator/CreateSymbols.java).
+func (j *JDK) library() ([]byte, error) {
+	return built(j.api, func() ([]byte, error) {
+		api, err := zip.OpenReader(j.api)
+		if err != nil {
+			return nil, fmt.Errorf("read API of Java %d: %w", release, err)
+		}
+		defer api.Close()
+		var jar bytes.Buffer
+		z := zip.NewWriter(&jar)
+		for _, f := range api.File {
+			if name, ok := className(f.Name); ok {
+				if err := stub(z, name, f); err != nil {
+					return nil, fmt.Errorf("read API of Java %d: %w", release, err)
+				}
+			}
+		}
+		err = z.Close()
+		return jar.Bytes(), err
+	})
+}
+
+// className gives the path of a class of java.base in the release.
+func className(path string) (string, bool) {
+	const letter = "B" // 11, as the digits go on in letters
+	releases, path, _ := strings.Cut(path, "/")
+	module, path, _ := strings.Cut(path, "/")
+	name, ok := strings.CutSuffix(path, ".sig")
+	return name + ".class", ok && strings.Contains(releases, letter) && module == "java.base" && name != "module-info"
+}
+
+// stub adds a class with the version of the release: eight bytes, the last two of them
+// the major version (JVM Specification, section 4.1).
+func stub(z *zip.Writer, name string, f *zip.File) error {
+	in, err := f.Open()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	class, err := io.ReadAll(in)
+	if err != nil {
+		return err
+	}
+	if len(class) < 8 {
+		return fmt.Errorf("%s: %w", f.Name, fs.ErrInvalid)
+	}
+	class[6], class[7] = 0, majorVersion
+	out, err := z.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(class)
+	return err
+}

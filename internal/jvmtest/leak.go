@@ -1,0 +1,67 @@
+package jvmtest
+
+// Leak is what must be found in a program, by the names in its source.
+type Leak struct {
+	// Name is what ShopMain calls it, or "" in the mall.
+	Name string
+	// Class is the class of the objects that should be gone. No two leaks of a program
+	// have the same.
+	Class string
+	// Owner and Field are the reference that is wrong: whoever clears it, in the class or
+	// in all objects of Owner, loses the leak. In the mall it may be that of a thread
+	// which runs, whose stack has another.
+	Owner, Field string
+	// Each is how many objects of Class an iteration adds; 0 if it replaces the only one.
+	Each int
+}
+
+// Objects is how many objects there are after some iterations, at least one.
+func (l Leak) Objects(iterations int) int {
+	if l.Each == 0 {
+		return 1
+	}
+	return l.Each * iterations
+}
+
+const (
+	shop = "com.example.shop."
+	mall = "com.example.mall."
+)
+
+// ShopLeaks are the leaks of Shop, of which ShopMain is told the names.
+func ShopLeaks() []Leak {
+	return []Leak{
+		{"image-cache", shop + "Image", shop + "ImageCache", "entries", 3},
+		{"event-bus-lambda", shop + "CartScreen", shop + "EventBus", "listeners", 1},
+		{"event-bus-anonymous", shop + "OrderScreen", shop + "EventBus", "listeners", 2},
+		{"thread-local", shop + "DraftScreen", shop + "DraftBook", "pages", 1},
+		{"unbounded-lru", shop + "ProductScreen", shop + "ProductCatalog", "recent", 2},
+		{"running-thread", shop + "UploadScreen", shop + "UploadScreen$Upload", "this$0", 1},
+		{"running-task", shop + "SyncScreen", shop + "SyncScreen$Sync", "this$0", 1},
+	}
+}
+
+// MallLeaks are the leaks of Mall.
+func MallLeaks() []Leak {
+	return []Leak{
+		{"", mall + "ProductScreen", mall + "LastViewed", "product", 0},
+		{"", mall + "PhotoScreen", mall + "ImageCache", "entries", 1},
+		{"", mall + "SessionScreen", mall + "Sessions", "open", 1},
+		{"", mall + "CartScreen", mall + "EventBus", "listeners", 1},
+		{"", mall + "PriceScreen", mall + "PriceFeed", "watchers", 1},
+		{"", mall + "SearchScreen", mall + "SearchIndex", "callbacks", 1},
+		{"", mall + "CheckoutScreen", mall + "Clock", "tickers", 1},
+		{"", mall + "DraftScreen", mall + "DraftBook", "pages", 1},
+		{"", mall + "UploadScreen", mall + "UploadScreen$Upload", "this$0", 1},
+		{"", mall + "SyncScreen", "java.lang.Thread", "target", 1},
+		{"", mall + "ThumbnailScreen", mall + "Thumbnails", "recent", 1},
+		{"", mall + "EditorScreen", mall + "History", "undo", 1},
+		{"", mall + "PaymentScreen", mall + "Reports", "pending", 1},
+		{"", mall + "HelpScreen", mall + "Journal", "last", 1},
+		{"", mall + "SettingsScreen", mall + "Settings", "watchers", 1},
+		{"", mall + "ProfileScreen", mall + "Shelf", "slots", 1},
+		{"", mall + "CatalogScreen", mall + "Catalog", "byName", 1},
+		{"", mall + "WishScreen", mall + "Wishes", "byOwner", 1},
+		{"", mall + "DealScreen", mall + "Deals", "offers", 1},
+	}
+}

@@ -1,0 +1,182 @@
+package jvmtest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Process is a running program. It waits to be told what to do.
+type Process struct {
+	jdk *JDK
+	// dir is where it runs and where its dumps are.
+	dir    string
+	cmd    *exec.Cmd
+	cancel context.CancelFunc
+	stdin  io.WriteCloser
+	lines  chan string
+	stderr bytes.Buffer
+	dumps  int
+	ended  bool
+}
+
+// Start runs a program of a jar. It ends with the test at the latest.
+func (j *JDK) Start(tb testing.TB, jar, main string, args ...string) *Process {
+	tb.Helper()
+	p, err := j.start(tb.Context(), tb.TempDir(), nil, jar, main, args)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { p.Stop(tb) })
+	return p
+}
+
+// start runs a program with further options of its JVM. close must be called on it.
+func (j *JDK) start(ctx context.Context, dir string, options []string, jar, main string, args []string) (*Process, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	all := append([]string{"-Xmx64m"}, small...)
+	// The JVM waits for jcmd from its start. Else jcmd would have to wake it by a signal and
+	// a file, and a JVM that has not set up its signals yet would end.
+	all = append(append(all, "-XX:+StartAttachListener"), options...)
+	all = append(append(all, "-cp", jar, main), args...)
+	p := &Process{jdk: j, dir: dir, cancel: cancel, lines: make(chan string)}
+	p.cmd = exec.CommandContext(ctx, j.java, all...)
+	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, environment(), &p.stderr
+	// Programs end with their input, also where the tests are killed. Only one that does not is killed.
+	p.cmd.Cancel = func() error { return p.stdin.Close() }
+	p.cmd.WaitDelay = 30 * time.Second
+	stdout, err := p.launch()
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("start %s: %w", main, err)
+	}
+	go p.read(stdout)
+	if err := p.await(ctx, "ready"); err != nil {
+		return nil, errors.Join(fmt.Errorf("start %s: %w", main, err), p.close())
+	}
+	return p, nil
+}
+
+func (p *Process) launch() (stdout io.Reader, err error) {
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if stdout, err = p.cmd.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	return stdout, p.cmd.Start()
+}
+
+func (p *Process) read(stdout io.Reader) {
+	defer close(p.lines)
+	for scanner := bufio.NewScanner(stdout); scanner.Scan(); {
+		p.lines <- scanner.Text()
+	}
+}
+
+// await waits for a line.
+func (p *Process) await(ctx context.Context, want string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	select {
+	case line, ok := <-p.lines:
+		if !ok {
+			return fmt.Errorf("wait for %q: it ended", want)
+		}
+		if line != want {
+			return fmt.Errorf("wait for %q: it said %q", want, line)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for %q: %w", want, ctx.Err())
+	}
+}
+
+// Do has the program do some iterations, at least one, and waits until they are done.
+func (p *Process) Do(tb testing.TB, iterations int) {
+	tb.Helper()
+	if err := p.do(tb.Context(), iterations); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func (p *Process) do(ctx context.Context, iterations int) error {
+	if _, err := fmt.Fprintln(p.stdin, iterations); err != nil {
+		return fmt.Errorf("do %d iterations: %w", iterations, err)
+	}
+	if err := p.await(ctx, "done"); err != nil {
+		return fmt.Errorf("do %d iterations: %w", iterations, err)
+	}
+	return nil
+}
+
+// Dump gives the path of a new dump of the live objects: the JVM collects garbage first.
+// The file is there until the test ends.
+func (p *Process) Dump(tb testing.TB) string {
+	tb.Helper()
+	path, err := p.dump(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}
+
+func (p *Process) dump(ctx context.Context) (string, error) {
+	if p.ended {
+		return "", errors.New("dump heap: the program ended")
+	}
+	p.dumps++
+	// The JVM writes the file, in the folder where it runs.
+	name := fmt.Sprintf("%d.hprof", p.dumps)
+	var args []string
+	for _, option := range small {
+		args = append(args, "-J"+option)
+	}
+	args = append(args, strconv.Itoa(p.cmd.Process.Pid), "GC.heap_dump", "-all=false", name)
+	out, err := run(ctx, p.dir, environment(), p.jdk.jcmd, args...)
+	if err != nil {
+		return "", fmt.Errorf("dump heap: %w", err)
+	}
+	// jcmd succeeds where the file cannot be written.
+	if !strings.Contains(out, "Heap dump file created") {
+		return "", fmt.Errorf("dump heap: %s", strings.TrimSpace(out))
+	}
+	return filepath.Join(p.dir, name), nil
+}
+
+// Stop ends the program. Its dumps stay.
+func (p *Process) Stop(tb testing.TB) {
+	tb.Helper()
+	if err := p.close(); err != nil {
+		tb.Error(err)
+	}
+}
+
+// close ends the program, once.
+func (p *Process) close() error {
+	if p.ended {
+		return nil
+	}
+	p.ended = true
+	p.cancel()
+	for range p.lines {
+		// What nobody waited for.
+	}
+	err := p.cmd.Wait()
+	// A JVM that is killed leaves the socket of jcmd (HotSpot attachListener_posix.cpp).
+	os.Remove(fmt.Sprintf("/tmp/.java_pid%d", p.cmd.Process.Pid))
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("end program: %w: %s", err, strings.TrimSpace(p.stderr.String()))
+	}
+	return nil
+}

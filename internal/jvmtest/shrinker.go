@@ -1,0 +1,73 @@
+package jvmtest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// shrinker is ProGuard: it removes what a program does not need and renames the rest.
+type shrinker struct {
+	jdk     *JDK
+	program string
+}
+
+// shrinker finds ProGuard by PATH, as Debian's package proguard-cli installs it.
+// Without it the test ends as recorded.Missing says.
+func (j *JDK) shrinker(tb testing.TB) *shrinker {
+	tb.Helper()
+	return &shrinker{j, find(tb, "proguard")}
+}
+
+// shrink renames all of a jar but the name of its main class, in a folder of its own,
+// and gives the paths of the new jar and of the mapping. Optimization is off: it merges
+// classes and removes fields that are only written, and with them leaks.
+func (s *shrinker) shrink(ctx context.Context, dir, jar, main string, rules []string) (renamed, mapping string, err error) {
+	api, err := s.jdk.library()
+	if err != nil {
+		return "", "", err
+	}
+	library := filepath.Join(dir, "library.jar")
+	if err := os.WriteFile(library, api, 0o600); err != nil {
+		return "", "", fmt.Errorf("rename program: %w", err)
+	}
+	defer os.Remove(library)
+	renamed, mapping = filepath.Join(dir, "renamed.jar"), filepath.Join(dir, "mapping.txt")
+	all := append([]string{
+		"-injars '" + jar + "'", "-outjars '" + renamed + "'", "-libraryjars '" + library + "'", "-printmapping '" + mapping + "'",
+		"-keep class " + main + " { public static void main(java.lang.String[]); }", "-dontoptimize", "-allowaccessmodification",
+	}, rules...)
+	if err := os.WriteFile(filepath.Join(dir, "rules.pro"), []byte(strings.Join(all, "\n")), 0o600); err != nil {
+		return "", "", fmt.Errorf("rename program: %w", err)
+	}
+	// The program is a script around a JVM.
+	env := environment("JAVA_TOOL_OPTIONS=" + strings.Join(small, " "))
+	if _, err := run(ctx, dir, env, s.program, "@rules.pro"); err != nil {
+		return "", "", fmt.Errorf("rename program: %w", err)
+	}
+	return renamed, mapping, nil
+}
+
+// dictionaries are rules that choose names by a seed: always the same short ones, so
+// that what is called a in one build is called so in another, and is something else.
+func dictionaries(dir string, seed uint64) ([]string, error) {
+	var names []string
+	for c := 'a'; c <= 'z'; c++ {
+		names = append(names, string(c), "a"+string(c), "b"+string(c))
+	}
+	random := rand.New(rand.NewPCG(seed, 0))
+	var rules []string
+	for _, kind := range []string{"obfuscation", "classobfuscation", "packageobfuscation"} {
+		random.Shuffle(len(names), func(i, k int) { names[i], names[k] = names[k], names[i] })
+		path := filepath.Join(dir, kind+".txt")
+		if err := os.WriteFile(path, []byte(strings.Join(names, "\n")), 0o600); err != nil {
+			return nil, fmt.Errorf("write dictionary: %w", err)
+		}
+		rules = append(rules, "-"+kind+"dictionary '"+path+"'")
+	}
+	return rules, nil
+}

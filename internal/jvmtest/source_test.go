@@ -1,0 +1,226 @@
+package jvmtest
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func TestRebuilt(t *testing.T) {
+	written := Mall()
+	made := map[string]bool{}
+	for seed := range uint64(20) {
+		rebuilt := written.Rebuilt(seed)
+		if !reflect.DeepEqual(rebuilt, written.Rebuilt(seed)) {
+			t.Fatalf("seed %d gives two programs", seed)
+		}
+		if rebuilt["Console.java"] != written["Console.java"] {
+			t.Errorf("seed %d changes a program without marks", seed)
+		}
+		text := rebuilt["Mall.java"]
+		made[text] = true
+		want, got := lines(written["Mall.java"]), lines(text)
+		for line, n := range want {
+			if strings.Contains(line, "//@") {
+				n = 0
+			}
+			if got[line] < n {
+				t.Errorf("seed %d loses %q", seed, line)
+			}
+			delete(got, line)
+		}
+		for line := range got {
+			if !strings.Contains(line, "more") && line != "new Object() {}.hashCode();\n" {
+				t.Errorf("seed %d adds %q", seed, line)
+			}
+		}
+		if strings.Contains(text, "//@") {
+			t.Errorf("seed %d leaves a mark", seed)
+		}
+	}
+	if len(made) != 20 {
+		t.Errorf("20 seeds make %d programs", len(made))
+	}
+}
+
+func lines(text string) map[string]int {
+	m := map[string]int{}
+	for line := range strings.Lines(text) {
+		m[line]++
+	}
+	return m
+}
+
+func TestLeaksAreDistinct(t *testing.T) {
+	for _, list := range [][]Leak{ShopLeaks(), MallLeaks()} {
+		classes := map[string]bool{}
+		for _, leak := range list {
+			if classes[leak.Class] {
+				t.Errorf("two leaks of %s", leak.Class)
+			}
+			classes[leak.Class] = true
+		}
+	}
+	want := fmt.Sprintf("SCREENS = %d;", len(MallLeaks()))
+	if !strings.Contains(Mall()["Mall.java"], want) {
+		t.Errorf("Mall.java does not have %s", want)
+	}
+}
+
+func TestCompileOnce(t *testing.T) {
+	t.Parallel()
+	j := New(t)
+	s := Source{"A.java": "final class A {}\n"}
+	first, err := os.ReadFile(j.Compile(t, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What cannot compile gives what was compiled.
+	path := filepath.Join(t.TempDir(), "again.jar")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := j.compile(ctx, s, path); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := os.ReadFile(path); err != nil || string(again) != string(first) {
+		t.Errorf("compiled again: %v", err)
+	}
+	if err := j.compile(ctx, Source{"A.java": "class A {}\n"}, path); err == nil {
+		t.Error("another program was not compiled")
+	}
+}
+
+// Programs that are compiled together are what each is alone.
+func TestCompileTogether(t *testing.T) {
+	t.Parallel()
+	j := New(t)
+	a, b := Source{"A.java": "class A { int a; }\n"}, Source{"A.java": "class A { int b; }\n", "B.java": "class B {}\n"}
+	together, err := j.jars(t.Context(), []Source{a, b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range []Source{a, b} {
+		alone, err := j.jars(t.Context(), []Source{s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := classes(t, together[i]), classes(t, alone[0])
+		if len(want) != len(s) || !reflect.DeepEqual(got, want) {
+			t.Errorf("program %d: %q, want %q", i, got, want)
+		}
+	}
+	if err := j.compileTogether(t.Context(), []Source{a, {"A.java": "class A { Nothing field; }\n"}}); err == nil {
+		t.Error("a program that is wrong was compiled")
+	}
+}
+
+// classes gives the files of a jar.
+func classes(t *testing.T, jar []byte) map[string]string {
+	t.Helper()
+	z, err := zip.NewReader(bytes.NewReader(jar), int64(len(jar)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := map[string]string{}
+	for _, f := range z.File {
+		data, err := fs.ReadFile(z, f.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m[f.Name] = string(data)
+	}
+	return m
+}
+
+func TestCompileSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	j := New(t)
+	s := Source{"A.java": "class A { Nothing field; }\n"}
+	for range 2 {
+		if err := j.compile(t.Context(), s, t.TempDir()+"/a.jar"); err == nil || !strings.Contains(err.Error(), "cannot find symbol") {
+			t.Errorf("error %v", err)
+		}
+	}
+}
+
+// A failure is not kept: the next test may have more time.
+func TestBuiltKeepsNoFailure(t *testing.T) {
+	fails := func() ([]byte, error) { return []byte("half"), context.Canceled }
+	if data, err := built(t.Name(), fails); err == nil || data != nil {
+		t.Errorf("%q, %v", data, err)
+	}
+	if data, err := built(t.Name(), func() ([]byte, error) { return []byte("whole"), nil }); err != nil || string(data) != "whole" {
+		t.Errorf("%q, %v", data, err)
+	}
+	if data, err := built(t.Name(), fails); err != nil || string(data) != "whole" {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
+func TestClassName(t *testing.T) {
+	for path, want := range map[string]string{
+		"BCDEFG/java.base/java/lang/Runnable.sig":    "java/lang/Runnable.class",
+		"9AB/java.base/java/util/Map$Entry.sig":      "java/util/Map$Entry.class",
+		"8/java.base/java/lang/Runnable.sig":         "",
+		"CDEFG/java.base/java/lang/Runnable.sig":     "",
+		"BC/java.desktop/java/awt/Button.sig":        "",
+		"BC/java.base/module-info.sig":               "",
+		"B/system-modules":                           "",
+		"B-modules/java.base/java/lang/Runnable.txt": "",
+		"": "",
+	} {
+		if name, ok := className(path); ok != (want != "") || ok && name != want {
+			t.Errorf("%s: %q, %v", path, name, ok)
+		}
+	}
+}
+
+// ending is a test that notes how it ends.
+type ending struct {
+	testing.TB
+	how string
+}
+
+func (e *ending) Helper() {}
+
+func (e *ending) Fatalf(format string, args ...any) { e.end("failed: ", format, args) }
+func (e *ending) Skipf(format string, args ...any)  { e.end("skipped: ", format, args) }
+
+func (e *ending) end(how, format string, args []any) {
+	e.how = how + fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+func TestMissingToolsSkipOrFail(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	for _, c := range []struct{ require, program, how string }{
+		{"", "javac", "skipped: javac is needed"},
+		{"all", "javac", "failed: javac is needed"},
+		{"", "proguard", "skipped: proguard is needed"},
+		{"all", "proguard", "failed: proguard is needed"},
+	} {
+		t.Setenv("LEAKGATE_REQUIRE", c.require)
+		e := &ending{TB: t}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if c.program == "javac" {
+				New(e)
+			} else {
+				new(JDK).Variants(e)
+			}
+		}()
+		<-done
+		if !strings.HasPrefix(e.how, c.how) {
+			t.Errorf("%s, LEAKGATE_REQUIRE=%q: %q", c.program, c.require, e.how)
+		}
+	}
+}

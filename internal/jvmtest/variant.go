@@ -1,0 +1,179 @@
+package jvmtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+)
+
+// Variant is the heap of one build of Mall, in one run.
+type Variant struct {
+	Name string
+	// Dump is the path of the heap dump, Mapping that of ProGuard's mapping, or "" if
+	// nothing is renamed. The files are there until the test ends.
+	Dump, Mapping string
+	// Leaking are the classes of MallLeaks, by their names in the source.
+	Leaking []string
+	// Iterations is how often each leak was met, for Leak.Objects.
+	Iterations int
+}
+
+// plan is how a variant is made.
+type plan struct {
+	name string
+	// source is the seed of Source.Rebuilt, or 0 for the program as it is written.
+	source uint64
+	// seed and others are what MallMain takes.
+	seed, others, iterations int
+	options                  []string
+	// rules are ProGuard's; nil does not rename. names is the seed of its dictionaries,
+	// or 0 for none.
+	rules []string
+	names uint64
+}
+
+// plans are the first build and those to compare it with. The leaks are the same in all.
+func plans() []plan {
+	list := []plan{{name: "first", seed: 1, others: 20, iterations: 2}}
+	for i := range 6 {
+		list = append(list, plan{name: fmt.Sprintf("rebuilt %d", i+1), source: uint64(i + 1), seed: 1, others: 20, iterations: 2})
+	}
+	for i, options := range [][]string{
+		nil,
+		{"-Xmx96m"},
+		{"-XX:-UseSerialGC", "-XX:+UseParallelGC"},
+		{"-XX:-UseSerialGC", "-XX:+UseG1GC"},
+		{"-XX:-UseCompressedOops"},
+		{"-XX:ObjectAlignmentInBytes=16"},
+	} {
+		others := [...]int{0, 7, 60, 200, 500, 1000}[i]
+		list = append(list, plan{name: fmt.Sprintf("reordered %d", i+1), seed: i + 2, others: others, iterations: i%3 + 1, options: options})
+	}
+	for i, rules := range [][]string{
+		{},
+		{"-repackageclasses"},
+		{"-repackageclasses q"},
+		{"-flattenpackagehierarchy"},
+		{"-useuniqueclassmembernames"},
+	} {
+		// The first two have ProGuard's own names.
+		p := plan{name: fmt.Sprintf("renamed %d", i+1), seed: 1, others: 20, iterations: 2, rules: rules}
+		if i > 1 {
+			p.names = uint64(i)
+		}
+		list = append(list, p)
+	}
+	return append(list,
+		plan{name: "all 1", source: 1, seed: 8, others: 90, iterations: 3, rules: []string{}, names: 7},
+		plan{name: "all 2", source: 2, seed: 9, others: 300, iterations: 1, options: []string{"-Xmx80m"}, rules: []string{"-repackageclasses"}, names: 8},
+	)
+}
+
+// Variants builds Mall twenty times and runs each build once. The first is the program
+// as it is written. In the rebuilt ones, javac and the JVM give other numbers to lambdas
+// and anonymous classes. The reordered ones make the objects in another order, among
+// other things, at other addresses. The renamed ones went through ProGuard. The last two
+// are all of that. It takes half a minute of one core, so tests should share the result.
+// Without ProGuard the test ends as recorded.Missing says.
+func (j *JDK) Variants(tb testing.TB) []Variant {
+	tb.Helper()
+	proguard := j.shrinker(tb)
+	dir := tb.TempDir()
+	list := plans()
+	if err := j.compileTogether(tb.Context(), sources(list)); err != nil {
+		tb.Fatal(err)
+	}
+	variants, failures := make([]Variant, len(list)), make([]error, len(list))
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var all sync.WaitGroup
+	for i, p := range list {
+		all.Go(func() {
+			free <- struct{}{}
+			defer func() { <-free }()
+			variants[i], failures[i] = proguard.variant(tb.Context(), filepath.Join(dir, strconv.Itoa(i)), p)
+		})
+	}
+	all.Wait()
+	if err := errors.Join(failures...); err != nil {
+		tb.Fatal(err)
+	}
+	return variants
+}
+
+// program is what is built.
+func (p plan) program() Source {
+	if p.source == 0 {
+		return Mall()
+	}
+	return Mall().Rebuilt(p.source)
+}
+
+// sources are the programs of plans, each once.
+func sources(list []plan) []Source {
+	seen := map[uint64]bool{}
+	var programs []Source
+	for _, p := range list {
+		if !seen[p.source] {
+			seen[p.source] = true
+			programs = append(programs, p.program())
+		}
+	}
+	return programs
+}
+
+// variant makes a variant in a new folder.
+func (s *shrinker) variant(ctx context.Context, dir string, p plan) (Variant, error) {
+	v := Variant{Name: p.name, Iterations: p.iterations}
+	for _, leak := range MallLeaks() {
+		v.Leaking = append(v.Leaking, leak.Class)
+	}
+	jar, err := s.build(ctx, dir, p, &v)
+	if err == nil {
+		v.Dump, err = s.jdk.mall(ctx, dir, jar, p)
+	}
+	if err != nil {
+		return v, fmt.Errorf("make variant %s: %w", p.name, err)
+	}
+	return v, nil
+}
+
+// build makes the jar of a variant, and its mapping.
+func (s *shrinker) build(ctx context.Context, dir string, p plan, v *Variant) (string, error) {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", err
+	}
+	jar := filepath.Join(dir, "program.jar")
+	if err := s.jdk.compile(ctx, p.program(), jar); err != nil || p.rules == nil {
+		return jar, err
+	}
+	rules := p.rules
+	if p.names != 0 {
+		names, err := dictionaries(dir, p.names)
+		if err != nil {
+			return "", err
+		}
+		rules = append(names, rules...)
+	}
+	jar, mapping, err := s.shrink(ctx, dir, jar, MallMain, rules)
+	v.Mapping = mapping
+	return jar, err
+}
+
+// mall runs a variant and gives the path of its dump.
+func (j *JDK) mall(ctx context.Context, dir, jar string, p plan) (dump string, err error) {
+	process, err := j.start(ctx, dir, p.options, jar, MallMain, []string{strconv.Itoa(p.seed), strconv.Itoa(p.others)})
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, process.close()) }()
+	if err := process.do(ctx, p.iterations); err != nil {
+		return "", err
+	}
+	return process.dump(ctx)
+}

@@ -1,0 +1,154 @@
+package sharktest
+
+import (
+	_ "embed"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Mode is what Shark knows about the classes of a dump.
+type Mode string
+
+// Android is all of AndroidReferenceMatchers, the inspectors and the metadata for
+// Android. JVM is for dumps without android.os.Build, on which those end: the matchers
+// for references, the FinalizerWatchdogDaemon and the thread main, the inspectors of
+// the JDK, and no metadata.
+const (
+	Android Mode = "android"
+	JVM     Mode = "jvm"
+)
+
+// Finder says which objects are leaking.
+type Finder string
+
+// Filter is what the filters of all inspectors of the mode find, Keyed what
+// LeakCanary's ObjectWatcher watched and retained.
+const (
+	Filter Finder = "filter"
+	Keyed  Finder = "keyed"
+)
+
+// Class finds all objects whose class has exactly this name.
+func Class(name string) Finder { return Finder("class:" + name) }
+
+// Request is one analysis.
+type Request struct {
+	// Dump is the path of a heap dump, not packed.
+	Dump   string
+	Mode   Mode
+	Finder Finder
+}
+
+// Answer is what Shark says.
+type Answer struct {
+	Request Request `json:"-"`
+	// Failure is why there is no answer, or "". Then all else is empty.
+	Failure string `json:"failure"`
+	// Leaking are the IDs of what the finder found, in its order.
+	Leaking []uint64 `json:"leaking"`
+	// Metadata is empty for a JVM.
+	Metadata map[string]string `json:"metadata"`
+	// Leaks are the application's, then those of libraries.
+	Leaks []Leak `json:"leaks"`
+	// Unreachable are the leaking objects to which no path leads.
+	Unreachable []Object `json:"unreachable"`
+}
+
+// The types of leaks.
+const (
+	Application = "application"
+	Library     = "library"
+)
+
+// Leak is a group of traces with one signature.
+type Leak struct {
+	Type             string `json:"type"`
+	Signature        string `json:"signature"`
+	ShortDescription string `json:"shortDescription"`
+	// Pattern and Description are those of a known leak of a library.
+	Pattern         string  `json:"pattern"`
+	Description     string  `json:"description"`
+	RetainedBytes   int64   `json:"retainedBytes"`
+	RetainedObjects int64   `json:"retainedObjects"`
+	Traces          []Trace `json:"traces"`
+}
+
+// Trace is a path from a root to a leaking object.
+type Trace struct {
+	// Root is the kind of the root, such as JNI_GLOBAL.
+	Root string `json:"root"`
+	// Path are the references; the first one's origin is the object of the root.
+	Path []Reference `json:"path"`
+	// Leaking is the object at the end.
+	Leaking Object `json:"leaking"`
+	// Text is the trace as Shark prints it.
+	Text string `json:"text"`
+}
+
+// Reference is a step of a path.
+type Reference struct {
+	Origin Object `json:"origin"`
+	// Kind is INSTANCE_FIELD, STATIC_FIELD, LOCAL or ARRAY_ENTRY.
+	Kind string `json:"kind"`
+	// Owner is the name of the class that declares the field, Name the field or index,
+	// Generic what the signature has instead of an index.
+	Owner   string `json:"owner"`
+	Name    string `json:"name"`
+	Generic string `json:"generic"`
+	Suspect bool   `json:"suspect"`
+}
+
+// Object is an object with what the inspectors say about it.
+type Object struct {
+	ID uint64 `json:"id"`
+	// Type is CLASS, ARRAY or INSTANCE.
+	Type  string `json:"type"`
+	Class string `json:"class"`
+	// Status is LEAKING, NOT_LEAKING or UNKNOWN.
+	Status string   `json:"status"`
+	Reason string   `json:"reason"`
+	Labels []string `json:"labels"`
+	// RetainedBytes and RetainedObjects are -1 where Shark does not compute them.
+	RetainedBytes   int64 `json:"retainedBytes"`
+	RetainedObjects int64 `json:"retainedObjects"`
+}
+
+//go:embed java/SharkAnswers.java
+var program string
+
+// Analyze asks Shark, and gives one answer for each request. All are answered by one
+// JVM, one after the other.
+func (s *Shark) Analyze(tb testing.TB, requests []Request) []Answer {
+	tb.Helper()
+	var lines strings.Builder
+	for _, r := range requests {
+		dump, err := filepath.Abs(r.Dump)
+		if err != nil {
+			tb.Fatalf("find dump: %v", err)
+		}
+		for _, field := range []string{dump, string(r.Mode), string(r.Finder)} {
+			if strings.ContainsAny(field, "\r\n") {
+				tb.Fatalf("ask Shark: a line break in %q", field)
+			}
+			lines.WriteString(field + "\n")
+		}
+	}
+	file := filepath.Join(tb.TempDir(), "requests")
+	if err := os.WriteFile(file, []byte(lines.String()), 0o644); err != nil {
+		tb.Fatalf("ask Shark: %v", err)
+	}
+	out := s.Compile(tb, "SharkAnswers", program).Run(tb, file)
+	decoder := json.NewDecoder(strings.NewReader(string(out)))
+	decoder.DisallowUnknownFields()
+	answers := make([]Answer, len(requests))
+	for i := range answers {
+		if err := decoder.Decode(&answers[i]); err != nil {
+			tb.Fatalf("read the answer of Shark about %s: %v", requests[i].Dump, err)
+		}
+		answers[i].Request = requests[i]
+	}
+	return answers
+}

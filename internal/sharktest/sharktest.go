@@ -1,0 +1,121 @@
+// Package sharktest runs Shark, LeakCanary's heap analysis, as a second implementation
+// for tests: dumps in, its leaks with paths, statuses and sizes out.
+//
+//	s := sharktest.New(t)
+//	answers := s.Analyze(t, []sharktest.Request{{Dump: path, Mode: sharktest.Android, Finder: sharktest.Filter}})
+//
+// The version is jars.Version, from Maven Central. What it needs, which is mvn once,
+// java, javac and the net, is kept in the user's cache. Where something is missing the
+// test ends as recorded.Missing says.
+//
+// One JVM answers all requests of a call, because starting one takes longer than to
+// analyze a small dump. It refuses to say who is right where Shark and leakgate differ.
+package sharktest
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/recorded"
+	"github.com/leakgate/leakgate/internal/sharktest/jars"
+)
+
+// Shark can be run.
+type Shark struct {
+	java, javac, cache, classPath string
+}
+
+// New finds Shark, or fetches it. Where it cannot be had the test ends as
+// recorded.Missing says.
+func New(tb testing.TB) *Shark {
+	tb.Helper()
+	s := &Shark{}
+	s.java, s.javac = find(tb, "java"), find(tb, "javac")
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		recorded.Missing(tb, "Shark needs a folder for its files: %v", err)
+	}
+	s.cache = filepath.Join(cache, "leakgate-test")
+	if s.classPath, err = jars.Fetch(tb.Context(), filepath.Join(s.cache, "shark-"+jars.Version)); err != nil {
+		recorded.Missing(tb, "Shark %s cannot be had: %v", jars.Version, err)
+	}
+	return s
+}
+
+func find(tb testing.TB, name string) string {
+	tb.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		recorded.Missing(tb, "Shark needs %s: %v", name, err)
+	}
+	return path
+}
+
+// Program is a Java program that was compiled with Shark at hand.
+type Program struct {
+	name            string
+	java, classPath string
+}
+
+// release is the Java that programs are written in: they also run on newer ones.
+const release = "11"
+
+// Compile compiles a Java program, a class with that name that has a main, unless that
+// was done before. A mistake in it fails the test.
+func (s *Shark) Compile(tb testing.TB, name, text string) *Program {
+	tb.Helper()
+	dir := filepath.Join(s.cache, "classes", fmt.Sprintf("%s-%x", name, sha256.Sum256([]byte(release+jars.Version+text)))[:len(name)+17])
+	if _, err := os.Stat(dir); err != nil {
+		if err := s.compile(tb.Context(), name, text, dir); err != nil {
+			tb.Fatalf("compile %s: %v", name, err)
+		}
+	}
+	return &Program{name, s.java, dir + string(filepath.ListSeparator) + s.classPath}
+}
+
+func (s *Shark) compile(ctx context.Context, name, text, dir string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return fmt.Errorf("make folder: %w", err)
+	}
+	part, err := os.MkdirTemp(filepath.Dir(dir), "part-")
+	if err != nil {
+		return fmt.Errorf("make folder: %w", err)
+	}
+	defer os.RemoveAll(part)
+	file, classes := filepath.Join(part, name+".java"), filepath.Join(part, "classes")
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		return fmt.Errorf("write program: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, s.javac, "-encoding", "UTF-8", "-nowarn", "--release", release, "-cp", s.classPath, "-d", classes, file)
+	cmd.WaitDelay = 5 * time.Second
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return jars.Keep(classes, dir)
+}
+
+// stack is the stack of a program. Shark goes down each path by recursion, and a list
+// in a heap may be long.
+const stack = "-Xss512m"
+
+// Run runs a program to its end and gives its standard output. One that fails fails
+// the test.
+func (p *Program) Run(tb testing.TB, args ...string) []byte {
+	tb.Helper()
+	argv := append([]string{"-XX:+UseSerialGC", stack, "-Dfile.encoding=UTF-8", "-cp", p.classPath, p.name}, args...)
+	cmd := exec.CommandContext(tb.Context(), p.java, argv...)
+	cmd.WaitDelay = 5 * time.Second
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		tb.Fatalf("run %s: %v: %s", p.name, err, said.Bytes())
+	}
+	return out.Bytes()
+}

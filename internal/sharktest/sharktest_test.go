@@ -1,0 +1,72 @@
+package sharktest
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// ending is a test that notes how it ends.
+type ending struct {
+	testing.TB
+	how string
+}
+
+func (e *ending) Helper()                           {}
+func (e *ending) Fatalf(format string, args ...any) { e.end("failed: ", format, args) }
+func (e *ending) Skipf(format string, args ...any)  { e.end("skipped: ", format, args) }
+
+func (e *ending) end(how, format string, args []any) {
+	e.how = how + fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+// endOf runs a test and says how it ended, or "" if it ran.
+func endOf(t *testing.T, do func(testing.TB)) string {
+	e := &ending{TB: t}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do(e)
+	}()
+	<-done
+	return e.how
+}
+
+// TestMissing: without Java a test is skipped, and fails where all must be there.
+func TestMissing(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	for require, want := range map[string]string{"": "skipped: Shark needs java", "all": "failed: Shark needs java"} {
+		t.Setenv("LEAKGATE_REQUIRE", require)
+		if got := endOf(t, func(tb testing.TB) { New(tb) }); !strings.HasPrefix(got, want) {
+			t.Errorf("LEAKGATE_REQUIRE=%s: %q, want %q", require, got, want)
+		}
+	}
+}
+
+// TestPrograms: what a program says comes back, and one with a mistake fails the test.
+func TestPrograms(t *testing.T) {
+	s := New(t)
+	good := fmt.Sprintf(echo, "shark.HprofVersion.ANDROID")
+	if out := s.Compile(t, "Echo", good).Run(t, "a b", "c"); string(out) != "ANDROID ä[a b, c]" {
+		t.Errorf("%q", out)
+	}
+	if got := endOf(t, func(tb testing.TB) { s.Compile(tb, "Echo", fmt.Sprintf(echo, "shark.Nothing")) }); !strings.Contains(got, "Nothing") || !strings.HasPrefix(got, "failed") {
+		t.Errorf("a program with a mistake: %q", got)
+	}
+	if got := endOf(t, func(tb testing.TB) { s.Compile(tb, "Echo", good).Run(tb) }); !strings.Contains(got, "no arguments") || !strings.HasPrefix(got, "failed") {
+		t.Errorf("a program that fails: %q", got)
+	}
+}
+
+// echo prints a value of Shark and its arguments.
+const echo = `public final class Echo {
+  public static void main(String[] args) throws Exception {
+    if (args.length == 0) {
+      throw new IllegalStateException("no arguments");
+    }
+    new java.io.PrintStream(System.out, true, "UTF-8").print(%s + " ä" + java.util.Arrays.toString(args));
+  }
+}
+`
