@@ -15,8 +15,8 @@ GOLANGCI := v2.15.0
 GOVULNCHECK := v1.9.0
 FUZZTIME ?= 30s
 SOAK ?= 10m
-# Debian's packages of what stands in for a phone in the tests.
-PACKAGES := adb openjdk-17-jdk-headless
+# Debian's packages of what stands in for a phone in the tests, of what gets Shark, and of what renames classes as R8 does.
+PACKAGES := adb openjdk-17-jdk-headless maven proguard-cli
 
 export LEAKGATE_TESTDATA ?= $(abspath ../shared/testdata)
 
@@ -42,15 +42,15 @@ vulnerabilities:
 	  then echo "govulncheck: its database cannot be reached from here; not checked"; \
 	  else echo "$$out"; exit 1; fi; }
 
-# One goroutine does all the work in these: the race detector has nothing to see there
-# and takes ten times the time. What reads dumps in parallel is analysis/heap.
-SERIAL := ./analysis/hprof ./analysis/android ./internal/hproftest
+# One goroutine does the work of these: the race detector has nothing to see there and
+# takes ten times the time. What reads dumps in parallel for them is analysis/heap.
+SERIAL := ./analysis ./analysis/hprof ./analysis/android ./analysis/growth ./analysis/mapping ./analysis/trace ./internal/hproftest ./internal/sharktest/...
 
 # The engine's tests take longest, so they go first, beside the others. What the race
 # detector has no room for in analysis/heap (the memory of giants, ten thousand graphs)
 # runs without it.
 unit:
-	go test -race -timeout 15m ./harness/monitor $$(go list ./... | grep -vxF "$$(go list $(SERIAL))")
+	go test -race -timeout 25m ./harness/monitor $$(go list ./... | grep -vxF "$$(go list $(SERIAL))")
 	go test -timeout 15m $(SERIAL) ./analysis/heap
 
 # What make test bounds, at full length: each line end of large texts, for one.
@@ -90,6 +90,8 @@ packages:
 	@missing=; \
 	command -v adb >/dev/null || missing="$$missing adb"; \
 	command -v javac >/dev/null || missing="$$missing openjdk-17-jdk-headless"; \
+	command -v mvn >/dev/null || missing="$$missing maven"; \
+	command -v proguard >/dev/null || missing="$$missing proguard-cli"; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \

@@ -10,6 +10,7 @@ import (
 	"github.com/leakgate/leakgate/analysis/android"
 	"github.com/leakgate/leakgate/analysis/heap"
 	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/analysis/mapping"
 )
 
 // Options say how a dump is analysed.
@@ -22,12 +23,23 @@ type Options struct {
 	Memory int64
 	// AllStrings compares strings also where there are more than a phone has.
 	AllStrings bool
+	// Mapping has the names of the source for those of an obfuscated build; nil for none.
+	Mapping *mapping.Mapping
+	// LeakingClasses are classes of which every instance, and nothing else, leaks; none
+	// asks the inspectors.
+	LeakingClasses []string
 	// Cut is why the input is less than it was, where the packed form says so.
 	Cut error
 	// Phase is told the name of each phase as it begins, Progress how much of the file
 	// is read of how much, from several goroutines.
 	Phase    func(string)
 	Progress func(done, total int64)
+
+	// inbound asks for what paths are found with.
+	inbound bool
+	// shark214 follows Shark 2.14 where it differs, watched takes only what LeakCanary
+	// watched as leaking: for comparison.
+	shark214, watched bool
 }
 
 // ErrNoHeap is a dump that ends before its first object.
@@ -37,6 +49,7 @@ var ErrNoHeap = errors.New("there is no object in this dump")
 // read, ErrNoHeap that there is nothing in it, a *heap.MemoryError that it is too
 // large.
 func Analyze(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Report, error) {
+	o.inbound = true
 	d, err := open(ctx, r, size, o)
 	if err != nil {
 		return nil, err
@@ -49,6 +62,9 @@ func Analyze(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Report
 	}
 	o.phase("read contents")
 	if err := d.survey(ctx, report, o); err != nil {
+		return nil, err
+	}
+	if err := d.leaks(ctx, report, o); err != nil {
 		return nil, err
 	}
 	report.Warnings = d.warnings
@@ -67,13 +83,25 @@ func (d *dump) survey(ctx context.Context, r *Report, o Options) error {
 	}
 	r.Bitmaps, r.Strings, r.Threads = s.Bitmaps, s.Strings, s.Threads.List
 	r.Components, r.Finalizers, r.Exhaustion = s.Components, s.Finalizers, s.Exhaustion
-	if n := s.Threads.LeftOut; n > 0 {
-		d.warn("%d more threads are not listed", n)
-	}
+	d.nameThreads(s.Threads)
 	for _, err := range s.Warnings {
 		d.warn("%v", err)
 	}
 	return nil
+}
+
+// nameThreads keeps the names of threads, if all are known.
+func (d *dump) nameThreads(threads *android.Threads) {
+	if n := threads.LeftOut; n > 0 {
+		d.warn("%d more threads are not listed", n)
+		return
+	}
+	d.threads = map[heap.Object]string{}
+	for _, t := range threads.List {
+		if o, ok := d.graph.Find(hprof.ID(t.Object)); ok {
+			d.threads[o] = t.Name
+		}
+	}
 }
 
 func (o *Options) phase(name string) {
@@ -88,6 +116,8 @@ type dump struct {
 	graph    *heap.Graph
 	warnings []string
 	partial  bool
+	// threads are the names of all threads, once they are known.
+	threads map[heap.Object]string
 }
 
 // openFile reads what stands around the heap.
@@ -117,7 +147,7 @@ func open(ctx context.Context, r io.ReaderAt, size int64, o Options) (*dump, err
 	if err != nil {
 		return nil, err
 	}
-	d.graph, err = heap.Load(ctx, d.file, heap.Options{Snapshot: -1, Limit: o.Memory, Partial: o.Partial, Phase: o.Phase, Progress: o.Progress})
+	d.graph, err = heap.Load(ctx, d.file, o.heap())
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +157,16 @@ func open(ctx context.Context, r io.ReaderAt, size int64, o Options) (*dump, err
 	}
 	d.doubt(d.graph.Damage, d.graph.Truncated)
 	d.doubtGraph()
+	d.doubtNames(o.Mapping)
 	return d, nil
+}
+
+func (o *Options) heap() heap.Options {
+	h := heap.Options{Snapshot: -1, Limit: o.Memory, Partial: o.Partial, Inbound: o.inbound, Phase: o.Phase, Progress: o.Progress}
+	if o.Mapping != nil {
+		h.Names = sourceNames{o.Mapping}
+	}
+	return h
 }
 
 func damaged(err error) bool { return errors.As(err, new(*hprof.DamageError)) }
@@ -229,7 +268,7 @@ func Histogram(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Repo
 		return nil, err
 	}
 	o.phase("count")
-	c, err := heap.Count(ctx, d.file, heap.Options{Snapshot: -1, Partial: o.Partial, Progress: o.Progress})
+	c, err := heap.Count(ctx, d.file, o.heap())
 	if err != nil {
 		return nil, err
 	}
@@ -237,6 +276,7 @@ func Histogram(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Repo
 		return nil, d.empty(size)
 	}
 	d.doubt(c.Damage, c.Truncated)
+	d.doubtNames(o.Mapping)
 	report := &Report{Schema: Schema, Leaks: []Leak{}, Suspects: []Leak{}, Dominators: []Dominator{}, Threads: []android.Thread{}, Classes: classes(nil, c.Rows, o.Top), Warnings: d.warnings}
 	report.Dump = Dump{
 		Format: d.file.Format, IDSize: d.file.IDSize, Bytes: size, Truncated: c.Truncated >= 0, Partial: d.partial, Snapshots: len(d.file.Snapshots),

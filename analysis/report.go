@@ -28,9 +28,93 @@ type Report struct {
 	Warnings   []string            `json:"warnings"`
 }
 
-// Leak is one cause with all the objects that leak by it.
+// Leak is one cause with all the objects that leak by it, or, among the suspects, a
+// place where memory piles up.
 type Leak struct {
-	Class string `json:"class"`
+	// Fingerprint is Shark's, Key the same from build to build; KeyText is what Key is made
+	// of.
+	Fingerprint string   `json:"fingerprint"`
+	Key         string   `json:"key"`
+	KeyText     []string `json:"key_text"`
+	// Library leaks are those of the platform or of a library, by a known Pattern.
+	Library     bool   `json:"library"`
+	Pattern     string `json:"pattern"`
+	Description string `json:"description,omitempty"`
+	Source      string `json:"source,omitempty"`
+	// Class is that of the first of Objects; there are Instances of them.
+	Class     string   `json:"class"`
+	Instances int      `json:"instances"`
+	Objects   []string `json:"objects"`
+	// GCRoot is where Trace begins, GCRootText that in words.
+	GCRoot     string `json:"gc_root"`
+	GCRootText string `json:"gc_root_text"`
+	// RetainedBytes is what would go if all Objects went, Java and native bytes;
+	// CreditedBytes what Shark gives to this leak: each object once over all leaks.
+	RetainedBytes  int64 `json:"retained_bytes"`
+	RetainedNative int64 `json:"retained_native_bytes"`
+	CreditedBytes  int64 `json:"credited_bytes"`
+	// Parts are what the first object alone holds that is a tenth of what it retains or more,
+	// by the fields that hold it.
+	Parts []Part `json:"parts,omitempty"`
+	// Trace is that of the first object.
+	Trace []TraceElement `json:"trace"`
+	// Also are objects that leak, too, but only because of this leak; with LeakingClasses
+	// those that an object of this leak holds on their shortest path.
+	Also []Related `json:"also,omitempty"`
+	// Accumulates is there for suspects.
+	Accumulates *Accumulation `json:"accumulates,omitempty"`
+}
+
+// TraceElement is an object on a leak trace, and the reference by which the trace goes
+// on; the last has none.
+type TraceElement struct {
+	Object string `json:"object"`
+	Class  string `json:"class"`
+	// Type is instance, array or class.
+	Type string `json:"type"`
+	// Reference is the field, the index or the key, and Owner the class that has it. Kind
+	// is instance_field, static_field, array_entry or local.
+	Reference string `json:"reference"`
+	Kind      string `json:"reference_kind"`
+	Owner     string `json:"owner,omitempty"`
+	// Leaking is NO, UNKNOWN or YES, with the Reason.
+	Leaking string `json:"leaking"`
+	Reason  string `json:"reason"`
+	Suspect bool   `json:"suspect"`
+	// Labels help to understand the object.
+	Labels []string `json:"labels,omitempty"`
+	// RetainedBytes is absent for what is needed.
+	RetainedBytes *int64 `json:"retained_bytes,omitempty"`
+}
+
+// Part is what one field of an object holds.
+type Part struct {
+	Reference     string `json:"reference"`
+	Class         string `json:"class"`
+	RetainedBytes int64  `json:"retained_bytes"`
+}
+
+// Related is another object.
+type Related struct {
+	Object string `json:"object"`
+	Class  string `json:"class"`
+}
+
+// Accumulation is what piles up in an object.
+type Accumulation struct {
+	// Class is that of the objects that pile up; Linked ones hold each other.
+	Class  string `json:"class"`
+	Count  int64  `json:"count"`
+	Linked bool   `json:"linked"`
+	// Bytes is what they retain together, Share that of what is reachable.
+	Bytes int64   `json:"bytes"`
+	Share float64 `json:"share"`
+	// Holds is the class of which they hold most bytes, Held how many.
+	Holds     string `json:"holds,omitempty"`
+	Held      int64  `json:"held,omitempty"`
+	HeldBytes int64  `json:"held_bytes,omitempty"`
+	// Cache is the class of the cache that they are in, which bounds them.
+	Cache string `json:"cache,omitempty"`
 }
 
 // Dump is the file, and what is in it, reachable or not.

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/leakgate/leakgate/analysis"
@@ -16,9 +17,9 @@ import (
 func analyzeVerb() verb {
 	return verb{
 		name: "analyze", args: "DUMP [flags]",
-		summary: "what a heap dump holds: classes, dominators, bitmaps, threads",
+		summary: "what a heap dump holds: leaks, classes, dominators, bitmaps, threads",
 		help: `Reads a heap dump (.hprof of Android or a JVM, plain or packed by gzip or zstd; "-" is
-standard input) and says what is in it: the classes that retain most, the objects that
+standard input) and says what is in it: what leaks and who holds it, the classes that retain most, the objects that
 dominate most with what is below them, bitmaps, strings, threads, activities. Retained
 is what would go if all objects of a class, or one object, went. Bytes are those of the
 dump, Java and registered native memory apart.
@@ -31,6 +32,8 @@ is an error with exit code 6, unless --partial is given.`,
 			f.declare(fs)
 			fs.IntVar(&f.top, "top", 30, "`NUMBER` of classes and dominators to print; 30 by default")
 			fs.StringVar(&f.only, "only", "", "`histogram` counts objects and their bytes in one quick pass, without retained sizes")
+			fs.Var(&f.leaking, "leaking-class", "take every instance of exactly this `CLASS`, and nothing else, as leaking; may be repeated")
+			fs.StringVar(&f.failOn, "fail-on", "", "`leak` ends with exit code 1 where the app leaks; leaks of the platform do not count")
 			fs.BoolVar(&f.strings, "strings", false, "compare all strings also in a dump that has more than a phone")
 			return f.analyze
 		},
@@ -42,7 +45,25 @@ type analyzeFlags struct {
 	top     int
 	only    string
 	strings bool
+	leaking names
+	failOn  string
 }
+
+// names is a flag that may be given several times.
+type names []string
+
+func (n *names) String() string { return "" }
+
+func (n *names) Set(text string) error {
+	if text == "" {
+		return errors.New("write a name")
+	}
+	*n = append(*n, text)
+	return nil
+}
+
+// errLeaks ends the program with the exit code of a gate that failed.
+var errLeaks = errors.New("the app leaks")
 
 func (f *analyzeFlags) analyze(c console, args []string) int {
 	switch {
@@ -52,9 +73,13 @@ func (f *analyzeFlags) analyze(c console, args []string) int {
 		return analyzeVerb().wrong(c, errors.New("--top: write a number from 0 on"))
 	case f.only != "" && f.only != "histogram":
 		return analyzeVerb().wrong(c, fmt.Errorf("--only: %q is unknown; write histogram", printable(f.only)))
+	case f.failOn != "" && f.failOn != "leak":
+		return analyzeVerb().wrong(c, fmt.Errorf("--fail-on: %q is unknown; write leak", printable(f.failOn)))
+	case f.only != "" && (f.failOn != "" || len(f.leaking) > 0):
+		return analyzeVerb().wrong(c, errors.New("--only histogram looks for no leaks; leave it out, or --fail-on and --leaking-class"))
 	}
 	return f.run(c, args[0], func(ctx context.Context, file *spool.File, o analysis.Options) error {
-		o.Top, o.AllStrings = f.top, f.strings
+		o.Top, o.AllStrings, o.LeakingClasses = f.top, f.strings, f.leaking
 		read := analysis.Analyze
 		if f.only != "" {
 			read = analysis.Histogram
@@ -65,9 +90,14 @@ func (f *analyzeFlags) analyze(c console, args []string) int {
 		}
 		f.objects, f.edges = report.Dump.Objects, report.Dump.References
 		if f.asJSON {
-			return printed(printJSON(c.out, report))
+			err = printed(printJSON(c.out, report))
+		} else {
+			err = printed(tellReport(c.out, report, f.only == ""))
 		}
-		return printed(tellReport(c.out, report, f.only == ""))
+		if err == nil && f.failOn != "" && slices.ContainsFunc(report.Leaks, func(l analysis.Leak) bool { return !l.Library }) {
+			return errLeaks
+		}
+		return err
 	})
 }
 
@@ -75,13 +105,17 @@ func tellReport(w io.Writer, r *analysis.Report, retained bool) error {
 	var b strings.Builder
 	tellApp(&b, r.Dump.Android)
 	tellDump(&b, &r.Dump)
+	// They change how all that follows is read.
+	for _, text := range r.Warnings {
+		put(&b, "warning: %s", text)
+	}
+	if retained {
+		tellLeaks(&b, r)
+	}
 	tellComponents(&b, r.Components)
 	tellClasses(&b, r.Classes, retained)
 	tellDominators(&b, r)
 	tellSurvey(&b, r)
-	for _, text := range r.Warnings {
-		put(&b, "warning: %s", text)
-	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -33,7 +33,7 @@ type verb struct {
 }
 
 func verbs() []verb {
-	return []verb{runVerb(), watchVerb(), demoVerb(), markVerb(), reportVerb(), replayVerb(), analyzeVerb(), objectsVerb(), parseVerb(), doctorVerb(), configVerb(), versionVerb()}
+	return []verb{runVerb(), watchVerb(), demoVerb(), markVerb(), reportVerb(), replayVerb(), analyzeVerb(), objectsVerb(), pathsVerb(), diffVerb(), growthVerb(), parseVerb(), doctorVerb(), configVerb(), versionVerb()}
 }
 
 // call runs one command line and gives the exit code.

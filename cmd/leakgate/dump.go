@@ -10,12 +10,14 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/analysis/heap"
 	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/analysis/mapping"
 	"github.com/leakgate/leakgate/analysis/spool"
 	"github.com/leakgate/leakgate/harness/config"
 	"github.com/leakgate/leakgate/harness/monitor"
@@ -30,6 +32,7 @@ type dumpFlags struct {
 	asJSON         bool
 	partial        bool
 	memory, spool  size
+	mapping        string
 	phasesFile     string
 	phases         []phase
 	objects, edges int64
@@ -57,6 +60,7 @@ func (f *dumpFlags) declare(fs *flag.FlagSet) {
 	fs.BoolVar(&f.partial, "partial", false, "analyse what can be read of a damaged dump")
 	fs.Var(&f.memory, "memory", "the `SIZE` that the graph may take in memory, such as 4GB; what is free by default")
 	fs.Var(&f.spool, "spool-cap", "the `SIZE` up to which standard input or a packed dump is kept in a temporary file; 64GB by default")
+	fs.StringVar(&f.mapping, "mapping", "", "the mapping.txt `FILE` of ProGuard or R8 for the build: names are those of the source")
 	fs.StringVar(&f.phasesFile, "phases", "", "write the time and memory of each phase to this `FILE`, as JSON")
 }
 
@@ -120,13 +124,44 @@ func (f *dumpFlags) open(ctx context.Context, c console, path string, bar *bar, 
 		Partial: f.partial, Memory: memory, Progress: bar.progress, Cut: errors.Join(file.Truncated, file.Damage),
 		Phase: func(name string) {
 			f.enter(name)
+			// What the reading left behind would add to what follows.
+			if name == "dominators" {
+				debug.FreeOSMemory()
+			}
 			bar.phase(name)
 		},
+	}
+	if f.mapping != "" {
+		f.enter("read the mapping")
+		bar.phase("read the mapping")
+		if o.Mapping, err = readMapping(f.mapping); err != nil {
+			return err
+		}
 	}
 	err = do(ctx, file, o)
 	f.enter("")
 	return err
 }
+
+// readMapping reads a mapping.txt. What is wrong with it is the user's to mend, as a
+// wrong flag is.
+func readMapping(path string) (*mapping.Mapping, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, unusable{fmt.Errorf("open the mapping: %w", err)}
+	}
+	defer file.Close()
+	m, err := mapping.Read(file)
+	if err != nil {
+		return nil, unusable{fmt.Errorf("%s: %w; write the mapping.txt that ProGuard or R8 made for this build", path, err)}
+	}
+	return m, nil
+}
+
+// unusable is an error that ends with the exit code of wrong flags.
+type unusable struct{ error }
+
+func (u unusable) Unwrap() error { return u.error }
 
 // outside is an error that is not about what is in the dump: of a file that cannot be
 // opened, or written.
@@ -179,9 +214,18 @@ func (f *dumpFlags) exit(c console, path string, err error) int {
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.Is(err, errLeaks):
+		tell("%v", err)
+		return monitor.ExitLeak
 	case errors.Is(err, context.Canceled):
 		tell("interrupted; nothing was written")
 		return monitor.ExitInterrupted
+	case errors.As(err, new(*analysis.AbsentError)):
+		tell("%s: %v", path, err)
+		return exitUsage
+	case errors.As(err, new(unusable)):
+		tell("%v", err)
+		return exitUsage
 	case errors.As(err, new(outside)):
 		tell("%v", err)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {

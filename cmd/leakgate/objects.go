@@ -35,11 +35,11 @@ func lookUp(f *dumpFlags, c console, args []string) int {
 	}
 	ids := make([]hprof.ID, 0, len(args)-1)
 	for _, text := range args[1:] {
-		id, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(text), "0x"), 16, 64)
+		id, err := parseID(text)
 		if err != nil {
-			return objectsVerb().wrong(c, fmt.Errorf("%q is not the ID of an object; write it as 0x12c04948", printable(text)))
+			return objectsVerb().wrong(c, err)
 		}
-		ids = append(ids, hprof.ID(id))
+		ids = append(ids, id)
 	}
 	return f.run(c, args[0], func(ctx context.Context, file *spool.File, o analysis.Options) error {
 		list, err := analysis.Lookup(ctx, file, file.Size(), ids, o)
@@ -51,6 +51,15 @@ func lookUp(f *dumpFlags, c console, args []string) int {
 		}
 		return printed(tellObjects(c.out, list))
 	})
+}
+
+// parseID reads the ID of an object, with or without 0x.
+func parseID(text string) (hprof.ID, error) {
+	id, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(text), "0x"), 16, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not the ID of an object; write it as 0x12c04948", printable(text))
+	}
+	return hprof.ID(id), nil
 }
 
 func tellObjects(w io.Writer, list *analysis.Objects) error {

@@ -1,0 +1,126 @@
+package analysis
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/leakgate/leakgate/analysis/heap"
+)
+
+// What is worth to be called an accumulation. Every app has tables of some thousand
+// strings, resources and classes, of some hundred kilobytes: below a megabyte, and
+// below a twentieth of all, they would hide what matters. Ten are what Eclipse MAT
+// takes for many.
+const (
+	leastAccumulated      = 1 << 20
+	leastAccumulatedShare = 20
+	fewestAccumulated     = 10
+)
+
+// ART's heaps of what was there before the app was: what piles up there is the
+// phone's (art/runtime/hprof/hprof.cc, HprofHeapId).
+const (
+	imageHeap  = 'I'
+	zygoteHeap = 'Z'
+)
+
+// caches are classes that let go of what is too much for them. What piles up in them
+// is as large as somebody said it may be.
+var caches = []string{
+	"android.util.LruCache", "android.support.v4.util.LruCache", "androidx.collection.LruCache", "com.bumptech.glide.util.LruCache",
+	"com.google.common.cache.LocalCache", "com.github.benmanes.caffeine.cache.BoundedLocalCache",
+}
+
+// cacheDepth is how far above its entries a cache can be: cache, map, table.
+const cacheDepth = 3
+
+// accumulation is where memory piles up, with the way to it.
+type accumulation struct {
+	heap.Accumulation
+	// Share is the part of the reachable bytes that Size is, from 0 to 1; image and
+	// zygote heap do not count in any size.
+	Share float64
+	// Dominators are those of Object, from the top down. LeftOut is how many are left
+	// out behind the first half of them.
+	Dominators []heap.Object
+	LeftOut    int
+	// Cache is the class of the cache that it is in, "" for none.
+	Cache string
+}
+
+// shownDominators bounds accumulation.Dominators: those of an object in a list of a
+// million nodes can be a million.
+const shownDominators = 32
+
+// accumulations tells where memory piles up in many objects of one class, whether or not
+// anything says that they should be gone: up to limit places, the one that retains most first.
+func accumulations(ctx context.Context, g *heap.Graph, limit int) ([]accumulation, error) {
+	reachable := accumulating(g)
+	list, err := g.Accumulations(ctx, heap.AccumulationOptions{
+		Least:  max(leastAccumulated, reachable/leastAccumulatedShare),
+		Fewest: fewestAccumulated,
+		Leave:  given,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find accumulations: %w", err)
+	}
+	list = list[:min(limit, len(list))]
+	found := make([]accumulation, 0, len(list))
+	for _, a := range list {
+		f := accumulation{Accumulation: a, Share: float64(a.Size.Total()) / float64(reachable)}
+		f.climb(g)
+		found = append(found, f)
+	}
+	return found, nil
+}
+
+// given tells the heaps that the app did not fill.
+func given(h heap.Heap) bool { return h.ID == imageHeap || h.ID == zygoteHeap }
+
+// accumulating is the reachable bytes that count for accumulations.
+func accumulating(g *heap.Graph) int64 {
+	bytes := g.ReachableBytes().Total()
+	for h := range g.Heaps {
+		if given(g.Heaps[h]) {
+			g.Tops(func(o heap.Object) { bytes -= g.RetainedIn(o, h) })
+		}
+	}
+	return bytes
+}
+
+// climb finds the dominators, and a cache among the nearest.
+func (a *accumulation) climb(g *heap.Graph) {
+	const half = shownDominators / 2
+	// near are the nearest, far a ring of those further up.
+	var near []heap.Object
+	var far [half]heap.Object
+	n := 0
+	for o, ok := a.Object, true; ok; n++ {
+		if n <= cacheDepth && a.Cache == "" {
+			a.Cache = cacheOf(g, o)
+		}
+		switch {
+		case n == 0:
+		case n <= half:
+			near = append(near, o)
+		default:
+			far[n%half] = o
+		}
+		o, ok = g.Dominator(o)
+	}
+	above := min(max(n-1-half, 0), half)
+	for i := range above {
+		a.Dominators = append(a.Dominators, far[(n-1-i)%half])
+	}
+	slices.Reverse(near)
+	a.Dominators = append(a.Dominators, near...)
+	a.LeftOut = max(n-1-len(a.Dominators), 0)
+}
+
+func cacheOf(g *heap.Graph, o heap.Object) string {
+	if slices.ContainsFunc(caches, func(c string) bool { return g.InstanceOf(o, c) }) {
+		return g.Class(o)
+	}
+	return ""
+}

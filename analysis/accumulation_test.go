@@ -1,0 +1,204 @@
+package analysis
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leakgate/leakgate/analysis/heap"
+	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/hproftest"
+	"github.com/leakgate/leakgate/internal/recorded"
+)
+
+// loaded is the graph of a dump in memory.
+func loaded(t testing.TB, dump []byte) *heap.Graph {
+	t.Helper()
+	f, err := hprof.Open(t.Context(), bytes.NewReader(dump), int64(len(dump)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := heap.Load(t.Context(), f, heap.Options{Snapshot: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Close)
+	return g
+}
+
+// piled tells the accumulations of a dump, one a line.
+func piled(t testing.TB, file []byte, limit int) string {
+	t.Helper()
+	g := loaded(t, file)
+	list, err := accumulations(t.Context(), g, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	d := &dump{graph: g}
+	for _, a := range list {
+		for _, o := range a.Dominators {
+			fmt.Fprintf(&b, "%s > ", d.name(o))
+		}
+		fmt.Fprintf(&b, "%s: %d x %s", d.name(a.Object), a.Count, a.Class)
+		if a.Holds != "" {
+			fmt.Fprintf(&b, ", %d x %s", a.Held, a.Holds)
+		}
+		if a.Linked {
+			b.WriteString(", linked")
+		}
+		if a.LeftOut > 0 {
+			fmt.Fprintf(&b, ", %d dominators left out", a.LeftOut)
+		}
+		if a.Cache != "" {
+			fmt.Fprintf(&b, ", in a %s", a.Cache)
+		}
+		b.WriteByte('\n')
+		if a.Share <= 0 || a.Share > 1 || a.Size.Total() < leastAccumulated/2 {
+			t.Errorf("%+v", a)
+		}
+	}
+	return b.String()
+}
+
+// grown is the dump of an app with something added.
+func grown(t testing.TB, add func(h *hproftest.Heap)) []byte {
+	t.Helper()
+	h := hproftest.Android(hproftest.Phone{SDK: 34})
+	add(h)
+	dump, _, err := h.Dump(hproftest.Form{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dump
+}
+
+const sessions = 4000
+
+// session makes sessions of half a kilobyte.
+func session(h *hproftest.Heap) func() hproftest.Ref {
+	c := h.Declare("com.shop.Session", nil, "object data")
+	return func() hproftest.Ref { return h.New(c, hproftest.Fields{"data": h.Padding(500)}) }
+}
+
+func TestAccumulations(t *testing.T) {
+	tests := []struct {
+		name, want string
+		add        func(h *hproftest.Heap)
+	}{
+		{"nothing", "", func(*hproftest.Heap) {}},
+		{"map", "class com.shop.Sessions > java.util.HashMap > java.util.HashMap$Node[]: 4000 x java.util.HashMap$Node, 4000 x com.shop.Session\n", func(h *hproftest.Heap) {
+			next, pairs := session(h), []hproftest.Ref{}
+			for i := range sessions {
+				pairs = append(pairs, h.Integer(i), next())
+			}
+			h.Hold("com.shop.Sessions", "sAll", h.HashMap(pairs...))
+		}},
+		{"list", "class com.shop.Sessions > java.util.ArrayList > java.lang.Object[]: 4000 x com.shop.Session, 4000 x byte[]\n", func(h *hproftest.Heap) {
+			next, list := session(h), h.ArrayList()
+			for range sessions {
+				list.Add(next())
+			}
+			h.Hold("com.shop.Sessions", "sAll", list.Ref)
+		}},
+		{"linked list", "class com.shop.Sessions > java.util.LinkedList: 4000 x java.util.LinkedList$Node, 4000 x com.shop.Session\n", func(h *hproftest.Heap) {
+			next, list := session(h), []hproftest.Ref{}
+			for range sessions {
+				list = append(list, next())
+			}
+			h.Hold("com.shop.Sessions", "sAll", h.LinkedList(list...))
+		}},
+		{"queue", "class com.shop.Queue > com.shop.Node: 4000 x com.shop.Node, 4000 x com.shop.Session, linked\n", func(h *hproftest.Heap) {
+			next, c, head := session(h), h.Declare("com.shop.Node", nil, "object next", "object item"), hproftest.Ref(0)
+			for range sessions {
+				head = h.New(c, hproftest.Fields{"next": head, "item": next()})
+			}
+			h.Hold("com.shop.Queue", "sHead", head)
+		}},
+		{"cache", "class com.shop.Pictures > androidx.collection.LruCache > java.util.HashMap > java.util.HashMap$Node[]: 4000 x java.util.HashMap$Node, 4000 x com.shop.Session, in a androidx.collection.LruCache\n", func(h *hproftest.Heap) {
+			next, pairs := session(h), []hproftest.Ref{}
+			for i := range sessions {
+				pairs = append(pairs, h.Integer(i), next())
+			}
+			cache := h.Declare("androidx.collection.LruCache", nil, "object map")
+			h.Hold("com.shop.Pictures", "sCache", h.New(cache, hproftest.Fields{"map": h.HashMap(pairs...)}))
+		}},
+		{"of the phone", "", func(h *hproftest.Heap) {
+			h.In(hproftest.Zygote, func() {
+				next, list := session(h), h.ArrayList()
+				for range sessions {
+					list.Add(next())
+				}
+				h.Hold("com.shop.Sessions", "sAll", list.Ref)
+			})
+		}},
+		{"below a long list", "class com.shop.Chain > " + strings.Repeat("com.shop.Link > ", 13+15) + "java.util.ArrayList > java.lang.Object[]: 4000 x com.shop.Session, 4000 x byte[], 472 dominators left out\n", func(h *hproftest.Heap) {
+			next, list := session(h), h.ArrayList()
+			for range sessions {
+				list.Add(next())
+			}
+			c, head := h.Declare("com.shop.Link", nil, "object next"), list.Ref
+			for range 500 {
+				head = h.New(c, hproftest.Fields{"next": head})
+			}
+			h.Hold("com.shop.Chain", "sHead", head)
+		}},
+		{"a few", "", func(h *hproftest.Heap) {
+			next, list := session(h), h.ArrayList()
+			for range sessions / 4 {
+				list.Add(next())
+			}
+			h.Hold("com.shop.Sessions", "sAll", list.Ref)
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			dump := grown(t, test.add)
+			// The app's class loader holds its classes.
+			want := ""
+			if test.want != "" {
+				want = "dalvik.system.PathClassLoader > java.lang.Object[] > " + test.want
+			}
+			if got := piled(t, dump, 10); got != want {
+				t.Errorf("got\n%swant\n%s", got, want)
+			}
+			if got := piled(t, dump, 0); got != "" {
+				t.Errorf("none are wanted, got %s", got)
+			}
+		})
+	}
+}
+
+// No recorded dump is of an app in which something piles up, but for its few megabytes.
+func TestAccumulationsOfRecordedDumps(t *testing.T) {
+	files := []string{"ahat-O.hprof", "ahat-RI.hprof", "leak_service_binder.hprof", "hprof-32.bin", "hprof-64.bin", "pyhprof-example-java.hprof", "mat-sun_jdk6_32bit.hprof"}
+	for _, file := range files {
+		if got := piled(t, recorded.Read(t, "hprof", file), 10); got != "" {
+			t.Errorf("%s: %s", file, got)
+		}
+	}
+}
+
+// Among objects of all kinds, some of which are linked, it finds what is added.
+func TestAccumulationsBesideBallast(t *testing.T) {
+	next := func(add bool) []byte {
+		return grown(t, func(h *hproftest.Heap) {
+			h.Fill(hproftest.Ballast{Bytes: 8 << 20})
+			if !add {
+				return
+			}
+			next, list := session(h), h.ArrayList()
+			for range sessions {
+				list.Add(next())
+			}
+			h.Hold("com.shop.Sessions", "sAll", list.Ref)
+		})
+	}
+	before, after := strings.SplitAfter(piled(t, next(false), 10), "\n"), strings.SplitAfter(piled(t, next(true), 10), "\n")
+	const want = "dalvik.system.PathClassLoader > java.lang.Object[] > class com.shop.Sessions > java.util.ArrayList > java.lang.Object[]: 4000 x com.shop.Session, 4000 x byte[]\n"
+	if slices.Contains(before, want) || !slices.Contains(after, want) {
+		t.Errorf("before %q, after %q", before, after)
+	}
+}

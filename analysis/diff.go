@@ -1,0 +1,344 @@
+package analysis
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/leakgate/leakgate/analysis/heap"
+	"github.com/leakgate/leakgate/analysis/trace"
+)
+
+// DiffSchema names the form of a Diff.
+const DiffSchema = "leakgate.diff/1"
+
+// Diff is what changed from one dump to another. docs/formats/diff.md has the fields.
+type Diff struct {
+	Schema string `json:"schema"`
+	Base   Dump   `json:"base"`
+	Head   Dump   `json:"head"`
+	// Comparable is false where the sizes of the two are not of one kind; Mismatches say
+	// why.
+	Comparable      bool     `json:"comparable"`
+	Mismatches      []string `json:"mismatches"`
+	Objects         Change   `json:"objects"`
+	ShallowBytes    Change   `json:"shallow_bytes"`
+	ReachableBytes  Change   `json:"reachable_bytes"`
+	ReachableNative Change   `json:"reachable_native_bytes"`
+	// Leaks and Suspects are those of both, the changed ones first.
+	Leaks    []LeakChange `json:"leaks"`
+	Suspects []LeakChange `json:"suspects"`
+	// Growth is where in the dominator tree there is more, Shrinkage where there is less.
+	Growth    []PathChange `json:"growth"`
+	Shrinkage []PathChange `json:"shrinkage"`
+	// Classes are those that changed most, of ClassesChanged.
+	Classes        []ClassChange `json:"classes"`
+	ClassesChanged int           `json:"classes_changed"`
+	Warnings       []string      `json:"warnings"`
+}
+
+// Change is a number in both dumps; Delta is Head without Base.
+type Change struct {
+	Base  int64 `json:"base"`
+	Head  int64 `json:"head"`
+	Delta int64 `json:"delta"`
+}
+
+func change(base, head int64) Change { return Change{base, head, head - base} }
+
+// The statuses of what is compared.
+const (
+	StatusNew    = "new"
+	StatusGone   = "gone"
+	StatusGrown  = "grown"
+	StatusShrunk = "shrunk"
+	StatusKnown  = "known"
+)
+
+// ClassChange is a class in both dumps. A class of which the name changes with each build, such
+// as that of a lambda, stands for all that differ only so, and has the part of the name
+// that does not change.
+type ClassChange struct {
+	Class          string `json:"class"`
+	Status         string `json:"status"`
+	Instances      Change `json:"instances"`
+	ShallowBytes   Change `json:"shallow_bytes"`
+	RetainedBytes  Change `json:"retained_bytes"`
+	RetainedNative Change `json:"retained_native_bytes"`
+}
+
+// LeakChange is a leak or suspect in both dumps, by its key.
+type LeakChange struct {
+	Key     string `json:"key"`
+	Status  string `json:"status"`
+	Class   string `json:"class"`
+	Library bool   `json:"library"`
+	Pattern string `json:"pattern"`
+	// KeyText is what the key is made of.
+	KeyText []string `json:"key_text"`
+	// BaseFingerprints and HeadFingerprints are Shark's. They differ where names do.
+	BaseFingerprints []string `json:"base_fingerprints"`
+	HeadFingerprints []string `json:"head_fingerprints"`
+	// Like is the key of a leak of the other dump that has the same fingerprint, where
+	// this one is new or gone.
+	Like           string `json:"like,omitempty"`
+	Instances      Change `json:"instances"`
+	RetainedBytes  Change `json:"retained_bytes"`
+	RetainedNative Change `json:"retained_native_bytes"`
+}
+
+// PathChange is a way down the dominator tree, as classes, with all objects that have it.
+// The change is that of the last step. Below are the steps after it that changed most.
+type PathChange struct {
+	Change
+	Steps []PathStep `json:"steps"`
+	Below []PathStep `json:"below"`
+}
+
+// PathStep is one step of the way.
+type PathStep struct {
+	Class         string `json:"class"`
+	Objects       Change `json:"objects"`
+	RetainedBytes Change `json:"retained_bytes"`
+}
+
+// Summary is what a comparison needs of one dump; it is small beside the dump.
+type Summary struct {
+	dump            Dump
+	shallow         int64
+	classes         map[string]classSum
+	leaks, suspects []leakSum
+	tree            classTree
+	warnings        []string
+}
+
+// classSum is a row of a histogram.
+type classSum struct {
+	instances, shallow int64
+	retained           heap.Size
+}
+
+func (c *classSum) add(o classSum) {
+	c.instances += o.instances
+	c.shallow += o.shallow
+	c.retained.Java += o.retained.Java
+	c.retained.Native += o.retained.Native
+}
+
+// Bounds of the merged tree, so that it is small beside any dump: a node has at least
+// this part of what is reachable, a level at most so many nodes.
+const (
+	treeShare  = 10_000
+	treeNodes  = 1 << 16
+	treeLevels = 64
+)
+
+// Summarize reads a dump of size bytes for a comparison. The graph is gone when it
+// returns. Errors are those of Analyze.
+func Summarize(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Summary, error) {
+	o.inbound = true
+	d, err := open(ctx, r, size, o)
+	if err != nil {
+		return nil, err
+	}
+	defer d.graph.Close()
+	report := &Report{Dump: d.dump(), Leaks: []Leak{}, Suspects: []Leak{}}
+	s := &Summary{classes: map[string]classSum{}}
+	for _, row := range d.graph.Histogram() {
+		s.classes[row.Class] = classSum{row.Instances, row.Shallow.Java, row.Retained}
+		s.shallow += row.Shallow.Java
+	}
+	o.phase("merge paths")
+	if err := s.merge(ctx, d.graph); err != nil {
+		return nil, err
+	}
+	o.phase("read contents")
+	// Of the contents only what the app is matters here, not what could not be counted.
+	warnings := d.warnings
+	if err := d.survey(ctx, report, o); err != nil {
+		return nil, err
+	}
+	d.warnings = slices.Clip(warnings)
+	if err := d.leaks(ctx, report, o); err != nil {
+		return nil, err
+	}
+	s.dump, s.leaks, s.suspects, s.warnings = report.Dump, sumLeaks(report.Leaks), sumLeaks(report.Suspects), d.warnings
+	o.phase("")
+	return s, nil
+}
+
+func (s *Summary) merge(ctx context.Context, g *heap.Graph) error {
+	least := max(g.ReachableBytes().Total()/treeShare, 1)
+	nodes, err := g.ClassTree(ctx, heap.ClassTreeOptions{Least: least, Nodes: treeNodes, Levels: treeLevels})
+	if err != nil {
+		return fmt.Errorf("merge paths: %w", err)
+	}
+	s.tree = newClassTree(nodes, least)
+	return nil
+}
+
+// Objects are how many objects and references between them the dump has.
+func (s *Summary) Objects() (objects, references int64) { return s.dump.Objects, s.dump.References }
+
+// Compare tells what changed. Lists have up to top entries.
+func Compare(base, head *Summary, top int) *Diff {
+	d := &Diff{
+		Schema: DiffSchema, Base: base.dump, Head: head.dump,
+		Objects:         change(base.dump.Objects, head.dump.Objects),
+		ShallowBytes:    change(base.shallow, head.shallow),
+		ReachableBytes:  change(base.dump.ReachableBytes, head.dump.ReachableBytes),
+		ReachableNative: change(base.dump.ReachableNative, head.dump.ReachableNative),
+		Leaks:           compareLeaks(base.leaks, head.leaks), Suspects: compareLeaks(base.suspects, head.suspects),
+		Mismatches: mismatches(&base.dump, &head.dump), Warnings: doubts(&base.dump, &head.dump),
+	}
+	d.Comparable = len(d.Mismatches) == 0
+	classes := compareClasses(base.classes, head.classes)
+	d.Classes, d.ClassesChanged = classes[:min(top, len(classes))], len(classes)
+	t := trees{base: &base.tree, head: &head.tree}
+	d.Growth, d.Shrinkage = t.paths(1, top), t.paths(-1, top)
+	for _, side := range []struct {
+		name     string
+		warnings []string
+	}{{"base", base.warnings}, {"head", head.warnings}} {
+		for _, text := range side.warnings {
+			d.Warnings = append(d.Warnings, side.name+": "+text)
+		}
+	}
+	return d
+}
+
+// mismatches tells why the sizes of two dumps are not of one kind.
+func mismatches(base, head *Dump) []string {
+	list := []string{}
+	if base.SizeModel != head.SizeModel {
+		list = append(list, fmt.Sprintf("the sizes are counted in two ways, %s and %s: their differences mean nothing", base.SizeModel, head.SizeModel))
+	}
+	if base.IDSize != head.IDSize {
+		list = append(list, fmt.Sprintf("base has IDs of %d bytes and head of %d: each reference differs in size, so differences of bytes mean little; compare dumps of one kind of device", base.IDSize, head.IDSize))
+	}
+	if (base.Android == nil) != (head.Android == nil) {
+		list = append(list, "one dump is Android's and the other a JVM's: they have other classes, and count other bytes")
+	}
+	return list
+}
+
+// doubts tells what else two dumps that are compared should have in common.
+func doubts(base, head *Dump) []string {
+	list := []string{}
+	if base.Truncated != head.Truncated || base.Partial != head.Partial {
+		list = append(list, "one dump is whole and the other is not: what is missing looks as if it were gone, or new")
+	}
+	if base.Android == nil || head.Android == nil {
+		return list
+	}
+	if b, h := base.Android, head.Android; b.SDK != h.SDK {
+		list = append(list, fmt.Sprintf("the dumps are of two versions of Android, SDK %d and %d: the platform's own objects differ", b.SDK, h.SDK))
+	} else if b.Package != h.Package && b.Package != "" && h.Package != "" {
+		list = append(list, fmt.Sprintf("the dumps are of two apps, %s and %s", b.Package, h.Package))
+	}
+	return list
+}
+
+// compareClasses gives the classes that changed, those that retain most more or less first.
+func compareClasses(base, head map[string]classSum) []ClassChange {
+	list := []ClassChange{}
+	for _, p := range pairs(slices.Collect(maps.Keys(base)), slices.Collect(maps.Keys(head))) {
+		var b, h classSum
+		for _, name := range p.base {
+			b.add(base[name])
+		}
+		for _, name := range p.head {
+			h.add(head[name])
+		}
+		c := ClassChange{
+			Class: p.name, Instances: change(b.instances, h.instances), ShallowBytes: change(b.shallow, h.shallow),
+			RetainedBytes: change(b.retained.Total(), h.retained.Total()), RetainedNative: change(b.retained.Native, h.retained.Native),
+		}
+		if c.Status = statusOf(len(p.base) > 0, len(p.head) > 0, c.RetainedBytes, c.ShallowBytes, c.Instances); c.Status != StatusKnown {
+			list = append(list, c)
+		}
+	}
+	slices.SortFunc(list, func(a, b ClassChange) int {
+		return cmp.Or(bySize(a.RetainedBytes, b.RetainedBytes), bySize(a.ShallowBytes, b.ShallowBytes), bySize(a.Instances, b.Instances), cmp.Compare(a.Class, b.Class))
+	})
+	return list
+}
+
+// bySize puts the largest change first, whether up or down.
+func bySize(a, b Change) int { return cmp.Compare(max(b.Delta, -b.Delta), max(a.Delta, -a.Delta)) }
+
+// statusOf takes the first change that is one.
+func statusOf(inBase, inHead bool, changes ...Change) string {
+	switch {
+	case !inBase:
+		return StatusNew
+	case !inHead:
+		return StatusGone
+	}
+	for _, c := range changes {
+		switch {
+		case c.Delta > 0:
+			return StatusGrown
+		case c.Delta < 0:
+			return StatusShrunk
+		}
+	}
+	return StatusKnown
+}
+
+// pair is a name in both dumps, or names that differ only in what compilers number.
+type pair struct {
+	name       string
+	base, head []string
+}
+
+// pairs finds what is what: by equal names, and what is then left by names without what
+// changes from build to build.
+func pairs(base, head []string) []pair {
+	var list []pair
+	there := map[string]bool{}
+	for _, name := range head {
+		there[name] = true
+	}
+	left := map[string]*pair{}
+	leave := func(name string) *pair {
+		stable := trace.StableClass(name)
+		if left[stable] == nil {
+			left[stable] = &pair{name: stable}
+		}
+		return left[stable]
+	}
+	for _, name := range base {
+		if there[name] {
+			list = append(list, pair{name, []string{name}, []string{name}})
+			delete(there, name)
+			continue
+		}
+		p := leave(name)
+		p.base = append(p.base, name)
+	}
+	for _, name := range head {
+		if there[name] {
+			p := leave(name)
+			p.head = append(p.head, name)
+		}
+	}
+	for _, p := range left {
+		if len(p.base) > 0 && len(p.head) > 0 {
+			list = append(list, *p)
+			continue
+		}
+		for _, name := range p.base {
+			list = append(list, pair{name: name, base: []string{name}})
+		}
+		for _, name := range p.head {
+			list = append(list, pair{name: name, head: []string{name}})
+		}
+	}
+	slices.SortFunc(list, func(a, b pair) int { return strings.Compare(a.name, b.name) })
+	return list
+}

@@ -1,0 +1,174 @@
+package analysis
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/leakgate/leakgate/analysis/android"
+	"github.com/leakgate/leakgate/analysis/growth"
+	"github.com/leakgate/leakgate/analysis/heap"
+	"github.com/leakgate/leakgate/analysis/trace"
+)
+
+// GrowthSchema names the form of Growth.
+const GrowthSchema = "leakgate.growth/1"
+
+// Growth is what grows from dump to dump. docs/formats/growth.md has the fields.
+type Growth struct {
+	Schema string       `json:"schema"`
+	Loops  int          `json:"loops"`
+	Dumps  []GrowthDump `json:"dumps"`
+	// Found is the number of places, Growth the list of them, which may be cut.
+	Found    int            `json:"found"`
+	Growth   []growth.Place `json:"growth"`
+	Warnings []string       `json:"warnings"`
+}
+
+// GrowthDump is one dump of the series.
+type GrowthDump struct {
+	// Name is what the user calls it.
+	Name string `json:"name"`
+	// Time is when it was taken, by the clock of the device.
+	Time           time.Time `json:"time"`
+	Format         string    `json:"format"`
+	Bytes          int64     `json:"bytes"`
+	Truncated      bool      `json:"truncated"`
+	Partial        bool      `json:"partial"`
+	Process        string    `json:"process,omitempty"`
+	Objects        int64     `json:"objects"`
+	ReachableBytes int64     `json:"reachable_bytes"`
+	// Compared are the objects that paths lead to, Paths how many different ones.
+	Compared int64 `json:"compared_objects"`
+	Paths    int   `json:"paths"`
+}
+
+// GrowthSeries reads dumps one after the other. Of each only what may still grow is
+// kept.
+type GrowthSeries struct {
+	series *growth.Series
+	report Growth
+	idSize int
+}
+
+// NewGrowthSeries begins a series of dumps between which a scenario was repeated so
+// many times.
+func NewGrowthSeries(loops int) *GrowthSeries {
+	return &GrowthSeries{series: growth.NewSeries(loops), report: Growth{Schema: GrowthSchema, Loops: max(loops, 1), Dumps: []GrowthDump{}, Growth: []growth.Place{}, Warnings: []string{}}}
+}
+
+// The most that a dump takes besides its graph: in bytes for an object and for a
+// reference.
+const (
+	growthPerObject    = 20
+	growthPerReference = 4
+	graphPerObject     = 18
+	graphPerReference  = 4
+)
+
+// Add reads a dump, which was taken after those before. The errors are those of Analyze.
+func (s *GrowthSeries) Add(ctx context.Context, name string, r io.ReaderAt, size int64, o Options) error {
+	d, err := open(ctx, r, size, o)
+	if err != nil {
+		return err
+	}
+	defer d.graph.Close()
+	need := d.graph.Objects*(graphPerObject+growthPerObject) + d.graph.ReferenceCount*(graphPerReference+growthPerReference)
+	if o.Memory > 0 && need > o.Memory {
+		return &heap.MemoryError{Need: need, Limit: o.Memory}
+	}
+	about, tree, err := s.merge(ctx, d, o)
+	if err != nil {
+		return err
+	}
+	defer tree.Close()
+	o.phase("compare dumps")
+	if err := s.series.Add(ctx, tree); err != nil {
+		return err
+	}
+	if tree.Full() {
+		d.warn("there are more than %d different paths; objects beyond are counted with those that lead to them", tree.Nodes())
+	}
+	s.note(name, d, tree, about)
+	o.phase("")
+	return nil
+}
+
+// merge makes the tree of a dump. What only that needs is closed after it.
+func (s *GrowthSeries) merge(ctx context.Context, d *dump, o Options) (*android.Metadata, *growth.Tree, error) {
+	o.phase("inspect objects")
+	about, err := android.ReadMetadata(ctx, d.graph, android.Options{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("read contents: %w", err)
+	}
+	t := &tracing{dump: d}
+	if t.inspector, err = android.NewInspector(ctx, d.graph, android.InspectorOptions{}); err != nil {
+		return nil, nil, fmt.Errorf("inspect objects: %w", err)
+	}
+	defer t.inspector.Close()
+	o.phase("read fields")
+	if t.outbound, err = d.graph.Outbound(ctx); err != nil {
+		return nil, nil, fmt.Errorf("read fields: %w", err)
+	}
+	defer t.outbound.Close()
+	o.phase("merge paths")
+	tree, err := s.series.Merge(ctx, d.graph, trace.NewReader(d.graph, t.outbound, t.growthRules(about)))
+	return about, tree, err
+}
+
+// growthRules are those of leaks, but that references by which a platform is known to
+// leak are like any other: what grows by them grows.
+func (t *tracing) growthRules(m *android.Metadata) trace.Rules {
+	build := trace.Build{SDK: int(m.SDK), Manufacturer: m.Manufacturer}
+	if m.Runtime != android.RuntimeAndroid {
+		m = nil
+	}
+	rules := t.rules(m, Options{})
+	rules.Matchers = slices.Concat(slices.DeleteFunc(rules.Matchers, func(m trace.Matcher) bool { return !m.Ignored }), growth.Ignored(build))
+	return rules
+}
+
+// note adds a dump to the report, and what is doubtful about it.
+func (s *GrowthSeries) note(name string, d *dump, tree *growth.Tree, about *android.Metadata) {
+	g, list := d.graph, s.report.Dumps
+	warn := func(format string, args ...any) {
+		s.report.Warnings = append(s.report.Warnings, name+": "+fmt.Sprintf(format, args...))
+	}
+	for _, text := range d.warnings {
+		warn("%s", text)
+	}
+	now := GrowthDump{
+		Name: name, Time: g.Time.UTC(), Format: g.Format, Bytes: d.file.Size, Truncated: g.Truncated >= 0, Partial: d.partial,
+		Process: about.Bound, Objects: g.Objects, ReachableBytes: g.ReachableBytes().Total(), Compared: tree.Objects(), Paths: tree.Nodes(),
+	}
+	if now.Process == "" {
+		now.Process = about.Process
+	}
+	if n := len(list); n > 0 {
+		before := list[n-1]
+		if now.Time.Before(before.Time) {
+			warn("it was taken before %s; name the dumps in their order", before.Name)
+		}
+		if now.Process != before.Process {
+			warn("it is of the process %q, %s of %q; a series is of one process", now.Process, before.Name, before.Process)
+		}
+		if g.IDSize != s.idSize {
+			warn("it has IDs of another size than %s: bytes cannot be compared", before.Name)
+		}
+	}
+	s.report.Dumps, s.idSize = append(list, now), g.IDSize
+}
+
+// Report says what grew in every dump so far, the first places up to top.
+func (s *GrowthSeries) Report(top int) *Growth {
+	r := s.report
+	places, found := s.series.Places(top)
+	r.Growth, r.Found = append([]growth.Place{}, places...), found
+	r.Warnings = slices.Clone(r.Warnings)
+	if len(r.Dumps) == 2 {
+		r.Warnings = append(r.Warnings, "two dumps say little: what grew once may be a cache that fills; take a third after as many repetitions")
+	}
+	return &r
+}

@@ -1,0 +1,194 @@
+package analysis
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leakgate/leakgate/analysis/growth"
+	"github.com/leakgate/leakgate/analysis/heap"
+	"github.com/leakgate/leakgate/internal/hproftest"
+	"github.com/leakgate/leakgate/internal/jvmtest"
+)
+
+// grow is the report of dumps of a program that repeats what it does so many times
+// before each.
+func grow(t *testing.T, p *jvmtest.Process, dumps, loops int) *Growth {
+	t.Helper()
+	s := NewGrowthSeries(loops)
+	for range dumps {
+		p.Do(t, loops)
+		path := p.Dump(t)
+		dump, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Add(t.Context(), filepath.Base(path), bytes.NewReader(dump), int64(len(dump)), Options{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s.Report(100)
+}
+
+// Every leak of real programs that adds objects is found in three dumps, with what it
+// adds, under the field that holds it; where nothing leaks nothing is told.
+func TestGrowthOfPrograms(t *testing.T) {
+	j := jvmtest.New(t)
+	jar := j.Compile(t, jvmtest.Shop())
+	const loops = 5
+	var names []string
+	for _, l := range jvmtest.ShopLeaks() {
+		names = append(names, l.Name)
+	}
+	shop := grow(t, j.Start(t, jar, jvmtest.ShopMain, names...), 3, loops)
+	checkLeaks(t, shop, jvmtest.ShopLeaks(), loops)
+	mall := grow(t, j.Start(t, j.Compile(t, jvmtest.Mall()), jvmtest.MallMain, "1", "0"), 3, loops)
+	checkLeaks(t, mall, jvmtest.MallLeaks(), loops)
+	steady := grow(t, j.Start(t, jar, jvmtest.SteadyMain), 4, loops)
+	if steady.Found != 0 || len(steady.Growth) != 0 {
+		t.Errorf("nothing leaks, and %d places grow: %+v", steady.Found, steady.Growth)
+	}
+}
+
+func checkLeaks(t *testing.T, r *Growth, leaks []jvmtest.Leak, loops int) {
+	t.Helper()
+	expected := 0
+	for _, l := range leaks {
+		if l.Each == 0 {
+			continue
+		}
+		expected++
+		place, child := findChild(r.Growth, l.Class)
+		if child == nil {
+			t.Errorf("%s is not found", l.Class)
+			continue
+		}
+		if n := len(child.Objects) - 1; child.Delta < int64(n*loops*l.Each)*4/5 || child.RetainedDelta <= 0 || place.GrowthBytes < child.RetainedDelta {
+			t.Errorf("%s: %+v", l.Class, child)
+		}
+		if !strings.Contains(fields(place), l.Owner+"."+l.Field+"\n") {
+			t.Errorf("%s: no %s.%s among\n%s", l.Class, l.Owner, l.Field, fields(place))
+		}
+	}
+	// Nothing else grows.
+	for i := range r.Growth {
+		leaking := func(l jvmtest.Leak) bool { _, child := findChild(r.Growth[i:i+1], l.Class); return child != nil }
+		if !slices.ContainsFunc(leaks, leaking) {
+			t.Errorf("no leak is in %+v", r.Growth[i])
+		}
+	}
+	if r.Found > expected || len(r.Growth) != r.Found {
+		t.Errorf("%d places for %d leaks", r.Found, expected)
+	}
+}
+
+func findChild(places []growth.Place, class string) (*growth.Place, *growth.Child) {
+	var in func([]growth.Child) *growth.Child
+	in = func(list []growth.Child) *growth.Child {
+		for i := range list {
+			if list[i].Class == class {
+				return &list[i]
+			}
+			if c := in(list[i].Children); c != nil {
+				return c
+			}
+		}
+		return nil
+	}
+	for i := range places {
+		if c := in(places[i].Children); c != nil {
+			return &places[i], c
+		}
+	}
+	return nil, nil
+}
+
+// fields are those of a place, one in a line, on the path and below.
+func fields(p *growth.Place) string {
+	var b strings.Builder
+	line := func(s growth.Step) { fmt.Fprintf(&b, "%s.%s\n", s.Owner, s.Name) }
+	for _, s := range p.Path {
+		line(s)
+	}
+	var below func([]growth.Child)
+	below = func(list []growth.Child) {
+		for _, c := range list {
+			line(c.Step)
+			below(c.Children)
+		}
+	}
+	below(p.Children)
+	return b.String()
+}
+
+// grownHeap is a heap of a list with so many elements.
+func grownHeap(t testing.TB, elements int, form hproftest.Form) []byte {
+	t.Helper()
+	h := hproftest.Java(1)
+	item := h.Declare("com.shop.Item", nil, "object picture")
+	list := h.ArrayList()
+	for range elements {
+		list.Add(h.New(item, hproftest.Fields{"picture": h.Bytes(make([]byte, 1000))}))
+	}
+	h.Hold("com.shop.Cache", "all", list.Ref)
+	dump, _, err := h.Dump(form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dump
+}
+
+// What is doubtful about a series is said.
+func TestGrowthWarnings(t *testing.T) {
+	first, second := hproftest.Form{Runtime: hproftest.HotSpot}, hproftest.Form{Runtime: hproftest.HotSpot, IDSize: 4}
+	second.Time = hproftest.Form{}.Time.AddDate(2000, 0, 0)
+	s := NewGrowthSeries(1)
+	add := func(name string, dump []byte, o Options) error {
+		return s.Add(t.Context(), name, bytes.NewReader(dump), int64(len(dump)), o)
+	}
+	whole := grownHeap(t, 9, first)
+	if err := add("one", grownHeap(t, 5, first), Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Report(9).Growth) != 0 {
+		t.Errorf("%+v", s.Report(9))
+	}
+	if err := add("two", grownHeap(t, 9, second), Options{}); err != nil {
+		t.Fatal(err)
+	}
+	r := s.Report(9)
+	text := strings.Join(r.Warnings, "\n")
+	for _, want := range []string{"two: it was taken before one", "two: it has IDs of another size than one", "two dumps say little"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
+		}
+	}
+	if len(r.Growth) != 1 || r.Growth[0].Delta != 4 || r.Growth[0].GrowthBytes < 3900 || r.Found != 1 {
+		t.Errorf("%+v", r.Growth)
+	}
+	if err := add("three", hproftest.Cut(whole, len(whole)-300), Options{}); err != nil {
+		t.Fatal(err)
+	}
+	r = s.Report(0)
+	if text := strings.Join(r.Warnings, "\n"); !strings.Contains(text, "three: the dump is cut off") || strings.Contains(text, "two dumps say little") || len(r.Growth) != 0 || len(r.Dumps) != 3 {
+		t.Errorf("%s\n%+v", text, r)
+	}
+	before := r.Dumps
+	// Enough for the graph alone.
+	limit := 30 * before[0].Objects
+	var memory *heap.MemoryError
+	if err := add("four", whole, Options{Memory: limit}); !errors.As(err, &memory) || memory.Limit != limit || memory.Need <= limit {
+		t.Errorf("%v", err)
+	}
+	if err := add("four", whole[:20], Options{}); err == nil {
+		t.Error("the head of a dump is a dump")
+	}
+	if len(s.Report(0).Dumps) != len(before) {
+		t.Error("a dump that could not be read is in the report")
+	}
+}

@@ -1,0 +1,146 @@
+package analysis_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/leakgate/leakgate/internal/jvmtest"
+)
+
+// collections are those of java.util, and subclasses as programs make them, by the class
+// that a key names. E is the class of the elements, or of the values of a map.
+var collections = []struct{ make, class string }{
+	{"new HashMap<Object, E>()", "java.util.HashMap"},
+	{"new HashMap<Object, E>() {}", "com.example.shelves.Shelves$# (java.util.HashMap)"},
+	{"new LinkedHashMap<Object, E>()", "java.util.LinkedHashMap"},
+	{"new LinkedHashMap<Object, E>() {}", "com.example.shelves.Shelves$# (java.util.LinkedHashMap)"},
+	{"new MyMap<Object, E>()", "com.example.shelves.MyMap"},
+	{"new TreeMap<Object, E>()", "java.util.TreeMap"},
+	{"new MyTree<Object, E>()", "com.example.shelves.MyTree"},
+	{"new Hashtable<Object, E>()", "java.util.Hashtable"},
+	{"new IdentityHashMap<Object, E>()", "java.util.IdentityHashMap"},
+	{"new WeakHashMap<Object, E>()", "java.util.WeakHashMap"},
+	{"new WeakHashMap<Object, E>() {}", "com.example.shelves.Shelves$# (java.util.WeakHashMap)"},
+	{"new ConcurrentHashMap<Object, E>()", "java.util.concurrent.ConcurrentHashMap"},
+	{"new ConcurrentHashMap<Object, E>() {}", "com.example.shelves.Shelves$# (java.util.concurrent.ConcurrentHashMap)"},
+	{"new ConcurrentSkipListMap<Object, E>()", "java.util.concurrent.ConcurrentSkipListMap"},
+	{"new ArrayList<E>()", "java.util.ArrayList"},
+	{"new MyList<E>()", "com.example.shelves.MyList"},
+	{"new LinkedList<E>()", "java.util.LinkedList"},
+	{"new LinkedList<E>() {}", "com.example.shelves.Shelves$# (java.util.LinkedList)"},
+	{"new Vector<E>()", "java.util.Vector"},
+	{"new Stack<E>()", "java.util.Stack"},
+	{"new ArrayDeque<E>()", "java.util.ArrayDeque"},
+	{"new PriorityQueue<E>()", "java.util.PriorityQueue"},
+	{"new HashSet<E>()", "java.util.HashSet"},
+	{"new LinkedHashSet<E>()", "java.util.LinkedHashSet"},
+	{"new CopyOnWriteArrayList<E>()", "java.util.concurrent.CopyOnWriteArrayList"},
+	{"new LinkedBlockingQueue<E>()", "java.util.concurrent.LinkedBlockingQueue"},
+	{"new LinkedBlockingDeque<E>()", "java.util.concurrent.LinkedBlockingDeque"},
+	{"new ArrayBlockingQueue<E>(1024)", "java.util.concurrent.ArrayBlockingQueue"},
+	{"new PriorityBlockingQueue<E>()", "java.util.concurrent.PriorityBlockingQueue"},
+	{"new ConcurrentLinkedQueue<E>()", "java.util.concurrent.ConcurrentLinkedQueue"},
+	{"new ConcurrentLinkedDeque<E>()", "java.util.concurrent.ConcurrentLinkedDeque"},
+	{"new LinkedTransferQueue<E>()", "java.util.concurrent.LinkedTransferQueue"},
+	// Those that have another one inside.
+	{"new TreeSet<E>()", "java.util.TreeMap"},
+	{"new ConcurrentSkipListSet<E>()", "java.util.concurrent.ConcurrentSkipListMap"},
+	{"new CopyOnWriteArraySet<E>()", "java.util.concurrent.CopyOnWriteArrayList"},
+	{"new DelayQueue<E>()", "java.util.PriorityQueue"},
+	{"Collections.synchronizedMap(new LinkedHashMap<Object, E>())", "java.util.LinkedHashMap"},
+	{"Collections.newSetFromMap(new IdentityHashMap<E, Boolean>())", "java.util.IdentityHashMap"},
+}
+
+// shelves is a program with each collection in a field, and an element more in each of
+// them after each iteration. Half of the keys have one hash, so that trees grow in the
+// tables.
+func shelves() jvmtest.Source {
+	var classes, fields, add strings.Builder
+	for i, c := range collections {
+		fmt.Fprintf(&classes, "final class Element%d extends Element { Element%[1]d(int number) { super(number); } }\n", i)
+		made := strings.ReplaceAll(strings.ReplaceAll(c.make, "E>", fmt.Sprintf("Element%d>", i)), "<E,", fmt.Sprintf("<Element%d,", i))
+		kind, call := fmt.Sprintf("Collection<Element%d>", i), "add("
+		if strings.Contains(c.make, "<Object, ") {
+			kind, call = fmt.Sprintf("Map<Object, Element%d>", i), "put(key, "
+		}
+		fmt.Fprintf(&fields, "    static final %s c%d = %s;\n", kind, i, made)
+		fmt.Fprintf(&add, "            c%d.%snew Element%[1]d(number));\n", i, call)
+	}
+	return jvmtest.Source{"Console.java": jvmtest.Shop()["Console.java"], "Shelves.java": `package com.example.shelves;
+
+import java.util.*;
+import java.util.concurrent.*;
+
+abstract class Element implements Delayed {
+    final int number;
+    Element(int number) { this.number = number; }
+    @Override public int compareTo(Delayed other) { return Integer.compare(number, ((Element) other).number); }
+    @Override public long getDelay(TimeUnit unit) { return 1; }
+    @Override public int hashCode() { return number % 2 == 0 ? number : 1; }
+}
+
+final class Key implements Comparable<Key> {
+    final int number;
+    Key(int number) { this.number = number; }
+    @Override public int compareTo(Key other) { return Integer.compare(number, other.number); }
+    @Override public int hashCode() { return number % 2 == 0 ? number : 1; }
+}
+
+class MyMap<K, V> extends LinkedHashMap<K, V> { MyMap() { super(16, 0.75f, true); } }
+final class MyTree<K, V> extends TreeMap<K, V> {}
+final class MyList<T> extends ArrayList<T> {}
+` + classes.String() + `
+public final class Shelves {
+    static final List<Object> keys = new ArrayList<>();
+    static int number;
+` + fields.String() + `
+    public static void main(String[] args) throws Exception {
+        com.example.stage.Console.serve(() -> {
+            Object key = new Key(++number * 7919 % 1009);
+            keys.add(key);
+` + add.String() + `        });
+    }
+}
+`}
+}
+
+// A leak has one key however much of it a collection holds, and wherever in it.
+func TestKeysOfCollections(t *testing.T) {
+	t.Parallel()
+	j := jvmtest.New(t)
+	var classes []string
+	for i := range collections {
+		classes = append(classes, fmt.Sprintf("com.example.shelves.Element%d", i))
+	}
+	p := j.Start(t, j.Compile(t, shelves()), "com.example.shelves.Shelves")
+	total, texts := 0, map[string]string{}
+	for _, iterations := range []int{1, 1, 300} {
+		p.Do(t, iterations)
+		total += iterations
+		r := readJVM(t, p.Dump(t)).analyze(t, nil, classes...)
+		quiet(t, r)
+		found := map[string]int{}
+		for i := range r.Leaks {
+			l := &r.Leaks[i]
+			found[l.Class] += l.Instances
+			text := strings.Join(l.KeyText, "\n")
+			if texts[l.Class] == "" {
+				texts[l.Class] = text
+			}
+			if text != texts[l.Class] {
+				t.Errorf("%s, with %d elements: %q, and %q", l.Class, total, text, texts[l.Class])
+			}
+		}
+		for i, class := range classes {
+			if found[class] != total {
+				t.Errorf("%d in %s: %d leak", total, collections[i].make, found[class])
+			}
+		}
+	}
+	for i, class := range classes {
+		if text := texts[class]; !strings.HasPrefix(text, fmt.Sprintf("com.example.shelves.Shelves.c%d\n", i)) || !strings.HasSuffix(text, "\n"+collections[i].class+".[x]") {
+			t.Errorf("%s: %q", collections[i].make, text)
+		}
+	}
+}

@@ -1,0 +1,372 @@
+package analysis_test
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/analysis/mapping"
+	"github.com/leakgate/leakgate/analysis/trace"
+	"github.com/leakgate/leakgate/internal/hproftest"
+	"github.com/leakgate/leakgate/internal/jvmtest"
+)
+
+// few is enough iterations to tell how many objects leak, many enough objects that each
+// of the leaks that pile up in one place holds more than a megabyte.
+const (
+	few  = 5
+	many = 4500
+)
+
+// jvmDump is a dump of a JVM, and a second reading of it.
+type jvmDump struct {
+	data  []byte
+	graph func() (*hproftest.Graph, error)
+}
+
+func readJVM(t *testing.T, path string) jvmDump {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return jvmDump{data, sync.OnceValues(func() (*hproftest.Graph, error) { return hproftest.ReadGraph(data) })}
+}
+
+// analyze asks who holds the classes, or what piles up where there are none.
+func (d jvmDump) analyze(t *testing.T, m *mapping.Mapping, classes ...string) *analysis.Report {
+	t.Helper()
+	r, err := analysis.Analyze(t.Context(), bytes.NewReader(d.data), int64(len(d.data)), analysis.Options{Top: 1 << 16, Mapping: m, LeakingClasses: classes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// run is a program that did some iterations.
+func run(t *testing.T, j *jvmtest.JDK, jar, main string, iterations int, args ...string) jvmDump {
+	t.Helper()
+	p := j.Start(t, jar, main, args...)
+	p.Do(t, iterations)
+	path := p.Dump(t)
+	p.Stop(t)
+	return readJVM(t, path)
+}
+
+func classesOf(leaks []jvmtest.Leak) (classes []string) {
+	for _, l := range leaks {
+		classes = append(classes, l.Class)
+	}
+	return classes
+}
+
+// byKey holds leaks to the known ones and gives the keys of each class: one for each, and
+// another for each.
+func byKey(t *testing.T, found []analysis.Leak, known []jvmtest.Leak, iterations int) map[string]string {
+	t.Helper()
+	keys, objects := map[string]string{}, map[string]map[string]bool{}
+	for i := range found {
+		l := &found[i]
+		if key := keys[l.Class]; key != "" && key != l.Key {
+			t.Errorf("%s has another key: %q", l.Class, l.KeyText)
+		}
+		keys[l.Class] = l.Key
+		if objects[l.Class] == nil {
+			objects[l.Class] = map[string]bool{}
+		}
+		for _, o := range l.Objects {
+			objects[l.Class][o] = true
+		}
+		if l.Instances != len(l.Objects) || l.Library || len(l.Also) > 0 || l.RetainedBytes <= 0 {
+			t.Errorf("%s: %d instances, %d objects, library %t, also %v, %d bytes", l.Class, l.Instances, len(l.Objects), l.Library, l.Also, l.RetainedBytes)
+		}
+		at := slices.IndexFunc(known, func(k jvmtest.Leak) bool { return k.Class == l.Class })
+		if at < 0 {
+			t.Errorf("%s leaks", l.Class)
+			continue
+		}
+		if !blamed(l, known[at]) {
+			t.Errorf("%s: %s.%s is not to blame in %q", l.Class, known[at].Owner, known[at].Field, l.KeyText)
+		}
+	}
+	seen := map[string]string{}
+	for _, k := range known {
+		if n := len(objects[k.Class]); n != k.Objects(iterations) {
+			t.Errorf("%d objects of %s leak, want %d", n, k.Class, k.Objects(iterations))
+		}
+		if other := seen[keys[k.Class]]; other != "" {
+			t.Errorf("%s and %s have one key", k.Class, other)
+		}
+		seen[keys[k.Class]] = k.Class
+	}
+	return keys
+}
+
+// blamed tells whether the reference that is wrong is a suspect one.
+func blamed(l *analysis.Leak, k jvmtest.Leak) bool {
+	return slices.ContainsFunc(l.Trace, func(e analysis.TraceElement) bool { return e.Suspect && e.Owner == k.Owner && e.Reference == k.Field })
+}
+
+// rooted holds traces to another reader of the dump: they begin at a root of the kind,
+// and each reference by a field is there.
+func (d jvmDump) rooted(t *testing.T, leaks []analysis.Leak) {
+	t.Helper()
+	g, err := d.graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range leaks {
+		l := &leaks[i]
+		first := objectID(t, l.Trace[0].Object)
+		if !slices.ContainsFunc(g.Roots, func(r hprof.Root) bool { return r.Object == first && r.Kind.String() == l.GCRoot }) {
+			t.Errorf("%s: %s is no root of kind %s", l.Class, l.Trace[0].Object, l.GCRoot)
+		}
+		for n, e := range l.Trace[:len(l.Trace)-1] {
+			next := l.Trace[n+1].Object
+			if from := g.Nodes[objectID(t, e.Object)]; from == nil || !references(from, e, objectID(t, next)) {
+				t.Errorf("%s: %s %s.%s does not lead to %s", l.Class, e.Kind, e.Owner, e.Reference, next)
+			}
+		}
+	}
+}
+
+// references tells whether an object has a reference of a trace; the elements of a
+// collection are somewhere in it.
+func references(from *hproftest.Node, e analysis.TraceElement, to hprof.ID) bool {
+	switch {
+	case e.Kind == "static_field":
+		return from.Refs[e.Reference] == to
+	case e.Kind == "instance_field":
+		// The dump has the names of a JVM.
+		return from.Refs[strings.ReplaceAll(e.Owner, ".", "/")+"."+e.Reference] == to
+	case e.Type == "array":
+		return slices.Contains(from.Elements, to)
+	}
+	return e.Kind == "array_entry"
+}
+
+func objectID(t *testing.T, text string) hprof.ID {
+	t.Helper()
+	n, err := strconv.ParseUint(text, 0, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hprof.ID(n)
+}
+
+func TestJVMLeaks(t *testing.T) {
+	t.Parallel()
+	j := jvmtest.New(t)
+	jar := j.Compile(t, jvmtest.Shop())
+	known := jvmtest.ShopLeaks()
+	var names []string
+	for _, k := range known {
+		names = append(names, k.Name)
+	}
+	all := run(t, j, jar, jvmtest.ShopMain, few, names...)
+	r := all.analyze(t, nil, classesOf(known)...)
+	all.rooted(t, r.Leaks)
+	quiet(t, r)
+	together := byKey(t, r.Leaks, known, few)
+	for _, k := range known {
+		t.Run(k.Name, func(t *testing.T) {
+			t.Parallel()
+			iterations := many / k.Each
+			if runs(k) {
+				iterations = few
+			}
+			d := run(t, j, jar, jvmtest.ShopMain, iterations, k.Name)
+			r := d.analyze(t, nil, k.Class)
+			d.rooted(t, r.Leaks)
+			quiet(t, r)
+			if keys := byKey(t, r.Leaks, []jvmtest.Leak{k}, iterations); keys[k.Class] != together[k.Class] {
+				t.Errorf("key %s, beside other leaks %s", keys[k.Class], together[k.Class])
+			}
+			if !runs(k) {
+				d.piles(t, k, iterations)
+			}
+		})
+	}
+	t.Run("steady", func(t *testing.T) {
+		t.Parallel()
+		r := run(t, j, jar, jvmtest.SteadyMain, 500).analyze(t, nil)
+		quiet(t, r)
+		if len(r.Leaks)+len(r.Suspects) > 0 {
+			t.Errorf("leaks %+v, suspects %+v", r.Leaks, r.Suspects)
+		}
+	})
+}
+
+// runs tells the leaks of threads: each of those is a GC root for itself, so that nothing
+// piles up in one place.
+func runs(k jvmtest.Leak) bool { return strings.HasPrefix(k.Name, "running-") }
+
+// piles finds a leak where nobody says what leaks.
+func (d jvmDump) piles(t *testing.T, k jvmtest.Leak, iterations int) {
+	t.Helper()
+	r := d.analyze(t, nil)
+	if len(r.Leaks) > 0 || len(r.Suspects) != 1 {
+		t.Fatalf("%d leaks, %d suspects", len(r.Leaks), len(r.Suspects))
+	}
+	d.rooted(t, r.Suspects)
+	s := &r.Suspects[0]
+	a, n := s.Accumulates, int64(k.Objects(iterations))
+	if !blamed(s, k) || s.RetainedBytes < 1<<20 || a.Bytes > s.RetainedBytes || a.Share <= 0.05 || a.Share >= 1 {
+		t.Errorf("%d bytes by %q: %+v", s.RetainedBytes, s.KeyText, a)
+	}
+	switch {
+	case a.Class == k.Class:
+		if a.Count != n {
+			t.Errorf("%+v, want %d", a, n)
+		}
+	case a.Holds != k.Class || a.Held != n || a.Count != n:
+		t.Errorf("%+v, want %d objects of %s", a, n, k.Class)
+	}
+}
+
+// quiet asks for no warning. The live objects that a JVM dumps may reference archived
+// ones, which it leaves out.
+func quiet(t *testing.T, r *analysis.Report) {
+	t.Helper()
+	for _, w := range r.Warnings {
+		if !strings.HasSuffix(w, "references lead to objects that are not in the dump") {
+			t.Error(w)
+		}
+	}
+}
+
+// build is what is known of a variant.
+type build struct {
+	jvmtest.Variant
+	jvmDump
+	mapping *mapping.Mapping
+	// keys are by class, texts what they are made of, fingerprints those of each class.
+	keys         map[string]string
+	texts        map[string][]string
+	fingerprints map[string][]string
+}
+
+func TestStableKeys(t *testing.T) {
+	t.Parallel()
+	known := jvmtest.MallLeaks()
+	var builds []*build
+	for _, v := range jvmtest.New(t).Variants(t) {
+		builds = append(builds, &build{Variant: v, jvmDump: readJVM(t, v.Dump), mapping: readMapping(t, v.Mapping)})
+	}
+	t.Run("keys", func(t *testing.T) {
+		for _, b := range builds {
+			t.Run(b.Name, func(t *testing.T) {
+				t.Parallel()
+				b.identify(t, known)
+			})
+		}
+	})
+	first := builds[0]
+	for _, b := range builds {
+		for _, class := range first.Leaking {
+			if b.keys[class] != first.keys[class] {
+				t.Errorf("%s, %s: key of %q, in the first build of %q", b.Name, class, b.texts[class], first.texts[class])
+			}
+		}
+	}
+	compareFingerprints(t, builds)
+	t.Run("names", func(t *testing.T) {
+		last := builds[len(builds)-1]
+		for i, b := range builds[:len(builds)-1] {
+			if b.mapping == nil {
+				continue
+			}
+			t.Run(b.Name, func(t *testing.T) {
+				t.Parallel()
+				b.doubted(t, builds[i+1].mapping, "the mapping", "is of another build")
+			})
+		}
+		last.doubted(t, nil, "names are obfuscated", "--mapping")
+		first.doubted(t, last.mapping, "the mapping", "not obfuscated")
+	})
+}
+
+func readMapping(t *testing.T, path string) *mapping.Mapping {
+	t.Helper()
+	if path == "" {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	m, err := mapping.Read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range m.Warnings {
+		t.Errorf("%s: %v", path, w)
+	}
+	return m
+}
+
+// identify finds the leaks of a build by the names of the source.
+func (b *build) identify(t *testing.T, known []jvmtest.Leak) {
+	r := b.analyze(t, b.mapping, b.Leaking...)
+	quiet(t, r)
+	b.keys = byKey(t, r.Leaks, known, b.Iterations)
+	b.texts, b.fingerprints = map[string][]string{}, map[string][]string{}
+	for i := range r.Leaks {
+		l := &r.Leaks[i]
+		if trace.KeyOf(strings.Join(l.KeyText, "\n")+"\n") != l.Key {
+			t.Errorf("%s: the key is not of %q", l.Class, l.KeyText)
+		}
+		b.texts[l.Class] = l.KeyText
+		b.fingerprints[l.Class] = append(b.fingerprints[l.Class], l.Fingerprint)
+	}
+	for _, list := range b.fingerprints {
+		slices.Sort(list)
+	}
+}
+
+// compareFingerprints tells how often Shark's identities are others than those of the
+// first build. Where no build changes a name or a place on the way they are the same.
+func compareFingerprints(t *testing.T, builds []*build) {
+	changed := map[string]int{}
+	for _, b := range builds[1:] {
+		for class, list := range b.fingerprints {
+			if !slices.Equal(slices.Compact(slices.Clone(list)), slices.Compact(slices.Clone(builds[0].fingerprints[class]))) {
+				changed[class]++
+			}
+		}
+	}
+	for _, class := range slices.SortedFunc(maps.Keys(changed), func(a, b string) int { return cmp.Or(changed[b]-changed[a], strings.Compare(a, b)) }) {
+		t.Logf("Shark's fingerprint of %s: another one in %d of %d builds", class, changed[class], len(builds)-1)
+	}
+	// The JVM puts the address of a lambda class into its name.
+	for class, want := range map[string]bool{"CartScreen": true, "SettingsScreen": true, "ProductScreen": false, "DraftScreen": false} {
+		if got := changed["com.example.mall."+class] > 0; got != want {
+			t.Errorf("%s: fingerprints change: %t", class, got)
+		}
+	}
+}
+
+// doubted asks for one warning about names that has some words.
+func (b *build) doubted(t *testing.T, m *mapping.Mapping, words ...string) {
+	t.Helper()
+	r, err := analysis.Lookup(t.Context(), bytes.NewReader(b.data), int64(len(b.data)), nil, analysis.Options{Mapping: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := slices.DeleteFunc(r.Warnings, func(w string) bool {
+		return slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(w, word) })
+	})
+	if len(found) != 1 {
+		t.Errorf("%s: warnings %s", b.Name, fmt.Sprint(r.Warnings))
+	}
+}

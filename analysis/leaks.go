@@ -1,0 +1,337 @@
+package analysis
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leakgate/leakgate/analysis/android"
+	"github.com/leakgate/leakgate/analysis/heap"
+	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/analysis/trace"
+)
+
+// tracing is what one search for leaks needs.
+type tracing struct {
+	*dump
+	inspector *android.Inspector
+	outbound  *heap.Outbound
+	reader    *trace.Reader
+}
+
+// inspect makes ready to tell what leaks. close must be called.
+func (d *dump) inspect(ctx context.Context, o Options) (*tracing, error) {
+	o.phase("inspect objects")
+	i, err := android.NewInspector(ctx, d.graph, android.InspectorOptions{Shark214: o.shark214, ThreadNames: d.threads})
+	if err != nil {
+		return nil, fmt.Errorf("inspect objects: %w", err)
+	}
+	return &tracing{dump: d, inspector: i}, nil
+}
+
+// open makes ready to search for paths to targets and to places, in the dump of a phone,
+// or of a JVM if m is nil.
+func (t *tracing) open(ctx context.Context, m *android.Metadata, targets, places []heap.Object, o Options) error {
+	h := t.holders(ctx, targets, o)
+	if h.err != nil {
+		return h.err
+	}
+	return t.read(ctx, m, h.set, places, o)
+}
+
+// holders are the objects that matter for the paths to some objects.
+type holders struct {
+	set *heap.Set
+	err error
+}
+
+func (h *holders) close() {
+	if h.set != nil {
+		h.set.Close()
+	}
+}
+
+// holders finds what leads to targets, and what only targets hold.
+func (t *tracing) holders(ctx context.Context, targets []heap.Object, o Options) (h holders) {
+	if h.set, h.err = t.graph.NewSet(); h.err != nil {
+		return h
+	}
+	// A path to a thread's local begins at the thread, which references nothing.
+	t.graph.Roots(func(r hprof.Root, x heap.Object) {
+		if r.Kind == hprof.SubRootThreadObject {
+			h.set.Add(x)
+		}
+	})
+	if !through(o) {
+		h.err = t.graph.AddHeld(ctx, h.set, targets)
+	}
+	if h.err == nil {
+		h.err = t.graph.AddAncestors(ctx, h.set, targets)
+	}
+	if h.err != nil {
+		h.err = fmt.Errorf("find holders: %w", h.err)
+		h.close()
+	}
+	return h
+}
+
+// read reads the references of what matters: a set, which it closes, and what leads to
+// some places.
+func (t *tracing) read(ctx context.Context, m *android.Metadata, within *heap.Set, places []heap.Object, o Options) error {
+	defer within.Close()
+	o.phase("find holders")
+	err := t.graph.AddAncestors(ctx, within, places)
+	if err != nil {
+		return fmt.Errorf("find holders: %w", err)
+	}
+	t.graph.ForgetInbound()
+	o.phase("read fields")
+	if t.outbound, err = t.graph.OutboundOf(ctx, within); err != nil {
+		return fmt.Errorf("read fields: %w", err)
+	}
+	t.inspector.Follow(t.outbound)
+	t.reader = trace.NewReader(t.graph, t.outbound, t.rules(m, o))
+	return nil
+}
+
+func (t *tracing) close() {
+	t.inspector.Close()
+	if t.outbound != nil {
+		t.outbound.Close()
+	}
+}
+
+// leaks adds the leaks to a report whose contents were read, and where memory piles up.
+func (d *dump) leaks(ctx context.Context, r *Report, o Options) error {
+	t, err := d.inspect(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	targets, err := t.targets(ctx, o)
+	if err != nil {
+		return err
+	}
+	// The other core looks for the holders meanwhile.
+	o.phase("find piles")
+	found := make(chan holders, 1)
+	go func() { found <- t.holders(ctx, targets, o) }()
+	piles, err := accumulations(ctx, d.graph, mostSuspects)
+	h := <-found
+	if err = errors.Join(err, h.err); err != nil || len(targets) == 0 && len(piles) == 0 {
+		h.close()
+		return err
+	}
+	places := make([]heap.Object, 0, len(piles))
+	for _, p := range piles {
+		places = append(places, p.Object)
+	}
+	if err := t.read(ctx, r.Dump.Android, h.set, places, o); err != nil {
+		return err
+	}
+	return t.search(ctx, r, targets, piles, o)
+}
+
+// mostSuspects bounds the places where memory piles up.
+const mostSuspects = 10
+
+// find searches for the targets.
+func (t *tracing) find(ctx context.Context, targets []heap.Object, o Options) (*trace.Result, error) {
+	s, err := trace.Find(ctx, t.reader, targets, trace.Options{Through: through(o)})
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	return s.Leaks(ctx, t.describe())
+}
+
+func (t *tracing) search(ctx context.Context, r *Report, targets []heap.Object, piles []accumulation, o Options) error {
+	o.phase("find paths")
+	s, err := trace.Find(ctx, t.reader, targets, trace.Options{Through: through(o)})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	o.phase("trace leaks")
+	found, err := s.Leaks(ctx, t.describe())
+	if err != nil {
+		return err
+	}
+	if n := found.Untraced; n > 0 {
+		t.warn("%d more objects leak, by longer ways than are traced", n)
+	}
+	for i := range found.Leaks {
+		r.Leaks = append(r.Leaks, t.leak(&found.Leaks[i]))
+	}
+	slices.SortStableFunc(r.Leaks, func(a, b Leak) int { return order(&a, &b) })
+	var places []heap.Object
+	byObject := map[heap.Object]*accumulation{}
+	for i := range piles {
+		places = append(places, piles[i].Object)
+		byObject[piles[i].Object] = &piles[i]
+	}
+	traces, err := s.Traces(ctx, places, t.describe())
+	if err != nil {
+		return err
+	}
+	for i := range traces {
+		r.Suspects = append(r.Suspects, t.suspect(byObject[traces[i].Leaking().Object], &traces[i]))
+	}
+	return nil
+}
+
+// through tells whether paths go through objects that leak.
+func through(o Options) bool { return o.shark214 || len(o.LeakingClasses) > 0 }
+
+// order has leaks of the app before those of the platform, and those that retain most
+// before others.
+func order(a, b *Leak) int {
+	switch {
+	case a.Library != b.Library:
+		if b.Library {
+			return -1
+		}
+		return 1
+	case a.RetainedBytes != b.RetainedBytes:
+		if a.RetainedBytes > b.RetainedBytes {
+			return -1
+		}
+		return 1
+	}
+	return strings.Compare(a.Fingerprint, b.Fingerprint)
+}
+
+// targets are the objects that leak: those of named classes, or what the inspectors
+// find.
+func (t *tracing) targets(ctx context.Context, o Options) ([]heap.Object, error) {
+	if o.watched {
+		return t.inspector.Watched(), nil
+	}
+	if len(o.LeakingClasses) == 0 {
+		list, err := t.inspector.Leaking(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("inspect objects: %w", err)
+		}
+		return list, nil
+	}
+	var list []heap.Object
+	for _, class := range o.LeakingClasses {
+		class = heap.NormalName(class)
+		objects := t.graph.Exactly(class)
+		switch {
+		case len(objects) > 0:
+		case t.graph.HasClass(class):
+			t.warn("there is no instance of %s in the dump", class)
+		default:
+			return nil, t.unknown(class)
+		}
+		list = append(list, objects...)
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+// rules are those of the platform that a dump is of.
+func (t *tracing) rules(m *android.Metadata, o Options) trace.Rules {
+	rules := trace.Rules{Matchers: android.JVMMatchers(), ThreadName: t.inspector.ThreadName, Number: t.inspector.Number}
+	if o.shark214 {
+		rules.Without = []string{"java.util.WeakHashMap"}
+	}
+	if m == nil {
+		return rules
+	}
+	edition := android.Shark3
+	if o.shark214 {
+		edition = android.Shark214
+	}
+	build := trace.Build{SDK: int(m.SDK), Manufacturer: m.Manufacturer}
+	if o, ok := t.graph.Static("android.os.Build", "ID"); ok {
+		build.ID, _ = t.inspector.Text(o)
+	}
+	rules.Matchers = android.MatchersOf(edition, build)
+	rules.Collections = t.inspector.Collections()
+	return rules
+}
+
+func (t *tracing) describe() trace.Describe {
+	return trace.Describe{Inspect: t.inspector.Inspect, Text: t.inspector.Text, Prepare: t.inspector.Prepare}
+}
+
+// leak gives one leak as the report has it.
+func (t *tracing) leak(l *trace.Leak) Leak {
+	first := &l.Traces[0]
+	r := t.traced(first)
+	r.Fingerprint, r.CreditedBytes = l.Fingerprint, l.Credited.Total()
+	if m := l.Library(); m != nil {
+		r.Library, r.Pattern, r.Description, r.Source = true, m.String(), m.Description, m.Source
+	}
+	for _, o := range l.Objects {
+		r.Objects = append(r.Objects, Hex(t.graph.ID(o)))
+	}
+	r.Instances = len(l.Objects)
+	size := t.graph.RetainedTogether(l.Objects)
+	r.RetainedBytes, r.RetainedNative = size.Total(), size.Native
+	r.Parts = t.parts(l.Objects[0])
+	for _, o := range l.Also {
+		r.Also = append(r.Also, Related{Hex(t.graph.ID(o)), t.name(o)})
+	}
+	return r
+}
+
+const (
+	// worthPart is the share of what an object retains, as a divisor, that makes a part
+	// worth telling; mostParts bounds them.
+	worthPart = 10
+	mostParts = 3
+)
+
+// parts are the largest of what an object alone holds by its own fields.
+func (t *tracing) parts(o heap.Object) (list []Part) {
+	whole := t.graph.Retained(o).Total()
+	met := map[heap.Object]bool{}
+	t.reader.Read(o, func(e trace.Edge) {
+		if d, ok := t.graph.Dominator(e.To); met[e.To] || !ok || d != o {
+			return
+		}
+		met[e.To] = true
+		if n := t.graph.Retained(e.To).Total(); n > 0 && n >= whole/worthPart {
+			list = append(list, Part{t.reader.Field(o, e), t.name(e.To), n})
+		}
+	})
+	slices.SortStableFunc(list, func(a, b Part) int { return cmp.Compare(b.RetainedBytes, a.RetainedBytes) })
+	return list[:min(len(list), mostParts)]
+}
+
+// traced gives what a leak has of its trace.
+func (t *tracing) traced(x *trace.Trace) Leak {
+	last := x.Leaking()
+	r := Leak{
+		Fingerprint: x.Fingerprint(), Key: x.Key(), KeyText: lines(x.KeyText()),
+		Class: last.Class, GCRoot: x.Root.Kind.String(), GCRootText: x.Root.Words(), Objects: []string{}, Trace: make([]TraceElement, 0, len(x.Elements)),
+	}
+	for i := range x.Elements {
+		e := &x.Elements[i]
+		element := TraceElement{
+			Object: Hex(t.graph.ID(e.Object)), Class: e.Class, Type: e.Type, Leaking: e.Status.String(), Reason: e.Reason, Labels: e.Labels,
+		}
+		if i < len(x.Elements)-1 {
+			element.Reference, element.Kind, element.Owner, element.Suspect = e.Shown, kindNames[e.Kind], e.Owner, e.Suspect
+		}
+		if e.Status != trace.NotLeaking {
+			element.RetainedBytes = new(t.graph.Retained(e.Object).Total())
+		}
+		r.Trace = append(r.Trace, element)
+	}
+	return r
+}
+
+// lines cuts a text into its lines.
+func lines(text string) []string { return strings.Split(strings.TrimSuffix(text, "\n"), "\n") }
+
+var kindNames = map[trace.EdgeKind]string{
+	trace.FieldEdge: "instance_field", trace.StaticEdge: "static_field", trace.LocalEdge: "local",
+	trace.ElementEdge: "array_entry", trace.ItemEdge: "array_entry", trace.ValueEdge: "array_entry", trace.NamedEdge: "array_entry",
+}

@@ -1,0 +1,193 @@
+package analysis
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/leakgate/leakgate/analysis/android"
+	"github.com/leakgate/leakgate/analysis/heap"
+	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/analysis/trace"
+)
+
+// PathsSchema names the form of Paths.
+const PathsSchema = "leakgate.paths/1"
+
+// Paths are the shortest paths from the GC roots to the objects of a class, or to one
+// object, merged by classes and fields.
+type Paths struct {
+	Schema string `json:"schema"`
+	// Class is what was asked for; Object where it was one object.
+	Class  string `json:"class"`
+	Object string `json:"object,omitempty"`
+	// Instances are all objects of the class, Reached those that a path leads to.
+	Instances int64    `json:"instances"`
+	Reached   int64    `json:"reached"`
+	Bytes     int64    `json:"shallow_bytes"`
+	Retained  int64    `json:"retained_bytes"`
+	Branches  []Branch `json:"branches"`
+	Warnings  []string `json:"warnings"`
+}
+
+// Branch are all objects of one class that paths reach by the same way.
+type Branch struct {
+	// GCRoot is the kind of GC root in words, at the top; Owner, Reference and Kind the
+	// reference that leads here, elsewhere.
+	GCRoot    string `json:"gc_root,omitempty"`
+	Owner     string `json:"owner,omitempty"`
+	Reference string `json:"reference,omitempty"`
+	Kind      string `json:"reference_kind,omitempty"`
+	Class     string `json:"class"`
+	Type      string `json:"type"`
+	// Objects are on paths here, Own of them are asked for; Instances and Bytes are of
+	// those asked for here and below.
+	Objects   int64    `json:"objects"`
+	Own       int64    `json:"own,omitempty"`
+	Instances int64    `json:"instances"`
+	Bytes     int64    `json:"shallow_bytes"`
+	Branches  []Branch `json:"branches,omitempty"`
+	// Cut tells that what is further down is not told apart.
+	Cut bool `json:"cut,omitempty"`
+}
+
+// AbsentError is a class or an ID that the dump does not have.
+type AbsentError struct {
+	What string
+	// Like are names of the dump that may be meant, Warnings what else may be why.
+	Like, Warnings []string
+}
+
+func (e *AbsentError) Error() string {
+	text := "there is no " + e.What + " in the dump"
+	if len(e.Like) > 0 {
+		text += "; did you mean " + strings.Join(e.Like, ", ") + "?"
+	}
+	for _, w := range e.Warnings {
+		text += "; " + w
+	}
+	return text
+}
+
+// mostLike bounds the names that are proposed.
+const mostLike = 3
+
+// unknown is a class that the dump does not have.
+func (d *dump) unknown(class string) error {
+	e := &AbsentError{What: "class " + class, Warnings: d.warnings}
+	simple := func(name string) string {
+		return strings.ToLower(name[strings.LastIndexAny(name, ".$")+1:])
+	}
+	for _, row := range d.graph.Histogram() {
+		if len(e.Like) < mostLike && simple(row.Class) == simple(class) {
+			e.Like = append(e.Like, row.Class)
+		}
+	}
+	return e
+}
+
+// FindPaths merges the paths to all instances of a class, or to the object with an ID.
+func FindPaths(ctx context.Context, r io.ReaderAt, size int64, class string, id hprof.ID, o Options) (*Paths, error) {
+	o.inbound = true
+	d, err := open(ctx, r, size, o)
+	if err != nil {
+		return nil, err
+	}
+	defer d.graph.Close()
+	p := &Paths{Schema: PathsSchema, Class: class, Branches: []Branch{}}
+	targets, err := d.wanted(p, class, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.paths(ctx, p, targets, o); err != nil {
+		return nil, err
+	}
+	p.Warnings = d.warnings
+	o.phase("")
+	return p, nil
+}
+
+// wanted finds what is asked for.
+func (d *dump) wanted(p *Paths, class string, id hprof.ID) ([]heap.Object, error) {
+	g := d.graph
+	if class == "" {
+		o, ok := g.Find(id)
+		if !ok {
+			return nil, &AbsentError{What: "object " + Hex(id)}
+		}
+		p.Class, p.Object = d.name(o), Hex(id)
+		return []heap.Object{o}, nil
+	}
+	class = heap.NormalName(class)
+	p.Class = class
+	targets := g.Exactly(class)
+	switch {
+	case len(targets) > 0:
+		return targets, nil
+	case g.HasClass(class):
+		return nil, &AbsentError{What: "instance of " + class, Warnings: d.warnings}
+	}
+	return nil, d.unknown(class)
+}
+
+func (d *dump) paths(ctx context.Context, p *Paths, targets []heap.Object, o Options) error {
+	m, err := d.platform(ctx)
+	if err != nil {
+		return err
+	}
+	t, err := d.inspect(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	if err := t.open(ctx, m, nil, targets, o); err != nil {
+		return err
+	}
+	o.phase("find paths")
+	s, err := trace.Find(ctx, t.reader, targets, trace.Options{Through: true})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	tree, err := s.Tree(ctx, targets)
+	if err != nil {
+		return err
+	}
+	for _, b := range tree {
+		p.Branches = append(p.Branches, branchOf(b))
+		p.Reached += b.Targets
+	}
+	p.Instances = int64(len(targets))
+	for _, x := range targets {
+		p.Bytes += d.graph.Shallow(x).Total()
+	}
+	p.Retained = d.graph.RetainedTogether(targets).Total()
+	return nil
+}
+
+// platform is the phone that a dump is of, nil for a JVM.
+func (d *dump) platform(ctx context.Context) (*android.Metadata, error) {
+	m, err := android.ReadMetadata(ctx, d.graph, android.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("read metadata: %w", err)
+	}
+	if m.Runtime != android.RuntimeAndroid {
+		return nil, nil
+	}
+	return m, nil
+}
+
+func branchOf(b *trace.Branch) Branch {
+	r := Branch{
+		GCRoot: b.Root, Owner: b.Owner, Reference: b.Field, Class: b.Class, Type: b.Type, Objects: b.Objects, Own: b.Own, Instances: b.Targets,
+		Bytes: b.Size.Total(), Cut: b.Cut,
+	}
+	if b.Root == "" {
+		r.Kind = kindNames[b.Kind]
+	}
+	for _, c := range b.Branches {
+		r.Branches = append(r.Branches, branchOf(c))
+	}
+	return r
+}

@@ -1,0 +1,367 @@
+package analysis
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/leakgate/leakgate/analysis/heap"
+	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/analysis/trace"
+)
+
+// sharkDifference is one intended difference from Shark 2.14.
+type sharkDifference struct {
+	name string
+	// dump shows it, and change is how.
+	dump, change string
+	// on turns it on.
+	on func(*rules)
+}
+
+// sharkDifferences are all of them, in the order in which they are turned on: first how
+// paths are searched, then what is known, then what ends a path. docs/rationale.md says
+// why, in the same order.
+var sharkDifferences = []sharkDifference{
+	{"values of a WeakHashMap are its elements", "holder/WeakHashMap", "fingerprint", func(r *rules) { r.weakMaps = true }},
+	{"known leaks that Shark makes and never adds", "special/WebView", "library", func(r *rules) { r.patterns = append(r.patterns, neverAdded...) }},
+	{"known leaks whose patterns match nothing, or end too early", "special/handler of a connectivity manager", "library", func(r *rules) { r.patterns = append(r.patterns, mended...) }},
+	{"a binder that native code holds is needed", "special/binders", "statuses", judged(func(s *scale, o heap.Object) bool {
+		return s.graph.InstanceOf(o, "android.os.Binder") && s.globals[o]
+	})},
+	{"a ViewModel that was cleared leaks", "special/ViewModels", "a target", judged(instances("androidx.lifecycle.ViewModel"))},
+	{"a fragment of AndroidX that was set back is judged by its manager", "special/fragments that are set back", "a target", judged(instances("androidx.fragment.app.Fragment"))},
+	{"a fragment of old that was never attached does not leak", "special/fragments that were never attached", "no target",
+		judged(instances("android.app.Fragment", "android.support.v4.app.Fragment"))},
+	{"a PackageManager is judged by its context", "special/package managers", "a target", judged(instances("android.app.ApplicationPackageManager"))},
+	{"the state of a Recomposer is read from newer coroutines", "special/recomposers of newer coroutines", "fingerprint", judged(instances("androidx.compose.runtime.Recomposer"))},
+	{"an object that is watched and not yet retained does not leak, whoever asked for the dump", "special/watched, and nobody knows when", "no target",
+		judged(func(s *scale, o heap.Object) bool { return s.watched[o] })},
+	{"the context of a DecorContext is unwrapped to its end", "special/window with a theme of its own", "a target", judged((*scale).decorated)},
+	{"a leaking object ends a path", "special/leaks around what does not leak", "not behind another leak", func(r *rules) { r.ends = true }},
+}
+
+// neverAdded are patterns of Shark whose matchers are not put into its list; mended are
+// ours where Shark's name no class or no field, or leave new versions out, and those.
+var (
+	neverAdded = []string{
+		"static field org.chromium.android_webview.AwContents#A0", "instance field WV.R9#e", "instance field WV.a6#c", "instance field WV.H5#c", "instance field WV.Y9#e", "instance field WV.U4#c",
+		"native global variable referencing android.app.job.JobService$1", "native global variable referencing android.service.dreams.DreamService$1",
+	}
+	mended = []string{
+		"static field android.net.ConnectivityManager#sInstance", "instance field android.net.ConnectivityManager#sInstance",
+		"instance field android.net.ConnectivityManager$CallbackHandler#this$0", "instance field ConnectivityManager$CallbackHandler#this$0",
+		"instance field android.view.inputmethod.InputMethodManager#mNextServedView",
+	}
+)
+
+// rules are those of Shark 2.14 with some of the differences.
+type rules struct {
+	weakMaps, ends bool
+	// without are collections that are read as any other object.
+	without []string
+	// patterns are those of known leaks that are ours.
+	patterns []string
+	// judges tell objects of which our inspectors speak.
+	judges []func(*scale, heap.Object) bool
+}
+
+func judged(judge func(*scale, heap.Object) bool) func(*rules) {
+	return func(r *rules) { r.judges = append(r.judges, judge) }
+}
+
+func instances(classes ...string) func(*scale, heap.Object) bool {
+	return func(s *scale, o heap.Object) bool {
+		return slices.ContainsFunc(classes, func(class string) bool { return s.graph.InstanceOf(o, class) })
+	}
+}
+
+// scale is a dump with what both sides know of it.
+type scale struct {
+	*subject
+	// theirs and ours read the same references.
+	theirs, ours     *tracing
+	theirList        []heap.Object
+	ourList          []heap.Object
+	globals, watched map[heap.Object]bool
+}
+
+func newScale(t *testing.T, data []byte) *scale {
+	t.Helper()
+	ctx := context.Background()
+	s := &scale{subject: load(t, data, Options{}), globals: map[heap.Object]bool{}, watched: map[heap.Object]bool{}}
+	outbound, err := s.graph.Outbound(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	side := func(o Options) (*tracing, []heap.Object) {
+		search, err := s.inspect(ctx, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		search.inspector.Follow(outbound)
+		list, err := search.targets(ctx, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range search.inspector.Watched() {
+			s.watched[o] = true
+		}
+		search.outbound = outbound
+		return search, list
+	}
+	s.theirs, s.theirList = side(Options{shark214: true})
+	s.ours, s.ourList = side(Options{})
+	s.graph.Roots(func(r hprof.Root, o heap.Object) {
+		if r.Kind == hprof.SubRootJNIGlobal {
+			s.globals[o] = true
+		}
+	})
+	return s
+}
+
+func (s *scale) close() {
+	s.theirs.inspector.Close()
+	s.ours.close()
+	s.graph.Close()
+}
+
+// decorated tells whether a DecorContext is among what an object is or references, by
+// contexts that wrap each other.
+func (s *scale) decorated(o heap.Object) bool {
+	near := []heap.Object{o}
+	for i := 0; i < len(near) && i < 200; i++ {
+		if s.graph.InstanceOf(near[i], "com.android.internal.policy.DecorContext") {
+			return true
+		}
+		// A view, an editor and its view, a view root and its context.
+		if i > 0 && !s.graph.InstanceOf(near[i], "android.content.ContextWrapper") && !s.graph.InstanceOf(near[i], "android.view.View") {
+			continue
+		}
+		for f := s.ours.outbound.Of(near[i]); f.Next(); {
+			if !slices.Contains(near, f.To) {
+				near = append(near, f.To)
+			}
+		}
+	}
+	return false
+}
+
+// judge tells whether our inspectors speak of an object.
+func (r *rules) judge(s *scale, o heap.Object) bool {
+	return slices.ContainsFunc(r.judges, func(judge func(*scale, heap.Object) bool) bool { return judge(s, o) })
+}
+
+// targets are those of either side, by who speaks of an object.
+func (r *rules) targets(s *scale, class string) (list []heap.Object) {
+	if class != "" {
+		return s.graph.Exactly(class)
+	}
+	for _, o := range s.theirList {
+		if !r.judge(s, o) {
+			list = append(list, o)
+		}
+	}
+	for _, o := range s.ourList {
+		if r.judge(s, o) {
+			list = append(list, o)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// matchers are Shark's but for our patterns.
+func (r *rules) matchers(theirs, ours []trace.Matcher) []trace.Matcher {
+	mine := func(m trace.Matcher) bool { return slices.Contains(r.patterns, m.Pattern.String()) }
+	list := slices.DeleteFunc(slices.Clone(theirs), mine)
+	for _, m := range ours {
+		if mine(m) {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// find searches by the rules for what the inspectors find, or for the objects of a class.
+func (r *rules) find(t *testing.T, s *scale, class string) *found {
+	t.Helper()
+	ctx := context.Background()
+	old, now := s.theirs.rules(s.metadata, Options{shark214: true}), s.ours.rules(s.metadata, Options{})
+	now.Matchers = r.matchers(old.Matchers, now.Matchers)
+	if !r.weakMaps {
+		now.Without = slices.Concat(old.Without, r.without)
+	}
+	search, err := trace.Find(ctx, trace.NewReader(s.graph, s.ours.outbound, now), r.targets(s, class), trace.Options{Through: !r.ends || class != ""})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer search.Close()
+	d := s.ours.describe()
+	ours := d.Inspect
+	d.Inspect = func(o heap.Object) trace.Inspection {
+		if r.judge(s, o) {
+			return ours(o)
+		}
+		return s.theirs.inspector.Inspect(o)
+	}
+	result, err := search.Leaks(ctx, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &found{result, s.graph}
+}
+
+// fate is what is said of one target.
+type fate struct{ how, library, fingerprint, statuses, path string }
+
+// fates are what a result says of its targets, but for words and sizes.
+func (f *found) fates() map[heap.Object]fate {
+	all := map[heap.Object]fate{}
+	for i := range f.Leaks {
+		l := &f.Leaks[i]
+		for _, o := range l.Also {
+			all[o] = fate{how: "behind another leak"}
+		}
+	}
+	for i := range f.Leaks {
+		l := &f.Leaks[i]
+		for j := range l.Traces {
+			x := &l.Traces[j]
+			is := fate{how: "leak", fingerprint: l.Fingerprint, path: x.Root.Kind.String()}
+			if m := l.Library(); m != nil {
+				is.library = m.String()
+			}
+			for k := range x.Elements {
+				e := &x.Elements[k]
+				is.statuses += " " + e.Status.String()
+				is.path += fmt.Sprintf(" %#x.%s", f.graph.ID(e.Object), e.Field)
+			}
+			all[x.Leaking().Object] = is
+		}
+	}
+	for _, o := range f.Unreachable {
+		all[o] = fate{how: "unreachable"}
+	}
+	return all
+}
+
+// changes name what is different between two results.
+func changes(before, after map[heap.Object]fate) map[string]int {
+	n := map[string]int{}
+	for o, was := range before {
+		is, still := after[o]
+		switch {
+		case !still:
+			n["no target"]++
+		case was == is:
+		case was.how == "behind another leak":
+			n["not behind another leak"]++
+		case was.how != is.how:
+			n[is.how]++
+		case was.library != is.library:
+			n["library"]++
+		case was.fingerprint != is.fingerprint:
+			n["fingerprint"]++
+		case was.path != is.path:
+			n["path"]++
+		default:
+			n["statuses"]++
+		}
+	}
+	for o := range after {
+		if _, was := before[o]; !was {
+			n["a target"]++
+		}
+	}
+	return n
+}
+
+// differenceCount counts the answers in which a difference shows, and what it changes.
+type differenceCount struct {
+	dumps   int
+	changes map[string]int
+	// shown are the changes of the dump that is named for it.
+	shown map[string]int
+}
+
+// TestSharkDifferences turns our differences from Shark 2.14 on, one after the other, on
+// every generated dump. Without any the answers are those of mode shark214, which
+// TestSharkGenerated compares with Shark's; with all of them they are those of reports.
+// So each change has its cause, and there are no others.
+func TestSharkDifferences(t *testing.T) {
+	counts := make([]differenceCount, len(sharkDifferences))
+	differ, all := 0, 0
+	for _, c := range askShark(t).cases {
+		for i := range c.answers {
+			a := &c.answers[i]
+			if a.kind == "keyed" {
+				continue
+			}
+			all++
+			changed, err := attribute(t, &c, a, counts)
+			if err != nil {
+				t.Errorf("%s, %v: %v", c.name, a, err)
+			}
+			if changed {
+				differ++
+			}
+		}
+	}
+	t.Logf("%d of %d answers differ", differ, all)
+	for i, d := range sharkDifferences {
+		t.Logf("%s: %d answers, %v; %s: %v", d.name, counts[i].dumps, counts[i].changes, d.dump, counts[i].shown)
+		if counts[i].shown[d.change] == 0 {
+			t.Errorf("%s: %s does not show it: no change of kind %q, but %v", d.name, d.dump, d.change, counts[i].shown)
+		}
+	}
+	if len(sharkDifferences) > 13 {
+		t.Errorf("%d differences", len(sharkDifferences))
+	}
+}
+
+// attribute counts for one search by which differences its answer changes.
+func attribute(t *testing.T, c *sharkCase, a *sharkAnswer, counts []differenceCount) (changed bool, err error) {
+	t.Helper()
+	f := find(t, c.data, a.options(false))
+	theirs, ours := a.ask(t, c.data).fates, f.fates()
+	f.graph.Close()
+	if len(changes(theirs, ours)) == 0 {
+		return false, nil
+	}
+	s := newScale(t, c.data)
+	defer s.close()
+	r := &rules{}
+	before := r.find(t, s, a.class).fates()
+	if more := changes(theirs, before); len(more) > 0 {
+		return true, fmt.Errorf("without differences there are changes: %v", more)
+	}
+	for i, d := range sharkDifferences {
+		d.on(r)
+		after := r.find(t, s, a.class).fates()
+		if more := changes(before, after); len(more) > 0 {
+			counts[i].add(more, c.name == d.dump)
+		}
+		before = after
+	}
+	if more := changes(before, ours); len(more) > 0 {
+		return true, fmt.Errorf("there are changes without a cause: %v", more)
+	}
+	return true, nil
+}
+
+func (c *differenceCount) add(changes map[string]int, shown bool) {
+	if c.changes == nil {
+		c.changes, c.shown = map[string]int{}, map[string]int{}
+	}
+	c.dumps++
+	for what, n := range changes {
+		c.changes[what] += n
+	}
+	if shown {
+		for what, n := range changes {
+			c.shown[what] += n
+		}
+	}
+}

@@ -1,0 +1,248 @@
+package analysis
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/hproftest"
+	"github.com/leakgate/leakgate/internal/sharktest"
+)
+
+// sharkFault is a dump on which Shark 2.14 fails or errs.
+type sharkFault struct {
+	name string
+	dump func(*testing.T) []byte
+	// sound is a dump of the same leaks without the fault.
+	sound func(*testing.T) []byte
+	// failure is what Shark says. Where it is "" wrong tells whether Shark errs.
+	failure string
+	wrong   func(a, sound *sharktest.Answer, dump []byte) error
+}
+
+// sharkFaults are those that are not to be copied.
+func sharkFaults() []sharkFault {
+	plain := dumpOf(hproftest.Form{}, nil)
+	return []sharkFault{
+		{"dangling references", dumpOf(hproftest.Form{}, dangle), plain, "not found in heap dump", nil},
+		{"ids of 8 bytes", dumpOf(hproftest.Form{IDSize: 8}, nil), plain, "Unknown tag 0x00", nil},
+		{"hprof-conv", dumpOf(hproftest.Form{Converted: true}, nil), plain, "NullPointerException at shark.AndroidBuildMirror", nil},
+		{"no android.os.Build", without("android.os.Build", plain), plain, "NullPointerException at shark.AndroidBuildMirror", nil},
+		{"compositions by number", dumpOf(hproftest.Form{}, compose(true)), dumpOf(hproftest.Form{}, compose(false)), "NullPointerException at shark.AndroidObjectInspectors$COMPOSITION_IMPL", nil},
+		{"two dumps in one file", twice, plain, "", countedTwice},
+		{"texts that share a char[]", texts(true), texts(false), "", countedEach},
+	}
+}
+
+// countedTwice: there are twice as many classes as in the last dump of the file.
+func countedTwice(a, sound *sharktest.Answer, _ []byte) error {
+	const count = "Class count"
+	twice, err := strconv.Atoi(sound.Metadata[count])
+	if err != nil || a.Metadata[count] != strconv.Itoa(2*twice) {
+		return fmt.Errorf("%s classes, and %d in one dump: %w", a.Metadata[count], twice, err)
+	}
+	return nil
+}
+
+// countedEach: a leak retains more than there is.
+func countedEach(a, _ *sharktest.Answer, dump []byte) error {
+	if size := a.Leaks[0].RetainedBytes; size <= int64(len(dump)) {
+		return fmt.Errorf("%d bytes of %d are retained", size, len(dump))
+	}
+	return nil
+}
+
+// faultCase is what the dumps are made of: one leak, and nothing that Shark fails on.
+const faultCase = "known/message obj, fixed"
+
+// faultHeap is a heap with one leak.
+func faultHeap(t *testing.T) *hproftest.Heap {
+	t.Helper()
+	for _, c := range hproftest.LeakCases() {
+		if c.Name == faultCase {
+			return c.Heap()
+		}
+	}
+	t.Fatal("there is no such case")
+	return nil
+}
+
+func dumpOf(f hproftest.Form, change func(*hproftest.Heap)) func(*testing.T) []byte {
+	return func(t *testing.T) []byte {
+		t.Helper()
+		h := faultHeap(t)
+		if change != nil {
+			change(h)
+		}
+		data, _, err := h.Dump(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+}
+
+// dangle references what is not in the dump.
+func dangle(h *hproftest.Heap) { h.Set(h.Application(), "mActivityLifecycleCallbacks", h.Missing()) }
+
+// compose has a composition that runs on the path to another leak, as newer versions of
+// Compose say so, or as older ones.
+func compose(newer bool) func(*hproftest.Heap) {
+	return func(h *hproftest.Heap) {
+		c := h.Composition
+		if newer {
+			c = func(parent hproftest.Ref, _ bool) hproftest.Ref { return h.CompositionState(parent, 0) }
+		}
+		running := c(0, false)
+		h.Set(running, "slotTable", h.New(h.Class("com.example.LeakedActivity"), hproftest.Fields{"mDestroyed": true}))
+		h.Hold("com.example.Compositions", "sHeld", running)
+	}
+}
+
+// without renames a class.
+func without(class string, dump func(*testing.T) []byte) func(*testing.T) []byte {
+	return func(t *testing.T) []byte {
+		t.Helper()
+		data := dump(t)
+		h, records, err := hproftest.Parse(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range records {
+			if r.Tag == hprof.TagString && string(r.Body[h.IDSize:]) == class {
+				r.Body[len(r.Body)-1]++
+			}
+		}
+		return data
+	}
+}
+
+// twice has a dump behind another one.
+func twice(t *testing.T) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if _, err := hproftest.Write(&b, hproftest.Form{}, faultHeap(t), faultHeap(t)); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// texts has a leak that holds 50 strings, which share one char[] as those do that are
+// made by substring() before Android 7, or have one each.
+func texts(share bool) func(*testing.T) []byte {
+	return func(t *testing.T) []byte {
+		t.Helper()
+		h := hproftest.Android(hproftest.Phone{SDK: 23})
+		long := h.String(strings.Repeat("y", 20_000))
+		all := []hproftest.Ref{long}
+		for range 50 {
+			all = append(all, h.String("x"))
+		}
+		leak := h.Activity("com.example.GoneActivity", hproftest.Destroyed)
+		h.Set(leak.Ref, "mTitle", h.ArrayList(all...).Ref)
+		h.Hold("com.example.Registry", "sHeld", leak.Ref)
+		data, ids, err := h.Dump(hproftest.Form{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range all {
+			if share {
+				retarget(t, data, ids.Of(text), ids.Value(text), ids.Value(long))
+			}
+		}
+		return data
+	}
+}
+
+// retarget changes a reference of an object.
+func retarget(t *testing.T, data []byte, object, from, to hprof.ID) {
+	t.Helper()
+	_, records, err := hproftest.Parse(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range records {
+		if r.Sub == hprof.SubInstance && r.Object == object {
+			at := bytes.Index(r.Data, binary.BigEndian.AppendUint32(nil, uint32(from)))
+			binary.BigEndian.PutUint32(r.Data[at:], uint32(to))
+		}
+	}
+}
+
+// TestSharkFaults: on each dump Shark fails or errs, and we answer as on the dump without
+// the fault.
+func TestSharkFaults(t *testing.T) {
+	run := askShark(t)
+	var sound *sharktest.Answer
+	for _, c := range run.cases {
+		if c.name == faultCase {
+			sound = &c.answers[0].Answer
+		}
+	}
+	for _, f := range sharkFaults() {
+		t.Run(f.name, func(t *testing.T) {
+			a, data := run.faults[f.name], f.dump(t)
+			switch {
+			case f.failure != "":
+				if !strings.Contains(a.Failure, f.failure) {
+					t.Errorf("Shark fails with %q", a.Failure)
+				}
+			case a.Failure != "" || len(a.Leaks) == 0:
+				t.Fatalf("Shark gives %d leaks: %s", len(a.Leaks), a.Failure)
+			default:
+				if err := f.wrong(&a, sound, data); err != nil {
+					t.Errorf("Shark does not err: %v", err)
+				}
+			}
+			compareSound(t, data, f.sound(t))
+		})
+	}
+}
+
+// compareSound holds what we say of a faulty dump against a sound one, and sizes against
+// the plain reader.
+func compareSound(t *testing.T, faulty, sound []byte) {
+	t.Helper()
+	f, other := find(t, faulty, Options{}), find(t, sound, Options{})
+	defer f.graph.Close()
+	defer other.graph.Close()
+	if got, want := f.shapes(), other.shapes(); len(want) == 0 || !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	plain, err := hproftest.ReadGraph(faulty)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := f.graph.Classes, other.graph.Classes; got != want {
+		t.Errorf("%d classes, want %d", got, want)
+	}
+	for i := range f.Leaks {
+		for j := range f.Leaks[i].Traces {
+			o := f.Leaks[i].Traces[j].Leaking().Object
+			if got, want := f.graph.Retained(o).Java, plain.Retained(f.graph.ID(o)); got != want {
+				t.Errorf("%s retains %d bytes, want %d", f.graph.Class(o), got, want)
+			}
+		}
+	}
+}
+
+// shapes are the leaks without their objects.
+func (f *found) shapes() (list []string) {
+	for i := range f.Leaks {
+		l := &f.Leaks[i]
+		for j := range l.Traces {
+			line := l.Fingerprint + " " + l.Traces[j].Root.Kind.String()
+			for _, e := range l.Traces[j].Elements {
+				line += fmt.Sprintf(" %s %s.%s", e.Class, e.Status, e.Field)
+			}
+			list = append(list, line)
+		}
+	}
+	slices.Sort(list)
+	return list
+}

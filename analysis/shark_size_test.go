@@ -1,0 +1,442 @@
+package analysis
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"testing"
+
+	"github.com/leakgate/leakgate/analysis/heap"
+	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/analysis/trace"
+	"github.com/leakgate/leakgate/internal/hproftest"
+	"github.com/leakgate/leakgate/internal/sharktest"
+)
+
+// TestSharkSizes says what makes the sizes of Shark 2.14 other than ours, byte by byte,
+// for each object on a path of each generated dump that may be a leak's cause. Ours are what the object dominates,
+// exactly, in the whole heap. Shark's are
+//
+//   - of what the paths of its search lead to: objects that other roots or ignored
+//     references hold too count (beyond), and what only ignored references lead to does
+//     not (out of sight);
+//   - with the array of a string, and the elements of an array of boxed values, counted
+//     with each that holds them, whoever else does (contents);
+//   - by references that do not hold for us: from a FinalizerReference to its referent, from
+//     an animator to its target (weak);
+//   - with the flag in the lowest bit of registered native sizes (flags);
+//   - by dominators that are found along with the paths: where a way around is met late,
+//     what is behind is left with the object (approximation).
+//
+// Where none of these is there the sizes are equal.
+func TestSharkSizes(t *testing.T) {
+	sum := &sizeSums{}
+	for _, c := range askShark(t).cases {
+		w := weigh(t, c.data)
+		for i := range c.answers {
+			w.compare(t, c.name, &c.answers[i], sum)
+		}
+		w.graph.Close()
+	}
+	t.Logf("%d objects, %d of equal size; others by causes: %+v", sum.objects, sum.equal, *sum)
+	for name, n := range map[string]int{
+		"equal": sum.equal, "beyond": sum.beyond, "contents": sum.contents, "flags": sum.flags, "weak": sum.weak, "approximation": sum.approximation, "out of sight": sum.outOfSight,
+	} {
+		if n == 0 {
+			t.Errorf("no object shows %q", name)
+		}
+	}
+}
+
+// sizeSums count the objects whose sizes differ by a cause.
+type sizeSums struct {
+	objects, equal                                           int
+	beyond, contents, flags, weak, approximation, outOfSight int
+}
+
+// weighing is a dump with Shark's references and sizes, and with those of the plain
+// reader.
+type weighing struct {
+	*subject
+	data  []byte
+	plain *hproftest.Graph
+	// edges are those of Shark's search, in its order, with whether they are low; roots
+	// likewise.
+	edges map[heap.Object][]sharkEdge
+	roots []sharkEdge
+	// native is what Shark takes for the registered sizes: with their flags.
+	native map[hprof.ID]int64
+	// dominators are Shark's, and all what its references lead to, once they are known.
+	dominators map[heap.Object]heap.Object
+	all        map[heap.Object]bool
+	// known are the objects that were compared, by what Shark says about them.
+	known map[heap.Object]int64
+}
+
+type sharkEdge struct {
+	to  heap.Object
+	low bool
+}
+
+func weigh(t *testing.T, data []byte) *weighing {
+	t.Helper()
+	ctx := context.Background()
+	s := load(t, data, Options{})
+	w := &weighing{subject: s, data: data, edges: map[heap.Object][]sharkEdge{}, native: map[hprof.ID]int64{}, known: map[heap.Object]int64{}}
+	o := Options{shark214: true}
+	search, err := s.inspect(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer search.close()
+	if search.outbound, err = s.graph.Outbound(ctx); err != nil {
+		t.Fatal(err)
+	}
+	reader := trace.NewReader(s.graph, search.outbound, search.rules(s.metadata, o))
+	for _, r := range reader.Roots() {
+		w.roots = append(w.roots, sharkEdge{r.Object, r.Low})
+	}
+	for o := range heap.Object(s.graph.Objects) {
+		reader.Read(o, func(e trace.Edge) { w.edges[o] = append(w.edges[o], sharkEdge{e.To, e.Low}) })
+	}
+	w.readPlain(t)
+	return w
+}
+
+// readPlain reads what the graph does not tell, by the plain reader.
+func (w *weighing) readPlain(t *testing.T) {
+	t.Helper()
+	var err error
+	if w.plain, err = hproftest.ReadGraph(w.data); err != nil {
+		t.Fatal(err)
+	}
+	for id, n := range w.plain.Nodes {
+		if n.Class != "sun.misc.Cleaner" || n.Kind != hprof.SubInstance {
+			continue
+		}
+		if size, ok := w.plain.Field(w.plain.Path(id, "thunk.this$0"), "size"); ok {
+			w.native[w.plain.Path(id, "referent")] += int64(size)
+		}
+	}
+}
+
+// reached is what Shark's references lead to without going through an object.
+func (w *weighing) reached(without heap.Object) map[heap.Object]bool {
+	seen := map[heap.Object]bool{without: true}
+	var next []heap.Object
+	visit := func(e sharkEdge) {
+		if !seen[e.to] {
+			seen[e.to] = true
+			next = append(next, e.to)
+		}
+	}
+	for _, r := range w.roots {
+		visit(r)
+	}
+	for len(next) > 0 {
+		o := next[len(next)-1]
+		next = next[:len(next)-1]
+		for _, e := range w.edges[o] {
+			visit(e)
+		}
+	}
+	delete(seen, without)
+	return seen
+}
+
+// none is no object.
+const none = ^heap.Object(0)
+
+// approximate gives each object the dominator that Shark 2.14 finds for it (DominatorTree.kt,
+// PathFinder.kt): its search comes to all references once, and lets an object's dominator
+// go up to the nearest one that the new reference has in common with it, by what is known
+// at that time. none is above all.
+func (w *weighing) approximate() map[heap.Object]heap.Object {
+	dominators := map[heap.Object]heap.Object{}
+	waiting := map[heap.Object]bool{}
+	var first, last []heap.Object
+	lasting := false
+	enqueue := func(e sharkEdge, parent heap.Object) {
+		_, met := dominators[e.to]
+		dominators[e.to] = common(dominators, e.to, parent)
+		low := lasting || e.low
+		switch {
+		case !met && low:
+			waiting[e.to] = true
+			last = append(last, e.to)
+		case !met, !low && waiting[e.to]:
+			delete(waiting, e.to)
+			first = append(first, e.to)
+		}
+	}
+	for _, r := range w.roots {
+		enqueue(r, none)
+	}
+	for len(first)+len(last) > 0 {
+		var o heap.Object
+		if len(first) > 0 {
+			o, first = first[0], first[1:]
+		} else {
+			lasting = true
+			o, last = last[0], last[1:]
+			if !waiting[o] {
+				continue
+			}
+			delete(waiting, o)
+		}
+		for _, e := range w.edges[o] {
+			enqueue(e, o)
+		}
+	}
+	return dominators
+}
+
+// common is the nearest object above both an object and a new parent of it.
+func common(dominators map[heap.Object]heap.Object, o, parent heap.Object) heap.Object {
+	old, met := dominators[o]
+	if !met || parent == none {
+		return parent
+	}
+	above := map[heap.Object]bool{none: true}
+	for at := old; at != none; at = dominators[at] {
+		above[at] = true
+	}
+	for !above[parent] {
+		parent = dominators[parent]
+	}
+	return parent
+}
+
+// below are the objects that have one above them, with it itself.
+func below(dominators map[heap.Object]heap.Object, top heap.Object) map[heap.Object]bool {
+	set := map[heap.Object]bool{}
+	for o := range dominators {
+		for at := o; at != none; at = dominators[at] {
+			if at == top {
+				set[o] = true
+				break
+			}
+		}
+	}
+	return set
+}
+
+// own is what Shark counts for an object, apart from its contents.
+func (w *weighing) own(o heap.Object) int64 {
+	id := w.graph.ID(o)
+	return w.plain.Nodes[id].Size + w.native[id]
+}
+
+// contents is what Shark counts with an object that no search goes through.
+func (w *weighing) contents(o heap.Object) (bytes int64) {
+	n := w.plain.Nodes[w.graph.ID(o)]
+	switch {
+	case w.graph.IsClass(o):
+	case n.Class == "java.lang.String":
+		if value := w.plain.Nodes[n.Refs["java.lang.String.value"]]; value != nil {
+			return value.Size
+		}
+	case boxes[n.Class]:
+		// All elements are as large as the first.
+		for i := len(n.Elements) - 1; i >= 0; i-- {
+			if e := w.plain.Nodes[n.Elements[i]]; e != nil {
+				bytes += e.Size
+			}
+		}
+	}
+	return bytes
+}
+
+var boxes = map[string]bool{
+	"java.lang.Boolean[]": true, "java.lang.Character[]": true, "java.lang.Float[]": true, "java.lang.Double[]": true,
+	"java.lang.Byte[]": true, "java.lang.Short[]": true, "java.lang.Integer[]": true, "java.lang.Long[]": true,
+}
+
+// compare holds the sizes of one answer against the model: those of all objects on its
+// paths that have one, of the traces, and of the leaks. A trace is as large as the
+// largest leaking object on it for Shark, and as its last for us.
+func (w *weighing) compare(t *testing.T, name string, a *sharkAnswer, sum *sizeSums) {
+	t.Helper()
+	credited := a.ask(t, w.data).credited
+	for _, l := range a.Leaks {
+		var theirs, ours int64
+		for _, x := range l.Traces {
+			size, err := w.compareTrace(&x, sum)
+			if err != nil {
+				t.Errorf("%s, %v: %v", name, a, err)
+			}
+			theirs += size
+			ours += w.retained(x.Leaking.ID)
+		}
+		if line := leakLine(l.Type == sharktest.Library, l.Signature, len(l.Traces)); credited[line] != ours || theirs != l.RetainedBytes {
+			t.Errorf("%s, %v: %s: %d bytes of %d, and Shark %d of %d", name, a, line, credited[line], ours, l.RetainedBytes, theirs)
+		}
+	}
+}
+
+// retained is ours.
+func (w *weighing) retained(id uint64) int64 {
+	o, _ := w.graph.Find(hprof.ID(id))
+	return w.graph.Retained(o).Total()
+}
+
+// compareTrace gives the size of a trace by Shark's objects.
+func (w *weighing) compareTrace(x *sharktest.Trace, sum *sizeSums) (size int64, err error) {
+	objects := []sharktest.Object{x.Leaking}
+	for _, r := range x.Path {
+		objects = append(objects, r.Origin)
+	}
+	for _, o := range objects {
+		if o.RetainedBytes < 0 {
+			continue
+		}
+		at, ok := w.graph.Find(hprof.ID(o.ID))
+		if !ok {
+			return 0, fmt.Errorf("no object %#x", o.ID)
+		}
+		if err := w.compareObject(at, o.RetainedBytes, sum); err != nil {
+			return 0, fmt.Errorf("%#x: %w", o.ID, err)
+		}
+		if o.Status == "LEAKING" {
+			size = max(size, o.RetainedBytes)
+		}
+	}
+	return size, nil
+}
+
+// compareObject holds the size of one object against the model: what Shark says is its
+// own size model, and that is ours but for the named causes.
+func (w *weighing) compareObject(o heap.Object, theirs int64, sum *sizeSums) error {
+	if said, ok := w.known[o]; ok && said == theirs {
+		return nil
+	}
+	w.known[o] = theirs
+	d, exact, err := w.differ(o)
+	if err != nil {
+		return err
+	}
+	if w.dominators == nil {
+		w.dominators = w.approximate()
+	}
+	var approximate int64
+	for x := range below(w.dominators, o) {
+		approximate += w.own(x) + w.contents(x)
+	}
+	d.approximation = approximate - exact
+	ours := w.graph.Retained(o).Total()
+	sum.add(d, theirs == ours)
+	switch want := ours + d.beyond + d.contents + d.flags + d.weak + d.approximation - d.outOfSight; {
+	case theirs != approximate:
+		return fmt.Errorf("Shark says %d bytes, its model %d", theirs, approximate)
+	case d.approximation < 0 || d.contents < 0 || d.beyond < 0:
+		return fmt.Errorf("Shark counts less: %+v", d)
+	case theirs != want:
+		return fmt.Errorf("Shark says %d bytes, want %d = %d with %+v", theirs, want, ours, d)
+	}
+	return nil
+}
+
+// differ compares what an object dominates among Shark's references with what it
+// dominates for us. exact is what Shark would say if its dominators were exact.
+func (w *weighing) differ(o heap.Object) (d sizeDifference, exact int64, err error) {
+	theirs, ours := w.dominated(o), w.near(o)
+	outside := sync.OnceValue(func() map[hprof.ID]bool { return w.plain.Reachable(w.graph.ID(o)) })
+	for x := range theirs {
+		id, shallow := w.graph.ID(x), w.graph.Shallow(x)
+		exact += w.own(x) + w.contents(x)
+		d.contents += w.contents(x)
+		switch {
+		case !ours[x] && w.graph.Reachability(x) > heap.Soft:
+			d.weak += w.own(x)
+		case !ours[x] && !outside()[id]:
+			return d, exact, fmt.Errorf("the plain reader finds no other way to %#x", id)
+		case !ours[x]:
+			d.beyond += w.own(x)
+		case w.graph.IsClass(x):
+			// Shark counts the bytes of its record. All classes of these dumps are roots.
+			return d, exact, fmt.Errorf("%#x is a class that is no root", id)
+		default:
+			d.flags += w.native[id] - shallow.Native
+			if java := w.plain.Nodes[id].Size; java != shallow.Java {
+				return d, exact, fmt.Errorf("%#x: Shark counts %d bytes, we %d", id, java, shallow.Java)
+			}
+		}
+	}
+	for x := range ours {
+		size, holder := w.graph.Shallow(x).Total(), w.holder(x)
+		switch {
+		case theirs[x]:
+		case x != holder && theirs[holder]:
+			d.contents -= size
+		case !w.all[holder]:
+			d.outOfSight += size
+		case outside()[w.graph.ID(holder)]:
+			return d, exact, fmt.Errorf("the plain reader gets to %#x without it", w.graph.ID(x))
+		default:
+			d.weak -= size
+		}
+	}
+	return d, exact, nil
+}
+
+// dominated is what Shark's references lead to through one object only.
+func (w *weighing) dominated(o heap.Object) map[heap.Object]bool {
+	if w.all == nil {
+		w.all = w.reached(none)
+	}
+	set := maps.Clone(w.all)
+	for x := range w.reached(o) {
+		delete(set, x)
+	}
+	return set
+}
+
+// holder is the string, or the array of boxed values, whose contents an object is, and
+// the object itself where it is none.
+func (w *weighing) holder(o heap.Object) heap.Object {
+	d, ok := w.graph.Dominator(o)
+	if ok && (w.graph.Class(d) == "java.lang.String" || boxes[w.graph.Class(d)]) {
+		return d
+	}
+	return o
+}
+
+// sizeDifference are the bytes that Shark counts more, and out of sight less.
+type sizeDifference struct {
+	beyond, contents, flags, weak, approximation, outOfSight int64
+}
+
+func (s *sizeSums) add(d sizeDifference, equal bool) {
+	count := func(n *int, is bool) {
+		if is {
+			*n++
+		}
+	}
+	s.objects++
+	count(&s.equal, equal)
+	count(&s.beyond, d.beyond != 0)
+	count(&s.contents, d.contents != 0)
+	count(&s.flags, d.flags != 0)
+	count(&s.weak, d.weak != 0)
+	count(&s.approximation, d.approximation != 0)
+	count(&s.outOfSight, d.outOfSight != 0)
+}
+
+// near are the objects that we take for dominated by one, with it itself: none where it
+// is held by weaker references only.
+func (w *weighing) near(top heap.Object) map[heap.Object]bool {
+	set := map[heap.Object]bool{}
+	if w.graph.Reachability(top) > heap.Soft {
+		return set
+	}
+	for o := range heap.Object(w.graph.Objects) {
+		for at, ok := o, true; ok; at, ok = w.graph.Dominator(at) {
+			if at == top {
+				set[o] = true
+				break
+			}
+		}
+	}
+	return set
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/internal/hproftest"
+	"github.com/leakgate/leakgate/internal/recorded"
+)
+
+// shopDump is the dump of a shop with so many sessions that are kept, and activities that leak.
+func shopDump(t testing.TB, sessions, activities int) string {
+	t.Helper()
+	h := hproftest.Android(hproftest.Phone{SDK: 34})
+	session := h.Declare("com.shop.Session", nil, "object data")
+	list, held := h.ArrayList(), h.ArrayList()
+	for range sessions {
+		list.Add(h.New(session, hproftest.Fields{"data": h.Padding(500)}))
+	}
+	for range activities {
+		held.Add(h.Activity("com.shop.CartActivity", hproftest.Destroyed).Ref)
+	}
+	h.Hold("com.shop.Sessions", "sAll", list.Ref)
+	h.Hold("com.shop.Screens", "sLast", held.Ref)
+	dump, _, err := h.Dump(hproftest.Form{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dumpFile(t, dump)
+}
+
+// What people read; -update writes the files again.
+func TestDiffText(t *testing.T) {
+	base, head := shopDump(t, 200, 0), shopDump(t, 600, 2)
+	for name, args := range map[string][]string{
+		"new":   {base, head, "--top", "5"},
+		"gone":  {head, base, "--top", "3"},
+		"same":  {head, head},
+		"sizes": {recorded.Path(t, "hprof", "hprof-32.bin"), recorded.Path(t, "hprof", "hprof-64.bin"), "--top", "3"},
+		"none":  {base, head, "--top", "0"},
+	} {
+		code, out, errOut := ran(t, append([]string{"diff"}, args...)...)
+		if code != exitOK || errOut != "" {
+			t.Errorf("%s: exit %d, %s", name, code, errOut)
+		}
+		checkLines(t, name, out)
+		golden(t, filepath.Join("testdata", "diff", name+".txt"), out)
+	}
+}
+
+// The binding names, with the JSON types of their values.
+func TestDiffJSON(t *testing.T) {
+	base, head := shopDump(t, 200, 1), shopDump(t, 600, 2)
+	var report map[string]any
+	answered(t, &report, "diff", base, head, "--json", "--top", "4")
+	number := map[string]any{"base": 0.0, "head": 0.0, "delta": 0.0}
+	checkShape(t, "", report, map[string]any{
+		"schema": "", "base": map[string]any{"objects": 0.0, "reachable_bytes": 0.0}, "head": map[string]any{"id_size": 0.0, "android": map[string]any{"sdk": 0.0}}, "comparable": true, "mismatches": []any{},
+		"objects": number, "shallow_bytes": number, "reachable_bytes": number, "reachable_native_bytes": number,
+		"leaks": []any{map[string]any{
+			"key": "", "status": "", "class": "", "library": false, "pattern": "", "key_text": []any{""}, "base_fingerprints": []any{""}, "head_fingerprints": []any{""},
+			"instances": number, "retained_bytes": number, "retained_native_bytes": number,
+		}},
+		"suspects": []any{}, "shrinkage": []any{},
+		"growth": []any{map[string]any{
+			"base": 0.0, "head": 0.0, "delta": 0.0, "steps": []any{map[string]any{"class": "", "objects": number, "retained_bytes": number}}, "below": []any{},
+		}},
+		"classes": []any{map[string]any{
+			"class": "", "status": "", "instances": number, "shallow_bytes": number, "retained_bytes": number, "retained_native_bytes": number,
+		}},
+		"classes_changed": 0.0, "warnings": []any{},
+	})
+	var d analysis.Diff
+	answered(t, &d, "diff", base, head, "--json", "--top", "4")
+	leaks := len(d.Leaks) == 1 && d.Leaks[0].Status == analysis.StatusGrown && d.Leaks[0].Instances == analysis.Change{Base: 1, Head: 2, Delta: 1} && d.Leaks[0].Class == "com.shop.CartActivity"
+	if d.Schema != analysis.DiffSchema || !leaks || len(d.Classes) != 4 || len(d.Growth) != 1 {
+		t.Errorf("%+v", d)
+	}
+}
+
+// checkShape wants the names of a pattern, with values of the same type. Of a list each
+// element is looked at, and there is one.
+func checkShape(t *testing.T, at string, got, want any) {
+	t.Helper()
+	if fmt.Sprintf("%T", got) != fmt.Sprintf("%T", want) {
+		t.Errorf("%s is a %T, not a %T", at, got, want)
+		return
+	}
+	switch want := want.(type) {
+	case map[string]any:
+		for name, value := range want {
+			checkShape(t, at+"."+name, got.(map[string]any)[name], value)
+		}
+	case []any:
+		if len(want) > 0 && len(got.([]any)) == 0 {
+			t.Errorf("%s is empty", at)
+		}
+		for _, e := range got.([]any) {
+			if len(want) > 0 {
+				checkShape(t, at+"[]", e, want[0])
+			}
+		}
+	}
+}
+
+// The page of the format names every field that is not of analyze.
+func TestDiffPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/formats/diff.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields, others := map[string]bool{}, map[string]bool{}
+	collectFields(reflect.TypeOf(analysis.Diff{}), fields)
+	collectFields(reflect.TypeOf(analysis.Dump{}), others)
+	told := 0
+	for name := range fields {
+		if others[name] {
+			continue
+		}
+		told++
+		if !strings.Contains(string(page), "`"+name+"`") && !strings.Contains(string(page), "`"+name+"[]`") {
+			t.Errorf("no field %s", name)
+		}
+	}
+	if told < 25 {
+		t.Errorf("%d fields", told)
+	}
+}
+
+func TestDiffWrong(t *testing.T) {
+	good, folder := shopDump(t, 1, 0), t.TempDir()
+	bad := filepath.Join(folder, "bad.hprof")
+	if err := os.WriteFile(bad, []byte("no dump at all"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	missing := filepath.Join(folder, "none.hprof")
+	refused(t, exitUnread, []string{"diff", bad, good}, bad, "this is about BASE", "jmap")
+	refused(t, exitUnread, []string{"diff", good, bad}, bad, "this is about HEAD")
+	refused(t, exitUnread, []string{"diff", good, good, "--memory", "1KB"}, "this is about BASE", "--memory allows more")
+	refused(t, exitUsage, []string{"diff", good, missing}, missing, "this is about HEAD")
+	refused(t, exitUsage, []string{"diff", folder, good}, folder, "is a directory", "name two .hprof files")
+	refused(t, exitUsage, []string{"diff", good, folder}, folder, "is a directory")
+	refused(t, exitUsage, []string{"diff", good}, "1 files; name two heap dumps")
+	refused(t, exitUsage, []string{"diff", good, good, good}, "3 files")
+	refused(t, exitUsage, []string{"diff", "-", "-"}, "name the other")
+	refused(t, exitUsage, []string{"diff", good, good, "--top", "-1"}, "--top")
+}
+
+// Either dump may be cut, packed or come through a pipe.
+func TestDiffOfOtherForms(t *testing.T) {
+	base, head := shopDump(t, 200, 0), shopDump(t, 600, 2)
+	_, want, _ := ran(t, "diff", base, head)
+	dump, err := os.ReadFile(head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errOut := fed(t, bytes.NewReader(dump), "diff", base, "-"); code != exitOK || errOut != "" || out != want {
+		t.Errorf("exit %d, %s, %.300s", code, errOut, out)
+	}
+	code, out, errOut := ran(t, "diff", base, dumpFile(t, hproftest.Cut(dump, len(dump)-2000)))
+	if code != exitOK || errOut != "" || !strings.Contains(out, "warning: one dump is whole and the other is not") || !strings.Contains(out, "warning: head: the dump is cut off") {
+		t.Errorf("exit %d, %s, %.300s", code, errOut, out)
+	}
+}

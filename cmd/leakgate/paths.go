@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"io"
+	"strings"
+
+	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/analysis/spool"
+)
+
+func pathsVerb() verb {
+	return verb{
+		name: "paths", args: "DUMP CLASS|0xID [flags]",
+		summary: "who holds all instances of a class, or one object: merged shortest paths",
+		help: `Searches for the shortest path from a GC root to each instance of exactly this class, or
+to one object, and merges them by classes and fields into a tree, the way that most
+take first. Collections are one step, and elements of arrays and collections are alike.
+CLASS is as analyze prints it; "-" is standard input.`,
+		example: "leakgate paths app.hprof android.graphics.Bitmap",
+		flags: func(fs *flag.FlagSet) func(console, []string) int {
+			f := pathsFlags{dumpFlags: dumpFlags{verb: "paths"}}
+			f.declare(fs)
+			fs.IntVar(&f.top, "top", 30, "`NUMBER` of branches to print; 30 by default")
+			return f.paths
+		},
+	}
+}
+
+type pathsFlags struct {
+	dumpFlags
+	top int
+}
+
+func (f *pathsFlags) paths(c console, args []string) int {
+	switch {
+	case len(args) != 2:
+		return pathsVerb().wrong(c, errors.New("name a heap dump, and a class or the ID of an object, such as android.graphics.Bitmap or 0x12c04948"))
+	case f.top < 1:
+		return pathsVerb().wrong(c, errors.New("--top: write a number from 1 on"))
+	}
+	class, id := args[1], hprof.ID(0)
+	if strings.HasPrefix(strings.ToLower(class), "0x") {
+		var err error
+		if id, err = parseID(class); err != nil {
+			return pathsVerb().wrong(c, err)
+		}
+		class = ""
+	}
+	return f.run(c, args[0], func(ctx context.Context, file *spool.File, o analysis.Options) error {
+		p, err := analysis.FindPaths(ctx, file, file.Size(), class, id, o)
+		if err != nil {
+			return err
+		}
+		if f.asJSON {
+			return printed(printJSON(c.out, p))
+		}
+		return printed(tellPaths(c.out, p, f.top))
+	})
+}
+
+func tellPaths(w io.Writer, p *analysis.Paths, top int) error {
+	var b strings.Builder
+	what := p.Class
+	if p.Object != "" {
+		what += " " + p.Object
+	}
+	put(&b, "%s: %s, %s reached from GC roots; %s, retaining %s", shown(what), grouped(p.Instances), grouped(p.Reached), amount(p.Bytes), amount(p.Retained))
+	if len(p.Branches) > 0 {
+		b.WriteByte('\n')
+		put(&b, "%12s %12s  %s", "INSTANCES", "BYTES", "PATH")
+		t := pathTree{b: &b, left: top}
+		for i := range p.Branches {
+			t.branch(&p.Branches[i], 0)
+		}
+		if t.more > 0 {
+			put(&b, "%12s %12s  %s more branches; --top shows them", "", "", grouped(t.more))
+		}
+	}
+	for _, text := range p.Warnings {
+		put(&b, "warning: %s", text)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// pathTree prints a tree up to a number of lines.
+type pathTree struct {
+	b    *strings.Builder
+	left int
+	more int64
+}
+
+// deepestIndent is how far in a line begins at most.
+const deepestIndent = 60
+
+func (t *pathTree) branch(x *analysis.Branch, depth int) {
+	if t.left == 0 {
+		t.more++
+		for i := range x.Branches {
+			t.branch(&x.Branches[i], depth+1)
+		}
+		return
+	}
+	t.left--
+	name := x.Class
+	if x.Type == "class" {
+		name = "class " + name
+	}
+	if x.Objects > 1 {
+		name = grouped(x.Objects) + " x " + name
+	}
+	switch {
+	case x.GCRoot != "":
+		name = x.GCRoot + ": " + name
+	case x.Kind == "instance_field" || x.Kind == "static_field":
+		name = simpleName(x.Owner) + "." + x.Reference + " → " + name
+	default:
+		name = simpleName(strings.TrimSuffix(x.Owner, "[]")) + x.Reference + " → " + name
+	}
+	note := ""
+	if x.Cut {
+		note = " (what is further down is not shown)"
+	}
+	put(t.b, "%12s %12s  %s%s%s", grouped(x.Instances), grouped(x.Bytes), strings.Repeat("  ", min(depth, deepestIndent/2)), shown(name), note)
+	for i := range x.Branches {
+		t.branch(&x.Branches[i], depth+1)
+	}
+}
