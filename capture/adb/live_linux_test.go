@@ -230,17 +230,61 @@ func TestExecIsRaw(t *testing.T) {
 
 // runningWith lists the processes of this machine that have the word in their
 // command line.
-func runningWith(word string) []int {
+func runningWith(word string) []int { return onMachine.with(word) }
+
+// census looks at all processes of this machine for all who ask at one time. Many
+// tests that each look for themselves would leave a machine of few cores nothing for
+// what they wait for.
+type census struct {
+	mu sync.Mutex
+	// next is the look that has not begun.
+	next *look
+	// turn is held by the one look that goes on.
+	turn sync.Mutex
+}
+
+type look struct {
+	once  sync.Once
+	lines map[int][]byte
+}
+
+var onMachine = &census{next: new(look)}
+
+// with takes part in a look that begins after the call.
+func (c *census) with(word string) []int {
+	c.mu.Lock()
+	mine := c.next
+	c.mu.Unlock()
+	mine.once.Do(func() {
+		c.turn.Lock()
+		defer c.turn.Unlock()
+		c.mu.Lock()
+		c.next = new(look)
+		c.mu.Unlock()
+		mine.lines = commandLines()
+		time.Sleep(betweenLooks)
+	})
 	var pids []int
-	dirs, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, path := range dirs {
-		line, _ := os.ReadFile(path)
+	for pid, line := range mine.lines {
 		if bytes.Contains(line, []byte(word)) {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 			pids = append(pids, pid)
 		}
 	}
 	return pids
+}
+
+// betweenLooks leaves most of one core to others.
+const betweenLooks = 20 * time.Millisecond
+
+func commandLines() map[int][]byte {
+	lines := map[int][]byte{}
+	dirs, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range dirs {
+		line, _ := os.ReadFile(path)
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		lines[pid] = line
+	}
+	return lines
 }
 
 var lastNap atomic.Int64
@@ -294,7 +338,19 @@ func TestCancelEndsCommand(t *testing.T) {
 	}
 }
 
+// cancelOne cancels a command. Where the shell that kills is late, as on a busy
+// machine, the call says that the command may still run, which proves nothing: then
+// another is cancelled.
 func cancelOne(t *testing.T, name, command string, run func(context.Context, string) error) {
+	for range 10 {
+		if cancelOnce(t, name, command, run) {
+			return
+		}
+	}
+	t.Errorf("%s: it may still run, each time", name)
+}
+
+func cancelOnce(t *testing.T, name, command string, run func(context.Context, string) error) (sure bool) {
 	n := nap()
 	command = strings.ReplaceAll(command, "N", n)
 	ctx, cancel := context.WithCancel(soon(t))
@@ -303,22 +359,24 @@ func cancelOne(t *testing.T, name, command string, run func(context.Context, str
 	go func() { ended <- run(ctx, command) }()
 	waitFor(t, name+" runs", func() bool { return len(runningWith(n)) > 0 })
 	time.Sleep(30 * time.Millisecond)
-	cancel()
 	start := time.Now()
+	cancel()
 	err := <-ended
-	took := time.Since(start)
-	// On a busy machine the shell that kills may be late, and the error says so; it
-	// kills all the same.
-	if !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "may still run") && took < killTimeout {
+	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%s: %v", name, err)
+		return true
 	}
-	if took > killTimeout+2*time.Second {
-		t.Errorf("%s: the cancelled call took %v", name, took)
+	if !strings.Contains(err.Error(), "may still run") {
+		waitFor(t, name+" is gone", func() bool { return len(runningWith(n)) == 0 })
+		return true
 	}
-	waitFor(t, name+" is gone", func() bool { return len(runningWith(n)) == 0 })
+	if took := time.Since(start); took < killTimeout {
+		t.Errorf("%s: after %v: %v", name, took, err)
+	}
 	for _, pid := range runningWith(n) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
+	return false
 }
 
 // TestCapEndsCommand: a command that prints for ever is ended on the device at the
@@ -375,11 +433,14 @@ func TestUnplugged(t *testing.T) {
 // works again.
 func TestServerKilled(t *testing.T) {
 	p := newHostPhone(t, "HOST1", modern...)
-	first, err := adbd.Listen(p)
+	l, err := net.Listen("tcp", freeAddr(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := testClient(t, Options{Addr: first.Addr()})
+	first := adbd.NewServer(p)
+	served := make(chan error, 2)
+	go func() { served <- first.Serve(l) }()
+	c := testClient(t, Options{Addr: l.Addr().String()})
 	d := selected(t, c, "")
 	var once sync.Once
 	_, err = d.Shell(soon(t), "echo started; exec sleep 30", writerFunc(func([]byte) { once.Do(func() { go first.Close() }) }), nil)
@@ -390,8 +451,8 @@ func TestServerKilled(t *testing.T) {
 	if _, err := d.Shell(ctx, "true", nil, nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the wait for a server does not end with its context: %v", err)
 	}
+	holdGrace(c.Addr())
 	second := adbd.NewServer(p)
-	served := make(chan error, 1)
 	time.AfterFunc(200*time.Millisecond, func() {
 		l, err := net.Listen("tcp", c.Addr())
 		if err != nil {
@@ -404,8 +465,10 @@ func TestServerKilled(t *testing.T) {
 		t.Errorf("after the server came back: %d, %v", exit, err)
 	}
 	second.Close()
-	if err := <-served; err != nil {
-		t.Error(err)
+	for range 2 {
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
 	}
 	checkLeaks(t)
 }

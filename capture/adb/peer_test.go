@@ -110,6 +110,26 @@ func hangUp(nc net.Conn) {
 	_ = nc.Close()
 }
 
+// bubbled is scripted for a bubble of synctest: the connections are in memory, so
+// that its clock decides what comes first. A write waits for the peer to read.
+func bubbled(t *testing.T, handle func(p *peer)) *Client {
+	t.Helper()
+	// An address of no machine (RFC 5737): what is known of a server of this one
+	// would outlive the bubble.
+	c := testClient(t, Options{Addr: "192.0.2.1:5037"})
+	var peers sync.WaitGroup
+	t.Cleanup(peers.Wait)
+	c.dialTo = func(context.Context) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		peers.Go(func() {
+			defer theirs.Close()
+			handle(&peer{Conn: theirs, t: t})
+		})
+		return ours, nil
+	}
+	return c
+}
+
 func testClient(t testing.TB, opt Options) *Client {
 	t.Helper()
 	opt.NoStart = true
@@ -138,27 +158,29 @@ func selected(t *testing.T, c *Client, serial string) *Device {
 	return d
 }
 
+// patience is for what comes at once, be the machine ever so busy: its end is a
+// hang.
+const patience = time.Minute
+
 // waitFor polls for what comes soon.
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for range 500 {
-		if ok() {
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Errorf("not reached: %s", what)
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
-	t.Errorf("not reached: %s", what)
 }
 
 // checkLeaks wants no goroutine of this package any more.
 func checkLeaks(t testing.TB) {
 	t.Helper()
 	var left []string
-	for range 100 {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if left = ownGoroutines(); len(left) == 0 {
 			return
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	t.Errorf("goroutines left behind:\n%s", strings.Join(left, "\n\n"))
 }
@@ -179,7 +201,7 @@ func ownGoroutines() []string {
 
 // soon is a context for one call of a test.
 func soon(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -159,12 +160,18 @@ func TestReconnect(t *testing.T) {
 		checkSentence(t, err, ErrUnauthorized, "accept the USB debugging dialog")
 	})
 	t.Run("silent", func(t *testing.T) {
-		s := &switchboard{silent: true}
-		c, d := run(t, s, info)
-		c.opt.AnswerTimeout = 100 * time.Millisecond
-		_, err := d.Shell(soon(t), "cmd", nil, nil)
-		checkSentence(t, err, ErrDeviceGone, "has not answered for 100ms")
-		s.want(t, 1)
+		synctest.Test(t, func(t *testing.T) {
+			s := &switchboard{silent: true}
+			c := bubbled(t, s.handle)
+			c.opt.AnswerTimeout = 100 * time.Millisecond
+			begin := time.Now()
+			_, err := (&Device{client: c, info: info}).Shell(soon(t), "cmd", nil, nil)
+			checkSentence(t, err, ErrDeviceGone, "has not answered for 100ms")
+			s.want(t, 1)
+			if took := time.Since(begin); took != c.opt.AnswerTimeout {
+				t.Errorf("took %v", took)
+			}
+		})
 	})
 	t.Run("cancelled", func(t *testing.T) {
 		s := &switchboard{silent: true}

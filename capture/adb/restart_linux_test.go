@@ -2,7 +2,6 @@ package adb
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"net"
 	"os"
@@ -73,18 +72,6 @@ func serverAt(t *testing.T, program, addr string) (stop func()) {
 	return stop
 }
 
-// ended waits until nothing listens at an address.
-func ended(t *testing.T, addr string) {
-	t.Helper()
-	waitFor(t, "nothing listens at "+addr, func() bool {
-		nc, err := net.Dial("tcp", addr)
-		if err == nil {
-			_ = nc.Close()
-		}
-		return err != nil
-	})
-}
-
 // TestServerKilledReal ends a real server with SIGKILL, and somebody starts
 // another at its port: the calls that come before it are served too, and the device
 // of the network is connected again.
@@ -116,6 +103,7 @@ func TestServerKilledReal(t *testing.T) {
 	stop()
 	checkSentence(t, <-cut, ErrDeviceGone, "the adb server went away")
 	c.lineTo(d.Serial()).asked = time.Time{}
+	holdGrace(addr)
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
@@ -152,9 +140,7 @@ func TestKillServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := selected(t, c, "")
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	if out, err := s.Command(ctx, "kill-server").CombinedOutput(); err != nil {
+	if out, err := s.Command(soon(t), "kill-server").CombinedOutput(); err != nil {
 		t.Fatalf("adb kill-server: %v\n%s", err, out)
 	}
 	t.Cleanup(func() {

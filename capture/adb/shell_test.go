@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -123,7 +124,11 @@ func stripPartial(out string) string {
 // device2 is a scripted device for one command: stream writes what it sends, and
 // killed gets the script of the second connection.
 func device2(t *testing.T, killed chan<- string, stream func(p *peer, token string)) *Client {
-	return scripted(t, func(p *peer) {
+	return scripted(t, oneCommand(killed, stream))
+}
+
+func oneCommand(killed chan<- string, stream func(p *peer, token string)) func(p *peer) {
+	return func(p *peer) {
 		p.request()
 		p.send("OKAY")
 		service := p.request()
@@ -133,7 +138,17 @@ func device2(t *testing.T, killed chan<- string, stream func(p *peer, token stri
 			return
 		}
 		stream(p, tokenOf(service))
-	})
+	}
+}
+
+// deaf reads and drops what comes; wait is for the end of it.
+func (p *peer) deaf() (wait func()) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = io.Copy(io.Discard, p)
+	}()
+	return func() { <-ended }
 }
 
 func TestBadPackets(t *testing.T) {
@@ -255,36 +270,40 @@ func TestCancel(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			killed := make(chan string, 1)
-			ctx, cancel := context.WithCancel(soon(t))
-			var tr trace
-			c := device2(t, killed, func(p *peer, token string) {
-				tr = trace(token)
-				size := func(s string) string { return retoken(s, token) }
-				p.send(size(tt.first))
-				time.Sleep(30 * time.Millisecond)
-				cancel()
-				time.Sleep(30 * time.Millisecond)
-				if tt.later != "" {
-					p.send(size("\x02" + tt.later)[1:])
+			synctest.Test(t, func(t *testing.T) {
+				killed := make(chan string, 1)
+				ctx, cancel := context.WithCancel(soon(t))
+				var tr trace
+				c := bubbled(t, oneCommand(killed, func(p *peer, token string) {
+					wait := p.deaf()
+					tr = trace(token)
+					if tt.first != "" {
+						p.send(retoken(tt.first, token))
+					}
+					time.Sleep(30 * time.Millisecond)
+					cancel()
+					time.Sleep(30 * time.Millisecond)
+					if tt.later != "" {
+						p.send(retoken("\x02"+tt.later, token)[1:])
+					}
+					wait()
+				}))
+				_, err := phone(c, "shell_v2").Shell(ctx, "cmd", nil, nil)
+				if !errors.Is(err, context.Canceled) {
+					t.Errorf("error %v", err)
 				}
-				_, _ = io.Copy(io.Discard, p)
+				if tt.want == "" {
+					if len(killed) > 0 {
+						t.Errorf("a command that has ended is killed with %q", <-killed)
+					}
+					return
+				}
+				got := <-killed
+				want := strings.ReplaceAll(tt.want, "T[", string(tr[:len(tr)-1])+"[")
+				if !strings.HasPrefix(got, serviceV2+want) {
+					t.Errorf("ended with %q, want %q", got, want)
+				}
 			})
-			_, err := phone(c, "shell_v2").Shell(ctx, "cmd", nil, nil)
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("error %v", err)
-			}
-			if tt.want == "" {
-				if len(killed) > 0 {
-					t.Errorf("a command that has ended is killed with %q", <-killed)
-				}
-				return
-			}
-			got := <-killed
-			want := strings.ReplaceAll(tt.want, "T[", string(tr[:len(tr)-1])+"[")
-			if !strings.HasPrefix(got, serviceV2+want) {
-				t.Errorf("ended with %q, want %q", got, want)
-			}
 		})
 	}
 }
@@ -297,31 +316,46 @@ func retoken(packet, token string) string {
 	return string(packetOf(packet[0], strings.Replace(packet[packetHead:], "T", token, 1)))
 }
 
-// TestCancelUnreachable: where the device cannot be told, the call still ends soon
-// and says so.
+// TestCancelUnreachable: where the device cannot be told, the call still ends after
+// a known time and says so.
 func TestCancelUnreachable(t *testing.T) {
-	var calls atomic.Int32
-	ctx, cancel := context.WithCancel(soon(t))
-	c := scripted(t, func(p *peer) {
-		if calls.Add(1) > 1 {
-			_, _ = io.Copy(io.Discard, p)
-			return
-		}
-		p.request()
-		p.send("OKAY")
-		token := tokenOf(p.request())
-		p.send("OKAY" + string(packetOf(idStderr, token+" 4242\n")))
-		time.Sleep(10 * time.Millisecond)
-		cancel()
-		_, _ = io.Copy(io.Discard, p)
-	})
-	start := time.Now()
-	_, err := phone(c, "shell_v2").Shell(ctx, "cmd", nil, nil)
-	if took := time.Since(start); took > killTimeout+time.Second {
-		t.Errorf("took %v", took)
-	}
-	if !errors.Is(err, context.Canceled) || !strings.Contains(fmt.Sprint(err), "may still run on the device") {
-		t.Errorf("error %v", err)
+	for name, tt := range map[string]struct {
+		first string // what comes before the cancellation; T is the token
+		took  time.Duration
+	}{
+		"known":   {string(packetOf(idStderr, "T 4242\n")), killTimeout},
+		"unknown": {string(packetOf(idStdout, "no word of the shell\n")), pidTimeout + killTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var calls atomic.Int32
+				var start time.Time
+				ctx, cancel := context.WithCancel(soon(t))
+				c := bubbled(t, func(p *peer) {
+					if calls.Add(1) > 1 {
+						p.deaf()()
+						return
+					}
+					p.request()
+					p.send("OKAY")
+					token := tokenOf(p.request())
+					p.send("OKAY")
+					wait := p.deaf()
+					p.send(retoken(tt.first, token))
+					time.Sleep(10 * time.Millisecond)
+					start = time.Now()
+					cancel()
+					wait()
+				})
+				_, err := phone(c, "shell_v2").Shell(ctx, "cmd", nil, nil)
+				if took := time.Since(start); took != tt.took {
+					t.Errorf("took %v, want %v", took, tt.took)
+				}
+				if !errors.Is(err, context.Canceled) || !strings.Contains(fmt.Sprint(err), "may still run on the device") {
+					t.Errorf("error %v", err)
+				}
+			})
+		})
 	}
 }
 
@@ -344,7 +378,9 @@ func TestCancelledBefore(t *testing.T) {
 // TestWholeAnswerWins: an answer that is whole counts though the context has ended.
 func TestWholeAnswerWins(t *testing.T) {
 	ctx, cancel := context.WithCancel(soon(t))
-	c := device2(t, nil, func(p *peer, token string) { p.send(good(serviceV2, token)) })
+	// An answer of which a part is still on its way when the context ends is lost,
+	// and the command is ended.
+	c := device2(t, make(chan string, 1), func(p *peer, token string) { p.send(good(serviceV2, token)) })
 	exit, err := phone(c, "shell_v2").Shell(ctx, "cmd", writerFunc(func(p []byte) { cancel() }), nil)
 	if err == nil && exit != 5 || err != nil && !errors.Is(err, context.Canceled) {
 		t.Errorf("exit %d, %v", exit, err)

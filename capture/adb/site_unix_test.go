@@ -363,6 +363,7 @@ func TestTakeover(t *testing.T) {
 	}
 	time.Sleep(100 * time.Millisecond)
 	_ = l.Close()
+	holdGrace(c.Addr())
 	time.Sleep(300 * time.Millisecond)
 	if l, err = net.Listen("tcp", c.Addr()); err != nil {
 		t.Fatal(err)

@@ -228,7 +228,7 @@ func (s *Server) ConnectState(t testing.TB, addr, state string) (serial string) 
 	if err != nil {
 		t.Fatalf("connect to %s: %v", addr, err)
 	}
-	t.Cleanup(func() { s.Ask("host:disconnect:" + addr) })
+	t.Cleanup(func() { s.disconnect(addr) })
 	deadline := time.Now().Add(connectWithin)
 	for {
 		got, err := s.State(addr)
@@ -239,6 +239,19 @@ func (s *Server) ConnectState(t testing.TB, addr, state string) (serial string) 
 			t.Fatalf("%s is %q (%v), not %q, after %q\n%s", addr, got, err, state, answer, s.Log())
 		}
 		time.Sleep(poll)
+	}
+}
+
+// disconnect has the server forget a device, and waits until it has: the answer
+// comes while the device is still listed, as offline.
+func (s *Server) disconnect(addr string) {
+	if _, err := s.Ask("host:disconnect:" + addr); err != nil {
+		return
+	}
+	for deadline := time.Now().Add(connectWithin); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if state, err := s.State(addr); state == "" || err != nil {
+			return
+		}
 	}
 }
 

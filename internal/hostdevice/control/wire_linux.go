@@ -119,7 +119,9 @@ func (s *Server) serve(conn *net.UnixConn) {
 		conn.Read(none[:])
 	}()
 	exit := s.handler(ctx, r)
-	if stop() {
+	// A handler can see the end of ctx before the function that follows it runs, so
+	// that stop alone would let the exit code of an ended command out.
+	if ctx.Err() == nil && stop() {
 		conn.Write([]byte{byte(exit)})
 	}
 }

@@ -95,6 +95,14 @@ func TestCallerGone(t *testing.T) {
 }
 
 func TestCloseEndsRequests(t *testing.T) {
+	// What ends first, the handler or its connection, is up to the scheduler.
+	for range 200 {
+		closeDuringRequest(t)
+	}
+}
+
+func closeDuringRequest(t *testing.T) {
+	t.Helper()
 	began := make(chan struct{})
 	s, socket := listen(t, func(ctx context.Context, r Request) int {
 		close(began)
