@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/leakgate/leakgate/analysis/heap"
+	"github.com/leakgate/leakgate/analysis/hprof"
 )
 
 // What is worth to be called an accumulation. Every app has tables of some thousand
@@ -32,6 +33,15 @@ var caches = []string{
 	"com.google.common.cache.LocalCache", "com.github.benmanes.caffeine.cache.BoundedLocalCache",
 }
 
+// rootsAccumulated are the kinds of GC roots that an app can have too many of, the one
+// that holds longest first: what a thread is says more than that its frame has it as
+// well. The virtual machine's own are none of them, nor are those that Shark leaves out
+// (MatchingGcRootProvider.kt): interned strings, unknown, finalizing and the debugger's.
+var rootsAccumulated = []hprof.SubTag{
+	hprof.SubRootThreadObject, hprof.SubRootJNIGlobal, hprof.SubRootNativeStack, hprof.SubRootMonitorUsed,
+	hprof.SubRootJNIMonitor, hprof.SubRootThreadBlock, hprof.SubRootJNILocal, hprof.SubRootJavaFrame,
+}
+
 // cacheDepth is how far above its entries a cache can be: cache, map, table.
 const cacheDepth = 3
 
@@ -41,8 +51,8 @@ type accumulation struct {
 	// Share is the part of the reachable bytes that Size is, from 0 to 1; image and
 	// zygote heap do not count in any size.
 	Share float64
-	// Dominators are those of Object, from the top down. LeftOut is how many are left
-	// out behind the first half of them.
+	// Dominators are those of Object, from the top down; there are none of what GC roots
+	// hold. LeftOut is how many are left out behind the first half of them.
 	Dominators []heap.Object
 	LeftOut    int
 	// Cache is the class of the cache that it is in, "" for none.
@@ -55,12 +65,15 @@ const shownDominators = 32
 
 // accumulations tells where memory piles up in many objects of one class, whether or not
 // anything says that they should be gone: up to limit places, the one that retains most first.
+// Bytes alone count, also of threads: many that retain little are told by their number, in
+// android.Exhaustion.
 func accumulations(ctx context.Context, g *heap.Graph, limit int) ([]accumulation, error) {
 	reachable := accumulating(g)
 	list, err := g.Accumulations(ctx, heap.AccumulationOptions{
 		Least:  max(leastAccumulated, reachable/leastAccumulatedShare),
 		Fewest: fewestAccumulated,
 		Leave:  given,
+		Roots:  rootsAccumulated,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("find accumulations: %w", err)
@@ -69,7 +82,9 @@ func accumulations(ctx context.Context, g *heap.Graph, limit int) ([]accumulatio
 	found := make([]accumulation, 0, len(list))
 	for _, a := range list {
 		f := accumulation{Accumulation: a, Share: float64(a.Size.Total()) / float64(reachable)}
-		f.climb(g)
+		if a.Root == 0 {
+			f.climb(g)
+		}
 		found = append(found, f)
 	}
 	return found, nil

@@ -42,9 +42,18 @@ func piled(t testing.TB, file []byte, limit int) string {
 		for _, o := range a.Dominators {
 			fmt.Fprintf(&b, "%s > ", d.name(o))
 		}
+		if a.Root != 0 {
+			fmt.Fprintf(&b, "%s > ", a.Root)
+		}
 		fmt.Fprintf(&b, "%s: %d x %s", d.name(a.Object), a.Count, a.Class)
+		for _, s := range a.Beside {
+			fmt.Fprintf(&b, " beside %d x %s", s.Count, s.Class)
+		}
 		if a.Holds != "" {
 			fmt.Fprintf(&b, ", %d x %s", a.Held, a.Holds)
+		}
+		for _, s := range a.HeldBeside {
+			fmt.Fprintf(&b, " beside %d x %s", s.Count, s.Class)
 		}
 		if a.Linked {
 			b.WriteString(", linked")
@@ -134,6 +143,26 @@ func TestAccumulations(t *testing.T) {
 				h.Hold("com.shop.Sessions", "sAll", list.Ref)
 			})
 		}},
+		{"map of two classes", "class com.shop.Sessions > java.util.HashMap > java.util.HashMap$Node[]: 5000 x java.util.HashMap$Node, 4000 x com.shop.Session beside 1000 x com.shop.Photo\n", func(h *hproftest.Heap) {
+			next, photo, pairs := session(h), h.Declare("com.shop.Photo", nil, "object data"), []hproftest.Ref{}
+			for i := range sessions {
+				pairs = append(pairs, h.Integer(i), next())
+			}
+			for i := range sessions / 4 {
+				pairs = append(pairs, h.Integer(sessions+i), h.New(photo, hproftest.Fields{"data": h.Padding(1000)}))
+			}
+			h.Hold("com.shop.Sessions", "sAll", h.HashMap(pairs...))
+		}},
+		{"list of two classes", "class com.shop.Sessions > java.util.ArrayList > java.lang.Object[]: 4000 x com.shop.Session beside 1000 x com.shop.Photo, 4000 x byte[]\n", func(h *hproftest.Heap) {
+			next, list, photo := session(h), h.ArrayList(), h.Declare("com.shop.Photo", nil, "object data")
+			for i := range sessions {
+				list.Add(next())
+				if i%4 == 0 {
+					list.Add(h.New(photo, hproftest.Fields{"data": h.Padding(1000)}))
+				}
+			}
+			h.Hold("com.shop.Sessions", "sAll", list.Ref)
+		}},
 		{"below a long list", "class com.shop.Chain > " + strings.Repeat("com.shop.Link > ", 13+15) + "java.util.ArrayList > java.lang.Object[]: 4000 x com.shop.Session, 4000 x byte[], 472 dominators left out\n", func(h *hproftest.Heap) {
 			next, list := session(h), h.ArrayList()
 			for range sessions {
@@ -166,6 +195,98 @@ func TestAccumulations(t *testing.T) {
 			}
 			if got := piled(t, dump, 0); got != "" {
 				t.Errorf("none are wanted, got %s", got)
+			}
+		})
+	}
+}
+
+// rootedBy makes n sessions of half a kilobyte that GC roots of a kind hold.
+func rootedBy(kind hprof.SubTag, n int) func(h *hproftest.Heap) {
+	return func(h *hproftest.Heap) {
+		next := session(h)
+		for range n {
+			h.Root(kind, next())
+		}
+	}
+}
+
+// couriers are threads of one class, with what each holds by a field and by a local
+// variable.
+func couriers(h *hproftest.Heap, n int, field, local uint32) (list []hproftest.Ref) {
+	c := h.Declare("com.shop.Courier", h.Class("java.lang.Thread"), "object parcel")
+	for i := range n {
+		thread := hproftest.Thread{Ref: h.New(c, hproftest.Fields{"parcel": h.Padding(field)}), Serial: uint32(10_000 + i)}
+		h.RootOf(thread, hprof.SubRootThreadObject, thread.Ref, -1)
+		if local > 0 {
+			h.RootOf(thread, hprof.SubRootJavaFrame, h.Padding(local), 0)
+		}
+		list = append(list, thread.Ref)
+	}
+	return list
+}
+
+func TestAccumulationsOfRoots(t *testing.T) {
+	const held = ": 4000 x com.shop.Session, 4000 x byte[]\n"
+	tests := []struct {
+		name, want string
+		add        func(h *hproftest.Heap)
+	}{
+		{"native globals", "JNI_GLOBAL > com.shop.Session" + held, rootedBy(hprof.SubRootJNIGlobal, sessions)},
+		{"native locals", "JNI_LOCAL > com.shop.Session" + held, rootedBy(hprof.SubRootJNILocal, sessions)},
+		{"monitors", "MONITOR_USED > com.shop.Session" + held, rootedBy(hprof.SubRootMonitorUsed, sessions)},
+		{"native stacks", "NATIVE_STACK > com.shop.Session" + held, rootedBy(hprof.SubRootNativeStack, sessions)},
+		{"of the virtual machine", "", rootedBy(hprof.SubRootVMInternal, sessions)},
+		{"unknown", "", rootedBy(hprof.SubRootUnknown, sessions)},
+		{"a few", "", rootedBy(hprof.SubRootJNIGlobal, sessions/4)},
+		{"of several kinds", "", func(h *hproftest.Heap) {
+			for i, kind := range []hprof.SubTag{hprof.SubRootJNIGlobal, hprof.SubRootMonitorUsed, hprof.SubRootNativeStack} {
+				rootedBy(kind, sessions/4+i)(h)
+			}
+		}},
+		{"by two kinds each", "JNI_GLOBAL > com.shop.Session" + held, func(h *hproftest.Heap) {
+			next := session(h)
+			for range sessions {
+				s := next()
+				h.Root(hprof.SubRootJNILocal, s)
+				h.Root(hprof.SubRootJNIGlobal, s)
+			}
+		}},
+		{"one of many is large", "", func(h *hproftest.Heap) {
+			rootedBy(hprof.SubRootJNIGlobal, sessions/2)(h)
+			h.Root(hprof.SubRootJNIGlobal, h.New(h.Class("com.shop.Session"), hproftest.Fields{"data": h.Padding(4 << 20)}))
+		}},
+		{"nine that are large", "", func(h *hproftest.Heap) {
+			h.Declare("com.shop.Session", nil, "object data")
+			for range 9 {
+				h.Root(hprof.SubRootJNIGlobal, h.New(h.Class("com.shop.Session"), hproftest.Fields{"data": h.Padding(1 << 20)}))
+			}
+		}},
+		{"of the phone", "", func(h *hproftest.Heap) {
+			h.In(hproftest.Zygote, func() { rootedBy(hprof.SubRootJNIGlobal, sessions)(h) })
+		}},
+		{"classes", "", func(h *hproftest.Heap) {
+			for i := range 1000 {
+				h.Root(hprof.SubRootJNIGlobal, h.Hold(fmt.Sprintf("com.shop.Screen%d", i), "sPicture", h.Padding(2000)))
+			}
+		}},
+		{"threads", "THREAD_OBJECT > com.shop.Courier: 1200 x com.shop.Courier, 1200 x byte[]\n", func(h *hproftest.Heap) { couriers(h, 1200, 2000, 0) }},
+		{"threads and their frames", "THREAD_OBJECT > com.shop.Courier: 1200 x com.shop.Courier, 2400 x byte[]\n", func(h *hproftest.Heap) { couriers(h, 1200, 500, 1500) }},
+		{"threads that hold little", "", func(h *hproftest.Heap) { couriers(h, 1200, 100, 0) }},
+		{"lists of threads", strings.Repeat("com.shop.Courier > java.util.ArrayList > java.lang.Object[]: 4000 x com.shop.Session, 4000 x byte[]\n", 10), func(h *hproftest.Heap) {
+			next := session(h)
+			for _, thread := range couriers(h, 10, 1, 0) {
+				list := h.ArrayList()
+				for range sessions {
+					list.Add(next())
+				}
+				h.Set(thread, "parcel", list.Ref)
+			}
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := piled(t, grown(t, test.add), 10); got != test.want {
+				t.Errorf("got\n%swant\n%s", got, test.want)
 			}
 		})
 	}

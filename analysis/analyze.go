@@ -40,6 +40,8 @@ type Options struct {
 	// shark214 follows Shark 2.14 where it differs, watched takes only what LeakCanary
 	// watched as leaking: for comparison.
 	shark214, watched bool
+	// subclasses of collections are read as those.
+	subclasses bool
 }
 
 // ErrNoHeap is a dump that ends before its first object.
@@ -56,7 +58,7 @@ func Analyze(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Report
 	}
 	defer d.graph.Close()
 	o.phase("report")
-	report := &Report{Schema: Schema, Dump: d.dump(), Leaks: []Leak{}, Suspects: []Leak{}, Classes: classes(d.graph.Heaps, d.graph.Histogram(), o.Top)}
+	report := &Report{Schema: Schema, Dump: d.dump(), Leaks: []Leak{}, Suspects: []Leak{}, Unreachable: []Garbage{}, Classes: classes(d.graph.Heaps, d.graph.Histogram(), o.Top)}
 	if report.Dominators, err = d.dominators(ctx, o.Top); err != nil {
 		return nil, fmt.Errorf("read dominators: %w", err)
 	}
@@ -277,7 +279,7 @@ func Histogram(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Repo
 	}
 	d.doubt(c.Damage, c.Truncated)
 	d.doubtNames(o.Mapping)
-	report := &Report{Schema: Schema, Leaks: []Leak{}, Suspects: []Leak{}, Dominators: []Dominator{}, Threads: []android.Thread{}, Classes: classes(nil, c.Rows, o.Top), Warnings: d.warnings}
+	report := &Report{Schema: Schema, Leaks: []Leak{}, Suspects: []Leak{}, Unreachable: []Garbage{}, Dominators: []Dominator{}, Threads: []android.Thread{}, Classes: classes(nil, c.Rows, o.Top), Warnings: d.warnings}
 	report.Dump = Dump{
 		Format: d.file.Format, IDSize: d.file.IDSize, Bytes: size, Truncated: c.Truncated >= 0, Partial: d.partial, Snapshots: len(d.file.Snapshots),
 		Objects: c.Objects, Classes: c.Classes, Instances: c.Instances, ObjectArrays: c.ObjectArrays, PrimitiveArrays: c.PrimitiveArrays,

@@ -220,7 +220,9 @@ func mismatches(base, head *Dump) []string {
 	if base.IDSize != head.IDSize {
 		list = append(list, fmt.Sprintf("base has IDs of %d bytes and head of %d: each reference differs in size, so differences of bytes mean little; compare dumps of one kind of device", base.IDSize, head.IDSize))
 	}
-	if (base.Android == nil) != (head.Android == nil) {
+	// Of a part of a dump the classes may be missing that tell.
+	whole := !base.Truncated && !base.Partial && !head.Truncated && !head.Partial
+	if whole && (base.Android == nil) != (head.Android == nil) {
 		list = append(list, "one dump is Android's and the other a JVM's: they have other classes, and count other bytes")
 	}
 	return list
@@ -235,9 +237,11 @@ func doubts(base, head *Dump) []string {
 	if base.Android == nil || head.Android == nil {
 		return list
 	}
-	if b, h := base.Android, head.Android; b.SDK != h.SDK {
+	b, h := base.Android, head.Android
+	if b.SDK != h.SDK && b.SDK != 0 && h.SDK != 0 {
 		list = append(list, fmt.Sprintf("the dumps are of two versions of Android, SDK %d and %d: the platform's own objects differ", b.SDK, h.SDK))
-	} else if b.Package != h.Package && b.Package != "" && h.Package != "" {
+	}
+	if b.Package != h.Package && b.Package != "" && h.Package != "" {
 		list = append(list, fmt.Sprintf("the dumps are of two apps, %s and %s", b.Package, h.Package))
 	}
 	return list

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leakgate/leakgate/analysis/android"
 	"github.com/leakgate/leakgate/analysis/heap"
 	"github.com/leakgate/leakgate/analysis/hprof"
 	"github.com/leakgate/leakgate/internal/hproftest"
@@ -461,6 +462,48 @@ func TestDiffOfApp(t *testing.T) {
 	}
 	if d := Compare(app(100, true), app(100, false), 0); d.Comparable || len(d.Classes)+len(d.Growth) != 0 || !strings.Contains(d.Mismatches[0], "IDs of 4 bytes") {
 		t.Errorf("%+v", d)
+	}
+}
+
+// A part of a dump may lack what tells that it is of Android, and that is no difference.
+func TestDiffOfAHead(t *testing.T) {
+	h := hproftest.Android(hproftest.Phone{SDK: 34})
+	file, _, err := h.Dump(hproftest.Form{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := headOf(t, file)
+	for _, d := range []*Diff{Compare(summarized(t, file), summarized(t, head), 0), Compare(summarized(t, head), summarized(t, file), 0)} {
+		if !d.Comparable || len(d.Mismatches) > 0 || !strings.HasPrefix(d.Warnings[0], "one dump is whole and the other is not") {
+			t.Errorf("%q, %q", d.Mismatches, d.Warnings)
+		}
+	}
+	jvm := Compare(summarized(t, file), summarized(t, grownHeap(t, 9, hproftest.Form{Runtime: hproftest.HotSpot, IDSize: 4})), 0)
+	if jvm.Comparable || len(jvm.Mismatches) != 1 || !strings.Contains(jvm.Mismatches[0], "the other a JVM's") {
+		t.Errorf("%q", jvm.Mismatches)
+	}
+}
+
+// What two dumps tell of their apps is compared where both tell it.
+func TestDiffDoubts(t *testing.T) {
+	of := func(sdk int, app string) *Dump {
+		return &Dump{Android: &android.Metadata{SDK: int64(sdk), Package: app}}
+	}
+	const versions, apps = "the dumps are of two versions of Android, SDK 30 and 34: the platform's own objects differ", "the dumps are of two apps, a and b"
+	for _, c := range []struct {
+		base, head *Dump
+		want       []string
+	}{
+		{of(30, "a"), of(30, "a"), []string{}},
+		{of(30, "a"), of(34, "b"), []string{versions, apps}},
+		{of(30, "a"), of(34, ""), []string{versions}},
+		{of(30, "a"), of(0, "b"), []string{apps}},
+		{of(0, ""), of(34, "b"), []string{}},
+		{of(30, "a"), &Dump{}, []string{}},
+	} {
+		if got := doubts(c.base, c.head); !slices.Equal(got, c.want) {
+			t.Errorf("%+v and %+v: %q, want %q", c.base.Android, c.head.Android, got, c.want)
+		}
 	}
 }
 

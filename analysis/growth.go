@@ -51,6 +51,8 @@ type GrowthSeries struct {
 	series *growth.Series
 	report Growth
 	idSize int
+	// jvm tells that the dump before was of a JVM.
+	jvm bool
 }
 
 // NewGrowthSeries begins a series of dumps between which a scenario was repeated so
@@ -146,19 +148,28 @@ func (s *GrowthSeries) note(name string, d *dump, tree *growth.Tree, about *andr
 	if now.Process == "" {
 		now.Process = about.Process
 	}
+	jvm := about.Runtime != android.RuntimeAndroid
 	if n := len(list); n > 0 {
 		before := list[n-1]
 		if now.Time.Before(before.Time) {
 			warn("it was taken before %s; name the dumps in their order", before.Name)
 		}
-		if now.Process != before.Process {
+		if now.Process != before.Process && now.Process != "" && before.Process != "" {
 			warn("it is of the process %q, %s of %q; a series is of one process", now.Process, before.Name, before.Process)
+		}
+		part, partBefore := now.Truncated || now.Partial, before.Truncated || before.Partial
+		// Of a part the classes may be missing that tell.
+		if jvm != s.jvm && !part && !partBefore {
+			warn("one of it and %s is Android's and the other a JVM's; a series is of one process", before.Name)
+		}
+		if part != partBefore {
+			warn("one of it and %s is whole and the other is not: what is missing looks as if it were new, or gone", before.Name)
 		}
 		if g.IDSize != s.idSize {
 			warn("it has IDs of another size than %s: bytes cannot be compared", before.Name)
 		}
 	}
-	s.report.Dumps, s.idSize = append(list, now), g.IDSize
+	s.report.Dumps, s.idSize, s.jvm = append(list, now), g.IDSize, jvm
 }
 
 // Report says what grew in every dump so far, the first places up to top.

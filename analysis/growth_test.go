@@ -192,3 +192,59 @@ func TestGrowthWarnings(t *testing.T) {
 		t.Error("a dump that could not be read is in the report")
 	}
 }
+
+// What a dump does not tell is no difference; what it does is.
+func TestGrowthOfOthers(t *testing.T) {
+	app := func(process string) []byte {
+		h := hproftest.Android(hproftest.Phone{SDK: 34, Process: process})
+		dump, _, err := h.Dump(hproftest.Form{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return dump
+	}
+	whole := grownHeap(t, 9, hproftest.Form{})
+	for name, c := range map[string]struct {
+		first, second []byte
+		want          []string
+	}{
+		"the same":     {app("com.shop"), app("com.shop"), nil},
+		"another":      {app("com.shop"), app("com.shop:push"), []string{`two: it is of the process "com.shop:push", one of "com.shop"; a series is of one process`}},
+		"nobody knows": {app("com.shop"), whole, nil},
+		"nobody knew":  {whole, app("com.shop"), nil},
+		"a JVM":        {app("com.shop"), grownHeap(t, 9, hproftest.Form{Runtime: hproftest.HotSpot, IDSize: 4}), []string{"two: one of it and one is Android's and the other a JVM's; a series is of one process"}},
+		"a head":       {app("com.shop"), headOf(t, app("com.shop")), []string{"two: one of it and one is whole and the other is not: what is missing looks as if it were new, or gone"}},
+		"a part":       {whole, hproftest.Cut(whole, len(whole)-100), []string{"two: one of it and one is whole and the other is not: what is missing looks as if it were new, or gone"}},
+	} {
+		s := NewGrowthSeries(1)
+		for i, dump := range [][]byte{c.first, c.second} {
+			if err := s.Add(t.Context(), []string{"one", "two"}[i], bytes.NewReader(dump), int64(len(dump)), Options{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got []string
+		for _, text := range s.Report(1).Warnings {
+			if strings.Contains(text, "one") && strings.HasPrefix(text, "two: ") {
+				got = append(got, text)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// headOf cuts a dump behind the first of its heap, before the classes that tell what it is
+// of.
+func headOf(t testing.TB, dump []byte) []byte {
+	t.Helper()
+	for size := len(dump); size > 0; size -= len(dump) / 50 {
+		head := hproftest.Cut(dump, size)
+		s, err := Summarize(t.Context(), bytes.NewReader(head), int64(len(head)), Options{})
+		if err == nil && s.dump.Android == nil && s.dump.Truncated {
+			return head
+		}
+	}
+	t.Fatal("each part of the dump tells what it is of")
+	return nil
+}

@@ -167,6 +167,7 @@ func (t *tracing) search(ctx context.Context, r *Report, targets []heap.Object, 
 		r.Leaks = append(r.Leaks, t.leak(&found.Leaks[i]))
 	}
 	slices.SortStableFunc(r.Leaks, func(a, b Leak) int { return order(&a, &b) })
+	r.Unreachable = t.garbage(found.Unreachable)
 	var places []heap.Object
 	byObject := map[heap.Object]*accumulation{}
 	for i := range piles {
@@ -224,7 +225,8 @@ func (t *tracing) targets(ctx context.Context, o Options) ([]heap.Object, error)
 		switch {
 		case len(objects) > 0:
 		case t.graph.HasClass(class):
-			t.warn("there is no instance of %s in the dump", class)
+			e := AbsentError{What: "instance of " + class, Like: t.below(class)}
+			t.warn("%v", &e)
 		default:
 			return nil, t.unknown(class)
 		}
@@ -236,7 +238,7 @@ func (t *tracing) targets(ctx context.Context, o Options) ([]heap.Object, error)
 
 // rules are those of the platform that a dump is of.
 func (t *tracing) rules(m *android.Metadata, o Options) trace.Rules {
-	rules := trace.Rules{Matchers: android.JVMMatchers(), ThreadName: t.inspector.ThreadName, Number: t.inspector.Number}
+	rules := trace.Rules{Matchers: android.JVMMatchers(), ThreadName: t.inspector.ThreadName, Number: t.inspector.Number, Subclasses: o.subclasses}
 	if o.shark214 {
 		rules.Without = []string{"java.util.WeakHashMap"}
 	}
@@ -279,6 +281,31 @@ func (t *tracing) leak(l *trace.Leak) Leak {
 		r.Also = append(r.Also, Related{Hex(t.graph.ID(o)), t.name(o)})
 	}
 	return r
+}
+
+// shownGarbage bounds Garbage.Objects.
+const shownGarbage = 10
+
+// garbage counts by class what leaks and is not held.
+func (t *tracing) garbage(objects []heap.Object) []Garbage {
+	list, places := []Garbage{}, map[string]int{}
+	for _, o := range objects {
+		class := t.name(o)
+		at, ok := places[class]
+		if !ok {
+			at = len(list)
+			places[class] = at
+			list = append(list, Garbage{Class: class, Objects: []string{}, Reason: strings.Join(t.inspector.Inspect(o).Leaking, " and ")})
+		}
+		c := &list[at]
+		if c.Instances++; len(c.Objects) < shownGarbage {
+			c.Objects = append(c.Objects, Hex(t.graph.ID(o)))
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Garbage) int {
+		return cmp.Or(cmp.Compare(b.Instances, a.Instances), strings.Compare(a.Class, b.Class))
+	})
+	return list
 }
 
 const (

@@ -1,9 +1,13 @@
 package analysis
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/leakgate/leakgate/analysis/android"
@@ -61,11 +65,11 @@ type AbsentError struct {
 
 func (e *AbsentError) Error() string {
 	text := "there is no " + e.What + " in the dump"
-	if len(e.Like) > 0 {
-		text += "; did you mean " + strings.Join(e.Like, ", ") + "?"
-	}
 	for _, w := range e.Warnings {
 		text += "; " + w
+	}
+	if len(e.Like) > 0 {
+		text += "; did you mean " + strings.Join(e.Like, ", ") + "?"
 	}
 	return text
 }
@@ -76,20 +80,98 @@ const mostLike = 3
 // unknown is a class that the dump does not have.
 func (d *dump) unknown(class string) error {
 	e := &AbsentError{What: "class " + class, Warnings: d.warnings}
-	simple := func(name string) string {
-		return strings.ToLower(name[strings.LastIndexAny(name, ".$")+1:])
+	switch {
+	case strings.ContainsAny(class, "*?"):
+		e.Warnings = slices.Concat([]string{"write one whole name, without * and ?"}, d.warnings)
+	case strings.HasPrefix(class, "class "):
+		e.Warnings = slices.Concat([]string{"write the name alone; who holds a class itself is asked by its ID"}, d.warnings)
 	}
-	for _, row := range d.graph.Histogram() {
-		if len(e.Like) < mostLike && simple(row.Class) == simple(class) {
-			e.Like = append(e.Like, row.Class)
+	rows := d.graph.Histogram()
+	// The first way to be alike that any name has.
+	for _, alike := range []func(a, b string) bool{matches, called, slipped, contains} {
+		for _, row := range rows {
+			if len(e.Like) < mostLike && alike(class, row.Class) {
+				e.Like = append(e.Like, row.Class)
+			}
+		}
+		if len(e.Like) > 0 {
+			break
 		}
 	}
 	return e
 }
 
+// simple is the last part of a name, in small letters.
+func simple(name string) string {
+	return strings.ToLower(name[strings.LastIndexAny(name, ".$ ")+1:])
+}
+
+// matches tells whether a class is what a pattern with * and ? means, of whole names or,
+// without a dot, of their last parts.
+func matches(pattern, class string) bool {
+	if !strings.ContainsAny(pattern, "*?") {
+		return false
+	}
+	if !strings.Contains(pattern, ".") {
+		pattern, class = strings.ToLower(pattern), simple(class)
+	}
+	ok, err := path.Match(pattern, class)
+	return err == nil && ok
+}
+
+func called(name, class string) bool { return simple(name) == simple(class) }
+
+func slipped(name, class string) bool { return slip(name, class) || slip(simple(name), simple(class)) }
+
+// contains tells whether half of a class's last part, or more, was written.
+func contains(part, class string) bool {
+	part, class = simple(part), simple(class)
+	return 2*len(part) > len(class) && strings.Contains(class, part)
+}
+
+// shortest is the length from which on a name that differs by a slip may be meant.
+const shortest = 4
+
+// slip tells whether two names differ by one letter more, less or other, or by two that
+// changed places.
+func slip(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(a) < shortest {
+		return false
+	}
+	start := 0
+	for start < len(a) && a[start] == b[start] {
+		start++
+	}
+	a, b = a[start:], b[start:]
+	for len(a) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	if len(b) == 2 {
+		return len(a) == 2 && a[0] == b[1] && a[1] == b[0]
+	}
+	return len(b) <= 1
+}
+
+// below are the classes with most instances that extend one of which there is none.
+func (d *dump) below(class string) (names []string) {
+	counts := map[string]int{}
+	for _, o := range d.graph.InstancesOf(class) {
+		counts[d.graph.Class(o)]++
+	}
+	names = slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
+	})
+	return names[:min(len(names), mostLike)]
+}
+
 // FindPaths merges the paths to all instances of a class, or to the object with an ID.
 func FindPaths(ctx context.Context, r io.ReaderAt, size int64, class string, id hprof.ID, o Options) (*Paths, error) {
-	o.inbound = true
+	// Leak traces are Shark's, which reads an app's own subclasses of collections by their
+	// tables and nodes. Merged, those would be told apart by what is in them.
+	o.inbound, o.subclasses = true, true
 	d, err := open(ctx, r, size, o)
 	if err != nil {
 		return nil, err
@@ -119,6 +201,10 @@ func (d *dump) wanted(p *Paths, class string, id hprof.ID) ([]heap.Object, error
 		p.Class, p.Object = d.name(o), Hex(id)
 		return []heap.Object{o}, nil
 	}
+	class = strings.TrimSpace(class)
+	if inner, ok := strings.CutSuffix(class, ";"); ok && strings.HasPrefix(inner, "L") {
+		class = inner[1:]
+	}
 	class = heap.NormalName(class)
 	p.Class = class
 	targets := g.Exactly(class)
@@ -126,7 +212,7 @@ func (d *dump) wanted(p *Paths, class string, id hprof.ID) ([]heap.Object, error
 	case len(targets) > 0:
 		return targets, nil
 	case g.HasClass(class):
-		return nil, &AbsentError{What: "instance of " + class, Warnings: d.warnings}
+		return nil, &AbsentError{What: "instance of " + class, Like: d.below(class), Warnings: d.warnings}
 	}
 	return nil, d.unknown(class)
 }

@@ -12,12 +12,15 @@ const Schema = "leakgate.analysis/1"
 
 // Report is what one dump says. docs/formats/analysis.md has the fields.
 type Report struct {
-	Schema     string      `json:"schema"`
-	Dump       Dump        `json:"dump"`
-	Leaks      []Leak      `json:"leaks"`
-	Suspects   []Leak      `json:"suspects"`
-	Classes    []Class     `json:"classes"`
-	Dominators []Dominator `json:"dominators"`
+	Schema   string `json:"schema"`
+	Dump     Dump   `json:"dump"`
+	Leaks    []Leak `json:"leaks"`
+	Suspects []Leak `json:"suspects"`
+	// Unreachable leak by what they say of themselves, but no path leads to them: a
+	// collection would have taken them. The class with most objects is the first.
+	Unreachable []Garbage   `json:"unreachable"`
+	Classes     []Class     `json:"classes"`
+	Dominators  []Dominator `json:"dominators"`
 	// Bitmaps and what follows are absent from a Histogram.
 	Bitmaps    *android.Bitmaps    `json:"bitmaps,omitempty"`
 	Strings    *android.Strings    `json:"strings,omitempty"`
@@ -100,21 +103,46 @@ type Related struct {
 	Class  string `json:"class"`
 }
 
-// Accumulation is what piles up in an object.
+// Garbage are objects of one class that should be gone, and that nothing holds.
+type Garbage struct {
+	Class     string `json:"class"`
+	Instances int    `json:"instances"`
+	// Objects are the first ten.
+	Objects []string `json:"objects"`
+	// Reason is why the first should be gone, "" where no inspector says so.
+	Reason string `json:"reason"`
+}
+
+// Accumulation is what piles up in an object, or by GC roots.
 type Accumulation struct {
 	// Class is that of the objects that pile up; Linked ones hold each other.
 	Class  string `json:"class"`
 	Count  int64  `json:"count"`
 	Linked bool   `json:"linked"`
+	// Root is the kind of the GC roots each of which holds one of them, "" where an object
+	// holds them or is one.
+	Root string `json:"root,omitempty"`
 	// Bytes is what they retain together, Share that of what is reachable.
 	Bytes int64   `json:"bytes"`
 	Share float64 `json:"share"`
-	// Holds is the class of which they hold most bytes, Held how many.
-	Holds     string `json:"holds,omitempty"`
-	Held      int64  `json:"held,omitempty"`
-	HeldBytes int64  `json:"held_bytes,omitempty"`
+	// Beside are other classes in the same place, with ten objects or more and a fifth of
+	// what it retains or more.
+	Beside []ClassSum `json:"beside,omitempty"`
+	// Holds is the class of which they hold most bytes, Held how many; HeldBeside are others
+	// that they hold, as Beside.
+	Holds      string     `json:"holds,omitempty"`
+	Held       int64      `json:"held,omitempty"`
+	HeldBytes  int64      `json:"held_bytes,omitempty"`
+	HeldBeside []ClassSum `json:"held_beside,omitempty"`
 	// Cache is the class of the cache that they are in, which bounds them.
 	Cache string `json:"cache,omitempty"`
+}
+
+// ClassSum is objects of one class, and what they retain together.
+type ClassSum struct {
+	Class string `json:"class"`
+	Count int64  `json:"count"`
+	Bytes int64  `json:"bytes"`
 }
 
 // Dump is the file, and what is in it, reachable or not.

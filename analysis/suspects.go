@@ -1,19 +1,52 @@
 package analysis
 
-import "github.com/leakgate/leakgate/analysis/trace"
+import (
+	"strings"
 
-// suspect gives a place where memory piles up as the report has it.
+	"github.com/leakgate/leakgate/analysis/heap"
+	"github.com/leakgate/leakgate/analysis/trace"
+)
+
+// suspect gives a place where memory piles up as the report has it. The trace is that of
+// the place; what GC roots hold has one of its own.
 func (t *tracing) suspect(a *accumulation, x *trace.Trace) Leak {
+	if a.Root != 0 {
+		x = t.example(a)
+	}
 	r := t.traced(x)
 	last := &r.Trace[len(r.Trace)-1]
 	last.Leaking, last.Reason = trace.Unknown.String(), ""
 	r.Objects, r.Instances = []string{Hex(t.graph.ID(a.Object))}, 1
 	r.RetainedBytes, r.RetainedNative = a.Retained.Total(), a.Retained.Native
 	r.Accumulates = &Accumulation{
-		Class: a.Class, Count: a.Count, Linked: a.Linked, Bytes: a.Size.Total(), Share: a.Share,
-		Holds: a.Holds, Held: a.Held, HeldBytes: a.HeldSize.Total(), Cache: a.Cache,
+		Class: a.Class, Count: a.Count, Linked: a.Linked, Bytes: a.Size.Total(), Share: a.Share, Beside: classSums(a.Beside),
+		Holds: a.Holds, Held: a.Held, HeldBytes: a.HeldSize.Total(), HeldBeside: classSums(a.HeldBeside), Cache: a.Cache,
 	}
 	text := x.KeyText() + "accumulates " + trace.StableClass(a.Class) + "\n"
+	if a.Root != 0 {
+		r.Accumulates.Root = a.Root.String()
+		// One line, so that it is not the key of what piles up in the one object of that class
+		// that a GC root holds. Shark's identity is of references, and there are none.
+		text = a.Root.String() + " accumulates " + trace.StableClass(a.Class) + "\n"
+		r.Fingerprint = ""
+	}
 	r.Key, r.KeyText = trace.KeyOf(text), lines(text)
 	return r
+}
+
+// example is the trace of the object that retains most of what GC roots hold: it alone,
+// by the kind of root that they have in common, whoever else leads to it.
+func (t *tracing) example(a *accumulation) *trace.Trace {
+	e := trace.Element{Object: a.Object, Class: a.Class, Type: "instance", Labels: t.inspector.Inspect(a.Object).Labels}
+	if strings.HasSuffix(a.Class, "[]") {
+		e.Type = "array"
+	}
+	return &trace.Trace{Root: trace.Root{Object: a.Object, Kind: a.Root}, Elements: []trace.Element{e}}
+}
+
+func classSums(list []heap.ClassSum) (sums []ClassSum) {
+	for _, s := range list {
+		sums = append(sums, ClassSum{s.Class, s.Count, s.Size.Total()})
+	}
+	return sums
 }

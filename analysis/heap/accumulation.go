@@ -5,15 +5,21 @@ import (
 	"context"
 	"slices"
 	"strings"
+
+	"github.com/leakgate/leakgate/analysis/hprof"
 )
 
 // Accumulation is a place of the dominator tree where memory piles up in many objects
 // of one class. The idea is Eclipse MAT's "accumulation point": from the roots down,
-// it is where what is retained falls apart into many parts.
+// it is where what is retained falls apart into many parts. The place may be above the
+// tree: objects each of which a GC root of its own holds.
 type Accumulation struct {
-	// Object is where it piles up, Retained what that retains.
+	// Object is where it piles up, Retained what that retains. Of what GC roots hold, Object
+	// is the one of the objects that retains most, and Retained is Size.
 	Object   Object
 	Retained Size
+	// Root is the kind of the GC roots that hold the objects, 0 where Object holds them.
+	Root hprof.SubTag
 	// Class is that of the objects that pile up, Count how many there are.
 	Class string
 	Count int64
@@ -27,7 +33,26 @@ type Accumulation struct {
 	Holds    string
 	Held     int64
 	HeldSize Size
+	// Beside are other classes of objects that Object dominates, HeldBeside other ones than
+	// Holds of what the objects dominate: of both those with AccumulationOptions.Fewest
+	// objects or more that retain a fifth of Retained or more, up to three, the one with
+	// most bytes first.
+	Beside, HeldBeside []ClassSum
 }
+
+// ClassSum is objects of one class, and what they retain together.
+type ClassSum struct {
+	Class string
+	Count int64
+	Size  Size
+}
+
+const (
+	// worthBeside is the share of what a place retains, as a divisor, that makes a further
+	// class worth telling; mostBeside bounds those classes.
+	worthBeside = 5
+	mostBeside  = 3
+)
 
 // AccumulationOptions say what is worth to be called an accumulation.
 type AccumulationOptions struct {
@@ -38,6 +63,9 @@ type AccumulationOptions struct {
 	// Leave tells the heaps of Graph.Heaps whose bytes do not count anywhere in the
 	// answer; nil leaves out none.
 	Leave func(Heap) bool
+	// Roots are the kinds of GC roots of which many may be an accumulation, the one that
+	// says most about an object first: an object that several hold counts for that one.
+	Roots []hprof.SubTag
 }
 
 // Accumulations finds, from the tops down, the first objects that retain Least or more and
@@ -50,11 +78,20 @@ type AccumulationOptions struct {
 //
 // No accumulation is below another. Classes do not pile up: that many of them have
 // static fields is how programs are. An object without references that another one
-// alone references counts in all of it but in whether objects are linked. The first is
-// the one that retains most.
+// alone references counts in all of it but in whether objects are linked.
 //
-// The time is that of a few looks at each vertex below an object that retains Least,
-// and up to two at each object of the dump. The error is ctx's, or one of memory.
+// An accumulation as well are Fewest or more objects of one class that GC roots of one
+// kind hold, if they retain Least or more together, and none of them more than half of
+// that by itself. What has an accumulation of the first two kinds in it is none of them,
+// and neither is what is in a heap that Leave names. Local variables of a thread
+// (JAVA_FRAME) count with their thread where Roots has THREAD_OBJECT: which of them a
+// dump names depends on what the runtime compiled.
+//
+// The first is the one that retains most.
+//
+// The time is that of a few looks at each vertex below an object that retains Least, up
+// to two at each object of the dump, and sorting the GC roots of the kinds that count.
+// The error is ctx's, or one of memory.
 func (g *Graph) Accumulations(ctx context.Context, o AccumulationOptions) ([]Accumulation, error) {
 	a := &accumulator{g: g, t: &g.tree, names: g.rowNames(), least: max(o.Least, 1), fewest: max(o.Fewest, 2)}
 	for h, heap := range g.Heaps[:g.heapCount()] {
@@ -73,6 +110,8 @@ func (g *Graph) Accumulations(ctx context.Context, o AccumulationOptions) ([]Acc
 	if err := a.decide(ctx, marked); err != nil {
 		return nil, err
 	}
+	slices.SortFunc(a.found, byVertex)
+	a.pileRoots(o.Roots, marked)
 	return a.answer(ctx, marked)
 }
 
@@ -90,6 +129,10 @@ type accumulator struct {
 	found, unsure []pile
 	steps         []step
 	sums          groups
+	// rooted is what GC roots hold, accumulation or not; members are the objects of those
+	// that are one.
+	rooted  []rootPile
+	members []member
 }
 
 // pile is an accumulation in the making: the vertex where it is, and the class.
@@ -104,7 +147,9 @@ type pile struct {
 	inTree  int
 	count   int64
 	size    Size
-	// counted tells that count and size are known, and that nothing is held.
+	// beside are the classes that are in no object of row, but where it piles up.
+	beside groups
+	// counted tells that count, size and beside are known, and that nothing is held.
 	counted bool
 }
 
@@ -262,7 +307,7 @@ func (a *accumulator) decide(ctx context.Context, marked bitset) error {
 		a.found = slices.DeleteFunc(a.found, func(f pile) bool { return p.vertex <= f.vertex && f.vertex < end })
 		f := pile{vertex: p.vertex, row: best.row}
 		if f.counted = p.sums.places[best.row] >= p.inTree; f.counted {
-			f.count, f.size = best.count, best.size
+			f.count, f.size, f.beside = best.count, best.size, p.sums
 		}
 		a.found = append(a.found, f)
 	}
@@ -273,8 +318,7 @@ func byVertex(a, b pile) int { return cmp.Compare(a.vertex, b.vertex) }
 
 // answer counts what is in the accumulations that were found.
 func (a *accumulator) answer(ctx context.Context, marked bitset) ([]Accumulation, error) {
-	slices.SortFunc(a.found, byVertex)
-	all := true
+	all := len(a.members) == 0
 	for i := range a.found {
 		if p := &a.found[i]; !p.counted {
 			a.enter(p, marked)
@@ -282,12 +326,16 @@ func (a *accumulator) answer(ctx context.Context, marked bitset) ([]Accumulation
 		}
 	}
 	if !all {
-		last := 0
+		last, near := 0, 0
 		err := a.leaves(ctx, marked, func(o, v uint32) {
-			if p := a.found[last].vertex; v < p || v >= a.t.ends[p] {
+			if !a.within(last, v) {
 				last = a.around(v)
 			}
-			a.leaf(&a.found[last], o, v)
+			if a.within(last, v) {
+				a.leaf(&a.found[last], o, v)
+			} else {
+				near = a.rootLeaf(near, o, v)
+			}
 		})
 		if err != nil {
 			return nil, err
@@ -297,15 +345,27 @@ func (a *accumulator) answer(ctx context.Context, marked bitset) ([]Accumulation
 	for i := range a.found {
 		list = append(list, a.accumulation(&a.found[i]))
 	}
-	slices.SortStableFunc(list, func(x, y Accumulation) int { return cmp.Compare(y.Retained.Total(), x.Retained.Total()) })
+	for i := range a.rooted {
+		if p := &a.rooted[i]; p.accumulation {
+			list = append(list, a.rootAccumulation(p))
+		}
+	}
+	slices.SortFunc(list, func(x, y Accumulation) int {
+		return cmp.Or(cmp.Compare(y.Retained.Total(), x.Retained.Total()), cmp.Compare(x.Object, y.Object))
+	})
 	return list, nil
 }
 
-// around gives the accumulation that a vertex is in: the last that does not begin
-// after it.
+// around gives the accumulation that a vertex is in, if it is in one: the last that does
+// not begin after it.
 func (a *accumulator) around(v uint32) int {
 	i, _ := slices.BinarySearchFunc(a.found, v+1, func(p pile, v uint32) int { return cmp.Compare(p.vertex, v) })
 	return i - 1
+}
+
+// within tells whether a vertex is in one of the accumulations; none has a number below 0.
+func (a *accumulator) within(i int, v uint32) bool {
+	return i >= 0 && i < len(a.found) && a.found[i].vertex <= v && v < a.t.ends[a.found[i].vertex]
 }
 
 // enter counts the vertices of an accumulation, with those of its class that one of
@@ -322,8 +382,11 @@ func (a *accumulator) enter(p *pile, marked bitset) {
 	for u < a.t.ends[p.vertex] {
 		direct := !p.linked && a.t.parents[u] == p.vertex
 		if a.row(u) != p.row {
-			if !direct {
+			switch {
+			case !direct:
 				p.sums.add(a.row(u), a.weigh(u))
+			case a.slot(u) != classSlot:
+				p.beside.add(a.row(u), a.weigh(u))
 			}
 			u = a.t.ends[u]
 			continue
@@ -341,10 +404,11 @@ func (a *accumulator) enter(p *pile, marked bitset) {
 func (a *accumulator) leaf(p *pile, o, v uint32) {
 	row, direct := a.g.registry.list[a.g.slots.at(o)].row, !p.linked && v == p.vertex
 	switch {
+	case row != p.row && direct:
+		p.beside.add(row, a.shallow(o))
+		return
 	case row != p.row:
-		if !direct {
-			p.sums.add(row, a.shallow(o))
-		}
+		p.sums.add(row, a.shallow(o))
 		return
 	case direct:
 		p.size.add(a.shallow(o))
@@ -354,10 +418,33 @@ func (a *accumulator) leaf(p *pile, o, v uint32) {
 
 func (a *accumulator) accumulation(p *pile) Accumulation {
 	r := Accumulation{Object: Object(a.t.objects[p.vertex]), Retained: a.weigh(p.vertex), Class: a.names[p.row], Count: p.count, Linked: p.linked, Size: p.size}
-	if best := a.best(&p.sums); best.count > 0 {
-		r.Holds, r.Held, r.HeldSize = a.names[best.row], best.count, best.size
-	}
+	r.Beside = a.others(&p.beside, p.row, r.Retained)
+	a.tellHeld(&r, &p.sums)
 	return r
+}
+
+// tellHeld says what the objects of an accumulation hold.
+func (a *accumulator) tellHeld(r *Accumulation, held *groups) {
+	best := a.best(held)
+	if best.count == 0 {
+		return
+	}
+	r.Holds, r.Held, r.HeldSize = a.names[best.row], best.count, best.size
+	r.HeldBeside = a.others(held, best.row, r.Retained)
+}
+
+// others are the classes that are worth telling beside the one that is told anyway, in a
+// place that retains whole.
+func (a *accumulator) others(t *groups, told uint32, whole Size) (list []ClassSum) {
+	for _, s := range t.list {
+		if s.row != told && s.count >= a.fewest && worthBeside*s.size.Total() >= whole.Total() {
+			list = append(list, ClassSum{a.names[s.row], s.count, s.size})
+		}
+	}
+	slices.SortFunc(list, func(x, y ClassSum) int {
+		return cmp.Or(cmp.Compare(y.Size.Total(), x.Size.Total()), cmp.Compare(y.Count, x.Count), strings.Compare(x.Class, y.Class))
+	})
+	return list[:min(len(list), mostBeside)]
 }
 
 // leaves calls f with each object without a vertex of its own whose owner is marked.
@@ -412,10 +499,18 @@ func (a *accumulator) shallow(o uint32) (s Size) {
 	if len(a.g.native) > 0 {
 		s.Native = a.g.native[o]
 	}
-	if a.g.heapOf == nil && len(a.heaps) > 0 || a.g.heapOf != nil && slices.Contains(a.heaps, int(a.g.heapOf[o])) {
+	if a.counts(o) {
 		s.Java = a.g.sizes.at(o)
 	}
 	return s
+}
+
+// counts tells whether an object is in a heap whose bytes count.
+func (a *accumulator) counts(o uint32) bool {
+	if a.g.heapOf == nil {
+		return len(a.heaps) > 0
+	}
+	return slices.Contains(a.heaps, int(a.g.heapOf[o]))
 }
 
 // best is the class with most bytes; of several the one with most objects, and then

@@ -34,7 +34,7 @@ func (l *loader) dominate(ctx context.Context) (err error) {
 		return err
 	}
 	if l.options.Inbound {
-		if err := l.inbound.keep(&l.arena, l.order.parents, &l.order.joins); err != nil {
+		if err := l.inbound.keep(&l.arena, &l.order); err != nil {
 			return err
 		}
 	}

@@ -28,8 +28,8 @@ type Options struct {
 	// Names are what names of classes and fields stand for in the source; nil where they
 	// are as they are.
 	Names Names
-	// Inbound keeps what references each object, for Ancestors and Only; it takes about 12
-	// bytes for each reachable object.
+	// Inbound keeps what references each object, for AddAncestors and AddHeld; it takes
+	// about 6 bytes for each object.
 	Inbound bool
 	// Partial loads what can be read of a damaged dump.
 	Partial bool
@@ -225,7 +225,7 @@ func (g *Graph) Close() { g.arena.close() }
 // fits refuses a dump as soon as it is known to be too large for the memory that
 // there is: n objects were met so far.
 func (l *loader) fits(n int64) error {
-	need := n * bytesPerObject
+	need := n * l.bytesPerObject()
 	if l.options.Limit <= 0 || need <= l.options.Limit {
 		return nil
 	}
@@ -235,9 +235,17 @@ func (l *loader) fits(n int64) error {
 	return &MemoryError{need, l.options.Limit}
 }
 
-// bytesPerObject is what the tables take at their height, for an object with one
-// and a half references (docs/performance.md).
+// What the tables take at their height, for an object with one and a half references,
+// and what Options.Inbound adds (docs/performance.md).
 const (
-	bytesPerObject    = 18
+	bytesOfObject     = 18
+	bytesOfInbound    = 6
 	bytesPerReference = 4
 )
+
+func (l *loader) bytesPerObject() int64 {
+	if l.options.Inbound {
+		return bytesOfObject + bytesOfInbound
+	}
+	return bytesOfObject
+}

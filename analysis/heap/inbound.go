@@ -9,38 +9,92 @@ import (
 // inbound is what references each vertex, strongly or softly, by the numbers of the
 // depth-first search: one that it was found from, and the sources of joins.
 type inbound struct {
-	parents, starts, sources []uint32
+	// parents are of those that were not found from the one before; most were.
+	parents scattered
+	// starts is where the sources begin of those that have any.
+	starts  scattered
+	sources []uint32
 	// place is the vertex in the dominator tree.
 	place []uint32
 }
 
+// scattered holds values of some numbers.
+type scattered struct {
+	ranks
+	values []uint32
+}
+
+// newScattered keeps what value gives for the numbers from 1 to count.
+func newScattered(a *arena, count uint32, value func(d uint32) (v uint32, has bool)) (s scattered, err error) {
+	b, err := newBitset(a, int64(count)+1)
+	if err != nil {
+		return s, err
+	}
+	for d := uint32(1); d <= count; d++ {
+		if _, has := value(d); has {
+			b.set(d)
+		}
+	}
+	if s.ranks, err = newRanks(a, b); err != nil {
+		return s, err
+	}
+	if s.values, err = array[uint32](a, s.len()); err != nil {
+		return s, err
+	}
+	for d, i := uint32(1), 0; d <= count; d++ {
+		if v, has := value(d); has {
+			s.values[i] = v
+			i++
+		}
+	}
+	return s, nil
+}
+
+func (s *scattered) drop(a *arena) {
+	drop(a, (*[]uint64)(&s.bits))
+	drop(a, &s.sums)
+	drop(a, &s.values)
+}
+
 // keep copies what the dominators are going to overwrite.
-func (b *inbound) keep(a *arena, parents []uint32, j *joins) (err error) {
-	if b.parents, err = array[uint32](a, int64(len(parents))); err != nil {
+func (b *inbound) keep(a *arena, o *order) (err error) {
+	b.parents, err = newScattered(a, o.count, func(d uint32) (uint32, bool) {
+		return o.parents[d], o.parents[d] != d-1
+	})
+	if err != nil {
 		return err
 	}
-	if b.starts, err = array[uint32](a, int64(len(j.starts))); err != nil {
-		return err
+	b.sources = o.joins.sources
+	b.starts, err = newScattered(a, o.count, func(d uint32) (uint32, bool) {
+		return o.joins.starts[d], o.joins.starts[d] != o.joins.end(d)
+	})
+	return err
+}
+
+// parent gives the number that one was found from; 0 is a GC root.
+func (b *inbound) parent(d uint32) uint32 {
+	if !b.parents.bits.has(d) {
+		return d - 1
 	}
-	copy(b.parents, parents)
-	copy(b.starts, j.starts)
-	b.sources = j.sources
-	return nil
+	return b.parents.values[b.parents.of(d)]
 }
 
 // of gives the sources of a number without its parent.
 func (b *inbound) of(d uint32) []uint32 {
-	end := uint32(len(b.sources))
-	if int(d)+1 < len(b.starts) {
-		end = b.starts[d+1]
+	if !b.starts.bits.has(d) {
+		return nil
 	}
-	return b.sources[b.starts[d]:end]
+	i := int(b.starts.of(d))
+	if i+1 == len(b.starts.values) {
+		return b.sources[b.starts.values[i]:]
+	}
+	return b.sources[b.starts.values[i]:b.starts.values[i+1]]
 }
 
 // ForgetInbound gives back the memory that Options.Inbound took.
 func (g *Graph) ForgetInbound() {
-	drop(&g.arena, &g.inbound.parents)
-	drop(&g.arena, &g.inbound.starts)
+	g.inbound.parents.drop(&g.arena)
+	g.inbound.starts.drop(&g.arena)
 	drop(&g.arena, &g.inbound.sources)
 	drop(&g.arena, &g.inbound.place)
 }
@@ -156,7 +210,7 @@ func (g *Graph) climb(ctx context.Context, s *Set, met bitset, pending []uint32)
 		d := pending[len(pending)-1]
 		pending = pending[:len(pending)-1]
 		s.bits.set(g.tree.objects[b.place[d]])
-		if p := b.parents[d]; p != 0 && !met.has(p) {
+		if p := b.parent(d); p != 0 && !met.has(p) {
 			met.set(p)
 			pending = append(pending, p)
 		}
@@ -220,7 +274,7 @@ func (h *held) subtrees() {
 		order = append(order, d)
 	}
 	slices.Sort(order)
-	parents := h.inbound.parents
+	count := uint32(len(h.inbound.place)) - 1
 	end := uint32(0)
 	for _, d := range order {
 		if d < end {
@@ -228,7 +282,7 @@ func (h *held) subtrees() {
 		}
 		// Numbers are in preorder: a subtree ends where a parent is outside.
 		end = d + 1
-		for int(end) < len(parents) && parents[end] >= d {
+		for end <= count && h.inbound.parent(end) >= d {
 			end++
 		}
 		h.list = append(h.list, subtree{d, end})
@@ -287,7 +341,7 @@ func (h *held) reach(ctx context.Context) (err error) {
 }
 
 func (h *held) fromOutside(d uint32) bool {
-	if !h.inside(h.inbound.parents[d]) {
+	if !h.inside(h.inbound.parent(d)) {
 		return true
 	}
 	for _, p := range h.inbound.of(d) {
@@ -346,7 +400,7 @@ func (h *held) outgoing() (f *forward, err error) {
 func (h *held) pairs(f func(from, to uint32)) {
 	for _, s := range h.list {
 		for d := s.first; d < s.end; d++ {
-			if p := h.inbound.parents[d]; h.inside(p) {
+			if p := h.inbound.parent(d); h.inside(p) {
 				f(p, d)
 			}
 			for _, p := range h.inbound.of(d) {

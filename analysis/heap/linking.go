@@ -154,7 +154,7 @@ func (l *loader) census(inner bitset) (most int64) {
 // needed refuses a dump whose graph does not fit into memory, before the larger part
 // of it is made.
 func (l *loader) needed(n, references int64) error {
-	need := n*bytesPerObject + references*bytesPerReference
+	need := n*l.bytesPerObject() + references*bytesPerReference
 	if l.options.Limit > 0 && need > l.options.Limit {
 		return &MemoryError{need, l.options.Limit}
 	}

@@ -106,6 +106,9 @@ func TestLimitReferences(t *testing.T) {
 	}
 	var refused *heap.MemoryError
 	errors.As(err, &refused)
+	// What references each object takes more, and is counted.
+	_, err = heap.Load(t.Context(), f, heap.Options{Limit: refused.Need, Inbound: true})
+	checkRefused(t, err, refused.Need)
 	g, err := heap.Load(t.Context(), f, heap.Options{Limit: refused.Need})
 	if err != nil {
 		t.Fatal(err)

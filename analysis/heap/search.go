@@ -149,6 +149,14 @@ func (j *joins) each(f func(from, to uint32)) {
 	}
 }
 
+// end is where the sources of a vertex end.
+func (j *joins) end(v uint32) uint32 {
+	if int(v)+1 < len(j.starts) {
+		return j.starts[v+1]
+	}
+	return uint32(len(j.sources))
+}
+
 // sort makes the lists of sources of count vertices out of the log.
 func (j *joins) sort(a *arena, workers int, count uint32) (err error) {
 	if j.count >= 1<<32 {

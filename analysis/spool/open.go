@@ -31,6 +31,12 @@ type Options struct {
 // ErrCap is wrapped by the error of Open for an input that is larger than its cap.
 var ErrCap = errors.New("it is larger than the cap")
 
+// Names that no input has.
+var (
+	ErrNoName = errors.New("open input: its name is empty")
+	ErrFolder = errors.New("it is a folder")
+)
+
 // Open opens the file at path, or stdin if path is "-", unpacked. It returns when
 // all of a stream was read, and soon after ctx is done: then, or after another
 // error, a Read of stdin may go on until it returns, and stdin is of no more use.
@@ -60,13 +66,13 @@ func openPath(ctx context.Context, path string, o Options) (*File, error) {
 	info, err := os.Stat(path)
 	switch {
 	case path == "":
-		return nil, errors.New("open input: its name is empty")
+		return nil, ErrNoName
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("open %s: %w", path, fs.ErrNotExist)
 	case err != nil:
 		return nil, fmt.Errorf("open input: %w", err)
 	case info.IsDir():
-		return nil, fmt.Errorf("open %s: it is a folder; name a file", path)
+		return nil, fmt.Errorf("open %s: %w; name a file", path, ErrFolder)
 	}
 	open := openFile
 	if info.Mode()&fs.ModeNamedPipe != 0 {

@@ -4,8 +4,9 @@ package spool
 
 import "syscall"
 
-// freeBytes is what this user may still write to the file system of a folder.
-func freeBytes(dir string) (int64, bool) {
+// FreeBytes is what this user may still write to the file system of a folder,
+// in bytes; false where that cannot be told.
+func FreeBytes(dir string) (int64, bool) {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(dir, &fs); err != nil {
 		return 0, false

@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// freeBytes is what this user may still write to the file system of a folder
-// (GetDiskFreeSpaceExW).
-func freeBytes(dir string) (int64, bool) {
+// FreeBytes is what this user may still write to the file system of a folder,
+// in bytes; false where that cannot be told (GetDiskFreeSpaceExW).
+func FreeBytes(dir string) (int64, bool) {
 	path, err := syscall.UTF16PtrFromString(dir)
 	if err != nil {
 		return 0, false

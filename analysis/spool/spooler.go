@@ -225,7 +225,7 @@ func (w *writing) full(err error) error {
 		err = e.Err // its path is of a file that is no more
 	}
 	free := ""
-	if n, ok := freeBytes(w.o.Dir); ok {
+	if n, ok := FreeBytes(w.o.Dir); ok {
 		free = fmt.Sprintf(", free there: %s", sizeText(n))
 	}
 	return fmt.Errorf("spool %s: write a temporary file in %s: %w; written: %s%s%s; make room, or name a folder on a larger disk with TMPDIR (TMP on Windows)",

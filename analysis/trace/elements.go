@@ -2,6 +2,7 @@ package trace
 
 import (
 	"math"
+	"slices"
 
 	"github.com/leakgate/leakgate/analysis/heap"
 )
@@ -12,6 +13,40 @@ type shape struct {
 	// through and head are places of the collection's class; -1 for none. Where the
 	// elements are in another collection, head is asked of that one.
 	through, head int
+}
+
+// collection finds how the instances of a class hold elements; nil where they are no
+// collection. Of superclasses the nearest that is one decides.
+func (r *Reader) collection(hierarchy []string, places []heap.Place) *shape {
+	if !r.rules.Subclasses {
+		hierarchy = hierarchy[:1]
+	}
+	for above, class := range hierarchy {
+		if slices.Contains(r.rules.Without, class) {
+			continue
+		}
+		for _, c := range r.collections[class] {
+			// What stands for a single class of the platform is of that one alone.
+			if above > 0 && c.Shape >= Referent {
+				continue
+			}
+			if s := r.shape(c, places); s != nil {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+// indexCollections makes the collections ready to be found by the name of a class.
+func (r *Reader) indexCollections() {
+	r.collections = map[string][]*Collection{}
+	for i := range r.rules.Collections {
+		c := &r.rules.Collections[i]
+		for _, class := range c.Classes {
+			r.collections[class] = append(r.collections[class], c)
+		}
+	}
 }
 
 // shape finds the fields of a collection; nil where the class has another

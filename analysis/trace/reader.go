@@ -57,6 +57,9 @@ type Rules struct {
 	Number func(heap.Object, Member) (int64, bool)
 	// Without are classes of collections that are read as any other object.
 	Without []string
+	// Subclasses are read as the collection that they extend. Shark reads them as any other
+	// object.
+	Subclasses bool
 }
 
 // Reader reads the references of objects in the order in which Shark does: the
@@ -71,8 +74,13 @@ type Reader struct {
 	// statics are the special static fields of a class object, by place.
 	statics map[heap.Object][]action
 	globals map[string]*Matcher
-	threads map[heap.Object]thread
-	roots   []Root
+	// matchers are those of fields, matching the classes that they name.
+	matchers map[matched]*Matcher
+	matching map[string]bool
+	// collections are those of each class, in their order.
+	collections map[string][]*Collection
+	threads     map[heap.Object]thread
+	roots       []Root
 	// firsts are what a First leads to.
 	firsts map[heap.Object]bool
 	// flattened are the collections that were read, steps how far their parts went together;
@@ -116,6 +124,8 @@ func NewReader(g *heap.Graph, b *heap.Outbound, rules Rules) *Reader {
 	words := (g.Objects + 63) / 64
 	r.flattened, r.plain = make(bits, words), make(bits, words)
 	r.rules.Collections = slices.Concat(rules.Collections, collections)
+	r.indexMatchers()
+	r.indexCollections()
 	r.findRoots()
 	r.findStatics()
 	r.findFirsts()
@@ -152,14 +162,7 @@ func (r *Reader) kind(o heap.Object) *kind {
 	k.thread = slices.Contains(names, "java.lang.Thread")
 	places := r.outbound.PlacesOf(n)
 	k.actions = r.actions(names, places, InstanceField)
-	for i := range r.rules.Collections {
-		if c := &r.rules.Collections[i]; slices.Contains(c.Classes, names[0]) && !slices.Contains(r.rules.Without, names[0]) {
-			if s := r.shape(c, places); s != nil {
-				k.collection = s
-				break
-			}
-		}
-	}
+	k.collection = r.collection(names, places)
 	return k
 }
 
@@ -167,6 +170,7 @@ func (r *Reader) kind(o heap.Object) *kind {
 // hierarchy that a matcher names decides, and of its matchers the last.
 func (r *Reader) actions(names []string, places []heap.Place, of PatternKind) []action {
 	var list []action
+	names = r.named(names)
 	for i, p := range places {
 		m := r.matcher(names, p.Name, of)
 		skipped := m == nil && of == StaticField && slices.Contains(overheads, p.Name)
@@ -185,15 +189,40 @@ func (r *Reader) actions(names []string, places []heap.Place, of PatternKind) []
 // constants of a JVM's.
 var overheads = []string{"$staticOverhead", "$classOverhead", "<resolved_references>"}
 
+// matched is what a matcher of fields is found by.
+type matched struct {
+	kind         PatternKind
+	class, field string
+}
+
+// indexMatchers makes the matchers of fields ready to be found: of several the last.
+func (r *Reader) indexMatchers() {
+	r.matchers, r.matching = map[matched]*Matcher{}, map[string]bool{}
+	for i := range r.rules.Matchers {
+		m := &r.rules.Matchers[i]
+		r.matchers[matched{m.Kind, m.Class, m.Name}] = m
+		r.matching[m.Class] = true
+	}
+}
+
 func (r *Reader) matcher(names []string, field string, of PatternKind) *Matcher {
 	for _, class := range names {
-		for i := len(r.rules.Matchers) - 1; i >= 0; i-- {
-			if m := &r.rules.Matchers[i]; m.Kind == of && m.Name == field && m.Class == class {
-				return m
-			}
+		if m := r.matchers[matched{of, class, field}]; m != nil {
+			return m
 		}
 	}
 	return nil
+}
+
+// named gives the classes of a hierarchy that matchers name, each once: few, however
+// many superclasses a dump says there are.
+func (r *Reader) named(hierarchy []string) (names []string) {
+	for _, class := range hierarchy {
+		if r.matching[class] && !slices.Contains(names, class) {
+			names = append(names, class)
+		}
+	}
+	return names
 }
 
 // findStatics finds the class objects that have special static fields.

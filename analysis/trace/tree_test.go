@@ -3,6 +3,7 @@ package trace_test
 import (
 	"cmp"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -216,5 +217,181 @@ func TestWideTree(t *testing.T) {
 	walk(tree)
 	if count > wide+10 || cut == 0 || own != int64(len(targets)) || tree[0].Targets != own {
 		t.Errorf("%d branches, %d of them cut, with %d of %d targets", count, cut, own, len(targets))
+	}
+}
+
+// shelf makes random collections, of Java's own classes or, to a class, of subclasses
+// of a subclass of each.
+type shelf struct {
+	*rand.Rand
+	*hproftest.Heap
+	sub bool
+	own map[string]*hproftest.Class
+	all []hproftest.Ref
+}
+
+// mySuffix is what the name of a subclass has more than that of its collection.
+const mySuffix = "$My"
+
+func (s *shelf) class(name string) *hproftest.Class {
+	if !s.sub {
+		return s.Class(name)
+	}
+	if s.own[name] == nil {
+		s.own[name] = s.Declare(name+mySuffix, s.Declare(name+"$Base", s.Class(name)))
+	}
+	return s.own[name]
+}
+
+func (s *shelf) pick() hproftest.Ref {
+	if s.IntN(6) == 0 {
+		return 0
+	}
+	return s.all[s.IntN(len(s.all))]
+}
+
+func (s *shelf) array(element string) hproftest.Ref {
+	var list []hproftest.Ref
+	for range s.IntN(8) {
+		list = append(list, s.pick())
+	}
+	return s.Objects(s.Class(element), list...)
+}
+
+// chain makes nodes that are linked, and gives the first.
+func (s *shelf) chain(class string, fields ...string) (first hproftest.Ref) {
+	for range s.IntN(5) {
+		f := hproftest.Fields{"next": first}
+		for _, name := range fields {
+			f[name] = s.pick()
+		}
+		first = s.New(s.Class(class), f)
+	}
+	return first
+}
+
+func (s *shelf) table(class string, fields ...string) hproftest.Ref {
+	var list []hproftest.Ref
+	for range s.IntN(5) {
+		list = append(list, s.chain(class, fields...))
+	}
+	return s.Objects(s.Class(class), list...)
+}
+
+// collection makes one of any class that Java has.
+func (s *shelf) collection() hproftest.Ref {
+	type f = hproftest.Fields
+	hashMap := func(name string) hproftest.Ref {
+		return s.New(s.class(name), f{"table": s.table("java.util.HashMap$Node", "key", "value")})
+	}
+	switch s.IntN(9) {
+	case 0:
+		return s.New(s.class("java.util.ArrayList"), f{"elementData": s.array("java.lang.Object"), "size": s.IntN(8)})
+	case 1:
+		return s.New(s.class("java.util.LinkedList"), f{"first": s.chain("java.util.LinkedList$Node", "item")})
+	case 2:
+		return s.New(s.class("java.util.concurrent.ConcurrentHashMap"), f{"table": s.table("java.util.concurrent.ConcurrentHashMap$Node", "key", "val")})
+	case 3:
+		return s.New(s.class("java.util.WeakHashMap"), f{"table": s.table("java.util.WeakHashMap$Entry", "referent", "value")})
+	case 4:
+		return s.New(s.class("java.util.concurrent.CopyOnWriteArrayList"), f{"elements": s.array("java.lang.Object")})
+	case 5:
+		return s.New(s.class("java.util.HashSet"), f{"map": hashMap("java.util.HashMap")})
+	case 6:
+		return hashMap("java.util.LinkedHashMap")
+	}
+	return hashMap("java.util.HashMap")
+}
+
+// shelves is a heap of random collections in each other, and things in them.
+func shelves(seed uint64, sub bool) (h *hproftest.Heap, things []hproftest.Ref) {
+	s := &shelf{Rand: rand.New(rand.NewPCG(seed, 0x5e1f)), Heap: hproftest.Java(seed), sub: sub, own: map[string]*hproftest.Class{}}
+	thing := s.Declare("a.Thing", nil, "object held")
+	for range 5 + s.IntN(60) {
+		if s.IntN(3) > 0 {
+			s.all = append(s.all, s.New(thing, hproftest.Fields{"held": s.String("x")}))
+			things = append(things, s.all[len(s.all)-1])
+			continue
+		}
+		s.all = append(s.all, s.New(thing, nil))
+		s.all[len(s.all)-1] = s.collection()
+	}
+	for i := range 1 + s.IntN(4) {
+		s.Hold("a.Holder", fmt.Sprintf("held%d", i), s.all[len(s.all)-1-s.IntN(min(5, len(s.all)))])
+	}
+	return s.Heap, things
+}
+
+// TestSubclassesMerge: collections of an app's own classes are merged as those that they
+// extend, where that is asked for.
+func TestSubclassesMerge(t *testing.T) {
+	reached, apart := 0, 0
+	for seed := range uint64(60) {
+		var texts []string
+		for _, form := range []struct{ sub, rule bool }{{false, false}, {false, true}, {true, true}, {true, false}} {
+			h, things := shelves(seed, form.sub)
+			rules := known()
+			rules.Subclasses = form.rule
+			w := load(t, h, hproftest.Form{}, rules)
+			targets := w.objects(things...)
+			s := w.find(targets, trace.Options{Through: true})
+			w.checkTree(seed, s, targets)
+			var text strings.Builder
+			tellTree(&text, w.tree(s, targets), "")
+			texts = append(texts, strings.ReplaceAll(text.String(), mySuffix, ""))
+			if len(s.Found()) > 0 && form.sub && !form.rule {
+				reached++
+				if texts[3] != texts[0] {
+					apart++
+				}
+			}
+		}
+		if texts[1] != texts[0] || texts[2] != texts[0] {
+			t.Fatalf("seed %d: Java's own\n%s\nwith the rule\n%s\nsubclasses\n%s", seed, texts[0], texts[1], texts[2])
+		}
+	}
+	if reached < 50 || apart < 20 {
+		t.Errorf("things were reached in %d heaps, and trees differed without the rule in %d", reached, apart)
+	}
+}
+
+// TestSubclasses: what a subclass has besides is read, too, and what stands for one
+// class of a platform is of that one.
+func TestSubclasses(t *testing.T) {
+	type f = hproftest.Fields
+	type m = trace.Member
+	s := newScene(hproftest.Java(1))
+	node := s.nodes("java.util.HashMap$Node", "next", f{"key": s.a, "value": s.b})
+	table := s.entries("java.util.HashMap$Node", node[0])
+	cache := s.New(s.Declare("a.Cache", s.Class("java.util.LinkedHashMap"), "object owner"), f{"table": table, "owner": s.c})
+	hides := s.Declare("a.Hides", s.Class("java.util.HashMap"), "object table")
+	hidden := s.New(hides, f{"table": s.c})
+	s.SetIn(hidden, s.Class("java.util.HashMap"), "table", table)
+	array := s.call("array", s.Objects(s.Class("java.lang.Object"), s.a, s.b))
+	list := s.New(s.Declare("a.Sized", s.Class("java.util.ArrayList"), "int size"), f{"elementData": array, "size": 0})
+	s.SetIn(list, s.Class("java.util.ArrayList"), "size", 1)
+	weak := s.New(s.Declare("a.Weak", s.Class("java.util.WeakHashMap")), nil)
+	s.Set(weak, "table", s.Objects(s.Class("java.util.WeakHashMap$Entry"), s.New(s.Class("java.util.WeakHashMap$Entry"), f{"referent": s.a, "value": s.b})))
+	owner := s.Declare("a.Owner", nil, "object news")
+	one := s.New(s.Declare("a.Other", owner), f{"news": s.a})
+	rules := trace.Rules{
+		Number: numbers, Subclasses: true, Without: []string{"java.util.WeakHashMap"},
+		Collections: []trace.Collection{{Classes: []string{"a.Owner"}, Shape: trace.First, Head: m{Class: "a.Owner", Name: "news"}, Matcher: &trace.Matcher{}}},
+	}
+	w := load(t, s.Heap, hproftest.Form{}, rules)
+	for _, c := range []struct {
+		name string
+		r    hproftest.Ref
+		want string
+	}{
+		{"a field of its own", cache, "[key()]=a [a]=b owner=c table.=table"},
+		{"a field of the same name", hidden, "[key()]=a [a]=b table=c table.=table"},
+		{"a size of its own", list, "[0]=a elementData.=array"},
+		{"of what is to be no collection", weak, "table="},
+		{"of a class of the platform", one, "news=a"},
+	} {
+		if got := w.brief(w.object(c.r), s.names); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
 	}
 }

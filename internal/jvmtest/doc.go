@@ -2,7 +2,8 @@
 // heaps: compiled by javac, renamed by ProGuard, run by a JVM and dumped by jcmd.
 //
 // Leaks.java has a class for each way to leak, ShopLeaks says what must be found there.
-// Steady.java does the same work and keeps nothing. Mall.java has many leaks at once,
+// Steady.java does the same work and keeps nothing. Depot.java starts threads that never
+// end. Mall.java has many leaks at once,
 // and Variants rebuilds it twenty times: the same leaks under other names, numbers and
 // addresses.
 //

@@ -1,0 +1,46 @@
+//go:build linux || darwin
+
+package spool
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/leakgate/leakgate/internal/recorded"
+)
+
+// What df says (POSIX: 1024-byte units, the fourth column) is between two answers, but
+// for what others write or remove meanwhile.
+func TestFreeBytesAsDf(t *testing.T) {
+	dir := t.TempDir()
+	for range 20 {
+		before, known := FreeBytes(dir)
+		text, err := exec.CommandContext(t.Context(), "df", "-P", "-k", dir).Output()
+		if err != nil {
+			recorded.Missing(t, "no df: %v", err)
+		}
+		after, again := FreeBytes(dir)
+		if !known || !again || before <= 0 {
+			t.Fatalf("%d, %v, %d, %v", before, known, after, again)
+		}
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		cells := strings.Fields(lines[len(lines)-1])
+		kb, err := strconv.ParseInt(cells[3], 10, 64)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if df := kb << 10; min(before, after)-1024 <= df && df <= max(before, after)+1024 {
+			return
+		}
+	}
+	t.Error("df never agrees")
+}
+
+func TestFreeBytesOfNothing(t *testing.T) {
+	if n, known := FreeBytes(filepath.Join(t.TempDir(), "none")); known {
+		t.Errorf("%d bytes", n)
+	}
+}
