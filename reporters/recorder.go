@@ -138,8 +138,13 @@ func (r *Recorder) Close() error {
 	return nil
 }
 
-// maxLine bounds one line of samples.ndjson.
-const maxLine = 1 << 20
+const (
+	// maxLine bounds one line of samples.ndjson.
+	maxLine = 1 << 20
+	// maxSkipped bounds what a damaged file may have in the place of one line: a
+	// disk may leave zeros, but not for ever.
+	maxSkipped = 64 << 20
+)
 
 // Lines hears the lines of samples.ndjson; each function may be nil.
 type Lines struct {
@@ -147,11 +152,16 @@ type Lines struct {
 	Header func(Header) error
 	Sample func(Sample) error
 	Event  func(Event) error
+	// Damaged hears the number of a line that cannot be read, or that Sample or
+	// Event refused, and why; the lines after it are heard. Without it such a line
+	// is an error.
+	Damaged func(line int, why error)
 }
 
 // ReadSamples reads samples.ndjson line by line. A last line without its end, as a
 // killed run leaves it, is left out and told in the returned warnings. Any other
-// line that cannot be read is an error with its number.
+// line that cannot be read is for Damaged, or else an error with its number; a
+// blank line says nothing.
 func ReadSamples(in io.Reader, to Lines) ([]error, error) {
 	r := lineReader{in: bufio.NewReaderSize(in, 64<<10)}
 	var h Header
@@ -177,11 +187,18 @@ func ReadSamples(in io.Reader, to Lines) ([]error, error) {
 			return nil, nil
 		case errors.Is(err, io.ErrUnexpectedEOF):
 			return []error{fmt.Errorf("line %d of %s is cut; left out", r.n, SamplesName)}, nil
-		case err != nil:
+		case err == nil && len(bytes.TrimSpace(text)) == 0:
+			continue
+		case err == nil:
+			err = dispatch(text, to.Sample, to.Event)
+		case !errors.Is(err, errLong):
 			return nil, fmt.Errorf("read samples: %w", err)
 		}
-		if err := dispatch(text, to.Sample, to.Event); err != nil {
+		switch {
+		case err != nil && to.Damaged == nil:
 			return nil, fmt.Errorf("read samples, line %d: %w", r.n, err)
+		case err != nil:
+			to.Damaged(r.n, err)
 		}
 	}
 }
@@ -218,18 +235,28 @@ type lineReader struct {
 	n  int
 }
 
+// errLong is a line that no recorder wrote.
+var errLong = fmt.Errorf("it is longer than %d bytes", maxLine)
+
 // next gives one line without its end: io.EOF after the last,
-// io.ErrUnexpectedEOF for a last line without an end.
+// io.ErrUnexpectedEOF for a last line without an end, errLong for one that is read
+// over.
 func (l *lineReader) next() ([]byte, error) {
 	l.n++
 	var line []byte
+	skipped := 0
 	for {
 		part, err := l.in.ReadSlice('\n')
-		line = append(line, part...)
-		if len(line) > maxLine {
-			return nil, fmt.Errorf("line %d is longer than %d bytes", l.n, maxLine)
+		if len(line) <= maxLine {
+			line = append(line, part...)
+		} else {
+			skipped += len(part)
 		}
 		switch {
+		case skipped > maxSkipped:
+			return nil, fmt.Errorf("line %d is longer than %d bytes", l.n, maxSkipped)
+		case err == nil && len(line) > maxLine:
+			return nil, errLong
 		case err == nil:
 			return line[:len(line)-1], nil
 		case errors.Is(err, bufio.ErrBufferFull):

@@ -34,6 +34,14 @@ type Run struct {
 	Warnings  []string  `json:"warnings"`
 }
 
+// Interruption is a command on a device that the device has dropped: how it would have
+// ended is not known.
+type Interruption struct {
+	Device string `json:"device"`
+	// T is the moment, in seconds of the device since the start of the run.
+	T float64 `json:"t_s"`
+}
+
 // Workload is what stressed the app.
 type Workload struct {
 	Kind string `json:"kind"`
@@ -42,6 +50,8 @@ type Workload struct {
 	Events int    `json:"events,omitempty"`
 	Exit   *int   `json:"exit"`
 	Error  string `json:"error,omitempty"`
+	// Interrupted has the devices that have dropped it.
+	Interrupted []Interruption `json:"interrupted,omitempty"`
 }
 
 // Device is one device of the run and what watching it has cost.

@@ -200,9 +200,13 @@ func (s *sheet) workload(w Workload) {
 	if w.Seed != nil {
 		what += fmt.Sprintf(", %d events with seed %d", w.Events, *w.Seed)
 	}
+	for _, i := range w.Interrupted {
+		s.line("%s: INTERRUPTED after %s: device %s has dropped it", what, Span(i.T), name(i.Device))
+	}
 	switch {
 	case w.Error != "":
 		s.line("%s: FAILED: %s", what, w.Error)
+	case len(w.Interrupted) > 0:
 	case w.Exit != nil:
 		s.line("%s: done, exit %d", what, *w.Exit)
 	default:

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/leakgate/leakgate/analysis/spool"
 	"github.com/leakgate/leakgate/capture/adb"
 )
 
@@ -195,7 +196,7 @@ func (e *examination) directory() bool {
 			return false
 		}
 	}
-	free, known := freeBytes(dir)
+	free, known := spool.FreeBytes(dir)
 	if !known {
 		e.book.note("directory", Unknown, fmt.Sprintf("the free space for %s cannot be told; %s", e.opt.Dir, nightNeeds), "")
 		return true

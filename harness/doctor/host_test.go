@@ -47,8 +47,16 @@ func listen(t *testing.T, talk func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// short are limits for peers of this process that never answer.
-var short = limits{dial: time.Second, answer: 300 * time.Millisecond, react: 400 * time.Millisecond, program: time.Second}
+// patient are limits for peers of this process that answer, on a machine however
+// busy.
+var patient = limits{dial: time.Minute, answer: time.Minute, react: time.Minute, program: time.Minute}
+
+// unanswered are limits for a peer that never answers host:version, and deaf for one
+// that never says anything.
+var (
+	unanswered = limits{dial: time.Minute, answer: 300 * time.Millisecond, react: time.Minute, program: time.Minute}
+	deaf       = limits{dial: time.Minute, answer: 300 * time.Millisecond, react: 400 * time.Millisecond, program: time.Minute}
+)
 
 func TestWhatListensAtThePort(t *testing.T) {
 	fakeADB(t, version41)
@@ -60,29 +68,25 @@ func TestWhatListensAtThePort(t *testing.T) {
 	}
 	defer phones.Close()
 	dead := listen(t, func(net.Conn) {})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := l.Addr().String()
-	l.Close()
 	for name, c := range map[string]struct {
 		address string
+		limits  limits
 		state   ServerState
 		status  Status
 		parts   []string
 	}{
-		"adb":           {phones.Addr(), Answers, OK, []string{"version 41"}},
-		"nobody":        {nobody, Absent, Warn, []string{"no adb server runs", "ANDROID_ADB_SERVER_PORT", "a run starts one", "`adb start-server`"}},
-		"web server":    {web.Listener.Addr().String(), Foreign, Bad, []string{"no adb server", "HTTP/1.1 400 Bad Request", "ANDROID_ADB_SERVER_PORT="}},
-		"speaks first":  {listen(t, func(c net.Conn) { io.WriteString(c, "SSH-2.0-OpenSSH_9.6\r\n"); io.Copy(io.Discard, c) }), Foreign, Bad, []string{"SSH-2.0", "choose another port"}},
-		"hangs up":      {dead, Foreign, Bad, []string{"ended the connection"}},
-		"says nothing":  {listen(t, func(c net.Conn) { io.Copy(io.Discard, c) }), Silent, Bad, []string{"does not answer", "adb kill-server"}},
-		"wrong length":  {listen(t, func(c net.Conn) { io.WriteString(c, "OKAYzzzz0029"); io.Copy(io.Discard, c) }), Foreign, Bad, nil},
-		"hostile words": {listen(t, func(c net.Conn) { io.WriteString(c, "\x1b[2J\u202egood\nready: yes"); io.Copy(io.Discard, c) }), Foreign, Bad, nil},
+		"adb": {phones.Addr(), patient, Answers, OK, []string{"version 41"}},
+		// A port that was free a moment ago may be somebody's.
+		"nobody":        {"127.0.0.1:1", patient, Absent, Warn, []string{"no adb server runs", "ANDROID_ADB_SERVER_PORT", "a run starts one", "`adb start-server`"}},
+		"web server":    {web.Listener.Addr().String(), unanswered, Foreign, Bad, []string{"no adb server", "HTTP/1.1 400 Bad Request", "ANDROID_ADB_SERVER_PORT="}},
+		"speaks first":  {listen(t, func(c net.Conn) { io.WriteString(c, "SSH-2.0-OpenSSH_9.6\r\n"); io.Copy(io.Discard, c) }), patient, Foreign, Bad, []string{"SSH-2.0", "choose another port"}},
+		"hangs up":      {dead, patient, Foreign, Bad, []string{"ended the connection"}},
+		"says nothing":  {listen(t, func(c net.Conn) { io.Copy(io.Discard, c) }), deaf, Silent, Bad, []string{"does not answer", "adb kill-server"}},
+		"wrong length":  {listen(t, func(c net.Conn) { io.WriteString(c, "OKAYzzzz0029"); io.Copy(io.Discard, c) }), patient, Foreign, Bad, nil},
+		"hostile words": {listen(t, func(c net.Conn) { io.WriteString(c, "\x1b[2J\u202egood\nready: yes"); io.Copy(io.Discard, c) }), patient, Foreign, Bad, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := look(t, at(t, c.address), Options{limits: short})
+			r := look(t, at(t, c.address), Options{limits: c.limits})
 			expect(t, r, "server", c.status, c.parts...)
 			s := r.Host.Server
 			if s.State != c.state || s.From != "ANDROID_ADB_SERVER_PORT" || s.Address != c.address || (s.Protocol != nil) != (c.state == Answers) {
@@ -100,17 +104,24 @@ func TestWhatListensAtThePort(t *testing.T) {
 
 // An address that takes no connection and refuses none costs a known time.
 func TestKnockEndsWithItsContext(t *testing.T) {
-	silent := listen(t, func(c net.Conn) { io.Copy(io.Discard, c) })
+	asked := make(chan struct{}, 1)
+	silent := listen(t, func(c net.Conn) {
+		io.ReadFull(c, make([]byte, len(versionRequest)))
+		asked <- struct{}{}
+		io.Copy(io.Discard, c)
+	})
 	ctx, cancel := context.WithCancel(t.Context())
 	got := make(chan knock, 1)
-	go func() { got <- usualLimits.knockAt(ctx, silent) }()
+	endless := limits{dial: time.Hour, answer: time.Hour, react: time.Hour}
+	go func() { got <- endless.knockAt(ctx, silent) }()
+	<-asked
 	cancel()
 	select {
 	case k := <-got:
 		if k.state == Answers || k.state == Foreign {
 			t.Errorf("%+v", k)
 		}
-	case <-time.After(2 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("waits on")
 	}
 }
@@ -169,14 +180,20 @@ func TestPrograms(t *testing.T) {
 		r := look(t, nobody, Options{})
 		expect(t, r, "adb", Bad, "no adb program in PATH", "put "+home)
 	})
-	for name, c := range map[string]struct{ script, part string }{
-		"fails":         {"exit 3", "exit status 3"},
-		"is another":    {"echo American Dental Board", "American Dental Board"},
-		"prints no end": {"while :; do echo Android Debug Bridge version 1.0.999999999; done", "context deadline exceeded"},
+	endless := patient
+	endless.program = time.Second
+	for name, c := range map[string]struct {
+		script string
+		limits limits
+		part   string
+	}{
+		"fails":         {"exit 3", patient, "exit status 3"},
+		"is another":    {"echo American Dental Board", patient, "American Dental Board"},
+		"prints no end": {"while :; do echo Android Debug Bridge version 1.0.999999999; done", endless, "context deadline exceeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fakeADB(t, c.script)
-			expect(t, look(t, env, Options{limits: short}), "adb", Warn, c.part, "reinstall")
+			expect(t, look(t, env, Options{limits: c.limits}), "adb", Warn, c.part, "reinstall")
 		})
 	}
 }
@@ -354,7 +371,7 @@ func TestSecondKnockIsTheFirstAndALineEnd(t *testing.T) {
 			io.WriteString(c, "500 what?\r\n")
 		}
 	})
-	k := short.knockAt(t.Context(), address)
+	k := unanswered.knockAt(t.Context(), address)
 	if k.state != Foreign || k.said != "500 what?\r\n" {
 		t.Errorf("%+v", k)
 	}

@@ -26,7 +26,8 @@ func exitCode(r reporters.Run, assert Assert, strict bool) int {
 		return ExitInterrupted
 	case leaked(r, assert):
 		return ExitLeak
-	case r.Workload != nil && r.Workload.Error != "":
+	case r.Workload != nil && (r.Workload.Error != "" || len(r.Workload.Interrupted) > 0):
+		// A command whose end nobody has seen has not done what it was to do.
 		return ExitWorkload
 	case strict && doubtful(r):
 		return ExitInconclusive

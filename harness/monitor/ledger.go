@@ -26,6 +26,10 @@ type ledger struct {
 	own       *reporters.Own // for all devices together
 	// lost says why the device's part ended early.
 	lost string
+	// dropped is t_s at which the device has dropped the workload's command.
+	dropped *float64
+	// torn: lines are missing before the next one. damaged: some were missing.
+	torn, damaged bool
 }
 
 func newLedger(policy detector.Policy, device reporters.HeaderDevice) *ledger {
@@ -46,7 +50,8 @@ func clockOf(seconds float64) time.Duration {
 func (l *ledger) open(p capture.Process) *account {
 	a := l.accounts[p.Key()]
 	if a == nil {
-		a = &account{Process: p, detector: detector.New(l.policy)}
+		// The line that told how it is read may be missing.
+		a = &account{Process: p, detector: detector.New(l.policy), unsure: l.damaged}
 		l.accounts[p.Key()] = a
 		l.order = append(l.order, a)
 	}
@@ -64,19 +69,24 @@ func (s step) jump() bool { return s.From == s.To }
 
 // sample hears one sample and gives the steps that it caused.
 func (l *ledger) sample(s reporters.Sample) []step {
+	steps := l.mend(s.T, clockOf(s.Up))
 	a := l.open(capture.Process{Name: s.Process, User: s.User, PID: s.PID, Start: s.Start})
 	up := clockOf(s.Up)
 	l.up, l.last = max(l.up, up), max(l.last, s.T)
-	return l.steps(a, a.hear(s, up))
+	return append(steps, l.steps(a, a.hear(s, up))...)
 }
 
 // event hears one event and gives the steps that it caused. Steps and jumps are
 // events too; they follow from the others and are not heard.
 func (l *ledger) event(e reporters.Event) []step {
-	l.last = max(l.last, e.T)
 	up := clockOf(e.Up)
+	var steps []step
+	if e.Event != "reboot" { // which tells the new clock itself
+		steps = l.mend(e.T, up)
+	}
+	l.last = max(l.last, e.T)
 	if e.Process == "" {
-		return l.ofDevice(e, up)
+		return append(steps, l.ofDevice(e, up)...)
 	}
 	user := 0
 	if e.User != nil {
@@ -84,10 +94,10 @@ func (l *ledger) event(e reporters.Event) []step {
 	}
 	p := capture.Process{Name: e.Process, User: user, PID: e.PID, Start: e.Start}
 	if l.accounts[p.Key()] == nil && e.Event != "found" {
-		return nil // of another version: what it says nobody knows
+		return steps // of another version: what it says nobody knows
 	}
 	a := l.open(p)
-	return l.steps(a, a.told(e, up))
+	return append(steps, l.steps(a, a.told(e, up))...)
 }
 
 func (l *ledger) ofDevice(e reporters.Event, up time.Duration) []step {
@@ -99,8 +109,10 @@ func (l *ledger) ofDevice(e reporters.Event, up time.Duration) []step {
 		l.own = e.Own
 	case "lost":
 		l.lost = e.Text
+	case "dropped":
+		l.dropped = new(e.T)
 	case "reboot":
-		return l.reboot(e, up)
+		return l.reboot(e.T, up)
 	case "mark":
 		for _, a := range l.order {
 			a.detector.AddMark(detector.Mark{At: up, Text: e.Text})
@@ -109,9 +121,11 @@ func (l *ledger) ofDevice(e reporters.Event, up time.Duration) []step {
 	return nil
 }
 
-// reboot takes the device's new clock: nothing before it is compared with anything after.
-func (l *ledger) reboot(e reporters.Event, up time.Duration) []step {
-	l.begun, l.up = up-clockOf(e.T), up
+// reboot takes the device's new clock, which shows up at a moment of the run: nothing
+// before it is compared with anything after.
+func (l *ledger) reboot(t float64, up time.Duration) []step {
+	l.torn = false
+	l.begun, l.up = up-clockOf(t), up
 	var out []step
 	for _, a := range l.order {
 		a.lastUp = 0
@@ -164,6 +178,10 @@ type account struct {
 	lastUp    time.Duration
 	lastBytes int64
 
+	// torn: lines are missing before the next sample. unsure: one that told how the
+	// process is read may be among those that were missing.
+	torn, unsure bool
+
 	// firstSuspicious and firstLeaking are kept here, and not taken from the
 	// detector, whose clock is the device's and begins anew with a reboot.
 	firstSuspicious, firstLeaking *float64
@@ -187,19 +205,20 @@ const (
 
 // hear takes one sample.
 func (a *account) hear(s reporters.Sample, up time.Duration) []detector.Transition {
+	steps := a.mend(s, up)
 	if s.Breakdown == nil {
 		bytes, ok := bytesOf(s)
 		if !ok {
-			return nil
+			return steps
 		}
-		return a.judge(up, bytes)
+		return append(steps, a.judge(up, bytes)...)
 	}
 	for _, text := range s.Warnings {
 		a.warn(text)
 	}
 	a.details++
 	b := breakdownOf(*s.Breakdown, up)
-	steps := a.detector.AddBreakdown(b)
+	steps = append(steps, a.detector.AddBreakdown(b)...)
 	if mapped := b.Mapped(); a.source == capture.Dumpsys && mapped.Known {
 		steps = append(steps, a.judge(up, mapped.Bytes)...)
 	}
@@ -219,19 +238,27 @@ func (a *account) told(e reporters.Event, up time.Duration) []detector.Transitio
 		a.readBy(e)
 	case "level":
 		// Another level may be another quantity: no trend crosses the change.
+		a.bridge(up)
 		a.readBy(e)
 		return a.detector.Change(up)
 	case "restart":
+		a.torn = false
 		a.PID, a.Start = e.PID, e.Start
 		a.restarts++
 		a.lastUp = 0
 		a.readBy(e)
 		return a.detector.Restart(up)
 	case "gap":
+		if a.torn {
+			return nil // it is part of a longer one
+		}
 		a.gaps++
 		a.absent += e.Lasted
 		return a.detector.Gap(up)
 	case "missed":
+		if a.torn {
+			return nil
+		}
 		a.missing++
 		a.absent += e.Lasted
 	case "unseen":
@@ -247,7 +274,7 @@ func (a *account) told(e reporters.Event, up time.Duration) []detector.Transitio
 
 func (a *account) readBy(e reporters.Event) {
 	a.PID, a.Start = e.PID, e.Start
-	a.source, a.reasons = capture.Source(e.Source), e.Reasons
+	a.source, a.reasons, a.unsure = capture.Source(e.Source), e.Reasons, false
 }
 
 func (a *account) warn(text string) {

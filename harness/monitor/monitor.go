@@ -189,6 +189,9 @@ func (m *run) stress(ctx context.Context, stop context.CancelCauseFunc) {
 	if err != nil {
 		m.work.Error = err.Error()
 	}
+	if errors.Is(err, errDropped) && m.Duration > 0 {
+		return // what it has begun may go on without it, and there is time to watch
+	}
 	stop(errWorkload)
 }
 

@@ -16,6 +16,8 @@ type outcome struct {
 	header  reporters.Header
 	ledgers []*ledger
 	final   reporters.Event
+	// damage is what a rebuild could not read.
+	damage damage
 }
 
 // record makes run.json.
@@ -23,7 +25,7 @@ func (o outcome) record() reporters.Run {
 	plan := o.plan()
 	r := reporters.Run{
 		Schema: reporters.RunSchema, Tool: plan.Tool, Started: o.header.Started,
-		Policy: policyName(plan), Stopped: o.final.Text, Workload: o.final.Workload,
+		Policy: policyName(plan), Stopped: o.final.Text, Workload: o.workload(),
 		Devices: []reporters.Device{}, Processes: []reporters.Process{}, Warnings: []string{},
 	}
 	if o.final.Ended != nil {
@@ -47,8 +49,26 @@ func (o outcome) record() reporters.Run {
 	}
 	r.Interrupted = r.Stopped == stoppedInterrupted || r.Stopped == stoppedKilled
 	r.Warnings = append(r.Warnings, o.absent()...)
+	if text := o.damage.summary(); text != "" {
+		r.Warnings = append(r.Warnings, text)
+	}
 	r.ExitCode = exitCode(r, Assert(plan.Assert), plan.Strict)
 	return r
+}
+
+// workload is how the workload has ended, and where it was interrupted.
+func (o outcome) workload() *reporters.Workload {
+	if o.final.Workload == nil {
+		return nil
+	}
+	w := *o.final.Workload
+	w.Interrupted = nil
+	for _, l := range o.ledgers {
+		if l.dropped != nil {
+			w.Interrupted = append(w.Interrupted, reporters.Interruption{Device: l.device.Device, T: *l.dropped})
+		}
+	}
+	return &w
 }
 
 func (o outcome) plan() reporters.Plan {

@@ -19,9 +19,9 @@ import (
 
 // Rebuild makes the record of a run from the lines of its directory: they are
 // judged again by the rules that the run had. A run that was killed is told as
-// such, with all that it has measured. The warnings say what of the directory
-// could not be used; the error is a directory without a run, or with one that
-// cannot be read.
+// such, with all that it has measured. Lines that are damaged are left out, and no
+// verdict crosses them. The warnings say what of the directory could not be used;
+// the error is a directory without a run, or with one of which nothing can be read.
 func Rebuild(dir string) (reporters.Run, []error, error) {
 	path := filepath.Join(dir, reporters.SamplesName)
 	info, err := os.Stat(path)
@@ -39,17 +39,22 @@ func Rebuild(dir string) (reporters.Run, []error, error) {
 	}
 	defer f.Close()
 	var b rebuild
-	warnings, err := reporters.ReadSamples(f, reporters.Lines{Header: b.begin, Sample: b.sample, Event: b.event})
-	if err != nil {
-		return reporters.Run{}, warnings, fmt.Errorf("read run in %s: %w", dir, err)
+	cut, err := reporters.ReadSamples(f, reporters.Lines{Header: b.begin, Sample: b.sample, Event: b.event, Damaged: b.damaged})
+	if err == nil && b.heard == 0 && b.damage.lines > 0 {
+		first := b.damage.first[0]
+		err = fmt.Errorf("nothing can be read but the header; line %d: %s", first.number, first.why)
 	}
-	return b.record(), warnings, nil
+	if err != nil {
+		return reporters.Run{}, nil, fmt.Errorf("read run in %s: %w", dir, err)
+	}
+	return b.record(), append(b.damage.warnings(), cut...), nil
 }
 
 // rebuild hears the lines of a run.
 type rebuild struct {
 	outcome
 	byDevice map[string]*ledger
+	heard    int // lines
 }
 
 func (b *rebuild) begin(h reporters.Header) error {
@@ -95,8 +100,17 @@ func policyOf(h reporters.Header) (detector.Policy, error) {
 }
 
 func (b *rebuild) sample(s reporters.Sample) error {
-	l := b.byDevice[s.Device]
-	if l == nil {
+	if err := b.checkSample(s); err != nil {
+		return err
+	}
+	b.heard++
+	b.byDevice[s.Device].sample(s)
+	return nil
+}
+
+// checkSample refuses what no run has.
+func (b *rebuild) checkSample(s reporters.Sample) error {
+	if b.byDevice[s.Device] == nil {
 		return fmt.Errorf("device %q is not in the header", s.Device)
 	}
 	if err := plausible(s.T, s.Up); err != nil {
@@ -105,7 +119,6 @@ func (b *rebuild) sample(s reporters.Sample) error {
 	if bytes, ok := bytesOf(s); ok && (bytes < 0 || bytes > maxBytes) {
 		return fmt.Errorf("process %q has %d bytes", s.Process, bytes)
 	}
-	l.sample(s)
 	return nil
 }
 
@@ -128,19 +141,40 @@ func plausible(seconds ...float64) error {
 }
 
 func (b *rebuild) event(e reporters.Event) error {
+	if err := b.checkEvent(e); err != nil {
+		return err
+	}
+	b.heard++
 	if e.Event == "stopped" {
 		b.final = e
 		return nil
 	}
-	l := b.byDevice[e.Device]
-	if l == nil {
+	b.byDevice[e.Device].event(e)
+	return nil
+}
+
+// checkEvent refuses what no run has.
+func (b *rebuild) checkEvent(e reporters.Event) error {
+	if e.Event == "stopped" {
+		return nil
+	}
+	if b.byDevice[e.Device] == nil {
 		return fmt.Errorf("device %q is not in the header", e.Device)
 	}
-	if err := plausible(e.T, e.Up, e.Lasted); err != nil {
-		return err
+	return plausible(e.T, e.Up, e.Lasted)
+}
+
+// damaged hears that a line cannot be used. What it told may have been of any process
+// of any device.
+func (b *rebuild) damaged(number int, why error) {
+	b.damage.add(number, why)
+	b.tear()
+}
+
+func (b *rebuild) tear() {
+	for _, l := range b.ledgers {
+		l.tear()
 	}
-	l.event(e)
-	return nil
 }
 
 // record is the run; one that was killed has ended with its last line.
@@ -190,16 +224,28 @@ func (r *Replay) Open(device string, p capture.Process) (*Series, error) {
 	return r.series[a], nil
 }
 
+// CheckSample refuses a sample that no run has. It may be called beside the other
+// methods.
+func (r *Replay) CheckSample(s reporters.Sample) error { return r.checkSample(s) }
+
+// CheckEvent is CheckSample for events.
+func (r *Replay) CheckEvent(e reporters.Event) error { return r.checkEvent(e) }
+
+// Damaged hears that a line cannot be read, or is refused: no verdict crosses it.
+func (r *Replay) Damaged() { r.tear() }
+
 // Sample hears one sample of an open process. An error is a line that no run has;
 // nothing of it is used.
 func (r *Replay) Sample(s reporters.Sample) error {
-	var x *Series
-	if l := r.byDevice[s.Device]; l != nil {
-		x = r.series[l.accounts[capture.Key{User: s.User, Name: s.Process}]]
+	if err := r.checkSample(s); err != nil {
+		return err
 	}
+	l := r.byDevice[s.Device]
+	x := r.series[l.accounts[capture.Key{User: s.User, Name: s.Process}]]
 	if x == nil {
 		return r.sample(s)
 	}
+	l.mend(s.T, clockOf(s.Up)) // the clock may be another than that of the last sample
 	last := x.account.lastUp
 	if s.Breakdown == nil && last > 0 && clockOf(s.Up) <= last {
 		return fmt.Errorf("up_s %g is not after %g", s.Up, last.Seconds())

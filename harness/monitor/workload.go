@@ -140,7 +140,8 @@ func (l *listener) end() {
 }
 
 // DeviceCommand is a workload that runs one command line on every device. What it
-// does is its own, so that one that a device has dropped is not begun again.
+// does is its own, so that one that a device has dropped is not begun again: that is
+// told as an interruption, and a run with a duration goes on.
 type DeviceCommand struct {
 	Command string
 }
@@ -164,8 +165,17 @@ func (c DeviceCommand) runOn(ctx context.Context, dev capture.Device, st Stage) 
 	out := marking(st.Output, mark)
 	exit, err := dev.Shell(ctx, c.Command, out, marking(st.Output, mark))
 	out.end()
-	return ended(dev, exit, err)
+	if err == nil || ctx.Err() != nil {
+		return ended(dev, exit, err)
+	}
+	st.Note(dev.Serial(), reporters.Event{Event: "dropped", Text: fmt.Sprintf("the device has dropped the command of the workload, which is not begun again: %v", err)})
+	// Whether the device is lost shows only now.
+	returned(ctx, dev)
+	return nil, fmt.Errorf("run workload on %s: %w: %w", dev.Serial(), errDropped, err)
 }
+
+// errDropped is a command whose end nobody has seen.
+var errDropped = errors.New("the device has dropped it")
 
 func ended(dev capture.Device, exit int, err error) (*int, error) {
 	switch {

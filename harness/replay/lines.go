@@ -235,11 +235,14 @@ func (r *lineReader) assign(ordered chan *chunk) {
 }
 
 func (r *lineReader) give(l *line) {
+	if l.share != nobody && l.err == nil {
+		l.err = r.check(l)
+	}
 	switch {
 	case l.share == nobody:
 	case l.err != nil:
 		r.doubts.add(l.number, "%v; left out", l.err)
-		l.share = nobody
+		l.share = everyone // what is missing may have been of any process
 	case l.sample != nil:
 		s := l.sample
 		l.share, l.opens = r.shareOf(key{s.Device, s.User, s.Process}, true, l.number)
@@ -253,6 +256,13 @@ func (r *lineReader) give(l *line) {
 		}
 		l.share, l.opens = r.shareOf(k, e.Event == "found", l.number)
 	}
+}
+
+func (r *lineReader) check(l *line) error {
+	if l.sample != nil {
+		return r.shares[0].replay.CheckSample(*l.sample)
+	}
+	return r.shares[0].replay.CheckEvent(*l.event)
 }
 
 // shareOf is the share of a process, and its number if it begins here.
@@ -341,6 +351,10 @@ func (s *share) work() {
 }
 
 func (s *share) hear(l *line) {
+	if l.err != nil {
+		s.replay.Damaged()
+		return
+	}
 	if l.opens > 0 {
 		s.open(l)
 	}

@@ -7,15 +7,6 @@ import (
 	"syscall"
 )
 
-// freeBytes is what this user may still write to the file system of a directory.
-func freeBytes(dir string) (int64, bool) {
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(dir, &fs); err != nil {
-		return 0, false
-	}
-	return int64(fs.Bavail) * int64(fs.Bsize), true //nolint:unconvert // the types differ between the systems
-}
-
 // mayWrite tells if files can be made in a directory, without making one.
 func mayWrite(dir string) (writable, known bool) {
 	const writeAndEnter = 2 | 1 // W_OK | X_OK of access(2)

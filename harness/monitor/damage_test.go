@@ -1,0 +1,528 @@
+package monitor
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// toldLine is one line of a run, as a sample or as an event.
+type toldLine struct {
+	text   string
+	event  *reporters.Event
+	sample *reporters.Sample
+}
+
+func toldLines(t *testing.T, text []byte) []toldLine {
+	t.Helper()
+	var out []toldLine
+	for line := range strings.Lines(string(text)) {
+		l := toldLine{text: line}
+		var kind struct{ Event *string }
+		into := any(&l.sample)
+		if err := json.Unmarshal([]byte(line), &kind); err != nil {
+			t.Fatal(err)
+		}
+		if kind.Event != nil {
+			into = &l.event
+		}
+		if err := json.Unmarshal([]byte(line), into); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+func (l toldLine) of() string {
+	switch {
+	case l.sample != nil:
+		return fmt.Sprint(l.sample.Device, "|", l.sample.User, "|", l.sample.Process)
+	case l.event.User != nil:
+		return fmt.Sprint(l.event.Device, "|", *l.event.User, "|", l.event.Process)
+	}
+	return ""
+}
+
+func joined(lines []toldLine) []byte {
+	var b bytes.Buffer
+	for _, l := range lines {
+		b.WriteString(l.text)
+	}
+	return b.Bytes()
+}
+
+// withPolicy is the run with another policy in its header.
+func withPolicy(t *testing.T, text []byte, policy detector.Policy) []byte {
+	t.Helper()
+	first, rest, _ := bytes.Cut(text, []byte("\n"))
+	var h reporters.Header
+	if err := json.Unmarshal(first, &h); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if h.Plan.Policy, err = json.Marshal(policy); err != nil {
+		t.Fatal(err)
+	}
+	first, err = json.Marshal(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Concat(first, []byte("\n"), rest)
+}
+
+// withoutAndBroken is the oracle of a lost line that told nothing about who a process
+// is: the run without it, in which every process is told to be read in another way
+// from its next sample on.
+func withoutAndBroken(t *testing.T, lines []toldLine, lost int) []byte {
+	t.Helper()
+	identity := map[string]reporters.Event{}
+	due := map[string]bool{}
+	var out []toldLine
+	for i, l := range lines {
+		if i == lost {
+			for name := range identity {
+				due[name] = true
+			}
+			continue
+		}
+		name := ""
+		if i > 0 {
+			name = l.of()
+		}
+		if l.event != nil {
+			switch l.event.Event {
+			case "found", "level", "restart":
+				identity[name] = *l.event
+			case "gap", "missed":
+				if due[name] {
+					continue
+				}
+			}
+			due[name] = due[name] && l.event.Event != "restart" && l.event.Event != "level"
+		}
+		if l.sample != nil && due[name] {
+			due[name] = false
+			e := identity[name]
+			e.Event, e.T, e.Up = "level", l.sample.T, l.sample.Up
+			text, err := json.Marshal(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, toldLine{text: string(text) + "\n"})
+		}
+		out = append(out, l)
+	}
+	return joined(out)
+}
+
+// verdictOf leaves of a process what a break decides.
+func verdictOf(p reporters.Process) reporters.Process {
+	p.Gaps, p.Missed, p.Absent = 0, 0, 0
+	p.Transitions = slices.Clone(p.Transitions)
+	for i := range p.Transitions {
+		if p.Transitions[i].To == "NORMAL" {
+			p.Transitions[i].Because = ""
+		}
+	}
+	return p
+}
+
+// A line that is damaged is left out and named, and no verdict crosses it: the run is
+// judged as one in which every series was told to end there.
+func TestRebuildDamagedLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		recorded := recordedLines(t)
+		for _, policy := range []detector.Policy{detector.ArticlePolicy(), detector.RobustPolicy()} {
+			text := withPolicy(t, recorded, policy)
+			whole, _, err := rebuildOf(t, text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := toldLines(t, text)
+			r := rand.New(rand.NewPCG(3, 4))
+			differs, tried := 0, 80
+			if racing {
+				tried = 10 // one goroutine does it all
+			}
+			for range tried {
+				lost := 1 + r.IntN(len(lines)-2)
+				if e := lines[lost].event; e != nil && slices.Contains([]string{"found", "restart", "level", "reboot", "usage", "mark"}, e.Event) {
+					continue
+				}
+				damaged := slices.Clone(lines)
+				damaged[lost].text = damagedAs(r, lines[lost].text)
+				got, doubts, err := rebuildOf(t, joined(damaged))
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkDamageTold(t, got, doubts, lost+1)
+				want, _, err := rebuildOf(t, withoutAndBroken(t, lines, lost))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range got.Processes {
+					if g, w := verdictOf(got.Processes[i]), verdictOf(want.Processes[i]); !reflect.DeepEqual(g, w) {
+						t.Fatalf("%s, line %d, %q:\n%+v\nwant\n%+v", policy.Name, lost+1, damaged[lost].text, g, w)
+					}
+					if !reflect.DeepEqual(verdictOf(got.Processes[i]), verdictOf(whole.Processes[i])) {
+						differs++
+					}
+					checkHole(t, damaged, lost, got.Processes[i], whole.Processes[i])
+				}
+			}
+			if differs < tried/2 {
+				t.Errorf("%s: only %d processes are judged otherwise than in the whole run", policy.Name, differs)
+			}
+		}
+	})
+}
+
+func damagedAs(r *rand.Rand, line string) string {
+	switch r.IntN(5) {
+	case 0:
+		return line[:1+r.IntN(len(line)-3)] + "\n"
+	case 1:
+		return strings.Repeat("\x00", len(line)) + "\n"
+	case 2:
+		return strings.Replace(line, `"device":"S1"`, `"device":"S0"`, 1)
+	case 3:
+		return strings.Replace(line, `"t_s":`, `"t_s":9e99`, 1)
+	}
+	return strings.Repeat("x", 2<<20) + "\n"
+}
+
+func checkDamageTold(t *testing.T, run reporters.Run, doubts []error, number int) {
+	t.Helper()
+	named := fmt.Sprintf("line %d of samples.ndjson", number)
+	if len(doubts) != 1 || !strings.HasPrefix(doubts[0].Error(), named) || len(doubts[0].Error()) > 400 {
+		t.Fatalf("line %d: %.500q", number, doubts)
+	}
+	if want := fmt.Sprintf("no verdict crosses them: %d", number); !slices.ContainsFunc(run.Warnings, func(w string) bool { return strings.HasSuffix(w, want) }) {
+		t.Fatalf("line %d: run.json warns of %q", number, run.Warnings)
+	}
+	if run.Stopped != "duration" || run.ExitCode == ExitUnwritten {
+		t.Fatalf("line %d: %s, exit %d", number, run.Stopped, run.ExitCode)
+	}
+}
+
+// checkHole compares the hole that is told with the samples around the lost line, of a
+// process that neither restarts nor is away.
+func checkHole(t *testing.T, lines []toldLine, lost int, got, whole reporters.Process) {
+	t.Helper()
+	if whole.Restarts > 1 || whole.Gaps > 1 || whole.Missed > 0 {
+		return
+	}
+	before, after := math.NaN(), math.NaN()
+	for i, l := range lines {
+		switch {
+		case i == lost || l.sample == nil || l.sample.Process != got.Process:
+		case i < lost && l.sample.Breakdown == nil:
+			before = l.sample.Up
+		case i > lost && math.IsNaN(after):
+			after = l.sample.Up
+		}
+	}
+	if math.IsNaN(before) || math.IsNaN(after) || after < before {
+		return
+	}
+	if hole := got.Absent - whole.Absent; got.Gaps == whole.Gaps+1 && math.Abs(hole-(after-before)) > 0.01 {
+		t.Errorf("line %d, %s: %g s more are absent, samples at %g and %g", lost+1, got.Process, hole, before, after)
+	}
+}
+
+// What the lost line told of who a process is and how it is read, the lines after it
+// show: the run has the restarts, the sources and the time axis of the whole one.
+func TestRebuildWithoutItsTurningPoints(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		text := withPolicy(t, recordedLines(t), detector.ArticlePolicy())
+		whole, _, err := rebuildOf(t, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := toldLines(t, text)
+		lost := map[string]int{}
+		for i, l := range lines {
+			if l.event == nil || !slices.Contains([]string{"found", "restart", "reboot"}, l.event.Event) {
+				continue
+			}
+			lost[l.event.Event]++
+			damaged := slices.Clone(lines)
+			damaged[i].text = "{\n"
+			got, _, err := rebuildOf(t, joined(damaged))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got.Processes) != len(whole.Processes) {
+				t.Fatalf("without %s: %d processes", l.text, len(got.Processes))
+			}
+			for k, w := range whole.Processes {
+				g := got.Processes[slices.IndexFunc(got.Processes, func(p reporters.Process) bool { return p.Process == w.Process })]
+				if g.PID != w.PID || g.Source != w.Source || g.Restarts != w.Restarts || g.Samples != w.Samples || g.Details != w.Details {
+					t.Errorf("without %sprocess %d is\n%+v\nnot\n%+v", l.text, k, g, w)
+				}
+			}
+			if got.Devices[0].Duration != whole.Devices[0].Duration || !got.Ended.Equal(whole.Ended) {
+				t.Errorf("without %sthe run lasts %g s, not %g", l.text, got.Devices[0].Duration, whole.Devices[0].Duration)
+			}
+		}
+		if lost["found"] < 2 || lost["restart"] < 2 || lost["reboot"] != 1 {
+			t.Errorf("the run has %v", lost)
+		}
+	})
+}
+
+// steadyLines are the samples of one process, one in 30 s, rising by so many kB each.
+func steadyLines(n, rise int, source string) []string {
+	lines := []string{`{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1000,"time_scale":1}],"plan":{"tool":"t","policy":null,"assert":"end","strict":true,"processes":["com.x"],"workload":null}}`}
+	for i := range n {
+		lines = append(lines, fmt.Sprintf(`{"t_s":%d,"up_s":%d,"device":"S1","user":0,"process":"com.x","pid":5,"start":6,"source":%q,"pss_kb":%d,"swap_pss_kb":0,"rss_anon_kb":%d,"swap_kb":0}`,
+			30*i, 1000+30*i, source, 200_000+rise*i, 100_000+rise*i))
+	}
+	return lines
+}
+
+func linesOf(lines []string) []byte { return []byte(strings.Join(lines, "\n") + "\n") }
+
+// Samples of another quantity after a lost line are of another series, though the
+// line that told so is the lost one.
+func TestRebuildWithoutALevel(t *testing.T) {
+	lines := slices.Concat(steadyLines(60, 0, "smaps_rollup"), []string{"lost"}, steadyLines(120, 0, "status")[61:])
+	run, _, err := rebuildOf(t, linesOf(lines))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := run.Processes[0]
+	if p.Source != string(capture.Status) || p.Restarts != 0 || p.Gaps != 1 || p.Samples != 120 {
+		t.Errorf("%+v", p)
+	}
+}
+
+// rebooted are samples of a device whose clock begins anew after half an hour, and of a
+// process that leaks from then on; told is the lines between.
+func rebooted(told ...string) []string {
+	second := steadyLines(260, 3000, "smaps_rollup")[61:]
+	for i, line := range second {
+		second[i] = strings.NewReplacer(fmt.Sprintf(`"up_s":%d`, 1000+30*(60+i)), fmt.Sprintf(`"up_s":%d`, 50+30*i), `"pid":5`, `"pid":7`).Replace(line)
+	}
+	return slices.Concat(steadyLines(60, 0, "smaps_rollup"), told, second)
+}
+
+// A device that has started again is known by its clock where nothing tells it: the
+// steps after that have the times that they have where it is told.
+func TestRebuildWithoutAReboot(t *testing.T) {
+	told, _, err := rebuildOf(t, linesOf(rebooted(
+		`{"t_s":1800,"up_s":50,"device":"S1","event":"reboot"}`,
+		`{"t_s":1800,"up_s":50,"device":"S1","event":"restart","user":0,"process":"com.x","pid":7,"start":6,"source":"smaps_rollup"}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost, _, err := rebuildOf(t, linesOf(rebooted("lost", "lost")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, got := told.Processes[0], lost.Processes[0]
+	if len(want.Transitions) == 0 || !reflect.DeepEqual(got.Transitions, want.Transitions) || got.Restarts != 1 || got.Samples != want.Samples || got.Gate != want.Gate {
+		t.Errorf("%+v\nwant\n%+v", got, want)
+	}
+	replayed := replayDamaged(t, linesOf(rebooted("lost", "lost")), []int{62, 63})[0]
+	if replayed.Samples != want.Samples || replayed.Gate != want.Gate || len(replayed.Transitions) != len(want.Transitions) {
+		t.Errorf("replayed %+v\nwant\n%+v", replayed, want)
+	}
+}
+
+// The line that said how a process is read may be the lost one, before any sample.
+func TestRebuildWithoutItsBeginning(t *testing.T) {
+	lines := slices.Insert(steadyLines(60, 0, "status"), 1, "lost")
+	run, _, err := rebuildOf(t, linesOf(lines))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := run.Processes[0]; p.Source != string(capture.Status) || p.Gaps != 0 || p.Absent != 0 || p.Samples != 60 {
+		t.Errorf("%+v", p)
+	}
+}
+
+// A hole that the run has told of and that lost lines are part of is counted once.
+func TestRebuildWithAHoleInAHole(t *testing.T) {
+	for _, word := range []string{"gap", "missed"} {
+		lines := slices.Concat(steadyLines(20, 0, "smaps_rollup"), []string{"lost",
+			fmt.Sprintf(`{"t_s":900,"up_s":1900,"device":"S1","event":%q,"user":0,"process":"com.x","pid":5,"lasted_s":200}`, word)},
+			steadyLines(60, 0, "smaps_rollup")[31:])
+		run, _, err := rebuildOf(t, linesOf(lines))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := run.Processes[0]; p.Gaps != 1 || p.Missed != 0 || p.Absent != 330 {
+			t.Errorf("%s: %d gaps, %d missed, %g s", word, p.Gaps, p.Missed, p.Absent)
+		}
+	}
+}
+
+// Doubt is no failure: a run of which too little can be judged is inconclusive, which
+// only a strict run tells by its exit code.
+func TestRebuildDamagedExit(t *testing.T) {
+	for strict, want := range map[bool]int{true: ExitInconclusive, false: ExitClean} {
+		lines := steadyLines(80, 0, "smaps_rollup")
+		lines[0] = strings.Replace(lines[0], `"strict":true`, fmt.Sprintf(`"strict":%v`, strict), 1)
+		lines = append(lines, `{"t_s":2400,"up_s":3400,"device":"","event":"stopped","text":"duration","ended":"2026-01-02T03:44:05Z"}`)
+		if run, _, err := rebuildOf(t, linesOf(lines)); err != nil || run.ExitCode != ExitClean || run.Processes[0].Gate != "pass" {
+			t.Fatalf("whole: exit %d, %+v, %v", run.ExitCode, run.Processes, err)
+		}
+		for i := 10; i < 80; i += 10 {
+			lines[i] = lines[i][:50]
+		}
+		run, doubts, err := rebuildOf(t, linesOf(lines))
+		if err != nil || len(doubts) != 7 || run.ExitCode != want || run.Processes[0].Gate != "inconclusive" || run.Processes[0].Gaps != 7 || run.Processes[0].Absent != 7*60 {
+			t.Errorf("strict %v: exit %d, %d doubts, %+v, %v", strict, run.ExitCode, len(doubts), run.Processes, err)
+		}
+	}
+}
+
+// However many lines are damaged, those that are named have a bound, and so has what
+// is quoted of them; with a damaged last line the run is one that was killed.
+func TestRebuildManyDamagedLines(t *testing.T) {
+	lines := steadyLines(5000, 0, "smaps_rollup")
+	for i := 101; i < len(lines); i++ {
+		if i%2 == 0 {
+			lines[i] = strings.Replace(lines[i], `"S1"`, `"`+strings.Repeat("é", 5000)+`"`, 1)
+		}
+	}
+	began := time.Now()
+	run, doubts, err := rebuildOf(t, linesOf(lines))
+	if err != nil || len(doubts) != maxDamaged+1 || doubts[maxDamaged].Error() != "2430 more lines of samples.ndjson cannot be read" {
+		t.Fatalf("%d doubts, %v", len(doubts), err)
+	}
+	for _, d := range doubts {
+		if len(d.Error()) > 400 || strings.ContainsRune(d.Error(), '\ufffd') {
+			t.Errorf("%.500q", d)
+		}
+	}
+	if len(run.Warnings) != 1 || len(run.Warnings[0]) > 400 || !strings.HasSuffix(run.Warnings[0], "103, 105, 107, 109, 111, 113, 115, 117, 119, 121, 123, 125, 127, 129, 131, 133, 135, 137, 139, 141, and 2430 more") {
+		t.Errorf("%q", run.Warnings)
+	}
+	if run.Stopped != stoppedKilled || run.Processes[0].Samples != 2550 {
+		t.Errorf("%s, %d samples", run.Stopped, run.Processes[0].Samples)
+	}
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
+// An editor leaves blank lines and other ends of lines; they lose nothing. A file of
+// which nothing can be read is no run.
+func TestRebuildOfEditedLines(t *testing.T) {
+	lines := steadyLines(80, 0, "smaps_rollup")
+	want, _, err := rebuildOf(t, linesOf(lines))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, doubts, err := rebuildOf(t, []byte(strings.Join(lines, "\r\n\n")+"\r\n\r\n"))
+	if err != nil || len(doubts) > 0 || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, %v", doubts, err)
+	}
+	_, _, err = rebuildOf(t, linesOf([]string{lines[0], "x", "y"}))
+	if err == nil || !strings.Contains(err.Error(), "nothing can be read but the header; line 2: invalid character 'x'") {
+		t.Errorf("%v", err)
+	}
+	// Zeros that a disk has left at the end, in the place of more than one line.
+	torn := append(linesOf(lines), make([]byte, 3<<20)...)
+	if got, doubts, err = rebuildOf(t, torn); err != nil || len(doubts) != 1 || doubts[0].Error() != "line 82 of samples.ndjson is cut; left out" || !reflect.DeepEqual(got.Processes, want.Processes) {
+		t.Errorf("zeros: %v, %v", doubts, err)
+	}
+}
+
+// A replay of a damaged run by its policy says what its rebuild says, whoever shares
+// the processes.
+func TestReplayOfADamagedRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lines := toldLines(t, recordedLines(t))
+		r := rand.New(rand.NewPCG(5, 6))
+		for _, n := range []int{1, 2, 8} {
+			damaged := slices.Clone(lines)
+			lost := map[int]bool{}
+			for range n {
+				i := 1 + r.IntN(len(lines)-2)
+				damaged[i].text, lost[i+1] = "}\n", true
+			}
+			for i, l := range lines { // and always the reboot
+				if l.event != nil && l.event.Event == "reboot" {
+					damaged[i].text, lost[i+1] = "}\n", true
+				}
+			}
+			run, doubts, err := rebuildOf(t, joined(damaged))
+			if err != nil || len(doubts) != len(lost) {
+				t.Fatalf("%v, %v", doubts, err)
+			}
+			got := replayDamaged(t, joined(damaged), slices.Collect(maps.Keys(lost)))
+			for i, want := range run.Processes {
+				g := got[i]
+				if g.Gaps != want.Gaps || g.Absent != want.Absent || g.Gate != want.Gate || g.Because != want.Because || g.Restarts != want.Restarts ||
+					g.Samples != want.Samples || len(g.Transitions) != len(want.Transitions) {
+					t.Errorf("without lines %v:\n%+v\nwant\n%+v", lost, g, want)
+				}
+			}
+		}
+	})
+}
+
+// replayDamaged replays a run in which the lines of these numbers cannot be read.
+func replayDamaged(t *testing.T, text []byte, lost []int) []reporters.Process {
+	t.Helper()
+	var r *Replay
+	var series []*Series
+	open := func(device string, p capture.Process) {
+		x, err := r.Open(device, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(series, x) {
+			series = append(series, x)
+		}
+	}
+	_, err := reporters.ReadSamples(bytes.NewReader(text), reporters.Lines{
+		Header: func(h reporters.Header) error {
+			policy, err := PolicyOf(h)
+			r, _ = NewReplay(h, policy)
+			return err
+		},
+		Sample: func(s reporters.Sample) error {
+			open(s.Device, capture.Process{Name: s.Process, User: s.User, PID: s.PID, Start: s.Start})
+			return errors.Join(r.CheckSample(s), r.Sample(s))
+		},
+		Event: func(e reporters.Event) error {
+			if e.Event == "found" {
+				open(e.Device, capture.Process{Name: e.Process, User: *e.User, PID: e.PID, Start: e.Start})
+			}
+			return errors.Join(r.CheckEvent(e), r.Event(e))
+		},
+		Damaged: func(line int, why error) {
+			if !slices.Contains(lost, line) {
+				t.Errorf("line %d: %v", line, why)
+			}
+			r.Damaged()
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []reporters.Process
+	for _, x := range series {
+		out = append(out, x.Record(len(series)))
+	}
+	return out
+}
