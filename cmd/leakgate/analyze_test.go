@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -494,9 +496,9 @@ func TestAnalyzeWrongInput(t *testing.T) {
 		"zip":           {file("a.zip", "PK\x03\x04\x00\x00\x00\x00"), exitUnread, []string{"zip archive", "unpack it first"}},
 		"other version": {file("old", "JAVA PROFILE 1.0\x00\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00"), exitUnread, []string{"header", "JAVA PROFILE"}},
 		"wide IDs":      {file("wide", "JAVA PROFILE 1.0.2\x00\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00\x00"), exitUnread, []string{"IDs of 7 bytes", "4 and 8"}},
-		"folder":        {dir, exitUnread, []string{"it is a folder", "name a file"}},
+		"folder":        {dir, exitUsage, []string{"it is a folder", "name a file"}},
 		"missing":       {filepath.Join(dir, "none.hprof"), exitUsage, []string{"none.hprof", "does not exist"}},
-		"no name":       {"", exitUnread, []string{"its name is empty"}},
+		"no name":       {"", exitUsage, []string{"its name is empty"}},
 		"hostile name":  {filepath.Join(dir, "a\x1b[2Jb"), exitUsage, []string{"a?[2Jb"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -594,6 +596,21 @@ func TestAnalyzePhases(t *testing.T) {
 	code, _, errOut := typed(t, nil, "analyze", path, "--phases", filepath.Join(dir, "none", "phases.json"))
 	if code != exitUsage || !strings.Contains(errOut, "write phases") {
 		t.Errorf("exit %d: %s", code, errOut)
+	}
+	// It is told before the dump is read, which here could not be.
+	for _, file := range []string{dir, filepath.Join(dir, "none", "phases.json")} {
+		code, _, errOut = typed(t, nil, "analyze", filepath.Join(dir, "damaged.hprof"), "--phases", file)
+		if code != exitUsage || !strings.Contains(errOut, "write phases") {
+			t.Errorf("exit %d, %s", code, errOut)
+		}
+	}
+	// What cannot be analysed leaves no file.
+	file = filepath.Join(dir, "of nothing.json")
+	if code, _, _ = typed(t, nil, "analyze", filepath.Join(dir, "damaged.hprof"), "--phases", file); code == exitOK {
+		t.Error("a dump that is not there was analysed")
+	}
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("there is a file of phases: %v", err)
 	}
 }
 

@@ -48,11 +48,15 @@ func barOn(w io.Writer, width func() int) *bar {
 	return b
 }
 
-// phase names what is done now.
-func (b *bar) phase(text string) {
+// phase names what is done now. The line goes to the terminal as it is: a text that
+// quotes anything must be printable.
+func (b *bar) phase(text string) { b.at(text, 0, 0) }
+
+// at is phase and progress at once.
+func (b *bar) at(text string, done, total int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.text, b.done, b.total = text, 0, 0
+	b.text, b.done, b.total = text, done, total
 }
 
 // progress tells how far the phase is; total 0 is not known.

@@ -5,7 +5,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/leakgate/leakgate/harness/config"
 )
@@ -25,6 +28,17 @@ type console struct {
 	getenv func(string) (string, bool)
 }
 
+// begun is a writer that tells whether anything was written.
+type begun struct {
+	io.Writer
+	bytes atomic.Bool
+}
+
+func (b *begun) Write(p []byte) (int, error) {
+	b.bytes.Store(true)
+	return b.Writer.Write(p)
+}
+
 // verb is one word of the command line.
 type verb struct {
 	name, args, summary, help, example string
@@ -38,6 +52,7 @@ func verbs() []verb {
 
 // call runs one command line and gives the exit code.
 func call(args []string, c console) int {
+	c.out = &begun{Writer: c.out}
 	if len(args) == 0 {
 		usage(c.err)
 		return exitUsage
@@ -141,6 +156,9 @@ func flagError(fs *flag.FlagSet, err error) error {
 	if errors.Is(err, flag.ErrHelp) {
 		return err
 	}
+	if invalid := badValue.FindStringSubmatch(err.Error()); invalid != nil {
+		return fmt.Errorf("--%s: %s is no value of it%s", invalid[2], invalid[1], wanted(fs.Lookup(invalid[2])))
+	}
 	name, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
 	if !ok {
 		return errors.New(strings.NewReplacer("for flag -", "for flag --", "flag needs an argument: -", "flag needs an argument: --").Replace(err.Error()))
@@ -149,6 +167,29 @@ func flagError(fs *flag.FlagSet, err error) error {
 	var names []string
 	fs.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
 	return fmt.Errorf("unknown flag --%s%s", name, meant(name, names, "--"))
+}
+
+// badValue is what package flag says of a number, a duration or a boolean that it cannot
+// read, with the value and the flag. It says as little of those as fs.Set does.
+var badValue = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-([^ ]+): (?:parse error|value out of range)$`)
+
+// wanted says what to write as the value of a flag.
+func wanted(f *flag.Flag) string {
+	getter, ok := f.Value.(flag.Getter)
+	if !ok {
+		return ""
+	}
+	switch getter.Get().(type) {
+	case bool:
+		return "; write true or false"
+	case time.Duration:
+		return "; write a time with its unit, such as 90s or 5m"
+	case float64:
+		return "; write a number"
+	case int, uint, int64, uint64:
+		return "; write a whole number, such as 30"
+	}
+	return ""
 }
 
 // environmentName is the variable that stands in for a flag.
@@ -167,7 +208,7 @@ func fromEnvironment(fs *flag.FlagSet, getenv func(string) (string, bool)) error
 			return
 		}
 		if serr := fs.Set(f.Name, value); serr != nil {
-			err = fmt.Errorf("environment variable %s: %q: %w", environmentName(f.Name), value, serr)
+			err = fmt.Errorf("environment variable %s: %q: %w%s", environmentName(f.Name), value, serr, wanted(f))
 		}
 	})
 	return err

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/analysis/spool"
@@ -59,12 +60,22 @@ func (f *diffFlags) diff(c console, args []string) int {
 			return diffVerb().wrong(c, fmt.Errorf("%s is a directory; this version compares heap dumps and not the directories of runs: name two .hprof files", printable(path)))
 		}
 	}
-	headMapping := f.mapping
-	if f.baseMapping != "" {
-		f.mapping = f.baseMapping
+	for _, file := range []struct{ which, path string }{{"BASE", args[0]}, {"HEAD", args[1]}, {"--mapping", f.mapping}, {"--base-mapping", f.baseMapping}} {
+		if err := present(file.path); err != nil {
+			return f.blame(c, file.which, f.exit(c, "", outside{err}))
+		}
 	}
+	return f.compare(c, args[0], args[1])
+}
+
+// compare reads both dumps and tells what changed.
+func (f *diffFlags) compare(c console, basePath, headPath string) int {
+	ctx, stop := untilInterrupt()
+	defer stop()
+	headMapping := f.mapping
+	f.mapping = cmp.Or(f.baseMapping, f.mapping)
 	var base *analysis.Summary
-	code := f.run(c, args[0], func(ctx context.Context, file *spool.File, o analysis.Options) (err error) {
+	code := f.runIn(ctx, c, basePath, func(ctx context.Context, file *spool.File, o analysis.Options) (err error) {
 		base, err = f.summarize(ctx, file, o)
 		return err
 	})
@@ -72,17 +83,26 @@ func (f *diffFlags) diff(c console, args []string) int {
 		return f.blame(c, "BASE", code)
 	}
 	f.mapping = headMapping
-	code = f.run(c, args[1], func(ctx context.Context, file *spool.File, o analysis.Options) error {
+	var compared atomic.Bool
+	code = f.runIn(ctx, c, headPath, func(ctx context.Context, file *spool.File, o analysis.Options) error {
 		head, err := f.summarize(ctx, file, o)
 		if err != nil {
 			return err
 		}
 		d := analysis.Compare(base, head, f.top)
+		compared.Store(true)
+		if sameFile(basePath, headPath) {
+			d.Warnings = append(d.Warnings, "BASE and HEAD are one file")
+		}
 		if f.asJSON {
 			return printed(printJSON(c.out, d))
 		}
 		return printed(tellDiff(c.out, d, f.top))
 	})
+	// What goes wrong from then on is about the output.
+	if compared.Load() {
+		return code
+	}
 	return f.blame(c, "HEAD", code)
 }
 

@@ -144,6 +144,10 @@ func TestDiffWrong(t *testing.T) {
 	refused(t, exitUnread, []string{"diff", good, bad}, bad, "this is about HEAD")
 	refused(t, exitUnread, []string{"diff", good, good, "--memory", "1KB"}, "this is about BASE", "--memory allows more")
 	refused(t, exitUsage, []string{"diff", good, missing}, missing, "this is about HEAD")
+	// What is missing is told before the other is read.
+	refused(t, exitUsage, []string{"diff", bad, missing}, missing, "this is about HEAD")
+	refused(t, exitUsage, []string{"diff", bad, good, "--mapping", missing}, missing, "this is about --mapping")
+	refused(t, exitUsage, []string{"diff", bad, good, "--base-mapping", missing}, missing, "this is about --base-mapping")
 	refused(t, exitUsage, []string{"diff", folder, good}, folder, "is a directory", "name two .hprof files")
 	refused(t, exitUsage, []string{"diff", good, folder}, folder, "is a directory")
 	refused(t, exitUsage, []string{"diff", good}, "1 files; name two heap dumps")

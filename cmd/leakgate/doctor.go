@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"sync"
 	"syscall"
 
 	"github.com/leakgate/leakgate/capture/adb"
@@ -57,20 +56,25 @@ func (f *doctorFlags) examine(c console, args []string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	progress := newProgress(c.err)
+	bar := newBar(c.err)
 	report := doctor.Examine(ctx, doctor.Options{
-		Device: f.device, Patterns: patterns, Dir: "leakgate-runs", Progress: progress.show,
+		Device: f.device, Patterns: patterns, Dir: "leakgate-runs", Progress: lookProgress(bar),
 		Getenv: func(name string) string {
 			value, _ := c.getenv(name)
 			return value
 		},
 	})
-	progress.close()
+	bar.close()
 	if err := f.tell(c.out, report); err != nil {
 		fmt.Fprintf(c.err, "leakgate doctor: print the report: %v\n", err)
 		return exitUsage
 	}
 	return doctorExit(report.Outcome)
+}
+
+// lookProgress tells what is looked at.
+func lookProgress(b *bar) func(string) {
+	return func(text string) { b.phase("looking at " + reporters.Printable(text)) }
 }
 
 func (f *doctorFlags) tell(w io.Writer, r doctor.Report) error {
@@ -100,33 +104,4 @@ func doctorExit(o doctor.Outcome) int {
 func isForDoctor(err error) bool {
 	return slices.ContainsFunc([]error{adb.ErrNoServer, adb.ErrNoDevice, adb.ErrUnauthorized, adb.ErrOffline, adb.ErrDeviceGone, adb.ErrProtocol},
 		func(kind error) bool { return errors.Is(err, kind) })
-}
-
-// progress shows on a terminal what is looked at now, in one line that is drawn
-// again in place; elsewhere nothing.
-type progress struct {
-	mu    sync.Mutex
-	w     io.Writer
-	width func() int
-	shown bool
-}
-
-func newProgress(w io.Writer) *progress { return &progress{w: w, width: terminalWidth(w)} }
-
-func (p *progress) show(text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if width := p.width(); width > 0 {
-		// ECMA-48 EL: clear the line.
-		fmt.Fprintf(p.w, "\r\x1b[K%s", clipLine("looking at "+reporters.Printable(text)+" ...", width))
-		p.shown = true
-	}
-}
-
-func (p *progress) close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.shown {
-		fmt.Fprint(p.w, "\r\x1b[K")
-	}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/leakgate/leakgate/harness/doctor"
 )
@@ -68,17 +70,21 @@ func TestDoctorExitOfEachOutcome(t *testing.T) {
 
 // Progress is for terminals, and leaves no trace on them.
 func TestDoctorProgress(t *testing.T) {
-	var out bytes.Buffer
-	p := newProgress(&out)
-	p.show("phone-a")
-	p.close()
-	if out.Len() > 0 {
-		t.Errorf("without a terminal: %q", out.String())
-	}
-	p.width = func() int { return 20 }
-	p.show("phone-a\x1b[2J com.shop with a long name")
-	p.close()
-	if got := out.String(); got != "\r\x1b[Klooking at phone-a\r\x1b[K" && got != "\r\x1b[Klooking at phone-a?\r\x1b[K" {
-		t.Errorf("%q", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		b := newBar(&out)
+		lookProgress(b)("phone-a")
+		time.Sleep(quick + redrawn/2)
+		b.close()
+		if out.Len() > 0 {
+			t.Errorf("without a terminal: %q", out.String())
+		}
+		b = barOn(&out, func() int { return 20 })
+		lookProgress(b)("phone-a\x1b[2J com.shop with a long name")
+		time.Sleep(quick + redrawn/2)
+		b.close()
+		if got := out.String(); got != "\r\x1b[Klooking at phone-a\r\x1b[K" && got != "\r\x1b[Klooking at phone-a?\r\x1b[K" {
+			t.Errorf("%q", got)
+		}
+	})
 }

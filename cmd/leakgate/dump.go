@@ -84,11 +84,25 @@ func (s *size) Set(text string) error {
 // work is what a verb does with an open dump.
 type work func(ctx context.Context, file *spool.File, o analysis.Options) error
 
-// run opens a dump and works on it. The work is left behind when the user ends it:
-// the program exits, and what it had is the system's again.
+// run opens a dump and works on it until the user ends it.
 func (f *dumpFlags) run(c console, path string, do work) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilInterrupt()
 	defer stop()
+	return f.runIn(ctx, c, path, do)
+}
+
+// untilInterrupt is a context that Ctrl-C and SIGTERM end. A verb that reads several dumps has
+// one for all, so that none is missed between two.
+func untilInterrupt() (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+}
+
+// runIn is run in a context of the verb. The work is left behind when the user ends it:
+// the program exits, and what it had is the system's again.
+func (f *dumpFlags) runIn(ctx context.Context, c console, path string, do work) int {
+	if err := f.tryPhases(); err != nil {
+		return f.exit(c, path, err)
+	}
 	done := make(chan error, 1)
 	bar := newBar(c.err)
 	go func() { done <- f.open(ctx, c, path, bar, do) }()
@@ -97,6 +111,9 @@ func (f *dumpFlags) run(c console, path string, do work) int {
 	case err = <-done:
 	case <-ctx.Done():
 		err = ctx.Err()
+		if out, ok := c.out.(*begun); ok && out.bytes.Load() {
+			err = errCutShort
+		}
 	}
 	bar.close()
 	if err == nil {
@@ -104,6 +121,9 @@ func (f *dumpFlags) run(c console, path string, do work) int {
 	}
 	return f.exit(c, path, err)
 }
+
+// errCutShort is the end of a verb that had begun to print.
+var errCutShort = errors.New("interrupted while printing")
 
 func (f *dumpFlags) open(ctx context.Context, c console, path string, bar *bar, do work) error {
 	f.enter("open")
@@ -141,6 +161,47 @@ func (f *dumpFlags) open(ctx context.Context, c console, path string, bar *bar, 
 	err = do(ctx, file, o)
 	f.enter("")
 	return err
+}
+
+// present looks at files before the first of them is read, which may take minutes.
+// Whatever else is wrong with one is told when it is opened.
+func present(paths ...string) error {
+	for _, path := range paths {
+		if path == "" || path == "-" {
+			continue
+		}
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("open %s: %w", printable(path), fs.ErrNotExist)
+		}
+	}
+	return nil
+}
+
+// sameFile tells whether two names are of one file, or both of standard input.
+func sameFile(a, b string) bool {
+	if a == "-" || b == "-" {
+		return a == b
+	}
+	x, err := os.Stat(a)
+	if err != nil {
+		return a == b
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+// swapped is the error of a heap dump that is named behind what belongs behind it: nil
+// where the first is a file, or none of the others is.
+func swapped(args []string, what string) error {
+	if _, err := os.Stat(args[0]); args[0] == "-" || err == nil {
+		return nil
+	}
+	for _, arg := range args[1:] {
+		if info, err := os.Stat(arg); err == nil && !info.IsDir() {
+			return fmt.Errorf("there is no file %s, and %s is one; name the heap dump first, then %s", printable(args[0]), printable(arg), what)
+		}
+	}
+	return nil
 }
 
 // readMapping reads a mapping.txt. What is wrong with it is the user's to mend, as a
@@ -189,6 +250,26 @@ func (f *dumpFlags) enter(name string) {
 	}
 }
 
+// tryPhases finds out whether the file can be written, before a dump is read for minutes.
+func (f *dumpFlags) tryPhases() error {
+	if f.phasesFile == "" {
+		return nil
+	}
+	_, err := os.Stat(f.phasesFile)
+	absent := errors.Is(err, fs.ErrNotExist)
+	file, err := os.OpenFile(f.phasesFile, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return unusable{fmt.Errorf("write phases: %w", err)}
+	}
+	if err := file.Close(); err != nil {
+		return outside{fmt.Errorf("write phases: %w", err)}
+	}
+	if absent {
+		return os.Remove(f.phasesFile)
+	}
+	return nil
+}
+
 func (f *dumpFlags) writePhases() error {
 	if f.phasesFile == "" {
 		return nil
@@ -217,6 +298,9 @@ func (f *dumpFlags) exit(c console, path string, err error) int {
 	case errors.Is(err, errLeaks):
 		tell("%v", err)
 		return monitor.ExitLeak
+	case errors.Is(err, errCutShort):
+		tell("interrupted; what was written is only a part")
+		return monitor.ExitInterrupted
 	case errors.Is(err, context.Canceled):
 		tell("interrupted; nothing was written")
 		return monitor.ExitInterrupted
@@ -227,14 +311,25 @@ func (f *dumpFlags) exit(c console, path string, err error) int {
 		tell("%v", err)
 		return exitUsage
 	case errors.As(err, new(outside)):
-		tell("%v", err)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-			return exitUsage
+		tell("%v%s", err, ofNothing(path))
+		for _, usage := range []error{fs.ErrNotExist, fs.ErrPermission, spool.ErrNoName, spool.ErrFolder} {
+			if errors.Is(err, usage) {
+				return exitUsage
+			}
 		}
 	default:
 		tell("%s: %v%s", path, err, f.remedy(err))
 	}
 	return exitUnread
+}
+
+// ofNothing is what to do about a file with nothing in it: am dumpheap returns before it
+// has written any.
+func ofNothing(path string) string {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 0 {
+		return ""
+	}
+	return "; copy it again when the app has written all of it"
 }
 
 // remedy is what to do about an error of a dump, or nothing.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/analysis/spool"
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
@@ -244,4 +245,21 @@ func writtenDump(t testing.TB, write func(io.Writer) *hprof.Writer) string {
 		}
 	}
 	return path
+}
+
+// A verb that reads several dumps was interrupted before the next: that one is not
+// worked on.
+func TestRunInterruptedBefore(t *testing.T) {
+	path := chainFile(t, 10)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, errOut bytes.Buffer
+	f := growthFlags{dumpFlags: dumpFlags{verb: "growth"}, loops: 1}
+	series := analysis.NewGrowthSeries(1)
+	code := f.runIn(ctx, console{out: &out, err: &errOut}, path, func(ctx context.Context, file *spool.File, o analysis.Options) error {
+		return series.Add(ctx, path, file, file.Size(), o)
+	})
+	if code != 130 || out.Len() > 0 || errOut.String() != "leakgate growth: interrupted; nothing was written\n" {
+		t.Errorf("exit %d, %q, %q", code, out.String(), errOut.String())
+	}
 }

@@ -150,6 +150,106 @@ func TestAnalyzeEndedAtAnyMoment(t *testing.T) {
 	}
 }
 
+// Ctrl-C while nobody reads what is printed: a part was, and the message does not say
+// that nothing was.
+func TestAnalyzeInterruptedWhilePrinting(t *testing.T) {
+	out, w := pipe(t)
+	j := &job{temp: t.TempDir()}
+	j.Cmd = program(t, t.Context(), []string{"TMPDIR=" + j.temp}, "analyze", recorded.Path(t, "hprof", "leak_service_binder.hprof"), "--json", "--top", "100000")
+	j.Stdout, j.Stderr = w, &j.errOut
+	if err := j.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	// More than a pipe holds will come; when the first of it is here, it prints.
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	j.signal(t, syscall.SIGINT)
+	if code := j.end(t); code != 130 || !strings.Contains(j.errOut.String(), "only a part") {
+		t.Errorf("exit %d, %q", code, j.errOut.String())
+	}
+}
+
+// seriesVerbs are the verbs that read several dumps, and one that reads one.
+func seriesVerbs(first, second string) map[string][]string {
+	return map[string][]string{
+		"diff":   {"diff", first, second, "--json"},
+		"growth": {"growth", first, second, "--json"},
+		"paths":  {"paths", second, "com.shop.Node", "--json"},
+	}
+}
+
+// Ctrl-C while the first of several dumps comes, while the second does, and while the
+// dump does that paths are searched in: nothing is printed, nothing left, and it takes
+// no second.
+func TestSeriesInterruptedAtItsInput(t *testing.T) {
+	for _, order := range []string{"first", "second"} {
+		first, second := "-", chainFile(t, 10)
+		if order == "second" {
+			first, second = second, first
+		}
+		for verb, args := range seriesVerbs(first, second) {
+			if verb == "paths" && order == "first" {
+				continue
+			}
+			t.Run(verb+"/"+order, func(t *testing.T) {
+				r, w := pipe(t)
+				j := startJob(t, r, args...)
+				// More than a pipe holds: when it is written, it is being read.
+				if _, err := w.Write(append([]byte("JAVA PROFILE 1.0.3\x00"), make([]byte, 1<<20)...)); err != nil {
+					t.Fatal(err)
+				}
+				j.interruptedSoon(t)
+			})
+		}
+	}
+}
+
+// interruptedSoon wants the end within a second.
+func (j *job) interruptedSoon(t *testing.T) {
+	t.Helper()
+	began := time.Now()
+	j.interrupted(t, syscall.SIGINT)
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// The same at moments of the reading of two large dumps.
+func TestSeriesEndedAtAnyMoment(t *testing.T) {
+	const objects, parts = 800_000, 5
+	first, second := chainFile(t, objects), chainFile(t, objects+5)
+	for verb, args := range seriesVerbs(first, second) {
+		t.Run(verb, func(t *testing.T) {
+			whole := startJob(t, nil, args...)
+			began := time.Now()
+			if code := whole.end(t); code != exitOK || whole.out.Len() == 0 {
+				t.Fatalf("exit %d, %s", code, whole.errOut.String())
+			}
+			took, interrupted := time.Since(began), 0
+			for part := range parts {
+				j := startJob(t, nil, args...)
+				time.Sleep(took * time.Duration(2*part+1) / (2 * parts))
+				began := time.Now()
+				j.signal(t, syscall.SIGINT)
+				code, after := j.end(t), time.Since(began)
+				switch {
+				case code == exitOK && bytes.Equal(j.out.Bytes(), whole.out.Bytes()), code == -1 && j.errOut.Len() == 0:
+					// It was done before, or had not begun to listen.
+				case code == 130 && after < time.Second && j.out.Len() == 0 && strings.Contains(j.errOut.String(), "interrupted"):
+					interrupted++
+				default:
+					t.Errorf("exit %d after %v, %d bytes, %s", code, after, j.out.Len(), j.errOut.String())
+				}
+			}
+			if interrupted == 0 {
+				t.Error("none was interrupted at work")
+			}
+		})
+	}
+}
+
 // A FIFO is read as standard input is.
 func TestAnalyzeFIFO(t *testing.T) {
 	dump := recorded.Read(t, "hprof", "hprof-32.bin")
@@ -221,18 +321,25 @@ func TestAnalyzeNotPermitted(t *testing.T) {
 
 // Nobody reads what is printed any more: the program ends quietly, with nothing left.
 func TestAnalyzeIntoAClosedPipe(t *testing.T) {
-	r, w := pipe(t)
-	r.Close()
-	j := &job{temp: t.TempDir()}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	j.Cmd = program(t, ctx, []string{"TMPDIR=" + j.temp}, "analyze", recorded.Path(t, "hprof", "mat-openjdk_jdk11_04_x64.hprof.gz"))
-	j.Stdout, j.Stderr = w, &j.errOut
-	if err := j.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if code := j.end(t); code == exitOK || j.errOut.Len() > 0 {
-		t.Errorf("exit %d, %s", code, j.errOut.String())
+	path, other := recorded.Path(t, "hprof", "mat-openjdk_jdk11_04_x64.hprof.gz"), recorded.Path(t, "hprof", "hprof-64.bin")
+	for _, args := range [][]string{
+		{"analyze", path}, {"paths", path, "java.lang.String", "--json"}, {"diff", other, path, "--json"}, {"growth", other, path, "--json"}, {"objects", path, "0x1"},
+	} {
+		t.Run(args[0], func(t *testing.T) {
+			r, w := pipe(t)
+			r.Close()
+			j := &job{temp: t.TempDir()}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			j.Cmd = program(t, ctx, []string{"TMPDIR=" + j.temp}, args...)
+			j.Stdout, j.Stderr = w, &j.errOut
+			if err := j.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if code := j.end(t); code == exitOK || j.errOut.Len() > 0 {
+				t.Errorf("exit %d, %s", code, j.errOut.String())
+			}
+		})
 	}
 }
 
@@ -243,7 +350,11 @@ func TestAnalyzeOntoAFullDisk(t *testing.T) {
 		t.Skip("no /dev/full here") // Linux has it
 	}
 	defer full.Close()
-	for _, verb := range [][]string{{"analyze"}, {"analyze", "--json"}, {"objects", "0x1"}} {
+	other := recorded.Path(t, "hprof", "hprof-64.bin")
+	for _, verb := range [][]string{
+		{"analyze"}, {"analyze", "--json"}, {"objects", "0x1"}, {"paths", "java.lang.String"}, {"paths", "java.lang.String", "--json"},
+		{"diff", other}, {"diff", other, "--json"}, {"growth", other}, {"growth", other, "--json"},
+	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		path := recorded.Path(t, "hprof", "hprof-32.bin")
@@ -251,8 +362,8 @@ func TestAnalyzeOntoAFullDisk(t *testing.T) {
 		var errOut bytes.Buffer
 		cmd.Stdout, cmd.Stderr = full, &errOut
 		_ = cmd.Run() // the exit code tells
-		if code, text := cmd.ProcessState.ExitCode(), errOut.String(); code != exitUnread || !strings.Contains(text, "no space left") || strings.Contains(text, path) {
-			t.Errorf("exit %d, %s", code, text)
+		if code, text := cmd.ProcessState.ExitCode(), errOut.String(); code != exitUnread || !strings.Contains(text, "no space left") || strings.Contains(text, path) || strings.Count(text, "\n") != 1 {
+			t.Errorf("%q: exit %d, %s", verb, code, text)
 		}
 	}
 }

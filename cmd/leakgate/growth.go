@@ -56,9 +56,14 @@ func (f *growthFlags) growth(c console, args []string) int {
 	if err := f.check(args); err != nil {
 		return growthVerb().wrong(c, err)
 	}
+	if err := present(args...); err != nil {
+		return f.exit(c, "", outside{err})
+	}
+	ctx, stop := untilInterrupt()
+	defer stop()
 	series := analysis.NewGrowthSeries(f.loops)
 	for i, path := range args {
-		code := f.run(c, path, func(ctx context.Context, file *spool.File, o analysis.Options) error {
+		code := f.runIn(ctx, c, path, func(ctx context.Context, file *spool.File, o analysis.Options) error {
 			phase := o.Phase
 			o.Phase = func(name string) {
 				if name != "" {
@@ -86,6 +91,22 @@ func (f *growthFlags) growth(c console, args []string) int {
 }
 
 func (f *growthFlags) check(args []string) error {
+	for i, path := range args {
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			return fmt.Errorf("%s is a directory; name heap dumps", printable(path))
+		}
+		for _, other := range args[:i] {
+			switch {
+			case !sameFile(other, path):
+			case path == "-":
+				return errors.New("standard input is one heap dump; name files for the others")
+			case path == other:
+				return fmt.Errorf("%s is named twice; nothing grows between a heap dump and itself", printable(path))
+			default:
+				return fmt.Errorf("%s and %s are one file; nothing grows between a heap dump and itself", printable(other), printable(path))
+			}
+		}
+	}
 	switch n := len(args); {
 	case n == 0:
 		return errors.New("name the heap dumps of a series, three or more, in the order in which they were taken")
@@ -95,14 +116,6 @@ func (f *growthFlags) check(args []string) error {
 		return errors.New("--loops: write how often the scenario was repeated between two dumps, 1 or more")
 	case f.top < 0:
 		return errors.New("--top: write a number from 0 on")
-	}
-	for i, path := range args {
-		if slices.Contains(args[:i], path) {
-			return fmt.Errorf("%s is named twice; nothing grows between a heap dump and itself", printable(path))
-		}
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			return fmt.Errorf("%s is a directory; name heap dumps", printable(path))
-		}
 	}
 	return nil
 }

@@ -112,10 +112,19 @@ func TestGrowthRefuses(t *testing.T) {
 	refused(t, exitUsage, []string{"growth", paths[0]}, "one heap dump cannot tell what grows")
 	refused(t, exitUsage, []string{"growth", paths[0], paths[0]}, "named twice")
 	refused(t, exitUsage, []string{"growth", paths[0], dir}, "is a directory")
+	refused(t, exitUsage, []string{"growth", dir}, "is a directory", "name heap dumps")
+	refused(t, exitUsage, []string{"growth", "-", "-"}, "standard input is one heap dump")
+	link := filepath.Join(dir, "link.hprof")
+	if err := os.Link(paths[1], link); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, exitUsage, []string{"growth", paths[0], paths[1], link}, paths[1]+" and "+link+" are one file")
 	refused(t, exitUsage, []string{"growth", paths[0], paths[1], "--loops", "0"}, "--loops")
 	refused(t, exitUsage, []string{"growth", paths[0], paths[1], "--top", "-1"}, "--top")
 	refused(t, exitUsage, []string{"growth", paths[0], filepath.Join(dir, "none.hprof")}, "none.hprof")
 	refused(t, exitUnread, []string{"growth", paths[0], broken, paths[1]}, "broken.hprof")
+	// What is missing is told before others are read.
+	refused(t, exitUsage, []string{"growth", broken, paths[1], filepath.Join(dir, "none.hprof")}, "none.hprof", "does not exist")
 	refused(t, exitUnread, []string{"growth", paths[0], paths[1], "--memory", "10KB"}, "memory", "after1.hprof")
 }
 

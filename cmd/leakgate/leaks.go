@@ -35,6 +35,7 @@ func tellLeaks(b *strings.Builder, r *analysis.Report) {
 		put(b, "LIBRARY LEAKS: %s, known, of the platform or a library and not of the app", howMany(others))
 		tellGroups(b, others)
 	}
+	tellGarbage(b, r.Unreachable)
 	tellSuspects(b, r.Suspects)
 }
 
@@ -245,6 +246,25 @@ func tellRelated(b *strings.Builder, also []analysis.Related) {
 	}
 }
 
+// tellGarbage prints what should be gone and soon will be.
+func tellGarbage(b *strings.Builder, list []analysis.Garbage) {
+	if len(list) == 0 {
+		return
+	}
+	b.WriteByte('\n')
+	put(b, "GARBAGE: what should be gone, and nothing holds it: no leak; a collection before the dump (am dumpheap -g) takes it")
+	for _, g := range first(list) {
+		reason := ""
+		if g.Reason != "" {
+			reason = ", " + sentence(g.Reason)
+		}
+		put(b, "  %s%s", plural(g.Instances, g.Class), reason)
+	}
+	if n := len(list) - shownLines; n > 0 {
+		put(b, "  and objects of %d more classes", n)
+	}
+}
+
 // tellSuspects prints where memory piles up.
 func tellSuspects(b *strings.Builder, suspects []analysis.Leak) {
 	if len(suspects) == 0 {
@@ -260,23 +280,38 @@ func tellSuspects(b *strings.Builder, suspects []analysis.Leak) {
 			n, class = h.Held, h.Holds
 		}
 		b.WriteByte('\n')
-		put(b, "%s, %.1f%% of what is reachable, %s", plural(int(n), simpleName(class)), 100*l.Accumulates.Share, headline(l))
+		held := headline(l)
+		if l.Accumulates.Root != "" {
+			held = "each held by a GC root: " + l.GCRootText
+		}
+		put(b, "%s, %.1f%% of what is reachable, %s", plural(int(n), simpleName(class)), 100*l.Accumulates.Share, held)
 		put(b, "%s retained, key %s", bytesOf(l.RetainedBytes), short(l.Key))
 		tellTrace(b, l, l.Accumulates)
 	}
 }
 
 func tellPile(b *strings.Builder, indent string, a *analysis.Accumulation) {
-	what := "holds"
-	if a.Linked {
+	what, more := "holds", ""
+	switch {
+	case a.Linked:
 		what = "is one of"
+	case a.Root != "":
+		what, more = "is the largest of", ", each held by a GC root of its own"
 	}
-	put(b, "%s%s %s objects of %s: %s", indent, what, grouped(a.Count), named(a.Class), bytesOf(a.Bytes))
+	put(b, "%s%s %s objects of %s: %s%s", indent, what, grouped(a.Count), named(a.Class), bytesOf(a.Bytes), more)
+	tellBeside(b, indent, a.Beside)
 	if a.Holds != "" {
 		put(b, "%swhich hold %s objects of %s: %s", indent, grouped(a.Held), named(a.Holds), bytesOf(a.HeldBytes))
+		tellBeside(b, indent, a.HeldBeside)
 	}
 	if a.Cache != "" {
 		put(b, "%sin a cache, %s, which bounds them", indent, shown(a.Cache))
+	}
+}
+
+func tellBeside(b *strings.Builder, indent string, list []analysis.ClassSum) {
+	for _, s := range list {
+		put(b, "%sand %s objects of %s: %s", indent, grouped(s.Count), named(s.Class), bytesOf(s.Bytes))
 	}
 }
 

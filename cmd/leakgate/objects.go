@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,6 +34,9 @@ func lookUp(f *dumpFlags, c console, args []string) int {
 	if len(args) < 2 {
 		return objectsVerb().wrong(c, errors.New("name a heap dump and the IDs of objects, such as 0x12c04948"))
 	}
+	if err := swapped(args, "the IDs"); err != nil {
+		return objectsVerb().wrong(c, err)
+	}
 	ids := make([]hprof.ID, 0, len(args)-1)
 	for _, text := range args[1:] {
 		id, err := parseID(text)
@@ -45,6 +49,11 @@ func lookUp(f *dumpFlags, c console, args []string) int {
 		list, err := analysis.Lookup(ctx, file, file.Size(), ids, o)
 		if err != nil {
 			return err
+		}
+		for i, id := range ids {
+			if hint := decimal(args[i+1]); hint != "" && !slices.ContainsFunc(list.Objects, func(o analysis.Object) bool { return o.Object == analysis.Hex(id) }) {
+				list.Warnings = append(list.Warnings, hint)
+			}
 		}
 		if f.asJSON {
 			return printed(printJSON(c.out, list))
@@ -60,6 +69,17 @@ func parseID(text string) (hprof.ID, error) {
 		return 0, fmt.Errorf("%q is not the ID of an object; write it as 0x12c04948", printable(text))
 	}
 	return hprof.ID(id), nil
+}
+
+// decimal tells of an ID that no object has what it is if it was meant to be decimal, as
+// some programs print IDs; "" for one that was not.
+func decimal(text string) string {
+	n, err := strconv.ParseUint(text, 10, 64)
+	id := analysis.Hex(hprof.ID(n))
+	if err != nil || id == "0x"+text {
+		return ""
+	}
+	return fmt.Sprintf("IDs are hexadecimal; decimal %s is %s", text, id)
 }
 
 func tellObjects(w io.Writer, list *analysis.Objects) error {

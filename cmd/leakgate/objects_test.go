@@ -265,6 +265,11 @@ func TestObjectsIDs(t *testing.T) {
 	if !slices.Equal(got, []string{"0xb0f5c788", "0xb0fa7cb0", "0xb0f5c788"}) || !slices.Equal(list.Warnings, []string{"there is no object 0x1 in the dump", "there is no object 0x0 in the dump"}) {
 		t.Errorf("%q, %q", got, list.Warnings)
 	}
+	// As some programs print them.
+	list = lookedUp(t, path, "2968897416", "0xb0f5c788", "1")
+	if want := []string{"there is no object 0x2968897416 in the dump", "there is no object 0x1 in the dump", "IDs are hexadecimal; decimal 2968897416 is 0xb0f5c788"}; !slices.Equal(list.Warnings, want) {
+		t.Errorf("%q, want %q", list.Warnings, want)
+	}
 	// None of them is there: that is an answer, too.
 	var none map[string]any
 	answered(t, &none, "objects", "--json", path, "0x1")
@@ -286,6 +291,7 @@ func TestObjectsWrongUse(t *testing.T) {
 		{[]string{path, "0x10000000000000000"}, []string{"is not the ID"}},
 		{[]string{path, "0x1\x1b[2J"}, []string{`0x1?[2J`, "is not the ID"}},
 		{[]string{path, "0x1", "--top", "3"}, []string{"unknown flag --top"}},
+		{[]string{"0x1", path}, []string{"there is no file 0x1", path + " is one", "name the heap dump first, then the IDs"}},
 	} {
 		refused(t, exitUsage, append([]string{"objects"}, c.args...), c.words...)
 	}

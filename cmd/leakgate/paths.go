@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"strings"
 
@@ -37,29 +38,53 @@ type pathsFlags struct {
 
 func (f *pathsFlags) paths(c console, args []string) int {
 	switch {
-	case len(args) != 2:
+	case len(args) > 2:
+		return pathsVerb().wrong(c, fmt.Errorf("%d arguments; name one heap dump, and one class or ID", len(args)))
+	case len(args) != 2 || strings.TrimSpace(args[1]) == "":
 		return pathsVerb().wrong(c, errors.New("name a heap dump, and a class or the ID of an object, such as android.graphics.Bitmap or 0x12c04948"))
-	case f.top < 1:
-		return pathsVerb().wrong(c, errors.New("--top: write a number from 1 on"))
+	case f.top < 0:
+		return pathsVerb().wrong(c, errors.New("--top: write a number from 0 on"))
 	}
-	class, id := args[1], hprof.ID(0)
-	if strings.HasPrefix(strings.ToLower(class), "0x") {
-		var err error
-		if id, err = parseID(class); err != nil {
-			return pathsVerb().wrong(c, err)
-		}
-		class = ""
+	if err := swapped(args, "the class or ID"); err != nil {
+		return pathsVerb().wrong(c, err)
+	}
+	class, id, err := wantedBy(args[1])
+	if err != nil {
+		return pathsVerb().wrong(c, err)
 	}
 	return f.run(c, args[0], func(ctx context.Context, file *spool.File, o analysis.Options) error {
 		p, err := analysis.FindPaths(ctx, file, file.Size(), class, id, o)
 		if err != nil {
-			return err
+			return hinted(err, args[1])
 		}
 		if f.asJSON {
 			return printed(printJSON(c.out, p))
 		}
 		return printed(tellPaths(c.out, p, f.top))
 	})
+}
+
+// wantedBy reads a class or an ID: no name begins with a digit.
+func wantedBy(text string) (class string, id hprof.ID, err error) {
+	if text[0] < '0' || text[0] > '9' {
+		return text, 0, nil
+	}
+	id, err = parseID(text)
+	return "", id, err
+}
+
+// hinted adds to the error of what is not in the dump what else may have been meant.
+func hinted(err error, text string) error {
+	absent, ok := errors.AsType[*analysis.AbsentError](err)
+	if !ok {
+		return err
+	}
+	if hint := decimal(text); hint != "" {
+		absent.Warnings = append([]string{hint}, absent.Warnings...)
+	} else if id, err := parseID(text); err == nil && text[0] > '9' {
+		absent.Warnings = append([]string{"write the ID of an object as " + analysis.Hex(id)}, absent.Warnings...)
+	}
+	return err
 }
 
 func tellPaths(w io.Writer, p *analysis.Paths, top int) error {
@@ -79,6 +104,9 @@ func tellPaths(w io.Writer, p *analysis.Paths, top int) error {
 		if t.more > 0 {
 			put(&b, "%12s %12s  %s more branches; --top shows them", "", "", grouped(t.more))
 		}
+	}
+	if p.Reached == 0 {
+		b.WriteString("no path leads there: it is garbage, or only held by what never tells who holds an object, such as weak references\n")
 	}
 	for _, text := range p.Warnings {
 		put(&b, "warning: %s", text)

@@ -11,7 +11,6 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/monitor"
@@ -88,13 +87,14 @@ func (f *replayFlags) judge(ctx context.Context, c console, files []string, poli
 		result replays.Result
 		err    error
 	}
-	progress := newProgress(c.err)
-	defer progress.close()
+	bar := newBar(c.err)
+	defer bar.close()
+	bar.phase("read the recordings")
 	done := make(chan outcome, 1)
 	go func() {
 		result, err := replays.Run(ctx, files, replays.Options{
 			Policy: policy, Base: f.base, Column: f.column, Explain: f.explain,
-			Stdin: c.in, Progress: readProgress(progress),
+			Stdin: c.in, Progress: readProgress(bar),
 		})
 		done <- outcome{result, err}
 	}()
@@ -106,14 +106,11 @@ func (f *replayFlags) judge(ctx context.Context, c console, files []string, poli
 	}
 }
 
-// readProgress tells how far a file is read, once that takes long.
-func readProgress(p *progress) func(string, float64) {
-	next := time.Now().Add(quick)
+// readProgress tells how far a file is read.
+func readProgress(b *bar) func(string, float64) {
+	const whole = 1000
 	return func(file string, share float64) {
-		if now := time.Now(); now.After(next) {
-			next = now.Add(redrawn)
-			p.show(fmt.Sprintf("%s, %.0f %%", file, 100*min(share, 1)))
-		}
+		b.at("read "+reporters.Printable(file), int64(share*whole), whole)
 	}
 }
 

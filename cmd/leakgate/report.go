@@ -18,7 +18,9 @@ func reportVerb() verb {
 		summary: "build the reports of a run directory again, also of a run that was killed",
 		help: `Judges what the run in DIR has measured again, by the rules that the run had, and
 writes run.json. A run that was killed is told as such, with everything that it had
-until then. The exit code says whether that was possible, not what was found.`,
+until then. A line that cannot be read, as a crash or an editor leaves it, is left out
+and told with its number, and no verdict crosses it. The exit code says whether that
+was possible, not what was found.`,
 		example: "leakgate report leakgate-runs/tonight",
 		flags: func(fs *flag.FlagSet) func(console, []string) int {
 			asJSON := fs.Bool("json", false, "print run.json on stdout and nothing else there")
