@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -189,10 +190,25 @@ func (m *run) stress(ctx context.Context, stop context.CancelCauseFunc) {
 	if err != nil {
 		m.work.Error = err.Error()
 	}
+	if m.alone() {
+		return // the workload ended with the last device, and that is the cause
+	}
 	if errors.Is(err, errDropped) && m.Duration > 0 {
 		return // what it has begun may go on without it, and there is time to watch
 	}
 	stop(errWorkload)
+}
+
+// alone tells whether every device is lost.
+func (m *run) alone() bool {
+	return !slices.ContainsFunc(m.sessions, func(s *session) bool {
+		select {
+		case <-s.gone:
+			return false
+		default:
+			return true
+		}
+	})
 }
 
 // mark puts a mark on the time axis of every device, or of one.

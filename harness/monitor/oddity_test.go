@@ -82,6 +82,15 @@ func TestRunHungFastRead(t *testing.T) {
 	})
 }
 
+// night is how many hours a run lasts in which something goes wrong all the time. The
+// race detector has seen what there is after two.
+func night() int {
+	if racing {
+		return 2
+	}
+	return 8
+}
+
 // Looks that fail all night are told once and change nothing for the samples.
 func TestRunLooksFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -91,12 +100,13 @@ func TestRunLooksFail(t *testing.T) {
 		o.Devices[0].Device = &hooked{p, func(_ context.Context, command string) (bool, error) {
 			return isLook(command) && time.Since(began) > time.Minute, errCut
 		}}
-		o.Duration = 8 * time.Hour
+		hours := night()
+		o.Duration = time.Duration(hours) * time.Hour
 		r := perform(t, t.Context(), o)
 		if n := len(r.eventsOf("error", "")); n != 1 {
 			t.Errorf("told %d times", n)
 		}
-		if x := r.process(t, "S1", "com.shop"); x.Samples < 955 || x.Samples > 1100 || x.Gaps > 0 {
+		if x := r.process(t, "S1", "com.shop"); x.Samples < 120*hours-5 || x.Samples > 1100*hours/8 || x.Gaps > 0 {
 			t.Errorf("%d samples, %d gaps", x.Samples, x.Gaps)
 		}
 	})
@@ -114,11 +124,14 @@ func TestRunUnseenToTheEnd(t *testing.T) {
 			}
 			p.HangDumpsys()
 		}()
-		o.Duration, o.Strict = 8*time.Hour, true
+		// More than half of the run, under the race detector too.
+		hours := max(night(), 3)
+		o.Duration, o.Strict = time.Duration(hours)*time.Hour, true
 		r := perform(t, t.Context(), o)
 		x := r.process(t, "S1", "com.shop")
 		unseen := r.eventsOf("unseen", "com.shop")
-		if len(unseen) != 1 || unseen[0].Lasted < 6.8*3600 || x.Absent < 6.8*3600 || x.Gate != "inconclusive" || r.ExitCode != ExitInconclusive {
+		least := (float64(hours) - 1.2) * 3600
+		if len(unseen) != 1 || unseen[0].Lasted < least || x.Absent < least || x.Gate != "inconclusive" || r.ExitCode != ExitInconclusive {
 			t.Errorf("exit %d, events %+v, %+v", r.ExitCode, unseen, x)
 		}
 		if !strings.Contains(strings.Join(x.Warnings, "\n"), "no sample in the last") {
@@ -158,12 +171,13 @@ func TestRunDetailSaysGone(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
 		o := options(t, p)
 		o.Devices[0].Device = &stranger{p}
-		o.Duration = 8 * time.Hour
+		hours := night()
+		o.Duration = time.Duration(hours) * time.Hour
 		r := perform(t, t.Context(), o)
 		if n := len(r.eventsOf("gone", "")) + len(r.eventsOf("back", "")); n > 0 {
 			t.Errorf("%d times gone or back", n)
 		}
-		if x := r.process(t, "S1", "com.shop"); x.Samples < 950 || x.Gaps > 0 {
+		if x := r.process(t, "S1", "com.shop"); x.Samples < 120*hours-10 || x.Gaps > 0 {
 			t.Errorf("%+v", x)
 		}
 	})
@@ -393,9 +407,13 @@ func TestRebuildOfAnotherVersion(t *testing.T) {
 
 // Random faults of all kinds on two phones, for hours: the record rebuilt of the
 // lines is the record (perform compares them), time never goes back, and nothing
-// leaks that does not.
+// leaks that does not. The race detector sees half of the seeds, both sorts of phones.
 func TestRunTorture(t *testing.T) {
-	for seed := range uint64(6) {
+	seeds := uint64(6)
+	if racing {
+		seeds = 3
+	}
+	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
 			opt := rooted()
 			if seed%3 == 2 {

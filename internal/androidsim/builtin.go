@@ -22,6 +22,8 @@ type call struct {
 	in   io.Reader
 	out  *bufio.Writer
 	errs io.Writer
+	// lines is the buffer of eachLine.
+	lines *bufio.Reader
 }
 
 // failf reports an error in the tool's name; it returns status 1.

@@ -718,25 +718,42 @@ func underGlobal(dir string) bool {
 }
 
 func (p *Phone) procStat(parts []string, c cred) (info, error) {
-	dir := func(name string, uid int) (info, error) {
-		return info{name: name, mode: fs.ModeDir | 0o555, mod: p.wall(), uid: uid}, nil
-	}
-	file := func(name string, uid int) (info, error) {
-		return info{name: name, mode: 0o444, mod: p.wall(), uid: uid}, nil
-	}
+	i, _, err := p.procEntry(parts, c)
+	return i, err
+}
+
+// procEntry describes a path below /proc, and the process that it belongs to where
+// it belongs to one.
+func (p *Phone) procEntry(parts []string, c cred) (info, view, error) {
 	if len(parts) == 0 {
-		return dir("proc", uidRoot)
+		return p.procDirInfo("proc", uidRoot), view{}, nil
 	}
 	switch whole := strings.Join(parts, "/"); {
 	case globalFiles[whole] != nil:
-		return file(parts[len(parts)-1], uidRoot)
+		return p.procFileInfo(parts[len(parts)-1], uidRoot), view{}, nil
 	case underGlobal(whole):
-		return dir(parts[len(parts)-1], uidRoot)
+		return p.procDirInfo(parts[len(parts)-1], uidRoot), view{}, nil
 	}
 	v, err := p.procView(parts[0], c)
 	if err != nil {
-		return info{}, err
+		return info{}, view{}, err
 	}
+	i, err := p.procStatOf(v, parts)
+	return i, v, err
+}
+
+func (p *Phone) procDirInfo(name string, uid int) info {
+	return info{name: name, mode: fs.ModeDir | 0o555, mod: p.wall(), uid: uid}
+}
+
+func (p *Phone) procFileInfo(name string, uid int) info {
+	return info{name: name, mode: 0o444, mod: p.wall(), uid: uid}
+}
+
+// procStatOf describes a path below /proc/PID.
+func (p *Phone) procStatOf(v view, parts []string) (info, error) {
+	dir := func(name string, uid int) (info, error) { return p.procDirInfo(name, uid), nil }
+	file := func(name string, uid int) (info, error) { return p.procFileInfo(name, uid), nil }
 	switch last := parts[len(parts)-1]; {
 	case len(parts) == 1:
 		return dir(last, v.uid)
@@ -770,7 +787,7 @@ func (p *Phone) procRead(parts []string, c cred) ([]byte, error) {
 			return nil, err
 		}
 	}
-	i, err := p.procStat(parts, c)
+	i, v, err := p.procEntry(parts, c)
 	if err != nil {
 		return nil, err
 	}
@@ -779,10 +796,6 @@ func (p *Phone) procRead(parts []string, c cred) ([]byte, error) {
 	}
 	if text := globalFiles[strings.Join(parts, "/")]; text != nil {
 		return []byte(text(p)), nil
-	}
-	v, err := p.procView(parts[0], c)
-	if err != nil {
-		return nil, err
 	}
 	if parts[1] == "task" {
 		n, ok := v.thread(parts[2])
@@ -807,7 +820,7 @@ func (p *Phone) procRead(parts []string, c cred) ([]byte, error) {
 }
 
 func (p *Phone) procDir(parts []string, c cred) ([]info, error) {
-	i, err := p.procStat(parts, c)
+	i, v, err := p.procEntry(parts, c)
 	if err != nil {
 		return nil, err
 	}
@@ -845,10 +858,6 @@ func (p *Phone) procDir(parts []string, c cred) ([]info, error) {
 			}
 		}
 		return out, nil
-	}
-	v, err := p.procView(parts[0], c)
-	if err != nil {
-		return nil, err
 	}
 	switch {
 	case len(parts) == 1:

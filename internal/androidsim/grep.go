@@ -6,12 +6,13 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // grepping is one run of grep.
 type grepping struct {
 	*call
-	match                                          func(line string) [][]int
+	pattern                                        *linePattern
 	invert, count, list, unlisted, quiet, only, no bool
 	named, silent                                  bool
 	most                                           int
@@ -76,12 +77,11 @@ func grep(c *call) int {
 		}
 		patterns, rest = rest[:1], rest[1:]
 	}
-	re, err := grepPattern(patterns, extended, fixed, fold, words, lines)
-	if err != nil {
+	var err error
+	if g.pattern, err = c.phone.patterns.get(wanted{strings.Join(patterns, "\n"), extended, fixed, fold, words, lines}); err != nil {
 		c.failf("bad REGEX '%.80s'", strings.Join(patterns, "\n"))
 		return 2
 	}
-	g.match = func(line string) [][]int { return re.FindAllStringIndex(line, -1) }
 	if recurse {
 		if len(rest) == 0 {
 			rest = []string{"."}
@@ -93,8 +93,60 @@ func grep(c *call) int {
 	return g.files(rest)
 }
 
+// linePattern is what grep looks for in each line.
+type linePattern struct {
+	*regexp.Regexp
+	fast *automaton // nil for a pattern that has none
+}
+
+// in says whether the pattern is in the line.
+func (p *linePattern) in(line string) bool {
+	if p.fast != nil {
+		if found, known := p.fast.matches(line); known {
+			return found
+		}
+	}
+	return p.MatchString(line)
+}
+
+// wanted is what one grep asks for; each line of patterns is one.
+type wanted struct {
+	patterns                             string
+	extended, fixed, fold, words, inFull bool
+}
+
+// linePatterns keeps the patterns that a phone was asked for: whoever watches it asks
+// for the same ones all day.
+type linePatterns struct {
+	mu   sync.Mutex
+	made map[wanted]*linePattern
+}
+
+// What bounds the patterns that are kept: beyond maxPatterns of them all are forgotten.
+const (
+	maxPatterns = 32
+	maxKept     = 1 << 10 // bytes of one
+)
+
+func (k *linePatterns) get(w wanted) (*linePattern, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if p := k.made[w]; p != nil {
+		return p, nil
+	}
+	p, err := grepPattern([]string{w.patterns}, w.extended, w.fixed, w.fold, w.words, w.inFull)
+	if err != nil || len(w.patterns) > maxKept {
+		return p, err
+	}
+	if k.made == nil || len(k.made) >= maxPatterns {
+		k.made = map[wanted]*linePattern{}
+	}
+	k.made[w] = p
+	return p, nil
+}
+
 // grepPattern joins all patterns; each line of a pattern is one.
-func grepPattern(patterns []string, extended, fixed, fold, words, lines bool) (*regexp.Regexp, error) {
+func grepPattern(patterns []string, extended, fixed, fold, words, lines bool) (*linePattern, error) {
 	var alternatives []string
 	for _, p := range patterns {
 		for line := range strings.SplitSeq(p, "\n") {
@@ -121,10 +173,11 @@ func grepPattern(patterns []string, extended, fixed, fold, words, lines bool) (*
 		text = "(?i:" + text + ")"
 	}
 	re, err := regexp.Compile(text)
-	if err == nil {
-		re.Longest()
+	if err != nil {
+		return nil, err
 	}
-	return re, err
+	re.Longest()
+	return &linePattern{re, newAutomaton(text)}, nil
 }
 
 // posixPattern turns a POSIX regular expression into one of Go. They differ in
@@ -237,8 +290,7 @@ func (g *grepping) file(name string, r io.Reader) {
 	g.eachLine(r, func(line string) bool {
 		number++
 		line = strings.TrimSuffix(line, "\n")
-		at := g.match(line)
-		if (len(at) > 0) == g.invert {
+		if g.pattern.in(line) == g.invert {
 			return true
 		}
 		hits++
@@ -251,7 +303,7 @@ func (g *grepping) file(name string, r io.Reader) {
 			if g.no {
 				label += strconv.Itoa(number) + ":"
 			}
-			g.show(label, line, at)
+			g.show(label, line)
 		}
 		return g.most < 0 || hits < g.most
 	})
@@ -265,14 +317,14 @@ func (g *grepping) file(name string, r io.Reader) {
 	}
 }
 
-func (g *grepping) show(label, line string, at [][]int) {
+func (g *grepping) show(label, line string) {
 	if !g.only {
 		g.out.WriteString(label)
 		g.out.WriteString(line)
 		g.out.WriteByte('\n')
 		return
 	}
-	for _, span := range at {
+	for _, span := range g.pattern.FindAllStringIndex(line, -1) {
 		if span[1] > span[0] {
 			g.printf("%s%s\n", label, line[span[0]:span[1]])
 		}

@@ -82,6 +82,7 @@ type Phone struct {
 
 	builtins map[string]builtin
 	programs map[string]program
+	patterns linePatterns
 
 	mu       sync.Mutex
 	clock    clock

@@ -291,14 +291,7 @@ func (p *Phone) views() []view {
 	var out []view
 	for _, proc := range p.procs {
 		if proc.alive() {
-			v := proc.view(up)
-			if proc.ppid == zygotePID {
-				v.ppid = p.zygote.pid
-			}
-			if v.name == systemServer {
-				v.extraTicks = p.busy.ticks(up)
-			}
-			out = append(out, v)
+			out = append(out, p.view(proc, up))
 		}
 	}
 	for _, t := range p.tasks {
@@ -308,12 +301,31 @@ func (p *Phone) views() []view {
 	return out
 }
 
+// view is a process that runs as the others see it. The caller holds the lock.
+func (p *Phone) view(proc *process, up time.Duration) view {
+	v := proc.view(up)
+	if proc.ppid == zygotePID {
+		v.ppid = p.zygote.pid
+	}
+	if v.name == systemServer {
+		v.extraTicks = p.busy.ticks(up)
+	}
+	return v
+}
+
 // find gives the process of a pid.
 func (p *Phone) find(pid int) (view, bool) {
-	for _, v := range p.views() {
-		if v.pid == pid {
-			return v, true
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	up := p.clock.up()
+	p.advance(up)
+	for _, proc := range p.procs {
+		if proc.alive() && proc.pid == pid {
+			return p.view(proc, up), true
 		}
+	}
+	if t := p.tasks[pid]; t != nil {
+		return t.view(up), true
 	}
 	return view{}, false
 }

@@ -176,7 +176,6 @@ var procNames = map[string]bool{
 
 // procText is the content of a file of /proc/PID.
 func (p *Phone) procText(v view, name string) string {
-	m := v.memory()
 	switch name {
 	case "cmdline":
 		return v.cmdline()
@@ -184,6 +183,9 @@ func (p *Phone) procText(v view, name string) string {
 		return v.comm() + "\n"
 	case "oom_score_adj":
 		return strconv.Itoa(v.oomScoreAdj()) + "\n"
+	}
+	m := v.memory()
+	switch name {
 	case "stat":
 		return v.statText(v.pid, v.comm(), m)
 	case "statm":

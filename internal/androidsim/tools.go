@@ -147,9 +147,13 @@ func (c *call) eachFile(names []string, f func(name string, r io.Reader)) (faile
 // eachLine calls f with every line until it returns false. A line that is longer
 // than a command line may be comes in pieces.
 func (c *call) eachLine(r io.Reader, f func(line string) bool) {
-	in := bufio.NewReader(r)
+	if c.lines == nil {
+		c.lines = bufio.NewReader(r)
+	} else {
+		c.lines.Reset(r)
+	}
 	for c.ctx.Err() == nil {
-		line, err := readLine(in)
+		line, err := readLine(c.lines)
 		if line != "" && !f(line) || err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return
 		}

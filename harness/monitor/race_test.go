@@ -1,0 +1,6 @@
+//go:build race
+
+package monitor
+
+// racing says that the race detector makes everything slow.
+const racing = true
