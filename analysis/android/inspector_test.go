@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"unicode"
 	"unicode/utf8"
@@ -494,19 +496,39 @@ func checkTextsOf(t *testing.T, list []string) {
 	}
 }
 
+// mixes are the dumps of LeakMix, with the IDs of their objects: each is made once,
+// because to make one takes longer than to judge it.
+var mixes [64]struct {
+	once sync.Once
+	dump []byte
+	ids  []hprof.ID
+}
+
+// mixed gives the dump of a LeakMix, not to be changed, and the IDs of its objects in
+// order.
+func mixed(tb testing.TB, seed uint64) (dump []byte, ids []hprof.ID) {
+	tb.Helper()
+	m := &mixes[seed]
+	m.once.Do(func() {
+		dump, _, err := hproftest.LeakMix(seed).Heap().Dump(hproftest.Form{})
+		if err != nil {
+			return
+		}
+		plain, err := hproftest.ReadGraph(dump)
+		if err != nil {
+			return
+		}
+		m.dump, m.ids = dump, slices.Sorted(maps.Keys(plain.Nodes))
+	})
+	if m.dump == nil {
+		tb.Fatalf("mix %d has no dump", seed)
+	}
+	return m.dump, m.ids
+}
+
 // redirect lets references of a dump with IDs of four bytes lead elsewhere: what looks
 // like the ID of an object becomes another one.
-func redirect(tb testing.TB, dump, choices []byte) []byte {
-	tb.Helper()
-	plain, err := hproftest.ReadGraph(dump)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	var ids []hprof.ID
-	for id := range plain.Nodes {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
+func redirect(dump []byte, ids []hprof.ID, choices []byte) []byte {
 	dump = slices.Clone(dump)
 	b := bytesOf(choices)
 	for len(b) > 0 {
@@ -534,11 +556,8 @@ func FuzzInspector(f *testing.F) {
 		f.Add(seed, 1+seed*5, []byte{})
 	}
 	f.Fuzz(func(t *testing.T, seed, flips uint64, choices []byte) {
-		dump, _, err := hproftest.LeakMix(seed % 64).Heap().Dump(hproftest.Form{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		dump = hproftest.Flip(redirect(t, dump, choices[:min(len(choices), 1000)]), seed, int(flips%500))
+		whole, ids := mixed(t, seed%uint64(len(mixes)))
+		dump := hproftest.Flip(redirect(whole, ids, choices[:min(len(choices), 1000)]), seed, int(flips%500))
 		file, err := hprof.Open(context.Background(), bytes.NewReader(dump), int64(len(dump)))
 		if err != nil {
 			return

@@ -62,17 +62,15 @@ func wantKnown(t *testing.T, want, got any) {
 
 // sumByRegexp is a second reader, written the obvious way.
 func sumByRegexp(text []byte) Memory {
-	sum := func(key string) Value {
-		var v Value
-		for _, m := range regexp.MustCompile(`(?m)^`+key+`: +(\d+) kB$`).FindAllSubmatch(text, -1) {
-			n, err := strconv.ParseInt(string(m[1]), 10, 64)
-			if err != nil {
-				panic(err)
-			}
-			v = field.Known(v.N + n)
+	sums := map[string]Value{}
+	for _, m := range regexp.MustCompile(`(?m)^(\w+): +(\d+) kB$`).FindAllSubmatch(text, -1) {
+		n, err := strconv.ParseInt(string(m[2]), 10, 64)
+		if err != nil {
+			panic(err)
 		}
-		return v
+		sums[string(m[1])] = field.Known(sums[string(m[1])].N + n)
 	}
+	sum := func(key string) Value { return sums[key] }
 	return Memory{
 		Mappings: field.Known(int64(len(regexp.MustCompile(`(?m)^[0-9a-f]+-[0-9a-f]+ `).FindAll(text, -1)))),
 		Usage: Usage{

@@ -83,10 +83,13 @@ func (l *lines) next() (line []byte, whole, ok bool) {
 // word gives the first blank-separated word of text and what follows it.
 // closed is false if the text ends with the word: it may be cut.
 func word(text []byte) (w, rest []byte, closed bool) {
-	text = bytes.TrimLeft(text, " \t")
-	i := bytes.IndexAny(text, " \t\r\n")
-	if i < 0 {
-		return text, nil, false
+	for len(text) > 0 && (text[0] == ' ' || text[0] == '\t') {
+		text = text[1:]
 	}
-	return text[:i], text[i:], true
+	for i, c := range text {
+		if c == ' ' || c == '\t' || c == '\r' || c == '\n' {
+			return text[:i], text[i:], true
+		}
+	}
+	return text, nil, false
 }

@@ -28,6 +28,7 @@ func TestNightOnTheHostDevice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes two minutes")
 	}
+	t.Parallel()
 	hostdevicetest.RequireJava(t)
 	r := hostdevicetest.Start(t, hostdevice.Options{Scale: 20, Package: "com.example.leaky"})
 	config, err := filepath.Abs("../../examples/nightly/hostdevice.yaml")

@@ -158,6 +158,7 @@ func TestWorkloadMarksItsRun(t *testing.T) {
 
 // Under nohup a terminal that closes ends nothing.
 func TestNohupGoesOn(t *testing.T) {
+	t.Parallel()
 	path, err := build()
 	if err != nil {
 		t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 // finished, with everything up to the last interval. LEAKGATE_E2E=long spreads 50
 // moments over the whole demo, else 12 over its first seconds.
 func TestKilledAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	moments, span := 12, 3*time.Second
 	if os.Getenv("LEAKGATE_E2E") == "long" {
 		moments, span = 50, 16*time.Second

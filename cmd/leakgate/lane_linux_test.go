@@ -56,8 +56,10 @@ func (l *lane) drained(read chan []byte) <-chan []byte {
 // A pipe that nobody reads holds up neither the samples nor Ctrl-C, and a reader
 // that goes away ends nothing.
 func TestNobodyReadsStderr(t *testing.T) {
+	t.Parallel()
 	for name, gone := range map[string]bool{"a full pipe": false, "a broken pipe": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			reader, writer, err := os.Pipe()
 			if err != nil {
 				t.Fatal(err)

@@ -54,6 +54,7 @@ func write(t *testing.T, text string) string {
 
 // Two phones of one file run the same app: in every output they stay apart.
 func TestRunTwoDevicesOfOneFile(t *testing.T) {
+	t.Parallel()
 	env := serve(t, shop("phone-a", androidsim.Leak(androidsim.Native, 600, 0)), shop("phone-b"))
 	config := write(t, "version: 1\napp: { package: com.shop }\ndevices: { serials: [phone-a, phone-b], require: 2 }\nworkload: none\nduration: 45m\n")
 	dir := filepath.Join(t.TempDir(), "run")
@@ -226,15 +227,17 @@ func TestRunTellsWhatHasNoEffect(t *testing.T) {
 // Phones before Android 7 have no shell protocol: the outputs are mixed, line
 // ends are those of a terminal and the exit code comes by a marker.
 func TestRunOnPhonesWithoutTheShellProtocol(t *testing.T) {
+	t.Parallel()
 	for api, source := range map[int]string{19: "dumpsys", 23: "dumpsys"} {
 		t.Run(fmt.Sprint(api), func(t *testing.T) {
-			t.Chdir(t.TempDir())
-			phone := androidsim.New(androidsim.Options{Serial: "old", API: api, Scale: 400, Seed: 5, Apps: []androidsim.App{{
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "run")
+			phone := androidsim.New(androidsim.Options{Serial: fmt.Sprint("old-", api), API: api, Scale: 400, Seed: 5, Apps: []androidsim.App{{
 				Package:   "com.shop",
 				Processes: []androidsim.ProcessSpec{{Name: "com.shop", Models: []androidsim.Model{androidsim.Typical(), androidsim.Leak(androidsim.Native, 600, 0)}}},
 			}}})
-			code, out, errOut := typed(t, serve(t, phone), "watch", "--process", "com.shop", "--for", "45m", "--json", "--out", "run")
-			run, err := reporters.ReadRun("run")
+			code, out, errOut := typed(t, serve(t, phone), "watch", "--process", "com.shop", "--for", "45m", "--json", "--out", dir)
+			run, err := reporters.ReadRun(dir)
 			if err != nil {
 				t.Fatal(err, errOut)
 			}

@@ -109,7 +109,7 @@ const stack = "-Xss512m"
 // the test.
 func (p *Program) Run(tb testing.TB, args ...string) []byte {
 	tb.Helper()
-	argv := append([]string{"-XX:+UseSerialGC", stack, "-Dfile.encoding=UTF-8", "-cp", p.classPath, p.name}, args...)
+	argv := append([]string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", stack, "-Dfile.encoding=UTF-8", "-cp", p.classPath, p.name}, args...)
 	cmd := exec.CommandContext(tb.Context(), p.java, argv...)
 	cmd.WaitDelay = 5 * time.Second
 	var out, said bytes.Buffer
