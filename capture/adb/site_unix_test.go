@@ -30,13 +30,16 @@ type place struct {
 }
 
 // places makes every address a new one: what is known of one lasts as long as the
-// process.
+// process, and the turn of one that a test without a bubble has asked stops the clock of
+// every bubble. Nothing else asks ports between these and 1024.
 var places atomic.Int32
+
+const firstPlace = 100
 
 func newPlace(t *testing.T, opt Options) (*place, *Client) {
 	p := &place{begin: time.Now()}
 	p.boot = func(context.Context) error { p.set(true); return nil }
-	opt.Addr, opt.ADBPath, opt.Getenv = fmt.Sprintf("127.0.0.1:%d", places.Add(1)), "/bin/sh", env()
+	opt.Addr, opt.ADBPath, opt.Getenv = fmt.Sprintf("127.0.0.1:%d", firstPlace+places.Add(1)), "/bin/sh", env()
 	c, err := NewClient(opt)
 	if err != nil {
 		t.Fatal(err)
