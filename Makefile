@@ -44,7 +44,7 @@ vulnerabilities:
 
 # One goroutine does the work of these: the race detector has nothing to see there and
 # takes ten times the time. What reads dumps in parallel for them is analysis/heap.
-SERIAL := ./analysis ./analysis/hprof ./analysis/android ./analysis/growth ./analysis/mapping ./analysis/trace ./internal/hproftest ./internal/sharktest/...
+SERIAL := ./capture/procfs ./capture/dumpsys ./detector ./harness/config ./analysis ./analysis/hprof ./analysis/android ./analysis/growth ./analysis/mapping ./analysis/trace ./internal/hproftest ./internal/sharktest/...
 
 # The engine's tests take longest, so they go first, beside the others. What the race
 # detector has no room for (giants and ten thousand graphs in analysis/heap, whole nights
@@ -61,12 +61,17 @@ e2e: packages
 soak: packages
 	LEAKGATE_SOAK=$(SOAK) go test -race -count=1 -timeout 24h -run '^TestSoak$$' -v ./harness/monitor
 
-# Fuzz targets run one by one: go test takes one at a time.
+# One program for each package, and its targets from it one by one: go test would link one
+# for each target. What a target finds is kept where go test keeps it.
 fuzz:
-	@for f in $$(grep -rlE '^func Fuzz' --include='*_test.go' .); do \
-	  for t in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p' $$f); do \
-	    echo "fuzz $$t in $$(dirname $$f) for $(FUZZTIME)"; \
-	    go test -run '^$$' -fuzzminimizetime 10x -fuzz "^$$t\$$" -fuzztime $(FUZZTIME) "$$(dirname $$f)"; \
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; kept=$$(go env GOCACHE)/fuzz; \
+	packages=$$(grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n 1 dirname | sort -u); \
+	for p in $$packages; do \
+	  go test -c -fuzz . -o "$$dir/fuzz.test" "$$p"; \
+	  path=$$(go list "$$p"); targets=$$(cd "$$p" && "$$dir/fuzz.test" -test.list '^Fuzz'); \
+	  for t in $$targets; do \
+	    echo "fuzz $$t in $$p for $(FUZZTIME)"; \
+	    (cd "$$p" && "$$dir/fuzz.test" -test.run '^$$' -test.fuzz "^$$t\$$" -test.fuzztime $(FUZZTIME) -test.fuzzminimizetime 10x -test.fuzzcachedir "$$kept/$$path"); \
 	  done; done
 
 # A bounded number of inputs for each target, so that a broken target is seen at once.

@@ -102,7 +102,7 @@ func Open(ctx context.Context, r io.ReaderAt, size int64) (*File, error) {
 		f.Time = time.Time{}
 		f.Warnings = append(f.Warnings, fmt.Errorf("read the header: year %d", y))
 	}
-	w := walk{File: f, window: window{r: r, buf: make([]byte, walkBuffer), limit: size}}
+	w := walk{File: f, window: window{r: r, buf: make([]byte, min(walkBuffer, max(size, headerSize))), limit: size}}
 	return f, w.records(ctx)
 }
 

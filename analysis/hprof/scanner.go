@@ -66,9 +66,11 @@ const (
 	maxRecord = 4 << 20
 )
 
-// Scanner gives a scanner of segments of this file, in any order.
+// Scanner gives a scanner of segments of this file, in any order. Its buffer is no
+// larger than the file: several scanners read each small dump.
 func (f *File) Scanner(segments []Segment) *Scanner {
-	return newScanner(f.r, make([]byte, scanBuffer), f.IDSize, segments)
+	buf := make([]byte, min(scanBuffer, max(f.Size, scanHead)))
+	return newScanner(f.r, buf, f.IDSize, segments)
 }
 
 // Reset starts the scanner anew on other segments; the buffer stays.

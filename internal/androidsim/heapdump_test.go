@@ -26,11 +26,17 @@ func pullDump(t *testing.T, p *Phone) []byte {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	data, err := io.ReadAll(r)
+	i, err := p.Stat(dumpFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return data
+	// A dump of many MB is not copied each time that the buffer is full.
+	var data bytes.Buffer
+	data.Grow(int(i.Size()) + bytes.MinRead)
+	if _, err := data.ReadFrom(r); err != nil {
+		t.Fatal(err)
+	}
+	return data.Bytes()
 }
 
 // takeDump dumps com.shop and reads it as a graph.
