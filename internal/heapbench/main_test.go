@@ -145,6 +145,14 @@ func TestSmoke(t *testing.T) {
 		t.Errorf("left in scratch: %v, %v", left, err)
 	}
 
+	// leakgate itself understands what it is asked.
+	code, out, log = bench(t, t.Context(), "-sizes", "small", "-peers", "none", "-rounds", "1", "-cache", dir, "-testdata", android(t), "-only", "^0.35M leakgate")
+	for _, row := range []string{ours, reading, tracing, growing} {
+		if want := regexp.MustCompile(`(?m)^\| 0\.35M \| ` + row + ` \| 1 \| [0-9.]+ \|`); code != 0 || !want.MatchString(out) {
+			t.Errorf("exit code %d, no %s in:\n%s\n%s", code, want, out, log)
+		}
+	}
+
 	large := made(t, dir, "0.35M")
 	if each := float64(large.Bytes) / float64(large.Objects); large.Objects < 350_000 || large.Objects > 380_000 || each < 48 || each > 60 {
 		t.Errorf("%d objects of %.1f bytes", large.Objects, each)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -123,19 +124,37 @@ func allTools() []*tool {
 	}
 }
 
-// thrice gives a dump three names: one name is one dump. Where there are no links the
-// program says what is missing.
+// thrice gives a dump and two copies of it: several names of one file are one dump.
+// Where there is no room for them the program says what is missing.
 func thrice(dump, scratch string) []string {
 	names := []string{dump}
-	for _, name := range []string{"second.hprof", "third.hprof"} {
-		link := filepath.Join(scratch, name)
-		os.Remove(link)
-		if path, err := filepath.Abs(dump); err == nil {
-			_ = os.Symlink(path, link)
+	for _, name := range []string{"second", "third"} {
+		path := filepath.Join(scratch, name+"-"+filepath.Base(dump))
+		if _, err := os.Stat(path); err != nil {
+			if err := duplicate(dump, path); err != nil {
+				_ = os.Remove(path) // a part of a dump is none
+			}
 		}
-		names = append(names, link)
+		names = append(names, path)
 	}
 	return names
+}
+
+func duplicate(from, to string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return fmt.Errorf("copy dump: %w", err)
+	}
+	defer in.Close()
+	out, err := os.Create(to)
+	if err != nil {
+		return fmt.Errorf("copy dump: %w", err)
+	}
+	_, err = io.Copy(out, in)
+	if err = errors.Join(err, out.Close()); err != nil {
+		return fmt.Errorf("copy dump: %w", err)
+	}
+	return nil
 }
 
 // findOurs builds leakgate from this module, unless the user names a program.
