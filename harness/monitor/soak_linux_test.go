@@ -147,10 +147,10 @@ func killServer(ctx context.Context, t *testing.T, s *adbtest.Server, r *rand.Ra
 	}
 }
 
-// soakPhones lets random faults happen to two of three phones and to the adb server.
+// TestSoak lets random faults happen to two of three phones and to the adb server.
 // What is recorded is complete but for recorded holes, which are no longer than the
 // faults and two intervals for each; it is true; and nothing is left.
-func soakPhones(t *testing.T) {
+func TestSoak(t *testing.T) {
 	span := soakTime(t)
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("LEAKGATE_SEED"); text != "" {
@@ -186,10 +186,10 @@ func soakPhones(t *testing.T) {
 	checkCensus(t, before, benches)
 }
 
-// sufferEachFault lets every fault happen to a phone of its own, all in one run: the
+// TestEachFault lets every fault happen to a phone of its own, all in one run: the
 // phone is sampled again after it, what was missing is told, and no value is false
 // but where a fault can make one that nobody could tell.
-func sufferEachFault(t *testing.T) {
+func TestEachFault(t *testing.T) {
 	ownTemporary(t)
 	server := adbtest.StartServer(t)
 	benches := []*bench{newBench(t, server, 1, faultScale)}
@@ -244,9 +244,9 @@ func sufferEachFault(t *testing.T) {
 	checkCensus(t, before, benches)
 }
 
-// loseDevice lets a device stay away, which ends its part of the run with exit code 3:
-// all that it had measured is kept, and the others are watched to the end.
-func loseDevice(t *testing.T) {
+// A device that stays away ends its part of the run with exit code 3; all that it
+// had measured is kept, and the others are watched to the end.
+func TestLostDevice(t *testing.T) {
 	server := adbtest.StartServer(t)
 	benches := []*bench{newBench(t, server, 1, faultScale), newBench(t, server, 2, faultScale)}
 	o := soakOptions(t, server.Addr, benches)
