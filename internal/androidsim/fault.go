@@ -378,6 +378,10 @@ func (p *process) isZygote() bool { return p.fixed == zygotePID || p.fixed == zy
 
 // crashSystem is CrashSystem at a time. The caller holds the lock.
 func (p *Phone) crashSystem(at, down time.Duration) {
+	before := never
+	if server := p.processNamed(systemServer); !server.alive() {
+		before = server.died
+	}
 	for _, proc := range p.procs {
 		if !proc.ofSystem() && proc.app == nil {
 			continue
@@ -391,8 +395,9 @@ func (p *Phone) crashSystem(at, down time.Duration) {
 		switch {
 		case proc.alive():
 			proc.die(at, back)
-		case proc.next != never && proc.next < at+down:
-			proc.next, proc.died = at+down, at
+		case proc.next != never && (proc.next < at+down || proc.died == before):
+			// What went down with the system goes on waiting for it.
+			proc.next, proc.died = max(proc.next, at+down), at
 		}
 	}
 }

@@ -205,6 +205,20 @@ func TestCrashSystem(t *testing.T) {
 			t.Error("the app that was down stays down")
 		}
 
+		// What waits behind the end of one crash comes back with that of a second, which
+		// began a moment later.
+		time.Sleep(10 * time.Second)
+		p.CrashSystem(forEver)
+		time.Sleep(time.Second)
+		back = p.CrashSystem(forEver)
+		back()
+		time.Sleep(10 * time.Second)
+		for _, name := range append(slices.Clone(systemPackages), "com.shop") {
+			if p.PID(name) == 0 {
+				t.Errorf("%s stays down after two crashes", name)
+			}
+		}
+
 		// A signal does the same.
 		ask(t, p, "kill -9 $(pidof system_server)")
 		if p.PID("com.shop") != 0 || p.PID(systemServer) != 0 {
