@@ -43,7 +43,8 @@ vulnerabilities:
 	  else echo "$$out"; exit 1; fi; }
 
 # One goroutine does the work of these: the race detector has nothing to see there and
-# takes ten times the time. What reads dumps in parallel for them is analysis/heap.
+# takes ten times the time; a test of internal/archtest holds it. What reads dumps in
+# parallel for them is analysis/heap, and the goroutine of analysis runs in cmd/leakgate.
 SERIAL := ./capture/procfs ./capture/dumpsys ./detector ./harness/config ./analysis ./analysis/hprof ./analysis/android ./analysis/growth ./analysis/mapping ./analysis/trace ./internal/hproftest ./internal/sharktest/...
 
 # The engine's tests take longest, so they go first, beside the others. What the race

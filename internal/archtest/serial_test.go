@@ -1,0 +1,80 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// elsewhere are the files of serial packages that start goroutines all the same, with
+// the package whose tests run them with the race detector.
+var elsewhere = map[string]string{"analysis/leaks.go": "./cmd/leakgate"}
+
+// TestSerialPackages: what the Makefile tests without the race detector, because there is
+// one goroutine, has one.
+func TestSerialPackages(t *testing.T) {
+	makefile, err := os.ReadFile(filepath.Join(root(t), "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := regexp.MustCompile(`(?m)^SERIAL := (.+)$`).FindSubmatch(makefile)
+	if list == nil {
+		t.Fatal("the Makefile has no SERIAL")
+	}
+	serial := strings.Fields(string(list[1]))
+	tree := os.DirFS(root(t))
+	for _, p := range serial {
+		folder, _ := strings.CutSuffix(strings.TrimPrefix(p, "./"), "/...")
+		files, err := fs.Glob(tree, folder+"/*.go")
+		if err != nil || len(files) == 0 {
+			t.Errorf("%s has no files: %v", p, err)
+		}
+		for _, file := range files {
+			text, err := fs.ReadFile(tree, file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasSuffix(file, "_test.go") || elsewhere[file] != "" {
+				continue
+			}
+			if starts(t, file, text) {
+				t.Errorf("%s starts a goroutine: take %s from SERIAL", file, p)
+			}
+		}
+	}
+	for _, by := range elsewhere {
+		for _, p := range serial {
+			if p == by {
+				t.Errorf("%s is tested without the race detector, too", by)
+			}
+		}
+	}
+	if !starts(t, "a.go", []byte("package a\nfunc f() { go f() }")) || !starts(t, "a.go", []byte("package a\nfunc f() { w.Go(f) }")) || starts(t, "a.go", []byte("package a\nfunc f() { f() }")) {
+		t.Error("goroutines are not told")
+	}
+}
+
+// starts tells whether a file has a go statement, or calls a method Go as WaitGroup has.
+func starts(t *testing.T, name string, text []byte) (found bool) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), name, text, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			found = true
+		case *ast.SelectorExpr:
+			found = found || n.Sel.Name == "Go"
+		}
+		return true
+	})
+	return found
+}
