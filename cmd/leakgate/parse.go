@@ -9,8 +9,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/leakgate/leakgate/capture/dumpsys"
@@ -30,21 +32,28 @@ const (
 
 func parseVerb() verb {
 	return verb{
-		name: "parse", args: "KIND FILE [--json]",
+		name: "parse", args: "KIND FILE [--json] [--pid N] [--process NAME]",
 		summary: "what a parser reads from one device output",
 		help: `Reads one saved output of a device ("-" = standard input, gzip too) and prints the
 values that are in it. What the text does not hold is null; an error text of the
 device is an answer too, and exits with 0.
 
-KIND is one of ` + strings.Join(parseKindNames(), ", ") + ".",
+KIND is one of ` + strings.Join(parseKindNames(), ", ") + `.
+--pid and --process say whose lines of a logcat count; without them all do.`,
 		example: "adb shell dumpsys meminfo com.shop | leakgate parse meminfo - --json",
 		flags: func(fs *flag.FlagSet) func(console, []string) int {
 			asJSON := fs.Bool("json", false, "print JSON")
+			var of logOwner
+			fs.Int64Var(&of.pid, "pid", 0, "of a logcat: the pid `N` of the process")
+			fs.StringVar(&of.process, "process", "", "of a logcat: the `NAME` of the process")
 			return func(c console, args []string) int {
 				if len(args) != 2 {
 					return parseVerb().wrong(c, fmt.Errorf("want a kind and a file, not %d arguments; kinds: %s", len(args), strings.Join(parseKindNames(), ", ")))
 				}
-				if err := runParse(args[0], args[1], *asJSON, c.in, c.out); err != nil {
+				if of.pid < 0 || of != (logOwner{}) && args[0] != "logcat" {
+					return parseVerb().wrong(c, errors.New("--pid and --process are for a logcat, and a pid is above 0"))
+				}
+				if err := runParseOf(args[0], args[1], *asJSON, of, c.in, c.out); err != nil {
 					return parseVerb().wrong(c, err)
 				}
 				return exitOK
@@ -60,7 +69,7 @@ type parseKind struct {
 	read func(io.Reader) (document, error)
 }
 
-func parseKinds() []parseKind {
+func parseKinds(of logOwner) []parseKind {
 	return []parseKind{
 		{"meminfo", wholeText(readMeminfo)},
 		{"smaps", readSmaps},
@@ -72,20 +81,27 @@ func parseKinds() []parseKind {
 		{"gpu", wholeText(readGPU)},
 		{"surfaceflinger", wholeText(readSurfaceFlinger)},
 		{"am_help", wholeText(readAmHelp)},
+		{"exitinfo", wholeText(readExitInfo)},
+		{"logcat", of.readLogcat},
 	}
 }
 
 func parseKindNames() (names []string) {
-	for _, k := range parseKinds() {
+	for _, k := range parseKinds(logOwner{}) {
 		names = append(names, k.name)
 	}
 	return names
 }
 
-// runParse reads path as kind and prints what is in it. An error means that
-// nothing was printed: an unknown kind, or a file that cannot be read.
+// runParse is runParseOf with a log of any process.
 func runParse(kind, path string, asJSON bool, in io.Reader, out io.Writer) error {
-	read, err := readerOf(kind)
+	return runParseOf(kind, path, asJSON, logOwner{}, in, out)
+}
+
+// runParseOf reads path as kind and prints what is in it. An error means that
+// nothing was printed: an unknown kind, or a file that cannot be read.
+func runParseOf(kind, path string, asJSON bool, of logOwner, in io.Reader, out io.Writer) error {
+	read, err := readerOf(kind, of)
 	if err != nil {
 		return err
 	}
@@ -120,8 +136,8 @@ func runParse(kind, path string, asJSON bool, in io.Reader, out io.Writer) error
 	return e.Encode(doc)
 }
 
-func readerOf(kind string) (func(io.Reader) (document, error), error) {
-	for _, k := range parseKinds() {
+func readerOf(kind string, of logOwner) (func(io.Reader) (document, error), error) {
+	for _, k := range parseKinds(of) {
 		if k.name == kind {
 			return k.read, nil
 		}
@@ -557,6 +573,118 @@ func readAmHelp(text []byte) document {
 		return noAnswer(text, err)
 	}
 	return &parseAmHelp{Dumpheap: dumpheapOptions{yesOrNull(h.GC), yesOrNull(h.Bitmaps), yesOrNull(h.Native), yesOrNull(h.MallocInfo), yesOrNull(h.User)}}
+}
+
+type parseExitInfo struct {
+	parseHead
+	Persisted *string    `json:"persisted"`
+	Exits     []exitInfo `json:"exits"`
+}
+
+type exitInfo struct {
+	Package     *string `json:"package"`
+	Timestamp   *string `json:"timestamp"`
+	PID         *int64  `json:"pid"`
+	UID         *int64  `json:"uid"`
+	User        *int64  `json:"user"`
+	Process     *string `json:"process"`
+	Reason      *int64  `json:"reason"`
+	ReasonName  *string `json:"reason_name"`
+	Subreason   *int64  `json:"subreason"`
+	SubName     *string `json:"subreason_name"`
+	Status      *int64  `json:"status"`
+	Importance  *int64  `json:"importance"`
+	PSS         *int64  `json:"pss_kb"`
+	RSS         *int64  `json:"rss_kb"`
+	Description *string `json:"description"`
+	Trace       *string `json:"trace"`
+	Crash       bool    `json:"crash"`
+	Kill        bool    `json:"kill"`
+}
+
+func readExitInfo(text []byte) document {
+	info, err := dumpsys.ParseExitInfo(text)
+	if err != nil {
+		return noAnswer(text, err)
+	}
+	doc := &parseExitInfo{Persisted: nameOrNull(info.Persisted), Exits: []exitInfo{}}
+	for _, e := range info.Exits {
+		doc.Exits = append(doc.Exits, exitInfo{
+			Package: nameOrNull(e.Package), Timestamp: nameOrNull(e.Timestamp), PID: numberOrNull(e.PID), UID: numberOrNull(e.RealUID), User: numberOrNull(e.User),
+			Process: nameOrNull(e.Process), Reason: numberOrNull(e.Reason), ReasonName: nameOrNull(e.ReasonName),
+			Subreason: numberOrNull(e.Subreason), SubName: nameOrNull(e.SubreasonName), Status: numberOrNull(e.Status), Importance: numberOrNull(e.Importance),
+			PSS: numberOrNull(e.Pss), RSS: numberOrNull(e.Rss), Description: nameOrNull(e.Description), Trace: nameOrNull(e.Trace),
+			Crash: e.Crash(), Kill: e.Kill(),
+		})
+	}
+	doc.Truncated = info.Truncated
+	doc.warn(info.Warnings)
+	return doc
+}
+
+// logOwner is the process whose lines of a log count; the zero logOwner is any.
+type logOwner struct {
+	pid     int64
+	process string
+}
+
+type parseLogcat struct {
+	parseHead
+	Entries      int64        `json:"entries"`
+	First        *string      `json:"first"`
+	Last         *string      `json:"last"`
+	Crash        bool         `json:"crash"`
+	Kill         bool         `json:"kill"`
+	Exception    *string      `json:"exception"`
+	Signal       *string      `json:"signal"`
+	KillReason   *string      `json:"kill_reason"`
+	HeapUsed     *int64       `json:"heap_used_kb"`
+	HeapTotal    *int64       `json:"heap_total_kb"`
+	LongestPause *int64       `json:"longest_gc_pause_us"`
+	Causes       []logCause   `json:"gc_causes"`
+	Mentions     []logMention `json:"mentions"`
+}
+
+type logCause struct {
+	Cause string `json:"cause"`
+	Count int64  `json:"count"`
+}
+
+type logMention struct {
+	Kind  string  `json:"kind"`
+	Count int64   `json:"count"`
+	First *string `json:"first"`
+	Last  *string `json:"last"`
+	Line  string  `json:"line"`
+}
+
+// readLogcat streams: the buffers of a phone have up to 64 MB.
+func (of logOwner) readLogcat(r io.Reader) (document, error) {
+	log, err := dumpsys.ScanLogcat(r, of.pid, of.process)
+	var said dumpsys.DeviceError
+	if errors.As(err, &said) {
+		return noAnswer(nil, err), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	doc := &parseLogcat{
+		Entries: log.Entries, First: nameOrNull(log.First), Last: nameOrNull(log.Last), Crash: log.Crash(), Kill: log.Kill(),
+		Exception: nameOrNull(log.Exception), Signal: nameOrNull(log.Signal), KillReason: nameOrNull(log.KillReason),
+		HeapUsed: numberOrNull(log.GC.HeapUsed), HeapTotal: numberOrNull(log.GC.HeapTotal), LongestPause: numberOrNull(log.GC.LongestPause),
+		Causes: []logCause{}, Mentions: []logMention{},
+	}
+	for _, cause := range slices.Sorted(maps.Keys(log.GC.Causes)) {
+		doc.Causes = append(doc.Causes, logCause{cause, log.GC.Causes[cause]})
+	}
+	for _, kind := range dumpsys.LogKinds() {
+		if m, ok := log.Mentions[kind]; ok {
+			doc.Mentions = append(doc.Mentions, logMention{string(kind), m.Count, nameOrNull(m.First), nameOrNull(m.Last), m.Line})
+		}
+	}
+	doc.Truncated = log.Truncated
+	doc.warn(log.Warnings)
+	return doc, nil
 }
 
 // tellDocument prints a document for people: a name and a value a line, lists

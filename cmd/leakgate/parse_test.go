@@ -201,6 +201,16 @@ func TestParseReadsStandardInputAndStatus(t *testing.T) {
 			map[string]any{"pid": 7, "comm": "a b", "state": "S", "ppid": 1, "utime_ticks": 5, "stime_ticks": 6, "threads": 9, "start_ticks": 4567}},
 		{"am_help", "  dumpheap [--user <USER_ID> current] [-n] [-g] <PROCESS> <FILE>\n  set-debug-app\n",
 			map[string]any{"dumpheap.gc": true, "dumpheap.bitmaps": false, "dumpheap.native": true, "dumpheap.malloc_info": nil, "dumpheap.user": true}},
+		{"exitinfo", "ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)\n  package: com.shop\n    Historical Process Exit for uid=10123\n        ApplicationExitInfo #0:\n" +
+			"          timestamp=2026-01-02 03:04:05.678 pid=123 realUid=10123 packageUid=10123 definingUid=10123 user=0\n          process=com.shop:push reason=3 (LOW_MEMORY) subreason=0 (UNKNOWN) status=0\n" +
+			"          importance=125 pss=0.00 rss=110MB description=null state=empty trace=null\n",
+			map[string]any{"exits.0.pid": 123, "exits.0.uid": 10123, "exits.0.process": "com.shop:push", "exits.0.reason": 3, "exits.0.reason_name": "LOW_MEMORY", "exits.0.pss_kb": nil, "exits.0.rss_kb": 112640,
+				"exits.0.description": nil, "exits.0.crash": false, "exits.0.kill": true, "truncated": false, "persisted": nil}},
+		{"exitinfo", "Bad activity command, or no activities match: exit-info\n", map[string]any{"error.kind": "unsupported"}},
+		{"logcat", testLog, map[string]any{"entries": 5, "crash": true, "kill": true, "signal": "SIGSEGV", "exception": nil, "kill_reason": "low watermark", "heap_used_kb": 74752, "heap_total_kb": 99328,
+			"longest_gc_pause_us": 123, "gc_causes.0.cause": "Background", "gc_causes.0.count": 1, "mentions.0.kind": "gc", "mentions.1.kind": "native_crash", "mentions.2.kind": "low_memory_kill", "mentions.2.count": 2}},
+		{"logcat", "logcat: unknown option -- pid\n", map[string]any{"error.kind": "unknown_option"}},
+		{"logcat", "", map[string]any{"error.kind": "empty"}},
 		{"smaps", "", map[string]any{"error.kind": "empty"}},
 		{"status", "hello\n", map[string]any{"error.kind": "format"}},
 	} {
@@ -215,6 +225,40 @@ func TestParseReadsStandardInputAndStatus(t *testing.T) {
 					t.Errorf("%s: %s is %v, want %v", c.kind, key, got[key], want)
 				}
 			}
+		}
+	}
+}
+
+const testLog = `--------- beginning of main
+11-22 15:32:47.123  1234  1250 I com.shop: Background concurrent copying GC freed 12345(800KB) AllocSpace objects, 3(60KB) LOS objects, 24% free, 73MB/97MB, paused 123us total 101ms
+11-22 15:32:48.000   400   400 I lowmemorykiller: Kill 'com.shop' (1234), uid 10123, oom_score_adj 900 to free 123456kB rss, 0kB swap; reason: low watermark
+11-22 15:32:48.001   400   400 I lowmemorykiller: Kill 'com.other' (77), uid 10124, oom_score_adj 900 to free 123456kB rss, 0kB swap; reason: low watermark
+11-22 15:32:49.000    88    88 F libc    : Fatal signal 11 (SIGSEGV), code 1 in tid 88 (x), pid 88 (x)
+11-22 15:32:50.000    88    88 I chatty  : end
+`
+
+// TestParseLogcatOfOne: the flags say whose lines count.
+func TestParseLogcatOfOne(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log.txt")
+	if err := os.WriteFile(path, []byte(testLog), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"--pid", "1234"}, {"--process", "com.shop"}, {"--pid=1234", "--process=com.shop"}} {
+		code, out, errOut := typed(t, nil, append([]string{"parse", "logcat", path, "--json"}, args...)...)
+		got := flat(decoded(t, []byte(out)))
+		if code != exitOK || got["crash"] != false || got["kill"] != true || jsonText(got["mentions.1.count"]) != "1" || got["mentions.1.last"] != "11-22 15:32:48.000" {
+			t.Errorf("%v: exit %d, %s%s", args, code, out, errOut)
+		}
+	}
+	for _, args := range [][]string{{"logcat", path, "--pid", "-1"}, {"meminfo", path, "--pid", "5"}, {"meminfo", path, "--process", "x"}} {
+		if code, _, errOut := typed(t, nil, append([]string{"parse"}, args...)...); code != exitUsage || !strings.Contains(errOut, "for a logcat") {
+			t.Errorf("%v: exit %d, %s", args, code, errOut)
+		}
+	}
+	code, out, _ := typed(t, nil, "parse", "logcat", path)
+	for _, want := range []string{"heap_used_kb             74752\n", "mentions: 3", "low_memory_kill"} {
+		if code != exitOK || !strings.Contains(out, want) {
+			t.Errorf("no %q in %s", want, out)
 		}
 	}
 }
