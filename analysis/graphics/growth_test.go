@@ -1,0 +1,216 @@
+package graphics
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+func TestSimplify(t *testing.T) {
+	for layer, want := range map[string]string{
+		"VRI[MainActivity]#0(BLAST Consumer)0":             "VRI[MainActivity]#*(BLAST Consumer)*",
+		"SurfaceView[com.shop/com.shop.Main]@0#123":        "SurfaceView[com.shop/com.shop.Main]@*#*",
+		"ActivityRecord{1a2b3c4 u0 com.shop/.Main t12}#34": "ActivityRecord{* u0 com.shop/.Main t12}#*",
+		"ImageReader-1440x2560f4m3-20602-0":                "ImageReader-1440x2560f4m3-*-*",
+		"allocator@0x7fa0b0":                               "allocator@*",
+		"NavigationBar0":                                   "NavigationBar0",
+		"facade 0x zz":                                     "facade 0x zz",
+		"":                                                 noLayer,
+		" \x00":                                            "?",
+		"a\x1b[2Jb\u202e\xff":                              "a?[2Jb??",
+		strings.Repeat("é", 200):                           strings.Repeat("é", 62) + "…",
+	} {
+		if got := simplify(layer); got != want {
+			t.Errorf("%q becomes %q, want %q", layer, got, want)
+		}
+	}
+}
+
+// of is a reading in which all is known.
+func of(n int64, buffers ...Buffer) Reading {
+	return Reading{
+		EGLMtrackKB: Known(n), GLMtrackKB: Known(n), OtherMtrackKB: Known(n), GfxDevKB: Known(n), CacheBytes: Known(n * 1024), GrallocKB: Known(n), AllocatorKB: Known(n),
+		Views: Known(n), ViewRoots: Known(1), GPUBytes: Known(n * 1024), Buffers: buffers, BuffersRead: true,
+	}
+}
+
+func TestCompare(t *testing.T) {
+	before := of(1024, Buffer{"a#1", Known(100)}, Buffer{"a#2", Known(100)}, Buffer{"b", Known(7)})
+	after := of(1024, Buffer{"a#3", Known(100)}, Buffer{"c", Value{}})
+	after.EGLMtrackKB, after.Views, after.CacheBytes = Known(60*1024), Known(4000), Known(100)
+	after.GPUBytes, after.Why = Value{}, map[Source]string{GPU: "not counted by this device\x1b"}
+	before.GfxDevKB = Known(-1)
+	after.GrallocKB = Known(1 << 60)
+	g := Compare(before, after)
+	var rows []string
+	for _, r := range slices.Concat(g.Rows, g.Layers) {
+		rows = append(rows, fmt.Sprintf("%s %s %d-%d %+d %d-%d", r.Name, r.Unit, r.Before.N, r.After.N, r.Delta, r.BuffersBefore, r.BuffersAfter))
+	}
+	want := []string{
+		"EGL mtrack bytes 1048576-62914560 +61865984 0-0",
+		"GL mtrack bytes 1048576-1048576 +0 0-0",
+		"Other mtrack bytes 1048576-1048576 +0 0-0",
+		"buffers allocated by the process bytes 1048576-1048576 +0 0-0",
+		"caches of the renderer bytes 1048576-100 -1048476 0-0",
+		"views count 1024-4000 +2976 0-0",
+		"windows count 1-1 +0 0-0",
+		"b bytes 7168-0 -7168 1-0",
+		"a#* bytes 204800-102400 -102400 2-1",
+		"c count 0-1 +1 0-1",
+	}
+	if !slices.Equal(rows, want) {
+		t.Errorf("rows %s", strings.Join(rows, "\n"))
+	}
+	unseen := []Unseen{
+		{Meminfo, "Gfx dev", "not known before"},
+		{Gfxinfo, "buffers imported by gralloc", "not known after"},
+		{GPU, "memory of the process on the GPU", "not known after: not counted by this device?"},
+		{SurfaceFlinger, "buffers", "not known after"},
+	}
+	if !slices.Equal(g.Unseen, unseen) {
+		t.Errorf("unseen %+v", g.Unseen)
+	}
+	lines := []string{
+		"EGL mtrack (dumpsys meminfo) +59.0 MB: 1.0 MB -> 60.0 MB",
+		"views (dumpsys gfxinfo) +2976: 1024 -> 4000",
+		"layer c +1: 0 -> 1 buffers",
+		"not seen in dumpsys meminfo: Gfx dev (not known before)",
+		"not seen in dumpsys gfxinfo: buffers imported by gralloc (not known after)",
+		"not seen in dumpsys gpu: memory of the process on the GPU (not known after: not counted by this device?)",
+		"not seen in dumpsys SurfaceFlinger: buffers (not known after)",
+	}
+	if got := g.Lines(5); !slices.Equal(got, lines) {
+		t.Errorf("%s", strings.Join(got, "\n"))
+	}
+}
+
+// Without any reading all is unseen, and nothing is zero.
+func TestNothing(t *testing.T) {
+	g := Compare(Reading{}, Reading{Why: map[Source]string{Gfxinfo: "it draws nothing"}})
+	if len(g.Rows) != 0 || len(g.Layers) != 0 || len(g.Unseen) != len(quantities) {
+		t.Errorf("%+v", g)
+	}
+	lines := g.Lines(3)
+	if len(lines) != 5 || lines[0] != "nothing that can be seen grew" ||
+		lines[2] != "not seen in dumpsys gfxinfo: caches of the renderer, buffers imported by gralloc, buffers allocated by the process, views, windows (not known: it draws nothing)" {
+		t.Errorf("%s", strings.Join(lines, "\n"))
+	}
+}
+
+// Two things that a leak of windows shows at once.
+func TestLines(t *testing.T) {
+	four := slices.Repeat([]Buffer{{"VRI[Main]#0(BLAST Consumer)0", Known(13500)}}, 4)
+	before, after := of(54000, four...), of(108000, slices.Concat(four, four)...)
+	g := Compare(before, after)
+	lines := g.Lines(1)
+	if len(lines) != 12 || !slices.Contains(lines, "layer VRI[Main]#*(BLAST Consumer)* +52.7 MB: 4 -> 8 buffers, 52.7 MB -> 105.5 MB") ||
+		!slices.Contains(lines, "these count the same memory in several ways: do not add them up") {
+		t.Errorf("%d lines:\n%s", len(lines), strings.Join(lines, "\n"))
+	}
+}
+
+var layerNames = []string{"a#%d", "VRI[Main]#%d(BLAST Consumer)%[1]d", "", "\x1b%d", "b", "x%d"}
+
+func randomBuffers(rng *rand.Rand) (list []Buffer) {
+	for range rng.IntN(40) {
+		b := Buffer{layerNames[rng.IntN(len(layerNames))], Known(rng.Int64N(20000))}
+		if strings.Contains(b.Layer, "%") {
+			b.Layer = fmt.Sprintf(b.Layer, rng.IntN(9))
+		}
+		if rng.IntN(50) == 0 {
+			b.KB = Value{}
+		}
+		list = append(list, b)
+	}
+	return list
+}
+
+// Each buffer is in one layer, and the layers sum up to the buffers.
+func TestAttribution(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 1))
+	for round := range 2000 {
+		before, after := of(1, randomBuffers(rng)...), of(2, randomBuffers(rng)...)
+		g := Compare(before, after)
+		check(t, g, before.Buffers, after.Buffers)
+		rng.Shuffle(len(after.Buffers), reflect.Swapper(after.Buffers))
+		if other := Compare(before, after); !reflect.DeepEqual(g, other) {
+			t.Fatalf("round %d: another order gives %+v, not %+v", round, other, g)
+		}
+	}
+}
+
+func check(t *testing.T, g Growth, before, after []Buffer) {
+	t.Helper()
+	var sum Row
+	known := true
+	for i, r := range g.Layers {
+		sum.BuffersBefore += r.BuffersBefore
+		sum.BuffersAfter += r.BuffersAfter
+		sum.Delta += r.Delta
+		known = known && r.Unit == Bytes
+		if i > 0 && r.Unit == g.Layers[i-1].Unit && r.Delta > g.Layers[i-1].Delta || r.Delta != r.After.N-r.Before.N {
+			t.Errorf("row %d of %+v", i, g.Layers)
+		}
+	}
+	if sum.BuffersBefore != int64(len(before)) || sum.BuffersAfter != int64(len(after)) {
+		t.Errorf("%+v, want %d and %d buffers", sum, len(before), len(after))
+	}
+	var delta int64
+	all := true
+	for sign, list := range map[int64][]Buffer{-1: before, 1: after} {
+		for _, b := range list {
+			delta += sign * b.KB.N * 1024
+			all = all && b.KB.Known
+		}
+	}
+	if all != known || all && delta != sum.Delta {
+		t.Errorf("known %t %t, %d, want %d", known, all, sum.Delta, delta)
+	}
+	at := slices.IndexFunc(g.Rows, func(r Row) bool { return r.Source == SurfaceFlinger })
+	if all != (at >= 0) || all && g.Rows[at].Delta != delta {
+		t.Errorf("buffers in %+v, want %d %t", g.Rows, delta, all)
+	}
+}
+
+// Beyond the cap, layers are one row.
+func TestOthers(t *testing.T) {
+	var list []Buffer
+	for i := range maxLayers + 50 {
+		list = append(list, Buffer{fmt.Sprintf("x%dy", i), Known(1)})
+	}
+	g := Compare(of(1), of(1, list...))
+	check(t, g, nil, list)
+	if g.Layers[0].Name != others || g.Layers[0].BuffersAfter != 50 {
+		t.Errorf("%+v", g.Layers[0])
+	}
+	huge := slices.Repeat([]Buffer{{"a", Known(1 << 40)}}, 10000)
+	if g := Compare(of(1), of(1, huge...)); g.Layers[0].Unit != Count || g.Layers[0].Delta != 10000 {
+		t.Errorf("%+v", g.Layers)
+	}
+}
+
+func FuzzName(f *testing.F) {
+	for _, n := range layerNames {
+		f.Add(n)
+	}
+	f.Add(strings.Repeat("1a2b3c4 ", 40))
+	f.Fuzz(func(t *testing.T, layer string) {
+		g := Compare(of(1), of(1, Buffer{layer, Known(5)}))
+		check(t, g, nil, []Buffer{{layer, Known(5)}})
+		name := g.Layers[0].Name
+		if len(name) > maxName || name == "" || simplify(name) != name {
+			t.Errorf("%q becomes %q, then %q", layer, name, simplify(name))
+		}
+		g.Unseen = append(g.Unseen, Unseen{GPU, "x", words("not known", layer)})
+		for _, text := range append(g.Lines(3), name) {
+			if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+				t.Errorf("%q gives %q", layer, text)
+			}
+		}
+	})
+}

@@ -1,0 +1,150 @@
+package graphics
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// maxLayers bounds the names of layers, maxName one of them in bytes.
+	maxLayers = 1000
+	maxName   = 128
+
+	noLayer = "(no name)"
+	others  = "(others)"
+)
+
+// pile is buffers of one layer.
+type pile struct {
+	count   int64
+	bytes   int64
+	unknown bool
+}
+
+func (p *pile) add(kb Value) {
+	v := kb.times(1024)
+	p.count++
+	p.unknown = p.unknown || !v.Known || p.bytes+v.N > most
+	p.bytes = min(p.bytes+v.N, most)
+}
+
+func (p *pile) size() Value {
+	if p.unknown {
+		return Value{}
+	}
+	return Known(p.bytes)
+}
+
+// layers sums the buffers of both moments by the simplified names of their layers.
+type layers struct {
+	before, after map[string]*pile
+	names         []string
+}
+
+func layersOf(before, after *Reading) *layers {
+	l := &layers{before: map[string]*pile{}, after: map[string]*pile{}}
+	seen := map[string]bool{}
+	for _, side := range []struct {
+		piles map[string]*pile
+		list  []Buffer
+	}{{l.before, before.Buffers}, {l.after, after.Buffers}} {
+		for _, b := range side.list {
+			name := simplify(b.Layer)
+			if !seen[name] && len(seen) >= maxLayers {
+				name = others
+			}
+			if !seen[name] {
+				seen[name] = true
+				l.names = append(l.names, name)
+			}
+			if side.piles[name] == nil {
+				side.piles[name] = new(pile)
+			}
+			side.piles[name].add(b.KB)
+		}
+	}
+	return l
+}
+
+// row compares a layer: by bytes, or by the number of its buffers if one has no size.
+func (l *layers) row(name string) Row {
+	before, after := l.pile(l.before, name), l.pile(l.after, name)
+	r := Row{Source: SurfaceFlinger, Name: name, Unit: Bytes, Before: before.size(), After: after.size(), BuffersBefore: before.count, BuffersAfter: after.count}
+	if !r.Before.Known || !r.After.Known {
+		r.Unit, r.Before, r.After = Count, Known(before.count), Known(after.count)
+	}
+	r.Delta = r.After.N - r.Before.N
+	return r
+}
+
+func (l *layers) pile(side map[string]*pile, name string) pile {
+	if p := side[name]; p != nil {
+		return *p
+	}
+	return pile{}
+}
+
+// simplify puts a star for numbers that are words of their own, and for addresses: a layer
+// has another one each time (SurfaceView[com.shop/.Main]#12(BLAST Consumer)12). It is its
+// own result.
+func simplify(layer string) string {
+	text := printable(layer)
+	var b strings.Builder
+	for len(text) > 0 {
+		n := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+		switch {
+		case n == 0:
+			_, n = utf8.DecodeRuneInString(text)
+			b.WriteString(text[:n])
+			text = text[n:]
+			continue
+		case n < 0:
+			n = len(text)
+		}
+		word := text[:n]
+		if isNumber(word) {
+			word = "*"
+		}
+		b.WriteString(word)
+		text = text[n:]
+	}
+	if b.Len() == 0 {
+		return noLayer
+	}
+	return b.String()
+}
+
+// isNumber tells whether a word is a decimal number, an address or the hash code of an
+// object (ActivityRecord{1a2b3c4 u0 com.shop/.Main t12}#34).
+func isNumber(word string) bool {
+	const digits, letters = "0123456789", "abcdefABCDEF"
+	if hex, ok := strings.CutPrefix(word, "0x"); ok && hex != "" {
+		return strings.Trim(hex, digits+letters) == ""
+	}
+	if strings.Trim(word, digits) == "" {
+		return true
+	}
+	return len(word) >= 6 && strings.ContainsAny(word, digits) && strings.Trim(word, digits+letters) == ""
+}
+
+// printable puts a question mark for each character that a terminal might obey, that is
+// not seen or that changes how others look, and cuts what is too long.
+func printable(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) || unicode.Is(unicode.M, r) {
+			return '?'
+		}
+		return r
+	}, text[:min(len(text), 4*maxName)])
+	text = strings.TrimSpace(text)
+	if len(text) <= maxName {
+		return text
+	}
+	const gap = "…"
+	end := maxName - len(gap)
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + gap
+}

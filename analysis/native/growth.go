@@ -1,0 +1,203 @@
+package native
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Sum is what mappings use together, in kB.
+type Sum struct {
+	Mappings     int64 `json:"mappings"`
+	PSS          int64 `json:"pss_kb"`
+	SwapPSS      int64 `json:"swap_pss_kb"`
+	Size         int64 `json:"size_kb"`
+	PrivateDirty int64 `json:"private_dirty_kb"`
+}
+
+// Cost is Pss + SwapPss in kB.
+func (s Sum) Cost() int64 { return s.PSS + s.SwapPSS }
+
+func (s *Sum) add(t Sum) {
+	s.Mappings += t.Mappings
+	s.PSS += t.PSS
+	s.SwapPSS += t.SwapPSS
+	s.Size += t.Size
+	s.PrivateDirty += t.PrivateDirty
+}
+
+// Change is two sums. Delta is by how much the cost grew in kB, less than 0 where it
+// shrank.
+type Change struct {
+	Before Sum   `json:"before"`
+	After  Sum   `json:"after"`
+	Delta  int64 `json:"delta_kb"`
+}
+
+func (c *Change) add(d Change) {
+	c.Before.add(d.Before)
+	c.After.add(d.After)
+	c.Delta += d.Delta
+}
+
+// Row is all mappings of one name and kind.
+type Row struct {
+	// Name is the name without what is another in each mapping. "(anonymous)" has none,
+	// "(others)" is what is beyond the cap. [bss] after a file is memory behind it.
+	Name string `json:"name"`
+	Kind Kind   `json:"kind"`
+	// File is the mapped file that the row belongs to, "" for other memory.
+	File string `json:"file,omitempty"`
+	// Example is one of the names as they were, printable, where Name is not it.
+	Example string `json:"example,omitempty"`
+	Change
+}
+
+// KindRow is all mappings of a kind.
+type KindRow struct {
+	Kind Kind `json:"kind"`
+	Change
+}
+
+// FileRow is a library or another file: its code, its data and its .bss.
+type FileRow struct {
+	File string `json:"file"`
+	Change
+}
+
+// Growth is how two maps of one process differ. Each list begins with what grew most and
+// ends with what shrank most. The deltas of Rows sum up to that of Total, and so do those
+// of Kinds.
+type Growth struct {
+	Rows  []Row     `json:"rows"`
+	Kinds []KindRow `json:"kinds"`
+	Files []FileRow `json:"files"`
+	Total Change    `json:"total"`
+	// Grew is the sum of the rows that grew, Shrank of those that shrank, in kB. Their sum
+	// is the delta of Total.
+	Grew   int64 `json:"grew_kb"`
+	Shrank int64 `json:"shrank_kb"`
+	// Warnings say what is not known or not comparable.
+	Warnings []error `json:"-"`
+}
+
+// Compare says what grew between two maps of one process. Both stay as they are.
+func Compare(before, after *Map) Growth {
+	// What has no addresses cannot tell whose a .bss is: then nobody does.
+	plain := before.doubt.addresses != after.doubt.addresses && before.doubt.added > 0 && after.doubt.added > 0
+	rows := map[key]*Row{}
+	join(rows, before, plain, func(c *Change) *Sum { return &c.Before })
+	join(rows, after, plain, func(c *Change) *Sum { return &c.After })
+
+	var g Growth
+	kinds, files := map[Kind]Change{}, map[string]Change{}
+	for _, r := range rows {
+		r.Delta = r.After.Cost() - r.Before.Cost()
+		if r.Example = printed(r.Example); r.Example == r.Name {
+			r.Example = ""
+		}
+		g.Rows = append(g.Rows, *r)
+		g.Total.add(r.Change)
+		g.Grew += max(r.Delta, 0)
+		g.Shrank += min(r.Delta, 0)
+		sumUp(kinds, r.Kind, r.Change)
+		if r.File != "" {
+			sumUp(files, r.File, r.Change)
+		}
+	}
+	for k, c := range kinds {
+		g.Kinds = append(g.Kinds, KindRow{k, c})
+	}
+	for f, c := range files {
+		g.Files = append(g.Files, FileRow{f, c})
+	}
+	slices.SortFunc(g.Rows, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(b.Delta, a.Delta), strings.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
+	})
+	slices.SortFunc(g.Kinds, func(a, b KindRow) int {
+		return cmp.Or(cmp.Compare(b.Delta, a.Delta), cmp.Compare(a.Kind, b.Kind))
+	})
+	slices.SortFunc(g.Files, func(a, b FileRow) int {
+		return cmp.Or(cmp.Compare(b.Delta, a.Delta), strings.Compare(a.File, b.File))
+	})
+	g.Warnings = warnings(before, after, plain)
+	return g
+}
+
+// join adds the rows of a map to those of both.
+func join(rows map[key]*Row, m *Map, plain bool, side func(*Change) *Sum) {
+	for k, from := range m.rows {
+		file := from.file
+		if plain && k.from != "" {
+			file = ""
+			k.name, k.kind = k.from, kindOf([]byte(k.from))
+		}
+		k.from = ""
+		r := rows[k]
+		if r == nil {
+			r = &Row{Name: k.name, Kind: k.kind, File: file, Example: string(from.example)}
+			rows[k] = r
+		}
+		r.Example = min(r.Example, string(from.example))
+		side(&r.Change).add(from.sum)
+	}
+}
+
+func sumUp[K comparable](sums map[K]Change, k K, c Change) {
+	sum := sums[k]
+	sum.add(c)
+	sums[k] = sum
+}
+
+func warnings(before, after *Map, plain bool) (list []error) {
+	for _, side := range []struct {
+		when string
+		m    *Map
+	}{{"before", before}, {"after", after}} {
+		d := side.m.doubt
+		if d.added == 0 {
+			list = append(list, fmt.Errorf("%s: no mapping is known", side.when))
+		}
+		if d.pss > 0 {
+			list = append(list, fmt.Errorf("%s: Pss of %d mappings is not known and counts as 0", side.when, d.pss))
+		}
+		if d.swap > 0 {
+			list = append(list, fmt.Errorf("%s: SwapPss of %d mappings is not known and counts as 0", side.when, d.swap))
+		}
+		if d.left > 0 {
+			list = append(list, fmt.Errorf("%s: %d mappings beyond the first %d are left out", side.when, d.left, maxAdded))
+		}
+		if d.full {
+			list = append(list, fmt.Errorf("%s: there are more than %d names, the rest is %s", side.when, side.m.most, othersName))
+		}
+	}
+	if plain {
+		list = append(list, errors.New("one of the two moments has no addresses: .bss is not counted with its library"))
+	}
+	return list
+}
+
+// Explained is the share of all that grew that the first rows explain, from 0 to 1; false
+// if nothing grew.
+func (g *Growth) Explained(rows int) (share float64, ok bool) {
+	if g.Grew <= 0 {
+		return 0, false
+	}
+	var sum int64
+	for _, r := range g.Rows[:min(max(rows, 0), len(g.Rows))] {
+		sum += max(r.Delta, 0)
+	}
+	return float64(sum) / float64(g.Grew), true
+}
+
+// fileOf is the file that a name of kind File belongs to.
+func fileOf(name string) string { return strings.TrimSuffix(name, bss) }
+
+// printed is a name as it was, for people.
+func printed(raw string) string {
+	b := []byte(raw)
+	printable(&b)
+	return string(b)
+}

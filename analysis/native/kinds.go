@@ -1,0 +1,103 @@
+package native
+
+import "bytes"
+
+// Kind is a kind of memory.
+type Kind string
+
+// The kinds.
+const (
+	// Heap is what malloc manages.
+	Heap Kind = "heap"
+	// Java is the memory of the runtime: the Java heap, its tables and compiled code.
+	// Android calls some of it .dex and .art mmap.
+	Java Kind = "java"
+	// Stack is the stacks of threads.
+	Stack Kind = "stack"
+	// Anonymous is memory without a name.
+	Anonymous Kind = "anonymous"
+	// Named is anonymous or shared memory to which somebody gave a name.
+	Named Kind = "named"
+	// File is mapped files, and the .bss of libraries.
+	File Kind = "file"
+	// Device is memory of drivers. Android has system properties in it as well.
+	Device Kind = "device"
+)
+
+// Kinds are all kinds.
+var Kinds = []Kind{Heap, Java, Stack, Anonymous, Named, File, Device}
+
+const (
+	deleted    = " (deleted)"
+	bss        = " [bss]" // Android's showmap until 8.1 wrote it (system/core libpagemap, showmap.c)
+	bssName    = "[anon:.bss]"
+	noName     = "(anonymous)"
+	othersName = "(others)"
+)
+
+// prefixes are in the order in which they are asked.
+var prefixes = []struct {
+	prefix string
+	kind   Kind
+}{
+	{"[heap]", Heap},
+	{"[anon:libc_malloc]", Heap},
+	{"[anon:scudo:", Heap},
+	{"[anon:GWP-ASan", Heap},
+	{"[stack", Stack},
+	{"[anon:stack_and_tls:", Stack},
+	{"[anon:dalvik-", Java},
+	{"[", Named},
+	// Until Android 9 the runtime took its memory from ashmem, and malloc for a while.
+	{"/dev/ashmem/dalvik-", Java},
+	{"/dev/ashmem/jit-zygote-cache", Java},
+	{"/dev/ashmem/libc malloc", Heap},
+	{"/dev/ashmem", Named},
+	// Shared memory without a name is this to the kernel (mm/shmem.c, shmem_zero_setup).
+	{"/dev/zero", Anonymous},
+	{"/dev/", Device},
+	{"/dmabuf:", Device},
+	{"/memfd:jit-cache", Java},
+	{"/memfd:/jit-cache", Java},
+	{"/memfd:jit-zygote-cache", Java},
+	{"/memfd:/jit-zygote-cache", Java},
+	{"/memfd:", Named},
+	{"/SYSV", Named},
+	{"/", File},
+	{"anon_inode:", Device},
+}
+
+// kindOf sorts a name that lacks its " (deleted)".
+func kindOf(name []byte) Kind {
+	if anonymous(name) {
+		return Anonymous
+	}
+	// A vendor's path may have it deeper.
+	if bytes.Contains(name, []byte("kgsl-3d0")) {
+		return Device
+	}
+	for _, p := range prefixes {
+		if has(name, p.prefix) {
+			return p.kind
+		}
+	}
+	return Named
+}
+
+// anonymous tells whether a name stands for none; showmap writes words for it.
+func anonymous(name []byte) bool {
+	switch string(name) {
+	case "", noName, "[anon]", "[unknown]":
+		return true
+	}
+	return false
+}
+
+// isLibrary tells whether memory without a name that follows is the .bss of a file.
+func isLibrary(name []byte) bool {
+	return bytes.HasSuffix(name, []byte(".so")) || bytes.Contains(name, []byte(".so."))
+}
+
+func has(name []byte, prefix string) bool {
+	return len(name) >= len(prefix) && string(name[:len(prefix)]) == prefix
+}

@@ -1,0 +1,188 @@
+package native
+
+import "bytes"
+
+const (
+	// maxRows bounds the names of one map; an app of Android has about a thousand.
+	maxRows = 20_000
+	// maxKB is a petabyte: no phone has it, and sums of it do not overflow.
+	maxKB = 1 << 40
+	// maxAdded bounds what is summed. The kernel allows 65,530 mappings (vm.max_map_count).
+	maxAdded = 1 << 21
+)
+
+// Value is a number of kB that a phone may not say. The zero Value is unknown.
+type Value struct {
+	N     int64
+	Known bool
+}
+
+// Known is a number that a phone said.
+func Known(n int64) Value { return Value{N: n, Known: true} }
+
+// sane gives the number, and whether there is one that memory can have.
+func (v Value) sane() (int64, bool) {
+	if !v.Known || v.N < 0 || v.N > maxKB {
+		return 0, false
+	}
+	return v.N, true
+}
+
+// Usage is what mappings use. What is unknown counts as nothing; of PSS and SwapPSS the
+// Warnings of a Growth tell.
+type Usage struct {
+	PSS, SwapPSS Value
+	// Size is the length, PrivateDirty what only this process has, without swap.
+	Size, PrivateDirty Value
+}
+
+// Mapping is one mapping of smaps, or one row of showmap.
+type Mapping struct {
+	// Name is as the kernel has it. Add keeps none of it.
+	Name []byte
+	// Start and End are 0 where they are not known: showmap sums by name.
+	Start, End uint64
+	Perms      [4]byte
+	// Mappings is how many they are; 0 is one.
+	Mappings int64
+	Usage
+}
+
+// Map is the memory map of a process at one moment, summed by names. Its memory is bounded
+// by the number of different names.
+type Map struct {
+	most    int
+	rows    map[key]*row
+	scratch []byte
+	last    last
+	sum     Sum
+	doubt   doubt
+}
+
+// key tells rows apart. from is the name that a .bss had before it was given to a file.
+type key struct {
+	name string
+	kind Kind
+	from string
+}
+
+type row struct {
+	// file is the mapped file, "" for other memory.
+	file string
+	// example is one of the names as they were, the first by the alphabet: the order of
+	// the mappings must not show.
+	example []byte
+	sum     Sum
+}
+
+// last is the mapping that was added last, which .bss may belong to.
+type last struct {
+	end     uint64
+	file    string
+	library bool
+}
+
+type doubt struct {
+	added, pss, swap, left int64
+	full, addresses        bool
+}
+
+// NewMap begins a map.
+func NewMap() *Map { return &Map{most: maxRows, rows: map[key]*row{}} }
+
+// Total is the sum of all mappings.
+func (m *Map) Total() Sum { return m.sum }
+
+// Add counts a mapping. Those with addresses come in their order, as in smaps: .bss belongs
+// to the file just before. It allocates only for names that were not there.
+func (m *Map) Add(x Mapping) {
+	name := trim(x.Name[:min(len(x.Name), maxRaw)])
+	sum := m.measure(x)
+	m.sum.add(sum)
+	k, r := m.row(name, x)
+	if r == nil {
+		k, r = m.make(k)
+	}
+	r.sum.add(sum)
+	if raw := x.Name[:min(len(x.Name), maxName)]; k.name != othersName && (r.example == nil || bytes.Compare(raw, r.example) < 0) {
+		r.example = append(r.example[:0], raw...)
+	}
+	m.last = last{end: x.End, file: r.file, library: r.file != "" && isLibrary(name)}
+}
+
+// row finds the row of a mapping. Without one, the key has its own memory.
+func (m *Map) row(name []byte, x Mapping) (key, *row) {
+	if from := m.bss(name, x); from != "" {
+		m.scratch = append(append(m.scratch[:0], m.last.file...), bss...)
+		return m.find(File, from)
+	}
+	kind := kindOf(name)
+	if kind == Anonymous {
+		name = []byte(noName)
+	}
+	m.scratch = simplify(append(m.scratch[:0], name...))
+	return m.find(kind, "")
+}
+
+func (m *Map) find(kind Kind, from string) (key, *row) {
+	if r := m.rows[key{string(m.scratch), kind, from}]; r != nil {
+		return key{kind: kind, from: from}, r
+	}
+	return key{string(m.scratch), kind, from}, nil
+}
+
+// make begins a row. Beyond the cap all that is of one kind is one row.
+func (m *Map) make(k key) (key, *row) {
+	r := new(row)
+	if k.kind == File {
+		r.file = fileOf(k.name)
+	}
+	if len(m.rows) >= m.most {
+		m.doubt.full = true
+		k, r = key{othersName, k.kind, ""}, new(row)
+		if have := m.rows[k]; have != nil {
+			return k, have
+		}
+	}
+	m.rows[k] = r
+	return k, r
+}
+
+// bss gives the name of memory that belongs to the file before it, or "". Android gives
+// what has no name to a library that ends where it begins, and does not know [anon:.bss],
+// the name that the linker gives it (bionic linker_phdr.cpp). Here only the first mapping
+// without a name that can be written is a .bss: what grows by many must not look like one.
+func (m *Map) bss(name []byte, x Mapping) string {
+	if m.last.file == "" || x.Start == 0 || x.Start != m.last.end {
+		return ""
+	}
+	switch {
+	case string(name) == bssName:
+		return bssName
+	case len(name) == 0 && m.last.library && string(x.Perms[:]) == "rw-p":
+		return noName
+	}
+	return ""
+}
+
+// measure is what a mapping adds.
+func (m *Map) measure(x Mapping) (s Sum) {
+	m.doubt.addresses = m.doubt.addresses || x.End > x.Start
+	s.Mappings = min(max(x.Mappings, 1), maxKB)
+	if m.doubt.added++; m.doubt.added > maxAdded {
+		m.doubt.left++
+		return Sum{}
+	}
+	var pss, swap bool
+	s.PSS, pss = x.PSS.sane()
+	s.SwapPSS, swap = x.SwapPSS.sane()
+	s.Size, _ = x.Size.sane()
+	s.PrivateDirty, _ = x.PrivateDirty.sane()
+	if !pss {
+		m.doubt.pss++
+	}
+	if !swap {
+		m.doubt.swap++
+	}
+	return s
+}

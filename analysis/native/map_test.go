@@ -1,0 +1,410 @@
+package native
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+func mapping(name string, pss, swap int64) Mapping {
+	return Mapping{Name: []byte(name), Usage: Usage{PSS: Known(pss), SwapPSS: Known(swap)}}
+}
+
+func mapOf(list ...Mapping) *Map {
+	m := NewMap()
+	for _, x := range list {
+		m.Add(x)
+	}
+	return m
+}
+
+// at places mappings one after the other, without gaps.
+func at(start uint64, list ...Mapping) []Mapping {
+	for i := range list {
+		list[i].Start, list[i].End = start, start+0x1000
+		if list[i].Perms == [4]byte{} {
+			list[i].Perms = [4]byte([]byte("rw-p"))
+		}
+		start += 0x1000
+	}
+	return list
+}
+
+// rows tells each row that uses something as "kind name kB".
+func rows(m *Map) string {
+	g := Compare(NewMap(), m)
+	slices.SortFunc(g.Rows, func(a, b Row) int { return strings.Compare(a.Name, b.Name) })
+	var b strings.Builder
+	for _, r := range g.Rows {
+		fmt.Fprintf(&b, "%s %s %d; ", r.Kind, r.Name, r.Delta)
+	}
+	return strings.TrimSuffix(b.String(), "; ")
+}
+
+// The kinds of the names that AOSP names (androidprocheaps.cpp) and of those that it does
+// not know.
+func TestKinds(t *testing.T) {
+	for kind, names := range map[Kind][]string{
+		Heap: {"[heap]", "[anon:libc_malloc]", "[anon:scudo:primary]", "[anon:scudo:secondary]", "[anon:GWP-ASan Metadata]", "/dev/ashmem/libc malloc (deleted)"},
+		Java: {"[anon:dalvik-main space (region space)]", "[anon:dalvik-/system/framework/boot.art]", "/dev/ashmem/dalvik-main space (deleted)",
+			"/memfd:jit-cache (deleted)", "/memfd:/jit-cache (deleted)", "/memfd:jit-zygote-cache (deleted)", "/dev/ashmem/jit-zygote-cache (deleted)"},
+		Stack:     {"[stack]", "[stack:123]", "[anon:stack_and_tls:main]", "[anon:stack_and_tls:25373]"},
+		Anonymous: {"", "[anon]", "[unknown]", "  ", "/dev/zero (deleted)"},
+		Named: {"[anon:partition_alloc]", "[anon:.bss]", "[vdso]", "[anon_shmem:x]", "/dev/ashmem/GFXStats-1521 (deleted)", "/memfd:buffer (deleted)",
+			"socket:[4711]", "/SYSV00000000 (deleted)"},
+		File: {"/system/lib64/libc.so", "/system/lib64/libc.so [bss]", "/data/app/a/base.apk", "/system/fonts/Roboto.ttf", "/x (deleted)",
+			"/system/framework/boot.oat", "/system/framework/boot.art"},
+		Device: {"/dev/kgsl-3d0", "/vendor/dev/kgsl-3d0", "/dev/mali0", "/dev/dri/renderD128", "/dmabuf:", "anon_inode:dmabuf", "/dev/binderfs/binder"},
+	} {
+		for _, name := range names {
+			g := Compare(NewMap(), mapOf(mapping(name, 1, 0)))
+			if len(g.Rows) != 1 || g.Rows[0].Kind != kind {
+				t.Errorf("%q is %+v, want %s", name, g.Rows, kind)
+			}
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"[anon:stack_and_tls:25373]": "[anon:stack_and_tls:*]",
+		"[anon:stack_and_tls:main]":  "[anon:stack_and_tls:main]",
+		"[stack:17]":                 "[stack:*]",
+		"[anon:libc_malloc]":         "[anon:libc_malloc]",
+		"[anon:arc4random data]":     "[anon:arc4random data]",
+		"[anon:v8]":                  "[anon:v8]",
+		"[anon:buffer12]":            "[anon:buffer*]",
+		"[anon:dalvik-Jit thread pool worker thread 0]":                                  "[anon:dalvik-Jit thread pool worker thread *]",
+		"/dev/ashmem/memory-lab-ashmem-17 (deleted)":                                     "/dev/ashmem/memory-lab-ashmem-*",
+		"/dev/ashmem/gralloc-1332.5 (deleted)":                                           "/dev/ashmem/gralloc-*.*",
+		"/dev/ashmem/f5dea93b-5e33-4f98-a7b7-affb9e08faa1":                               "/dev/ashmem/*",
+		"/dev/ashmem/shared_memory/C0E1AF79B044AC22CD490D858A9E9507 (deleted) (deleted)": "/dev/ashmem/shared_memory/*",
+		"/memfd:frame 12 (deleted)":                                                      "/memfd:frame *",
+		"socket:[4711]":                                                                  "socket:[*]",
+		"/dev/kgsl-3d0":                                                                  "/dev/kgsl-3d0",
+		"/dev/dri/renderD128":                                                            "/dev/dri/renderD128",
+		"/system/lib64/libcamera2.so":                                                    "/system/lib64/libcamera2.so",
+		"/apex/com.android.i18n/etc/icu/icudt75l.dat":                                    "/apex/com.android.i18n/etc/icu/icudt75l.dat",
+		"/data/user/0/a/cache/1690000000.tmp":                                            "/data/user/0/a/cache/*.tmp",
+		"/data/data/a/BrowserMetrics-698D4820-507A.pma (deleted)":                        "/data/data/a/BrowserMetrics-*.pma",
+		"/data/app/com.shop-1/lib/arm/libfoo.so":                                         "/data/app/com.shop/lib/arm/libfoo.so",
+		"/data/app/com.shop-XMzARdgqY5fgZKs-ADNkGQ==/base.apk":                           "/data/app/com.shop/base.apk",
+		"/data/app/~~42B35i/system/app/x-1/y":                                            "/data/app/~~42B35i/system/app/x-1/y",
+		"/mnt/expand/1b2c3d4e-0000-0000-0000-000000000001/app/a-2/b.so":                  "/mnt/expand/*/app/a/b.so",
+		"/system/app/Shop-1/Shop.apk":                                                    "/system/app/Shop-1/Shop.apk",
+		"/data/app/~~XNE2QZ2lqS8WS__es9ixGg==/com.google.android.webview-5Ld8E9w9HwmKlrRxq1kQkQ==/lib/arm64/libfoo.so": "/data/app/com.google.android.webview/lib/arm64/libfoo.so",
+		"[anon:dalvik-classes2.dex extracted in memory from /data/app/~~-f==/a.b-2sB6VienT2XP9nnL4_ZFaw==/base.apk]":   "[anon:dalvik-classes2.dex extracted in memory from /data/app/a.b/base.apk]",
+		"/a\x1b[2J\u202eb\xff\xfe\u00e9":                   "/a?[2J?b??é",
+		"/" + strings.Repeat("ab/", 200) + "libgrowing.so": "/" + strings.Repeat("ab/", 41) + "ab…b" + strings.Repeat("/ab", 37) + "/libgrowing.so",
+	} {
+		if got := string(simplify([]byte(name))); got != want {
+			t.Errorf("%q becomes\n%q, want\n%q", name, got, want)
+		}
+	}
+}
+
+// Memory behind a library is its .bss, and what grows by many mappings is not.
+func TestBss(t *testing.T) {
+	m := func(name string) Mapping { return mapping(name, 4, 0) }
+	guard := m("")
+	guard.Perms = [4]byte([]byte("---p"))
+	far := at(0x9000, m(bssName))
+	tests := []struct {
+		what, want string
+		list       []Mapping
+	}{
+		{"by name", "file /a.so 8; file /a.so [bss] 4", at(0x1000, m("/a.so"), m("/a.so"), m(bssName))},
+		{"twice by name", "file /a.so 4; file /a.so [bss] 8", at(0x1000, m("/a.so"), m(bssName), m(bssName))},
+		{"in an apk", "file /data/app/x/base.apk 4; file /data/app/x/base.apk [bss] 4", at(0x1000, m("/data/app/x-1/base.apk"), m(bssName))},
+		{"without a name", "anonymous (anonymous) 4; file /libc.so.6 4; file /libc.so.6 [bss] 4", at(0x1000, m("/libc.so.6"), m(""), m(""))},
+		{"not after another file", "anonymous (anonymous) 4; file /x.apk 4", at(0x1000, m("/x.apk"), m(""))},
+		{"not what cannot be written", "anonymous (anonymous) 4; file /x.so 4", at(0x1000, m("/x.so"), guard)},
+		{"not behind a gap", "file /x.so 4; named [anon:.bss] 4", append(at(0x1000, m("/x.so")), far...)},
+		{"not after what is no file", "named [anon:.bss] 4; heap [heap] 4", at(0x1000, m("[heap]"), m(bssName))},
+		{"not without addresses", "anonymous (anonymous) 4; file /x.so 4; named [anon:.bss] 4", []Mapping{m("/x.so"), m(bssName), m("")}},
+		{"as showmap once wrote it", "file /x.so 4; file /x.so [bss] 4", []Mapping{m("/x.so"), m("/x.so [bss]")}},
+	}
+	for _, c := range tests {
+		if got := rows(mapOf(c.list...)); got != c.want {
+			t.Errorf("%s: %s, want %s", c.what, got, c.want)
+		}
+	}
+	g := Compare(mapOf(at(0x1000, m("/a.so"))...), mapOf(at(0x1000, m("/a.so"), m("/a.so"), m(bssName))...))
+	if len(g.Files) != 1 || g.Files[0].File != "/a.so" || g.Files[0].Delta != 8 {
+		t.Errorf("the library with its .bss: %+v", g.Files)
+	}
+}
+
+// A moment with addresses and one without are compared by what both know.
+func TestAddressesOnOneSide(t *testing.T) {
+	list := []Mapping{mapping("/a.so", 10, 0), mapping(bssName, 5, 0)}
+	with, without := mapOf(at(0x1000, slices.Clone(list)...)...), mapOf(list...)
+	for _, g := range []Growth{Compare(with, without), Compare(without, with)} {
+		if len(g.Rows) != 2 || g.Grew != 0 || g.Shrank != 0 || len(g.Warnings) != 1 || len(g.Files) != 1 || g.Files[0].After.PSS != 10 {
+			t.Errorf("%+v", g)
+		}
+	}
+}
+
+// unit is mappings whose order counts.
+type unit []Mapping
+
+var names = []string{
+	"", "[heap]", "[anon:libc_malloc]", "[anon:scudo:primary]", "[anon:stack_and_tls:%d]", "[anon:dalvik-main space]", "[anon:buf%d]",
+	"/dev/ashmem/%d", "/dev/kgsl-3d0", "/memfd:x (deleted)", "/system/lib64/lib%d.so", "/data/app/a-%d/base.apk", "/dmabuf:", "\x1b%d",
+}
+
+// randomUnits makes a memory map: some libraries with their .bss.
+func randomUnits(rng *rand.Rand) (units []unit) {
+	for i := range 1 + rng.IntN(60) {
+		name := names[rng.IntN(len(names))]
+		if strings.Contains(name, "%d") {
+			name = fmt.Sprintf(name, rng.IntN(5))
+		}
+		u := unit{random(rng, name)}
+		if strings.HasSuffix(name, ".so") && rng.IntN(2) == 0 {
+			u = append(u, random(rng, []string{bssName, ""}[rng.IntN(2)]))
+		}
+		units = append(units, at(uint64(i+1)<<20, u...))
+	}
+	return units
+}
+
+func random(rng *rand.Rand, name string) Mapping {
+	x := mapping(name, rng.Int64N(5000), rng.Int64N(100))
+	x.Size, x.PrivateDirty, x.Perms = Known(rng.Int64N(1<<20)), Known(rng.Int64N(5000)), [4]byte([]byte("rw-p"))
+	switch rng.IntN(20) {
+	case 0:
+		x.PSS = Value{}
+	case 1:
+		x.SwapPSS = Value{N: 77}
+	case 2:
+		x.PSS = Known(-rng.Int64N(9) - 1)
+	case 3:
+		x.Mappings = rng.Int64N(9) - 2
+	}
+	return x
+}
+
+// total sums in the plain way.
+func total(units []unit) (s Sum) {
+	for _, u := range units {
+		for _, x := range u {
+			part := []int64{max(x.Mappings, 1), 0, 0, 0, 0}
+			for i, a := range []Value{x.PSS, x.SwapPSS, x.Size, x.PrivateDirty} {
+				if a.Known && a.N >= 0 {
+					part[i+1] = a.N
+				}
+			}
+			s.add(Sum{part[0], part[1], part[2], part[3], part[4]})
+		}
+	}
+	return s
+}
+
+func flat(units []unit) *Map { return mapOf(slices.Concat(units...)...) }
+
+// What is attributed sums up to what was measured, whatever the maps are, in whatever
+// order their parts came and however they are cut.
+func TestAttribution(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for round := range 2000 {
+		before, after := randomUnits(rng), randomUnits(rng)
+		a, b := flat(before), flat(after)
+		if round%10 == 0 { // most names are (others)
+			a.most, b.most = 3, 3
+			a, b = refill(a, before), refill(b, after)
+		}
+		g := Compare(a, b)
+		if g.Total.Before != total(before) || g.Total.After != total(after) || a.Total() != total(before) {
+			t.Fatalf("round %d: total %+v, want %+v and %+v", round, g.Total, total(before), total(after))
+		}
+		checkSums(t, g)
+		if round%10 == 0 {
+			continue
+		}
+		rng.Shuffle(len(after), func(i, j int) { after[i], after[j] = after[j], after[i] })
+		if other := Compare(a, flat(after)); !reflect.DeepEqual(g, other) {
+			t.Fatalf("round %d: another order gives\n%+v, not\n%+v", round, other, g)
+		}
+		if other := Compare(a, flat(cut(rng, after))); !reflect.DeepEqual(deltas(g), deltas(other)) {
+			t.Fatalf("round %d: cut in parts it gives\n%v, not\n%v", round, deltas(other), deltas(g))
+		}
+		if back := Compare(b, a); back.Total.Delta != -g.Total.Delta || back.Grew != -g.Shrank || len(back.Rows) != len(g.Rows) {
+			t.Fatalf("round %d: backwards it is %+v, forwards %+v", round, back, g)
+		}
+	}
+}
+
+// refill adds all to a map with another cap.
+func refill(small *Map, units []unit) *Map {
+	m := NewMap()
+	m.most = small.most
+	for _, u := range units {
+		for _, x := range u {
+			m.Add(x)
+		}
+	}
+	return m
+}
+
+// cut cuts one mapping in two, one behind the other.
+func cut(rng *rand.Rand, units []unit) []unit {
+	i := rng.IntN(len(units))
+	x := units[i][0]
+	y := x
+	y.Usage = Usage{PSS: Known(0), SwapPSS: Known(0)}
+	if x.PSS.Known && x.PSS.N > 0 {
+		y.PSS = Known(rng.Int64N(x.PSS.N))
+		x.PSS.N -= y.PSS.N
+	}
+	out := slices.Clone(units)
+	out[i] = append(unit{x, y}, units[i][1:]...)
+	out[i][0].End = out[i][0].Start + 0x800
+	out[i][1].Start = out[i][0].End
+	return out
+}
+
+func deltas(g Growth) map[string]int64 {
+	list := map[string]int64{}
+	for _, r := range g.Rows {
+		list[fmt.Sprint(r.Kind, r.Name)] = r.Delta
+	}
+	return list
+}
+
+func checkSums(t *testing.T, g Growth) {
+	t.Helper()
+	var rows, kinds, files, own Change
+	for i, r := range g.Rows {
+		rows.add(r.Change)
+		if r.File != "" {
+			own.add(r.Change)
+		}
+		if i > 0 && r.Delta > g.Rows[i-1].Delta {
+			t.Errorf("row %d of %v is not in order", i, g.Rows)
+		}
+		if r.Delta != r.After.Cost()-r.Before.Cost() {
+			t.Errorf("delta of %+v", r)
+		}
+	}
+	for _, r := range g.Kinds {
+		kinds.add(r.Change)
+	}
+	for _, r := range g.Files {
+		files.add(r.Change)
+	}
+	if rows != g.Total || kinds != g.Total || files != own {
+		t.Errorf("rows %+v, kinds %+v, total %+v; files %+v, their rows %+v", rows, kinds, g.Total, files, own)
+	}
+	if g.Total.Delta != g.Total.After.Cost()-g.Total.Before.Cost() || g.Grew+g.Shrank != g.Total.Delta {
+		t.Errorf("total %+v grew %d shrank %d", g.Total, g.Grew, g.Shrank)
+	}
+	if share, ok := g.Explained(len(g.Rows)); ok && share != 1 || ok != (g.Grew > 0) {
+		t.Errorf("all rows explain %v, %t", share, ok)
+	}
+}
+
+// Beyond the cap, names are one row for each kind, and memory stays bounded.
+func TestOthers(t *testing.T) {
+	m := NewMap()
+	for i := range maxRows + 500 {
+		m.Add(mapping(fmt.Sprintf("/lib%dx.so", i), 1, 0))
+		m.Add(mapping("[heap]", 1, 1))
+	}
+	m.Add(mapping("[anon:late]", 7, 0))
+	if len(m.rows) > maxRows+len(Kinds) {
+		t.Errorf("%d rows", len(m.rows))
+	}
+	g := Compare(NewMap(), m)
+	checkSums(t, g)
+	others := map[Kind]int64{}
+	for _, r := range g.Rows {
+		if r.Name == othersName {
+			others[r.Kind] = r.Delta
+		}
+	}
+	if !reflect.DeepEqual(others, map[Kind]int64{File: 501, Named: 7}) || len(g.Warnings) != 2 {
+		t.Errorf("others %v, warnings %v", others, g.Warnings)
+	}
+}
+
+// Numbers that no memory has are unknown, and sums do not overflow.
+func TestHostileNumbers(t *testing.T) {
+	m := NewMap()
+	huge := Mapping{Name: []byte("[heap]"), Start: 9, End: 1, Mappings: 1 << 62, Usage: Usage{PSS: Known(maxKB), SwapPSS: Known(maxKB), Size: Known(1 << 62), PrivateDirty: Known(-5)}}
+	for range maxAdded + 3 {
+		m.Add(huge)
+	}
+	g := Compare(NewMap(), m)
+	checkSums(t, g)
+	if want := int64(maxAdded) * 2 * maxKB; g.Total.Delta != want || g.Total.After.Size != 0 || g.Total.After.Mappings <= 0 {
+		t.Errorf("%+v, want %d", g.Total, want)
+	}
+	if len(g.Warnings) != 2 || !strings.Contains(g.Warnings[1].Error(), "3 mappings beyond") {
+		t.Errorf("warnings %v", g.Warnings)
+	}
+}
+
+func FuzzName(f *testing.F) {
+	for _, name := range names {
+		f.Add([]byte(name))
+	}
+	f.Add([]byte("/data/app/~~x==/~~y==/a-1-2-3/b (deleted) (deleted)/app/app/~~==/"))
+	f.Add([]byte("/" + strings.Repeat("é", 300) + "12345678"))
+	f.Add([]byte("[anon:0x12345678-1234-1234-beef99]"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		m := mapOf(Mapping{Name: raw, Usage: Usage{PSS: Known(3), SwapPSS: Known(4)}})
+		g := Compare(NewMap(), m)
+		if len(g.Rows) != 1 || g.Total.Delta != 7 {
+			t.Fatalf("%q: %+v", raw, g)
+		}
+		for _, text := range append(g.Lines(5), g.Rows[0].Name, g.Rows[0].Example, g.Rows[0].File) {
+			if len(text) > 2*maxName || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+				t.Errorf("%q gives %q", raw, text)
+			}
+		}
+		name := g.Rows[0].Name
+		if len(name) > maxName || name == "" {
+			t.Errorf("%q becomes %q", raw, name)
+		}
+		if again := simplify([]byte(name)); string(again) != name {
+			t.Errorf("%q becomes %q, then %q", raw, name, again)
+		}
+		if again := Compare(NewMap(), mapOf(mapping(name, 3, 4))).Rows[0]; again.Name != name {
+			t.Errorf("the name of %q is %q", name, again.Name)
+		}
+	})
+}
+
+// BenchmarkAdd adds the mappings of an app to a map that knows their names.
+func BenchmarkAdd(b *testing.B) {
+	list := recordedMappings(b, "api36-memorylab-smaps.txt.gz")
+	m := mapOf(list...)
+	m.doubt.added = -1 << 62 // no end
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, x := range list {
+			m.Add(x)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(list)), "ns/mapping")
+}
+
+// A mapping of a known name costs no memory.
+func TestAddAllocatesNothing(t *testing.T) {
+	list := slices.Concat(randomUnits(rand.New(rand.NewPCG(3, 4)))...)
+	m := mapOf(list...)
+	if n := testing.AllocsPerRun(10, func() {
+		for _, x := range list {
+			m.Add(x)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations for %d mappings", n, len(list))
+	}
+}

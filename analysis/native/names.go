@@ -1,0 +1,223 @@
+package native
+
+import (
+	"bytes"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// maxRaw and maxName bound a name as it is given and as it is told, in bytes.
+	maxRaw  = 4096
+	maxName = 256
+)
+
+// simplify writes into its argument, which it gives back shorter: printable, without what
+// is another in each mapping, and at most maxName bytes. It is its own result.
+//
+// A change may leave something to change, and each makes the name shorter, or leaves fewer
+// digits and fewer bytes that are not printable: it comes to an end.
+func simplify(name []byte) []byte {
+	for {
+		before := len(name)
+		name = trim(name)
+		changed := printable(&name)
+		name = uninstalled(name)
+		changed = star(&name) || changed
+		name = shorten(name)
+		if !changed && len(name) == before {
+			return name
+		}
+	}
+}
+
+// trim removes blanks, and the mark of a file that is gone: the mapping is the same.
+func trim(name []byte) []byte {
+	for {
+		cut := bytes.TrimSuffix(bytes.TrimSpace(name), []byte(deleted))
+		if len(cut) == len(name) {
+			return cut
+		}
+		name = cut
+	}
+}
+
+// printable puts a question mark for each character that a terminal might obey, that is
+// not seen or that changes how others look.
+func printable(name *[]byte) (changed bool) {
+	b, at := *name, 0
+	for i := 0; i < len(b); {
+		r, size := rune(b[i]), 1
+		if r >= utf8.RuneSelf {
+			r, size = utf8.DecodeRune(b[i:])
+		}
+		if plain := r >= ' ' && r < 0x7f; plain || (r != utf8.RuneError && unicode.IsPrint(r) && !unicode.Is(unicode.M, r)) {
+			at += copy(b[at:], b[i:i+size])
+		} else {
+			b[at] = '?'
+			at, changed = at+1, true
+		}
+		i += size
+	}
+	*name = b[:at]
+	return changed
+}
+
+// uninstalled removes from the path of an app what each installation makes up:
+// /data/app/~~42B3==/com.shop-2sB6VienT2XP9nnL4_ZFaw==/base.apk is /data/app/com.shop/base.apk
+// (frameworks/base PackageManagerServiceUtils.java, getNextCodePath).
+func uninstalled(name []byte) []byte {
+	const app = "/app/"
+	for at := 0; ; {
+		i := bytes.Index(name[at:], []byte(app))
+		if i < 0 {
+			return name
+		}
+		at += i + len(app)
+		if where := name[:at-len(app)]; !bytes.HasSuffix(where, []byte("/data")) && !bytes.Contains(where, []byte("/mnt/expand/")) {
+			at-- // the slash may begin the next
+			continue
+		}
+		for {
+			folder, _, inside := bytes.Cut(name[at:], []byte("/"))
+			from, to := at+len(folder), at+len(folder)
+			switch {
+			case !inside:
+			case has(folder, "~~") && bytes.HasSuffix(folder, []byte("==")):
+				from, to = at, to+1
+			default:
+				from = at + installed(folder)
+			}
+			if from == to {
+				break
+			}
+			name = append(name[:from], name[to:]...)
+		}
+	}
+}
+
+// installed is the length of a package's name in the name of its folder, which ends in a
+// hash, before Android 8 in a number.
+func installed(folder []byte) int {
+	i := bytes.LastIndexByte(folder, '-')
+	if hash := len(folder) - len("==") - 22; bytes.HasSuffix(folder, []byte("==")) && hash > 1 && folder[hash-1] == '-' {
+		return hash - 1 // the hash may hold a - of its own
+	}
+	if end := folder[i+1:]; i > 0 && len(end) > 0 && len(end) <= 3 && digits(end) == len(end) {
+		return i
+	}
+	return len(folder)
+}
+
+// star puts a star for numbers that are another in each mapping: addresses, hashes, UUIDs,
+// ids. A number in the name of a file mostly belongs to it, unless it is long; one that
+// is a word of its own in the name of other memory, or ends it, is an id.
+func star(name *[]byte) (changed bool) {
+	b, at := *name, 0
+	least := 1
+	if kind := kindOf(b); kind == File || kind == Device {
+		least = 4
+	}
+	for i := 0; i < len(b); {
+		n := word(b[i:])
+		if n == 0 {
+			b[at] = b[i]
+			i, at = i+1, at+1
+			continue
+		}
+		token := b[i : i+n]
+		kept, from := n, n
+		switch end := i + n; {
+		case hash(token):
+			kept = 0
+			from += groups(b[end:])
+		case digits(token) == n && n >= least:
+			kept = 0
+		case least == 1 && (end == len(b) || end == len(b)-1 && b[end] == ']'):
+			if d := trailing(token); d > 1 {
+				kept = n - d
+			}
+		}
+		at += copy(b[at:], token[:kept])
+		if kept < n {
+			b[at] = '*'
+			at, changed = at+1, true
+		}
+		i += from
+	}
+	*name = b[:at]
+	return changed
+}
+
+// word is the length of the letters and digits that a text begins with.
+func word(b []byte) int {
+	for i, c := range b {
+		if !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'z') && c < utf8.RuneSelf {
+			return i
+		}
+	}
+	return len(b)
+}
+
+// hash tells whether a word is an address or at least half of one, the first part of a
+// UUID among them.
+func hash(token []byte) bool {
+	number := bytes.TrimPrefix(token, []byte("0x"))
+	if hexes(number) != len(number) || len(number) == 0 {
+		return false
+	}
+	return len(number) < len(token) || len(number) >= 8 && bytes.ContainsAny(number, "0123456789")
+}
+
+// groups is the length of what follows the first group of a UUID.
+func groups(b []byte) (n int) {
+	for len(b) > n && b[n] == '-' {
+		w := word(b[n+1:])
+		if w < 4 || hexes(b[n+1:n+1+w]) != w {
+			break
+		}
+		n += 1 + w
+	}
+	return n
+}
+
+// shorten keeps the beginning and the end of a name: a path ends with the file.
+func shorten(name []byte) []byte {
+	const gap = "…"
+	if len(name) <= maxName {
+		return name
+	}
+	head, tail := (maxName-len(gap))/2, len(name)-(maxName-len(gap))/2
+	for !utf8.RuneStart(name[head]) {
+		head--
+	}
+	for tail < len(name) && !utf8.RuneStart(name[tail]) {
+		tail++
+	}
+	end := name[tail:]
+	return append(append(name[:head], gap...), end...)
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+func digits(b []byte) int { return leading(b, isDigit) }
+
+func hexes(b []byte) int {
+	return leading(b, func(c byte) bool { return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'f' })
+}
+
+func leading(b []byte, is func(byte) bool) int {
+	for i, c := range b {
+		if !is(c) {
+			return i
+		}
+	}
+	return len(b)
+}
+
+func trailing(b []byte) (n int) {
+	for n < len(b) && isDigit(b[len(b)-1-n]) {
+		n++
+	}
+	return n
+}

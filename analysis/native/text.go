@@ -1,0 +1,116 @@
+package native
+
+import (
+	"fmt"
+	"strings"
+)
+
+const (
+	// maxLines bounds a summary, maxWarnings what of it is doubts.
+	maxLines    = 12
+	maxWarnings = 3
+	// least is the growth in kB below which no row is told of.
+	least = 4
+)
+
+var words = map[Kind]string{
+	Heap: "native heap", Java: "runtime", Stack: "stacks", Anonymous: "anonymous memory",
+	Named: "named memory", File: "file", Device: "device",
+}
+
+// Lines says it in at most 12 short lines: the total, the kinds, the first top rows that
+// grew with their shares, and what is not known.
+func (g *Growth) Lines(top int) []string {
+	total := g.Total
+	lines := []string{fmt.Sprintf("Pss + SwapPss %s -> %s (%s) in %d -> %d mappings",
+		size(total.Before.Cost()), size(total.After.Cost()), signed(total.Delta), total.Before.Mappings, total.After.Mappings)}
+	if g.Grew > 0 && g.Shrank < 0 {
+		lines[0] += fmt.Sprintf(": %s grew, %s shrank", signed(g.Grew), signed(g.Shrank))
+	}
+	if kinds := g.kinds(); kinds != "" {
+		lines = append(lines, "by kind: "+kinds)
+	}
+	doubts := g.doubts()
+	shown := g.shown(min(top, maxLines-len(lines)-len(doubts)-1))
+	for _, r := range g.Rows[:shown] {
+		lines = append(lines, g.line(r))
+	}
+	switch share, ok := g.Explained(shown); {
+	case !ok:
+		lines = append(lines, "nothing grew")
+	case shown < len(g.Rows) && shown > 0:
+		lines = append(lines, fmt.Sprintf("%s %s of what grew; there are %d rows", explain(shown), percent(share), len(g.Rows)))
+	}
+	return append(lines, doubts...)
+}
+
+func explain(rows int) string {
+	if rows == 1 {
+		return "the first explains"
+	}
+	return fmt.Sprintf("the first %d explain", rows)
+}
+
+// shown is how many rows are told of.
+func (g *Growth) shown(top int) (n int) {
+	for n < min(max(top, 0), len(g.Rows)) && g.Rows[n].Delta >= least {
+		n++
+	}
+	return n
+}
+
+func (g *Growth) line(r Row) string {
+	what := words[r.Kind]
+	if r.Name != noName {
+		what += " " + r.Name
+	}
+	text := fmt.Sprintf("%s %s (%s of %s): %s -> %s", what, signed(r.Delta), percent(float64(r.Delta)/float64(g.Grew)), signed(g.Grew),
+		size(r.Before.Cost()), size(r.After.Cost()))
+	if r.Before.Mappings != r.After.Mappings {
+		text += fmt.Sprintf(", %d -> %d mappings", r.Before.Mappings, r.After.Mappings)
+	}
+	return text
+}
+
+// kinds names those that changed.
+func (g *Growth) kinds() string {
+	var list []string
+	for _, k := range g.Kinds {
+		if k.Delta <= -least || k.Delta >= least {
+			list = append(list, string(k.Kind)+" "+signed(k.Delta))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+func (g *Growth) doubts() (lines []string) {
+	for i, w := range g.Warnings {
+		if i == maxWarnings-1 && len(g.Warnings) > maxWarnings {
+			return append(lines, fmt.Sprintf("not sure: %d more doubts", len(g.Warnings)-i))
+		}
+		lines = append(lines, "not sure: "+w.Error())
+	}
+	return lines
+}
+
+// size is kB for people.
+func size(kb int64) string {
+	if kb < 1024 && kb > -1024 {
+		return fmt.Sprintf("%d kB", kb)
+	}
+	return fmt.Sprintf("%.1f MB", float64(kb)/1024)
+}
+
+func signed(kb int64) string {
+	if kb > 0 {
+		return "+" + size(kb)
+	}
+	return size(kb)
+}
+
+func percent(share float64) string {
+	if share > 0 && share < 0.01 {
+		return "below 1 %"
+	}
+	return fmt.Sprintf("%.0f %%", share*100)
+}

@@ -1,0 +1,224 @@
+package thread
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// family is the names with one skeleton, and those that were cut out of such a name.
+type family struct {
+	skeleton string
+	members  []member
+	threads  int
+	all      bool // all were perhaps cut
+}
+
+// member is one name of a family, as many threads as have it.
+type member struct {
+	name
+	text string
+	// shift is the index of its first number in the family's skeleton.
+	shift int
+	count
+}
+
+// count is threads at both moments.
+type count struct {
+	before, after, fresh, ended, threads int
+}
+
+func (c *count) add(d count) {
+	c.before += d.before
+	c.after += d.after
+	c.fresh += d.fresh
+	c.ended += d.ended
+	c.threads += d.threads
+}
+
+// families sorts names into families, in the order of their skeletons.
+func families(names map[string]*count) []*family {
+	list := make([]member, 0, len(names))
+	var skeletons []string
+	for text, c := range names {
+		list = append(list, member{name: parse(text), text: text, count: *c})
+		skeletons = append(skeletons, list[len(list)-1].skeleton)
+	}
+	slices.SortFunc(list, func(a, b member) int { return strings.Compare(a.text, b.text) })
+	whole := newWhole(skeletons)
+	found := map[string]*family{}
+	var all []*family
+	for _, m := range list {
+		var skeleton string
+		skeleton, m.shift = whole.of(&m.name)
+		f := found[skeleton]
+		if f == nil {
+			f = &family{skeleton: skeleton, all: true}
+			found[skeleton] = f
+			all = append(all, f)
+		}
+		f.members = append(f.members, m)
+		f.threads += m.threads
+		f.all = f.all && m.cut && !m.front()
+	}
+	slices.SortFunc(all, func(a, b *family) int { return strings.Compare(a.skeleton, b.skeleton) })
+	return all
+}
+
+// whole finds what a name was cut out of. It searches once for each skeleton and only in
+// those that begin or end with it, so that all searches together are linear in their number.
+type whole struct {
+	forward, backward []string
+	found             map[string]string
+}
+
+func newWhole(skeletons []string) *whole {
+	w := &whole{forward: skeletons, found: map[string]string{}}
+	slices.Sort(w.forward)
+	w.forward = slices.Compact(w.forward)
+	for _, s := range w.forward {
+		w.backward = append(w.backward, reversed(s))
+	}
+	slices.Sort(w.backward)
+	return w
+}
+
+// of gives the skeleton that a name belongs to, and the index of its first number in it:
+// its own, or if it was perhaps cut, the longest that has more of the same.
+func (w *whole) of(n *name) (skeleton string, shift int) {
+	if !n.cut {
+		return n.skeleton, 0
+	}
+	skeleton, ok := w.found[n.skeleton]
+	if !ok {
+		skeleton = w.search(n)
+		w.found[n.skeleton] = skeleton
+	}
+	if strings.HasPrefix(skeleton, n.skeleton) {
+		return skeleton, 0
+	}
+	return skeleton, strings.Count(skeleton, "\x00") - len(n.numbers)
+}
+
+func (w *whole) search(n *name) string {
+	found := longest(w.forward, n.skeleton)
+	if found == "" && n.front() {
+		found = reversed(longest(w.backward, reversed(n.skeleton)))
+	}
+	return cmp.Or(found, n.skeleton)
+}
+
+// longest gives the longest text of a sorted list that begins with another one and is not
+// it, the first of several; "" if there is none.
+func longest(sorted []string, start string) (found string) {
+	i, _ := slices.BinarySearch(sorted, start)
+	for _, s := range sorted[i:] {
+		if !strings.HasPrefix(s, start) {
+			break
+		}
+		if len(s) > len(start) && len(s) > len(found) {
+			found = s
+		}
+	}
+	return found
+}
+
+// reversed is a text with its bytes backwards.
+func reversed(s string) string {
+	b := []byte(s)
+	slices.Reverse(b)
+	return string(b)
+}
+
+// at is a number of a member by its index in the family; "*" if it was cut off.
+func (m *member) at(i int) string {
+	if i -= m.shift; i < 0 || i >= len(m.numbers) {
+		return "*"
+	}
+	return m.numbers[i]
+}
+
+// differ says of each number of the skeleton whether it is another in each thread: two
+// have different ones, or it may have been cut.
+func (f *family) differ() []bool {
+	list := make([]bool, strings.Count(f.skeleton, "\x00"))
+	if f.threads < 2 {
+		return list
+	}
+	for i := range list {
+		for k := range f.members {
+			m := &f.members[k]
+			list[i] = list[i] || m.at(i) != f.members[0].at(i) || m.at(i) == "*" || m.open(i-m.shift)
+		}
+	}
+	return list
+}
+
+// pattern is the skeleton with a star for each number that differs.
+func (f *family) pattern(differ []bool) string {
+	text := fill(f.skeleton, func(i int) string {
+		if differ[i] {
+			return "*"
+		}
+		return f.members[0].at(i)
+	})
+	// Several threads whose names are all as long as names can be: the rest was cut.
+	if f.all && f.threads > 1 && !strings.HasSuffix(text, "*") {
+		text += "*"
+	}
+	return text
+}
+
+// group tells a family.
+func (f *family) group() Group {
+	differ := f.differ()
+	var sum count
+	for _, m := range f.members {
+		sum.add(m.count)
+	}
+	g := Group{Part: newPart(f.pattern(differ), sum), Example: printable(f.members[0].text)}
+	g.Parts = f.parts(differ)
+	return g
+}
+
+// parts are the threads with the same numbers but for the last one that differs.
+func (f *family) parts(differ []bool) []Part {
+	last, several := -1, false
+	for i, d := range differ {
+		if d {
+			several = last >= 0
+			last = i
+		}
+	}
+	if !several {
+		return nil
+	}
+	sums := map[string]*count{}
+	for k := range f.members {
+		m := &f.members[k]
+		pattern := fill(f.skeleton, func(i int) string {
+			if i == last {
+				return "*"
+			}
+			return m.at(i)
+		})
+		if sums[pattern] == nil {
+			sums[pattern] = new(count)
+		}
+		sums[pattern].add(m.count)
+	}
+	var list []Part
+	for pattern, sum := range sums {
+		list = append(list, newPart(pattern, *sum))
+	}
+	slices.SortFunc(list, byGrowth)
+	return list[:min(len(list), maxParts)]
+}
+
+func byGrowth(a, b Part) int {
+	return cmp.Or(cmp.Compare(b.Delta, a.Delta), cmp.Compare(b.After, a.After), strings.Compare(a.Pattern, b.Pattern))
+}
+
+func newPart(pattern string, c count) Part {
+	return Part{Pattern: pattern, Before: c.before, After: c.after, Delta: c.after - c.before, New: c.fresh, Ended: c.ended}
+}

@@ -1,0 +1,64 @@
+package thread
+
+import "fmt"
+
+// maxLines bounds a summary.
+const maxLines = 12
+
+// Lines says it in at most 12 short lines: the numbers, the first top groups that grew,
+// and what is not known.
+func (g *Growth) Lines(top int) []string {
+	lines := []string{fmt.Sprintf("%d -> %s (%+d): %d new, %d ended", g.Before, threads(g.After), g.After-g.Before, g.New, g.Ended)}
+	if g.StackBefore.Known && g.StackAfter.Known {
+		lines = append(lines, fmt.Sprintf("stacks %s -> %s", size(g.StackBefore.N), size(g.StackAfter.N)))
+	}
+	most := min(max(top, 0), maxLines-len(lines)-len(g.Warnings)-1)
+	shown := 0
+	for _, group := range g.Groups {
+		if group.Delta <= 0 {
+			break
+		}
+		if shown < most {
+			lines = append(lines, g.line(group))
+		}
+		shown++
+	}
+	switch {
+	case shown == 0:
+		lines = append(lines, "no group grew")
+	case shown > most:
+		lines = append(lines, fmt.Sprintf("%d more groups grew", shown-most))
+	}
+	for _, w := range g.Warnings {
+		lines = append(lines, "not sure: "+w.Error())
+	}
+	return lines
+}
+
+func (g *Growth) line(group Group) string {
+	text := fmt.Sprintf("%s: %d -> %s (%+d)", group.Pattern, group.Before, threads(group.After), group.Delta)
+	if per := g.PerThread(); per.Known {
+		text += fmt.Sprintf(", about %s of stack each", size(per.N))
+	}
+	// One of many pools may be the one that grows.
+	if len(group.Parts) > 1 && 2*group.Parts[0].Delta >= group.Delta {
+		part := group.Parts[0]
+		text += fmt.Sprintf("; of them %s: %d -> %d", part.Pattern, part.Before, part.After)
+	}
+	return text
+}
+
+func threads(n int) string {
+	if n == 1 {
+		return "1 thread"
+	}
+	return fmt.Sprintf("%d threads", n)
+}
+
+// size is kB for people.
+func size(kb int64) string {
+	if kb < 1024 {
+		return fmt.Sprintf("%d kB", kb)
+	}
+	return fmt.Sprintf("%.1f MB", float64(kb)/1024)
+}
