@@ -277,6 +277,19 @@ func TestShowmapLayouts(t *testing.T) {
 			ShowmapRow{Object: "/data/my app/a b.so (deleted)", Size: field.Known(288), RSS: field.Known(76), PSS: field.Known(5), SharedClean: field.Known(72), SharedDirty: field.Known(0), PrivateClean: field.Known(0), PrivateDirty: field.Known(4), Count: field.Known(2)},
 			ShowmapRow{Object: "TOTAL", Size: field.Known(288), RSS: field.Known(76), PSS: field.Known(5), SharedClean: field.Known(72), SharedDirty: field.Known(0), PrivateClean: field.Known(0), PrivateDirty: field.Known(4), Count: field.Known(2)},
 		},
+		"-v of Android 10": {
+			" virtual                     shared   shared  private  private                  \n" +
+				"    size      RSS      PSS    clean    dirty    clean    dirty     swap  swapPSSobject\n" +
+				"-------- -------- -------- -------- -------- -------- -------- -------- -------- ------------------------------\n" +
+				"     288       76        5       72        0        0        4        2        1 /system/lib64/libc.so\n" +
+				"-------- -------- -------- -------- -------- -------- -------- -------- -------- ------------------------------\n" +
+				" virtual                     shared   shared  private  private                  \n" +
+				"    size      RSS      PSS    clean    dirty    clean    dirty     swap  swapPSSobject\n" +
+				"-------- -------- -------- -------- -------- -------- -------- -------- -------- ------------------------------\n" +
+				"     288       76        5       72        0        0        4        2        1 TOTAL\n",
+			ShowmapRow{Object: "/system/lib64/libc.so", Size: field.Known(288), RSS: field.Known(76), PSS: field.Known(5), SharedClean: field.Known(72), SharedDirty: field.Known(0), PrivateClean: field.Known(0), PrivateDirty: field.Known(4), Swap: field.Known(2), SwapPss: field.Known(1)},
+			ShowmapRow{Object: "TOTAL", Size: field.Known(288), RSS: field.Known(76), PSS: field.Known(5), SharedClean: field.Known(72), SharedDirty: field.Known(0), PrivateClean: field.Known(0), PrivateDirty: field.Known(4), Swap: field.Known(2), SwapPss: field.Known(1)},
+		},
 		"-a -v": {
 			"           start              end  virtual                     shared   shared  private  private                   Anon      Shmem     File      Shared   Private\n" +
 				"            addr             addr     size      RSS      PSS    clean    dirty    clean    dirty     swap  swapPSS HugePages PmdMapped PmdMapped Hugetlb  Hugetlb    Locked flags object\n" +

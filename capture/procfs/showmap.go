@@ -210,6 +210,13 @@ func columnNames(upper, lower, dashes []byte) []string {
 			}
 		}
 	}
+	// Android 10 and 11 print the last two titles without a blank between where -v or -a
+	// leave the number of mappings out (system/memory libmeminfo/tools/showmap.cpp).
+	if n := len(names); n > 1 && names[n-1] == "" {
+		if joined, ok := strings.CutSuffix(names[n-2], "object"); ok {
+			names[n-2], names[n-1] = joined, "object"
+		}
+	}
 	if len(names) == 0 || names[len(names)-1] != "object" {
 		return nil
 	}

@@ -1,0 +1,609 @@
+package capture
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/capture/dumpsys"
+	"github.com/leakgate/leakgate/capture/procfs"
+)
+
+// Headroom is what one process uses of the things that it dies of when they run out,
+// and their limits. What is not known has its reason in Reasons. What it uses of the
+// Java heap comes over the detail channel; see JavaHeapUse.
+type Headroom struct {
+	Target
+	// Up is the device's clock at the beginning of the reading: time since boot.
+	Up time.Duration
+	// Files is the number of open file descriptors, FileLimit the soft limit.
+	Files, FileLimit procfs.Value
+	// Threads is that of the process, ThreadLimit the least of the limits that are
+	// known, and ThreadLimitBy its name. Other processes count against each of them too,
+	// so the limit may come earlier.
+	Threads, ThreadLimit procfs.Value
+	ThreadLimitBy        string
+	// Virtual is the used address space in bytes, VirtualLimit what there is of it;
+	// unknown for a 64-bit process, which does not run out of it.
+	Virtual, VirtualLimit procfs.Value
+	// Bits is 32 or 64; 0 where it is not known.
+	Bits int
+	// GrowthLimit and HeapSize are the device's two sizes of a Java heap in bytes: for
+	// most apps, and for those with android:largeHeap. See HeapLimit.
+	GrowthLimit, HeapSize procfs.Value
+	LargeHeap             dumpsys.Answer
+	// Reasons say of each value that is not known why.
+	Reasons []string
+	// Err is a process that is not there any more (ErrGone) or does not tell who it is.
+	Err error
+}
+
+// HeapLimit is the limit of the process's Java heap in bytes. The use decides where it
+// is not known whether the app has a large heap: who uses more than the limit of the
+// others has one. The reason says why the limit is unknown or doubtful; empty for none.
+func (h Headroom) HeapLimit(used procfs.Value) (limit procfs.Value, reason string) {
+	small := h.GrowthLimit
+	if !small.Known {
+		// Without a growth limit the heap may have its full size
+		// (frameworks/base core/jni/AndroidRuntime.cpp, startVm).
+		small = h.HeapSize
+	}
+	const unknown = "Java heap: the device does not tell its size"
+	switch {
+	case h.LargeHeap == dumpsys.Yes:
+		limit = h.HeapSize
+	case h.LargeHeap == dumpsys.No:
+		limit = small
+	case used.Known && small.Known && used.N > small.N:
+		limit, reason = h.HeapSize, "Java heap: more than the growth limit is used, so the app has a large heap"
+	default:
+		limit, reason = small, "Java heap: whether the app has a large heap is not known"
+	}
+	if !limit.Known {
+		return procfs.Value{}, unknown
+	}
+	return limit, reason
+}
+
+// JavaHeapUse is what the runtime has allocated for Java objects, in bytes, garbage
+// included: Heap Alloc of the row "Dalvik Heap", which is totalMemory() - freeMemory()
+// (frameworks/base ActivityThread.dumpMemInfo). It is what the growth limit limits.
+func JavaHeapUse(block dumpsys.Block) procfs.Value {
+	row, ok := block.Row("Dalvik Heap")
+	if !ok || !row.HeapAlloc.Known || row.HeapAlloc.N < 0 || row.HeapAlloc.N > maxKB {
+		return procfs.Value{}
+	}
+	return inBytes(row.HeapAlloc)
+}
+
+// maxKB keeps a size in kB from overflowing as bytes.
+const maxKB = 1 << 50
+
+func inBytes(kb procfs.Value) procfs.Value {
+	if !kb.Known || kb.N > maxKB {
+		return procfs.Value{}
+	}
+	return procfs.Value{N: kb.N << 10, Known: true}
+}
+
+// Headrooms reads the headroom of processes of one device, in one shell round trip for
+// all of them. What does not change is asked once, with one trip more: the device's
+// sizes with the first process, a process's word size and kind of heap when it is new.
+// Not for use by two goroutines at once.
+type Headrooms struct {
+	dev   Device
+	facts Facts
+	phone bounds
+	told  bool
+	known map[Process]nature
+}
+
+// bounds are the limits of the device.
+type bounds struct {
+	growth, heap       procfs.Value // bytes
+	threadsMax, pidMax procfs.Value
+	// abi32 and abi64 are the lists of the ABIs; both are empty where it does not tell.
+	abi32, abi64 string
+	// machine is what uname calls the processor; empty before Android 6.
+	machine string
+	reasons []string
+}
+
+// nature is what stays of one incarnation of a process.
+type nature struct {
+	parent    string // the name of the parent process
+	pidsMax   procfs.Value
+	largeHeap dumpsys.Answer
+	reasons   []string
+}
+
+// NewHeadrooms makes a reader for a device. Make a new one when the device has rebooted.
+func NewHeadrooms(dev Device, facts Facts) *Headrooms {
+	return &Headrooms{dev: dev, facts: facts, known: map[Process]nature{}}
+}
+
+// ReadHeadroom reads the headroom of processes once; see Headrooms.
+func ReadHeadroom(ctx context.Context, dev Device, facts Facts, targets []Target) ([]Headroom, error) {
+	return NewHeadrooms(dev, facts).Read(ctx, targets)
+}
+
+const (
+	// askHeadroom is the real time that a reading gets: nothing in it waits for a process.
+	askHeadroom = 10 * time.Second
+	// askNature is that of what is asked once; the package service is asked through
+	// system_server.
+	askNature = 15 * time.Second
+	// maxNatures bounds what is kept of processes that come and go.
+	maxNatures = 1000
+)
+
+// Read reads the headroom of the targets, in their order. The error is a device that
+// did not answer; what concerns one process stands in its Headroom.
+func (h *Headrooms) Read(ctx context.Context, targets []Target) ([]Headroom, error) {
+	if len(targets) == 0 {
+		return nil, nil
+	}
+	m := newMarker()
+	a, err := ask(ctx, h.dev, askHeadroom, m.join(h.command(targets)))
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, fmt.Errorf("read headroom: nothing in %v: %w", askHeadroom, ErrNoAnswer)
+	case err != nil:
+		return nil, fmt.Errorf("read headroom: %w", err)
+	}
+	parts, whole := m.split(a.out)
+	if !whole {
+		return nil, fmt.Errorf("read headroom: %w: the answer is cut", ErrDevice)
+	}
+	up, err := procfs.ParseUptime(parts["up"])
+	if err != nil {
+		return nil, fmt.Errorf("read headroom: %w", err)
+	}
+	r := sortHeadroom(parts)
+	out := make([]Headroom, len(targets))
+	for i, t := range targets {
+		out[i] = Headroom{Target: t, Up: up}
+		r.read(&out[i])
+	}
+	if err := h.learn(ctx, out, r); err != nil {
+		return nil, err
+	}
+	for i := range out {
+		if out[i].Err == nil {
+			h.bound(&out[i], r.limits(&out[i]))
+		}
+	}
+	return out, nil
+}
+
+// headroomPattern picks the lines of stat, status and limits that a reading needs; for
+// the first two branches see fastPattern.
+const headroomPattern = `^[0-9]+ [(]|[)] [A-Za-z] -?[0-9]+ |^(Threads|VmSize):|^Max (open files|processes|address space) `
+
+// command is one reading. The files of all processes cost one grep. Open files are
+// counted by a glob of the shell, which costs no process, under the uid that the level of
+// the process has. stat tells their number to everybody since Linux 6.2
+// (fs/proc/fd.c, proc_fd_getattr); there is none before Android 6.
+func (h *Headrooms) command(targets []Target) []part {
+	var files, sizes strings.Builder
+	var order []wrapper
+	globs := map[wrapper]string{}
+	for _, t := range targets {
+		fmt.Fprintf(&files, " /proc/%d/stat /proc/%d/status /proc/%d/limits", t.PID, t.PID, t.PID)
+		fmt.Fprintf(&sizes, " /proc/%d/fd", t.PID)
+		w := t.Level.prefix
+		if _, ok := globs[w]; !ok {
+			order = append(order, w)
+		}
+		globs[w] += fmt.Sprintf(" /proc/%d/fd/*", t.PID)
+	}
+	parts := []part{
+		{"up", "cat /proc/uptime"},
+		{"files", "grep -E " + Quote(headroomPattern) + " /dev/null" + files.String() + " 2>&1"},
+	}
+	for i, w := range order {
+		glob := "echo" + globs[w]
+		if w.words != "" {
+			glob = w.wrap("sh -c "+Quote(glob)) + " </dev/null 2>&1"
+		}
+		parts = append(parts, part{fdLabel(i), glob})
+	}
+	if h.facts.UID != 0 {
+		parts = append(parts, part{"size", "stat -c '%n %s'" + sizes.String() + " 2>&1"})
+	}
+	return parts
+}
+
+func fdLabel(i int) string { return "fd" + strconv.Itoa(i) }
+
+// headroomRound is the sorted answer of one reading.
+type headroomRound struct {
+	files map[file][]byte
+	// open counts the descriptors that a glob gave, size what stat says.
+	open, size map[int]int64
+	// said is what tools said instead of an answer, by pid.
+	said map[int]string
+	// refused is what was said about all processes that one prefix was used for.
+	refused string
+}
+
+func sortHeadroom(parts map[string][]byte) headroomRound {
+	r := headroomRound{files: map[file][]byte{}, open: map[int]int64{}, size: map[int]int64{}, said: map[int]string{}}
+	for line := range bytes.Lines(parts["files"]) {
+		r.file(line)
+	}
+	for i := 0; ; i++ {
+		text, ok := parts[fdLabel(i)]
+		if !ok {
+			break
+		}
+		if !r.glob(text) && r.refused == "" {
+			r.refused = clip(string(text))
+		}
+	}
+	for line := range bytes.Lines(parts["size"]) {
+		name, size, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
+		pid, rest, ok := procPath(name)
+		if n, err := strconv.ParseInt(string(size), 10, 32); ok && err == nil && string(rest) == "fd" {
+			r.size[pid] = n
+		}
+	}
+	return r
+}
+
+// file takes one line of grep: "/proc/123/limits:TEXT", or "grep: /proc/123/limits: why not".
+func (r *headroomRound) file(line []byte) {
+	if complaint, ok := bytes.CutPrefix(line, []byte("grep: ")); ok {
+		if pid, _, ok := procPath(complaint); ok && r.said[pid] == "" {
+			r.said[pid] = clip(string(complaint))
+		}
+		return
+	}
+	pid, rest, ok := procPath(line)
+	name, text, found := bytes.Cut(rest, []byte(":"))
+	if !ok || !found || !bytes.HasSuffix(line, []byte("\n")) {
+		return
+	}
+	switch string(name) {
+	case "stat", "status", "limits":
+		k := file{pid, string(name)}
+		r.files[k] = append(r.files[k], text...)
+	}
+}
+
+// glob counts the words "/proc/123/fd/45". A glob that finds nothing stands there as it
+// is. It is false where there is another text.
+func (r *headroomRound) glob(text []byte) bool {
+	clean := true
+	for word := range bytes.FieldsSeq(text) {
+		pid, rest, ok := procPath(word)
+		digits, isFD := bytes.CutPrefix(rest, []byte("fd/"))
+		if !ok || !isFD {
+			clean = false
+			continue
+		}
+		if _, err := strconv.ParseUint(string(digits), 10, 31); err == nil {
+			r.open[pid]++
+		}
+	}
+	return clean
+}
+
+// procPath takes "/proc/123/REST" apart.
+func procPath(path []byte) (pid int, rest []byte, ok bool) {
+	rest, ok = bytes.CutPrefix(path, []byte("/proc/"))
+	digits, rest, found := bytes.Cut(rest, []byte("/"))
+	n, err := strconv.ParseUint(string(digits), 10, 31)
+	return int(n), rest, ok && found && err == nil
+}
+
+// read takes what the process uses.
+func (r headroomRound) read(h *Headroom) {
+	if _, h.Err = (&Fast{files: r.files}).identify(h.Target); h.Err != nil {
+		return
+	}
+	status, err := procfs.ParseStatus(r.files[file{h.PID, "status"}])
+	if err == nil {
+		h.Threads, h.Virtual = status.Threads, inBytes(status.VmSize)
+	}
+	if !h.Threads.Known {
+		h.why("threads", r.instead(h.PID, "no number in its status"))
+	}
+	open, counted := r.open[h.PID]
+	size := r.size[h.PID]
+	switch {
+	case counted:
+		h.Files = procfs.Value{N: open, Known: true}
+	case size > 0:
+		h.Files = procfs.Value{N: size, Known: true}
+	default:
+		reason := "the shell may not list them, and the kernel does not count them (before Linux 6.2)"
+		if r.refused != "" {
+			reason += "; " + r.refused
+		}
+		h.why("open files", reason)
+	}
+}
+
+func (r headroomRound) instead(pid int, otherwise string) string {
+	if said := r.said[pid]; said != "" {
+		return said
+	}
+	return otherwise
+}
+
+func (r headroomRound) limits(h *Headroom) procfs.Limits {
+	l, err := procfs.ParseLimits(r.files[file{h.PID, "limits"}])
+	if err != nil {
+		h.why("limits", r.instead(h.PID, "the device gave none"))
+	}
+	return l
+}
+
+func (h *Headroom) why(what, reason string) { h.Reasons = append(h.Reasons, what+": "+reason) }
+
+// learn asks once for what does not change, of the device and of processes that are new.
+func (h *Headrooms) learn(ctx context.Context, rooms []Headroom, r headroomRound) error {
+	var fresh []newcomer
+	for _, room := range rooms {
+		if _, ok := h.known[room.Process]; ok || room.Err != nil {
+			continue
+		}
+		// It was read to tell who the process is.
+		stat, _ := procfs.ParseStat(r.files[file{room.PID, "stat"}])
+		fresh = append(fresh, newcomer{room.Process, stat.PPID})
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	m := newMarker()
+	a, err := ask(ctx, h.dev, askNature, m.join(h.questions(fresh)))
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	// What was answered before a service hung is used.
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("read headroom: %w", err)
+	}
+	parts, whole := m.split(a.out)
+	if !whole && err == nil {
+		return fmt.Errorf("read headroom: %w: the answer is cut", ErrDevice)
+	}
+	if !h.told {
+		if _, answered := parts["pid_max"]; !answered {
+			return fmt.Errorf("read headroom: nothing in %v: %w", askNature, ErrNoAnswer)
+		}
+		h.phone, h.told = readBounds(parts), true
+	}
+	if len(h.known)+len(fresh) > maxNatures {
+		clear(h.known)
+	}
+	for i, n := range fresh {
+		h.known[n.Process] = n.nature(parts, strconv.Itoa(i), strconv.Itoa(firstOf(fresh, n)))
+	}
+	return nil
+}
+
+// newcomer is a process that is read for the first time.
+type newcomer struct {
+	Process
+	parent procfs.Value
+}
+
+// questions are what is asked once. The package service comes last: it may hang.
+func (h *Headrooms) questions(fresh []newcomer) []part {
+	var parts, late []part
+	if !h.told {
+		for _, name := range []string{"dalvik.vm.heapgrowthlimit", "dalvik.vm.heapsize", "ro.product.cpu.abilist32", "ro.product.cpu.abilist64"} {
+			parts = append(parts, part{name, "getprop " + name})
+		}
+		parts = append(parts, part{"machine", "uname -m 2>/dev/null"},
+			part{"threads-max", "cat /proc/sys/kernel/threads-max 2>&1"}, part{"pid_max", "cat /proc/sys/kernel/pid_max 2>&1"})
+	}
+	for i, n := range fresh {
+		label := strconv.Itoa(i)
+		if n.parent.Known {
+			parts = append(parts, part{"parent" + label, fmt.Sprintf("cat /proc/%d/cmdline 2>/dev/null", n.parent.N)})
+		}
+		// system/core libprocessgroup, ConvertUidPidToPath.
+		group := fmt.Sprintf("uid_%d/pid_%d/pids.max", n.UID, n.PID)
+		parts = append(parts, part{"pids" + label, "cat /sys/fs/cgroup/" + group + " /sys/fs/cgroup/apps/" + group + " 2>/dev/null"})
+		if firstOf(fresh, n) == i {
+			late = append(late, part{"flags" + label, h.dumpPackage(n.Package())})
+		}
+	}
+	return append(parts, late...)
+}
+
+// firstOf is the place of the first process of the same package.
+func firstOf(fresh []newcomer, n newcomer) int {
+	return slices.IndexFunc(fresh, func(other newcomer) bool { return other.Package() == n.Package() })
+}
+
+// dumpPackage prints the line of the flags of an app (frameworks/base Settings.dumpPackageLPr).
+func (h *Headrooms) dumpPackage(pkg string) string {
+	timeout := ""
+	// dumpsys knows -t since Android 7.
+	if h.facts.API >= 24 {
+		timeout = "-t 5 "
+	}
+	return "dumpsys " + timeout + "package " + Quote(pkg) + " </dev/null 2>/dev/null | grep -E '^ *flags=[[]'"
+}
+
+func readBounds(parts map[string][]byte) bounds {
+	b := bounds{
+		growth: heapOption(parts["dalvik.vm.heapgrowthlimit"]), heap: heapOption(parts["dalvik.vm.heapsize"]),
+		abi32: clip(string(parts["ro.product.cpu.abilist32"])), abi64: clip(string(parts["ro.product.cpu.abilist64"])),
+		machine: clip(string(parts["machine"])),
+	}
+	for _, sysctl := range []struct {
+		name string
+		to   *procfs.Value
+	}{{"threads-max", &b.threadsMax}, {"pid_max", &b.pidMax}} {
+		text := clip(string(parts[sysctl.name]))
+		if *sysctl.to = positive(text); !sysctl.to.Known {
+			b.reasons = append(b.reasons, fmt.Sprintf("%s: the device said %q", sysctl.name, text))
+		}
+	}
+	return b
+}
+
+func positive(text string) procfs.Value {
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 32)
+	if err != nil || n <= 0 {
+		return procfs.Value{}
+	}
+	return procfs.Value{N: n, Known: true}
+}
+
+// heapOption reads a size such as 256m (art/cmdline, MemoryKiB and ParseMemoryOption of
+// -Xmx: a number with k, m or g).
+func heapOption(text []byte) procfs.Value {
+	digits := strings.TrimSpace(string(text))
+	shift := 0
+	if n := len(digits); n > 0 {
+		at := strings.IndexByte("kmg", digits[n-1]|0x20)
+		if at >= 0 {
+			digits, shift = digits[:n-1], 10*(at+1)
+		}
+	}
+	v := positive(digits)
+	v.N <<= shift
+	return v
+}
+
+// nature reads the answers about a process, and about its package.
+func (n newcomer) nature(parts map[string][]byte, label, pkg string) nature {
+	name, _, _ := bytes.Cut(parts["parent"+label], []byte{0})
+	first, _, _ := bytes.Cut(parts["pids"+label], []byte("\n"))
+	out := nature{parent: clip(string(name)), pidsMax: positive(string(first))}
+	out.largeHeap = largeHeap(parts["flags"+pkg])
+	if out.largeHeap == dumpsys.Unknown {
+		out.reasons = append(out.reasons, fmt.Sprintf("large heap: the package service tells nothing of %s", clip(n.Package())))
+	}
+	return out
+}
+
+// largeHeap reads "flags=[ HAS_CODE LARGE_HEAP ]"; the first line is that of the package
+// itself, behind it may stand the one that it has replaced.
+func largeHeap(text []byte) dumpsys.Answer {
+	line, _, _ := bytes.Cut(bytes.TrimSpace(text), []byte("\n"))
+	words := strings.Fields(string(line))
+	if len(words) < 2 || words[0] != "flags=[" || words[len(words)-1] != "]" {
+		return dumpsys.Unknown
+	}
+	for _, w := range words {
+		if w == "LARGE_HEAP" {
+			return dumpsys.Yes
+		}
+	}
+	return dumpsys.No
+}
+
+// bound fills in the limits.
+func (h *Headrooms) bound(room *Headroom, l procfs.Limits) {
+	own := h.known[room.Process]
+	room.Reasons = append(room.Reasons, own.reasons...)
+	room.FileLimit = l.OpenFiles.Soft
+	if !l.OpenFiles.Soft.Known && l.OpenFiles.Unlimited {
+		room.why("open files", "they are not limited")
+	}
+	room.GrowthLimit, room.HeapSize, room.LargeHeap = h.phone.growth, h.phone.heap, own.largeHeap
+	h.threadLimit(room, l, own)
+	h.addressSpace(room, l, own)
+}
+
+// threadLimit takes the least of the limits of threads.
+func (h *Headrooms) threadLimit(room *Headroom, l procfs.Limits, own nature) {
+	ofUser := l.Processes.Soft
+	if room.UID == 0 {
+		ofUser = procfs.Value{} // root is not held to it (kernel/fork.c, copy_process)
+	}
+	for _, c := range []struct {
+		by string
+		procfs.Value
+	}{{"Max processes of the uid", ofUser}, {"pids.max of its cgroup", own.pidsMax}, {"threads-max of the device", h.phone.threadsMax}, {"pid_max of the device", h.phone.pidMax}} {
+		if c.Known && c.N > 0 && (!room.ThreadLimit.Known || c.N < room.ThreadLimit.N) {
+			room.ThreadLimit, room.ThreadLimitBy = c.Value, c.by
+		}
+	}
+	room.Reasons = append(room.Reasons, h.phone.reasons...)
+	if !room.ThreadLimit.Known {
+		room.why("threads", "no limit is known")
+	}
+}
+
+const (
+	gigabyte = 1 << 30
+	// spaceUnder64 is what a 32-bit process has under a 64-bit kernel, spaceUnder32
+	// under a 32-bit one (TASK_SIZE_32 of arch/arm64, TASK_SIZE of arch/arm with the
+	// split that Android's kernels have; both less a few pages or megabytes).
+	spaceUnder64 = 4 * gigabyte
+	spaceUnder32 = 3 * gigabyte
+)
+
+// addressSpace tells what there is of it.
+func (h *Headrooms) addressSpace(room *Headroom, l procfs.Limits, own nature) {
+	reason := ""
+	room.Bits, reason = h.phone.bits(room.Virtual, own.parent)
+	switch room.Bits {
+	case 32:
+		room.VirtualLimit, reason = h.phone.space(room.Virtual)
+	case 64:
+		reason = "a 64-bit process does not run out of it"
+	}
+	if soft := l.AddressSpace.Soft; soft.Known && soft.N > 0 && (!room.VirtualLimit.Known || soft.N < room.VirtualLimit.N) {
+		room.VirtualLimit, reason = soft, ""
+	}
+	if !room.Virtual.Known {
+		room.why("address space", "no VmSize in its status")
+	}
+	if reason != "" {
+		room.why("address space", reason)
+	}
+}
+
+// bits is the word size of an app's process: that of the zygote that it comes from, which
+// is called zygote64 or zygote (frameworks/base cmds/app_process/app_main.cpp,
+// ZYGOTE_NICE_NAME).
+func (b bounds) bits(virtual procfs.Value, parent string) (bits int, reason string) {
+	switch {
+	case virtual.Known && virtual.N > spaceUnder64:
+		return 64, ""
+	case b.abi32 != "" && b.abi64 == "":
+		return 32, ""
+	case b.abi64 != "" && b.abi32 == "":
+		return 64, ""
+	case parent == "zygote64":
+		return 64, ""
+	case parent == "zygote":
+		return 32, ""
+	case parent == "":
+		return 0, "whether it is a 32-bit process is not known: its parent is not readable"
+	}
+	return 0, fmt.Sprintf("whether it is a 32-bit process is not known: its parent is %s", path.Base(parent))
+}
+
+// space is the address space of a 32-bit process.
+func (b bounds) space(virtual procfs.Value) (procfs.Value, string) {
+	known := func(n int64) procfs.Value { return procfs.Value{N: n, Known: true} }
+	switch b.machine {
+	case "aarch64", "x86_64", "armv8l": // the last is what arm64 calls itself to 32-bit programs
+		return known(spaceUnder64), ""
+	}
+	if b.abi64 != "" || virtual.Known && virtual.N > spaceUnder32 {
+		return known(spaceUnder64), ""
+	}
+	if b.machine == "" {
+		return known(spaceUnder32), "the device does not tell if its kernel is a 64-bit one: taken as a 32-bit one"
+	}
+	return known(spaceUnder32), ""
+}

@@ -1,0 +1,436 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/capture/dumpsys"
+	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/internal/androidsim"
+)
+
+// targetsOf finds processes and probes their levels.
+func targetsOf(t *testing.T, dev Device, facts Facts, patterns ...Pattern) []Target {
+	t.Helper()
+	levels := NewLevels(dev, facts)
+	var out []Target
+	for _, p := range find(t, dev, patterns...) {
+		probe, err := levels.Probe(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, Target{p, probe.Level})
+	}
+	return out
+}
+
+func phoneDevice(opt androidsim.Options) (*androidsim.Phone, *scripted) {
+	phone := androidsim.New(opt)
+	return phone, &scripted{shell: func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+		return phone.Shell(ctx, command, strings.NewReader(""), stdout, stderr), ctx.Err()
+	}}
+}
+
+// Each release of Android, with each right: what is read is the phone's own number, and
+// what is not has a reason.
+func TestHeadroomByRelease(t *testing.T) {
+	for _, api := range []int{21, 22, 24, 26, 28, 29, 31, 34, 36} {
+		for _, right := range []string{"none", "debuggable", "su", "root"} {
+			for _, only32 := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%d %s %t", api, right, only32), func(t *testing.T) {
+					headroomByRelease(t, api, right, only32)
+				})
+			}
+		}
+	}
+}
+
+func headroomByRelease(t *testing.T, api int, right string, only32 bool) {
+	opt := androidsim.Options{
+		API: api, DumpsysTime: time.Millisecond, SU: right == "su", Root: right == "root", Bits32: only32, HeapGrowthLimit: 192, HeapSize: 512,
+		Apps: []androidsim.App{
+			{Package: "com.big", LargeHeap: true, Debuggable: right == "debuggable", Processes: []androidsim.ProcessSpec{
+				{Name: "com.big", Threads: 40, Files: 130, Models: []androidsim.Model{androidsim.Typical()}},
+				{Name: "com.big:push", Threads: 30, Files: 70, Models: []androidsim.Model{androidsim.Typical()}},
+			}},
+			{Package: "com.old", Debuggable: right == "debuggable", Processes: []androidsim.ProcessSpec{
+				{Name: "com.old", Bits32: true, Models: []androidsim.Model{androidsim.Typical()}},
+			}},
+		},
+	}
+	_, dev := phoneDevice(opt)
+	facts, err := ReadFacts(t.Context(), dev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets := targetsOf(t, dev, facts, "com.big*", "com.old")
+	if len(targets) != 3 {
+		t.Fatalf("%+v", targets)
+	}
+	rooms := NewHeadrooms(dev, facts)
+	before := len(dev.commands)
+	got, err := rooms.Read(t.Context(), targets)
+	if err != nil || len(got) != 3 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if trips := len(dev.commands) - before; trips != 2 {
+		t.Errorf("the first reading took %d trips", trips)
+	}
+	// Two processes of one package ask for it once.
+	if n := strings.Count(strings.Join(dev.commands[before:], "\n"), " package 'com.big' "); n != 1 {
+		t.Errorf("the package was asked for %d times", n)
+	}
+	again, err := rooms.Read(t.Context(), targets)
+	if trips := len(dev.commands) - before; err != nil || trips != 3 {
+		t.Errorf("with the second reading %d trips, %v", trips, err)
+	}
+	for i, h := range got {
+		if h.Err != nil || h.Process != targets[i].Process || h.Up <= 0 {
+			t.Fatalf("%+v", h)
+		}
+		h.Up, again[i].Up = 0, 0
+		h.Virtual, again[i].Virtual = procfs.Value{}, procfs.Value{} // it moves
+		if fmt.Sprint(h) != fmt.Sprint(again[i]) {
+			t.Errorf("the first reading\n%+v\nthe second\n%+v", h, again[i])
+		}
+	}
+	for _, want := range []struct {
+		name           string
+		files, threads int64
+		bits           int
+		large          dumpsys.Answer
+	}{{"com.big", 130, 40, 64, dumpsys.Yes}, {"com.big:push", 70, 30, 64, dumpsys.Yes}, {"com.old", 96, 28, 32, dumpsys.No}} {
+		h := got[slices.IndexFunc(got, func(h Headroom) bool { return h.Name == want.name })]
+		if only32 {
+			want.bits = 32
+		}
+		if h.Threads != known(want.threads) || h.Bits != want.bits || h.LargeHeap != want.large || !h.Virtual.Known {
+			t.Errorf("%+v", h)
+		}
+		if counted := right != "none" || api >= 36; counted && h.Files != known(want.files) || !counted && (h.Files.Known || !tells(h, "open files: the shell may not list them")) {
+			t.Errorf("%s: %v files, %q", h.Name, h.Files, h.Reasons)
+		}
+		limit := int64(32768)
+		if api < 28 {
+			limit = 1024
+		}
+		if h.FileLimit != known(limit) || h.ThreadLimit != known(21550) || h.ThreadLimitBy != "Max processes of the uid" {
+			t.Errorf("%+v", h)
+		}
+		if h.GrowthLimit != known(192<<20) || h.HeapSize != known(512<<20) {
+			t.Errorf("%+v", h)
+		}
+		switch {
+		case h.Bits == 64 && (h.VirtualLimit.Known || !tells(h, "address space: a 64-bit process")):
+			t.Errorf("%v, %q", h.VirtualLimit, h.Reasons)
+		case h.Bits == 32 && h.VirtualLimit != known(3<<30) && h.VirtualLimit != known(4<<30):
+			t.Errorf("%v, %q", h.VirtualLimit, h.Reasons)
+		case h.Bits == 32 && !only32 && h.VirtualLimit != known(4<<30):
+			t.Errorf("%v, %q", h.VirtualLimit, h.Reasons)
+		}
+	}
+}
+
+func tells(h Headroom, reason string) bool {
+	return slices.ContainsFunc(h.Reasons, func(r string) bool { return strings.HasPrefix(r, reason) })
+}
+
+// A process that is gone, or another one now, is told as such beside those that are there.
+func TestHeadroomOfWhatIsGone(t *testing.T) {
+	_, dev := phoneDevice(androidsim.Options{DumpsysTime: time.Millisecond, Apps: []androidsim.App{{Package: "com.x", Processes: []androidsim.ProcessSpec{{Name: "com.x"}}}}})
+	targets := targetsOf(t, dev, Facts{UID: 2000, API: 34}, "com.x")
+	other := targets[0]
+	other.Start++
+	gone := targets[0]
+	gone.PID = 99999
+	got, err := ReadHeadroom(t.Context(), dev, Facts{UID: 2000, API: 34}, []Target{other, targets[0], gone})
+	if err != nil || len(got) != 3 || !errors.Is(got[0].Err, ErrGone) || got[1].Err != nil || !got[1].Threads.Known || !errors.Is(got[2].Err, ErrGone) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got[0].Threads.Known || got[2].FileLimit.Known {
+		t.Errorf("%+v", got)
+	}
+	if got, err := ReadHeadroom(t.Context(), dev, Facts{}, nil); err != nil || got != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// A package service that hangs costs the kind of the heap, once, and nothing else.
+func TestHeadroomWithoutPackageService(t *testing.T) {
+	phone, dev := phoneDevice(androidsim.Options{DumpsysTime: time.Millisecond, Apps: []androidsim.App{{Package: "com.x", LargeHeap: true, Processes: []androidsim.ProcessSpec{{Name: "com.x"}}}}})
+	facts := Facts{UID: 2000, API: 34}
+	targets := targetsOf(t, dev, facts, "com.x")
+	rooms := NewHeadrooms(dev, facts)
+	serve := dev.shell
+	dev.shell = func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+		before, _, hangs := strings.Cut(command, "dumpsys -t 5 package")
+		if !hangs {
+			return serve(ctx, command, stdout, stderr)
+		}
+		if _, err := serve(ctx, before+":", stdout, stderr); err != nil {
+			return 0, err
+		}
+		return 0, context.DeadlineExceeded
+	}
+	got, err := rooms.Read(t.Context(), targets)
+	if err != nil || got[0].LargeHeap != dumpsys.Unknown || !tells(got[0], "large heap: ") || !got[0].GrowthLimit.Known || got[0].Bits != 64 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	before := len(dev.commands)
+	if got, err = rooms.Read(t.Context(), targets); err != nil || len(dev.commands) != before+1 || got[0].LargeHeap != dumpsys.Unknown {
+		t.Errorf("%+v, %v, %d trips", got, err, len(dev.commands)-before)
+	}
+	phone.Kill("com.x")
+	if got, err = rooms.Read(t.Context(), targets); err != nil || !errors.Is(got[0].Err, ErrGone) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestHeapLimit(t *testing.T) {
+	none := procfs.Value{}
+	for _, c := range []struct {
+		growth, size procfs.Value
+		large        dumpsys.Answer
+		used         procfs.Value
+		want         procfs.Value
+		doubt        bool
+	}{
+		{known(256), known(512), dumpsys.No, known(100), known(256), false},
+		{known(256), known(512), dumpsys.Yes, known(100), known(512), false},
+		{known(256), known(512), dumpsys.Unknown, known(100), known(256), true},
+		{known(256), known(512), dumpsys.Unknown, known(300), known(512), true},
+		{known(256), known(512), dumpsys.Unknown, none, known(256), true},
+		{none, known(512), dumpsys.No, known(100), known(512), false},
+		{known(256), none, dumpsys.Yes, known(100), none, true},
+		{none, none, dumpsys.Unknown, known(100), none, true},
+	} {
+		h := Headroom{GrowthLimit: c.growth, HeapSize: c.size, LargeHeap: c.large}
+		got, reason := h.HeapLimit(c.used)
+		if got != c.want || (reason != "") != c.doubt {
+			t.Errorf("%+v: %v, %q", c, got, reason)
+		}
+	}
+}
+
+func TestHeapOption(t *testing.T) {
+	for text, want := range map[string]procfs.Value{
+		"256m\n": known(256 << 20), "1g": known(1 << 30), "8192K": known(8192 << 10), "16777216\r\n": known(16777216),
+		"": {}, "m": {}, "-1m": {}, "256mm": {}, "99999999999m": {}, "0m": {}, "0x10": {},
+	} {
+		if got := heapOption([]byte(text)); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestLargeHeap(t *testing.T) {
+	for text, want := range map[string]dumpsys.Answer{
+		"    flags=[ HAS_CODE ALLOW_CLEAR_USER_DATA LARGE_HEAP ]\r\n": dumpsys.Yes,
+		"    flags=[ HAS_CODE ]\n    flags=[ LARGE_HEAP ]\n":          dumpsys.No,
+		"    flags=[ ]\n":                     dumpsys.No,
+		"    flags=[ HAS_CODE LARGE_HE":       dumpsys.Unknown,
+		"":                                    dumpsys.Unknown,
+		"Unable to find package: flags=[ ]\n": dumpsys.Unknown,
+	} {
+		if got := largeHeap([]byte(text)); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestWordSize(t *testing.T) {
+	both := bounds{abi32: "armeabi-v7a", abi64: "arm64-v8a", machine: "aarch64"}
+	for name, c := range map[string]struct {
+		bounds
+		virtual procfs.Value
+		parent  string
+		want    int
+		space   int64
+	}{
+		"of zygote":             {both, known(1 << 30), "zygote", 32, 4 << 30},
+		"of zygote64":           {both, known(1 << 30), "zygote64", 64, 0},
+		"too large":             {both, known(5 << 30), "zygote", 64, 0},
+		"of another":            {both, known(1 << 30), "webview_zygote", 0, 0},
+		"of nobody":             {both, procfs.Value{}, "", 0, 0},
+		"only 64 bits":          {bounds{abi64: "arm64-v8a", machine: "aarch64"}, known(1 << 30), "init", 64, 0},
+		"only 32 bits":          {bounds{abi32: "armeabi-v7a", machine: "armv7l"}, known(1 << 30), "x", 32, 3 << 30},
+		"32 over a 64-bit one":  {bounds{abi32: "armeabi-v7a", machine: "armv8l"}, known(1 << 30), "x", 32, 4 << 30},
+		"32, no uname":          {bounds{abi32: "armeabi-v7a"}, known(1 << 30), "x", 32, 3 << 30},
+		"32, no uname, 3.5 GB":  {bounds{abi32: "armeabi-v7a"}, known(7 << 29), "x", 32, 4 << 30},
+		"no lists, of zygote":   {bounds{}, known(1 << 30), "zygote", 32, 3 << 30},
+		"both, no uname, small": {bounds{abi32: "x86", abi64: "x86_64"}, known(1 << 30), "zygote", 32, 4 << 30},
+	} {
+		bits, reason := c.bits(c.virtual, c.parent)
+		if bits != c.want || (bits == 0) == (reason == "") {
+			t.Errorf("%s: %d, %q", name, bits, reason)
+		}
+		if space, _ := c.bounds.space(c.virtual); bits == 32 && space != known(c.space) {
+			t.Errorf("%s: %v", name, space)
+		}
+	}
+}
+
+func TestThreadLimitIsTheLeast(t *testing.T) {
+	h := NewHeadrooms(nil, Facts{})
+	h.phone = bounds{threadsMax: known(5000), pidMax: known(32768)}
+	p := Process{Name: "a", UID: 10100}
+	of := func(uid int, ofUser procfs.Limit, pids procfs.Value) (procfs.Value, string) {
+		p.UID = uid
+		h.known = map[Process]nature{p: {pidsMax: pids}}
+		room := Headroom{Target: Target{Process: p}}
+		h.bound(&room, procfs.Limits{Processes: ofUser})
+		return room.ThreadLimit, room.ThreadLimitBy
+	}
+	for _, c := range []struct {
+		uid    int
+		ofUser procfs.Limit
+		pids   procfs.Value
+		want   int64
+		by     string
+	}{
+		{10100, procfs.Limit{Soft: known(500)}, procfs.Value{}, 500, "Max processes of the uid"},
+		{10100, procfs.Limit{Unlimited: true}, procfs.Value{}, 5000, "threads-max of the device"},
+		{10100, procfs.Limit{Soft: known(9000)}, known(400), 400, "pids.max of its cgroup"},
+		{0, procfs.Limit{Soft: known(500)}, procfs.Value{}, 5000, "threads-max of the device"},
+	} {
+		if got, by := of(c.uid, c.ofUser, c.pids); got != known(c.want) || by != c.by {
+			t.Errorf("%+v: %v by %q", c, got, by)
+		}
+	}
+	h.phone = bounds{reasons: []string{"threads-max: denied"}}
+	p.UID = 10100
+	h.known = map[Process]nature{p: {}}
+	room := Headroom{Target: Target{Process: p}}
+	h.bound(&room, procfs.Limits{})
+	if room.ThreadLimit.Known || room.ThreadLimitBy != "" || !tells(room, "threads: no limit is known") || !tells(room, "threads-max: denied") {
+		t.Errorf("%+v", room)
+	}
+}
+
+func TestJavaHeapUse(t *testing.T) {
+	block := dumpsys.Block{Rows: []dumpsys.Row{{Name: "Native Heap", HeapAlloc: known(1)}, {Name: "Dalvik Heap", HeapAlloc: known(2048)}}}
+	if got := JavaHeapUse(block); got != known(2<<20) {
+		t.Errorf("%v", got)
+	}
+	for _, n := range []procfs.Value{{}, known(-1), known(math.MaxInt64)} {
+		block.Rows[1].HeapAlloc = n
+		if got := JavaHeapUse(block); got.Known {
+			t.Errorf("%v: %v", n, got)
+		}
+	}
+	if got := JavaHeapUse(dumpsys.Block{}); got.Known {
+		t.Errorf("%v", got)
+	}
+}
+
+// The kernel of this machine: what is read is what it tells in other ways.
+func TestLocalHeadroom(t *testing.T) {
+	name := fmt.Sprintf("com.leakgate.room%d", os.Getpid())
+	cmd := child(t, name)
+	dev := local()
+	p := find(t, dev, Pattern(name))[0]
+	for _, right := range []string{"own", "other"} {
+		asked := Device(dev)
+		if right == "other" {
+			asked = unprivileged(t)
+		}
+		got, err := ReadHeadroom(t.Context(), asked, Facts{UID: 2000}, []Target{{Process: p}})
+		if err != nil || got[0].Err != nil {
+			t.Fatal(got, err)
+		}
+		h := got[0]
+		open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", cmd.Process.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Files != known(int64(len(open))) && (right == "own" || h.Files.Known || !tells(h, "open files: ")) {
+			t.Errorf("%s: %v files, there are %d", right, h.Files, len(open))
+		}
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", cmd.Process.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		limits, err := procfs.ParseLimits(text)
+		if err != nil || h.FileLimit != limits.OpenFiles.Soft || h.Threads != known(1) || !h.ThreadLimit.Known || h.ThreadLimitBy == "" || !h.Virtual.Known || h.Virtual.N < 1<<20 {
+			t.Errorf("%s: %+v, %v", right, h, err)
+		}
+	}
+}
+
+// unprivileged is this machine's shell under a uid that owns nothing.
+func unprivileged(t *testing.T) *scripted {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("only root may become another user")
+	}
+	setpriv, err := exec.LookPath("setpriv")
+	if err != nil {
+		t.Skip("no setpriv:", err)
+	}
+	return &scripted{shell: func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+		cmd := exec.CommandContext(ctx, setpriv, "--reuid", "54321", "--clear-groups", "/bin/sh", "-c", command)
+		cmd.Stdout, cmd.Stderr = stdout, stderr
+		err := cmd.Run()
+		var exit *exec.ExitError
+		if errors.As(err, &exit) && ctx.Err() == nil {
+			return exit.ExitCode(), nil
+		}
+		return 0, err
+	}}
+}
+
+// What a device may print instead of an answer gives no number.
+func FuzzHeadroom(f *testing.F) {
+	stat := "20602 (a b) S 631 631 0 0 -1 1077952832 117654 0 1014 0 2843 1207 0 0 20 0 71 0 277749 15032385536 49213 1\n"
+	f.Add([]byte("/proc/20602/stat:"+stat+"/proc/20602/status:Threads:\t71\n/proc/20602/status:VmSize:\t 8999999 kB\n/proc/20602/limits:Max open files            1024                 4096                 files     \n"),
+		[]byte("/proc/20602/fd/0 /proc/20602/fd/12 /proc/20602/fd/*\n"), []byte("/proc/20602/fd 12\n"), []byte("32768\n"))
+	f.Add([]byte("grep: /proc/20602/limits: Permission denied\n/proc/20602/stat:"+stat), []byte("su: not found"), []byte("stat: '/proc/1/fd': No"), []byte("cat: x"))
+	f.Fuzz(func(t *testing.T, files, fds, sizes, sysctl []byte) {
+		dev := &scripted{}
+		dev.shell = func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
+			for piece := range strings.SplitSeq(command, "echo; echo ") {
+				head, _, _ := strings.Cut(piece, ";")
+				m, label, ok := strings.Cut(head, " ")
+				if !ok {
+					continue
+				}
+				label = strings.Trim(label, "'")
+				text := map[string][]byte{"up": []byte("100.5 20\n"), "files": files, "fd0": fds, "size": sizes, "threads-max": sysctl, "pid_max": sysctl,
+					"dalvik.vm.heapsize": sysctl, "parent0": fds, "flags0": files, "pids0": sysctl}[label]
+				fmt.Fprintf(stdout, "\n%s %s\n%s", m, label, text)
+			}
+			return 0, nil
+		}
+		p := Process{Name: "com.x", PID: 20602, Start: 277749, UID: 10123}
+		got, err := ReadHeadroom(t.Context(), dev, Facts{UID: 2000, API: 34}, []Target{{Process: p}})
+		if err != nil || len(got) != 1 {
+			return
+		}
+		h := got[0]
+		if h.Up != 100500*time.Millisecond {
+			t.Fatalf("%+v", h)
+		}
+		for _, v := range []procfs.Value{h.Files, h.FileLimit, h.Threads, h.ThreadLimit, h.Virtual, h.VirtualLimit, h.GrowthLimit, h.HeapSize} {
+			if v.N < 0 || !v.Known && v.N != 0 || h.Err != nil && v.Known {
+				t.Fatalf("%+v", h)
+			}
+		}
+		if h.ThreadLimit.Known == (h.ThreadLimitBy == "") || h.Err == nil && !h.Files.Known && !tells(h, "open files: ") || len(h.Reasons) > 20 {
+			t.Fatalf("%+v", h)
+		}
+		for _, r := range h.Reasons {
+			if len(r) > 1000 || strings.ContainsAny(r, "\x1b\n\r") {
+				t.Fatalf("%q", r)
+			}
+		}
+	})
+}

@@ -1,0 +1,50 @@
+package limit
+
+import "fmt"
+
+// Resource is what a process can run out of.
+type Resource uint8
+
+// The resources. Heap and address space are in bytes, the others are counts.
+const (
+	// JavaHeap is what the runtime has allocated, garbage included.
+	JavaHeap Resource = iota
+	FileDescriptors
+	Threads
+	// AddressSpace is the virtual memory of a 32-bit process.
+	AddressSpace
+	NumResources
+)
+
+// words is how a resource is called and what its end is.
+type words struct{ key, name, end string }
+
+// What the runtime says at the end stands in art/runtime/thread.cc
+// (Thread::CreateNativeThread) and art/runtime/gc/heap.cc (ThrowOutOfMemoryError).
+var resources = [NumResources]words{
+	{"java_heap", "Java heap", "reaching it is an OutOfMemoryError: Failed to allocate"},
+	{"file_descriptors", "file descriptors", "reaching it is an IOException or OutOfMemoryError: Too many open files"},
+	{"threads", "threads", "reaching it is an OutOfMemoryError: pthread_create failed"},
+	{"address_space", "address space", "reaching it is an OutOfMemoryError or a native crash: mmap failed"},
+}
+
+// String gives java_heap, file_descriptors, threads or address_space.
+func (r Resource) String() string {
+	if r < NumResources {
+		return resources[r].key
+	}
+	return "unknown"
+}
+
+// ParseResource undoes String.
+func ParseResource(text string) (Resource, error) {
+	for r := range NumResources {
+		if resources[r].key == text {
+			return r, nil
+		}
+	}
+	return 0, fmt.Errorf("parse resource: %q is none", text)
+}
+
+// inBytes says whether the resource is memory.
+func (r Resource) inBytes() bool { return r == JavaHeap || r == AddressSpace }

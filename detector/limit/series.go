@@ -1,0 +1,171 @@
+package limit
+
+import (
+	"math"
+	"time"
+)
+
+// series is the last readings of one resource, as the least of each block of time:
+// what comes and goes within a block is no growth.
+type series struct {
+	blocks []block
+	// crest is the highest of the blocks that are not kept any more.
+	crest  int64
+	open   block
+	before int64 // the reading before this one
+	heard  bool
+}
+
+// block is a stretch of readings.
+type block struct {
+	from time.Duration
+	// least is the least reading, at its time.
+	least int64
+	at    time.Duration
+	n     int
+	// fell says that a reading was below the one before it: the Java heap was collected.
+	fell bool
+}
+
+// shape says how a resource is cut into blocks.
+type shape struct {
+	length time.Duration // a block is at least so long
+	n      int           // and has so many readings
+	falls  bool          // and a fall
+	window time.Duration // growth is that of so much time
+}
+
+const (
+	// maxBlocks bounds what is kept: an hour of counts has 30.
+	maxBlocks = 40
+	// leastSpan of time makes a rate, growthSpan a growth that can be relied on: what
+	// fills up in a few minutes has slowed down by then.
+	leastSpan  = 10 * time.Minute
+	growthSpan = 20 * time.Minute
+)
+
+func shapeOf(r Resource) shape {
+	if r == JavaHeap {
+		// The floor is only seen where a collection was, and by some readings near it.
+		return shape{length: 5 * time.Minute, n: 4, falls: true, window: 4 * time.Hour}
+	}
+	return shape{length: 2 * time.Minute, n: 1, window: time.Hour}
+}
+
+// add takes one reading; closed says that a block was completed by it.
+func (s *series) add(sh shape, at time.Duration, used int64) (closed bool) {
+	fell := s.heard && used < s.before
+	s.before, s.heard = used, true
+	if o := s.open; o.n >= sh.n && at-o.from >= sh.length && (o.fell || !sh.falls) {
+		s.keep(o, at-sh.window)
+		s.open, closed = block{}, true
+	}
+	if s.open.n == 0 {
+		s.open = block{from: at, least: used, at: at}
+	}
+	if used < s.open.least {
+		s.open.least, s.open.at = used, at
+	}
+	s.open.n++
+	s.open.fell = s.open.fell || fell
+	return closed
+}
+
+// keep adds a block and drops those that are older than the window.
+func (s *series) keep(b block, since time.Duration) {
+	drop := max(0, len(s.blocks)+1-maxBlocks)
+	for drop < len(s.blocks) && s.blocks[drop].at < since {
+		drop++
+	}
+	for _, old := range s.blocks[:drop] {
+		s.crest = max(s.crest, old.least)
+	}
+	s.blocks = append(s.blocks[:0], s.blocks[drop:]...)
+	s.blocks = append(s.blocks, b)
+}
+
+// outlook is what the series says of the time to come.
+type outlook struct {
+	rate Rate
+	// pace is the growth in units a second that is counted on; 0 for none.
+	pace float64
+}
+
+func (s *series) outlook() outlook {
+	n := len(s.blocks)
+	if n < leastPoints {
+		return outlook{}
+	}
+	span := s.blocks[n-1].at - s.blocks[0].at
+	if span < leastSpan {
+		return outlook{}
+	}
+	x, y := make([]float64, n), make([]float64, n)
+	for i, b := range s.blocks {
+		x[i], y[i] = (b.at - s.blocks[0].at).Seconds(), float64(b.least)
+	}
+	o := outlook{rate: sen(x, y)}
+	// What was as high before came down again: it is no growth without an end.
+	if span < growthSpan || !(o.rate.Low > 0) || s.blocks[n-1].least <= s.crest || !lasting(x, y) {
+		return o
+	}
+	o.pace = o.rate.PerHour / 3600
+	if late := sen(x[n/2:], y[n/2:]); late.Known {
+		o.pace = math.Max(0, math.Min(o.pace, late.PerHour/3600))
+	}
+	return o
+}
+
+// recent is the last readings of one resource, as the least of each minute.
+type recent struct {
+	list   [floorMinutes]minute
+	n      int
+	before int64
+	heard  bool
+}
+
+type minute struct {
+	from time.Duration
+	used int64
+	// fell says that a reading was below the one before it.
+	fell bool
+}
+
+// floorMinutes show the floor of a Java heap, or as many readings that are further
+// apart: of a sawtooth between 70 and 95 % of the limit, which is as high as they come,
+// all of them are above 80 % once in 27,000 times.
+const floorMinutes = 20
+
+func (r *recent) add(sh shape, at time.Duration, used int64) {
+	fell := r.heard && used < r.before
+	r.before, r.heard = used, true
+	if last := r.n - 1; sh.falls && r.n > 0 && at-r.list[last].from < time.Minute {
+		r.list[last].used = min(r.list[last].used, used)
+		r.list[last].fell = r.list[last].fell || fell
+		return
+	}
+	if r.n == len(r.list) {
+		copy(r.list[:], r.list[1:])
+		r.n--
+	}
+	r.list[r.n] = minute{at, used, fell}
+	r.n++
+}
+
+// level is what is held for certain: of counts the lesser of two readings, of the Java
+// heap the floor, which is known where a collection was seen.
+func (r *recent) level(sh shape) (used int64, ok bool) {
+	least := 2
+	if sh.falls {
+		least = floorMinutes
+	}
+	if r.n < least {
+		return 0, false
+	}
+	last := r.list[r.n-least : r.n]
+	used, fell := last[0].used, !sh.falls
+	for _, x := range last {
+		used, fell = min(used, x.used), fell || x.fell
+	}
+	return used, fell
+}

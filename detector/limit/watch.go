@@ -1,0 +1,248 @@
+package limit
+
+import "time"
+
+// Use is one reading of a resource.
+type Use struct {
+	// At is the device's clock: time since boot.
+	At time.Duration
+	// Used and Limit are in bytes, or counts.
+	Used, Limit int64
+}
+
+// Warning says that a process comes near a limit.
+type Warning struct {
+	At       time.Duration
+	Resource Resource
+	// Used is what counts against the limit: of the Java heap what is left after
+	// collections. Both are in bytes, or counts.
+	Used, Limit int64
+	// Rate is the growth of the last hour (of the Java heap: four hours).
+	Rate Rate
+	// TimeLeft is the time until the limit at that growth, if TimeKnown.
+	TimeLeft  time.Duration
+	TimeKnown bool
+	// Urgent says that 95 % of the limit are used.
+	Urgent bool
+	// Text is all of it in one line of English.
+	Text string
+}
+
+// Standing is how a process stands with one resource.
+type Standing struct {
+	Resource Resource
+	// At, Used and Limit are the last reading.
+	At          time.Duration
+	Used, Limit int64
+	// Level is what counts against the limit, Share its part of it, if LevelKnown: the
+	// Java heap's is not until a collection was seen.
+	Level      int64
+	Share      float64
+	LevelKnown bool
+	Rate       Rate
+	// TimeLeft is known where growth is even and goes on.
+	TimeLeft  time.Duration
+	TimeKnown bool
+	// Exceeded says that more than the limit was used, so that it is not the limit and
+	// nothing is judged by it.
+	Exceeded bool
+	// Warned says that a warning stands.
+	Warned bool
+}
+
+const (
+	near   = 0.80
+	urgent = 0.95
+	// A warning of distance may come again after the level was below these.
+	nearAgain   = 0.60
+	urgentAgain = 0.80
+	// soon is the time left that is warned of, from soonShare of the limit on.
+	soon      = time.Hour
+	soonShare = 0.40
+	// soonAgain is the time left from which on it may be warned of again.
+	soonAgain = 3 * time.Hour
+	// again is the least time between two warnings of one kind.
+	again = time.Hour
+	// warmUp is the time of a start, when everything grows.
+	warmUp = 5 * time.Minute
+	// confirmations is how many blocks in a row must say that the limit comes.
+	confirmations = 2
+)
+
+// Watch judges one process. It keeps a few kilobytes, however long it hears. The zero
+// Watch is ready: the process counts as started with its first reading.
+type Watch struct {
+	from   time.Duration
+	begun  bool
+	tracks [NumResources]track
+}
+
+// track is one resource of a process.
+type track struct {
+	last   Use
+	heard  bool
+	peak   int64
+	series series
+	recent recent
+	outlook
+	// coming counts the blocks in a row that said that the limit comes.
+	coming int
+	near   alarm
+	urgent alarm
+	soon   alarm
+}
+
+// alarm is a warning that is given once.
+type alarm struct {
+	on bool
+	at time.Duration
+}
+
+func (a *alarm) raise(at time.Duration) { *a = alarm{true, at} }
+
+// clear makes the alarm ready again, some time after it was raised.
+func (a *alarm) clear(at time.Duration) {
+	if a.on && at-a.at >= again {
+		a.on = false
+	}
+}
+
+// Restart tells that the process is another one, which began at the given time. All
+// that was heard of the old one is dropped.
+func (w *Watch) Restart(at time.Duration) { *w = Watch{from: max(0, at), begun: true} }
+
+// Hear takes one reading and gives the warnings that it causes, at most one. A reading
+// that cannot be (negative, without a limit, not later than the last) is left out.
+func (w *Watch) Hear(r Resource, u Use) []Warning {
+	if r >= NumResources || u.At < 0 || u.Used < 0 || u.Limit <= 0 {
+		return nil
+	}
+	if !w.begun {
+		w.from, w.begun = u.At, true
+	}
+	t := &w.tracks[r]
+	if u.At < w.from || t.heard && u.At <= t.last.At {
+		return nil
+	}
+	t.last, t.heard = u, true
+	t.peak = max(t.peak, u.Used)
+	t.recent.add(shapeOf(r), u.At, u.Used)
+	closed := u.At-w.from >= warmUp && t.series.add(shapeOf(r), u.At, u.Used)
+	if closed {
+		t.outlook = t.series.outlook()
+	}
+	return t.judge(r, closed)
+}
+
+// exceeded says that the limit is not one: a limit cannot be passed.
+func (t *track) exceeded() bool { return t.peak > t.last.Limit }
+
+// judge looks at distance and time.
+func (t *track) judge(r Resource, closed bool) []Warning {
+	level, ok := t.level(r)
+	if !ok || t.exceeded() {
+		t.coming = 0
+		return nil
+	}
+	far := t.byDistance(level)
+	if !t.byTime(r, level, closed) && !far {
+		return nil
+	}
+	w := Warning{At: t.last.At, Resource: r, Used: level, Limit: t.last.Limit, Rate: t.rate}
+	w.TimeLeft, w.TimeKnown = t.left(r)
+	w.Urgent = far && share(level, t.last.Limit) >= urgent
+	w.Text = w.text()
+	return []Warning{w}
+}
+
+// byDistance says whether the level is to be warned of.
+func (t *track) byDistance(level int64) bool {
+	at, s := t.last.At, share(level, t.last.Limit)
+	if s < nearAgain {
+		t.near.clear(at)
+	}
+	if s < urgentAgain {
+		t.urgent.clear(at)
+	}
+	switch {
+	case s >= urgent && !t.urgent.on:
+		t.urgent.raise(at)
+		t.near.raise(at)
+		t.soon.raise(at)
+		return true
+	case s >= near && !t.near.on:
+		t.near.raise(at)
+		return true
+	}
+	return false
+}
+
+// byTime says whether the time left is to be warned of. Only a block that is complete
+// says something new.
+func (t *track) byTime(r Resource, level int64, closed bool) bool {
+	if !closed {
+		return false
+	}
+	left, ok := t.left(r)
+	if !ok || left > soonAgain {
+		t.soon.clear(t.last.At)
+	}
+	if !ok || left > soon || share(level, t.last.Limit) < soonShare {
+		t.coming = 0
+		return false
+	}
+	t.coming++
+	if t.coming < confirmations || t.soon.on || t.urgent.on {
+		return false
+	}
+	t.soon.raise(t.last.At)
+	return true
+}
+
+// level is what counts against the limit.
+func (t *track) level(r Resource) (used int64, ok bool) {
+	used, ok = t.recent.level(shapeOf(r))
+	if r == JavaHeap && t.pace > 0 {
+		// The floor of a heap that grows lags behind.
+		used, ok = max(used, t.series.blocks[len(t.series.blocks)-1].least), true
+	}
+	return used, ok
+}
+
+// farthest is the longest time left that is told; beyond it nothing is known.
+const farthest = 1000 * time.Hour
+
+func (t *track) left(r Resource) (time.Duration, bool) {
+	level, ok := t.level(r)
+	if !ok || t.pace <= 0 || t.exceeded() {
+		return 0, false
+	}
+	seconds := float64(t.last.Limit-level) / t.pace
+	if !(seconds < farthest.Seconds()) {
+		return 0, false
+	}
+	return time.Duration(seconds * float64(time.Second)), true
+}
+
+func share(used, limit int64) float64 { return float64(used) / float64(limit) }
+
+// State gives the standing of every resource that was heard, in their order.
+func (w *Watch) State() []Standing {
+	var out []Standing
+	for r := range NumResources {
+		t := &w.tracks[r]
+		if !t.heard {
+			continue
+		}
+		s := Standing{
+			Resource: r, At: t.last.At, Used: t.last.Used, Limit: t.last.Limit, Rate: t.rate,
+			Exceeded: t.exceeded(), Warned: t.near.on || t.urgent.on || t.soon.on,
+		}
+		if level, ok := t.level(r); ok {
+			s.Level, s.Share, s.LevelKnown = level, share(level, t.last.Limit), true
+		}
+		s.TimeLeft, s.TimeKnown = t.left(r)
+		out = append(out, s)
+	}
+	return out
+}

@@ -1,0 +1,279 @@
+package limit
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// hear feeds readings every step from a function of the minutes.
+func hear(w *Watch, r Resource, from, to, step time.Duration, limit int64, used func(minutes float64) float64) (out []Warning) {
+	for at := from; at < to; at += step {
+		out = append(out, w.Hear(r, Use{At: at, Used: int64(used((at - from).Minutes())), Limit: limit})...)
+	}
+	return out
+}
+
+func TestResourceNames(t *testing.T) {
+	for r, want := range []string{"java_heap", "file_descriptors", "threads", "address_space"} {
+		if got := Resource(r).String(); got != want {
+			t.Errorf("%d is %q", r, got)
+		}
+		if got, err := ParseResource(want); err != nil || got != Resource(r) {
+			t.Errorf("%q is %v, %v", want, got, err)
+		}
+	}
+	if _, err := ParseResource("disk"); err == nil || NumResources.String() != "unknown" {
+		t.Errorf("disk is %v", err)
+	}
+}
+
+func TestDistance(t *testing.T) {
+	for name, c := range map[string]struct {
+		share func(minutes float64) float64
+		want  []string // urgent or near
+	}{
+		"79 %":                 {func(float64) float64 { return 0.79 }, nil},
+		"81 %":                 {func(float64) float64 { return 0.81 }, []string{"near"}},
+		"96 % at once":         {func(float64) float64 { return 0.96 }, []string{"urgent"}},
+		"81 %, then 96 %":      {func(m float64) float64 { return 0.81 + 0.15*math.Floor(m/60) }, []string{"near", "urgent"}},
+		"swings about 80 %":    {func(m float64) float64 { return 0.8 + 0.05*math.Sin(m) }, []string{"near"}},
+		"swings about 95 %":    {func(m float64) float64 { return 0.95 - 0.03*math.Sin(m) }, []string{"near", "urgent"}},
+		"one reading of 100 %": {func(m float64) float64 { return 0.5 + 0.5*step(m == 30) }, nil},
+	} {
+		var got []string
+		for _, w := range hear(new(Watch), Threads, time.Hour, 110*time.Minute+time.Hour, 30*time.Second, 1000, func(m float64) float64 { return 1000 * c.share(m) }) {
+			word := "near"
+			if w.Urgent {
+				word = "urgent"
+			}
+			got = append(got, word)
+		}
+		if !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func step(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// After the level was low for some time, a warning may come again.
+func TestDistanceAgain(t *testing.T) {
+	w := new(Watch)
+	got := hear(w, FileDescriptors, 0, 4*time.Hour, time.Minute, 1000, func(m float64) float64 {
+		if int(m/90)%2 == 0 {
+			return 850
+		}
+		return 300
+	})
+	if len(got) != 2 || got[1].At-got[0].At < again {
+		t.Errorf("%+v", got)
+	}
+	quick := hear(new(Watch), FileDescriptors, 0, 4*time.Hour, time.Minute, 1000, func(m float64) float64 {
+		if int(m/10)%2 == 0 {
+			return 850
+		}
+		return 300
+	})
+	for i := 1; i < len(quick); i++ {
+		if quick[i].At-quick[i-1].At < again {
+			t.Errorf("warned at %v and %v", quick[i-1].At, quick[i].At)
+		}
+	}
+}
+
+func TestTime(t *testing.T) {
+	// 400 of 1000 and 300 an hour more: the limit comes after 2 h, the hour before it
+	// begins at 700.
+	w := new(Watch)
+	got := hear(w, Threads, time.Hour, 3*time.Hour, 30*time.Second, 1000, func(m float64) float64 { return 400 + 5*m })
+	if len(got) != 3 || got[0].Urgent || !got[0].TimeKnown {
+		t.Fatalf("%+v", got)
+	}
+	first := got[0]
+	if first.Used < 690 || first.Used > 730 || first.TimeLeft > time.Hour || first.TimeLeft < 50*time.Minute || math.Abs(first.Rate.PerHour-300) > 5 {
+		t.Errorf("%+v", first)
+	}
+	if want := "threads: "; !strings.HasPrefix(first.Text, want) || !strings.Contains(first.Text, " of 1000 (7") || !strings.Contains(first.Text, "+300 an hour, the limit in about 1 h; reaching it is an OutOfMemoryError: pthread_create failed") {
+		t.Errorf("%q", first.Text)
+	}
+	// The warnings of distance come after it.
+	if got[1].Urgent || !got[2].Urgent {
+		t.Errorf("%+v", got[1:])
+	}
+	s := w.State()
+	if len(s) != 1 || !s[0].Warned || !s[0].LevelKnown || !s[0].TimeKnown || s[0].Resource != Threads || s[0].Used != 997 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A Java heap may fill up to the limit before each collection.
+func TestJavaHeapSawtooth(t *testing.T) {
+	const mb = 1 << 20
+	saw := func(m float64) float64 { return mb * (150 + 100*math.Mod(m/7.3, 1)) }
+	w := new(Watch)
+	if got := hear(w, JavaHeap, 0, 24*time.Hour, time.Minute, 256*mb, saw); len(got) > 0 {
+		t.Errorf("%+v", got)
+	}
+	s := w.State()[0]
+	if !s.LevelKnown || s.Level > 165*mb || s.Level < 150*mb {
+		t.Errorf("%+v", s)
+	}
+	got := hear(new(Watch), JavaHeap, 0, 24*time.Hour, time.Minute, 256*mb, func(m float64) float64 { return min(256*mb, saw(m)*0.2+mb*m*0.4) })
+	if len(got) == 0 || !strings.HasPrefix(got[0].Text, "Java heap: ") || !strings.Contains(got[0].Text, " MB of 256 MB after collections (") {
+		t.Fatalf("%+v", got)
+	}
+	if !got[len(got)-1].Urgent {
+		t.Errorf("%+v", got)
+	}
+	// Without a collection nobody knows the floor.
+	if got := hear(new(Watch), JavaHeap, 0, 5*time.Hour, time.Minute, 256*mb, func(m float64) float64 { return mb * (100 + m/2) }); len(got) > 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A limit that has been passed is not the limit.
+func TestExceeded(t *testing.T) {
+	w := new(Watch)
+	used := func(m float64) float64 { return 1000 + m }
+	if got := hear(w, Threads, 0, time.Hour, time.Minute, 900, used); len(got) > 0 || !w.State()[0].Exceeded || w.State()[0].TimeKnown {
+		t.Errorf("%+v, %+v", got, w.State())
+	}
+	if got := hear(w, Threads, time.Hour, 2*time.Hour, time.Minute, 1100, used); len(got) == 0 || w.State()[0].Exceeded {
+		t.Errorf("%+v, %+v", got, w.State())
+	}
+}
+
+func TestRestart(t *testing.T) {
+	w := new(Watch)
+	grow := func(m float64) float64 { return 300 + 6*m }
+	if got := hear(w, Threads, 0, 70*time.Minute, time.Minute, 1000, grow); len(got) != 1 {
+		t.Fatalf("%+v", got)
+	}
+	w.Restart(80 * time.Minute)
+	if len(w.State()) != 0 {
+		t.Errorf("%+v", w.State())
+	}
+	if got := w.Hear(Threads, Use{At: 79 * time.Minute, Used: 1, Limit: 2}); len(got) > 0 || len(w.State()) != 0 {
+		t.Error("a reading of the old process was heard")
+	}
+	fresh := new(Watch)
+	fresh.Restart(80 * time.Minute)
+	a := hear(w, Threads, 80*time.Minute, 4*time.Hour, time.Minute, 1200, grow)
+	b := hear(fresh, Threads, 80*time.Minute, 4*time.Hour, time.Minute, 1200, grow)
+	if !reflect.DeepEqual(a, b) || !reflect.DeepEqual(w.State(), fresh.State()) || len(a) == 0 {
+		t.Errorf("%+v\n%+v", a, b)
+	}
+}
+
+func TestAbout(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "1 min", 90 * time.Second: "2 min", 17 * time.Minute: "17 min", 58 * time.Minute: "1 h", 54 * time.Minute: "55 min",
+		3 * time.Hour: "3 h", 152 * time.Minute: "2 h 30 min",
+	} {
+		if got := about(d); got != want {
+			t.Errorf("%v: %q, want %q", d, got, want)
+		}
+	}
+}
+
+// Any stream of readings leaves the watch whole: bounded, in order, and the same
+// whether or not readings that cannot be are among them.
+func TestHostileReadings(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 1))
+	odd := []int64{math.MinInt64, -1, 0, 1, 1 << 40, math.MaxInt64 - 1, math.MaxInt64}
+	for range 200 {
+		a, b := new(Watch), new(Watch)
+		var at time.Duration
+		for range 600 {
+			at += time.Duration(rng.Int64N(int64(5 * time.Minute)))
+			r := Resource(rng.IntN(int(NumResources)))
+			u := Use{At: at, Used: rng.Int64N(1000), Limit: 1000}
+			if rng.IntN(4) == 0 {
+				u.Used, u.Limit = odd[rng.IntN(len(odd))], odd[rng.IntN(len(odd))]
+			}
+			got, want := a.Hear(r, u), []Warning(nil)
+			if u.Used >= 0 && u.Limit > 0 {
+				want = b.Hear(r, u)
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Fatalf("%+v, want %+v", got, want)
+			}
+			check(t, a, got)
+			// One that is not later than the last.
+			if u.Used >= 0 && u.Limit > 0 {
+				a.Hear(r, Use{At: at - time.Duration(rng.Int64N(1000)), Used: 990, Limit: 1000})
+			}
+		}
+		if !reflect.DeepEqual(a.State(), b.State()) {
+			t.Fatalf("%+v\n%+v", a.State(), b.State())
+		}
+	}
+}
+
+// check holds what is true of every watch and of each warning.
+func check(t *testing.T, w *Watch, warnings []Warning) {
+	t.Helper()
+	if len(warnings) > 1 {
+		t.Fatalf("%+v", warnings)
+	}
+	for _, x := range warnings {
+		if x.Used < 0 || x.Limit <= 0 || x.Used > x.Limit || x.TimeLeft < 0 || x.TimeLeft > farthest || !x.TimeKnown && x.TimeLeft != 0 || x.Text == "" || strings.Contains(x.Text, "NaN") || strings.Contains(x.Text, "Inf") {
+			t.Fatalf("%+v", x)
+		}
+		if s := share(x.Used, x.Limit); x.Urgent != (s >= urgent) && x.Urgent || s < near && !x.TimeKnown {
+			t.Fatalf("%+v", x)
+		}
+	}
+	for r := range w.tracks {
+		s := w.tracks[r].series.blocks
+		if len(s) > maxBlocks || cap(s) > 2*maxBlocks {
+			t.Fatalf("%d blocks, room for %d", len(s), cap(s))
+		}
+		for i := 1; i < len(s); i++ {
+			if s[i].at <= s[i-1].at {
+				t.Fatalf("blocks at %v and %v", s[i-1].at, s[i].at)
+			}
+		}
+	}
+	for _, s := range w.State() {
+		if s.LevelKnown && (s.Level < 0 || math.IsNaN(s.Share)) || s.TimeLeft < 0 || math.IsNaN(s.Rate.PerHour+s.Rate.Low+s.Rate.High) {
+			t.Fatalf("%+v", s)
+		}
+	}
+}
+
+func FuzzWatch(f *testing.F) {
+	f.Add([]byte{0, 1, 2, 3, 200, 7, 1, 9}, int64(1000), uint8(2))
+	f.Fuzz(func(t *testing.T, steps []byte, limit int64, resource uint8) {
+		w := new(Watch)
+		r := Resource(resource % uint8(NumResources+1))
+		at, used := time.Duration(0), limit/2
+		for i, b := range steps[:min(len(steps), 2000)] {
+			switch {
+			case b == 255:
+				w.Restart(at + time.Duration(i))
+			case b > 250:
+				at -= time.Hour
+			case b > 245:
+				at = math.MaxInt64 - time.Duration(b)
+			case b > 240:
+				limit = -limit
+			case b > 235:
+				limit, used = used, limit
+			default:
+				used += limit / 256 * (int64(b%16) - 6)
+			}
+			at += time.Duration(b) * time.Second
+			check(t, w, w.Hear(r, Use{At: at, Used: used, Limit: limit}))
+		}
+	})
+}
