@@ -20,7 +20,7 @@ PACKAGES := adb openjdk-17-jdk-headless maven proguard-cli
 
 export LEAKGATE_TESTDATA ?= $(abspath ../shared/testdata)
 
-.PHONY: test check unit e2e soak fuzz fuzz-smoke bench bench-heap calibrate packages tools vulnerabilities clean
+.PHONY: test check unit e2e soak fuzz fuzz-smoke bench bench-heap calibrate packages adbd tools vulnerabilities clean
 
 test: packages check unit fuzz-smoke
 
@@ -92,7 +92,7 @@ bench-heap:
 calibrate:
 	go run ./internal/calibrate -check -write docs/detector.md >/dev/null
 
-packages:
+packages: adbd
 	@missing=; \
 	command -v adb >/dev/null || missing="$$missing adb"; \
 	command -v javac >/dev/null || missing="$$missing openjdk-17-jdk-headless"; \
@@ -102,6 +102,11 @@ packages:
 	if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
 	else echo "tests that need them are skipped; install:$$missing   (sudo apt-get install -y$$missing)"; fi
+
+# Android's own adbd, which only a later Debian has: unpacked, never installed.
+adbd: $(BIN)/adbd/version
+$(BIN)/adbd/version:
+	@[ "$$(uname -s)" = Linux ] || exit 0; go run ./internal/hostdevice/cmd/hostdevice fetch $(BIN)/adbd || echo "tests with Android's own adbd are skipped"
 
 tools: $(BIN)/staticcheck-$(STATICCHECK) $(BIN)/golangci-lint-$(GOLANGCI)
 

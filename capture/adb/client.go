@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -148,8 +149,21 @@ func (c *Client) stillGone(s *site, err error) error {
 
 func (c *Client) dialReal(ctx context.Context) (net.Conn, error) {
 	d := net.Dialer{Timeout: c.opt.DialTimeout}
-	return d.DialContext(ctx, c.at.network, c.at.addr)
+	for deadline := time.Now().Add(c.opt.DialTimeout); ; {
+		nc, err := d.DialContext(ctx, c.at.network, c.at.addr)
+		// On a path the kernel turns away who finds the queue full (unix(7)), and that of
+		// the adb server has four places (AOSP libcutils, LISTEN_BACKLOG).
+		if !errors.Is(err, syscall.EAGAIN) || time.Now().After(deadline) {
+			return nc, err
+		}
+		if err := sleep(ctx, fullEvery); err != nil {
+			return nil, err
+		}
+	}
 }
+
+// fullEvery is how often a full queue is tried again.
+const fullEvery = 2 * time.Millisecond
 
 func (c *Client) dialOnce(ctx context.Context) (net.Conn, error) {
 	nc, err := c.dialTo(ctx)

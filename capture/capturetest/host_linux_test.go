@@ -23,3 +23,22 @@ func TestHostDevice(t *testing.T) {
 	o.Cut = r.Daemon.Drop
 	capturetest.Run(t, func(t *testing.T) capture.Device { return selected(t, r.Server.Addr, r.Serial) }, o)
 }
+
+// TestNestedHostDevice is Android's own adbd, as the shell of a user build and as
+// that of one where adb has root.
+func TestNestedHostDevice(t *testing.T) {
+	for name, tt := range map[string]struct {
+		uid     int
+		options capturetest.Options
+	}{
+		"shell": {2000, capturetest.Options{Unreadable: "/proc/1/smaps"}},
+		"root":  {0, capturetest.Options{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := hostdevicetest.StartNested(t, hostdevice.Options{ShellUID: tt.uid})
+			o := tt.options
+			o.Cut = r.Cut
+			capturetest.Run(t, func(t *testing.T) capture.Device { return selected(t, r.Server.Addr, r.Serial) }, o)
+		})
+	}
+}

@@ -2,6 +2,9 @@ package hostdevice
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"strconv"
@@ -20,7 +23,7 @@ func (c *call) am(ctx context.Context) int {
 	case "start", "start-activity":
 		return c.startActivity(ctx)
 	case "force-stop", "kill", "crash":
-		return c.endApp()
+		return c.endApp(verb)
 	case "dumpheap":
 		return c.dumpHeap(ctx)
 	case "help", "-h", "--help", "":
@@ -48,9 +51,10 @@ const amHelp = `Activity manager (activity) commands:
       Kill all background processes associated with the given application.
   crash [--user <USER_ID>] <PACKAGE|PID>
       Induce a VM crash in the specified package or process
-  dumpheap [--user <USER_ID> current] [-g] <PROCESS> <FILE>
+  dumpheap [--user <USER_ID> current] [-n] [-g] <PROCESS> <FILE>
       Dump the heap of a process.  The given <PROCESS> argument may
         be either a process name or pid.  Options are:
+      -n: dump native heap instead of managed heap
       --user <USER_ID> | current: When supplying a process name,
           specify user of process to dump; uses current user if not specified.
 `
@@ -139,7 +143,7 @@ func (c *call) startActivity(ctx context.Context) int {
 		return 1
 	}
 	if in.fresh {
-		c.device.app.stop(c.device.app.list())
+		c.device.app.stop(c.device.app.list(), forceStopped(pkg))
 	}
 	fresh := false
 	for _, mode := range modes {
@@ -161,7 +165,7 @@ func (c *call) startActivity(ctx context.Context) int {
 }
 
 // endApp ends the processes of a package, or the one of a pid or process name.
-func (c *call) endApp() int {
+func (c *call) endApp(verb string) int {
 	target := c.next()
 	if target == "--user" {
 		c.next()
@@ -178,18 +182,35 @@ func (c *call) endApp() int {
 			list = append(list, p)
 		}
 	}
-	c.device.app.stop(list)
+	why := forceStopped(c.device.options.Package)
+	switch verb {
+	case "kill":
+		why = inBackground
+	case "crash":
+		why = byShell
+	}
+	c.device.app.stop(list, why)
 	return 0
 }
 
-// dumpHeap is `am dumpheap [--user U] [-g] PROCESS [FILE]`. It waits for the
+// noNativeDump is in the file that -n makes, unless the memory allocator was told
+// before to remember who allocates (core/jni/android_os_Debug.cpp, dumpNativeHeap).
+const noNativeDump = `Native heap dump not available. To enable, run these commands (requires root):
+# adb shell stop
+# adb shell setprop libc.debug.malloc.options backtrace
+# adb shell start
+`
+
+// dumpHeap is `am dumpheap [--user U] [-n] [-g] PROCESS [FILE]`. It waits for the
 // end, as since Android 12.
 func (c *call) dumpHeap(ctx context.Context) int {
-	collect := false
+	collect, native := false, false
 	for len(c.args) > 0 && strings.HasPrefix(c.args[0], "-") {
 		switch word := c.next(); {
 		case word == "-g" && c.device.hasForcedCollection():
 			collect = true
+		case word == "-n":
+			native = true
 		case word == "--user":
 			c.next()
 		default:
@@ -210,6 +231,7 @@ func (c *call) dumpHeap(ctx context.Context) int {
 		c.complain("Security exception: Process not debuggable: ProcessRecord{f23cc4a %d:%s/u0a123}\n", p.pid, p.name)
 		return failed
 	}
+	file = c.device.local(file) // behind a real adbd nobody has replaced it
 	shown := c.device.shown(file)
 	c.print("File: %s\n", shown)
 	// Between the two the shell's own links are not followed: jcmd would write
@@ -219,9 +241,22 @@ func (c *call) dumpHeap(ctx context.Context) int {
 		return failed
 	}
 	c.print("Waiting for dump to finish...\n")
-	if err := c.device.app.dump(ctx, p, filepath.Clean(file), !collect); err != nil {
+	if err := c.writeDump(ctx, p, filepath.Clean(file), native, collect); err != nil {
 		c.complain("Error: %v\n", err)
 		return failed
 	}
 	return 0
+}
+
+func (c *call) writeDump(ctx context.Context, p *appProcess, file string, native, collect bool) error {
+	if !native {
+		return c.device.app.dump(ctx, p, file, !collect)
+	}
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.WriteFile(file, []byte(noNativeDump), 0o644); err != nil {
+		return err
+	}
+	return os.Chown(file, c.device.options.AppUID, -1)
 }

@@ -29,6 +29,7 @@ var activities = map[string][]string{
 	".All":     {"java", "native", "thread", "control"},
 	".Java":    {"java"},
 	".Native":  {"native"},
+	".Mapped":  {"mapped"},
 	".Threads": {"thread"},
 	".Control": {"control"},
 	".WarmUp":  {"warmup"},
@@ -47,6 +48,7 @@ type app struct {
 
 	mu        sync.Mutex
 	processes map[string]*appProcess
+	exits     []exit
 	stopped   bool
 	reapers   sync.WaitGroup
 }
@@ -56,6 +58,12 @@ type appProcess struct {
 	name  string
 	pid   int
 	ended chan struct{}
+	// buried is closed when the end has been noted, silent when nothing more can be
+	// heard of the process; words is what it said last.
+	buried, silent chan struct{}
+	words          string
+	// cause is why it was ended, nil unless the device does it. Guarded by the app's lock.
+	cause *cause
 }
 
 func newApp(d *Device) *app { return &app{device: d, processes: map[string]*appProcess{}} }
@@ -93,6 +101,8 @@ func (a *app) start(ctx context.Context, mode string, l leak) (started bool, err
 		return false, fmt.Errorf("start process %s: %w", name, err)
 	}
 	a.processes[name] = p
+	a.device.log(os.Getpid(), 'I', "ActivityManager", fmt.Sprintf("Start proc %d:%s/%s for top-activity {%s/.%s}",
+		p.pid, name, appUser(a.device.options.AppUID), a.device.options.Package, mode))
 	return true, p.awaitName(ctx)
 }
 
@@ -128,7 +138,7 @@ func (a *app) flags() []string {
 	return []string{
 		"-Xint", "-XX:+UseSerialGC", "-Xms" + heap + "m", "-Xmx" + heap + "m", "-Xmn2m", "-XX:MarkSweepDeadRatio=0",
 		"-XX:MaxDirectMemorySize=" + heap + "m", "-XX:ReservedCodeCacheSize=8m", "-XX:CompressedClassSpaceSize=16m",
-		"-XX:-UsePerfData", "-XX:+ExitOnOutOfMemoryError", "-XX:-CreateCoredumpOnCrash",
+		"-XX:-UsePerfData", "-Xlog:gc:stdout:none", "-XX:+ExitOnOutOfMemoryError", "-XX:-CreateCoredumpOnCrash",
 		"-XX:ErrorFile=" + filepath.Join(a.device.dir.Log(), "crash-%p.txt"),
 		"-cp", a.device.dir.App(), leakyClass,
 	}
@@ -140,7 +150,12 @@ func (a *app) launch(name, mode string, l leak) (*appProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close()
+	said, out, err := os.Pipe()
+	if err != nil {
+		log.Close()
+		return nil, err
+	}
+	defer out.Close()
 	args := append([]string{"launch", name, "java"}, a.flags()...)
 	args = append(args, mode, "--mb-per-h", formatNumber(l.mbPerHour), "--scale", formatNumber(d.options.Scale))
 	if l.seconds == 0 && settling[mode] {
@@ -150,13 +165,16 @@ func (a *app) launch(name, mode string, l leak) (*appProcess, error) {
 		args = append(args, "--for-s", formatNumber(l.seconds))
 	}
 	cmd := exec.Command(d.program(), args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = d.dir.Home(), log, log
+	cmd.Dir, cmd.Stdout, cmd.Stderr = d.dir.Home(), out, out
 	// glibc gives every thread a pool of its own otherwise.
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + d.dir.Home(), "LANG=C", "MALLOC_ARENA_MAX=1", state.Variable + "=" + string(d.dir)}
 	if err := d.starter.start(cmd, d.options.AppUID, os.Getuid()); err != nil {
+		said.Close()
+		log.Close()
 		return nil, err
 	}
-	p := &appProcess{name: name, pid: cmd.Process.Pid, ended: make(chan struct{})}
+	p := &appProcess{name: name, pid: cmd.Process.Pid, ended: make(chan struct{}), buried: make(chan struct{}), silent: make(chan struct{})}
+	a.reapers.Go(func() { p.listen(said, log, d) })
 	a.reapers.Go(func() { a.reap(p, cmd) })
 	return p, nil
 }
@@ -166,12 +184,9 @@ func formatNumber(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64)
 func (a *app) reap(p *appProcess, cmd *exec.Cmd) {
 	cmd.Wait()
 	os.Remove(state.AttachSocket(p.pid))
-	close(p.ended)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.processes[p.name] == p {
-		delete(a.processes, p.name)
-	}
+	close(p.ended) // before the lock, which who waits for its name holds
+	a.bury(p, cmd)
+	close(p.buried)
 }
 
 // nameWithin bounds how long a process may take to bear its name.
@@ -217,17 +232,20 @@ func (a *app) find(target string) (*appProcess, bool) {
 	return nil, false
 }
 
-// stop ends processes and waits for their end.
-func (a *app) stop(list []*appProcess) {
+// stop ends processes for a cause, and waits for their end.
+func (a *app) stop(list []*appProcess, why cause) {
+	a.mu.Lock()
 	for _, p := range list {
 		select {
 		case <-p.ended:
 		default:
+			p.cause = &why
 			syscall.Kill(-p.pid, syscall.SIGKILL)
 		}
 	}
+	a.mu.Unlock()
 	for _, p := range list {
-		<-p.ended
+		<-p.buried
 	}
 }
 
@@ -235,7 +253,7 @@ func (a *app) stopAll() {
 	a.mu.Lock()
 	a.stopped = true
 	a.mu.Unlock()
-	a.stop(a.list())
+	a.stop(a.list(), inBackground)
 	a.reapers.Wait()
 }
 
@@ -245,6 +263,8 @@ func (a *app) dump(ctx context.Context, p *appProcess, file string, all bool) er
 	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
+	began := time.Now()
+	a.device.log(p.pid, 'I', tagOf(p.name), fmt.Sprintf("hprof: heap dump %q starting...", a.device.shown(file)))
 	args := []string{"-J-XX:-UsePerfData", "-J-XX:+UseSerialGC", "-J-Xint", strconv.Itoa(p.pid), "GC.heap_dump"}
 	if all {
 		args = append(args, "-all")
@@ -259,9 +279,11 @@ func (a *app) dump(ctx context.Context, p *appProcess, file string, all bool) er
 	stop := context.AfterFunc(ctx, func() { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
 	err := cmd.Wait()
 	stop()
-	if _, missing := os.Stat(file); err != nil || missing != nil {
+	info, missing := os.Stat(file)
+	if err != nil || missing != nil {
 		return fmt.Errorf("dump heap: %w: %s", errors.Join(err, missing), out.Bytes())
 	}
+	a.device.log(p.pid, 'I', tagOf(p.name), fmt.Sprintf("hprof: heap dump completed (%dKB) in %.3fs", (info.Size()+1023)/1024, time.Since(began).Seconds()))
 	// The shell reads and removes it.
 	return os.Chmod(file, 0o644)
 }

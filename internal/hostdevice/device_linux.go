@@ -28,8 +28,9 @@ type Device struct {
 
 	ctx     context.Context
 	cancel  context.CancelFunc
-	mu      sync.Mutex // guards ended
+	mu      sync.Mutex // guards ended and nest
 	ended   bool
+	nest    *Nest
 	running sync.WaitGroup
 	starter *starter
 	control *control.Server
@@ -74,6 +75,9 @@ func (d *Device) prepare() error {
 		return err
 	}
 	d.clock = state.Clock{Base: base, Scale: d.options.Scale}
+	if err := d.dir.MakeLog(); err != nil {
+		return err
+	}
 	if err := d.dir.WriteClock(d.clock); err != nil {
 		return err
 	}
@@ -199,6 +203,9 @@ func (d *Device) close() error {
 		errs = append(errs, d.control.Close())
 	}
 	d.running.Wait()
+	if d.nest != nil {
+		d.nest.close()
+	}
 	if d.app != nil {
 		d.app.stopAll()
 	}

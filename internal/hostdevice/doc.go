@@ -1,6 +1,6 @@
 // Package hostdevice makes this machine a phone for tests: commands that come
 // over adb run here, really leaking Java virtual machines stand in for the app,
-// and what a phone has and a Linux machine has not (am, dumpsys meminfo,
+// and what a phone has and a Linux machine has not (am, dumpsys meminfo, logcat,
 // showmap, getprop, pidof, run-as, monkey) is installed as commands in front of
 // the machine's own tools. Numbers are the kernel's own: the memory that grows
 // is real, smaps_rollup is the real file, a killed process is really gone.
@@ -16,12 +16,20 @@
 // The app is one package with four activities, one way to leak each:
 // am start -n PACKAGE/.Java, .Native, .Threads or .Control starts the process
 // PACKAGE:java, :native, :thread or :control; .All starts the four. The extras
-// mb_per_h and for_s set the rate and its duration in device time. Two more grow
+// mb_per_h and for_s set the rate and its duration in device time. .Mapped
+// (PACKAGE:mapped) leaks in a mapping that has a name, leak.bin. Two more grow
 // and leak nothing: .WarmUp (PACKAGE:warmup) comes to mb_per_h * for_s and stays,
 // .Cache (PACKAGE:cache) takes mb_per_h for ever and keeps that of the last for_s.
 //
 // /data/local/tmp is a directory of the device; the path is replaced in the
 // text of a command before the shell sees it.
+//
+// Its shell has two faces. A Daemon of package adbd serves it on an address, as
+// fast as that goes, and ends what a command has started. Device.Nest serves it by
+// Android's own adbd behind an adb server, both in namespaces of their own, where
+// nothing is replaced: a command line is what adbd's shell makes of it, and what
+// outlives its connection on a phone outlives it here. With the users of a phone the
+// kernel then gives the answers of a user build.
 //
 // It has no screen, no GPU and no users. It is for tests, Linux only, and gives
 // whoever reaches it a shell of the user that runs it: serve it on loopback. It

@@ -11,15 +11,16 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/meminfo"
 )
 
-// dumpsys asks a system service (frameworks/native cmds/dumpsys). Here there is
-// meminfo alone; for any other the answer is that of a phone without it.
+// dumpsys asks a system service (frameworks/native cmds/dumpsys). Here there are
+// meminfo and what activity knows of processes that have ended; for any other the
+// answer is that of a phone without it.
 func (c *call) dumpsys() int {
 	for len(c.args) > 0 && strings.HasPrefix(c.args[0], "-") {
 		switch word := c.next(); word {
 		case "-t", "-T", "--priority", "--skip":
 			c.next()
 		case "-l":
-			c.print("Currently running services:\n  meminfo\n")
+			c.print("Currently running services:\n  activity\n  meminfo\n")
 			return 0
 		case "--help":
 			c.print("%s", dumpsysHelp)
@@ -32,6 +33,8 @@ func (c *call) dumpsys() int {
 	switch service := c.next(); service {
 	case "meminfo":
 		return c.meminfo()
+	case "activity":
+		return c.activity()
 	case "":
 		c.complain("%s", dumpsysHelp)
 		return failed
@@ -40,6 +43,16 @@ func (c *call) dumpsys() int {
 		c.complain("Can't find service: %s\n", service)
 		return 0
 	}
+}
+
+// activity is the activity manager's (ActivityManagerService.doDump).
+func (c *call) activity() int {
+	verb := c.next()
+	if verb == "exit-info" && c.device.options.API >= 30 {
+		return c.exitInfo()
+	}
+	c.print("Bad activity command, or no activities match: %s\nUse -h for help.\n", verb)
+	return 0
 }
 
 const dumpsysHelp = `usage: dumpsys

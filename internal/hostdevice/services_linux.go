@@ -110,6 +110,9 @@ func (c *call) runAs(ctx context.Context) int {
 
 func (c *call) runTool(ctx context.Context) int {
 	d := c.device
+	for i, arg := range c.args {
+		c.args[i] = d.local(arg) // behind a real adbd nobody has replaced it
+	}
 	program := c.args[0]
 	if !strings.Contains(program, "/") {
 		program = filepath.Join(d.dir.Bin(), program)

@@ -44,10 +44,15 @@ var errClosed = errors.New("the device is closed")
 
 // start runs cmd in a process group of its own, as user uid.
 func (s *starter) start(cmd *exec.Cmd, uid, self int) error {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if uid != self {
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
+		attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
 	}
+	return s.startWith(cmd, attr)
+}
+
+func (s *starter) startWith(cmd *exec.Cmd, attr *syscall.SysProcAttr) error {
+	cmd.SysProcAttr = attr
 	result := make(chan error, 1)
 	select {
 	case s.jobs <- job{cmd, result}:

@@ -33,9 +33,13 @@ const (
 	maxLog        = 1 << 20
 )
 
+// filesystem begins the address of a server that listens on a path.
+const filesystem = "localfilesystem:"
+
 // Server is a running adb server.
 type Server struct {
-	// Addr is where it listens, as host:port; Port is the port alone.
+	// Addr is where it listens, as host:port, or localfilesystem:PATH; Port is the
+	// port alone, 0 where there is none.
 	Addr string
 	Port int
 
@@ -75,6 +79,13 @@ func StartServer(t testing.TB) *Server {
 	}
 	t.Fatalf("start the adb server: %s", strings.Join(failures, "; "))
 	return nil
+}
+
+// At is a server that somebody else has started and ends, at addr: HOST:PORT, or
+// localfilesystem:PATH. Kill and Restart are not for it.
+func At(t testing.TB, addr string) *Server {
+	t.Helper()
+	return &Server{Addr: addr, program: Program(t), env: environment(t.TempDir()), log: new(logBuffer)}
 }
 
 // environment is the caller's without anything that would lead adb elsewhere.
@@ -199,7 +210,10 @@ func (s *Server) Command(ctx context.Context, args ...string) *exec.Cmd {
 
 // Client prepares the adb program as a client of the server at addr.
 func Client(ctx context.Context, program string, env []string, addr string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, program, append([]string{"-L", "tcp:" + addr}, args...)...)
+	if !strings.HasPrefix(addr, filesystem) {
+		addr = "tcp:" + addr
+	}
+	cmd := exec.CommandContext(ctx, program, append([]string{"-L", addr}, args...)...)
 	cmd.Env = env
 	cmd.WaitDelay = 5 * time.Second
 	return cmd
@@ -279,7 +293,11 @@ func (s *Server) Ask(request string) (string, error) {
 
 // Ask sends one host request to the adb server at addr, see Server.Ask.
 func Ask(addr, request string) (string, error) {
-	conn, err := net.DialTimeout("tcp", addr, exchangeLimit)
+	network := "tcp"
+	if path, ok := strings.CutPrefix(addr, filesystem); ok {
+		network, addr = "unix", path
+	}
+	conn, err := net.DialTimeout(network, addr, exchangeLimit)
 	if err != nil {
 		return "", err
 	}

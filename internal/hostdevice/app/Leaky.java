@@ -1,8 +1,11 @@
 package com.example.leaky;
 
 import java.nio.ByteBuffer;
+import java.nio.MappedByteBuffer;
+import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
@@ -14,7 +17,7 @@ import sun.misc.Signal;
  * an Android app on a host device: real memory of a real process grows, so that
  * nothing that reads /proc can tell the difference.
  *
- * <p>Usage: Leaky java|native|thread|control|warmup|cache [--mb-per-h N] [--for-s N]
+ * <p>Usage: Leaky java|native|mapped|thread|control|warmup|cache [--mb-per-h N] [--for-s N]
  * [--scale N]. The rate and the duration are in device time; one real second is N
  * device seconds at scale N. After --for-s the app lives on without leaking.
  *
@@ -40,6 +43,7 @@ public final class Leaky {
 
   static final int SESSION_BYTES = 8 << 10;
   static final int BUFFER_BYTES = 32 << 10;
+  static final int MAPPED_BYTES = 256 << 10;
 
   /** What a cache lets go between two collections. */
   static final int GARBAGE_BYTES = 16 << 20;
@@ -76,6 +80,8 @@ public final class Leaky {
         return Leaky::openSession;
       case "native":
         return Leaky::loseBuffer;
+      case "mapped":
+        return mappedGrower();
       case "thread":
         return threadGrower();
       case "control":
@@ -104,6 +110,20 @@ public final class Leaky {
     // allocateDirect clears the memory, so every page of it becomes real.
     LOST_BUFFERS.add(ByteBuffer.allocateDirect(BUFFER_BYTES));
     return BUFFER_BYTES + 16;
+  }
+
+  /** Each part of the file that is mapped is real memory of the process, and the kernel names it. */
+  static Grower mappedGrower() throws Exception {
+    FileChannel file =
+        FileChannel.open(Path.of("leak.bin"), StandardOpenOption.CREATE, StandardOpenOption.READ, StandardOpenOption.WRITE);
+    return () -> {
+      MappedByteBuffer part = file.map(FileChannel.MapMode.READ_WRITE, (long) LOST_BUFFERS.size() * MAPPED_BYTES, MAPPED_BYTES);
+      for (int at = 0; at < MAPPED_BYTES; at += 4096) {
+        part.put(at, (byte) 1);
+      }
+      LOST_BUFFERS.add(part);
+      return MAPPED_BYTES;
+    };
   }
 
   /** Allocates as the Java leak does, but lets everything go. */
@@ -168,7 +188,7 @@ public final class Leaky {
 
   static void forgetThread() throws Exception {
     Worker w = new Worker();
-    Thread t = new Thread(null, w, "worker-" + FORGOTTEN_THREADS.size(), 1 << 20);
+    Thread t = new Thread(null, w, "pool-3-thread-" + (FORGOTTEN_THREADS.size() + 1), 1 << 20);
     t.setDaemon(true);
     FORGOTTEN_THREADS.add(t);
     t.start();

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -16,6 +17,7 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd"
 	"github.com/leakgate/leakgate/internal/adbd/adbtest"
 	"github.com/leakgate/leakgate/internal/hostdevice"
+	"github.com/leakgate/leakgate/internal/hostdevice/aosp"
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
@@ -24,11 +26,14 @@ type Running struct {
 	*hostdevice.Device
 	// Serial is the device's name at the server, 127.0.0.1:PORT.
 	Serial string
-	// ADBPort is the server's port on 127.0.0.1.
+	// ADBPort is the server's port on 127.0.0.1; 0 in a nest, whose server listens on
+	// a path.
 	ADBPort int
-	// Server is the real adb server; Daemon is what it is connected to.
+	// Server is the real adb server; Daemon is what it is connected to, nil in a nest.
 	Server *adbtest.Server
 	Daemon *adbd.Daemon
+	// Nested is the nest, nil outside of one.
+	Nested *hostdevice.Nest
 }
 
 // devices counts those of this process, for the names of their apps.
@@ -50,6 +55,100 @@ func Start(t testing.TB, o hostdevice.Options) *Running {
 	t.Cleanup(func() { daemon.Close() })
 	serial := server.Connect(t, daemon.Addr())
 	return &Running{Device: device, Serial: serial, ADBPort: server.Port, Server: server, Daemon: daemon}
+}
+
+// StartNested is Start with Android's own adbd and an adb server in a nest: nothing
+// listens outside, and the rules of the kernel are those of a phone, where o has the
+// users of one. Where the machine has no adbd, or cannot make a nest, the test is
+// skipped, see recorded.Missing.
+func StartNested(t testing.TB, o hostdevice.Options) *Running {
+	t.Helper()
+	if err := hostdevice.CheckNest(); err != nil {
+		recorded.Missing(t, "a nest is needed: %v", err)
+	}
+	daemon, adb := adbdOfDebian(t), adbtest.Program(t)
+	device := New(t, o)
+	nested, err := device.Nest(daemon, adb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Running{Device: device, Server: adbtest.At(t, "localfilesystem:"+nested.Socket), Nested: nested}
+	r.await(t)
+	r.Serial = r.Server.Connect(t, nested.Target)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the nest says:\n%s", nested.Log())
+		}
+	})
+	return r
+}
+
+// nestWithin bounds how long server and adbd may take to be there; the server makes
+// a key first.
+const nestWithin = 30 * time.Second
+
+// await waits until the server answers and adbd does.
+func (r *Running) await(t testing.TB) {
+	t.Helper()
+	for deadline := time.Now().Add(nestWithin); ; time.Sleep(10 * time.Millisecond) {
+		answer, err := r.Server.Ask("host:connect:" + r.Nested.Target)
+		if err == nil && !strings.Contains(answer, "failed") {
+			return
+		}
+		select {
+		case <-r.Nested.Ended():
+			t.Fatalf("the nest has ended:\n%s", r.Nested.Log())
+		default:
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the nest does not answer: %q, %v\n%s", answer, err, r.Nested.Log())
+		}
+	}
+}
+
+// adbdOfDebian finds what the Makefile has fetched.
+func adbdOfDebian(t testing.TB) aosp.Daemon {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dir != filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	daemon, err := aosp.Have(filepath.Join(dir, ".bin", "adbd"))
+	if err != nil {
+		recorded.Missing(t, "Android's adbd is needed (make adbd): %v", err)
+	}
+	return daemon
+}
+
+// Environment leads an adb client, or a program that has one, to the server.
+func (r *Running) Environment() []string {
+	if r.Nested != nil {
+		return []string{"ADB_SERVER_SOCKET=" + r.Server.Addr}
+	}
+	return []string{fmt.Sprintf("ANDROID_ADB_SERVER_PORT=%d", r.ADBPort)}
+}
+
+// Cut breaks the connections to the device off in the middle, like a cable that is
+// pulled. Outside of a nest the server connects again by itself, in one Plug does it.
+func (r *Running) Cut() {
+	if r.Daemon != nil {
+		r.Daemon.Drop()
+		return
+	}
+	// One that was cut before has nothing more to lose.
+	_, _ = r.Server.Ask("host:disconnect:" + r.Serial)
+}
+
+// Plug waits until the device is there again.
+func (r *Running) Plug(t testing.TB) {
+	t.Helper()
+	r.Server.Connect(t, r.Serial)
 }
 
 // New makes the device alone.

@@ -16,6 +16,16 @@ type Layout struct {
 	JIT  Memory
 	// Objects are the sums by name, as showmap prints them.
 	Objects []Object
+	// Areas are the mappings one by one, in the order of the kernel.
+	Areas []Area
+}
+
+// Area is one mapping.
+type Area struct {
+	Start, End uint64
+	// Perms are its rights as the kernel prints them, such as rw-p.
+	Perms [4]byte
+	Object
 }
 
 // Object is one line of showmap.
@@ -92,6 +102,7 @@ func (s *sorter) mapping(m *procfs.Mapping) error {
 	if row == DalvikOther {
 		s.layout.JIT.add(mem)
 	}
+	s.layout.Areas = append(s.layout.Areas, Area{m.Start, m.End, m.Perms, Object{string(name), mem}})
 	s.object(name, mem)
 	s.guardEnd, s.guardSize = 0, 0
 	if len(m.Name) == 0 && m.Perms == [4]byte{'-', '-', '-', 'p'} && m.End-m.Start <= maxGuard {

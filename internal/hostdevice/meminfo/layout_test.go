@@ -213,21 +213,36 @@ func checkBlock(t testing.TB, l *Layout, b dumpsys.Block, table bool) {
 
 func checkShowmap(t testing.TB, l *Layout) {
 	t.Helper()
-	var b bytes.Buffer
-	if err := WriteShowmap(&b, l); err != nil {
-		t.Fatal(err)
+	for _, s := range []Showmap{{}, {Verbose: true}, {Addresses: true}, {Verbose: true, Addresses: true}} {
+		s.Layout = l
+		var b bytes.Buffer
+		if n, err := s.WriteTo(&b); err != nil || n != int64(b.Len()) {
+			t.Fatalf("wrote %d of %d: %v", b.Len(), n, err)
+		}
+		m, err := procfs.ParseShowmap(b.Bytes())
+		if err != nil || len(m.Warnings) > 0 {
+			t.Fatalf("%v %v", err, m.Warnings)
+		}
+		if single := s.Verbose || s.Addresses; single && len(m.Rows) != len(l.Areas) || !single && len(m.Rows) != len(l.Objects) {
+			t.Errorf("%d lines of %d mappings with %d names", len(m.Rows), len(l.Areas), len(l.Objects))
+		}
+		checkRows(t, s, m)
 	}
-	m, err := procfs.ParseShowmap(b.Bytes())
-	if err != nil || len(m.Warnings) > 0 {
-		t.Fatalf("%v %v", err, m.Warnings)
-	}
+}
+
+func checkRows(t testing.TB, s Showmap, m procfs.Showmap) {
+	t.Helper()
 	var sum procfs.ShowmapRow
-	for _, r := range m.Rows {
+	for i, r := range m.Rows {
 		sum.PSS.N += r.PSS.N
 		sum.RSS.N += r.RSS.N
 		sum.Count.N += r.Count.N
+		if s.Addresses && (r.Start != s.Layout.Areas[i].Start || r.End != s.Layout.Areas[i].End) || s.Verbose && len(r.Flags) != 3 {
+			t.Errorf("line %d is %+v of %+v", i, r, s.Layout.Areas[i])
+			return
+		}
 	}
-	total := l.Total()
+	total := s.Layout.Total()
 	if sum.PSS.N != total.Pss || m.Total.PSS.N != total.Pss || m.Total.RSS.N != sum.RSS.N || m.Total.Count.N != sum.Count.N {
 		t.Errorf("rows %+v, TOTAL %+v, layout %+v", sum, m.Total, total)
 	}

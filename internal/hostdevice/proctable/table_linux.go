@@ -111,8 +111,11 @@ func WithVariable(name, value string) ([]int, error) {
 	want := []byte(name + "=" + value)
 	var found []int
 	for _, pid := range pids {
-		env, err := read(pid, "environ", maxEnvironment)
-		if pid == os.Getpid() || err != nil {
+		if pid == os.Getpid() {
+			continue
+		}
+		env, err := environment(pid)
+		if err != nil {
 			continue
 		}
 		for entry := range bytes.SplitSeq(env, []byte{0}) {
@@ -127,6 +130,53 @@ func WithVariable(name, value string) ([]int, error) {
 
 // maxEnvironment is the kernel's bound for arguments and environment by default.
 const maxEnvironment = 2 << 20
+
+// startWithin bounds how long a process may take to get its environment, which the
+// kernel does in an instant once the process runs.
+const startWithin = time.Second
+
+// environment reads the environment of a process. While it is being started the
+// kernel shows none (fs/proc/base.c, environ_read); who believed that would let it go.
+func environment(pid int) ([]byte, error) {
+	for deadline := time.Now().Add(startWithin); ; time.Sleep(50 * time.Microsecond) {
+		env, err := read(pid, "environ", maxEnvironment)
+		if err != nil || len(env) > 0 {
+			return env, err
+		}
+		m, err := memoryOf(pid)
+		if err != nil || m.without() || time.Now().After(deadline) {
+			return nil, err
+		}
+	}
+}
+
+// memory is where the environment of a process lies, and how much memory it has.
+type memory struct{ size, start, end uint64 }
+
+// without tells that there is no environment to wait for: it is empty, or the process
+// has no memory, as one of the kernel or one that has ended.
+func (m memory) without() bool { return m.size == 0 || m.end != 0 && m.end == m.start }
+
+// memoryOf reads the fields vsize, env_start and env_end of /proc/PID/stat
+// (proc_pid_stat(5)).
+func memoryOf(pid int) (memory, error) {
+	text, err := read(pid, "stat", maxCommandLine)
+	if err != nil {
+		return memory{}, err
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	const third, vsize, envStart, envEnd = 3, 23, 50, 51
+	if len(fields) <= envEnd-third {
+		return memory{}, fmt.Errorf("read state of process %d: only %d fields", pid, len(fields))
+	}
+	var m memory
+	for field, to := range map[int]*uint64{vsize: &m.size, envStart: &m.start, envEnd: &m.end} {
+		if *to, err = strconv.ParseUint(fields[field-third], 10, 64); err != nil {
+			return memory{}, fmt.Errorf("read state of process %d: %w", pid, err)
+		}
+	}
+	return m, nil
+}
 
 // killWithin bounds how long processes are given to end.
 const killWithin = 10 * time.Second

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -91,5 +93,79 @@ func TestKillWithVariable(t *testing.T) {
 	}
 	if err := out.Process.Signal(syscall.Signal(0)); err != nil {
 		t.Errorf("another process was ended: %v", err)
+	}
+}
+
+// TestEnvironmentOfStarting: a process is never without its environment, though the
+// kernel shows none while it is being started.
+func TestEnvironmentOfStarting(t *testing.T) {
+	var pid atomic.Int64
+	var stop atomic.Bool
+	var starter sync.WaitGroup
+	starter.Go(func() {
+		for !stop.Load() {
+			cmd := exec.Command("/bin/sh", "-c", "exec /bin/sh -c 'exec /bin/sleep 0.002'")
+			cmd.Env = []string{"A=b"}
+			if err := cmd.Start(); err != nil {
+				t.Error(err)
+				return
+			}
+			pid.Store(int64(cmd.Process.Pid))
+			cmd.Wait()
+		}
+	})
+	defer starter.Wait()
+	defer stop.Store(true)
+	seen, bare := 0, 0
+	for end := time.Now().Add(time.Second); time.Now().Before(end) && !t.Failed(); {
+		p := int(pid.Load())
+		if p == 0 {
+			continue
+		}
+		if raw, err := read(p, "environ", maxEnvironment); err == nil && len(raw) == 0 {
+			bare++
+		}
+		env, err := environment(p)
+		if err != nil {
+			continue
+		}
+		if len(env) > 0 {
+			seen++
+			continue
+		}
+		if m, err := memoryOf(p); err == nil && m.size > 0 && int(pid.Load()) == p {
+			t.Errorf("process %d runs without an environment: %+v", p, m)
+		}
+	}
+	if seen == 0 {
+		t.Error("no process was seen")
+	}
+	t.Logf("%d times with, %d times the kernel showed none", seen, bare)
+}
+
+// TestWithoutEnvironment: one that has none does not keep anybody waiting.
+func TestWithoutEnvironment(t *testing.T) {
+	none := exec.Command("/bin/sleep", "100")
+	none.Env = []string{}
+	none.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := none.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer none.Wait()
+	defer none.Process.Kill()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		if p, err := Read(none.Process.Pid); err == nil && p.Name == "/bin/sleep" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("it does not start")
+		}
+	}
+	began := time.Now()
+	if env, err := environment(none.Process.Pid); err != nil || len(env) > 0 {
+		t.Errorf("%q, %v", env, err)
+	}
+	if took := time.Since(began); took > startWithin/2 {
+		t.Errorf("took %v", took)
 	}
 }

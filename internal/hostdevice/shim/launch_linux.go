@@ -3,6 +3,7 @@ package shim
 import (
 	"os"
 	"os/exec"
+	"os/signal"
 	"syscall"
 
 	"github.com/leakgate/leakgate/internal/hostdevice/proctable"
@@ -21,6 +22,9 @@ func Launch(args []string) int {
 	}
 	// An old kernel may not know it; large pages are a matter of smoothness only.
 	syscall.Syscall6(syscall.SYS_PRCTL, prSetTHPDisable, 1, 0, 0, 0, 0)
+	// ART takes signal 10 from its first moment on (runtime/signal_catcher.cc); a Java
+	// virtual machine would die of it until the app has its handler.
+	signal.Ignore(syscall.SIGUSR1)
 	path, err := exec.LookPath(args[1])
 	if err != nil {
 		return fail(os.Stderr, args[0], err)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -174,12 +175,19 @@ func printColumns(c command, rows [][]string) {
 	}
 }
 
-// showmap prints the mappings of a process by name. -v, which adds flags that
-// nobody needs here, is taken and changes nothing.
+// showmap prints the mappings of a process by name, with -v and -a one by one.
 func showmap(c command) int {
 	args := c.args
-	if len(args) > 0 && args[0] == "-v" {
+	var s meminfo.Showmap
+	quiet := false
+	for len(args) > 0 && len(args[0]) > 1 && strings.Trim(args[0], "avq") == "-" {
+		s.Addresses = s.Addresses || strings.Contains(args[0], "a")
+		s.Verbose = s.Verbose || strings.Contains(args[0], "v")
+		quiet = quiet || strings.Contains(args[0], "q")
 		args = args[1:]
+	}
+	if quiet {
+		c.err = io.Discard
 	}
 	pid := 0
 	if len(args) == 1 {
@@ -199,7 +207,8 @@ func showmap(c command) int {
 		}
 		return 1
 	}
-	if err := meminfo.WriteShowmap(c.out, layout); err != nil {
+	s.Layout = layout
+	if _, err := s.WriteTo(c.out); err != nil {
 		return 1
 	}
 	return 0

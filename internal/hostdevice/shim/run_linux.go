@@ -24,6 +24,7 @@ type command struct {
 var commands = map[string]func(command) int{
 	"cat":     cat,
 	"getprop": getprop,
+	"logcat":  logcat,
 	"monkey":  monkey,
 	"pidof":   pidof,
 	"ps":      ps,
@@ -51,7 +52,7 @@ func Names(scale float64) []string {
 func Tools() []string {
 	return []string{
 		"awk", "basename", "cat", "chmod", "chown", "cmp", "cp", "cut", "date", "dd", "df", "dirname", "du",
-		"echo", "egrep", "env", "expr", "false", "fgrep", "find", "grep", "gzip", "head", "hostname", "id",
+		"echo", "egrep", "env", "expr", "false", "fgrep", "find", "grep", "gunzip", "gzip", "head", "hostname", "id",
 		"kill", "ln", "ls", "md5sum", "mkdir", "mkfifo", "mktemp", "mv", "nice", "nohup", "od", "printenv",
 		"printf", "pwd", "readlink", "realpath", "renice", "rm", "rmdir", "sed", "seq", "setsid", "sh",
 		"sha1sum", "sha256sum", "sleep", "sort", "split", "stat", "strings", "sync", "tail", "tar", "tee",

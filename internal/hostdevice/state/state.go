@@ -36,6 +36,9 @@ func (d Dir) App() string    { return filepath.Join(string(d), "app") }
 func (d Dir) Home() string   { return filepath.Join(string(d), "home") }
 func (d Dir) Log() string    { return filepath.Join(string(d), "log") }
 
+// Nest is where adbd finds what it runs with.
+func (d Dir) Nest() string { return filepath.Join(string(d), "nest") }
+
 // Control is the socket of the device.
 func (d Dir) Control() string { return filepath.Join(string(d), "control") }
 

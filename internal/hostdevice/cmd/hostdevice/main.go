@@ -5,6 +5,10 @@
 //	hostdevice serve --listen 127.0.0.1:5601 --scale 20
 //	adb connect 127.0.0.1:5601
 //
+// It also fetches what some of its tests need, Android's own adbd:
+//
+//	hostdevice fetch .bin/adbd
+//
 // Under the name of a phone's command (getprop, am, dumpsys, ...) it acts as that
 // command inside the device's shell.
 package main
@@ -18,9 +22,12 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/leakgate/leakgate/internal/adbd"
 	"github.com/leakgate/leakgate/internal/hostdevice"
+	"github.com/leakgate/leakgate/internal/hostdevice/aosp"
+	"github.com/leakgate/leakgate/internal/hostdevice/nest"
 	"github.com/leakgate/leakgate/internal/hostdevice/shim"
 )
 
@@ -37,14 +44,40 @@ func run(args []string) int {
 	switch verb {
 	case "serve":
 		return serve(args[2:])
-	// The device itself calls these two.
+	case "fetch":
+		return fetch(args[2:])
+	// The device itself calls these three.
 	case "launch":
 		return shim.Launch(args[2:])
 	case "keep":
 		return shim.Keep(args[2:])
+	case "nest":
+		return nest.Run(args[2:])
 	}
-	fmt.Fprintln(os.Stderr, "usage: hostdevice serve [--listen 127.0.0.1:5601] [--scale 20] [...]; see hostdevice serve --help")
+	fmt.Fprintln(os.Stderr, "usage: hostdevice serve [--listen 127.0.0.1:5601] [--scale 20] [...]; see hostdevice serve --help\n       hostdevice fetch DIR")
 	return 2
+}
+
+// fetchWithin bounds a fetch over a slow line.
+const fetchWithin = 5 * time.Minute
+
+// fetch puts Android's own adbd into a directory.
+func fetch(args []string) int {
+	if len(args) != 1 {
+		fmt.Fprintln(os.Stderr, "usage: hostdevice fetch DIR")
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
+	defer cancel()
+	daemon, err := aosp.Fetch(ctx, args[0])
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "hostdevice: %v\n", err)
+		return 1
+	}
+	fmt.Printf("adbd %s in %s\n", daemon.Version, daemon.Root)
+	return 0
 }
 
 func serve(args []string) int {

@@ -1,0 +1,94 @@
+package aosp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Daemon is an adbd that was unpacked.
+type Daemon struct {
+	// Root is the folder with everything; the other paths are relative to it.
+	Root string
+	// Loader starts the program with the libraries of the folders Libraries.
+	Loader    string
+	Libraries []string
+	Program   string
+	// Version is that of the Debian package.
+	Version string
+}
+
+const (
+	// program is where Debian's package has it.
+	program = "usr/lib/android-sdk/platform-tools/adbd"
+	// stamp is written last, so a folder that has it is whole.
+	stamp = "version"
+)
+
+// Have finds the daemon in a folder that Fetch has filled. An error wraps
+// fs.ErrNotExist where there is none.
+func Have(dir string) (Daemon, error) {
+	version, err := os.ReadFile(filepath.Join(dir, stamp))
+	if err != nil {
+		return Daemon{}, fmt.Errorf("find adbd: %w", err)
+	}
+	d, err := find(dir)
+	if err != nil {
+		return Daemon{}, fmt.Errorf("find adbd: %w", err)
+	}
+	d.Version = strings.TrimSpace(string(version))
+	return d, nil
+}
+
+func find(dir string) (Daemon, error) {
+	root, err := filepath.Abs(dir)
+	if err != nil {
+		return Daemon{}, err
+	}
+	if _, err := os.Stat(filepath.Join(root, program)); err != nil {
+		return Daemon{}, err
+	}
+	// The names have the machine's architecture in them.
+	loaders, err := filepath.Glob(filepath.Join(root, "usr/lib/*/ld-linux*.so.*"))
+	if err != nil || len(loaders) == 0 {
+		return Daemon{}, errors.Join(err, fmt.Errorf("find loader in %s: %w", dir, fs.ErrNotExist))
+	}
+	loader, err := filepath.Rel(root, loaders[0])
+	if err != nil {
+		return Daemon{}, err
+	}
+	libraries := filepath.Dir(loader)
+	return Daemon{
+		Root: root, Loader: loader, Program: program,
+		Libraries: []string{libraries, filepath.Join(libraries, "android")},
+	}, nil
+}
+
+// Command is what starts the daemon where its folder is found under the path at.
+func (d Daemon) Command(at string) []string {
+	paths := make([]string, len(d.Libraries))
+	for i, dir := range d.Libraries {
+		paths[i] = filepath.Join(at, dir)
+	}
+	return []string{filepath.Join(at, d.Loader), "--library-path", strings.Join(paths, ":"), filepath.Join(at, d.Program)}
+}
+
+// check has the loader find every library, without starting the program.
+func (d Daemon) check(ctx context.Context) error {
+	argv := d.Command(d.Root)
+	out, err := exec.CommandContext(ctx, argv[0], append([]string{"--list"}, argv[1:]...)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("load adbd: %w: %s", err, lastLine(out))
+	}
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, "not found") {
+			return fmt.Errorf("load adbd: %s", strings.TrimSpace(line))
+		}
+	}
+	return nil
+}

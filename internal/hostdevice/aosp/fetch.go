@@ -1,0 +1,249 @@
+package aosp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// Package is what apt is asked for, and release the first one that has it.
+	Package = "adbd"
+	release = "trixie"
+	// keyring is Debian's own, installed with every Debian.
+	keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
+)
+
+// Fetch puts the daemon into a folder with apt, unless it is there. The folder is
+// there as a whole or not at all, also where several processes fetch at once. It
+// takes some ten seconds and 25 MB.
+func Fetch(ctx context.Context, dir string) (Daemon, error) {
+	dir, err := filepath.Abs(dir) // apt would read another path as one below /
+	if err != nil {
+		return Daemon{}, fmt.Errorf("find folder: %w", err)
+	}
+	d, err := Have(dir)
+	if err == nil {
+		return d, nil
+	}
+	if _, there := os.Stat(dir); there == nil {
+		return Daemon{}, fmt.Errorf("use %s, which can be removed: %w", dir, err)
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return Daemon{}, fmt.Errorf("make folder: %w", err)
+	}
+	part, err := os.MkdirTemp(filepath.Dir(dir), "part-")
+	if err != nil {
+		return Daemon{}, fmt.Errorf("make folder: %w", err)
+	}
+	defer os.RemoveAll(part)
+	whole := filepath.Join(part, "root")
+	if err := build(ctx, part, whole); err != nil {
+		return Daemon{}, err
+	}
+	if err := keep(whole, dir); err != nil {
+		return Daemon{}, err
+	}
+	return Have(dir)
+}
+
+func build(ctx context.Context, part, whole string) error {
+	a, err := newApt(ctx, part)
+	if err != nil {
+		return err
+	}
+	archives, err := a.download(ctx)
+	if err != nil {
+		return err
+	}
+	version := ""
+	for _, deb := range archives {
+		if out, err := exec.CommandContext(ctx, "dpkg-deb", "-x", deb, whole).CombinedOutput(); err != nil {
+			return fmt.Errorf("unpack %s: %w: %s", filepath.Base(deb), err, lastLine(out))
+		}
+		if name, rest, _ := strings.Cut(filepath.Base(deb), "_"); name == Package {
+			version, _, _ = strings.Cut(rest, "_")
+		}
+	}
+	d, err := find(whole)
+	if err != nil {
+		return fmt.Errorf("unpack %s: %w", Package, err)
+	}
+	if err := d.check(ctx); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(whole, stamp), []byte(version+"\n"), 0o644); err != nil {
+		return fmt.Errorf("unpack %s: %w", Package, err)
+	}
+	return nil
+}
+
+// keep moves a whole folder to its place. Where another process was faster, its
+// folder stays.
+func keep(whole, dir string) error {
+	if err := os.Rename(whole, dir); err != nil {
+		if _, there := Have(dir); there != nil {
+			return fmt.Errorf("keep %s: %w", Package, err)
+		}
+	}
+	return nil
+}
+
+// apt is this machine's apt with a state of its own, which knows no package but
+// those of one release.
+type apt struct{ dir, config string }
+
+func newApt(ctx context.Context, part string) (apt, error) {
+	for _, tool := range []string{"apt-get", "apt-config", "dpkg-deb"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return apt{}, fmt.Errorf("find apt: %w", err)
+		}
+	}
+	if _, err := os.Stat(keyring); err != nil {
+		return apt{}, fmt.Errorf("find the keys of Debian: %w", err)
+	}
+	a := apt{dir: filepath.Join(part, "apt"), config: filepath.Join(part, "apt", "apt.conf")}
+	for _, dir := range []string{"state/lists/partial", "cache/archives/partial"} {
+		if err := os.MkdirAll(filepath.Join(a.dir, dir), 0o755); err != nil {
+			return apt{}, fmt.Errorf("make folder: %w", err)
+		}
+	}
+	mirror, err := mirror(ctx)
+	if err != nil {
+		return apt{}, err
+	}
+	network, err := network(ctx)
+	if err != nil {
+		return apt{}, err
+	}
+	for name, text := range map[string]string{
+		"apt.conf":     a.settings() + network,
+		"sources.list": "deb [signed-by=" + keyring + "] " + mirror + " " + release + " main\n",
+		"status":       "", // nothing is installed, so every library is fetched
+	} {
+		if err := os.WriteFile(filepath.Join(a.dir, name), []byte(text), 0o644); err != nil {
+			return apt{}, fmt.Errorf("set up apt: %w", err)
+		}
+	}
+	return a, nil
+}
+
+// settings lead apt away from everything of this machine (apt.conf(5)); hooks of
+// its configuration would work on its own state.
+func (a apt) settings() string {
+	at := func(name string) string { return filepath.Join(a.dir, name) }
+	var b strings.Builder
+	for _, s := range [][2]string{
+		{"Dir::State", at("state")}, {"Dir::State::status", at("status")}, {"Dir::Cache", at("cache")},
+		{"Dir::Etc::sourcelist", at("sources.list")}, {"Dir::Etc::sourceparts", "/dev/null"},
+		{"Dir::Etc::main", "/dev/null"}, {"Dir::Etc::parts", "/dev/null"},
+		{"Dir::Etc::preferences", "/dev/null"}, {"Dir::Etc::preferencesparts", "/dev/null"},
+		{"APT::Install-Recommends", "false"}, {"Acquire::Languages", "none"},
+		// The user that apt downloads as otherwise may not go where this folder is.
+		{"APT::Sandbox::User", "root"},
+	} {
+		fmt.Fprintf(&b, "%s %q;\n", s[0], s[1])
+	}
+	return b.String()
+}
+
+// download gives the package and all that it needs, as files.
+func (a apt) download(ctx context.Context) ([]string, error) {
+	for _, args := range [][]string{{"update"}, {"install", "--download-only", Package}} {
+		cmd := exec.CommandContext(ctx, "apt-get", append([]string{"-qq", "-y"}, args...)...)
+		cmd.Env = append(os.Environ(), "APT_CONFIG="+a.config, "LC_ALL=C")
+		cmd.WaitDelay = 5 * time.Second
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("fetch %s: apt-get %s: %w: %s", Package, args[0], err, lastLine(out))
+		}
+	}
+	archives, err := filepath.Glob(filepath.Join(a.dir, "cache/archives/*.deb"))
+	if err != nil {
+		return nil, fmt.Errorf("fetch %s: %w", Package, err)
+	}
+	if len(archives) == 0 {
+		return nil, fmt.Errorf("fetch %s: apt-get has brought nothing: %w", Package, fs.ErrNotExist)
+	}
+	slices.Sort(archives)
+	return archives, nil
+}
+
+// mirror is where this machine's apt has its own release from.
+func mirror(ctx context.Context) (string, error) {
+	own, err := os.ReadFile("/etc/os-release")
+	if err != nil {
+		return "", fmt.Errorf("find the release of this machine: %w", err)
+	}
+	id, codename := distribution(own)
+	if id != "debian" {
+		return "", fmt.Errorf("fetch %s: this machine is %q, not debian", Package, id)
+	}
+	cmd := exec.CommandContext(ctx, "apt-get", "indextargets", "--no-release-info", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages")
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("find the mirror of this machine: %w", err)
+	}
+	if uri, ok := sourceOf(out, codename); ok {
+		return uri, nil
+	}
+	return "", fmt.Errorf("find the mirror of this machine: apt has no source for %s main", codename)
+}
+
+// sourceOf finds the address of one release among the lines of indextargets.
+func sourceOf(targets []byte, codename string) (uri string, ok bool) {
+	for line := range strings.Lines(string(targets)) {
+		f := strings.Fields(line)
+		if len(f) != 3 || f[1] != codename || f[2] != "main" || !strings.Contains(f[0], "://") {
+			continue
+		}
+		return f[0], true
+	}
+	return "", false
+}
+
+// distribution reads ID and VERSION_CODENAME of os-release(5).
+func distribution(text []byte) (id, codename string) {
+	for line := range strings.Lines(string(text)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		value = strings.Trim(value, `"'`)
+		switch key {
+		case "ID":
+			id = value
+		case "VERSION_CODENAME":
+			codename = value
+		}
+	}
+	return id, codename
+}
+
+// network is how this machine's apt gets out: its proxies, and whether its clock can
+// be trusted with the dates of the mirror.
+func network(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "apt-config", "dump").Output()
+	if err != nil {
+		return "", fmt.Errorf("read the settings of apt: %w", err)
+	}
+	var b strings.Builder
+	lines := bufio.NewScanner(bytes.NewReader(out))
+	for lines.Scan() {
+		for _, prefix := range []string{"Acquire::http", "Acquire::Retries", "Acquire::ForceIPv", "Acquire::Check-"} {
+			if strings.HasPrefix(lines.Text(), prefix) {
+				b.WriteString(lines.Text() + "\n")
+			}
+		}
+	}
+	return b.String(), lines.Err()
+}
+
+func lastLine(out []byte) string {
+	text := strings.TrimSpace(string(out))
+	return text[strings.LastIndex(text, "\n")+1:]
+}

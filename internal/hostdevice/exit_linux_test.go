@@ -1,0 +1,99 @@
+package hostdevice_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/leakgate/leakgate/internal/hostdevice"
+	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
+)
+
+// TestEnds: each way to end is told apart, in the log and by exit-info.
+func TestEnds(t *testing.T) {
+	hostdevicetest.RequireJava(t)
+	d := hostdevicetest.New(t, hostdevice.Options{Scale: 20, HeapMB: 24})
+	pkg := d.Package()
+	run := func(command string) string {
+		t.Helper()
+		out, exit := shell(t, d, command)
+		if exit != 0 {
+			t.Fatalf("%s: exit %d, %s", command, exit, out)
+		}
+		return out
+	}
+	exitInfo := func() string { return run("dumpsys activity exit-info " + pkg) }
+	if out := exitInfo(); strings.Contains(out, "package:") {
+		t.Errorf("before any: %s", out)
+	}
+	ended := 0
+	for _, tt := range []struct{ class, mode, end, reason string }{
+		{"Control", "control", "kill -9 $PID", `reason=2 \(SIGNALED\) subreason=0 \(UNKNOWN\) status=9`},
+		{"Native", "native", "am force-stop $PKG", `reason=10 \(USER REQUESTED\) subreason=21 \(FORCE STOP\) status=0\n.* description=stop ` + pkg + ` due to from pid \d+ `},
+		{"Threads", "thread", "am kill $PID", `reason=10 \(USER REQUESTED\) subreason=24 \(KILL BACKGROUND\) status=0`},
+		{"Cache", "cache", "am crash $PID", `reason=4 \(APP CRASH\(EXCEPTION\)\) subreason=0 \(UNKNOWN\) status=0\n.* description=crash `},
+		// Twice the heap in ten seconds.
+		{"Java", "java", "true", `reason=4 \(APP CRASH\(EXCEPTION\)\) subreason=0 \(UNKNOWN\) status=0\n.* description=crash `},
+	} {
+		run(fmt.Sprintf("am start -n %s/.%s --es mb_per_h 9000", pkg, tt.class))
+		pid := strings.TrimSpace(run("pidof " + pkg + ":" + tt.mode))
+		run(strings.NewReplacer("$PID", pid, "$PKG", pkg).Replace(tt.end))
+		ended++
+		want := regexp.MustCompile(`(?m)#0:\n +timestamp=\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} pid=` + pid + ` realUid=\d+ packageUid=\d+ definingUid=\d+ user=0\n` +
+			` +process=` + pkg + ":" + tt.mode + ` ` + tt.reason)
+		eventually(t, tt.mode+" has ended as "+tt.reason, func() bool { return want.MatchString(exitInfo()) })
+		if n := strings.Count(exitInfo(), "ApplicationExitInfo #"); n != ended {
+			t.Errorf("%d ends, want %d", n, ended)
+		}
+		log := run("logcat -d")
+		for _, line := range []string{
+			`I ActivityManager: Start proc ` + pid + ":" + pkg + ":" + tt.mode + `/`,
+			`I ActivityManager: Process ` + pkg + ":" + tt.mode + ` \(pid ` + pid + `\) has died`,
+		} {
+			if !regexp.MustCompile(line).MatchString(log) {
+				t.Errorf("the log has no %s:\n%s", line, log)
+			}
+		}
+	}
+	crash := run("logcat -d -b crash")
+	for _, want := range []string{"FATAL EXCEPTION: main", "CrashedByAdbException", "java.lang.OutOfMemoryError: Java heap space"} {
+		if !strings.Contains(crash, want) {
+			t.Errorf("the crashes have no %s:\n%s", want, crash)
+		}
+	}
+	if out := run("dumpsys activity exit-info com.example.absent"); strings.Contains(out, "package:") {
+		t.Errorf("of another package: %s", out)
+	}
+}
+
+// TestExitInfoIsYoung: it came with Android 11.
+func TestExitInfoIsYoung(t *testing.T) {
+	d := hostdevicetest.New(t, hostdevice.Options{API: 29, Release: "10"})
+	if out, exit := shell(t, d, "dumpsys activity exit-info "+d.Package()); exit != 0 || !strings.HasPrefix(out, "Bad activity command, or no activities match: exit-info\n") {
+		t.Errorf("%q, exit %d", out, exit)
+	}
+}
+
+// TestCollectionsInLog: a collection and a dump are in the log of the process.
+func TestCollectionsInLog(t *testing.T) {
+	hostdevicetest.RequireJava(t)
+	d := hostdevicetest.New(t, hostdevice.Options{})
+	name := d.Package() + ":java"
+	shell(t, d, "am start -n "+d.Package()+"/.Java")
+	out, exit := shell(t, d, "am dumpheap -g "+name+" /data/local/tmp/x && am dumpheap -n "+name+" /data/local/tmp/n && cat /data/local/tmp/n")
+	if exit != 0 || !strings.Contains(out, "Native heap dump not available.") {
+		t.Fatalf("%s, exit %d", out, exit)
+	}
+	for _, want := range []string{
+		`(?m)^\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} +\d+ +\d+ I \S+ *: hprof: heap dump "/data/local/tmp/x" starting\.\.\.$`,
+		`(?m)I \S+ *: Explicit concurrent copying GC freed \d+MB AllocSpace bytes, 0\(0B\) LOS objects, \d+% free, \d+MB/\d+MB, paused [0-9.]+ms total [0-9.]+ms$`,
+		`(?m)I \S+ *: hprof: heap dump completed \(\d+KB\) in [0-9.]+s$`,
+	} {
+		seen := regexp.MustCompile(want)
+		eventually(t, want, func() bool {
+			out, _ := shell(t, d, "logcat -d --pid=$(pidof "+name+")")
+			return seen.MatchString(out)
+		})
+	}
+}

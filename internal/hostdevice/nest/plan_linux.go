@@ -1,0 +1,92 @@
+package nest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+)
+
+// Plan is what a nest is made of.
+type Plan struct {
+	// Root is an empty directory, where the phone's root is made.
+	Root string
+	// Binds are put into the root, in this order.
+	Binds []Bind
+	// Server is the adb server, in this machine's root. Daemon is adbd, in the phone's.
+	Server, Daemon Command
+}
+
+// Bind shows a directory or a file of this machine at a path of the phone.
+type Bind struct{ From, To string }
+
+// Command is a program that runs as long as the nest.
+type Command struct {
+	Args, Env []string
+	UID       int
+	Groups    []uint32
+}
+
+// Arg is the plan as an argument of Run.
+func (p Plan) Arg() (string, error) {
+	text, err := json.Marshal(p)
+	return string(text), err
+}
+
+// Run makes the nest, in namespaces that its process has been started in, and
+// returns when a program in it has ended; the other ends with it.
+func Run(args []string) int {
+	if len(args) != 1 {
+		return 2
+	}
+	var p Plan
+	if err := json.Unmarshal([]byte(args[0]), &p); err != nil {
+		fmt.Fprintf(os.Stderr, "nest: %v\n", err)
+		return 2
+	}
+	if err := p.run(); err != nil {
+		fmt.Fprintf(os.Stderr, "nest: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+func (p Plan) run() error {
+	// What is started dies with the thread that started it, and has its filter.
+	runtime.LockOSThread()
+	if err := raiseLoopback(); err != nil {
+		return fmt.Errorf("raise loopback: %w", err)
+	}
+	if err := p.makeRoot(); err != nil {
+		return err
+	}
+	if err := forbidVsock(); err != nil {
+		return fmt.Errorf("forbid sockets to the hypervisor: %w", err)
+	}
+	ended := make(chan error, 2)
+	for _, c := range []struct {
+		name, root string
+		Command
+	}{{"adb server", "", p.Server}, {"adbd", p.Root, p.Daemon}} {
+		cmd, err := c.start(c.root)
+		if err != nil {
+			return fmt.Errorf("start %s: %w", c.name, err)
+		}
+		go func() {
+			cmd.Wait()
+			ended <- fmt.Errorf("%s has ended: %s", c.name, cmd.ProcessState)
+		}()
+	}
+	return <-ended
+}
+
+func (c Command) start(root string) (*exec.Cmd, error) {
+	cmd := &exec.Cmd{Path: c.Args[0], Args: c.Args, Env: c.Env, Dir: "/", Stdout: os.Stdout, Stderr: os.Stderr}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Chroot: root, Pdeathsig: syscall.SIGKILL,
+		Credential: &syscall.Credential{Uid: uint32(c.UID), Gid: uint32(c.UID), Groups: c.Groups},
+	}
+	return cmd, cmd.Start()
+}

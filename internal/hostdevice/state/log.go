@@ -1,0 +1,119 @@
+package state
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Entry is one line of the system's log. Its time is that of the machine's clock,
+// which `date` shows.
+type Entry struct {
+	Time     time.Time
+	PID, TID int
+	// Priority is one of V, D, I, W, E and F.
+	Priority  byte
+	Tag, Text string
+}
+
+// logLimit bounds the log, in bytes; what does not fit any more is dropped, as the
+// oldest is on a phone.
+const logLimit = 4 << 20
+
+func (d Dir) logFile() string { return filepath.Join(d.Log(), "logcat") }
+
+// MakeLog makes an empty log that everybody may write to and clear.
+func (d Dir) MakeLog() error {
+	if err := os.WriteFile(d.logFile(), nil, 0o666); err != nil {
+		return fmt.Errorf("make log: %w", err)
+	}
+	if err := os.Chmod(d.logFile(), 0o666); err != nil {
+		return fmt.Errorf("make log: %w", err)
+	}
+	return nil
+}
+
+// AppendLog adds an entry, one for each line of its text.
+func (d Dir) AppendLog(e Entry) error {
+	f, err := os.OpenFile(d.logFile(), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("append to log: %w", err)
+	}
+	var b strings.Builder
+	for line := range strings.SplitSeq(e.Text, "\n") {
+		fmt.Fprintf(&b, "%d\t%d\t%d\t%c\t%s\t%s\n", e.Time.UnixMilli(), e.PID, e.TID, e.Priority, strings.ReplaceAll(e.Tag, "\t", " "), line)
+	}
+	info, err := f.Stat()
+	if err == nil && info.Size()+int64(b.Len()) <= logLimit {
+		_, err = io.WriteString(f, b.String()) // in one piece, so entries do not mix
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("append to log: %w", err)
+	}
+	return nil
+}
+
+// ClearLog drops all entries.
+func (d Dir) ClearLog() error {
+	if err := os.Truncate(d.logFile(), 0); err != nil {
+		return fmt.Errorf("clear log: %w", err)
+	}
+	return nil
+}
+
+// ReadLog gives the entries from an offset in the file on, and the offset behind
+// them. A log that was cleared meanwhile begins anew.
+func (d Dir) ReadLog(from int64) (list []Entry, next int64, err error) {
+	f, err := os.Open(d.logFile())
+	if err != nil {
+		return nil, from, fmt.Errorf("read log: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, from, fmt.Errorf("read log: %w", err)
+	}
+	if info.Size() < from {
+		from = 0
+	}
+	if _, err := f.Seek(from, io.SeekStart); err != nil {
+		return nil, from, fmt.Errorf("read log: %w", err)
+	}
+	for in := bufio.NewReader(f); ; {
+		line, err := in.ReadString('\n')
+		if err != nil { // what has no line end is still being written
+			return list, from, ignoreEnd(err)
+		}
+		from += int64(len(line))
+		if e, ok := parseEntry(strings.TrimSuffix(line, "\n")); ok {
+			list = append(list, e)
+		}
+	}
+}
+
+func ignoreEnd(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return fmt.Errorf("read log: %w", err)
+}
+
+func parseEntry(line string) (Entry, bool) {
+	f := strings.SplitN(line, "\t", 6)
+	if len(f) != 6 || len(f[3]) != 1 {
+		return Entry{}, false
+	}
+	ms, err := strconv.ParseInt(f[0], 10, 64)
+	pid, errPID := strconv.Atoi(f[1])
+	tid, errTID := strconv.Atoi(f[2])
+	if errors.Join(err, errPID, errTID) != nil {
+		return Entry{}, false
+	}
+	return Entry{time.UnixMilli(ms), pid, tid, f[3][0], f[4], f[5]}, true
+}
