@@ -1,5 +1,6 @@
 // Package config reads the YAML file of a stability run: which app, which
-// devices, what stresses the app, how often to sample and how to judge.
+// devices, what stresses the app, how often to sample, how to judge and what to
+// capture of a process that leaks.
 //
 // It takes text, an environment and the flags that stand for keys, and gives
 // either a complete [Config], with every default filled in and the origin of
@@ -52,6 +53,7 @@ type Config struct {
 	Duration time.Duration
 	Sample   Sample
 	Detect   Detect
+	Diagnose Diagnose
 
 	source   source
 	origins  map[string]Origin
@@ -67,6 +69,9 @@ type App struct {
 	// Processes are names of processes, or the beginnings of names with a star
 	// behind. Never empty: the default is the package and package + ":*".
 	Processes []string
+	// Mapping is the path of the mapping of an obfuscated build, as it is written: one
+	// that is not absolute is seen from the folder of the file. Empty for none.
+	Mapping string
 }
 
 // Devices says on which phones the run takes place.
@@ -142,6 +147,35 @@ type Article struct {
 	Options map[string]string
 }
 
+// Diagnose says what is captured of a process that leaks.
+type Diagnose struct {
+	// Dump is when a heap dump is made: on_leak, at_end (of the run) or at_marks.
+	// The last two make one on a leak too.
+	Dump string
+	// Cooldown is the least time between two diagnoses of one process, in the time
+	// of the device.
+	Cooldown time.Duration
+	// Keep is what stays of a heap dump after its analysis: stripped (the graph
+	// without the contents of primitive arrays), raw or none.
+	Keep string
+	// Steps are added to the recipe of a kind: java, native, gpu, thread, unknown, or
+	// all for each of them. A kind without steps is not in it; nil means no steps.
+	Steps map[string][]Step
+}
+
+// Step is one command of the file whose output is kept with a diagnosis.
+type Step struct {
+	// Name is the name of its file without the ending. Within a kind and all it is
+	// unique, and none of leakgate's own steps is called so.
+	Name string
+	// Command is one command line for the shell of the device, as it is written: {pid},
+	// {process}, {package} and {user} are still to be filled in, quoted, and {{ stands
+	// for one {. It has no other {.
+	Command string
+	// Limit is the real time that it may take.
+	Limit time.Duration
+}
+
 // The defaults of a file that says no more than it must.
 const (
 	DefaultMinAPI          = 21
@@ -159,6 +193,10 @@ const (
 	DefaultR2              = 0.6
 	DefaultSpikePercent    = 50.0
 	DefaultSpikeMinBytes   = 200 << 20
+	DefaultDump            = "on_leak"
+	DefaultCooldown        = 30 * time.Minute
+	DefaultKeep            = "stripped"
+	DefaultLimit           = 30 * time.Second // of a step
 )
 
 // The names of the policies.
@@ -181,6 +219,7 @@ func defaults() *Config {
 				SpikePercent: DefaultSpikePercent, SpikeMin: DefaultSpikeMinBytes,
 			},
 		},
+		Diagnose: Diagnose{Dump: DefaultDump, Cooldown: DefaultCooldown, Keep: DefaultKeep},
 	}
 }
 

@@ -20,6 +20,7 @@ x-quick: &quick
 app:
   package: com.shop
   processes: ["com.shop", "com.shop:*", /system/bin/surfaceflinger]
+  mapping: build/mapping.txt
 devices:
   serials: [emulator-5554, "192.168.1.7:5555", 0123456789, "adb-R58M (2)._adb-tls-connect._tcp"]
   min_api: 26
@@ -41,6 +42,17 @@ detect:
     r2: 0.7
     spike: { pct: 40%, min: 1.5GB }
     options: { window: 120, gpu.graphics: "yes" }
+diagnose:
+  dump: at_marks
+  cooldown: 1h30m
+  keep: none
+  steps:
+    native:
+      - { name: unreachable, command: "dumpsys meminfo --unreachable {pid}", limit: 20s }
+      - name: gwp-asan
+        command: "getprop | awk '{{print $1}' && ls /data/user/{user}/{package}\n"
+    thread: []
+    all: [{ name: 0battery_1, command: dumpsys battery }]
 `
 
 func mustParse(t *testing.T, text string) *Config {
@@ -63,7 +75,7 @@ func values(c *Config) Config {
 func TestFullFile(t *testing.T) {
 	seven := int64(7)
 	want := Config{
-		App: App{"com.shop", []string{"com.shop", "com.shop:*", "/system/bin/surfaceflinger"}},
+		App: App{"com.shop", []string{"com.shop", "com.shop:*", "/system/bin/surfaceflinger"}, "build/mapping.txt"},
 		Devices: Devices{
 			Serials: []string{"emulator-5554", "192.168.1.7:5555", "0123456789", "adb-R58M (2)._adb-tls-connect._tcp"},
 			MinAPI:  26, Require: 2,
@@ -73,6 +85,13 @@ func TestFullFile(t *testing.T) {
 		Sample:   Sample{10 * time.Second, 5 * time.Second, time.Minute, 90 * time.Second, 12.5, 1000},
 		Detect: Detect{"article", "live", Article{
 			2.5, 0.7, 40, 3 << 29, map[string]string{"window": "120", "gpu.graphics": "yes"},
+		}},
+		Diagnose: Diagnose{"at_marks", 90 * time.Minute, "none", map[string][]Step{
+			"native": {
+				{"unreachable", "dumpsys meminfo --unreachable {pid}", 20 * time.Second},
+				{"gwp-asan", "getprop | awk '{{print $1}' && ls /data/user/{user}/{package}\n", DefaultLimit},
+			},
+			"all": {{"0battery_1", "dumpsys battery", DefaultLimit}},
 		}},
 	}
 	for name, text := range map[string]string{
@@ -91,7 +110,7 @@ func TestFullFile(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	c := mustParse(t, "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 8h\n")
 	want := *defaults()
-	want.App = App{"com.shop", []string{"com.shop", "com.shop:*"}}
+	want.App = App{"com.shop", []string{"com.shop", "com.shop:*"}, ""}
 	want.Duration = 8 * time.Hour
 	if got := values(c); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -107,6 +126,7 @@ workload: none
 duration: 8h
 sample: { normal: 30s, suspicious: 15s, leaking: 60s, detail: 30s }
 detect: { policy: robust, assert: end, article: { t: 2.0, r2: 0.6, spike: { pct: 50, min: 200MB } } }
+diagnose: { dump: on_leak, cooldown: 30m, keep: stripped, steps: {} }
 `)
 	written.Devices.Serials = nil
 	if got := values(written); !reflect.DeepEqual(got, want) {
@@ -170,10 +190,16 @@ func TestOrigins(t *testing.T) {
 		"app.processes":                       "run.yaml:7:14",
 		"app.processes[1]":                    "run.yaml:7:27",
 		"sample.normal":                       "run.yaml:3:11", // where the anchor has it
-		"sample.detail":                       "run.yaml:18:11",
-		"workload.monkey.seed":                "run.yaml:13:52",
-		"detect.article.spike.min":            "run.yaml:27:29",
-		"detect.article.options.gpu.graphics": "run.yaml:28:43",
+		"sample.detail":                       "run.yaml:19:11",
+		"workload.monkey.seed":                "run.yaml:14:52",
+		"detect.article.spike.min":            "run.yaml:28:29",
+		"detect.article.options.gpu.graphics": "run.yaml:29:43",
+		"app.mapping":                         "run.yaml:8:12",
+		"diagnose.keep":                       "run.yaml:33:9",
+		"diagnose.steps.native":               "run.yaml:36:7",
+		"diagnose.steps.native[1].command":    "run.yaml:38:18",
+		"diagnose.steps.native[1].limit":      "default",
+		"diagnose.steps.all[0].name":          "run.yaml:40:19",
 		"detect.article.options.none":         "default",
 	} {
 		if got := c.Origin(path).String(); got != want {
@@ -190,8 +216,8 @@ func TestProblemOfCaller(t *testing.T) {
 	c := mustParse(t, full)
 	p := c.Problem("detect.article.options.window", `the policy article has no option "window"`)
 	p.Suggestion = "windows"
-	const want = `run.yaml:28:24: detect.article.options.window: the policy article has no option "window"; did you mean windows?
-   28 |     options: { window: 120, gpu.graphics: "yes" }
+	const want = `run.yaml:29:24: detect.article.options.window: the policy article has no option "window"; did you mean windows?
+   29 |     options: { window: 120, gpu.graphics: "yes" }
       |                        ^`
 	if got := p.Error(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

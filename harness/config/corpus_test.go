@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -114,8 +115,45 @@ func checkConfig(t *testing.T, c *Config) {
 	if c.Detect.Policy != "article" && c.Detect.Policy != "robust" || c.Detect.Assert != "end" && c.Detect.Assert != "live" {
 		bad("words")
 	}
+	checkDiagnose(t, c)
 	if c.Devices.MinAPI < 18 || c.Devices.Require < 1 || len(c.Devices.Serials) > 0 && c.Devices.Require > len(c.Devices.Serials) {
 		bad("devices")
+	}
+}
+
+// filledIn is a command of which nothing is left to be filled in.
+func filledIn(command string) string {
+	return strings.NewReplacer("{{", "", "{pid}", "1", "{process}", "'a'", "{package}", "'a'", "{user}", "0").Replace(command)
+}
+
+// checkDiagnose holds what is true of what is to be captured: every step can be run,
+// and every file of a diagnosis has a name of its own.
+func checkDiagnose(t *testing.T, c *Config) {
+	t.Helper()
+	d := c.Diagnose
+	if !strings.Contains(" on_leak at_end at_marks ", " "+d.Dump+" ") || !strings.Contains(" stripped raw none ", " "+d.Keep+" ") ||
+		d.Cooldown < 0 || d.Cooldown > 720*time.Hour || d.Steps != nil && len(d.Steps) == 0 {
+		t.Errorf("diagnose: %+v", d)
+	}
+	for kind, steps := range d.Steps {
+		files := map[string]int{"heap": 1, "showmap": 1, "smaps": 1, "maps": 1, "meminfo": 1, "gfxinfo": 1, "surfaceflinger": 1, "gpu": 1, "status": 1,
+			"threads": 1, "logcat": 1, "exit_info": 1, "summary": 1, "diagnosis": 1, "analysis": 1}
+		if len(steps) == 0 || len(steps) > 20 {
+			t.Errorf("%d steps of %s", len(steps), kind)
+		}
+		if kind != "all" {
+			for _, s := range d.Steps["all"] {
+				files[s.Name]++
+			}
+		}
+		for _, s := range steps {
+			if files[s.Name]++; files[s.Name] > 1 || !regexp.MustCompile("^[a-z0-9_-]{1,40}$").MatchString(s.Name) {
+				t.Errorf("the name of a step of %s: %q", kind, s.Name)
+			}
+			if s.Limit < time.Second || s.Limit > 10*time.Minute || strings.TrimSpace(s.Command) == "" || strings.Contains(filledIn(s.Command), "{") {
+				t.Errorf("a step of %s: %+v", kind, s)
+			}
+		}
 	}
 }
 

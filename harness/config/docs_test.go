@@ -1,8 +1,10 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -38,7 +40,7 @@ func defaultOf(k key) string {
 	switch shown := k.texts(); {
 	case k.name == "version" || k.choice || k.holds == pairsOfNames:
 		return ""
-	case k.holds == manyValues && k.is&mayBeEmpty != 0:
+	case k.holds == manyValues && k.is&mayBeEmpty != 0 || k.holds == manyMappings:
 		return "[]"
 	case k.holds == oneValue && len(shown) > 0:
 		return k.yaml(shown[0])
@@ -48,6 +50,11 @@ func defaultOf(k key) string {
 
 // The page tells every key as the table of keys has it.
 func TestKeysOfThePage(t *testing.T) {
+	generated(t, "keys", tableOf(leaves(schema(defaults()), "")))
+	generated(t, "steps", tableOf(leaves(stepKey(new(defaultStep())).keys, "")))
+}
+
+func tableOf(leaves []leaf) string {
 	var b strings.Builder
 	b.WriteString("| key | what it is | value | default | example |\n|---|---|---|---|---|\n")
 	cell := func(text string) string {
@@ -56,7 +63,7 @@ func TestKeysOfThePage(t *testing.T) {
 		}
 		return "`" + text + "`"
 	}
-	for _, l := range leaves(schema(defaults()), "") {
+	for _, l := range leaves {
 		value, or := l.key.form.says, defaultOf(l.key)
 		switch {
 		case l.key.choice:
@@ -65,6 +72,8 @@ func TestKeysOfThePage(t *testing.T) {
 			value = "a list; each entry: " + value
 		case l.key.holds == pairsOfNames:
 			value = "a mapping of names; each value: " + value
+		case l.key.holds == manyMappings:
+			value = fmt.Sprintf("a list of at most %d steps", mostSteps)
 		}
 		or = cell(or)
 		if or == "" && l.key.unset != "" {
@@ -72,7 +81,7 @@ func TestKeysOfThePage(t *testing.T) {
 		}
 		b.WriteString("| `" + l.path + "` | " + l.key.about + " | " + value + " | " + or + " | " + cell(l.key.example) + " |\n")
 	}
-	generated(t, "keys", b.String())
+	return b.String()
 }
 
 // The page shows every mistake with all that is said about it, and no other.
@@ -98,7 +107,8 @@ func TestMistakesOfThePage(t *testing.T) {
 	generated(t, "mistakes", b.String())
 }
 
-// The page names the variable of the environment for no other keys than there are.
+// The page names the variable of the environment for no other keys than there are,
+// and all names that a step and a placeholder can and cannot have.
 func TestVariablesOfThePage(t *testing.T) {
 	content, err := os.ReadFile(page)
 	if err != nil {
@@ -107,6 +117,11 @@ func TestVariablesOfThePage(t *testing.T) {
 	for _, name := range Variables() {
 		if got, ok := strings.CutPrefix(name, variablePrefix); !ok || got != strings.ToUpper(got) {
 			t.Errorf("%s is no name of a variable", name)
+		}
+	}
+	for _, name := range slices.Concat(ownSteps, placeholders) {
+		if !strings.Contains(string(content), "`"+name+"`") && !strings.Contains(string(content), "`{"+name+"}`") {
+			t.Errorf("the page does not tell of %s", name)
 		}
 	}
 	for _, r := range readerOnly {

@@ -141,6 +141,10 @@ func (w *writer) content() (Config, []entry) {
 		}
 		app = append(app, entry{name: "processes", text: w.list(c.App.Processes)})
 	}
+	if w.maybe() {
+		c.App.Mapping = pick(w, "mapping.txt", "../a b/mapping.txt", `C:\out\mapping.txt`, "$HOME/${X}", "7")
+		app = append(app, entry{name: "mapping", text: w.scalar(escaped(c.App.Mapping))})
+	}
 	top := []entry{{name: "version", text: pick(w, "1", `"1"`)}, {name: "app", below: app}}
 
 	var devices []entry
@@ -239,7 +243,54 @@ func (w *writer) content() (Config, []entry) {
 			{name: "assert", text: c.Detect.Assert}, {name: "policy", text: w.scalar(c.Detect.Policy)}, {name: "article", below: article},
 		}})
 	}
+	if w.maybe() {
+		top = append(top, entry{name: "diagnose", below: w.diagnose(&c.Diagnose)})
+	}
 	return c, top
+}
+
+// diagnose makes the section of this name.
+func (w *writer) diagnose(d *Diagnose) []entry {
+	d.Dump, d.Keep = pick(w, "on_leak", "at_end", "at_marks"), pick(w, "stripped", "raw", "none")
+	d.Cooldown = time.Duration(w.rng.IntN(2_592_001)) * time.Second
+	out := []entry{{name: "dump", text: w.scalar(d.Dump)}, {name: "cooldown", text: w.scalar(w.duration(d.Cooldown))}, {name: "keep", text: w.scalar(d.Keep)}}
+	if w.maybe() {
+		return out
+	}
+	var kinds []entry
+	for _, kind := range []string{"java", "native", "gpu", "thread", "unknown", "all"} {
+		if w.rng.IntN(3) > 0 {
+			continue
+		}
+		var texts []string
+		for i := range w.rng.IntN(4) {
+			s := Step{
+				Name:    fmt.Sprintf("%s_%d%s", kind, i, pick(w, "", "-x", "9")),
+				Command: pick(w, "dumpsys battery", "cat /proc/{pid}/limits", "awk '{{print $1}' {{{pid}}", "run-as {package} ls; echo {user} {process}", "echo $$ ${{X}", "a\nb", "true", "}"),
+				Limit:   time.Duration(1+w.rng.IntN(600)) * time.Second,
+			}
+			below := []entry{
+				{name: "name", text: w.scalar(s.Name)}, {name: "command", text: w.scalar(escaped(s.Command))},
+			}
+			if w.maybe() {
+				below = append(below, entry{name: "limit", text: w.scalar(w.duration(s.Limit))})
+			} else {
+				s.Limit = DefaultLimit
+			}
+			if d.Steps == nil {
+				d.Steps = map[string][]Step{}
+			}
+			d.Steps[kind] = append(d.Steps[kind], s)
+			part := writer{rng: w.rng}
+			part.mapping(below, "", true)
+			texts = append(texts, "{ "+part.b.String()+" }")
+		}
+		kinds = append(kinds, entry{name: kind, text: "[" + strings.Join(texts, ", ") + "]"})
+	}
+	if kinds == nil {
+		return append(out, entry{name: "steps", text: "{}"})
+	}
+	return append(out, entry{name: "steps", below: kinds})
 }
 
 func TestRoundTrip(t *testing.T) {

@@ -87,11 +87,12 @@ func JSONSchema() ([]byte, error) {
 		{"properties", inProfile},
 		{"additionalProperties", false},
 	}})
+	defs = append(defs, member{"step", stepKey(new(defaultStep())).schema()})
 	whole := object{
 		{"$schema", "https://json-schema.org/draft/2020-12/schema"},
 		{"$id", SchemaURL},
 		{"title", "leakgate"},
-		{"description", "A stability run: which app, which devices, what stresses the app, how often to sample and how to judge."},
+		{"description", "A stability run: which app, which devices, what stresses the app, how often to sample, how to judge and what to capture of a leak."},
 		{"type", "object"},
 		{"properties", file},
 		{"patternProperties", object{{"^x-", true}}},
@@ -157,6 +158,13 @@ func (k key) schema() object {
 			{"maxProperties", mostEntries},
 			{"additionalProperties", k.form.schema()},
 		}...)
+	case k.holds == manyMappings:
+		return append(o, object{
+			{"type", "array"},
+			{"items", object{{"$ref", "#/$defs/step"}}},
+			{"maxItems", mostSteps},
+			{"default", []string{}},
+		}...)
 	case k.holds == manyValues:
 		o = append(o, member{"type", "array"}, member{"items", k.form.schema()}, member{"maxItems", mostEntries})
 		if k.is&mayBeEmpty == 0 {
@@ -170,7 +178,7 @@ func (k key) schema() object {
 
 // description is what an editor shows of a key.
 func (k key) description() string {
-	if k.holds == nothing || k.holds == pairsOfNames || k.choice {
+	if k.holds == nothing || k.holds == pairsOfNames || k.holds == manyMappings || k.choice {
 		return k.about
 	}
 	each := map[bool]string{true: "Each entry: ", false: "Value: "}[k.holds == manyValues]
@@ -183,8 +191,8 @@ func mappingOf(k key) object {
 	switch {
 	case k.choice:
 		o = append(o, member{"minProperties", 1}, member{"maxProperties", 1})
-	case k.name == "monkey":
-		o = append(o, member{"required", []string{"events"}})
+	case k.needed != nil:
+		o = append(o, member{"required", k.needed})
 	}
 	return o
 }

@@ -91,6 +91,10 @@ func plainValue(v any) any {
 		}
 		return out
 	case time.Time:
+		// Editors know no dates: for them it is the text.
+		if v.Equal(v.Truncate(24 * time.Hour)) {
+			return v.Format(time.DateOnly)
+		}
 		return v.Format(time.RFC3339)
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -116,7 +120,7 @@ var readerOnly = []struct {
 	{regexp.MustCompile(`nested more than|^a key must be a word`), "the shape of what no key of the file holds"},
 	{regexp.MustCompile(`variable|\$\{|filled in from`), "a schema knows no environment"},
 	{regexp.MustCompile(`is in the list twice`), "entries are compared as texts; for a schema 1 and 1.0 are the same"},
-	{regexp.MustCompile(`serials names only|only \d`), "no schema compares two values of a file"},
+	{regexp.MustCompile(`serials names only|only \d|is the name of two steps`), "no schema compares two values of a file"},
 	{regexp.MustCompile(`^is "[^"]*[a-zµμ%B]+", but must be`), "a schema reads no quantity with a unit: its range is not known to it"},
 	{regexp.MustCompile(`^is "\+?[0-9._]+", but must be`), "a number in quotes is a text for a schema: its range is not known to it"},
 	{regexp.MustCompile(`is not a (whole )?number|is not a percentage|is "[^"]*", but there is only version`), "YAML has many notations for one number, of which a schema sees the number"},
@@ -124,6 +128,7 @@ var readerOnly = []struct {
 	{regexp.MustCompile(`is too (long|large)|has \d+ bytes|has a NUL`), "lengths and sizes count after variables are filled in"},
 	{regexp.MustCompile(`which is the program, is blank`), "the rule is for the first entry of a list after variables are filled in"},
 	{regexp.MustCompile(`\(with `), "a schema does not lay a profile over the file"},
+	{regexp.MustCompile(`is no placeholder|^"\{" is not closed`), "the braces of a command are looked at after variables are filled in"},
 	{regexp.MustCompile(`a star alone`), "the pattern of names allows an empty beginning after a variable is filled in"},
 }
 
@@ -252,6 +257,9 @@ func TestSchemaExamples(t *testing.T) {
 			if strings.HasPrefix(l.path, "workload.monkey.") && !strings.HasSuffix(l.path, "events") {
 				lines = append(lines, indent+"events: 5")
 			}
+			if l.path == "app.mapping" {
+				lines = append(lines, indent+"package: com.shop")
+			}
 			text := strings.Join(lines, "\n") + "\n"
 			for _, rest := range []string{"version: 1\n", "app: { package: com.shop }\n", "workload: none\n", "duration: 1h\n"} {
 				if key, _, _ := strings.Cut(rest, ":"); key != words[0] {
@@ -309,5 +317,5 @@ func (w *writer) breakValue(text string) string {
 		return text[:at[0]] + pick(w, "1ms", "0s", "500d", "2000h", "1ns") + text[at[1]:]
 	}
 	return text[:at[0]] + pick(w, "0", "-1", "1", "30", "17", "1e3", "0.5", "2.5", "101", "true", "~", "none", "live", "auto", "8h", "-8h", "500ms", "2d",
-		"25%", "-5%", "2000%", "200MB", "1.5 GiB", "com.shop", "shop", `"1"`, `"30"`, `"07"`, `"${SHOP}"`, `"$${"`, "[a]", "{ a: b }", "[]", "{}", "2001-01-01", ".inf", "0x10", "1_000", "99999999999") + text[at[1]:]
+		"25%", "-5%", "2000%", "200MB", "1.5 GiB", "com.shop", "shop", `"1"`, `"30"`, `"07"`, `"${SHOP}"`, `"$${"`, "[a]", "{ a: b }", "[]", "{}", "2001-01-01", ".inf", "0x10", "1_000", "99999999999", "heap", "at_end", "stripped", "{pid}") + text[at[1]:]
 }

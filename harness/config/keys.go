@@ -27,11 +27,14 @@ type key struct {
 	shown func() []string
 	// hidden tells that a mapping is not there, nil that it always is.
 	hidden func() bool
+	// entries gives the keys of each entry of a list of mappings, as shown does.
+	entries func() [][]key
 
-	about   string // what it is, in a sentence
-	example string // a value, as YAML
-	unset   string // what goes without a value, where that is possible
-	choice  bool   // exactly one of the keys below is there
+	about   string   // what it is, in a sentence
+	example string   // a value, as YAML
+	unset   string   // what goes without a value, where that is possible
+	choice  bool     // exactly one of the keys below is there
+	needed  []string // of the keys below
 }
 
 // holding is what stands behind a key.
@@ -42,6 +45,7 @@ const (
 	oneValue                    // a single value
 	manyValues                  // a list
 	pairsOfNames                // names that this package does not know, with values
+	manyMappings                // a list of mappings
 )
 
 // take reads the value of the key.
@@ -103,7 +107,8 @@ func schema(c *Config) []key {
 			optional("package", &c.App.Package, packageKind, "only the processes are named").
 				tell("The application id. The monkey sends its events to it.", "com.shop"),
 			processes,
-			{name: "mapping", notYet: true},
+			optional("mapping", &c.App.Mapping, pathKind, "names are told as the build has them").
+				tell("The mapping.txt of an obfuscated build, seen from the folder of the file.", "build/mapping.txt"),
 		}},
 		{name: "devices", about: "On which phones the run takes place.", keys: []key{
 			listed("serials", &c.Devices.Serials, serialKind, distinct|mayBeEmpty, list(&c.Devices.Serials, serial, distinct|mayBeEmpty)).
@@ -141,7 +146,15 @@ func schema(c *Config) []key {
 				optionsKey(&article.Options),
 			}},
 		}},
-		{name: "diagnose", notYet: true},
+		{name: "diagnose", about: "What is captured of a process that leaks.", keys: []key{
+			value("dump", &c.Diagnose.Dump, words("on_leak", "at_end", "at_marks")).
+				tell("When a heap dump is made; at_end (of the run) and at_marks make one on a leak too.", "at_marks"),
+			value("cooldown", &c.Diagnose.Cooldown, cooldownKind).
+				tell("The least time between two diagnoses of one process, in the time of the device.", "1h"),
+			value("keep", &c.Diagnose.Keep, words("stripped", "raw", "none")).
+				tell("What stays of a heap dump after its analysis; stripped has no contents of primitive arrays, and so no texts.", "none"),
+			stepsKey(&c.Diagnose.Steps),
+		}},
 		{name: "gate", notYet: true},
 		{name: "baseline", notYet: true},
 		{name: "report", notYet: true},
@@ -171,7 +184,7 @@ func workloadKey(w *Workload) key {
 		value("seed", &m.Seed, seedKind).tell("Makes two runs alike; auto takes a new one for each run.", "7"),
 	}
 	keys := []key{
-		{name: "monkey", about: "The event generator of Android, on the package.", keys: monkeyKeys,
+		{name: "monkey", about: "The event generator of Android, on the package.", keys: monkeyKeys, needed: []string{"events"},
 			hidden: func() bool { return w.Monkey == nil },
 			read: func(walk *walker, at place) {
 				w.Monkey = m
@@ -327,6 +340,7 @@ func (w *walker) require(c *Config) {
 		w.refuse(w.written["devices.require"], &fault{message: fmt.Sprintf(
 			"the run requires %d devices, but serials names only %d", c.Devices.Require, n)})
 	}
+	w.stepsOfAll(c.Diagnose.Steps)
 	if len(c.App.Processes) == 0 {
 		c.App.Processes = []string{c.App.Package, c.App.Package + ":*"}
 	}

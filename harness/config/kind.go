@@ -61,6 +61,7 @@ var (
 	lineKind    = kind[string]{line, same, form{"a command line", []object{freeText(notBlank)}, false}}
 	wordKind    = kind[string]{argument, same, form{"an argument; the first, the program, not blank", []object{freeText("")}, false}}
 	optionKind  = kind[string]{optionValue, same, form{"a text of at most 255 bytes", []object{freeText("")}, false}}
+	pathKind    = kind[string]{hostPath, same, form{"a path", []object{freeText(notBlank)}, false}}
 	versionKind = kind[string]{version, same, form{"1", []object{{{"const", 1}}, text("^1$")}, true}}
 
 	// interval is the time between two samples. Below a second the reading itself
@@ -85,6 +86,16 @@ var (
 	pauseKind = kind[time.Duration]{
 		withUnit(such(duration, wholeMilliseconds, "whole milliseconds, from 0 to 1h"), func(float64) string { return "ms" }),
 		writeDuration, form{"a duration of whole milliseconds from 0 to 1h", []object{{{"const", 0}}, text(zeroTimePattern)}, true},
+	}
+	cooldownKind = kind[time.Duration]{
+		withUnit(such(duration, func(d time.Duration) bool { return d >= 0 && d <= 30*24*time.Hour }, "from 0 to 30d"),
+			func(float64) string { return "m" }),
+		writeDuration, form{"a duration from 0 to 30d", []object{{{"const", 0}}, text(zeroTimePattern)}, true},
+	}
+	limitKind = kind[time.Duration]{
+		withUnit(such(duration, func(d time.Duration) bool { return d >= time.Second && d <= 10*time.Minute }, "from 1s to 10m"),
+			func(float64) string { return "s" }),
+		writeDuration, form{"a duration from 1s to 10m", []object{text(timePattern)}, true},
 	}
 	// costKind is percent of one core; a device has several.
 	costKind = percentKind(1000)
@@ -143,7 +154,7 @@ func count(low, high int64) kind[int] {
 
 // words is one of a few words.
 func words(of ...string) kind[string] {
-	return kind[string]{oneOf(of...), same, form{strings.Join(of, " or "), []object{{{"enum", of}}}, true}}
+	return kind[string]{oneOf(of...), same, form{enumerated(of, "or"), []object{{{"enum", of}}}, true}}
 }
 
 // writeDuration drops the zeros that Go writes: 8h, not 8h0m0s.

@@ -86,11 +86,12 @@ func leaves(keys []key, path string) []leaf {
 
 // Variables gives the variable of the environment for every key that can be set
 // by one, as a map from the path of the key. version says what the file is
-// written in, and the names of options are not known here: they have none.
+// written in, the names of options are not known here, and steps are more than a
+// text: they have none.
 func Variables() map[string]string {
 	out := map[string]string{}
 	for _, l := range leaves(schema(defaults()), "") {
-		if l.path != "version" && l.key.holds != pairsOfNames {
+		if l.path != "version" && l.key.holds != pairsOfNames && l.key.holds != manyMappings {
 			out[l.path] = variableOf(l.path)
 		}
 	}
@@ -217,7 +218,7 @@ type Slip struct{ Written, Meant string }
 // notKeys are the variables of leakgate that stand for a flag or serve something
 // else: none of them is a key, and none is a slip of one.
 var notKeys = []string{
-	"DEVICE", "DEVICES", "E2E", "FOR", "HOSTDEVICE", "HOSTDEVICE_COMMAND", "JSON", "ORIGIN", "OUT", "PACKAGE", "PATIENCE", "PROCESS",
+	"BASE_MAPPING", "DEVICE", "DEVICES", "E2E", "FOR", "HOSTDEVICE", "HOSTDEVICE_COMMAND", "JSON", "ORIGIN", "OUT", "PACKAGE", "PATIENCE", "PROCESS",
 	"PROFILE", "REQUIRE", "RUN", "SEED", "STRICT", "TESTDATA", "VERSION", "WAIT",
 }
 

@@ -376,7 +376,11 @@ func (w *writer) variables(t *testing.T, entries []entry, path string, env map[s
 		}
 		v := n.Content[0]
 		if v.Kind == yaml.ScalarNode {
-			env[variableOf(here)] = v.Value
+			text, _, f := fill(v.Value, set())
+			if f != nil {
+				t.Fatal(f)
+			}
+			env[variableOf(here)] = text.text
 			continue
 		}
 		list := []string{}
@@ -400,7 +404,7 @@ func (w *writer) variables(t *testing.T, entries []entry, path string, env map[s
 func withoutOptions(entries []entry) []entry {
 	var out []entry
 	for _, e := range entries {
-		if e.name == "options" {
+		if e.name == "options" || e.name == "steps" {
 			continue
 		}
 		if e.below != nil {

@@ -12,6 +12,7 @@ const (
 	longestName    = 255       // of a process or a device: NAME_MAX of Linux
 	longestPackage = 223       // AOSP FrameworkParsingPackageUtils.java, MAX_FILE_NAME_SIZE
 	longestText    = 64 * 1024 // of a command line or argument
+	longestPath    = 4096      // PATH_MAX of Linux
 )
 
 // only tells whether all characters of a name are letters, digits or among
@@ -102,6 +103,19 @@ func line(text string) (string, *fault) {
 		return "", &fault{message: fmt.Sprintf("has %d bytes, but a command has at most %d", len(text), longestText)}
 	case strings.ContainsRune(text, 0):
 		return "", &fault{message: "has a NUL character, which no command can carry"}
+	}
+	return text, nil
+}
+
+// hostPath parses the path of a file on the host.
+func hostPath(text string) (string, *fault) {
+	switch {
+	case strings.TrimSpace(text) == "":
+		return "", &fault{message: "is blank: write the path of a file"}
+	case len(text) > longestPath:
+		return "", &fault{message: fmt.Sprintf("has %d bytes, but a path has at most %d", len(text), longestPath)}
+	case strings.ContainsRune(text, 0):
+		return "", &fault{message: "has a NUL character, which no path can hold"}
 	}
 	return text, nil
 }

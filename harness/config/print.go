@@ -79,9 +79,20 @@ func (c *Config) rows(keys []key, path, indent string) []row {
 			out = append(out, row{begin + yamlTexts(shown), here, append([]string{}, shown...)})
 		case k.holds == oneValue && len(shown) > 0:
 			out = append(out, row{begin + k.yaml(shown[0]), here, k.json(shown[0])})
-		case k.keys != nil:
+		case k.holds == manyMappings:
 			out = append(out, row{line: indent + k.name + ":"})
-			out = append(out, c.rows(k.keys, here, indent+"  ")...)
+			for i, keys := range k.entries() {
+				entry := c.rows(keys, fmt.Sprintf("%s[%d]", here, i), indent+"    ")
+				entry[0].line = indent + "  - " + strings.TrimPrefix(entry[0].line, indent+"    ")
+				out = append(out, entry...)
+			}
+		case k.keys != nil:
+			below := c.rows(k.keys, here, indent+"  ")
+			if len(below) == 0 {
+				out = append(out, row{begin + "{}", here, map[string]string{}})
+				continue
+			}
+			out = append(append(out, row{line: indent + k.name + ":"}), below...)
 		case k.unset != "":
 			out = append(out, row{indent + "# " + k.name + " is not set: " + k.unset, here, nil})
 		}
@@ -151,6 +162,10 @@ duration: 8h
 
 # How often memory is read, and what that may cost in percent of one core.
 # sample: { normal: 30s, suspicious: 15s, leaking: 1m, detail: 30s, max_system_server: 25%%, max_app: 5%% }
+
+# When a heap dump is made (also at_end of the run, or at_marks), how soon after
+# another, and what stays of it: stripped of its texts, raw or none.
+# diagnose: { dump: on_leak, cooldown: 30m, keep: stripped }
 
 # Changes of the above, chosen by leakgate run FILE --profile NAME. In less than half
 # an hour nothing is judged; the longer, the slower the leaks that are proved.

@@ -43,6 +43,7 @@ func TestSettingsAsJSON(t *testing.T) {
 	const want = `version=1 file
 app.package=null default
 app.processes=["surfaceflinger"] file
+app.mapping=null default
 devices.serials=["a"] file
 devices.min_api=21 default
 devices.require=1 default
@@ -61,6 +62,10 @@ detect.article.r2=0.6 default
 detect.article.spike.pct="50%" default
 detect.article.spike.min="200MB" default
 detect.article.options={} default
+diagnose.dump="on_leak" default
+diagnose.cooldown="30m" default
+diagnose.keep="stripped" default
+diagnose.steps={} default
 `
 	if b.String() != want {
 		t.Errorf("got\n%swant\n%s", b.String(), want)
@@ -124,6 +129,76 @@ func TestStarter(t *testing.T) {
 	for _, bad := range []string{"", "shop", "com.x;reboot", "com.shop\nduration: 3h", "\x1b", "com.shop: {", "\u202e"} {
 		if _, err := Starter(bad); err == nil || unseen(err.Error()) {
 			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// Each value of a step is written with where it comes from, also in a profile that
+// replaces the steps of one kind and takes those of another away.
+func TestStepsAreWritten(t *testing.T) {
+	const text = `version: 1
+app: { package: com.shop }
+workload: none
+duration: 1h
+diagnose:
+  cooldown: 0
+  steps:
+    java: [{ name: limits, command: "cat /proc/{pid}/limits" }]
+    gpu: [{ name: a, command: b }]
+    all: [{ name: battery, command: "dumpsys ${WHAT:-battery}", limit: 90s }]
+profiles:
+  pr:
+    diagnose:
+      keep: none
+      steps:
+        java: [{ name: x, command: "echo '}' '{{'" }, { command: "a: b", name: "1" }]
+        gpu: []
+`
+	for profile, want := range map[string]string{
+		"": `diagnose:
+  dump: on_leak                              # default
+  cooldown: 0s                               # run.yaml:6
+  keep: stripped                             # default
+  steps:
+    java:
+      - name: limits                         # run.yaml:8
+        command: "cat /proc/{pid}/limits"    # run.yaml:8
+        limit: 30s                           # default
+    gpu:
+      - name: a                              # run.yaml:9
+        command: b                           # run.yaml:9
+        limit: 30s                           # default
+    all:
+      - name: battery                        # run.yaml:10
+        command: "dumpsys battery"           # run.yaml:10, from ${WHAT}
+        limit: 1m30s                         # run.yaml:10
+`,
+		"pr": `diagnose:
+  dump: on_leak                              # default
+  cooldown: 0s                               # run.yaml:6
+  keep: none                                 # profile pr, run.yaml:14
+  steps:
+    java:
+      - name: x                              # profile pr, run.yaml:16
+        command: "echo '}' '{{'"             # profile pr, run.yaml:16
+        limit: 30s                           # default
+      - name: "1"                            # profile pr, run.yaml:16
+        command: "a: b"                      # profile pr, run.yaml:16
+        limit: 30s                           # default
+    all:
+      - name: battery                        # run.yaml:10
+        command: "dumpsys battery"           # run.yaml:10, from ${WHAT}
+        limit: 1m30s                         # run.yaml:10
+`,
+	} {
+		c, err := Parse("run.yaml", []byte(text), nil, WithProfile(profile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkConfig(t, c)
+		_, got, _ := strings.Cut(string(c.YAML(true)), "\ndiagnose:\n")
+		if got = "diagnose:\n" + got; got != want {
+			t.Errorf("profile %q:\n%s\nwant\n%s", profile, got, want)
 		}
 	}
 }

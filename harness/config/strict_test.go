@@ -21,6 +21,7 @@ type fileForm struct {
 	App     struct {
 		Package   string
 		Processes []string
+		Mapping   string
 	}
 	Devices struct {
 		Serials []string
@@ -40,6 +41,12 @@ type fileForm struct {
 			T, R2   string
 			Spike   struct{ Pct, Min string }
 			Options map[string]string
+		}
+	}
+	Diagnose struct {
+		Dump, Cooldown, Keep string
+		Steps                struct {
+			Java, Native, GPU, Thread, Unknown, All []struct{ Name, Command, Limit string }
 		}
 	}
 }

@@ -15,7 +15,8 @@ import (
 type fault struct {
 	message    string
 	suggestion string
-	unset      bool // for want of a variable
+	unset      bool   // for want of a variable
+	part       string // of the text, where it is that alone
 }
 
 // parser makes a T of the text of a value.
@@ -235,7 +236,7 @@ func oneOf(words ...string) parser[string] {
 				return text, nil
 			}
 		}
-		f := &fault{message: fmt.Sprintf("%s is not possible here: write %s", quoted(text), strings.Join(words, " or "))}
+		f := &fault{message: fmt.Sprintf("%s is not possible here: write %s", quoted(text), enumerated(words, "or"))}
 		f.suggestion, _ = Nearest(text, words)
 		return "", f
 	}

@@ -36,6 +36,11 @@ type place struct {
 	over []over // what lies over a mapping, weakest first
 }
 
+// entry is the place of an entry of a list.
+func (p place) entry(i int, node *yaml.Node) place {
+	return place{node: node, path: fmt.Sprintf("%s[%d]", p.path, i), from: p.from}
+}
+
 // mark is the node that messages about the place as a whole point to.
 func (p place) mark() *yaml.Node {
 	if p.key != nil {
@@ -529,7 +534,8 @@ func scalar[T any](into *T, parse parser[T]) reader {
 		}
 		v, f := parse(t.text)
 		if f != nil {
-			w.refuseValue(at, f.from(t.names))
+			n := resolved(at.node)
+			w.note(at, n.Line, w.columnOf(n, f.part), f.from(t.names))
 			return
 		}
 		*into = v
@@ -568,14 +574,13 @@ func list[T comparable](into *[]T, parse parser[T], is traits) reader {
 		case len(n.Content) == 0 && is&mayBeEmpty == 0:
 			w.refuseValue(at, &fault{message: "the list is empty: write at least one entry, or remove the key"})
 			return
-		case len(n.Content) > mostEntries:
-			w.refuseValue(at, &fault{message: fmt.Sprintf("the list has %d entries, but at most %d are allowed", len(n.Content), mostEntries)})
+		case w.tooLong(at, mostEntries):
 			return
 		}
 		w.accept(at, nil)
 		var out []T
 		for i, entry := range n.Content {
-			below := place{node: entry, path: fmt.Sprintf("%s[%d]", at.path, i), from: at.from}
+			below := at.entry(i, entry)
 			var v T
 			scalar(&v, parse)(w, below)
 			if is&distinct != 0 && w.accepted(below.path) && slices.Contains(out, v) {
@@ -585,6 +590,15 @@ func list[T comparable](into *[]T, parse parser[T], is traits) reader {
 		}
 		*into = out
 	}
+}
+
+// tooLong refuses a list of more entries than are allowed.
+func (w *walker) tooLong(at place, most int) bool {
+	n := len(resolved(at.node).Content)
+	if n > most {
+		w.refuseValue(at, &fault{message: fmt.Sprintf("the list has %d entries, but at most %d are allowed", n, most)})
+	}
+	return n > most
 }
 
 // plainWords tells whether a text is words that mean the same in a list.

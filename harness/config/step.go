@@ -1,0 +1,204 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+const (
+	mostSteps       = 20 // of a kind
+	longestStepName = 40
+)
+
+// everyKind is the word for the steps that are added to each recipe.
+const everyKind = "all"
+
+// stepKinds are the recipes that steps can be added to.
+var stepKinds = []struct{ name, about string }{
+	{"java", "Further steps of the diagnosis of a leak of Java objects."},
+	{"native", "Further steps for native memory."},
+	{"gpu", "Further steps for graphics memory."},
+	{"thread", "Further steps for threads."},
+	{"unknown", "Further steps where the kind of a leak is not known."},
+	{everyKind, "Further steps of every diagnosis."},
+}
+
+// ownSteps are the names of the files that a diagnosis has anyway.
+var ownSteps = []string{
+	"heap", "showmap", "smaps", "maps", "meminfo", "gfxinfo", "surfaceflinger", "gpu", "status", "threads", "logcat", "exit_info",
+	"summary", "diagnosis", "analysis",
+}
+
+// placeholders are what a command can have in braces.
+var placeholders = []string{"pid", "process", "package", "user"}
+
+// A brace in a command is doubled or holds a placeholder; what stands in front of the
+// first one is not blank.
+const (
+	stepNameText = `^[a-z0-9_-]{1,40}$`
+	bracesText   = `\{(\{|(pid|process|package|user)\})`
+	stepLineText = `^\s*([^{\s]|` + bracesText + `)([^{]|` + bracesText + `)*$`
+)
+
+var (
+	stepNamePattern = regexp.MustCompile(stepNameText)
+
+	stepNameKind = kind[string]{stepName, same, form{
+		"a name for its file: at most 40 lower-case letters, digits, _ and -",
+		[]object{{{"type", []string{"string", "number", "boolean"}}, {"not", object{{"enum", ownSteps}}}, {"pattern", stepNameText}}}, false,
+	}}
+	stepLineKind = kind[string]{stepLine, same, form{
+		"a command line; {pid}, {process}, {package} and {user} are filled in, and {{ is one brace",
+		[]object{freeText(stepLineText)}, false,
+	}}
+)
+
+func defaultStep() Step { return Step{Limit: DefaultLimit} }
+
+// stepsKey are the steps of all kinds.
+func stepsKey(into *map[string][]Step) key {
+	var keys []key
+	for _, kind := range stepKinds {
+		keys = append(keys, key{name: kind.name, read: steps(into, kind.name), holds: manyMappings,
+			hidden:  func() bool { return len((*into)[kind.name]) == 0 },
+			entries: func() [][]key { return shownSteps((*into)[kind.name]) },
+		}.tell(kind.about, `[{ name: battery, command: "dumpsys battery" }]`))
+	}
+	return key{name: "steps", about: "Further commands whose output is kept with a diagnosis, by the kind of the leak.", keys: keys}
+}
+
+// stepKey is one step.
+func stepKey(into *Step) key {
+	return key{name: "step", about: "One command whose output is kept with a diagnosis.", needed: []string{"name", "command"}, keys: []key{
+		optional("name", &into.Name, stepNameKind, "").tell("What its file is called, without the ending. Needed.", "unreachable"),
+		optional("command", &into.Command, stepLineKind, "").
+			tell("One command line for the shell of the device. Needed.", "dumpsys meminfo --unreachable {pid}"),
+		value("limit", &into.Limit, limitKind).tell("The real time that it may take.", "20s"),
+	}}
+}
+
+func shownSteps(of []Step) [][]key {
+	var out [][]key
+	for i := range of {
+		out = append(out, stepKey(&of[i]).keys)
+	}
+	return out
+}
+
+// steps makes a reader of the steps of a kind.
+func steps(into *map[string][]Step, kind string) reader {
+	return func(w *walker, at place) {
+		n := resolved(at.node)
+		if n.Kind != yaml.SequenceNode {
+			w.refuse(at, &fault{message: "must be a list of steps, each with name and command, not " + kindOf(n)})
+			return
+		}
+		if w.tooLong(at, mostSteps) {
+			return
+		}
+		w.accept(at, nil)
+		var out []Step
+		for i, entry := range n.Content {
+			s := defaultStep()
+			below := at.entry(i, entry)
+			w.step(below, stepKey(&s))
+			name := join(below.path, "name")
+			if w.accepted(name) && slices.ContainsFunc(out, s.namedAlike) {
+				w.refuseValue(w.written[name], &fault{message: quoted(s.Name) + " is the name of two steps: each has a file of its own"})
+			}
+			out = append(out, s)
+		}
+		if len(out) > 0 {
+			if *into == nil {
+				*into = map[string][]Step{}
+			}
+			(*into)[kind] = out
+		}
+	}
+}
+
+func (s Step) namedAlike(other Step) bool { return s.Name == other.Name }
+
+// step reads one step, which has no default for its name and its command.
+func (w *walker) step(at place, of key) {
+	w.mapping(at, of.keys)
+	if resolved(at.node).Kind != yaml.MappingNode {
+		return
+	}
+	for _, k := range of.keys {
+		if slices.Contains(of.needed, k.name) && !w.wrote(join(at.path, k.name)) {
+			w.refuse(at, &fault{message: fmt.Sprintf("the key %s is missing: write one such as %s: %s", k.name, k.name, k.example)})
+		}
+	}
+}
+
+// stepsOfAll refuses a step that has the name of one that is added to its kind.
+func (w *walker) stepsOfAll(of map[string][]Step) {
+	for _, kind := range stepKinds {
+		for i, s := range of[kind.name] {
+			name := fmt.Sprintf("diagnose.steps.%s[%d].name", kind.name, i)
+			if kind.name != everyKind && w.accepted(name) && slices.ContainsFunc(of[everyKind], s.namedAlike) {
+				w.refuseValue(w.written[name], &fault{message: quoted(s.Name) +
+					" is the name of two steps: one of all is added to every kind, and each has a file of its own"})
+			}
+		}
+	}
+}
+
+// stepName parses the name of a step, which becomes that of a file.
+func stepName(text string) (string, *fault) {
+	if text == "" {
+		return "", &fault{message: "is empty: write a name for the step's file"}
+	}
+	if f := only("the name of a step", text, "_-", longestStepName); f != nil {
+		return "", f
+	}
+	if lower := strings.ToLower(text); !stepNamePattern.MatchString(text) {
+		i := strings.IndexFunc(text, func(r rune) bool { return r >= 'A' && r <= 'Z' })
+		return "", &fault{suggestion: lower, message: fmt.Sprintf(
+			"%s has %q as character %d: the name of a step has small letters, as some hosts take both for the same file", quoted(text), text[i], i+1)}
+	}
+	if slices.Contains(ownSteps, text) {
+		return "", &fault{message: quoted(text) + " is the name of one of leakgate's own steps: write another", suggestion: "my_" + text}
+	}
+	return text, nil
+}
+
+// stepLine parses a command with placeholders.
+func stepLine(text string) (string, *fault) {
+	if _, f := line(text); f != nil {
+		return "", f
+	}
+	for rest := text; ; {
+		i := strings.IndexByte(rest, '{')
+		if i < 0 {
+			return text, nil
+		}
+		if rest = rest[i:]; strings.HasPrefix(rest, "{{") {
+			rest = rest[2:]
+			continue
+		}
+		name, after, closed := strings.Cut(rest[1:], "}")
+		if !closed || !slices.Contains(placeholders, name) {
+			return "", unknownPlaceholder(name, closed)
+		}
+		rest = after
+	}
+}
+
+// unknownPlaceholder says what is wrong with a brace and what follows it.
+func unknownPlaceholder(name string, closed bool) *fault {
+	const forms = ": write {pid}, {process}, {package} or {user}, or {{ for the brace itself"
+	if !closed {
+		return &fault{message: `"{" is not closed` + forms, part: "{" + name}
+	}
+	f := &fault{message: quoted("{"+name+"}") + " is no placeholder" + forms, part: "{" + name + "}"}
+	if near, ok := Nearest(strings.TrimSpace(name), placeholders); ok {
+		f.suggestion = "{" + near + "}"
+	}
+	return f
+}

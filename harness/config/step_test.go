@@ -1,0 +1,86 @@
+package config
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// FuzzStepLine compares the reader of commands with two others: what is left when all
+// placeholders are replaced, and the pattern that editors know.
+func FuzzStepLine(f *testing.F) {
+	for _, text := range append(hostileTexts, "a {pid}", "{{pid}", "{{{pid}}", "{{{{", "{{{", "{pid}{user}{package}{process}", "{PID}", "{ pid }", "}", "{}", "{", "a\n{user}") {
+		f.Add(text)
+	}
+	pattern := regexp.MustCompile(stepLineText)
+	f.Fuzz(func(t *testing.T, text string) {
+		got, fault := stepLine(text)
+		good := !strings.Contains(filledIn(text), "{")
+		possible := strings.TrimSpace(text) != "" && len(text) <= longestText && !strings.ContainsRune(text, 0)
+		if (fault == nil) != (good && possible) {
+			t.Errorf("%q: %v", text, fault)
+		}
+		if fault == nil && got != text {
+			t.Errorf("%q is read as %q", text, got)
+		}
+		if fault != nil && !strings.Contains(text, fault.part) {
+			t.Errorf("%q: %q is no part of it", text, fault.part)
+		}
+		// What is a space outside of ASCII is not agreed upon.
+		ascii := !strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII || r == '\v' })
+		if ascii && len(text) <= longestText && !strings.ContainsRune(text, 0) && pattern.MatchString(text) != (fault == nil) {
+			t.Errorf("%q: the pattern says %v, the reader %v", text, pattern.MatchString(text), fault)
+		}
+	})
+}
+
+// FuzzStepName holds that a name is one file, on every host and beside all others.
+func FuzzStepName(f *testing.F) {
+	for _, text := range append(append(hostileTexts, ownSteps...), "unreachable", "A", "a_b-9", strings.Repeat("a", 40), strings.Repeat("a", 41)) {
+		f.Add(text)
+	}
+	plain := regexp.MustCompile("^[a-z0-9_-]{1,40}$")
+	own := regexp.MustCompile("^(heap|showmap|s?maps|meminfo|gfxinfo|surfaceflinger|gpu|status|threads|logcat|exit_info|summary|diagnosis|analysis)$")
+	f.Fuzz(func(t *testing.T, text string) {
+		got, fault := stepName(text)
+		if (fault == nil) != (plain.MatchString(text) && !own.MatchString(text)) {
+			t.Errorf("%q: %v", text, fault)
+		}
+		if fault == nil && got != text {
+			t.Errorf("%q is read as %q", text, got)
+		}
+		if fault != nil && fault.suggestion != "" {
+			if _, again := stepName(fault.suggestion); again != nil && !own.MatchString(fault.suggestion) {
+				t.Errorf("%q: the suggestion %q is wrong too: %v", text, fault.suggestion, again)
+			}
+		}
+	})
+}
+
+// The examples and defaults of a step are right for it, and what it needs is told.
+func TestStepKeys(t *testing.T) {
+	s := compiled(t)
+	const head = "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ndiagnose:\n  steps:\n    java:\n"
+	for _, changed := range stepKey(new(defaultStep())).keys {
+		step := map[string]string{"name": "x", "command": "y", "limit": "1s"}
+		for _, text := range []string{changed.example, defaultOf(changed), "-"} {
+			if text == "" {
+				continue
+			}
+			step[changed.name] = text
+			file, want := head+"      -\n", "both accept"
+			for name, value := range step {
+				switch {
+				case value != "-":
+					file += "        " + name + ": " + value + "\n"
+				case name != "limit":
+					want = "both refuse"
+				}
+			}
+			if got := agreement(t, s, changed.name, []byte(file), nil); got != want {
+				t.Errorf("%s\n%s", got, file)
+			}
+		}
+	}
+}
