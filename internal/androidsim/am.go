@@ -27,6 +27,7 @@ func am(c *call) int {
 		for _, pkg := range args[1:] {
 			c.phone.each(pkg, func(proc *process, up time.Duration) {
 				if proc.alive() {
+					c.phone.bury(proc, up, cause{userRequested, 24, 0, "kill background"})
 					proc.die(up, proc.backAfter())
 				}
 			})
@@ -86,8 +87,10 @@ func (c *call) forceStop(args []string) int {
 		fmt.Fprintln(c.errs, "Error: Argument expected after \"force-stop\"")
 		return 255
 	}
+	why := cause{userRequested, 21, 0, fmt.Sprintf("stop %s due to from pid %d", pkg, c.leader.pid)}
 	c.phone.each(pkg, func(proc *process, up time.Duration) {
 		if proc.alive() {
+			c.phone.bury(proc, up, why)
 			proc.die(up, never)
 		}
 		proc.next = never

@@ -154,8 +154,10 @@ func (s *shell) function(body *syntax.Stmt, args []string) {
 // host.
 func (s *shell) execute(args []string) int {
 	name := args[0]
-	if base, ok := strings.CutPrefix(clean(s.cwd, name), "/system/bin/"); ok && strings.Contains(name, "/") {
-		name = base
+	if strings.Contains(name, "/") {
+		if base, ok := s.phone.toolAt(clean(s.cwd, name)); ok {
+			name = base
+		}
 	}
 	if t, ok := s.phone.tool(name); ok {
 		out := bufio.NewWriterSize(s.writer(1), 8<<10)

@@ -54,7 +54,11 @@ func mountOf(all []mount, name string) mount {
 // df prints the space of all file systems, or of those of the paths given.
 func df(c *call) int {
 	human, failed := false, 0
-	names, ok := c.getopt("HPkht:a", func(o byte, _ string) { human = human || o == 'h' || o == 'H' })
+	names, ok := c.args[1:], true
+	// To toolbox an option is a path like others (system/core/toolbox/df.c).
+	if c.phone.opt.API >= 23 {
+		names, ok = c.getopt("HPkht:a", func(o byte, _ string) { human = human || o == 'h' || o == 'H' })
+	}
 	if !ok {
 		return 1
 	}
@@ -66,7 +70,12 @@ func df(c *call) int {
 	for _, name := range names {
 		at := clean(c.cwd, name)
 		if _, err := c.phone.stat(at, c.cred); err != nil {
-			failed = c.failf("'%s': %s", name, errorText(err))
+			failed = 1
+			if c.phone.opt.API < 23 {
+				fmt.Fprintf(c.errs, "%s: %s\n", name, errorText(err))
+			} else {
+				c.failf("'%s': %s", name, errorText(err))
+			}
 			continue
 		}
 		list = append(list, mountOf(all, at))

@@ -39,7 +39,15 @@
 // am dumpheap writes a dump as ART does, with what the process's Java leaks hold by
 // then as destroyed Activities in a static list: as many as dumpsys meminfo counts,
 // which retain as many bytes as the model says. Of the rest of the heap it shows a
-// few megabytes. The file is made each time that it is read, so its size costs nothing.
+// few megabytes. The file is made each time that it is read, so its size costs nothing:
+// ProcessSpec.DumpBytes makes it as large as a test needs.
+//
+// # The end of a process
+//
+// Why a process of an app ended (crash, low memory, signal, force-stop) is what dumpsys
+// activity exit-info says since Android 11, over reboots, and what logcat has of this
+// boot: there are also the collections of each process, and its heap dumps. All are in
+// the words of the release. logcat keeps the newest 4096 entries.
 //
 // # Faults
 //
@@ -56,6 +64,9 @@
 //	CrashSystem                 is not found
 //	DieInSample, ReusePID       processes; Kill, Restart and Freeze too
 //	StepClock, FillDisk         the wall clock, the disk
+//	CutDump                     a heap dump that is cut though am says it is whole
+//	AtRequest                   any of them, and an adbd.Line unplugged, at the n-th
+//	                            request of adb or in the middle of a pull
 //
 // /dev/zero, /dev/urandom and yes send for ever, as on any phone. Faults of the
 // cable are those of an adbd.Line. Faults lists all of them for tests that choose
@@ -70,6 +81,6 @@
 // take the host's memory; an endless one ends with its context.
 //
 // It refuses what it does not know the way a phone does ("inaccessible or not
-// found"). It has no network, no screen, no package installation and no logcat,
-// and arrays, coprocesses and select are missing from its shell.
+// found"). It has no network, no screen, no package installation, and
+// arrays, coprocesses and select are missing from its shell.
 package androidsim

@@ -11,6 +11,15 @@ import (
 // services are those of dumpsys -l that this phone has, with what dumps them.
 var services = map[string]func(*dump, []string){
 	"meminfo": dumpMeminfo, "gfxinfo": dumpGfxinfo, "gpu": dumpGPU, "SurfaceFlinger": dumpSurfaceFlinger,
+	"activity": dumpActivity, "package": dumpPackage,
+}
+
+// service finds what dumps a service. That of the GPU came with Android 8.
+func (p *Phone) service(name string) func(*dump, []string) {
+	if name == "gpu" && p.opt.API < 26 {
+		return nil
+	}
+	return services[name]
 }
 
 // dump is one run of dumpsys for one service.
@@ -27,7 +36,7 @@ type dump struct {
 }
 
 // inSystem tells which services live in system_server.
-func inSystem(service string) bool { return service == "meminfo" || service == "gfxinfo" }
+func inSystem(service string) bool { return service != "gpu" && service != "SurfaceFlinger" }
 
 func dumpsysTool(c *call) int {
 	given := 10 * time.Second
@@ -64,7 +73,7 @@ func dumpsysTool(c *call) int {
 		c.listServices()
 		return 0
 	}
-	f := services[args[0]]
+	f := c.phone.service(args[0])
 	if f == nil || inSystem(args[0]) && c.phone.server() == 0 {
 		fmt.Fprintf(c.errs, "Can't find service: %s\n", args[0])
 		return 0
@@ -135,6 +144,9 @@ func (d *dump) work(frozen bool) bool {
 func (c *call) listServices() {
 	c.printf("Currently running services:\n")
 	for _, name := range []string{"SurfaceFlinger", "activity", "battery", "gfxinfo", "gpu", "meminfo", "package", "window"} {
+		if name == "gpu" && c.phone.service(name) == nil {
+			continue
+		}
 		c.printf("  %s\n", name)
 	}
 }
@@ -321,7 +333,7 @@ func dumpGPU(d *dump, args []string) {
 		return
 	}
 	only := len(args) > 0 && args[0] == "--gpumem"
-	d.printf("%s", gpuText(d.phone.views(), d.phone.opt.API, only))
+	d.printf("%s", gpuText(d.phone.views(), d.phone.opt.API, only, !d.phone.opt.NoGPUMemory))
 }
 
 func dumpSurfaceFlinger(d *dump, _ []string) {

@@ -33,6 +33,10 @@ type fault struct {
 	// full is how many bytes all files may have.
 	full *int64
 	dies *doom
+	// cut is how much of a heap dump there is in the end.
+	cut *int64
+	// asked is told of what adb asks.
+	asked func(Request)
 }
 
 // faults are what is wrong now, in the order in which it went wrong.
@@ -229,6 +233,13 @@ func (p *Phone) FillDisk(n int64) (end func()) {
 	return p.hold(&fault{full: &full})
 }
 
+// CutDump leaves the first n bytes of each heap dump that begins from now on, though
+// am says that all is well.
+func (p *Phone) CutDump(n int64) (end func()) {
+	n = max(n, 0)
+	return p.hold(&fault{cut: &n})
+}
+
 // StepClock moves the phone's wall clock; the uptime goes on as ever. The end
 // moves it back.
 func (p *Phone) StepClock(by time.Duration) (end func()) {
@@ -270,7 +281,7 @@ func (d *doom) witness(p *Phone, v view) {
 		d.ghost = v.pid
 		p.onProcess(v.name, func(proc *process, up time.Duration) {
 			if proc.pid == v.pid {
-				p.end(proc, up, proc.backAfter())
+				p.end(proc, up, proc.backAfter(), killed(sigKill))
 			}
 		})
 	}
@@ -304,9 +315,9 @@ func (p *Phone) ReusePID(process, by string) bool {
 		return false
 	}
 	pid := from.pid
-	p.end(from, up, from.backAfter())
+	p.end(from, up, from.backAfter(), killed(sigKill))
 	if to.alive() {
-		p.end(to, up, never)
+		p.end(to, up, never, killed(sigKill))
 	}
 	p.spawnAs(to, up, pid)
 	return true
@@ -352,6 +363,7 @@ func (p *Phone) reset() {
 	p.busy = ledger{}
 	p.endDumps(p.clock.up(), true)
 	p.clock = clock{origin: time.Now(), offset: uptimeAtReboot, scale: p.opt.Scale}
+	p.lines, p.lives = nil, nil
 	p.boots++
 	p.completed = uptimeAtReboot + bootTakes
 	p.boot(uptimeAtReboot)

@@ -79,6 +79,8 @@ type info struct {
 	mode fs.FileMode
 	mod  time.Time
 	uid  int
+	// link is where a symbolic link leads.
+	link string
 }
 
 func (i info) Name() string       { return i.name }
@@ -96,7 +98,7 @@ func newStore(p *Phone) *store {
 	file := func(name, text string) {
 		s.nodes[name] = &node{mode: 0o644, data: []byte(text), mod: p.wall()}
 	}
-	for _, name := range []string{"/", "/dev", "/system", "/system/bin", "/system/etc", "/system/framework", "/vendor", "/storage"} {
+	for _, name := range []string{"/", "/dev", "/system", "/system/bin", "/system/xbin", "/system/etc", "/system/framework", "/vendor", "/storage"} {
 		dir(name, 0o755, uidRoot)
 	}
 	dir("/data", 0o771, uidSystem)
@@ -261,7 +263,7 @@ func (p *Phone) stat(name string, c cred) (info, error) {
 	if i, ok := devices[name]; ok {
 		return i, nil
 	}
-	if tool, ok := strings.CutPrefix(name, "/system/bin/"); ok && p.hasTool(tool) {
+	if tool, ok := p.toolAt(name); ok {
 		return info{name: tool, mode: 0o755, size: 1 << 18}, nil
 	}
 	up := p.fileTime()
@@ -311,7 +313,7 @@ func (p *Phone) readOrMake(name string, c cred) ([]byte, io.Reader, error) {
 	if name == "/dev/null" {
 		return nil, nil, nil
 	}
-	if tool, ok := strings.CutPrefix(name, "/system/bin/"); ok && p.hasTool(tool) {
+	if _, ok := p.toolAt(name); ok {
 		return []byte("\x7fELF\x02\x01\x01"), nil, nil
 	}
 	up := p.fileTime()
@@ -375,8 +377,11 @@ func (p *Phone) listDir(name string, c cred) ([]info, error) {
 		for _, i := range devices {
 			out = append(out, i)
 		}
-	case "/system/bin":
+	case "/system/bin", "/system/xbin":
 		for _, tool := range p.tools() {
+			if p.folder(tool) != name+"/" {
+				continue
+			}
 			out = append(out, info{name: tool, mode: 0o755, size: 1 << 18, mod: n.mod})
 		}
 	}
@@ -738,6 +743,9 @@ func (p *Phone) procEntry(parts []string, c cred) (info, view, error) {
 	if err != nil {
 		return info{}, view{}, err
 	}
+	if len(parts) > 2 && parts[1] == "fd" && !c.traces(v) {
+		return info{}, view{}, fs.ErrPermission
+	}
 	i, err := p.procStatOf(v, parts)
 	return i, v, err
 }
@@ -750,6 +758,18 @@ func (p *Phone) procFileInfo(name string, uid int) info {
 	return info{name: name, mode: 0o444, mod: p.wall(), uid: uid}
 }
 
+// fdInfo describes an open file of a process.
+func (p *Phone) fdInfo(v view, fd int) info {
+	return info{name: strconv.Itoa(fd), mode: fs.ModeSymlink | 0o700, mod: p.wall(), uid: v.uid, size: 64, link: v.fdTarget(fd)}
+}
+
+// labelled tells which files of /proc the label of SELinux keeps from the shell since
+// Android 9, though their mode does not (system/sepolicy, private/genfs_contexts:
+// pid_max has a label that the shell may read, threads-max has that of the rest).
+func (p *Phone) labelled(name string) bool {
+	return p.opt.API >= 28 && name == "sys/kernel/threads-max"
+}
+
 // procStatOf describes a path below /proc/PID.
 func (p *Phone) procStatOf(v view, parts []string) (info, error) {
 	dir := func(name string, uid int) (info, error) { return p.procDirInfo(name, uid), nil }
@@ -760,7 +780,15 @@ func (p *Phone) procStatOf(v view, parts []string) (info, error) {
 	case len(parts) == 2 && last == "task":
 		return dir(last, v.uid)
 	case len(parts) == 2 && last == "fd":
-		return info{name: last, mode: fs.ModeDir | 0o500, mod: p.wall(), uid: v.uid}, nil
+		i := info{name: last, mode: fs.ModeDir | 0o500, mod: p.wall(), uid: v.uid}
+		if countsFDs(p.opt.API) {
+			i.size = int64(v.memory().files)
+		}
+		return i, nil
+	case len(parts) == 3 && parts[1] == "fd":
+		if fd, err := strconv.Atoi(last); err == nil && fd >= 0 && fd < v.memory().files {
+			return p.fdInfo(v, fd), nil
+		}
 	case len(parts) == 2 && p.hasProcFile(last):
 		return file(last, v.uid)
 	case parts[1] == "task" && len(parts) > 2:
@@ -793,6 +821,12 @@ func (p *Phone) procRead(parts []string, c cred) ([]byte, error) {
 	}
 	if i.IsDir() {
 		return nil, syscall.EISDIR
+	}
+	if i.link != "" {
+		return nil, fs.ErrNotExist // what it is open on is not there
+	}
+	if whole := strings.Join(parts, "/"); p.labelled(whole) && c.uid != uidRoot {
+		return nil, fs.ErrPermission
 	}
 	if text := globalFiles[strings.Join(parts, "/")]; text != nil {
 		return []byte(text(p)), nil
@@ -854,9 +888,12 @@ func (p *Phone) procDir(parts []string, c cred) ([]info, error) {
 		for name := range globalFiles {
 			if rest, ok := strings.CutPrefix(name, whole); ok {
 				child, _, more := strings.Cut(rest, "/")
-				entry(child, more, uidRoot)
+				if !slices.ContainsFunc(out, func(i info) bool { return i.name == child }) {
+					entry(child, more, uidRoot)
+				}
 			}
 		}
+		slices.SortFunc(out, func(a, b info) int { return strings.Compare(a.name, b.name) })
 		return out, nil
 	}
 	switch {
@@ -872,8 +909,8 @@ func (p *Phone) procDir(parts []string, c cred) ([]info, error) {
 		if !c.traces(v) {
 			return nil, fs.ErrPermission
 		}
-		for fd := range 40 + v.memory().threads/2 {
-			entry(strconv.Itoa(fd), false, v.uid)
+		for fd := range v.memory().files {
+			out = append(out, p.fdInfo(v, fd))
 		}
 	case len(parts) == 2:
 		for n := range v.memory().threads {
@@ -904,6 +941,9 @@ func (p *Phone) shellUID() int {
 
 // Stat describes a file as adbd sees it.
 func (p *Phone) Stat(name string) (fs.FileInfo, error) {
+	if !p.answers(Request{StatRequest, name, 0}) {
+		return nil, pathError("stat", name, syscall.ENODEV)
+	}
 	i, err := p.stat(clean("/", name), p.syncCred())
 	if err != nil {
 		return nil, pathError("stat", name, err)
@@ -913,6 +953,9 @@ func (p *Phone) Stat(name string) (fs.FileInfo, error) {
 
 // Open opens a file for reading; what is read is the file of this moment.
 func (p *Phone) Open(name string) (io.ReadCloser, error) {
+	if !p.answers(Request{PullRequest, name, 0}) {
+		return nil, pathError("open", name, syscall.ENODEV)
+	}
 	if e, ok := p.endless(clean("/", name)); ok {
 		return e, nil
 	}
@@ -920,12 +963,15 @@ func (p *Phone) Open(name string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, pathError("open", name, err)
 	}
-	return io.NopCloser(r), nil
+	return &pull{Reader: r, phone: p, name: name}, nil
 }
 
 // Create makes a file, and the directories above it as adbd does. It stands once
 // Close has returned nil.
 func (p *Phone) Create(name string, mode fs.FileMode) (io.WriteCloser, error) {
+	if !p.answers(Request{PushRequest, name, 0}) {
+		return nil, pathError("create", name, syscall.ENODEV)
+	}
 	at, c := clean("/", name), p.syncCred()
 	for i := 1; i < len(at) && len(at) <= maxPath; i++ {
 		if at[i] != '/' {
@@ -966,6 +1012,9 @@ func (f *pushed) Abort() error {
 
 // ReadDir lists a directory.
 func (p *Phone) ReadDir(name string) ([]fs.FileInfo, error) {
+	if !p.answers(Request{ListRequest, name, 0}) {
+		return nil, pathError("readdir", name, syscall.ENODEV)
+	}
 	entries, err := p.readDir(clean("/", name), p.syncCred())
 	if err != nil {
 		return nil, pathError("readdir", name, err)

@@ -49,7 +49,8 @@ func gfxinfoBlock(v view, m memory, api int) string {
 		b.WriteString("Total CPU memory usage:\n  134369 bytes, 131.22 KB (0.00 bytes is purgeable)\n")
 		fmt.Fprintf(&b, "GPU Caches:\n  Scratch:\n    Texture: %.2f MB (1 entry)\n", float64(gl)/1024)
 		fmt.Fprintf(&b, "Total GPU memory usage:\n  %d bytes, %.2f MB (0.00 bytes is purgeable)\n\n", gl<<10, float64(gl)/1024)
-		writeBuffers(&b, v.name, buffers(egl), egl)
+		writeBuffers(&b, buffersOf(v, egl, api), egl)
+		writeImported(&b, buffersOf(v, egl, api), egl)
 	}
 	window := v.pkg() + "/" + v.pkg() + ".MainActivity"
 	fmt.Fprintf(&b, "Profile data in ms:\n\n\t%s/android.view.ViewRootImpl@5a0cc92 (visibility=0)\nView hierarchy:\n\n  %s/android.view.ViewRootImpl@5a0cc92\n", window, window)
@@ -58,32 +59,70 @@ func gfxinfoBlock(v view, m memory, api int) string {
 	return b.String()
 }
 
-// writeBuffers lists gralloc buffers as GraphicBufferAllocator::dump does since
-// Android 12.
-func writeBuffers(b *strings.Builder, owner string, sizes []int64, totalKB int64) {
+// gralloc is one graphic buffer.
+type gralloc struct {
+	kb    int64
+	owner string
+	id    uint64
+}
+
+// buffersOf are the buffers of a process's window, named as the release does: after
+// its layer, after its view since Android 12.
+func buffersOf(v view, kb int64, api int) []gralloc {
+	var out []gralloc
+	for i, size := range buffers(kb) {
+		b := gralloc{kb: size, id: uint64(v.pid)<<32 + uint64(i)}
+		switch {
+		case api < 31:
+			b.owner = fmt.Sprintf("%s/%s.MainActivity#0", v.pkg(), v.pkg())
+		case api < 33:
+			b.owner = fmt.Sprintf("ViewRootImpl[MainActivity]#0(BLAST Consumer)%d", i)
+		default:
+			b.owner = fmt.Sprintf("VRI[MainActivity]#0(BLAST Consumer)%d", i)
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// rows is how high a buffer of the screen's width is.
+func (b gralloc) rows() int64 { return max(1, b.kb*1024/(1088*4)) }
+
+// writeBuffers lists what a process has allocated as GraphicBufferAllocator::dump
+// does since Android 12.
+func writeBuffers(b *strings.Builder, all []gralloc, totalKB int64) {
 	b.WriteString("GraphicBufferAllocator buffers:\n        Handle |        Size |     W (Stride) x H | Layers |   Format |      Usage | Requestor\n")
-	for i, kb := range sizes {
-		rows := max(1, kb*1024/(1088*4))
-		fmt.Fprintf(b, "0x%016x | %8.2f KiB | %4d (%4d) x %4d | %6d | %8x | 0x%8x | VRI[MainActivity]#%d(BLAST Consumer)%d\n",
-			0xb400006dee680000+hashText(owner)%0xfff*0x10000+uint64(i)*0x90, float64(kb), 1080, 1088, rows, 1, 1, 0xb00, i, i)
+	for i, g := range all {
+		fmt.Fprintf(b, "0x%016x | %8.2f KiB | %4d (%4d) x %4d | %6d | %8x | 0x%8x | %s\n",
+			0xb400006dee680000+hashText(g.owner)%0xfff*0x10000+uint64(i)*0x90, float64(g.kb), 1080, 1088, g.rows(), 1, 1, 0xb00, g.owner)
 	}
 	fmt.Fprintf(b, "Total allocated by GraphicBufferAllocator (estimate): %.2f KB\n", float64(totalKB))
+}
+
+// writeImported lists the buffers that a process has from others, and its own
+// (GraphicBufferMapper::dumpBuffersToSystemLog of mapper 4).
+func writeImported(b *strings.Builder, all []gralloc, totalKB int64) {
 	b.WriteString("Imported gralloc buffers:\n")
-	for i, kb := range sizes {
-		rows := max(1, kb*1024/(1088*4))
-		fmt.Fprintf(b, "+ name:VRI[MainActivity]#%d(BLAST Consumer)%d, id:%d, size:%.2fKiB, w/h:1080x%d, usage: 0xb00, req fmt:1, fourcc/mod:875708993/0, dataspace: 0x8810000, compressed: true\n", i, i, 1080+i, float64(kb), rows)
-		fmt.Fprintf(b, "\tplanes: R/G/B/A:\t w/h:1080x%d, stride:4352 bytes, size:%d\n", rows, kb*1024)
+	for _, g := range all {
+		fmt.Fprintf(b, "+ name:%s, id:%d, size:%.2fKiB, w/h:1080x%d, usage: 0xb00, req fmt:1, fourcc/mod:875708993/0, dataspace: 0x8810000, compressed: true\n", g.owner, g.id, float64(g.kb), g.rows())
+		fmt.Fprintf(b, "\tplanes: R/G/B/A:\t w/h:1080x%d, stride:4352 bytes, size:%d\n", g.rows(), g.kb*1024)
 	}
 	fmt.Fprintf(b, "Total imported by gralloc: %.2fKiB\n\n", float64(totalKB))
 }
 
 // gpuText is dumpsys gpu. The memory of processes is in it since Android 12.
-func gpuText(vs []view, api int, onlyMemory bool) string {
+// Before Android 10 the service has nothing to dump. Many drivers do not count.
+func gpuText(vs []view, api int, onlyMemory, counted bool) string {
 	var b strings.Builder
-	if !onlyMemory {
+	if !onlyMemory && api >= 29 {
 		b.WriteString("Stable Game Driver: unsupported\nPre-release Game Driver: unsupported\n\n")
 	}
-	if api < 31 {
+	switch {
+	case api < 31:
+		return b.String()
+	case !counted:
+		// services/gpuservice/gpumem/GpuMem.cpp
+		b.WriteString("Failed to initialize GPU memory eBPF\n")
 		return b.String()
 	}
 	var global int64
@@ -104,28 +143,42 @@ func gpuText(vs []view, api int, onlyMemory bool) string {
 	return b.String()
 }
 
-// surfaceFlingerText is the list of buffers of dumpsys SurfaceFlinger: those of
-// the screen itself and of every window.
+// surfaceFlingerText is what dumpsys SurfaceFlinger says of buffers: those of the
+// screen itself, which it allocates, and those of every window. Since Android 12 the
+// windows' are allocated by their apps (BLASTBufferQueue), and it imports them.
 func surfaceFlingerText(vs []view, api int) string {
-	sizes := []int64{bufferKB, bufferKB, bufferKB}
+	own := make([]gralloc, 3)
+	for i := range own {
+		own[i] = gralloc{kb: bufferKB, owner: "FramebufferSurface", id: uint64(i)}
+	}
+	var windows []gralloc
 	for _, v := range vs {
 		if v.app != nil && !v.frozen {
-			sizes = append(sizes, buffers(v.memory().rows[rowEGL].pss())...)
+			windows = append(windows, buffersOf(v, v.memory().rows[rowEGL].pss(), api)...)
 		}
 	}
-	var total int64
-	for _, kb := range sizes {
-		total += kb
+	if api < 31 {
+		own, windows = append(own, windows...), nil
+	}
+	sum := func(all []gralloc) (kb int64) {
+		for _, g := range all {
+			kb += g.kb
+		}
+		return kb
 	}
 	var b strings.Builder
 	if api >= 33 {
-		writeBuffers(&b, "surfaceflinger", sizes, total)
-		return b.String()
+		writeBuffers(&b, own, sum(own))
+	} else {
+		b.WriteString("Allocated buffers:\n")
+		for i, g := range own {
+			fmt.Fprintf(&b, "0x%x: %7.2f KiB | 1080 (1088) x %4d |    1 |        1 | 0x%8x | %s\n", 0x7a40000000+i*0x90, float64(g.kb), g.rows(), 0x1b00, g.owner)
+		}
+		fmt.Fprintf(&b, "Total allocated (estimate): %.2f KB\n", float64(sum(own)))
 	}
-	b.WriteString("Allocated buffers:\n")
-	for i, kb := range sizes {
-		fmt.Fprintf(&b, "0x%x: %7.2f KiB | 1080 (1088) x %4d |    1 |        1 | 0x%8x | FramebufferSurface\n", 0x7a40000000+i*0x90, float64(kb), max(1, kb*1024/(1088*4)), 0x1b00)
+	if api >= 31 {
+		all := append(own, windows...)
+		writeImported(&b, all, sum(all))
 	}
-	fmt.Fprintf(&b, "Total allocated (estimate): %.2f KB\n", float64(total))
 	return b.String()
 }

@@ -85,15 +85,24 @@ func (c *call) dumpHeap(args []string) int {
 
 func (c *call) writeHeap(w *fileWriter, v view, o heapOptions) int {
 	if o.collect {
-		c.phone.signal(cred{uid: uidRoot}, v.pid, sigUSR1)
+		c.phone.collect(v)
 	}
 	server, up := c.phone.server(), c.phone.Uptime()
 	w.growing(up, up+maxWait)
 	// Whether the app could write is in its log alone: am is told that it has
 	// finished (ActivityThread.handleDumpHeap), and what is left is an empty file
 	// (art/runtime/hprof/hprof.cc, DumpToFile, FdFile::Erase) or one that is cut.
-	if err := c.fillHeap(w, v, o); err != nil && !o.native && c.phone.opt.API >= heapErases {
+	err := c.fillHeap(w, v, o)
+	if !o.native {
+		c.phone.logDump(v, w.name, w.length(), err)
+	}
+	if err != nil && !o.native && c.phone.opt.API >= heapErases {
 		w.erase()
+	}
+	for _, f := range c.phone.faults() {
+		if f.cut != nil {
+			w.cut(*f.cut)
+		}
 	}
 	if v.frozen {
 		w.growing(up, up+maxWait) // it writes once it is thawed
@@ -120,6 +129,19 @@ func (c *call) writeHeap(w *fileWriter, v view, o heapOptions) int {
 	}
 	<-c.ctx.Done()
 	return statusOf(c.ctx)
+}
+
+// collect is System.gc in a process.
+func (p *Phone) collect(v view) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	up := p.clock.up()
+	for _, proc := range p.procs {
+		if proc.pid == v.pid && proc.start == v.start {
+			proc.gc = proc.age(up)
+			p.logCollection(proc, up, false)
+		}
+	}
 }
 
 // fillHeap gives the file the content of the dump.
@@ -178,11 +200,34 @@ func (p *Phone) describe(h Heap, v view) *hproftest.Heap {
 	}
 	heap.Hold(v.pkg()+".Http", "HEADERS", heap.Duplicates("application/json", 24).Ref)
 	for n := threadsOf(v); n < v.memory().threads; n++ {
-		heap.Thread(v.threadName(n))
+		heap.Thread(v.poolThread(n))
 	}
 	leak(heap, v.pkg(), min(h.Leaked, maxShown))
+	if v.spec != nil {
+		pad(heap, v.pkg(), v.spec.DumpBytes)
+	}
 	heap.Fill(hproftest.Ballast{Package: v.pkg() + ".data", Bytes: min(max(h.Java-h.Leaked, 0)/2, maxBallast), Seed: hashText(v.name), Clean: h.Collected})
 	return heap
+}
+
+const (
+	// maxPadded bounds ProcessSpec.DumpBytes: 16 GB.
+	maxPadded = 16 << 30
+	// padding is the size of the arrays that make a dump larger.
+	padding = 16 << 20
+)
+
+// pad adds arrays to the heap until its dump has so many bytes, in a cache that has
+// them in a row.
+func pad(h *hproftest.Heap, pkg string, bytes int64) {
+	bytes = min(bytes, maxPadded) - h.Shallow(0)
+	var pages []hproftest.Ref
+	for ; bytes > 0; bytes -= padding {
+		pages = append(pages, h.Padding(uint32(min(bytes, padding))))
+	}
+	if pages != nil {
+		h.Hold(pkg+".PageCache", "sPages", h.ArrayList(pages...).Ref)
+	}
 }
 
 // addViews adds to the three views that an Activity begins with.
@@ -326,6 +371,26 @@ func (w *fileWriter) fill(m made) error {
 		return pathError("write", w.name, err)
 	}
 	return nil
+}
+
+// cut leaves so many bytes of the file.
+func (w *fileWriter) cut(size int64) {
+	if w.node == nil {
+		return
+	}
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+	w.store.cut(w.node, size)
+}
+
+// length is how many bytes the file will have.
+func (w *fileWriter) length() int64 {
+	if w.node == nil {
+		return 0
+	}
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+	return w.node.length()
 }
 
 // erase empties the file.

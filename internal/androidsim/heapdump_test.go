@@ -378,3 +378,100 @@ func TestDemoDump(t *testing.T) {
 		}
 	})
 }
+
+// TestLargeDump: a dump is as large as it is asked to be, costs nothing until it is
+// read, and says how large it is without being read.
+func TestLargeDump(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 600 << 20
+		p := asked(Options{}, ProcessSpec{DumpBytes: size, Models: []Model{Leak(Java, 120, 0)}})
+		time.Sleep(10 * time.Minute)
+		ask(t, p, "am dumpheap -g com.shop "+dumpFile)
+		for _, command := range []string{"stat -c %s " + dumpFile, "wc -c <" + dumpFile, "wc -c " + dumpFile + " | cut -d ' ' -f 1", "ls -l " + dumpFile + " | grep -o '[0-9]* 2000' | cut -d ' ' -f 1"} {
+			if n := number(t, p, command); n < size || n > size+8<<20 {
+				t.Errorf("%s: %d bytes", command, n)
+			}
+		}
+		if p.files.used-p.files.made > 1<<20 {
+			t.Errorf("%d bytes are kept", p.files.used-p.files.made)
+		}
+	})
+}
+
+// TestPaddedDump: what makes a dump larger leaves the leak as it is.
+func TestPaddedDump(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := asked(Options{}, ProcessSpec{DumpBytes: 60 << 20, Models: []Model{Leak(Java, 240, 0)}})
+		time.Sleep(2 * time.Minute)
+		g := takeDump(t, p, "-g")
+		if held := g.Retained(leakedIn(g)...); held < 7<<20 || held > 9<<20 {
+			t.Errorf("%d bytes leak", held)
+		}
+		if i, err := p.Stat(dumpFile); err != nil || i.Size() < 60<<20 {
+			t.Errorf("%d bytes, %v", i.Size(), err)
+		}
+	})
+}
+
+// TestCutDump: am says that all is well, and the end record is missing.
+func TestCutDump(t *testing.T) {
+	for _, api := range apis {
+		synctest.Test(t, func(t *testing.T) {
+			p := pair(Options{API: api})
+			end := p.CutDump(100_000)
+			ask(t, p, "am dumpheap com.shop "+dumpFile)
+			time.Sleep(dumpTakes)
+			data := pullDump(t, p)
+			f, err := hprof.Open(t.Context(), bytes.NewReader(data), int64(len(data)))
+			if len(data) != 100_000 || err != nil || f.Truncated < 0 {
+				t.Errorf("API %d: %d bytes, %v", api, len(data), err)
+			}
+			end()
+			ask(t, p, "am dumpheap com.shop "+dumpFile)
+			time.Sleep(dumpTakes)
+			if _, err := hproftest.ReadGraph(pullDump(t, p)); err != nil {
+				t.Errorf("API %d: afterwards: %v", api, err)
+			}
+		})
+	}
+}
+
+// Who may ask for a collection before a dump, and whose file the dump is.
+func TestDumpRights(t *testing.T) {
+	for _, api := range apis {
+		for _, root := range []bool{false, true} {
+			for _, debuggable := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) {
+					o := Options{API: api, Root: root, BuildType: map[bool]string{true: "userdebug"}[root]}
+					o.Apps = []App{{Package: "com.shop", Debuggable: debuggable, Processes: []ProcessSpec{{Name: "com.shop", Models: []Model{Typical()}}}}}
+					p := New(o)
+					pid := p.PID("com.shop")
+					where := fmt.Sprintf("API %d, root %v, debuggable %v", api, root, debuggable)
+					if a := sh1(t, p, fmt.Sprintf("kill -10 %d", pid)); root != (a.exit == 0) || !root && !strings.Contains(a.err, "Operation not permitted") {
+						t.Errorf("%s: kill: %+v", where, a)
+					}
+					if a := sh1(t, p, fmt.Sprintf("run-as com.shop kill -10 %d", pid)); debuggable != (a.exit == 0) || !debuggable && !strings.Contains(a.err, "not debuggable") {
+						t.Errorf("%s: run-as kill: %+v", where, a)
+					}
+					a := sh1(t, p, "am dumpheap com.shop "+dumpFile)
+					if allowed := root || debuggable; allowed != (a.exit == 0) || !allowed && !strings.HasPrefix(a.err, "Security exception: Process not debuggable") {
+						t.Errorf("%s: dumpheap: %+v", where, a)
+					}
+					if g := sh1(t, p, "am dumpheap -g com.shop "+dumpFile+"2"); api < heapGC && (g.exit == 0 || !strings.Contains(g.err, "Unknown option: -g")) {
+						t.Errorf("%s: dumpheap -g: %+v", where, g)
+					}
+					time.Sleep(dumpTakes)
+					// The file is there whether the dump is or not, and goes away again.
+					owner := map[bool]string{false: "shell", true: "root"}[root]
+					if line := ask(t, p, "ls -l "+dumpFile); !strings.Contains(line, " "+owner) {
+						t.Errorf("%s: %s", where, line)
+					}
+					ask(t, p, "rm -f "+dumpFile+" "+dumpFile+"2 /data/local/tmp/none")
+					if left := ask(t, p, "ls /data/local/tmp"); left != "" {
+						t.Errorf("%s: %q is left", where, left)
+					}
+				})
+			}
+		}
+	}
+}

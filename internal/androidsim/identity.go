@@ -44,7 +44,11 @@ func id(c *call) int {
 	case number:
 		c.printf("%d\n", c.cred.uid)
 	case c.cred.uid == uidShell:
-		c.printf("uid=2000(shell) gid=2000(shell) groups=2000(shell),1004(input),1007(log),1011(adb),1015(sdcard_rw),1028(sdcard_r),3001(net_bt_admin),3002(net_bt),3003(inet),3006(net_bw_stats),3009(readproc),3011(uhid) context=u:r:shell:s0\n")
+		readproc := ",3009(readproc),3011(uhid)"
+		if c.phone.opt.API < 24 {
+			readproc = ""
+		}
+		c.printf("uid=2000(shell) gid=2000(shell) groups=2000(shell),1004(input),1007(log),1011(adb),1015(sdcard_rw),1028(sdcard_r),3001(net_bt_admin),3002(net_bt),3003(inet),3006(net_bw_stats)%s context=u:r:shell:s0\n", readproc)
 	case c.cred.uid == uidRoot:
 		c.printf("uid=0(root) gid=0(root) groups=0(root),1004(input),1007(log),1011(adb),1015(sdcard_rw),1028(sdcard_r),3009(readproc) context=u:r:su:s0\n")
 	default:
@@ -78,18 +82,40 @@ func (p *Phone) properties() []property {
 	if keys == "" {
 		keys = "dev-keys"
 	}
+	mb := func(n int) string { return strconv.Itoa(n) + "m" }
 	out := []property{
+		{"dalvik.vm.heapgrowthlimit", mb(o.HeapGrowthLimit)}, {"dalvik.vm.heapsize", mb(o.HeapSize)}, {"dalvik.vm.heapstartsize", "8m"},
 		{"leakgate.time_scale", strconv.FormatFloat(o.Scale, 'g', -1, 64)},
 		{"ro.build.fingerprint", fmt.Sprintf("%s/androidsim/androidsim:%s/SIM.%d/1:%s/%s", strings.ToLower(o.Manufacturer), release, o.API, o.BuildType, keys)},
 		{"ro.build.type", o.BuildType}, {"ro.build.version.release", release}, {"ro.build.version.sdk", strconv.Itoa(o.API)}, {"ro.debuggable", debuggable},
-		{"ro.product.brand", o.Manufacturer}, {"ro.product.cpu.abi", "arm64-v8a"}, {"ro.product.device", "androidsim"}, {"ro.product.manufacturer", o.Manufacturer},
+		{"ro.product.brand", o.Manufacturer}, {"ro.product.cpu.abi", p.abi()}, {"ro.product.device", "androidsim"}, {"ro.product.manufacturer", o.Manufacturer},
 		{"ro.product.model", o.Model}, {"ro.product.name", "androidsim"}, {"ro.boot.serialno", o.Serial}, {"ro.serialno", o.Serial},
+	}
+	if o.API >= 21 {
+		out = append(out, p.abis()...)
 	}
 	if p.booted() {
 		out = append(out, property{"sys.boot_completed", "1"})
 	}
 	slices.SortFunc(out, func(a, b property) int { return strings.Compare(a.name, b.name) })
 	return out
+}
+
+// abis are the lists of what the phone can run, which came with 64 bits.
+func (p *Phone) abis() []property {
+	const old = "armeabi-v7a,armeabi"
+	if p.opt.Bits32 {
+		return []property{{"ro.product.cpu.abilist", old}, {"ro.product.cpu.abilist32", old}, {"ro.product.cpu.abilist64", ""}, {"ro.zygote", "zygote32"}}
+	}
+	return []property{{"ro.product.cpu.abilist", abi64 + "," + old}, {"ro.product.cpu.abilist32", old}, {"ro.product.cpu.abilist64", abi64}, {"ro.zygote", "zygote64_32"}}
+}
+
+// heapLimit is how many MB the Java heap of a process may have.
+func (p *Phone) heapLimit(v view) int {
+	if v.app != nil && v.app.LargeHeap {
+		return p.opt.HeapSize
+	}
+	return p.opt.HeapGrowthLimit
 }
 
 // booted tells whether the boot is over.
@@ -391,26 +417,4 @@ func suCommand(args []string) []string {
 		return append([]string{"sh", "-c"}, args[1:]...)
 	}
 	return args
-}
-
-func showmap(c *call) int {
-	rest, ok := c.getopt("atvqc", func(byte, string) {})
-	if !ok || len(rest) != 1 {
-		c.failf("usage: showmap [-t] [-v] [-c] [-q] <pid>")
-		return 1
-	}
-	pid, _ := strconv.Atoi(rest[0])
-	v, found := c.phone.find(pid)
-	var reason string
-	switch {
-	case !found || !c.phone.sees(c.cred, v):
-		reason = "No such file or directory"
-	case !c.cred.traces(v):
-		reason = "Permission denied"
-	default:
-		c.printf("%s", v.memory().showmapText(v, c.phone.opt.API))
-		return 0
-	}
-	fmt.Fprintf(c.errs, "cannot open /proc/%s/smaps: %s\n", rest[0], reason)
-	return 1
 }

@@ -71,6 +71,10 @@ type memory struct {
 	rows    [numRows]usage
 	threads int
 	leaked  float64
+	// files are open file descriptors; reserved are kB of address space that nothing
+	// has touched.
+	files    int
+	reserved int64
 }
 
 // sharers is how many processes share a page that is not private, on average.
@@ -114,7 +118,7 @@ func spread(parts []part, total, unit int64, give func(part, int64)) {
 // layout spreads levels over rows. Every private kB of a dimension, less what is
 // swapped, comes out in the rows that the App Summary adds up for it.
 func layout(l levels, threads int) memory {
-	m := memory{threads: threads, leaked: l.leaked}
+	m := memory{threads: threads, leaked: l.leaked, files: l.files, reserved: pages(l.reserved * 1024)}
 	kb := func(d Dimension) int64 { return pages(l.mb[d] * 1024) }
 	java := kb(JavaHeap)
 	art := pages(math.Min(float64(java)/8, 9216))

@@ -64,6 +64,10 @@ type levels struct {
 	swapped float64
 	// leaked is the Java memory that leaks hold; it shows as live Activities.
 	leaked float64
+	// files are open file descriptors, reserved the MB of address space that nothing
+	// has touched.
+	files    int
+	reserved float64
 }
 
 // On makes the model add all it has to one dimension.
@@ -81,6 +85,8 @@ func (m Model) On(d Dimension) Model {
 		l.threads += own.threads
 		l.swapped = math.Max(l.swapped, own.swapped)
 		l.leaked += own.leaked
+		l.files += own.files
+		l.reserved += own.reserved
 	}
 	return m
 }
@@ -208,6 +214,22 @@ func Leak(kind Kind, mbPerHour float64, onset time.Duration) Model {
 	}}
 }
 
+// LeakFiles opens perHour file descriptors an hour from the age onset on and closes
+// none. They end at the limit that /proc/PID/limits names.
+func LeakFiles(perHour float64, onset time.Duration) Model {
+	return Model{add: func(l *levels, at moment) {
+		l.files += int(math.Min(perHour*math.Max(0, (at.age-onset).Hours()), maxFDs))
+	}}
+}
+
+// LeakAddresses maps mbPerHour MB an hour from the age onset on and touches none of
+// it: VmSize grows, memory does not. It ends where the address space does.
+func LeakAddresses(mbPerHour float64, onset time.Duration) Model {
+	return Model{add: func(l *levels, at moment) {
+		l.reserved += mbPerHour * math.Max(0, (at.age-onset).Hours())
+	}}
+}
+
 // noiseShares is how noise spreads over the dimensions inside smaps; the squares
 // add up to one.
 var noiseShares = normalized([numDimensions]float64{JavaHeap: 0.72, NativeHeap: 0.6, Other: 0.32, Shared: 0.13})
@@ -269,6 +291,10 @@ func evaluate(models []Model, stream uint64, age, gc time.Duration) levels {
 		}
 		l.mb[d] = math.Min(l.mb[d], maxMB)
 	}
+	if !(l.reserved > 0) {
+		l.reserved = 0
+	}
+	l.files, l.reserved = max(l.files, 0), math.Min(l.reserved, maxMB)
 	return l
 }
 

@@ -30,6 +30,14 @@ type Options struct {
 	Root bool
 	// SU puts a su into the phone's PATH that anybody may use.
 	SU bool
+	// Bits32 makes it a phone that has no process of 64 bits.
+	Bits32 bool
+	// HeapGrowthLimit and HeapSize are dalvik.vm.heapgrowthlimit and heapsize in MB: how
+	// large the Java heap of an app may become, and of one with a large heap. 0 means
+	// 256 and 512.
+	HeapGrowthLimit, HeapSize int
+	// NoGPUMemory is a GPU driver that does not say what processes hold.
+	NoGPUMemory bool
 	// BuildType is user (also if empty), userdebug or eng.
 	BuildType string
 	// SmapsRollup says if the kernel has /proc/PID/smaps_rollup; nil means from
@@ -88,6 +96,7 @@ type Phone struct {
 	clock    clock
 	procs    []*process
 	zygote   *process
+	zygote32 *process
 	tasks    map[int]*task
 	lastApp  int
 	lastTask int
@@ -95,6 +104,12 @@ type Phone struct {
 	busy     ledger
 	// dumps are the heap dumps that are being written.
 	dumps []dumping
+	// exits are the ends of apps' processes. lines and lives make the log of this
+	// boot, from cleared on.
+	exits   []exit
+	lines   []logLine
+	lives   []life
+	cleared time.Time
 	// boots counts the reboots; completed is the uptime of sys.boot_completed.
 	boots     int
 	completed time.Duration
@@ -122,6 +137,7 @@ func New(o Options) *Phone {
 	o.BuildType = cmp.Or(o.BuildType, "user")
 	o.DumpsysTime = cmp.Or(o.DumpsysTime, usualDump)
 	o.Uptime = cmp.Or(o.Uptime, uptimeAtNew)
+	o.HeapGrowthLimit, o.HeapSize = cmp.Or(o.HeapGrowthLimit, 256), cmp.Or(o.HeapSize, 512)
 	if !(o.Scale > 0) {
 		o.Scale = 1
 	}
@@ -141,8 +157,12 @@ func New(o Options) *Phone {
 func (p *Phone) install() {
 	p.procs = systemProcesses(p.opt)
 	for _, proc := range p.procs {
-		if proc.fixed == zygotePID {
+		switch proc.fixed {
+		case zygotePID:
 			p.zygote = proc
+			p.zygote32 = cmp.Or(p.zygote32, proc)
+		case zygotePID + 1:
+			p.zygote32 = proc
 		}
 	}
 	for i := range p.opt.Apps {
@@ -152,6 +172,9 @@ func (p *Phone) install() {
 		}
 		for j, spec := range app.Processes {
 			proc := &process{spec: spec, app: app, uid: app.UID, ppid: zygotePID}
+			if proc.bits32 = spec.Bits32 || p.opt.Bits32; proc.bits32 && !p.opt.Bits32 {
+				proc.ppid = zygotePID + 1
+			}
 			if spec.Isolated {
 				proc.uid = app.User*perUser + 99000 + i*16 + j
 			}
@@ -159,6 +182,7 @@ func (p *Phone) install() {
 		}
 	}
 	for _, proc := range p.procs {
+		proc.bits32 = proc.bits32 || proc.fixed == zygotePID+1 || p.opt.Bits32 && !proc.kernel
 		proc.id = mix(p.opt.Seed, hashText(proc.spec.Name)+uint64(proc.uid/perUser))
 	}
 }
@@ -213,13 +237,18 @@ func systemProcesses(o Options) []*process {
 	sleeper.ppid, sleeper.dormant = 1, true
 	server := java(1523, uidSystem, zygotePID, systemServer, Steady(JavaHeap, 90), Steady(NativeHeap, 60), Noise(3, 0.7))
 	server.app, server.spec.Threads = nil, 180
-	return []*process{
+	zygotes := []*process{java(zygotePID, uidRoot, 1, "zygote64"), java(zygotePID+1, uidRoot, 1, "zygote")}
+	if o.Bits32 {
+		zygotes = []*process{java(zygotePID, uidRoot, 1, "zygote")}
+	}
+	return slices.Concat([]*process{
 		native(1, uidRoot, "init", 2), kernel(2, "kthreadd"), kernel(41, "kworker/0:1"), kernel(83, "kswapd0"),
 		native(560, uidSystem, "surfaceflinger", 24), native(905, adbdUID, "adbd", 3),
-		java(zygotePID, uidRoot, 1, "zygote64"), java(zygotePID+1, uidRoot, 1, "zygote"), server,
+	}, zygotes, []*process{
+		server,
 		java(2104, 10087, zygotePID, "com.android.systemui", Typical(), GCSawtooth(8, 4*time.Minute), Noise(2, 0.7)),
 		java(2250, 1001, zygotePID, "com.android.phone", Noise(1, 0.7)), sleeper,
-	}
+	})
 }
 
 // Demo is a phone for a demonstration: Android 14, rooted, with the app com.shop
@@ -227,7 +256,7 @@ func systemProcesses(o Options) []*process {
 // process com.shop:push is busy but healthy.
 func Demo(scale float64, seed uint64) *Phone {
 	return New(Options{
-		Serial: "demo-phone", Model: "Pixel 7 Demo", API: 34, Scale: scale, Seed: seed, Root: true, BuildType: "userdebug",
+		Serial: "demo-phone", Model: "Pixel 7 Demo", API: 34, Scale: scale, Seed: seed, Root: true, BuildType: "userdebug", HeapGrowthLimit: 512,
 		Apps: []App{{Package: "com.shop", Debuggable: true, Processes: []ProcessSpec{
 			{Name: "com.shop", RestartAfter: 5 * time.Second, Models: []Model{
 				Typical(), WarmUp(30, 2*time.Minute), GCSawtooth(16, 90*time.Second), Noise(5, 0.7), Leak(Java, 400, 0),
@@ -328,7 +357,7 @@ func (p *Phone) running(process string) (view, bool) {
 func (p *Phone) Kill(name string) bool {
 	return p.onProcess(name, func(proc *process, up time.Duration) {
 		if proc.alive() {
-			p.end(proc, up, proc.backAfter())
+			p.end(proc, up, proc.backAfter(), lowMemory)
 		}
 	})
 }
@@ -337,7 +366,7 @@ func (p *Phone) Kill(name string) bool {
 func (p *Phone) Restart(name string) bool {
 	return p.onProcess(name, func(proc *process, up time.Duration) {
 		if proc.alive() {
-			p.end(proc, up, 0)
+			p.end(proc, up, 0, killed(sigKill))
 		}
 		if p.advance(up); !proc.alive() {
 			p.spawn(proc, up)

@@ -413,8 +413,8 @@ func TestPermissions(t *testing.T) {
 	// What needs no rights, and the quoted form of su.
 	ask(t, p, fmt.Sprintf("cd /proc/%d && cat stat status statm cmdline comm oom_score_adj task/*/comm task/%d/stat >/dev/null", pid, pid))
 	ask(t, p, fmt.Sprintf("su -c 'grep -c Pss /proc/%d/smaps; ls /proc/%d/fd' >/dev/null", pid, pid))
-	for _, command := range []string{"ls /proc/%d/fd", "cat /proc/%d/maps", "showmap %d"} {
-		if a := sh1(t, p, fmt.Sprintf(command, pid)); a.exit == 0 || !strings.Contains(a.err, denied) {
+	for command, want := range map[string]string{"ls /proc/%d/fd": denied, "cat /proc/%d/maps": denied, "showmap %d": "Failed to parse file"} {
+		if a := sh1(t, p, fmt.Sprintf(command, pid)); a.exit == 0 || !strings.Contains(a.err, want) {
 			t.Errorf("%s: %+v", command, a)
 		}
 	}

@@ -14,9 +14,9 @@ type App struct {
 	User int
 	// UID is the app's uid with the user's part; 0 chooses one.
 	UID int
-	// Debuggable is android:debuggable in its manifest.
-	Debuggable bool
-	Processes  []ProcessSpec
+	// Debuggable is android:debuggable in its manifest, LargeHeap android:largeHeap.
+	Debuggable, LargeHeap bool
+	Processes             []ProcessSpec
 }
 
 // ProcessSpec is a process of an app and what its memory does.
@@ -36,10 +36,20 @@ type ProcessSpec struct {
 	Isolated bool
 	// Threads is the number of threads without leaked ones; 0 means 28.
 	Threads int
+	// Files is the number of open file descriptors without leaked ones; 0 means 96.
+	Files int
+	// Bits32 makes it a process of 32 bits on a phone that has both.
+	Bits32 bool
+	// DumpBytes is the least size of its heap dumps in bytes: arrays that are not kept
+	// make up for what the heap lacks. 0 is whatever the heap needs.
+	DumpBytes int64
 }
 
 const (
 	defaultThreads = 28
+	defaultFiles   = 96
+	// maxFDs is the hard limit of the newest releases.
+	maxFDs = 32768
 	// maxThreads bounds what is listed under /proc/PID/task.
 	maxThreads = 16 << 10
 	perUser    = 100000
@@ -58,6 +68,7 @@ type process struct {
 	id      uint64
 	native  bool
 	kernel  bool
+	bits32  bool
 	// fixed is the pid of a process of the system, 0 for one of an app.
 	fixed int
 
@@ -88,6 +99,8 @@ type view struct {
 	native     bool
 	kernel     bool
 	shell      bool
+	bits32     bool
+	api        int
 	start, up  time.Duration
 	age, gc    time.Duration
 	stream     uint64
@@ -114,14 +127,21 @@ func (v view) comm() string {
 // memory evaluates the models.
 func (v view) memory() memory {
 	if v.spec == nil {
-		return memory{threads: 1}
+		return memory{threads: 1, files: 4}
 	}
 	l := evaluate(v.spec.Models, v.stream, v.age, v.gc)
 	base := v.spec.Threads
 	if base == 0 {
 		base = defaultThreads
 	}
-	return layout(l, min(base+l.threads, maxThreads))
+	m := layout(l, min(base+l.threads, maxThreads))
+	m.files += defaultFiles
+	if v.spec.Files != 0 {
+		m.files = l.files + v.spec.Files
+	}
+	soft, _ := fileLimit(v.api)
+	m.files = min(m.files, soft)
+	return m
 }
 
 func (p *process) alive() bool { return p.pid != 0 }
@@ -136,7 +156,7 @@ func (p *process) age(at time.Duration) time.Duration {
 
 func (p *process) view(up time.Duration) view {
 	return view{
-		spec: &p.spec, app: p.app, name: p.spec.Name, pid: p.pid, ppid: p.ppid, uid: p.uid, native: p.native, kernel: p.kernel,
+		spec: &p.spec, app: p.app, name: p.spec.Name, pid: p.pid, ppid: p.ppid, uid: p.uid, native: p.native, kernel: p.kernel, bits32: p.bits32,
 		start: p.start, up: up, age: p.age(up), gc: p.gc, stream: mix(p.id, uint64(p.instance)), frozen: p.frozen,
 	}
 }
@@ -204,6 +224,7 @@ func (p *Phone) fire(proc *process, at time.Duration) {
 		p.spawn(proc, at)
 		return
 	}
+	p.bury(proc, at, crashed)
 	back := proc.backAfter()
 	if len(proc.crashes) > 0 && proc.first+proc.crashes[0].crashAt <= at {
 		back = never
@@ -215,13 +236,14 @@ func (p *Phone) fire(proc *process, at time.Duration) {
 	proc.die(at, back)
 }
 
-// end is die for a process that others may go down with. The caller holds the
-// lock.
-func (p *Phone) end(proc *process, at, back time.Duration) {
+// end is die for a process that others may go down with, for a reason that Android
+// keeps. The caller holds the lock.
+func (p *Phone) end(proc *process, at, back time.Duration, why cause) {
 	if proc.spec.Name == systemServer || proc == p.zygote {
 		p.crashSystem(at, max(back, 0))
 		return
 	}
+	p.bury(proc, at, why)
 	proc.die(at, back)
 }
 
@@ -249,6 +271,7 @@ func (p *Phone) spawnAs(proc *process, at time.Duration, pid int) {
 	default:
 		proc.pid = p.freePID(proc)
 	}
+	p.begin(proc)
 }
 
 // pidAtBoot is the pid that a process of the system has in this boot. Between two
@@ -304,8 +327,12 @@ func (p *Phone) views() []view {
 // view is a process that runs as the others see it. The caller holds the lock.
 func (p *Phone) view(proc *process, up time.Duration) view {
 	v := proc.view(up)
-	if proc.ppid == zygotePID {
+	v.api = p.opt.API
+	switch proc.ppid {
+	case zygotePID:
 		v.ppid = p.zygote.pid
+	case zygotePID + 1:
+		v.ppid = p.zygote32.pid
 	}
 	if v.name == systemServer {
 		v.extraTicks = p.busy.ticks(up)

@@ -37,15 +37,6 @@ func (v view) statText(tid int, name string, m memory) string {
 		tid, name, v.ppid, v.ppid, faults, mapped.privateClean/16, user, system, m.threads, ticksOf(v.start), v.virtual(m)<<10, mapped.rss()/4, tid%8)
 }
 
-// virtual is the size of the address space in kB.
-func (v view) virtual(m memory) int64 {
-	if v.kernel {
-		return 0
-	}
-	u := m.mapped()
-	return u.rss() + u.swap + 4<<20
-}
-
 // statusText is /proc/PID/status. Kernels before 4.5 do not split the Rss.
 func (v view) statusText(m memory, api int) string {
 	var b strings.Builder
@@ -67,7 +58,7 @@ func (v view) statusText(m memory, api int) string {
 	line("TracerPid", "0")
 	line("Uid", "%d\t%d\t%d\t%d", v.uid, v.uid, v.uid, v.uid)
 	line("Gid", "%d\t%d\t%d\t%d", v.uid, v.uid, v.uid, v.uid)
-	line("FDSize", "256")
+	line("FDSize", "%d", fdSize(m.files))
 	line("Groups", "%d ", 50000+v.uid%perUser)
 	if !v.kernel {
 		u := m.mapped()
@@ -91,7 +82,7 @@ func (v view) statusText(m memory, api int) string {
 		kb("VmSwap", u.swap)
 	}
 	line("Threads", "%d", m.threads)
-	line("SigQ", "0/21550")
+	line("SigQ", "0/%d", maxTasks/2)
 	line("SigPnd", "%016x", 0)
 	line("SigBlk", "%016x", 0x80001204)
 	line("SigIgn", "%016x", 1)
@@ -149,10 +140,7 @@ var threadNames = []string{
 // threadName is the comm of thread number i of a process; thread 0 is the main
 // one. The threads that a leak leaves behind are those of pools.
 func (v view) threadName(i int) string {
-	base := defaultThreads
-	if v.spec != nil && v.spec.Threads != 0 {
-		base = v.spec.Threads
-	}
+	base := threadsOf(v)
 	switch {
 	case i == 0 || v.kernel || v.native || v.shell:
 		return v.comm()
@@ -161,8 +149,11 @@ func (v view) threadName(i int) string {
 	case i < base:
 		return fmt.Sprintf("Binder:%d_%X", v.pid, i-len(threadNames))
 	}
-	return clipComm(fmt.Sprintf("pool-%d-thread-1", i-base+2))
+	return clipComm(v.poolThread(i))
 }
+
+// poolThread is the name in Java of a thread that a leak left behind.
+func (v view) poolThread(i int) string { return fmt.Sprintf("pool-3-thread-%d", i-threadsOf(v)+1) }
 
 // clipComm cuts a thread's name as the kernel does.
 func clipComm(name string) string { return name[:min(len(name), 15)] }
@@ -170,7 +161,7 @@ func clipComm(name string) string { return name[:min(len(name), 15)] }
 // procNames are the files of /proc/PID that the shell may see, with who may read
 // them: everybody, or those who may trace the process.
 var procNames = map[string]bool{
-	"cmdline": false, "comm": false, "oom_score_adj": false, "stat": false, "statm": false, "status": false,
+	"cmdline": false, "comm": false, "limits": false, "oom_score_adj": false, "stat": false, "statm": false, "status": false,
 	"maps": true, "smaps": true, "smaps_rollup": true,
 }
 
@@ -181,6 +172,8 @@ func (p *Phone) procText(v view, name string) string {
 		return v.cmdline()
 	case "comm":
 		return v.comm() + "\n"
+	case "limits":
+		return v.limitsText(p.opt.API)
 	case "oom_score_adj":
 		return strconv.Itoa(v.oomScoreAdj()) + "\n"
 	}
@@ -221,6 +214,8 @@ var globalFiles = map[string]func(*Phone) string{
 		return "Linux version " + kernelRelease(p.opt.API) + " (build@simulated) #1 SMP PREEMPT\n"
 	},
 	"sys/kernel/random/boot_id": func(p *Phone) string { return p.bootID() + "\n" },
+	"sys/kernel/pid_max":        func(*Phone) string { return fmt.Sprintf("%d\n", lastPID+1) },
+	"sys/kernel/threads-max":    func(*Phone) string { return fmt.Sprintf("%d\n", maxTasks) },
 	"loadavg":                   func(*Phone) string { return "1.20 1.14 1.09 2/1480 20001\n" },
 	"filesystems": func(*Phone) string {
 		return "nodev\tsysfs\nnodev\ttmpfs\nnodev\tproc\n\text4\n\tf2fs\n"
@@ -241,6 +236,8 @@ func (p *Phone) bootID() string {
 
 func kernelRelease(api int) string {
 	switch {
+	case api >= 36:
+		return "6.6.77-android15-8"
 	case api >= 34:
 		return "6.1.57-android14-11"
 	case api >= 31:

@@ -132,6 +132,10 @@ func (p *Phone) Shell(ctx context.Context, command string, stdin io.Reader, stdo
 	in := newStdin(stdin)
 	defer in.pipe.closeReader()
 	born, uid := p.session.Load(), p.shellUID()
+	if !p.answers(Request{CommandRequest, command, 0}) {
+		<-ctx.Done() // adb ends what it was asked to run
+		return adbd.NoExit
+	}
 	ctx, leader := p.startTask(ctx, "sh", uid, 0, 0)
 	defer p.endTask(leader)
 	s := &shell{
@@ -793,7 +797,11 @@ func (s *shell) open(op syntax.RedirOperator, target string) (end, error) {
 		if err != nil {
 			return end{}, fmt.Errorf("can't open %s: %s", target, errorText(err))
 		}
-		return end{source: &content{rest: r}}, nil
+		file := &content{rest: r}
+		if i, err := s.phone.stat(at, s.cred); err == nil && i.mode.IsRegular() {
+			file.size = i.size
+		}
+		return end{source: file}, nil
 	}
 	add := slices.Contains([]syntax.RedirOperator{syntax.AppOut, syntax.AppClob, syntax.AppAll, syntax.AppAllClob, syntax.RdrInOut}, op)
 	w, err := s.phone.openWrite(at, s.cred, 0o666, add, false)

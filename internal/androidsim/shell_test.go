@@ -453,7 +453,9 @@ func FuzzShell(f *testing.F) {
 	for _, s := range bombs {
 		f.Add(s)
 	}
-	for _, s := range []string{"grep -E '(a|b){2,3}' /proc/*/stat", "am dumpheap -n a.b /data/local/tmp/x; ls -l /data/local/tmp", "mapfile | cat", "dumpsys meminfo -a a.b", "monkey -p a.b 10", "run-as a.b sh -c 'kill -10 $$'"} {
+	for _, s := range []string{"grep -E '(a|b){2,3}' /proc/*/stat", "am dumpheap -n a.b /data/local/tmp/x; ls -l /data/local/tmp", "mapfile | cat", "dumpsys meminfo -a a.b", "monkey -p a.b 10", "run-as a.b sh -c 'kill -10 $$'",
+		"logcat -d -b all -v epoch,usec -T 5.5 --pid=3018 -e 'GC|died' art:W *:S", "log -t a b; logcat -c; logcat -t 1", "find /proc/self -maxdepth 2 -type l -name '[0-9]*' -delete",
+		"dumpsys activity exit-info a.b; dumpsys package a.b", "showmap -a -v -t 1", "readlink /proc/self/fd/0; ls -l /proc/self/fd"} {
 		f.Add(s)
 	}
 	_, untouched := host(f)

@@ -2,7 +2,6 @@ package androidsim
 
 import (
 	"fmt"
-	"sort"
 	"strconv"
 	"strings"
 )
@@ -31,12 +30,13 @@ func (m mapping) anonymousKB() int64 {
 // (core/jni/android_os_Debug.cpp, later system/memory androidprocheaps) sort
 // them into that row again.
 func names(r row, v view, api int) []string {
-	dalvik, app := "/dev/ashmem/dalvik-", "/data/app/"+v.pkg()+"-1"
+	dalvik, app := "/dev/ashmem/dalvik-", appCode(v.pkg(), api)
 	if api >= 29 {
 		dalvik = "[anon:dalvik-"
 	}
-	if api >= 30 {
-		app = "/data/app/~~c2ltdWxhdGVk==/" + v.pkg() + "-cGhvbmU=="
+	lib, isa := "lib64", "arm64"
+	if v.bits32 {
+		lib, isa = "lib", "arm"
 	}
 	anon := func(s string) string {
 		if strings.HasPrefix(dalvik, "[") {
@@ -67,7 +67,7 @@ func names(r row, v view, api int) []string {
 	case rowOtherDev:
 		return []string{"/dev/__properties__/properties_serial"}
 	case rowSO:
-		return []string{"/system/lib64/libhwui.so", "/system/lib64/libandroid_runtime.so", "/system/lib64/libc.so", app + "/lib/arm64/libapp.so"}
+		return []string{"/system/" + lib + "/libhwui.so", "/system/" + lib + "/libandroid_runtime.so", "/system/" + lib + "/libc.so", app + "/lib/" + isa + "/libapp.so"}
 	case rowJAR:
 		return []string{"/system/framework/framework.jar", "/system/framework/core-oj.jar"}
 	case rowAPK:
@@ -75,14 +75,14 @@ func names(r row, v view, api int) []string {
 	case rowTTF:
 		return []string{"/system/fonts/Roboto-Regular.ttf"}
 	case rowDEX:
-		return []string{app + "/oat/arm64/base.vdex", app + "/oat/arm64/base.odex"}
+		return []string{app + "/oat/" + isa + "/base.vdex", app + "/oat/" + isa + "/base.odex"}
 	case rowOAT:
-		return []string{"/system/framework/arm64/boot.oat"}
+		return []string{"/system/framework/" + isa + "/boot.oat"}
 	case rowART:
 		if api >= 29 {
 			return []string{"[anon:dalvik-/system/framework/boot.art]"}
 		}
-		return []string{"/data/dalvik-cache/arm64/system@framework@boot.art"}
+		return []string{"/data/dalvik-cache/" + isa + "/system@framework@boot.art"}
 	case rowOtherMmap:
 		return []string{"/data/data/" + v.pkg() + "/files/store.db", "/system/usr/share/zoneinfo/tzdata"}
 	}
@@ -94,6 +94,8 @@ const (
 	maxArea = 64 << 10
 	// maxAreas bounds the areas of one row; the last one takes the rest.
 	maxAreas = 256
+	// areaGap is what lies between two areas, in bytes.
+	areaGap = 0x10000
 )
 
 // areas are the mappings of a process in the order of their addresses. Their
@@ -101,6 +103,10 @@ const (
 func (m memory) areas(v view, api int) []mapping {
 	var out []mapping
 	at := uint64(0x12c00000)
+	if v.bits32 {
+		at = 0x8000 // there is no room to lose
+	}
+	var used int64
 	for r := range numRows {
 		u := m.rows[r]
 		if !r.mapped() || u == (usage{}) {
@@ -116,12 +122,18 @@ func (m memory) areas(v view, api int) []mapping {
 			area := mapping{name: name, row: r, file: strings.HasPrefix(name, "/"), usage: piece, perms: perms(r)}
 			size := (piece.rss()+piece.swap+3)/4*4 + 32
 			area.start, area.end = at, at+uint64(size)*1024
-			at = area.end + 0x10000
+			at = area.end + areaGap
+			used += area.size()
 			out = append(out, area)
 		}
-		if r == rowDalvik {
+		if r == rowDalvik && !v.bits32 {
 			at = 0x70000000 + at&^0xfff
 		}
+	}
+	for _, area := range m.empty(v, used) {
+		area.start, area.end = at, at+area.end
+		at = area.end + areaGap
+		out = append(out, area)
 	}
 	return out
 }
@@ -237,9 +249,17 @@ func (m memory) smapsText(v view, api int) string {
 		}
 		fmt.Fprintf(&b, "Size:           %8d kB\nKernelPageSize:        4 kB\nMMUPageSize:           4 kB\n", a.size())
 		k.fields(&b, a.usage, a.anonymousKB(), a.anonymousPss(), false)
-		b.WriteString("VmFlags: rd wr mr mw me ac \n")
+		b.WriteString(a.vmFlags())
 	}
 	return b.String()
+}
+
+// vmFlags are what the kernel knows of an area besides its permissions.
+func (m mapping) vmFlags() string {
+	if m.perms == "---p" {
+		return "VmFlags: mr mw me nr \n"
+	}
+	return "VmFlags: rd wr mr mw me ac \n"
 }
 
 // mapsText is /proc/PID/maps.
@@ -291,69 +311,4 @@ func (m memory) rollupText(v view, api int) string {
 	fmt.Fprintf(&b, "%-72s %s\n", fmt.Sprintf("%08x-%08x ---p %08x 00:00 0", start, end, 0), "[rollup]")
 	kernelOf(api).fields(&b, m.mapped(), anonymous, anonymousPss, true)
 	return b.String()
-}
-
-// showmapText is the table of the showmap tool, one line an object.
-func (m memory) showmapText(v view, api int) string {
-	type object struct {
-		usage
-		size  int64
-		count int
-	}
-	objects := map[string]object{}
-	var total object
-	for _, a := range m.areas(v, api) {
-		name := a.name
-		if name == "" {
-			name = "[anon]"
-		}
-		o := objects[name]
-		o.usage, o.size, o.count = o.plus(a.usage), o.size+a.size(), o.count+1
-		objects[name] = o
-		total.usage, total.size, total.count = total.plus(a.usage), total.size+a.size(), total.count+1
-	}
-	called := make([]string, 0, len(objects))
-	for name := range objects {
-		called = append(called, name)
-	}
-	sort.Strings(called)
-	head, rule, huge := showmapHeader(api)
-	var b strings.Builder
-	write := func(name string, o object) {
-		fmt.Fprintf(&b, "%8d %8d %8d %8d %8d %8d %8d ", o.size, o.rss(), o.pss(), o.sharedClean, o.sharedDirty, o.privateClean, o.privateDirty)
-		fmt.Fprintf(&b, "%8d ", o.swap)
-		if api >= 26 {
-			fmt.Fprintf(&b, "%8d ", o.swap)
-		}
-		b.WriteString(huge)
-		fmt.Fprintf(&b, "%4d %s\n", o.count, name)
-	}
-	b.WriteString(head + rule)
-	for _, name := range called {
-		write(name, objects[name])
-	}
-	b.WriteString(rule + head + rule)
-	write("TOTAL", total)
-	return b.String()
-}
-
-// showmapHeader gives the two lines of titles, the line of dashes and the
-// columns that stand between the swap and the number of areas, all zero here.
-func showmapHeader(api int) (head, rule, huge string) {
-	swap, dashes := "     swap ", "-------- "
-	if api >= 26 {
-		swap, dashes = "     swap  swapPSS ", "-------- -------- "
-	}
-	const (
-		top  = " virtual                     shared   shared  private  private"
-		cols = "    size      RSS      PSS    clean    dirty    clean    dirty"
-		line = "-------- -------- -------- -------- -------- -------- -------- "
-	)
-	if api < 31 {
-		return top + "\n" + cols + swap + "   # object\n", line + dashes + "---- ------------------------------\n", ""
-	}
-	return top + "                   Anon      Shmem     File      Shared   Private\n" +
-			cols + swap + "HugePages PmdMapped PmdMapped Hugetlb  Hugetlb    Locked    # object\n",
-		line + dashes + "--------- --------- --------- -------- -------- -------- ---- ------------------------------\n",
-		"        0         0         0        0        0        0 "
 }

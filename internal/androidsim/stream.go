@@ -180,6 +180,8 @@ func (o *outlet) write(ctx context.Context, b []byte) (int, error) {
 type content struct {
 	mu   sync.Mutex
 	rest io.Reader
+	// size is that of the file, where it is one that says so.
+	size int64
 }
 
 func (c *content) read(_ context.Context, b []byte) (int, error) {

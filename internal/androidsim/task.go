@@ -142,7 +142,8 @@ func (p *Phone) deliver(proc *process, signal int, up time.Duration) {
 	case proc.kernel || proc.pid == 1:
 	case signal == sigUSR1 && !proc.native:
 		proc.gc = proc.age(up)
+		p.logCollection(proc, up, true)
 	case !harmless(signal):
-		p.end(proc, up, proc.backAfter())
+		p.end(proc, up, proc.backAfter(), killed(signal))
 	}
 }

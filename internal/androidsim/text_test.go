@@ -201,10 +201,10 @@ func checkGraphics(t *testing.T, p *Phone, api int, truth Memory, failf func(str
 	if err != nil || sf.Buffers.N < 3 {
 		failf("SurfaceFlinger: %v %+v", err, sf)
 	}
-	gpu, err := dumpsys.ParseGPU([]byte(ask(t, p, "dumpsys gpu")))
 	if api < 31 {
 		return
 	}
+	gpu, err := dumpsys.ParseGPU([]byte(ask(t, p, "dumpsys gpu")))
 	var sum int64
 	found := false
 	for _, m := range gpu.GPUs {

@@ -32,10 +32,10 @@ type program struct {
 // functions that look into it.
 func programs() map[string]program {
 	return map[string]program{
-		"am": {am, 0}, "basename": {basenameTool, 23}, "cat": {cat, 0}, "cp": {copyFile, 23}, "cut": {cutTool, 23}, "date": {date, 0},
-		"df": {df, 0}, "dirname": {dirnameTool, 23}, "dumpsys": {dumpsysTool, 0}, "egrep": {grep, 23}, "env": {env, 23}, "fgrep": {grep, 23},
-		"getprop": {getprop, 0}, "grep": {grep, 0}, "head": {head, 23}, "id": {id, 0}, "ls": {ls, 0}, "mkdir": {mkdirTool, 0},
-		"monkey": {monkey, 0}, "mv": {move, 0}, "nohup": {nohup, 23}, "pidof": {pidof, 23}, "pm": {pm, 0}, "printenv": {env, 0}, "ps": {ps, 0},
+		"am": {am, 0}, "basename": {basenameTool, 23}, "cat": {cat, 0}, "cp": {copyFile, 0}, "cut": {cutTool, 23}, "date": {date, 0},
+		"df": {df, 0}, "dirname": {dirnameTool, 23}, "dumpsys": {dumpsysTool, 0}, "egrep": {grep, 23}, "env": {env, 23}, "fgrep": {grep, 23}, "find": {find, 23},
+		"getprop": {getprop, 0}, "grep": {grep, 0}, "head": {head, 23}, "id": {id, 0}, "log": {logTool, 0}, "logcat": {logcat, 0}, "ls": {ls, 0}, "mkdir": {mkdirTool, 0},
+		"monkey": {monkey, 0}, "mv": {move, 0}, "nohup": {nohup, 21}, "pidof": {pidof, 23}, "pm": {pm, 0}, "printenv": {env, 0}, "ps": {ps, 0}, "readlink": {readlink, 19},
 		"rm": {rm, 0}, "rmdir": {rmdir, 0}, "run-as": {runAs, 0}, "seq": {seq, 23}, "setsid": {nohup, 23}, "settings": {settings, 17},
 		"sh": {sh, 0}, "showmap": {showmap, 0}, "sleep": {sleep, 0}, "sort": {sortTool, 23}, "stat": {stat, 23}, "su": {su, 0},
 		"sync": {nothing, 0}, "tail": {tail, 23}, "tee": {tee, 23}, "timeout": {timeout, 23}, "touch": {touch, 0}, "toybox": {toybox, 23},
@@ -47,10 +47,27 @@ func programs() map[string]program {
 // tool finds a program of this phone.
 func (p *Phone) tool(name string) (tool, bool) {
 	t, ok := p.programs[name]
-	if !ok || t.since > p.opt.API || name == "su" && !p.opt.SU {
+	switch {
+	case !ok || t.since > p.opt.API || name == "su" && !p.opt.SU,
+		// It came with debuggable builds alone (system/extras/showmap/Android.mk).
+		name == "showmap" && p.opt.API < showmapEverywhere && p.opt.BuildType == "user" && !p.opt.Root:
 		return nil, false
 	}
 	return t.run, true
+}
+
+// folder is where a program lies.
+func (p *Phone) folder(name string) string {
+	if name == "su" || name == "showmap" && p.opt.API < showmapEverywhere {
+		return "/system/xbin/"
+	}
+	return "/system/bin/"
+}
+
+// toolAt gives the name of the program that lies at a clean path.
+func (p *Phone) toolAt(at string) (string, bool) {
+	name := at[strings.LastIndexByte(at, '/')+1:]
+	return name, p.hasTool(name) && p.folder(name)+name == at
 }
 
 // hasTool also knows the builtins that are programs.
@@ -324,6 +341,13 @@ func wc(c *call) int {
 	var total [3]int64
 	failed := c.eachFile(names, func(name string, r io.Reader) {
 		var n [3]int64
+		// The number of bytes alone is that of the file, if it says one (toys/posix/wc.c).
+		if size := c.sizeOf(name); size > 0 && chars && !lines && !words {
+			n[2] = size
+			show(n, name)
+			total[2] += size
+			return
+		}
 		c.eachLine(r, func(line string) bool {
 			n[0] += int64(strings.Count(line, "\n"))
 			n[1] += int64(len(strings.Fields(line)))
@@ -339,6 +363,21 @@ func wc(c *call) int {
 		show(total, "total")
 	}
 	return failed
+}
+
+// sizeOf is the size of a file, or of the one that stdin is, 0 for what says none.
+func (c *call) sizeOf(name string) int64 {
+	if name == "-" {
+		if file, ok := c.fds[0].source.(*content); ok {
+			return file.size
+		}
+		return 0
+	}
+	i, err := c.phone.stat(clean(c.cwd, name), c.cred)
+	if err != nil || !i.mode.IsRegular() {
+		return 0
+	}
+	return i.size
 }
 
 func sortTool(c *call) int {
@@ -682,6 +721,9 @@ func touch(c *call) int {
 }
 
 func ls(c *call) int {
+	if c.phone.opt.API < 23 {
+		return oldLS(c)
+	}
 	var long, all, self bool
 	names, ok := c.getopt("la1dhinsRASrtFZ", func(o byte, _ string) {
 		long, all, self = long || o == 'l', all || o == 'a' || o == 'A', self || o == 'd'
@@ -698,6 +740,9 @@ func ls(c *call) int {
 			return
 		}
 		owner := userName(i.uid)
+		if i.link != "" {
+			name += " -> " + i.link
+		}
 		c.printf("%s %2d %-8s %-8s %8d %s %s\n", modeText(i.mode), 1, owner, owner, i.size, i.mod.UTC().Format("2006-01-02 15:04"), name)
 	}
 	failed := 0
@@ -730,12 +775,73 @@ func ls(c *call) int {
 	return failed
 }
 
+// oldLS is that of toolbox (system/core/toolbox/ls.c).
+func oldLS(c *call) int {
+	var long, all, self, sizes bool
+	names, ok := c.getopt("lasRdZpi", func(o byte, _ string) {
+		long, all, self, sizes = long || o == 'l', all || o == 'a', self || o == 'd', sizes || o == 's'
+	})
+	if !ok {
+		return 1
+	}
+	if len(names) == 0 {
+		names = []string{"."}
+	}
+	show := func(name string, i info) {
+		switch {
+		case sizes && !long:
+			c.printf("%d %s\n", (i.size+511)/512, name)
+			return
+		case !long:
+			c.printf("%s\n", name)
+			return
+		}
+		size := strconv.FormatInt(i.size, 10)
+		if !i.mode.IsRegular() {
+			size = ""
+		}
+		if i.link != "" {
+			name += " -> " + i.link
+		}
+		owner := userName(i.uid)
+		c.printf("%s %-8s %-8s %8s %s %s\n", modeText(i.mode), owner, owner, size, i.mod.UTC().Format("2006-01-02 15:04"), name)
+	}
+	failed := 0
+	for _, name := range names {
+		i, err := c.phone.stat(clean(c.cwd, name), c.cred)
+		if err != nil {
+			c.out.Flush()
+			fmt.Fprintf(c.errs, "%s: %s\n", name, errorText(err))
+			failed = 1
+			continue
+		}
+		if !i.IsDir() || self {
+			show(name, i)
+			continue
+		}
+		entries, err := c.phone.readDir(clean(c.cwd, name), c.cred)
+		if err != nil {
+			c.out.Flush()
+			fmt.Fprintf(c.errs, "opendir failed, %s\n", errorText(err))
+			failed = 1
+		}
+		for _, e := range entries {
+			if all || !strings.HasPrefix(e.name, ".") {
+				show(e.name, e)
+			}
+		}
+	}
+	return failed
+}
+
 // modeText is the first column of ls -l.
 func modeText(m fs.FileMode) string {
 	kind := "-"
 	switch {
 	case m.IsDir():
 		kind = "d"
+	case m&fs.ModeSymlink != 0:
+		kind = "l"
 	case m&fs.ModeCharDevice != 0:
 		kind = "c"
 	}
@@ -760,8 +866,11 @@ func stat(c *call) int {
 			continue
 		}
 		kind := "regular file"
-		if i.IsDir() {
+		switch {
+		case i.IsDir():
 			kind = "directory"
+		case i.link != "":
+			kind = "symbolic link"
 		}
 		if format == "" {
 			c.printf("  File: %s\n  Size: %d\t Blocks: %d\t IO Blocks: 4096\t%s\nAccess: (%04o/%s)\tUid: (%5d/%8s)\tGid: (%5d/%8s)\n",
@@ -978,7 +1087,7 @@ func whichTool(c *call) int {
 	n := 0
 	for _, name := range c.args[1:] {
 		if c.phone.hasTool(name) {
-			c.printf("/system/bin/%s\n", name)
+			c.printf("%s%s\n", c.phone.folder(name), name)
 		} else {
 			n = 1
 		}
@@ -1034,16 +1143,19 @@ func date(c *call) int {
 }
 
 func uname(c *call) int {
-	release := kernelRelease(c.phone.opt.API)
+	release, machine := kernelRelease(c.phone.opt.API), "aarch64"
+	if c.phone.opt.Bits32 {
+		machine = "armv7l"
+	}
 	text := "Linux"
 	_, ok := c.getopt("asrmnvo", func(o byte, _ string) {
 		switch o {
 		case 'a':
-			text = "Linux localhost " + release + " #1 SMP PREEMPT aarch64"
+			text = "Linux localhost " + release + " #1 SMP PREEMPT " + machine
 		case 'r':
 			text = release
 		case 'm':
-			text = "aarch64"
+			text = machine
 		case 'n':
 			text = "localhost"
 		}

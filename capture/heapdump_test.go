@@ -1,0 +1,360 @@
+package capture
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/androidsim"
+)
+
+// dumpCase is what is wrong with a heap dump, and how it ends.
+type dumpCase struct {
+	name string
+	// begin changes the situation or, with the phone there, the rest.
+	situation func(*situation)
+	begin     func(t *testing.T, d *pocket, facts *Facts, r *Request)
+	ending    Ending
+	words     string
+	// reaches is the most real time that it may take.
+	within time.Duration
+}
+
+// on runs something after the begin of the first trip whose command has these words.
+func (d *pocket) on(words string, do func(ctx context.Context) error) {
+	d.before = func(ctx context.Context, _ int, what string) error {
+		if strings.Contains(what, words) {
+			return do(ctx)
+		}
+		return nil
+	}
+}
+
+// meanwhile lets a trip begin, and does something while it runs.
+func meanwhile(wait time.Duration, do func()) func(context.Context) error {
+	return func(context.Context) error {
+		time.AfterFunc(wait, do)
+		return nil
+	}
+}
+
+func cutReader(n int64) func(io.Reader) io.Reader {
+	return func(r io.Reader) io.Reader { return io.LimitReader(r, n) }
+}
+
+var dumpCases = []dumpCase{
+	{name: "whole", ending: Complete, within: 5 * time.Second},
+	{name: "whole, on an Android that does not wait", situation: func(s *situation) { s.api = 28 }, ending: Complete, within: 8 * time.Second},
+	{name: "whole, with the GC signal", situation: func(s *situation) { s.api = 26 }, ending: Complete, within: 13 * time.Second},
+	{name: "the process dies", begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) {
+		d.on("am dumpheap", meanwhile(700*time.Millisecond, func() { d.Kill("com.shop") }))
+	}, ending: Failed, words: "the process died while its heap was dumped", within: 5 * time.Second},
+	{name: "the process dies, on an Android that does not wait", situation: func(s *situation) { s.api = 28 }, begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) {
+		d.on("am dumpheap", meanwhile(700*time.Millisecond, func() { d.Kill("com.shop") }))
+	}, ending: Failed, words: "the process died while its heap was dumped", within: 5 * time.Second},
+	{name: "the process was restarted before", begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) { d.Restart("com.shop") }, ending: Skipped, words: "the process was gone before", within: time.Second},
+	{name: "the system crashes", begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) {
+		d.on("am dumpheap", meanwhile(500*time.Millisecond, func() { d.CrashSystem(time.Minute) }))
+	}, ending: Failed, words: "died", within: 10 * time.Second},
+	{name: "the system is down", begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) {
+		d.on("am help", func(context.Context) error { d.CrashSystem(time.Hour); return nil })
+	}, ending: Failed, words: "system_server does not run", within: 5 * time.Second},
+	{name: "system_server hangs", begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) {
+		d.on("am help", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+	}, ending: Failed, words: "system_server hangs", within: 15 * time.Second},
+	{name: "the process is frozen", begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) { d.Freeze("com.shop", true) }, ending: Failed, words: "the dump has no end in 5m0s", within: 6 * time.Minute},
+	{name: "not debuggable", situation: func(s *situation) { s.debuggable = false }, ending: Skipped, words: "com.shop is not debuggable: take a debuggable build", within: 3 * time.Second},
+	{name: "a process that am does not know", begin: func(t *testing.T, d *pocket, _ *Facts, r *Request) {
+		found, err := FindProcesses(t.Context(), d, []Pattern{"surfaceflinger"})
+		if err != nil || len(found.Processes) != 1 {
+			t.Fatal(found, err)
+		}
+		r.Process = found.Processes[0]
+	}, ending: Skipped, words: "am knows no process", within: 3 * time.Second},
+	{name: "no am", begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) { d.without = "am" }, ending: Skipped, words: "this build has no am", within: time.Second},
+	{name: "a full disk of the device", begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) { d.FillDisk(10 << 20) }, ending: Failed, words: "the device's disk is full: 10 MB free on /data, and a dump may take", within: time.Second},
+	{name: "a disk of the device that fills up", situation: func(s *situation) { s.options.DumpHeap = large(200 << 20) }, begin: func(_ *testing.T, d *pocket, _ *Facts, r *Request) {
+		d.FillDisk(100 << 20)
+		r.Expect = 1
+	}, ending: Failed, words: "the dump is empty", within: 10 * time.Second},
+	{name: "a disk of the device that fills up meanwhile", situation: func(s *situation) { s.options.DumpHeap = large(200 << 20) }, begin: func(_ *testing.T, d *pocket, _ *Facts, r *Request) {
+		d.on("am dumpheap", func(context.Context) error { d.FillDisk(30 << 20); return nil })
+	}, ending: Failed, words: "the device's disk is full", within: 10 * time.Second},
+	{name: "a disk that fills up, on an Android that does not wait", situation: func(s *situation) { s.api, s.options.DumpHeap = 28, large(200<<20) }, begin: func(_ *testing.T, d *pocket, _ *Facts, r *Request) {
+		d.on("am dumpheap", func(context.Context) error { d.FillDisk(30 << 20); return nil })
+	}, ending: Failed, words: "the device's disk is full", within: 2 * time.Minute},
+	{name: "a full disk of the host", begin: func(_ *testing.T, _ *pocket, _ *Facts, r *Request) {
+		r.HostFree = func() (int64, error) { return reserve + 1<<20, nil }
+	}, ending: Failed, words: "the host's disk is full", within: 5 * time.Second},
+	{name: "a host known to be full", begin: func(_ *testing.T, d *pocket, _ *Facts, r *Request) {
+		r.Expect = 10 << 20
+		r.HostFree = func() (int64, error) { return reserve + 19<<20, nil }
+		d.on("am dumpheap", func(context.Context) error { panic("the process is stopped for nothing") })
+	}, ending: Failed, words: "the host's disk is full", within: time.Second},
+	{name: "a host that does not know", begin: func(_ *testing.T, _ *pocket, _ *Facts, r *Request) {
+		r.HostFree = func() (int64, error) { return 0, errors.ErrUnsupported }
+	}, ending: Complete, words: "the host's free space is not known", within: 5 * time.Second},
+	{name: "a pull that ends early", begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) { d.pulled = cutReader(5000) }, ending: Failed, words: "the dump is cut after 5000 of ", within: 5 * time.Second},
+	{name: "a pull that ends early, on an Android that does not wait", situation: func(s *situation) { s.api = 28 }, begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) { d.pulled = cutReader(5000) }, ending: Failed, words: "the dump is cut after 5000 of ", within: 15 * time.Second},
+	{name: "a dump that was cut on the device", situation: func(s *situation) { s.options.DumpHeap = short }, ending: Failed, words: "the dump is cut after", within: 5 * time.Second},
+	{name: "no dump", situation: func(s *situation) {
+		s.options.DumpHeap = func(w io.Writer, _ androidsim.Heap) error { return writeText(w, "Heap dump not available") }
+	}, ending: Failed, words: "it is no heap dump", within: 5 * time.Second},
+	{name: "an empty dump", situation: func(s *situation) {
+		s.options.DumpHeap = func(io.Writer, androidsim.Heap) error { return nil }
+	}, ending: Failed, words: "the dump is empty", within: 5 * time.Second},
+	{name: "a signal that the process does not take", situation: func(s *situation) { s.api = 26 }, begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) {
+		d.BreakFile("/proc/*/status", androidsim.FileEmpty)
+	}, ending: Fallback, words: garbage, within: 8 * time.Second},
+	{name: "a run without a name", begin: func(_ *testing.T, _ *pocket, _ *Facts, r *Request) { r.Run = "../x" }, ending: Failed, words: "letters and digits", within: time.Second},
+}
+
+func writeText(w io.Writer, text string) error {
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// large writes a dump of so many bytes, in one segment of nothing.
+func large(n int64) func(io.Writer, androidsim.Heap) error {
+	return func(w io.Writer, _ androidsim.Heap) error {
+		_, err := io.Copy(w, largeDump(n))
+		return err
+	}
+}
+
+// short writes a dump whose end is missing.
+func short(w io.Writer, _ androidsim.Heap) error {
+	_, err := io.CopyN(w, largeDump(10_000), 10_000-recordHead)
+	return err
+}
+
+// zeros are bytes without an end.
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) {
+	clear(b)
+	return len(b), nil
+}
+
+func record(tag byte, length uint32) []byte {
+	return append([]byte{tag, 0, 0, 0, 0}, binary.BigEndian.AppendUint32(nil, length)...)
+}
+
+// largeDump is a whole dump of n bytes.
+func largeDump(n int64) io.Reader {
+	head := append([]byte("JAVA PROFILE 1.0.3\x00\x00\x00\x00\x04"), make([]byte, 8)...)
+	body := n - int64(len(head)) - 2*recordHead
+	return io.MultiReader(bytes.NewReader(append(head, record(tagHeapSegment, uint32(body))...)), io.LimitReader(zeros{}, body), bytes.NewReader(record(tagHeapEnd, 0)))
+}
+
+func TestHeapDump(t *testing.T) {
+	for _, c := range dumpCases {
+		t.Run(c.name, func(t *testing.T) { synctest.Test(t, c.run) })
+	}
+}
+
+func (c dumpCase) run(t *testing.T) {
+	s := debuggable(34)
+	if c.situation != nil {
+		c.situation(&s)
+	}
+	d, facts, r := s.begin(t)
+	var paused []bool
+	r.Paused = func(on bool) { paused = append(paused, on) }
+	if c.begin != nil {
+		c.begin(t, d, &facts, &r)
+	}
+	began := time.Now()
+	got, err := collect(t, t.Context(), d, facts, r, "dump")
+	took := time.Since(began)
+	if err != nil {
+		t.Error(err)
+	}
+	o := got.Steps[0]
+	said := strings.Join(append(o.Reasons, o.Note), "; ")
+	if o.Ending != c.ending || !strings.Contains(said, c.words) {
+		t.Errorf("%s, want %s with %q: %s", o.Ending, c.ending, c.words, said)
+	}
+	if took > c.within {
+		t.Errorf("it takes %v", took)
+	}
+	if n := len(paused); n != 0 && (n != 2 || !paused[0] || paused[1]) {
+		t.Errorf("paused %v", paused)
+	}
+	if left := d.dumps(t); len(left) > 0 {
+		t.Errorf("%v is left", left)
+	}
+}
+
+// TestCallerEndsHeapDump: Ctrl-C in the middle leaves nothing.
+func TestCallerEndsHeapDump(t *testing.T) {
+	for _, words := range []string{"am help", "am dumpheap", "stat -c", "pull "} {
+		synctest.Test(t, func(t *testing.T) {
+			d, facts, r := debuggable(34).begin(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			d.on(words, meanwhile(time.Nanosecond, cancel))
+			var stopped bool
+			r.Paused = func(on bool) { stopped = on }
+			_, err := collect(t, ctx, d, facts, r, "dump")
+			if !errors.Is(err, context.Canceled) && words != "pull " {
+				t.Errorf("in %s: %v", words, err)
+			}
+			if left := d.dumps(t); len(left) > 0 || stopped {
+				t.Errorf("in %s: %v is left, stopped %v", words, left, stopped)
+			}
+		})
+	}
+}
+
+// TestSlowDumpIsWaitedFor: where nobody tells the end, a dump that rests while it is
+// written is pulled again.
+func TestSlowDumpIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		const size, first = 9000, 20 * time.Second
+		var whole bytes.Buffer
+		if _, err := whole.ReadFrom(largeDump(size)); err != nil {
+			t.Fatal(err)
+		}
+		written := func() []byte {
+			if time.Since(began) < first {
+				return whole.Bytes()[:size/2]
+			}
+			return whole.Bytes()
+		}
+		p := Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}
+		dev := &puller{scripted: scripted{shell: func(_ context.Context, command string, stdout, stderr io.Writer) (int, error) {
+			return 0, play(stdout, command, map[string]string{
+				"cat /proc/7/stat": statLine(7, "a", 5), "cat /proc/uptime": "10.00 9.00\n",
+				"stat -c %s": fmt.Sprintf("%d\n", len(written())), "am help": "am dumpheap [--user <USER_ID> current] [-g] <PROCESS> <FILE>\n",
+			})
+		}}, file: written}
+		r := Request{Process: p, Dir: t.TempDir(), Run: "r"}
+		r.Recipe, _ = RecipeOf("dump")
+		got, err := Diagnose(t.Context(), dev, Facts{API: 28, UID: 0, TimeScale: 1}, r)
+		checkDiagnosis(t, r, got)
+		if o := got.Steps[0]; err != nil || o.Bytes != size || dev.pulls != 2 {
+			t.Errorf("%+v, %d pulls, %v", o, dev.pulls, err)
+		}
+	})
+}
+
+// puller is a scripted device that has one file.
+type puller struct {
+	scripted
+	file  func() []byte
+	pulls int
+}
+
+func (d *puller) Pull(_ context.Context, _ string, w io.Writer) (int64, error) {
+	d.pulls++
+	n, err := w.Write(d.file())
+	return int64(n), err
+}
+
+// giant is a device whose dump has size bytes.
+type giant struct {
+	scripted
+	size int64
+}
+
+func (d *giant) Pull(_ context.Context, _ string, w io.Writer) (int64, error) {
+	return io.Copy(w, largeDump(d.size))
+}
+
+// TestLargeHeapDump: half a gigabyte goes to the disk and not through memory.
+func TestLargeHeapDump(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes half a gigabyte")
+	}
+	const size = 520 << 20
+	d := &giant{size: size, scripted: scripted{shell: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
+		return 0, play(stdout, command, map[string]string{
+			"cat /proc/7/stat": statLine(7, "a", 5), "cat /proc/uptime": "10.00 9.00\n", "stat -c %s": fmt.Sprintf("%d\n", size),
+			"am dumpheap": "File: x\nWaiting for dump to finish...\n",
+		})
+	}}}
+	r := Request{Process: Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}, Dir: t.TempDir(), Run: "r"}
+	r.Recipe, _ = RecipeOf("dump")
+	var before, behind runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got, err := Diagnose(t.Context(), d, Facts{API: 34, UID: 2000, TimeScale: 1}, r)
+	runtime.ReadMemStats(&behind)
+	if o := got.Steps[0]; err != nil || o.Bytes != size {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if used := behind.TotalAlloc - before.TotalAlloc; used > 8<<20 {
+		t.Errorf("it takes %d bytes of memory", used)
+	}
+}
+
+func TestSweep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, _, _ := debuggable(34).begin(t)
+		const make = "cd /data/local/tmp; echo x >leakgate-a-1.hprof; echo x >'leakgate-b c.hprof'; echo x >leakgate.hprof; echo x >leakgate-a.txt; echo x >other.hprof; mkdir leakgate-d.hprof"
+		if exit, err := d.Shell(t.Context(), make, io.Discard, io.Discard); exit != 0 || err != nil {
+			t.Fatal(exit, err)
+		}
+		got, err := Sweep(t.Context(), d)
+		if want := []string{"/data/local/tmp/leakgate-a-1.hprof", "/data/local/tmp/leakgate-b c.hprof"}; err != nil || !slices.Equal(got, want) {
+			t.Errorf("swept %q, %v", got, err)
+		}
+		var left strings.Builder
+		if _, err := d.Shell(t.Context(), "ls /data/local/tmp", &left, io.Discard); err != nil || strings.Join(strings.Fields(left.String()), " ") != "leakgate-a.txt leakgate-d.hprof leakgate.hprof other.hprof" {
+			t.Errorf("left %q, %v", left.String(), err)
+		}
+		if got, err := Sweep(t.Context(), d); err != nil || len(got) > 0 {
+			t.Errorf("swept again %q, %v", got, err)
+		}
+	})
+}
+
+func TestParseSize(t *testing.T) {
+	const file = "/data/local/tmp/leakgate-a-1.hprof"
+	for text, want := range map[string]int64{
+		"": 0, "1234\n": 1234, "ls: " + file + ": No such file or directory\n": 0, "stat: not found\n-rw-rw-rw- shell    shell     4096 2015-06-01 12:00 leakgate-a-1.hprof\n": 4096,
+		"-rw-rw-rw- 1 shell shell 77 2020-06-01 12:00 " + file + "\n": 77, "-1\n": 0, "99999999999999999999\n": 0, "x 2020-06-01 y": 0,
+	} {
+		if got := parseSize(text); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+}
+
+func TestHandles(t *testing.T) {
+	for text, want := range map[string]bool{
+		"": false, "SigBlk:\t0000000080001204\n": true, "SigCgt:\t0000000000000200\n": true, "SigBlk:\t0000000000000100\nSigCgt:\t0000000000000400\nSigIgn:\t0000000000000200\n": false, "SigBlk:\tx\n": false,
+	} {
+		if got := handles([]byte(text), sigUSR1); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+// TestHostErrorIsTold writes to a disk that has no space.
+func TestHostErrorIsTold(t *testing.T) {
+	a, err := newArtifact(t.TempDir(), "x", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("no /dev/full")
+	}
+	_ = a.file.Close() // full takes its place
+	a.file = full
+	if _, err := a.Write([]byte("text")); err == nil || !strings.Contains(err.Error(), "the host's disk is full") {
+		t.Error(err)
+	}
+	_ = full.Close()
+}

@@ -1,0 +1,360 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/adbd"
+	"github.com/leakgate/leakgate/internal/androidsim"
+)
+
+// pocket is a simulated phone without a wire between, whose trips can go wrong.
+type pocket struct {
+	*androidsim.Phone
+	mu sync.Mutex
+	// trips counts commands and pulls, in the order of their beginning.
+	trips []string
+	// before is asked before a trip; an error is that of the trip. Nil is never.
+	before func(ctx context.Context, n int, what string) error
+	// without is a program that the phone does not have.
+	without string
+	// pulled changes what a pull gives. Nil leaves it.
+	pulled func(io.Reader) io.Reader
+}
+
+var errUnplugged = errors.New("connection ended before the exit status")
+
+func (d *pocket) Serial() string { return d.Identity().Serial }
+
+func (d *pocket) begin(ctx context.Context, what string) error {
+	d.mu.Lock()
+	d.trips = append(d.trips, what)
+	n := len(d.trips)
+	d.mu.Unlock()
+	if d.before == nil {
+		return nil
+	}
+	return d.before(ctx, n, what)
+}
+
+func (d *pocket) Shell(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+	if err := d.begin(ctx, command); err != nil {
+		return -1, err
+	}
+	if d.without != "" && strings.HasPrefix(command, d.without+" ") {
+		_, err := fmt.Fprintf(stderr, "/system/bin/sh: %s: inaccessible or not found\n", d.without)
+		return 127, err
+	}
+	exit := d.Phone.Shell(ctx, command, strings.NewReader(""), stdout, stderr)
+	switch {
+	case ctx.Err() != nil:
+		return -1, ctx.Err()
+	case exit == adbd.NoExit:
+		return -1, errUnplugged
+	}
+	return exit, nil
+}
+
+func (d *pocket) Pull(ctx context.Context, remote string, w io.Writer) (int64, error) {
+	if err := d.begin(ctx, "pull "+remote); err != nil {
+		return 0, err
+	}
+	f, err := d.Open(remote)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	var r io.Reader = f
+	if d.pulled != nil {
+		r = d.pulled(f)
+	}
+	n, err := io.Copy(w, r)
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return n, err
+}
+
+func (d *pocket) Push(context.Context, io.Reader, string, fs.FileMode) error {
+	return errors.ErrUnsupported
+}
+
+// dumps are the heap dumps that lie on the phone.
+func (d *pocket) dumps(t testing.TB) []string {
+	t.Helper()
+	infos, err := d.ReadDir("/data/local/tmp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, i := range infos {
+		if strings.HasPrefix(i.Name(), dumpPrefix) {
+			out = append(out, i.Name())
+		}
+	}
+	return out
+}
+
+// situation is a phone with one app.
+type situation struct {
+	api int
+	// rooted is a userdebug build after `adb root`; su is a program on a user build.
+	rooted, su bool
+	debuggable bool
+	user       int
+	isolated   bool
+	options    androidsim.Options
+}
+
+func (s situation) String() string {
+	return fmt.Sprintf("API %d, rooted %v, su %v, debuggable %v, user %d, isolated %v", s.api, s.rooted, s.su, s.debuggable, s.user, s.isolated)
+}
+
+// begin makes the phone, and looks at it and its process as a run does.
+func (s situation) begin(t testing.TB) (*pocket, Facts, Request) {
+	t.Helper()
+	o := s.options
+	o.API, o.SU = s.api, s.su
+	if s.rooted {
+		o.Root, o.BuildType = true, "userdebug"
+	}
+	o.Apps = []androidsim.App{{Package: "com.shop", User: s.user, Debuggable: s.debuggable, Processes: []androidsim.ProcessSpec{
+		{Name: "com.shop", Isolated: s.isolated, RestartAfter: 5 * time.Second, Models: []androidsim.Model{androidsim.Typical()}},
+		{Name: "com.shop:push", Models: []androidsim.Model{androidsim.Typical()}},
+	}}}
+	d := &pocket{Phone: androidsim.New(o)}
+	time.Sleep(time.Minute) // another start of the app has another time
+	facts, err := ReadFacts(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := FindProcesses(t.Context(), d, []Pattern{"com.shop"})
+	if err != nil || len(found.Processes) != 1 {
+		t.Fatal(found, err)
+	}
+	p := found.Processes[0]
+	probe, err := NewLevels(d, facts).Probe(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.trips = nil
+	return d, facts, Request{Process: p, Level: probe.Level, Dir: t.TempDir(), Run: "test1"}
+}
+
+// collect makes a diagnosis by a recipe and holds it to what every diagnosis keeps.
+func collect(t testing.TB, ctx context.Context, d *pocket, facts Facts, r Request, recipe string) (Diagnosis, error) {
+	t.Helper()
+	if r.Recipe.Name == "" {
+		r.Recipe, _ = RecipeOf(recipe)
+	}
+	got, err := Diagnose(ctx, d, facts, r)
+	checkDiagnosis(t, r, got)
+	return got, err
+}
+
+// checkDiagnosis holds each outcome to the rules: one for each step, a file exactly where
+// there is an artifact, reasons where there is none, and nothing else in the folder.
+func checkDiagnosis(t testing.TB, r Request, d Diagnosis) {
+	t.Helper()
+	if len(d.Steps) != len(r.Recipe.Steps) {
+		t.Fatalf("%d outcomes of %d steps", len(d.Steps), len(r.Recipe.Steps))
+	}
+	want := map[string]int64{}
+	for i, o := range d.Steps {
+		taken := o.Ending == Complete || o.Ending == Fallback
+		switch {
+		case o.Step != r.Recipe.Steps[i].Name:
+			t.Errorf("outcome %d is of %s", i, o.Step)
+		case taken != (o.File != "") || taken != (o.Bytes > 0) || taken != (o.Command != ""):
+			t.Errorf("%+v", o)
+		case !taken && len(o.Reasons) == 0:
+			t.Errorf("%s is %s for no reason", o.Step, o.Ending)
+		case (o.Ending == Fallback) != (taken && o.Note != ""):
+			t.Errorf("%s is %s with the note %q", o.Step, o.Ending, o.Note)
+		}
+		if taken {
+			want[o.File] = o.Bytes
+		}
+		if text := strings.Join(o.Reasons, ""); strings.ContainsAny(text, "\n\x1b") {
+			t.Errorf("%s: a terminal obeys %q", o.Step, text)
+		}
+	}
+	entries, err := os.ReadDir(r.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if size, ok := want[e.Name()]; !ok || size != info.Size() {
+			t.Errorf("the folder has %s of %d bytes, told were %d (%v)", e.Name(), info.Size(), size, ok)
+		}
+		delete(want, e.Name())
+	}
+	if len(want) > 0 {
+		t.Errorf("missing: %v", want)
+	}
+}
+
+func outcome(t testing.TB, d Diagnosis, step string) Outcome {
+	t.Helper()
+	for _, o := range d.Steps {
+		if o.Step == step {
+			return o
+		}
+	}
+	t.Fatalf("no step %s", step)
+	return Outcome{}
+}
+
+// allowed is the table of what Android lets a shell do: the end of each step, and words
+// that its reasons or its note hold.
+func (s situation) allowed(step string) (Ending, string) {
+	traced := s.rooted || s.su || s.debuggable && !s.isolated
+	since := func(api int) (Ending, string) {
+		if s.api < api {
+			return Skipped, fmt.Sprintf("API level %d, and it came with %d", s.api, api)
+		}
+		return Complete, ""
+	}
+	switch step {
+	case "smaps":
+		if !traced {
+			return Fallback, "only the rows of meminfo"
+		}
+	case "maps":
+		if !traced {
+			return Skipped, s.untraced()
+		}
+	case "showmap":
+		switch {
+		case !traced:
+			return Skipped, s.untraced()
+		case !s.rooted && s.api < 29: // user builds have it since Android 10
+			return Skipped, "smaps takes its place"
+		}
+	case "heap":
+		switch {
+		case !s.rooted && !s.debuggable: // su is not asked about
+			return Skipped, "take a debuggable build"
+		case s.api < 28 && s.isolated && !s.rooted && !s.su:
+			return Fallback, garbage
+		}
+	case "gpu":
+		return since(31)
+	case "exit_info":
+		return since(30)
+	}
+	return Complete, ""
+}
+
+// untraced is why nobody may read the memory of the process.
+func (s situation) untraced() string {
+	if s.isolated {
+		return "isolated"
+	}
+	return "not debuggable"
+}
+
+// by is what a command begins with that needs more rights than the shell has.
+func (s situation) by() string {
+	switch {
+	case s.rooted:
+		return ""
+	case s.su:
+		return "su 0 "
+	case s.user != 0:
+		return fmt.Sprintf("run-as 'com.shop' --user %d ", s.user)
+	}
+	return "run-as 'com.shop' "
+}
+
+func TestEachRecipeOnEachAndroid(t *testing.T) {
+	var all []situation
+	for _, api := range []int{21, 24, 28, 29, 31, 34, 36} {
+		all = append(all, situation{api: api}, situation{api: api, debuggable: true}, situation{api: api, rooted: true}, situation{api: api, rooted: true, debuggable: true})
+	}
+	for _, api := range []int{24, 34} {
+		all = append(all, situation{api: api, su: true}, situation{api: api, su: true, debuggable: true}, situation{api: api, isolated: true, debuggable: true},
+			situation{api: api, isolated: true, rooted: true}, situation{api: api, user: 10, debuggable: true})
+	}
+	for _, s := range all {
+		t.Run(s.String(), func(t *testing.T) { synctest.Test(t, s.everyRecipe) })
+	}
+}
+
+func (s situation) everyRecipe(t *testing.T) {
+	for name := range recipes {
+		d, facts, r := s.begin(t)
+		began := time.Now()
+		got, err := collect(t, t.Context(), d, facts, r, name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got.Up == 0 || got.Ended < got.Up || got.Recipe != name || got.Process != r.Process {
+			t.Errorf("%s: %+v", name, got)
+		}
+		// In the time of a phone: dumpsys takes a second.
+		if took := time.Since(began); (name == "native" || name == "thread") && took > 5*time.Second {
+			t.Errorf("%s takes %v", name, took)
+		}
+		for _, o := range got.Steps {
+			want, words := s.allowed(o.Step)
+			if name == "snapshot" && want == Fallback {
+				want, words = Skipped, s.untraced()
+			}
+			said := strings.Join(append(o.Reasons, o.Note), "; ")
+			if o.Ending != want || !strings.Contains(said, words) {
+				t.Errorf("%s: %s is %s, want %s with %q: %s", name, o.Step, o.Ending, want, words, said)
+			}
+			if o.Ending == Complete && slices.Contains([]string{"smaps", "maps", "showmap"}, o.Step) && !strings.HasPrefix(o.Command, s.by()+"cat ") && !strings.HasPrefix(o.Command, s.by()+"showmap ") {
+				t.Errorf("%s: %s by %q", name, o.Step, o.Command)
+			}
+			if asked := strings.Contains(o.Command, "dumpsys -t "); strings.Contains(o.Command, "dumpsys") && asked != (s.api >= 24) {
+				t.Errorf("%s: %q", o.Step, o.Command)
+			}
+			if o.Step == "heap" && o.Ending == Complete {
+				s.checkHeap(t, d, o, filepath.Join(r.Dir, o.File))
+			}
+		}
+		if left := d.dumps(t); len(left) > 0 {
+			t.Errorf("%s leaves %v", name, left)
+		}
+	}
+}
+
+// checkHeap: -g where am has it, else the signal by whoever may send it.
+func (s situation) checkHeap(t *testing.T, d *pocket, o Outcome, file string) {
+	t.Helper()
+	if option := strings.Contains(o.Command, " -g "); option != (s.api >= 28) {
+		t.Errorf("%q", o.Command)
+	}
+	if user := strings.Contains(o.Command, fmt.Sprintf(" --user %d ", s.user)); user != (s.user != 0) {
+		t.Errorf("%q", o.Command)
+	}
+	sent := slices.ContainsFunc(d.trips, func(c string) bool { return strings.HasPrefix(c, s.by()+"kill -10 ") })
+	if sent != (s.api < 28) {
+		t.Errorf("signal sent: %v", sent)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := wholeDump(f, o.Bytes); err != nil {
+		t.Error(err)
+	}
+}

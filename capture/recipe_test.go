@@ -1,0 +1,274 @@
+package capture
+
+import (
+	"errors"
+	"maps"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/recorded"
+)
+
+// TestRecipes holds the table to its own rules, and each kind to what it must prove.
+func TestRecipes(t *testing.T) {
+	must := map[string][]string{
+		"java": {"heap", "meminfo", "logcat", "exit_info"}, "native": {"showmap", "smaps", "maps", "meminfo", "status", "logcat", "exit_info"},
+		"gpu": {"meminfo", "gfxinfo", "surfaceflinger", "gpu", "logcat", "exit_info"}, "thread": {"status", "threads", "meminfo", "logcat", "exit_info"},
+		"unknown":  {"heap", "showmap", "smaps", "maps", "meminfo", "status", "logcat", "exit_info"},
+		"snapshot": {"smaps", "showmap", "maps", "status", "threads", "meminfo", "gfxinfo", "gpu", "surfaceflinger"}, "dump": {"heap"},
+	}
+	if len(must) != len(recipes) {
+		t.Errorf("%d recipes", len(recipes))
+	}
+	for name, want := range must {
+		r, ok := RecipeOf(name)
+		if !ok || r.Name != name {
+			t.Fatalf("%s: %+v", name, r)
+		}
+		seen := map[string]bool{}
+		var have []string
+		for _, s := range r.Steps {
+			have = append(have, s.Name)
+			if s.Proves == "" || len(s.Ways) == 0 || seen[s.File] {
+				t.Errorf("%s: %+v", name, s)
+			}
+			seen[s.File] = true
+			for i, w := range s.Ways {
+				file := s.File
+				if w.File != "" {
+					file = w.File
+				}
+				if w.Limit <= 0 || w.Max <= 0 || w.Heap != (w.Command == "") || i == 0 && w.Note != "" || !regexp.MustCompile(`^[a-z_]+\.(txt|hprof)$`).MatchString(file) {
+					t.Errorf("%s: %s: %+v", name, s.Name, w)
+				}
+				if name == "snapshot" && (w.Max > 5<<20 || w.Heap || w.File != "") {
+					t.Errorf("%s is not light: %+v", s.Name, w)
+				}
+				// A judge of its own for each: what a device says instead is no artifact.
+				if !w.Heap && w.judge(Process{PID: 7}, []byte("/system/bin/sh: x: Permission denied\n"), 1, nil) == nil {
+					t.Errorf("%s takes an error", s.Name)
+				}
+			}
+		}
+		slices.Sort(have)
+		slices.Sort(want)
+		if !slices.Equal(have, want) {
+			t.Errorf("%s has %v, want %v", name, have, want)
+		}
+	}
+	if r, ok := RecipeOf("nothing"); ok || len(r.Steps) > 0 {
+		t.Error("there is a recipe for nothing")
+	}
+}
+
+func TestWithKeepsTheRecipe(t *testing.T) {
+	r, _ := RecipeOf("dump")
+	a, b := Step{Name: "a"}, Step{Name: "b"}
+	got := r.With(a, b).With(Step{Name: "a", File: "other"})
+	if len(r.Steps) != 1 || len(got.Steps) != 3 || got.Steps[1].File != "other" || got.Steps[2].Name != "b" {
+		t.Errorf("%+v, %+v", r, got)
+	}
+}
+
+// recordedTexts are real outputs, with the judge that they belong to.
+func recordedTexts(t testing.TB) map[string]func([]byte) error {
+	of := func(pid int, judge func(Process, []byte) error) func([]byte) error {
+		return func(text []byte) error { return judge(Process{PID: pid}, text) }
+	}
+	return map[string]func([]byte) error{
+		"api36-memorylab-smaps.txt.gz": wholeSmaps, "api29-x86_64-systemserver-smaps.txt.gz": wholeSmaps, "api36-memorylab-showmap.txt": wholeShowmap,
+		"api18-sample-meminfo.txt": of(29607, wholeMeminfo), "api19-sample-meminfo.txt": of(30125, wholeMeminfo), "api30-unity-meminfo.txt": of(14978, wholeMeminfo),
+		"api36-memorylab-meminfo-d.txt": of(20602, wholeMeminfo), "api36-memorylab-gfxinfo.txt": of(20602, wholeGfxinfo),
+		"api33-anavmode-gfxinfo-two-processes.txt": of(17477, wholeGfxinfo), "api31-angle-gpumem.txt": wholeGPU,
+	}
+}
+
+// TestJudgesTakeRealOutputs: each its own and no other's, and no words of an error.
+func TestJudgesTakeRealOutputs(t *testing.T) {
+	judges := recordedTexts(t)
+	kind := regexp.MustCompile(`smaps|showmap|meminfo|gfxinfo|gpumem`)
+	for file, judge := range judges {
+		text := recorded.Read(t, "device", file)
+		if err := judge(text); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		for other, wrong := range judges {
+			if kind.FindString(file) != kind.FindString(other) && wrong(text) == nil {
+				t.Errorf("%s is taken for %s", file, other)
+			}
+		}
+		for _, said := range []string{"error-dumpheap-not-debuggable.txt", "error-dumpsys-timeout.txt", "error-kill-not-permitted.txt", "error-meminfo-no-process.txt", "error-smaps_rollup-permission.txt"} {
+			if judge(recorded.Read(t, "device", said)) == nil {
+				t.Errorf("%s is taken for %s", said, file)
+			}
+		}
+	}
+	meminfo := recorded.Read(t, "device", "api30-unity-meminfo.txt")
+	if wholeMeminfo(Process{PID: 1}, meminfo) == nil {
+		t.Error("meminfo of another process is taken")
+	}
+	if wholeMeminfo(Process{PID: 14978}, append(meminfo[:len(meminfo)/3:len(meminfo)/3], recorded.Read(t, "device", "error-dumpsys-timeout.txt")...)) == nil {
+		t.Error("meminfo that broke off is taken")
+	}
+}
+
+func TestJudgesOfLines(t *testing.T) {
+	p := Process{Name: "com.a", PID: 7}
+	about := func(f func(Process, []byte) error) func([]byte) error {
+		return func(text []byte) error { return f(p, text) }
+	}
+	const mapLine = "7f00-7f10 r-xp 00001000 fd:00 12 /system/lib64/libc.so\n"
+	for name, c := range map[string]struct {
+		judge func([]byte) error
+		text  string
+		good  bool
+	}{
+		"maps": {wholeMaps, mapLine + "12c00000-13440000 rw-p 00000000 00:00 0 [anon:dalvik main]\n", true}, "maps without its end": {wholeMaps, strings.TrimSuffix(mapLine, "\n"), false},
+		"maps with words": {wholeMaps, mapLine + "cat: read error: No such process\n", false}, "no maps": {wholeMaps, "", false},
+		"status": {about(wholeStatus), "Name:\ta\nPid:\t7\nThreads:\t3\n", true}, "status of another": {about(wholeStatus), "Name:\ta\nPid:\t8\nThreads:\t3\n", false},
+		"status without threads": {about(wholeStatus), "Name:\ta\nPid:\t7\n", false},
+		"threads":                {about(wholeThreads), "/proc/7/task/9/comm:pool-1\n/proc/7/task/7/comm:a\n", true}, "threads of another": {about(wholeThreads), "/proc/8/task/8/comm:a\n", false},
+		"ids":    {about(wholeThreadIDs), "7\n9\n", true},
+		"no ids": {about(wholeThreadIDs), "ls: /proc/7/task: No such file or directory\n", false},
+		"a log":  {wholeLogcat, "--------- beginning of main\n", true}, "a log without heads": {wholeLogcat, "11-22 16:00:00.000  1  1 I a: b\n", true}, "no log": {wholeLogcat, "logcat: invalid option\n", false},
+		"exits": {wholeExitInfo, "ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)\n  package: com.a\n", true}, "no exits": {wholeExitInfo, "Bad activity command, or no activities match: exit-info\n", false},
+		"exits that break off":  {wholeExitInfo, "ACTIVITY MANAGER PROCESS EXIT INFO\n\n*** SERVICE 'activity' DUMP TIMEOUT (10000ms) EXPIRED ***\n", false},
+		"layers without a list": {wholeSurfaceFlinger, "Build configuration: [sf HAS_CONTEXT_PRIORITY]\nSurfaceFlinger global state:\n", true},
+		"layers that break off": {wholeSurfaceFlinger, "SurfaceFlinger global state:\n*** SERVICE 'SurfaceFlinger' DUMP TIMEOUT (10000ms) EXPIRED ***\n", false},
+		"no service":            {wholeGPU, "Can't find service: gpu\n", false},
+	} {
+		if err := c.judge([]byte(c.text)); (err == nil) != c.good {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := wholeGPU([]byte("Can't find service: gpu\n")); !errors.As(err, new(notAllowed)) {
+		t.Errorf("a service that is not there: %v", err)
+	}
+	if err := wholeMeminfo(p, []byte("Can't find service: meminfo\n")); err == nil || errors.As(err, new(notAllowed)) {
+		t.Errorf("a system that is down: %v", err)
+	}
+}
+
+// goodLines are command lines with what they are for a process, as a shell prints it
+// by the word.
+var goodLines = map[string]string{
+	`printf '%s\000' {pid} {user} {process} {package}`:              "7|10|N|P",
+	`printf '%s\000' x{process}y a{{pid}b {{{{`:                     "xNy|a{pid}b|{{",
+	`x={process}; printf '%s\000' "$x" "{pid}" '{user}'`:            "N|7|10",
+	`for x in {process}; do printf '%s\000' "$x"; done`:             "N",
+	`printf '%s\000' $(echo {pid} | tr 7 8) {process}`:              "8|N",
+	`printf '%s\000' it\'s {process} "a\"b" 'c"d' "e'f"`:            `it's|N|a"b|c"d|e'f`,
+	`set -- {process} && printf '%s\000' "$@" a#b`:                  "N|a#b",
+	`printf '%s\000' "{{}" ${{y:-{pid}} {package}`:                  "{}|7|P",
+	`case {process} in {process}) printf '%s\000' yes {pid};; esac`: "yes|7",
+}
+
+// badLines are refused, with words of the reason.
+var badLines = map[string]string{
+	"": "empty", "  \t": "empty", strings.Repeat("x", maxCommand+1): "more than", "echo {name}": "a brace", "awk '{print $1}'": "a brace", "echo {": "a brace", "echo {}": "a brace", "echo {-t}": "a brace",
+	"echo '{process}'": "outside of quotes", `echo "{process}"`: "outside of quotes", "echo `echo {package}`": "outside of quotes", `echo "$(echo "{process}")"`: "inside of double quotes", `echo "${{x:-"{process}"}"`: "inside of double quotes",
+	"echo a\nb": "control character", "echo \x00": "control character", "echo \x1b[2J": "control character", "echo ${pid}": "variable", `echo $'\'{process}`: "$'...'", `echo $'\'' {process}`: "outside of quotes", `x={process}; echo "${{x}"`: "inside of double quotes",
+	"echo # {process}": "comment", "# x": "comment", "echo;# {process}": "comment", "cat <<X {process}": "here-document", `echo \{process}`: `\{`, "echo 'x": "a ' has no end", `echo "x`: `a " has no end`, "echo `x": "has no end", `echo \`: "backslash",
+	"echo `date` {process}": "backquotes", "echo $(( {process} ))": "arithmetic", "(( {process} ))": "arithmetic",
+}
+
+func TestCustomStep(t *testing.T) {
+	for line := range goodLines {
+		s, err := CustomStep("a_1", line, time.Second)
+		if err != nil {
+			t.Errorf("%s: %v", line, err)
+			continue
+		}
+		if s.File != "custom_a_1.txt" || len(s.Ways) != 1 || s.Ways[0].Limit != time.Second || s.Proves == "" {
+			t.Errorf("%+v", s)
+		}
+	}
+	for line, words := range badLines {
+		if _, err := CustomStep("a", line, time.Second); err == nil || !strings.Contains(err.Error(), words) || strings.Contains(err.Error(), "\x1b") {
+			t.Errorf("%q: %v, want %q", line, err, words)
+		}
+	}
+	for _, name := range []string{"", "A", "a b", "../a", "a.b", "a/b", "heap", "smaps", strings.Repeat("a", 41), "ä"} {
+		if _, err := CustomStep(name, "true", time.Second); err == nil {
+			t.Errorf("the name %q is taken", name)
+		}
+	}
+	for _, limit := range []time.Duration{0, -1, 2 * time.Hour} {
+		if _, err := CustomStep("a", "true", limit); err == nil {
+			t.Errorf("the limit %v is taken", limit)
+		}
+	}
+}
+
+// FuzzFill fills any name into all good lines, in a real shell; one shell runs them all.
+func FuzzFill(f *testing.F) {
+	for _, name := range hostileNames {
+		f.Add(name)
+	}
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		recorded.Missing(f, "a POSIX shell is needed")
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		if strings.ContainsRune(name, 0) {
+			return // no name has it: it ends a command line
+		}
+		p := Process{Name: name, User: 10, PID: 7}
+		var script, want strings.Builder
+		for _, line := range slices.Sorted(maps.Keys(goodLines)) {
+			script.WriteString(fill(line, p, Facts{}) + "\n")
+			want.WriteString(strings.NewReplacer("N", p.Name, "P", p.Package(), "|", "\x00").Replace(goodLines[line]) + "\x00")
+		}
+		cmd := exec.Command(sh)
+		cmd.Stdin = strings.NewReader(script.String())
+		out, err := cmd.Output()
+		if err != nil || string(out) != want.String() {
+			t.Errorf("%q: prints %q, want %q, %v", name, out, want.String(), err)
+		}
+	})
+}
+
+// FuzzCustomStep: a line that is taken has its placeholders filled and no others, and
+// what is left of it is the line itself.
+func FuzzCustomStep(f *testing.F) {
+	for line := range goodLines {
+		f.Add(line)
+	}
+	for line := range badLines {
+		f.Add(line)
+	}
+	p := Process{Name: "com.x'y", User: 10, PID: 7}
+	f.Fuzz(func(t *testing.T, line string) {
+		s, err := CustomStep("a", line, time.Second)
+		if err != nil {
+			if strings.ContainsAny(err.Error(), "\x1b\n") {
+				t.Errorf("a terminal obeys %q", err)
+			}
+			return
+		}
+		got := fill(s.Ways[0].Command, p, Facts{API: 34})
+		// A fill of its own: word by word.
+		var want strings.Builder
+		for rest := line; rest != ""; {
+			switch {
+			case strings.HasPrefix(rest, "{{"):
+				want.WriteString("{")
+				rest = rest[2:]
+			case rest[0] == '{':
+				word, after, _ := strings.Cut(rest[1:], "}")
+				want.WriteString(map[string]string{"pid": "7", "user": "10", "process": Quote(p.Name), "package": Quote(p.Name)}[word])
+				rest = after
+			default:
+				want.WriteByte(rest[0])
+				rest = rest[1:]
+			}
+		}
+		if got != want.String() || strings.ContainsAny(got, "\n\x00") {
+			t.Errorf("%q is %q, want %q", line, got, want.String())
+		}
+	})
+}

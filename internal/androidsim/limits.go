@@ -1,0 +1,146 @@
+package androidsim
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+)
+
+// maxTasks is how many tasks the phone may have, half of it each user
+// (kernel/fork.c, fork_init).
+const maxTasks = 43100
+
+// fileLimit is the soft and the hard limit of open files: that of the kernel until
+// Android 8.1, and since then what init sets (system/core rootdir/init.rc).
+func fileLimit(api int) (soft, hard int) {
+	if api < 28 {
+		return 1024, 4096
+	}
+	return maxFDs, maxFDs
+}
+
+// limitsText is /proc/PID/limits (fs/proc/base.c, proc_pid_limits).
+func (v view) limitsText(api int) string {
+	var b strings.Builder
+	row := func(name, soft, hard, unit string) {
+		fmt.Fprintf(&b, "%-25s %-20s %-20s %-10s\n", name, soft, hard, unit)
+	}
+	count := func(name string, soft, hard int, unit string) {
+		row(name, fmt.Sprint(soft), fmt.Sprint(hard), unit)
+	}
+	const any = "unlimited"
+	soft, hard := fileLimit(api)
+	row("Limit", "Soft Limit", "Hard Limit", "Units")
+	row("Max cpu time", any, any, "seconds")
+	row("Max file size", any, any, "bytes")
+	row("Max data size", any, any, "bytes")
+	row("Max stack size", "8388608", any, "bytes")
+	row("Max core file size", "0", any, "bytes")
+	row("Max resident set", any, any, "bytes")
+	count("Max processes", maxTasks/2, maxTasks/2, "processes")
+	count("Max open files", soft, hard, "files")
+	count("Max locked memory", 67108864, 67108864, "bytes")
+	row("Max address space", any, any, "bytes")
+	row("Max file locks", any, any, "locks")
+	count("Max pending signals", maxTasks/2, maxTasks/2, "signals")
+	count("Max msgqueue size", 819200, 819200, "bytes")
+	// These have no unit, and no blanks in its place.
+	fmt.Fprintf(&b, "%-25s %-20d %-20d \n%-25s %-20d %-20d \n", "Max nice priority", 40, 40, "Max realtime priority", 0, 0)
+	row("Max realtime timeout", any, any, "us")
+	return b.String()
+}
+
+// fdSize is the size of the table of open files, which everybody may read
+// (fs/file.c, alloc_fdtable).
+func fdSize(files int) int {
+	const atFirst, step = 64, 128
+	if files <= atFirst {
+		return atFirst
+	}
+	return step << bits.Len(uint(files/step))
+}
+
+// fdTarget is what a file descriptor is open on. The leaked ones come last.
+func (v view) fdTarget(fd int) string {
+	base := defaultFiles
+	if v.spec != nil && v.spec.Files != 0 {
+		base = v.spec.Files
+	}
+	inode := hashText(v.name, "fd")%90000 + 10000 + uint64(fd)
+	switch {
+	case fd < 3 || v.spec == nil:
+		return "/dev/null"
+	case fd >= base:
+		return fmt.Sprintf("/data/data/%s/cache/page-%d.tmp", v.pkg(), fd-base)
+	case fd%4 == 0:
+		return "anon_inode:[eventpoll]"
+	case fd%4 == 1:
+		return "anon_inode:[eventfd]"
+	case fd%4 == 2:
+		return fmt.Sprintf("socket:[%d]", inode)
+	}
+	return "/system/framework/framework-res.apk"
+}
+
+// countsFDs tells whether the kernel gives the number of open files as the size of
+// /proc/PID/fd, as Linux does since 6.2 (fs/proc/fd.c, proc_fd_getattr).
+func countsFDs(api int) bool { return api >= 36 }
+
+// What a process has of address space before it holds anything, in kB. Since Android
+// 11 Scudo reserves most of it.
+func addressBase(api int, bits32 bool) int64 {
+	switch {
+	case bits32 && api < 26:
+		return 700 << 10
+	case bits32:
+		return 1000 << 10
+	case api < 26:
+		return 1500 << 10
+	case api < 30:
+		return 4 << 20
+	}
+	return 14 << 20
+}
+
+const (
+	// stackKB is what a thread takes of the address space (bionic, pthread_create.cpp).
+	stackKB = 1008 + 32
+	// maxAddresses32 is what a process of 32 bits can have, less what never fits.
+	maxAddresses32 = 3840 << 10
+)
+
+// virtual is the size of the address space in kB.
+func (v view) virtual(m memory) int64 {
+	if v.kernel {
+		return 0
+	}
+	u := m.mapped()
+	held := u.rss() + u.swap + m.reserved
+	if v.native || v.shell {
+		return held + 4<<20
+	}
+	held += int64(m.threads)*stackKB + addressBase(v.api, v.bits32)
+	if v.bits32 {
+		return min(held, maxAddresses32)
+	}
+	return held
+}
+
+// empty are the areas that make up what the address space has beyond those that hold
+// memory, of which there are used kB.
+func (m memory) empty(v view, used int64) []mapping {
+	var out []mapping
+	area := func(kb int64, perms string) {
+		if kb > 0 {
+			out = append(out, mapping{end: uint64(kb) << 10, perms: perms, row: rowUnknown})
+		}
+	}
+	left := v.virtual(m) - used
+	each := max(maxArea, pages(float64(m.reserved/maxAreas))+4)
+	for reserved := min(m.reserved, left); reserved > 0; reserved -= each {
+		area(min(reserved, each), "rw-p")
+		left -= min(reserved, each)
+	}
+	area(left, "---p")
+	return out
+}
