@@ -10,11 +10,35 @@ import (
 type series struct {
 	blocks []block
 	// crest is the highest of the blocks that are not kept any more.
-	crest  int64
-	open   block
-	before int64 // the reading before this one
-	heard  bool
+	crest int64
+	open  block
+	climb climb
 }
+
+// climb is how readings go on since the last that was below the one before it.
+type climb struct {
+	base, before int64
+	heard        bool
+}
+
+// add takes a reading and says whether it fell.
+func (c *climb) add(used int64) (fell bool) {
+	fell = c.heard && used < c.before
+	if fell || !c.heard {
+		c.base = used
+	}
+	c.before, c.heard = used, true
+	return fell
+}
+
+// steady says that a Java heap has grown by more than ART lets it without a collection. So
+// there were some, and what they freed was less than what came between two readings.
+func (c *climb) steady() bool { return c.before-c.base > mostGarbage }
+
+// mostGarbage is heapmaxfree, 32 MB on a phone of 6 GB (frameworks/native
+// build/phone-xhdpi-6144-dalvik-heap.mk), twice for a process in the foreground
+// (art/runtime/gc/heap.cc, GrowForUtilization).
+const mostGarbage = 64 << 20
 
 // block is a stretch of readings.
 type block struct {
@@ -31,7 +55,7 @@ type block struct {
 type shape struct {
 	length time.Duration // a block is at least so long
 	n      int           // and has so many readings
-	falls  bool          // and a fall
+	falls  bool          // and a fall, or so steep a climb that there must have been some
 	window time.Duration // growth is that of so much time
 }
 
@@ -54,9 +78,8 @@ func shapeOf(r Resource) shape {
 
 // add takes one reading; closed says that a block was completed by it.
 func (s *series) add(sh shape, at time.Duration, used int64) (closed bool) {
-	fell := s.heard && used < s.before
-	s.before, s.heard = used, true
-	if o := s.open; o.n >= sh.n && at-o.from >= sh.length && (o.fell || !sh.falls) {
+	fell := s.climb.add(used)
+	if o := s.open; o.n >= sh.n && at-o.from >= sh.length && (o.fell || !sh.falls || s.climb.steady()) {
 		s.keep(o, at-sh.window)
 		s.open, closed = block{}, true
 	}
@@ -118,10 +141,9 @@ func (s *series) outlook() outlook {
 
 // recent is the last readings of one resource, as the least of each minute.
 type recent struct {
-	list   [floorMinutes]minute
-	n      int
-	before int64
-	heard  bool
+	list  [floorMinutes]minute
+	n     int
+	climb climb
 }
 
 type minute struct {
@@ -137,8 +159,7 @@ type minute struct {
 const floorMinutes = 20
 
 func (r *recent) add(sh shape, at time.Duration, used int64) {
-	fell := r.heard && used < r.before
-	r.before, r.heard = used, true
+	fell := r.climb.add(used)
 	if last := r.n - 1; sh.falls && r.n > 0 && at-r.list[last].from < time.Minute {
 		r.list[last].used = min(r.list[last].used, used)
 		r.list[last].fell = r.list[last].fell || fell
@@ -153,7 +174,7 @@ func (r *recent) add(sh shape, at time.Duration, used int64) {
 }
 
 // level is what is held for certain: of counts the lesser of two readings, of the Java
-// heap the floor, which is known where a collection was seen.
+// heap the floor, which is known where a collection was seen, or must have been.
 func (r *recent) level(sh shape) (used int64, ok bool) {
 	least := 2
 	if sh.falls {
@@ -163,7 +184,7 @@ func (r *recent) level(sh shape) (used int64, ok bool) {
 		return 0, false
 	}
 	last := r.list[r.n-least : r.n]
-	used, fell := last[0].used, !sh.falls
+	used, fell := last[0].used, !sh.falls || r.climb.steady()
 	for _, x := range last {
 		used, fell = min(used, x.used), fell || x.fell
 	}
