@@ -177,6 +177,21 @@ func expect(t *testing.T, r Report, name string, status Status, parts ...string)
 	}
 }
 
+// heapDumps are what is said of them on each kind of phone.
+var heapDumps = map[string]struct {
+	status Status
+	text   string
+}{
+	"release app on a user build": {Warn, "install a debuggable build of com.shop"},
+	"debuggable app":              {OK, "the app is debuggable"},
+	"rooted":                      {OK, "userdebug"},
+	"userdebug, not yet root":     {OK, "userdebug"},
+	"su":                          {Unknown, "leakgate diagnose"},
+	"kernel without smaps_rollup": {OK, "an eng build"},
+	"before shell_v2":             {Warn, "not debuggable"},
+	"too old":                     {Warn, "not debuggable"},
+}
+
 func TestKindsOfPhones(t *testing.T) {
 	no := false
 	for name, c := range map[string]struct {
@@ -224,6 +239,8 @@ func TestKindsOfPhones(t *testing.T) {
 				t.Errorf("process %+v", p)
 			}
 			expect(t, r, "level", c.level, c.parts...)
+			dump := heapDumps[name]
+			expect(t, r, "heap_dump", dump.status, dump.text)
 			expect(t, r, "meminfo", OK, "kB in")
 			expect(t, r, "time_scale", OK, "400")
 			expect(t, r, "data", OK, "GB free")
@@ -719,7 +736,7 @@ func TestPageNamesEveryField(t *testing.T) {
 	}
 	// The words that a value can have, and the names of checks.
 	for _, word := range []string{"usable", "no_device", "misconfigured", "interrupted", "answers", "absent", "unreachable", "foreign", "silent", "ok", "warn", "bad", "unknown",
-		"adb", "server", "devices", "directory", "state", "android", "time_scale", "shell_v2", "boot", "data", "battery", "root", "clock", "processes", "level", "meminfo", "condition", "time"} {
+		"adb", "server", "devices", "directory", "state", "android", "time_scale", "shell_v2", "boot", "data", "battery", "root", "clock", "processes", "level", "heap_dump", "meminfo", "condition", "time"} {
 		if !strings.Contains(string(page), "`"+word+"`") {
 			t.Errorf("the page does not explain %s", word)
 		}

@@ -88,6 +88,8 @@ func (n *inspection) process(ctx context.Context, dev *adb.Device, facts capture
 		out.Source, out.Reasons = string(probe.Level.Source), reasons(probe, p, facts)
 		status, text := levelText(probe.Level.Source, p.PID)
 		book.note("level", status, text, best(status, out.Reasons))
+		status, text, todo := heapDump(probe, p, facts)
+		book.note("heap_dump", status, text, todo)
 	}
 	if meminfo && ctx.Err() == nil {
 		out.Meminfo = n.meminfo(ctx, &book, dev, facts, p, systemServer)
@@ -139,6 +141,31 @@ func levelText(source capture.Source, pid int) (Status, string) {
 		status = Warn
 	}
 	return status, fmt.Sprintf("pid %d: %s", pid, text)
+}
+
+// heapDump says whether am dumpheap will take the process. On a user build root does not
+// help (frameworks/base ActivityManagerService.dumpHeap asks the build and the app).
+func heapDump(probe capture.Probe, p capture.Process, facts capture.Facts) (Status, string, string) {
+	if facts.BuildType == "userdebug" || facts.BuildType == "eng" {
+		return OK, fmt.Sprintf("possible: %s build dumps the heap of every app", article(facts.BuildType)), ""
+	}
+	if probe.Level.Source == capture.RunAs {
+		return OK, "possible: the app is debuggable", ""
+	}
+	for _, f := range probe.Findings {
+		if f.Source == capture.RunAs && strings.Contains(f.Reason, "debuggable") {
+			return Warn, "not possible: a user build, and the app is not debuggable; a Java leak is found, and not what leaks",
+				fmt.Sprintf("install a debuggable build of %s (its debug variant)", p.Package())
+		}
+	}
+	return Unknown, "nobody was asked whether the app is debuggable: `leakgate diagnose` tries", ""
+}
+
+func article(build string) string {
+	if build == "eng" {
+		return "an eng"
+	}
+	return "a " + build
 }
 
 // reasons tells of each better source why it is not used. A source that was tried
