@@ -92,10 +92,14 @@ func (d *dump) survey(ctx context.Context, r *Report, o Options) error {
 	return nil
 }
 
-// nameThreads keeps the names of threads, if all are known.
+// nameThreads keeps the names of threads, if all are known. Where they were taken out of
+// the dump the inspector tells the threads that matter.
 func (d *dump) nameThreads(threads *android.Threads) {
 	if n := threads.LeftOut; n > 0 {
 		d.warn("%d more threads are not listed", n)
+		return
+	}
+	if len(threads.List) > 0 && !slices.ContainsFunc(threads.List, func(t android.Thread) bool { return t.Name != "" }) {
 		return
 	}
 	d.threads = map[heap.Object]string{}

@@ -249,11 +249,7 @@ func (t *tracing) rules(m *android.Metadata, o Options) trace.Rules {
 	if o.shark214 {
 		edition = android.Shark214
 	}
-	build := trace.Build{SDK: int(m.SDK), Manufacturer: m.Manufacturer}
-	if o, ok := t.graph.Static("android.os.Build", "ID"); ok {
-		build.ID, _ = t.inspector.Text(o)
-	}
-	rules.Matchers = android.MatchersOf(edition, build)
+	rules.Matchers = t.inspector.Matchers(edition, m)
 	rules.Collections = t.inspector.Collections()
 	return rules
 }

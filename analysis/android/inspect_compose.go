@@ -16,7 +16,10 @@ func (i *Inspector) inspectRecomposer(o heap.Object, r *report) {
 	if !ok {
 		return
 	}
-	name, _ := i.textOf(state, enumName)
+	name, ok := i.textOf(state, enumName)
+	if !ok {
+		name, _ = i.constant(state, recomposerStates)
+	}
 	const format = "Recomposer is in state %s"
 	switch name {
 	case "ShutDown", "ShuttingDown":
@@ -27,6 +30,10 @@ func (i *Inspector) inspectRecomposer(o heap.Object, r *report) {
 		r.notLeaking(format, name)
 	}
 }
+
+// recomposerStates are the constants of androidx.compose.runtime.Recomposer.State, in
+// their order (Recomposer.kt).
+var recomposerStates = []string{"ShutDown", "ShuttingDown", "Inactive", "InactivePendingWork", "Idle", "PendingWork"}
 
 // inspectComposition is Shark's COMPOSITION_IMPL.
 func (i *Inspector) inspectComposition(o heap.Object, r *report) {

@@ -7,6 +7,9 @@ type field uint8
 
 const (
 	threadName field = iota
+	threadID
+	stringHash
+	stringHashCode
 	referent
 	watchKey
 	watchDescription
@@ -57,6 +60,9 @@ const (
 	messageCallback
 	handlerLooper
 	looperThread
+	daemonThread
+	triggerHandler
+	executorHandler
 	apkReceivers
 	presenterView
 	scopeDead
@@ -108,11 +114,17 @@ const (
 	// referenceClass is that of LeakCanary 2 and 3, legacyClass that of 1.
 	referenceClass = "leakcanary.KeyedWeakReference"
 	legacyClass    = "com.squareup.leakcanary.KeyedWeakReference"
+	// triggerClass and executorClass have the thread of LeakCanary 2, and of 1.
+	triggerClass  = "leakcanary.internal.HeapDumpTrigger"
+	executorClass = "com.squareup.leakcanary.AndroidWatchExecutor"
 )
 
 // fieldPlaces are the classes that declare the fields.
 var fieldPlaces = [fieldCount]struct{ class, name string }{
 	threadName:           {threadClass, "name"},
+	threadID:             {threadClass, "tid"},
+	stringHash:           {"java.lang.String", "hash"},
+	stringHashCode:       {"java.lang.String", "hashCode"},
 	referent:             {"java.lang.ref.Reference", "referent"},
 	watchKey:             {referenceClass, "key"},
 	watchDescription:     {referenceClass, "description"},
@@ -163,6 +175,9 @@ var fieldPlaces = [fieldCount]struct{ class, name string }{
 	messageCallback:      {"android.os.Message", "callback"},
 	handlerLooper:        {"android.os.Handler", "mLooper"},
 	looperThread:         {"android.os.Looper", "mThread"},
+	daemonThread:         {"java.lang.Daemons$Daemon", "thread"},
+	triggerHandler:       {triggerClass, "backgroundHandler"},
+	executorHandler:      {executorClass, "backgroundHandler"},
 	apkReceivers:         {"android.app.LoadedApk", "mReceivers"},
 	presenterView:        {"mortar.Presenter", "view"},
 	scopeDead:            {"mortar.MortarScope", "dead"},

@@ -58,6 +58,10 @@ func (i *Inspector) inspectWatch(w watch, r *report) {
 			description = text
 			break
 		}
+		if i.taken(w.reference, f) {
+			description = ""
+			break
+		}
 	}
 	if description == "" {
 		r.leaking("ObjectWatcher was watching this")
@@ -111,7 +115,7 @@ func (i *Inspector) inspectThread(o heap.Object, r *report) {
 
 // inspectMainThread is Shark's MAIN_THREAD: Android's never ends.
 func (i *Inspector) inspectMainThread(o heap.Object, r *report) {
-	if name, ok := i.textOf(o, threadName); ok && name == "main" {
+	if name, ok := i.textOf(o, threadName); ok && name == mainThread {
 		r.notLeaking("the main thread always runs")
 	}
 }

@@ -16,15 +16,16 @@ func (i *Inspector) inspectScope(o heap.Object, r *report) {
 	if !known {
 		return
 	}
-	name, ok := i.textOf(o, scopeName)
-	if !ok {
-		name = "null"
+	format, args := "mortar.MortarScope.dead is %v", []any{dead}
+	if name, ok := i.textOf(o, scopeName); ok {
+		format, args = format+" for scope %s", append(args, name)
+	} else if !i.taken(o, scopeName) {
+		format += " for scope null"
 	}
-	const format = "mortar.MortarScope.dead is %v for scope %s"
 	if dead {
-		r.leaking(format, dead, name)
+		r.leaking(format, args...)
 	} else {
-		r.notLeaking(format, dead, name)
+		r.notLeaking(format, args...)
 	}
 }
 

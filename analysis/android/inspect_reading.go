@@ -191,30 +191,41 @@ func (i *Inspector) flag(o heap.Object, f field) (value, known bool) {
 	return n != 0, known
 }
 
-// text gives the text of a String, cut.
+// text gives the text of a String, cut; false for one that was taken out of the dump.
 func (i *Inspector) text(o heap.Object) (string, bool) {
-	r, ok := i.record(o)
-	if !ok {
+	x, ok := i.characters(o)
+	if !ok || !i.old && x.blank() {
 		return "", false
 	}
-	x := text{span: span{array: o, length: 1<<32 - 1}}
-	if r.Kind == hprof.SubInstance {
-		if x.span, ok = i.layout.span(r); !ok {
-			return "", false
-		}
-	}
-	if x.length == 0 || x.array == noArray {
-		return "", true
-	}
-	if r, ok = i.read(x.array, min(2*(int(x.first)+longestText)+2, largestArray)); !ok {
-		return "", false
-	}
-	x.take(r)
 	all := texts{list: []text{x}}
 	return all.at(0), x.known
 }
 
-// textOf gives the text that a field references.
+// characters reads the text of a String.
+func (i *Inspector) characters(o heap.Object) (x text, ok bool) {
+	r, ok := i.record(o)
+	if !ok {
+		return x, false
+	}
+	x.span = span{array: o, length: 1<<32 - 1}
+	if r.Kind == hprof.SubInstance {
+		if x.span, ok = i.layout.span(r); !ok {
+			return x, false
+		}
+	}
+	if x.length == 0 || x.array == noArray {
+		x.known = true
+		return x, true
+	}
+	if r, ok = i.read(x.array, min(2*(int(x.first)+longestText)+2, largestArray)); !ok {
+		return x, false
+	}
+	x.take(r)
+	return x, true
+}
+
+// textOf gives the text that a field references. Threads that are known by name are told
+// by their place where the name was taken out.
 func (i *Inspector) textOf(o heap.Object, f field) (string, bool) {
 	if name, ok := i.names[o]; ok && f == threadName {
 		return name, true
@@ -223,7 +234,11 @@ func (i *Inspector) textOf(o heap.Object, f field) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	return i.text(to)
+	text, ok := i.text(to)
+	if !ok && f == threadName {
+		return i.threadNamed(o)
+	}
+	return text, ok
 }
 
 // textOrNull is textOf with "null" for null.

@@ -80,6 +80,8 @@ type Inspector struct {
 	resources  *resourceNames
 	// names are those of threads that are known already.
 	names map[heap.Object]string
+	// placed are the threads that have a place of their own, nil until somebody asks.
+	placed map[heap.Object]string
 	// numbers are the fields that Number was asked for.
 	numbers map[trace.Member]*heap.Field
 }

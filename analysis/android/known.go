@@ -27,16 +27,47 @@ func Matchers(b trace.Build) []trace.Matcher { return MatchersOf(Shark3, b) }
 // of two with the same pattern the later is meant. Where the build is not known those
 // apply that every build has. Conditions are shared and must not be changed.
 func MatchersOf(e Edition, b trace.Build) []trace.Matcher {
-	var all []trace.Matcher
-	for _, table := range [][]trace.Matcher{platformLeaks, samsungLeaks, vendorLeaks, ignoredByJDK, ignoredByAndroid} {
+	return e.matchers(func(m *trace.Matcher) bool { return m.Applies(b) })
+}
+
+// tables are all matchers, in Shark's order.
+var tables = [][]trace.Matcher{platformLeaks, samsungLeaks, vendorLeaks, ignoredByJDK, ignoredByAndroid}
+
+// matchers gives those of an edition that apply.
+func (e Edition) matchers(applies func(*trace.Matcher) bool) (all []trace.Matcher) {
+	for _, table := range tables {
 		for _, m := range table {
 			m, there := e.edit(m)
-			if there && m.Applies(b) {
+			if there && applies(&m) {
 				all = append(all, m)
 			}
 		}
 	}
 	return all
+}
+
+// namedBuilds are the manufacturers and IDs of builds that matchers name.
+func namedBuilds() (makers, ids []string) {
+	for _, table := range tables {
+		for _, m := range table {
+			for _, c := range m.Where {
+				makers, ids = append(makers, c.Manufacturers...), append(ids, c.IDs...)
+			}
+		}
+	}
+	return distinct(makers), distinct(ids)
+}
+
+func distinct(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// inAOSP are patterns of makers' leaks that AOSP has too, at that level: there the field
+// says nothing about the maker.
+var inAOSP = map[trace.Pattern]bool{
+	// The WebView of Android 4.4 (AwResource.java).
+	staticField("com.android.org.chromium.android_webview.AwResource", "sResources"): true,
 }
 
 // JVMMatchers are the references that never tell who holds an object in the dump of a

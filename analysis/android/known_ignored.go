@@ -23,13 +23,13 @@ var ignoredByJDK = []trace.Matcher{
 	ignore(instanceField("java.lang.ref.FinalizerReference", "next"), linkOf, jdkFile+"REFERENCES"),
 	ignore(instanceField("sun.misc.Cleaner", "prev"), linkOf, jdkFile+"REFERENCES"),
 	ignore(instanceField("sun.misc.Cleaner", "next"), linkOf, jdkFile+"REFERENCES"),
-	ignore(threadLocals("FinalizerWatchdogDaemon"), "What this thread holds is about to be collected: nothing else had a shorter path to it.", jdkFile+"FINALIZER_WATCHDOG_DAEMON"),
-	ignore(threadLocals("main"), "Local variables of the main thread change all the time. The path that matters is another.", jdkFile+"MAIN"),
+	ignore(threadLocals(watchdogThread), "What this thread holds is about to be collected: nothing else had a shorter path to it.", jdkFile+"FINALIZER_WATCHDOG_DAEMON"),
+	ignore(threadLocals(mainThread), "Local variables of the main thread change all the time. The path that matters is another.", jdkFile+"MAIN"),
 }
 
 // ignoredByAndroid are those of Android and of LeakCanary in the app.
 var ignoredByAndroid = []trace.Matcher{
-	ignore(threadLocals("LeakCanary-Heap-Dump"), "The thread that wrote the dump.", sharkFile+"LEAK_CANARY_THREAD"),
+	ignore(threadLocals(leakCanaryThread), "The thread that wrote the dump.", sharkFile+"LEAK_CANARY_THREAD"),
 	ignore(instanceField("leakcanary.internal.InternalLeakCanary", "resumedActivity"),
 		"LeakCanary holds the resumed activity, which is never a destroyed one. What that activity holds has a path without LeakCanary.", sharkFile+"LEAK_CANARY_HEAP_DUMPER"),
 	ignore(instanceField("leakcanary.internal.InternalLeakCanary", "application"), "LeakCanary holds the application, which is there anyway.", sharkFile+"LEAK_CANARY_INTERNAL"),

@@ -334,7 +334,7 @@ var contents = regexp.MustCompile(`^(` + strings.Join([]string{
 	`\.bitmaps\.(blank|duplicates|duplicates_by|wasted_bytes)`,
 	`\.dump\.android\.(manufacturer|model|fingerprint|release|process|bound_process|package)`,
 	`\.warnings`, // that the texts were taken out
-	`\.leaks\[\d+\]\.trace\[\d+\]\.labels\[\d+\]`,
+	`\.leaks\[\d+\]\.trace\[\d+\]\.labels(\[\d+\])?`,
 }, "|") + `)$`)
 
 // differences gives the paths in JSON in which two reports differ.
@@ -391,7 +391,9 @@ func TestStripKeepsTheAnalysis(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, path := range differences("", reported(t, data), reported(t, stripped)) {
+			told := reported(t, stripped)
+			checkUntold(t, name, told)
+			for _, path := range differences("", reported(t, data), told) {
 				m := contents.FindStringSubmatch(path)
 				if m == nil {
 					t.Errorf("%s differs", path)
@@ -412,33 +414,126 @@ var words = []string{
 	"main", "FinalizerWatchdogDaemon", "LeakCanary-Heap-Dump",
 	"ShutDown", "ShuttingDown", "Inactive", "InactivePendingWork", "PendingWork", "Idle",
 	"samsung", "HUAWEI", "LGE", "Xiaomi", "TPP2.220218.008",
+	// Of no maker and build of which leaks are known, and as long as one.
+	"Google", "UP1A.231005.007",
 }
 
-// needWords are the cases among LeakCases whose leaks a stripped dump tells otherwise,
-// because of these words. Those of mixtures come from the same.
+// needWords are the cases whose leaks a stripped dump tells otherwise, because of these
+// words, where it has no hashes either. Those of mixtures come from the same.
 var needWords = []string{
-	"holder/another thread main", "holder/recomposer Idle", "holder/recomposer PendingWork", "holder/recomposer ShutDown", "holder/recomposer ShuttingDown",
-	"known/build of a preview", "known/clipboard of old Samsung", "known/gesture boost of Huawei", "known/hovered view of Samsung",
-	"known/input connection of Samsung", "known/last focused view of LG", "known/last served view of Huawei", "known/resources of Xiaomi",
-	"root/local of the thread main", "root/local of FinalizerWatchdogDaemon", "root/local of LeakCanary",
-	"special/recomposers of newer coroutines",
+	// A thread that has the name alone, and not the place that Android gives to it.
+	"holder/another thread main", "root/local of FinalizerWatchdogDaemon", "root/local of LeakCanary",
+	// What only another maker or build has, of which the name is as long.
+	"known/last served view of another", "known/build of no preview",
+	// AOSP has the field too.
+	"resources of the WebView of Samsung",
 }
 
-// Leaks of all kinds: with the words the leaks of a stripped dump are those of the whole,
-// so identities depend on no other text, nor on any other array. Without the words only
-// those cases differ that are about them.
-func TestStripKeepsLeaks(t *testing.T) {
-	// A reference out of a map is told by its key, which no identity is made of.
-	remark := regexp.MustCompile(`\.(reason|reference|labels)(\[\d+\])?$`)
-	same := func(a, b map[string]any) bool {
-		for _, list := range []string{"leaks", "suspects", "unreachable", "classes", "dominators"} {
-			for _, path := range differences("", a[list], b[list]) {
-				if !remark.MatchString(path) {
-					return false
-				}
+// placedCases are leaks that only threads and fields have which LeakCases have otherwise:
+// where Android and LeakCanary put them.
+var placedCases = []struct {
+	name  string
+	phone hproftest.Phone
+	make  func(h *hproftest.Heap, leak hproftest.Ref)
+}{
+	{"local of the watchdog", hproftest.Phone{}, func(h *hproftest.Heap, leak hproftest.Ref) {
+		t := h.Thread("FinalizerWatchdogDaemon")
+		daemon := h.Declare("java.lang.Daemons$Daemon", nil, "object thread")
+		watchdog := h.Declare("java.lang.Daemons$FinalizerWatchdogDaemon", daemon, "static object INSTANCE")
+		h.SetStatic(watchdog, "INSTANCE", h.New(watchdog, hproftest.Fields{"thread": t.Ref}))
+		h.RootOf(t, hprof.SubRootJavaFrame, leak, 0)
+	}},
+	{"local of LeakCanary", hproftest.Phone{}, func(h *hproftest.Heap, leak hproftest.Ref) {
+		localOfLeakCanary(h, leak, h.Declare("leakcanary.internal.HeapDumpTrigger", nil, "object backgroundHandler"))
+	}},
+	{"local of LeakCanary 1", hproftest.Phone{}, func(h *hproftest.Heap, leak hproftest.Ref) {
+		localOfLeakCanary(h, leak, h.Declare("com.squareup.leakcanary.AndroidWatchExecutor", nil, "object backgroundHandler"))
+	}},
+	{"local of a thread that took the place", hproftest.Phone{}, func(h *hproftest.Heap, leak hproftest.Ref) {
+		t := h.Thread("other")
+		looper := h.Class("android.os.Looper")
+		h.SetStatic(looper, "sMainLooper", h.New(looper, hproftest.Fields{"mThread": t.Ref}))
+		h.RootOf(t, hprof.SubRootJavaFrame, leak, 0)
+	}},
+	{"resources of the WebView of Samsung", hproftest.Phone{Manufacturer: "samsung"}, func(h *hproftest.Heap, leak hproftest.Ref) {
+		h.SetStatic(h.Class("android.os.Build$VERSION"), "SDK_INT", 19)
+		h.Hold("com.android.org.chromium.android_webview.AwResource", "sResources", leak)
+	}},
+	{"field of an app's subclass", hproftest.Phone{Manufacturer: "unknown"}, func(h *hproftest.Heap, leak hproftest.Ref) {
+		h.SetStatic(h.Class("android.os.Build$VERSION"), "SDK_INT", 19)
+		skin := h.Declare("com.shop.SkinResources", h.Class("android.content.res.Resources"), "object mContext")
+		h.Hold("com.shop.Skins", "sSkin", h.New(skin, hproftest.Fields{"mContext": leak}))
+	}},
+}
+
+// localOfLeakCanary makes a local of the thread of a Handler that an object of a class
+// has.
+func localOfLeakCanary(h *hproftest.Heap, leak hproftest.Ref, class *hproftest.Class) {
+	t := h.Thread("LeakCanary-Heap-Dump")
+	looper := h.New(h.Class("android.os.Looper"), hproftest.Fields{"mThread": t.Ref})
+	handler := h.New(h.Class("android.os.Handler"), hproftest.Fields{"mLooper": looper})
+	h.Hold("com.example.Keep", "sKept", h.New(class, hproftest.Fields{"backgroundHandler": handler}))
+	h.RootOf(t, hprof.SubRootJavaFrame, leak, 0)
+}
+
+// sameLeaks tells whether two reports tell the same of the graph. A reference out of a
+// map is told by its key, which no identity is made of.
+func sameLeaks(a, b map[string]any) bool {
+	for _, list := range []string{"leaks", "suspects", "unreachable", "classes", "dominators"} {
+		for _, path := range differences("", a[list], b[list]) {
+			if !remark.MatchString(path) {
+				return false
 			}
 		}
+	}
+	return true
+}
+
+var remark = regexp.MustCompile(`\.(reason|reference|labels)(\[\d+\])?$`)
+
+// keepsLeaks strips a dump. With the hashes of its texts the leaks are those of the whole
+// one, and without them those that depend on no word. It tells whether they are the same.
+func keepsLeaks(t *testing.T, name string, data []byte) bool {
+	t.Helper()
+	stripped, _, err := strip(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, bare := reported(t, data), unhashed(t, data, stripped)
+	if !sameLeaks(whole, reported(t, stripped)) {
+		t.Errorf("%s: other leaks", name)
+	}
+	told := reported(t, bare)
+	checkUntold(t, name, told)
+	if sameLeaks(whole, told) {
 		return true
+	}
+	if !sameLeaks(whole, reported(t, restored(data, bare))) {
+		t.Errorf("%s: leaks depend on more than the words", name)
+	}
+	return false
+}
+
+// checkUntold holds that no text that was taken out is shown: each unit as U+FFFD.
+func checkUntold(t *testing.T, name string, report map[string]any) {
+	t.Helper()
+	text, err := json.Marshal(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := bytes.IndexRune(text, utf8.RuneError); at >= 0 {
+		t.Errorf("%s: ...%s", name, text[max(0, at-100):min(len(text), at+100)])
+	}
+}
+
+// Leaks of all kinds: those of a stripped dump are those of the whole one, so identities
+// depend on no text, nor on any other array. Where nobody asked for the hash of a text
+// only those cases differ that are about the words.
+func TestStripKeepsLeaks(t *testing.T) {
+	check := func(name string, data []byte) {
+		if got, want := !keepsLeaks(t, name, data), slices.Contains(needWords, name); got != want {
+			t.Errorf("%s: differs without the words: %v, want %v", name, got, want)
+		}
 	}
 	mixes := 0
 	for _, c := range hproftest.LeakCases() {
@@ -453,30 +548,108 @@ func TestStripKeepsLeaks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stripped, _, err := strip(data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		whole := reported(t, data)
-		if !same(whole, reported(t, restored(data, stripped))) {
-			t.Errorf("%s: leaks depend on more than the words", c.Name)
-		}
 		if mix {
+			keepsLeaks(t, c.Name, data)
 			continue
 		}
-		if got, want := !same(whole, reported(t, stripped)), slices.Contains(needWords, c.Name); got != want {
-			t.Errorf("%s: differs without the words: %v, want %v", c.Name, got, want)
+		check(c.Name, data)
+	}
+	for _, c := range placedCases {
+		for _, sdk := range []int{23, 34} {
+			c.phone.SDK = sdk
+			h := hproftest.Android(c.phone)
+			c.make(h, h.Activity("com.example.GoneActivity", hproftest.Destroyed).Ref)
+			data, _, err := h.Dump(hproftest.Form{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(c.name, data)
 		}
 	}
 }
 
+// The thread main of a JVM.
+func TestStripKeepsLeaksOfJVM(t *testing.T) {
+	for _, id := range []int{1, 3} {
+		h := hproftest.Java(1)
+		h.Set(h.Main().Ref, "tid", id)
+		watch := h.Declare("leakcanary.KeyedWeakReference", h.Class("java.lang.ref.WeakReference"), "object key", "object description", "long watchUptimeMillis", "long retainedUptimeMillis")
+		// So many texts that their absence is noted.
+		h.Hold("com.example.Texts", "sTexts", h.Duplicates("text", 20).Ref)
+		pool := h.Thread("pool")
+		h.Set(pool.Ref, "tid", 7)
+		for _, thread := range []hproftest.Thread{h.Main(), pool} {
+			leak := h.New(h.Declare(fmt.Sprintf("com.example.Leak%d", thread.Serial), nil, "object next"), nil)
+			h.Hold(fmt.Sprintf("com.example.Watcher%d", thread.Serial), "sWatch", h.New(watch, hproftest.Fields{"referent": leak, "key": "k", "description": "gone", "retainedUptimeMillis": 5}))
+			h.RootOf(thread, hprof.SubRootJavaFrame, leak, 0)
+		}
+		data, _, err := h.Dump(hproftest.Form{Runtime: hproftest.HotSpot})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The other one is of the thread main, whose locals do not count.
+		if n := len(reported(t, data)["leaks"].([]any)); n != 1 {
+			t.Errorf("%d leaks", n)
+		}
+		if !keepsLeaks(t, "JVM", data) {
+			t.Errorf("other leaks where main has the ID %d", id)
+		}
+	}
+}
+
+// unhashed takes the hashes out of the Strings of a stripped dump, which are there where
+// somebody asked for them.
+func unhashed(t *testing.T, data, stripped []byte) []byte {
+	t.Helper()
+	n, out, taken := readNaive(data), bytes.Clone(stripped), 0
+	hashes, ids := map[uint32]bool{}, n.header.IDSize
+	for _, h := range n.heaps {
+		for _, i := range h.items {
+			if i.Kind == hprof.SubPrimitiveArray {
+				hashes[hashOf(textOf(i))] = true
+			}
+		}
+	}
+	delete(hashes, 0)
+	isString := map[hprof.ID]bool{}
+	for _, c := range n.classes {
+		isString[c.Class] = strings.ReplaceAll(n.names[c.Name], "/", ".") == "java.lang.String"
+	}
+	for _, h := range n.heaps {
+		for _, i := range h.items {
+			if i.Kind != hprof.SubInstance || !isString[i.Class] {
+				continue
+			}
+			for at := 0; at+4 <= len(i.Body); at++ {
+				if hashes[binary.BigEndian.Uint32([]byte(i.Body[at:]))] {
+					clear(out[i.Offset+int64(9+2*ids+at):][:4])
+					taken++
+				}
+			}
+		}
+	}
+	if taken == 0 {
+		t.Fatalf("no hash in %d bytes", len(data))
+	}
+	return out
+}
+
+// hashOf is java.lang.String.hashCode.
+func hashOf(text string) (hash uint32) {
+	for _, unit := range utf16.Encode([]rune(text)) {
+		hash = 31*hash + uint32(unit)
+	}
+	return hash
+}
+
 // restored puts the arrays back that have one of the words.
 func restored(data, stripped []byte) []byte {
-	out := bytes.Clone(stripped)
-	for _, h := range readNaive(data).heaps {
+	out, n := bytes.Clone(stripped), readNaive(data)
+	ids := n.header.IDSize
+	for _, h := range n.heaps {
 		for _, i := range h.items {
 			if i.Kind == hprof.SubPrimitiveArray && slices.Contains(words, textOf(i)) {
-				copy(out[i.Offset+14:], i.Body)
+				copy(out[i.Offset+int64(10+ids):], i.Body)
 			}
 		}
 	}
