@@ -450,7 +450,7 @@ func blanksOf(ifs string) string {
 }
 
 // maxMatches bounds what one pattern finds.
-const maxMatches = 20000
+const maxMatches = 40000
 
 // glob gives the files that a field means, or the field itself.
 func (e *expander) glob(field []fragment) ([]string, error) {

@@ -1,0 +1,25 @@
+package procfs
+
+import (
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/leakgate/leakgate/capture/field"
+)
+
+// What the kernel prints of this process is what it tells in a system call.
+func TestOwnLimits(t *testing.T) {
+	text, err := os.ReadFile("/proc/self/limits")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &want); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ParseLimits(text)
+	if err != nil || got.OpenFiles.Soft != field.Known(int64(want.Cur)) || got.Truncated || len(got.Warnings) > 0 {
+		t.Errorf("%+v, %v; getrlimit says %d", got, err, want.Cur)
+	}
+}
