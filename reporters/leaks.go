@@ -1,20 +1,38 @@
-package main
+package reporters
 
 import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/leakgate/leakgate/analysis"
 )
 
+// shownLines bounds every list in a text for people.
+const shownLines = 10
+
+// firstOf gives the lines that are shown of a list.
+func firstOf[T any](list []T) []T { return list[:min(len(list), shownLines)] }
+
+// shownName is a name of a dump in a line: its end, where it is endless.
+func shownName(name string) string { return Tail(name, longestName) }
+
+// put writes one line, Printable whatever is in the arguments.
+func put(b *strings.Builder, format string, args ...any) {
+	b.WriteString(Printable(fmt.Sprintf(format, args...)))
+	b.WriteByte('\n')
+}
+
 // shownLeaks bounds the leak traces that are printed.
 const shownLeaks = 25
 
-// tellLeaks prints leak traces in the form that Android developers know from
-// LeakCanary.
-func tellLeaks(b *strings.Builder, r *analysis.Report) {
+// TellLeaks prints the leak traces of a dump, in the form that Android developers know
+// from LeakCanary, what should be gone and is held by nothing, and where memory piles
+// up. Every line is Printable.
+func TellLeaks(b *strings.Builder, r *analysis.Report) {
 	library := slices.IndexFunc(r.Leaks, func(l analysis.Leak) bool { return l.Library })
 	if library < 0 {
 		library = len(r.Leaks)
@@ -67,7 +85,7 @@ func howMany(list []alike) string {
 	if objects == len(list) {
 		return fmt.Sprint(len(list))
 	}
-	return fmt.Sprintf("%d (%s objects)", len(list), grouped(int64(objects)))
+	return fmt.Sprintf("%d (%s objects)", len(list), Grouped(int64(objects)))
 }
 
 func (c alike) instances() (n int) {
@@ -93,15 +111,15 @@ func tellGroup(b *strings.Builder, c alike) {
 		bytes += x.RetainedBytes
 	}
 	b.WriteByte('\n')
-	put(b, "%s: %s", plural(c.instances(), simpleName(l.Class)), headline(l))
-	put(b, "%s retained%s, fingerprint %s, key %s", bytesOf(bytes), partsOf(l, c.instances()), short(l.Fingerprint), short(l.Key))
+	put(b, "%s: %s", Plural(c.instances(), SimpleName(l.Class)), leakHeadline(l))
+	put(b, "%s retained%s, fingerprint %s, key %s", Bytes(bytes), partsOf(l, c.instances()), Short(l.Fingerprint), Short(l.Key))
 	if l.Library {
-		put(b, "known leak: %s", printable(l.Pattern))
+		put(b, "known leak: %s", Printable(l.Pattern))
 		for _, line := range strings.Split(l.Description, "\n") {
-			put(b, "  %s", printable(line))
+			put(b, "  %s", Printable(line))
 		}
 		if l.Source != "" {
-			put(b, "  %s", printable(l.Source))
+			put(b, "  %s", Printable(l.Source))
 		}
 	}
 	tellTrace(b, l, l.Accumulates)
@@ -109,7 +127,7 @@ func tellGroup(b *strings.Builder, c alike) {
 		tellRelated(b, x.Also)
 	}
 	if n := len(c) - 1; n > 0 {
-		put(b, "%s of these by %s of another shape", grouped(int64(c.instances()-l.Instances)), ways(n))
+		put(b, "%s of these by %s of another shape", Grouped(int64(c.instances()-l.Instances)), ways(n))
 	}
 }
 
@@ -120,7 +138,7 @@ func partsOf(l *analysis.Leak, instances int) string {
 	}
 	var list []string
 	for _, p := range l.Parts {
-		list = append(list, fmt.Sprintf("%s %s (%s)", bytesOf(p.RetainedBytes), named(p.Reference), named(simpleName(p.Class))))
+		list = append(list, fmt.Sprintf("%s %s (%s)", Bytes(p.RetainedBytes), ClassName(p.Reference), ClassName(SimpleName(p.Class))))
 	}
 	of := " (of it "
 	if instances > 1 {
@@ -137,13 +155,13 @@ func ways(n int) string {
 }
 
 // headline names the reference to look at first.
-func headline(l *analysis.Leak) string {
+func leakHeadline(l *analysis.Leak) string {
 	i := lookFirst(l)
 	if i < 0 {
 		return "held by " + l.GCRootText
 	}
 	e := l.Trace[i]
-	return "held by " + named(simpleName(e.Owner)+joined(e))
+	return "held by " + ClassName(SimpleName(e.Owner)+joined(e))
 }
 
 // lookFirst is the first suspect reference that the app's own code sets, or else the
@@ -158,7 +176,7 @@ func lookFirst(l *analysis.Leak) int {
 			first = i
 		}
 		// A singleton's field for itself says less than what the singleton holds.
-		if !isPlatform(e.Owner) && l.Trace[i+1].Class != e.Owner {
+		if !isPlatform(e.Owner) && (i+1 == len(l.Trace) || l.Trace[i+1].Class != e.Owner) {
 			return i
 		}
 	}
@@ -191,14 +209,14 @@ func tellTrace(b *strings.Builder, l *analysis.Leak, pile *analysis.Accumulation
 		if i == last {
 			first, more = "╰→ ", "      "
 		}
-		put(b, "%s%s %s", first, named(e.Class), kind)
+		put(b, "%s%s %s", first, ClassName(e.Class), kind)
 		if i == last && pile != nil {
 			tellPile(b, more, pile)
 		} else {
-			put(b, "%sLeaking: %s", more, leaking(e))
+			put(b, "%sLeaking: %s", more, statusText(e))
 		}
 		if e.RetainedBytes != nil {
-			put(b, "%sRetaining %s", more, bytesOf(*e.RetainedBytes))
+			put(b, "%sRetaining %s", more, Bytes(*e.RetainedBytes))
 		}
 		for _, label := range e.Labels {
 			put(b, "%s%s", more, sentence(label))
@@ -209,7 +227,7 @@ func tellTrace(b *strings.Builder, l *analysis.Leak, pile *analysis.Accumulation
 	}
 }
 
-func leaking(e analysis.TraceElement) string {
+func statusText(e analysis.TraceElement) string {
 	if e.Reason == "" {
 		return e.Leaking
 	}
@@ -222,8 +240,8 @@ func tellReference(b *strings.Builder, e analysis.TraceElement, look bool) {
 	if e.Kind == "static_field" {
 		static = " static"
 	}
-	owner := fmt.Sprintf("    ↓%s %s", static, named(strings.TrimSuffix(simpleName(e.Owner), "[]")))
-	name := shown(e.Reference)
+	owner := fmt.Sprintf("    ↓%s %s", static, ClassName(strings.TrimSuffix(SimpleName(e.Owner), "[]")))
+	name := shownName(e.Reference)
 	if e.Kind == "instance_field" || e.Kind == "static_field" {
 		owner += "."
 	}
@@ -238,8 +256,8 @@ func tellReference(b *strings.Builder, e analysis.TraceElement, look bool) {
 }
 
 func tellRelated(b *strings.Builder, also []analysis.Related) {
-	for _, a := range first(also) {
-		put(b, "Also retains leaking object %s (%s), in these bytes", a.Object, named(a.Class))
+	for _, a := range firstOf(also) {
+		put(b, "Also retains leaking object %s (%s), in these bytes", a.Object, ClassName(a.Class))
 	}
 	if n := len(also) - shownLines; n > 0 {
 		put(b, "Also retains %d more leaking objects", n)
@@ -253,12 +271,12 @@ func tellGarbage(b *strings.Builder, list []analysis.Garbage) {
 	}
 	b.WriteByte('\n')
 	put(b, "GARBAGE: what should be gone, and nothing holds it: no leak; a collection before the dump (am dumpheap -g) takes it")
-	for _, g := range first(list) {
+	for _, g := range firstOf(list) {
 		reason := ""
 		if g.Reason != "" {
 			reason = ", " + sentence(g.Reason)
 		}
-		put(b, "  %s%s", plural(g.Instances, g.Class), reason)
+		put(b, "  %s%s", Plural(g.Instances, g.Class), reason)
 	}
 	if n := len(list) - shownLines; n > 0 {
 		put(b, "  and objects of %d more classes", n)
@@ -273,21 +291,32 @@ func tellSuspects(b *strings.Builder, suspects []analysis.Leak) {
 	b.WriteByte('\n')
 	put(b, "MEMORY PILES UP in %s; nothing says that it leaks: leakgate diff and growth compare it with other dumps", places(len(suspects)))
 	for i := range suspects {
-		l := &suspects[i]
-		n, class := l.Accumulates.Count, l.Accumulates.Class
-		// What the nodes of a collection hold says more than that they are nodes.
-		if h := l.Accumulates; isPlatform(class) && h.Holds != "" && h.Held*10 >= h.Count*9 {
-			n, class = h.Held, h.Holds
-		}
 		b.WriteByte('\n')
-		held := headline(l)
-		if l.Accumulates.Root != "" {
-			held = "each held by a GC root: " + l.GCRootText
-		}
-		put(b, "%s, %.1f%% of what is reachable, %s", plural(int(n), simpleName(class)), 100*l.Accumulates.Share, held)
-		put(b, "%s retained, key %s", bytesOf(l.RetainedBytes), short(l.Key))
-		tellTrace(b, l, l.Accumulates)
+		tellSuspect(b, &suspects[i])
 	}
+}
+
+func tellSuspect(b *strings.Builder, l *analysis.Leak) {
+	n, class := piledUp(l.Accumulates)
+	put(b, "%s, %.1f%% of what is reachable, %s", Plural(n, SimpleName(class)), 100*l.Accumulates.Share, suspectHolder(l))
+	put(b, "%s retained, key %s", Bytes(l.RetainedBytes), Short(l.Key))
+	tellTrace(b, l, l.Accumulates)
+}
+
+// piledUp is what there is many of. What the nodes of a collection hold says more than
+// that they are nodes.
+func piledUp(a *analysis.Accumulation) (n int, class string) {
+	if isPlatform(a.Class) && a.Holds != "" && a.Held*10 >= a.Count*9 {
+		return int(a.Held), a.Holds
+	}
+	return int(a.Count), a.Class
+}
+
+func suspectHolder(l *analysis.Leak) string {
+	if l.Accumulates.Root != "" {
+		return "each held by a GC root: " + l.GCRootText
+	}
+	return leakHeadline(l)
 }
 
 func tellPile(b *strings.Builder, indent string, a *analysis.Accumulation) {
@@ -298,20 +327,20 @@ func tellPile(b *strings.Builder, indent string, a *analysis.Accumulation) {
 	case a.Root != "":
 		what, more = "is the largest of", ", each held by a GC root of its own"
 	}
-	put(b, "%s%s %s objects of %s: %s%s", indent, what, grouped(a.Count), named(a.Class), bytesOf(a.Bytes), more)
+	put(b, "%s%s %s objects of %s: %s%s", indent, what, Grouped(a.Count), ClassName(a.Class), Bytes(a.Bytes), more)
 	tellBeside(b, indent, a.Beside)
 	if a.Holds != "" {
-		put(b, "%swhich hold %s objects of %s: %s", indent, grouped(a.Held), named(a.Holds), bytesOf(a.HeldBytes))
+		put(b, "%swhich hold %s objects of %s: %s", indent, Grouped(a.Held), ClassName(a.Holds), Bytes(a.HeldBytes))
 		tellBeside(b, indent, a.HeldBeside)
 	}
 	if a.Cache != "" {
-		put(b, "%sin a cache, %s, which bounds them", indent, shown(a.Cache))
+		put(b, "%sin a cache, %s, which bounds them", indent, shownName(a.Cache))
 	}
 }
 
 func tellBeside(b *strings.Builder, indent string, list []analysis.ClassSum) {
 	for _, s := range list {
-		put(b, "%sand %s objects of %s: %s", indent, grouped(s.Count), named(s.Class), bytesOf(s.Bytes))
+		put(b, "%sand %s objects of %s: %s", indent, Grouped(s.Count), ClassName(s.Class), Bytes(s.Bytes))
 	}
 }
 
@@ -319,13 +348,7 @@ func tellBeside(b *strings.Builder, indent string, list []analysis.ClassSum) {
 const longestSentence = 500
 
 // sentence is a text of an inspector in a line: its beginning, where it is endless.
-func sentence(text string) string {
-	runes := []rune(printable(text))
-	if len(runes) <= longestSentence {
-		return string(runes)
-	}
-	return string(runes[:longestSentence-1]) + "…"
-}
+func sentence(text string) string { return Head(text, longestSentence) }
 
 func places(n int) string {
 	if n == 1 {
@@ -334,30 +357,100 @@ func places(n int) string {
 	return fmt.Sprintf("%d places", n)
 }
 
-// plural names objects of a class with their number.
-func plural(n int, class string) string {
+// Plural names objects of a class with their number.
+func Plural(n int, class string) string {
 	if n == 1 {
-		return named(class)
+		return ClassName(class)
 	}
-	return grouped(int64(n)) + " x " + named(class)
+	return Grouped(int64(n)) + " x " + ClassName(class)
 }
 
 // hiddenClass is the address that a JVM puts behind the name of a lambda's class.
 var hiddenClass = regexp.MustCompile(`[./+]0x[0-9a-f]+$`)
 
-// named is a class in a line, without the address that says nothing to a reader.
-func named(class string) string { return shown(hiddenClass.ReplaceAllString(class, "")) }
-
-// bytesOf is an amount that may be small.
-func bytesOf(n int64) string {
-	if n < 10_000 {
-		return grouped(n) + " bytes"
-	}
-	return amount(n)
+// ClassName is a class in a line, without the address that says nothing to a reader.
+func ClassName(class string) string {
+	return Tail(hiddenClass.ReplaceAllString(class, ""), longestName)
 }
 
-// simpleName is a class name without its package.
-func simpleName(class string) string { return class[strings.LastIndexByte(class, '.')+1:] }
+// longestName is the characters that are shown of a name of a dump.
+const longestName = 240
 
-// short is the beginning of an identity, enough to tell those of one dump apart.
-func short(identity string) string { return identity[:min(8, len(identity))] }
+// Tail keeps the end of a long name, where names of one app differ: at most n characters,
+// the first an ellipsis where something is left out. It is Printable.
+func Tail(name string, n int) string {
+	name = Printable(name)
+	runes := []rune(name)
+	if len(runes) <= n {
+		return name
+	}
+	left := runes[len(runes)-n+1:]
+	// What remains must not begin with a mark of what is gone.
+	for len(left) > 0 && unicode.Is(unicode.M, left[0]) {
+		left = left[1:]
+	}
+	return "…" + string(left)
+}
+
+// Bytes is an amount that may be small.
+func Bytes(n int64) string {
+	if n < 10_000 {
+		return Grouped(n) + " bytes"
+	}
+	return Amount(n)
+}
+
+// Amount writes bytes as MB of 1024 kB, and less than one as kB.
+func Amount(n int64) string {
+	if n < 1<<20 {
+		return fmt.Sprintf("%.1f kB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
+}
+
+// Grouped writes a number in groups of three digits.
+func Grouped(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + " " + text[i:]
+	}
+	return text
+}
+
+// SimpleName is a class name without its package.
+func SimpleName(class string) string { return class[strings.LastIndexByte(class, '.')+1:] }
+
+// Short is the beginning of an identity, enough to tell those of one dump apart.
+func Short(identity string) string { return identity[:min(8, len(identity))] }
+
+// LeakText is one leak with its trace, in lines that are Printable; of a suspect, the
+// place where memory piles up.
+func LeakText(l *analysis.Leak) []string {
+	var b strings.Builder
+	if l.Accumulates == nil {
+		alone := *l
+		alone.Also = nil // what leaks by it is in its bytes
+		tellGroup(&b, alike{&alone})
+	} else {
+		tellSuspect(&b, l)
+	}
+	return strings.Split(strings.Trim(b.String(), "\n"), "\n")
+}
+
+// LeakName says in a few words what leaks and what holds it.
+func LeakName(l *analysis.Leak) string {
+	if l.Accumulates == nil {
+		return Printable(Plural(l.Instances, SimpleName(l.Class)) + ", " + leakHeadline(l))
+	}
+	n, class := piledUp(l.Accumulates)
+	return Printable(Plural(n, SimpleName(class)) + ", " + suspectHolder(l))
+}
+
+// Head keeps the beginning of a text, in n characters at most; Printable.
+func Head(text string, n int) string {
+	runes := []rune(Printable(text))
+	if len(runes) <= n {
+		return string(runes)
+	}
+	return string(runes[:n-1]) + "…"
+}

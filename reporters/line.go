@@ -71,12 +71,14 @@ type Sample struct {
 
 // Breakdown is where the memory of a process is, in kB, by the names of `parse`.
 type Breakdown struct {
-	TotalPSS     *int64 `json:"total_pss_kb"`
-	SwapPSS      *int64 `json:"swap_pss_kb"`
-	SwapInTotal  *bool  `json:"swap_in_total"`
-	RSS          *int64 `json:"rss_kb"`
-	JavaHeap     *int64 `json:"java_heap_kb"`
-	NativeHeap   *int64 `json:"native_heap_kb"`
+	TotalPSS    *int64 `json:"total_pss_kb"`
+	SwapPSS     *int64 `json:"swap_pss_kb"`
+	SwapInTotal *bool  `json:"swap_in_total"`
+	RSS         *int64 `json:"rss_kb"`
+	JavaHeap    *int64 `json:"java_heap_kb"`
+	NativeHeap  *int64 `json:"native_heap_kb"`
+	// JavaAlloc is what the runtime has allocated for Java objects, garbage included.
+	JavaAlloc    *int64 `json:"java_alloc_kb,omitempty"`
 	Code         *int64 `json:"code_kb"`
 	Stack        *int64 `json:"stack_kb"`
 	Graphics     *int64 `json:"graphics_kb"`
@@ -115,6 +117,12 @@ type Event struct {
 	Own   *Own   `json:"own,omitempty"`
 	// Workload is how the workload has ended.
 	Workload *Workload `json:"workload,omitempty"`
+	// Headroom is how near a process is to its limits.
+	Headroom *Headroom `json:"headroom,omitempty"`
 	// Ended is the host's clock.
 	Ended *time.Time `json:"ended,omitempty"`
+	// Diagnosis is what was collected, and once it is analysed what it says. Again tells
+	// that it could not end and will be tried again.
+	Diagnosis *Diagnosis `json:"diagnosis,omitempty"`
+	Again     bool       `json:"again,omitempty"`
 }

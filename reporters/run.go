@@ -31,7 +31,9 @@ type Run struct {
 	Own       *Own      `json:"own"`
 	Devices   []Device  `json:"devices"`
 	Processes []Process `json:"processes"`
-	Warnings  []string  `json:"warnings"`
+	// Diagnoses are in the order of their times on each device.
+	Diagnoses []Diagnosis `json:"diagnoses"`
+	Warnings  []string    `json:"warnings"`
 }
 
 // Interruption is a command on a device that the device has dropped: how it would have
@@ -127,6 +129,9 @@ type Process struct {
 	Missed int     `json:"missed"`
 	Gaps   int     `json:"gaps"`
 	Absent float64 `json:"absent_s"`
+	// Paused is the time in seconds in which it was not sampled, because its heap was
+	// being dumped.
+	Paused float64 `json:"paused_s"`
 	// CPU and CostCPU are as in AppUsage.
 	CPU             *float64     `json:"cpu_pct"`
 	CostCPU         *float64     `json:"cost_cpu_pct"`
@@ -147,7 +152,12 @@ type Process struct {
 	Because         string       `json:"because"`
 	Evidence        []Evidence   `json:"evidence"`
 	Transitions     []Transition `json:"transitions"`
-	Warnings        []string     `json:"warnings"`
+	// Headroom is how the process stands with its limits, HeadroomReasons why some are
+	// not known, Limits the warnings.
+	Headroom        []Standing     `json:"headroom"`
+	HeadroomReasons []string       `json:"headroom_reasons"`
+	Limits          []LimitWarning `json:"limits"`
+	Warnings        []string       `json:"warnings"`
 }
 
 // Share is what one dimension of a breakdown has of the growth.

@@ -29,6 +29,9 @@ func WriteText(w io.Writer, r Run) error {
 	if r.Own != nil {
 		s.line("leakgate itself: %.1f s of CPU (%.2f %% of a core), at most %.0f MB of memory", r.Own.CPU, r.Own.Percent, r.Own.Memory)
 	}
+	for _, d := range r.Diagnoses {
+		s.diagnosis(d, len(r.Devices) > 1)
+	}
 	switch {
 	case r.Stopped == "killed":
 		s.line("The run was killed; what is above is what it had until then.")
@@ -77,6 +80,9 @@ func (s *sheet) process(p Process, policy string, several bool) {
 	}
 	for _, j := range p.Jumps {
 		s.line("  jump     %+.0f MB at %s%s", j.MB, Span(j.T), map[bool]string{true: ", and it stayed"}[j.Stayed])
+	}
+	for _, w := range p.Limits {
+		s.line("  limit    at %s: %s", Span(w.T), w.Text)
 	}
 	for _, t := range p.Transitions {
 		s.line("  %-8s %s -> %s: %s", Span(t.T), StateWords(t.From, policy), StateWords(t.To, policy), t.Because)

@@ -110,7 +110,7 @@ func tellReport(w io.Writer, r *analysis.Report, retained bool) error {
 		put(&b, "warning: %s", text)
 	}
 	if retained {
-		tellLeaks(&b, r)
+		reporters.TellLeaks(&b, r)
 	}
 	tellComponents(&b, r.Components)
 	tellClasses(&b, r.Classes, retained)
@@ -197,16 +197,3 @@ func percent(part, whole int64) float64 {
 	}
 	return 100 * float64(part) / float64(whole)
 }
-
-// amount writes bytes as MB of 1024 kB, and less than one as kB.
-func amount(n int64) string {
-	if n < 1<<20 {
-		return fmt.Sprintf("%.1f kB", float64(n)/(1<<10))
-	}
-	return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
-}
-
-// shown is a name of a dump in a line: its end, where it is endless.
-func shown(name string) string { return tail(printable(name), 240) }
-
-func printable(text string) string { return reporters.Printable(text) }

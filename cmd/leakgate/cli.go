@@ -47,7 +47,7 @@ type verb struct {
 }
 
 func verbs() []verb {
-	return []verb{runVerb(), watchVerb(), demoVerb(), markVerb(), reportVerb(), replayVerb(), analyzeVerb(), objectsVerb(), pathsVerb(), diffVerb(), growthVerb(), parseVerb(), doctorVerb(), configVerb(), versionVerb()}
+	return []verb{runVerb(), watchVerb(), demoVerb(), diagnoseVerb(), markVerb(), reportVerb(), replayVerb(), analyzeVerb(), objectsVerb(), pathsVerb(), diffVerb(), growthVerb(), stripVerb(), parseVerb(), doctorVerb(), configVerb(), versionVerb()}
 }
 
 // call runs one command line and gives the exit code.

@@ -25,12 +25,16 @@ type fileFlags struct {
 	profile string
 	devices list
 	span    span
+	dump    string
+	keep    string
 }
 
 func (f *fileFlags) declare(fs *flag.FlagSet) {
 	fs.StringVar(&f.profile, "profile", "", "`NAME` of a profile of the file")
 	fs.Var(&f.devices, "device", "`SERIAL` of a device instead of those of the file (repeatable)")
 	fs.Var(&f.span, "for", "`TIME` instead of the file's duration, such as 30m or 2h")
+	fs.StringVar(&f.dump, "dump", "", "`WHEN` heaps are dumped instead of the file's diagnose.dump: on_leak, at_end or at_marks")
+	fs.StringVar(&f.keep, "keep", "", "what stays of a heap dump instead of the file's diagnose.keep: `HOW` is stripped, raw or none")
 }
 
 // choices are the flags as the file's reader takes them, so that their values pass
@@ -39,6 +43,12 @@ func (f *fileFlags) choices() []config.Choice {
 	out := []config.Choice{config.WithProfile(f.profile), config.WithFlag("--device", "devices.serials", f.devices...)}
 	if f.span > 0 {
 		out = append(out, config.WithFlag("--for", "duration", time.Duration(f.span).String()))
+	}
+	if f.dump != "" {
+		out = append(out, config.WithFlag("--dump", "diagnose.dump", f.dump))
+	}
+	if f.keep != "" {
+		out = append(out, config.WithFlag("--keep", "diagnose.keep", f.keep))
 	}
 	return out
 }
@@ -58,7 +68,7 @@ schema          prints the JSON Schema of the file, for editors.
 
 Every value of the file has a variable in the environment that is stronger than the
 file: LEAKGATE_SAMPLE_NORMAL for sample.normal. Flags are stronger still. --for and
---device do what they do for run.
+--device, --dump and --keep do what they do for run.
 
 examples:
   leakgate config init --package com.shop

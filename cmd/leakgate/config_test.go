@@ -234,6 +234,9 @@ func TestConfigPrintJSON(t *testing.T) {
 		"devices.min_api":               {float64(21), "default", ""},
 		"workload.monkey.events":        {float64(10), "file", ""},
 		"detect.article.options.floors": {"last", "file", ""},
+		"diagnose.keep":                 {"stripped", "default", ""},
+		"diagnose.steps.java[0].name":   {"battery", "file", ""},
+		"diagnose.steps.java[0].limit":  {"30s", "default", ""},
 	} {
 		got := values[path]
 		text, err := json.Marshal(got.Value)

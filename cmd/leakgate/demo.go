@@ -9,6 +9,7 @@ import (
 	"github.com/leakgate/leakgate/capture/adb"
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/internal/adbd"
 	"github.com/leakgate/leakgate/internal/androidsim"
 	"github.com/leakgate/leakgate/reporters"
@@ -69,6 +70,7 @@ func (f *demoFlags) demo(c console, args []string) int {
 		p.options.Patterns = []capture.Pattern{demoLeak, demoLeak + ":*"}
 		p.options.Policy = detector.DefaultPolicy()
 		p.options.Duration = demoDuration
+		p.options.Respond = &response.Options{Cooldown: response.DefaultCooldown, Memory: freeMemory}
 		return nil
 	})
 	if err := server.Close(); err != nil {

@@ -20,12 +20,14 @@ import (
 func diffVerb() verb {
 	return verb{
 		name: "diff", args: "BASE HEAD [flags]",
-		summary: "what changed from one heap dump to another: leaks, growth, classes",
+		summary: "what changed from one heap dump, or run, to another: leaks, growth, classes",
 		help: `Compares two heap dumps, one after the other, so that it takes the memory of one. It
 tells which leaks are new, grew, shrank, are as they were or gone, by a key that stays
 the same from build to build; where in the dominator tree there is more or less, as the
 way down to it; and what changed of each class. Retained is what would go if all objects
-of a class, or of a way, went. "-" is standard input, for one of the two.
+of a class, or of a way, went. "-" is standard input, for one of the two. Of two run
+directories the last heap dumps of one process are compared, of the end of the run where
+there are some (diagnose.dump: at_end).
 
 Dumps of different kinds of devices, as with IDs of 4 and 8 bytes, are compared with a
 warning: their bytes are not the same.`,
@@ -35,6 +37,7 @@ warning: their bytes are not the same.`,
 			f.declare(fs)
 			fs.IntVar(&f.top, "top", 30, "`NUMBER` of classes and ways to print; 30 by default")
 			fs.StringVar(&f.baseMapping, "base-mapping", "", "the mapping.txt `FILE` of BASE, where it is another build than HEAD; --mapping is for both without it")
+			fs.StringVar(&f.process, "process", "", "the `NAME` of the process, where two run directories have dumps of several")
 			return f.diff
 		},
 	}
@@ -44,6 +47,7 @@ type diffFlags struct {
 	dumpFlags
 	top         int
 	baseMapping string
+	process     string
 }
 
 func (f *diffFlags) diff(c console, args []string) int {
@@ -55,10 +59,17 @@ func (f *diffFlags) diff(c console, args []string) int {
 	case f.top < 0:
 		return diffVerb().wrong(c, errors.New("--top: write a number from 0 on"))
 	}
-	for _, path := range args {
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			return diffVerb().wrong(c, fmt.Errorf("%s is a directory; this version compares heap dumps and not the directories of runs: name two .hprof files", printable(path)))
+	switch a, b := isFolder(args[0]), isFolder(args[1]); {
+	case a != b:
+		return diffVerb().wrong(c, fmt.Errorf("%s is a directory and the other is not: name two heap dumps or two run directories", printable(args[map[bool]int{true: 0, false: 1}[a]])))
+	case a:
+		var err error
+		if args[0], args[1], err = runDumps(args[0], args[1], f.process); err != nil {
+			return diffVerb().wrong(c, err)
 		}
+		fmt.Fprintf(c.err, "leakgate diff: %s and %s\n", printable(args[0]), printable(args[1]))
+	case f.process != "":
+		return diffVerb().wrong(c, errors.New("--process is for two run directories"))
 	}
 	for _, file := range []struct{ which, path string }{{"BASE", args[0]}, {"HEAD", args[1]}, {"--mapping", f.mapping}, {"--base-mapping", f.baseMapping}} {
 		if err := present(file.path); err != nil {
@@ -66,6 +77,11 @@ func (f *diffFlags) diff(c console, args []string) int {
 		}
 	}
 	return f.compare(c, args[0], args[1])
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // compare reads both dumps and tells what changed.
@@ -252,24 +268,6 @@ func tellMore(b *strings.Builder, n int) {
 	if n > 0 {
 		put(b, "%s more", grouped(int64(n)))
 	}
-}
-
-// signed writes a change with its sign.
-func signed(n int64) string {
-	if n > 0 {
-		return "+" + grouped(n)
-	}
-	return grouped(n)
-}
-
-func signedAmount(n int64) string {
-	switch {
-	case n < 0:
-		return "-" + amount(-n)
-	case n > 0:
-		return "+" + amount(n)
-	}
-	return "0 kB"
 }
 
 func fromTo(c analysis.Change) string {

@@ -12,6 +12,7 @@ import (
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/internal/hproftest"
 	"github.com/leakgate/leakgate/internal/recorded"
+	"github.com/leakgate/leakgate/reporters"
 )
 
 // shopDump is the dump of a shop with so many sessions that are kept, and activities that leak.
@@ -148,7 +149,7 @@ func TestDiffWrong(t *testing.T) {
 	refused(t, exitUsage, []string{"diff", bad, missing}, missing, "this is about HEAD")
 	refused(t, exitUsage, []string{"diff", bad, good, "--mapping", missing}, missing, "this is about --mapping")
 	refused(t, exitUsage, []string{"diff", bad, good, "--base-mapping", missing}, missing, "this is about --base-mapping")
-	refused(t, exitUsage, []string{"diff", folder, good}, folder, "is a directory", "name two .hprof files")
+	refused(t, exitUsage, []string{"diff", folder, good}, folder, "is a directory and the other is not", "name two heap dumps or two run directories")
 	refused(t, exitUsage, []string{"diff", good, folder}, folder, "is a directory")
 	refused(t, exitUsage, []string{"diff", good}, "1 files; name two heap dumps")
 	refused(t, exitUsage, []string{"diff", good, good, good}, "3 files")
@@ -170,5 +171,70 @@ func TestDiffOfOtherForms(t *testing.T) {
 	code, out, errOut := ran(t, "diff", base, dumpFile(t, hproftest.Cut(dump, len(dump)-2000)))
 	if code != exitOK || errOut != "" || !strings.Contains(out, "warning: one dump is whole and the other is not") || !strings.Contains(out, "warning: head: the dump is cut off") {
 		t.Errorf("exit %d, %s, %.300s", code, errOut, out)
+	}
+}
+
+// runWithDumps is a run directory that has the heap dumps, each of a process for a trigger.
+func runWithDumps(t *testing.T, dumps ...[3]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	run := reporters.Run{Schema: reporters.RunSchema}
+	for i, d := range dumps {
+		folder := fmt.Sprintf("artifacts/x/%d-dump", i)
+		if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(d[2])
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, folder, "heap.hprof"), data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		run.Diagnoses = append(run.Diagnoses, reporters.Diagnosis{
+			Process: d[0], Trigger: d[1], Folder: folder, Steps: []reporters.Collected{{Step: "heap", File: "heap.hprof"}},
+		})
+	}
+	if err := reporters.WriteRun(dir, run); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// Of two run directories the dumps of one process are compared: those of the end, or the
+// last ones.
+func TestDiffRuns(t *testing.T) {
+	_, paths := series(t, 5, 10, 20)
+	_, want, _ := ran(t, "diff", "--json", paths[0], paths[2])
+	base := runWithDumps(t, [3]string{"com.shop", "end", paths[0]}, [3]string{"com.shop", "leak", paths[1]}, [3]string{"com.shop:push", "end", paths[0]})
+	head := runWithDumps(t, [3]string{"com.shop", "mark", paths[1]}, [3]string{"com.shop", "mark", paths[2]})
+	code, out, errOut := ran(t, "diff", "--json", base, head)
+	if code != exitOK || !strings.Contains(errOut, "0-dump") || !strings.Contains(errOut, "1-dump") {
+		t.Fatalf("exit %d, %s", code, errOut)
+	}
+	if out != want || len(out) < 1000 {
+		t.Errorf("%.500s\nwant\n%.500s", out, want)
+	}
+	refused(t, exitUsage, []string{"diff", base, base}, "com.shop, com.shop:push", "--process")
+	if code, _, errOut := ran(t, "diff", base, base, "--process", "com.shop:push"); code != exitOK {
+		t.Errorf("exit %d, %s", code, errOut)
+	}
+	refused(t, exitUsage, []string{"diff", base, head, "--process", "com.shop:push"}, "no heap dump of com.shop:push", "it has those of com.shop")
+	refused(t, exitUsage, []string{"diff", base, t.TempDir()}, "without a run.json")
+	refused(t, exitUsage, []string{"diff", base, runWithDumps(t)}, "no heap dump", "at_end")
+	refused(t, exitUsage, []string{"diff", base, runWithDumps(t, [3]string{"com.other", "end", paths[0]})}, "no process in common")
+	refused(t, exitUsage, []string{"diff", paths[0], paths[1], "--process", "com.shop"}, "two run directories")
+	// What a run.json names elsewhere is not read.
+	hostile := runWithDumps(t, [3]string{"com.shop", "end", paths[0]})
+	run, err := reporters.ReadRun(hostile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range []string{"artifacts/../..", "..", "/etc", "artifacts/../../" + filepath.Base(base)} {
+		run.Diagnoses[0].Folder = folder
+		if err := reporters.WriteRun(hostile, run); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, exitUsage, []string{"diff", base, hostile}, "no heap dump")
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/analysis"
-	"github.com/leakgate/leakgate/analysis/growth"
 	"github.com/leakgate/leakgate/analysis/hprof"
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
@@ -136,25 +135,6 @@ func TestGrowthInputs(t *testing.T) {
 	if out = strings.ReplaceAll(out, `"name": "-"`, fmt.Sprintf(`"name": %q`, paths[1])); code != exitOK || out != want || !strings.Contains(out, "com.shop.Page") {
 		t.Errorf("exit %d, %s\n%.400s\nwant\n%.400s", code, errOut, out, want)
 	}
-}
-
-// A long way is told by its ends.
-func TestGrowthLongWay(t *testing.T) {
-	h := func(steps, want int, more string) {
-		t.Helper()
-		p := growth.Place{}
-		for i := range steps {
-			p.Path = append(p.Path, growth.Step{Kind: growth.KindInstance, Owner: "a.B", Name: fmt.Sprintf("f%d.", i), Class: "a.B"})
-		}
-		var b strings.Builder
-		tellPlace(&b, &p, 1)
-		if got := strings.Count(b.String(), "\n") - 1; got != want || strings.Contains(b.String(), "more") != (more != "") || !strings.Contains(b.String(), more) || !strings.Contains(b.String(), fmt.Sprintf(".f%d. ->", steps-1)) {
-			t.Errorf("%d steps: %d lines\n%s", steps, got, b.String())
-		}
-	}
-	h(16, 16, "")
-	h(17, 17, "... 1 steps more")
-	h(300, 17, "... 284 steps more")
 }
 
 // The page of the format names every field.

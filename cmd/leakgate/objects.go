@@ -98,12 +98,3 @@ func tellObjects(w io.Writer, list *analysis.Objects) error {
 	_, err := io.WriteString(w, b.String())
 	return err
 }
-
-// grouped writes bytes in groups of three digits.
-func grouped(n int64) string {
-	text := strconv.FormatInt(n, 10)
-	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
-		text = text[:i] + " " + text[i:]
-	}
-	return text
-}

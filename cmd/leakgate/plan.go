@@ -52,15 +52,13 @@ func (f *runFlags) carryOut(c console, verb string, prepare func(*plan) error) (
 	p.options = monitor.Options{
 		Strict: f.strict, Tool: "leakgate " + version(), Hurry: hurry,
 		Patience: time.Duration(f.patience), Budget: monitor.DefaultBudget,
+		Headroom: monitor.DefaultHeadroom,
 	}
 	err := prepare(p)
 	if err != nil {
 		return reporters.Run{}, f.refused(c, verb, ctx, err)
 	}
-	p.options.Dir = f.out
-	if f.out == "" {
-		p.options.Dir = filepath.Join("leakgate-runs", time.Now().UTC().Format("20060102T150405.000Z")+"-"+verb)
-	}
+	p.options.Dir = f.folder(verb)
 	held, err := f.hold(p, verb)
 	if err != nil {
 		return reporters.Run{}, f.refused(c, verb, ctx, err)
@@ -70,6 +68,14 @@ func (f *runFlags) carryOut(c console, verb string, prepare func(*plan) error) (
 		fmt.Fprintf(c.err, "leakgate %s: %v\n", verb, err)
 	}
 	return run, code
+}
+
+// folder is the directory of the run.
+func (f *runFlags) folder(verb string) string {
+	if f.out != "" {
+		return f.out
+	}
+	return filepath.Join("leakgate-runs", time.Now().UTC().Format("20060102T150405.000Z")+"-"+verb)
 }
 
 // hold takes the directory and the devices of the plan, so that no other run uses

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leakgate/leakgate/harness/lease"
 	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/reporters"
 )
 
@@ -18,7 +19,7 @@ func reportVerb() verb {
 		summary: "build the reports of a run directory again, also of a run that was killed",
 		help: `Judges what the run in DIR has measured again, by the rules that the run had, and
 writes run.json. A run that was killed is told as such, with everything that it had
-until then. A line that cannot be read, as a crash or an editor leaves it, is left out
+until then: artifacts that it had collected and not analysed are analysed now. A line that cannot be read, as a crash or an editor leaves it, is left out
 and told with its number, and no verdict crosses it. The exit code says whether that
 was possible, not what was found.`,
 		example: "leakgate report leakgate-runs/tonight",
@@ -60,8 +61,22 @@ func finish(c console, dir string) (run reporters.Run, err error) {
 	for _, w := range warnings {
 		fmt.Fprintf(c.err, "leakgate report: %v\n", w)
 	}
+	ctx, stop := untilInterrupt()
+	defer stop()
+	warnings, err = response.Resume(ctx, dir, response.Options{Memory: freeMemory}, run.Diagnoses)
+	for _, w := range warnings {
+		fmt.Fprintf(c.err, "leakgate report: %v\n", w)
+	}
+	if err != nil {
+		return run, err
+	}
 	if err := reporters.WriteRun(dir, run); err != nil {
 		return run, err
+	}
+	if len(run.Diagnoses) > 0 {
+		if err := reporters.WriteLeaks(dir, run); err != nil {
+			return run, err
+		}
 	}
 	return run, monitor.Finish(dir)
 }

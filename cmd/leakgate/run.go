@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/config"
 	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/reporters"
 )
 
@@ -43,8 +46,12 @@ func (f *runVerbFlags) run(c console, args []string) int {
 	}
 	cfg, err := config.Load(args[0], c.getenv, f.choices()...)
 	var policy detector.Policy
+	var respond response.Options
 	if err == nil {
 		policy, err = policyOf(cfg)
+	}
+	if err == nil {
+		respond, err = respondOf(cfg, filepath.Dir(args[0]))
 	}
 	if err != nil {
 		fmt.Fprintf(c.err, "leakgate run: %v\n", err)
@@ -57,7 +64,7 @@ func (f *runVerbFlags) run(c console, args []string) int {
 		if p.options.Patterns, err = patternsOf(cfg.App.Processes); err != nil {
 			return usageError{err}
 		}
-		p.options.Policy = policy
+		p.options.Policy, p.options.Respond = policy, &respond
 		p.options.Detail = cfg.Sample.Detail
 		p.options.Duration = cfg.Duration
 		p.options.Budget = monitor.Budget{SystemServer: cfg.Sample.MaxSystemServer, App: cfg.Sample.MaxApp}
@@ -83,6 +90,7 @@ func policyOf(cfg *config.Config) (detector.Policy, error) {
 	a.SpikePct, a.SpikeMin = cfg.Detect.Article.SpikePercent, cfg.Detect.Article.SpikeMin
 	a.NormalInterval, a.LeakingInterval = cfg.Sample.Normal, cfg.Sample.Leaking
 	a.SuspiciousInterval, a.ConfirmingInterval = cfg.Sample.Suspicious, cfg.Sample.Suspicious
+	r.Cooldown, a.Cooldown = cfg.Diagnose.Cooldown, cfg.Diagnose.Cooldown
 	var problems config.Errors
 	for _, name := range slices.Sorted(maps.Keys(cfg.Detect.Article.Options)) {
 		if err := a.Set(name, cfg.Detect.Article.Options[name]); err != nil {
@@ -93,6 +101,36 @@ func policyOf(cfg *config.Config) (detector.Policy, error) {
 		return p, problems
 	}
 	return p, p.Validate()
+}
+
+// respondOf is what is collected of a leak; names of files are below dir.
+func respondOf(cfg *config.Config, dir string) (response.Options, error) {
+	d := cfg.Diagnose
+	o := response.Options{
+		Dump: response.Dump(d.Dump), Keep: response.Keep(d.Keep), Cooldown: d.Cooldown,
+		Steps: map[string][]capture.Step{}, Memory: freeMemory,
+	}
+	for kind, list := range d.Steps {
+		for _, s := range list {
+			step, err := capture.CustomStep(s.Name, s.Command, s.Limit)
+			if err != nil {
+				return o, config.Errors{cfg.Problem("diagnose.steps."+kind, err.Error())}
+			}
+			o.Steps[kind] = append(o.Steps[kind], step)
+		}
+	}
+	path := cfg.App.Mapping
+	if path == "" {
+		return o, nil
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	var err error
+	if o.Mapping, err = readMapping(path); err != nil {
+		return o, config.Errors{cfg.Problem("app.mapping", err.Error())}
+	}
+	return o, nil
 }
 
 func workloadOf(cfg *config.Config) monitor.Workload {

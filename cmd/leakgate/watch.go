@@ -3,11 +3,13 @@ package main
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/leakgate/leakgate/harness/response"
 )
 
 func watchVerb() verb {
@@ -24,6 +26,8 @@ looks like a leak; a verdict per process is given at the end.`,
 			fs.StringVar(&f.device, "device", "", "`SERIAL` of the device, if there are several")
 			fs.StringVar(&f.policy, "policy", detector.DefaultPolicy().Name, "`NAME` of the policy: robust or article")
 			fs.Var(&f.span, "for", "`TIME` to watch, such as 30m or 2h; without it until Ctrl-C")
+			fs.StringVar(&f.dump, "dump", string(response.OnLeak), "`WHEN` heaps are dumped: on_leak, at_end or at_marks")
+			f.responseFlags.declare(fs)
 			f.runFlags.declare(fs)
 			return f.watch
 		},
@@ -32,6 +36,8 @@ looks like a leak; a verdict per process is given at the end.`,
 
 type watchFlags struct {
 	runFlags
+	responseFlags
+	dump      string
 	processes list
 	device    string
 	policy    string
@@ -53,7 +59,16 @@ func (f *watchFlags) watch(c console, args []string) int {
 	if err != nil {
 		return watchVerb().wrong(c, fmt.Errorf("--policy: %w", err))
 	}
+	respond, err := f.responseFlags.options()
+	if err == nil {
+		respond.Dump = response.Dump(f.dump)
+		err = checkDump(respond.Dump)
+	}
+	if err != nil {
+		return watchVerb().wrong(c, err)
+	}
 	_, code := f.carryOut(c, "watch", func(p *plan) error {
+		p.options.Respond = &respond
 		p.options.Patterns = patterns
 		p.options.Policy = policy
 		p.options.Duration = time.Duration(f.span)
@@ -65,6 +80,13 @@ func (f *watchFlags) watch(c console, args []string) int {
 		return nil
 	})
 	return code
+}
+
+func checkDump(d response.Dump) error {
+	if !slices.Contains([]response.Dump{response.OnLeak, response.AtEnd, response.AtMarks}, d) {
+		return fmt.Errorf("--dump %s: write on_leak, at_end or at_marks", printable(string(d)))
+	}
+	return nil
 }
 
 // policyNamed is a policy with its own constants.

@@ -112,6 +112,7 @@ func (a *account) mend(s reporters.Sample, up time.Duration) []detector.Transiti
 		a.PID, a.Start = s.PID, s.Start
 		a.restarts++
 		a.lastUp = 0
+		a.room.Restart(up)
 		return a.detector.Restart(up)
 	}
 	steps := a.detector.Change(up)

@@ -23,10 +23,13 @@ type answer[T any] struct {
 type errand string
 
 const (
-	errandLook   errand = "look"
-	errandRound  errand = "round"
-	errandDetail errand = "detail"
-	errandPulse  errand = "pulse"
+	errandLook     errand = "look"
+	errandRound    errand = "round"
+	errandDetail   errand = "detail"
+	errandPulse    errand = "pulse"
+	errandSweep    errand = "sweep"
+	errandHeadroom errand = "headroom"
+	errandCollect  errand = "collect"
 	// crowd is no errand: too many processes are told once for the whole run.
 	crowd errand = "crowd"
 )

@@ -17,6 +17,7 @@ func (s *session) moved(steps []step) {
 		e.T = t.T
 		e.Up = round(s.ledger.begun.Seconds()+t.T, 3)
 		s.tell(e)
+		s.stepped(t)
 	}
 }
 
@@ -54,7 +55,7 @@ func (s *session) tell(e reporters.Event) bool {
 	if !s.run.keep(s.run.recorder.Event(e)) {
 		return false
 	}
-	if e.Event != "usage" {
+	if e.Event != "usage" && e.Event != "headroom" {
 		s.run.Observer.Happened(e)
 	}
 	return true

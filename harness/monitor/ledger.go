@@ -3,10 +3,13 @@ package monitor
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/detector/limit"
+	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/reporters"
 )
 
@@ -73,6 +76,9 @@ func (l *ledger) sample(s reporters.Sample) []step {
 	a := l.open(capture.Process{Name: s.Process, User: s.User, PID: s.PID, Start: s.Start})
 	up := clockOf(s.Up)
 	l.up, l.last = max(l.up, up), max(l.last, s.T)
+	if s.Breakdown != nil {
+		a.javaHeard(*s.Breakdown, up, l.seconds)
+	}
 	return append(steps, l.steps(a, a.hear(s, up))...)
 }
 
@@ -97,7 +103,7 @@ func (l *ledger) event(e reporters.Event) []step {
 		return steps // of another version: what it says nobody knows
 	}
 	a := l.open(p)
-	return append(steps, l.steps(a, a.told(e, up))...)
+	return append(steps, l.steps(a, a.told(e, up, l.seconds))...)
 }
 
 func (l *ledger) ofDevice(e reporters.Event, up time.Duration) []step {
@@ -128,7 +134,8 @@ func (l *ledger) reboot(t float64, up time.Duration) []step {
 	l.begun, l.up = up-clockOf(t), up
 	var out []step
 	for _, a := range l.order {
-		a.lastUp = 0
+		a.lastUp, a.diagnosed = 0, 0
+		a.room.Restart(up)
 		out = append(out, l.steps(a, a.detector.Restart(up))...)
 	}
 	return out
@@ -186,6 +193,21 @@ type account struct {
 	// detector, whose clock is the device's and begins anew with a reboot.
 	firstSuspicious, firstLeaking *float64
 
+	// room judges how near it is to its limits, limits are the warnings, roomReasons say
+	// what could not be read.
+	room        limit.Watch
+	limits      []reporters.LimitWarning
+	roomReasons []string
+	// javaLimit is that of its Java heap in bytes, 0 where it is not known.
+	javaLimit int64
+
+	// diagnosed is the device's clock when the latest diagnosis of a leak ended, 0 for
+	// none since the device started; paused the time in seconds in which heap dumps kept
+	// it from being sampled.
+	diagnosed time.Duration
+	diagnoses []reporters.Diagnosis
+	paused    float64
+
 	transitions []reporters.Transition
 	dropped     int
 	// jumps has, for each of the latest jumps, the device's clock at t_s 0 as it was
@@ -231,8 +253,8 @@ func (a *account) judge(up time.Duration, bytes int64) []detector.Transition {
 	return a.detector.AddSample(detector.Sample{At: up, Bytes: bytes})
 }
 
-// told takes one event about the process.
-func (a *account) told(e reporters.Event, up time.Duration) []detector.Transition {
+// told takes one event about the process. seconds is the time axis of the run.
+func (a *account) told(e reporters.Event, up time.Duration, seconds func(time.Duration) float64) []detector.Transition {
 	switch e.Event {
 	case "found":
 		a.readBy(e)
@@ -247,6 +269,7 @@ func (a *account) told(e reporters.Event, up time.Duration) []detector.Transitio
 		a.restarts++
 		a.lastUp = 0
 		a.readBy(e)
+		a.room.Restart(up)
 		return a.detector.Restart(up)
 	case "gap":
 		if a.torn {
@@ -268,8 +291,41 @@ func (a *account) told(e reporters.Event, up time.Duration) []detector.Transitio
 		a.warn(e.Text)
 	case "error", "unresponsive":
 		a.warn(e.Text)
+	case "pause":
+		a.paused += e.Lasted
+	case "headroom":
+		if e.Headroom != nil {
+			a.roomHeard(*e.Headroom, up, seconds)
+		}
+	case "diagnose", "diagnosed":
+		return a.examined(e, up)
 	}
 	return nil
+}
+
+// maxDiagnoses bounds what run.json holds of one process: dumps at the marks of a night.
+const maxDiagnoses = 500
+
+// examined takes a diagnosis: what was collected, and later what it says.
+func (a *account) examined(e reporters.Event, up time.Duration) []detector.Transition {
+	if e.Diagnosis == nil {
+		return nil
+	}
+	d := *e.Diagnosis
+	at := slices.IndexFunc(a.diagnoses, func(have reporters.Diagnosis) bool { return have.Folder == d.Folder })
+	switch {
+	case at >= 0 && d.Folder != "":
+		a.diagnoses[at] = d
+	case len(a.diagnoses) < maxDiagnoses:
+		a.diagnoses = append(a.diagnoses, d)
+	default:
+		a.warn(fmt.Sprintf("more than %d diagnoses; the others are in the folder artifacts alone", maxDiagnoses))
+	}
+	if e.Event != "diagnose" || d.Trigger != response.TriggerLeak || e.Again {
+		return nil
+	}
+	a.diagnosed = up
+	return a.detector.DiagnosisDone(up)
 }
 
 func (a *account) readBy(e reporters.Event) {
@@ -339,11 +395,12 @@ func (a *account) record(of *ledger, processes int) reporters.Process {
 		Device: of.device.Device, User: a.User, Process: a.Name, PID: a.PID,
 		Source: string(a.source), Reasons: present(a.reasons),
 		Restarts: a.restarts, Samples: a.samples, Details: a.details,
-		Missed: a.missing, Gaps: a.gaps, Absent: round(a.absent, 3),
+		Missed: a.missing, Gaps: a.gaps, Absent: round(a.absent, 3), Paused: round(a.paused, 3),
 		Duration: round(v.Duration.Seconds(), 3),
 		State:    v.State.String(), Worst: v.Worst.String(), Gate: string(v.Gate), Kind: v.Kind.String(),
 		FirstSuspicious: a.firstSuspicious, FirstLeaking: a.firstLeaking,
 		Growth: round(mb(v.Growth), 2), Shares: shares(v.Shares), Jumps: a.jumpsAsTold(v.Jumps, of.begun), Because: v.Because,
+		Headroom: a.standings(), HeadroomReasons: present(a.roomReasons), Limits: present(a.limits),
 		Transitions: present(a.transitions), Warnings: append([]string{}, a.warnings...), Evidence: []reporters.Evidence{},
 	}
 	if p.Gate == string(detector.Pass) && a.absent > watched/2 {

@@ -53,6 +53,9 @@ func (s *session) takeNotes() {
 	waiting, dropped := s.notes.take()
 	for _, e := range waiting {
 		s.event(e)
+		if e.Event == "mark" {
+			s.marked(e.Text)
+		}
 	}
 	if dropped > 0 {
 		s.event(reporters.Event{Event: "error", Text: fmt.Sprintf("%d marks came faster than they could be written; they are left out", dropped)})

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/reporters"
 )
 
@@ -59,7 +60,10 @@ func Run(ctx context.Context, o Options) (reporters.Run, error) {
 	if err := o.complete(); err != nil {
 		return reporters.Run{}, err
 	}
-	m := &run{Options: o, started: time.Now(), own: newOwn()}
+	m := &run{Options: o, started: time.Now(), own: newOwn(), analysing: make(chan struct{}, 1)}
+	if o.Respond != nil {
+		m.responder = response.New(o.Dir, *o.Respond)
+	}
 	header, err := m.header()
 	if err != nil {
 		return reporters.Run{}, err
@@ -80,7 +84,15 @@ func Run(ctx context.Context, o Options) (reporters.Run, error) {
 	record := m.outcome(header).record()
 	// Close says the first error of all writes again.
 	cerr := m.recorder.Close()
-	return record, errors.Join(cmp.Or(m.recordErr(), cerr), reporters.WriteRun(o.Dir, record), berr)
+	return record, errors.Join(cmp.Or(m.recordErr(), cerr), reporters.WriteRun(o.Dir, record), m.writeLeaks(record), berr)
+}
+
+// writeLeaks writes the table of findings, where there was to be one.
+func (m *run) writeLeaks(record reporters.Run) error {
+	if m.responder == nil {
+		return nil
+	}
+	return reporters.WriteLeaks(m.Dir, record)
 }
 
 // run is one run on its way.
@@ -92,6 +104,11 @@ type run struct {
 	own      *own
 	work     reporters.Workload
 	final    reporters.Event
+
+	// responder collects what a leak calls for; nil where nothing is to be collected.
+	responder *response.Responder
+	// analysing has room for one analysis.
+	analysing chan struct{}
 
 	// stop ends the run.
 	stop context.CancelCauseFunc
@@ -124,6 +141,7 @@ func (m *run) header() (reporters.Header, error) {
 
 // watch lets the sessions and the workload run and gives the cause of the end.
 func (m *run) watch(ctx context.Context, box *inbox) error {
+	user := ctx
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	m.stop = stop
@@ -132,7 +150,7 @@ func (m *run) watch(ctx context.Context, box *inbox) error {
 	}
 	var sessions, others sync.WaitGroup
 	for _, s := range m.sessions {
-		sessions.Go(func() { s.watch(ctx) })
+		sessions.Go(func() { s.watch(ctx, user) })
 	}
 	others.Go(func() { box.watch(ctx, m.mark) })
 	if m.Workload != nil {
@@ -145,11 +163,28 @@ func (m *run) watch(ctx context.Context, box *inbox) error {
 	// Sessions end with ctx, whose cause stands then, or because their devices are lost.
 	stop(errDevices)
 	others.Wait()
+	m.tellGrowth()
 	// Marks that came in the last moment are taken before the end is written.
 	for _, s := range m.sessions {
 		s.leave(context.Cause(ctx))
 	}
 	return context.Cause(ctx)
+}
+
+// tellGrowth records what grew in the heap dumps that were taken at marks.
+func (m *run) tellGrowth() {
+	if m.responder == nil {
+		return
+	}
+	records, err := m.responder.Growth()
+	m.keep(err)
+	for _, d := range records {
+		for _, s := range m.sessions {
+			if s.dev.Serial() == d.Device {
+				s.grown(d)
+			}
+		}
+	}
 }
 
 // end records how the run has ended.

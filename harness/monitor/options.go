@@ -6,6 +6,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/reporters"
 )
 
@@ -39,6 +40,11 @@ type Options struct {
 	Patience time.Duration
 	// Budget is how much breakdowns may cost before they are thinned.
 	Budget Budget
+	// Headroom is the device time between two looks at what processes have left until
+	// their limits; 0 for none.
+	Headroom time.Duration
+	// Respond says what is collected of a leak; nil for nothing.
+	Respond *response.Options
 	// Hurry, when closed after the context has ended, gives a workload no time to
 	// end by itself. Nil to give it.
 	Hurry <-chan struct{}

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -26,7 +27,7 @@ func (o outcome) record() reporters.Run {
 	r := reporters.Run{
 		Schema: reporters.RunSchema, Tool: plan.Tool, Started: o.header.Started,
 		Policy: policyName(plan), Stopped: o.final.Text, Workload: o.workload(),
-		Devices: []reporters.Device{}, Processes: []reporters.Process{}, Warnings: []string{},
+		Devices: []reporters.Device{}, Processes: []reporters.Process{}, Diagnoses: []reporters.Diagnosis{}, Warnings: []string{},
 	}
 	if o.final.Ended != nil {
 		r.Ended = *o.final.Ended
@@ -46,6 +47,10 @@ func (o outcome) record() reporters.Run {
 		for _, a := range l.order {
 			r.Processes = append(r.Processes, a.record(l, processes))
 		}
+		r.Diagnoses = append(r.Diagnoses, l.diagnoses()...)
+	}
+	if cut := shorten(r.Diagnoses); cut > 0 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("the findings of %d diagnoses are left out here: their folders have them", cut))
 	}
 	r.Interrupted = r.Stopped == stoppedInterrupted || r.Stopped == stoppedKilled
 	r.Warnings = append(r.Warnings, o.absent()...)
@@ -54,6 +59,35 @@ func (o outcome) record() reporters.Run {
 	}
 	r.ExitCode = exitCode(r, Assert(plan.Assert), plan.Strict)
 	return r
+}
+
+// diagnoses are those of all processes, in the order of their times.
+func (l *ledger) diagnoses() []reporters.Diagnosis {
+	var out []reporters.Diagnosis
+	for _, a := range l.order {
+		out = append(out, a.diagnoses...)
+	}
+	slices.SortStableFunc(out, func(a, b reporters.Diagnosis) int { return cmp.Compare(a.T, b.T) })
+	return out
+}
+
+// maxDiagnosesText bounds the diagnoses of run.json together, in bytes: it must be read
+// again, see reporters.ReadRun.
+const maxDiagnosesText = 32 << 20
+
+// shorten leaves out what goes beyond the bound, and says of how many.
+func shorten(list []reporters.Diagnosis) (cut int) {
+	total := 0
+	for i := range list {
+		text, err := json.Marshal(list[i])
+		if total += len(text); err == nil && total <= maxDiagnosesText {
+			continue
+		}
+		total -= len(text)
+		list[i].Findings, list[i].Summary = []reporters.Finding{}, []string{}
+		cut++
+	}
+	return cut
 }
 
 // workload is how the workload has ended, and where it was interrupted.

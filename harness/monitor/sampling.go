@@ -16,7 +16,7 @@ import (
 func (s *session) dueTargets(now time.Duration) []capture.Target {
 	var out []capture.Target
 	for _, x := range s.order {
-		if x.present && x.due <= now {
+		if x.present && !x.paused && x.due <= now {
 			out = append(out, x.target())
 		}
 	}
@@ -121,7 +121,8 @@ func (s *session) record(x *subject, line reporters.Sample) {
 // or two samples that are missing a line can be fitted, because it has the right
 // times; what more of them mean is the policy's to say.
 func (s *session) bridge(x *subject, up time.Duration) {
-	hole, rhythm := up-x.lastUp, s.rhythm(x)
+	hole, rhythm := up-x.lastUp-x.pauses, s.rhythm(x)
+	x.pauses = 0
 	if x.lastUp == 0 || hole <= rhythm*3/2 {
 		return
 	}
@@ -172,6 +173,7 @@ func (s *session) obey(x *subject) {
 	case s.rotation.Wanted(x.Key()) == 0 && s.reading != x.Key():
 		s.rotation.Want(x.Key(), d.Breakdowns, now, d.Spacing)
 	}
+	s.answerDemand(x, d.Diagnose)
 }
 
 // missed takes a reading that gave no sample.
@@ -227,8 +229,11 @@ func (s *session) sendDetail(ctx context.Context, now time.Duration) {
 	if !ok {
 		return
 	}
-	s.reading = key
 	x := s.subjects[key]
+	if x.paused {
+		return // a stopped process does not answer
+	}
+	s.reading = key
 	process, systemServer, dev := x.Process, s.systemServer, s.dev
 	send(s, &s.details, func() (capture.Detail, error) {
 		return capture.ReadDetail(ctx, dev, dev.Facts, process, systemServer)
@@ -237,6 +242,8 @@ func (s *session) sendDetail(ctx context.Context, now time.Duration) {
 
 func (s *session) takeDetail(ctx context.Context, a answer[capture.Detail]) {
 	s.details.away, s.reading = false, capture.Key{}
+	disturbed := s.respond.disturbed
+	s.respond.disturbed = false
 	d := a.value
 	s.usage.detail.count(a.err)
 	x := s.subjects[d.Key()]
@@ -252,6 +259,8 @@ func (s *session) takeDetail(ctx context.Context, a answer[capture.Detail]) {
 		// Where that is so, a look or a round finds it too.
 		s.rotation.Skip(s.clock.now())
 		s.discoverAt = min(s.discoverAt, s.clock.now()+discoverSoon)
+	case disturbed && errors.Is(a.err, capture.ErrNoAnswer):
+		s.rotation.Skip(s.clock.now()) // its heap is dumped, or was
 	case errors.Is(a.err, capture.ErrNoAnswer):
 		s.rotation.Hung(d.Key())
 		s.rotation.Skip(s.clock.now())
@@ -274,6 +283,9 @@ func (s *session) detailed(x *subject, d capture.Detail) {
 	line := s.line(x, d.Up)
 	line.Source, line.CostMS = string(capture.Dumpsys), round(d.Took.Seconds()*1000, 3)
 	line.Breakdown = breakdown(d.Block)
+	if used := capture.JavaHeapUse(d.Block); used.Known {
+		x.response.java, line.Breakdown.JavaAlloc = used, new(used.N>>10)
+	}
 	for _, w := range d.Warnings {
 		line.Warnings = append(line.Warnings, w.Error())
 	}
@@ -282,5 +294,6 @@ func (s *session) detailed(x *subject, d capture.Detail) {
 		s.bridge(x, d.Up)
 	}
 	s.record(x, line)
+	s.tellLimits(x)
 	s.govern(s.clock.now())
 }

@@ -54,8 +54,14 @@ type session struct {
 	pulses  trip[capture.Pulse]
 	returns trip[struct{}]
 	resets  trip[struct{}]
-	notes   mailbox
-	trips   sync.WaitGroup
+	sweeps  trip[[]string]
+	rooms   trip[[]capture.Headroom]
+	// headrooms reads how near processes are to their limits, next at roomsAt.
+	headrooms *capture.Headrooms
+	roomsAt   time.Duration
+	respond   responses
+	notes     mailbox
+	trips     sync.WaitGroup
 
 	discoverAt time.Duration
 	usageAt    time.Duration
@@ -95,6 +101,8 @@ func newSession(r *run, d Device) *session {
 		subjects: map[capture.Key]*subject{},
 		rounds:   newTrip[[]capture.Round](), details: newTrip[capture.Detail](), looks: newTrip[look](),
 		pulses: newTrip[capture.Pulse](), returns: newTrip[struct{}](), resets: newTrip[struct{}](),
+		rooms: newTrip[[]capture.Headroom](), headrooms: capture.NewHeadrooms(d, d.Facts), roomsAt: r.Headroom,
+		sweeps: newTrip[[]string](), respond: newResponses(),
 		notes: newMailbox(), usageAt: usageEvery, gone: make(chan struct{}), complaints: map[errand]string{},
 	}
 }
@@ -106,19 +114,23 @@ func headerOf(d Device) reporters.HeaderDevice {
 	}
 }
 
-// watch goes on until ctx ends or the device is lost.
-func (s *session) watch(ctx context.Context) {
+// watch goes on until ctx ends or the device is lost. What a leak calls for goes on until
+// it is done, or until user ends.
+func (s *session) watch(ctx, user context.Context) {
 	defer s.trips.Wait()
+	responding, giveUp := context.WithCancel(user)
+	defer giveUp()
 	// Errands end with the session, also where the run goes on without it.
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	s.event(reporters.Event{Event: "start", Text: s.dev.Facts.Describe()})
+	s.sendSweep(responding)
 	wake := time.NewTimer(0)
 	defer wake.Stop()
-	for s.err == nil {
+	for s.err == nil && ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-			return
+			continue
 		case <-wake.C:
 			s.depart(ctx)
 		case a := <-s.looks.done:
@@ -137,11 +149,34 @@ func (s *session) watch(ctx context.Context) {
 			if a.err != nil && ctx.Err() == nil {
 				s.event(reporters.Event{Event: "error", Text: a.err.Error()})
 			}
+		case a := <-s.rooms.done:
+			s.takeHeadroom(ctx, a)
+		case a := <-s.sweeps.done:
+			s.takeSweep(responding, a)
+		case on := <-s.respond.pauses:
+			s.paused(on)
+		case a := <-s.respond.collects.done:
+			s.takeCollect(ctx, a)
+		case a := <-s.respond.analyses.done:
+			s.takeAnalysis(a)
 		case <-s.notes.bell:
 			s.takeNotes()
 		}
+		s.sendResponses(responding)
 		s.run.Observer.Changed(s.dev.Serial(), s.rows)
 		wake.Reset(s.clock.until(s.nextWake()))
+	}
+	cause := context.Cause(ctx)
+	if s.err != nil || !final(cause) {
+		giveUp()
+	}
+	// Nothing is sampled from here on, and what is still collected takes its time.
+	for _, x := range s.order {
+		s.trail(x)
+	}
+	s.conclude(responding, cause)
+	if s.err == nil {
+		return
 	}
 	s.leave(s.err)
 	close(s.gone)
@@ -154,9 +189,6 @@ func (s *session) leave(cause error) {
 	}
 	s.left = true
 	s.takeNotes()
-	for _, x := range s.order {
-		s.trail(x)
-	}
 	s.tellUsage()
 	word := "end"
 	if s.err != nil {
@@ -168,7 +200,11 @@ func (s *session) leave(cause error) {
 // trail tells that a process that is still there has no samples until the end.
 func (s *session) trail(x *subject) {
 	now := max(s.ledger.up, s.ledger.begun+s.clock.now())
-	if hole := now - x.lastUp; x.present && x.lastUp > 0 && hole > 3*s.rhythm(x) {
+	hole := now - x.lastUp - x.pauses
+	if x.paused {
+		hole -= s.clock.now() - x.pausedAt
+	}
+	if x.present && x.lastUp > 0 && hole > 3*s.rhythm(x) {
 		e := s.naming(x.account, "unseen", fmt.Sprintf("no sample in the last %v", hole.Round(time.Second)))
 		e.Lasted = round(hole.Seconds(), 3)
 		s.event(e)
@@ -191,6 +227,7 @@ func (s *session) depart(ctx context.Context) {
 	if !s.details.away {
 		s.sendDetail(ctx, now)
 	}
+	s.sendHeadroom(ctx, now)
 	if now >= s.usageAt {
 		s.usageAt = align(now, usageEvery)
 		s.tellUsage()
@@ -210,9 +247,12 @@ func (s *session) nextWake() time.Duration {
 	if !s.looks.away {
 		next = min(next, s.discoverAt)
 	}
+	if s.run.Headroom > 0 && !s.rooms.away {
+		next = min(next, s.roomsAt)
+	}
 	if !s.rounds.away {
 		for _, x := range s.order {
-			if x.present {
+			if x.present && !x.paused {
 				next = min(next, x.due)
 			}
 		}
@@ -294,6 +334,7 @@ func (s *session) meet(p capture.Process, probe capture.Probe) {
 		s.event(s.identity(x, "found", fmt.Sprintf("pid %d, read by %s", p.PID, probe.Level.Source)))
 	case !x.Same(p):
 		old := x.PID
+		x.response = responseTo{}
 		x.Process, x.probe, x.backs = p, probe, 0
 		s.welcome(x)
 		// At the latest reading and not now: what is read next is never before it.
@@ -354,6 +395,7 @@ func (s *session) startedAnew(up time.Duration) {
 	e.Lasted = round(e.T-latest, 3)
 	s.boots++
 	s.boot, s.discoverAt = "", s.clock.now()
+	s.headrooms = capture.NewHeadrooms(s.dev, s.dev.Facts)
 	if s.tell(e) {
 		s.moved(s.ledger.event(e))
 	}

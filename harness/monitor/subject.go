@@ -31,6 +31,16 @@ type subject struct {
 	// hung counts rounds in a row in which the process alone did not answer.
 	hung int
 
+	// response is what is done about a leak of this incarnation.
+	response responseTo
+	// told is how many warnings of limits were told.
+	told int
+	// paused says that a heap dump has stopped it, since pausedAt on the session's clock;
+	// pauses is the device time of all dumps since the latest sample.
+	paused   bool
+	pausedAt time.Duration
+	pauses   time.Duration
+
 	// shown is the verdict of the row shown last; fitting anew for every row would
 	// cost more than all else.
 	shown   detector.Verdict

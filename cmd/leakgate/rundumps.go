@@ -1,0 +1,83 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/leakgate/leakgate/harness/response"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// runDumps gives the heap dump of one process in each of two run directories: that of the
+// end of the run where there is one, else the last. The process need not be named where
+// the runs have dumps of one in common.
+func runDumps(base, head, process string) (string, string, error) {
+	of := make([]map[string]string, 2)
+	for i, dir := range []string{base, head} {
+		run, err := reporters.ReadRun(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			return "", "", fmt.Errorf("%s is a directory without a run.json: name two heap dumps or two run directories; `leakgate report DIR` finishes a run that was killed", printable(dir))
+		}
+		if err != nil {
+			return "", "", err
+		}
+		if of[i] = lastDumps(dir, run); len(of[i]) == 0 {
+			return "", "", fmt.Errorf("%s has no heap dump: diagnose.dump: at_end takes one of every process at the end of a run", printable(dir))
+		}
+	}
+	if process == "" {
+		common := slices.DeleteFunc(slices.Sorted(maps.Keys(of[0])), func(name string) bool { return of[1][name] == "" })
+		if len(common) != 1 {
+			return "", "", chooseProcess(common)
+		}
+		process = common[0]
+	}
+	for i, dir := range []string{base, head} {
+		if of[i][process] == "" {
+			return "", "", fmt.Errorf("%s has no heap dump of %s; it has those of %s", printable(dir), printable(process), processNames(slices.Sorted(maps.Keys(of[i]))))
+		}
+	}
+	return of[0][process], of[1][process], nil
+}
+
+func chooseProcess(common []string) error {
+	if len(common) == 0 {
+		return errors.New("the two runs have heap dumps of no process in common")
+	}
+	return fmt.Errorf("both runs have heap dumps of %s: choose one with --process", processNames(common))
+}
+
+func processNames(names []string) string {
+	for i, name := range names {
+		names[i] = printable(name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// lastDumps are the heap dumps of a run by process. A run directory may come from
+// somebody else: no name in it leads out of it.
+func lastDumps(dir string, run reporters.Run) map[string]string {
+	dumps, ends := map[string]string{}, map[string]bool{}
+	for _, d := range run.Diagnoses {
+		for _, s := range d.Steps {
+			name := filepath.Join(filepath.FromSlash(d.Folder), s.File)
+			if s.Step != "heap" || s.File == "" || !filepath.IsLocal(name) || !strings.HasPrefix(d.Folder, response.Artifacts+"/") {
+				continue
+			}
+			path := filepath.Join(dir, name)
+			if _, err := os.Stat(path); err != nil {
+				continue
+			}
+			if end := d.Trigger == response.TriggerEnd; end || !ends[d.Process] {
+				dumps[d.Process], ends[d.Process] = path, end
+			}
+		}
+	}
+	return dumps
+}

@@ -1,0 +1,276 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/analysis/spool"
+)
+
+func stripVerb() verb {
+	return verb{
+		name: "strip", args: "IN OUT [flags]",
+		summary: "a heap dump without the contents of its arrays, to be given away",
+		help: `Copies a heap dump and sets all elements of its primitive arrays to zero: the texts of
+strings, the pixels of bitmaps, buffers. Names of classes and fields, the graph, sizes and
+the values of single fields stay, so that analyze finds the same leaks in it.
+docs/formats/hprof.md says what else stays.
+
+IN is a heap dump, plain or packed by gzip or zstd; "-" is standard input. OUT is a file
+that is not there yet, written unpacked, or "-" for standard output. A dump that ends early
+is stripped as far as it goes, and still ends early. Of a damaged one nothing is written:
+exit code 6.`,
+		example: "leakgate strip app.hprof app-stripped.hprof",
+		flags: func(fs *flag.FlagSet) func(console, []string) int {
+			// Nothing can be done about damage with --partial here.
+			f := stripFlags{dumpFlags: dumpFlags{verb: "strip", partial: true}}
+			fs.BoolVar(&f.asJSON, "json", false, "print JSON on stdout and nothing else there")
+			fs.BoolVar(&f.force, "force", false, "write over OUT where there is such a file")
+			fs.Var(&f.spool, "spool-cap", "the `SIZE` up to which standard input or a packed dump is kept in a temporary file; 64GB by default")
+			return f.strip
+		},
+	}
+}
+
+type stripFlags struct {
+	dumpFlags
+	force bool
+}
+
+// stripSchema names the form of strippedReport.
+const stripSchema = "leakgate.strip/1"
+
+// strippedReport is what was done to a dump.
+type strippedReport struct {
+	Schema string `json:"schema"`
+	// Bytes is the size of the unpacked dump and of the copy.
+	Bytes         int64    `json:"bytes"`
+	Arrays        int64    `json:"arrays"`
+	StrippedBytes int64    `json:"stripped_bytes"`
+	Truncated     bool     `json:"truncated"`
+	Warnings      []string `json:"warnings"`
+}
+
+func (f *stripFlags) strip(c console, args []string) int {
+	if len(args) != 2 {
+		return stripVerb().wrong(c, fmt.Errorf("%d files; name a heap dump and the file to write, or - for standard input and output", len(args)))
+	}
+	in, out := args[0], args[1]
+	if err := distinct(in, out); err != nil {
+		return stripVerb().wrong(c, err)
+	}
+	if err := f.writable(c, out); err != nil {
+		return stripVerb().wrong(c, err)
+	}
+	ctx, stop := untilInterrupt()
+	defer stop()
+	return f.exit(c, in, f.stripIn(ctx, c, in, out))
+}
+
+// distinct looks for a dump that would be written over itself.
+func distinct(in, out string) error {
+	if out != "-" && in != "-" && sameFile(in, out) {
+		return fmt.Errorf("%s: OUT is the dump itself; name another file", printable(out))
+	}
+	return nil
+}
+
+// writable tells whether there can be an output, before a dump is read for minutes.
+func (f *stripFlags) writable(c console, out string) error {
+	if out == "-" {
+		return f.streamable(c)
+	}
+	if out == "" {
+		return errors.New("the name of OUT is empty")
+	}
+	if packing := strings.ToLower(filepath.Ext(out)); packing == ".gz" || packing == ".zst" {
+		return fmt.Errorf("%s: OUT is written unpacked; name it %s, or write to - and pack that", printable(out), printable(strings.TrimSuffix(out, filepath.Ext(out))))
+	}
+	info, err := os.Lstat(out)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look at OUT: %w", err)
+	case info.IsDir():
+		return fmt.Errorf("%s: OUT is a folder; name a file in it", printable(out))
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s: OUT is no plain file; name another, or - for standard output", printable(out))
+	case !f.force:
+		return fmt.Errorf("%s: OUT is there already; name another file, or write over it with --force", printable(out))
+	}
+	return nil
+}
+
+// streamable tells whether a dump can go to standard output.
+func (f *stripFlags) streamable(c console) error {
+	if f.asJSON {
+		return errors.New("--json: the dump goes to standard output; name a file as OUT")
+	}
+	if begun, ok := c.out.(*begun); ok {
+		if _, ok := begun.Writer.(*sieve); ok {
+			return errors.New("a dump is nothing for a terminal; name a file as OUT")
+		}
+	}
+	return nil
+}
+
+// stripIn is strip in a context. Before it ends because of the user, what it has begun to
+// write is taken away; only standard output may be left in the middle of a write.
+func (f *stripFlags) stripIn(ctx context.Context, c console, in, out string) error {
+	done := make(chan error, 1)
+	bar := newBar(c.err)
+	defer bar.close()
+	go func() { done <- f.copy(ctx, c, bar, in, out) }()
+	if out != "-" {
+		return <-done
+	}
+	select {
+	case err := <-done:
+		if begun, ok := c.out.(*begun); ok && errors.Is(err, context.Canceled) && begun.bytes.Load() {
+			return errCutShort
+		}
+		return err
+	case <-ctx.Done():
+		if begun, ok := c.out.(*begun); ok && begun.bytes.Load() {
+			return errCutShort
+		}
+		return ctx.Err()
+	}
+}
+
+func (f *stripFlags) copy(ctx context.Context, c console, bar *bar, in, out string) error {
+	bar.phase("read the input")
+	file, err := spool.Open(ctx, in, c.in, spool.Options{Cap: int64(f.spool), Progress: bar.progress})
+	if err != nil {
+		return outside{err}
+	}
+	defer file.Close()
+	if file.Damage != nil {
+		return file.Damage
+	}
+	var done hprof.Stripped
+	if out == "-" {
+		done, err = stream(ctx, c, bar, file)
+	} else {
+		done, err = f.replace(ctx, bar, file, out)
+	}
+	if err != nil {
+		return err
+	}
+	return f.tell(c, reportOf(file, done), in, out)
+}
+
+// stream writes to standard output, which cannot be taken back: so the dump is read once
+// before, to the end.
+func stream(ctx context.Context, c console, bar *bar, file *spool.File) (hprof.Stripped, error) {
+	bar.phase("check the dump")
+	if done, err := hprof.Strip(ctx, &tally{w: io.Discard, bar: bar, total: file.Size()}, file, file.Size()); err != nil {
+		return done, err
+	}
+	bar.phase("write the stripped dump")
+	return hprof.Strip(ctx, &tally{w: c.out, bar: bar, total: file.Size()}, file, file.Size())
+}
+
+// replace writes OUT under another name in the same folder, and renames it when it is
+// whole.
+func (f *stripFlags) replace(ctx context.Context, bar *bar, file *spool.File, out string) (done hprof.Stripped, err error) {
+	bar.phase("write the stripped dump")
+	part := filepath.Join(filepath.Dir(out), "."+filepath.Base(out)+"-"+rand.Text()[:8])
+	w, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return done, outside{fmt.Errorf("create %s: %w", out, bare(err))}
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(part))
+		}
+	}()
+	done, err = hprof.Strip(ctx, &tally{w: w, bar: bar, total: file.Size()}, file, file.Size())
+	if cerr := w.Close(); err == nil && cerr != nil {
+		err = outside{fmt.Errorf("write %s: %w", out, bare(cerr))}
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return done, err
+	}
+	// Somebody may have made it meanwhile.
+	if !f.force {
+		if _, there := os.Lstat(out); there == nil {
+			return done, outside{fmt.Errorf("write %s: %w", out, fs.ErrExist)}
+		}
+	}
+	if err = os.Rename(part, out); err != nil {
+		err = outside{fmt.Errorf("write %s: %w", out, bare(err))}
+	}
+	return done, err
+}
+
+// tally tells a bar how much was written.
+type tally struct {
+	w           io.Writer
+	bar         *bar
+	done, total int64
+}
+
+func (t *tally) Write(p []byte) (int, error) {
+	n, err := t.w.Write(p)
+	t.done += int64(n)
+	t.bar.progress(t.done, t.total)
+	if err != nil {
+		return n, outside{bare(err)}
+	}
+	return n, nil
+}
+
+// bare is the error of a file without the name, which may be a temporary one.
+func bare(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+func reportOf(file *spool.File, done hprof.Stripped) strippedReport {
+	r := strippedReport{
+		Schema: stripSchema, Bytes: file.Size(), Arrays: done.Arrays, StrippedBytes: done.Bytes,
+		Truncated: done.Truncated || file.Truncated != nil, Warnings: []string{},
+	}
+	for _, err := range append([]error{file.Truncated}, done.Warnings...) {
+		if err != nil {
+			r.Warnings = append(r.Warnings, printable(err.Error()))
+		}
+	}
+	if r.Truncated {
+		r.Warnings = append(r.Warnings, "the dump is cut off, and so is the stripped one")
+	}
+	return r
+}
+
+func (f *stripFlags) tell(c console, r strippedReport, in, out string) error {
+	if f.asJSON {
+		return printed(printJSON(c.out, r))
+	}
+	for _, text := range r.Warnings {
+		fmt.Fprintf(c.err, "warning: %s\n", text)
+	}
+	if out == "-" {
+		return nil
+	}
+	_, err := fmt.Fprintf(c.out, "%s: %s of %s are zero now, the elements of %s arrays\n", printable(out), amount(r.StrippedBytes), amount(r.Bytes), grouped(r.Arrays))
+	return printed(err)
+}

@@ -1,0 +1,257 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/hproftest"
+	"github.com/leakgate/leakgate/internal/recorded"
+)
+
+// strippedOf is what a dump should become: hprof's own tests say that this is right.
+func strippedOf(t *testing.T, data []byte) ([]byte, hprof.Stripped) {
+	t.Helper()
+	var out bytes.Buffer
+	done, err := hprof.Strip(t.Context(), &out, bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes(), done
+}
+
+// secret is a small dump with a text that nobody else may see.
+func secret(t *testing.T) []byte {
+	t.Helper()
+	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
+	h.Hold("com.shop.Session", "token", h.String("a secret of somebody"))
+	data, _, err := h.Dump(hproftest.Form{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(data, []byte("a secret of somebody")) {
+		t.Fatal("the secret is not in the dump")
+	}
+	return data
+}
+
+// only wants a folder to have these files, and no other.
+func only(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Name())
+	}
+	if !slices.Equal(got, names) {
+		t.Errorf("in the folder are %q, want %q", got, names)
+	}
+}
+
+func checkFile(t *testing.T, path string, want []byte) {
+	t.Helper()
+	got, err := os.ReadFile(path)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%s: %d bytes, want %d; %v", filepath.Base(path), len(got), len(want), err)
+	}
+}
+
+// A dump in every packing, to a file and to standard output.
+func TestStrip(t *testing.T) {
+	data := secret(t)
+	want, done := strippedOf(t, data)
+	for name, in := range map[string][]byte{"plain": data, "gzip": packed(t, data), "zstd": zstandard(data)} {
+		t.Run(name, func(t *testing.T) {
+			path, dir := dumpFile(t, in), t.TempDir()
+			out := filepath.Join(dir, "out.hprof")
+			var report strippedReport
+			answered(t, &report, "strip", path, out, "--json")
+			if report.Schema != "leakgate.strip/1" || report.Bytes != int64(len(data)) || report.Arrays != done.Arrays || report.StrippedBytes != done.Bytes || report.Truncated || len(report.Warnings) > 0 {
+				t.Errorf("%+v, want %+v", report, done)
+			}
+			checkFile(t, out, want)
+			checkFile(t, path, in)
+			only(t, dir, "out.hprof")
+			code, text, errOut := ran(t, "strip", "--force", path, out)
+			if code != exitOK || errOut != "" || !strings.Contains(text, "are zero now") || strings.Count(text, "\n") != 1 {
+				t.Errorf("exit %d, %q, %s", code, text, errOut)
+			}
+			if code, text, errOut := ran(t, "strip", path, "-"); code != exitOK || errOut != "" || text != string(want) {
+				t.Errorf("to standard output: exit %d, %d bytes, %s", code, len(text), errOut)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			cmd := program(t, ctx, nil, "strip", "-", "-")
+			cmd.Stdin = bytes.NewReader(in)
+			if got, err := cmd.Output(); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("through pipes: %d bytes, %v", len(got), err)
+			}
+		})
+	}
+}
+
+// The leaks that analyze finds are the same, in all that is no text.
+func TestStripThenAnalyze(t *testing.T) {
+	path := recorded.Path(t, "hprof", "leak_service_binder.hprof")
+	out := filepath.Join(t.TempDir(), "out.hprof")
+	if code, _, errOut := ran(t, "strip", path, out); code != exitOK {
+		t.Fatalf("exit %d, %s", code, errOut)
+	}
+	identities := func(path string) string {
+		var r struct {
+			Leaks []struct {
+				Fingerprint string `json:"fingerprint"`
+				Key         string `json:"key"`
+				Retained    int64  `json:"retained_bytes"`
+				Trace       []struct {
+					Class, Reference, Leaking string
+				}
+			}
+		}
+		answered(t, &r, "analyze", path, "--json")
+		if len(r.Leaks) == 0 {
+			t.Errorf("%s: no leak", path)
+		}
+		text, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if got, want := identities(out), identities(path); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+// What cannot be: nothing is written, and nothing is lost.
+func TestStripRefuses(t *testing.T) {
+	data := secret(t)
+	dir := t.TempDir()
+	in, there := filepath.Join(dir, "in.hprof"), filepath.Join(dir, "there.hprof")
+	folder, damaged, empty := filepath.Join(dir, "folder"), filepath.Join(dir, "damaged.hprof"), filepath.Join(dir, "empty.hprof")
+	broken := bytes.Clone(data)
+	broken[len(broken)-9] = 0x77 // the tag of the last record
+	gzip := filepath.Join(dir, "damaged.gz")
+	z := packed(t, data)
+	z[len(z)-8] ^= 1 // its checksum
+	for path, content := range map[string][]byte{in: data, there: []byte("kept"), damaged: broken, empty: nil, gzip: z} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "out.hprof")
+	for name, c := range map[string]struct {
+		code  int
+		args  []string
+		words []string
+	}{
+		"nothing":              {exitUsage, nil, []string{"0 files", "name a heap dump"}},
+		"one file":             {exitUsage, []string{in}, []string{"1 files"}},
+		"three files":          {exitUsage, []string{in, out, out}, []string{"3 files"}},
+		"no name":              {exitUsage, []string{in, ""}, []string{"the name of OUT is empty"}},
+		"IN without a name":    {exitUsage, []string{"", out}, []string{"its name is empty"}},
+		"IN missing":           {exitUsage, []string{filepath.Join(dir, "none"), out}, []string{"none", "not exist"}},
+		"IN a folder":          {exitUsage, []string{folder, out}, []string{"is a folder"}},
+		"IN empty":             {exitUnread, []string{empty, out}, []string{"is empty"}},
+		"OUT there":            {exitUsage, []string{in, there}, []string{"there already", "--force"}},
+		"OUT a folder":         {exitUsage, []string{in, folder, "--force"}, []string{"OUT is a folder"}},
+		"OUT below nothing":    {exitUsage, []string{in, filepath.Join(dir, "none", "out.hprof")}, []string{"create ", "out.hprof", "no such"}},
+		"OUT below a file":     {exitUsage, []string{in, filepath.Join(there, "out.hprof")}, []string{"OUT"}},
+		"OUT is IN":            {exitUsage, []string{in, in, "--force"}, []string{"the dump itself"}},
+		"OUT is IN, elsewhere": {exitUsage, []string{in, filepath.Join(folder, "..", "in.hprof"), "--force"}, []string{"the dump itself"}},
+		"OUT packed":           {exitUsage, []string{in, out + ".gz"}, []string{"unpacked", "out.hprof,"}},
+		"OUT packed by zstd":   {exitUsage, []string{in, out + ".ZST"}, []string{"unpacked"}},
+		"OUT a device":         {exitUsage, []string{in, os.DevNull, "--force"}, []string{"no plain file"}},
+		"JSON and the dump":    {exitUsage, []string{in, "-", "--json"}, []string{"--json", "name a file"}},
+		"damaged":              {exitUnread, []string{damaged, out}, []string{"damaged at offset", "unknown tag 0x77"}},
+		"damaged, to stdout":   {exitUnread, []string{damaged, "-"}, []string{"damaged at offset"}},
+		"damaged, over a file": {exitUnread, []string{damaged, there, "--force"}, []string{"damaged at offset"}},
+		"damaged in its pack":  {exitUnread, []string{gzip, out}, []string{"checksum"}},
+		"larger than the cap":  {exitUnread, []string{gzip, out, "--spool-cap", "1KB"}, []string{"larger than the cap"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			refused(t, c.code, append([]string{"strip"}, c.args...), c.words...)
+			only(t, dir, "damaged.gz", "damaged.hprof", "empty.hprof", "folder", "in.hprof", "there.hprof")
+			only(t, folder)
+			checkFile(t, in, data)
+			checkFile(t, there, []byte("kept"))
+		})
+	}
+}
+
+// A dump that ends early is stripped, and says that it does.
+func TestStripTruncated(t *testing.T) {
+	data := secret(t)
+	data = data[:len(data)*3/4]
+	want, _ := strippedOf(t, data)
+	path, dir := dumpFile(t, data), t.TempDir()
+	out := filepath.Join(dir, "out.hprof")
+	code, _, errOut := ran(t, "strip", path, out)
+	if code != exitOK || errOut != "warning: the dump is cut off, and so is the stripped one\n" {
+		t.Errorf("exit %d, %s", code, errOut)
+	}
+	checkFile(t, out, want)
+	z := packed(t, data)
+	var report strippedReport
+	answered(t, &report, "strip", dumpFile(t, z[:len(z)-5]), filepath.Join(dir, "other.hprof"), "--json")
+	if !report.Truncated || len(report.Warnings) != 2 || !strings.Contains(report.Warnings[0], "was cut off") {
+		t.Errorf("%+v", report)
+	}
+}
+
+// A terminal gets no dump.
+func TestStripToATerminal(t *testing.T) {
+	var screen, errOut bytes.Buffer
+	code := call([]string{"strip", dumpFile(t, secret(t)), "-"}, console{out: newSieve(&screen), err: &errOut, getenv: func(string) (string, bool) { return "", false }})
+	if code != exitUsage || screen.Len() > 0 || !strings.Contains(errOut.String(), "nothing for a terminal") {
+		t.Errorf("exit %d, %q, %s", code, screen.String(), errOut.String())
+	}
+}
+
+// Whoever makes the file meanwhile keeps it.
+func TestStripOverANewFile(t *testing.T) {
+	dir := t.TempDir()
+	out := filepath.Join(dir, "out.hprof")
+	var errOut bytes.Buffer
+	in := readerFunc(func() {
+		if err := os.WriteFile(out, []byte("kept"), 0o600); err != nil {
+			t.Error(err)
+		}
+	}, secret(t))
+	code := call([]string{"strip", "-", out}, console{in: in, out: &bytes.Buffer{}, err: &errOut, getenv: func(string) (string, bool) { return "", false }})
+	if code != exitUnread || !strings.Contains(errOut.String(), "file already exists") {
+		t.Errorf("exit %d, %s", code, errOut.String())
+	}
+	checkFile(t, out, []byte("kept"))
+	only(t, dir, "out.hprof")
+}
+
+// readerFunc calls a function before its first byte is read.
+func readerFunc(before func(), data []byte) *triggered {
+	return &triggered{before: before, Reader: bytes.NewReader(data)}
+}
+
+type triggered struct {
+	before func()
+	*bytes.Reader
+}
+
+func (r *triggered) Read(b []byte) (int, error) {
+	if r.before != nil {
+		r.before()
+		r.before = nil
+	}
+	return r.Reader.Read(b)
+}

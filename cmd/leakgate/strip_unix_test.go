@@ -1,0 +1,111 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The end by the user while the input comes, and at any moment of the copying: nothing
+// is left of what was begun, or all is there.
+func TestStripInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	out := filepath.Join(dir, "out.hprof")
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		r, w := pipe(t)
+		j := startJob(t, r, "strip", "-", out)
+		if _, err := w.Write(append([]byte("JAVA PROFILE 1.0.3\x00"), make([]byte, 1<<20)...)); err != nil {
+			t.Fatal(err)
+		}
+		j.interrupted(t, s)
+		only(t, dir)
+	}
+	path := chainFile(t, 3_000_000)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, _ := strippedOf(t, data)
+	rng := rand.New(rand.NewPCG(3, 5))
+	interrupted := 0
+	for range 12 {
+		j := startJob(t, nil, "strip", path, out)
+		time.Sleep(time.Duration(rng.Int64N(int64(120 * time.Millisecond))))
+		j.signal(t, syscall.SIGINT)
+		switch code := j.end(t); {
+		case code == exitOK:
+			checkFile(t, out, want)
+			if err := os.Remove(out); err != nil {
+				t.Fatal(err)
+			}
+		case code == 130 && strings.Contains(j.errOut.String(), "interrupted; nothing was written"):
+			interrupted++
+			only(t, dir)
+		case code == -1 && j.errOut.Len() == 0:
+			only(t, dir) // it had not begun to listen
+		default:
+			t.Errorf("exit %d, %s", code, j.errOut.String())
+		}
+	}
+	t.Logf("%d of 12 were interrupted at work", interrupted)
+}
+
+// Nobody takes what is written to standard output: Ctrl-C ends it, and it says that a
+// part was written.
+func TestStripInterruptedWhileWriting(t *testing.T) {
+	out, w := pipe(t)
+	j := &job{temp: t.TempDir()}
+	j.Cmd = program(t, t.Context(), []string{"TMPDIR=" + j.temp}, "strip", chainFile(t, 200_000), "-")
+	j.Stdout, j.Stderr = w, &j.errOut
+	if err := j.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	j.signal(t, syscall.SIGINT)
+	if code := j.end(t); code != 130 || !strings.Contains(j.errOut.String(), "only a part") {
+		t.Errorf("exit %d, %q", code, j.errOut.String())
+	}
+}
+
+// A disk that is full: it is said so, with the name of OUT, and nothing is left on it.
+func TestStripOntoAFullDisk(t *testing.T) {
+	path := chainFile(t, 100_000)
+	if full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0); err == nil { // Linux has it
+		defer full.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		cmd := program(t, ctx, nil, "strip", path, "-")
+		var errOut bytes.Buffer
+		cmd.Stdout, cmd.Stderr = full, &errOut
+		_ = cmd.Run() // the exit code tells
+		if code := cmd.ProcessState.ExitCode(); code != exitUnread || !strings.Contains(errOut.String(), "no space left") || strings.Count(errOut.String(), "\n") != 1 {
+			t.Errorf("exit %d, %s", code, errOut.String())
+		}
+	}
+	// A limit on the size of files is as good: the write ends in the middle.
+	dir := t.TempDir()
+	exe, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", `ulimit -f 2048; trap "" XFSZ; exec "$0" strip "$1" "$2"`, exe, path, filepath.Join(dir, "out.hprof"))
+	text, _ := cmd.CombinedOutput() // the exit code tells
+	if code := cmd.ProcessState.ExitCode(); code != exitUnread || !strings.Contains(string(text), "file too large") || strings.Contains(string(text), ".out.hprof") {
+		t.Errorf("exit %d, %s", code, text)
+	}
+	only(t, dir)
+}

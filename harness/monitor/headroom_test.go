@@ -1,0 +1,187 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// near is a process that comes near a limit beside one that does not.
+func near(o androidsim.Options, models ...androidsim.Model) *simulated {
+	spec := healthy("com.shop")
+	spec.Models = append(spec.Models, models...)
+	return phone("S1", o, spec, healthy("com.shop:push"))
+}
+
+func standing(t *testing.T, x reporters.Process, resource string) reporters.Standing {
+	t.Helper()
+	for _, s := range x.Headroom {
+		if s.Resource == resource {
+			return s
+		}
+	}
+	t.Fatalf("%s: no %s in %+v", x.Process, resource, x.Headroom)
+	return reporters.Standing{}
+}
+
+// A process that comes near a limit is warned of before it is there, in the series and in
+// run.json, and its neighbour is not. Run and rebuild agree, as in every test.
+func TestHeadroomWarnsBeforeTheLimit(t *testing.T) {
+	old, narrow, small := rooted(), rooted(), rooted()
+	old.API, narrow.Bits32, small.HeapGrowthLimit = 26, true, 192
+	for resource, c := range map[string]struct {
+		phone  androidsim.Options
+		models []androidsim.Model
+		unit   int64
+		// reaches is when the limit is reached.
+		reaches time.Duration
+		words   string
+	}{
+		"threads":          {rooted(), []androidsim.Model{androidsim.Leak(androidsim.Thread, 1200, 0)}, 1, 108 * time.Minute, "pthread_create failed"},
+		"file_descriptors": {old, []androidsim.Model{androidsim.LeakFiles(600, 0)}, 1, 93 * time.Minute, "Too many open files"},
+		"java_heap":        {small, []androidsim.Model{androidsim.Leak(androidsim.Java, 90, 0), androidsim.GCSawtooth(12, 90*time.Second)}, 1 << 20, 100 * time.Minute, "OutOfMemoryError"},
+		"address_space":    {narrow, []androidsim.Model{androidsim.LeakAddresses(1200, 0)}, 1 << 20, 90 * time.Minute, "mmap failed"},
+	} {
+		t.Run(resource, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := options(t, near(c.phone, c.models...))
+				o.Headroom, o.Duration = DefaultHeadroom, c.reaches
+				r := perform(t, t.Context(), o)
+				x := r.process(t, "S1", "com.shop")
+				told := r.eventsOf("limit", "com.shop")
+				if len(x.Limits) == 0 || len(x.Limits) > 4 || len(told) != len(x.Limits) {
+					t.Fatalf("%d warnings told, in run.json %+v", len(told), x.Limits)
+				}
+				for i, w := range x.Limits {
+					if w.Resource != resource || w.Used >= w.Limit || told[i].T != w.T || told[i].Text != w.Text || !strings.Contains(w.Text, c.words) {
+						t.Errorf("%+v, told %+v", w, told[i])
+					}
+				}
+				first := x.Limits[0]
+				if first.TimeLeft == nil || first.T+*first.TimeLeft < 0.8*c.reaches.Seconds() || first.T+*first.TimeLeft > 1.25*c.reaches.Seconds() || first.T > c.reaches.Seconds()-15*60 {
+					t.Errorf("the first warning at %v s says %v: the limit is reached after %v", first.T, first.TimeLeft, c.reaches)
+				}
+				if s := standing(t, x, resource); !s.Warned || s.Share == nil || *s.Share < 0.7 || s.Rate == nil || *s.Rate <= 0 {
+					t.Errorf("%+v", s)
+				}
+				push := r.process(t, "S1", "com.shop:push")
+				if s := standing(t, push, resource); len(push.Limits) > 0 || s.Warned || s.Used <= 0 {
+					t.Errorf("the neighbour: %+v %+v", s, push.Limits)
+				}
+			})
+		})
+	}
+}
+
+// What a user build does not tell is not known, and why stands in run.json; nothing of it
+// is judged.
+func TestHeadroomSaysWhatItCannotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := options(t, near(androidsim.Options{Seed: 7}, androidsim.LeakFiles(9000, 0)))
+		o.Headroom, o.Duration = DefaultHeadroom, 30*time.Minute
+		r := perform(t, t.Context(), o)
+		x := r.process(t, "S1", "com.shop")
+		reasons := strings.Join(x.HeadroomReasons, "\n")
+		for _, want := range []string{"open files: the shell may not list them", "address space: a 64-bit process does not run out of it"} {
+			if !strings.Contains(reasons, want) {
+				t.Errorf("no %q in %q", want, x.HeadroomReasons)
+			}
+		}
+		for _, s := range x.Headroom {
+			if s.Resource == "file_descriptors" || s.Resource == "address_space" {
+				t.Errorf("judged without a reading: %+v", s)
+			}
+		}
+		for _, e := range r.eventsOf("headroom", "com.shop") {
+			if e.Headroom.Files != nil || e.Headroom.FileLimit == nil || e.Headroom.VirtualLimit != nil {
+				t.Fatalf("%+v", *e.Headroom)
+			}
+		}
+		if s := standing(t, x, "threads"); s.Used != 28 || s.Warned {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// Without an interval nothing is read and nothing is told.
+func TestHeadroomOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := near(rooted(), androidsim.LeakFiles(9000, 0))
+		o := options(t, p)
+		o.Duration = 10 * time.Minute
+		r := perform(t, t.Context(), o)
+		if n := p.commands("/limits"); n > 0 || len(r.eventsOf("headroom", "")) > 0 || len(r.process(t, "", "com.shop").Headroom) > 0 {
+			t.Errorf("%d readings, %+v", n, r.process(t, "", "com.shop"))
+		}
+	})
+}
+
+// A new incarnation begins with nothing: what the old one used, how fast, and that it was
+// warned of are forgotten, also where the device's clock begins anew.
+func TestHeadroomOfANewIncarnation(t *testing.T) {
+	for name, do := range map[string]func(*simulated){
+		"restart": func(p *simulated) { p.Restart("com.shop") },
+		"reboot":  func(p *simulated) { p.Reboot() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opt := rooted()
+				opt.API = 26
+				p := near(opt, androidsim.LeakFiles(900, 0))
+				time.AfterFunc(40*time.Minute, func() { do(p) })
+				o := options(t, p)
+				o.Headroom, o.Duration = DefaultHeadroom, 55*time.Minute
+				r := perform(t, t.Context(), o)
+				x := r.process(t, "S1", "com.shop")
+				if len(x.Limits) == 0 || len(r.eventsOf("limit", "com.shop")) != len(x.Limits) {
+					t.Fatalf("%+v", x.Limits)
+				}
+				for _, w := range x.Limits {
+					if w.T > 40*60 {
+						t.Errorf("the new one is warned of by what the old one used: %+v", w)
+					}
+				}
+				if s := standing(t, x, "file_descriptors"); s.Warned || s.TimeLeft != nil || s.Used < 200 || s.Used > 400 {
+					t.Errorf("%+v", s)
+				}
+			})
+		})
+	}
+}
+
+// A device that does not answer a reading of headroom is like one that does not answer at
+// all: the run goes on when it is back.
+func TestHeadroomOfADeviceThatIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := near(rooted())
+		o := options(t, p)
+		cut := 0
+		o.Devices[0].Device = &hooked{p, func(ctx context.Context, command string) (bool, error) {
+			if !strings.Contains(command, "/limits") {
+				return false, nil
+			}
+			if cut++; cut == 2 {
+				return true, fmt.Errorf("%w: %w", errCut, io.ErrUnexpectedEOF)
+			}
+			if cut == 3 {
+				return hang(ctx)
+			}
+			return false, nil
+		}}
+		o.Headroom, o.Duration = DefaultHeadroom, 20*time.Minute
+		r := perform(t, t.Context(), o)
+		if n := len(r.eventsOf("headroom", "com.shop")); n < 6 || n > 9 {
+			t.Errorf("%d readings", n)
+		}
+		if len(r.eventsOf("gap", "")) > 0 || r.ExitCode != ExitClean || len(r.eventsOf("error", "")) == 0 {
+			t.Errorf("exit %d, %+v", r.ExitCode, r.eventsOf("error", ""))
+		}
+	})
+}

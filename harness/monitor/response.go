@@ -1,0 +1,527 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/harness/response"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+const (
+	// snapshotEvery is the least device time between two snapshots of one process.
+	snapshotEvery = 30 * time.Minute
+	// maxAttempts is how often a diagnosis is begun that the device did not let end.
+	maxAttempts = 3
+	// maxOrders bounds the diagnoses of one device that wait for their turn.
+	maxOrders = 100
+)
+
+// responses are what a session has to do about leaks: one diagnosis at a time, so that
+// the device never does two, and one analysis at a time.
+type responses struct {
+	collects trip[*response.Case]
+	analyses trip[*response.Case]
+	// orders wait for the device, cases for their analysis.
+	orders []order
+	cases  []*response.Case
+	// now is what is being collected.
+	now order
+	// pauses are told by the errand that dumps a heap.
+	pauses chan bool
+	// disturbed says that the breakdown on its way is of a process that a heap dump has
+	// stopped meanwhile.
+	disturbed bool
+	// left says that the device went away in the middle of a diagnosis.
+	left bool
+	// ending says that the run is over: what cannot end now is not tried again.
+	ending bool
+}
+
+// order is one diagnosis that is wanted of the incarnation of a process.
+type order struct {
+	subject *subject
+	process capture.Process
+	recipe  string
+	kind    detector.LeakKind
+	trigger string
+	mark    string
+	t       float64
+}
+
+func newResponses() responses {
+	return responses{
+		collects: newTrip[*response.Case](), analyses: newTrip[*response.Case](),
+		// A dump tells two things; the session listens while it waits for its end, too.
+		pauses: make(chan bool, 4),
+	}
+}
+
+// responseTo is what is done about leaks of one incarnation of a process.
+type responseTo struct {
+	// ordered: the diagnosis that the machine demands waits for its turn, or is going on.
+	ordered bool
+	// attempts is how often it was begun and could not end.
+	attempts int
+	// snapshot is when the latest was ordered, in device time since the start; 0 for never.
+	snapshot time.Duration
+	// seen is what it was at the latest look, to tell later what grew.
+	seen *response.Moment
+	// java is its Java heap at the latest breakdown, in bytes.
+	java field.Value
+}
+
+// recipeOf is the recipe for a kind of leak.
+func recipeOf(kind detector.LeakKind) string {
+	switch kind {
+	case detector.Java:
+		return "java"
+	case detector.Native:
+		return "native"
+	case detector.GPU:
+		return "gpu"
+	case detector.Thread:
+		return "thread"
+	}
+	return "unknown"
+}
+
+// want puts an order in its place: leaks first, snapshots last. It is false where there
+// is such an order already.
+func (s *session) want(o order) bool {
+	if s.run.responder == nil {
+		return false
+	}
+	same := func(have order) bool {
+		return have.subject == o.subject && have.recipe == o.recipe && have.trigger == o.trigger
+	}
+	if len(s.respond.orders) >= maxOrders || slices.ContainsFunc(s.respond.orders, same) {
+		return false
+	}
+	o.process, o.t = o.subject.Process, s.ledger.seconds(max(s.ledger.up, s.ledger.begun+s.clock.now()))
+	at := len(s.respond.orders)
+	for at > 0 && rank(s.respond.orders[at-1].trigger) > rank(o.trigger) {
+		at--
+	}
+	s.respond.orders = slices.Insert(s.respond.orders, at, o)
+	return true
+}
+
+func rank(trigger string) int {
+	return slices.Index([]string{response.TriggerLeak, response.TriggerMark, response.TriggerFinal, response.TriggerEnd, response.TriggerSuspicious}, trigger)
+}
+
+// answerDemand orders the diagnosis that the machine of a process demands.
+func (s *session) answerDemand(x *subject, kind detector.LeakKind) {
+	if kind == detector.None || x.response.ordered || !x.present {
+		return
+	}
+	x.response.ordered = s.want(order{subject: x, recipe: recipeOf(kind), kind: kind, trigger: response.TriggerLeak})
+}
+
+// stepped does what a step of the machine asks for: a snapshot where suspicion begins, so
+// that growth can be told later, and a word where a leak comes again too soon.
+func (s *session) stepped(t step) {
+	if s.run.responder == nil || t.jump() {
+		return
+	}
+	x := s.subjects[t.of.Key()]
+	if x == nil {
+		return
+	}
+	switch t.To {
+	case detector.Suspicious.String():
+		now := s.clock.now()
+		if x.response.snapshot > 0 && now-x.response.snapshot < snapshotEvery {
+			return
+		}
+		if s.want(order{subject: x, recipe: response.Snapshot, trigger: response.TriggerSuspicious}) {
+			x.response.snapshot = max(1, now)
+		}
+	case detector.Leaking.String():
+		if at := x.account.diagnosed; at > 0 && x.detector.Demand().Diagnose == detector.None {
+			s.event(s.repeated(x, t, at))
+		}
+	}
+}
+
+// repeated tells a leak of a process whose last diagnosis is less than the cooldown ago.
+func (s *session) repeated(x *subject, t step, diagnosed time.Duration) reporters.Event {
+	v := x.detector.Verdict()
+	rate := "at a rate that is not known"
+	if v.RateKnown {
+		rate = fmt.Sprintf("at %+.1f MB/h", v.Rate/detector.MB)
+	}
+	ago := max(0, s.ledger.up-diagnosed).Round(time.Second)
+	e := s.naming(x.account, "repeated", fmt.Sprintf(
+		"%s again, %s, %.1f MB now; nothing is collected: the last diagnosis was %v ago", reporters.KindWords(t.Kind), rate, mb(x.lastBytes), ago))
+	e.Kind = t.Kind
+	return e
+}
+
+// marked orders a dump of every process that is there.
+func (s *session) marked(text string) {
+	if s.run.responder == nil || s.run.responder.Options().Dump != response.AtMarks {
+		return
+	}
+	for _, x := range s.order {
+		if x.present && !s.want(order{subject: x, recipe: response.HeapOnly, trigger: response.TriggerMark, mark: text}) {
+			s.about(x, "error", fmt.Sprintf("mark %q: no heap dump, that of an earlier mark has not been taken yet", reporters.Head(text, 100)))
+		}
+	}
+}
+
+// sendCollect lets the next order go, one at a time. What has ended meanwhile, or is
+// another process now, is not looked at.
+func (s *session) sendCollect(ctx context.Context) {
+	// The sweep must not find a dump of this run.
+	for !s.respond.collects.away && !s.sweeps.away && len(s.respond.orders) > 0 {
+		o := s.respond.orders[0]
+		s.respond.orders = s.respond.orders[1:]
+		if o.subject.present && o.subject.Same(o.process) {
+			s.collect(ctx, o)
+			return
+		}
+		o.subject.response.ordered = o.subject.response.ordered && o.trigger != response.TriggerLeak
+	}
+}
+
+func (s *session) collect(ctx context.Context, o order) {
+	s.respond.now = o
+	x, dev, pauses := o.subject, s.dev, s.respond.pauses
+	ask := response.Order{
+		Process: o.process, Level: x.probe.Level, Recipe: o.recipe, Kind: kindOf(o),
+		Trigger: o.trigger, Mark: o.mark, T: o.t, Expect: x.response.java.N * 3 / 2, Before: x.response.seen,
+		Paused: func(on bool) {
+			select {
+			case pauses <- on:
+			case <-ctx.Done():
+			}
+		},
+	}
+	send(s, &s.respond.collects, func() (*response.Case, error) {
+		return s.run.responder.Collect(ctx, dev, dev.Facts, ask)
+	})
+}
+
+// paused marks in the series that a process is stopped by a heap dump, or goes on.
+func (s *session) paused(on bool) {
+	x := s.respond.now.subject
+	if x == nil || on == x.paused {
+		return
+	}
+	x.paused = on
+	now := s.clock.now()
+	if on {
+		x.pausedAt = now
+		s.respond.disturbed = s.respond.disturbed || s.reading == x.Key()
+		return
+	}
+	lasted := now - x.pausedAt
+	e := s.naming(x.account, "pause", fmt.Sprintf("not sampled for %v: its heap was dumped", lasted.Round(time.Second)))
+	e.Lasted = round(lasted.Seconds(), 3)
+	x.pauses += lasted
+	x.due = now
+	s.event(e)
+}
+
+// takeCollect takes what was collected.
+func (s *session) takeCollect(ctx context.Context, a answer[*response.Case]) {
+	s.respond.collects.away = false
+	s.hearPauses()
+	o, c := s.respond.now, a.value
+	s.respond.now = order{}
+	x := o.subject
+	s.resume(x)
+	if c == nil {
+		s.fruitless(ctx, o, a.err)
+		return
+	}
+	e := s.naming(x.account, "diagnose", collectedText(c))
+	e.Kind, e.Diagnosis, e.Again = c.Record.Kind, recordOf(c), s.again(ctx, o, a.err)
+	s.event(e)
+	s.respond.cases = append(s.respond.cases, c)
+	switch {
+	case a.err == nil:
+		delete(s.complaints, errandCollect)
+	case ctx.Err() == nil && errors.Is(a.err, capture.ErrDevice):
+		s.respond.left = true
+		s.failed(ctx, errandCollect, a.err)
+	}
+}
+
+// again tells whether a diagnosis that has ended so will be tried again: the machine goes
+// on to demand that of a leak. Nothing else is.
+func (s *session) again(ctx context.Context, o order, err error) bool {
+	if o.trigger != response.TriggerLeak {
+		return false
+	}
+	if !o.subject.Same(o.process) {
+		return err != nil && ctx.Err() == nil // with the next leak of the process that came after
+	}
+	r := &o.subject.response
+	r.ordered = false
+	r.attempts++
+	if err != nil && ctx.Err() == nil && !s.respond.ending && r.attempts < maxAttempts {
+		return true
+	}
+	r.attempts = 0
+	return false
+}
+
+// recordOf is a copy of a record, which its analysis goes on to change.
+func recordOf(c *response.Case) *reporters.Diagnosis {
+	d := c.Record
+	d.Steps, d.Findings = slices.Clone(d.Steps), slices.Clone(d.Findings)
+	d.Summary, d.Warnings = slices.Clone(d.Summary), slices.Clone(d.Warnings)
+	return &d
+}
+
+// resume ends a pause of which no end was told.
+func (s *session) resume(x *subject) {
+	if x.paused {
+		s.respond.now.subject = x
+		s.paused(false)
+		s.respond.now = order{}
+	}
+}
+
+// fruitless takes an order of which there is not even a folder. It has a record all the
+// same once it is given up: a leak was found, and the machine waits for a diagnosis.
+func (s *session) fruitless(ctx context.Context, o order, err error) {
+	e := s.naming(o.subject.account, "diagnose", fmt.Sprintf("nothing was collected: %v", err))
+	if e.Again = s.again(ctx, o, err); !e.Again {
+		e.Kind = kindOf(o)
+		e.Diagnosis = &reporters.Diagnosis{
+			Device: s.dev.Serial(), User: o.process.User, Process: o.process.Name, PID: o.process.PID,
+			T: o.t, Trigger: o.trigger, Mark: o.mark, Kind: e.Kind, Recipe: o.recipe, Outcome: reporters.DiagnosisNothing,
+			Keep: string(s.run.responder.Options().Keep), Analysed: true,
+			Steps: []reporters.Collected{}, Findings: []reporters.Finding{}, Summary: []string{}, Warnings: []string{reporters.Head(err.Error(), 500)},
+		}
+	}
+	s.event(e)
+}
+
+// kindOf is the kind of an order as verdicts name it, empty where there is none.
+func kindOf(o order) string {
+	if o.kind == detector.None {
+		return ""
+	}
+	return o.kind.String()
+}
+
+// hearPauses hears what a dump has told and nobody has heard.
+func (s *session) hearPauses() {
+	for {
+		select {
+		case on := <-s.respond.pauses:
+			s.paused(on)
+		default:
+			return
+		}
+	}
+}
+
+// collectedText says what was collected, and where it is.
+func collectedText(c *response.Case) string {
+	var have, lack []string
+	for _, step := range c.Record.Steps {
+		if step.File != "" {
+			have = append(have, step.Step)
+		} else {
+			lack = append(lack, step.Step)
+		}
+	}
+	what := c.Record.Recipe
+	if c.Record.Kind != "" {
+		what = reporters.KindWords(c.Record.Kind)
+	}
+	text := fmt.Sprintf("%s: %s in %s, %.1f s", what, strings.Join(have, ", "), c.Record.Folder, c.Record.Took)
+	if len(have) == 0 {
+		text = fmt.Sprintf("%s: nothing could be collected", what)
+	}
+	if len(lack) > 0 {
+		text += "; without " + strings.Join(lack, ", ")
+	}
+	return text
+}
+
+// sendAnalysis lets the next case be analysed. Over all devices there is one at a time:
+// the graph of one heap dump is enough for the memory of a host.
+func (s *session) sendAnalysis(ctx context.Context) {
+	if s.respond.analyses.away || len(s.respond.cases) == 0 {
+		return
+	}
+	c := s.respond.cases[0]
+	s.respond.cases = s.respond.cases[1:]
+	turn, responder := s.run.analysing, s.run.responder
+	send(s, &s.respond.analyses, func() (*response.Case, error) {
+		turn <- struct{}{}
+		defer func() { <-turn }()
+		return c, responder.Analyse(ctx, c)
+	})
+}
+
+// takeAnalysis takes what a case has shown.
+func (s *session) takeAnalysis(a answer[*response.Case]) {
+	s.respond.analyses.away = false
+	c := a.value
+	x := s.subjects[c.Process.Key()]
+	if a.err != nil {
+		// What is measured goes on: only the run's own lines must be written.
+		s.about(x, "error", fmt.Sprintf("what was collected cannot be told in its folder: %v", a.err))
+	}
+	if c.Now != nil && x.Same(c.Process) {
+		x.response.seen = c.Now
+	}
+	e := s.naming(x.account, "diagnosed", diagnosedText(c))
+	e.Kind, e.Diagnosis = c.Record.Kind, recordOf(c)
+	s.event(e)
+}
+
+// diagnosedText is what there is to know first.
+func diagnosedText(c *response.Case) string { return c.Headline() }
+
+// conclude ends the responses of a session whose run is over: what is on its way comes
+// to its end, and what the end itself asks for is done.
+func (s *session) conclude(ctx context.Context, over error) {
+	if s.run.responder == nil {
+		return
+	}
+	s.respond.ending = true
+	s.takeNotes()
+	if final(over) {
+		s.orderFinal()
+	}
+	s.lastCall(ctx)
+	for {
+		s.dropOrders(ctx, over)
+		s.sendCollect(ctx)
+		s.sendAnalysis(ctx)
+		if !s.sweeps.away && !s.respond.collects.away && !s.respond.analyses.away {
+			return
+		}
+		select {
+		case a := <-s.sweeps.done:
+			s.takeSweep(ctx, a)
+		case a := <-s.respond.collects.done:
+			s.takeCollect(ctx, a)
+		case a := <-s.respond.analyses.done:
+			s.takeAnalysis(a)
+		case on := <-s.respond.pauses:
+			s.paused(on)
+		case <-s.notes.bell:
+			s.takeNotes()
+		}
+	}
+}
+
+// lastCall asks a silent device once more whether it is there: what it is wanted for at
+// the end cannot be had later.
+func (s *session) lastCall(ctx context.Context) {
+	if !s.silent.on() || len(s.respond.orders) == 0 {
+		return
+	}
+	if _, err := capture.ReadPulse(ctx, s.dev, s.pulseDeadline()); err == nil {
+		s.answered()
+	}
+}
+
+// dropOrders drops the orders for a device that cannot be asked any more: the run was
+// broken off, or the device is away and nobody waits for it once the run is over.
+func (s *session) dropOrders(ctx context.Context, over error) {
+	n := len(s.respond.orders)
+	if n == 0 || s.err == nil && ctx.Err() == nil && final(over) && !s.silent.on() {
+		return
+	}
+	s.respond.orders = nil
+	if s.silent.on() {
+		s.event(reporters.Event{Event: "error", Text: fmt.Sprintf("the device does not answer at the end of the run: %d diagnoses that were due are left out", n)})
+	}
+}
+
+// final tells whether a run has come to its end and was not broken off.
+func final(over error) bool { return errors.Is(over, errDuration) || errors.Is(over, errWorkload) }
+
+// orderFinal orders what the end of a run asks for: a diagnosis of every leak that has
+// none and of what stayed suspicious, and a heap dump of all that are there, where that
+// was asked for.
+func (s *session) orderFinal() {
+	s.respond.orders = slices.DeleteFunc(s.respond.orders, func(o order) bool { return o.trigger == response.TriggerSuspicious })
+	for _, x := range s.order {
+		if !x.present {
+			continue
+		}
+		v := x.detector.Verdict()
+		cold := x.account.diagnosed == 0 || s.ledger.up-x.account.diagnosed >= s.run.responder.Options().Cooldown
+		suspect := v.Gate == detector.Leak || v.State != detector.Normal
+		dumped := false
+		if suspect && cold && !x.response.ordered {
+			recipe := recipeOf(v.Kind)
+			dumped = s.want(order{subject: x, recipe: recipe, kind: v.Kind, trigger: response.TriggerFinal}) && (recipe == "java" || recipe == "unknown")
+		}
+		// Once is enough: its heap is the same.
+		if s.run.responder.Options().Dump == response.AtEnd && !dumped {
+			s.want(order{subject: x, recipe: response.HeapOnly, trigger: response.TriggerEnd})
+		}
+	}
+}
+
+// sendResponses lets go what waits: an order for the device, a case for its analysis. A
+// device that is silent is asked for nothing.
+func (s *session) sendResponses(ctx context.Context) {
+	if !s.silent.on() {
+		s.sweepAgain(ctx)
+		s.sendCollect(ctx)
+	}
+	s.sendAnalysis(ctx)
+}
+
+// sweepAgain removes what a diagnosis has left on a device that went away in the middle.
+func (s *session) sweepAgain(ctx context.Context) {
+	if s.respond.left && !s.sweeps.away && !s.respond.collects.away {
+		s.respond.left = false
+		s.sendSweep(ctx)
+	}
+}
+
+// sendSweep has removed what a run that crashed has left on the device.
+func (s *session) sendSweep(ctx context.Context) {
+	if s.run.responder == nil {
+		return
+	}
+	dev := s.dev
+	send(s, &s.sweeps, func() ([]string, error) { return capture.Sweep(ctx, dev) })
+}
+
+func (s *session) takeSweep(ctx context.Context, a answer[[]string]) {
+	s.sweeps.away = false
+	if len(a.value) > 0 {
+		s.event(reporters.Event{Event: "swept", Text: "removed what an earlier diagnosis has left on the device: " + strings.Join(a.value, ", ")})
+	}
+	if a.err != nil && ctx.Err() == nil {
+		s.complainOfDevice(errandSweep, a.err)
+	}
+}
+
+// grown records what grew in the heap dumps of a process that were taken at marks.
+func (s *session) grown(d reporters.Diagnosis) {
+	x := s.subjects[capture.Key{User: d.User, Name: d.Process}]
+	if x == nil {
+		return
+	}
+	text := ""
+	if len(d.Summary) > 0 {
+		text = d.Summary[0]
+	}
+	e := s.naming(x.account, "diagnosed", text)
+	e.Diagnosis = &d
+	s.event(e)
+}

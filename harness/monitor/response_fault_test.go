@@ -1,0 +1,704 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leakgate/leakgate/harness/response"
+	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// leakWatch does something at the nth request after a leak was confirmed, and counts the
+// requests until it was diagnosed.
+type leakWatch struct {
+	mu       sync.Mutex
+	leaking  bool
+	told     bool
+	requests int
+	at       int
+	do       func()
+	// seen are the requests until the diagnosis was told.
+	seen []string
+}
+
+func (w *leakWatch) Happened(e reporters.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.leaking = w.leaking || e.Event == "state" && e.To == "LEAKING"
+	w.told = w.told || e.Event == "diagnose" && e.Diagnosis != nil && e.Diagnosis.Trigger == response.TriggerLeak
+}
+
+func (w *leakWatch) Changed(string, func() []Row) {}
+
+func (w *leakWatch) asked(what string) {
+	w.mu.Lock()
+	if !w.leaking || w.told {
+		w.mu.Unlock()
+		return
+	}
+	w.requests++
+	w.seen = append(w.seen, what)
+	hit := w.requests == w.at
+	w.mu.Unlock()
+	if hit {
+		w.do()
+	}
+}
+
+// faulty is a run with one leak, in whose diagnosis something goes wrong at request n; 0
+// for nothing.
+type faulty struct {
+	kind     androidsim.Kind
+	phone    androidsim.Options
+	respond  response.Options
+	duration time.Duration
+	patience time.Duration
+	n        int
+	do       func(p *cabled, stop context.CancelFunc)
+}
+
+// run is the run, with its phone and the requests of its diagnosis.
+func (f faulty) run(t *testing.T) (result, *cabled, []string) {
+	t.Helper()
+	spec := leaky("com.shop", f.kind, 300)
+	spec.RestartAfter = 5 * time.Second
+	p := cable(phone("S1", smallDumps(f.phone), spec))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	w := &leakWatch{at: f.n, do: func() { f.do(p, stop) }}
+	p.listen(w.asked)
+	o := responding(t, f.respond, p)
+	o.Observer, o.Duration, o.Patience = w, f.duration, f.patience
+	r := respond(t, ctx, o)
+	if f.n > 0 && len(w.seen) < f.n {
+		t.Fatalf("request %d never came: %q", f.n, w.seen)
+	}
+	return r, p, w.seen
+}
+
+// each runs a test for each request of a diagnosis, with the race detector for some.
+func (f faulty) each(t *testing.T, test func(t *testing.T, f faulty)) {
+	t.Helper()
+	var all []string
+	synctest.Test(t, func(t *testing.T) {
+		none := f
+		none.n = 0
+		_, _, all = none.run(t)
+	})
+	if len(all) < 8 {
+		t.Fatalf("a diagnosis has the requests %q", all)
+	}
+	step := 1
+	if racing {
+		step = 5
+	}
+	for n := 1; n <= len(all); n += step {
+		t.Run(fmt.Sprintf("%d %s", n, requestName(all[n-1])), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f.n = n
+				test(t, f)
+			})
+		})
+	}
+}
+
+// requestName is a request in a few words.
+func requestName(command string) string {
+	for _, part := range []string{"am dumpheap", "am help", "df /data", "logcat", "exit-info", "meminfo", "pull", "read", "smaps", "maps", "status", "rm -f", "uptime"} {
+		if strings.Contains(command, part) {
+			return part
+		}
+	}
+	return "other"
+}
+
+// The phone is unplugged at each request of a diagnosis and plugged in again later:
+// whatever was on its way breaks off, and the diagnosis is made when the phone is back.
+func TestResponseUnpluggedAtEachStep(t *testing.T) {
+	for name, kind := range map[string]androidsim.Kind{"java": androidsim.Java, "native": androidsim.Native} {
+		t.Run(name, func(t *testing.T) {
+			faulty{kind: kind, phone: rooted(), duration: 32 * time.Minute, do: func(p *cabled, _ context.CancelFunc) {
+				p.unplug(true)
+				time.AfterFunc(40*time.Second, func() { p.unplug(false) })
+			}}.each(t, func(t *testing.T, f faulty) {
+				r, p, _ := f.run(t)
+				if r.Stopped != stoppedDuration || r.ExitCode != ExitLeak || len(r.eventsOf("lost", "")) > 0 {
+					t.Errorf("stopped by %s, exit %d", r.Stopped, r.ExitCode)
+				}
+				checkRetried(t, r, name)
+				// What the phone kept when it went away goes when it is back.
+				if left := leftOn(t, p); len(left) > 0 {
+					t.Errorf("left on the phone: %v", left)
+				}
+			})
+		})
+	}
+}
+
+// checkRetried wants one diagnosis of the leak that was brought to its end, and at most
+// two before it that were not and say so.
+func checkRetried(t *testing.T, r result, recipe string) {
+	t.Helper()
+	var told []reporters.Event
+	for _, e := range r.eventsOf("diagnose", "com.shop") {
+		if e.Diagnosis.Trigger == response.TriggerLeak {
+			told = append(told, e)
+		}
+	}
+	leaks := r.diagnosesOf("com.shop", response.TriggerLeak)
+	if len(told) == 0 || len(told) > maxAttempts || len(leaks) != len(told) {
+		t.Fatalf("%d diagnoses told, %d in run.json", len(told), len(leaks))
+	}
+	for i, e := range told {
+		last := i == len(told)-1
+		if e.Again == last || last != (leaks[i].Outcome == reporters.DiagnosisComplete) || !last && leaks[i].Outcome != reporters.DiagnosisInterrupted {
+			t.Errorf("attempt %d of %d: again %v, %s: %+v", i+1, len(told), e.Again, leaks[i].Outcome, leaks[i].Steps)
+		}
+	}
+	if d := leaks[len(leaks)-1]; d.Recipe != recipe || len(d.Findings) == 0 {
+		t.Errorf("%s: %+v", d.Recipe, d)
+	}
+}
+
+// checkSwept starts another run on the phone: what the one before has left is removed,
+// and told if there was something.
+func checkSwept(t *testing.T, p *cabled) {
+	t.Helper()
+	before := leftOn(t, p)
+	if len(before) > maxAttempts {
+		t.Errorf("left on the phone: %v", before)
+	}
+	o := responding(t, response.Options{}, p)
+	o.Duration = time.Minute
+	r := respond(t, t.Context(), o)
+	swept := r.eventsOf("swept", "")
+	if len(swept) != min(1, len(before)) {
+		t.Errorf("left %v, events %+v", before, swept)
+	}
+	for _, name := range before {
+		if !strings.Contains(swept[0].Text, name) {
+			t.Errorf("%s is not told in %s", name, swept[0].Text)
+		}
+	}
+	if after := leftOn(t, p); len(after) > 0 {
+		t.Errorf("left after the next start: %v", after)
+	}
+}
+
+// A phone that never comes back ends its part of the run within its patience, at whatever
+// step it went away, and whether it breaks off or hangs.
+func TestResponseOfALostPhone(t *testing.T) {
+	for name, do := range map[string]func(*cabled, context.CancelFunc){
+		"unplugged": func(p *cabled, _ context.CancelFunc) { p.unplug(true) },
+		"hanging":   func(p *cabled, _ context.CancelFunc) { p.hang(true) },
+	} {
+		for _, n := range []int{1, 4, 6, 8, 9, 12} {
+			t.Run(fmt.Sprintf("%s at %d", name, n), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f := faulty{kind: androidsim.Java, phone: rooted(), duration: 2 * time.Hour, patience: 3 * time.Minute, n: n}
+					var from time.Time
+					f.do = func(p *cabled, stop context.CancelFunc) {
+						from = time.Now()
+						do(p, stop)
+					}
+					r, _, _ := f.run(t)
+					if took := time.Since(from); r.ExitCode != ExitNoDevice || took > 7*time.Minute {
+						t.Errorf("exit %d after %v", r.ExitCode, took)
+					}
+					if n := len(r.diagnosesOf("com.shop", response.TriggerLeak)); n == 0 || n > maxAttempts {
+						t.Errorf("%d diagnoses", n)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A phone that hangs for a while in a diagnosis loses that, and nothing else.
+func TestResponseOfAHangingPhone(t *testing.T) {
+	for _, n := range []int{1, 5, 8, 10, 12} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, p, _ := faulty{kind: androidsim.Java, phone: rooted(), duration: 40 * time.Minute, n: n, do: func(p *cabled, _ context.CancelFunc) {
+					p.hang(true)
+					time.AfterFunc(100*time.Second, func() { p.hang(false) })
+				}}.run(t)
+				leaks := r.diagnosesOf("com.shop", response.TriggerLeak)
+				if r.Stopped != stoppedDuration || len(leaks) == 0 || len(leaks) > maxAttempts || !slices.ContainsFunc(leaks, func(d reporters.Diagnosis) bool { return strings.Contains(steps(d), "heap") }) {
+					t.Errorf("%s, %d diagnoses, %+v", r.Stopped, len(leaks), leaks)
+				}
+				checkSwept(t, p)
+			})
+		})
+	}
+}
+
+// The process dies at each request of its diagnosis: what outlives it is collected, and
+// the record says what happened.
+func TestResponseToAProcessThatDies(t *testing.T) {
+	faulty{kind: androidsim.Java, phone: rooted(), duration: 26 * time.Minute, do: func(p *cabled, _ context.CancelFunc) { p.Kill("com.shop") }}.each(t, func(t *testing.T, f faulty) {
+		r, p, seen := f.run(t)
+		leaks := r.diagnosesOf("com.shop", response.TriggerLeak)
+		if len(leaks) != 1 || r.process(t, "S1", "com.shop").Restarts != 1 || r.Stopped != stoppedDuration {
+			t.Fatalf("%s, %d diagnoses, %+v", r.Stopped, len(leaks), r.process(t, "S1", "com.shop"))
+		}
+		d := leaks[0]
+		if !strings.Contains(steps(d), "logcat exit_info") {
+			t.Errorf("collected %s", steps(d))
+		}
+		i := slices.IndexFunc(d.Steps, func(s reporters.Collected) bool { return s.Step == "heap" })
+		dump := 1 + slices.IndexFunc(seen, isDump) // a dump that is there may be pulled
+		if heap := d.Steps[i]; heap.File == "" && !strings.Contains(strings.Join(heap.Reasons, "\n"), "process") || heap.File != "" && f.n <= dump {
+			t.Errorf("dies at %d, dumped at %d: %+v", f.n, dump, heap)
+		}
+		if left := leftOn(t, p); len(left) > 0 {
+			t.Errorf("left on the phone: %v", left)
+		}
+	})
+}
+
+// What goes wrong with the phone while it is up has one clear outcome each.
+func TestResponseToTroubleOnThePhone(t *testing.T) {
+	user := androidsim.Options{Seed: 7}
+	for name, c := range map[string]struct {
+		phone   androidsim.Options
+		begin   func(*cabled) func()
+		outcome string
+		step    string
+		ending  string
+		words   string
+		limit   float64
+	}{
+		"the dump is cut":           {rooted(), func(p *cabled) func() { return p.CutDump(5000) }, reporters.DiagnosisDegraded, "heap", "failed", "cut after", 30},
+		"the dump is empty":         {rooted(), func(p *cabled) func() { return p.CutDump(0) }, reporters.DiagnosisDegraded, "heap", "failed", "empty", 90},
+		"the disk is full":          {rooted(), func(p *cabled) func() { return p.FillDisk(1 << 20) }, reporters.DiagnosisDegraded, "heap", "failed", "the device's disk is full", 30},
+		"dumpsys hangs":             {rooted(), func(p *cabled) func() { return p.HangDumpsys() }, reporters.DiagnosisDegraded, "meminfo", "failed", "no end in 15s", 60},
+		"the app is not debuggable": {user, func(p *cabled) func() { return func() {} }, reporters.DiagnosisDegraded, "heap", "skipped", "com.shop is not debuggable", 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				end := func() {}
+				r, p, _ := faulty{kind: androidsim.Java, phone: c.phone, duration: 26 * time.Minute, n: 1, do: func(p *cabled, _ context.CancelFunc) { end = c.begin(p) }}.run(t)
+				end()
+				leaks := r.diagnosesOf("com.shop", response.TriggerLeak)
+				if len(leaks) != 1 || leaks[0].Outcome != c.outcome || leaks[0].Took > c.limit || r.Stopped != stoppedDuration {
+					t.Fatalf("%s: %+v", r.Stopped, leaks)
+				}
+				i := slices.IndexFunc(leaks[0].Steps, func(s reporters.Collected) bool { return s.Step == c.step })
+				if s := leaks[0].Steps[i]; s.Ending != c.ending || s.File != "" || !strings.Contains(strings.Join(s.Reasons, "\n"), c.words) {
+					t.Errorf("%+v", s)
+				}
+				if !slices.ContainsFunc(leaks[0].Summary, func(line string) bool { return strings.HasPrefix(line, c.step+" "+c.ending) }) {
+					t.Errorf("the summary does not say it: %q", leaks[0].Summary)
+				}
+				if left := leftOn(t, p); len(left) > 0 {
+					t.Errorf("left on the phone: %v", left)
+				}
+			})
+		})
+	}
+}
+
+// Ctrl-C at each request of a diagnosis ends the run soon, complete, with nothing left on
+// the phone, and what was collected in the form that is kept.
+func TestResponseInterruptedAtEachStep(t *testing.T) {
+	var from time.Time
+	faulty{kind: androidsim.Java, phone: rooted(), duration: 30 * time.Minute, do: func(_ *cabled, stop context.CancelFunc) {
+		from = time.Now()
+		stop()
+	}}.each(t, func(t *testing.T, f faulty) {
+		r, p, _ := f.run(t)
+		if took := time.Since(from); took > 15*time.Second {
+			t.Errorf("went on for %v", took)
+		}
+		if !r.Interrupted || r.ExitCode != ExitInterrupted {
+			t.Errorf("exit %d, %s", r.ExitCode, r.Stopped)
+		}
+		if left := leftOn(t, p); len(left) > 0 {
+			t.Errorf("left on the phone: %v", left)
+		}
+		for _, d := range r.diagnosesOf("com.shop", response.TriggerLeak) {
+			if d.Outcome != reporters.DiagnosisInterrupted && f.n < 5 {
+				t.Errorf("%+v", d)
+			}
+		}
+	})
+}
+
+// Ctrl-C in the analysis of a dump, or while it waits for that of another phone: the dump
+// stays, stripped.
+func TestResponseInterruptedInTheAnalysis(t *testing.T) {
+	for _, keep := range []response.Keep{response.Stripped, response.Raw, response.Nothing} {
+		t.Run(string(keep), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				var from time.Time
+				a, b := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300))), cable(phone("S2", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300)))
+				o := responding(t, response.Options{Keep: keep, Memory: func() int64 {
+					time.Sleep(time.Minute) // the other phone's dump waits for this one
+					from = time.Now()
+					stop()
+					return 0
+				}}, a, b)
+				r := respond(t, ctx, o)
+				if took := time.Since(from); took > 15*time.Second || r.ExitCode != ExitInterrupted {
+					t.Errorf("exit %d after %v", r.ExitCode, took)
+				}
+				var kept []string
+				for _, d := range r.diagnosesOf("com.shop", response.TriggerLeak) {
+					kept = append(kept, strings.Fields(d.Device + " " + steps(d))[0])
+					if has := strings.Contains(steps(d), "heap"); has == (keep == response.Nothing) {
+						t.Errorf("%s: %s", d.Device, steps(d))
+					}
+				}
+				if !slices.Equal(kept, []string{"S1", "S2"}) {
+					t.Errorf("diagnoses of %v", kept)
+				}
+			})
+		})
+	}
+}
+
+// What an earlier run has left is removed at the start, and no file of anybody else; a
+// dump of this run is not taken for one.
+func TestResponseSweepsAtTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := cable(phone("S1", smallDumps(rooted()), healthy("com.shop")))
+		for _, name := range []string{"leakgate-abc-def.hprof", "leakgate-notes.txt", "mine.hprof"} {
+			w, err := p.Create("/data/local/tmp/"+name, 0o644)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(w, "x"); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o := responding(t, response.Options{Dump: response.AtMarks}, p)
+		o.Devices[0].Device = lateSweep{p}
+		o.Workload, o.Duration = looping{1, time.Second, 0}, 3*time.Minute
+		r := respond(t, t.Context(), o)
+		swept := r.eventsOf("swept", "")
+		if len(swept) != 1 || !strings.HasSuffix(swept[0].Text, "device: /data/local/tmp/leakgate-abc-def.hprof") {
+			t.Errorf("swept %+v", swept)
+		}
+		if left := leftOn(t, p); !slices.Equal(left, []string{"leakgate-notes.txt"}) {
+			t.Errorf("left %v", left)
+		}
+		if d := r.diagnosesOf("com.shop", response.TriggerMark); len(d) != 1 || steps(d[0]) != "heap" {
+			t.Errorf("%+v", d)
+		}
+	})
+}
+
+// lateSweep is a device on which the sweep begins when a dump that nobody holds back is
+// being written.
+type lateSweep struct{ *cabled }
+
+func (d lateSweep) Shell(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+	if strings.Contains(command, "for f in /data/local/tmp/leakgate-") {
+		if err := nap(ctx, 3*time.Second); err != nil {
+			return 0, err
+		}
+	}
+	return d.cabled.Shell(ctx, command, stdout, stderr)
+}
+
+// Where no folder can be made, the leak has a record that says so, after as many attempts
+// as a device gets; it is not tried at each sample.
+func TestResponseWithoutAFolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300)))
+		o := responding(t, response.Options{}, p)
+		o.Duration = 38 * time.Minute
+		time.AfterFunc(time.Minute, func() {
+			if err := os.WriteFile(filepath.Join(o.Dir, response.Artifacts), nil, 0o644); err != nil {
+				t.Error(err)
+			}
+		})
+		r := perform(t, t.Context(), o)
+		var texts []string
+		for _, e := range r.eventsOf("diagnose", "com.shop") {
+			texts = append(texts, fmt.Sprint(e.Again, e.Diagnosis != nil))
+		}
+		// The snapshot, which is not tried again, and the leak.
+		if !slices.Equal(texts, []string{"false true", "true false", "true false", "false true"}) {
+			t.Errorf("%q", texts)
+		}
+		leaks := r.diagnosesOf("com.shop", response.TriggerLeak)
+		if len(leaks) != 1 || leaks[0].Outcome != reporters.DiagnosisNothing || leaks[0].Kind != "java_leak" || len(leaks[0].Warnings) != 1 {
+			t.Errorf("%+v", leaks)
+		}
+		if r.Stopped != stoppedDuration || r.ExitCode != ExitLeak || len(r.eventsOf("repeated", "com.shop")) != 1 {
+			t.Errorf("%s, exit %d", r.Stopped, r.ExitCode)
+		}
+	})
+}
+
+// A breakdown that was on its way when its process was stopped for a dump gets no answer:
+// the process is not told to hang because of that.
+func TestResponseStopsABreakdownOnItsWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt := smallDumps(rooted())
+		opt.DumpsysTime = 8 * time.Second
+		p := cable(phone("S1", opt, healthy("com.shop")))
+		p.slow = 100 * time.Second
+		o := responding(t, response.Options{Dump: response.AtMarks}, p)
+		d := &stopping{cabled: p}
+		o.Devices[0].Device = d
+		// A breakdown begins each half minute; the dump two seconds after the mark.
+		o.Workload, o.Duration = looping{1, 92 * time.Second, time.Hour}, 10*time.Minute
+		r := respond(t, t.Context(), o)
+		if d.stopped != 1 {
+			t.Fatalf("%d breakdowns were stopped", d.stopped)
+		}
+		if n := len(r.eventsOf("unresponsive", "")); n > 0 || len(r.process(t, "", "com.shop").Warnings) > 0 {
+			t.Errorf("%+v", r.eventsOf("unresponsive", ""))
+		}
+		if n := len(r.samplesOf("com.shop", true)); n < 12 {
+			t.Errorf("%d breakdowns in 10 minutes", n)
+		}
+	})
+}
+
+// stopping is a phone whose process answers no dumpsys while its heap is dumped.
+type stopping struct {
+	*cabled
+	at      sync.Mutex
+	dumping bool
+	stopped int
+}
+
+func (d *stopping) Shell(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+	if isDump(command) {
+		d.set(true)
+		defer d.set(false)
+	}
+	exit, err := d.cabled.Shell(ctx, command, stdout, stderr)
+	if d.at.Lock(); d.dumping && strings.Contains(command, "meminfo") {
+		d.stopped++
+		d.at.Unlock()
+		return hangUp(ctx)
+	}
+	d.at.Unlock()
+	return exit, err
+}
+
+func (d *stopping) set(dumping bool) {
+	d.at.Lock()
+	defer d.at.Unlock()
+	d.dumping = dumping
+}
+
+func hangUp(ctx context.Context) (int, error) {
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
+// Ctrl-C in the dumps at the end of a run ends them. The run was watched to its end, and
+// its verdict stands.
+func TestResponseInterruptedAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := cable(phone("S1", smallDumps(rooted()), healthy("com.shop"), healthy("com.shop:b"), healthy("com.shop:c")))
+		p.slow = time.Minute
+		o := responding(t, response.Options{Dump: response.AtEnd}, p)
+		o.Duration = 5 * time.Minute
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		time.AfterFunc(6*time.Minute+30*time.Second, stop)
+		began := time.Now()
+		r := respond(t, ctx, o)
+		if took := time.Since(began); took > 7*time.Minute {
+			t.Errorf("went on for %v", took)
+		}
+		var outcomes []string
+		for _, d := range r.Diagnoses {
+			outcomes = append(outcomes, d.Outcome)
+		}
+		if !slices.Equal(outcomes, []string{"complete", "interrupted"}) || r.Stopped != stoppedDuration || r.ExitCode != ExitClean {
+			t.Errorf("%q, %s, exit %d", outcomes, r.Stopped, r.ExitCode)
+		}
+		if left := leftOn(t, p); len(left) > 0 {
+			t.Errorf("left on the phone: %v", left)
+		}
+	})
+}
+
+// A phone that is away when the run ends is asked once more, and then not waited for.
+func TestResponseAtTheEndOfAPhoneThatIsAway(t *testing.T) {
+	for name, c := range map[string]struct {
+		back  time.Duration
+		dumps int
+	}{"away": {time.Hour, 0}, "back just before": {5*time.Minute - 10*time.Millisecond, 2}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := cable(phone("S1", smallDumps(rooted()), healthy("com.shop"), healthy("com.shop:b")))
+				time.AfterFunc(4*time.Minute+29*time.Second, func() { p.unplug(true) })
+				time.AfterFunc(c.back, func() { p.unplug(false) })
+				o := responding(t, response.Options{Dump: response.AtEnd}, p)
+				o.Duration = 5 * time.Minute
+				began := time.Now()
+				r := respond(t, t.Context(), o)
+				if took := time.Since(began); took > 6*time.Minute || len(r.Diagnoses) != c.dumps || r.Stopped != stoppedDuration {
+					t.Errorf("%d dumps after %v", len(r.Diagnoses), took)
+				}
+				told := slices.ContainsFunc(r.events, func(e reporters.Event) bool {
+					return strings.Contains(e.Text, "2 diagnoses that were due are left out")
+				})
+				if told != (c.dumps == 0) {
+					t.Errorf("told: %v", told)
+				}
+			})
+		})
+	}
+}
+
+// Every beginning of the lines of a run with diagnoses is a run, with those that it tells.
+func TestResponseRebuildEveryBeginning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300), leaky("com.shop:thread", androidsim.Thread, 300)))
+		o := responding(t, response.Options{}, p)
+		o.Headroom, o.Duration = DefaultHeadroom, 28*time.Minute
+		whole := respond(t, t.Context(), o)
+		text, err := os.ReadFile(filepath.Join(o.Dir, reporters.SamplesName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, diagnoses := strings.SplitAfter(string(text), "\n"), 0
+		for n := 1; n < len(lines)-1; n++ {
+			if !strings.Contains(lines[n], `"event":"diagnos`) && n%40 != 0 {
+				continue
+			}
+			run, doubts, err := rebuildOf(t, []byte(strings.Join(lines[:n+1], "")))
+			if err != nil || len(doubts) > 0 || len(run.Diagnoses) < diagnoses || len(run.Diagnoses) > len(whole.Diagnoses) {
+				t.Fatalf("%d lines: %d diagnoses after %d, %v %v", n, len(run.Diagnoses), diagnoses, doubts, err)
+			}
+			diagnoses = len(run.Diagnoses)
+			for i, d := range run.Diagnoses {
+				if w := whole.Diagnoses[i]; d.Folder != w.Folder || d.T != w.T || d.Outcome != w.Outcome {
+					t.Errorf("%d lines: %+v, in the end %+v", n, d, w)
+				}
+			}
+		}
+		if diagnoses != 4 || len(whole.Diagnoses) != 4 {
+			t.Errorf("%d diagnoses, want two snapshots and two leaks", diagnoses)
+		}
+	})
+}
+
+// Lines of a response that no run writes give an error or a run that can be written.
+func TestResponseRebuildHostileLines(t *testing.T) {
+	header := `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1,"time_scale":1}]}` + "\n"
+	found := `{"t_s":1,"up_s":2,"device":"S1","event":"found","process":"x","pid":1,"start":2,"source":"smaps_rollup"}` + "\n"
+	var many strings.Builder
+	for i := range 700 {
+		fmt.Fprintf(&many, `{"t_s":%d,"up_s":%d,"device":"S1","event":"diagnose","process":"x","diagnosis":{"trigger":"leak","folder":"artifacts/%d","t_s":-1e308}}`+"\n", i, i, i)
+	}
+	for name, lines := range map[string]string{
+		"a diagnosis of nobody":   `{"t_s":1,"up_s":2,"device":"S1","event":"diagnose","process":"y","diagnosis":{"trigger":"leak"}}`,
+		"a diagnosis of the past": `{"t_s":1,"up_s":2,"device":"S1","event":"diagnose","process":"x","diagnosis":{"trigger":"leak","t_s":-1e308,"took_s":1e308}}`,
+		"without one":             `{"t_s":1,"up_s":2,"device":"S1","event":"diagnosed","process":"x","again":true}`,
+		"many":                    many.String(),
+		"no folder, twice":        `{"t_s":1,"up_s":2,"device":"S1","event":"diagnose","process":"x","diagnosis":{}}` + "\n" + `{"t_s":1,"up_s":2,"device":"S1","event":"diagnosed","process":"x","diagnosis":{"findings":[{"share":1e308}]}}`,
+		"a pause of minus a year": `{"t_s":1,"up_s":2,"device":"S1","event":"pause","process":"x","lasted_s":-31536000}`,
+		"headroom":                `{"t_s":1,"up_s":2,"device":"S1","event":"headroom","process":"x","headroom":{"files":-1,"file_limit":0,"threads":9223372036854775807,"thread_limit":-9223372036854775808,"virtual_bytes":9223372036854775807,"virtual_limit_bytes":1,"java_limit_bytes":9223372036854775807}}`,
+		"a heap without a limit":  `{"t_s":1,"up_s":2,"device":"S1","process":"x","source":"dumpsys","breakdown":{"total_pss_kb":7,"java_alloc_kb":9223372036854775807}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			run, _, err := rebuildOf(t, []byte(header+found+lines+"\n"))
+			if err != nil {
+				return
+			}
+			if err := reporters.WriteRun(t.TempDir(), run); err != nil {
+				t.Error(err)
+			}
+			if err := reporters.WriteLeaks(t.TempDir(), run); err != nil {
+				t.Error(err)
+			}
+			if len(run.Diagnoses) > maxDiagnoses {
+				t.Errorf("%d diagnoses", len(run.Diagnoses))
+			}
+		})
+	}
+}
+
+// A diagnosis that breaks off after the end of the run is not said to be tried again.
+func TestResponseUnpluggedAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300)))
+		p.slow = 2 * time.Minute
+		o := responding(t, response.Options{}, p)
+		o.Duration = 21 * time.Minute
+		time.AfterFunc(o.Duration+10*time.Second, func() { p.unplug(true) })
+		began := time.Now()
+		r := respond(t, t.Context(), o)
+		if took := time.Since(began); took > o.Duration+time.Minute || r.Stopped != stoppedDuration || r.ExitCode != ExitLeak {
+			t.Errorf("exit %d, %s after %v", r.ExitCode, r.Stopped, took)
+		}
+		leaks := r.diagnosesOf("com.shop", response.TriggerLeak)
+		if len(leaks) != 1 || leaks[0].Outcome != reporters.DiagnosisInterrupted || steps(leaks[0]) != "meminfo" {
+			t.Errorf("%+v", leaks)
+		}
+		for _, e := range r.events {
+			if e.Again {
+				t.Errorf("said to be tried again: %+v", e)
+			}
+		}
+		if x := r.process(t, "S1", "com.shop"); x.Paused < 30 || x.Absent > 0 {
+			t.Errorf("paused for %v s, absent for %v s", x.Paused, x.Absent)
+		}
+		checkSwept(t, replugged(p))
+	})
+}
+
+func replugged(p *cabled) *cabled {
+	p.unplug(false)
+	p.slow = 0
+	return p
+}
+
+// A phone that starts again in the middle of a dump has another clock afterwards: no time
+// of the pause is negative, and nothing waits for the dump.
+func TestResponseToAReboot(t *testing.T) {
+	for _, n := range []int{1, 6, 7, 8, 11} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, p, _ := faulty{kind: androidsim.Java, phone: rooted(), duration: 50 * time.Minute, n: n, do: func(p *cabled, _ context.CancelFunc) {
+					p.unplug(true)
+					p.Reboot()
+					time.AfterFunc(25*time.Second, func() { p.unplug(false) })
+				}}.run(t)
+				x := r.process(t, "S1", "com.shop")
+				if r.Stopped != stoppedDuration || len(r.eventsOf("reboot", "")) != 1 || x.Paused < 0 || x.Paused > 60 || x.Absent < 0 || x.Absent > 120 {
+					t.Errorf("%s, paused for %v s, absent for %v s, %+v", r.Stopped, x.Paused, x.Absent, r.eventsOf("reboot", ""))
+				}
+				leaks := r.diagnosesOf("com.shop", response.TriggerLeak)
+				if len(leaks) != 2 || leaks[0].Outcome != reporters.DiagnosisInterrupted || leaks[1].Outcome != reporters.DiagnosisComplete || leaks[0].PID == leaks[1].PID {
+					t.Errorf("%+v", leaks)
+				}
+				for _, e := range r.events {
+					if e.Lasted < 0 {
+						t.Errorf("%+v", e)
+					}
+				}
+				if len(r.eventsOf("repeated", "")) > 0 {
+					t.Error("the diagnosis that broke off began a cooldown")
+				}
+				checkSwept(t, p)
+			})
+		})
+	}
+}

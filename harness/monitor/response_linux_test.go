@@ -1,0 +1,91 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leakgate/leakgate/harness/response"
+	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// A dump that the host has no room for is not begun; the rest is collected, and the run
+// goes on.
+func TestResponseOnASmallHostDisk(t *testing.T) {
+	disk := smallDisk(t, "40M") // less than what stays free beside a dump
+	synctest.Test(t, func(t *testing.T) {
+		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300)))
+		o := responding(t, response.Options{}, p)
+		o.Dir, o.Duration = filepath.Join(disk, "run"), 26*time.Minute
+		r := respond(t, t.Context(), o)
+		leaks := r.diagnosesOf("com.shop", response.TriggerLeak)
+		if r.Stopped != stoppedDuration || len(leaks) != 1 || steps(leaks[0]) != "meminfo logcat exit_info" || leaks[0].Outcome != reporters.DiagnosisDegraded {
+			t.Fatalf("%s, %+v", r.Stopped, leaks)
+		}
+		i := slices.IndexFunc(leaks[0].Steps, func(s reporters.Collected) bool { return s.Step == "heap" })
+		if s := leaks[0].Steps[i]; s.Ending != "failed" || !strings.Contains(strings.Join(s.Reasons, "\n"), "the host's disk is full") {
+			t.Errorf("%+v", s)
+		}
+		if p.commands("am dumpheap") > 0 {
+			t.Error("the process was stopped for a dump that cannot be kept")
+		}
+	})
+}
+
+// A disk that fills in the middle of a pull leaves no part of a dump: what was written goes,
+// and the run is complete, or says that it could not be written.
+func TestResponseOnAHostDiskThatFills(t *testing.T) {
+	disk := smallDisk(t, "250M")
+	synctest.Test(t, func(t *testing.T) {
+		// Little beside the leak: the room for a dump goes by the Java heap.
+		spec := androidsim.ProcessSpec{Name: "com.shop", DumpBytes: 9 << 20, Models: []androidsim.Model{
+			androidsim.Steady(androidsim.JavaHeap, 4), androidsim.Steady(androidsim.NativeHeap, 80), androidsim.Noise(0.5, 0.3), androidsim.Leak(androidsim.Java, 90, 0),
+		}}
+		p := cable(phone("S1", rooted(), spec))
+		var filled bool
+		p.listen(func(what string) {
+			if strings.HasPrefix(what, "read ") && !filled {
+				filled = true
+				fill(t, disk)
+			}
+		})
+		o := responding(t, response.Options{}, p)
+		o.Dir, o.Duration = filepath.Join(disk, "run"), 45*time.Minute
+		run, err := Run(context.WithoutCancel(t.Context()), o)
+		if !filled {
+			t.Fatal("nothing was pulled")
+		}
+		if err != nil && !errors.Is(err, syscall.ENOSPC) || err == nil && run.Stopped != stoppedDuration || err != nil && run.Stopped != "disk" {
+			t.Errorf("stopped by %s, %v", run.Stopped, err)
+		}
+		onDisk, err := reporters.ReadRun(o.Dir)
+		if err != nil || onDisk.Stopped != run.Stopped {
+			t.Errorf("run.json: %+v, %v", onDisk.Stopped, err)
+		}
+		err = filepath.WalkDir(filepath.Join(o.Dir, response.Artifacts), func(path string, e os.DirEntry, err error) error {
+			if err == nil && (strings.HasPrefix(e.Name(), ".") || e.Name() == "heap.hprof") {
+				t.Errorf("left behind: %s", path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		for _, d := range run.Diagnoses {
+			if strings.Contains(steps(d), "heap") {
+				t.Errorf("a dump is told: %+v", d.Steps)
+			}
+		}
+		if left := leftOn(t, p); len(left) > 0 {
+			t.Errorf("left on the phone: %v", left)
+		}
+	})
+}

@@ -1,0 +1,794 @@
+package monitor
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/harness/response"
+	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/internal/hproftest"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// cabled is a simulated phone at a cable: files can be pulled from it, and what is on its
+// way when the cable is unplugged breaks off.
+type cabled struct {
+	*simulated
+	mu   sync.Mutex
+	ways map[*context.CancelCauseFunc]bool
+	// asked is told of every command and pull before it begins; nil for nobody.
+	asked func(what string)
+	// slow is how long a heap dump takes longer.
+	slow time.Duration
+	// hung is closed at the end of a time in which the phone says nothing; nil at others.
+	hung chan struct{}
+}
+
+func cable(p *simulated) *cabled {
+	return &cabled{simulated: p, ways: map[*context.CancelCauseFunc]bool{}}
+}
+
+func (c *cabled) Shell(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+	ctx, end := c.begin(ctx, command)
+	defer end()
+	if err := c.wait(ctx); err != nil {
+		return 0, err
+	}
+	if isDump(command) {
+		if err := nap(ctx, c.slow); err != nil {
+			return 0, context.Cause(ctx)
+		}
+	}
+	exit, err := c.simulated.Shell(ctx, command, stdout, stderr)
+	if err != nil && errors.Is(context.Cause(ctx), errCut) {
+		return 0, errCut
+	}
+	return exit, err
+}
+
+func (c *cabled) Pull(ctx context.Context, remote string, w io.Writer) (int64, error) {
+	ctx, end := c.begin(ctx, "pull "+remote)
+	defer end()
+	if err := c.wait(ctx); err != nil {
+		return 0, err
+	}
+	c.simulated.mu.Lock()
+	cut := c.cut
+	c.simulated.mu.Unlock()
+	if cut {
+		return 0, errCut
+	}
+	f, err := c.Open(remote)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	var n int64
+	for buf := make([]byte, 64<<10); ; {
+		if ctx.Err() != nil {
+			return n, context.Cause(ctx)
+		}
+		k, err := f.Read(buf)
+		if k > 0 {
+			written, werr := w.Write(buf[:k])
+			if n += int64(written); werr != nil {
+				return n, werr
+			}
+			c.tell("read " + remote)
+		}
+		if err == io.EOF {
+			return n, nil
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+}
+
+func (c *cabled) tell(what string) {
+	c.mu.Lock()
+	asked := c.asked
+	c.mu.Unlock()
+	if asked != nil {
+		asked(what)
+	}
+}
+
+// begin opens a way to the phone that ends with the cable.
+func (c *cabled) begin(ctx context.Context, what string) (context.Context, func()) {
+	c.tell(what)
+	ctx, cancel := context.WithCancelCause(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ways[&cancel] = true
+	return ctx, func() {
+		c.mu.Lock()
+		delete(c.ways, &cancel)
+		c.mu.Unlock()
+		cancel(nil)
+	}
+}
+
+func (c *cabled) listen(asked func(string)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = asked
+}
+
+// unplug pulls the cable, or plugs it in.
+func (c *cabled) unplug(cut bool) {
+	c.simulated.unplug(cut)
+	if !cut {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for cancel := range c.ways {
+		(*cancel)(errCut)
+	}
+}
+
+// hang lets the phone say nothing, or speak again. What has begun before goes on.
+func (c *cabled) hang(on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case on && c.hung == nil:
+		c.hung = make(chan struct{})
+	case !on && c.hung != nil:
+		close(c.hung)
+		c.hung = nil
+	}
+}
+
+// wait waits until the phone says something; what was asked meanwhile is lost.
+func (c *cabled) wait(ctx context.Context) error {
+	c.mu.Lock()
+	hung := c.hung
+	c.mu.Unlock()
+	if hung == nil {
+		return nil
+	}
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+func nap(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+func isDump(command string) bool { return strings.Contains(command, "am dumpheap") }
+
+// responding are the options of a run that collects what leaks call for.
+func responding(t *testing.T, r response.Options, phones ...*cabled) Options {
+	t.Helper()
+	var plain []*simulated
+	for _, p := range phones {
+		plain = append(plain, p.simulated)
+	}
+	o := options(t, plain...)
+	for i, p := range phones {
+		o.Devices[i].Device = p
+	}
+	if r.Cooldown == 0 {
+		r.Cooldown = response.DefaultCooldown
+	}
+	o.Respond = &r
+	return o
+}
+
+// respond is perform, and looks at what every run with a response must keep.
+func respond(t *testing.T, ctx context.Context, o Options) result {
+	t.Helper()
+	r := perform(t, ctx, o)
+	checkFolders(t, o.Dir, r.Run)
+	return r
+}
+
+// checkFolders compares the artifacts on disk with those that run.json tells: no file
+// that is not whole, none that is not told, and none that is told and not there.
+func checkFolders(t *testing.T, dir string, run reporters.Run) {
+	t.Helper()
+	want := map[string]bool{}
+	for _, d := range run.Diagnoses {
+		if d.Folder == "" {
+			continue
+		}
+		want[d.Folder+"/diagnosis.json"] = true
+		for _, s := range d.Steps {
+			if s.File == "" {
+				continue
+			}
+			want[d.Folder+"/"+s.File] = true
+			info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(d.Folder), s.File))
+			if err != nil || info.Size() != s.Bytes {
+				t.Errorf("%s of %s: %d bytes told, %v, %v", s.File, d.Folder, s.Bytes, info, err)
+				continue
+			}
+			checkWhole(t, filepath.Join(dir, filepath.FromSlash(d.Folder), s.File), d.Keep)
+		}
+	}
+	root := filepath.Join(dir, response.Artifacts)
+	err := filepath.WalkDir(root, func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		name = filepath.ToSlash(name)
+		switch base := filepath.Base(name); {
+		case strings.HasPrefix(base, "."):
+			t.Errorf("left behind: %s", name)
+		case strings.HasSuffix(base, "summary.txt"), base == "analysis.json", base == "growth.json":
+		case !want[name]:
+			t.Errorf("%s is not told in run.json", name)
+		}
+		delete(want, name)
+		return err
+	})
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+	for name := range want {
+		t.Errorf("%s is told and not there", name)
+	}
+}
+
+// checkWhole wants a heap dump to be whole, and without what was typed unless all of it is
+// to be kept.
+func checkWhole(t *testing.T, path, keep string) {
+	t.Helper()
+	if filepath.Base(path) != "heap.hprof" {
+		return
+	}
+	dump, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hprof.Strip(t.Context(), io.Discard, bytes.NewReader(dump), int64(len(dump))); err != nil {
+		t.Errorf("%s is not whole: %v", path, err)
+	}
+	if bytes.Contains(dump, []byte(secret)) != (keep == string(response.Raw)) {
+		t.Errorf("%s, which is to be kept %s, has or lacks what was typed", path, keep)
+	}
+}
+
+// diagnosesOf are the diagnoses of a process by a trigger; any if empty.
+func (r result) diagnosesOf(process, trigger string) []reporters.Diagnosis {
+	return slices.DeleteFunc(slices.Clone(r.Diagnoses), func(d reporters.Diagnosis) bool {
+		return process != "" && d.Process != process || trigger != "" && d.Trigger != trigger
+	})
+}
+
+// leftOn are the heap dumps that are on a phone.
+func leftOn(t *testing.T, p *cabled) []string {
+	t.Helper()
+	files, err := p.ReadDir("/data/local/tmp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, f := range files {
+		if strings.HasPrefix(f.Name(), "leakgate-") {
+			out = append(out, f.Name())
+		}
+	}
+	return out
+}
+
+// smallDumps gives phones whose dumps have a small leak, however much the process has
+// leaked: most tests are not about what is in them.
+func smallDumps(o androidsim.Options) androidsim.Options {
+	o.DumpHeap = func(w io.Writer, h androidsim.Heap) error {
+		heap := hproftest.Android(hproftest.Phone{SDK: h.API, Process: h.Process})
+		heap.Hold("com.shop.Screens", "sAll", heap.ArrayList(heap.Activity("com.shop.DetailActivity", hproftest.Destroyed).Ref).Ref)
+		heap.Hold("com.shop.Login", "sToken", heap.String(secret))
+		_, err := io.Copy(w, heap.Reader(hproftest.Form{}))
+		return err
+	}
+	return o
+}
+
+// secret is what somebody has typed into the app.
+const secret = "correct horse battery staple"
+
+func steps(d reporters.Diagnosis) string {
+	var out []string
+	for _, s := range d.Steps {
+		if s.File != "" {
+			out = append(out, s.Step)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// at is the place of an event in the order of the lines, and fails where it is not there.
+func (r result) at(t *testing.T, what string, is func(reporters.Event) bool) int {
+	t.Helper()
+	i := slices.IndexFunc(r.events, is)
+	if i < 0 {
+		t.Fatalf("no event: %s", what)
+	}
+	return i
+}
+
+// Each kind of leak gets what its recipe has, once the machine says LEAKING, to be
+// compared with the snapshot of its suspicion; what does not leak gets nothing. A leak
+// that comes again too soon is told, and one that comes later is diagnosed again.
+func TestResponseToEachKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := cable(phone("S1", rooted(), leaky("com.shop", androidsim.Java, 300), leaky("com.shop:native", androidsim.Native, 300),
+			leaky("com.shop:gpu", androidsim.GPU, 300), leaky("com.shop:thread", androidsim.Thread, 300), healthy("com.shop:push")))
+		o := responding(t, response.Options{}, p)
+		o.Headroom = DefaultHeadroom
+		screen := &watcher{rows: map[string][]Row{}}
+		o.Observer = screen
+		r := respond(t, t.Context(), o)
+		checkTold(t, r, screen.events)
+		for process, want := range map[string]struct{ recipe, files, says, finding string }{
+			"com.shop":        {"java", "meminfo heap logcat exit_info", "DetailActivity, held by ScreenTracker.sScreens", "leak"},
+			"com.shop:native": {"native", "status smaps showmap maps meminfo logcat exit_info", "native heap [anon:scudo:primary] +", "native_kind"},
+			"com.shop:gpu":    {"gpu", "meminfo gfxinfo gpu surfaceflinger logcat exit_info", "graphics: ", "graphics"},
+			"com.shop:thread": {"thread", "status threads meminfo logcat exit_info", "pool-3-thread-*", "threads"},
+		} {
+			checkResponse(t, r, process, want.recipe, want.files, want.says, want.finding)
+		}
+		if d := r.diagnosesOf("com.shop:push", ""); len(d) > 0 {
+			t.Errorf("the healthy one: %+v", d)
+		}
+		if left, err := filepath.Glob(filepath.Join(o.Dir, response.Artifacts, "*push*")); err != nil || len(left) > 0 {
+			t.Errorf("the healthy one has folders: %v %v", left, err)
+		}
+		for _, e := range r.events {
+			switch e.Event {
+			case "gap", "missed", "unseen", "unresponsive", "error":
+				t.Errorf("%s of %s: %s", e.Event, e.Process, e.Text)
+			case "pause":
+				if e.Process != "com.shop" || e.Lasted <= 0 {
+					t.Errorf("pause of %s: %v", e.Process, e.Lasted)
+				}
+			}
+		}
+		if x := r.process(t, "S1", "com.shop"); x.Paused < 2 || x.Paused > 10 {
+			t.Errorf("paused for %v s", x.Paused)
+		}
+		if left := leftOn(t, p); len(left) > 0 {
+			t.Errorf("left on the phone: %v", left)
+		}
+		checkLeaksTable(t, o.Dir, r.Run)
+	})
+}
+
+// checkTold compares the diagnoses that an observer has with those of the lines: an analysis
+// changes nothing that somebody holds.
+func checkTold(t *testing.T, r result, told []reporters.Event) {
+	t.Helper()
+	seen, written := []reporters.Diagnosis{}, []reporters.Diagnosis{}
+	for _, e := range told {
+		if e.Event == "diagnose" {
+			seen = append(seen, *e.Diagnosis)
+		}
+	}
+	for _, e := range r.eventsOf("diagnose", "") {
+		written = append(written, *e.Diagnosis)
+	}
+	a, err := json.Marshal(seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(written)
+	if err != nil || !bytes.Equal(a, b) || len(seen) < 8 {
+		t.Errorf("seen\n%s\nwritten\n%s\n%v", a, b, err)
+	}
+}
+
+// checkResponse looks at all that was done about the leaks of one process.
+func checkResponse(t *testing.T, r result, process, recipe, files, says, finding string) {
+	t.Helper()
+	kind := recipe + "_leak"
+	leaks := r.diagnosesOf(process, response.TriggerLeak)
+	if len(leaks) != 2 {
+		t.Fatalf("%s: %d diagnoses in an hour, want one, and another after the cooldown", process, len(leaks))
+	}
+	d := leaks[0]
+	if d.Recipe != recipe || d.Kind != kind || steps(d) != files || d.Outcome != reporters.DiagnosisComplete || !strings.Contains(strings.Join(d.Summary, "\n"), says) || len(d.Warnings) > 0 {
+		t.Errorf("%s: %s, %s, %s, %s:\n%s\n%q", process, d.Recipe, d.Kind, d.Outcome, steps(d), strings.Join(d.Summary, "\n"), d.Warnings)
+	}
+	if !slices.ContainsFunc(d.Findings, func(f reporters.Finding) bool { return f.What == finding }) {
+		t.Errorf("%s: no finding %s in %+v", process, finding, d.Findings)
+	}
+	of := func(event, to string) func(reporters.Event) bool {
+		return func(e reporters.Event) bool { return e.Process == process && e.Event == event && e.To == to }
+	}
+	by := func(event, trigger string) func(reporters.Event) bool {
+		return func(e reporters.Event) bool {
+			return e.Process == process && e.Event == event && e.Diagnosis != nil && e.Diagnosis.Trigger == trigger
+		}
+	}
+	order := []int{
+		r.at(t, "SUSPICIOUS", of("state", "SUSPICIOUS")), r.at(t, "snapshot", by("diagnose", "suspicious")), r.at(t, "told", by("diagnosed", "suspicious")),
+		r.at(t, "LEAKING", of("state", "LEAKING")), r.at(t, "collected", by("diagnose", "leak")), r.at(t, "NORMAL", of("state", "NORMAL")), r.at(t, "analysed", by("diagnosed", "leak")),
+	}
+	if !slices.IsSorted(order) {
+		t.Errorf("%s: out of order: %v", process, order)
+	}
+	leaking, collected := r.events[order[3]], r.events[order[4]]
+	if late := d.T - leaking.T; late < 0 || late > 1 {
+		t.Errorf("%s: ordered %.1f s after LEAKING", process, late)
+	}
+	if recipe != "java" && collected.T-leaking.T > 6 {
+		t.Errorf("%s: collected %.1f s after LEAKING", process, collected.T-leaking.T)
+	}
+	if normal := r.events[order[5]]; normal.T != collected.T || !strings.Contains(normal.Text, "the diagnosis is done") {
+		t.Errorf("%s: the diagnosis has not ended the leak: %+v", process, normal)
+	}
+	again := r.eventsOf("repeated", process)
+	if len(again) != 1 || again[0].Kind != kind || again[0].Diagnosis != nil || !strings.Contains(again[0].Text, " MB/h, ") || !strings.Contains(again[0].Text, " MB now; nothing is collected: the last diagnosis was 1") {
+		t.Errorf("%s: repeated %+v", process, again)
+	}
+	if again[0].T >= collected.T+1800 || leaks[1].T < collected.T+1800 {
+		t.Errorf("%s: diagnosed at %v, repeated at %v, diagnosed again at %v", process, collected.T, again[0].T, leaks[1].T)
+	}
+}
+
+// checkLeaksTable compares leaks.csv with the findings of run.json.
+func checkLeaksTable(t *testing.T, dir string, run reporters.Run) {
+	t.Helper()
+	f, err := os.Open(filepath.Join(dir, reporters.LeaksName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, d := range run.Diagnoses {
+		for _, f := range d.Findings {
+			want = append(want, d.Process+" "+f.What+" "+d.Folder)
+		}
+	}
+	var have []string
+	for _, row := range rows[1:] {
+		have = append(have, row[2]+" "+row[7]+" "+row[16])
+	}
+	if !slices.Equal(have, want) || len(want) < 8 {
+		t.Errorf("leaks.csv has\n%q\nrun.json\n%q", have, want)
+	}
+}
+
+// The robust machine stays in LEAKING after a diagnosis; a process that leaks again after
+// its restart is told within the cooldown, and diagnosed after it.
+func TestResponseByTheRobustPolicy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 400), healthy("com.shop:push")))
+		o := responding(t, response.Options{Cooldown: 2 * time.Hour}, p)
+		o.Policy = detector.RobustPolicy()
+		o.Policy.Robust.Cooldown = 2 * time.Hour
+		o.Duration = 5 * time.Hour
+		restarts := []time.Duration{80 * time.Minute, 200 * time.Minute}
+		go func() {
+			began := time.Now()
+			for _, at := range restarts {
+				time.Sleep(time.Until(began.Add(at)))
+				p.Restart("com.shop")
+			}
+		}()
+		r := respond(t, t.Context(), o)
+		leaks, again := r.diagnosesOf("com.shop", response.TriggerLeak), r.eventsOf("repeated", "com.shop")
+		if len(leaks) != 2 || len(again) != 1 || len(r.eventsOf("restart", "com.shop")) != 2 {
+			t.Fatalf("%d diagnoses, %+v, events %+v", len(leaks), again, r.eventsOf("state", ""))
+		}
+		if leaks[0].T > 4800 || again[0].T < 4800 || again[0].T > leaks[0].T+7200 || leaks[1].T < 12000 || leaks[0].PID == leaks[1].PID {
+			t.Errorf("diagnosed at %v and %v, repeated at %v", leaks[0].T, leaks[1].T, again[0].T)
+		}
+		for _, e := range r.eventsOf("state", "com.shop") {
+			if e.From == "LEAKING" && !strings.Contains(e.Text, "restarted") {
+				t.Errorf("the diagnosis ends the leak: %+v", e)
+			}
+		}
+		if x := r.process(t, "S1", "com.shop"); x.Worst != "LEAKING" || x.State != "LEAKING" || x.Gate != "leak" {
+			t.Errorf("%+v", x)
+		}
+		if n := len(r.diagnosesOf("com.shop:push", "")); n > 0 {
+			t.Errorf("the healthy one has %d diagnoses", n)
+		}
+	})
+}
+
+// stretch is a time in which something went on.
+type stretch struct {
+	what     string
+	from, to time.Time
+}
+
+// stretches are what went on, told by several goroutines.
+type stretches struct {
+	mu   sync.Mutex
+	list []stretch
+}
+
+func (s *stretches) add(x stretch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = append(s.list, x)
+}
+
+// apart tells whether no two went on at the same time.
+func (s *stretches) apart() bool {
+	slices.SortFunc(s.list, func(a, b stretch) int { return a.from.Compare(b.from) })
+	for i := 1; i < len(s.list); i++ {
+		if s.list[i].from.Before(s.list[i-1].to) {
+			return false
+		}
+	}
+	return true
+}
+
+// timed tells how long each heap dump and pull takes.
+type timed struct {
+	*cabled
+	stretches *stretches
+}
+
+func (d timed) Shell(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+	from := time.Now()
+	exit, err := d.cabled.Shell(ctx, command, stdout, stderr)
+	if isDump(command) {
+		d.stretches.add(stretch{command, from, time.Now()})
+	}
+	return exit, err
+}
+
+func (d timed) Pull(ctx context.Context, remote string, w io.Writer) (int64, error) {
+	from := time.Now()
+	n, err := d.cabled.Pull(ctx, remote, w)
+	d.stretches.add(stretch{"pull " + remote, from, time.Now()})
+	return n, err
+}
+
+// Two processes that leak at the same moment are dumped one after the other, and those
+// that are not being dumped keep their rhythm meanwhile; the one that is has no samples
+// and no hole.
+func TestResponseOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300), leaky("com.shop:b", androidsim.Java, 300), healthy("com.shop:push")))
+		p.slow = 100 * time.Second
+		o := responding(t, response.Options{}, p)
+		went := &stretches{}
+		o.Devices[0].Device, o.Duration = timed{p, went}, 40*time.Minute
+		r := respond(t, t.Context(), o)
+		if !went.apart() || len(went.list) != 4 {
+			t.Errorf("dumps and pulls: %+v", went.list)
+		}
+		a, b := r.diagnosesOf("com.shop", response.TriggerLeak), r.diagnosesOf("com.shop:b", response.TriggerLeak)
+		if len(a) != 1 || len(b) != 1 || a[0].Outcome != reporters.DiagnosisComplete || b[0].Outcome != reporters.DiagnosisComplete {
+			t.Fatalf("%+v %+v", a, b)
+		}
+		if apart := b[0].T - a[0].T; apart < -100 || apart > 100 {
+			t.Fatalf("they do not leak at the same moment, but %v s apart", apart)
+		}
+		pauses := r.eventsOf("pause", "")
+		if len(pauses) != 2 {
+			t.Fatalf("%+v", pauses)
+		}
+		for _, e := range pauses {
+			if e.Lasted < 100 || e.Lasted > 110 {
+				t.Errorf("%s paused for %v s", e.Process, e.Lasted)
+			}
+			for _, s := range r.samples {
+				if s.Process == e.Process && s.T > e.T-e.Lasted+1 && s.T < e.T-1 {
+					t.Errorf("a sample of %s at %v, while its heap is dumped until %v", s.Process, s.T, e.T)
+				}
+			}
+		}
+		checkRhythm(t, r, "com.shop:push", 0)
+		checkRhythm(t, r, "com.shop", 111)
+		for _, e := range r.events {
+			if e.Event == "gap" || e.Event == "missed" || e.Event == "unresponsive" {
+				t.Errorf("%s of %s: %s", e.Event, e.Process, e.Text)
+			}
+		}
+	})
+}
+
+// checkRhythm looks at the intervals of the fast channel: one and a half of what the state
+// asks for, and once as much as a pause more.
+func checkRhythm(t *testing.T, r result, process string, pause float64) {
+	t.Helper()
+	samples, x := r.samplesOf(process, false), r.process(t, "", process)
+	for i := 1; i < len(samples); i++ {
+		state := "NORMAL"
+		for _, step := range x.Transitions {
+			if step.T <= samples[i-1].T {
+				state = step.To
+			}
+		}
+		most := 1.5 * map[string]float64{"NORMAL": 30, "SUSPICIOUS": 15, "CONFIRMING": 15, "LEAKING": 60}[state]
+		switch step := samples[i].T - samples[i-1].T; {
+		case step <= most:
+		case step <= most+pause:
+			pause = 0
+		default:
+			t.Errorf("%s: %.1f s without a sample at %v in %s", process, step, samples[i].T, state)
+		}
+	}
+	if len(samples) < 60 {
+		t.Errorf("%s: %d samples", process, len(samples))
+	}
+}
+
+// Two phones are dumped at the same time, but their dumps are analysed one at a time.
+func TestResponseOnTwoPhones(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		analyses, dumps := &stretches{}, &stretches{}
+		a, b := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300))), cable(phone("S2", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300)))
+		a.slow, b.slow = 30*time.Second, 30*time.Second
+		o := responding(t, response.Options{Memory: func() int64 {
+			from := time.Now()
+			time.Sleep(3 * time.Minute) // in the time of the bubble
+			analyses.add(stretch{"analysis", from, time.Now()})
+			return 0
+		}}, a, b)
+		o.Devices[0].Device, o.Devices[1].Device, o.Duration = timed{a, dumps}, timed{b, dumps}, 40*time.Minute
+		r := respond(t, t.Context(), o)
+		if len(analyses.list) != 2 || !analyses.apart() {
+			t.Errorf("analyses %+v", analyses.list)
+		}
+		if len(dumps.list) != 4 || dumps.apart() {
+			t.Errorf("dumps %+v", dumps.list)
+		}
+		for _, serial := range []string{"S1", "S2"} {
+			i := slices.IndexFunc(r.Diagnoses, func(d reporters.Diagnosis) bool { return d.Device == serial && d.Trigger == response.TriggerLeak })
+			if i < 0 || len(r.Diagnoses[i].Findings) == 0 || r.Diagnoses[i].Outcome != reporters.DiagnosisComplete {
+				t.Errorf("%s: %+v", serial, r.Diagnoses)
+			}
+		}
+		for _, e := range r.events {
+			if e.Event == "gap" || e.Event == "missed" || e.Event == "unseen" {
+				t.Errorf("%s of %s: %s", e.Event, e.Process, e.Text)
+			}
+		}
+	})
+}
+
+// At the end of a run there is a dump of every process where that was asked for, and a
+// last look at what is suspected and has no diagnosis. Its time is no hole of a series.
+func TestResponseAtTheEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		dump     response.Dump
+		duration time.Duration
+		stop     bool
+		want     map[string]string
+	}{
+		"healthy":                  {response.AtEnd, 5 * time.Minute, false, map[string]string{"com.shop": "end", "com.shop:push": "end"}},
+		"suspected":                {response.OnLeak, 12 * time.Minute, false, map[string]string{"com.shop": "suspicious final"}},
+		"suspected, with dumps":    {response.AtEnd, 12 * time.Minute, false, map[string]string{"com.shop": "suspicious final", "com.shop:push": "end"}},
+		"diagnosed, and suspected": {response.OnLeak, 30 * time.Minute, false, map[string]string{"com.shop": "suspicious leak"}},
+		"diagnosed long ago":       {response.OnLeak, 55 * time.Minute, false, map[string]string{"com.shop": "suspicious leak suspicious final"}},
+		"interrupted":              {response.AtEnd, 12 * time.Minute, true, map[string]string{"com.shop": "suspicious"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300), healthy("com.shop:push")))
+				p.slow = 200 * time.Second
+				o := responding(t, response.Options{Dump: c.dump}, p)
+				o.Duration = c.duration
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				if c.stop {
+					time.AfterFunc(c.duration-time.Minute, stop)
+				}
+				r := respond(t, ctx, o)
+				got := map[string]string{}
+				for _, d := range r.Diagnoses {
+					got[d.Process] = strings.TrimSpace(got[d.Process] + " " + d.Trigger)
+					if d.Trigger == "end" && (d.Recipe != "dump" || steps(d) != "heap" || d.Kind != "") {
+						t.Errorf("%+v", d)
+					}
+				}
+				if fmt.Sprint(got) != fmt.Sprint(c.want) {
+					t.Errorf("diagnoses %v, want %v", got, c.want)
+				}
+				if r.Interrupted != c.stop || len(r.eventsOf("unseen", "")) > 0 {
+					t.Errorf("%s, events %+v", r.Stopped, r.eventsOf("unseen", ""))
+				}
+				for _, x := range r.Processes {
+					if x.Absent > 0 || len(x.Warnings) > 0 {
+						t.Errorf("%s was absent for %v s: %v", x.Process, x.Absent, x.Warnings)
+					}
+				}
+			})
+		})
+	}
+}
+
+// looping marks the loops of a suite, and lingers after the last one.
+type looping struct {
+	loops          int
+	every, lingers time.Duration
+}
+
+func (looping) Describe() reporters.Workload { return reporters.Workload{Kind: "host_command"} }
+
+func (w looping) Run(ctx context.Context, stage Stage) (reporters.Workload, error) {
+	for i := range w.loops {
+		if nap(ctx, w.every) != nil {
+			return w.Describe(), nil
+		}
+		stage.Mark("", fmt.Sprintf("loop %d", i+1))
+	}
+	_ = nap(ctx, w.lingers) // ends early with the run
+	return w.Describe(), nil
+}
+
+// Each mark is a dump of every process, and what grew in all of them is told at the end.
+func TestResponseAtMarks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := cable(phone("S1", rooted(), leaky("com.shop", androidsim.Java, 100), healthy("com.shop:push")))
+		o := responding(t, response.Options{Dump: response.AtMarks}, p)
+		o.Workload, o.Duration = looping{4, 3 * time.Minute, 0}, 0
+		r := respond(t, t.Context(), o)
+		for _, process := range []string{"com.shop", "com.shop:push"} {
+			marks := r.diagnosesOf(process, response.TriggerMark)
+			var texts []string
+			for _, d := range marks {
+				texts = append(texts, d.Mark)
+			}
+			if !slices.Equal(texts, []string{"loop 1", "loop 2", "loop 3", "loop 4"}) {
+				t.Errorf("%s: dumps at %q", process, texts)
+			}
+		}
+		grown := r.diagnosesOf("com.shop", response.TriggerMarks)
+		if len(grown) != 1 || !strings.Contains(grown[0].Summary[0], "4 dumps at marks") || len(grown[0].Findings) == 0 || grown[0].Findings[0].What != "growing" {
+			t.Errorf("growth %+v", grown)
+		}
+		// The front Activity of a healthy process stays as it is.
+		for _, d := range r.diagnosesOf("com.shop:push", response.TriggerMarks) {
+			if len(d.Findings) > 0 {
+				t.Errorf("the healthy one grows: %+v", d.Findings)
+			}
+		}
+		if n := len(r.eventsOf("error", "")); n > 0 {
+			t.Errorf("%+v", r.eventsOf("error", ""))
+		}
+	})
+}
+
+// Marks that come faster than dumps are told: a dump is of the mark whose name it has.
+func TestResponseToMarksThatComeTooFast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := cable(phone("S1", smallDumps(rooted()), healthy("com.shop")))
+		p.slow = 2 * time.Minute
+		o := responding(t, response.Options{Dump: response.AtMarks}, p)
+		o.Workload, o.Duration = looping{10, 30 * time.Second, 0}, 20*time.Minute
+		r := respond(t, t.Context(), o)
+		dumps, late := r.diagnosesOf("com.shop", response.TriggerMark), r.eventsOf("error", "com.shop")
+		if len(dumps)+len(late) != 10 || len(dumps) < 2 || len(late) < 5 || !strings.Contains(late[0].Text, `mark "loop 3": no heap dump`) {
+			t.Errorf("%d dumps, %+v", len(dumps), late)
+		}
+		if x := r.process(t, "S1", "com.shop"); len(x.Warnings) == 0 {
+			t.Errorf("run.json does not say it: %+v", x)
+		}
+	})
+}

@@ -1,0 +1,112 @@
+package response
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// The triggers of a diagnosis.
+const (
+	TriggerLeak       = "leak"
+	TriggerSuspicious = "suspicious"
+	TriggerMark       = "mark"
+	TriggerMarks      = "marks"
+	TriggerEnd        = "end"
+	TriggerFinal      = "final"
+	TriggerDemand     = "demand"
+)
+
+// maxLines bounds the summary of a record, in lines.
+const maxLines = 80
+
+// Analyse says what was collected, completes the record and writes the texts beside the
+// artifacts. What it could not do is a warning of the record; the error is a folder that
+// cannot be written. When ctx ends, heap dumps are not analysed but kept as they are to
+// be kept.
+func (r *Responder) Analyse(ctx context.Context, c *Case) error {
+	began := time.Now()
+	// Whoever was told what was collected still has these.
+	c.Record.Steps, c.Record.Warnings = slices.Clone(c.Record.Steps), slices.Clone(c.Record.Warnings)
+	now, said := readMoment(c)
+	c.Now = now.or(c.Before)
+	var errs []error
+	var heap []string
+	tell := func(file string, lines []string) {
+		if len(lines) > 0 {
+			errs = append(errs, c.folder.text(beside(file), lines))
+		}
+	}
+	for _, s := range slices.Clone(c.Record.Steps) {
+		if s.File == "" {
+			continue
+		}
+		lines := said[s.File]
+		if s.Step == heapStep {
+			lines = r.heap(ctx, c, s.File)
+			heap = lines
+		}
+		tell(s.File, lines)
+	}
+	grown, degraded := c.growth(now), c.degraded()
+	c.Record.Summary = bounded(slices.Concat(c.headlines(said), degraded, grown, heap))
+	if len(heap) > 0 {
+		c.headline = reporters.Head(heap[0], maxText)
+	}
+	if first := slices.Concat(grown, degraded); len(first) > 0 {
+		c.lead(first[0])
+	}
+	c.Record.Analysis, c.Record.Analysed = seconds(time.Since(began)), true
+	c.fit()
+	errs = append(errs, c.folder.text("summary.txt", c.Record.Summary), c.write())
+	return errors.Join(errs...)
+}
+
+// headlines are the first lines of what is told shortly: of a snapshot, which is there to
+// be compared with, all artifacts; else those that tell how processes have ended.
+func (c *Case) headlines(said map[string][]string) []string {
+	var out []string
+	for _, s := range c.Record.Steps {
+		lines := said[s.File]
+		if len(lines) == 0 {
+			continue
+		}
+		switch {
+		case c.Recipe == Snapshot:
+			out = append(out, s.Step+": "+lines[0])
+		case s.Step == "logcat" || s.Step == "exit_info":
+			out = append(out, lines[0])
+		}
+	}
+	return out
+}
+
+// degraded says which artifacts are there in another way than the best, or not at all.
+func (c *Case) degraded() []string {
+	var out []string
+	for _, s := range c.Record.Steps {
+		switch {
+		case s.Ending == "fallback" && s.Note != "":
+			out = append(out, s.Step+": "+s.Note)
+		case s.File == "" && len(s.Reasons) > 0 && (s.Ending == "skipped" || s.Ending == "failed"):
+			out = append(out, s.Step+" "+s.Ending+": "+s.Reasons[len(s.Reasons)-1])
+		}
+	}
+	return out
+}
+
+// bounded is a summary for a record: each line Printable and short.
+func bounded(lines []string) []string {
+	out := make([]string, 0, min(len(lines), maxLines))
+	for i, line := range lines {
+		if i == maxLines-1 && len(lines) > maxLines {
+			return append(out, fmt.Sprintf("... %d lines more beside the artifacts", len(lines)-i))
+		}
+		out = append(out, reporters.Head(line, maxText))
+	}
+	return out
+}

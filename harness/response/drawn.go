@@ -1,0 +1,141 @@
+package response
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/leakgate/leakgate/analysis/graphics"
+	"github.com/leakgate/leakgate/capture/dumpsys"
+	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+func readGfxinfo(c *Case, m *Moment, text []byte) ([]string, error) {
+	info, err := dumpsys.ParseGfxinfo(text)
+	if err != nil {
+		return nil, err
+	}
+	for i := range info.Processes {
+		p := &info.Processes[i]
+		if p.PID.Known && p.PID.N != int64(c.Process.PID) {
+			continue
+		}
+		m.drawn.gfxinfo = p
+		var lines []string
+		if p.GPUBytes.Known {
+			lines = append(lines, fmt.Sprintf("%.1f MB in the renderer's caches", float64(p.GPUBytes.N)/(1<<20)))
+		}
+		for _, x := range []dimension{{"imported by gralloc", p.GrallocKB}, {"allocated as buffers", p.AllocatorKB}} {
+			if x.v.Known {
+				lines = append(lines, megabytes(x.v.N)+" "+x.name)
+			}
+		}
+		if p.Views.Known {
+			lines = append(lines, fmt.Sprintf("%d views", p.Views.N))
+		}
+		if len(lines) == 0 {
+			lines = []string{"the process draws nothing"}
+		}
+		return lines, nil
+	}
+	return nil, errors.New("it has nothing about the process")
+}
+
+func readGPU(c *Case, m *Moment, text []byte) ([]string, error) {
+	gpu, err := dumpsys.ParseGPU(text)
+	if err != nil {
+		return nil, err
+	}
+	// A driver that counts tells those that have something.
+	m.drawn.gpu = field.Value{Known: true}
+	for _, p := range gpu.Processes() {
+		if p.PID == int64(c.Process.PID) {
+			m.drawn.gpu = p.Bytes
+		}
+	}
+	lines := []string{"GPU memory of the process is not known"}
+	if m.drawn.gpu.Known {
+		lines[0] = fmt.Sprintf("%.1f MB of GPU memory", float64(m.drawn.gpu.N)/(1<<20))
+	}
+	if all := gpu.Global(); all.Known {
+		lines = append(lines, fmt.Sprintf("%.1f MB of all processes", float64(all.N)/(1<<20)))
+	}
+	return lines, nil
+}
+
+func readSurfaceFlinger(_ *Case, m *Moment, text []byte) ([]string, error) {
+	s, err := dumpsys.ParseSurfaceFlinger(text)
+	if err != nil {
+		return nil, err
+	}
+	m.drawn.buffers = &s
+	if !s.Buffers.Known || !s.TotalKB.Known {
+		return []string{fmt.Sprintf("%d buffers are listed; the list has no end", len(s.List))}, nil
+	}
+	return []string{fmt.Sprintf("%d buffers of all windows, %s", s.Buffers.N, megabytes(s.TotalKB.N))}, nil
+}
+
+// reading is the graphics memory of a moment as package graphics compares it.
+func (m *Moment) reading(why map[graphics.Source]string) graphics.Reading {
+	r := graphics.Reading{GPUBytes: graphics.Value(m.drawn.gpu), Why: why}
+	if b := m.meminfo; b != nil {
+		row := func(v field.Value) graphics.Value {
+			// Rows of zeros are left out of a table that is whole.
+			if !v.Known && b.TableComplete {
+				return graphics.Known(0)
+			}
+			return graphics.Value(v)
+		}
+		r.EGLMtrackKB, r.GLMtrackKB, r.OtherMtrackKB, r.GfxDevKB = row(b.EGLMtrack), row(b.GLMtrack), row(b.OtherMtrack), row(b.GfxDev)
+	}
+	if g := m.drawn.gfxinfo; g != nil {
+		r.CacheBytes, r.GrallocKB, r.AllocatorKB = graphics.Value(g.GPUBytes), graphics.Value(g.GrallocKB), graphics.Value(g.AllocatorKB)
+		r.Views, r.ViewRoots = graphics.Value(g.Views), graphics.Value(g.ViewRoots)
+	}
+	if s := m.drawn.buffers; s != nil {
+		r.BuffersRead = s.Buffers.Known && s.Buffers.N == int64(len(s.List))
+		for _, x := range s.List {
+			r.Buffers = append(r.Buffers, graphics.Buffer{Layer: x.Requestor, KB: graphics.Value(x.KB)})
+		}
+	}
+	return r
+}
+
+// sources are the steps behind the sources of graphics memory.
+var sources = map[string]graphics.Source{
+	"meminfo": graphics.Meminfo, "gfxinfo": graphics.Gfxinfo, "gpu": graphics.GPU, "surfaceflinger": graphics.SurfaceFlinger,
+}
+
+// unread says of each source why it was not read.
+func (c *Case) unread() map[graphics.Source]string {
+	why := map[graphics.Source]string{}
+	for _, s := range c.Record.Steps {
+		if source, ok := sources[s.Step]; ok && s.File == "" && len(s.Reasons) > 0 {
+			why[source] = s.Reasons[len(s.Reasons)-1]
+		}
+	}
+	return why
+}
+
+func graphicsGrowth(c *Case, before, now *Moment) []string {
+	g := graphics.Compare(before.reading(nil), now.reading(c.unread()))
+	for _, r := range slices.Concat(g.Rows, g.Layers)[:min(len(g.Rows)+len(g.Layers), toldFindings)] {
+		if r.Delta == 0 {
+			continue
+		}
+		f := reporters.Finding{What: "graphics", Name: reporters.Tail(fmt.Sprintf("%s (%s)", r.Name, r.Source), maxText)}
+		if r.Unit == graphics.Bytes {
+			f.Bytes, f.BytesDelta = new(r.After.N), new(r.Delta)
+		} else {
+			f.Count, f.CountDelta = new(r.After.N), new(r.Delta)
+		}
+		if r.BuffersBefore+r.BuffersAfter > 0 {
+			f.Count, f.CountDelta = new(r.BuffersAfter), new(r.BuffersAfter-r.BuffersBefore)
+		}
+		c.Record.Findings = append(c.Record.Findings, f)
+	}
+	lines := g.Lines(toldRows)
+	lines[0] = "graphics: " + lines[0]
+	return lines
+}

@@ -1,0 +1,98 @@
+package response
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/leakgate/leakgate/capture/dumpsys"
+)
+
+// readLogcat tells what happened to the process around the moment: first whether it has
+// crashed or was killed.
+func readLogcat(c *Case, _ *Moment, text []byte) ([]string, error) {
+	l, err := dumpsys.ScanLogcat(bytes.NewReader(text), int64(c.Process.PID), c.Process.Name)
+	if err != nil {
+		return nil, err
+	}
+	lines := []string{"logcat: " + ending(l) + collections(l)}
+	for _, kind := range dumpsys.LogKinds() {
+		m := l.Mentions[kind]
+		if m.Count == 0 || kind == dumpsys.LogGC {
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("  %s, %d lines, the last at %s: %s", strings.ReplaceAll(string(kind), "_", " "), m.Count, m.Last, m.Line))
+	}
+	return append(lines, fmt.Sprintf("  %d entries of all processes, from %s to %s", l.Entries, l.First, l.Last)), nil
+}
+
+// ending tells a crash from a kill.
+func ending(l dumpsys.Logcat) string {
+	switch {
+	case l.Exception != "":
+		return "CRASHED with " + l.Exception
+	case l.Signal != "":
+		return "CRASHED by " + l.Signal
+	case l.Crash():
+		return "CRASHED"
+	case l.KillReason != "":
+		return "KILLED by the system: " + l.KillReason
+	case l.Kill():
+		return "KILLED by the system"
+	case l.Mentions[dumpsys.LogOutOfMemory].Count > 0:
+		return "an OutOfMemoryError was thrown"
+	}
+	return "no crash, no kill"
+}
+
+func collections(l dumpsys.Logcat) string {
+	n := l.Mentions[dumpsys.LogGC].Count
+	if n == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("; %d garbage collections", n)
+	if l.GC.HeapUsed.Known && l.GC.HeapTotal.Known {
+		text += fmt.Sprintf(", after the last %s of %s Java heap", megabytes(l.GC.HeapUsed.N), megabytes(l.GC.HeapTotal.N))
+	}
+	return text
+}
+
+// readExitInfo tells how earlier processes of the app have ended.
+func readExitInfo(c *Case, _ *Moment, text []byte) ([]string, error) {
+	info, err := dumpsys.ParseExitInfo(text)
+	if err != nil {
+		return nil, err
+	}
+	var own []dumpsys.Exit
+	for _, e := range info.Exits {
+		if e.Process == c.Process.Name {
+			own = append(own, e)
+		}
+	}
+	if len(own) == 0 {
+		return []string{"exit info: no earlier process of this name has ended"}, nil
+	}
+	lines := []string{fmt.Sprintf("exit info: %d earlier processes of this name have ended, the last %s", len(own), exitText(own[0]))}
+	for _, e := range own[:min(len(own), toldRows)] {
+		lines = append(lines, "  "+exitText(e))
+	}
+	return lines, nil
+}
+
+func exitText(e dumpsys.Exit) string {
+	how := "by itself or its user"
+	switch {
+	case e.Crash():
+		how = "by a CRASH"
+	case e.Kill():
+		how = "by a KILL"
+	}
+	text := fmt.Sprintf("%s: %s at %s", how, e.ReasonName, e.Timestamp)
+	if e.Pss.Known {
+		text += fmt.Sprintf(", Pss %s", megabytes(e.Pss.N))
+	}
+	if e.Description != "" {
+		text += ", " + e.Description
+	}
+	return text
+}

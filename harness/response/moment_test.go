@@ -1,0 +1,194 @@
+package response
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/leakgate/leakgate/internal/recorded"
+)
+
+// What a summary says of a recorded process is what the file itself says in its total.
+func TestRecordedTotals(t *testing.T) {
+	for _, c := range []struct {
+		recorded, file string
+		pss, swap      int64
+		line           string
+	}{
+		{"api36-memorylab-smaps.txt.gz", "smaps.txt", 282363, 162, "Pss + SwapPss 275.9 MB in 4068 mappings"},
+		{"api36-memorylab-showmap.txt", "showmap.txt", 282367, 162, "Pss + SwapPss 275.9 MB in 1109 mappings"},
+		{"api29-x86_64-systemserver-smaps.txt.gz", "smaps.txt", 108384, 0, "Pss + SwapPss 105.8 MB in 2760 mappings"},
+		{"api29-x86_64-smaps_short.txt", "smaps.txt", 19119, 0, "Pss + SwapPss 18.7 MB in 6 mappings"},
+	} {
+		r := New(t.TempDir(), Options{})
+		files := map[string][]byte{c.file: recorded.Read(t, "device", c.recorded)}
+		got := analysed(t, r, "native", nil, files)
+		sum := got.Now.maps().Total()
+		if sum.PSS != c.pss || sum.SwapPSS != c.swap {
+			t.Errorf("%s: %+v", c.recorded, sum)
+		}
+		says(t, got.Record.Summary, "no earlier moment", c.line, "the largest:")
+		says(t, []string{string(contents(t, got.folder.path)[beside(c.file)])}, c.line)
+		if len(got.Record.Findings) > 0 || len(got.Record.Warnings) > 0 {
+			t.Errorf("%s: %v %v", c.recorded, got.Record.Findings, got.Record.Warnings)
+		}
+		// Compared with itself nothing has grown.
+		again := analysed(t, r, "native", got.Now, files)
+		says(t, again.Record.Summary, "nothing grew")
+		if len(again.Record.Findings) > 0 {
+			t.Errorf("%s: %v", c.recorded, again.Record.Findings)
+		}
+	}
+}
+
+// area is a mapping of a made-up process.
+type area struct {
+	name      string
+	pss, swap int64
+}
+
+// smapsOf writes areas as the kernel does (fs/proc/task_mmu.c, show_smap).
+func smapsOf(areas []area) []byte {
+	var b strings.Builder
+	at := uint64(0x7000_0000)
+	for _, a := range areas {
+		fmt.Fprintf(&b, "%x-%x rw-p 00000000 00:00 0                                  %s\n", at, at+0x10000, a.name)
+		fmt.Fprintf(&b, "Size:                 64 kB\nRss:            %d kB\nPss:            %d kB\nPrivate_Dirty:  %d kB\nSwap:           %d kB\nSwapPss:        %d kB\nVmFlags: rd wr mr mw me ac\n",
+			a.pss, a.pss, a.pss, a.swap, a.swap)
+		at += 0x20000 // no two touch each other: none is the .bss of another
+	}
+	return []byte(b.String())
+}
+
+// names that mappings have, of all kinds.
+var areaNames = []string{
+	"", "[heap]", "[anon:libc_malloc]", "[anon:scudo:primary]", "[stack]", "[anon:stack_and_tls:%d]", "[anon:dalvik-main space (region space)]",
+	"/data/app/com.shop/lib/arm64/libshop.so", "/system/lib64/libc.so", "/dev/kgsl-3d0", "/dev/ashmem/x (deleted)", "[anon:.bss]", "/dmabuf:%d",
+}
+
+// Growth is attributed without a rest: the kinds sum up to what was measured, and so do
+// the mappings, and each is what was put there.
+func TestGrowthSumsUp(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	r := New(t.TempDir(), Options{})
+	for range 60 {
+		side := func() (list []area, cost int64) {
+			for range rnd.IntN(200) {
+				name := areaNames[rnd.IntN(len(areaNames))]
+				if strings.Contains(name, "%d") {
+					name = fmt.Sprintf(name, rnd.IntN(1000))
+				}
+				a := area{name, rnd.Int64N(5000), rnd.Int64N(300)}
+				list, cost = append(list, a), cost+a.pss+a.swap
+			}
+			return append(list, area{"[vdso]", 4, 0}), cost + 4
+		}
+		was, before := side()
+		is, after := side()
+		first := analysed(t, r, "native", nil, map[string][]byte{"smaps.txt": smapsOf(was)})
+		second := analysed(t, r, "native", first.Now, map[string][]byte{"smaps.txt": smapsOf(is)})
+		for _, what := range []string{"native_kind", "mapping"} {
+			var delta int64
+			var share float64
+			for _, f := range found(second, what) {
+				delta += *f.BytesDelta
+				if f.Share != nil {
+					share += *f.Share
+				}
+				if *f.Bytes < *f.BytesDelta || *f.Count < *f.CountDelta {
+					t.Errorf("%+v has more new than there is", f)
+				}
+			}
+			if delta != (after-before)<<10 {
+				t.Errorf("%s: %d bytes are told, %d have grown", what, delta, (after-before)<<10)
+			}
+			// Of what is summed as others some may shrink.
+			if rows := len(found(second, what)); share > 1 || what == "mapping" && rows <= toldFindings && share < 0.99 && delta > 0 {
+				t.Errorf("%s: shares sum up to %v", what, share)
+			}
+		}
+		says(t, second.Record.Summary, fmt.Sprintf("-> %s", sizeWords(after)))
+	}
+}
+
+// sizeWords is an amount of kB as the summary has it.
+func sizeWords(kb int64) string {
+	if kb < 1024 {
+		return fmt.Sprintf("%d kB", kb)
+	}
+	return fmt.Sprintf("%.1f MB", float64(kb)/1024)
+}
+
+// Two ways to read the same memory do not sum up to the same: they are not compared, and
+// the summary says so. Where one of the ways was taken both times, it is.
+func TestGrowthOfOtherSource(t *testing.T) {
+	r := New(t.TempDir(), Options{})
+	smaps, showmap := recorded.Read(t, "device", "api36-memorylab-smaps.txt.gz"), recorded.Read(t, "device", "api36-memorylab-showmap.txt")
+	bySmaps := analysed(t, r, Snapshot, nil, map[string][]byte{"smaps.txt": smaps}).Now
+	byShowmap := analysed(t, r, Snapshot, nil, map[string][]byte{"showmap.txt": showmap}).Now
+	both := analysed(t, r, Snapshot, nil, map[string][]byte{"smaps.txt": smaps, "showmap.txt": showmap}).Now
+	for _, c := range []struct {
+		before *Moment
+		file   string
+		words  string
+	}{
+		{bySmaps, "showmap.txt", "memory maps: smaps before, showmap now; which library grows cannot be told"},
+		{byShowmap, "smaps.txt", "memory maps: showmap before, smaps now; which library grows cannot be told"},
+		{&Moment{}, "smaps.txt", "memory maps: not read before, smaps now; which library grows cannot be told"},
+		{both, "showmap.txt", "Pss + SwapPss 275.9 MB -> 275.9 MB (0 kB)"},
+		{both, "smaps.txt", "Pss + SwapPss 275.9 MB -> 275.9 MB (0 kB)"},
+	} {
+		got := analysed(t, r, "native", c.before, map[string][]byte{c.file: map[string][]byte{"smaps.txt": smaps, "showmap.txt": showmap}[c.file]})
+		says(t, got.Record.Summary, c.words)
+		if len(got.Record.Findings) > 0 {
+			t.Errorf("%s: %+v", c.words, got.Record.Findings)
+		}
+	}
+}
+
+// What was not seen now is compared later with what was seen before.
+func TestMomentKeepsWhatItHad(t *testing.T) {
+	r := New(t.TempDir(), Options{})
+	threads := func(n int) []byte {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "/proc/4321/task/%d/comm:pool-1-thread-%d\n", 4321+i, i)
+		}
+		return []byte(b.String())
+	}
+	first := analysed(t, r, Snapshot, nil, map[string][]byte{"threads.txt": threads(10), "smaps.txt": smapsOf([]area{{"[heap]", 100, 0}})})
+	second := analysed(t, r, "native", first.Now, map[string][]byte{"smaps.txt": smapsOf([]area{{"[heap]", 300, 0}})})
+	third := analysed(t, r, "thread", second.Now, map[string][]byte{"threads.txt": threads(25)})
+	list := found(third, "threads")
+	if len(list) != 1 || *list[0].Count != 25 || *list[0].CountDelta != 15 || !strings.HasPrefix(list[0].Name, "pool-1-thread-") {
+		t.Errorf("%+v\n%v", list, third.Record.Summary)
+	}
+	last := analysed(t, r, "native", third.Now, map[string][]byte{"smaps.txt": smapsOf([]area{{"[heap]", 350, 0}})})
+	if list := found(last, "mapping"); len(list) != 1 || *list[0].BytesDelta != 50<<10 {
+		t.Errorf("%+v", list)
+	}
+	// Nothing could be read: what was seen stays.
+	none := analysed(t, r, "native", last.Now, nil)
+	if none.Now != last.Now {
+		t.Error("what was seen before is lost")
+	}
+}
+
+// What cannot be read is a warning and says nothing; the other artifacts are read.
+func TestDamagedArtifact(t *testing.T) {
+	r := New(t.TempDir(), Options{})
+	whole := smapsOf([]area{{"[heap]", 100, 0}, {"[stack]", 8, 0}})
+	c := analysed(t, r, "native", nil, map[string][]byte{
+		"smaps.txt": whole[:len(whole)-70], "showmap.txt": []byte("\x1b[2Jno\x00thing\n"), "status.txt": []byte("Name:\tx\nPid:\t4321\nThreads:\t31\n"),
+		"meminfo.txt": make([]byte, maxArtifact+1), "custom_x.txt": []byte("\x1b]0;x\a"),
+	})
+	says(t, c.Record.Warnings, "read smaps.txt: ", "read showmap.txt: ", "read meminfo.txt: it has 33554433 bytes, more than 33554432")
+	if len(c.Record.Warnings) != 3 {
+		t.Errorf("%q", c.Record.Warnings)
+	}
+	files := contents(t, c.folder.path)
+	if files[beside("smaps.txt")] != nil || files[beside("custom_x.txt")] != nil || !strings.HasPrefix(string(files[beside("status.txt")]), "31 threads\n") {
+		t.Errorf("%q", files[beside("status.txt")])
+	}
+}

@@ -1,0 +1,80 @@
+package response
+
+import (
+	"time"
+
+	"github.com/leakgate/leakgate/analysis/mapping"
+	"github.com/leakgate/leakgate/capture"
+)
+
+// Dump says when heaps are dumped.
+type Dump string
+
+// When heaps are dumped: OnLeak as part of the response to a leak, AtEnd and AtMarks
+// also of every process when the run ends, or at each mark.
+const (
+	OnLeak  Dump = "on_leak"
+	AtEnd   Dump = "at_end"
+	AtMarks Dump = "at_marks"
+)
+
+// Keep says what stays of a heap dump after its analysis.
+type Keep string
+
+// What stays: the dump with the contents of its primitive arrays zeroed, all of it, or
+// nothing. Dumps hold personal data, and artifacts of a run get uploaded.
+const (
+	Stripped Keep = "stripped"
+	Raw      Keep = "raw"
+	Nothing  Keep = "none"
+)
+
+// DefaultCooldown is the device time between two diagnoses of one process (the article,
+// section 6.4).
+const DefaultCooldown = 30 * time.Minute
+
+// Options say what is collected and what stays of it. The zero value is on_leak,
+// stripped, without custom steps.
+type Options struct {
+	Dump Dump
+	Keep Keep
+	// Cooldown is the device time between two diagnoses of one process. The policy has
+	// its own for its demands: whoever sets one sets both.
+	Cooldown time.Duration
+	// Steps are added to the recipe of this name (java, native, gpu, thread, unknown), or
+	// to each of them where it is all.
+	Steps map[string][]capture.Step
+	// Mapping has the names of the source for those of an obfuscated build; nil for none.
+	Mapping *mapping.Mapping
+	// Memory gives the bytes that the graph of a dump may take; nil, or 0, bounds nothing.
+	Memory func() int64
+}
+
+func (o Options) withDefaults() Options {
+	if o.Dump == "" {
+		o.Dump = OnLeak
+	}
+	if o.Keep == "" {
+		o.Keep = Stripped
+	}
+	return o
+}
+
+// recipe is the recipe of this name with the steps that were added to it.
+func (o Options) recipe(name string) (capture.Recipe, bool) {
+	r, ok := capture.RecipeOf(name)
+	if !ok {
+		return r, false
+	}
+	if name == Snapshot || name == HeapOnly {
+		return r, true
+	}
+	return r.With(o.Steps["all"]...).With(o.Steps[name]...), true
+}
+
+// The recipes that are of no kind: what is light, to compare with later, and the heap
+// alone.
+const (
+	Snapshot = "snapshot"
+	HeapOnly = "dump"
+)

@@ -1,0 +1,277 @@
+package response
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// Of each kind of leak a phone is looked at twice, an hour apart, and the answer names what
+// leaks.
+func TestEachKind(t *testing.T) {
+	rooted := androidsim.Options{API: 34, Root: true, BuildType: "userdebug"}
+	for _, c := range []struct {
+		recipe string
+		phone  androidsim.Options
+		leak   androidsim.Model
+		check  func(t *testing.T, c *Case)
+	}{
+		{"java", rooted, androidsim.Leak(androidsim.Java, 40, 0), func(t *testing.T, c *Case) {
+			leaks := found(c, "leak")
+			if len(leaks) != 1 || !strings.Contains(leaks[0].Name, "Activity") || *leaks[0].Bytes < 30<<20 || *leaks[0].Count < 2 || leaks[0].Fingerprint == "" || leaks[0].Key == "" {
+				t.Fatalf("%+v", leaks)
+			}
+			trace := strings.Join(leaks[0].Trace, "\n")
+			if !strings.Contains(trace, "GC Root") || !strings.Contains(trace, "~~~") || !strings.Contains(trace, "retained") || !strings.HasSuffix(strings.Join(c.Record.Summary, "\n"), strings.Join(leaks[0].Trace[1:], "\n")) {
+				t.Errorf("%s\n\n%s", trace, strings.Join(c.Record.Summary, "\n"))
+			}
+			if !strings.HasPrefix(c.Headline(), "heap dump: ") || !strings.Contains(c.Headline(), "retained") {
+				t.Error(c.Headline())
+			}
+		}},
+		{"native", rooted, androidsim.Leak(androidsim.Native, 40, 0), func(t *testing.T, c *Case) {
+			kinds, rows := found(c, "native_kind"), found(c, "mapping")
+			if len(kinds) == 0 || kinds[0].Name != "heap" || mb(kinds[0].BytesDelta) != 40 || *kinds[0].Share < 0.9 {
+				t.Errorf("%+v", kinds)
+			}
+			if len(rows) != 2 || mb(rows[0].BytesDelta) != 20 || rows[0].Name != "[anon:scudo:primary]" || !strings.Contains(c.Headline(), rows[0].Name) {
+				t.Errorf("%+v; %s", rows, c.Headline())
+			}
+			says(t, c.Record.Summary, "native memory: Pss + SwapPss ", rows[0].Name)
+		}},
+		{"thread", rooted, androidsim.Leak(androidsim.Thread, 4, 0), func(t *testing.T, c *Case) {
+			groups := found(c, "threads")
+			if len(groups) != 1 || *groups[0].CountDelta != 40 || *groups[0].Count < 40 || groups[0].BytesDelta == nil || mb(groups[0].BytesDelta) != 4 {
+				t.Fatalf("%+v\n%s", groups, strings.Join(c.Record.Summary, "\n"))
+			}
+			says(t, c.Record.Summary, "threads: 2", "(+40): 40 new, 0 ended", groups[0].Name, "of stack each")
+			if !strings.Contains(c.Headline(), groups[0].Name) {
+				t.Error(c.Headline())
+			}
+		}},
+		{"gpu", rooted, androidsim.Leak(androidsim.GPU, 40, 0), func(t *testing.T, c *Case) {
+			rows := found(c, "graphics")
+			if len(rows) < 2 {
+				t.Fatalf("%+v", rows)
+			}
+			seen := ""
+			for _, f := range rows {
+				if f.BytesDelta != nil && mb(f.BytesDelta) == 40 {
+					seen += f.Name + "; "
+				}
+			}
+			if !strings.Contains(seen, "EGL mtrack (dumpsys meminfo); ") || !strings.Contains(seen, "(dumpsys gpu); ") || !strings.Contains(seen, "(dumpsys gfxinfo); ") {
+				t.Errorf("what grew by 40 MB: %s", seen)
+			}
+			says(t, c.Record.Summary, "graphics: ", "EGL mtrack")
+		}},
+		{"unknown", rooted, androidsim.Leak(androidsim.Native, 40, 0), func(t *testing.T, c *Case) {
+			if kinds := found(c, "native_kind"); len(kinds) == 0 || mb(kinds[0].BytesDelta) != 40 {
+				t.Errorf("%+v", kinds)
+			}
+			says(t, c.Record.Summary, "native memory: ", "heap dump: ")
+			for _, line := range c.Record.Summary {
+				if strings.HasPrefix(line, "threads:") {
+					t.Errorf("nobody has asked for threads: %s", line)
+				}
+			}
+		}},
+		// The memory maps of a released app are nobody's to read: the rows of meminfo stay.
+		{"native", androidsim.Options{API: 34}, androidsim.Leak(androidsim.Native, 40, 0), func(t *testing.T, c *Case) {
+			says(t, c.Record.Summary, "memory maps: not read before, not read now", "smaps: only the rows of meminfo: which library cannot be told", "meminfo, by row:\n  Native Heap ", "(+40.1 MB)")
+			rows := found(c, "meminfo")
+			if len(rows) == 0 || rows[0].Name != "Native Heap" || mb(rows[0].BytesDelta) != 40 || c.Record.Outcome != reporters.DiagnosisDegraded {
+				t.Errorf("%s, %+v", c.Record.Outcome, rows)
+			}
+		}},
+	} {
+		t.Run(fmt.Sprint(c.recipe, c.phone.Root), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := watch(t, Options{}, c.phone, c.leak)
+				if !c.phone.Root {
+					w = release(t, c.phone, c.leak)
+				}
+				snapshot := w.order(Snapshot, nil)
+				snapshot.Trigger = TriggerSuspicious
+				first := w.diagnose(snapshot)
+				if len(first.Record.Findings) > 0 || !strings.HasPrefix(first.Headline(), "snapshot to compare with: ") || first.Unread {
+					t.Errorf("%s: %+v", first.Headline(), first.Record.Findings)
+				}
+				if files := strings.Count(strings.Join(w.files(first), " "), ".txt"); !strings.HasSuffix(first.Headline(), fmt.Sprintf(": %d artifacts", files)) {
+					t.Errorf("%s, of %d files", first.Headline(), files)
+				}
+				time.Sleep(time.Hour)
+				second := w.diagnose(w.order(c.recipe, first.Now))
+				d := second.Record
+				if d.Device == "" || d.Process != "com.shop" || d.PID != w.process.PID || d.T != 60 || d.Took <= 0 || d.Trigger != "leak" || d.Kind != c.recipe+"_leak" || d.Recipe != c.recipe || !d.Analysed {
+					t.Errorf("%+v", d)
+				}
+				if want := fmt.Sprintf("artifacts/com.shop/%s-%s_leak", "[0-9]{8}T[0-9]{6}Z", c.recipe); !regexp.MustCompile("^" + want + "$").MatchString(d.Folder) {
+					t.Errorf("folder %s", d.Folder)
+				}
+				for _, s := range d.Steps {
+					if s.File == "" || s.Step == "maps" {
+						continue
+					}
+					if _, err := os.Stat(second.folder.in(beside(s.File))); err != nil {
+						t.Errorf("%s has no words: %v", s.Step, err)
+					}
+				}
+				if second.Ended <= first.Ended || second.Ended == 0 {
+					t.Errorf("ended at %v and %v", first.Ended, second.Ended)
+				}
+				c.check(t, second)
+			})
+		})
+	}
+}
+
+// release is watch for a user build with a released app.
+func release(t *testing.T, phone androidsim.Options, leak androidsim.Model) *watched {
+	t.Helper()
+	phone.Apps = []androidsim.App{{Package: "com.shop", Processes: []androidsim.ProcessSpec{
+		{Name: "com.shop", Models: []androidsim.Model{androidsim.Typical(), leak}},
+	}}}
+	w := &watched{t: t, phone: &pocket{Phone: androidsim.New(phone)}, responder: New(t.TempDir(), Options{})}
+	time.Sleep(time.Minute)
+	var err error
+	if w.facts, err = capture.ReadFacts(t.Context(), w.phone); err != nil {
+		t.Fatal(err)
+	}
+	w.meet()
+	return w
+}
+
+func (w *watched) files(c *Case) (list []string) {
+	for _, s := range c.Record.Steps {
+		if s.File != "" {
+			list = append(list, s.File)
+		}
+	}
+	return list
+}
+
+// mb is an amount in whole MB.
+func mb(n *int64) int64 {
+	if n == nil {
+		return -1
+	}
+	return (*n + 1<<19) >> 20
+}
+
+// Without an earlier moment the answer is what there is, and says that it is no growth.
+func TestNothingBefore(t *testing.T) {
+	for recipe, words := range map[string][]string{
+		"native":  {"Pss + SwapPss ", "the largest:"},
+		"thread":  {"threads: 28", "  "},
+		"gpu":     {"TOTAL PSS", "Graphics"},
+		"unknown": {"Pss + SwapPss ", "heap dump: memory piles up: 14 x Chunk, held by Registry.first"},
+	} {
+		t.Run(recipe, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := watch(t, Options{}, androidsim.Options{API: 34, Root: true, BuildType: "userdebug"})
+				c := w.diagnose(w.order(recipe, nil))
+				says(t, c.Record.Summary, append(words, "no earlier moment to compare with")...)
+				for _, f := range c.Record.Findings {
+					if f.BytesDelta != nil || f.CountDelta != nil {
+						t.Errorf("grown since nothing: %+v", f)
+					}
+				}
+				if c.Record.Outcome != reporters.DiagnosisComplete || len(c.Record.Warnings) > 0 {
+					t.Errorf("%s, %q", c.Record.Outcome, c.Record.Warnings)
+				}
+			})
+		})
+	}
+}
+
+// Two diagnoses of one process in the same second have folders of their own.
+func TestSameSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := New(t.TempDir(), Options{})
+		seen := map[string]bool{}
+		for i := range 5 {
+			c := given(t, r, "thread", nil, nil)
+			if seen[c.Record.Folder] || i > 0 && !strings.HasSuffix(c.Record.Folder, fmt.Sprintf("-thread-%d", i+1)) {
+				t.Error(c.Record.Folder)
+			}
+			seen[c.Record.Folder] = true
+		}
+	})
+}
+
+// Whatever a process is called, its folder is one below artifacts that every file system
+// takes.
+func TestFolderOfHostileName(t *testing.T) {
+	plain := regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
+	for name, want := range map[string]string{
+		"com.shop:push": "com.shop_push", "../../x": "_.._x", "..": "_", ".": "_", "": "_", "...": "_", "/": "_", `C:\x`: "C__x", ".hidden": "hidden", "x.": "x",
+		"com.shöp": "com.sh_p", "a b\n\x1b[2J": "a_b___2J", strings.Repeat("x", 255): strings.Repeat("x", 80), strings.Repeat("x", 79) + "..y": strings.Repeat("x", 79), "\xff\xfe": "__",
+	} {
+		for _, user := range []int{0, 10} {
+			dir := t.TempDir()
+			o := Order{Process: capture.Process{Name: name, User: user}, Recipe: "native", Kind: "../native\x00leak"}
+			f, err := New(dir, Options{}).newFolder(o)
+			if err != nil {
+				t.Errorf("%q: %v", name, err)
+				continue
+			}
+			parts := strings.Split(f.name, "/")
+			whole := want
+			if user != 0 {
+				whole += "-user10"
+			}
+			if len(parts) != 3 || parts[0] != Artifacts || parts[1] != whole || !plain.MatchString(parts[2]) || !strings.HasSuffix(parts[2], "Z-_native_leak") {
+				t.Errorf("%q: %s, want %s", name, f.name, whole)
+			}
+			if rel, err := filepath.Rel(dir, f.path); err != nil || !filepath.IsLocal(rel) || !inside(f.name) {
+				t.Errorf("%q: %s %v", name, f.path, err)
+			}
+		}
+	}
+}
+
+// A device that goes away in the middle, or a run that ends: what was collected until then
+// is kept, told and left in the form that is to be kept.
+func TestBrokenOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, Options{}, androidsim.Options{API: 34, Root: true, BuildType: "userdebug"})
+		ctx, cancel := context.WithCancel(t.Context())
+		w.phone.before = func(command string) error {
+			if strings.Contains(command, "showmap") {
+				cancel()
+			}
+			return ctx.Err()
+		}
+		c, err := w.responder.Collect(ctx, w.phone, w.facts, w.order("native", nil))
+		if err == nil || c == nil || c.Record.Outcome != reporters.DiagnosisInterrupted || len(c.Record.Warnings) != 1 {
+			t.Fatalf("%v, %+v", err, c)
+		}
+		equal(t, "files", w.files(c), []string{"status.txt", "smaps.txt"})
+		if err := w.responder.Analyse(ctx, c); err != nil {
+			t.Fatal(err)
+		}
+		checkCase(t, w.responder, c)
+		says(t, c.Record.Summary, "Pss + SwapPss ")
+	})
+}
+
+func TestUnknownRecipe(t *testing.T) {
+	r := New(t.TempDir(), Options{})
+	if c, err := r.Collect(t.Context(), nil, capture.Facts{}, Order{Recipe: "nonsense"}); c != nil || err == nil {
+		t.Errorf("%v %v", c, err)
+	}
+	if entries, err := os.ReadDir(r.dir); err != nil || len(entries) > 0 {
+		t.Error(entries, err)
+	}
+}

@@ -1,0 +1,60 @@
+package response
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// A line of samples.ndjson, which holds a record, has at most 1 MB; and a run has hundreds
+// of records. These bound the parts of one, in bytes as they are encoded; a step has
+// maxReasons and maxWords.
+const (
+	maxFindings     = 100 << 10
+	maxSummary      = 60 << 10
+	maxAllWarnings  = 40 << 10
+	roomForWarnings = 2
+)
+
+// fit leaves of a record what a line may hold: of findings without room for their traces
+// the rest, and of the lists the beginnings.
+func (c *Case) fit() {
+	r := &c.Record
+	all := len(r.Findings)
+	traces := 0
+	left := maxFindings
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		if len(f.Trace) > 0 && encoded(f) > left {
+			f.Trace = nil
+			traces++
+		}
+		if left -= encoded(f); left < 0 {
+			r.Findings = r.Findings[:i]
+			break
+		}
+	}
+	r.Warnings = within(r.Warnings[:min(len(r.Warnings), maxWarnings-roomForWarnings)], maxAllWarnings)
+	if n := all - len(r.Findings); n > 0 {
+		c.warnText(fmt.Sprintf("%d findings more than a record may hold", n))
+	}
+	if traces > 0 {
+		c.warnText(fmt.Sprintf("the traces of %d findings are longer than a record may hold", traces))
+	}
+	r.Summary = within(r.Summary, maxSummary)
+}
+
+// within is the beginning of a list, of at most so many bytes.
+func within(list []string, most int) []string {
+	for i := range list {
+		if most -= encoded(list[i]); most < 0 {
+			return list[:i]
+		}
+	}
+	return list
+}
+
+// encoded is the size of a value in a line of samples.ndjson, with the comma behind it.
+func encoded(v any) int {
+	text, _ := json.Marshal(v) // texts and numbers only
+	return len(text) + 1
+}

@@ -1,0 +1,309 @@
+package response
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/adbd"
+	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// pocket is a simulated phone without a wire between.
+type pocket struct {
+	*androidsim.Phone
+	// before is asked before each command; an error is that of the trip. Nil is never.
+	before func(command string) error
+	// missing is a program that the phone does not have.
+	missing string
+}
+
+func (d *pocket) Serial() string { return d.Identity().Serial }
+
+func (d *pocket) Shell(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+	if d.before != nil {
+		if err := d.before(command); err != nil {
+			return -1, err
+		}
+	}
+	if d.missing != "" && strings.HasPrefix(command, d.missing+" ") {
+		_, err := fmt.Fprintf(stderr, "/system/bin/sh: %s: inaccessible or not found\n", d.missing)
+		return 127, err
+	}
+	exit := d.Phone.Shell(ctx, command, strings.NewReader(""), stdout, stderr)
+	switch {
+	case ctx.Err() != nil:
+		return -1, ctx.Err()
+	case exit == adbd.NoExit:
+		return -1, errors.New("connection ended before the exit status")
+	}
+	return exit, nil
+}
+
+func (d *pocket) Pull(ctx context.Context, remote string, w io.Writer) (int64, error) {
+	f, err := d.Open(remote)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	n, err := io.Copy(w, f)
+	return n, errors.Join(err, ctx.Err())
+}
+
+func (d *pocket) Push(context.Context, io.Reader, string, fs.FileMode) error {
+	return errors.ErrUnsupported
+}
+
+// watched is a process of a phone as a run sees it, with the run's responder.
+type watched struct {
+	t         *testing.T
+	phone     *pocket
+	facts     capture.Facts
+	process   capture.Process
+	level     capture.Level
+	responder *Responder
+}
+
+// watch makes a phone with the app com.shop, of which one process does what models say.
+func watch(t *testing.T, o Options, phone androidsim.Options, models ...androidsim.Model) *watched {
+	t.Helper()
+	phone.Apps = []androidsim.App{{Package: "com.shop", Debuggable: true, Processes: []androidsim.ProcessSpec{
+		{Name: "com.shop", RestartAfter: 5 * time.Second, Models: append([]androidsim.Model{androidsim.Typical()}, models...)},
+	}}}
+	w := &watched{t: t, phone: &pocket{Phone: androidsim.New(phone)}, responder: New(t.TempDir(), o)}
+	time.Sleep(time.Minute)
+	var err error
+	if w.facts, err = capture.ReadFacts(t.Context(), w.phone); err != nil {
+		t.Fatal(err)
+	}
+	w.meet()
+	return w
+}
+
+// meet finds the process that there is now.
+func (w *watched) meet() {
+	w.t.Helper()
+	found, err := capture.FindProcesses(w.t.Context(), w.phone, []capture.Pattern{"com.shop"})
+	if err != nil || len(found.Processes) != 1 {
+		w.t.Fatal(found, err)
+	}
+	probe, err := capture.NewLevels(w.phone, w.facts).Probe(w.t.Context(), found.Processes[0])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.process, w.level = found.Processes[0], probe.Level
+}
+
+// order is one diagnosis of the process.
+func (w *watched) order(recipe string, before *Moment) Order {
+	kind := recipe + "_leak"
+	if recipe == Snapshot || recipe == HeapOnly {
+		kind = ""
+	}
+	return Order{Process: w.process, Level: w.level, Recipe: recipe, Kind: kind, Trigger: TriggerLeak, T: 60, Before: before}
+}
+
+// diagnose collects and analyses, and holds the case to what all cases keep.
+func (w *watched) diagnose(o Order) *Case {
+	w.t.Helper()
+	c, err := w.responder.Collect(w.t.Context(), w.phone, w.facts, o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.responder.Analyse(w.t.Context(), c); err != nil {
+		w.t.Fatal(err)
+	}
+	checkCase(w.t, w.responder, c)
+	return c
+}
+
+// checkCase holds a case that is analysed to the rules: what is in the folder, that others
+// may read it, and what a record may hold.
+func checkCase(t testing.TB, r *Responder, c *Case) {
+	t.Helper()
+	want, artifacts := map[string]bool{"diagnosis.json": true, "summary.txt": true}, map[string]bool{heapStep + ".hprof": true}
+	for _, s := range c.Record.Steps {
+		if s.File != "" {
+			want[s.File], artifacts[s.File] = true, true
+		}
+	}
+	for name, text := range contents(t, c.folder.path) {
+		if artifact, ok := strings.CutSuffix(name, ".summary.txt"); ok && artifacts[artifact] {
+			checkText(t, name, text)
+			continue
+		}
+		if !want[name] && name != "analysis.json" {
+			t.Errorf("the folder has %s", name)
+		}
+		delete(want, name)
+		info, err := os.Stat(c.folder.in(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := info.Mode().Perm(); mode != 0o644 && (name != "heap.hprof" || r.options.Keep != Raw || mode != 0o600) {
+			t.Errorf("%s is %v", name, mode)
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("missing: %v", want)
+	}
+	checkText(t, "summary.txt", contents(t, c.folder.path)["summary.txt"])
+	checkRecord(t, c.Record)
+	checkWritten(t, c)
+}
+
+// checkText: each line of a text is one that a terminal only shows.
+func checkText(t testing.TB, name string, text []byte) {
+	t.Helper()
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSuffix(line, "\n"); line != reporters.Printable(line) {
+			t.Errorf("%s: %q", name, line)
+		}
+	}
+}
+
+// checkRecord: whatever a device has said, a record fits into a line of samples.ndjson,
+// and its texts into lines.
+func checkRecord(t testing.TB, d reporters.Diagnosis) {
+	t.Helper()
+	text, err := json.Marshal(d)
+	if err != nil || len(text) > 900_000 {
+		t.Errorf("a record of %d bytes, %v", len(text), err)
+	}
+	texts := slices.Concat(d.Summary, d.Warnings)
+	for _, s := range d.Steps {
+		texts = append(append(texts, s.Note, s.Proves), s.Reasons...)
+	}
+	for _, f := range d.Findings {
+		texts = append(append(texts, f.Name), f.Trace...)
+	}
+	for _, line := range texts {
+		// A line of a trace has a class, its owner and their texts.
+		if line != reporters.Printable(line) || utf8.RuneCountInString(line) > 4*maxText {
+			t.Errorf("%d characters: %.100q", utf8.RuneCountInString(line), line)
+		}
+	}
+	if len(d.Summary) > maxLines || len(d.Warnings) > maxWarnings || d.Findings == nil || d.Summary == nil || d.Warnings == nil {
+		t.Errorf("%d lines, %d warnings, findings %v", len(d.Summary), len(d.Warnings), d.Findings)
+	}
+}
+
+// checkWritten: diagnosis.json is the record.
+func checkWritten(t testing.TB, c *Case) {
+	t.Helper()
+	text, err := os.ReadFile(c.folder.in("diagnosis.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got reporters.Diagnosis
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := c.Record
+	want.Schema = reporters.DiagnosisSchema
+	a, aerr := json.Marshal(got)
+	b, berr := json.Marshal(want)
+	if aerr != nil || berr != nil || !bytes.Equal(a, b) {
+		t.Errorf("diagnosis.json is\n%s\nthe record\n%s", a, b)
+	}
+	if summary := contents(t, c.folder.path)["summary.txt"]; string(summary) != strings.Join(append(slices.Clone(want.Summary), ""), "\n") && len(want.Summary) > 0 && want.Recipe != "growth" {
+		t.Errorf("summary.txt is\n%s\nwant\n%v", summary, want.Summary)
+	}
+}
+
+// contents are the files of a folder, also those that are hidden.
+func contents(t testing.TB, dir string) map[string][]byte {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string][]byte{}
+	for _, e := range entries {
+		if out[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// given is a case of artifacts that were collected somehow, of the process com.shop with
+// pid 4321.
+func given(t testing.TB, r *Responder, recipe string, before *Moment, files map[string][]byte) *Case {
+	t.Helper()
+	o := Order{Process: capture.Process{Name: "com.shop", PID: 4321, Start: 77}, Recipe: recipe, Trigger: TriggerLeak, Before: before}
+	dir, err := r.newFolder(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Case{Order: o, folder: dir, Record: reporters.Diagnosis{
+		Device: "S1", Process: o.Process.Name, PID: o.Process.PID, Trigger: o.Trigger, Recipe: recipe, Folder: dir.name, Keep: string(r.options.Keep),
+		Outcome: reporters.DiagnosisComplete, Steps: []reporters.Collected{}, Findings: []reporters.Finding{}, Summary: []string{}, Warnings: []string{},
+	}}
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		step, _, _ := strings.Cut(file, ".")
+		mode := fs.FileMode(0o644)
+		if step == heapStep {
+			mode = 0o600
+		}
+		if err := os.WriteFile(dir.in(file), files[file], mode); err != nil {
+			t.Fatal(err)
+		}
+		c.Record.Steps = append(c.Record.Steps, reporters.Collected{Step: step, Ending: "complete", File: file, Bytes: int64(len(files[file]))})
+	}
+	return c
+}
+
+// analysed is given, analysed and held to the rules.
+func analysed(t testing.TB, r *Responder, recipe string, before *Moment, files map[string][]byte) *Case {
+	t.Helper()
+	c := given(t, r, recipe, before, files)
+	if err := r.Analyse(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	checkCase(t, r, c)
+	return c
+}
+
+// found are the findings of one kind.
+func found(c *Case, what string) (list []reporters.Finding) {
+	for _, f := range c.Record.Findings {
+		if f.What == what {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+func equal(t testing.TB, what string, got, want any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// says wants words in the lines of a text.
+func says(t testing.TB, lines []string, words ...string) {
+	t.Helper()
+	text := strings.Join(lines, "\n")
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			t.Errorf("no %q in\n%s", w, text)
+		}
+	}
+}

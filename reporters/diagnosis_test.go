@@ -1,0 +1,295 @@
+package reporters
+
+import (
+	"bytes"
+	"encoding/csv"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/leakgate/leakgate/analysis"
+)
+
+var update = flag.Bool("update", false, "write the golden files again")
+
+// golden compares a text with a file of testdata.
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	file = filepath.Join("testdata", file)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil || string(want) != got {
+		t.Errorf("%v; got\n%s\nwant\n%s", err, got, want)
+	}
+}
+
+func diagnosisOf(trigger, outcome string) Diagnosis {
+	d := Diagnosis{
+		Device: "S1", Process: "com.shop", PID: 4321, T: 3725, Trigger: trigger, Outcome: outcome, Kind: "java_leak", Recipe: "java", Folder: "artifacts/com.shop/20260102T030405Z-java_leak",
+		Steps: []Collected{{Step: "meminfo", Ending: "complete", File: "meminfo.txt"}, {Step: "heap", Ending: "failed"}},
+	}
+	switch trigger {
+	case "mark":
+		d.Mark, d.Kind, d.Recipe = "loop 3", "", "dump"
+	case "marks":
+		d.Kind, d.Recipe, d.Steps = "", "growth", nil
+	case "suspicious":
+		d.Kind, d.Recipe = "", "snapshot"
+	case "end":
+		d.Kind, d.Recipe = "", "dump"
+	case "demand":
+		d.T = 0
+	}
+	if outcome == DiagnosisNothing {
+		d.Steps[0].File = ""
+	}
+	return d
+}
+
+// Each trigger with each outcome; -update writes the file again.
+func TestDiagnosisText(t *testing.T) {
+	var b strings.Builder
+	for _, trigger := range []string{"leak", "suspicious", "mark", "marks", "end", "final", "demand"} {
+		for _, outcome := range []string{DiagnosisComplete, DiagnosisDegraded, DiagnosisInterrupted} {
+			d := diagnosisOf(trigger, outcome)
+			d.Summary, d.Warnings = []string{"heap dump: 2 x CartActivity", "╰→ com.shop.CartActivity"}, []string{"logcat is cut"}
+			fmt.Fprintf(&b, "# %s, %s\n%s\n", trigger, outcome, strings.Join(DiagnosisText(d), "\n"))
+		}
+	}
+	d := diagnosisOf("leak", DiagnosisNothing)
+	d.User, d.Kind = 10, "unknown"
+	fmt.Fprintf(&b, "# nothing\n%s\n", strings.Join(DiagnosisText(d), "\n"))
+	golden(t, "diagnosis.golden", b.String())
+}
+
+// Whatever a record says, each of its lines is one.
+func TestDiagnosisTextHostile(t *testing.T) {
+	bad := "\x1b[2J\n\u202e\x00" + strings.Repeat("x", 400)
+	d := Diagnosis{Device: bad, Process: bad, Trigger: "mark", Mark: bad, Kind: bad, Recipe: bad, Folder: bad, Outcome: bad, Summary: []string{bad}, Warnings: []string{bad}}
+	lines := DiagnosisText(d)
+	if len(lines) != 3 {
+		t.Errorf("%d lines", len(lines))
+	}
+	for _, line := range lines {
+		if line != Printable(line) {
+			t.Errorf("%q", line)
+		}
+	}
+}
+
+// leakOf is a leak with a trace of three objects.
+func leakOf() analysis.Leak {
+	return analysis.Leak{
+		Fingerprint: "0123456789abcdef", Key: "fedcba9876543210", Class: "com.shop.CartActivity", Instances: 2, GCRootText: "System class", RetainedBytes: 5 << 20,
+		Trace: []analysis.TraceElement{
+			{Class: "com.shop.Registry", Type: "class", Reference: "all", Kind: "static_field", Owner: "com.shop.Registry", Leaking: "NO", Reason: "a class is never leaking"},
+			{Class: "java.util.ArrayList", Type: "instance", Reference: "[0]", Kind: "array_entry", Owner: "java.util.ArrayList", Leaking: "UNKNOWN", Suspect: true, RetainedBytes: new(int64(6 << 20))},
+			{Class: "com.shop.CartActivity", Type: "instance", Leaking: "YES", Reason: "it is destroyed", Labels: []string{"mDestroyed = true"}, RetainedBytes: new(int64(5 << 20))},
+		},
+	}
+}
+
+// pileOf is a place where memory piles up.
+func pileOf() analysis.Leak {
+	l := leakOf()
+	l.Class, l.Instances = "java.util.ArrayList", 1
+	l.Trace = l.Trace[:2]
+	l.Trace[1] = analysis.TraceElement{Class: "java.util.ArrayList", Type: "instance", Leaking: "UNKNOWN", RetainedBytes: new(int64(6 << 20))}
+	l.Trace[0].Suspect = true
+	l.Accumulates = &analysis.Accumulation{Class: "com.shop.Page", Count: 1400, Bytes: 6 << 20, Share: 0.25}
+	return l
+}
+
+// A leak and a place where memory piles up in lines, and in a few words.
+func TestLeakText(t *testing.T) {
+	own, pile := leakOf(), pileOf()
+	library := leakOf()
+	library.Library, library.Pattern, library.Description, library.Source = true, "instance field x", "A known leak.\nOf the platform.", "https://example.org"
+	rooted := pileOf()
+	rooted.Accumulates.Root, rooted.Accumulates.Holds, rooted.Accumulates.Held = "jni global", "com.shop.Picture", 1390
+	rooted.Accumulates.Class, rooted.Accumulates.Cache = "java.lang.Object", "android.util.LruCache"
+	var b strings.Builder
+	for _, c := range []struct {
+		name string
+		leak analysis.Leak
+	}{{"leak", own}, {"library", library}, {"pile", pile}, {"rooted", rooted}, {"bare", analysis.Leak{}}} {
+		fmt.Fprintf(&b, "# %s: %s\n%s\n", c.name, LeakName(&c.leak), strings.Join(LeakText(&c.leak), "\n"))
+	}
+	golden(t, "leaks.golden", b.String())
+}
+
+// What leaks by a leak is in its bytes: the text of one does not list it, and the leak
+// stays as it is.
+func TestLeakTextAlone(t *testing.T) {
+	l := leakOf()
+	l.Also = []analysis.Related{{Class: "com.shop.Other"}}
+	if text := strings.Join(LeakText(&l), "\n"); strings.Contains(text, "Also") || len(l.Also) != 1 {
+		t.Error(text)
+	}
+	// A trace that goes on from its last object, as only a wrong report has it.
+	l.Trace[2].Suspect, l.Trace[2].Owner, l.Trace[1].Suspect = true, "com.shop.CartActivity", false
+	if name := LeakName(&l); !strings.Contains(name, "held by CartActivity") {
+		t.Error(name)
+	}
+}
+
+func FuzzLeakText(f *testing.F) {
+	f.Add("com.shop.CartActivity", "all", "why", true, int64(7))
+	f.Add("\x1b[2J\n.", "\u202e", "\xff\n\r", false, int64(-1))
+	f.Fuzz(func(t *testing.T, class, reference, reason string, pile bool, n int64) {
+		l := leakOf()
+		if pile {
+			l = pileOf()
+			l.Accumulates.Class, l.Accumulates.Holds, l.Accumulates.Held, l.Accumulates.Count, l.Accumulates.Cache, l.Accumulates.Root = class, reference, n, n, class, reason
+		}
+		l.Class, l.Key, l.Fingerprint, l.GCRootText, l.RetainedBytes = class, class, reference, reason, n
+		for i := range l.Trace {
+			e := &l.Trace[i]
+			e.Class, e.Owner, e.Reference, e.Reason, e.Leaking, e.Labels, e.Suspect = class, class, reference, reason, reason, []string{reason}, n%2 == int64(i%2)
+		}
+		lines := append(LeakText(&l), LeakName(&l))
+		for _, line := range lines {
+			if line != Printable(line) {
+				t.Errorf("%q", line)
+			}
+		}
+		if len(lines) < 4+len(l.Trace) {
+			t.Errorf("%d lines", len(lines))
+		}
+	})
+}
+
+// Tail keeps the end, Head the beginning, of at most n characters.
+func FuzzTailAndHead(f *testing.F) {
+	f.Add("com.shop.CartActivity", 5)
+	f.Add("a\u0301\u0301\u0301\u0301\u0301\u0301b", 3)
+	f.Fuzz(func(t *testing.T, text string, n int) {
+		n = 1 + max(n, -n)%300
+		printed := Printable(text)
+		tail, head := Tail(text, n), Head(text, n)
+		for _, got := range []string{tail, head} {
+			if utf8.RuneCountInString(got) > n || got != Printable(got) {
+				t.Errorf("%q of %q in %d", got, text, n)
+			}
+		}
+		if fits := utf8.RuneCountInString(printed) <= n; fits && (tail != printed || head != printed) {
+			t.Errorf("%q, %q of %q", tail, head, printed)
+		} else if !fits && (!strings.HasSuffix(printed, strings.TrimPrefix(tail, "…")) || !strings.HasPrefix(printed, strings.TrimSuffix(head, "…"))) {
+			t.Errorf("%q, %q of %q", tail, head, printed)
+		}
+	})
+}
+
+// A run ends with what its last diagnosis ends with: the leak trace.
+func TestTextEndsWithTheTrace(t *testing.T) {
+	l := leakOf()
+	d := diagnosisOf("leak", DiagnosisComplete)
+	d.Summary, d.Warnings = append([]string{"heap dump: " + LeakName(&l)}, LeakText(&l)[1:]...), []string{"a warning"}
+	snapshot := diagnosisOf("suspicious", DiagnosisComplete)
+	snapshot.Summary = []string{"meminfo: TOTAL PSS 5 MB"}
+	var b strings.Builder
+	run := Run{Devices: []Device{{Device: "S1"}}, Processes: []Process{{Process: "com.shop"}}, Warnings: []string{"of the run"}, Own: &Own{}, Diagnoses: []Diagnosis{snapshot, d}}
+	if err := WriteText(&b, run); err != nil {
+		t.Fatal(err)
+	}
+	trace := LeakText(&l)
+	if !strings.HasSuffix(b.String(), "  "+strings.Join(trace[1:], "\n  ")+"\n") || strings.Contains(b.String(), "TOTAL PSS") || !strings.Contains(b.String(), "Retaining 5.0 MB\n") {
+		t.Error(b.String())
+	}
+	run.Devices = append(run.Devices, Device{Device: "S2"})
+	b.Reset()
+	if err := WriteText(&b, run); err != nil || !strings.Contains(b.String(), "com.shop on S1, leak at 1h2m: java leak, ") {
+		t.Error(err, b.String())
+	}
+}
+
+// leaks.csv can be read again, whatever the findings hold, and no spreadsheet takes a
+// cell for a formula.
+func TestLeaksTable(t *testing.T) {
+	nasty := []string{"=cmd|'/C calc'!A0", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", "\n=1", "＝1", `"quoted", and, commas`, "two\nlines", "\x1b[2J", "plain", ""}
+	run := Run{}
+	for i, text := range nasty {
+		d := diagnosisOf("leak", DiagnosisComplete)
+		d.Device, d.Process, d.T, d.Folder = text, text, 0.125, text
+		d.Findings = []Finding{
+			{What: "leak", Name: text, Count: new(int64(i)), CountDelta: new(int64(-i)), Bytes: new(int64(0)), Share: new(0.5), Fingerprint: text, Key: text, Trace: []string{text, "├─ x", text}},
+			{What: "mapping", Name: text},
+		}
+		run.Diagnoses = append(run.Diagnoses, d)
+	}
+	rows := table(t, run)
+	if len(rows) != 1+2*len(nasty) || !reflect.DeepEqual(rows[0], leaksHeading) {
+		t.Fatalf("%d rows, %q", len(rows), rows[0])
+	}
+	for i, row := range rows[1:] {
+		for column, cell := range row {
+			first, _ := utf8.DecodeRuneInString(cell)
+			if _, err := fmt.Sscanf(cell, "%f", new(float64)); err == nil && column >= 9 && column <= 13 {
+				continue // a number of our own may be negative
+			}
+			if cell != "" && strings.ContainsRune("=+-@\t\r\n＝", first) || strings.ContainsAny(cell, "\x1b\r") {
+				t.Errorf("row %d, %s: %q", i, leaksHeading[column], cell)
+			}
+		}
+		if i%2 == 1 && strings.Join(row[9:16], "") != "" {
+			t.Errorf("what is not known is %q", row[9:16])
+		}
+	}
+	if got := rows[1+2*11]; got[2] != "plain" || got[4] != "0.125" || got[7] != "leak" || got[9] != "11" || got[10] != "-11" || got[11] != "0" || got[12] != "" || got[13] != "0.5" || got[17] != "plain\n├─ x\nplain" {
+		t.Errorf("%q", got)
+	}
+}
+
+// table writes leaks.csv and reads it.
+func table(t *testing.T, run Run) [][]string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := WriteLeaks(dir, run); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, LeaksName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// The table has the first thousand findings of a run, and its heading where there is none.
+func TestLeaksTableIsBounded(t *testing.T) {
+	if rows := table(t, Run{}); len(rows) != 1 {
+		t.Errorf("%d rows", len(rows))
+	}
+	run := Run{}
+	for i := range 7 {
+		d := Diagnosis{PID: i}
+		for j := range 300 {
+			d.Findings = append(d.Findings, Finding{Name: fmt.Sprint(i*300 + j)})
+		}
+		run.Diagnoses = append(run.Diagnoses, d)
+	}
+	rows := table(t, run)
+	if len(rows) != 1+MaxLeaks {
+		t.Fatalf("%d rows", len(rows))
+	}
+	for i, row := range rows[1:] {
+		if row[8] != fmt.Sprint(i) {
+			t.Fatalf("row %d is %s", i, row[8])
+		}
+	}
+	if err := WriteLeaks(filepath.Join(t.TempDir(), "absent"), run); err == nil {
+		t.Error("a table without a folder")
+	}
+}

@@ -1,0 +1,51 @@
+package reporters
+
+// Headroom is how near a process is to the limits at which it dies, as it was read. What
+// is not known is null; Reasons say why.
+type Headroom struct {
+	Files     *int64 `json:"files"`
+	FileLimit *int64 `json:"file_limit"`
+	Threads   *int64 `json:"threads"`
+	// ThreadLimit is the least of the limits that are known, ThreadLimitBy its name.
+	ThreadLimit   *int64 `json:"thread_limit"`
+	ThreadLimitBy string `json:"thread_limit_by,omitempty"`
+	// Virtual is the address space in bytes; a 64-bit process has no limit of it.
+	Virtual      *int64 `json:"virtual_bytes"`
+	VirtualLimit *int64 `json:"virtual_limit_bytes"`
+	// Bits is 32 or 64, 0 where that is not known.
+	Bits int `json:"bits"`
+	// JavaHeap is what the runtime had allocated at the latest breakdown, in bytes.
+	JavaHeap  *int64   `json:"java_heap_bytes"`
+	JavaLimit *int64   `json:"java_limit_bytes"`
+	Reasons   []string `json:"reasons,omitempty"`
+}
+
+// LimitWarning is an early warning: a process comes near a limit.
+type LimitWarning struct {
+	T float64 `json:"t_s"`
+	// Resource is java_heap, file_descriptors, threads or address_space; Used and Limit
+	// are bytes, or counts.
+	Resource string `json:"resource"`
+	Used     int64  `json:"used"`
+	Limit    int64  `json:"limit"`
+	// TimeLeft is the time in seconds until the limit at the present growth, null where
+	// nothing grows evenly.
+	TimeLeft *float64 `json:"time_left_s"`
+	Urgent   bool     `json:"urgent"`
+	Text     string   `json:"text"`
+}
+
+// Standing is how a process stands with one limit at the end.
+type Standing struct {
+	Resource string `json:"resource"`
+	Used     int64  `json:"used"`
+	Limit    int64  `json:"limit"`
+	// Share is what counts of Used, of the limit: of a Java heap what is left after
+	// collections. Rate is its growth an hour.
+	Share    *float64 `json:"share"`
+	Rate     *float64 `json:"rate_per_h"`
+	TimeLeft *float64 `json:"time_left_s"`
+	// Exceeded says that more than the limit was used, so that it is not the limit.
+	Exceeded bool `json:"exceeded,omitempty"`
+	Warned   bool `json:"warned"`
+}

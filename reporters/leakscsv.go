@@ -1,0 +1,85 @@
+package reporters
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// LeaksName is the file of a run directory that has the findings of all diagnoses as a
+// table.
+const LeaksName = "leaks.csv"
+
+// MaxLeaks is how many findings leaks.csv holds.
+const MaxLeaks = 1000
+
+var leaksHeading = []string{
+	"device", "user", "process", "pid", "t_s", "trigger", "kind", "what", "name", "count", "count_delta",
+	"bytes", "bytes_delta", "share", "fingerprint", "key", "folder", "trace",
+}
+
+// WriteLeaks writes leaks.csv into dir, whole or not at all: the first MaxLeaks findings of
+// a run. A cell that a spreadsheet would take for a formula begins with an apostrophe
+// (OWASP, CSV Injection).
+func WriteLeaks(dir string, r Run) error {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	rows := 0
+	if err := w.Write(leaksHeading); err != nil {
+		return fmt.Errorf("encode %s: %w", LeaksName, err)
+	}
+	for _, d := range r.Diagnoses {
+		for _, f := range d.Findings {
+			if rows++; rows > MaxLeaks {
+				break
+			}
+			if err := w.Write(leaksRow(d, f)); err != nil {
+				return fmt.Errorf("encode %s: %w", LeaksName, err)
+			}
+		}
+	}
+	w.Flush()
+	if err := w.Error(); err != nil {
+		return fmt.Errorf("encode %s: %w", LeaksName, err)
+	}
+	return WriteWhole(filepath.Join(dir, LeaksName), b.Bytes())
+}
+
+func leaksRow(d Diagnosis, f Finding) []string {
+	share := ""
+	if f.Share != nil {
+		share = number(*f.Share)
+	}
+	lines := make([]string, len(f.Trace))
+	for i, line := range f.Trace {
+		lines[i] = Printable(line)
+	}
+	return []string{
+		cell(d.Device), strconv.Itoa(d.User), cell(d.Process), strconv.Itoa(d.PID), number(d.T), cell(d.Trigger), cell(d.Kind), cell(f.What), cell(f.Name),
+		whole(f.Count), whole(f.CountDelta), whole(f.Bytes), whole(f.BytesDelta), share, cell(f.Fingerprint), cell(f.Key), cell(d.Folder), formulaFree(strings.Join(lines, "\n")),
+	}
+}
+
+func cell(text string) string { return formulaFree(Printable(text)) }
+
+func formulaFree(text string) string {
+	// Those of full width count as well.
+	first, _ := utf8.DecodeRuneInString(text)
+	if text != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) {
+		return "'" + text
+	}
+	return text
+}
+
+func number(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+
+func whole(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.FormatInt(*n, 10)
+}
