@@ -25,7 +25,7 @@ func TellGrowth(b *strings.Builder, r *analysis.Growth) {
 	if r.Found == 0 {
 		put(b, "nothing grew in every dump (%s)", often)
 	} else {
-		put(b, "%s in every dump (%s)", placesGrew(r.Found), often)
+		put(b, "%s in every dump (%s)", PlacesGrew(r.Found), often)
 	}
 	for i := range r.Growth {
 		b.WriteByte('\n')
@@ -43,7 +43,8 @@ func TellGrowth(b *strings.Builder, r *analysis.Growth) {
 	}
 }
 
-func placesGrew(n int) string {
+// PlacesGrew says how many places grew.
+func PlacesGrew(n int) string {
 	if n == 1 {
 		return "1 place grew"
 	}

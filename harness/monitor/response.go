@@ -225,7 +225,7 @@ func (s *session) paused(on bool) {
 		return
 	}
 	lasted := now - x.pausedAt
-	e := s.naming(x.account, "pause", fmt.Sprintf("not sampled for %v: its heap was dumped", lasted.Round(time.Second)))
+	e := s.naming(x.account, "pause", fmt.Sprintf("not sampled for %v, for a heap dump", lasted.Round(100*time.Millisecond)))
 	e.Lasted = round(lasted.Seconds(), 3)
 	x.pauses += lasted
 	x.due = now

@@ -236,20 +236,20 @@ func TestSeries(t *testing.T) {
 		take func(r *Responder)
 		want []string
 	}{
-		"three":              {func(r *Responder) { dumps(r, shop, 1, 5, 9) }, []string{"4321 0 3 dumps at marks: 1 places grew in every one of them, +8 objects"}},
+		"three":              {func(r *Responder) { dumps(r, shop, 1, 5, 9) }, []string{"4321 0 3 dumps at marks: 1 place grew in every one of them, +8 objects"}},
 		"one":                {func(r *Responder) { dumps(r, shop, 1) }, nil},
 		"not in all":         {func(r *Responder) { dumps(r, shop, 1, 5, 5) }, []string{"4321 0 3 dumps at marks: 0 places grew in every one of them"}},
 		"restart":            {func(r *Responder) { dumps(r, shop, 1); dumps(r, again, 5) }, nil},
-		"restart afterwards": {func(r *Responder) { dumps(r, shop, 1, 5, 9); dumps(r, again, 5) }, []string{"4321 0 3 dumps at marks: 1 places grew in every one of them, +8 objects"}},
+		"restart afterwards": {func(r *Responder) { dumps(r, shop, 1, 5, 9); dumps(r, again, 5) }, []string{"4321 0 3 dumps at marks: 1 place grew in every one of them, +8 objects"}},
 		"two of each": {func(r *Responder) { dumps(r, shop, 1, 5); dumps(r, again, 1, 3); dumps(r, other, 2, 3) },
-			[]string{"4321 0 2 dumps at marks: 1 places grew in every one of them, +4 objects", "4321 0 2 dumps at marks: 1 places grew in every one of them, +2 objects", "5000 10 2 dumps at marks: 1 places grew in every one of them, +1 objects"}},
+			[]string{"4321 0 2 dumps at marks: 1 place grew in every one of them, +4 objects", "4321 0 2 dumps at marks: 1 place grew in every one of them, +2 objects", "5000 10 2 dumps at marks: 1 place grew in every one of them, +1 objects"}},
 		"a bad one": {func(r *Responder) {
 			dumps(r, shop, 1)
 			if c := marked(t, r, shop, 1, []byte("nothing")); !c.Unread {
 				t.Error("what is no dump was read")
 			}
 			dumps(r, shop, 5, 9)
-		}, []string{"4321 0 3 dumps at marks: 1 places grew in every one of them, +8 objects"}},
+		}, []string{"4321 0 3 dumps at marks: 1 place grew in every one of them, +8 objects"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := New(t.TempDir(), Options{Dump: AtMarks})

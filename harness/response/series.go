@@ -107,7 +107,7 @@ func (r *Responder) writeGrowth(s *series) (reporters.Diagnosis, error) {
 	var b strings.Builder
 	reporters.TellGrowth(&b, report)
 	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
-	c.Record.Summary = bounded(append([]string{fmt.Sprintf("%d dumps at marks: %d places grew in every one of them", s.dumps, report.Found)}, lines...))
+	c.Record.Summary = bounded(append([]string{fmt.Sprintf("%d dumps at marks: %s in every one of them", s.dumps, reporters.PlacesGrew(report.Found))}, lines...))
 	text, err := json.MarshalIndent(report, "", "  ")
 	if err != nil {
 		return c.Record, fmt.Errorf("encode growth.json: %w", err)

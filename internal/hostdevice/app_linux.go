@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -32,6 +34,8 @@ var activities = map[string][]string{
 	".Mapped":  {"mapped"},
 	".Threads": {"thread"},
 	".Control": {"control"},
+	".Busy":    {"busy"},
+	".Files":   {"files"},
 	".WarmUp":  {"warmup"},
 	".Cache":   {"cache"},
 }
@@ -133,14 +137,14 @@ func (a *app) compile(ctx context.Context) error {
 // works its way through the code, a small young generation of fixed size that
 // is all touched after a moment, an old one that is reserved at once, touched as
 // it fills and compacted without a rest, and no memory pools that grow with the number of threads.
-func (a *app) flags() []string {
+func (a *app) flags(mode string) []string {
 	heap := strconv.Itoa(a.device.options.HeapMB)
 	return []string{
 		"-Xint", "-XX:+UseSerialGC", "-Xms" + heap + "m", "-Xmx" + heap + "m", "-Xmn2m", "-XX:MarkSweepDeadRatio=0",
 		"-XX:MaxDirectMemorySize=" + heap + "m", "-XX:ReservedCodeCacheSize=8m", "-XX:CompressedClassSpaceSize=16m",
 		"-XX:-UsePerfData", "-Xlog:gc:stdout:none", "-XX:+ExitOnOutOfMemoryError", "-XX:-CreateCoredumpOnCrash",
 		"-XX:ErrorFile=" + filepath.Join(a.device.dir.Log(), "crash-%p.txt"),
-		"-cp", a.device.dir.App(), leakyClass,
+		"-Dheap.used=" + a.device.heapUsedFile(mode), "-cp", a.device.dir.App(), leakyClass,
 	}
 }
 
@@ -156,7 +160,7 @@ func (a *app) launch(name, mode string, l leak) (*appProcess, error) {
 		return nil, err
 	}
 	defer out.Close()
-	args := append([]string{"launch", name, "java"}, a.flags()...)
+	args := append([]string{"launch", name, "java"}, a.flags(mode)...)
 	args = append(args, mode, "--mb-per-h", formatNumber(l.mbPerHour), "--scale", formatNumber(d.options.Scale))
 	if l.seconds == 0 && settling[mode] {
 		l.seconds = settleTime
@@ -168,6 +172,13 @@ func (a *app) launch(name, mode string, l leak) (*appProcess, error) {
 	cmd.Dir, cmd.Stdout, cmd.Stderr = d.dir.Home(), out, out
 	// glibc gives every thread a pool of its own otherwise.
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + d.dir.Home(), "LANG=C", "MALLOC_ARENA_MAX=1", state.Variable + "=" + string(d.dir)}
+	if limit := d.options.FileLimit; limit > 0 {
+		cmd.Env = append(cmd.Env, state.FilesVariable+"="+strconv.Itoa(limit))
+	}
+	// That of the process before it says nothing.
+	if err := os.Remove(d.heapUsedFile(mode)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, errors.Join(err, said.Close(), log.Close())
+	}
 	if err := d.starter.start(cmd, d.options.AppUID, os.Getuid()); err != nil {
 		said.Close()
 		log.Close()
@@ -177,6 +188,22 @@ func (a *app) launch(name, mode string, l leak) (*appProcess, error) {
 	a.reapers.Go(func() { p.listen(said, log, d) })
 	a.reapers.Go(func() { a.reap(p, cmd) })
 	return p, nil
+}
+
+// heapUsedFile is where a process keeps telling how much of its Java heap it uses, which
+// the kernel does not know: what a collection has freed stays real memory.
+func (d *Device) heapUsedFile(mode string) string {
+	return filepath.Join(d.dir.Home(), "heap-used-"+mode)
+}
+
+// heapUsed is what a process has told, in kB; 0 for nothing.
+func (d *Device) heapUsed(p *appProcess) int64 {
+	_, mode, _ := strings.Cut(p.name, ":")
+	text, err := os.ReadFile(d.heapUsedFile(mode))
+	if err != nil || len(text) != 8 {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(text) >> 10)
 }
 
 func formatNumber(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }

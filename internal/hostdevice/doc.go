@@ -20,6 +20,9 @@
 // (PACKAGE:mapped) leaks in a mapping that has a name, leak.bin. Two more grow
 // and leak nothing: .WarmUp (PACKAGE:warmup) comes to mb_per_h * for_s and stays,
 // .Cache (PACKAGE:cache) takes mb_per_h for ever and keeps that of the last for_s.
+// .Busy (PACKAGE:busy) leaks as .Java does and makes four times as much garbage, so
+// that its heap is a saw as an app's is; .Files (PACKAGE:files) leaves four files open
+// for each MB, until it dies of Options.FileLimit.
 //
 // /data/local/tmp is a directory of the device; the path is replaced in the
 // text of a command before the shell sees it.

@@ -143,7 +143,7 @@ func (c *call) report(r meminfo.Report, p *appProcess) error {
 	if err != nil {
 		return err
 	}
-	r.PID, r.Name, r.Up, r.Layout = p.pid, p.name, up, layout
+	r.PID, r.Name, r.Up, r.Layout, r.JavaUsed = p.pid, p.name, up, layout, c.device.heapUsed(p)
 	if _, err := r.WriteTo(c.Stdout); err != nil {
 		return fmt.Errorf("print meminfo: %w", err)
 	}

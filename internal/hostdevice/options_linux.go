@@ -40,6 +40,9 @@ type Options struct {
 	// HeapMB is the largest Java heap of a process of the app, in MiB; 1024. It
 	// is reserved, not used.
 	HeapMB int
+	// FileLimit is how many files a process of the app may have open; 0 is as many as
+	// this machine allows.
+	FileLimit int
 }
 
 // maxScale bounds the time scale; the readers of the property take no more.
@@ -91,6 +94,8 @@ func (o Options) check() error {
 		return fmt.Errorf("directory %q is not absolute or has characters that a shell reads", o.Dir)
 	case o.HeapMB < 16 || o.HeapMB > 31<<10:
 		return fmt.Errorf("a Java heap of %d MiB is not from 16 to %d", o.HeapMB, 31<<10)
+	case o.FileLimit != 0 && (o.FileLimit < 64 || o.FileLimit > 1<<20):
+		return fmt.Errorf("%d open files are not from 64 to %d", o.FileLimit, 1<<20)
 	case os.Getuid() != 0 && (o.ShellUID != os.Getuid() || o.AppUID != os.Getuid()):
 		return errors.New("users of their own for shell and app need root")
 	}
@@ -102,7 +107,10 @@ func (o Options) properties() []state.Property {
 	if o.BuildType == "user" {
 		debuggable = "0"
 	}
+	heap := strconv.Itoa(o.HeapMB) + "m"
 	return []state.Property{
+		{Key: "dalvik.vm.heapgrowthlimit", Value: heap},
+		{Key: "dalvik.vm.heapsize", Value: heap},
 		{Key: "ro.build.type", Value: o.BuildType},
 		{Key: "ro.build.version.release", Value: o.Release},
 		{Key: "ro.build.version.sdk", Value: strconv.Itoa(o.API)},

@@ -1,5 +1,7 @@
 package com.example.leaky;
 
+import java.io.FileInputStream;
+import java.io.RandomAccessFile;
 import java.nio.ByteBuffer;
 import java.nio.MappedByteBuffer;
 import java.nio.channels.FileChannel;
@@ -17,13 +19,16 @@ import sun.misc.Signal;
  * an Android app on a host device: real memory of a real process grows, so that
  * nothing that reads /proc can tell the difference.
  *
- * <p>Usage: Leaky java|native|mapped|thread|control|warmup|cache [--mb-per-h N] [--for-s N]
+ * <p>Usage: Leaky java|native|mapped|thread|control|warmup|cache|busy|files [--mb-per-h N] [--for-s N]
  * [--scale N]. The rate and the duration are in device time; one real second is N
  * device seconds at scale N. After --for-s the app lives on without leaking.
  *
  * <p>warmup and cache grow and leak nothing: one comes to what the rate takes in
  * --for-s, fast at first and ever slower, the other takes memory for ever and lets
  * go of what is older than --for-s.
+ *
+ * <p>busy leaks as java does and makes garbage meanwhile. files leaves files open, four for
+ * each MB.
  */
 public final class Leaky {
   /** Where a Java leak hangs: every session that was ever opened. */
@@ -38,6 +43,9 @@ public final class Leaky {
   /** Threads that nobody ends. */
   static final List<Thread> FORGOTTEN_THREADS = new ArrayList<>();
 
+  /** Files that nobody closes. */
+  static final List<FileInputStream> OPEN_FILES = new ArrayList<>();
+
   /** Keeps what the control allocates from being optimised away. */
   static volatile Object scratch;
 
@@ -45,8 +53,17 @@ public final class Leaky {
   static final int BUFFER_BYTES = 32 << 10;
   static final int MAPPED_BYTES = 256 << 10;
 
+  /** What an open file counts for, so that there is a rate. */
+  static final int FILE_BYTES = 256 << 10;
+
   /** What a cache lets go between two collections. */
   static final int GARBAGE_BYTES = 16 << 20;
+
+  /** What a busy app has of it before a collection. */
+  static final int BUSY_GARBAGE_BYTES = 32 << 20;
+
+  /** So much of it for each object that leaks. */
+  static final int BUSY_GARBAGE = 4;
 
   /** Recursion depth of a forgotten thread; gives a few hundred kB of stack. */
   static final int STACK_DEPTH = 1400;
@@ -62,11 +79,13 @@ public final class Leaky {
     Signal.handle(new Signal("USR1"), signal -> System.gc());
     Plan plan = new Plan(args);
     Grower grower = grower(plan);
+    HeapUse use = new HeapUse();
     double goal = 0;
     double done = 0;
     long begin = System.nanoTime();
     while (true) {
       LockSupport.parkNanos(TICK_NANOS);
+      use.tell();
       goal = plan.bytesAt((System.nanoTime() - begin) / 1e9);
       while (done < goal) {
         done += grower.grow();
@@ -90,6 +109,10 @@ public final class Leaky {
         return Leaky::load;
       case "cache":
         return cacheGrower(plan.level());
+      case "busy":
+        return busyGrower();
+      case "files":
+        return Leaky::openFile;
       default:
         throw new IllegalArgumentException("unknown mode: " + plan.mode);
     }
@@ -163,6 +186,27 @@ public final class Leaky {
     };
   }
 
+  /** The use of the heap is a saw whose teeth begin ever higher. */
+  static Grower busyGrower() {
+    final List<Session> garbage = new ArrayList<>();
+    return () -> {
+      // What dies young would die unseen in the young generation.
+      for (int i = 0; i < BUSY_GARBAGE; i++) {
+        garbage.add(new Session(i));
+      }
+      if (garbage.size() > BUSY_GARBAGE_BYTES / SESSION_BYTES) {
+        garbage.clear();
+        System.gc();
+      }
+      return openSession();
+    };
+  }
+
+  static double openFile() throws Exception {
+    OPEN_FILES.add(new FileInputStream("/dev/null"));
+    return FILE_BYTES;
+  }
+
   /**
    * How much of a stack a recursion touches depends on the virtual machine, so
    * the first threads measure it.
@@ -231,6 +275,28 @@ public final class Leaky {
       }
     }
     throw new IllegalStateException("/proc/self/smaps_rollup has no Anonymous");
+  }
+
+  /** Keeps telling the device what dumpsys asks the runtime on a phone: the heap in use, in bytes. */
+  static final class HeapUse {
+    private final byte[] bytes = new byte[Long.BYTES];
+    private final ByteBuffer number = ByteBuffer.wrap(bytes);
+    private final RandomAccessFile file;
+
+    HeapUse() throws Exception {
+      String name = System.getProperty("heap.used");
+      file = name == null ? null : new RandomAccessFile(name, "rw");
+    }
+
+    void tell() throws Exception {
+      if (file == null) {
+        return;
+      }
+      Runtime r = Runtime.getRuntime();
+      number.putLong(0, r.totalMemory() - r.freeMemory());
+      file.seek(0);
+      file.write(bytes);
+    }
   }
 
   /** What a leaked object looks like in a heap dump. */

@@ -14,6 +14,9 @@ type Report struct {
 	Name   string
 	Up     time.Duration
 	Layout *Layout
+	// JavaUsed is what the objects of the Java heap take, garbage included, in kB; 0 where
+	// the process does not tell: then all of the heap that is real memory counts as used.
+	JavaUsed int64
 	// Header is false for --local, which prints no head.
 	Header bool
 	// Summary (-s) leaves out everything but the App Summary; Details (-d) adds
@@ -113,18 +116,15 @@ func (r Report) table(w io.Writer) {
 	for row, m := range r.Layout.Rows {
 		switch row := Row(row); {
 		case row == NativeHeap || row == DalvikHeap:
-			line(row.String(), append(r.cells(m), heapCells(m)...)...)
+			line(row.String(), append(r.cells(m), r.heapCells(row)...)...)
 		case m.Pss != 0 || m.Rss != 0 || r.swapOf(m) != 0:
 			line(row.String(), append(r.cells(m), "", "", "")...)
 		}
 	}
 	total := r.Layout.Total()
-	var heaps Memory
-	heaps.add(r.Layout.Rows[NativeHeap])
-	heaps.add(r.Layout.Rows[DalvikHeap])
 	cells := r.cells(total)
 	cells[0] = r.totalPss()
-	line("TOTAL", append(cells, heapCells(heaps)...)...)
+	line("TOTAL", append(cells, r.heapCells(NativeHeap, DalvikHeap)...)...)
 }
 
 // cells are the columns of the kernel's numbers. Android counts as Pss Clean
@@ -138,9 +138,21 @@ func (r Report) cells(m Memory) []any {
 	return []any{m.Pss, m.PrivateDirty, m.PrivateClean, r.swapOf(m), m.Rss}
 }
 
-// heapCells stand for what an allocator would tell from inside: how much it
-// has mapped, has in use and has free.
-func heapCells(m Memory) []any { return []any{m.Size, m.Rss, m.Size - m.Rss} }
+// heapCells stand for what allocators would tell from inside: how much they
+// have mapped, have in use and have free.
+func (r Report) heapCells(rows ...Row) []any {
+	var size, used int64
+	for _, row := range rows {
+		m := r.Layout.Rows[row]
+		size += m.Size
+		if row == DalvikHeap && r.JavaUsed > 0 {
+			used += min(r.JavaUsed, m.Size)
+			continue
+		}
+		used += m.Rss
+	}
+	return []any{size, used, size - used}
+}
 
 func (r Report) details(w io.Writer) {
 	fmt.Fprint(w, " \n Dalvik Details\n")

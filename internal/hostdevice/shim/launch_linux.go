@@ -1,9 +1,11 @@
 package shim
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"syscall"
 
 	"github.com/leakgate/leakgate/internal/hostdevice/proctable"
@@ -25,12 +27,31 @@ func Launch(args []string) int {
 	// ART takes signal 10 from its first moment on (runtime/signal_catcher.cc); a Java
 	// virtual machine would die of it until the app has its handler.
 	signal.Ignore(syscall.SIGUSR1)
+	if err := limitFiles(os.Getenv(state.FilesVariable)); err != nil {
+		return fail(os.Stderr, args[0], err)
+	}
 	path, err := exec.LookPath(args[1])
 	if err != nil {
 		return fail(os.Stderr, args[0], err)
 	}
 	err = syscall.Exec(path, append([]string{args[0]}, args[2:]...), os.Environ())
 	return fail(os.Stderr, args[0], err)
+}
+
+// limitFiles sets how many files may be open. A Java virtual machine raises its soft
+// limit to the hard one (HotSpot os_linux.cpp, MaxFDLimit), so both are set.
+func limitFiles(most string) error {
+	if most == "" {
+		return nil
+	}
+	n, err := strconv.ParseUint(most, 10, 32)
+	if err != nil {
+		return fmt.Errorf("limit open files: %w", err)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: n, Max: n}); err != nil {
+		return fmt.Errorf("limit open files: %w", err)
+	}
+	return nil
 }
 
 // Keep waits until standard input ends, which it does when the device has ended

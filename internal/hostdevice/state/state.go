@@ -22,6 +22,9 @@ const Variable = "LEAKGATE_HOSTDEVICE"
 // started from, unique on this machine.
 const CommandVariable = "LEAKGATE_HOSTDEVICE_COMMAND"
 
+// FilesVariable is how many files a process of the app may have open.
+const FilesVariable = "LEAKGATE_HOSTDEVICE_FILES"
+
 // SharedDir is the one directory of a phone that everybody may write to.
 const SharedDir = "/data/local/tmp"
 

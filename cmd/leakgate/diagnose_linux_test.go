@@ -1,0 +1,302 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/hostdevice"
+	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// demanded is what `leakgate diagnose` has left.
+type demanded struct {
+	out, errs string
+	exit      int
+	// dir is its directory, record what it tells of itself, if there is one.
+	dir    string
+	record reporters.Diagnosis
+}
+
+// demandWithin bounds one diagnosis on demand.
+const demandWithin = time.Minute
+
+// demand runs `leakgate diagnose` on the device.
+func demand(t *testing.T, r *hostdevicetest.Running, args ...string) demanded {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), demandWithin)
+	defer cancel()
+	d := demanded{dir: filepath.Join(t.TempDir(), "demanded")}
+	cmd := onHostDevice(t, ctx, r, append([]string{"diagnose", "--out", d.dir}, args...)...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	d.out, d.errs, d.exit = out.String(), errs.String(), cmd.ProcessState.ExitCode()
+	d.read(t)
+	return d
+}
+
+// read reads the record of the last folder, which is on stdout too where that is JSON.
+func (d *demanded) read(t *testing.T) {
+	t.Helper()
+	records, err := filepath.Glob(filepath.Join(d.dir, "artifacts", "*", "*", "diagnosis.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []reporters.Diagnosis
+	for _, name := range records {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, decodeRecord(t, text))
+	}
+	for _, one := range list {
+		if one.Recipe != "snapshot" {
+			d.record = one
+		}
+	}
+	if strings.HasPrefix(d.out, "{") {
+		printed := decodeRecord(t, []byte(d.out))
+		if printed.Folder != d.record.Folder || printed.Outcome != d.record.Outcome || len(printed.Findings) != len(d.record.Findings) {
+			t.Errorf("printed is %+v, written %+v", printed, d.record)
+		}
+	}
+}
+
+func decodeRecord(t *testing.T, text []byte) (record reporters.Diagnosis) {
+	t.Helper()
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&record); err != nil || record.Schema != reporters.DiagnosisSchema || record.Trigger != "demand" || record.T != 0 {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return record
+}
+
+// file is the path of an artifact.
+func (d demanded) file(name string) string {
+	return filepath.Join(d.dir, filepath.FromSlash(d.record.Folder), name)
+}
+
+// assert holds the exit code and what is printed against what is wanted.
+func (d demanded) assert(t *testing.T, exit int, out ...string) {
+	t.Helper()
+	if d.exit != exit {
+		t.Errorf("exit %d, want %d", d.exit, exit)
+	}
+	for _, part := range out {
+		if !strings.Contains(d.out+d.errs, part) {
+			t.Errorf("nothing printed has %q", part)
+		}
+	}
+	if t.Failed() {
+		t.Logf("exit %d\n%s\n%s", d.exit, d.out, d.errs)
+	}
+}
+
+// Each kind on demand, where all may be read, and each way to ask wrongly.
+func TestDiagnoseOnTheHostDevice(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes ten seconds")
+	}
+	t.Parallel()
+	hostdevicetest.RequireJava(t)
+	r := hostdevicetest.StartNested(t, hostdevice.Options{Scale: 20, AppUID: appUser})
+	r.Must(t, "shell", "am start -n "+r.Package()+"/.All --es mb_per_h 1500")
+	of := func(name string) string { return r.Package() + ":" + name }
+
+	t.Run("java", func(t *testing.T) {
+		d := demand(t, r, "--process", of("java"), "--kind", "java")
+		d.assert(t, 0, "held by Leaky.OPEN_SESSIONS", "↓ static Leaky.OPEN_SESSIONS")
+		assertSteps(t, d.record, "meminfo complete", "heap complete", "logcat complete", "exit_info complete")
+		assertStripped(t, d.file("heap.hprof"), true)
+		if f := found(t, d.record, "suspect"); !strings.Contains(f.Name, "Leaky$Session, held by Leaky.OPEN_SESSIONS") || d.record.Outcome != reporters.DiagnosisComplete {
+			t.Errorf("%s, found %+v", d.record.Outcome, f)
+		}
+	})
+	t.Run("raw", func(t *testing.T) {
+		d := demand(t, r, "--process", of("java"), "--kind", "java", "--keep", "raw", "--json")
+		d.assert(t, 0)
+		assertStripped(t, d.file("heap.hprof"), false)
+	})
+	t.Run("none", func(t *testing.T) {
+		d := demand(t, r, "--process", of("java"), "--kind", "java", "--keep", "none", "--json")
+		d.assert(t, 0)
+		if _, err := os.Stat(d.file("heap.hprof")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the dump is there: %v", err)
+		}
+		if _, err := os.Stat(d.file("analysis.json")); err != nil {
+			t.Error(err)
+		}
+		found(t, d.record, "suspect")
+	})
+	t.Run("native", func(t *testing.T) {
+		d := demand(t, r, "--process", of("native"), "--kind", "native", "--for", "60s", "--json")
+		d.assert(t, 0, "looked once; once more in 3s")
+		f := found(t, d.record, "mapping")
+		if f.Name != "[heap]" && f.Name != "(anonymous)" || f.Share == nil || *f.Share < 0.8 {
+			t.Errorf("%+v grew", f)
+		}
+		assertAbout(t, f.Name, f.BytesDelta, 1500.0/60, 0.5) // and a little later than 60 s
+	})
+	t.Run("thread", func(t *testing.T) {
+		d := demand(t, r, "--process", of("thread"), "--kind", "thread", "--for", "60s", "--json")
+		d.assert(t, 0)
+		if f := found(t, d.record, "threads"); f.Name != "pool-3-thread-*" || *f.CountDelta < 30 {
+			t.Errorf("%+v grew", f)
+		}
+	})
+	t.Run("unknown", func(t *testing.T) {
+		d := demand(t, r, "--process", of("control"), "--json")
+		d.assert(t, 0)
+		assertSteps(t, d.record, "status complete", "smaps complete", "showmap complete", "maps complete", "meminfo complete", "heap complete", "logcat complete", "exit_info complete")
+	})
+	t.Run("gpu", func(t *testing.T) {
+		d := demand(t, r, "--process", of("control"), "--kind", "gpu", "--json")
+		d.assert(t, 0)
+		// This machine draws nothing, and says so.
+		assertSteps(t, d.record, "meminfo complete", "gfxinfo skipped", "gpu skipped", "surfaceflinger skipped", "logcat complete", "exit_info complete")
+	})
+	for name, c := range map[string]struct {
+		args []string
+		exit int
+		says []string
+	}{
+		"another name":  {[]string{"--process", "com.example.leeky"}, 2, []string{"no process com.example.leeky runs on", "these apps do: " + r.Package()}},
+		"four":          {[]string{"--process", of("*")}, 2, []string{"is 4 processes: ", of("java") + ", ", "; name one"}},
+		"another kind":  {[]string{"--process", of("java"), "--kind", "jav"}, 2, []string{"--kind jav (did you mean java?)"}},
+		"another way":   {[]string{"--process", of("java"), "--keep", "all"}, 2, []string{"--keep all: write stripped, raw or none"}},
+		"no process":    {nil, 2, []string{"no process; write --process NAME"}},
+		"no such phone": {[]string{"--process", of("java"), "--device", "phone-b"}, 3, []string{"phone-b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := demand(t, r, c.args...)
+			d.assert(t, c.exit, c.says...)
+			if _, err := os.Stat(d.dir); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("a directory is made: %v", err)
+			}
+		})
+	}
+	t.Run("interrupted", func(t *testing.T) { interruptDump(t, r, of("java")) })
+	assertNothingLeft(t, r)
+}
+
+// interruptDump ends a diagnosis while the heap is being dumped.
+func interruptDump(t *testing.T, r *hostdevicetest.Running, process string) {
+	ctx, cancel := context.WithTimeout(t.Context(), demandWithin)
+	defer cancel()
+	d := demanded{dir: filepath.Join(t.TempDir(), "demanded")}
+	temp := t.TempDir()
+	cmd := onHostDevice(t, ctx, r, "diagnose", "--out", d.dir, "--process", process, "--kind", "java", "--json")
+	cmd.Env = append(cmd.Env, "TMPDIR="+temp)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for ctx.Err() == nil {
+		if files, _ := filepath.Glob(filepath.Join(r.Dir(), "tmp", "leakgate-*.hprof")); len(files) > 0 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	began := time.Now()
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // the exit code tells
+	d.out, d.errs, d.exit = out.String(), errs.String(), cmd.ProcessState.ExitCode()
+	d.read(t)
+	d.assert(t, 130)
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("took %v", took)
+	}
+	if d.record.Outcome != reporters.DiagnosisInterrupted {
+		t.Errorf("it says %+v", d.record)
+	}
+	assertNothingLeft(t, r)
+	known := []string{"diagnosis.json", "summary.txt", "meminfo.txt", "meminfo.txt.summary.txt"}
+	for _, dir := range []string{d.file(""), temp} {
+		files, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if !slices.Contains(known, f.Name()) {
+				t.Errorf("%s is left", f.Name())
+			}
+		}
+	}
+}
+
+// On a user build an app that is debuggable is read by run-as, and dumped.
+func TestDiagnoseADebuggableApp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes ten seconds")
+	}
+	t.Parallel()
+	hostdevicetest.RequireJava(t)
+	r := hostdevicetest.StartNested(t, hostdevice.Options{Scale: 20, ShellUID: shellUser, AppUID: appUser, BuildType: "user"})
+	r.Must(t, "shell", "am start -n "+r.Package()+"/.All --es mb_per_h 1500")
+	of := func(name string) string { return r.Package() + ":" + name }
+	t.Run("java", func(t *testing.T) {
+		d := demand(t, r, "--process", of("java"), "--kind", "java", "--json")
+		d.assert(t, 0)
+		assertSteps(t, d.record, "meminfo complete", "heap complete", "logcat complete", "exit_info complete")
+		found(t, d.record, "suspect")
+	})
+	t.Run("native", func(t *testing.T) {
+		d := demand(t, r, "--process", of("native"), "--kind", "native", "--for", "60s", "--json")
+		d.assert(t, 0)
+		assertSteps(t, d.record, "status complete", "smaps complete", "showmap complete", "maps complete", "meminfo complete", "logcat complete", "exit_info complete")
+		if f := found(t, d.record, "mapping"); f.Share == nil || *f.Share < 0.8 {
+			t.Errorf("%+v grew", f)
+		}
+	})
+	t.Run("thread", func(t *testing.T) {
+		d := demand(t, r, "--process", of("thread"), "--kind", "thread", "--for", "60s", "--json")
+		d.assert(t, 0)
+		if f := found(t, d.record, "threads"); f.Name != "pool-3-thread-*" || *f.CountDelta < 30 {
+			t.Errorf("%+v grew", f)
+		}
+	})
+	assertNothingLeft(t, r)
+}
+
+// As it is released, it is not: what can be told is told, and what was asked for and is
+// not there is no success.
+func TestDiagnoseAReleasedApp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes ten seconds")
+	}
+	t.Parallel()
+	hostdevicetest.RequireJava(t)
+	r := hostdevicetest.StartNested(t, hostdevice.Options{Scale: 20, ShellUID: shellUser, AppUID: appUser, BuildType: "user", Released: true})
+	r.Must(t, "shell", "am start -n "+r.Package()+"/.All --es mb_per_h 1500")
+	of := func(name string) string { return r.Package() + ":" + name }
+	t.Run("java", func(t *testing.T) {
+		d := demand(t, r, "--process", of("java"), "--kind", "java")
+		d.assert(t, 6, "heap skipped: ", "is not debuggable: take a debuggable build of it")
+		assertSteps(t, d.record, "meminfo complete", "heap skipped", "logcat complete", "exit_info complete")
+	})
+	t.Run("native", func(t *testing.T) {
+		d := demand(t, r, "--process", of("native"), "--kind", "native", "--for", "60s")
+		d.assert(t, 0, "which library cannot be told")
+		if f := found(t, d.record, "meminfo"); f.Name != "Native Heap" {
+			t.Errorf("%+v grew", f)
+		}
+	})
+	assertNothingLeft(t, r)
+}

@@ -1,0 +1,760 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/hostdevice"
+	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// The users of a phone: the shell's of a user build, and that of one app.
+const (
+	shellUser = 2000
+	appUser   = 10123
+)
+
+// The nightly run of the examples on the host device: as long as a verdict wants it, in
+// little more than two minutes.
+const (
+	nightScale    = 25
+	nightDuration = "55m"
+	// nightInterval is the time between two samples of what does not leak, in seconds:
+	// shorter than a heap dump takes.
+	nightInterval = 15.0
+	// leakRate is that of each leak, in MB an hour.
+	leakRate = 300
+)
+
+// watched is what a run has left.
+type watched struct {
+	reporters.Run
+	// dir is its directory, text what it has printed, exit how it has ended.
+	dir, text string
+	exit      int
+	samples   []reporters.Sample
+	events    []reporters.Event
+}
+
+// watching is a `leakgate run` that goes on.
+type watching struct {
+	cmd   *exec.Cmd
+	text  *bytes.Buffer
+	dir   string
+	began time.Time
+}
+
+// begin starts a run with a file of the given text on the device.
+func begin(t *testing.T, r *hostdevicetest.Running, within time.Duration, config string) watching {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	t.Cleanup(cancel)
+	w := watching{dir: filepath.Join(t.TempDir(), "run"), text: new(bytes.Buffer), began: time.Now()}
+	w.cmd = onHostDevice(t, ctx, r, "run", write(t, config), "--out", w.dir)
+	w.cmd.Stdout, w.cmd.Stderr = w.text, w.text
+	if err := w.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// end waits for the end and reads what is there then.
+func (w watching) end(t *testing.T) watched {
+	t.Helper()
+	_ = w.cmd.Wait() // the exit code tells
+	out := watched{dir: w.dir, text: w.text.String(), exit: w.cmd.ProcessState.ExitCode()}
+	t.Logf("%s\nexit %d in %v", out.text, out.exit, time.Since(w.began).Round(time.Second))
+	out.read(t)
+	return out
+}
+
+func (w *watched) read(t *testing.T) {
+	t.Helper()
+	var err error
+	if w.Run, err = reporters.ReadRun(w.dir); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(filepath.Join(w.dir, reporters.SamplesName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	doubts, err := reporters.ReadSamples(f, reporters.Lines{
+		Sample: func(s reporters.Sample) error { w.samples = append(w.samples, s); return nil },
+		Event:  func(e reporters.Event) error { w.events = append(w.events, e); return nil },
+	})
+	if err != nil || len(doubts) > 0 {
+		t.Fatal(err, doubts)
+	}
+}
+
+// beginNight has a device watched as the example says.
+func beginNight(t *testing.T, r *hostdevicetest.Running) watching {
+	t.Helper()
+	text, err := os.ReadFile("../../examples/nightly/hostdevice.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := strings.NewReplacer("com.example.leaky", r.Package(), "duration: 55m", "duration: "+nightDuration, "normal: 30s", "normal: 15s").Replace(string(text))
+	if !strings.Contains(config, "duration: "+nightDuration) || !strings.Contains(config, "normal: 15s") {
+		t.Fatal("the example has another duration, or other intervals")
+	}
+	return begin(t, r, 4*time.Minute, config)
+}
+
+// assertNight holds what is the same on all builds.
+func (w watched) assertNight(t *testing.T, r *hostdevicetest.Running) {
+	t.Helper()
+	if w.exit != 1 {
+		t.Errorf("exit %d, want 1: a leak", w.exit)
+	}
+	w.assertKinds(t)
+	assertNoHostPath(t, w.dir)
+	w.says(t, r.Package()+":control: PASS, state NORMAL")
+	for _, p := range w.Processes {
+		if p.Gaps > 0 || p.Missed > 2 {
+			t.Errorf("%s has %d gaps and misses %d samples", p.Process, p.Gaps, p.Missed)
+		}
+		if name := modeOf(p.Process); name != "java" && p.Paused > 0 {
+			t.Errorf("%s was paused for %v s", p.Process, p.Paused)
+		}
+	}
+	for _, name := range []string{"java", "native", "thread"} {
+		w.assertOrder(t, name)
+	}
+	w.assertNothingOfControl(t)
+	w.assertFolders(t)
+	assertNothingLeft(t, r)
+	w.assertRebuilt(t)
+}
+
+// assertRebuilt: the samples alone tell the same again.
+func (w watched) assertRebuilt(t *testing.T) {
+	t.Helper()
+	table, err := os.ReadFile(filepath.Join(w.dir, reporters.LeaksName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := program(t, t.Context(), nil, "report", w.dir)
+	if text, err := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != 0 {
+		t.Errorf("report: %v\n%s", err, text)
+	}
+	again, err := reporters.ReadRun(w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(again.Diagnoses, w.Diagnoses) {
+		t.Errorf("rebuilt %+v, were %+v", again.Diagnoses, w.Diagnoses)
+	}
+	if anew, err := os.ReadFile(filepath.Join(w.dir, reporters.LeaksName)); err != nil || !bytes.Equal(anew, table) {
+		t.Errorf("%s is another: %v\n%s", reporters.LeaksName, err, anew)
+	}
+	for i, p := range again.Processes {
+		if was := w.Processes[i]; p.Gate != was.Gate || p.Worst != was.Worst || p.Kind != was.Kind || !reflect.DeepEqual(p.Headroom, was.Headroom) || !reflect.DeepEqual(p.Limits, was.Limits) {
+			t.Errorf("rebuilt %+v, was %+v", p, was)
+		}
+	}
+}
+
+// assertKinds holds the verdicts against what the processes of the app do.
+func (w watched) assertKinds(t *testing.T) {
+	t.Helper()
+	want := map[string]string{"java": "java_leak", "native": "native_leak", "thread": "thread_leak", "control": ""}
+	for _, p := range w.Processes {
+		kind, ok := want[modeOf(p.Process)]
+		delete(want, modeOf(p.Process))
+		switch {
+		case !ok:
+			t.Errorf("unexpected process %s", p.Process)
+		case kind == "" && (p.Worst != "NORMAL" || p.Gate != "pass"):
+			t.Errorf("%s was %s, gate %s: %s", p.Process, p.Worst, p.Gate, p.Because)
+		case kind != "" && (p.Worst != "LEAKING" || p.Kind != kind || p.Gate != "leak"):
+			t.Errorf("%s is %s, %s, gate %s, want %s: %s", p.Process, p.Worst, p.Kind, p.Gate, kind, p.Because)
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("never seen: %v", want)
+	}
+}
+
+// modeOf is the name of a process of the app without the package.
+func modeOf(process string) string {
+	_, name, _ := strings.Cut(process, ":")
+	return name
+}
+
+// process is the one that does what its name says.
+func (w watched) process(t *testing.T, name string) reporters.Process {
+	t.Helper()
+	for _, p := range w.Processes {
+		if modeOf(p.Process) == name {
+			return p
+		}
+	}
+	t.Fatalf("no process %s", name)
+	return reporters.Process{}
+}
+
+// diagnosis is the only one of a process for a trigger.
+func (w watched) diagnosis(t *testing.T, name, trigger string) reporters.Diagnosis {
+	t.Helper()
+	list := w.diagnosesOf(name, trigger)
+	if len(list) != 1 {
+		t.Fatalf("%s has %d diagnoses for %s, want 1", name, len(list), trigger)
+	}
+	return list[0]
+}
+
+func (w watched) diagnosesOf(name, trigger string) (list []reporters.Diagnosis) {
+	for _, d := range w.Diagnoses {
+		if modeOf(d.Process) == name && d.Trigger == trigger {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// says holds what was printed against a text that it is to have.
+func (w watched) says(t *testing.T, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(w.text, part) {
+			t.Errorf("nothing printed has %q", part)
+		}
+	}
+}
+
+// assertOrder: suspicion, a look to compare with, the leak, the artifacts, the analysis.
+func (w watched) assertOrder(t *testing.T, name string) {
+	t.Helper()
+	want := []string{
+		"found", "state SUSPICIOUS", "diagnose suspicious", "diagnosed suspicious", "state CONFIRMING",
+		"state LEAKING", "diagnose leak", "diagnosed leak",
+	}
+	at := 0
+	var had []string
+	for _, e := range w.events {
+		if modeOf(e.Process) != name || e.Event == "headroom" {
+			continue
+		}
+		word := e.Event
+		switch {
+		case e.Event == "state":
+			word += " " + e.To
+		case e.Diagnosis != nil:
+			word += " " + e.Diagnosis.Trigger
+		}
+		had = append(had, word)
+		if at < len(want) && word == want[at] {
+			at++
+		}
+	}
+	if at < len(want) {
+		t.Errorf("%s: no %q in its place: %q", name, want[at], had)
+	}
+}
+
+// assertNothingOfControl: of what does not leak nothing is collected.
+func (w watched) assertNothingOfControl(t *testing.T) {
+	t.Helper()
+	for _, d := range w.Diagnoses {
+		if modeOf(d.Process) == "control" {
+			t.Errorf("the control was diagnosed: %+v", d)
+		}
+	}
+	folders, err := os.ReadDir(filepath.Join(w.dir, "artifacts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range folders {
+		if strings.Contains(f.Name(), "control") {
+			t.Errorf("the control has a folder: %s", f.Name())
+		}
+	}
+}
+
+// assertRhythm: whoever is not dumped is sampled as before. What the machine itself puts
+// off while nothing is collected, it may put off then too.
+func (w watched) assertRhythm(t *testing.T) {
+	t.Helper()
+	d := w.diagnosis(t, "java", "leak")
+	from, to := d.T, d.T+(d.Took+d.Analysis)*nightScale
+	last, usual, during := w.foundAt("control"), nightInterval, 0.0
+	for _, s := range w.samples {
+		if modeOf(s.Process) != "control" || s.Breakdown != nil {
+			continue
+		}
+		if gap := s.T - last; s.T > from && last < to {
+			during = max(during, gap)
+		} else {
+			usual = max(usual, gap)
+		}
+		last = s.T
+	}
+	if during == 0 || during > 1.5*usual {
+		t.Errorf("while the heap was dumped, for %.0f s, the control was not sampled for %.1f s, else at most for %.1f s", to-from, during, usual)
+	}
+}
+
+// assertFolders: an artifact is where the record says and as large, its text beside it,
+// and there is nothing else.
+func (w watched) assertFolders(t *testing.T) {
+	t.Helper()
+	for _, d := range w.Diagnoses {
+		known := map[string]bool{"summary.txt": true, "diagnosis.json": true, "analysis.json": true, "growth.json": true}
+		for _, s := range d.Steps {
+			if s.File == "" {
+				continue
+			}
+			known[s.File], known[s.File+".summary.txt"] = true, true
+			info, err := os.Stat(w.in(d, s.File))
+			if err != nil || info.Size() != s.Bytes || info.Size() == 0 {
+				t.Errorf("%s/%s: %v, want %d bytes", d.Folder, s.File, err, s.Bytes)
+			}
+		}
+		files, err := os.ReadDir(w.in(d, ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if !known[f.Name()] {
+				t.Errorf("%s has %s", d.Folder, f.Name())
+			}
+		}
+		for _, line := range d.Summary {
+			if text, err := os.ReadFile(w.in(d, "summary.txt")); d.Recipe != "growth" && (err != nil || !strings.Contains(string(text), line)) {
+				t.Errorf("%s/summary.txt lacks %q: %v", d.Folder, line, err)
+			}
+		}
+	}
+}
+
+// in is the path of a file of a diagnosis.
+func (w watched) in(d reporters.Diagnosis, file string) string {
+	return filepath.Join(w.dir, filepath.FromSlash(d.Folder), file)
+}
+
+// assertNothingLeft: what was made on the device is gone.
+func assertNothingLeft(t *testing.T, r *hostdevicetest.Running) {
+	t.Helper()
+	if out := r.Must(t, "shell", "ls -A /data/local/tmp"); out != "" {
+		t.Errorf("left on the device: %s", out)
+	}
+}
+
+// step is one of a diagnosis.
+func step(t *testing.T, d reporters.Diagnosis, name string) reporters.Collected {
+	t.Helper()
+	for _, s := range d.Steps {
+		if s.Step == name {
+			return s
+		}
+	}
+	t.Fatalf("%s, %s: no step %s", d.Process, d.Recipe, name)
+	return reporters.Collected{}
+}
+
+// assertSteps holds the endings of steps, given as "step ending", against those wanted.
+func assertSteps(t *testing.T, d reporters.Diagnosis, want ...string) {
+	t.Helper()
+	var got []string
+	for _, s := range d.Steps {
+		got = append(got, s.Step+" "+s.Ending)
+		if has := s.File != ""; has != (s.Ending == "complete" || s.Ending == "fallback") || !has && len(s.Reasons) == 0 {
+			t.Errorf("%s: %s is %s, file %q, because %q", d.Process, s.Step, s.Ending, s.File, s.Reasons)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s, %s: steps %q, want %q", d.Process, d.Recipe, got, want)
+	}
+}
+
+// found is the first finding of its sort, which is the largest.
+func found(t *testing.T, d reporters.Diagnosis, what string) reporters.Finding {
+	t.Helper()
+	for _, f := range d.Findings {
+		if f.What == what {
+			return f
+		}
+	}
+	t.Fatalf("%s, %s: no finding %s in %+v", d.Process, d.Recipe, what, d.Findings)
+	return reporters.Finding{}
+}
+
+const mb = 1 << 20
+
+// assertAbout holds bytes against MB, within a part of them.
+func assertAbout(t *testing.T, what string, got *int64, wantMB, within float64) {
+	t.Helper()
+	if got == nil || float64(*got) < wantMB*mb*(1-within) || float64(*got) > wantMB*mb*(1+within) {
+		t.Errorf("%s: %s, want %.1f MB within %.0f %%", what, bytesText(got), wantMB, 100*within)
+	}
+}
+
+func bytesText(n *int64) string {
+	if n == nil {
+		return "unknown"
+	}
+	return fmt.Sprintf("%.1f MB", float64(*n)/mb)
+}
+
+// leaked is what a leak of the nightly run comes to between two moments, in MB.
+func leaked(from, to float64) float64 { return (to - from) * leakRate / 3600 }
+
+// The whole job on real parts: the real adb server, the real adbd, a real shell, and
+// four Java processes, three of which really leak; on a build where all may be read, and
+// on a user build with an app as it is released, where the kernel refuses.
+func TestNightOnTheHostDevice(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes more than two minutes")
+	}
+	t.Parallel()
+	hostdevicetest.RequireJava(t)
+	rooted := hostdevicetest.StartNested(t, hostdevice.Options{Scale: nightScale, AppUID: appUser})
+	user := hostdevicetest.StartNested(t, hostdevice.Options{Scale: nightScale, ShellUID: shellUser, AppUID: appUser, BuildType: "user", Released: true})
+	one, other := beginNight(t, rooted), beginNight(t, user)
+	t.Run("root", func(t *testing.T) { one.end(t).assertWhole(t, rooted) })
+	t.Run("user build", func(t *testing.T) { other.end(t).assertDegraded(t, user) })
+}
+
+// assertWhole: where all may be read, nothing is lacking.
+func (w watched) assertWhole(t *testing.T, r *hostdevicetest.Running) {
+	t.Helper()
+	w.assertNight(t, r)
+	for _, p := range w.Processes {
+		if p.Source != "smaps_rollup" {
+			t.Errorf("%s was read by %s", p.Process, p.Source)
+		}
+	}
+	w.assertRhythm(t)
+	w.assertJavaLeak(t)
+	w.assertNativeLeak(t)
+	w.assertThreadLeak(t)
+	w.assertTable(t, "java_leak", "native_leak", "thread_leak")
+}
+
+// assertJavaLeak: the dump, stripped, with the class that leaks and its way.
+func (w watched) assertJavaLeak(t *testing.T) {
+	t.Helper()
+	d := w.diagnosis(t, "java", "leak")
+	assertSteps(t, d, "meminfo complete", "heap complete", "logcat complete", "exit_info complete")
+	f := found(t, d, "suspect")
+	if !strings.Contains(f.Name, "Leaky$Session, held by Leaky.OPEN_SESSIONS") || !strings.Contains(strings.Join(f.Trace, "\n"), "static Leaky.OPEN_SESSIONS") {
+		t.Errorf("found %s by %q", f.Name, f.Trace)
+	}
+	// It leaks since a moment before it was first seen.
+	assertAbout(t, "leaked sessions", f.Bytes, leaked(w.foundAt("java"), d.T), 0.2)
+	w.says(t, "x Leaky$Session, held by Leaky.OPEN_SESSIONS", "↓ static Leaky.OPEN_SESSIONS", "MB retained")
+	if p := w.process(t, "java"); !(p.Paused > 0 && p.Paused < 300) {
+		t.Errorf("paused for %v s", p.Paused)
+	}
+	if !w.has("java", "pause") {
+		t.Error("the dump is not marked in the series")
+	}
+	assertStripped(t, w.in(d, step(t, d, "heap").File), true)
+}
+
+// foundAt is when a process was first seen.
+func (w watched) foundAt(name string) float64 {
+	for _, e := range w.events {
+		if e.Event == "found" && modeOf(e.Process) == name {
+			return e.T
+		}
+	}
+	return 0
+}
+
+func (w watched) has(name, event string) bool {
+	return slices.ContainsFunc(w.events, func(e reporters.Event) bool { return e.Event == event && modeOf(e.Process) == name })
+}
+
+// assertStripped tells a stripped dump by a text that is in an array of every Java
+// virtual machine: its own place.
+func assertStripped(t *testing.T, dump string, want bool) {
+	t.Helper()
+	f, err := os.Open(dump)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := syscall.Mmap(int(f.Fd()), 0, int(info.Size()), syscall.PROT_READ, syscall.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Munmap(data)
+	if !bytes.HasPrefix(data, []byte("JAVA PROFILE 1.0.2\x00")) || !bytes.Contains(data, []byte("com/example/leaky/Leaky$Session")) {
+		t.Errorf("%s is no dump of the app", dump)
+	}
+	if texts := bytes.Contains(data, []byte("java.vm.specification.version")); texts == want {
+		t.Errorf("%s has texts of the app's memory: %t", dump, texts)
+	}
+}
+
+// assertNativeLeak: the maps, at two moments, and the mapping that grew.
+func (w watched) assertNativeLeak(t *testing.T) {
+	t.Helper()
+	before, d := w.diagnosis(t, "native", "suspicious"), w.diagnosis(t, "native", "leak")
+	assertSteps(t, d, "status complete", "smaps complete", "showmap complete", "maps complete", "meminfo complete", "logcat complete", "exit_info complete")
+	f := found(t, d, "mapping")
+	if f.Name != "[heap]" && f.Name != "(anonymous)" {
+		t.Errorf("%s grew", f.Name)
+	}
+	if f.Share == nil || *f.Share < 0.8 {
+		t.Errorf("%s has the share %v of the growth", f.Name, f.Share)
+	}
+	assertAbout(t, "growth of "+f.Name, f.BytesDelta, leaked(before.T, d.T), 0.2)
+	w.says(t, f.Name+" +", "% of +")
+}
+
+// assertThreadLeak: the names, and the pool that grew.
+func (w watched) assertThreadLeak(t *testing.T) {
+	t.Helper()
+	before, d := w.diagnosis(t, "thread", "suspicious"), w.diagnosis(t, "thread", "leak")
+	assertSteps(t, d, "status complete", "threads complete", "meminfo complete", "logcat complete", "exit_info complete")
+	f := found(t, d, "threads")
+	if f.Name != "pool-3-thread-*" || f.Count == nil || f.CountDelta == nil || *f.CountDelta < 30 || *f.Count < *f.CountDelta {
+		t.Fatalf("threads %+v", f)
+	}
+	names, err := os.ReadFile(w.in(d, step(t, d, "threads").File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := int64(strings.Count(string(names), "pool-3-thread-")); n != *f.Count {
+		t.Errorf("%d threads of the pool, the artifact has %d", *f.Count, n)
+	}
+	assertAbout(t, "growth of the stacks", f.BytesDelta, leaked(before.T, d.T), 0.2)
+	w.says(t, "pool-3-thread-*: ", fmt.Sprintf("-> %d threads (+%d)", *f.Count, *f.CountDelta))
+}
+
+// assertTable: leaks.csv has what run.json has, of these kinds.
+func (w watched) assertTable(t *testing.T, kinds ...string) {
+	t.Helper()
+	f, err := os.Open(filepath.Join(w.dir, reporters.LeaksName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, d := range w.Diagnoses {
+		for _, f := range d.Findings {
+			want = append(want, d.Process+" "+d.Kind+" "+f.What+" "+f.Name)
+		}
+	}
+	var got []string
+	seen := map[string]bool{}
+	for _, row := range rows[1:] {
+		seen[row[6]] = true
+		got = append(got, row[2]+" "+row[6]+" "+row[7]+" "+row[8])
+	}
+	if !slices.Equal(got, want) || !slices.Equal(slices.Sorted(maps.Keys(seen)), kinds) {
+		t.Errorf("leaks.csv has %q of %v, want %q of %v", got, seen, want, kinds)
+	}
+}
+
+// assertDegraded: where the kernel refuses, what is left is taken and named.
+func (w watched) assertDegraded(t *testing.T, r *hostdevicetest.Running) {
+	t.Helper()
+	w.assertNight(t, r)
+	for _, p := range w.Processes {
+		reasons := strings.Join(p.Reasons, "\n")
+		if p.Source != "status" || !strings.Contains(reasons, "smaps_rollup") || !strings.Contains(reasons, "Permission denied") || !strings.Contains(reasons, "package not debuggable: "+r.Package()) {
+			t.Errorf("%s was read by %s because %q", p.Process, p.Source, p.Reasons)
+		}
+		w.says(t, p.Process+" found: pid "+fmt.Sprint(p.PID)+", read by status")
+		assertFilesTold(t, p)
+	}
+	w.says(t, "user build, shell", "by status;", "no smaps_rollup: ", "no run_as: run-as: package not debuggable")
+	w.assertNoJavaDump(t)
+	w.assertNativeRows(t)
+	w.assertThreadLeak(t)
+	w.assertTable(t, "native_leak", "thread_leak")
+}
+
+// assertFilesTold: on newer kernels everybody may know how many files a process has open;
+// else there is a reason.
+func assertFilesTold(t *testing.T, p reporters.Process) {
+	t.Helper()
+	told := slices.ContainsFunc(p.Headroom, func(s reporters.Standing) bool { return s.Resource == "file_descriptors" && s.Used > 3 })
+	said := slices.ContainsFunc(p.HeadroomReasons, func(text string) bool { return strings.HasPrefix(text, "open files: ") })
+	if told == said {
+		t.Errorf("%s: its open files are known: %t, there is a reason: %t", p.Process, told, said)
+	}
+}
+
+func (w watched) assertNoJavaDump(t *testing.T) {
+	t.Helper()
+	d := w.diagnosis(t, "java", "leak")
+	assertSteps(t, d, "meminfo complete", "heap skipped", "logcat complete", "exit_info complete")
+	const advice = "is not debuggable: take a debuggable build of it, a userdebug image or an emulator"
+	if reasons := strings.Join(step(t, d, "heap").Reasons, "\n"); !strings.Contains(reasons, advice) {
+		t.Errorf("no heap dump because %q", reasons)
+	}
+	if d.Outcome != reporters.DiagnosisDegraded || len(d.Findings) > 0 {
+		t.Errorf("%s, %+v", d.Outcome, d.Findings)
+	}
+	if _, err := os.Stat(w.in(d, "heap.hprof")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a heap dump: %v", err)
+	}
+	w.says(t, "heap skipped: ", advice)
+}
+
+func (w watched) assertNativeRows(t *testing.T) {
+	t.Helper()
+	before, d := w.diagnosis(t, "native", "suspicious"), w.diagnosis(t, "native", "leak")
+	assertSteps(t, d, "status complete", "smaps fallback", "showmap skipped", "maps skipped", "meminfo complete", "logcat complete", "exit_info complete")
+	const lost = "which library cannot be told"
+	if s := step(t, d, "smaps"); !strings.Contains(s.Note, lost) || !strings.Contains(strings.Join(s.Reasons, "\n"), "Permission denied") {
+		t.Errorf("smaps: %q because %q", s.Note, s.Reasons)
+	}
+	f := found(t, d, "meminfo")
+	if f.Name != "Native Heap" || d.Outcome != reporters.DiagnosisDegraded {
+		t.Errorf("%s, %s grew", d.Outcome, f.Name)
+	}
+	assertAbout(t, "growth of the native heap", f.BytesDelta, leaked(before.T, d.T), 0.2)
+	w.says(t, lost, "meminfo, by row:")
+}
+
+// marking is a run whose workload tells its loops; every process is dumped at each.
+const marking = `version: 1
+app: { package: PACKAGE, processes: ["PACKAGE:*"] }
+devices: { serials: ["${LEAKGATE_HOSTDEVICE}"] }
+workload:
+  command: [sh, -c, "for i in 1 2 3 4; do sleep 3; echo leakgate:mark loop $i; done; sleep 3"]
+diagnose: { dump: at_marks }
+`
+
+// ending is a short run at whose end every process is dumped.
+const ending = `version: 1
+app: { package: PACKAGE, processes: ["PACKAGE:*"] }
+devices: { serials: ["${LEAKGATE_HOSTDEVICE}"] }
+workload: { command: [sleep, "3"] }
+diagnose: { dump: at_end }
+`
+
+// Heaps are dumped at marks and at the end, also of what does not leak, and what grew in
+// every dump is named.
+func TestDumpsOnTheHostDevice(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	t.Parallel()
+	hostdevicetest.RequireJava(t)
+	r := hostdevicetest.StartNested(t, hostdevice.Options{Scale: 20, AppUID: appUser})
+	r.Must(t, "shell", "am start -n "+r.Package()+"/.Java --es mb_per_h 600 && am start -n "+r.Package()+"/.Control")
+	w := begin(t, r, time.Minute, strings.ReplaceAll(marking, "PACKAGE", r.Package())).end(t)
+	for _, name := range []string{"java", "control"} {
+		dumps := w.diagnosesOf(name, "mark")
+		if len(dumps) != 4 {
+			t.Fatalf("%s was dumped %d times", name, len(dumps))
+		}
+		for i, d := range dumps {
+			assertSteps(t, d, "heap complete")
+			if want := fmt.Sprintf("loop %d", i+1); d.Mark != want || d.Kind != "" || d.Recipe != "dump" {
+				t.Errorf("%s: mark %q, want %q; %q, %s", name, d.Mark, want, d.Kind, d.Recipe)
+			}
+		}
+	}
+	grown := w.diagnosis(t, "java", "marks")
+	f := found(t, grown, "growing")
+	if f.Name != "Leaky.OPEN_SESSIONS (ArrayList)" || f.CountDelta == nil || *f.CountDelta < 100 || f.BytesDelta == nil || *f.BytesDelta < mb {
+		t.Errorf("found %+v", f)
+	}
+	w.says(t, "4 dumps at marks: 1 place", "[x] -> com.example.leaky.Leaky$Session: ")
+	if d := w.diagnosis(t, "control", "marks"); len(d.Findings) > 0 {
+		t.Errorf("the control grows: %+v", d.Findings)
+	}
+	w.assertFolders(t)
+	assertNothingLeft(t, r)
+
+	e := begin(t, r, time.Minute, strings.ReplaceAll(ending, "PACKAGE", r.Package())).end(t)
+	for _, name := range []string{"java", "control"} {
+		assertSteps(t, e.diagnosis(t, name, "end"), "heap complete")
+	}
+	assertNothingLeft(t, r)
+
+	first, last := w.diagnosesOf("java", "mark")[0], e.diagnosis(t, "java", "end")
+	cmd := program(t, t.Context(), nil, "diff", w.in(first, step(t, first, "heap").File), e.in(last, step(t, last, "heap").File))
+	text, _ := cmd.CombinedOutput() // the exit code tells
+	if code := cmd.ProcessState.ExitCode(); code != 0 || !strings.Contains(string(text), "Leaky.OPEN_SESSIONS") || !strings.Contains(string(text), "grown") {
+		t.Errorf("diff: exit %d\n%s", code, text)
+	}
+}
+
+// nearing is a run of processes that come near a limit: of files, and of the Java heap.
+const nearing = `version: 1
+app: { package: PACKAGE, processes: ["PACKAGE:*"] }
+devices: { serials: ["${LEAKGATE_HOSTDEVICE}"] }
+workload:
+  device_command: am start -n PACKAGE/.Files --es mb_per_h 300 && am start -n PACKAGE/.Busy --es mb_per_h 150 && exec sleep 86400
+duration: 110m
+`
+
+// A process is warned of before it dies of a limit.
+func TestLimitsOnTheHostDevice(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes more than a minute")
+	}
+	t.Parallel()
+	hostdevicetest.RequireJava(t)
+	const heapMB, files = 320, 1024
+	r := hostdevicetest.StartNested(t, hostdevice.Options{Scale: 80, AppUID: appUser, HeapMB: heapMB, FileLimit: files})
+	w := begin(t, r, 3*time.Minute, strings.ReplaceAll(nearing, "PACKAGE", r.Package())).end(t)
+	for _, want := range []struct {
+		process, resource, words string
+		limit                    int64
+	}{
+		{"files", "file_descriptors", "file descriptors", files},
+		{"busy", "java_heap", "Java heap", heapMB * mb},
+	} {
+		p := w.process(t, want.process)
+		for _, l := range p.Limits {
+			if l.Resource != want.resource {
+				t.Errorf("%s is warned of %s", want.process, l.Text)
+			}
+		}
+		if len(p.Limits) == 0 {
+			t.Errorf("%s: no warning; %+v, %q", want.process, p.Headroom, p.HeadroomReasons)
+			continue
+		}
+		l := p.Limits[0]
+		if l.Limit != want.limit || l.Used < want.limit*4/10 || l.Used > want.limit || l.TimeLeft == nil || *l.TimeLeft > 3600 {
+			t.Errorf("%s: %+v", want.process, l)
+		}
+		if !strings.Contains(l.Text, want.words) || !w.has(want.process, "limit") {
+			t.Errorf("%s: %q", want.process, l.Text)
+		}
+		w.says(t, l.Text)
+	}
+	// What was warned of has happened, and when: the app cannot live without files.
+	warned := w.process(t, "files").Limits[0]
+	gone := slices.IndexFunc(w.events, func(e reporters.Event) bool { return e.Event == "gone" && modeOf(e.Process) == "files" })
+	if gone < 0 {
+		t.Fatal("the process that leaks files lives on")
+	}
+	if left := w.events[gone].T - warned.T; left < 0.7**warned.TimeLeft || left > 1.3**warned.TimeLeft {
+		t.Errorf("it has ended after %.0f s, foretold were %.0f", left, *warned.TimeLeft)
+	}
+}

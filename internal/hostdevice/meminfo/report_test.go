@@ -1,0 +1,40 @@
+package meminfo
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestHeapCells: the process's own word on its Java heap counts; without one, what is
+// real memory.
+func TestHeapCells(t *testing.T) {
+	l := new(Layout)
+	l.Rows[DalvikHeap] = Memory{Size: 1000, Rss: 700, Pss: 700, PrivateDirty: 700}
+	l.Rows[NativeHeap] = Memory{Size: 500, Rss: 300, Pss: 300, PrivateDirty: 300}
+	for _, c := range []struct {
+		used        int64
+		heap, total string
+	}{
+		{0, "1000 700 300", "1500 1000 500"},
+		{400, "1000 400 600", "1500 700 800"},
+		{5000, "1000 1000 0", "1500 1300 200"}, // it has told a moment later
+	} {
+		var b strings.Builder
+		if _, err := (Report{Layout: l, JavaUsed: c.used}).WriteTo(&b); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(b.String()) {
+			f := strings.Fields(line)
+			if len(f) < 8 {
+				continue
+			}
+			last := strings.Join(f[len(f)-3:], " ")
+			if f[0] == "Dalvik" && last != c.heap || f[0] == "TOTAL" && len(f) == 9 && f[1] != "PSS:" && last != c.total {
+				t.Errorf("%d in use: %s", c.used, line)
+			}
+		}
+		if !strings.Contains(b.String(), "Dalvik Heap ") {
+			t.Errorf("no Java heap:\n%s", b.String())
+		}
+	}
+}
