@@ -57,6 +57,10 @@ func (r *Responder) analyseHeap(ctx context.Context, c *Case, file string) (*ana
 	if err != nil {
 		return nil, err
 	}
+	if r.options.Keep != Raw && report.Strings != nil {
+		// What people have typed goes with the contents of the dump; how much it wastes stays.
+		report.Strings.Repeated, report.Strings.Wasteful = nil, nil
+	}
 	text, err := json.MarshalIndent(report, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode analysis.json: %w", err)

@@ -112,9 +112,15 @@ func TestKeptRecorded(t *testing.T) {
 	for _, name := range []string{"leak_service_binder.hprof", "ahat-O.hprof"} {
 		dump := recorded.Read(t, "hprof", name)
 		got := analysed(t, New(t.TempDir(), Options{}), "java", nil, map[string][]byte{"heap.hprof": dump})
-		kept := contents(t, got.folder.path)["heap.hprof"]
+		files := contents(t, got.folder.path)
+		kept := files["heap.hprof"]
 		if bytes.Equal(kept, dump) || len(kept) != len(dump) {
 			t.Errorf("%s: %d bytes of %d", name, len(kept), len(dump))
+		}
+		raw := analysed(t, New(t.TempDir(), Options{Keep: Raw}), "java", nil, map[string][]byte{"heap.hprof": dump})
+		texts := []byte(`"repeated": [`)
+		if bytes.Contains(files["analysis.json"], texts) || !bytes.Contains(contents(t, raw.folder.path)["analysis.json"], texts) {
+			t.Errorf("%s: the texts of strings are in analysis.json, or not in that of a raw dump", name)
 		}
 		equal(t, name, leaksOf(t, kept), leaksOf(t, dump))
 	}
