@@ -5,11 +5,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/leakgate/leakgate/harness/config"
+	"github.com/leakgate/leakgate/harness/monitor"
 	"github.com/leakgate/leakgate/internal/adbd"
 	"github.com/leakgate/leakgate/internal/androidsim"
 	"github.com/leakgate/leakgate/reporters"
@@ -268,5 +270,70 @@ func TestNightlyExampleWithMonkey(t *testing.T) {
 	run, err := reporters.ReadRun("run")
 	if err != nil || run.Stopped != "duration" || run.Workload == nil || run.Workload.Seed == nil || run.Workload.Error != "" {
 		t.Errorf("%+v, %v", run, err)
+	}
+}
+
+// What a file says of diagnoses is done: steps of its own, what is kept, the names of the
+// source. Flags are stronger.
+func TestRunDiagnoses(t *testing.T) {
+	t.Parallel()
+	env := serve(t, shop("phone-a", androidsim.Leak(androidsim.Java, 900, 0)))
+	text := `version: 1
+app: { package: com.shop, mapping: names/mapping.txt }
+devices: { serials: [phone-a] }
+workload: none
+duration: 40m
+diagnose:
+  keep: raw
+  steps:
+    java: [{ name: who-am-i, command: "echo {{{process}} is {pid} of {package} in user {user}" }]
+    native: [{ name: never, command: "echo never" }]
+    all: [{ name: uptime, command: "cat /proc/uptime", limit: 5s }, { name: broken, command: "false" }]
+`
+	path := write(t, text)
+	out := filepath.Join(t.TempDir(), "run")
+	if code, _, errOut := typed(t, env, "run", path, "--out", out); code != exitUsage || !strings.Contains(errOut, "mapping") || !strings.Contains(errOut, "app.mapping") {
+		t.Fatalf("without the mapping: exit %d, %s", code, errOut)
+	}
+	names := filepath.Join(filepath.Dir(path), "names")
+	if err := os.Mkdir(names, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	mapping := "com.shop.source.OpenScreens -> com.shop.ScreenTracker:\n    java.util.List list -> sScreens\n"
+	if err := os.WriteFile(filepath.Join(names, "mapping.txt"), []byte(mapping), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errOut := typed(t, env, "run", path, "--out", out, "--keep", "none")
+	if code != monitor.ExitLeak {
+		t.Fatalf("exit %d, %s", code, errOut)
+	}
+	run, err := reporters.ReadRun(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(run.Diagnoses, func(d reporters.Diagnosis) bool { return d.Trigger == "leak" })
+	if at < 0 {
+		t.Fatalf("no diagnosis: %+v", run.Diagnoses)
+	}
+	d := run.Diagnoses[at]
+	steps := map[string]reporters.Collected{}
+	for _, s := range d.Steps {
+		steps[s.Step] = s
+	}
+	said, err := os.ReadFile(filepath.Join(out, filepath.FromSlash(d.Folder), steps["who-am-i"].File))
+	if want := fmt.Sprintf("{com.shop} is %d of com.shop in user 0", d.PID); err != nil || strings.TrimSpace(string(said)) != want {
+		t.Errorf("%q, %v; want %q", said, err, want)
+	}
+	if s := steps["uptime"]; s.Ending != "complete" || s.Bytes == 0 {
+		t.Errorf("%+v", s)
+	}
+	if s := steps["broken"]; s.Ending != "failed" || len(s.Reasons) == 0 {
+		t.Errorf("%+v", s)
+	}
+	if _, ok := steps["never"]; ok || d.Kind != "java_leak" || d.Keep != "none" || steps["heap"].File != "" || steps["heap"].Ending != "complete" {
+		t.Errorf("%+v", d)
+	}
+	if text := strings.Join(d.Summary, "\n"); !strings.Contains(text, "OpenScreens") && !strings.Contains(text, "com.shop.source") {
+		t.Errorf("not the names of the source:\n%s", text)
 	}
 }
