@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,14 +57,12 @@ func TestFaultAtEveryTrip(t *testing.T) {
 
 func (f faultAt) meet(t *testing.T, api, at int) {
 	d, facts, r := debuggable(api).begin(t)
-	broken := ""
+	broken, first := "", sync.Once{}
 	var paused []bool
 	r.Paused = func(on bool) { paused = append(paused, on) }
 	d.before = func(ctx context.Context, n int, what string) error {
 		if n == at || n > at && f.forGood {
-			if broken == "" {
-				broken = what
-			}
+			first.Do(func() { broken = what }) // two trips at a time are in the air
 			return f.trip(ctx)
 		}
 		return nil

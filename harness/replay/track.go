@@ -197,6 +197,7 @@ func (j *judge) record(processes int) Process {
 		Restarts: j.restarts, Samples: j.samples, Details: j.details,
 		Gaps: t.gaps, Absent: round(t.absent.Seconds(), 3), Duration: j.seconds(j.last),
 		FirstSuspicious: j.firstSuspicious, FirstLeaking: j.firstLeaking,
+		Headroom: []reporters.Standing{}, HeadroomReasons: []string{}, Limits: []reporters.LimitWarning{},
 		Transitions: append([]reporters.Transition{}, j.transitions...), Warnings: append([]string{}, t.doubts.list()...),
 	}}
 	if j.samples > 0 {
