@@ -14,6 +14,7 @@ import (
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/field"
 	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/reporters"
 )
 
 // Moment is what was seen of one incarnation of a process at one moment, to tell later
@@ -108,6 +109,7 @@ var readers = map[string]reader{
 	"gfxinfo.txt":        readGfxinfo,
 	"gpu.txt":            readGPU,
 	"surfaceflinger.txt": readSurfaceFlinger,
+	"maps.txt":           readMaps,
 	"logcat.txt":         readLogcat,
 	"exit_info.txt":      readExitInfo,
 }
@@ -117,16 +119,19 @@ var readers = map[string]reader{
 func readMoment(c *Case) (*Moment, map[string][]string) {
 	m, said, some := &Moment{}, map[string][]string{}, false
 	for _, s := range c.Record.Steps {
-		read := readers[s.File]
-		if read == nil {
+		if s.File == "" || s.Step == heapStep {
 			continue
+		}
+		read, known := readers[s.File]
+		if !known {
+			read = readOther
 		}
 		lines, err := c.readOne(m, s.File, read)
 		if err != nil {
 			c.warn(fmt.Errorf("read %s: %w", s.File, err))
 			continue
 		}
-		said[s.File], some = lines, true
+		said[s.File], some = lines, some || known
 	}
 	if !some {
 		return nil, said
@@ -191,6 +196,25 @@ func readShowmap(c *Case, m *Moment, text []byte) ([]string, error) {
 	}
 	m.showmap = maps
 	return composed(maps), nil
+}
+
+// readMaps counts: what grows is told by smaps, and these are the addresses to it.
+func readMaps(_ *Case, _ *Moment, text []byte) ([]string, error) {
+	return []string{fmt.Sprintf("the addresses of %d mappings", bytes.Count(text, []byte("\n")))}, nil
+}
+
+// readOther tells a text that only its reader understands: what a step of a file gives.
+func readOther(_ *Case, _ *Moment, text []byte) ([]string, error) {
+	lines := bytes.Count(text, []byte("\n"))
+	if len(text) > 0 && text[len(text)-1] != '\n' {
+		lines++
+	}
+	first, _, _ := bytes.Cut(text, []byte("\n"))
+	begin := reporters.Head(string(first), maxWords)
+	if lines == 1 {
+		return []string{begin}, nil
+	}
+	return []string{fmt.Sprintf("%d lines; the first: %s", lines, begin)}, nil
 }
 
 // composition is a map as the growth from nothing: its rows by their size.

@@ -188,7 +188,7 @@ func TestDamagedArtifact(t *testing.T) {
 		t.Errorf("%q", c.Record.Warnings)
 	}
 	files := contents(t, c.folder.path)
-	if files[beside("smaps.txt")] != nil || files[beside("custom_x.txt")] != nil || !strings.HasPrefix(string(files[beside("status.txt")]), "31 threads\n") {
+	if files[beside("smaps.txt")] != nil || string(files[beside("custom_x.txt")]) != "?]0;x?\n" || !strings.HasPrefix(string(files[beside("status.txt")]), "31 threads\n") {
 		t.Errorf("%q", files[beside("status.txt")])
 	}
 }
