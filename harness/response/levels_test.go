@@ -23,7 +23,7 @@ var levels = []struct {
 	root       bool
 	debuggable bool
 }{
-	{"root: userdebug build, `adb root` or su", "userdebug", true, false},
+	{"userdebug build as root, by `adb root` or su", "userdebug", true, false},
 	{"user build, debuggable app", "user", false, true},
 	{"user build, released app", "user", false, false},
 }
