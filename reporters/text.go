@@ -87,6 +87,11 @@ func (s *sheet) process(p Process, policy string, several bool) {
 	for _, t := range p.Transitions {
 		s.line("  %-8s %s -> %s: %s", Span(t.T), StateWords(t.From, policy), StateWords(t.To, policy), t.Because)
 	}
+	for _, text := range p.HeadroomReasons {
+		if !strings.HasSuffix(text, "does not run out of it") { // which is no lack
+			s.line("  unknown  how near a limit is: %s", text)
+		}
+	}
 	for _, text := range p.Reasons {
 		s.line("  no %s", text)
 	}

@@ -36,6 +36,26 @@ func TestTextOfGrowthAndJumps(t *testing.T) {
 	}
 }
 
+// Warnings of limits have a line, and so has what could not be read of them.
+func TestTextOfLimits(t *testing.T) {
+	var out strings.Builder
+	p := Process{
+		Process: "com.x", Limits: []LimitWarning{{T: 125, Text: "threads: 870 of 1000"}},
+		HeadroomReasons: []string{"open files: the shell may not list them", "address space: a 64-bit process does not run out of it"},
+	}
+	if err := WriteText(&out, Run{Processes: []Process{p}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\n  limit    at 2m5s: threads: 870 of 1000\n", "\n  unknown  how near a limit is: open files: the shell may not list them\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "64-bit") {
+		t.Errorf("told without need:\n%s", out.String())
+	}
+}
+
 // LEAKING is final by policy article and where the end has proved the leak; by policy
 // robust all else is provisional, also in what went before.
 func TestHeadlines(t *testing.T) {
