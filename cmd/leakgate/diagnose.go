@@ -131,6 +131,10 @@ func (f *diagnoseFlags) look(p *plan, name capture.Pattern, options response.Opt
 	if err != nil {
 		return f.refused(c, "diagnose", p.ctx, err)
 	}
+	// What cannot be removed now is the next one's: the diagnosis does not need it gone.
+	if left, err := capture.Sweep(p.ctx, dev); err == nil && len(left) > 0 {
+		fmt.Fprintf(c.err, "leakgate diagnose: removed what an earlier diagnosis has left on the device: %s\n", strings.Join(left, ", "))
+	}
 	fmt.Fprintf(c.err, "leakgate diagnose: writing to %s\n", p.options.Dir)
 	found, err := f.respond(p, response.New(p.options.Dir, options), process)
 	if found == nil {
