@@ -106,7 +106,7 @@ func ignoreEnd(err error) error {
 
 func parseEntry(line string) (Entry, bool) {
 	f := strings.SplitN(line, "\t", 6)
-	if len(f) != 6 || len(f[3]) != 1 {
+	if len(f) != 6 || len(f[3]) != 1 || !strings.Contains("VDIWEF", f[3]) {
 		return Entry{}, false
 	}
 	ms, err := strconv.ParseInt(f[0], 10, 64)

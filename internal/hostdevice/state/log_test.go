@@ -71,6 +71,7 @@ func FuzzReadLog(f *testing.F) {
 	f.Add("1\t2\t3\tI\ttag\ttext\n")
 	f.Add("1\t2\t3\tI\ttag\ttext")
 	f.Add("\n\t\t\t\t\t\n-9\t-9\t-9\tX\t\t\r\n")
+	f.Add("-9\t-9\t-9\tF\t\t\r\n-9\t-9\t-9\t\xd8\t\t\r\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		dir := logDir(t)
 		if err := os.WriteFile(dir.logFile(), []byte(text), 0o600); err != nil {
