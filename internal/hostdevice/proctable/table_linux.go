@@ -150,27 +150,30 @@ func environment(pid int) ([]byte, error) {
 	}
 }
 
-// memory is where the environment of a process lies, and how much memory it has.
-type memory struct{ size, start, end uint64 }
+// memory is where the data and the environment of a process lie, and how much memory
+// it has.
+type memory struct{ size, data, start, end uint64 }
 
-// without tells that there is no environment to wait for: it is empty, or the process
-// has no memory, as one of the kernel or one that has ended.
-func (m memory) without() bool { return m.size == 0 || m.end != 0 && m.end == m.start }
+// without tells that there is no environment to wait for: the process has no memory,
+// as one of the kernel or one that has ended, or its environment is empty. While the
+// kernel lays it out it is empty too; where the data lies is known only after that
+// (fs/binfmt_elf.c: create_elf_tables, then load_elf_binary).
+func (m memory) without() bool { return m.size == 0 || m.data != 0 && m.end == m.start }
 
-// memoryOf reads the fields vsize, env_start and env_end of /proc/PID/stat
-// (proc_pid_stat(5)).
+// memoryOf reads the fields vsize, start_data, env_start and env_end of
+// /proc/PID/stat (proc_pid_stat(5)), which the kernel reads in this order.
 func memoryOf(pid int) (memory, error) {
 	text, err := read(pid, "stat", maxCommandLine)
 	if err != nil {
 		return memory{}, err
 	}
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	const third, vsize, envStart, envEnd = 3, 23, 50, 51
+	const third, vsize, startData, envStart, envEnd = 3, 23, 45, 50, 51
 	if len(fields) <= envEnd-third {
 		return memory{}, fmt.Errorf("read state of process %d: only %d fields", pid, len(fields))
 	}
 	var m memory
-	for field, to := range map[int]*uint64{vsize: &m.size, envStart: &m.start, envEnd: &m.end} {
+	for field, to := range map[int]*uint64{vsize: &m.size, startData: &m.data, envStart: &m.start, envEnd: &m.end} {
 		if *to, err = strconv.ParseUint(fields[field-third], 10, 64); err != nil {
 			return memory{}, fmt.Errorf("read state of process %d: %w", pid, err)
 		}

@@ -143,6 +143,25 @@ func TestEnvironmentOfStarting(t *testing.T) {
 	t.Logf("%d times with, %d times the kernel showed none", seen, bare)
 }
 
+// TestWithout has the moments of a start and what lasts.
+func TestWithout(t *testing.T) {
+	for name, c := range map[string]struct {
+		m    memory
+		want bool
+	}{
+		"of the kernel, or ended":       {memory{}, true},
+		"nothing is laid out":           {memory{size: 1}, false},
+		"the environment is beginning":  {memory{size: 1, start: 9, end: 9}, false},
+		"laid out, its place not known": {memory{size: 1, start: 9, end: 12}, false},
+		"started":                       {memory{size: 1, data: 4, start: 9, end: 12}, false},
+		"started with none":             {memory{size: 1, data: 4, start: 9, end: 9}, true},
+	} {
+		if got := c.m.without(); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // TestWithoutEnvironment: one that has none does not keep anybody waiting.
 func TestWithoutEnvironment(t *testing.T) {
 	none := exec.Command("/bin/sleep", "100")
