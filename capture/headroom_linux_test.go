@@ -16,6 +16,7 @@ import (
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/procfs"
 	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/internal/recorded"
 )
 
 // targetsOf finds processes and probes their levels.
@@ -370,11 +371,11 @@ func TestLocalHeadroom(t *testing.T) {
 func unprivileged(t *testing.T) *scripted {
 	t.Helper()
 	if os.Getuid() != 0 {
-		t.Skip("only root may become another user")
+		recorded.Missing(t, "root is needed to become another user")
 	}
 	setpriv, err := exec.LookPath("setpriv")
 	if err != nil {
-		t.Skip("no setpriv:", err)
+		recorded.Missing(t, "setpriv is needed: %v", err)
 	}
 	return &scripted{shell: func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
 		cmd := exec.CommandContext(ctx, setpriv, "--reuid", "54321", "--clear-groups", "/bin/sh", "-c", command)

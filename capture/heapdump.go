@@ -27,10 +27,9 @@ const (
 	reserve = 50 * mebibyte
 	// askHelp is for am's help: before Android 8 it starts a Java VM of its own.
 	askHelp = 10 * time.Second
-	// settle is the device time between the GC signal and the dump. ART collects within
-	// a second of the signal (signal_catcher.cc, HandleSigUsr1); the rest is for the
-	// finalizers that come after it. Half a minute, as is often advised, changes
-	// nothing more in a dump, but the app goes on leaking meanwhile.
+	// settle is the device time between the GC signal and the dump. ART collects when the
+	// signal comes (signal_catcher.cc, HandleSigUsr1); the rest is for the finalizers
+	// after it. The article waits half a minute, in which the app goes on leaking.
 	settle = 5 * time.Second
 	// pollEvery is the device time between two looks at a dump that is being written.
 	pollEvery = time.Second

@@ -86,7 +86,7 @@ func holder(p *growth.Place) string {
 		return "GC roots"
 	}
 	if len(p.Children) == 1 && p.LeftOut == 0 {
-		if c := &p.Children[0]; ofField(&c.Step) && !ofPlatform(c.Owner) {
+		if c := &p.Children[0]; ofField(&c.Step) && !isPlatform(c.Owner) {
 			return fmt.Sprintf("%s.%s (%s)", SimpleName(c.Owner), c.Name, SimpleName(c.Class))
 		}
 	}
@@ -97,7 +97,7 @@ func holder(p *growth.Place) string {
 			continue
 		}
 		field := SimpleName(s.Owner) + "." + s.Name
-		if !ofPlatform(s.Owner) {
+		if !isPlatform(s.Owner) {
 			last = field
 			break
 		}
@@ -111,16 +111,6 @@ func holder(p *growth.Place) string {
 
 func ofField(s *growth.Step) bool {
 	return s.Kind == growth.KindStatic || s.Kind == growth.KindInstance
-}
-
-// ofPlatform tells whether a class is of Java, Kotlin or Android and not of an app.
-func ofPlatform(class string) bool {
-	for _, prefix := range []string{"java.", "javax.", "jdk.", "sun.", "kotlin.", "kotlinx.", "android.", "androidx.", "com.android.", "dalvik.", "libcore."} {
-		if strings.HasPrefix(class, prefix) {
-			return true
-		}
-	}
-	return false
 }
 
 // joinedStep is one reference with the class of what it leads to.
@@ -167,25 +157,6 @@ func counted(list []int64) string {
 
 // rate writes how many objects a repetition adds.
 func rate(n float64) string { return strconv.FormatFloat(math.Round(100*n)/100, 'f', -1, 64) }
-
-// Signed writes a change with its sign.
-func Signed(n int64) string {
-	if n > 0 {
-		return "+" + Grouped(n)
-	}
-	return Grouped(n)
-}
-
-// SignedAmount writes a change of bytes with its sign.
-func SignedAmount(n int64) string {
-	switch {
-	case n < 0:
-		return "-" + Amount(-n)
-	case n > 0:
-		return "+" + Amount(n)
-	}
-	return "0 kB"
-}
 
 // PlaceName names a place that grows in a few words.
 func PlaceName(p *growth.Place) string { return shownName(holder(p)) }

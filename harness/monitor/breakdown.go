@@ -9,8 +9,8 @@ import (
 	"github.com/leakgate/leakgate/reporters"
 )
 
-// kb is a value for samples.ndjson: nil where it is unknown.
-func kb(v field.Value) *int64 {
+// number is a value for samples.ndjson: nil where it is unknown.
+func number(v field.Value) *int64 {
 	if !v.Known {
 		return nil
 	}
@@ -26,11 +26,11 @@ func breakdown(b dumpsys.Block) *reporters.Breakdown {
 		swap = b.Swap
 	}
 	return &reporters.Breakdown{
-		TotalPSS: kb(b.TotalPss), SwapPSS: kb(swap), SwapInTotal: told(b.SwapInTotal), RSS: kb(b.TotalRss),
-		JavaHeap: kb(b.JavaHeap), NativeHeap: kb(b.NativeHeap), Code: kb(b.Code), Stack: kb(b.Stack),
-		Graphics: kb(b.Graphics), PrivateOther: kb(b.PrivateOther), System: kb(b.System),
-		EGL: kb(b.EGLMtrack), GL: kb(b.GLMtrack), OtherMtrack: kb(b.OtherMtrack),
-		GfxDev: kb(b.GfxDev), OtherDev: kb(b.OtherDev),
+		TotalPSS: number(b.TotalPss), SwapPSS: number(swap), SwapInTotal: told(b.SwapInTotal), RSS: number(b.TotalRss),
+		JavaHeap: number(b.JavaHeap), NativeHeap: number(b.NativeHeap), Code: number(b.Code), Stack: number(b.Stack),
+		Graphics: number(b.Graphics), PrivateOther: number(b.PrivateOther), System: number(b.System),
+		EGL: number(b.EGLMtrack), GL: number(b.GLMtrack), OtherMtrack: number(b.OtherMtrack),
+		GfxDev: number(b.GfxDev), OtherDev: number(b.OtherDev),
 	}
 }
 

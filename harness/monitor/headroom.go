@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
-	"github.com/leakgate/leakgate/capture/field"
 	"github.com/leakgate/leakgate/detector/limit"
 	"github.com/leakgate/leakgate/reporters"
 )
@@ -87,13 +86,6 @@ func (s *session) tellLimits(x *subject) {
 		s.tell(e)
 	}
 	x.told = len(x.limits)
-}
-
-func number(v field.Value) *int64 {
-	if !v.Known {
-		return nil
-	}
-	return new(v.N)
 }
 
 // maxLimits bounds the warnings of one process; the rules warn of each limit once or twice

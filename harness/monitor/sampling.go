@@ -97,8 +97,8 @@ func (s *session) sampled(x *subject, r capture.Reading, up time.Duration, costM
 	x.last, x.costMS = r, costMS
 	line := s.line(x, up)
 	line.Source, line.CostMS = string(r.Level.Source), costMS
-	line.PSS, line.SwapPSS = kb(r.PSS), kb(r.SwapPSS)
-	line.RSSAnon, line.Swap, line.Threads = kb(r.RSSAnon), kb(r.Swap), kb(r.Threads)
+	line.PSS, line.SwapPSS = number(r.PSS), number(r.SwapPSS)
+	line.RSSAnon, line.Swap, line.Threads = number(r.RSSAnon), number(r.Swap), number(r.Threads)
 	if r.Level.Source != capture.Dumpsys {
 		s.bridge(x, up)
 	}

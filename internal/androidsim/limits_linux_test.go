@@ -10,7 +10,7 @@ import (
 func TestLimitsAreThoseOfTheKernel(t *testing.T) {
 	real, err := os.ReadFile("/proc/self/limits")
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	var v view
 	ours := strings.Split(v.limitsText(34), "\n")
