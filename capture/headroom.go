@@ -38,6 +38,8 @@ type Headroom struct {
 	// most apps, and for those with android:largeHeap. See HeapLimit.
 	GrowthLimit, HeapSize procfs.Value
 	LargeHeap             dumpsys.Answer
+	// Garbage is the most of a Java heap in bytes that a collection could free.
+	Garbage procfs.Value
 	// Reasons say of each value that is not known why.
 	Reasons []string
 	// Err is a process that is not there any more (ErrGone) or does not tell who it is.
@@ -106,8 +108,8 @@ type Headrooms struct {
 
 // bounds are the limits of the device.
 type bounds struct {
-	growth, heap       procfs.Value // bytes
-	threadsMax, pidMax procfs.Value
+	growth, heap, maxFree procfs.Value // bytes
+	threadsMax, pidMax    procfs.Value
 	// abi32 and abi64 are the lists of the ABIs; both are empty where it does not tell.
 	abi32, abi64 string
 	// machine is what uname calls the processor; empty before Android 6.
@@ -402,7 +404,7 @@ type newcomer struct {
 func (h *Headrooms) questions(fresh []newcomer) []part {
 	var parts, late []part
 	if !h.told {
-		for _, name := range []string{"dalvik.vm.heapgrowthlimit", "dalvik.vm.heapsize", "ro.product.cpu.abilist32", "ro.product.cpu.abilist64"} {
+		for _, name := range []string{"dalvik.vm.heapgrowthlimit", "dalvik.vm.heapsize", "dalvik.vm.heapmaxfree", "ro.product.cpu.abilist32", "ro.product.cpu.abilist64"} {
 			parts = append(parts, part{name, "getprop " + name})
 		}
 		parts = append(parts, part{"machine", "uname -m 2>/dev/null"},
@@ -441,7 +443,8 @@ func (h *Headrooms) dumpPackage(pkg string) string {
 func readBounds(parts map[string][]byte) bounds {
 	b := bounds{
 		growth: heapOption(parts["dalvik.vm.heapgrowthlimit"]), heap: heapOption(parts["dalvik.vm.heapsize"]),
-		abi32: clip(string(parts["ro.product.cpu.abilist32"])), abi64: clip(string(parts["ro.product.cpu.abilist64"])),
+		maxFree: heapOption(parts["dalvik.vm.heapmaxfree"]),
+		abi32:   clip(string(parts["ro.product.cpu.abilist32"])), abi64: clip(string(parts["ro.product.cpu.abilist64"])),
 		machine: clip(string(parts["machine"])),
 	}
 	for _, sysctl := range []struct {
@@ -454,6 +457,17 @@ func readBounds(parts map[string][]byte) bounds {
 		}
 	}
 	return b
+}
+
+// foreground is by how much ART lets the heap of a process in the foreground grow above
+// what it lets others: 3 with concurrent copying, 2 before Android 8
+// (art/runtime/runtime.cc, kExtraDefaultHeapGrowthMultiplier).
+const foreground = 3
+
+// garbage is what may be allocated until the next collection
+// (art/runtime/gc/heap.cc, GrowForUtilization).
+func (b bounds) garbage() procfs.Value {
+	return procfs.Value{N: foreground * b.maxFree.N, Known: b.maxFree.Known}
 }
 
 func positive(text string) procfs.Value {
@@ -517,6 +531,7 @@ func (h *Headrooms) bound(room *Headroom, l procfs.Limits) {
 		room.why("open files", "they are not limited")
 	}
 	room.GrowthLimit, room.HeapSize, room.LargeHeap = h.phone.growth, h.phone.heap, own.largeHeap
+	room.Garbage = h.phone.garbage()
 	h.threadLimit(room, l, own)
 	h.addressSpace(room, l, own)
 }

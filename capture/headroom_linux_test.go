@@ -127,7 +127,7 @@ func headroomByRelease(t *testing.T, api int, right string, only32 bool) {
 		if h.FileLimit != known(limit) || h.ThreadLimit != known(21550) || h.ThreadLimitBy != "Max processes of the uid" {
 			t.Errorf("%+v", h)
 		}
-		if h.GrowthLimit != known(192<<20) || h.HeapSize != known(512<<20) {
+		if h.GrowthLimit != known(192<<20) || h.HeapSize != known(512<<20) || h.Garbage != known(24<<20) {
 			t.Errorf("%+v", h)
 		}
 		switch {
@@ -420,7 +420,7 @@ func FuzzHeadroom(f *testing.F) {
 		if h.Up != 100500*time.Millisecond {
 			t.Fatalf("%+v", h)
 		}
-		for _, v := range []procfs.Value{h.Files, h.FileLimit, h.Threads, h.ThreadLimit, h.Virtual, h.VirtualLimit, h.GrowthLimit, h.HeapSize} {
+		for _, v := range []procfs.Value{h.Files, h.FileLimit, h.Threads, h.ThreadLimit, h.Virtual, h.VirtualLimit, h.GrowthLimit, h.HeapSize, h.Garbage} {
 			if v.N < 0 || !v.Known && v.N != 0 || h.Err != nil && v.Known {
 				t.Fatalf("%+v", h)
 			}

@@ -15,9 +15,11 @@ type Headroom struct {
 	// Bits is 32 or 64, 0 where that is not known.
 	Bits int `json:"bits"`
 	// JavaHeap is what the runtime had allocated at the latest breakdown, in bytes.
-	JavaHeap  *int64   `json:"java_heap_bytes"`
-	JavaLimit *int64   `json:"java_limit_bytes"`
-	Reasons   []string `json:"reasons,omitempty"`
+	JavaHeap  *int64 `json:"java_heap_bytes"`
+	JavaLimit *int64 `json:"java_limit_bytes"`
+	// JavaGarbage is the most of it, in bytes, that a collection could free.
+	JavaGarbage *int64   `json:"java_garbage_bytes"`
+	Reasons     []string `json:"reasons,omitempty"`
 }
 
 // LimitWarning is an early warning: a process comes near a limit.

@@ -1,7 +1,7 @@
 package limit
 
 import (
-	"math"
+	"slices"
 	"time"
 )
 
@@ -31,14 +31,9 @@ func (c *climb) add(used int64) (fell bool) {
 	return fell
 }
 
-// steady says that a Java heap has grown by more than ART lets it without a collection. So
-// there were some, and what they freed was less than what came between two readings.
-func (c *climb) steady() bool { return c.before-c.base > mostGarbage }
-
-// mostGarbage is heapmaxfree, 32 MB on a phone of 6 GB (frameworks/native
-// build/phone-xhdpi-6144-dalvik-heap.mk), twice for a process in the foreground
-// (art/runtime/gc/heap.cc, GrowForUtilization).
-const mostGarbage = 64 << 20
+// steady says that a Java heap has grown by more than the garbage that can lie in it. So
+// there were collections, and what they freed was less than what came between two readings.
+func (c *climb) steady(garbage int64) bool { return c.before-c.base > garbage }
 
 // block is a stretch of readings.
 type block struct {
@@ -57,6 +52,8 @@ type shape struct {
 	n      int           // and has so many readings
 	falls  bool          // and a fall, or so steep a climb that there must have been some
 	window time.Duration // growth is that of so much time
+	// garbage is the most that a collection could free, in bytes.
+	garbage int64
 }
 
 const (
@@ -68,18 +65,38 @@ const (
 	growthSpan = 20 * time.Minute
 )
 
-func shapeOf(r Resource) shape {
+// mostGarbage is what can lie in a Java heap between two collections on the largest
+// phones: heapmaxfree, 32 MB (frameworks/native build/phone-xhdpi-6144-dalvik-heap.mk),
+// three times for a process in the foreground (art/runtime/gc/heap.cc,
+// GrowForUtilization; art/runtime/runtime.cc, kExtraDefaultHeapGrowthMultiplier).
+const mostGarbage = 96 << 20
+
+// garbage is the most that a collection could free.
+func (u Use) garbage() int64 {
+	if u.Garbage > 0 {
+		return u.Garbage
+	}
+	return mostGarbage
+}
+
+func shapeOf(r Resource, u Use) shape {
 	if r == JavaHeap {
 		// The floor is only seen where a collection was, and by some readings near it.
-		return shape{length: 5 * time.Minute, n: 4, falls: true, window: 4 * time.Hour}
+		return shape{length: 5 * time.Minute, n: 4, falls: true, window: 4 * time.Hour, garbage: u.garbage()}
 	}
 	return shape{length: 2 * time.Minute, n: 1, window: time.Hour}
+}
+
+// climbOf is a Java heap with its garbage. What it has grown by, less all that could be
+// garbage, is there for good: so a steep leak shows before its floors do.
+func climbOf(u Use) shape {
+	return shape{length: 2 * time.Minute, n: 1, window: time.Hour, garbage: u.garbage()}
 }
 
 // add takes one reading; closed says that a block was completed by it.
 func (s *series) add(sh shape, at time.Duration, used int64) (closed bool) {
 	fell := s.climb.add(used)
-	if o := s.open; o.n >= sh.n && at-o.from >= sh.length && (o.fell || !sh.falls || s.climb.steady()) {
+	if o := s.open; o.n >= sh.n && at-o.from >= sh.length && (o.fell || !sh.falls || s.climb.steady(sh.garbage)) {
 		s.keep(o, at-sh.window)
 		s.open, closed = block{}, true
 	}
@@ -112,31 +129,52 @@ type outlook struct {
 	rate Rate
 	// pace is the growth in units a second that is counted on; 0 for none.
 	pace float64
+	// level is what is held for certain of the last block, if there is a pace.
+	level int64
 }
 
-func (s *series) outlook() outlook {
+func (s *series) outlook(sh shape) outlook {
 	n := len(s.blocks)
 	if n < leastPoints {
 		return outlook{}
 	}
-	span := s.blocks[n-1].at - s.blocks[0].at
+	first, last := s.blocks[0], s.blocks[n-1]
+	span := last.at - first.at
 	if span < leastSpan {
 		return outlook{}
 	}
 	x, y := make([]float64, n), make([]float64, n)
 	for i, b := range s.blocks {
-		x[i], y[i] = (b.at - s.blocks[0].at).Seconds(), float64(b.least)
+		x[i], y[i] = (b.at - first.at).Seconds(), float64(b.least)
 	}
 	o := outlook{rate: sen(x, y)}
 	// What was as high before came down again: it is no growth without an end.
-	if span < growthSpan || !(o.rate.Low > 0) || s.blocks[n-1].least <= s.crest || !lasting(x, y) {
+	if span < growthSpan || !(o.rate.Low > 0) || last.least <= s.crest || !lasting(x, y) {
 		return o
 	}
-	o.pace = o.rate.PerHour / 3600
+	pace := o.rate.PerHour / 3600
 	if late := sen(x[n/2:], y[n/2:]); late.Known {
-		o.pace = math.Max(0, math.Min(o.pace, late.PerHour/3600))
+		pace = min(pace, late.PerHour/3600)
 	}
+	o.level = last.least
+	if s.withGarbage(sh) {
+		kept := last.least - first.least - sh.garbage
+		if kept < sh.garbage {
+			return o
+		}
+		// No less than this is kept.
+		pace = min(pace, float64(kept)/span.Seconds())
+		if !sh.falls || !last.fell {
+			o.level -= sh.garbage
+		}
+	}
+	o.pace = max(0, pace)
 	return o
+}
+
+// withGarbage says that the blocks may hold what a collection would free.
+func (s *series) withGarbage(sh shape) bool {
+	return sh.garbage > 0 && (!sh.falls || slices.ContainsFunc(s.blocks, func(b block) bool { return !b.fell }))
 }
 
 // recent is the last readings of one resource, as the least of each minute.
@@ -173,8 +211,20 @@ func (r *recent) add(sh shape, at time.Duration, used int64) {
 	r.n++
 }
 
+// least is the least of the last n readings, 0 where there are not so many.
+func (r *recent) least(n int) int64 {
+	if r.n < n {
+		return 0
+	}
+	used := r.list[r.n-1].used
+	for _, x := range r.list[r.n-n : r.n] {
+		used = min(used, x.used)
+	}
+	return used
+}
+
 // level is what is held for certain: of counts the lesser of two readings, of the Java
-// heap the floor, which is known where a collection was seen, or must have been.
+// heap the floor, which is known where a collection was seen.
 func (r *recent) level(sh shape) (used int64, ok bool) {
 	least := 2
 	if sh.falls {
@@ -184,9 +234,5 @@ func (r *recent) level(sh shape) (used int64, ok bool) {
 		return 0, false
 	}
 	last := r.list[r.n-least : r.n]
-	used, fell := last[0].used, !sh.falls || r.climb.steady()
-	for _, x := range last {
-		used, fell = min(used, x.used), fell || x.fell
-	}
-	return used, fell
+	return r.least(least), !sh.falls || slices.ContainsFunc(last, func(x minute) bool { return x.fell })
 }

@@ -80,12 +80,14 @@ func run(r Resource, of life, seed uint64, hours, javaPause float64) []Warning {
 		pause = 30 + (javaPause-30)*rng.Float64()
 	}
 	const limit = 100000 << 10
+	// No collection of these lives frees more; half of the phones tell.
+	garbage := int64(seed%2) * limit * 3 / 10
 	w := new(Watch)
 	var out []Warning
 	w.Restart(time.Hour)
 	for s := 0.0; s < hours*3600; s += pause * (0.8 + 0.4*rng.Float64()) {
 		share := min(1, max(0, use(s/60)))
-		out = append(out, w.Hear(r, Use{At: time.Hour + time.Duration(s*float64(time.Second)), Used: int64(limit * share), Limit: limit})...)
+		out = append(out, w.Hear(r, Use{At: time.Hour + time.Duration(s*float64(time.Second)), Used: int64(limit * share), Limit: limit, Garbage: garbage})...)
 		if share >= 1 {
 			return out
 		}
@@ -176,5 +178,121 @@ func TestLeaksAreWarnedOf(t *testing.T) {
 				t.Fail()
 			}
 		})
+	}
+}
+
+// artHeap is a Java heap in MB as ART runs it: a collection comes when the heap has
+// reached its target, and sets a new one above what it left (art/runtime/gc/heap.cc,
+// GrowForUtilization).
+type artHeap struct {
+	live, used, target, limit, maxFree float64
+}
+
+// pass lets a second pass. What is kept more, and other allocations, are in MB a second.
+func (h *artHeap) pass(kept, other float64) {
+	h.live += kept
+	h.used += max(0, kept) + other
+	if h.used > min(h.target, h.limit) {
+		h.used = h.live
+		h.target = h.live + 3*min(h.maxFree, h.live)
+	}
+}
+
+// watched hears a heap until it is full, at most for so long, and gives the first warning.
+func watched(h *artHeap, rng *rand.Rand, most time.Duration, step func(h *artHeap, seconds float64)) (first *Warning, end time.Duration) {
+	const mb = 1 << 20
+	w := new(Watch)
+	w.Restart(0)
+	pause, next := 60+60*rng.Float64(), 0.0
+	for s := 0.0; ; s++ {
+		at := time.Duration(s) * time.Second
+		step(h, s)
+		if h.live >= h.limit || at >= most {
+			return first, at
+		}
+		if s < next {
+			continue
+		}
+		next = s + pause*(0.9+0.2*rng.Float64())
+		got := w.Hear(JavaHeap, Use{At: at, Used: int64(h.used * mb), Limit: int64(h.limit * mb), Garbage: int64(3 * h.maxFree * mb)})
+		if first == nil && len(got) > 0 {
+			first = &got[0]
+		}
+	}
+}
+
+// A heap that fills within an hour or two is warned of before its floors tell a trend,
+// also where a process allocates nothing but what it keeps, so that nothing is freed.
+func TestSteepHeaps(t *testing.T) {
+	for _, c := range []struct {
+		limit, maxFree, perHour float64 // in MB
+		// bare is for a process that allocates only what it keeps, busy for one that
+		// allocates 1 MB a second besides: the median time from the warning to the end.
+		bare, busy time.Duration
+	}{
+		{192, 8, 100, 15 * time.Minute, 25 * time.Minute}, {192, 8, 200, 10 * time.Minute, 8 * time.Minute},
+		{256, 8, 200, 25 * time.Minute, 20 * time.Minute}, {256, 16, 100, 0, 40 * time.Minute},
+		{256, 16, 200, 12 * time.Minute, 12 * time.Minute}, {512, 8, 400, 30 * time.Minute, 30 * time.Minute},
+		{512, 16, 400, 25 * time.Minute, 25 * time.Minute}, {512, 32, 400, 15 * time.Minute, 15 * time.Minute},
+	} {
+		for other, bar := range map[float64]time.Duration{0: c.bare, 1: c.busy} {
+			var left []time.Duration
+			for seed := range 60 {
+				rng := rand.New(rand.NewPCG(uint64(seed), 5))
+				base := 20 + 40*rng.Float64()
+				h := &artHeap{live: base, used: base, target: base + c.maxFree, limit: c.limit, maxFree: c.maxFree}
+				first, end := watched(h, rng, 24*time.Hour, func(h *artHeap, _ float64) { h.pass(c.perHour/3600, other) })
+				if first == nil {
+					left = append(left, 0)
+					continue
+				}
+				left = append(left, end-first.At)
+			}
+			slices.Sort(left)
+			median, missed := left[len(left)/2], 0
+			for _, l := range left {
+				if l == 0 {
+					missed++
+				}
+			}
+			t.Logf("limit %v MB, maxfree %v, %v MB/h, %v MB/s besides: %d of %d not warned of, least %v, median %v", c.limit, c.maxFree, c.perHour, other,
+				missed, len(left), left[0].Round(time.Minute), median.Round(time.Minute))
+			if median < bar {
+				t.Fail()
+			}
+		}
+	}
+}
+
+// A heap that fills and then stays is not warned of, whatever is collected, but for one in
+// a hundred: those whose filling goes on evenly for half an hour, and those whose
+// collections keep step with the readings.
+func TestHeapsThatStay(t *testing.T) {
+	seeds := 300
+	if os.Getenv("LEAKGATE_E2E") == "long" {
+		seeds = 3000
+	}
+	alarms := 0
+	for seed := range seeds {
+		rng := rand.New(rand.NewPCG(uint64(seed), 6))
+		limit := []float64{192, 256, 512}[rng.IntN(3)]
+		maxFree := []float64{8, 16, 32}[rng.IntN(3)]
+		level, tau := (0.3+0.45*rng.Float64())*limit, 60+600*rng.Float64()
+		wave, period := 0.04*limit*rng.Float64(), 60+7200*rng.Float64()
+		other := math.Exp(math.Log(0.003) + math.Log(3000)*rng.Float64()) // MB a second
+		h := &artHeap{limit: limit, maxFree: maxFree, target: 2}
+		first, _ := watched(h, rng, 6*time.Hour, func(h *artHeap, s float64) {
+			live := level*(1-math.Exp(-s/tau)) + wave*math.Sin(2*math.Pi*s/period)
+			h.pass(live-h.live, other)
+		})
+		if first != nil {
+			if alarms++; alarms <= 3 {
+				t.Logf("seed %d, level %.0f of %.0f MB: %v: %s", seed, level, limit, first.At, first.Text)
+			}
+		}
+	}
+	t.Logf("%d false alarms in %d runs of 6 h", alarms, seeds)
+	if alarms > seeds/100 {
+		t.Fail()
 	}
 }

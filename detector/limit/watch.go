@@ -8,6 +8,9 @@ type Use struct {
 	At time.Duration
 	// Used and Limit are in bytes, or counts.
 	Used, Limit int64
+	// Garbage is the most of a Java heap, in bytes, that a collection could free; 0 where
+	// it is not known stands for what that is on the largest phones.
+	Garbage int64
 }
 
 // Warning says that a process comes near a limit.
@@ -84,7 +87,10 @@ type track struct {
 	peak   int64
 	series series
 	recent recent
-	outlook
+	floors outlook
+	// climb and steep tell of a Java heap what its floors do not tell yet.
+	climb series
+	steep outlook
 	// coming counts the blocks in a row that said that the limit comes.
 	coming int
 	near   alarm
@@ -126,12 +132,37 @@ func (w *Watch) Hear(r Resource, u Use) []Warning {
 	}
 	t.last, t.heard = u, true
 	t.peak = max(t.peak, u.Used)
-	t.recent.add(shapeOf(r), u.At, u.Used)
-	closed := u.At-w.from >= warmUp && t.series.add(shapeOf(r), u.At, u.Used)
+	t.recent.add(shapeOf(r, u), u.At, u.Used)
+	return t.judge(r, u.At-w.from >= warmUp && t.look(r, u))
+}
+
+// look adds a reading to what tells of the time to come, and says whether that is told anew.
+func (t *track) look(r Resource, u Use) bool {
+	floors := shapeOf(r, u)
+	closed := t.series.add(floors, u.At, u.Used)
 	if closed {
-		t.outlook = t.series.outlook()
+		t.floors = t.series.outlook(floors)
 	}
-	return t.judge(r, closed)
+	if r != JavaHeap {
+		return closed
+	}
+	climb := climbOf(u)
+	climbed := t.climb.add(climb, u.At, u.Used)
+	if climbed {
+		t.steep = t.climb.outlook(climb)
+	}
+	if t.floors.pace > 0 {
+		return closed
+	}
+	return climbed
+}
+
+// outlook is that of the floors, where they tell a growth.
+func (t *track) outlook() outlook {
+	if t.floors.pace <= 0 && t.steep.pace > 0 {
+		return t.steep
+	}
+	return t.floors
 }
 
 // exceeded says that the limit is not one: a limit cannot be passed.
@@ -148,7 +179,7 @@ func (t *track) judge(r Resource, closed bool) []Warning {
 	if !t.byTime(r, level, closed) && !far {
 		return nil
 	}
-	w := Warning{At: t.last.At, Resource: r, Used: level, Limit: t.last.Limit, Rate: t.rate}
+	w := Warning{At: t.last.At, Resource: r, Used: level, Limit: t.last.Limit, Rate: t.outlook().rate}
 	w.TimeLeft, w.TimeKnown = t.left(r)
 	w.Urgent = far && share(level, t.last.Limit) >= urgent
 	w.Text = w.text()
@@ -201,10 +232,19 @@ func (t *track) byTime(r Resource, level int64, closed bool) bool {
 
 // level is what counts against the limit.
 func (t *track) level(r Resource) (used int64, ok bool) {
-	used, ok = t.recent.level(shapeOf(r))
-	if r == JavaHeap && t.pace > 0 {
-		// The floor of a heap that grows lags behind.
-		used, ok = max(used, t.series.blocks[len(t.series.blocks)-1].least), true
+	used, ok = t.recent.level(shapeOf(r, t.last))
+	if r != JavaHeap {
+		return used, ok
+	}
+	if !ok {
+		used = 0
+	}
+	// The floor of a heap that grows lags behind.
+	if o := t.outlook(); o.pace > 0 {
+		used, ok = max(used, o.level), true
+	}
+	if sure := t.recent.least(2) - t.last.garbage(); share(sure, t.last.Limit) >= near {
+		used, ok = max(used, sure), true
 	}
 	return used, ok
 }
@@ -214,10 +254,11 @@ const farthest = 1000 * time.Hour
 
 func (t *track) left(r Resource) (time.Duration, bool) {
 	level, ok := t.level(r)
-	if !ok || t.pace <= 0 || t.exceeded() {
+	pace := t.outlook().pace
+	if !ok || pace <= 0 || t.exceeded() {
 		return 0, false
 	}
-	seconds := float64(t.last.Limit-level) / t.pace
+	seconds := float64(t.last.Limit-level) / pace
 	if !(seconds < farthest.Seconds()) {
 		return 0, false
 	}
@@ -235,7 +276,7 @@ func (w *Watch) State() []Standing {
 			continue
 		}
 		s := Standing{
-			Resource: r, At: t.last.At, Used: t.last.Used, Limit: t.last.Limit, Rate: t.rate,
+			Resource: r, At: t.last.At, Used: t.last.Used, Limit: t.last.Limit, Rate: t.outlook().rate,
 			Exceeded: t.exceeded(), Warned: t.near.on || t.urgent.on || t.soon.on,
 		}
 		if level, ok := t.level(r); ok {

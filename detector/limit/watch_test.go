@@ -135,10 +135,16 @@ func TestJavaHeapSawtooth(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	// Without a collection nobody knows the floor, until more has come than garbage can be.
-	for m, want := range map[float64]int{60: 0, 130: 0, 300: 1} {
-		got := hear(new(Watch), JavaHeap, 0, time.Duration(m)*time.Minute, time.Minute, 256*mb, func(m float64) float64 { return mb * (100 + m/2) })
-		if min(len(got), 1) != want {
-			t.Errorf("%v minutes: %+v", m, got)
+	for m, want := range map[int]int{60: 0, 130: 0, 290: 1} {
+		w, warned := new(Watch), 0
+		for i := range m {
+			warned += len(w.Hear(JavaHeap, Use{At: time.Duration(i) * time.Minute, Used: mb * int64(200+i) / 2, Limit: 256 * mb, Garbage: 24 * mb}))
+		}
+		if min(warned, 1) != want {
+			t.Errorf("%v minutes: %d warnings", m, warned)
+		}
+		if s := w.State()[0]; s.LevelKnown && s.Level > int64(200+m)/2*mb-24*mb {
+			t.Errorf("%v minutes: %+v: garbage counts", m, s)
 		}
 	}
 }

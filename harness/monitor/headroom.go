@@ -68,6 +68,7 @@ func (s *session) roomOf(x *subject, h capture.Headroom) {
 			room.Reasons = append(room.Reasons[:len(room.Reasons):len(room.Reasons)], reason)
 		}
 	}
+	room.JavaGarbage = number(h.Garbage)
 	if h.Err != nil {
 		room.Reasons = append(room.Reasons[:len(room.Reasons):len(room.Reasons)], h.Err.Error())
 	}
@@ -99,6 +100,9 @@ func (a *account) roomHeard(h reporters.Headroom, up time.Duration, seconds func
 	if h.JavaLimit != nil {
 		a.javaLimit = *h.JavaLimit
 	}
+	if h.JavaGarbage != nil {
+		a.javaGarbage = *h.JavaGarbage
+	}
 	for _, u := range []struct {
 		of         limit.Resource
 		used, most *int64
@@ -117,7 +121,7 @@ func (a *account) roomHeard(h reporters.Headroom, up time.Duration, seconds func
 // other limits, and between two of them a collection must be seen.
 func (a *account) javaHeard(b reporters.Breakdown, up time.Duration, seconds func(time.Duration) float64) {
 	if b.JavaAlloc != nil && *b.JavaAlloc <= maxBytes>>10 && a.javaLimit > 0 {
-		a.use(limit.JavaHeap, limit.Use{At: up, Used: *b.JavaAlloc << 10, Limit: a.javaLimit}, seconds)
+		a.use(limit.JavaHeap, limit.Use{At: up, Used: *b.JavaAlloc << 10, Limit: a.javaLimit, Garbage: a.javaGarbage}, seconds)
 	}
 }
 

@@ -198,8 +198,9 @@ type account struct {
 	room        limit.Watch
 	limits      []reporters.LimitWarning
 	roomReasons []string
-	// javaLimit is that of its Java heap in bytes, 0 where it is not known.
-	javaLimit int64
+	// javaLimit is that of its Java heap in bytes, 0 where it is not known, and javaGarbage
+	// the most of the heap that a collection could free.
+	javaLimit, javaGarbage int64
 
 	// diagnosed is the device's clock when the latest diagnosis of a leak ended, 0 for
 	// none since the device started; paused the time in seconds in which heap dumps kept

@@ -84,7 +84,7 @@ func (p *Phone) properties() []property {
 	}
 	mb := func(n int) string { return strconv.Itoa(n) + "m" }
 	out := []property{
-		{"dalvik.vm.heapgrowthlimit", mb(o.HeapGrowthLimit)}, {"dalvik.vm.heapsize", mb(o.HeapSize)}, {"dalvik.vm.heapstartsize", "8m"},
+		{"dalvik.vm.heapgrowthlimit", mb(o.HeapGrowthLimit)}, {"dalvik.vm.heapsize", mb(o.HeapSize)}, {"dalvik.vm.heapstartsize", "8m"}, {"dalvik.vm.heapmaxfree", "8m"},
 		{"leakgate.time_scale", strconv.FormatFloat(o.Scale, 'g', -1, 64)},
 		{"ro.build.fingerprint", fmt.Sprintf("%s/androidsim/androidsim:%s/SIM.%d/1:%s/%s", strings.ToLower(o.Manufacturer), release, o.API, o.BuildType, keys)},
 		{"ro.build.type", o.BuildType}, {"ro.build.version.release", release}, {"ro.build.version.sdk", strconv.Itoa(o.API)}, {"ro.debuggable", debuggable},
