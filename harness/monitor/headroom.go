@@ -127,9 +127,11 @@ func (a *account) javaHeard(b reporters.Breakdown, up time.Duration, seconds fun
 
 func (a *account) use(of limit.Resource, u limit.Use, seconds func(time.Duration) float64) {
 	for _, w := range a.room.Hear(of, u) {
-		if len(a.limits) < maxLimits {
-			a.limits = append(a.limits, limitWarning(w, seconds))
+		if len(a.limits) == maxLimits {
+			a.limitsCut++
+			continue
 		}
+		a.limits = append(a.limits, limitWarning(w, seconds))
 	}
 }
 

@@ -197,6 +197,7 @@ type account struct {
 	// what could not be read.
 	room        limit.Watch
 	limits      []reporters.LimitWarning
+	limitsCut   int // how many more there were
 	roomReasons []string
 	// javaLimit is that of its Java heap in bytes, 0 where it is not known, and javaGarbage
 	// the most of the heap that a collection could free.
@@ -425,6 +426,9 @@ func (a *account) record(of *ledger, processes int) reporters.Process {
 	}
 	for _, w := range v.Warnings {
 		p.Warnings = append(p.Warnings, w.Error())
+	}
+	if a.limitsCut > 0 {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("%d more early warnings of limits are left out", a.limitsCut))
 	}
 	if a.dropped > 0 {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("%d earlier steps are left out here; samples.ndjson has them", a.dropped))

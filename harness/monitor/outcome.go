@@ -49,8 +49,9 @@ func (o outcome) record() reporters.Run {
 		}
 		r.Diagnoses = append(r.Diagnoses, l.diagnoses()...)
 	}
-	if cut := shorten(r.Diagnoses); cut > 0 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("the findings of %d diagnoses are left out here: their folders have them", cut))
+	var cut int
+	if r.Diagnoses, cut = shorten(r.Diagnoses); cut > 0 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%d diagnoses are left out here, or what they have found: their folders have it", cut))
 	}
 	r.Interrupted = r.Stopped == stoppedInterrupted || r.Stopped == stoppedKilled
 	r.Warnings = append(r.Warnings, o.absent()...)
@@ -75,19 +76,31 @@ func (l *ledger) diagnoses() []reporters.Diagnosis {
 // again, see reporters.ReadRun.
 const maxDiagnosesText = 32 << 20
 
-// shorten leaves out what goes beyond the bound, and says of how many.
-func shorten(list []reporters.Diagnosis) (cut int) {
+// shorten leaves out what goes beyond the bound: first what a diagnosis has found, then
+// whole ones. It says of how many.
+func shorten(list []reporters.Diagnosis) (kept []reporters.Diagnosis, cut int) {
+	kept = list[:0:0]
 	total := 0
-	for i := range list {
-		text, err := json.Marshal(list[i])
-		if total += len(text); err == nil && total <= maxDiagnosesText {
+	fits := func(d *reporters.Diagnosis) bool {
+		text, err := json.Marshal(d)
+		if err != nil || total+len(text) > maxDiagnosesText {
+			return false
+		}
+		total += len(text)
+		return true
+	}
+	for _, d := range list {
+		if fits(&d) {
+			kept = append(kept, d)
 			continue
 		}
-		total -= len(text)
-		list[i].Findings, list[i].Summary = []reporters.Finding{}, []string{}
 		cut++
+		d.Findings, d.Summary = []reporters.Finding{}, []string{}
+		if fits(&d) {
+			kept = append(kept, d)
+		}
 	}
-	return cut
+	return kept, cut
 }
 
 // workload is how the workload has ended, and where it was interrupted.

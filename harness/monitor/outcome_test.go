@@ -15,17 +15,37 @@ func TestDiagnosesAreShortened(t *testing.T) {
 		list = append(list, reporters.Diagnosis{Folder: "artifacts/x/y", Summary: []string{"a"}, Findings: []reporters.Finding{{What: "leak", Trace: []string{strings.Repeat("x", 100<<10)}}}})
 	}
 	small := []reporters.Diagnosis{list[0], list[1]}
-	if cut := shorten(small); cut != 0 || len(small[0].Findings) != 1 {
+	if kept, cut := shorten(small); cut != 0 || len(kept) != 2 || len(kept[0].Findings) != 1 {
 		t.Errorf("%d of two are shortened", cut)
 	}
-	cut := shorten(list)
-	text, err := json.Marshal(list)
-	if err != nil || cut < 100 || cut > 400 || len(text) > maxDiagnosesText+(1<<20) {
+	n := len(list)
+	kept, cut := shorten(list)
+	text, err := json.Marshal(kept)
+	if err != nil || cut < 100 || cut > 400 || len(text) > maxDiagnosesText+n {
 		t.Errorf("%d shortened, %d bytes, %v", cut, len(text), err)
 	}
-	for i, d := range list {
-		if d.Folder == "" || (len(d.Findings) == 0) != (i >= len(list)-cut) {
+	if len(kept) > n || len(kept) < n-cut {
+		t.Errorf("%d of %d are kept", len(kept), n)
+	}
+	for i, d := range kept {
+		if d.Folder == "" || (len(d.Findings) == 0) != (i >= n-cut) {
 			t.Fatalf("diagnosis %d has %d findings", i, len(d.Findings))
 		}
+	}
+	if kept, cut := shorten(nil); kept != nil || cut != 0 {
+		t.Errorf("of none %v are kept, %d cut", kept, cut)
+	}
+}
+
+// The steps of many diagnoses alone go beyond the bound.
+func TestDiagnosesAreLeftOut(t *testing.T) {
+	list := make([]reporters.Diagnosis, 20_000)
+	for i := range list {
+		list[i] = reporters.Diagnosis{Steps: []reporters.Collected{{Reasons: []string{strings.Repeat("x", 3000)}}}}
+	}
+	kept, cut := shorten(list)
+	text, err := json.Marshal(kept)
+	if err != nil || len(text) > maxDiagnosesText+len(kept)+1 || len(kept) < 10_000 || cut != 20_000-len(kept) {
+		t.Errorf("%d kept, %d cut, %d bytes, %v", len(kept), cut, len(text), err)
 	}
 }

@@ -20,8 +20,6 @@ const (
 	snapshotEvery = 30 * time.Minute
 	// maxAttempts is how often a diagnosis is begun that the device did not let end.
 	maxAttempts = 3
-	// maxOrders bounds the diagnoses of one device that wait for their turn.
-	maxOrders = 100
 )
 
 // responses are what a session has to do about leaks: one diagnosis at a time, so that
@@ -29,7 +27,8 @@ const (
 type responses struct {
 	collects trip[*response.Case]
 	analyses trip[*response.Case]
-	// orders wait for the device, cases for their analysis.
+	// orders wait for the device, one of each process, recipe and trigger; cases for
+	// their analysis.
 	orders []order
 	cases  []*response.Case
 	// now is what is being collected.
@@ -93,8 +92,8 @@ func recipeOf(kind detector.LeakKind) string {
 	return "unknown"
 }
 
-// want puts an order in its place: leaks first, snapshots last. It is false where there
-// is such an order already.
+// want puts an order in its place: leaks first, then the snapshots that tell later what
+// a leak has grown by. It is false where there is such an order already.
 func (s *session) want(o order) bool {
 	if s.run.responder == nil {
 		return false
@@ -102,7 +101,7 @@ func (s *session) want(o order) bool {
 	same := func(have order) bool {
 		return have.subject == o.subject && have.recipe == o.recipe && have.trigger == o.trigger
 	}
-	if len(s.respond.orders) >= maxOrders || slices.ContainsFunc(s.respond.orders, same) {
+	if slices.ContainsFunc(s.respond.orders, same) {
 		return false
 	}
 	o.process, o.t = o.subject.Process, s.ledger.seconds(max(s.ledger.up, s.ledger.begun+s.clock.now()))
@@ -115,7 +114,7 @@ func (s *session) want(o order) bool {
 }
 
 func rank(trigger string) int {
-	return slices.Index([]string{response.TriggerLeak, response.TriggerMark, response.TriggerFinal, response.TriggerEnd, response.TriggerSuspicious}, trigger)
+	return slices.Index([]string{response.TriggerLeak, response.TriggerSuspicious, response.TriggerMark, response.TriggerFinal, response.TriggerEnd}, trigger)
 }
 
 // answerDemand orders the diagnosis that the machine of a process demands.
@@ -397,8 +396,11 @@ func (s *session) conclude(ctx context.Context, over error) {
 	}
 	s.respond.ending = true
 	s.takeNotes()
-	if final(over) {
+	switch {
+	case final(over):
 		s.orderFinal()
+	case s.run.responder.Options().Dump == response.AtEnd:
+		s.event(reporters.Event{Event: "error", Text: "no heap dumps at the end: the run was broken off"})
 	}
 	s.lastCall(ctx)
 	for {
@@ -441,9 +443,16 @@ func (s *session) dropOrders(ctx context.Context, over error) {
 	if n == 0 || s.err == nil && ctx.Err() == nil && final(over) && !s.silent.on() {
 		return
 	}
+	dropped := s.respond.orders
 	s.respond.orders = nil
 	if s.silent.on() {
 		s.event(reporters.Event{Event: "error", Text: fmt.Sprintf("the device does not answer at the end of the run: %d diagnoses that were due are left out", n)})
+		return
+	}
+	for _, o := range dropped {
+		if o.trigger == response.TriggerLeak {
+			s.about(o.subject, "error", "its leak is not diagnosed: the run was broken off before its turn")
+		}
 	}
 }
 
@@ -461,7 +470,8 @@ func (s *session) orderFinal() {
 		}
 		v := x.detector.Verdict()
 		cold := x.account.diagnosed == 0 || s.ledger.up-x.account.diagnosed >= s.run.responder.Options().Cooldown
-		suspect := v.Gate == detector.Leak || v.State != detector.Normal
+		// A leak that was diagnosed may be that of an incarnation that is gone.
+		suspect := v.State != detector.Normal || v.Gate == detector.Leak && x.account.diagnosed == 0
 		dumped := false
 		if suspect && cold && !x.response.ordered {
 			recipe := recipeOf(v.Kind)

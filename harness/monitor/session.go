@@ -334,7 +334,7 @@ func (s *session) meet(p capture.Process, probe capture.Probe) {
 		s.event(s.identity(x, "found", fmt.Sprintf("pid %d, read by %s", p.PID, probe.Level.Source)))
 	case !x.Same(p):
 		old := x.PID
-		x.response = responseTo{}
+		x.response = responseTo{snapshot: x.response.snapshot}
 		x.Process, x.probe, x.backs = p, probe, 0
 		s.welcome(x)
 		// At the latest reading and not now: what is read next is never before it.

@@ -1,0 +1,125 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leakgate/leakgate/harness/response"
+	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// Marks that keep the device busy do not keep a suspicion from its snapshot: without it
+// nobody knows later what a leak has grown by.
+func TestSnapshotBetweenMarks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Native, 300), healthy("com.shop:a"), healthy("com.shop:b")))
+		p.slow = 20 * time.Second
+		o := responding(t, response.Options{Dump: response.AtMarks}, p)
+		o.Workload, o.Duration = looping{60, 40 * time.Second, 0}, 26*time.Minute
+		r := respond(t, t.Context(), o)
+		suspicion := r.at(t, "suspicion", func(e reporters.Event) bool { return e.Event == "state" && e.To == "SUSPICIOUS" })
+		snapshots := r.diagnosesOf("com.shop", response.TriggerSuspicious)
+		if len(snapshots) != 1 || snapshots[0].T+snapshots[0].Took > r.events[suspicion].T+120 {
+			t.Errorf("suspicious at %v, snapshots %+v", r.events[suspicion].T, snapshots)
+		}
+	})
+}
+
+// Every process has its dump at the end, however many there are.
+func TestDumpsOfManyAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 130
+		var apps []androidsim.ProcessSpec
+		for i := range n {
+			apps = append(apps, healthy(fmt.Sprintf("com.shop:p%d", i)))
+		}
+		o := responding(t, response.Options{Dump: response.AtEnd}, cable(phone("S1", smallDumps(rooted()), apps...)))
+		o.Duration = time.Minute
+		if r := respond(t, t.Context(), o); len(r.Diagnoses) != n || r.Stopped != stoppedDuration {
+			t.Errorf("%d dumps, %s, %+v", len(r.Diagnoses), r.Stopped, r.eventsOf("error", ""))
+		}
+	})
+}
+
+// A process that restarts again and again has a snapshot each half hour and not each life.
+func TestSnapshotsOverRestarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Native, 300)))
+		o := responding(t, response.Options{}, p)
+		o.Duration = 100 * time.Minute
+		for life := range 11 {
+			time.AfterFunc(time.Duration(life+1)*9*time.Minute, func() { p.Restart("com.shop") })
+		}
+		r := respond(t, t.Context(), o)
+		suspicions := 0
+		for _, e := range r.events {
+			if e.Event == "state" && e.To == "SUSPICIOUS" {
+				suspicions++
+			}
+		}
+		snapshots := r.diagnosesOf("com.shop", response.TriggerSuspicious)
+		if suspicions < 6 || len(snapshots) < 2 || len(snapshots) > 4 {
+			t.Errorf("%d suspicions, %d snapshots", suspicions, len(snapshots))
+		}
+		for i := 1; i < len(snapshots); i++ {
+			if apart := snapshots[i].T - snapshots[i-1].T; apart < snapshotEvery.Seconds()-10 {
+				t.Errorf("snapshots %v s apart", apart)
+			}
+		}
+	})
+}
+
+// eventFunc is told of every event.
+type eventFunc func(reporters.Event)
+
+func (h eventFunc) Happened(e reporters.Event) { h(e) }
+func (eventFunc) Changed(string, func() []Row) {}
+
+// A leak whose turn has not come when the run is broken off is told as such.
+func TestLeakThatWaitsWhenBrokenOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300), leaky("com.shop:b", androidsim.Java, 300)))
+		p.slow = time.Hour
+		o := responding(t, response.Options{}, p)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		leaks := 0
+		o.Observer = eventFunc(func(e reporters.Event) {
+			if e.Event == "state" && e.To == "LEAKING" {
+				if leaks++; leaks == 2 {
+					stop()
+				}
+			}
+		})
+		o.Duration = 40 * time.Minute
+		r := respond(t, ctx, o)
+		told := 0
+		for _, e := range r.eventsOf("error", "") {
+			if strings.Contains(e.Text, "its leak is not diagnosed: the run was broken off") {
+				told++
+			}
+		}
+		if leaks != 2 || told != 1 || r.Stopped != stoppedInterrupted {
+			t.Errorf("%d leaks, told %d times, %s: %+v", leaks, told, r.Stopped, r.events)
+		}
+	})
+}
+
+// What was diagnosed and is as it should be now has no other diagnosis at the end.
+func TestDiagnosedLeakOfAnEarlierLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300)))
+		o := responding(t, response.Options{}, p)
+		o.Duration = 51*time.Minute + 30*time.Second
+		time.AfterFunc(48*time.Minute, func() { p.Restart("com.shop") })
+		r := respond(t, t.Context(), o)
+		if len(r.diagnosesOf("com.shop", response.TriggerLeak)) == 0 || len(r.diagnosesOf("com.shop", response.TriggerFinal)) > 0 {
+			t.Errorf("%+v", r.Diagnoses)
+		}
+	})
+}
