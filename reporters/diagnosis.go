@@ -142,10 +142,13 @@ func diagnosisWhat(d Diagnosis) string {
 	if d.Kind != "" {
 		what = KindWords(d.Kind)
 	}
-	files := 0
+	collected, kept := 0, ""
 	for _, c := range d.Steps {
-		if c.File != "" {
-			files++
+		if c.Ending == "complete" || c.Ending == "fallback" {
+			collected++
+			if c.Step == "heap" && c.File == "" {
+				kept = " (the heap dump is not kept)"
+			}
 		}
 	}
 	switch d.Outcome {
@@ -159,5 +162,5 @@ func diagnosisWhat(d Diagnosis) string {
 	if len(d.Steps) == 0 {
 		return fmt.Sprintf("%s, in %s", what, d.Folder)
 	}
-	return fmt.Sprintf("%s, %d of %d artifacts in %s", what, files, len(d.Steps), d.Folder)
+	return fmt.Sprintf("%s, %d of %d artifacts in %s%s", what, collected, len(d.Steps), d.Folder, kept)
 }

@@ -68,6 +68,9 @@ func TestDiagnosisText(t *testing.T) {
 	d := diagnosisOf("leak", DiagnosisNothing)
 	d.User, d.Kind = 10, "unknown"
 	fmt.Fprintf(&b, "# nothing\n%s\n", strings.Join(DiagnosisText(d), "\n"))
+	d = diagnosisOf("mark", DiagnosisComplete)
+	d.Keep, d.Steps = "none", []Collected{{Step: "heap", Ending: "complete"}}
+	fmt.Fprintf(&b, "# not kept\n%s\n", strings.Join(DiagnosisText(d), "\n"))
 	golden(t, "diagnosis.golden", b.String())
 }
 
