@@ -31,15 +31,15 @@ type Growth struct {
 type GrowthDump struct {
 	// Name is what the user calls it.
 	Name string `json:"name"`
-	// Time is when it was taken, by the clock of the device.
-	Time           time.Time `json:"time"`
-	Format         string    `json:"format"`
-	Bytes          int64     `json:"bytes"`
-	Truncated      bool      `json:"truncated"`
-	Partial        bool      `json:"partial"`
-	Process        string    `json:"process,omitempty"`
-	Objects        int64     `json:"objects"`
-	ReachableBytes int64     `json:"reachable_bytes"`
+	// Time is when it was taken, by the clock of the device; nil where the dump has no date.
+	Time           *time.Time `json:"time"`
+	Format         string     `json:"format"`
+	Bytes          int64      `json:"bytes"`
+	Truncated      bool       `json:"truncated"`
+	Partial        bool       `json:"partial"`
+	Process        string     `json:"process,omitempty"`
+	Objects        int64      `json:"objects"`
+	ReachableBytes int64      `json:"reachable_bytes"`
 	// Compared are the objects that paths lead to, Paths how many different ones.
 	Compared int64 `json:"compared_objects"`
 	Paths    int   `json:"paths"`
@@ -142,16 +142,19 @@ func (s *GrowthSeries) note(name string, d *dump, tree *growth.Tree, about *andr
 		warn("%s", text)
 	}
 	now := GrowthDump{
-		Name: name, Time: g.Time.UTC(), Format: g.Format, Bytes: d.file.Size, Truncated: g.Truncated >= 0, Partial: d.partial,
+		Name: name, Format: g.Format, Bytes: d.file.Size, Truncated: g.Truncated >= 0, Partial: d.partial,
 		Process: about.Bound, Objects: g.Objects, ReachableBytes: g.ReachableBytes().Total(), Compared: tree.Objects(), Paths: tree.Nodes(),
 	}
 	if now.Process == "" {
 		now.Process = about.Process
 	}
+	if !g.Time.IsZero() {
+		now.Time = new(g.Time.UTC())
+	}
 	jvm := about.Runtime != android.RuntimeAndroid
 	if n := len(list); n > 0 {
 		before := list[n-1]
-		if now.Time.Before(before.Time) {
+		if now.Time != nil && before.Time != nil && now.Time.Before(*before.Time) {
 			warn("it was taken before %s; name the dumps in their order", before.Name)
 		}
 		if now.Process != before.Process && now.Process != "" && before.Process != "" {

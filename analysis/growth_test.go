@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -190,6 +191,40 @@ func TestGrowthWarnings(t *testing.T) {
 	}
 	if len(s.Report(0).Dumps) != len(before) {
 		t.Error("a dump that could not be read is in the report")
+	}
+}
+
+// A dump whose head has no date is neither before nor after another.
+func TestGrowthWithoutDate(t *testing.T) {
+	dated := grownHeap(t, 5, hproftest.Form{Runtime: hproftest.HotSpot})
+	undated := slices.Clone(dated)
+	copy(undated[len("JAVA PROFILE 1.0.2\x00")+4:], bytes.Repeat([]byte{0x7f}, 8)) // far beyond the year 9999
+	for name, dumps := range map[string][][]byte{
+		"after":   {dated, undated},
+		"before":  {undated, dated},
+		"between": {dated, undated, dated},
+		"none":    {undated, undated},
+	} {
+		s := NewGrowthSeries(1)
+		for i, dump := range dumps {
+			if err := s.Add(t.Context(), fmt.Sprint("dump", i), bytes.NewReader(dump), int64(len(dump)), Options{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := s.Report(1)
+		if text := strings.Join(r.Warnings, "\n"); strings.Contains(text, "it was taken before") {
+			t.Errorf("%s: %s", name, text)
+		}
+		for i, d := range r.Dumps {
+			got, err := json.Marshal(d)
+			want := `"time":"2026-01-02T03:04:05Z"`
+			if &dumps[i][0] == &undated[0] {
+				want = `"time":null`
+			}
+			if err != nil || !strings.Contains(string(got), want) {
+				t.Errorf("%s: %s, %v", name, got, err)
+			}
+		}
 	}
 }
 

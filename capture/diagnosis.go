@@ -40,6 +40,9 @@ type Outcome struct {
 	Note string
 	// Reasons say why better ways, or all, were not taken.
 	Reasons []string
+	// Left is the path of a file that may still be on the device, empty for none; Sweep
+	// removes it.
+	Left string
 	// Took is the real time of all ways of the step.
 	Took time.Duration
 }
@@ -157,6 +160,9 @@ func (d *diagnosing) identify(ctx context.Context) error {
 
 func statCommand(p Process) string { return fmt.Sprintf("cat /proc/%d/stat 2>/dev/null", p.PID) }
 
+// errOther is ErrGone where another process has the pid.
+var errOther = fmt.Errorf("%w", ErrGone)
+
 // identity is nil if a stat line is that of the process, and ErrGone if it is not.
 func identity(p Process, text []byte) error {
 	stat, err := procfs.ParseStat(text)
@@ -166,7 +172,7 @@ func identity(p Process, text []byte) error {
 	case err != nil || !stat.StartTicks.Known:
 		return fmt.Errorf("look for %s: %w: no start time in %q", p.Name, ErrDevice, clip(string(text)))
 	case stat.PID != int64(p.PID) || uint64(stat.StartTicks.N) != p.Start:
-		return fmt.Errorf("%s: pid %d is another process now: %w", p.Name, p.PID, ErrGone)
+		return fmt.Errorf("%s: pid %d is another process now: %w", p.Name, p.PID, errOther)
 	case stat.State == 'Z' || stat.State == 'X':
 		return fmt.Errorf("%s, pid %d, has ended: %w", p.Name, p.PID, ErrGone)
 	}
@@ -194,7 +200,7 @@ func (d *diagnosing) take(ctx context.Context, s Step) Outcome {
 			break
 		}
 		y, err := d.way(ctx, s, w)
-		o.Reasons = append(o.Reasons, y.reasons...)
+		o.Reasons, o.Left = append(o.Reasons, y.reasons...), cmp.Or(o.Left, y.left)
 		if err == nil {
 			o.File, o.Bytes, o.Command, o.Note = y.file, y.bytes, y.command, cmp.Or(y.note, w.Note)
 			o.Ending = Complete
@@ -255,10 +261,11 @@ type yield struct {
 	file    string
 	bytes   int64
 	command string
-	// note is what the way lost on this device, reasons why; reasons may also tell what
-	// is left behind.
+	// note is what the way lost on this device, reasons why; left is what stays there, also
+	// in the reasons.
 	note    string
 	reasons []string
+	left    string
 }
 
 // way takes an artifact by one way.

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -258,17 +259,10 @@ func play(w io.Writer, line string, answers map[string]string) error {
 func TestSuThatWaitsIsAskedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, facts, r := situation{api: 34}.begin(t)
-		waits := 0
-		d.before = func(ctx context.Context, _ int, what string) error {
-			if strings.Contains(what, "su 0 ") {
-				waits++
-				<-ctx.Done()
-				return ctx.Err()
-			}
-			return nil
-		}
+		d.endless = "su 0 id"
 		began := time.Now()
 		got, err := collect(t, t.Context(), d, facts, r, "native")
+		waits := strings.Count(strings.Join(d.trips, "\n"), d.endless)
 		if took := time.Since(began); err != nil || waits != 1 || took > askRights+5*time.Second {
 			t.Errorf("waits %d, took %v, %v", waits, took, err)
 		}
@@ -346,7 +340,7 @@ func TestRightsSaidNo(t *testing.T) {
 		{"run-as: unknown package: com.a", "Permission denied", "Permission denied", "permission", "unknown_package"},
 		{other, other, other, "it gives user 2000", "it gives user 2000"},
 		{"\x1b[2J", "invalid uid/gid '-c'", "", "invalid uid/gid", "?[2J"},
-		{"", "", "", "", ""},
+		{"", "", "", "it says nothing", "it says nothing"},
 	} {
 		dev := &scripted{shell: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
 			return 0, play(stdout, command, map[string]string{"run-as 'com.a' id": c.app + "\n", "su 0 id": c.su0 + "\n", "su -c 'id'": c.suC + "\n"})
@@ -364,6 +358,54 @@ func TestRightsSaidNo(t *testing.T) {
 		}
 		if len(dev.commands) != 1 {
 			t.Errorf("asked %d times", len(dev.commands))
+		}
+	}
+}
+
+// TestRightsOfAnAnswerThatIsCut: what had not come to its end has said nothing, and su,
+// which is asked last, not even that.
+func TestRightsOfAnAnswerThatIsCut(t *testing.T) {
+	p := Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}
+	for _, c := range []struct {
+		name string
+		// the answer ends before these words
+		until     string
+		err       error
+		root, app string // the way there, or words of the reason
+		no        bool   // su's is a no that stays
+	}{
+		{"run-as is slow", "uid=10100", context.DeadlineExceeded, "su was not asked: run-as gives no answer in 3s", "it gives no answer in 3s", false},
+		{"cut in run-as", "100(u0", nil, "su was not asked: run-as gives an answer that is cut", "it gives an answer that is cut", false},
+		{"nothing came", "\n@", errUnplugged, "su was not asked: run-as gives no answer: ", "it gives no answer: ", false},
+		{"su waits", "uid=0", context.DeadlineExceeded, "su gives no answer in 3s: it may wait for a person", "run-as 'com.a'", true},
+		{"cut in su", "(root)", nil, "su gives an answer that is cut", "run-as 'com.a'", false},
+		{"cut in the last", "su: no", nil, "su 0", "run-as 'com.a'", false},
+	} {
+		dev := &scripted{shell: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
+			var all strings.Builder
+			if err := play(&all, command, map[string]string{"run-as 'com.a' id": "uid=10100(u0_a100) gid=10100\n", "su 0 id": "uid=0(root) gid=0(root)\n", "su -c 'id'": "su: no\n"}); err != nil {
+				return -1, err
+			}
+			head, _, found := strings.Cut(all.String(), c.until)
+			if !found {
+				t.Errorf("%s: nothing is cut of %q", c.name, all.String())
+			}
+			_, err := io.WriteString(stdout, head)
+			return 0, cmp.Or(c.err, err)
+		}}
+		facts := Facts{API: 30, UID: 2000}
+		d := &diagnosing{dev: dev, facts: facts, req: Request{Process: p}, rights: newRights(facts, Request{Process: p})}
+		for as, want := range map[As]string{AsRoot: c.root, AsApp: c.app} {
+			w, err := d.prefix(t.Context(), as)
+			if err == nil && w.words != want || err != nil && !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("%s: %v is %q, %v, want %q", c.name, as, w.words, err, want)
+			}
+			if no := errors.As(err, new(notAllowed)); no != (c.no && as == AsRoot) {
+				t.Errorf("%s: %v: a no that stays: %v", c.name, as, err)
+			}
+		}
+		if len(dev.commands) != 1 {
+			t.Errorf("%s: asked %d times", c.name, len(dev.commands))
 		}
 	}
 }

@@ -95,8 +95,9 @@ func inBytes(kb procfs.Value) procfs.Value {
 }
 
 // Headrooms reads the headroom of processes of one device, in one shell round trip for
-// all of them. What does not change is asked once, with one trip more: the device's
-// sizes with the first process, a process's word size and kind of heap when it is new.
+// all of them (before Android 7 for as many as a command line has room for). What does not
+// change is asked once, with one trip more: the device's sizes with the first process, a
+// process's word size and kind of heap when it is new.
 // Not for use by two goroutines at once.
 type Headrooms struct {
 	dev   Device
@@ -148,9 +149,43 @@ const (
 // Read reads the headroom of the targets, in their order. The error is a device that
 // did not answer; what concerns one process stands in its Headroom.
 func (h *Headrooms) Read(ctx context.Context, targets []Target) ([]Headroom, error) {
-	if len(targets) == 0 {
-		return nil, nil
+	var out []Headroom
+	flags := map[string][]byte{}
+	for len(targets) > 0 {
+		n := h.most(len(targets), func(n int) []part { return h.command(targets[:n]) })
+		rooms, err := h.readSome(ctx, targets[:n], flags)
+		if err != nil {
+			return nil, err
+		}
+		out, targets = append(out, rooms...), targets[n:]
 	}
+	return out, nil
+}
+
+// maxOldLine bounds a command line before Android 7, in bytes: adbd takes 4095, and
+// package adb needs some of them (AOSP adb/sockets.cpp, connect_to_remote).
+const maxOldLine = 3900
+
+// most is how many of n processes one command line takes: all of them since Android 7, and
+// at least one.
+func (h *Headrooms) most(n int, line func(n int) []part) int {
+	if h.facts.API >= 24 {
+		return n
+	}
+	for n > 1 {
+		text := newMarker().join(line(n))
+		// It goes as one word, in quotes.
+		if len(text)+3*strings.Count(text, "'") <= maxOldLine {
+			break
+		}
+		n /= 2
+	}
+	return n
+}
+
+// readSome is Read for as many as one command line takes. flags are the answers of the
+// package service, which is asked once for each package.
+func (h *Headrooms) readSome(ctx context.Context, targets []Target, flags map[string][]byte) ([]Headroom, error) {
 	m := newMarker()
 	a, err := ask(ctx, h.dev, askHeadroom, m.join(h.command(targets)))
 	switch {
@@ -175,7 +210,7 @@ func (h *Headrooms) Read(ctx context.Context, targets []Target) ([]Headroom, err
 		out[i] = Headroom{Target: t, Up: up}
 		r.read(&out[i])
 	}
-	if err := h.learn(ctx, out, r); err != nil {
+	if err := h.learn(ctx, out, r, flags); err != nil {
 		return nil, err
 	}
 	for i := range out {
@@ -353,7 +388,7 @@ func (r headroomRound) limits(h *Headroom) procfs.Limits {
 func (h *Headroom) why(what, reason string) { h.Reasons = append(h.Reasons, what+": "+reason) }
 
 // learn asks once for what does not change, of the device and of processes that are new.
-func (h *Headrooms) learn(ctx context.Context, rooms []Headroom, r headroomRound) error {
+func (h *Headrooms) learn(ctx context.Context, rooms []Headroom, r headroomRound, flags map[string][]byte) error {
 	var fresh []newcomer
 	for _, room := range rooms {
 		if _, ok := h.known[room.Process]; ok || room.Err != nil {
@@ -363,35 +398,53 @@ func (h *Headrooms) learn(ctx context.Context, rooms []Headroom, r headroomRound
 		stat, _ := procfs.ParseStat(r.files[file{room.PID, "stat"}])
 		fresh = append(fresh, newcomer{room.Process, stat.PPID})
 	}
-	if len(fresh) == 0 {
-		return nil
+	if len(fresh) > 0 && len(h.known)+len(fresh) > maxNatures {
+		clear(h.known)
 	}
+	var err error
+	for len(fresh) > 0 && err == nil {
+		fresh, err = h.learnSome(ctx, fresh, flags)
+	}
+	return err
+}
+
+// learnSome is learn for as many as one command line takes; it gives the rest.
+func (h *Headrooms) learnSome(ctx context.Context, fresh []newcomer, flags map[string][]byte) (rest []newcomer, err error) {
+	some := h.most(len(fresh), func(n int) []part { return h.questions(fresh[:n], flags) })
+	fresh, rest = fresh[:some], fresh[some:]
 	m := newMarker()
-	a, err := ask(ctx, h.dev, askNature, m.join(h.questions(fresh)))
+	a, err := ask(ctx, h.dev, askNature, m.join(h.questions(fresh, flags)))
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
 	// What was answered before a service hung is used.
-	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("read headroom: %w", err)
+	hung := errors.Is(err, context.DeadlineExceeded)
+	if err != nil && !hung {
+		return nil, fmt.Errorf("read headroom: %w", err)
 	}
 	parts, whole := m.split(a.out)
-	if !whole && err == nil {
-		return fmt.Errorf("read headroom: %w: the answer is cut", ErrDevice)
+	if !whole && !hung {
+		return nil, fmt.Errorf("read headroom: %w: the answer is cut", ErrDevice)
 	}
 	if !h.told {
 		if _, answered := parts["pid_max"]; !answered {
-			return fmt.Errorf("read headroom: nothing in %v: %w", askNature, ErrNoAnswer)
+			return nil, fmt.Errorf("read headroom: nothing in %v: %w", askNature, ErrNoAnswer)
 		}
 		h.phone, h.told = readBounds(parts), true
 	}
-	if len(h.known)+len(fresh) > maxNatures {
-		clear(h.known)
-	}
 	for i, n := range fresh {
-		h.known[n.Process] = n.nature(parts, strconv.Itoa(i), strconv.Itoa(firstOf(fresh, n)))
+		label := strconv.Itoa(i)
+		if _, asked := flags[n.Package()]; !asked {
+			flags[n.Package()] = parts["flags"+label]
+		}
+		h.known[n.Process] = n.nature(parts, label, flags[n.Package()])
 	}
-	return nil
+	for _, n := range rest {
+		if _, asked := flags[n.Package()]; hung && !asked {
+			flags[n.Package()] = nil // it would hang once more
+		}
+	}
+	return rest, nil
 }
 
 // newcomer is a process that is read for the first time.
@@ -400,8 +453,9 @@ type newcomer struct {
 	parent procfs.Value
 }
 
-// questions are what is asked once. The package service comes last: it may hang.
-func (h *Headrooms) questions(fresh []newcomer) []part {
+// questions are what is asked once. The package service comes last: it may hang. It is
+// asked for a package with its first process, and not where flags has its answer.
+func (h *Headrooms) questions(fresh []newcomer, flags map[string][]byte) []part {
 	var parts, late []part
 	if !h.told {
 		for _, name := range []string{"dalvik.vm.heapgrowthlimit", "dalvik.vm.heapsize", "dalvik.vm.heapmaxfree", "ro.product.cpu.abilist32", "ro.product.cpu.abilist64"} {
@@ -418,7 +472,7 @@ func (h *Headrooms) questions(fresh []newcomer) []part {
 		// system/core libprocessgroup, ConvertUidPidToPath.
 		group := fmt.Sprintf("uid_%d/pid_%d/pids.max", n.UID, n.PID)
 		parts = append(parts, part{"pids" + label, "cat /sys/fs/cgroup/" + group + " /sys/fs/cgroup/apps/" + group + " 2>/dev/null"})
-		if firstOf(fresh, n) == i {
+		if _, asked := flags[n.Package()]; !asked && firstOf(fresh, n) == i {
 			late = append(late, part{"flags" + label, h.dumpPackage(n.Package())})
 		}
 	}
@@ -495,11 +549,11 @@ func heapOption(text []byte) procfs.Value {
 }
 
 // nature reads the answers about a process, and about its package.
-func (n newcomer) nature(parts map[string][]byte, label, pkg string) nature {
+func (n newcomer) nature(parts map[string][]byte, label string, flags []byte) nature {
 	name, _, _ := bytes.Cut(parts["parent"+label], []byte{0})
 	first, _, _ := bytes.Cut(parts["pids"+label], []byte("\n"))
 	out := nature{parent: clip(string(name)), pidsMax: positive(string(first))}
-	out.largeHeap = largeHeap(parts["flags"+pkg])
+	out.largeHeap = largeHeap(flags)
 	if out.largeHeap == dumpsys.Unknown {
 		out.reasons = append(out.reasons, fmt.Sprintf("large heap: the package service tells nothing of %s", clip(n.Package())))
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leakgate/leakgate/capture/dumpsys"
@@ -193,6 +194,60 @@ func TestHeadroomWithoutPackageService(t *testing.T) {
 	phone.Kill("com.x")
 	if got, err = rooms.Read(t.Context(), targets); err != nil || !errors.Is(got[0].Err, ErrGone) {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// Before Android 7 a command line has 4095 bytes: many processes take several, those that
+// it has room for one, and a package service that hangs costs its time once.
+func TestHeadroomInShortLines(t *testing.T) {
+	for _, api := range []int{21, 23, 24} {
+		for _, n := range []int{1, 10, 15, 42, 60} {
+			t.Run(fmt.Sprintf("%d of %d", n, api), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { headroomInShortLines(t, api, n) }) })
+		}
+	}
+}
+
+func headroomInShortLines(t *testing.T, api, n int) {
+	app := androidsim.App{Package: "com.example.shop", LargeHeap: true}
+	var targets []Target
+	for i := range n {
+		app.Processes = append(app.Processes, androidsim.ProcessSpec{Name: fmt.Sprintf("com.example.shop:p%d", i), Threads: 20 + i})
+	}
+	phone, dev := phoneDevice(androidsim.Options{API: api, Root: true, DumpsysTime: time.Millisecond, Apps: []androidsim.App{app}})
+	for _, p := range find(t, dev, "com.example.shop*") {
+		targets = append(targets, Target{Process: p})
+	}
+	serve := dev.shell
+	dev.shell = func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+		// As package adb sends it.
+		if line := "shell:echo lg0123456789abcdef01234567 $$; exec </dev/null; (eval " + Quote(command) + "); echo lg0123456789abcdef01234567:$?"; api < 24 && len(line) > 4095 {
+			return -1, fmt.Errorf("the command takes %d bytes", len(line))
+		}
+		return serve(ctx, command, stdout, stderr)
+	}
+	facts := Facts{API: api}
+	for _, hangs := range []bool{false, true} {
+		dev.commands = nil
+		if hangs {
+			defer phone.HangDumpsys()()
+		}
+		rooms, began := NewHeadrooms(dev, facts), time.Now()
+		got, err := rooms.Read(t.Context(), targets)
+		if err != nil || len(got) != n {
+			t.Fatalf("%d headrooms, %v", len(got), err)
+		}
+		for i, h := range got {
+			if h.Err != nil || h.Process != targets[i].Process || !h.Threads.Known || !h.Files.Known || h.Bits == 0 || (h.LargeHeap == dumpsys.Yes) == hangs || !h.GrowthLimit.Known {
+				t.Errorf("%+v", h)
+			}
+		}
+		asked := strings.Count(strings.Join(dev.commands, "\n"), " package 'com.example.shop' ")
+		if trips := len(dev.commands); (trips == 2) != (api >= 24 || n <= 10) || trips > 2+n/5 {
+			t.Errorf("%d trips", trips)
+		}
+		if took := time.Since(began); asked != 1 || took > askNature+time.Second {
+			t.Errorf("asked %d times for the package, took %v", asked, took)
+		}
 	}
 }
 

@@ -17,7 +17,8 @@ const (
 	// dumpDir is where am dumpheap may write for the shell
 	// (ActivityManagerShellCommand.runDumpHeap).
 	dumpDir = "/data/local/tmp"
-	// dumpPrefix and dumpSuffix mark the files that Sweep may remove.
+	// dumpPrefix and dumpSuffix mark the files that Sweep may remove: between them are the
+	// owner, the run and a word of its own.
 	dumpPrefix, dumpSuffix = "leakgate-", ".hprof"
 
 	// maxRun bounds the run in a file's name.
@@ -74,7 +75,7 @@ func (d *diagnosing) heap(ctx context.Context, s Step, w Way) (yield, error) {
 	if n := len(d.req.Run); n == 0 || n > maxRun || strings.Trim(d.req.Run, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != "" {
 		return yield{}, fmt.Errorf("the run's name %q is not 1 to %d letters and digits", clip(d.req.Run), maxRun)
 	}
-	name := dumpPrefix + d.req.Run + "-" + strings.TrimPrefix(string(newMarker()), "@") + dumpSuffix
+	name := dumpPrefix + owner(d.dev) + "-" + d.req.Run + "-" + strings.TrimPrefix(string(newMarker()), "@") + dumpSuffix
 	h := &heapDump{diagnosing: d, way: w, remote: path.Join(dumpDir, name)}
 	err := h.make(ctx, s.File)
 	return h.yield, err

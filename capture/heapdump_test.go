@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -97,6 +98,12 @@ var dumpCases = []dumpCase{
 	{name: "a full disk of the host", begin: func(_ *testing.T, _ *pocket, _ *Facts, r *Request) {
 		r.HostFree = func() (int64, error) { return reserve + 1<<20, nil }
 	}, ending: Failed, words: "the host's disk is full", within: 5 * time.Second},
+	{name: "a disk of the device that is too small for what is not of the Java heap", situation: func(s *situation) { s.options.HeapSize = 64 }, begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) {
+		d.FillDisk(130 << 20)
+	}, ending: Complete, within: 5 * time.Second},
+	{name: "a disk of the device that is too small for a Java heap", situation: func(s *situation) { s.options.HeapSize = 128 }, begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) {
+		d.FillDisk(130 << 20)
+	}, ending: Failed, words: "130 MB free on /data, and a dump may take", within: time.Second},
 	{name: "a host known to be full", begin: func(_ *testing.T, d *pocket, _ *Facts, r *Request) {
 		r.Expect = 10 << 20
 		r.HostFree = func() (int64, error) { return reserve + 19<<20, nil }
@@ -250,6 +257,114 @@ func TestSlowDumpIsWaitedFor(t *testing.T) {
 	})
 }
 
+// scriptedDump makes a diagnosis of process 7 by a scripted device whose am does not wait.
+// stat answers each look at the process with its stat line, or with no answer.
+func scriptedDump(t *testing.T, api int, stat func(dumped bool) (string, error)) Diagnosis {
+	t.Helper()
+	var whole bytes.Buffer
+	if _, err := whole.ReadFrom(largeDump(9000)); err != nil {
+		t.Fatal(err)
+	}
+	dumped, waits := false, ""
+	if api >= 30 {
+		waits = "Waiting for dump to finish...\n"
+	}
+	dev := &puller{scripted: scripted{shell: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
+		line := ""
+		if strings.Contains(command, "cat /proc/7/stat ") {
+			var err error
+			if line, err = stat(dumped); err != nil {
+				return -1, err
+			}
+		}
+		dumped = dumped || strings.Contains(command, "am dumpheap")
+		return 0, play(stdout, command, map[string]string{
+			"cat /proc/7/stat ": line, "cat /proc/uptime": "10.00 9.00\n", "stat -c %s": "9000\n", "am dumpheap": waits,
+			"am help": "am dumpheap [--user <USER_ID> current] [-g] <PROCESS> <FILE>\n",
+		})
+	}}, file: whole.Bytes}
+	r := Request{Process: Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}, Dir: t.TempDir(), Run: "r"}
+	r.Recipe, _ = RecipeOf("dump")
+	got, err := Diagnose(t.Context(), dev, Facts{API: api, TimeScale: 1}, r)
+	if err != nil {
+		t.Error(err)
+	}
+	checkDiagnosis(t, r, got)
+	return got
+}
+
+// TestLookAfterTheDump: what the device says of the process once the dump is written
+// decides whose dump it is, and one look without an answer decides nothing.
+func TestLookAfterTheDump(t *testing.T) {
+	own, other := statLine(7, "a", 5), statLine(7, "b", 6)
+	for _, c := range []struct {
+		name string
+		// looks are the answers after am: - is none; the last one stays.
+		looks  []string
+		ending Ending
+		words  string
+	}{
+		{"there", []string{own}, Complete, ""},
+		{"gone", []string{""}, Complete, ""},
+		{"no answer", []string{"-", own}, Complete, ""},
+		{"two without an answer, then gone", []string{"-", "-", ""}, Complete, ""},
+		{"three without an answer", []string{"-", "-", "-", own}, Failed, "watch the dump"},
+		{"another process", []string{other}, Failed, "pid 7 is another process now"},
+		{"another process, after no answer", []string{"-", other}, Failed, "pid 7 is another process now"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				looks := c.looks
+				o := scriptedDump(t, 34, func(dumped bool) (string, error) {
+					if !dumped {
+						return own, nil
+					}
+					line := looks[0]
+					looks = looks[min(1, len(looks)-1):]
+					if line == "-" {
+						return "", errUnplugged
+					}
+					return line, nil
+				}).Steps[0]
+				if o.Ending != c.ending || !strings.Contains(strings.Join(o.Reasons, "; "), c.words) {
+					t.Errorf("%+v", o)
+				}
+			})
+		})
+	}
+}
+
+// TestRemovalThatFails: once costs nothing; of a dump that may be left the outcome says so,
+// and which, whatever its ending, and the sweep finds it.
+func TestRemovalThatFails(t *testing.T) {
+	for _, times := range []int{1, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			d, facts, r := debuggable(34).begin(t)
+			failed := 0
+			d.before = func(_ context.Context, _ int, what string) error {
+				if strings.Contains(what, " 'left'; ") {
+					if failed++; failed <= times {
+						return errUnplugged
+					}
+				}
+				return nil
+			}
+			got, err := collect(t, t.Context(), d, facts, r, "dump")
+			o := got.Steps[0]
+			if err != nil || o.Ending != Complete {
+				t.Fatalf("%+v, %v", o, err)
+			}
+			left := d.dumps(t)
+			if told := o.Left != ""; told != (times == 2) || len(left) != times-1 || told && (!strings.HasSuffix(o.Left, left[0]) || !strings.HasPrefix(o.Reasons[0], o.Left)) {
+				t.Errorf("%d times: %q, %q, left %q", times, o.Left, o.Reasons, left)
+			}
+			if swept, err := Sweep(t.Context(), d); err != nil || len(swept) != len(left) {
+				t.Errorf("swept %q, %v", swept, err)
+			}
+		})
+	}
+}
+
 // puller is a scripted device that has one file.
 type puller struct {
 	scripted
@@ -299,26 +414,85 @@ func TestLargeHeapDump(t *testing.T) {
 	}
 }
 
+// TestSweep: one's own dumps go at once, and those of others once nobody can be at them any
+// more; nothing else of theirs goes, whatever it is called.
 func TestSweep(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d, _, _ := debuggable(34).begin(t)
-		const make = "cd /data/local/tmp; echo x >leakgate-a-1.hprof; echo x >'leakgate-b c.hprof'; echo x >leakgate.hprof; echo x >leakgate-a.txt; echo x >other.hprof; mkdir leakgate-d.hprof"
-		if exit, err := d.Shell(t.Context(), make, io.Discard, io.Discard); exit != 0 || err != nil {
-			t.Fatal(exit, err)
-		}
-		got, err := Sweep(t.Context(), d)
-		if want := []string{"/data/local/tmp/leakgate-a-1.hprof", "/data/local/tmp/leakgate-b c.hprof"}; err != nil || !slices.Equal(got, want) {
-			t.Errorf("swept %q, %v", got, err)
-		}
-		var left strings.Builder
-		if _, err := d.Shell(t.Context(), "ls /data/local/tmp", &left, io.Discard); err != nil || strings.Join(strings.Fields(left.String()), " ") != "leakgate-a.txt leakgate-d.hprof leakgate.hprof other.hprof" {
-			t.Errorf("left %q, %v", left.String(), err)
-		}
-		if got, err := Sweep(t.Context(), d); err != nil || len(got) > 0 {
-			t.Errorf("swept again %q, %v", got, err)
-		}
-	})
+	for _, api := range []int{21, 23, 34} {
+		t.Run(fmt.Sprint(api), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { sweep(t, api) }) })
+	}
 }
+
+func sweep(t *testing.T, api int) {
+	d, _, _ := debuggable(api).begin(t)
+	own := dumpPrefix + owner(d)
+	touch := func(names ...string) {
+		t.Helper()
+		for _, name := range names {
+			if exit, err := d.Shell(t.Context(), "cd /data/local/tmp && echo x >"+Quote(name), io.Discard, io.Discard); exit != 0 || err != nil {
+				t.Fatal(name, exit, err)
+			}
+		}
+	}
+	touch("leakgate-0a1b2c3d-old-1.hprof", "leakgate-old-1.hprof", "leakgate-b c.hprof", "leakgate-$(rm other.hprof)-1.hprof", "leakgate-'; rm other.hprof;'.hprof",
+		"leakgate-a\n0 .hprof", "leakgate.hprof", "leakgate-a.txt", "other.hprof")
+	if exit, err := d.Shell(t.Context(), "mkdir /data/local/tmp/leakgate-d.hprof /data/local/tmp/"+own+"-d.hprof", io.Discard, io.Discard); exit != 0 || err != nil {
+		t.Fatal(exit, err)
+	}
+	stays := strings.Fields("leakgate-d.hprof leakgate.hprof leakgate-a.txt other.hprof " + own + "-d.hprof leakgate-b leakgate-$(rm leakgate-'; leakgate-a leakgate-0a1b2c3d-new-1.hprof")
+	check := func(want ...string) {
+		t.Helper()
+		got, err := Sweep(t.Context(), d)
+		for i := range want {
+			want[i] = "/data/local/tmp/" + want[i]
+		}
+		if slices.Sort(got); err != nil || !slices.Equal(got, want) {
+			t.Errorf("swept %q, %v, want %q", got, err, want)
+		}
+	}
+	touch(own+"-r-1.hprof", own+"-r 2.hprof")
+	check(own+"-r 2.hprof", own+"-r-1.hprof")
+	check()
+	time.Sleep(oldDump - 10*time.Minute)
+	touch("leakgate-0a1b2c3d-new-1.hprof")
+	check()
+	time.Sleep(20 * time.Minute)
+	trips := len(d.trips)
+	check("leakgate-0a1b2c3d-old-1.hprof", "leakgate-old-1.hprof")
+	check()
+	if n := len(d.trips) - trips; n != 3 {
+		t.Errorf("%d trips", n)
+	}
+	var left strings.Builder
+	if _, err := d.Shell(t.Context(), "ls /data/local/tmp", &left, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range stays {
+		if !strings.Contains(left.String(), name) {
+			t.Errorf("%s is gone: %q", name, left.String())
+		}
+	}
+}
+
+// TestOwner: another serial, user or host is another owner.
+func TestOwner(t *testing.T) {
+	one := owner(named{serial: "a"})
+	if one != owner(named{serial: "a"}) || one == owner(named{serial: "192.168.1.5:5555"}) || !regexp.MustCompile("^[0-9a-f]{8}$").MatchString(one) {
+		t.Errorf("%s, %s", one, owner(named{serial: "b"}))
+	}
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("HOME", t.TempDir())
+	if another := owner(named{serial: "a"}); another == one {
+		t.Errorf("another user is %s, too", another)
+	}
+}
+
+// named is a device with no more than a serial.
+type named struct {
+	Device
+	serial string
+}
+
+func (n named) Serial() string { return n.serial }
 
 func TestParseSize(t *testing.T) {
 	const file = "/data/local/tmp/leakgate-a-1.hprof"

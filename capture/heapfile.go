@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,6 +37,7 @@ func (h *heapDump) poll(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, ErrGone):
+		h.silent = 0
 		return fmt.Errorf("the process died while its heap was dumped: %w", err)
 	case err != nil:
 		if h.silent++; h.silent < maxSilent {
@@ -103,8 +105,15 @@ func (h *heapDump) fetch(ctx context.Context, file string) error {
 	within, cancel := context.WithTimeout(ctx, h.within(h.way.Limit))
 	defer cancel()
 	for {
-		if err := h.poll(ctx); err != nil && !errors.Is(err, ErrGone) {
+		// A process that has ended since has left its dump; that of another one is not asked for.
+		if err := h.poll(ctx); err != nil && (!errors.Is(err, ErrGone) || errors.Is(err, errOther)) {
 			return err
+		}
+		if h.silent > 0 {
+			if err := h.wait(ctx, h.interval()); err != nil {
+				return err
+			}
+			continue
 		}
 		if h.size == 0 {
 			return h.empty()
@@ -175,21 +184,33 @@ func (h *heapDump) pull(ctx context.Context, file string) (early bool, err error
 	return false, nil
 }
 
-// remove takes the dump off the device, also where the caller's time is over.
+// remove takes the dump off the device, also where the caller's time is over. A device
+// gets two tries.
 func (h *heapDump) remove(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUp)
 	defer cancel()
+	var err error
+	for range 2 {
+		if err = h.removeOnce(ctx); err == nil {
+			return
+		}
+	}
+	// It comes first: of many reasons the last are left out.
+	h.yield.reasons = slices.Insert(h.yield.reasons, 0, fmt.Sprintf("%s may be left on the device, until the next start removes it: %v", h.remote, err))
+	h.yield.left = h.remote
+}
+
+func (h *heapDump) removeOnce(ctx context.Context) error {
 	m, file := newMarker(), Quote(h.remote)
-	a, err := ask(ctx, h.dev, cleanUp, m.join([]part{{"rm", "rm -f " + file + " 2>&1"}, {"left", "ls " + file + " 2>/dev/null"}}))
+	a, err := ask(ctx, h.dev, cleanUp/2, m.join([]part{{"rm", "rm -f " + file + " 2>&1"}, {"left", "ls " + file + " 2>/dev/null"}}))
 	parts, whole := m.split(a.out)
 	switch {
 	case err != nil:
+		return err
 	case !whole:
-		err = errors.New("the answer is cut")
+		return errors.New("the answer is cut")
 	case strings.Contains(string(parts["left"]), h.remote):
-		err = errors.New(clip(string(parts["rm"])))
-	default:
-		return
+		return errors.New(clip(string(parts["rm"])))
 	}
-	h.yield.reasons = append(h.yield.reasons, fmt.Sprintf("%s may be left on the device, until the next start removes it: %v", h.remote, err))
+	return nil
 }

@@ -14,6 +14,7 @@ func (h *heapDump) room(ctx context.Context) (status []byte, err error) {
 	a, err := ask(ctx, h.dev, h.within(quickLimit), m.join([]part{
 		{"df", dfCommand},
 		{"status", fmt.Sprintf("cat /proc/%d/status 2>&1", p.PID)},
+		{"heapsize", "getprop dalvik.vm.heapsize"},
 		{"rm", "rm -f " + Quote(h.remote) + " 2>&1"},
 	}))
 	if err != nil {
@@ -25,6 +26,9 @@ func (h *heapDump) room(ctx context.Context) (status []byte, err error) {
 	}
 	h.seeFree(parts["df"])
 	h.bound = bound(parts["status"])
+	if most := heapOption(parts["heapsize"]); most.Known {
+		h.bound = min(h.bound, most.N)
+	}
 	expect := h.req.Expect
 	if expect <= 0 {
 		expect = h.bound
@@ -45,7 +49,7 @@ func (h *heapDump) seeFree(df []byte) {
 }
 
 // bound is what a Java heap is not larger than: the anonymous memory of its process, in
-// bytes. A kernel before 4.5 tells the resident memory alone.
+// bytes; no heap is larger than dalvik.vm.heapsize either. A kernel before 4.5 tells the resident memory alone.
 func bound(status []byte) int64 {
 	s, err := procfs.ParseStatus(status)
 	if err != nil {

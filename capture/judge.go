@@ -11,7 +11,8 @@ import (
 	"github.com/leakgate/leakgate/capture/procfs"
 )
 
-// judge is nil if a text is the artifact.
+// judge is nil if a text is the artifact. A text that reads well may be cut all the same,
+// where its command was killed or its reading failed: the exit status tells.
 func (w Way) judge(p Process, text []byte, exit int, errs []byte) error {
 	var err error
 	switch {
@@ -21,8 +22,9 @@ func (w Way) judge(p Process, text []byte, exit int, errs []byte) error {
 		err = w.about(p, text)
 	case w.Accept != nil:
 		err = w.Accept(text)
-	case exit != 0:
-		err = fmt.Errorf("it ended with exit status %d: %s", exit, clip(string(errs)))
+	}
+	if err == nil && exit > w.exits {
+		err = errors.New(strings.TrimSuffix(fmt.Sprintf("it ended with exit status %d: %s", exit, clip(string(errs))), ": "))
 	}
 	if err == nil {
 		return nil

@@ -54,3 +54,9 @@ func (m marker) split(out []byte) (parts map[string][]byte, whole bool) {
 	_, whole = parts["end"]
 	return parts, whole
 }
+
+// ended is split for an answer that may be cut: the parts of which the end came.
+func (m marker) ended(out []byte) map[string][]byte {
+	parts, _ := m.split(out[:max(0, bytes.LastIndex(out, []byte("\n"+string(m)+" ")))])
+	return parts
+}

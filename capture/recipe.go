@@ -78,11 +78,20 @@ type Way struct {
 
 	// about is Accept that knows the process.
 	about func(p Process, text []byte) error
+	// exits is the greatest exit status with which the command may end and have printed
+	// all that there is.
+	exits int
 	// script is a line of somebody else's, which may be more than one command.
 	script bool
 }
 
 const (
+	// someGone is that of grep and ls where a file has gone while they listed it.
+	someGone = 2
+	// anyExit is for dumpsys, whose text tells by itself whether it is whole. More than
+	// that is a signal's.
+	anyExit = 128
+
 	mebibyte = 1 << 20
 	// maxText is for what is taken once; smaps of a large app has 3 to 5 MB.
 	maxText = 32 * mebibyte
@@ -137,7 +146,7 @@ var steps = map[string]func() Step{
 	"smaps": func() Step {
 		s := procStep("smaps", "each mapping of the process with its memory: which library, heap, stack or device file grows", wholeSmaps)
 		s.Ways = append(s.Ways, Way{Command: "dumpsys {-t}meminfo -a {pid}", File: "smaps_meminfo.txt", Limit: dumpLimit, Max: maxText,
-			Note: "only the rows of meminfo: which library cannot be told", about: wholeMeminfo})
+			Note: "only the rows of meminfo: which library cannot be told", about: wholeMeminfo, exits: anyExit})
 		return s
 	},
 	"maps": func() Step {
@@ -165,26 +174,26 @@ var steps = map[string]func() Step{
 		// One grep reads the names of hundreds of threads, and names the file of each.
 		return Step{Name: "threads", File: "threads.txt", Proves: "the names of all threads: which pool grows",
 			Ways: []Way{
-				{Command: "grep -H '^' /proc/{pid}/task/*/comm", Limit: quickLimit, Max: maxLight, about: wholeThreads},
-				{Command: "ls /proc/{pid}/task", File: "thread_ids.txt", Limit: quickLimit, Max: maxLight, Note: "without the names of the threads", about: wholeThreadIDs},
+				{Command: "grep -H '^' /proc/{pid}/task/*/comm", Limit: quickLimit, Max: maxLight, about: wholeThreads, exits: someGone},
+				{Command: "ls /proc/{pid}/task", File: "thread_ids.txt", Limit: quickLimit, Max: maxLight, Note: "without the names of the threads", about: wholeThreadIDs, exits: someGone},
 			}}
 	},
 	"meminfo": func() Step {
 		return Step{Name: "meminfo", File: "meminfo.txt", Proves: "the memory of the process by kind, as Android sums it, and its counts of Activities and Views",
-			Ways: []Way{{Command: "dumpsys {-t}meminfo {pid}", Limit: dumpLimit, Max: maxText, about: wholeMeminfo}}}
+			Ways: []Way{{Command: "dumpsys {-t}meminfo {pid}", Limit: dumpLimit, Max: maxText, about: wholeMeminfo, exits: anyExit}}}
 	},
 	"gfxinfo": func() Step {
 		return Step{Name: "gfxinfo", File: "gfxinfo.txt", Proves: "the caches of the renderer and the buffers that the process holds",
-			Ways: []Way{{Command: "dumpsys {-t}gfxinfo {pid}", Limit: dumpLimit, Max: maxText, about: wholeGfxinfo}}}
+			Ways: []Way{{Command: "dumpsys {-t}gfxinfo {pid}", Limit: dumpLimit, Max: maxText, about: wholeGfxinfo, exits: anyExit}}}
 	},
 	"gpu": func() Step {
 		// GpuService knows --gpumem since Android 12 (frameworks/native services/gpuservice).
 		return Step{Name: "gpu", File: "gpu.txt", Proves: "the GPU memory of each process, as the driver tells the kernel",
-			Ways: []Way{{Command: "dumpsys {-t}gpu --gpumem", From: 31, Limit: dumpLimit, Max: maxText, Accept: wholeGPU}}}
+			Ways: []Way{{Command: "dumpsys {-t}gpu --gpumem", From: 31, Limit: dumpLimit, Max: maxText, Accept: wholeGPU, exits: anyExit}}}
 	},
 	"surfaceflinger": func() Step {
 		return Step{Name: "surfaceflinger", File: "surfaceflinger.txt", Proves: "the layers and graphic buffers of all windows",
-			Ways: []Way{{Command: "dumpsys {-t}SurfaceFlinger", Limit: dumpLimit, Max: maxText, Accept: wholeSurfaceFlinger}}}
+			Ways: []Way{{Command: "dumpsys {-t}SurfaceFlinger", Limit: dumpLimit, Max: maxText, Accept: wholeSurfaceFlinger, exits: anyExit}}}
 	},
 	"logcat": func() Step {
 		// The list of buffers is given by one -b each, which every release takes; the
@@ -197,7 +206,7 @@ var steps = map[string]func() Step{
 	},
 	"exit_info": func() Step {
 		return Step{Name: "exit_info", File: "exit_info.txt", Proves: "how earlier processes of the app have ended: crash, ANR or kill", Outlives: true,
-			Ways: []Way{{Command: "dumpsys {-t}activity exit-info {package}", From: 30, Limit: dumpLimit, Max: maxText, Accept: wholeExitInfo}}}
+			Ways: []Way{{Command: "dumpsys {-t}activity exit-info {package}", From: 30, Limit: dumpLimit, Max: maxText, Accept: wholeExitInfo, exits: anyExit}}}
 	},
 }
 

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,8 @@ type pocket struct {
 	before func(ctx context.Context, n int, what string) error
 	// without is a program that the phone does not have.
 	without string
+	// endless is a command that prints nothing and does not end.
+	endless string
 	// pulled changes what a pull gives. Nil leaves it.
 	pulled func(io.Reader) io.Reader
 }
@@ -56,7 +59,11 @@ func (d *pocket) Shell(ctx context.Context, command string, stdout, stderr io.Wr
 		_, err := fmt.Fprintf(stderr, "/system/bin/sh: %s: inaccessible or not found\n", d.without)
 		return 127, err
 	}
-	exit := d.Phone.Shell(ctx, command, strings.NewReader(""), stdout, stderr)
+	done, _, endless := strings.Cut(command, cmp.Or(d.endless, "\x00"))
+	exit := d.Phone.Shell(ctx, done+map[bool]string{true: ":"}[endless], strings.NewReader(""), stdout, stderr)
+	if endless {
+		<-ctx.Done()
+	}
 	switch {
 	case ctx.Err() != nil:
 		return -1, ctx.Err()

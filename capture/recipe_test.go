@@ -2,6 +2,7 @@ package capture
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"os/exec"
 	"regexp"
@@ -150,6 +151,43 @@ func TestJudgesOfLines(t *testing.T) {
 	}
 	if err := wholeMeminfo(p, []byte("Can't find service: meminfo\n")); err == nil || errors.As(err, new(notAllowed)) {
 		t.Errorf("a system that is down: %v", err)
+	}
+}
+
+// TestExitStatusOfAWholeText: what was killed, or could not read on, is cut, however well
+// it reads; that a thread ends while all are listed cuts nothing.
+func TestExitStatusOfAWholeText(t *testing.T) {
+	const log, killed = "--------- beginning of main\n", 128 + 9
+	p := Process{Name: "com.a", PID: 7}
+	texts := map[string]string{
+		"cat /proc/{pid}/smaps": oneMapping, "cat /proc/{pid}/maps": "7f00-7f10 r-xp 00001000 fd:00 12 /system/lib64/libc.so\n", "cat /proc/{pid}/status": "Name:\ta\nPid:\t7\nThreads:\t3\n",
+		"grep -H '^' /proc/{pid}/task/*/comm": "/proc/7/task/7/comm:a\n", "ls /proc/{pid}/task": "7\n9\n",
+		"logcat -d -v threadtime -t 2000 -b main -b system -b crash": log, "logcat -d -v threadtime -t 2000": log,
+		"dumpsys {-t}activity exit-info {package}": "ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)\n",
+	}
+	most := map[string]int{"grep": 2, "ls": 2, "dumpsys": 128}
+	seen := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(steps)) {
+		for _, w := range steps[name]().Ways {
+			program, _, _ := strings.Cut(w.Command, " ")
+			if w.exits != most[program] {
+				t.Errorf("%s may end with %d", w.Command, w.exits)
+			}
+			text, ok := texts[w.Command]
+			if !ok {
+				continue
+			}
+			seen[w.Command] = true
+			for _, exit := range []int{0, 1, 2, 128, 255, killed} {
+				err := w.judge(p, []byte(text), exit, nil)
+				if fine := exit <= most[program]; (err == nil) != fine || err != nil && !strings.HasSuffix(err.Error(), fmt.Sprintf("exit status %d", exit)) {
+					t.Errorf("%s with exit status %d: %v", w.Command, exit, err)
+				}
+			}
+		}
+	}
+	if len(seen) != len(texts) {
+		t.Errorf("only %v are there", seen)
 	}
 }
 

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,30 +85,41 @@ func (d *diagnosing) askRights(ctx context.Context) {
 	}
 	m := newMarker()
 	a, err := ask(ctx, d.dev, askRights, m.join(parts))
-	texts, whole := m.split(a.out)
-	switch {
-	case !wantsApp:
-	case texts["app"] != nil:
-		r.app, r.appErr = app, wants(texts["app"], p.UID)
-	default:
-		r.appErr = fmt.Errorf("ask run-as: no answer (%w)", err)
+	begun, whole := m.split(a.out)
+	texts, silent := m.ended(a.out), noAnswer(err)
+	if text, told := texts["app"]; wantsApp && told {
+		r.app, r.appErr = app, wants(text, p.UID)
+	} else if wantsApp {
+		r.appErr = fmt.Errorf("it %w", silent)
 	}
 	if r.rootErr == nil {
 		return
 	}
 	r.rootErr = wants(texts["su0"], 0)
-	switch {
+	switch _, asked := begun["su0"]; {
 	case r.rootErr == nil:
 		r.root = su[0]
 	case wants(texts["suC"], 0) == nil:
 		r.root, r.rootErr = su[1], nil
+	case whole:
+	case !asked && wantsApp:
+		r.rootErr = fmt.Errorf("su was not asked: run-as %w", silent)
 	case errors.Is(err, context.DeadlineExceeded):
-		r.rootErr = notAllowed{fmt.Sprintf("su gives no answer in %v: it may wait for a person", askRights)}
-	case err != nil:
-		r.rootErr = fmt.Errorf("ask su: %w", err)
-	case !whole:
-		r.rootErr = errors.New("ask su: the answer is cut")
+		r.rootErr = notAllowed{fmt.Sprintf("su %v: it may wait for a person", silent)}
+	default:
+		r.rootErr = fmt.Errorf("su %w", silent)
 	}
+}
+
+// noAnswer is what is missing of an answer that is not whole.
+func noAnswer(err error) error {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("gives no answer in %v", askRights)
+	case err != nil:
+		return fmt.Errorf("gives no answer: %w", err)
+	}
+	return errors.New("gives an answer that is cut")
 }
 
 // wants is nil if `id` printed this user.
@@ -122,5 +134,5 @@ func wants(text []byte, uid int) error {
 	if e := spoken(text); e != nil {
 		said = strings.TrimPrefix(e.Error(), "device says ")
 	}
-	return notAllowed{said}
+	return notAllowed{cmp.Or(said, "it says nothing")}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/analysis/growth"
@@ -15,7 +16,7 @@ import (
 // TellGrowth prints what grew in every dump of a series. Every line is Printable.
 func TellGrowth(b *strings.Builder, r *analysis.Growth) {
 	for i, d := range r.Dumps {
-		put(b, "dump %d: %s, %s objects, %s reachable, %s", i+1, shownName(d.Name), Grouped(d.Objects), Amount(d.ReachableBytes), d.Time.Format("2006-01-02 15:04:05"))
+		put(b, "dump %d: %s, %s objects, %s reachable, %s", i+1, shownName(d.Name), Grouped(d.Objects), Amount(d.ReachableBytes), date(d.Time))
 	}
 	b.WriteByte('\n')
 	often := "each time by 1 object at least"
@@ -43,6 +44,14 @@ func TellGrowth(b *strings.Builder, r *analysis.Growth) {
 	}
 }
 
+// date is when a dump was taken.
+func date(t *time.Time) string {
+	if t == nil {
+		return "no date"
+	}
+	return t.Format("2006-01-02 15:04:05")
+}
+
 // PlacesGrew says how many places grew.
 func PlacesGrew(n int) string {
 	if n == 1 {
@@ -65,7 +74,7 @@ func tellPlace(b *strings.Builder, p *growth.Place, number int) {
 		left := len(p.Path) - shownEnd - shownStart
 		switch {
 		case left > 0 && i == shownStart:
-			put(b, "   %s... %d steps more", indent, left)
+			put(b, "   %s... %s more", indent, count(left, "step", "steps"))
 			fallthrough
 		case left > 0 && i > shownStart && i < shownStart+left:
 			continue

@@ -4,9 +4,22 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/analysis/growth"
 )
+
+// A dump without a date is told as one.
+func TestGrowthDate(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var b strings.Builder
+	TellGrowth(&b, &analysis.Growth{Dumps: []analysis.GrowthDump{{Name: "one", Objects: 7}, {Name: "two", Objects: 8, Time: &at}}})
+	want := "dump 1: one, 7 objects, 0.0 kB reachable, no date\ndump 2: two, 8 objects, 0.0 kB reachable, 2026-01-02 03:04:05\n"
+	if !strings.HasPrefix(b.String(), want) {
+		t.Error(b.String())
+	}
+}
 
 // A long way is told by its ends.
 func TestGrowthLongWay(t *testing.T) {
@@ -23,6 +36,6 @@ func TestGrowthLongWay(t *testing.T) {
 		}
 	}
 	h(16, 16, "")
-	h(17, 17, "... 1 steps more")
+	h(17, 17, "... 1 step more")
 	h(300, 17, "... 284 steps more")
 }

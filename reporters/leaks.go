@@ -51,7 +51,7 @@ func TellLeaks(b *strings.Builder, r *analysis.Report) {
 		tellGroups(b, others)
 	}
 	tellGarbage(b, r.Unreachable)
-	tellSuspects(b, r.Suspects)
+	tellSuspects(b, r.Suspects, r.Leaks)
 }
 
 // alike are leaks with one key: the same cause, by ways of different shape.
@@ -257,7 +257,7 @@ func tellRelated(b *strings.Builder, also []analysis.Related) {
 		put(b, "Also retains leaking object %s (%s), in these bytes", a.Object, ClassName(a.Class))
 	}
 	if n := len(also) - shownLines; n > 0 {
-		put(b, "Also retains %d more leaking objects", n)
+		put(b, "Also retains %s", count(n, "more leaking object", "more leaking objects"))
 	}
 }
 
@@ -276,12 +276,13 @@ func tellGarbage(b *strings.Builder, list []analysis.Garbage) {
 		put(b, "  %s%s", Plural(g.Instances, g.Class), reason)
 	}
 	if n := len(list) - shownLines; n > 0 {
-		put(b, "  and objects of %d more classes", n)
+		put(b, "  and objects of %s", count(n, "more class", "more classes"))
 	}
 }
 
-// tellSuspects prints where memory piles up.
-func tellSuspects(b *strings.Builder, suspects []analysis.Leak) {
+// tellSuspects prints where memory piles up without anything that says that it leaks.
+func tellSuspects(b *strings.Builder, suspects, leaks []analysis.Leak) {
+	suspects = Unexplained(suspects, leaks)
 	if len(suspects) == 0 {
 		return
 	}
@@ -291,6 +292,23 @@ func tellSuspects(b *strings.Builder, suspects []analysis.Leak) {
 		b.WriteByte('\n')
 		tellSuspect(b, &suspects[i])
 	}
+}
+
+// Unexplained are the places where memory piles up that no leak tells already, whose trace
+// leads through the place and whose objects are nine tenths or more of those in it.
+func Unexplained(suspects, leaks []analysis.Leak) []analysis.Leak {
+	return slices.DeleteFunc(slices.Clone(suspects), func(s analysis.Leak) bool {
+		return slices.ContainsFunc(leaks, func(l analysis.Leak) bool { return explains(&l, &s) })
+	})
+}
+
+func explains(leak, suspect *analysis.Leak) bool {
+	if len(suspect.Trace) == 0 {
+		return false
+	}
+	place := suspect.Trace[len(suspect.Trace)-1].Object
+	n, class := piledUp(suspect.Accumulates)
+	return leak.Class == class && 10*leak.Instances >= 9*n && slices.ContainsFunc(leak.Trace, func(e analysis.TraceElement) bool { return e.Object == place })
 }
 
 func tellSuspect(b *strings.Builder, l *analysis.Leak) {

@@ -14,6 +14,14 @@ var hiddenClass = regexp.MustCompile(`[./+]0x[0-9a-f]+$`)
 // longestName is the characters that are shown of a name of a dump.
 const longestName = 240
 
+// count writes a number with the word for one or for many.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Grouped(int64(n)) + " " + many
+}
+
 // Plural names objects of a class with their number.
 func Plural(n int, class string) string {
 	if n == 1 {

@@ -26,6 +26,9 @@ type Row struct {
 	// Buffers are those of a layer.
 	BuffersBefore int64 `json:"buffers_before,omitempty"`
 	BuffersAfter  int64 `json:"buffers_after,omitempty"`
+	// Foreign is not to be blamed on the process: a layer that names another app, or a number
+	// of the whole device where the layers tell whose it is.
+	Foreign bool `json:"foreign,omitempty"`
 }
 
 // Unseen is a number that is not known at one of the moments, or at both.
@@ -41,8 +44,8 @@ type Unseen struct {
 type Growth struct {
 	// Rows are not to be added up: they count the same memory in several ways.
 	Rows []Row `json:"rows"`
-	// Layers are the buffers of SurfaceFlinger by layer; "(others)" is what is beyond
-	// the cap on names. Each buffer is in one of them.
+	// Layers are the buffers of SurfaceFlinger by layer, the imported ones where both moments
+	// have them; "(others)" is what is beyond the cap on names. Each buffer is in one of them.
 	Layers []Row `json:"layers"`
 	// Unseen is what cannot be observed.
 	Unseen []Unseen `json:"unseen"`
@@ -51,18 +54,24 @@ type Growth struct {
 // Compare says what grew.
 func Compare(before, after Reading) Growth {
 	var g Growth
+	l := layersBetween(&before, &after)
+	told := l != nil && l.told()
 	for _, q := range quantities {
 		b, a := q.value(&before), q.value(&after)
+		if !b.Known && !a.Known && q.newer {
+			continue
+		}
 		if !b.Known || !a.Known {
 			g.Unseen = append(g.Unseen, Unseen{q.source, q.name, reason(q.source, &before, &after, b.Known, a.Known)})
 			continue
 		}
-		g.Rows = append(g.Rows, Row{Source: q.source, Name: q.name, Unit: q.unit, Before: b, After: a, Delta: a.N - b.N})
+		g.Rows = append(g.Rows, Row{Source: q.source, Name: q.name, Unit: q.unit, Before: b, After: a, Delta: a.N - b.N, Foreign: q.whole && told})
 	}
-	if before.BuffersRead && after.BuffersRead {
-		l := layersOf(&before, &after)
+	if l != nil {
 		for _, name := range l.names {
-			g.Layers = append(g.Layers, l.row(name))
+			r := l.row(name)
+			r.Foreign = foreign(name, after.Package)
+			g.Layers = append(g.Layers, r)
 		}
 	}
 	slices.SortStableFunc(g.Rows, byGrowth)

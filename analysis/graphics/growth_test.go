@@ -70,7 +70,7 @@ func TestCompare(t *testing.T) {
 		{Meminfo, "Gfx dev", "not known before"},
 		{Gfxinfo, "buffers imported by gralloc", "not known after"},
 		{GPU, "memory of the process on the GPU", "not known after: not counted by this device?"},
-		{SurfaceFlinger, "buffers", "not known after"},
+		{SurfaceFlinger, "buffers of the whole device", "not known after"},
 	}
 	if !slices.Equal(g.Unseen, unseen) {
 		t.Errorf("unseen %+v", g.Unseen)
@@ -82,7 +82,7 @@ func TestCompare(t *testing.T) {
 		"not seen in dumpsys meminfo: Gfx dev (not known before)",
 		"not seen in dumpsys gfxinfo: buffers imported by gralloc (not known after)",
 		"not seen in dumpsys gpu: memory of the process on the GPU (not known after: not counted by this device?)",
-		"not seen in dumpsys SurfaceFlinger: buffers (not known after)",
+		"not seen in dumpsys SurfaceFlinger: buffers of the whole device (not known after)",
 	}
 	if got := g.Lines(5); !slices.Equal(got, lines) {
 		t.Errorf("%s", strings.Join(got, "\n"))
@@ -92,13 +92,131 @@ func TestCompare(t *testing.T) {
 // Without any reading all is unseen, and nothing is zero.
 func TestNothing(t *testing.T) {
 	g := Compare(Reading{}, Reading{Why: map[Source]string{Gfxinfo: "it draws nothing"}})
-	if len(g.Rows) != 0 || len(g.Layers) != 0 || len(g.Unseen) != len(quantities) {
+	older := len(slices.DeleteFunc(slices.Clone(quantities), func(q quantity) bool { return q.newer }))
+	if len(g.Rows) != 0 || len(g.Layers) != 0 || len(g.Unseen) != older {
 		t.Errorf("%+v", g)
 	}
 	lines := g.Lines(3)
 	if len(lines) != 5 || lines[0] != "nothing that can be seen grew" ||
 		lines[2] != "not seen in dumpsys gfxinfo: caches of the renderer, buffers imported by gralloc, buffers allocated by the process, views, windows (not known: it draws nothing)" {
 		t.Errorf("%s", strings.Join(lines, "\n"))
+	}
+}
+
+// Where the windows' buffers are their apps' own, the list of imported ones has them, and
+// what SurfaceFlinger has allocated is the screen's.
+func TestImported(t *testing.T) {
+	const window = "VRI[Main]#0(BLAST Consumer)0"
+	screen := slices.Repeat([]Buffer{{"FramebufferSurface", Known(10200)}}, 3)
+	windows := func(n int) (list []Buffer) { return slices.Repeat([]Buffer{{window, Known(10240)}}, n) }
+	reading := func(n int) Reading {
+		return Reading{Buffers: screen, BuffersRead: true, Imported: slices.Concat(screen, windows(n)), ImportedRead: true}
+	}
+	g := Compare(reading(4), reading(24))
+	check(t, Growth{Rows: g.Rows[:1], Layers: g.Layers}, reading(4).Imported, reading(24).Imported)
+	if len(g.Layers) != 2 || g.Layers[0].Name != simplify(window) || g.Layers[0].Delta != 200<<20 || g.Layers[0].BuffersBefore != 4 || g.Layers[0].BuffersAfter != 24 {
+		t.Errorf("%+v", g.Layers)
+	}
+	want := []string{
+		"layer VRI[Main]#*(BLAST Consumer)* +200.0 MB: 4 -> 24 buffers, 40.0 MB -> 240.0 MB",
+		"imported buffers of the whole device (dumpsys SurfaceFlinger) +200.0 MB: 69.9 MB -> 269.9 MB",
+	}
+	if lines := g.Lines(5); len(lines) < 2 || !slices.Equal(lines[:2], want) {
+		t.Errorf("%s", strings.Join(lines, "\n"))
+	}
+	// A list that was read at one of the moments only is compared with nothing: it has more.
+	for _, c := range [][2]bool{{true, false}, {false, true}} {
+		before, after := reading(4), reading(24)
+		before.ImportedRead, after.ImportedRead = c[0], c[1]
+		g := Compare(before, after)
+		if len(g.Layers) != 1 || g.Layers[0].Delta != 0 || !slices.ContainsFunc(g.Unseen, func(u Unseen) bool { return u.Source == SurfaceFlinger }) {
+			t.Errorf("%v: %+v, %+v", c, g.Layers, g.Unseen)
+		}
+	}
+}
+
+func TestPackageOf(t *testing.T) {
+	for layer, want := range map[string]string{
+		"SurfaceView[com.shop/com.shop.Main]@*#*":       "com.shop",
+		"SurfaceView[com.shop/.Main]#*(BLAST Consumer)": "com.shop",
+		"ActivityRecord{* u0 com.shop/.Main t12}#*":     "com.shop",
+		"com.my_shop.v2/com.my_shop.v2.MainActivity#*":  "com.my_shop.v2",
+		"Surface(name=com.shop/com.shop.Main)/@*":       "com.shop",
+		"a/b - com.shop/.Main":                          "com.shop",
+		"écom.shop/.Main":                               "com.shop",
+		"VRI[Main]#*(BLAST Consumer)*":                  "",
+		"com.shop.Main#*":                               "",
+		"com.shop/":                                     "",
+		"com.shop/*":                                    "",
+		"shop/.Main":                                    "",
+		"10.0.0.1/x":                                    "",
+		"com..shop/.Main":                               "",
+		".shop/.Main":                                   "",
+		"com.*.shop/.Main":                              "",
+		"/":                                             "",
+		"":                                              "",
+	} {
+		if got := packageOf(layer); got != want {
+			t.Errorf("%q: %q, want %q", layer, got, want)
+		}
+	}
+}
+
+// What another app draws is not the growth of this process.
+func TestForeign(t *testing.T) {
+	buffers := func(own, other, nobody int) []Buffer {
+		return slices.Concat(
+			slices.Repeat([]Buffer{{"com.shop/com.shop.Main#0", Known(10200)}}, own),
+			slices.Repeat([]Buffer{{"SurfaceView[com.other/.Player]#7", Known(10200)}}, other),
+			slices.Repeat([]Buffer{{"VRI[Main]#0", Known(10200)}}, nobody))
+	}
+	for _, c := range []struct {
+		process string
+		foreign []string
+	}{
+		{"com.shop", []string{"com.other/.Player"}},
+		{"com.other", []string{"com.shop/com.shop.Main"}},
+		{"com.shop.push", []string{"com.other/.Player"}},
+		{"com.sho", []string{"com.other/.Player", "com.shop/com.shop.Main"}},
+		{"com", nil},
+		{"surfaceflinger", nil},
+		{"/vendor/bin/hw/composer", nil},
+		{"", nil},
+	} {
+		before, after := of(1, buffers(3, 10, 1)...), of(1, buffers(4, 30, 2)...)
+		after.Package = c.process
+		g := Compare(before, after)
+		check(t, g, before.Buffers, after.Buffers)
+		var got []string
+		for _, r := range g.Layers {
+			if r.Foreign {
+				got = append(got, packageOf(r.Name)+r.Name[strings.Index(r.Name, "/"):strings.IndexAny(r.Name, "]#")])
+			}
+		}
+		if !slices.Equal(got, c.foreign) {
+			t.Errorf("%s: %q", c.process, got)
+		}
+		for _, r := range g.Rows {
+			if r.Foreign != (r.Source == SurfaceFlinger) {
+				t.Errorf("%+v", r)
+			}
+		}
+	}
+	before, after := of(1, buffers(0, 10, 0)...), of(1, buffers(0, 30, 0)...)
+	after.Package = "com.shop"
+	g := Compare(before, after)
+	want := []string{
+		"nothing of the process that can be seen grew",
+		"buffers of the whole device (dumpsys SurfaceFlinger) +199.2 MB: 99.6 MB -> 298.8 MB",
+		"layer of another app SurfaceView[com.other/.Player]#* +199.2 MB: 10 -> 30 buffers, 99.6 MB -> 298.8 MB",
+	}
+	if lines := g.Lines(5); !slices.Equal(lines, want) {
+		t.Errorf("%s", strings.Join(lines, "\n"))
+	}
+	// Before Android 8 no buffer says whose it is: their sum is all that there is.
+	nameless := Compare(of(1, Buffer{"", Known(5)}), of(1, Buffer{"", Known(9)}))
+	if at := slices.IndexFunc(nameless.Rows, func(r Row) bool { return r.Source == SurfaceFlinger }); at < 0 || nameless.Rows[at].Foreign || nameless.Rows[at].Delta != 4096 {
+		t.Errorf("%+v", nameless.Rows)
 	}
 }
 

@@ -1,6 +1,7 @@
 package graphics
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -36,19 +37,31 @@ func (p *pile) size() Value {
 	return Known(p.bytes)
 }
 
+// layersBetween are those by the better of the lists that were read at both moments: what
+// is in one of the two is mostly in the other. Nil where there is none.
+func layersBetween(before, after *Reading) *layers {
+	switch {
+	case before.ImportedRead && after.ImportedRead:
+		return layersOf(before.Imported, after.Imported)
+	case before.BuffersRead && after.BuffersRead:
+		return layersOf(before.Buffers, after.Buffers)
+	}
+	return nil
+}
+
 // layers sums the buffers of both moments by the simplified names of their layers.
 type layers struct {
 	before, after map[string]*pile
 	names         []string
 }
 
-func layersOf(before, after *Reading) *layers {
+func layersOf(before, after []Buffer) *layers {
 	l := &layers{before: map[string]*pile{}, after: map[string]*pile{}}
 	seen := map[string]bool{}
 	for _, side := range []struct {
 		piles map[string]*pile
 		list  []Buffer
-	}{{l.before, before.Buffers}, {l.after, after.Buffers}} {
+	}{{l.before, before}, {l.after, after}} {
 		for _, b := range side.list {
 			name := simplify(b.Layer)
 			if !seen[name] && len(seen) >= maxLayers {
@@ -84,6 +97,51 @@ func (l *layers) pile(side map[string]*pile, name string) pile {
 	}
 	return pile{}
 }
+
+// told tells whether the layers have names, so that each says whose it is.
+func (l *layers) told() bool {
+	return slices.ContainsFunc(l.names, func(name string) bool { return name != noLayer })
+}
+
+// foreign tells whether a layer names the package of another app than the process is of. A
+// process that chooses a name of its own has its package in front of it
+// (com.google.android.gms.persistent); one whose name is no package draws for all.
+func foreign(layer, process string) bool {
+	pkg := packageOf(layer)
+	return pkg != "" && isPackage(process) && process != pkg && !strings.HasPrefix(process, pkg+".")
+}
+
+// packageOf is the package in front of the slash of a component in the name of a layer
+// (SurfaceView[com.shop/.Main]); empty where there is none.
+func packageOf(layer string) string {
+	for {
+		front, rest, ok := strings.Cut(layer, "/")
+		if !ok {
+			return ""
+		}
+		pkg := front[len(strings.TrimRightFunc(front, ofPackage)):]
+		if isPackage(pkg) && (strings.HasPrefix(rest, ".") || strings.IndexFunc(rest, unicode.IsLetter) == 0) {
+			return pkg
+		}
+		layer = rest
+	}
+}
+
+// isPackage tells whether a name is one that an app can have: two words or more, each of
+// which begins with a letter.
+func isPackage(name string) bool {
+	words := strings.Split(name, ".")
+	for _, w := range words {
+		if w == "" || !asciiLetter(rune(w[0])) || strings.TrimFunc(w, ofPackage) != "" {
+			return false
+		}
+	}
+	return len(words) > 1
+}
+
+func asciiLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
+
+func ofPackage(r rune) bool { return asciiLetter(r) || r >= '0' && r <= '9' || r == '_' || r == '.' }
 
 // simplify puts a star for numbers that are words of their own, and for addresses: a layer
 // has another one each time (SurfaceView[com.shop/.Main]#12(BLAST Consumer)12). It is its

@@ -50,10 +50,17 @@ type Reading struct {
 	Views, ViewRoots       Value
 	// GPUBytes is what the driver counts for the process, in dumpsys gpu.
 	GPUBytes Value
-	// Buffers are those of all processes that SurfaceFlinger knows, or of some;
+	// Buffers are those of all processes that SurfaceFlinger has allocated, or some;
 	// BuffersRead tells that the list was read and is whole.
 	Buffers     []Buffer
 	BuffersRead bool
+	// Imported are those that it has mapped, which are the windows' too where apps allocate
+	// their own (Android 12 and later).
+	Imported     []Buffer
+	ImportedRead bool
+	// Package is that of the process, or its name; empty where it is not known: then no
+	// layer is another app's.
+	Package string
 	// Why says of a source what kept it from being read.
 	Why map[Source]string
 }
@@ -64,29 +71,33 @@ type quantity struct {
 	name   string
 	unit   Unit
 	value  func(r *Reading) Value
+	// whole is of the whole device, and not of the process; newer is what older releases do
+	// not have, so that it is not missed.
+	whole, newer bool
 }
 
 var quantities = []quantity{
-	{Meminfo, "EGL mtrack", Bytes, func(r *Reading) Value { return r.EGLMtrackKB.times(1024) }},
-	{Meminfo, "GL mtrack", Bytes, func(r *Reading) Value { return r.GLMtrackKB.times(1024) }},
-	{Meminfo, "Other mtrack", Bytes, func(r *Reading) Value { return r.OtherMtrackKB.times(1024) }},
-	{Meminfo, "Gfx dev", Bytes, func(r *Reading) Value { return r.GfxDevKB.times(1024) }},
-	{Gfxinfo, "caches of the renderer", Bytes, func(r *Reading) Value { return r.CacheBytes.times(1) }},
-	{Gfxinfo, "buffers imported by gralloc", Bytes, func(r *Reading) Value { return r.GrallocKB.times(1024) }},
-	{Gfxinfo, "buffers allocated by the process", Bytes, func(r *Reading) Value { return r.AllocatorKB.times(1024) }},
-	{Gfxinfo, "views", Count, func(r *Reading) Value { return r.Views.times(1) }},
-	{Gfxinfo, "windows", Count, func(r *Reading) Value { return r.ViewRoots.times(1) }},
-	{GPU, "memory of the process on the GPU", Bytes, func(r *Reading) Value { return r.GPUBytes.times(1) }},
-	{SurfaceFlinger, "buffers", Bytes, func(r *Reading) Value { return r.buffers() }},
+	{source: Meminfo, name: "EGL mtrack", unit: Bytes, value: func(r *Reading) Value { return r.EGLMtrackKB.times(1024) }},
+	{source: Meminfo, name: "GL mtrack", unit: Bytes, value: func(r *Reading) Value { return r.GLMtrackKB.times(1024) }},
+	{source: Meminfo, name: "Other mtrack", unit: Bytes, value: func(r *Reading) Value { return r.OtherMtrackKB.times(1024) }},
+	{source: Meminfo, name: "Gfx dev", unit: Bytes, value: func(r *Reading) Value { return r.GfxDevKB.times(1024) }},
+	{source: Gfxinfo, name: "caches of the renderer", unit: Bytes, value: func(r *Reading) Value { return r.CacheBytes.times(1) }},
+	{source: Gfxinfo, name: "buffers imported by gralloc", unit: Bytes, value: func(r *Reading) Value { return r.GrallocKB.times(1024) }},
+	{source: Gfxinfo, name: "buffers allocated by the process", unit: Bytes, value: func(r *Reading) Value { return r.AllocatorKB.times(1024) }},
+	{source: Gfxinfo, name: "views", unit: Count, value: func(r *Reading) Value { return r.Views.times(1) }},
+	{source: Gfxinfo, name: "windows", unit: Count, value: func(r *Reading) Value { return r.ViewRoots.times(1) }},
+	{source: GPU, name: "memory of the process on the GPU", unit: Bytes, value: func(r *Reading) Value { return r.GPUBytes.times(1) }},
+	{source: SurfaceFlinger, name: "buffers of the whole device", unit: Bytes, whole: true, value: func(r *Reading) Value { return total(r.Buffers, r.BuffersRead) }},
+	{source: SurfaceFlinger, name: "imported buffers of the whole device", unit: Bytes, whole: true, newer: true, value: func(r *Reading) Value { return total(r.Imported, r.ImportedRead) }},
 }
 
-// buffers is the sum of all buffers, unknown if one of them is.
-func (r *Reading) buffers() Value {
-	if !r.BuffersRead {
+// total is the sum of all buffers, unknown if one of them is.
+func total(list []Buffer, read bool) Value {
+	if !read {
 		return Value{}
 	}
 	var sum pile
-	for _, b := range r.Buffers {
+	for _, b := range list {
 		sum.add(b.KB)
 	}
 	return sum.size()

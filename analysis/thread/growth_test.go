@@ -64,6 +64,8 @@ func TestPatterns(t *testing.T) {
 		{"a name that is as long as names are", "FinalizerDaemon 1", []string{"FinalizerDaemon"}},
 		{"no numbers", "HeapTaskDaemon 1, Jit 1", []string{"Jit", "HeapTaskDaemon"}},
 		{"binder", "Binder:4711_* 4", series("Binder:4711_%d", 1, 4)},
+		{"binder in hex", "HwBinder:3045_* 31", series("HwBinder:3045_%X", 1, 31)},
+		{"binder of a long pid", "Binder:123456_* 2", series("Binder:123456_%X", 0xe, 0xf)},
 		{"cut by Android at the front", "com.shop.work-* 250", series("com.shop.work-%d", 1, 250)},
 		{"cut in a number at the front", "*.some.work-* 2", []string{"234.some.work-7", "234.some.work-7"}},
 		{"of HotSpot 17 and 25", "pool-*-thread-* 3, GC Thread#* 2, DefaultDispatch 1, OkHttp Connecti 1, com.example.wor 1",
@@ -110,7 +112,8 @@ func TestLines(t *testing.T) {
 		{"less", before, after, 5, []string{"3 -> 2 threads (-1): 0 new, 1 ended", "no group grew"}},
 		{"not read", Reading{}, after, 5, []string{"0 -> 2 threads (+2): 2 new, 0 ended", "a-1: 0 -> 1 thread (+1)", "main: 0 -> 1 thread (+1)", "not sure: before: no thread is known"}},
 		{"all new", reading(1, "a"), Reading{Threads: reading(7, series("x%dy", 1, 30)...).Threads, Stack: Known(3000)}, 0,
-			[]string{"1 -> 30 threads (+29): 30 new, 1 ended", "1 more groups grew"}},
+			[]string{"1 -> 30 threads (+29): 30 new, 1 ended", "1 more group grew"}},
+		{"two new", reading(1, "a"), reading(7, "b", "c"), 0, []string{"1 -> 2 threads (+1): 2 new, 1 ended", "2 more groups grew"}},
 	} {
 		g := Compare(c.before, c.after)
 		if got := g.Lines(c.top); !slices.Equal(got, c.want) {

@@ -27,6 +27,11 @@ const number = '\x00'
 func parse(comm string) name {
 	text := printable(comm)
 	n := name{cut: len(comm) == commLen}
+	if at := ofBinder(text); at > 0 {
+		_, pid, _ := strings.Cut(text[:at-1], ":")
+		n.skeleton, n.numbers = text[:at-1-len(pid)]+"\x00_\x00", []string{pid, text[at:]}
+		return n
+	}
 	var skeleton strings.Builder
 	for len(text) > 0 {
 		at := strings.IndexFunc(text, isDigit)
@@ -46,6 +51,19 @@ func parse(comm string) name {
 	}
 	n.skeleton = skeleton.String()
 	return n
+}
+
+// ofBinder gives where the number of a thread of a binder pool begins, 0 where it is none:
+// it is the only one in hex (frameworks/native libs/binder/ProcessState.cpp,
+// makeBinderThreadName: "%s:%d_%X").
+func ofBinder(text string) int {
+	pool, rest, _ := strings.Cut(text, ":")
+	pid, hex, _ := strings.Cut(rest, "_")
+	if !strings.HasSuffix(strings.ToLower(pool), "binder") || strings.Trim(pid, "0123456789") != "" || pid == "" ||
+		strings.Trim(hex, "0123456789ABCDEF") != "" || hex == "" {
+		return 0
+	}
+	return len(text) - len(hex)
 }
 
 // front tells whether the beginning may be what was cut: the runtime of Android keeps the

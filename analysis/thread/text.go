@@ -26,6 +26,8 @@ func (g *Growth) Lines(top int) []string {
 	switch {
 	case shown == 0:
 		lines = append(lines, "no group grew")
+	case shown == most+1:
+		lines = append(lines, "1 more group grew")
 	case shown > most:
 		lines = append(lines, fmt.Sprintf("%d more groups grew", shown-most))
 	}

@@ -252,9 +252,15 @@ type SurfaceFlinger struct {
 	Buffers, TotalKB Value
 	// List are the buffers whose line is there.
 	List []Buffer
+	// Imported are the buffers that SurfaceFlinger has mapped, its own and those of the
+	// windows, which the apps allocate since Android 12. ImportedBuffers is their number,
+	// unknown if there is no such list (before Android 11) or it has no end.
+	Imported        []Buffer
+	ImportedBuffers Value
 	// ImportedKB is "Total imported by gralloc".
 	ImportedKB Value
-	// Truncated says that the text shows that it was cut.
+	// Truncated says that the text shows that it was cut, but not where only the list of
+	// imported buffers has no end: then their number is unknown.
 	Truncated bool
 	Warnings  []error
 }
@@ -269,14 +275,16 @@ type Buffer struct {
 const maxBuffers = 1 << 14
 
 // ParseSurfaceFlinger reads the list of GraphicBufferAllocator
-// (frameworks/native libs/ui/GraphicBufferAllocator.cpp), of any release. The
-// error is a DeviceError.
+// (frameworks/native libs/ui/GraphicBufferAllocator.cpp), of any release, and that
+// of imported buffers behind it (Gralloc4.cpp, Gralloc5.cpp). The error is a
+// DeviceError.
 func ParseSurfaceFlinger(text []byte) (SurfaceFlinger, error) {
 	s, tooLong := input(text)
 	in, out := lines{rest: s}, SurfaceFlinger{Truncated: tooLong}
 	var d field.Doubts
 	inList, began, ended := false, false, false
-	var count int64
+	inImported := false
+	var count, imported int64
 	for {
 		line, whole, ok := in.next()
 		if !ok {
@@ -294,8 +302,18 @@ func ParseSurfaceFlinger(text []byte) (SurfaceFlinger, error) {
 		case inList && strings.HasPrefix(line, "Total allocated"):
 			inList, ended = false, true
 			takeKB(&out.TotalKB, "Total allocated", line, in.n, &d)
+		case line == "Imported gralloc buffers:":
+			inImported, began, imported, out.Imported, out.ImportedBuffers = true, true, 0, nil, Value{}
+		case inImported && strings.HasPrefix(line, "+ name:"):
+			imported++
+			if b, ok := importedOf(line, whole, in.n, &d); ok && len(out.Imported) < maxBuffers {
+				out.Imported = append(out.Imported, b)
+			}
 		case strings.HasPrefix(line, "Total imported by gralloc:"):
-			began = true
+			if inImported {
+				out.ImportedBuffers = field.Known(imported)
+			}
+			inImported, began = false, true
 			takeKB(&out.ImportedKB, "Total imported by gralloc", line, in.n, &d)
 		}
 		out.Truncated = out.Truncated || !whole
@@ -330,4 +348,21 @@ func bufferOf(line string, whole bool, n int, d *field.Doubts) (Buffer, bool) {
 		b.Requestor = clip(strings.TrimSpace(cells[len(cells)-1]), maxName)
 	}
 	return b, true
+}
+
+// importedOf reads "+ name:VRI[Main]#0(BLAST Consumer)0, id:2126008817486,
+// size:10360.25KiB, w/h:1080x2400, ...".
+func importedOf(line string, whole bool, n int, d *field.Doubts) (Buffer, bool) {
+	// Only the name is somebody else's: it may hold anything in front of the id.
+	i := strings.LastIndex(line, ", id:")
+	if i < 0 || !whole {
+		return Buffer{}, false
+	}
+	size, _, _ := strings.Cut(after(line[i:], ", size:"), ",")
+	kb, _, ok := kiloBytes(size)
+	if !ok {
+		d.Add(n, "size", []byte(line), "no size in KiB")
+	}
+	name := strings.TrimPrefix(line[:i], "+ name:")
+	return Buffer{KB: Value{N: kb, Known: ok}, Requestor: clip(strings.TrimSpace(name), maxName)}, true
 }

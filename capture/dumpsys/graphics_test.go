@@ -1,9 +1,11 @@
 package dumpsys
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,6 +77,48 @@ func TestRecordedSurfaceFlinger(t *testing.T) {
 	got, err := ParseSurfaceFlinger(recorded.Read(t, "device", "api33-surfaceflinger-buffers.txt"))
 	if err != nil || got.Buffers != field.Known(6) || got.TotalKB != field.Known(61200) || got.ImportedKB.Known || got.Truncated || len(got.Warnings) > 0 || len(got.List) != 6 || got.List[1] != (Buffer{field.Known(10200), "Planner"}) {
 		t.Errorf("%+v, %v", got, err)
+	}
+	// The recorded list of imported buffers is cut, and has the window of the app alone.
+	window := Buffer{field.Known(10360), "VRI[GoogleDialtactsActivity]#0(BLAST Consumer)0"}
+	if !slices.Equal(got.Imported, []Buffer{window, window}) || got.ImportedBuffers.Known {
+		t.Errorf("%+v", got)
+	}
+	got, err = ParseSurfaceFlinger(recordedSurfaceFlinger(t))
+	if err != nil || !slices.Equal(got.Imported, []Buffer{window, window}) || got.ImportedBuffers != field.Known(2) || got.ImportedKB != field.Known(20721) || got.Truncated || len(got.Warnings) > 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// recordedSurfaceFlinger is the recorded text with the end of its list of imported buffers.
+func recordedSurfaceFlinger(t testing.TB) []byte {
+	text := recorded.Read(t, "device", "api33-surfaceflinger-buffers.txt")
+	return append(bytes.TrimRight(text, "\n"), "\nTotal imported by gralloc: 20720.50KiB\nFlagManager values: \n"...)
+}
+
+// A layer may have any name, and a buffer no size.
+func TestImportedBuffers(t *testing.T) {
+	const head = "Allocated buffers:\nTotal allocated (estimate): 0.00 KB\nImported gralloc buffers:\n"
+	for list, want := range map[string][]Buffer{
+		"": nil,
+		"+ name:a, id:1, size:7KiB, w/h:1x1, id:2, size:9.00KiB, w/h:2x2, usage: 0xb00\n":     {{field.Known(9), "a, id:1, size:7KiB, w/h:1x1"}},
+		"+ name:, id:1, size:4.3e+03KiB, w/h:1x1\n":                                           {{field.Known(4300), ""}},
+		"+ name:x, id:1, size:4\n+ name:y, id:2\n":                                            {{Value{}, "x"}, {Value{}, "y"}},
+		"+ name:" + strings.Repeat("x", 2*maxName) + ", id:1, size:4.00KiB, w/h:1x1\n":        {{field.Known(4), strings.Repeat("x", maxName)}},
+		"Imported gralloc buffers sorted by size:\n* name:x, totalSize:40288KiB, count:4\n":   nil,
+		"+ name:a, id:1, size:1KiB,\nImported gralloc buffers:\n+ name:b, id:1, size:2KiB,\n": {{field.Known(2), "b"}},
+	} {
+		got, err := ParseSurfaceFlinger([]byte(head + list + "Total imported by gralloc: 5.00KiB\n+ Layer (Root#0)\n+ name:no, id:1, size:1KiB\n"))
+		if err != nil || !slices.Equal(got.Imported, want) || got.ImportedBuffers != field.Known(int64(len(want))) || got.Truncated {
+			t.Errorf("%q: %+v, %v", list, got, err)
+		}
+	}
+	// A line that is no buffer is counted: the list is then not whole. So is what is beyond the bound.
+	one := "+ name:z, id:1, size:1KiB, w/h:1x1\n"
+	for list, n := range map[string]int{"+ name:z\n": 0, strings.Repeat(one, maxBuffers+1): maxBuffers} {
+		got, err := ParseSurfaceFlinger([]byte(head + list + "Total imported by gralloc: 5.00KiB\n"))
+		if err != nil || len(got.Imported) != n || got.ImportedBuffers != field.Known(int64(n+1)) {
+			t.Errorf("%d of %v, %v", len(got.Imported), got.ImportedBuffers, err)
+		}
 	}
 }
 
@@ -197,7 +241,7 @@ func TestCutGraphics(t *testing.T) {
 			}
 		}
 	}
-	text := recorded.Read(t, "device", "api33-surfaceflinger-buffers.txt")
+	text := recordedSurfaceFlinger(t)
 	whole, _ := ParseSurfaceFlinger(text)
 	for at := range len(text) {
 		part, err := ParseSurfaceFlinger(text[:at])
@@ -210,6 +254,11 @@ func TestCutGraphics(t *testing.T) {
 			if b != whole.List[i] {
 				t.Errorf("cut at %d: %+v", at, b)
 			}
+		}
+		absentOr("SurfaceFlinger", at, "imported buffers", part.ImportedBuffers, whole.ImportedBuffers)
+		absentOr("SurfaceFlinger", at, "imported", part.ImportedKB, whole.ImportedKB)
+		if !slices.Equal(part.Imported, whole.Imported[:len(part.Imported)]) {
+			t.Errorf("cut at %d: %+v", at, part.Imported)
 		}
 		if !part.Buffers.Known && !part.Truncated {
 			t.Errorf("cut at %d is not marked", at)
@@ -314,15 +363,17 @@ func FuzzGPU(f *testing.F) {
 
 func FuzzSurfaceFlinger(f *testing.F) {
 	f.Add([]byte("GraphicBufferAllocator buffers:\n0xb400 | 10200.00 KiB | 1080 (1088) x 2400 |      1 |        1 | 0x b00 | Planner\nTotal allocated by GraphicBufferAllocator (estimate): 61200.00 KB\nTotal imported by gralloc: 3.8e+04KiB\n"))
+	f.Add([]byte("Allocated buffers:\nTotal allocated (estimate): 0.00 KB\nImported gralloc buffers:\n+ name:VRI[Main]#0(BLAST Consumer)0, id:2126008817486, size:10360.25KiB, w/h:1080x2400\nTotal imported by gralloc: 10360.25KiB\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		s, err := ParseSurfaceFlinger(text)
 		if err != nil {
-			if s.Buffers.Known || s.List != nil || s.TotalKB.Known {
+			if s.Buffers.Known || s.List != nil || s.TotalKB.Known || s.ImportedBuffers.Known || s.Imported != nil {
 				t.Fatalf("%+v, %v", s, err)
 			}
 			return
 		}
-		if !s.Buffers.Known && !s.Truncated || s.Buffers.Known && s.Buffers.N < int64(len(s.List)) || s.TotalKB.N < 0 {
+		if !s.Buffers.Known && !s.Truncated || s.Buffers.Known && s.Buffers.N < int64(len(s.List)) || s.TotalKB.N < 0 ||
+			s.ImportedBuffers.Known && s.ImportedBuffers.N < int64(len(s.Imported)) || len(s.Imported) > maxBuffers || s.ImportedKB.N < 0 {
 			t.Fatalf("%+v", s)
 		}
 	})

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -26,6 +28,33 @@ type console struct {
 	out    io.Writer
 	err    io.Writer
 	getenv func(string) (string, bool)
+	// variables are the flags that variables of the environment have set.
+	variables []string
+}
+
+// named is a flag as the user has given it: itself, or the variable that stands in for it.
+func (c console) named(flagName string) string {
+	if slices.Contains(c.variables, flagName) {
+		return environmentName(flagName)
+	}
+	return "--" + flagName
+}
+
+// shortest is the length from which on a value in a message is taken for that of a flag.
+const shortest = 3
+
+// blamed tells which of the flags that a message is about come from variables of the
+// environment: nobody finds them on the command line.
+func (c console) blamed(message string) string {
+	text := ""
+	for _, name := range c.variables {
+		value, _ := c.getenv(environmentName(name))
+		told := regexp.MustCompile("--" + regexp.QuoteMeta(name) + `(?:[^a-z-]|$)`).MatchString(message)
+		if told || len(value) >= shortest && strings.Contains(message, value) {
+			text += fmt.Sprintf("; --%s comes from the variable %s", name, environmentName(name))
+		}
+	}
+	return text
 }
 
 // begun is a writer that tells whether anything was written.
@@ -108,7 +137,7 @@ func (v verb) call(args []string, c console) int {
 		return exitOK
 	}
 	if err == nil {
-		err = fromEnvironment(fs, c.getenv)
+		c.variables, err = fromEnvironment(fs, c.getenv)
 	}
 	if err != nil {
 		return v.wrong(c, err)
@@ -118,7 +147,7 @@ func (v verb) call(args []string, c console) int {
 
 // wrong tells a usage error.
 func (v verb) wrong(c console, err error) int {
-	fmt.Fprintf(c.err, "leakgate %s: %v\nusage: leakgate %s %s; `leakgate %s --help` tells more\n", v.name, err, v.name, v.args, v.name)
+	fmt.Fprintf(c.err, "leakgate %s: %v%s\nusage: leakgate %s %s; `leakgate %s --help` tells more\n", v.name, err, c.blamed(err.Error()), v.name, v.args, v.name)
 	return exitUsage
 }
 
@@ -131,12 +160,63 @@ func (v verb) tell(w io.Writer, fs *flag.FlagSet) {
 	fmt.Fprintf(w, "\nexample:\n  %s\n", v.example)
 }
 
+// single is a flag of one value while the command line is read.
+type single struct {
+	flag.Value
+	name  string
+	given *string
+	twice error
+}
+
+func (s *single) Set(text string) error {
+	if s.given != nil {
+		s.twice = fmt.Errorf("--%s is given twice, as %q and as %q; it takes one value", s.name, *s.given, text)
+		return s.twice
+	}
+	s.given = &text
+	return s.Value.Set(text)
+}
+
+// onlyOnce lets the flags of one value refuse a second one, until done is called. It gives the
+// first that has.
+func onlyOnce(fs *flag.FlagSet) (done func() error) {
+	var all []*single
+	fs.VisitAll(func(f *flag.Flag) {
+		_, several := f.Value.(*list)
+		if b, ok := f.Value.(interface{ IsBoolFlag() bool }); several || ok && b.IsBoolFlag() {
+			return
+		}
+		s := &single{Value: f.Value, name: f.Name}
+		f.Value, all = s, append(all, s)
+	})
+	return func() error {
+		var err error
+		for _, s := range all {
+			fs.Lookup(s.name).Value = s.Value
+			err = cmp.Or(err, s.twice)
+		}
+		return err
+	}
+}
+
 // parseFlags parses flags wherever they stand among the arguments.
 func parseFlags(fs *flag.FlagSet, args []string) ([]string, error) {
+	done := onlyOnce(fs)
+	rest, err := parseAnywhere(fs, args)
+	if twice := done(); twice != nil {
+		return nil, twice
+	}
+	if err != nil {
+		return nil, flagError(fs, err)
+	}
+	return rest, nil
+}
+
+func parseAnywhere(fs *flag.FlagSet, args []string) ([]string, error) {
 	var rest []string
 	for {
 		if err := fs.Parse(args); err != nil {
-			return nil, flagError(fs, err)
+			return nil, err
 		}
 		if fs.NArg() == 0 {
 			return rest, nil
@@ -197,11 +277,11 @@ func environmentName(flagName string) string {
 	return "LEAKGATE_" + strings.ToUpper(strings.ReplaceAll(flagName, "-", "_"))
 }
 
-// fromEnvironment sets the flags that the command line leaves out.
-func fromEnvironment(fs *flag.FlagSet, getenv func(string) (string, bool)) error {
+// fromEnvironment sets the flags that the command line leaves out, and names those that it
+// has set.
+func fromEnvironment(fs *flag.FlagSet, getenv func(string) (string, bool)) (variables []string, err error) {
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	var err error
 	fs.VisitAll(func(f *flag.Flag) {
 		value, ok := getenv(environmentName(f.Name))
 		if given[f.Name] || !ok || err != nil {
@@ -209,9 +289,11 @@ func fromEnvironment(fs *flag.FlagSet, getenv func(string) (string, bool)) error
 		}
 		if serr := fs.Set(f.Name, value); serr != nil {
 			err = fmt.Errorf("environment variable %s: %q: %w%s", environmentName(f.Name), value, serr, wanted(f))
+			return
 		}
+		variables = append(variables, f.Name)
 	})
-	return err
+	return variables, err
 }
 
 // list is a flag that may be given several times, or once with commas.

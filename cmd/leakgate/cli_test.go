@@ -82,6 +82,71 @@ func TestFlagIsStrongerThanEnvironment(t *testing.T) {
 	}
 }
 
+// A value that comes from a variable is told with the variable, whatever verb refuses it:
+// nobody finds it on the command line. One on the command line is not.
+func TestVariableIsTold(t *testing.T) {
+	file := write(t, "version: 1\napp: { package: com.x }\nworkload: none\nduration: 30m\n")
+	for name, c := range map[string]struct {
+		variable, value string
+		args            []string
+	}{
+		"a kind":              {"LEAKGATE_KIND", "foo", []string{"diagnose", "--process", "com.x"}},
+		"what is kept":        {"LEAKGATE_KEEP", "all", []string{"watch", "--process", "com.x"}},
+		"when to dump":        {"LEAKGATE_DUMP", "never", []string{"watch", "--process", "com.x"}},
+		"a policy":            {"LEAKGATE_POLICY", "robst", []string{"watch", "--process", "com.x"}},
+		"a policy for replay": {"LEAKGATE_POLICY", "robst", []string{"replay", "x.csv"}},
+		"a process":           {"LEAKGATE_PROCESS", "$(reboot)", []string{"diagnose"}},
+		"a number":            {"LEAKGATE_TOP", "-1", []string{"analyze", "x.hprof"}},
+		"a time":              {"LEAKGATE_FOR", "forever", []string{"watch", "--process", "com.x"}},
+		"of a file":           {"LEAKGATE_DUMP", "never", []string{"run", file}},
+		"what a run keeps":    {"LEAKGATE_KEEP", "all", []string{"run", file}},
+		"a mapping":           {"LEAKGATE_MAPPING", "/no/mapping.txt", []string{"diff", file, file}},
+	} {
+		code, out, errOut := typed(t, map[string]string{c.variable: c.value}, c.args...)
+		if code != exitUsage || out != "" || !strings.Contains(errOut, c.variable) {
+			t.Errorf("%s: exit %d, %q", name, code, errOut)
+		}
+		flagName := "--" + strings.ToLower(strings.TrimPrefix(c.variable, "LEAKGATE_"))
+		code, _, errOut = typed(t, map[string]string{c.variable: "x"}, append(c.args, flagName, c.value)...)
+		if code != exitUsage || strings.Contains(errOut, c.variable) {
+			t.Errorf("%s, as a flag: exit %d, %q", name, code, errOut)
+		}
+	}
+}
+
+// A flag that takes one value and has two is refused, wherever the two stand; lists and
+// switches are not.
+func TestFlagGivenTwice(t *testing.T) {
+	for name, args := range map[string][]string{
+		"a text":     {"diagnose", "--process", "com.a", "--process", "com.b"},
+		"in between": {"diff", "--process=com.a", "x.hprof", "y.hprof", "-process", "com.b"},
+	} {
+		code, out, errOut := typed(t, nil, args...)
+		if code != exitUsage || out != "" || !strings.Contains(errOut, `--process is given twice, as "com.a" and as "com.b"; it takes one value`) {
+			t.Errorf("%s: exit %d, %q", name, code, errOut)
+		}
+	}
+	for name, args := range map[string][]string{
+		"a number": {"analyze", "x.hprof", "--top", "1", "--top", "2"},
+		"a time":   {"watch", "--process", "com.a", "--for", "1m", "--for", "2m"},
+		"a size":   {"analyze", "x.hprof", "--memory", "1GB", "--memory", "1GB"},
+	} {
+		if code, _, errOut := typed(t, nil, args...); code != exitUsage || !strings.Contains(errOut, "is given twice") {
+			t.Errorf("%s: exit %d, %q", name, code, errOut)
+		}
+	}
+	for name, args := range map[string][]string{
+		"a list":                 {"watch", "--process", "com.a", "--process", "b c"},
+		"a switch":               {"analyze", "no.hprof", "--json", "--json"},
+		"a variable and a flag":  {"analyze", "no.hprof", "--top", "2"},
+		"a flag and a bad value": {"analyze", "no.hprof", "--memory", "1GB", "--top", "x"},
+	} {
+		if code, _, errOut := typed(t, map[string]string{"LEAKGATE_TOP": "1"}, args...); code != exitUsage || strings.Contains(errOut, "twice") {
+			t.Errorf("%s: exit %d, %q", name, code, errOut)
+		}
+	}
+}
+
 func TestVersion(t *testing.T) {
 	if code, out, _ := typed(t, nil, "version"); code != exitOK || !strings.HasPrefix(out, "leakgate ") || !strings.HasSuffix(out, ", policy robust\n") {
 		t.Errorf("exit %d, %q", code, out)

@@ -39,16 +39,16 @@ func (f *fileFlags) declare(fs *flag.FlagSet) {
 
 // choices are the flags as the file's reader takes them, so that their values pass
 // the same checks and are told with their origin.
-func (f *fileFlags) choices() []config.Choice {
-	out := []config.Choice{config.WithProfile(f.profile), config.WithFlag("--device", "devices.serials", f.devices...)}
+func (f *fileFlags) choices(c console) []config.Choice {
+	out := []config.Choice{config.WithProfile(f.profile), config.WithFlag(c.named("device"), "devices.serials", f.devices...)}
 	if f.span > 0 {
-		out = append(out, config.WithFlag("--for", "duration", time.Duration(f.span).String()))
+		out = append(out, config.WithFlag(c.named("for"), "duration", time.Duration(f.span).String()))
 	}
 	if f.dump != "" {
-		out = append(out, config.WithFlag("--dump", "diagnose.dump", f.dump))
+		out = append(out, config.WithFlag(c.named("dump"), "diagnose.dump", f.dump))
 	}
 	if f.keep != "" {
-		out = append(out, config.WithFlag("--keep", "diagnose.keep", f.keep))
+		out = append(out, config.WithFlag(c.named("keep"), "diagnose.keep", f.keep))
 	}
 	return out
 }
@@ -256,7 +256,7 @@ type toldOrigin struct {
 // the policy in it and in each of its profiles.
 func (f *configFlags) check(c console, path string) checkedFile {
 	out := checkedFile{File: reporters.Printable(path)}
-	cfg, err := config.Load(path, c.getenv, f.choices()...)
+	cfg, err := config.Load(path, c.getenv, f.choices(c)...)
 	if err == nil {
 		readings := readingsOf(c, path, cfg)
 		out.config, out.Profiles, out.Profile = cfg, cfg.Profiles(), cfg.Profile()

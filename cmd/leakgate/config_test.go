@@ -11,8 +11,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
+	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/harness/config"
 )
 
@@ -367,5 +369,30 @@ func TestRunWithProfile(t *testing.T) {
 	code, out, errOut := typed(t, env, "run", path, "--for", "4m", "--device", "phone-a", "--out", "run")
 	if code != 0 || !strings.Contains(out, "workload monkey, 9000 events with seed 1") {
 		t.Errorf("exit %d\n%s%s", code, out, errOut)
+	}
+}
+
+// The page and the schema name the file of a step as it is made.
+func TestStepsTellTheirFile(t *testing.T) {
+	step, err := capture.CustomStep("name", "id", time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range []string{"config.md", "leakgate.schema.json"} {
+		text, err := os.ReadFile(filepath.Join("../../docs/formats", page))
+		if want := "Its file is " + strings.Replace(step.File, "name", "NAME", 1); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: no %q, %v", page, want, err)
+		}
+	}
+}
+
+// A value of a flag is shown with the variable that gave it.
+func TestConfigPrintOfAFlagsVariable(t *testing.T) {
+	path := write(t, "version: 1\napp: { package: com.x }\nworkload: none\nduration: 30m\n")
+	for want, args := range map[string][]string{"# LEAKGATE_FOR": nil, "# --for": {"--for", "3h"}} {
+		code, out, errOut := typed(t, map[string]string{"LEAKGATE_FOR": "2h"}, append([]string{"config", "print", path}, args...)...)
+		if code != exitOK || !regexp.MustCompile(`(?m)^duration: .* `+want+"$").MatchString(out) {
+			t.Errorf("exit %d, no %q in\n%s%s", code, want, out, errOut)
+		}
 	}
 }

@@ -3,6 +3,9 @@ package main
 import (
 	"flag"
 	"fmt"
+	"slices"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
@@ -31,7 +34,9 @@ func demoVerb() verb {
 		help: `Watches an app on a simulated phone whose clock runs 200 times faster: one process
 leaks Java memory, the other is healthy. An hour of the phone takes eighteen
 seconds. The phone speaks the protocol of adb, so that all the rest is the real thing.
-The exit code is 0 if the leak was found and the healthy process left alone.`,
+A heap dump and a copy of it want 1 GB of free disk, of which 0.3 GB stay in use. The
+exit code is 0 if the leak was found and told with its trace, and the healthy process
+left alone.`,
 		example: "leakgate demo",
 		flags: func(fs *flag.FlagSet) func(console, []string) int {
 			var f demoFlags
@@ -76,32 +81,68 @@ func (f *demoFlags) demo(c console, args []string) int {
 	if err := server.Close(); err != nil {
 		fmt.Fprintf(c.err, "leakgate demo: stop the simulated phone: %v\n", err)
 	}
-	if code != monitor.ExitLeak {
+	return f.placed(c, "demo", demoCode(c, run, code))
+}
+
+// demoCode tells whether a demo went as it should, and turns the exit code of its run into
+// that of the demo. One that was interrupted, or could not begin, shows nothing.
+func demoCode(c console, run reporters.Run, code int) int {
+	if code != monitor.ExitLeak && code != monitor.ExitClean {
 		return code
 	}
 	if fault := demoFault(run); fault != "" {
-		fmt.Fprintf(c.err, "leakgate demo: %s; please report it with the run directory\n", fault)
-		return code
+		fmt.Fprintf(c.err, "leakgate demo: %s\n", fault)
+		return monitor.ExitLeak
 	}
-	fmt.Fprintln(c.err, "leakgate demo: went as it should: the leak was found, the healthy process left alone (a run would exit 1 here)")
+	fmt.Fprintln(c.err, "leakgate demo: went as it should: the leak was found and traced, the healthy process left alone (a run would exit 1 here)")
 	return exitOK
 }
 
-// demoFault says what a demo did not show; empty if it went as it should.
+// reportIt is what to do where the program is wrong.
+const reportIt = "; please report it with the run directory"
+
+// demoFault says what a demo did not show, and what to do; empty if it went as it should.
 func demoFault(run reporters.Run) string {
 	for _, p := range run.Processes {
 		leak := p.Gate == string(detector.Leak) && p.Kind == detector.Java.String()
 		switch {
 		case p.Process == demoLeak && !leak:
-			return "the Java leak of com.shop was not found"
+			return "the Java leak of com.shop was not found" + reportIt
 		case p.Process == demoLeak && p.FirstLeaking == nil:
-			return "the leak of com.shop was not told while it ran"
+			return "the leak of com.shop was not told while it ran" + reportIt
 		case p.Process == demoHealthy && p.Worst != detector.Normal.String():
-			return "the healthy process com.shop:push was suspected"
+			return "the healthy process com.shop:push was suspected" + reportIt
 		}
 	}
 	if len(run.Processes) != 2 {
-		return fmt.Sprintf("%d processes were seen, not two", len(run.Processes))
+		return fmt.Sprintf("%d processes were seen, not two%s", len(run.Processes), reportIt)
 	}
-	return ""
+	return demoUntraced(run)
+}
+
+// demoUntraced says why there is no trace of the leak that was found; empty if there is one.
+func demoUntraced(run reporters.Run) string {
+	var why []string
+	for _, d := range run.Diagnoses {
+		if d.Process != demoLeak || d.Trigger == response.TriggerSuspicious {
+			continue
+		}
+		if slices.ContainsFunc(d.Findings, func(f reporters.Finding) bool { return f.What == "leak" && len(f.Trace) > 0 }) {
+			return ""
+		}
+		for _, s := range d.Steps {
+			if s.Step == "heap" && s.Ending == string(capture.Failed) {
+				why = append(why, s.Reasons...)
+			}
+		}
+		why = append(why, d.Warnings...)
+	}
+	text := "the leak was found, but no heap dump says what leaks"
+	if len(why) > 0 {
+		text += ": " + strings.Join(why, "; ")
+	}
+	if strings.Contains(text, "the host's disk is full") || strings.Contains(text, syscall.ENOSPC.Error()) {
+		return text + "; free space or choose another --out"
+	}
+	return text + reportIt
 }

@@ -6,6 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -135,6 +137,7 @@ func (f *diagnoseFlags) look(p *plan, name capture.Pattern, options response.Opt
 	if left, err := capture.Sweep(p.ctx, dev); err == nil && len(left) > 0 {
 		fmt.Fprintf(c.err, "leakgate diagnose: removed what an earlier diagnosis has left on the device: %s\n", strings.Join(left, ", "))
 	}
+	f.tidy(p, options)
 	fmt.Fprintf(c.err, "leakgate diagnose: writing to %s\n", p.options.Dir)
 	found, err := f.respond(p, response.New(p.options.Dir, options), process)
 	if found == nil {
@@ -143,6 +146,9 @@ func (f *diagnoseFlags) look(p *plan, name capture.Pattern, options response.Opt
 	if terr := f.tell(c, found.Record); terr != nil {
 		fmt.Fprintf(c.err, "leakgate diagnose: print: %v\n", terr)
 		return exitUsage
+	}
+	for _, file := range found.Left {
+		fmt.Fprintf(c.err, "leakgate diagnose: %s may be left on the device; the next diagnosis removes it\n", file)
 	}
 	switch {
 	case p.ctx.Err() != nil:
@@ -154,6 +160,21 @@ func (f *diagnoseFlags) look(p *plan, name capture.Pattern, options response.Opt
 		return exitUnread
 	}
 	return exitOK
+}
+
+// tidy leaves what a diagnosis that was killed has left in the same directory in the form
+// that it was to keep; of a run that is for `leakgate report`.
+func (f *diagnoseFlags) tidy(p *plan, options response.Options) {
+	if _, err := os.Lstat(filepath.Join(p.options.Dir, reporters.SamplesName)); err == nil {
+		return
+	}
+	warnings, err := response.Resume(p.ctx, p.options.Dir, options, nil)
+	if err != nil {
+		warnings = append(warnings, err)
+	}
+	for _, w := range warnings {
+		fmt.Fprintf(p.console.err, "leakgate diagnose: %v\n", w)
+	}
 }
 
 // dumped tells whether a heap dump was taken, also one that was not kept.

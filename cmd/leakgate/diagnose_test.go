@@ -1,19 +1,28 @@
 package main
 
 import (
+	"context"
 	"io"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/adbd"
+	"github.com/leakgate/leakgate/internal/androidsim"
 )
 
-// What a diagnosis that crashed has left on the phone goes with the next one, and nothing
-// of anybody else does.
+// What a diagnosis that crashed has left on the phone goes with a later one, and nothing
+// of anybody else does: a dump that another host is taking is not old.
 func TestDiagnoseSweeps(t *testing.T) {
 	t.Parallel()
 	phone := shop("phone-a")
 	const left, other = "/data/local/tmp/leakgate-abc-def.hprof", "/data/local/tmp/mine.hprof"
-	for _, name := range []string{left, other} {
+	const now = "/data/local/tmp/leakgate-0a1b2c3d-abc-def.hprof"
+	for _, name := range []string{left, other, now} {
+		if name == now {
+			phone.StepClock(3 * time.Hour)
+		}
 		w, err := phone.Create(name, 0o644)
 		if err == nil {
 			_, err = io.WriteString(w, "x")
@@ -32,11 +41,46 @@ func TestDiagnoseSweeps(t *testing.T) {
 	if r, err := phone.Open(left); err == nil {
 		t.Error("still there", r.Close())
 	}
-	r, err := phone.Open(other)
-	if err != nil {
-		t.Fatal("gone, too:", err)
+	for _, name := range []string{other, now} {
+		r, err := phone.Open(name)
+		if err != nil {
+			t.Fatal("gone, too:", err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
 	}
-	if err := r.Close(); err != nil {
-		t.Error(err)
+}
+
+// clinging is a phone that does not remove heap dumps.
+type clinging struct{ *androidsim.Phone }
+
+func (p clinging) Shell(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if strings.Contains(command, " 'left'; ") {
+		return adbd.NoExit
+	}
+	return p.Phone.Shell(ctx, command, stdin, stdout, stderr)
+}
+
+// Of a dump that the phone did not remove the name is told, and the next diagnosis finds it.
+func TestDiagnoseTellsWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	phone := shop("phone-a")
+	env := serve(t, clinging{phone})
+	java := func() (int, string) {
+		code, _, errOut := typed(t, env, "diagnose", "--process", "com.shop", "--kind", "java", "--out", filepath.Join(t.TempDir(), "now"))
+		return code, errOut
+	}
+	code, errOut := java()
+	_, name, told := strings.Cut(errOut, "leakgate diagnose: /data/local/tmp/leakgate-")
+	name, _, _ = strings.Cut("/data/local/tmp/leakgate-"+name, " ")
+	if code != exitOK || !told || !strings.Contains(errOut, name+" may be left on the device; the next diagnosis removes it\n") {
+		t.Fatalf("exit %d\n%s", code, errOut)
+	}
+	if r, err := phone.Open(name); err != nil || r.Close() != nil {
+		t.Errorf("%s is not there: %v", name, err)
+	}
+	if code, errOut = java(); code != exitOK || !strings.Contains(errOut, "removed what an earlier diagnosis has left on the device: "+name+"\n") {
+		t.Errorf("exit %d\n%s", code, errOut)
 	}
 }

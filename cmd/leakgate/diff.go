@@ -71,7 +71,7 @@ func (f *diffFlags) diff(c console, args []string) int {
 	case f.process != "":
 		return diffVerb().wrong(c, errors.New("--process is for two run directories"))
 	}
-	for _, file := range []struct{ which, path string }{{"BASE", args[0]}, {"HEAD", args[1]}, {"--mapping", f.mapping}, {"--base-mapping", f.baseMapping}} {
+	for _, file := range []struct{ which, path string }{{"BASE", args[0]}, {"HEAD", args[1]}, {c.named("mapping"), f.mapping}, {c.named("base-mapping"), f.baseMapping}} {
 		if err := present(file.path); err != nil {
 			return f.blame(c, file.which, f.exit(c, "", outside{err}))
 		}

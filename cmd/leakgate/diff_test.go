@@ -201,6 +201,30 @@ func runWithDumps(t *testing.T, dumps ...[3]string) string {
 	return dir
 }
 
+// Folders that hold no run are answered with what can be compared: of `leakgate diagnose`
+// its heap dumps, of a run that was killed what finishes it.
+func TestDiffOfNoRuns(t *testing.T) {
+	_, paths := series(t, 5, 10)
+	run := runWithDumps(t, [3]string{"com.shop", "end", paths[0]})
+	demanded := runWithDumps(t, [3]string{"com.shop", "demand", paths[0]}, [3]string{"com.shop", "demand", paths[1]})
+	if err := os.Remove(filepath.Join(demanded, "run.json")); err != nil {
+		t.Fatal(err)
+	}
+	last := filepath.Join(demanded, "artifacts", "x", "1-dump", "heap.hprof")
+	for _, folder := range []string{demanded, filepath.Dir(last)} {
+		refused(t, exitUsage, []string{"diff", run, folder}, "name two heap dumps, such as "+last+"\n")
+	}
+	if code, _, errOut := ran(t, "diff", paths[0], last); code != exitOK {
+		t.Errorf("exit %d, %s", code, errOut)
+	}
+	killed := t.TempDir()
+	refused(t, exitUsage, []string{"diff", run, killed}, "name two heap dumps or two run directories\n")
+	if err := os.WriteFile(filepath.Join(killed, reporters.SamplesName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, exitUsage, []string{"diff", run, killed}, "`leakgate report "+killed+"` finishes")
+}
+
 // Of two run directories the dumps of one process are compared: those of the end, or the
 // last ones.
 func TestDiffRuns(t *testing.T) {

@@ -529,10 +529,12 @@ func readGPU(text []byte) document {
 
 type parseSurfaceFlinger struct {
 	parseHead
-	Buffers  *int64        `json:"buffers"`
-	TotalKB  *int64        `json:"total_kb"`
-	Imported *int64        `json:"imported_kb"`
-	List     []flungBuffer `json:"list"`
+	Buffers         *int64        `json:"buffers"`
+	TotalKB         *int64        `json:"total_kb"`
+	ImportedBuffers *int64        `json:"imported_buffers"`
+	ImportedKB      *int64        `json:"imported_kb"`
+	List            []flungBuffer `json:"list"`
+	Imported        []flungBuffer `json:"imported"`
 }
 
 type flungBuffer struct {
@@ -540,14 +542,22 @@ type flungBuffer struct {
 	Requestor *string `json:"requestor"`
 }
 
+func flung(list []dumpsys.Buffer) []flungBuffer {
+	out := make([]flungBuffer, len(list))
+	for i, b := range list {
+		out[i] = flungBuffer{numberOrNull(b.KB), nameOrNull(b.Requestor)}
+	}
+	return out
+}
+
 func readSurfaceFlinger(text []byte) document {
 	s, err := dumpsys.ParseSurfaceFlinger(text)
 	if err != nil {
 		return noAnswer(text, err)
 	}
-	doc := &parseSurfaceFlinger{Buffers: numberOrNull(s.Buffers), TotalKB: numberOrNull(s.TotalKB), Imported: numberOrNull(s.ImportedKB), List: []flungBuffer{}}
-	for _, b := range s.List {
-		doc.List = append(doc.List, flungBuffer{numberOrNull(b.KB), nameOrNull(b.Requestor)})
+	doc := &parseSurfaceFlinger{
+		Buffers: numberOrNull(s.Buffers), TotalKB: numberOrNull(s.TotalKB), ImportedBuffers: numberOrNull(s.ImportedBuffers), ImportedKB: numberOrNull(s.ImportedKB),
+		List: flung(s.List), Imported: flung(s.Imported),
 	}
 	doc.Truncated = s.Truncated
 	doc.warn(s.Warnings)

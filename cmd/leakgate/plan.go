@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -25,6 +26,8 @@ type runFlags struct {
 	strict   bool
 	wait     bool
 	patience span
+	// begun is the directory of a run that has begun.
+	begun string
 }
 
 func (f *runFlags) declare(fs *flag.FlagSet) {
@@ -70,6 +73,14 @@ func (f *runFlags) carryOut(c console, verb string, prepare func(*plan) error) (
 	return run, code
 }
 
+// placed tells last where the run is, below which its artifacts are named, and gives the exit code.
+func (f *runFlags) placed(c console, verb string, code int) int {
+	if f.begun != "" {
+		fmt.Fprintf(c.err, "leakgate %s: the run is in %s\n", verb, printable(f.begun))
+	}
+	return code
+}
+
 // folder is the directory of the run.
 func (f *runFlags) folder(verb string) string {
 	if f.out != "" {
@@ -78,12 +89,20 @@ func (f *runFlags) folder(verb string) string {
 	return filepath.Join("leakgate-runs", time.Now().UTC().Format("20060102T150405.000Z")+"-"+verb)
 }
 
+// elsewhere says what to do where a run cannot begin because its directory cannot be made.
+func (f *runFlags) elsewhere(err error) error {
+	if f.out == "" {
+		return fmt.Errorf("%w; name a directory that can be written with --out DIR", err)
+	}
+	return fmt.Errorf("%w; choose another --out, a directory that can be written", err)
+}
+
 // hold takes the directory and the devices of the plan, so that no other run uses
 // them meanwhile.
 func (f *runFlags) hold(p *plan, verb string) (*lease.Lease, error) {
 	dir, err := lease.DirectoryKey(p.options.Dir)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usageError{f.elsewhere(err)}
 	}
 	r, err := p.request(verb, dir)
 	if err != nil {
@@ -164,12 +183,17 @@ func (f *runFlags) perform(p *plan, verb string) (reporters.Run, int) {
 	fmt.Fprintf(p.console.err, "leakgate %s: writing to %s\n", verb, p.options.Dir)
 	run, err := monitor.Run(p.ctx, p.options)
 	screen.close()
+	if err != nil && run.Schema == "" {
+		if _, ok := errors.AsType[*fs.PathError](err); ok {
+			err = f.elsewhere(err)
+		}
+		fmt.Fprintf(p.console.err, "leakgate %s: %v\n", verb, err)
+		return run, exitUsage
+	}
 	if err != nil {
 		fmt.Fprintf(p.console.err, "leakgate %s: %v\n", verb, err)
-		if run.Schema == "" {
-			return run, exitUsage
-		}
 	}
+	f.begun = p.options.Dir
 	if terr := tell(p.console, run, f.asJSON); terr != nil {
 		fmt.Fprintf(p.console.err, "leakgate %s: print the verdict: %v\n", verb, terr)
 		err = terr

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,6 +89,30 @@ func TestReadmeConfig(t *testing.T) {
 	}
 	if shown.App.Package != example.App.Package || shown.Duration != example.Duration || *shown.Workload.Monkey != *example.Workload.Monkey || shown.Devices.Require != example.Devices.Require {
 		t.Errorf("README %+v\nexample %+v", shown, example)
+	}
+}
+
+// The leak in the README is told as the program tells it: each of its lines stands, in the
+// same order, in what it prints of the recorded dump. Lines that are left out are "...".
+func TestReadmeAnalyze(t *testing.T) {
+	_, rest, ok := strings.Cut(readme(t), "```\nLeakyService: ")
+	sample, _, ended := strings.Cut(rest, "```")
+	text, err := os.ReadFile("testdata/analyze/recorded.txt")
+	if !ok || !ended || err != nil {
+		t.Fatal("no leak in the README, or none that is recorded", err)
+	}
+	left, gap := strings.Split(string(text), "\n"), true
+	for line := range strings.Lines("LeakyService: " + sample) {
+		line = strings.TrimSuffix(line, "\n")
+		if line == "..." {
+			gap = true
+			continue
+		}
+		at := slices.Index(left, line)
+		if at < 0 || at > 0 && !gap {
+			t.Fatalf("the program does not print %q there", line)
+		}
+		left, gap = left[at+1:], false
 	}
 }
 

@@ -25,16 +25,20 @@ was possible, not what was found.`,
 		example: "leakgate report leakgate-runs/tonight",
 		flags: func(fs *flag.FlagSet) func(console, []string) int {
 			asJSON := fs.Bool("json", false, "print run.json on stdout and nothing else there")
-			return func(c console, args []string) int { return report(c, args, *asJSON) }
+			return func(c console, args []string) int { return report(c, args, *asJSON, untilInterrupt) }
 		},
 	}
 }
 
-func report(c console, args []string, asJSON bool) int {
+func report(c console, args []string, asJSON bool, ending func() (context.Context, context.CancelFunc)) int {
 	if len(args) != 1 {
 		return reportVerb().wrong(c, fmt.Errorf("want one run directory, got %d", len(args)))
 	}
-	run, err := finish(c, args[0])
+	run, err := finish(c, args[0], ending)
+	if errors.Is(err, context.Canceled) {
+		fmt.Fprintln(c.err, "leakgate report: interrupted; what is not analysed yet is so the next time")
+		return monitor.ExitInterrupted
+	}
 	if run.Schema != "" { // also where it cannot be written
 		if terr := tell(c, run, asJSON); terr != nil {
 			err = errors.Join(err, fmt.Errorf("print the verdict: %w", terr))
@@ -47,8 +51,9 @@ func report(c console, args []string, asJSON bool) int {
 	return exitOK
 }
 
-// finish rebuilds the record of a run that does not go on any more.
-func finish(c console, dir string) (run reporters.Run, err error) {
+// finish rebuilds the record of a run that does not go on any more. What it analyses goes
+// on until the context of ending ends.
+func finish(c console, dir string, ending func() (context.Context, context.CancelFunc)) (run reporters.Run, err error) {
 	held, err := holdDirectory(c, dir)
 	if err != nil {
 		return run, err
@@ -61,7 +66,7 @@ func finish(c console, dir string) (run reporters.Run, err error) {
 	for _, w := range warnings {
 		fmt.Fprintf(c.err, "leakgate report: %v\n", w)
 	}
-	ctx, stop := untilInterrupt()
+	ctx, stop := ending()
 	defer stop()
 	warnings, err = response.Resume(ctx, dir, response.Options{Memory: freeMemory}, run.Diagnoses)
 	for _, w := range warnings {

@@ -1,14 +1,20 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/leakgate/leakgate/internal/hproftest"
 	"github.com/leakgate/leakgate/reporters"
 )
 
@@ -29,6 +35,112 @@ func TestReportOfAWholeRun(t *testing.T) {
 	}
 	if run, err := reporters.ReadRun(dir); err != nil || run.Stopped != "duration" {
 		t.Errorf("%+v, %v", run, err)
+	}
+}
+
+// killedRun is the directory of a run that was killed when it had collected a heap dump and
+// not analysed it, and was pulling another.
+func killedRun(t *testing.T, keep string) (dir string, dumps []string) {
+	t.Helper()
+	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
+	h.Hold("com.shop.Registry", "all", h.ArrayList(h.Activity("com.shop.CartActivity", hproftest.Destroyed).Ref).Ref)
+	h.Hold("com.shop.Login", "token", h.String("correct horse"))
+	dump, _, err := h.Dump(hproftest.Form{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(t.TempDir(), "run")
+	d := reporters.Diagnosis{
+		Device: "S1", Process: "com.shop", PID: 7, T: 3, Trigger: "leak", Kind: "java_leak", Recipe: "java", Folder: "artifacts/com.shop/told",
+		Outcome: reporters.DiagnosisComplete, Keep: keep, Steps: []reporters.Collected{{Step: "heap", Ending: "complete", File: "heap.hprof", Bytes: int64(len(dump))}},
+		Findings: []reporters.Finding{}, Summary: []string{}, Warnings: []string{},
+	}
+	for _, folder := range []string{d.Folder, "artifacts/com.shop/untold"} {
+		path := filepath.Join(dir, folder)
+		dumps = append(dumps, filepath.Join(path, "heap.hprof"))
+		err := errors.Join(os.MkdirAll(path, 0o755), os.WriteFile(filepath.Join(path, "heap.hprof"), dump, 0o600))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := reporters.CreateRecorder(dir, reporters.Header{Started: time.Now(), Devices: []reporters.HeaderDevice{{Device: "S1", StartedUp: 1, TimeScale: 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pss := int64(4000)
+	err = errors.Join(
+		r.Event(reporters.Event{T: 1, Up: 2, Device: "S1", Event: "found", User: new(0), Process: "com.shop", PID: 7, Start: 5, Source: "smaps"}),
+		r.Sample(reporters.Sample{T: 2, Up: 3, Device: "S1", Process: "com.shop", PID: 7, Start: 5, Source: "smaps", PSS: &pss}),
+		r.Event(reporters.Event{T: 4, Up: 5, Device: "S1", Event: "diagnose", User: new(0), Process: "com.shop", PID: 7, Diagnosis: &d}),
+		r.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, dumps
+}
+
+// Each report of a run that was killed says what the first one has found, whatever has
+// become of the dump; a dump of which no line tells does not stay as it is.
+func TestReportTwiceOfAKilledRun(t *testing.T) {
+	for _, keep := range []string{"stripped", "raw", "none"} {
+		dir, dumps := killedRun(t, keep)
+		env := map[string]string{}
+		var before map[string][]byte
+		for i := range 3 {
+			code, out, errOut := typed(t, env, "report", dir)
+			if code != 0 || !strings.Contains(out, "CartActivity, held by Registry.all") {
+				t.Errorf("%s, report %d: exit %d\n%s%s", keep, i+1, code, out, errOut)
+			}
+			if !strings.Contains(errOut, "artifacts/com.shop/untold is of a diagnosis that did not come to its end; heap.hprof: the contents of primitive arrays are zeroed") {
+				t.Errorf("%s: %s", keep, errOut)
+			}
+			files := map[string][]byte{}
+			for _, name := range []string{"run.json", reporters.LeaksName, "artifacts/com.shop/told/diagnosis.json"} {
+				text, err := os.ReadFile(filepath.Join(dir, name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				files[name] = text
+			}
+			if i > 0 && !reflect.DeepEqual(files, before) {
+				t.Errorf("%s: report %d has written\n%s\nand before\n%s", keep, i+1, files["run.json"], before["run.json"])
+			}
+			before = files
+		}
+		told, err := os.ReadFile(dumps[0])
+		if errors.Is(err, fs.ErrNotExist) != (keep == "none") || bytes.Contains(told, []byte("correct horse")) != (keep == "raw") {
+			t.Errorf("%s: a dump of %d bytes, %v", keep, len(told), err)
+		}
+		if untold, err := os.ReadFile(dumps[1]); err != nil || bytes.Contains(untold, []byte("correct horse")) {
+			t.Errorf("%s: a dump of %d bytes, %v", keep, len(untold), err)
+		}
+	}
+}
+
+// Ctrl-C in a report takes nothing away that is not analysed: the next one does it.
+func TestReportInterrupted(t *testing.T) {
+	for _, keep := range []string{"stripped", "raw", "none"} {
+		dir, dumps := killedRun(t, keep)
+		var out, errs bytes.Buffer
+		c := console{in: strings.NewReader(""), out: &out, err: &errs, getenv: func(string) (string, bool) { return "", false }}
+		interrupted := func() (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			return ctx, cancel
+		}
+		if code := report(c, []string{dir}, false, interrupted); code != 130 || out.Len() > 0 || !strings.Contains(errs.String(), "leakgate report: interrupted") {
+			t.Errorf("%s: exit %d\n%s%s", keep, code, &out, &errs)
+		}
+		if _, err := os.Stat(dumps[0]); err != nil {
+			t.Error(keep, err)
+		}
+		if code, text, errOut := typed(t, nil, "report", dir); code != 0 || !strings.Contains(text, "CartActivity, held by Registry.all") {
+			t.Errorf("%s: exit %d\n%s%s", keep, code, text, errOut)
+		}
+		// What is analysed already takes no time.
+		if code := report(c, []string{dir}, false, interrupted); code != 0 {
+			t.Errorf("%s: exit %d\n%s%s", keep, code, &out, &errs)
+		}
 	}
 }
 

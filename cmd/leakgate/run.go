@@ -44,7 +44,7 @@ func (f *runVerbFlags) run(c console, args []string) int {
 	if len(args) != 1 {
 		return runVerb().wrong(c, fmt.Errorf("want one file, got %d", len(args)))
 	}
-	cfg, err := config.Load(args[0], c.getenv, f.choices()...)
+	cfg, err := config.Load(args[0], c.getenv, f.choices(c)...)
 	var policy detector.Policy
 	var respond response.Options
 	if err == nil {
@@ -73,7 +73,7 @@ func (f *runVerbFlags) run(c console, args []string) int {
 		p.options.Devices, err = p.devices(cfg.Devices)
 		return err
 	})
-	return code
+	return f.placed(c, "run", code)
 }
 
 // policyOf makes the policy that the file describes. Options of the article are

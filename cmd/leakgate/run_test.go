@@ -116,6 +116,53 @@ func TestWatchNeedsNothingButTheProcess(t *testing.T) {
 	}
 }
 
+// What a report names is below the directory of the run, which the last line names: as it
+// was given, or the new one. Nothing of it is in the JSON on stdout.
+func TestWatchNamesItsDirectory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	env := serve(t, shop("phone-a"))
+	for _, args := range [][]string{{"--out", "tonight"}, {"--json"}} {
+		code, out, errOut := typed(t, env, append([]string{"watch", "--process", "com.shop", "--for", "2m"}, args...)...)
+		at := strings.LastIndex(strings.TrimSpace(errOut), "\n") + 1
+		dir, told := strings.CutPrefix(strings.TrimSpace(errOut[at:]), "leakgate watch: the run is in ")
+		if args[0] == "--out" && dir != "tonight" || args[0] == "--json" && !strings.HasPrefix(dir, "leakgate-runs"+string(filepath.Separator)) {
+			t.Errorf("%q", dir)
+		}
+		if _, err := reporters.ReadRun(dir); code != 0 || !told || err != nil || strings.Contains(out, dir) {
+			t.Errorf("exit %d, %v\n%s%s", code, err, out, errOut)
+		}
+	}
+	// What has not begun is nowhere.
+	code, _, errOut := typed(t, env, "watch", "--process", "com.shop", "--for", "2m", "--out", "tonight")
+	if code != exitUsage || strings.Contains(errOut, "the run is in") || !strings.Contains(errOut, "already holds a run; choose another --out") {
+		t.Errorf("exit %d, %s", code, errOut)
+	}
+}
+
+// A directory that cannot be made is told with what to do about it.
+func TestDirectoryThatCannotBeMade(t *testing.T) {
+	t.Chdir(t.TempDir())
+	env := serve(t, shop("phone-a"))
+	for _, name := range []string{"leakgate-runs", "taken"} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"of itself":    {nil, "; name a directory that can be written with --out DIR"},
+		"a file":       {[]string{"--out", "taken"}, "; choose another --out, a directory that can be written"},
+		"below a file": {[]string{"--out", "taken/run"}, "; choose another --out, a directory that can be written"},
+	} {
+		code, out, errOut := typed(t, env, append([]string{"watch", "--process", "com.shop", "--for", "2m"}, c.args...)...)
+		if code != exitUsage || out != "" || !strings.HasSuffix(errOut, c.want+"\n") {
+			t.Errorf("%s: exit %d\n%s%s", name, code, out, errOut)
+		}
+	}
+}
+
 func TestWatchStrictAndJSON(t *testing.T) {
 	t.Chdir(t.TempDir())
 	env := serve(t, shop("phone-a"))

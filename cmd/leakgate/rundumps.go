@@ -22,7 +22,7 @@ func runDumps(base, head, process string) (string, string, error) {
 	for i, dir := range []string{base, head} {
 		run, err := reporters.ReadRun(dir)
 		if errors.Is(err, fs.ErrNotExist) {
-			return "", "", fmt.Errorf("%s is a directory without a run.json: name two heap dumps or two run directories; `leakgate report DIR` finishes a run that was killed", printable(dir))
+			return "", "", noRun(dir)
 		}
 		if err != nil {
 			return "", "", err
@@ -44,6 +44,22 @@ func runDumps(base, head, process string) (string, string, error) {
 		}
 	}
 	return of[0][process], of[1][process], nil
+}
+
+// noRun says what to name instead of a directory without a run.json: the heap dumps that
+// `leakgate diagnose` has left in it, or the run that has its samples there once it is finished.
+func noRun(dir string) error {
+	const what = "%s is a directory without a run.json: name two heap dumps"
+	if _, err := os.Stat(filepath.Join(dir, reporters.SamplesName)); err == nil {
+		return fmt.Errorf(what+" or two run directories; `leakgate report %s` finishes a run that was killed", printable(dir), printable(shellWord(dir)))
+	}
+	for _, pattern := range []string{"*.hprof", response.Artifacts + "/*/*/*.hprof"} {
+		dumps, err := fs.Glob(os.DirFS(dir), pattern)
+		if err == nil && len(dumps) > 0 {
+			return fmt.Errorf(what+", such as %s", printable(dir), printable(shellWord(filepath.Join(dir, filepath.FromSlash(slices.Max(dumps))))))
+		}
+	}
+	return fmt.Errorf(what+" or two run directories", printable(dir))
 }
 
 func chooseProcess(common []string) error {

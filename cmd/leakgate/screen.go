@@ -17,7 +17,8 @@ import (
 )
 
 // screen shows a run while it goes on: on a terminal a table that is drawn again
-// in place with the events above it, elsewhere one plain line an event.
+// in place, each line cut to one row, with the events above it; elsewhere one plain
+// line an event.
 type screen struct {
 	mu     sync.Mutex
 	w      io.Writer
@@ -38,7 +39,7 @@ const (
 	heartbeat = 10 * time.Minute
 	// logged is the age that a row of a log may have.
 	logged = time.Minute
-	// maxLogLine bounds a line of a log, and maxName a name in the line of an event,
+	// maxLogLine bounds a line that stays, and maxName a name in the line of an event,
 	// in columns: a device may name its processes as it likes.
 	maxLogLine = 1000
 	maxName    = 64
@@ -58,8 +59,8 @@ func terminalWidth(w io.Writer) func() int {
 	}
 	return func() int {
 		width, _, err := term.GetSize(int(f.Fd()))
-		if err != nil || width < 40 {
-			return 80
+		if err != nil || width < 1 {
+			return 80 // some terminals do not say
 		}
 		return width
 	}
@@ -121,21 +122,15 @@ func (s *screen) draw() {
 		return
 	}
 	s.last = time.Now()
-	lines := s.table()
+	lines, width := s.table(), s.width()
 	for _, line := range lines {
-		s.put(line)
+		fmt.Fprintln(s.w, clipLine(line, width))
 	}
 	s.drawn = len(lines)
 }
 
-// put writes one line, cut to the terminal or to what a log takes.
-func (s *screen) put(line string) {
-	width := s.width()
-	if width == 0 {
-		width = maxLogLine
-	}
-	fmt.Fprintln(s.w, clipLine(line, width))
-}
+// put writes one line that stays; a terminal may take several rows for it.
+func (s *screen) put(line string) { fmt.Fprintln(s.w, clipLine(line, maxLogLine)) }
 
 func (s *screen) table() []string {
 	var devices []string

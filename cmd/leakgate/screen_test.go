@@ -87,7 +87,6 @@ func TestScreenOfWideNames(t *testing.T) {
 		s.Changed("S1", func() []monitor.Row {
 			return []monitor.Row{row("S1", strings.Repeat("中", 60), detector.Normal), row("S1", "com.x", detector.Normal), row("S1", "한e\u0301", detector.Normal)}
 		})
-		s.Happened(reporters.Event{Event: "mark", Text: strings.Repeat("日本語", 100)})
 		s.close()
 		var at []int
 		for _, line := range replay(t, out.String()) {
@@ -102,6 +101,33 @@ func TestScreenOfWideNames(t *testing.T) {
 			t.Errorf("the states begin in columns %v, want %v", at, want)
 		}
 	})
+}
+
+// Only what is taken back has to stay one row: on a terminal of any width the table is cut,
+// and the event above it, which stays, is told to its end, but not endlessly.
+func TestScreenCutsTheTableAlone(t *testing.T) {
+	for _, width := range []int{1, 2, 38, 80} {
+		synctest.Test(t, func(t *testing.T) {
+			var out bytes.Buffer
+			s := newScreen(&out, monitor.Options{})
+			s.width = func() int { return width }
+			s.Changed("S1", func() []monitor.Row { return []monitor.Row{row("S1", "com.x", detector.Normal)} })
+			time.Sleep(time.Second)
+			text := strings.Repeat("memory rises, ", 20) + "to the end"
+			s.Happened(reporters.Event{Event: "mark", Text: text})
+			s.Happened(reporters.Event{Event: "mark", Text: strings.Repeat("日本語", 1000)})
+			s.close()
+			screen := replay(t, out.String())
+			if len(screen) != 4 || !strings.HasSuffix(screen[0], text) || textColumns(screen[1]) >= maxLogLine || textColumns(screen[1]) < maxLogLine-2 {
+				t.Fatalf("%d columns: %q", width, screen)
+			}
+			for _, line := range screen[2:] {
+				if textColumns(line) >= width {
+					t.Errorf("%d columns: %q", width, line)
+				}
+			}
+		})
+	}
 }
 
 // A leak is provisional while a run goes on, wherever it is told, with its kind, but
@@ -134,7 +160,7 @@ func FuzzScreenLines(f *testing.F) {
 		f.Add(text, 80)
 	}
 	f.Fuzz(func(t *testing.T, text string, terminal int) {
-		terminal = 40 + max(0, terminal%200)
+		terminal = 1 + max(0, terminal%240)
 		name := cell(reporters.Printable(text), nameColumns)
 		if textColumns(name) != nameColumns {
 			t.Errorf("%q takes %d columns", name, textColumns(name))

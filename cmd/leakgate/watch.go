@@ -79,7 +79,7 @@ func (f *watchFlags) watch(c console, args []string) int {
 		p.options.Devices = []monitor.Device{dev}
 		return nil
 	})
-	return code
+	return f.placed(c, "watch", code)
 }
 
 func checkDump(d response.Dump) error {

@@ -74,7 +74,7 @@ func stepsKey(into *map[string][]Step) key {
 // stepKey is one step.
 func stepKey(into *Step) key {
 	return key{name: "step", about: "One command whose output is kept with a diagnosis.", needed: []string{"name", "command"}, keys: []key{
-		optional("name", &into.Name, stepNameKind, "").tell("What its file is called, without the ending. Needed.", "unreachable"),
+		optional("name", &into.Name, stepNameKind, "").tell("Its file is custom_NAME.txt. Needed.", "unreachable"),
 		optional("command", &into.Command, stepLineKind, "").
 			tell("One command line for the shell of the device. Needed.", "dumpsys meminfo --unreachable {pid}"),
 		value("limit", &into.Limit, limitKind).tell("The real time that it may take.", "20s"),

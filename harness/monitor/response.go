@@ -16,6 +16,9 @@ import (
 )
 
 const (
+	// sweepEvery is the device time between two sweeps of a device that did not let the
+	// first one end.
+	sweepEvery = 5 * time.Minute
 	// snapshotEvery is the least device time between two snapshots of one process.
 	snapshotEvery = 30 * time.Minute
 	// maxAttempts is how often a diagnosis is begun that the device did not let end.
@@ -38,8 +41,11 @@ type responses struct {
 	// disturbed says that the breakdown on its way is of a process that a heap dump has
 	// stopped meanwhile.
 	disturbed bool
-	// left says that the device went away in the middle of a diagnosis.
-	left bool
+	// left says that a diagnosis may have left a file on the device: the device went away
+	// in the middle, or did not remove it. It is looked for from sweepFrom on, on the
+	// session's clock.
+	left      bool
+	sweepFrom time.Duration
 	// ending says that the run is over: what cannot end now is not tried again.
 	ending bool
 }
@@ -247,6 +253,7 @@ func (s *session) takeCollect(ctx context.Context, a answer[*response.Case]) {
 	e.Kind, e.Diagnosis, e.Again = c.Record.Kind, recordOf(c), s.again(ctx, o, a.err)
 	s.event(e)
 	s.respond.cases = append(s.respond.cases, c)
+	s.respond.left = s.respond.left || len(c.Left) > 0
 	switch {
 	case a.err == nil:
 		delete(s.complaints, errandCollect)
@@ -403,8 +410,12 @@ func (s *session) conclude(ctx context.Context, over error) {
 		s.event(reporters.Event{Event: "error", Text: "no heap dumps at the end: the run was broken off"})
 	}
 	s.lastCall(ctx)
+	s.respond.sweepFrom = 0
 	for {
 		s.dropOrders(ctx, over)
+		if ctx.Err() == nil && !s.silent.on() {
+			s.sweepAgain(ctx)
+		}
 		s.sendCollect(ctx)
 		s.sendAnalysis(ctx)
 		if !s.sweeps.away && !s.respond.collects.away && !s.respond.analyses.away {
@@ -494,9 +505,9 @@ func (s *session) sendResponses(ctx context.Context) {
 	s.sendAnalysis(ctx)
 }
 
-// sweepAgain removes what a diagnosis has left on a device that went away in the middle.
+// sweepAgain removes what a diagnosis has left on the device.
 func (s *session) sweepAgain(ctx context.Context) {
-	if s.respond.left && !s.sweeps.away && !s.respond.collects.away {
+	if s.respond.left && !s.sweeps.away && !s.respond.collects.away && s.clock.now() >= s.respond.sweepFrom {
 		s.respond.left = false
 		s.sendSweep(ctx)
 	}
@@ -516,7 +527,11 @@ func (s *session) takeSweep(ctx context.Context, a answer[[]string]) {
 	if len(a.value) > 0 {
 		s.event(reporters.Event{Event: "swept", Text: "removed what an earlier diagnosis has left on the device: " + strings.Join(a.value, ", ")})
 	}
-	if a.err != nil && ctx.Err() == nil {
+	switch {
+	case a.err == nil:
+		delete(s.complaints, errandSweep)
+	case ctx.Err() == nil:
+		s.respond.left, s.respond.sweepFrom = true, s.clock.now()+sweepEvery
 		s.complainOfDevice(errandSweep, a.err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -336,7 +337,7 @@ func TestResponseInterruptedAtEachStep(t *testing.T) {
 }
 
 // Ctrl-C in the analysis of a dump, or while it waits for that of another phone: the dump
-// stays, stripped.
+// stays, stripped unless all of it is to stay, and a report analyses it.
 func TestResponseInterruptedInTheAnalysis(t *testing.T) {
 	for _, keep := range []response.Keep{response.Stripped, response.Raw, response.Nothing} {
 		t.Run(string(keep), func(t *testing.T) {
@@ -358,35 +359,53 @@ func TestResponseInterruptedInTheAnalysis(t *testing.T) {
 				var kept []string
 				for _, d := range r.diagnosesOf("com.shop", response.TriggerLeak) {
 					kept = append(kept, strings.Fields(d.Device + " " + steps(d))[0])
-					if has := strings.Contains(steps(d), "heap"); has == (keep == response.Nothing) {
-						t.Errorf("%s: %s", d.Device, steps(d))
+					if !strings.Contains(steps(d), "heap") || d.Analysed {
+						t.Errorf("%s: %s, analysed: %v", d.Device, steps(d), d.Analysed)
 					}
 				}
 				if !slices.Equal(kept, []string{"S1", "S2"}) {
 					t.Errorf("diagnoses of %v", kept)
 				}
+				checkResumed(t, o.Dir, keep)
 			})
 		})
 	}
 }
 
-// What an earlier run has left is removed at the start, and no file of anybody else; a
-// dump of this run is not taken for one.
+// checkResumed analyses what a run has not, as a report does, twice.
+func checkResumed(t *testing.T, dir string, keep response.Keep) {
+	t.Helper()
+	var before reporters.Run
+	for range 2 {
+		run, doubts, err := Rebuild(dir)
+		if err != nil || len(doubts) > 0 {
+			t.Fatal(err, doubts)
+		}
+		if warnings, err := response.Resume(t.Context(), dir, response.Options{}, run.Diagnoses); err != nil || len(warnings) > 0 {
+			t.Fatal(err, warnings)
+		}
+		checkFolders(t, dir, run)
+		for _, d := range run.Diagnoses {
+			leak := d.Trigger == response.TriggerLeak
+			if !d.Analysed || leak && (len(d.Findings) == 0 || strings.Contains(steps(d), "heap") != (keep != response.Nothing)) {
+				t.Errorf("%+v", d)
+			}
+		}
+		if before.Schema != "" && !reflect.DeepEqual(run, before) {
+			t.Errorf("the second time\n%+v\nthe first\n%+v", run.Diagnoses, before.Diagnoses)
+		}
+		before = run
+	}
+}
+
+// What an earlier run has left is removed at the start, and no file of anybody else: a dump
+// of this run, or one that another host is taking, is not taken for one.
 func TestResponseSweepsAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), healthy("com.shop")))
-		for _, name := range []string{"leakgate-abc-def.hprof", "leakgate-notes.txt", "mine.hprof"} {
-			w, err := p.Create("/data/local/tmp/"+name, 0o644)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := io.WriteString(w, "x"); err != nil {
-				t.Fatal(err)
-			}
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
-		}
+		touch(t, p, "leakgate-abc-def.hprof")
+		p.StepClock(3 * time.Hour)
+		touch(t, p, "leakgate-0a1b2c3d-abc-def.hprof", "leakgate-notes.txt", "mine.hprof")
 		o := responding(t, response.Options{Dump: response.AtMarks}, p)
 		o.Devices[0].Device = lateSweep{p}
 		o.Workload, o.Duration = looping{1, time.Second, 0}, 3*time.Minute
@@ -395,13 +414,98 @@ func TestResponseSweepsAtTheStart(t *testing.T) {
 		if len(swept) != 1 || !strings.HasSuffix(swept[0].Text, "device: /data/local/tmp/leakgate-abc-def.hprof") {
 			t.Errorf("swept %+v", swept)
 		}
-		if left := leftOn(t, p); !slices.Equal(left, []string{"leakgate-notes.txt"}) {
+		if left := leftOn(t, p); !slices.Equal(left, []string{"leakgate-0a1b2c3d-abc-def.hprof", "leakgate-notes.txt"}) {
 			t.Errorf("left %v", left)
 		}
 		if d := r.diagnosesOf("com.shop", response.TriggerMark); len(d) != 1 || steps(d[0]) != "heap" {
 			t.Errorf("%+v", d)
 		}
 	})
+}
+
+func touch(t *testing.T, p *cabled, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		w, err := p.Create("/data/local/tmp/"+name, 0o644)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, "x"); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A dump that the phone does not remove when it is told to is removed by the same run, also
+// where the first sweep fails, and where it is the last dump at the end.
+func TestResponseSweepsWhatItHasLeft(t *testing.T) {
+	for name, c := range map[string]struct {
+		respond  response.Options
+		spec     androidsim.ProcessSpec
+		duration time.Duration
+		sweeps   int
+	}{
+		"in the run":          {response.Options{}, leaky("com.shop", androidsim.Java, 300), 40 * time.Minute, 0},
+		"the sweep fails":     {response.Options{}, leaky("com.shop", androidsim.Java, 300), 40 * time.Minute, 2},
+		"at the end":          {response.Options{Dump: response.AtEnd}, healthy("com.shop"), 5 * time.Minute, 0},
+		"fails before an end": {response.Options{Dump: response.AtEnd}, healthy("com.shop"), 5 * time.Minute, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := cable(phone("S1", smallDumps(rooted()), c.spec))
+				o := responding(t, c.respond, p)
+				o.Duration = c.duration
+				dev := &stubborn{cabled: p, removals: 2, sweeps: c.sweeps}
+				o.Devices[0].Device = dev
+				r := respond(t, t.Context(), o)
+				left, swept := leftOn(t, p), r.eventsOf("swept", "")
+				if atEnd := c.respond.Dump == response.AtEnd && c.sweeps > 0; (len(left) > 0) != atEnd || (len(swept) == 1) == atEnd {
+					t.Errorf("left %v, swept %+v", left, swept)
+				}
+				if dev.removals > 0 || dev.sweeps > 0 || len(r.Diagnoses) == 0 || r.Stopped != stoppedDuration {
+					t.Errorf("%d removals and %d sweeps did not fail, %s, %+v", dev.removals, dev.sweeps, r.Stopped, r.Diagnoses)
+				}
+				complaints := 0
+				for _, e := range r.events {
+					if strings.Contains(e.Text, "sweep device") {
+						complaints++
+					}
+				}
+				if complaints != min(1, c.sweeps) {
+					t.Errorf("complained %d times", complaints)
+				}
+			})
+		})
+	}
+}
+
+// stubborn is a phone that fails to remove a dump, and then to be swept, so many times.
+type stubborn struct {
+	*cabled
+	at               sync.Mutex
+	removals, sweeps int
+	began            bool
+}
+
+func (d *stubborn) Shell(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+	d.at.Lock()
+	removal, sweep := strings.Contains(command, " 'left'; "), strings.Contains(command, " 'swept'; ")
+	d.began = d.began || removal
+	fails := removal && d.removals > 0 || sweep && d.began && d.sweeps > 0
+	switch {
+	case fails && removal:
+		d.removals--
+	case fails:
+		d.sweeps--
+	}
+	d.at.Unlock()
+	if fails {
+		return 0, errCut
+	}
+	return d.cabled.Shell(ctx, command, stdout, stderr)
 }
 
 // lateSweep is a device on which the sweep begins when a dump that nobody holds back is

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,7 +51,11 @@ const maxWorkloadLog = 32 << 20
 func (m *run) stage() (Stage, error) {
 	f, err := os.OpenFile(filepath.Join(m.Dir, "workload.log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644)
 	if err != nil {
-		return Stage{}, fmt.Errorf("create workload log: %w", err)
+		// Its path on the host is not for the record.
+		if p, ok := errors.AsType[*fs.PathError](err); ok {
+			err = p.Err
+		}
+		return Stage{}, fmt.Errorf("create workload.log: %w", err)
 	}
 	st := Stage{
 		Dir: m.Dir, Output: &logFile{f: f, left: maxWorkloadLog, failed: func(err error) { m.keep(err) }},

@@ -26,8 +26,8 @@ const maxLines = 80
 
 // Analyse says what was collected, completes the record and writes the texts beside the
 // artifacts. What it could not do is a warning of the record; the error is a folder that
-// cannot be written. When ctx ends, heap dumps are not analysed but kept as they are to
-// be kept.
+// cannot be written. When ctx ends, heap dumps are not analysed, the record says so, and
+// they stay as they are to be kept; where none is to stay, stripped until a report.
 func (r *Responder) Analyse(ctx context.Context, c *Case) error {
 	began := time.Now()
 	// Whoever was told what was collected still has these.
@@ -60,10 +60,13 @@ func (r *Responder) Analyse(ctx context.Context, c *Case) error {
 	if first := slices.Concat(grown, degraded); len(first) > 0 {
 		c.lead(first[0])
 	}
-	c.Record.Analysis, c.Record.Analysed = seconds(time.Since(began)), true
+	c.Record.Analysis, c.Record.Analysed = seconds(time.Since(began)), !c.interrupted
 	c.fit()
 	errs = append(errs, c.folder.text("summary.txt", c.Record.Summary), c.write())
-	return errors.Join(errs...)
+	if r.drop(c) {
+		errs = append(errs, c.write())
+	}
+	return r.hostless(errors.Join(errs...))
 }
 
 // headlines are the first lines of what is told shortly: of a snapshot, which is there to

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/leakgate/leakgate/analysis/graphics"
 	"github.com/leakgate/leakgate/capture/dumpsys"
@@ -22,24 +23,28 @@ func readGfxinfo(c *Case, m *Moment, text []byte) ([]string, error) {
 			continue
 		}
 		m.drawn.gfxinfo = p
-		var lines []string
-		if p.GPUBytes.Known {
-			lines = append(lines, fmt.Sprintf("%.1f MB in the renderer's caches", float64(p.GPUBytes.N)/(1<<20)))
-		}
-		for _, x := range []dimension{{"imported by gralloc", p.GrallocKB}, {"allocated as buffers", p.AllocatorKB}} {
-			if x.v.Known {
-				lines = append(lines, megabytes(x.v.N)+" "+x.name)
-			}
-		}
-		if p.Views.Known {
-			lines = append(lines, fmt.Sprintf("%d views", p.Views.N))
-		}
-		if len(lines) == 0 {
-			lines = []string{"the process draws nothing"}
-		}
-		return lines, nil
+		return drawnLines(p), nil
 	}
 	return nil, errors.New("it has nothing about the process")
+}
+
+func drawnLines(p *dumpsys.GfxProcess) []string {
+	var lines []string
+	if p.GPUBytes.Known {
+		lines = append(lines, fmt.Sprintf("%.1f MB in the renderer's caches", float64(p.GPUBytes.N)/(1<<20)))
+	}
+	for _, x := range []dimension{{"imported by gralloc", p.GrallocKB}, {"allocated as buffers", p.AllocatorKB}} {
+		if x.v.Known {
+			lines = append(lines, megabytes(x.v.N)+" "+x.name)
+		}
+	}
+	if p.Views.Known {
+		lines = append(lines, fmt.Sprintf("%d views", p.Views.N))
+	}
+	if len(lines) == 0 {
+		lines = []string{"the process draws nothing"}
+	}
+	return lines
 }
 
 func readGPU(c *Case, m *Moment, text []byte) ([]string, error) {
@@ -54,14 +59,18 @@ func readGPU(c *Case, m *Moment, text []byte) ([]string, error) {
 			m.drawn.gpu = p.Bytes
 		}
 	}
-	lines := []string{"GPU memory of the process is not known"}
-	if m.drawn.gpu.Known {
-		lines[0] = fmt.Sprintf("%.1f MB of GPU memory", float64(m.drawn.gpu.N)/(1<<20))
-	}
+	lines := []string{gpuLine(m.drawn.gpu)}
 	if all := gpu.Global(); all.Known {
 		lines = append(lines, fmt.Sprintf("%.1f MB of all processes", float64(all.N)/(1<<20)))
 	}
 	return lines, nil
+}
+
+func gpuLine(bytes field.Value) string {
+	if !bytes.Known {
+		return "GPU memory of the process is not known"
+	}
+	return fmt.Sprintf("%.1f MB of GPU memory", float64(bytes.N)/(1<<20))
 }
 
 func readSurfaceFlinger(_ *Case, m *Moment, text []byte) ([]string, error) {
@@ -70,10 +79,33 @@ func readSurfaceFlinger(_ *Case, m *Moment, text []byte) ([]string, error) {
 		return nil, err
 	}
 	m.drawn.buffers = &s
+	return []string{buffersLine(&s)}, nil
+}
+
+func buffersLine(s *dumpsys.SurfaceFlinger) string {
 	if !s.Buffers.Known || !s.TotalKB.Known {
-		return []string{fmt.Sprintf("%d buffers are listed; the list has no end", len(s.List))}, nil
+		return fmt.Sprintf("%d buffers are listed; the list has no end", len(s.List))
 	}
-	return []string{fmt.Sprintf("%d buffers of all windows, %s", s.Buffers.N, megabytes(s.TotalKB.N))}, nil
+	if s.ImportedBuffers.Known && s.ImportedKB.Known {
+		// What SurfaceFlinger has not allocated itself it has from the windows' apps.
+		return fmt.Sprintf("%d buffers of all windows, %s; %d allocated by SurfaceFlinger, %s", s.ImportedBuffers.N, megabytes(s.ImportedKB.N), s.Buffers.N, megabytes(s.TotalKB.N))
+	}
+	return fmt.Sprintf("%d buffers of all windows, %s", s.Buffers.N, megabytes(s.TotalKB.N))
+}
+
+// graphicsNow is what there is of graphics memory.
+func graphicsNow(now *Moment) []string {
+	var lines []string
+	if now.drawn.gpu.Known {
+		lines = append(lines, "graphics: "+gpuLine(now.drawn.gpu))
+	}
+	if p := now.drawn.gfxinfo; p != nil {
+		lines = append(lines, "graphics: "+strings.Join(drawnLines(p), ", "))
+	}
+	if s := now.drawn.buffers; s != nil {
+		lines = append(lines, "graphics: "+buffersLine(s))
+	}
+	return lines
 }
 
 // reading is the graphics memory of a moment as package graphics compares it.
@@ -94,12 +126,18 @@ func (m *Moment) reading(why map[graphics.Source]string) graphics.Reading {
 		r.Views, r.ViewRoots = graphics.Value(g.Views), graphics.Value(g.ViewRoots)
 	}
 	if s := m.drawn.buffers; s != nil {
-		r.BuffersRead = s.Buffers.Known && s.Buffers.N == int64(len(s.List))
-		for _, x := range s.List {
-			r.Buffers = append(r.Buffers, graphics.Buffer{Layer: x.Requestor, KB: graphics.Value(x.KB)})
-		}
+		r.BuffersRead, r.Buffers = s.Buffers.Known && s.Buffers.N == int64(len(s.List)), layered(s.List)
+		r.ImportedRead, r.Imported = s.ImportedBuffers.Known && s.ImportedBuffers.N == int64(len(s.Imported)), layered(s.Imported)
 	}
 	return r
+}
+
+func layered(list []dumpsys.Buffer) []graphics.Buffer {
+	out := make([]graphics.Buffer, len(list))
+	for i, x := range list {
+		out[i] = graphics.Buffer{Layer: x.Requestor, KB: graphics.Value(x.KB)}
+	}
+	return out
 }
 
 // sources are the steps behind the sources of graphics memory.
@@ -119,11 +157,12 @@ func (c *Case) unread() map[graphics.Source]string {
 }
 
 func graphicsGrowth(c *Case, before, now *Moment) []string {
-	g := graphics.Compare(before.reading(nil), now.reading(c.unread()))
-	for _, r := range slices.Concat(g.Rows, g.Layers)[:min(len(g.Rows)+len(g.Layers), toldFindings)] {
-		if r.Delta == 0 {
-			continue
-		}
+	is := now.reading(c.unread())
+	is.Package = c.Process.Package()
+	g := graphics.Compare(before.reading(nil), is)
+	quiet := func(r graphics.Row) bool { return r.Delta == 0 || r.Foreign }
+	changed := slices.DeleteFunc(slices.Concat(g.Rows, g.Layers), quiet)
+	for _, r := range changed[:min(len(changed), toldFindings)] {
 		f := reporters.Finding{What: "graphics", Name: reporters.Tail(fmt.Sprintf("%s (%s)", r.Name, r.Source), maxText)}
 		if r.Unit == graphics.Bytes {
 			f.Bytes, f.BytesDelta = new(r.After.N), new(r.Delta)

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,6 +81,36 @@ func safe(name string) string {
 	return out
 }
 
+// hostless is a text without the path of the run directory on the host: what a run writes
+// has no absolute paths.
+func (f folder) hostless(text string) string {
+	return hostless(strings.TrimSuffix(f.path, filepath.FromSlash(f.name)), text)
+}
+
+func hostless(dir, text string) string {
+	dir = filepath.Clean(dir)
+	if !filepath.IsAbs(dir) || dir == filepath.Dir(dir) {
+		return text
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(text, dir+string(filepath.Separator), ""), dir, ".")
+}
+
+// hostlessError is an error with the text that a run may write.
+type hostlessError struct {
+	error
+	text string
+}
+
+func (e hostlessError) Error() string { return e.text }
+func (e hostlessError) Unwrap() error { return e.error }
+
+func (r *Responder) hostless(err error) error {
+	if err == nil {
+		return nil
+	}
+	return hostlessError{err, hostless(r.dir, err.Error())}
+}
+
 // in is the path of a file of the folder on the host.
 func (f folder) in(name string) string { return filepath.Join(f.path, name) }
 
@@ -121,4 +153,52 @@ func (c *Case) write() error {
 		return fmt.Errorf("encode diagnosis.json: %w", err)
 	}
 	return reporters.WriteWhole(c.folder.in("diagnosis.json"), append(text, '\n'))
+}
+
+const (
+	// maxRecord bounds a record, as the line that holds it, maxWritten the file, which has
+	// it in many lines.
+	maxRecord  = 1 << 20
+	maxWritten = 4 << 20
+)
+
+// read reads diagnosis.json, which may come from somebody else.
+func (f folder) read() (d reporters.Diagnosis, err error) {
+	file, _, err := open(f.in("diagnosis.json"))
+	if err != nil {
+		return d, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxWritten+1))
+	switch {
+	case err != nil:
+		return d, err
+	case len(text) > maxWritten:
+		return d, fmt.Errorf("diagnosis.json has more than %d bytes", maxWritten)
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		return d, fmt.Errorf("decode diagnosis.json: %w", err)
+	}
+	if d.Schema != reporters.DiagnosisSchema || d.Folder != f.name || encoded(d) > maxRecord {
+		return reporters.Diagnosis{}, errors.New("diagnosis.json is not that of its folder")
+	}
+	d.Schema = ""
+	return d, nil
+}
+
+// told is a diagnosis with what its folder says that it has shown; false where that was
+// not analysed, or is another.
+func (f folder) told(d reporters.Diagnosis) (reporters.Diagnosis, bool) {
+	is, err := f.read()
+	same := is.Device == d.Device && is.User == d.User && is.Process == d.Process && is.PID == d.PID &&
+		is.T == d.T && is.Trigger == d.Trigger && is.Recipe == d.Recipe
+	steps := slices.EqualFunc(is.Steps, d.Steps, func(is, was reporters.Collected) bool {
+		return is.Step == was.Step && (is.File == was.File || is.File == "")
+	})
+	if err != nil || !is.Analysed || !same || !steps {
+		return d, false
+	}
+	d.Analysed, d.Analysis, d.Steps = true, is.Analysis, is.Steps
+	d.Findings, d.Summary, d.Warnings = append([]reporters.Finding{}, is.Findings...), append([]string{}, is.Summary...), append([]string{}, is.Warnings...)
+	return d, true
 }

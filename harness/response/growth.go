@@ -47,9 +47,11 @@ func (c *Case) present(now *Moment) []string {
 		}
 	case "thread":
 		lines = append(lines, threadsNow(now)...)
+	case "gpu":
+		lines = append(lines, graphicsNow(now)...)
 	}
-	if len(lines) == 0 && now.meminfo != nil {
-		lines = blockLines(now.meminfo)
+	if (len(lines) == 0 || c.Recipe == "gpu") && now.meminfo != nil {
+		lines = append(lines, blockLines(now.meminfo)...)
 	}
 	return lines
 }
@@ -176,14 +178,20 @@ func meminfoRows(before, now *dumpsys.Block) []meminfoRow {
 }
 
 func threadGrowth(c *Case, before, now *Moment) []string {
-	if len(before.threads) == 0 || len(now.threads) == 0 {
-		return append([]string{"threads: their names were not read at both moments"}, threadsNow(now)...)
+	if len(before.all()) == 0 || len(now.all()) == 0 {
+		return append([]string{"threads: they were not read at both moments"}, threadsNow(now)...)
 	}
 	was, is := before.noted(), now.noted()
 	if !was.Known || !is.Known {
 		was, is = before.mapped(), now.mapped()
 	}
-	g := thread.Compare(thread.Reading{Threads: before.threads, Stack: was}, thread.Reading{Threads: now.threads, Stack: is})
+	earlier, present := before.threads, now.threads
+	named := len(earlier) > 0 && len(present) > 0
+	if !named {
+		// A name and none are no two groups of which one grew.
+		earlier, present = unnamed(before.all()), unnamed(now.all())
+	}
+	g := thread.Compare(thread.Reading{Threads: earlier, Stack: was}, thread.Reading{Threads: present, Stack: is})
 	for _, x := range g.Groups[:min(len(g.Groups), toldFindings)] {
 		if x.Delta == 0 {
 			continue
@@ -196,6 +204,13 @@ func threadGrowth(c *Case, before, now *Moment) []string {
 	}
 	lines := g.Lines(toldRows)
 	lines[0] = "threads: " + lines[0]
+	if !named {
+		totals := 1
+		if g.StackBefore.Known && g.StackAfter.Known {
+			totals++
+		}
+		return append(lines[:totals], "the names of threads were not read at both moments: which group grew cannot be told")
+	}
 	if len(g.Groups) > 0 && g.Groups[0].Delta > 0 {
 		x := g.Groups[0]
 		c.lead(fmt.Sprintf("threads %s: %d -> %d", x.Pattern, x.Before, x.After))
@@ -203,12 +218,21 @@ func threadGrowth(c *Case, before, now *Moment) []string {
 	return lines
 }
 
+// unnamed are threads without their names.
+func unnamed(list []thread.Thread) []thread.Thread {
+	out := make([]thread.Thread, len(list))
+	for i, x := range list {
+		out[i] = thread.Thread{TID: x.TID, Name: noName}
+	}
+	return out
+}
+
 // threadsNow is the groups of the present threads, the largest first.
 func threadsNow(now *Moment) []string {
-	if len(now.threads) == 0 {
+	if len(now.all()) == 0 {
 		return nil
 	}
-	g := thread.Compare(thread.Reading{}, thread.Reading{Threads: now.threads})
+	g := thread.Compare(thread.Reading{}, thread.Reading{Threads: now.all()})
 	lines := []string{fmt.Sprintf("threads: %d", g.After)}
 	for _, x := range g.Groups[:min(len(g.Groups), toldRows)] {
 		lines = append(lines, fmt.Sprintf("  %5d  %s", x.After, x.Pattern))

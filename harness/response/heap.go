@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/leakgate/leakgate/analysis"
@@ -32,9 +33,10 @@ func (r *Responder) heap(ctx context.Context, c *Case, file string) []string {
 	case err == nil:
 		lines = c.heapLines(report)
 	case ctx.Err() != nil:
-		lines = []string{r.notAnalysed(file)}
+		c.interrupted = true
+		lines = []string{r.notAnalysed(c, file)}
 	default:
-		lines = []string{"the dump could not be analysed: " + err.Error()}
+		lines = []string{"the dump could not be analysed: " + c.folder.hostless(err.Error())}
 		c.warn(fmt.Errorf("analyse %s: %w", file, err))
 		c.Unread = true
 	}
@@ -76,7 +78,13 @@ func (r *Responder) heapOptions() analysis.Options {
 	return o
 }
 
+// open opens a file of a folder, and nothing that a link or a pipe of its name leads to.
 func open(path string) (*os.File, int64, error) {
+	if info, err := os.Lstat(path); err != nil {
+		return nil, 0, err
+	} else if !info.Mode().IsRegular() {
+		return nil, 0, fmt.Errorf("%s is no file", filepath.Base(path))
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, 0, err
@@ -97,10 +105,11 @@ func (c *Case) heapLines(r *analysis.Report) []string {
 	for i := range r.Leaks {
 		c.findLeak(&r.Leaks[i], map[bool]string{false: "leak", true: "library_leak"}[r.Leaks[i].Library])
 	}
-	for i := range r.Suspects {
-		c.findLeak(&r.Suspects[i], "suspect")
+	piles := reporters.Unexplained(r.Suspects, r.Leaks)
+	for i := range piles {
+		c.findLeak(&piles[i], "suspect")
 	}
-	first := firstLeak(r)
+	first := firstLeak(r.Leaks, piles)
 	switch {
 	case first == nil:
 		lines = append(lines, fmt.Sprintf("heap dump: no leak and no place where memory piles up, of %s reachable", reporters.Bytes(r.Dump.ReachableBytes)))
@@ -109,7 +118,7 @@ func (c *Case) heapLines(r *analysis.Report) []string {
 	default:
 		lines = append(lines, fmt.Sprintf("heap dump: %s, %s retained", reporters.LeakName(first), reporters.Bytes(first.RetainedBytes)))
 	}
-	if n := len(r.Leaks) + len(r.Suspects) - 1; n > 0 {
+	if n := len(r.Leaks) + len(piles) - 1; n > 0 {
 		lines[0] += fmt.Sprintf("; %d more in analysis.json", n)
 	}
 	if first != nil {
@@ -120,7 +129,7 @@ func (c *Case) heapLines(r *analysis.Report) []string {
 
 // firstLeak is what to look at first: the app's own leak that retains most, else where
 // most memory piles up, else a leak of a library.
-func firstLeak(r *analysis.Report) *analysis.Leak {
+func firstLeak(leaks, piles []analysis.Leak) *analysis.Leak {
 	var own, library, pile *analysis.Leak
 	larger := func(have, l *analysis.Leak) *analysis.Leak {
 		if have == nil || l.RetainedBytes > have.RetainedBytes {
@@ -128,15 +137,15 @@ func firstLeak(r *analysis.Report) *analysis.Leak {
 		}
 		return have
 	}
-	for i := range r.Leaks {
-		if l := &r.Leaks[i]; l.Library {
+	for i := range leaks {
+		if l := &leaks[i]; l.Library {
 			library = larger(library, l)
 		} else {
 			own = larger(own, l)
 		}
 	}
-	for i := range r.Suspects {
-		pile = larger(pile, &r.Suspects[i])
+	for i := range piles {
+		pile = larger(pile, &piles[i])
 	}
 	// A leak that holds next to nothing does not explain memory that grows.
 	if own != nil && (pile == nil || own.RetainedBytes*smallLeak >= pile.RetainedBytes) {
@@ -180,24 +189,68 @@ func cut(trace []string, file string) []string {
 	return append(trace[:toldTrace:toldTrace], fmt.Sprintf("... %d lines more in %s", len(trace)-toldTrace, file))
 }
 
+// What a step says of a stripped dump: that it stays, or that it waits for its analysis.
+const (
+	zeroed  = "the contents of primitive arrays are zeroed: texts, pixels, buffers (diagnose.keep is stripped)"
+	waiting = "the contents of primitive arrays are zeroed, and it stays until leakgate report has analysed it (diagnose.keep is none)"
+)
+
+// waits tells whether a dump that is not to stay was not analysed and stays for a report.
+// Of a diagnosis on demand there is none.
+func (r *Responder) waits(c *Case) bool {
+	return r.options.Keep == Nothing && c.interrupted && c.Trigger != TriggerDemand
+}
+
 // keep leaves of a dump what is to be kept. Where it cannot be stripped it goes: a dump
-// holds what people have typed, and the folder may be uploaded.
+// holds what people have typed, and the folder may be uploaded. What is not to stay is
+// there until drop.
 func (r *Responder) keep(c *Case, file string) error {
-	path := c.folder.in(file)
-	note := "the contents of primitive arrays are zeroed: texts, pixels, buffers (diagnose.keep is stripped)"
-	var err error
-	switch r.options.Keep {
-	case Raw:
+	if r.options.Keep == Raw || r.options.Keep == Nothing && !r.waits(c) {
 		return nil
-	case Nothing:
-		note, err = "removed after its analysis (diagnose.keep is none)", os.Remove(path)
-	default:
-		if err = strip(path); err != nil {
-			note = "removed: it could not be stripped"
-			err = errors.Join(fmt.Errorf("strip %s: %w", file, err), os.Remove(path))
-		}
 	}
-	_, missing := os.Lstat(path)
+	note := zeroed
+	if r.waits(c) {
+		note = waiting
+	}
+	err := strip(c.folder.in(file))
+	if err != nil {
+		note = "removed: it could not be stripped"
+		err = errors.Join(fmt.Errorf("strip %s: %w", file, err), os.Remove(c.folder.in(file)))
+	}
+	c.kept(file, note, err)
+	return err
+}
+
+// drop removes the dump of a case where none is to stay. That is done last: what it has
+// shown is written. It tells whether there was one.
+func (r *Responder) drop(c *Case) (some bool) {
+	if r.options.Keep != Nothing || r.waits(c) {
+		return false
+	}
+	note := "removed after its analysis (diagnose.keep is none)"
+	if c.interrupted {
+		note = "removed (diagnose.keep is none)"
+	}
+	for _, s := range slices.Clone(c.Record.Steps) {
+		if s.Step != heapStep || s.File == "" {
+			continue
+		}
+		err := os.Remove(c.folder.in(s.File))
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		if err != nil {
+			c.warn(err)
+		}
+		c.kept(s.File, note, err)
+		some = true
+	}
+	return some
+}
+
+// kept notes what was done about a dump; err is that it could not be.
+func (c *Case) kept(file, note string, err error) {
+	_, missing := os.Lstat(c.folder.in(file))
 	gone := errors.Is(missing, fs.ErrNotExist)
 	if err != nil && !gone {
 		note = "ALL OF IT IS STILL THERE: it could not be removed"
@@ -207,20 +260,24 @@ func (r *Responder) keep(c *Case, file string) error {
 		if s.File != file {
 			continue
 		}
-		s.Note = strings.TrimPrefix(s.Note+"; "+note, "; ")
+		// What was noted when an analysis was interrupted does not hold any more.
+		before := strings.TrimSuffix(strings.TrimSuffix(s.Note, zeroed), waiting)
+		s.Note = strings.TrimPrefix(strings.TrimSuffix(before, "; ")+"; "+note, "; ")
 		if gone {
 			s.File, s.Bytes = "", 0
 		}
 	}
-	return err
 }
 
 // notAnalysed says what to do about a dump that an interrupted run has not analysed.
-func (r *Responder) notAnalysed(file string) string {
-	if r.options.Keep == Nothing {
-		return "the run was interrupted before the dump was analysed, and none is kept"
+func (r *Responder) notAnalysed(c *Case, file string) string {
+	switch {
+	case c.Trigger != TriggerDemand:
+		return "the run was interrupted before the dump was analysed: leakgate report does it"
+	case r.options.Keep == Nothing:
+		return "the diagnosis was interrupted before the dump was analysed, and none is kept"
 	}
-	return "the run was interrupted before the dump was analysed: leakgate analyze " + file
+	return "the diagnosis was interrupted before the dump was analysed: leakgate analyze " + file
 }
 
 // strip puts the stripped dump in the place of the whole one. It is not to be

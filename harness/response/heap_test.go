@@ -17,6 +17,7 @@ import (
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/internal/hproftest"
 	"github.com/leakgate/leakgate/internal/recorded"
+	"github.com/leakgate/leakgate/reporters"
 )
 
 // secret is what somebody has typed.
@@ -162,28 +163,54 @@ func TestKeptDamaged(t *testing.T) {
 	}
 }
 
-// A run that ends does not wait for the analysis, and leaves no dump as it was.
+// A run that ends does not wait for the analysis, and leaves no dump as it was. What was
+// not analysed says so and stays until it is; only on demand nobody comes for it.
 func TestKeptInterrupted(t *testing.T) {
-	for keep, words := range map[Keep]string{
-		Stripped: "the run was interrupted before the dump was analysed: leakgate analyze heap.hprof",
-		Nothing:  "the run was interrupted before the dump was analysed, and none is kept",
+	const report = "the run was interrupted before the dump was analysed: leakgate report does it"
+	for _, k := range []struct {
+		keep           Keep
+		trigger        string
+		summary, note  string
+		stays, analyse bool
+	}{
+		{Stripped, TriggerMark, report, zeroed, true, true},
+		{Nothing, TriggerMark, report, waiting, true, true},
+		{Nothing, TriggerLeak, report, waiting, true, true},
+		{Stripped, TriggerDemand, "the diagnosis was interrupted before the dump was analysed: leakgate analyze heap.hprof", zeroed, true, false},
+		{Nothing, TriggerDemand, "the diagnosis was interrupted before the dump was analysed, and none is kept", "removed (diagnose.keep is none)", false, false},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		r := New(t.TempDir(), Options{Keep: keep})
+		r := New(t.TempDir(), Options{Keep: k.keep})
 		c := given(t, r, "java", nil, map[string][]byte{"heap.hprof": secretive(t)})
-		c.Trigger = TriggerMark
+		c.Trigger, c.Record.Trigger = k.trigger, k.trigger
 		if err := r.Analyse(ctx, c); err != nil {
 			t.Fatal(err)
 		}
 		checkCase(t, r, c)
 		files := contents(t, c.folder.path)
-		if holds(files["heap.hprof"], secret) || (files["heap.hprof"] != nil) != (keep == Stripped) || files["analysis.json"] != nil || c.Unread {
-			t.Errorf("%s: %d bytes of a dump", keep, len(files["heap.hprof"]))
+		if holds(files["heap.hprof"], secret) || (files["heap.hprof"] != nil) != k.stays || files["analysis.json"] != nil || c.Unread || c.Record.Analysed {
+			t.Errorf("%s, %s: %d bytes of a dump, %+v", k.keep, k.trigger, len(files["heap.hprof"]), c.Record)
 		}
-		equal(t, "summary", c.Record.Summary, []string{words})
+		equal(t, "summary", c.Record.Summary, []string{k.summary})
+		equal(t, "note", c.Record.Steps[0].Note, k.note)
 		if len(c.Record.Findings)+len(c.Record.Warnings) > 0 {
 			t.Errorf("%+v", c.Record)
+		}
+		if !k.analyse {
+			continue
+		}
+		list := []reporters.Diagnosis{c.Record}
+		if warnings, err := Resume(t.Context(), r.dir, Options{}, list); err != nil || len(warnings) > 0 {
+			t.Error(warnings, err)
+		}
+		c.Record = list[0]
+		checkCase(t, r, c)
+		if note := c.Record.Steps[0].Note; !c.Record.Analysed || len(found(c, "leak")) != 1 || strings.Contains(note, waiting) || strings.Count(note, "zeroed") > 1 {
+			t.Errorf("%s: %+v", k.keep, c.Record)
+		}
+		if there := contents(t, c.folder.path)["heap.hprof"] != nil; there != (k.keep == Stripped) || there != (c.Record.Steps[0].File != "") {
+			t.Errorf("%s: the dump is there: %v, %+v", k.keep, there, c.Record.Steps)
 		}
 	}
 }

@@ -90,9 +90,9 @@ func TestFit(t *testing.T) {
 	for i := range 60 {
 		all.Steps = append(all.Steps, capture.Outcome{Step: fmt.Sprint("step", i), Note: hostile, Reasons: slices.Repeat([]string{hostile}, 100)})
 		c.Record.Findings = append(c.Record.Findings, reporters.Finding{What: "leak", Name: fmt.Sprint(i, line), Trace: slices.Repeat([]string{line}, 60)})
-		c.warnText(fmt.Sprint(i, line))
+		c.warnText(fmt.Sprint(line, i))
 	}
-	c.Record.Steps = collected(capture.Recipe{}, all)
+	c.Record.Steps = collected(capture.Recipe{}, all, folder{})
 	c.Record.Summary = bounded(slices.Repeat([]string{line}, 200))
 	if last := c.Record.Summary[maxLines-1]; last != "... 121 lines more beside the artifacts" {
 		t.Error(last)

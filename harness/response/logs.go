@@ -3,7 +3,9 @@ package response
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/leakgate/leakgate/capture/dumpsys"
 )
@@ -65,18 +67,30 @@ func readExitInfo(c *Case, _ *Moment, text []byte) ([]string, error) {
 	}
 	var own []dumpsys.Exit
 	for _, e := range info.Exits {
-		if e.Process == c.Process.Name {
+		if e.Process == c.Process.Name && (!e.User.Known || e.User.N == int64(c.Process.User)) {
 			own = append(own, e)
 		}
 	}
+	// The device lists them by uid: an app that was installed again has another.
+	slices.SortStableFunc(own, func(a, b dumpsys.Exit) int { return endedAt(b).Compare(endedAt(a)) })
 	if len(own) == 0 {
 		return []string{"exit info: no earlier process of this name has ended"}, nil
 	}
-	lines := []string{fmt.Sprintf("exit info: %d earlier processes of this name have ended, the last %s", len(own), exitText(own[0]))}
+	ended := "1 earlier process of this name has ended, "
+	if len(own) > 1 {
+		ended = fmt.Sprintf("%d earlier processes of this name have ended, the last ", len(own))
+	}
+	lines := []string{"exit info: " + ended + exitText(own[0])}
 	for _, e := range own[:min(len(own), toldRows)] {
 		lines = append(lines, "  "+exitText(e))
 	}
 	return lines, nil
+}
+
+// endedAt is when a process ended, by the device's clock; zero where that is no time.
+func endedAt(e dumpsys.Exit) time.Time {
+	at, _ := time.Parse("2006-01-02 15:04:05", e.Timestamp) // takes fractions, too
+	return at
 }
 
 func exitText(e dumpsys.Exit) string {

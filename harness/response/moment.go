@@ -23,9 +23,11 @@ type Moment struct {
 	// smaps and showmap are the same mappings by two ways, which do not sum up to quite
 	// the same.
 	smaps, showmap *native.Map
-	threads        []thread.Thread
-	meminfo        *dumpsys.Block
-	drawn          drawn
+	// threads are those whose names were read; nameless those of which only the ids are
+	// known, where they are newer.
+	threads, nameless []thread.Thread
+	meminfo           *dumpsys.Block
+	drawn             drawn
 }
 
 // or is the moment, with what was not seen of it as it was before.
@@ -40,6 +42,9 @@ func (m *Moment) or(before *Moment) *Moment {
 	out.drawn.buffers = cmp.Or(m.drawn.buffers, before.drawn.buffers)
 	if len(m.threads) == 0 {
 		out.threads = before.threads
+		if len(m.nameless) == 0 {
+			out.nameless = before.nameless
+		}
 	}
 	if !m.drawn.gpu.Known {
 		out.drawn.gpu = before.drawn.gpu
@@ -49,6 +54,14 @@ func (m *Moment) or(before *Moment) *Moment {
 
 // maps are the mappings by the better of the two ways, nil where neither gave them.
 func (m *Moment) maps() *native.Map { return cmp.Or(m.smaps, m.showmap) }
+
+// all are the threads as they were read last, with names or without.
+func (m *Moment) all() []thread.Thread {
+	if len(m.nameless) > 0 {
+		return m.nameless
+	}
+	return m.threads
+}
 
 // way names the way of maps.
 func (m *Moment) way() string {
@@ -289,14 +302,17 @@ func readThreads(c *Case, m *Moment, text []byte) ([]string, error) {
 	return lines, nil
 }
 
+// noName stands for the names of threads of which only the ids are known.
+const noName = "(name not known)"
+
 // readThreadIDs reads a list of ids without names.
 func readThreadIDs(c *Case, m *Moment, text []byte) ([]string, error) {
 	for word := range strings.FieldsSeq(string(text)) {
 		if tid, err := strconv.ParseInt(word, 10, 64); err == nil {
-			m.threads = append(m.threads, thread.Thread{TID: tid, Name: "(name not known)"})
+			m.nameless = append(m.nameless, thread.Thread{TID: tid, Name: noName})
 		}
 	}
-	return []string{fmt.Sprintf("%d threads, without names", len(m.threads))}, nil
+	return []string{fmt.Sprintf("%d threads, without names", len(m.nameless))}, nil
 }
 
 func readMeminfo(c *Case, m *Moment, text []byte) ([]string, error) {

@@ -175,6 +175,61 @@ func TestMomentKeepsWhatItHad(t *testing.T) {
 	}
 }
 
+// Threads without names are no group beside those that have some: of the two only the
+// totals are compared, and the names stay for later.
+func TestThreadsWithoutNames(t *testing.T) {
+	r := New(t.TempDir(), Options{})
+	named := func(n int) map[string][]byte {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "/proc/4321/task/%d/comm:pool-1-thread-%d\n", 4321+i, i)
+		}
+		return map[string][]byte{"threads.txt": []byte(b.String())}
+	}
+	nameless := func(n int) map[string][]byte {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "%d\n", 4321+i)
+		}
+		return map[string][]byte{"thread_ids.txt": []byte(b.String())}
+	}
+	const cannot = "the names of threads were not read at both moments: which group grew cannot be told"
+	seen := func(c *Case) (list []string) {
+		for _, f := range found(c, "threads") {
+			list = append(list, fmt.Sprintf("%s %d %+d", f.Name, *f.Count, *f.CountDelta))
+		}
+		return list
+	}
+	first := analysed(t, r, Snapshot, nil, named(20))
+	same := analysed(t, r, "thread", first.Now, nameless(20))
+	equal(t, "the same", seen(same), []string(nil))
+	equal(t, "the same", same.Record.Summary, []string{"threads: 20 -> 20 threads (+0): 0 new, 0 ended", cannot})
+
+	more := analysed(t, r, "thread", same.Now, nameless(50))
+	equal(t, "more", seen(more), []string{"(name not known) 50 +30"})
+	equal(t, "more", more.Record.Summary, []string{"threads: 20 -> 50 threads (+30): 30 new, 0 ended", cannot})
+	if !strings.HasPrefix(more.Headline(), "threads: 20 -> 50 threads") {
+		t.Error(more.Headline())
+	}
+	// The latest total counts, and the names that were read last.
+	again := analysed(t, r, "thread", more.Now, nameless(51))
+	equal(t, "again", seen(again), []string{"(name not known) 51 +1"})
+	back := analysed(t, r, "thread", again.Now, named(60))
+	if list := found(back, "threads"); len(list) != 1 || *list[0].CountDelta != 40 || !strings.HasPrefix(list[0].Name, "pool-1-thread-") {
+		t.Errorf("%+v", list)
+	}
+	equal(t, "then", seen(analysed(t, r, "thread", back.Now, nameless(60))), []string(nil))
+
+	// Named only now, and no threads before.
+	late := analysed(t, r, "thread", analysed(t, r, "thread", nil, nameless(20)).Now, named(20))
+	equal(t, "late", late.Record.Summary, []string{"threads: 20 -> 20 threads (+0): 0 new, 0 ended", cannot})
+	none := analysed(t, r, "thread", &Moment{}, nameless(7))
+	says(t, none.Record.Summary, "threads: they were not read at both moments\nthreads: 7\n      7  (name not known)")
+	// What else was seen keeps the ids.
+	native := analysed(t, r, "native", more.Now, map[string][]byte{"smaps.txt": smapsOf([]area{{"[heap]", 100, 0}})})
+	equal(t, "kept", seen(analysed(t, r, "thread", native.Now, nameless(52))), []string{"(name not known) 52 +2"})
+}
+
 // What cannot be read is a warning and says nothing; the other artifacts are read.
 func TestDamagedArtifact(t *testing.T) {
 	r := New(t.TempDir(), Options{})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -76,42 +77,61 @@ type Case struct {
 	Ended time.Duration
 	// Unread tells that there is a heap dump that could not be analysed.
 	Unread bool
+	// Left are the paths of files that may still be on the device.
+	Left []string
+
+	// interrupted tells that there is one whose analysis was.
+	interrupted bool
 
 	folder   folder
 	headline string
 }
 
+// leastFree is the free space on the host, in bytes, below which no snapshot is taken: it
+// has some MB, and a night of suspicions has many.
+const leastFree = 32 << 20
+
 // Collect has the device tell what the order is about. The error is a device that does
 // not answer, a folder that cannot be written, or the end of ctx; the case says what was
-// collected until then and is nil only where there is no folder.
+// collected until then and is nil only where there is no folder, or no room for a snapshot.
 func (r *Responder) Collect(ctx context.Context, dev capture.Device, facts capture.Facts, o Order) (*Case, error) {
 	recipe, ok := r.options.recipe(o.Recipe)
 	if !ok {
 		return nil, fmt.Errorf("respond to %s of %s: no recipe %q", o.Kind, o.Process.Name, o.Recipe)
 	}
+	if n, err := free(r.dir); o.Recipe == Snapshot && err == nil && n < leastFree {
+		return nil, fmt.Errorf("snapshot of %s: the host's disk has only %d MB free, which the samples need", o.Process.Name, n>>20)
+	}
 	dir, err := r.newFolder(o)
 	if err != nil {
-		return nil, err
+		return nil, r.hostless(err)
 	}
-	c := &Case{Order: o, folder: dir}
+	c := &Case{Order: o, folder: dir, Record: reporters.Diagnosis{
+		Device: dev.Serial(), User: o.Process.User, Process: o.Process.Name, PID: o.Process.PID,
+		T: o.T, Trigger: o.Trigger, Mark: o.Mark, Kind: o.Kind, Recipe: o.Recipe,
+		Folder: dir.name, Outcome: reporters.DiagnosisInterrupted, Keep: string(r.options.Keep),
+		Steps: []reporters.Collected{}, Findings: []reporters.Finding{}, Summary: []string{}, Warnings: []string{},
+	}}
+	// A kill leaves no line about the folder: this tells what may stay in it.
+	_ = c.write() // and once more below, where its error is told
 	d, err := capture.Diagnose(ctx, dev, facts, capture.Request{
 		Process: o.Process, Recipe: recipe, Level: o.Level, Dir: dir.path, Run: r.token,
 		HostFree: func() (int64, error) { return free(dir.path) },
 		Expect:   o.Expect, Paused: o.Paused,
 	})
 	c.Ended = d.Ended
-	err = errors.Join(err, dir.open(d.Steps))
-	c.Record = reporters.Diagnosis{
-		Device: dev.Serial(), User: o.Process.User, Process: o.Process.Name, PID: o.Process.PID,
-		T: o.T, Took: seconds(d.Took), Trigger: o.Trigger, Mark: o.Mark, Kind: o.Kind, Recipe: o.Recipe,
-		Folder: dir.name, Steps: collected(recipe, d), Outcome: outcome(d, err), Keep: string(r.options.Keep),
-		Findings: []reporters.Finding{}, Summary: []string{}, Warnings: []string{},
+	for _, s := range d.Steps {
+		if s.Left != "" {
+			c.Left = append(c.Left, s.Left)
+		}
 	}
+	err = errors.Join(err, dir.open(d.Steps))
+	c.Record.Took, c.Record.Steps, c.Record.Outcome = seconds(d.Took), collected(recipe, d, dir), outcome(d, err)
 	if err != nil {
 		err = fmt.Errorf("diagnose %s: %w", o.Process.Name, err)
 		c.warn(err)
 	}
-	return c, errors.Join(err, c.write())
+	return c, r.hostless(errors.Join(err, c.write()))
 }
 
 // Headline is what a case says first: the leak, or what grew.
@@ -140,7 +160,7 @@ func free(dir string) (int64, error) {
 }
 
 // collected are the steps as run.json has them.
-func collected(recipe capture.Recipe, d capture.Diagnosis) []reporters.Collected {
+func collected(recipe capture.Recipe, d capture.Diagnosis, dir folder) []reporters.Collected {
 	proves := map[string]string{}
 	for _, s := range recipe.Steps {
 		proves[s.Name] = s.Proves
@@ -149,17 +169,17 @@ func collected(recipe capture.Recipe, d capture.Diagnosis) []reporters.Collected
 	for i, s := range d.Steps {
 		out[i] = reporters.Collected{
 			Step: s.Step, Ending: string(s.Ending), File: s.File, Bytes: s.Bytes,
-			Proves: reporters.Head(proves[s.Step], maxWords), Note: reporters.Head(s.Note, maxWords), Reasons: reasons(s.Reasons), Took: seconds(s.Took),
+			Proves: reporters.Head(proves[s.Step], maxWords), Note: reporters.Head(dir.hostless(s.Note), maxWords), Reasons: reasons(s.Reasons, dir), Took: seconds(s.Took),
 		}
 	}
 	return out
 }
 
 // reasons are the first of those why no better way was taken, in few words.
-func reasons(all []string) []string {
+func reasons(all []string, dir folder) []string {
 	var out []string
 	for _, text := range all[:min(len(all), maxReasons)] {
-		out = append(out, reporters.Head(text, maxWords))
+		out = append(out, reporters.Head(dir.hostless(text), maxWords))
 	}
 	return out
 }
@@ -195,8 +215,10 @@ const (
 
 func (c *Case) warn(err error) { c.warnText(err.Error()) }
 
+// warnText warns once: an analysis that was interrupted is made again.
 func (c *Case) warnText(text string) {
-	if len(c.Record.Warnings) < maxWarnings {
-		c.Record.Warnings = append(c.Record.Warnings, reporters.Tail(text, maxText))
+	text = reporters.Tail(c.folder.hostless(text), maxText)
+	if len(c.Record.Warnings) < maxWarnings && !slices.Contains(c.Record.Warnings, text) {
+		c.Record.Warnings = append(c.Record.Warnings, text)
 	}
 }

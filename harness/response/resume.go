@@ -1,6 +1,7 @@
 package response
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,39 +19,72 @@ import (
 // Resume does for a run that was killed what it had not come to: it analyses what was
 // collected and leaves heap dumps in the form that the run was to keep, and removes what
 // was half written. Diagnoses are completed in place; the warnings say what could not be
-// done, the error is a folder that cannot be written. Of the options the memory and the
-// mapping count.
+// done, the error is a folder that cannot be written, or the end of ctx, and what is not
+// analysed then is so the next time. Of the options the memory and the mapping count.
 func Resume(ctx context.Context, dir string, o Options, diagnoses []reporters.Diagnosis) (warnings []error, err error) {
-	var errs []error
+	warnings, err = tidy(dir, diagnoses)
+	errs := []error{err}
 	for i := range diagnoses {
 		d := &diagnoses[i]
 		if d.Analysed || len(d.Steps) == 0 {
 			continue
 		}
-		if !inside(d.Folder) {
-			warnings = append(warnings, fmt.Errorf("resume a diagnosis: %q is no folder of a run", reporters.Head(d.Folder, maxText)))
-			continue
-		}
-		if slices.ContainsFunc(d.Steps, func(s reporters.Collected) bool { return strings.ContainsAny(s.File, `/\`) || s.File == ".." }) {
-			warnings = append(warnings, fmt.Errorf("resume a diagnosis: %s has files that are not in it", reporters.Head(d.Folder, maxText)))
+		f, err := resumable(dir, *d)
+		if err != nil {
+			warnings = append(warnings, fmt.Errorf("resume a diagnosis: %w", err))
 			continue
 		}
 		o.Keep = Keep(d.Keep)
 		r := New(dir, o)
-		f := folder{name: d.Folder, path: filepath.Join(dir, filepath.FromSlash(d.Folder))}
-		if _, err := os.Stat(f.path); err != nil {
-			warnings = append(warnings, fmt.Errorf("resume a diagnosis: %w", err))
+		// An earlier report has analysed it, or the run had, and no line says so: of what is
+		// not kept nothing is left to analyse.
+		if done, ok := f.told(*d); ok {
+			c := &Case{folder: f, Record: done, Order: Order{Trigger: d.Trigger}}
+			if r.drop(c) {
+				errs = append(errs, c.write())
+			}
+			*d = c.Record
 			continue
+		}
+		if ctx.Err() != nil {
+			return warnings, errors.Join(append(errs, ctx.Err())...)
 		}
 		c := &Case{folder: f, Record: *d, Order: Order{
 			Process: capture.Process{Name: d.Process, User: d.User, PID: d.PID}, Recipe: d.Recipe, Kind: d.Kind,
 			// What grew over all marks is not told by one of them.
 			Trigger: d.Trigger, T: d.T, Before: r.earlier(dir, diagnoses, *d),
 		}}
+		c.Record.Findings = []reporters.Finding{} // an analysis that was interrupted had some
 		errs = append(errs, r.Analyse(ctx, c))
 		*d = c.Record
+		if c.interrupted {
+			return warnings, errors.Join(append(errs, ctx.Err())...)
+		}
 	}
-	return warnings, errors.Join(append(errs, clean(filepath.Join(dir, Artifacts)))...)
+	return warnings, errors.Join(errs...)
+}
+
+// resumable is the folder of a diagnosis of a run that may come from somebody else: it and
+// its files are in the run directory.
+func resumable(dir string, d reporters.Diagnosis) (folder, error) {
+	if !inside(d.Folder) {
+		return folder{}, fmt.Errorf("%q is no folder of a run", reporters.Head(d.Folder, maxText))
+	}
+	if slices.ContainsFunc(d.Steps, func(s reporters.Collected) bool { return strings.ContainsAny(s.File, `/\`) || s.File == ".." }) {
+		return folder{}, fmt.Errorf("%s has files that are not in it", reporters.Head(d.Folder, maxText))
+	}
+	f := folder{name: d.Folder, path: dir}
+	for part := range strings.SplitSeq(d.Folder, "/") {
+		f.path = filepath.Join(f.path, part)
+		info, err := os.Lstat(f.path)
+		if err != nil {
+			return folder{}, err
+		}
+		if !info.IsDir() {
+			return folder{}, fmt.Errorf("%s is no folder", reporters.Head(d.Folder, maxText))
+		}
+	}
+	return f, nil
 }
 
 // inside tells whether a folder is one that newFolder makes: a run directory may come
@@ -65,38 +99,85 @@ func (r *Responder) earlier(dir string, all []reporters.Diagnosis, d reporters.D
 	for i := range all {
 		s := &all[i]
 		same := s.Device == d.Device && s.Process == d.Process && s.User == d.User && s.PID == d.PID
-		if same && s.Recipe == Snapshot && s.T < d.T && inside(s.Folder) && (latest == nil || s.T > latest.T) {
+		if same && s.Recipe == Snapshot && s.T < d.T && (latest == nil || s.T > latest.T) {
 			latest = s
 		}
 	}
 	if latest == nil {
 		return nil
 	}
+	f, err := resumable(dir, *latest)
+	if err != nil {
+		return nil
+	}
 	record := *latest
 	record.Warnings = slices.Clone(record.Warnings)
-	c := &Case{folder: folder{name: record.Folder, path: filepath.Join(dir, filepath.FromSlash(record.Folder))}, Record: record,
+	c := &Case{folder: f, Record: record,
 		Order: Order{Process: capture.Process{Name: d.Process, User: d.User, PID: d.PID}}}
 	m, _ := readMoment(c)
 	return m
 }
 
-// clean removes what was being written when a run was killed: temporary names begin with
-// a dot.
-func clean(dir string) error {
+// tidy removes what was being written when a run was killed: temporary names begin with
+// a dot. Heap dumps of folders that no diagnosis has are left in the form that is kept.
+// No link is followed.
+func tidy(dir string, diagnoses []reporters.Diagnosis) (warnings []error, err error) {
+	known := map[string]bool{}
+	for i := range diagnoses {
+		known[diagnoses[i].Folder] = true
+	}
 	var errs []error
-	err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
+	var unknown []folder
+	err = filepath.WalkDir(filepath.Join(dir, Artifacts), func(p string, e fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
 		case err != nil:
 			return err
-		case e.Type().IsRegular() && strings.HasPrefix(e.Name(), "."):
+		case !e.Type().IsRegular():
+		case strings.HasPrefix(e.Name(), "."):
 			errs = append(errs, os.Remove(p))
+		case e.Name() == heapStep+".hprof":
+			name, err := filepath.Rel(dir, filepath.Dir(p))
+			if name = filepath.ToSlash(name); err == nil && strings.Count(name, "/") == 2 && !known[name] {
+				unknown = append(unknown, folder{name: name, path: filepath.Dir(p)})
+			}
 		}
 		return nil
 	})
-	if err := errors.Join(append(errs, err)...); err != nil {
-		return fmt.Errorf("clean the artifacts: %w", err)
+	for _, f := range unknown {
+		warnings = append(warnings, f.leave(heapStep+".hprof")...)
 	}
-	return nil
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return warnings, fmt.Errorf("clean the artifacts: %w", err)
+	}
+	return warnings, nil
+}
+
+// leave leaves a dump of which no line tells in the form that its diagnosis.json asks for,
+// stripped where that says nothing: the run was killed before the diagnosis had all. The
+// warnings say what was done.
+func (f folder) leave(file string) []error {
+	d, _ := f.read() // without it the default counts
+	r := New("", Options{Keep: Keep(d.Keep)})
+	done := d.Analysed || slices.ContainsFunc(d.Steps, func(s reporters.Collected) bool { return s.File == file && strings.HasSuffix(s.Note, zeroed) })
+	if done && r.options.Keep != Nothing {
+		return nil
+	}
+	// No report comes for it: what is not to stay goes now.
+	c := &Case{folder: f, Order: Order{Trigger: TriggerDemand}, interrupted: !d.Analysed}
+	c.Record.Steps = []reporters.Collected{{Step: heapStep, File: file}}
+	if err := r.keep(c, file); err != nil {
+		c.warn(err)
+	}
+	r.drop(c)
+	said := cmp.Or(c.Record.Steps[0].Note, "all of it stays (diagnose.keep is raw)")
+	if c.Record.Steps[0].File != "" {
+		said += "; leakgate analyze shows what is in it"
+	}
+	warnings := []error{fmt.Errorf("%s is of a diagnosis that did not come to its end; %s: %s", reporters.Head(f.name, maxText), file, said)}
+	for _, text := range c.Record.Warnings {
+		warnings = append(warnings, errors.New(text))
+	}
+	return warnings
 }

@@ -1,0 +1,82 @@
+package monitor
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leakgate/leakgate/harness/response"
+	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// Whatever goes wrong with the folders of a run, no file of it tells where it is on the
+// host.
+func TestResponseTellsNoPathOfTheHost(t *testing.T) {
+	for name, c := range map[string]struct {
+		// asked is told of every request of a diagnosis, told of every event.
+		asked func(artifacts, what string) error
+		told  func(artifacts string, e reporters.Event) error
+		says  string
+	}{
+		"no folder can be made": {told: func(artifacts string, e reporters.Event) error {
+			if e.Event == "start" {
+				return os.WriteFile(artifacts, nil, 0o644)
+			}
+			return nil
+		}, says: "make folder for artifacts: mkdir artifacts"},
+		"the folder goes while it is filled": {asked: func(artifacts, what string) error { return os.RemoveAll(artifacts) }, says: "keep meminfo.txt: rename artifacts"},
+		"the folder goes before it is read": {told: func(artifacts string, e reporters.Event) error {
+			if e.Event == "diagnose" {
+				return os.RemoveAll(artifacts)
+			}
+			return nil
+		}, says: "the dump could not be analysed: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 300)))
+				o := responding(t, response.Options{}, p)
+				o.Duration = 26 * time.Minute
+				artifacts := filepath.Join(o.Dir, response.Artifacts)
+				var errs []error
+				if c.told != nil {
+					o.Observer = eventFunc(func(e reporters.Event) { errs = append(errs, c.told(artifacts, e)) })
+				}
+				if c.asked != nil {
+					p.listen(func(what string) {
+						if strings.Contains(what, "meminfo") {
+							if err := c.asked(artifacts, what); err != nil {
+								t.Error(err)
+							}
+						}
+					})
+				}
+				r := perform(t, t.Context(), o)
+				if err := errors.Join(errs...); err != nil {
+					t.Error(err)
+				}
+				if n := len(r.diagnosesOf("com.shop", response.TriggerLeak)); n == 0 || r.Stopped != stoppedDuration {
+					t.Errorf("%d diagnoses, %s", n, r.Stopped)
+				}
+				for _, name := range []string{"run.json", reporters.SamplesName} {
+					text, err := os.ReadFile(filepath.Join(o.Dir, name))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if n := bytes.Count(text, []byte(filepath.Dir(o.Dir))); n > 0 {
+						t.Errorf("%s has the path %d times", name, n)
+					}
+					if !bytes.Contains(text, []byte(c.says)) {
+						t.Errorf("%s does not say %q", name, c.says)
+					}
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,390 @@
+package response
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/internal/recorded"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// killed is a case whose run was killed before its analysis: Resume knows it from the line
+// that says what was collected.
+func killed(t *testing.T, keep Keep) (*Responder, *Case, []reporters.Diagnosis) {
+	t.Helper()
+	r := New(t.TempDir(), Options{Keep: keep})
+	c := given(t, r, "java", nil, map[string][]byte{"heap.hprof": secretive(t), "meminfo.txt": []byte("nothing")})
+	if err := c.write(); err != nil {
+		t.Fatal(err)
+	}
+	return r, c, []reporters.Diagnosis{c.Record}
+}
+
+// resumed resumes what a line tells and gives what it shows.
+func resumed(t *testing.T, r *Responder, line []reporters.Diagnosis) reporters.Diagnosis {
+	t.Helper()
+	list := slices.Clone(line)
+	if warnings, err := Resume(t.Context(), r.dir, Options{}, list); err != nil || len(warnings) > 0 {
+		t.Fatal(warnings, err)
+	}
+	return list[0]
+}
+
+// No line tells that a report has analysed a diagnosis: the next one takes what that has
+// found, also where nothing is left of the dump.
+func TestResumeTwice(t *testing.T) {
+	for _, keep := range []Keep{Stripped, Raw, Nothing} {
+		r, c, line := killed(t, keep)
+		first := resumed(t, r, line)
+		if !first.Analysed || len(first.Findings) == 0 || len(first.Warnings) != 1 {
+			t.Fatalf("%s: %+v", keep, first)
+		}
+		files := contents(t, c.folder.path)
+		equal(t, string(keep), resumed(t, r, line), first)
+		equal(t, string(keep), contents(t, c.folder.path), files)
+		if (files["heap.hprof"] == nil) != (keep == Nothing) {
+			t.Errorf("%s: %d bytes of a dump", keep, len(files["heap.hprof"]))
+		}
+	}
+}
+
+// A run that is killed when it has written what a dump shows, and not removed it, loses
+// neither what it shows nor the promise that it goes.
+func TestResumeBeforeTheDumpIsRemoved(t *testing.T) {
+	r, c, line := killed(t, Nothing)
+	first := resumed(t, r, line)
+	text := contents(t, c.folder.path)["diagnosis.json"]
+	if err := os.WriteFile(c.folder.in("heap.hprof"), []byte("what is left of it"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done := first
+	done.Steps = line[0].Steps // nothing is removed yet
+	if err := (&Case{Record: done, folder: c.folder}).write(); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "resumed", resumed(t, r, line), first)
+	if files := contents(t, c.folder.path); files["heap.hprof"] != nil || !bytes.Equal(files["diagnosis.json"], text) {
+		t.Errorf("%d bytes of a dump\n%s", len(files["heap.hprof"]), files["diagnosis.json"])
+	}
+}
+
+// What diagnosis.json says counts only where it is of that diagnosis, and was analysed.
+func TestResumeBelievesNoOther(t *testing.T) {
+	forged := []reporters.Finding{{What: "leak", Name: "forged"}}
+	edits := map[string]func(d *reporters.Diagnosis){
+		"another pid":      func(d *reporters.Diagnosis) { d.PID++ },
+		"another process":  func(d *reporters.Diagnosis) { d.Process += "x" },
+		"another user":     func(d *reporters.Diagnosis) { d.User = 10 },
+		"another device":   func(d *reporters.Diagnosis) { d.Device = "S2" },
+		"another time":     func(d *reporters.Diagnosis) { d.T += 0.001 },
+		"another trigger":  func(d *reporters.Diagnosis) { d.Trigger = TriggerMark },
+		"another recipe":   func(d *reporters.Diagnosis) { d.Recipe = "native" },
+		"another folder":   func(d *reporters.Diagnosis) { d.Folder = "artifacts/x/y" },
+		"another schema":   func(d *reporters.Diagnosis) { d.Schema = "leakgate.run/1" },
+		"not analysed":     func(d *reporters.Diagnosis) { d.Analysed = false },
+		"fewer steps":      func(d *reporters.Diagnosis) { d.Steps = d.Steps[1:] },
+		"another step":     func(d *reporters.Diagnosis) { d.Steps[0].Step = "smaps" },
+		"a file elsewhere": func(d *reporters.Diagnosis) { d.Steps[0].File = "../../../victim" },
+		"much":             func(d *reporters.Diagnosis) { d.Summary = []string{strings.Repeat("x", maxRecord)} },
+		"very much":        func(d *reporters.Diagnosis) { d.Summary = []string{strings.Repeat("x", maxWritten)} },
+	}
+	for name, edit := range edits {
+		t.Run(name, func(t *testing.T) {
+			r, c, line := killed(t, Stripped)
+			done := line[0]
+			done.Schema, done.Analysed, done.Findings, done.Steps = reporters.DiagnosisSchema, true, forged, slices.Clone(done.Steps)
+			write := func() {
+				text, err := json.Marshal(done)
+				if err == nil {
+					err = os.WriteFile(c.folder.in("diagnosis.json"), text, 0o644)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			write()
+			if is := resumed(t, r, line); !is.Analysed || len(is.Findings) != 1 || is.Findings[0].Name != "forged" {
+				t.Fatalf("as it is, it is not believed: %+v", is)
+			}
+			edit(&done)
+			write()
+			if is := resumed(t, r, line); !is.Analysed || len(is.Findings) == 0 || is.Findings[0].Name == "forged" {
+				t.Errorf("%+v", is)
+			}
+		})
+	}
+	for name, put := range map[string]func(path string) error{
+		"no JSON":  func(path string) error { return os.WriteFile(path, []byte(`{"schema":`), 0o644) },
+		"nothing":  func(string) error { return nil },
+		"a folder": func(path string) error { return os.Mkdir(path, 0o755) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, c, line := killed(t, Stripped)
+			path := c.folder.in("diagnosis.json")
+			if err := errors.Join(os.Remove(path), put(path)); err != nil {
+				t.Fatal(err)
+			}
+			list := slices.Clone(line)
+			_, err := Resume(t.Context(), r.dir, Options{}, list) // a folder cannot be written over
+			if (err != nil) != (name == "a folder") || !list[0].Analysed || len(list[0].Findings) == 0 {
+				t.Errorf("%v, %+v", err, list[0])
+			}
+		})
+	}
+}
+
+// Ctrl-C before the analyses leaves every dump for the next time, whatever is to be kept.
+func TestResumeInterrupted(t *testing.T) {
+	for _, keep := range []Keep{Stripped, Raw, Nothing} {
+		r, c, line := killed(t, keep)
+		before := contents(t, c.folder.path)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		list := slices.Clone(line)
+		if _, err := Resume(ctx, r.dir, Options{}, list); !errors.Is(err, context.Canceled) || list[0].Analysed {
+			t.Errorf("%s: %v, %+v", keep, err, list[0])
+		}
+		equal(t, string(keep), contents(t, c.folder.path), before)
+
+		// In the middle of one it is stripped, unless all of it stays, and analysed later.
+		ctx, cancel = context.WithCancel(t.Context())
+		memory := func() int64 { cancel(); return 0 }
+		if _, err := Resume(ctx, r.dir, Options{Memory: memory}, list); !errors.Is(err, context.Canceled) || list[0].Analysed {
+			t.Errorf("%s: %v, %+v", keep, err, list[0])
+		}
+		dump := contents(t, c.folder.path)["heap.hprof"]
+		if holds(dump, secret) != (keep == Raw) || dump == nil {
+			t.Errorf("%s: %d bytes of a dump", keep, len(dump))
+		}
+		// Also from a line that an interrupted run has written: what grew stood there.
+		list[0].Findings = append(list[0].Findings, reporters.Finding{What: "meminfo", Name: "of the first time"})
+		first := resumed(t, r, list)
+		if !first.Analysed || len(found(&Case{Record: first}, "leak")) != 1 || len(found(&Case{Record: first}, "meminfo")) > 0 {
+			t.Errorf("%s: %+v", keep, first)
+		}
+		for i, w := range first.Warnings {
+			if slices.Contains(first.Warnings[:i], w) {
+				t.Errorf("%s: told twice: %s", keep, w)
+			}
+		}
+		equal(t, string(keep), resumed(t, r, line), first)
+	}
+}
+
+// A dump that was pulled when a run was killed, before a line could tell of it, is left in
+// the form that is to be kept: stripped where nothing says which.
+func TestResumeOfADumpWithoutALine(t *testing.T) {
+	dump := secretive(t)
+	record := func(keep Keep, analysed bool, note string) *reporters.Diagnosis {
+		return &reporters.Diagnosis{Keep: string(keep), Analysed: analysed, Steps: []reporters.Collected{{Step: heapStep, File: "heap.hprof", Note: note}}}
+	}
+	for name, c := range map[string]struct {
+		record *reporters.Diagnosis
+		dump   []byte
+		// stays is what is there afterwards: all of it, a stripped dump, or nothing.
+		stays    string
+		warnings string
+	}{
+		"no record":         {nil, dump, "stripped", "leakgate analyze shows what is in it"},
+		"stripped":          {record(Stripped, false, ""), dump, "stripped", zeroed},
+		"raw":               {record(Raw, false, ""), dump, "all", "all of it stays (diagnose.keep is raw)"},
+		"none":              {record(Nothing, false, ""), dump, "nothing", "removed (diagnose.keep is none)"},
+		"none, analysed":    {record(Nothing, true, ""), dump, "nothing", "removed after its analysis"},
+		"analysed":          {record(Stripped, true, ""), dump, "all", ""},
+		"raw, analysed":     {record(Raw, true, ""), dump, "all", ""},
+		"stripped before":   {record(Stripped, false, zeroed), dump, "all", ""},
+		"no way of keeping": {record("all", false, ""), dump, "stripped", ""},
+		"no dump":           {nil, []byte("Error: " + secret), "nothing", "removed: it could not be stripped"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			f := folder{name: "artifacts/com.shop/x", path: filepath.Join(dir, "artifacts", "com.shop", "x")}
+			if err := errors.Join(os.MkdirAll(f.path, 0o755), os.WriteFile(f.in("heap.hprof"), c.dump, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			if c.record != nil {
+				c.record.Folder = f.name
+				if err := (&Case{Record: *c.record, folder: f}).write(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			warnings, err := Resume(t.Context(), dir, Options{}, []reporters.Diagnosis{{Folder: "artifacts/com.shop/y"}})
+			if err != nil || c.stays != "all" && len(warnings) == 0 || c.warnings != "" && !strings.Contains(errors.Join(warnings...).Error(), c.warnings) || c.stays == "all" && c.warnings == "" && len(warnings) > 0 {
+				t.Errorf("%v, %v", warnings, err)
+			}
+			kept := contents(t, f.path)["heap.hprof"]
+			switch {
+			case (kept == nil) != (c.stays == "nothing"), holds(kept, secret) != (c.stays == "all"):
+				t.Errorf("%d bytes of %d", len(kept), len(c.dump))
+			case c.stays == "stripped":
+				equal(t, "analysed", leaksOf(t, kept), leaksOf(t, dump))
+			}
+			// A diagnosis that the run tells of is not touched.
+			if err := os.WriteFile(f.in("heap.hprof"), c.dump, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if warnings, err := Resume(t.Context(), dir, Options{}, []reporters.Diagnosis{{Folder: f.name, Analysed: true}}); err != nil || len(warnings) > 0 {
+				t.Error(warnings, err)
+			}
+			equal(t, "told", contents(t, f.path)["heap.hprof"], c.dump)
+		})
+	}
+}
+
+// A run directory may come from somebody else: its links lead nowhere.
+func TestResumeFollowsNoLink(t *testing.T) {
+	dump := secretive(t)
+	step := []reporters.Collected{{Step: heapStep, File: "heap.hprof"}, {Step: "logcat", File: "logcat.txt"}}
+	for name, link := range map[string]string{
+		"artifacts": "artifacts", "process": "artifacts/com.shop", "folder": "artifacts/com.shop/x", "files": "artifacts/com.shop/x/heap.hprof",
+	} {
+		for _, keep := range []Keep{Stripped, Raw, Nothing} {
+			t.Run(name+" "+string(keep), func(t *testing.T) {
+				outside, dir := filepath.Join(t.TempDir(), "outside"), t.TempDir()
+				rest := strings.TrimPrefix(strings.TrimPrefix("artifacts/com.shop/x/heap.hprof", link), "/")
+				target := filepath.Join(outside, filepath.FromSlash(rest))
+				files := map[string][]byte{target: dump}
+				if rest != "" {
+					files[filepath.Join(filepath.Dir(target), "logcat.txt")] = []byte("mine")
+				} else {
+					target = outside
+					files = map[string][]byte{outside: dump}
+				}
+				for path, text := range files {
+					if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, text, 0o600)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				at := filepath.Join(dir, filepath.FromSlash(link))
+				if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Symlink(outside, at); err != nil {
+					recorded.Missing(t, "symbolic links are needed: %v", err)
+				}
+				// Told by a line, and not.
+				for _, list := range [][]reporters.Diagnosis{{{Folder: "artifacts/com.shop/x", Process: "com.shop", Recipe: "java", Keep: string(keep), Steps: step}}, nil} {
+					if _, err := Resume(t.Context(), dir, Options{}, list); err != nil {
+						t.Error(err)
+					}
+					for path, text := range files {
+						if is, err := os.ReadFile(path); err != nil || !bytes.Equal(is, text) {
+							t.Fatalf("%s has %d bytes of %d, %v", path, len(is), len(text), err)
+						}
+					}
+					var inside []string
+					err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
+						if err == nil && e.Name() == "analysis.json" {
+							inside = append(inside, p)
+						}
+						return err
+					})
+					if err != nil || len(inside) > 0 {
+						t.Errorf("it was analysed: %v %v", inside, err)
+					}
+				}
+				if n := len(contents(t, filepath.Dir(target))); rest != "" && n != 2 {
+					t.Errorf("%d files outside", n)
+				}
+			})
+		}
+	}
+}
+
+// From the first request on the folder says whose it is and what may stay in it: a kill
+// leaves no line.
+func TestKeepIsWrittenFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, Options{Keep: Raw}, androidsim.Options{Root: true})
+		asked := 0
+		w.phone.before = func(string) error {
+			asked++
+			names, err := filepath.Glob(filepath.Join(w.responder.dir, Artifacts, "*", "*"))
+			if err != nil || len(names) != 1 {
+				t.Fatal(names, err)
+			}
+			name, err := filepath.Rel(w.responder.dir, names[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := folder{name: filepath.ToSlash(name), path: names[0]}.read()
+			if err != nil || d.Keep != string(Raw) || d.Process != "com.shop" || d.PID != w.process.PID || d.Analysed || d.Outcome != reporters.DiagnosisInterrupted {
+				t.Errorf("%v, %+v", err, d)
+			}
+			return nil
+		}
+		if _, err := w.responder.Collect(t.Context(), w.phone, w.facts, w.order("java", nil)); err != nil || asked < 8 {
+			t.Error(asked, err)
+		}
+	})
+}
+
+// What a run writes has no absolute path of the host, whatever goes wrong there.
+func TestHostless(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "run")
+		sep := string(filepath.Separator)
+		for text, want := range map[string]string{
+			"open " + dir + sep + "a" + sep + "b: no":      "open a" + sep + "b: no",
+			"mkdir " + dir + ": no":                        "mkdir .: no",
+			"rename " + dir + sep + "a " + dir + sep + "b": "rename a b",
+			"nothing of it":                                "nothing of it",
+		} {
+			equal(t, text, hostless(dir, text), want)
+			equal(t, text, hostless(dir+sep, text), want)
+		}
+		for _, dir := range []string{"", ".", "run", sep} {
+			equal(t, dir, hostless(dir, "a/run/b . /x"), "a/run/b . /x")
+		}
+
+		w := watch(t, Options{}, androidsim.Options{Root: true})
+		w.responder.dir = dir
+		// The folder goes away while it is filled.
+		w.phone.before = func(string) error { return os.RemoveAll(filepath.Join(dir, Artifacts)) }
+		c, err := w.responder.Collect(t.Context(), w.phone, w.facts, w.order("java", nil))
+		if c == nil || !errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), dir) {
+			t.Fatal(c, err)
+		}
+		checkHostless(t, dir, c)
+		w.phone.before = nil
+		// And before it is read: a dump can be neither analysed nor stripped.
+		c = given(t, w.responder, "java", nil, map[string][]byte{"heap.hprof": secretive(t), "meminfo.txt": []byte("x"), "logcat.txt": []byte("x")})
+		if err := os.RemoveAll(filepath.Join(dir, Artifacts)); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.responder.Analyse(t.Context(), c); !errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), dir) {
+			t.Error(err)
+		}
+		says(t, c.Record.Summary, "the dump could not be analysed: ")
+		if len(c.Record.Warnings) < 3 {
+			t.Errorf("%q", c.Record.Warnings)
+		}
+		checkHostless(t, dir, c)
+		// And it cannot be made.
+		if err := os.WriteFile(filepath.Join(dir, Artifacts), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.responder.Collect(t.Context(), w.phone, w.facts, Order{Process: capture.Process{Name: "com.shop"}, Recipe: "java"}); err == nil || strings.Contains(err.Error(), dir) {
+			t.Error(err)
+		}
+	})
+}
+
+func checkHostless(t *testing.T, dir string, c *Case) {
+	t.Helper()
+	text, err := json.Marshal(c.Record)
+	if err != nil || bytes.Contains(text, []byte(filepath.Dir(dir))) {
+		t.Errorf("%v: %s", err, text)
+	}
+}
