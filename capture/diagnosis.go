@@ -196,7 +196,9 @@ func (d *diagnosing) take(ctx context.Context, s Step) Outcome {
 	o := Outcome{Step: s.Name, Ending: Skipped}
 	for _, w := range d.order(s.Ways) {
 		if why := d.over(s); why != nil {
-			o.Reasons = append(o.Reasons, why.Error())
+			if text := reasonOf(why); !slices.Contains(o.Reasons, text) {
+				o.Reasons = append(o.Reasons, text)
+			}
 			break
 		}
 		y, err := d.way(ctx, s, w)
@@ -226,10 +228,18 @@ func (d *diagnosing) take(ctx context.Context, s Step) Outcome {
 	return o
 }
 
+// reasonOf is an error in words: the end of a context is one's own doing.
+func reasonOf(err error) string {
+	if errors.Is(err, context.Canceled) {
+		return "interrupted"
+	}
+	return err.Error()
+}
+
 // reason is why a way gave nothing, with the user under which it ran where that matters.
 func (d *diagnosing) reason(w Way, err error) string {
-	if w.Heap || errors.Is(err, d.gone) || errors.Is(err, d.lost) || inRelease(w, d.facts.API) != nil {
-		return err.Error()
+	if w.Heap || errors.Is(err, context.Canceled) || errors.Is(err, d.gone) || errors.Is(err, d.lost) || inRelease(w, d.facts.API) != nil {
+		return reasonOf(err)
 	}
 	return fmt.Sprintf("%s: %v", w.As, err)
 }

@@ -140,7 +140,11 @@ func (f *diagnoseFlags) look(p *plan, name capture.Pattern, options response.Opt
 	f.tidy(p, options)
 	fmt.Fprintf(c.err, "leakgate diagnose: writing to %s\n", p.options.Dir)
 	found, err := f.respond(p, response.New(p.options.Dir, options), process)
-	if found == nil {
+	switch {
+	case found == nil && f.apart > 0 && p.ctx.Err() != nil:
+		fmt.Fprintf(c.err, "leakgate diagnose: interrupted before the second look: nothing is compared; %s has what the first one has collected\n", printable(p.options.Dir))
+		return monitor.ExitInterrupted
+	case found == nil:
 		return f.refused(c, "diagnose", p.ctx, err)
 	}
 	if terr := f.tell(c, found.Record); terr != nil {
@@ -211,10 +215,10 @@ func (f *diagnoseFlags) before(p *plan, r *response.Responder, order response.Or
 	order.Recipe, order.Kind = response.Snapshot, ""
 	began := time.Now()
 	first, err := r.Collect(p.ctx, dev, dev.Facts, order)
-	if err != nil {
+	if first == nil {
 		return nil, err
 	}
-	if err := r.Analyse(p.ctx, first); err != nil {
+	if err := errors.Join(err, r.Analyse(p.ctx, first)); err != nil {
 		return nil, err
 	}
 	real := time.Duration(float64(f.apart) / dev.Facts.TimeScale)

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -82,5 +84,41 @@ func TestDiagnoseTellsWhatIsLeft(t *testing.T) {
 	}
 	if code, errOut = java(); code != exitOK || !strings.Contains(errOut, "removed what an earlier diagnosis has left on the device: "+name+"\n") {
 		t.Errorf("exit %d\n%s", code, errOut)
+	}
+}
+
+// Ctrl-C between the two looks: what the first has collected is whole and named.
+func TestDiagnoseInterruptedBetweenTwoLooks(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "now")
+	var env []string
+	for name, value := range serve(t, shop("phone-a")) {
+		env = append(env, name+"="+value)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := program(t, ctx, env, "diagnose", "--process", "com.shop", "--kind", "gpu", "--for", "48h", "--out", dir)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		text.WriteString(lines.Text() + "\n")
+		if !strings.Contains(lines.Text(), "looked once; once more in") {
+			continue
+		}
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Skipf("signals: %v", err) // Windows has none
+		}
+	}
+	_ = cmd.Wait() // the exit code tells
+	if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(text.String(), "interrupted before the second look: nothing is compared; "+dir+" has what the first one has collected") {
+		t.Errorf("exit %d\n%s", code, text.String())
+	}
+	if found, err := filepath.Glob(filepath.Join(dir, "artifacts", "*", "*", "summary.txt")); err != nil || len(found) != 1 {
+		t.Errorf("%v, %v", found, err)
 	}
 }

@@ -158,7 +158,7 @@ func (p *plan) refresh() error {
 // refused tells why a run cannot begin.
 func (f *runFlags) refused(c console, verb string, ctx context.Context, err error) int {
 	if ctx.Err() != nil {
-		fmt.Fprintf(c.err, "leakgate %s: interrupted before the run began\n", verb)
+		fmt.Fprintf(c.err, "leakgate %s: interrupted before it began\n", verb)
 		return monitor.ExitInterrupted
 	}
 	fmt.Fprintf(c.err, "leakgate %s: %v\n", verb, err)

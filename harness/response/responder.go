@@ -127,8 +127,7 @@ func (r *Responder) Collect(ctx context.Context, dev capture.Device, facts captu
 	}
 	err = errors.Join(err, dir.open(d.Steps))
 	c.Record.Took, c.Record.Steps, c.Record.Outcome = seconds(d.Took), collected(recipe, d, dir), outcome(d, err)
-	if err != nil {
-		err = fmt.Errorf("diagnose %s: %w", o.Process.Name, err)
+	if err != nil && ctx.Err() == nil { // the outcome tells of the other
 		c.warn(err)
 	}
 	return c, r.hostless(errors.Join(err, c.write()))
