@@ -107,6 +107,7 @@ func (d *articleMachine) gap(at time.Duration) []Transition {
 	if d.lastSample.Known && at <= d.lastSample.At {
 		at = d.now
 	}
+	at = max(at, d.epoch)
 	d.now = max(d.now, at)
 	d.breakOff(at)
 	return d.step(onGap)

@@ -386,6 +386,7 @@ func (m *robustMachine) restart(at time.Duration) []Transition {
 func (m *robustMachine) gap(time.Duration) []Transition { return nil }
 
 func (m *robustMachine) change(at time.Duration) []Transition {
+	at = max(at, m.epoch)
 	m.now = max(m.now, at)
 	return m.breakOff(at, "memory is measured in another way from here")
 }
