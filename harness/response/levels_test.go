@@ -126,7 +126,7 @@ func onPhone(t *testing.T, level, api int) *phone {
 	app := androidsim.App{Package: "com.shop", Debuggable: l.debuggable}
 	for kind, leak := range leaks {
 		app.Processes = append(app.Processes, androidsim.ProcessSpec{
-			Name: "com.shop:" + kind, Bits32: kind == "java", Models: []androidsim.Model{androidsim.Typical(), androidsim.Leak(leak, 3600, 0)},
+			Name: "com.shop:" + kind, Bits32: kind == "java", Models: []androidsim.Model{androidsim.Typical(), androidsim.Leak(leak, 900, 0)},
 		})
 	}
 	sim := androidsim.New(androidsim.Options{Serial: "phone", API: api, BuildType: l.build, Root: l.root, Scale: 100, Apps: []androidsim.App{app}})
@@ -180,7 +180,7 @@ func (p *phone) shows(t *testing.T, kind string) string {
 	r, target := response.New(t.TempDir(), response.Options{Keep: response.Nothing}), p.target(t, kind)
 	order := response.Order{Process: target.Process, Level: target.Level, Recipe: response.Snapshot, Trigger: response.TriggerSuspicious}
 	first := answered(t, r, p, order)
-	time.Sleep(300 * time.Millisecond) // half a minute of the phone: 30 MB
+	time.Sleep(400 * time.Millisecond) // 40 s of the phone: 10 MB
 	order.Recipe, order.Kind, order.Trigger, order.Before = kind, kind+"_leak", response.TriggerLeak, first.Now
 	c := answered(t, r, p, order)
 	has := func(whats ...string) bool {
