@@ -303,12 +303,18 @@ func Unexplained(suspects, leaks []analysis.Leak) []analysis.Leak {
 }
 
 func explains(leak, suspect *analysis.Leak) bool {
-	if len(suspect.Trace) == 0 {
+	n, class := piledUp(suspect.Accumulates)
+	if leak.Class != class || 10*leak.Instances < 9*n {
 		return false
 	}
-	place := suspect.Trace[len(suspect.Trace)-1].Object
-	n, class := piledUp(suspect.Accumulates)
-	return leak.Class == class && 10*leak.Instances >= 9*n && slices.ContainsFunc(leak.Trace, func(e analysis.TraceElement) bool { return e.Object == place })
+	// A trace goes through a collection and not through the array in it.
+	places := suspect.Trace[max(0, len(suspect.Trace)-2):]
+	if len(places) == 2 && !isPlatform(places[1].Class) && !strings.HasSuffix(places[1].Class, "[]") {
+		places = places[1:]
+	}
+	return slices.ContainsFunc(leak.Trace, func(e analysis.TraceElement) bool {
+		return slices.ContainsFunc(places, func(p analysis.TraceElement) bool { return p.Object == e.Object })
+	})
 }
 
 func tellSuspect(b *strings.Builder, l *analysis.Leak) {

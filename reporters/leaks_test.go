@@ -35,25 +35,28 @@ func TestUnexplained(t *testing.T) {
 		leak.Trace[i].Object = []string{"0x1", "0x2", "0x3"}[i]
 	}
 	pile := pileOf()
-	pile.Trace[0].Object, pile.Trace[1].Object = "0x1", "0x2"
+	pile.Trace[0].Object = "0x9"
 	for name, c := range map[string]struct {
 		class string
 		count int64
-		place string
-		told  bool
+		// holder is the object before the place, of is the class of the place.
+		holder, place, of string
+		told              bool
 	}{
-		"the leak's":         {"com.shop.CartActivity", 100, "0x2", false},
-		"a few more":         {"com.shop.CartActivity", 111, "0x2", false},
-		"many more":          {"com.shop.CartActivity", 5000, "0x2", true},
-		"of another class":   {"com.shop.Page", 100, "0x2", true},
-		"in another place":   {"com.shop.CartActivity", 100, "0x9", true},
-		"nodes that hold it": {"java.util.HashMap$Node", 100, "0x2", false},
+		"the leak's":              {"com.shop.CartActivity", 100, "0x8", "0x2", "java.util.ArrayList", false},
+		"a few more":              {"com.shop.CartActivity", 111, "0x8", "0x2", "java.util.ArrayList", false},
+		"many more":               {"com.shop.CartActivity", 5000, "0x8", "0x2", "java.util.ArrayList", true},
+		"of another class":        {"com.shop.Page", 100, "0x8", "0x2", "java.util.ArrayList", true},
+		"in another place":        {"com.shop.CartActivity", 100, "0x8", "0x9", "java.util.ArrayList", true},
+		"nodes that hold it":      {"java.util.HashMap$Node", 100, "0x8", "0x2", "java.util.ArrayList", false},
+		"the array of the list":   {"com.shop.CartActivity", 100, "0x2", "0x9", "java.lang.Object[]", false},
+		"another field of holder": {"com.shop.CartActivity", 100, "0x2", "0x9", "com.shop.Cart", true},
 	} {
 		pile.Accumulates = &analysis.Accumulation{Class: c.class, Count: c.count}
 		if strings.HasPrefix(c.class, "java.") {
 			pile.Accumulates.Holds, pile.Accumulates.Held = "com.shop.CartActivity", c.count
 		}
-		pile.Trace[1].Object = c.place
+		pile.Trace[0].Object, pile.Trace[1].Object, pile.Trace[1].Class = c.holder, c.place, c.of
 		var b strings.Builder
 		tellSuspects(&b, []analysis.Leak{pile}, []analysis.Leak{leak})
 		if got := b.Len() > 0; got != c.told {
