@@ -49,7 +49,7 @@ func (h *heapDump) seeFree(df []byte) {
 }
 
 // bound is what a Java heap is not larger than: the anonymous memory of its process, in
-// bytes; no heap is larger than dalvik.vm.heapsize either. A kernel before 4.5 tells the resident memory alone.
+// bytes. A kernel before 4.5 tells the resident memory alone.
 func bound(status []byte) int64 {
 	s, err := procfs.ParseStatus(status)
 	if err != nil {

@@ -6,7 +6,8 @@
 // time (the limit comes within the hour if the growth of the last one goes on). A
 // warning too late is better than a false one: it wants a level that lasted more
 // than one reading, growth that is even and still going on, and for the Java heap what
-// is left after collections, since a heap that is full just before one is as it should be.
+// is left after collections, since a heap that is full just before one is as it should be,
+// or what it has without all that could be garbage.
 //
 // It does no I/O and has no clock: time is the device's, and comes with the readings.
 // It refuses readings that cannot be, never judges by a limit that has been exceeded
