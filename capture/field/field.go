@@ -25,6 +25,14 @@ type Value struct {
 // Known is a number that a text holds.
 func Known(n int64) Value { return Value{N: n, Known: true} }
 
+// MarshalJSON writes the number, or null where it is unknown.
+func (v Value) MarshalJSON() ([]byte, error) {
+	if !v.Known {
+		return []byte("null"), nil
+	}
+	return strconv.AppendInt(nil, v.N, 10), nil
+}
+
 // Error tells of one field that could not be read. The others stand.
 type Error struct {
 	Line   int    // counted from 1
