@@ -93,7 +93,10 @@ const goodPage = "# Page\n```imports\n" + `
 # core
 detector: detector/trend   # fits
 detector/trend:
-capture: detector
+capture: detector internal/capture/procfs
+capture/diagnose: capture
+internal/capture/procfs: detector
+leaf internal/text:
 reporters:
 harness/config:
 harness/monitor: detector capture
@@ -108,9 +111,12 @@ gopkg.in/yaml.v3 @ harness/config
 func goodTree() map[string]string {
 	return map[string]string{
 		"detector/detector.go":            "// Package detector judges.\npackage detector\nimport (\"fmt\"; _ \"" + module + "/detector/trend\")\n",
-		"detector/trend/trend.go":         "// Package trend fits.\npackage trend\n",
-		"capture/capture.go":              "// Package capture reads.\npackage capture\nimport _ \"" + module + "/detector\"\n",
+		"detector/trend/trend.go":         "// Package trend fits.\npackage trend\nimport _ \"" + module + "/internal/text\"\n",
+		"capture/capture.go":              "// Package capture reads.\npackage capture\nimport (_ \"" + module + "/detector\"; _ \"" + module + "/internal/capture/procfs\")\n",
 		"capture/capture_test.go":         "package capture_test\nimport (\"" + module + "/capture\"; \"" + module + "/internal/sim\"; \"" + module + "/internal/sim/simtest\")\n",
+		"capture/diagnose/diagnose.go":    "// Package diagnose collects.\npackage diagnose\nimport _ \"" + module + "/capture\"\n",
+		"internal/capture/procfs/stat.go": "// Package procfs parses.\npackage procfs\nimport (_ \"" + module + "/detector\"; _ \"" + module + "/internal/text\")\n",
+		"internal/text/text.go":           "// Package text prints.\npackage text\n",
 		"reporters/reporters.go":          "// Package reporters tells.\npackage reporters\n",
 		"harness/config/config.go":        "// Package config reads YAML.\npackage config\nimport _ \"gopkg.in/yaml.v3\"\n",
 		"harness/monitor/doc.go":          "// Package monitor watches.\npackage monitor\n",
@@ -180,7 +186,16 @@ func TestEachRuleCanFail(t *testing.T) {
 		{"an import for another system", keep, "reporters/x_windows.go", imports("reporters", "detector"), "allowed", "reporters/x_windows.go imports detector"},
 		{"a permission without an import", allow("reporters:", "reporters: detector"), "", "", "used", "lets reporters import detector"},
 		{"a home without an import", allow("gopkg", "golang.org/x/term @ cmd/tool\ngopkg"), "", "", "used", "home for golang.org/x/term"},
-		{"a child imports its parent", allow("detector/trend:\n", "detector/trend: detector\n"), "detector/trend/up.go", imports("trend", "detector"), "parent", "detector/trend/up.go imports detector"},
+		{"a child and its parent import each other", allow("detector/trend:\n", "detector/trend: detector\n"), "detector/trend/up.go", imports("trend", "detector"), "parent", "detector/trend/up.go imports detector"},
+		{"a child and its parent import each other through another package", allow("procfs: detector", "procfs: detector capture/diagnose"), "internal/capture/procfs/up.go", imports("procfs", "capture/diagnose"), "parent", "capture/diagnose/diagnose.go imports capture"},
+		{"a leaf that imports the project", keep, "internal/text/x.go", imports("text", "detector"), "leaf", "internal/text/x.go imports detector"},
+		{"a leaf outside internal", allow("reporters:", "leaf reporters:"), "", "", "leaf", "reporters is a leaf, but not in internal"},
+		{"a leaf in a line", allow("reporters:", "reporters: internal/text"), "", "", "leaf", "remove it from the line"},
+		{"core imports an instrument that imports nothing", allow("detector: ", "detector: internal/play "), "detector/x.go", imports("detector", "internal/play"), "layer", "nothing in detector may import from internal"},
+		{"core imports an internal package of an edge", allow("detector: ", "detector: internal/capture/procfs "), "detector/x.go", imports("detector", "internal/capture/procfs"), "layer", "nothing in detector may import from capture"},
+		{"an internal package of an edge imports harness", allow("procfs: detector", "procfs: detector harness/config"), "internal/capture/procfs/x.go", imports("procfs", "harness/config"), "layer", "nothing in capture may import from harness"},
+		{"a test imports an internal package of a higher layer", keep, "detector/x_test.go", imports("detector", "internal/capture/procfs"), "layer", "nothing in detector may import from capture"},
+		{"a tool imports the product", allow("reporters:", "reporters:\ntools/bench: detector"), "tools/bench/x.go", "// Command bench measures.\npackage main\nimport _ \"" + module + "/detector\"\n", "layer", "nothing in tools may import from detector"},
 		{"core imports an edge", allow("detector: ", "detector: capture "), "detector/x.go", imports("detector", "capture"), "layer", "nothing in detector may import from capture"},
 		{"an edge imports an edge", allow("reporters:", "reporters: capture"), "reporters/x.go", imports("reporters", "capture"), "layer", "nothing in reporters may import from capture"},
 		{"an edge imports harness", allow("capture: ", "capture: harness/config "), "capture/x.go", imports("capture", "harness/config"), "layer", "nothing in capture may import from harness"},
@@ -231,7 +246,7 @@ func TestReadLaw(t *testing.T) {
 	if got := law.Allowed["cmd/tool"]; !slices.Equal(got, []string{"harness/monitor", "harness/config", "internal/sim"}) {
 		t.Errorf("cmd/tool may import %q", got)
 	}
-	if got := slices.Collect(maps.Values(law.Homes)); len(law.Allowed) != 10 || !slices.Equal(got, []string{"harness/config"}) {
+	if got := slices.Collect(maps.Values(law.Homes)); len(law.Allowed) != 13 || !slices.Equal(got, []string{"harness/config"}) {
 		t.Errorf("%d packages, homes %q", len(law.Allowed), got)
 	}
 	for name, page := range map[string]string{
@@ -241,6 +256,7 @@ func TestReadLaw(t *testing.T) {
 		"a block without end": "```imports\na:\n",
 		"a line of no kind":   "```imports\ndetector may import nothing\n```\n",
 		"a package twice":     "```imports\na:\na: b\n```\n",
+		"a leaf that imports": "```imports\na:\nleaf b: a\n```\n",
 		"two homes":           "```imports\nx.y/z @ a\nx.y/z @ b\n```\n",
 	} {
 		if law, err := ReadLaw(strings.NewReader(page)); err == nil {

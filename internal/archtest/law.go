@@ -13,6 +13,9 @@ type Law struct {
 	// Allowed has, for each package of the project by its folder, the packages of
 	// the project that it may import.
 	Allowed map[string][]string
+	// Leaves are the packages that know nothing of the project and that every
+	// package may import.
+	Leaves map[string]bool
 	// Homes has, for each package of somebody else by its import path, the folder
 	// that alone may import it and what lies below it.
 	Homes map[string]string
@@ -24,10 +27,11 @@ const fence = "```"
 // line of it is one of
 //
 //	package: what it may import
+//	leaf package:
 //	import path @ its home
 //	# a remark
 func ReadLaw(page io.Reader) (Law, error) {
-	law := Law{Allowed: map[string][]string{}, Homes: map[string]string{}}
+	law := Law{Allowed: map[string][]string{}, Leaves: map[string]bool{}, Homes: map[string]string{}}
 	inside, blocks := false, 0
 	lines := bufio.NewScanner(page)
 	for n := 1; lines.Scan(); n++ {
@@ -70,10 +74,17 @@ func (l Law) add(line string) error {
 	if !ok {
 		return fmt.Errorf("%q is neither a package nor a home", line)
 	}
+	pkg, leaf := strings.CutPrefix(pkg, "leaf ")
+	if leaf && strings.TrimSpace(imports) != "" {
+		return fmt.Errorf("%s is a leaf, so it imports nothing of the project", pkg)
+	}
 	if _, twice := l.Allowed[pkg]; twice {
 		return fmt.Errorf("%s is listed twice", pkg)
 	}
 	l.Allowed[pkg] = strings.Fields(imports)
+	if leaf {
+		l.Leaves[pkg] = true
+	}
 	return nil
 }
 

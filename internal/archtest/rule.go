@@ -14,16 +14,17 @@ var forbidden = []string{
 	"model", "models", "shared", "types", "util", "utils",
 }
 
-// layer is one of the parts that the tree is made of, lowest first.
+// layer is one of the parts of the tree, lowest first.
 type layer struct {
 	folders []string
-	// mayImport are the other folders that the layer may import from. What is in
-	// the folder of the importer itself is not a matter of layers.
+	// mayImport are the other folders that the layer may import from. Imports
+	// within one folder are not a matter of layers.
 	mayImport []string
 }
 
-// layers are the rules that no line of the law can lift. A folder that is in no
-// layer has no place in the tree.
+// layers are the rules that no line of the law can lift. Each package belongs to
+// exactly one folder of a layer, see room. The folder internal stands for the
+// instruments: stand-ins for phones, oracles, measurements.
 var layers = []layer{
 	{folders: []string{"detector"}},
 	{folders: []string{"analysis"}},
@@ -31,7 +32,11 @@ var layers = []layer{
 	{folders: []string{"harness"}, mayImport: []string{"detector", "analysis", "capture", "reporters"}},
 	{folders: []string{"internal"}, mayImport: []string{"detector", "analysis", "capture", "reporters"}},
 	{folders: []string{"cmd", "examples"}, mayImport: []string{"detector", "analysis", "capture", "reporters", "harness", "internal"}},
+	{folders: []string{"tools"}, mayImport: []string{"internal"}},
 }
+
+// product are the folders whose packages may also be in internal/FOLDER/.
+var product = []string{"detector", "analysis", "capture", "reporters", "harness"}
 
 // Violation is one departure of the tree from the law.
 type Violation struct {
@@ -45,6 +50,7 @@ func (v Violation) String() string { return v.Rule + ": " + v.Text }
 func Check(module string, law Law, tree map[string]*Package) []Violation {
 	c := checker{module: module, law: law, tree: tree}
 	c.lists()
+	c.leaves()
 	used := map[string]bool{} // "importer imported" and lines of homes
 	for _, folder := range sortedKeys(tree) {
 		p := tree[folder]
@@ -94,6 +100,30 @@ func (c *checker) lists() {
 	}
 }
 
+// leaves: a leaf is internal and imports nothing of the project, so that an import
+// of it cannot lead anywhere. It needs no permission, so no line has one.
+func (c *checker) leaves() {
+	for _, leaf := range sortedKeys(c.law.Leaves) {
+		if !within(leaf, "internal") {
+			c.add("leaf", "%s is a leaf, but not in internal", leaf)
+		}
+		if p := c.tree[leaf]; p != nil {
+			for _, imported := range sortedKeys(p.Imports) {
+				if target, own := c.own(imported); own {
+					c.add("leaf", "%s imports %s: a leaf imports nothing of the project", p.Imports[imported], target)
+				}
+			}
+		}
+	}
+	for _, folder := range sortedKeys(c.law.Allowed) {
+		for _, target := range c.law.Allowed[folder] {
+			if c.law.Leaves[target] {
+				c.add("leaf", "the law lets %s import %s: every package may import a leaf, remove it from the line", folder, target)
+			}
+		}
+	}
+}
+
 // name: every package has a place in a layer and a name that means something.
 func (c *checker) name(p *Package) {
 	for _, part := range append(strings.Split(p.Folder, "/"), p.Name) {
@@ -128,12 +158,15 @@ func (c *checker) imported(p *Package, imported, file string, used map[string]bo
 		c.foreign(p, imported, file, used)
 		return
 	}
+	if c.law.Leaves[target] {
+		return
+	}
 	used[p.Folder+" "+target] = true
 	if allowed, listed := c.law.Allowed[p.Folder]; listed && !slices.Contains(allowed, target) {
 		c.add("allowed", "%s imports %s, but the law does not let %s do so", file, target, p.Folder)
 	}
-	if above(target, p.Folder) && !isProgram(p) && !isTestSupport(p.Folder) {
-		c.add("parent", "%s imports %s, its parent: parents import children, never the other way", file, target)
+	if above(target, p.Folder) && c.reaches(target, p.Folder) {
+		c.add("parent", "%s imports %s, its parent, which imports it: one of the two is built on the other", file, target)
 	}
 	if isTestSupport(target) && !isTestSupport(p.Folder) {
 		c.add("test support", "%s imports %s, which is for tests alone", file, target)
@@ -149,18 +182,42 @@ func (c *checker) importedByTest(p *Package, imported, file string, used map[str
 	switch {
 	case !own:
 		c.foreign(p, imported, file, used)
-	case !within(target, "internal"):
+	case room(target) != "internal":
 		c.layered(p.Folder, target, file)
 	}
+}
+
+// reaches reports whether a package imports another one, also through others.
+// The compiler sees circles too, but not those of two build tags.
+func (c *checker) reaches(from, target string) bool {
+	seen := map[string]bool{}
+	var walk func(folder string) bool
+	walk = func(folder string) bool {
+		if folder == target {
+			return true
+		}
+		p := c.tree[folder]
+		if p == nil || seen[folder] {
+			return false
+		}
+		seen[folder] = true
+		for imported := range p.Imports {
+			if next, own := c.own(imported); own && walk(next) {
+				return true
+			}
+		}
+		return false
+	}
+	return walk(from)
 }
 
 // layered checks an import against the layers.
 func (c *checker) layered(importer, target, file string) {
 	from := layerOf(importer)
-	if from == nil || top(importer) == top(target) || slices.Contains(from.mayImport, top(target)) {
+	if from == nil || c.law.Leaves[target] || room(importer) == room(target) || slices.Contains(from.mayImport, room(target)) {
 		return
 	}
-	c.add("layer", "%s imports %s: nothing in %s may import from %s", file, target, top(importer), top(target))
+	c.add("layer", "%s imports %s: nothing in %s may import from %s", file, target, room(importer), room(target))
 }
 
 // foreign: one package of somebody else has one home.
@@ -195,14 +252,21 @@ func (c *checker) unused(used map[string]bool) {
 	}
 }
 
-func top(folder string) string {
-	first, _, _ := strings.Cut(folder, "/")
-	return first
+// room is the folder of a layer that a package belongs to: the first part of its
+// path, or the second where that is a part of the product: internal/analysis/heap
+// belongs to analysis. Such packages are internal because other programs do not
+// import them, and at the root because other parts of leakgate do.
+func room(folder string) string {
+	parts := strings.Split(folder, "/")
+	if parts[0] == "internal" && len(parts) > 1 && slices.Contains(product, parts[1]) {
+		return parts[1]
+	}
+	return parts[0]
 }
 
 func layerOf(folder string) *layer {
 	for i := range layers {
-		if slices.Contains(layers[i].folders, top(folder)) {
+		if slices.Contains(layers[i].folders, room(folder)) {
 			return &layers[i]
 		}
 	}
