@@ -3,94 +3,12 @@ package reporters
 import (
 	"fmt"
 	"strings"
-)
 
-// DiagnosisSchema names the format of diagnosis.json (docs/formats/run.md).
-const DiagnosisSchema = "leakgate.diagnosis/1"
-
-// Diagnosis is what was collected of one process at one moment, and what it says.
-type Diagnosis struct {
-	// Schema stands in diagnosis.json alone.
-	Schema  string `json:"schema,omitempty"`
-	Device  string `json:"device"`
-	User    int    `json:"user"`
-	Process string `json:"process"`
-	PID     int    `json:"pid"`
-	// T is when it began, in seconds since the start of the run on the device's clock;
-	// 0 for one on demand.
-	T float64 `json:"t_s"`
-	// Took is the real time in seconds until all was on the host, Analysis that of the
-	// analysis there.
-	Took     float64 `json:"took_s"`
-	Analysis float64 `json:"analysis_s"`
-	// Trigger is leak, suspicious, mark, end, final or demand; Mark is the mark's text.
-	Trigger string `json:"trigger"`
-	Mark    string `json:"mark,omitempty"`
-	// Kind is the kind of the leak, "" where none was told; Recipe what was collected.
-	Kind   string `json:"kind"`
-	Recipe string `json:"recipe"`
-	// Folder has the artifacts, below the run directory, with slashes.
-	Folder string `json:"folder"`
-	// Outcome is complete, degraded (by another way than the best, or not all), nothing,
-	// or interrupted.
-	Outcome string `json:"outcome"`
-	// Keep is what stays of a heap dump: stripped, raw or none. Analysed tells that it
-	// came to that.
-	Keep     string      `json:"keep"`
-	Analysed bool        `json:"analysed"`
-	Steps    []Collected `json:"steps"`
-	Findings []Finding   `json:"findings"`
-	Summary  []string    `json:"summary"`
-	Warnings []string    `json:"warnings"`
-}
-
-// Collected is one step of a diagnosis.
-type Collected struct {
-	Step string `json:"step"`
-	// Ending is complete, fallback, skipped or failed.
-	Ending string `json:"ending"`
-	// File is the artifact in the folder, "" for none, with its size in bytes.
-	File  string `json:"file"`
-	Bytes int64  `json:"bytes"`
-	// Proves is what it tells; Note what is lost by the way that was taken; Reasons why
-	// no better one was.
-	Proves  string   `json:"proves,omitempty"`
-	Note    string   `json:"note,omitempty"`
-	Reasons []string `json:"reasons,omitempty"`
-	Took    float64  `json:"took_s"`
-}
-
-// Finding is one thing that grew or leaks.
-type Finding struct {
-	// What is leak, library_leak, suspect, growing (between dumps), native_kind, library,
-	// mapping, meminfo, threads or graphics.
-	What string `json:"what"`
-	Name string `json:"name"`
-	// Count is how many objects, mappings, threads or buffers there are now, CountDelta
-	// how many more than before, null where there is no before.
-	Count      *int64 `json:"count"`
-	CountDelta *int64 `json:"count_delta"`
-	// Bytes is what they hold now, BytesDelta how much more than before.
-	Bytes      *int64 `json:"bytes"`
-	BytesDelta *int64 `json:"bytes_delta"`
-	// Share is that of all growth of its kind, from 0 to 1.
-	Share       *float64 `json:"share"`
-	Fingerprint string   `json:"fingerprint,omitempty"`
-	Key         string   `json:"key,omitempty"`
-	// Trace is the way from the GC root, a reference a line.
-	Trace []string `json:"trace,omitempty"`
-}
-
-// The outcomes of a diagnosis.
-const (
-	DiagnosisComplete    = "complete"
-	DiagnosisDegraded    = "degraded"
-	DiagnosisNothing     = "nothing"
-	DiagnosisInterrupted = "interrupted"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // DiagnosisText tells a diagnosis in lines that are Printable.
-func DiagnosisText(d Diagnosis) []string {
+func DiagnosisText(d record.Diagnosis) []string {
 	var s sheet
 	s.diagnosis(d, false)
 	return strings.Split(strings.TrimSuffix(s.text.String(), "\n"), "\n")
@@ -99,7 +17,7 @@ func DiagnosisText(d Diagnosis) []string {
 // diagnosis tells what was collected and what it shows. A snapshot, which is there to be
 // compared with, is one line. The last line is that of the summary: of a leak trace its
 // end.
-func (s *sheet) diagnosis(d Diagnosis, several bool) {
+func (s *sheet) diagnosis(d record.Diagnosis, several bool) {
 	who := name(d.Process)
 	if d.User != 0 {
 		who += fmt.Sprintf(" (user %d)", d.User)
@@ -120,7 +38,7 @@ func (s *sheet) diagnosis(d Diagnosis, several bool) {
 }
 
 // diagnosisWhen says what a diagnosis was for, and when.
-func diagnosisWhen(d Diagnosis) string {
+func diagnosisWhen(d record.Diagnosis) string {
 	at := Span(d.T)
 	switch d.Trigger {
 	case "leak":
@@ -137,7 +55,7 @@ func diagnosisWhen(d Diagnosis) string {
 	return "diagnosis"
 }
 
-func diagnosisWhat(d Diagnosis) string {
+func diagnosisWhat(d record.Diagnosis) string {
 	what := d.Recipe
 	if d.Kind != "" {
 		what = KindWords(d.Kind)
@@ -152,11 +70,11 @@ func diagnosisWhat(d Diagnosis) string {
 		}
 	}
 	switch d.Outcome {
-	case DiagnosisNothing:
+	case record.DiagnosisNothing:
 		return what + ", nothing could be collected"
-	case DiagnosisInterrupted:
+	case record.DiagnosisInterrupted:
 		what += ", INTERRUPTED"
-	case DiagnosisDegraded:
+	case record.DiagnosisDegraded:
 		what += ", not all in the best way"
 	}
 	if len(d.Steps) == 0 {

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")
@@ -32,10 +33,10 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-func diagnosisOf(trigger, outcome string) Diagnosis {
-	d := Diagnosis{
+func diagnosisOf(trigger, outcome string) record.Diagnosis {
+	d := record.Diagnosis{
 		Device: "S1", Process: "com.shop", PID: 4321, T: 3725, Trigger: trigger, Outcome: outcome, Kind: "java_leak", Recipe: "java", Folder: "artifacts/com.shop/20260102T030405Z-java_leak",
-		Steps: []Collected{{Step: "meminfo", Ending: "complete", File: "meminfo.txt"}, {Step: "heap", Ending: "failed"}},
+		Steps: []record.Collected{{Step: "meminfo", Ending: "complete", File: "meminfo.txt"}, {Step: "heap", Ending: "failed"}},
 	}
 	switch trigger {
 	case "mark":
@@ -49,7 +50,7 @@ func diagnosisOf(trigger, outcome string) Diagnosis {
 	case "demand":
 		d.T = 0
 	}
-	if outcome == DiagnosisNothing {
+	if outcome == record.DiagnosisNothing {
 		d.Steps[0].File = ""
 	}
 	return d
@@ -59,17 +60,17 @@ func diagnosisOf(trigger, outcome string) Diagnosis {
 func TestDiagnosisText(t *testing.T) {
 	var b strings.Builder
 	for _, trigger := range []string{"leak", "suspicious", "mark", "marks", "end", "final", "demand"} {
-		for _, outcome := range []string{DiagnosisComplete, DiagnosisDegraded, DiagnosisInterrupted} {
+		for _, outcome := range []string{record.DiagnosisComplete, record.DiagnosisDegraded, record.DiagnosisInterrupted} {
 			d := diagnosisOf(trigger, outcome)
 			d.Summary, d.Warnings = []string{"heap dump: 2 x CartActivity", "╰→ com.shop.CartActivity"}, []string{"logcat is cut"}
 			fmt.Fprintf(&b, "# %s, %s\n%s\n", trigger, outcome, strings.Join(DiagnosisText(d), "\n"))
 		}
 	}
-	d := diagnosisOf("leak", DiagnosisNothing)
+	d := diagnosisOf("leak", record.DiagnosisNothing)
 	d.User, d.Kind = 10, "unknown"
 	fmt.Fprintf(&b, "# nothing\n%s\n", strings.Join(DiagnosisText(d), "\n"))
-	d = diagnosisOf("mark", DiagnosisComplete)
-	d.Keep, d.Steps = "none", []Collected{{Step: "heap", Ending: "complete"}}
+	d = diagnosisOf("mark", record.DiagnosisComplete)
+	d.Keep, d.Steps = "none", []record.Collected{{Step: "heap", Ending: "complete"}}
 	fmt.Fprintf(&b, "# not kept\n%s\n", strings.Join(DiagnosisText(d), "\n"))
 	golden(t, "diagnosis.golden", b.String())
 }
@@ -77,7 +78,7 @@ func TestDiagnosisText(t *testing.T) {
 // Whatever a record says, each of its lines is one.
 func TestDiagnosisTextHostile(t *testing.T) {
 	bad := "\x1b[2J\n\u202e\x00" + strings.Repeat("x", 400)
-	d := Diagnosis{Device: bad, Process: bad, Trigger: "mark", Mark: bad, Kind: bad, Recipe: bad, Folder: bad, Outcome: bad, Summary: []string{bad}, Warnings: []string{bad}}
+	d := record.Diagnosis{Device: bad, Process: bad, Trigger: "mark", Mark: bad, Kind: bad, Recipe: bad, Folder: bad, Outcome: bad, Summary: []string{bad}, Warnings: []string{bad}}
 	lines := DiagnosisText(d)
 	if len(lines) != 3 {
 		t.Errorf("%d lines", len(lines))
@@ -195,12 +196,12 @@ func FuzzTailAndHead(f *testing.F) {
 // A run ends with what its last diagnosis ends with: the leak trace.
 func TestTextEndsWithTheTrace(t *testing.T) {
 	l := leakOf()
-	d := diagnosisOf("leak", DiagnosisComplete)
+	d := diagnosisOf("leak", record.DiagnosisComplete)
 	d.Summary, d.Warnings = append([]string{"heap dump: " + LeakName(&l)}, LeakText(&l)[1:]...), []string{"a warning"}
-	snapshot := diagnosisOf("suspicious", DiagnosisComplete)
+	snapshot := diagnosisOf("suspicious", record.DiagnosisComplete)
 	snapshot.Summary = []string{"meminfo: TOTAL PSS 5 MB"}
 	var b strings.Builder
-	run := Run{Devices: []Device{{Device: "S1"}}, Processes: []Process{{Process: "com.shop"}}, Warnings: []string{"of the run"}, Own: &Own{}, Diagnoses: []Diagnosis{snapshot, d}}
+	run := record.Run{Devices: []record.Device{{Device: "S1"}}, Processes: []record.Process{{Process: "com.shop"}}, Warnings: []string{"of the run"}, Own: &record.Own{}, Diagnoses: []record.Diagnosis{snapshot, d}}
 	if err := WriteText(&b, run); err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +209,7 @@ func TestTextEndsWithTheTrace(t *testing.T) {
 	if !strings.HasSuffix(b.String(), "  "+strings.Join(trace[1:], "\n  ")+"\n") || strings.Contains(b.String(), "TOTAL PSS") || !strings.Contains(b.String(), "Retaining 5.0 MB\n") {
 		t.Error(b.String())
 	}
-	run.Devices = append(run.Devices, Device{Device: "S2"})
+	run.Devices = append(run.Devices, record.Device{Device: "S2"})
 	b.Reset()
 	if err := WriteText(&b, run); err != nil || !strings.Contains(b.String(), "com.shop on S1, leak at 1h2m: java leak, ") {
 		t.Error(err, b.String())
@@ -219,11 +220,11 @@ func TestTextEndsWithTheTrace(t *testing.T) {
 // cell for a formula.
 func TestLeaksTable(t *testing.T) {
 	nasty := []string{"=cmd|'/C calc'!A0", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", "\n=1", "＝1", `"quoted", and, commas`, "two\nlines", "\x1b[2J", "plain", ""}
-	run := Run{}
+	run := record.Run{}
 	for i, text := range nasty {
-		d := diagnosisOf("leak", DiagnosisComplete)
+		d := diagnosisOf("leak", record.DiagnosisComplete)
 		d.Device, d.Process, d.T, d.Folder = text, text, 0.125, text
-		d.Findings = []Finding{
+		d.Findings = []record.Finding{
 			{What: "leak", Name: text, Count: new(int64(i)), CountDelta: new(int64(-i)), Bytes: new(int64(0)), Share: new(0.5), Fingerprint: text, Key: text, Trace: []string{text, "├─ x", text}},
 			{What: "mapping", Name: text},
 		}
@@ -252,8 +253,23 @@ func TestLeaksTable(t *testing.T) {
 	}
 }
 
+// The page of the format names every column of leaks.csv.
+func TestLeaksTablePage(t *testing.T) {
+	page, err := os.ReadFile("../docs/formats/run.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "`leaks.csv` has")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for _, name := range leaksHeading {
+		if !strings.Contains(section, "`"+name+"`") {
+			t.Errorf("no column %s", name)
+		}
+	}
+}
+
 // table writes leaks.csv and reads it.
-func table(t *testing.T, run Run) [][]string {
+func table(t *testing.T, run record.Run) [][]string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := WriteLeaks(dir, run); err != nil {
@@ -272,14 +288,14 @@ func table(t *testing.T, run Run) [][]string {
 
 // The table has the first thousand findings of a run, and its heading where there is none.
 func TestLeaksTableIsBounded(t *testing.T) {
-	if rows := table(t, Run{}); len(rows) != 1 {
+	if rows := table(t, record.Run{}); len(rows) != 1 {
 		t.Errorf("%d rows", len(rows))
 	}
-	run := Run{}
+	run := record.Run{}
 	for i := range 7 {
-		d := Diagnosis{PID: i}
+		d := record.Diagnosis{PID: i}
 		for j := range 300 {
-			d.Findings = append(d.Findings, Finding{Name: fmt.Sprint(i*300 + j)})
+			d.Findings = append(d.Findings, record.Finding{Name: fmt.Sprint(i*300 + j)})
 		}
 		run.Diagnoses = append(run.Diagnoses, d)
 	}

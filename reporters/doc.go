@@ -1,9 +1,4 @@
-// Package reporters keeps the record of one run and tells it to people and
-// machines. A run is a directory: samples.ndjson is appended while the run goes
-// on, run.json is written at its end. Nothing else is shared between the
-// process that tests and the one that judges or publishes.
-//
-// It reads and writes files and text. It refuses to judge: every verdict in a
-// Run was computed by the detector and is only told here. It is fed by
-// harness/monitor while a run goes on, and by the report verbs afterwards.
+// Package reporters writes reports for people and machines: the text of a run, of a
+// diagnosis and of a heap dump, and leaks.csv. Every verdict was computed by the
+// detector and is only printed here.
 package reporters

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // LeaksName is the file of a run directory that has the findings of all diagnoses as a
@@ -25,7 +27,7 @@ var leaksHeading = []string{
 // WriteLeaks writes leaks.csv into dir, whole or not at all: the first MaxLeaks findings of
 // a run. A cell that a spreadsheet would take for a formula begins with an apostrophe
 // (OWASP, CSV Injection).
-func WriteLeaks(dir string, r Run) error {
+func WriteLeaks(dir string, r record.Run) error {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	rows := 0
@@ -46,10 +48,10 @@ func WriteLeaks(dir string, r Run) error {
 	if err := w.Error(); err != nil {
 		return fmt.Errorf("encode %s: %w", LeaksName, err)
 	}
-	return WriteWhole(filepath.Join(dir, LeaksName), b.Bytes())
+	return record.WriteWhole(filepath.Join(dir, LeaksName), b.Bytes())
 }
 
-func leaksRow(d Diagnosis, f Finding) []string {
+func leaksRow(d record.Diagnosis, f record.Finding) []string {
 	share := ""
 	if f.Share != nil {
 		share = number(*f.Share)

@@ -7,6 +7,13 @@ import (
 	"unicode/utf8"
 )
 
+func TestPrintable(t *testing.T) {
+	got := Printable("a\x1b[31mb\u202ec\nd\x00é\xff")
+	if got != "a?[31mb?c?d?é?" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestPrintableKeepsWhatPeopleWrite(t *testing.T) {
 	for _, text := range []string{
 		"", "com.shop:push", "memory rises 300 MB/h (t 5.1 > 2.0)", "über 中文 日本語 한국어 русский ελληνικά हिन्दी ภาษาไทย עברית العربية",

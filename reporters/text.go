@@ -5,11 +5,13 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // WriteText tells a run in words: a verdict per process, what it cost, and what
 // could not be done. Whatever a run.json holds, every line is Printable.
-func WriteText(w io.Writer, r Run) error {
+func WriteText(w io.Writer, r record.Run) error {
 	var s sheet
 	for _, p := range r.Processes {
 		s.process(p, r.Policy, len(r.Devices) > 1)
@@ -53,7 +55,7 @@ func (s *sheet) line(format string, args ...any) {
 	s.text.WriteByte('\n')
 }
 
-func (s *sheet) process(p Process, policy string, several bool) {
+func (s *sheet) process(p record.Process, policy string, several bool) {
 	who := name(p.Process)
 	if p.User != 0 {
 		who += fmt.Sprintf(" (user %d)", p.User)
@@ -101,7 +103,7 @@ func (s *sheet) process(p Process, policy string, several bool) {
 }
 
 // sharesText: "Java Heap 85 % (+120.0 MB, +300.1 MB/h), Native Heap 15 % (...)".
-func sharesText(shares []Share) string {
+func sharesText(shares []record.Share) string {
 	parts := make([]string, len(shares))
 	for i, s := range shares {
 		parts[i] = fmt.Sprintf("%s %.0f %% (%+.1f MB, %+.1f MB/h)", name(s.Dimension), 100*s.Share, s.Growth, s.Rate)
@@ -109,7 +111,7 @@ func sharesText(shares []Share) string {
 	return strings.Join(parts, ", ")
 }
 
-func unseenBelow(p Process) string {
+func unseenBelow(p record.Process) string {
 	if p.MinDetectable == nil {
 		return ""
 	}
@@ -118,9 +120,9 @@ func unseenBelow(p Process) string {
 
 // Headline is the verdict of a process in a few words, by the policy of that name;
 // Printable.
-func Headline(p Process, policy string) string { return Printable(headline(p, policy)) }
+func Headline(p record.Process, policy string) string { return Printable(headline(p, policy)) }
 
-func headline(p Process, policy string) string {
+func headline(p record.Process, policy string) string {
 	switch p.Gate {
 	case "leak":
 		return fmt.Sprintf("LEAK (%s)%s", KindWords(p.Kind), leakStates(p))
@@ -132,7 +134,7 @@ func headline(p Process, policy string) string {
 	return "INCONCLUSIVE" + states(p, policy)
 }
 
-func states(p Process, policy string) string {
+func states(p record.Process, policy string) string {
 	text := ", state " + StateWords(p.State, policy)
 	if p.Worst != p.State {
 		text += ", worst " + StateWords(p.Worst, policy)
@@ -142,7 +144,7 @@ func states(p Process, policy string) string {
 
 // leakStates tells the states of a leak: nothing about it is provisional. One that was
 // too slow for an alarm is proved by the whole run.
-func leakStates(p Process) string {
+func leakStates(p record.Process) string {
 	if p.Worst == leaking {
 		return states(p, "")
 	}
@@ -181,7 +183,7 @@ func restarts(n int) string {
 	return fmt.Sprintf("%d restarts", n)
 }
 
-func (s *sheet) device(d Device) {
+func (s *sheet) device(d record.Device) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "device %s (%s, API %d): watched %s; fast channel %d rounds, mean %.1f ms, at most %.1f ms; detail %d readings, mean %.0f ms",
 		name(d.Device), name(d.Model), d.API, Span(d.Duration), d.Fast.Rounds, d.Fast.MeanMS, d.Fast.MaxMS, d.Detail.Rounds, d.Detail.MeanMS)
@@ -206,7 +208,7 @@ func (s *sheet) device(d Device) {
 	}
 }
 
-func (s *sheet) workload(w Workload) {
+func (s *sheet) workload(w record.Workload) {
 	what := "workload " + w.Kind
 	if w.Seed != nil {
 		what += fmt.Sprintf(", %d events with seed %d", w.Events, *w.Seed)

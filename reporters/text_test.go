@@ -3,22 +3,24 @@ package reporters
 import (
 	"strings"
 	"testing"
+
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // What carries the growth and each jump have a line; nothing has none.
 func TestTextOfGrowthAndJumps(t *testing.T) {
-	text := func(p Process) string {
+	text := func(p record.Process) string {
 		t.Helper()
 		var out strings.Builder
-		if err := WriteText(&out, Run{Processes: []Process{p}}); err != nil {
+		if err := WriteText(&out, record.Run{Processes: []record.Process{p}}); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()
 	}
-	got := text(Process{
+	got := text(record.Process{
 		Process: "com.x", Gate: "leak", Kind: "java_leak",
-		Shares: []Share{{"Java Heap", 120, 0.846, 300.04}, {"Native Heap", 21.85, 0.154, 54.6}},
-		Jumps:  []Jump{{T: 3720, MB: 250.4, Stayed: true}, {T: 7325, MB: 61}},
+		Shares: []record.Share{{Dimension: "Java Heap", Growth: 120, Share: 0.846, Rate: 300.04}, {Dimension: "Native Heap", Growth: 21.85, Share: 0.154, Rate: 54.6}},
+		Jumps:  []record.Jump{{T: 3720, MB: 250.4, Stayed: true}, {T: 7325, MB: 61}},
 	})
 	for _, want := range []string{
 		"\n  growth   Java Heap 85 % (+120.0 MB, +300.0 MB/h), Native Heap 15 % (+21.9 MB, +54.6 MB/h)\n",
@@ -28,10 +30,10 @@ func TestTextOfGrowthAndJumps(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	if bare := text(Process{Process: "com.x"}); strings.Contains(bare, "growth") || strings.Contains(bare, "jump") {
+	if bare := text(record.Process{Process: "com.x"}); strings.Contains(bare, "growth") || strings.Contains(bare, "jump") {
 		t.Errorf("lines about nothing:\n%s", bare)
 	}
-	if hostile := text(Process{Shares: []Share{{Dimension: "\x1b[2J\n"}}}); strings.Contains(hostile, "\x1b") || strings.Count(hostile, "\n") != 3 {
+	if hostile := text(record.Process{Shares: []record.Share{{Dimension: "\x1b[2J\n"}}}); strings.Contains(hostile, "\x1b") || strings.Count(hostile, "\n") != 3 {
 		t.Errorf("%q", hostile)
 	}
 }
@@ -39,11 +41,11 @@ func TestTextOfGrowthAndJumps(t *testing.T) {
 // Warnings of limits have a line, and so has what could not be read of them.
 func TestTextOfLimits(t *testing.T) {
 	var out strings.Builder
-	p := Process{
-		Process: "com.x", Limits: []LimitWarning{{T: 125, Text: "threads: 870 of 1000"}},
+	p := record.Process{
+		Process: "com.x", Limits: []record.LimitWarning{{T: 125, Text: "threads: 870 of 1000"}},
 		HeadroomReasons: []string{"open files: the shell may not list them", "address space: a 64-bit process does not run out of it"},
 	}
-	if err := WriteText(&out, Run{Processes: []Process{p}}); err != nil {
+	if err := WriteText(&out, record.Run{Processes: []record.Process{p}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"\n  limit    at 2m5s: threads: 870 of 1000\n", "\n  unknown  how near a limit is: open files: the shell may not list them\n"} {
@@ -59,11 +61,11 @@ func TestTextOfLimits(t *testing.T) {
 // LEAKING is final by policy article and where the end has proved the leak; by policy
 // robust all else is provisional, also in what went before.
 func TestHeadlines(t *testing.T) {
-	of := func(gate, state, worst string) Process {
-		return Process{Gate: gate, State: state, Worst: worst, Kind: map[bool]string{true: "java_leak"}[gate == "leak"], Growth: 81.24}
+	of := func(gate, state, worst string) record.Process {
+		return record.Process{Gate: gate, State: state, Worst: worst, Kind: map[bool]string{true: "java_leak"}[gate == "leak"], Growth: 81.24}
 	}
 	for _, c := range []struct {
-		p              Process
+		p              record.Process
 		policy, expect string
 	}{
 		{of("leak", "LEAKING", "LEAKING"), "robust", "LEAK (java leak), state LEAKING"},
@@ -83,9 +85,17 @@ func TestHeadlines(t *testing.T) {
 	}
 	for policy, want := range map[string]string{"robust": "CONFIRMING -> LEAKING (provisional): rises\n", "article": "CONFIRMING -> LEAKING: rises\n"} {
 		var out strings.Builder
-		err := WriteText(&out, Run{Policy: policy, Processes: []Process{{Transitions: []Transition{{From: "CONFIRMING", To: "LEAKING", Because: "rises"}}}}})
+		err := WriteText(&out, record.Run{Policy: policy, Processes: []record.Process{{Transitions: []record.Transition{{From: "CONFIRMING", To: "LEAKING", Because: "rises"}}}}})
 		if err != nil || !strings.Contains(out.String(), want) {
 			t.Errorf("%s: %v, no %q in\n%s", policy, err, want, out.String())
+		}
+	}
+}
+
+func TestSpan(t *testing.T) {
+	for seconds, want := range map[float64]string{0.4: "0s", 45: "45s", 60: "1m", 750: "12m30s", 7500: "2h5m", 3600: "1h0m"} {
+		if got := Span(seconds); got != want {
+			t.Errorf("%v s is %q, want %q", seconds, got, want)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // A line that something has damaged in the middle of a run does not lose the run: it
@@ -19,11 +19,11 @@ func TestReportOfADamagedRun(t *testing.T) {
 	if code, out, errOut := typed(t, env, "watch", "--process", "com.shop", "--for", "20m", "--out", dir); code != 0 {
 		t.Fatalf("exit %d\n%s%s", code, out, errOut)
 	}
-	before, err := reporters.ReadRun(dir)
+	before, err := record.ReadRun(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, reporters.SamplesName)
+	path := filepath.Join(dir, record.SamplesName)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestReportOfADamagedRun(t *testing.T) {
 	if code != 0 || out == "" || !strings.HasPrefix(errOut, named) || strings.Count(errOut, "\n") != 1 {
 		t.Errorf("exit %d, want %q\n%s%s", code, named, out, errOut)
 	}
-	after, err := reporters.ReadRun(dir)
+	after, err := record.ReadRun(dir)
 	if err != nil || after.ExitCode != before.ExitCode || after.Stopped != before.Stopped {
 		t.Errorf("%+v, %v", after, err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/internal/adbd"
 	"github.com/leakgate/leakgate/internal/androidsim"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 const (
@@ -86,7 +86,7 @@ func (f *demoFlags) demo(c console, args []string) int {
 
 // demoCode tells whether a demo went as it should, and turns the exit code of its run into
 // that of the demo. One that was interrupted, or could not begin, shows nothing.
-func demoCode(c console, run reporters.Run, code int) int {
+func demoCode(c console, run record.Run, code int) int {
 	if code != monitor.ExitLeak && code != monitor.ExitClean {
 		return code
 	}
@@ -102,7 +102,7 @@ func demoCode(c console, run reporters.Run, code int) int {
 const reportIt = "; please report it with the run directory"
 
 // demoFault says what a demo did not show, and what to do; empty if it went as it should.
-func demoFault(run reporters.Run) string {
+func demoFault(run record.Run) string {
 	for _, p := range run.Processes {
 		leak := p.Gate == string(detector.Leak) && p.Kind == detector.Java.String()
 		switch {
@@ -121,13 +121,13 @@ func demoFault(run reporters.Run) string {
 }
 
 // demoUntraced says why there is no trace of the leak that was found; empty if there is one.
-func demoUntraced(run reporters.Run) string {
+func demoUntraced(run record.Run) string {
 	var why []string
 	for _, d := range run.Diagnoses {
 		if d.Process != demoLeak || d.Trigger == response.TriggerSuspicious {
 			continue
 		}
-		if slices.ContainsFunc(d.Findings, func(f reporters.Finding) bool { return f.What == "leak" && len(f.Trace) > 0 }) {
+		if slices.ContainsFunc(d.Findings, func(f record.Finding) bool { return f.What == "leak" && len(f.Trace) > 0 }) {
 			return ""
 		}
 		for _, s := range d.Steps {

@@ -9,23 +9,23 @@ import (
 
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/monitor"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // demonstrated is a demo that went as it should.
-func demonstrated() reporters.Run {
+func demonstrated() record.Run {
 	leaking := 2100.0
-	return reporters.Run{
-		Schema: reporters.RunSchema,
-		Processes: []reporters.Process{
+	return record.Run{
+		Schema: record.RunSchema,
+		Processes: []record.Process{
 			{Process: demoLeak, Gate: string(detector.Leak), Kind: detector.Java.String(), FirstLeaking: &leaking},
 			{Process: demoHealthy, Gate: string(detector.Pass), Worst: detector.Normal.String()},
 		},
-		Diagnoses: []reporters.Diagnosis{
+		Diagnoses: []record.Diagnosis{
 			{Process: demoLeak, Trigger: "suspicious", Warnings: []string{"of the snapshot"}},
 			{
-				Process: demoLeak, Trigger: "leak", Steps: []reporters.Collected{{Step: "heap", Ending: "complete", File: "heap.hprof"}},
-				Findings: []reporters.Finding{{What: "leak", Name: "DetailActivity", Trace: []string{"GC Root: Thread object"}}},
+				Process: demoLeak, Trigger: "leak", Steps: []record.Collected{{Step: "heap", Ending: "complete", File: "heap.hprof"}},
+				Findings: []record.Finding{{What: "leak", Name: "DetailActivity", Trace: []string{"GC Root: Thread object"}}},
 			},
 		},
 	}
@@ -34,28 +34,28 @@ func demonstrated() reporters.Run {
 // A demo shows a leak with its trace beside a healthy process, or says what is missing and
 // what to do, with the exit code of a leak.
 func TestDemoFaults(t *testing.T) {
-	noHeap := func(reason string) func(*reporters.Run) {
-		return func(r *reporters.Run) {
-			r.Diagnoses[1].Findings, r.Diagnoses[1].Steps[0] = nil, reporters.Collected{Step: "heap", Ending: "failed", Reasons: []string{reason}}
+	noHeap := func(reason string) func(*record.Run) {
+		return func(r *record.Run) {
+			r.Diagnoses[1].Findings, r.Diagnoses[1].Steps[0] = nil, record.Collected{Step: "heap", Ending: "failed", Reasons: []string{reason}}
 		}
 	}
 	const full = "the host's disk is full: 17 MB free, and the dump with a copy takes 779 MB"
 	for name, c := range map[string]struct {
-		change    func(*reporters.Run)
+		change    func(*record.Run)
 		run, code int
 		want      string
 	}{
-		"as it should":       {func(*reporters.Run) {}, monitor.ExitLeak, exitOK, "went as it should: the leak was found and traced"},
+		"as it should":       {func(*record.Run) {}, monitor.ExitLeak, exitOK, "went as it should: the leak was found and traced"},
 		"no room":            {noHeap(full), monitor.ExitLeak, monitor.ExitLeak, full + "; free space or choose another --out\n"},
 		"no dump":            {noHeap("am dumpheap said nothing"), monitor.ExitLeak, monitor.ExitLeak, "am dumpheap said nothing; please report it"},
-		"no diagnosis":       {func(r *reporters.Run) { r.Diagnoses = r.Diagnoses[:1] }, monitor.ExitLeak, monitor.ExitLeak, "no heap dump says what leaks; please report it"},
-		"no trace":           {func(r *reporters.Run) { r.Diagnoses[1].Findings[0].Trace = nil }, monitor.ExitLeak, monitor.ExitLeak, "no heap dump says what leaks"},
-		"a trace of another": {func(r *reporters.Run) { r.Diagnoses[1].Process = demoHealthy }, monitor.ExitLeak, monitor.ExitLeak, "no heap dump says what leaks"},
-		"not analysed": {func(r *reporters.Run) {
+		"no diagnosis":       {func(r *record.Run) { r.Diagnoses = r.Diagnoses[:1] }, monitor.ExitLeak, monitor.ExitLeak, "no heap dump says what leaks; please report it"},
+		"no trace":           {func(r *record.Run) { r.Diagnoses[1].Findings[0].Trace = nil }, monitor.ExitLeak, monitor.ExitLeak, "no heap dump says what leaks"},
+		"a trace of another": {func(r *record.Run) { r.Diagnoses[1].Process = demoHealthy }, monitor.ExitLeak, monitor.ExitLeak, "no heap dump says what leaks"},
+		"not analysed": {func(r *record.Run) {
 			r.Diagnoses[1].Findings, r.Diagnoses[1].Warnings = nil, []string{"strip the dump: no space left on device"}
 		}, monitor.ExitLeak, monitor.ExitLeak, "no space left on device; free space or choose another --out"},
-		"no leak":              {func(r *reporters.Run) { r.Processes[0].Gate = string(detector.Inconclusive) }, monitor.ExitClean, monitor.ExitLeak, "the Java leak of com.shop was not found; please report it"},
-		"interrupted":          {func(r *reporters.Run) { r.Processes[0].Gate = string(detector.Inconclusive) }, monitor.ExitInterrupted, monitor.ExitInterrupted, ""},
+		"no leak":              {func(r *record.Run) { r.Processes[0].Gate = string(detector.Inconclusive) }, monitor.ExitClean, monitor.ExitLeak, "the Java leak of com.shop was not found; please report it"},
+		"interrupted":          {func(r *record.Run) { r.Processes[0].Gate = string(detector.Inconclusive) }, monitor.ExitInterrupted, monitor.ExitInterrupted, ""},
 		"could not be written": {noHeap(full), monitor.ExitUnwritten, monitor.ExitUnwritten, ""},
 	} {
 		run := demonstrated()

@@ -17,6 +17,7 @@ import (
 	"github.com/leakgate/leakgate/harness/monitor"
 	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 func diagnoseVerb() verb {
@@ -160,7 +161,7 @@ func (f *diagnoseFlags) look(p *plan, name capture.Pattern, options response.Opt
 	case err != nil:
 		fmt.Fprintf(c.err, "leakgate diagnose: %v\n", err)
 		return monitor.ExitNoDevice
-	case found.Record.Outcome == reporters.DiagnosisNothing || found.Unread || f.kind == "java" && !dumped(found.Record):
+	case found.Record.Outcome == record.DiagnosisNothing || found.Unread || f.kind == "java" && !dumped(found.Record):
 		return exitUnread
 	}
 	return exitOK
@@ -169,7 +170,7 @@ func (f *diagnoseFlags) look(p *plan, name capture.Pattern, options response.Opt
 // tidy leaves what a diagnosis that was killed has left in the same directory in the form
 // that it was to keep; of a run that is for `leakgate report`.
 func (f *diagnoseFlags) tidy(p *plan, options response.Options) {
-	if _, err := os.Lstat(filepath.Join(p.options.Dir, reporters.SamplesName)); err == nil {
+	if _, err := os.Lstat(filepath.Join(p.options.Dir, record.SamplesName)); err == nil {
 		return
 	}
 	warnings, err := response.Resume(p.ctx, p.options.Dir, options, nil)
@@ -182,8 +183,8 @@ func (f *diagnoseFlags) tidy(p *plan, options response.Options) {
 }
 
 // dumped tells whether a heap dump was taken, also one that was not kept.
-func dumped(d reporters.Diagnosis) bool {
-	return slices.ContainsFunc(d.Steps, func(c reporters.Collected) bool {
+func dumped(d record.Diagnosis) bool {
+	return slices.ContainsFunc(d.Steps, func(c record.Collected) bool {
 		return c.Step == "heap" && (c.Ending == string(capture.Complete) || c.Ending == string(capture.Fallback))
 	})
 }
@@ -277,9 +278,9 @@ func running(ctx context.Context, dev monitor.Device) string {
 	return "; these apps do: " + strings.Join(apps, ", ")
 }
 
-func (f *diagnoseFlags) tell(c console, d reporters.Diagnosis) error {
+func (f *diagnoseFlags) tell(c console, d record.Diagnosis) error {
 	if f.asJSON {
-		d.Schema = reporters.DiagnosisSchema
+		d.Schema = record.DiagnosisSchema
 		return printJSON(c.out, d)
 	}
 	_, err := io.WriteString(c.out, strings.Join(reporters.DiagnosisText(d), "\n")+"\n")

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // A dump that a diagnosis has left when it was killed does not stay as it is once there is
@@ -18,7 +18,7 @@ func TestDiagnoseAfterOneThatWasKilled(t *testing.T) {
 	for _, run := range []bool{false, true} {
 		dir, dumps := killedRun(t, "stripped")
 		if !run {
-			if err := os.Remove(filepath.Join(dir, reporters.SamplesName)); err != nil {
+			if err := os.Remove(filepath.Join(dir, record.SamplesName)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/leakgate/leakgate/internal/hostdevice"
 	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // demanded is what `leakgate diagnose` has left.
@@ -24,7 +24,7 @@ type demanded struct {
 	exit      int
 	// dir is its directory, record what it tells of itself, if there is one.
 	dir    string
-	record reporters.Diagnosis
+	record record.Diagnosis
 }
 
 // demandWithin bounds one diagnosis on demand.
@@ -54,7 +54,7 @@ func (d *demanded) read(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list []reporters.Diagnosis
+	var list []record.Diagnosis
 	for _, name := range records {
 		text, err := os.ReadFile(name)
 		if err != nil {
@@ -75,14 +75,14 @@ func (d *demanded) read(t *testing.T) {
 	}
 }
 
-func decodeRecord(t *testing.T, text []byte) (record reporters.Diagnosis) {
+func decodeRecord(t *testing.T, text []byte) (d record.Diagnosis) {
 	t.Helper()
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.DisallowUnknownFields()
-	if err := in.Decode(&record); err != nil || record.Schema != reporters.DiagnosisSchema || record.Trigger != "demand" || record.T != 0 {
+	if err := in.Decode(&d); err != nil || d.Schema != record.DiagnosisSchema || d.Trigger != "demand" || d.T != 0 {
 		t.Fatalf("%v: %s", err, text)
 	}
-	return record
+	return d
 }
 
 // file is the path of an artifact.
@@ -122,7 +122,7 @@ func TestDiagnoseOnTheHostDevice(t *testing.T) {
 		d.assert(t, 0, "held by Leaky.OPEN_SESSIONS", "↓ static Leaky.OPEN_SESSIONS")
 		assertSteps(t, d.record, "meminfo complete", "heap complete", "logcat complete", "exit_info complete")
 		assertStripped(t, d.file("heap.hprof"), true)
-		if f := found(t, d.record, "suspect"); !strings.Contains(f.Name, "Leaky$Session, held by Leaky.OPEN_SESSIONS") || d.record.Outcome != reporters.DiagnosisComplete {
+		if f := found(t, d.record, "suspect"); !strings.Contains(f.Name, "Leaky$Session, held by Leaky.OPEN_SESSIONS") || d.record.Outcome != record.DiagnosisComplete {
 			t.Errorf("%s, found %+v", d.record.Outcome, f)
 		}
 	})
@@ -223,7 +223,7 @@ func interruptDump(t *testing.T, r *hostdevicetest.Running, process string) {
 	if took := time.Since(began); took > 15*time.Second {
 		t.Errorf("took %v", took)
 	}
-	if d.record.Outcome != reporters.DiagnosisInterrupted {
+	if d.record.Outcome != record.DiagnosisInterrupted {
 		t.Errorf("it says %+v", d.record)
 	}
 	assertNothingLeft(t, r)

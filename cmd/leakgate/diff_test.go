@@ -12,7 +12,7 @@ import (
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/internal/hproftest"
 	"github.com/leakgate/leakgate/internal/recorded"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // shopDump is the dump of a shop with so many sessions that are kept, and activities that leak.
@@ -178,7 +178,7 @@ func TestDiffOfOtherForms(t *testing.T) {
 func runWithDumps(t *testing.T, dumps ...[3]string) string {
 	t.Helper()
 	dir := t.TempDir()
-	run := reporters.Run{Schema: reporters.RunSchema}
+	run := record.Run{Schema: record.RunSchema}
 	for i, d := range dumps {
 		folder := fmt.Sprintf("artifacts/x/%d-dump", i)
 		if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
@@ -191,11 +191,11 @@ func runWithDumps(t *testing.T, dumps ...[3]string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		run.Diagnoses = append(run.Diagnoses, reporters.Diagnosis{
-			Process: d[0], Trigger: d[1], Folder: folder, Steps: []reporters.Collected{{Step: "heap", File: "heap.hprof"}},
+		run.Diagnoses = append(run.Diagnoses, record.Diagnosis{
+			Process: d[0], Trigger: d[1], Folder: folder, Steps: []record.Collected{{Step: "heap", File: "heap.hprof"}},
 		})
 	}
-	if err := reporters.WriteRun(dir, run); err != nil {
+	if err := record.WriteRun(dir, run); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -219,7 +219,7 @@ func TestDiffOfNoRuns(t *testing.T) {
 	}
 	killed := t.TempDir()
 	refused(t, exitUsage, []string{"diff", run, killed}, "name two heap dumps or two run directories\n")
-	if err := os.WriteFile(filepath.Join(killed, reporters.SamplesName), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(killed, record.SamplesName), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	refused(t, exitUsage, []string{"diff", run, killed}, "`leakgate report "+killed+"` finishes")
@@ -250,13 +250,13 @@ func TestDiffRuns(t *testing.T) {
 	refused(t, exitUsage, []string{"diff", paths[0], paths[1], "--process", "com.shop"}, "two run directories")
 	// What a run.json names elsewhere is not read.
 	hostile := runWithDumps(t, [3]string{"com.shop", "end", paths[0]})
-	run, err := reporters.ReadRun(hostile)
+	run, err := record.ReadRun(hostile)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, folder := range []string{"artifacts/../..", "..", "/etc", "artifacts/../../" + filepath.Base(base)} {
 		run.Diagnoses[0].Folder = folder
-		if err := reporters.WriteRun(hostile, run); err != nil {
+		if err := record.WriteRun(hostile, run); err != nil {
 			t.Fatal(err)
 		}
 		refused(t, exitUsage, []string{"diff", base, hostile}, "no heap dump")

@@ -12,7 +12,7 @@ import (
 
 	"github.com/leakgate/leakgate/internal/hostdevice"
 	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // onHostDevice is leakgate as a child process that uses the device's adb server.
@@ -60,11 +60,11 @@ func TestSettlersOnTheHostDevice(t *testing.T) {
 	if cmd.ProcessState.ExitCode() != 1 {
 		t.Errorf("exit %d (%v), want 1: a leak", cmd.ProcessState.ExitCode(), err)
 	}
-	run, err := reporters.ReadRun(out)
+	run, err := record.ReadRun(out)
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[string]reporters.Process{}
+	seen := map[string]record.Process{}
 	for _, p := range run.Processes {
 		_, name, _ := strings.Cut(p.Process, ":")
 		seen[name] = p

@@ -22,6 +22,7 @@ import (
 	"github.com/leakgate/leakgate/harness/monitor"
 	"github.com/leakgate/leakgate/internal/androidsim"
 	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // evil is what a device may put wherever it puts text.
@@ -104,7 +105,7 @@ func TestRunOnAHostilePhone(t *testing.T) {
 
 // checkRun reads a run back: the processes that may be named are there and no
 // other, under root their leaks were found, and each file is what it should be.
-func checkRun(t *testing.T, dir string, run reporters.Run, names []string, root bool) {
+func checkRun(t *testing.T, dir string, run record.Run, names []string, root bool) {
 	t.Helper()
 	f, err := os.Open(filepath.Join(dir, "samples.ndjson"))
 	if err != nil {
@@ -121,11 +122,11 @@ func checkRun(t *testing.T, dir string, run reporters.Run, names []string, root 
 		}
 	}
 	seen, marks := map[string]bool{}, 0
-	var header reporters.Header
-	warnings, err := reporters.ReadSamples(bytes.NewReader(text), reporters.Lines{
-		Header: func(h reporters.Header) error { header = h; return nil },
-		Sample: func(s reporters.Sample) error { seen[s.Process] = true; return nil },
-		Event: func(e reporters.Event) error {
+	var header record.Header
+	warnings, err := record.ReadSamples(bytes.NewReader(text), record.Lines{
+		Header: func(h record.Header) error { header = h; return nil },
+		Sample: func(s record.Sample) error { seen[s.Process] = true; return nil },
+		Event: func(e record.Event) error {
 			if e.Event == "mark" {
 				marks++
 			}
@@ -139,7 +140,7 @@ func checkRun(t *testing.T, dir string, run reporters.Run, names []string, root 
 	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, names) {
 		t.Errorf("samples of %q, want %q", got, names)
 	}
-	read, err := reporters.ReadRun(dir)
+	read, err := record.ReadRun(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,12 +154,12 @@ func checkRun(t *testing.T, dir string, run reporters.Run, names []string, root 
 	}
 	// As written, and as a file by somebody else may be.
 	forged := read
-	forged.Processes = append(slices.Clone(read.Processes), reporters.Process{
+	forged.Processes = append(slices.Clone(read.Processes), record.Process{
 		Process: strings.Repeat(evil, 1000), Device: evil + "\n", Source: evil, State: evil, Worst: evil + "\n", Gate: evil, Kind: evil,
-		Transitions: []reporters.Transition{{From: evil, To: evil, Because: evil}},
+		Transitions: []record.Transition{{From: evil, To: evil, Because: evil}},
 	})
-	forged.Workload = &reporters.Workload{Kind: evil}
-	for _, r := range []reporters.Run{run, read, forged} {
+	forged.Workload = &record.Workload{Kind: evil}
+	for _, r := range []record.Run{run, read, forged} {
 		var out bytes.Buffer
 		if err := reporters.WriteText(&out, r); err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // started gives a demo that has its first samples.
@@ -41,7 +41,7 @@ func started(t *testing.T, out string) (wait func() int, signal func(syscall.Sig
 // waitForSamples waits until a run has its first samples.
 func waitForSamples(out string) {
 	for range 500 {
-		samples, err := os.ReadFile(filepath.Join(out, reporters.SamplesName))
+		samples, err := os.ReadFile(filepath.Join(out, record.SamplesName))
 		if err == nil && bytes.Count(samples, []byte("pss_kb")) > 3 {
 			return
 		}
@@ -65,7 +65,7 @@ func TestCtrlCFinishesTheRun(t *testing.T) {
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("%v: took %v", s, took)
 		}
-		run, err := reporters.ReadRun(out)
+		run, err := record.ReadRun(out)
 		if err != nil || !run.Interrupted || run.ExitCode != 130 || len(run.Processes) != 2 {
 			t.Errorf("%v: %+v, %v", s, run, err)
 		}
@@ -111,7 +111,7 @@ func TestCtrlCTwiceStopsNow(t *testing.T) {
 	if _, err := os.Stat(alive); err == nil {
 		t.Error("the workload lives on")
 	}
-	if run, err := reporters.ReadRun(filepath.Join(dir, "run")); err != nil || !run.Interrupted {
+	if run, err := record.ReadRun(filepath.Join(dir, "run")); err != nil || !run.Interrupted {
 		t.Errorf("%+v, %v", run, err)
 	}
 }
@@ -139,8 +139,8 @@ func TestWorkloadMarksItsRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	var marks []reporters.Event
-	_, err = reporters.ReadSamples(f, reporters.Lines{Event: func(e reporters.Event) error {
+	var marks []record.Event
+	_, err = record.ReadSamples(f, record.Lines{Event: func(e record.Event) error {
 		if e.Event == "mark" {
 			marks = append(marks, e)
 		}
@@ -150,7 +150,7 @@ func TestWorkloadMarksItsRun(t *testing.T) {
 	if err != nil || len(marks) != 2 || marks[0].Text != "loop 1" || marks[1].Text != "loop 2" || marks[1].T-marks[0].T < 150 {
 		t.Errorf("marks %+v, %v", marks, err)
 	}
-	run, err := reporters.ReadRun(dir)
+	run, err := record.ReadRun(dir)
 	if err != nil || run.Stopped != "workload" || run.Workload == nil || *run.Workload.Exit != 0 {
 		t.Errorf("%+v, %v", run, err)
 	}
@@ -177,7 +177,7 @@ func TestNohupGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		if _, err := reporters.ReadRun(out); (err == nil) != (s == syscall.SIGINT) {
+		if _, err := record.ReadRun(out); (err == nil) != (s == syscall.SIGINT) {
 			t.Errorf("after %v: %v", s, err)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // A demo that is killed at any moment leaves a directory that can be read and
@@ -59,7 +59,7 @@ func killedAfter(t *testing.T, after time.Duration) {
 	}
 	lived := time.Since(began)
 	_ = cmd.Wait() // it was killed, or had ended before
-	if _, err := os.Stat(filepath.Join(out, reporters.SamplesName)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(out, record.SamplesName)); errors.Is(err, fs.ErrNotExist) {
 		if lived > 2*time.Second {
 			t.Errorf("no run after %v: %s", lived, text.String())
 		}
@@ -75,12 +75,12 @@ func killedAfter(t *testing.T, after time.Duration) {
 }
 
 func checkFinished(t *testing.T, out string, answer []byte, told string) {
-	var run reporters.Run
+	var run record.Run
 	if err := json.Unmarshal(answer, &run); err != nil {
 		t.Error(err)
 		return
 	}
-	onDisk, err := reporters.ReadRun(out)
+	onDisk, err := record.ReadRun(out)
 	if err != nil || onDisk.Stopped != run.Stopped {
 		t.Errorf("run.json: %+v, %v", onDisk, err)
 	}
@@ -107,13 +107,13 @@ func checkFinished(t *testing.T, out string, answer []byte, told string) {
 // the t_s of the last, by process.
 func linesOf(t *testing.T, dir string) (count map[string]int, last map[string]float64) {
 	count, last = map[string]int{}, map[string]float64{}
-	f, err := os.Open(filepath.Join(dir, reporters.SamplesName))
+	f, err := os.Open(filepath.Join(dir, record.SamplesName))
 	if err != nil {
 		t.Error(err)
 		return count, last
 	}
 	defer f.Close()
-	if _, err := reporters.ReadSamples(f, reporters.Lines{Sample: func(s reporters.Sample) error {
+	if _, err := record.ReadSamples(f, record.Lines{Sample: func(s record.Sample) error {
 		if s.Breakdown == nil && s.PSS != nil {
 			count[s.Process]++
 			last[s.Process] = s.T

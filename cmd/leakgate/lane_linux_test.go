@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 func TestLaneNeverWaits(t *testing.T) {
@@ -90,7 +90,7 @@ func TestNobodyReadsStderr(t *testing.T) {
 			if took := time.Since(began); took > 5*time.Second {
 				t.Errorf("ended %v after Ctrl-C", took)
 			}
-			run, err := reporters.ReadRun(out)
+			run, err := record.ReadRun(out)
 			if err != nil || len(run.Processes) != 2 || run.Processes[0].Samples < 5 {
 				t.Errorf("%+v, %v", run, err)
 			}

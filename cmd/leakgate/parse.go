@@ -19,6 +19,7 @@ import (
 	"github.com/leakgate/leakgate/capture/field"
 	"github.com/leakgate/leakgate/capture/procfs"
 	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // parseSchema names the format of what parse prints with --json.
@@ -264,7 +265,7 @@ type parseBlock struct {
 	// swap_pss_kb is the total of the swap column as printed. It is a
 	// proportional share, and in the total, only where swap_in_total; otherwise
 	// it is the plain swap.
-	reporters.Breakdown
+	record.Breakdown
 	Objects map[string]int64 `json:"objects"`
 	// Computed: the release prints no App Summary, so the dimensions are made
 	// from the rows.
@@ -289,7 +290,7 @@ func readMeminfo(text []byte) document {
 		}
 		doc.Blocks = append(doc.Blocks, parseBlock{
 			PID: numberOrNull(b.PID), Process: nameOrNull(b.Process), Objects: b.Objects, Computed: b.Computed, Truncated: b.Truncated,
-			Breakdown: reporters.Breakdown{
+			Breakdown: record.Breakdown{
 				TotalPSS: numberOrNull(b.TotalPss), SwapPSS: numberOrNull(swap), SwapInTotal: yesOrNull(b.SwapInTotal), RSS: numberOrNull(b.TotalRss),
 				JavaHeap: numberOrNull(b.JavaHeap), NativeHeap: numberOrNull(b.NativeHeap), Code: numberOrNull(b.Code), Stack: numberOrNull(b.Stack),
 				Graphics: numberOrNull(b.Graphics), PrivateOther: numberOrNull(b.PrivateOther), System: numberOrNull(b.System),

@@ -16,7 +16,7 @@ import (
 	"github.com/leakgate/leakgate/capture/adb"
 	"github.com/leakgate/leakgate/harness/lease"
 	"github.com/leakgate/leakgate/harness/monitor"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // runFlags are what run, watch and demo have in common.
@@ -48,7 +48,7 @@ type plan struct {
 }
 
 // carryOut prepares a run and carries it out: signals, directory, screen, verdict.
-func (f *runFlags) carryOut(c console, verb string, prepare func(*plan) error) (reporters.Run, int) {
+func (f *runFlags) carryOut(c console, verb string, prepare func(*plan) error) (record.Run, int) {
 	ctx, hurry, stop := interruptible(c)
 	defer stop()
 	p := &plan{ctx: ctx, console: c}
@@ -59,12 +59,12 @@ func (f *runFlags) carryOut(c console, verb string, prepare func(*plan) error) (
 	}
 	err := prepare(p)
 	if err != nil {
-		return reporters.Run{}, f.refused(c, verb, ctx, err)
+		return record.Run{}, f.refused(c, verb, ctx, err)
 	}
 	p.options.Dir = f.folder(verb)
 	held, err := f.hold(p, verb)
 	if err != nil {
-		return reporters.Run{}, f.refused(c, verb, ctx, err)
+		return record.Run{}, f.refused(c, verb, ctx, err)
 	}
 	run, code := f.perform(p, verb)
 	if err := held.Release(); err != nil {
@@ -177,7 +177,7 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-func (f *runFlags) perform(p *plan, verb string) (reporters.Run, int) {
+func (f *runFlags) perform(p *plan, verb string) (record.Run, int) {
 	screen := newScreen(p.console.err, p.options)
 	p.options.Observer = screen
 	fmt.Fprintf(p.console.err, "leakgate %s: writing to %s\n", verb, p.options.Dir)

@@ -12,7 +12,7 @@ import (
 
 	replays "github.com/leakgate/leakgate/harness/replay"
 	"github.com/leakgate/leakgate/internal/recorded"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // recording is a table of one process that grows by so many kB a sample, with native
@@ -107,11 +107,11 @@ func TestReplayOfARun(t *testing.T) {
 	if code, out, errOut := typed(t, env, "watch", "--process", "com.shop", "--for", "20m", "--out", dir); code != 0 {
 		t.Fatalf("exit %d\n%s%s", code, out, errOut)
 	}
-	run, err := reporters.ReadRun(dir)
+	run, err := record.ReadRun(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{dir, filepath.Join(dir, reporters.SamplesName)} {
+	for _, path := range []string{dir, filepath.Join(dir, record.SamplesName)} {
 		code, out, errOut := typed(t, nil, "replay", path, "--json", "--policy", run.Policy)
 		if code != 0 || errOut != "" {
 			t.Fatalf("%s: exit %d, %s", path, code, errOut)
@@ -219,7 +219,7 @@ func TestReplayTellsLooks(t *testing.T) {
 	}
 	looks = append(looks, replays.Look{T: 1500, Series: "Java Heap", Fired: true, Text: "Java Heap over 60 min: fires"})
 	r := replays.Result{Policy: "robust", Processes: []replays.Process{{
-		Process: reporters.Process{Process: "com.shop", State: "NORMAL", Worst: "NORMAL", Gate: "pass", Because: "nothing grows", Warnings: []string{"line 3: no value"}},
+		Process: record.Process{Process: "com.shop", State: "NORMAL", Worst: "NORMAL", Gate: "pass", Because: "nothing grows", Warnings: []string{"line 3: no value"}},
 		Looks:   looks,
 	}}, Warnings: []string{"x.csv: line 4: no name"}}
 	if err := (&replayFlags{}).tell(&out, r); err != nil {

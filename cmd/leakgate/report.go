@@ -11,6 +11,7 @@ import (
 	"github.com/leakgate/leakgate/harness/monitor"
 	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 func reportVerb() verb {
@@ -53,7 +54,7 @@ func report(c console, args []string, asJSON bool, ending func() (context.Contex
 
 // finish rebuilds the record of a run that does not go on any more. What it analyses goes
 // on until the context of ending ends.
-func finish(c console, dir string, ending func() (context.Context, context.CancelFunc)) (run reporters.Run, err error) {
+func finish(c console, dir string, ending func() (context.Context, context.CancelFunc)) (run record.Run, err error) {
 	held, err := holdDirectory(c, dir)
 	if err != nil {
 		return run, err
@@ -75,7 +76,7 @@ func finish(c console, dir string, ending func() (context.Context, context.Cance
 	if err != nil {
 		return run, err
 	}
-	if err := reporters.WriteRun(dir, run); err != nil {
+	if err := record.WriteRun(dir, run); err != nil {
 		return run, err
 	}
 	if len(run.Diagnoses) > 0 {
@@ -103,7 +104,7 @@ func holdDirectory(c console, dir string) (*lease.Lease, error) {
 }
 
 // tell prints a run: run.json for machines, else words.
-func tell(c console, run reporters.Run, asJSON bool) error {
+func tell(c console, run record.Run, asJSON bool) error {
 	if !asJSON {
 		return reporters.WriteText(c.out, run)
 	}

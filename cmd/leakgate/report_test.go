@@ -16,6 +16,7 @@ import (
 
 	"github.com/leakgate/leakgate/internal/hproftest"
 	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // report on a run that has come to its end gives the same words again.
@@ -33,7 +34,7 @@ func TestReportOfAWholeRun(t *testing.T) {
 	if code != 0 || again != out || errOut != "" {
 		t.Errorf("exit %d\n%s\nand before\n%s\n%s", code, again, out, errOut)
 	}
-	if run, err := reporters.ReadRun(dir); err != nil || run.Stopped != "duration" {
+	if run, err := record.ReadRun(dir); err != nil || run.Stopped != "duration" {
 		t.Errorf("%+v, %v", run, err)
 	}
 }
@@ -50,10 +51,10 @@ func killedRun(t *testing.T, keep string) (dir string, dumps []string) {
 		t.Fatal(err)
 	}
 	dir = filepath.Join(t.TempDir(), "run")
-	d := reporters.Diagnosis{
+	d := record.Diagnosis{
 		Device: "S1", Process: "com.shop", PID: 7, T: 3, Trigger: "leak", Kind: "java_leak", Recipe: "java", Folder: "artifacts/com.shop/told",
-		Outcome: reporters.DiagnosisComplete, Keep: keep, Steps: []reporters.Collected{{Step: "heap", Ending: "complete", File: "heap.hprof", Bytes: int64(len(dump))}},
-		Findings: []reporters.Finding{}, Summary: []string{}, Warnings: []string{},
+		Outcome: record.DiagnosisComplete, Keep: keep, Steps: []record.Collected{{Step: "heap", Ending: "complete", File: "heap.hprof", Bytes: int64(len(dump))}},
+		Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{},
 	}
 	for _, folder := range []string{d.Folder, "artifacts/com.shop/untold"} {
 		path := filepath.Join(dir, folder)
@@ -63,15 +64,15 @@ func killedRun(t *testing.T, keep string) (dir string, dumps []string) {
 			t.Fatal(err)
 		}
 	}
-	r, err := reporters.CreateRecorder(dir, reporters.Header{Started: time.Now(), Devices: []reporters.HeaderDevice{{Device: "S1", StartedUp: 1, TimeScale: 1}}})
+	r, err := record.CreateRecorder(dir, record.Header{Started: time.Now(), Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 1, TimeScale: 1}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	pss := int64(4000)
 	err = errors.Join(
-		r.Event(reporters.Event{T: 1, Up: 2, Device: "S1", Event: "found", User: new(0), Process: "com.shop", PID: 7, Start: 5, Source: "smaps"}),
-		r.Sample(reporters.Sample{T: 2, Up: 3, Device: "S1", Process: "com.shop", PID: 7, Start: 5, Source: "smaps", PSS: &pss}),
-		r.Event(reporters.Event{T: 4, Up: 5, Device: "S1", Event: "diagnose", User: new(0), Process: "com.shop", PID: 7, Diagnosis: &d}),
+		r.Event(record.Event{T: 1, Up: 2, Device: "S1", Event: "found", User: new(0), Process: "com.shop", PID: 7, Start: 5, Source: "smaps"}),
+		r.Sample(record.Sample{T: 2, Up: 3, Device: "S1", Process: "com.shop", PID: 7, Start: 5, Source: "smaps", PSS: &pss}),
+		r.Event(record.Event{T: 4, Up: 5, Device: "S1", Event: "diagnose", User: new(0), Process: "com.shop", PID: 7, Diagnosis: &d}),
 		r.Close())
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +147,7 @@ func TestReportInterrupted(t *testing.T) {
 
 func TestReportWrongInput(t *testing.T) {
 	empty, foreign, file := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "file")
-	for _, path := range []string{filepath.Join(foreign, reporters.SamplesName), file} {
+	for _, path := range []string{filepath.Join(foreign, record.SamplesName), file} {
 		if err := os.WriteFile(path, []byte("not a run\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +183,7 @@ func TestSecondRunOnADevice(t *testing.T) {
 		}
 	})
 	for range 200 {
-		if _, err := os.Stat(filepath.Join(dir, "first", reporters.SamplesName)); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, "first", record.SamplesName)); err == nil {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -208,7 +209,7 @@ func TestSecondRunOnADevice(t *testing.T) {
 		t.Errorf("third: exit %d\n%s", code, errOut)
 	}
 	first.Wait()
-	run, err := reporters.ReadRun(filepath.Join(dir, "third"))
+	run, err := record.ReadRun(filepath.Join(dir, "third"))
 	if err != nil || run.Devices[0].Duration > 200 {
 		t.Errorf("the third counts from before its turn: %+v, %v", run.Devices, err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice"
 	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
 	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // The users of a phone: the shell's of a user build, and that of one app.
@@ -43,12 +44,12 @@ const (
 
 // watched is what a run has left.
 type watched struct {
-	reporters.Run
+	record.Run
 	// dir is its directory, text what it has printed, exit how it has ended.
 	dir, text string
 	exit      int
-	samples   []reporters.Sample
-	events    []reporters.Event
+	samples   []record.Sample
+	events    []record.Event
 }
 
 // watching is a `leakgate run` that goes on.
@@ -86,17 +87,17 @@ func (w watching) end(t *testing.T) watched {
 func (w *watched) read(t *testing.T) {
 	t.Helper()
 	var err error
-	if w.Run, err = reporters.ReadRun(w.dir); err != nil {
+	if w.Run, err = record.ReadRun(w.dir); err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.Open(filepath.Join(w.dir, reporters.SamplesName))
+	f, err := os.Open(filepath.Join(w.dir, record.SamplesName))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	doubts, err := reporters.ReadSamples(f, reporters.Lines{
-		Sample: func(s reporters.Sample) error { w.samples = append(w.samples, s); return nil },
-		Event:  func(e reporters.Event) error { w.events = append(w.events, e); return nil },
+	doubts, err := record.ReadSamples(f, record.Lines{
+		Sample: func(s record.Sample) error { w.samples = append(w.samples, s); return nil },
+		Event:  func(e record.Event) error { w.events = append(w.events, e); return nil },
 	})
 	if err != nil || len(doubts) > 0 {
 		t.Fatal(err, doubts)
@@ -154,7 +155,7 @@ func (w watched) assertRebuilt(t *testing.T) {
 	if text, err := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != 0 {
 		t.Errorf("report: %v\n%s", err, text)
 	}
-	again, err := reporters.ReadRun(w.dir)
+	again, err := record.ReadRun(w.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +200,7 @@ func modeOf(process string) string {
 }
 
 // process is the one that does what its name says.
-func (w watched) process(t *testing.T, name string) reporters.Process {
+func (w watched) process(t *testing.T, name string) record.Process {
 	t.Helper()
 	for _, p := range w.Processes {
 		if modeOf(p.Process) == name {
@@ -207,11 +208,11 @@ func (w watched) process(t *testing.T, name string) reporters.Process {
 		}
 	}
 	t.Fatalf("no process %s", name)
-	return reporters.Process{}
+	return record.Process{}
 }
 
 // diagnosis is the only one of a process for a trigger.
-func (w watched) diagnosis(t *testing.T, name, trigger string) reporters.Diagnosis {
+func (w watched) diagnosis(t *testing.T, name, trigger string) record.Diagnosis {
 	t.Helper()
 	list := w.diagnosesOf(name, trigger)
 	if len(list) != 1 {
@@ -220,7 +221,7 @@ func (w watched) diagnosis(t *testing.T, name, trigger string) reporters.Diagnos
 	return list[0]
 }
 
-func (w watched) diagnosesOf(name, trigger string) (list []reporters.Diagnosis) {
+func (w watched) diagnosesOf(name, trigger string) (list []record.Diagnosis) {
 	for _, d := range w.Diagnoses {
 		if modeOf(d.Process) == name && d.Trigger == trigger {
 			list = append(list, d)
@@ -345,7 +346,7 @@ func (w watched) assertFolders(t *testing.T) {
 }
 
 // in is the path of a file of a diagnosis.
-func (w watched) in(d reporters.Diagnosis, file string) string {
+func (w watched) in(d record.Diagnosis, file string) string {
 	return filepath.Join(w.dir, filepath.FromSlash(d.Folder), file)
 }
 
@@ -358,7 +359,7 @@ func assertNothingLeft(t *testing.T, r *hostdevicetest.Running) {
 }
 
 // step is one of a diagnosis.
-func step(t *testing.T, d reporters.Diagnosis, name string) reporters.Collected {
+func step(t *testing.T, d record.Diagnosis, name string) record.Collected {
 	t.Helper()
 	for _, s := range d.Steps {
 		if s.Step == name {
@@ -366,11 +367,11 @@ func step(t *testing.T, d reporters.Diagnosis, name string) reporters.Collected 
 		}
 	}
 	t.Fatalf("%s, %s: no step %s", d.Process, d.Recipe, name)
-	return reporters.Collected{}
+	return record.Collected{}
 }
 
 // assertSteps holds the endings of steps, given as "step ending", against those wanted.
-func assertSteps(t *testing.T, d reporters.Diagnosis, want ...string) {
+func assertSteps(t *testing.T, d record.Diagnosis, want ...string) {
 	t.Helper()
 	var got []string
 	for _, s := range d.Steps {
@@ -385,7 +386,7 @@ func assertSteps(t *testing.T, d reporters.Diagnosis, want ...string) {
 }
 
 // found is the first finding of its sort, which is the largest.
-func found(t *testing.T, d reporters.Diagnosis, what string) reporters.Finding {
+func found(t *testing.T, d record.Diagnosis, what string) record.Finding {
 	t.Helper()
 	for _, f := range d.Findings {
 		if f.What == what {
@@ -393,7 +394,7 @@ func found(t *testing.T, d reporters.Diagnosis, what string) reporters.Finding {
 		}
 	}
 	t.Fatalf("%s, %s: no finding %s in %+v", d.Process, d.Recipe, what, d.Findings)
-	return reporters.Finding{}
+	return record.Finding{}
 }
 
 const mb = 1 << 20
@@ -480,7 +481,7 @@ func (w watched) foundAt(name string) float64 {
 }
 
 func (w watched) has(name, event string) bool {
-	return slices.ContainsFunc(w.events, func(e reporters.Event) bool { return e.Event == event && modeOf(e.Process) == name })
+	return slices.ContainsFunc(w.events, func(e record.Event) bool { return e.Event == event && modeOf(e.Process) == name })
 }
 
 // assertStripped tells a stripped dump by a text that is in an array of every Java
@@ -595,9 +596,9 @@ func (w watched) assertDegraded(t *testing.T, r *hostdevicetest.Running) {
 
 // assertFilesTold: on newer kernels everybody may know how many files a process has open;
 // else there is a reason.
-func assertFilesTold(t *testing.T, p reporters.Process) {
+func assertFilesTold(t *testing.T, p record.Process) {
 	t.Helper()
-	told := slices.ContainsFunc(p.Headroom, func(s reporters.Standing) bool { return s.Resource == "file_descriptors" && s.Used > 3 })
+	told := slices.ContainsFunc(p.Headroom, func(s record.Standing) bool { return s.Resource == "file_descriptors" && s.Used > 3 })
 	said := slices.ContainsFunc(p.HeadroomReasons, func(text string) bool { return strings.HasPrefix(text, "open files: ") })
 	if told == said {
 		t.Errorf("%s: its open files are known: %t, there is a reason: %t", p.Process, told, said)
@@ -612,7 +613,7 @@ func (w watched) assertNoJavaDump(t *testing.T) {
 	if reasons := strings.Join(step(t, d, "heap").Reasons, "\n"); !strings.Contains(reasons, advice) {
 		t.Errorf("no heap dump because %q", reasons)
 	}
-	if d.Outcome != reporters.DiagnosisDegraded || len(d.Findings) > 0 {
+	if d.Outcome != record.DiagnosisDegraded || len(d.Findings) > 0 {
 		t.Errorf("%s, %+v", d.Outcome, d.Findings)
 	}
 	if _, err := os.Stat(w.in(d, "heap.hprof")); !errors.Is(err, fs.ErrNotExist) {
@@ -630,7 +631,7 @@ func (w watched) assertNativeRows(t *testing.T) {
 		t.Errorf("smaps: %q because %q", s.Note, s.Reasons)
 	}
 	f := found(t, d, "meminfo")
-	if f.Name != "Native Heap" || d.Outcome != reporters.DiagnosisDegraded {
+	if f.Name != "Native Heap" || d.Outcome != record.DiagnosisDegraded {
 		t.Errorf("%s, %s grew", d.Outcome, f.Name)
 	}
 	assertAbout(t, "growth of the native heap", f.BytesDelta, leaked(before.T, d.T), 0.2)
@@ -750,7 +751,7 @@ func TestLimitsOnTheHostDevice(t *testing.T) {
 	}
 	// What was warned of has happened, and when: the app cannot live without files.
 	warned := w.process(t, "files").Limits[0]
-	gone := slices.IndexFunc(w.events, func(e reporters.Event) bool { return e.Event == "gone" && modeOf(e.Process) == "files" })
+	gone := slices.IndexFunc(w.events, func(e record.Event) bool { return e.Event == "gone" && modeOf(e.Process) == "files" })
 	if gone < 0 {
 		t.Fatal("the process that leaks files lives on")
 	}

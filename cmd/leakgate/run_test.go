@@ -14,7 +14,7 @@ import (
 	"github.com/leakgate/leakgate/harness/monitor"
 	"github.com/leakgate/leakgate/internal/adbd"
 	"github.com/leakgate/leakgate/internal/androidsim"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // shop is a simulated phone with the app com.shop, 400 times faster than a real one.
@@ -74,7 +74,7 @@ func TestRunTwoDevicesOfOneFile(t *testing.T) {
 			t.Errorf("a line of no device: %q", line)
 		}
 	}
-	run, err := reporters.ReadRun(dir)
+	run, err := record.ReadRun(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,10 +91,10 @@ func TestRunTwoDevicesOfOneFile(t *testing.T) {
 	}
 	defer f.Close()
 	samples := map[string]int{}
-	var header reporters.Header
-	warnings, err := reporters.ReadSamples(f, reporters.Lines{
-		Header: func(h reporters.Header) error { header = h; return nil },
-		Sample: func(s reporters.Sample) error { samples[s.Device]++; return nil },
+	var header record.Header
+	warnings, err := record.ReadSamples(f, record.Lines{
+		Header: func(h record.Header) error { header = h; return nil },
+		Sample: func(s record.Sample) error { samples[s.Device]++; return nil },
 	})
 	if err != nil || len(warnings) > 0 || len(header.Devices) != 2 || samples["phone-a"] < 50 || samples["phone-b"] < 50 || len(samples) != 2 {
 		t.Errorf("%+v, %v samples, %v, %v", header, samples, warnings, err)
@@ -128,7 +128,7 @@ func TestWatchNamesItsDirectory(t *testing.T) {
 		if args[0] == "--out" && dir != "tonight" || args[0] == "--json" && !strings.HasPrefix(dir, "leakgate-runs"+string(filepath.Separator)) {
 			t.Errorf("%q", dir)
 		}
-		if _, err := reporters.ReadRun(dir); code != 0 || !told || err != nil || strings.Contains(out, dir) {
+		if _, err := record.ReadRun(dir); code != 0 || !told || err != nil || strings.Contains(out, dir) {
 			t.Errorf("exit %d, %v\n%s%s", code, err, out, errOut)
 		}
 	}
@@ -266,7 +266,7 @@ func TestRunTellsWhatHasNoEffect(t *testing.T) {
 		if code != 0 || strings.Contains(errOut, ":5:25: detect.article.t: has no effect, because detect.policy is robust") != told {
 			t.Errorf("%s: exit %d\n%s%s", policy, code, out, errOut)
 		}
-		run, err := reporters.ReadRun(dir)
+		run, err := record.ReadRun(dir)
 		if err != nil || run.Policy != policy {
 			t.Errorf("%s: run.json has policy %q, %v", policy, run.Policy, err)
 		}
@@ -286,7 +286,7 @@ func TestRunOnPhonesWithoutTheShellProtocol(t *testing.T) {
 				Processes: []androidsim.ProcessSpec{{Name: "com.shop", Models: []androidsim.Model{androidsim.Typical(), androidsim.Leak(androidsim.Native, 600, 0)}}},
 			}}})
 			code, out, errOut := typed(t, serve(t, phone), "watch", "--process", "com.shop", "--for", "45m", "--json", "--out", dir)
-			run, err := reporters.ReadRun(dir)
+			run, err := record.ReadRun(dir)
 			if err != nil {
 				t.Fatal(err, errOut)
 			}
@@ -314,7 +314,7 @@ func TestNightlyExampleWithMonkey(t *testing.T) {
 	if err != nil || !strings.Contains(string(log), ":Monkey: seed=") || !strings.Contains(string(log), "com.shop") {
 		t.Errorf("workload.log: %.300q, %v", log, err)
 	}
-	run, err := reporters.ReadRun("run")
+	run, err := record.ReadRun("run")
 	if err != nil || run.Stopped != "duration" || run.Workload == nil || run.Workload.Seed == nil || run.Workload.Error != "" {
 		t.Errorf("%+v, %v", run, err)
 	}
@@ -354,16 +354,16 @@ diagnose:
 	if code != monitor.ExitLeak {
 		t.Fatalf("exit %d, %s", code, errOut)
 	}
-	run, err := reporters.ReadRun(out)
+	run, err := record.ReadRun(out)
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := slices.IndexFunc(run.Diagnoses, func(d reporters.Diagnosis) bool { return d.Trigger == "leak" })
+	at := slices.IndexFunc(run.Diagnoses, func(d record.Diagnosis) bool { return d.Trigger == "leak" })
 	if at < 0 {
 		t.Fatalf("no diagnosis: %+v", run.Diagnoses)
 	}
 	d := run.Diagnoses[at]
-	steps := map[string]reporters.Collected{}
+	steps := map[string]record.Collected{}
 	for _, s := range d.Steps {
 		steps[s.Step] = s
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/leakgate/leakgate/harness/response"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // runDumps gives the heap dump of one process in each of two run directories: that of the
@@ -20,7 +20,7 @@ import (
 func runDumps(base, head, process string) (string, string, error) {
 	of := make([]map[string]string, 2)
 	for i, dir := range []string{base, head} {
-		run, err := reporters.ReadRun(dir)
+		run, err := record.ReadRun(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			return "", "", noRun(dir)
 		}
@@ -50,7 +50,7 @@ func runDumps(base, head, process string) (string, string, error) {
 // `leakgate diagnose` has left in it, or the run that has its samples there once it is finished.
 func noRun(dir string) error {
 	const what = "%s is a directory without a run.json: name two heap dumps"
-	if _, err := os.Stat(filepath.Join(dir, reporters.SamplesName)); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, record.SamplesName)); err == nil {
 		return fmt.Errorf(what+" or two run directories; `leakgate report %s` finishes a run that was killed", printable(dir), printable(shellWord(dir)))
 	}
 	for _, pattern := range []string{"*.hprof", response.Artifacts + "/*/*/*.hprof"} {
@@ -78,7 +78,7 @@ func processNames(names []string) string {
 
 // lastDumps are the heap dumps of a run by process. A run directory may come from
 // somebody else: no name in it leads out of it.
-func lastDumps(dir string, run reporters.Run) map[string]string {
+func lastDumps(dir string, run record.Run) map[string]string {
 	dumps, ends := map[string]string{}, map[string]bool{}
 	for _, d := range run.Diagnoses {
 		for _, s := range d.Steps {

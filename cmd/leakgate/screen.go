@@ -14,6 +14,7 @@ import (
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/monitor"
 	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // screen shows a run while it goes on: on a terminal a table that is drawn again
@@ -67,7 +68,7 @@ func terminalWidth(w io.Writer) func() int {
 }
 
 // Happened implements monitor.Observer.
-func (s *screen) Happened(e reporters.Event) {
+func (s *screen) Happened(e record.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.erase()
@@ -183,7 +184,7 @@ func evidenceWords(v detector.Verdict) string {
 }
 
 // event is one printable line, whatever the event holds.
-func (s speech) event(e reporters.Event) string {
+func (s speech) event(e record.Event) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%8s ", reporters.Span(e.T))
 	if s.several {

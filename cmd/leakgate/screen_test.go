@@ -12,6 +12,7 @@ import (
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/monitor"
 	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 func row(device, process string, state detector.State) monitor.Row {
@@ -27,7 +28,7 @@ func TestScreenOfALog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		s := newScreen(&out, monitor.Options{})
-		s.Happened(reporters.Event{T: 61, Event: "state", Process: "com.x", From: "NORMAL", To: "SUSPICIOUS", Text: "rises\x1b[2J"})
+		s.Happened(record.Event{T: 61, Event: "state", Process: "com.x", From: "NORMAL", To: "SUSPICIOUS", Text: "rises\x1b[2J"})
 		for range 25 {
 			s.Changed("S1", func() []monitor.Row { return []monitor.Row{row("S1", "com.x", detector.Normal)} })
 			time.Sleep(time.Minute)
@@ -56,7 +57,7 @@ func TestScreenOfATerminal(t *testing.T) {
 			})
 			time.Sleep(100 * time.Millisecond)
 			if i == 5 {
-				s.Happened(reporters.Event{Device: "S1", Event: "mark", Text: "loop 2"})
+				s.Happened(record.Event{Device: "S1", Event: "mark", Text: "loop 2"})
 			}
 		}
 		s.close()
@@ -114,8 +115,8 @@ func TestScreenCutsTheTableAlone(t *testing.T) {
 			s.Changed("S1", func() []monitor.Row { return []monitor.Row{row("S1", "com.x", detector.Normal)} })
 			time.Sleep(time.Second)
 			text := strings.Repeat("memory rises, ", 20) + "to the end"
-			s.Happened(reporters.Event{Event: "mark", Text: text})
-			s.Happened(reporters.Event{Event: "mark", Text: strings.Repeat("日本語", 1000)})
+			s.Happened(record.Event{Event: "mark", Text: text})
+			s.Happened(record.Event{Event: "mark", Text: strings.Repeat("日本語", 1000)})
 			s.close()
 			screen := replay(t, out.String())
 			if len(screen) != 4 || !strings.HasSuffix(screen[0], text) || textColumns(screen[1]) >= maxLogLine || textColumns(screen[1]) < maxLogLine-2 {
@@ -133,9 +134,9 @@ func TestScreenCutsTheTableAlone(t *testing.T) {
 // A leak is provisional while a run goes on, wherever it is told, with its kind, but
 // not by policy article, which never takes it back; a jump is an event like others.
 func TestScreenOfALeak(t *testing.T) {
-	rises := reporters.Event{T: 10, Event: "state", Process: "com.x", From: "CONFIRMING", To: "LEAKING", Text: "rises"}
-	done := reporters.Event{T: 10, Event: "state", Process: "com.x", From: "LEAKING", To: "NORMAL", Text: "done"}
-	jump := reporters.Event{T: 10, Event: "jump", Process: "com.x", Text: "+250 MB"}
+	rises := record.Event{T: 10, Event: "state", Process: "com.x", From: "CONFIRMING", To: "LEAKING", Text: "rises"}
+	done := record.Event{T: 10, Event: "state", Process: "com.x", From: "LEAKING", To: "NORMAL", Text: "done"}
+	jump := record.Event{T: 10, Event: "jump", Process: "com.x", Text: "+250 MB"}
 	for policy, state := range map[string]string{detector.PolicyRobust: "LEAKING (provisional)", detector.PolicyArticle: "LEAKING"} {
 		s := newScreen(io.Discard, monitor.Options{Policy: detector.Policy{Name: policy}})
 		s.close()
@@ -143,7 +144,7 @@ func TestScreenOfALeak(t *testing.T) {
 		if line := say.row(row("S1", "com.x", detector.Leaking)); !strings.Contains(line, " "+state+"  ") || !strings.Contains(line, "java leak: ") {
 			t.Errorf("%s: %q", policy, line)
 		}
-		for want, e := range map[string]reporters.Event{
+		for want, e := range map[string]record.Event{
 			"     10s com.x CONFIRMING -> " + state + ": rises": rises, "     10s com.x " + state + " -> NORMAL: done": done, "     10s com.x jump: +250 MB": jump,
 		} {
 			if got := say.event(e); got != want {
@@ -167,8 +168,8 @@ func FuzzScreenLines(f *testing.F) {
 		}
 		say := speech{detector.PolicyRobust, true}
 		lines := []string{
-			say.event(reporters.Event{Device: text, Process: text, Event: text, From: text, To: text, Text: text}),
-			say.event(reporters.Event{Device: text, Process: text, Event: "state", From: text, To: text, Text: text}),
+			say.event(record.Event{Device: text, Process: text, Event: text, From: text, To: text, Text: text}),
+			say.event(record.Event{Device: text, Process: text, Event: "state", From: text, To: text, Text: text}),
 			say.row(monitor.Row{Device: text, Process: text, Verdict: detector.Verdict{Because: text}}),
 		}
 		for _, line := range lines {

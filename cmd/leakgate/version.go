@@ -9,7 +9,7 @@ import (
 
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/doctor"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 func versionVerb() verb {
@@ -47,7 +47,7 @@ func tellVersion(c console, asJSON bool) int {
 		Schemas []string `json:"schemas"`
 		Policy  string   `json:"policy"`
 	}{version(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH,
-		[]string{reporters.RunSchema, reporters.SamplesSchema, parseSchema, doctor.Schema}, detector.DefaultPolicy().Name}
+		[]string{record.RunSchema, record.SamplesSchema, parseSchema, doctor.Schema}, detector.DefaultPolicy().Name}
 	if asJSON {
 		if err := json.NewEncoder(c.out).Encode(v); err != nil {
 			fmt.Fprintf(c.err, "leakgate version: %v\n", err)

@@ -6,7 +6,7 @@ import (
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/field"
 	"github.com/leakgate/leakgate/detector"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // number is a value for samples.ndjson: nil where it is unknown.
@@ -18,14 +18,14 @@ func number(v field.Value) *int64 {
 }
 
 // breakdown is a block of dumpsys meminfo for samples.ndjson.
-func breakdown(b dumpsys.Block) *reporters.Breakdown {
+func breakdown(b dumpsys.Block) *record.Breakdown {
 	// As in `parse meminfo`: without shares, the plain swap stands here and
 	// swap_in_total is false.
 	swap := b.SwapPss
 	if !swap.Known {
 		swap = b.Swap
 	}
-	return &reporters.Breakdown{
+	return &record.Breakdown{
 		TotalPSS: number(b.TotalPss), SwapPSS: number(swap), SwapInTotal: told(b.SwapInTotal), RSS: number(b.TotalRss),
 		JavaHeap: number(b.JavaHeap), NativeHeap: number(b.NativeHeap), Code: number(b.Code), Stack: number(b.Stack),
 		Graphics: number(b.Graphics), PrivateOther: number(b.PrivateOther), System: number(b.System),
@@ -46,7 +46,7 @@ func told(a dumpsys.Answer) *bool {
 }
 
 // breakdownOf is a breakdown of samples.ndjson as the detector takes it.
-func breakdownOf(b reporters.Breakdown, at time.Duration) detector.Breakdown {
+func breakdownOf(b record.Breakdown, at time.Duration) detector.Breakdown {
 	out := detector.Breakdown{
 		At:  at,
 		EGL: amount(b.EGL), GL: amount(b.GL), OtherMtrack: amount(b.OtherMtrack), GfxDev: amount(b.GfxDev),

@@ -19,7 +19,7 @@ import (
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/adbd"
 	"github.com/leakgate/leakgate/internal/androidsim"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 var updateClaims = flag.Bool("update", false, "write what is measured into docs/detector.md")
@@ -224,7 +224,7 @@ type finding struct {
 	suspicious, leaking, jump float64
 }
 
-func (c claim) finding(p reporters.Process) finding {
+func (c claim) finding(p record.Process) finding {
 	since := func(s *float64) float64 {
 		if s == nil {
 			return math.NaN()

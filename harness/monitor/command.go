@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // HostCommand is a workload that runs one command on this machine, once for the
@@ -25,10 +25,10 @@ type HostCommand struct {
 const grace = 5 * time.Second
 
 // Describe implements Workload.
-func (c HostCommand) Describe() reporters.Workload { return reporters.Workload{Kind: "command"} }
+func (c HostCommand) Describe() record.Workload { return record.Workload{Kind: "command"} }
 
 // Run implements Workload.
-func (c HostCommand) Run(ctx context.Context, st Stage) (reporters.Workload, error) {
+func (c HostCommand) Run(ctx context.Context, st Stage) (record.Workload, error) {
 	rec := c.Describe()
 	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)
 	cmd.Env = append(os.Environ(), stageEnv(st)...)

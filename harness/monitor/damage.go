@@ -7,7 +7,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // damage is the lines of a run that could not be read.
@@ -45,10 +45,10 @@ func (d *damage) add(number int, why error) {
 func (d *damage) warnings() []error {
 	var out []error
 	for _, l := range d.first {
-		out = append(out, fmt.Errorf("line %d of %s cannot be read: %s; left out, and no verdict crosses it", l.number, reporters.SamplesName, l.why))
+		out = append(out, fmt.Errorf("line %d of %s cannot be read: %s; left out, and no verdict crosses it", l.number, record.SamplesName, l.why))
 	}
 	if more := d.lines - len(d.first); more > 0 {
-		out = append(out, fmt.Errorf("%d more lines of %s cannot be read", more, reporters.SamplesName))
+		out = append(out, fmt.Errorf("%d more lines of %s cannot be read", more, record.SamplesName))
 	}
 	return out
 }
@@ -65,7 +65,7 @@ func (d *damage) summary() string {
 	if more := d.lines - len(d.first); more > 0 {
 		numbers = append(numbers, fmt.Sprintf("and %d more", more))
 	}
-	return fmt.Sprintf("lines of %s could not be read and are left out, no verdict crosses them: %s", reporters.SamplesName, strings.Join(numbers, ", "))
+	return fmt.Sprintf("lines of %s could not be read and are left out, no verdict crosses them: %s", record.SamplesName, strings.Join(numbers, ", "))
 }
 
 // tear says that lines are missing here. They may have told anything: that a process
@@ -96,7 +96,7 @@ func (l *ledger) mend(t float64, up time.Duration) []step {
 
 // mend takes what the first samples after missing lines tell of the process, and
 // ends its series: what is between them nobody knows.
-func (a *account) mend(s reporters.Sample, up time.Duration) []detector.Transition {
+func (a *account) mend(s record.Sample, up time.Duration) []detector.Transition {
 	cut := a.torn
 	a.bridge(up)
 	if a.unsure && s.Breakdown == nil { // a breakdown says nothing of the fast channel

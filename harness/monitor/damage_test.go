@@ -17,14 +17,14 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // toldLine is one line of a run, as a sample or as an event.
 type toldLine struct {
 	text   string
-	event  *reporters.Event
-	sample *reporters.Sample
+	event  *record.Event
+	sample *record.Sample
 }
 
 func toldLines(t *testing.T, text []byte) []toldLine {
@@ -70,7 +70,7 @@ func joined(lines []toldLine) []byte {
 func withPolicy(t *testing.T, text []byte, policy detector.Policy) []byte {
 	t.Helper()
 	first, rest, _ := bytes.Cut(text, []byte("\n"))
-	var h reporters.Header
+	var h record.Header
 	if err := json.Unmarshal(first, &h); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func withPolicy(t *testing.T, text []byte, policy detector.Policy) []byte {
 // from its next sample on.
 func withoutAndBroken(t *testing.T, lines []toldLine, lost int) []byte {
 	t.Helper()
-	identity := map[string]reporters.Event{}
+	identity := map[string]record.Event{}
 	due := map[string]bool{}
 	var out []toldLine
 	for i, l := range lines {
@@ -131,7 +131,7 @@ func withoutAndBroken(t *testing.T, lines []toldLine, lost int) []byte {
 }
 
 // verdictOf leaves of a process what a break decides.
-func verdictOf(p reporters.Process) reporters.Process {
+func verdictOf(p record.Process) record.Process {
 	p.Gaps, p.Missed, p.Absent = 0, 0, 0
 	p.Transitions = slices.Clone(p.Transitions)
 	for i := range p.Transitions {
@@ -206,7 +206,7 @@ func damagedAs(r *rand.Rand, line string) string {
 	return strings.Repeat("x", 2<<20) + "\n"
 }
 
-func checkDamageTold(t *testing.T, run reporters.Run, doubts []error, number int) {
+func checkDamageTold(t *testing.T, run record.Run, doubts []error, number int) {
 	t.Helper()
 	named := fmt.Sprintf("line %d of samples.ndjson", number)
 	if len(doubts) != 1 || !strings.HasPrefix(doubts[0].Error(), named) || len(doubts[0].Error()) > 400 {
@@ -222,7 +222,7 @@ func checkDamageTold(t *testing.T, run reporters.Run, doubts []error, number int
 
 // checkHole compares the hole that is told with the samples around the lost line, of a
 // process that neither restarts nor is away.
-func checkHole(t *testing.T, lines []toldLine, lost int, got, whole reporters.Process) {
+func checkHole(t *testing.T, lines []toldLine, lost int, got, whole record.Process) {
 	t.Helper()
 	if whole.Restarts > 1 || whole.Gaps > 1 || whole.Missed > 0 {
 		return
@@ -271,7 +271,7 @@ func TestRebuildWithoutItsTurningPoints(t *testing.T) {
 				t.Fatalf("without %s: %d processes", l.text, len(got.Processes))
 			}
 			for k, w := range whole.Processes {
-				g := got.Processes[slices.IndexFunc(got.Processes, func(p reporters.Process) bool { return p.Process == w.Process })]
+				g := got.Processes[slices.IndexFunc(got.Processes, func(p record.Process) bool { return p.Process == w.Process })]
 				if g.PID != w.PID || g.Source != w.Source || g.Restarts != w.Restarts || g.Samples != w.Samples || g.Details != w.Details {
 					t.Errorf("without %sprocess %d is\n%+v\nnot\n%+v", l.text, k, g, w)
 				}
@@ -481,7 +481,7 @@ func TestReplayOfADamagedRun(t *testing.T) {
 }
 
 // replayDamaged replays a run in which the lines of these numbers cannot be read.
-func replayDamaged(t *testing.T, text []byte, lost []int) []reporters.Process {
+func replayDamaged(t *testing.T, text []byte, lost []int) []record.Process {
 	t.Helper()
 	var r *Replay
 	var series []*Series
@@ -494,17 +494,17 @@ func replayDamaged(t *testing.T, text []byte, lost []int) []reporters.Process {
 			series = append(series, x)
 		}
 	}
-	_, err := reporters.ReadSamples(bytes.NewReader(text), reporters.Lines{
-		Header: func(h reporters.Header) error {
+	_, err := record.ReadSamples(bytes.NewReader(text), record.Lines{
+		Header: func(h record.Header) error {
 			policy, err := PolicyOf(h)
 			r, _ = NewReplay(h, policy)
 			return err
 		},
-		Sample: func(s reporters.Sample) error {
+		Sample: func(s record.Sample) error {
 			open(s.Device, capture.Process{Name: s.Process, User: s.User, PID: s.PID, Start: s.Start})
 			return errors.Join(r.CheckSample(s), r.Sample(s))
 		},
-		Event: func(e reporters.Event) error {
+		Event: func(e record.Event) error {
 			if e.Event == "found" {
 				open(e.Device, capture.Process{Name: e.Process, User: *e.User, PID: e.PID, Start: e.Start})
 			}
@@ -520,7 +520,7 @@ func replayDamaged(t *testing.T, text []byte, lost []int) []reporters.Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out []reporters.Process
+	var out []record.Process
 	for _, x := range series {
 		out = append(out, x.Record(len(series)))
 	}

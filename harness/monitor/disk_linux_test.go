@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/internal/recorded"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // smallDisk mounts a file system of so many bytes; a user who may not mount cannot
@@ -53,7 +53,7 @@ func TestRunOnADiskThatFills(t *testing.T) {
 		if run.Stopped != "disk" || run.ExitCode != ExitUnwritten {
 			t.Errorf("%+v", run)
 		}
-		again, err := reporters.ReadRun(o.Dir)
+		again, err := record.ReadRun(o.Dir)
 		if err != nil || again.Stopped != "disk" || again.Processes[0].Samples < 15 {
 			t.Errorf("%+v %v", again, err)
 		}
@@ -109,7 +109,7 @@ func TestRunWhoseLogFillsTheDisk(t *testing.T) {
 	if !errors.Is(err, syscall.ENOSPC) || run.Stopped != "disk" || run.ExitCode != ExitUnwritten || run.Workload.Error != "" {
 		t.Errorf("stopped %s, exit %d, %+v, %v", run.Stopped, run.ExitCode, run.Workload, err)
 	}
-	if again, err := reporters.ReadRun(o.Dir); err != nil || again.Stopped != "disk" {
+	if again, err := record.ReadRun(o.Dir); err != nil || again.Stopped != "disk" {
 		t.Errorf("%+v, %v", again, err)
 	}
 }

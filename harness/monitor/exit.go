@@ -1,6 +1,6 @@
 package monitor
 
-import "github.com/leakgate/leakgate/reporters"
+import "github.com/leakgate/leakgate/reporters/record"
 
 // The exit codes of a run; where several apply, the first of this list counts.
 const (
@@ -16,7 +16,7 @@ const (
 )
 
 // exitCode says how a run ends, by its record.
-func exitCode(r reporters.Run, assert Assert, strict bool) int {
+func exitCode(r record.Run, assert Assert, strict bool) int {
 	switch {
 	case r.Stopped == stoppedDisk:
 		return ExitUnwritten
@@ -35,7 +35,7 @@ func exitCode(r reporters.Run, assert Assert, strict bool) int {
 	return ExitClean
 }
 
-func deviceLost(r reporters.Run) bool {
+func deviceLost(r record.Run) bool {
 	for _, d := range r.Devices {
 		if d.Error != "" {
 			return true
@@ -44,7 +44,7 @@ func deviceLost(r reporters.Run) bool {
 	return false
 }
 
-func leaked(r reporters.Run, assert Assert) bool {
+func leaked(r record.Run, assert Assert) bool {
 	for _, p := range r.Processes {
 		if p.Gate == "leak" || assert == AssertLive && p.Worst == "LEAKING" {
 			return true
@@ -53,7 +53,7 @@ func leaked(r reporters.Run, assert Assert) bool {
 	return false
 }
 
-func doubtful(r reporters.Run) bool {
+func doubtful(r record.Run) bool {
 	for _, p := range r.Processes {
 		if p.Gate == "inconclusive" {
 			return true

@@ -8,7 +8,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector/limit"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // DefaultHeadroom is the device time between two looks at what processes have left until
@@ -56,7 +56,7 @@ func (s *session) takeHeadroom(ctx context.Context, a answer[[]capture.Headroom]
 
 // roomOf records how near a process is to its limits, and tells the warnings that follow.
 func (s *session) roomOf(x *subject, h capture.Headroom) {
-	room := &reporters.Headroom{
+	room := &record.Headroom{
 		Files: number(h.Files), FileLimit: number(h.FileLimit),
 		Threads: number(h.Threads), ThreadLimit: number(h.ThreadLimit), ThreadLimitBy: h.ThreadLimitBy,
 		Virtual: number(h.Virtual), VirtualLimit: number(h.VirtualLimit), Bits: h.Bits, Reasons: h.Reasons,
@@ -95,7 +95,7 @@ const maxLimits = 100
 
 // roomHeard judges one reading. It is part of the account, so that a rebuild comes to the
 // same warnings.
-func (a *account) roomHeard(h reporters.Headroom, up time.Duration, seconds func(time.Duration) float64) {
+func (a *account) roomHeard(h record.Headroom, up time.Duration, seconds func(time.Duration) float64) {
 	a.roomReasons = h.Reasons
 	if h.JavaLimit != nil {
 		a.javaLimit = *h.JavaLimit
@@ -119,7 +119,7 @@ func (a *account) roomHeard(h reporters.Headroom, up time.Duration, seconds func
 
 // javaHeard judges the Java heap of a breakdown: there are more of them than looks at the
 // other limits, and between two of them a collection must be seen.
-func (a *account) javaHeard(b reporters.Breakdown, up time.Duration, seconds func(time.Duration) float64) {
+func (a *account) javaHeard(b record.Breakdown, up time.Duration, seconds func(time.Duration) float64) {
 	if b.JavaAlloc != nil && *b.JavaAlloc <= maxBytes>>10 && a.javaLimit > 0 {
 		a.use(limit.JavaHeap, limit.Use{At: up, Used: *b.JavaAlloc << 10, Limit: a.javaLimit, Garbage: a.javaGarbage}, seconds)
 	}
@@ -135,8 +135,8 @@ func (a *account) use(of limit.Resource, u limit.Use, seconds func(time.Duration
 	}
 }
 
-func limitWarning(w limit.Warning, seconds func(time.Duration) float64) reporters.LimitWarning {
-	out := reporters.LimitWarning{T: max(0, seconds(w.At)), Resource: w.Resource.String(), Used: w.Used, Limit: w.Limit, Urgent: w.Urgent, Text: w.Text}
+func limitWarning(w limit.Warning, seconds func(time.Duration) float64) record.LimitWarning {
+	out := record.LimitWarning{T: max(0, seconds(w.At)), Resource: w.Resource.String(), Used: w.Used, Limit: w.Limit, Urgent: w.Urgent, Text: w.Text}
 	if w.TimeKnown {
 		out.TimeLeft = new(round(w.TimeLeft.Seconds(), 0))
 	}
@@ -144,10 +144,10 @@ func limitWarning(w limit.Warning, seconds func(time.Duration) float64) reporter
 }
 
 // standings are how the process stands with each limit that was seen.
-func (a *account) standings() []reporters.Standing {
-	out := []reporters.Standing{}
+func (a *account) standings() []record.Standing {
+	out := []record.Standing{}
 	for _, st := range a.room.State() {
-		s := reporters.Standing{Resource: st.Resource.String(), Used: st.Used, Limit: st.Limit, Exceeded: st.Exceeded, Warned: st.Warned}
+		s := record.Standing{Resource: st.Resource.String(), Used: st.Used, Limit: st.Limit, Exceeded: st.Exceeded, Warned: st.Warned}
 		if st.LevelKnown && !math.IsNaN(st.Share) && !math.IsInf(st.Share, 0) {
 			s.Share = new(round(st.Share, 4))
 		}

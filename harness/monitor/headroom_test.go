@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/internal/androidsim"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // near is a process that comes near a limit beside one that does not.
@@ -20,7 +20,7 @@ func near(o androidsim.Options, models ...androidsim.Model) *simulated {
 	return phone("S1", o, spec, healthy("com.shop:push"))
 }
 
-func standing(t *testing.T, x reporters.Process, resource string) reporters.Standing {
+func standing(t *testing.T, x record.Process, resource string) record.Standing {
 	t.Helper()
 	for _, s := range x.Headroom {
 		if s.Resource == resource {
@@ -28,7 +28,7 @@ func standing(t *testing.T, x reporters.Process, resource string) reporters.Stan
 		}
 	}
 	t.Fatalf("%s: no %s in %+v", x.Process, resource, x.Headroom)
-	return reporters.Standing{}
+	return record.Standing{}
 }
 
 // A process that comes near a limit is warned of before it is there, in the series and in

@@ -12,7 +12,7 @@ import (
 
 	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/internal/androidsim"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // Whatever goes wrong with the folders of a run, no file of it tells where it is on the
@@ -21,17 +21,17 @@ func TestResponseTellsNoPathOfTheHost(t *testing.T) {
 	for name, c := range map[string]struct {
 		// asked is told of every request of a diagnosis, told of every event.
 		asked func(artifacts, what string) error
-		told  func(artifacts string, e reporters.Event) error
+		told  func(artifacts string, e record.Event) error
 		says  string
 	}{
-		"no folder can be made": {told: func(artifacts string, e reporters.Event) error {
+		"no folder can be made": {told: func(artifacts string, e record.Event) error {
 			if e.Event == "start" {
 				return os.WriteFile(artifacts, nil, 0o644)
 			}
 			return nil
 		}, says: "make folder for artifacts: mkdir artifacts"},
 		"the folder goes while it is filled": {asked: func(artifacts, what string) error { return os.RemoveAll(artifacts) }, says: "keep meminfo.txt: rename artifacts"},
-		"the folder goes before it is read": {told: func(artifacts string, e reporters.Event) error {
+		"the folder goes before it is read": {told: func(artifacts string, e record.Event) error {
 			if e.Event == "diagnose" {
 				return os.RemoveAll(artifacts)
 			}
@@ -46,7 +46,7 @@ func TestResponseTellsNoPathOfTheHost(t *testing.T) {
 				artifacts := filepath.Join(o.Dir, response.Artifacts)
 				var errs []error
 				if c.told != nil {
-					o.Observer = eventFunc(func(e reporters.Event) { errs = append(errs, c.told(artifacts, e)) })
+					o.Observer = eventFunc(func(e record.Event) { errs = append(errs, c.told(artifacts, e)) })
 				}
 				if c.asked != nil {
 					p.listen(func(what string) {
@@ -64,7 +64,7 @@ func TestResponseTellsNoPathOfTheHost(t *testing.T) {
 				if n := len(r.diagnosesOf("com.shop", response.TriggerLeak)); n == 0 || r.Stopped != stoppedDuration {
 					t.Errorf("%d diagnoses, %s", n, r.Stopped)
 				}
-				for _, name := range []string{"run.json", reporters.SamplesName} {
+				for _, name := range []string{"run.json", record.SamplesName} {
 					text, err := os.ReadFile(filepath.Join(o.Dir, name))
 					if err != nil {
 						t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // inbox is how another process puts a mark into a run that goes on: a folder in
@@ -116,7 +117,7 @@ func SendMark(ctx context.Context, dir, text string) error {
 		return fmt.Errorf("send mark to %s: %w", dir, ErrNoRun)
 	}
 	path := filepath.Join(box, fmt.Sprintf("%d-%d.mark", time.Now().UnixNano(), os.Getpid()))
-	if err := reporters.WriteWhole(path, []byte(text)); err != nil {
+	if err := record.WriteWhole(path, []byte(text)); err != nil {
 		return fmt.Errorf("send mark to %s: %w", dir, err)
 	}
 	for {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leakgate/leakgate/internal/androidsim"
 	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // cutting cuts the command of a workload off after a time and stays away for another.
@@ -91,7 +92,7 @@ func TestDeviceCommandIsInterrupted(t *testing.T) {
 				if len(told) != 1 || told[0].T < 600 || told[0].T > 601 || !strings.Contains(told[0].Text, errCut.Error()) {
 					t.Errorf("%+v", told)
 				}
-				if want := []reporters.Interruption{{Device: "S1", T: told[0].T}}; !slices.Equal(r.Workload.Interrupted, want) || r.Workload.Exit != nil {
+				if want := []record.Interruption{{Device: "S1", T: told[0].T}}; !slices.Equal(r.Workload.Interrupted, want) || r.Workload.Exit != nil {
 					t.Errorf("%+v", r.Workload)
 				}
 				if last := r.samplesOf("com.shop", false); c.stopped == stoppedDuration && c.away == 2*minute && last[len(last)-1].T < c.to-70 {

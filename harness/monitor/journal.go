@@ -3,7 +3,7 @@ package monitor
 import (
 	"time"
 
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // moved tells the steps of the processes' machines.
@@ -21,27 +21,27 @@ func (s *session) moved(steps []step) {
 	}
 }
 
-func (s *session) line(x *subject, up time.Duration) reporters.Sample {
-	return reporters.Sample{
+func (s *session) line(x *subject, up time.Duration) record.Sample {
+	return record.Sample{
 		T: s.ledger.seconds(up), Up: round(up.Seconds(), 3), Device: s.dev.Serial(),
 		User: x.User, Process: x.Name, PID: x.PID, Start: x.Start,
 	}
 }
 
-func (s *session) naming(a *account, event, text string) reporters.Event {
-	return reporters.Event{Event: event, User: new(a.User), Process: a.Name, PID: a.PID, Text: text}
+func (s *session) naming(a *account, event, text string) record.Event {
+	return record.Event{Event: event, User: new(a.User), Process: a.Name, PID: a.PID, Text: text}
 }
 
 func (s *session) about(x *subject, event, text string) { s.event(s.naming(x.account, event, text)) }
 
 // event records something that happens now.
-func (s *session) event(e reporters.Event) {
+func (s *session) event(e record.Event) {
 	s.at(e, max(s.ledger.up, s.ledger.begun+s.clock.now()))
 }
 
 // at records something that happens at a moment of the device's clock, and tells
 // the steps that it causes.
-func (s *session) at(e reporters.Event, up time.Duration) {
+func (s *session) at(e record.Event, up time.Duration) {
 	e.T, e.Up = s.ledger.seconds(up), round(up.Seconds(), 3)
 	if s.tell(e) {
 		s.moved(s.ledger.event(e))
@@ -50,7 +50,7 @@ func (s *session) at(e reporters.Event, up time.Duration) {
 
 // tell writes an event and shows it. What could not be written is not heard: the
 // record of the run is made of its lines.
-func (s *session) tell(e reporters.Event) bool {
+func (s *session) tell(e record.Event) bool {
 	e.Device = s.dev.Serial()
 	if !s.run.keep(s.run.recorder.Event(e)) {
 		return false
@@ -63,7 +63,7 @@ func (s *session) tell(e reporters.Event) bool {
 
 // tellUsage writes what watching has cost until now.
 func (s *session) tellUsage() {
-	s.event(reporters.Event{Event: "usage", Usage: new(s.usageNow()), Own: s.run.own.record()})
+	s.event(record.Event{Event: "usage", Usage: new(s.usageNow()), Own: s.run.own.record()})
 }
 
 func (s *session) rows() []Row {

@@ -10,12 +10,12 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // A jump is told and is no step, in whatever state it comes; a step keeps its place.
 func TestJumpIsNoStep(t *testing.T) {
-	l := newLedger(detector.ArticlePolicy(), reporters.HeaderDevice{Device: "S1", StartedUp: 100})
+	l := newLedger(detector.ArticlePolicy(), record.HeaderDevice{Device: "S1", StartedUp: 100})
 	a := l.open(capture.Process{Name: "com.x", PID: 7, Start: 8})
 	for _, state := range []detector.State{detector.Normal, detector.Suspicious, detector.Confirming, detector.Leaking} {
 		out := l.steps(a, []detector.Transition{{At: 160 * time.Second, From: state, To: state, Rule: "jump", Because: "+250 MB"}})
@@ -36,14 +36,14 @@ func TestJumpIsNoStep(t *testing.T) {
 // reboot; however many were told, the latest match.
 func TestJumpsAcrossAReboot(t *testing.T) {
 	for told := range 40 {
-		l := newLedger(detector.ArticlePolicy(), reporters.HeaderDevice{Device: "S1", StartedUp: 5000})
+		l := newLedger(detector.ArticlePolicy(), record.HeaderDevice{Device: "S1", StartedUp: 5000})
 		a := l.open(capture.Process{Name: "com.x", PID: 7, Start: 8})
 		var jumps []detector.Jump
-		var want []reporters.Jump
+		var want []record.Jump
 		for i := range told {
 			if i == 20 {
 				// 20 s after the boot, 3000 s after the beginning.
-				l.event(reporters.Event{Event: "reboot", T: 3000, Up: 20})
+				l.event(record.Event{Event: "reboot", T: 3000, Up: 20})
 			}
 			at := time.Duration(5000+100*i) * time.Second
 			if i >= 20 {
@@ -55,7 +55,7 @@ func TestJumpsAcrossAReboot(t *testing.T) {
 			if i >= 20 {
 				second += 1000 // the reboot came at 3000 and not at 2000
 			}
-			want = append(want, reporters.Jump{T: second, MB: float64(i + 1), Stayed: i%2 == 0})
+			want = append(want, record.Jump{T: second, MB: float64(i + 1), Stayed: i%2 == 0})
 		}
 		from := max(0, told-maxJumps)
 		got := a.jumpsAsTold(jumps[from:], l.begun)

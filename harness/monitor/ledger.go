@@ -11,6 +11,7 @@ import (
 	"github.com/leakgate/leakgate/detector/limit"
 	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // ledger is one device's part of a run as its lines tell it. A session hands it
@@ -18,15 +19,15 @@ import (
 // the same verdicts, because there is no other way in.
 type ledger struct {
 	policy   detector.Policy
-	device   reporters.HeaderDevice
+	device   record.HeaderDevice
 	accounts map[capture.Key]*account
 	order    []*account
 	// begun is the device's clock at t_s 0, up its latest reading and last the
 	// t_s of the latest line.
 	begun, up time.Duration
 	last      float64
-	usage     reporters.Usage
-	own       *reporters.Own // for all devices together
+	usage     record.Usage
+	own       *record.Own // for all devices together
 	// lost says why the device's part ended early.
 	lost string
 	// dropped is t_s at which the device has dropped the workload's command.
@@ -35,7 +36,7 @@ type ledger struct {
 	torn, damaged bool
 }
 
-func newLedger(policy detector.Policy, device reporters.HeaderDevice) *ledger {
+func newLedger(policy detector.Policy, device record.HeaderDevice) *ledger {
 	up := clockOf(device.StartedUp)
 	if device.TimeScale <= 0 {
 		device.TimeScale = 1
@@ -65,13 +66,13 @@ func (l *ledger) open(p capture.Process) *account {
 // jump of the memory.
 type step struct {
 	of *account
-	reporters.Transition
+	record.Transition
 }
 
 func (s step) jump() bool { return s.From == s.To }
 
 // sample hears one sample and gives the steps that it caused.
-func (l *ledger) sample(s reporters.Sample) []step {
+func (l *ledger) sample(s record.Sample) []step {
 	steps := l.mend(s.T, clockOf(s.Up))
 	a := l.open(capture.Process{Name: s.Process, User: s.User, PID: s.PID, Start: s.Start})
 	up := clockOf(s.Up)
@@ -84,7 +85,7 @@ func (l *ledger) sample(s reporters.Sample) []step {
 
 // event hears one event and gives the steps that it caused. Steps and jumps are
 // events too; they follow from the others and are not heard.
-func (l *ledger) event(e reporters.Event) []step {
+func (l *ledger) event(e record.Event) []step {
 	up := clockOf(e.Up)
 	var steps []step
 	if e.Event != "reboot" { // which tells the new clock itself
@@ -106,7 +107,7 @@ func (l *ledger) event(e reporters.Event) []step {
 	return append(steps, l.steps(a, a.told(e, up, l.seconds))...)
 }
 
-func (l *ledger) ofDevice(e reporters.Event, up time.Duration) []step {
+func (l *ledger) ofDevice(e record.Event, up time.Duration) []step {
 	switch e.Event {
 	case "usage":
 		if e.Usage != nil {
@@ -148,7 +149,7 @@ func (l *ledger) seconds(up time.Duration) float64 { return round((up - l.begun)
 func (l *ledger) steps(a *account, machine []detector.Transition) []step {
 	var out []step
 	for _, t := range machine {
-		x := step{a, reporters.Transition{
+		x := step{a, record.Transition{
 			T: l.seconds(t.At), From: t.From.String(), To: t.To.String(), Kind: t.Kind.String(), Because: t.Because,
 		}}
 		if x.jump() {
@@ -162,8 +163,8 @@ func (l *ledger) steps(a *account, machine []detector.Transition) []step {
 }
 
 // record is the device as run.json has it.
-func (l *ledger) record() reporters.Device {
-	return reporters.Device{
+func (l *ledger) record() record.Device {
+	return record.Device{
 		Device: l.device.Device, Model: l.device.Model, API: l.device.API, TimeScale: l.device.TimeScale,
 		StartedUp: l.device.StartedUp, Duration: l.last, Error: l.lost, Usage: l.usage,
 	}
@@ -196,7 +197,7 @@ type account struct {
 	// room judges how near it is to its limits, limits are the warnings, roomReasons say
 	// what could not be read.
 	room        limit.Watch
-	limits      []reporters.LimitWarning
+	limits      []record.LimitWarning
 	limitsCut   int // how many more there were
 	roomReasons []string
 	// javaLimit is that of its Java heap in bytes, 0 where it is not known, and javaGarbage
@@ -207,10 +208,10 @@ type account struct {
 	// none since the device started; paused the time in seconds in which heap dumps kept
 	// it from being sampled.
 	diagnosed time.Duration
-	diagnoses []reporters.Diagnosis
+	diagnoses []record.Diagnosis
 	paused    float64
 
-	transitions []reporters.Transition
+	transitions []record.Transition
 	dropped     int
 	// jumps has, for each of the latest jumps, the device's clock at t_s 0 as it was
 	// then: a reboot changes it.
@@ -228,7 +229,7 @@ const (
 )
 
 // hear takes one sample.
-func (a *account) hear(s reporters.Sample, up time.Duration) []detector.Transition {
+func (a *account) hear(s record.Sample, up time.Duration) []detector.Transition {
 	steps := a.mend(s, up)
 	if s.Breakdown == nil {
 		bytes, ok := bytesOf(s)
@@ -256,7 +257,7 @@ func (a *account) judge(up time.Duration, bytes int64) []detector.Transition {
 }
 
 // told takes one event about the process. seconds is the time axis of the run.
-func (a *account) told(e reporters.Event, up time.Duration, seconds func(time.Duration) float64) []detector.Transition {
+func (a *account) told(e record.Event, up time.Duration, seconds func(time.Duration) float64) []detector.Transition {
 	switch e.Event {
 	case "found":
 		a.readBy(e)
@@ -309,12 +310,12 @@ func (a *account) told(e reporters.Event, up time.Duration, seconds func(time.Du
 const maxDiagnoses = 500
 
 // examined takes a diagnosis: what was collected, and later what it says.
-func (a *account) examined(e reporters.Event, up time.Duration) []detector.Transition {
+func (a *account) examined(e record.Event, up time.Duration) []detector.Transition {
 	if e.Diagnosis == nil {
 		return nil
 	}
 	d := *e.Diagnosis
-	at := slices.IndexFunc(a.diagnoses, func(have reporters.Diagnosis) bool { return have.Folder == d.Folder })
+	at := slices.IndexFunc(a.diagnoses, func(have record.Diagnosis) bool { return have.Folder == d.Folder })
 	switch {
 	case at >= 0 && d.Folder != "":
 		a.diagnoses[at] = d
@@ -330,7 +331,7 @@ func (a *account) examined(e reporters.Event, up time.Duration) []detector.Trans
 	return a.detector.DiagnosisDone(up)
 }
 
-func (a *account) readBy(e reporters.Event) {
+func (a *account) readBy(e record.Event) {
 	a.PID, a.Start = e.PID, e.Start
 	a.source, a.reasons, a.unsure = capture.Source(e.Source), e.Reasons, false
 }
@@ -346,7 +347,7 @@ func (a *account) warn(text string) {
 	}
 }
 
-func (a *account) keep(t reporters.Transition) {
+func (a *account) keep(t record.Transition) {
 	switch {
 	case t.To == detector.Suspicious.String() && a.firstSuspicious == nil:
 		a.firstSuspicious = new(t.T)
@@ -370,7 +371,7 @@ func (a *account) jumped(begun time.Duration) {
 // bytesOf is the value of the judged series in a line of the fast channel: Pss +
 // SwapPss, or RssAnon + VmSwap where the kernel shows no more. A kernel without
 // swap accounting gives no SwapPss, which then counts as none.
-func bytesOf(s reporters.Sample) (int64, bool) {
+func bytesOf(s record.Sample) (int64, bool) {
 	value, swap := s.PSS, s.SwapPSS
 	switch capture.Source(s.Source) {
 	case capture.Dumpsys:
@@ -389,11 +390,11 @@ func bytesOf(s reporters.Sample) (int64, bool) {
 }
 
 // record is the account as run.json of a run with so many processes has it.
-func (a *account) record(of *ledger, processes int) reporters.Process {
+func (a *account) record(of *ledger, processes int) record.Process {
 	a.detector.Among(processes)
 	v := a.detector.Verdict()
 	watched := of.last
-	p := reporters.Process{
+	p := record.Process{
 		Device: of.device.Device, User: a.User, Process: a.Name, PID: a.PID,
 		Source: string(a.source), Reasons: present(a.reasons),
 		Restarts: a.restarts, Samples: a.samples, Details: a.details,
@@ -403,7 +404,7 @@ func (a *account) record(of *ledger, processes int) reporters.Process {
 		FirstSuspicious: a.firstSuspicious, FirstLeaking: a.firstLeaking,
 		Growth: round(mb(v.Growth), 2), Shares: shares(v.Shares), Jumps: a.jumpsAsTold(v.Jumps, of.begun), Because: v.Because,
 		Headroom: a.standings(), HeadroomReasons: present(a.roomReasons), Limits: present(a.limits),
-		Transitions: present(a.transitions), Warnings: append([]string{}, a.warnings...), Evidence: []reporters.Evidence{},
+		Transitions: present(a.transitions), Warnings: append([]string{}, a.warnings...), Evidence: []record.Evidence{},
 	}
 	if p.Gate == string(detector.Pass) && a.absent > watched/2 {
 		p.Gate = string(detector.Inconclusive)
@@ -421,7 +422,7 @@ func (a *account) record(of *ledger, processes int) reporters.Process {
 	}
 	for _, e := range v.Evidence {
 		if !math.IsNaN(e.Value) && !math.IsInf(e.Value, 0) {
-			p.Evidence = append(p.Evidence, reporters.Evidence{Name: e.Name, Value: e.Value, Unit: e.Unit})
+			p.Evidence = append(p.Evidence, record.Evidence{Name: e.Name, Value: e.Value, Unit: e.Unit})
 		}
 	}
 	for _, w := range v.Warnings {
@@ -443,22 +444,22 @@ func (a *account) record(of *ledger, processes int) reporters.Process {
 
 // jumpsAsTold are the jumps of a verdict on the time axis of the run. The latest of
 // them are those that were told; begun is for one that was not.
-func (a *account) jumpsAsTold(jumps []detector.Jump, begun time.Duration) []reporters.Jump {
-	out := make([]reporters.Jump, len(jumps))
+func (a *account) jumpsAsTold(jumps []detector.Jump, begun time.Duration) []record.Jump {
+	out := make([]record.Jump, len(jumps))
 	for i, j := range jumps {
 		zero := begun
 		if told := len(a.jumps) - len(jumps) + i; told >= 0 {
 			zero = a.jumps[told]
 		}
-		out[i] = reporters.Jump{T: round((j.At - zero).Seconds(), 3), MB: round(mb(j.Bytes), 2), Stayed: j.Stayed}
+		out[i] = record.Jump{T: round((j.At - zero).Seconds(), 3), MB: round(mb(j.Bytes), 2), Stayed: j.Stayed}
 	}
 	return out
 }
 
-func shares(of []detector.Share) []reporters.Share {
-	out := make([]reporters.Share, len(of))
+func shares(of []detector.Share) []record.Share {
+	out := make([]record.Share, len(of))
 	for i, s := range of {
-		out[i] = reporters.Share{
+		out[i] = record.Share{
 			Dimension: s.Dimension.String(), Growth: round(mb(s.Growth), 2), Share: round(s.Share, 4), Rate: perHour(s.Rate),
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // heard is what a ledger must make of lines: the detector's own calls.
@@ -32,7 +32,7 @@ func (h heard) hear(sort string, call func(*detector.Detector)) {
 func saga(seed uint64, l *ledger, to []heard) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	p := capture.Process{Name: "com.x", PID: 7, Start: 8}
-	line := func(e reporters.Event, up time.Duration) {
+	line := func(e record.Event, up time.Duration) {
 		e.Up, e.T = up.Seconds(), l.seconds(up)
 		if e.Event != "mark" {
 			e.User, e.Process, e.PID, e.Start, e.Source = new(0), p.Name, p.PID, p.Start, "smaps_rollup"
@@ -45,32 +45,32 @@ func saga(seed uint64, l *ledger, to []heard) {
 		}
 	}
 	up, loops, level := 100*time.Second, 0, 0.0
-	line(reporters.Event{Event: "found"}, up)
+	line(record.Event{Event: "found"}, up)
 	for range 960 {
 		up += 30 * time.Second
 		switch n := r.IntN(500); {
 		case n < 25:
 			loops++
 			text := fmt.Sprintf("loop %d", loops)
-			line(reporters.Event{Event: "mark", Text: text}, up)
+			line(record.Event{Event: "mark", Text: text}, up)
 			all("mark", func(d *detector.Detector) { d.AddMark(detector.Mark{At: up, Text: text}) })
 		case n == 25:
 			up += time.Duration(r.IntN(3600)) * time.Second
-			line(reporters.Event{Event: "gap"}, up)
+			line(record.Event{Event: "gap"}, up)
 			all("gap", func(d *detector.Detector) { d.Gap(up) })
 		case n == 26:
-			line(reporters.Event{Event: "level"}, up)
+			line(record.Event{Event: "level"}, up)
 			all("level", func(d *detector.Detector) { d.Change(up) })
 			level -= 100
 		case n == 27:
 			p.PID++
-			line(reporters.Event{Event: "restart"}, up)
+			line(record.Event{Event: "restart"}, up)
 			all("restart", func(d *detector.Detector) { d.Restart(up) })
 			level = 0
 		}
 		level += 0.5 * float64(seed%3) // MB
 		kb := 300<<10 + int64(level*1024) + r.Int64N(8<<10)
-		l.sample(reporters.Sample{
+		l.sample(record.Sample{
 			T: l.seconds(up), Up: up.Seconds(), User: 0, Process: p.Name, PID: p.PID, Start: p.Start,
 			Source: "smaps_rollup", PSS: &kb,
 		})
@@ -88,7 +88,7 @@ func TestLedgerFeedsTheDetector(t *testing.T) {
 	}{{detector.RobustPolicy(), "gap"}, {detector.ArticlePolicy(), "mark"}} {
 		policy, without, gates, holes := c.policy, map[string]int{}, map[string]int{}, 0
 		for seed := range uint64(20) {
-			l := newLedger(policy, reporters.HeaderDevice{Device: "S1", StartedUp: 100})
+			l := newLedger(policy, record.HeaderDevice{Device: "S1", StartedUp: 100})
 			to := []heard{{detector.New(policy), ""}}
 			for _, sort := range []string{"mark", "gap", "level", "restart"} {
 				to = append(to, heard{detector.New(policy), sort})
@@ -135,15 +135,15 @@ func TestPolicyOfTheHeader(t *testing.T) {
 	withTMin := detector.ArticlePolicy()
 	withTMin.Article.TMin = 3
 	for name, c := range map[string]struct {
-		plan *reporters.Plan
+		plan *record.Plan
 		want detector.Policy
 	}{
 		"no plan":                 {nil, detector.ArticlePolicy()},
-		"a plan without a policy": {&reporters.Plan{}, detector.ArticlePolicy()},
-		"the article alone":       {&reporters.Plan{Policy: json.RawMessage(article)}, withTMin},
-		"its own":                 {&reporters.Plan{Policy: own}, changed},
+		"a plan without a policy": {&record.Plan{}, detector.ArticlePolicy()},
+		"the article alone":       {&record.Plan{Policy: json.RawMessage(article)}, withTMin},
+		"its own":                 {&record.Plan{Policy: own}, changed},
 	} {
-		if got, err := policyOf(reporters.Header{Plan: c.plan}); err != nil || got != c.want {
+		if got, err := policyOf(record.Header{Plan: c.plan}); err != nil || got != c.want {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
@@ -153,18 +153,18 @@ func TestPolicyOfTheHeader(t *testing.T) {
 // an hour each on a random walk, and the detectors that the same samples were given to.
 func watched(device string, rates ...float64) (*ledger, []*detector.Detector) {
 	r := rand.New(rand.NewPCG(uint64(len(device)), 3))
-	l := newLedger(detector.RobustPolicy(), reporters.HeaderDevice{Device: device, StartedUp: 100})
+	l := newLedger(detector.RobustPolicy(), record.HeaderDevice{Device: device, StartedUp: 100})
 	alone := make([]*detector.Detector, len(rates))
 	for i, rate := range rates {
 		alone[i] = detector.New(detector.RobustPolicy())
 		name := fmt.Sprintf("com.x:p%d", i)
-		l.event(reporters.Event{Event: "found", Up: 100, User: new(0), Process: name, PID: i + 1, Start: 1, Source: "smaps_rollup"})
+		l.event(record.Event{Event: "found", Up: 100, User: new(0), Process: name, PID: i + 1, Start: 1, Source: "smaps_rollup"})
 		walk := 0.0
 		for k := range 480 {
 			walk += 3 * r.NormFloat64()
 			up := 100*time.Second + time.Duration(k)*30*time.Second
 			kb := 300<<10 + int64(1024*(rate*float64(k)/120+walk))
-			l.sample(reporters.Sample{Up: up.Seconds(), T: l.seconds(up), Process: name, PID: i + 1, Start: 1, Source: "smaps_rollup", PSS: &kb})
+			l.sample(record.Sample{Up: up.Seconds(), T: l.seconds(up), Process: name, PID: i + 1, Start: 1, Source: "smaps_rollup", PSS: &kb})
 			alone[i].AddSample(detector.Sample{At: up, Bytes: kb << 10})
 		}
 	}

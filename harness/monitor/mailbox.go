@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // mailbox hands events of other goroutines, such as marks of a workload, to the
@@ -16,7 +16,7 @@ type mailbox struct {
 
 type letters struct {
 	mu      sync.Mutex
-	waiting []reporters.Event
+	waiting []record.Event
 	dropped int
 }
 
@@ -26,7 +26,7 @@ const maxLetters = 10_000
 func newMailbox() mailbox { return mailbox{make(chan struct{}, 1), &letters{}} }
 
 // put leaves an event and rings.
-func (m mailbox) put(e reporters.Event) {
+func (m mailbox) put(e record.Event) {
 	m.mu.Lock()
 	if len(m.waiting) < maxLetters {
 		m.waiting = append(m.waiting, e)
@@ -41,7 +41,7 @@ func (m mailbox) put(e reporters.Event) {
 }
 
 // take empties the box.
-func (m mailbox) take() (waiting []reporters.Event, dropped int) {
+func (m mailbox) take() (waiting []record.Event, dropped int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	waiting, dropped = m.waiting, m.dropped
@@ -58,6 +58,6 @@ func (s *session) takeNotes() {
 		}
 	}
 	if dropped > 0 {
-		s.event(reporters.Event{Event: "error", Text: fmt.Sprintf("%d marks came faster than they could be written; they are left out", dropped)})
+		s.event(record.Event{Event: "error", Text: fmt.Sprintf("%d marks came faster than they could be written; they are left out", dropped)})
 	}
 }

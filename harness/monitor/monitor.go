@@ -14,6 +14,7 @@ import (
 
 	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // The reasons why a run stops.
@@ -56,9 +57,9 @@ func stopped(cause error) string {
 // When ctx ends the run is complete and says that it was interrupted. The error is
 // a run that could not begin or could not be written; a run that went on and
 // failed is told in its record.
-func Run(ctx context.Context, o Options) (reporters.Run, error) {
+func Run(ctx context.Context, o Options) (record.Run, error) {
 	if err := o.complete(); err != nil {
-		return reporters.Run{}, err
+		return record.Run{}, err
 	}
 	m := &run{Options: o, started: time.Now(), own: newOwn(), analysing: make(chan struct{}, 1)}
 	if o.Respond != nil {
@@ -66,44 +67,44 @@ func Run(ctx context.Context, o Options) (reporters.Run, error) {
 	}
 	header, err := m.header()
 	if err != nil {
-		return reporters.Run{}, err
+		return record.Run{}, err
 	}
-	m.recorder, err = reporters.CreateRecorder(o.Dir, header)
+	m.recorder, err = record.CreateRecorder(o.Dir, header)
 	if err != nil {
-		return reporters.Run{}, err
+		return record.Run{}, err
 	}
 	box, err := openInbox(o.Dir)
 	if err != nil {
 		// What has not begun leaves no run behind.
-		return reporters.Run{}, errors.Join(err, m.recorder.Close(), os.Remove(filepath.Join(o.Dir, reporters.SamplesName)))
+		return record.Run{}, errors.Join(err, m.recorder.Close(), os.Remove(filepath.Join(o.Dir, record.SamplesName)))
 	}
 	cause := m.watch(ctx, box)
 	// The inbox goes first: on a full disk its reserve makes room for the end.
 	berr := box.close()
 	m.end(cause)
-	record := m.outcome(header).record()
+	result := m.outcome(header).record()
 	// Close says the first error of all writes again.
 	cerr := m.recorder.Close()
-	return record, errors.Join(cmp.Or(m.recordErr(), cerr), reporters.WriteRun(o.Dir, record), m.writeLeaks(record), berr)
+	return result, errors.Join(cmp.Or(m.recordErr(), cerr), record.WriteRun(o.Dir, result), m.writeLeaks(result), berr)
 }
 
 // writeLeaks writes the table of findings, where there was to be one.
-func (m *run) writeLeaks(record reporters.Run) error {
+func (m *run) writeLeaks(r record.Run) error {
 	if m.responder == nil {
 		return nil
 	}
-	return reporters.WriteLeaks(m.Dir, record)
+	return reporters.WriteLeaks(m.Dir, r)
 }
 
 // run is one run on its way.
 type run struct {
 	Options
 	started  time.Time
-	recorder *reporters.Recorder
+	recorder *record.Recorder
 	sessions []*session
 	own      *own
-	work     reporters.Workload
-	final    reporters.Event
+	work     record.Workload
+	final    record.Event
 
 	// responder collects what a leak calls for; nil where nothing is to be collected.
 	responder *response.Responder
@@ -118,12 +119,12 @@ type run struct {
 }
 
 // header is the first line of the run: all that is needed to judge the others again.
-func (m *run) header() (reporters.Header, error) {
+func (m *run) header() (record.Header, error) {
 	policy, err := json.Marshal(m.Policy)
 	if err != nil {
-		return reporters.Header{}, fmt.Errorf("encode policy: %w", err)
+		return record.Header{}, fmt.Errorf("encode policy: %w", err)
 	}
-	h := reporters.Header{Started: m.started.UTC(), Plan: &reporters.Plan{
+	h := record.Header{Started: m.started.UTC(), Plan: &record.Plan{
 		Tool: m.Tool, Policy: policy, Assert: string(m.Assert), Strict: m.Strict,
 	}}
 	for _, d := range m.Devices {
@@ -189,7 +190,7 @@ func (m *run) tellGrowth() {
 
 // end records how the run has ended.
 func (m *run) end(cause error) {
-	m.final = reporters.Event{Event: "stopped", Text: stopped(cause), Ended: new(time.Now().UTC()), Own: m.own.record()}
+	m.final = record.Event{Event: "stopped", Text: stopped(cause), Ended: new(time.Now().UTC()), Own: m.own.record()}
 	if m.Workload != nil {
 		m.final.Workload = &m.work
 	}
@@ -248,11 +249,11 @@ func (m *run) alone() bool {
 
 // mark puts a mark on the time axis of every device, or of one.
 func (m *run) mark(device, text string) {
-	m.note(device, reporters.Event{Event: "mark", Text: text})
+	m.note(device, record.Event{Event: "mark", Text: text})
 }
 
 // note records an event of every device, or of one.
-func (m *run) note(device string, e reporters.Event) {
+func (m *run) note(device string, e record.Event) {
 	for _, s := range m.sessions {
 		if device == "" || device == s.dev.Serial() {
 			s.notes.put(e)
@@ -282,7 +283,7 @@ func (m *run) recordErr() error {
 }
 
 // outcome is what the sessions have.
-func (m *run) outcome(h reporters.Header) outcome {
+func (m *run) outcome(h record.Header) outcome {
 	o := outcome{header: h, final: m.final}
 	for _, s := range m.sessions {
 		o.ledgers = append(o.ledgers, s.ledger)

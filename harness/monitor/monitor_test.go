@@ -20,6 +20,7 @@ import (
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/androidsim"
 	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // simulated is a simulated phone without a wire between.
@@ -112,9 +113,9 @@ func options(t *testing.T, phones ...*simulated) Options {
 
 // result is everything that a run left.
 type result struct {
-	reporters.Run
-	samples []reporters.Sample
-	events  []reporters.Event
+	record.Run
+	samples []record.Sample
+	events  []record.Event
 }
 
 func perform(t *testing.T, ctx context.Context, o Options) result {
@@ -123,7 +124,7 @@ func perform(t *testing.T, ctx context.Context, o Options) result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	onDisk, err := reporters.ReadRun(o.Dir)
+	onDisk, err := record.ReadRun(o.Dir)
 	if err != nil || onDisk.ExitCode != run.ExitCode || len(onDisk.Processes) != len(run.Processes) {
 		t.Fatalf("run.json differs: %+v, %v", onDisk, err)
 	}
@@ -137,9 +138,9 @@ func perform(t *testing.T, ctx context.Context, o Options) result {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	warnings, err := reporters.ReadSamples(f, reporters.Lines{
-		Sample: func(s reporters.Sample) error { rec.samples = append(rec.samples, s); return nil },
-		Event:  func(e reporters.Event) error { rec.events = append(rec.events, e); return nil },
+	warnings, err := record.ReadSamples(f, record.Lines{
+		Sample: func(s record.Sample) error { rec.samples = append(rec.samples, s); return nil },
+		Event:  func(e record.Event) error { rec.events = append(rec.events, e); return nil },
 	})
 	if err != nil || len(warnings) > 0 {
 		t.Fatal(err, warnings)
@@ -150,7 +151,7 @@ func perform(t *testing.T, ctx context.Context, o Options) result {
 	return rec
 }
 
-func (r result) process(t *testing.T, device, name string) reporters.Process {
+func (r result) process(t *testing.T, device, name string) record.Process {
 	t.Helper()
 	for _, p := range r.Processes {
 		if p.Process == name && (device == "" || p.Device == device) {
@@ -158,17 +159,17 @@ func (r result) process(t *testing.T, device, name string) reporters.Process {
 		}
 	}
 	t.Fatalf("no process %s in %+v", name, r.Processes)
-	return reporters.Process{}
+	return record.Process{}
 }
 
-func (r result) eventsOf(kind, process string) []reporters.Event {
-	return slices.DeleteFunc(slices.Clone(r.events), func(e reporters.Event) bool {
+func (r result) eventsOf(kind, process string) []record.Event {
+	return slices.DeleteFunc(slices.Clone(r.events), func(e record.Event) bool {
 		return e.Event != kind || process != "" && e.Process != process
 	})
 }
 
-func (r result) samplesOf(process string, breakdowns bool) []reporters.Sample {
-	return slices.DeleteFunc(slices.Clone(r.samples), func(s reporters.Sample) bool {
+func (r result) samplesOf(process string, breakdowns bool) []record.Sample {
+	return slices.DeleteFunc(slices.Clone(r.samples), func(s record.Sample) bool {
 		return s.Process != process || (s.Breakdown != nil) != breakdowns
 	})
 }
@@ -260,7 +261,7 @@ func TestRunIntervalsFollowTheDemand(t *testing.T) {
 			t.Errorf("states seen: %v", seen)
 		}
 		dumps := slices.Concat(r.samplesOf("com.shop", true), r.samplesOf("com.shop:push", true))
-		slices.SortFunc(dumps, func(a, b reporters.Sample) int { return int(1000 * (a.T - b.T)) })
+		slices.SortFunc(dumps, func(a, b record.Sample) int { return int(1000 * (a.T - b.T)) })
 		for i := 1; i < len(dumps); i++ {
 			if step := dumps[i].T - dumps[i-1].T; step < 14 {
 				t.Errorf("two dumps %.1f s apart", step)
@@ -350,10 +351,10 @@ func TestRunOnTwoPhonesKeepsSameNamesApart(t *testing.T) {
 type watcher struct {
 	mu     sync.Mutex
 	rows   map[string][]Row
-	events []reporters.Event
+	events []record.Event
 }
 
-func (w *watcher) Happened(e reporters.Event) {
+func (w *watcher) Happened(e record.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.events = append(w.events, e)
@@ -657,29 +658,29 @@ func TestAssertLiveByRobust(t *testing.T) {
 }
 
 func TestExitCodeOrder(t *testing.T) {
-	late := reporters.Process{Gate: "leak", Worst: "NORMAL"}
-	leak := reporters.Process{Gate: "leak", Worst: "LEAKING"}
-	once := reporters.Process{Gate: "pass", Worst: "LEAKING"}
-	doubt := reporters.Process{Gate: "inconclusive"}
-	failed := &reporters.Workload{Error: "exit 1"}
-	lost := []reporters.Device{{Error: "gone"}}
+	late := record.Process{Gate: "leak", Worst: "NORMAL"}
+	leak := record.Process{Gate: "leak", Worst: "LEAKING"}
+	once := record.Process{Gate: "pass", Worst: "LEAKING"}
+	doubt := record.Process{Gate: "inconclusive"}
+	failed := &record.Workload{Error: "exit 1"}
+	lost := []record.Device{{Error: "gone"}}
 	for name, c := range map[string]struct {
-		run    reporters.Run
+		run    record.Run
 		assert Assert
 		strict bool
 		want   int
 	}{
-		"clean":             {reporters.Run{Processes: []reporters.Process{{Gate: "pass"}}}, AssertEnd, true, ExitClean},
-		"lost before all":   {reporters.Run{Devices: lost, Interrupted: true, Processes: []reporters.Process{leak}, Workload: failed}, AssertEnd, true, ExitNoDevice},
-		"interrupted":       {reporters.Run{Interrupted: true, Processes: []reporters.Process{leak}, Workload: failed}, AssertEnd, true, ExitInterrupted},
-		"leak":              {reporters.Run{Processes: []reporters.Process{doubt, leak}, Workload: failed}, AssertEnd, true, ExitLeak},
-		"workload":          {reporters.Run{Processes: []reporters.Process{doubt}, Workload: failed}, AssertEnd, true, ExitWorkload},
-		"doubt, strict":     {reporters.Run{Processes: []reporters.Process{doubt}}, AssertEnd, true, ExitInconclusive},
-		"doubt":             {reporters.Run{Processes: []reporters.Process{doubt}}, AssertEnd, false, ExitClean},
-		"was leaking, end":  {reporters.Run{Processes: []reporters.Process{once}}, AssertEnd, false, ExitClean},
-		"was leaking, live": {reporters.Run{Processes: []reporters.Process{once}}, AssertLive, false, ExitLeak},
-		"leak at the end":   {reporters.Run{Processes: []reporters.Process{late}}, AssertEnd, false, ExitLeak},
-		"the same, live":    {reporters.Run{Processes: []reporters.Process{late}}, AssertLive, false, ExitLeak},
+		"clean":             {record.Run{Processes: []record.Process{{Gate: "pass"}}}, AssertEnd, true, ExitClean},
+		"lost before all":   {record.Run{Devices: lost, Interrupted: true, Processes: []record.Process{leak}, Workload: failed}, AssertEnd, true, ExitNoDevice},
+		"interrupted":       {record.Run{Interrupted: true, Processes: []record.Process{leak}, Workload: failed}, AssertEnd, true, ExitInterrupted},
+		"leak":              {record.Run{Processes: []record.Process{doubt, leak}, Workload: failed}, AssertEnd, true, ExitLeak},
+		"workload":          {record.Run{Processes: []record.Process{doubt}, Workload: failed}, AssertEnd, true, ExitWorkload},
+		"doubt, strict":     {record.Run{Processes: []record.Process{doubt}}, AssertEnd, true, ExitInconclusive},
+		"doubt":             {record.Run{Processes: []record.Process{doubt}}, AssertEnd, false, ExitClean},
+		"was leaking, end":  {record.Run{Processes: []record.Process{once}}, AssertEnd, false, ExitClean},
+		"was leaking, live": {record.Run{Processes: []record.Process{once}}, AssertLive, false, ExitLeak},
+		"leak at the end":   {record.Run{Processes: []record.Process{late}}, AssertEnd, false, ExitLeak},
+		"the same, live":    {record.Run{Processes: []record.Process{late}}, AssertLive, false, ExitLeak},
 	} {
 		if got := exitCode(c.run, c.assert, c.strict); got != c.want {
 			t.Errorf("%s: exit %d, want %d", name, got, c.want)

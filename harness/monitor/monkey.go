@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // Monkey is a workload of random events by the device's own monkey. A device that
@@ -21,12 +21,12 @@ type Monkey struct {
 }
 
 // Describe implements Workload.
-func (m Monkey) Describe() reporters.Workload {
-	return reporters.Workload{Kind: "monkey", Seed: new(m.Seed), Events: m.Events}
+func (m Monkey) Describe() record.Workload {
+	return record.Workload{Kind: "monkey", Seed: new(m.Seed), Events: m.Events}
 }
 
 // Run implements Workload.
-func (m Monkey) Run(ctx context.Context, st Stage) (reporters.Workload, error) {
+func (m Monkey) Run(ctx context.Context, st Stage) (record.Workload, error) {
 	exit, err := st.onEach(ctx, m.runOn)
 	rec := m.Describe()
 	rec.Exit = exit
@@ -55,7 +55,7 @@ func (m Monkey) runOn(ctx context.Context, dev capture.Device, st Stage) (*int, 
 		}
 		// The same seed would send the same beginning again.
 		rest.Seed++
-		st.Note(dev.Serial(), reporters.Event{Event: "workload", Text: fmt.Sprintf(
+		st.Note(dev.Serial(), record.Event{Event: "workload", Text: fmt.Sprintf(
 			"the device has dropped monkey; it goes on after about %d of %d events with seed %d", m.Events-rest.Events, m.Events, rest.Seed)})
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/androidsim"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // hooked is a phone some of whose commands end otherwise: hook says how.
@@ -44,7 +44,7 @@ func hang(ctx context.Context) (bool, error) {
 	return true, ctx.Err()
 }
 
-func backwards(t *testing.T, samples []reporters.Sample) {
+func backwards(t *testing.T, samples []record.Sample) {
 	t.Helper()
 	for i := 1; i < len(samples); i++ {
 		if samples[i].T < samples[i-1].T {
@@ -245,7 +245,7 @@ func TestRunLevelChangeDuringARound(t *testing.T) {
 		if len(levels) == 0 {
 			t.Fatalf("no other level: %+v", r.events)
 		}
-		text, err := os.ReadFile(filepath.Join(o.Dir, reporters.SamplesName))
+		text, err := os.ReadFile(filepath.Join(o.Dir, record.SamplesName))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -350,7 +350,7 @@ func TestGovernorDoesNotSwing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.recorder, err = reporters.CreateRecorder(o.Dir, h); err != nil {
+		if m.recorder, err = record.CreateRecorder(o.Dir, h); err != nil {
 			t.Fatal(err)
 		}
 		s := newSession(m, o.Devices[0])
@@ -449,8 +449,8 @@ func TestRunTorture(t *testing.T) {
 	}
 }
 
-func (r result) of(device, process string, breakdowns bool) []reporters.Sample {
-	var out []reporters.Sample
+func (r result) of(device, process string, breakdowns bool) []record.Sample {
+	var out []record.Sample
 	for _, s := range r.samplesOf(process, breakdowns) {
 		if s.Device == device {
 			out = append(out, s)

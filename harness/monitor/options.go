@@ -7,7 +7,7 @@ import (
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/response"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // Options say what to watch, how to judge and where to write.
@@ -69,7 +69,7 @@ const (
 // goroutines and must return at once.
 type Observer interface {
 	// Happened tells an event as it is recorded.
-	Happened(reporters.Event)
+	Happened(record.Event)
 	// Changed tells that processes of one device may stand otherwise. rows, which may
 	// only be called before Changed returns, judges each of them anew: that costs
 	// more than all else, so a caller who shows nothing should not ask.
@@ -95,7 +95,7 @@ type Row struct {
 
 type nobody struct{}
 
-func (nobody) Happened(reporters.Event)     {}
+func (nobody) Happened(record.Event)        {}
 func (nobody) Changed(string, func() []Row) {}
 
 const defaultDetail = 30 * time.Second

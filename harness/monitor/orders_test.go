@@ -10,7 +10,7 @@ import (
 
 	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/internal/androidsim"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // Marks that keep the device busy do not keep a suspicion from its snapshot: without it
@@ -22,7 +22,7 @@ func TestSnapshotBetweenMarks(t *testing.T) {
 		o := responding(t, response.Options{Dump: response.AtMarks}, p)
 		o.Workload, o.Duration = looping{60, 40 * time.Second, 0}, 26*time.Minute
 		r := respond(t, t.Context(), o)
-		suspicion := r.at(t, "suspicion", func(e reporters.Event) bool { return e.Event == "state" && e.To == "SUSPICIOUS" })
+		suspicion := r.at(t, "suspicion", func(e record.Event) bool { return e.Event == "state" && e.To == "SUSPICIOUS" })
 		snapshots := r.diagnosesOf("com.shop", response.TriggerSuspicious)
 		if len(snapshots) != 1 || snapshots[0].T+snapshots[0].Took > r.events[suspicion].T+120 {
 			t.Errorf("suspicious at %v, snapshots %+v", r.events[suspicion].T, snapshots)
@@ -75,9 +75,9 @@ func TestSnapshotsOverRestarts(t *testing.T) {
 }
 
 // eventFunc is told of every event.
-type eventFunc func(reporters.Event)
+type eventFunc func(record.Event)
 
-func (h eventFunc) Happened(e reporters.Event) { h(e) }
+func (h eventFunc) Happened(e record.Event)    { h(e) }
 func (eventFunc) Changed(string, func() []Row) {}
 
 // A leak whose turn has not come when the run is broken off is told as such.
@@ -89,7 +89,7 @@ func TestLeakThatWaitsWhenBrokenOff(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		leaks := 0
-		o.Observer = eventFunc(func(e reporters.Event) {
+		o.Observer = eventFunc(func(e record.Event) {
 			if e.Event == "state" && e.To == "LEAKING" {
 				if leaks++; leaks == 2 {
 					stop()

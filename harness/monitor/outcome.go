@@ -8,26 +8,26 @@ import (
 	"strings"
 
 	"github.com/leakgate/leakgate/capture"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // outcome is all that run.json is made of: what the run was asked, what its lines
 // tell, and how it ended.
 type outcome struct {
-	header  reporters.Header
+	header  record.Header
 	ledgers []*ledger
-	final   reporters.Event
+	final   record.Event
 	// damage is what a rebuild could not read.
 	damage damage
 }
 
 // record makes run.json.
-func (o outcome) record() reporters.Run {
+func (o outcome) record() record.Run {
 	plan := o.plan()
-	r := reporters.Run{
-		Schema: reporters.RunSchema, Tool: plan.Tool, Started: o.header.Started,
+	r := record.Run{
+		Schema: record.RunSchema, Tool: plan.Tool, Started: o.header.Started,
 		Policy: policyName(plan), Stopped: o.final.Text, Workload: o.workload(),
-		Devices: []reporters.Device{}, Processes: []reporters.Process{}, Diagnoses: []reporters.Diagnosis{}, Warnings: []string{},
+		Devices: []record.Device{}, Processes: []record.Process{}, Diagnoses: []record.Diagnosis{}, Warnings: []string{},
 	}
 	if o.final.Ended != nil {
 		r.Ended = *o.final.Ended
@@ -63,25 +63,25 @@ func (o outcome) record() reporters.Run {
 }
 
 // diagnoses are those of all processes, in the order of their times.
-func (l *ledger) diagnoses() []reporters.Diagnosis {
-	var out []reporters.Diagnosis
+func (l *ledger) diagnoses() []record.Diagnosis {
+	var out []record.Diagnosis
 	for _, a := range l.order {
 		out = append(out, a.diagnoses...)
 	}
-	slices.SortStableFunc(out, func(a, b reporters.Diagnosis) int { return cmp.Compare(a.T, b.T) })
+	slices.SortStableFunc(out, func(a, b record.Diagnosis) int { return cmp.Compare(a.T, b.T) })
 	return out
 }
 
 // maxDiagnosesText bounds the diagnoses of run.json together, in bytes: it must be read
-// again, see reporters.ReadRun.
+// again, see record.ReadRun.
 const maxDiagnosesText = 32 << 20
 
 // shorten leaves out what goes beyond the bound: first what a diagnosis has found, then
 // whole ones. It says of how many.
-func shorten(list []reporters.Diagnosis) (kept []reporters.Diagnosis, cut int) {
+func shorten(list []record.Diagnosis) (kept []record.Diagnosis, cut int) {
 	kept = list[:0:0]
 	total := 0
-	fits := func(d *reporters.Diagnosis) bool {
+	fits := func(d *record.Diagnosis) bool {
 		text, err := json.Marshal(d)
 		if err != nil || total+len(text) > maxDiagnosesText {
 			return false
@@ -95,7 +95,7 @@ func shorten(list []reporters.Diagnosis) (kept []reporters.Diagnosis, cut int) {
 			continue
 		}
 		cut++
-		d.Findings, d.Summary = []reporters.Finding{}, []string{}
+		d.Findings, d.Summary = []record.Finding{}, []string{}
 		if fits(&d) {
 			kept = append(kept, d)
 		}
@@ -104,7 +104,7 @@ func shorten(list []reporters.Diagnosis) (kept []reporters.Diagnosis, cut int) {
 }
 
 // workload is how the workload has ended, and where it was interrupted.
-func (o outcome) workload() *reporters.Workload {
+func (o outcome) workload() *record.Workload {
 	if o.final.Workload == nil {
 		return nil
 	}
@@ -112,20 +112,20 @@ func (o outcome) workload() *reporters.Workload {
 	w.Interrupted = nil
 	for _, l := range o.ledgers {
 		if l.dropped != nil {
-			w.Interrupted = append(w.Interrupted, reporters.Interruption{Device: l.device.Device, T: *l.dropped})
+			w.Interrupted = append(w.Interrupted, record.Interruption{Device: l.device.Device, T: *l.dropped})
 		}
 	}
 	return &w
 }
 
-func (o outcome) plan() reporters.Plan {
+func (o outcome) plan() record.Plan {
 	if o.header.Plan == nil {
-		return reporters.Plan{Assert: string(AssertEnd)}
+		return record.Plan{Assert: string(AssertEnd)}
 	}
 	return *o.header.Plan
 }
 
-func policyName(p reporters.Plan) string {
+func policyName(p record.Plan) string {
 	var policy struct{ Name string }
 	// The policy was written by this program or read by it before.
 	_ = json.Unmarshal(p.Policy, &policy)

@@ -5,16 +5,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // What goes beyond the bound of run.json loses its findings and stays in the list.
 func TestDiagnosesAreShortened(t *testing.T) {
-	var list []reporters.Diagnosis
+	var list []record.Diagnosis
 	for range 600 {
-		list = append(list, reporters.Diagnosis{Folder: "artifacts/x/y", Summary: []string{"a"}, Findings: []reporters.Finding{{What: "leak", Trace: []string{strings.Repeat("x", 100<<10)}}}})
+		list = append(list, record.Diagnosis{Folder: "artifacts/x/y", Summary: []string{"a"}, Findings: []record.Finding{{What: "leak", Trace: []string{strings.Repeat("x", 100<<10)}}}})
 	}
-	small := []reporters.Diagnosis{list[0], list[1]}
+	small := []record.Diagnosis{list[0], list[1]}
 	if kept, cut := shorten(small); cut != 0 || len(kept) != 2 || len(kept[0].Findings) != 1 {
 		t.Errorf("%d of two are shortened", cut)
 	}
@@ -39,9 +39,9 @@ func TestDiagnosesAreShortened(t *testing.T) {
 
 // The steps of many diagnoses alone go beyond the bound.
 func TestDiagnosesAreLeftOut(t *testing.T) {
-	list := make([]reporters.Diagnosis, 20_000)
+	list := make([]record.Diagnosis, 20_000)
 	for i := range list {
-		list[i] = reporters.Diagnosis{Steps: []reporters.Collected{{Reasons: []string{strings.Repeat("x", 3000)}}}}
+		list[i] = record.Diagnosis{Steps: []record.Collected{{Reasons: []string{strings.Repeat("x", 3000)}}}}
 	}
 	kept, cut := shorten(list)
 	text, err := json.Marshal(kept)

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // own measures what the program itself uses, from its start on.
@@ -23,12 +23,12 @@ func newOwn() *own {
 }
 
 // record is what was used until now; memory is the most that any call has seen.
-func (o *own) record() *reporters.Own {
+func (o *own) record() *record.Own {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.most = max(o.most, memory())
 	used := cpuTime() - o.before
-	out := &reporters.Own{CPU: round(used.Seconds(), 2), Memory: round(mb(int64(o.most)), 1)}
+	out := &record.Own{CPU: round(used.Seconds(), 2), Memory: round(mb(int64(o.most)), 1)}
 	if p := percent(used, time.Since(o.started)); p != nil {
 		out.Percent = *p
 	}

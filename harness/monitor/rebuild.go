@@ -14,7 +14,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // Rebuild makes the record of a run from the lines of its directory: they are
@@ -22,30 +22,30 @@ import (
 // such, with all that it has measured. Lines that are damaged are left out, and no
 // verdict crosses them. The warnings say what of the directory could not be used;
 // the error is a directory without a run, or with one of which nothing can be read.
-func Rebuild(dir string) (reporters.Run, []error, error) {
-	path := filepath.Join(dir, reporters.SamplesName)
+func Rebuild(dir string) (record.Run, []error, error) {
+	path := filepath.Join(dir, record.SamplesName)
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return reporters.Run{}, nil, fmt.Errorf("open run: %s holds no run: there is no %s in it", dir, reporters.SamplesName)
+		return record.Run{}, nil, fmt.Errorf("open run: %s holds no run: there is no %s in it", dir, record.SamplesName)
 	case err != nil:
-		return reporters.Run{}, nil, fmt.Errorf("open run: %w", err)
+		return record.Run{}, nil, fmt.Errorf("open run: %w", err)
 	case !info.Mode().IsRegular(): // opening a pipe would wait for its writer
-		return reporters.Run{}, nil, fmt.Errorf("open run: %s is no file", path)
+		return record.Run{}, nil, fmt.Errorf("open run: %s is no file", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return reporters.Run{}, nil, fmt.Errorf("open run: %w", err)
+		return record.Run{}, nil, fmt.Errorf("open run: %w", err)
 	}
 	defer f.Close()
 	var b rebuild
-	cut, err := reporters.ReadSamples(f, reporters.Lines{Header: b.begin, Sample: b.sample, Event: b.event, Damaged: b.damaged})
+	cut, err := record.ReadSamples(f, record.Lines{Header: b.begin, Sample: b.sample, Event: b.event, Damaged: b.damaged})
 	if err == nil && b.heard == 0 && b.damage.lines > 0 {
 		first := b.damage.first[0]
 		err = fmt.Errorf("nothing can be read but the header; line %d: %s", first.number, first.why)
 	}
 	if err != nil {
-		return reporters.Run{}, nil, fmt.Errorf("read run in %s: %w", dir, err)
+		return record.Run{}, nil, fmt.Errorf("read run in %s: %w", dir, err)
 	}
 	return b.record(), append(b.damage.warnings(), cut...), nil
 }
@@ -57,7 +57,7 @@ type rebuild struct {
 	heard    int // lines
 }
 
-func (b *rebuild) begin(h reporters.Header) error {
+func (b *rebuild) begin(h record.Header) error {
 	policy, err := policyOf(h)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (b *rebuild) begin(h reporters.Header) error {
 }
 
 // beginBy is begin by another policy than that of the header.
-func (b *rebuild) beginBy(policy detector.Policy, h reporters.Header) error {
+func (b *rebuild) beginBy(policy detector.Policy, h record.Header) error {
 	b.header, b.byDevice = h, map[string]*ledger{}
 	for _, d := range h.Devices {
 		if b.byDevice[d.Device] != nil {
@@ -79,7 +79,7 @@ func (b *rebuild) beginBy(policy detector.Policy, h reporters.Header) error {
 		b.byDevice[d.Device] = l
 		b.ledgers = append(b.ledgers, l)
 	}
-	b.final = reporters.Event{Text: stoppedKilled}
+	b.final = record.Event{Text: stoppedKilled}
 	if h.Plan != nil {
 		b.final.Workload = h.Plan.Workload
 	}
@@ -88,7 +88,7 @@ func (b *rebuild) beginBy(policy detector.Policy, h reporters.Header) error {
 
 // policyOf is the policy that the run had; the default where the header does not
 // tell it, as before leakgate wrote it there.
-func policyOf(h reporters.Header) (detector.Policy, error) {
+func policyOf(h record.Header) (detector.Policy, error) {
 	policy := detector.ArticlePolicy()
 	if h.Plan == nil || len(h.Plan.Policy) == 0 {
 		return policy, nil
@@ -99,7 +99,7 @@ func policyOf(h reporters.Header) (detector.Policy, error) {
 	return policy, policy.Validate()
 }
 
-func (b *rebuild) sample(s reporters.Sample) error {
+func (b *rebuild) sample(s record.Sample) error {
 	if err := b.checkSample(s); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (b *rebuild) sample(s reporters.Sample) error {
 }
 
 // checkSample refuses what no run has.
-func (b *rebuild) checkSample(s reporters.Sample) error {
+func (b *rebuild) checkSample(s record.Sample) error {
 	if b.byDevice[s.Device] == nil {
 		return fmt.Errorf("device %q is not in the header", s.Device)
 	}
@@ -140,7 +140,7 @@ func plausible(seconds ...float64) error {
 	return nil
 }
 
-func (b *rebuild) event(e reporters.Event) error {
+func (b *rebuild) event(e record.Event) error {
 	if err := b.checkEvent(e); err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (b *rebuild) event(e reporters.Event) error {
 }
 
 // checkEvent refuses what no run has.
-func (b *rebuild) checkEvent(e reporters.Event) error {
+func (b *rebuild) checkEvent(e record.Event) error {
 	if e.Event == "stopped" {
 		return nil
 	}
@@ -178,7 +178,7 @@ func (b *rebuild) tear() {
 }
 
 // record is the run; one that was killed has ended with its last line.
-func (b *rebuild) record() reporters.Run {
+func (b *rebuild) record() record.Run {
 	if b.final.Ended == nil {
 		longest := 0.0
 		for _, l := range b.ledgers {
@@ -199,7 +199,7 @@ type Replay struct {
 }
 
 // NewReplay begins the replay of the run with this header.
-func NewReplay(h reporters.Header, policy detector.Policy) (*Replay, error) {
+func NewReplay(h record.Header, policy detector.Policy) (*Replay, error) {
 	r := &Replay{series: map[*account]*Series{}, marks: map[*ledger]int{}}
 	if err := r.beginBy(policy, h); err != nil {
 		return nil, err
@@ -208,7 +208,7 @@ func NewReplay(h reporters.Header, policy detector.Policy) (*Replay, error) {
 }
 
 // PolicyOf is the policy that the run with this header had.
-func PolicyOf(h reporters.Header) (detector.Policy, error) { return policyOf(h) }
+func PolicyOf(h record.Header) (detector.Policy, error) { return policyOf(h) }
 
 // Open gives the series of a process, a new one if there is none. An error is a
 // device that is not in the header.
@@ -226,17 +226,17 @@ func (r *Replay) Open(device string, p capture.Process) (*Series, error) {
 
 // CheckSample refuses a sample that no run has. It may be called beside the other
 // methods.
-func (r *Replay) CheckSample(s reporters.Sample) error { return r.checkSample(s) }
+func (r *Replay) CheckSample(s record.Sample) error { return r.checkSample(s) }
 
 // CheckEvent is CheckSample for events.
-func (r *Replay) CheckEvent(e reporters.Event) error { return r.checkEvent(e) }
+func (r *Replay) CheckEvent(e record.Event) error { return r.checkEvent(e) }
 
 // Damaged hears that a line cannot be read, or is refused: no verdict crosses it.
 func (r *Replay) Damaged() { r.tear() }
 
 // Sample hears one sample of an open process. An error is a line that no run has;
 // nothing of it is used.
-func (r *Replay) Sample(s reporters.Sample) error {
+func (r *Replay) Sample(s record.Sample) error {
 	if err := r.checkSample(s); err != nil {
 		return err
 	}
@@ -258,7 +258,7 @@ func (r *Replay) Sample(s reporters.Sample) error {
 }
 
 // Event hears one event. An error is as in Sample.
-func (r *Replay) Event(e reporters.Event) error {
+func (r *Replay) Event(e record.Event) error {
 	if err := r.event(e); err != nil {
 		return err
 	}
@@ -322,7 +322,7 @@ func (x *Series) Marks() int { return x.of.marks[x.ledger] - x.before }
 
 // Record is the series as run.json has it where so many processes are judged
 // together, but its times count from its first sample and it lasts until its last.
-func (x *Series) Record(processes int) reporters.Process {
+func (x *Series) Record(processes int) record.Process {
 	p := x.account.record(x.ledger, processes)
 	p.Duration = round(x.last-x.first, 3)
 	since := func(t float64) float64 { return round(t-x.first, 3) }
@@ -342,7 +342,7 @@ func (x *Series) Record(processes int) reporters.Process {
 }
 
 // leftovers begin the names of what a run has in its directory only while it goes on.
-var leftovers = []string{inboxName, reporters.SamplesName + ".new", ".run.json-", "." + reporters.SamplesName + ".new-"}
+var leftovers = []string{inboxName, record.SamplesName + ".new", ".run.json-", "." + record.SamplesName + ".new-"}
 
 // Finish takes away what a killed run has left in its directory beside its record.
 func Finish(dir string) error {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/internal/androidsim"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // recordedLines are the lines of a run with a leak, a restart, a hole, a reboot
@@ -35,17 +35,17 @@ func recordedLines(t *testing.T) []byte {
 	}()
 	o.Duration = 50 * time.Minute
 	perform(t, t.Context(), o)
-	text, err := os.ReadFile(filepath.Join(o.Dir, reporters.SamplesName))
+	text, err := os.ReadFile(filepath.Join(o.Dir, record.SamplesName))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return text
 }
 
-func rebuildOf(t *testing.T, text []byte) (reporters.Run, []error, error) {
+func rebuildOf(t *testing.T, text []byte) (record.Run, []error, error) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, reporters.SamplesName), text, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, record.SamplesName), text, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	return Rebuild(dir)
@@ -84,7 +84,7 @@ func TestRebuildEveryBeginning(t *testing.T) {
 	})
 }
 
-func checkBeginning(t *testing.T, text []byte, run, whole reporters.Run) {
+func checkBeginning(t *testing.T, text []byte, run, whole record.Run) {
 	t.Helper()
 	readings := 0
 	for line := range bytes.Lines(text) {
@@ -130,10 +130,10 @@ func TestReplayIsTheRebuild(t *testing.T) {
 
 // sharedReplay replays a run in shares, process by process in turn, and gives the
 // records of each.
-func sharedReplay(t *testing.T, text []byte, shares int) []map[*Series]reporters.Process {
+func sharedReplay(t *testing.T, text []byte, shares int) []map[*Series]record.Process {
 	t.Helper()
 	replays := make([]*Replay, shares)
-	series := make([]map[*Series]reporters.Process, shares)
+	series := make([]map[*Series]record.Process, shares)
 	var share = map[string]int{}
 	open := func(device string, p capture.Process) int {
 		n, ok := share[p.Name]
@@ -144,23 +144,23 @@ func sharedReplay(t *testing.T, text []byte, shares int) []map[*Series]reporters
 			if err != nil {
 				t.Fatal(err)
 			}
-			series[n][x] = reporters.Process{}
+			series[n][x] = record.Process{}
 		}
 		return n
 	}
-	_, err := reporters.ReadSamples(bytes.NewReader(text), reporters.Lines{
-		Header: func(h reporters.Header) error {
+	_, err := record.ReadSamples(bytes.NewReader(text), record.Lines{
+		Header: func(h record.Header) error {
 			policy, err := PolicyOf(h)
 			for i := range replays {
 				replays[i], err = NewReplay(h, policy)
-				series[i] = map[*Series]reporters.Process{}
+				series[i] = map[*Series]record.Process{}
 			}
 			return err
 		},
-		Sample: func(s reporters.Sample) error {
+		Sample: func(s record.Sample) error {
 			return replays[open(s.Device, capture.Process{Name: s.Process, User: s.User, PID: s.PID, Start: s.Start})].Sample(s)
 		},
-		Event: func(e reporters.Event) error {
+		Event: func(e record.Event) error {
 			if e.Process != "" {
 				return replays[open(e.Device, capture.Process{Name: e.Process, PID: e.PID, Start: e.Start})].Event(e)
 			}
@@ -188,7 +188,7 @@ func sharedReplay(t *testing.T, text []byte, shares int) []map[*Series]reporters
 	return series
 }
 
-func checkReplayed(t *testing.T, x *Series, got reporters.Process, run reporters.Run) {
+func checkReplayed(t *testing.T, x *Series, got record.Process, run record.Run) {
 	t.Helper()
 	for _, want := range run.Processes {
 		if want.Process != got.Process {
@@ -259,10 +259,10 @@ func FuzzRebuild(f *testing.F) {
 			return
 		}
 		dir := t.TempDir()
-		if err := reporters.WriteRun(dir, run); err != nil {
+		if err := record.WriteRun(dir, run); err != nil {
 			t.Fatal(err)
 		}
-		again, err := reporters.ReadRun(dir)
+		again, err := record.ReadRun(dir)
 		if err != nil {
 			t.Fatal(err)
 		}

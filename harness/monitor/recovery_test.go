@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // holes gives the longest time between two samples of a process, and the longest
@@ -29,7 +29,7 @@ func (r result) holes(process string) (longest, untold time.Duration) {
 }
 
 // tells says whether an event explains the time before a sample.
-func (r result) tells(process string, s reporters.Sample) bool {
+func (r result) tells(process string, s record.Sample) bool {
 	for _, e := range r.events {
 		ends := e.T == s.T && e.Process == process && (e.Event == "gap" || e.Event == "missed")
 		if ends || e.Event == "reboot" && e.T <= s.T && e.T > s.T-60 {

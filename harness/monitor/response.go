@@ -13,6 +13,7 @@ import (
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 const (
@@ -158,7 +159,7 @@ func (s *session) stepped(t step) {
 }
 
 // repeated tells a leak of a process whose last diagnosis is less than the cooldown ago.
-func (s *session) repeated(x *subject, t step, diagnosed time.Duration) reporters.Event {
+func (s *session) repeated(x *subject, t step, diagnosed time.Duration) record.Event {
 	v := x.detector.Verdict()
 	rate := "at a rate that is not known"
 	if v.RateKnown {
@@ -283,7 +284,7 @@ func (s *session) again(ctx context.Context, o order, err error) bool {
 }
 
 // recordOf is a copy of a record, which its analysis goes on to change.
-func recordOf(c *response.Case) *reporters.Diagnosis {
+func recordOf(c *response.Case) *record.Diagnosis {
 	d := c.Record
 	d.Steps, d.Findings = slices.Clone(d.Steps), slices.Clone(d.Findings)
 	d.Summary, d.Warnings = slices.Clone(d.Summary), slices.Clone(d.Warnings)
@@ -305,11 +306,11 @@ func (s *session) fruitless(ctx context.Context, o order, err error) {
 	e := s.naming(o.subject.account, "diagnose", fmt.Sprintf("nothing was collected: %v", err))
 	if e.Again = s.again(ctx, o, err); !e.Again {
 		e.Kind = kindOf(o)
-		e.Diagnosis = &reporters.Diagnosis{
+		e.Diagnosis = &record.Diagnosis{
 			Device: s.dev.Serial(), User: o.process.User, Process: o.process.Name, PID: o.process.PID,
-			T: o.t, Trigger: o.trigger, Mark: o.mark, Kind: e.Kind, Recipe: o.recipe, Outcome: reporters.DiagnosisNothing,
+			T: o.t, Trigger: o.trigger, Mark: o.mark, Kind: e.Kind, Recipe: o.recipe, Outcome: record.DiagnosisNothing,
 			Keep: string(s.run.responder.Options().Keep), Analysed: true,
-			Steps: []reporters.Collected{}, Findings: []reporters.Finding{}, Summary: []string{}, Warnings: []string{reporters.Head(err.Error(), 500)},
+			Steps: []record.Collected{}, Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{reporters.Head(err.Error(), 500)},
 		}
 	}
 	s.event(e)
@@ -407,7 +408,7 @@ func (s *session) conclude(ctx context.Context, over error) {
 	case final(over):
 		s.orderFinal()
 	case s.run.responder.Options().Dump == response.AtEnd:
-		s.event(reporters.Event{Event: "error", Text: "no heap dumps at the end: the run was broken off"})
+		s.event(record.Event{Event: "error", Text: "no heap dumps at the end: the run was broken off"})
 	}
 	s.lastCall(ctx)
 	s.respond.sweepFrom = 0
@@ -457,7 +458,7 @@ func (s *session) dropOrders(ctx context.Context, over error) {
 	dropped := s.respond.orders
 	s.respond.orders = nil
 	if s.silent.on() {
-		s.event(reporters.Event{Event: "error", Text: fmt.Sprintf("the device does not answer at the end of the run: %d diagnoses that were due are left out", n)})
+		s.event(record.Event{Event: "error", Text: fmt.Sprintf("the device does not answer at the end of the run: %d diagnoses that were due are left out", n)})
 		return
 	}
 	for _, o := range dropped {
@@ -525,7 +526,7 @@ func (s *session) sendSweep(ctx context.Context) {
 func (s *session) takeSweep(ctx context.Context, a answer[[]string]) {
 	s.sweeps.away = false
 	if len(a.value) > 0 {
-		s.event(reporters.Event{Event: "swept", Text: "removed what an earlier diagnosis has left on the device: " + strings.Join(a.value, ", ")})
+		s.event(record.Event{Event: "swept", Text: "removed what an earlier diagnosis has left on the device: " + strings.Join(a.value, ", ")})
 	}
 	switch {
 	case a.err == nil:
@@ -537,7 +538,7 @@ func (s *session) takeSweep(ctx context.Context, a answer[[]string]) {
 }
 
 // grown records what grew in the heap dumps of a process that were taken at marks.
-func (s *session) grown(d reporters.Diagnosis) {
+func (s *session) grown(d record.Diagnosis) {
 	x := s.subjects[capture.Key{User: d.User, Name: d.Process}]
 	if x == nil {
 		return

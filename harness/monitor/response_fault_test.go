@@ -17,6 +17,7 @@ import (
 	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/internal/androidsim"
 	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // leakWatch does something at the nth request after a leak was confirmed, and counts the
@@ -32,7 +33,7 @@ type leakWatch struct {
 	seen []string
 }
 
-func (w *leakWatch) Happened(e reporters.Event) {
+func (w *leakWatch) Happened(e record.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.leaking = w.leaking || e.Event == "state" && e.To == "LEAKING"
@@ -150,7 +151,7 @@ func TestResponseUnpluggedAtEachStep(t *testing.T) {
 // two before it that were not and say so.
 func checkRetried(t *testing.T, r result, recipe string) {
 	t.Helper()
-	var told []reporters.Event
+	var told []record.Event
 	for _, e := range r.eventsOf("diagnose", "com.shop") {
 		if e.Diagnosis.Trigger == response.TriggerLeak {
 			told = append(told, e)
@@ -162,7 +163,7 @@ func checkRetried(t *testing.T, r result, recipe string) {
 	}
 	for i, e := range told {
 		last := i == len(told)-1
-		if e.Again == last || last != (leaks[i].Outcome == reporters.DiagnosisComplete) || !last && leaks[i].Outcome != reporters.DiagnosisInterrupted {
+		if e.Again == last || last != (leaks[i].Outcome == record.DiagnosisComplete) || !last && leaks[i].Outcome != record.DiagnosisInterrupted {
 			t.Errorf("attempt %d of %d: again %v, %s: %+v", i+1, len(told), e.Again, leaks[i].Outcome, leaks[i].Steps)
 		}
 	}
@@ -235,7 +236,7 @@ func TestResponseOfAHangingPhone(t *testing.T) {
 					time.AfterFunc(100*time.Second, func() { p.hang(false) })
 				}}.run(t)
 				leaks := r.diagnosesOf("com.shop", response.TriggerLeak)
-				if r.Stopped != stoppedDuration || len(leaks) == 0 || len(leaks) > maxAttempts || !slices.ContainsFunc(leaks, func(d reporters.Diagnosis) bool { return strings.Contains(steps(d), "heap") }) {
+				if r.Stopped != stoppedDuration || len(leaks) == 0 || len(leaks) > maxAttempts || !slices.ContainsFunc(leaks, func(d record.Diagnosis) bool { return strings.Contains(steps(d), "heap") }) {
 					t.Errorf("%s, %d diagnoses, %+v", r.Stopped, len(leaks), leaks)
 				}
 				checkSwept(t, p)
@@ -257,7 +258,7 @@ func TestResponseToAProcessThatDies(t *testing.T) {
 		if !strings.Contains(steps(d), "logcat exit_info") {
 			t.Errorf("collected %s", steps(d))
 		}
-		i := slices.IndexFunc(d.Steps, func(s reporters.Collected) bool { return s.Step == "heap" })
+		i := slices.IndexFunc(d.Steps, func(s record.Collected) bool { return s.Step == "heap" })
 		dump := 1 + slices.IndexFunc(seen, isDump) // a dump that is there may be pulled
 		if heap := d.Steps[i]; heap.File == "" && !strings.Contains(strings.Join(heap.Reasons, "\n"), "process") || heap.File != "" && f.n <= dump {
 			t.Errorf("dies at %d, dumped at %d: %+v", f.n, dump, heap)
@@ -280,11 +281,11 @@ func TestResponseToTroubleOnThePhone(t *testing.T) {
 		words   string
 		limit   float64
 	}{
-		"the dump is cut":           {rooted(), func(p *cabled) func() { return p.CutDump(5000) }, reporters.DiagnosisDegraded, "heap", "failed", "cut after", 30},
-		"the dump is empty":         {rooted(), func(p *cabled) func() { return p.CutDump(0) }, reporters.DiagnosisDegraded, "heap", "failed", "empty", 90},
-		"the disk is full":          {rooted(), func(p *cabled) func() { return p.FillDisk(1 << 20) }, reporters.DiagnosisDegraded, "heap", "failed", "the device's disk is full", 30},
-		"dumpsys hangs":             {rooted(), func(p *cabled) func() { return p.HangDumpsys() }, reporters.DiagnosisDegraded, "meminfo", "failed", "no end in 15s", 60},
-		"the app is not debuggable": {user, func(p *cabled) func() { return func() {} }, reporters.DiagnosisDegraded, "heap", "skipped", "com.shop is not debuggable", 30},
+		"the dump is cut":           {rooted(), func(p *cabled) func() { return p.CutDump(5000) }, record.DiagnosisDegraded, "heap", "failed", "cut after", 30},
+		"the dump is empty":         {rooted(), func(p *cabled) func() { return p.CutDump(0) }, record.DiagnosisDegraded, "heap", "failed", "empty", 90},
+		"the disk is full":          {rooted(), func(p *cabled) func() { return p.FillDisk(1 << 20) }, record.DiagnosisDegraded, "heap", "failed", "the device's disk is full", 30},
+		"dumpsys hangs":             {rooted(), func(p *cabled) func() { return p.HangDumpsys() }, record.DiagnosisDegraded, "meminfo", "failed", "no end in 15s", 60},
+		"the app is not debuggable": {user, func(p *cabled) func() { return func() {} }, record.DiagnosisDegraded, "heap", "skipped", "com.shop is not debuggable", 30},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -295,7 +296,7 @@ func TestResponseToTroubleOnThePhone(t *testing.T) {
 				if len(leaks) != 1 || leaks[0].Outcome != c.outcome || leaks[0].Took > c.limit || r.Stopped != stoppedDuration {
 					t.Fatalf("%s: %+v", r.Stopped, leaks)
 				}
-				i := slices.IndexFunc(leaks[0].Steps, func(s reporters.Collected) bool { return s.Step == c.step })
+				i := slices.IndexFunc(leaks[0].Steps, func(s record.Collected) bool { return s.Step == c.step })
 				if s := leaks[0].Steps[i]; s.Ending != c.ending || s.File != "" || !strings.Contains(strings.Join(s.Reasons, "\n"), c.words) {
 					t.Errorf("%+v", s)
 				}
@@ -329,7 +330,7 @@ func TestResponseInterruptedAtEachStep(t *testing.T) {
 			t.Errorf("left on the phone: %v", left)
 		}
 		for _, d := range r.diagnosesOf("com.shop", response.TriggerLeak) {
-			if d.Outcome != reporters.DiagnosisInterrupted && f.n < 5 {
+			if d.Outcome != record.DiagnosisInterrupted && f.n < 5 {
 				t.Errorf("%+v", d)
 			}
 		}
@@ -375,7 +376,7 @@ func TestResponseInterruptedInTheAnalysis(t *testing.T) {
 // checkResumed analyses what a run has not, as a report does, twice.
 func checkResumed(t *testing.T, dir string, keep response.Keep) {
 	t.Helper()
-	var before reporters.Run
+	var before record.Run
 	for range 2 {
 		run, doubts, err := Rebuild(dir)
 		if err != nil || len(doubts) > 0 {
@@ -543,7 +544,7 @@ func TestResponseWithoutAFolder(t *testing.T) {
 			t.Errorf("%q", texts)
 		}
 		leaks := r.diagnosesOf("com.shop", response.TriggerLeak)
-		if len(leaks) != 1 || leaks[0].Outcome != reporters.DiagnosisNothing || leaks[0].Kind != "java_leak" || len(leaks[0].Warnings) != 1 {
+		if len(leaks) != 1 || leaks[0].Outcome != record.DiagnosisNothing || leaks[0].Kind != "java_leak" || len(leaks[0].Warnings) != 1 {
 			t.Errorf("%+v", leaks)
 		}
 		if r.Stopped != stoppedDuration || r.ExitCode != ExitLeak || len(r.eventsOf("repeated", "com.shop")) != 1 {
@@ -659,7 +660,7 @@ func TestResponseAtTheEndOfAPhoneThatIsAway(t *testing.T) {
 				if took := time.Since(began); took > 6*time.Minute || len(r.Diagnoses) != c.dumps || r.Stopped != stoppedDuration {
 					t.Errorf("%d dumps after %v", len(r.Diagnoses), took)
 				}
-				told := slices.ContainsFunc(r.events, func(e reporters.Event) bool {
+				told := slices.ContainsFunc(r.events, func(e record.Event) bool {
 					return strings.Contains(e.Text, "2 diagnoses that were due are left out")
 				})
 				if told != (c.dumps == 0) {
@@ -677,7 +678,7 @@ func TestResponseRebuildEveryBeginning(t *testing.T) {
 		o := responding(t, response.Options{}, p)
 		o.Headroom, o.Duration = DefaultHeadroom, 28*time.Minute
 		whole := respond(t, t.Context(), o)
-		text, err := os.ReadFile(filepath.Join(o.Dir, reporters.SamplesName))
+		text, err := os.ReadFile(filepath.Join(o.Dir, record.SamplesName))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -726,7 +727,7 @@ func TestResponseRebuildHostileLines(t *testing.T) {
 			if err != nil {
 				return
 			}
-			if err := reporters.WriteRun(t.TempDir(), run); err != nil {
+			if err := record.WriteRun(t.TempDir(), run); err != nil {
 				t.Error(err)
 			}
 			if err := reporters.WriteLeaks(t.TempDir(), run); err != nil {
@@ -753,7 +754,7 @@ func TestResponseUnpluggedAfterTheEnd(t *testing.T) {
 			t.Errorf("exit %d, %s after %v", r.ExitCode, r.Stopped, took)
 		}
 		leaks := r.diagnosesOf("com.shop", response.TriggerLeak)
-		if len(leaks) != 1 || leaks[0].Outcome != reporters.DiagnosisInterrupted || steps(leaks[0]) != "meminfo" {
+		if len(leaks) != 1 || leaks[0].Outcome != record.DiagnosisInterrupted || steps(leaks[0]) != "meminfo" {
 			t.Errorf("%+v", leaks)
 		}
 		for _, e := range r.events {
@@ -790,7 +791,7 @@ func TestResponseToAReboot(t *testing.T) {
 					t.Errorf("%s, paused for %v s, absent for %v s, %+v", r.Stopped, x.Paused, x.Absent, r.eventsOf("reboot", ""))
 				}
 				leaks := r.diagnosesOf("com.shop", response.TriggerLeak)
-				if len(leaks) != 2 || leaks[0].Outcome != reporters.DiagnosisInterrupted || leaks[1].Outcome != reporters.DiagnosisComplete || leaks[0].PID == leaks[1].PID {
+				if len(leaks) != 2 || leaks[0].Outcome != record.DiagnosisInterrupted || leaks[1].Outcome != record.DiagnosisComplete || leaks[0].PID == leaks[1].PID {
 					t.Errorf("%+v", leaks)
 				}
 				for _, e := range r.events {

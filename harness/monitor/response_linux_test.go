@@ -14,7 +14,7 @@ import (
 
 	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/internal/androidsim"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // A dump that the host has no room for is not begun; the rest is collected, and the run
@@ -27,10 +27,10 @@ func TestResponseOnASmallHostDisk(t *testing.T) {
 		o.Dir, o.Duration = filepath.Join(disk, "run"), 26*time.Minute
 		r := respond(t, t.Context(), o)
 		leaks := r.diagnosesOf("com.shop", response.TriggerLeak)
-		if r.Stopped != stoppedDuration || len(leaks) != 1 || steps(leaks[0]) != "meminfo logcat exit_info" || leaks[0].Outcome != reporters.DiagnosisDegraded {
+		if r.Stopped != stoppedDuration || len(leaks) != 1 || steps(leaks[0]) != "meminfo logcat exit_info" || leaks[0].Outcome != record.DiagnosisDegraded {
 			t.Fatalf("%s, %+v", r.Stopped, leaks)
 		}
-		i := slices.IndexFunc(leaks[0].Steps, func(s reporters.Collected) bool { return s.Step == "heap" })
+		i := slices.IndexFunc(leaks[0].Steps, func(s record.Collected) bool { return s.Step == "heap" })
 		if s := leaks[0].Steps[i]; s.Ending != "failed" || !strings.Contains(strings.Join(s.Reasons, "\n"), "the host's disk is full") {
 			t.Errorf("%+v", s)
 		}
@@ -66,7 +66,7 @@ func TestResponseOnAHostDiskThatFills(t *testing.T) {
 		if err != nil && !errors.Is(err, syscall.ENOSPC) || err == nil && run.Stopped != stoppedDuration || err != nil && run.Stopped != "disk" {
 			t.Errorf("stopped by %s, %v", run.Stopped, err)
 		}
-		onDisk, err := reporters.ReadRun(o.Dir)
+		onDisk, err := record.ReadRun(o.Dir)
 		if err != nil || onDisk.Stopped != run.Stopped {
 			t.Errorf("run.json: %+v, %v", onDisk.Stopped, err)
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/leakgate/leakgate/internal/androidsim"
 	"github.com/leakgate/leakgate/internal/hproftest"
 	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // cabled is a simulated phone at a cable: files can be pulled from it, and what is on its
@@ -207,7 +208,7 @@ func respond(t *testing.T, ctx context.Context, o Options) result {
 
 // checkFolders compares the artifacts on disk with those that run.json tells: no file
 // that is not whole, none that is not told, and none that is told and not there.
-func checkFolders(t *testing.T, dir string, run reporters.Run) {
+func checkFolders(t *testing.T, dir string, run record.Run) {
 	t.Helper()
 	want := map[string]bool{}
 	for _, d := range run.Diagnoses {
@@ -273,8 +274,8 @@ func checkWhole(t *testing.T, path, keep string) {
 }
 
 // diagnosesOf are the diagnoses of a process by a trigger; any if empty.
-func (r result) diagnosesOf(process, trigger string) []reporters.Diagnosis {
-	return slices.DeleteFunc(slices.Clone(r.Diagnoses), func(d reporters.Diagnosis) bool {
+func (r result) diagnosesOf(process, trigger string) []record.Diagnosis {
+	return slices.DeleteFunc(slices.Clone(r.Diagnoses), func(d record.Diagnosis) bool {
 		return process != "" && d.Process != process || trigger != "" && d.Trigger != trigger
 	})
 }
@@ -311,7 +312,7 @@ func smallDumps(o androidsim.Options) androidsim.Options {
 // secret is what somebody has typed into the app.
 const secret = "correct horse battery staple"
 
-func steps(d reporters.Diagnosis) string {
+func steps(d record.Diagnosis) string {
 	var out []string
 	for _, s := range d.Steps {
 		if s.File != "" {
@@ -322,7 +323,7 @@ func steps(d reporters.Diagnosis) string {
 }
 
 // at is the place of an event in the order of the lines, and fails where it is not there.
-func (r result) at(t *testing.T, what string, is func(reporters.Event) bool) int {
+func (r result) at(t *testing.T, what string, is func(record.Event) bool) int {
 	t.Helper()
 	i := slices.IndexFunc(r.events, is)
 	if i < 0 {
@@ -380,9 +381,9 @@ func TestResponseToEachKind(t *testing.T) {
 
 // checkTold compares the diagnoses that an observer has with those of the lines: an analysis
 // changes nothing that somebody holds.
-func checkTold(t *testing.T, r result, told []reporters.Event) {
+func checkTold(t *testing.T, r result, told []record.Event) {
 	t.Helper()
-	seen, written := []reporters.Diagnosis{}, []reporters.Diagnosis{}
+	seen, written := []record.Diagnosis{}, []record.Diagnosis{}
 	for _, e := range told {
 		if e.Event == "diagnose" {
 			seen = append(seen, *e.Diagnosis)
@@ -410,17 +411,17 @@ func checkResponse(t *testing.T, r result, process, recipe, files, says, finding
 		t.Fatalf("%s: %d diagnoses in an hour, want one, and another after the cooldown", process, len(leaks))
 	}
 	d := leaks[0]
-	if d.Recipe != recipe || d.Kind != kind || steps(d) != files || d.Outcome != reporters.DiagnosisComplete || !strings.Contains(strings.Join(d.Summary, "\n"), says) || len(d.Warnings) > 0 {
+	if d.Recipe != recipe || d.Kind != kind || steps(d) != files || d.Outcome != record.DiagnosisComplete || !strings.Contains(strings.Join(d.Summary, "\n"), says) || len(d.Warnings) > 0 {
 		t.Errorf("%s: %s, %s, %s, %s:\n%s\n%q", process, d.Recipe, d.Kind, d.Outcome, steps(d), strings.Join(d.Summary, "\n"), d.Warnings)
 	}
-	if !slices.ContainsFunc(d.Findings, func(f reporters.Finding) bool { return f.What == finding }) {
+	if !slices.ContainsFunc(d.Findings, func(f record.Finding) bool { return f.What == finding }) {
 		t.Errorf("%s: no finding %s in %+v", process, finding, d.Findings)
 	}
-	of := func(event, to string) func(reporters.Event) bool {
-		return func(e reporters.Event) bool { return e.Process == process && e.Event == event && e.To == to }
+	of := func(event, to string) func(record.Event) bool {
+		return func(e record.Event) bool { return e.Process == process && e.Event == event && e.To == to }
 	}
-	by := func(event, trigger string) func(reporters.Event) bool {
-		return func(e reporters.Event) bool {
+	by := func(event, trigger string) func(record.Event) bool {
+		return func(e record.Event) bool {
 			return e.Process == process && e.Event == event && e.Diagnosis != nil && e.Diagnosis.Trigger == trigger
 		}
 	}
@@ -451,7 +452,7 @@ func checkResponse(t *testing.T, r result, process, recipe, files, says, finding
 }
 
 // checkLeaksTable compares leaks.csv with the findings of run.json.
-func checkLeaksTable(t *testing.T, dir string, run reporters.Run) {
+func checkLeaksTable(t *testing.T, dir string, run record.Run) {
 	t.Helper()
 	f, err := os.Open(filepath.Join(dir, reporters.LeaksName))
 	if err != nil {
@@ -582,7 +583,7 @@ func TestResponseOneAtATime(t *testing.T) {
 			t.Errorf("dumps and pulls: %+v", went.list)
 		}
 		a, b := r.diagnosesOf("com.shop", response.TriggerLeak), r.diagnosesOf("com.shop:b", response.TriggerLeak)
-		if len(a) != 1 || len(b) != 1 || a[0].Outcome != reporters.DiagnosisComplete || b[0].Outcome != reporters.DiagnosisComplete {
+		if len(a) != 1 || len(b) != 1 || a[0].Outcome != record.DiagnosisComplete || b[0].Outcome != record.DiagnosisComplete {
 			t.Fatalf("%+v %+v", a, b)
 		}
 		if apart := b[0].T - a[0].T; apart < -100 || apart > 100 {
@@ -659,8 +660,8 @@ func TestResponseOnTwoPhones(t *testing.T) {
 			t.Errorf("dumps %+v", dumps.list)
 		}
 		for _, serial := range []string{"S1", "S2"} {
-			i := slices.IndexFunc(r.Diagnoses, func(d reporters.Diagnosis) bool { return d.Device == serial && d.Trigger == response.TriggerLeak })
-			if i < 0 || len(r.Diagnoses[i].Findings) == 0 || r.Diagnoses[i].Outcome != reporters.DiagnosisComplete {
+			i := slices.IndexFunc(r.Diagnoses, func(d record.Diagnosis) bool { return d.Device == serial && d.Trigger == response.TriggerLeak })
+			if i < 0 || len(r.Diagnoses[i].Findings) == 0 || r.Diagnoses[i].Outcome != record.DiagnosisComplete {
 				t.Errorf("%s: %+v", serial, r.Diagnoses)
 			}
 		}
@@ -729,9 +730,9 @@ type looping struct {
 	every, lingers time.Duration
 }
 
-func (looping) Describe() reporters.Workload { return reporters.Workload{Kind: "host_command"} }
+func (looping) Describe() record.Workload { return record.Workload{Kind: "host_command"} }
 
-func (w looping) Run(ctx context.Context, stage Stage) (reporters.Workload, error) {
+func (w looping) Run(ctx context.Context, stage Stage) (record.Workload, error) {
 	for i := range w.loops {
 		if nap(ctx, w.every) != nil {
 			return w.Describe(), nil

@@ -8,7 +8,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // dueTargets gives the processes that want a sample now. Intervals are aligned, so
@@ -106,7 +106,7 @@ func (s *session) sampled(x *subject, r capture.Reading, up time.Duration, costM
 }
 
 // record writes one sample and tells the steps that it causes.
-func (s *session) record(x *subject, line reporters.Sample) {
+func (s *session) record(x *subject, line record.Sample) {
 	if !s.run.keep(s.run.recorder.Sample(line)) {
 		return
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 const (
@@ -107,8 +107,8 @@ func newSession(r *run, d Device) *session {
 	}
 }
 
-func headerOf(d Device) reporters.HeaderDevice {
-	return reporters.HeaderDevice{
+func headerOf(d Device) record.HeaderDevice {
+	return record.HeaderDevice{
 		Device: d.Serial(), Model: d.Facts.Model, API: d.Facts.API,
 		StartedUp: round(d.Facts.Up.Seconds(), 3), TimeScale: d.Facts.TimeScale,
 	}
@@ -123,7 +123,7 @@ func (s *session) watch(ctx, user context.Context) {
 	// Errands end with the session, also where the run goes on without it.
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	s.event(reporters.Event{Event: "start", Text: s.dev.Facts.Describe()})
+	s.event(record.Event{Event: "start", Text: s.dev.Facts.Describe()})
 	s.sendSweep(responding)
 	wake := time.NewTimer(0)
 	defer wake.Stop()
@@ -147,7 +147,7 @@ func (s *session) watch(ctx, user context.Context) {
 			s.resets.away = false
 			s.silent.hurry()
 			if a.err != nil && ctx.Err() == nil {
-				s.event(reporters.Event{Event: "error", Text: a.err.Error()})
+				s.event(record.Event{Event: "error", Text: a.err.Error()})
 			}
 		case a := <-s.rooms.done:
 			s.takeHeadroom(ctx, a)
@@ -194,7 +194,7 @@ func (s *session) leave(cause error) {
 	if s.err != nil {
 		word = "lost"
 	}
-	s.event(reporters.Event{Event: word, Text: cause.Error()})
+	s.event(record.Event{Event: word, Text: cause.Error()})
 }
 
 // trail tells that a process that is still there has no samples until the end.
@@ -308,7 +308,7 @@ func (s *session) wait() {
 		return
 	}
 	s.waiting = true
-	s.event(reporters.Event{Event: "waiting", Text: fmt.Sprintf("no process %s runs yet", words(s.run.Patterns))})
+	s.event(record.Event{Event: "waiting", Text: fmt.Sprintf("no process %s runs yet", words(s.run.Patterns))})
 }
 
 func words(patterns []capture.Pattern) string {
@@ -366,7 +366,7 @@ func (s *session) setLevel(x *subject, probe capture.Probe) {
 }
 
 // identity is an event that says who a process is from now on and how it is read.
-func (s *session) identity(x *subject, event, text string) reporters.Event {
+func (s *session) identity(x *subject, event, text string) record.Event {
 	e := s.naming(x.account, event, text)
 	e.Start, e.Source, e.Reasons = x.Start, string(x.probe.Level.Source), x.probe.Reasons()
 	return e
@@ -388,7 +388,7 @@ func (s *session) advance(ctx context.Context, up, after time.Duration) {
 // the host's clock puts it, but never back; a host that was suspended is late.
 func (s *session) startedAnew(up time.Duration) {
 	latest := s.ledger.seconds(s.ledger.up)
-	e := reporters.Event{
+	e := record.Event{
 		Event: "reboot", Text: "the device has started again; every trend starts again",
 		T: max(latest, round(s.clock.now().Seconds(), 3)), Up: round(up.Seconds(), 3),
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 const (
@@ -112,7 +112,7 @@ func (s *session) complainOfDevice(kind errand, err error) {
 		return
 	}
 	s.complaints[kind] = err.Error()
-	s.event(reporters.Event{Event: "error", Text: err.Error()})
+	s.event(record.Event{Event: "error", Text: err.Error()})
 }
 
 // expect waits for the device's return, where the device can tell it, so that the
@@ -175,7 +175,7 @@ func (s *session) takePulse(ctx context.Context, a answer[capture.Pulse]) {
 		s.failed(ctx, errandPulse, a.err)
 		if s.silent.on() && !s.silent.told && s.err == nil {
 			s.silent.told = true
-			s.event(reporters.Event{Event: "away", Text: a.err.Error()})
+			s.event(record.Event{Event: "away", Text: a.err.Error()})
 		}
 		s.renew(ctx, a.err)
 		return
@@ -212,7 +212,7 @@ func (s *session) renew(ctx context.Context, err error) {
 		return
 	}
 	s.silent.reset = time.Now()
-	s.event(reporters.Event{Event: "reset", Text: "the device says nothing: its connection is made anew"})
+	s.event(record.Event{Event: "reset", Text: "the device says nothing: its connection is made anew"})
 	send(s, &s.resets, func() (struct{}, error) {
 		within, cancel := context.WithTimeout(ctx, renewDeadline)
 		defer cancel()
@@ -245,7 +245,7 @@ func (s *session) answered() {
 	if q.told {
 		s.failing, s.stumbles = time.Time{}, 0
 		away := time.Duration(float64(time.Since(q.since)) * s.clock.scale)
-		s.event(reporters.Event{
+		s.event(record.Event{
 			Event: "back", Lasted: round(away.Seconds(), 3),
 			Text: fmt.Sprintf("the device answers again after %v", away.Round(time.Second)),
 		})

@@ -20,7 +20,7 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd/adbtest"
 	"github.com/leakgate/leakgate/internal/androidsim"
 	"github.com/leakgate/leakgate/internal/recorded"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 const (
@@ -302,7 +302,7 @@ func checkSoak(t *testing.T, r result, b *bench, intervals float64) {
 		lasted += x.to.Sub(x.from)
 		distorted = distorted || x.effect == androidsim.Distorts
 	}
-	device := r.Devices[slices.IndexFunc(r.Devices, func(d reporters.Device) bool { return d.Device == b.serial })]
+	device := r.Devices[slices.IndexFunc(r.Devices, func(d record.Device) bool { return d.Device == b.serial })]
 	allowed := lasted.Seconds()*device.TimeScale + intervals*soakInterval*float64(faults)
 	for _, name := range []string{"com.shop", "com.shop:push"} {
 		holes, n := r.checkHoles(t, b.serial, name)
@@ -355,7 +355,7 @@ func (b *bench) history() string {
 // hole without an event is an error.
 func (r result) checkHoles(t *testing.T, device, process string) (sum float64, n int) {
 	t.Helper()
-	var last *reporters.Sample
+	var last *record.Sample
 	for i, s := range r.samples {
 		if s.Device != device || s.Process != process || s.Breakdown != nil {
 			continue
@@ -382,7 +382,7 @@ func (r result) checkHoles(t *testing.T, device, process string) (sum float64, n
 
 // explains says whether an event tells of a hole in a series.
 func (r result) explains(device, process string, from, to float64) bool {
-	return slices.ContainsFunc(r.events, func(e reporters.Event) bool {
+	return slices.ContainsFunc(r.events, func(e record.Event) bool {
 		if e.Device != device || e.T < from || e.T > to {
 			return false
 		}

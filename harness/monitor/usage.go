@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // usage is what watching one device costs.
@@ -32,8 +32,8 @@ func (c *channelCost) add(took time.Duration) {
 	c.most = max(c.most, took)
 }
 
-func (c channelCost) record() reporters.Cost {
-	out := reporters.Cost{Rounds: c.rounds, Failed: c.failed, MaxMS: ms(c.most)}
+func (c channelCost) record() record.Cost {
+	out := record.Cost{Rounds: c.rounds, Failed: c.failed, MaxMS: ms(c.most)}
 	if c.rounds > 0 {
 		out.MeanMS = ms(c.sum / time.Duration(c.rounds))
 	}
@@ -127,16 +127,16 @@ func (m *meter) share() (all, cost *float64) {
 const maxAppUsage = 500
 
 // usageNow is what the session has cost until now.
-func (s *session) usageNow() reporters.Usage {
+func (s *session) usageNow() record.Usage {
 	u := &s.usage
-	out := reporters.Usage{
+	out := record.Usage{
 		Fast: u.fast.record(), Detail: u.detail.record(),
 		DetailPeriod: s.rotation.Period().Seconds(), Thinned: u.governor.thinned,
 		DetailSystemServer: percent(u.server.spent, u.server.during),
 	}
 	out.SystemServer, out.CostSystemServer = u.server.share()
 	for _, x := range s.order[:min(len(s.order), maxAppUsage)] {
-		app := reporters.AppUsage{Process: x.Name, User: x.User}
+		app := record.AppUsage{Process: x.Name, User: x.User}
 		app.CPU, app.Cost = x.cpu.share()
 		out.Apps = append(out.Apps, app)
 	}
@@ -241,5 +241,5 @@ func (s *session) govern(now time.Duration) {
 	}
 	g.factor = factor
 	s.rotation.SetPeriod(period, now)
-	s.event(reporters.Event{Event: "thinned", Text: text})
+	s.event(record.Event{Event: "thinned", Text: text})
 }

@@ -13,17 +13,17 @@ import (
 	"sync"
 
 	"github.com/leakgate/leakgate/capture"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // Workload stresses the app while it is watched.
 type Workload interface {
 	// Describe says what is going to be done; Exit and Error are left out.
-	Describe() reporters.Workload
+	Describe() record.Workload
 	// Run stresses until it is done or ctx ends, and leaves nothing running. The
 	// record says what was done; the error is a workload that failed, not one
 	// that was ended by ctx.
-	Run(ctx context.Context, stage Stage) (reporters.Workload, error)
+	Run(ctx context.Context, stage Stage) (record.Workload, error)
 }
 
 // Stage is where a workload plays.
@@ -36,7 +36,7 @@ type Stage struct {
 	// Mark puts a mark on the time axis of one device, or of all for "".
 	Mark func(device, text string)
 	// Note records an event of one device, or of all for "".
-	Note func(device string, e reporters.Event)
+	Note func(device string, e record.Event)
 	// Gone gives what is closed when a device's part of the run has ended early; it
 	// may be nil.
 	Gone func(device string) <-chan struct{}
@@ -152,12 +152,12 @@ type DeviceCommand struct {
 }
 
 // Describe implements Workload.
-func (c DeviceCommand) Describe() reporters.Workload {
-	return reporters.Workload{Kind: "device_command"}
+func (c DeviceCommand) Describe() record.Workload {
+	return record.Workload{Kind: "device_command"}
 }
 
 // Run implements Workload.
-func (c DeviceCommand) Run(ctx context.Context, st Stage) (reporters.Workload, error) {
+func (c DeviceCommand) Run(ctx context.Context, st Stage) (record.Workload, error) {
 	exit, err := st.onEach(ctx, c.runOn)
 	rec := c.Describe()
 	rec.Exit = exit
@@ -173,7 +173,7 @@ func (c DeviceCommand) runOn(ctx context.Context, dev capture.Device, st Stage) 
 	if err == nil || ctx.Err() != nil {
 		return ended(dev, exit, err)
 	}
-	st.Note(dev.Serial(), reporters.Event{Event: "dropped", Text: fmt.Sprintf("the device has dropped the command of the workload, which is not begun again: %v", err)})
+	st.Note(dev.Serial(), record.Event{Event: "dropped", Text: fmt.Sprintf("the device has dropped the command of the workload, which is not begun again: %v", err)})
 	// Whether the device is lost shows only now.
 	returned(ctx, dev)
 	return nil, fmt.Errorf("run workload on %s: %w: %w", dev.Serial(), errDropped, err)

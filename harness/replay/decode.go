@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // decoder reads lines of samples.ndjson. A sample in the form in which a run writes
@@ -19,7 +19,7 @@ const maxWords = 1 << 14
 
 // flat is a sample with room for its numbers.
 type flat struct {
-	reporters.Sample
+	record.Sample
 	numbers [5]int64
 }
 
@@ -217,12 +217,12 @@ func (d *decoder) line(text []byte, c *chunk) line {
 	}
 	var s struct {
 		Event *string `json:"event"`
-		reporters.Sample
+		record.Sample
 	}
 	err := json.Unmarshal(text, &s)
 	if s.Event == nil {
 		return line{sample: &s.Sample, err: err}
 	}
-	e := new(reporters.Event)
+	e := new(record.Event)
 	return line{event: e, err: json.Unmarshal(text, e)}
 }

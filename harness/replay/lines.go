@@ -14,7 +14,7 @@ import (
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/monitor"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 const (
@@ -40,8 +40,8 @@ type chunk struct {
 // line is one line that was decoded: a sample, an event, or neither of them.
 type line struct {
 	number int
-	sample *reporters.Sample
-	event  *reporters.Event
+	sample *record.Sample
+	event  *record.Event
 	err    error
 	// share hears the line; everyone where it is all.
 	share int
@@ -90,13 +90,13 @@ func (r *lineReader) begin() error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	var h reporters.Header
+	var h record.Header
 	if err := json.Unmarshal(text, &h); err != nil {
-		return fmt.Errorf("line 1 is no header of %s: %w", reporters.SamplesName, err)
+		return fmt.Errorf("line 1 is no header of %s: %w", record.SamplesName, err)
 	}
-	if h.Schema != reporters.SamplesSchema {
+	if h.Schema != record.SamplesSchema {
 		return fmt.Errorf("line 1: schema is %s, not %q: name the %s of a run, or a table with a header such as t_s,pss_kb",
-			quoted(h.Schema), reporters.SamplesSchema, reporters.SamplesName)
+			quoted(h.Schema), record.SamplesSchema, record.SamplesName)
 	}
 	policy := r.o.Policy
 	if had, err := monitor.PolicyOf(h); err != nil {

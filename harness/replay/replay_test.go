@@ -20,7 +20,7 @@ import (
 
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/recorded"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 var article = Options{Policy: detector.ArticlePolicy()}
@@ -311,7 +311,7 @@ func TestRunWithBadLines(t *testing.T) {
 		t.Errorf("%q, %+v", r.Warnings, r.Processes)
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, reporters.SamplesName), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, record.SamplesName), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	again, err := Run(t.Context(), []string{dir}, article)
@@ -643,7 +643,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		var want struct {
 			Event *string `json:"event"`
-			reporters.Sample
+			record.Sample
 		}
 		if err := json.Unmarshal(text, &want); err != nil || want.Event != nil || !reflect.DeepEqual(s.Sample, want.Sample) {
 			t.Errorf("%s: %+v, json: %+v, %v", text, s.Sample, want.Sample, err)
@@ -656,7 +656,7 @@ func TestDecodeWhatARunWrites(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var d decoder
 	for range 10_000 {
-		want := reporters.Sample{
+		want := record.Sample{
 			T: round(r.Float64()*1e6, 3), Up: round(r.Float64()*1e7, 2), Device: "emulator-5554", User: r.IntN(20), Process: "com.shop:push", PID: r.IntN(1 << 22),
 			Start: r.Uint64N(1 << 40), Source: "smaps_rollup", RSSAnon: new(r.Int64N(1 << 30)), CostMS: round(r.Float64()*10, 3),
 		}

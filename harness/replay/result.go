@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/detector"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // Schema names the format of a Result in JSON (docs/formats/replay.md).
@@ -29,7 +29,7 @@ type Result struct {
 // first sample.
 type Process struct {
 	File string `json:"file"`
-	reporters.Process
+	record.Process
 	// Base is the recording with which the process was compared; nil where it was
 	// judged alone.
 	Base *string `json:"base"`
@@ -81,7 +81,7 @@ func (l *looks) leftOut() []string {
 
 // judged puts a verdict into the record of a process. first is the detector's time
 // of the first sample.
-func judged(p *reporters.Process, v detector.Verdict, first time.Duration) {
+func judged(p *record.Process, v detector.Verdict, first time.Duration) {
 	p.State, p.Worst, p.Gate, p.Kind = v.State.String(), v.Worst.String(), string(v.Gate), v.Kind.String()
 	p.Growth, p.Because = round(mb(v.Growth), 2), v.Because
 	p.Rate, p.RateInterval, p.MinDetectable = nil, nil, nil
@@ -92,20 +92,20 @@ func judged(p *reporters.Process, v detector.Verdict, first time.Duration) {
 	if v.MinDetectable > 0 {
 		p.MinDetectable = new(perHour(v.MinDetectable))
 	}
-	p.Shares = make([]reporters.Share, len(v.Shares))
+	p.Shares = make([]record.Share, len(v.Shares))
 	for i, s := range v.Shares {
-		p.Shares[i] = reporters.Share{
+		p.Shares[i] = record.Share{
 			Dimension: s.Dimension.String(), Growth: round(mb(s.Growth), 2), Share: round(s.Share, 4), Rate: perHour(s.Rate),
 		}
 	}
-	p.Jumps = make([]reporters.Jump, len(v.Jumps))
+	p.Jumps = make([]record.Jump, len(v.Jumps))
 	for i, j := range v.Jumps {
-		p.Jumps[i] = reporters.Jump{T: round((j.At - first).Seconds(), 3), MB: round(mb(j.Bytes), 2), Stayed: j.Stayed}
+		p.Jumps[i] = record.Jump{T: round((j.At - first).Seconds(), 3), MB: round(mb(j.Bytes), 2), Stayed: j.Stayed}
 	}
-	p.Evidence = []reporters.Evidence{}
+	p.Evidence = []record.Evidence{}
 	for _, e := range v.Evidence {
 		if !math.IsNaN(e.Value) && !math.IsInf(e.Value, 0) {
-			p.Evidence = append(p.Evidence, reporters.Evidence{Name: e.Name, Value: e.Value, Unit: e.Unit})
+			p.Evidence = append(p.Evidence, record.Evidence{Name: e.Name, Value: e.Value, Unit: e.Unit})
 		}
 	}
 	for _, w := range v.Warnings {

@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // source is one recording that is read once, from its beginning to its end.
@@ -44,9 +44,9 @@ func (s *source) open() error {
 	path := s.name
 	info, err := os.Stat(path)
 	if err == nil && info.IsDir() {
-		path = filepath.Join(path, reporters.SamplesName)
+		path = filepath.Join(path, record.SamplesName)
 		if info, err = os.Stat(path); errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("open recording: %s holds no run: there is no %s in it; name a file", s.name, reporters.SamplesName)
+			return fmt.Errorf("open recording: %s holds no run: there is no %s in it; name a file", s.name, record.SamplesName)
 		}
 	}
 	if err != nil {

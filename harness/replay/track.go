@@ -8,6 +8,7 @@ import (
 
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // track is one process of a table, as its reader knows it. What it finds goes to
@@ -117,7 +118,7 @@ type judge struct {
 	samples, details, marks       int
 	restarts                      int
 	firstSuspicious, firstLeaking *float64
-	transitions                   []reporters.Transition
+	transitions                   []record.Transition
 	dropped                       int
 	looks                         looks
 }
@@ -176,7 +177,7 @@ func (j *judge) keep(steps []detector.Transition) {
 			j.transitions = append(j.transitions[:0], j.transitions[1:]...)
 			j.dropped++
 		}
-		j.transitions = append(j.transitions, reporters.Transition{
+		j.transitions = append(j.transitions, record.Transition{
 			T: at, From: t.From.String(), To: t.To.String(), Kind: t.Kind.String(), Because: t.Because,
 		})
 	}
@@ -192,13 +193,13 @@ func (j *judge) heard() int { return j.samples }
 
 func (j *judge) record(processes int) Process {
 	t := j.track
-	p := Process{Marks: j.marks, Process: reporters.Process{
+	p := Process{Marks: j.marks, Process: record.Process{
 		Process: j.name, PID: int(min(t.pid, math.MaxInt32)), Source: j.source, Reasons: []string{},
 		Restarts: j.restarts, Samples: j.samples, Details: j.details,
 		Gaps: t.gaps, Absent: round(t.absent.Seconds(), 3), Duration: j.seconds(j.last),
 		FirstSuspicious: j.firstSuspicious, FirstLeaking: j.firstLeaking,
-		Headroom: []reporters.Standing{}, HeadroomReasons: []string{}, Limits: []reporters.LimitWarning{},
-		Transitions: append([]reporters.Transition{}, j.transitions...), Warnings: append([]string{}, t.doubts.list()...),
+		Headroom: []record.Standing{}, HeadroomReasons: []string{}, Limits: []record.LimitWarning{},
+		Transitions: append([]record.Transition{}, j.transitions...), Warnings: append([]string{}, t.doubts.list()...),
 	}}
 	if j.samples > 0 {
 		p.LastMB = new(round(mb(j.lastBytes), 2))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // folder is where the artifacts of one diagnosis are.
@@ -121,7 +122,7 @@ func (f folder) text(name string, lines []string) error {
 		b.WriteString(reporters.Printable(line))
 		b.WriteByte('\n')
 	}
-	return reporters.WriteWhole(f.in(name), []byte(b.String()))
+	return record.WriteWhole(f.in(name), []byte(b.String()))
 }
 
 // heapStep is the step of a recipe that dumps the heap.
@@ -146,13 +147,13 @@ func beside(file string) string { return file + ".summary.txt" }
 
 // write writes diagnosis.json.
 func (c *Case) write() error {
-	record := c.Record
-	record.Schema = reporters.DiagnosisSchema
-	text, err := json.MarshalIndent(record, "", "  ")
+	d := c.Record
+	d.Schema = record.DiagnosisSchema
+	text, err := json.MarshalIndent(d, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode diagnosis.json: %w", err)
 	}
-	return reporters.WriteWhole(c.folder.in("diagnosis.json"), append(text, '\n'))
+	return record.WriteWhole(c.folder.in("diagnosis.json"), append(text, '\n'))
 }
 
 const (
@@ -163,7 +164,7 @@ const (
 )
 
 // read reads diagnosis.json, which may come from somebody else.
-func (f folder) read() (d reporters.Diagnosis, err error) {
+func (f folder) read() (d record.Diagnosis, err error) {
 	file, _, err := open(f.in("diagnosis.json"))
 	if err != nil {
 		return d, err
@@ -179,8 +180,8 @@ func (f folder) read() (d reporters.Diagnosis, err error) {
 	if err := json.Unmarshal(text, &d); err != nil {
 		return d, fmt.Errorf("decode diagnosis.json: %w", err)
 	}
-	if d.Schema != reporters.DiagnosisSchema || d.Folder != f.name || encoded(d) > maxRecord {
-		return reporters.Diagnosis{}, errors.New("diagnosis.json is not that of its folder")
+	if d.Schema != record.DiagnosisSchema || d.Folder != f.name || encoded(d) > maxRecord {
+		return record.Diagnosis{}, errors.New("diagnosis.json is not that of its folder")
 	}
 	d.Schema = ""
 	return d, nil
@@ -188,17 +189,17 @@ func (f folder) read() (d reporters.Diagnosis, err error) {
 
 // told is a diagnosis with what its folder says that it has shown; false where that was
 // not analysed, or is another.
-func (f folder) told(d reporters.Diagnosis) (reporters.Diagnosis, bool) {
+func (f folder) told(d record.Diagnosis) (record.Diagnosis, bool) {
 	is, err := f.read()
 	same := is.Device == d.Device && is.User == d.User && is.Process == d.Process && is.PID == d.PID &&
 		is.T == d.T && is.Trigger == d.Trigger && is.Recipe == d.Recipe
-	steps := slices.EqualFunc(is.Steps, d.Steps, func(is, was reporters.Collected) bool {
+	steps := slices.EqualFunc(is.Steps, d.Steps, func(is, was record.Collected) bool {
 		return is.Step == was.Step && (is.File == was.File || is.File == "")
 	})
 	if err != nil || !is.Analysed || !same || !steps {
 		return d, false
 	}
 	d.Analysed, d.Analysis, d.Steps = true, is.Analysis, is.Steps
-	d.Findings, d.Summary, d.Warnings = append([]reporters.Finding{}, is.Findings...), append([]string{}, is.Summary...), append([]string{}, is.Warnings...)
+	d.Findings, d.Summary, d.Warnings = append([]record.Finding{}, is.Findings...), append([]string{}, is.Summary...), append([]string{}, is.Warnings...)
 	return d, true
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/leakgate/leakgate/analysis/thread"
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // growth says what grew between the earlier moment and now, as far as the recipe asks.
@@ -117,7 +118,7 @@ func (c *Case) find(what, name string, count int64, d native.Change, grew int64)
 	if d.Delta == 0 {
 		return
 	}
-	f := reporters.Finding{
+	f := record.Finding{
 		What: what, Name: reporters.Tail(name, maxText), Count: &count, CountDelta: new(count - d.Before.Mappings),
 		Bytes: new(inBytes(d.After.Cost())), BytesDelta: new(inBytes(d.Delta)),
 	}
@@ -151,7 +152,7 @@ func meminfoGrowth(c *Case, before, now *Moment) []string {
 	for _, r := range rows {
 		lines = append(lines, fmt.Sprintf("  %-14s %s -> %s (%+.1f MB)", r.name, megabytes(r.before), megabytes(r.after), float64(r.after-r.before)/1024))
 		if r.after != r.before {
-			c.Record.Findings = append(c.Record.Findings, reporters.Finding{
+			c.Record.Findings = append(c.Record.Findings, record.Finding{
 				What: "meminfo", Name: r.name, Bytes: new(inBytes(r.after)), BytesDelta: new(inBytes(r.after - r.before)),
 			})
 		}
@@ -196,7 +197,7 @@ func threadGrowth(c *Case, before, now *Moment) []string {
 		if x.Delta == 0 {
 			continue
 		}
-		f := reporters.Finding{What: "threads", Name: reporters.Tail(x.Pattern, maxText), Count: new(int64(x.After)), CountDelta: new(int64(x.Delta))}
+		f := record.Finding{What: "threads", Name: reporters.Tail(x.Pattern, maxText), Count: new(int64(x.After)), CountDelta: new(int64(x.Delta))}
 		if per := g.PerThread(); per.Known {
 			f.Bytes, f.BytesDelta = new(inBytes(per.N*int64(x.After))), new(inBytes(per.N*int64(x.Delta)))
 		}

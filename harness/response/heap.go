@@ -15,6 +15,7 @@ import (
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/analysis/hprof"
 	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 const (
@@ -67,7 +68,7 @@ func (r *Responder) analyseHeap(ctx context.Context, c *Case, file string) (*ana
 	if err != nil {
 		return nil, fmt.Errorf("encode analysis.json: %w", err)
 	}
-	return report, reporters.WriteWhole(c.folder.in("analysis.json"), append(text, '\n'))
+	return report, record.WriteWhole(c.folder.in("analysis.json"), append(text, '\n'))
 }
 
 func (r *Responder) heapOptions() analysis.Options {
@@ -175,7 +176,7 @@ func (c *Case) findLeak(l *analysis.Leak, what string) {
 		count = l.Accumulates.Count
 	}
 	trace := cut(reporters.LeakText(l), "analysis.json")
-	c.Record.Findings = append(c.Record.Findings, reporters.Finding{
+	c.Record.Findings = append(c.Record.Findings, record.Finding{
 		What: what, Name: reporters.LeakName(l), Count: &count, Bytes: new(l.RetainedBytes),
 		Fingerprint: l.Fingerprint, Key: l.Key, Trace: trace,
 	})

@@ -17,7 +17,7 @@ import (
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/internal/hproftest"
 	"github.com/leakgate/leakgate/internal/recorded"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // secret is what somebody has typed.
@@ -200,7 +200,7 @@ func TestKeptInterrupted(t *testing.T) {
 		if !k.analyse {
 			continue
 		}
-		list := []reporters.Diagnosis{c.Record}
+		list := []record.Diagnosis{c.Record}
 		if warnings, err := Resume(t.Context(), r.dir, Options{}, list); err != nil || len(warnings) > 0 {
 			t.Error(warnings, err)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/internal/hproftest"
 	"github.com/leakgate/leakgate/internal/recorded"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // hostile is a text that a terminal would obey, and of which JSON makes six times as much.
@@ -85,11 +85,11 @@ func TestHostileDump(t *testing.T) {
 // it has left out.
 func TestFit(t *testing.T) {
 	line := strings.Repeat("<", maxText)
-	c := &Case{Record: reporters.Diagnosis{Process: strings.Repeat("<", 255), Mark: line, Folder: strings.Repeat("x", 300)}}
+	c := &Case{Record: record.Diagnosis{Process: strings.Repeat("<", 255), Mark: line, Folder: strings.Repeat("x", 300)}}
 	var all capture.Diagnosis
 	for i := range 60 {
 		all.Steps = append(all.Steps, capture.Outcome{Step: fmt.Sprint("step", i), Note: hostile, Reasons: slices.Repeat([]string{hostile}, 100)})
-		c.Record.Findings = append(c.Record.Findings, reporters.Finding{What: "leak", Name: fmt.Sprint(i, line), Trace: slices.Repeat([]string{line}, 60)})
+		c.Record.Findings = append(c.Record.Findings, record.Finding{What: "leak", Name: fmt.Sprint(i, line), Trace: slices.Repeat([]string{line}, 60)})
 		c.warnText(fmt.Sprint(line, i))
 	}
 	c.Record.Steps = collected(capture.Recipe{}, all, folder{})
@@ -106,7 +106,7 @@ func TestFit(t *testing.T) {
 	says(t, r.Warnings, fmt.Sprintf("%d findings more than a record may hold", 60-len(r.Findings)), "the traces of ")
 
 	// What fits stays as it is.
-	small := &Case{Record: reporters.Diagnosis{Findings: []reporters.Finding{{Name: "x", Trace: []string{"a", "b"}}}, Summary: []string{"s"}, Warnings: []string{"w"}}}
+	small := &Case{Record: record.Diagnosis{Findings: []record.Finding{{Name: "x", Trace: []string{"a", "b"}}}, Summary: []string{"s"}, Warnings: []string{"w"}}}
 	want := small.Record
 	small.fit()
 	equal(t, "record", small.Record, want)
@@ -128,7 +128,7 @@ func TestResumeStaysInside(t *testing.T) {
 		{"artifacts/x/y", "../../../../victim"}, {"artifacts/x/y", ".."}, {"artifacts/x/y", `..\..\victim`}, {"artifacts/x/y", victim},
 		{"artifacts/../../victim", "heap.hprof"}, {"..", "victim"}, {"", "victim"}, {"/", "victim"},
 	} {
-		list := []reporters.Diagnosis{{Folder: c.folder, Process: "com.shop", Keep: "none", Steps: []reporters.Collected{{Step: heapStep, File: c.file}}}}
+		list := []record.Diagnosis{{Folder: c.folder, Process: "com.shop", Keep: "none", Steps: []record.Collected{{Step: heapStep, File: c.file}}}}
 		warnings, err := Resume(t.Context(), run, Options{}, list)
 		if err != nil || len(warnings) != 1 {
 			t.Errorf("%v: %v, %v", c, warnings, err)
@@ -177,7 +177,7 @@ func FuzzReaders(f *testing.F) {
 		for _, before := range append(moments, nil, &Moment{}) {
 			for _, now := range moments {
 				for recipe := range questions {
-					c := &Case{Order: Order{Process: process, Recipe: recipe, Before: before}, Record: reporters.Diagnosis{Findings: []reporters.Finding{}, Summary: []string{}, Warnings: []string{}}}
+					c := &Case{Order: Order{Process: process, Recipe: recipe, Before: before}, Record: record.Diagnosis{Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{}}}
 					c.Record.Summary = bounded(c.growth(now))
 					c.fit()
 					checkRecord(t, c.Record)

@@ -16,23 +16,23 @@ import (
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/internal/androidsim"
 	"github.com/leakgate/leakgate/internal/recorded"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // killed is a case whose run was killed before its analysis: Resume knows it from the line
 // that says what was collected.
-func killed(t *testing.T, keep Keep) (*Responder, *Case, []reporters.Diagnosis) {
+func killed(t *testing.T, keep Keep) (*Responder, *Case, []record.Diagnosis) {
 	t.Helper()
 	r := New(t.TempDir(), Options{Keep: keep})
 	c := given(t, r, "java", nil, map[string][]byte{"heap.hprof": secretive(t), "meminfo.txt": []byte("nothing")})
 	if err := c.write(); err != nil {
 		t.Fatal(err)
 	}
-	return r, c, []reporters.Diagnosis{c.Record}
+	return r, c, []record.Diagnosis{c.Record}
 }
 
 // resumed resumes what a line tells and gives what it shows.
-func resumed(t *testing.T, r *Responder, line []reporters.Diagnosis) reporters.Diagnosis {
+func resumed(t *testing.T, r *Responder, line []record.Diagnosis) record.Diagnosis {
 	t.Helper()
 	list := slices.Clone(line)
 	if warnings, err := Resume(t.Context(), r.dir, Options{}, list); err != nil || len(warnings) > 0 {
@@ -81,29 +81,29 @@ func TestResumeBeforeTheDumpIsRemoved(t *testing.T) {
 
 // What diagnosis.json says counts only where it is of that diagnosis, and was analysed.
 func TestResumeBelievesNoOther(t *testing.T) {
-	forged := []reporters.Finding{{What: "leak", Name: "forged"}}
-	edits := map[string]func(d *reporters.Diagnosis){
-		"another pid":      func(d *reporters.Diagnosis) { d.PID++ },
-		"another process":  func(d *reporters.Diagnosis) { d.Process += "x" },
-		"another user":     func(d *reporters.Diagnosis) { d.User = 10 },
-		"another device":   func(d *reporters.Diagnosis) { d.Device = "S2" },
-		"another time":     func(d *reporters.Diagnosis) { d.T += 0.001 },
-		"another trigger":  func(d *reporters.Diagnosis) { d.Trigger = TriggerMark },
-		"another recipe":   func(d *reporters.Diagnosis) { d.Recipe = "native" },
-		"another folder":   func(d *reporters.Diagnosis) { d.Folder = "artifacts/x/y" },
-		"another schema":   func(d *reporters.Diagnosis) { d.Schema = "leakgate.run/1" },
-		"not analysed":     func(d *reporters.Diagnosis) { d.Analysed = false },
-		"fewer steps":      func(d *reporters.Diagnosis) { d.Steps = d.Steps[1:] },
-		"another step":     func(d *reporters.Diagnosis) { d.Steps[0].Step = "smaps" },
-		"a file elsewhere": func(d *reporters.Diagnosis) { d.Steps[0].File = "../../../victim" },
-		"much":             func(d *reporters.Diagnosis) { d.Summary = []string{strings.Repeat("x", maxRecord)} },
-		"very much":        func(d *reporters.Diagnosis) { d.Summary = []string{strings.Repeat("x", maxWritten)} },
+	forged := []record.Finding{{What: "leak", Name: "forged"}}
+	edits := map[string]func(d *record.Diagnosis){
+		"another pid":      func(d *record.Diagnosis) { d.PID++ },
+		"another process":  func(d *record.Diagnosis) { d.Process += "x" },
+		"another user":     func(d *record.Diagnosis) { d.User = 10 },
+		"another device":   func(d *record.Diagnosis) { d.Device = "S2" },
+		"another time":     func(d *record.Diagnosis) { d.T += 0.001 },
+		"another trigger":  func(d *record.Diagnosis) { d.Trigger = TriggerMark },
+		"another recipe":   func(d *record.Diagnosis) { d.Recipe = "native" },
+		"another folder":   func(d *record.Diagnosis) { d.Folder = "artifacts/x/y" },
+		"another schema":   func(d *record.Diagnosis) { d.Schema = "leakgate.run/1" },
+		"not analysed":     func(d *record.Diagnosis) { d.Analysed = false },
+		"fewer steps":      func(d *record.Diagnosis) { d.Steps = d.Steps[1:] },
+		"another step":     func(d *record.Diagnosis) { d.Steps[0].Step = "smaps" },
+		"a file elsewhere": func(d *record.Diagnosis) { d.Steps[0].File = "../../../victim" },
+		"much":             func(d *record.Diagnosis) { d.Summary = []string{strings.Repeat("x", maxRecord)} },
+		"very much":        func(d *record.Diagnosis) { d.Summary = []string{strings.Repeat("x", maxWritten)} },
 	}
 	for name, edit := range edits {
 		t.Run(name, func(t *testing.T) {
 			r, c, line := killed(t, Stripped)
 			done := line[0]
-			done.Schema, done.Analysed, done.Findings, done.Steps = reporters.DiagnosisSchema, true, forged, slices.Clone(done.Steps)
+			done.Schema, done.Analysed, done.Findings, done.Steps = record.DiagnosisSchema, true, forged, slices.Clone(done.Steps)
 			write := func() {
 				text, err := json.Marshal(done)
 				if err == nil {
@@ -168,7 +168,7 @@ func TestResumeInterrupted(t *testing.T) {
 			t.Errorf("%s: %d bytes of a dump", keep, len(dump))
 		}
 		// Also from a line that an interrupted run has written: what grew stood there.
-		list[0].Findings = append(list[0].Findings, reporters.Finding{What: "meminfo", Name: "of the first time"})
+		list[0].Findings = append(list[0].Findings, record.Finding{What: "meminfo", Name: "of the first time"})
 		first := resumed(t, r, list)
 		if !first.Analysed || len(found(&Case{Record: first}, "leak")) != 1 || len(found(&Case{Record: first}, "meminfo")) > 0 {
 			t.Errorf("%s: %+v", keep, first)
@@ -186,25 +186,25 @@ func TestResumeInterrupted(t *testing.T) {
 // the form that is to be kept: stripped where nothing says which.
 func TestResumeOfADumpWithoutALine(t *testing.T) {
 	dump := secretive(t)
-	record := func(keep Keep, analysed bool, note string) *reporters.Diagnosis {
-		return &reporters.Diagnosis{Keep: string(keep), Analysed: analysed, Steps: []reporters.Collected{{Step: heapStep, File: "heap.hprof", Note: note}}}
+	written := func(keep Keep, analysed bool, note string) *record.Diagnosis {
+		return &record.Diagnosis{Keep: string(keep), Analysed: analysed, Steps: []record.Collected{{Step: heapStep, File: "heap.hprof", Note: note}}}
 	}
 	for name, c := range map[string]struct {
-		record *reporters.Diagnosis
+		record *record.Diagnosis
 		dump   []byte
 		// stays is what is there afterwards: all of it, a stripped dump, or nothing.
 		stays    string
 		warnings string
 	}{
 		"no record":         {nil, dump, "stripped", "leakgate analyze shows what is in it"},
-		"stripped":          {record(Stripped, false, ""), dump, "stripped", zeroed},
-		"raw":               {record(Raw, false, ""), dump, "all", "all of it stays (diagnose.keep is raw)"},
-		"none":              {record(Nothing, false, ""), dump, "nothing", "removed (diagnose.keep is none)"},
-		"none, analysed":    {record(Nothing, true, ""), dump, "nothing", "removed after its analysis"},
-		"analysed":          {record(Stripped, true, ""), dump, "all", ""},
-		"raw, analysed":     {record(Raw, true, ""), dump, "all", ""},
-		"stripped before":   {record(Stripped, false, zeroed), dump, "all", ""},
-		"no way of keeping": {record("all", false, ""), dump, "stripped", ""},
+		"stripped":          {written(Stripped, false, ""), dump, "stripped", zeroed},
+		"raw":               {written(Raw, false, ""), dump, "all", "all of it stays (diagnose.keep is raw)"},
+		"none":              {written(Nothing, false, ""), dump, "nothing", "removed (diagnose.keep is none)"},
+		"none, analysed":    {written(Nothing, true, ""), dump, "nothing", "removed after its analysis"},
+		"analysed":          {written(Stripped, true, ""), dump, "all", ""},
+		"raw, analysed":     {written(Raw, true, ""), dump, "all", ""},
+		"stripped before":   {written(Stripped, false, zeroed), dump, "all", ""},
+		"no way of keeping": {written("all", false, ""), dump, "stripped", ""},
 		"no dump":           {nil, []byte("Error: " + secret), "nothing", "removed: it could not be stripped"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestResumeOfADumpWithoutALine(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			warnings, err := Resume(t.Context(), dir, Options{}, []reporters.Diagnosis{{Folder: "artifacts/com.shop/y"}})
+			warnings, err := Resume(t.Context(), dir, Options{}, []record.Diagnosis{{Folder: "artifacts/com.shop/y"}})
 			if err != nil || c.stays != "all" && len(warnings) == 0 || c.warnings != "" && !strings.Contains(errors.Join(warnings...).Error(), c.warnings) || c.stays == "all" && c.warnings == "" && len(warnings) > 0 {
 				t.Errorf("%v, %v", warnings, err)
 			}
@@ -234,7 +234,7 @@ func TestResumeOfADumpWithoutALine(t *testing.T) {
 			if err := os.WriteFile(f.in("heap.hprof"), c.dump, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if warnings, err := Resume(t.Context(), dir, Options{}, []reporters.Diagnosis{{Folder: f.name, Analysed: true}}); err != nil || len(warnings) > 0 {
+			if warnings, err := Resume(t.Context(), dir, Options{}, []record.Diagnosis{{Folder: f.name, Analysed: true}}); err != nil || len(warnings) > 0 {
 				t.Error(warnings, err)
 			}
 			equal(t, "told", contents(t, f.path)["heap.hprof"], c.dump)
@@ -245,7 +245,7 @@ func TestResumeOfADumpWithoutALine(t *testing.T) {
 // A run directory may come from somebody else: its links lead nowhere.
 func TestResumeFollowsNoLink(t *testing.T) {
 	dump := secretive(t)
-	step := []reporters.Collected{{Step: heapStep, File: "heap.hprof"}, {Step: "logcat", File: "logcat.txt"}}
+	step := []record.Collected{{Step: heapStep, File: "heap.hprof"}, {Step: "logcat", File: "logcat.txt"}}
 	for name, link := range map[string]string{
 		"artifacts": "artifacts", "process": "artifacts/com.shop", "folder": "artifacts/com.shop/x", "files": "artifacts/com.shop/x/heap.hprof",
 	} {
@@ -274,7 +274,7 @@ func TestResumeFollowsNoLink(t *testing.T) {
 					recorded.Missing(t, "symbolic links are needed: %v", err)
 				}
 				// Told by a line, and not.
-				for _, list := range [][]reporters.Diagnosis{{{Folder: "artifacts/com.shop/x", Process: "com.shop", Recipe: "java", Keep: string(keep), Steps: step}}, nil} {
+				for _, list := range [][]record.Diagnosis{{{Folder: "artifacts/com.shop/x", Process: "com.shop", Recipe: "java", Keep: string(keep), Steps: step}}, nil} {
 					if _, err := Resume(t.Context(), dir, Options{}, list); err != nil {
 						t.Error(err)
 					}
@@ -319,7 +319,7 @@ func TestKeepIsWrittenFirst(t *testing.T) {
 				t.Fatal(err)
 			}
 			d, err := folder{name: filepath.ToSlash(name), path: names[0]}.read()
-			if err != nil || d.Keep != string(Raw) || d.Process != "com.shop" || d.PID != w.process.PID || d.Analysed || d.Outcome != reporters.DiagnosisInterrupted {
+			if err != nil || d.Keep != string(Raw) || d.Process != "com.shop" || d.PID != w.process.PID || d.Analysed || d.Outcome != record.DiagnosisInterrupted {
 				t.Errorf("%v, %+v", err, d)
 			}
 			return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/internal/adbd"
 	"github.com/leakgate/leakgate/internal/androidsim"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // levels are the columns of the table: what a phone and its app allow.
@@ -184,7 +184,7 @@ func (p *phone) shows(t *testing.T, kind string) string {
 	order.Recipe, order.Kind, order.Trigger, order.Before = kind, kind+"_leak", response.TriggerLeak, first.Now
 	c := answered(t, r, p, order)
 	has := func(whats ...string) bool {
-		return slices.ContainsFunc(c.Record.Findings, func(f reporters.Finding) bool {
+		return slices.ContainsFunc(c.Record.Findings, func(f record.Finding) bool {
 			grew := f.BytesDelta == nil || *f.BytesDelta > 0
 			return slices.Contains(whats, f.What) && grew && (f.What != "threads" || strings.Contains(f.Name, "*"))
 		})

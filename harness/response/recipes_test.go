@@ -14,7 +14,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/internal/androidsim"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // Of each kind of leak a phone is looked at twice, an hour apart, and the answer names what
@@ -91,7 +91,7 @@ func TestEachKind(t *testing.T) {
 		{"native", androidsim.Options{API: 34}, androidsim.Leak(androidsim.Native, 40, 0), func(t *testing.T, c *Case) {
 			says(t, c.Record.Summary, "memory maps: not read before, not read now", "smaps: only the rows of meminfo: which library cannot be told", "meminfo, by row:\n  Native Heap ", "(+40.1 MB)")
 			rows := found(c, "meminfo")
-			if len(rows) == 0 || rows[0].Name != "Native Heap" || mb(rows[0].BytesDelta) != 40 || c.Record.Outcome != reporters.DiagnosisDegraded {
+			if len(rows) == 0 || rows[0].Name != "Native Heap" || mb(rows[0].BytesDelta) != 40 || c.Record.Outcome != record.DiagnosisDegraded {
 				t.Errorf("%s, %+v", c.Record.Outcome, rows)
 			}
 		}},
@@ -188,7 +188,7 @@ func TestNothingBefore(t *testing.T) {
 						t.Errorf("grown since nothing: %+v", f)
 					}
 				}
-				if c.Record.Outcome != reporters.DiagnosisComplete || len(c.Record.Warnings) > 0 {
+				if c.Record.Outcome != record.DiagnosisComplete || len(c.Record.Warnings) > 0 {
 					t.Errorf("%s, %q", c.Record.Outcome, c.Record.Warnings)
 				}
 			})
@@ -255,7 +255,7 @@ func TestBrokenOff(t *testing.T) {
 			return ctx.Err()
 		}
 		c, err := w.responder.Collect(ctx, w.phone, w.facts, w.order("native", nil))
-		if err == nil || c == nil || c.Record.Outcome != reporters.DiagnosisInterrupted || len(c.Record.Warnings) > 0 || !slices.ContainsFunc(c.Record.Steps, func(s reporters.Collected) bool { return slices.Equal(s.Reasons, []string{"interrupted"}) }) {
+		if err == nil || c == nil || c.Record.Outcome != record.DiagnosisInterrupted || len(c.Record.Warnings) > 0 || !slices.ContainsFunc(c.Record.Steps, func(s record.Collected) bool { return slices.Equal(s.Reasons, []string{"interrupted"}) }) {
 			t.Fatalf("%v, %+v", err, c)
 		}
 		equal(t, "files", w.files(c), []string{"status.txt", "smaps.txt"})

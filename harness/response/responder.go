@@ -14,6 +14,7 @@ import (
 	"github.com/leakgate/leakgate/analysis/spool"
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // Responder collects and analyses for one run. Make one with New.
@@ -27,7 +28,7 @@ type Responder struct {
 	// series are the dumps at marks of each process, grown what was told of those that
 	// ended with their incarnation.
 	series map[place]*series
-	grown  []reporters.Diagnosis
+	grown  []record.Diagnosis
 }
 
 // place is one process on one device.
@@ -70,7 +71,7 @@ type Order struct {
 type Case struct {
 	Order
 	// Record is what run.json will have; Analyse completes it.
-	Record reporters.Diagnosis
+	Record record.Diagnosis
 	// Now is what was seen, to compare with later; nil for nothing.
 	Now *Moment
 	// Ended is the device's clock when all was collected: time since boot, 0 if unknown.
@@ -106,11 +107,11 @@ func (r *Responder) Collect(ctx context.Context, dev capture.Device, facts captu
 	if err != nil {
 		return nil, r.hostless(err)
 	}
-	c := &Case{Order: o, folder: dir, Record: reporters.Diagnosis{
+	c := &Case{Order: o, folder: dir, Record: record.Diagnosis{
 		Device: dev.Serial(), User: o.Process.User, Process: o.Process.Name, PID: o.Process.PID,
 		T: o.T, Trigger: o.Trigger, Mark: o.Mark, Kind: o.Kind, Recipe: o.Recipe,
-		Folder: dir.name, Outcome: reporters.DiagnosisInterrupted, Keep: string(r.options.Keep),
-		Steps: []reporters.Collected{}, Findings: []reporters.Finding{}, Summary: []string{}, Warnings: []string{},
+		Folder: dir.name, Outcome: record.DiagnosisInterrupted, Keep: string(r.options.Keep),
+		Steps: []record.Collected{}, Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{},
 	}}
 	// A kill leaves no line about the folder: this tells what may stay in it.
 	_ = c.write() // and once more below, where its error is told
@@ -159,14 +160,14 @@ func free(dir string) (int64, error) {
 }
 
 // collected are the steps as run.json has them.
-func collected(recipe capture.Recipe, d capture.Diagnosis, dir folder) []reporters.Collected {
+func collected(recipe capture.Recipe, d capture.Diagnosis, dir folder) []record.Collected {
 	proves := map[string]string{}
 	for _, s := range recipe.Steps {
 		proves[s.Name] = s.Proves
 	}
-	out := make([]reporters.Collected, len(d.Steps))
+	out := make([]record.Collected, len(d.Steps))
 	for i, s := range d.Steps {
-		out[i] = reporters.Collected{
+		out[i] = record.Collected{
 			Step: s.Step, Ending: string(s.Ending), File: s.File, Bytes: s.Bytes,
 			Proves: reporters.Head(proves[s.Step], maxWords), Note: reporters.Head(dir.hostless(s.Note), maxWords), Reasons: reasons(s.Reasons, dir), Took: seconds(s.Took),
 		}
@@ -192,13 +193,13 @@ func outcome(d capture.Diagnosis, err error) string {
 	}
 	switch {
 	case err != nil:
-		return reporters.DiagnosisInterrupted
+		return record.DiagnosisInterrupted
 	case !some:
-		return reporters.DiagnosisNothing
+		return record.DiagnosisNothing
 	case !whole:
-		return reporters.DiagnosisDegraded
+		return record.DiagnosisDegraded
 	}
-	return reporters.DiagnosisComplete
+	return record.DiagnosisComplete
 }
 
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }

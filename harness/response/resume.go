@@ -14,6 +14,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // Resume does for a run that was killed what it had not come to: it analyses what was
@@ -21,7 +22,7 @@ import (
 // was half written. Diagnoses are completed in place; the warnings say what could not be
 // done, the error is a folder that cannot be written, or the end of ctx, and what is not
 // analysed then is so the next time. Of the options the memory and the mapping count.
-func Resume(ctx context.Context, dir string, o Options, diagnoses []reporters.Diagnosis) (warnings []error, err error) {
+func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagnosis) (warnings []error, err error) {
 	warnings, err = tidy(dir, diagnoses)
 	errs := []error{err}
 	for i := range diagnoses {
@@ -54,7 +55,7 @@ func Resume(ctx context.Context, dir string, o Options, diagnoses []reporters.Di
 			// What grew over all marks is not told by one of them.
 			Trigger: d.Trigger, T: d.T, Before: r.earlier(dir, diagnoses, *d),
 		}}
-		c.Record.Findings = []reporters.Finding{} // an analysis that was interrupted had some
+		c.Record.Findings = []record.Finding{} // an analysis that was interrupted had some
 		errs = append(errs, r.Analyse(ctx, c))
 		*d = c.Record
 		if c.interrupted {
@@ -66,11 +67,11 @@ func Resume(ctx context.Context, dir string, o Options, diagnoses []reporters.Di
 
 // resumable is the folder of a diagnosis of a run that may come from somebody else: it and
 // its files are in the run directory.
-func resumable(dir string, d reporters.Diagnosis) (folder, error) {
+func resumable(dir string, d record.Diagnosis) (folder, error) {
 	if !inside(d.Folder) {
 		return folder{}, fmt.Errorf("%q is no folder of a run", reporters.Head(d.Folder, maxText))
 	}
-	if slices.ContainsFunc(d.Steps, func(s reporters.Collected) bool { return strings.ContainsAny(s.File, `/\`) || s.File == ".." }) {
+	if slices.ContainsFunc(d.Steps, func(s record.Collected) bool { return strings.ContainsAny(s.File, `/\`) || s.File == ".." }) {
 		return folder{}, fmt.Errorf("%s has files that are not in it", reporters.Head(d.Folder, maxText))
 	}
 	f := folder{name: d.Folder, path: dir}
@@ -94,8 +95,8 @@ func inside(name string) bool {
 }
 
 // earlier reads the latest snapshot of the same process before a diagnosis.
-func (r *Responder) earlier(dir string, all []reporters.Diagnosis, d reporters.Diagnosis) *Moment {
-	var latest *reporters.Diagnosis
+func (r *Responder) earlier(dir string, all []record.Diagnosis, d record.Diagnosis) *Moment {
+	var latest *record.Diagnosis
 	for i := range all {
 		s := &all[i]
 		same := s.Device == d.Device && s.Process == d.Process && s.User == d.User && s.PID == d.PID
@@ -110,9 +111,9 @@ func (r *Responder) earlier(dir string, all []reporters.Diagnosis, d reporters.D
 	if err != nil {
 		return nil
 	}
-	record := *latest
-	record.Warnings = slices.Clone(record.Warnings)
-	c := &Case{folder: f, Record: record,
+	snapshot := *latest
+	snapshot.Warnings = slices.Clone(snapshot.Warnings)
+	c := &Case{folder: f, Record: snapshot,
 		Order: Order{Process: capture.Process{Name: d.Process, User: d.User, PID: d.PID}}}
 	m, _ := readMoment(c)
 	return m
@@ -121,7 +122,7 @@ func (r *Responder) earlier(dir string, all []reporters.Diagnosis, d reporters.D
 // tidy removes what was being written when a run was killed: temporary names begin with
 // a dot. Heap dumps of folders that no diagnosis has are left in the form that is kept.
 // No link is followed.
-func tidy(dir string, diagnoses []reporters.Diagnosis) (warnings []error, err error) {
+func tidy(dir string, diagnoses []record.Diagnosis) (warnings []error, err error) {
 	known := map[string]bool{}
 	for i := range diagnoses {
 		known[diagnoses[i].Folder] = true
@@ -160,13 +161,13 @@ func tidy(dir string, diagnoses []reporters.Diagnosis) (warnings []error, err er
 func (f folder) leave(file string) []error {
 	d, _ := f.read() // without it the default counts
 	r := New("", Options{Keep: Keep(d.Keep)})
-	done := d.Analysed || slices.ContainsFunc(d.Steps, func(s reporters.Collected) bool { return s.File == file && strings.HasSuffix(s.Note, zeroed) })
+	done := d.Analysed || slices.ContainsFunc(d.Steps, func(s record.Collected) bool { return s.File == file && strings.HasSuffix(s.Note, zeroed) })
 	if done && r.options.Keep != Nothing {
 		return nil
 	}
 	// No report comes for it: what is not to stay goes now.
 	c := &Case{folder: f, Order: Order{Trigger: TriggerDemand}, interrupted: !d.Analysed}
-	c.Record.Steps = []reporters.Collected{{Step: heapStep, File: file}}
+	c.Record.Steps = []record.Collected{{Step: heapStep, File: file}}
 	if err := r.keep(c, file); err != nil {
 		c.warn(err)
 	}

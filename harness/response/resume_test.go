@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/harness/response"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // A run that was killed between the collection and the analysis is completed: the dump is
@@ -17,7 +17,7 @@ import (
 func TestResume(t *testing.T) {
 	p, dir := onPhone(t, 0, 34), t.TempDir()
 	r := response.New(dir, response.Options{})
-	var records []reporters.Diagnosis
+	var records []record.Diagnosis
 	for i, recipe := range []string{response.Snapshot, "unknown"} {
 		target := p.target(t, "java")
 		c, err := r.Collect(t.Context(), p.dev, p.facts, response.Order{
@@ -76,9 +76,9 @@ func TestResumeElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(filepath.Dir(outside), "run")
-	steps := []reporters.Collected{{Step: "heap", File: "heap.hprof"}}
+	steps := []record.Collected{{Step: "heap", File: "heap.hprof"}}
 	for _, name := range []string{"../outside", "artifacts/../../outside", outside, "artifacts", "", "artifacts/gone/x", `artifacts\..\..\outside`} {
-		warnings, err := response.Resume(t.Context(), dir, response.Options{}, []reporters.Diagnosis{{Folder: name, Steps: steps, Recipe: "java"}})
+		warnings, err := response.Resume(t.Context(), dir, response.Options{}, []record.Diagnosis{{Folder: name, Steps: steps, Recipe: "java"}})
 		if err != nil || len(warnings) != 1 {
 			t.Errorf("%q: %v, %v", name, warnings, err)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/leakgate/leakgate/internal/adbd"
 	"github.com/leakgate/leakgate/internal/androidsim"
 	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // pocket is a simulated phone without a wire between.
@@ -179,7 +180,7 @@ func checkText(t testing.TB, name string, text []byte) {
 
 // checkRecord: whatever a device has said, a record fits into a line of samples.ndjson,
 // and its texts into lines.
-func checkRecord(t testing.TB, d reporters.Diagnosis) {
+func checkRecord(t testing.TB, d record.Diagnosis) {
 	t.Helper()
 	text, err := json.Marshal(d)
 	if err != nil || len(text) > 900_000 {
@@ -210,12 +211,12 @@ func checkWritten(t testing.TB, c *Case) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got reporters.Diagnosis
+	var got record.Diagnosis
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatal(err)
 	}
 	want := c.Record
-	want.Schema = reporters.DiagnosisSchema
+	want.Schema = record.DiagnosisSchema
 	a, aerr := json.Marshal(got)
 	b, berr := json.Marshal(want)
 	if aerr != nil || berr != nil || !bytes.Equal(a, b) {
@@ -251,9 +252,9 @@ func given(t testing.TB, r *Responder, recipe string, before *Moment, files map[
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Case{Order: o, folder: dir, Record: reporters.Diagnosis{
+	c := &Case{Order: o, folder: dir, Record: record.Diagnosis{
 		Device: "S1", Process: o.Process.Name, PID: o.Process.PID, Trigger: o.Trigger, Recipe: recipe, Folder: dir.name, Keep: string(r.options.Keep),
-		Outcome: reporters.DiagnosisComplete, Steps: []reporters.Collected{}, Findings: []reporters.Finding{}, Summary: []string{}, Warnings: []string{},
+		Outcome: record.DiagnosisComplete, Steps: []record.Collected{}, Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{},
 	}}
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		step, _, _ := strings.Cut(file, ".")
@@ -264,7 +265,7 @@ func given(t testing.TB, r *Responder, recipe string, before *Moment, files map[
 		if err := os.WriteFile(dir.in(file), files[file], mode); err != nil {
 			t.Fatal(err)
 		}
-		c.Record.Steps = append(c.Record.Steps, reporters.Collected{Step: step, Ending: "complete", File: file, Bytes: int64(len(files[file]))})
+		c.Record.Steps = append(c.Record.Steps, record.Collected{Step: step, Ending: "complete", File: file, Bytes: int64(len(files[file]))})
 	}
 	return c
 }
@@ -281,7 +282,7 @@ func analysed(t testing.TB, r *Responder, recipe string, before *Moment, files m
 }
 
 // found are the findings of one kind.
-func found(c *Case, what string) (list []reporters.Finding) {
+func found(c *Case, what string) (list []record.Finding) {
 	for _, f := range c.Record.Findings {
 		if f.What == what {
 			list = append(list, f)

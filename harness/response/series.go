@@ -15,6 +15,7 @@ import (
 	"github.com/leakgate/leakgate/analysis/growth"
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // series are the dumps of one incarnation of a process that were taken at marks.
@@ -61,7 +62,7 @@ func (r *Responder) addToSeries(ctx context.Context, c *Case, file string) {
 
 // Growth says what grew in every dump that was taken at marks, for each process that has
 // two or more of one incarnation. It is called once all cases are analysed.
-func (r *Responder) Growth() ([]reporters.Diagnosis, error) {
+func (r *Responder) Growth() ([]record.Diagnosis, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var errs []error
@@ -89,17 +90,17 @@ func (r *Responder) tellGrowth(s *series) error {
 	return err
 }
 
-func (r *Responder) writeGrowth(s *series) (reporters.Diagnosis, error) {
+func (r *Responder) writeGrowth(s *series) (record.Diagnosis, error) {
 	began := time.Now()
 	report := s.growth.Report(topClasses)
 	dir, err := r.newFolder(Order{Process: s.process, Recipe: "growth"})
 	if err != nil {
-		return reporters.Diagnosis{}, err
+		return record.Diagnosis{}, err
 	}
-	c := &Case{Order: Order{Process: s.process}, folder: dir, Record: reporters.Diagnosis{
+	c := &Case{Order: Order{Process: s.process}, folder: dir, Record: record.Diagnosis{
 		Device: s.device, User: s.process.User, Process: s.process.Name, PID: s.process.PID, T: s.t,
-		Trigger: TriggerMarks, Recipe: "growth", Folder: dir.name, Outcome: reporters.DiagnosisComplete, Keep: string(r.options.Keep), Analysed: true,
-		Steps: []reporters.Collected{}, Findings: growing(report), Warnings: []string{},
+		Trigger: TriggerMarks, Recipe: "growth", Folder: dir.name, Outcome: record.DiagnosisComplete, Keep: string(r.options.Keep), Analysed: true,
+		Steps: []record.Collected{}, Findings: growing(report), Warnings: []string{},
 	}}
 	for _, text := range report.Warnings {
 		c.warnText(text)
@@ -112,7 +113,7 @@ func (r *Responder) writeGrowth(s *series) (reporters.Diagnosis, error) {
 	if err != nil {
 		return c.Record, fmt.Errorf("encode growth.json: %w", err)
 	}
-	if err := reporters.WriteWhole(dir.in("growth.json"), append(text, '\n')); err != nil {
+	if err := record.WriteWhole(dir.in("growth.json"), append(text, '\n')); err != nil {
 		return c.Record, err
 	}
 	if err := dir.text("summary.txt", lines); err != nil {
@@ -123,11 +124,11 @@ func (r *Responder) writeGrowth(s *series) (reporters.Diagnosis, error) {
 	return c.Record, c.write()
 }
 
-func growing(r *analysis.Growth) []reporters.Finding {
-	out := []reporters.Finding{}
+func growing(r *analysis.Growth) []record.Finding {
+	out := []record.Finding{}
 	for i := range r.Growth[:min(len(r.Growth), toldPlaces)] {
 		p := &r.Growth[i]
-		f := reporters.Finding{What: "growing", Name: reporters.PlaceName(p), CountDelta: new(p.Delta), BytesDelta: new(p.GrowthBytes)}
+		f := record.Finding{What: "growing", Name: reporters.PlaceName(p), CountDelta: new(p.Delta), BytesDelta: new(p.GrowthBytes)}
 		if n := len(p.RetainedBytes); n > 0 {
 			f.Bytes = new(p.RetainedBytes[n-1])
 		}

@@ -1,4 +1,4 @@
-package reporters
+package record
 
 // Headroom is how near a process is to the limits at which it dies, as it was read. What
 // is not known is null; Reasons say why.

@@ -1,4 +1,4 @@
-package reporters
+package record
 
 import (
 	"bytes"
@@ -205,21 +205,6 @@ func TestReadRunRefuses(t *testing.T) {
 		}
 		if _, err := ReadRun(dir); err == nil {
 			t.Errorf("%q is taken", text)
-		}
-	}
-}
-
-func TestPrintable(t *testing.T) {
-	got := Printable("a\x1b[31mb\u202ec\nd\x00é\xff")
-	if got != "a?[31mb?c?d?é?" {
-		t.Errorf("%q", got)
-	}
-}
-
-func TestSpan(t *testing.T) {
-	for seconds, want := range map[float64]string{0.4: "0s", 45: "45s", 60: "1m", 750: "12m30s", 7500: "2h5m", 3600: "1h0m"} {
-		if got := Span(seconds); got != want {
-			t.Errorf("%v s is %q, want %q", seconds, got, want)
 		}
 	}
 }
