@@ -1,6 +1,7 @@
 package adb
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -15,8 +16,8 @@ const (
 
 // endpoint is where the adb server listens.
 type endpoint struct {
-	network string // tcp or unix
-	addr    string // HOST:PORT or a path
+	network string // tcp, unix, or custom for Options.Dial
+	addr    string // HOST:PORT, a path, or what Options.Addr calls the server
 }
 
 func (e endpoint) String() string { return e.addr }
@@ -39,6 +40,15 @@ func (e endpoint) localPort() (string, bool) {
 func (e endpoint) local() bool {
 	_, tcp := e.localPort()
 	return tcp || e.network == "unix"
+}
+
+// endpoint is where a client with these options finds the server.
+func (o Options) endpoint() (endpoint, error) {
+	if o.Dial == nil {
+		return findEndpoint(o.Addr, o.Getenv)
+	}
+	// Another network than tcp and unix: what is on this machine is waited for, and started.
+	return endpoint{"custom", cmp.Or(o.Addr, "Options.Dial")}, nil
 }
 
 // findEndpoint applies the rules of AOSP adb/client/commandline.cpp: an address

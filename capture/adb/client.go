@@ -20,6 +20,10 @@ type Options struct {
 	// (tcp:HOST:PORT, tcp:PORT, localfilesystem:PATH). Empty: ADB_SERVER_SOCKET, else
 	// ANDROID_ADB_SERVER_ADDRESS and ANDROID_ADB_SERVER_PORT, else 127.0.0.1:5037.
 	Addr string
+	// Dial opens one connection to the server, through an SSH tunnel or to a device
+	// farm for instance. Addr then only names the server in messages, and no server is
+	// started. Nil: connect to Addr.
+	Dial func(ctx context.Context) (net.Conn, error)
 	// DialTimeout is for one connection to the server; 0 is 5 s.
 	DialTimeout time.Duration
 	// AnswerTimeout is how long a device may be silent where the protocol owes an
@@ -65,7 +69,7 @@ func NewClient(opt Options) (*Client, error) {
 	if opt.Getenv == nil {
 		opt.Getenv = os.Getenv
 	}
-	at, err := findEndpoint(opt.Addr, opt.Getenv)
+	at, err := opt.endpoint()
 	if err != nil {
 		return nil, fmt.Errorf("find the adb server: %w", err)
 	}
@@ -75,6 +79,9 @@ func NewClient(opt Options) (*Client, error) {
 	opt.MaxFile = orDefault(opt.MaxFile, 64<<30)
 	c := &Client{opt: opt, at: at, lines: map[string]*line{}}
 	c.dialTo, c.launch = c.dialReal, c.runStart
+	if opt.Dial != nil {
+		c.dialTo = c.dialCustom
+	}
 	return c, nil
 }
 
@@ -162,6 +169,13 @@ func (c *Client) dialReal(ctx context.Context) (net.Conn, error) {
 	}
 }
 
+// dialCustom is Options.Dial within DialTimeout.
+func (c *Client) dialCustom(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.opt.DialTimeout)
+	defer cancel()
+	return c.opt.Dial(ctx)
+}
+
 // fullEvery is how often a full queue is tried again.
 const fullEvery = 2 * time.Millisecond
 
@@ -186,7 +200,9 @@ func (c *Client) dialError(ctx context.Context, err error) error {
 		return err
 	}
 	todo := "start it there, or correct ADB_SERVER_SOCKET"
-	if _, local := c.at.localPort(); local {
+	if c.opt.Dial != nil {
+		todo = "start it there, or check the tunnel to it"
+	} else if _, local := c.at.localPort(); local {
 		todo = "run `adb start-server`"
 	}
 	return &fault{kind: ErrNoServer, cause: err, text: fmt.Sprintf("no adb server answers at %s (%s): %s", c.at.addr, dialReason(err), todo)}

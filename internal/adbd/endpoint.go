@@ -79,18 +79,35 @@ func (e *endpoint) accept(l net.Listener, wire func(net.Conn) net.Conn, handle f
 			}
 			return fmt.Errorf("accept on %s: %w", l.Addr(), err)
 		}
-		if wire != nil {
-			conn = wire(conn)
-		}
-		if !e.enter(conn) {
-			conn.Close()
+		if !e.serve(conn, wire, handle) {
 			return nil
 		}
-		go func() {
-			defer e.leave(conn)
-			handle(e.ctx, conn)
-		}()
 	}
+}
+
+// dial connects in memory, by net.Pipe.
+func (e *endpoint) dial(wire func(net.Conn) net.Conn, handle func(context.Context, net.Conn)) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	if !e.serve(theirs, wire, handle) {
+		return nil, net.ErrClosed
+	}
+	return ours, nil
+}
+
+// serve handles a connection in the background; it is false after shutdown.
+func (e *endpoint) serve(conn net.Conn, wire func(net.Conn) net.Conn, handle func(context.Context, net.Conn)) bool {
+	if wire != nil {
+		conn = wire(conn)
+	}
+	if !e.enter(conn) {
+		conn.Close()
+		return false
+	}
+	go func() {
+		defer e.leave(conn)
+		handle(e.ctx, conn)
+	}()
+	return true
 }
 
 // exhausted tells a lack of file descriptors, which passes.

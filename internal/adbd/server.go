@@ -24,7 +24,7 @@ const (
 // Server is an adb server with phones in memory. Make one with NewServer; all
 // methods may be called at the same time.
 type Server struct {
-	// Wire, if set before Serve, wraps every accepted connection: the place for
+	// Wire, if set before Serve or Dial, wraps every accepted connection: the place for
 	// faults on the line. A connection without CloseWrite is closed as a whole
 	// after its last service.
 	Wire func(net.Conn) net.Conn
@@ -60,6 +60,11 @@ func (s *Server) Serve(l net.Listener) error {
 	return s.end.accept(l, s.Wire, s.handle)
 }
 
+// Dial connects to the server in memory, by net.Pipe, whether it listens or not: in a
+// bubble of testing/synctest its clock is the only one. A write waits for the peer to
+// read.
+func (s *Server) Dial(context.Context) (net.Conn, error) { return s.end.dial(s.Wire, s.handle) }
+
 // Addr returns the address of the first listener, or "" before there is one.
 func (s *Server) Addr() string { return s.end.address() }
 
@@ -69,6 +74,9 @@ func (s *Server) Add(phone Phone) { s.roster.add(s.end.ctx, phone) }
 // Remove pulls the phone with phone's serial: its connections break off in the
 // middle, and its commands are cancelled.
 func (s *Server) Remove(phone Phone) { s.roster.remove(phone.Identity().Serial) }
+
+// Drop breaks all connections off in the middle; new ones are still accepted.
+func (s *Server) Drop() { s.end.drop() }
 
 // Close ends every connection and command, and returns when all have ended.
 func (s *Server) Close() error { return s.end.close() }

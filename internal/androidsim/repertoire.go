@@ -32,17 +32,13 @@ type Fault struct {
 	Start  func() (end func())
 }
 
-// Faults are the faults of a phone, of the daemon through which an adb server
-// reaches it, and of the line between them. A nil daemon or line leaves its
-// faults out, as a phone without apps does with those of processes: they meet the
-// first process of the first app.
+// Faults returns the faults of a phone, of the adbd.Daemon or adbd.Server in front of
+// it, and of its line. A nil line has no faults, nor have the processes of a phone
+// without apps: it is the first process of the first app that they happen to.
 //
 // Missing is what no phone does in the middle of a run: OldShell.
-func Faults(p *Phone, d *adbd.Daemon, l *adbd.Line) []Fault {
-	out := p.phoneFaults()
-	if d != nil {
-		out = append(out, Fault{"connection dropped", Harms, func() func() { d.Drop(); return func() {} }})
-	}
+func Faults(p *Phone, front interface{ Drop() }, l *adbd.Line) []Fault {
+	out := append(p.phoneFaults(), Fault{"connection dropped", Harms, func() func() { front.Drop(); return func() {} }})
 	if l != nil {
 		out = append(out, lineFaults(l, p.opt.Seed)...)
 	}

@@ -65,7 +65,7 @@ var fronts = map[string]func(t *testing.T) func(t *testing.T) *bench{
 			}
 			go s.Serve(l)
 			t.Cleanup(func() { s.Close() })
-			return &bench{p, l.Addr().String(), p.opt.Serial, Faults(p, nil, line), func() string {
+			return &bench{p, l.Addr().String(), p.opt.Serial, Faults(p, s, line), func() string {
 				list, _ := adbtest.Ask(l.Addr().String(), "host:devices")
 				_, state, _ := strings.Cut(strings.TrimSpace(list), "\t")
 				return state
