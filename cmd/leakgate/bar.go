@@ -13,7 +13,7 @@ import (
 type bar struct {
 	mu sync.Mutex
 	// out is the way to the terminal; nil where there is none.
-	out   *lane
+	out   *asyncWriter
 	width func() int
 	began time.Time
 	text  string
@@ -43,7 +43,7 @@ func barOn(w io.Writer, width func() int) *bar {
 		close(b.ended)
 		return b
 	}
-	b.out = newLane(w)
+	b.out = newAsyncWriter(w)
 	go b.run()
 	return b
 }

@@ -57,15 +57,31 @@ func (c console) blamed(message string) string {
 	return text
 }
 
-// begun is a writer that tells whether anything was written.
-type begun struct {
+// trackingWriter remembers whether anything was written.
+type trackingWriter struct {
 	io.Writer
 	bytes atomic.Bool
 }
 
-func (b *begun) Write(p []byte) (int, error) {
-	b.bytes.Store(true)
-	return b.Writer.Write(p)
+func (t *trackingWriter) Write(p []byte) (int, error) {
+	t.bytes.Store(true)
+	return t.Writer.Write(p)
+}
+
+// wrote reports whether anything was written to standard output.
+func (c console) wrote() bool {
+	out, ok := c.out.(*trackingWriter)
+	return ok && out.bytes.Load()
+}
+
+// onTerminal reports whether standard output is a terminal.
+func (c console) onTerminal() bool {
+	out, ok := c.out.(*trackingWriter)
+	if !ok {
+		return false
+	}
+	_, ok = out.Writer.(*sanitizer)
+	return ok
 }
 
 // verb is one word of the command line.
@@ -81,7 +97,7 @@ func verbs() []verb {
 
 // call runs one command line and gives the exit code.
 func call(args []string, c console) int {
-	c.out = &begun{Writer: c.out}
+	c.out = &trackingWriter{Writer: c.out}
 	if len(args) == 0 {
 		usage(c.err)
 		return exitUsage

@@ -111,7 +111,7 @@ func (f *dumpFlags) runIn(ctx context.Context, c console, path string, do work) 
 	case err = <-done:
 	case <-ctx.Done():
 		err = ctx.Err()
-		if out, ok := c.out.(*begun); ok && out.bytes.Load() {
+		if c.wrote() {
 			err = errCutShort
 		}
 	}

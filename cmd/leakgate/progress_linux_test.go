@@ -37,7 +37,7 @@ func drawnBy(t *testing.T, cmd *exec.Cmd) (text string, first time.Duration) {
 	}
 }
 
-// The program itself: stderr goes through the sieve, and what draws finds the terminal
+// The program itself: stderr goes through the sanitizer, and what draws finds the terminal
 // behind it. After two seconds there is a line, in the end it is gone, and stdout has
 // JSON alone.
 func TestDoctorShowsProgress(t *testing.T) {

@@ -23,8 +23,8 @@ import (
 type screen struct {
 	mu     sync.Mutex
 	w      io.Writer
-	out    *lane      // w, to be closed
-	width  func() int // columns; 0 where w is no terminal
+	out    *asyncWriter // w, to be closed
+	width  func() int   // columns; 0 where w is no terminal
 	speech speech
 	rows   map[string][]monitor.Row
 	read   map[string]time.Time // when the rows of a device were asked for
@@ -48,7 +48,7 @@ const (
 
 func newScreen(w io.Writer, o monitor.Options) *screen {
 	w = drawable(w)
-	out := newLane(w)
+	out := newAsyncWriter(w)
 	return &screen{w: out, out: out, width: terminalWidth(w), speech: speech{o.Policy.Name, len(o.Devices) > 1}, rows: map[string][]monitor.Row{}, read: map[string]time.Time{}, last: time.Now()}
 }
 

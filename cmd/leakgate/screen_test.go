@@ -49,7 +49,7 @@ func TestScreenOfALog(t *testing.T) {
 func TestScreenOfATerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		s := newScreen(newSieve(&out), monitor.Options{Devices: make([]monitor.Device, 2), Policy: detector.RobustPolicy()})
+		s := newScreen(newSanitizer(&out), monitor.Options{Devices: make([]monitor.Device, 2), Policy: detector.RobustPolicy()})
 		s.width = func() int { return 90 }
 		for i := range 10 {
 			s.Changed("S1", func() []monitor.Row {

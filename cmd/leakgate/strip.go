@@ -116,10 +116,8 @@ func (f *stripFlags) streamable(c console) error {
 	if f.asJSON {
 		return errors.New("--json: the dump goes to standard output; name a file as OUT")
 	}
-	if begun, ok := c.out.(*begun); ok {
-		if _, ok := begun.Writer.(*sieve); ok {
-			return errors.New("a dump is nothing for a terminal; name a file as OUT")
-		}
+	if c.onTerminal() {
+		return errors.New("refusing to write binary data to a terminal; name a file as OUT")
 	}
 	return nil
 }
@@ -136,12 +134,12 @@ func (f *stripFlags) stripIn(ctx context.Context, c console, in, out string) err
 	}
 	select {
 	case err := <-done:
-		if begun, ok := c.out.(*begun); ok && errors.Is(err, context.Canceled) && begun.bytes.Load() {
+		if errors.Is(err, context.Canceled) && c.wrote() {
 			return errCutShort
 		}
 		return err
 	case <-ctx.Done():
-		if begun, ok := c.out.(*begun); ok && begun.bytes.Load() {
+		if c.wrote() {
 			return errCutShort
 		}
 		return ctx.Err()

@@ -214,8 +214,8 @@ func TestStripTruncated(t *testing.T) {
 // A terminal gets no dump.
 func TestStripToATerminal(t *testing.T) {
 	var screen, errOut bytes.Buffer
-	code := call([]string{"strip", dumpFile(t, secret(t)), "-"}, console{out: newSieve(&screen), err: &errOut, getenv: func(string) (string, bool) { return "", false }})
-	if code != exitUsage || screen.Len() > 0 || !strings.Contains(errOut.String(), "nothing for a terminal") {
+	code := call([]string{"strip", dumpFile(t, secret(t)), "-"}, console{out: newSanitizer(&screen), err: &errOut, getenv: func(string) (string, bool) { return "", false }})
+	if code != exitUsage || screen.Len() > 0 || !strings.Contains(errOut.String(), "binary data to a terminal") {
 		t.Errorf("exit %d, %q, %s", code, screen.String(), errOut.String())
 	}
 }

@@ -12,22 +12,22 @@ import (
 	"github.com/leakgate/leakgate/reporters"
 )
 
-// sieve is the writer behind everything that is told to people. Messages quote
-// devices, files, variables and arguments, and no one place can be trusted to have
-// made each of them harmless: so all text passes here, and only line breaks and
-// tabs remain of what a terminal would obey. What draws on a terminal takes the
-// file behind it, by drawable.
-type sieve struct {
+// sanitizer is the writer behind all text for people. Messages quote devices, files,
+// variables and arguments, and no single place can be trusted to have made each of them
+// harmless: so all text passes here, and of what a terminal would interpret only line
+// breaks and tabs remain. Code that draws on a terminal uses the file behind it, see
+// drawable.
+type sanitizer struct {
 	mu sync.Mutex
 	w  io.Writer
-	// rest is the beginning of a character whose end has not come yet.
+	// rest is the start of a character that later writes complete.
 	rest []byte
 }
 
-func newSieve(w io.Writer) *sieve { return &sieve{w: w} }
+func newSanitizer(w io.Writer) *sanitizer { return &sanitizer{w: w} }
 
 // Write implements io.Writer.
-func (s *sieve) Write(p []byte) (int, error) {
+func (s *sanitizer) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text := append(s.rest, p...)
@@ -67,11 +67,11 @@ func printableLines(text string) string {
 	}
 }
 
-// readable puts a sieve before a terminal. A file or a pipe takes machine forms
+// readable puts a sanitizer before a terminal. A file or a pipe takes machine forms
 // byte by byte.
 func readable(f *os.File) io.Writer {
 	if term.IsTerminal(int(f.Fd())) {
-		return newSieve(f)
+		return newSanitizer(f)
 	}
 	return f
 }
@@ -79,7 +79,7 @@ func readable(f *os.File) io.Writer {
 // drawable is the writer for one that draws: it may write terminal commands, and
 // makes every text that it writes printable itself.
 func drawable(w io.Writer) io.Writer {
-	if s, ok := w.(*sieve); ok {
+	if s, ok := w.(*sanitizer); ok {
 		return s.w
 	}
 	return w

@@ -13,21 +13,21 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-func TestLaneNeverWaits(t *testing.T) {
+func TestAsyncWriterNeverWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		read := make(chan []byte)
-		l := newLane(writerFunc(func(p []byte) (int, error) { read <- p; return len(p), nil }))
+		a := newAsyncWriter(writerFunc(func(p []byte) (int, error) { read <- p; return len(p), nil }))
 		began := time.Now()
 		for range 5 * maxWaiting {
-			if n, err := l.Write([]byte("text")); n != 4 || err != nil {
+			if n, err := a.Write([]byte("text")); n != 4 || err != nil {
 				t.Fatal(n, err)
 			}
 		}
-		l.close()
+		a.close()
 		if took := time.Since(began); took > lastWrites {
 			t.Errorf("took %v", took)
 		}
-		for range l.drained(read) {
+		for range a.drained(read) {
 		}
 	})
 }
@@ -36,8 +36,8 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// drained reads what is left in a lane, so that its goroutine ends.
-func (l *lane) drained(read chan []byte) <-chan []byte {
+// drained reads what is left in the queue, so that its goroutine ends.
+func (a *asyncWriter) drained(read chan []byte) <-chan []byte {
 	out := make(chan []byte)
 	go func() {
 		defer close(out)
@@ -45,7 +45,7 @@ func (l *lane) drained(read chan []byte) <-chan []byte {
 			select {
 			case p := <-read:
 				out <- p
-			case <-l.done:
+			case <-a.done:
 				return
 			}
 		}

@@ -11,15 +11,15 @@ import (
 	"github.com/leakgate/leakgate/reporters"
 )
 
-// What passes the sieve is lines of printable text, however the text is cut into
+// What passes the sanitizer is lines of printable text, however the text is cut into
 // writes, and harmless lines pass as they are.
-func FuzzSieve(f *testing.F) {
+func FuzzSanitizer(f *testing.F) {
 	for _, text := range []string{"leakgate run: no device\n", "\x1b[2J", "a\tb\r\nc", "中文\n", "\xc2", "\xe4\xb8", "\u202e\n\n", "e\u0301"} {
 		f.Add([]byte(text), 3)
 	}
 	f.Fuzz(func(t *testing.T, text []byte, size int) {
 		var out bytes.Buffer
-		s := newSieve(&out)
+		s := newSanitizer(&out)
 		size = 1 + max(0, size%100)
 		for rest := text; len(rest) > 0; {
 			n := min(size, len(rest))
@@ -45,8 +45,8 @@ func FuzzSieve(f *testing.F) {
 	})
 }
 
-func TestSieveTellsErrors(t *testing.T) {
-	if _, err := newSieve(errorWriter{}).Write([]byte("x")); !errors.Is(err, errFull) {
+func TestSanitizerReturnsErrors(t *testing.T) {
+	if _, err := newSanitizer(errorWriter{}).Write([]byte("x")); !errors.Is(err, errFull) {
 		t.Error(err)
 	}
 }
