@@ -27,10 +27,13 @@ test: packages check unit fuzz-smoke
 # gofmt, vet for the three systems, the linters, a tidy go.mod, known vulnerabilities.
 check: tools
 	@test -z "$$(gofmt -l .)" || { echo "not gofmt-ed:"; gofmt -l .; exit 1; }
-	for os in linux darwin windows; do echo "vet $$os"; GOOS=$$os go vet ./...; done
+	for os in linux darwin windows; do echo "vet $$os"; GOOS=$$os go vet ./...; GOOS=$$os go -C tools vet ./...; done
 	$(BIN)/staticcheck ./...
+	cd tools && $(BIN)/staticcheck ./...
 	$(BIN)/golangci-lint run ./...
+	cd tools && $(BIN)/golangci-lint run ./...
 	go mod tidy -diff
+	go -C tools mod tidy -diff
 	@$(MAKE) --no-print-directory vulnerabilities
 
 # govulncheck fetches itself and its database; where that cannot be, the check says so.
@@ -52,6 +55,7 @@ SERIAL := ./capture/procfs ./capture/dumpsys ./detector ./detector/limit ./harne
 # in harness/monitor) runs without it; what waits for real time has run by then.
 unit:
 	go test -race -timeout 25m ./harness/monitor $$(go list ./... | grep -vxF "$$(go list $(SERIAL))")
+	go -C tools test -timeout 10m ./...
 	go test -timeout 15m -skip '^Test(Soak|EachFault|LostDevice)$$' $(SERIAL) ./analysis/heap ./harness/monitor
 
 # What make test bounds, at full length: each line end of large texts, for one.
@@ -83,9 +87,9 @@ bench:
 	go test -run '^$$' -bench . -benchmem ./...
 
 # A quarter of an hour on a quiet machine, more where peers must be built first. A part
-# of it, without a change to the page: go run ./internal/heapbench -only '^mid'
+# of it, without a change to the page: go -C tools run ./heapbench -only '^mid'
 bench-heap:
-	go run ./internal/heapbench -check -write docs/performance.md $(HEAPBENCH) >/dev/null
+	go -C tools run ./heapbench -check -write ../docs/performance.md $(HEAPBENCH) >/dev/null
 
 # Some minutes on all cores, and the same figures on every machine. A part of it, without a change to the page:
 # go run ./internal/calibrate -tables alarms -only 'AR 0.9' -runs 200 -check

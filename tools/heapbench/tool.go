@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/leakgate/leakgate/internal/sharktest/jars"
 )
@@ -175,7 +176,11 @@ func findOurs(ctx context.Context, c cache, o options, log io.Writer) ([]string,
 		program += ".exe"
 	}
 	fmt.Fprintln(log, "heapbench: builds leakgate")
-	if _, err := output(ctx, "", "go", "build", "-o", program, "github.com/leakgate/leakgate/cmd/leakgate"); err != nil {
+	module, err := output(ctx, "", "go", "list", "-m", "-f", "{{.Dir}}", "github.com/leakgate/leakgate")
+	if err != nil {
+		return nil, fmt.Errorf("find leakgate: %w", err)
+	}
+	if _, err := output(ctx, strings.TrimSpace(module), "go", "build", "-o", program, "./cmd/leakgate"); err != nil {
 		return nil, fmt.Errorf("build leakgate: %w", err)
 	}
 	return []string{program}, nil

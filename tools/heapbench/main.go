@@ -2,16 +2,16 @@
 // them: whole processes, in turn, with wall time, processor time and peak memory. It
 // prints the tables of docs/performance.md and holds them to their bars:
 //
-//	go run ./internal/heapbench                                     # all of it: a quarter of an hour
-//	go run ./internal/heapbench -only '^mid ' -rounds 1             # a part
-//	go run ./internal/heapbench -sizes small -peers none            # whether it works
-//	go run ./internal/heapbench -check -write docs/performance.md   # make bench-heap
+//	go run ./heapbench                                     # all of it: a quarter of an hour
+//	go run ./heapbench -only '^mid ' -rounds 1             # a part
+//	go run ./heapbench -sizes small -peers none            # whether it works
+//	go run ./heapbench -check -write ../docs/performance.md   # make bench-heap
 //
 // It makes the large dumps with a Java program of its own, from a seed, takes those
 // of Android from the recorded data, and gets the other programs by their names as
 // packages. Both stay in a folder. A program that cannot be had is left out and said
 // so, and what would be compared with it is open: it refuses to call a bar met that
-// it did not measure.
+// it did not measure. Run it in the folder of its module, tools.
 package main
 
 import (
@@ -60,7 +60,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.write, "write", "", "`page` to write the tables into, between its markers")
 	flags.StringVar(&o.cache, "cache", "", "`folder` for dumps and programs (default leakgate/heapbench in the user's cache)")
 	flags.StringVar(&o.peers, "peers", "", "`folder` of peers that are installed already; none: measure without peers")
-	flags.StringVar(&o.leakgate, "leakgate", "", "`program` to measure (default: built from this module)")
+	flags.StringVar(&o.leakgate, "leakgate", "", "`program` to measure (default: built from the module above)")
 	flags.StringVar(&o.testdata, "testdata", testdata(), "`folder` of the recorded data")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -99,12 +99,12 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, errors.Join(errs...)
 }
 
-// testdata is where the recorded data lie, seen from the folder of go.mod.
+// testdata is where the recorded data lie, seen from the folder of this module.
 func testdata() string {
 	if dir := os.Getenv("LEAKGATE_TESTDATA"); dir != "" {
 		return dir
 	}
-	return filepath.Join("..", "shared", "testdata")
+	return filepath.Join("..", "..", "shared", "testdata")
 }
 
 // run gives the exit code: 0, 1 where a bar is missed or the measurement cannot go on,
