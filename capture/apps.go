@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/leakgate/leakgate/capture/shell"
 )
 
 // RunningApps gives the packages of apps that somebody has installed (not those
@@ -12,8 +14,8 @@ import (
 // there are. It is for those who do not know what to look for; FindProcesses
 // finds what a pattern names.
 func RunningApps(ctx context.Context, dev Device, limit int) (packages []string, total int, err error) {
-	m := newMarker()
-	a, err := ask(ctx, dev, askProcesses, m.join([]part{
+	m := shell.NewMarker()
+	a, err := shell.Ask(ctx, dev, askProcesses, m.Join([]shell.Part{
 		{"installed", "pm list packages -3 2>/dev/null </dev/null"},
 		// toybox lists all processes with -A alone; toolbox (before Android 8) takes
 		// -A for a name, and lists all without it. Both name the process last.
@@ -22,9 +24,9 @@ func RunningApps(ctx context.Context, dev Device, limit int) (packages []string,
 	if err != nil {
 		return nil, 0, fmt.Errorf("list running apps: %w", err)
 	}
-	parts, whole := m.split(a.out)
+	parts, whole := m.Split(a.Stdout)
 	if !whole {
-		return nil, 0, fmt.Errorf("list running apps of %s: the answer is cut after %q", dev.Serial(), clip(string(a.err)))
+		return nil, 0, fmt.Errorf("list running apps of %s: the answer is cut after %q", dev.Serial(), shell.Clip(string(a.Stderr)))
 	}
 	packages = runningPackages(parts["installed"], parts["running"])
 	return packages[:min(limit, len(packages))], len(packages), nil

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/capture/shell"
 )
 
 // Pulse is the least that a device tells of itself.
@@ -20,12 +22,12 @@ type Pulse struct {
 // ReadPulse asks a device for its pulse, in one short round trip: a phone that is
 // too busy for more still shows it. The deadline is in real time.
 func ReadPulse(ctx context.Context, dev Device, deadline time.Duration) (Pulse, error) {
-	m := newMarker()
-	a, err := ask(ctx, dev, deadline, m.join([]part{{"up", "cat /proc/uptime"}, {"boot", bootCommand}, {"id", "id"}}))
+	m := shell.NewMarker()
+	a, err := shell.Ask(ctx, dev, deadline, m.Join([]shell.Part{{"up", "cat /proc/uptime"}, {"boot", bootCommand}, {"id", "id"}}))
 	if err != nil {
 		return Pulse{}, fmt.Errorf("ask device: %w", err)
 	}
-	parts, whole := m.split(a.out)
+	parts, whole := m.Split(a.Stdout)
 	if !whole {
 		return Pulse{}, fmt.Errorf("ask device %s: %w: its answer is cut", dev.Serial(), ErrDevice)
 	}
@@ -33,7 +35,7 @@ func ReadPulse(ctx context.Context, dev Device, deadline time.Duration) (Pulse, 
 	if err != nil {
 		return Pulse{}, fmt.Errorf("ask device %s for its clock: %w: %w", dev.Serial(), ErrDevice, err)
 	}
-	return Pulse{Up: up, Boot: bootID(parts["boot"]), UID: parseID(string(parts["id"]))}, nil
+	return Pulse{Up: up, Boot: bootID(parts["boot"]), UID: dumpsys.ParseUID(string(parts["id"]))}, nil
 }
 
 // bootCommand prints the boot id, or nothing.
@@ -52,7 +54,7 @@ func bootID(text []byte) string {
 // Booted tells whether a device says within the deadline (real time) that it has
 // started up; one that does not say counts as started.
 func Booted(ctx context.Context, dev Device, deadline time.Duration) bool {
-	a, err := ask(ctx, dev, deadline, "getprop sys.boot_completed")
-	text := strings.TrimSpace(string(a.out))
+	a, err := shell.Ask(ctx, dev, deadline, "getprop sys.boot_completed")
+	text := strings.TrimSpace(string(a.Stdout))
 	return err == nil && (text == "" || text == "1")
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/leakgate/leakgate/capture/shell"
 )
 
 // WallClock is what a device's wall clock shows, against the host's. Samples are
@@ -27,12 +29,12 @@ const askClock = 10 * time.Second
 // that the error is small.
 func ReadWallClock(ctx context.Context, dev Device) (WallClock, error) {
 	began := time.Now()
-	a, err := ask(ctx, dev, askClock, "date +%s")
+	a, err := shell.Ask(ctx, dev, askClock, "date +%s")
 	took := time.Since(began)
 	if err != nil {
 		return WallClock{}, fmt.Errorf("read wall clock: %w", err)
 	}
-	shown, err := parseEpoch(a.out)
+	shown, err := parseEpoch(a.Stdout)
 	if err != nil {
 		return WallClock{}, fmt.Errorf("read wall clock of %s: %w", dev.Serial(), err)
 	}
@@ -58,7 +60,7 @@ func parseEpoch(out []byte) (time.Time, error) {
 	last := out[bytes.LastIndexByte(out, '\n')+1:]
 	n, err := strconv.ParseInt(string(last), 10, 64)
 	if err != nil || n < 0 || n > maxEpoch {
-		return time.Time{}, fmt.Errorf("date printed %q, not seconds since 1970", clip(string(out)))
+		return time.Time{}, fmt.Errorf("date printed %q, not seconds since 1970", shell.Clip(string(out)))
 	}
 	return time.Unix(n, 0), nil
 }

@@ -3,13 +3,13 @@ package capture
 import (
 	"context"
 	"fmt"
-	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/capture/shell"
 )
 
 // Condition is what may spoil a run on a device, or stop it, at one moment.
@@ -40,8 +40,8 @@ const askCondition = 15 * time.Second
 // ReadCondition asks a device for its condition, in one round trip that changes
 // nothing there. What the device does not tell is unknown.
 func ReadCondition(ctx context.Context, dev Device) (Condition, error) {
-	m := newMarker()
-	a, err := ask(ctx, dev, askCondition, m.join([]part{
+	m := shell.NewMarker()
+	a, err := shell.Ask(ctx, dev, askCondition, m.Join([]shell.Part{
 		{"boot", "getprop sys.boot_completed"},
 		{"su", "command -v su"},
 		{"df", "df /data 2>/dev/null"},
@@ -50,14 +50,14 @@ func ReadCondition(ctx context.Context, dev Device) (Condition, error) {
 	if err != nil {
 		return Condition{}, fmt.Errorf("ask for the condition: %w", err)
 	}
-	parts, whole := m.split(a.out)
+	parts, whole := m.Split(a.Stdout)
 	if !whole {
-		return Condition{}, fmt.Errorf("ask device %s for its condition: the answer is cut after %q", dev.Serial(), clip(string(a.err)))
+		return Condition{}, fmt.Errorf("ask device %s for its condition: the answer is cut after %q", dev.Serial(), shell.Clip(string(a.Stderr)))
 	}
 	return Condition{
 		Booted:   parseBooted(string(parts["boot"])),
 		SU:       parseSU(string(parts["su"])),
-		DataFree: parseFree(string(parts["df"]), "/data"),
+		DataFree: dumpsys.ParseDiskFree(string(parts["df"]), "/data"),
 		Battery:  parseBattery(string(parts["battery"])),
 	}, nil
 }
@@ -77,73 +77,11 @@ func parseBooted(text string) procfs.Value {
 // parseSU takes the path that `command -v` prints. A shell that says on stdout
 // that there is none prints no path.
 func parseSU(text string) string {
-	path := clip(text)
+	path := shell.Clip(text)
 	if !strings.HasPrefix(path, "/") || strings.Contains(path, ":") {
 		return ""
 	}
 	return path
-}
-
-// parseFree reads the free bytes of the file system at mount from `df`. There are
-// two forms: toybox (Android 7 and later) prints the columns Filesystem,
-// 1K-blocks, Used, Available, Use% and Mounted on (toybox toys/posix/df.c); toolbox
-// prints Filesystem, Size, Used, Free and Blksize, with sizes such as 1.1G
-// (system/core toolbox/df.c).
-func parseFree(text, mount string) procfs.Value {
-	column, unit := -1, 0.0
-	var row []string
-	rows := 0
-	for line := range strings.Lines(text) {
-		words := strings.Fields(line)
-		if len(words) == 0 {
-			continue
-		}
-		if words[0] == "Filesystem" {
-			column, unit = freeColumn(words)
-			continue
-		}
-		if row == nil || slices.Contains(words, mount) && !slices.Contains(row, mount) {
-			row = words
-		}
-		rows++
-	}
-	// A single row is the answer even where it is mounted under another name.
-	if column < 0 || column >= len(row) || rows > 1 && !slices.Contains(row, mount) {
-		return procfs.Value{}
-	}
-	return size(row[column], unit)
-}
-
-// freeColumn finds the column of the free space in df's header, and its unit in bytes.
-func freeColumn(words []string) (column int, unit float64) {
-	column, unit = -1, 1
-	for i, w := range words {
-		switch w {
-		case "Available", "Avail", "Free":
-			column = i
-		case "1K-blocks", "1024-blocks":
-			unit = 1024
-		case "512-blocks":
-			unit = 512
-		}
-	}
-	return column, unit
-}
-
-// size reads 112 or 25.2G, in units of so many bytes.
-func size(text string, unit float64) procfs.Value {
-	if at := strings.IndexAny(text, "KMGT"); at > 0 && at == len(text)-1 {
-		unit *= math.Pow(1024, float64(1+strings.IndexByte("KMGT", text[at])))
-		text = text[:at]
-	}
-	if text == "" || strings.Trim(text, "0123456789.") != "" {
-		return procfs.Value{}
-	}
-	n, err := strconv.ParseFloat(text, 64)
-	if err != nil || n*unit >= 1<<60 {
-		return procfs.Value{}
-	}
-	return procfs.Value{N: int64(n * unit), Known: true}
 }
 
 // parseBattery reads `dumpsys battery` (frameworks/base BatteryService.dumpInternal).

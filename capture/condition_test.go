@@ -10,40 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
 func known(n int64) procfs.Value { return procfs.Value{N: n, Known: true} }
-
-func TestFreeSpaceOfBothFormsOfDf(t *testing.T) {
-	const header = "Filesystem     1K-blocks     Used Available Use% Mounted on\n"
-	for name, c := range map[string]struct {
-		text string
-		want procfs.Value
-	}{
-		"toybox":              {header + "/dev/block/dm-43 112249236 20213444 92035792  19% /data\n", known(92035792 << 10)},
-		"toybox, CRLF":        {strings.ReplaceAll(header+"/dev/fuse 100 20 80 20% /data\n", "\n", "\r\n"), known(80 << 10)},
-		"mounted elsewhere":   {header + "/dev/block/dm-43 100 20 80  20% /data/user/0\n", known(80 << 10)},
-		"one of several":      {header + "tmpfs 9 9 9 9% /dev\n/dev/x 100 20 80 20% /data\n/dev/y 7 7 7 7% /cache\n", known(80 << 10)},
-		"none of several":     {header + "tmpfs 9 9 9 9% /dev\n/dev/y 7 7 7 7% /cache\n", procfs.Value{}},
-		"toolbox":             {"Filesystem               Size     Used     Free   Blksize\n/data                   12.5G     8.2G     4.3G   4096\n", known(4617089843)},
-		"toolbox, megabytes":  {"Filesystem  Size Used Free Blksize\n/data 512M 500M 12M 4096\n", known(12 << 20)},
-		"512-byte blocks":     {"Filesystem 512-blocks Used Available Capacity Mounted on\n/x 10 2 8 2% /data\n", known(4096)},
-		"full":                {header + "/dev/x 100 100 0 100% /data\n", known(0)},
-		"negative":            {header + "/dev/x 100 100 -5 100% /data\n", procfs.Value{}},
-		"no number":           {header + "/dev/x 100 100 lots 100% /data\n", procfs.Value{}},
-		"too large":           {header + "/dev/x 1 1 99999999999999999999 1% /data\n", procfs.Value{}},
-		"cut":                 {header + "/dev/x 100\n", procfs.Value{}},
-		"header alone":        {header, procfs.Value{}},
-		"error":               {"df: /data: Permission denied\n", procfs.Value{}},
-		"nothing":             {"", procfs.Value{}},
-		"only a unit, no row": {"Filesystem 1K-blocks Used K Available\n/data 1 1 1 K\n", procfs.Value{}},
-	} {
-		if got := parseFree(c.text, "/data"); got != c.want {
-			t.Errorf("%s: %+v, want %+v", name, got, c.want)
-		}
-	}
-}
 
 // batteryText is `dumpsys battery` of Android 13, shortened.
 const batteryText = `Current Battery Service state:
@@ -95,8 +67,8 @@ func TestSUIsAPath(t *testing.T) {
 }
 
 // labelled is a device that answers each labelled part of a joined command.
-func labelled(parts map[string]string) *scripted {
-	return &scripted{shell: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
+func labelled(parts map[string]string) *shelltest.Device {
+	return &shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
 		m, _, _ := strings.Cut(strings.TrimPrefix(command, "echo; echo "), " ")
 		for label, text := range parts {
 			if !strings.Contains(command, m+" '"+label+"'") {
@@ -121,7 +93,7 @@ func TestCondition(t *testing.T) {
 	if err != nil || got != (Condition{Booted: known(0)}) {
 		t.Errorf("a device that tells little: %+v, %v", got, err)
 	}
-	cut := &scripted{shell: func(_ context.Context, _ string, stdout, _ io.Writer) (int, error) {
+	cut := &shelltest.Device{Run: func(_ context.Context, _ string, stdout, _ io.Writer) (int, error) {
 		_, err := io.WriteString(stdout, "nonsense")
 		return 0, err
 	}}
@@ -138,7 +110,7 @@ func TestWallClockBoundsHold(t *testing.T) {
 		for range 300 {
 			ahead := time.Duration(r.Int64N(int64(48*time.Hour))) - 24*time.Hour
 			there, back := time.Duration(r.Int64N(int64(2*time.Second))), time.Duration(r.Int64N(int64(2*time.Second)))
-			dev := &scripted{shell: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
+			dev := &shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
 				if command != "date +%s" {
 					t.Errorf("asked %q", command)
 				}
@@ -203,7 +175,7 @@ func FuzzCondition(f *testing.F) {
 	f.Add(batteryText)
 	f.Add("1700000000\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		b, free, su := parseBattery(text), parseFree(text, "/data"), parseSU(text)
+		b, free, su := parseBattery(text), dumpsys.ParseDiskFree(text, "/data"), parseSU(text)
 		epoch, err := parseEpoch([]byte(text))
 		if b.Percent.Known && (b.Percent.N < 0 || b.Percent.N > 100) {
 			t.Errorf("%d %% of %q", b.Percent.N, text)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/capture/shell"
 )
 
 // ErrNoAnswer is a process that did not answer dumpsys: frozen by the cached
@@ -30,10 +31,6 @@ type Detail struct {
 	Warnings []error
 }
 
-// dumpTimeout is what dumpsys is given on the device, in seconds of its own
-// time: its own default (frameworks/native cmds/dumpsys).
-const dumpTimeout = 10
-
 // detailSlack is the real time that a trip may take beyond the dump itself.
 const detailSlack = 3 * time.Second
 
@@ -41,10 +38,10 @@ const detailSlack = 3 * time.Second
 // dumpsys on the device and by the host, so that a hung process costs a known time.
 // Errors: ErrGone, ErrNoAnswer, or a device that did not answer.
 func ReadDetail(ctx context.Context, dev Device, facts Facts, p Process, systemServer int) (Detail, error) {
-	m := newMarker()
-	deadline := time.Duration(float64((dumpTimeout+2)*time.Second)/facts.TimeScale) + detailSlack
+	m := shell.NewMarker()
+	deadline := time.Duration(float64((dumpsys.DefaultTimeout+2)*time.Second)/facts.TimeScale) + detailSlack
 	began := time.Now()
-	a, err := ask(ctx, dev, deadline, detailCommand(m, facts, p.PID, systemServer))
+	a, err := shell.Ask(ctx, dev, deadline, detailCommand(m, facts, p.PID, systemServer))
 	d := Detail{Process: p, Took: time.Since(began)}
 	switch {
 	case ctx.Err() != nil:
@@ -54,7 +51,7 @@ func ReadDetail(ctx context.Context, dev Device, facts Facts, p Process, systemS
 	case err != nil:
 		return d, fmt.Errorf("read meminfo of %s: %w", p.Name, err)
 	}
-	parts, whole := m.split(a.out)
+	parts, whole := m.Split(a.Stdout)
 	if !whole {
 		return d, fmt.Errorf("read meminfo of %s: the answer is cut", p.Name)
 	}
@@ -69,18 +66,15 @@ func ReadDetail(ctx context.Context, dev Device, facts Facts, p Process, systemS
 	return d, d.block(parts["meminfo"])
 }
 
-func detailCommand(m marker, facts Facts, pid, systemServer int) string {
-	timeout := ""
-	// dumpsys knows -t since Android 7; before, only the host's deadline bounds it.
-	if facts.API >= 24 {
-		timeout = fmt.Sprintf("-t %d ", dumpTimeout)
-	}
+func detailCommand(m shell.Marker, facts Facts, pid, systemServer int) string {
+	// Before Android 7 only the host's deadline bounds it.
+	timeout := dumpsys.TimeoutOption(facts.API, dumpsys.DefaultTimeout)
 	busy := fmt.Sprintf("cat /proc/%d/stat 2>&1", systemServer)
 	if systemServer <= 0 {
 		busy = ":"
 	}
 	stat := fmt.Sprintf("cat /proc/%d/stat 2>&1", pid)
-	return m.join([]part{
+	return m.Join([]shell.Part{
 		{"ss1", busy},
 		{"stat1", stat},
 		{"up1", "cat /proc/uptime"},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"io/fs"
+
+	"github.com/leakgate/leakgate/capture/shell"
 )
 
 // Device is the port to a phone. The adb client is one implementation; anything
@@ -23,3 +25,10 @@ type Device interface {
 	// Push copies r to a file of the device.
 	Push(ctx context.Context, r io.Reader, remote string, mode fs.FileMode) error
 }
+
+// ErrDevice reports a device that did not do what it was asked to: it is gone, or
+// its answer was not read to the end. It says nothing about a process.
+var ErrDevice = shell.ErrDevice
+
+// Quote makes text one word of a POSIX shell, whatever is in it.
+func Quote(text string) string { return shell.Quote(text) }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/capture/shell"
 )
 
 // askProcesses is the real time that a device has to list its processes.
@@ -30,14 +31,14 @@ type Found struct {
 // trip. It reads /proc instead of asking pidof or ps: both are missing or differ
 // between releases (toolbox before Android 8), and neither gives the start time.
 func FindProcesses(ctx context.Context, dev Device, patterns []Pattern) (Found, error) {
-	m := newMarker()
-	a, err := ask(ctx, dev, askProcesses, findCommand(m, patterns))
+	m := shell.NewMarker()
+	a, err := shell.Ask(ctx, dev, askProcesses, findCommand(m, patterns))
 	if err != nil {
 		return Found{}, fmt.Errorf("list processes: %w", err)
 	}
-	parts, whole := m.split(a.out)
+	parts, whole := m.Split(a.Stdout)
 	if !whole {
-		return Found{}, fmt.Errorf("list processes of %s: the answer is cut after %q", dev.Serial(), clip(string(a.err)))
+		return Found{}, fmt.Errorf("list processes of %s: the answer is cut after %q", dev.Serial(), shell.Clip(string(a.Stderr)))
 	}
 	var found Found
 	for label, text := range parts {
@@ -64,15 +65,15 @@ func FindProcesses(ctx context.Context, dev Device, patterns []Pattern) (Found, 
 // findCommand lists the processes whose command line holds a wanted name, then
 // prints identity and name of each. grep -l reads every command line in one
 // process; only the hits cost one more.
-func findCommand(m marker, patterns []Pattern) string {
+func findCommand(m shell.Marker, patterns []Pattern) string {
 	var b strings.Builder
 	b.WriteString("for f in $(grep -l -s -F -e " + systemServer)
 	for _, p := range patterns {
-		b.WriteString(" -e " + Quote(p.stem()))
+		b.WriteString(" -e " + shell.Quote(p.stem()))
 	}
 	b.WriteString(" /proc/[0-9]*/cmdline); do p=${f#/proc/}; p=${p%/cmdline}; echo; echo " + string(m) + " $p; ")
 	b.WriteString("cat $f; echo; echo " + string(m) + " $p" + identityLabel + "; cat /proc/$p/stat /proc/$p/status; done 2>/dev/null; ")
-	b.WriteString(m.echo("end"))
+	b.WriteString(m.Echo("end"))
 	return b.String()
 }
 

@@ -1,8 +1,7 @@
 // Package capture is the way in: it finds the processes of an app on a device,
 // probes how their memory can be read there, and reads it over two channels. The
 // fast channel is one shell round trip for all due processes; the detail channel
-// is one `dumpsys meminfo` at a time. Where a leak was found it collects what the
-// kind of the leak calls for, by recipes, whole or with the reason why not.
+// is one `dumpsys meminfo` at a time.
 //
 // It asks the device, parses what comes back and says what could not be had. It
 // refuses to judge numbers, to wait for its own turn (the engine owns time) and

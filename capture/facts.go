@@ -4,10 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/capture/shell"
 )
 
 // Facts are what a device says about itself; some of it is another after a reboot.
@@ -41,8 +42,8 @@ const askFacts = 20 * time.Second
 
 // ReadFacts asks a device to describe itself, in one round trip.
 func ReadFacts(ctx context.Context, dev Device) (Facts, error) {
-	m := newMarker()
-	a, err := ask(ctx, dev, askFacts, m.join([]part{
+	m := shell.NewMarker()
+	a, err := shell.Ask(ctx, dev, askFacts, m.Join([]shell.Part{
 		{"up", "cat /proc/uptime"},
 		{"id", "id"},
 		{"sdk", "getprop ro.build.version.sdk"},
@@ -56,18 +57,18 @@ func ReadFacts(ctx context.Context, dev Device) (Facts, error) {
 	if err != nil {
 		return Facts{}, fmt.Errorf("ask device: %w", err)
 	}
-	parts, whole := m.split(a.out)
+	parts, whole := m.Split(a.Stdout)
 	if !whole {
-		return Facts{}, fmt.Errorf("ask device %s: its shell answered %q; is /system/bin/sh usable?", dev.Serial(), clip(string(a.out)+string(a.err)))
+		return Facts{}, fmt.Errorf("ask device %s: its shell answered %q; is /system/bin/sh usable?", dev.Serial(), shell.Clip(string(a.Stdout)+string(a.Stderr)))
 	}
-	text := func(label string) string { return clip(string(parts[label])) }
+	text := func(label string) string { return shell.Clip(string(parts[label])) }
 	up, err := procfs.ParseUptime(parts["up"])
 	if err != nil {
 		return Facts{}, fmt.Errorf("ask device %s for its clock: %w", dev.Serial(), err)
 	}
 	f := Facts{
 		Serial: dev.Serial(), Model: text("model"), Manufacturer: text("maker"),
-		Release: text("release"), BuildType: text("build"), UID: parseID(text("id")), Up: up,
+		Release: text("release"), BuildType: text("build"), UID: dumpsys.ParseUID(text("id")), Up: up,
 		Boot: bootID(parts["boot"]),
 	}
 	f.API, _ = strconv.Atoi(text("sdk"))
@@ -84,23 +85,6 @@ func parseScale(text string) (float64, error) {
 		return 0, fmt.Errorf("read %s: %q is not a number from 0 to 10000", scaleProperty, text)
 	}
 	return scale, nil
-}
-
-// parseID reads the uid from `id`: "uid=2000(shell) gid=...". -1 if there is none.
-func parseID(text string) int {
-	_, rest, ok := strings.Cut(text, "uid=")
-	if !ok {
-		return -1
-	}
-	end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' })
-	if end < 0 {
-		end = len(rest)
-	}
-	uid, err := strconv.Atoi(rest[:end])
-	if err != nil {
-		return -1
-	}
-	return uid
 }
 
 // Describe gives one line about the device.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/capture/shell"
 )
 
 // ErrGone is a process that is not there any more, or whose pid now belongs to another.
@@ -58,7 +59,7 @@ type CPU struct {
 // and is not for two goroutines at once.
 type Fast struct {
 	dev      Device
-	out, err capped
+	out, err shell.Buffer
 	files    map[file][]byte
 }
 
@@ -70,7 +71,7 @@ type file struct {
 
 // NewFast makes the fast channel of a device.
 func NewFast(dev Device) *Fast {
-	return &Fast{dev: dev, out: capped{max: maxAnswer}, err: capped{max: maxAnswer}, files: map[file][]byte{}}
+	return &Fast{dev: dev, files: map[file][]byte{}}
 }
 
 // fastPattern picks the lines of stat, status, smaps_rollup and smaps that a
@@ -85,7 +86,7 @@ const fastPattern = `^(Pss|SwapPss|Threads|RssAnon|VmSwap):|^[0-9]+ [(]|[)] [A-Z
 // fork and no further round trip. A trip under run-as or su costs one each.
 func fastCommand(targets []Target, systemServer int) string {
 	var b strings.Builder
-	grep := "grep -E " + Quote(fastPattern)
+	grep := "grep -E " + shell.Quote(fastPattern)
 	b.WriteString("cat /proc/uptime; cd /proc && ")
 	wrapped := wrappedReads(targets, grep)
 	if len(wrapped) == 0 {
@@ -98,7 +99,7 @@ func fastCommand(targets []Target, systemServer int) string {
 	}
 	for _, t := range targets {
 		fmt.Fprintf(&b, " %d/stat %d/status", t.PID, t.PID)
-		if t.Level.prefix.words == "" && t.Level.file != "" && t.Level.file != "status" {
+		if t.Level.Prefix.IsZero() && t.Level.file != "" && t.Level.file != "status" {
 			fmt.Fprintf(&b, " %d/%s", t.PID, t.Level.file)
 		}
 	}
@@ -115,11 +116,11 @@ func fastCommand(targets []Target, systemServer int) string {
 
 // wrappedReads gives one command for each uid that must be taken on.
 func wrappedReads(targets []Target, grep string) []string {
-	var order []wrapper
-	files := map[wrapper]string{}
+	var order []shell.Prefix
+	files := map[shell.Prefix]string{}
 	for _, t := range targets {
-		w := t.Level.prefix
-		if w.words == "" {
+		w := t.Level.Prefix
+		if w.IsZero() {
 			continue
 		}
 		if _, ok := files[w]; !ok {
@@ -129,7 +130,7 @@ func wrappedReads(targets []Target, grep string) []string {
 	}
 	out := make([]string, 0, len(order))
 	for _, w := range order {
-		out = append(out, w.wrap(grep+" /dev/null"+files[w]))
+		out = append(out, w.Wrap(grep+" /dev/null"+files[w]))
 	}
 	return out
 }
@@ -173,11 +174,11 @@ func (f *Fast) readEach(ctx context.Context, targets []Target) ([]Round, error) 
 
 // answers tells whether the device itself is there, by its clock.
 func (f *Fast) answers(ctx context.Context) (up time.Duration, ok bool) {
-	a, err := ask(ctx, f.dev, aloneDeadline, "cat /proc/uptime")
+	a, err := shell.Ask(ctx, f.dev, aloneDeadline, "cat /proc/uptime")
 	if err != nil {
 		return 0, false
 	}
-	up, err = procfs.ParseUptime(a.out)
+	up, err = procfs.ParseUptime(a.Stdout)
 	return up, err == nil
 }
 
@@ -214,7 +215,7 @@ func (f *Fast) round(ctx context.Context, targets []Target, systemServer int, de
 // ends is how many ends a whole answer has: that of the main grep, and that of all.
 func ends(targets []Target) int {
 	for _, t := range targets {
-		if t.Level.prefix.words != "" {
+		if !t.Level.Prefix.IsZero() {
 			return 2
 		}
 	}
@@ -330,7 +331,7 @@ func (f *Fast) identify(t Target) (procfs.Stat, error) {
 	}
 	switch {
 	case !stat.StartTicks.Known:
-		return stat, fmt.Errorf("read identity of %s: no start time in %q", t.Name, clip(string(text)))
+		return stat, fmt.Errorf("read identity of %s: no start time in %q", t.Name, shell.Clip(string(text)))
 	case uint64(stat.StartTicks.N) != t.Start:
 		return stat, fmt.Errorf("%s: pid %d is another process now: %w", t.Name, t.PID, ErrGone)
 	case stat.State == 'Z' || stat.State == 'X':
@@ -370,8 +371,8 @@ func (f *Fast) missing(t Target, value string) error {
 	pid := []byte(strconv.Itoa(t.PID))
 	for line := range bytes.Lines(f.err.Bytes()) {
 		if bytes.Contains(line, needle) && bytes.Contains(line, pid) {
-			return fmt.Errorf("read %s of %s: %s", value, t.Name, clip(string(line)))
+			return fmt.Errorf("read %s of %s: %s", value, t.Name, shell.Clip(string(line)))
 		}
 	}
-	return fmt.Errorf("read %s of %s: the device gave none; %s", value, t.Name, clip(f.err.String()))
+	return fmt.Errorf("read %s of %s: the device gave none; %s", value, t.Name, shell.Clip(f.err.String()))
 }

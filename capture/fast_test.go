@@ -9,6 +9,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/leakgate/leakgate/capture/shell"
+	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
 func statLine(pid int, comm string, start int) string {
@@ -28,8 +31,8 @@ func rollupTarget(pid int, start uint64) Target {
 	return Target{Process: Process{Name: fmt.Sprintf("com.p%d", pid), PID: pid, Start: start}, Level: Level{Source: SmapsRollup, file: "smaps_rollup"}}
 }
 
-func answering(out, errOut string) *scripted {
-	return &scripted{shell: func(_ context.Context, _ string, stdout, stderr io.Writer) (int, error) {
+func answering(out, errOut string) *shelltest.Device {
+	return &shelltest.Device{Run: func(_ context.Context, _ string, stdout, stderr io.Writer) (int, error) {
 		_, err := io.WriteString(stdout, out)
 		_, err2 := io.WriteString(stderr, errOut)
 		return 0, errors.Join(err, err2)
@@ -78,7 +81,7 @@ func TestFastReadsManyFilesOfOneAnswer(t *testing.T) {
 	if nine := r.Readings[4]; !errors.Is(nine.Err, ErrGone) {
 		t.Errorf("a process that is gone: %v", nine.Err)
 	}
-	if n := len(dev.commands); n != 1 {
+	if n := len(dev.Commands); n != 1 {
 		t.Errorf("%d round trips", n)
 	}
 }
@@ -90,7 +93,7 @@ func TestFastCutAnywhereInventsNothing(t *testing.T) {
 	out := "1000.25 2000.00\n" + lines("5/stat", statLine(5, "five", 500)) +
 		lines("5/status", "Threads:\t12\n") + lines("5/smaps_rollup", "Pss:      123456 kB\nSwapPss:    24 kB\n")
 	asApp := rollupTarget(5, 500)
-	asApp.Level = Level{Source: RunAs, prefix: wrapper{words: "run-as x"}, file: "smaps_rollup"}
+	asApp.Level = Level{Source: RunAs, Prefix: shell.RunAs("x", 0), file: "smaps_rollup"}
 	for name, c := range map[string]struct {
 		out    string
 		target Target
@@ -114,7 +117,7 @@ func TestFastCutAnywhereInventsNothing(t *testing.T) {
 // read all the same and it alone is marked.
 func TestFastHungProcessIsMarkedNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dev := &scripted{shell: func(ctx context.Context, command string, stdout, _ io.Writer) (int, error) {
+		dev := &shelltest.Device{Run: func(ctx context.Context, command string, stdout, _ io.Writer) (int, error) {
 			if strings.Contains(command, "6/smaps_rollup") {
 				<-ctx.Done()
 				return 0, ctx.Err()
@@ -145,7 +148,7 @@ func TestFastHungProcessIsMarkedNotWaitedFor(t *testing.T) {
 
 func TestFastDeviceThatDoesNotAnswerIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dev := &scripted{shell: func(ctx context.Context, _ string, _, _ io.Writer) (int, error) {
+		dev := &shelltest.Device{Run: func(ctx context.Context, _ string, _, _ io.Writer) (int, error) {
 			<-ctx.Done()
 			return 0, ctx.Err()
 		}}
@@ -157,7 +160,7 @@ func TestFastDeviceThatDoesNotAnswerIsAnError(t *testing.T) {
 }
 
 func TestFastAnswerIsCapped(t *testing.T) {
-	dev := &scripted{shell: func(_ context.Context, _ string, stdout, _ io.Writer) (int, error) {
+	dev := &shelltest.Device{Run: func(_ context.Context, _ string, stdout, _ io.Writer) (int, error) {
 		block := make([]byte, 1<<20)
 		for n := 0; ; n++ {
 			if _, err := stdout.Write(block); err != nil {
@@ -187,7 +190,7 @@ func TestFastCommandIsOneGrepForAll(t *testing.T) {
 	if len(command) > 4000 {
 		t.Errorf("the command has %d bytes", len(command))
 	}
-	targets[3].Level = Level{Source: RunAs, prefix: wrapper{words: "run-as 'com.x'"}, file: "smaps_rollup"}
+	targets[3].Level = Level{Source: RunAs, Prefix: shell.RunAs("com.x", 0), file: "smaps_rollup"}
 	targets[4].Level = targets[3].Level
 	if n := strings.Count(fastCommand(targets, 0), "run-as"); n != 1 {
 		t.Errorf("two processes of one package cost %d run-as", n)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/capture/shell"
 )
 
 // Headroom is what one process uses of the things that it dies of when they run out,
@@ -152,7 +153,7 @@ func (h *Headrooms) Read(ctx context.Context, targets []Target) ([]Headroom, err
 	var out []Headroom
 	flags := map[string][]byte{}
 	for len(targets) > 0 {
-		n := h.most(len(targets), func(n int) []part { return h.command(targets[:n]) })
+		n := h.most(len(targets), func(n int) []shell.Part { return h.command(targets[:n]) })
 		rooms, err := h.readSome(ctx, targets[:n], flags)
 		if err != nil {
 			return nil, err
@@ -168,12 +169,12 @@ const maxOldLine = 3900
 
 // most is how many of n processes one command line takes: all of them since Android 7, and
 // at least one.
-func (h *Headrooms) most(n int, line func(n int) []part) int {
+func (h *Headrooms) most(n int, line func(n int) []shell.Part) int {
 	if h.facts.API >= 24 {
 		return n
 	}
 	for n > 1 {
-		text := newMarker().join(line(n))
+		text := shell.NewMarker().Join(line(n))
 		// It goes as one word, in quotes.
 		if len(text)+3*strings.Count(text, "'") <= maxOldLine {
 			break
@@ -186,8 +187,8 @@ func (h *Headrooms) most(n int, line func(n int) []part) int {
 // readSome is Read for as many as one command line takes. flags are the answers of the
 // package service, which is asked once for each package.
 func (h *Headrooms) readSome(ctx context.Context, targets []Target, flags map[string][]byte) ([]Headroom, error) {
-	m := newMarker()
-	a, err := ask(ctx, h.dev, askHeadroom, m.join(h.command(targets)))
+	m := shell.NewMarker()
+	a, err := shell.Ask(ctx, h.dev, askHeadroom, m.Join(h.command(targets)))
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -196,7 +197,7 @@ func (h *Headrooms) readSome(ctx context.Context, targets []Target, flags map[st
 	case err != nil:
 		return nil, fmt.Errorf("read headroom: %w", err)
 	}
-	parts, whole := m.split(a.out)
+	parts, whole := m.Split(a.Stdout)
 	if !whole {
 		return nil, fmt.Errorf("read headroom: %w: the answer is cut", ErrDevice)
 	}
@@ -229,32 +230,32 @@ const headroomPattern = `^[0-9]+ [(]|[)] [A-Za-z] -?[0-9]+ |^(Threads|VmSize):|^
 // counted by a glob of the shell, which costs no process, under the uid that the level of
 // the process has. stat tells their number to everybody since Linux 6.2
 // (fs/proc/fd.c, proc_fd_getattr); there is none before Android 6.
-func (h *Headrooms) command(targets []Target) []part {
+func (h *Headrooms) command(targets []Target) []shell.Part {
 	var files, sizes strings.Builder
-	var order []wrapper
-	globs := map[wrapper]string{}
+	var order []shell.Prefix
+	globs := map[shell.Prefix]string{}
 	for _, t := range targets {
 		fmt.Fprintf(&files, " /proc/%d/stat /proc/%d/status /proc/%d/limits", t.PID, t.PID, t.PID)
 		fmt.Fprintf(&sizes, " /proc/%d/fd", t.PID)
-		w := t.Level.prefix
+		w := t.Level.Prefix
 		if _, ok := globs[w]; !ok {
 			order = append(order, w)
 		}
 		globs[w] += fmt.Sprintf(" /proc/%d/fd/*", t.PID)
 	}
-	parts := []part{
+	parts := []shell.Part{
 		{"up", "cat /proc/uptime"},
-		{"files", "grep -E " + Quote(headroomPattern) + " /dev/null" + files.String() + " 2>&1"},
+		{"files", "grep -E " + shell.Quote(headroomPattern) + " /dev/null" + files.String() + " 2>&1"},
 	}
 	for i, w := range order {
 		glob := "echo" + globs[w]
-		if w.words != "" {
-			glob = w.wrap("sh -c "+Quote(glob)) + " </dev/null 2>&1"
+		if !w.IsZero() {
+			glob = w.Wrap("sh -c "+shell.Quote(glob)) + " </dev/null 2>&1"
 		}
-		parts = append(parts, part{fdLabel(i), glob})
+		parts = append(parts, shell.Part{fdLabel(i), glob})
 	}
 	if h.facts.UID != 0 {
-		parts = append(parts, part{"size", "stat -c '%n %s'" + sizes.String() + " 2>&1"})
+		parts = append(parts, shell.Part{"size", "stat -c '%n %s'" + sizes.String() + " 2>&1"})
 	}
 	return parts
 }
@@ -283,7 +284,7 @@ func sortHeadroom(parts map[string][]byte) headroomRound {
 			break
 		}
 		if !r.glob(text) && r.refused == "" {
-			r.refused = clip(string(text))
+			r.refused = shell.Clip(string(text))
 		}
 	}
 	for line := range bytes.Lines(parts["size"]) {
@@ -300,7 +301,7 @@ func sortHeadroom(parts map[string][]byte) headroomRound {
 func (r *headroomRound) file(line []byte) {
 	if complaint, ok := bytes.CutPrefix(line, []byte("grep: ")); ok {
 		if pid, _, ok := procPath(complaint); ok && r.said[pid] == "" {
-			r.said[pid] = clip(string(complaint))
+			r.said[pid] = shell.Clip(string(complaint))
 		}
 		return
 	}
@@ -410,10 +411,10 @@ func (h *Headrooms) learn(ctx context.Context, rooms []Headroom, r headroomRound
 
 // learnSome is learn for as many as one command line takes; it gives the rest.
 func (h *Headrooms) learnSome(ctx context.Context, fresh []newcomer, flags map[string][]byte) (rest []newcomer, err error) {
-	some := h.most(len(fresh), func(n int) []part { return h.questions(fresh[:n], flags) })
+	some := h.most(len(fresh), func(n int) []shell.Part { return h.questions(fresh[:n], flags) })
 	fresh, rest = fresh[:some], fresh[some:]
-	m := newMarker()
-	a, err := ask(ctx, h.dev, askNature, m.join(h.questions(fresh, flags)))
+	m := shell.NewMarker()
+	a, err := shell.Ask(ctx, h.dev, askNature, m.Join(h.questions(fresh, flags)))
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -422,7 +423,7 @@ func (h *Headrooms) learnSome(ctx context.Context, fresh []newcomer, flags map[s
 	if err != nil && !hung {
 		return nil, fmt.Errorf("read headroom: %w", err)
 	}
-	parts, whole := m.split(a.out)
+	parts, whole := m.Split(a.Stdout)
 	if !whole && !hung {
 		return nil, fmt.Errorf("read headroom: %w: the answer is cut", ErrDevice)
 	}
@@ -455,25 +456,25 @@ type newcomer struct {
 
 // questions are what is asked once. The package service comes last: it may hang. It is
 // asked for a package with its first process, and not where flags has its answer.
-func (h *Headrooms) questions(fresh []newcomer, flags map[string][]byte) []part {
-	var parts, late []part
+func (h *Headrooms) questions(fresh []newcomer, flags map[string][]byte) []shell.Part {
+	var parts, late []shell.Part
 	if !h.told {
 		for _, name := range []string{"dalvik.vm.heapgrowthlimit", "dalvik.vm.heapsize", "dalvik.vm.heapmaxfree", "ro.product.cpu.abilist32", "ro.product.cpu.abilist64"} {
-			parts = append(parts, part{name, "getprop " + name})
+			parts = append(parts, shell.Part{name, "getprop " + name})
 		}
-		parts = append(parts, part{"machine", "uname -m 2>/dev/null"},
-			part{"threads-max", "cat /proc/sys/kernel/threads-max 2>&1"}, part{"pid_max", "cat /proc/sys/kernel/pid_max 2>&1"})
+		parts = append(parts, shell.Part{"machine", "uname -m 2>/dev/null"},
+			shell.Part{"threads-max", "cat /proc/sys/kernel/threads-max 2>&1"}, shell.Part{"pid_max", "cat /proc/sys/kernel/pid_max 2>&1"})
 	}
 	for i, n := range fresh {
 		label := strconv.Itoa(i)
 		if n.parent.Known {
-			parts = append(parts, part{"parent" + label, fmt.Sprintf("cat /proc/%d/cmdline 2>/dev/null", n.parent.N)})
+			parts = append(parts, shell.Part{"parent" + label, fmt.Sprintf("cat /proc/%d/cmdline 2>/dev/null", n.parent.N)})
 		}
 		// system/core libprocessgroup, ConvertUidPidToPath.
 		group := fmt.Sprintf("uid_%d/pid_%d/pids.max", n.UID, n.PID)
-		parts = append(parts, part{"pids" + label, "cat /sys/fs/cgroup/" + group + " /sys/fs/cgroup/apps/" + group + " 2>/dev/null"})
+		parts = append(parts, shell.Part{"pids" + label, "cat /sys/fs/cgroup/" + group + " /sys/fs/cgroup/apps/" + group + " 2>/dev/null"})
 		if _, asked := flags[n.Package()]; !asked && firstOf(fresh, n) == i {
-			late = append(late, part{"flags" + label, h.dumpPackage(n.Package())})
+			late = append(late, shell.Part{"flags" + label, h.dumpPackage(n.Package())})
 		}
 	}
 	return append(parts, late...)
@@ -486,26 +487,21 @@ func firstOf(fresh []newcomer, n newcomer) int {
 
 // dumpPackage prints the line of the flags of an app (frameworks/base Settings.dumpPackageLPr).
 func (h *Headrooms) dumpPackage(pkg string) string {
-	timeout := ""
-	// dumpsys knows -t since Android 7.
-	if h.facts.API >= 24 {
-		timeout = "-t 5 "
-	}
-	return "dumpsys " + timeout + "package " + Quote(pkg) + " </dev/null 2>/dev/null | grep -E '^ *flags=[[]'"
+	return "dumpsys " + dumpsys.TimeoutOption(h.facts.API, 5) + "package " + shell.Quote(pkg) + " </dev/null 2>/dev/null | grep -E '^ *flags=[[]'"
 }
 
 func readBounds(parts map[string][]byte) bounds {
 	b := bounds{
-		growth: heapOption(parts["dalvik.vm.heapgrowthlimit"]), heap: heapOption(parts["dalvik.vm.heapsize"]),
-		maxFree: heapOption(parts["dalvik.vm.heapmaxfree"]),
-		abi32:   clip(string(parts["ro.product.cpu.abilist32"])), abi64: clip(string(parts["ro.product.cpu.abilist64"])),
-		machine: clip(string(parts["machine"])),
+		growth: dumpsys.ParseMemorySize(parts["dalvik.vm.heapgrowthlimit"]), heap: dumpsys.ParseMemorySize(parts["dalvik.vm.heapsize"]),
+		maxFree: dumpsys.ParseMemorySize(parts["dalvik.vm.heapmaxfree"]),
+		abi32:   shell.Clip(string(parts["ro.product.cpu.abilist32"])), abi64: shell.Clip(string(parts["ro.product.cpu.abilist64"])),
+		machine: shell.Clip(string(parts["machine"])),
 	}
 	for _, sysctl := range []struct {
 		name string
 		to   *procfs.Value
 	}{{"threads-max", &b.threadsMax}, {"pid_max", &b.pidMax}} {
-		text := clip(string(parts[sysctl.name]))
+		text := shell.Clip(string(parts[sysctl.name]))
 		if *sysctl.to = positive(text); !sysctl.to.Known {
 			b.reasons = append(b.reasons, fmt.Sprintf("%s: the device said %q", sysctl.name, text))
 		}
@@ -532,30 +528,14 @@ func positive(text string) procfs.Value {
 	return procfs.Value{N: n, Known: true}
 }
 
-// heapOption reads a size such as 256m (art/cmdline, MemoryKiB and ParseMemoryOption of
-// -Xmx: a number with k, m or g).
-func heapOption(text []byte) procfs.Value {
-	digits := strings.TrimSpace(string(text))
-	shift := 0
-	if n := len(digits); n > 0 {
-		at := strings.IndexByte("kmg", digits[n-1]|0x20)
-		if at >= 0 {
-			digits, shift = digits[:n-1], 10*(at+1)
-		}
-	}
-	v := positive(digits)
-	v.N <<= shift
-	return v
-}
-
 // nature reads the answers about a process, and about its package.
 func (n newcomer) nature(parts map[string][]byte, label string, flags []byte) nature {
 	name, _, _ := bytes.Cut(parts["parent"+label], []byte{0})
 	first, _, _ := bytes.Cut(parts["pids"+label], []byte("\n"))
-	out := nature{parent: clip(string(name)), pidsMax: positive(string(first))}
+	out := nature{parent: shell.Clip(string(name)), pidsMax: positive(string(first))}
 	out.largeHeap = largeHeap(flags)
 	if out.largeHeap == dumpsys.Unknown {
-		out.reasons = append(out.reasons, fmt.Sprintf("large heap: the package service tells nothing of %s", clip(n.Package())))
+		out.reasons = append(out.reasons, fmt.Sprintf("large heap: the package service tells nothing of %s", shell.Clip(n.Package())))
 	}
 	return out
 }

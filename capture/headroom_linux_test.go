@@ -16,8 +16,10 @@ import (
 
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/capture/shell"
 	"github.com/leakgate/leakgate/internal/androidsim"
 	"github.com/leakgate/leakgate/internal/recorded"
+	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
 // targetsOf finds processes and probes their levels.
@@ -35,9 +37,9 @@ func targetsOf(t *testing.T, dev Device, facts Facts, patterns ...Pattern) []Tar
 	return out
 }
 
-func phoneDevice(opt androidsim.Options) (*androidsim.Phone, *scripted) {
+func phoneDevice(opt androidsim.Options) (*androidsim.Phone, *shelltest.Device) {
 	phone := androidsim.New(opt)
-	return phone, &scripted{shell: func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+	return phone, &shelltest.Device{Run: func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
 		return phone.Shell(ctx, command, strings.NewReader(""), stdout, stderr), ctx.Err()
 	}}
 }
@@ -79,20 +81,20 @@ func headroomByRelease(t *testing.T, api int, right string, only32 bool) {
 		t.Fatalf("%+v", targets)
 	}
 	rooms := NewHeadrooms(dev, facts)
-	before := len(dev.commands)
+	before := len(dev.Commands)
 	got, err := rooms.Read(t.Context(), targets)
 	if err != nil || len(got) != 3 {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if trips := len(dev.commands) - before; trips != 2 {
+	if trips := len(dev.Commands) - before; trips != 2 {
 		t.Errorf("the first reading took %d trips", trips)
 	}
 	// Two processes of one package ask for it once.
-	if n := strings.Count(strings.Join(dev.commands[before:], "\n"), " package 'com.big' "); n != 1 {
+	if n := strings.Count(strings.Join(dev.Commands[before:], "\n"), " package 'com.big' "); n != 1 {
 		t.Errorf("the package was asked for %d times", n)
 	}
 	again, err := rooms.Read(t.Context(), targets)
-	if trips := len(dev.commands) - before; err != nil || trips != 3 {
+	if trips := len(dev.Commands) - before; err != nil || trips != 3 {
 		t.Errorf("with the second reading %d trips, %v", trips, err)
 	}
 	for i, h := range got {
@@ -172,8 +174,8 @@ func TestHeadroomWithoutPackageService(t *testing.T) {
 	facts := Facts{UID: 2000, API: 34}
 	targets := targetsOf(t, dev, facts, "com.x")
 	rooms := NewHeadrooms(dev, facts)
-	serve := dev.shell
-	dev.shell = func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+	serve := dev.Run
+	dev.Run = func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
 		before, _, hangs := strings.Cut(command, "dumpsys -t 5 package")
 		if !hangs {
 			return serve(ctx, command, stdout, stderr)
@@ -187,9 +189,9 @@ func TestHeadroomWithoutPackageService(t *testing.T) {
 	if err != nil || got[0].LargeHeap != dumpsys.Unknown || !tells(got[0], "large heap: ") || !got[0].GrowthLimit.Known || got[0].Bits != 64 {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	before := len(dev.commands)
-	if got, err = rooms.Read(t.Context(), targets); err != nil || len(dev.commands) != before+1 || got[0].LargeHeap != dumpsys.Unknown {
-		t.Errorf("%+v, %v, %d trips", got, err, len(dev.commands)-before)
+	before := len(dev.Commands)
+	if got, err = rooms.Read(t.Context(), targets); err != nil || len(dev.Commands) != before+1 || got[0].LargeHeap != dumpsys.Unknown {
+		t.Errorf("%+v, %v, %d trips", got, err, len(dev.Commands)-before)
 	}
 	phone.Kill("com.x")
 	if got, err = rooms.Read(t.Context(), targets); err != nil || !errors.Is(got[0].Err, ErrGone) {
@@ -217,17 +219,17 @@ func headroomInShortLines(t *testing.T, api, n int) {
 	for _, p := range find(t, dev, "com.example.shop*") {
 		targets = append(targets, Target{Process: p})
 	}
-	serve := dev.shell
-	dev.shell = func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+	serve := dev.Run
+	dev.Run = func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
 		// As package adb sends it.
-		if line := "shell:echo lg0123456789abcdef01234567 $$; exec </dev/null; (eval " + Quote(command) + "); echo lg0123456789abcdef01234567:$?"; api < 24 && len(line) > 4095 {
+		if line := "shell:echo lg0123456789abcdef01234567 $$; exec </dev/null; (eval " + shell.Quote(command) + "); echo lg0123456789abcdef01234567:$?"; api < 24 && len(line) > 4095 {
 			return -1, fmt.Errorf("the command takes %d bytes", len(line))
 		}
 		return serve(ctx, command, stdout, stderr)
 	}
 	facts := Facts{API: api}
 	for _, hangs := range []bool{false, true} {
-		dev.commands = nil
+		dev.Commands = nil
 		if hangs {
 			defer phone.HangDumpsys()()
 		}
@@ -241,8 +243,8 @@ func headroomInShortLines(t *testing.T, api, n int) {
 				t.Errorf("%+v", h)
 			}
 		}
-		asked := strings.Count(strings.Join(dev.commands, "\n"), " package 'com.example.shop' ")
-		if trips := len(dev.commands); (trips == 2) != (api >= 24 || n <= 10) || trips > 2+n/5 {
+		asked := strings.Count(strings.Join(dev.Commands, "\n"), " package 'com.example.shop' ")
+		if trips := len(dev.Commands); (trips == 2) != (api >= 24 || n <= 10) || trips > 2+n/5 {
 			t.Errorf("%d trips", trips)
 		}
 		if took := time.Since(began); asked != 1 || took > askNature+time.Second {
@@ -273,17 +275,6 @@ func TestHeapLimit(t *testing.T) {
 		got, reason := h.HeapLimit(c.used)
 		if got != c.want || (reason != "") != c.doubt {
 			t.Errorf("%+v: %v, %q", c, got, reason)
-		}
-	}
-}
-
-func TestHeapOption(t *testing.T) {
-	for text, want := range map[string]procfs.Value{
-		"256m\n": known(256 << 20), "1g": known(1 << 30), "8192K": known(8192 << 10), "16777216\r\n": known(16777216),
-		"": {}, "m": {}, "-1m": {}, "256mm": {}, "99999999999m": {}, "0m": {}, "0x10": {},
-	} {
-		if got := heapOption([]byte(text)); got != want {
-			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	}
 }
@@ -423,7 +414,7 @@ func TestLocalHeadroom(t *testing.T) {
 }
 
 // unprivileged is this machine's shell under a uid that owns nothing.
-func unprivileged(t *testing.T) *scripted {
+func unprivileged(t *testing.T) *shelltest.Device {
 	t.Helper()
 	if os.Getuid() != 0 {
 		recorded.Missing(t, "root is needed to become another user")
@@ -432,7 +423,7 @@ func unprivileged(t *testing.T) *scripted {
 	if err != nil {
 		recorded.Missing(t, "setpriv is needed: %v", err)
 	}
-	return &scripted{shell: func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+	return &shelltest.Device{Run: func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
 		cmd := exec.CommandContext(ctx, setpriv, "--reuid", "54321", "--clear-groups", "/bin/sh", "-c", command)
 		cmd.Stdout, cmd.Stderr = stdout, stderr
 		err := cmd.Run()
@@ -451,8 +442,8 @@ func FuzzHeadroom(f *testing.F) {
 		[]byte("/proc/20602/fd/0 /proc/20602/fd/12 /proc/20602/fd/*\n"), []byte("/proc/20602/fd 12\n"), []byte("32768\n"))
 	f.Add([]byte("grep: /proc/20602/limits: Permission denied\n/proc/20602/stat:"+stat), []byte("su: not found"), []byte("stat: '/proc/1/fd': No"), []byte("cat: x"))
 	f.Fuzz(func(t *testing.T, files, fds, sizes, sysctl []byte) {
-		dev := &scripted{}
-		dev.shell = func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
+		dev := &shelltest.Device{}
+		dev.Run = func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
 			for piece := range strings.SplitSeq(command, "echo; echo ") {
 				head, _, _ := strings.Cut(piece, ";")
 				m, label, ok := strings.Cut(head, " ")

@@ -5,7 +5,6 @@ package capture
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,62 +15,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leakgate/leakgate/capture/shell"
 	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/internal/shelltest"
 )
-
-// trap is a real shell in which run-as exists and writes down its words, and in
-// which a canary dies when a name is run.
-type trap struct {
-	*scripted
-	canary, log string
-}
-
-func newTrap(t *testing.T, shell []string) *trap {
-	t.Helper()
-	dir := t.TempDir()
-	tr := &trap{canary: filepath.Join(dir, "canary"), log: filepath.Join(dir, "log")}
-	const runAs = "#!/bin/sh\nprintf '%s\\000' \"$@\" >>$LOG; shift; [ \"$1\" = --user ] && shift 2; exec \"$@\"\n"
-	if err := os.WriteFile(filepath.Join(dir, "run-as"), []byte(runAs), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	tr.scripted = &scripted{shell: func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
-		cmd := exec.CommandContext(ctx, shell[0], append(slices.Clone(shell[1:]), "-c", command)...)
-		cmd.Env = []string{"PATH=" + dir + ":/usr/bin:/bin", "CANARY=" + tr.canary, "LOG=" + tr.log}
-		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, stdout, stderr
-		err := cmd.Run()
-		var exit *exec.ExitError
-		if errors.As(err, &exit) && ctx.Err() == nil {
-			return exit.ExitCode(), nil
-		}
-		return 0, err
-	}}
-	return tr
-}
-
-// dead tells whether the canary is dead.
-func (tr *trap) dead() bool {
-	_, err := os.Stat(tr.canary)
-	return err == nil
-}
-
-// words gives what run-as was told since the last call.
-func (tr *trap) words(t *testing.T) []string {
-	t.Helper()
-	text, err := os.ReadFile(tr.log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(tr.log); err != nil {
-		t.Fatal(err)
-	}
-	return strings.Split(string(text), "\x00")
-}
 
 // children starts a process for each name that a process can have.
 func children(t *testing.T) map[string]int {
 	t.Helper()
 	pids := map[string]int{}
-	for _, name := range hostileNames {
+	for _, name := range shelltest.HostileNames {
 		cmd := &exec.Cmd{Path: "/bin/sleep", Args: []string{name, "300"}}
 		if name == "" {
 			continue
@@ -104,18 +57,18 @@ func awaitName(t *testing.T, name string, pid int) {
 
 func TestHostileNamesInRealShells(t *testing.T) {
 	pids := children(t)
-	for _, shell := range shells(t) {
+	for _, shell := range shelltest.Shells(t) {
 		t.Run(strings.Join(append([]string{filepath.Base(shell[0])}, shell[1:]...), " "), func(t *testing.T) {
-			tr := newTrap(t, shell)
-			if _, err := tr.Shell(t.Context(), "echo $("+inject+") 2>/dev/null", io.Discard, io.Discard); err != nil || !tr.dead() {
+			tr := shelltest.NewTrap(t, shell)
+			if _, err := tr.Shell(t.Context(), "echo $("+shelltest.Inject+") 2>/dev/null", io.Discard, io.Discard); err != nil || !tr.Dead() {
 				t.Fatal("the trap does not work: an unquoted name leaves the canary alive", err)
 			}
-			if err := os.Remove(tr.canary); err != nil {
+			if err := tr.Revive(); err != nil {
 				t.Fatal(err)
 			}
 			findNames(t, tr, pids)
 			readNames(t, tr, pids)
-			if tr.dead() {
+			if tr.Dead() {
 				t.Error("a name was run")
 			}
 		})
@@ -124,7 +77,7 @@ func TestHostileNamesInRealShells(t *testing.T) {
 
 // findNames looks for all processes in one command, and for those alone that are
 // not refused.
-func findNames(t *testing.T, tr *trap, pids map[string]int) {
+func findNames(t *testing.T, tr *shelltest.Trap, pids map[string]int) {
 	t.Helper()
 	var patterns []Pattern
 	for name := range pids {
@@ -144,24 +97,24 @@ func findNames(t *testing.T, tr *trap, pids map[string]int) {
 
 // readNames sends the commands of the levels and of the fast channel that hold the
 // package of a name: those under run-as.
-func readNames(t *testing.T, tr *trap, pids map[string]int) {
+func readNames(t *testing.T, tr *shelltest.Trap, pids map[string]int) {
 	t.Helper()
 	var targets []Target
-	for _, name := range hostileNames {
+	for _, name := range shelltest.HostileNames {
 		p := Process{Name: name, User: 10, UID: 10*perUser + 10123, PID: cmp.Or(pids[name], os.Getpid())}
-		c := candidate{Level{RunAs, wrapper{words: runAsWords(p)}, "smaps_rollup"}, "", 20 * time.Second}
+		c := candidate{Level{RunAs, shell.RunAs(p.Package(), p.User), "smaps_rollup"}, "", 20 * time.Second}
 		f, err := NewLevels(tr, Facts{UID: 2000}).try(t.Context(), p, c)
 		if err != nil || f.Answer != Available {
 			t.Errorf("%q: %+v, %v", name, f, err)
 		}
-		checkWords(t, []string{name}, tr.words(t))
+		checkWords(t, []string{name}, tr.Words(t))
 		targets = append(targets, Target{p, c.Level})
 	}
 	rounds, err := NewFast(tr).Read(t.Context(), targets, 0, 20*time.Second)
 	if err != nil || len(rounds[0].Readings) != len(targets) {
 		t.Errorf("%+v, %v", rounds, err)
 	}
-	checkWords(t, hostileNames, tr.words(t))
+	checkWords(t, shelltest.HostileNames, tr.Words(t))
 }
 
 // checkWords wants the packages of the names read back by run-as, byte by byte and
@@ -187,10 +140,10 @@ func checkWords(t *testing.T, names, words []string) {
 }
 
 // simulated is a phone with one app that only run-as can read, without a wire.
-func simulated(app androidsim.App) (*androidsim.Phone, *scripted) {
+func simulated(app androidsim.App) (*androidsim.Phone, *shelltest.Device) {
 	app.Debuggable = true
 	phone := androidsim.New(androidsim.Options{Apps: []androidsim.App{app}})
-	return phone, &scripted{shell: func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+	return phone, &shelltest.Device{Run: func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
 		return phone.Shell(ctx, command, strings.NewReader(""), stdout, stderr), ctx.Err()
 	}}
 }
@@ -208,7 +161,7 @@ func TestHugeNameIsNone(t *testing.T) {
 // The simulated phone has a shell of its own, and apps of such names that only
 // run-as can read.
 func TestHostileNamesOnASimulatedPhone(t *testing.T) {
-	for _, name := range hostileNames {
+	for _, name := range shelltest.HostileNames {
 		phone, dev := simulated(androidsim.App{
 			Package: name, Processes: []androidsim.ProcessSpec{{Name: name, Models: []androidsim.Model{androidsim.Typical()}}},
 		})
@@ -235,7 +188,7 @@ func TestHostileNamesOnASimulatedPhone(t *testing.T) {
 		}
 	}
 	phone, dev := simulated(androidsim.App{Package: "com.x"})
-	if _, err := dev.Shell(t.Context(), "echo $("+inject+")", io.Discard, io.Discard); err != nil {
+	if _, err := dev.Shell(t.Context(), "echo $("+shelltest.Inject+")", io.Discard, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := phone.Stat("/data/local/tmp/canary"); err != nil {

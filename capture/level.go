@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leakgate/leakgate/capture/shell"
 )
 
 // Source says where a sample was read. Sources from SmapsRollup to Smaps give
@@ -50,29 +52,10 @@ type Finding struct {
 // Level is how the fast channel reads one process.
 type Level struct {
 	Source Source
-	// prefix is the command that the reading grep runs under; empty for none.
-	prefix wrapper
+	// Prefix is the command that the reading grep runs under.
+	Prefix shell.Prefix
 	// file is smaps_rollup, smaps or status.
 	file string
-}
-
-// wrapper makes a command line run under another uid.
-type wrapper struct {
-	words string
-	// asText: the command is handed over as one quoted word (su -c).
-	asText bool
-}
-
-func (w wrapper) isSU() bool { return strings.HasPrefix(w.words, "su ") }
-
-func (w wrapper) wrap(command string) string {
-	switch {
-	case w.words == "":
-		return command
-	case w.asText:
-		return w.words + " " + Quote(command)
-	}
-	return w.words + " " + command
 }
 
 // Probe is the level of a process and all that was found on the way.
@@ -196,7 +179,7 @@ func (l *Levels) probe(ctx context.Context, p Process) (Probe, error) {
 	silent := false
 	for _, c := range l.candidates(p) {
 		// One su that does not answer is enough to wait for.
-		if silent && c.prefix.isSU() {
+		if silent && c.Prefix.IsSU() {
 			continue
 		}
 		f, err := l.try(ctx, p, c)
@@ -207,7 +190,7 @@ func (l *Levels) probe(ctx context.Context, p Process) (Probe, error) {
 			probe.Level = c.Level
 			return probe, nil
 		}
-		silent = silent || c.prefix.isSU() && f.Answer == Unclear
+		silent = silent || c.Prefix.IsSU() && f.Answer == Unclear
 		probe.Findings = append(probe.Findings, f)
 	}
 	probe.Level = Level{Source: Dumpsys}
@@ -219,34 +202,25 @@ func (l *Levels) candidates(p Process) []candidate {
 	if p.Isolated() {
 		noRunAs = "an isolated process has a uid of its own"
 	}
-	if p.UID%perUser < 10000 {
+	if !p.Installed() {
 		noRunAs = "not a process of an installed app"
 	}
 	if l.facts.UID == 0 {
 		noSU, noRunAs = "the shell is root already", "the shell is root already"
 	}
-	runAs := wrapper{words: runAsWords(p)}
-	su0, suC := wrapper{words: "su 0"}, wrapper{words: "su -c", asText: true}
+	runAs, su := shell.RunAs(p.Package(), p.User), shell.SU()
 	quick, slow := 10*time.Second, 30*time.Second
 	return []candidate{
-		{Level{SmapsRollup, wrapper{}, "smaps_rollup"}, "", quick},
-		{Level{SU, su0, "smaps_rollup"}, noSU, quick},
-		{Level{SU, suC, "smaps_rollup"}, noSU, quick},
+		{Level{SmapsRollup, shell.Prefix{}, "smaps_rollup"}, "", quick},
+		{Level{SU, su[0], "smaps_rollup"}, noSU, quick},
+		{Level{SU, su[1], "smaps_rollup"}, noSU, quick},
 		{Level{RunAs, runAs, "smaps_rollup"}, noRunAs, quick},
-		{Level{Smaps, wrapper{}, "smaps"}, "", slow},
-		{Level{Smaps, su0, "smaps"}, noSU, slow},
-		{Level{Smaps, suC, "smaps"}, noSU, slow},
+		{Level{Smaps, shell.Prefix{}, "smaps"}, "", slow},
+		{Level{Smaps, su[0], "smaps"}, noSU, slow},
+		{Level{Smaps, su[1], "smaps"}, noSU, slow},
 		{Level{Smaps, runAs, "smaps"}, noRunAs, slow},
-		{Level{Status, wrapper{}, "status"}, "", quick},
+		{Level{Status, shell.Prefix{}, "status"}, "", quick},
 	}
-}
-
-func runAsWords(p Process) string {
-	words := "run-as " + Quote(p.Package())
-	if p.User != 0 {
-		words += " --user " + strconv.Itoa(p.User)
-	}
-	return words
 }
 
 // try reads once by one way. Only a dead connection or the caller's end is an error.
@@ -256,9 +230,9 @@ func (l *Levels) try(ctx context.Context, p Process, c candidate) (Finding, erro
 		f.Answer, f.Reason = Refused, c.skip
 		return f, nil
 	}
-	m := newMarker()
-	read := c.prefix.wrap(fmt.Sprintf("grep -E %s /proc/%d/%s", Quote(probePattern(c.file)), p.PID, c.file))
-	a, err := ask(ctx, l.dev, c.wait, m.join([]part{
+	m := shell.NewMarker()
+	read := c.Prefix.Wrap(fmt.Sprintf("grep -E %s /proc/%d/%s", shell.Quote(probePattern(c.file)), p.PID, c.file))
+	a, err := shell.Ask(ctx, l.dev, c.wait, m.Join([]shell.Part{
 		{"read", read + " </dev/null 2>&1"},
 		{"stat", fmt.Sprintf("cat /proc/%d/stat 2>&1", p.PID)},
 	}))
@@ -271,7 +245,7 @@ func (l *Levels) try(ctx context.Context, p Process, c candidate) (Finding, erro
 	case err != nil:
 		return f, fmt.Errorf("probe %s of %s: %w", c.Source, p.Name, err)
 	}
-	parts, whole := m.split(a.out)
+	parts, whole := m.Split(a.Stdout)
 	f.Answer, f.Reason = judge(string(parts["read"]), c.file)
 	alive := strings.HasPrefix(string(parts["stat"]), strconv.Itoa(p.PID)+" (")
 	if f.Answer != Available && (!whole || !alive) {
@@ -296,7 +270,7 @@ func judge(text, file string) (Answer, string) {
 	}
 	switch {
 	case strings.TrimSpace(text) != "":
-		return Refused, clip(text)
+		return Refused, shell.Clip(text)
 	case file == "status":
 		return Refused, "no RssAnon: a kernel before 4.5"
 	}

@@ -7,12 +7,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/leakgate/leakgate/capture/shell"
+	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
 // phone answers probes by the way that a command takes.
-func phone(answers func(command string) string) *scripted {
-	return &scripted{shell: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
-		m := marker(command[len("echo; echo "):strings.Index(command, " 'read'")])
+func phone(answers func(command string) string) *shelltest.Device {
+	return &shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
+		m := shell.Marker(command[len("echo; echo "):strings.Index(command, " 'read'")])
 		read := answers(command)
 		_, err := io.WriteString(stdout, "\n"+string(m)+" read\n"+read+"\n"+string(m)+" stat\n"+statLine(5, "five", 1)+"\n"+string(m)+" end\n")
 		return 0, err
@@ -68,7 +71,7 @@ func TestLevelIsTheBestThatTheProcessAllows(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		if words := probe.Level.prefix.words; probe.Level.Source != c.source || !strings.Contains(words, c.asked) || c.asked == "" && words != "" {
+		if words := probe.Level.Prefix.String(); probe.Level.Source != c.source || !strings.Contains(words, c.asked) || c.asked == "" && words != "" {
 			t.Errorf("%s: %+v", name, probe)
 		}
 		for _, f := range probe.Findings {
@@ -79,12 +82,12 @@ func TestLevelIsTheBestThatTheProcessAllows(t *testing.T) {
 		if !probe.conclusive() {
 			t.Errorf("%s: not conclusive: %+v", name, probe)
 		}
-		asked := len(dev.commands)
-		if _, err := levels.Probe(t.Context(), c.p); err != nil || len(dev.commands) != asked {
+		asked := len(dev.Commands)
+		if _, err := levels.Probe(t.Context(), c.p); err != nil || len(dev.Commands) != asked {
 			t.Errorf("%s: asked again (%v)", name, err)
 		}
 		levels.Forget(c.p)
-		if _, err := levels.Probe(t.Context(), c.p); err != nil || len(dev.commands) == asked {
+		if _, err := levels.Probe(t.Context(), c.p); err != nil || len(dev.Commands) == asked {
 			t.Errorf("%s: not asked again after Forget (%v)", name, err)
 		}
 	}
@@ -100,12 +103,12 @@ func TestLevelThatDoesNotAnswerIsUnclear(t *testing.T) {
 			}
 			return "Permission denied\n"
 		})
-		dev := &scripted{shell: func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+		dev := &shelltest.Device{Run: func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
 			if strings.Contains(command, "su 0") || strings.Contains(command, "su -c") {
 				<-ctx.Done()
 				return 0, ctx.Err()
 			}
-			return inner.shell(ctx, command, stdout, stderr)
+			return inner.Run(ctx, command, stdout, stderr)
 		}}
 		levels, began := NewLevels(dev, Facts{UID: 2000}), time.Now()
 		probe, err := levels.Probe(t.Context(), Process{Name: "com.x", PID: 5, UID: 10123})

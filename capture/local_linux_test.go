@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
 // local runs commands in this machine's own shell, so that real grep reads real
 // files of /proc.
-func local() *scripted {
-	return &scripted{shell: func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+func local() *shelltest.Device {
+	return &shelltest.Device{Run: func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
 		cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
 		cmd.Stdout, cmd.Stderr = stdout, stderr
 		err := cmd.Run()

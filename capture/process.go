@@ -28,6 +28,10 @@ func (p Process) Isolated() bool {
 	return app >= 90000 && app <= 99999
 }
 
+// Installed reports whether the process runs under the uid of an installed app
+// (AID_APP_START); those below are of the system.
+func (p Process) Installed() bool { return p.UID%perUser >= 10000 }
+
 // Key names the process across its restarts.
 type Key struct {
 	User int

@@ -14,7 +14,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/capture/diagnose"
 	"github.com/leakgate/leakgate/harness/config"
 )
 
@@ -374,7 +374,7 @@ func TestRunWithProfile(t *testing.T) {
 
 // The page and the schema name the file of a step as it is made.
 func TestStepsTellTheirFile(t *testing.T) {
-	step, err := capture.CustomStep("name", "id", time.Second)
+	step, err := diagnose.CustomStep("name", "id", time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

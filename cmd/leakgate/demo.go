@@ -10,6 +10,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/capture/adb"
+	"github.com/leakgate/leakgate/capture/diagnose"
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/monitor"
 	"github.com/leakgate/leakgate/harness/response"
@@ -131,7 +132,7 @@ func demoUntraced(run record.Run) string {
 			return ""
 		}
 		for _, s := range d.Steps {
-			if s.Step == "heap" && s.Ending == string(capture.Failed) {
+			if s.Step == "heap" && s.Ending == string(diagnose.Failed) {
 				why = append(why, s.Reasons...)
 			}
 		}

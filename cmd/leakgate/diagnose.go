@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/capture/diagnose"
 	"github.com/leakgate/leakgate/harness/lease"
 	"github.com/leakgate/leakgate/harness/monitor"
 	"github.com/leakgate/leakgate/harness/response"
@@ -135,7 +136,7 @@ func (f *diagnoseFlags) look(p *plan, name capture.Pattern, options response.Opt
 		return f.refused(c, "diagnose", p.ctx, err)
 	}
 	// What cannot be removed now is the next one's: the diagnosis does not need it gone.
-	if left, err := capture.Sweep(p.ctx, dev); err == nil && len(left) > 0 {
+	if left, err := diagnose.Sweep(p.ctx, dev); err == nil && len(left) > 0 {
 		fmt.Fprintf(c.err, "leakgate diagnose: removed what an earlier diagnosis has left on the device: %s\n", strings.Join(left, ", "))
 	}
 	f.tidy(p, options)
@@ -185,7 +186,7 @@ func (f *diagnoseFlags) tidy(p *plan, options response.Options) {
 // dumped tells whether a heap dump was taken, also one that was not kept.
 func dumped(d record.Diagnosis) bool {
 	return slices.ContainsFunc(d.Steps, func(c record.Collected) bool {
-		return c.Step == "heap" && (c.Ending == string(capture.Complete) || c.Ending == string(capture.Fallback))
+		return c.Step == "heap" && (c.Ending == string(diagnose.Complete) || c.Ending == string(diagnose.Fallback))
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/capture/diagnose"
 	"github.com/leakgate/leakgate/capture/field"
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/response"
@@ -520,7 +521,7 @@ func (s *session) sendSweep(ctx context.Context) {
 		return
 	}
 	dev := s.dev
-	send(s, &s.sweeps, func() ([]string, error) { return capture.Sweep(ctx, dev) })
+	send(s, &s.sweeps, func() ([]string, error) { return diagnose.Sweep(ctx, dev) })
 }
 
 func (s *session) takeSweep(ctx context.Context, a answer[[]string]) {

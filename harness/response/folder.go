@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/capture/diagnose"
 	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -130,7 +130,7 @@ const heapStep = "heap"
 
 // open lets the other steps of a CI job read what was collected, as the rest of a run
 // directory. A heap dump stays closed as long as all of it is there.
-func (f folder) open(steps []capture.Outcome) error {
+func (f folder) open(steps []diagnose.Outcome) error {
 	for _, s := range steps {
 		if s.File == "" || s.Step == heapStep {
 			continue

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/capture/diagnose"
 	"github.com/leakgate/leakgate/internal/hproftest"
 	"github.com/leakgate/leakgate/internal/recorded"
 	"github.com/leakgate/leakgate/reporters/record"
@@ -86,13 +87,13 @@ func TestHostileDump(t *testing.T) {
 func TestFit(t *testing.T) {
 	line := strings.Repeat("<", maxText)
 	c := &Case{Record: record.Diagnosis{Process: strings.Repeat("<", 255), Mark: line, Folder: strings.Repeat("x", 300)}}
-	var all capture.Diagnosis
+	var all diagnose.Diagnosis
 	for i := range 60 {
-		all.Steps = append(all.Steps, capture.Outcome{Step: fmt.Sprint("step", i), Note: hostile, Reasons: slices.Repeat([]string{hostile}, 100)})
+		all.Steps = append(all.Steps, diagnose.Outcome{Step: fmt.Sprint("step", i), Note: hostile, Reasons: slices.Repeat([]string{hostile}, 100)})
 		c.Record.Findings = append(c.Record.Findings, record.Finding{What: "leak", Name: fmt.Sprint(i, line), Trace: slices.Repeat([]string{line}, 60)})
 		c.warnText(fmt.Sprint(line, i))
 	}
-	c.Record.Steps = collected(capture.Recipe{}, all, folder{})
+	c.Record.Steps = collected(diagnose.Recipe{}, all, folder{})
 	c.Record.Summary = bounded(slices.Repeat([]string{line}, 200))
 	if last := c.Record.Summary[maxLines-1]; last != "... 121 lines more beside the artifacts" {
 		t.Error(last)

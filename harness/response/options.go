@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/analysis/mapping"
-	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/capture/diagnose"
 )
 
 // Dump says when heaps are dumped.
@@ -43,7 +43,7 @@ type Options struct {
 	Cooldown time.Duration
 	// Steps are added to the recipe of this name (java, native, gpu, thread, unknown), or
 	// to each of them where it is all.
-	Steps map[string][]capture.Step
+	Steps map[string][]diagnose.Step
 	// Mapping has the names of the source for those of an obfuscated build; nil for none.
 	Mapping *mapping.Mapping
 	// Memory gives the bytes that the graph of a dump may take; nil, or 0, bounds nothing.
@@ -61,8 +61,8 @@ func (o Options) withDefaults() Options {
 }
 
 // recipe is the recipe of this name with the steps that were added to it.
-func (o Options) recipe(name string) (capture.Recipe, bool) {
-	r, ok := capture.RecipeOf(name)
+func (o Options) recipe(name string) (diagnose.Recipe, bool) {
+	r, ok := diagnose.RecipeOf(name)
 	if !ok {
 		return r, false
 	}

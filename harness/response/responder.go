@@ -13,6 +13,7 @@ import (
 
 	"github.com/leakgate/leakgate/analysis/spool"
 	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/capture/diagnose"
 	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -115,7 +116,7 @@ func (r *Responder) Collect(ctx context.Context, dev capture.Device, facts captu
 	}}
 	// A kill leaves no line about the folder: this tells what may stay in it.
 	_ = c.write() // and once more below, where its error is told
-	d, err := capture.Diagnose(ctx, dev, facts, capture.Request{
+	d, err := diagnose.Diagnose(ctx, dev, facts, diagnose.Request{
 		Process: o.Process, Recipe: recipe, Level: o.Level, Dir: dir.path, Run: r.token,
 		HostFree: func() (int64, error) { return free(dir.path) },
 		Expect:   o.Expect, Paused: o.Paused,
@@ -160,7 +161,7 @@ func free(dir string) (int64, error) {
 }
 
 // collected are the steps as run.json has them.
-func collected(recipe capture.Recipe, d capture.Diagnosis, dir folder) []record.Collected {
+func collected(recipe diagnose.Recipe, d diagnose.Diagnosis, dir folder) []record.Collected {
 	proves := map[string]string{}
 	for _, s := range recipe.Steps {
 		proves[s.Name] = s.Proves
@@ -185,10 +186,10 @@ func reasons(all []string, dir folder) []string {
 }
 
 // outcome is the word for all steps together.
-func outcome(d capture.Diagnosis, err error) string {
+func outcome(d diagnose.Diagnosis, err error) string {
 	whole, some := true, false
 	for _, s := range d.Steps {
-		whole = whole && s.Ending == capture.Complete
+		whole = whole && s.Ending == diagnose.Complete
 		some = some || s.File != ""
 	}
 	switch {

@@ -1,32 +1,35 @@
-package capture
+package diagnose
 
 import (
 	"context"
 	"fmt"
 
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/capture/shell"
 )
 
 // room checks the device's disk, and that the name of the file is free. It gives the
 // process's status.
 func (h *heapDump) room(ctx context.Context) (status []byte, err error) {
-	m, p := newMarker(), h.req.Process
-	a, err := ask(ctx, h.dev, h.within(quickLimit), m.join([]part{
+	m, p := shell.NewMarker(), h.req.Process
+	a, err := shell.Ask(ctx, h.dev, h.within(quickLimit), m.Join([]shell.Part{
 		{"df", dfCommand},
 		{"status", fmt.Sprintf("cat /proc/%d/status 2>&1", p.PID)},
 		{"heapsize", "getprop dalvik.vm.heapsize"},
-		{"rm", "rm -f " + Quote(h.remote) + " 2>&1"},
+		{"rm", "rm -f " + shell.Quote(h.remote) + " 2>&1"},
 	}))
 	if err != nil {
 		return nil, fmt.Errorf("ask for free space: %w", err)
 	}
-	parts, whole := m.split(a.out)
+	parts, whole := m.Split(a.Stdout)
 	if !whole {
-		return nil, fmt.Errorf("ask for free space: %w: the answer is cut", ErrDevice)
+		return nil, fmt.Errorf("ask for free space: %w: the answer is cut", capture.ErrDevice)
 	}
 	h.seeFree(parts["df"])
 	h.bound = bound(parts["status"])
-	if most := heapOption(parts["heapsize"]); most.Known {
+	if most := dumpsys.ParseMemorySize(parts["heapsize"]); most.Known {
 		h.bound = min(h.bound, most.N)
 	}
 	expect := h.req.Expect
@@ -43,7 +46,7 @@ func (h *heapDump) room(ctx context.Context) (status []byte, err error) {
 const dfCommand = "df /data 2>/dev/null"
 
 func (h *heapDump) seeFree(df []byte) {
-	if v := parseFree(string(df), "/data"); v.Known && (!h.free.Known || v.N < h.free.N) {
+	if v := dumpsys.ParseDiskFree(string(df), "/data"); v.Known && (!h.free.Known || v.N < h.free.N) {
 		h.free = v
 	}
 }

@@ -1,4 +1,4 @@
-package capture
+package diagnose
 
 import (
 	"bytes"
@@ -16,8 +16,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/capture/shell"
 	"github.com/leakgate/leakgate/internal/androidsim"
 	"github.com/leakgate/leakgate/internal/recorded"
+	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
 // dumpCase is what is wrong with a heap dump, and how it ends.
@@ -25,7 +28,7 @@ type dumpCase struct {
 	name string
 	// begin changes the situation or, with the phone there, the rest.
 	situation func(*situation)
-	begin     func(t *testing.T, d *pocket, facts *Facts, r *Request)
+	begin     func(t *testing.T, d *pocket, facts *capture.Facts, r *Request)
 	ending    Ending
 	words     string
 	// reaches is the most real time that it may take.
@@ -58,62 +61,62 @@ var dumpCases = []dumpCase{
 	{name: "whole", ending: Complete, within: 5 * time.Second},
 	{name: "whole, on an Android that does not wait", situation: func(s *situation) { s.api = 28 }, ending: Complete, within: 8 * time.Second},
 	{name: "whole, with the GC signal", situation: func(s *situation) { s.api = 26 }, ending: Complete, within: 13 * time.Second},
-	{name: "the process dies", begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) {
+	{name: "the process dies", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) {
 		d.on("am dumpheap", meanwhile(700*time.Millisecond, func() { d.Kill("com.shop") }))
 	}, ending: Failed, words: "the process died while its heap was dumped", within: 5 * time.Second},
-	{name: "the process dies, on an Android that does not wait", situation: func(s *situation) { s.api = 28 }, begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) {
+	{name: "the process dies, on an Android that does not wait", situation: func(s *situation) { s.api = 28 }, begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) {
 		d.on("am dumpheap", meanwhile(700*time.Millisecond, func() { d.Kill("com.shop") }))
 	}, ending: Failed, words: "the process died while its heap was dumped", within: 5 * time.Second},
-	{name: "the process was restarted before", begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) { d.Restart("com.shop") }, ending: Skipped, words: "the process was gone before", within: time.Second},
-	{name: "the system crashes", begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) {
+	{name: "the process was restarted before", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) { d.Restart("com.shop") }, ending: Skipped, words: "the process was gone before", within: time.Second},
+	{name: "the system crashes", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) {
 		d.on("am dumpheap", meanwhile(500*time.Millisecond, func() { d.CrashSystem(time.Minute) }))
 	}, ending: Failed, words: "died", within: 10 * time.Second},
-	{name: "the system is down", begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) {
+	{name: "the system is down", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) {
 		d.on("am help", func(context.Context) error { d.CrashSystem(time.Hour); return nil })
 	}, ending: Failed, words: "system_server does not run", within: 5 * time.Second},
-	{name: "system_server hangs", begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) {
+	{name: "system_server hangs", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) {
 		d.on("am help", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 	}, ending: Failed, words: "system_server hangs", within: 15 * time.Second},
-	{name: "the process is frozen", begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) { d.Freeze("com.shop", true) }, ending: Failed, words: "the dump has no end in 5m0s", within: 6 * time.Minute},
+	{name: "the process is frozen", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) { d.Freeze("com.shop", true) }, ending: Failed, words: "the dump has no end in 5m0s", within: 6 * time.Minute},
 	{name: "not debuggable", situation: func(s *situation) { s.debuggable = false }, ending: Skipped, words: "com.shop is not debuggable: take a debuggable build", within: 3 * time.Second},
-	{name: "a process that am does not know", begin: func(t *testing.T, d *pocket, _ *Facts, r *Request) {
-		found, err := FindProcesses(t.Context(), d, []Pattern{"surfaceflinger"})
+	{name: "a process that am does not know", begin: func(t *testing.T, d *pocket, _ *capture.Facts, r *Request) {
+		found, err := capture.FindProcesses(t.Context(), d, []capture.Pattern{"surfaceflinger"})
 		if err != nil || len(found.Processes) != 1 {
 			t.Fatal(found, err)
 		}
 		r.Process = found.Processes[0]
 	}, ending: Skipped, words: "am knows no process", within: 3 * time.Second},
-	{name: "no am", begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) { d.without = "am" }, ending: Skipped, words: "this build has no am", within: time.Second},
-	{name: "a full disk of the device", begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) { d.FillDisk(10 << 20) }, ending: Failed, words: "the device's disk is full: 10 MB free on /data, and a dump may take", within: time.Second},
-	{name: "a disk of the device that fills up", situation: func(s *situation) { s.options.DumpHeap = large(200 << 20) }, begin: func(_ *testing.T, d *pocket, _ *Facts, r *Request) {
+	{name: "no am", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) { d.without = "am" }, ending: Skipped, words: "this build has no am", within: time.Second},
+	{name: "a full disk of the device", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) { d.FillDisk(10 << 20) }, ending: Failed, words: "the device's disk is full: 10 MB free on /data, and a dump may take", within: time.Second},
+	{name: "a disk of the device that fills up", situation: func(s *situation) { s.options.DumpHeap = large(200 << 20) }, begin: func(_ *testing.T, d *pocket, _ *capture.Facts, r *Request) {
 		d.FillDisk(100 << 20)
 		r.Expect = 1
 	}, ending: Failed, words: "the dump is empty", within: 10 * time.Second},
-	{name: "a disk of the device that fills up meanwhile", situation: func(s *situation) { s.options.DumpHeap = large(200 << 20) }, begin: func(_ *testing.T, d *pocket, _ *Facts, r *Request) {
+	{name: "a disk of the device that fills up meanwhile", situation: func(s *situation) { s.options.DumpHeap = large(200 << 20) }, begin: func(_ *testing.T, d *pocket, _ *capture.Facts, r *Request) {
 		d.on("am dumpheap", func(context.Context) error { d.FillDisk(30 << 20); return nil })
 	}, ending: Failed, words: "the device's disk is full", within: 10 * time.Second},
-	{name: "a disk that fills up, on an Android that does not wait", situation: func(s *situation) { s.api, s.options.DumpHeap = 28, large(200<<20) }, begin: func(_ *testing.T, d *pocket, _ *Facts, r *Request) {
+	{name: "a disk that fills up, on an Android that does not wait", situation: func(s *situation) { s.api, s.options.DumpHeap = 28, large(200<<20) }, begin: func(_ *testing.T, d *pocket, _ *capture.Facts, r *Request) {
 		d.on("am dumpheap", func(context.Context) error { d.FillDisk(30 << 20); return nil })
 	}, ending: Failed, words: "the device's disk is full", within: 2 * time.Minute},
-	{name: "a full disk of the host", begin: func(_ *testing.T, _ *pocket, _ *Facts, r *Request) {
+	{name: "a full disk of the host", begin: func(_ *testing.T, _ *pocket, _ *capture.Facts, r *Request) {
 		r.HostFree = func() (int64, error) { return reserve + 1<<20, nil }
 	}, ending: Failed, words: "the host's disk is full", within: 5 * time.Second},
-	{name: "a disk of the device that is too small for what is not of the Java heap", situation: func(s *situation) { s.options.HeapSize = 64 }, begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) {
+	{name: "a disk of the device that is too small for what is not of the Java heap", situation: func(s *situation) { s.options.HeapSize = 64 }, begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) {
 		d.FillDisk(130 << 20)
 	}, ending: Complete, within: 5 * time.Second},
-	{name: "a disk of the device that is too small for a Java heap", situation: func(s *situation) { s.options.HeapSize = 128 }, begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) {
+	{name: "a disk of the device that is too small for a Java heap", situation: func(s *situation) { s.options.HeapSize = 128 }, begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) {
 		d.FillDisk(130 << 20)
 	}, ending: Failed, words: "130 MB free on /data, and a dump may take", within: time.Second},
-	{name: "a host known to be full", begin: func(_ *testing.T, d *pocket, _ *Facts, r *Request) {
+	{name: "a host known to be full", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, r *Request) {
 		r.Expect = 10 << 20
 		r.HostFree = func() (int64, error) { return reserve + 19<<20, nil }
 		d.on("am dumpheap", func(context.Context) error { panic("the process is stopped for nothing") })
 	}, ending: Failed, words: "the host's disk is full", within: time.Second},
-	{name: "a host that does not know", begin: func(_ *testing.T, _ *pocket, _ *Facts, r *Request) {
+	{name: "a host that does not know", begin: func(_ *testing.T, _ *pocket, _ *capture.Facts, r *Request) {
 		r.HostFree = func() (int64, error) { return 0, errors.ErrUnsupported }
 	}, ending: Complete, words: "the host's free space is not known", within: 5 * time.Second},
-	{name: "a pull that ends early", begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) { d.pulled = cutReader(5000) }, ending: Failed, words: "the dump is cut after 5000 of ", within: 5 * time.Second},
-	{name: "a pull that ends early, on an Android that does not wait", situation: func(s *situation) { s.api = 28 }, begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) { d.pulled = cutReader(5000) }, ending: Failed, words: "the dump is cut after 5000 of ", within: 15 * time.Second},
+	{name: "a pull that ends early", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) { d.pulled = cutReader(5000) }, ending: Failed, words: "the dump is cut after 5000 of ", within: 5 * time.Second},
+	{name: "a pull that ends early, on an Android that does not wait", situation: func(s *situation) { s.api = 28 }, begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) { d.pulled = cutReader(5000) }, ending: Failed, words: "the dump is cut after 5000 of ", within: 15 * time.Second},
 	{name: "a dump that was cut on the device", situation: func(s *situation) { s.options.DumpHeap = short }, ending: Failed, words: "the dump is cut after", within: 5 * time.Second},
 	{name: "no dump", situation: func(s *situation) {
 		s.options.DumpHeap = func(w io.Writer, _ androidsim.Heap) error { return writeText(w, "Heap dump not available") }
@@ -121,10 +124,10 @@ var dumpCases = []dumpCase{
 	{name: "an empty dump", situation: func(s *situation) {
 		s.options.DumpHeap = func(io.Writer, androidsim.Heap) error { return nil }
 	}, ending: Failed, words: "the dump is empty", within: 5 * time.Second},
-	{name: "a signal that the process does not take", situation: func(s *situation) { s.api = 26 }, begin: func(_ *testing.T, d *pocket, _ *Facts, _ *Request) {
+	{name: "a signal that the process does not take", situation: func(s *situation) { s.api = 26 }, begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) {
 		d.BreakFile("/proc/*/status", androidsim.FileEmpty)
 	}, ending: Fallback, words: garbage, within: 8 * time.Second},
-	{name: "a run without a name", begin: func(_ *testing.T, _ *pocket, _ *Facts, r *Request) { r.Run = "../x" }, ending: Failed, words: "letters and digits", within: time.Second},
+	{name: "a run without a name", begin: func(_ *testing.T, _ *pocket, _ *capture.Facts, r *Request) { r.Run = "../x" }, ending: Failed, words: "letters and digits", within: time.Second},
 }
 
 func writeText(w io.Writer, text string) error {
@@ -240,8 +243,8 @@ func TestSlowDumpIsWaitedFor(t *testing.T) {
 			}
 			return whole.Bytes()
 		}
-		p := Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}
-		dev := &puller{scripted: scripted{shell: func(_ context.Context, command string, stdout, stderr io.Writer) (int, error) {
+		p := capture.Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}
+		dev := &puller{Device: shelltest.Device{Run: func(_ context.Context, command string, stdout, stderr io.Writer) (int, error) {
 			return 0, play(stdout, command, map[string]string{
 				"cat /proc/7/stat": statLine(7, "a", 5), "cat /proc/uptime": "10.00 9.00\n",
 				"stat -c %s": fmt.Sprintf("%d\n", len(written())), "am help": "am dumpheap [--user <USER_ID> current] [-g] <PROCESS> <FILE>\n",
@@ -249,7 +252,7 @@ func TestSlowDumpIsWaitedFor(t *testing.T) {
 		}}, file: written}
 		r := Request{Process: p, Dir: t.TempDir(), Run: "r"}
 		r.Recipe, _ = RecipeOf("dump")
-		got, err := Diagnose(t.Context(), dev, Facts{API: 28, UID: 0, TimeScale: 1}, r)
+		got, err := Diagnose(t.Context(), dev, capture.Facts{API: 28, UID: 0, TimeScale: 1}, r)
 		checkDiagnosis(t, r, got)
 		if o := got.Steps[0]; err != nil || o.Bytes != size || dev.pulls != 2 {
 			t.Errorf("%+v, %d pulls, %v", o, dev.pulls, err)
@@ -269,7 +272,7 @@ func scriptedDump(t *testing.T, api int, stat func(dumped bool) (string, error))
 	if api >= 30 {
 		waits = "Waiting for dump to finish...\n"
 	}
-	dev := &puller{scripted: scripted{shell: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
+	dev := &puller{Device: shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
 		line := ""
 		if strings.Contains(command, "cat /proc/7/stat ") {
 			var err error
@@ -283,9 +286,9 @@ func scriptedDump(t *testing.T, api int, stat func(dumped bool) (string, error))
 			"am help": "am dumpheap [--user <USER_ID> current] [-g] <PROCESS> <FILE>\n",
 		})
 	}}, file: whole.Bytes}
-	r := Request{Process: Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}, Dir: t.TempDir(), Run: "r"}
+	r := Request{Process: capture.Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}, Dir: t.TempDir(), Run: "r"}
 	r.Recipe, _ = RecipeOf("dump")
-	got, err := Diagnose(t.Context(), dev, Facts{API: api, TimeScale: 1}, r)
+	got, err := Diagnose(t.Context(), dev, capture.Facts{API: api, TimeScale: 1}, r)
 	if err != nil {
 		t.Error(err)
 	}
@@ -367,7 +370,7 @@ func TestRemovalThatFails(t *testing.T) {
 
 // puller is a scripted device that has one file.
 type puller struct {
-	scripted
+	shelltest.Device
 	file  func() []byte
 	pulls int
 }
@@ -380,7 +383,7 @@ func (d *puller) Pull(_ context.Context, _ string, w io.Writer) (int64, error) {
 
 // giant is a device whose dump has size bytes.
 type giant struct {
-	scripted
+	shelltest.Device
 	size int64
 }
 
@@ -394,17 +397,17 @@ func TestLargeHeapDump(t *testing.T) {
 		t.Skip("writes half a gigabyte")
 	}
 	const size = 520 << 20
-	d := &giant{size: size, scripted: scripted{shell: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
+	d := &giant{size: size, Device: shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
 		return 0, play(stdout, command, map[string]string{
 			"cat /proc/7/stat": statLine(7, "a", 5), "cat /proc/uptime": "10.00 9.00\n", "stat -c %s": fmt.Sprintf("%d\n", size),
 			"am dumpheap": "File: x\nWaiting for dump to finish...\n",
 		})
 	}}}
-	r := Request{Process: Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}, Dir: t.TempDir(), Run: "r"}
+	r := Request{Process: capture.Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}, Dir: t.TempDir(), Run: "r"}
 	r.Recipe, _ = RecipeOf("dump")
 	var before, behind runtime.MemStats
 	runtime.ReadMemStats(&before)
-	got, err := Diagnose(t.Context(), d, Facts{API: 34, UID: 2000, TimeScale: 1}, r)
+	got, err := Diagnose(t.Context(), d, capture.Facts{API: 34, UID: 2000, TimeScale: 1}, r)
 	runtime.ReadMemStats(&behind)
 	if o := got.Steps[0]; err != nil || o.Bytes != size {
 		t.Errorf("%+v, %v", o, err)
@@ -428,7 +431,7 @@ func sweep(t *testing.T, api int) {
 	touch := func(names ...string) {
 		t.Helper()
 		for _, name := range names {
-			if exit, err := d.Shell(t.Context(), "cd /data/local/tmp && echo x >"+Quote(name), io.Discard, io.Discard); exit != 0 || err != nil {
+			if exit, err := d.Shell(t.Context(), "cd /data/local/tmp && echo x >"+shell.Quote(name), io.Discard, io.Discard); exit != 0 || err != nil {
 				t.Fatal(name, exit, err)
 			}
 		}
@@ -488,7 +491,7 @@ func TestOwner(t *testing.T) {
 
 // named is a device with no more than a serial.
 type named struct {
-	Device
+	capture.Device
 	serial string
 }
 

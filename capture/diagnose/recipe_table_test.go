@@ -1,4 +1,4 @@
-package capture
+package diagnose
 
 import (
 	"cmp"
@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/internal/adbd"
 	"github.com/leakgate/leakgate/internal/androidsim"
 )
@@ -129,7 +130,7 @@ func (s situation) String() string {
 }
 
 // begin makes the phone, and looks at it and its process as a run does.
-func (s situation) begin(t testing.TB) (*pocket, Facts, Request) {
+func (s situation) begin(t testing.TB) (*pocket, capture.Facts, Request) {
 	t.Helper()
 	o := s.options
 	o.API, o.SU = s.api, s.su
@@ -142,16 +143,16 @@ func (s situation) begin(t testing.TB) (*pocket, Facts, Request) {
 	}}}
 	d := &pocket{Phone: androidsim.New(o)}
 	time.Sleep(time.Minute) // another start of the app has another time
-	facts, err := ReadFacts(t.Context(), d)
+	facts, err := capture.ReadFacts(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := FindProcesses(t.Context(), d, []Pattern{"com.shop"})
+	found, err := capture.FindProcesses(t.Context(), d, []capture.Pattern{"com.shop"})
 	if err != nil || len(found.Processes) != 1 {
 		t.Fatal(found, err)
 	}
 	p := found.Processes[0]
-	probe, err := NewLevels(d, facts).Probe(t.Context(), p)
+	probe, err := capture.NewLevels(d, facts).Probe(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +161,7 @@ func (s situation) begin(t testing.TB) (*pocket, Facts, Request) {
 }
 
 // collect makes a diagnosis by a recipe and holds it to what every diagnosis keeps.
-func collect(t testing.TB, ctx context.Context, d *pocket, facts Facts, r Request, recipe string) (Diagnosis, error) {
+func collect(t testing.TB, ctx context.Context, d *pocket, facts capture.Facts, r Request, recipe string) (Diagnosis, error) {
 	t.Helper()
 	if r.Recipe.Name == "" {
 		r.Recipe, _ = RecipeOf(recipe)

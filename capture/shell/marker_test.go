@@ -1,4 +1,4 @@
-package capture
+package shell
 
 import (
 	"os/exec"
@@ -12,8 +12,8 @@ func TestMarkerRoundTripThroughAShell(t *testing.T) {
 	if err != nil {
 		recorded.Missing(t, "no sh on this system")
 	}
-	m := newMarker()
-	command := m.join([]part{
+	m := NewMarker()
+	command := m.Join([]Part{
 		{"plain", "echo one; echo two"},
 		{"no end", "printf 'three'"},
 		{"fails", "false"},
@@ -24,7 +24,7 @@ func TestMarkerRoundTripThroughAShell(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, whole := m.split(out)
+	parts, whole := m.Split(out)
 	if !whole {
 		t.Fatalf("end marker missing in %q", out)
 	}
@@ -36,7 +36,7 @@ func TestMarkerRoundTripThroughAShell(t *testing.T) {
 		}
 	}
 	for cut := range len(out) - 1 {
-		if _, whole := m.split(out[:cut]); whole {
+		if _, whole := m.Split(out[:cut]); whole {
 			t.Fatalf("cut at %d of %d still counts as whole", cut, len(out))
 		}
 	}

@@ -1,4 +1,4 @@
-package capture
+package diagnose
 
 import (
 	"bytes"
@@ -7,13 +7,15 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/capture/shell"
 )
 
 // judge is nil if a text is the artifact. A text that reads well may be cut all the same,
 // where its command was killed or its reading failed: the exit status tells.
-func (w Way) judge(p Process, text []byte, exit int, errs []byte) error {
+func (w Way) judge(p capture.Process, text []byte, exit int, errs []byte) error {
 	var err error
 	switch {
 	case len(bytes.TrimSpace(text)) == 0:
@@ -24,7 +26,7 @@ func (w Way) judge(p Process, text []byte, exit int, errs []byte) error {
 		err = w.Accept(text)
 	}
 	if err == nil && exit > w.exits {
-		err = errors.New(strings.TrimSuffix(fmt.Sprintf("it ended with exit status %d: %s", exit, clip(string(errs))), ": "))
+		err = errors.New(strings.TrimSuffix(fmt.Sprintf("it ended with exit status %d: %s", exit, shell.Clip(string(errs))), ": "))
 	}
 	if err == nil {
 		return nil
@@ -110,8 +112,8 @@ func wholeMaps(text []byte) error {
 	for line := range bytes.Lines(text) {
 		var from, to uint64
 		var rights string
-		if _, err := fmt.Sscanf(clip(string(line)), "%x-%x %4s ", &from, &to, &rights); err != nil || !bytes.HasSuffix(line, []byte("\n")) {
-			return unreadable(text, fmt.Errorf("maps has the line %q", clip(string(line))))
+		if _, err := fmt.Sscanf(shell.Clip(string(line)), "%x-%x %4s ", &from, &to, &rights); err != nil || !bytes.HasSuffix(line, []byte("\n")) {
+			return unreadable(text, fmt.Errorf("maps has the line %q", shell.Clip(string(line))))
 		}
 		lines++
 	}
@@ -121,7 +123,7 @@ func wholeMaps(text []byte) error {
 	return nil
 }
 
-func wholeStatus(p Process, text []byte) error {
+func wholeStatus(p capture.Process, text []byte) error {
 	s, err := procfs.ParseStatus(text)
 	switch {
 	case err != nil:
@@ -136,7 +138,7 @@ func wholeStatus(p Process, text []byte) error {
 
 // wholeThreads wants the main thread, which lives as long as the process. Others may
 // end while they are listed.
-func wholeThreads(p Process, text []byte) error {
+func wholeThreads(p capture.Process, text []byte) error {
 	main := fmt.Sprintf("/proc/%d/task/%d/comm:", p.PID, p.PID)
 	for line := range bytes.Lines(text) {
 		if bytes.HasPrefix(line, []byte(main)) {
@@ -146,7 +148,7 @@ func wholeThreads(p Process, text []byte) error {
 	return unreadable(text, errors.New("the main thread is not in the list"))
 }
 
-func wholeThreadIDs(p Process, text []byte) error {
+func wholeThreadIDs(p capture.Process, text []byte) error {
 	for _, word := range bytes.Fields(text) {
 		if string(word) == strconv.Itoa(p.PID) {
 			return nil
@@ -155,7 +157,7 @@ func wholeThreadIDs(p Process, text []byte) error {
 	return unreadable(text, errors.New("the main thread is not in the list"))
 }
 
-func wholeMeminfo(p Process, text []byte) error {
+func wholeMeminfo(p capture.Process, text []byte) error {
 	info, err := dumpsys.ParseMeminfo(text)
 	if err != nil {
 		return words(err)
@@ -176,7 +178,7 @@ func wholeMeminfo(p Process, text []byte) error {
 	return fmt.Errorf("meminfo has no block of pid %d", p.PID)
 }
 
-func wholeGfxinfo(p Process, text []byte) error {
+func wholeGfxinfo(p capture.Process, text []byte) error {
 	info, err := dumpsys.ParseGfxinfo(text)
 	switch {
 	case err != nil:

@@ -1,4 +1,4 @@
-package capture
+package diagnose
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leakgate/leakgate/capture/shell"
 )
 
 const garbage = "garbage is in the dump"
@@ -55,14 +57,14 @@ func joined(a, b error) error {
 	return fmt.Errorf("%w; %w", a, b)
 }
 
-func (h *heapDump) kill(ctx context.Context, prefix wrapper) error {
-	line := prefix.wrap(fmt.Sprintf("kill -%d %d", sigUSR1, h.req.Process.PID))
-	a, err := ask(ctx, h.dev, h.within(quickLimit), line+" </dev/null")
+func (h *heapDump) kill(ctx context.Context, prefix shell.Prefix) error {
+	line := prefix.Wrap(fmt.Sprintf("kill -%d %d", sigUSR1, h.req.Process.PID))
+	a, err := shell.Ask(ctx, h.dev, h.within(quickLimit), line+" </dev/null")
 	switch {
 	case err != nil:
 		return err
-	case a.exit != 0 || len(a.err) > 0:
-		return fmt.Errorf("%s", clip(string(a.err)+string(a.out)))
+	case a.Exit != 0 || len(a.Stderr) > 0:
+		return fmt.Errorf("%s", shell.Clip(string(a.Stderr)+string(a.Stdout)))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package capture
+package diagnose
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/capture/shell"
 )
 
 const (
@@ -73,9 +74,9 @@ type heapDump struct {
 // dump whole, and removes it from the device in every case.
 func (d *diagnosing) heap(ctx context.Context, s Step, w Way) (yield, error) {
 	if n := len(d.req.Run); n == 0 || n > maxRun || strings.Trim(d.req.Run, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != "" {
-		return yield{}, fmt.Errorf("the run's name %q is not 1 to %d letters and digits", clip(d.req.Run), maxRun)
+		return yield{}, fmt.Errorf("the run's name %q is not 1 to %d letters and digits", shell.Clip(d.req.Run), maxRun)
 	}
-	name := dumpPrefix + owner(d.dev) + "-" + d.req.Run + "-" + strings.TrimPrefix(string(newMarker()), "@") + dumpSuffix
+	name := dumpPrefix + owner(d.dev) + "-" + d.req.Run + "-" + strings.TrimPrefix(string(shell.NewMarker()), "@") + dumpSuffix
 	h := &heapDump{diagnosing: d, way: w, remote: path.Join(dumpDir, name)}
 	err := h.make(ctx, s.File)
 	return h.yield, err
@@ -107,7 +108,7 @@ func (h *heapDump) make(ctx context.Context, file string) error {
 // askHelp asks which options this release has. It is also the cheapest way to learn that
 // system_server hangs, before the process is stopped for it.
 func (h *heapDump) askHelp(ctx context.Context) error {
-	a, err := ask(ctx, h.dev, h.within(askHelp), "am help </dev/null")
+	a, err := shell.Ask(ctx, h.dev, h.within(askHelp), "am help </dev/null")
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -116,7 +117,7 @@ func (h *heapDump) askHelp(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("ask am: %w", err)
 	}
-	h.help, err = dumpsys.ParseAmHelp(append(a.out, a.err...))
+	h.help, err = dumpsys.ParseAmHelp(append(a.Stdout, a.Stderr...))
 	var e dumpsys.DeviceError
 	switch {
 	case err == nil:
@@ -157,7 +158,7 @@ func (h *heapDump) command() string {
 	if h.help.GC == dumpsys.Yes {
 		options += "-g "
 	}
-	return fmt.Sprintf("am dumpheap %s%d %s", options, h.req.Process.PID, Quote(h.remote))
+	return fmt.Sprintf("am dumpheap %s%d %s", options, h.req.Process.PID, shell.Quote(h.remote))
 }
 
 // dump runs am dumpheap until the dump is written. The process is stopped meanwhile, and
@@ -183,16 +184,16 @@ func (h *heapDump) dump(ctx context.Context) error {
 
 // ended is the end of a command.
 type ended struct {
-	answer answer
+	output shell.Output
 	err    error
 }
 
 // run runs am, and looks at the dump and the process beside it.
 func (h *heapDump) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	m, done := newMarker(), make(chan ended, 1)
+	m, done := shell.NewMarker(), make(chan ended, 1)
 	go func() {
-		a, err := ask(ctx, h.dev, h.way.Limit+slack, h.yield.command+" </dev/null 2>&1"+m.closing())
+		a, err := shell.Ask(ctx, h.dev, h.way.Limit+slack, h.yield.command+" </dev/null 2>&1"+closing(m))
 		done <- ended{a, err}
 	}()
 	// However this ends, the command does too.
@@ -225,24 +226,24 @@ func (h *heapDump) interval() time.Duration {
 }
 
 // answered judges how am ended.
-func (h *heapDump) answered(ctx context.Context, e ended, m marker) error {
+func (h *heapDump) answered(ctx context.Context, e ended, m shell.Marker) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case e.err != nil:
 		return fmt.Errorf("dump heap: %w", e.err)
 	}
-	n, exit, whole := m.closed(e.answer.out)
+	n, exit, whole := closed(m, e.output.Stdout)
 	if !whole {
 		// It may have said anything: the file tells.
 		return nil
 	}
-	text := e.answer.out[:n]
+	text := e.output.Stdout[:n]
 	if said, ok := dumpsys.ClassifyError(text); ok {
 		return h.refused(said)
 	}
 	if exit != 0 || strings.Contains(string(text), "HEAP DUMP FAILED") {
-		return fmt.Errorf("am dumpheap ended with exit status %d: %s", exit, clip(string(text)))
+		return fmt.Errorf("am dumpheap ended with exit status %d: %s", exit, shell.Clip(string(text)))
 	}
 	// Since Android 11 it waits, and says so; before, it returns while the dump is
 	// written (Am.java, ActivityManagerShellCommand.runDumpHeap).

@@ -1,10 +1,14 @@
-package capture
+package diagnose
 
 import (
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/capture/dumpsys"
+	"github.com/leakgate/leakgate/capture/shell"
 )
 
 // placeholders are the words that a command line may have in braces. True marks those
@@ -13,19 +17,14 @@ var placeholders = map[string]bool{"pid": false, "user": false, "process": true,
 
 // fill puts a process into a command line that checkLine has let through, or that this
 // package has written itself.
-func fill(command string, p Process, facts Facts) string {
-	timeout := ""
-	// dumpsys knows -t since Android 7 (frameworks/native cmds/dumpsys).
-	if facts.API >= 24 {
-		timeout = fmt.Sprintf("-t %d ", dumpTimeout)
-	}
+func fill(command string, p capture.Process, facts capture.Facts) string {
 	return strings.NewReplacer(
 		"{{", "{",
 		"{pid}", strconv.Itoa(p.PID),
 		"{user}", strconv.Itoa(p.User),
-		"{process}", Quote(p.Name),
-		"{package}", Quote(p.Package()),
-		"{-t}", timeout,
+		"{process}", shell.Quote(p.Name),
+		"{package}", shell.Quote(p.Package()),
+		"{-t}", dumpsys.TimeoutOption(facts.API, dumpsys.DefaultTimeout),
 	).Replace(command)
 }
 

@@ -1,4 +1,4 @@
-package capture
+package diagnose
 
 import (
 	"bytes"
@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/leakgate/leakgate/capture/shell"
 )
 
 // cutError is a heap dump that ends too early. want is how many bytes it should have at
@@ -111,7 +113,7 @@ func (w *headWindow) begin() (int64, error) {
 	case w.size == 0:
 		return 0, errors.New("the dump is empty")
 	case string(short) != magicOfDump[:len(short)] || end < 0 && int64(len(text)) == most:
-		return 0, fmt.Errorf("it is no heap dump: it begins with %q", clip(string(text)))
+		return 0, fmt.Errorf("it is no heap dump: it begins with %q", shell.Clip(string(text)))
 	}
 	// A NUL, the size of ids and the time.
 	at := int64(end) + 1 + 4 + 8

@@ -1,4 +1,4 @@
-package capture
+package diagnose
 
 import (
 	"context"
@@ -9,6 +9,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/capture/shell"
 )
 
 // maxSilent is how many polls in a row may get no answer: the device is busy.
@@ -17,16 +20,16 @@ const maxSilent = 3
 // poll looks at the process, the file and the disk, in one trip. The error is the end of
 // the process or of the device.
 func (h *heapDump) poll(ctx context.Context) error {
-	m, file := newMarker(), Quote(h.remote)
-	a, err := ask(ctx, h.dev, lookDeadline, m.join([]part{
+	m, file := shell.NewMarker(), shell.Quote(h.remote)
+	a, err := shell.Ask(ctx, h.dev, lookDeadline, m.Join([]shell.Part{
 		{"stat", statCommand(h.req.Process)},
 		// toolbox has no stat.
 		{"size", "stat -c %s " + file + " 2>/dev/null || ls -l " + file + " 2>/dev/null"},
 		{"df", dfCommand},
 	}))
-	parts, whole := m.split(a.out)
+	parts, whole := m.Split(a.Stdout)
 	if err == nil && !whole {
-		err = fmt.Errorf("%w: the answer is cut", ErrDevice)
+		err = fmt.Errorf("%w: the answer is cut", capture.ErrDevice)
 	}
 	if err == nil {
 		h.size = parseSize(string(parts["size"]))
@@ -36,7 +39,7 @@ func (h *heapDump) poll(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, ErrGone):
+	case errors.Is(err, capture.ErrGone):
 		h.silent = 0
 		return fmt.Errorf("the process died while its heap was dumped: %w", err)
 	case err != nil:
@@ -106,7 +109,7 @@ func (h *heapDump) fetch(ctx context.Context, file string) error {
 	defer cancel()
 	for {
 		// A process that has ended since has left its dump; that of another one is not asked for.
-		if err := h.poll(ctx); err != nil && (!errors.Is(err, ErrGone) || errors.Is(err, errOther)) {
+		if err := h.poll(ctx); err != nil && (!errors.Is(err, capture.ErrGone) || errors.Is(err, errOther)) {
 			return err
 		}
 		if h.silent > 0 {
@@ -169,7 +172,7 @@ func (h *heapDump) pull(ctx context.Context, file string) (early bool, err error
 	case a.err != nil:
 		return false, a.err
 	case err != nil:
-		return false, fmt.Errorf("pull dump: %w: %w", ErrDevice, err)
+		return false, fmt.Errorf("pull dump: %w: %w", capture.ErrDevice, err)
 	case n != a.size || n < h.size:
 		return false, cutError{a.size, h.size}
 	}
@@ -201,16 +204,16 @@ func (h *heapDump) remove(ctx context.Context) {
 }
 
 func (h *heapDump) removeOnce(ctx context.Context) error {
-	m, file := newMarker(), Quote(h.remote)
-	a, err := ask(ctx, h.dev, cleanUp/2, m.join([]part{{"rm", "rm -f " + file + " 2>&1"}, {"left", "ls " + file + " 2>/dev/null"}}))
-	parts, whole := m.split(a.out)
+	m, file := shell.NewMarker(), shell.Quote(h.remote)
+	a, err := shell.Ask(ctx, h.dev, cleanUp/2, m.Join([]shell.Part{{"rm", "rm -f " + file + " 2>&1"}, {"left", "ls " + file + " 2>/dev/null"}}))
+	parts, whole := m.Split(a.Stdout)
 	switch {
 	case err != nil:
 		return err
 	case !whole:
 		return errors.New("the answer is cut")
 	case strings.Contains(string(parts["left"]), h.remote):
-		return errors.New(clip(string(parts["rm"])))
+		return errors.New(shell.Clip(string(parts["rm"])))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package capture
+package diagnose
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+
+	"github.com/leakgate/leakgate/capture/shell"
 )
 
 // notAllowed is why this device does not give something, as opposed to a failure.
@@ -93,10 +95,10 @@ const maxClosing = 64
 // closing is the end of a command line by which its output shows to be whole, and with
 // which code the command ended: a phone whose adbd loses the exit status gives 0 for an
 // output that was cut too.
-func (m marker) closing() string { return "; r=$?; echo; echo " + string(m) + " $r" }
+func closing(m shell.Marker) string { return "; r=$?; echo; echo " + string(m) + " $r" }
 
 // closed undoes closing: the length of the text before it and the exit code.
-func (m marker) closed(text []byte) (n, exit int, ok bool) {
+func closed(m shell.Marker, text []byte) (n, exit int, ok bool) {
 	at := bytes.LastIndex(text, []byte("\n"+string(m)+" "))
 	if at < 0 {
 		return 0, 0, false
@@ -110,12 +112,12 @@ func (m marker) closed(text []byte) (n, exit int, ok bool) {
 }
 
 // open takes the closing off and gives the text.
-func (a *artifact) open(m marker) (text []byte, exit int, err error) {
+func (a *artifact) open(m shell.Marker) (text []byte, exit int, err error) {
 	text = make([]byte, a.size)
 	if _, err := a.file.ReadAt(text, 0); err != nil && err != io.EOF {
 		return nil, 0, fmt.Errorf("read artifact: %w", err)
 	}
-	n, exit, ok := m.closed(text)
+	n, exit, ok := closed(m, text)
 	if !ok {
 		return text, 0, errors.New("the answer is cut")
 	}

@@ -1,4 +1,4 @@
-package capture
+package diagnose
 
 import (
 	"errors"
@@ -11,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/capture/shell"
 	"github.com/leakgate/leakgate/internal/recorded"
+	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
 // TestRecipes holds the table to its own rules, and each kind to what it must prove.
@@ -50,7 +53,7 @@ func TestRecipes(t *testing.T) {
 					t.Errorf("%s is not light: %+v", s.Name, w)
 				}
 				// A judge of its own for each: what a device says instead is no artifact.
-				if !w.Heap && w.judge(Process{PID: 7}, []byte("/system/bin/sh: x: Permission denied\n"), 1, nil) == nil {
+				if !w.Heap && w.judge(capture.Process{PID: 7}, []byte("/system/bin/sh: x: Permission denied\n"), 1, nil) == nil {
 					t.Errorf("%s takes an error", s.Name)
 				}
 			}
@@ -77,8 +80,8 @@ func TestWithKeepsTheRecipe(t *testing.T) {
 
 // recordedTexts are real outputs, with the judge that they belong to.
 func recordedTexts(t testing.TB) map[string]func([]byte) error {
-	of := func(pid int, judge func(Process, []byte) error) func([]byte) error {
-		return func(text []byte) error { return judge(Process{PID: pid}, text) }
+	of := func(pid int, judge func(capture.Process, []byte) error) func([]byte) error {
+		return func(text []byte) error { return judge(capture.Process{PID: pid}, text) }
 	}
 	return map[string]func([]byte) error{
 		"api36-memorylab-smaps.txt.gz": wholeSmaps, "api29-x86_64-systemserver-smaps.txt.gz": wholeSmaps, "api36-memorylab-showmap.txt": wholeShowmap,
@@ -109,17 +112,17 @@ func TestJudgesTakeRealOutputs(t *testing.T) {
 		}
 	}
 	meminfo := recorded.Read(t, "device", "api30-unity-meminfo.txt")
-	if wholeMeminfo(Process{PID: 1}, meminfo) == nil {
+	if wholeMeminfo(capture.Process{PID: 1}, meminfo) == nil {
 		t.Error("meminfo of another process is taken")
 	}
-	if wholeMeminfo(Process{PID: 14978}, append(meminfo[:len(meminfo)/3:len(meminfo)/3], recorded.Read(t, "device", "error-dumpsys-timeout.txt")...)) == nil {
+	if wholeMeminfo(capture.Process{PID: 14978}, append(meminfo[:len(meminfo)/3:len(meminfo)/3], recorded.Read(t, "device", "error-dumpsys-timeout.txt")...)) == nil {
 		t.Error("meminfo that broke off is taken")
 	}
 }
 
 func TestJudgesOfLines(t *testing.T) {
-	p := Process{Name: "com.a", PID: 7}
-	about := func(f func(Process, []byte) error) func([]byte) error {
+	p := capture.Process{Name: "com.a", PID: 7}
+	about := func(f func(capture.Process, []byte) error) func([]byte) error {
 		return func(text []byte) error { return f(p, text) }
 	}
 	const mapLine = "7f00-7f10 r-xp 00001000 fd:00 12 /system/lib64/libc.so\n"
@@ -158,7 +161,7 @@ func TestJudgesOfLines(t *testing.T) {
 // it reads; that a thread ends while all are listed cuts nothing.
 func TestExitStatusOfAWholeText(t *testing.T) {
 	const log, killed = "--------- beginning of main\n", 128 + 9
-	p := Process{Name: "com.a", PID: 7}
+	p := capture.Process{Name: "com.a", PID: 7}
 	texts := map[string]string{
 		"cat /proc/{pid}/smaps": oneMapping, "cat /proc/{pid}/maps": "7f00-7f10 r-xp 00001000 fd:00 12 /system/lib64/libc.so\n", "cat /proc/{pid}/status": "Name:\ta\nPid:\t7\nThreads:\t3\n",
 		"grep -H '^' /proc/{pid}/task/*/comm": "/proc/7/task/7/comm:a\n", "ls /proc/{pid}/task": "7\n9\n",
@@ -244,7 +247,7 @@ func TestCustomStep(t *testing.T) {
 
 // FuzzFill fills any name into all good lines, in a real shell; one shell runs them all.
 func FuzzFill(f *testing.F) {
-	for _, name := range hostileNames {
+	for _, name := range shelltest.HostileNames {
 		f.Add(name)
 	}
 	sh, err := exec.LookPath("sh")
@@ -255,10 +258,10 @@ func FuzzFill(f *testing.F) {
 		if strings.ContainsRune(name, 0) {
 			return // no name has it: it ends a command line
 		}
-		p := Process{Name: name, User: 10, PID: 7}
+		p := capture.Process{Name: name, User: 10, PID: 7}
 		var script, want strings.Builder
 		for _, line := range slices.Sorted(maps.Keys(goodLines)) {
-			script.WriteString(fill(line, p, Facts{}) + "\n")
+			script.WriteString(fill(line, p, capture.Facts{}) + "\n")
 			want.WriteString(strings.NewReplacer("N", p.Name, "P", p.Package(), "|", "\x00").Replace(goodLines[line]) + "\x00")
 		}
 		cmd := exec.Command(sh)
@@ -279,7 +282,7 @@ func FuzzCustomStep(f *testing.F) {
 	for line := range badLines {
 		f.Add(line)
 	}
-	p := Process{Name: "com.x'y", User: 10, PID: 7}
+	p := capture.Process{Name: "com.x'y", User: 10, PID: 7}
 	f.Fuzz(func(t *testing.T, line string) {
 		s, err := CustomStep("a", line, time.Second)
 		if err != nil {
@@ -288,7 +291,7 @@ func FuzzCustomStep(f *testing.F) {
 			}
 			return
 		}
-		got := fill(s.Ways[0].Command, p, Facts{API: 34})
+		got := fill(s.Ways[0].Command, p, capture.Facts{API: 34})
 		// A fill of its own: word by word.
 		var want strings.Builder
 		for rest := line; rest != ""; {
@@ -298,7 +301,7 @@ func FuzzCustomStep(f *testing.F) {
 				rest = rest[2:]
 			case rest[0] == '{':
 				word, after, _ := strings.Cut(rest[1:], "}")
-				want.WriteString(map[string]string{"pid": "7", "user": "10", "process": Quote(p.Name), "package": Quote(p.Name)}[word])
+				want.WriteString(map[string]string{"pid": "7", "user": "10", "process": shell.Quote(p.Name), "package": shell.Quote(p.Name)}[word])
 				rest = after
 			default:
 				want.WriteByte(rest[0])

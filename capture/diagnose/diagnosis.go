@@ -1,4 +1,4 @@
-package capture
+package diagnose
 
 import (
 	"bytes"
@@ -9,7 +9,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/capture/shell"
 )
 
 // Ending is how a step of a diagnosis has ended.
@@ -49,10 +51,10 @@ type Outcome struct {
 
 // Request is one diagnosis of one process.
 type Request struct {
-	Process Process
+	Process capture.Process
 	Recipe  Recipe
 	// Level is how the fast channel reads the process: what is known of its rights.
-	Level Level
+	Level capture.Level
 	// Dir is the folder on the host that takes the artifacts. It is there.
 	Dir string
 	// Run names the files on the device: letters and digits, another for each run.
@@ -68,7 +70,7 @@ type Request struct {
 
 // Diagnosis is what was collected of one process.
 type Diagnosis struct {
-	Process Process
+	Process capture.Process
 	Recipe  string
 	// Up is the device's clock when it began and Ended when it ended: time since boot, 0
 	// where the device did not tell.
@@ -81,8 +83,8 @@ type Diagnosis struct {
 
 // diagnosing is one diagnosis while it goes on.
 type diagnosing struct {
-	dev    Device
-	facts  Facts
+	dev    capture.Device
+	facts  capture.Facts
 	req    Request
 	rights rights
 	// complete are the steps that lost nothing.
@@ -99,7 +101,7 @@ type diagnosing struct {
 //
 // The error is a device that does not answer any more, or the end of ctx; what was
 // collected until then is told all the same.
-func Diagnose(ctx context.Context, dev Device, facts Facts, r Request) (Diagnosis, error) {
+func Diagnose(ctx context.Context, dev capture.Device, facts capture.Facts, r Request) (Diagnosis, error) {
 	began := time.Now()
 	d := &diagnosing{dev: dev, facts: facts, req: r, rights: newRights(facts, r)}
 	out := Diagnosis{Process: r.Process, Recipe: r.Recipe.Name}
@@ -130,7 +132,7 @@ func (d *diagnosing) look(ctx context.Context, words string) {
 		case ctx.Err() != nil:
 			d.lost = ctx.Err()
 			return
-		case errors.Is(err, ErrGone):
+		case errors.Is(err, capture.ErrGone):
 			d.lost = nil
 			if d.gone == nil {
 				d.gone = fmt.Errorf("%s: %w", words, err)
@@ -143,14 +145,14 @@ func (d *diagnosing) look(ctx context.Context, words string) {
 
 // identify asks once who the pid is, and what time it is.
 func (d *diagnosing) identify(ctx context.Context) error {
-	p, m := d.req.Process, newMarker()
-	a, err := ask(ctx, d.dev, lookDeadline, m.join([]part{{"up", "cat /proc/uptime"}, {"stat", statCommand(p)}}))
+	p, m := d.req.Process, shell.NewMarker()
+	a, err := shell.Ask(ctx, d.dev, lookDeadline, m.Join([]shell.Part{{"up", "cat /proc/uptime"}, {"stat", statCommand(p)}}))
 	if err != nil {
 		return fmt.Errorf("look for %s: %w", p.Name, err)
 	}
-	parts, whole := m.split(a.out)
+	parts, whole := m.Split(a.Stdout)
 	if !whole {
-		return fmt.Errorf("look for %s: %w: the answer is cut", p.Name, ErrDevice)
+		return fmt.Errorf("look for %s: %w: the answer is cut", p.Name, capture.ErrDevice)
 	}
 	if up, err := procfs.ParseUptime(parts["up"]); err == nil {
 		d.up = up
@@ -158,23 +160,25 @@ func (d *diagnosing) identify(ctx context.Context) error {
 	return identity(p, parts["stat"])
 }
 
-func statCommand(p Process) string { return fmt.Sprintf("cat /proc/%d/stat 2>/dev/null", p.PID) }
+func statCommand(p capture.Process) string {
+	return fmt.Sprintf("cat /proc/%d/stat 2>/dev/null", p.PID)
+}
 
 // errOther is ErrGone where another process has the pid.
-var errOther = fmt.Errorf("%w", ErrGone)
+var errOther = fmt.Errorf("%w", capture.ErrGone)
 
 // identity is nil if a stat line is that of the process, and ErrGone if it is not.
-func identity(p Process, text []byte) error {
+func identity(p capture.Process, text []byte) error {
 	stat, err := procfs.ParseStat(text)
 	switch {
 	case len(bytes.TrimSpace(text)) == 0:
-		return fmt.Errorf("%s, pid %d: %w", p.Name, p.PID, ErrGone)
+		return fmt.Errorf("%s, pid %d: %w", p.Name, p.PID, capture.ErrGone)
 	case err != nil || !stat.StartTicks.Known:
-		return fmt.Errorf("look for %s: %w: no start time in %q", p.Name, ErrDevice, clip(string(text)))
+		return fmt.Errorf("look for %s: %w: no start time in %q", p.Name, capture.ErrDevice, shell.Clip(string(text)))
 	case stat.PID != int64(p.PID) || uint64(stat.StartTicks.N) != p.Start:
 		return fmt.Errorf("%s: pid %d is another process now: %w", p.Name, p.PID, errOther)
 	case stat.State == 'Z' || stat.State == 'X':
-		return fmt.Errorf("%s, pid %d, has ended: %w", p.Name, p.PID, ErrGone)
+		return fmt.Errorf("%s, pid %d, has ended: %w", p.Name, p.PID, capture.ErrGone)
 	}
 	return nil
 }
@@ -334,12 +338,12 @@ func (d *diagnosing) within(limit time.Duration) time.Duration {
 }
 
 // text takes the output of one command, whole and judged, but not yet kept.
-func (d *diagnosing) text(ctx context.Context, s Step, w Way, prefix wrapper) (yield, *artifact, error) {
+func (d *diagnosing) text(ctx context.Context, s Step, w Way, prefix shell.Prefix) (yield, *artifact, error) {
 	line := fill(w.Command, d.req.Process, d.facts)
 	if w.script {
-		line = "sh -c " + Quote(line)
+		line = "sh -c " + shell.Quote(line)
 	}
-	y := yield{file: cmp.Or(w.File, s.File), command: prefix.wrap(line)}
+	y := yield{file: cmp.Or(w.File, s.File), command: prefix.Wrap(line)}
 	a, err := newArtifact(d.req.Dir, y.file, w.Max+maxClosing)
 	if err != nil {
 		return y, nil, err
@@ -355,11 +359,11 @@ func (d *diagnosing) text(ctx context.Context, s Step, w Way, prefix wrapper) (y
 // stream runs a command into an artifact. The second error is one of the trip, the
 // first why the text is not the artifact.
 func (d *diagnosing) stream(ctx context.Context, w Way, command string, a *artifact) (refused, err error) {
-	m, limit := newMarker(), d.within(w.Limit)
+	m, limit := shell.NewMarker(), d.within(w.Limit)
 	var errs head
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	_, err = d.dev.Shell(within, command+" </dev/null"+m.closing(), a, &errs)
+	_, err = d.dev.Shell(within, command+" </dev/null"+closing(m), a, &errs)
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -368,7 +372,7 @@ func (d *diagnosing) stream(ctx context.Context, w Way, command string, a *artif
 	case err != nil && within.Err() != nil:
 		return nil, fmt.Errorf("no end in %v", limit)
 	case err != nil:
-		return nil, fmt.Errorf("%w: %w", ErrDevice, err)
+		return nil, fmt.Errorf("%w: %w", capture.ErrDevice, err)
 	}
 	text, exit, err := a.open(m)
 	if err != nil {

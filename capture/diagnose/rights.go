@@ -1,4 +1,4 @@
-package capture
+package diagnose
 
 import (
 	"cmp"
@@ -7,45 +7,49 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/capture/dumpsys"
+	"github.com/leakgate/leakgate/capture/shell"
 )
 
 // rights are the other users that the shell may become for one process.
 type rights struct {
 	asked bool
 	// root and app are the ways there; an error is why there is none.
-	root, app       wrapper
+	root, app       shell.Prefix
 	rootErr, appErr error
 }
 
 // newRights begins with what is known: of the shell's own user, and of the way by which
 // the fast channel reads the process.
-func newRights(facts Facts, r Request) rights {
+func newRights(facts capture.Facts, r Request) rights {
 	unasked := errors.New("not asked yet")
 	out := rights{rootErr: unasked, appErr: unasked}
-	switch prefix := r.Level.prefix; {
+	switch prefix := r.Level.Prefix; {
 	case facts.UID == 0:
 		out.rootErr, out.appErr, out.asked = nil, notAllowed{"the shell is root already"}, true
-	case prefix.isSU():
+	case prefix.IsSU():
 		out.root, out.rootErr = prefix, nil
-	case prefix.words != "":
+	case !prefix.IsZero():
 		out.app, out.appErr = prefix, nil
 	}
 	switch {
 	case facts.UID == 0:
 	case r.Process.Isolated():
 		out.appErr = notAllowed{"an isolated process has a user of its own"}
-	case r.Process.UID%perUser < 10000:
+	case !r.Process.Installed():
 		out.appErr = notAllowed{"not a process of an installed app"}
 	}
 	return out
 }
 
 // hint is the user by which the fast channel reads the process.
-func hint(l Level) As {
+func hint(l capture.Level) As {
 	switch {
-	case l.prefix.isSU():
+	case l.Prefix.IsSU():
 		return AsRoot
-	case l.prefix.words != "":
+	case !l.Prefix.IsZero():
 		return AsApp
 	}
 	return AsShell
@@ -56,9 +60,9 @@ const askRights = 3 * time.Second
 
 // prefix gives what a command of this user begins with. The first that must be asked for
 // asks for all, in one trip; su last, which may not come back, and never twice.
-func (d *diagnosing) prefix(ctx context.Context, as As) (wrapper, error) {
+func (d *diagnosing) prefix(ctx context.Context, as As) (shell.Prefix, error) {
 	if as == AsShell {
-		return wrapper{}, nil
+		return shell.Prefix{}, nil
 	}
 	if r := d.rights; !r.asked && (as == AsRoot && r.rootErr != nil || as == AsApp && r.appErr != nil && !errors.As(r.appErr, new(notAllowed))) {
 		d.askRights(ctx)
@@ -72,21 +76,20 @@ func (d *diagnosing) prefix(ctx context.Context, as As) (wrapper, error) {
 func (d *diagnosing) askRights(ctx context.Context) {
 	r, p := &d.rights, d.req.Process
 	r.asked = true
-	var parts []part
-	app := wrapper{words: runAsWords(p)}
-	su := []wrapper{{words: "su 0"}, {words: "su -c", asText: true}}
-	command := func(w wrapper) string { return w.wrap("id") + " </dev/null 2>&1" }
+	var parts []shell.Part
+	app, su := shell.RunAs(p.Package(), p.User), shell.SU()
+	command := func(w shell.Prefix) string { return w.Wrap("id") + " </dev/null 2>&1" }
 	wantsApp := r.appErr != nil && !errors.As(r.appErr, new(notAllowed))
 	if wantsApp {
-		parts = append(parts, part{"app", command(app)})
+		parts = append(parts, shell.Part{"app", command(app)})
 	}
 	if r.rootErr != nil {
-		parts = append(parts, part{"su0", command(su[0])}, part{"suC", command(su[1])})
+		parts = append(parts, shell.Part{"su0", command(su[0])}, shell.Part{"suC", command(su[1])})
 	}
-	m := newMarker()
-	a, err := ask(ctx, d.dev, askRights, m.join(parts))
-	begun, whole := m.split(a.out)
-	texts, silent := m.ended(a.out), noAnswer(err)
+	m := shell.NewMarker()
+	a, err := shell.Ask(ctx, d.dev, askRights, m.Join(parts))
+	begun, whole := m.Split(a.Stdout)
+	texts, silent := m.SplitTruncated(a.Stdout), noAnswer(err)
 	if text, told := texts["app"]; wantsApp && told {
 		r.app, r.appErr = app, wants(text, p.UID)
 	} else if wantsApp {
@@ -124,13 +127,13 @@ func noAnswer(err error) error {
 
 // wants is nil if `id` printed this user.
 func wants(text []byte, uid int) error {
-	switch got := parseID(string(text)); {
+	switch got := dumpsys.ParseUID(string(text)); {
 	case got == uid:
 		return nil
 	case got >= 0:
 		return notAllowed{fmt.Sprintf("it gives user %d", got)}
 	}
-	said := clip(string(text))
+	said := shell.Clip(string(text))
 	if e := spoken(text); e != nil {
 		said = strings.TrimPrefix(e.Error(), "device says ")
 	}

@@ -1,4 +1,4 @@
-package capture
+package diagnose
 
 import (
 	"context"
@@ -10,6 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/capture/shell"
 )
 
 const (
@@ -25,7 +28,7 @@ const (
 // owner is in the names of dumps. Of one owner there is one run at a time, by its lease;
 // the phone may have another one at another host, by another user, or under another serial:
 // by Wi-Fi and by cable.
-func owner(dev Device) string {
+func owner(dev capture.Device) string {
 	// Where there is no name or folder its place is empty.
 	host, _ := os.Hostname()
 	cache, _ := os.UserCacheDir() // of each user; the leases are in it
@@ -37,9 +40,9 @@ func owner(dev Device) string {
 // gives their names: nothing but files of this package's own in /data/local/tmp. Whoever
 // calls it has the device to himself, as far as his leases reach: his own dumps go at
 // once, those of others when they are old.
-func Sweep(ctx context.Context, dev Device) ([]string, error) {
+func Sweep(ctx context.Context, dev capture.Device) ([]string, error) {
 	const all = dumpDir + "/" + dumpPrefix + "*" + dumpSuffix
-	parts, err := askSwept(ctx, dev, []part{
+	parts, err := askSwept(ctx, dev, []shell.Part{
 		{"swept", removal(dumpDir + "/" + dumpPrefix + owner(dev) + "-*" + dumpSuffix)},
 		{"now", "date +%s; date '+" + lsFormat + "'"},
 		// toolbox has no stat.
@@ -53,19 +56,19 @@ func Sweep(ctx context.Context, dev Device) ([]string, error) {
 	if len(old) == 0 {
 		return swept, nil
 	}
-	parts, err = askSwept(ctx, dev, []part{{"swept", removal(strings.Join(old[:min(len(old), maxOthers)], " "))}})
+	parts, err = askSwept(ctx, dev, []shell.Part{{"swept", removal(strings.Join(old[:min(len(old), maxOthers)], " "))}})
 	return append(swept, removed(parts["swept"])...), err
 }
 
-func askSwept(ctx context.Context, dev Device, parts []part) (map[string][]byte, error) {
-	m := newMarker()
-	a, err := ask(ctx, dev, askSweep, m.join(parts))
+func askSwept(ctx context.Context, dev capture.Device, parts []shell.Part) (map[string][]byte, error) {
+	m := shell.NewMarker()
+	a, err := shell.Ask(ctx, dev, askSweep, m.Join(parts))
 	if err != nil {
 		return nil, fmt.Errorf("sweep device: %w", err)
 	}
-	texts, whole := m.split(a.out)
+	texts, whole := m.Split(a.Stdout)
 	if !whole {
-		return nil, fmt.Errorf("sweep device: %w: the answer is cut", ErrDevice)
+		return nil, fmt.Errorf("sweep device: %w: the answer is cut", capture.ErrDevice)
 	}
 	return texts, nil
 }
@@ -77,7 +80,7 @@ func removal(words string) string {
 
 func removed(text []byte) (out []string) {
 	for line := range strings.Lines(string(text)) {
-		if name := clip(line); strings.HasPrefix(name, dumpDir+"/"+dumpPrefix) && strings.HasSuffix(name, dumpSuffix) {
+		if name := shell.Clip(line); strings.HasPrefix(name, dumpDir+"/"+dumpPrefix) && strings.HasSuffix(name, dumpSuffix) {
 			out = append(out, name)
 		}
 	}

@@ -1,4 +1,4 @@
-package capture
+package diagnose
 
 import (
 	"cmp"
@@ -12,6 +12,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/capture/shell"
+	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
 // debuggable is what most phones of developers are: not rooted, the app debuggable.
@@ -155,7 +159,7 @@ func TestEndOfTheProcess(t *testing.T) {
 					t.Errorf("%+v", o)
 				}
 				for _, step := range []string{"showmap", "maps", "meminfo"} {
-					if o := outcome(t, got, step); o.Ending != Skipped || !strings.Contains(o.Reasons[0], ErrGone.Error()) {
+					if o := outcome(t, got, step); o.Ending != Skipped || !strings.Contains(o.Reasons[0], capture.ErrGone.Error()) {
 						t.Errorf("%+v", o)
 					}
 				}
@@ -195,17 +199,17 @@ func TestCallerEndsDiagnosis(t *testing.T) {
 // TestLevelIsTheFirstHint: the way of the fast channel goes first, and su is asked for
 // only where nobody knows of it.
 func TestLevelIsTheFirstHint(t *testing.T) {
-	p := Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}
+	p := capture.Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}
 	for _, c := range []struct {
-		level Level
+		level capture.Level
 		want  string
 	}{
-		{Level{Source: SmapsRollup}, "cat /proc/7/smaps"},
-		{Level{Source: SU, prefix: wrapper{words: "su 0"}}, "su 0 cat /proc/7/smaps"},
-		{Level{Source: SU, prefix: wrapper{words: "su -c", asText: true}}, "su -c 'cat /proc/7/smaps'"},
-		{Level{Source: RunAs, prefix: wrapper{words: "run-as 'com.a'"}}, "run-as 'com.a' cat /proc/7/smaps"},
+		{capture.Level{Source: capture.SmapsRollup}, "cat /proc/7/smaps"},
+		{capture.Level{Source: capture.SU, Prefix: shell.SU()[0]}, "su 0 cat /proc/7/smaps"},
+		{capture.Level{Source: capture.SU, Prefix: shell.SU()[1]}, "su -c 'cat /proc/7/smaps'"},
+		{capture.Level{Source: capture.RunAs, Prefix: shell.RunAs("com.a", 0)}, "run-as 'com.a' cat /proc/7/smaps"},
 	} {
-		dev := &scripted{shell: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
+		dev := &shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
 			return 0, play(stdout, command, map[string]string{
 				"cat /proc/7/stat": statLine(7, "a", 5), "cat /proc/uptime": "10.00 9.00\n", c.want: oneMapping,
 			})
@@ -213,13 +217,13 @@ func TestLevelIsTheFirstHint(t *testing.T) {
 		recipe, _ := RecipeOf("native")
 		recipe.Steps = slices.DeleteFunc(recipe.Steps, func(s Step) bool { return s.Name != "smaps" })
 		r := Request{Process: p, Level: c.level, Dir: t.TempDir(), Recipe: recipe}
-		got, err := Diagnose(t.Context(), dev, Facts{API: 34, UID: 2000, TimeScale: 1}, r)
+		got, err := Diagnose(t.Context(), dev, capture.Facts{API: 34, UID: 2000, TimeScale: 1}, r)
 		if err != nil || got.Steps[0].Command != c.want || got.Steps[0].Ending != Complete {
 			t.Errorf("%v: %+v, %v", c.level, got, err)
 		}
 		checkDiagnosis(t, r, got)
-		if n := len(dev.commands); n != 3 {
-			t.Errorf("%d trips: %q", n, dev.commands)
+		if n := len(dev.Commands); n != 3 {
+			t.Errorf("%d trips: %q", n, dev.Commands)
 		}
 	}
 }
@@ -313,7 +317,7 @@ func TestRightsAreFoundWithoutAHint(t *testing.T) {
 	for _, s := range []situation{{api: 34, rooted: true}, {api: 34, su: true}, {api: 34, debuggable: true}, {api: 23, debuggable: true, user: 10}} {
 		synctest.Test(t, func(t *testing.T) {
 			d, facts, r := s.begin(t)
-			r.Level = Level{}
+			r.Level = capture.Level{}
 			facts.API = 0 // nor the release
 			got, err := collect(t, t.Context(), d, facts, r, "native")
 			if o := outcome(t, got, "smaps"); err != nil || o.Command != fmt.Sprintf("%scat /proc/%d/smaps", s.by(), r.Process.PID) || len(o.Reasons) > 2 {
@@ -330,7 +334,7 @@ func TestRightsAreFoundWithoutAHint(t *testing.T) {
 // that is not there.
 func TestRightsSaidNo(t *testing.T) {
 	const app, other = "uid=10100(u0_a100) gid=10100", "uid=2000(shell) gid=2000(shell)"
-	p := Process{Name: "com.a:push", UID: 10100, PID: 7, Start: 5}
+	p := capture.Process{Name: "com.a:push", UID: 10100, PID: 7, Start: 5}
 	for _, c := range []struct {
 		app, su0, suC string
 		root, runAs   string // the way there, or words of the reason
@@ -342,22 +346,22 @@ func TestRightsSaidNo(t *testing.T) {
 		{"\x1b[2J", "invalid uid/gid '-c'", "", "invalid uid/gid", "?[2J"},
 		{"", "", "", "it says nothing", "it says nothing"},
 	} {
-		dev := &scripted{shell: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
+		dev := &shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
 			return 0, play(stdout, command, map[string]string{"run-as 'com.a' id": c.app + "\n", "su 0 id": c.su0 + "\n", "su -c 'id'": c.suC + "\n"})
 		}}
-		facts := Facts{API: 30, UID: 2000}
+		facts := capture.Facts{API: 30, UID: 2000}
 		d := &diagnosing{dev: dev, facts: facts, req: Request{Process: p}, rights: newRights(facts, Request{Process: p})}
 		for as, want := range map[As]string{AsRoot: c.root, AsApp: c.runAs} {
 			w, err := d.prefix(t.Context(), as)
-			if err == nil && w.words != want || err != nil && !strings.Contains(err.Error(), want) {
-				t.Errorf("%+v: %v is %q, %v", c, as, w.words, err)
+			if err == nil && w.String() != want || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%+v: %v is %q, %v", c, as, w.String(), err)
 			}
 			if err != nil && (!errors.As(err, new(notAllowed)) || strings.Contains(err.Error(), "\x1b")) {
 				t.Errorf("%+v: %v: %v", c, as, err)
 			}
 		}
-		if len(dev.commands) != 1 {
-			t.Errorf("asked %d times", len(dev.commands))
+		if len(dev.Commands) != 1 {
+			t.Errorf("asked %d times", len(dev.Commands))
 		}
 	}
 }
@@ -365,7 +369,7 @@ func TestRightsSaidNo(t *testing.T) {
 // TestRightsOfAnAnswerThatIsCut: what had not come to its end has said nothing, and su,
 // which is asked last, not even that.
 func TestRightsOfAnAnswerThatIsCut(t *testing.T) {
-	p := Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}
+	p := capture.Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}
 	for _, c := range []struct {
 		name string
 		// the answer ends before these words
@@ -381,7 +385,7 @@ func TestRightsOfAnAnswerThatIsCut(t *testing.T) {
 		{"cut in su", "(root)", nil, "su gives an answer that is cut", "run-as 'com.a'", false},
 		{"cut in the last", "su: no", nil, "su 0", "run-as 'com.a'", false},
 	} {
-		dev := &scripted{shell: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
+		dev := &shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
 			var all strings.Builder
 			if err := play(&all, command, map[string]string{"run-as 'com.a' id": "uid=10100(u0_a100) gid=10100\n", "su 0 id": "uid=0(root) gid=0(root)\n", "su -c 'id'": "su: no\n"}); err != nil {
 				return -1, err
@@ -393,19 +397,24 @@ func TestRightsOfAnAnswerThatIsCut(t *testing.T) {
 			_, err := io.WriteString(stdout, head)
 			return 0, cmp.Or(c.err, err)
 		}}
-		facts := Facts{API: 30, UID: 2000}
+		facts := capture.Facts{API: 30, UID: 2000}
 		d := &diagnosing{dev: dev, facts: facts, req: Request{Process: p}, rights: newRights(facts, Request{Process: p})}
 		for as, want := range map[As]string{AsRoot: c.root, AsApp: c.app} {
 			w, err := d.prefix(t.Context(), as)
-			if err == nil && w.words != want || err != nil && !strings.HasPrefix(err.Error(), want) {
-				t.Errorf("%s: %v is %q, %v, want %q", c.name, as, w.words, err, want)
+			if err == nil && w.String() != want || err != nil && !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("%s: %v is %q, %v, want %q", c.name, as, w.String(), err, want)
 			}
 			if no := errors.As(err, new(notAllowed)); no != (c.no && as == AsRoot) {
 				t.Errorf("%s: %v: a no that stays: %v", c.name, as, err)
 			}
 		}
-		if len(dev.commands) != 1 {
-			t.Errorf("%s: asked %d times", c.name, len(dev.commands))
+		if len(dev.Commands) != 1 {
+			t.Errorf("%s: asked %d times", c.name, len(dev.Commands))
 		}
 	}
+}
+
+// statLine is what /proc/PID/stat holds of a process that has started at a tick.
+func statLine(pid int, comm string, start int) string {
+	return fmt.Sprintf("%d (%s) S 1 1 0 0 -1 4211008 0 0 0 0 300 200 0 0 20 0 12 0 %d 1 1\n", pid, comm, start)
 }

@@ -1,10 +1,13 @@
-package capture
+package diagnose
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/capture/shell"
 )
 
 // Recipe is what to collect of a process for one question, in order.
@@ -77,7 +80,7 @@ type Way struct {
 	Accept func(text []byte) error
 
 	// about is Accept that knows the process.
-	about func(p Process, text []byte) error
+	about func(p capture.Process, text []byte) error
 	// exits is the greatest exit status with which the command may end and have printed
 	// all that there is.
 	exits int
@@ -102,7 +105,7 @@ const (
 
 	// quickLimit is for files of /proc; the largest takes 0.3 s on a phone.
 	quickLimit = 10 * time.Second
-	// dumpLimit is for what system_server answers, with dumpTimeout on the device.
+	// dumpLimit is for what system_server answers, with the default limit of dumpsys on the device.
 	dumpLimit = 15 * time.Second
 	// heapLimit is for the writing of a heap dump: a minute is usual.
 	heapLimit = 5 * time.Minute
@@ -271,7 +274,7 @@ func CustomStep(name, command string, limit time.Duration) (Step, error) {
 	}
 	return Step{
 		// A name of its own: some systems do not take every word for a file.
-		Name: name, File: "custom_" + name + ".txt", Proves: "what " + clip(command) + " prints",
+		Name: name, File: "custom_" + name + ".txt", Proves: "what " + shell.Clip(command) + " prints",
 		Ways: []Way{{Command: command, Limit: limit, Max: maxText, script: true}},
 	}, nil
 }

@@ -1,0 +1,64 @@
+package shell
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+// Marker separates the parts of one answer. It is new for every command, so that
+// nothing that a device prints can be mistaken for it.
+type Marker string
+
+// NewMarker returns a marker that no device can guess.
+func NewMarker() Marker {
+	var b [6]byte
+	// crypto/rand.Read never fails since Go 1.24.
+	_, _ = rand.Read(b[:])
+	return Marker("@" + hex.EncodeToString(b[:]))
+}
+
+// Echo returns the command that prints the marker with a label on a line of its own.
+func (m Marker) Echo(label string) string {
+	return fmt.Sprintf("echo; echo %s %s", string(m), Quote(label))
+}
+
+// Part is a label and the command whose output it names.
+type Part [2]string
+
+// Join returns one command line that runs the parts, each after a marker with its
+// label. A part that fails does not keep the next from running.
+func (m Marker) Join(parts []Part) string {
+	var b strings.Builder
+	for _, p := range parts {
+		b.WriteString(m.Echo(p[0]))
+		b.WriteString("; ")
+		b.WriteString(p[1])
+		b.WriteString("; ")
+	}
+	b.WriteString(m.Echo("end"))
+	return b.String()
+}
+
+// Split undoes Join: the output of each part by its label. whole is false where
+// the end marker is missing.
+func (m Marker) Split(out []byte) (parts map[string][]byte, whole bool) {
+	parts = map[string][]byte{}
+	sep := []byte("\n" + string(m) + " ")
+	pieces := bytes.Split(out, sep)
+	for _, piece := range pieces[1:] {
+		label, text, _ := bytes.Cut(piece, []byte("\n"))
+		parts[string(bytes.TrimRight(label, "\r"))] = text
+	}
+	_, whole = parts["end"]
+	return parts, whole
+}
+
+// SplitTruncated is Split for an answer that may be truncated: only the parts that
+// are complete.
+func (m Marker) SplitTruncated(out []byte) map[string][]byte {
+	parts, _ := m.Split(out[:max(0, bytes.LastIndex(out, []byte("\n"+string(m)+" ")))])
+	return parts
+}

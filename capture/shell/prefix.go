@@ -1,0 +1,46 @@
+package shell
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Prefix makes a command line run under another uid. The zero Prefix leaves it as it is.
+type Prefix struct {
+	words string
+	// quoted: the command is passed as one quoted word (su -c).
+	quoted bool
+}
+
+// SU returns the two ways to call su: that of Android's own builds, and that of su
+// programs added by rooting tools.
+func SU() [2]Prefix { return [2]Prefix{{words: "su 0"}, {words: "su -c", quoted: true}} }
+
+// RunAs returns the prefix that runs a command as the app of a package.
+func RunAs(pkg string, user int) Prefix {
+	words := "run-as " + Quote(pkg)
+	if user != 0 {
+		words += " --user " + strconv.Itoa(user)
+	}
+	return Prefix{words: words}
+}
+
+// String returns the words of the prefix.
+func (p Prefix) String() string { return p.words }
+
+// IsZero reports whether the prefix changes nothing.
+func (p Prefix) IsZero() bool { return p.words == "" }
+
+// IsSU reports whether the prefix calls su.
+func (p Prefix) IsSU() bool { return strings.HasPrefix(p.words, "su ") }
+
+// Wrap returns the command line that runs command under the uid of the prefix.
+func (p Prefix) Wrap(command string) string {
+	switch {
+	case p.IsZero():
+		return command
+	case p.quoted:
+		return p.words + " " + Quote(command)
+	}
+	return p.words + " " + command
+}

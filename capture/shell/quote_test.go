@@ -1,0 +1,47 @@
+package shell_test
+
+import (
+	"bytes"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leakgate/leakgate/capture/shell"
+	"github.com/leakgate/leakgate/internal/shelltest"
+)
+
+// Every text without NUL is one word with the same bytes, in every shell. A NUL in
+// the input parts it into words, so that one shell reads many.
+func FuzzQuote(f *testing.F) {
+	for _, name := range shelltest.HostileNames {
+		f.Add([]byte(name))
+	}
+	f.Add([]byte(strings.Join(shelltest.HostileNames, "\x00")))
+	f.Add([]byte("\x81\x82\x83\x84\x85\x86\x87\x88\x00\xff\xfe\xc0\x80\x00\\\x00'\x00''\x00'\\''\x00\r\x00\n\x00\t\x00 \x00"))
+	all := make([]byte, 255)
+	for i := range all {
+		all[i] = byte(i + 1)
+	}
+	f.Add(all)
+	f.Add(bytes.Join(bytes.Split(all, nil), []byte{0}))
+	available := shelltest.Shells(f)
+	f.Fuzz(func(t *testing.T, text []byte) {
+		words := strings.Split(string(text), "\x00")
+		quoted := make([]string, len(words))
+		for i, w := range words {
+			quoted[i] = shell.Quote(w)
+		}
+		for _, argv := range available {
+			cmd := exec.Command(argv[0], argv[1:]...)
+			cmd.Stdin = strings.NewReader("printf '%s\\000' " + strings.Join(quoted, " ") + "\n")
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v: %v: %q", argv, err, out)
+			}
+			if got := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"); !slices.Equal(got, words) {
+				t.Errorf("%v reads %q of %q", argv, got, words)
+			}
+		}
+	})
+}

@@ -1,0 +1,78 @@
+// Package shell asks a device's shell one question at a time: a command line with a
+// deadline, a cap on what it may print, and markers by which the output of several
+// commands is told apart and proved complete.
+package shell
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Runner runs a command line in a device's shell.
+type Runner interface {
+	Shell(ctx context.Context, command string, stdout, stderr io.Writer) (exit int, err error)
+}
+
+// Output is what a short command printed.
+type Output struct {
+	Stdout, Stderr []byte
+	Exit           int
+}
+
+// MaxOutput bounds what one short command may print, in bytes. The largest
+// legitimate output is the grep over smaps of 50 processes.
+const MaxOutput = 32 << 20
+
+// ErrDevice reports a device that did not do what it was asked to: it is gone, or
+// its answer was not read to the end. It says nothing about a process.
+var ErrDevice = errors.New("device does not answer")
+
+// Ask runs one command and returns all that it printed. The deadline is in real time.
+func Ask(ctx context.Context, dev Runner, deadline time.Duration, command string) (Output, error) {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	stdout, stderr := Buffer{}, Buffer{}
+	exit, err := dev.Shell(ctx, command, &stdout, &stderr)
+	if err != nil {
+		return Output{Stdout: stdout.Bytes(), Stderr: stderr.Bytes()}, fmt.Errorf("%w: %w", ErrDevice, err)
+	}
+	return Output{Stdout: stdout.Bytes(), Stderr: stderr.Bytes(), Exit: exit}, nil
+}
+
+// Buffer refuses to grow beyond MaxOutput bytes.
+type Buffer struct{ bytes.Buffer }
+
+func (b *Buffer) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > MaxOutput {
+		return 0, fmt.Errorf("more than %d bytes of output", MaxOutput)
+	}
+	return b.Buffer.Write(p)
+}
+
+// Quote makes text one word of a POSIX shell, whatever is in it.
+func Quote(text string) string {
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// Clip shortens text from a device for a message: one line, at most 120 bytes,
+// printable characters only.
+func Clip(text string) string {
+	text = strings.TrimSpace(text)
+	text, _, _ = strings.Cut(text, "\n")
+	if len(text) > 120 {
+		text = text[:120] + "..."
+	}
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) || r == utf8.RuneError {
+			return '?'
+		}
+		return r
+	}, text)
+}

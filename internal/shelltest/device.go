@@ -1,0 +1,42 @@
+// Package shelltest has what tests of shell commands share: a device whose shell is a
+// function, the real shells of this machine, and names that try to get out of their quotes.
+package shelltest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"sync"
+)
+
+// Device is a device whose shell is a function. It moves no files.
+type Device struct {
+	// Run is the shell.
+	Run func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error)
+	// Commands are the command lines so far. Read them when no command runs.
+	Commands []string
+
+	mu sync.Mutex
+}
+
+// Serial returns a fixed name.
+func (d *Device) Serial() string { return "scripted" }
+
+// Shell records the command and runs it.
+func (d *Device) Shell(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+	d.mu.Lock()
+	d.Commands = append(d.Commands, command)
+	d.mu.Unlock()
+	return d.Run(ctx, command, stdout, stderr)
+}
+
+// Pull is not supported.
+func (d *Device) Pull(context.Context, string, io.Writer) (int64, error) {
+	return 0, errors.ErrUnsupported
+}
+
+// Push is not supported.
+func (d *Device) Push(context.Context, io.Reader, string, fs.FileMode) error {
+	return errors.ErrUnsupported
+}

@@ -1,0 +1,106 @@
+package shelltest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leakgate/leakgate/internal/recorded"
+)
+
+// Shells returns the real POSIX shells of this machine, as command lines that take a
+// script on their input. Android has mksh, and toybox or busybox in recoveries.
+func Shells(t testing.TB) [][]string {
+	t.Helper()
+	var out [][]string
+	for _, words := range [][]string{{"dash"}, {"sh"}, {"bash"}, {"bash", "--posix"}, {"mksh"}, {"busybox", "sh"}, {"zsh", "--emulate", "sh"}} {
+		path, err := exec.LookPath(words[0])
+		if err != nil {
+			continue
+		}
+		// sh is often one of the others.
+		if real, err := filepath.EvalSymlinks(path); err == nil && words[0] == "sh" && filepath.Base(real) != "busybox" {
+			path = real
+		}
+		shell := append([]string{path}, words[1:]...)
+		if !slices.ContainsFunc(out, func(have []string) bool { return slices.Equal(have, shell) }) {
+			out = append(out, shell)
+		}
+	}
+	if len(out) == 0 {
+		recorded.Missing(t, "a POSIX shell is needed")
+	}
+	return out
+}
+
+// Inject is what a name tries to run: it leaves a file in the folder of the canary
+// on a real shell, and one in a folder that phones have.
+const Inject = `touch $CANARY /data/local/tmp/canary`
+
+// HostileNames are names that an app, or whoever writes a configuration, may have.
+var HostileNames = []string{
+	"com.x;" + Inject, "$(" + Inject + ")", "`" + Inject + "`", "com.x && " + Inject, "com.x || " + Inject, "com.x | " + Inject, "com.x & " + Inject,
+	"com.x\n" + Inject + "\n", "com.x\r\n" + Inject, "'; " + Inject + "; '", `"; ` + Inject + `; "`, `\'; ` + Inject + `; \'`, `'\''; ` + Inject + `; '\''`,
+	"${CANARY:+$(" + Inject + ")}", "$((`" + Inject + "`))", ") ; " + Inject + " ; (", "} ; " + Inject, "<(" + Inject + ")", "!!", "!:0",
+	"* /etc/*", "~root", "com.x#y", "com.x\\", "com.x'", `com.x"`, "", " ", "-rf", "--user", "%s%n", "$HOME", "$CANARY", "com.x$y", "com.x:$(id)",
+	"duration: 8h", "- com.x", "{a: b}", "!!str", "&a", "*a", "com.x: y", "\x1b[2Jcom.x", "\u202ecom.x", "com.\u200bx", "com.x\u2028y", "\xff\xfe", "\x01\x7f\x81",
+	strings.Repeat("x", 300), "com.中文", "com.x:push", "com.x$Inner:p1/2@3",
+}
+
+// Trap is a real shell in which run-as exists and writes down its words, and in
+// which a canary dies when a name is run.
+type Trap struct {
+	*Device
+	canary, log string
+}
+
+// NewTrap returns a trap around one of Shells.
+func NewTrap(t *testing.T, shell []string) *Trap {
+	t.Helper()
+	dir := t.TempDir()
+	tr := &Trap{canary: filepath.Join(dir, "canary"), log: filepath.Join(dir, "log")}
+	const runAs = "#!/bin/sh\nprintf '%s\\000' \"$@\" >>$LOG; shift; [ \"$1\" = --user ] && shift 2; exec \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(dir, "run-as"), []byte(runAs), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	tr.Device = &Device{Run: func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+		cmd := exec.CommandContext(ctx, shell[0], append(slices.Clone(shell[1:]), "-c", command)...)
+		cmd.Env = []string{"PATH=" + dir + ":/usr/bin:/bin", "CANARY=" + tr.canary, "LOG=" + tr.log}
+		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, stdout, stderr
+		err := cmd.Run()
+		var exit *exec.ExitError
+		if errors.As(err, &exit) && ctx.Err() == nil {
+			return exit.ExitCode(), nil
+		}
+		return 0, err
+	}}
+	return tr
+}
+
+// Dead reports whether the canary is dead.
+func (tr *Trap) Dead() bool {
+	_, err := os.Stat(tr.canary)
+	return err == nil
+}
+
+// Revive brings the canary back.
+func (tr *Trap) Revive() error { return os.Remove(tr.canary) }
+
+// Words returns the arguments of run-as since the last call.
+func (tr *Trap) Words(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile(tr.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(tr.log); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(string(text), "\x00")
+}
