@@ -1,0 +1,180 @@
+//go:build realtime
+
+package monitor
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/capture/adb"
+	"github.com/leakgate/leakgate/internal/adbd"
+	"github.com/leakgate/leakgate/internal/adbd/adbtest"
+	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/internal/stall"
+)
+
+// newRealBench is a phone behind the real adb server, whose time is scaled.
+func newRealBench(t *testing.T, server *adbtest.Server, number int, scale float64) *bench {
+	t.Helper()
+	p, line := steadyPhone(androidsim.Options{Scale: scale, Seed: uint64(number)}), &adbd.Line{}
+	d := adbd.NewDaemon(p)
+	d.Wire = line.Wire
+	if err := d.Listen("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	client, err := adb.NewClient(adb.Options{Addr: server.Addr, NoStart: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, p, client, server.Connect(t, d.Addr()), androidsim.Faults(p, d, line))
+	// A stream whose opening was garbled on the line lives as long as the connection: no
+	// host knows its number.
+	b.hangUp = d.Drop
+	return b
+}
+
+// smokeFaults are those that take another way through the real adb server than through one
+// in memory: TestEachFault has all of them.
+var smokeFaults = []string{"offline", "connection dropped", "line unplugged", "line hangs", "line with garbage"}
+
+// TestRealFaults lets faults happen behind the real adb server: a few of them with a
+// short interval, or all with a long one.
+func TestRealFaults(t *testing.T) {
+	names, scale := smokeFaults, 10.0
+	if long() {
+		names, scale = nil, 2
+	}
+	ownTemporary(t)
+	server := adbtest.StartServer(t)
+	benches := []*bench{newRealBench(t, server, 1, scale)}
+	var faults []int
+	for i, f := range benches[0].faults {
+		if names == nil || slices.Contains(names, f.Name) {
+			faults = append(faults, i)
+			benches = append(benches, newRealBench(t, server, len(benches)+1, scale))
+		}
+	}
+	if len(faults) < len(names) {
+		t.Fatalf("only %d of the faults %q exist", len(faults), names)
+	}
+	before := census(t)
+	stalls := stall.Measure(t)
+	o := soakOptions(t, benches)
+	o.Duration = 150 * time.Second
+	unit := func(seconds float64) time.Duration { return time.Duration(seconds / scale * float64(time.Second)) }
+	for n, i := range faults {
+		b := benches[1+n]
+		go b.suffer(t.Context(), b.faults[i], unit(40), unit(40))
+	}
+	r := perform(t, t.Context(), o)
+	checkEachFault(t, r, benches, stalls.Total())
+	checkCensus(t, before, benches)
+	checkNothingLeft(t, benches)
+}
+
+// TestRealSoak is TestSoak behind the real adb server, for LEAKGATE_SOAK.
+func TestRealSoak(t *testing.T) {
+	text := os.Getenv("LEAKGATE_SOAK")
+	if text == "" {
+		t.Skip("LEAKGATE_SOAK=10m soaks for ten minutes")
+	}
+	span, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const scale = 6 // an interval of 30 s takes 5 s
+	const unit = 5 * time.Second
+	seed := seed(t)
+	ownTemporary(t)
+	server := adbtest.StartServer(t)
+	benches := []*bench{newRealBench(t, server, 1, scale), newRealBench(t, server, 2, scale), newRealBench(t, server, 3, scale)}
+	before := census(t)
+	stalls := stall.Measure(t)
+	o := soakOptions(t, benches)
+	watching, end := context.WithCancel(t.Context())
+	defer end()
+	go func() {
+		tormentAll(t.Context(), seed, span, unit, benches, server.Kill, func() {
+			if err := server.Restart(); err != nil {
+				t.Error(err)
+			}
+		})
+		pause(t.Context(), 5*unit/2)
+		end()
+	}()
+	r := perform(t, watching, o)
+	for _, b := range benches {
+		checkSoak(t, r, b, stalls.Total())
+	}
+	checkCensus(t, before, benches)
+	checkNothingLeft(t, benches)
+}
+
+// inventory is what a run may leave behind on the host.
+type inventory struct{ goroutines, files, children, temporary int }
+
+func (n inventory) within(m inventory) bool {
+	return n.goroutines <= m.goroutines && n.files <= m.files && n.children <= m.children && n.temporary <= m.temporary
+}
+
+func census(t *testing.T) inventory {
+	t.Helper()
+	files, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	temporary, err := os.ReadDir(os.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inventory{runtime.NumGoroutine(), len(files), children(t), len(temporary)}
+}
+
+// children is the number of processes that this one has started and that live.
+func children(t *testing.T) int {
+	t.Helper()
+	lists, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, path := range lists {
+		pids, err := os.ReadFile(path)
+		if err != nil {
+			continue // a thread that has ended
+		}
+		n += len(strings.Fields(string(pids)))
+	}
+	return n
+}
+
+// checkCensus waits until as much is left as there was before: connections of the
+// adb server that was killed end after the run.
+func checkCensus(t *testing.T, before inventory, benches []*bench) {
+	t.Helper()
+	for _, b := range benches {
+		b.hangUp()
+	}
+	var now inventory
+	for range 200 {
+		if now = census(t); now.within(before) {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if !now.within(before) {
+		stacks := make([]byte, 1<<20)
+		t.Errorf("left behind: %+v, before %+v\n%s", now, before, stacks[:runtime.Stack(stacks, true)])
+	}
+}

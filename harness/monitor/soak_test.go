@@ -1,0 +1,460 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/capture/adb"
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/adbd"
+	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+const (
+	soakInterval = 30.0
+	// steadyKB is the memory of every process of the soak.
+	steadyKB = 100 << 10
+)
+
+// bench is a phone, the way to it, and what can be done to both.
+type bench struct {
+	*androidsim.Phone
+	device Device
+	faults []androidsim.Fault
+	// hangUp breaks all connections off.
+	hangUp func()
+
+	mu   sync.Mutex
+	past []trouble
+}
+
+// trouble is one fault that was on, by the clock of the test.
+type trouble struct {
+	name     string
+	effect   androidsim.Effect
+	from, to time.Time
+}
+
+func (b *bench) suffered(x trouble) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.past = append(b.past, x)
+}
+
+// ownTemporary creates a folder for temporary files in which only the test writes.
+func ownTemporary(t *testing.T) {
+	t.Helper()
+	t.Setenv("TMPDIR", t.TempDir())
+}
+
+// newBench connects a phone. The caller says how to reach it.
+func newBench(t *testing.T, p *androidsim.Phone, client *adb.Client, serial string, faults []androidsim.Fault) *bench {
+	t.Helper()
+	dev, err := client.Select(t.Context(), serial)
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts, err := capture.ReadFacts(t.Context(), dev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &bench{Phone: p, device: Device{dev, facts}, faults: faults}
+}
+
+// steadyPhone is a rooted phone with an app of two processes whose memory never changes.
+func steadyPhone(o androidsim.Options) *androidsim.Phone {
+	steady := []androidsim.Model{androidsim.Steady(androidsim.JavaHeap, 60), androidsim.Steady(androidsim.NativeHeap, 40)}
+	o.Root, o.BuildType = true, "userdebug"
+	o.Apps = []androidsim.App{{Package: "com.shop", Processes: []androidsim.ProcessSpec{
+		{Name: "com.shop", Models: steady, RestartAfter: time.Second}, {Name: "com.shop:push", Models: steady, RestartAfter: time.Second},
+	}}}
+	return androidsim.New(o)
+}
+
+// memoryServer is an adb server in memory that can be killed.
+type memoryServer struct {
+	phone adbd.Phone
+	wire  func(net.Conn) net.Conn
+
+	mu  sync.Mutex
+	now *adbd.Server // nil while it is down
+}
+
+func (s *memoryServer) start() {
+	server := adbd.NewServer(s.phone)
+	server.Wire = s.wire
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = server
+}
+
+func (s *memoryServer) kill() {
+	s.mu.Lock()
+	server := s.now
+	s.now = nil
+	s.mu.Unlock()
+	if server != nil {
+		server.Close()
+	}
+}
+
+func (s *memoryServer) Dial(ctx context.Context) (net.Conn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now == nil {
+		return nil, syscall.ECONNREFUSED
+	}
+	return s.now.Dial(ctx)
+}
+
+// Drop breaks all connections off.
+func (s *memoryServer) Drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now != nil {
+		s.now.Drop()
+	}
+}
+
+// newMemoryBench is a phone behind an adb server in memory: in a bubble, no stall of the
+// machine makes a hole.
+func newMemoryBench(t *testing.T, o androidsim.Options) (*bench, *memoryServer) {
+	t.Helper()
+	p, line := steadyPhone(o), &adbd.Line{}
+	server := &memoryServer{phone: p, wire: line.Wire}
+	server.start()
+	t.Cleanup(server.kill)
+	client, err := adb.NewClient(adb.Options{Dial: server.Dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newBench(t, p, client, p.Identity().Serial, androidsim.Faults(p, server, line)), server
+}
+
+// memoryPhone is the options of phone number n.
+func memoryPhone(n int) androidsim.Options {
+	return androidsim.Options{Serial: fmt.Sprintf("phone%d", n), Seed: uint64(n)}
+}
+
+// torment lets one fault after the other happen until ctx ends. unit is 30 s of the device.
+func (b *bench) torment(ctx context.Context, r *rand.Rand, unit time.Duration) {
+	upTo := func(intervals float64) time.Duration { return time.Duration(r.Float64() * intervals * float64(unit)) }
+	for pause(ctx, unit/5+upTo(1)) {
+		f := b.faults[r.IntN(len(b.faults))]
+		x := trouble{name: f.Name, effect: f.Effect, from: time.Now()}
+		end := f.Start()
+		pause(ctx, unit/25+upTo(1.4))
+		end()
+		x.to = time.Now()
+		b.suffered(x)
+	}
+}
+
+// pause waits and reports whether ctx is still alive.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// killServers ends the adb servers of all phones now and then, and starts them again.
+func killServers(ctx context.Context, r *rand.Rand, unit time.Duration, all []*bench, kill, start func()) {
+	upTo := func(intervals float64) time.Duration { return time.Duration(r.Float64() * intervals * float64(unit)) }
+	for pause(ctx, unit*8/5+upTo(3)) {
+		x := trouble{name: "adb server killed", effect: androidsim.Silences, from: time.Now()}
+		kill()
+		pause(ctx, upTo(0.8))
+		start()
+		x.to = time.Now()
+		for _, b := range all {
+			b.suffered(x)
+		}
+	}
+}
+
+// seed is LEAKGATE_SEED, or one from the clock.
+func seed(t *testing.T) uint64 {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	if text := os.Getenv("LEAKGATE_SEED"); text != "" {
+		if _, err := fmt.Sscan(text, &seed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("LEAKGATE_SEED=%d repeats this", seed)
+	return seed
+}
+
+// TestSoak lets random faults happen to two of three phones and to the adb server for
+// half an hour. What is recorded is complete except for recorded holes, which are no
+// longer than the faults and two intervals for each; it is true; and nothing is left.
+func TestSoak(t *testing.T) {
+	seed := seed(t) // outside of the bubble, whose clock starts at the same time always
+	synctest.Test(t, func(t *testing.T) {
+		ownTemporary(t)
+		var benches []*bench
+		var servers []*memoryServer
+		for n := range 3 {
+			b, s := newMemoryBench(t, memoryPhone(n))
+			benches, servers = append(benches, b), append(servers, s)
+		}
+		each := func(do func(*memoryServer)) func() {
+			return func() {
+				for _, s := range servers {
+					do(s)
+				}
+			}
+		}
+		watching, end := context.WithCancel(t.Context())
+		defer end()
+		go func() {
+			const unit = soakInterval * time.Second
+			tormentAll(t.Context(), seed, 30*time.Minute, unit, benches, each((*memoryServer).kill), each((*memoryServer).start))
+			time.Sleep(5 * unit / 2)
+			end()
+		}()
+		r := perform(t, watching, soakOptions(t, benches))
+		for _, b := range benches {
+			checkSoak(t, r, b, 0)
+		}
+		checkNothingLeft(t, benches)
+	})
+}
+
+// tormentAll torments all benches but the first for a while.
+func tormentAll(ctx context.Context, seed uint64, span, unit time.Duration, benches []*bench, kill, start func()) {
+	ctx, stop := context.WithTimeout(ctx, span)
+	defer stop()
+	var torments sync.WaitGroup
+	for i, b := range benches[1:] {
+		torments.Go(func() { b.torment(ctx, rand.New(rand.NewPCG(seed, uint64(i))), unit) })
+	}
+	torments.Go(func() { killServers(ctx, rand.New(rand.NewPCG(seed, 99)), unit, benches, kill, start) })
+	torments.Wait()
+}
+
+// TestEachFault lets every fault happen to a phone of its own, all in one run: the
+// phone is sampled again after it, what was missing is recorded, and no value is false
+// except where a fault can make one that nobody could detect.
+func TestEachFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ownTemporary(t)
+		first, _ := newMemoryBench(t, memoryPhone(0))
+		benches := []*bench{first}
+		for n := range first.faults {
+			b, _ := newMemoryBench(t, memoryPhone(1+n))
+			benches = append(benches, b)
+		}
+		// Two that are healthy and short of what others have: no shell_v2 before Android
+		// 7, so that no exit status comes, and no smaps_rollup.
+		for _, api := range []int{22, 28} {
+			b, _ := newMemoryBench(t, androidsim.Options{Serial: fmt.Sprintf("api%d", api), API: api})
+			benches = append(benches, b)
+		}
+		o := soakOptions(t, benches)
+		o.Duration = 6 * time.Minute
+		for i, b := range benches[1 : 1+len(first.faults)] {
+			go b.suffer(t.Context(), b.faults[i], 80*time.Second, time.Minute)
+		}
+		r := perform(t, t.Context(), o)
+		checkEachFault(t, r, benches, 0)
+		checkNothingLeft(t, benches)
+	})
+}
+
+// suffer lets one fault happen, after a while and for a while.
+func (b *bench) suffer(ctx context.Context, f androidsim.Fault, after, span time.Duration) {
+	pause(ctx, after)
+	x := trouble{name: f.Name, effect: f.Effect, from: time.Now()}
+	end := f.Start()
+	pause(ctx, span)
+	end()
+	x.to = time.Now()
+	b.suffered(x)
+}
+
+// checkEachFault checks a run in which each phone had at most one fault.
+func checkEachFault(t *testing.T, r result, benches []*bench, stalled time.Duration) {
+	t.Helper()
+	if r.ExitCode != ExitClean || r.Stopped != "duration" {
+		t.Errorf("exit %d, stopped by %s", r.ExitCode, r.Stopped)
+	}
+	for _, b := range benches {
+		checkSoak(t, r, b, stalled)
+	}
+	for _, e := range r.events {
+		healthy := slices.ContainsFunc(benches, func(b *bench) bool { return len(b.past) == 0 && b.device.Serial() == e.Device })
+		if healthy && stalled == 0 && (e.Event == "gap" || e.Event == "missed" || e.Event == "error") {
+			t.Errorf("a healthy phone is affected: %+v", e)
+		}
+	}
+}
+
+// A device that stays away ends its part of the run with exit code 3; all that it
+// had measured is kept, and the others are watched to the end.
+func TestLostDevice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept, _ := newMemoryBench(t, memoryPhone(0))
+		lost, _ := newMemoryBench(t, memoryPhone(1))
+		o := soakOptions(t, []*bench{kept, lost})
+		o.Duration, o.Patience = 200*time.Second, 40*time.Second
+		time.AfterFunc(time.Minute, func() { lost.Become(adbd.StateUnauthorized) })
+		r := perform(t, t.Context(), o)
+		if r.ExitCode != ExitNoDevice || r.Devices[0].Error != "" || !strings.Contains(r.Devices[1].Error, "accept the USB debugging dialog") {
+			t.Errorf("exit %d, %+v", r.ExitCode, r.Devices)
+		}
+		_, stayed := r.checkHoles(t, kept.device.Serial(), "com.shop", 0)
+		_, left := r.checkHoles(t, lost.device.Serial(), "com.shop", 0)
+		if stayed < 6 || left < 1 || left > 4 {
+			t.Errorf("%d and %d samples", stayed, left)
+		}
+	})
+}
+
+func soakOptions(t *testing.T, benches []*bench) Options {
+	t.Helper()
+	o := Options{
+		Patterns: []capture.Pattern{"com.shop", "com.shop:*"}, Policy: detector.ArticlePolicy(),
+		Dir: filepath.Join(t.TempDir(), "run"), Tool: "soak", Budget: DefaultBudget,
+	}
+	for _, b := range benches {
+		o.Devices = append(o.Devices, b.device)
+	}
+	return o
+}
+
+// checkSoak holds what was recorded of a phone against what happened to it: each fault
+// may cost its own time, the interval before it and the one after. What the machine of the
+// test stalled, by its clock, is allowed besides.
+func checkSoak(t *testing.T, r result, b *bench, stalled time.Duration) {
+	t.Helper()
+	faults, distorted := len(b.past), false
+	var lasted time.Duration
+	for _, x := range b.past {
+		lasted += x.to.Sub(x.from)
+		distorted = distorted || x.effect == androidsim.Distorts
+	}
+	device := r.Devices[slices.IndexFunc(r.Devices, func(d record.Device) bool { return d.Device == b.device.Serial() })]
+	stalls := stalled.Seconds() * device.TimeScale
+	allowed := lasted.Seconds()*device.TimeScale + 2*soakInterval*float64(faults) + stalls
+	for _, name := range []string{"com.shop", "com.shop:push"} {
+		holes, n := r.checkHoles(t, b.device.Serial(), name, stalls)
+		t.Logf("%s %s: %d samples, %.0f s in holes of %.0f s allowed by %d faults of %v%s", b.device.Serial(), name, n, holes, allowed, faults, lasted.Round(time.Millisecond), b.history())
+		if holes > allowed {
+			t.Errorf("%s on %s: %.0f s without samples, the faults allow %.0f s: %s", name, b.device.Serial(), holes, allowed, b.history())
+		}
+		if left := device.Duration - r.latest(b.device.Serial(), name); left > 2*soakInterval+stalls {
+			t.Errorf("%s on %s: no sample in the last %.0f s: %s", name, b.device.Serial(), left, b.history())
+		}
+		x := r.process(t, b.device.Serial(), name)
+		if !distorted && (x.Worst != "NORMAL" || x.Growth > 1) {
+			t.Errorf("%s on %s: a verdict without a cause: %+v", name, b.device.Serial(), x)
+		}
+	}
+	for _, s := range r.samples {
+		at := r.Started.Add(time.Duration(s.T / device.TimeScale * float64(time.Second)))
+		if s.Device == b.device.Serial() && s.PSS != nil && *s.PSS != steadyKB && !b.distorts(at) {
+			t.Errorf("a value that never was: %+v", s)
+		}
+	}
+}
+
+// distorts tells whether a value read at a time may be wrong without a sign.
+func (b *bench) distorts(at time.Time) bool {
+	const slack = 2 * time.Second // for what was on its way, and for the two clocks
+	return slices.ContainsFunc(b.past, func(x trouble) bool {
+		return x.effect == androidsim.Distorts && at.After(x.from.Add(-slack)) && at.Before(x.to.Add(slack))
+	})
+}
+
+// latest is the time of the last sample of a series.
+func (r result) latest(device, process string) float64 {
+	out := 0.0
+	for _, s := range r.of(device, process, false) {
+		out = max(out, s.T)
+	}
+	return out
+}
+
+func (b *bench) history() string {
+	var out strings.Builder
+	for _, x := range b.past {
+		fmt.Fprintf(&out, "\n%s to %s %s", x.from.Format("05.000"), x.to.Format("05.000"), x.name)
+	}
+	return out.String()
+}
+
+// checkHoles returns the seconds in holes of the series, and the number of samples. A
+// hole without an event is an error, unless the machine stalled for that long.
+func (r result) checkHoles(t *testing.T, device, process string, stalls float64) (sum float64, n int) {
+	t.Helper()
+	var last *record.Sample
+	for i, s := range r.samples {
+		if s.Device != device || s.Process != process || s.Breakdown != nil {
+			continue
+		}
+		n++
+		if last == nil {
+			last = &r.samples[i]
+			continue
+		}
+		hole := s.T - last.T
+		if hole <= 0 {
+			t.Errorf("%s on %s: time stands still at %v", process, device, s.T)
+		}
+		if hole > 1.5*soakInterval {
+			sum += hole
+			if hole > 1.5*soakInterval+stalls && !r.explains(device, process, last.T, s.T) {
+				t.Errorf("%s on %s: no event tells why there is no sample from %.1f to %.1f", process, device, last.T, s.T)
+			}
+		}
+		last = &r.samples[i]
+	}
+	return sum, n
+}
+
+// explains says whether an event tells of a hole in a series.
+func (r result) explains(device, process string, from, to float64) bool {
+	return slices.ContainsFunc(r.events, func(e record.Event) bool {
+		if e.Device != device || e.T < from || e.T > to {
+			return false
+		}
+		switch e.Event {
+		case "gap", "missed", "restart":
+			return e.Process == process
+		case "reboot":
+			return true
+		}
+		return false
+	})
+}
+
+// checkNothingLeft wants no file of the run on the phones and in the folder for temporary
+// files. A goroutine that is left fails the bubble.
+func checkNothingLeft(t *testing.T, benches []*bench) {
+	t.Helper()
+	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+	for _, b := range benches {
+		if left, err := b.ReadDir("/data/local/tmp"); err != nil || len(left) > 0 {
+			t.Errorf("left on %s: %v %v", b.device.Serial(), left, err)
+		}
+	}
+}

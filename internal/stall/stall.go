@@ -1,0 +1,56 @@
+// Package stall measures how long this machine kept a process from running: a suspended
+// virtual machine, a long disk flush, too much load. A test that keeps real time allows
+// exactly that much more, so that neither a stall fails it nor a wide constant hides a
+// delay of its own.
+package stall
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// every is the interval of the ticks; a tick that is late by less is not a stall.
+const every = 100 * time.Millisecond
+
+// Meter adds up stalls.
+type Meter struct{ total atomic.Int64 }
+
+// Measure starts a Meter, which stops with the test.
+func Measure(t testing.TB) *Meter {
+	t.Helper()
+	m := &Meter{}
+	done, stopped := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() {
+		close(done)
+		<-stopped
+	})
+	go func() {
+		defer close(stopped)
+		m.run(done)
+	}()
+	return m
+}
+
+func (m *Meter) run(done <-chan struct{}) {
+	for last := time.Now(); ; {
+		timer := time.NewTimer(every)
+		select {
+		case <-done:
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		now := time.Now()
+		if late := now.Sub(last) - every; late >= every {
+			m.total.Add(int64(late))
+		}
+		last = now
+	}
+}
+
+// Total returns the stalls since Measure, the one that is just over included.
+func (m *Meter) Total() time.Duration {
+	time.Sleep(2 * every) // for the tick that notices it
+	return time.Duration(m.total.Load())
+}
