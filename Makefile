@@ -1,6 +1,6 @@
 # make test   installs what the tests need (as root; else it prints the command) and runs every check
 # make e2e    all tests at full length (about forty minutes)
-# make soak   ten minutes of random faults behind the real adb server (SOAK=1h for more)
+# make soak   a day of random faults in bubbles, ten minutes of them behind the real adb server (SOAK=1h for more)
 # make fuzz   every fuzz target for FUZZTIME each
 # make bench  the benchmarks, with allocations
 # make calibrate  how often each policy raises an alarm: measures the tables of docs/detector.md anew and holds them to their bars
@@ -52,19 +52,21 @@ SERIAL := ./capture/procfs ./capture/dumpsys ./detector ./detector/limit ./harne
 
 # The engine's tests take longest, so they go first, beside the others. What the race
 # detector has no room for (giants and ten thousand graphs in analysis/heap, whole nights
-# in harness/monitor) runs without it; what waits for real time has run by then.
+# in harness/monitor) runs without it.
 unit:
 	go test -race -timeout 25m ./harness/monitor $$(go list ./... | grep -vxF "$$(go list $(SERIAL))")
 	go -C tools test -timeout 10m ./...
-	go test -timeout 15m -skip '^Test(Soak|EachFault|LostDevice)$$' $(SERIAL) ./analysis/heap ./harness/monitor
+	go test -timeout 15m $(SERIAL) ./analysis/heap ./harness/monitor
+	go test -tags realtime -timeout 5m -run '^TestReal' ./harness/monitor
 
 # What make test bounds, at full length: each line end of large texts, for one.
 e2e: packages
-	LEAKGATE_E2E=long go test -count=1 -timeout 60m ./...
+	LEAKGATE_E2E=long go test -tags realtime -count=1 -timeout 60m ./...
 
-# make test soaks for a minute where everything is required, as in CI.
+# On a clock that waits for nobody, and for SOAK behind the real adb server.
 soak: packages
-	LEAKGATE_SOAK=$(SOAK) go test -race -count=1 -timeout 24h -run '^TestSoak$$' -v ./harness/monitor
+	go test -race -count=50 -timeout 1h -run '^TestSoak$$' ./harness/monitor
+	LEAKGATE_SOAK=$(SOAK) go test -tags realtime -race -count=1 -timeout 24h -run '^TestRealSoak$$' -v ./harness/monitor
 
 # One program for each package, and its targets from it one by one: go test would link one
 # for each target. What a target finds is kept where go test keeps it.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
@@ -36,7 +37,7 @@ func TestLevels(t *testing.T) {
 		if table[0][i+1] != level.title {
 			t.Fatalf("column %d is %q, want %q", i+1, table[0][i+1], level.title)
 		}
-		t.Run(level.title, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
 			seen := map[string]string{}
 			old, young := onPhone(t, i, 31), onPhone(t, i, 36)
 			for _, kind := range []string{"java", "native", "gpu", "thread"} {
@@ -58,7 +59,7 @@ func TestLevels(t *testing.T) {
 			}
 			for _, row := range table[1:] {
 				if got := seen[row[0]]; got != row[i+1] {
-					t.Errorf("%s: the page says %q, the phone shows %q", row[0], row[i+1], got)
+					t.Errorf("%s, %s: the page says %q, the phone shows %q", level.title, row[0], row[i+1], got)
 				}
 				delete(seen, row[0])
 			}
@@ -129,13 +130,10 @@ func onPhone(t *testing.T, level, api int) *phone {
 			Name: "com.shop:" + kind, Bits32: kind == "java", Models: []androidsim.Model{androidsim.Typical(), androidsim.Leak(leak, 900, 0)},
 		})
 	}
-	sim := androidsim.New(androidsim.Options{Serial: "phone", API: api, BuildType: l.build, Root: l.root, Scale: 100, Apps: []androidsim.App{app}})
-	server, err := adbd.Listen(sim)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sim := androidsim.New(androidsim.Options{Serial: "phone", API: api, BuildType: l.build, Root: l.root, Apps: []androidsim.App{app}})
+	server := adbd.NewServer(sim)
 	t.Cleanup(func() { server.Close() })
-	client, err := adb.NewClient(adb.Options{Addr: server.Addr(), NoStart: true})
+	client, err := adb.NewClient(adb.Options{Dial: server.Dial})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +178,7 @@ func (p *phone) shows(t *testing.T, kind string) string {
 	r, target := response.New(t.TempDir(), response.Options{Keep: response.Nothing}), p.target(t, kind)
 	order := response.Order{Process: target.Process, Level: target.Level, Recipe: response.Snapshot, Trigger: response.TriggerSuspicious}
 	first := answered(t, r, p, order)
-	time.Sleep(400 * time.Millisecond) // 40 s of the phone: 10 MB
+	time.Sleep(40 * time.Second) // 10 MB
 	order.Recipe, order.Kind, order.Trigger, order.Before = kind, kind+"_leak", response.TriggerLeak, first.Now
 	c := answered(t, r, p, order)
 	has := func(whats ...string) bool {
