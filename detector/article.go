@@ -2,7 +2,6 @@ package detector
 
 import (
 	"math"
-	"time"
 
 	"github.com/leakgate/leakgate/detector/trend"
 )
@@ -46,7 +45,6 @@ var articleTable = []row{
 	{"8.3 restart", Suspicious, Normal, onRestart, always("the process restarted")},
 	{"gap", Suspicious, Normal, onGap, always("the process was not watched for a while")},
 	{ruleTimeOut, Suspicious, Normal, onReading, (*articleMachine).suspicionExpired},
-	{ruleSpike, Suspicious, Leaking, onSample, (*articleMachine).spikesAnywhere},
 	{"5.4 gpu", Suspicious, Leaking, onReading, (*articleMachine).gpuLeaks},
 	{"5.5 not significant", Suspicious, Normal, onSample, (*articleMachine).trendFaded},
 	{"5.3 floors", Suspicious, Confirming, onSample, (*articleMachine).floorsRise},
@@ -54,15 +52,12 @@ var articleTable = []row{
 	{"8.3 restart", Confirming, Normal, onRestart, always("the process restarted")},
 	{"gap", Confirming, Normal, onGap, always("the process was not watched for a while")},
 	{ruleTimeOut, Confirming, Normal, onReading, (*articleMachine).confirmationExpired},
-	{ruleSpike, Confirming, Leaking, onSample, (*articleMachine).spikesAnywhere},
 	{"5.4 gpu", Confirming, Leaking, onReading, (*articleMachine).gpuLeaks},
 	{"5.6 dimensions", Confirming, Leaking, onReading, (*articleMachine).dimensionsConfirm},
-	{"5.5 not confirmed", Confirming, Normal, onReading, (*articleMachine).dimensionsRefuse},
 
 	{"8.3 restart", Leaking, Normal, onRestart, always("the process restarted")},
-	{"6.4 diagnosis done", Leaking, Normal, onDiagnosis, (*articleMachine).diagnosisEnds},
+	{"6.4 diagnosis done", Leaking, Normal, onDiagnosis, always("the diagnosis is done")},
 	{"6.4 cooldown", Leaking, Normal, onReading, (*articleMachine).reportEnds},
-	{"5.5 cooled", Leaking, Normal, onReading, (*articleMachine).cooledDown},
 }
 
 func always(because string) func(*articleMachine) (string, bool) {
@@ -75,9 +70,6 @@ type look struct {
 	// the windows in a row that were, and were not, significant.
 	line           trend.Line
 	rising, fading int
-	// lookedAt is when WindowsMinute looked last, block what WindowsDisjoint waits for.
-	lookedAt Moment
-	block    int64
 	// suspected is when SUSPICIOUS last began, level the total at that time.
 	suspected Moment
 	level     float64
@@ -104,7 +96,6 @@ type spike struct {
 
 // observe looks at the series once for each sample.
 func (d *articleMachine) observe() {
-	d.look.gpuDue = d.look.gpuDue || d.a.GPU == GPULiteral || d.a.GPU == GPULiteralCorrected
 	d.observeSpike()
 	if d.state == Normal || d.state == Suspicious {
 		d.observeTrend()
@@ -112,10 +103,10 @@ func (d *articleMachine) observe() {
 }
 
 func (d *articleMachine) observeSpike() {
-	floor, n := d.series.recentFloor(d.a.Segment)
-	s := spike{floor: floor, known: n >= d.a.SpikeMinPoints}
+	floor, n := d.series.recentFloor(d.a.segment)
+	s := spike{floor: floor, known: n >= d.a.spikeMinPoints}
 	s.above = d.series.current() - floor
-	s.limit = max(floor*d.a.SpikePct/100, float64(d.a.SpikeMin))
+	s.limit = max(floor*d.a.spikePct/100, float64(d.a.spikeMin))
 	s.holds = s.known && s.above > s.limit
 	d.look.spike = s
 	if s.known && !s.holds {
@@ -124,19 +115,15 @@ func (d *articleMachine) observeSpike() {
 }
 
 func (d *articleMachine) observeTrend() {
-	x, y, due := d.nextWindow()
-	if !due || len(x) < d.a.MinPoints {
+	total := d.series.total
+	if total.Len() < d.a.minPoints {
 		return
 	}
-	l := trend.Fit(x, y)
+	l := trend.Fit(total.X(), total.Y())
 	d.look.line = l
-	significant := l.Slope > 0 && l.T > d.a.TMin && l.R2 > d.a.R2Min
+	significant := l.Slope > 0 && l.T > d.a.tMin && l.R2 > d.a.r2Min
 	d.look.rising = runLength(d.look.rising, significant)
-	faded := l.T <= d.a.TMin
-	if d.a.FallBack == FallBackByAll {
-		faded = !significant
-	}
-	d.look.fading = runLength(d.look.fading, faded)
+	d.look.fading = runLength(d.look.fading, l.T <= d.a.tMin)
 }
 
 func runLength(n int, again bool) int {
@@ -146,255 +133,121 @@ func runLength(n int, again bool) int {
 	return 0
 }
 
-const (
-	walkStep   = time.Minute
-	tenMinutes = 10 * time.Minute
-)
-
-// nextWindow is the window to look at with this sample, if one is due.
-func (d *articleMachine) nextWindow() (x, y []float64, due bool) {
-	total := d.series.total
-	switch d.a.Windows {
-	case WindowsMinute:
-		if d.look.lookedAt.Known && d.now-d.look.lookedAt.At < walkStep {
-			return nil, nil, false
-		}
-		d.look.lookedAt = Moment{At: d.now, Known: true}
-	case WindowsLast:
-		x, y = total.From(d.series.last() - tenMinutes.Seconds())
-		return x, y, true
-	case WindowsDisjoint:
-		return d.finishedBlock()
-	}
-	return total.X(), total.Y(), true
-}
-
-// finishedBlock is the last block of ten minutes, when this sample is the first behind it.
-func (d *articleMachine) finishedBlock() (x, y []float64, due bool) {
-	blocks := trend.Blocks{From: d.series.start, Length: tenMinutes.Seconds()}
-	k := blocks.Of(d.series.last())
-	if k <= d.look.block {
-		return nil, nil, false
-	}
-	d.look.block = k
-	from := blocks.From + float64(k-1)*blocks.Length
-	x, y = d.series.total.From(from)
-	end := len(x)
-	for end > 0 && x[end-1] >= from+blocks.Length {
-		end--
-	}
-	return x[:end], y[:end], true
-}
-
 func (d *articleMachine) spikes() (string, bool) {
 	if !d.look.spike.holds || !d.look.spikeArmed {
 		return "", false
 	}
 	// A spike never passed CONFIRMING, so its kind is unknown (6.2).
 	d.kind, d.evidence = Unknown, nil
-	return spikeText(d.look.spike, d.a), true
-}
-
-func (d *articleMachine) spikesAnywhere() (string, bool) {
-	if d.a.SpikeFrom != SpikeFromAny {
-		return "", false
-	}
-	return d.spikes()
+	return spikeText(d.look.spike, &d.a), true
 }
 
 func (d *articleMachine) trendHolds() (string, bool) {
-	if d.look.rising < d.a.Consecutive {
+	if d.look.rising < d.a.consecutive {
 		return "", false
 	}
 	return trendText("memory", d.look.line) + windowsText(d.look.rising), true
 }
 
 func (d *articleMachine) trendFaded() (string, bool) {
-	if d.look.fading < d.a.Consecutive {
+	if d.look.fading < d.a.consecutive {
 		return "", false
 	}
 	return "no significant rise any more: " + trendText("memory", d.look.line) + windowsText(d.look.fading), true
 }
 
 func (d *articleMachine) suspicionExpired() (string, bool) {
-	if d.now-d.entered < d.a.SuspiciousMax {
+	if d.now-d.entered < d.a.suspiciousMax {
 		return "", false
 	}
-	text := "not confirmed within " + minutesText(d.a.SuspiciousMax)
+	text := "not confirmed within " + minutesText(d.a.suspiciousMax)
 	var room floorRoom
 	if floors := d.currentFloors(room[:0]); len(floors) > 0 {
-		text += ": the floors of " + minutesText(d.a.Segment) + " were " + floorsText(floors)
+		text += ": the floors of " + minutesText(d.a.segment) + " were " + floorsText(floors)
 	}
 	return text, true
 }
 
 func (d *articleMachine) confirmationExpired() (string, bool) {
-	if d.now-d.entered < d.a.ConfirmingMax {
+	if d.now-d.entered < d.a.confirmingMax {
 		return "", false
 	}
-	return "not confirmed within " + minutesText(d.a.ConfirmingMax) + ": " + d.refusalText(), true
+	return "not confirmed within " + minutesText(d.a.confirmingMax) + ": " + d.refusalText(), true
 }
 
 // floorRoom is room on the stack for the floors of 160 minutes in the article's
 // segments; more of them cost an allocation.
 type floorRoom [32]trend.Floor
 
-// currentFloors appends to dst the floors that count, oldest first.
+// currentFloors appends to dst the floors of the complete segments since SUSPICIOUS
+// began, oldest first.
 func (d *articleMachine) currentFloors(dst []trend.Floor) []trend.Floor {
-	s := d.series
-	from := d.entered.Seconds()
-	if d.a.FloorsFrom == FloorsFromHistory {
-		from = s.start
-	}
-	blocks := trend.Blocks{From: from, Length: d.a.Segment.Seconds()}
-	x, y := s.total.X(), s.total.Y()
-	floors := trend.Floors(dst, x, y, blocks)
-	if d.a.FloorsFrom == FloorsFromOpen {
-		floors = appendOpenFloor(floors, s, blocks)
-	}
-	return floors
-}
-
-// openAfter is how far a segment must have come to count with FloorsFromOpen.
-const openAfter = 2 * time.Minute
-
-func appendOpenFloor(floors []trend.Floor, s *series, b trend.Blocks) []trend.Floor {
-	k := b.Of(s.last())
-	begin := b.From + float64(k)*b.Length
-	if k < 0 || s.last()-begin < openAfter.Seconds() {
-		return floors
-	}
-	_, y := s.total.From(begin)
-	v, ok := trend.P25(y)
-	if !ok {
-		return floors
-	}
-	return append(floors, trend.Floor{Block: k, Value: v, N: len(y)})
+	total := d.series.total
+	blocks := trend.Blocks{From: d.entered.Seconds(), Length: d.a.segment.Seconds()}
+	return trend.Floors(dst, total.X(), total.Y(), blocks)
 }
 
 func (d *articleMachine) floorsRise() (string, bool) {
 	var room floorRoom
 	floors := d.currentFloors(room[:0])
-	if len(floors) < d.a.MinSegments {
+	if len(floors) < d.a.minSegments {
 		return "", false
-	}
-	falls := 0
-	if d.a.Floors == FloorsLast {
-		floors = floors[len(floors)-d.a.MinSegments:]
 	}
 	for i := 1; i < len(floors); i++ {
 		if floors[i].Value <= floors[i-1].Value {
-			falls++
+			return "", false
 		}
 	}
-	if falls > 1 || falls == 1 && d.a.Floors != FloorsOneFall {
-		return "", false
-	}
-	return "the floors (P25) of " + minutesText(d.a.Segment) + " rise: " + floorsText(floors), true
+	return "the floors (P25) of " + minutesText(d.a.segment) + " rise: " + floorsText(floors), true
 }
 
+// gpuLeaks tests the graphics memory itself, and the rest of the same breakdowns.
 func (d *articleMachine) gpuLeaks() (string, bool) {
 	if !d.look.gpuDue {
 		return "", false
 	}
 	d.look.gpuDue = false
-	switch d.a.GPU {
-	case GPUOff:
-		return "", false
-	case GPUGraphics:
-		return d.graphicsRise()
-	}
-	return d.totalRisesAlone()
-}
-
-// graphicsRise tests the graphics memory itself, and the rest of the same breakdowns.
-func (d *articleMachine) graphicsRise() (string, bool) {
 	rise := trend.Fit(d.series.graphics.From(d.look.gpuSince))
 	rest := trend.Fit(d.series.rest.From(d.look.gpuSince))
-	if rise.N < d.a.MinPoints || !(rise.T > d.a.TMin && rise.R2 > d.a.R2Min) ||
-		rise.Growth() < float64(d.a.MinGrowth) || rest.T >= d.a.FlatT {
+	if rise.N < d.a.minPoints || !(rise.T > d.a.tMin && rise.R2 > d.a.r2Min) ||
+		rise.Growth() < float64(d.a.minGrowth) || rest.T >= d.a.flatT {
 		return "", false
 	}
 	d.kind, d.evidence = GPU, gpuEvidence(rise, rest)
 	return gpuText("graphics memory", rise, "the rest", rest), true
 }
 
-// totalRisesAlone is 5.4 as it is written: TOTAL of the breakdowns against the samples,
-// each over its own window.
-func (d *articleMachine) totalRisesAlone() (string, bool) {
-	samples := d.series.total
-	if d.a.GPU == GPULiteral {
-		samples = d.series.raw()
-	}
-	rise := trend.Fit(d.series.dim(Total).From(d.look.gpuSince))
-	if rise.N < d.a.MinPoints || samples.Len() < d.a.MinPoints || rise.T <= d.a.TMin {
-		return "", false
-	}
-	flat := trend.Fit(samples.X(), samples.Y())
-	if flat.T >= d.a.FlatT {
-		return "", false
-	}
-	d.kind, d.evidence = GPU, gpuEvidence(rise, flat)
-	return gpuText("TOTAL PSS", rise, "the samples", flat), true
-}
-
 func (d *articleMachine) dimensionsConfirm() (string, bool) {
-	if d.look.fresh < d.a.ExtraBreakdowns || d.grown() <= float64(d.a.MinGrowth) ||
-		d.a.CooldownRule == CooldownBlocks && d.cooling() {
+	if d.look.fresh < d.a.extraBreakdowns || d.grown() <= float64(d.a.minGrowth) {
 		return "", false
 	}
 	rises := d.dimensionRises()
-	if !rises.anyVote(d.a.TotalVote) {
+	if !rises.any() {
 		return "", false
 	}
-	kind, why := rises.kind(d.a.Kind)
+	kind, why := rises.kind()
 	d.kind, d.evidence = kind, rises.evidence()
 	return kind.String() + ": " + why + "; memory grew " + mbText(d.grown()) + " in the " +
 		minutesText(d.now-d.look.suspected.At) + " since it became SUSPICIOUS", true
-}
-
-func (d *articleMachine) dimensionsRefuse() (string, bool) {
-	if d.a.Unconfirmed != UnconfirmedFallsBack || d.look.fresh < d.a.ExtraBreakdowns {
-		return "", false
-	}
-	return "not confirmed: " + d.refusalText(), true
 }
 
 // grown is the growth since SUSPICIOUS began, in bytes.
 func (d *articleMachine) grown() float64 { return d.series.current() - d.look.level }
 
 func (d *articleMachine) dimensionRises() rises {
-	from := math.Inf(-1)
-	if d.a.Dimensions == DimensionsFresh {
-		from = d.entered.Seconds()
-	}
 	var r rises
 	for dim := range r {
-		l := trend.Fit(d.series.dim(Dimension(dim)).From(from))
-		r[dim] = rise{line: l, significant: l.Fitted() && l.T > d.a.TMin}
+		l := trend.Fit(d.series.dim(Dimension(dim)).From(math.Inf(-1)))
+		r[dim] = rise{line: l, significant: l.Fitted() && l.T > d.a.tMin}
 	}
 	return r
-}
-
-func (d *articleMachine) diagnosisEnds() (string, bool) {
-	if d.a.AfterDiagnosis == AfterDiagnosisCooled && d.cooling() {
-		return "", false
-	}
-	return "the diagnosis is done", true
 }
 
 func (d *articleMachine) reportEnds() (string, bool) {
 	if !d.look.event {
 		return "", false
 	}
-	return "reported without a diagnosis: the last one is less than " + minutesText(d.a.Cooldown) + " old", true
-}
-
-func (d *articleMachine) cooledDown() (string, bool) {
-	if d.a.AfterDiagnosis != AfterDiagnosisCooled || d.look.pending || d.look.event || d.cooling() {
-		return "", false
-	}
-	return "the diagnosis is done and the cooldown is over", true
+	return "reported without a diagnosis: the last one is less than " + minutesText(d.policy.Cooldown) + " old", true
 }
 
 // enterLeaking decides between a diagnosis and a report (6.1, 6.4) and words the latter.
@@ -417,7 +270,7 @@ func (d *articleMachine) leave(r *row) {
 	switch {
 	case r.rule == ruleSpike:
 		l.spikeArmed = false
-	case d.state == Confirming && r.rule == ruleTimeOut && l.fresh < d.a.ExtraBreakdowns:
+	case d.state == Confirming && r.rule == ruleTimeOut && l.fresh < d.a.extraBreakdowns:
 		l.unconfirmed = true
 	case d.state == Leaking:
 		l.event, l.pending = false, false

@@ -7,7 +7,7 @@ import (
 // articleMachine is the state machine of policy "article".
 type articleMachine struct {
 	policy Policy
-	a      *Article
+	a      articleRules
 	series *series
 
 	state, worst State
@@ -32,9 +32,8 @@ type articleMachine struct {
 }
 
 func newArticleMachine(p Policy) *articleMachine {
-	d := &articleMachine{policy: p}
-	d.a = &d.policy.Article
-	d.series = newSeries(*d.a)
+	d := &articleMachine{policy: p, a: defaultArticle()}
+	d.series = newSeries(&d.a)
 	d.look.spikeArmed = true
 	return d
 }
@@ -49,7 +48,7 @@ func (d *articleMachine) addSample(s Sample) []Transition {
 		return nil
 	}
 	d.series.addSample(s)
-	d.history.sample(d.a, d.series)
+	d.history.sample(&d.a, d.series)
 	d.observe()
 	return d.step(onSample)
 }
@@ -115,7 +114,7 @@ func (d *articleMachine) gap(at time.Duration) []Transition {
 
 // breakOff ends the series; inputs from before at do not count any more.
 func (d *articleMachine) breakOff(at time.Duration) {
-	d.history.close(d.a, d.series, d.look)
+	d.history.close(&d.a, d.series, d.look)
 	d.series.reset()
 	d.epoch = at
 	d.lastSample, d.lastBreakdown = Moment{}, Moment{}
@@ -126,21 +125,21 @@ func (d *articleMachine) breakOff(at time.Duration) {
 func (d *articleMachine) demand() Demand {
 	switch d.state {
 	case Suspicious:
-		return Demand{Interval: d.a.SuspiciousInterval}
+		return Demand{Interval: d.policy.SuspiciousInterval}
 	case Confirming:
 		return Demand{
-			Interval:   d.a.ConfirmingInterval,
-			Breakdowns: max(0, d.a.ExtraBreakdowns-d.look.fresh),
-			Spacing:    d.a.ExtraSpacing,
+			Interval:   d.policy.SuspiciousInterval,
+			Breakdowns: max(0, d.a.extraBreakdowns-d.look.fresh),
+			Spacing:    d.a.extraSpacing,
 		}
 	case Leaking:
-		want := Demand{Interval: d.a.LeakingInterval}
+		want := Demand{Interval: d.policy.LeakingInterval}
 		if d.look.pending {
 			want.Diagnose = d.kind
 		}
 		return want
 	}
-	return Demand{Interval: d.a.NormalInterval}
+	return Demand{Interval: d.policy.NormalInterval}
 }
 
 // accept says whether a reading at a time is new, and takes the time.
@@ -155,7 +154,7 @@ func (d *articleMachine) accept(at time.Duration, last *Moment) bool {
 
 // cooling says whether the last diagnosis is less than the cooldown ago.
 func (d *articleMachine) cooling() bool {
-	return d.diagnosed.Known && d.now-d.diagnosed.At < d.a.Cooldown
+	return d.diagnosed.Known && d.now-d.diagnosed.At < d.policy.Cooldown
 }
 
 // step takes the first row of the table that starts in the present state, listens to

@@ -38,7 +38,7 @@ func New(p Policy) *Detector {
 	if d.policy.Name == PolicyArticle {
 		d.machine = newArticleMachine(d.policy)
 	} else {
-		d.machine = newRobustMachine(d.policy.Robust)
+		d.machine = newRobustMachine(d.policy)
 	}
 	return d
 }
@@ -66,7 +66,7 @@ func (d *Detector) Restart(at time.Duration) []Transition { return d.machine.res
 // Gap says that the process was not watched until at. Policy "article" concludes
 // nothing across any gap: its windows are emptied as after a restart, and suspicion
 // starts over; a leak that was found stays found. Policy "robust" does so for a gap
-// longer than [Robust.MaxGap]: the same process has the same memory after a short one.
+// longer than [Policy.MaxGap]: the same process has the same memory after a short one.
 func (d *Detector) Gap(at time.Duration) []Transition { return d.machine.gap(at) }
 
 // Change says that from at on samples are of another quantity (Pss, RssAnon), which is
@@ -89,6 +89,10 @@ func (d *Detector) Demand() Demand { return d.machine.demand() }
 // Verdict is what the machine knows now; its gate is what it would be if the run ended now.
 func (d *Detector) Verdict() Verdict {
 	v := d.machine.verdict()
+	if d.policy.Revision != policyRevision {
+		v.Warnings = append([]error{fmt.Errorf("judge by policy %q: recorded by revision %d of its rules, judged by revision %d",
+			d.policy.Name, d.policy.Revision, policyRevision)}, v.Warnings...)
+	}
 	if d.badPolicy != nil {
 		v.Warnings = append([]error{d.badPolicy}, v.Warnings...)
 	}

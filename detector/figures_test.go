@@ -10,34 +10,33 @@ import (
 
 // TestConstants holds the defaults to the article, section by section.
 func TestConstants(t *testing.T) {
-	a := ArticlePolicy().Article
+	a, p := defaultArticle(), ArticlePolicy()
 	for name, ok := range map[string]bool{
-		"5.2 t > 2.0":                         a.TMin == 2.0,
-		"5.2 R2 > 0.6":                        a.R2Min == 0.6,
-		"5.5 two consecutive windows":         a.Consecutive == 2,
-		"8.1 ten points":                      a.MinPoints == 10,
-		"4.3 240 samples":                     a.HighWindow == 240,
-		"8.3 60 breakdowns":                   a.LowWindow == 60,
-		"5.3 segments of 5 min":               a.Segment == 5*minute,
-		"5.3 three segments":                  a.MinSegments == 3,
-		"4.3 30 s in NORMAL":                  a.NormalInterval == 30*time.Second,
-		"4.3 15 s in SUSPICIOUS":              a.SuspiciousInterval == 15*time.Second,
-		"5.5 15 s in CONFIRMING":              a.ConfirmingInterval == 15*time.Second,
-		"4.3 60 s in LEAKING":                 a.LeakingInterval == time.Minute,
-		"5.5 SUSPICIOUS 30 min":               a.SuspiciousMax == 30*minute,
-		"5.5 CONFIRMING 10 min":               a.ConfirmingMax == 10*minute,
-		"5.5 three extra dumpsys":             a.ExtraBreakdowns == 3,
-		"8.2 30 s apart":                      a.ExtraSpacing == 30*time.Second,
-		"5.5 20 MB":                           a.MinGrowth == 20*1024*1024,
-		"6.4 30 min":                          a.Cooldown == 30*minute,
-		"5.4 50 %":                            a.SpikePct == 50,
-		"5.4 200 MB":                          a.SpikeMin == 200*1024*1024,
-		"5.4 smaps t < 1.0":                   a.FlatT == 1.0,
-		"4.3 240 samples at 30 s are 2 h":     time.Duration(a.HighWindow)*a.NormalInterval == 2*time.Hour,
-		"4.3 240 samples at 15 s are 1 h":     time.Duration(a.HighWindow)*a.SuspiciousInterval == time.Hour,
-		"8.1 ten points are about 5 min":      time.Duration(a.MinPoints)*a.NormalInterval == 5*minute,
-		"5.3 three segments are about 15 min": time.Duration(a.MinSegments)*a.Segment == 15*minute,
-		"the soonest LEAKING is 21 min":       a.MinTime() == 21*minute,
+		"5.2 t > 2.0":                             a.tMin == 2.0,
+		"5.2 R2 > 0.6":                            a.r2Min == 0.6,
+		"5.5 two consecutive windows":             a.consecutive == 2,
+		"8.1 ten points":                          a.minPoints == 10,
+		"4.3 240 samples":                         a.highWindow == 240,
+		"8.3 60 breakdowns":                       a.lowWindow == 60,
+		"5.3 segments of 5 min":                   a.segment == 5*minute,
+		"5.3 three segments":                      a.minSegments == 3,
+		"4.3 30 s in NORMAL":                      p.NormalInterval == 30*time.Second,
+		"4.3, 5.5 15 s in SUSPICIOUS, CONFIRMING": p.SuspiciousInterval == 15*time.Second,
+		"4.3 60 s in LEAKING":                     p.LeakingInterval == time.Minute,
+		"5.5 SUSPICIOUS 30 min":                   a.suspiciousMax == 30*minute,
+		"5.5 CONFIRMING 10 min":                   a.confirmingMax == 10*minute,
+		"5.5 three extra dumpsys":                 a.extraBreakdowns == 3,
+		"8.2 30 s apart":                          a.extraSpacing == 30*time.Second,
+		"5.5 20 MB":                               a.minGrowth == 20*1024*1024,
+		"6.4 30 min":                              p.Cooldown == 30*minute,
+		"5.4 50 %":                                a.spikePct == 50,
+		"5.4 200 MB":                              a.spikeMin == 200*1024*1024,
+		"5.4 smaps t < 1.0":                       a.flatT == 1.0,
+		"4.3 240 samples at 30 s are 2 h":         time.Duration(a.highWindow)*p.NormalInterval == 2*time.Hour,
+		"4.3 240 samples at 15 s are 1 h":         time.Duration(a.highWindow)*p.SuspiciousInterval == time.Hour,
+		"8.1 ten points are about 5 min":          time.Duration(a.minPoints)*p.NormalInterval == 5*minute,
+		"5.3 three segments are about 15 min":     time.Duration(a.minSegments)*a.segment == 15*minute,
+		"the soonest LEAKING is 21 min":           newArticleMachine(p).minTime() == 21*minute,
 	} {
 		if !ok {
 			t.Errorf("%s does not hold: %+v", name, a)
@@ -47,8 +46,8 @@ func TestConstants(t *testing.T) {
 
 // floorsOf plays segments of five minutes whose P25 is the given MB, after a steep start,
 // and says whether they confirm.
-func floorsOf(rule FloorRule, floors ...float64) bool {
-	p := play(func(a *Article) { a.Floors = rule; a.SuspiciousMax = time.Hour }).suspicious()
+func floorsOf(floors ...float64) bool {
+	p := play(func(a *articleRules) { a.suspiciousMax = time.Hour }).suspicious()
 	entered := p.steps[0].At
 	for p.t < entered+time.Duration(len(floors))*5*minute {
 		k := int((p.t - entered) / (5 * minute))
@@ -64,22 +63,20 @@ func floorsOf(rule FloorRule, floors ...float64) bool {
 // walk-through's "280, 328, 379: 2 of 3 segments rise".
 func TestFloors53(t *testing.T) {
 	tests := []struct {
-		floors         []float64
-		all, fall, end bool
+		floors []float64
+		want   bool
 	}{
-		{[]float64{400, 408, 415, 424}, true, true, true},
-		{[]float64{480, 528, 579}, true, true, true},
-		{[]float64{400, 408}, false, false, false},
-		{[]float64{400, 408, 408}, false, true, false},
-		{[]float64{400, 408, 405, 424}, false, true, false},
-		{[]float64{400, 392, 405, 424}, false, true, true},
-		{[]float64{400, 392, 384}, false, false, false},
+		{[]float64{400, 408, 415, 424}, true},
+		{[]float64{480, 528, 579}, true},
+		{[]float64{400, 408}, false},
+		{[]float64{400, 408, 408}, false},
+		{[]float64{400, 408, 405, 424}, false},
+		{[]float64{400, 392, 405, 424}, false},
+		{[]float64{400, 392, 384}, false},
 	}
 	for _, tt := range tests {
-		for rule, want := range map[FloorRule]bool{FloorsAll: tt.all, FloorsOneFall: tt.fall, FloorsLast: tt.end} {
-			if got := floorsOf(rule, tt.floors...); got != want {
-				t.Errorf("floors %v by %q: %v, want %v", tt.floors, rule, got, want)
-			}
+		if got := floorsOf(tt.floors...); got != tt.want {
+			t.Errorf("floors %v: %v, want %v", tt.floors, got, tt.want)
 		}
 	}
 }
@@ -223,25 +220,17 @@ func TestStep(t *testing.T) {
 func TestWalkThrough55(t *testing.T) {
 	leak := simulation{seed: 1, length: 25 * minute, sigma: 5, rotation: 90 * time.Second, diagnosis: 90 * time.Second}
 	leak.rate[JavaHeap] = 600
-	tests := map[FloorsFrom][]time.Duration{
-		FloorsFromEntry: {5 * minute, 20 * minute, 21 * minute},
-		FloorsFromOpen:  {5 * minute, 17 * minute, 18 * minute},
+	_, steps := leak.run()
+	if len(steps) < 4 {
+		t.Fatal(steps)
 	}
-	for from, want := range tests {
-		leak.policy = ArticlePolicy()
-		leak.policy.Article.FloorsFrom = from
-		_, steps := leak.run()
-		states := []State{Suspicious, Confirming, Leaking, Normal}
-		if len(steps) < 4 {
-			t.Fatalf("%s: %v", from, steps)
+	want := []time.Duration{5 * minute, 20 * minute, 21 * minute}
+	for i, s := range []State{Suspicious, Confirming, Leaking, Normal} {
+		if steps[i].To != s || i < 3 && steps[i].At != want[i] {
+			t.Errorf("step %d is %+v, want %v", i, steps[i], s)
 		}
-		for i, s := range states {
-			if steps[i].To != s || i < 3 && steps[i].At != want[i] {
-				t.Errorf("%s: step %d is %+v, want %v", from, i, steps[i], s)
-			}
-		}
-		if steps[2].Kind != Java || steps[3].Rule != "6.4 diagnosis done" {
-			t.Errorf("%s: %+v", from, steps[2:4])
-		}
+	}
+	if steps[2].Kind != Java || steps[3].Rule != "6.4 diagnosis done" {
+		t.Errorf("%+v", steps[2:4])
 	}
 }

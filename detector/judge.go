@@ -8,7 +8,7 @@ import (
 	"github.com/leakgate/leakgate/detector/trend"
 )
 
-// confidence is that of the interval of a rate and of the slowest detectable leak.
+// confidence is the level of the interval of a rate.
 const confidence = 0.95
 
 // history is what a verdict needs of stretches of the run that are no longer in the
@@ -30,7 +30,7 @@ type history struct {
 	longest             time.Duration
 }
 
-func (h *history) sample(a *Article, s *series) {
+func (h *history) sample(a *articleRules, s *series) {
 	if !h.began.Known {
 		h.began = Moment{At: seconds(s.last()), Known: true}
 	}
@@ -39,7 +39,7 @@ func (h *history) sample(a *Article, s *series) {
 	if s.count == a.firstPoints() {
 		h.ready = Moment{At: h.last, Known: true}
 	}
-	if end := s.start + a.Segment.Seconds(); !h.floorKnown && s.last() >= end {
+	if end := s.start + a.segment.Seconds(); !h.floorKnown && s.last() >= end {
 		x, y := s.total.X(), s.total.Y()
 		n := len(x)
 		for n > 0 && x[n-1] >= end {
@@ -53,25 +53,25 @@ func (h *history) sample(a *Article, s *series) {
 func (h *history) raise(delta float64) { h.floor += delta }
 
 // longEnough says whether this stretch could have come to LEAKING.
-func (h *history) longEnough(a *Article) bool {
+func (h *history) longEnough(a *articleRules) bool {
 	return h.ready.Known && h.last-h.ready.At >= a.stages()
 }
 
 // settled is by how much a stretch that was suspected ended above its beginning, if
 // that is more than the policy's growth; else 0.
-func (h *history) settled(a *Article, s *series, l look) float64 {
+func (h *history) settled(a *articleRules, s *series, l look) float64 {
 	if !l.suspected.Known || !h.floorKnown {
 		return 0
 	}
-	end, n := s.recentFloor(a.Segment)
-	if n == 0 || end-h.floor <= float64(a.MinGrowth) {
+	end, n := s.recentFloor(a.segment)
+	if n == 0 || end-h.floor <= float64(a.minGrowth) {
 		return 0
 	}
 	return end - h.floor
 }
 
 // close ends a stretch.
-func (h *history) close(a *Article, s *series, l look) {
+func (h *history) close(a *articleRules, s *series, l look) {
 	h.growth = max(h.growth, h.settled(a, s, l))
 	h.enough = h.enough || h.longEnough(a)
 	h.unconfirmed = h.unconfirmed || l.unconfirmed
@@ -90,7 +90,7 @@ func (h *history) newProcess() { h.began, h.samples, h.last = Moment{}, 0, 0 }
 // The gate is "leak" where LEAKING was ever reached. It is "inconclusive" where the
 // run ended in SUSPICIOUS or CONFIRMING, where CONFIRMING waited in vain for
 // breakdowns, or where no stretch without restart or gap was long enough for the
-// policy to come to LEAKING ([Article.MinTime]). It is "settled" where a suspicion was
+// policy to come to LEAKING (minTime). It is "settled" where a suspicion was
 // given up and the last floor is above the first by more than MinGrowth. Else "pass".
 func (d *articleMachine) verdict() Verdict {
 	h := &d.history
@@ -105,11 +105,10 @@ func (d *articleMachine) verdict() Verdict {
 	if h.samples > 0 {
 		v.Duration = h.last - h.began.At
 	}
-	if low, high, ok := l.Interval(confidence); ok && l.N >= d.a.MinPoints {
+	if low, high, ok := l.Interval(confidence); ok && l.N >= d.a.minPoints {
 		v.RateKnown = true
 		v.Rate, v.RateLow, v.RateHigh = perHour(l.Slope), perHour(low), perHour(high)
 		v.Growth = int64(l.Growth())
-		v.MinDetectable = perHour(d.minDetectable(l))
 		v.Evidence = lineEvidence(l)
 	}
 	v.Evidence = append(v.Evidence, d.evidence...)
@@ -127,16 +126,6 @@ func lineEvidence(l trend.Line) []Evidence {
 	}
 }
 
-// minDetectable is in bytes per second, 0 where it cannot be said.
-func (d *articleMachine) minDetectable(l trend.Line) float64 {
-	s := d.series
-	if s.count < 2 || !d.history.longEnough(d.a) {
-		return 0
-	}
-	length := s.last() - s.start
-	return d.a.minDetectable(l.ResidualSD, length/float64(s.count-1), length)
-}
-
 func (d *articleMachine) gate(l trend.Line) (Gate, string) {
 	h := &d.history
 	switch {
@@ -146,11 +135,11 @@ func (d *articleMachine) gate(l trend.Line) (Gate, string) {
 		return Inconclusive, "still " + d.state.String() + " after " + minutesText(d.now-d.entered) +
 			": watch longer to confirm or to clear it"
 	case h.unconfirmed || d.look.unconfirmed:
-		return Inconclusive, fmt.Sprintf("a rise could not be confirmed: fewer than %d breakdowns came in CONFIRMING", d.a.ExtraBreakdowns)
-	case !h.enough && !h.longEnough(d.a):
+		return Inconclusive, fmt.Sprintf("a rise could not be confirmed: fewer than %d breakdowns came in CONFIRMING", d.a.extraBreakdowns)
+	case !h.enough && !h.longEnough(&d.a):
 		return Inconclusive, d.shortText()
 	}
-	growth := max(h.growth, h.settled(d.a, d.series, d.look))
+	growth := max(h.growth, h.settled(&d.a, d.series, d.look))
 	if growth > 0 {
 		return Settled, "memory grew " + mbText(growth) + " and was SUSPICIOUS, but the rise did not last"
 	}
@@ -160,12 +149,18 @@ func (d *articleMachine) gate(l trend.Line) (Gate, string) {
 	return Pass, trendText("memory", l) + ": no lasting rise"
 }
 
+// minTime is the soonest that a slow leak can reach LEAKING: the points of the first
+// windows, the floors, and the extra breakdowns. 21 minutes with the article's figures.
+func (d *articleMachine) minTime() time.Duration {
+	return time.Duration(d.a.firstPoints()-1)*d.policy.NormalInterval + d.a.stages()
+}
+
 // shortText says what the policy still needed.
 func (d *articleMachine) shortText() string {
 	watched := max(d.history.longest, d.history.stretch(d.series))
 	if !d.history.ready.Known {
 		return fmt.Sprintf("%d samples without a break in %s: the first evidence needs %d, and LEAKING at least %s",
-			d.series.count, minutesText(watched), d.a.firstPoints(), minutesText(d.a.MinTime()))
+			d.series.count, minutesText(watched), d.a.firstPoints(), minutesText(d.minTime()))
 	}
 	needed := d.history.ready.At - seconds(d.series.start) + d.a.stages()
 	return fmt.Sprintf("watched %s without a break: LEAKING needs at least %s", minutesText(watched), minutesText(needed))

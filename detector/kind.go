@@ -2,6 +2,7 @@ package detector
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/leakgate/leakgate/detector/trend"
 )
@@ -15,14 +16,9 @@ type rise struct {
 // rises is the lines of all dimensions.
 type rises [NumDimensions]rise
 
-// anyVote says whether at least one dimension rises (5.5).
-func (r rises) anyVote(total TotalVote) bool {
-	for d, v := range r {
-		if v.significant && (Dimension(d) != Total || total == TotalVotes) {
-			return true
-		}
-	}
-	return false
+// any reports whether at least one dimension rises, TOTAL included (5.5).
+func (r rises) any() bool {
+	return slices.ContainsFunc(r[:], func(v rise) bool { return v.significant })
 }
 
 // decides says whether a dimension can be the source of a leak. TOTAL is the sum of
@@ -45,9 +41,11 @@ func kindOf(d Dimension) LeakKind {
 	return Unknown
 }
 
-// kind names the source of the growth, with the reason in words.
-func (r rises) kind(rule KindRule) (LeakKind, string) {
-	source, share, count := r.source(rule)
+// kind names the source of the growth, with the reason in words. It is the dimension
+// with more than half of all significant growth: a quiet stack that grows 1 MB can
+// have the largest t, which the chart of 5.6 goes by.
+func (r rises) kind() (LeakKind, string) {
+	source, share, count := r.source()
 	if count == 0 {
 		return Unknown, "only " + r.others() + " significantly"
 	}
@@ -56,18 +54,15 @@ func (r rises) kind(rule KindRule) (LeakKind, string) {
 	if count > 1 {
 		text += fmt.Sprintf(", %.0f %% of the growth of %d dimensions", 100*share, count)
 	}
-	switch {
-	case rule == KindByShare && !(share > 0.5):
+	if !(share > 0.5) {
 		return Unknown, text + ": no dimension has more than half"
-	case rule == KindStrict && count > 1:
-		return Unknown, text + ": more than one rises"
 	}
 	return kindOf(source), text
 }
 
 // source is the leading one of the count significant dimensions that can decide, with
 // its share of their growth.
-func (r rises) source(rule KindRule) (source Dimension, share float64, count int) {
+func (r rises) source() (source Dimension, share float64, count int) {
 	var sum float64
 	for i, v := range r {
 		d := Dimension(i)
@@ -76,12 +71,7 @@ func (r rises) source(rule KindRule) (source Dimension, share float64, count int
 		}
 		count++
 		sum += v.line.Growth()
-		best := r[source].line
-		larger := v.line.Growth() > best.Growth()
-		if rule == KindByT {
-			larger = v.line.T > best.T || v.line.T == best.T && larger
-		}
-		if count == 1 || larger {
+		if count == 1 || v.line.Growth() > r[source].line.Growth() {
 			source = d
 		}
 	}

@@ -105,7 +105,7 @@ func (l *loops) mark(m *robustMachine, k Mark) {
 		return
 	}
 	slot := max(m.axis.closed, m.axis.slot(k.At))
-	if time.Duration(slot-m.axis.closed)*slotTime > m.r.MaxGap {
+	if time.Duration(slot-m.axis.closed)*slotTime > m.policy.MaxGap {
 		return
 	}
 	family := strings.TrimSpace(familyOf(k.Text))

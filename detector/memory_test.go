@@ -45,7 +45,7 @@ func liveHeap() float64 {
 func filled(p Policy, seed uint64, rate float64) *Detector {
 	d := New(p)
 	r := rand.New(rand.NewPCG(seed, 3))
-	for i := range p.Article.HighWindow * 5 / 4 {
+	for i := range defaultArticle().highWindow * 5 / 4 {
 		at := time.Duration(i) * 15 * time.Second
 		mb := 200 + rate*at.Hours() + r.NormFloat64()
 		d.AddBreakdown(wholeBreakdown(at, mb))

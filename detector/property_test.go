@@ -46,8 +46,8 @@ func randomScript(seed uint64) script {
 	return s
 }
 
-func (s script) play(p Policy, shift time.Duration, raise int64) (*Detector, []string) {
-	d := New(p)
+func (s script) play(change func(*articleRules), shift time.Duration, raise int64) (*Detector, []string) {
+	d := articleDetector(change)
 	var steps []string
 	for _, input := range s {
 		for _, t := range input(d, shift, raise) {
@@ -60,24 +60,23 @@ func (s script) play(p Policy, shift time.Duration, raise int64) (*Detector, []s
 // TestOriginDoesNotMatter: neither the clock's origin nor a level that never changes is
 // evidence. Spikes are off: they are measured against the level.
 func TestOriginDoesNotMatter(t *testing.T) {
-	p := ArticlePolicy()
-	p.Article.SpikeMin = 1 << 50
+	noSpikes := func(a *articleRules) { a.spikeMin = 1 << 50 }
 	steps := 0
 	for seed := range uint64(40) {
 		s := randomScript(seed)
-		d, want := s.play(p, 0, 0)
+		d, want := s.play(noSpikes, 0, 0)
 		steps += len(want)
-		later, got := s.play(p, 45*24*time.Hour, 0)
+		later, got := s.play(noSpikes, 45*24*time.Hour, 0)
 		if !slices.Equal(got, want) {
 			t.Errorf("seed %d, 45 days later: %v, want %v", seed, got, want)
 		}
-		higher, got := s.play(p, 0, 1024*MB)
+		higher, got := s.play(noSpikes, 0, 1024*MB)
 		if !slices.Equal(got, want) {
 			t.Errorf("seed %d, 1 GB more: %v, want %v", seed, got, want)
 		}
 		v := d.Verdict()
 		for _, w := range []Verdict{later.Verdict(), higher.Verdict()} {
-			if w.Gate != v.Gate || w.Rate != v.Rate || w.RateLow != v.RateLow || w.MinDetectable != v.MinDetectable || w.Growth != v.Growth {
+			if w.Gate != v.Gate || w.Rate != v.Rate || w.RateLow != v.RateLow || w.Growth != v.Growth {
 				t.Errorf("seed %d: %+v, want %+v", seed, w, v)
 			}
 		}
@@ -87,27 +86,23 @@ func TestOriginDoesNotMatter(t *testing.T) {
 	}
 }
 
-// FuzzDetector feeds anything in any order, under any mix of options.
+// FuzzDetector feeds anything in any order.
 func FuzzDetector(f *testing.F) {
-	f.Add([]byte{0, 0, 0, 0}, uint64(0))
+	f.Add([]byte{0, 0, 0, 0})
 	r := rand.New(rand.NewPCG(1, 1))
-	for options := range uint64(6) {
+	for range 6 {
 		data := make([]byte, 4000)
 		for i := range data {
 			data[i] = byte(r.IntN(256))
 		}
-		f.Add(data, options*0x9E3779B97F4A7C15)
+		f.Add(data)
 	}
 	arrows := map[string]bool{}
 	for _, row := range articleRows {
 		arrows[row.section+row.from.String()+row.to.String()] = true
 	}
-	f.Fuzz(func(t *testing.T, data []byte, options uint64) {
-		p := fuzzPolicy(options)
-		if err := p.Validate(); err != nil {
-			t.Fatal(err)
-		}
-		d := New(p)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d := New(ArticlePolicy())
 		state, worst, at, level := Normal, Normal, int64(0), int64(200*MB)
 		for len(data) >= 4 {
 			op, a, b := data[0], data[1], binary.LittleEndian.Uint16(data[2:])
@@ -144,31 +139,10 @@ func FuzzDetector(f *testing.F) {
 		if v.Worst != worst || v.State != state || v.Because == "" || (v.Gate == Leak) != (worst == Leaking) {
 			t.Fatalf("verdict %+v", v)
 		}
-		if v.RateKnown && !(v.RateLow <= v.Rate && v.Rate <= v.RateHigh) || v.MinDetectable < 0 || v.Duration < 0 {
+		if v.RateKnown && !(v.RateLow <= v.Rate && v.Rate <= v.RateHigh) || v.Duration < 0 {
 			t.Fatalf("verdict %+v", v)
 		}
 	})
-}
-
-// fuzzPolicy picks each option by some bits.
-func fuzzPolicy(bits uint64) Policy {
-	p := ArticlePolicy()
-	a := &p.Article
-	next := func(n uint64) uint64 { v := bits % n; bits /= n; return v }
-	a.Total = []TotalRule{TotalMappedAndDriver, TotalGraphics}[next(2)]
-	a.Windows = []Windows{WindowsWhole, WindowsMinute, WindowsLast, WindowsDisjoint}[next(4)]
-	a.Floors = []FloorRule{FloorsAll, FloorsOneFall, FloorsLast}[next(3)]
-	a.FloorsFrom = []FloorsFrom{FloorsFromEntry, FloorsFromOpen, FloorsFromHistory}[next(3)]
-	a.FallBack = []FallBack{FallBackByT, FallBackByAll}[next(2)]
-	a.Dimensions = []Dimensions{DimensionsWhole, DimensionsFresh}[next(2)]
-	a.TotalVote = []TotalVote{TotalVotes, TotalSilent}[next(2)]
-	a.Unconfirmed = []Unconfirmed{UnconfirmedWaits, UnconfirmedFallsBack}[next(2)]
-	a.CooldownRule = []CooldownRule{CooldownReports, CooldownBlocks}[next(2)]
-	a.AfterDiagnosis = []AfterDiagnosis{AfterDiagnosisNormal, AfterDiagnosisCooled}[next(2)]
-	a.SpikeFrom = []SpikeFrom{SpikeFromNormal, SpikeFromAny}[next(2)]
-	a.GPU = []GPUPath{GPUGraphics, GPULiteral, GPULiteralCorrected, GPUOff}[next(4)]
-	a.Kind = []KindRule{KindByShare, KindByT, KindStrict}[next(3)]
-	return p
 }
 
 func fuzzInput(d *Detector, op byte, at time.Duration, level int64, b uint16) []Transition {
@@ -201,7 +175,7 @@ func TestAddSampleDoesNotAllocate(t *testing.T) {
 	for name, drive := range map[string]func() *player{
 		"NORMAL": func() *player { return play(nil).leak(3*time.Hour, 0) },
 		"SUSPICIOUS": func() *player {
-			return play(func(a *Article) { a.MinSegments = 1000; a.SuspiciousMax = 500 * time.Hour }).leak(3*time.Hour, 600)
+			return play(func(a *articleRules) { a.minSegments = 1000; a.suspiciousMax = 500 * time.Hour }).leak(3*time.Hour, 600)
 		},
 		"LEAKING": func() *player { return play(nil).leaking() },
 	} {

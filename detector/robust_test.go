@@ -56,7 +56,7 @@ func arrowFault(step detector.Transition, from detector.State) error {
 
 // demandFault holds what is wanted to the state.
 func demandFault(w detector.Demand, s detector.State) error {
-	r := detector.RobustPolicy().Robust
+	r := detector.RobustPolicy()
 	interval := [...]time.Duration{r.NormalInterval, r.SuspiciousInterval, r.SuspiciousInterval, r.LeakingInterval}[s]
 	switch {
 	case w.Interval != interval:
@@ -512,7 +512,7 @@ func TestMaxGap(t *testing.T) {
 	for _, bound := range []time.Duration{5 * time.Minute, 30 * time.Minute, 2 * time.Hour} {
 		for _, over := range []time.Duration{0, time.Minute} {
 			p := detector.RobustPolicy()
-			p.Robust.MaxGap = bound
+			p.MaxGap = bound
 			l := newLeaker()
 			l.d = detector.New(p)
 			l.grow(26 * time.Minute)

@@ -30,7 +30,7 @@ var hiddenTracks = [...]int{javaTrack, nativeTrack, graphicsTrack, stackTrack}
 
 // robustMachine is the state machine of policy "robust".
 type robustMachine struct {
-	r      Robust
+	policy Policy
 	axis   axis
 	tracks [numTracks]*track
 	driver driverMemory
@@ -69,8 +69,8 @@ type robustMachine struct {
 	student   *quantiles
 }
 
-func newRobustMachine(r Robust) *robustMachine {
-	m := &robustMachine{r: r, family: 1, stretches: 1, student: students(), axis: newAxis(0)}
+func newRobustMachine(p Policy) *robustMachine {
+	m := &robustMachine{policy: p, family: 1, stretches: 1, student: students(), axis: newAxis(0)}
 	for i := range m.tracks {
 		m.tracks[i] = newTrack()
 	}
@@ -114,7 +114,7 @@ func (m *robustMachine) addBreakdown(b Breakdown) []Transition {
 	steps := m.advance(b.At)
 	m.breakdowns++
 	m.disbelieve(&b)
-	if raised := m.driver.hear(b, TotalMappedAndDriver); raised != 0 {
+	if raised := m.driver.hear(b); raised != 0 {
 		m.tracks[totalTrack].raise(raised)
 		m.jumps.raise(raised)
 	}
@@ -183,7 +183,7 @@ func (m *robustMachine) advance(at time.Duration) []Transition {
 		return nil
 	}
 	slot := m.axis.slot(at)
-	if time.Duration(slot-m.axis.closed)*slotTime > m.r.MaxGap {
+	if time.Duration(slot-m.axis.closed)*slotTime > m.policy.MaxGap {
 		m.holes++
 		sample, breakdown := m.lastSample, m.lastBreakdown
 		steps := m.breakOff(at, fmt.Sprintf("nothing was measured for %s", minutesText(at-m.axis.at())))
@@ -333,7 +333,7 @@ func (m *robustMachine) leak(s sight, leading int) []Transition {
 	m.pending = !m.cooling()
 	text := s.text(seriesName(leading)) + "; " + shares.text()
 	if !m.pending {
-		text += "; no diagnosis: the last one is less than " + minutesText(m.r.Cooldown) + " old"
+		text += "; no diagnosis: the last one is less than " + minutesText(m.policy.Cooldown) + " old"
 	}
 	return m.enter(Leaking, "third look", text)
 }
@@ -359,7 +359,7 @@ func (m *robustMachine) enter(to State, rule, because string) []Transition {
 
 // cooling says whether the last diagnosis is less than the cooldown ago.
 func (m *robustMachine) cooling() bool {
-	return m.diagnosed.Known && m.now-m.diagnosed.At < m.r.Cooldown
+	return m.diagnosed.Known && m.now-m.diagnosed.At < m.policy.Cooldown
 }
 
 func (m *robustMachine) diagnosisDone(at time.Duration) []Transition {
@@ -425,15 +425,15 @@ const (
 )
 
 func (m *robustMachine) demand() Demand {
-	d := Demand{Interval: m.r.NormalInterval}
+	d := Demand{Interval: m.policy.NormalInterval}
 	switch m.state {
 	case Suspicious:
-		d.Interval = m.r.SuspiciousInterval
+		d.Interval = m.policy.SuspiciousInterval
 	case Confirming:
-		d.Interval = m.r.SuspiciousInterval
+		d.Interval = m.policy.SuspiciousInterval
 		d.Breakdowns, d.Spacing = max(0, extraBreakdowns-m.fresh), extraSpacing
 	case Leaking:
-		d.Interval = m.r.LeakingInterval
+		d.Interval = m.policy.LeakingInterval
 		if m.pending {
 			d.Diagnose = m.kind
 		}

@@ -287,9 +287,6 @@ var errNoDimensions = errors.New("hear breakdowns: none came, so the kind of a l
 
 func (m *robustMachine) warnings(j *judgement) []error {
 	var list []error
-	if m.r.Revision != robustRevision {
-		list = append(list, fmt.Errorf("judge by policy %q: recorded by revision %d of its rules, judged by revision %d", PolicyRobust, m.r.Revision, robustRevision))
-	}
 	if m.ignored > 0 {
 		list = append(list, fmt.Errorf("hear %d readings: ignored, not newer than the one before", m.ignored))
 	}
@@ -297,7 +294,7 @@ func (m *robustMachine) warnings(j *judgement) []error {
 		list = append(list, fmt.Errorf("hear %d values: ignored, no process has so little or so much memory", m.empty))
 	}
 	if m.holes > 0 {
-		list = append(list, fmt.Errorf("watch without a break: %d times nothing was measured for more than %s; nothing is concluded across that", m.holes, minutesText(m.r.MaxGap)))
+		list = append(list, fmt.Errorf("watch without a break: %d times nothing was measured for more than %s; nothing is concluded across that", m.holes, minutesText(m.policy.MaxGap)))
 	}
 	switch {
 	case m.samples == 0:

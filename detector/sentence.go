@@ -77,9 +77,9 @@ func floorsText(floors []trend.Floor) string {
 	return strings.Join(words, ", ") + " MB"
 }
 
-func spikeText(s spike, a *Article) string {
+func spikeText(s spike, a *articleRules) string {
 	return fmt.Sprintf("memory is %s above %s, its floor (P25) of the last %s; a spike is more than %s",
-		mbText(s.above), mbText(s.floor), minutesText(a.Segment), mbText(s.limit))
+		mbText(s.above), mbText(s.floor), minutesText(a.segment), mbText(s.limit))
 }
 
 func gpuText(what string, rise trend.Line, other string, flat trend.Line) string {
@@ -90,13 +90,11 @@ func gpuText(what string, rise trend.Line, other string, flat trend.Line) string
 // refusalText says what CONFIRMING lacked.
 func (d *articleMachine) refusalText() string {
 	switch grown := d.grown(); {
-	case d.look.fresh < d.a.ExtraBreakdowns:
-		return fmt.Sprintf("only %d of %d extra breakdowns came", d.look.fresh, d.a.ExtraBreakdowns)
-	case grown <= float64(d.a.MinGrowth):
+	case d.look.fresh < d.a.extraBreakdowns:
+		return fmt.Sprintf("only %d of %d extra breakdowns came", d.look.fresh, d.a.extraBreakdowns)
+	case grown <= float64(d.a.minGrowth):
 		return fmt.Sprintf("memory grew %s since it became SUSPICIOUS, and must grow more than %s",
-			mbText(grown), mbText(float64(d.a.MinGrowth)))
-	case d.a.CooldownRule == CooldownBlocks && d.cooling():
-		return "the last diagnosis is less than " + minutesText(d.a.Cooldown) + " old"
+			mbText(grown), mbText(float64(d.a.minGrowth)))
 	}
 	return "no dimension of the breakdowns rises significantly"
 }

@@ -10,7 +10,6 @@ import (
 // series is what one process has shown since it began or since the last gap. Values
 // are bytes as float64, exact below 2^53; times are seconds of the device's clock.
 type series struct {
-	rule TotalRule
 	// samples is the window of the fast channel, and total its samples with the
 	// driver memory known at their time.
 	samples *trend.Window
@@ -26,33 +25,22 @@ type series struct {
 	count int
 }
 
-// The columns of the samples and, behind the dimensions, of the breakdowns.
+// The columns of the breakdowns behind the dimensions.
 const (
-	totalColumn = 0
-	rawColumn   = 1
-
 	graphicsColumn   = int(NumDimensions)
 	restColumn       = graphicsColumn + 1
 	breakdownColumns = restColumn + 1
 )
 
-func newSeries(a Article) *series {
-	columns := totalColumn + 1
-	if a.GPU == GPULiteral {
-		columns = rawColumn + 1
-	}
+func newSeries(a *articleRules) *series {
 	s := &series{
-		rule:       a.Total,
-		samples:    trend.NewWindow(a.HighWindow, columns),
-		breakdowns: trend.NewWindow(a.LowWindow, breakdownColumns),
+		samples:    trend.NewWindow(a.highWindow, 1),
+		breakdowns: trend.NewWindow(a.lowWindow, breakdownColumns),
 	}
-	s.total = s.samples.Column(totalColumn)
+	s.total = s.samples.Column(0)
 	s.graphics, s.rest = s.breakdowns.Column(graphicsColumn), s.breakdowns.Column(restColumn)
 	return s
 }
-
-// raw is the samples as they came. Only the literal GPU path keeps them.
-func (s *series) raw() *trend.Column { return s.samples.Column(rawColumn) }
 
 // dim is the window of one dimension.
 func (s *series) dim(d Dimension) *trend.Column { return s.breakdowns.Column(int(d)) }
@@ -70,15 +58,14 @@ func (s *series) addSample(v Sample) {
 		s.start = x
 	}
 	s.count++
-	// Without a column for it the raw sample is left out.
-	s.samples.Push(x, y+s.driver.offset, y)
+	s.samples.Push(x, y+s.driver.offset)
 }
 
 // addBreakdown takes a breakdown and says by how much it raised the samples that are
 // already there: the first driver memory that is known counts for the time before it
 // as well, or its arrival would look like a jump of the process.
 func (s *series) addBreakdown(b Breakdown) (raised float64) {
-	raised = s.driver.hear(b, s.rule)
+	raised = s.driver.hear(b)
 	if raised != 0 {
 		s.total.Raise(raised)
 	}
@@ -164,7 +151,7 @@ func (c *component) hear(a Amount) bool {
 }
 
 // hear takes the rows of a breakdown and says by how much earlier samples rise.
-func (m *driverMemory) hear(b Breakdown, rule TotalRule) (raised float64) {
+func (m *driverMemory) hear(b Breakdown) (raised float64) {
 	egl, gl := m.egl.hear(b.EGL), m.gl.hear(b.GL)
 	gfx, other := m.gfxDev.hear(b.GfxDev), m.other.hear(b.OtherMtrack)
 	summary := b.Dim[Graphics]
@@ -176,13 +163,10 @@ func (m *driverMemory) hear(b Breakdown, rule TotalRule) (raised float64) {
 	}
 
 	heard := egl || gl || other || summary.Known && summary.Bytes == 0
-	offset := m.egl.bytes + m.gl.bytes + m.other.bytes
-	if rule == TotalGraphics {
-		heard, offset = summary.Known, float64(summary.Bytes)
-	}
 	if !heard {
 		return 0
 	}
+	offset := m.egl.bytes + m.gl.bytes + m.other.bytes
 	if !m.known {
 		raised = offset - m.offset
 	}

@@ -18,7 +18,7 @@ type readings struct {
 
 // newReadings has a reading of Java Heap in some slots, in MB.
 func newReadings(slots int, level func(slot int) (mb float64, read bool)) *readings {
-	p := &readings{m: newRobustMachine(defaultRobust())}
+	p := &readings{m: newRobustMachine(RobustPolicy())}
 	p.m.axis, p.m.started = newAxis(0), true
 	for i := range slots {
 		if mb, read := level(i); read {
@@ -253,7 +253,7 @@ func TestGraphicsOfAQuietProcess(t *testing.T) {
 }
 
 func TestSharesOfNothing(t *testing.T) {
-	m := newRobustMachine(defaultRobust())
+	m := newRobustMachine(RobustPolicy())
 	s := m.sharesOver(time.Hour)
 	if s.kind() != Unknown || len(s.list) != 0 || s.readings != 0 || !strings.Contains(s.text(), "cannot be told from 0 breakdowns") {
 		t.Errorf("%v of %+v: %s", s.kind(), s, s.text())

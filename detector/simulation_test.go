@@ -7,7 +7,9 @@ import (
 
 // simulation is a process with known growth and noise, read the way the machine asks.
 type simulation struct {
+	// policy judges; without a name it is "article" with changed constants.
 	policy Policy
+	change func(*articleRules)
 	seed   uint64
 	length time.Duration
 	// sigma is the standard deviation of the noise of the total in MB, rho its AR(1)
@@ -57,15 +59,15 @@ func (s simulation) breakdown(t time.Duration, r *rand.Rand) Breakdown {
 
 // run plays the simulation and gives the machine and its steps.
 func (s simulation) run() (*Detector, []Transition) {
-	if s.policy.Name == "" {
-		s.policy = ArticlePolicy()
-	}
 	if s.rotation == 0 {
 		s.rotation = 90 * time.Second
 	}
 	const boot = 1000 * time.Second
 	r := rand.New(rand.NewPCG(s.seed, 1))
-	d := New(s.policy)
+	d := articleDetector(s.change)
+	if s.policy.Name != "" {
+		d = New(s.policy)
+	}
 	var steps []Transition
 	var nextBreakdown, lastBreakdown, diagnosed time.Duration
 	for t := time.Duration(0); t <= s.length; {

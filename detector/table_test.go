@@ -20,12 +20,17 @@ type player struct {
 }
 
 // play starts at an hour of uptime with 260 MB.
-func play(change func(*Article)) *player {
-	p := ArticlePolicy()
+func play(change func(*articleRules)) *player {
+	return &player{d: articleDetector(change), t: time.Hour, level: 260, java: 60}
+}
+
+// articleDetector is a detector of policy "article" with changed constants.
+func articleDetector(change func(*articleRules)) *Detector {
+	d := New(ArticlePolicy())
 	if change != nil {
-		change(&p.Article)
+		change(&articleOf(d).a)
 	}
-	return &player{d: New(p), t: time.Hour, level: 260, java: 60}
+	return d
 }
 
 // feed plays samples for so long, at the rate in MB/h, with breakdowns where wanted.
@@ -103,17 +108,11 @@ var articleRows = []struct {
 	{"5.4 spike", Normal, Leaking, 0, Unknown, func() *player { return play(nil).leak(10*minute, 0).jump(250).leak(time.Second, 0) }},
 	{"5.4 gpu", Normal, Leaking, 0, GPU, func() *player { return play(nil).textures(10) }},
 	{"5.4 gpu", Suspicious, Leaking, 0, GPU, func() *player {
-		return play(func(a *Article) { a.SuspiciousMax = time.Hour }).suspicious().textures(10)
+		return play(func(a *articleRules) { a.suspiciousMax = time.Hour }).suspicious().textures(10)
 	}},
 	{"5.4 gpu", Confirming, Leaking, 0, GPU, func() *player {
 		// Too few breakdowns for the dimensions, enough for the graphics path.
-		return play(func(a *Article) { a.ExtraBreakdowns = 100 }).confirming().textures(10)
-	}},
-	{"5.4 spike", Suspicious, Leaking, 0, Unknown, func() *player {
-		return play(func(a *Article) { a.SpikeFrom = SpikeFromAny }).suspicious().jump(400).leak(time.Second, 0)
-	}},
-	{"5.4 spike", Confirming, Leaking, 0, Unknown, func() *player {
-		return play(func(a *Article) { a.SpikeFrom = SpikeFromAny }).confirming().jump(400).leak(time.Second, 0)
+		return play(func(a *articleRules) { a.extraBreakdowns = 100 }).confirming().textures(10)
 	}},
 	{"5.5 trend", Normal, Suspicious, 0, None, func() *player { return play(nil).suspicious() }},
 	{"5.5 not significant", Suspicious, Normal, 0, None, func() *player { return play(nil).suspicious().leak(10*minute, -900) }},
@@ -121,12 +120,6 @@ var articleRows = []struct {
 	{"5.3 floors", Suspicious, Confirming, 15 * minute, None, func() *player { return play(nil).confirming() }},
 	{"5.6 dimensions", Confirming, Leaking, 0, Java, func() *player { return play(nil).leaking() }},
 	{"5.5 time-out", Confirming, Normal, 10 * minute, None, func() *player { return play(nil).confirming().leak(11*minute, 600) }},
-	{"5.5 not confirmed", Confirming, Normal, 0, None, func() *player {
-		return play(func(a *Article) { a.Unconfirmed = UnconfirmedFallsBack; a.MinGrowth = 900 * MB }).leaking()
-	}},
-	{"5.5 cooled", Leaking, Normal, 0, None, func() *player {
-		return play(func(a *Article) { a.AfterDiagnosis = AfterDiagnosisCooled }).leaking().diagnosed().leak(32*minute, 0)
-	}},
 	{"6.4 diagnosis done", Leaking, Normal, 0, None, func() *player { return play(nil).leaking().diagnosed() }},
 	{"6.4 cooldown", Leaking, Normal, 0, None, func() *player {
 		return play(nil).leak(10*minute, 0).diagnosed().jump(250).leak(2*minute, 0)
@@ -248,9 +241,6 @@ func TestDemand(t *testing.T) {
 		"LEAKING after a gap":   {play(nil).leaking().gap(), Demand{Interval: time.Minute, Diagnose: Java}},
 		"LEAKING, cooling down": {play(nil).leak(10*minute, 0).diagnosed().jump(250).leak(time.Second, 0), Demand{Interval: time.Minute}},
 		"diagnosed":             {play(nil).leaking().diagnosed(), Demand{Interval: 30 * time.Second}},
-		"LEAKING, diagnosed, not cooled": {
-			play(func(a *Article) { a.AfterDiagnosis = AfterDiagnosisCooled }).leaking().diagnosed().leak(5*minute, 0),
-			Demand{Interval: time.Minute}},
 	}
 	for name, tt := range tests {
 		if got := tt.p.d.Demand(); got != tt.want {
@@ -278,8 +268,7 @@ func TestWindowsAreKept(t *testing.T) {
 
 // TestSpikeOnce: one spike is one event, however long it stands above the floor.
 func TestSpikeOnce(t *testing.T) {
-	p := play(func(a *Article) { a.SpikeFrom = SpikeFromAny }).
-		leak(10*minute, 0).jump(250).leak(2*minute, 0).diagnosed().leak(10*minute, 0)
+	p := play(nil).leak(10*minute, 0).jump(250).leak(2*minute, 0).diagnosed().leak(3*time.Hour, 0)
 	n := 0
 	for _, s := range p.steps {
 		if s.Rule == "5.4 spike" {

@@ -99,7 +99,7 @@ type tape struct {
 }
 
 func newTape() *tape {
-	m := newRobustMachine(defaultRobust())
+	m := newRobustMachine(RobustPolicy())
 	m.axis, m.started = newAxis(0), true
 	return &tape{m: m}
 }
@@ -434,7 +434,7 @@ func TestMedianAndQuarters(t *testing.T) {
 // TestBlocksFitTheirRoom: no block of the end verdict, and no block of a look, is larger
 // than the room on the stack for its values.
 func TestBlocksFitTheirRoom(t *testing.T) {
-	m := newRobustMachine(defaultRobust())
+	m := newRobustMachine(RobustPolicy())
 	check := func(what string, s stretch, n int) {
 		if n >= 8 && s.from >= 0 && (s.to-s.from+n-1)/n > largestBlock {
 			t.Errorf("%s: %d values in %d blocks, room for %d each", what, s.to-s.from, n, largestBlock)

@@ -134,7 +134,7 @@ type Verdict struct {
 	Rate, RateLow, RateHigh float64
 	RateKnown               bool
 	// MinDetectable is the slowest leak in bytes per hour that this series would
-	// have shown with 95 %; 0 where it cannot be said.
+	// have shown with 95 %; 0 if unknown, as always with policy "article".
 	MinDetectable float64
 	// Growth is the rise of the fitted line over the window, in bytes.
 	Growth int64

@@ -4,10 +4,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/leakgate/leakgate/capture/diagnose"
@@ -76,30 +74,14 @@ func (f *runVerbFlags) run(c console, args []string) int {
 	return f.placed(c, "run", code)
 }
 
-// policyOf makes the policy that the file describes. Options of the article are
-// checked also where another policy judges.
+// policyOf returns the policy that the file describes.
 func policyOf(cfg *config.Config) (detector.Policy, error) {
 	p, err := policyNamed(cfg.Detect.Policy)
 	if err != nil {
 		return p, err
 	}
-	r := &p.Robust
-	r.NormalInterval, r.SuspiciousInterval, r.LeakingInterval = cfg.Sample.Normal, cfg.Sample.Suspicious, cfg.Sample.Leaking
-	a := &p.Article
-	a.TMin, a.R2Min = cfg.Detect.Article.T, cfg.Detect.Article.R2
-	a.SpikePct, a.SpikeMin = cfg.Detect.Article.SpikePercent, cfg.Detect.Article.SpikeMin
-	a.NormalInterval, a.LeakingInterval = cfg.Sample.Normal, cfg.Sample.Leaking
-	a.SuspiciousInterval, a.ConfirmingInterval = cfg.Sample.Suspicious, cfg.Sample.Suspicious
-	r.Cooldown, a.Cooldown = cfg.Diagnose.Cooldown, cfg.Diagnose.Cooldown
-	var problems config.Errors
-	for _, name := range slices.Sorted(maps.Keys(cfg.Detect.Article.Options)) {
-		if err := a.Set(name, cfg.Detect.Article.Options[name]); err != nil {
-			problems = append(problems, cfg.Problem("detect.article.options."+name, err.Error()))
-		}
-	}
-	if len(problems) > 0 {
-		return p, problems
-	}
+	p.NormalInterval, p.SuspiciousInterval, p.LeakingInterval = cfg.Sample.Normal, cfg.Sample.Suspicious, cfg.Sample.Leaking
+	p.Cooldown = cfg.Diagnose.Cooldown
 	return p, p.Validate()
 }
 

@@ -125,22 +125,18 @@ func TestLedgerFeedsTheDetector(t *testing.T) {
 // A run from before there was another policy is judged by the article, whatever the
 // default is now; a new one by what its header names.
 func TestPolicyOfTheHeader(t *testing.T) {
-	const article = `{"Name":"article","Article":{"TMin":3}}`
 	changed := detector.RobustPolicy()
-	changed.Robust.MaxGap = time.Hour
+	changed.MaxGap = time.Hour
 	own, err := json.Marshal(changed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	withTMin := detector.ArticlePolicy()
-	withTMin.Article.TMin = 3
 	for name, c := range map[string]struct {
 		plan *record.Plan
 		want detector.Policy
 	}{
 		"no plan":                 {nil, detector.ArticlePolicy()},
 		"a plan without a policy": {&record.Plan{}, detector.ArticlePolicy()},
-		"the article alone":       {&record.Plan{Policy: json.RawMessage(article)}, withTMin},
 		"its own":                 {&record.Plan{Policy: own}, changed},
 	} {
 		if got, err := policyOf(record.Header{Plan: c.plan}); err != nil || got != c.want {

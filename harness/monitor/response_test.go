@@ -485,7 +485,7 @@ func TestResponseByTheRobustPolicy(t *testing.T) {
 		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Java, 400), healthy("com.shop:push")))
 		o := responding(t, response.Options{Cooldown: 2 * time.Hour}, p)
 		o.Policy = detector.RobustPolicy()
-		o.Policy.Robust.Cooldown = 2 * time.Hour
+		o.Policy.Cooldown = 2 * time.Hour
 		o.Duration = 5 * time.Hour
 		restarts := []time.Duration{80 * time.Minute, 200 * time.Minute}
 		go func() {

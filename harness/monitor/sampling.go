@@ -139,7 +139,7 @@ func (s *session) bridge(x *subject, up time.Duration) {
 
 // crosses tells whether a trend of the policy goes on across a gap.
 func (s *session) crosses(gap time.Duration) bool {
-	return s.run.Policy.Name == detector.PolicyRobust && gap <= s.run.Policy.Robust.MaxGap
+	return s.run.Policy.Name == detector.PolicyRobust && gap <= s.run.Policy.MaxGap
 }
 
 // rhythm is the time within which the sample after the latest one was due. Where

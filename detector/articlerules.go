@@ -1,0 +1,54 @@
+package detector
+
+import "time"
+
+// articleRules is the constants of policy "article", each with the section of the
+// article that it comes from.
+type articleRules struct {
+	// tMin and r2Min are what t and R2 of a rising line must exceed (5.2).
+	tMin, r2Min float64
+	// consecutive is how many windows in a row must agree (5.5).
+	consecutive int
+	// minPoints is the fewest points of a regression that is looked at (8.1). The
+	// dimensions in CONFIRMING need three (8.2).
+	minPoints int
+	// highWindow and lowWindow are how many samples and breakdowns are kept (4.3, 8.3).
+	highWindow, lowWindow int
+	// segment is the length of one floor, minSegments how many there must be (5.3).
+	segment     time.Duration
+	minSegments int
+	// suspiciousMax and confirmingMax are the time-outs of the two states (5.5, 8.2).
+	suspiciousMax, confirmingMax time.Duration
+	// extraBreakdowns are asked for in CONFIRMING, extraSpacing apart (5.5, 8.2).
+	extraBreakdowns int
+	extraSpacing    time.Duration
+	// minGrowth in bytes is what memory must have grown by since SUSPICIOUS began (5.5).
+	minGrowth int64
+	// spikePct in percent of the floor and spikeMin in bytes: a spike exceeds both (5.4).
+	spikePct float64
+	spikeMin int64
+	// spikeMinPoints is the fewest samples in one segment that make a floor for a
+	// spike. The article gives none; with fewer every launch is a spike.
+	spikeMinPoints int
+	// flatT is what t stays below where memory does not rise (5.4, GPU path).
+	flatT float64
+}
+
+func defaultArticle() articleRules {
+	return articleRules{
+		tMin: 2.0, r2Min: 0.6, consecutive: 2, minPoints: 10,
+		highWindow: 240, lowWindow: 60,
+		segment: 5 * time.Minute, minSegments: 3,
+		suspiciousMax: 30 * time.Minute, confirmingMax: 10 * time.Minute,
+		extraBreakdowns: 3, extraSpacing: 30 * time.Second,
+		minGrowth: 20 * MB, spikePct: 50, spikeMin: 200 * MB, spikeMinPoints: 5, flatT: 1.0,
+	}
+}
+
+// firstPoints is how many samples the consecutive windows need.
+func (a *articleRules) firstPoints() int { return a.minPoints + a.consecutive - 1 }
+
+// stages is the shortest way from SUSPICIOUS to LEAKING.
+func (a *articleRules) stages() time.Duration {
+	return time.Duration(a.minSegments)*a.segment + time.Duration(max(0, a.extraBreakdowns-1))*a.extraSpacing
+}
