@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -39,7 +40,7 @@ func (s *sheet) diagnosis(d record.Diagnosis, several bool) {
 
 // diagnosisWhen says what a diagnosis was for, and when.
 func diagnosisWhen(d record.Diagnosis) string {
-	at := Span(d.T)
+	at := text.Span(d.T)
 	switch d.Trigger {
 	case "leak":
 		return "leak at " + at

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -84,7 +85,7 @@ func TestDiagnosisTextHostile(t *testing.T) {
 		t.Errorf("%d lines", len(lines))
 	}
 	for _, line := range lines {
-		if line != Printable(line) {
+		if line != text.Printable(line) {
 			t.Errorf("%q", line)
 		}
 	}
@@ -162,33 +163,12 @@ func FuzzLeakText(f *testing.F) {
 		}
 		lines := append(LeakText(&l), LeakName(&l))
 		for _, line := range lines {
-			if line != Printable(line) {
+			if line != text.Printable(line) {
 				t.Errorf("%q", line)
 			}
 		}
 		if len(lines) < 4+len(l.Trace) {
 			t.Errorf("%d lines", len(lines))
-		}
-	})
-}
-
-// Tail keeps the end, Head the beginning, of at most n characters.
-func FuzzTailAndHead(f *testing.F) {
-	f.Add("com.shop.CartActivity", 5)
-	f.Add("a\u0301\u0301\u0301\u0301\u0301\u0301b", 3)
-	f.Fuzz(func(t *testing.T, text string, n int) {
-		n = 1 + max(n, -n)%300
-		printed := Printable(text)
-		tail, head := Tail(text, n), Head(text, n)
-		for _, got := range []string{tail, head} {
-			if utf8.RuneCountInString(got) > n || got != Printable(got) {
-				t.Errorf("%q of %q in %d", got, text, n)
-			}
-		}
-		if fits := utf8.RuneCountInString(printed) <= n; fits && (tail != printed || head != printed) {
-			t.Errorf("%q, %q of %q", tail, head, printed)
-		} else if !fits && (!strings.HasSuffix(printed, strings.TrimPrefix(tail, "…")) || !strings.HasPrefix(printed, strings.TrimSuffix(head, "…"))) {
-			t.Errorf("%q, %q of %q", tail, head, printed)
 		}
 	})
 }

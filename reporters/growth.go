@@ -11,17 +11,18 @@ import (
 
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/analysis/growth"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // TellGrowth prints what grew in every dump of a series. Every line is Printable.
 func TellGrowth(b *strings.Builder, r *analysis.Growth) {
 	for i, d := range r.Dumps {
-		put(b, "dump %d: %s, %s objects, %s reachable, %s", i+1, shownName(d.Name), Grouped(d.Objects), Amount(d.ReachableBytes), date(d.Time))
+		put(b, "dump %d: %s, %s objects, %s reachable, %s", i+1, shownName(d.Name), text.Grouped(d.Objects), text.Size(d.ReachableBytes), date(d.Time))
 	}
 	b.WriteByte('\n')
 	often := "each time by 1 object at least"
 	if r.Loops > 1 {
-		often = fmt.Sprintf("each time by %s objects at least, one for each repetition", Grouped(int64(r.Loops)))
+		often = fmt.Sprintf("each time by %s objects at least, one for each repetition", text.Grouped(int64(r.Loops)))
 	}
 	if r.Found == 0 {
 		put(b, "nothing grew in every dump (%s)", often)
@@ -34,13 +35,13 @@ func TellGrowth(b *strings.Builder, r *analysis.Growth) {
 	}
 	if n := r.Found - len(r.Growth); n > 0 {
 		b.WriteByte('\n')
-		put(b, "%s more; --top prints more", Grouped(int64(n)))
+		put(b, "%s more; --top prints more", text.Grouped(int64(n)))
 	}
 	if len(r.Warnings) > 0 {
 		b.WriteByte('\n')
 	}
-	for _, text := range r.Warnings {
-		put(b, "warning: %s", Printable(text))
+	for _, warning := range r.Warnings {
+		put(b, "warning: %s", text.Printable(warning))
 	}
 }
 
@@ -57,7 +58,7 @@ func PlacesGrew(n int) string {
 	if n == 1 {
 		return "1 place grew"
 	}
-	return Grouped(int64(n)) + " places grew"
+	return text.Grouped(int64(n)) + " places grew"
 }
 
 // shownStart and shownEnd bound the steps of a path that are printed.
@@ -67,14 +68,14 @@ const (
 )
 
 func tellPlace(b *strings.Builder, p *growth.Place, number int) {
-	put(b, "%d. %s: %s objects, %s for each repetition, %s", number, shownName(holder(p)), Signed(p.Delta), rate(p.PerLoop), SignedAmount(p.GrowthBytes))
+	put(b, "%d. %s: %s objects, %s for each repetition, %s", number, shownName(holder(p)), text.Signed(p.Delta), rate(p.PerLoop), text.SignedSize(p.GrowthBytes))
 	indent := ""
 	for i, s := range p.Path {
 		// Of a long way only the ends are worth to be read.
 		left := len(p.Path) - shownEnd - shownStart
 		switch {
 		case left > 0 && i == shownStart:
-			put(b, "   %s... %s more", indent, count(left, "step", "steps"))
+			put(b, "   %s... %s more", indent, text.Count(left, "step", "steps"))
 			fallthrough
 		case left > 0 && i > shownStart && i < shownStart+left:
 			continue
@@ -84,7 +85,7 @@ func tellPlace(b *strings.Builder, p *growth.Place, number int) {
 	}
 	tellGrown(b, p.Children, indent)
 	if p.LeftOut > 0 {
-		put(b, "   %s%s more that grow", indent, Grouped(int64(p.LeftOut)))
+		put(b, "   %s%s more that grow", indent, text.Grouped(int64(p.LeftOut)))
 	}
 }
 
@@ -141,10 +142,10 @@ func joinedStep(s growth.Step) string {
 
 func tellGrown(b *strings.Builder, list []growth.Child, indent string) {
 	for _, c := range list {
-		put(b, " + %s%s: %s, %s (%s)", indent, shownName(joinedStep(c.Step)), counted(c.Objects), Amount(c.RetainedBytes[len(c.RetainedBytes)-1]), SignedAmount(c.RetainedDelta))
+		put(b, " + %s%s: %s, %s (%s)", indent, shownName(joinedStep(c.Step)), counted(c.Objects), text.Size(c.RetainedBytes[len(c.RetainedBytes)-1]), text.SignedSize(c.RetainedDelta))
 		tellGrown(b, c.Children, indent+"  ")
 		if c.LeftOut > 0 {
-			put(b, " + %s  %s more", indent, Grouped(int64(c.LeftOut)))
+			put(b, " + %s  %s more", indent, text.Grouped(int64(c.LeftOut)))
 		}
 	}
 }
@@ -158,7 +159,7 @@ func counted(list []int64) string {
 			texts = append(texts, "...")
 		}
 		if len(list) <= most || i < most/2 || i >= len(list)-most/2 {
-			texts = append(texts, Grouped(n))
+			texts = append(texts, text.Grouped(n))
 		}
 	}
 	return strings.Join(texts, " > ")

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // shownLines bounds every list in a text for people.
@@ -15,11 +16,11 @@ const shownLines = 10
 func firstOf[T any](list []T) []T { return list[:min(len(list), shownLines)] }
 
 // shownName is a name of a dump in a line: its end, where it is endless.
-func shownName(name string) string { return Tail(name, longestName) }
+func shownName(name string) string { return text.Tail(name, longestName) }
 
 // put writes one line, Printable whatever is in the arguments.
 func put(b *strings.Builder, format string, args ...any) {
-	b.WriteString(Printable(fmt.Sprintf(format, args...)))
+	b.WriteString(text.Printable(fmt.Sprintf(format, args...)))
 	b.WriteByte('\n')
 }
 
@@ -82,7 +83,7 @@ func howMany(list []alike) string {
 	if objects == len(list) {
 		return fmt.Sprint(len(list))
 	}
-	return fmt.Sprintf("%d (%s objects)", len(list), Grouped(int64(objects)))
+	return fmt.Sprintf("%d (%s objects)", len(list), text.Grouped(int64(objects)))
 }
 
 func (c alike) instances() (n int) {
@@ -109,14 +110,14 @@ func tellGroup(b *strings.Builder, c alike) {
 	}
 	b.WriteByte('\n')
 	put(b, "%s: %s", Plural(c.instances(), SimpleName(l.Class)), leakHeadline(l))
-	put(b, "%s retained%s, fingerprint %s, key %s", Bytes(bytes), partsOf(l, c.instances()), Short(l.Fingerprint), Short(l.Key))
+	put(b, "%s retained%s, fingerprint %s, key %s", text.Bytes(bytes), partsOf(l, c.instances()), Short(l.Fingerprint), Short(l.Key))
 	if l.Library {
-		put(b, "known leak: %s", Printable(l.Pattern))
+		put(b, "known leak: %s", text.Printable(l.Pattern))
 		for _, line := range strings.Split(l.Description, "\n") {
-			put(b, "  %s", Printable(line))
+			put(b, "  %s", text.Printable(line))
 		}
 		if l.Source != "" {
-			put(b, "  %s", Printable(l.Source))
+			put(b, "  %s", text.Printable(l.Source))
 		}
 	}
 	tellTrace(b, l, l.Accumulates)
@@ -124,7 +125,7 @@ func tellGroup(b *strings.Builder, c alike) {
 		tellRelated(b, x.Also)
 	}
 	if n := len(c) - 1; n > 0 {
-		put(b, "%s of these by %s of another shape", Grouped(int64(c.instances()-l.Instances)), ways(n))
+		put(b, "%s of these by %s of another shape", text.Grouped(int64(c.instances()-l.Instances)), ways(n))
 	}
 }
 
@@ -135,7 +136,7 @@ func partsOf(l *analysis.Leak, instances int) string {
 	}
 	var list []string
 	for _, p := range l.Parts {
-		list = append(list, fmt.Sprintf("%s %s (%s)", Bytes(p.RetainedBytes), ClassName(p.Reference), ClassName(SimpleName(p.Class))))
+		list = append(list, fmt.Sprintf("%s %s (%s)", text.Bytes(p.RetainedBytes), ClassName(p.Reference), ClassName(SimpleName(p.Class))))
 	}
 	of := " (of it "
 	if instances > 1 {
@@ -213,7 +214,7 @@ func tellTrace(b *strings.Builder, l *analysis.Leak, pile *analysis.Accumulation
 			put(b, "%sLeaking: %s", more, statusText(e))
 		}
 		if e.RetainedBytes != nil {
-			put(b, "%sRetaining %s", more, Bytes(*e.RetainedBytes))
+			put(b, "%sRetaining %s", more, text.Bytes(*e.RetainedBytes))
 		}
 		for _, label := range e.Labels {
 			put(b, "%s%s", more, sentence(label))
@@ -257,7 +258,7 @@ func tellRelated(b *strings.Builder, also []analysis.Related) {
 		put(b, "Also retains leaking object %s (%s), in these bytes", a.Object, ClassName(a.Class))
 	}
 	if n := len(also) - shownLines; n > 0 {
-		put(b, "Also retains %s", count(n, "more leaking object", "more leaking objects"))
+		put(b, "Also retains %s", text.Count(n, "more leaking object", "more leaking objects"))
 	}
 }
 
@@ -276,7 +277,7 @@ func tellGarbage(b *strings.Builder, list []analysis.Garbage) {
 		put(b, "  %s%s", Plural(g.Instances, g.Class), reason)
 	}
 	if n := len(list) - shownLines; n > 0 {
-		put(b, "  and objects of %s", count(n, "more class", "more classes"))
+		put(b, "  and objects of %s", text.Count(n, "more class", "more classes"))
 	}
 }
 
@@ -320,7 +321,7 @@ func explains(leak, suspect *analysis.Leak) bool {
 func tellSuspect(b *strings.Builder, l *analysis.Leak) {
 	n, class := piledUp(l.Accumulates)
 	put(b, "%s, %.1f%% of what is reachable, %s", Plural(n, SimpleName(class)), 100*l.Accumulates.Share, suspectHolder(l))
-	put(b, "%s retained, key %s", Bytes(l.RetainedBytes), Short(l.Key))
+	put(b, "%s retained, key %s", text.Bytes(l.RetainedBytes), Short(l.Key))
 	tellTrace(b, l, l.Accumulates)
 }
 
@@ -348,10 +349,10 @@ func tellPile(b *strings.Builder, indent string, a *analysis.Accumulation) {
 	case a.Root != "":
 		what, more = "is the largest of", ", each held by a GC root of its own"
 	}
-	put(b, "%s%s %s objects of %s: %s%s", indent, what, Grouped(a.Count), ClassName(a.Class), Bytes(a.Bytes), more)
+	put(b, "%s%s %s objects of %s: %s%s", indent, what, text.Grouped(a.Count), ClassName(a.Class), text.Bytes(a.Bytes), more)
 	tellBeside(b, indent, a.Beside)
 	if a.Holds != "" {
-		put(b, "%swhich hold %s objects of %s: %s", indent, Grouped(a.Held), ClassName(a.Holds), Bytes(a.HeldBytes))
+		put(b, "%swhich hold %s objects of %s: %s", indent, text.Grouped(a.Held), ClassName(a.Holds), text.Bytes(a.HeldBytes))
 		tellBeside(b, indent, a.HeldBeside)
 	}
 	if a.Cache != "" {
@@ -361,7 +362,7 @@ func tellPile(b *strings.Builder, indent string, a *analysis.Accumulation) {
 
 func tellBeside(b *strings.Builder, indent string, list []analysis.ClassSum) {
 	for _, s := range list {
-		put(b, "%sand %s objects of %s: %s", indent, Grouped(s.Count), ClassName(s.Class), Bytes(s.Bytes))
+		put(b, "%sand %s objects of %s: %s", indent, text.Grouped(s.Count), ClassName(s.Class), text.Bytes(s.Bytes))
 	}
 }
 
@@ -369,7 +370,7 @@ func tellBeside(b *strings.Builder, indent string, list []analysis.ClassSum) {
 const longestSentence = 500
 
 // sentence is a text of an inspector in a line: its beginning, where it is endless.
-func sentence(text string) string { return Head(text, longestSentence) }
+func sentence(s string) string { return text.Head(s, longestSentence) }
 
 func places(n int) string {
 	if n == 1 {
@@ -395,8 +396,8 @@ func LeakText(l *analysis.Leak) []string {
 // LeakName says in a few words what leaks and what holds it.
 func LeakName(l *analysis.Leak) string {
 	if l.Accumulates == nil {
-		return Printable(Plural(l.Instances, SimpleName(l.Class)) + ", " + leakHeadline(l))
+		return text.Printable(Plural(l.Instances, SimpleName(l.Class)) + ", " + leakHeadline(l))
 	}
 	n, class := piledUp(l.Accumulates)
-	return Printable(Plural(n, SimpleName(class)) + ", " + suspectHolder(l))
+	return text.Printable(Plural(n, SimpleName(class)) + ", " + suspectHolder(l))
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -58,7 +59,7 @@ func leaksRow(d record.Diagnosis, f record.Finding) []string {
 	}
 	lines := make([]string, len(f.Trace))
 	for i, line := range f.Trace {
-		lines[i] = Printable(line)
+		lines[i] = text.Printable(line)
 	}
 	return []string{
 		cell(d.Device), strconv.Itoa(d.User), cell(d.Process), strconv.Itoa(d.PID), number(d.T), cell(d.Trigger), cell(d.Kind), cell(f.What), cell(f.Name),
@@ -66,7 +67,7 @@ func leaksRow(d record.Diagnosis, f record.Finding) []string {
 	}
 }
 
-func cell(text string) string { return formulaFree(Printable(text)) }
+func cell(s string) string { return formulaFree(text.Printable(s)) }
 
 func formulaFree(text string) string {
 	// Those of full width count as well.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -51,7 +51,7 @@ type sheet struct{ text strings.Builder }
 
 // line adds one line, whatever is in the arguments.
 func (s *sheet) line(format string, args ...any) {
-	s.text.WriteString(Printable(fmt.Sprintf(format, args...)))
+	s.text.WriteString(text.Printable(fmt.Sprintf(format, args...)))
 	s.text.WriteByte('\n')
 }
 
@@ -67,9 +67,9 @@ func (s *sheet) process(p record.Process, policy string, several bool) {
 	if p.Because != "" {
 		s.line("  why      %s", p.Because)
 	}
-	s.line("  series   %d samples over %s, by %s; %d breakdowns; %s", p.Samples, Span(p.Duration), p.Source, p.Details, restarts(p.Restarts))
+	s.line("  series   %d samples over %s, by %s; %d breakdowns; %s", p.Samples, text.Span(p.Duration), p.Source, p.Details, restarts(p.Restarts))
 	if p.Missed+p.Gaps > 0 {
-		s.line("  holes    %d gaps and %d short ones, %s in all", p.Gaps, p.Missed, Span(p.Absent))
+		s.line("  holes    %d gaps and %d short ones, %s in all", p.Gaps, p.Missed, text.Span(p.Absent))
 	}
 	if p.CPU != nil && p.CostCPU != nil {
 		s.line("  cpu      %.1f %% of a core, %.1f %% because of the breakdowns", *p.CPU, *p.CostCPU)
@@ -81,13 +81,13 @@ func (s *sheet) process(p record.Process, policy string, several bool) {
 		s.line("  growth   %s", sharesText(p.Shares))
 	}
 	for _, j := range p.Jumps {
-		s.line("  jump     %+.0f MB at %s%s", j.MB, Span(j.T), map[bool]string{true: ", and it stayed"}[j.Stayed])
+		s.line("  jump     %+.0f MB at %s%s", j.MB, text.Span(j.T), map[bool]string{true: ", and it stayed"}[j.Stayed])
 	}
 	for _, w := range p.Limits {
-		s.line("  limit    at %s: %s", Span(w.T), w.Text)
+		s.line("  limit    at %s: %s", text.Span(w.T), w.Text)
 	}
 	for _, t := range p.Transitions {
-		s.line("  %-8s %s -> %s: %s", Span(t.T), StateWords(t.From, policy), StateWords(t.To, policy), t.Because)
+		s.line("  %-8s %s -> %s: %s", text.Span(t.T), StateWords(t.From, policy), StateWords(t.To, policy), t.Because)
 	}
 	for _, text := range p.HeadroomReasons {
 		if !strings.HasSuffix(text, "does not run out of it") { // which is no lack
@@ -120,7 +120,7 @@ func unseenBelow(p record.Process) string {
 
 // Headline is the verdict of a process in a few words, by the policy of that name;
 // Printable.
-func Headline(p record.Process, policy string) string { return Printable(headline(p, policy)) }
+func Headline(p record.Process, policy string) string { return text.Printable(headline(p, policy)) }
 
 func headline(p record.Process, policy string) string {
 	switch p.Gate {
@@ -186,7 +186,7 @@ func restarts(n int) string {
 func (s *sheet) device(d record.Device) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "device %s (%s, API %d): watched %s; fast channel %d rounds, mean %.1f ms, at most %.1f ms; detail %d readings, mean %.0f ms",
-		name(d.Device), name(d.Model), d.API, Span(d.Duration), d.Fast.Rounds, d.Fast.MeanMS, d.Fast.MaxMS, d.Detail.Rounds, d.Detail.MeanMS)
+		name(d.Device), name(d.Model), d.API, text.Span(d.Duration), d.Fast.Rounds, d.Fast.MeanMS, d.Fast.MaxMS, d.Detail.Rounds, d.Detail.MeanMS)
 	if failed := d.Fast.Failed + d.Detail.Failed; failed > 0 {
 		fmt.Fprintf(&b, "; %d failed", failed)
 	}
@@ -201,7 +201,7 @@ func (s *sheet) device(d record.Device) {
 	}
 	s.line("%s", b.String())
 	if d.Thinned > 0 {
-		s.line("device %s: breakdowns were thinned %d times to keep within the budget, the latest period is %s", name(d.Device), d.Thinned, Span(d.DetailPeriod))
+		s.line("device %s: breakdowns were thinned %d times to keep within the budget, the latest period is %s", name(d.Device), d.Thinned, text.Span(d.DetailPeriod))
 	}
 	if d.Error != "" {
 		s.line("device %s: %s", name(d.Device), d.Error)
@@ -214,7 +214,7 @@ func (s *sheet) workload(w record.Workload) {
 		what += fmt.Sprintf(", %d events with seed %d", w.Events, *w.Seed)
 	}
 	for _, i := range w.Interrupted {
-		s.line("%s: INTERRUPTED after %s: device %s has dropped it", what, Span(i.T), name(i.Device))
+		s.line("%s: INTERRUPTED after %s: device %s has dropped it", what, text.Span(i.T), name(i.Device))
 	}
 	switch {
 	case w.Error != "":
@@ -225,17 +225,4 @@ func (s *sheet) workload(w record.Workload) {
 	default:
 		s.line("%s: ended with the run", what)
 	}
-}
-
-// Span tells seconds as people do: 45s, 12m30s, 2h5m.
-func Span(seconds float64) string {
-	d := time.Duration(seconds * float64(time.Second)).Round(time.Second)
-	if d >= time.Hour {
-		d = d.Round(time.Minute)
-		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
-	}
-	if d >= time.Minute && d%time.Minute == 0 {
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	}
-	return d.String()
 }

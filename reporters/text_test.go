@@ -91,11 +91,3 @@ func TestHeadlines(t *testing.T) {
 		}
 	}
 }
-
-func TestSpan(t *testing.T) {
-	for seconds, want := range map[float64]string{0.4: "0s", 45: "45s", 60: "1m", 750: "12m30s", 7500: "2h5m", 3600: "1h0m"} {
-		if got := Span(seconds); got != want {
-			t.Errorf("%v s is %q, want %q", seconds, got, want)
-		}
-	}
-}

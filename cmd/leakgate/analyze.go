@@ -11,6 +11,7 @@ import (
 
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/analysis/spool"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters"
 )
 
@@ -72,9 +73,9 @@ func (f *analyzeFlags) analyze(c console, args []string) int {
 	case f.top < 0:
 		return analyzeVerb().wrong(c, errors.New("--top: write a number from 0 on"))
 	case f.only != "" && f.only != "histogram":
-		return analyzeVerb().wrong(c, fmt.Errorf("--only: %q is unknown; write histogram", printable(f.only)))
+		return analyzeVerb().wrong(c, fmt.Errorf("--only: %q is unknown; write histogram", text.Printable(f.only)))
 	case f.failOn != "" && f.failOn != "leak":
-		return analyzeVerb().wrong(c, fmt.Errorf("--fail-on: %q is unknown; write leak", printable(f.failOn)))
+		return analyzeVerb().wrong(c, fmt.Errorf("--fail-on: %q is unknown; write leak", text.Printable(f.failOn)))
 	case f.only != "" && (f.failOn != "" || len(f.leaking) > 0):
 		return analyzeVerb().wrong(c, errors.New("--only histogram looks for no leaks; leave it out, or --fail-on and --leaking-class"))
 	}
@@ -121,17 +122,17 @@ func tellReport(w io.Writer, r *analysis.Report, retained bool) error {
 }
 
 func tellDump(b *strings.Builder, d *analysis.Dump) {
-	put(b, "%s, %s, %s objects: %s instances, %s object arrays, %s primitive arrays, %s classes", d.Format, amount(d.Bytes),
-		grouped(d.Objects), grouped(d.Instances), grouped(d.ObjectArrays), grouped(d.PrimitiveArrays), grouped(d.Classes))
+	put(b, "%s, %s, %s objects: %s instances, %s object arrays, %s primitive arrays, %s classes", d.Format, text.Size(d.Bytes),
+		text.Grouped(d.Objects), text.Grouped(d.Instances), text.Grouped(d.ObjectArrays), text.Grouped(d.PrimitiveArrays), text.Grouped(d.Classes))
 	for _, h := range d.Heaps {
-		put(b, "heap %s: %s objects, %s", shown(h.Name), grouped(h.Objects), amount(h.Bytes))
+		put(b, "heap %s: %s objects, %s", shown(h.Name), text.Grouped(h.Objects), text.Size(h.Bytes))
 	}
 	if d.ReachableBytes > 0 {
 		native := ""
 		if d.ReachableNative > 0 {
-			native = ", and " + amount(d.ReachableNative) + " of registered native memory"
+			native = ", and " + text.Size(d.ReachableNative) + " of registered native memory"
 		}
-		put(b, "reachable: %s%s (sizes as the dump declares them)", amount(d.ReachableBytes), native)
+		put(b, "reachable: %s%s (sizes as the dump declares them)", text.Size(d.ReachableBytes), native)
 	}
 }
 
@@ -143,14 +144,14 @@ func tellClasses(b *strings.Builder, classes []analysis.Class, retained bool) {
 		b.WriteByte('\n')
 		put(b, "%14s %12s  %s", "BYTES", "INSTANCES", "CLASS")
 		for _, c := range classes {
-			put(b, "%14s %12s  %s", grouped(c.ShallowBytes), grouped(c.Instances), shown(c.Class))
+			put(b, "%14s %12s  %s", text.Grouped(c.ShallowBytes), text.Grouped(c.Instances), shown(c.Class))
 		}
 		return
 	}
 	b.WriteByte('\n')
 	put(b, "%14s %12s %14s %12s  %s", "RETAINED", "NATIVE", "SHALLOW", "INSTANCES", "CLASS")
 	for _, c := range classes {
-		put(b, "%14s %12s %14s %12s  %s", grouped(c.RetainedBytes), grouped(c.RetainedNative), grouped(c.ShallowBytes), grouped(c.Instances), shown(c.Class))
+		put(b, "%14s %12s %14s %12s  %s", text.Grouped(c.RetainedBytes), text.Grouped(c.RetainedNative), text.Grouped(c.ShallowBytes), text.Grouped(c.Instances), shown(c.Class))
 	}
 }
 
@@ -180,14 +181,14 @@ const wide = 20
 
 func tellDominator(b *strings.Builder, d *analysis.Dominator, at branch) {
 	indent := strings.Repeat("  ", at.depth)
-	put(b, "%14s %5.1f%% %14s  %s%s %s", grouped(d.RetainedBytes), percent(d.RetainedBytes, at.whole), grouped(d.ShallowBytes), indent, shown(d.Class), d.Object)
+	put(b, "%14s %5.1f%% %14s  %s%s %s", text.Grouped(d.RetainedBytes), percent(d.RetainedBytes, at.whole), text.Grouped(d.ShallowBytes), indent, shown(d.Class), d.Object)
 	below := at
 	below.depth++
 	for i := range d.Children {
 		tellDominator(b, &d.Children[i], below)
 	}
 	if d.Rest > 0 && (len(d.Children) > 0 || d.RestBytes > at.top/wide) {
-		put(b, "%14s %5.1f%% %14s  %s  %s more", grouped(d.RestBytes), percent(d.RestBytes, at.whole), "", indent, grouped(d.Rest))
+		put(b, "%14s %5.1f%% %14s  %s  %s more", text.Grouped(d.RestBytes), percent(d.RestBytes, at.whole), "", indent, text.Grouped(d.Rest))
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // bar shows on a terminal what long work does and how far it is, from the second
@@ -94,7 +96,7 @@ func (b *bar) draw() {
 		return
 	}
 	// ECMA-48 EL: clear the line.
-	fmt.Fprintf(b.out, "\r\x1b[K%s", clipLine(b.line(), b.width()))
+	fmt.Fprintf(b.out, "\r\x1b[K%s", text.Row(b.line(), b.width()))
 	b.shown = true
 }
 
@@ -104,7 +106,7 @@ func (b *bar) line() string {
 		return fmt.Sprintf("%s, %.0f s", b.text, took)
 	}
 	if b.total <= 0 {
-		return fmt.Sprintf("%s, %s, %.0f s", b.text, amount(b.done), took)
+		return fmt.Sprintf("%s, %s, %.0f s", b.text, text.Size(b.done), took)
 	}
 	share := min(float64(b.done)/float64(b.total), 1)
 	full := int(share * cells)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/harness/config"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // defaultFile is what `config init` writes where no file is named.
@@ -160,15 +160,15 @@ func (f *configFlags) begin(c console, args []string) int {
 	if len(args) > 0 {
 		path = args[0]
 	}
-	text, err := config.Starter(f.pkg)
+	starter, err := config.Starter(f.pkg)
 	if err != nil {
 		return configVerb().wrong(c, fmt.Errorf("--package: %w", err))
 	}
-	if err := writeNew(path, text); err != nil {
+	if err := writeNew(path, starter); err != nil {
 		fmt.Fprintf(c.err, "leakgate config init: %v\n", err)
 		return exitUsage
 	}
-	name := reporters.Printable(shellWord(path))
+	name := text.Printable(shellWord(path))
 	fmt.Fprintf(c.out, "%s is written. Edit app.package and workload in it; then:\n\n", name)
 	for _, line := range []string{"config verify " + name, "config print " + name, "run " + name + " --for 45m"} {
 		fmt.Fprintf(c.out, "  leakgate %s\n", line)
@@ -255,7 +255,7 @@ type toldOrigin struct {
 // check reads a file and, beyond what the reader of files knows, the options of
 // the policy in it and in each of its profiles.
 func (f *configFlags) check(c console, path string) checkedFile {
-	out := checkedFile{File: reporters.Printable(path)}
+	out := checkedFile{File: text.Printable(path)}
 	cfg, err := config.Load(path, c.getenv, f.choices(c)...)
 	if err == nil {
 		readings := readingsOf(c, path, cfg)
@@ -361,7 +361,7 @@ func (f *configFlags) verify(c console, args []string) int {
 func (f *configFlags) print(c console, args []string) int {
 	file := f.check(c, args[0])
 	for _, name := range config.Misspelled(os.Environ()) {
-		fmt.Fprintf(c.err, "leakgate config print: the variable %s is no key of the file; did you mean %s?\n", reporters.Printable(name.Written), name.Meant)
+		fmt.Fprintf(c.err, "leakgate config print: the variable %s is no key of the file; did you mean %s?\n", text.Printable(name.Written), name.Meant)
 	}
 	switch {
 	case f.asJSON && file.OK:
@@ -381,7 +381,7 @@ func valuesOf(cfg *config.Config) map[string]toldSetting {
 	for _, s := range cfg.Settings() {
 		o := s.Origin
 		out[s.Path] = toldSetting{s.Value, toldOrigin{
-			Layer: o.Layer.String(), File: reporters.Printable(o.File), Line: o.Line, Column: o.Column, Name: o.Name, Variables: o.Variables,
+			Layer: o.Layer.String(), File: text.Printable(o.File), Line: o.Line, Column: o.Column, Name: o.Name, Variables: o.Variables,
 		}}
 	}
 	return out

@@ -17,6 +17,7 @@ import (
 	"github.com/leakgate/leakgate/harness/lease"
 	"github.com/leakgate/leakgate/harness/monitor"
 	"github.com/leakgate/leakgate/harness/response"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -71,7 +72,7 @@ func (f *responseFlags) declare(fs *flag.FlagSet) {
 func (f *responseFlags) options() (response.Options, error) {
 	o := response.Options{Keep: response.Keep(f.keep), Cooldown: response.DefaultCooldown, Memory: freeMemory}
 	if !slices.Contains([]response.Keep{response.Stripped, response.Raw, response.Nothing}, o.Keep) {
-		return o, fmt.Errorf("--keep %s: write stripped, raw or none", printable(f.keep))
+		return o, fmt.Errorf("--keep %s: write stripped, raw or none", text.Printable(f.keep))
 	}
 	if f.mapping == "" {
 		return o, nil
@@ -93,7 +94,7 @@ func (f *diagnoseFlags) diagnose(c console, args []string) int {
 		return diagnoseVerb().wrong(c, err)
 	}
 	if !slices.Contains(diagnosedKinds, f.kind) {
-		return diagnoseVerb().wrong(c, fmt.Errorf("--kind %s%s; write one of %s", printable(f.kind), meant(f.kind, diagnosedKinds, ""), strings.Join(diagnosedKinds, ", ")))
+		return diagnoseVerb().wrong(c, fmt.Errorf("--kind %s%s; write one of %s", text.Printable(f.kind), meant(f.kind, diagnosedKinds, ""), strings.Join(diagnosedKinds, ", ")))
 	}
 	options, err := f.responseFlags.options()
 	if err != nil {
@@ -144,7 +145,7 @@ func (f *diagnoseFlags) look(p *plan, name capture.Pattern, options response.Opt
 	found, err := f.respond(p, response.New(p.options.Dir, options), process)
 	switch {
 	case found == nil && f.apart > 0 && p.ctx.Err() != nil:
-		fmt.Fprintf(c.err, "leakgate diagnose: interrupted before the second look: nothing is compared; %s has what the first one has collected\n", printable(p.options.Dir))
+		fmt.Fprintf(c.err, "leakgate diagnose: interrupted before the second look: nothing is compared; %s has what the first one has collected\n", text.Printable(p.options.Dir))
 		return monitor.ExitInterrupted
 	case found == nil:
 		return f.refused(c, "diagnose", p.ctx, err)
@@ -254,11 +255,11 @@ func theOne(ctx context.Context, dev monitor.Device, name capture.Pattern) (capt
 	case 1:
 		return list[0], nil
 	case 0:
-		return capture.Process{}, absentError{fmt.Errorf("no process %s runs on %s%s", name, printable(dev.Serial()), running(ctx, dev))}
+		return capture.Process{}, absentError{fmt.Errorf("no process %s runs on %s%s", name, text.Printable(dev.Serial()), running(ctx, dev))}
 	default:
 		var names []string
 		for _, p := range list {
-			names = append(names, printable(p.Key().String()))
+			names = append(names, text.Printable(p.Key().String()))
 		}
 		return capture.Process{}, absentError{fmt.Errorf("%s is %d processes: %s; name one", name, len(list), strings.Join(names, ", "))}
 	}
@@ -274,7 +275,7 @@ func running(ctx context.Context, dev monitor.Device) string {
 		return ""
 	}
 	for i := range apps {
-		apps[i] = printable(apps[i])
+		apps[i] = text.Printable(apps[i])
 	}
 	return "; these apps do: " + strings.Join(apps, ", ")
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/analysis/spool"
 	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 func diffVerb() verb {
@@ -61,13 +62,13 @@ func (f *diffFlags) diff(c console, args []string) int {
 	}
 	switch a, b := isFolder(args[0]), isFolder(args[1]); {
 	case a != b:
-		return diffVerb().wrong(c, fmt.Errorf("%s is a directory and the other is not: name two heap dumps or two run directories", printable(args[map[bool]int{true: 0, false: 1}[a]])))
+		return diffVerb().wrong(c, fmt.Errorf("%s is a directory and the other is not: name two heap dumps or two run directories", text.Printable(args[map[bool]int{true: 0, false: 1}[a]])))
 	case a:
 		var err error
 		if args[0], args[1], err = runDumps(args[0], args[1], f.process); err != nil {
 			return diffVerb().wrong(c, err)
 		}
-		fmt.Fprintf(c.err, "leakgate diff: %s and %s\n", printable(args[0]), printable(args[1]))
+		fmt.Fprintf(c.err, "leakgate diff: %s and %s\n", text.Printable(args[0]), text.Printable(args[1]))
 	case f.process != "":
 		return diffVerb().wrong(c, errors.New("--process is for two run directories"))
 	}
@@ -150,9 +151,9 @@ func tellDiff(w io.Writer, d *analysis.Diff, top int) error {
 	tellSide(&b, "head", &d.Head)
 	native := ""
 	if d.ReachableNative != (analysis.Change{}) {
-		native = ", " + signedAmount(d.ReachableNative.Delta) + " of registered native memory"
+		native = ", " + text.SignedSize(d.ReachableNative.Delta) + " of registered native memory"
 	}
-	put(&b, "change: %s reachable%s, %s objects", signedAmount(d.ReachableBytes.Delta), native, signed(d.Objects.Delta))
+	put(&b, "change: %s reachable%s, %s objects", text.SignedSize(d.ReachableBytes.Delta), native, text.Signed(d.Objects.Delta))
 	tellLeakChanges(&b, "LEAKS", d.Leaks, top)
 	tellLeakChanges(&b, "SUSPECTS", d.Suspects, top)
 	tellWays(&b, "GROWTH", d.Growth)
@@ -168,9 +169,9 @@ func tellDiff(w io.Writer, d *analysis.Diff, top int) error {
 func tellSide(b *strings.Builder, name string, d *analysis.Dump) {
 	native := ""
 	if d.ReachableNative > 0 {
-		native = " and " + amount(d.ReachableNative) + " native"
+		native = " and " + text.Size(d.ReachableNative) + " native"
 	}
-	put(b, "%s: %s, IDs of %d bytes, %s, %s objects, %s%s reachable", name, d.Format, d.IDSize, amount(d.Bytes), grouped(d.Objects), amount(d.ReachableBytes), native)
+	put(b, "%s: %s, IDs of %d bytes, %s, %s objects, %s%s reachable", name, d.Format, d.IDSize, text.Size(d.Bytes), text.Grouped(d.Objects), text.Size(d.ReachableBytes), native)
 }
 
 func tellLeakChanges(b *strings.Builder, title string, list []analysis.LeakChange, top int) {
@@ -184,7 +185,7 @@ func tellLeakChanges(b *strings.Builder, title string, list []analysis.LeakChang
 		if l.Library {
 			library = ", of the platform: " + shown(l.Pattern)
 		}
-		put(b, "%-8s %14s %14s %18s  %-8s %s%s", l.Status, signed(l.RetainedBytes.Delta), grouped(l.RetainedBytes.Head), fromTo(l.Instances), short(l.Key), shown(l.Class), library)
+		put(b, "%-8s %14s %14s %18s  %-8s %s%s", l.Status, text.Signed(l.RetainedBytes.Delta), text.Grouped(l.RetainedBytes.Head), fromTo(l.Instances), short(l.Key), shown(l.Class), library)
 		tellKey(b, &l)
 	}
 	tellMore(b, len(list)-top)
@@ -248,7 +249,7 @@ func byStep(a, b analysis.PathChange) int {
 }
 
 func tellStep(b *strings.Builder, s *analysis.PathStep, indent string) {
-	put(b, "%14s %14s %14s %18s  %s%s", "", signed(s.RetainedBytes.Delta), grouped(s.RetainedBytes.Head), fromTo(s.Objects), indent, shown(s.Class))
+	put(b, "%14s %14s %14s %18s  %s%s", "", text.Signed(s.RetainedBytes.Delta), text.Grouped(s.RetainedBytes.Head), fromTo(s.Objects), indent, shown(s.Class))
 }
 
 func tellClassChanges(b *strings.Builder, d *analysis.Diff) {
@@ -259,20 +260,20 @@ func tellClassChanges(b *strings.Builder, d *analysis.Diff) {
 	}
 	put(b, "%-8s %14s %14s %14s %18s  %s", "CLASSES", "RETAINED", "NATIVE", "SHALLOW", "INSTANCES", "CLASS")
 	for _, c := range d.Classes {
-		put(b, "%-8s %14s %14s %14s %18s  %s", c.Status, signed(c.RetainedBytes.Delta), signed(c.RetainedNative.Delta), signed(c.ShallowBytes.Delta), fromTo(c.Instances), shown(c.Class))
+		put(b, "%-8s %14s %14s %14s %18s  %s", c.Status, text.Signed(c.RetainedBytes.Delta), text.Signed(c.RetainedNative.Delta), text.Signed(c.ShallowBytes.Delta), fromTo(c.Instances), shown(c.Class))
 	}
 	tellMore(b, d.ClassesChanged-len(d.Classes))
 }
 
 func tellMore(b *strings.Builder, n int) {
 	if n > 0 {
-		put(b, "%s more", grouped(int64(n)))
+		put(b, "%s more", text.Grouped(int64(n)))
 	}
 }
 
 func fromTo(c analysis.Change) string {
 	if c.Delta == 0 {
-		return grouped(c.Head)
+		return text.Grouped(c.Head)
 	}
-	return grouped(c.Base) + " > " + grouped(c.Head)
+	return text.Grouped(c.Base) + " > " + text.Grouped(c.Head)
 }

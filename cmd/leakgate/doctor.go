@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/capture/adb"
 	"github.com/leakgate/leakgate/harness/doctor"
 	"github.com/leakgate/leakgate/harness/monitor"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 func doctorVerb() verb {
@@ -74,7 +74,7 @@ func (f *doctorFlags) examine(c console, args []string) int {
 
 // lookProgress tells what is looked at.
 func lookProgress(b *bar) func(string) {
-	return func(text string) { b.phase("looking at " + reporters.Printable(text)) }
+	return func(what string) { b.phase("looking at " + text.Printable(what)) }
 }
 
 func (f *doctorFlags) tell(w io.Writer, r doctor.Report) error {

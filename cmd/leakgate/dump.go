@@ -21,6 +21,7 @@ import (
 	"github.com/leakgate/leakgate/analysis/spool"
 	"github.com/leakgate/leakgate/harness/config"
 	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // exitUnread is the exit code for a dump or log that could not be analysed.
@@ -171,7 +172,7 @@ func present(paths ...string) error {
 			continue
 		}
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("open %s: %w", printable(path), fs.ErrNotExist)
+			return fmt.Errorf("open %s: %w", text.Printable(path), fs.ErrNotExist)
 		}
 	}
 	return nil
@@ -198,7 +199,7 @@ func swapped(args []string, what string) error {
 	}
 	for _, arg := range args[1:] {
 		if info, err := os.Stat(arg); err == nil && !info.IsDir() {
-			return fmt.Errorf("there is no file %s, and %s is one; name the heap dump first, then %s", printable(args[0]), printable(arg), what)
+			return fmt.Errorf("there is no file %s, and %s is one; name the heap dump first, then %s", text.Printable(args[0]), text.Printable(arg), what)
 		}
 	}
 	return nil
@@ -290,7 +291,7 @@ func (f *dumpFlags) exit(c console, path string, err error) int {
 		path = "standard input"
 	}
 	tell := func(format string, args ...any) {
-		fmt.Fprintf(c.err, "leakgate %s: %s\n", f.verb, printable(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(c.err, "leakgate %s: %s\n", f.verb, text.Printable(fmt.Sprintf(format, args...)))
 	}
 	switch {
 	case err == nil:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/analysis/spool"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters"
 )
 
@@ -89,7 +90,7 @@ func (f *growthFlags) growth(c console, args []string) int {
 func (f *growthFlags) check(args []string) error {
 	for i, path := range args {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			return fmt.Errorf("%s is a directory; name heap dumps", printable(path))
+			return fmt.Errorf("%s is a directory; name heap dumps", text.Printable(path))
 		}
 		for _, other := range args[:i] {
 			switch {
@@ -97,9 +98,9 @@ func (f *growthFlags) check(args []string) error {
 			case path == "-":
 				return errors.New("standard input is one heap dump; name files for the others")
 			case path == other:
-				return fmt.Errorf("%s is named twice; nothing grows between a heap dump and itself", printable(path))
+				return fmt.Errorf("%s is named twice; nothing grows between a heap dump and itself", text.Printable(path))
 			default:
-				return fmt.Errorf("%s and %s are one file; nothing grows between a heap dump and itself", printable(other), printable(path))
+				return fmt.Errorf("%s and %s are one file; nothing grows between a heap dump and itself", text.Printable(other), text.Printable(path))
 			}
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/monitor"
 	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -169,13 +170,13 @@ func checkRun(t *testing.T, dir string, run record.Run, names []string, root boo
 }
 
 // checkLines wants lines of printable text, none of them endless.
-func checkLines(t *testing.T, what, text string) {
+func checkLines(t *testing.T, what, told string) {
 	t.Helper()
-	if text == "" {
+	if told == "" {
 		t.Errorf("%s is empty", what)
 	}
-	for line := range strings.SplitSeq(text, "\n") {
-		if reporters.Printable(line) != line || len(line) > 8<<10 {
+	for line := range strings.SplitSeq(told, "\n") {
+		if text.Printable(line) != line || len(line) > 8<<10 {
 			t.Errorf("%s: %d bytes: %.300q", what, len(line), line)
 		}
 	}

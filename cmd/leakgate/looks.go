@@ -7,8 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/leakgate/leakgate/internal/text"
+
 	replays "github.com/leakgate/leakgate/harness/replay"
-	"github.com/leakgate/leakgate/reporters"
 )
 
 const (
@@ -52,9 +53,9 @@ func tellLooks(b *strings.Builder, looks []replays.Look) {
 }
 
 func (l *lookLine) tell(b *strings.Builder) {
-	at, fires := reporters.Span(l.first.T), map[bool]string{true: "FIRES", false: "-"}[l.first.Fired]
+	at, fires := text.Span(l.first.T), map[bool]string{true: "FIRES", false: "-"}[l.first.Fired]
 	if l.count > 1 {
-		put(b, "  look     %-8s %-5s %d in a row until %s; the last: %s", at, fires, l.count, reporters.Span(l.last.T), l.last.Text)
+		put(b, "  look     %-8s %-5s %d in a row until %s; the last: %s", at, fires, l.count, text.Span(l.last.T), l.last.Text)
 		return
 	}
 	put(b, "  look     %-8s %-5s %s", at, fires, l.first.Text)

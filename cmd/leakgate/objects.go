@@ -13,6 +13,7 @@ import (
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/analysis/hprof"
 	"github.com/leakgate/leakgate/analysis/spool"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 func objectsVerb() verb {
@@ -63,10 +64,10 @@ func lookUp(f *dumpFlags, c console, args []string) int {
 }
 
 // parseID reads the ID of an object, with or without 0x.
-func parseID(text string) (hprof.ID, error) {
-	id, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(text), "0x"), 16, 64)
+func parseID(s string) (hprof.ID, error) {
+	id, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(s), "0x"), 16, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not the ID of an object; write it as 0x12c04948", printable(text))
+		return 0, fmt.Errorf("%q is not the ID of an object; write it as 0x12c04948", text.Printable(s))
 	}
 	return hprof.ID(id), nil
 }
@@ -90,7 +91,7 @@ func tellObjects(w io.Writer, list *analysis.Objects) error {
 		if dominator == "" {
 			dominator = "-"
 		}
-		put(&b, "%-18s %12s %12s %12s  %-12s %-11s %-18s %s", o.Object, grouped(o.RetainedBytes), grouped(o.ShallowBytes), grouped(o.NativeBytes), shown(o.Heap), o.Reachability, dominator, shown(o.Class))
+		put(&b, "%-18s %12s %12s %12s  %-12s %-11s %-18s %s", o.Object, text.Grouped(o.RetainedBytes), text.Grouped(o.ShallowBytes), text.Grouped(o.NativeBytes), shown(o.Heap), o.Reachability, dominator, shown(o.Class))
 	}
 	for _, text := range list.Warnings {
 		put(&b, "warning: %s", text)

@@ -18,7 +18,7 @@ import (
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/field"
 	"github.com/leakgate/leakgate/capture/procfs"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -703,14 +703,14 @@ func (of logOwner) readLogcat(r io.Reader) (document, error) {
 func tellDocument(w io.Writer, doc document) {
 	h := doc.head()
 	if h.Error != nil {
-		fmt.Fprintf(w, "the device says (%s): %s\n", h.Error.Kind, reporters.Printable(h.Error.Text))
+		fmt.Fprintf(w, "the device says (%s): %s\n", h.Error.Kind, text.Printable(h.Error.Text))
 	}
 	tellFields(w, reflect.ValueOf(doc).Elem(), "")
 	if h.Truncated {
 		fmt.Fprintln(w, "the text is cut")
 	}
 	for _, warning := range h.Warnings {
-		fmt.Fprintf(w, "warning: %s\n", reporters.Printable(warning))
+		fmt.Fprintf(w, "warning: %s\n", text.Printable(warning))
 	}
 }
 
@@ -753,12 +753,12 @@ func tellValue(v reflect.Value) string {
 		}
 		return tellValue(v.Elem())
 	case reflect.String:
-		return reporters.Printable(v.String())
+		return text.Printable(v.String())
 	case reflect.Map:
 		if v.IsNil() {
 			return "-"
 		}
-		return reporters.Printable(strings.TrimPrefix(fmt.Sprint(v.Interface()), "map"))
+		return text.Printable(strings.TrimPrefix(fmt.Sprint(v.Interface()), "map"))
 	}
 	return fmt.Sprint(v.Interface())
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/analysis/hprof"
 	"github.com/leakgate/leakgate/analysis/spool"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 func pathsVerb() verb {
@@ -93,7 +94,7 @@ func tellPaths(w io.Writer, p *analysis.Paths, top int) error {
 	if p.Object != "" {
 		what += " " + p.Object
 	}
-	put(&b, "%s: %s, %s reached from GC roots; %s, retaining %s", shown(what), grouped(p.Instances), grouped(p.Reached), amount(p.Bytes), amount(p.Retained))
+	put(&b, "%s: %s, %s reached from GC roots; %s, retaining %s", shown(what), text.Grouped(p.Instances), text.Grouped(p.Reached), text.Size(p.Bytes), text.Size(p.Retained))
 	if len(p.Branches) > 0 {
 		b.WriteByte('\n')
 		put(&b, "%12s %12s  %s", "INSTANCES", "BYTES", "PATH")
@@ -102,7 +103,7 @@ func tellPaths(w io.Writer, p *analysis.Paths, top int) error {
 			t.branch(&p.Branches[i], 0)
 		}
 		if t.more > 0 {
-			put(&b, "%12s %12s  %s more branches; --top shows them", "", "", grouped(t.more))
+			put(&b, "%12s %12s  %s more branches; --top shows them", "", "", text.Grouped(t.more))
 		}
 	}
 	if p.Reached == 0 {
@@ -139,7 +140,7 @@ func (t *pathTree) branch(x *analysis.Branch, depth int) {
 		name = "class " + name
 	}
 	if x.Objects > 1 {
-		name = grouped(x.Objects) + " x " + name
+		name = text.Grouped(x.Objects) + " x " + name
 	}
 	switch {
 	case x.GCRoot != "":
@@ -153,7 +154,7 @@ func (t *pathTree) branch(x *analysis.Branch, depth int) {
 	if x.Cut {
 		note = " (what is further down is not shown)"
 	}
-	put(t.b, "%12s %12s  %s%s%s", grouped(x.Instances), grouped(x.Bytes), strings.Repeat("  ", min(depth, deepestIndent/2)), shown(name), note)
+	put(t.b, "%12s %12s  %s%s%s", text.Grouped(x.Instances), text.Grouped(x.Bytes), strings.Repeat("  ", min(depth, deepestIndent/2)), shown(name), note)
 	for i := range x.Branches {
 		t.branch(&x.Branches[i], depth+1)
 	}

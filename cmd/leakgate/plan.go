@@ -16,6 +16,7 @@ import (
 	"github.com/leakgate/leakgate/capture/adb"
 	"github.com/leakgate/leakgate/harness/lease"
 	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -76,7 +77,7 @@ func (f *runFlags) carryOut(c console, verb string, prepare func(*plan) error) (
 // placed tells last where the run is, below which its artifacts are named, and gives the exit code.
 func (f *runFlags) placed(c console, verb string, code int) int {
 	if f.begun != "" {
-		fmt.Fprintf(c.err, "leakgate %s: the run is in %s\n", verb, printable(f.begun))
+		fmt.Fprintf(c.err, "leakgate %s: the run is in %s\n", verb, text.Printable(f.begun))
 	}
 	return code
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/monitor"
 	replays "github.com/leakgate/leakgate/harness/replay"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters"
 )
 
@@ -110,7 +111,7 @@ func (f *replayFlags) judge(ctx context.Context, c console, files []string, poli
 func readProgress(b *bar) func(string, float64) {
 	const whole = 1000
 	return func(file string, share float64) {
-		b.at("read "+reporters.Printable(file), int64(share*whole), whole)
+		b.at("read "+text.Printable(file), int64(share*whole), whole)
 	}
 }
 
@@ -160,7 +161,7 @@ func (f *replayFlags) tell(w io.Writer, r replays.Result) error {
 
 // put writes one line, Printable whatever is in the arguments.
 func put(b *strings.Builder, format string, args ...any) {
-	b.WriteString(reporters.Printable(fmt.Sprintf(format, args...)))
+	b.WriteString(text.Printable(fmt.Sprintf(format, args...)))
 	b.WriteByte('\n')
 }
 
@@ -197,7 +198,7 @@ func replayNames(processes []replays.Process) []string {
 		if len(files) > 1 {
 			names[i] += " in " + p.File
 		}
-		names[i] = reporters.Printable(names[i])
+		names[i] = text.Printable(names[i])
 	}
 	return names
 }
@@ -214,8 +215,8 @@ func replayLine(p replays.Process, name string) string {
 	if p.Kind != "" {
 		kind = p.Kind
 	}
-	return fmt.Sprintf("%s %-12s %-10s %-11s %7d %7s %9s %19s %9s %+9.1f", cell(name, nameColumns),
-		p.Gate, p.Worst, kind, p.Samples, reporters.Span(p.Duration), rate, interval, unseen, p.Growth)
+	return fmt.Sprintf("%s %-12s %-10s %-11s %7d %7s %9s %19s %9s %+9.1f", text.Cell(name, nameColumns),
+		p.Gate, p.Worst, kind, p.Samples, text.Span(p.Duration), rate, interval, unseen, p.Growth)
 }
 
 // maxSteps bounds the steps of one process that are told in words.
@@ -228,15 +229,15 @@ func tellReplayed(b *strings.Builder, p replays.Process, name, policy string) {
 	if because != "" {
 		because = ": " + because
 	}
-	put(b, "%s: %s%s", tail(name, maxName), reporters.Headline(p.Process, policy), because)
+	put(b, "%s: %s%s", text.TailColumns(name, maxName), reporters.Headline(p.Process, policy), because)
 	for _, s := range p.Shares {
 		put(b, "  grew     %s %.0f %% (%+.1f MB, %+.1f MB/h)", s.Dimension, 100*s.Share, s.Growth, s.Rate)
 	}
 	for _, j := range p.Jumps {
-		put(b, "  jump     %+.0f MB at %s%s", j.MB, reporters.Span(j.T), map[bool]string{true: ", and it stayed"}[j.Stayed])
+		put(b, "  jump     %+.0f MB at %s%s", j.MB, text.Span(j.T), map[bool]string{true: ", and it stayed"}[j.Stayed])
 	}
 	for _, t := range p.Transitions[:min(len(p.Transitions), maxSteps)] {
-		put(b, "  %-8s %s -> %s: %s", reporters.Span(t.T), reporters.StateWords(t.From, policy), reporters.StateWords(t.To, policy), t.Because)
+		put(b, "  %-8s %s -> %s: %s", text.Span(t.T), reporters.StateWords(t.From, policy), reporters.StateWords(t.To, policy), t.Because)
 	}
 	if more := len(p.Transitions) - maxSteps; more > 0 {
 		put(b, "  %d more steps; --json has them", more)

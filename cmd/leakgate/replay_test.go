@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leakgate/leakgate/internal/text"
+
 	replays "github.com/leakgate/leakgate/harness/replay"
 	"github.com/leakgate/leakgate/internal/recorded"
 	"github.com/leakgate/leakgate/reporters/record"
@@ -196,7 +198,7 @@ func TestReplayText(t *testing.T) {
 		t.Errorf("heading %q", lines[0])
 	}
 	for i := range 38 {
-		if textColumns(lines[1+i]) < textColumns(lines[0]) {
+		if text.Columns(lines[1+i]) < text.Columns(lines[0]) {
 			t.Errorf("row %q", lines[1+i])
 		}
 	}

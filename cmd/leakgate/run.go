@@ -13,7 +13,7 @@ import (
 	"github.com/leakgate/leakgate/harness/config"
 	"github.com/leakgate/leakgate/harness/monitor"
 	"github.com/leakgate/leakgate/harness/response"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 func runVerb() verb {
@@ -185,7 +185,7 @@ func (p *plan) attached() ([]string, error) {
 	var out, left []string
 	for _, d := range infos {
 		if d.State != "device" {
-			left = append(left, fmt.Sprintf("device %s is %s", reporters.Printable(d.Serial), reporters.Printable(d.State)))
+			left = append(left, fmt.Sprintf("device %s is %s", text.Printable(d.Serial), text.Printable(d.State)))
 			continue
 		}
 		out = append(out, d.Serial)

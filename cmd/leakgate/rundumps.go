@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/leakgate/leakgate/harness/response"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -28,7 +29,7 @@ func runDumps(base, head, process string) (string, string, error) {
 			return "", "", err
 		}
 		if of[i] = lastDumps(dir, run); len(of[i]) == 0 {
-			return "", "", fmt.Errorf("%s has no heap dump: diagnose.dump: at_end takes one of every process at the end of a run", printable(dir))
+			return "", "", fmt.Errorf("%s has no heap dump: diagnose.dump: at_end takes one of every process at the end of a run", text.Printable(dir))
 		}
 	}
 	if process == "" {
@@ -40,7 +41,7 @@ func runDumps(base, head, process string) (string, string, error) {
 	}
 	for i, dir := range []string{base, head} {
 		if of[i][process] == "" {
-			return "", "", fmt.Errorf("%s has no heap dump of %s; it has those of %s", printable(dir), printable(process), processNames(slices.Sorted(maps.Keys(of[i]))))
+			return "", "", fmt.Errorf("%s has no heap dump of %s; it has those of %s", text.Printable(dir), text.Printable(process), processNames(slices.Sorted(maps.Keys(of[i]))))
 		}
 	}
 	return of[0][process], of[1][process], nil
@@ -51,15 +52,15 @@ func runDumps(base, head, process string) (string, string, error) {
 func noRun(dir string) error {
 	const what = "%s is a directory without a run.json: name two heap dumps"
 	if _, err := os.Stat(filepath.Join(dir, record.SamplesName)); err == nil {
-		return fmt.Errorf(what+" or two run directories; `leakgate report %s` finishes a run that was killed", printable(dir), printable(shellWord(dir)))
+		return fmt.Errorf(what+" or two run directories; `leakgate report %s` finishes a run that was killed", text.Printable(dir), text.Printable(shellWord(dir)))
 	}
 	for _, pattern := range []string{"*.hprof", response.Artifacts + "/*/*/*.hprof"} {
 		dumps, err := fs.Glob(os.DirFS(dir), pattern)
 		if err == nil && len(dumps) > 0 {
-			return fmt.Errorf(what+", such as %s", printable(dir), printable(shellWord(filepath.Join(dir, filepath.FromSlash(slices.Max(dumps))))))
+			return fmt.Errorf(what+", such as %s", text.Printable(dir), text.Printable(shellWord(filepath.Join(dir, filepath.FromSlash(slices.Max(dumps))))))
 		}
 	}
-	return fmt.Errorf(what+" or two run directories", printable(dir))
+	return fmt.Errorf(what+" or two run directories", text.Printable(dir))
 }
 
 func chooseProcess(common []string) error {
@@ -71,7 +72,7 @@ func chooseProcess(common []string) error {
 
 func processNames(names []string) string {
 	for i, name := range names {
-		names[i] = printable(name)
+		names[i] = text.Printable(name)
 	}
 	return strings.Join(names, ", ")
 }

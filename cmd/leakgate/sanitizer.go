@@ -7,9 +7,9 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"golang.org/x/term"
+	"github.com/leakgate/leakgate/internal/text"
 
-	"github.com/leakgate/leakgate/reporters"
+	"golang.org/x/term"
 )
 
 // sanitizer is the writer behind all text for people. Messages quote devices, files,
@@ -53,17 +53,17 @@ func unfinished(text []byte) int {
 }
 
 // printableLines is Printable for text of several lines and tabs.
-func printableLines(text string) string {
+func printableLines(lines string) string {
 	var b strings.Builder
 	for {
-		at := strings.IndexAny(text, "\n\t")
+		at := strings.IndexAny(lines, "\n\t")
 		if at < 0 {
-			b.WriteString(reporters.Printable(text))
+			b.WriteString(text.Printable(lines))
 			return b.String()
 		}
-		b.WriteString(reporters.Printable(text[:at]))
-		b.WriteByte(text[at])
-		text = text[at+1:]
+		b.WriteString(text.Printable(lines[:at]))
+		b.WriteByte(lines[at])
+		lines = lines[at+1:]
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // What passes the sanitizer is lines of printable text, however the text is cut into
@@ -17,11 +17,11 @@ func FuzzSanitizer(f *testing.F) {
 	for _, text := range []string{"leakgate run: no device\n", "\x1b[2J", "a\tb\r\nc", "中文\n", "\xc2", "\xe4\xb8", "\u202e\n\n", "e\u0301"} {
 		f.Add([]byte(text), 3)
 	}
-	f.Fuzz(func(t *testing.T, text []byte, size int) {
+	f.Fuzz(func(t *testing.T, told []byte, size int) {
 		var out bytes.Buffer
 		s := newSanitizer(&out)
 		size = 1 + max(0, size%100)
-		for rest := text; len(rest) > 0; {
+		for rest := told; len(rest) > 0; {
 			n := min(size, len(rest))
 			if m, err := s.Write(rest[:n]); m != n || err != nil {
 				t.Fatal(m, err)
@@ -32,15 +32,15 @@ func FuzzSanitizer(f *testing.F) {
 		for line := range strings.SplitSeq(got, "\n") {
 			for cell := range strings.SplitSeq(line, "\t") {
 				if strings.ContainsFunc(cell, func(r rune) bool { return !unicode.IsPrint(r) }) {
-					t.Errorf("%q became %q", text, got)
+					t.Errorf("%q became %q", told, got)
 				}
 			}
 		}
-		if strings.Count(got, "\n") != bytes.Count(text, []byte("\n")) || strings.Count(got, "\t") != bytes.Count(text, []byte("\t")) {
-			t.Errorf("%q became %q", text, got)
+		if strings.Count(got, "\n") != bytes.Count(told, []byte("\n")) || strings.Count(got, "\t") != bytes.Count(told, []byte("\t")) {
+			t.Errorf("%q became %q", told, got)
 		}
-		if plain := reporters.Printable(string(text)) == string(text) && !strings.ContainsFunc(string(text), unicode.IsMark); plain && got != string(text) {
-			t.Errorf("%q became %q", text, got)
+		if plain := text.Printable(string(told)) == string(told) && !strings.ContainsFunc(string(told), unicode.IsMark); plain && got != string(told) {
+			t.Errorf("%q became %q", told, got)
 		}
 	})
 }
@@ -79,7 +79,7 @@ func TestProgramSaysNothingThatATerminalObeys(t *testing.T) {
 			t.Errorf("%q: nothing is said", args)
 		}
 		for _, line := range strings.Split(out.String()+err.String(), "\n") {
-			if reporters.Printable(line) != strings.ReplaceAll(line, "\t", "?") {
+			if text.Printable(line) != strings.ReplaceAll(line, "\t", "?") {
 				t.Errorf("%q: %q", args, line)
 			}
 		}

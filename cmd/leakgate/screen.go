@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leakgate/leakgate/internal/text"
+
 	"golang.org/x/term"
 
 	"github.com/leakgate/leakgate/detector"
@@ -125,13 +127,13 @@ func (s *screen) draw() {
 	s.last = time.Now()
 	lines, width := s.table(), s.width()
 	for _, line := range lines {
-		fmt.Fprintln(s.w, clipLine(line, width))
+		fmt.Fprintln(s.w, text.Row(line, width))
 	}
 	s.drawn = len(lines)
 }
 
 // put writes one line that stays; a terminal may take several rows for it.
-func (s *screen) put(line string) { fmt.Fprintln(s.w, clipLine(line, maxLogLine)) }
+func (s *screen) put(line string) { fmt.Fprintln(s.w, text.Row(line, maxLogLine)) }
 
 func (s *screen) table() []string {
 	var devices []string
@@ -172,8 +174,8 @@ func (s speech) row(r monitor.Row) string {
 	if r.Present {
 		next = fmt.Sprintf("%.0fs", r.Next.Seconds())
 	}
-	return reporters.Printable(fmt.Sprintf("%s %-24s %10.1f %9s %7s %6s %5.0fms  %s",
-		cell(reporters.Printable(name), nameColumns), reporters.StateWords(r.Verdict.State.String(), s.policy), r.MB, rate, threads, next, r.CostMS, evidenceWords(r.Verdict)))
+	return text.Printable(fmt.Sprintf("%s %-24s %10.1f %9s %7s %6s %5.0fms  %s",
+		text.Cell(name, nameColumns), reporters.StateWords(r.Verdict.State.String(), s.policy), r.MB, rate, threads, next, r.CostMS, evidenceWords(r.Verdict)))
 }
 
 func evidenceWords(v detector.Verdict) string {
@@ -186,12 +188,12 @@ func evidenceWords(v detector.Verdict) string {
 // event is one printable line, whatever the event holds.
 func (s speech) event(e record.Event) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%8s ", reporters.Span(e.T))
+	fmt.Fprintf(&b, "%8s ", text.Span(e.T))
 	if s.several {
-		fmt.Fprintf(&b, "%s ", tail(reporters.Printable(e.Device), maxName))
+		fmt.Fprintf(&b, "%s ", text.TailColumns(e.Device, maxName))
 	}
 	if e.Process != "" {
-		fmt.Fprintf(&b, "%s ", tail(reporters.Printable(e.Process), maxName))
+		fmt.Fprintf(&b, "%s ", text.TailColumns(e.Process, maxName))
 	}
 	switch {
 	case e.Event == "state":
@@ -200,5 +202,5 @@ func (s speech) event(e record.Event) string {
 		fmt.Fprintf(&b, "%s: ", e.Event)
 	}
 	b.WriteString(e.Text)
-	return reporters.Printable(b.String())
+	return text.Printable(b.String())
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/monitor"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -67,7 +67,7 @@ func TestScreenOfATerminal(t *testing.T) {
 			t.Fatalf("%d lines stand: %q", len(screen), screen)
 		}
 		for i, line := range screen {
-			if !strings.Contains(line, want[i]) || textColumns(line) >= 90 {
+			if !strings.Contains(line, want[i]) || text.Columns(line) >= 90 {
 				t.Errorf("line %d: %q", i, line)
 			}
 		}
@@ -91,11 +91,11 @@ func TestScreenOfWideNames(t *testing.T) {
 		s.close()
 		var at []int
 		for _, line := range replay(t, out.String()) {
-			if n := textColumns(line); n > 80 {
+			if n := text.Columns(line); n > 80 {
 				t.Errorf("%d columns: %q", n, line)
 			}
 			if name, _, ok := strings.Cut(line, " NORMAL "); ok {
-				at = append(at, textColumns(name))
+				at = append(at, text.Columns(name))
 			}
 		}
 		if want := []int{32, 32, 32}; !slices.Equal(at, want) {
@@ -114,16 +114,16 @@ func TestScreenCutsTheTableAlone(t *testing.T) {
 			s.width = func() int { return width }
 			s.Changed("S1", func() []monitor.Row { return []monitor.Row{row("S1", "com.x", detector.Normal)} })
 			time.Sleep(time.Second)
-			text := strings.Repeat("memory rises, ", 20) + "to the end"
-			s.Happened(record.Event{Event: "mark", Text: text})
+			mark := strings.Repeat("memory rises, ", 20) + "to the end"
+			s.Happened(record.Event{Event: "mark", Text: mark})
 			s.Happened(record.Event{Event: "mark", Text: strings.Repeat("日本語", 1000)})
 			s.close()
 			screen := replay(t, out.String())
-			if len(screen) != 4 || !strings.HasSuffix(screen[0], text) || textColumns(screen[1]) >= maxLogLine || textColumns(screen[1]) < maxLogLine-2 {
+			if len(screen) != 4 || !strings.HasSuffix(screen[0], mark) || text.Columns(screen[1]) >= maxLogLine || text.Columns(screen[1]) < maxLogLine-2 {
 				t.Fatalf("%d columns: %q", width, screen)
 			}
 			for _, line := range screen[2:] {
-				if textColumns(line) >= width {
+				if text.Columns(line) >= width {
 					t.Errorf("%d columns: %q", width, line)
 				}
 			}
@@ -160,27 +160,27 @@ func FuzzScreenLines(f *testing.F) {
 	} {
 		f.Add(text, 80)
 	}
-	f.Fuzz(func(t *testing.T, text string, terminal int) {
+	f.Fuzz(func(t *testing.T, s string, terminal int) {
 		terminal = 1 + max(0, terminal%240)
-		name := cell(reporters.Printable(text), nameColumns)
-		if textColumns(name) != nameColumns {
-			t.Errorf("%q takes %d columns", name, textColumns(name))
+		name := text.Cell(s, nameColumns)
+		if text.Columns(name) != nameColumns {
+			t.Errorf("%q takes %d columns", name, text.Columns(name))
 		}
 		say := speech{detector.PolicyRobust, true}
 		lines := []string{
-			say.event(record.Event{Device: text, Process: text, Event: text, From: text, To: text, Text: text}),
-			say.event(record.Event{Device: text, Process: text, Event: "state", From: text, To: text, Text: text}),
-			say.row(monitor.Row{Device: text, Process: text, Verdict: detector.Verdict{Because: text}}),
+			say.event(record.Event{Device: s, Process: s, Event: s, From: s, To: s, Text: s}),
+			say.event(record.Event{Device: s, Process: s, Event: "state", From: s, To: s, Text: s}),
+			say.row(monitor.Row{Device: s, Process: s, Verdict: detector.Verdict{Because: s}}),
 		}
 		for _, line := range lines {
-			if reporters.Printable(line) != line {
+			if text.Printable(line) != line {
 				t.Errorf("%q", line)
 			}
-			if cut := clipLine(line, terminal); textColumns(cut) >= terminal || !strings.HasPrefix(line, cut) || textColumns(line) < terminal && cut != line {
-				t.Errorf("%q is cut to %q at %d", line, cut, terminal)
+			if row := text.Row(line, terminal); text.Columns(row) >= terminal {
+				t.Errorf("%q at %d columns", row, terminal)
 			}
 		}
-		if head, _, ok := strings.Cut(lines[1], " -> "); ok && len(text) > 500 && !strings.Contains(text, "->") && textColumns(head) > textColumns(reporters.Printable(text))+2*maxName+20 {
+		if head, _, ok := strings.Cut(lines[1], " -> "); ok && len(s) > 500 && !strings.Contains(s, "->") && text.Columns(head) > text.Columns(text.Printable(s))+2*maxName+20 {
 			t.Errorf("the names in %q are not cut", head)
 		}
 	})

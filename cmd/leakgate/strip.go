@@ -14,6 +14,7 @@ import (
 
 	"github.com/leakgate/leakgate/analysis/hprof"
 	"github.com/leakgate/leakgate/analysis/spool"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 func stripVerb() verb {
@@ -79,7 +80,7 @@ func (f *stripFlags) strip(c console, args []string) int {
 // distinct looks for a dump that would be written over itself.
 func distinct(in, out string) error {
 	if out != "-" && in != "-" && sameFile(in, out) {
-		return fmt.Errorf("%s: OUT is the dump itself; name another file", printable(out))
+		return fmt.Errorf("%s: OUT is the dump itself; name another file", text.Printable(out))
 	}
 	return nil
 }
@@ -93,7 +94,7 @@ func (f *stripFlags) writable(c console, out string) error {
 		return errors.New("the name of OUT is empty")
 	}
 	if packing := strings.ToLower(filepath.Ext(out)); packing == ".gz" || packing == ".zst" {
-		return fmt.Errorf("%s: OUT is written unpacked; name it %s, or write to - and pack that", printable(out), printable(strings.TrimSuffix(out, filepath.Ext(out))))
+		return fmt.Errorf("%s: OUT is written unpacked; name it %s, or write to - and pack that", text.Printable(out), text.Printable(strings.TrimSuffix(out, filepath.Ext(out))))
 	}
 	info, err := os.Lstat(out)
 	switch {
@@ -102,11 +103,11 @@ func (f *stripFlags) writable(c console, out string) error {
 	case err != nil:
 		return fmt.Errorf("look at OUT: %w", err)
 	case info.IsDir():
-		return fmt.Errorf("%s: OUT is a folder; name a file in it", printable(out))
+		return fmt.Errorf("%s: OUT is a folder; name a file in it", text.Printable(out))
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s: OUT is no plain file; name another, or - for standard output", printable(out))
+		return fmt.Errorf("%s: OUT is no plain file; name another, or - for standard output", text.Printable(out))
 	case !f.force:
-		return fmt.Errorf("%s: OUT is there already; name another file, or write over it with --force", printable(out))
+		return fmt.Errorf("%s: OUT is there already; name another file, or write over it with --force", text.Printable(out))
 	}
 	return nil
 }
@@ -250,7 +251,7 @@ func reportOf(file *spool.File, done hprof.Stripped) strippedReport {
 	}
 	for _, err := range append([]error{file.Truncated}, done.Warnings...) {
 		if err != nil {
-			r.Warnings = append(r.Warnings, printable(err.Error()))
+			r.Warnings = append(r.Warnings, text.Printable(err.Error()))
 		}
 	}
 	if r.Truncated {
@@ -269,6 +270,6 @@ func (f *stripFlags) tell(c console, r strippedReport, in, out string) error {
 	if out == "-" {
 		return nil
 	}
-	_, err := fmt.Fprintf(c.out, "%s: %s of %s are zero now, the elements of %s arrays\n", printable(out), amount(r.StrippedBytes), amount(r.Bytes), grouped(r.Arrays))
+	_, err := fmt.Fprintf(c.out, "%s: %s of %s are zero now, the elements of %s arrays\n", text.Printable(out), text.Size(r.StrippedBytes), text.Size(r.Bytes), text.Grouped(r.Arrays))
 	return printed(err)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/analysis/android"
 	"github.com/leakgate/leakgate/analysis/heap"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 const (
@@ -56,17 +57,17 @@ func tellBitmaps(b *strings.Builder, m *android.Bitmaps) {
 	b.WriteByte('\n')
 	estimated := ""
 	if m.EstimatedBytes > 0 {
-		estimated = fmt.Sprintf(", %s of it estimated", amount(m.EstimatedBytes))
+		estimated = fmt.Sprintf(", %s of it estimated", text.Size(m.EstimatedBytes))
 	}
-	put(b, "BITMAPS: %s, %s%s", grouped(m.Count), amount(m.Bytes), estimated)
+	put(b, "BITMAPS: %s, %s%s", text.Grouped(m.Count), text.Size(m.Bytes), estimated)
 	if m.Larger != nil && *m.Larger > 0 {
-		put(b, "  %s are larger than the screen: %s", grouped(*m.Larger), amount(m.LargerBytes))
+		put(b, "  %s are larger than the screen: %s", text.Grouped(*m.Larger), text.Size(m.LargerBytes))
 	}
 	if m.DuplicatesBy == android.ByNothing {
 		put(b, "  the dump does not tell which are the same; on Android 15 and later `am dumpheap -b png` does")
 	}
 	for _, d := range first(m.Duplicates) {
-		put(b, "%14s wasted  %d x %d, %d copies of %s bytes", grouped(d.WastedBytes), d.Width, d.Height, d.Copies, grouped(d.BytesEach))
+		put(b, "%14s wasted  %d x %d, %d copies of %s bytes", text.Grouped(d.WastedBytes), d.Width, d.Height, d.Copies, text.Grouped(d.BytesEach))
 	}
 	for _, l := range first(m.List) {
 		owner := ""
@@ -76,7 +77,7 @@ func tellBitmaps(b *strings.Builder, m *android.Bitmaps) {
 		if l.Reachability != heap.Strong.String() {
 			owner = "  " + l.Reachability
 		}
-		put(b, "%14s bytes   %d x %d %s%s", grouped(l.Bytes), l.Width, l.Height, address(l.Object), owner)
+		put(b, "%14s bytes   %d x %d %s%s", text.Grouped(l.Bytes), l.Width, l.Height, address(l.Object), owner)
 	}
 }
 
@@ -91,12 +92,12 @@ func tellStrings(b *strings.Builder, s *android.Strings) {
 	}
 	b.WriteByte('\n')
 	if !s.Compared {
-		put(b, "STRINGS: %s, not compared; --strings does", grouped(s.Count))
+		put(b, "STRINGS: %s, not compared; --strings does", text.Grouped(s.Count))
 		return
 	}
-	put(b, "STRINGS: %s, %s different; %s wasted on repeated ones", grouped(s.Count), grouped(s.Distinct), amount(s.WastedBytes))
+	put(b, "STRINGS: %s, %s different; %s wasted on repeated ones", text.Grouped(s.Count), text.Grouped(s.Distinct), text.Size(s.WastedBytes))
 	for _, r := range first(s.Wasteful) {
-		put(b, "%14s wasted  %s times %q", grouped(r.WastedBytes), grouped(r.Count), r.Value)
+		put(b, "%14s wasted  %s times %q", text.Grouped(r.WastedBytes), text.Grouped(r.Count), r.Value)
 	}
 }
 
@@ -114,11 +115,11 @@ func tellComponents(b *strings.Builder, c *android.Components) {
 		b.WriteByte('\n')
 		put(b, "%s: %s", g.name, states(g.group.States))
 		for _, l := range first(g.group.List) {
-			put(b, "%14s bytes   %s %s, %s, %s", grouped(l.RetainedBytes), shown(l.Class), address(l.Object), l.State, l.Reachability)
+			put(b, "%14s bytes   %s %s, %s, %s", text.Grouped(l.RetainedBytes), shown(l.Class), address(l.Object), l.State, l.Reachability)
 		}
 	}
 	if c.Databases.Open > 0 {
-		put(b, "DATABASES: %s open", grouped(c.Databases.Open))
+		put(b, "DATABASES: %s open", text.Grouped(c.Databases.Open))
 	}
 }
 
@@ -127,7 +128,7 @@ func states(counts map[string]int64) string {
 	var list []string
 	for name, n := range counts {
 		if n > 0 {
-			list = append(list, fmt.Sprintf("%s %s", grouped(n), name))
+			list = append(list, fmt.Sprintf("%s %s", text.Grouped(n), name))
 		}
 	}
 	slices.SortFunc(list, func(a, b string) int {
@@ -147,9 +148,9 @@ func tellThreads(b *strings.Builder, threads []android.Thread) {
 	for _, t := range threads {
 		locals := ""
 		if t.Locals.Count > 0 {
-			locals = ", objects held by its frames: " + grouped(t.Locals.Count)
+			locals = ", objects held by its frames: " + text.Grouped(t.Locals.Count)
 		}
-		put(b, "%14s bytes   %s %s%s", grouped(t.RetainedBytes), shown(t.Name), address(t.Object), locals)
+		put(b, "%14s bytes   %s %s%s", text.Grouped(t.RetainedBytes), shown(t.Name), address(t.Object), locals)
 		for _, f := range t.Frames[:min(len(t.Frames), shownFrames)] {
 			put(b, "%22s  at %s", "", shown(f))
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/monitor"
 	"github.com/leakgate/leakgate/harness/response"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 func watchVerb() verb {
@@ -84,7 +85,7 @@ func (f *watchFlags) watch(c console, args []string) int {
 
 func checkDump(d response.Dump) error {
 	if !slices.Contains([]response.Dump{response.OnLeak, response.AtEnd, response.AtMarks}, d) {
-		return fmt.Errorf("--dump %s: write on_leak, at_end or at_marks", printable(string(d)))
+		return fmt.Errorf("--dump %s: write on_leak, at_end or at_marks", text.Printable(string(d)))
 	}
 	return nil
 }

@@ -2,9 +2,8 @@ package doctor
 
 import (
 	"slices"
-	"unicode/utf8"
 
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Schema names the JSON form of a Report (docs/formats/doctor.md).
@@ -162,21 +161,11 @@ type Check struct {
 	Todo string `json:"todo"`
 }
 
-// maxText bounds a text from outside, in bytes.
+// maxText bounds a text from outside, in characters.
 const maxText = 400
 
-// clean makes text from outside printable and short.
-func clean(text string) string {
-	text = reporters.Printable(text)
-	if len(text) <= maxText {
-		return text
-	}
-	end := maxText
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "..."
-}
+// clean returns a text from outside in a form that a report may print.
+func clean(s string) string { return text.Head(s, maxText) }
 
 // notebook collects the checks of one scope. The zero value is the host's.
 type notebook struct {

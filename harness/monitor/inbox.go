@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -31,7 +31,7 @@ const (
 	// inboxScan is how often the folder is read although it looks unchanged: two
 	// changes within one tick of the file system's clock look like one.
 	inboxScan = 2 * time.Second
-	// maxMark bounds one mark's text, in bytes.
+	// maxMark bounds one mark's text, in characters.
 	maxMark = 500
 )
 
@@ -93,23 +93,17 @@ func (b *inbox) take(mark func(device, text string)) {
 	}
 }
 
-// cleanMark makes one printable line of at most maxMark bytes.
-func cleanMark(text string) string {
-	text = reporters.Printable(text)
-	if len(text) > maxMark {
-		text = strings.ToValidUTF8(text[:maxMark], "")
-	}
-	return strings.TrimSpace(text)
-}
+// cleanMark returns a mark as one printable line of at most maxMark characters.
+func cleanMark(mark string) string { return strings.TrimSpace(text.Head(mark, maxMark)) }
 
 // ErrNoRun is a directory in which no run goes on.
 var ErrNoRun = errors.New("no run goes on there")
 
 // SendMark puts a mark into the run that goes on in dir and waits until it is
 // taken.
-func SendMark(ctx context.Context, dir, text string) error {
-	text = cleanMark(text)
-	if text == "" {
+func SendMark(ctx context.Context, dir, mark string) error {
+	mark = cleanMark(mark)
+	if mark == "" {
 		return errors.New("send mark: the text is empty")
 	}
 	box := filepath.Join(dir, inboxName)
@@ -117,7 +111,7 @@ func SendMark(ctx context.Context, dir, text string) error {
 		return fmt.Errorf("send mark to %s: %w", dir, ErrNoRun)
 	}
 	path := filepath.Join(box, fmt.Sprintf("%d-%d.mark", time.Now().UnixNano(), os.Getpid()))
-	if err := record.WriteWhole(path, []byte(text)); err != nil {
+	if err := record.WriteWhole(path, []byte(mark)); err != nil {
 		return fmt.Errorf("send mark to %s: %w", dir, err)
 	}
 	for {

@@ -10,7 +10,7 @@ import (
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/detector/limit"
 	"github.com/leakgate/leakgate/harness/response"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -408,7 +408,7 @@ func (a *account) record(of *ledger, processes int) record.Process {
 	}
 	if p.Gate == string(detector.Pass) && a.absent > watched/2 {
 		p.Gate = string(detector.Inconclusive)
-		p.Because = fmt.Sprintf("no samples for %s of %s: %s", reporters.Span(a.absent), reporters.Span(watched), p.Because)
+		p.Because = fmt.Sprintf("no samples for %s of %s: %s", text.Span(a.absent), text.Span(watched), p.Because)
 	}
 	if a.samples > 0 {
 		p.LastMB = new(round(mb(a.lastBytes), 2))

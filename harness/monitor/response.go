@@ -13,6 +13,7 @@ import (
 	"github.com/leakgate/leakgate/capture/field"
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/response"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -174,13 +175,13 @@ func (s *session) repeated(x *subject, t step, diagnosed time.Duration) record.E
 }
 
 // marked orders a dump of every process that is there.
-func (s *session) marked(text string) {
+func (s *session) marked(mark string) {
 	if s.run.responder == nil || s.run.responder.Options().Dump != response.AtMarks {
 		return
 	}
 	for _, x := range s.order {
-		if x.present && !s.want(order{subject: x, recipe: response.HeapOnly, trigger: response.TriggerMark, mark: text}) {
-			s.about(x, "error", fmt.Sprintf("mark %q: no heap dump, that of an earlier mark has not been taken yet", reporters.Head(text, 100)))
+		if x.present && !s.want(order{subject: x, recipe: response.HeapOnly, trigger: response.TriggerMark, mark: mark}) {
+			s.about(x, "error", fmt.Sprintf("mark %q: no heap dump, that of an earlier mark has not been taken yet", text.Head(mark, 100)))
 		}
 	}
 }
@@ -311,7 +312,7 @@ func (s *session) fruitless(ctx context.Context, o order, err error) {
 			Device: s.dev.Serial(), User: o.process.User, Process: o.process.Name, PID: o.process.PID,
 			T: o.t, Trigger: o.trigger, Mark: o.mark, Kind: e.Kind, Recipe: o.recipe, Outcome: record.DiagnosisNothing,
 			Keep: string(s.run.responder.Options().Keep), Analysed: true,
-			Steps: []record.Collected{}, Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{reporters.Head(err.Error(), 500)},
+			Steps: []record.Collected{}, Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{text.Head(err.Error(), 500)},
 		}
 	}
 	s.event(e)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/detector"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -208,7 +208,7 @@ func (j *judge) record(processes int) Process {
 	judged(&p.Process, j.detector.Verdict(), j.first)
 	if p.Gate == string(detector.Pass) && p.Absent > p.Duration/2 {
 		p.Gate = string(detector.Inconclusive)
-		p.Because = fmt.Sprintf("no samples for %s of %s: %s", reporters.Span(p.Absent), reporters.Span(p.Duration), p.Because)
+		p.Because = fmt.Sprintf("no samples for %s of %s: %s", text.Span(p.Absent), text.Span(p.Duration), p.Because)
 	}
 	if j.dropped > 0 {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("%d earlier steps are left out", j.dropped))

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // The triggers of a diagnosis.
@@ -55,7 +55,7 @@ func (r *Responder) Analyse(ctx context.Context, c *Case) error {
 	grown, degraded := c.growth(now), c.degraded()
 	c.Record.Summary = bounded(slices.Concat(c.headlines(said), degraded, grown, heap))
 	if len(heap) > 0 {
-		c.headline = reporters.Head(heap[0], maxText)
+		c.headline = text.Head(heap[0], maxText)
 	}
 	if first := slices.Concat(grown, degraded); len(first) > 0 {
 		c.lead(first[0])
@@ -109,7 +109,7 @@ func bounded(lines []string) []string {
 		if i == maxLines-1 && len(lines) > maxLines {
 			return append(out, fmt.Sprintf("... %d lines more beside the artifacts", len(lines)-i))
 		}
-		out = append(out, reporters.Head(line, maxText))
+		out = append(out, text.Head(line, maxText))
 	}
 	return out
 }

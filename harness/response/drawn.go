@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/analysis/graphics"
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/field"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -164,7 +164,7 @@ func graphicsGrowth(c *Case, before, now *Moment) []string {
 	quiet := func(r graphics.Row) bool { return r.Delta == 0 || r.Foreign }
 	changed := slices.DeleteFunc(slices.Concat(g.Rows, g.Layers), quiet)
 	for _, r := range changed[:min(len(changed), toldFindings)] {
-		f := record.Finding{What: "graphics", Name: reporters.Tail(fmt.Sprintf("%s (%s)", r.Name, r.Source), maxText)}
+		f := record.Finding{What: "graphics", Name: text.Tail(fmt.Sprintf("%s (%s)", r.Name, r.Source), maxText)}
 		if r.Unit == graphics.Bytes {
 			f.Bytes, f.BytesDelta = new(r.After.N), new(r.Delta)
 		} else {

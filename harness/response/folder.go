@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture/diagnose"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -119,7 +119,7 @@ func (f folder) in(name string) string { return filepath.Join(f.path, name) }
 func (f folder) text(name string, lines []string) error {
 	var b strings.Builder
 	for _, line := range lines {
-		b.WriteString(reporters.Printable(line))
+		b.WriteString(text.Printable(line))
 		b.WriteByte('\n')
 	}
 	return record.WriteWhole(f.in(name), []byte(b.String()))

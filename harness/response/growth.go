@@ -9,7 +9,7 @@ import (
 	"github.com/leakgate/leakgate/analysis/native"
 	"github.com/leakgate/leakgate/analysis/thread"
 	"github.com/leakgate/leakgate/capture/dumpsys"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -107,9 +107,9 @@ func sum(rows []native.Row) (all native.Change) {
 }
 
 // lead says in a few words what a case is about, unless that is said already.
-func (c *Case) lead(text string) {
+func (c *Case) lead(line string) {
 	if c.headline == "" {
-		c.headline = reporters.Head(text, maxText)
+		c.headline = text.Head(line, maxText)
 	}
 }
 
@@ -119,7 +119,7 @@ func (c *Case) find(what, name string, count int64, d native.Change, grew int64)
 		return
 	}
 	f := record.Finding{
-		What: what, Name: reporters.Tail(name, maxText), Count: &count, CountDelta: new(count - d.Before.Mappings),
+		What: what, Name: text.Tail(name, maxText), Count: &count, CountDelta: new(count - d.Before.Mappings),
 		Bytes: new(inBytes(d.After.Cost())), BytesDelta: new(inBytes(d.Delta)),
 	}
 	if grew > 0 && d.Delta > 0 {
@@ -197,7 +197,7 @@ func threadGrowth(c *Case, before, now *Moment) []string {
 		if x.Delta == 0 {
 			continue
 		}
-		f := record.Finding{What: "threads", Name: reporters.Tail(x.Pattern, maxText), Count: new(int64(x.After)), CountDelta: new(int64(x.Delta))}
+		f := record.Finding{What: "threads", Name: text.Tail(x.Pattern, maxText), Count: new(int64(x.After)), CountDelta: new(int64(x.Delta))}
 		if per := g.PerThread(); per.Known {
 			f.Bytes, f.BytesDelta = new(inBytes(per.N*int64(x.After))), new(inBytes(per.N*int64(x.Delta)))
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -113,11 +114,11 @@ func (c *Case) heapLines(r *analysis.Report) []string {
 	first := firstLeak(r.Leaks, piles)
 	switch {
 	case first == nil:
-		lines = append(lines, fmt.Sprintf("heap dump: no leak and no place where memory piles up, of %s reachable", reporters.Bytes(r.Dump.ReachableBytes)))
+		lines = append(lines, fmt.Sprintf("heap dump: no leak and no place where memory piles up, of %s reachable", text.Bytes(r.Dump.ReachableBytes)))
 	case first.Accumulates != nil:
 		lines = append(lines, "heap dump: memory piles up: "+reporters.LeakName(first))
 	default:
-		lines = append(lines, fmt.Sprintf("heap dump: %s, %s retained", reporters.LeakName(first), reporters.Bytes(first.RetainedBytes)))
+		lines = append(lines, fmt.Sprintf("heap dump: %s, %s retained", reporters.LeakName(first), text.Bytes(first.RetainedBytes)))
 	}
 	if n := len(r.Leaks) + len(piles) - 1; n > 0 {
 		lines[0] += fmt.Sprintf("; %d more in analysis.json", n)

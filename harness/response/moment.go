@@ -14,7 +14,7 @@ import (
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/field"
 	"github.com/leakgate/leakgate/capture/procfs"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Moment is what was seen of one incarnation of a process at one moment, to tell later
@@ -217,13 +217,13 @@ func readMaps(_ *Case, _ *Moment, text []byte) ([]string, error) {
 }
 
 // readOther tells a text that only its reader understands: what a step of a file gives.
-func readOther(_ *Case, _ *Moment, text []byte) ([]string, error) {
-	lines := bytes.Count(text, []byte("\n"))
-	if len(text) > 0 && text[len(text)-1] != '\n' {
+func readOther(_ *Case, _ *Moment, content []byte) ([]string, error) {
+	lines := bytes.Count(content, []byte("\n"))
+	if len(content) > 0 && content[len(content)-1] != '\n' {
 		lines++
 	}
-	first, _, _ := bytes.Cut(text, []byte("\n"))
-	begin := reporters.Head(string(first), maxWords)
+	first, _, _ := bytes.Cut(content, []byte("\n"))
+	begin := text.Head(string(first), maxWords)
 	if lines == 1 {
 		return []string{begin}, nil
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/leakgate/leakgate/analysis/spool"
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/capture/diagnose"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -170,7 +170,7 @@ func collected(recipe diagnose.Recipe, d diagnose.Diagnosis, dir folder) []recor
 	for i, s := range d.Steps {
 		out[i] = record.Collected{
 			Step: s.Step, Ending: string(s.Ending), File: s.File, Bytes: s.Bytes,
-			Proves: reporters.Head(proves[s.Step], maxWords), Note: reporters.Head(dir.hostless(s.Note), maxWords), Reasons: reasons(s.Reasons, dir), Took: seconds(s.Took),
+			Proves: text.Head(proves[s.Step], maxWords), Note: text.Head(dir.hostless(s.Note), maxWords), Reasons: reasons(s.Reasons, dir), Took: seconds(s.Took),
 		}
 	}
 	return out
@@ -179,8 +179,8 @@ func collected(recipe diagnose.Recipe, d diagnose.Diagnosis, dir folder) []recor
 // reasons are the first of those why no better way was taken, in few words.
 func reasons(all []string, dir folder) []string {
 	var out []string
-	for _, text := range all[:min(len(all), maxReasons)] {
-		out = append(out, reporters.Head(dir.hostless(text), maxWords))
+	for _, reason := range all[:min(len(all), maxReasons)] {
+		out = append(out, text.Head(dir.hostless(reason), maxWords))
 	}
 	return out
 }
@@ -217,9 +217,9 @@ const (
 func (c *Case) warn(err error) { c.warnText(err.Error()) }
 
 // warnText warns once: an analysis that was interrupted is made again.
-func (c *Case) warnText(text string) {
-	text = reporters.Tail(c.folder.hostless(text), maxText)
-	if len(c.Record.Warnings) < maxWarnings && !slices.Contains(c.Record.Warnings, text) {
-		c.Record.Warnings = append(c.Record.Warnings, text)
+func (c *Case) warnText(warning string) {
+	warning = text.Tail(c.folder.hostless(warning), maxText)
+	if len(c.Record.Warnings) < maxWarnings && !slices.Contains(c.Record.Warnings, warning) {
+		c.Record.Warnings = append(c.Record.Warnings, warning)
 	}
 }

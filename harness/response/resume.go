@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/leakgate/leakgate/capture"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -69,10 +69,10 @@ func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagn
 // its files are in the run directory.
 func resumable(dir string, d record.Diagnosis) (folder, error) {
 	if !inside(d.Folder) {
-		return folder{}, fmt.Errorf("%q is no folder of a run", reporters.Head(d.Folder, maxText))
+		return folder{}, fmt.Errorf("%q is no folder of a run", text.Head(d.Folder, maxText))
 	}
 	if slices.ContainsFunc(d.Steps, func(s record.Collected) bool { return strings.ContainsAny(s.File, `/\`) || s.File == ".." }) {
-		return folder{}, fmt.Errorf("%s has files that are not in it", reporters.Head(d.Folder, maxText))
+		return folder{}, fmt.Errorf("%s has files that are not in it", text.Head(d.Folder, maxText))
 	}
 	f := folder{name: d.Folder, path: dir}
 	for part := range strings.SplitSeq(d.Folder, "/") {
@@ -82,7 +82,7 @@ func resumable(dir string, d record.Diagnosis) (folder, error) {
 			return folder{}, err
 		}
 		if !info.IsDir() {
-			return folder{}, fmt.Errorf("%s is no folder", reporters.Head(d.Folder, maxText))
+			return folder{}, fmt.Errorf("%s is no folder", text.Head(d.Folder, maxText))
 		}
 	}
 	return f, nil
@@ -176,7 +176,7 @@ func (f folder) leave(file string) []error {
 	if c.Record.Steps[0].File != "" {
 		said += "; leakgate analyze shows what is in it"
 	}
-	warnings := []error{fmt.Errorf("%s is of a diagnosis that did not come to its end; %s: %s", reporters.Head(f.name, maxText), file, said)}
+	warnings := []error{fmt.Errorf("%s is of a diagnosis that did not come to its end; %s: %s", text.Head(f.name, maxText), file, said)}
 	for _, text := range c.Record.Warnings {
 		warnings = append(warnings, errors.New(text))
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/internal/adbd"
 	"github.com/leakgate/leakgate/internal/androidsim"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -169,10 +169,10 @@ func checkCase(t testing.TB, r *Responder, c *Case) {
 }
 
 // checkText: each line of a text is one that a terminal only shows.
-func checkText(t testing.TB, name string, text []byte) {
+func checkText(t testing.TB, name string, content []byte) {
 	t.Helper()
-	for line := range strings.Lines(string(text)) {
-		if line = strings.TrimSuffix(line, "\n"); line != reporters.Printable(line) {
+	for line := range strings.Lines(string(content)) {
+		if line = strings.TrimSuffix(line, "\n"); line != text.Printable(line) {
 			t.Errorf("%s: %q", name, line)
 		}
 	}
@@ -182,9 +182,9 @@ func checkText(t testing.TB, name string, text []byte) {
 // and its texts into lines.
 func checkRecord(t testing.TB, d record.Diagnosis) {
 	t.Helper()
-	text, err := json.Marshal(d)
-	if err != nil || len(text) > 900_000 {
-		t.Errorf("a record of %d bytes, %v", len(text), err)
+	encoded, err := json.Marshal(d)
+	if err != nil || len(encoded) > 900_000 {
+		t.Errorf("a record of %d bytes, %v", len(encoded), err)
 	}
 	texts := slices.Concat(d.Summary, d.Warnings)
 	for _, s := range d.Steps {
@@ -195,7 +195,7 @@ func checkRecord(t testing.TB, d record.Diagnosis) {
 	}
 	for _, line := range texts {
 		// A line of a trace has a class, its owner and their texts.
-		if line != reporters.Printable(line) || utf8.RuneCountInString(line) > 4*maxText {
+		if line != text.Printable(line) || utf8.RuneCountInString(line) > 4*maxText {
 			t.Errorf("%d characters: %.100q", utf8.RuneCountInString(line), line)
 		}
 	}

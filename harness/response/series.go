@@ -14,6 +14,7 @@ import (
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/analysis/growth"
 	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -146,5 +147,5 @@ func stepText(s growth.Step) string {
 	if s.Owner != "" {
 		name = s.Owner + "." + name
 	}
-	return reporters.Tail(name+" -> "+s.Class, maxText)
+	return text.Tail(name+" -> "+s.Class, maxText)
 }

@@ -1,0 +1,82 @@
+package text
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// Size writes n bytes in kB, MB or GB of 1,024 each with one digit after the point.
+// GB begin at 10, so that the sizes of a process or a heap are all in one unit.
+func Size(n int64) string {
+	switch {
+	case n > -1<<20 && n < 1<<20:
+		return fmt.Sprintf("%.1f kB", float64(n)/(1<<10))
+	case n > -10<<30 && n < 10<<30:
+		return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f GB", float64(n)/(1<<30))
+}
+
+// SignedSize is Size with the sign of a change.
+func SignedSize(n int64) string {
+	switch {
+	case n > 0:
+		return "+" + Size(n)
+	case n < 0:
+		return Size(n)
+	}
+	return "0 kB"
+}
+
+// Bytes is Size for amounts that may be small: below 10,000 the exact bytes.
+func Bytes(n int64) string {
+	if -10_000 < n && n < 10_000 {
+		return Grouped(n) + " bytes"
+	}
+	return Size(n)
+}
+
+// Grouped writes n in groups of three digits: 1 234 567.
+func Grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + " " + s[i:]
+	}
+	return s
+}
+
+// Signed is Grouped with the sign of a change.
+func Signed(n int64) string {
+	if n > 0 {
+		return "+" + Grouped(n)
+	}
+	return Grouped(n)
+}
+
+// Count writes n with the word for one or for many: 1 leak, 2 345 leaks.
+func Count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Grouped(int64(n)) + " " + many
+}
+
+// Span writes a number of seconds: 45s, 12m30s, 2h5m. Seconds are rounded, from one
+// hour on minutes.
+func Span(seconds float64) string {
+	if math.IsNaN(seconds) {
+		return "?"
+	}
+	const most = 1 << 30 // 34 years, far from the end of a Duration
+	d := time.Duration(max(-most, min(most, seconds)) * float64(time.Second)).Round(time.Second)
+	switch {
+	case d.Abs() >= time.Hour:
+		d = d.Round(time.Minute)
+		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Abs().Minutes())%60)
+	case d.Abs() >= time.Minute && d%time.Minute == 0:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	}
+	return d.String()
+}

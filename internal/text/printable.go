@@ -1,0 +1,142 @@
+package text
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxMarks is how many combining marks may follow one character. Writing needs
+// three at most; hundreds of them paint over the lines around.
+const maxMarks = 4
+
+// Printable returns s as one line that a terminal only shows. Every control
+// character (escape sequences and line breaks among them), every character that
+// hides, reorders or joins others (bidirectional controls, zero-width and tag
+// characters), every private or unassigned one and every run of invalid UTF-8
+// becomes a question mark, every kind of blank an ASCII blank. The result is valid
+// UTF-8, not longer than s in bytes, and Printable does not change it.
+func Printable(s string) string {
+	var m marks
+	return strings.Map(func(r rune) rune {
+		switch {
+		case m.allow(r) && visible(r):
+			return r
+		case unicode.Is(unicode.Zs, r):
+			return ' '
+		}
+		return '?'
+	}, strings.ToValidUTF8(s, "?"))
+}
+
+// Escape returns s as Printable does, but spells out what Printable replaces, as
+// in a Go or YAML string: for messages about a file whose author has to find the
+// character. An invalid byte is \x and two digits.
+func Escape(s string) string { return escape(s, "") }
+
+// Quote returns s between double quotes, spelled as Escape does, and ends it after
+// n characters with an ellipsis behind the quotes. A shorter text is what
+// strconv.Unquote returns of it.
+func Quote(s string, n int) string {
+	short := first(s, n)
+	quoted := `"` + escape(short, `"\`) + `"`
+	if len(short) < len(s) {
+		quoted += ellipsis
+	}
+	return quoted
+}
+
+// escape also puts a backslash before each of the characters in special.
+func escape(s, special string) string {
+	var b strings.Builder
+	var m marks
+	for i, r := range s {
+		_, size := utf8.DecodeRuneInString(s[i:])
+		allowed := m.allow(r)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			b.WriteString(`\x` + strconv.FormatUint(uint64(s[i]), 16))
+		case strings.ContainsRune(special, r):
+			b.WriteString(`\` + string(r))
+		case allowed && visible(r):
+			b.WriteRune(r)
+		default:
+			spelled := strconv.QuoteRuneToASCII(r)
+			b.WriteString(spelled[1 : len(spelled)-1])
+		}
+	}
+	return b.String()
+}
+
+// marks counts the combining marks on the latest character of a text.
+type marks struct {
+	n     int
+	begun bool
+}
+
+// allow reports whether r may stand here as far as marks are concerned.
+func (m *marks) allow(r rune) bool {
+	begun := m.begun
+	m.begun = true
+	if !unicode.Is(unicode.M, r) {
+		m.n = 0
+		return true
+	}
+	m.n++
+	// At the beginning a mark would change what stands before the text.
+	return begun && m.n <= maxMarks
+}
+
+func visible(r rune) bool {
+	return r >= ' ' && r < 0x7f || unicode.IsPrint(r) && !unicode.In(r, unseen...)
+}
+
+// unseen are characters that count as letters, marks and symbols but show nothing:
+// UAX #44 Other_Default_Ignorable_Code_Point (Hangul fillers, the grapheme joiner),
+// the variation selectors, and the Braille pattern without dots.
+var unseen = []*unicode.RangeTable{
+	unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector,
+	{R16: []unicode.Range16{{Lo: 0x2800, Hi: 0x2800, Stride: 1}}},
+}
+
+const ellipsis = "…"
+
+// Head returns the beginning of s, Printable and at most n characters long (n >= 1),
+// the last of them an ellipsis where something is missing.
+func Head(s string, n int) string {
+	s = Printable(s)
+	if len(first(s, n)) == len(s) {
+		return s
+	}
+	return first(s, n-1) + ellipsis
+}
+
+// FirstLine returns the Head of the first line of s that is not blank.
+func FirstLine(s string, n int) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return Head(strings.TrimSpace(line), n)
+}
+
+// Tail returns the end of s, where long names differ: Printable and at most n
+// characters long, the first of them an ellipsis where something is missing.
+func Tail(s string, n int) string {
+	s = Printable(s)
+	drop := utf8.RuneCountInString(s) - n
+	if drop <= 0 {
+		return s
+	}
+	rest := s[len(first(s, drop+1)):]
+	// A mark must not change the ellipsis.
+	return ellipsis + strings.TrimLeftFunc(rest, unicode.IsMark)
+}
+
+// first returns the first n characters of s.
+func first(s string, n int) string {
+	for i := range s {
+		if n--; n < 0 {
+			return s[:i]
+		}
+	}
+	return s
+}
