@@ -10,7 +10,6 @@ import (
 	"github.com/leakgate/leakgate/analysis/android"
 	"github.com/leakgate/leakgate/analysis/heap"
 	"github.com/leakgate/leakgate/analysis/hprof"
-	"github.com/leakgate/leakgate/analysis/mapping"
 )
 
 // Options say how a dump is analysed.
@@ -24,7 +23,7 @@ type Options struct {
 	// AllStrings compares strings also where there are more than a phone has.
 	AllStrings bool
 	// Mapping has the names of the source for those of an obfuscated build; nil for none.
-	Mapping *mapping.Mapping
+	Mapping *Mapping
 	// LeakingClasses are classes of which every instance, and nothing else, leaks; none
 	// asks the inspectors.
 	LeakingClasses []string
@@ -47,9 +46,8 @@ type Options struct {
 // ErrNoHeap is a dump that ends before its first object.
 var ErrNoHeap = errors.New("there is no object in this dump")
 
-// Analyze reads a dump of size bytes. A *hprof.DamageError says that it cannot be
-// read, ErrNoHeap that there is nothing in it, a *heap.MemoryError that it is too
-// large.
+// Analyze reads a dump of size bytes. A *DamageError says that it cannot be
+// read, ErrNoHeap that there is nothing in it, a *MemoryError that it is too large.
 func Analyze(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Report, error) {
 	o.inbound = true
 	d, err := open(ctx, r, size, o)
@@ -170,7 +168,7 @@ func open(ctx context.Context, r io.ReaderAt, size int64, o Options) (*dump, err
 func (o *Options) heap() heap.Options {
 	h := heap.Options{Snapshot: -1, Limit: o.Memory, Partial: o.Partial, Inbound: o.inbound, Phase: o.Phase, Progress: o.Progress}
 	if o.Mapping != nil {
-		h.Names = sourceNames{o.Mapping}
+		h.Names = sourceNames{o.Mapping.names}
 	}
 	return h
 }

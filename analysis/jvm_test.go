@@ -43,7 +43,7 @@ func readJVM(t *testing.T, path string) jvmDump {
 }
 
 // analyze asks who holds the classes, or what piles up where there are none.
-func (d jvmDump) analyze(t *testing.T, m *mapping.Mapping, classes ...string) *analysis.Report {
+func (d jvmDump) analyze(t *testing.T, m *analysis.Mapping, classes ...string) *analysis.Report {
 	t.Helper()
 	r, err := analysis.Analyze(t.Context(), bytes.NewReader(d.data), int64(len(d.data)), analysis.Options{Top: 1 << 16, Mapping: m, LeakingClasses: classes})
 	if err != nil {
@@ -248,7 +248,7 @@ func quiet(t *testing.T, r *analysis.Report) {
 type build struct {
 	jvmtest.Variant
 	jvmDump
-	mapping *mapping.Mapping
+	mapping *analysis.Mapping
 	// keys are by class, texts what they are made of, fingerprints those of each class.
 	keys         map[string]string
 	texts        map[string][]string
@@ -295,22 +295,25 @@ func TestStableKeys(t *testing.T) {
 	})
 }
 
-func readMapping(t *testing.T, path string) *mapping.Mapping {
+func readMapping(t *testing.T, path string) *analysis.Mapping {
 	t.Helper()
 	if path == "" {
 		return nil
 	}
-	f, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	m, err := mapping.Read(f)
+	names, err := mapping.Read(bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, w := range m.Warnings {
+	for _, w := range names.Warnings {
 		t.Errorf("%s: %v", path, w)
+	}
+	m, err := analysis.ReadMapping(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
 	}
 	return m
 }
@@ -357,7 +360,7 @@ func compareFingerprints(t *testing.T, builds []*build) {
 }
 
 // doubted asks for one warning about names that has some words.
-func (b *build) doubted(t *testing.T, m *mapping.Mapping, words ...string) {
+func (b *build) doubted(t *testing.T, m *analysis.Mapping, words ...string) {
 	t.Helper()
 	r, err := analysis.Lookup(t.Context(), bytes.NewReader(b.data), int64(len(b.data)), nil, analysis.Options{Mapping: m})
 	if err != nil {

@@ -1,12 +1,25 @@
 package analysis
 
 import (
+	"io"
 	"strings"
 
 	"github.com/leakgate/leakgate/analysis/heap"
 	"github.com/leakgate/leakgate/analysis/hprof"
 	"github.com/leakgate/leakgate/analysis/mapping"
 )
+
+// Mapping has the names of the source for those of an obfuscated build.
+type Mapping struct{ names *mapping.Mapping }
+
+// ReadMapping reads the mapping.txt that ProGuard or R8 wrote for a build.
+func ReadMapping(r io.Reader) (*Mapping, error) {
+	names, err := mapping.Read(r)
+	if err != nil {
+		return nil, err
+	}
+	return &Mapping{names}, nil
+}
 
 // sourceNames are those of a mapping.
 type sourceNames struct{ *mapping.Mapping }
@@ -44,7 +57,7 @@ func (n sourceNames) Frame(f heap.StackFrame) (list []heap.StackFrame) {
 
 // doubtNames says where names are an obfuscator's and nobody knows those of the source,
 // or where the mapping is that of another build.
-func (d *dump) doubtNames(m *mapping.Mapping) {
+func (d *dump) doubtNames(source *Mapping) {
 	byID := map[hprof.ID]string{}
 	list := make([]string, 0, len(d.file.Classes))
 	for _, c := range d.file.Classes {
@@ -54,12 +67,13 @@ func (d *dump) doubtNames(m *mapping.Mapping) {
 			byID[c.Class] = name
 		}
 	}
-	if m == nil {
+	if source == nil {
 		if err := mapping.Obfuscated(list); err != nil {
 			d.warn("%v", err)
 		}
 		return
 	}
+	m := source.names
 	for _, err := range m.Warnings {
 		d.warn("mapping: %v", err)
 	}

@@ -15,9 +15,6 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/analysis"
-	"github.com/leakgate/leakgate/analysis/heap"
-	"github.com/leakgate/leakgate/analysis/hprof"
-	"github.com/leakgate/leakgate/analysis/mapping"
 	"github.com/leakgate/leakgate/analysis/spool"
 	"github.com/leakgate/leakgate/harness/config"
 	"github.com/leakgate/leakgate/harness/monitor"
@@ -207,13 +204,13 @@ func swapped(args []string, what string) error {
 
 // readMapping reads a mapping.txt. What is wrong with it is the user's to mend, as a
 // wrong flag is.
-func readMapping(path string) (*mapping.Mapping, error) {
+func readMapping(path string) (*analysis.Mapping, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, unusable{fmt.Errorf("open the mapping: %w", err)}
 	}
 	defer file.Close()
-	m, err := mapping.Read(file)
+	m, err := analysis.ReadMapping(file)
 	if err != nil {
 		return nil, unusable{fmt.Errorf("%s: %w; write the mapping.txt that ProGuard or R8 made for this build", path, err)}
 	}
@@ -335,8 +332,8 @@ func ofNothing(path string) string {
 
 // remedy is what to do about an error of a dump, or nothing.
 func (f *dumpFlags) remedy(err error) string {
-	memory, tooLarge := errors.AsType[*heap.MemoryError](err)
-	damage, damaged := errors.AsType[*hprof.DamageError](err)
+	memory, tooLarge := errors.AsType[*analysis.MemoryError](err)
+	damage, damaged := errors.AsType[*analysis.DamageError](err)
 	switch {
 	case errors.Is(err, analysis.ErrNoHeap):
 		return "; copy it again when the app has written all of it"

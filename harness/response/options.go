@@ -3,7 +3,7 @@ package response
 import (
 	"time"
 
-	"github.com/leakgate/leakgate/analysis/mapping"
+	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/capture/diagnose"
 )
 
@@ -45,7 +45,7 @@ type Options struct {
 	// to each of them where it is all.
 	Steps map[string][]diagnose.Step
 	// Mapping has the names of the source for those of an obfuscated build; nil for none.
-	Mapping *mapping.Mapping
+	Mapping *analysis.Mapping
 	// Memory gives the bytes that the graph of a dump may take; nil, or 0, bounds nothing.
 	Memory func() int64
 }

@@ -1,0 +1,52 @@
+package analysis
+
+import (
+	"github.com/leakgate/leakgate/analysis/android"
+	"github.com/leakgate/leakgate/analysis/growth"
+	"github.com/leakgate/leakgate/analysis/heap"
+	"github.com/leakgate/leakgate/analysis/hprof"
+)
+
+// The parts of a Report that are read from objects of the runtime and of Android.
+type (
+	Metadata        = android.Metadata
+	Screen          = android.Screen
+	Bitmaps         = android.Bitmaps
+	Bitmap          = android.Bitmap
+	DuplicateBitmap = android.Duplicate
+	Owner           = android.Owner
+	Components      = android.Components
+	ComponentGroup  = android.Group
+	Component       = android.Component
+	Databases       = android.Databases
+	Database        = android.Database
+	Exhaustion      = android.Exhaustion
+	ExhaustionCause = android.Cause
+	ThreadGroup     = android.ThreadGroup
+	OpenFiles       = android.Files
+	LargeArray      = android.Array
+	Finalizers      = android.Finalizers
+	FinalizerClass  = android.FinalizerClass
+	Strings         = android.Strings
+	RepeatedString  = android.RepeatedString
+	Thread          = android.Thread
+	ThreadLocals    = android.Locals
+	LargestLocal    = android.Item
+	Address         = android.ID
+)
+
+// The parts of a Growth.
+type (
+	GrowingPlace = growth.Place
+	GrowthStep   = growth.Step
+	GrowingChild = growth.Child
+)
+
+// ID identifies an object of a dump: its address at the time of the dump.
+type ID = hprof.ID
+
+// DamageError is the offset and the record at which a dump cannot be read.
+type DamageError = hprof.DamageError
+
+// MemoryError is a dump that needs more memory than Options.Memory allows.
+type MemoryError = heap.MemoryError
