@@ -5,16 +5,16 @@ import "strings"
 // AmHelp is what `am help` says about am dumpheap.
 type AmHelp struct {
 	// GC is -g: collect garbage before the dump (Android 9 and later).
-	GC Answer
+	GC Answer `json:"gc"`
 	// Bitmaps is -b FORMAT: dump the contents of bitmaps (Android 15).
-	Bitmaps Answer
+	Bitmaps Answer `json:"bitmaps"`
 	// Native is -n: the native heap.
-	Native Answer
+	Native Answer `json:"native"`
 	// MallocInfo is -m. Releases that take it do not always list it, so it is
 	// never No.
-	MallocInfo Answer
+	MallocInfo Answer `json:"malloc_info"`
 	// User is --user.
-	User Answer
+	User Answer `json:"user"`
 }
 
 // ParseAmHelp reads the help of am (ActivityManagerShellCommand.dumpHelp, and

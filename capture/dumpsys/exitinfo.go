@@ -14,7 +14,7 @@ type ExitInfo struct {
 	// Persisted is when the device last wrote its records to the disk, as
 	// printed; empty if it is not there. It is the year 1970 since a boot that
 	// wrote nothing.
-	Persisted string
+	Persisted field.Text
 	Exits     []Exit
 	// Truncated says that the text shows that it was cut.
 	Truncated bool
@@ -23,29 +23,31 @@ type ExitInfo struct {
 
 // Exit is one ApplicationExitInfo.
 type Exit struct {
-	Package   string
-	Timestamp string // as printed: the device's wall clock, without a zone
-	PID, User Value
-	RealUID   Value
-	Process   string
+	Package   field.Text `json:"package"`
+	Timestamp field.Text `json:"timestamp"` // as printed: the device's wall clock, without a zone
+	PID       Value      `json:"pid"`
+	RealUID   Value      `json:"uid"`
+	User      Value      `json:"user"`
+	Process   field.Text `json:"process"`
 	// Reason is the number, ReasonName the constant without REASON_, or what the
 	// device printed for a number that is not known here.
-	Reason     Value
-	ReasonName string
+	Reason     Value      `json:"reason"`
+	ReasonName field.Text `json:"reason_name"`
 	// SubreasonName is what the device printed. The dump of Android 11 has no
 	// subreasons.
-	Subreason     Value
-	SubreasonName string
+	Subreason     Value      `json:"subreason"`
+	SubreasonName field.Text `json:"subreason_name"`
 	// Status is the exit code of EXIT_SELF, and the signal of SIGNALED and
 	// CRASH_NATIVE.
-	Status     Value
-	Importance Value
+	Status     Value `json:"status"`
+	Importance Value `json:"importance"`
 	// Pss and Rss are the last samples before the death, in kB, rounded as
 	// printed: two digits or three. Android prints 0 where it took no sample:
 	// that is unknown here.
-	Pss, Rss    Value
-	Description string // empty where the device says null
-	Trace       string // the file of the traces on the device; empty where it says null
+	Pss         Value      `json:"pss_kb"`
+	Rss         Value      `json:"rss_kb"`
+	Description field.Text `json:"description"` // unknown where the device says null
+	Trace       field.Text `json:"trace"`       // the file of the traces on the device; unknown where it says null
 }
 
 const (
@@ -185,7 +187,7 @@ func (p *exitScan) step() bool {
 		p.description(trimmed, whole)
 	case strings.HasPrefix(trimmed, "Last Timestamp of Persistence"):
 		if _, at, ok := strings.Cut(trimmed, ": "); ok && whole {
-			p.out.Persisted = tidy(foldDigits(at), maxStamp)
+			p.out.Persisted = field.Text(tidy(foldDigits(at), maxStamp))
 		}
 	case strings.HasPrefix(trimmed, "package: "):
 		p.endExit()
@@ -211,7 +213,7 @@ func (p *exitScan) startExit() {
 		p.out.Truncated = true
 		return
 	}
-	p.cur, p.seen = &Exit{Package: p.pkg}, map[string]bool{}
+	p.cur, p.seen = &Exit{Package: field.Text(p.pkg)}, map[string]bool{}
 }
 
 func (p *exitScan) endExit() {
@@ -291,7 +293,7 @@ func (p *exitScan) description(line string, whole bool) {
 	if !whole && p.open {
 		return
 	}
-	p.cur.Description = tidy(p.cur.Description+" "+text, maxDescription)
+	p.cur.Description = field.Text(tidy(string(p.cur.Description)+" "+text, maxDescription))
 	if rest != "" {
 		p.fields(rest, whole)
 	}
@@ -305,13 +307,13 @@ func (p *exitScan) field(key, value string) {
 	e := p.cur
 	switch key {
 	case "timestamp":
-		e.Timestamp = tidy(foldDigits(value), maxStamp)
+		e.Timestamp = field.Text(tidy(foldDigits(value), maxStamp))
 	case "process":
-		e.Process = tidy(orNothing(value), maxName)
+		e.Process = field.Text(tidy(orNothing(value), maxName))
 	case "reason":
 		e.Reason, e.ReasonName = p.coded(key, value)
 		if n := e.Reason.N; e.Reason.Known && n >= 0 && n < int64(len(exitReasons)) {
-			e.ReasonName = exitReasons[n].name
+			e.ReasonName = field.Text(exitReasons[n].name)
 		}
 	case "subreason":
 		e.Subreason, e.SubreasonName = p.coded(key, value)
@@ -320,9 +322,9 @@ func (p *exitScan) field(key, value string) {
 	case "rss":
 		e.Rss = p.size(key, value)
 	case "description":
-		e.Description = tidy(orNothing(value), maxDescription)
+		e.Description = field.Text(tidy(orNothing(value), maxDescription))
 	case "trace":
-		e.Trace = tidy(orNothing(value), maxName)
+		e.Trace = field.Text(tidy(orNothing(value), maxName))
 	default:
 		if to := e.numberSlot(key); to != nil {
 			*to = p.number(key, value)
@@ -364,10 +366,10 @@ func (p *exitScan) number(key, value string) Value {
 }
 
 // coded reads "4 (APP CRASH(EXCEPTION))".
-func (p *exitScan) coded(key, value string) (Value, string) {
+func (p *exitScan) coded(key, value string) (Value, field.Text) {
 	digits, words, _ := strings.Cut(value, " ")
 	words = strings.TrimSuffix(strings.TrimPrefix(words, "("), ")")
-	return p.number(key, digits), tidy(words, maxName)
+	return p.number(key, digits), field.Text(tidy(words, maxName))
 }
 
 func (p *exitScan) size(key, value string) Value {

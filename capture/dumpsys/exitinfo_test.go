@@ -175,7 +175,7 @@ func TestHostileDescriptions(t *testing.T) {
 		if len(info.Exits) != 2 || info.Truncated {
 			t.Fatalf("%.40q: %+v", description, info)
 		}
-		if e := info.Exits[1]; e.Description != want || e.ReasonName != "CRASH_NATIVE" || e.Rss.Known {
+		if e := info.Exits[1]; string(e.Description) != want || e.ReasonName != "CRASH_NATIVE" || e.Rss.Known {
 			t.Errorf("%.40q: %.60q, %s", description, e.Description, e.ReasonName)
 		}
 	}
@@ -252,18 +252,18 @@ func madeExits(r *rand.Rand, perLine bool) (text string, exits []Exit) {
 			reason := r.Int64N(int64(len(exitReasons)))
 			pss := r.Int64N(1 << r.Int64N(24))
 			e := Exit{
-				Package: pkg, Timestamp: "2026-01-02 03:04:05.678", PID: field.Known(r.Int64N(32768)), RealUID: field.Known(10123), User: field.Known(0),
-				Process: pkg + []string{"", ":push"}[r.IntN(2)], Reason: field.Known(reason), ReasonName: exitReasons[reason].name,
+				Package: field.Text(pkg), Timestamp: "2026-01-02 03:04:05.678", PID: field.Known(r.Int64N(32768)), RealUID: field.Known(10123), User: field.Known(0),
+				Process: field.Text(pkg + []string{"", ":push"}[r.IntN(2)]), Reason: field.Known(reason), ReasonName: field.Text(exitReasons[reason].name),
 				Subreason: field.Known(r.Int64N(30)), SubreasonName: "FORCE STOP", Status: field.Known(r.Int64N(256) - 1), Importance: field.Known(r.Int64N(1000)),
-				Description: []string{"", "crash", "a=b pid=3 reason=1", "scheduleCrash for 'x' failed"}[r.IntN(4)],
-				Trace:       []string{"", "/data/system/procexitstore/x.gz"}[r.IntN(2)],
+				Description: []field.Text{"", "crash", "a=b pid=3 reason=1", "scheduleCrash for 'x' failed"}[r.IntN(4)],
+				Trace:       []field.Text{"", "/data/system/procexitstore/x.gz"}[r.IntN(2)],
 			}
 			printed := sizeValueToString(pss << 10)
 			if kb, _ := debugSize(printed); kb > 0 {
 				e.Pss = field.Known(kb)
 			}
 			e.Rss = e.Pss
-			null := func(s string) string {
+			null := func(s field.Text) field.Text {
 				if s == "" {
 					return "null"
 				}
@@ -359,8 +359,8 @@ func FuzzExitInfo(f *testing.F) {
 			t.Fatalf("%d records", len(info.Exits))
 		}
 		for _, e := range info.Exits {
-			for _, s := range []string{e.Package, e.Timestamp, e.Process, e.ReasonName, e.SubreasonName, e.Description, e.Trace} {
-				if len(s) > maxDescription || !printable(s) {
+			for _, s := range []field.Text{e.Package, e.Timestamp, e.Process, e.ReasonName, e.SubreasonName, e.Description, e.Trace} {
+				if len(s) > maxDescription || !printable(string(s)) {
 					t.Fatalf("%q", s)
 				}
 			}

@@ -19,18 +19,24 @@ type Gfxinfo struct {
 // GfxProcess is one process of gfxinfo. A process that draws nothing has no
 // values.
 type GfxProcess struct {
-	PID     Value
-	Process string
+	PID     Value      `json:"pid"`
+	Process field.Text `json:"process"`
+	GfxValues
+}
+
+// GfxValues are the sizes and counts of one process of gfxinfo.
+type GfxValues struct {
 	// GPUBytes is "Total GPU memory usage" (before Android 9 "Total memory
 	// usage"): the caches of the renderer only, not what the app allocates.
-	GPUBytes Value
+	GPUBytes Value `json:"total_gpu_memory_bytes"`
 	// GrallocKB is "Total imported by gralloc": the buffers that the process
 	// maps (Android 12 and later, not everywhere).
-	GrallocKB Value
+	GrallocKB Value `json:"gralloc_kb"`
 	// AllocatorKB is the total of the buffers that the process allocated itself.
-	AllocatorKB Value
+	AllocatorKB Value `json:"allocator_kb"`
 	// Views and ViewRoots are the totals of attached views and windows.
-	Views, ViewRoots Value
+	Views     Value `json:"views"`
+	ViewRoots Value `json:"view_roots"`
 }
 
 // ParseGfxinfo reads dumpsys gfxinfo, of one or of many processes. The error is
@@ -149,8 +155,8 @@ type GPUMemory struct {
 
 // GPUProcess is the memory of one process on one GPU.
 type GPUProcess struct {
-	PID   int64
-	Bytes Value
+	PID   int64 `json:"pid"`
+	Bytes Value `json:"bytes"`
 }
 
 // Global is the sum over all GPUs, unknown if one of them is.
@@ -249,27 +255,29 @@ func bytesOf(name, text string, whole bool, n int, d *field.Doubts) Value {
 type SurfaceFlinger struct {
 	// Buffers is the number of buffers that the allocator holds, TotalKB their
 	// sum as the device estimates it. Both are unknown if the list has no end.
-	Buffers, TotalKB Value
-	// List are the buffers whose line is there.
-	List []Buffer
-	// Imported are the buffers that SurfaceFlinger has mapped, its own and those of the
-	// windows, which the apps allocate since Android 12. ImportedBuffers is their number,
-	// unknown if there is no such list (before Android 11) or it has no end.
-	Imported        []Buffer
-	ImportedBuffers Value
+	Buffers Value `json:"buffers"`
+	TotalKB Value `json:"total_kb"`
+	// ImportedBuffers is the number of Imported, unknown if there is no such list
+	// (before Android 11) or it has no end.
+	ImportedBuffers Value `json:"imported_buffers"`
 	// ImportedKB is "Total imported by gralloc".
-	ImportedKB Value
+	ImportedKB Value `json:"imported_kb"`
+	// List are the buffers whose line is there.
+	List []Buffer `json:"list"`
+	// Imported are the buffers that SurfaceFlinger has mapped, its own and those of the
+	// windows, which the apps allocate since Android 12.
+	Imported []Buffer `json:"imported"`
 	// Truncated says that the text shows that it was cut, but not where only the list of
 	// imported buffers has no end: then their number is unknown.
-	Truncated bool
-	Warnings  []error
+	Truncated bool    `json:"-"`
+	Warnings  []error `json:"-"`
 }
 
 // Buffer is one graphic buffer.
 type Buffer struct {
 	// KB is unknown where the device says so.
-	KB        Value
-	Requestor string // empty before Android 8
+	KB        Value      `json:"kb"`
+	Requestor field.Text `json:"requestor"` // unknown before Android 8
 }
 
 const maxBuffers = 1 << 14
@@ -345,7 +353,7 @@ func bufferOf(line string, whole bool, n int, d *field.Doubts) (Buffer, bool) {
 	b := Buffer{KB: Value{N: kb, Known: ok}}
 	// Handle, size, width x height, [layers,] format, usage [, requestor]
 	if len(cells) > 4 {
-		b.Requestor = clip(strings.TrimSpace(cells[len(cells)-1]), maxName)
+		b.Requestor = field.Text(clip(strings.TrimSpace(cells[len(cells)-1]), maxName))
 	}
 	return b, true
 }
@@ -364,5 +372,5 @@ func importedOf(line string, whole bool, n int, d *field.Doubts) (Buffer, bool) 
 		d.Add(n, "size", []byte(line), "no size in KiB")
 	}
 	name := strings.TrimPrefix(line[:i], "+ name:")
-	return Buffer{KB: Value{N: kb, Known: ok}, Requestor: clip(strings.TrimSpace(name), maxName)}, true
+	return Buffer{KB: Value{N: kb, Known: ok}, Requestor: field.Text(clip(strings.TrimSpace(name), maxName))}, true
 }

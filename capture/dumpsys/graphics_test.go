@@ -15,15 +15,15 @@ import (
 
 func TestRecordedGfxinfo(t *testing.T) {
 	got, err := ParseGfxinfo(recorded.Read(t, "device", "api36-memorylab-gfxinfo.txt"))
-	want := Gfxinfo{Processes: []GfxProcess{{PID: field.Known(20602), Process: "com.androidperformance.memorylab", GPUBytes: field.Known(4450992),
-		GrallocKB: field.Known(54432), AllocatorKB: field.Known(54000), Views: field.Known(25), ViewRoots: field.Known(1)}}}
+	want := Gfxinfo{Processes: []GfxProcess{{PID: field.Known(20602), Process: "com.androidperformance.memorylab", GfxValues: GfxValues{GPUBytes: field.Known(4450992),
+		GrallocKB: field.Known(54432), AllocatorKB: field.Known(54000), Views: field.Known(25), ViewRoots: field.Known(1)}}}}
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got  %v, %v\nwant %v", got, err, want)
 	}
 	got, err = ParseGfxinfo(recorded.Read(t, "device", "api33-anavmode-gfxinfo-two-processes.txt"))
 	want = Gfxinfo{Processes: []GfxProcess{
-		{PID: field.Known(28907), Process: "de.codevoid.aNavMode", Views: field.Known(57), ViewRoots: field.Known(1)},
-		{PID: field.Known(17477), Process: "de.codevoid.andronavibar", GPUBytes: field.Known(6059640)},
+		{PID: field.Known(28907), Process: "de.codevoid.aNavMode", GfxValues: GfxValues{Views: field.Known(57), ViewRoots: field.Known(1)}},
+		{PID: field.Known(17477), Process: "de.codevoid.andronavibar", GfxValues: GfxValues{GPUBytes: field.Known(6059640)}},
 	}}
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got  %v, %v\nwant %v", got, err, want)
@@ -34,7 +34,7 @@ func TestOldGfxinfo(t *testing.T) {
 	got, err := ParseGfxinfo([]byte("Applications Graphics Acceleration Info:\r\nUptime: 27522172 Realtime: 74273303\r\n\r\n** Graphics info for pid 18222 [com.tencent.mobileqq] **\r\n" +
 		"Caches:\r\nCurrent memory usage / total memory usage (bytes):\r\n  TextureCache          1636784 / 75497472\r\nTotal memory usage:\r\n  2693808 bytes, 2.57 MB\r\n\r\n" +
 		"  10 views, 1.2 kB of display lists\r\n\r\nTotal ViewRootImpl: 1\r\nTotal Views:        10\r\n"))
-	want := Gfxinfo{Processes: []GfxProcess{{PID: field.Known(18222), Process: "com.tencent.mobileqq", GPUBytes: field.Known(2693808), Views: field.Known(10), ViewRoots: field.Known(1)}}}
+	want := Gfxinfo{Processes: []GfxProcess{{PID: field.Known(18222), Process: "com.tencent.mobileqq", GfxValues: GfxValues{GPUBytes: field.Known(2693808), Views: field.Known(10), ViewRoots: field.Known(1)}}}}
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got  %v, %v\nwant %v", got, err, want)
 	}
@@ -103,7 +103,7 @@ func TestImportedBuffers(t *testing.T) {
 		"+ name:a, id:1, size:7KiB, w/h:1x1, id:2, size:9.00KiB, w/h:2x2, usage: 0xb00\n":     {{field.Known(9), "a, id:1, size:7KiB, w/h:1x1"}},
 		"+ name:, id:1, size:4.3e+03KiB, w/h:1x1\n":                                           {{field.Known(4300), ""}},
 		"+ name:x, id:1, size:4\n+ name:y, id:2\n":                                            {{Value{}, "x"}, {Value{}, "y"}},
-		"+ name:" + strings.Repeat("x", 2*maxName) + ", id:1, size:4.00KiB, w/h:1x1\n":        {{field.Known(4), strings.Repeat("x", maxName)}},
+		"+ name:" + strings.Repeat("x", 2*maxName) + ", id:1, size:4.00KiB, w/h:1x1\n":        {{field.Known(4), field.Text(strings.Repeat("x", maxName))}},
 		"Imported gralloc buffers sorted by size:\n* name:x, totalSize:40288KiB, count:4\n":   nil,
 		"+ name:a, id:1, size:1KiB,\nImported gralloc buffers:\n+ name:b, id:1, size:2KiB,\n": {{field.Known(2), "b"}},
 	} {
@@ -127,7 +127,7 @@ func TestSurfaceFlingerLayouts(t *testing.T) {
 		text      string
 		n, kb     int64
 		imported  Value
-		requestor string
+		requestor field.Text
 		warnings  int
 	}{
 		"Android 5": {"Allocated buffers:\n0xb8856d30: 3600.00 KiB |  720 ( 720) x 1280 |        1 | 0x00000900\n0xb8965dc0:  140.62 KiB |  720 ( 720) x   50 |        1 | 0x00000b00\n" +

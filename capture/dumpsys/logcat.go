@@ -41,29 +41,35 @@ func LogKinds() []LogKind {
 
 // Mention tells of the lines of one kind.
 type Mention struct {
-	Count int64
+	Count int64 `json:"count"`
 	// First and Last are the times of the first and the last line as printed:
 	// month and day without a year, or seconds. Empty in a format without times.
-	First, Last string
+	First field.Text `json:"first"`
+	Last  field.Text `json:"last"`
 	// Line is the last line: printable, at most 256 bytes.
-	Line string
+	Line string `json:"line"`
 }
 
 // Logcat is what a log says about a process.
 type Logcat struct {
-	Entries     int64  // of all processes
-	First, Last string // times of the first and the last entry
+	Entries     int64      // of all processes
+	First, Last field.Text // times of the first and the last entry
 	// Mentions has the kinds that were there. One event makes several lines: a
 	// kill is told by who did it, who saw it and the event log.
 	Mentions map[LogKind]Mention
 	GC       GC
-	// Exception is the class of the last FATAL EXCEPTION, Signal the last fatal
-	// signal (SIGSEGV), KillReason why the process was last killed, in the
-	// device's words. Empty where there was none.
-	Exception, Signal, KillReason string
+	LogEnd
 	// Truncated says that the last line has no end; it is not counted.
 	Truncated bool
 	Warnings  []error
+}
+
+// LogEnd is how a process ended: the class of the last FATAL EXCEPTION, the last fatal
+// signal (SIGSEGV), and why the process was last killed, in the device's words.
+type LogEnd struct {
+	Exception  field.Text `json:"exception"`
+	Signal     field.Text `json:"signal"`
+	KillReason field.Text `json:"kill_reason"`
 }
 
 // GC is what the collections say. ART prints one that was asked for or that was
@@ -71,12 +77,13 @@ type Logcat struct {
 type GC struct {
 	// Causes counts collections by ART's word: Alloc, Background, Explicit,
 	// NativeAlloc, ...
-	Causes map[string]int64
+	Causes map[string]int64 `json:"-"`
 	// HeapUsed and HeapTotal are those after the last collection, in kB; ART
 	// prints three digits or four.
-	HeapUsed, HeapTotal Value
+	HeapUsed  Value `json:"heap_used_kb"`
+	HeapTotal Value `json:"heap_total_kb"`
 	// LongestPause is in microseconds.
-	LongestPause Value
+	LongestPause Value `json:"longest_gc_pause_us"`
 }
 
 // Crash says if the log shows that the process died of its own fault.
@@ -208,9 +215,9 @@ func (s *logScan) line(line string) {
 	s.out.Entries++
 	if e.time != "" {
 		if s.out.First == "" {
-			s.out.First = e.time
+			s.out.First = field.Text(e.time)
 		}
-		s.out.Last = e.time
+		s.out.Last = field.Text(e.time)
 	}
 	s.runtime(e)
 	if s.own(e) {
@@ -272,9 +279,9 @@ func (s *logScan) mention(kind LogKind, e logEntry) {
 	m := s.out.Mentions[kind]
 	m.Count++
 	if m.First == "" {
-		m.First = e.time
+		m.First = field.Text(e.time)
 	}
-	m.Last, m.Line = e.time, tidy(e.line, maxClip)
+	m.Last, m.Line = field.Text(e.time), tidy(e.line, maxClip)
 	s.out.Mentions[kind] = m
 }
 
@@ -495,7 +502,7 @@ func (s *logScan) exception(msg string) {
 	if class == "" || strings.ContainsAny(class, " ()") {
 		return
 	}
-	s.out.Exception = class
+	s.out.Exception = field.Text(class)
 }
 
 // signal reads the name in "11 (SIGSEGV), code 1 ...".
@@ -503,7 +510,7 @@ func (s *logScan) signal(rest string) {
 	_, rest, _ = strings.Cut(rest, "(")
 	name, _, ok := strings.Cut(rest, ")")
 	if ok && strings.HasPrefix(name, "SIG") {
-		s.out.Signal = tidy(name, maxComm)
+		s.out.Signal = field.Text(tidy(name, maxComm))
 	}
 }
 
@@ -553,7 +560,7 @@ func (s *logScan) lowMemory(e logEntry, msg string) {
 	}
 	s.mention(LogLowMemoryKill, e)
 	if _, why, ok := strings.Cut(msg, "reason: "); ok {
-		s.out.KillReason = tidy(why, maxClip)
+		s.out.KillReason = field.Text(tidy(why, maxClip))
 	}
 }
 
@@ -569,7 +576,7 @@ func (s *logScan) activityManager(e logEntry, msg string) {
 		}
 		s.mention(LogKill, e)
 		if _, why, ok := strings.Cut(rest, "): "); ok {
-			s.out.KillReason = tidy(why, maxClip)
+			s.out.KillReason = field.Text(tidy(why, maxClip))
 		}
 	case strings.HasPrefix(msg, "Start proc "):
 		if pid, name, _, ok := pidAndName(strings.TrimPrefix(msg, "Start proc ")); ok && s.process != "" && name == s.process {
@@ -660,7 +667,7 @@ func (s *logScan) ended(e logEntry, more string) {
 		s.exception(more)
 	case "am_kill":
 		s.mention(LogKill, e)
-		s.out.KillReason = tidy(more, maxClip)
+		s.out.KillReason = field.Text(tidy(more, maxClip))
 	}
 }
 

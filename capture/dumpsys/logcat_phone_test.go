@@ -67,7 +67,7 @@ func TestPhoneTellsHowItsProcessEnded(t *testing.T) {
 						t.Fatalf("%v, %+v", err, info)
 					}
 					e := info.Exits[0]
-					if e.PID.N != pid || e.Process != "com.shop" || e.ReasonName != c.reason || e.Crash() != c.crash || e.Kill() != c.kill || !e.Rss.Known || e.Pss.Known != (api < 34) {
+					if e.PID.N != pid || e.Process != "com.shop" || string(e.ReasonName) != c.reason || e.Crash() != c.crash || e.Kill() != c.kill || !e.Rss.Known || e.Pss.Known != (api < 34) {
 						t.Errorf("%+v", e)
 					}
 				})

@@ -270,6 +270,12 @@ var logFormats = map[string]func(n int, pid int64, tag, msg string) string{
 	},
 }
 
+// stamped is the time of a line as printed.
+func stamped(line string) field.Text {
+	stamp, _ := stampOf(line)
+	return field.Text(stamp)
+}
+
 // madeLog prints random events of a process and of others, and tells what is in it.
 func madeLog(r *rand.Rand, format string, size int) (text string, want Logcat) {
 	const pid, process = 123, "com.example.shop"
@@ -279,7 +285,7 @@ func madeLog(r *rand.Rand, format string, size int) (text string, want Logcat) {
 	n := 0
 	entry := func(pid int64, tag, msg string, kinds ...LogKind) {
 		line := logFormats[format](n, pid, tag, msg)
-		stamp, _ := stampOf(line)
+		stamp := stamped(line)
 		n++
 		b.WriteString(line + "\n")
 		want.Entries++
@@ -321,21 +327,21 @@ func madeLog(r *rand.Rand, format string, size int) (text string, want Logcat) {
 		case 2:
 			entry(999, "lowmemorykiller", fmt.Sprintf("Kill '%s' (%d), uid 10123, oom_score_adj 900 to free 5kB rss, 0kB swap; reason: r%d", name, who, n), is(LogLowMemoryKill)...)
 			if mine {
-				want.KillReason = fmt.Sprintf("r%d", n-1)
+				want.KillReason = field.Text(fmt.Sprintf("r%d", n-1))
 			}
 		case 3:
 			entry(999, "ActivityManager", fmt.Sprintf("Killing %d:%s/u0a12 (adj 900): empty #%d", who, name, n), is(LogKill)...)
 			if mine {
-				want.KillReason = fmt.Sprintf("empty #%d", n-1)
+				want.KillReason = field.Text(fmt.Sprintf("empty #%d", n-1))
 			}
 		case 4:
 			line := logFormats[format](n, who, "AndroidRuntime", "FATAL EXCEPTION: main")
-			stamp, _ := stampOf(line)
+			stamp := stamped(line)
 			entry(who, "AndroidRuntime", "FATAL EXCEPTION: main", is(LogCrash)...)
 			entry(who, "AndroidRuntime", fmt.Sprintf("Process: %s, PID: %d", name, who))
 			entry(who, "AndroidRuntime", fmt.Sprintf("java.lang.Error%d: x", n))
 			if mine {
-				want.Exception = fmt.Sprintf("java.lang.Error%d", n-1)
+				want.Exception = field.Text(fmt.Sprintf("java.lang.Error%d", n-1))
 				m := want.Mentions[LogCrash]
 				m.Last, m.Line = stamp, line
 				want.Mentions[LogCrash] = m
@@ -443,13 +449,13 @@ func FuzzLogcat(f *testing.F) {
 		if len(log.GC.Causes) > maxCauses || len(log.Warnings) > field.MaxDoubts+1 || log.GC.HeapUsed.N < 0 || log.GC.LongestPause.N < 0 {
 			t.Fatalf("%+v", log)
 		}
-		for _, s := range []string{log.First, log.Last, log.Exception, log.Signal, log.KillReason} {
-			if len(s) > maxClip || !printable(s) {
+		for _, s := range []field.Text{log.First, log.Last, log.Exception, log.Signal, log.KillReason} {
+			if len(s) > maxClip || !printable(string(s)) {
 				t.Fatalf("%q", s)
 			}
 		}
 		for kind, m := range log.Mentions {
-			if m.Count < 1 || m.Count > log.Entries || len(m.Line) > maxClip || !printable(m.Line+m.First+m.Last) || len(m.First)+len(m.Last) > 2*maxStamp+2 {
+			if m.Count < 1 || m.Count > log.Entries || len(m.Line) > maxClip || !printable(m.Line+string(m.First+m.Last)) || len(m.First)+len(m.Last) > 2*maxStamp+2 {
 				t.Fatalf("%s: %+v of %d", kind, m, log.Entries)
 			}
 		}

@@ -24,39 +24,59 @@ type Meminfo struct {
 type Block struct {
 	// PID is unknown and Process empty for a native process: its answer has no
 	// "** MEMINFO" line. Compare the pid with the one that was meant.
-	PID     Value
-	Process string
+	PID     Value      `json:"pid"`
+	Process field.Text `json:"process"`
 
 	// TotalPss is TOTAL PSS as printed. It contains SwapPss where SwapInTotal.
-	TotalPss Value
-	// TotalRss comes with Android 11.
-	TotalRss Value
+	TotalPss Value `json:"total_pss_kb"`
 	// SwapPss is the proportional share of the swap. Swap is the swap without
 	// shares, and never in TotalPss. A text has one of the two: which one is
 	// chosen at run time by whether the kernel reports SwapPss.
-	SwapPss, Swap Value
-	SwapInTotal   Answer
+	SwapPss     Value  `json:"swap_pss_kb"`
+	Swap        Value  `json:"-"`
+	SwapInTotal Answer `json:"swap_in_total"`
+	// TotalRss comes with Android 11.
+	TotalRss Value `json:"rss_kb"`
 
 	// The seven dimensions, as the App Summary prints them (since Android 6).
-	JavaHeap, NativeHeap, Code, Stack, Graphics, PrivateOther, System Value
-	// Computed says that there was no App Summary and the dimensions were made
-	// from the rows in the App Summary's way.
-	Computed bool
+	JavaHeap     Value `json:"java_heap_kb"`
+	NativeHeap   Value `json:"native_heap_kb"`
+	Code         Value `json:"code_kb"`
+	Stack        Value `json:"stack_kb"`
+	Graphics     Value `json:"graphics_kb"`
+	PrivateOther Value `json:"private_other_kb"`
+	System       Value `json:"system_kb"`
 
 	// Pss of rows of the table. Android leaves out rows of zeros: in a
 	// TableComplete block an unknown row is zero or not measured on this device.
 	// EGL, GL and other mtrack are outside smaps, the two dev rows inside.
-	EGLMtrack, GLMtrack, OtherMtrack, GfxDev, OtherDev Value
-	TableComplete                                      bool
+	EGLMtrack     Value `json:"egl_mtrack_kb"`
+	GLMtrack      Value `json:"gl_mtrack_kb"`
+	OtherMtrack   Value `json:"other_mtrack_kb"`
+	GfxDev        Value `json:"gfx_dev_kb"`
+	OtherDev      Value `json:"other_dev_kb"`
+	TableComplete bool  `json:"-"`
 
 	// Objects are the counts of the section Objects: Activities, Views,
 	// ViewRootImpl, AppContexts, WebViews, ... nil without the section.
-	Objects map[string]int64
-	Rows    []Row
+	Objects map[string]int64 `json:"objects"`
+	Rows    []Row            `json:"-"`
+	// Computed says that there was no App Summary and the dimensions were made
+	// from the rows in the App Summary's way.
+	Computed bool `json:"computed"`
 
 	// Truncated says that the text shows that this block was cut.
-	Truncated bool
-	Warnings  []error
+	Truncated bool    `json:"truncated"`
+	Warnings  []error `json:"-"`
+}
+
+// AnySwap is the swap column of the table: SwapPss where the kernel reports it, else
+// the swap without shares.
+func (b *Block) AnySwap() Value {
+	if b.SwapPss.Known {
+		return b.SwapPss
+	}
+	return b.Swap
 }
 
 // Row is one row of the table, in kB. Columns that this text does not have are

@@ -88,7 +88,7 @@ func TestRecordedMeminfo(t *testing.T) {
 						t.Errorf("%s is %d, want %d", name, got[name], n)
 					}
 				}
-				if b.Process != w.process || b.SwapInTotal != w.inTotal || b.Computed != w.computed || b.Truncated || !b.TableComplete {
+				if string(b.Process) != w.process || b.SwapInTotal != w.inTotal || b.Computed != w.computed || b.Truncated || !b.TableComplete {
 					t.Errorf("got %+v", b)
 				}
 				if w.activities < 0 && b.Objects != nil || w.activities >= 0 && (b.Objects["Activities"] != w.activities || b.Objects["Views"] != w.views || b.Objects["ViewRootImpl"] != w.roots) {
@@ -423,7 +423,7 @@ func TestHostileNames(t *testing.T) {
 		strings.Repeat("x", 9999): strings.Repeat("x", maxName),
 		"":                        "",
 	} {
-		if b := one(t, "** MEMINFO in pid 7 ["+name+"] **\n"+table); b.Process != want || b.PID != field.Known(7) {
+		if b := one(t, "** MEMINFO in pid 7 ["+name+"] **\n"+table); string(b.Process) != want || b.PID != field.Known(7) {
 			t.Errorf("%.20q: %.20q %v", name, b.Process, b.PID)
 		}
 	}

@@ -22,6 +22,14 @@ const (
 	Yes
 )
 
+// MarshalJSON writes true, false, or null where the answer is not known.
+func (a Answer) MarshalJSON() ([]byte, error) {
+	if a == Unknown {
+		return []byte("null"), nil
+	}
+	return strconv.AppendBool(nil, a == Yes), nil
+}
+
 // String gives the word.
 func (a Answer) String() string {
 	switch a {
@@ -179,7 +187,7 @@ func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 
 // processOf reads "PID [NAME] **" behind the start of a block. What is cut is
 // unknown; a name ends at the last "] **", for it may hold brackets itself.
-func processOf(rest string) (pid Value, name string) {
+func processOf(rest string) (pid Value, name field.Text) {
 	digits, rest, closed := strings.Cut(strings.TrimLeft(rest, " "), " ")
 	if !closed {
 		return Value{}, ""
@@ -192,7 +200,7 @@ func processOf(rest string) (pid Value, name string) {
 		return pid, ""
 	}
 	if end := strings.LastIndex(rest, "] **"); end >= 0 {
-		name = clip(rest[:end], maxName)
+		name = field.Text(clip(rest[:end], maxName))
 	}
 	return pid, name
 }

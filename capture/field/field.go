@@ -9,6 +9,7 @@ package field
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -31,6 +32,22 @@ func (v Value) MarshalJSON() ([]byte, error) {
 		return []byte("null"), nil
 	}
 	return strconv.AppendInt(nil, v.N, 10), nil
+}
+
+// Text is a text that a device may not have printed. It is empty where it is unknown.
+type Text string
+
+// MarshalJSON writes the text, or null where it is unknown.
+func (t Text) MarshalJSON() ([]byte, error) {
+	if t == "" {
+		return []byte("null"), nil
+	}
+	// The encoder that calls this decides whether <, > and & are escaped.
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(string(t))
+	return b.Bytes(), err
 }
 
 // Error tells of one field that could not be read. The others stand.

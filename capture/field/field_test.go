@@ -1,6 +1,7 @@
 package field
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,5 +78,16 @@ func TestLostDoubtsCostNothing(t *testing.T) {
 	text := strings.Repeat("x", 4000)
 	if n := testing.AllocsPerRun(100, func() { d.Add(1, "Pss", []byte(text), "bad") }); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestTextAsJSON(t *testing.T) {
+	for text, want := range map[Text]string{"": "null", "a <b> & \"c\"\n": `"a <b> & \"c\"\n"`, "\x1b\xff": `"\u001b\ufffd"`} {
+		var b bytes.Buffer
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		if err := e.Encode(text); err != nil || b.String() != want+"\n" {
+			t.Errorf("%q is %s, want %s, %v", text, b.String(), want, err)
+		}
 	}
 }

@@ -22,16 +22,18 @@ type Showmap struct {
 // ShowmapRow is one row, in kB. Columns that this release does not print are
 // unknown.
 type ShowmapRow struct {
-	Object                     string // at most 4096 bytes
-	Size, RSS, PSS             Value
-	SharedClean, SharedDirty   Value
-	PrivateClean, PrivateDirty Value
-	Swap, SwapPss              Value
+	Object       string `json:"object"` // at most 4096 bytes
+	PSS          Value  `json:"pss_kb"`
+	SwapPss      Value  `json:"swap_pss_kb"`
+	PrivateDirty Value  `json:"private_dirty_kb"`
+	PrivateClean Value  `json:"private_clean_kb"`
+
+	Size, RSS, SharedClean, SharedDirty, Swap Value `json:"-"`
 	// Count is the number of mappings in the row; -a and -v do not print it.
-	Count Value
+	Count Value `json:"-"`
 	// Start and End are the addresses that -a prints, Flags what -v prints.
-	Start, End uint64
-	Flags      string
+	Start, End uint64 `json:"-"`
+	Flags      string `json:"-"`
 }
 
 const (

@@ -2,6 +2,7 @@ package procfs
 
 import (
 	"bytes"
+	"encoding/json"
 
 	"github.com/leakgate/leakgate/capture/field"
 )
@@ -9,19 +10,31 @@ import (
 // Stat is /proc/PID/stat (proc(5)), as far as it tells who a process is and
 // what it has used. Every build of Android lets the shell read it.
 type Stat struct {
-	PID  int64
-	Comm string // name of the main thread, at most 64 bytes
+	PID  int64  `json:"pid"`
+	Comm string `json:"comm"` // name of the main thread, at most 64 bytes
 	// State is R, S, D, Z, T, ...; 0 if unknown.
-	State        byte
-	PPID         Value
-	Utime, Stime Value // clock ticks, 100 a second on Android
-	Threads      Value
+	State   RunState `json:"state"`
+	PPID    Value    `json:"ppid"`
+	Utime   Value    `json:"utime_ticks"` // clock ticks, 100 a second on Android
+	Stime   Value    `json:"stime_ticks"`
+	Threads Value    `json:"threads"`
 	// StartTicks is the time of the start in clock ticks since boot. With the
 	// pid it names a process: pids are reused, this pair is not.
-	StartTicks Value
+	StartTicks Value `json:"start_ticks"`
 	// Truncated says that the text ends before StartTicks.
-	Truncated bool
-	Warnings  []error
+	Truncated bool    `json:"-"`
+	Warnings  []error `json:"-"`
+}
+
+// RunState is the letter of a process's state.
+type RunState byte
+
+// MarshalJSON writes the letter, or null where it is unknown.
+func (s RunState) MarshalJSON() ([]byte, error) {
+	if s == 0 {
+		return []byte("null"), nil
+	}
+	return json.Marshal(string(rune(s)))
 }
 
 const maxStat = 16 << 10
@@ -62,7 +75,7 @@ func (s *Stat) set(n int, w []byte, d *field.Doubts) {
 			d.Add(1, statField(n), w, "not one letter")
 			return
 		}
-		s.State = w[0]
+		s.State = RunState(w[0])
 		return
 	}
 	to := s.slot(n)

@@ -11,16 +11,19 @@ import (
 // are in kB; RssAnon, RssFile and RssShmem came with Linux 4.5. Kernel threads
 // and zombies have no Vm lines.
 type Status struct {
-	Name                       string
-	PID                        Value
-	UID                        Value // real
-	Threads                    Value
-	VmSize, VmRSS              Value
-	RssAnon, RssFile, RssShmem Value
-	VmSwap                     Value
+	Name     field.Text `json:"name"`
+	PID      Value      `json:"pid"`
+	UID      Value      `json:"uid"` // real
+	Threads  Value      `json:"threads"`
+	VmSize   Value      `json:"vm_size_kb"`
+	VmRSS    Value      `json:"vm_rss_kb"`
+	RssAnon  Value      `json:"rss_anon_kb"`
+	RssFile  Value      `json:"rss_file_kb"`
+	RssShmem Value      `json:"rss_shmem_kb"`
+	VmSwap   Value      `json:"vm_swap_kb"`
 	// Truncated says that the text ends in the middle of a line.
-	Truncated bool
-	Warnings  []error
+	Truncated bool    `json:"-"`
+	Warnings  []error `json:"-"`
 }
 
 const maxStatus = 64 << 10
@@ -51,7 +54,7 @@ func ParseStatus(text []byte) (Status, error) {
 				s.Truncated = true
 				continue
 			}
-			s.Name = string(rest[:min(len(rest), 64)])
+			s.Name = field.Text(rest[:min(len(rest), 64)])
 			continue
 		}
 		to, kb := s.slot(key)

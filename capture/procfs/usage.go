@@ -4,12 +4,15 @@ package procfs
 // it (Documentation/filesystems/proc.rst, smaps). What a kernel does not print
 // is unknown: SwapPss came with 4.3, Pss_Anon in smaps_rollup with 5.3.
 type Usage struct {
-	Rss, Pss                   Value
-	PssAnon, PssFile, PssShmem Value
-	SharedClean, SharedDirty   Value
-	PrivateClean, PrivateDirty Value
-	Anonymous                  Value
-	Swap, SwapPss              Value
+	Pss          Value `json:"pss_kb"`
+	SwapPss      Value `json:"swap_pss_kb"`
+	Rss          Value `json:"rss_kb"`
+	Swap         Value `json:"swap_kb"`
+	PrivateDirty Value `json:"private_dirty_kb"`
+	PrivateClean Value `json:"private_clean_kb"`
+	PssAnon      Value `json:"pss_anon_kb,omitzero"`
+
+	PssFile, PssShmem, SharedClean, SharedDirty, Anonymous Value `json:"-"`
 }
 
 // Memory is the memory of a whole process.
@@ -17,12 +20,12 @@ type Memory struct {
 	Usage
 	// Mappings is the number of mappings of smaps; unknown for smaps_rollup and
 	// for lines that were filtered on the device.
-	Mappings Value
+	Mappings Value `json:"mappings,omitzero"`
 	// Truncated says that the text shows that it was cut. The sums of smaps are
 	// then unknown; the values of smaps_rollup that are there stand.
-	Truncated bool
+	Truncated bool `json:"-"`
 	// Warnings name the fields that are unknown although the text tried.
-	Warnings []error
+	Warnings []error `json:"-"`
 }
 
 // kind says which field of the kernel a number is: its place in values.

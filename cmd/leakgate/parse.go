@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -19,7 +20,6 @@ import (
 	"github.com/leakgate/leakgate/capture/field"
 	"github.com/leakgate/leakgate/capture/procfs"
 	"github.com/leakgate/leakgate/internal/text"
-	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // parseSchema names the format of what parse prints with --json.
@@ -63,26 +63,26 @@ KIND is one of ` + strings.Join(parseKindNames(), ", ") + `.
 	}
 }
 
-// parseKind is one reader. The document carries what the text says; the error
-// is only for a text that could not be read to its end.
+// parseKind is one reader of a text. The error is only for a text that could not be read
+// to its end; what the text says is in the document.
 type parseKind struct {
 	name string
-	read func(io.Reader) (document, error)
+	read func(io.Reader) (*document, error)
 }
 
 func parseKinds(of logOwner) []parseKind {
 	return []parseKind{
-		{"meminfo", wholeText(readMeminfo)},
+		{"meminfo", whole(dumpsys.ParseMeminfo, (*document).meminfo)},
 		{"smaps", readSmaps},
-		{"smaps_rollup", wholeText(readRollup)},
-		{"showmap", wholeText(readShowmap)},
-		{"status", wholeText(readStatus)},
-		{"stat", wholeText(readStat)},
-		{"gfxinfo", wholeText(readGfxinfo)},
-		{"gpu", wholeText(readGPU)},
-		{"surfaceflinger", wholeText(readSurfaceFlinger)},
-		{"am_help", wholeText(readAmHelp)},
-		{"exitinfo", wholeText(readExitInfo)},
+		{"smaps_rollup", whole(procfs.ParseRollup, (*document).memory)},
+		{"showmap", whole(procfs.ParseShowmap, (*document).showmap)},
+		{"status", whole(procfs.ParseStatus, func(d *document, s procfs.Status) { d.set(s, s.Truncated, s.Warnings) })},
+		{"stat", whole(procfs.ParseStat, func(d *document, s procfs.Stat) { d.set(s, s.Truncated, s.Warnings) })},
+		{"gfxinfo", whole(dumpsys.ParseGfxinfo, (*document).gfxinfo)},
+		{"gpu", whole(dumpsys.ParseGPU, (*document).gpu)},
+		{"surfaceflinger", whole(dumpsys.ParseSurfaceFlinger, (*document).surfaceFlinger)},
+		{"am_help", whole(dumpsys.ParseAmHelp, (*document).amHelp)},
+		{"exitinfo", whole(dumpsys.ParseExitInfo, (*document).exitInfo)},
 		{"logcat", of.readLogcat},
 	}
 }
@@ -122,14 +122,10 @@ func runParseOf(kind, path string, asJSON bool, of logOwner, in io.Reader, out i
 	if err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
-	f := doc.head()
-	f.Schema, f.Kind = parseSchema, kind
-	if f.Warnings == nil {
-		f.Warnings = []string{}
-	}
+	doc.Schema, doc.Kind = parseSchema, kind
 	if !asJSON {
 		w := bufio.NewWriter(out)
-		tellDocument(w, doc)
+		doc.write(w)
 		return w.Flush()
 	}
 	e := json.NewEncoder(out)
@@ -137,7 +133,7 @@ func runParseOf(kind, path string, asJSON bool, of logOwner, in io.Reader, out i
 	return e.Encode(doc)
 }
 
-func readerOf(kind string, of logOwner) (func(io.Reader) (document, error), error) {
+func readerOf(kind string, of logOwner) (func(io.Reader) (*document, error), error) {
 	for _, k := range parseKinds(of) {
 		if k.name == kind {
 			return k.read, nil
@@ -160,40 +156,34 @@ func ungzip(r io.Reader) (io.Reader, error) {
 	return gzip.NewReader(b)
 }
 
-// wholeText makes a reader of one that wants the whole text.
-func wholeText(read func([]byte) document) func(io.Reader) (document, error) {
-	return func(r io.Reader) (document, error) {
+// whole makes a reader of a parser that wants the whole text.
+func whole[T any](parse func([]byte) (T, error), fill func(*document, T)) func(io.Reader) (*document, error) {
+	return func(r io.Reader) (*document, error) {
 		text, err := io.ReadAll(io.LimitReader(r, maxParseText+1))
 		if err != nil {
 			return nil, err
 		}
-		doc := read(text[:min(len(text), maxParseText)])
-		if len(text) > maxParseText {
-			doc.head().Truncated = true
+		doc := newDocument()
+		read := text[:min(len(text), maxParseText)]
+		if parsed, err := parse(read); err != nil {
+			doc.refuse(read, err)
+		} else {
+			fill(doc, parsed)
 		}
+		doc.Truncated = doc.Truncated || len(text) > maxParseText
 		return doc, nil
 	}
 }
 
-// document is what parse prints.
-type document interface{ head() *parseHead }
-
-// parseHead is in each document. Truncated means that the text shows that it
-// was cut.
-type parseHead struct {
+// document is what parse prints: what every kind has, then the values of the kind.
+type document struct {
 	Schema    string      `json:"schema"`
 	Kind      string      `json:"kind"`
-	Truncated bool        `json:"truncated"`
+	Truncated bool        `json:"truncated"` // the text shows that it was truncated
 	Error     *parseError `json:"error"`
 	Warnings  []string    `json:"warnings"`
-}
 
-func (h *parseHead) head() *parseHead { return h }
-
-func (h *parseHead) warn(warnings []error) {
-	for _, w := range warnings {
-		h.Warnings = append(h.Warnings, w.Error())
-	}
+	values any // a struct with JSON names
 }
 
 type parseError struct {
@@ -201,150 +191,96 @@ type parseError struct {
 	Text string `json:"text"`
 }
 
-func deviceWords(e dumpsys.DeviceError) *parseError {
-	return &parseError{Kind: string(e.Kind), Text: e.Text}
-}
+func newDocument() *document { return &document{Warnings: []string{}} }
 
-// parseFailure is the document of a text that holds no answer.
-type parseFailure struct {
-	parseHead
-	Blocks []parseBlock `json:"blocks"` // always empty
-}
-
-// noAnswer finds the device's words in a text that err says is no answer.
-func noAnswer(text []byte, err error) document {
-	doc := &parseFailure{Blocks: []parseBlock{}}
-	var said dumpsys.DeviceError
-	if errors.As(err, &said) {
-		doc.Error = deviceWords(said)
-		return doc
-	}
-	if said, ok := dumpsys.ClassifyError(text); ok {
-		doc.Error = deviceWords(said)
-		return doc
-	}
-	doc.Error = &parseError{Kind: string(dumpsys.Format), Text: err.Error()}
-	if errors.Is(err, procfs.ErrEmpty) {
-		doc.Error.Kind = string(dumpsys.Empty)
-	}
-	return doc
-}
-
-// numberOrNull gives a number, or nil where it is unknown.
-func numberOrNull(v field.Value) *int64 {
-	if !v.Known {
-		return nil
-	}
-	return &v.N
-}
-
-func yesOrNull(a dumpsys.Answer) *bool {
-	if a == dumpsys.Unknown {
-		return nil
-	}
-	yes := a == dumpsys.Yes
-	return &yes
-}
-
-// nameOrNull gives a name, or nil where there is none.
-func nameOrNull(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
-type parseMeminfo struct {
-	parseHead
-	Blocks []parseBlock `json:"blocks"`
-}
-
-type parseBlock struct {
-	PID     *int64  `json:"pid"`
-	Process *string `json:"process"`
-	// swap_pss_kb is the total of the swap column as printed. It is a
-	// proportional share, and in the total, only where swap_in_total; otherwise
-	// it is the plain swap.
-	record.Breakdown
-	Objects map[string]int64 `json:"objects"`
-	// Computed: the release prints no App Summary, so the dimensions are made
-	// from the rows.
-	Computed  bool `json:"computed"`
-	Truncated bool `json:"truncated"`
-}
-
-func readMeminfo(text []byte) document {
-	m, err := dumpsys.ParseMeminfo(text)
-	if err != nil {
-		return noAnswer(text, err)
-	}
-	doc := &parseMeminfo{}
-	doc.warn(m.Warnings)
-	if m.BrokenOff != nil {
-		doc.Error = deviceWords(*m.BrokenOff)
-	}
-	for _, b := range m.Blocks {
-		swap := b.SwapPss
-		if b.SwapInTotal == dumpsys.No {
-			swap = b.Swap
-		}
-		doc.Blocks = append(doc.Blocks, parseBlock{
-			PID: numberOrNull(b.PID), Process: nameOrNull(b.Process), Objects: b.Objects, Computed: b.Computed, Truncated: b.Truncated,
-			Breakdown: record.Breakdown{
-				TotalPSS: numberOrNull(b.TotalPss), SwapPSS: numberOrNull(swap), SwapInTotal: yesOrNull(b.SwapInTotal), RSS: numberOrNull(b.TotalRss),
-				JavaHeap: numberOrNull(b.JavaHeap), NativeHeap: numberOrNull(b.NativeHeap), Code: numberOrNull(b.Code), Stack: numberOrNull(b.Stack),
-				Graphics: numberOrNull(b.Graphics), PrivateOther: numberOrNull(b.PrivateOther), System: numberOrNull(b.System),
-				EGL: numberOrNull(b.EGLMtrack), GL: numberOrNull(b.GLMtrack), OtherMtrack: numberOrNull(b.OtherMtrack),
-				GfxDev: numberOrNull(b.GfxDev), OtherDev: numberOrNull(b.OtherDev),
-			},
-		})
-		doc.Truncated = doc.Truncated || b.Truncated
-		doc.warn(b.Warnings)
-	}
-	return doc
-}
-
-type parseMemory struct {
-	parseHead
-	PSS          *int64 `json:"pss_kb"`
-	SwapPSS      *int64 `json:"swap_pss_kb"`
-	RSS          *int64 `json:"rss_kb"`
-	Swap         *int64 `json:"swap_kb"`
-	PrivateDirty *int64 `json:"private_dirty_kb"`
-	PrivateClean *int64 `json:"private_clean_kb"`
-	PSSAnon      *int64 `json:"pss_anon_kb,omitempty"`
-	Mappings     *int64 `json:"mappings,omitempty"`
-}
-
-func memoryDocument(m procfs.Memory) document {
-	doc := &parseMemory{
-		PSS: numberOrNull(m.Pss), SwapPSS: numberOrNull(m.SwapPss), RSS: numberOrNull(m.Rss), Swap: numberOrNull(m.Swap),
-		PrivateDirty: numberOrNull(m.PrivateDirty), PrivateClean: numberOrNull(m.PrivateClean), PSSAnon: numberOrNull(m.PssAnon), Mappings: numberOrNull(m.Mappings),
-	}
-	doc.Truncated = m.Truncated
-	doc.warn(m.Warnings)
-	return doc
-}
-
-func readRollup(text []byte) document {
-	m, err := procfs.ParseRollup(text)
-	if err != nil {
-		return noAnswer(text, err)
-	}
-	return memoryDocument(m)
-}
-
-// readSmaps streams: the smaps of a large app has several MB.
-func readSmaps(r io.Reader) (document, error) {
-	var first headWriter
-	m, err := procfs.ParseSmaps(io.TeeReader(r, &first))
-	if errors.Is(err, procfs.ErrEmpty) || errors.Is(err, procfs.ErrFormat) {
-		return noAnswer(first.text, err), nil
-	}
+// MarshalJSON writes one object.
+func (d *document) MarshalJSON() ([]byte, error) {
+	type common document // without this method
+	head, err := marshalRaw((*common)(d))
 	if err != nil {
 		return nil, err
 	}
-	return memoryDocument(m), nil
+	values, err := marshalRaw(d.values)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(head[:len(head)-1], ','), values[1:]...), nil
+}
+
+// marshalRaw leaves <, > and & as they are.
+func marshalRaw(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+func (d *document) set(values any, truncated bool, warnings []error) {
+	d.values, d.Truncated = values, truncated
+	d.warn(warnings)
+}
+
+func (d *document) warn(warnings []error) {
+	for _, w := range warnings {
+		d.Warnings = append(d.Warnings, w.Error())
+	}
+}
+
+func (d *document) deviceSaid(e dumpsys.DeviceError) {
+	d.Error = &parseError{Kind: string(e.Kind), Text: e.Text}
+}
+
+// refuse finds the device's words in a text that err says is no answer.
+func (d *document) refuse(text []byte, err error) {
+	d.values = struct {
+		Blocks []string `json:"blocks"`
+	}{[]string{}}
+	said, ok := errors.AsType[dumpsys.DeviceError](err)
+	if !ok {
+		said, ok = dumpsys.ClassifyError(text)
+	}
+	switch {
+	case ok:
+		d.deviceSaid(said)
+	case errors.Is(err, procfs.ErrEmpty):
+		d.Error = &parseError{Kind: string(dumpsys.Empty), Text: err.Error()}
+	default:
+		d.Error = &parseError{Kind: string(dumpsys.Format), Text: err.Error()}
+	}
+}
+
+func (d *document) meminfo(m dumpsys.Meminfo) {
+	d.warn(m.Warnings)
+	if m.BrokenOff != nil {
+		d.deviceSaid(*m.BrokenOff)
+	}
+	for i, b := range m.Blocks {
+		m.Blocks[i].SwapPss = b.AnySwap()
+		d.Truncated = d.Truncated || b.Truncated
+		d.warn(b.Warnings)
+	}
+	d.values = struct {
+		Blocks []dumpsys.Block `json:"blocks"`
+	}{m.Blocks}
+}
+
+func (d *document) memory(m procfs.Memory) { d.set(m, m.Truncated, m.Warnings) }
+
+// readSmaps streams: the smaps of a large app has several MB.
+func readSmaps(r io.Reader) (*document, error) {
+	var first headWriter
+	m, err := procfs.ParseSmaps(io.TeeReader(r, &first))
+	doc := newDocument()
+	switch {
+	case errors.Is(err, procfs.ErrEmpty) || errors.Is(err, procfs.ErrFormat):
+		doc.refuse(first.text, err)
+	case err != nil:
+		return nil, err
+	default:
+		doc.memory(m)
+	}
+	return doc, nil
 }
 
 // headWriter keeps the first bytes of a stream.
@@ -355,282 +291,75 @@ func (h *headWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-type parseShowmap struct {
-	parseHead
-	PSS          *int64 `json:"pss_kb"`
-	SwapPSS      *int64 `json:"swap_pss_kb"`
-	RSS          *int64 `json:"rss_kb"`
-	Size         *int64 `json:"size_kb"`
-	SharedClean  *int64 `json:"shared_clean_kb"`
-	SharedDirty  *int64 `json:"shared_dirty_kb"`
-	PrivateClean *int64 `json:"private_clean_kb"`
-	PrivateDirty *int64 `json:"private_dirty_kb"`
-	Swap         *int64 `json:"swap_kb"`
-	Mappings     *int64 `json:"mappings"`
-	// Rows is the number of rows, unknown if the text ends before TOTAL.
-	Rows    *int64          `json:"rows"`
-	Objects []showmapObject `json:"objects"`
-}
-
-type showmapObject struct {
-	Object       string `json:"object"`
-	PSS          *int64 `json:"pss_kb"`
-	SwapPSS      *int64 `json:"swap_pss_kb"`
-	PrivateDirty *int64 `json:"private_dirty_kb"`
-	PrivateClean *int64 `json:"private_clean_kb"`
-}
-
-func readShowmap(text []byte) document {
-	m, err := procfs.ParseShowmap(text)
-	if err != nil {
-		return noAnswer(text, err)
+func (d *document) showmap(m procfs.Showmap) {
+	rows := field.Known(int64(len(m.Rows)))
+	if m.Truncated {
+		rows = field.Value{}
 	}
 	t := m.Total
-	doc := &parseShowmap{
-		PSS: numberOrNull(t.PSS), SwapPSS: numberOrNull(t.SwapPss), RSS: numberOrNull(t.RSS), Size: numberOrNull(t.Size),
-		SharedClean: numberOrNull(t.SharedClean), SharedDirty: numberOrNull(t.SharedDirty),
-		PrivateClean: numberOrNull(t.PrivateClean), PrivateDirty: numberOrNull(t.PrivateDirty), Swap: numberOrNull(t.Swap), Mappings: numberOrNull(t.Count),
-		Objects: []showmapObject{},
-	}
-	if !m.Truncated {
-		rows := int64(len(m.Rows))
-		doc.Rows = &rows
-	}
-	for _, r := range m.Rows {
-		doc.Objects = append(doc.Objects, showmapObject{r.Object, numberOrNull(r.PSS), numberOrNull(r.SwapPss), numberOrNull(r.PrivateDirty), numberOrNull(r.PrivateClean)})
-	}
-	doc.Truncated = m.Truncated
-	doc.warn(m.Warnings)
-	return doc
+	d.set(struct {
+		PSS          field.Value         `json:"pss_kb"`
+		SwapPSS      field.Value         `json:"swap_pss_kb"`
+		RSS          field.Value         `json:"rss_kb"`
+		Size         field.Value         `json:"size_kb"`
+		SharedClean  field.Value         `json:"shared_clean_kb"`
+		SharedDirty  field.Value         `json:"shared_dirty_kb"`
+		PrivateClean field.Value         `json:"private_clean_kb"`
+		PrivateDirty field.Value         `json:"private_dirty_kb"`
+		Swap         field.Value         `json:"swap_kb"`
+		Mappings     field.Value         `json:"mappings"`
+		Rows         field.Value         `json:"rows"` // unknown if the text ends before TOTAL
+		Objects      []procfs.ShowmapRow `json:"objects"`
+	}{t.PSS, t.SwapPss, t.RSS, t.Size, t.SharedClean, t.SharedDirty, t.PrivateClean, t.PrivateDirty, t.Swap, t.Count,
+		rows, append([]procfs.ShowmapRow{}, m.Rows...)}, m.Truncated, m.Warnings)
 }
 
-type parseStatus struct {
-	parseHead
-	Name     *string `json:"name"`
-	PID      *int64  `json:"pid"`
-	UID      *int64  `json:"uid"`
-	Threads  *int64  `json:"threads"`
-	VMSize   *int64  `json:"vm_size_kb"`
-	VMRSS    *int64  `json:"vm_rss_kb"`
-	RSSAnon  *int64  `json:"rss_anon_kb"`
-	RSSFile  *int64  `json:"rss_file_kb"`
-	RSSShmem *int64  `json:"rss_shmem_kb"`
-	VMSwap   *int64  `json:"vm_swap_kb"`
-}
-
-func readStatus(text []byte) document {
-	s, err := procfs.ParseStatus(text)
-	if err != nil {
-		return noAnswer(text, err)
-	}
-	doc := &parseStatus{
-		Name: nameOrNull(s.Name), PID: numberOrNull(s.PID), UID: numberOrNull(s.UID), Threads: numberOrNull(s.Threads), VMSize: numberOrNull(s.VmSize), VMRSS: numberOrNull(s.VmRSS),
-		RSSAnon: numberOrNull(s.RssAnon), RSSFile: numberOrNull(s.RssFile), RSSShmem: numberOrNull(s.RssShmem), VMSwap: numberOrNull(s.VmSwap),
-	}
-	doc.Truncated = s.Truncated
-	doc.warn(s.Warnings)
-	return doc
-}
-
-type parseStat struct {
-	parseHead
-	PID        int64   `json:"pid"`
-	Comm       string  `json:"comm"`
-	State      *string `json:"state"`
-	PPID       *int64  `json:"ppid"`
-	Utime      *int64  `json:"utime_ticks"`
-	Stime      *int64  `json:"stime_ticks"`
-	Threads    *int64  `json:"threads"`
-	StartTicks *int64  `json:"start_ticks"`
-}
-
-func readStat(text []byte) document {
-	s, err := procfs.ParseStat(text)
-	if err != nil {
-		return noAnswer(text, err)
-	}
-	doc := &parseStat{
-		PID: s.PID, Comm: s.Comm, PPID: numberOrNull(s.PPID), Utime: numberOrNull(s.Utime), Stime: numberOrNull(s.Stime),
-		Threads: numberOrNull(s.Threads), StartTicks: numberOrNull(s.StartTicks),
-	}
-	if s.State != 0 {
-		doc.State = nameOrNull(string(rune(s.State)))
-	}
-	doc.Truncated = s.Truncated
-	doc.warn(s.Warnings)
-	return doc
-}
-
-type parseGfxinfo struct {
-	parseHead
-	// The values of the process, where there is one.
-	*gfxValues
-	Processes []gfxProcess `json:"processes"`
-}
-
-type gfxProcess struct {
-	PID     *int64  `json:"pid"`
-	Process *string `json:"process"`
-	gfxValues
-}
-
-type gfxValues struct {
-	GPUBytes    *int64 `json:"total_gpu_memory_bytes"`
-	GrallocKB   *int64 `json:"gralloc_kb"` // imported by gralloc
-	AllocatorKB *int64 `json:"allocator_kb"`
-	Views       *int64 `json:"views"`
-	ViewRoots   *int64 `json:"view_roots"`
-}
-
-func readGfxinfo(text []byte) document {
-	g, err := dumpsys.ParseGfxinfo(text)
-	if err != nil {
-		return noAnswer(text, err)
-	}
-	doc := &parseGfxinfo{}
+func (d *document) gfxinfo(g dumpsys.Gfxinfo) {
 	if g.BrokenOff != nil {
-		doc.Error = deviceWords(*g.BrokenOff)
+		d.deviceSaid(*g.BrokenOff)
 	}
-	for _, p := range g.Processes {
-		doc.Processes = append(doc.Processes, gfxProcess{numberOrNull(p.PID), nameOrNull(p.Process),
-			gfxValues{numberOrNull(p.GPUBytes), numberOrNull(p.GrallocKB), numberOrNull(p.AllocatorKB), numberOrNull(p.Views), numberOrNull(p.ViewRoots)}})
+	var one *dumpsys.GfxValues // the values of the process, where there is one
+	if len(g.Processes) == 1 {
+		one = &g.Processes[0].GfxValues
 	}
-	if len(doc.Processes) == 1 {
-		doc.gfxValues = &doc.Processes[0].gfxValues
+	d.set(struct {
+		*dumpsys.GfxValues
+		Processes []dumpsys.GfxProcess `json:"processes"`
+	}{one, g.Processes}, g.Truncated, g.Warnings)
+}
+
+func (d *document) gpu(g dumpsys.GPU) {
+	d.set(struct {
+		Global    field.Value          `json:"global_bytes"`
+		Processes []dumpsys.GPUProcess `json:"processes"`
+	}{g.Global(), append([]dumpsys.GPUProcess{}, g.Processes()...)}, g.Truncated, g.Warnings)
+}
+
+func (d *document) surfaceFlinger(s dumpsys.SurfaceFlinger) {
+	s.List, s.Imported = append([]dumpsys.Buffer{}, s.List...), append([]dumpsys.Buffer{}, s.Imported...)
+	d.set(s, s.Truncated, s.Warnings)
+}
+
+func (d *document) amHelp(h dumpsys.AmHelp) {
+	d.values = struct {
+		Dumpheap dumpsys.AmHelp `json:"dumpheap"`
+	}{h}
+}
+
+func (d *document) exitInfo(info dumpsys.ExitInfo) {
+	type exit struct {
+		dumpsys.Exit
+		Crash bool `json:"crash"`
+		Kill  bool `json:"kill"`
 	}
-	doc.Truncated = g.Truncated
-	doc.warn(g.Warnings)
-	return doc
-}
-
-type parseGPU struct {
-	parseHead
-	Global    *int64       `json:"global_bytes"`
-	Processes []gpuProcess `json:"processes"`
-}
-
-type gpuProcess struct {
-	PID   int64  `json:"pid"`
-	Bytes *int64 `json:"bytes"`
-}
-
-func readGPU(text []byte) document {
-	g, err := dumpsys.ParseGPU(text)
-	if err != nil {
-		return noAnswer(text, err)
-	}
-	doc := &parseGPU{Global: numberOrNull(g.Global()), Processes: []gpuProcess{}}
-	for _, p := range g.Processes() {
-		doc.Processes = append(doc.Processes, gpuProcess{p.PID, numberOrNull(p.Bytes)})
-	}
-	doc.Truncated = g.Truncated
-	doc.warn(g.Warnings)
-	return doc
-}
-
-type parseSurfaceFlinger struct {
-	parseHead
-	Buffers         *int64        `json:"buffers"`
-	TotalKB         *int64        `json:"total_kb"`
-	ImportedBuffers *int64        `json:"imported_buffers"`
-	ImportedKB      *int64        `json:"imported_kb"`
-	List            []flungBuffer `json:"list"`
-	Imported        []flungBuffer `json:"imported"`
-}
-
-type flungBuffer struct {
-	KB        *int64  `json:"kb"`
-	Requestor *string `json:"requestor"`
-}
-
-func flung(list []dumpsys.Buffer) []flungBuffer {
-	out := make([]flungBuffer, len(list))
-	for i, b := range list {
-		out[i] = flungBuffer{numberOrNull(b.KB), nameOrNull(b.Requestor)}
-	}
-	return out
-}
-
-func readSurfaceFlinger(text []byte) document {
-	s, err := dumpsys.ParseSurfaceFlinger(text)
-	if err != nil {
-		return noAnswer(text, err)
-	}
-	doc := &parseSurfaceFlinger{
-		Buffers: numberOrNull(s.Buffers), TotalKB: numberOrNull(s.TotalKB), ImportedBuffers: numberOrNull(s.ImportedBuffers), ImportedKB: numberOrNull(s.ImportedKB),
-		List: flung(s.List), Imported: flung(s.Imported),
-	}
-	doc.Truncated = s.Truncated
-	doc.warn(s.Warnings)
-	return doc
-}
-
-type parseAmHelp struct {
-	parseHead
-	Dumpheap dumpheapOptions `json:"dumpheap"`
-}
-
-type dumpheapOptions struct {
-	GC         *bool `json:"gc"`
-	Bitmaps    *bool `json:"bitmaps"`
-	Native     *bool `json:"native"`
-	MallocInfo *bool `json:"malloc_info"`
-	User       *bool `json:"user"`
-}
-
-func readAmHelp(text []byte) document {
-	h, err := dumpsys.ParseAmHelp(text)
-	if err != nil {
-		return noAnswer(text, err)
-	}
-	return &parseAmHelp{Dumpheap: dumpheapOptions{yesOrNull(h.GC), yesOrNull(h.Bitmaps), yesOrNull(h.Native), yesOrNull(h.MallocInfo), yesOrNull(h.User)}}
-}
-
-type parseExitInfo struct {
-	parseHead
-	Persisted *string    `json:"persisted"`
-	Exits     []exitInfo `json:"exits"`
-}
-
-type exitInfo struct {
-	Package     *string `json:"package"`
-	Timestamp   *string `json:"timestamp"`
-	PID         *int64  `json:"pid"`
-	UID         *int64  `json:"uid"`
-	User        *int64  `json:"user"`
-	Process     *string `json:"process"`
-	Reason      *int64  `json:"reason"`
-	ReasonName  *string `json:"reason_name"`
-	Subreason   *int64  `json:"subreason"`
-	SubName     *string `json:"subreason_name"`
-	Status      *int64  `json:"status"`
-	Importance  *int64  `json:"importance"`
-	PSS         *int64  `json:"pss_kb"`
-	RSS         *int64  `json:"rss_kb"`
-	Description *string `json:"description"`
-	Trace       *string `json:"trace"`
-	Crash       bool    `json:"crash"`
-	Kill        bool    `json:"kill"`
-}
-
-func readExitInfo(text []byte) document {
-	info, err := dumpsys.ParseExitInfo(text)
-	if err != nil {
-		return noAnswer(text, err)
-	}
-	doc := &parseExitInfo{Persisted: nameOrNull(info.Persisted), Exits: []exitInfo{}}
+	exits := []exit{}
 	for _, e := range info.Exits {
-		doc.Exits = append(doc.Exits, exitInfo{
-			Package: nameOrNull(e.Package), Timestamp: nameOrNull(e.Timestamp), PID: numberOrNull(e.PID), UID: numberOrNull(e.RealUID), User: numberOrNull(e.User),
-			Process: nameOrNull(e.Process), Reason: numberOrNull(e.Reason), ReasonName: nameOrNull(e.ReasonName),
-			Subreason: numberOrNull(e.Subreason), SubName: nameOrNull(e.SubreasonName), Status: numberOrNull(e.Status), Importance: numberOrNull(e.Importance),
-			PSS: numberOrNull(e.Pss), RSS: numberOrNull(e.Rss), Description: nameOrNull(e.Description), Trace: nameOrNull(e.Trace),
-			Crash: e.Crash(), Kill: e.Kill(),
-		})
+		exits = append(exits, exit{e, e.Crash(), e.Kill()})
 	}
-	doc.Truncated = info.Truncated
-	doc.warn(info.Warnings)
-	return doc
+	d.set(struct {
+		Persisted field.Text `json:"persisted"`
+		Exits     []exit     `json:"exits"`
+	}{info.Persisted, exits}, info.Truncated, info.Warnings)
 }
 
 // logOwner is the process whose lines of a log count; the zero logOwner is any.
@@ -639,126 +368,110 @@ type logOwner struct {
 	process string
 }
 
-type parseLogcat struct {
-	parseHead
-	Entries      int64        `json:"entries"`
-	First        *string      `json:"first"`
-	Last         *string      `json:"last"`
-	Crash        bool         `json:"crash"`
-	Kill         bool         `json:"kill"`
-	Exception    *string      `json:"exception"`
-	Signal       *string      `json:"signal"`
-	KillReason   *string      `json:"kill_reason"`
-	HeapUsed     *int64       `json:"heap_used_kb"`
-	HeapTotal    *int64       `json:"heap_total_kb"`
-	LongestPause *int64       `json:"longest_gc_pause_us"`
-	Causes       []logCause   `json:"gc_causes"`
-	Mentions     []logMention `json:"mentions"`
-}
-
 type logCause struct {
 	Cause string `json:"cause"`
 	Count int64  `json:"count"`
 }
 
 type logMention struct {
-	Kind  string  `json:"kind"`
-	Count int64   `json:"count"`
-	First *string `json:"first"`
-	Last  *string `json:"last"`
-	Line  string  `json:"line"`
+	Kind dumpsys.LogKind `json:"kind"`
+	dumpsys.Mention
 }
 
 // readLogcat streams: the buffers of a phone have up to 64 MB.
-func (of logOwner) readLogcat(r io.Reader) (document, error) {
+func (of logOwner) readLogcat(r io.Reader) (*document, error) {
 	log, err := dumpsys.ScanLogcat(r, of.pid, of.process)
-	var said dumpsys.DeviceError
-	if errors.As(err, &said) {
-		return noAnswer(nil, err), nil
+	doc := newDocument()
+	if errors.As(err, new(dumpsys.DeviceError)) {
+		doc.refuse(nil, err)
+		return doc, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	doc := &parseLogcat{
-		Entries: log.Entries, First: nameOrNull(log.First), Last: nameOrNull(log.Last), Crash: log.Crash(), Kill: log.Kill(),
-		Exception: nameOrNull(log.Exception), Signal: nameOrNull(log.Signal), KillReason: nameOrNull(log.KillReason),
-		HeapUsed: numberOrNull(log.GC.HeapUsed), HeapTotal: numberOrNull(log.GC.HeapTotal), LongestPause: numberOrNull(log.GC.LongestPause),
-		Causes: []logCause{}, Mentions: []logMention{},
-	}
+	causes, mentions := []logCause{}, []logMention{}
 	for _, cause := range slices.Sorted(maps.Keys(log.GC.Causes)) {
-		doc.Causes = append(doc.Causes, logCause{cause, log.GC.Causes[cause]})
+		causes = append(causes, logCause{cause, log.GC.Causes[cause]})
 	}
 	for _, kind := range dumpsys.LogKinds() {
 		if m, ok := log.Mentions[kind]; ok {
-			doc.Mentions = append(doc.Mentions, logMention{string(kind), m.Count, nameOrNull(m.First), nameOrNull(m.Last), m.Line})
+			mentions = append(mentions, logMention{kind, m})
 		}
 	}
-	doc.Truncated = log.Truncated
-	doc.warn(log.Warnings)
+	doc.set(struct {
+		Entries int64      `json:"entries"`
+		First   field.Text `json:"first"`
+		Last    field.Text `json:"last"`
+		Crash   bool       `json:"crash"`
+		Kill    bool       `json:"kill"`
+		dumpsys.LogEnd
+		dumpsys.GC
+		Causes   []logCause   `json:"gc_causes"`
+		Mentions []logMention `json:"mentions"`
+	}{log.Entries, log.First, log.Last, log.Crash(), log.Kill(), log.LogEnd, log.GC, causes, mentions}, log.Truncated, log.Warnings)
 	return doc, nil
 }
 
-// tellDocument prints a document for people: a name and a value a line, lists
-// indented and cut short.
-func tellDocument(w io.Writer, doc document) {
-	h := doc.head()
-	if h.Error != nil {
-		fmt.Fprintf(w, "the device says (%s): %s\n", h.Error.Kind, text.Printable(h.Error.Text))
+// write prints a document for people: a name and a value a line, lists indented and
+// shortened.
+func (d *document) write(w io.Writer) {
+	if d.Error != nil {
+		fmt.Fprintf(w, "the device says (%s): %s\n", d.Error.Kind, text.Printable(d.Error.Text))
 	}
-	tellFields(w, reflect.ValueOf(doc).Elem(), "")
-	if h.Truncated {
+	writeFields(w, reflect.ValueOf(d.values), "")
+	if d.Truncated {
 		fmt.Fprintln(w, "the text is cut")
 	}
-	for _, warning := range h.Warnings {
+	for _, warning := range d.Warnings {
 		fmt.Fprintf(w, "warning: %s\n", text.Printable(warning))
 	}
 }
 
-func tellFields(w io.Writer, v reflect.Value, indent string) {
+func writeFields(w io.Writer, v reflect.Value, indent string) {
 	for i := range v.NumField() {
 		f, value := v.Type().Field(i), v.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		_, scalar := value.Interface().(json.Marshaler)
 		switch {
-		case f.Type == reflect.TypeFor[parseHead]():
+		case name == "-":
 		case f.Anonymous && f.Type.Kind() == reflect.Struct:
-			tellFields(w, value, indent)
-		case f.Anonymous: // the values of the one process, told in the list
-		case f.Type.Kind() == reflect.Struct:
+			writeFields(w, value, indent)
+		case f.Anonymous: // the values of the only process, which the list has too
+		case !scalar && f.Type.Kind() == reflect.Struct:
 			fmt.Fprintf(w, "%s%s\n", indent, name)
-			tellFields(w, value, indent+"  ")
+			writeFields(w, value, indent+"  ")
 		case f.Type.Kind() == reflect.Slice:
-			tellList(w, name, value, indent)
+			writeList(w, name, value, indent)
 		default:
-			fmt.Fprintf(w, "%s%-24s %s\n", indent, name, tellValue(value))
+			fmt.Fprintf(w, "%s%-24s %s\n", indent, name, valueText(value.Interface()))
 		}
 	}
 }
 
-func tellList(w io.Writer, name string, list reflect.Value, indent string) {
+func writeList(w io.Writer, name string, list reflect.Value, indent string) {
 	fmt.Fprintf(w, "%s%s: %d\n", indent, name, list.Len())
 	for i := range min(list.Len(), maxTableRows) {
 		fmt.Fprintf(w, "%s- %d\n", indent, i+1)
-		tellFields(w, list.Index(i), indent+"  ")
+		writeFields(w, list.Index(i), indent+"  ")
 	}
 	if more := list.Len() - maxTableRows; more > 0 {
 		fmt.Fprintf(w, "%s... and %d more: --json prints all\n", indent, more)
 	}
 }
 
-func tellValue(v reflect.Value) string {
-	switch v.Kind() {
-	case reflect.Pointer:
-		if v.IsNil() {
+// valueText is a value as people read it: - for what the text does not hold.
+func valueText(v any) string {
+	switch v := v.(type) {
+	case field.Text:
+		return text.Printable(cmp.Or(string(v), "-"))
+	case map[string]int64:
+		if v == nil {
 			return "-"
 		}
-		return tellValue(v.Elem())
-	case reflect.String:
-		return text.Printable(v.String())
-	case reflect.Map:
-		if v.IsNil() {
-			return "-"
-		}
-		return text.Printable(strings.TrimPrefix(fmt.Sprint(v.Interface()), "map"))
+		return text.Printable(strings.TrimPrefix(fmt.Sprint(v), "map"))
+	case json.Marshaler:
+		raw, _ := v.MarshalJSON() // a number, a letter or null: it cannot fail
+		return strings.Trim(strings.ReplaceAll(string(raw), "null", "-"), `"`)
 	}
-	return fmt.Sprint(v.Interface())
+	return text.Printable(fmt.Sprint(v))
 }

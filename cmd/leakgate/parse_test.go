@@ -190,6 +190,27 @@ func flat(v any) map[string]any {
 	return out
 }
 
+// TestParseOutput holds what parse prints of one text of each kind, for people and as
+// JSON, key by key.
+func TestParseOutput(t *testing.T) {
+	parseGolden(t, "error", "meminfo")
+	for _, kind := range parseKindNames() {
+		parseGolden(t, kind, kind)
+	}
+}
+
+func parseGolden(t *testing.T, name, kind string) {
+	t.Helper()
+	path := filepath.Join("testdata", "parse", name)
+	var out strings.Builder
+	for _, asJSON := range []bool{false, true} {
+		if err := runParse(kind, path+".in", asJSON, nil, &out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden(t, path+".txt", out.String())
+}
+
 func TestParseReadsStandardInputAndStatus(t *testing.T) {
 	for _, c := range []struct {
 		kind, text string

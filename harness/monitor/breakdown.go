@@ -19,14 +19,8 @@ func number(v field.Value) *int64 {
 
 // breakdown is a block of dumpsys meminfo for samples.ndjson.
 func breakdown(b dumpsys.Block) *record.Breakdown {
-	// As in `parse meminfo`: without shares, the plain swap stands here and
-	// swap_in_total is false.
-	swap := b.SwapPss
-	if !swap.Known {
-		swap = b.Swap
-	}
 	return &record.Breakdown{
-		TotalPSS: number(b.TotalPss), SwapPSS: number(swap), SwapInTotal: told(b.SwapInTotal), RSS: number(b.TotalRss),
+		TotalPSS: number(b.TotalPss), SwapPSS: number(b.AnySwap()), SwapInTotal: told(b.SwapInTotal), RSS: number(b.TotalRss),
 		JavaHeap: number(b.JavaHeap), NativeHeap: number(b.NativeHeap), Code: number(b.Code), Stack: number(b.Stack),
 		Graphics: number(b.Graphics), PrivateOther: number(b.PrivateOther), System: number(b.System),
 		EGL: number(b.EGLMtrack), GL: number(b.GLMtrack), OtherMtrack: number(b.OtherMtrack),

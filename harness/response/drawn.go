@@ -136,7 +136,7 @@ func (m *Moment) reading(why map[graphics.Source]string) graphics.Reading {
 func layered(list []dumpsys.Buffer) []graphics.Buffer {
 	out := make([]graphics.Buffer, len(list))
 	for i, x := range list {
-		out[i] = graphics.Buffer{Layer: x.Requestor, KB: graphics.Value(x.KB)}
+		out[i] = graphics.Buffer{Layer: string(x.Requestor), KB: graphics.Value(x.KB)}
 	}
 	return out
 }

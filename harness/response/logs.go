@@ -32,13 +32,13 @@ func readLogcat(c *Case, _ *Moment, text []byte) ([]string, error) {
 func ending(l dumpsys.Logcat) string {
 	switch {
 	case l.Exception != "":
-		return "CRASHED with " + l.Exception
+		return "CRASHED with " + string(l.Exception)
 	case l.Signal != "":
-		return "CRASHED by " + l.Signal
+		return "CRASHED by " + string(l.Signal)
 	case l.Crash():
 		return "CRASHED"
 	case l.KillReason != "":
-		return "KILLED by the system: " + l.KillReason
+		return "KILLED by the system: " + string(l.KillReason)
 	case l.Kill():
 		return "KILLED by the system"
 	case l.Mentions[dumpsys.LogOutOfMemory].Count > 0:
@@ -67,7 +67,7 @@ func readExitInfo(c *Case, _ *Moment, text []byte) ([]string, error) {
 	}
 	var own []dumpsys.Exit
 	for _, e := range info.Exits {
-		if e.Process == c.Process.Name && (!e.User.Known || e.User.N == int64(c.Process.User)) {
+		if string(e.Process) == c.Process.Name && (!e.User.Known || e.User.N == int64(c.Process.User)) {
 			own = append(own, e)
 		}
 	}
@@ -89,7 +89,7 @@ func readExitInfo(c *Case, _ *Moment, text []byte) ([]string, error) {
 
 // endedAt is when a process ended, by the device's clock; zero where that is no time.
 func endedAt(e dumpsys.Exit) time.Time {
-	at, _ := time.Parse("2006-01-02 15:04:05", e.Timestamp) // takes fractions, too
+	at, _ := time.Parse("2006-01-02 15:04:05", string(e.Timestamp)) // takes fractions, too
 	return at
 }
 
@@ -106,7 +106,7 @@ func exitText(e dumpsys.Exit) string {
 		text += fmt.Sprintf(", Pss %s", megabytes(e.Pss.N))
 	}
 	if e.Description != "" {
-		text += ", " + e.Description
+		text += ", " + string(e.Description)
 	}
 	return text
 }

@@ -96,7 +96,7 @@ func checkMeminfo(t *testing.T, r *hostdevicetest.Running, name, pid string) {
 			t.Fatalf("meminfo %s: %+v, %v\n%s", options, m, err, out)
 		}
 		b := m.Blocks[0]
-		if fmt.Sprint(b.PID.N) != pid || b.Process != name || b.Truncated || len(b.Warnings) > 0 {
+		if fmt.Sprint(b.PID.N) != pid || string(b.Process) != name || b.Truncated || len(b.Warnings) > 0 {
 			t.Errorf("meminfo %s: %+v", options, b)
 		}
 		if sum := b.JavaHeap.N + b.NativeHeap.N + b.Code.N + b.Stack.N + b.Graphics.N + b.PrivateOther.N + b.System.N; sum != b.TotalPss.N || sum == 0 {
