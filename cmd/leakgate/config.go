@@ -219,12 +219,10 @@ type checkedFile struct {
 	File     string                 `json:"file"`
 	OK       bool                   `json:"ok"`
 	Problems []toldProblem          `json:"problems"`
-	Idle     []toldProblem          `json:"idle"`
 	Profiles []string               `json:"profiles,omitempty"`
 	Profile  string                 `json:"profile,omitempty"`
 	Values   map[string]toldSetting `json:"values,omitempty"`
 	errors   config.Errors          // the problems, for people
-	idle     config.Errors          // what has no effect, for people
 	config   *config.Config         // nil where there are problems
 }
 
@@ -252,23 +250,21 @@ type toldOrigin struct {
 	Variables []string `json:"variables,omitempty"`
 }
 
-// check reads a file and, beyond what the reader of files knows, the options of
-// the policy in it and in each of its profiles.
+// check reads a file and validates the policy that it and each of its profiles
+// describe.
 func (f *configFlags) check(c console, path string) checkedFile {
 	out := checkedFile{File: text.Printable(path)}
 	cfg, err := config.Load(path, c.getenv, f.choices(c)...)
 	if err == nil {
-		readings := readingsOf(c, path, cfg)
 		out.config, out.Profiles, out.Profile = cfg, cfg.Profiles(), cfg.Profile()
-		out.idle = config.Idle(readings...)
-		err = checkPolicies(path, readings)
+		err = checkPolicies(path, readingsOf(c, path, cfg))
 	}
 	if err != nil {
-		out.config, out.idle = nil, nil
+		out.config = nil
 		out.errors = problemsOf(path, err)
 	}
 	out.OK = out.config != nil
-	out.Problems, out.Idle = out.told(out.errors), out.told(out.idle)
+	out.Problems = out.told(out.errors)
 	return out
 }
 
@@ -350,9 +346,6 @@ func (f *configFlags) verify(c console, args []string) int {
 			profiles = ", also with its profiles " + strings.Join(file.Profiles, ", ")
 		}
 		fmt.Fprintf(c.out, "%s: ok%s\n", file.File, profiles)
-		for _, p := range file.idle {
-			fmt.Fprintln(c.out, p)
-		}
 	}
 	return code
 }

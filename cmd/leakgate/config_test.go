@@ -100,10 +100,6 @@ type configJSON struct {
 			Line, Column                     int
 			Path, Message, Suggestion, Place string
 		}
-		Idle []struct {
-			Line, Column                     int
-			Path, Message, Suggestion, Place string
-		}
 		Profiles []string
 		Profile  string
 		Values   map[string]struct {
@@ -166,56 +162,6 @@ func TestConfigVerifyManyFiles(t *testing.T) {
 	}
 }
 
-// A value that no profile of a file uses is told behind its ok, and is no error.
-func TestConfigVerifyTellsWhatHasNoEffect(t *testing.T) {
-	const head = "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\n"
-	idle := head + "detect: { article: { t: 3, options: { floors: last } } }\n"
-	for name, c := range map[string]struct {
-		text string
-		env  map[string]string
-		args []string
-		want []string // paths
-	}{
-		"robust by default":        {idle, nil, nil, []string{"detect.article.t", "detect.article.options.floors"}},
-		"article":                  {head + "detect: { policy: article, article: { t: 3 } }\n", nil, nil, nil},
-		"article by the variable":  {idle, map[string]string{"LEAKGATE_DETECT_POLICY": "article"}, nil, nil},
-		"nothing of the article":   {head + "detect: { policy: robust }\n", nil, nil, nil},
-		"used in a profile":        {idle + "profiles: { old: { detect: { policy: article } } }\n", nil, nil, nil},
-		"used in another profile":  {idle + "profiles: { old: { detect: { policy: article } }, pr: {} }\n", nil, []string{"--profile", "pr"}, nil},
-		"written in a profile":     {head + "profiles: { pr: { detect: { article: { t: 3 } } } }\n", nil, nil, []string{"profiles.pr.detect.article.t"}},
-		"replaced in that profile": {idle + "profiles: { old: { detect: { policy: article, article: { t: 4 } } } }\n", nil, nil, []string{"detect.article.t"}},
-		"a variable":               {head, map[string]string{"LEAKGATE_DETECT_ARTICLE_R2": "0.7"}, nil, []string{"detect.article.r2"}},
-	} {
-		file := write(t, c.text)
-		args := append([]string{"config", "verify", file}, c.args...)
-		code, out, errOut := typed(t, c.env, args...)
-		lines := strings.Split(out, "\n")
-		told := 0
-		for _, line := range lines[1:] {
-			if strings.Contains(line, "has no effect, because detect.policy is robust") {
-				told++
-			}
-		}
-		if code != exitOK || errOut != "" || !strings.HasPrefix(lines[0], file+": ok") || told != len(c.want) {
-			t.Errorf("%s: exit %d\n%s%s", name, code, out, errOut)
-		}
-		_, out, _ = typed(t, c.env, append(args, "--json")...)
-		v := readConfigJSON(t, out)
-		var paths []string
-		for _, p := range v.Files[0].Idle {
-			paths = append(paths, p.Path)
-			if (p.Line > 0) != (p.Place == "") {
-				t.Errorf("%s: %+v", name, p)
-			}
-		}
-		slices.Sort(paths)
-		slices.Sort(c.want)
-		if !v.Files[0].OK || !slices.Equal(paths, c.want) {
-			t.Errorf("%s: idle %q, want %q", name, paths, c.want)
-		}
-	}
-}
-
 func TestConfigPrintJSON(t *testing.T) {
 	t.Chdir("testdata/config")
 	code, out, errOut := typed(t, map[string]string{"LEAKGATE_SAMPLE_NORMAL": "10s"}, "config", "print", "full.yaml", "--profile", "pr", "--json", "--for", "1h")
@@ -228,17 +174,17 @@ func TestConfigPrintJSON(t *testing.T) {
 		value       any
 		layer, name string
 	}{
-		"app.package":                   {"com.shop", "file", ""},
-		"app.processes":                 {[]any{"com.shop", "com.shop:*"}, "default", ""},
-		"duration":                      {"1h", "flag", "--for"},
-		"sample.normal":                 {"10s", "environment", "LEAKGATE_SAMPLE_NORMAL"},
-		"sample.leaking":                {"2m", "profile", "pr"},
-		"devices.min_api":               {float64(21), "default", ""},
-		"workload.monkey.events":        {float64(10), "file", ""},
-		"detect.article.options.floors": {"last", "file", ""},
-		"diagnose.keep":                 {"stripped", "default", ""},
-		"diagnose.steps.java[0].name":   {"battery", "file", ""},
-		"diagnose.steps.java[0].limit":  {"30s", "default", ""},
+		"app.package":                  {"com.shop", "file", ""},
+		"app.processes":                {[]any{"com.shop", "com.shop:*"}, "default", ""},
+		"duration":                     {"1h", "flag", "--for"},
+		"sample.normal":                {"10s", "environment", "LEAKGATE_SAMPLE_NORMAL"},
+		"sample.leaking":               {"2m", "profile", "pr"},
+		"devices.min_api":              {float64(21), "default", ""},
+		"workload.monkey.events":       {float64(10), "file", ""},
+		"detect.policy":                {"article", "file", ""},
+		"diagnose.keep":                {"stripped", "default", ""},
+		"diagnose.steps.java[0].name":  {"battery", "file", ""},
+		"diagnose.steps.java[0].limit": {"30s", "default", ""},
 	} {
 		got := values[path]
 		text, err := json.Marshal(got.Value)

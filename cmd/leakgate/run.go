@@ -55,9 +55,6 @@ func (f *runVerbFlags) run(c console, args []string) int {
 		fmt.Fprintf(c.err, "leakgate run: %v\n", err)
 		return exitUsage
 	}
-	for _, p := range cfg.Idle() {
-		fmt.Fprintf(c.err, "leakgate run: %v\n", p)
-	}
 	_, code := f.carryOut(c, "run", func(p *plan) error {
 		if p.options.Patterns, err = patternsOf(cfg.App.Processes); err != nil {
 			return usageError{err}

@@ -239,25 +239,6 @@ func TestPolicyOfTheFile(t *testing.T) {
 	}
 }
 
-// What has no effect under the policy is told before the run begins, and the run
-// goes on.
-func TestRunTellsWhatHasNoEffect(t *testing.T) {
-	text := "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 2m\ndetect: { article: { t: 3 } }\n"
-	env := serve(t, shop("phone-a"))
-	for policy, told := range map[string]bool{"robust": true, "article": false} {
-		env["LEAKGATE_DETECT_POLICY"] = policy
-		dir := filepath.Join(t.TempDir(), "run")
-		code, out, errOut := typed(t, env, "run", write(t, text), "--out", dir)
-		if code != 0 || strings.Contains(errOut, ":5:25: detect.article.t: has no effect, because detect.policy is robust") != told {
-			t.Errorf("%s: exit %d\n%s%s", policy, code, out, errOut)
-		}
-		run, err := record.ReadRun(dir)
-		if err != nil || run.Policy != policy {
-			t.Errorf("%s: run.json has policy %q, %v", policy, run.Policy, err)
-		}
-	}
-}
-
 // Phones before Android 7 have no shell protocol: the outputs are mixed, line
 // ends are those of a terminal and the exit code comes by a marker.
 func TestRunOnPhonesWithoutTheShellProtocol(t *testing.T) {

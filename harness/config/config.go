@@ -128,23 +128,7 @@ type Detect struct {
 	Policy string
 	// Assert is end, to judge by the word at the end of the run, or live, to fail a
 	// run in which a process ever reached LEAKING.
-	Assert  string
-	Article Article
-}
-
-// Article holds what can be set of the policy article; under another it has no effect.
-type Article struct {
-	// T is the t statistic, and R2 the coefficient of determination, that a
-	// growing line must exceed (article 5.2).
-	T, R2 float64
-	// SpikePercent, and SpikeMin in bytes, are what a jump must exceed to count
-	// as a leak at once (article 5.5).
-	SpikePercent float64
-	SpikeMin     int64
-	// Options are named options of the policy, as text. This package does not
-	// know their names; who does reports a wrong one with [Config.Problem] at
-	// detect.article.options.NAME.
-	Options map[string]string
+	Assert string
 }
 
 // Diagnose says what is captured of a process that leaks.
@@ -189,10 +173,6 @@ const (
 	DefaultMaxApp          = 5.0
 	DefaultPolicy          = policyRobust
 	DefaultAssert          = "end"
-	DefaultT               = 2.0
-	DefaultR2              = 0.6
-	DefaultSpikePercent    = 50.0
-	DefaultSpikeMinBytes   = 200 << 20
 	DefaultDump            = "on_leak"
 	DefaultCooldown        = 30 * time.Minute
 	DefaultKeep            = "stripped"
@@ -212,13 +192,7 @@ func defaults() *Config {
 			Normal: DefaultNormal, Suspicious: DefaultSuspicious, Leaking: DefaultLeaking, Detail: DefaultDetail,
 			MaxSystemServer: DefaultMaxSystemServer, MaxApp: DefaultMaxApp,
 		},
-		Detect: Detect{
-			Policy: DefaultPolicy, Assert: DefaultAssert,
-			Article: Article{
-				T: DefaultT, R2: DefaultR2,
-				SpikePercent: DefaultSpikePercent, SpikeMin: DefaultSpikeMinBytes,
-			},
-		},
+		Detect:   Detect{Policy: DefaultPolicy, Assert: DefaultAssert},
 		Diagnose: Diagnose{Dump: DefaultDump, Cooldown: DefaultCooldown, Keep: DefaultKeep},
 	}
 }

@@ -37,12 +37,9 @@ sample:
 detect:
   policy: article
   assert: live
-  article:
-    t: 2.5
-    r2: 0.7
-    spike: { pct: 40%, min: 1.5GB }
-    options: { window: 120, gpu.graphics: "yes" }
 diagnose:
+  # Each loop of the suite ends with a mark,
+  # and a dump at each mark shows what every
   dump: at_marks
   cooldown: 1h30m
   keep: none
@@ -83,9 +80,7 @@ func TestFullFile(t *testing.T) {
 		Workload: Workload{Monkey: &Monkey{200000, 1500 * time.Millisecond, &seven}},
 		Duration: 36 * time.Hour,
 		Sample:   Sample{10 * time.Second, 5 * time.Second, time.Minute, 90 * time.Second, 12.5, 1000},
-		Detect: Detect{"article", "live", Article{
-			2.5, 0.7, 40, 3 << 29, map[string]string{"window": "120", "gpu.graphics": "yes"},
-		}},
+		Detect:   Detect{"article", "live"},
 		Diagnose: Diagnose{"at_marks", 90 * time.Minute, "none", map[string][]Step{
 			"native": {
 				{"unreachable", "dumpsys meminfo --unreachable {pid}", 20 * time.Second},
@@ -125,7 +120,7 @@ devices: { serials: [], min_api: 21, require: 1 }
 workload: none
 duration: 8h
 sample: { normal: 30s, suspicious: 15s, leaking: 60s, detail: 30s }
-detect: { policy: robust, assert: end, article: { t: 2.0, r2: 0.6, spike: { pct: 50, min: 200MB } } }
+detect: { policy: robust, assert: end }
 diagnose: { dump: on_leak, cooldown: 30m, keep: stripped, steps: {} }
 `)
 	written.Devices.Serials = nil
@@ -186,21 +181,19 @@ func TestVariablesAddNoKeys(t *testing.T) {
 func TestOrigins(t *testing.T) {
 	c := mustParse(t, full)
 	for path, want := range map[string]string{
-		"app.package":                         "run.yaml:6:12",
-		"app.processes":                       "run.yaml:7:14",
-		"app.processes[1]":                    "run.yaml:7:27",
-		"sample.normal":                       "run.yaml:3:11", // where the anchor has it
-		"sample.detail":                       "run.yaml:19:11",
-		"workload.monkey.seed":                "run.yaml:14:52",
-		"detect.article.spike.min":            "run.yaml:28:29",
-		"detect.article.options.gpu.graphics": "run.yaml:29:43",
-		"app.mapping":                         "run.yaml:8:12",
-		"diagnose.keep":                       "run.yaml:33:9",
-		"diagnose.steps.native":               "run.yaml:36:7",
-		"diagnose.steps.native[1].command":    "run.yaml:38:18",
-		"diagnose.steps.native[1].limit":      "default",
-		"diagnose.steps.all[0].name":          "run.yaml:40:19",
-		"detect.article.options.none":         "default",
+		"app.package":                      "run.yaml:6:12",
+		"app.processes":                    "run.yaml:7:14",
+		"app.processes[1]":                 "run.yaml:7:27",
+		"sample.normal":                    "run.yaml:3:11", // where the anchor has it
+		"sample.detail":                    "run.yaml:19:11",
+		"workload.monkey.seed":             "run.yaml:14:52",
+		"detect.assert":                    "run.yaml:24:11",
+		"app.mapping":                      "run.yaml:8:12",
+		"diagnose.keep":                    "run.yaml:30:9",
+		"diagnose.steps.native":            "run.yaml:33:7",
+		"diagnose.steps.native[1].command": "run.yaml:35:18",
+		"diagnose.steps.native[1].limit":   "default",
+		"diagnose.steps.all[0].name":       "run.yaml:37:19",
 	} {
 		if got := c.Origin(path).String(); got != want {
 			t.Errorf("%s comes from %s, not from %s", path, got, want)
@@ -214,11 +207,11 @@ func TestOrigins(t *testing.T) {
 // Callers report what only they can know in the words of this package.
 func TestProblemOfCaller(t *testing.T) {
 	c := mustParse(t, full)
-	p := c.Problem("detect.article.options.window", `the policy article has no option "window"`)
-	p.Suggestion = "windows"
-	const want = `run.yaml:29:24: detect.article.options.window: the policy article has no option "window"; did you mean windows?
-   29 |     options: { window: 120, gpu.graphics: "yes" }
-      |                        ^`
+	p := c.Problem("diagnose.steps.native", `a step is named twice`)
+	p.Suggestion = "gwp"
+	const want = `run.yaml:33:7: diagnose.steps.native: a step is named twice; did you mean gwp?
+   33 |       - { name: unreachable, command: "dumpsys meminfo --unreachable {pid}", limit: 20s }
+      |       ^`
 	if got := p.Error(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -276,14 +269,6 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-func manyOptions(n int) string {
-	var b strings.Builder
-	for i := range n {
-		fmt.Fprintf(&b, "k%d: \"${X:-%s}\", ", i, strings.Repeat("v", 900))
-	}
-	return b.String()
-}
-
 // What a file of a few lines can unfold to stays bounded, in time and in words.
 func TestHostileFiles(t *testing.T) {
 	bomb := "version: 1\nx-0: &x0 { a: 1, b: 2 }\n"
@@ -307,7 +292,6 @@ func TestHostileFiles(t *testing.T) {
 		"profiles of merges":              bomb + "app: { package: a.b }\nworkload: none\nduration: 1h\n" + bombs,
 		"profiles over a large file":      unknown.String() + profiles,
 		"profiles over a large list":      "version: 1\nworkload: { command: [" + strings.Repeat("\"${X:-a}\", ", 990) + "] }\n" + profiles,
-		"profiles over large options":     "version: 1\ndetect: { article: { options: {" + manyOptions(900) + "} } }\n" + profiles,
 		"profiles over much of no matter": "version: 1\n" + strings.ReplaceAll(unknown.String()[:strings.Index(unknown.String(), "k80000")], "k", "x-") + profiles,
 		"a cycle of profiles":             "version: 1\nprofiles: &a { p: *a, q: { <<: *a } }\n",
 		"merges":                          bomb + "app: *x29\nworkload: none\nduration: 1h\n",
@@ -328,7 +312,7 @@ func TestHostileFiles(t *testing.T) {
 		"anchors":                         "version: 1\nx: [" + strings.Repeat("&a a, ", 100_000) + "]",
 		"question marks":                  strings.Repeat("? ", 300_000),
 		"long key":                        "version: 1\n" + strings.Repeat("k", 900_000) + ": 1\n",
-		"many options":                    "version: 1\ndetect: { article: { options: {" + strings.Repeat("k: \"${X}\", ", 80_000) + "} } }\n",
+		"many profiles":                   "version: 1\nprofiles: {" + strings.Repeat("k: \"${X}\", ", 80_000) + "}\n",
 		"many variables":                  "version: 1\napp: { package: a.b, processes: [" + strings.Repeat("\"${X}\", ", 990) + "] }\nworkload: none\nduration: 1h\n",
 		"NUL":                             "version: 1\x00\n",
 		"a surrogate":                     "version: 1 \xed\xa0\x80\n",

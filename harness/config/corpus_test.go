@@ -108,10 +108,6 @@ func checkConfig(t *testing.T, c *Config) {
 		bad("cost")
 	}
 	checkWritten(t, c)
-	a := c.Detect.Article
-	if !(a.T > 0) || !(a.R2 > 0 && a.R2 < 1) || !(a.SpikePercent > 0) || a.SpikeMin <= 0 {
-		bad("article")
-	}
 	if c.Detect.Policy != "article" && c.Detect.Policy != "robust" || c.Detect.Assert != "end" && c.Detect.Assert != "live" {
 		bad("words")
 	}

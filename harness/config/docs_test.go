@@ -38,7 +38,7 @@ func generated(t *testing.T, name, text string) {
 // defaultOf is the default of a key as the page tells it.
 func defaultOf(k key) string {
 	switch shown := k.texts(); {
-	case k.name == "version" || k.choice || k.holds == pairsOfNames:
+	case k.name == "version" || k.choice:
 		return ""
 	case k.holds == manyValues && k.is&mayBeEmpty != 0 || k.holds == manyMappings:
 		return "[]"
@@ -70,8 +70,6 @@ func tableOf(leaves []leaf) string {
 			value = "`none`, or a mapping with one of the keys below"
 		case l.key.holds == manyValues:
 			value = "a list; each entry: " + value
-		case l.key.holds == pairsOfNames:
-			value = "a mapping of names; each value: " + value
 		case l.key.holds == manyMappings:
 			value = fmt.Sprintf("a list of at most %d steps", mostSteps)
 		}

@@ -50,18 +50,6 @@ func (w *writer) duration(d time.Duration) string {
 	return d.String()
 }
 
-func (w *writer) size(n int64) string {
-	for _, u := range []struct {
-		name  string
-		bytes int64
-	}{{"GiB", 1 << 30}, {"GB", 1 << 30}, {"MB", 1 << 20}, {"MiB", 1 << 20}, {"KB", 1 << 10}} {
-		if n%u.bytes == 0 && w.maybe() {
-			return strconv.FormatInt(n/u.bytes, 10) + pick(w, "", " ") + u.name
-		}
-	}
-	return strconv.FormatInt(n, 10) + "B"
-}
-
 func (w *writer) list(texts []string) string {
 	var out []string
 	for _, t := range texts {
@@ -217,31 +205,8 @@ func (w *writer) content() (Config, []entry) {
 	}
 
 	if w.maybe() {
-		a := &c.Detect.Article
 		c.Detect.Policy, c.Detect.Assert = pick(w, "robust", "article"), pick(w, "end", "live")
-		a.T, a.R2 = float64(1+w.rng.IntN(999))/100, float64(1+w.rng.IntN(999))/1000
-		a.SpikePercent, a.SpikeMin = float64(1+w.rng.IntN(5000))/10, int64(1+w.rng.IntN(4096))*pick[int64](w, 1, 1<<10, 1<<20, 1<<30)
-		article := []entry{
-			{name: "t", text: strconv.FormatFloat(a.T, 'f', -1, 64)},
-			{name: "r2", text: strconv.FormatFloat(a.R2, 'f', -1, 64)},
-			{name: "spike", below: []entry{
-				{name: "pct", text: w.scalar(strconv.FormatFloat(a.SpikePercent, 'f', -1, 64) + pick(w, "", "%"))},
-				{name: "min", text: w.scalar(w.size(a.SpikeMin))},
-			}},
-		}
-		if w.maybe() {
-			a.Options = map[string]string{}
-			var options []entry
-			for i := range 1 + w.rng.IntN(3) {
-				name, value := fmt.Sprintf("%s%d", w.word(), i), pick(w, "1", "on", "0.5", "a b", "")
-				a.Options[name] = value
-				options = append(options, entry{name: name, text: strconv.Quote(value)})
-			}
-			article = append(article, entry{name: "options", below: options})
-		}
-		top = append(top, entry{name: "detect", below: []entry{
-			{name: "assert", text: c.Detect.Assert}, {name: "policy", text: w.scalar(c.Detect.Policy)}, {name: "article", below: article},
-		}})
+		top = append(top, entry{name: "detect", below: []entry{{name: "assert", text: c.Detect.Assert}, {name: "policy", text: w.scalar(c.Detect.Policy)}}})
 	}
 	if w.maybe() {
 		top = append(top, entry{name: "diagnose", below: w.diagnose(&c.Diagnose)})

@@ -151,13 +151,6 @@ func (k key) schema() object {
 		return append(append(o, member{"anyOf", append(k.form.alternatives(), mappingOf(k))}), k.annotations()...)
 	case k.keys != nil:
 		return append(o, mappingOf(k)...)
-	case k.holds == pairsOfNames:
-		return append(o, object{
-			{"type", "object"},
-			{"propertyNames", object{{"pattern", optionName.String()}}},
-			{"maxProperties", mostEntries},
-			{"additionalProperties", k.form.schema()},
-		}...)
 	case k.holds == manyMappings:
 		return append(o, object{
 			{"type", "array"},
@@ -178,7 +171,7 @@ func (k key) schema() object {
 
 // description is what an editor shows of a key.
 func (k key) description() string {
-	if k.holds == nothing || k.holds == pairsOfNames || k.holds == manyMappings || k.choice {
+	if k.holds == nothing || k.holds == manyMappings || k.choice {
 		return k.about
 	}
 	each := map[bool]string{true: "Each entry: ", false: "Value: "}[k.holds == manyValues]

@@ -2,9 +2,6 @@ package config
 
 import (
 	"fmt"
-	"maps"
-	"regexp"
-	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -44,7 +41,6 @@ const (
 	nothing      holding = iota // keys alone, or what is not for users to set
 	oneValue                    // a single value
 	manyValues                  // a list
-	pairsOfNames                // names that this package does not know, with values
 	manyMappings                // a list of mappings
 )
 
@@ -97,7 +93,6 @@ func listed(name string, into *[]string, of kind[string], is traits, read reader
 // which a file is written.
 func schema(c *Config) []key {
 	one := "1"
-	article := &c.Detect.Article
 	processes := listed("processes", &c.App.Processes, processKind, distinct, list(&c.App.Processes, processPattern, distinct)).
 		tell("The processes to watch. Without it those of the package: its name, and its name with a colon and more.", `["com.shop", "com.shop:*"]`)
 	processes.unset = "those of the package"
@@ -136,15 +131,6 @@ func schema(c *Config) []key {
 			value("policy", &c.Detect.Policy, words(policyRobust, policyArticle)).tell("The set of rules.", "article"),
 			value("assert", &c.Detect.Assert, words("end", "live")).
 				tell("end judges by the word at the end of the run; live fails a run in which a process ever reached LEAKING.", "live"),
-			{name: "article", about: "Constants of the policy article; without effect under another.", keys: []key{
-				value("t", &article.T, statisticKind).tell("The t statistic that a growing line must exceed.", "2.5"),
-				value("r2", &article.R2, shareKind).tell("The coefficient of determination that it must exceed.", "0.7"),
-				{name: "spike", about: "What a jump must exceed, both, to count as a leak at once.", keys: []key{
-					value("pct", &article.SpikePercent, jumpKind).tell("The jump in percent of what was there.", "40%"),
-					value("min", &article.SpikeMin, sizeKind).tell("The jump in bytes.", "1.5GB"),
-				}},
-				optionsKey(&article.Options),
-			}},
 		}},
 		{name: "diagnose", about: "What is captured of a process that leaks.", keys: []key{
 			value("dump", &c.Diagnose.Dump, words("on_leak", "at_end", "at_marks")).
@@ -203,12 +189,6 @@ func workloadKey(w *Workload) key {
 			return nil
 		},
 		about: "What stresses the app: none, or exactly one of the keys below.", example: "none"}
-}
-
-func optionsKey(into *map[string]string) key {
-	return key{name: "options", read: options(into), holds: pairsOfNames, form: optionKind.form,
-		shown: func() []string { return slices.Sorted(maps.Keys(*into)) },
-		about: "Further constants of the policy by their names.", example: "{ floors: last }"}
 }
 
 // workload makes a reader of the one thing that stresses the app.
@@ -283,33 +263,6 @@ func command(into *[]string) reader {
 		argv(w, at)
 		if w.accepted(at.path+"[0]") && strings.TrimSpace((*into)[0]) == "" {
 			w.refuse(at, &fault{message: "the first entry, which is the program, is blank"})
-		}
-	}
-}
-
-// optionName is what a policy may call an option.
-var optionName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
-
-// options reads names and values whose meaning the policy knows.
-func options(into *map[string]string) reader {
-	return func(w *walker, at place) {
-		pairs, ok := w.namesOf(at, "options", mostEntries)
-		if !ok {
-			return
-		}
-		if *into = nil; len(pairs) > 0 {
-			*into = map[string]string{}
-		}
-		for _, p := range pairs {
-			if !optionName.MatchString(p.key.Value) {
-				w.refuse(p.itself(at), &fault{message: quoted(p.key.Value) +
-					" is not the name of an option: a letter, then letters, digits and . _ -"})
-				continue
-			}
-			var value string
-			below := p.below(at)
-			scalar(&value, optionValue)(w, below)
-			(*into)[p.key.Value] = value
 		}
 	}
 }

@@ -29,9 +29,7 @@ type form struct {
 // Patterns of texts, for JSON Schema. They use only what ECMA-262 and Go share.
 const (
 	digitsPattern   = `^\+?(0|[1-9][0-9]*(_[0-9]+)*)$`
-	decimalPattern  = `^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)$`
 	percentPattern  = `^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)%?$`
-	sizeTextPattern = `^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+) ?([KMG]i?)?B$`
 	timePattern     = `^\+?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h|d))+$`
 	zeroTimePattern = `^(0|[-+]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h|d))+)$`
 	packageText     = `^[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)+$`
@@ -60,7 +58,6 @@ var (
 	serialKind  = kind[string]{serial, same, form{"the name that `adb devices` shows", []object{freeText(serialText)}, false}}
 	lineKind    = kind[string]{line, same, form{"a command line", []object{freeText(notBlank)}, false}}
 	wordKind    = kind[string]{argument, same, form{"an argument; the first, the program, not blank", []object{freeText("")}, false}}
-	optionKind  = kind[string]{optionValue, same, form{"a text of at most 255 bytes", []object{freeText("")}, false}}
 	pathKind    = kind[string]{hostPath, same, form{"a path", []object{freeText(notBlank)}, false}}
 	versionKind = kind[string]{version, same, form{"1", []object{{{"const", 1}}, text("^1$")}, true}}
 
@@ -99,22 +96,6 @@ var (
 	}
 	// costKind is percent of one core; a device has several.
 	costKind = percentKind(1000)
-	jumpKind = percentKind(1_000_000)
-
-	statisticKind = kind[float64]{
-		such(number, func(v float64) bool { return v > 0 && v <= 1_000_000 }, "more than 0 and at most 1000000"),
-		writeNumber, form{"a number over 0 up to 1,000,000", []object{numberBetween(0, 1_000_000), text(decimalPattern)}, true},
-	}
-	shareKind = kind[float64]{
-		such(number, func(v float64) bool { return v > 0 && v < 1 }, "between 0 and 1, both excluded"),
-		writeNumber, form{"a number between 0 and 1, both excluded", []object{
-			{{"type", "number"}, {"exclusiveMinimum", 0}, {"exclusiveMaximum", 1}}, text(decimalPattern),
-		}, true},
-	}
-	sizeKind = kind[int64]{
-		such(size, positive[int64], "more than 0"),
-		writeSize, form{"a size over 0, with its unit", []object{text(sizeTextPattern)}, true},
-	}
 	seedKind = kind[*int64]{seed, writeSeed, form{"auto, or a whole number from 0", []object{
 		{{"const", "auto"}}, {{"type", "integer"}, {"minimum", 0}}, text(digitsPattern),
 	}, true}}
@@ -177,16 +158,6 @@ func writeNumber(v float64) string {
 		return strings.TrimPrefix(text, "0")
 	}
 	return text
-}
-
-// writeSize takes the largest unit that needs no fraction.
-func writeSize(n int64) string {
-	for _, u := range []string{"GB", "MB", "KB"} {
-		if n%sizeUnits[u] == 0 {
-			return strconv.FormatInt(n/sizeUnits[u], 10) + u
-		}
-	}
-	return strconv.FormatInt(n, 10) + "B"
 }
 
 func writeSeed(n *int64) string {

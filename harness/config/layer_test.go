@@ -28,14 +28,14 @@ devices: { serials: [a, b], require: 2 }
 workload: { monkey: { events: 5, throttle: 1s, seed: 7 } }
 duration: 8h
 sample: { normal: 20s, leaking: 2m }
-detect: { article: { options: { window: 3, floors: all } } }
+detect: { policy: article, assert: live }
 profiles:
   pr:
     duration: 12m
     sample: { normal: 10s }
     workload: { monkey: { events: 9 } }
     devices: { serials: [c], require: "${N:-1}" }
-    detect: { article: { options: { window: 4 } } }
+    detect: { assert: end }
   nightly: {}
 `
 
@@ -53,10 +53,10 @@ func TestLayers(t *testing.T) {
 		}, map[string]any{"duration": "8h", "workload.monkey.throttle": "1s", "workload.monkey.seed": json.Number("7")}},
 		"a profile": {nil, []Choice{WithProfile("pr")}, map[string]string{
 			"duration": "profile pr, run.yaml:10:15", "sample.normal": "profile pr, run.yaml:11:23", "sample.leaking": "run.yaml:6:33",
-			"devices.serials[0]": "profile pr, run.yaml:13:26", "detect.article.options.window": "profile pr, run.yaml:14:45",
-			"detect.article.options.floors": "run.yaml:7:52", "workload.monkey.throttle": "default",
+			"devices.serials[0]": "profile pr, run.yaml:13:26", "detect.assert": "profile pr, run.yaml:14:23",
+			"detect.policy": "run.yaml:7:19", "workload.monkey.throttle": "default",
 		}, map[string]any{
-			"duration": "12m", "sample.leaking": "2m", "devices.serials": []string{"c"}, "detect.article.options.floors": "all",
+			"duration": "12m", "sample.leaking": "2m", "devices.serials": []string{"c"}, "detect.policy": "article",
 			"workload.monkey.throttle": "300ms", "workload.monkey.seed": "auto", "workload.monkey.events": json.Number("9"),
 		}},
 		"a profile that changes nothing": {nil, []Choice{WithProfile("nightly")}, map[string]string{"duration": "run.yaml:5:11"}, map[string]any{"duration": "8h"}},

@@ -127,11 +127,3 @@ func argument(text string) (string, *fault) {
 	}
 	return line(text)
 }
-
-// optionValue parses the value of a named option.
-func optionValue(text string) (string, *fault) {
-	if len(text) > longestName {
-		return "", &fault{message: fmt.Sprintf("%s is too long: an option has at most %d characters", quoted(text), longestName)}
-	}
-	return text, nil
-}

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -97,37 +96,4 @@ func (c *Config) Problem(path, message string) Problem {
 		p.Excerpt = c.source.excerpt(o.Line, o.Column)
 	}
 	return p
-}
-
-// Idle tells what is written and has no effect: values of detect.article where
-// another policy judges. It is no mistake: a profile may choose the article.
-func (c *Config) Idle() []Problem { return Idle(c) }
-
-// Idle tells what has no effect in any of these readings of a file, such as those
-// with each of its profiles.
-func Idle(readings ...*Config) []Problem {
-	var out []Problem
-	done := map[string]bool{} // places that count, or are told
-	for _, article := range []bool{true, false} {
-		for _, c := range readings {
-			if (c.Detect.Policy == policyArticle) != article {
-				continue
-			}
-			for _, s := range c.ofArticle() {
-				place := s.Path + " " + s.Origin.String()
-				if !article && !done[place] {
-					out = append(out, c.Problem(s.Path, "has no effect, because detect.policy is "+c.Detect.Policy))
-				}
-				done[place] = true
-			}
-		}
-	}
-	return out
-}
-
-// ofArticle is the values of detect.article that are written.
-func (c *Config) ofArticle() []Setting {
-	return slices.DeleteFunc(c.Settings(), func(s Setting) bool {
-		return !strings.HasPrefix(s.Path, "detect.article.") || s.Origin.Layer == Default
-	})
 }

@@ -67,14 +67,6 @@ func (c *Config) rows(keys []key, path, indent string) []row {
 		here, begin := join(path, k.name), indent+k.name+": "
 		shown := k.texts()
 		switch {
-		case k.holds == pairsOfNames && len(shown) == 0:
-			out = append(out, row{begin + "{}", here, map[string]string{}})
-		case k.holds == pairsOfNames:
-			out = append(out, row{line: indent + k.name + ":"})
-			for _, name := range shown {
-				value := c.Detect.Article.Options[name]
-				out = append(out, row{indent + "  " + yamlText(name) + ": " + yamlText(value), join(here, name), value})
-			}
 		case k.holds == manyValues && (len(shown) > 0 || k.is&mayBeEmpty != 0):
 			out = append(out, row{begin + yamlTexts(shown), here, append([]string{}, shown...)})
 		case k.holds == oneValue && len(shown) > 0:

@@ -3,7 +3,6 @@ package config
 import (
 	"encoding/json"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -15,8 +14,8 @@ app: { package: "${SHOP}.${N:-x}", processes: [com.shop, "true", "com.shop:*", "
 devices: { min_api: 26 }
 workload: { command: [./gradlew, "-Pa=b c", "$${X}", "", "\e[0m\n", "it's", "\"q\"", "null", "日本"] }
 sample: { normal: 90s }
-detect: { article: { t: 2.50, options: { no: "yes" } } }
-profiles: { pr: { sample: { normal: 2s, leaking: 1h30m5s }, detect: { article: { spike: { pct: 12.5, min: 1.5GB } } } } }
+detect: { assert: live }
+profiles: { pr: { sample: { normal: 2s, leaking: 1h30m5s, max_app: 12.5 }, detect: { policy: article } } }
 `
 	c, err := Parse("a\nb.yaml", []byte(text), set("SHOP", "com.shop", "LEAKGATE_SAMPLE_DETAIL", "1d", "LEAKGATE_SAMPLE_NORMAL", "10s"),
 		WithProfile("pr"), WithFlag("--device", "devices.serials", "emulator-5554", "[::1]:5555"))
@@ -57,11 +56,6 @@ sample.max_system_server="25%" default
 sample.max_app="5%" default
 detect.policy="robust" default
 detect.assert="end" default
-detect.article.t=2 default
-detect.article.r2=0.6 default
-detect.article.spike.pct="50%" default
-detect.article.spike.min="200MB" default
-detect.article.options={} default
 diagnose.dump="on_leak" default
 diagnose.cooldown="30m" default
 diagnose.keep="stripped" default
@@ -78,14 +72,11 @@ diagnose.steps={} default
 
 // Numbers of the most digits that are read are written so that they are read.
 func TestLongNumbersAreWritten(t *testing.T) {
-	for _, n := range []string{"0." + strings.Repeat("0", 37) + "1", "." + strings.Repeat("0", 36) + "123", "999999.99999999999999999", "0.1", "1000000"} {
-		mustParse(t, "version: 1\napp: { package: a.b }\nworkload: none\nduration: 1h\ndetect: { article: { t: "+n+", spike: { pct: "+n+" } } }\n")
+	for _, n := range []string{"0." + strings.Repeat("0", 37) + "1", "." + strings.Repeat("0", 36) + "123", "999.99999999999999999999", "0.1", "1000"} {
+		mustParse(t, "version: 1\napp: { package: a.b }\nworkload: none\nduration: 1h\nsample: { max_app: "+n+" }\n")
 	}
 	for _, d := range []string{"1ns", "106751d", "1h1s", "1m0.5s", "36h", "9223372036854775807ns", "10m", "100ms"} {
 		mustParse(t, "version: 1\napp: { package: a.b }\nworkload: none\nduration: "+d+"\n")
-	}
-	for _, s := range []string{"1B", "1023KB", "1024KB", "8589934591GB", "1.5MB"} {
-		mustParse(t, "version: 1\napp: { package: a.b }\nworkload: none\nduration: 1h\ndetect: { article: { spike: { min: "+s+" } } }\n")
 	}
 }
 
@@ -200,36 +191,5 @@ profiles:
 		if got = "diagnose:\n" + got; got != want {
 			t.Errorf("profile %q:\n%s\nwant\n%s", profile, got, want)
 		}
-	}
-}
-
-// What is written for the article is told where another policy judges, and there alone.
-func TestIdle(t *testing.T) {
-	const head = "version: 1\napp: { package: a.b }\nworkload: none\nduration: 1h\n"
-	texts := func(c *Config) (out []string) {
-		for _, p := range c.Idle() {
-			out = append(out, p.Error())
-		}
-		return out
-	}
-	text := head + "detect: { article: { t: 3, options: { floors: last } } }\nprofiles: { old: { detect: { policy: article } } }\n"
-	want := []string{
-		"run.yaml:5:25: detect.article.t: has no effect, because detect.policy is robust\n    5 | detect: { article: { t: 3, options: { floors: last } } }\n      |                         ^",
-		"run.yaml:5:47: detect.article.options.floors: has no effect, because detect.policy is robust\n    5 | detect: { article: { t: 3, options: { floors: last } } }\n      |                                               ^",
-	}
-	if got := texts(mustParse(t, text)); !slices.Equal(got, want) {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
-	for name, c := range map[string]*Config{"nothing written": mustParse(t, head), "the article": mustParse(t, head+"detect: { policy: article, article: { t: 3 } }\n")} {
-		if got := texts(c); got != nil {
-			t.Errorf("%s: %q", name, got)
-		}
-	}
-	c, err := Parse("run.yaml", []byte(text), environment, WithProfile("old"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := texts(c); got != nil {
-		t.Errorf("a profile that chooses the article: %q", got)
 	}
 }

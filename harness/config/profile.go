@@ -27,8 +27,12 @@ type profile struct {
 // readProfiles finds the profiles. What they hold is read when they lie over the
 // file.
 func readProfiles(w *walker, at place) {
-	pairs, ok := w.namesOf(at, "profiles", mostProfiles)
+	pairs, ok := w.pairsOf(at)
 	if !ok {
+		return
+	}
+	if len(pairs) > mostProfiles {
+		w.refuse(at, &fault{message: fmt.Sprintf("has %d profiles, but at most %d are allowed", len(pairs), mostProfiles)})
 		return
 	}
 	for _, p := range pairs {

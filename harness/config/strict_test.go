@@ -37,11 +37,6 @@ type fileForm struct {
 	}
 	Detect struct {
 		Policy, Assert string
-		Article        struct {
-			T, R2   string
-			Spike   struct{ Pct, Min string }
-			Options map[string]string
-		}
 	}
 	Diagnose struct {
 		Dump, Cooldown, Keep string

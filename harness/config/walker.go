@@ -630,14 +630,3 @@ func kindOf(n *yaml.Node) string {
 	}
 	return "the single value " + quoted(n.Value)
 }
-
-// namesOf is pairsOf for a mapping whose keys are names that the user chooses, at
-// most so many of these things.
-func (w *walker) namesOf(at place, things string, most int) ([]pair, bool) {
-	pairs, ok := w.pairsOf(at)
-	if ok && len(pairs) > most {
-		w.refuse(at, &fault{message: fmt.Sprintf("has %d %s, but at most %d are allowed", len(pairs), things, most)})
-		return nil, false
-	}
-	return pairs, ok
-}
