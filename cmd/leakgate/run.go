@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/leakgate/leakgate/capture/diagnose"
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/config"
 	"github.com/leakgate/leakgate/harness/monitor"
@@ -87,11 +86,11 @@ func respondOf(cfg *config.Config, dir string) (response.Options, error) {
 	d := cfg.Diagnose
 	o := response.Options{
 		Dump: response.Dump(d.Dump), Keep: response.Keep(d.Keep), Cooldown: d.Cooldown,
-		Steps: map[string][]diagnose.Step{}, Memory: freeMemory,
+		Steps: map[string][]response.Step{}, Memory: freeMemory,
 	}
 	for kind, list := range d.Steps {
 		for _, s := range list {
-			step, err := diagnose.CustomStep(s.Name, s.Command, s.Limit)
+			step, err := response.NewStep(s.Name, s.Command, s.Limit)
 			if err != nil {
 				return o, config.Errors{cfg.Problem("diagnose.steps."+kind, err.Error())}
 			}

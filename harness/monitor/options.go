@@ -44,10 +44,41 @@ type Options struct {
 	// their limits; 0 for none.
 	Headroom time.Duration
 	// Respond says what is collected of a leak; nil for nothing.
-	Respond *response.Options
+	Respond *Response
 	// Hurry, when closed after the context has ended, gives a workload no time to
 	// end by itself. Nil to give it.
 	Hurry <-chan struct{}
+}
+
+// What is collected of a leak, and what stays of it.
+type (
+	Response = response.Options
+	Step     = response.Step
+	Dump     = response.Dump
+	Keep     = response.Keep
+)
+
+// When heaps are dumped: OnLeak as part of the response to a leak, AtEnd and AtMarks
+// also of every process when the run ends, or at each mark.
+const (
+	OnLeak  = response.OnLeak
+	AtEnd   = response.AtEnd
+	AtMarks = response.AtMarks
+)
+
+// What stays of a heap dump after its analysis: the dump with the contents of its
+// primitive arrays zeroed, all of it, or nothing.
+const (
+	Stripped = response.Stripped
+	Raw      = response.Raw
+	Nothing  = response.Nothing
+)
+
+// NewStep returns a step for Response.Steps, which keeps what a command prints on the
+// device as artifact name. In the command {pid}, {process}, {package} and {user} stand
+// for those of the process; limit is the real time that it may take.
+func NewStep(name, command string, limit time.Duration) (Step, error) {
+	return response.NewStep(name, command, limit)
 }
 
 // Device is a device with what it said about itself.

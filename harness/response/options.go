@@ -1,6 +1,7 @@
 package response
 
 import (
+	"slices"
 	"time"
 
 	"github.com/leakgate/leakgate/analysis"
@@ -43,7 +44,7 @@ type Options struct {
 	Cooldown time.Duration
 	// Steps are added to the recipe of this name (java, native, gpu, thread, unknown), or
 	// to each of them where it is all.
-	Steps map[string][]diagnose.Step
+	Steps map[string][]Step
 	// Mapping has the names of the source for those of an obfuscated build; nil for none.
 	Mapping *analysis.Mapping
 	// Memory gives the bytes that the graph of a dump may take; nil, or 0, bounds nothing.
@@ -69,7 +70,21 @@ func (o Options) recipe(name string) (diagnose.Recipe, bool) {
 	if name == Snapshot || name == HeapOnly {
 		return r, true
 	}
-	return r.With(o.Steps["all"]...).With(o.Steps[name]...), true
+	for _, s := range slices.Concat(o.Steps["all"], o.Steps[name]) {
+		r = r.With(s.step)
+	}
+	return r, true
+}
+
+// Step is a command of the user's that is added to a recipe.
+type Step struct{ step diagnose.Step }
+
+// NewStep returns the step that keeps what a command prints on the device as artifact
+// name. In the command {pid}, {process}, {package} and {user} stand for those of the
+// process; limit is the real time that it may take.
+func NewStep(name, command string, limit time.Duration) (Step, error) {
+	s, err := diagnose.CustomStep(name, command, limit)
+	return Step{s}, err
 }
 
 // The recipes that are of no kind: what is light, to compare with later, and the heap
