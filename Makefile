@@ -1,6 +1,7 @@
 # make test   installs what the tests need (as root; else it prints the command) and runs every check
-# make e2e    all tests at full length (about forty minutes)
+# make e2e    all tests at full length (about an hour)
 # make soak   a day of random faults in bubbles, ten minutes of them behind the real adb server (SOAK=1h for more)
+# make flakes repeats the tests that keep real time, and those in bubbles, on a machine that is busy and one that stalls
 # make fuzz   every fuzz target for FUZZTIME each
 # make bench  the benchmarks, with allocations
 # make calibrate  how often each policy raises an alarm: measures the tables of docs/detector.md anew and holds them to their bars
@@ -9,8 +10,11 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
-BIN := $(CURDIR)/.bin
-STATICCHECK := v0.8.2
+# Tools and what tests fetch lie outside of the clone, and no path of it is in what is built:
+# the next clone finds all of it again.
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/leakgate
+BIN := $(CACHE)/bin
+export GOFLAGS := -trimpath $(GOFLAGS)
 GOLANGCI := v2.15.0
 GOVULNCHECK := v1.9.0
 FUZZTIME ?= 30s
@@ -20,18 +24,18 @@ PACKAGES := adb openjdk-17-jdk-headless maven proguard-cli
 
 export LEAKGATE_TESTDATA ?= $(abspath ../shared/testdata)
 
-.PHONY: test check unit e2e soak fuzz fuzz-smoke bench bench-heap calibrate packages adbd tools vulnerabilities clean
+.PHONY: test check unit real e2e soak flakes fuzz fuzz-smoke bench bench-heap calibrate packages adbd tools vulnerabilities clean
 
-test: packages check unit fuzz-smoke
+test: packages check unit real fuzz-smoke
 
-# gofmt, vet for the three systems, the linters, a tidy go.mod, known vulnerabilities.
+# gofmt, the linters (govet and staticcheck are among them), vet for Windows, tidy modules,
+# known vulnerabilities. make e2e vets for macOS, which has few files of its own.
 check: tools
 	@test -z "$$(gofmt -l .)" || { echo "not gofmt-ed:"; gofmt -l .; exit 1; }
-	for os in linux darwin windows; do echo "vet $$os"; GOOS=$$os go vet ./...; GOOS=$$os go -C tools vet ./...; done
-	$(BIN)/staticcheck ./...
-	cd tools && $(BIN)/staticcheck ./...
 	$(BIN)/golangci-lint run ./...
 	cd tools && $(BIN)/golangci-lint run ./...
+	GOOS=windows go vet ./...
+	GOOS=windows go -C tools vet ./...
 	go mod tidy -diff
 	go -C tools mod tidy -diff
 	@$(MAKE) --no-print-directory vulnerabilities
@@ -50,29 +54,44 @@ vulnerabilities:
 # parallel for them is analysis/heap, and the goroutine of analysis runs in cmd/leakgate.
 SERIAL := ./capture/procfs ./capture/dumpsys ./detector ./detector/limit ./harness/config ./analysis ./analysis/hprof ./analysis/android ./analysis/graphics ./analysis/growth ./analysis/mapping ./analysis/native ./analysis/thread ./analysis/trace ./internal/hproftest ./internal/sharktest/...
 
-# The engine's tests take longest, so they go first, beside the others. What the race
-# detector has no room for (giants and ten thousand graphs in analysis/heap, whole nights
-# in harness/monitor) runs without it.
-unit:
-	go test -race -timeout 25m ./harness/monitor $$(go list ./... | grep -vxF "$$(go list $(SERIAL))")
-	go -C tools test -timeout 10m ./...
-	go test -timeout 15m $(SERIAL) ./analysis/heap ./harness/monitor
-	go test -tags realtime -timeout 5m -run '^TestReal' ./harness/monitor
+# What the race detector has no room for: giants and ten thousand graphs in analysis/heap,
+# weeks and many seeds of these in harness/monitor.
+PLAIN_MONITOR := ^Test(Week|Claims|AssertLiveByRobust|RunTorture|RebuildDamagedLine|RebuildEveryBeginning)$$
 
-# What make test bounds, at full length: each line end of large texts, for one.
+# The linters have vetted all of it. The engine's tests take longest, so they go first,
+# beside the others. Nothing here is ever tried again: a test in a bubble that fails has
+# found a bug.
+UNIT := $(BIN)/testrun -budgets CONTRIBUTING.md -vet=off
+unit: $(BIN)/testrun
+	$(UNIT) -race -timeout 25m ./harness/monitor $$(go list ./... | grep -vxF "$$(go list $(SERIAL))")
+	$(UNIT) -timeout 15m $(SERIAL) ./analysis/heap
+	$(UNIT) -timeout 15m -run '$(PLAIN_MONITOR)' ./harness/monitor
+	$(BIN)/testrun -vet=off -timeout 10m -C tools ./...
+
+# Tests that keep real time or meet real parts: few and short. One that fails by chance is
+# tried again, and named in the log.
+real: $(BIN)/testrun
+	$(BIN)/testrun -retry $(CACHE)/flakes.txt -vet=off -tags realtime -timeout 5m -run '^TestReal' ./...
+
+# All of it, at full length: each line end of large texts, for one.
 e2e: packages
-	LEAKGATE_E2E=long go test -tags realtime -count=1 -timeout 60m ./...
+	GOOS=darwin go vet ./...
+	LEAKGATE_E2E=long go test -tags realtime,e2e -count=1 -timeout 90m ./...
 
 # On a clock that waits for nobody, and for SOAK behind the real adb server.
 soak: packages
 	go test -race -count=50 -timeout 1h -run '^TestSoak$$' ./harness/monitor
 	LEAKGATE_SOAK=$(SOAK) go test -tags realtime -race -count=1 -timeout 24h -run '^TestRealSoak$$' -v ./harness/monitor
 
+flakes: packages
+	.ci/flakes
+
 # One program for each package, and its targets from it one by one: go test would link one
 # for each target. What a target finds is kept where go test keeps it.
-fuzz:
+fuzz fuzz-smoke:
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; kept=$$(go env GOCACHE)/fuzz; \
 	packages=$$(grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n 1 dirname | sort -u); \
+	if [ $@ = fuzz-smoke ]; then packages=$$(.ci/due $$packages); fi; \
 	for p in $$packages; do \
 	  go test -c -fuzz . -o "$$dir/fuzz.test" "$$p"; \
 	  path=$$(go list "$$p"); targets=$$(cd "$$p" && "$$dir/fuzz.test" -test.list '^Fuzz'); \
@@ -81,9 +100,9 @@ fuzz:
 	    (cd "$$p" && "$$dir/fuzz.test" -test.run '^$$' -test.fuzz "^$$t\$$" -test.fuzztime $(FUZZTIME) -test.fuzzminimizetime 10x -test.fuzzcachedir "$$kept/$$path"); \
 	  done; done
 
-# A bounded number of inputs for each target, so that a broken target is seen at once.
-fuzz-smoke:
-	@$(MAKE) --no-print-directory fuzz FUZZTIME=2000x
+# A bounded number of inputs for the targets of packages that changed, and for a seventh of
+# the others each day: a target that is broken is seen soon.
+fuzz-smoke: FUZZTIME = 2000x
 
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
@@ -110,17 +129,18 @@ packages: adbd
 	else echo "tests that need them are skipped; install:$$missing   (sudo apt-get install -y$$missing)"; fi
 
 # Android's own adbd, which only a later Debian has: unpacked, never installed.
-adbd: $(BIN)/adbd/version
-$(BIN)/adbd/version:
-	@[ "$$(uname -s)" = Linux ] || exit 0; go run ./internal/hostdevice/cmd/hostdevice fetch $(BIN)/adbd || echo "tests with Android's own adbd are skipped"
+adbd: $(CACHE)/adbd/version
+$(CACHE)/adbd/version:
+	@[ "$$(uname -s)" = Linux ] || exit 0; go run ./internal/hostdevice/cmd/hostdevice fetch $(CACHE)/adbd || echo "tests with Android's own adbd are skipped"
 
-tools: $(BIN)/staticcheck-$(STATICCHECK) $(BIN)/golangci-lint-$(GOLANGCI)
-
-$(BIN)/staticcheck-$(STATICCHECK):
-	GOBIN=$(BIN) go install honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) && touch $@
+tools: $(BIN)/golangci-lint-$(GOLANGCI)
 
 $(BIN)/golangci-lint-$(GOLANGCI):
 	GOBIN=$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI) && touch $@
 
+.PHONY: $(BIN)/testrun
+$(BIN)/testrun:
+	@go -C tools build -o $@ ./testrun
+
 clean:
-	rm -rf $(BIN) leakgate leakgate-runs
+	rm -rf leakgate leakgate-runs

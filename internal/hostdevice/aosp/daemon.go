@@ -30,6 +30,12 @@ const (
 	stamp = "version"
 )
 
+// Folder returns where `make adbd` keeps the daemon: in the user's cache, for all clones.
+func Folder() (string, error) {
+	cache, err := os.UserCacheDir()
+	return filepath.Join(cache, "leakgate", "adbd"), err
+}
+
 // Have finds the daemon in a folder that Fetch has filled. An error wraps
 // fs.ErrNotExist where there is none.
 func Have(dir string) (Daemon, error) {

@@ -109,17 +109,11 @@ func (r *Running) await(t testing.TB) {
 // adbdOfDebian finds what the Makefile has fetched.
 func adbdOfDebian(t testing.TB) aosp.Daemon {
 	t.Helper()
-	dir, err := os.Getwd()
+	dir, err := aosp.Folder()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for dir != filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		dir = filepath.Dir(dir)
-	}
-	daemon, err := aosp.Have(filepath.Join(dir, ".bin", "adbd"))
+	daemon, err := aosp.Have(dir)
 	if err != nil {
 		recorded.Missing(t, "Android's adbd is needed (make adbd): %v", err)
 	}

@@ -7,7 +7,7 @@
 //
 // It also fetches what some of its tests need, Android's own adbd:
 //
-//	hostdevice fetch .bin/adbd
+//	hostdevice fetch ~/.cache/leakgate/adbd
 //
 // Under the name of a phone's command (getprop, am, dumpsys, ...) it acts as that
 // command inside the device's shell.

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// budgets are CPU seconds by package folder; nil checks nothing.
+type budgets map[string]float64
+
+// usual is the budget of a package that has none of its own.
+const usual = 5
+
+// readBudgets reads the block of a Markdown page whose fence says budgets: a line is
+// "package: seconds".
+func readBudgets(page string) (budgets, error) {
+	if page == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return nil, fmt.Errorf("read budgets: %w", err)
+	}
+	_, block, ok := strings.Cut(string(text), "\n```budgets\n")
+	block, _, ended := strings.Cut(block, "\n```\n")
+	if !ok || !ended {
+		return nil, fmt.Errorf("read budgets: %s has no block ```budgets", page)
+	}
+	out := budgets{}
+	for line := range strings.Lines(block) {
+		folder, seconds, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		n, err := strconv.ParseFloat(seconds, 64)
+		if err != nil || n <= usual || out[folder] != 0 {
+			return nil, fmt.Errorf("read budgets: invalid line %q: want PACKAGE: SECONDS, once, above %d", strings.TrimSpace(line), usual)
+		}
+		if _, err := os.Stat(filepath.Join(filepath.Dir(page), folder)); err != nil {
+			return nil, fmt.Errorf("read budgets: %w", err)
+		}
+		out[folder] = n
+	}
+	return out, nil
+}
+
+// check prints the packages that took most, and fails those above twice their budget: a
+// machine may be slower than the one that the budgets are from.
+func (b budgets) check(out io.Writer, cpu usage) (ok bool) {
+	if b == nil {
+		return true
+	}
+	ok = true
+	for i, folder := range slices.SortedFunc(maps.Keys(cpu), func(x, y string) int { return cmp.Compare(cpu[y], cpu[x]) }) {
+		limit := cmp.Or(b[folder], usual)
+		took := cpu[folder]
+		if i < slowest && took > usual {
+			fmt.Fprintf(out, "%7.1fs of CPU, budget %3.0fs  %s\n", took, limit, folder)
+		}
+		if took > 2*limit {
+			ok = false
+			fmt.Fprintf(out, "FAIL  %s: %.0f s of CPU are more than twice its budget of %.0f s: make its tests cheaper, or raise the budget and say why\n", folder, took, limit)
+		}
+	}
+	return ok
+}
+
+// usage is CPU seconds by package folder.
+type usage map[string]float64
+
+// process is a test binary that ran in a folder.
+type process struct{ pid, folder string }
+
+// watchEvery is how often CPU times are read: what a package takes after the last time is
+// lost.
+const watchEvery = 100 * time.Millisecond
+
+// watch reads the CPU times of the test binaries that a go command runs, until stop.
+func watch(pid int) (stop func() usage) {
+	done, result := make(chan struct{}), make(chan usage)
+	root, _ := os.Getwd()
+	go func() {
+		seen := map[process]float64{}
+		for {
+			select {
+			case <-done:
+				sum := usage{}
+				for p, seconds := range seen {
+					sum[p.folder] += seconds
+				}
+				result <- sum
+				return
+			case <-time.After(watchEvery):
+				look(pid, root, seen)
+			}
+		}
+	}()
+	return func() usage {
+		close(done)
+		return <-result
+	}
+}
+
+// look notes the CPU time of each test binary that runs.
+func look(parent int, root string, seen map[process]float64) {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
+	for _, list := range lists {
+		text, _ := os.ReadFile(list)
+		for pid := range strings.FieldsSeq(string(text)) {
+			command, _ := os.ReadFile("/proc/" + pid + "/cmdline")
+			program, _, _ := strings.Cut(string(command), "\x00")
+			dir, err := os.Readlink("/proc/" + pid + "/cwd")
+			if err != nil || !strings.HasSuffix(program, ".test") {
+				continue
+			}
+			folder, err := filepath.Rel(root, dir)
+			if err != nil {
+				continue
+			}
+			if seconds, ok := cpuTime(pid); ok {
+				seen[process{pid, filepath.ToSlash(folder)}] = seconds
+			}
+		}
+	}
+}
+
+// cpuTime reads what a process and its ended children took (proc_pid_stat(5): fields 14 to
+// 17, in hundredths of a second).
+func cpuTime(pid string) (seconds float64, ok bool) {
+	stat, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return 0, false
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(rest) // from field 3
+	if len(fields) < 15 {
+		return 0, false
+	}
+	for _, f := range fields[11:15] {
+		ticks, err := strconv.ParseFloat(f, 64)
+		if err != nil {
+			return 0, false
+		}
+		seconds += ticks / 100
+	}
+	return seconds, true
+}
