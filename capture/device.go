@@ -29,6 +29,3 @@ type Device interface {
 // ErrDevice reports a device that did not do what it was asked to: it is gone, or
 // its answer was not read to the end. It says nothing about a process.
 var ErrDevice = shell.ErrDevice
-
-// Quote makes text one word of a POSIX shell, whatever is in it.
-func Quote(text string) string { return shell.Quote(text) }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture/procfs"
 	"github.com/leakgate/leakgate/capture/shell"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // askProcesses is the real time that a device has to list its processes.
@@ -69,7 +70,7 @@ func findCommand(m shell.Marker, patterns []Pattern) string {
 	var b strings.Builder
 	b.WriteString("for f in $(grep -l -s -F -e " + systemServer)
 	for _, p := range patterns {
-		b.WriteString(" -e " + shell.Quote(p.stem()))
+		b.WriteString(" -e " + text.ShellQuote(p.stem()))
 	}
 	b.WriteString(" /proc/[0-9]*/cmdline); do p=${f#/proc/}; p=${p%/cmdline}; echo; echo " + string(m) + " $p; ")
 	b.WriteString("cat $f; echo; echo " + string(m) + " $p" + identityLabel + "; cat /proc/$p/stat /proc/$p/status; done 2>/dev/null; ")

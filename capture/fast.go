@@ -11,6 +11,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture/procfs"
 	"github.com/leakgate/leakgate/capture/shell"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // ErrGone is a process that is not there any more, or whose pid now belongs to another.
@@ -86,7 +87,7 @@ const fastPattern = `^(Pss|SwapPss|Threads|RssAnon|VmSwap):|^[0-9]+ [(]|[)] [A-Z
 // fork and no further round trip. A trip under run-as or su costs one each.
 func fastCommand(targets []Target, systemServer int) string {
 	var b strings.Builder
-	grep := "grep -E " + shell.Quote(fastPattern)
+	grep := "grep -E " + text.ShellQuote(fastPattern)
 	b.WriteString("cat /proc/uptime; cd /proc && ")
 	wrapped := wrappedReads(targets, grep)
 	if len(wrapped) == 0 {

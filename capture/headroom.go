@@ -14,6 +14,7 @@ import (
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/procfs"
 	"github.com/leakgate/leakgate/capture/shell"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Headroom is what one process uses of the things that it dies of when they run out,
@@ -245,12 +246,12 @@ func (h *Headrooms) command(targets []Target) []shell.Part {
 	}
 	parts := []shell.Part{
 		{"up", "cat /proc/uptime"},
-		{"files", "grep -E " + shell.Quote(headroomPattern) + " /dev/null" + files.String() + " 2>&1"},
+		{"files", "grep -E " + text.ShellQuote(headroomPattern) + " /dev/null" + files.String() + " 2>&1"},
 	}
 	for i, w := range order {
 		glob := "echo" + globs[w]
 		if !w.IsZero() {
-			glob = w.Wrap("sh -c "+shell.Quote(glob)) + " </dev/null 2>&1"
+			glob = w.Wrap("sh -c "+text.ShellQuote(glob)) + " </dev/null 2>&1"
 		}
 		parts = append(parts, shell.Part{fdLabel(i), glob})
 	}
@@ -487,7 +488,7 @@ func firstOf(fresh []newcomer, n newcomer) int {
 
 // dumpPackage prints the line of the flags of an app (frameworks/base Settings.dumpPackageLPr).
 func (h *Headrooms) dumpPackage(pkg string) string {
-	return "dumpsys " + dumpsys.TimeoutOption(h.facts.API, 5) + "package " + shell.Quote(pkg) + " </dev/null 2>/dev/null | grep -E '^ *flags=[[]'"
+	return "dumpsys " + dumpsys.TimeoutOption(h.facts.API, 5) + "package " + text.ShellQuote(pkg) + " </dev/null 2>/dev/null | grep -E '^ *flags=[[]'"
 }
 
 func readBounds(parts map[string][]byte) bounds {

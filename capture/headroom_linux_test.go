@@ -16,10 +16,10 @@ import (
 
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/procfs"
-	"github.com/leakgate/leakgate/capture/shell"
 	"github.com/leakgate/leakgate/internal/androidsim"
 	"github.com/leakgate/leakgate/internal/recorded"
 	"github.com/leakgate/leakgate/internal/shelltest"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // targetsOf finds processes and probes their levels.
@@ -222,7 +222,7 @@ func headroomInShortLines(t *testing.T, api, n int) {
 	serve := dev.Run
 	dev.Run = func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
 		// As package adb sends it.
-		if line := "shell:echo lg0123456789abcdef01234567 $$; exec </dev/null; (eval " + shell.Quote(command) + "); echo lg0123456789abcdef01234567:$?"; api < 24 && len(line) > 4095 {
+		if line := "shell:echo lg0123456789abcdef01234567 $$; exec </dev/null; (eval " + text.ShellQuote(command) + "); echo lg0123456789abcdef01234567:$?"; api < 24 && len(line) > 4095 {
 			return -1, fmt.Errorf("the command takes %d bytes", len(line))
 		}
 		return serve(ctx, command, stdout, stderr)

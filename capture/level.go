@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture/shell"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Source says where a sample was read. Sources from SmapsRollup to Smaps give
@@ -231,7 +232,7 @@ func (l *Levels) try(ctx context.Context, p Process, c candidate) (Finding, erro
 		return f, nil
 	}
 	m := shell.NewMarker()
-	read := c.Prefix.Wrap(fmt.Sprintf("grep -E %s /proc/%d/%s", shell.Quote(probePattern(c.file)), p.PID, c.file))
+	read := c.Prefix.Wrap(fmt.Sprintf("grep -E %s /proc/%d/%s", text.ShellQuote(probePattern(c.file)), p.PID, c.file))
 	a, err := shell.Ask(ctx, l.dev, c.wait, m.Join([]shell.Part{
 		{"read", read + " </dev/null 2>&1"},
 		{"stat", fmt.Sprintf("cat /proc/%d/stat 2>&1", p.PID)},

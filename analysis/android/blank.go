@@ -12,7 +12,7 @@ import (
 // is left: its length, its hash where somebody asked for that, and who holds it.
 
 // blank tells that a text was taken out.
-func (x *text) blank() bool {
+func (x *characters) blank() bool {
 	return x.known && len(x.units) > 0 && !slices.ContainsFunc(x.units, func(unit uint16) bool { return unit != 0 })
 }
 

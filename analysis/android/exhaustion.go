@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/leakgate/leakgate/analysis/heap"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Exhaustion says how near a process was to each of the ways to run out of memory,
@@ -185,7 +186,7 @@ func (t *exhaustionTopic) finish(p *plan) {
 	t.numbers = nil
 	t.Arrays = []Array{}
 	for _, o := range p.graph.LargestArrays(min(largestArrays, p.options.Top)) {
-		t.Arrays = append(t.Arrays, Array{p.id(o), p.class(o), clean(p.graph.Heaps[p.graph.HeapOf(o)].Name, longestClass), p.graph.Shallow(o).Java, p.owner(o)})
+		t.Arrays = append(t.Arrays, Array{p.id(o), p.class(o), text.Excerpt(p.graph.Heaps[p.graph.HeapOf(o)].Name, longestClass), p.graph.Shallow(o).Java, p.owner(o)})
 	}
 	t.groups(p)
 	t.Causes = []Cause{t.javaHeap(p), t.threads(p), t.files(p), {

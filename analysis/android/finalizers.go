@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/leakgate/leakgate/analysis/heap"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Finalizers are the objects that have a finalizer, as FinalizerReference knows them
@@ -91,7 +92,7 @@ func (t *finalizersTopic) visit(p *plan, r *heap.Record, _ uint8, _ uint32) {
 	name := p.graph.Class(o)
 	c := t.classes[name]
 	if c == nil {
-		c = &FinalizerClass{Class: clean(name, longestClass)}
+		c = &FinalizerClass{Class: text.Excerpt(name, longestClass)}
 		t.classes[name] = c
 	}
 	c.Registered++

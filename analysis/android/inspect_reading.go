@@ -197,12 +197,12 @@ func (i *Inspector) text(o heap.Object) (string, bool) {
 	if !ok || !i.old && x.blank() {
 		return "", false
 	}
-	all := texts{list: []text{x}}
+	all := texts{list: []characters{x}}
 	return all.at(0), x.known
 }
 
 // characters reads the text of a String.
-func (i *Inspector) characters(o heap.Object) (x text, ok bool) {
+func (i *Inspector) characters(o heap.Object) (x characters, ok bool) {
 	r, ok := i.record(o)
 	if !ok {
 		return x, false

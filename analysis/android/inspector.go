@@ -8,6 +8,7 @@ import (
 
 	"github.com/leakgate/leakgate/analysis/heap"
 	"github.com/leakgate/leakgate/analysis/trace"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // InspectorOptions say by which rules objects are judged.
@@ -150,12 +151,12 @@ func remark(list *[]string, format string, args []any) {
 	if len(*list) == mostRemarks {
 		return
 	}
-	text := format
+	remark := format
 	if len(args) > 0 {
-		text = fmt.Sprintf(format, args...)
+		remark = fmt.Sprintf(format, args...)
 	}
-	if text = clean(text, longestRemark); !slices.Contains(*list, text) {
-		*list = append(*list, text)
+	if remark = text.Excerpt(remark, longestRemark); !slices.Contains(*list, remark) {
+		*list = append(*list, remark)
 	}
 }
 

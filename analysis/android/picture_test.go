@@ -71,21 +71,6 @@ func FuzzPictureSize(f *testing.F) {
 	})
 }
 
-func TestClean(t *testing.T) {
-	for _, c := range []struct {
-		in, want string
-		n        int
-	}{
-		{"plain text", "plain text", 10}, {"", "", 0}, {"größe", "größe", 5}, {"a\nb\x00c\x1b[2J", "a\uFFFDb\uFFFDc\uFFFD[2J", 20},
-		{"right\u202eleft\u2028\u200f", "right\uFFFDleft\uFFFD\uFFFD", 20}, {"\xff\xfe", "\uFFFD\uFFFD", 2},
-		{"0123456789", "0123456789", 10}, {"0123456789a", "0123456789…", 10}, {"äöüäöüäöüäö", "äöüäöüäöüä…", 10}, {"äöüäöüäöüä", "äöüäöüäöüä", 10},
-	} {
-		if got := clean(c.in, c.n); got != c.want {
-			t.Errorf("%q: %q, want %q", c.in, got, c.want)
-		}
-	}
-}
-
 func TestPattern(t *testing.T) {
 	for name, want := range map[string][2]string{
 		"pool-3-thread-12": {"pool-3-thread-*", "pool-*-thread-*"}, "main": {"", ""}, "7": {"*", "*"}, "AsyncTask #1": {"AsyncTask #*", "AsyncTask #*"},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leakgate/leakgate/analysis/heap"
 	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Options say how much is wanted.
@@ -138,9 +139,9 @@ func (id ID) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%#x", uint
 // of the class itself.
 func (p *plan) class(o heap.Object) string {
 	if p.graph.IsClass(o) {
-		return clean(p.graph.ClassName(o), longestClass)
+		return text.Excerpt(p.graph.ClassName(o), longestClass)
 	}
-	return clean(p.graph.Class(o), longestClass)
+	return text.Excerpt(p.graph.Class(o), longestClass)
 }
 
 func (p *plan) id(o heap.Object) ID { return ID(p.graph.ID(o)) }

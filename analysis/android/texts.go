@@ -3,12 +3,11 @@ package android
 import (
 	"encoding/binary"
 	"strings"
-	"unicode"
 	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/leakgate/leakgate/analysis/heap"
 	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 const (
@@ -69,8 +68,8 @@ func (l *layout) span(r *heap.Record) (s span, known bool) {
 	return s, true
 }
 
-// text is one text that a topic wants.
-type text struct {
+// characters are those of one text that a topic wants.
+type characters struct {
 	span
 	// units are UTF-16.
 	units []uint16
@@ -81,7 +80,7 @@ type text struct {
 // texts reads texts for all topics.
 type texts struct {
 	layout *layout
-	list   []text
+	list   []characters
 }
 
 func newTexts(g *heap.Graph) *texts { return &texts{layout: newLayout(g)} }
@@ -94,13 +93,13 @@ const (
 
 // text wants the text of a String. The number is for at.
 func (p *plan) text(o heap.Object) int {
-	p.texts.list = append(p.texts.list, text{})
+	p.texts.list = append(p.texts.list, characters{})
 	return p.askText(o, askString)
 }
 
 // textOf wants a text whose place is known.
 func (p *plan) textOf(s span) int {
-	p.texts.list = append(p.texts.list, text{span: s})
+	p.texts.list = append(p.texts.list, characters{span: s})
 	return p.askText(s.array, askChars)
 }
 
@@ -116,9 +115,9 @@ func (t *texts) at(n int) string {
 		return ""
 	}
 	x := &t.list[n]
-	s := clean(string(utf16.Decode(x.units)), longestText)
-	if x.cut && !strings.HasSuffix(s, ellipsis) {
-		s += ellipsis
+	s := text.Excerpt(string(utf16.Decode(x.units)), longestText)
+	if x.cut && !strings.HasSuffix(s, "…") {
+		s += "…"
 	}
 	return s
 }
@@ -150,7 +149,7 @@ func (t *texts) visit(p *plan, r *heap.Record, tag uint8, number uint32) {
 }
 
 // take takes the characters that a piece of an array has.
-func (x *text) take(r *heap.Record) {
+func (x *characters) take(r *heap.Record) {
 	size := r.Type.Size(8)
 	if r.Kind != hprof.SubPrimitiveArray || (r.Type != hprof.Byte && r.Type != hprof.Char) {
 		return
@@ -174,7 +173,7 @@ func (x *text) take(r *heap.Record) {
 	}
 }
 
-func (x *text) unit(b []byte, t hprof.Type) (uint16, int) {
+func (x *characters) unit(b []byte, t hprof.Type) (uint16, int) {
 	switch {
 	case t == hprof.Char:
 		return binary.BigEndian.Uint16(b), 2
@@ -192,36 +191,4 @@ func (s *span) within(r *heap.Record) (from, to uint64) {
 	from = max(first, uint64(s.first))
 	to = min(first+uint64(len(r.Body)/max(size, 1)), uint64(s.first)+uint64(s.length))
 	return from, to
-}
-
-const ellipsis = "…"
-
-// clean makes a text fit to be shown: whatever a terminal or a page would take for
-// something else than a character becomes U+FFFD, and after n characters it ends.
-func clean(s string, n int) string {
-	if len(s) <= n && plain(s) {
-		return s
-	}
-	var b strings.Builder
-	for i, count := 0, 0; i < len(s); count++ {
-		r, size := utf8.DecodeRuneInString(s[i:])
-		if count == n {
-			return b.String() + ellipsis
-		}
-		if !unicode.IsPrint(r) {
-			r = utf8.RuneError
-		}
-		b.WriteRune(r)
-		i += size
-	}
-	return b.String()
-}
-
-func plain(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] >= 0x7f {
-			return false
-		}
-	}
-	return true
 }

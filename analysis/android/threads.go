@@ -7,6 +7,7 @@ import (
 
 	"github.com/leakgate/leakgate/analysis/heap"
 	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Threads are those that ran: the java.lang.Thread objects that are THREAD_OBJECT GC
@@ -233,5 +234,5 @@ func frame(f heap.StackFrame) string {
 	case f.Line > 0:
 		source = fmt.Sprintf("%s:%d", source, f.Line)
 	}
-	return clean(fmt.Sprintf("%s.%s(%s)", f.Class, f.Method, source), longestClass)
+	return text.Excerpt(fmt.Sprintf("%s.%s(%s)", f.Class, f.Method, source), longestClass)
 }

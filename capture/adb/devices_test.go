@@ -142,7 +142,7 @@ func TestRefusals(t *testing.T) {
 		{"more than one device/emulator", ErrSeveralDevices, "name one with --device or ANDROID_SERIAL"},
 		{"more than one emulator", ErrSeveralDevices, "ANDROID_SERIAL"},
 		{"protocol fault (couldn't read status): Success", ErrProtocol, "adb kill-server"},
-		{"protocol fault \x1b]0;evil\a" + strings.Repeat("A", 9999), ErrProtocol, "..."},
+		{"protocol fault \x1b]0;evil\a" + strings.Repeat("A", 9999), ErrProtocol, "…"},
 	}
 	for _, tt := range tests {
 		checkSentence(t, phase{endpoint: "127.0.0.1:5037", serial: "X\x1b[2J"}.refusal(tt.text), tt.kind, tt.says)

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // What can be wrong, for errors.Is. The errors that wrap them say in one sentence
@@ -61,24 +63,14 @@ func (e *ExitError) Error() string {
 	return "the command ended with exit status " + strconv.Itoa(e.Code)
 }
 
-// maxQuoted bounds text of a device or server inside a message, in bytes.
+// maxQuoted bounds text of a device or server inside a message, in characters.
 const maxQuoted = 160
 
-// quoted makes hostile text safe for a message: one line, short, nothing that a
-// terminal would obey.
-func quoted(text string) string {
-	text = strings.TrimSpace(text)
-	if len(text) > maxQuoted {
-		text = strings.ToValidUTF8(text[:maxQuoted], "") + "..."
-	}
-	return strconv.Quote(text)
-}
+// quoted returns hostile text for a message: one line, short, in quotes.
+func quoted(s string) string { return text.Quote(strings.TrimSpace(s), maxQuoted) }
 
 // clean is quoted without the quotes, for words of this machine.
-func clean(text string) string {
-	text = quoted(text)
-	return text[1 : len(text)-1]
-}
+func clean(s string) string { return text.Head(strings.TrimSpace(s), maxQuoted) }
 
 // errUnknownService: the server is older than the request.
 var errUnknownService = errors.New("a newer adb server is needed")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/leakgate/leakgate/internal/adbd"
 	"github.com/leakgate/leakgate/internal/adbd/adbtest"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // realADB is the real adb program in a home of its own; it notes every start.
@@ -26,10 +27,10 @@ func realADB(t *testing.T) (path string, started func() []string) {
 		name, value, _ := strings.Cut(kv, "=")
 		switch name {
 		case "HOME", "ANDROID_SDK_HOME", "TMPDIR", "ADB_LOCAL_TRANSPORT_MAX_PORT", "ADB_EMU":
-			fmt.Fprintf(&sets, "export %s=%s\n", name, quoteWord(value))
+			fmt.Fprintf(&sets, "export %s=%s\n", name, text.ShellQuote(value))
 		}
 	}
-	return fakeADB(t, "unset ADB_SERVER_SOCKET ANDROID_ADB_SERVER_PORT ANDROID_ADB_SERVER_ADDRESS ANDROID_SERIAL ADB_VENDOR_KEYS\n"+sets.String()+"exec "+quoteWord(adbtest.Program(t))+` "$@"`)
+	return fakeADB(t, "unset ADB_SERVER_SOCKET ANDROID_ADB_SERVER_PORT ANDROID_ADB_SERVER_ADDRESS ANDROID_SERIAL ADB_VENDOR_KEYS\n"+sets.String()+"exec "+text.ShellQuote(adbtest.Program(t))+` "$@"`)
 }
 
 // listening serves a phone to adb servers.

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/internal/adbd/adbtest"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // freeAddr is an address of this machine where nothing listens. On Linux a socket
@@ -70,7 +71,7 @@ func fakeADB(t *testing.T, body string) (path string, started func() []string) {
 	t.Helper()
 	dir := t.TempDir()
 	path, notes := filepath.Join(dir, "adb"), filepath.Join(dir, "notes")
-	script := fmt.Sprintf("#!/bin/sh\necho \"$* session $(ps -o sid= -p $$ | tr -d ' ') self $$\" >> %s\n%s\n", quoteWord(notes), body)
+	script := fmt.Sprintf("#!/bin/sh\necho \"$* session $(ps -o sid= -p $$ | tr -d ' ') self $$\" >> %s\n%s\n", text.ShellQuote(notes), body)
 	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +128,7 @@ func TestStartOnce(t *testing.T) {
 func TestStartLeavesNothing(t *testing.T) {
 	// A server that keeps its streams open must not keep the client waiting.
 	note := filepath.Join(t.TempDir(), "pid")
-	path, started := fakeADB(t, "sleep 90 & echo $! >"+quoteWord(note)+"; echo ok")
+	path, started := fakeADB(t, "sleep 90 & echo $! >"+text.ShellQuote(note)+"; echo ok")
 	logs := t.TempDir()
 	c, err := NewClient(Options{Addr: freeAddr(t), ADBPath: path, LogDir: logs, Getenv: env()})
 	if err != nil {

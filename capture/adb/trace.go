@@ -6,7 +6,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
-	"strings"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // trace is how a command is found again on the device: a token, new for every
@@ -34,12 +35,7 @@ func (t trace) prefix() string { return "echo " + string(t) + " $$ >&2; " }
 // exec and exit of the command, eval takes its syntax errors, and neither keeps the
 // last line from being printed. Standard input is empty: the service never ends it.
 func (t trace) enclosed(command string) string {
-	return "echo " + string(t) + " $$; exec </dev/null; (eval " + quoteWord(command) + "); echo " + string(t) + ":$?"
-}
-
-// quoteWord makes text one word of a POSIX shell.
-func quoteWord(text string) string {
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+	return "echo " + string(t) + " $$; exec </dev/null; (eval " + text.ShellQuote(command) + "); echo " + string(t) + ":$?"
 }
 
 // killScript ends a command on the device. Where its process id is known that is

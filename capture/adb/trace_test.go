@@ -193,17 +193,6 @@ func TestNoExtraProcess(t *testing.T) {
 	}
 }
 
-func TestQuoteWord(t *testing.T) {
-	for _, sh := range shells(t) {
-		for _, word := range []string{"", "a b", "it's", "'", "''", "\\", "$x`y`\n\t*?", "\"", "-n"} {
-			out, _, _ := runShell(t, sh, "printf %s "+quoteWord(word))
-			if out != word && !(word == "" && out == "") {
-				t.Errorf("%s: %q came out as %q", sh, word, out)
-			}
-		}
-	}
-}
-
 var _ io.Writer = failingWriter{}
 
 // failingWriter fails with its error.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 func (s *suite) exits(t *testing.T) {
@@ -107,7 +107,7 @@ func (s *suite) quoting(t *testing.T) {
 
 func (s *suite) quoted(t *testing.T, arg string) {
 	t.Helper()
-	word := capture.Quote(arg)
+	word := text.ShellQuote(arg)
 	if r := s.shell(t, "printf '%s' "+word); r != (result{out: arg}) {
 		t.Errorf("%s came back as %+v", brief(arg), r)
 	}
@@ -119,7 +119,7 @@ func (s *suite) quoted(t *testing.T, arg string) {
 // largeCommand: what is too long is an error, and never run in part.
 func (s *suite) largeCommand(t *testing.T) {
 	arg := strings.Repeat("0123456789 $(x)\n", 64_000/16)
-	command := "printf '%s' " + capture.Quote(arg)
+	command := "printf '%s' " + text.ShellQuote(arg)
 	if !s.Old {
 		if r := s.shell(t, command); r != (result{out: arg}) {
 			t.Errorf("%d bytes came back as %d, exit %d, %q", len(arg), len(r.out), r.exit, r.err)
@@ -199,7 +199,7 @@ func (s *suite) deadline(t *testing.T) {
 func (s *suite) cancelledBefore(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, shell := s.dev.Shell(ctx, "echo never >"+capture.Quote(s.file("never")), nil, nil)
+	_, shell := s.dev.Shell(ctx, "echo never >"+text.ShellQuote(s.file("never")), nil, nil)
 	_, pull := s.dev.Pull(ctx, s.file("never"), io.Discard)
 	push := s.dev.Push(ctx, strings.NewReader("x"), s.file("never"), 0o600)
 	for _, err := range []error{shell, pull, push} {
@@ -207,7 +207,7 @@ func (s *suite) cancelledBefore(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	}
-	if r := s.shell(t, "ls "+capture.Quote(s.file("never"))); r.exit == 0 {
+	if r := s.shell(t, "ls "+text.ShellQuote(s.file("never"))); r.exit == 0 {
 		t.Error("a call that was cancelled before it began has had an effect")
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // roundTrip pushes a file, pulls it and removes it.
@@ -24,7 +24,7 @@ func (s *suite) roundTrip(t *testing.T, name string, content []byte) {
 		return
 	}
 	s.holds(t, path, content)
-	s.must(t, "rm "+capture.Quote(path))
+	s.must(t, "rm "+text.ShellQuote(path))
 }
 
 // holds wants a file with this content, and this size where the shell can tell.
@@ -58,7 +58,7 @@ func (s *suite) roundTrips(t *testing.T) {
 		}
 		s.holds(t, path, []byte(content))
 	}
-	s.must(t, "rm "+capture.Quote(path))
+	s.must(t, "rm "+text.ShellQuote(path))
 }
 
 // largeFile comes through Pull and through the output of a command.
@@ -69,7 +69,7 @@ func (s *suite) largeFile(t *testing.T) {
 	}
 	s.holds(t, path, content)
 	var out bytes.Buffer
-	if exit, err := s.dev.Shell(within(t), "cat "+capture.Quote(path), &out, nil); exit != 0 || err != nil || !bytes.Equal(out.Bytes(), content) {
+	if exit, err := s.dev.Shell(within(t), "cat "+text.ShellQuote(path), &out, nil); exit != 0 || err != nil || !bytes.Equal(out.Bytes(), content) {
 		t.Errorf("cat: exit %d, %d of %d bytes, the same: %v, %v", exit, out.Len(), len(content), bytes.Equal(out.Bytes(), content), err)
 	}
 	ctx, cancel := context.WithCancel(within(t))
@@ -77,7 +77,7 @@ func (s *suite) largeFile(t *testing.T) {
 	if s.failed(t, "a pull, cancelled", err, context.Canceled); n >= int64(len(content)) {
 		t.Errorf("a pull that was cancelled at its beginning gave all of %d bytes", n)
 	}
-	s.must(t, "rm "+capture.Quote(path))
+	s.must(t, "rm "+text.ShellQuote(path))
 }
 
 type writer func(p []byte) (int, error)
@@ -106,14 +106,14 @@ func (s *suite) pullRefused(t *testing.T) {
 	}
 	_, err := s.dev.Pull(within(t), path, writer(func([]byte) (int, error) { return 0, own }))
 	s.failed(t, "pull to a writer that fails", err, own)
-	s.must(t, "rm "+capture.Quote(path))
+	s.must(t, "rm "+text.ShellQuote(path))
 }
 
 // pushRefused: a push that gives no error has made the file.
 func (s *suite) pushRefused(t *testing.T) {
 	s.failed(t, "push to a read-only place", s.dev.Push(within(t), strings.NewReader("x"), s.ReadOnly, 0o600), nil)
 	s.failed(t, "push over a directory", s.dev.Push(within(t), strings.NewReader("x"), s.Dir, 0o600), nil)
-	if r := s.shell(t, "ls "+capture.Quote(s.ReadOnly)); r.exit == 0 {
+	if r := s.shell(t, "ls "+text.ShellQuote(s.ReadOnly)); r.exit == 0 {
 		t.Errorf("%s is there", s.ReadOnly)
 	}
 	path := s.file("new/deep/file")
@@ -123,7 +123,7 @@ func (s *suite) pushRefused(t *testing.T) {
 	}
 	s.holds(t, path, []byte("content"))
 	// The directories that a push makes are the shell's.
-	s.must(t, "echo x >"+capture.Quote(s.file("new/deep/own"))+" && rm -r "+capture.Quote(s.file("new")))
+	s.must(t, "echo x >"+text.ShellQuote(s.file("new/deep/own"))+" && rm -r "+text.ShellQuote(s.file("new")))
 }
 
 // pushTorn: what breaks off leaves no file that could be taken for the whole one.
@@ -135,7 +135,7 @@ func (s *suite) pushTorn(t *testing.T) {
 	ctx, cancel := context.WithCancel(within(t))
 	again := io.MultiReader(bytes.NewReader(random(300_000)), reader(func([]byte) (int, error) { cancel(); return 0, io.EOF }), endless{})
 	s.failed(t, "a push, cancelled", s.dev.Push(ctx, again, path, 0o600), context.Canceled)
-	gone := func() bool { return s.shell(t, "ls "+capture.Quote(path)+" >/dev/null 2>&1").exit != 0 }
+	gone := func() bool { return s.shell(t, "ls "+text.ShellQuote(path)+" >/dev/null 2>&1").exit != 0 }
 	eventually(t, "the torn file is gone", gone)
 	if err := s.dev.Push(within(t), strings.NewReader("whole"), path, 0o600); err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func (endless) Read(p []byte) (int, error) { return len(p), nil }
 func (s *suite) nothingLeft(t *testing.T) {
 	var left string
 	eventually(t, s.Dir+" is empty", func() bool {
-		left = strings.Trim(s.must(t, "ls -a "+capture.Quote(s.Dir)), ".\n")
+		left = strings.Trim(s.must(t, "ls -a "+text.ShellQuote(s.Dir)), ".\n")
 		return left == ""
 	})
 	if left != "" {
@@ -176,9 +176,9 @@ func (s *suite) mode(t *testing.T) {
 			t.Errorf("push with mode %v: %v", mode, err)
 			continue
 		}
-		if got := s.must(t, "ls -l "+capture.Quote(path)); !strings.HasPrefix(got, want[0]) && !strings.HasPrefix(got, want[1]) {
+		if got := s.must(t, "ls -l "+text.ShellQuote(path)); !strings.HasPrefix(got, want[0]) && !strings.HasPrefix(got, want[1]) {
 			t.Errorf("mode %v became %q", mode, got)
 		}
-		s.must(t, "rm -f "+capture.Quote(path))
+		s.must(t, "rm -f "+text.ShellQuote(path))
 	}
 }

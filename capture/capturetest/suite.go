@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Options say what the device behind an implementation has and lacks. The zero
@@ -60,7 +61,7 @@ func Run(t *testing.T, open func(t *testing.T) capture.Device, o Options) {
 	o.ReadOnly = cmp.Or(o.ReadOnly, "/system/leakgate-conformance")
 	o.Large = cmp.Or(o.Large, 8<<20)
 	s := suite{Options: o, dev: open(t)}
-	s.must(t, "mkdir "+capture.Quote(o.Dir))
+	s.must(t, "mkdir "+text.ShellQuote(o.Dir))
 	base := runtime.NumGoroutine()
 	for _, part := range []struct {
 		name string

@@ -12,6 +12,7 @@ import (
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/capture/procfs"
 	"github.com/leakgate/leakgate/capture/shell"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Ending is how a step of a diagnosis has ended.
@@ -341,7 +342,7 @@ func (d *diagnosing) within(limit time.Duration) time.Duration {
 func (d *diagnosing) text(ctx context.Context, s Step, w Way, prefix shell.Prefix) (yield, *artifact, error) {
 	line := fill(w.Command, d.req.Process, d.facts)
 	if w.script {
-		line = "sh -c " + shell.Quote(line)
+		line = "sh -c " + text.ShellQuote(line)
 	}
 	y := yield{file: cmp.Or(w.File, s.File), command: prefix.Wrap(line)}
 	a, err := newArtifact(d.req.Dir, y.file, w.Max+maxClosing)

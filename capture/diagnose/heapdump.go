@@ -12,6 +12,7 @@ import (
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/procfs"
 	"github.com/leakgate/leakgate/capture/shell"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 const (
@@ -158,7 +159,7 @@ func (h *heapDump) command() string {
 	if h.help.GC == dumpsys.Yes {
 		options += "-g "
 	}
-	return fmt.Sprintf("am dumpheap %s%d %s", options, h.req.Process.PID, shell.Quote(h.remote))
+	return fmt.Sprintf("am dumpheap %s%d %s", options, h.req.Process.PID, text.ShellQuote(h.remote))
 }
 
 // dump runs am dumpheap until the dump is written. The process is stopped meanwhile, and

@@ -17,10 +17,10 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
-	"github.com/leakgate/leakgate/capture/shell"
 	"github.com/leakgate/leakgate/internal/androidsim"
 	"github.com/leakgate/leakgate/internal/recorded"
 	"github.com/leakgate/leakgate/internal/shelltest"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // dumpCase is what is wrong with a heap dump, and how it ends.
@@ -431,7 +431,7 @@ func sweep(t *testing.T, api int) {
 	touch := func(names ...string) {
 		t.Helper()
 		for _, name := range names {
-			if exit, err := d.Shell(t.Context(), "cd /data/local/tmp && echo x >"+shell.Quote(name), io.Discard, io.Discard); exit != 0 || err != nil {
+			if exit, err := d.Shell(t.Context(), "cd /data/local/tmp && echo x >"+text.ShellQuote(name), io.Discard, io.Discard); exit != 0 || err != nil {
 				t.Fatal(name, exit, err)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/capture/shell"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // maxSilent is how many polls in a row may get no answer: the device is busy.
@@ -20,7 +21,7 @@ const maxSilent = 3
 // poll looks at the process, the file and the disk, in one trip. The error is the end of
 // the process or of the device.
 func (h *heapDump) poll(ctx context.Context) error {
-	m, file := shell.NewMarker(), shell.Quote(h.remote)
+	m, file := shell.NewMarker(), text.ShellQuote(h.remote)
 	a, err := shell.Ask(ctx, h.dev, lookDeadline, m.Join([]shell.Part{
 		{"stat", statCommand(h.req.Process)},
 		// toolbox has no stat.
@@ -204,7 +205,7 @@ func (h *heapDump) remove(ctx context.Context) {
 }
 
 func (h *heapDump) removeOnce(ctx context.Context) error {
-	m, file := shell.NewMarker(), shell.Quote(h.remote)
+	m, file := shell.NewMarker(), text.ShellQuote(h.remote)
 	a, err := shell.Ask(ctx, h.dev, cleanUp/2, m.Join([]shell.Part{{"rm", "rm -f " + file + " 2>&1"}, {"left", "ls " + file + " 2>/dev/null"}}))
 	parts, whole := m.Split(a.Stdout)
 	switch {

@@ -8,6 +8,7 @@ import (
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/procfs"
 	"github.com/leakgate/leakgate/capture/shell"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // room checks the device's disk, and that the name of the file is free. It gives the
@@ -18,7 +19,7 @@ func (h *heapDump) room(ctx context.Context) (status []byte, err error) {
 		{"df", dfCommand},
 		{"status", fmt.Sprintf("cat /proc/%d/status 2>&1", p.PID)},
 		{"heapsize", "getprop dalvik.vm.heapsize"},
-		{"rm", "rm -f " + shell.Quote(h.remote) + " 2>&1"},
+		{"rm", "rm -f " + text.ShellQuote(h.remote) + " 2>&1"},
 	}))
 	if err != nil {
 		return nil, fmt.Errorf("ask for free space: %w", err)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/capture/dumpsys"
-	"github.com/leakgate/leakgate/capture/shell"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // placeholders are the words that a command line may have in braces. True marks those
@@ -22,8 +22,8 @@ func fill(command string, p capture.Process, facts capture.Facts) string {
 		"{{", "{",
 		"{pid}", strconv.Itoa(p.PID),
 		"{user}", strconv.Itoa(p.User),
-		"{process}", shell.Quote(p.Name),
-		"{package}", shell.Quote(p.Package()),
+		"{process}", text.ShellQuote(p.Name),
+		"{package}", text.ShellQuote(p.Package()),
 		"{-t}", dumpsys.TimeoutOption(facts.API, dumpsys.DefaultTimeout),
 	).Replace(command)
 }

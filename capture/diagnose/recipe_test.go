@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
-	"github.com/leakgate/leakgate/capture/shell"
 	"github.com/leakgate/leakgate/internal/recorded"
 	"github.com/leakgate/leakgate/internal/shelltest"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // TestRecipes holds the table to its own rules, and each kind to what it must prove.
@@ -301,7 +301,7 @@ func FuzzCustomStep(f *testing.F) {
 				rest = rest[2:]
 			case rest[0] == '{':
 				word, after, _ := strings.Cut(rest[1:], "}")
-				want.WriteString(map[string]string{"pid": "7", "user": "10", "process": shell.Quote(p.Name), "package": shell.Quote(p.Name)}[word])
+				want.WriteString(map[string]string{"pid": "7", "user": "10", "process": text.ShellQuote(p.Name), "package": text.ShellQuote(p.Name)}[word])
 				rest = after
 			default:
 				want.WriteByte(rest[0])

@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // LogKind sorts the lines of a log that tell how a process got into distress
@@ -788,15 +787,7 @@ func stampOf(line string) (stamp, rest string) {
 	return first + " " + clock, after
 }
 
-// tidy makes a device's text fit to be kept: printable, and at most n bytes.
+// tidy returns a device's text in a form fit to be kept: printable, and at most n bytes.
 func tidy(s string, n int) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\t':
-			return ' '
-		case r == utf8.RuneError, !unicode.IsPrint(r):
-			return '?'
-		}
-		return r
-	}, clip(s, n))
+	return text.Printable(strings.ReplaceAll(clip(s, n), "\t", " "))
 }

@@ -12,8 +12,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"strings"
-	"unicode"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Value is a number that a text may not hold. The zero Value is unknown, which
@@ -60,15 +60,7 @@ type Error struct {
 
 // Error gives the line, the field, the reason and the text, quoted.
 func (e *Error) Error() string {
-	return fmt.Sprintf("line %d: %s: %s: %q", e.Line, name(e.Field), e.Reason, e.Text)
-}
-
-// name is a field's name as it is, quoted where somebody has made it up.
-func name(field string) string {
-	if strings.ContainsFunc(field, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return strconv.Quote(field)
-	}
-	return field
+	return fmt.Sprintf("line %d: %s: %s: %q", e.Line, text.Escape(e.Field), e.Reason, e.Text)
 }
 
 const (

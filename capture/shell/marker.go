@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Marker separates the parts of one answer. It is new for every command, so that
@@ -22,7 +24,7 @@ func NewMarker() Marker {
 
 // Echo returns the command that prints the marker with a label on a line of its own.
 func (m Marker) Echo(label string) string {
-	return fmt.Sprintf("echo; echo %s %s", string(m), Quote(label))
+	return fmt.Sprintf("echo; echo %s %s", string(m), text.ShellQuote(label))
 }
 
 // Part is a label and the command whose output it names.

@@ -41,16 +41,3 @@ func TestMarkerRoundTripThroughAShell(t *testing.T) {
 		}
 	}
 }
-
-func TestQuoteThroughAShell(t *testing.T) {
-	sh, err := exec.LookPath("sh")
-	if err != nil {
-		recorded.Missing(t, "no sh on this system")
-	}
-	for _, text := range []string{"", "a b", "it's", `"$HOME" \ $(id) ` + "`id`", "a\nb", "*", "-n"} {
-		out, err := exec.Command(sh, "-c", "printf %s "+Quote(text)).Output()
-		if err != nil || string(out) != text {
-			t.Errorf("%q comes back as %q (%v)", text, out, err)
-		}
-	}
-}

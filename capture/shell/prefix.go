@@ -3,6 +3,8 @@ package shell
 import (
 	"strconv"
 	"strings"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Prefix makes a command line run under another uid. The zero Prefix leaves it as it is.
@@ -18,7 +20,7 @@ func SU() [2]Prefix { return [2]Prefix{{words: "su 0"}, {words: "su -c", quoted:
 
 // RunAs returns the prefix that runs a command as the app of a package.
 func RunAs(pkg string, user int) Prefix {
-	words := "run-as " + Quote(pkg)
+	words := "run-as " + text.ShellQuote(pkg)
 	if user != 0 {
 		words += " --user " + strconv.Itoa(user)
 	}
@@ -40,7 +42,7 @@ func (p Prefix) Wrap(command string) string {
 	case p.IsZero():
 		return command
 	case p.quoted:
-		return p.words + " " + Quote(command)
+		return p.words + " " + text.ShellQuote(command)
 	}
 	return p.words + " " + command
 }

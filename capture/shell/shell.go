@@ -9,10 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Runner runs a command line in a device's shell.
@@ -56,23 +55,6 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// Quote makes text one word of a POSIX shell, whatever is in it.
-func Quote(text string) string {
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-}
-
-// Clip shortens text from a device for a message: one line, at most 120 bytes,
-// printable characters only.
-func Clip(text string) string {
-	text = strings.TrimSpace(text)
-	text, _, _ = strings.Cut(text, "\n")
-	if len(text) > 120 {
-		text = text[:120] + "..."
-	}
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) || r == utf8.RuneError {
-			return '?'
-		}
-		return r
-	}, text)
-}
+// Clip returns the first line of a device's text for a message, at most 120 characters
+// that a terminal only shows.
+func Clip(said string) string { return text.FirstLine(said, 120) }

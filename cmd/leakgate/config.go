@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/harness/config"
 	"github.com/leakgate/leakgate/internal/text"
 )
@@ -209,7 +208,7 @@ func shellWord(path string) string {
 	if strings.ContainsFunc(path, func(r rune) bool {
 		return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/:\\-", r)
 	}) {
-		return capture.Quote(path)
+		return text.ShellQuote(path)
 	}
 	return path
 }

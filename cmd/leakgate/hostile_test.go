@@ -86,7 +86,7 @@ func TestRunOnAHostilePhone(t *testing.T) {
 			o := monitor.Options{
 				Devices: []monitor.Device{{Device: phone, Facts: facts}}, Patterns: []capture.Pattern{"com.x*"}, Policy: detector.ArticlePolicy(),
 				Dir: filepath.Join(t.TempDir(), "run"), Tool: "test " + evil, Duration: duration,
-				Workload: monitor.DeviceCommand{Command: "echo leakgate:mark " + capture.Quote(evil+"\xff\r") + "; echo leakgate:mark " + strings.Repeat("m", 100<<10) + "; sleep 7200"},
+				Workload: monitor.DeviceCommand{Command: "echo leakgate:mark " + text.ShellQuote(evil+"\xff\r") + "; echo leakgate:mark " + strings.Repeat("m", 100<<10) + "; sleep 7200"},
 			}
 			s := newScreen(&screen, o)
 			o.Observer = s

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -155,34 +154,6 @@ func TestWrittenTextIsExact(t *testing.T) {
 			t.Errorf("%q: %v, %q", text, err, again.Workload.Command)
 		}
 	}
-}
-
-func TestPrintable(t *testing.T) {
-	for text, want := range map[string]string{
-		"": "", "plain ä 日本": "plain ä 日本", "a\nb": `a\nb`, "\x1b[2J": `\x1b[2J`, "\u202e": `\u202e`, "\U000e0041": `\U000e0041`, "\xffa": `\xffa`, "\ufffd": "\ufffd", `a\b`: `a\b`,
-	} {
-		if got := printable(text); got != want {
-			t.Errorf("%q is shown as %q, not %q", text, got, want)
-		}
-	}
-}
-
-// What Go writes in double quotes is printable for every text; messages rely on it.
-func FuzzPrintable(f *testing.F) {
-	for _, text := range hostileTexts {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		if got := printable(text); unseen(got) || strings.Contains(got, "\n") {
-			t.Errorf("%q is shown as %q", text, got)
-		}
-		if unseen(quoted(text)) {
-			t.Errorf("%q is quoted as %s", text, quoted(text))
-		}
-		if _, err := strconv.Unquote(quoted(text)); err != nil {
-			t.Errorf("%q is quoted as %s", text, quoted(text))
-		}
-	})
 }
 
 // FuzzLayers lays anything over anything.

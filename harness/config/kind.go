@@ -38,7 +38,7 @@ const (
 	notBlank        = `\S`
 )
 
-func text(pattern string) object { return object{{"type", "string"}, {"pattern", pattern}} }
+func matching(pattern string) object { return object{{"type", "string"}, {"pattern", pattern}} }
 
 // freeText is text that YAML may also take for a number or a truth value, such as
 // a serial number of digits.
@@ -53,20 +53,20 @@ func freeText(pattern string) object {
 func same(text string) string { return text }
 
 var (
-	packageKind = kind[string]{packageName, same, form{"a package name", []object{text(packageText)}, false}}
+	packageKind = kind[string]{packageName, same, form{"a package name", []object{matching(packageText)}, false}}
 	processKind = kind[string]{processPattern, same, form{"the name of a process, or the beginning of names and a star", []object{freeText(processText)}, false}}
 	serialKind  = kind[string]{serial, same, form{"the name that `adb devices` shows", []object{freeText(serialText)}, false}}
 	lineKind    = kind[string]{line, same, form{"a command line", []object{freeText(notBlank)}, false}}
 	wordKind    = kind[string]{argument, same, form{"an argument; the first, the program, not blank", []object{freeText("")}, false}}
 	pathKind    = kind[string]{hostPath, same, form{"a path", []object{freeText(notBlank)}, false}}
-	versionKind = kind[string]{version, same, form{"1", []object{{{"const", 1}}, text("^1$")}, true}}
+	versionKind = kind[string]{version, same, form{"1", []object{{{"const", 1}}, matching("^1$")}, true}}
 
 	// interval is the time between two samples. Below a second the reading itself
 	// would be the load; beyond a day there is no series.
 	interval = kind[time.Duration]{
 		withUnit(such(duration, func(d time.Duration) bool { return d >= time.Second && d <= 24*time.Hour }, "from 1s to 1d"),
 			func(float64) string { return "s" }),
-		writeDuration, form{"a duration from 1s to 1d", []object{text(timePattern)}, true},
+		writeDuration, form{"a duration from 1s to 1d", []object{matching(timePattern)}, true},
 	}
 	lengthKind = kind[time.Duration]{
 		withUnit(such(duration, positive[time.Duration], "more than 0"), func(n float64) string {
@@ -78,26 +78,26 @@ var (
 			}
 			return "s"
 		}),
-		writeDuration, form{"a duration over 0", []object{text(timePattern)}, true},
+		writeDuration, form{"a duration over 0", []object{matching(timePattern)}, true},
 	}
 	pauseKind = kind[time.Duration]{
 		withUnit(such(duration, wholeMilliseconds, "whole milliseconds, from 0 to 1h"), func(float64) string { return "ms" }),
-		writeDuration, form{"a duration of whole milliseconds from 0 to 1h", []object{{{"const", 0}}, text(zeroTimePattern)}, true},
+		writeDuration, form{"a duration of whole milliseconds from 0 to 1h", []object{{{"const", 0}}, matching(zeroTimePattern)}, true},
 	}
 	cooldownKind = kind[time.Duration]{
 		withUnit(such(duration, func(d time.Duration) bool { return d >= 0 && d <= 30*24*time.Hour }, "from 0 to 30d"),
 			func(float64) string { return "m" }),
-		writeDuration, form{"a duration from 0 to 30d", []object{{{"const", 0}}, text(zeroTimePattern)}, true},
+		writeDuration, form{"a duration from 0 to 30d", []object{{{"const", 0}}, matching(zeroTimePattern)}, true},
 	}
 	limitKind = kind[time.Duration]{
 		withUnit(such(duration, func(d time.Duration) bool { return d >= time.Second && d <= 10*time.Minute }, "from 1s to 10m"),
 			func(float64) string { return "s" }),
-		writeDuration, form{"a duration from 1s to 10m", []object{text(timePattern)}, true},
+		writeDuration, form{"a duration from 1s to 10m", []object{matching(timePattern)}, true},
 	}
 	// costKind is percent of one core; a device has several.
 	costKind = percentKind(1000)
 	seedKind = kind[*int64]{seed, writeSeed, form{"auto, or a whole number from 0", []object{
-		{{"const", "auto"}}, {{"type", "integer"}, {"minimum", 0}}, text(digitsPattern),
+		{{"const", "auto"}}, {{"type", "integer"}, {"minimum", 0}}, matching(digitsPattern),
 	}, true}}
 )
 
@@ -114,7 +114,7 @@ func percentKind(most float64) kind[float64] {
 	return kind[float64]{
 		such(percent, func(v float64) bool { return v > 0 && v <= most }, says),
 		func(v float64) string { return writeNumber(v) + "%" },
-		form{"percent, " + says, []object{numberBetween(0, most), text(percentPattern)}, true},
+		form{"percent, " + says, []object{numberBetween(0, most), matching(percentPattern)}, true},
 	}
 }
 
@@ -128,7 +128,7 @@ func count(low, high int64) kind[int] {
 		},
 		strconv.Itoa,
 		form{fmt.Sprintf("a whole number from %d to %d", low, high), []object{
-			{{"type", "integer"}, {"minimum", low}, {"maximum", high}}, text(digitsPattern),
+			{{"type", "integer"}, {"minimum", low}, {"maximum", high}}, matching(digitsPattern),
 		}, true},
 	}
 }

@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"strings"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Layer is where a value comes from. A stronger layer has a higher number.
@@ -45,7 +47,7 @@ func (o Origin) String() string {
 	case Environment, CommandLine:
 		return o.Name
 	}
-	return o.profile() + fmt.Sprintf("%s:%d:%d", printable(o.File), o.Line, o.Column)
+	return o.profile() + fmt.Sprintf("%s:%d:%d", text.Escape(o.File), o.Line, o.Column)
 }
 
 func (o Origin) profile() string {
@@ -60,7 +62,7 @@ func (o Origin) remark() string {
 	if o.Layer != File && o.Layer != Profile {
 		return o.String()
 	}
-	text := o.profile() + fmt.Sprintf("%s:%d", printable(o.File), o.Line)
+	text := o.profile() + fmt.Sprintf("%s:%d", text.Escape(o.File), o.Line)
 	for i, name := range o.Variables {
 		text += map[bool]string{true: ", from ", false: " and "}[i == 0] + "${" + name + "}"
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // remarkColumn is where the origins stand behind the values, where these are not
@@ -21,7 +23,7 @@ func (c *Config) YAML(origins bool) []byte {
 	for _, r := range c.rows(schema(c), "", "") {
 		b.WriteString(r.line)
 		if origins && r.path != "" {
-			pad := max(1, remarkColumn-width(r.line)) + 1
+			pad := max(1, remarkColumn-text.Columns(r.line)) + 1
 			b.WriteString(strings.Repeat(" ", pad) + "# " + c.Origin(r.path).remark())
 		}
 		b.WriteByte('\n')
@@ -122,7 +124,7 @@ func (k key) json(text string) any {
 // what can be set. It is refused for what is no application id.
 func Starter(pkg string) ([]byte, error) {
 	if _, f := packageName(pkg); f != nil {
-		return nil, fmt.Errorf("%s", printable(f.message))
+		return nil, fmt.Errorf("%s", text.Escape(f.message))
 	}
 	return fmt.Appendf(nil, starter, SchemaURL, pkg), nil
 }

@@ -3,7 +3,8 @@ package config
 import (
 	"fmt"
 	"strings"
-	"unicode"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Problem is one thing that is wrong with a file, or with what is chosen beside it.
@@ -50,8 +51,8 @@ func (p Problem) Error() string {
 // Printable is the problem with every text in a form that a terminal neither
 // obeys nor hides. An excerpt is so from the beginning.
 func (p Problem) Printable() Problem {
-	p.File, p.Path = printable(p.File), printable(p.Path)
-	p.Message, p.Suggestion = printable(p.Message), printable(p.Suggestion)
+	p.File, p.Path = text.Escape(p.File), text.Escape(p.Path)
+	p.Message, p.Suggestion = text.Escape(p.Message), text.Escape(p.Suggestion)
 	return p
 }
 
@@ -78,56 +79,24 @@ func (s source) excerpt(line, column int) string {
 	if line < 1 || line > len(s.lines) {
 		return ""
 	}
-	text := []rune(s.line(line))
-	at := min(max(column-1, 0), len(text))
-	from := max(0, min(at-excerptColumns/2, len(text)-excerptColumns))
-	to := min(len(text), from+excerptColumns)
+	runes := []rune(s.line(line))
+	at := min(max(column-1, 0), len(runes))
+	from := max(0, min(at-excerptColumns/2, len(runes)-excerptColumns))
+	to := min(len(runes), from+excerptColumns)
 	head, tail := "", ""
 	if from > 0 {
 		head = "…"
 	}
-	if to < len(text) {
+	if to < len(runes) {
 		tail = "…"
 	}
 	number := fmt.Sprintf("%5d", line)
-	before := head + visible(text[from:at])
-	return number + " | " + before + visible(text[at:to]) + tail + "\n" +
-		strings.Repeat(" ", len(number)) + " | " + strings.Repeat(" ", width(before)) + "^"
+	before := head + visible(runes[from:at])
+	return number + " | " + before + visible(runes[at:to]) + tail + "\n" +
+		strings.Repeat(" ", len(number)) + " | " + strings.Repeat(" ", text.Columns(before)) + "^"
 }
 
-func visible(text []rune) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\t':
-			return ' '
-		case !unicode.IsPrint(r):
-			return unicode.ReplacementChar
-		}
-		return r
-	}, string(text))
-}
-
-// wide are the scripts that take two columns of a terminal
-// (Unicode Standard Annex 11, East_Asian_Width W and F, without the small print).
-var wide = &unicode.RangeTable{
-	R16: []unicode.Range16{
-		{0x1100, 0x115f, 1}, {0x2e80, 0xa4cf, 1}, {0xac00, 0xd7a3, 1},
-		{0xf900, 0xfaff, 1}, {0xfe30, 0xfe6f, 1}, {0xff00, 0xff60, 1}, {0xffe0, 0xffe6, 1},
-	},
-	R32: []unicode.Range32{{0x1f300, 0x1faff, 1}, {0x20000, 0x3fffd, 1}},
-}
-
-// width is how many columns of a terminal a text takes.
-func width(text string) int {
-	n := 0
-	for _, r := range text {
-		switch {
-		case unicode.Is(unicode.Mn, r):
-		case unicode.Is(wide, r):
-			n += 2
-		default:
-			n++
-		}
-	}
-	return n
+// visible returns part of a line with as many characters as it has.
+func visible(part []rune) string {
+	return text.Printable(strings.ReplaceAll(string(part), "\t", " "))
 }

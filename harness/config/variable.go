@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // reference is ${NAME}, ${NAME:-default} or ${NAME:?message} in the text of a
@@ -60,7 +62,7 @@ func (r reference) reason() string {
 	if r.operand == "" {
 		return "it is unset or empty"
 	}
-	return cut(r.operand, longestReason)
+	return text.Head(r.operand, longestReason)
 }
 
 // filled is a text with its references replaced.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Holder says who holds a lease. It comes from a file, so that it is what somebody
@@ -42,23 +44,23 @@ func (h Holder) String() string {
 	if !h.Known() {
 		return "another run that does not tell its name"
 	}
-	text := fmt.Sprintf("leakgate %s (pid %d of %s, since %s", bare(h.Verb), h.PID, bare(h.User), h.Started.Local().Format(time.DateTime))
+	line := fmt.Sprintf("leakgate %s (pid %d of %s, since %s", bare(h.Verb), h.PID, bare(h.User), h.Started.Local().Format(time.DateTime))
 	if h.Dir != "" {
-		text += ", writing to " + bare(h.Dir)
+		line += ", writing to " + bare(h.Dir)
 	}
-	return text + ")"
+	return line + ")"
 }
 
 // bare leaves a plain word as it is and quotes everything else.
-func bare(text string) string {
+func bare(word string) string {
 	strange := func(r rune) bool {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 		return !letter && !strings.ContainsRune(`._-/\:`, r)
 	}
-	if text == "" || strings.ContainsFunc(text, strange) {
-		return strconv.Quote(text)
+	if word == "" || strings.ContainsFunc(word, strange) {
+		return text.Quote(word, maxDir)
 	}
-	return text
+	return word
 }
 
 const (

@@ -9,8 +9,9 @@ import (
 	"net"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Key is something that only one run at a time may use.
@@ -81,14 +82,7 @@ func foldCase(path string) string {
 }
 
 // String names the key for people; it is printable whatever the key is.
-func (k Key) String() string {
-	const most = 160
-	shown := k.shown
-	if len(shown) > most {
-		shown = shown[:most] + "..."
-	}
-	return k.kind + " " + strconv.Quote(shown)
-}
+func (k Key) String() string { return k.kind + " " + text.Quote(k.shown, 160) }
 
 // path is the file of the key in a folder. The hash makes a good file name of any
 // text.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -74,7 +75,7 @@ func (m Monkey) turn(ctx context.Context, dev capture.Device, st Stage) (sent, e
 // command ignores crashes and ANRs of the app: a leak hunt lives longer than a crash.
 func (m Monkey) command() string {
 	return strings.Join([]string{
-		"exec monkey", "-p", capture.Quote(m.Package), "-s", strconv.FormatInt(m.Seed, 10),
+		"exec monkey", "-p", text.ShellQuote(m.Package), "-s", strconv.FormatInt(m.Seed, 10),
 		"--throttle", strconv.FormatInt(m.Throttle.Milliseconds(), 10),
 		"--ignore-crashes", "--ignore-timeouts", "--ignore-security-exceptions", "-v", strconv.Itoa(m.Events),
 	}, " ")

@@ -3,7 +3,8 @@ package replay
 import (
 	"fmt"
 	"slices"
-	"unicode/utf8"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // doubts are what could not be used of a recording, each with its line; the first
@@ -22,7 +23,7 @@ const (
 	// maxDoubts bounds the doubts that are told of one process, or of what belongs
 	// to none.
 	maxDoubts = 20
-	// maxQuoted bounds what is quoted of a file, in bytes.
+	// maxQuoted bounds what is quoted of a file, in characters.
 	maxQuoted = 60
 )
 
@@ -54,14 +55,5 @@ func (d *doubts) list() []string {
 	return out
 }
 
-// quoted is a cell for a message.
-func quoted(cell string) string {
-	if len(cell) <= maxQuoted {
-		return fmt.Sprintf("%q", cell)
-	}
-	n := maxQuoted
-	for n > 0 && !utf8.RuneStart(cell[n]) {
-		n--
-	}
-	return fmt.Sprintf("%q...", cell[:n])
-}
+// quoted returns a cell for a message.
+func quoted(cell string) string { return text.Quote(cell, maxQuoted) }

@@ -17,7 +17,23 @@ const maxMarks = 4
 // characters), every private or unassigned one and every run of invalid UTF-8
 // becomes a question mark, every kind of blank an ASCII blank. The result is valid
 // UTF-8, not longer than s in bytes, and Printable does not change it.
-func Printable(s string) string {
+func Printable(s string) string { return printable(s, '?') }
+
+// Excerpt returns the first n characters of s, followed by an ellipsis where something
+// is missing, for JSON: Printable, but with U+FFFD where Printable writes a question
+// mark, because programs have to tell it from a question mark of s.
+func Excerpt(s string, n int) string {
+	s = printable(s, unicode.ReplacementChar)
+	if short := first(s, n); len(short) < len(s) {
+		return short + ellipsis
+	}
+	return s
+}
+
+func printable(s string, instead rune) string {
+	if plain(s) {
+		return s
+	}
 	var m marks
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -26,8 +42,18 @@ func Printable(s string) string {
 		case unicode.Is(unicode.Zs, r):
 			return ' '
 		}
-		return '?'
-	}, strings.ToValidUTF8(s, "?"))
+		return instead
+	}, strings.ToValidUTF8(s, string(instead)))
+}
+
+// plain reports whether s is printable ASCII, as most text is.
+func plain(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] >= 0x7f {
+			return false
+		}
+	}
+	return true
 }
 
 // Escape returns s as Printable does, but spells out what Printable replaces, as
@@ -35,16 +61,15 @@ func Printable(s string) string {
 // character. An invalid byte is \x and two digits.
 func Escape(s string) string { return escape(s, "") }
 
-// Quote returns s between double quotes, spelled as Escape does, and ends it after
-// n characters with an ellipsis behind the quotes. A shorter text is what
-// strconv.Unquote returns of it.
+// Quote returns the first n characters of s between double quotes, spelled so that
+// strconv.Unquote reads them; an ellipsis follows them where something is missing.
 func Quote(s string, n int) string {
 	short := first(s, n)
-	quoted := `"` + escape(short, `"\`) + `"`
+	more := ""
 	if len(short) < len(s) {
-		quoted += ellipsis
+		more = ellipsis
 	}
-	return quoted
+	return `"` + escape(short, `"\`) + more + `"`
 }
 
 // escape also puts a backslash before each of the characters in special.

@@ -1,4 +1,4 @@
-package shell_test
+package text_test
 
 import (
 	"bytes"
@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leakgate/leakgate/capture/shell"
 	"github.com/leakgate/leakgate/internal/shelltest"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Every text without NUL is one word with the same bytes, in every shell. A NUL in
 // the input parts it into words, so that one shell reads many.
-func FuzzQuote(f *testing.F) {
+func FuzzShellQuote(f *testing.F) {
 	for _, name := range shelltest.HostileNames {
 		f.Add([]byte(name))
 	}
@@ -26,11 +26,11 @@ func FuzzQuote(f *testing.F) {
 	f.Add(all)
 	f.Add(bytes.Join(bytes.Split(all, nil), []byte{0}))
 	available := shelltest.Shells(f)
-	f.Fuzz(func(t *testing.T, text []byte) {
-		words := strings.Split(string(text), "\x00")
+	f.Fuzz(func(t *testing.T, in []byte) {
+		words := strings.Split(string(in), "\x00")
 		quoted := make([]string, len(words))
 		for i, w := range words {
-			quoted[i] = shell.Quote(w)
+			quoted[i] = text.ShellQuote(w)
 		}
 		for _, argv := range available {
 			cmd := exec.Command(argv[0], argv[1:]...)
