@@ -52,7 +52,7 @@ vulnerabilities:
 # One goroutine does the work of these: the race detector has nothing to see there and
 # takes ten times the time; a test of internal/archtest holds it. What reads dumps in
 # parallel for them is analysis/heap, and the goroutine of analysis runs in cmd/leakgate.
-SERIAL := ./capture/procfs ./capture/dumpsys ./detector ./detector/limit ./harness/config ./analysis ./analysis/hprof ./analysis/android ./analysis/graphics ./analysis/growth ./analysis/mapping ./analysis/native ./analysis/thread ./analysis/trace ./internal/hproftest ./internal/sharktest/...
+SERIAL := ./capture/procfs ./capture/dumpsys ./detector ./detector/limit ./harness/config ./analysis ./analysis/hprof ./analysis/android ./analysis/footprint ./analysis/growth ./analysis/mapping ./analysis/trace ./internal/hproftest ./internal/sharktest/...
 
 # What the race detector has no room for: giants and ten thousand graphs in analysis/heap,
 # weeks and many seeds of these in harness/monitor.

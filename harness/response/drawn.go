@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/leakgate/leakgate/analysis/graphics"
+	"github.com/leakgate/leakgate/analysis/footprint"
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/field"
 	"github.com/leakgate/leakgate/internal/text"
@@ -110,21 +110,21 @@ func graphicsNow(now *Moment) []string {
 }
 
 // reading is the graphics memory of a moment as package graphics compares it.
-func (m *Moment) reading(why map[graphics.Source]string) graphics.Reading {
-	r := graphics.Reading{GPUBytes: graphics.Value(m.drawn.gpu), Why: why}
+func (m *Moment) reading(why map[footprint.Source]string) footprint.GraphicsReading {
+	r := footprint.GraphicsReading{GPUBytes: footprint.Value(m.drawn.gpu), Why: why}
 	if b := m.meminfo; b != nil {
-		row := func(v field.Value) graphics.Value {
+		row := func(v field.Value) footprint.Value {
 			// Rows of zeros are left out of a table that is whole.
 			if !v.Known && b.TableComplete {
-				return graphics.Known(0)
+				return footprint.Known(0)
 			}
-			return graphics.Value(v)
+			return footprint.Value(v)
 		}
 		r.EGLMtrackKB, r.GLMtrackKB, r.OtherMtrackKB, r.GfxDevKB = row(b.EGLMtrack), row(b.GLMtrack), row(b.OtherMtrack), row(b.GfxDev)
 	}
 	if g := m.drawn.gfxinfo; g != nil {
-		r.CacheBytes, r.GrallocKB, r.AllocatorKB = graphics.Value(g.GPUBytes), graphics.Value(g.GrallocKB), graphics.Value(g.AllocatorKB)
-		r.Views, r.ViewRoots = graphics.Value(g.Views), graphics.Value(g.ViewRoots)
+		r.CacheBytes, r.GrallocKB, r.AllocatorKB = footprint.Value(g.GPUBytes), footprint.Value(g.GrallocKB), footprint.Value(g.AllocatorKB)
+		r.Views, r.ViewRoots = footprint.Value(g.Views), footprint.Value(g.ViewRoots)
 	}
 	if s := m.drawn.buffers; s != nil {
 		r.BuffersRead, r.Buffers = s.Buffers.Known && s.Buffers.N == int64(len(s.List)), layered(s.List)
@@ -133,22 +133,22 @@ func (m *Moment) reading(why map[graphics.Source]string) graphics.Reading {
 	return r
 }
 
-func layered(list []dumpsys.Buffer) []graphics.Buffer {
-	out := make([]graphics.Buffer, len(list))
+func layered(list []dumpsys.Buffer) []footprint.Buffer {
+	out := make([]footprint.Buffer, len(list))
 	for i, x := range list {
-		out[i] = graphics.Buffer{Layer: string(x.Requestor), KB: graphics.Value(x.KB)}
+		out[i] = footprint.Buffer{Layer: string(x.Requestor), KB: footprint.Value(x.KB)}
 	}
 	return out
 }
 
 // sources are the steps behind the sources of graphics memory.
-var sources = map[string]graphics.Source{
-	"meminfo": graphics.Meminfo, "gfxinfo": graphics.Gfxinfo, "gpu": graphics.GPU, "surfaceflinger": graphics.SurfaceFlinger,
+var sources = map[string]footprint.Source{
+	"meminfo": footprint.Meminfo, "gfxinfo": footprint.Gfxinfo, "gpu": footprint.GPU, "surfaceflinger": footprint.SurfaceFlinger,
 }
 
 // unread says of each source why it was not read.
-func (c *Case) unread() map[graphics.Source]string {
-	why := map[graphics.Source]string{}
+func (c *Case) unread() map[footprint.Source]string {
+	why := map[footprint.Source]string{}
 	for _, s := range c.Record.Steps {
 		if source, ok := sources[s.Step]; ok && s.File == "" && len(s.Reasons) > 0 {
 			why[source] = s.Reasons[len(s.Reasons)-1]
@@ -160,12 +160,12 @@ func (c *Case) unread() map[graphics.Source]string {
 func graphicsGrowth(c *Case, before, now *Moment) []string {
 	is := now.reading(c.unread())
 	is.Package = c.Process.Package()
-	g := graphics.Compare(before.reading(nil), is)
-	quiet := func(r graphics.Row) bool { return r.Delta == 0 || r.Foreign }
+	g := footprint.CompareGraphics(before.reading(nil), is)
+	quiet := func(r footprint.GraphicsRow) bool { return r.Delta == 0 || r.Foreign }
 	changed := slices.DeleteFunc(slices.Concat(g.Rows, g.Layers), quiet)
 	for _, r := range changed[:min(len(changed), toldFindings)] {
 		f := record.Finding{What: "graphics", Name: text.Tail(fmt.Sprintf("%s (%s)", r.Name, r.Source), maxText)}
-		if r.Unit == graphics.Bytes {
+		if r.Unit == footprint.Bytes {
 			f.Bytes, f.BytesDelta = new(r.After.N), new(r.Delta)
 		} else {
 			f.Count, f.CountDelta = new(r.After.N), new(r.Delta)

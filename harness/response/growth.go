@@ -6,8 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/leakgate/leakgate/analysis/native"
-	"github.com/leakgate/leakgate/analysis/thread"
+	"github.com/leakgate/leakgate/analysis/footprint"
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
@@ -68,7 +67,7 @@ func nativeGrowth(c *Case, before, now *Moment) []string {
 		line := fmt.Sprintf("memory maps: %s before, %s now; which library grows cannot be told", before.way(), now.way())
 		return append([]string{line}, meminfoGrowth(c, before, now)...)
 	}
-	g := native.Compare(was, is)
+	g := footprint.CompareMaps(was, is)
 	for _, w := range g.Warnings {
 		c.warn(fmt.Errorf("memory maps: %w", w))
 	}
@@ -95,7 +94,7 @@ func nativeGrowth(c *Case, before, now *Moment) []string {
 }
 
 // sum is what rows are together, so that what is told sums up to what was measured.
-func sum(rows []native.Row) (all native.Change) {
+func sum(rows []footprint.MapRow) (all footprint.Change) {
 	for _, r := range rows {
 		all.Before.PSS, all.Before.SwapPSS = all.Before.PSS+r.Before.PSS, all.Before.SwapPSS+r.Before.SwapPSS
 		all.After.PSS, all.After.SwapPSS = all.After.PSS+r.After.PSS, all.After.SwapPSS+r.After.SwapPSS
@@ -114,7 +113,7 @@ func (c *Case) lead(line string) {
 }
 
 // find adds what grew to the findings of the record.
-func (c *Case) find(what, name string, count int64, d native.Change, grew int64) {
+func (c *Case) find(what, name string, count int64, d footprint.Change, grew int64) {
 	if d.Delta == 0 {
 		return
 	}
@@ -192,7 +191,7 @@ func threadGrowth(c *Case, before, now *Moment) []string {
 		// A name and none are no two groups of which one grew.
 		earlier, present = unnamed(before.all()), unnamed(now.all())
 	}
-	g := thread.Compare(thread.Reading{Threads: earlier, Stack: was}, thread.Reading{Threads: present, Stack: is})
+	g := footprint.CompareThreads(footprint.ThreadReading{Threads: earlier, Stack: was}, footprint.ThreadReading{Threads: present, Stack: is})
 	for _, x := range g.Groups[:min(len(g.Groups), toldFindings)] {
 		if x.Delta == 0 {
 			continue
@@ -220,10 +219,10 @@ func threadGrowth(c *Case, before, now *Moment) []string {
 }
 
 // unnamed are threads without their names.
-func unnamed(list []thread.Thread) []thread.Thread {
-	out := make([]thread.Thread, len(list))
+func unnamed(list []footprint.Thread) []footprint.Thread {
+	out := make([]footprint.Thread, len(list))
 	for i, x := range list {
-		out[i] = thread.Thread{TID: x.TID, Name: noName}
+		out[i] = footprint.Thread{TID: x.TID, Name: noName}
 	}
 	return out
 }
@@ -233,7 +232,7 @@ func threadsNow(now *Moment) []string {
 	if len(now.all()) == 0 {
 		return nil
 	}
-	g := thread.Compare(thread.Reading{}, thread.Reading{Threads: now.all()})
+	g := footprint.CompareThreads(footprint.ThreadReading{}, footprint.ThreadReading{Threads: now.all()})
 	lines := []string{fmt.Sprintf("threads: %d", g.After)}
 	for _, x := range g.Groups[:min(len(g.Groups), toldRows)] {
 		lines = append(lines, fmt.Sprintf("  %5d  %s", x.After, x.Pattern))

@@ -9,8 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/leakgate/leakgate/analysis/native"
-	"github.com/leakgate/leakgate/analysis/thread"
+	"github.com/leakgate/leakgate/analysis/footprint"
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/field"
 	"github.com/leakgate/leakgate/capture/procfs"
@@ -22,10 +21,10 @@ import (
 type Moment struct {
 	// smaps and showmap are the same mappings by two ways, which do not sum up to quite
 	// the same.
-	smaps, showmap *native.Map
+	smaps, showmap *footprint.Map
 	// threads are those whose names were read; nameless those of which only the ids are
 	// known, where they are newer.
-	threads, nameless []thread.Thread
+	threads, nameless []footprint.Thread
 	meminfo           *dumpsys.Block
 	drawn             drawn
 }
@@ -53,10 +52,10 @@ func (m *Moment) or(before *Moment) *Moment {
 }
 
 // maps are the mappings by the better of the two ways, nil where neither gave them.
-func (m *Moment) maps() *native.Map { return cmp.Or(m.smaps, m.showmap) }
+func (m *Moment) maps() *footprint.Map { return cmp.Or(m.smaps, m.showmap) }
 
 // all are the threads as they were read last, with names or without.
-func (m *Moment) all() []thread.Thread {
+func (m *Moment) all() []footprint.Thread {
 	if len(m.nameless) > 0 {
 		return m.nameless
 	}
@@ -76,23 +75,23 @@ func (m *Moment) way() string {
 
 // noted is what meminfo says of all stacks, mapped what smaps does: what the two call
 // stacks is not quite the same, and where a JVM's are only meminfo tells.
-func (m *Moment) noted() thread.Value {
+func (m *Moment) noted() footprint.Value {
 	if m.meminfo == nil {
-		return thread.Value{}
+		return footprint.Value{}
 	}
-	return thread.Value{N: m.meminfo.Stack.N, Known: m.meminfo.Stack.Known}
+	return footprint.Value{N: m.meminfo.Stack.N, Known: m.meminfo.Stack.Known}
 }
 
-func (m *Moment) mapped() thread.Value {
+func (m *Moment) mapped() footprint.Value {
 	if m.smaps == nil {
-		return thread.Value{}
+		return footprint.Value{}
 	}
 	for _, k := range composition(m.smaps).Kinds {
-		if k.Kind == native.Stack {
-			return thread.Known(k.After.Cost())
+		if k.Kind == footprint.Stack {
+			return footprint.Known(k.After.Cost())
 		}
 	}
-	return thread.Value{}
+	return footprint.Value{}
 }
 
 // drawn is what the process has for drawing, as several services tell it.
@@ -168,15 +167,13 @@ func (c *Case) readOne(m *Moment, file string, read reader) ([]string, error) {
 	return read(c, m, text)
 }
 
-func amount(v field.Value) native.Value { return native.Value(v) }
-
 // readSmaps sums the mappings; it is better than showmap, because it has addresses.
 func readSmaps(c *Case, m *Moment, text []byte) ([]string, error) {
-	maps := native.NewMap()
+	maps := footprint.NewMap()
 	sum, err := procfs.ScanSmaps(bytes.NewReader(text), func(x *procfs.Mapping) error {
-		maps.Add(native.Mapping{
+		maps.Add(footprint.Mapping{
 			Name: x.Name, Start: x.Start, End: x.End, Perms: x.Perms,
-			Usage: native.Usage{PSS: amount(x.Pss), SwapPSS: amount(x.SwapPss), Size: amount(x.Size), PrivateDirty: amount(x.PrivateDirty)},
+			Usage: footprint.Usage{PSS: footprint.Value(x.Pss), SwapPSS: footprint.Value(x.SwapPss), Size: footprint.Value(x.Size), PrivateDirty: footprint.Value(x.PrivateDirty)},
 		})
 		return nil
 	})
@@ -196,15 +193,15 @@ func readShowmap(c *Case, m *Moment, text []byte) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	maps := native.NewMap()
+	maps := footprint.NewMap()
 	for _, r := range table.Rows {
 		n := int64(1)
 		if r.Count.Known {
 			n = r.Count.N
 		}
-		maps.Add(native.Mapping{
+		maps.Add(footprint.Mapping{
 			Name: []byte(r.Object), Start: r.Start, End: r.End, Mappings: n,
-			Usage: native.Usage{PSS: amount(r.PSS), SwapPSS: amount(r.SwapPss), Size: amount(r.Size), PrivateDirty: amount(r.PrivateDirty)},
+			Usage: footprint.Usage{PSS: footprint.Value(r.PSS), SwapPSS: footprint.Value(r.SwapPss), Size: footprint.Value(r.Size), PrivateDirty: footprint.Value(r.PrivateDirty)},
 		})
 	}
 	m.showmap = maps
@@ -231,7 +228,9 @@ func readOther(_ *Case, _ *Moment, content []byte) ([]string, error) {
 }
 
 // composition is a map as the growth from nothing: its rows by their size.
-func composition(maps *native.Map) native.Growth { return native.Compare(native.NewMap(), maps) }
+func composition(maps *footprint.Map) footprint.MapGrowth {
+	return footprint.CompareMaps(footprint.NewMap(), maps)
+}
 
 // toldRows bounds the rows of a list in a summary, toldFindings those of a record.
 const (
@@ -240,7 +239,7 @@ const (
 )
 
 // composed says what a map consists of.
-func composed(maps *native.Map) []string {
+func composed(maps *footprint.Map) []string {
 	g := composition(maps)
 	total := g.Total.After
 	lines := []string{fmt.Sprintf("Pss + SwapPss %s in %d mappings", megabytes(total.Cost()), total.Mappings)}
@@ -288,13 +287,13 @@ func readThreads(c *Case, m *Moment, text []byte) ([]string, error) {
 		path, name, ok := strings.Cut(strings.TrimRight(line, "\r\n"), "/comm:")
 		tid, err := strconv.ParseInt(path[strings.LastIndexByte(path, '/')+1:], 10, 64)
 		if ok && err == nil {
-			m.threads = append(m.threads, thread.Thread{TID: tid, Name: name})
+			m.threads = append(m.threads, footprint.Thread{TID: tid, Name: name})
 		}
 	}
 	if len(m.threads) == 0 {
 		return nil, errors.New("there is no thread in it")
 	}
-	g := thread.Compare(thread.Reading{}, thread.Reading{Threads: m.threads})
+	g := footprint.CompareThreads(footprint.ThreadReading{}, footprint.ThreadReading{Threads: m.threads})
 	lines := []string{fmt.Sprintf("%d threads in %d groups", g.After, len(g.Groups))}
 	for _, x := range g.Groups[:min(len(g.Groups), toldRows)] {
 		lines = append(lines, fmt.Sprintf("  %5d  %s", x.After, x.Pattern))
@@ -309,7 +308,7 @@ const noName = "(name not known)"
 func readThreadIDs(c *Case, m *Moment, text []byte) ([]string, error) {
 	for word := range strings.FieldsSeq(string(text)) {
 		if tid, err := strconv.ParseInt(word, 10, 64); err == nil {
-			m.nameless = append(m.nameless, thread.Thread{TID: tid, Name: noName})
+			m.nameless = append(m.nameless, footprint.Thread{TID: tid, Name: noName})
 		}
 	}
 	return []string{fmt.Sprintf("%d threads, without names", len(m.nameless))}, nil

@@ -24,7 +24,7 @@ func TestRecordedTotals(t *testing.T) {
 		r := New(t.TempDir(), Options{})
 		files := map[string][]byte{c.file: recorded.Read(t, "device", c.recorded)}
 		got := analysed(t, r, "native", nil, files)
-		sum := got.Now.maps().Total()
+		sum := composition(got.Now.maps()).Total.After
 		if sum.PSS != c.pss || sum.SwapPSS != c.swap {
 			t.Errorf("%s: %+v", c.recorded, sum)
 		}

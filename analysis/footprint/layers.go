@@ -1,4 +1,4 @@
-package graphics
+package footprint
 
 import (
 	"slices"
@@ -9,11 +9,10 @@ import (
 
 const (
 	// maxLayers bounds the names of layers, maxName one of them in bytes.
-	maxLayers = 1000
-	maxName   = 128
+	maxLayers    = 1000
+	maxLayerName = 128
 
 	noLayer = "(no name)"
-	others  = "(others)"
 )
 
 // pile is buffers of one layer.
@@ -26,8 +25,8 @@ type pile struct {
 func (p *pile) add(kb Value) {
 	v := kb.times(1024)
 	p.count++
-	p.unknown = p.unknown || !v.Known || p.bytes+v.N > most
-	p.bytes = min(p.bytes+v.N, most)
+	p.unknown = p.unknown || !v.Known || p.bytes+v.N > maxBytes
+	p.bytes = min(p.bytes+v.N, maxBytes)
 }
 
 func (p *pile) size() Value {
@@ -39,7 +38,7 @@ func (p *pile) size() Value {
 
 // layersBetween are those by the better of the lists that were read at both moments: what
 // is in one of the two is mostly in the other. Nil where there is none.
-func layersBetween(before, after *Reading) *layers {
+func layersBetween(before, after *GraphicsReading) *layers {
 	switch {
 	case before.ImportedRead && after.ImportedRead:
 		return layersOf(before.Imported, after.Imported)
@@ -63,9 +62,9 @@ func layersOf(before, after []Buffer) *layers {
 		list  []Buffer
 	}{{l.before, before}, {l.after, after}} {
 		for _, b := range side.list {
-			name := simplify(b.Layer)
+			name := simplifyLayer(b.Layer)
 			if !seen[name] && len(seen) >= maxLayers {
-				name = others
+				name = othersName
 			}
 			if !seen[name] {
 				seen[name] = true
@@ -80,10 +79,10 @@ func layersOf(before, after []Buffer) *layers {
 	return l
 }
 
-// row compares a layer: by bytes, or by the number of its buffers if one has no size.
-func (l *layers) row(name string) Row {
+// graphicsLine compares a layer: by bytes, or by the number of its buffers if one has no size.
+func (l *layers) row(name string) GraphicsRow {
 	before, after := l.pile(l.before, name), l.pile(l.after, name)
-	r := Row{Source: SurfaceFlinger, Name: name, Unit: Bytes, Before: before.size(), After: after.size(), BuffersBefore: before.count, BuffersAfter: after.count}
+	r := GraphicsRow{Source: SurfaceFlinger, Name: name, Unit: Bytes, Before: before.size(), After: after.size(), BuffersBefore: before.count, BuffersAfter: after.count}
 	if !r.Before.Known || !r.After.Known {
 		r.Unit, r.Before, r.After = Count, Known(before.count), Known(after.count)
 	}
@@ -143,11 +142,11 @@ func asciiLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 
 
 func ofPackage(r rune) bool { return asciiLetter(r) || r >= '0' && r <= '9' || r == '_' || r == '.' }
 
-// simplify puts a star for numbers that are words of their own, and for addresses: a layer
+// simplifyLayer puts a star for numbers that are words of their own, and for addresses: a layer
 // has another one each time (SurfaceView[com.shop/.Main]#12(BLAST Consumer)12). It is its
 // own result.
-func simplify(layer string) string {
-	text := printable(layer)
+func simplifyLayer(layer string) string {
+	text := printableLayer(layer)
 	var b strings.Builder
 	for len(text) > 0 {
 		n := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
@@ -186,21 +185,14 @@ func isNumber(word string) bool {
 	return len(word) >= 6 && strings.ContainsAny(word, digits) && strings.Trim(word, digits+letters) == ""
 }
 
-// printable puts a question mark for each character that a terminal might obey, that is
-// not seen or that changes how others look, and cuts what is too long.
-func printable(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if r == utf8.RuneError || !unicode.IsPrint(r) || unicode.Is(unicode.M, r) {
-			return '?'
-		}
-		return r
-	}, text[:min(len(text), 4*maxName)])
-	text = strings.TrimSpace(text)
-	if len(text) <= maxName {
+// printableLayer cuts what is too long.
+func printableLayer(text string) string {
+	text = strings.TrimSpace(printable(text, 4*maxLayerName))
+	if len(text) <= maxLayerName {
 		return text
 	}
 	const gap = "…"
-	end := maxName - len(gap)
+	end := maxLayerName - len(gap)
 	for !utf8.RuneStart(text[end]) {
 		end--
 	}

@@ -1,4 +1,4 @@
-package graphics
+package footprint
 
 import (
 	"fmt"
@@ -6,23 +6,22 @@ import (
 )
 
 const (
-	// maxLines bounds a summary; maxUnseen is how many of its lines say what is not seen,
-	// maxForeign how many what else grew on the device.
-	maxLines   = 12
+	// maxUnseen is how many lines of a summary say what is not seen, maxForeign how many
+	// what else grew on the device.
 	maxUnseen  = 4
 	maxForeign = 3
 )
 
 // Lines says it in at most 12 short lines: what grew, of the layers the first top, what
 // else grew on the device, and what cannot be seen.
-func (g *Growth) Lines(top int) []string {
+func (g *GraphicsGrowth) Lines(top int) []string {
 	unseen := g.unseen()
 	room := maxLines - len(unseen)
 	var lines []string
 	bytes := 0
 	for _, r := range g.Rows {
 		if r.Delta > 0 && !r.Foreign && len(lines) < room-1 {
-			lines = append(lines, row(r))
+			lines = append(lines, graphicsLine(r))
 			if r.Unit == Bytes {
 				bytes++
 			}
@@ -33,7 +32,7 @@ func (g *Growth) Lines(top int) []string {
 	}
 	for _, r := range g.Layers {
 		if top > 0 && r.Delta > 0 && !r.Foreign && len(lines) < room {
-			lines = append(lines, layer("layer", r))
+			lines = append(lines, layerLine("layer", r))
 			top--
 		}
 	}
@@ -50,34 +49,34 @@ func (g *Growth) Lines(top int) []string {
 }
 
 // foreign says what grew and is not to be blamed on the process.
-func (g *Growth) foreign() (lines []string) {
+func (g *GraphicsGrowth) foreign() (lines []string) {
 	for _, r := range g.Rows {
 		if r.Delta > 0 && r.Foreign {
-			lines = append(lines, row(r))
+			lines = append(lines, graphicsLine(r))
 		}
 	}
 	for _, r := range g.Layers {
 		if r.Delta > 0 && r.Foreign {
-			lines = append(lines, layer("layer of another app", r))
+			lines = append(lines, layerLine("layer of another app", r))
 		}
 	}
 	return lines[:min(len(lines), maxForeign)]
 }
 
-func row(r Row) string {
-	return fmt.Sprintf("%s (%s) %s: %s -> %s", r.Name, r.Source, signed(r.Delta, r.Unit), size(r.Before.N, r.Unit), size(r.After.N, r.Unit))
+func graphicsLine(r GraphicsRow) string {
+	return fmt.Sprintf("%s (%s) %s: %s -> %s", r.Name, r.Source, signedAmount(r.Delta, r.Unit), amount(r.Before.N, r.Unit), amount(r.After.N, r.Unit))
 }
 
-func layer(what string, r Row) string {
-	text := fmt.Sprintf("%s %s %s: %d -> %d buffers", what, r.Name, signed(r.Delta, r.Unit), r.BuffersBefore, r.BuffersAfter)
+func layerLine(what string, r GraphicsRow) string {
+	text := fmt.Sprintf("%s %s %s: %d -> %d buffers", what, r.Name, signedAmount(r.Delta, r.Unit), r.BuffersBefore, r.BuffersAfter)
 	if r.Unit == Bytes {
-		text += fmt.Sprintf(", %s -> %s", size(r.Before.N, Bytes), size(r.After.N, Bytes))
+		text += fmt.Sprintf(", %s -> %s", amount(r.Before.N, Bytes), amount(r.After.N, Bytes))
 	}
 	return text
 }
 
 // unseen says what cannot be seen, a line for each source and reason.
-func (g *Growth) unseen() (lines []string) {
+func (g *GraphicsGrowth) unseen() (lines []string) {
 	type key struct {
 		source Source
 		reason string
@@ -100,21 +99,18 @@ func (g *Growth) unseen() (lines []string) {
 	return lines
 }
 
-// size is a number for people.
-func size(n int64, unit Unit) string {
-	const kb, mb = 1 << 10, 1 << 20
-	switch {
-	case unit == Count:
+// amount is a number for people.
+func amount(n int64, unit Unit) string {
+	if unit == Count {
 		return fmt.Sprint(n)
-	case n > -mb && n < mb:
-		return fmt.Sprintf("%.0f kB", float64(n)/kb)
 	}
-	return fmt.Sprintf("%.1f MB", float64(n)/mb)
+	return size(float64(n) / 1024)
 }
 
-func signed(n int64, unit Unit) string {
+// signedAmount is amount with the sign of a change.
+func signedAmount(n int64, unit Unit) string {
 	if n > 0 {
-		return "+" + size(n, unit)
+		return "+" + amount(n, unit)
 	}
-	return size(n, unit)
+	return amount(n, unit)
 }

@@ -1,4 +1,4 @@
-package thread
+package footprint
 
 import (
 	"fmt"
@@ -13,36 +13,36 @@ import (
 	"unicode/utf8"
 )
 
-// reading numbers names from an id on.
-func reading(from int64, names ...string) (r Reading) {
+// threadReading numbers names from an id on.
+func threadReading(from int64, names ...string) (r ThreadReading) {
 	for i, n := range names {
 		r.Threads = append(r.Threads, Thread{from + int64(i), n})
 	}
 	return r
 }
 
-// comm cuts a name as the kernel does.
-func comm(name string) string { return name[:min(len(name), commLen)] }
+// commOf cuts a name as the kernel does.
+func commOf(name string) string { return name[:min(len(name), commLen)] }
 
-// tail cuts a name as Android's runtime does.
-func tail(name string) string {
+// tailOf cuts a name as Android's runtime does.
+func tailOf(name string) string {
 	if strings.Contains(name, ".") && !strings.Contains(name, "@") {
 		return name[max(len(name)-commLen, 0):]
 	}
-	return comm(name)
+	return commOf(name)
 }
 
-func series(format string, from, to int) (names []string) {
+func nameSeries(format string, from, to int) (names []string) {
 	for i := from; i <= to; i++ {
-		names = append(names, tail(fmt.Sprintf(format, i)))
+		names = append(names, tailOf(fmt.Sprintf(format, i)))
 	}
 	return names
 }
 
-// patterns tells each group as "pattern number", the largest first.
-func patterns(names ...string) string {
+// patternsOf tells each group as "pattern number", the largest first.
+func patternsOf(names ...string) string {
 	var list []string
-	for _, g := range Compare(Reading{}, reading(1, names...)).Groups {
+	for _, g := range CompareThreads(ThreadReading{}, threadReading(1, names...)).Groups {
 		list = append(list, fmt.Sprintf("%s %d", g.Pattern, g.After))
 	}
 	return strings.Join(list, ", ")
@@ -53,20 +53,20 @@ func TestPatterns(t *testing.T) {
 		what, want string
 		names      []string
 	}{
-		{"a pool", "pool-3-thread-* 9", series("pool-3-thread-%d", 1, 9)},
+		{"a pool", "pool-3-thread-* 9", nameSeries("pool-3-thread-%d", 1, 9)},
 		{"a pool of one", "pool-3-thread-1 1", []string{"pool-3-thread-1"}},
-		{"a large pool, cut", "pool-3-thread-* 148", series("pool-3-thread-%d", 1, 148)},
+		{"a large pool, cut", "pool-3-thread-* 148", nameSeries("pool-3-thread-%d", 1, 148)},
 		{"the same name again, cut in its number", "pool-3-thread-* 2", []string{"pool-3-thread-1", "pool-3-thread-1"}},
-		{"a pool whose numbers are cut off", "pool-12-thread-* 50", series("pool-12-thread-%d", 1, 50)},
-		{"pools again and again", "pool-*-thread-* 120", series("pool-%d-thread-1", 1, 120)},
-		{"pools with short names", "p-*-t-1 120", series("p-%d-t-1", 1, 120)},
-		{"a name that is cut", "glide-source-th* 5", series("glide-source-thread-%d", 0, 4)},
+		{"a pool whose numbers are cut off", "pool-12-thread-* 50", nameSeries("pool-12-thread-%d", 1, 50)},
+		{"pools again and again", "pool-*-thread-* 120", nameSeries("pool-%d-thread-1", 1, 120)},
+		{"pools with short names", "p-*-t-1 120", nameSeries("p-%d-t-1", 1, 120)},
+		{"a name that is cut", "glide-source-th* 5", nameSeries("glide-source-thread-%d", 0, 4)},
 		{"a name that is as long as names are", "FinalizerDaemon 1", []string{"FinalizerDaemon"}},
 		{"no numbers", "HeapTaskDaemon 1, Jit 1", []string{"Jit", "HeapTaskDaemon"}},
-		{"binder", "Binder:4711_* 4", series("Binder:4711_%d", 1, 4)},
-		{"binder in hex", "HwBinder:3045_* 31", series("HwBinder:3045_%X", 1, 31)},
-		{"binder of a long pid", "Binder:123456_* 2", series("Binder:123456_%X", 0xe, 0xf)},
-		{"cut by Android at the front", "com.shop.work-* 250", series("com.shop.work-%d", 1, 250)},
+		{"binder", "Binder:4711_* 4", nameSeries("Binder:4711_%d", 1, 4)},
+		{"binder in hex", "HwBinder:3045_* 31", nameSeries("HwBinder:3045_%X", 1, 31)},
+		{"binder of a long pid", "Binder:123456_* 2", nameSeries("Binder:123456_%X", 0xe, 0xf)},
+		{"cut by Android at the front", "com.shop.work-* 250", nameSeries("com.shop.work-%d", 1, 250)},
 		{"cut in a number at the front", "*.some.work-* 2", []string{"234.some.work-7", "234.some.work-7"}},
 		{"of HotSpot 17 and 25", "pool-*-thread-* 3, GC Thread#* 2, DefaultDispatch 1, OkHttp Connecti 1, com.example.wor 1",
 			[]string{"GC Thread#0", "GC Thread#1", "pool-3-thread-1", "pool-3-thread-1", "pool-12-thread-", "com.example.wor", "DefaultDispatch", "OkHttp Connecti"}},
@@ -74,21 +74,21 @@ func TestPatterns(t *testing.T) {
 		{"empty", " 2", []string{"", ""}},
 	}
 	for _, c := range tests {
-		if got := patterns(c.names...); got != c.want {
+		if got := patternsOf(c.names...); got != c.want {
 			t.Errorf("%s: %s, want %s", c.what, got, c.want)
 		}
 	}
 }
 
 func TestParts(t *testing.T) {
-	before := reading(1, slices.Concat(series("p-1-t-%d", 1, 4), series("p-3-t-%d", 1, 12))...)
-	after := reading(1, slices.Concat(series("p-1-t-%d", 1, 4), series("p-3-t-%d", 1, 148))...)
+	before := threadReading(1, slices.Concat(nameSeries("p-1-t-%d", 1, 4), nameSeries("p-3-t-%d", 1, 12))...)
+	after := threadReading(1, slices.Concat(nameSeries("p-1-t-%d", 1, 4), nameSeries("p-3-t-%d", 1, 148))...)
 	after.Stack = Known(152 * 1024)
-	g := Compare(before, after)
-	want := []Group{{
-		Part:    Part{"p-*-t-*", 16, 152, 136, 136, 0},
-		Example: "p-1-t-1",
-		Parts:   []Part{{"p-3-t-*", 12, 148, 136, 136, 0}, {"p-1-t-*", 4, 4, 0, 0, 0}},
+	g := CompareThreads(before, after)
+	want := []ThreadGroup{{
+		ThreadPart: ThreadPart{"p-*-t-*", 16, 152, 136, 136, 0},
+		Example:    "p-1-t-1",
+		Parts:      []ThreadPart{{"p-3-t-*", 12, 148, 136, 136, 0}, {"p-1-t-*", 4, 4, 0, 0, 0}},
 	}}
 	if !reflect.DeepEqual(g.Groups, want) {
 		t.Errorf("%+v", g.Groups)
@@ -100,32 +100,32 @@ func TestParts(t *testing.T) {
 	}
 }
 
-func TestLines(t *testing.T) {
-	before, after := reading(1, "main", "a-1", "b"), reading(1, "main", "a-1")
+func TestThreadLines(t *testing.T) {
+	before, after := threadReading(1, "main", "a-1", "b"), threadReading(1, "main", "a-1")
 	before.Stack, after.Stack = Known(100), Known(-1)
 	for _, c := range []struct {
 		what          string
-		before, after Reading
+		before, after ThreadReading
 		top           int
 		want          []string
 	}{
 		{"less", before, after, 5, []string{"3 -> 2 threads (-1): 0 new, 1 ended", "no group grew"}},
-		{"not read", Reading{}, after, 5, []string{"0 -> 2 threads (+2): 2 new, 0 ended", "a-1: 0 -> 1 thread (+1)", "main: 0 -> 1 thread (+1)", "not sure: before: no thread is known"}},
-		{"all new", reading(1, "a"), Reading{Threads: reading(7, series("x%dy", 1, 30)...).Threads, Stack: Known(3000)}, 0,
+		{"not read", ThreadReading{}, after, 5, []string{"0 -> 2 threads (+2): 2 new, 0 ended", "a-1: 0 -> 1 thread (+1)", "main: 0 -> 1 thread (+1)", "not sure: before: no thread is known"}},
+		{"all new", threadReading(1, "a"), ThreadReading{Threads: threadReading(7, nameSeries("x%dy", 1, 30)...).Threads, Stack: Known(3000)}, 0,
 			[]string{"1 -> 30 threads (+29): 30 new, 1 ended", "1 more group grew"}},
-		{"two new", reading(1, "a"), reading(7, "b", "c"), 0, []string{"1 -> 2 threads (+1): 2 new, 1 ended", "2 more groups grew"}},
+		{"two new", threadReading(1, "a"), threadReading(7, "b", "c"), 0, []string{"1 -> 2 threads (+1): 2 new, 1 ended", "2 more groups grew"}},
 	} {
-		g := Compare(c.before, c.after)
+		g := CompareThreads(c.before, c.after)
 		if got := g.Lines(c.top); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q", c.what, got)
 		}
 	}
-	var many Reading
+	var many ThreadReading
 	for i := range 40 {
 		many.Threads = append(many.Threads, Thread{int64(i), strings.Repeat("x", i)})
 	}
 	many.Stack = Known(10)
-	g := Compare(Reading{Stack: Known(1)}, many)
+	g := CompareThreads(ThreadReading{Stack: Known(1)}, many)
 	if lines := g.Lines(100); len(lines) != maxLines {
 		t.Errorf("%d lines: %q", len(lines), lines)
 	}
@@ -133,30 +133,30 @@ func TestLines(t *testing.T) {
 
 // A thread with another name is neither new nor ended.
 func TestRenamed(t *testing.T) {
-	g := Compare(reading(1, "a", "b", "c"), Reading{Threads: []Thread{{1, "a"}, {2, "x"}, {4, "x"}, {4, "again"}}})
-	parts := map[string]Part{}
+	g := CompareThreads(threadReading(1, "a", "b", "c"), ThreadReading{Threads: []Thread{{1, "a"}, {2, "x"}, {4, "x"}, {4, "again"}}})
+	parts := map[string]ThreadPart{}
 	for _, group := range g.Groups {
-		parts[group.Pattern] = group.Part
+		parts[group.Pattern] = group.ThreadPart
 	}
-	want := map[string]Part{"a": {"a", 1, 1, 0, 0, 0}, "b": {"b", 1, 0, -1, 0, 0}, "c": {"c", 1, 0, -1, 0, 1}, "x": {"x", 0, 2, 2, 1, 0}}
+	want := map[string]ThreadPart{"a": {"a", 1, 1, 0, 0, 0}, "b": {"b", 1, 0, -1, 0, 0}, "c": {"c", 1, 0, -1, 0, 1}, "x": {"x", 0, 2, 2, 1, 0}}
 	if !reflect.DeepEqual(parts, want) || g.New != 1 || g.Ended != 1 || g.Before != 3 || g.After != 3 {
 		t.Errorf("%+v", g)
 	}
 }
 
-var numbers = regexp.MustCompile(`[0-9]+`)
+var numberRuns = regexp.MustCompile(`[0-9]+`)
 
-func skeleton(comm string) string { return numbers.ReplaceAllString(comm, "#") }
+func skeletonOf(comm string) string { return numberRuns.ReplaceAllString(comm, "#") }
 
 func naiveRoot(comm string, all []string) (root string, front bool) {
-	own := skeleton(comm)
+	own := skeletonOf(comm)
 	if len(comm) != 15 {
 		return own, false
 	}
 	for _, front := range []bool{false, true} {
 		best := ""
 		for _, other := range all {
-			s := skeleton(other)
+			s := skeletonOf(other)
 			fits := strings.HasPrefix(s, own)
 			if front {
 				fits = strings.HasSuffix(s, own) && strings.Contains(comm, ".") && !strings.Contains(comm, "@")
@@ -184,7 +184,7 @@ func naivePatterns(all []string) map[string]int {
 	families := map[string][]aligned{}
 	for _, comm := range all {
 		root, front := naiveRoot(comm, all)
-		values := numbers.FindAllString(comm, -1)
+		values := numberRuns.FindAllString(comm, -1)
 		dotted := len(comm) == 15 && strings.Contains(comm, ".") && !strings.Contains(comm, "@")
 		for i := range values {
 			last := i == len(values)-1 && len(comm) == 15 && strings.HasSuffix(comm, values[i])
@@ -231,19 +231,19 @@ func naivePatterns(all []string) map[string]int {
 	return out
 }
 
-var forms = []string{"pool-%d-thread-%d", "p%d-%d", "x", "com.shop.w%d-%d", "io%d.netty.worker-%d", "OkHttp", "glide-source-thread-%d", "a%d@b.c-%d-xxxxxxxx", "pool-%d-threader", "%d.%d", "8%d00.shop.wo-%d"}
+var nameForms = []string{"pool-%d-thread-%d", "p%d-%d", "x", "com.shop.w%d-%d", "io%d.netty.worker-%d", "OkHttp", "glide-source-thread-%d", "a%d@b.c-%d-xxxxxxxx", "pool-%d-threader", "%d.%d", "8%d00.shop.wo-%d"}
 
-func randomNames(rng *rand.Rand) (names []string) {
+func randomThreadNames(rng *rand.Rand) (names []string) {
 	for range rng.IntN(30) {
-		form := forms[rng.IntN(len(forms))]
+		form := nameForms[rng.IntN(len(nameForms))]
 		name := form
 		for strings.Contains(name, "%d") {
 			name = strings.Replace(name, "%d", fmt.Sprint(rng.IntN([]int{2, 20, 3000}[rng.IntN(3)])), 1)
 		}
 		if rng.IntN(2) == 0 {
-			name = comm(name)
+			name = commOf(name)
 		}
-		names = append(names, tail(name))
+		names = append(names, tailOf(name))
 	}
 	return names
 }
@@ -252,13 +252,13 @@ func TestAgainstBruteForce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for round := range 1000 {
 		var all []string
-		var after Reading
-		for i, n := range randomNames(rng) {
+		var after ThreadReading
+		for i, n := range randomThreadNames(rng) {
 			all = append(all, n)
 			after.Threads = append(after.Threads, Thread{int64(i), n})
 		}
 		got := map[string]int{}
-		for _, g := range Compare(Reading{}, after).Groups {
+		for _, g := range CompareThreads(ThreadReading{}, after).Groups {
 			got[g.Pattern] += g.After
 		}
 		if want := naivePatterns(all); !reflect.DeepEqual(got, want) {
@@ -268,25 +268,25 @@ func TestAgainstBruteForce(t *testing.T) {
 }
 
 // Each thread is in one group, whatever the names are and in whatever order they came.
-func TestSums(t *testing.T) {
+func TestThreadSums(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for range 1000 {
-		before, after := reading(rng.Int64N(9), randomNames(rng)...), reading(rng.Int64N(9), randomNames(rng)...)
-		g := Compare(before, after)
-		check(t, g, len(before.Threads), len(after.Threads))
+		before, after := threadReading(rng.Int64N(9), randomThreadNames(rng)...), threadReading(rng.Int64N(9), randomThreadNames(rng)...)
+		g := CompareThreads(before, after)
+		checkThreads(t, g, len(before.Threads), len(after.Threads))
 		rng.Shuffle(len(after.Threads), reflect.Swapper(after.Threads))
-		if other := Compare(before, after); !reflect.DeepEqual(g, other) {
+		if other := CompareThreads(before, after); !reflect.DeepEqual(g, other) {
 			t.Fatalf("another order gives %+v, not %+v", other, g)
 		}
-		if back := Compare(after, before); back.New != g.Ended || back.Ended != g.New {
+		if back := CompareThreads(after, before); back.New != g.Ended || back.Ended != g.New {
 			t.Fatalf("backwards %+v, forwards %+v", back, g)
 		}
 	}
 }
 
-func check(t *testing.T, g Growth, before, after int) {
+func checkThreads(t *testing.T, g ThreadGrowth, before, after int) {
 	t.Helper()
-	var sum Part
+	var sum ThreadPart
 	for i, group := range g.Groups {
 		sum.Before += group.Before
 		sum.After += group.After
@@ -297,15 +297,15 @@ func check(t *testing.T, g Growth, before, after int) {
 			t.Errorf("group %d of %+v", i, g.Groups)
 		}
 	}
-	want := Part{"", before, after, after - before, g.New, g.Ended}
+	want := ThreadPart{"", before, after, after - before, g.New, g.Ended}
 	if sum != want || g.Before != before || g.After != after || g.New-g.Ended != after-before {
 		t.Errorf("%+v, want %+v; %+v", sum, want, g)
 	}
 }
 
 // Names that all may be a part of all others cost no more than others.
-func TestHostileNames(t *testing.T) {
-	var r Reading
+func TestHostileThreadNames(t *testing.T) {
+	var r ThreadReading
 	for i := range maxThreads + 10 {
 		text := fmt.Sprintf("%d", i)
 		name := strings.Repeat("a", 9-i%5) + "." + text
@@ -315,8 +315,8 @@ func TestHostileNames(t *testing.T) {
 		r.Threads = append(r.Threads, Thread{int64(i), name + strings.Repeat("c1", i%7)})
 	}
 	start := time.Now()
-	g := Compare(Reading{}, r)
-	check(t, g, 0, maxThreads)
+	g := CompareThreads(ThreadReading{}, r)
+	checkThreads(t, g, 0, maxThreads)
 	if len(g.Warnings) != 2 {
 		t.Errorf("warnings %v", g.Warnings)
 	}
@@ -325,13 +325,13 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-func FuzzCompare(f *testing.F) {
+func FuzzCompareThreads(f *testing.F) {
 	f.Add("pool-3-thread-1\npool-12-thread-\npool-100-thread", "main")
 	f.Add("om.shop.work-10\ncom.shop.work-9\n1234567890.1234", "\x1b[2J1\n\xff\xff2")
 	f.Fuzz(func(t *testing.T, one, two string) {
-		before, after := reading(1, strings.Split(one, "\n")...), reading(3, strings.Split(two, "\n")...)
-		g := Compare(before, after)
-		check(t, g, len(before.Threads), len(after.Threads))
+		before, after := threadReading(1, strings.Split(one, "\n")...), threadReading(3, strings.Split(two, "\n")...)
+		g := CompareThreads(before, after)
+		checkThreads(t, g, len(before.Threads), len(after.Threads))
 		texts := g.Lines(9)
 		for _, group := range g.Groups {
 			texts = append(texts, group.Pattern, group.Example)
@@ -343,19 +343,19 @@ func FuzzCompare(f *testing.F) {
 			t.Errorf("%d lines", len(g.Lines(100)))
 		}
 		for _, text := range texts {
-			if len(text) > 4*maxName || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			if len(text) > 4*maxThreadName || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 				t.Errorf("%q and %q give %q", one, two, text)
 			}
 		}
 	})
 }
 
-// BenchmarkCompare compares an app before and after a leak of threads.
-func BenchmarkCompare(b *testing.B) {
-	before := reading(1, slices.Concat(series("Binder:4711_%d", 1, 8), series("pool-%d-thread-1", 1, 20), series("pool-3-thread-%d", 1, 12))...)
-	after := reading(1, slices.Concat(series("Binder:4711_%d", 1, 8), series("pool-%d-thread-1", 1, 20), series("pool-3-thread-%d", 1, 1500))...)
+// BenchmarkCompareThreads compares an app before and after a leak of threads.
+func BenchmarkCompareThreads(b *testing.B) {
+	before := threadReading(1, slices.Concat(nameSeries("Binder:4711_%d", 1, 8), nameSeries("pool-%d-thread-1", 1, 20), nameSeries("pool-3-thread-%d", 1, 12))...)
+	after := threadReading(1, slices.Concat(nameSeries("Binder:4711_%d", 1, 8), nameSeries("pool-%d-thread-1", 1, 20), nameSeries("pool-3-thread-%d", 1, 1500))...)
 	b.ReportAllocs()
 	for b.Loop() {
-		Compare(before, after)
+		CompareThreads(before, after)
 	}
 }

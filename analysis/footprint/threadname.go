@@ -1,32 +1,30 @@
-package thread
+package footprint
 
 import (
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 const (
 	// commLen is how long a name is at most: TASK_COMM_LEN less the zero at its end
 	// (include/linux/sched.h). A name of this length may have been cut.
 	commLen = 15
-	// maxName bounds a name that is no comm.
-	maxName = 64
+	// maxThreadName bounds a name that is no comm.
+	maxThreadName = 64
 )
 
-// name is a name taken apart: what its numbers are replaced with is the skeleton, and the
-// numbers are beside it. A 0 stands for a number; no printable name has one.
-type name struct {
+// threadName is a name taken apart: what its numbers are replaced with is the skeleton, and the
+// numberRuns are beside it. A 0 stands for a number; no printable name has one.
+type threadName struct {
 	skeleton string
 	numbers  []string
 	cut      bool
 }
 
-const number = '\x00'
+const digitMark = '\x00'
 
-func parse(comm string) name {
-	text := printable(comm)
-	n := name{cut: len(comm) == commLen}
+func parseName(comm string) threadName {
+	text := printable(comm, maxThreadName)
+	n := threadName{cut: len(comm) == commLen}
 	if at := ofBinder(text); at > 0 {
 		_, pid, _ := strings.Cut(text[:at-1], ":")
 		n.skeleton, n.numbers = text[:at-1-len(pid)]+"\x00_\x00", []string{pid, text[at:]}
@@ -34,15 +32,15 @@ func parse(comm string) name {
 	}
 	var skeleton strings.Builder
 	for len(text) > 0 {
-		at := strings.IndexFunc(text, isDigit)
+		at := strings.IndexFunc(text, isNumeral)
 		if at < 0 {
 			skeleton.WriteString(text)
 			break
 		}
 		skeleton.WriteString(text[:at])
-		skeleton.WriteByte(number)
+		skeleton.WriteByte(digitMark)
 		text = text[at:]
-		end := strings.IndexFunc(text, func(r rune) bool { return !isDigit(r) })
+		end := strings.IndexFunc(text, func(r rune) bool { return !isNumeral(r) })
 		if end < 0 {
 			end = len(text)
 		}
@@ -68,18 +66,18 @@ func ofBinder(text string) int {
 
 // front tells whether the beginning may be what was cut: the runtime of Android keeps the
 // end of a name with a dot and without an @ (art libartbase/base/utils.cc, SetThreadName).
-func (n *name) front() bool {
+func (n *threadName) front() bool {
 	return n.cut && strings.Contains(n.skeleton, ".") && !strings.Contains(n.skeleton, "@")
 }
 
 // open tells whether a number of the name was perhaps cut itself.
-func (n *name) open(i int) bool {
-	return n.cut && i == len(n.numbers)-1 && n.skeleton[len(n.skeleton)-1] == number ||
-		n.front() && i == 0 && n.skeleton[0] == number
+func (n *threadName) open(i int) bool {
+	return n.cut && i == len(n.numbers)-1 && n.skeleton[len(n.skeleton)-1] == digitMark ||
+		n.front() && i == 0 && n.skeleton[0] == digitMark
 }
 
-// fill puts numbers into a skeleton.
-func fill(skeleton string, number func(i int) string) string {
+// fillIn puts numbers into a skeleton.
+func fillIn(skeleton string, number func(i int) string) string {
 	parts := strings.Split(skeleton, "\x00")
 	var b strings.Builder
 	for i, part := range parts {
@@ -91,15 +89,4 @@ func fill(skeleton string, number func(i int) string) string {
 	return b.String()
 }
 
-func isDigit(r rune) bool { return '0' <= r && r <= '9' }
-
-// printable puts a question mark for each character that a terminal might obey, that is
-// not seen or that changes how others look.
-func printable(comm string) string {
-	return strings.Map(func(r rune) rune {
-		if r == utf8.RuneError || !unicode.IsPrint(r) || unicode.Is(unicode.M, r) {
-			return '?'
-		}
-		return r
-	}, comm[:min(len(comm), maxName)])
-}
+func isNumeral(r rune) bool { return '0' <= r && r <= '9' }

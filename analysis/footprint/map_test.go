@@ -1,4 +1,4 @@
-package native
+package footprint
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-func mapping(name string, pss, swap int64) Mapping {
+func testMapping(name string, pss, swap int64) Mapping {
 	return Mapping{Name: []byte(name), Usage: Usage{PSS: Known(pss), SwapPSS: Known(swap)}}
 }
 
@@ -23,8 +23,8 @@ func mapOf(list ...Mapping) *Map {
 	return m
 }
 
-// at places mappings one after the other, without gaps.
-func at(start uint64, list ...Mapping) []Mapping {
+// inOrder places mappings one after the other, without gaps.
+func inOrder(start uint64, list ...Mapping) []Mapping {
 	for i := range list {
 		list[i].Start, list[i].End = start, start+0x1000
 		if list[i].Perms == [4]byte{} {
@@ -35,10 +35,10 @@ func at(start uint64, list ...Mapping) []Mapping {
 	return list
 }
 
-// rows tells each row that uses something as "kind name kB".
-func rows(m *Map) string {
-	g := Compare(NewMap(), m)
-	slices.SortFunc(g.Rows, func(a, b Row) int { return strings.Compare(a.Name, b.Name) })
+// mapRows tells each row that uses something as "kind name kB".
+func mapRows(m *Map) string {
+	g := CompareMaps(NewMap(), m)
+	slices.SortFunc(g.Rows, func(a, b MapRow) int { return strings.Compare(a.Name, b.Name) })
 	var b strings.Builder
 	for _, r := range g.Rows {
 		fmt.Fprintf(&b, "%s %s %d; ", r.Kind, r.Name, r.Delta)
@@ -48,7 +48,7 @@ func rows(m *Map) string {
 
 // The kinds of the names that AOSP names (androidprocheaps.cpp) and of those that it does
 // not know.
-func TestKinds(t *testing.T) {
+func TestMappingKinds(t *testing.T) {
 	for kind, names := range map[Kind][]string{
 		Heap: {"[heap]", "[anon:libc_malloc]", "[anon:scudo:primary]", "[anon:scudo:secondary]", "[anon:GWP-ASan Metadata]", "/dev/ashmem/libc malloc (deleted)"},
 		Java: {"[anon:dalvik-main space (region space)]", "[anon:dalvik-/system/framework/boot.art]", "/dev/ashmem/dalvik-main space (deleted)",
@@ -62,7 +62,7 @@ func TestKinds(t *testing.T) {
 		Device: {"/dev/kgsl-3d0", "/vendor/dev/kgsl-3d0", "/dev/mali0", "/dev/dri/renderD128", "/dmabuf:", "anon_inode:dmabuf", "/dev/binderfs/binder"},
 	} {
 		for _, name := range names {
-			g := Compare(NewMap(), mapOf(mapping(name, 1, 0)))
+			g := CompareMaps(NewMap(), mapOf(testMapping(name, 1, 0)))
 			if len(g.Rows) != 1 || g.Rows[0].Kind != kind {
 				t.Errorf("%q is %+v, want %s", name, g.Rows, kind)
 			}
@@ -70,7 +70,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestMappingNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"[anon:stack_and_tls:25373]": "[anon:stack_and_tls:*]",
 		"[anon:stack_and_tls:main]":  "[anon:stack_and_tls:main]",
@@ -102,7 +102,7 @@ func TestNames(t *testing.T) {
 		"/a\x1b[2J\u202eb\xff\xfe\u00e9":                   "/a?[2J?b??é",
 		"/" + strings.Repeat("ab/", 200) + "libgrowing.so": "/" + strings.Repeat("ab/", 41) + "ab…b" + strings.Repeat("/ab", 37) + "/libgrowing.so",
 	} {
-		if got := string(simplify([]byte(name))); got != want {
+		if got := string(simplifyMapping([]byte(name))); got != want {
 			t.Errorf("%q becomes\n%q, want\n%q", name, got, want)
 		}
 	}
@@ -110,31 +110,31 @@ func TestNames(t *testing.T) {
 
 // Memory behind a library is its .bss, and what grows by many mappings is not.
 func TestBss(t *testing.T) {
-	m := func(name string) Mapping { return mapping(name, 4, 0) }
+	m := func(name string) Mapping { return testMapping(name, 4, 0) }
 	guard := m("")
 	guard.Perms = [4]byte([]byte("---p"))
-	far := at(0x9000, m(bssName))
+	far := inOrder(0x9000, m(bssName))
 	tests := []struct {
 		what, want string
 		list       []Mapping
 	}{
-		{"by name", "file /a.so 8; file /a.so [bss] 4", at(0x1000, m("/a.so"), m("/a.so"), m(bssName))},
-		{"twice by name", "file /a.so 4; file /a.so [bss] 8", at(0x1000, m("/a.so"), m(bssName), m(bssName))},
-		{"in an apk", "file /data/app/x/base.apk 4; file /data/app/x/base.apk [bss] 4", at(0x1000, m("/data/app/x-1/base.apk"), m(bssName))},
-		{"without a name", "anonymous (anonymous) 4; file /libc.so.6 4; file /libc.so.6 [bss] 4", at(0x1000, m("/libc.so.6"), m(""), m(""))},
-		{"not after another file", "anonymous (anonymous) 4; file /x.apk 4", at(0x1000, m("/x.apk"), m(""))},
-		{"not what cannot be written", "anonymous (anonymous) 4; file /x.so 4", at(0x1000, m("/x.so"), guard)},
-		{"not behind a gap", "file /x.so 4; named [anon:.bss] 4", append(at(0x1000, m("/x.so")), far...)},
-		{"not after what is no file", "named [anon:.bss] 4; heap [heap] 4", at(0x1000, m("[heap]"), m(bssName))},
+		{"by name", "file /a.so 8; file /a.so [bss] 4", inOrder(0x1000, m("/a.so"), m("/a.so"), m(bssName))},
+		{"twice by name", "file /a.so 4; file /a.so [bss] 8", inOrder(0x1000, m("/a.so"), m(bssName), m(bssName))},
+		{"in an apk", "file /data/app/x/base.apk 4; file /data/app/x/base.apk [bss] 4", inOrder(0x1000, m("/data/app/x-1/base.apk"), m(bssName))},
+		{"without a name", "anonymous (anonymous) 4; file /libc.so.6 4; file /libc.so.6 [bss] 4", inOrder(0x1000, m("/libc.so.6"), m(""), m(""))},
+		{"not after another file", "anonymous (anonymous) 4; file /x.apk 4", inOrder(0x1000, m("/x.apk"), m(""))},
+		{"not what cannot be written", "anonymous (anonymous) 4; file /x.so 4", inOrder(0x1000, m("/x.so"), guard)},
+		{"not behind a gap", "file /x.so 4; named [anon:.bss] 4", append(inOrder(0x1000, m("/x.so")), far...)},
+		{"not after what is no file", "named [anon:.bss] 4; heap [heap] 4", inOrder(0x1000, m("[heap]"), m(bssName))},
 		{"not without addresses", "anonymous (anonymous) 4; file /x.so 4; named [anon:.bss] 4", []Mapping{m("/x.so"), m(bssName), m("")}},
 		{"as showmap once wrote it", "file /x.so 4; file /x.so [bss] 4", []Mapping{m("/x.so"), m("/x.so [bss]")}},
 	}
 	for _, c := range tests {
-		if got := rows(mapOf(c.list...)); got != c.want {
+		if got := mapRows(mapOf(c.list...)); got != c.want {
 			t.Errorf("%s: %s, want %s", c.what, got, c.want)
 		}
 	}
-	g := Compare(mapOf(at(0x1000, m("/a.so"))...), mapOf(at(0x1000, m("/a.so"), m("/a.so"), m(bssName))...))
+	g := CompareMaps(mapOf(inOrder(0x1000, m("/a.so"))...), mapOf(inOrder(0x1000, m("/a.so"), m("/a.so"), m(bssName))...))
 	if len(g.Files) != 1 || g.Files[0].File != "/a.so" || g.Files[0].Delta != 8 {
 		t.Errorf("the library with its .bss: %+v", g.Files)
 	}
@@ -142,41 +142,41 @@ func TestBss(t *testing.T) {
 
 // A moment with addresses and one without are compared by what both know.
 func TestAddressesOnOneSide(t *testing.T) {
-	list := []Mapping{mapping("/a.so", 10, 0), mapping(bssName, 5, 0)}
-	with, without := mapOf(at(0x1000, slices.Clone(list)...)...), mapOf(list...)
-	for _, g := range []Growth{Compare(with, without), Compare(without, with)} {
+	list := []Mapping{testMapping("/a.so", 10, 0), testMapping(bssName, 5, 0)}
+	with, without := mapOf(inOrder(0x1000, slices.Clone(list)...)...), mapOf(list...)
+	for _, g := range []MapGrowth{CompareMaps(with, without), CompareMaps(without, with)} {
 		if len(g.Rows) != 2 || g.Grew != 0 || g.Shrank != 0 || len(g.Warnings) != 1 || len(g.Files) != 1 || g.Files[0].After.PSS != 10 {
 			t.Errorf("%+v", g)
 		}
 	}
 }
 
-// unit is mappings whose order counts.
-type unit []Mapping
+// mappingUnit is mappings whose order counts.
+type mappingUnit []Mapping
 
-var names = []string{
+var mappingNames = []string{
 	"", "[heap]", "[anon:libc_malloc]", "[anon:scudo:primary]", "[anon:stack_and_tls:%d]", "[anon:dalvik-main space]", "[anon:buf%d]",
 	"/dev/ashmem/%d", "/dev/kgsl-3d0", "/memfd:x (deleted)", "/system/lib64/lib%d.so", "/data/app/a-%d/base.apk", "/dmabuf:", "\x1b%d",
 }
 
-// randomUnits makes a memory map: some libraries with their .bss.
-func randomUnits(rng *rand.Rand) (units []unit) {
+// randomMappings makes a memory map: some libraries with their .bss.
+func randomMappings(rng *rand.Rand) (units []mappingUnit) {
 	for i := range 1 + rng.IntN(60) {
-		name := names[rng.IntN(len(names))]
+		name := mappingNames[rng.IntN(len(mappingNames))]
 		if strings.Contains(name, "%d") {
 			name = fmt.Sprintf(name, rng.IntN(5))
 		}
-		u := unit{random(rng, name)}
+		u := mappingUnit{randomMapping(rng, name)}
 		if strings.HasSuffix(name, ".so") && rng.IntN(2) == 0 {
-			u = append(u, random(rng, []string{bssName, ""}[rng.IntN(2)]))
+			u = append(u, randomMapping(rng, []string{bssName, ""}[rng.IntN(2)]))
 		}
-		units = append(units, at(uint64(i+1)<<20, u...))
+		units = append(units, inOrder(uint64(i+1)<<20, u...))
 	}
 	return units
 }
 
-func random(rng *rand.Rand, name string) Mapping {
-	x := mapping(name, rng.Int64N(5000), rng.Int64N(100))
+func randomMapping(rng *rand.Rand, name string) Mapping {
+	x := testMapping(name, rng.Int64N(5000), rng.Int64N(100))
 	x.Size, x.PrivateDirty, x.Perms = Known(rng.Int64N(1<<20)), Known(rng.Int64N(5000)), [4]byte([]byte("rw-p"))
 	switch rng.IntN(20) {
 	case 0:
@@ -191,8 +191,8 @@ func random(rng *rand.Rand, name string) Mapping {
 	return x
 }
 
-// total sums in the plain way.
-func total(units []unit) (s Sum) {
+// testTotal sums in the plain way.
+func testTotal(units []mappingUnit) (s Sum) {
 	for _, u := range units {
 		for _, x := range u {
 			part := []int64{max(x.Mappings, 1), 0, 0, 0, 0}
@@ -207,42 +207,42 @@ func total(units []unit) (s Sum) {
 	return s
 }
 
-func flat(units []unit) *Map { return mapOf(slices.Concat(units...)...) }
+func flatMap(units []mappingUnit) *Map { return mapOf(slices.Concat(units...)...) }
 
 // What is attributed sums up to what was measured, whatever the maps are, in whatever
 // order their parts came and however they are cut.
-func TestAttribution(t *testing.T) {
+func TestMapAttribution(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for round := range 2000 {
-		before, after := randomUnits(rng), randomUnits(rng)
-		a, b := flat(before), flat(after)
+		before, after := randomMappings(rng), randomMappings(rng)
+		a, b := flatMap(before), flatMap(after)
 		if round%10 == 0 { // most names are (others)
 			a.most, b.most = 3, 3
-			a, b = refill(a, before), refill(b, after)
+			a, b = refillMap(a, before), refillMap(b, after)
 		}
-		g := Compare(a, b)
-		if g.Total.Before != total(before) || g.Total.After != total(after) || a.Total() != total(before) {
-			t.Fatalf("round %d: total %+v, want %+v and %+v", round, g.Total, total(before), total(after))
+		g := CompareMaps(a, b)
+		if g.Total.Before != testTotal(before) || g.Total.After != testTotal(after) || a.total() != testTotal(before) {
+			t.Fatalf("round %d: total %+v, want %+v and %+v", round, g.Total, testTotal(before), testTotal(after))
 		}
 		checkSums(t, g)
 		if round%10 == 0 {
 			continue
 		}
 		rng.Shuffle(len(after), func(i, j int) { after[i], after[j] = after[j], after[i] })
-		if other := Compare(a, flat(after)); !reflect.DeepEqual(g, other) {
+		if other := CompareMaps(a, flatMap(after)); !reflect.DeepEqual(g, other) {
 			t.Fatalf("round %d: another order gives\n%+v, not\n%+v", round, other, g)
 		}
-		if other := Compare(a, flat(cut(rng, after))); !reflect.DeepEqual(deltas(g), deltas(other)) {
-			t.Fatalf("round %d: cut in parts it gives\n%v, not\n%v", round, deltas(other), deltas(g))
+		if other := CompareMaps(a, flatMap(cutUnits(rng, after))); !reflect.DeepEqual(mapDeltas(g), mapDeltas(other)) {
+			t.Fatalf("round %d: cut in parts it gives\n%v, not\n%v", round, mapDeltas(other), mapDeltas(g))
 		}
-		if back := Compare(b, a); back.Total.Delta != -g.Total.Delta || back.Grew != -g.Shrank || len(back.Rows) != len(g.Rows) {
+		if back := CompareMaps(b, a); back.Total.Delta != -g.Total.Delta || back.Grew != -g.Shrank || len(back.Rows) != len(g.Rows) {
 			t.Fatalf("round %d: backwards it is %+v, forwards %+v", round, back, g)
 		}
 	}
 }
 
-// refill adds all to a map with another cap.
-func refill(small *Map, units []unit) *Map {
+// refillMap adds all to a map with another cap.
+func refillMap(small *Map, units []mappingUnit) *Map {
 	m := NewMap()
 	m.most = small.most
 	for _, u := range units {
@@ -253,8 +253,8 @@ func refill(small *Map, units []unit) *Map {
 	return m
 }
 
-// cut cuts one mapping in two, one behind the other.
-func cut(rng *rand.Rand, units []unit) []unit {
+// cutUnits cuts one mapping in two, one behind the other.
+func cutUnits(rng *rand.Rand, units []mappingUnit) []mappingUnit {
 	i := rng.IntN(len(units))
 	x := units[i][0]
 	y := x
@@ -264,13 +264,13 @@ func cut(rng *rand.Rand, units []unit) []unit {
 		x.PSS.N -= y.PSS.N
 	}
 	out := slices.Clone(units)
-	out[i] = append(unit{x, y}, units[i][1:]...)
+	out[i] = append(mappingUnit{x, y}, units[i][1:]...)
 	out[i][0].End = out[i][0].Start + 0x800
 	out[i][1].Start = out[i][0].End
 	return out
 }
 
-func deltas(g Growth) map[string]int64 {
+func mapDeltas(g MapGrowth) map[string]int64 {
 	list := map[string]int64{}
 	for _, r := range g.Rows {
 		list[fmt.Sprint(r.Kind, r.Name)] = r.Delta
@@ -278,7 +278,7 @@ func deltas(g Growth) map[string]int64 {
 	return list
 }
 
-func checkSums(t *testing.T, g Growth) {
+func checkSums(t *testing.T, g MapGrowth) {
 	t.Helper()
 	var rows, kinds, files, own Change
 	for i, r := range g.Rows {
@@ -305,23 +305,23 @@ func checkSums(t *testing.T, g Growth) {
 	if g.Total.Delta != g.Total.After.Cost()-g.Total.Before.Cost() || g.Grew+g.Shrank != g.Total.Delta {
 		t.Errorf("total %+v grew %d shrank %d", g.Total, g.Grew, g.Shrank)
 	}
-	if share, ok := g.Explained(len(g.Rows)); ok && share != 1 || ok != (g.Grew > 0) {
+	if share, ok := g.explained(len(g.Rows)); ok && share != 1 || ok != (g.Grew > 0) {
 		t.Errorf("all rows explain %v, %t", share, ok)
 	}
 }
 
 // Beyond the cap, names are one row for each kind, and memory stays bounded.
-func TestOthers(t *testing.T) {
+func TestOtherMappings(t *testing.T) {
 	m := NewMap()
 	for i := range maxRows + 500 {
-		m.Add(mapping(fmt.Sprintf("/lib%dx.so", i), 1, 0))
-		m.Add(mapping("[heap]", 1, 1))
+		m.Add(testMapping(fmt.Sprintf("/lib%dx.so", i), 1, 0))
+		m.Add(testMapping("[heap]", 1, 1))
 	}
-	m.Add(mapping("[anon:late]", 7, 0))
-	if len(m.rows) > maxRows+len(Kinds) {
+	m.Add(testMapping("[anon:late]", 7, 0))
+	if len(m.rows) > maxRows+len(allKinds) {
 		t.Errorf("%d rows", len(m.rows))
 	}
-	g := Compare(NewMap(), m)
+	g := CompareMaps(NewMap(), m)
 	checkSums(t, g)
 	others := map[Kind]int64{}
 	for _, r := range g.Rows {
@@ -341,7 +341,7 @@ func TestHostileNumbers(t *testing.T) {
 	for range maxAdded + 3 {
 		m.Add(huge)
 	}
-	g := Compare(NewMap(), m)
+	g := CompareMaps(NewMap(), m)
 	checkSums(t, g)
 	if want := int64(maxAdded) * 2 * maxKB; g.Total.Delta != want || g.Total.After.Size != 0 || g.Total.After.Mappings <= 0 {
 		t.Errorf("%+v, want %d", g.Total, want)
@@ -351,8 +351,8 @@ func TestHostileNumbers(t *testing.T) {
 	}
 }
 
-func FuzzName(f *testing.F) {
-	for _, name := range names {
+func FuzzMappingName(f *testing.F) {
+	for _, name := range mappingNames {
 		f.Add([]byte(name))
 	}
 	f.Add([]byte("/data/app/~~x==/~~y==/a-1-2-3/b (deleted) (deleted)/app/app/~~==/"))
@@ -360,23 +360,23 @@ func FuzzName(f *testing.F) {
 	f.Add([]byte("[anon:0x12345678-1234-1234-beef99]"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		m := mapOf(Mapping{Name: raw, Usage: Usage{PSS: Known(3), SwapPSS: Known(4)}})
-		g := Compare(NewMap(), m)
+		g := CompareMaps(NewMap(), m)
 		if len(g.Rows) != 1 || g.Total.Delta != 7 {
 			t.Fatalf("%q: %+v", raw, g)
 		}
 		for _, text := range append(g.Lines(5), g.Rows[0].Name, g.Rows[0].Example, g.Rows[0].File) {
-			if len(text) > 2*maxName || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			if len(text) > 2*maxMapping || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 				t.Errorf("%q gives %q", raw, text)
 			}
 		}
 		name := g.Rows[0].Name
-		if len(name) > maxName || name == "" {
+		if len(name) > maxMapping || name == "" {
 			t.Errorf("%q becomes %q", raw, name)
 		}
-		if again := simplify([]byte(name)); string(again) != name {
+		if again := simplifyMapping([]byte(name)); string(again) != name {
 			t.Errorf("%q becomes %q, then %q", raw, name, again)
 		}
-		if again := Compare(NewMap(), mapOf(mapping(name, 3, 4))).Rows[0]; again.Name != name {
+		if again := CompareMaps(NewMap(), mapOf(testMapping(name, 3, 4))).Rows[0]; again.Name != name {
 			t.Errorf("the name of %q is %q", name, again.Name)
 		}
 	})
@@ -398,7 +398,7 @@ func BenchmarkAdd(b *testing.B) {
 
 // A mapping of a known name costs no memory.
 func TestAddAllocatesNothing(t *testing.T) {
-	list := slices.Concat(randomUnits(rand.New(rand.NewPCG(3, 4)))...)
+	list := slices.Concat(randomMappings(rand.New(rand.NewPCG(3, 4)))...)
 	m := mapOf(list...)
 	if n := testing.AllocsPerRun(10, func() {
 		for _, x := range list {

@@ -1,4 +1,4 @@
-package native
+package footprint
 
 import (
 	"fmt"
@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-func TestLines(t *testing.T) {
-	before := mapOf(append(at(0x1000, mapping("/a/libx.so", 1000, 0)), mapping("[anon:scudo:primary]", 20480, 100), mapping("[anon:dalvik-main space]", 9000, 0), mapping("", 50, 0))...)
-	library := at(0x1000, mapping("/a/libx.so", 1000, 0), mapping(bssName, 900, 0))
-	after := mapOf(append(library, mapping("[anon:scudo:primary]", 40960, 0), mapping("[anon:scudo:primary]", 22528, 0),
-		mapping("[anon:dalvik-main space]", 8000, 0), mapping("", 52, 0))...)
+func TestMapLines(t *testing.T) {
+	before := mapOf(append(inOrder(0x1000, testMapping("/a/libx.so", 1000, 0)), testMapping("[anon:scudo:primary]", 20480, 100), testMapping("[anon:dalvik-main space]", 9000, 0), testMapping("", 50, 0))...)
+	library := inOrder(0x1000, testMapping("/a/libx.so", 1000, 0), testMapping(bssName, 900, 0))
+	after := mapOf(append(library, testMapping("[anon:scudo:primary]", 40960, 0), testMapping("[anon:scudo:primary]", 22528, 0),
+		testMapping("[anon:dalvik-main space]", 8000, 0), testMapping("", 52, 0))...)
 	after.Add(Mapping{Name: []byte("[anon:x]"), Usage: Usage{SwapPSS: Known(0)}})
-	same := mapOf(mapping("[heap]", 5, 0))
+	same := mapOf(testMapping("[heap]", 5, 0))
 	tests := []struct {
 		what          string
 		before, after *Map
@@ -27,7 +27,7 @@ file /a/libx.so [bss] +900 kB (2 % of +42.8 MB): 0 kB -> 900 kB, 0 -> 1 mappings
 the first 2 explain 100 % of what grew; there are 6 rows
 not sure: after: Pss of 1 mappings is not known and counts as 0`},
 		{"the same", same, same, 5, "\nPss + SwapPss 5 kB -> 5 kB (0 kB) in 1 -> 1 mappings\nnothing grew"},
-		{"no rows wanted", mapOf(mapping("[heap]", 5, 0)), mapOf(mapping("[heap]", 50, 0)), -3, `
+		{"no rows wanted", mapOf(testMapping("[heap]", 5, 0)), mapOf(testMapping("[heap]", 50, 0)), -3, `
 Pss + SwapPss 5 kB -> 50 kB (+45 kB) in 1 -> 1 mappings
 by kind: heap +45 kB`},
 		{"nothing", NewMap(), NewMap(), 5, `
@@ -37,7 +37,7 @@ not sure: before: no mapping is known
 not sure: after: no mapping is known`},
 	}
 	for _, c := range tests {
-		g := Compare(c.before, c.after)
+		g := CompareMaps(c.before, c.after)
 		if got := "\n" + strings.Join(g.Lines(c.top), "\n"); got != c.want {
 			t.Errorf("%s:%s\nwant:%s", c.what, got, c.want)
 		}
@@ -45,12 +45,12 @@ not sure: after: no mapping is known`},
 }
 
 // However much there is to say, it is 12 lines.
-func TestLinesAreFew(t *testing.T) {
+func TestMapLinesAreFew(t *testing.T) {
 	before, after := NewMap(), NewMap()
 	for i := range 100 {
 		after.Add(Mapping{Name: fmt.Appendf(nil, "/lib%dx.so", i), Usage: Usage{PSS: Known(int64(100 + i))}})
 	}
-	g := Compare(before, after)
+	g := CompareMaps(before, after)
 	g.Warnings = append(g.Warnings, g.Warnings...)
 	g.Warnings = append(g.Warnings, g.Warnings...)
 	lines := g.Lines(1000)

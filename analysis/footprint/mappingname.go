@@ -1,27 +1,26 @@
-package native
+package footprint
 
 import (
 	"bytes"
-	"unicode"
 	"unicode/utf8"
 )
 
 const (
 	// maxRaw and maxName bound a name as it is given and as it is told, in bytes.
-	maxRaw  = 4096
-	maxName = 256
+	maxRaw     = 4096
+	maxMapping = 256
 )
 
-// simplify writes into its argument, which it gives back shorter: printable, without what
+// simplifyMapping writes into its argument, which it gives back shorter: printable, without what
 // is another in each mapping, and at most maxName bytes. It is its own result.
 //
 // A change may leave something to change, and each makes the name shorter, or leaves fewer
 // digits and fewer bytes that are not printable: it comes to an end.
-func simplify(name []byte) []byte {
+func simplifyMapping(name []byte) []byte {
 	for {
 		before := len(name)
 		name = trim(name)
-		changed := printable(&name)
+		changed := hide(&name)
 		name = uninstalled(name)
 		changed = star(&name) || changed
 		name = shorten(name)
@@ -40,27 +39,6 @@ func trim(name []byte) []byte {
 		}
 		name = cut
 	}
-}
-
-// printable puts a question mark for each character that a terminal might obey, that is
-// not seen or that changes how others look.
-func printable(name *[]byte) (changed bool) {
-	b, at := *name, 0
-	for i := 0; i < len(b); {
-		r, size := rune(b[i]), 1
-		if r >= utf8.RuneSelf {
-			r, size = utf8.DecodeRune(b[i:])
-		}
-		if plain := r >= ' ' && r < 0x7f; plain || (r != utf8.RuneError && unicode.IsPrint(r) && !unicode.Is(unicode.M, r)) {
-			at += copy(b[at:], b[i:i+size])
-		} else {
-			b[at] = '?'
-			at, changed = at+1, true
-		}
-		i += size
-	}
-	*name = b[:at]
-	return changed
 }
 
 // uninstalled removes from the path of an app what each installation makes up:
@@ -184,10 +162,10 @@ func groups(b []byte) (n int) {
 // shorten keeps the beginning and the end of a name: a path ends with the file.
 func shorten(name []byte) []byte {
 	const gap = "…"
-	if len(name) <= maxName {
+	if len(name) <= maxMapping {
 		return name
 	}
-	head, tail := (maxName-len(gap))/2, len(name)-(maxName-len(gap))/2
+	head, tail := (maxMapping-len(gap))/2, len(name)-(maxMapping-len(gap))/2
 	for !utf8.RuneStart(name[head]) {
 		head--
 	}
@@ -197,8 +175,6 @@ func shorten(name []byte) []byte {
 	end := name[tail:]
 	return append(append(name[:head], gap...), end...)
 }
-
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 func digits(b []byte) int { return leading(b, isDigit) }
 

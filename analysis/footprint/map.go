@@ -1,32 +1,13 @@
-package native
+package footprint
 
 import "bytes"
 
 const (
 	// maxRows bounds the names of one map; an app of Android has about a thousand.
 	maxRows = 20_000
-	// maxKB is a petabyte: no phone has it, and sums of it do not overflow.
-	maxKB = 1 << 40
 	// maxAdded bounds what is summed. The kernel allows 65,530 mappings (vm.max_map_count).
 	maxAdded = 1 << 21
 )
-
-// Value is a number of kB that a phone may not say. The zero Value is unknown.
-type Value struct {
-	N     int64
-	Known bool
-}
-
-// Known is a number that a phone said.
-func Known(n int64) Value { return Value{N: n, Known: true} }
-
-// sane gives the number, and whether there is one that memory can have.
-func (v Value) sane() (int64, bool) {
-	if !v.Known || v.N < 0 || v.N > maxKB {
-		return 0, false
-	}
-	return v.N, true
-}
 
 // Usage is what mappings use. What is unknown counts as nothing; of PSS and SwapPSS the
 // Warnings of a Growth tell.
@@ -52,21 +33,21 @@ type Mapping struct {
 // by the number of different names.
 type Map struct {
 	most    int
-	rows    map[key]*row
+	rows    map[mapKey]*mapSums
 	scratch []byte
-	last    last
+	last    lastMapping
 	sum     Sum
-	doubt   doubt
+	doubt   mapDoubts
 }
 
-// key tells rows apart. from is the name that a .bss had before it was given to a file.
-type key struct {
+// mapKey tells rows apart. from is the name that a .bss had before it was given to a file.
+type mapKey struct {
 	name string
 	kind Kind
 	from string
 }
 
-type row struct {
+type mapSums struct {
 	// file is the mapped file, "" for other memory.
 	file string
 	// example is one of the names as they were, the first by the alphabet: the order of
@@ -75,23 +56,23 @@ type row struct {
 	sum     Sum
 }
 
-// last is the mapping that was added last, which .bss may belong to.
-type last struct {
+// lastMapping is the mapping that was added last, which .bss may belong to.
+type lastMapping struct {
 	end     uint64
 	file    string
 	library bool
 }
 
-type doubt struct {
+type mapDoubts struct {
 	added, pss, swap, left int64
 	full, addresses        bool
 }
 
 // NewMap begins a map.
-func NewMap() *Map { return &Map{most: maxRows, rows: map[key]*row{}} }
+func NewMap() *Map { return &Map{most: maxRows, rows: map[mapKey]*mapSums{}} }
 
-// Total is the sum of all mappings.
-func (m *Map) Total() Sum { return m.sum }
+// total is the sum of all mappings.
+func (m *Map) total() Sum { return m.sum }
 
 // Add counts a mapping. Those with addresses come in their order, as in smaps: .bss belongs
 // to the file just before. It allocates only for names that were not there.
@@ -104,14 +85,14 @@ func (m *Map) Add(x Mapping) {
 		k, r = m.make(k)
 	}
 	r.sum.add(sum)
-	if raw := x.Name[:min(len(x.Name), maxName)]; k.name != othersName && (r.example == nil || bytes.Compare(raw, r.example) < 0) {
+	if raw := x.Name[:min(len(x.Name), maxMapping)]; k.name != othersName && (r.example == nil || bytes.Compare(raw, r.example) < 0) {
 		r.example = append(r.example[:0], raw...)
 	}
-	m.last = last{end: x.End, file: r.file, library: r.file != "" && isLibrary(name)}
+	m.last = lastMapping{end: x.End, file: r.file, library: r.file != "" && isLibrary(name)}
 }
 
-// row finds the row of a mapping. Without one, the key has its own memory.
-func (m *Map) row(name []byte, x Mapping) (key, *row) {
+// mapSums finds the row of a mapping. Without one, the key has its own memory.
+func (m *Map) row(name []byte, x Mapping) (mapKey, *mapSums) {
 	if from := m.bss(name, x); from != "" {
 		m.scratch = append(append(m.scratch[:0], m.last.file...), bss...)
 		return m.find(File, from)
@@ -120,26 +101,26 @@ func (m *Map) row(name []byte, x Mapping) (key, *row) {
 	if kind == Anonymous {
 		name = []byte(noName)
 	}
-	m.scratch = simplify(append(m.scratch[:0], name...))
+	m.scratch = simplifyMapping(append(m.scratch[:0], name...))
 	return m.find(kind, "")
 }
 
-func (m *Map) find(kind Kind, from string) (key, *row) {
-	if r := m.rows[key{string(m.scratch), kind, from}]; r != nil {
-		return key{kind: kind, from: from}, r
+func (m *Map) find(kind Kind, from string) (mapKey, *mapSums) {
+	if r := m.rows[mapKey{string(m.scratch), kind, from}]; r != nil {
+		return mapKey{kind: kind, from: from}, r
 	}
-	return key{string(m.scratch), kind, from}, nil
+	return mapKey{string(m.scratch), kind, from}, nil
 }
 
 // make begins a row. Beyond the cap all that is of one kind is one row.
-func (m *Map) make(k key) (key, *row) {
-	r := new(row)
+func (m *Map) make(k mapKey) (mapKey, *mapSums) {
+	r := new(mapSums)
 	if k.kind == File {
 		r.file = fileOf(k.name)
 	}
 	if len(m.rows) >= m.most {
 		m.doubt.full = true
-		k, r = key{othersName, k.kind, ""}, new(row)
+		k, r = mapKey{othersName, k.kind, ""}, new(mapSums)
 		if have := m.rows[k]; have != nil {
 			return k, have
 		}
@@ -173,15 +154,13 @@ func (m *Map) measure(x Mapping) (s Sum) {
 		m.doubt.left++
 		return Sum{}
 	}
-	var pss, swap bool
-	s.PSS, pss = x.PSS.sane()
-	s.SwapPSS, swap = x.SwapPSS.sane()
-	s.Size, _ = x.Size.sane()
-	s.PrivateDirty, _ = x.PrivateDirty.sane()
-	if !pss {
+	pss, swap := x.PSS.sane(maxKB), x.SwapPSS.sane(maxKB)
+	s.PSS, s.SwapPSS = pss.N, swap.N
+	s.Size, s.PrivateDirty = x.Size.sane(maxKB).N, x.PrivateDirty.sane(maxKB).N
+	if !pss.Known {
 		m.doubt.pss++
 	}
-	if !swap {
+	if !swap.Known {
 		m.doubt.swap++
 	}
 	return s

@@ -1,4 +1,4 @@
-package native
+package footprint
 
 import (
 	"fmt"
@@ -6,21 +6,20 @@ import (
 )
 
 const (
-	// maxLines bounds a summary, maxWarnings what of it is doubts.
-	maxLines    = 12
+	// maxWarnings bounds the lines of a summary that are doubts.
 	maxWarnings = 3
-	// least is the growth in kB below which no row is told of.
-	least = 4
+	// leastGrowth is the growth in kB below which no row is told of.
+	leastGrowth = 4
 )
 
-var words = map[Kind]string{
+var kindWords = map[Kind]string{
 	Heap: "native heap", Java: "runtime", Stack: "stacks", Anonymous: "anonymous memory",
 	Named: "named memory", File: "file", Device: "device",
 }
 
 // Lines says it in at most 12 short lines: the total, the kinds, the first top rows that
 // grew with their shares, and what is not known.
-func (g *Growth) Lines(top int) []string {
+func (g *MapGrowth) Lines(top int) []string {
 	total := g.Total
 	lines := []string{fmt.Sprintf("Pss + SwapPss %s -> %s (%s) in %d -> %d mappings",
 		size(total.Before.Cost()), size(total.After.Cost()), signed(total.Delta), total.Before.Mappings, total.After.Mappings)}
@@ -35,16 +34,16 @@ func (g *Growth) Lines(top int) []string {
 	for _, r := range g.Rows[:shown] {
 		lines = append(lines, g.line(r))
 	}
-	switch share, ok := g.Explained(shown); {
+	switch share, ok := g.explained(shown); {
 	case !ok:
 		lines = append(lines, "nothing grew")
 	case shown < len(g.Rows) && shown > 0:
-		lines = append(lines, fmt.Sprintf("%s %s of what grew; there are %d rows", explain(shown), percent(share), len(g.Rows)))
+		lines = append(lines, fmt.Sprintf("%s %s of what grew; there are %d rows", explains(shown), percent(share), len(g.Rows)))
 	}
 	return append(lines, doubts...)
 }
 
-func explain(rows int) string {
+func explains(rows int) string {
 	if rows == 1 {
 		return "the first explains"
 	}
@@ -52,15 +51,15 @@ func explain(rows int) string {
 }
 
 // shown is how many rows are told of.
-func (g *Growth) shown(top int) (n int) {
-	for n < min(max(top, 0), len(g.Rows)) && g.Rows[n].Delta >= least {
+func (g *MapGrowth) shown(top int) (n int) {
+	for n < min(max(top, 0), len(g.Rows)) && g.Rows[n].Delta >= leastGrowth {
 		n++
 	}
 	return n
 }
 
-func (g *Growth) line(r Row) string {
-	what := words[r.Kind]
+func (g *MapGrowth) line(r MapRow) string {
+	what := kindWords[r.Kind]
 	if r.Name != noName {
 		what += " " + r.Name
 	}
@@ -73,39 +72,24 @@ func (g *Growth) line(r Row) string {
 }
 
 // kinds names those that changed.
-func (g *Growth) kinds() string {
+func (g *MapGrowth) kinds() string {
 	var list []string
 	for _, k := range g.Kinds {
-		if k.Delta <= -least || k.Delta >= least {
+		if k.Delta <= -leastGrowth || k.Delta >= leastGrowth {
 			list = append(list, string(k.Kind)+" "+signed(k.Delta))
 		}
 	}
 	return strings.Join(list, ", ")
 }
 
-func (g *Growth) doubts() (lines []string) {
+func (g *MapGrowth) doubts() (lines []string) {
 	for i, w := range g.Warnings {
 		if i == maxWarnings-1 && len(g.Warnings) > maxWarnings {
 			return append(lines, fmt.Sprintf("not sure: %d more doubts", len(g.Warnings)-i))
 		}
-		lines = append(lines, "not sure: "+w.Error())
+		lines = append(lines, unsure(w))
 	}
 	return lines
-}
-
-// size is kB for people.
-func size(kb int64) string {
-	if kb < 1024 && kb > -1024 {
-		return fmt.Sprintf("%d kB", kb)
-	}
-	return fmt.Sprintf("%.1f MB", float64(kb)/1024)
-}
-
-func signed(kb int64) string {
-	if kb > 0 {
-		return "+" + size(kb)
-	}
-	return size(kb)
 }
 
 func percent(share float64) string {

@@ -1,4 +1,4 @@
-package thread
+package footprint
 
 import (
 	"errors"
@@ -12,8 +12,6 @@ const (
 	maxThreads = 100_000
 	// maxParts bounds the parts of a group.
 	maxParts = 5
-	// maxKB is a petabyte.
-	maxKB = 1 << 40
 )
 
 // Thread is a thread by its id and its name, as the kernel has it.
@@ -22,73 +20,64 @@ type Thread struct {
 	Name string
 }
 
-// Value is a number of kB that a phone may not say. The zero Value is unknown.
-type Value struct {
-	N     int64 `json:"kb"`
-	Known bool  `json:"known"`
-}
-
-// Known is a number that a phone said.
-func Known(n int64) Value { return Value{N: n, Known: true} }
-
-// Reading is the threads of a process at one moment. Of two threads with the same id the
+// ThreadReading is the threads of a process at one moment. Of two threads with the same id the
 // first counts.
-type Reading struct {
+type ThreadReading struct {
 	Threads []Thread
 	// Stack is the memory of all stacks.
 	Stack Value
 }
 
-// Part is threads whose names have one pattern.
-type Part struct {
-	Pattern string `json:"pattern"`
-	Before  int    `json:"before"`
-	After   int    `json:"after"`
-	Delta   int    `json:"delta"`
+// ThreadPart is threads whose names have one pattern.
+type ThreadPart struct {
+	Pattern string
+	Before  int
+	After   int
+	Delta   int
 	// New have ids that were not there before, Ended are those whose ids are gone. A
 	// thread that has another name now is neither.
-	New   int `json:"new"`
-	Ended int `json:"ended"`
+	New   int
+	Ended int
 }
 
-// Group is threads whose names differ only in numbers. Each thread is in one group.
-type Group struct {
-	Part
+// ThreadGroup is threads whose names differ only in numbers. Each thread is in one group.
+type ThreadGroup struct {
+	ThreadPart
 	// Example is one of the names, printable.
-	Example string `json:"example"`
+	Example string
 	// Parts are, where several numbers differ, the threads that differ in the last of
 	// them only: those that grew most, five at most.
-	Parts []Part `json:"parts,omitempty"`
+	Parts []ThreadPart
 }
 
-// Growth is how the threads of two moments differ.
-type Growth struct {
+// ThreadGrowth is how the threads of two moments differ.
+type ThreadGrowth struct {
 	// Groups begin with the one that grew most. Their numbers sum up to those below.
-	Groups []Group `json:"groups"`
-	Before int     `json:"before"`
-	After  int     `json:"after"`
-	New    int     `json:"new"`
-	Ended  int     `json:"ended"`
+	Groups []ThreadGroup
+	Before int
+	After  int
+	New    int
+	Ended  int
 
-	StackBefore Value `json:"stack_before"`
-	StackAfter  Value `json:"stack_after"`
+	StackBefore Value
+	StackAfter  Value
 	// Warnings say what is not known.
-	Warnings []error `json:"-"`
+	Warnings []error
 }
 
-// Compare says which groups of threads grew between two moments of one process.
+// CompareThreads says which groups of threads grew between two moments of one process.
 //
 // The kernel keeps 15 bytes of a name. pool-12-thread-148 is then "pool-12-thread-", and
 // of pool-3-thread-12 and pool-3-thread-1 is left the same. So a name of 15 bytes belongs
 // to the longer names that it may have been cut out of, and a number at its end is taken
 // for one that differs.
-func Compare(before, after Reading) Growth {
-	g := Growth{StackBefore: before.Stack.sane(), StackAfter: after.Stack.sane()}
+func CompareThreads(before, after ThreadReading) ThreadGrowth {
+	g := ThreadGrowth{StackBefore: before.Stack.sane(maxKB), StackAfter: after.Stack.sane(maxKB)}
 	old, now := g.index(before, "before"), g.index(after, "after")
-	names := map[string]*count{}
-	of := func(name string) *count {
+	names := map[string]*counts{}
+	of := func(name string) *counts {
 		if names[name] == nil {
-			names[name] = new(count)
+			names[name] = new(counts)
 		}
 		return names[name]
 	}
@@ -119,12 +108,12 @@ func Compare(before, after Reading) Growth {
 		g.New += group.New
 		g.Ended += group.Ended
 	}
-	slices.SortStableFunc(g.Groups, func(a, b Group) int { return byGrowth(a.Part, b.Part) })
+	slices.SortStableFunc(g.Groups, func(a, b ThreadGroup) int { return byThreads(a.ThreadPart, b.ThreadPart) })
 	return g
 }
 
 // index gives the names by ids.
-func (g *Growth) index(r Reading, when string) map[int64]string {
+func (g *ThreadGrowth) index(r ThreadReading, when string) map[int64]string {
 	names := make(map[int64]string, min(len(r.Threads), maxThreads))
 	if len(r.Threads) == 0 {
 		g.Warnings = append(g.Warnings, errors.New(when+": no thread is known"))
@@ -135,22 +124,14 @@ func (g *Growth) index(r Reading, when string) map[int64]string {
 			break
 		}
 		if _, there := names[t.TID]; !there {
-			names[t.TID] = t.Name[:min(len(t.Name), maxName)]
+			names[t.TID] = t.Name[:min(len(t.Name), maxThreadName)]
 		}
 	}
 	return names
 }
 
-// sane is unknown for what no memory has.
-func (v Value) sane() Value {
-	if !v.Known || v.N < 0 || v.N > maxKB {
-		return Value{}
-	}
-	return v
-}
-
 // PerThread is what the stack of a thread costs on average at the second moment.
-func (g *Growth) PerThread() Value {
+func (g *ThreadGrowth) PerThread() Value {
 	if !g.StackAfter.Known || g.After == 0 {
 		return Value{}
 	}

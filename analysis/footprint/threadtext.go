@@ -1,14 +1,11 @@
-package thread
+package footprint
 
 import "fmt"
 
-// maxLines bounds a summary.
-const maxLines = 12
-
 // Lines says it in at most 12 short lines: the numbers, the first top groups that grew,
 // and what is not known.
-func (g *Growth) Lines(top int) []string {
-	lines := []string{fmt.Sprintf("%d -> %s (%+d): %d new, %d ended", g.Before, threads(g.After), g.After-g.Before, g.New, g.Ended)}
+func (g *ThreadGrowth) Lines(top int) []string {
+	lines := []string{fmt.Sprintf("%d -> %s (%+d): %d new, %d ended", g.Before, threadCount(g.After), g.After-g.Before, g.New, g.Ended)}
 	if g.StackBefore.Known && g.StackAfter.Known {
 		lines = append(lines, fmt.Sprintf("stacks %s -> %s", size(g.StackBefore.N), size(g.StackAfter.N)))
 	}
@@ -32,13 +29,13 @@ func (g *Growth) Lines(top int) []string {
 		lines = append(lines, fmt.Sprintf("%d more groups grew", shown-most))
 	}
 	for _, w := range g.Warnings {
-		lines = append(lines, "not sure: "+w.Error())
+		lines = append(lines, unsure(w))
 	}
 	return lines
 }
 
-func (g *Growth) line(group Group) string {
-	text := fmt.Sprintf("%s: %d -> %s (%+d)", group.Pattern, group.Before, threads(group.After), group.Delta)
+func (g *ThreadGrowth) line(group ThreadGroup) string {
+	text := fmt.Sprintf("%s: %d -> %s (%+d)", group.Pattern, group.Before, threadCount(group.After), group.Delta)
 	if per := g.PerThread(); per.Known {
 		text += fmt.Sprintf(", about %s of stack each", size(per.N))
 	}
@@ -50,17 +47,9 @@ func (g *Growth) line(group Group) string {
 	return text
 }
 
-func threads(n int) string {
+func threadCount(n int) string {
 	if n == 1 {
 		return "1 thread"
 	}
 	return fmt.Sprintf("%d threads", n)
-}
-
-// size is kB for people.
-func size(kb int64) string {
-	if kb < 1024 {
-		return fmt.Sprintf("%d kB", kb)
-	}
-	return fmt.Sprintf("%.1f MB", float64(kb)/1024)
 }

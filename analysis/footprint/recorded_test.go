@@ -1,4 +1,4 @@
-package native
+package footprint
 
 import (
 	"bytes"
@@ -54,7 +54,7 @@ func TestRecordedTotals(t *testing.T) {
 		"api29-x86_64-smaps_short.txt":           {Mappings: 6, PSS: 19119},
 	} {
 		m := mapOf(recordedMappings(t, file)...)
-		got := m.Total()
+		got := m.total()
 		got.Size = 0
 		if want.PrivateDirty == 0 {
 			got.PrivateDirty = 0
@@ -62,9 +62,9 @@ func TestRecordedTotals(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %+v, want %+v", file, got, want)
 		}
-		g := Compare(NewMap(), m)
+		g := CompareMaps(NewMap(), m)
 		checkSums(t, g)
-		if g.Total.After != m.Total() {
+		if g.Total.After != m.total() {
 			t.Errorf("%s: %+v", file, g.Total)
 		}
 	}
@@ -74,7 +74,7 @@ func TestRecordedTotals(t *testing.T) {
 // (api36-memorylab-meminfo-d.txt): Native Heap, Stack, and Gfx dev with Other dev; what
 // has /dmabuf for a name is Other mmap there.
 func TestRecordedKinds(t *testing.T) {
-	g := Compare(NewMap(), mapOf(recordedMappings(t, "api36-memorylab-smaps.txt.gz")...))
+	g := CompareMaps(NewMap(), mapOf(recordedMappings(t, "api36-memorylab-smaps.txt.gz")...))
 	pss := map[Kind]int64{}
 	for _, k := range g.Kinds {
 		pss[k.Kind] = k.After.PSS

@@ -1,4 +1,4 @@
-package graphics
+package footprint
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestSimplify(t *testing.T) {
+func TestSimplifyLayer(t *testing.T) {
 	for layer, want := range map[string]string{
 		"VRI[MainActivity]#0(BLAST Consumer)0":             "VRI[MainActivity]#*(BLAST Consumer)*",
 		"SurfaceView[com.shop/com.shop.Main]@0#123":        "SurfaceView[com.shop/com.shop.Main]@*#*",
@@ -25,28 +25,28 @@ func TestSimplify(t *testing.T) {
 		"a\x1b[2Jb\u202e\xff":                              "a?[2Jb??",
 		strings.Repeat("é", 200):                           strings.Repeat("é", 62) + "…",
 	} {
-		if got := simplify(layer); got != want {
+		if got := simplifyLayer(layer); got != want {
 			t.Errorf("%q becomes %q, want %q", layer, got, want)
 		}
 	}
 }
 
-// of is a reading in which all is known.
-func of(n int64, buffers ...Buffer) Reading {
-	return Reading{
+// graphicsOf is a reading in which all is known.
+func graphicsOf(n int64, buffers ...Buffer) GraphicsReading {
+	return GraphicsReading{
 		EGLMtrackKB: Known(n), GLMtrackKB: Known(n), OtherMtrackKB: Known(n), GfxDevKB: Known(n), CacheBytes: Known(n * 1024), GrallocKB: Known(n), AllocatorKB: Known(n),
 		Views: Known(n), ViewRoots: Known(1), GPUBytes: Known(n * 1024), Buffers: buffers, BuffersRead: true,
 	}
 }
 
-func TestCompare(t *testing.T) {
-	before := of(1024, Buffer{"a#1", Known(100)}, Buffer{"a#2", Known(100)}, Buffer{"b", Known(7)})
-	after := of(1024, Buffer{"a#3", Known(100)}, Buffer{"c", Value{}})
+func TestCompareGraphics(t *testing.T) {
+	before := graphicsOf(1024, Buffer{"a#1", Known(100)}, Buffer{"a#2", Known(100)}, Buffer{"b", Known(7)})
+	after := graphicsOf(1024, Buffer{"a#3", Known(100)}, Buffer{"c", Value{}})
 	after.EGLMtrackKB, after.Views, after.CacheBytes = Known(60*1024), Known(4000), Known(100)
 	after.GPUBytes, after.Why = Value{}, map[Source]string{GPU: "not counted by this device\x1b"}
 	before.GfxDevKB = Known(-1)
 	after.GrallocKB = Known(1 << 60)
-	g := Compare(before, after)
+	g := CompareGraphics(before, after)
 	var rows []string
 	for _, r := range slices.Concat(g.Rows, g.Layers) {
 		rows = append(rows, fmt.Sprintf("%s %s %d-%d %+d %d-%d", r.Name, r.Unit, r.Before.N, r.After.N, r.Delta, r.BuffersBefore, r.BuffersAfter))
@@ -90,8 +90,8 @@ func TestCompare(t *testing.T) {
 }
 
 // Without any reading all is unseen, and nothing is zero.
-func TestNothing(t *testing.T) {
-	g := Compare(Reading{}, Reading{Why: map[Source]string{Gfxinfo: "it draws nothing"}})
+func TestNoGraphics(t *testing.T) {
+	g := CompareGraphics(GraphicsReading{}, GraphicsReading{Why: map[Source]string{Gfxinfo: "it draws nothing"}})
 	older := len(slices.DeleteFunc(slices.Clone(quantities), func(q quantity) bool { return q.newer }))
 	if len(g.Rows) != 0 || len(g.Layers) != 0 || len(g.Unseen) != older {
 		t.Errorf("%+v", g)
@@ -105,16 +105,16 @@ func TestNothing(t *testing.T) {
 
 // Where the windows' buffers are their apps' own, the list of imported ones has them, and
 // what SurfaceFlinger has allocated is the screen's.
-func TestImported(t *testing.T) {
+func TestImportedBuffers(t *testing.T) {
 	const window = "VRI[Main]#0(BLAST Consumer)0"
 	screen := slices.Repeat([]Buffer{{"FramebufferSurface", Known(10200)}}, 3)
 	windows := func(n int) (list []Buffer) { return slices.Repeat([]Buffer{{window, Known(10240)}}, n) }
-	reading := func(n int) Reading {
-		return Reading{Buffers: screen, BuffersRead: true, Imported: slices.Concat(screen, windows(n)), ImportedRead: true}
+	reading := func(n int) GraphicsReading {
+		return GraphicsReading{Buffers: screen, BuffersRead: true, Imported: slices.Concat(screen, windows(n)), ImportedRead: true}
 	}
-	g := Compare(reading(4), reading(24))
-	check(t, Growth{Rows: g.Rows[:1], Layers: g.Layers}, reading(4).Imported, reading(24).Imported)
-	if len(g.Layers) != 2 || g.Layers[0].Name != simplify(window) || g.Layers[0].Delta != 200<<20 || g.Layers[0].BuffersBefore != 4 || g.Layers[0].BuffersAfter != 24 {
+	g := CompareGraphics(reading(4), reading(24))
+	checkLayers(t, GraphicsGrowth{Rows: g.Rows[:1], Layers: g.Layers}, reading(4).Imported, reading(24).Imported)
+	if len(g.Layers) != 2 || g.Layers[0].Name != simplifyLayer(window) || g.Layers[0].Delta != 200<<20 || g.Layers[0].BuffersBefore != 4 || g.Layers[0].BuffersAfter != 24 {
 		t.Errorf("%+v", g.Layers)
 	}
 	want := []string{
@@ -128,7 +128,7 @@ func TestImported(t *testing.T) {
 	for _, c := range [][2]bool{{true, false}, {false, true}} {
 		before, after := reading(4), reading(24)
 		before.ImportedRead, after.ImportedRead = c[0], c[1]
-		g := Compare(before, after)
+		g := CompareGraphics(before, after)
 		if len(g.Layers) != 1 || g.Layers[0].Delta != 0 || !slices.ContainsFunc(g.Unseen, func(u Unseen) bool { return u.Source == SurfaceFlinger }) {
 			t.Errorf("%v: %+v, %+v", c, g.Layers, g.Unseen)
 		}
@@ -183,10 +183,10 @@ func TestForeign(t *testing.T) {
 		{"/vendor/bin/hw/composer", nil},
 		{"", nil},
 	} {
-		before, after := of(1, buffers(3, 10, 1)...), of(1, buffers(4, 30, 2)...)
+		before, after := graphicsOf(1, buffers(3, 10, 1)...), graphicsOf(1, buffers(4, 30, 2)...)
 		after.Package = c.process
-		g := Compare(before, after)
-		check(t, g, before.Buffers, after.Buffers)
+		g := CompareGraphics(before, after)
+		checkLayers(t, g, before.Buffers, after.Buffers)
 		var got []string
 		for _, r := range g.Layers {
 			if r.Foreign {
@@ -202,9 +202,9 @@ func TestForeign(t *testing.T) {
 			}
 		}
 	}
-	before, after := of(1, buffers(0, 10, 0)...), of(1, buffers(0, 30, 0)...)
+	before, after := graphicsOf(1, buffers(0, 10, 0)...), graphicsOf(1, buffers(0, 30, 0)...)
 	after.Package = "com.shop"
-	g := Compare(before, after)
+	g := CompareGraphics(before, after)
 	want := []string{
 		"nothing of the process that can be seen grew",
 		"buffers of the whole device (dumpsys SurfaceFlinger) +199.2 MB: 99.6 MB -> 298.8 MB",
@@ -214,17 +214,17 @@ func TestForeign(t *testing.T) {
 		t.Errorf("%s", strings.Join(lines, "\n"))
 	}
 	// Before Android 8 no buffer says whose it is: their sum is all that there is.
-	nameless := Compare(of(1, Buffer{"", Known(5)}), of(1, Buffer{"", Known(9)}))
-	if at := slices.IndexFunc(nameless.Rows, func(r Row) bool { return r.Source == SurfaceFlinger }); at < 0 || nameless.Rows[at].Foreign || nameless.Rows[at].Delta != 4096 {
+	nameless := CompareGraphics(graphicsOf(1, Buffer{"", Known(5)}), graphicsOf(1, Buffer{"", Known(9)}))
+	if at := slices.IndexFunc(nameless.Rows, func(r GraphicsRow) bool { return r.Source == SurfaceFlinger }); at < 0 || nameless.Rows[at].Foreign || nameless.Rows[at].Delta != 4096 {
 		t.Errorf("%+v", nameless.Rows)
 	}
 }
 
 // Two things that a leak of windows shows at once.
-func TestLines(t *testing.T) {
+func TestGraphicsLines(t *testing.T) {
 	four := slices.Repeat([]Buffer{{"VRI[Main]#0(BLAST Consumer)0", Known(13500)}}, 4)
-	before, after := of(54000, four...), of(108000, slices.Concat(four, four)...)
-	g := Compare(before, after)
+	before, after := graphicsOf(54000, four...), graphicsOf(108000, slices.Concat(four, four)...)
+	g := CompareGraphics(before, after)
 	lines := g.Lines(1)
 	if len(lines) != 12 || !slices.Contains(lines, "layer VRI[Main]#*(BLAST Consumer)* +52.7 MB: 4 -> 8 buffers, 52.7 MB -> 105.5 MB") ||
 		!slices.Contains(lines, "these count the same memory in several ways: do not add them up") {
@@ -249,22 +249,22 @@ func randomBuffers(rng *rand.Rand) (list []Buffer) {
 }
 
 // Each buffer is in one layer, and the layers sum up to the buffers.
-func TestAttribution(t *testing.T) {
+func TestLayerAttribution(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 1))
 	for round := range 2000 {
-		before, after := of(1, randomBuffers(rng)...), of(2, randomBuffers(rng)...)
-		g := Compare(before, after)
-		check(t, g, before.Buffers, after.Buffers)
+		before, after := graphicsOf(1, randomBuffers(rng)...), graphicsOf(2, randomBuffers(rng)...)
+		g := CompareGraphics(before, after)
+		checkLayers(t, g, before.Buffers, after.Buffers)
 		rng.Shuffle(len(after.Buffers), reflect.Swapper(after.Buffers))
-		if other := Compare(before, after); !reflect.DeepEqual(g, other) {
+		if other := CompareGraphics(before, after); !reflect.DeepEqual(g, other) {
 			t.Fatalf("round %d: another order gives %+v, not %+v", round, other, g)
 		}
 	}
 }
 
-func check(t *testing.T, g Growth, before, after []Buffer) {
+func checkLayers(t *testing.T, g GraphicsGrowth, before, after []Buffer) {
 	t.Helper()
-	var sum Row
+	var sum GraphicsRow
 	known := true
 	for i, r := range g.Layers {
 		sum.BuffersBefore += r.BuffersBefore
@@ -289,42 +289,42 @@ func check(t *testing.T, g Growth, before, after []Buffer) {
 	if all != known || all && delta != sum.Delta {
 		t.Errorf("known %t %t, %d, want %d", known, all, sum.Delta, delta)
 	}
-	at := slices.IndexFunc(g.Rows, func(r Row) bool { return r.Source == SurfaceFlinger })
+	at := slices.IndexFunc(g.Rows, func(r GraphicsRow) bool { return r.Source == SurfaceFlinger })
 	if all != (at >= 0) || all && g.Rows[at].Delta != delta {
 		t.Errorf("buffers in %+v, want %d %t", g.Rows, delta, all)
 	}
 }
 
 // Beyond the cap, layers are one row.
-func TestOthers(t *testing.T) {
+func TestOtherLayers(t *testing.T) {
 	var list []Buffer
 	for i := range maxLayers + 50 {
 		list = append(list, Buffer{fmt.Sprintf("x%dy", i), Known(1)})
 	}
-	g := Compare(of(1), of(1, list...))
-	check(t, g, nil, list)
-	if g.Layers[0].Name != others || g.Layers[0].BuffersAfter != 50 {
+	g := CompareGraphics(graphicsOf(1), graphicsOf(1, list...))
+	checkLayers(t, g, nil, list)
+	if g.Layers[0].Name != othersName || g.Layers[0].BuffersAfter != 50 {
 		t.Errorf("%+v", g.Layers[0])
 	}
 	huge := slices.Repeat([]Buffer{{"a", Known(1 << 40)}}, 10000)
-	if g := Compare(of(1), of(1, huge...)); g.Layers[0].Unit != Count || g.Layers[0].Delta != 10000 {
+	if g := CompareGraphics(graphicsOf(1), graphicsOf(1, huge...)); g.Layers[0].Unit != Count || g.Layers[0].Delta != 10000 {
 		t.Errorf("%+v", g.Layers)
 	}
 }
 
-func FuzzName(f *testing.F) {
+func FuzzLayerName(f *testing.F) {
 	for _, n := range layerNames {
 		f.Add(n)
 	}
 	f.Add(strings.Repeat("1a2b3c4 ", 40))
 	f.Fuzz(func(t *testing.T, layer string) {
-		g := Compare(of(1), of(1, Buffer{layer, Known(5)}))
-		check(t, g, nil, []Buffer{{layer, Known(5)}})
+		g := CompareGraphics(graphicsOf(1), graphicsOf(1, Buffer{layer, Known(5)}))
+		checkLayers(t, g, nil, []Buffer{{layer, Known(5)}})
 		name := g.Layers[0].Name
-		if len(name) > maxName || name == "" || simplify(name) != name {
-			t.Errorf("%q becomes %q, then %q", layer, name, simplify(name))
+		if len(name) > maxLayerName || name == "" || simplifyLayer(name) != name {
+			t.Errorf("%q becomes %q, then %q", layer, name, simplifyLayer(name))
 		}
-		g.Unseen = append(g.Unseen, Unseen{GPU, "x", words("not known", layer)})
+		g.Unseen = append(g.Unseen, Unseen{GPU, "x", because("not known", layer)})
 		for _, text := range append(g.Lines(3), name) {
 			if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 				t.Errorf("%q gives %q", layer, text)

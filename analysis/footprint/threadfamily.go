@@ -1,4 +1,4 @@
-package thread
+package footprint
 
 import (
 	"cmp"
@@ -9,26 +9,26 @@ import (
 // family is the names with one skeleton, and those that were cut out of such a name.
 type family struct {
 	skeleton string
-	members  []member
+	members  []familyMember
 	threads  int
 	all      bool // all were perhaps cut
 }
 
-// member is one name of a family, as many threads as have it.
-type member struct {
-	name
+// familyMember is one name of a family, as many threads as have it.
+type familyMember struct {
+	threadName
 	text string
 	// shift is the index of its first number in the family's skeleton.
 	shift int
-	count
+	counts
 }
 
-// count is threads at both moments.
-type count struct {
+// counts is threads at both moments.
+type counts struct {
 	before, after, fresh, ended, threads int
 }
 
-func (c *count) add(d count) {
+func (c *counts) add(d counts) {
 	c.before += d.before
 	c.after += d.after
 	c.fresh += d.fresh
@@ -37,20 +37,20 @@ func (c *count) add(d count) {
 }
 
 // families sorts names into families, in the order of their skeletons.
-func families(names map[string]*count) []*family {
-	list := make([]member, 0, len(names))
+func families(names map[string]*counts) []*family {
+	list := make([]familyMember, 0, len(names))
 	var skeletons []string
 	for text, c := range names {
-		list = append(list, member{name: parse(text), text: text, count: *c})
+		list = append(list, familyMember{threadName: parseName(text), text: text, counts: *c})
 		skeletons = append(skeletons, list[len(list)-1].skeleton)
 	}
-	slices.SortFunc(list, func(a, b member) int { return strings.Compare(a.text, b.text) })
+	slices.SortFunc(list, func(a, b familyMember) int { return strings.Compare(a.text, b.text) })
 	whole := newWhole(skeletons)
 	found := map[string]*family{}
 	var all []*family
 	for _, m := range list {
 		var skeleton string
-		skeleton, m.shift = whole.of(&m.name)
+		skeleton, m.shift = whole.of(&m.threadName)
 		f := found[skeleton]
 		if f == nil {
 			f = &family{skeleton: skeleton, all: true}
@@ -85,7 +85,7 @@ func newWhole(skeletons []string) *whole {
 
 // of gives the skeleton that a name belongs to, and the index of its first number in it:
 // its own, or if it was perhaps cut, the longest that has more of the same.
-func (w *whole) of(n *name) (skeleton string, shift int) {
+func (w *whole) of(n *threadName) (skeleton string, shift int) {
 	if !n.cut {
 		return n.skeleton, 0
 	}
@@ -100,7 +100,7 @@ func (w *whole) of(n *name) (skeleton string, shift int) {
 	return skeleton, strings.Count(skeleton, "\x00") - len(n.numbers)
 }
 
-func (w *whole) search(n *name) string {
+func (w *whole) search(n *threadName) string {
 	found := longest(w.forward, n.skeleton)
 	if found == "" && n.front() {
 		found = reversed(longest(w.backward, reversed(n.skeleton)))
@@ -131,7 +131,7 @@ func reversed(s string) string {
 }
 
 // at is a number of a member by its index in the family; "*" if it was cut off.
-func (m *member) at(i int) string {
+func (m *familyMember) at(i int) string {
 	if i -= m.shift; i < 0 || i >= len(m.numbers) {
 		return "*"
 	}
@@ -156,7 +156,7 @@ func (f *family) differ() []bool {
 
 // pattern is the skeleton with a star for each number that differs.
 func (f *family) pattern(differ []bool) string {
-	text := fill(f.skeleton, func(i int) string {
+	text := fillIn(f.skeleton, func(i int) string {
 		if differ[i] {
 			return "*"
 		}
@@ -170,19 +170,19 @@ func (f *family) pattern(differ []bool) string {
 }
 
 // group tells a family.
-func (f *family) group() Group {
+func (f *family) group() ThreadGroup {
 	differ := f.differ()
-	var sum count
+	var sum counts
 	for _, m := range f.members {
-		sum.add(m.count)
+		sum.add(m.counts)
 	}
-	g := Group{Part: newPart(f.pattern(differ), sum), Example: printable(f.members[0].text)}
+	g := ThreadGroup{ThreadPart: newThreadPart(f.pattern(differ), sum), Example: printable(f.members[0].text, maxThreadName)}
 	g.Parts = f.parts(differ)
 	return g
 }
 
 // parts are the threads with the same numbers but for the last one that differs.
-func (f *family) parts(differ []bool) []Part {
+func (f *family) parts(differ []bool) []ThreadPart {
 	last, several := -1, false
 	for i, d := range differ {
 		if d {
@@ -193,32 +193,32 @@ func (f *family) parts(differ []bool) []Part {
 	if !several {
 		return nil
 	}
-	sums := map[string]*count{}
+	sums := map[string]*counts{}
 	for k := range f.members {
 		m := &f.members[k]
-		pattern := fill(f.skeleton, func(i int) string {
+		pattern := fillIn(f.skeleton, func(i int) string {
 			if i == last {
 				return "*"
 			}
 			return m.at(i)
 		})
 		if sums[pattern] == nil {
-			sums[pattern] = new(count)
+			sums[pattern] = new(counts)
 		}
-		sums[pattern].add(m.count)
+		sums[pattern].add(m.counts)
 	}
-	var list []Part
+	var list []ThreadPart
 	for pattern, sum := range sums {
-		list = append(list, newPart(pattern, *sum))
+		list = append(list, newThreadPart(pattern, *sum))
 	}
-	slices.SortFunc(list, byGrowth)
+	slices.SortFunc(list, byThreads)
 	return list[:min(len(list), maxParts)]
 }
 
-func byGrowth(a, b Part) int {
+func byThreads(a, b ThreadPart) int {
 	return cmp.Or(cmp.Compare(b.Delta, a.Delta), cmp.Compare(b.After, a.After), strings.Compare(a.Pattern, b.Pattern))
 }
 
-func newPart(pattern string, c count) Part {
-	return Part{Pattern: pattern, Before: c.before, After: c.after, Delta: c.after - c.before, New: c.fresh, Ended: c.ended}
+func newThreadPart(pattern string, c counts) ThreadPart {
+	return ThreadPart{Pattern: pattern, Before: c.before, After: c.after, Delta: c.after - c.before, New: c.fresh, Ended: c.ended}
 }

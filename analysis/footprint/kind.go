@@ -1,4 +1,4 @@
-package native
+package footprint
 
 import "bytes"
 
@@ -24,8 +24,8 @@ const (
 	Device Kind = "device"
 )
 
-// Kinds are all kinds.
-var Kinds = []Kind{Heap, Java, Stack, Anonymous, Named, File, Device}
+// allKinds are all kinds.
+var allKinds = []Kind{Heap, Java, Stack, Anonymous, Named, File, Device}
 
 const (
 	deleted    = " (deleted)"
@@ -35,8 +35,8 @@ const (
 	othersName = "(others)"
 )
 
-// prefixes are in the order in which they are asked.
-var prefixes = []struct {
+// kindPrefixes are in the order in which they are asked.
+var kindPrefixes = []struct {
 	prefix string
 	kind   Kind
 }{
@@ -76,7 +76,7 @@ func kindOf(name []byte) Kind {
 	if bytes.Contains(name, []byte("kgsl-3d0")) {
 		return Device
 	}
-	for _, p := range prefixes {
+	for _, p := range kindPrefixes {
 		if has(name, p.prefix) {
 			return p.kind
 		}

@@ -1,4 +1,4 @@
-package native
+package footprint
 
 import (
 	"cmp"
@@ -10,11 +10,11 @@ import (
 
 // Sum is what mappings use together, in kB.
 type Sum struct {
-	Mappings     int64 `json:"mappings"`
-	PSS          int64 `json:"pss_kb"`
-	SwapPSS      int64 `json:"swap_pss_kb"`
-	Size         int64 `json:"size_kb"`
-	PrivateDirty int64 `json:"private_dirty_kb"`
+	Mappings     int64
+	PSS          int64
+	SwapPSS      int64
+	Size         int64
+	PrivateDirty int64
 }
 
 // Cost is Pss + SwapPss in kB.
@@ -31,9 +31,9 @@ func (s *Sum) add(t Sum) {
 // Change is two sums. Delta is by how much the cost grew in kB, less than 0 where it
 // shrank.
 type Change struct {
-	Before Sum   `json:"before"`
-	After  Sum   `json:"after"`
-	Delta  int64 `json:"delta_kb"`
+	Before Sum
+	After  Sum
+	Delta  int64
 }
 
 func (c *Change) add(d Change) {
@@ -42,60 +42,60 @@ func (c *Change) add(d Change) {
 	c.Delta += d.Delta
 }
 
-// Row is all mappings of one name and kind.
-type Row struct {
+// MapRow is all mappings of one name and kind.
+type MapRow struct {
 	// Name is the name without what is another in each mapping. "(anonymous)" has none,
 	// "(others)" is what is beyond the cap. [bss] after a file is memory behind it.
-	Name string `json:"name"`
-	Kind Kind   `json:"kind"`
+	Name string
+	Kind Kind
 	// File is the mapped file that the row belongs to, "" for other memory.
-	File string `json:"file,omitempty"`
+	File string
 	// Example is one of the names as they were, printable, where Name is not it.
-	Example string `json:"example,omitempty"`
+	Example string
 	Change
 }
 
 // KindRow is all mappings of a kind.
 type KindRow struct {
-	Kind Kind `json:"kind"`
+	Kind Kind
 	Change
 }
 
 // FileRow is a library or another file: its code, its data and its .bss.
 type FileRow struct {
-	File string `json:"file"`
+	File string
 	Change
 }
 
-// Growth is how two maps of one process differ. Each list begins with what grew most and
+// MapGrowth is how two maps of one process differ. Each list begins with what grew most and
 // ends with what shrank most. The deltas of Rows sum up to that of Total, and so do those
 // of Kinds.
-type Growth struct {
-	Rows  []Row     `json:"rows"`
-	Kinds []KindRow `json:"kinds"`
-	Files []FileRow `json:"files"`
-	Total Change    `json:"total"`
+type MapGrowth struct {
+	Rows  []MapRow
+	Kinds []KindRow
+	Files []FileRow
+	Total Change
 	// Grew is the sum of the rows that grew, Shrank of those that shrank, in kB. Their sum
 	// is the delta of Total.
-	Grew   int64 `json:"grew_kb"`
-	Shrank int64 `json:"shrank_kb"`
+	Grew   int64
+	Shrank int64
 	// Warnings say what is not known or not comparable.
-	Warnings []error `json:"-"`
+	Warnings []error
 }
 
-// Compare says what grew between two maps of one process. Both stay as they are.
-func Compare(before, after *Map) Growth {
+// CompareMaps says what grew between two maps of one process. Both stay as they are.
+func CompareMaps(before, after *Map) MapGrowth {
 	// What has no addresses cannot tell whose a .bss is: then nobody does.
 	plain := before.doubt.addresses != after.doubt.addresses && before.doubt.added > 0 && after.doubt.added > 0
-	rows := map[key]*Row{}
-	join(rows, before, plain, func(c *Change) *Sum { return &c.Before })
-	join(rows, after, plain, func(c *Change) *Sum { return &c.After })
+	rows := map[mapKey]*MapRow{}
+	joinMap(rows, before, plain, func(c *Change) *Sum { return &c.Before })
+	joinMap(rows, after, plain, func(c *Change) *Sum { return &c.After })
 
-	var g Growth
+	var g MapGrowth
 	kinds, files := map[Kind]Change{}, map[string]Change{}
 	for _, r := range rows {
 		r.Delta = r.After.Cost() - r.Before.Cost()
-		if r.Example = printed(r.Example); r.Example == r.Name {
+		if r.Example = printable(r.Example, maxMapping); r.Example == r.Name {
 			r.Example = ""
 		}
 		g.Rows = append(g.Rows, *r)
@@ -113,7 +113,7 @@ func Compare(before, after *Map) Growth {
 	for f, c := range files {
 		g.Files = append(g.Files, FileRow{f, c})
 	}
-	slices.SortFunc(g.Rows, func(a, b Row) int {
+	slices.SortFunc(g.Rows, func(a, b MapRow) int {
 		return cmp.Or(cmp.Compare(b.Delta, a.Delta), strings.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
 	})
 	slices.SortFunc(g.Kinds, func(a, b KindRow) int {
@@ -122,12 +122,12 @@ func Compare(before, after *Map) Growth {
 	slices.SortFunc(g.Files, func(a, b FileRow) int {
 		return cmp.Or(cmp.Compare(b.Delta, a.Delta), strings.Compare(a.File, b.File))
 	})
-	g.Warnings = warnings(before, after, plain)
+	g.Warnings = mapWarnings(before, after, plain)
 	return g
 }
 
-// join adds the rows of a map to those of both.
-func join(rows map[key]*Row, m *Map, plain bool, side func(*Change) *Sum) {
+// joinMap adds the rows of a map to those of both.
+func joinMap(rows map[mapKey]*MapRow, m *Map, plain bool, side func(*Change) *Sum) {
 	for k, from := range m.rows {
 		file := from.file
 		if plain && k.from != "" {
@@ -137,7 +137,7 @@ func join(rows map[key]*Row, m *Map, plain bool, side func(*Change) *Sum) {
 		k.from = ""
 		r := rows[k]
 		if r == nil {
-			r = &Row{Name: k.name, Kind: k.kind, File: file, Example: string(from.example)}
+			r = &MapRow{Name: k.name, Kind: k.kind, File: file, Example: string(from.example)}
 			rows[k] = r
 		}
 		r.Example = min(r.Example, string(from.example))
@@ -151,7 +151,7 @@ func sumUp[K comparable](sums map[K]Change, k K, c Change) {
 	sums[k] = sum
 }
 
-func warnings(before, after *Map, plain bool) (list []error) {
+func mapWarnings(before, after *Map, plain bool) (list []error) {
 	for _, side := range []struct {
 		when string
 		m    *Map
@@ -179,9 +179,9 @@ func warnings(before, after *Map, plain bool) (list []error) {
 	return list
 }
 
-// Explained is the share of all that grew that the first rows explain, from 0 to 1; false
+// explained is the share of all that grew that the first rows explain, from 0 to 1; false
 // if nothing grew.
-func (g *Growth) Explained(rows int) (share float64, ok bool) {
+func (g *MapGrowth) explained(rows int) (share float64, ok bool) {
 	if g.Grew <= 0 {
 		return 0, false
 	}
@@ -194,10 +194,3 @@ func (g *Growth) Explained(rows int) (share float64, ok bool) {
 
 // fileOf is the file that a name of kind File belongs to.
 func fileOf(name string) string { return strings.TrimSuffix(name, bss) }
-
-// printed is a name as it was, for people.
-func printed(raw string) string {
-	b := []byte(raw)
-	printable(&b)
-	return string(b)
-}
