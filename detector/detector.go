@@ -3,6 +3,8 @@ package detector
 import (
 	"fmt"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Detector is the state machine of one process. Make one with [New].
@@ -10,6 +12,8 @@ type Detector struct {
 	policy    Policy
 	machine   machine
 	badPolicy error
+	// absent is how much of the time watched had no samples.
+	absent, watched time.Duration
 }
 
 // machine is what a policy must answer. The methods are those of [Detector].
@@ -80,6 +84,10 @@ func (d *Detector) AddMark(m Mark) { d.machine.mark(m) }
 // the false alarms of all of them are what a gate answers for. 1 unless told.
 func (d *Detector) Among(processes int) { d.machine.among(max(1, processes)) }
 
+// SetCoverage sets how long the process was watched, and for how much of that time
+// there are no samples. Less than half of a run is not enough for a pass.
+func (d *Detector) SetCoverage(absent, watched time.Duration) { d.absent, d.watched = absent, watched }
+
 // Explain has each look of policy "robust" told to f while inputs are heard.
 func (d *Detector) Explain(f func(Look)) { d.machine.explain(f) }
 
@@ -92,6 +100,10 @@ func (d *Detector) Verdict() Verdict {
 	if d.policy.Revision != policyRevision {
 		v.Warnings = append([]error{fmt.Errorf("judge by policy %q: recorded by revision %d of its rules, judged by revision %d",
 			d.policy.Name, d.policy.Revision, policyRevision)}, v.Warnings...)
+	}
+	if v.Gate == Pass && d.absent > d.watched/2 {
+		v.Gate = Inconclusive
+		v.Because = fmt.Sprintf("no samples for %s of %s: %s", text.Span(d.absent.Seconds()), text.Span(d.watched.Seconds()), v.Because)
 	}
 	if d.badPolicy != nil {
 		v.Warnings = append([]error{d.badPolicy}, v.Warnings...)

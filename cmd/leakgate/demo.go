@@ -61,7 +61,7 @@ func (f *demoFlags) demo(c console, args []string) int {
 	server, err := adbd.Listen(phone)
 	if err != nil {
 		fmt.Fprintf(c.err, "leakgate demo: start the simulated phone: %v\n", err)
-		return monitor.ExitNoDevice
+		return record.ExitNoDevice
 	}
 	run, code := f.carryOut(c, "demo", func(p *plan) error {
 		p.client, err = adb.NewClient(adb.Options{Addr: server.Addr(), NoStart: true})
@@ -88,12 +88,12 @@ func (f *demoFlags) demo(c console, args []string) int {
 // demoCode tells whether a demo went as it should, and turns the exit code of its run into
 // that of the demo. One that was interrupted, or could not begin, shows nothing.
 func demoCode(c console, run record.Run, code int) int {
-	if code != monitor.ExitLeak && code != monitor.ExitClean {
+	if code != record.ExitLeak && code != record.ExitClean {
 		return code
 	}
 	if fault := demoFault(run); fault != "" {
 		fmt.Fprintf(c.err, "leakgate demo: %s\n", fault)
-		return monitor.ExitLeak
+		return record.ExitLeak
 	}
 	fmt.Fprintln(c.err, "leakgate demo: went as it should: the leak was found and traced, the healthy process left alone (a run would exit 1 here)")
 	return exitOK
@@ -125,7 +125,7 @@ func demoFault(run record.Run) string {
 func demoUntraced(run record.Run) string {
 	var why []string
 	for _, d := range run.Diagnoses {
-		if d.Process != demoLeak || d.Trigger == response.TriggerSuspicious {
+		if d.Process != demoLeak || d.Trigger == record.TriggerSuspicious {
 			continue
 		}
 		if slices.ContainsFunc(d.Findings, func(f record.Finding) bool { return f.What == "leak" && len(f.Trace) > 0 }) {

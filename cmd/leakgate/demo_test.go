@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/leakgate/leakgate/detector"
-	"github.com/leakgate/leakgate/harness/monitor"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -45,18 +44,18 @@ func TestDemoFaults(t *testing.T) {
 		run, code int
 		want      string
 	}{
-		"as it should":       {func(*record.Run) {}, monitor.ExitLeak, exitOK, "went as it should: the leak was found and traced"},
-		"no room":            {noHeap(full), monitor.ExitLeak, monitor.ExitLeak, full + "; free space or choose another --out\n"},
-		"no dump":            {noHeap("am dumpheap said nothing"), monitor.ExitLeak, monitor.ExitLeak, "am dumpheap said nothing; please report it"},
-		"no diagnosis":       {func(r *record.Run) { r.Diagnoses = r.Diagnoses[:1] }, monitor.ExitLeak, monitor.ExitLeak, "no heap dump says what leaks; please report it"},
-		"no trace":           {func(r *record.Run) { r.Diagnoses[1].Findings[0].Trace = nil }, monitor.ExitLeak, monitor.ExitLeak, "no heap dump says what leaks"},
-		"a trace of another": {func(r *record.Run) { r.Diagnoses[1].Process = demoHealthy }, monitor.ExitLeak, monitor.ExitLeak, "no heap dump says what leaks"},
+		"as it should":       {func(*record.Run) {}, record.ExitLeak, exitOK, "went as it should: the leak was found and traced"},
+		"no room":            {noHeap(full), record.ExitLeak, record.ExitLeak, full + "; free space or choose another --out\n"},
+		"no dump":            {noHeap("am dumpheap said nothing"), record.ExitLeak, record.ExitLeak, "am dumpheap said nothing; please report it"},
+		"no diagnosis":       {func(r *record.Run) { r.Diagnoses = r.Diagnoses[:1] }, record.ExitLeak, record.ExitLeak, "no heap dump says what leaks; please report it"},
+		"no trace":           {func(r *record.Run) { r.Diagnoses[1].Findings[0].Trace = nil }, record.ExitLeak, record.ExitLeak, "no heap dump says what leaks"},
+		"a trace of another": {func(r *record.Run) { r.Diagnoses[1].Process = demoHealthy }, record.ExitLeak, record.ExitLeak, "no heap dump says what leaks"},
 		"not analysed": {func(r *record.Run) {
 			r.Diagnoses[1].Findings, r.Diagnoses[1].Warnings = nil, []string{"strip the dump: no space left on device"}
-		}, monitor.ExitLeak, monitor.ExitLeak, "no space left on device; free space or choose another --out"},
-		"no leak":              {func(r *record.Run) { r.Processes[0].Gate = string(detector.Inconclusive) }, monitor.ExitClean, monitor.ExitLeak, "the Java leak of com.shop was not found; please report it"},
-		"interrupted":          {func(r *record.Run) { r.Processes[0].Gate = string(detector.Inconclusive) }, monitor.ExitInterrupted, monitor.ExitInterrupted, ""},
-		"could not be written": {noHeap(full), monitor.ExitUnwritten, monitor.ExitUnwritten, ""},
+		}, record.ExitLeak, record.ExitLeak, "no space left on device; free space or choose another --out"},
+		"no leak":              {func(r *record.Run) { r.Processes[0].Gate = string(detector.Inconclusive) }, record.ExitClean, record.ExitLeak, "the Java leak of com.shop was not found; please report it"},
+		"interrupted":          {func(r *record.Run) { r.Processes[0].Gate = string(detector.Inconclusive) }, record.ExitInterrupted, record.ExitInterrupted, ""},
+		"could not be written": {noHeap(full), record.ExitUnwritten, record.ExitUnwritten, ""},
 	} {
 		run := demonstrated()
 		c.change(&run)

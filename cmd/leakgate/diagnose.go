@@ -146,7 +146,7 @@ func (f *diagnoseFlags) look(p *plan, name capture.Pattern, options response.Opt
 	switch {
 	case found == nil && f.apart > 0 && p.ctx.Err() != nil:
 		fmt.Fprintf(c.err, "leakgate diagnose: interrupted before the second look: nothing is compared; %s has what the first one has collected\n", text.Printable(p.options.Dir))
-		return monitor.ExitInterrupted
+		return record.ExitInterrupted
 	case found == nil:
 		return f.refused(c, "diagnose", p.ctx, err)
 	}
@@ -159,10 +159,10 @@ func (f *diagnoseFlags) look(p *plan, name capture.Pattern, options response.Opt
 	}
 	switch {
 	case p.ctx.Err() != nil:
-		return monitor.ExitInterrupted
+		return record.ExitInterrupted
 	case err != nil:
 		fmt.Fprintf(c.err, "leakgate diagnose: %v\n", err)
-		return monitor.ExitNoDevice
+		return record.ExitNoDevice
 	case found.Record.Outcome == record.DiagnosisNothing || found.Unread || f.kind == "java" && !dumped(found.Record):
 		return exitUnread
 	}
@@ -198,7 +198,7 @@ func (f *diagnoseFlags) respond(p *plan, r *response.Responder, process capture.
 	if err != nil {
 		return nil, err
 	}
-	order := response.Order{Process: process, Level: probe.Level, Recipe: f.kind, Kind: kindWord(f.kind), Trigger: response.TriggerDemand}
+	order := response.Order{Process: process, Level: probe.Level, Recipe: f.kind, Kind: kindWord(f.kind), Trigger: record.TriggerDemand}
 	if f.apart > 0 {
 		if order.Before, err = f.before(p, r, order); err != nil {
 			return nil, err

@@ -14,8 +14,8 @@ import (
 
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/analysis/spool"
-	"github.com/leakgate/leakgate/harness/monitor"
 	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 func diffVerb() verb {
@@ -133,7 +133,7 @@ func (f *diffFlags) summarize(ctx context.Context, file *spool.File, o analysis.
 
 // blame tells which of the two dumps an error was about, and gives its exit code.
 func (f *diffFlags) blame(c console, which string, code int) int {
-	if code != exitOK && code != monitor.ExitInterrupted {
+	if code != exitOK && code != record.ExitInterrupted {
 		fmt.Fprintf(c.err, "leakgate diff: this is about %s; nothing was compared\n", which)
 	}
 	return code

@@ -14,8 +14,8 @@ import (
 
 	"github.com/leakgate/leakgate/capture/adb"
 	"github.com/leakgate/leakgate/harness/doctor"
-	"github.com/leakgate/leakgate/harness/monitor"
 	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 func doctorVerb() verb {
@@ -94,9 +94,9 @@ func doctorExit(o doctor.Outcome) int {
 	case doctor.Misconfigured:
 		return exitUsage
 	case doctor.Interrupted:
-		return monitor.ExitInterrupted
+		return record.ExitInterrupted
 	}
-	return monitor.ExitNoDevice
+	return record.ExitNoDevice
 }
 
 // isForDoctor tells if an error is one that doctor explains: of the adb server, or

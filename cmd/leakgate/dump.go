@@ -17,8 +17,8 @@ import (
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/analysis/spool"
 	"github.com/leakgate/leakgate/harness/config"
-	"github.com/leakgate/leakgate/harness/monitor"
 	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // exitUnread is the exit code for a dump or log that could not be analysed.
@@ -295,13 +295,13 @@ func (f *dumpFlags) exit(c console, path string, err error) int {
 		return exitOK
 	case errors.Is(err, errLeaks):
 		tell("%v", err)
-		return monitor.ExitLeak
+		return record.ExitLeak
 	case errors.Is(err, errCutShort):
 		tell("interrupted; what was written is only a part")
-		return monitor.ExitInterrupted
+		return record.ExitInterrupted
 	case errors.Is(err, context.Canceled):
 		tell("interrupted; nothing was written")
-		return monitor.ExitInterrupted
+		return record.ExitInterrupted
 	case errors.As(err, new(*analysis.AbsentError)):
 		tell("%s: %v", path, err)
 		return exitUsage

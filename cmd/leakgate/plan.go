@@ -160,7 +160,7 @@ func (p *plan) refresh() error {
 func (f *runFlags) refused(c console, verb string, ctx context.Context, err error) int {
 	if ctx.Err() != nil {
 		fmt.Fprintf(c.err, "leakgate %s: interrupted before it began\n", verb)
-		return monitor.ExitInterrupted
+		return record.ExitInterrupted
 	}
 	fmt.Fprintf(c.err, "leakgate %s: %v\n", verb, err)
 	var usage usageError
@@ -170,7 +170,7 @@ func (f *runFlags) refused(c console, verb string, ctx context.Context, err erro
 	if isForDoctor(err) {
 		fmt.Fprintf(c.err, "leakgate %s: `leakgate doctor` looks closer and changes nothing\n", verb)
 	}
-	return monitor.ExitNoDevice
+	return record.ExitNoDevice
 }
 
 // usageError is an error that the user mends by writing something else.
@@ -241,7 +241,7 @@ func interruptible(c console) (ctx context.Context, hurry <-chan struct{}, stop 
 					time.AfterFunc(lastMoment, func() {
 						go fmt.Fprintln(c.err, "leakgate: stopped; samples.ndjson has every sample, run.json is not written")
 						time.Sleep(lastWord)
-						os.Exit(monitor.ExitInterrupted)
+						os.Exit(record.ExitInterrupted)
 					})
 				}
 			}

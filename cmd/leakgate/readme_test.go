@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/leakgate/leakgate/harness/config"
-	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 func readme(t *testing.T) string {
@@ -125,7 +125,7 @@ func TestReadmeExitCodes(t *testing.T) {
 			t.Errorf("exit code %s is not told as %q", code, word)
 		}
 	}
-	if monitor.ExitClean != 0 || monitor.ExitLeak != 1 || exitUsage != 2 || monitor.ExitNoDevice != 3 || monitor.ExitWorkload != 4 || monitor.ExitInconclusive != 5 || monitor.ExitInterrupted != 130 {
+	if record.ExitClean != 0 || record.ExitLeak != 1 || exitUsage != 2 || record.ExitNoDevice != 3 || record.ExitWorkload != 4 || record.ExitInconclusive != 5 || record.ExitInterrupted != 130 {
 		t.Error("the exit codes have changed")
 	}
 }

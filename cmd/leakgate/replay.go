@@ -13,10 +13,10 @@ import (
 	"syscall"
 
 	"github.com/leakgate/leakgate/detector"
-	"github.com/leakgate/leakgate/harness/monitor"
 	replays "github.com/leakgate/leakgate/harness/replay"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 func replayVerb() verb {
@@ -69,7 +69,7 @@ func (f *replayFlags) replay(c console, args []string) int {
 	switch {
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(c.err, "leakgate replay: interrupted; nothing was judged")
-		return monitor.ExitInterrupted
+		return record.ExitInterrupted
 	case err != nil:
 		fmt.Fprintf(c.err, "leakgate replay: %v\n", err)
 		return exitUsage
@@ -123,9 +123,9 @@ func (f *replayFlags) exit(r replays.Result) int {
 	for _, p := range r.Processes {
 		switch {
 		case p.Gate == string(detector.Leak):
-			return monitor.ExitLeak
+			return record.ExitLeak
 		case f.strict && p.Gate == string(detector.Inconclusive):
-			code = monitor.ExitInconclusive
+			code = record.ExitInconclusive
 		}
 	}
 	return code

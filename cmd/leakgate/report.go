@@ -10,6 +10,7 @@ import (
 	"github.com/leakgate/leakgate/harness/lease"
 	"github.com/leakgate/leakgate/harness/monitor"
 	"github.com/leakgate/leakgate/harness/response"
+	"github.com/leakgate/leakgate/internal/harness/ledger"
 	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -38,7 +39,7 @@ func report(c console, args []string, asJSON bool, ending func() (context.Contex
 	run, err := finish(c, args[0], ending)
 	if errors.Is(err, context.Canceled) {
 		fmt.Fprintln(c.err, "leakgate report: interrupted; what is not analysed yet is so the next time")
-		return monitor.ExitInterrupted
+		return record.ExitInterrupted
 	}
 	if run.Schema != "" { // also where it cannot be written
 		if terr := tell(c, run, asJSON); terr != nil {
@@ -60,7 +61,7 @@ func finish(c console, dir string, ending func() (context.Context, context.Cance
 		return run, err
 	}
 	defer func() { err = errors.Join(err, held.Release()) }()
-	run, warnings, err := monitor.Rebuild(dir)
+	run, warnings, err := ledger.Rebuild(dir)
 	if err != nil {
 		return run, err
 	}

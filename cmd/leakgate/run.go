@@ -13,6 +13,7 @@ import (
 	"github.com/leakgate/leakgate/harness/monitor"
 	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 func runVerb() verb {
@@ -62,7 +63,7 @@ func (f *runVerbFlags) run(c console, args []string) int {
 		p.options.Detail = cfg.Sample.Detail
 		p.options.Duration = cfg.Duration
 		p.options.Budget = monitor.Budget{SystemServer: cfg.Sample.MaxSystemServer, App: cfg.Sample.MaxApp}
-		p.options.Assert = monitor.Assert(cfg.Detect.Assert)
+		p.options.Assert = record.Assert(cfg.Detect.Assert)
 		p.options.Workload = workloadOf(cfg)
 		p.options.Devices, err = p.devices(cfg.Devices)
 		return err

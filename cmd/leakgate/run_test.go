@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/harness/config"
-	"github.com/leakgate/leakgate/harness/monitor"
 	"github.com/leakgate/leakgate/internal/adbd"
 	"github.com/leakgate/leakgate/internal/androidsim"
 	"github.com/leakgate/leakgate/reporters/record"
@@ -317,7 +316,7 @@ diagnose:
 		t.Fatal(err)
 	}
 	code, _, errOut := typed(t, env, "run", path, "--out", out, "--keep", "none")
-	if code != monitor.ExitLeak {
+	if code != record.ExitLeak {
 		t.Fatalf("exit %d, %s", code, errOut)
 	}
 	run, err := record.ReadRun(out)

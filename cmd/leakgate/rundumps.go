@@ -91,7 +91,7 @@ func lastDumps(dir string, run record.Run) map[string]string {
 			if _, err := os.Stat(path); err != nil {
 				continue
 			}
-			if end := d.Trigger == response.TriggerEnd; end || !ends[d.Process] {
+			if end := d.Trigger == record.TriggerEnd; end || !ends[d.Process] {
 				dumps[d.Process], ends[d.Process] = path, end
 			}
 		}

@@ -1,11 +1,8 @@
 package monitor
 
 import (
-	"time"
-
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/field"
-	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -37,30 +34,4 @@ func told(a dumpsys.Answer) *bool {
 		return new(false)
 	}
 	return nil
-}
-
-// breakdownOf is a breakdown of samples.ndjson as the detector takes it.
-func breakdownOf(b record.Breakdown, at time.Duration) detector.Breakdown {
-	out := detector.Breakdown{
-		At:  at,
-		EGL: amount(b.EGL), GL: amount(b.GL), OtherMtrack: amount(b.OtherMtrack), GfxDev: amount(b.GfxDev),
-	}
-	out.Dim = [detector.NumDimensions]detector.Amount{
-		detector.JavaHeap:     amount(b.JavaHeap),
-		detector.NativeHeap:   amount(b.NativeHeap),
-		detector.Code:         amount(b.Code),
-		detector.Stack:        amount(b.Stack),
-		detector.Graphics:     amount(b.Graphics),
-		detector.PrivateOther: amount(b.PrivateOther),
-		detector.System:       amount(b.System),
-		detector.Total:        amount(b.TotalPSS),
-	}
-	return out
-}
-
-func amount(kb *int64) detector.Amount {
-	if kb == nil || *kb < 0 || *kb > maxBytes>>10 {
-		return detector.Amount{}
-	}
-	return detector.Amount{Bytes: *kb << 10, Known: true}
 }

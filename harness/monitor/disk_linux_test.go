@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leakgate/leakgate/internal/harness/ledger"
 	"github.com/leakgate/leakgate/internal/recorded"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -50,14 +51,14 @@ func TestRunOnADiskThatFills(t *testing.T) {
 		if !errors.Is(err, syscall.ENOSPC) || strings.Count(err.Error(), "no space left") != 1 {
 			t.Errorf("message %q", err)
 		}
-		if run.Stopped != "disk" || run.ExitCode != ExitUnwritten {
+		if run.Stopped != "disk" || run.ExitCode != record.ExitUnwritten {
 			t.Errorf("%+v", run)
 		}
 		again, err := record.ReadRun(o.Dir)
 		if err != nil || again.Stopped != "disk" || again.Processes[0].Samples < 15 {
 			t.Errorf("%+v %v", again, err)
 		}
-		rebuilt, doubts, err := Rebuild(o.Dir)
+		rebuilt, doubts, err := ledger.Rebuild(o.Dir)
 		if err != nil || len(doubts) > 0 || !reflect.DeepEqual(rebuilt, again) {
 			t.Errorf("rebuilt %+v\nwritten %+v\n%v %v", rebuilt, again, doubts, err)
 		}
@@ -106,7 +107,7 @@ func TestRunWhoseLogFillsTheDisk(t *testing.T) {
 	o.Dir, o.Duration = filepath.Join(disk, "run"), 0
 	o.Workload = HostCommand{Args: []string{"sh", "-c", "sleep 0.3; yes aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa | head -c 20000000; sleep 2"}}
 	run, err := Run(t.Context(), o)
-	if !errors.Is(err, syscall.ENOSPC) || run.Stopped != "disk" || run.ExitCode != ExitUnwritten || run.Workload.Error != "" {
+	if !errors.Is(err, syscall.ENOSPC) || run.Stopped != "disk" || run.ExitCode != record.ExitUnwritten || run.Workload.Error != "" {
 		t.Errorf("stopped %s, exit %d, %+v, %v", run.Stopped, run.ExitCode, run.Workload, err)
 	}
 	if again, err := record.ReadRun(o.Dir); err != nil || again.Stopped != "disk" {

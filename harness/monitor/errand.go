@@ -39,7 +39,7 @@ func newTrip[T any]() trip[T] { return trip[T]{done: make(chan answer[T], 1)} }
 // send starts an errand beside the session.
 func send[T any](s *session, t *trip[T], errand func() (T, error)) {
 	t.away = true
-	after, boot := s.ledger.up, s.boots
+	after, boot := s.part.Up(), s.boots
 	s.trips.Go(func() {
 		v, err := errand()
 		t.done <- answer[T]{v, err, after, boot}

@@ -180,7 +180,7 @@ func TestHeadroomOfADeviceThatIsAway(t *testing.T) {
 		if n := len(r.eventsOf("headroom", "com.shop")); n < 6 || n > 9 {
 			t.Errorf("%d readings", n)
 		}
-		if len(r.eventsOf("gap", "")) > 0 || r.ExitCode != ExitClean || len(r.eventsOf("error", "")) == 0 {
+		if len(r.eventsOf("gap", "")) > 0 || r.ExitCode != record.ExitClean || len(r.eventsOf("error", "")) == 0 {
 			t.Errorf("exit %d, %+v", r.ExitCode, r.eventsOf("error", ""))
 		}
 	})

@@ -61,7 +61,7 @@ func TestResponseTellsNoPathOfTheHost(t *testing.T) {
 				if err := errors.Join(errs...); err != nil {
 					t.Error(err)
 				}
-				if n := len(r.diagnosesOf("com.shop", response.TriggerLeak)); n == 0 || r.Stopped != stoppedDuration {
+				if n := len(r.diagnosesOf("com.shop", record.TriggerLeak)); n == 0 || r.Stopped != record.StoppedDuration {
 					t.Errorf("%d diagnoses, %s", n, r.Stopped)
 				}
 				for _, name := range []string{"run.json", record.SamplesName} {

@@ -60,14 +60,14 @@ func TestDeviceCommandIsInterrupted(t *testing.T) {
 		from, to  float64 // when the run ends
 		noDropped bool
 	}{
-		"back, with a duration":    {healthy("com.shop"), 2 * minute, 40 * minute, ExitWorkload, stoppedDuration, 2400, 2401, false},
-		"back, with a leak":        {leaky("com.shop", androidsim.Java, 400), 2 * minute, 80 * minute, ExitLeak, stoppedDuration, 4800, 4801, false},
-		"back, without a duration": {healthy("com.shop"), 2 * minute, 0, ExitWorkload, stoppedWorkload, 720, 740, false},
-		"away until the end":       {healthy("com.shop"), 24 * time.Hour, 12 * minute, ExitWorkload, stoppedDuration, 720, 721, false},
-		"lost":                     {healthy("com.shop"), 24 * time.Hour, 40 * minute, ExitNoDevice, stoppedDevices, 890, 990, false},
-		"lost, without a duration": {healthy("com.shop"), 24 * time.Hour, 0, ExitNoDevice, stoppedDevices, 890, 990, false},
-		"done":                     {healthy("com.shop"), 0, 40 * minute, ExitClean, stoppedWorkload, 600, 601, true},
-		"ended by the duration":    {healthy("com.shop"), 2 * minute, 5 * minute, ExitClean, stoppedDuration, 300, 301, true},
+		"back, with a duration":    {healthy("com.shop"), 2 * minute, 40 * minute, record.ExitWorkload, record.StoppedDuration, 2400, 2401, false},
+		"back, with a leak":        {leaky("com.shop", androidsim.Java, 400), 2 * minute, 80 * minute, record.ExitLeak, record.StoppedDuration, 4800, 4801, false},
+		"back, without a duration": {healthy("com.shop"), 2 * minute, 0, record.ExitWorkload, record.StoppedWorkload, 720, 740, false},
+		"away until the end":       {healthy("com.shop"), 24 * time.Hour, 12 * minute, record.ExitWorkload, record.StoppedDuration, 720, 721, false},
+		"lost":                     {healthy("com.shop"), 24 * time.Hour, 40 * minute, record.ExitNoDevice, record.StoppedDevices, 890, 990, false},
+		"lost, without a duration": {healthy("com.shop"), 24 * time.Hour, 0, record.ExitNoDevice, record.StoppedDevices, 890, 990, false},
+		"done":                     {healthy("com.shop"), 0, 40 * minute, record.ExitClean, record.StoppedWorkload, 600, 601, true},
+		"ended by the duration":    {healthy("com.shop"), 2 * minute, 5 * minute, record.ExitClean, record.StoppedDuration, 300, 301, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestDeviceCommandIsInterrupted(t *testing.T) {
 				if want := []record.Interruption{{Device: "S1", T: told[0].T}}; !slices.Equal(r.Workload.Interrupted, want) || r.Workload.Exit != nil {
 					t.Errorf("%+v", r.Workload)
 				}
-				if last := r.samplesOf("com.shop", false); c.stopped == stoppedDuration && c.away == 2*minute && last[len(last)-1].T < c.to-70 {
+				if last := r.samplesOf("com.shop", false); c.stopped == record.StoppedDuration && c.away == 2*minute && last[len(last)-1].T < c.to-70 {
 					t.Errorf("the last sample is at %g s", last[len(last)-1].T)
 				}
 			})
@@ -113,7 +113,7 @@ func TestOneOfTwoCommandsIsInterrupted(t *testing.T) {
 		o.Devices[0].Device, o.Devices[1].Device = a, b
 		o.Duration, o.Workload = 40*time.Minute, DeviceCommand{Command: soak}
 		r := perform(t, t.Context(), o)
-		if r.ExitCode != ExitWorkload || r.Stopped != stoppedDuration || r.Workload.Exit == nil || *r.Workload.Exit != 0 || !strings.Contains(r.Workload.Error, "S1") || strings.Contains(r.Workload.Error, "S2") {
+		if r.ExitCode != record.ExitWorkload || r.Stopped != record.StoppedDuration || r.Workload.Exit == nil || *r.Workload.Exit != 0 || !strings.Contains(r.Workload.Error, "S1") || strings.Contains(r.Workload.Error, "S2") {
 			t.Errorf("exit %d, %s, %+v", r.ExitCode, r.Stopped, r.Workload)
 		}
 		if i := r.Workload.Interrupted; len(i) != 1 || i[0].Device != "S1" {

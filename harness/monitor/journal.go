@@ -3,19 +3,20 @@ package monitor
 import (
 	"time"
 
+	"github.com/leakgate/leakgate/internal/harness/ledger"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // moved tells the steps of the processes' machines.
-func (s *session) moved(steps []step) {
+func (s *session) moved(steps []ledger.Entry) {
 	for _, t := range steps {
-		e := s.naming(t.of, "jump", t.Because)
-		if !t.jump() {
-			e = s.naming(t.of, "state", t.Because)
+		e := s.naming(t.Of, "jump", t.Because)
+		if !t.Jump() {
+			e = s.naming(t.Of, "state", t.Because)
 			e.From, e.To, e.Kind = t.From, t.To, t.Kind
 		}
 		e.T = t.T
-		e.Up = round(s.ledger.begun.Seconds()+t.T, 3)
+		e.Up = record.Round(s.part.At(0).Seconds()+t.T, 3)
 		s.tell(e)
 		s.stepped(t)
 	}
@@ -23,28 +24,28 @@ func (s *session) moved(steps []step) {
 
 func (s *session) line(x *subject, up time.Duration) record.Sample {
 	return record.Sample{
-		T: s.ledger.seconds(up), Up: round(up.Seconds(), 3), Device: s.dev.Serial(),
+		T: s.part.Seconds(up), Up: record.Round(up.Seconds(), 3), Device: s.dev.Serial(),
 		User: x.User, Process: x.Name, PID: x.PID, Start: x.Start,
 	}
 }
 
-func (s *session) naming(a *account, event, text string) record.Event {
+func (s *session) naming(a *ledger.Account, event, text string) record.Event {
 	return record.Event{Event: event, User: new(a.User), Process: a.Name, PID: a.PID, Text: text}
 }
 
-func (s *session) about(x *subject, event, text string) { s.event(s.naming(x.account, event, text)) }
+func (s *session) about(x *subject, event, text string) { s.event(s.naming(x.Account, event, text)) }
 
 // event records something that happens now.
 func (s *session) event(e record.Event) {
-	s.at(e, max(s.ledger.up, s.ledger.begun+s.clock.now()))
+	s.at(e, max(s.part.Up(), s.part.At(s.clock.now())))
 }
 
 // at records something that happens at a moment of the device's clock, and tells
 // the steps that it causes.
 func (s *session) at(e record.Event, up time.Duration) {
-	e.T, e.Up = s.ledger.seconds(up), round(up.Seconds(), 3)
+	e.T, e.Up = s.part.Seconds(up), record.Round(up.Seconds(), 3)
 	if s.tell(e) {
-		s.moved(s.ledger.event(e))
+		s.moved(s.part.AddEvent(e))
 	}
 }
 

@@ -13,18 +13,9 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/harness/response"
+	"github.com/leakgate/leakgate/internal/harness/ledger"
 	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
-)
-
-// The reasons why a run stops.
-const (
-	stoppedDuration    = "duration"
-	stoppedWorkload    = "workload"
-	stoppedInterrupted = "interrupted"
-	stoppedDevices     = "devices"
-	stoppedDisk        = "disk"
-	stoppedKilled      = "killed"
 )
 
 var (
@@ -41,15 +32,15 @@ var (
 func stopped(cause error) string {
 	switch {
 	case errors.Is(cause, errDuration):
-		return stoppedDuration
+		return record.StoppedDuration
 	case errors.Is(cause, errWorkload):
-		return stoppedWorkload
+		return record.StoppedWorkload
 	case errors.Is(cause, errDevices):
-		return stoppedDevices
+		return record.StoppedDevices
 	case errors.Is(cause, errDisk):
-		return stoppedDisk
+		return record.StoppedDisk
 	}
-	return stoppedInterrupted
+	return record.StoppedInterrupted
 }
 
 // Run watches until the duration is over, the workload is done, every device is
@@ -69,6 +60,10 @@ func Run(ctx context.Context, o Options) (record.Run, error) {
 	if err != nil {
 		return record.Run{}, err
 	}
+	m.ledger, err = ledger.New(header, o.Policy)
+	if err != nil {
+		return record.Run{}, fmt.Errorf("start run: %w", err)
+	}
 	m.recorder, err = record.CreateRecorder(o.Dir, header)
 	if err != nil {
 		return record.Run{}, err
@@ -82,7 +77,7 @@ func Run(ctx context.Context, o Options) (record.Run, error) {
 	// The inbox goes first: on a full disk its reserve makes room for the end.
 	berr := box.close()
 	m.end(cause)
-	result := m.outcome(header).record()
+	result := m.ledger.Run()
 	// Close says the first error of all writes again.
 	cerr := m.recorder.Close()
 	return result, errors.Join(cmp.Or(m.recordErr(), cerr), record.WriteRun(o.Dir, result), m.writeLeaks(result), berr)
@@ -104,7 +99,7 @@ type run struct {
 	sessions []*session
 	own      *own
 	work     record.Workload
-	final    record.Event
+	ledger   *ledger.Ledger
 
 	// responder collects what a leak calls for; nil where nothing is to be collected.
 	responder *response.Responder
@@ -125,7 +120,7 @@ func (m *run) header() (record.Header, error) {
 		return record.Header{}, fmt.Errorf("encode policy: %w", err)
 	}
 	h := record.Header{Started: m.started.UTC(), Plan: &record.Plan{
-		Tool: m.Tool, Policy: policy, Assert: string(m.Assert), Strict: m.Strict,
+		Tool: m.Tool, Policy: policy, Assert: m.Assert, Strict: m.Strict,
 	}}
 	for _, d := range m.Devices {
 		h.Devices = append(h.Devices, headerOf(d))
@@ -190,11 +185,12 @@ func (m *run) tellGrowth() {
 
 // end records how the run has ended.
 func (m *run) end(cause error) {
-	m.final = record.Event{Event: "stopped", Text: stopped(cause), Ended: new(time.Now().UTC()), Own: m.own.record()}
+	stop := record.Event{Event: "stopped", Text: stopped(cause), Ended: new(time.Now().UTC()), Own: m.own.record()}
 	if m.Workload != nil {
-		m.final.Workload = &m.work
+		stop.Workload = &m.work
 	}
-	m.keep(m.recorder.Last(m.final))
+	m.keep(m.recorder.Last(stop))
+	m.keep(m.ledger.AddEvent(stop))
 }
 
 // timeout ends the run when every device has lived through the duration.
@@ -280,13 +276,4 @@ func (m *run) recordErr() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.writeErr
-}
-
-// outcome is what the sessions have.
-func (m *run) outcome(h record.Header) outcome {
-	o := outcome{header: h, final: m.final}
-	for _, s := range m.sessions {
-		o.ledgers = append(o.ledgers, s.ledger)
-	}
-	return o
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/internal/harness/ledger"
 	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -128,7 +129,7 @@ func perform(t *testing.T, ctx context.Context, o Options) result {
 	if err != nil || onDisk.ExitCode != run.ExitCode || len(onDisk.Processes) != len(run.Processes) {
 		t.Fatalf("run.json differs: %+v, %v", onDisk, err)
 	}
-	again, doubts, err := Rebuild(o.Dir)
+	again, doubts, err := ledger.Rebuild(o.Dir)
 	if err != nil || len(doubts) > 0 || !reflect.DeepEqual(again, onDisk) {
 		t.Errorf("rebuilt of its lines the run differs:\n%+v\n%+v\n%v %v", again, onDisk, doubts, err)
 	}
@@ -189,7 +190,7 @@ func TestRunFindsEachKindAndLeavesTheHealthyAlone(t *testing.T) {
 		if x := r.process(t, "S1", "com.shop:push"); x.Worst != "NORMAL" || x.Gate != "pass" || x.Source != "smaps_rollup" {
 			t.Errorf("healthy: %+v", x)
 		}
-		if r.ExitCode != ExitLeak || r.Stopped != "duration" || r.Interrupted {
+		if r.ExitCode != record.ExitLeak || r.Stopped != "duration" || r.Interrupted {
 			t.Errorf("exit %d, stopped by %s", r.ExitCode, r.Stopped)
 		}
 		d := r.Devices[0]
@@ -492,7 +493,7 @@ func TestRunDeviceGoneAndBack(t *testing.T) {
 		o := options(t, p)
 		o.Duration = 20 * time.Minute
 		r := perform(t, t.Context(), o)
-		if r.ExitCode != ExitClean || len(r.eventsOf("error", "")) == 0 {
+		if r.ExitCode != record.ExitClean || len(r.eventsOf("error", "")) == 0 {
 			t.Errorf("exit %d, events %+v", r.ExitCode, r.events)
 		}
 		if n := len(r.samplesOf("com.shop", false)); n < 36 {
@@ -511,7 +512,7 @@ func TestRunDeviceLost(t *testing.T) {
 		o := options(t, a, b)
 		o.Duration = 30 * time.Minute
 		r := perform(t, t.Context(), o)
-		if r.ExitCode != ExitNoDevice || r.Devices[0].Error == "" || r.Devices[1].Error != "" {
+		if r.ExitCode != record.ExitNoDevice || r.Devices[0].Error == "" || r.Devices[1].Error != "" {
 			t.Errorf("exit %d, %+v", r.ExitCode, r.Devices)
 		}
 		last := map[string]float64{}
@@ -557,7 +558,7 @@ func TestRunInterrupted(t *testing.T) {
 			cancel()
 		}()
 		r := perform(t, ctx, options(t, phone("S1", rooted(), healthy("com.shop"))))
-		if r.ExitCode != ExitInterrupted || !r.Interrupted || r.Stopped != "interrupted" || len(r.samples) < 6 {
+		if r.ExitCode != record.ExitInterrupted || !r.Interrupted || r.Stopped != "interrupted" || len(r.samples) < 6 {
 			t.Errorf("%+v", r.Run)
 		}
 	})
@@ -583,7 +584,7 @@ func TestRunMonkeyAndMarks(t *testing.T) {
 		if len(marks) != 1 || marks[0].Text != "loop 2" || marks[0].T < 55 || marks[0].T > 65 {
 			t.Errorf("marks %+v", marks)
 		}
-		if r.ExitCode != ExitWorkload || !strings.Contains(r.Workload.Error, "exit 3") {
+		if r.ExitCode != record.ExitWorkload || !strings.Contains(r.Workload.Error, "exit 3") {
 			t.Errorf("%+v", r.Run)
 		}
 	})
@@ -594,12 +595,12 @@ func TestRunWithoutTheProcess(t *testing.T) {
 		o := options(t, phone("S1", rooted(), healthy("com.other")))
 		o.Duration = 5 * time.Minute
 		r := perform(t, t.Context(), o)
-		if r.ExitCode != ExitClean || len(r.Warnings) != 2 || !strings.Contains(r.Warnings[0], "no process com.shop was seen") {
+		if r.ExitCode != record.ExitClean || len(r.Warnings) != 2 || !strings.Contains(r.Warnings[0], "no process com.shop was seen") {
 			t.Errorf("exit %d, %v", r.ExitCode, r.Warnings)
 		}
 		o = options(t, phone("S1", rooted(), healthy("com.other")))
 		o.Duration, o.Strict = 5*time.Minute, true
-		if r := perform(t, t.Context(), o); r.ExitCode != ExitInconclusive {
+		if r := perform(t, t.Context(), o); r.ExitCode != record.ExitInconclusive {
 			t.Errorf("strict: exit %d", r.ExitCode)
 		}
 	})
@@ -629,9 +630,9 @@ func TestAssertLiveByRobust(t *testing.T) {
 		live, end int
 		headline  string
 	}{
-		"a cache":     {androidsim.CacheFill(400, time.Hour), 3, "settled", true, ExitLeak, ExitClean, "SETTLED, grew "},
-		"a slow leak": {androidsim.Leak(androidsim.Java, 12, 0), 6, "leak", false, ExitLeak, ExitLeak, "LEAK (java leak), proved at the end: no alarm while it ran, state NORMAL\n"},
-		"no leak":     {androidsim.Steady(androidsim.JavaHeap, 12), 2, "pass", false, ExitClean, ExitClean, "PASS, state NORMAL\n"},
+		"a cache":     {androidsim.CacheFill(400, time.Hour), 3, "settled", true, record.ExitLeak, record.ExitClean, "SETTLED, grew "},
+		"a slow leak": {androidsim.Leak(androidsim.Java, 12, 0), 6, "leak", false, record.ExitLeak, record.ExitLeak, "LEAK (java leak), proved at the end: no alarm while it ran, state NORMAL\n"},
+		"no leak":     {androidsim.Steady(androidsim.JavaHeap, 12), 2, "pass", false, record.ExitClean, record.ExitClean, "PASS, state NORMAL\n"},
 	} {
 		if racing && c.hours > 3 {
 			continue
@@ -640,13 +641,13 @@ func TestAssertLiveByRobust(t *testing.T) {
 			spec := healthy("com.shop")
 			spec.Models = append(spec.Models, c.model)
 			o := options(t, phone("S1", rooted(), spec))
-			o.Policy, o.Assert, o.Duration = detector.RobustPolicy(), AssertLive, time.Duration(c.hours)*time.Hour
+			o.Policy, o.Assert, o.Duration = detector.RobustPolicy(), record.AssertLive, time.Duration(c.hours)*time.Hour
 			r := perform(t, t.Context(), o)
 			x := r.process(t, "S1", "com.shop")
 			if x.Gate != c.gate || (x.Worst == "LEAKING") != c.leaking || (x.FirstLeaking != nil) != c.leaking {
 				t.Errorf("%s: %s, worst %s, first LEAKING %v: %s", name, x.Gate, x.Worst, x.FirstLeaking, x.Because)
 			}
-			if end := exitCode(r.Run, AssertEnd, false); r.ExitCode != c.live || end != c.end {
+			if end := ledger.ExitCode(r.Run, record.AssertEnd, false); r.ExitCode != c.live || end != c.end {
 				t.Errorf("%s: exit %d live and %d at the end, want %d and %d", name, r.ExitCode, end, c.live, c.end)
 			}
 			var text strings.Builder
@@ -654,36 +655,5 @@ func TestAssertLiveByRobust(t *testing.T) {
 				t.Errorf("%s: %v, no %q in\n%s", name, err, c.headline, text.String())
 			}
 		})
-	}
-}
-
-func TestExitCodeOrder(t *testing.T) {
-	late := record.Process{Gate: "leak", Worst: "NORMAL"}
-	leak := record.Process{Gate: "leak", Worst: "LEAKING"}
-	once := record.Process{Gate: "pass", Worst: "LEAKING"}
-	doubt := record.Process{Gate: "inconclusive"}
-	failed := &record.Workload{Error: "exit 1"}
-	lost := []record.Device{{Error: "gone"}}
-	for name, c := range map[string]struct {
-		run    record.Run
-		assert Assert
-		strict bool
-		want   int
-	}{
-		"clean":             {record.Run{Processes: []record.Process{{Gate: "pass"}}}, AssertEnd, true, ExitClean},
-		"lost before all":   {record.Run{Devices: lost, Interrupted: true, Processes: []record.Process{leak}, Workload: failed}, AssertEnd, true, ExitNoDevice},
-		"interrupted":       {record.Run{Interrupted: true, Processes: []record.Process{leak}, Workload: failed}, AssertEnd, true, ExitInterrupted},
-		"leak":              {record.Run{Processes: []record.Process{doubt, leak}, Workload: failed}, AssertEnd, true, ExitLeak},
-		"workload":          {record.Run{Processes: []record.Process{doubt}, Workload: failed}, AssertEnd, true, ExitWorkload},
-		"doubt, strict":     {record.Run{Processes: []record.Process{doubt}}, AssertEnd, true, ExitInconclusive},
-		"doubt":             {record.Run{Processes: []record.Process{doubt}}, AssertEnd, false, ExitClean},
-		"was leaking, end":  {record.Run{Processes: []record.Process{once}}, AssertEnd, false, ExitClean},
-		"was leaking, live": {record.Run{Processes: []record.Process{once}}, AssertLive, false, ExitLeak},
-		"leak at the end":   {record.Run{Processes: []record.Process{late}}, AssertEnd, false, ExitLeak},
-		"the same, live":    {record.Run{Processes: []record.Process{late}}, AssertLive, false, ExitLeak},
-	} {
-		if got := exitCode(c.run, c.assert, c.strict); got != c.want {
-			t.Errorf("%s: exit %d, want %d", name, got, c.want)
-		}
 	}
 }

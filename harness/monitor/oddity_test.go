@@ -17,6 +17,7 @@ import (
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/internal/harness/ledger"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -131,7 +132,7 @@ func TestRunUnseenToTheEnd(t *testing.T) {
 		x := r.process(t, "S1", "com.shop")
 		unseen := r.eventsOf("unseen", "com.shop")
 		least := (float64(hours) - 1.2) * 3600
-		if len(unseen) != 1 || unseen[0].Lasted < least || x.Absent < least || x.Gate != "inconclusive" || r.ExitCode != ExitInconclusive {
+		if len(unseen) != 1 || unseen[0].Lasted < least || x.Absent < least || x.Gate != "inconclusive" || r.ExitCode != record.ExitInconclusive {
 			t.Errorf("exit %d, events %+v, %+v", r.ExitCode, unseen, x)
 		}
 		if !strings.Contains(strings.Join(x.Warnings, "\n"), "no sample in the last") {
@@ -159,7 +160,7 @@ func TestRunSlowPhoneIsKept(t *testing.T) {
 		}}
 		o.Devices[0].Device = d
 		r := perform(t, t.Context(), o)
-		if x := r.process(t, "S1", "com.shop"); r.ExitCode != ExitClean || x.Samples < 118 || x.Gaps > 0 {
+		if x := r.process(t, "S1", "com.shop"); r.ExitCode != record.ExitClean || x.Samples < 118 || x.Gaps > 0 {
 			t.Errorf("exit %d, %+v", r.ExitCode, x)
 		}
 	})
@@ -353,6 +354,9 @@ func TestGovernorDoesNotSwing(t *testing.T) {
 		if m.recorder, err = record.CreateRecorder(o.Dir, h); err != nil {
 			t.Fatal(err)
 		}
+		if m.ledger, err = ledger.New(h, o.Policy); err != nil {
+			t.Fatal(err)
+		}
 		s := newSession(m, o.Devices[0])
 		for i := range 4 {
 			s.rotation.Add(capture.Key{Name: fmt.Sprint(i)})
@@ -378,7 +382,7 @@ func TestHostCommandLeavesSomethingBehind(t *testing.T) {
 	o.Duration = 0
 	o.Workload = HostCommand{Args: []string{"sh", "-c", "sleep 60 & echo done"}}
 	r := perform(t, t.Context(), o)
-	if r.ExitCode != ExitClean || r.Workload.Exit == nil || *r.Workload.Exit != 0 || r.Workload.Error != "" {
+	if r.ExitCode != record.ExitClean || r.Workload.Exit == nil || *r.Workload.Exit != 0 || r.Workload.Error != "" {
 		t.Errorf("exit %d, %+v", r.ExitCode, r.Workload)
 	}
 }
@@ -392,17 +396,6 @@ func TestRunWatchesSystemServer(t *testing.T) {
 			t.Errorf("%+v", x)
 		}
 	})
-}
-
-// What another version wrote neither invents a process nor bends a time.
-func TestRebuildOfAnotherVersion(t *testing.T) {
-	text := `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1"}],"new":1}` + "\n" +
-		`{"t_s":1,"up_s":2,"device":"S1","event":"celebrated","process":"a","with":"cake"}` + "\n" +
-		`{"t_s":60,"up_s":61,"device":"S1","event":"end"}` + "\n"
-	run, doubts, err := rebuildOf(t, []byte(text))
-	if err != nil || len(doubts) > 0 || len(run.Processes) != 0 || run.Ended.Sub(run.Started) != time.Minute {
-		t.Errorf("%+v, %v, %v", run, doubts, err)
-	}
 }
 
 // Random faults of all kinds on two phones, for hours: the record rebuilt of the

@@ -28,7 +28,7 @@ type Options struct {
 	Dir string
 	// Assert is end or live: whether the gate word at the end fails the run, or
 	// any process that ever reached LEAKING.
-	Assert Assert
+	Assert record.Assert
 	// Strict makes a run without enough evidence fail with exit code 5.
 	Strict bool
 	// Tool is the program's name and version, for run.json.
@@ -87,15 +87,6 @@ type Device struct {
 	Facts capture.Facts
 }
 
-// Assert says what of a verdict fails a run.
-type Assert string
-
-// The two ways to assert.
-const (
-	AssertEnd  Assert = "end"
-	AssertLive Assert = "live"
-)
-
 // Observer is told of a run while it goes on. Its methods are called by several
 // goroutines and must return at once.
 type Observer interface {
@@ -148,7 +139,7 @@ func (o *Options) complete() error {
 		o.Observer = nobody{}
 	}
 	if o.Assert == "" {
-		o.Assert = AssertEnd
+		o.Assert = record.AssertEnd
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func TestSnapshotBetweenMarks(t *testing.T) {
 		o.Workload, o.Duration = looping{60, 40 * time.Second, 0}, 26*time.Minute
 		r := respond(t, t.Context(), o)
 		suspicion := r.at(t, "suspicion", func(e record.Event) bool { return e.Event == "state" && e.To == "SUSPICIOUS" })
-		snapshots := r.diagnosesOf("com.shop", response.TriggerSuspicious)
+		snapshots := r.diagnosesOf("com.shop", record.TriggerSuspicious)
 		if len(snapshots) != 1 || snapshots[0].T+snapshots[0].Took > r.events[suspicion].T+120 {
 			t.Errorf("suspicious at %v, snapshots %+v", r.events[suspicion].T, snapshots)
 		}
@@ -40,7 +40,7 @@ func TestDumpsOfManyAtTheEnd(t *testing.T) {
 		}
 		o := responding(t, response.Options{Dump: response.AtEnd}, cable(phone("S1", smallDumps(rooted()), apps...)))
 		o.Duration = time.Minute
-		if r := respond(t, t.Context(), o); len(r.Diagnoses) != n || r.Stopped != stoppedDuration {
+		if r := respond(t, t.Context(), o); len(r.Diagnoses) != n || r.Stopped != record.StoppedDuration {
 			t.Errorf("%d dumps, %s, %+v", len(r.Diagnoses), r.Stopped, r.eventsOf("error", ""))
 		}
 	})
@@ -62,7 +62,7 @@ func TestSnapshotsOverRestarts(t *testing.T) {
 				suspicions++
 			}
 		}
-		snapshots := r.diagnosesOf("com.shop", response.TriggerSuspicious)
+		snapshots := r.diagnosesOf("com.shop", record.TriggerSuspicious)
 		if suspicions < 6 || len(snapshots) < 2 || len(snapshots) > 4 {
 			t.Errorf("%d suspicions, %d snapshots", suspicions, len(snapshots))
 		}
@@ -104,7 +104,7 @@ func TestLeakThatWaitsWhenBrokenOff(t *testing.T) {
 				told++
 			}
 		}
-		if leaks != 2 || told != 1 || r.Stopped != stoppedInterrupted {
+		if leaks != 2 || told != 1 || r.Stopped != record.StoppedInterrupted {
 			t.Errorf("%d leaks, told %d times, %s: %+v", leaks, told, r.Stopped, r.events)
 		}
 	})
@@ -118,7 +118,7 @@ func TestDiagnosedLeakOfAnEarlierLife(t *testing.T) {
 		o.Duration = 51*time.Minute + 30*time.Second
 		time.AfterFunc(48*time.Minute, func() { p.Restart("com.shop") })
 		r := respond(t, t.Context(), o)
-		if len(r.diagnosesOf("com.shop", response.TriggerLeak)) == 0 || len(r.diagnosesOf("com.shop", response.TriggerFinal)) > 0 {
+		if len(r.diagnosesOf("com.shop", record.TriggerLeak)) == 0 || len(r.diagnosesOf("com.shop", record.TriggerFinal)) > 0 {
 			t.Errorf("%+v", r.Diagnoses)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -28,7 +29,7 @@ func (o *own) record() *record.Own {
 	defer o.mu.Unlock()
 	o.most = max(o.most, memory())
 	used := cpuTime() - o.before
-	out := &record.Own{CPU: round(used.Seconds(), 2), Memory: round(mb(int64(o.most)), 1)}
+	out := &record.Own{CPU: record.Round(used.Seconds(), 2), Memory: record.Round(float64(o.most)/detector.MB, 1)}
 	if p := percent(used, time.Since(o.started)); p != nil {
 		out.Percent = *p
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -19,7 +20,7 @@ import (
 func (r result) holes(process string) (longest, untold time.Duration) {
 	samples := r.samplesOf(process, false)
 	for i := 1; i < len(samples); i++ {
-		hole := clockOf(samples[i].T - samples[i-1].T)
+		hole := secondsOf(samples[i].T - samples[i-1].T)
 		longest = max(longest, hole)
 		if !r.tells(process, samples[i]) {
 			untold = max(untold, hole)
@@ -64,7 +65,7 @@ func TestRunTellsEveryHole(t *testing.T) {
 				if len(told) != 1 {
 					t.Fatalf("holes of %v, events %+v", longest, r.events)
 				}
-				if clockOf(told[0].Lasted) != longest || untold > 45*time.Second {
+				if secondsOf(told[0].Lasted) != longest || untold > 45*time.Second {
 					t.Errorf("hole of %v, not told %v, events %+v", longest, untold, told)
 				}
 				if longest > c.away+time.Minute {
@@ -74,7 +75,7 @@ func TestRunTellsEveryHole(t *testing.T) {
 				if x.Absent != told[0].Lasted || x.Missed+x.Gaps != 1 {
 					t.Errorf("%+v", x)
 				}
-				if back := r.eventsOf("back", ""); len(r.eventsOf("away", "")) != 1 || len(back) != 1 || clockOf(back[0].Lasted) < c.away-time.Minute {
+				if back := r.eventsOf("back", ""); len(r.eventsOf("away", "")) != 1 || len(back) != 1 || secondsOf(back[0].Lasted) < c.away-time.Minute {
 					t.Errorf("events %+v", r.events)
 				}
 			})
@@ -166,7 +167,7 @@ func TestRunLosesADeviceAfterItsPatience(t *testing.T) {
 		if took := time.Since(began); took < 12*time.Minute || took > 13*time.Minute {
 			t.Errorf("ended after %v", took)
 		}
-		if r.ExitCode != ExitNoDevice || r.Stopped != "devices" || len(r.samplesOf("com.shop", false)) < 19 || len(r.eventsOf("lost", "")) != 1 {
+		if r.ExitCode != record.ExitNoDevice || r.Stopped != "devices" || len(r.samplesOf("com.shop", false)) < 19 || len(r.eventsOf("lost", "")) != 1 {
 			t.Errorf("%+v", r.Run)
 		}
 	})
@@ -303,7 +304,7 @@ func TestMonkeyEndsWithALostDevice(t *testing.T) {
 		o.Devices[0].Device, o.Duration, o.Patience = d, 0, time.Minute
 		o.Workload = Monkey{Package: "com.shop", Seed: 42, Throttle: 300 * time.Millisecond, Events: 1000}
 		r := perform(t, t.Context(), o)
-		if r.ExitCode != ExitNoDevice || r.Devices[0].Duration > 240 {
+		if r.ExitCode != record.ExitNoDevice || r.Devices[0].Duration > 240 {
 			t.Errorf("exit %d after %.0f s", r.ExitCode, r.Devices[0].Duration)
 		}
 	})
@@ -445,7 +446,7 @@ func TestRunResetsADeviceThatSaysNothing(t *testing.T) {
 				o.Devices[0].Device, o.Workload = d, c.workload
 				o.Duration, o.Patience = 40*time.Minute, 5*time.Minute
 				r := perform(t, t.Context(), o)
-				if len(d.resets) != c.wanted || len(r.eventsOf("reset", "")) != c.wanted || r.ExitCode != ExitClean {
+				if len(d.resets) != c.wanted || len(r.eventsOf("reset", "")) != c.wanted || r.ExitCode != record.ExitClean {
 					t.Fatalf("resets %v, exit %d, events %+v", d.resets, r.ExitCode, r.events)
 				}
 				for i, at := range d.resets {
@@ -464,4 +465,9 @@ func TestRunResetsADeviceThatSaysNothing(t *testing.T) {
 			})
 		})
 	}
+}
+
+// secondsOf is a time of a line.
+func secondsOf(s float64) time.Duration {
+	return time.Duration(math.Round(s*1000)) * time.Millisecond
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/leakgate/leakgate/capture/field"
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/response"
+	"github.com/leakgate/leakgate/internal/harness/ledger"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
@@ -113,7 +114,7 @@ func (s *session) want(o order) bool {
 	if slices.ContainsFunc(s.respond.orders, same) {
 		return false
 	}
-	o.process, o.t = o.subject.Process, s.ledger.seconds(max(s.ledger.up, s.ledger.begun+s.clock.now()))
+	o.process, o.t = o.subject.Process, s.part.Seconds(max(s.part.Up(), s.part.At(s.clock.now())))
 	at := len(s.respond.orders)
 	for at > 0 && rank(s.respond.orders[at-1].trigger) > rank(o.trigger) {
 		at--
@@ -123,7 +124,7 @@ func (s *session) want(o order) bool {
 }
 
 func rank(trigger string) int {
-	return slices.Index([]string{response.TriggerLeak, response.TriggerSuspicious, response.TriggerMark, response.TriggerFinal, response.TriggerEnd}, trigger)
+	return slices.Index([]string{record.TriggerLeak, record.TriggerSuspicious, record.TriggerMark, record.TriggerFinal, record.TriggerEnd}, trigger)
 }
 
 // answerDemand orders the diagnosis that the machine of a process demands.
@@ -131,16 +132,16 @@ func (s *session) answerDemand(x *subject, kind detector.LeakKind) {
 	if kind == detector.None || x.response.ordered || !x.present {
 		return
 	}
-	x.response.ordered = s.want(order{subject: x, recipe: recipeOf(kind), kind: kind, trigger: response.TriggerLeak})
+	x.response.ordered = s.want(order{subject: x, recipe: recipeOf(kind), kind: kind, trigger: record.TriggerLeak})
 }
 
 // stepped does what a step of the machine asks for: a snapshot where suspicion begins, so
 // that growth can be told later, and a word where a leak comes again too soon.
-func (s *session) stepped(t step) {
-	if s.run.responder == nil || t.jump() {
+func (s *session) stepped(t ledger.Entry) {
+	if s.run.responder == nil || t.Jump() {
 		return
 	}
-	x := s.subjects[t.of.Key()]
+	x := s.subjects[t.Of.Key()]
 	if x == nil {
 		return
 	}
@@ -150,26 +151,26 @@ func (s *session) stepped(t step) {
 		if x.response.snapshot > 0 && now-x.response.snapshot < snapshotEvery {
 			return
 		}
-		if s.want(order{subject: x, recipe: response.Snapshot, trigger: response.TriggerSuspicious}) {
+		if s.want(order{subject: x, recipe: response.Snapshot, trigger: record.TriggerSuspicious}) {
 			x.response.snapshot = max(1, now)
 		}
 	case detector.Leaking.String():
-		if at := x.account.diagnosed; at > 0 && x.detector.Demand().Diagnose == detector.None {
+		if at := x.Account.Diagnosed; at > 0 && x.Detector.Demand().Diagnose == detector.None {
 			s.event(s.repeated(x, t, at))
 		}
 	}
 }
 
 // repeated tells a leak of a process whose last diagnosis is less than the cooldown ago.
-func (s *session) repeated(x *subject, t step, diagnosed time.Duration) record.Event {
-	v := x.detector.Verdict()
+func (s *session) repeated(x *subject, t ledger.Entry, diagnosed time.Duration) record.Event {
+	v := x.Detector.Verdict()
 	rate := "at a rate that is not known"
 	if v.RateKnown {
 		rate = fmt.Sprintf("at %+.1f MB/h", v.Rate/detector.MB)
 	}
-	ago := max(0, s.ledger.up-diagnosed).Round(time.Second)
-	e := s.naming(x.account, "repeated", fmt.Sprintf(
-		"%s again, %s, %.1f MB now; nothing is collected: the last diagnosis was %v ago", reporters.KindWords(t.Kind), rate, mb(x.lastBytes), ago))
+	ago := max(0, s.part.Up()-diagnosed).Round(time.Second)
+	e := s.naming(x.Account, "repeated", fmt.Sprintf(
+		"%s again, %s, %.1f MB now; nothing is collected: the last diagnosis was %v ago", reporters.KindWords(t.Kind), rate, float64(x.LastBytes)/detector.MB, ago))
 	e.Kind = t.Kind
 	return e
 }
@@ -180,7 +181,7 @@ func (s *session) marked(mark string) {
 		return
 	}
 	for _, x := range s.order {
-		if x.present && !s.want(order{subject: x, recipe: response.HeapOnly, trigger: response.TriggerMark, mark: mark}) {
+		if x.present && !s.want(order{subject: x, recipe: response.HeapOnly, trigger: record.TriggerMark, mark: mark}) {
 			s.about(x, "error", fmt.Sprintf("mark %q: no heap dump, that of an earlier mark has not been taken yet", text.Head(mark, 100)))
 		}
 	}
@@ -197,7 +198,7 @@ func (s *session) sendCollect(ctx context.Context) {
 			s.collect(ctx, o)
 			return
 		}
-		o.subject.response.ordered = o.subject.response.ordered && o.trigger != response.TriggerLeak
+		o.subject.response.ordered = o.subject.response.ordered && o.trigger != record.TriggerLeak
 	}
 }
 
@@ -233,8 +234,8 @@ func (s *session) paused(on bool) {
 		return
 	}
 	lasted := now - x.pausedAt
-	e := s.naming(x.account, "pause", fmt.Sprintf("not sampled for %v, for a heap dump", lasted.Round(100*time.Millisecond)))
-	e.Lasted = round(lasted.Seconds(), 3)
+	e := s.naming(x.Account, "pause", fmt.Sprintf("not sampled for %v, for a heap dump", lasted.Round(100*time.Millisecond)))
+	e.Lasted = record.Round(lasted.Seconds(), 3)
 	x.pauses += lasted
 	x.due = now
 	s.event(e)
@@ -252,7 +253,7 @@ func (s *session) takeCollect(ctx context.Context, a answer[*response.Case]) {
 		s.fruitless(ctx, o, a.err)
 		return
 	}
-	e := s.naming(x.account, "diagnose", collectedText(c))
+	e := s.naming(x.Account, "diagnose", collectedText(c))
 	e.Kind, e.Diagnosis, e.Again = c.Record.Kind, recordOf(c), s.again(ctx, o, a.err)
 	s.event(e)
 	s.respond.cases = append(s.respond.cases, c)
@@ -269,7 +270,7 @@ func (s *session) takeCollect(ctx context.Context, a answer[*response.Case]) {
 // again tells whether a diagnosis that has ended so will be tried again: the machine goes
 // on to demand that of a leak. Nothing else is.
 func (s *session) again(ctx context.Context, o order, err error) bool {
-	if o.trigger != response.TriggerLeak {
+	if o.trigger != record.TriggerLeak {
 		return false
 	}
 	if !o.subject.Same(o.process) {
@@ -305,7 +306,7 @@ func (s *session) resume(x *subject) {
 // fruitless takes an order of which there is not even a folder. It has a record all the
 // same once it is given up: a leak was found, and the machine waits for a diagnosis.
 func (s *session) fruitless(ctx context.Context, o order, err error) {
-	e := s.naming(o.subject.account, "diagnose", fmt.Sprintf("nothing was collected: %v", err))
+	e := s.naming(o.subject.Account, "diagnose", fmt.Sprintf("nothing was collected: %v", err))
 	if e.Again = s.again(ctx, o, err); !e.Again {
 		e.Kind = kindOf(o)
 		e.Diagnosis = &record.Diagnosis{
@@ -390,7 +391,7 @@ func (s *session) takeAnalysis(a answer[*response.Case]) {
 	if c.Now != nil && x.Same(c.Process) {
 		x.response.seen = c.Now
 	}
-	e := s.naming(x.account, "diagnosed", diagnosedText(c))
+	e := s.naming(x.Account, "diagnosed", diagnosedText(c))
 	e.Kind, e.Diagnosis = c.Record.Kind, recordOf(c)
 	s.event(e)
 }
@@ -464,7 +465,7 @@ func (s *session) dropOrders(ctx context.Context, over error) {
 		return
 	}
 	for _, o := range dropped {
-		if o.trigger == response.TriggerLeak {
+		if o.trigger == record.TriggerLeak {
 			s.about(o.subject, "error", "its leak is not diagnosed: the run was broken off before its turn")
 		}
 	}
@@ -477,23 +478,23 @@ func final(over error) bool { return errors.Is(over, errDuration) || errors.Is(o
 // none and of what stayed suspicious, and a heap dump of all that are there, where that
 // was asked for.
 func (s *session) orderFinal() {
-	s.respond.orders = slices.DeleteFunc(s.respond.orders, func(o order) bool { return o.trigger == response.TriggerSuspicious })
+	s.respond.orders = slices.DeleteFunc(s.respond.orders, func(o order) bool { return o.trigger == record.TriggerSuspicious })
 	for _, x := range s.order {
 		if !x.present {
 			continue
 		}
-		v := x.detector.Verdict()
-		cold := x.account.diagnosed == 0 || s.ledger.up-x.account.diagnosed >= s.run.responder.Options().Cooldown
+		v := x.Detector.Verdict()
+		cold := x.Account.Diagnosed == 0 || s.part.Up()-x.Account.Diagnosed >= s.run.responder.Options().Cooldown
 		// A leak that was diagnosed may be that of an incarnation that is gone.
-		suspect := v.State != detector.Normal || v.Gate == detector.Leak && x.account.diagnosed == 0
+		suspect := v.State != detector.Normal || v.Gate == detector.Leak && x.Account.Diagnosed == 0
 		dumped := false
 		if suspect && cold && !x.response.ordered {
 			recipe := recipeOf(v.Kind)
-			dumped = s.want(order{subject: x, recipe: recipe, kind: v.Kind, trigger: response.TriggerFinal}) && (recipe == "java" || recipe == "unknown")
+			dumped = s.want(order{subject: x, recipe: recipe, kind: v.Kind, trigger: record.TriggerFinal}) && (recipe == "java" || recipe == "unknown")
 		}
 		// Once is enough: its heap is the same.
 		if s.run.responder.Options().Dump == response.AtEnd && !dumped {
-			s.want(order{subject: x, recipe: response.HeapOnly, trigger: response.TriggerEnd})
+			s.want(order{subject: x, recipe: response.HeapOnly, trigger: record.TriggerEnd})
 		}
 	}
 }
@@ -549,7 +550,7 @@ func (s *session) grown(d record.Diagnosis) {
 	if len(d.Summary) > 0 {
 		text = d.Summary[0]
 	}
-	e := s.naming(x.account, "diagnosed", text)
+	e := s.naming(x.Account, "diagnosed", text)
 	e.Diagnosis = &d
 	s.event(e)
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/internal/androidsim"
-	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/internal/harness/ledger"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -37,7 +37,7 @@ func (w *leakWatch) Happened(e record.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.leaking = w.leaking || e.Event == "state" && e.To == "LEAKING"
-	w.told = w.told || e.Event == "diagnose" && e.Diagnosis != nil && e.Diagnosis.Trigger == response.TriggerLeak
+	w.told = w.told || e.Event == "diagnose" && e.Diagnosis != nil && e.Diagnosis.Trigger == record.TriggerLeak
 }
 
 func (w *leakWatch) Changed(string, func() []Row) {}
@@ -134,7 +134,7 @@ func TestResponseUnpluggedAtEachStep(t *testing.T) {
 				time.AfterFunc(40*time.Second, func() { p.unplug(false) })
 			}}.each(t, func(t *testing.T, f faulty) {
 				r, p, _ := f.run(t)
-				if r.Stopped != stoppedDuration || r.ExitCode != ExitLeak || len(r.eventsOf("lost", "")) > 0 {
+				if r.Stopped != record.StoppedDuration || r.ExitCode != record.ExitLeak || len(r.eventsOf("lost", "")) > 0 {
 					t.Errorf("stopped by %s, exit %d", r.Stopped, r.ExitCode)
 				}
 				checkRetried(t, r, name)
@@ -153,11 +153,11 @@ func checkRetried(t *testing.T, r result, recipe string) {
 	t.Helper()
 	var told []record.Event
 	for _, e := range r.eventsOf("diagnose", "com.shop") {
-		if e.Diagnosis.Trigger == response.TriggerLeak {
+		if e.Diagnosis.Trigger == record.TriggerLeak {
 			told = append(told, e)
 		}
 	}
-	leaks := r.diagnosesOf("com.shop", response.TriggerLeak)
+	leaks := r.diagnosesOf("com.shop", record.TriggerLeak)
 	if len(told) == 0 || len(told) > maxAttempts || len(leaks) != len(told) {
 		t.Fatalf("%d diagnoses told, %d in run.json", len(told), len(leaks))
 	}
@@ -214,10 +214,10 @@ func TestResponseOfALostPhone(t *testing.T) {
 						do(p, stop)
 					}
 					r, _, _ := f.run(t)
-					if took := time.Since(from); r.ExitCode != ExitNoDevice || took > 7*time.Minute {
+					if took := time.Since(from); r.ExitCode != record.ExitNoDevice || took > 7*time.Minute {
 						t.Errorf("exit %d after %v", r.ExitCode, took)
 					}
-					if n := len(r.diagnosesOf("com.shop", response.TriggerLeak)); n == 0 || n > maxAttempts {
+					if n := len(r.diagnosesOf("com.shop", record.TriggerLeak)); n == 0 || n > maxAttempts {
 						t.Errorf("%d diagnoses", n)
 					}
 				})
@@ -235,8 +235,8 @@ func TestResponseOfAHangingPhone(t *testing.T) {
 					p.hang(true)
 					time.AfterFunc(100*time.Second, func() { p.hang(false) })
 				}}.run(t)
-				leaks := r.diagnosesOf("com.shop", response.TriggerLeak)
-				if r.Stopped != stoppedDuration || len(leaks) == 0 || len(leaks) > maxAttempts || !slices.ContainsFunc(leaks, func(d record.Diagnosis) bool { return strings.Contains(steps(d), "heap") }) {
+				leaks := r.diagnosesOf("com.shop", record.TriggerLeak)
+				if r.Stopped != record.StoppedDuration || len(leaks) == 0 || len(leaks) > maxAttempts || !slices.ContainsFunc(leaks, func(d record.Diagnosis) bool { return strings.Contains(steps(d), "heap") }) {
 					t.Errorf("%s, %d diagnoses, %+v", r.Stopped, len(leaks), leaks)
 				}
 				checkSwept(t, p)
@@ -250,8 +250,8 @@ func TestResponseOfAHangingPhone(t *testing.T) {
 func TestResponseToAProcessThatDies(t *testing.T) {
 	faulty{kind: androidsim.Java, phone: rooted(), duration: 26 * time.Minute, do: func(p *cabled, _ context.CancelFunc) { p.Kill("com.shop") }}.each(t, func(t *testing.T, f faulty) {
 		r, p, seen := f.run(t)
-		leaks := r.diagnosesOf("com.shop", response.TriggerLeak)
-		if len(leaks) != 1 || r.process(t, "S1", "com.shop").Restarts != 1 || r.Stopped != stoppedDuration {
+		leaks := r.diagnosesOf("com.shop", record.TriggerLeak)
+		if len(leaks) != 1 || r.process(t, "S1", "com.shop").Restarts != 1 || r.Stopped != record.StoppedDuration {
 			t.Fatalf("%s, %d diagnoses, %+v", r.Stopped, len(leaks), r.process(t, "S1", "com.shop"))
 		}
 		d := leaks[0]
@@ -292,8 +292,8 @@ func TestResponseToTroubleOnThePhone(t *testing.T) {
 				end := func() {}
 				r, p, _ := faulty{kind: androidsim.Java, phone: c.phone, duration: 26 * time.Minute, n: 1, do: func(p *cabled, _ context.CancelFunc) { end = c.begin(p) }}.run(t)
 				end()
-				leaks := r.diagnosesOf("com.shop", response.TriggerLeak)
-				if len(leaks) != 1 || leaks[0].Outcome != c.outcome || leaks[0].Took > c.limit || r.Stopped != stoppedDuration {
+				leaks := r.diagnosesOf("com.shop", record.TriggerLeak)
+				if len(leaks) != 1 || leaks[0].Outcome != c.outcome || leaks[0].Took > c.limit || r.Stopped != record.StoppedDuration {
 					t.Fatalf("%s: %+v", r.Stopped, leaks)
 				}
 				i := slices.IndexFunc(leaks[0].Steps, func(s record.Collected) bool { return s.Step == c.step })
@@ -323,13 +323,13 @@ func TestResponseInterruptedAtEachStep(t *testing.T) {
 		if took := time.Since(from); took > 15*time.Second {
 			t.Errorf("went on for %v", took)
 		}
-		if !r.Interrupted || r.ExitCode != ExitInterrupted {
+		if !r.Interrupted || r.ExitCode != record.ExitInterrupted {
 			t.Errorf("exit %d, %s", r.ExitCode, r.Stopped)
 		}
 		if left := leftOn(t, p); len(left) > 0 {
 			t.Errorf("left on the phone: %v", left)
 		}
-		for _, d := range r.diagnosesOf("com.shop", response.TriggerLeak) {
+		for _, d := range r.diagnosesOf("com.shop", record.TriggerLeak) {
 			if d.Outcome != record.DiagnosisInterrupted && f.n < 5 {
 				t.Errorf("%+v", d)
 			}
@@ -354,11 +354,11 @@ func TestResponseInterruptedInTheAnalysis(t *testing.T) {
 					return 0
 				}}, a, b)
 				r := respond(t, ctx, o)
-				if took := time.Since(from); took > 15*time.Second || r.ExitCode != ExitInterrupted {
+				if took := time.Since(from); took > 15*time.Second || r.ExitCode != record.ExitInterrupted {
 					t.Errorf("exit %d after %v", r.ExitCode, took)
 				}
 				var kept []string
-				for _, d := range r.diagnosesOf("com.shop", response.TriggerLeak) {
+				for _, d := range r.diagnosesOf("com.shop", record.TriggerLeak) {
 					kept = append(kept, strings.Fields(d.Device + " " + steps(d))[0])
 					if !strings.Contains(steps(d), "heap") || d.Analysed {
 						t.Errorf("%s: %s, analysed: %v", d.Device, steps(d), d.Analysed)
@@ -378,7 +378,7 @@ func checkResumed(t *testing.T, dir string, keep response.Keep) {
 	t.Helper()
 	var before record.Run
 	for range 2 {
-		run, doubts, err := Rebuild(dir)
+		run, doubts, err := ledger.Rebuild(dir)
 		if err != nil || len(doubts) > 0 {
 			t.Fatal(err, doubts)
 		}
@@ -387,7 +387,7 @@ func checkResumed(t *testing.T, dir string, keep response.Keep) {
 		}
 		checkFolders(t, dir, run)
 		for _, d := range run.Diagnoses {
-			leak := d.Trigger == response.TriggerLeak
+			leak := d.Trigger == record.TriggerLeak
 			if !d.Analysed || leak && (len(d.Findings) == 0 || strings.Contains(steps(d), "heap") != (keep != response.Nothing)) {
 				t.Errorf("%+v", d)
 			}
@@ -418,7 +418,7 @@ func TestResponseSweepsAtTheStart(t *testing.T) {
 		if left := leftOn(t, p); !slices.Equal(left, []string{"leakgate-0a1b2c3d-abc-def.hprof", "leakgate-notes.txt"}) {
 			t.Errorf("left %v", left)
 		}
-		if d := r.diagnosesOf("com.shop", response.TriggerMark); len(d) != 1 || steps(d[0]) != "heap" {
+		if d := r.diagnosesOf("com.shop", record.TriggerMark); len(d) != 1 || steps(d[0]) != "heap" {
 			t.Errorf("%+v", d)
 		}
 	})
@@ -466,7 +466,7 @@ func TestResponseSweepsWhatItHasLeft(t *testing.T) {
 				if atEnd := c.respond.Dump == response.AtEnd && c.sweeps > 0; (len(left) > 0) != atEnd || (len(swept) == 1) == atEnd {
 					t.Errorf("left %v, swept %+v", left, swept)
 				}
-				if dev.removals > 0 || dev.sweeps > 0 || len(r.Diagnoses) == 0 || r.Stopped != stoppedDuration {
+				if dev.removals > 0 || dev.sweeps > 0 || len(r.Diagnoses) == 0 || r.Stopped != record.StoppedDuration {
 					t.Errorf("%d removals and %d sweeps did not fail, %s, %+v", dev.removals, dev.sweeps, r.Stopped, r.Diagnoses)
 				}
 				complaints := 0
@@ -543,11 +543,11 @@ func TestResponseWithoutAFolder(t *testing.T) {
 		if !slices.Equal(texts, []string{"false true", "true false", "true false", "false true"}) {
 			t.Errorf("%q", texts)
 		}
-		leaks := r.diagnosesOf("com.shop", response.TriggerLeak)
+		leaks := r.diagnosesOf("com.shop", record.TriggerLeak)
 		if len(leaks) != 1 || leaks[0].Outcome != record.DiagnosisNothing || leaks[0].Kind != "java_leak" || len(leaks[0].Warnings) != 1 {
 			t.Errorf("%+v", leaks)
 		}
-		if r.Stopped != stoppedDuration || r.ExitCode != ExitLeak || len(r.eventsOf("repeated", "com.shop")) != 1 {
+		if r.Stopped != record.StoppedDuration || r.ExitCode != record.ExitLeak || len(r.eventsOf("repeated", "com.shop")) != 1 {
 			t.Errorf("%s, exit %d", r.Stopped, r.ExitCode)
 		}
 	})
@@ -633,7 +633,7 @@ func TestResponseInterruptedAtTheEnd(t *testing.T) {
 		for _, d := range r.Diagnoses {
 			outcomes = append(outcomes, d.Outcome)
 		}
-		if !slices.Equal(outcomes, []string{"complete", "interrupted"}) || r.Stopped != stoppedDuration || r.ExitCode != ExitClean {
+		if !slices.Equal(outcomes, []string{"complete", "interrupted"}) || r.Stopped != record.StoppedDuration || r.ExitCode != record.ExitClean {
 			t.Errorf("%q, %s, exit %d", outcomes, r.Stopped, r.ExitCode)
 		}
 		if left := leftOn(t, p); len(left) > 0 {
@@ -657,7 +657,7 @@ func TestResponseAtTheEndOfAPhoneThatIsAway(t *testing.T) {
 				o.Duration = 5 * time.Minute
 				began := time.Now()
 				r := respond(t, t.Context(), o)
-				if took := time.Since(began); took > 6*time.Minute || len(r.Diagnoses) != c.dumps || r.Stopped != stoppedDuration {
+				if took := time.Since(began); took > 6*time.Minute || len(r.Diagnoses) != c.dumps || r.Stopped != record.StoppedDuration {
 					t.Errorf("%d dumps after %v", len(r.Diagnoses), took)
 				}
 				told := slices.ContainsFunc(r.events, func(e record.Event) bool {
@@ -687,7 +687,7 @@ func TestResponseRebuildEveryBeginning(t *testing.T) {
 			if !strings.Contains(lines[n], `"event":"diagnos`) && n%40 != 0 {
 				continue
 			}
-			run, doubts, err := rebuildOf(t, []byte(strings.Join(lines[:n+1], "")))
+			run, doubts, err := rebuildOf(t, strings.Join(lines[:n+1], ""))
 			if err != nil || len(doubts) > 0 || len(run.Diagnoses) < diagnoses || len(run.Diagnoses) > len(whole.Diagnoses) {
 				t.Fatalf("%d lines: %d diagnoses after %d, %v %v", n, len(run.Diagnoses), diagnoses, doubts, err)
 			}
@@ -704,42 +704,6 @@ func TestResponseRebuildEveryBeginning(t *testing.T) {
 	})
 }
 
-// Lines of a response that no run writes give an error or a run that can be written.
-func TestResponseRebuildHostileLines(t *testing.T) {
-	header := `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1,"time_scale":1}]}` + "\n"
-	found := `{"t_s":1,"up_s":2,"device":"S1","event":"found","process":"x","pid":1,"start":2,"source":"smaps_rollup"}` + "\n"
-	var many strings.Builder
-	for i := range 700 {
-		fmt.Fprintf(&many, `{"t_s":%d,"up_s":%d,"device":"S1","event":"diagnose","process":"x","diagnosis":{"trigger":"leak","folder":"artifacts/%d","t_s":-1e308}}`+"\n", i, i, i)
-	}
-	for name, lines := range map[string]string{
-		"a diagnosis of nobody":   `{"t_s":1,"up_s":2,"device":"S1","event":"diagnose","process":"y","diagnosis":{"trigger":"leak"}}`,
-		"a diagnosis of the past": `{"t_s":1,"up_s":2,"device":"S1","event":"diagnose","process":"x","diagnosis":{"trigger":"leak","t_s":-1e308,"took_s":1e308}}`,
-		"without one":             `{"t_s":1,"up_s":2,"device":"S1","event":"diagnosed","process":"x","again":true}`,
-		"many":                    many.String(),
-		"no folder, twice":        `{"t_s":1,"up_s":2,"device":"S1","event":"diagnose","process":"x","diagnosis":{}}` + "\n" + `{"t_s":1,"up_s":2,"device":"S1","event":"diagnosed","process":"x","diagnosis":{"findings":[{"share":1e308}]}}`,
-		"a pause of minus a year": `{"t_s":1,"up_s":2,"device":"S1","event":"pause","process":"x","lasted_s":-31536000}`,
-		"headroom":                `{"t_s":1,"up_s":2,"device":"S1","event":"headroom","process":"x","headroom":{"files":-1,"file_limit":0,"threads":9223372036854775807,"thread_limit":-9223372036854775808,"virtual_bytes":9223372036854775807,"virtual_limit_bytes":1,"java_limit_bytes":9223372036854775807}}`,
-		"a heap without a limit":  `{"t_s":1,"up_s":2,"device":"S1","process":"x","source":"dumpsys","breakdown":{"total_pss_kb":7,"java_alloc_kb":9223372036854775807}}`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			run, _, err := rebuildOf(t, []byte(header+found+lines+"\n"))
-			if err != nil {
-				return
-			}
-			if err := record.WriteRun(t.TempDir(), run); err != nil {
-				t.Error(err)
-			}
-			if err := reporters.WriteLeaks(t.TempDir(), run); err != nil {
-				t.Error(err)
-			}
-			if len(run.Diagnoses) > maxDiagnoses {
-				t.Errorf("%d diagnoses", len(run.Diagnoses))
-			}
-		})
-	}
-}
-
 // A diagnosis that breaks off after the end of the run is not said to be tried again.
 func TestResponseUnpluggedAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -750,10 +714,10 @@ func TestResponseUnpluggedAfterTheEnd(t *testing.T) {
 		time.AfterFunc(o.Duration+10*time.Second, func() { p.unplug(true) })
 		began := time.Now()
 		r := respond(t, t.Context(), o)
-		if took := time.Since(began); took > o.Duration+time.Minute || r.Stopped != stoppedDuration || r.ExitCode != ExitLeak {
+		if took := time.Since(began); took > o.Duration+time.Minute || r.Stopped != record.StoppedDuration || r.ExitCode != record.ExitLeak {
 			t.Errorf("exit %d, %s after %v", r.ExitCode, r.Stopped, took)
 		}
-		leaks := r.diagnosesOf("com.shop", response.TriggerLeak)
+		leaks := r.diagnosesOf("com.shop", record.TriggerLeak)
 		if len(leaks) != 1 || leaks[0].Outcome != record.DiagnosisInterrupted || steps(leaks[0]) != "meminfo" {
 			t.Errorf("%+v", leaks)
 		}
@@ -787,10 +751,10 @@ func TestResponseToAReboot(t *testing.T) {
 					time.AfterFunc(25*time.Second, func() { p.unplug(false) })
 				}}.run(t)
 				x := r.process(t, "S1", "com.shop")
-				if r.Stopped != stoppedDuration || len(r.eventsOf("reboot", "")) != 1 || x.Paused < 0 || x.Paused > 60 || x.Absent < 0 || x.Absent > 120 {
+				if r.Stopped != record.StoppedDuration || len(r.eventsOf("reboot", "")) != 1 || x.Paused < 0 || x.Paused > 60 || x.Absent < 0 || x.Absent > 120 {
 					t.Errorf("%s, paused for %v s, absent for %v s, %+v", r.Stopped, x.Paused, x.Absent, r.eventsOf("reboot", ""))
 				}
-				leaks := r.diagnosesOf("com.shop", response.TriggerLeak)
+				leaks := r.diagnosesOf("com.shop", record.TriggerLeak)
 				if len(leaks) != 2 || leaks[0].Outcome != record.DiagnosisInterrupted || leaks[1].Outcome != record.DiagnosisComplete || leaks[0].PID == leaks[1].PID {
 					t.Errorf("%+v", leaks)
 				}
@@ -806,4 +770,14 @@ func TestResponseToAReboot(t *testing.T) {
 			})
 		})
 	}
+}
+
+// rebuildOf rebuilds the run with these lines.
+func rebuildOf(t *testing.T, lines string) (record.Run, []error, error) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, record.SamplesName), []byte(lines), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return ledger.Rebuild(dir)
 }

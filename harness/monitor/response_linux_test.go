@@ -26,8 +26,8 @@ func TestResponseOnASmallHostDisk(t *testing.T) {
 		o := responding(t, response.Options{}, p)
 		o.Dir, o.Duration = filepath.Join(disk, "run"), 26*time.Minute
 		r := respond(t, t.Context(), o)
-		leaks := r.diagnosesOf("com.shop", response.TriggerLeak)
-		if r.Stopped != stoppedDuration || len(leaks) != 1 || steps(leaks[0]) != "meminfo logcat exit_info" || leaks[0].Outcome != record.DiagnosisDegraded {
+		leaks := r.diagnosesOf("com.shop", record.TriggerLeak)
+		if r.Stopped != record.StoppedDuration || len(leaks) != 1 || steps(leaks[0]) != "meminfo logcat exit_info" || leaks[0].Outcome != record.DiagnosisDegraded {
 			t.Fatalf("%s, %+v", r.Stopped, leaks)
 		}
 		i := slices.IndexFunc(leaks[0].Steps, func(s record.Collected) bool { return s.Step == "heap" })
@@ -63,7 +63,7 @@ func TestResponseOnAHostDiskThatFills(t *testing.T) {
 		if !filled {
 			t.Fatal("nothing was pulled")
 		}
-		if err != nil && !errors.Is(err, syscall.ENOSPC) || err == nil && run.Stopped != stoppedDuration || err != nil && run.Stopped != "disk" {
+		if err != nil && !errors.Is(err, syscall.ENOSPC) || err == nil && run.Stopped != record.StoppedDuration || err != nil && run.Stopped != "disk" {
 			t.Errorf("stopped by %s, %v", run.Stopped, err)
 		}
 		onDisk, err := record.ReadRun(o.Dir)

@@ -406,7 +406,7 @@ func checkTold(t *testing.T, r result, told []record.Event) {
 func checkResponse(t *testing.T, r result, process, recipe, files, says, finding string) {
 	t.Helper()
 	kind := recipe + "_leak"
-	leaks := r.diagnosesOf(process, response.TriggerLeak)
+	leaks := r.diagnosesOf(process, record.TriggerLeak)
 	if len(leaks) != 2 {
 		t.Fatalf("%s: %d diagnoses in an hour, want one, and another after the cooldown", process, len(leaks))
 	}
@@ -496,7 +496,7 @@ func TestResponseByTheRobustPolicy(t *testing.T) {
 			}
 		}()
 		r := respond(t, t.Context(), o)
-		leaks, again := r.diagnosesOf("com.shop", response.TriggerLeak), r.eventsOf("repeated", "com.shop")
+		leaks, again := r.diagnosesOf("com.shop", record.TriggerLeak), r.eventsOf("repeated", "com.shop")
 		if len(leaks) != 2 || len(again) != 1 || len(r.eventsOf("restart", "com.shop")) != 2 {
 			t.Fatalf("%d diagnoses, %+v, events %+v", len(leaks), again, r.eventsOf("state", ""))
 		}
@@ -582,7 +582,7 @@ func TestResponseOneAtATime(t *testing.T) {
 		if !went.apart() || len(went.list) != 4 {
 			t.Errorf("dumps and pulls: %+v", went.list)
 		}
-		a, b := r.diagnosesOf("com.shop", response.TriggerLeak), r.diagnosesOf("com.shop:b", response.TriggerLeak)
+		a, b := r.diagnosesOf("com.shop", record.TriggerLeak), r.diagnosesOf("com.shop:b", record.TriggerLeak)
 		if len(a) != 1 || len(b) != 1 || a[0].Outcome != record.DiagnosisComplete || b[0].Outcome != record.DiagnosisComplete {
 			t.Fatalf("%+v %+v", a, b)
 		}
@@ -660,7 +660,7 @@ func TestResponseOnTwoPhones(t *testing.T) {
 			t.Errorf("dumps %+v", dumps.list)
 		}
 		for _, serial := range []string{"S1", "S2"} {
-			i := slices.IndexFunc(r.Diagnoses, func(d record.Diagnosis) bool { return d.Device == serial && d.Trigger == response.TriggerLeak })
+			i := slices.IndexFunc(r.Diagnoses, func(d record.Diagnosis) bool { return d.Device == serial && d.Trigger == record.TriggerLeak })
 			if i < 0 || len(r.Diagnoses[i].Findings) == 0 || r.Diagnoses[i].Outcome != record.DiagnosisComplete {
 				t.Errorf("%s: %+v", serial, r.Diagnoses)
 			}
@@ -751,7 +751,7 @@ func TestResponseAtMarks(t *testing.T) {
 		o.Workload, o.Duration = looping{4, 3 * time.Minute, 0}, 0
 		r := respond(t, t.Context(), o)
 		for _, process := range []string{"com.shop", "com.shop:push"} {
-			marks := r.diagnosesOf(process, response.TriggerMark)
+			marks := r.diagnosesOf(process, record.TriggerMark)
 			var texts []string
 			for _, d := range marks {
 				texts = append(texts, d.Mark)
@@ -760,12 +760,12 @@ func TestResponseAtMarks(t *testing.T) {
 				t.Errorf("%s: dumps at %q", process, texts)
 			}
 		}
-		grown := r.diagnosesOf("com.shop", response.TriggerMarks)
+		grown := r.diagnosesOf("com.shop", record.TriggerMarks)
 		if len(grown) != 1 || !strings.Contains(grown[0].Summary[0], "4 dumps at marks") || len(grown[0].Findings) == 0 || grown[0].Findings[0].What != "growing" {
 			t.Errorf("growth %+v", grown)
 		}
 		// The front Activity of a healthy process stays as it is.
-		for _, d := range r.diagnosesOf("com.shop:push", response.TriggerMarks) {
+		for _, d := range r.diagnosesOf("com.shop:push", record.TriggerMarks) {
 			if len(d.Findings) > 0 {
 				t.Errorf("the healthy one grows: %+v", d.Findings)
 			}
@@ -784,7 +784,7 @@ func TestResponseToMarksThatComeTooFast(t *testing.T) {
 		o := responding(t, response.Options{Dump: response.AtMarks}, p)
 		o.Workload, o.Duration = looping{10, 30 * time.Second, 0}, 20*time.Minute
 		r := respond(t, t.Context(), o)
-		dumps, late := r.diagnosesOf("com.shop", response.TriggerMark), r.eventsOf("error", "com.shop")
+		dumps, late := r.diagnosesOf("com.shop", record.TriggerMark), r.eventsOf("error", "com.shop")
 		if len(dumps)+len(late) != 10 || len(dumps) < 2 || len(late) < 5 || !strings.Contains(late[0].Text, `mark "loop 3": no heap dump`) {
 			t.Errorf("%d dumps, %+v", len(dumps), late)
 		}

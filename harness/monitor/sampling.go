@@ -41,7 +41,7 @@ func (s *session) interval() time.Duration {
 	shortest := discoverEvery
 	for _, x := range s.order {
 		if x.present {
-			shortest = min(shortest, x.detector.Demand().Interval)
+			shortest = min(shortest, x.Detector.Demand().Interval)
 		}
 	}
 	return shortest
@@ -75,13 +75,13 @@ func (s *session) takeRound(ctx context.Context, r capture.Round, after time.Dur
 	s.advance(ctx, r.Up, after)
 	s.usage.fast.add(r.Took)
 	s.usage.server.read(r.Up, r.SystemServer)
-	cost := round(r.Took.Seconds()*1000/float64(max(1, len(r.Readings))), 3)
+	cost := record.Round(r.Took.Seconds()*1000/float64(max(1, len(r.Readings))), 3)
 	for _, reading := range r.Readings {
 		x := s.subjects[reading.Key()]
 		if x == nil || !x.Same(reading.Process) || reading.Level != x.probe.Level {
 			continue // of what it was when the round began
 		}
-		x.due = align(s.clock.now(), x.detector.Demand().Interval)
+		x.due = align(s.clock.now(), x.Detector.Demand().Interval)
 		if reading.Err != nil {
 			s.missed(x, reading.Err)
 			continue
@@ -110,8 +110,9 @@ func (s *session) record(x *subject, line record.Sample) {
 	if !s.run.keep(s.run.recorder.Sample(line)) {
 		return
 	}
-	s.moved(s.ledger.sample(line))
-	if x.lastUp == clockOf(line.Up) {
+	before := x.Samples
+	s.moved(s.part.AddSample(line))
+	if x.Samples > before {
 		x.wanted = s.demanded(x)
 	}
 	s.obey(x)
@@ -121,19 +122,19 @@ func (s *session) record(x *subject, line record.Sample) {
 // or two samples that are missing a line can be fitted, because it has the right
 // times; what more of them mean is the policy's to say.
 func (s *session) bridge(x *subject, up time.Duration) {
-	hole, rhythm := up-x.lastUp-x.pauses, s.rhythm(x)
+	hole, rhythm := up-x.LastUp-x.pauses, s.rhythm(x)
 	x.pauses = 0
-	if x.lastUp == 0 || hole <= rhythm*3/2 {
+	if x.LastUp == 0 || hole <= rhythm*3/2 {
 		return
 	}
-	e := s.naming(x.account, "missed", fmt.Sprintf("no sample for %v; the trend goes on", hole.Round(time.Second)))
+	e := s.naming(x.Account, "missed", fmt.Sprintf("no sample for %v; the trend goes on", hole.Round(time.Second)))
 	if hole > 3*rhythm {
 		e.Event = "gap"
 		if !s.crosses(hole) {
 			e.Text = fmt.Sprintf("no sample for %v; the trend starts again", hole.Round(time.Second))
 		}
 	}
-	e.Lasted = round(hole.Seconds(), 3)
+	e.Lasted = record.Round(hole.Seconds(), 3)
 	s.at(e, up)
 }
 
@@ -152,7 +153,7 @@ func (s *session) rhythm(x *subject) time.Duration {
 }
 
 func (s *session) demanded(x *subject) time.Duration {
-	interval := x.detector.Demand().Interval
+	interval := x.Detector.Demand().Interval
 	if x.probe.Level.Source == capture.Dumpsys {
 		return max(interval, s.rotation.Round())
 	}
@@ -161,7 +162,7 @@ func (s *session) demanded(x *subject) time.Duration {
 
 // obey does what the machine demands.
 func (s *session) obey(x *subject) {
-	d := x.detector.Demand()
+	d := x.Detector.Demand()
 	now := s.clock.now()
 	x.due = min(x.due, align(now, d.Interval))
 	if x.probe.Level.Source == capture.Dumpsys {
@@ -281,7 +282,7 @@ func (s *session) detailed(x *subject, d capture.Detail) {
 	s.usage.server.dump(d.SystemServer, d.Spent)
 	x.cpu.dump(d.App, d.Spent)
 	line := s.line(x, d.Up)
-	line.Source, line.CostMS = string(capture.Dumpsys), round(d.Took.Seconds()*1000, 3)
+	line.Source, line.CostMS = string(capture.Dumpsys), record.Round(d.Took.Seconds()*1000, 3)
 	line.Breakdown = breakdown(d.Block)
 	if used := capture.JavaHeapUse(d.Block); used.Known {
 		x.response.java, line.Breakdown.JavaAlloc = used, new(used.N>>10)

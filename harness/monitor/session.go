@@ -9,6 +9,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/harness/ledger"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -34,7 +35,7 @@ type session struct {
 	run      *run
 	dev      Device
 	clock    clock
-	ledger   *ledger
+	part     *ledger.Part
 	fast     *capture.Fast
 	levels   *capture.Levels
 	rotation *capture.Rotation
@@ -93,7 +94,7 @@ func newSession(r *run, d Device) *session {
 	return &session{
 		run: r, dev: d, boot: d.Facts.Boot,
 		clock:    clock{started: time.Now(), scale: d.Facts.TimeScale},
-		ledger:   newLedger(r.Policy, headerOf(d)),
+		part:     r.ledger.Part(d.Serial()),
 		calm:     detector.New(r.Policy).Demand().Interval,
 		fast:     capture.NewFast(d),
 		levels:   capture.NewLevels(d, d.Facts),
@@ -110,7 +111,7 @@ func newSession(r *run, d Device) *session {
 func headerOf(d Device) record.HeaderDevice {
 	return record.HeaderDevice{
 		Device: d.Serial(), Model: d.Facts.Model, API: d.Facts.API,
-		StartedUp: round(d.Facts.Up.Seconds(), 3), TimeScale: d.Facts.TimeScale,
+		StartedUp: record.Round(d.Facts.Up.Seconds(), 3), TimeScale: d.Facts.TimeScale,
 	}
 }
 
@@ -199,14 +200,14 @@ func (s *session) leave(cause error) {
 
 // trail tells that a process that is still there has no samples until the end.
 func (s *session) trail(x *subject) {
-	now := max(s.ledger.up, s.ledger.begun+s.clock.now())
-	hole := now - x.lastUp - x.pauses
+	now := max(s.part.Up(), s.part.At(s.clock.now()))
+	hole := now - x.LastUp - x.pauses
 	if x.paused {
 		hole -= s.clock.now() - x.pausedAt
 	}
-	if x.present && x.lastUp > 0 && hole > 3*s.rhythm(x) {
-		e := s.naming(x.account, "unseen", fmt.Sprintf("no sample in the last %v", hole.Round(time.Second)))
-		e.Lasted = round(hole.Seconds(), 3)
+	if x.present && x.LastUp > 0 && hole > 3*s.rhythm(x) {
+		e := s.naming(x.Account, "unseen", fmt.Sprintf("no sample in the last %v", hole.Round(time.Second)))
+		e.Lasted = record.Round(hole.Seconds(), 3)
 		s.event(e)
 	}
 }
@@ -327,7 +328,7 @@ func (s *session) meet(p capture.Process, probe capture.Probe) {
 	case x == nil && len(s.order) >= maxSubjects:
 		s.complainOfDevice(crowd, fmt.Errorf("more than %d processes of the names that are watched; the others are left out", maxSubjects))
 	case x == nil:
-		x = &subject{account: s.ledger.open(p), probe: probe}
+		x = &subject{Account: s.part.Open(p), probe: probe}
 		s.subjects[p.Key()] = x
 		s.order = append(s.order, x)
 		s.welcome(x)
@@ -338,7 +339,7 @@ func (s *session) meet(p capture.Process, probe capture.Probe) {
 		x.Process, x.probe, x.backs = p, probe, 0
 		s.welcome(x)
 		// At the latest reading and not now: what is read next is never before it.
-		s.at(s.identity(x, "restart", fmt.Sprintf("pid %d is pid %d now; a new series begins", old, p.PID)), s.ledger.up)
+		s.at(s.identity(x, "restart", fmt.Sprintf("pid %d is pid %d now; a new series begins", old, p.PID)), s.part.Up())
 	case !x.present:
 		s.welcome(x)
 		if x.backs++; x.backs <= maxBacks {
@@ -361,13 +362,13 @@ func (s *session) setLevel(x *subject, probe capture.Probe) {
 	was := x.probe.Level
 	x.probe = probe
 	if probe.Level != was {
-		s.at(s.identity(x, "level", fmt.Sprintf("read by %s instead of %s", probe.Level.Source, was.Source)), s.ledger.up)
+		s.at(s.identity(x, "level", fmt.Sprintf("read by %s instead of %s", probe.Level.Source, was.Source)), s.part.Up())
 	}
 }
 
 // identity is an event that says who a process is from now on and how it is read.
 func (s *session) identity(x *subject, event, text string) record.Event {
-	e := s.naming(x.account, event, text)
+	e := s.naming(x.Account, event, text)
 	e.Start, e.Source, e.Reasons = x.Start, string(x.probe.Level.Source), x.probe.Reasons()
 	return e
 }
@@ -377,26 +378,26 @@ func (s *session) identity(x *subject, event, text string) record.Event {
 // overlap, so that the latest reading is not the one to compare with; where that
 // is older than the errand's departure, the new start is known already.
 func (s *session) advance(ctx context.Context, up, after time.Duration) {
-	if up < after && after <= s.ledger.up {
+	if up < after && after <= s.part.Up() {
 		s.startedAnew(up)
 		s.sendPulse(ctx)
 	}
-	s.ledger.up = max(s.ledger.up, up)
+	s.part.Advance(up)
 }
 
 // startedAnew begins the device's new clock: the time axis of the run goes on where
 // the host's clock puts it, but never back; a host that was suspended is late.
 func (s *session) startedAnew(up time.Duration) {
-	latest := s.ledger.seconds(s.ledger.up)
+	latest := s.part.Seconds(s.part.Up())
 	e := record.Event{
 		Event: "reboot", Text: "the device has started again; every trend starts again",
-		T: max(latest, round(s.clock.now().Seconds(), 3)), Up: round(up.Seconds(), 3),
+		T: max(latest, record.Round(s.clock.now().Seconds(), 3)), Up: record.Round(up.Seconds(), 3),
 	}
-	e.Lasted = round(e.T-latest, 3)
+	e.Lasted = record.Round(e.T-latest, 3)
 	s.boots++
 	s.boot, s.discoverAt = "", s.clock.now()
 	s.headrooms = capture.NewHeadrooms(s.dev, s.dev.Facts)
 	if s.tell(e) {
-		s.moved(s.ledger.event(e))
+		s.moved(s.part.AddEvent(e))
 	}
 }

@@ -246,7 +246,7 @@ func (s *session) answered() {
 		s.failing, s.stumbles = time.Time{}, 0
 		away := time.Duration(float64(time.Since(q.since)) * s.clock.scale)
 		s.event(record.Event{
-			Event: "back", Lasted: round(away.Seconds(), 3),
+			Event: "back", Lasted: record.Round(away.Seconds(), 3),
 			Text: fmt.Sprintf("the device answers again after %v", away.Round(time.Second)),
 		})
 	}
@@ -255,6 +255,6 @@ func (s *session) answered() {
 	}
 	for _, x := range s.order {
 		// Its pulse is well and its rounds fail: they keep their rhythm.
-		x.due = align(s.clock.now(), x.detector.Demand().Interval)
+		x.due = align(s.clock.now(), x.Detector.Demand().Interval)
 	}
 }

@@ -292,7 +292,7 @@ func (b *bench) suffer(ctx context.Context, f androidsim.Fault, after, span time
 // checkEachFault checks a run in which each phone had at most one fault.
 func checkEachFault(t *testing.T, r result, benches []*bench, stalled time.Duration) {
 	t.Helper()
-	if r.ExitCode != ExitClean || r.Stopped != "duration" {
+	if r.ExitCode != record.ExitClean || r.Stopped != "duration" {
 		t.Errorf("exit %d, stopped by %s", r.ExitCode, r.Stopped)
 	}
 	for _, b := range benches {
@@ -316,7 +316,7 @@ func TestLostDevice(t *testing.T) {
 		o.Duration, o.Patience = 200*time.Second, 40*time.Second
 		time.AfterFunc(time.Minute, func() { lost.Become(adbd.StateUnauthorized) })
 		r := perform(t, t.Context(), o)
-		if r.ExitCode != ExitNoDevice || r.Devices[0].Error != "" || !strings.Contains(r.Devices[1].Error, "accept the USB debugging dialog") {
+		if r.ExitCode != record.ExitNoDevice || r.Devices[0].Error != "" || !strings.Contains(r.Devices[1].Error, "accept the USB debugging dialog") {
 			t.Errorf("exit %d, %+v", r.ExitCode, r.Devices)
 		}
 		_, stayed := r.checkHoles(t, kept.device.Serial(), "com.shop", 0)

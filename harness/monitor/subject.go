@@ -5,12 +5,13 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/harness/ledger"
 )
 
 // subject is one process name under watch: its account, and when and how to read
 // it next.
 type subject struct {
-	*account
+	*ledger.Account
 	probe   capture.Probe
 	present bool
 
@@ -61,13 +62,13 @@ func (s *subject) target() capture.Target {
 }
 
 func (s *subject) row(device string, now time.Duration) Row {
-	if news := 1 + s.samples + s.details + s.restarts; s.shownAt != news {
-		s.shown, s.shownAt = s.detector.Verdict(), news
+	if news := 1 + s.Inputs(); s.shownAt != news {
+		s.shown, s.shownAt = s.Detector.Verdict(), news
 	}
 	r := Row{
 		Device: device, Process: s.Key().String(), PID: s.PID, Present: s.present,
 		Source: s.probe.Level.Source, Verdict: s.shown,
-		MB: mb(s.lastBytes), Threads: -1, Next: max(0, s.due-now), CostMS: s.costMS,
+		MB: float64(s.LastBytes) / detector.MB, Threads: -1, Next: max(0, s.due-now), CostMS: s.costMS,
 	}
 	if s.last.Threads.Known {
 		r.Threads = s.last.Threads.N

@@ -40,7 +40,7 @@ func (c channelCost) record() record.Cost {
 	return out
 }
 
-func ms(d time.Duration) float64 { return round(d.Seconds()*1000, 3) }
+func ms(d time.Duration) float64 { return record.Round(d.Seconds()*1000, 3) }
 
 // tick is the unit of a process's CPU time: USER_HZ is 100 on every Android kernel.
 const tick = 10 * time.Millisecond
@@ -109,7 +109,7 @@ func percent(spent, over time.Duration) *float64 {
 	if over <= 0 {
 		return nil
 	}
-	return new(round(float64(spent)/float64(over)*100, 2))
+	return new(record.Round(float64(spent)/float64(over)*100, 2))
 }
 
 // share is the whole use of a process and what the dumps cost it, in percent of

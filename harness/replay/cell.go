@@ -5,14 +5,12 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/harness/ledger"
 )
 
-const (
-	// maxSeconds bounds a time: the seconds of this century since 1970.
-	maxSeconds = 4.2e9
-	// maxKB bounds the memory of a process.
-	maxKB = 1 << 40
-)
+// maxKB bounds the memory of a process.
+const maxKB = 1 << 40
 
 // absent tells whether a cell says that there is no value.
 func absent(cell string) bool {
@@ -23,10 +21,10 @@ func absent(cell string) bool {
 	return false
 }
 
-// amount reads a number of kB as bytes.
+// amount reads a number of kB, to the nearest whole one.
 func amount(cell string) (int64, error) {
 	if n, ok := digits(cell); ok && n <= maxKB {
-		return n << 10, nil
+		return n, nil
 	}
 	kb, err := strconv.ParseFloat(cell, 64)
 	switch {
@@ -37,7 +35,7 @@ func amount(cell string) (int64, error) {
 	case kb > maxKB:
 		return 0, fmt.Errorf("%s kB are more than any process has", quoted(cell))
 	}
-	return int64(math.Round(kb * 1024)), nil
+	return int64(math.Round(kb)), nil
 }
 
 // moment reads seconds, to the millisecond.
@@ -48,7 +46,7 @@ func moment(cell string) (time.Duration, error) {
 		return 0, fmt.Errorf("%s is no number", quoted(cell))
 	case s < 0:
 		return 0, fmt.Errorf("%s is below 0", quoted(cell))
-	case s > maxSeconds:
+	case s > ledger.MaxSeconds:
 		return 0, fmt.Errorf("%s is too large; are these seconds?", quoted(cell))
 	}
 	return time.Duration(math.Round(s*1000)) * time.Millisecond, nil

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // header says which cell of a row is what; -1 for none.
@@ -22,7 +22,7 @@ type header struct {
 type part struct {
 	column int
 	name   string
-	of     func(*detector.Breakdown) *detector.Amount
+	of     func(*record.Breakdown) **int64
 }
 
 // The columns that a table may have; values are in kB.
@@ -37,24 +37,20 @@ const (
 	totalColumn   = "total_pss_kb"
 )
 
-func dimension(d detector.Dimension) func(*detector.Breakdown) *detector.Amount {
-	return func(b *detector.Breakdown) *detector.Amount { return &b.Dim[d] }
-}
-
 // parts are the columns of a breakdown, by the names of `leakgate parse`.
 var parts = []part{
-	{name: "java_heap_kb", of: dimension(detector.JavaHeap)},
-	{name: "native_heap_kb", of: dimension(detector.NativeHeap)},
-	{name: "code_kb", of: dimension(detector.Code)},
-	{name: "stack_kb", of: dimension(detector.Stack)},
-	{name: "graphics_kb", of: dimension(detector.Graphics)},
-	{name: "private_other_kb", of: dimension(detector.PrivateOther)},
-	{name: "system_kb", of: dimension(detector.System)},
-	{name: totalColumn, of: dimension(detector.Total)},
-	{name: "egl_mtrack_kb", of: func(b *detector.Breakdown) *detector.Amount { return &b.EGL }},
-	{name: "gl_mtrack_kb", of: func(b *detector.Breakdown) *detector.Amount { return &b.GL }},
-	{name: "other_mtrack_kb", of: func(b *detector.Breakdown) *detector.Amount { return &b.OtherMtrack }},
-	{name: "gfx_dev_kb", of: func(b *detector.Breakdown) *detector.Amount { return &b.GfxDev }},
+	{name: "java_heap_kb", of: func(b *record.Breakdown) **int64 { return &b.JavaHeap }},
+	{name: "native_heap_kb", of: func(b *record.Breakdown) **int64 { return &b.NativeHeap }},
+	{name: "code_kb", of: func(b *record.Breakdown) **int64 { return &b.Code }},
+	{name: "stack_kb", of: func(b *record.Breakdown) **int64 { return &b.Stack }},
+	{name: "graphics_kb", of: func(b *record.Breakdown) **int64 { return &b.Graphics }},
+	{name: "private_other_kb", of: func(b *record.Breakdown) **int64 { return &b.PrivateOther }},
+	{name: "system_kb", of: func(b *record.Breakdown) **int64 { return &b.System }},
+	{name: totalColumn, of: func(b *record.Breakdown) **int64 { return &b.TotalPSS }},
+	{name: "egl_mtrack_kb", of: func(b *record.Breakdown) **int64 { return &b.EGL }},
+	{name: "gl_mtrack_kb", of: func(b *record.Breakdown) **int64 { return &b.GL }},
+	{name: "other_mtrack_kb", of: func(b *record.Breakdown) **int64 { return &b.OtherMtrack }},
+	{name: "gfx_dev_kb", of: func(b *record.Breakdown) **int64 { return &b.GfxDev }},
 }
 
 // readHeader understands the first row. column names the column to judge; empty for

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"github.com/leakgate/leakgate/detector"
 )
@@ -86,39 +83,6 @@ func (o Options) unexplained() Options {
 	return o
 }
 
-// key is what the same process has in two recordings.
-type key struct {
-	device  string
-	user    int
-	process string
-}
-
-// subject is one process of a recording, whatever that was written in.
-type subject interface {
-	key() key
-	// judgedBy is its detector, heard how many samples that took.
-	judgedBy() *detector.Detector
-	heard() int
-	// record is what is known of it where so many are judged together.
-	record(processes int) Process
-}
-
-// recording is what was read of one source.
-type recording struct {
-	name     string
-	subjects []subject
-	warnings []string
-	rows     int
-}
-
-func (r *recording) samples() int {
-	n := 0
-	for _, s := range r.subjects {
-		n += s.heard()
-	}
-	return n
-}
-
 // read reads one recording of at most limit processes.
 func read(ctx context.Context, name string, o Options, limit int) (r *recording, err error) {
 	s, err := openSource(ctx, name, o)
@@ -139,49 +103,33 @@ func read(ctx context.Context, name string, o Options, limit int) (r *recording,
 	return r, nil
 }
 
-// conclude asks all detectors for their verdicts, as many at a time as there are
-// processors.
+// conclude asks all detectors for their verdicts.
 func conclude(o Options, recordings []*recording, base *recording) Result {
 	result := Result{Schema: Schema, Policy: o.Policy.Name, Base: o.Base, Processes: []Process{}, Warnings: []string{}}
-	var subjects []subject
-	var files []string
+	together := 0
 	for _, r := range recordings {
-		for _, s := range r.subjects {
-			subjects, files = append(subjects, s), append(files, r.name)
+		for _, x := range r.subjects {
+			if x.account.Samples > 0 {
+				together++
+			}
 		}
 		for _, w := range r.warnings {
 			result.Warnings = append(result.Warnings, r.name+": "+w)
 		}
 	}
 	against := newComparison(o.Base, base)
-	result.Processes = make([]Process, len(subjects))
-	together := 0
-	for _, s := range subjects {
-		if s.heard() > 0 {
-			together++
+	for _, r := range recordings {
+		for _, x := range r.subjects {
+			p := x.record(together)
+			p.File = r.name
+			if x.account.Samples == 0 {
+				p.Gate, p.Because = string(detector.Inconclusive), "no sample could be used"
+			} else {
+				against.judge(&p, x)
+			}
+			result.Processes = append(result.Processes, p)
 		}
 	}
-	var next atomic.Int64
-	var all sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		all.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(subjects) {
-					return
-				}
-				p := subjects[i].record(together)
-				if subjects[i].heard() == 0 {
-					p.Gate, p.Because = string(detector.Inconclusive), "no sample could be used"
-				} else {
-					against.judge(&p, subjects[i])
-				}
-				p.File = files[i]
-				result.Processes[i] = p
-			}
-		})
-	}
-	all.Wait()
 	return result
 }
 
@@ -189,26 +137,24 @@ func conclude(o Options, recordings []*recording, base *recording) Result {
 type comparison struct {
 	name string
 	// exact finds by device, user and name, named by the name alone.
-	exact map[key]subject
-	named map[string]subject
-	// turn keeps two comparisons with one process of the base apart.
-	turn sync.Mutex
+	exact map[key]*subject
+	named map[string]*subject
 }
 
 func newComparison(name string, base *recording) *comparison {
 	if base == nil {
 		return nil
 	}
-	c := &comparison{name: name, exact: map[key]subject{}, named: map[string]subject{}}
+	c := &comparison{name: name, exact: map[key]*subject{}, named: map[string]*subject{}}
 	for _, s := range base.subjects {
-		if s.heard() == 0 {
+		if s.account.Samples == 0 {
 			continue
 		}
-		if c.exact[s.key()] == nil {
-			c.exact[s.key()] = s
+		if c.exact[s.key] == nil {
+			c.exact[s.key] = s
 		}
-		if c.named[s.key().process] == nil {
-			c.named[s.key().process] = s
+		if c.named[s.key.process] == nil {
+			c.named[s.key.process] = s
 		}
 	}
 	return c
@@ -216,21 +162,19 @@ func newComparison(name string, base *recording) *comparison {
 
 // judge makes the verdict on a process one on the difference, where the base has
 // the process too.
-func (c *comparison) judge(p *Process, s subject) {
+func (c *comparison) judge(p *Process, s *subject) {
 	if c == nil {
 		return
 	}
-	of := c.exact[s.key()]
+	of := c.exact[s.key]
 	if of == nil {
-		of = c.named[s.key().process]
+		of = c.named[s.key.process]
 	}
 	if of == nil {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("%s has no process of this name: it is judged alone", c.name))
 		return
 	}
-	c.turn.Lock()
-	v, err := s.judgedBy().Against(of.judgedBy())
-	c.turn.Unlock()
+	v, err := s.account.Detector.Against(of.account.Detector)
 	if err != nil {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("it is judged alone: %v", err))
 		return

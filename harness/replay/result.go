@@ -2,11 +2,9 @@ package replay
 
 import (
 	"fmt"
-	"math"
-	"slices"
-	"time"
 
 	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/harness/ledger"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -67,7 +65,7 @@ func (l *looks) add(t float64, seen detector.Look) {
 		return
 	}
 	l.kept = append(l.kept, Look{
-		T: t, Series: seen.Series, Window: round(seen.Window.Seconds(), 3), Fired: seen.Fired, Text: seen.Text,
+		T: t, Series: seen.Series, Window: record.Round(seen.Window.Seconds(), 3), Fired: seen.Fired, Text: seen.Text,
 	})
 }
 
@@ -79,56 +77,8 @@ func (l *looks) leftOut() []string {
 	return []string{fmt.Sprintf("%d later looks are left out", l.more)}
 }
 
-// judged puts a verdict into the record of a process. first is the detector's time
-// of the first sample.
-func judged(p *record.Process, v detector.Verdict, first time.Duration) {
-	p.State, p.Worst, p.Gate, p.Kind = v.State.String(), v.Worst.String(), string(v.Gate), v.Kind.String()
-	p.Growth, p.Because = round(mb(v.Growth), 2), v.Because
-	p.Rate, p.RateInterval, p.MinDetectable = nil, nil, nil
-	if v.RateKnown {
-		p.Rate = new(perHour(v.Rate))
-		p.RateInterval = []float64{perHour(v.RateLow), perHour(v.RateHigh)}
-	}
-	if v.MinDetectable > 0 {
-		p.MinDetectable = new(perHour(v.MinDetectable))
-	}
-	p.Shares = make([]record.Share, len(v.Shares))
-	for i, s := range v.Shares {
-		p.Shares[i] = record.Share{
-			Dimension: s.Dimension.String(), Growth: round(mb(s.Growth), 2), Share: round(s.Share, 4), Rate: perHour(s.Rate),
-		}
-	}
-	p.Jumps = make([]record.Jump, len(v.Jumps))
-	for i, j := range v.Jumps {
-		p.Jumps[i] = record.Jump{T: round((j.At - first).Seconds(), 3), MB: round(mb(j.Bytes), 2), Stayed: j.Stayed}
-	}
-	p.Evidence = []record.Evidence{}
-	for _, e := range v.Evidence {
-		if !math.IsNaN(e.Value) && !math.IsInf(e.Value, 0) {
-			p.Evidence = append(p.Evidence, record.Evidence{Name: e.Name, Value: e.Value, Unit: e.Unit})
-		}
-	}
-	for _, w := range v.Warnings {
-		if !slices.Contains(p.Warnings, w.Error()) {
-			p.Warnings = append(p.Warnings, w.Error())
-		}
-	}
-}
-
 // compared puts the verdict on the difference from a base in the place of the one on
 // the process alone. What the process did live, and its jumps, are still its own.
 func (p *Process) compared(v detector.Verdict) {
-	alone := p.Process
-	judged(&p.Process, v, 0)
-	p.State, p.Worst, p.Jumps = alone.State, alone.Worst, alone.Jumps
-}
-
-func mb(bytes int64) float64 { return float64(bytes) / detector.MB }
-
-// perHour makes MB/h of bytes per hour, to a tenth of a kB.
-func perHour(bytes float64) float64 { return round(bytes/detector.MB, 4) }
-
-func round(x float64, digits int) float64 {
-	p := math.Pow(10, float64(digits))
-	return math.Round(x*p) / p
+	ledger.SetVerdict(&p.Process, v)
 }

@@ -6,10 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"strconv"
 	"strings"
 	"time"
 
-	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/harness/ledger"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // maxRecord bounds one row of a table, in bytes.
@@ -18,21 +22,18 @@ const maxRecord = 1 << 20
 // unnamed is the process of a table without a column of names.
 const unnamed = "app"
 
-// maxNameBytes bounds the name of a process; Android has at most 255 characters.
-const maxNameBytes = 1024
-
 // tableReader turns the rows of a table into inputs for its judges.
 type tableReader struct {
 	o        Options
 	h        header
-	crew     *crew
+	ledger   *ledger.Ledger
+	out      *recording
 	families map[string]*family
 	// name and family are those of the latest row, cells and now what it says.
 	name   string
 	family *family
 	cells  []string
 	now    reading
-	tracks []*track
 	limit  int
 	doubts doubts
 	line   int
@@ -52,20 +53,19 @@ func readTable(in *bufio.Reader, o Options, limit int) (*recording, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tableReader{o: o, h: h, crew: newCrew(), families: map[string]*family{}, limit: limit}
-	err = t.read(rows)
-	t.crew.finish()
+	l, err := ledger.New(record.Header{}, o.Policy)
 	if err != nil {
 		return nil, err
 	}
-	r := &recording{warnings: t.doubts.list(), rows: rows.n - 1}
-	for _, x := range t.tracks {
-		r.subjects = append(r.subjects, x.judge)
+	t := &tableReader{o: o, h: h, ledger: l, out: &recording{}, families: map[string]*family{}, limit: limit}
+	if err := t.read(rows); err != nil {
+		return nil, err
 	}
-	if r.samples() == 0 {
-		return nil, t.nothing(r)
+	t.out.warnings = t.doubts.list()
+	if t.out.samples() == 0 {
+		return nil, t.nothing(rows.n - 1)
 	}
-	return r, nil
+	return t.out, nil
 }
 
 func notNothing(err error) error {
@@ -76,9 +76,9 @@ func notNothing(err error) error {
 }
 
 // nothing says that a table holds no number to judge, and the first reason.
-func (t *tableReader) nothing(r *recording) error {
-	why := append([]string{}, r.warnings...)
-	for _, x := range t.tracks {
+func (t *tableReader) nothing(rows int) error {
+	why := t.doubts.list()
+	for _, x := range t.out.subjects {
 		why = append(why, x.doubts.list()...)
 	}
 	first := "there is no row below the header"
@@ -86,7 +86,7 @@ func (t *tableReader) nothing(r *recording) error {
 		first = why[0]
 	}
 	return fmt.Errorf("no usable number in column %s of %d rows: %s; write seconds into %s and kB into %s, or name another column with --column",
-		quoted(t.h.source), r.rows, first, timeColumn, quoted(t.h.source))
+		quoted(t.h.source), rows, first, timeColumn, quoted(t.h.source))
 }
 
 func (t *tableReader) read(rows *rows) error {
@@ -133,7 +133,11 @@ func (t *tableReader) row(cells []string) {
 	case x == nil && t.full():
 		return
 	case x == nil:
-		x = t.open(name)
+		x, err = t.open(name, at, pid, start)
+		if err != nil {
+			t.doubts.add(t.line, "%v; the row is left out", err)
+			return
+		}
 	}
 	if err := errors.Join(named(timeColumn, err), named(pidColumn, perr), named(startColumn, serr)); err != nil {
 		x.doubts.add(t.line, "%s; the row is left out", oneLine(err))
@@ -180,7 +184,7 @@ func (t *tableReader) find(name string) bool {
 		case name == "":
 			t.doubts.add(t.line, "no name in column %s; the row is left out", processColumn)
 			return false
-		case len(name) > maxNameBytes:
+		case len(name) > ledger.MaxName:
 			t.doubts.add(t.line, "the name of the process has %d bytes; the row is left out", len(name))
 			return false
 		case t.full():
@@ -197,20 +201,49 @@ func (t *tableReader) find(name string) bool {
 // full tells whether no other process is taken.
 func (t *tableReader) full() bool {
 	// A family that never got a track counts as well: names take memory.
-	if len(t.tracks) < t.limit && len(t.families) <= t.limit {
+	if len(t.out.subjects) < t.limit && len(t.families) <= t.limit {
 		return false
 	}
 	t.doubts.add(t.line, "more than %d processes; the row is left out", maxProcesses)
 	return true
 }
 
-// open begins another process of the present family.
-func (t *tableReader) open(name string) *track {
-	x := &track{judge: newJudge(strings.Clone(name), t.h.source, t.o, t.o.Explain && len(t.tracks) < maxExplained)}
-	x.judge.track, x.worker = x, t.crew.hire()
-	t.tracks = append(t.tracks, x)
+// open begins another process of the present family. Each has a time axis of its own,
+// as a device has: tables may hold recordings one below the other.
+func (t *tableReader) open(name string, at time.Duration, pid, start uint64) (*track, error) {
+	part, err := t.ledger.AddDevice(record.HeaderDevice{Device: strconv.Itoa(len(t.out.subjects)), StartedUp: at.Seconds()})
+	if err != nil {
+		return nil, err
+	}
+	a := part.Open(capture.Process{Name: strings.Clone(name), PID: pidOf(pid), Start: start})
+	x := &track{subject: t.out.add(a, t.o), part: part}
+	x.key.device, x.source = "", t.h.source
+	x.addEvent(record.Event{Event: "found", PID: a.PID, Start: start, Source: string(t.h.channel())}, at)
 	t.family.tracks = append(t.family.tracks, x)
-	return x
+	return x, nil
+}
+
+// pidOf is a pid of a table as records have it.
+func pidOf(pid uint64) int { return int(min(pid, math.MaxInt32)) }
+
+// channel is the way in which a run would have read the values of the table.
+func (h *header) channel() capture.Source {
+	if h.mapped {
+		return capture.Dumpsys
+	}
+	return capture.SmapsRollup
+}
+
+// addEvent adds an event about the process.
+func (x *track) addEvent(e record.Event, at time.Duration) {
+	e.T, e.Up, e.Process = x.part.Seconds(at), at.Seconds(), x.key.process
+	x.part.AddEvent(e)
+}
+
+// addSample adds a sample of the process.
+func (x *track) addSample(s record.Sample, at time.Duration) {
+	s.T, s.Up, s.Process = x.part.Seconds(at), at.Seconds(), x.key.process
+	x.part.AddSample(s)
 }
 
 // reading is what one row says.
@@ -218,8 +251,8 @@ type reading struct {
 	at         time.Duration
 	pid, start uint64
 	mark       string
-	bytes      int64 // 0 for none
-	breakdown  detector.Breakdown
+	kb         int64 // 0 for none
+	breakdown  record.Breakdown
 	detailed   bool
 }
 
@@ -230,12 +263,12 @@ func (t *tableReader) values(x *track, r *reading) {
 		if absent(text) {
 			continue
 		}
-		bytes, err := amount(text)
+		kb, err := amount(text)
 		if err != nil {
 			x.doubts.add(t.line, "%s: %v", p.name, err)
 			continue
 		}
-		*p.of(&r.breakdown) = detector.Known(bytes)
+		*p.of(&r.breakdown) = &kb
 		r.detailed = true
 	}
 	text := t.cell(t.h.value)
@@ -245,54 +278,68 @@ func (t *tableReader) values(x *track, r *reading) {
 		}
 		return
 	}
-	bytes, err := amount(text)
+	if t.h.mapped && r.breakdown.TotalPSS == nil {
+		return // reported as a part
+	}
+	kb, err := amount(text)
 	if swap := t.cell(t.h.swap); err == nil && !absent(swap) {
 		var more int64
 		more, err = amount(swap)
-		bytes += more
+		kb += more
 	}
 	if t.h.mapped {
-		bytes = r.breakdown.Mapped().Bytes
+		kb = mappedKB(r.breakdown)
 	}
 	switch {
-	case err != nil && t.h.mapped: // told as a part
 	case err != nil:
 		x.doubts.add(t.line, "%s: %v; the row is left out", quoted(t.h.source), err)
-	case bytes <= 0:
-		x.doubts.add(t.line, "%s: no living process has %d bytes; the row is left out", quoted(t.h.source), bytes)
+	case kb <= 0:
+		x.doubts.add(t.line, "%s: no living process has %d bytes; the row is left out", quoted(t.h.source), kb<<10)
+		r.detailed = r.detailed && !t.h.mapped
 	default:
-		r.bytes = bytes
+		r.kb = kb
 	}
 }
 
-// tell gives a row to the judge of its process, as far as it is newer than what
-// came before.
+// mappedKB is TOTAL less driver memory, as the detector takes it for a sample.
+func mappedKB(b record.Breakdown) int64 {
+	kb := *b.TotalPSS
+	for _, driver := range []*int64{b.EGL, b.GL, b.OtherMtrack} {
+		if driver != nil {
+			kb -= *driver
+		}
+	}
+	return kb
+}
+
+// tell adds a row to its process, as far as it is newer than what came before.
 func (t *tableReader) tell(x *track, r *reading) {
 	// A breakdown or a mark may stand in a row of its own beside a sample.
-	old := x.begun && (r.at < x.last || r.bytes > 0 && r.at == x.last)
+	old := x.begun && (r.at < x.last || r.kb > 0 && r.at == x.last)
 	if old || r.detailed && x.wasDetail && r.at <= x.detailed {
 		x.doubts.add(t.line, "%s %v is not after %v; the row is left out", timeColumn, r.at.Seconds(), max(x.last, x.detailed).Seconds())
 		return
 	}
-	if r.bytes == 0 && !r.detailed && r.mark == "" {
-		return // told already
+	if r.kb == 0 && !r.detailed && r.mark == "" {
+		return // reported already
 	}
 	t.restarted(x, r)
 	if r.mark != "" {
-		in := t.input(x, isMark, r.at)
-		in.text = r.mark
+		x.addEvent(record.Event{Event: "mark", Text: r.mark}, r.at)
 	}
-	if r.bytes > 0 && x.begun {
-		t.stepped(x, r.at)
+	if r.kb > 0 && x.begun {
+		x.stepped(r.at)
 	}
 	if r.detailed {
 		x.detailed, x.wasDetail = r.at, true
-		r.breakdown.At = r.at
-		t.input(x, isBreakdown, r.at).breakdown = r.breakdown
+		x.addSample(record.Sample{Source: string(capture.Dumpsys), Breakdown: &r.breakdown}, r.at)
 	}
-	if r.bytes > 0 {
-		x.last, x.begun = r.at, true
-		t.input(x, isSample, r.at).bytes = r.bytes
+	if r.kb == 0 {
+		return
+	}
+	x.last, x.begun = r.at, true
+	if !t.h.mapped { // else the breakdown is the sample
+		x.addSample(record.Sample{Source: string(capture.SmapsRollup), PSS: &r.kb}, r.at)
 	}
 }
 
@@ -303,27 +350,20 @@ func (t *tableReader) restarted(x *track, r *reading) {
 	if r.start != 0 || another {
 		x.start = r.start
 	}
+	x.account.PID = pidOf(x.pid)
 	if another {
 		x.rhythm = rhythm{}
-		t.input(x, isRestart, r.at)
+		x.addEvent(record.Event{Event: "restart", PID: pidOf(x.pid), Start: x.start, Source: string(t.h.channel())}, r.at)
 	}
 }
 
 // stepped looks whether the time since the last sample is a hole.
-func (t *tableReader) stepped(x *track, at time.Duration) {
+func (x *track) stepped(at time.Duration) {
 	step := at - x.last
 	if x.rhythm.hole(step) {
-		x.gaps++
-		x.absent += step
-		t.input(x, isGap, at)
+		x.addEvent(record.Event{Event: "gap", Lasted: step.Seconds()}, at)
 	}
 	x.rhythm.add(step)
-}
-
-func (t *tableReader) input(x *track, k kind, at time.Duration) *input {
-	in := t.crew.next(x.worker)
-	in.judge, in.kind, in.at = x.judge, k, at
-	return in
 }
 
 // rows reads a table row by row.

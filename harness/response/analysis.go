@@ -10,17 +10,6 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// The triggers of a diagnosis.
-const (
-	TriggerLeak       = "leak"
-	TriggerSuspicious = "suspicious"
-	TriggerMark       = "mark"
-	TriggerMarks      = "marks"
-	TriggerEnd        = "end"
-	TriggerFinal      = "final"
-	TriggerDemand     = "demand"
-)
-
 // maxLines bounds the summary of a record, in lines.
 const maxLines = 80
 

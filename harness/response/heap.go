@@ -42,7 +42,7 @@ func (r *Responder) heap(ctx context.Context, c *Case, file string) []string {
 		c.warn(fmt.Errorf("analyse %s: %w", file, err))
 		c.Unread = true
 	}
-	if c.Trigger == TriggerMark && err == nil {
+	if c.Trigger == record.TriggerMark && err == nil {
 		r.addToSeries(ctx, c, file)
 	}
 	if err := r.keep(c, file); err != nil {
@@ -200,7 +200,7 @@ const (
 // waits tells whether a dump that is not to stay was not analysed and stays for a report.
 // Of a diagnosis on demand there is none.
 func (r *Responder) waits(c *Case) bool {
-	return r.options.Keep == Nothing && c.interrupted && c.Trigger != TriggerDemand
+	return r.options.Keep == Nothing && c.interrupted && c.Trigger != record.TriggerDemand
 }
 
 // keep leaves of a dump what is to be kept. Where it cannot be stripped it goes: a dump
@@ -274,7 +274,7 @@ func (c *Case) kept(file, note string, err error) {
 // notAnalysed says what to do about a dump that an interrupted run has not analysed.
 func (r *Responder) notAnalysed(c *Case, file string) string {
 	switch {
-	case c.Trigger != TriggerDemand:
+	case c.Trigger != record.TriggerDemand:
 		return "the run was interrupted before the dump was analysed: leakgate report does it"
 	case r.options.Keep == Nothing:
 		return "the diagnosis was interrupted before the dump was analysed, and none is kept"

@@ -173,11 +173,11 @@ func TestKeptInterrupted(t *testing.T) {
 		summary, note  string
 		stays, analyse bool
 	}{
-		{Stripped, TriggerMark, report, zeroed, true, true},
-		{Nothing, TriggerMark, report, waiting, true, true},
-		{Nothing, TriggerLeak, report, waiting, true, true},
-		{Stripped, TriggerDemand, "the diagnosis was interrupted before the dump was analysed: leakgate analyze heap.hprof", zeroed, true, false},
-		{Nothing, TriggerDemand, "the diagnosis was interrupted before the dump was analysed, and none is kept", "removed (diagnose.keep is none)", false, false},
+		{Stripped, record.TriggerMark, report, zeroed, true, true},
+		{Nothing, record.TriggerMark, report, waiting, true, true},
+		{Nothing, record.TriggerLeak, report, waiting, true, true},
+		{Stripped, record.TriggerDemand, "the diagnosis was interrupted before the dump was analysed: leakgate analyze heap.hprof", zeroed, true, false},
+		{Nothing, record.TriggerDemand, "the diagnosis was interrupted before the dump was analysed, and none is kept", "removed (diagnose.keep is none)", false, false},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -247,8 +247,8 @@ func pagesAfter(t testing.TB, loops int) []byte {
 func marked(t testing.TB, r *Responder, p capture.Process, at float64, dump []byte) *Case {
 	t.Helper()
 	c := given(t, r, HeapOnly, nil, map[string][]byte{"heap.hprof": dump})
-	c.Process, c.Trigger, c.Mark, c.T = p, TriggerMark, "loop", at
-	c.Record.PID, c.Record.Trigger, c.Record.T = p.PID, TriggerMark, at
+	c.Process, c.Trigger, c.Mark, c.T = p, record.TriggerMark, "loop", at
+	c.Record.PID, c.Record.Trigger, c.Record.T = p.PID, record.TriggerMark, at
 	if err := r.Analyse(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func TestSeries(t *testing.T) {
 				}
 				got = append(got, text)
 				files := contents(t, r.dir+"/"+d.Folder)
-				if d.Trigger != TriggerMarks || d.Recipe != "growth" || !d.Analysed || files["growth.json"] == nil || len(files) != 3 {
+				if d.Trigger != record.TriggerMarks || d.Recipe != "growth" || !d.Analysed || files["growth.json"] == nil || len(files) != 3 {
 					t.Errorf("%+v, %d files", d, len(files))
 				}
 			}

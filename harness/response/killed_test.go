@@ -88,7 +88,7 @@ func TestResumeBelievesNoOther(t *testing.T) {
 		"another user":     func(d *record.Diagnosis) { d.User = 10 },
 		"another device":   func(d *record.Diagnosis) { d.Device = "S2" },
 		"another time":     func(d *record.Diagnosis) { d.T += 0.001 },
-		"another trigger":  func(d *record.Diagnosis) { d.Trigger = TriggerMark },
+		"another trigger":  func(d *record.Diagnosis) { d.Trigger = record.TriggerMark },
 		"another recipe":   func(d *record.Diagnosis) { d.Recipe = "native" },
 		"another folder":   func(d *record.Diagnosis) { d.Folder = "artifacts/x/y" },
 		"another schema":   func(d *record.Diagnosis) { d.Schema = "leakgate.run/1" },

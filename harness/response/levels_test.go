@@ -176,10 +176,10 @@ func (p *phone) target(t *testing.T, kind string) capture.Target {
 func (p *phone) shows(t *testing.T, kind string) string {
 	t.Helper()
 	r, target := response.New(t.TempDir(), response.Options{Keep: response.Nothing}), p.target(t, kind)
-	order := response.Order{Process: target.Process, Level: target.Level, Recipe: response.Snapshot, Trigger: response.TriggerSuspicious}
+	order := response.Order{Process: target.Process, Level: target.Level, Recipe: response.Snapshot, Trigger: record.TriggerSuspicious}
 	first := answered(t, r, p, order)
 	time.Sleep(40 * time.Second) // 10 MB
-	order.Recipe, order.Kind, order.Trigger, order.Before = kind, kind+"_leak", response.TriggerLeak, first.Now
+	order.Recipe, order.Kind, order.Trigger, order.Before = kind, kind+"_leak", record.TriggerLeak, first.Now
 	c := answered(t, r, p, order)
 	has := func(whats ...string) bool {
 		return slices.ContainsFunc(c.Record.Findings, func(f record.Finding) bool {

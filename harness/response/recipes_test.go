@@ -103,7 +103,7 @@ func TestEachKind(t *testing.T) {
 					w = release(t, c.phone, c.leak)
 				}
 				snapshot := w.order(Snapshot, nil)
-				snapshot.Trigger = TriggerSuspicious
+				snapshot.Trigger = record.TriggerSuspicious
 				first := w.diagnose(snapshot)
 				if len(first.Record.Findings) > 0 || !strings.HasPrefix(first.Headline(), "snapshot to compare with: ") || first.Unread {
 					t.Errorf("%s: %+v", first.Headline(), first.Record.Findings)

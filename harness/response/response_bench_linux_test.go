@@ -10,6 +10,7 @@ import (
 	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/internal/hostdevice"
 	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // bars are the longest times of the article, section 6.3, in seconds.
@@ -58,7 +59,7 @@ func BenchmarkResponse(b *testing.B) {
 			var collected, analysed float64
 			for b.Loop() {
 				c, err := responder.Collect(b.Context(), dev, facts, response.Order{
-					Process: found.Processes[0], Level: probe.Level, Recipe: bar.kind, Kind: bar.kind, Trigger: response.TriggerDemand,
+					Process: found.Processes[0], Level: probe.Level, Recipe: bar.kind, Kind: bar.kind, Trigger: record.TriggerDemand,
 				})
 				if err == nil {
 					err = responder.Analyse(b.Context(), c)

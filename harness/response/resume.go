@@ -166,7 +166,7 @@ func (f folder) leave(file string) []error {
 		return nil
 	}
 	// No report comes for it: what is not to stay goes now.
-	c := &Case{folder: f, Order: Order{Trigger: TriggerDemand}, interrupted: !d.Analysed}
+	c := &Case{folder: f, Order: Order{Trigger: record.TriggerDemand}, interrupted: !d.Analysed}
 	c.Record.Steps = []record.Collected{{Step: heapStep, File: file}}
 	if err := r.keep(c, file); err != nil {
 		c.warn(err)

@@ -21,7 +21,7 @@ func TestResume(t *testing.T) {
 	for i, recipe := range []string{response.Snapshot, "unknown"} {
 		target := p.target(t, "java")
 		c, err := r.Collect(t.Context(), p.dev, p.facts, response.Order{
-			Process: target.Process, Level: target.Level, Recipe: recipe, Trigger: response.TriggerLeak, T: float64(i),
+			Process: target.Process, Level: target.Level, Recipe: recipe, Trigger: record.TriggerLeak, T: float64(i),
 		})
 		if err != nil {
 			t.Fatal(err)

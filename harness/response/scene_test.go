@@ -116,7 +116,7 @@ func (w *watched) order(recipe string, before *Moment) Order {
 	if recipe == Snapshot || recipe == HeapOnly {
 		kind = ""
 	}
-	return Order{Process: w.process, Level: w.level, Recipe: recipe, Kind: kind, Trigger: TriggerLeak, T: 60, Before: before}
+	return Order{Process: w.process, Level: w.level, Recipe: recipe, Kind: kind, Trigger: record.TriggerLeak, T: 60, Before: before}
 }
 
 // diagnose collects and analyses, and holds the case to what all cases keep.
@@ -247,7 +247,7 @@ func contents(t testing.TB, dir string) map[string][]byte {
 // pid 4321.
 func given(t testing.TB, r *Responder, recipe string, before *Moment, files map[string][]byte) *Case {
 	t.Helper()
-	o := Order{Process: capture.Process{Name: "com.shop", PID: 4321, Start: 77}, Recipe: recipe, Trigger: TriggerLeak, Before: before}
+	o := Order{Process: capture.Process{Name: "com.shop", PID: 4321, Start: 77}, Recipe: recipe, Trigger: record.TriggerLeak, Before: before}
 	dir, err := r.newFolder(o)
 	if err != nil {
 		t.Fatal(err)

@@ -76,6 +76,19 @@ type Finding struct {
 	Trace []string `json:"trace,omitempty"`
 }
 
+// The triggers of a diagnosis: a leak, a first suspicion (a snapshot to compare with), a
+// mark, all dumps at marks together, the end of the run for a process that is not suspect
+// and for one that is, and a user's request.
+const (
+	TriggerLeak       = "leak"
+	TriggerSuspicious = "suspicious"
+	TriggerMark       = "mark"
+	TriggerMarks      = "marks"
+	TriggerEnd        = "end"
+	TriggerFinal      = "final"
+	TriggerDemand     = "demand"
+)
+
 // The outcomes of a diagnosis.
 const (
 	DiagnosisComplete    = "complete"

@@ -23,14 +23,22 @@ type Plan struct {
 	Tool string `json:"tool"`
 	// Policy is the policy with all its constants, under their names in the program.
 	Policy json.RawMessage `json:"policy"`
-	// Assert is end or live.
-	Assert string `json:"assert"`
-	Strict bool   `json:"strict"`
+	Assert Assert          `json:"assert"`
+	Strict bool            `json:"strict"`
 	// Processes are the patterns that choose what is watched.
 	Processes []string `json:"processes"`
 	// Workload is what stresses the app; null for nothing.
 	Workload *Workload `json:"workload"`
 }
+
+// Assert says what of a verdict fails a run.
+type Assert string
+
+// The gate word at the end fails a run, or any process that ever reached LEAKING.
+const (
+	AssertEnd  Assert = "end"
+	AssertLive Assert = "live"
+)
 
 // HeaderDevice is one device as it was when the run began.
 type HeaderDevice struct {

@@ -1,12 +1,10 @@
 package record
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -136,134 +134,4 @@ func (r *Recorder) Close() error {
 	}
 	r.err = fmt.Errorf("append to %s: %w", SamplesName, os.ErrClosed)
 	return nil
-}
-
-const (
-	// maxLine bounds one line of samples.ndjson.
-	maxLine = 1 << 20
-	// maxSkipped bounds what a damaged file may have in the place of one line: a
-	// disk may leave zeros, but not for ever.
-	maxSkipped = 64 << 20
-)
-
-// Lines hears the lines of samples.ndjson; each function may be nil.
-type Lines struct {
-	// Header hears the first line.
-	Header func(Header) error
-	Sample func(Sample) error
-	Event  func(Event) error
-	// Damaged hears the number of a line that cannot be read, or that Sample or
-	// Event refused, and why; the lines after it are heard. Without it such a line
-	// is an error.
-	Damaged func(line int, why error)
-}
-
-// ReadSamples reads samples.ndjson line by line. A last line without its end, as a
-// killed run leaves it, is left out and told in the returned warnings. Any other
-// line that cannot be read is for Damaged, or else an error with its number; a
-// blank line says nothing.
-func ReadSamples(in io.Reader, to Lines) ([]error, error) {
-	r := lineReader{in: bufio.NewReaderSize(in, 64<<10)}
-	var h Header
-	text, err := r.next()
-	if err != nil {
-		return nil, fmt.Errorf("read samples header: %w", err)
-	}
-	if err := json.Unmarshal(text, &h); err != nil {
-		return nil, fmt.Errorf("read samples header: %w", err)
-	}
-	if h.Schema != SamplesSchema {
-		return nil, fmt.Errorf("read samples header: schema is %q, not %q", h.Schema, SamplesSchema)
-	}
-	if to.Header != nil {
-		if err := to.Header(h); err != nil {
-			return nil, fmt.Errorf("read samples header: %w", err)
-		}
-	}
-	for {
-		text, err := r.next()
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil, nil
-		case errors.Is(err, io.ErrUnexpectedEOF):
-			return []error{fmt.Errorf("line %d of %s is cut; left out", r.n, SamplesName)}, nil
-		case err == nil && len(bytes.TrimSpace(text)) == 0:
-			continue
-		case err == nil:
-			err = dispatch(text, to.Sample, to.Event)
-		case !errors.Is(err, errLong):
-			return nil, fmt.Errorf("read samples: %w", err)
-		}
-		switch {
-		case err != nil && to.Damaged == nil:
-			return nil, fmt.Errorf("read samples, line %d: %w", r.n, err)
-		case err != nil:
-			to.Damaged(r.n, err)
-		}
-	}
-}
-
-func dispatch(text []byte, sample func(Sample) error, event func(Event) error) error {
-	var kind struct {
-		Event *string `json:"event"`
-	}
-	if err := json.Unmarshal(text, &kind); err != nil {
-		return err
-	}
-	if kind.Event != nil {
-		if event == nil {
-			return nil
-		}
-		var e Event
-		if err := json.Unmarshal(text, &e); err != nil {
-			return err
-		}
-		return event(e)
-	}
-	if sample == nil {
-		return nil
-	}
-	var s Sample
-	if err := json.Unmarshal(text, &s); err != nil {
-		return err
-	}
-	return sample(s)
-}
-
-type lineReader struct {
-	in *bufio.Reader
-	n  int
-}
-
-// errLong is a line that no recorder wrote.
-var errLong = fmt.Errorf("it is longer than %d bytes", maxLine)
-
-// next gives one line without its end: io.EOF after the last,
-// io.ErrUnexpectedEOF for a last line without an end, errLong for one that is read
-// over.
-func (l *lineReader) next() ([]byte, error) {
-	l.n++
-	var line []byte
-	skipped := 0
-	for {
-		part, err := l.in.ReadSlice('\n')
-		if len(line) <= maxLine {
-			line = append(line, part...)
-		} else {
-			skipped += len(part)
-		}
-		switch {
-		case skipped > maxSkipped:
-			return nil, fmt.Errorf("line %d is longer than %d bytes", l.n, maxSkipped)
-		case err == nil && len(line) > maxLine:
-			return nil, errLong
-		case err == nil:
-			return line[:len(line)-1], nil
-		case errors.Is(err, bufio.ErrBufferFull):
-		case errors.Is(err, io.EOF) && len(line) > 0:
-			return nil, io.ErrUnexpectedEOF
-		default:
-			return nil, err
-		}
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -34,6 +35,35 @@ type Run struct {
 	// Diagnoses are in the order of their times on each device.
 	Diagnoses []Diagnosis `json:"diagnoses"`
 	Warnings  []string    `json:"warnings"`
+}
+
+// The values of Run.Stopped.
+const (
+	StoppedDuration    = "duration"
+	StoppedWorkload    = "workload"
+	StoppedInterrupted = "interrupted"
+	StoppedDevices     = "devices"
+	StoppedDisk        = "disk"
+	StoppedKilled      = "killed"
+)
+
+// The values of Run.ExitCode; where several apply, the first of this list counts.
+const (
+	// ExitUnwritten is also that of usage and configuration: the run directory
+	// cannot be written.
+	ExitUnwritten    = 2
+	ExitNoDevice     = 3
+	ExitInterrupted  = 130
+	ExitLeak         = 1
+	ExitWorkload     = 4
+	ExitInconclusive = 5
+	ExitClean        = 0
+)
+
+// Round rounds a number of a record to so many decimals.
+func Round(x float64, decimals int) float64 {
+	p := math.Pow(10, float64(decimals))
+	return math.Round(x*p) / p
 }
 
 // Interruption is a command on a device that the device has dropped: how it would have

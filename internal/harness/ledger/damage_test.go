@@ -1,18 +1,15 @@
-package monitor
+package ledger
 
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
@@ -145,51 +142,46 @@ func verdictOf(p record.Process) record.Process {
 // A line that is damaged is left out and named, and no verdict crosses it: the run is
 // judged as one in which every series was told to end there.
 func TestRebuildDamagedLine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		recorded := recordedLines(t)
-		for _, policy := range []detector.Policy{detector.ArticlePolicy(), detector.RobustPolicy()} {
-			text := withPolicy(t, recorded, policy)
-			whole, _, err := rebuildOf(t, text)
+	recorded := recordedLines(t)
+	for _, policy := range []detector.Policy{detector.ArticlePolicy(), detector.RobustPolicy()} {
+		text := withPolicy(t, recorded, policy)
+		whole, _, err := rebuildOf(t, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := toldLines(t, text)
+		r := rand.New(rand.NewPCG(3, 4))
+		differs, tried := 0, 80
+		for range tried {
+			lost := 1 + r.IntN(len(lines)-2)
+			if e := lines[lost].event; e != nil && slices.Contains([]string{"found", "restart", "level", "reboot", "usage", "mark"}, e.Event) {
+				continue
+			}
+			damaged := slices.Clone(lines)
+			damaged[lost].text = damagedAs(r, lines[lost].text)
+			got, doubts, err := rebuildOf(t, joined(damaged))
 			if err != nil {
 				t.Fatal(err)
 			}
-			lines := toldLines(t, text)
-			r := rand.New(rand.NewPCG(3, 4))
-			differs, tried := 0, 80
-			if racing {
-				tried = 10 // one goroutine does it all
+			checkDamageTold(t, got, doubts, lost+1)
+			want, _, err := rebuildOf(t, withoutAndBroken(t, lines, lost))
+			if err != nil {
+				t.Fatal(err)
 			}
-			for range tried {
-				lost := 1 + r.IntN(len(lines)-2)
-				if e := lines[lost].event; e != nil && slices.Contains([]string{"found", "restart", "level", "reboot", "usage", "mark"}, e.Event) {
-					continue
+			for i := range got.Processes {
+				if g, w := verdictOf(got.Processes[i]), verdictOf(want.Processes[i]); !reflect.DeepEqual(g, w) {
+					t.Fatalf("%s, line %d, %q:\n%+v\nwant\n%+v", policy.Name, lost+1, damaged[lost].text, g, w)
 				}
-				damaged := slices.Clone(lines)
-				damaged[lost].text = damagedAs(r, lines[lost].text)
-				got, doubts, err := rebuildOf(t, joined(damaged))
-				if err != nil {
-					t.Fatal(err)
+				if !reflect.DeepEqual(verdictOf(got.Processes[i]), verdictOf(whole.Processes[i])) {
+					differs++
 				}
-				checkDamageTold(t, got, doubts, lost+1)
-				want, _, err := rebuildOf(t, withoutAndBroken(t, lines, lost))
-				if err != nil {
-					t.Fatal(err)
-				}
-				for i := range got.Processes {
-					if g, w := verdictOf(got.Processes[i]), verdictOf(want.Processes[i]); !reflect.DeepEqual(g, w) {
-						t.Fatalf("%s, line %d, %q:\n%+v\nwant\n%+v", policy.Name, lost+1, damaged[lost].text, g, w)
-					}
-					if !reflect.DeepEqual(verdictOf(got.Processes[i]), verdictOf(whole.Processes[i])) {
-						differs++
-					}
-					checkHole(t, damaged, lost, got.Processes[i], whole.Processes[i])
-				}
-			}
-			if differs < tried/2 {
-				t.Errorf("%s: only %d processes are judged otherwise than in the whole run", policy.Name, differs)
+				checkHole(t, damaged, lost, got.Processes[i], whole.Processes[i])
 			}
 		}
-	})
+		if differs < tried/2 {
+			t.Errorf("%s: only %d processes are judged otherwise than in the whole run", policy.Name, differs)
+		}
+	}
 }
 
 func damagedAs(r *rand.Rand, line string) string {
@@ -215,7 +207,7 @@ func checkDamageTold(t *testing.T, run record.Run, doubts []error, number int) {
 	if want := fmt.Sprintf("no verdict crosses them: %d", number); !slices.ContainsFunc(run.Warnings, func(w string) bool { return strings.HasSuffix(w, want) }) {
 		t.Fatalf("line %d: run.json warns of %q", number, run.Warnings)
 	}
-	if run.Stopped != "duration" || run.ExitCode == ExitUnwritten {
+	if run.Stopped != "duration" || run.ExitCode == record.ExitUnwritten {
 		t.Fatalf("line %d: %s, exit %d", number, run.Stopped, run.ExitCode)
 	}
 }
@@ -248,42 +240,40 @@ func checkHole(t *testing.T, lines []toldLine, lost int, got, whole record.Proce
 // What the lost line told of who a process is and how it is read, the lines after it
 // show: the run has the restarts, the sources and the time axis of the whole one.
 func TestRebuildWithoutItsTurningPoints(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		text := withPolicy(t, recordedLines(t), detector.ArticlePolicy())
-		whole, _, err := rebuildOf(t, text)
+	text := withPolicy(t, recordedLines(t), detector.ArticlePolicy())
+	whole, _, err := rebuildOf(t, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := toldLines(t, text)
+	lost := map[string]int{}
+	for i, l := range lines {
+		if l.event == nil || !slices.Contains([]string{"found", "restart", "reboot"}, l.event.Event) {
+			continue
+		}
+		lost[l.event.Event]++
+		damaged := slices.Clone(lines)
+		damaged[i].text = "{\n"
+		got, _, err := rebuildOf(t, joined(damaged))
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines := toldLines(t, text)
-		lost := map[string]int{}
-		for i, l := range lines {
-			if l.event == nil || !slices.Contains([]string{"found", "restart", "reboot"}, l.event.Event) {
-				continue
-			}
-			lost[l.event.Event]++
-			damaged := slices.Clone(lines)
-			damaged[i].text = "{\n"
-			got, _, err := rebuildOf(t, joined(damaged))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(got.Processes) != len(whole.Processes) {
-				t.Fatalf("without %s: %d processes", l.text, len(got.Processes))
-			}
-			for k, w := range whole.Processes {
-				g := got.Processes[slices.IndexFunc(got.Processes, func(p record.Process) bool { return p.Process == w.Process })]
-				if g.PID != w.PID || g.Source != w.Source || g.Restarts != w.Restarts || g.Samples != w.Samples || g.Details != w.Details {
-					t.Errorf("without %sprocess %d is\n%+v\nnot\n%+v", l.text, k, g, w)
-				}
-			}
-			if got.Devices[0].Duration != whole.Devices[0].Duration || !got.Ended.Equal(whole.Ended) {
-				t.Errorf("without %sthe run lasts %g s, not %g", l.text, got.Devices[0].Duration, whole.Devices[0].Duration)
+		if len(got.Processes) != len(whole.Processes) {
+			t.Fatalf("without %s: %d processes", l.text, len(got.Processes))
+		}
+		for k, w := range whole.Processes {
+			g := got.Processes[slices.IndexFunc(got.Processes, func(p record.Process) bool { return p.Process == w.Process })]
+			if g.PID != w.PID || g.Source != w.Source || g.Restarts != w.Restarts || g.Samples != w.Samples || g.Details != w.Details {
+				t.Errorf("without %sprocess %d is\n%+v\nnot\n%+v", l.text, k, g, w)
 			}
 		}
-		if lost["found"] < 2 || lost["restart"] < 2 || lost["reboot"] != 1 {
-			t.Errorf("the run has %v", lost)
+		if got.Devices[0].Duration != whole.Devices[0].Duration || !got.Ended.Equal(whole.Ended) {
+			t.Errorf("without %sthe run lasts %g s, not %g", l.text, got.Devices[0].Duration, whole.Devices[0].Duration)
 		}
-	})
+	}
+	if lost["found"] < 2 || lost["restart"] < 2 || lost["reboot"] != 1 {
+		t.Errorf("the run has %v", lost)
+	}
 }
 
 // steadyLines are the samples of one process, one in 30 s, rising by so many kB each.
@@ -339,10 +329,6 @@ func TestRebuildWithoutAReboot(t *testing.T) {
 	if len(want.Transitions) == 0 || !reflect.DeepEqual(got.Transitions, want.Transitions) || got.Restarts != 1 || got.Samples != want.Samples || got.Gate != want.Gate {
 		t.Errorf("%+v\nwant\n%+v", got, want)
 	}
-	replayed := replayDamaged(t, linesOf(rebooted("lost", "lost")), []int{62, 63})[0]
-	if replayed.Samples != want.Samples || replayed.Gate != want.Gate || len(replayed.Transitions) != len(want.Transitions) {
-		t.Errorf("replayed %+v\nwant\n%+v", replayed, want)
-	}
 }
 
 // The line that said how a process is read may be the lost one, before any sample.
@@ -376,11 +362,11 @@ func TestRebuildWithAHoleInAHole(t *testing.T) {
 // Doubt is no failure: a run of which too little can be judged is inconclusive, which
 // only a strict run tells by its exit code.
 func TestRebuildDamagedExit(t *testing.T) {
-	for strict, want := range map[bool]int{true: ExitInconclusive, false: ExitClean} {
+	for strict, want := range map[bool]int{true: record.ExitInconclusive, false: record.ExitClean} {
 		lines := steadyLines(80, 0, "smaps_rollup")
 		lines[0] = strings.Replace(lines[0], `"strict":true`, fmt.Sprintf(`"strict":%v`, strict), 1)
 		lines = append(lines, `{"t_s":2400,"up_s":3400,"device":"","event":"stopped","text":"duration","ended":"2026-01-02T03:44:05Z"}`)
-		if run, _, err := rebuildOf(t, linesOf(lines)); err != nil || run.ExitCode != ExitClean || run.Processes[0].Gate != "pass" {
+		if run, _, err := rebuildOf(t, linesOf(lines)); err != nil || run.ExitCode != record.ExitClean || run.Processes[0].Gate != "pass" {
 			t.Fatalf("whole: exit %d, %+v, %v", run.ExitCode, run.Processes, err)
 		}
 		for i := 10; i < 80; i += 10 {
@@ -415,7 +401,7 @@ func TestRebuildManyDamagedLines(t *testing.T) {
 	if len(run.Warnings) != 1 || len(run.Warnings[0]) > 400 || !strings.HasSuffix(run.Warnings[0], "103, 105, 107, 109, 111, 113, 115, 117, 119, 121, 123, 125, 127, 129, 131, 133, 135, 137, 139, 141, and 2430 more") {
 		t.Errorf("%q", run.Warnings)
 	}
-	if run.Stopped != stoppedKilled || run.Processes[0].Samples != 2550 {
+	if run.Stopped != record.StoppedKilled || run.Processes[0].Samples != 2550 {
 		t.Errorf("%s, %d samples", run.Stopped, run.Processes[0].Samples)
 	}
 	if took := time.Since(began); took > 30*time.Second {
@@ -444,85 +430,4 @@ func TestRebuildOfEditedLines(t *testing.T) {
 	if got, doubts, err = rebuildOf(t, torn); err != nil || len(doubts) != 1 || doubts[0].Error() != "line 82 of samples.ndjson is cut; left out" || !reflect.DeepEqual(got.Processes, want.Processes) {
 		t.Errorf("zeros: %v, %v", doubts, err)
 	}
-}
-
-// A replay of a damaged run by its policy says what its rebuild says, whoever shares
-// the processes.
-func TestReplayOfADamagedRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		lines := toldLines(t, recordedLines(t))
-		r := rand.New(rand.NewPCG(5, 6))
-		for _, n := range []int{1, 2, 8} {
-			damaged := slices.Clone(lines)
-			lost := map[int]bool{}
-			for range n {
-				i := 1 + r.IntN(len(lines)-2)
-				damaged[i].text, lost[i+1] = "}\n", true
-			}
-			for i, l := range lines { // and always the reboot
-				if l.event != nil && l.event.Event == "reboot" {
-					damaged[i].text, lost[i+1] = "}\n", true
-				}
-			}
-			run, doubts, err := rebuildOf(t, joined(damaged))
-			if err != nil || len(doubts) != len(lost) {
-				t.Fatalf("%v, %v", doubts, err)
-			}
-			got := replayDamaged(t, joined(damaged), slices.Collect(maps.Keys(lost)))
-			for i, want := range run.Processes {
-				g := got[i]
-				if g.Gaps != want.Gaps || g.Absent != want.Absent || g.Gate != want.Gate || g.Because != want.Because || g.Restarts != want.Restarts ||
-					g.Samples != want.Samples || len(g.Transitions) != len(want.Transitions) {
-					t.Errorf("without lines %v:\n%+v\nwant\n%+v", lost, g, want)
-				}
-			}
-		}
-	})
-}
-
-// replayDamaged replays a run in which the lines of these numbers cannot be read.
-func replayDamaged(t *testing.T, text []byte, lost []int) []record.Process {
-	t.Helper()
-	var r *Replay
-	var series []*Series
-	open := func(device string, p capture.Process) {
-		x, err := r.Open(device, p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Contains(series, x) {
-			series = append(series, x)
-		}
-	}
-	_, err := record.ReadSamples(bytes.NewReader(text), record.Lines{
-		Header: func(h record.Header) error {
-			policy, err := PolicyOf(h)
-			r, _ = NewReplay(h, policy)
-			return err
-		},
-		Sample: func(s record.Sample) error {
-			open(s.Device, capture.Process{Name: s.Process, User: s.User, PID: s.PID, Start: s.Start})
-			return errors.Join(r.CheckSample(s), r.Sample(s))
-		},
-		Event: func(e record.Event) error {
-			if e.Event == "found" {
-				open(e.Device, capture.Process{Name: e.Process, User: *e.User, PID: e.PID, Start: e.Start})
-			}
-			return errors.Join(r.CheckEvent(e), r.Event(e))
-		},
-		Damaged: func(line int, why error) {
-			if !slices.Contains(lost, line) {
-				t.Errorf("line %d: %v", line, why)
-			}
-			r.Damaged()
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []record.Process
-	for _, x := range series {
-		out = append(out, x.Record(len(series)))
-	}
-	return out
 }

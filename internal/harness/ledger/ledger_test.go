@@ -1,4 +1,4 @@
-package monitor
+package ledger
 
 import (
 	"encoding/json"
@@ -13,6 +13,16 @@ import (
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/reporters/record"
 )
+
+// partOf is the part of a device in a run of its own.
+func partOf(t *testing.T, policy detector.Policy, device record.HeaderDevice) *Part {
+	t.Helper()
+	l, err := New(record.Header{Devices: []record.HeaderDevice{device}}, policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l.Part(device.Device)
+}
 
 // heard is what a ledger must make of lines: the detector's own calls.
 type heard struct {
@@ -29,15 +39,15 @@ func (h heard) hear(sort string, call func(*detector.Detector)) {
 
 // saga is a life of one process as lines and as calls, from one seed: eight hours with
 // loops, holes, changes of how it is read and restarts, with a leak in two of three.
-func saga(seed uint64, l *ledger, to []heard) {
+func saga(seed uint64, l *Part, to []heard) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	p := capture.Process{Name: "com.x", PID: 7, Start: 8}
 	line := func(e record.Event, up time.Duration) {
-		e.Up, e.T = up.Seconds(), l.seconds(up)
+		e.Up, e.T = up.Seconds(), l.Seconds(up)
 		if e.Event != "mark" {
 			e.User, e.Process, e.PID, e.Start, e.Source = new(0), p.Name, p.PID, p.Start, "smaps_rollup"
 		}
-		l.event(e)
+		l.AddEvent(e)
 	}
 	all := func(sort string, call func(*detector.Detector)) {
 		for _, h := range to {
@@ -70,8 +80,8 @@ func saga(seed uint64, l *ledger, to []heard) {
 		}
 		level += 0.5 * float64(seed%3) // MB
 		kb := 300<<10 + int64(level*1024) + r.Int64N(8<<10)
-		l.sample(record.Sample{
-			T: l.seconds(up), Up: up.Seconds(), User: 0, Process: p.Name, PID: p.PID, Start: p.Start,
+		l.AddSample(record.Sample{
+			T: l.Seconds(up), Up: up.Seconds(), User: 0, Process: p.Name, PID: p.PID, Start: p.Start,
 			Source: "smaps_rollup", PSS: &kb,
 		})
 		all("sample", func(d *detector.Detector) { d.AddSample(detector.Sample{At: up, Bytes: kb << 10}) })
@@ -88,13 +98,13 @@ func TestLedgerFeedsTheDetector(t *testing.T) {
 	}{{detector.RobustPolicy(), "gap"}, {detector.ArticlePolicy(), "mark"}} {
 		policy, without, gates, holes := c.policy, map[string]int{}, map[string]int{}, 0
 		for seed := range uint64(20) {
-			l := newLedger(policy, record.HeaderDevice{Device: "S1", StartedUp: 100})
+			l := partOf(t, policy, record.HeaderDevice{Device: "S1", StartedUp: 100})
 			to := []heard{{detector.New(policy), ""}}
 			for _, sort := range []string{"mark", "gap", "level", "restart"} {
 				to = append(to, heard{detector.New(policy), sort})
 			}
 			saga(seed, l, to)
-			got := l.order[0].detector.Verdict()
+			got := l.accounts[0].Detector.Verdict()
 			gates[string(got.Gate)]++
 			for _, w := range got.Warnings {
 				if strings.Contains(w.Error(), "nothing was measured for more than") {
@@ -139,7 +149,7 @@ func TestPolicyOfTheHeader(t *testing.T) {
 		"a plan without a policy": {&record.Plan{}, detector.ArticlePolicy()},
 		"its own":                 {&record.Plan{Policy: own}, changed},
 	} {
-		if got, err := policyOf(record.Header{Plan: c.plan}); err != nil || got != c.want {
+		if got, err := PolicyOf(record.Header{Plan: c.plan}); err != nil || got != c.want {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
@@ -147,20 +157,20 @@ func TestPolicyOfTheHeader(t *testing.T) {
 
 // watched is the ledger of one device after four hours of processes that grow so many MB
 // an hour each on a random walk, and the detectors that the same samples were given to.
-func watched(device string, rates ...float64) (*ledger, []*detector.Detector) {
+func watched(t *testing.T, device string, rates ...float64) (*Part, []*detector.Detector) {
 	r := rand.New(rand.NewPCG(uint64(len(device)), 3))
-	l := newLedger(detector.RobustPolicy(), record.HeaderDevice{Device: device, StartedUp: 100})
+	l := partOf(t, detector.RobustPolicy(), record.HeaderDevice{Device: device, StartedUp: 100})
 	alone := make([]*detector.Detector, len(rates))
 	for i, rate := range rates {
 		alone[i] = detector.New(detector.RobustPolicy())
 		name := fmt.Sprintf("com.x:p%d", i)
-		l.event(record.Event{Event: "found", Up: 100, User: new(0), Process: name, PID: i + 1, Start: 1, Source: "smaps_rollup"})
+		l.AddEvent(record.Event{Event: "found", Up: 100, User: new(0), Process: name, PID: i + 1, Start: 1, Source: "smaps_rollup"})
 		walk := 0.0
 		for k := range 480 {
 			walk += 3 * r.NormFloat64()
 			up := 100*time.Second + time.Duration(k)*30*time.Second
 			kb := 300<<10 + int64(1024*(rate*float64(k)/120+walk))
-			l.sample(record.Sample{Up: up.Seconds(), T: l.seconds(up), Process: name, PID: i + 1, Start: 1, Source: "smaps_rollup", PSS: &kb})
+			l.AddSample(record.Sample{Up: up.Seconds(), T: l.Seconds(up), Process: name, PID: i + 1, Start: 1, Source: "smaps_rollup", PSS: &kb})
 			alone[i].AddSample(detector.Sample{At: up, Bytes: kb << 10})
 		}
 	}
@@ -175,9 +185,9 @@ func TestAmongTheProcessesOfAllDevices(t *testing.T) {
 	for i := range rates {
 		rates[i] = 20 + float64(i)/2
 	}
-	one, alone := watched("S1", rates...)
-	two, others := watched("S22", make([]float64, 500)...)
-	run := outcome{ledgers: []*ledger{one, two}}.record()
+	one, alone := watched(t, "S1", rates...)
+	two, others := watched(t, "S22", make([]float64, 500)...)
+	run := (&Ledger{parts: []*Part{one, two}}).Run()
 	if len(run.Processes) != 600 {
 		t.Fatalf("%d processes", len(run.Processes))
 	}

@@ -1,4 +1,4 @@
-package monitor
+package ledger
 
 import (
 	"encoding/json"

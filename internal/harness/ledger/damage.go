@@ -1,4 +1,4 @@
-package monitor
+package ledger
 
 import (
 	"fmt"
@@ -68,12 +68,12 @@ func (d *damage) summary() string {
 	return fmt.Sprintf("lines of %s could not be read and are left out, no verdict crosses them: %s", record.SamplesName, strings.Join(numbers, ", "))
 }
 
-// tear says that lines are missing here. They may have told anything: that a process
-// has restarted or is read in another way, that the device has started again.
-func (l *ledger) tear() {
-	l.torn, l.damaged = true, true
-	for _, a := range l.order {
-		a.torn, a.unsure = true, true
+// markMissing notes that lines are missing here. They may have said anything: that a
+// process restarted or is read in another way, that the device started again.
+func (p *Part) markMissing() {
+	p.missingLines, p.damaged = true, true
+	for _, a := range p.accounts {
+		a.missingLines, a.unsure = true, true
 	}
 }
 
@@ -81,41 +81,39 @@ func (l *ledger) tear() {
 // began: their times are whole milliseconds.
 const clockSlack = time.Second
 
-// mend takes the clock of the first line after missing ones. One that showed another
-// time when the run began is that of a device that has started again.
-func (l *ledger) mend(t float64, up time.Duration) []step {
-	if !l.torn {
+// resync takes the clock of the first line after missing ones. If it implies another
+// start of the run, the device has started again.
+func (p *Part) resync(t float64, up time.Duration) []Entry {
+	if !p.missingLines {
 		return nil
 	}
-	l.torn = false
-	if begun := up - clockOf(t); (begun - l.begun).Abs() > clockSlack {
-		return l.reboot(t, up)
+	p.missingLines = false
+	if begun := up - clockOf(t); (begun - p.begun).Abs() > clockSlack {
+		return p.reboot(t, up)
 	}
 	return nil
 }
 
-// mend takes what the first samples after missing lines tell of the process, and
-// ends its series: what is between them nobody knows.
-func (a *account) mend(s record.Sample, up time.Duration) []detector.Transition {
-	cut := a.torn
+// resync takes what the first sample after missing lines says about the process, and
+// ends its series: what happened in between is unknown.
+func (a *Account) resync(s record.Sample, up time.Duration) []detector.Transition {
+	ends := a.missingLines
 	a.bridge(up)
 	if a.unsure && s.Breakdown == nil { // a breakdown says nothing of the fast channel
 		a.unsure = false
 		if source := capture.Source(s.Source); source != a.source {
-			a.source, a.reasons, cut = source, nil, true
+			a.source, a.reasons, ends = source, nil, true
 		}
 	}
 	switch {
-	case !cut || a.samples+a.details == 0:
+	case !ends || a.Samples+a.details == 0:
 		return nil
 	case a.PID != s.PID || a.Start != s.Start:
-		a.PID, a.Start = s.PID, s.Start
-		a.restarts++
-		a.lastUp = 0
-		a.room.Restart(up)
-		return a.detector.Restart(up)
+		a.restart(s.PID, s.Start)
+		a.limits.watch.Restart(up)
+		return a.Detector.Restart(up)
 	}
-	steps := a.detector.Change(up)
+	steps := a.Detector.Change(up)
 	for i := range steps {
 		steps[i].Because = "lines are missing before this"
 	}
@@ -123,10 +121,10 @@ func (a *account) mend(s record.Sample, up time.Duration) []detector.Transition 
 }
 
 // bridge counts the hole that missing lines have left in the series, once.
-func (a *account) bridge(up time.Duration) {
-	if a.torn && a.lastUp > 0 && up > a.lastUp {
+func (a *Account) bridge(up time.Duration) {
+	if a.missingLines && a.LastUp > 0 && up > a.LastUp {
 		a.gaps++
-		a.absent += (up - a.lastUp).Seconds()
+		a.absent += (up - a.LastUp).Seconds()
 	}
-	a.torn = false
+	a.missingLines = false
 }

@@ -1,4 +1,4 @@
-package monitor
+package ledger
 
 import (
 	"encoding/json"
@@ -15,19 +15,19 @@ import (
 
 // A jump is told and is no step, in whatever state it comes; a step keeps its place.
 func TestJumpIsNoStep(t *testing.T) {
-	l := newLedger(detector.ArticlePolicy(), record.HeaderDevice{Device: "S1", StartedUp: 100})
-	a := l.open(capture.Process{Name: "com.x", PID: 7, Start: 8})
+	l := partOf(t, detector.ArticlePolicy(), record.HeaderDevice{Device: "S1", StartedUp: 100})
+	a := l.Open(capture.Process{Name: "com.x", PID: 7, Start: 8})
 	for _, state := range []detector.State{detector.Normal, detector.Suspicious, detector.Confirming, detector.Leaking} {
-		out := l.steps(a, []detector.Transition{{At: 160 * time.Second, From: state, To: state, Rule: "jump", Because: "+250 MB"}})
-		if len(out) != 1 || !out[0].jump() || out[0].T != 60 || out[0].Because != "+250 MB" {
+		out := l.entries(a, []detector.Transition{{At: 160 * time.Second, From: state, To: state, Rule: "jump", Because: "+250 MB"}})
+		if len(out) != 1 || !out[0].Jump() || out[0].T != 60 || out[0].Because != "+250 MB" {
 			t.Errorf("%v: %+v", state, out)
 		}
 	}
 	if len(a.transitions) > 0 || a.firstSuspicious != nil || a.firstLeaking != nil || len(a.jumps) != 4 {
 		t.Errorf("a jump counts as a step: %+v", a)
 	}
-	out := l.steps(a, []detector.Transition{{At: 170 * time.Second, From: detector.Normal, To: detector.Suspicious}})
-	if len(out) != 1 || out[0].jump() || len(a.transitions) != 1 || a.firstSuspicious == nil || *a.firstSuspicious != 70 || len(a.jumps) != 4 {
+	out := l.entries(a, []detector.Transition{{At: 170 * time.Second, From: detector.Normal, To: detector.Suspicious}})
+	if len(out) != 1 || out[0].Jump() || len(a.transitions) != 1 || a.firstSuspicious == nil || *a.firstSuspicious != 70 || len(a.jumps) != 4 {
 		t.Errorf("a step after jumps: %+v, %+v", out, a)
 	}
 }
@@ -36,20 +36,20 @@ func TestJumpIsNoStep(t *testing.T) {
 // reboot; however many were told, the latest match.
 func TestJumpsAcrossAReboot(t *testing.T) {
 	for told := range 40 {
-		l := newLedger(detector.ArticlePolicy(), record.HeaderDevice{Device: "S1", StartedUp: 5000})
-		a := l.open(capture.Process{Name: "com.x", PID: 7, Start: 8})
+		l := partOf(t, detector.ArticlePolicy(), record.HeaderDevice{Device: "S1", StartedUp: 5000})
+		a := l.Open(capture.Process{Name: "com.x", PID: 7, Start: 8})
 		var jumps []detector.Jump
 		var want []record.Jump
 		for i := range told {
 			if i == 20 {
 				// 20 s after the boot, 3000 s after the beginning.
-				l.event(record.Event{Event: "reboot", T: 3000, Up: 20})
+				l.AddEvent(record.Event{Event: "reboot", T: 3000, Up: 20})
 			}
 			at := time.Duration(5000+100*i) * time.Second
 			if i >= 20 {
 				at = time.Duration(20+100*i-2000) * time.Second
 			}
-			l.steps(a, []detector.Transition{{At: at, Rule: "jump"}})
+			l.entries(a, []detector.Transition{{At: at, Rule: "jump"}})
 			jumps = append(jumps, detector.Jump{At: at, Bytes: int64(i+1) * detector.MB, Stayed: i%2 == 0})
 			second := float64(100 * i)
 			if i >= 20 {
@@ -58,7 +58,7 @@ func TestJumpsAcrossAReboot(t *testing.T) {
 			want = append(want, record.Jump{T: second, MB: float64(i + 1), Stayed: i%2 == 0})
 		}
 		from := max(0, told-maxJumps)
-		got := a.jumpsAsTold(jumps[from:], l.begun)
+		got := a.jumpsOf(jumps[from:])
 		if len(got) != len(want[from:]) || len(got) > 0 && !reflect.DeepEqual(got, want[from:]) {
 			t.Fatalf("%d jumps: %+v\nwant %+v", told, got, want[from:])
 		}

@@ -1,0 +1,33 @@
+package monitor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// leftovers begin the names of what a run has in its directory only while it goes on.
+var leftovers = []string{inboxName, record.SamplesName + ".new", ".run.json-", "." + record.SamplesName + ".new-"}
+
+// Finish takes away what a killed run has left in its directory beside its record.
+func Finish(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("finish run: %w", err)
+	}
+	var errs []error
+	for _, e := range entries {
+		if slices.ContainsFunc(leftovers, func(begin string) bool { return strings.HasPrefix(e.Name(), begin) }) {
+			errs = append(errs, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("finish run: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,280 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// Account is one process name on one device, across its restarts.
+type Account struct {
+	capture.Process
+	Detector *detector.Detector
+	// LastUp is the device's clock at the latest sample of the present series, 0
+	// for none.
+	LastUp    time.Duration
+	LastBytes int64
+	// Samples counts those that were judged; First and Last are t_s of the first and
+	// the latest of them.
+	Samples     int
+	First, Last float64
+	// Marks counts the marks since the account was opened.
+	Marks int
+	// Diagnosed is the device's clock when the latest diagnosis of a leak ended, 0 for
+	// none since the device started.
+	Diagnosed time.Duration
+
+	part    *Part
+	source  capture.Source
+	reasons []string
+
+	restarts, details int
+	// missed and gaps count holes in the series; absent is their time in seconds.
+	missed, gaps int
+	absent       float64
+
+	// missingLines: lines are missing before the next sample. unsure: one that said how
+	// the process is read may be among those that were missing.
+	missingLines, unsure bool
+
+	// firstSuspicious and firstLeaking are kept here, and not taken from the
+	// detector, whose clock is the device's and begins anew with a reboot.
+	firstSuspicious, firstLeaking *float64
+
+	limits    limits
+	diagnoses []record.Diagnosis
+	// paused is the time in seconds in which heap dumps kept it from being sampled.
+	paused float64
+
+	transitions []record.Transition
+	// dropped counts the transitions that are no longer kept.
+	dropped int
+	// jumps has, for each of the latest jumps, the device's clock at t_s 0 as it was
+	// then: a reboot changes it.
+	jumps    []time.Duration
+	warnings []string
+}
+
+const (
+	maxWarnings = 50
+	// maxTransitions bounds what run.json holds of one process: the latest ones.
+	// samples.ndjson has them all.
+	maxTransitions = 1000
+	// maxJumps is how many jumps a verdict has at most.
+	maxJumps = 16
+	// maxDiagnoses bounds what run.json holds of one process: dumps at the marks of a night.
+	maxDiagnoses = 500
+)
+
+// Device returns the device of the process.
+func (a *Account) Device() string { return a.part.header.Device }
+
+// Seconds returns a moment of the device's clock on the time axis of the run.
+func (a *Account) Seconds(up time.Duration) float64 { return a.part.Seconds(up) }
+
+// Inputs counts what may have changed the verdict.
+func (a *Account) Inputs() int { return a.Samples + a.details + a.restarts }
+
+// Limits returns the early warnings so far.
+func (a *Account) Limits() []record.LimitWarning { return a.limits.warnings }
+
+func (a *Account) addSample(s record.Sample, up time.Duration) []detector.Transition {
+	if s.Breakdown != nil {
+		a.limits.addBreakdown(*s.Breakdown, up, a.part.Seconds)
+	}
+	steps := a.resync(s, up)
+	if s.Breakdown == nil {
+		bytes, ok := bytesOf(s)
+		if !ok {
+			return steps
+		}
+		return append(steps, a.judge(s.T, up, bytes)...)
+	}
+	for _, text := range s.Warnings {
+		a.warn(text)
+	}
+	a.details++
+	b := breakdownOf(*s.Breakdown, up)
+	steps = append(steps, a.Detector.AddBreakdown(b)...)
+	if mapped := b.Mapped(); a.source == capture.Dumpsys && mapped.Known {
+		steps = append(steps, a.judge(s.T, up, mapped.Bytes)...)
+	}
+	return steps
+}
+
+func (a *Account) judge(t float64, up time.Duration, bytes int64) []detector.Transition {
+	if a.Samples == 0 {
+		a.First = t
+	}
+	a.Samples++
+	a.Last, a.LastUp, a.LastBytes = t, up, bytes
+	return a.Detector.AddSample(detector.Sample{At: up, Bytes: bytes})
+}
+
+// addEvent adds one event about the process.
+func (a *Account) addEvent(e record.Event, up time.Duration) []detector.Transition {
+	switch e.Event {
+	case "found":
+		a.readBy(e)
+	case "level":
+		// Another level may be another quantity: no trend crosses the change.
+		a.bridge(up)
+		a.readBy(e)
+		return a.Detector.Change(up)
+	case "restart":
+		a.missingLines = false
+		a.restart(e.PID, e.Start)
+		a.readBy(e)
+		a.limits.watch.Restart(up)
+		return a.Detector.Restart(up)
+	case "gap":
+		if a.missingLines {
+			return nil // it is part of a longer one
+		}
+		a.gaps++
+		a.absent += e.Lasted
+		return a.Detector.Gap(up)
+	case "missed":
+		if a.missingLines {
+			return nil
+		}
+		a.missed++
+		a.absent += e.Lasted
+	case "unseen":
+		// The series ended before the run: what it showed stands.
+		a.gaps++
+		a.absent += e.Lasted
+		a.warn(e.Text)
+	case "error", "unresponsive":
+		a.warn(e.Text)
+	case "pause":
+		a.paused += e.Lasted
+	case "mark":
+		a.addMark(e, up)
+	case "headroom":
+		if e.Headroom != nil {
+			a.limits.addHeadroom(*e.Headroom, up, a.part.Seconds)
+		}
+	case "diagnose", "diagnosed":
+		return a.addDiagnosis(e, up)
+	}
+	return nil
+}
+
+func (a *Account) addMark(e record.Event, up time.Duration) {
+	a.Marks++
+	a.Detector.AddMark(detector.Mark{At: up, Text: e.Text})
+}
+
+// addDiagnosis adds what was collected, and later what it shows.
+func (a *Account) addDiagnosis(e record.Event, up time.Duration) []detector.Transition {
+	if e.Diagnosis == nil {
+		return nil
+	}
+	d := *e.Diagnosis
+	at := slices.IndexFunc(a.diagnoses, func(have record.Diagnosis) bool { return have.Folder == d.Folder })
+	switch {
+	case at >= 0 && d.Folder != "":
+		a.diagnoses[at] = d
+	case len(a.diagnoses) < maxDiagnoses:
+		a.diagnoses = append(a.diagnoses, d)
+	default:
+		a.warn(fmt.Sprintf("more than %d diagnoses; the others are in the folder artifacts alone", maxDiagnoses))
+	}
+	if e.Event != "diagnose" || d.Trigger != record.TriggerLeak || e.Again {
+		return nil
+	}
+	a.Diagnosed = up
+	return a.Detector.DiagnosisDone(up)
+}
+
+// restart takes the identity of the process's next incarnation.
+func (a *Account) restart(pid int, start uint64) {
+	a.PID, a.Start = pid, start
+	a.restarts++
+	a.LastUp = 0
+}
+
+func (a *Account) readBy(e record.Event) {
+	a.PID, a.Start = e.PID, e.Start
+	a.source, a.reasons, a.unsure = capture.Source(e.Source), e.Reasons, false
+}
+
+func (a *Account) warn(text string) {
+	if len(a.warnings) < maxWarnings && !slices.Contains(a.warnings, text) {
+		a.warnings = append(a.warnings, text)
+	}
+}
+
+func (a *Account) addTransition(t record.Transition) {
+	switch {
+	case t.To == detector.Suspicious.String() && a.firstSuspicious == nil:
+		a.firstSuspicious = new(t.T)
+	case t.To == detector.Leaking.String() && a.firstLeaking == nil:
+		a.firstLeaking = new(t.T)
+	}
+	if len(a.transitions) == maxTransitions {
+		a.transitions = append(a.transitions[:0], a.transitions[1:]...)
+		a.dropped++
+	}
+	a.transitions = append(a.transitions, t)
+}
+
+// addJump notes a jump with the device's clock at t_s 0.
+func (a *Account) addJump(begun time.Duration) {
+	if len(a.jumps) == maxJumps {
+		a.jumps = append(a.jumps[:0], a.jumps[1:]...)
+	}
+	a.jumps = append(a.jumps, begun)
+}
+
+// bytesOf is the value of the judged series in a line of the fast channel: Pss +
+// SwapPss, or RssAnon + VmSwap where the kernel shows no more. A kernel without
+// swap accounting has no SwapPss, which then counts as 0.
+func bytesOf(s record.Sample) (int64, bool) {
+	value, swap := s.PSS, s.SwapPSS
+	switch capture.Source(s.Source) {
+	case capture.Dumpsys:
+		return 0, false
+	case capture.Status:
+		value, swap = s.RSSAnon, s.Swap
+	}
+	if value == nil {
+		return 0, false
+	}
+	sum := *value
+	if swap != nil {
+		sum += *swap
+	}
+	return sum << 10, true
+}
+
+// breakdownOf is a breakdown of samples.ndjson as the detector takes it.
+func breakdownOf(b record.Breakdown, at time.Duration) detector.Breakdown {
+	out := detector.Breakdown{
+		At:  at,
+		EGL: amount(b.EGL), GL: amount(b.GL), OtherMtrack: amount(b.OtherMtrack), GfxDev: amount(b.GfxDev),
+	}
+	out.Dim = [detector.NumDimensions]detector.Amount{
+		detector.JavaHeap:     amount(b.JavaHeap),
+		detector.NativeHeap:   amount(b.NativeHeap),
+		detector.Code:         amount(b.Code),
+		detector.Stack:        amount(b.Stack),
+		detector.Graphics:     amount(b.Graphics),
+		detector.PrivateOther: amount(b.PrivateOther),
+		detector.System:       amount(b.System),
+		detector.Total:        amount(b.TotalPSS),
+	}
+	return out
+}
+
+func amount(kb *int64) detector.Amount {
+	if kb == nil || *kb < 0 || *kb > maxBytes>>10 {
+		return detector.Amount{}
+	}
+	return detector.Amount{Bytes: *kb << 10, Known: true}
+}

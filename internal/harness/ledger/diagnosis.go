@@ -1,0 +1,50 @@
+package ledger
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// diagnoses are those of all processes, in the order of their times.
+func (p *Part) diagnoses() []record.Diagnosis {
+	var out []record.Diagnosis
+	for _, a := range p.accounts {
+		out = append(out, a.diagnoses...)
+	}
+	slices.SortStableFunc(out, func(a, b record.Diagnosis) int { return cmp.Compare(a.T, b.T) })
+	return out
+}
+
+// maxDiagnosesText bounds the diagnoses of run.json together, in bytes: it must be read
+// again, see record.ReadRun.
+const maxDiagnosesText = 32 << 20
+
+// shorten leaves out what goes beyond the bound: first what a diagnosis has found, then
+// whole ones. It says of how many.
+func shorten(list []record.Diagnosis) (kept []record.Diagnosis, cut int) {
+	kept = list[:0:0]
+	total := 0
+	fits := func(d *record.Diagnosis) bool {
+		text, err := json.Marshal(d)
+		if err != nil || total+len(text) > maxDiagnosesText {
+			return false
+		}
+		total += len(text)
+		return true
+	}
+	for _, d := range list {
+		if fits(&d) {
+			kept = append(kept, d)
+			continue
+		}
+		cut++
+		d.Findings, d.Summary = []record.Finding{}, []string{}
+		if fits(&d) {
+			kept = append(kept, d)
+		}
+	}
+	return kept, cut
+}

@@ -1,0 +1,260 @@
+package ledger
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// Ledger is the account of one run: what its header asks for, what its lines say
+// about each device, and how it ended.
+type Ledger struct {
+	// Opened, if not nil, is called with each new account before its first line.
+	Opened func(*Account)
+	// Limit bounds the accounts if it is not 0. Lines of other processes are skipped.
+	Limit int
+
+	header   record.Header
+	policy   detector.Policy
+	parts    []*Part
+	byDevice map[string]*Part
+	// stopped is the last line of a run that was not killed.
+	stopped record.Event
+	damage  damage
+	// lines counts those that were used, skipped those beyond Limit.
+	lines, skipped int
+}
+
+// New returns the ledger of the run with this header, to be judged by policy.
+func New(h record.Header, policy detector.Policy) (*Ledger, error) {
+	l := &Ledger{header: h, policy: policy, byDevice: map[string]*Part{}}
+	for _, d := range h.Devices {
+		if _, err := l.AddDevice(d); err != nil {
+			return nil, err
+		}
+	}
+	l.stopped = record.Event{Text: record.StoppedKilled}
+	if h.Plan != nil {
+		l.stopped.Workload = h.Plan.Workload
+	}
+	return l, nil
+}
+
+// AddDevice adds a device to those of the header.
+func (l *Ledger) AddDevice(d record.HeaderDevice) (*Part, error) {
+	if l.byDevice[d.Device] != nil {
+		return nil, fmt.Errorf("device %q stands twice in the header", d.Device)
+	}
+	if err := plausible(d.StartedUp); err != nil {
+		return nil, err
+	}
+	p := newPart(l, d)
+	l.byDevice[d.Device] = p
+	l.parts = append(l.parts, p)
+	return p, nil
+}
+
+// Part returns the part of a device of the header, nil for any other. Parts may be
+// used by one goroutine each.
+func (l *Ledger) Part(device string) *Part { return l.byDevice[device] }
+
+// AddSample adds a sample. A sample that no run contains is an error and is not used.
+func (l *Ledger) AddSample(s record.Sample) error {
+	p, err := l.partOf(s.Device, s.Process)
+	if err != nil {
+		return err
+	}
+	if err := plausible(s.T, s.Up); err != nil {
+		return err
+	}
+	if bytes, ok := bytesOf(s); ok && (bytes < 0 || bytes > maxBytes) {
+		return fmt.Errorf("process %q has %d bytes", s.Process, bytes)
+	}
+	l.lines++
+	if !l.full(p, capture.Key{User: s.User, Name: s.Process}) {
+		p.AddSample(s)
+	}
+	return nil
+}
+
+// AddEvent adds an event. An event that no run contains is an error and is not used.
+func (l *Ledger) AddEvent(e record.Event) error {
+	if e.Event == "stopped" {
+		l.lines++
+		l.stopped = e
+		return nil
+	}
+	p, err := l.partOf(e.Device, e.Process)
+	if err != nil {
+		return err
+	}
+	if err := plausible(e.T, e.Up, e.Lasted); err != nil {
+		return err
+	}
+	l.lines++
+	if e.Event != "found" || !l.full(p, processOf(e).Key()) {
+		p.AddEvent(e)
+	}
+	return nil
+}
+
+// full reports, and counts, a line of a process for which there is no room.
+func (l *Ledger) full(p *Part, k capture.Key) bool {
+	if l.Limit == 0 || p.byKey[k] != nil {
+		return false
+	}
+	accounts := 0
+	for _, other := range l.parts {
+		accounts += len(other.accounts)
+	}
+	if accounts < l.Limit {
+		return false
+	}
+	l.skipped++
+	return true
+}
+
+// partOf returns the part of a line about a process, or an error if no run has it.
+func (l *Ledger) partOf(device, process string) (*Part, error) {
+	p := l.byDevice[device]
+	switch {
+	case p == nil:
+		return nil, fmt.Errorf("device %q is not in the header", device)
+	case len(process) > MaxName:
+		return nil, fmt.Errorf("the name of the process has %d bytes", len(process))
+	}
+	return p, nil
+}
+
+const (
+	// MaxName bounds the name of a process in bytes; Android has at most 255 characters.
+	MaxName = 1024
+	// MaxSeconds bounds the times of a line: the seconds of this century since 1970.
+	MaxSeconds = 4.2e9
+	// maxBytes bounds the memory of a process.
+	maxBytes = 1 << 50
+)
+
+// plausible refuses times that no run can have and that the clock's type, or JSON,
+// could not hold.
+func plausible(seconds ...float64) error {
+	for _, s := range seconds {
+		if math.Abs(s) > MaxSeconds {
+			return fmt.Errorf("a time of %g s", s)
+		}
+	}
+	return nil
+}
+
+// AddDamage adds a line that cannot be used, with its number and the reason. It may
+// have been about any process of any device: no verdict crosses it.
+func (l *Ledger) AddDamage(line int, why error) {
+	l.damage.add(line, why)
+	for _, p := range l.parts {
+		p.markMissing()
+	}
+}
+
+// Accounts returns all accounts, in the order of their devices and first lines.
+func (l *Ledger) Accounts() []*Account {
+	var out []*Account
+	for _, p := range l.parts {
+		out = append(out, p.accounts...)
+	}
+	return out
+}
+
+// Run returns the record of the run, judged by all lines so far. A run that was
+// killed ended with its last line.
+func (l *Ledger) Run() record.Run {
+	plan := l.plan()
+	r := record.Run{
+		Schema: record.RunSchema, Tool: plan.Tool, Started: l.header.Started, Ended: l.ended(),
+		Policy: policyName(plan), Stopped: l.stopped.Text, Workload: l.workload(), Own: l.stopped.Own,
+		Devices: []record.Device{}, Processes: []record.Process{}, Diagnoses: []record.Diagnosis{}, Warnings: []string{},
+	}
+	for _, p := range l.parts {
+		if r.Own == nil {
+			r.Own = p.own
+		}
+		r.Devices = append(r.Devices, p.device())
+		r.Diagnoses = append(r.Diagnoses, p.diagnoses()...)
+	}
+	accounts := l.Accounts()
+	for _, a := range accounts {
+		r.Processes = append(r.Processes, a.Record(len(accounts)))
+	}
+	var cut int
+	if r.Diagnoses, cut = shorten(r.Diagnoses); cut > 0 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%d diagnoses are left out here, or what they have found: their folders have it", cut))
+	}
+	r.Interrupted = r.Stopped == record.StoppedInterrupted || r.Stopped == record.StoppedKilled
+	r.Warnings = append(r.Warnings, l.unseen()...)
+	if text := l.damage.summary(); text != "" {
+		r.Warnings = append(r.Warnings, text)
+	}
+	r.ExitCode = ExitCode(r, plan.Assert, plan.Strict)
+	return r
+}
+
+func (l *Ledger) ended() time.Time {
+	if l.stopped.Ended != nil {
+		return *l.stopped.Ended
+	}
+	longest := 0.0
+	for _, p := range l.parts {
+		longest = max(longest, p.last/p.header.TimeScale)
+	}
+	return l.header.Started.Add(time.Duration(longest * float64(time.Second))).Round(time.Millisecond)
+}
+
+// workload is how the workload has ended, and where it was interrupted.
+func (l *Ledger) workload() *record.Workload {
+	if l.stopped.Workload == nil {
+		return nil
+	}
+	w := *l.stopped.Workload
+	w.Interrupted = nil
+	for _, p := range l.parts {
+		if p.dropped != nil {
+			w.Interrupted = append(w.Interrupted, record.Interruption{Device: p.header.Device, T: *p.dropped})
+		}
+	}
+	return &w
+}
+
+// unseen names the processes that were asked for and never seen. A pattern with a
+// star may well match none, as long as something was seen.
+func (l *Ledger) unseen() []string {
+	accounts := l.Accounts()
+	var out []string
+	for _, text := range l.plan().Processes {
+		p := capture.Pattern(text)
+		seen := slices.ContainsFunc(accounts, func(a *Account) bool { return p.Match(a.Name) })
+		if !seen && !(len(accounts) > 0 && strings.HasSuffix(text, "*")) {
+			out = append(out, fmt.Sprintf("no process %s was seen", p))
+		}
+	}
+	return out
+}
+
+func (l *Ledger) plan() record.Plan {
+	if l.header.Plan == nil {
+		return record.Plan{Assert: record.AssertEnd}
+	}
+	return *l.header.Plan
+}
+
+func policyName(p record.Plan) string {
+	var policy struct{ Name string }
+	// The policy was written by this program or read by it before.
+	_ = json.Unmarshal(p.Policy, &policy)
+	return policy.Name
+}

@@ -1,0 +1,91 @@
+package ledger
+
+import (
+	"math"
+	"time"
+
+	"github.com/leakgate/leakgate/detector/limit"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// limits judges how near a process is to the limits at which it dies.
+type limits struct {
+	watch    limit.Watch
+	warnings []record.LimitWarning
+	dropped  int // warnings beyond maxLimits
+	// reasons say what could not be read.
+	reasons []string
+	// javaLimit is that of the Java heap in bytes, 0 where it is not known, and
+	// javaGarbage the most of the heap that a collection could free.
+	javaLimit, javaGarbage int64
+}
+
+// maxLimits bounds the warnings of one process; the rules warn of each limit once or twice
+// as long as it is near.
+const maxLimits = 100
+
+func (l *limits) addHeadroom(h record.Headroom, up time.Duration, seconds func(time.Duration) float64) {
+	l.reasons = h.Reasons
+	if h.JavaLimit != nil {
+		l.javaLimit = *h.JavaLimit
+	}
+	if h.JavaGarbage != nil {
+		l.javaGarbage = *h.JavaGarbage
+	}
+	for _, u := range []struct {
+		of         limit.Resource
+		used, most *int64
+	}{
+		{limit.FileDescriptors, h.Files, h.FileLimit},
+		{limit.Threads, h.Threads, h.ThreadLimit},
+		{limit.AddressSpace, h.Virtual, h.VirtualLimit},
+	} {
+		if u.used != nil && u.most != nil {
+			l.add(u.of, limit.Use{At: up, Used: *u.used, Limit: *u.most}, seconds)
+		}
+	}
+}
+
+// addBreakdown judges the Java heap of a breakdown: there are more of them than readings
+// of the other limits, and a collection between two of them must be seen.
+func (l *limits) addBreakdown(b record.Breakdown, up time.Duration, seconds func(time.Duration) float64) {
+	if b.JavaAlloc != nil && *b.JavaAlloc <= maxBytes>>10 && l.javaLimit > 0 {
+		l.add(limit.JavaHeap, limit.Use{At: up, Used: *b.JavaAlloc << 10, Limit: l.javaLimit, Garbage: l.javaGarbage}, seconds)
+	}
+}
+
+func (l *limits) add(of limit.Resource, u limit.Use, seconds func(time.Duration) float64) {
+	for _, w := range l.watch.Hear(of, u) {
+		if len(l.warnings) == maxLimits {
+			l.dropped++
+			continue
+		}
+		out := record.LimitWarning{T: max(0, seconds(w.At)), Resource: w.Resource.String(), Used: w.Used, Limit: w.Limit, Urgent: w.Urgent, Text: w.Text}
+		if w.TimeKnown {
+			out.TimeLeft = new(record.Round(w.TimeLeft.Seconds(), 0))
+		}
+		l.warnings = append(l.warnings, out)
+	}
+}
+
+// standings are how the process stands with each limit that was seen.
+func (l *limits) standings() []record.Standing {
+	out := []record.Standing{}
+	for _, st := range l.watch.State() {
+		s := record.Standing{Resource: st.Resource.String(), Used: st.Used, Limit: st.Limit, Exceeded: st.Exceeded, Warned: st.Warned}
+		if st.LevelKnown && finite(st.Share) {
+			s.Share = new(record.Round(st.Share, 4))
+		}
+		if st.Rate.Known && finite(st.Rate.PerHour) {
+			s.Rate = new(record.Round(st.Rate.PerHour, 1))
+		}
+		if st.TimeKnown {
+			s.TimeLeft = new(record.Round(st.TimeLeft.Seconds(), 0))
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// finite reports whether JSON can hold a number.
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

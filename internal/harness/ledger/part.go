@@ -1,0 +1,181 @@
+package ledger
+
+import (
+	"math"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// Part is one device's part of a run.
+type Part struct {
+	of       *Ledger
+	header   record.HeaderDevice
+	byKey    map[capture.Key]*Account
+	accounts []*Account
+	// begun is the device's clock at t_s 0, up its latest reading and last the
+	// t_s of the latest line.
+	begun, up time.Duration
+	last      float64
+	usage     record.Usage
+	own       *record.Own // of all devices together
+	// lost says why the device's part ended early.
+	lost string
+	// dropped is t_s at which the device dropped the workload's command.
+	dropped *float64
+	// missingLines: lines are missing before the next one. damaged: some were missing.
+	missingLines, damaged bool
+}
+
+func newPart(of *Ledger, header record.HeaderDevice) *Part {
+	up := clockOf(header.StartedUp)
+	if header.TimeScale <= 0 {
+		header.TimeScale = 1
+	}
+	return &Part{of: of, header: header, byKey: map[capture.Key]*Account{}, begun: up, up: up}
+}
+
+// clockOf is seconds of a line as the device's clock, which counts hundredths of
+// a second (/proc/uptime): whole milliseconds bring back exactly what was read.
+func clockOf(seconds float64) time.Duration {
+	return time.Duration(math.Round(seconds*1000)) * time.Millisecond
+}
+
+// Up returns the device's clock at its latest line.
+func (p *Part) Up() time.Duration { return p.up }
+
+// Advance notes that the device's clock has shown up.
+func (p *Part) Advance(up time.Duration) { p.up = max(p.up, up) }
+
+// Seconds returns a moment of the device's clock as t_s, seconds since the run began.
+func (p *Part) Seconds(up time.Duration) float64 { return record.Round((up - p.begun).Seconds(), 3) }
+
+// At returns the device's clock at the moment t after the run began.
+func (p *Part) At(t time.Duration) time.Duration { return p.begun + t }
+
+// Open returns the account of a process, a new one if there is none.
+func (p *Part) Open(process capture.Process) *Account {
+	a := p.byKey[process.Key()]
+	if a == nil {
+		// The line that said how it is read may be missing.
+		a = &Account{Process: process, Detector: detector.New(p.of.policy), part: p, unsure: p.damaged}
+		p.byKey[process.Key()] = a
+		p.accounts = append(p.accounts, a)
+		if p.of.Opened != nil {
+			p.of.Opened(a)
+		}
+	}
+	return a
+}
+
+// Entry is one transition of the machine of one process. One that leads nowhere is
+// a jump of the memory.
+type Entry struct {
+	Of *Account
+	record.Transition
+}
+
+// Jump reports whether the entry is a jump.
+func (e Entry) Jump() bool { return e.From == e.To }
+
+// AddSample adds one sample and returns the resulting entries.
+func (p *Part) AddSample(s record.Sample) []Entry {
+	up := clockOf(s.Up)
+	entries := p.resync(s.T, up)
+	a := p.Open(capture.Process{Name: s.Process, User: s.User, PID: s.PID, Start: s.Start})
+	p.up, p.last = max(p.up, up), max(p.last, s.T)
+	return append(entries, p.entries(a, a.addSample(s, up))...)
+}
+
+// AddEvent adds one event and returns the resulting entries. Transitions and jumps
+// are events too; they follow from the others and are ignored.
+func (p *Part) AddEvent(e record.Event) []Entry {
+	up := clockOf(e.Up)
+	var entries []Entry
+	if e.Event != "reboot" { // which has the new clock itself
+		entries = p.resync(e.T, up)
+	}
+	p.last = max(p.last, e.T)
+	if e.Process == "" {
+		return append(entries, p.addDeviceEvent(e, up)...)
+	}
+	process := processOf(e)
+	if p.byKey[process.Key()] == nil && e.Event != "found" {
+		return entries // of another version, with an unknown meaning
+	}
+	a := p.Open(process)
+	return append(entries, p.entries(a, a.addEvent(e, up))...)
+}
+
+// processOf is the process that an event is about.
+func processOf(e record.Event) capture.Process {
+	p := capture.Process{Name: e.Process, PID: e.PID, Start: e.Start}
+	if e.User != nil {
+		p.User = *e.User
+	}
+	return p
+}
+
+func (p *Part) addDeviceEvent(e record.Event, up time.Duration) []Entry {
+	switch e.Event {
+	case "usage":
+		if e.Usage != nil {
+			p.usage = *e.Usage
+		}
+		p.own = e.Own
+	case "lost":
+		p.lost = e.Text
+	case "dropped":
+		p.dropped = new(e.T)
+	case "reboot":
+		return p.reboot(e.T, up)
+	case "mark":
+		for _, a := range p.accounts {
+			a.addMark(e, up)
+		}
+	}
+	return nil
+}
+
+// reboot takes the device's new clock, which shows up at a moment of the run: nothing
+// before it is compared with anything after.
+func (p *Part) reboot(t float64, up time.Duration) []Entry {
+	p.missingLines = false
+	p.begun, p.up = up-clockOf(t), up
+	var out []Entry
+	for _, a := range p.accounts {
+		a.LastUp, a.Diagnosed = 0, 0
+		a.limits.watch.Restart(up)
+		out = append(out, p.entries(a, a.Detector.Restart(up))...)
+	}
+	return out
+}
+
+// entries records the transitions of an account's machine, on the time axis of the run.
+func (p *Part) entries(a *Account, machine []detector.Transition) []Entry {
+	var out []Entry
+	for _, t := range machine {
+		e := Entry{a, record.Transition{
+			T: p.Seconds(t.At), From: t.From.String(), To: t.To.String(), Kind: t.Kind.String(), Because: t.Because,
+		}}
+		if e.Jump() {
+			a.addJump(p.begun)
+		} else {
+			a.addTransition(e.Transition)
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// device is the device as run.json has it.
+func (p *Part) device() record.Device {
+	usage := p.usage
+	usage.Apps = nil
+	return record.Device{
+		Device: p.header.Device, Model: p.header.Model, API: p.header.API, TimeScale: p.header.TimeScale,
+		StartedUp: p.header.StartedUp, Duration: p.last, Error: p.lost, Usage: usage,
+	}
+}

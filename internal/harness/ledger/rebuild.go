@@ -1,0 +1,71 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// Rebuild makes the record of a run from the lines of its directory: they are
+// judged again by the rules that the run had. A run that was killed is told as
+// such, with all that it has measured. Lines that are damaged are left out, and no
+// verdict crosses them. The warnings say what of the directory could not be used;
+// the error is a directory without a run, or with one of which nothing can be read.
+func Rebuild(dir string) (record.Run, []error, error) {
+	path := filepath.Join(dir, record.SamplesName)
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return record.Run{}, nil, fmt.Errorf("open run: %s holds no run: there is no %s in it", dir, record.SamplesName)
+	case err != nil:
+		return record.Run{}, nil, fmt.Errorf("open run: %w", err)
+	case !info.Mode().IsRegular(): // opening a pipe would wait for its writer
+		return record.Run{}, nil, fmt.Errorf("open run: %s is no file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return record.Run{}, nil, fmt.Errorf("open run: %w", err)
+	}
+	defer f.Close()
+	l, warnings, err := Read(f, func(h record.Header) (*Ledger, error) {
+		policy, err := PolicyOf(h)
+		if err != nil {
+			return nil, err
+		}
+		return New(h, policy)
+	})
+	if err != nil {
+		return record.Run{}, nil, fmt.Errorf("read run in %s: %w", dir, err)
+	}
+	return l.Run(), warnings, nil
+}
+
+// Read adds all lines of a samples.ndjson to the ledger that begin returns for its
+// header. Lines that cannot be used are skipped and no verdict crosses them; the
+// warnings name them. The error is a file without a usable line.
+func Read(in io.Reader, begin func(record.Header) (*Ledger, error)) (*Ledger, []error, error) {
+	var l *Ledger
+	truncated, err := record.ReadSamples(in, record.Lines{
+		Header:  func(h record.Header) (err error) { l, err = begin(h); return err },
+		Sample:  func(s record.Sample) error { return l.AddSample(s) },
+		Event:   func(e record.Event) error { return l.AddEvent(e) },
+		Damaged: func(line int, why error) { l.AddDamage(line, why) },
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if l.lines == 0 && l.damage.lines > 0 {
+		first := l.damage.first[0]
+		return nil, nil, fmt.Errorf("nothing can be read but the header; line %d: %s", first.number, first.why)
+	}
+	warnings := append(l.damage.warnings(), truncated...)
+	if l.skipped > 0 {
+		warnings = append(warnings, fmt.Errorf("more than %d processes: %d lines of the others are skipped", l.Limit, l.skipped))
+	}
+	return l, warnings, nil
+}

@@ -1,0 +1,201 @@
+package ledger
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// recordedLines are the lines of a run of policy article with leaks, crashes, a hole, a
+// device that was away and a reboot.
+func recordedLines(t *testing.T) []byte {
+	t.Helper()
+	f, err := os.Open(filepath.Join("testdata", "faults.ndjson.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	unzipped, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(unzipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func rebuildOf(t *testing.T, text []byte) (record.Run, []error, error) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, record.SamplesName), text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return Rebuild(dir)
+}
+
+// A run that is killed leaves a beginning of its lines. Every one of them is a
+// run: with all whole samples, and no step that the whole run has not.
+func TestRebuildEveryBeginning(t *testing.T) {
+	text := recordedLines(t)
+	whole, _, err := rebuildOf(t, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := bytes.IndexByte(text, '\n') + 1
+	cuts := []int{header, len(text) - 1}
+	r := rand.New(rand.NewPCG(1, 2))
+	tried := 200
+	for range tried {
+		cuts = append(cuts, header+r.IntN(len(text)-header))
+	}
+	for _, cut := range cuts {
+		run, doubts, err := rebuildOf(t, text[:cut])
+		if err != nil {
+			t.Fatalf("cut at %d: %v", cut, err)
+		}
+		torn := cut > header && text[cut-1] != '\n'
+		if torn != (len(doubts) == 1) || run.Stopped != "killed" || !run.Interrupted || run.ExitCode != record.ExitInterrupted {
+			t.Fatalf("cut at %d: %v %+v", cut, doubts, run)
+		}
+		checkBeginning(t, text[:cut], run, whole)
+	}
+}
+
+func checkBeginning(t *testing.T, text []byte, run, whole record.Run) {
+	t.Helper()
+	readings := 0
+	for line := range bytes.Lines(text) {
+		if bytes.HasSuffix(line, []byte("\n")) && bytes.Contains(line, []byte(`"source":"smaps_rollup","pss_kb"`)) {
+			readings++
+		}
+	}
+	samples := 0
+	for i, p := range run.Processes {
+		samples += p.Samples
+		full := whole.Processes[i]
+		n := min(len(p.Transitions), len(full.Transitions))
+		if p.Process != full.Process || len(p.Transitions) > len(full.Transitions) || !reflect.DeepEqual(p.Transitions[:n], full.Transitions[:n]) {
+			t.Fatalf("%d bytes: steps %+v, the whole run has %+v", len(text), p.Transitions, full.Transitions)
+		}
+	}
+	if samples != readings {
+		t.Fatalf("%d bytes: %d samples of %d lines", len(text), samples, readings)
+	}
+	if run.Ended.Before(run.Started) || run.Ended.After(whole.Ended.Add(time.Second)) {
+		t.Fatalf("%d bytes: ended %v", len(text), run.Ended)
+	}
+}
+
+func TestRebuildRefuses(t *testing.T) {
+	header := `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1,"time_scale":1}]}` + "\n"
+	for name, c := range map[string]struct{ text, want string }{
+		"an empty file":       {"", "read samples header"},
+		"half a header":       {header[:40], "read samples header"},
+		"a strange device":    {header + `{"t_s":1,"up_s":2,"device":"S2","process":"x","source":"smaps"}` + "\n", `line 2: device "S2" is not in the header`},
+		"no JSON":             {header + "x\n", "line 2"},
+		"a device twice":      {strings.Replace(header, `"devices":[`, `"devices":[{"device":"S1"},`, 1), "stands twice"},
+		"a policy of no kind": {strings.Replace(header, `}]}`, `}],"plan":{"policy":{"Name":"x"}}}`, 1), `find policy "x"`},
+	} {
+		if _, _, err := rebuildOf(t, []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, _, err := Rebuild(t.TempDir()); err == nil || !strings.Contains(err.Error(), "holds no run") {
+		t.Errorf("an empty directory: %v", err)
+	}
+}
+
+// Whatever the lines are, a rebuild gives an error or a run that can be written
+// and read again.
+func FuzzRebuild(f *testing.F) {
+	header := `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1,"time_scale":1}]}` + "\n"
+	for _, lines := range []string{
+		`{"t_s":1,"up_s":2,"device":"S1","user":0,"process":"x","pid":1,"start":2,"source":"smaps_rollup","pss_kb":5}`,
+		`{"t_s":1,"up_s":2,"device":"S1","process":"x","source":"dumpsys","breakdown":{"total_pss_kb":7}}`,
+		`{"t_s":1,"up_s":1e300,"device":"S1","event":"reboot"}` + "\n" + `{"t_s":-5,"up_s":0,"device":"S1","event":"restart","process":"x"}`,
+		`{"t_s":1,"up_s":2,"device":"S1","event":"gap","process":"x","user":10,"lasted_s":-1e308}`,
+		`{"event":"stopped","text":"duration","usage":{}}`,
+	} {
+		f.Add([]byte(header + lines + "\n"))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		run, _, err := rebuildOf(t, text)
+		if err != nil {
+			return
+		}
+		dir := t.TempDir()
+		if err := record.WriteRun(dir, run); err != nil {
+			t.Fatal(err)
+		}
+		again, err := record.ReadRun(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, _ := json.Marshal(run)
+		after, _ := json.Marshal(again)
+		if !bytes.Equal(before, after) {
+			t.Errorf("read back\n%s\nwritten\n%s", after, before)
+		}
+	})
+}
+
+// What another version wrote neither invents a process nor bends a time.
+func TestRebuildOfAnotherVersion(t *testing.T) {
+	text := `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1"}],"new":1}` + "\n" +
+		`{"t_s":1,"up_s":2,"device":"S1","event":"celebrated","process":"a","with":"cake"}` + "\n" +
+		`{"t_s":60,"up_s":61,"device":"S1","event":"end"}` + "\n"
+	run, doubts, err := rebuildOf(t, []byte(text))
+	if err != nil || len(doubts) > 0 || len(run.Processes) != 0 || run.Ended.Sub(run.Started) != time.Minute {
+		t.Errorf("%+v, %v, %v", run, doubts, err)
+	}
+}
+
+// Lines of a response that no run writes give an error or a run that can be written.
+func TestRebuildHostileLines(t *testing.T) {
+	header := `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1,"time_scale":1}]}` + "\n"
+	found := `{"t_s":1,"up_s":2,"device":"S1","event":"found","process":"x","pid":1,"start":2,"source":"smaps_rollup"}` + "\n"
+	var many strings.Builder
+	for i := range 700 {
+		fmt.Fprintf(&many, `{"t_s":%d,"up_s":%d,"device":"S1","event":"diagnose","process":"x","diagnosis":{"trigger":"leak","folder":"artifacts/%d","t_s":-1e308}}`+"\n", i, i, i)
+	}
+	for name, lines := range map[string]string{
+		"a diagnosis of nobody":   `{"t_s":1,"up_s":2,"device":"S1","event":"diagnose","process":"y","diagnosis":{"trigger":"leak"}}`,
+		"a diagnosis of the past": `{"t_s":1,"up_s":2,"device":"S1","event":"diagnose","process":"x","diagnosis":{"trigger":"leak","t_s":-1e308,"took_s":1e308}}`,
+		"without one":             `{"t_s":1,"up_s":2,"device":"S1","event":"diagnosed","process":"x","again":true}`,
+		"many":                    many.String(),
+		"no folder, twice":        `{"t_s":1,"up_s":2,"device":"S1","event":"diagnose","process":"x","diagnosis":{}}` + "\n" + `{"t_s":1,"up_s":2,"device":"S1","event":"diagnosed","process":"x","diagnosis":{"findings":[{"share":1e308}]}}`,
+		"a pause of minus a year": `{"t_s":1,"up_s":2,"device":"S1","event":"pause","process":"x","lasted_s":-31536000}`,
+		"headroom":                `{"t_s":1,"up_s":2,"device":"S1","event":"headroom","process":"x","headroom":{"files":-1,"file_limit":0,"threads":9223372036854775807,"thread_limit":-9223372036854775808,"virtual_bytes":9223372036854775807,"virtual_limit_bytes":1,"java_limit_bytes":9223372036854775807}}`,
+		"a heap without a limit":  `{"t_s":1,"up_s":2,"device":"S1","process":"x","source":"dumpsys","breakdown":{"total_pss_kb":7,"java_alloc_kb":9223372036854775807}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			run, _, err := rebuildOf(t, []byte(header+found+lines+"\n"))
+			if err != nil {
+				return
+			}
+			if err := record.WriteRun(t.TempDir(), run); err != nil {
+				t.Error(err)
+			}
+			if err := reporters.WriteLeaks(t.TempDir(), run); err != nil {
+				t.Error(err)
+			}
+			if len(run.Diagnoses) > maxDiagnoses {
+				t.Errorf("%d diagnoses", len(run.Diagnoses))
+			}
+		})
+	}
+}

@@ -1,0 +1,106 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// Record returns the account as run.json of a run with so many processes has it.
+func (a *Account) Record(processes int) record.Process {
+	a.Detector.Among(processes)
+	a.Detector.SetCoverage(clockOf(a.absent), clockOf(a.part.last))
+	v := a.Detector.Verdict()
+	p := record.Process{
+		Device: a.Device(), User: a.User, Process: a.Name, PID: a.PID,
+		Source: string(a.source), Reasons: present(a.reasons),
+		Restarts: a.restarts, Samples: a.Samples, Details: a.details,
+		Missed: a.missed, Gaps: a.gaps, Absent: record.Round(a.absent, 3), Paused: record.Round(a.paused, 3),
+		Duration:        record.Round(v.Duration.Seconds(), 3),
+		FirstSuspicious: a.firstSuspicious, FirstLeaking: a.firstLeaking,
+		Headroom: a.limits.standings(), HeadroomReasons: present(a.limits.reasons), Limits: present(a.limits.warnings),
+		Transitions: present(a.transitions), Warnings: append([]string{}, a.warnings...),
+	}
+	SetVerdict(&p, v)
+	p.State, p.Worst, p.Jumps = v.State.String(), v.Worst.String(), a.jumpsOf(v.Jumps)
+	if a.Samples > 0 {
+		p.LastMB = new(mb(a.LastBytes))
+	}
+	if n := a.limits.dropped; n > 0 {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("%d more early warnings of limits are left out", n))
+	}
+	if a.dropped > 0 {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("%d earlier steps are left out here; samples.ndjson has them", a.dropped))
+	}
+	for _, u := range a.part.usage.Apps {
+		if u.Process == a.Name && u.User == a.User {
+			p.CPU, p.CostCPU = u.CPU, u.Cost
+		}
+	}
+	return p
+}
+
+// SetVerdict replaces in the record of a process what a verdict says about a series:
+// everything but the states and the jumps.
+func SetVerdict(p *record.Process, v detector.Verdict) {
+	p.Gate, p.Kind, p.Because = string(v.Gate), v.Kind.String(), v.Because
+	p.Growth, p.Shares, p.Evidence = mb(v.Growth), shares(v.Shares), []record.Evidence{}
+	p.Rate, p.RateInterval, p.MinDetectable = nil, nil, nil
+	if v.RateKnown {
+		p.Rate = new(perHour(v.Rate))
+		p.RateInterval = []float64{perHour(v.RateLow), perHour(v.RateHigh)}
+	}
+	if v.MinDetectable > 0 {
+		p.MinDetectable = new(perHour(v.MinDetectable))
+	}
+	for _, e := range v.Evidence {
+		if finite(e.Value) {
+			p.Evidence = append(p.Evidence, record.Evidence{Name: e.Name, Value: e.Value, Unit: e.Unit})
+		}
+	}
+	for _, w := range v.Warnings {
+		if text := w.Error(); !slices.Contains(p.Warnings, text) {
+			p.Warnings = append(p.Warnings, text)
+		}
+	}
+}
+
+// jumpsOf are the jumps of a verdict on the time axis of the run. The latest of them
+// were recorded; the present start of the clock is for one that was not.
+func (a *Account) jumpsOf(jumps []detector.Jump) []record.Jump {
+	out := make([]record.Jump, len(jumps))
+	for i, j := range jumps {
+		zero := a.part.begun
+		if recorded := len(a.jumps) - len(jumps) + i; recorded >= 0 {
+			zero = a.jumps[recorded]
+		}
+		out[i] = record.Jump{T: record.Round((j.At - zero).Seconds(), 3), MB: mb(j.Bytes), Stayed: j.Stayed}
+	}
+	return out
+}
+
+func shares(of []detector.Share) []record.Share {
+	out := make([]record.Share, len(of))
+	for i, s := range of {
+		out[i] = record.Share{
+			Dimension: s.Dimension.String(), Growth: mb(s.Growth), Share: record.Round(s.Share, 4), Rate: perHour(s.Rate),
+		}
+	}
+	return out
+}
+
+// present makes an empty list of nil: in JSON a list is a list.
+func present[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// mb is bytes in MB, to a hundredth.
+func mb(bytes int64) float64 { return record.Round(float64(bytes)/detector.MB, 2) }
+
+// perHour is bytes per hour in MB/h, to a tenth of a kB.
+func perHour(bytes float64) float64 { return record.Round(bytes/detector.MB, 4) }
