@@ -70,8 +70,9 @@ unit: $(BIN)/testrun
 
 # Tests that keep real time or meet real parts: few and short. One that fails by chance is
 # tried again, and named in the log.
+REAL = $(shell grep -rlE --include='*_test.go' '^//go:build .*realtime' . | xargs grep -LE '^//go:build .*e2e')
 real: $(BIN)/testrun
-	$(BIN)/testrun -retry $(CACHE)/flakes.txt -vet=off -tags realtime -timeout 5m -run '^TestReal' ./...
+	$(BIN)/testrun -retry $(CACHE)/flakes.txt -vet=off -tags realtime -p 1 -timeout 5m -run "^($$(grep -hoE '^func Test\w+' $(REAL) | cut -c 6- | paste -sd '|'))$$" $$(dirname $(REAL) | sort -u)
 
 # All of it, at full length: each line end of large texts, for one.
 e2e: packages
@@ -81,7 +82,7 @@ e2e: packages
 # On a clock that waits for nobody, and for SOAK behind the real adb server.
 soak: packages
 	go test -race -count=50 -timeout 1h -run '^TestSoak$$' ./harness/monitor
-	LEAKGATE_SOAK=$(SOAK) go test -tags realtime -race -count=1 -timeout 24h -run '^TestRealSoak$$' -v ./harness/monitor
+	LEAKGATE_SOAK=$(SOAK) go test -tags realtime,e2e -race -count=1 -timeout 24h -run '^TestRealSoak$$' -v ./harness/monitor
 
 flakes: packages
 	.ci/flakes

@@ -379,40 +379,6 @@ func TestJavaHeapUse(t *testing.T) {
 	}
 }
 
-// The kernel of this machine: what is read is what it tells in other ways.
-func TestLocalHeadroom(t *testing.T) {
-	name := fmt.Sprintf("com.leakgate.room%d", os.Getpid())
-	cmd := child(t, name)
-	dev := local()
-	p := find(t, dev, Pattern(name))[0]
-	for _, right := range []string{"own", "other"} {
-		asked := Device(dev)
-		if right == "other" {
-			asked = unprivileged(t)
-		}
-		got, err := ReadHeadroom(t.Context(), asked, Facts{UID: 2000}, []Target{{Process: p}})
-		if err != nil || got[0].Err != nil {
-			t.Fatal(got, err)
-		}
-		h := got[0]
-		open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", cmd.Process.Pid))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if h.Files != known(int64(len(open))) && (right == "own" || h.Files.Known || !tells(h, "open files: ")) {
-			t.Errorf("%s: %v files, there are %d", right, h.Files, len(open))
-		}
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", cmd.Process.Pid))
-		if err != nil {
-			t.Fatal(err)
-		}
-		limits, err := procfs.ParseLimits(text)
-		if err != nil || h.FileLimit != limits.OpenFiles.Soft || h.Threads != known(1) || !h.ThreadLimit.Known || h.ThreadLimitBy == "" || !h.Virtual.Known || h.Virtual.N < 1<<20 {
-			t.Errorf("%s: %+v, %v", right, h, err)
-		}
-	}
-}
-
 // unprivileged is this machine's shell under a uid that owns nothing.
 func unprivileged(t *testing.T) *shelltest.Device {
 	t.Helper()

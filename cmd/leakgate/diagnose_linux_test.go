@@ -1,3 +1,5 @@
+//go:build realtime
+
 package main
 
 import (

@@ -1,3 +1,5 @@
+//go:build realtime
+
 package main
 
 import (
@@ -417,22 +419,6 @@ func bytesText(n *int64) string {
 // leaked is what a leak of the nightly run comes to between two moments, in MB.
 func leaked(from, to float64) float64 { return (to - from) * leakRate / 3600 }
 
-// The whole job on real parts: the real adb server, the real adbd, a real shell, and
-// four Java processes, three of which really leak; on a build where all may be read, and
-// on a user build with an app as it is released, where the kernel refuses.
-func TestNightOnTheHostDevice(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes more than two minutes")
-	}
-	t.Parallel()
-	hostdevicetest.RequireJava(t)
-	rooted := hostdevicetest.StartNested(t, hostdevice.Options{Scale: nightScale, AppUID: appUser})
-	user := hostdevicetest.StartNested(t, hostdevice.Options{Scale: nightScale, ShellUID: shellUser, AppUID: appUser, BuildType: "user", Released: true})
-	one, other := beginNight(t, rooted), beginNight(t, user)
-	t.Run("root", func(t *testing.T) { one.end(t).assertWhole(t, rooted) })
-	t.Run("user build", func(t *testing.T) { other.end(t).assertDegraded(t, user) })
-}
-
 // assertWhole: where all may be read, nothing is lacking.
 func (w watched) assertWhole(t *testing.T, r *hostdevicetest.Running) {
 	t.Helper()
@@ -701,61 +687,5 @@ func TestDumpsOnTheHostDevice(t *testing.T) {
 	text, _ := cmd.CombinedOutput() // the exit code tells
 	if code := cmd.ProcessState.ExitCode(); code != 0 || !strings.Contains(string(text), "Leaky.OPEN_SESSIONS") || !strings.Contains(string(text), "grown") {
 		t.Errorf("diff: exit %d\n%s", code, text)
-	}
-}
-
-// nearing is a run of processes that come near a limit: of files, and of the Java heap.
-const nearing = `version: 1
-app: { package: PACKAGE, processes: ["PACKAGE:*"] }
-devices: { serials: ["${LEAKGATE_HOSTDEVICE}"] }
-workload:
-  device_command: am start -n PACKAGE/.Files --es mb_per_h 300 && am start -n PACKAGE/.Busy --es mb_per_h 150 && exec sleep 86400
-duration: 110m
-`
-
-// A process is warned of before it dies of a limit.
-func TestLimitsOnTheHostDevice(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes more than a minute")
-	}
-	t.Parallel()
-	hostdevicetest.RequireJava(t)
-	const heapMB, files = 320, 1024
-	r := hostdevicetest.StartNested(t, hostdevice.Options{Scale: 80, AppUID: appUser, HeapMB: heapMB, FileLimit: files})
-	w := begin(t, r, 3*time.Minute, strings.ReplaceAll(nearing, "PACKAGE", r.Package())).end(t)
-	for _, want := range []struct {
-		process, resource, words string
-		limit                    int64
-	}{
-		{"files", "file_descriptors", "file descriptors", files},
-		{"busy", "java_heap", "Java heap", heapMB * mb},
-	} {
-		p := w.process(t, want.process)
-		for _, l := range p.Limits {
-			if l.Resource != want.resource {
-				t.Errorf("%s is warned of %s", want.process, l.Text)
-			}
-		}
-		if len(p.Limits) == 0 {
-			t.Errorf("%s: no warning; %+v, %q", want.process, p.Headroom, p.HeadroomReasons)
-			continue
-		}
-		l := p.Limits[0]
-		if l.Limit != want.limit || l.Used < want.limit*4/10 || l.Used > want.limit || l.TimeLeft == nil || *l.TimeLeft > 3600 {
-			t.Errorf("%s: %+v", want.process, l)
-		}
-		if !strings.Contains(l.Text, want.words) || !w.has(want.process, "limit") {
-			t.Errorf("%s: %q", want.process, l.Text)
-		}
-		w.says(t, l.Text)
-	}
-	// What was warned of has happened, and when: the app cannot live without files.
-	warned := w.process(t, "files").Limits[0]
-	gone := slices.IndexFunc(w.events, func(e record.Event) bool { return e.Event == "gone" && modeOf(e.Process) == "files" })
-	if gone < 0 {
-		t.Fatal("the process that leaks files lives on")
-	}
-	if left := w.events[gone].T - warned.T; left < 0.7**warned.TimeLeft || left > 1.3**warned.TimeLeft {
-		t.Errorf("it has ended after %.0f s, foretold were %.0f", left, *warned.TimeLeft)
 	}
 }

@@ -3,7 +3,6 @@
 package monitor
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -79,44 +78,6 @@ func TestRealFaults(t *testing.T) {
 	}
 	r := perform(t, t.Context(), o)
 	checkEachFault(t, r, benches, stalls.Total())
-	checkCensus(t, before, benches)
-	checkNothingLeft(t, benches)
-}
-
-// TestRealSoak is TestSoak behind the real adb server, for LEAKGATE_SOAK.
-func TestRealSoak(t *testing.T) {
-	text := os.Getenv("LEAKGATE_SOAK")
-	if text == "" {
-		t.Skip("LEAKGATE_SOAK=10m soaks for ten minutes")
-	}
-	span, err := time.ParseDuration(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const scale = 6 // an interval of 30 s takes 5 s
-	const unit = 5 * time.Second
-	seed := seed(t)
-	ownTemporary(t)
-	server := adbtest.StartServer(t)
-	benches := []*bench{newRealBench(t, server, 1, scale), newRealBench(t, server, 2, scale), newRealBench(t, server, 3, scale)}
-	before := census(t)
-	stalls := stall.Measure(t)
-	o := soakOptions(t, benches)
-	watching, end := context.WithCancel(t.Context())
-	defer end()
-	go func() {
-		tormentAll(t.Context(), seed, span, unit, benches, server.Kill, func() {
-			if err := server.Restart(); err != nil {
-				t.Error(err)
-			}
-		})
-		pause(t.Context(), 5*unit/2)
-		end()
-	}()
-	r := perform(t, watching, o)
-	for _, b := range benches {
-		checkSoak(t, r, b, stalls.Total())
-	}
 	checkCensus(t, before, benches)
 	checkNothingLeft(t, benches)
 }

@@ -1,3 +1,5 @@
+//go:build e2e
+
 package hostdevice_test
 
 import (
