@@ -142,7 +142,7 @@ func hostile(tb testing.TB, data []byte) (dump []byte, counts map[string]int64) 
 	tb.Helper()
 	b := bytesOf(data)
 	w := &world{names: map[string]hprof.ID{}, classes: map[string]hprof.ID{}, next: 0x1000}
-	w.w = hprof.NewWriter(&w.buf, hprof.Header{Format: hprof.Format103, IDSize: 4})
+	w.w = hproftest.NewWriter(&w.buf, hprof.Header{Format: hprof.Format103, IDSize: 4})
 	for _, c := range hostileClasses {
 		var fields []hprof.Field
 		for f := range strings.FieldsSeq(c.fields) {

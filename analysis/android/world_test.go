@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
 // world is a dump of a few classes whose objects have whatever bytes a test says.
 type world struct {
 	buf     bytes.Buffer
-	w       *hprof.Writer
+	w       *hproftest.Writer
 	names   map[string]hprof.ID
 	classes map[string]hprof.ID
 	next    hprof.ID
@@ -19,7 +20,7 @@ type world struct {
 
 func newWorld() *world {
 	w := &world{names: map[string]hprof.ID{}, classes: map[string]hprof.ID{}, next: 0x1000}
-	w.w = hprof.NewWriter(&w.buf, hprof.Header{Format: hprof.Format103, IDSize: 4})
+	w.w = hproftest.NewWriter(&w.buf, hprof.Header{Format: hprof.Format103, IDSize: 4})
 	w.class("java.lang.Object", "", nil)
 	w.class("java.lang.String", "java.lang.Object", []hprof.Field{w.field("value", hprof.Object), w.field("offset", hprof.Int), w.field("count", hprof.Int)})
 	return w

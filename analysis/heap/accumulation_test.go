@@ -14,6 +14,7 @@ import (
 
 	"github.com/leakgate/leakgate/analysis/heap"
 	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
 // plainTree is a dominator tree as lists of children, from one look at each object.
@@ -517,7 +518,7 @@ func TestAccumulationsInAnyOrder(t *testing.T) {
 			w.roots[i], w.roots[k] = w.roots[k], w.roots[i]
 			serials[i], serials[k] = serials[k], serials[i]
 		})
-		f := form{order: r.Perm(len(w.objects)), rootsAt: r.IntN(len(w.objects) + 1), namesLast: r.IntN(2) == 0, segments: hprof.Segmentation{Records: 1 + r.IntN(9)}}
+		f := form{order: r.Perm(len(w.objects)), rootsAt: r.IntN(len(w.objects) + 1), namesLast: r.IntN(2) == 0, segments: hproftest.Segmentation{Records: 1 + r.IntN(9)}}
 		got, err := load(t, w.threaded(t, f, serials), heap.Options{}).Accumulations(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leakgate/leakgate/analysis/heap"
 	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
 // boundaries are the offsets at which a whole record of a dump ends, outside of the
@@ -53,7 +54,7 @@ func TestTruncated(t *testing.T) {
 	if racing {
 		step = 7
 	}
-	for seed, segments := range []hprof.Segmentation{{Records: 16}, {Single: true}, {Bytes: 300}} {
+	for seed, segments := range []hproftest.Segmentation{{Records: 16}, {Single: true}, {Bytes: 300}} {
 		d, w := randomWorld(uint64(seed)+100, 40)
 		f := d.form()
 		f.segments, f.namesLast = segments, false

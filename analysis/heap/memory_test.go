@@ -14,6 +14,7 @@ import (
 
 	"github.com/leakgate/leakgate/analysis/heap"
 	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
 // watched is a dump that counts what is read of it, and that can fail.
@@ -170,7 +171,7 @@ func TestCancel(t *testing.T) {
 func TestCancelReading(t *testing.T) {
 	const objects = 300_000
 	one := newScribe(4)
-	one.Segment(hprof.Segmentation{Single: true})
+	one.Segment(hproftest.Segmentation{Single: true})
 	one.class(0x100, "C", 8, 1)
 	one.Root(hprof.Root{Kind: hprof.SubRootUnknown, Object: 0x1000})
 	for i := range objects {

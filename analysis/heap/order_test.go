@@ -11,6 +11,7 @@ import (
 
 	"github.com/leakgate/leakgate/analysis/heap"
 	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
 // TestOrder writes one heap in all kinds of orders and reads it with few and many
@@ -32,11 +33,11 @@ func TestOrder(t *testing.T) {
 		}
 		forms := map[string]form{
 			"as is":         {},
-			"one segment":   {segments: hprof.Segmentation{Single: true}, rootsAt: objects / 2},
-			"tiny segments": {segments: hprof.Segmentation{Records: 1}, rootsAt: objects / 3},
+			"one segment":   {segments: hproftest.Segmentation{Single: true}, rootsAt: objects / 2},
+			"tiny segments": {segments: hproftest.Segmentation{Records: 1}, rootsAt: objects / 3},
 			"shuffled":      {order: d.Perm(len(w.objects)), rootsAt: len(w.objects)},
-			"shuffled tiny": {order: d.Perm(len(w.objects)), segments: hprof.Segmentation{Records: 3}, namesLast: true},
-			"classes last":  {order: classesLast, segments: hprof.Segmentation{Bytes: 1 << 16, Fit: true}},
+			"shuffled tiny": {order: d.Perm(len(w.objects)), segments: hproftest.Segmentation{Records: 3}, namesLast: true},
+			"classes last":  {order: classesLast, segments: hproftest.Segmentation{Bytes: 1 << 16, Fit: true}},
 			"names last":    {namesLast: true, rootsAt: len(w.objects) - 7},
 		}
 		want := portrait(load(t, w.dump(t), heap.Options{Workers: 1}))
@@ -165,7 +166,7 @@ func TestOneSegment(t *testing.T) {
 	}
 	w.loaded(0x100, "Leaf")
 	w.loaded(0x110, "Node")
-	w.Segment(hprof.Segmentation{Single: true})
+	w.Segment(hproftest.Segmentation{Single: true})
 	w.classDump(0x100, 8, 0)
 	w.classDump(0x110, 12, 1)
 	at := func(i int) hprof.ID { return hprof.ID(0x10000 + 8*i) }
@@ -207,7 +208,7 @@ func TestOneSegment(t *testing.T) {
 func TestSuperclassCycle(t *testing.T) {
 	const wide, objects = 2000, 300
 	w := newScribe(4)
-	w.Segment(hprof.HotSpotSegments())
+	w.Segment(hproftest.HotSpotSegments())
 	declare := func(id, super hprof.ID, fields int) {
 		c := &hprof.Class{ID: id, Super: super, InstanceSize: 16}
 		for range fields {
@@ -236,7 +237,7 @@ func TestSuperclassCycle(t *testing.T) {
 
 // TestSnapshots has several heaps in one file.
 func TestSnapshots(t *testing.T) {
-	for name, segments := range map[string]hprof.Segmentation{"segments": hprof.ARTSegments(), "old": {Single: true}} {
+	for name, segments := range map[string]hproftest.Segmentation{"segments": hproftest.ARTSegments(), "old": {Single: true}} {
 		t.Run(name, func(t *testing.T) {
 			var worlds []*world
 			var file []byte

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leakgate/leakgate/analysis/heap"
 	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
 // dice make a world from a seed.
@@ -320,9 +321,9 @@ func (d *dice) form() form {
 	f := form{rootsAt: d.IntN(len(d.objects) + 2), namesLast: d.one(3)}
 	switch d.IntN(3) {
 	case 0:
-		f.segments = hprof.Segmentation{Single: true}
+		f.segments = hproftest.Segmentation{Single: true}
 	case 1:
-		f.segments = hprof.Segmentation{Records: 1 + d.IntN(4)}
+		f.segments = hproftest.Segmentation{Records: 1 + d.IntN(4)}
 	}
 	if !d.one(4) {
 		f.order = d.Perm(len(d.objects))

@@ -10,11 +10,12 @@ import (
 
 	"github.com/leakgate/leakgate/analysis/heap"
 	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
 // scribe writes dumps that are too large for a world: what is told goes out at once.
 type scribe struct {
-	*hprof.Writer
+	*hproftest.Writer
 	out  bytes.Buffer
 	ids  int
 	name hprof.ID
@@ -23,7 +24,7 @@ type scribe struct {
 
 func newScribe(idSize int) *scribe {
 	s := &scribe{ids: idSize}
-	s.Writer = hprof.NewWriter(&s.out, hprof.Header{Format: hprof.Format103, IDSize: idSize})
+	s.Writer = hproftest.NewWriter(&s.out, hprof.Header{Format: hprof.Format103, IDSize: idSize})
 	return s
 }
 
@@ -101,7 +102,7 @@ func (s *shape) dump(tb testing.TB) []byte {
 		w.class(hprof.ID(0x100+8*k), fmt.Sprintf("C%d", k), uint32(size(k)), k)
 	}
 	w.class(0x200, "Array", 10, 0)
-	w.Segment(hprof.HotSpotSegments())
+	w.Segment(hproftest.HotSpotSegments())
 	w.Root(hprof.Root{Kind: hprof.SubRootUnknown, Object: s.object(0)})
 	var list []int
 	var ids []hprof.ID

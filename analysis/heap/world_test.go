@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
 // world is a heap as a test declares it: what is written into a dump, and what the
@@ -149,7 +150,7 @@ func (w *world) has(o *object) bool {
 
 // form is how a world is written.
 type form struct {
-	segments hprof.Segmentation
+	segments hproftest.Segmentation
 	// order permutes the objects; nil leaves them.
 	order []int
 	// rootsAt is the place among the objects where the roots come.
@@ -173,9 +174,9 @@ func (w *world) write(tb testing.TB, f form) written {
 	tb.Helper()
 	w.number()
 	var out bytes.Buffer
-	hw := hprof.NewWriter(&out, hprof.Header{Format: hprof.Format103, IDSize: w.idSize})
+	hw := hproftest.NewWriter(&out, hprof.Header{Format: hprof.Format103, IDSize: w.idSize})
 	d := dumper{Writer: hw, world: w, names: map[string]hprof.ID{}, ends: make([]int64, len(w.objects))}
-	if f.segments != (hprof.Segmentation{}) {
+	if f.segments != (hproftest.Segmentation{}) {
 		hw.Segment(f.segments)
 	}
 	if !f.namesLast {
@@ -210,7 +211,7 @@ func (w *world) write(tb testing.TB, f form) written {
 
 // dumper writes one world.
 type dumper struct {
-	*hprof.Writer
+	*hproftest.Writer
 	*world
 	names map[string]hprof.ID
 	heap  uint32

@@ -1,4 +1,4 @@
-// Package hprof reads and writes the bytes of heap dumps: JAVA PROFILE 1.0.1,
+// Package hprof reads and strips the bytes of heap dumps: JAVA PROFILE 1.0.1,
 // 1.0.2 and 1.0.3, as HotSpot, the JVM's old hprof agent, Dalvik, ART and
 // hprof-conv write them.
 //

@@ -8,7 +8,7 @@ import (
 )
 
 // dump is a heap dump that is put together byte by byte, right or wrong: nothing
-// in it comes from a Writer.
+// in it comes from the Writer of hproftest.
 type dump struct {
 	b   []byte
 	ids int

@@ -165,7 +165,7 @@ func TestStripForms(t *testing.T) {
 		form.Converted = form.Runtime == hproftest.ART && rng.IntN(4) == 0
 		if form.Runtime == hproftest.HotSpot && rng.IntN(2) == 0 {
 			form.Format = hprof.Format101
-			form.Segments = &hprof.Segmentation{Single: true}
+			form.Segments = &hproftest.Segmentation{Single: true}
 		}
 		heaps := []*hproftest.Heap{hproftest.LeakMix(seed).Heap()}
 		for range rng.IntN(2) {
@@ -792,4 +792,17 @@ func BenchmarkStrip(b *testing.B) {
 			}
 		})
 	}
+}
+
+// limited fails after some bytes.
+type limited struct{ left int }
+
+var errFull = errors.New("no space")
+
+func (l *limited) Write(b []byte) (int, error) {
+	if len(b) > l.left {
+		return l.left, errFull
+	}
+	l.left -= len(b)
+	return len(b), nil
 }

@@ -680,7 +680,7 @@ func TestAnalyzeBoundsTheTree(t *testing.T) {
 	const n = 1_000_000
 	deep := chainFile(t, n)
 	array := firstObject + 16*n
-	flat := writtenDump(t, func(out io.Writer) *hprof.Writer {
+	flat := writtenDump(t, func(out io.Writer) *hproftest.Writer {
 		w := small(out, "com.shop.Node", array)
 		nodes(w, n, false)
 		elements := make([]hprof.ID, n)

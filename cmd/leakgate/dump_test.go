@@ -16,6 +16,7 @@ import (
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/analysis/hprof"
 	"github.com/leakgate/leakgate/analysis/spool"
+	"github.com/leakgate/leakgate/internal/hproftest"
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
@@ -186,8 +187,8 @@ const firstObject hprof.ID = 0x100000
 // small begins a dump for an Android app with IDs of 4 bytes, with the classes
 // Object, Class, Object[], a node of one reference, and a holder with one static
 // reference, which is a root.
-func small(out io.Writer, node string, held hprof.ID) *hprof.Writer {
-	w := hprof.NewWriter(out, hprof.Header{Format: hprof.Format103, IDSize: 4})
+func small(out io.Writer, node string, held hprof.ID) *hproftest.Writer {
+	w := hproftest.NewWriter(out, hprof.Header{Format: hprof.Format103, IDSize: 4})
 	names := []string{"java.lang.Object", "java.lang.Class", node, "java.lang.Object[]", "com.shop.Holder", "next"}
 	for i, name := range names {
 		w.String(objectClass+16*hprof.ID(i), name)
@@ -205,7 +206,7 @@ func small(out io.Writer, node string, held hprof.ID) *hprof.Writer {
 }
 
 // nodes writes instances of the node class: each refers to the next, or none to any.
-func nodes(w *hprof.Writer, n int, chained bool) {
+func nodes(w *hproftest.Writer, n int, chained bool) {
 	var next [4]byte
 	for i := range n {
 		at := firstObject + 16*hprof.ID(i)
@@ -221,7 +222,7 @@ func nodes(w *hprof.Writer, n int, chained bool) {
 // chainFile is a dump of a list of n nodes.
 func chainFile(t testing.TB, n int) string {
 	t.Helper()
-	return writtenDump(t, func(out io.Writer) *hprof.Writer {
+	return writtenDump(t, func(out io.Writer) *hproftest.Writer {
 		w := small(out, "com.shop.Node", firstObject)
 		nodes(w, n, true)
 		return w
@@ -229,7 +230,7 @@ func chainFile(t testing.TB, n int) string {
 }
 
 // writtenDump is a dump as a file.
-func writtenDump(t testing.TB, write func(io.Writer) *hprof.Writer) string {
+func writtenDump(t testing.TB, write func(io.Writer) *hproftest.Writer) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "app.hprof")
 	f, err := os.Create(path)

@@ -33,7 +33,7 @@ type Form struct {
 	// Time is that of the header; zero is a fixed day.
 	Time time.Time
 	// Segments cut the heap in another way than the runtime does.
-	Segments *hprof.Segmentation
+	Segments *Segmentation
 	// Shuffle writes the objects in a random order.
 	Shuffle bool
 	// HeapFirst writes the heap before the strings and classes.
@@ -140,7 +140,7 @@ func (c *counter) Write(b []byte) (int, error) {
 // agent does when it is asked more than once. IDs of different heaps may be equal.
 func Write(out io.Writer, f Form, heaps ...*Heap) ([]IDs, error) {
 	f = f.withDefaults()
-	w := hprof.NewWriter(out, hprof.Header{Format: f.Format, IDSize: f.IDSize, Time: f.Time})
+	w := NewWriter(out, hprof.Header{Format: f.Format, IDSize: f.IDSize, Time: f.Time})
 	var all []IDs
 	for _, h := range heaps {
 		d, err := newDump(h, f)
@@ -164,7 +164,7 @@ func Write(out io.Writer, f Form, heaps ...*Heap) ([]IDs, error) {
 func (h *Heap) Reader(f Form) io.Reader {
 	f = f.withDefaults()
 	r := &reader{}
-	r.w = hprof.NewWriter(&r.buf, hprof.Header{Format: f.Format, IDSize: f.IDSize, Time: f.Time})
+	r.w = NewWriter(&r.buf, hprof.Header{Format: f.Format, IDSize: f.IDSize, Time: f.Time})
 	d, err := newDump(h, f)
 	if err != nil {
 		r.err = err
@@ -176,7 +176,7 @@ func (h *Heap) Reader(f Form) io.Reader {
 
 type reader struct {
 	buf   bytes.Buffer
-	w     *hprof.Writer
+	w     *Writer
 	steps []step
 	err   error
 }
@@ -202,7 +202,7 @@ type dump struct {
 	IDs
 	*Heap
 	Form
-	w *hprof.Writer
+	w *Writer
 	// order is that of the objects in the file.
 	order []Ref
 	// free is the first address behind the app's objects.
@@ -264,7 +264,7 @@ func each(n int, do func(i int)) step {
 
 // steps are all that is to do. The heap comes last but names what comes first, so it
 // is gone through twice, as ART does (runtime/hprof/hprof.cc, Dump).
-func (d *dump) steps(w *hprof.Writer) []step {
+func (d *dump) steps(w *Writer) []step {
 	last := once(func() {
 		if !d.NoEnd {
 			w.EndHeap()
@@ -274,7 +274,7 @@ func (d *dump) steps(w *hprof.Writer) []step {
 		return slices.Concat([]step{once(func() { d.w = w })}, d.body(), []step{once(d.head), last})
 	}
 	names := once(func() {
-		d.w, d.dry = hprof.NewWriter(io.Discard, hprof.Header{Format: d.Format, IDSize: d.IDSize}), true
+		d.w, d.dry = NewWriter(io.Discard, hprof.Header{Format: d.Format, IDSize: d.IDSize}), true
 		for _, s := range d.body() {
 			for s() {
 			}
@@ -297,14 +297,14 @@ func (d *dump) body() []step {
 	return slices.Concat([]step{begin}, d.hotSpotBody(), []step{end})
 }
 
-func (d *dump) segments() hprof.Segmentation {
+func (d *dump) segments() Segmentation {
 	if d.Segments != nil {
 		return *d.Segments
 	}
 	if d.Runtime == ART {
-		return hprof.Segmentation{} // art itself counts
+		return Segmentation{} // art itself counts
 	}
-	return hprof.HotSpotSegments()
+	return HotSpotSegments()
 }
 
 func (d *dump) head() {

@@ -16,9 +16,9 @@ import (
 
 // forms are all ways to write a heap.
 var forms = []Form{
-	{}, {IDSize: 8}, {Converted: true}, {Shuffle: true}, {HeapFirst: true, NoEnd: true}, {Segments: &hprof.Segmentation{Single: true}, Format: hprof.Format101},
+	{}, {IDSize: 8}, {Converted: true}, {Shuffle: true}, {HeapFirst: true, NoEnd: true}, {Segments: &Segmentation{Single: true}, Format: hprof.Format101},
 	{Runtime: HotSpot}, {Runtime: HotSpot, IDSize: 4, Format: hprof.Format101}, {Runtime: HotSpot, Shuffle: true}, {Runtime: HotSpot, HeapFirst: true},
-	{Runtime: HotSpot, Segments: &hprof.Segmentation{Single: true}},
+	{Runtime: HotSpot, Segments: &Segmentation{Single: true}},
 }
 
 // write writes a heap and reads it as a graph.
@@ -522,7 +522,7 @@ func TestTwoInOne(t *testing.T) {
 	one, two := Java(1), Java(1)
 	one.Hold("a.B", "x", one.String("one"))
 	two.Hold("a.B", "x", two.String("two"))
-	for _, f := range []Form{{}, {Runtime: HotSpot, Segments: &hprof.Segmentation{Single: true}}} {
+	for _, f := range []Form{{}, {Runtime: HotSpot, Segments: &Segmentation{Single: true}}} {
 		var out bytes.Buffer
 		ids, err := Write(&out, f, one, two)
 		if err != nil || len(ids) != 2 {

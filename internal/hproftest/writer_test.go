@@ -1,4 +1,4 @@
-package hprof_test
+package hproftest_test
 
 import (
 	"bytes"
@@ -45,7 +45,7 @@ func (s *script) bytes(n int) []byte {
 // author writes what a script says and notes what must come out.
 type author struct {
 	script
-	w    *hprof.Writer
+	w    *hproftest.Writer
 	ids  int
 	want []hproftest.Record
 	// heap and name are those of the next object.
@@ -250,8 +250,8 @@ func naiveModified(s string) (out string) {
 }
 
 // policies are all ways to cut a heap.
-var policies = []hprof.Segmentation{
-	hprof.ARTSegments(), hprof.HotSpotSegments(), {}, {Single: true}, {Bytes: 300, Fit: true}, {Records: 3}, {Bytes: 200, Records: 5}, {Bytes: 100_000},
+var policies = []hproftest.Segmentation{
+	hproftest.ARTSegments(), hproftest.HotSpotSegments(), {}, {Single: true}, {Bytes: 300, Fit: true}, {Records: 3}, {Bytes: 200, Records: 5}, {Bytes: 100_000},
 }
 
 // seekable is a file in memory.
@@ -294,7 +294,7 @@ func plain(records []hproftest.Record) (out []hproftest.Record) {
 }
 
 // checkCut checks that the segments are what the policy says.
-func checkCut(t *testing.T, p hprof.Segmentation, records []hproftest.Record, ends int) {
+func checkCut(t *testing.T, p hproftest.Segmentation, records []hproftest.Record, ends int) {
 	t.Helper()
 	segments := 0
 	for i := 0; i < len(records); i++ {
@@ -348,7 +348,7 @@ func FuzzWriter(f *testing.F) {
 		var want []hproftest.Record
 		ends := 0
 		for i, out := range []io.Writer{&stream, &file} {
-			a := &author{script: script{data}, w: hprof.NewWriter(out, h), ids: ids}
+			a := &author{script: script{data}, w: hproftest.NewWriter(out, h), ids: ids}
 			a.w.Segment(policy)
 			for len(a.rest) > 0 {
 				a.call()
@@ -395,8 +395,8 @@ func TestRewrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		w := hprof.NewWriter(&out, h)
-		w.Segment(hprof.Segmentation{})
+		w := hproftest.NewWriter(&out, h)
+		w.Segment(hproftest.Segmentation{})
 		for i := range records {
 			rewrite(w, &records[i], h.IDSize)
 		}
@@ -413,7 +413,7 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
-func rewrite(w *hprof.Writer, r *hproftest.Record, idSize int) {
+func rewrite(w *hproftest.Writer, r *hproftest.Record, idSize int) {
 	switch {
 	case r.Sub.IsRoot():
 		w.Root(r.Root)
@@ -448,7 +448,7 @@ func TestWriterAndScanner(t *testing.T) {
 	for _, ids := range []int{4, 8} {
 		for _, policy := range policies {
 			var out seekable
-			a := &author{script: script{data}, w: hprof.NewWriter(&out, hprof.Header{Format: hprof.Format102, IDSize: ids}), ids: ids}
+			a := &author{script: script{data}, w: hproftest.NewWriter(&out, hprof.Header{Format: hprof.Format102, IDSize: ids}), ids: ids}
 			a.w.Segment(policy)
 			for len(a.rest) > 0 {
 				a.call()
@@ -521,7 +521,7 @@ func TestWriterStrings(t *testing.T) {
 		"x\xffy":       "x\ufffdy",
 	} {
 		var out bytes.Buffer
-		w := hprof.NewWriter(&out, hprof.Header{Format: hprof.Format103, IDSize: 4})
+		w := hproftest.NewWriter(&out, hprof.Header{Format: hprof.Format103, IDSize: 4})
 		w.String(7, text)
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
@@ -552,28 +552,30 @@ func (l *limited) Write(b []byte) (int, error) {
 func TestWriterKeepsTheFirstError(t *testing.T) {
 	head := hprof.Header{Format: hprof.Format103, IDSize: 4}
 	for name, c := range map[string]struct {
-		do   func(w *hprof.Writer)
+		do   func(w *hproftest.Writer)
 		says string
 	}{
-		"wide ID":            {func(w *hprof.Writer) { w.Instance(1<<32, 0, 1, nil) }, "0x100000000 does not fit into 4 bytes"},
-		"wide element":       {func(w *hprof.Writer) { w.ObjectArray(1, 0, 1, []hprof.ID{1, 1 << 40}) }, "0x10000000000 does not fit"},
-		"wide static":        {func(w *hprof.Writer) { w.Class(&hprof.Class{Statics: []hprof.Static{{1, hprof.Object, 1 << 33}}}) }, "does not fit"},
-		"no root":            {func(w *hprof.Writer) { w.Root(hprof.Root{Kind: hprof.SubInstance}) }, "INSTANCE_DUMP is none"},
-		"half an element":    {func(w *hprof.Writer) { w.PrimitiveArray(1, 0, hprof.Int, make([]byte, 6)) }, "6 bytes are no int elements"},
-		"array of objects":   {func(w *hprof.Writer) { w.PrimitiveArray(1, 0, hprof.Object, nil) }, "object"},
-		"no type":            {func(w *hprof.Writer) { w.PrimitiveArrayFrom(1, 0, 3, 1, strings.NewReader("x")) }, "type 3"},
-		"no type, no data":   {func(w *hprof.Writer) { w.PrimitiveArrayNoData(1, 0, 99, 1) }, "type 99"},
-		"no static type":     {func(w *hprof.Writer) { w.Class(&hprof.Class{Statics: []hprof.Static{{1, 1, 1}}}) }, "a field of type 1"},
-		"no field type":      {func(w *hprof.Writer) { w.Class(&hprof.Class{Fields: []hprof.Field{{1, 12}}}) }, "a field of type 12"},
-		"too many fields":    {func(w *hprof.Writer) { w.Class(&hprof.Class{Fields: make([]hprof.Field, 65536)}) }, "0 static and 65536 instance fields"},
-		"short generator":    {func(w *hprof.Writer) { w.PrimitiveArrayFrom(1, 0, hprof.Long, 100, strings.NewReader("x")) }, "unexpected EOF"},
-		"segment as record":  {func(w *hprof.Writer) { w.Record(hprof.TagHeapDump, 0, nil) }, "its own methods"},
-		"too long for 0x1c":  {func(w *hprof.Writer) { w.PrimitiveArrayFrom(1, 0, hprof.Long, 1<<29, nil) }, "do not fit into a segment"},
-		"record after Close": {func(w *hprof.Writer) { w.Close(); w.EndHeap() }, "closed"},
-		"heap after Close":   {func(w *hprof.Writer) { w.Close(); w.Instance(1, 0, 1, nil) }, "closed"},
+		"wide ID":      {func(w *hproftest.Writer) { w.Instance(1<<32, 0, 1, nil) }, "0x100000000 does not fit into 4 bytes"},
+		"wide element": {func(w *hproftest.Writer) { w.ObjectArray(1, 0, 1, []hprof.ID{1, 1 << 40}) }, "0x10000000000 does not fit"},
+		"wide static": {func(w *hproftest.Writer) {
+			w.Class(&hprof.Class{Statics: []hprof.Static{{Type: hprof.Object, Value: 1 << 33}}})
+		}, "does not fit"},
+		"no root":            {func(w *hproftest.Writer) { w.Root(hprof.Root{Kind: hprof.SubInstance}) }, "INSTANCE_DUMP is none"},
+		"half an element":    {func(w *hproftest.Writer) { w.PrimitiveArray(1, 0, hprof.Int, make([]byte, 6)) }, "6 bytes are no int elements"},
+		"array of objects":   {func(w *hproftest.Writer) { w.PrimitiveArray(1, 0, hprof.Object, nil) }, "object"},
+		"no type":            {func(w *hproftest.Writer) { w.PrimitiveArrayFrom(1, 0, 3, 1, strings.NewReader("x")) }, "type 3"},
+		"no type, no data":   {func(w *hproftest.Writer) { w.PrimitiveArrayNoData(1, 0, 99, 1) }, "type 99"},
+		"no static type":     {func(w *hproftest.Writer) { w.Class(&hprof.Class{Statics: []hprof.Static{{Type: 1}}}) }, "a field of type 1"},
+		"no field type":      {func(w *hproftest.Writer) { w.Class(&hprof.Class{Fields: []hprof.Field{{Type: 12}}}) }, "a field of type 12"},
+		"too many fields":    {func(w *hproftest.Writer) { w.Class(&hprof.Class{Fields: make([]hprof.Field, 65536)}) }, "0 static and 65536 instance fields"},
+		"short generator":    {func(w *hproftest.Writer) { w.PrimitiveArrayFrom(1, 0, hprof.Long, 100, strings.NewReader("x")) }, "unexpected EOF"},
+		"segment as record":  {func(w *hproftest.Writer) { w.Record(hprof.TagHeapDump, 0, nil) }, "its own methods"},
+		"too long for 0x1c":  {func(w *hproftest.Writer) { w.PrimitiveArrayFrom(1, 0, hprof.Long, 1<<29, nil) }, "do not fit into a segment"},
+		"record after Close": {func(w *hproftest.Writer) { w.Close(); w.EndHeap() }, "closed"},
+		"heap after Close":   {func(w *hproftest.Writer) { w.Close(); w.Instance(1, 0, 1, nil) }, "closed"},
 	} {
 		var out bytes.Buffer
-		w := hprof.NewWriter(&out, head)
+		w := hproftest.NewWriter(&out, head)
 		c.do(w)
 		first := w.Err()
 		if first == nil || !strings.Contains(first.Error(), c.says) || !strings.HasPrefix(first.Error(), "write ") {
@@ -589,7 +591,7 @@ func TestWriterKeepsTheFirstError(t *testing.T) {
 		}
 	}
 	for _, h := range []hprof.Header{{Format: "JAVA PROFILE 1.0", IDSize: 4}, {Format: hprof.Format101, IDSize: 2}, {}} {
-		w := hprof.NewWriter(io.Discard, h)
+		w := hproftest.NewWriter(io.Discard, h)
 		if w.EndHeap(); w.Close() == nil || w.Written() != 0 {
 			t.Errorf("%+v was written", h)
 		}
@@ -598,7 +600,7 @@ func TestWriterKeepsTheFirstError(t *testing.T) {
 
 func TestWriterOutputFails(t *testing.T) {
 	write := func(out io.Writer) error {
-		w := hprof.NewWriter(out, hprof.Header{Format: hprof.Format103, IDSize: 4})
+		w := hproftest.NewWriter(out, hprof.Header{Format: hprof.Format103, IDSize: 4})
 		for i := range 100 {
 			w.PrimitiveArray(hprof.ID(i), 0, hprof.Byte, make([]byte, 3000))
 		}
@@ -637,8 +639,8 @@ func TestWriterLargeArray(t *testing.T) {
 		if single {
 			out = file
 		}
-		w := hprof.NewWriter(out, h)
-		w.Segment(hprof.Segmentation{Single: single})
+		w := hproftest.NewWriter(out, h)
+		w.Segment(hproftest.Segmentation{Single: single})
 		w.Root(hprof.Root{Kind: hprof.SubRootUnknown, Object: 5})
 		w.PrimitiveArrayFrom(5, 1, hprof.Byte, n, io.LimitReader(endless{}, n))
 		w.PrimitiveArray(6, 1, hprof.Short, []byte{1, 2})
@@ -673,7 +675,7 @@ func (l *largest) Write(b []byte) (int, error) {
 }
 
 func TestWriterAllocatesNothing(t *testing.T) {
-	w := hprof.NewWriter(io.Discard, hprof.Header{Format: hprof.Format103, IDSize: 4})
+	w := hproftest.NewWriter(io.Discard, hprof.Header{Format: hprof.Format103, IDSize: 4})
 	data, elements := make([]byte, 200), make([]hprof.ID, 100)
 	class := hprof.Class{ID: 1, Statics: []hprof.Static{{Name: 1, Type: hprof.Int}}, Fields: []hprof.Field{{Name: 1, Type: hprof.Int}}}
 	all := func() {
@@ -698,7 +700,7 @@ func TestWriterAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkWriter(b *testing.B) {
-	w := hprof.NewWriter(io.Discard, hprof.Header{Format: hprof.Format103, IDSize: 4})
+	w := hproftest.NewWriter(io.Discard, hprof.Header{Format: hprof.Format103, IDSize: 4})
 	data := make([]byte, 24)
 	for b.Loop() {
 		w.Instance(1, 0, 1, data)

@@ -1,4 +1,4 @@
-package hprof
+package hproftest
 
 import (
 	"encoding/binary"
@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/leakgate/leakgate/analysis/hprof"
 )
 
 // Segmentation says how a Writer cuts the heap into segments.
@@ -65,7 +67,7 @@ type Writer struct {
 	// open segment says so.
 	inHeap, told bool
 	heap         uint32
-	heapName     ID
+	heapName     hprof.ID
 
 	closed bool
 	err    error
@@ -74,19 +76,19 @@ type Writer struct {
 const (
 	// spillAt is when bytes go to the output.
 	spillAt = 64 << 10
-	// segmentHead is the bytes before the first record of a segment.
-	segmentHead = recordHead
+	// segmentHead is the bytes before the first record of a segment: tag, time and length.
+	segmentHead = 9
 )
 
 // NewWriter begins a dump.
-func NewWriter(out io.Writer, h Header) *Writer {
+func NewWriter(out io.Writer, h hprof.Header) *Writer {
 	w := &Writer{out: out, idSize: h.IDSize, policy: ARTSegments()}
 	if s, ok := out.(io.WriteSeeker); ok {
 		if at, err := s.Seek(0, io.SeekCurrent); err == nil {
 			w.seeker, w.base = s, at
 		}
 	}
-	if h.Format != Format101 && h.Format != Format102 && h.Format != Format103 {
+	if h.Format != hprof.Format101 && h.Format != hprof.Format102 && h.Format != hprof.Format103 {
 		w.fail("header", fmt.Errorf("unknown format %q", h.Format))
 		return w
 	}
@@ -168,21 +170,21 @@ func (w *Writer) u2(v uint16) { w.buf = binary.BigEndian.AppendUint16(w.buf, v) 
 func (w *Writer) u4(v uint32) { w.buf = binary.BigEndian.AppendUint32(w.buf, v) }
 func (w *Writer) u8(v uint64) { w.buf = binary.BigEndian.AppendUint64(w.buf, v) }
 
-func (w *Writer) id(v ID) {
+func (w *Writer) id(v hprof.ID) {
 	if w.idSize == 8 {
 		w.u8(uint64(v))
 		return
 	}
 	if v > math.MaxUint32 {
-		w.fail("an ID", fmt.Errorf("0x%x does not fit into 4 bytes", uint64(v)))
+		w.fail("an hprof.ID", fmt.Errorf("0x%x does not fit into 4 bytes", uint64(v)))
 	}
 	w.u4(uint32(v))
 }
 
 // value writes the low bytes of a value of a type that exists.
-func (w *Writer) value(t Type, v uint64) {
-	if t == Object {
-		w.id(ID(v))
+func (w *Writer) value(t hprof.Type, v uint64) {
+	if t == hprof.Object {
+		w.id(hprof.ID(v))
 		return
 	}
 	switch t.Size(w.idSize) {
@@ -201,8 +203,8 @@ func (w *Writer) value(t Type, v uint64) {
 
 // Record writes a record outside of the heap as it is, such as one that was read
 // and is not understood.
-func (w *Writer) Record(tag Tag, time uint32, body []byte) {
-	if tag == TagHeapDump || tag == TagHeapDumpSegment {
+func (w *Writer) Record(tag hprof.Tag, time uint32, body []byte) {
+	if tag == hprof.TagHeapDump || tag == hprof.TagHeapDumpSegment {
 		w.fail("a record", errors.New("the heap is written by its own methods"))
 	}
 	if !w.begin(tag, int64(len(body))) {
@@ -214,12 +216,12 @@ func (w *Writer) Record(tag Tag, time uint32, body []byte) {
 }
 
 // begin starts a record outside of the heap whose body has size bytes.
-func (w *Writer) begin(tag Tag, size int64) bool {
+func (w *Writer) begin(tag hprof.Tag, size int64) bool {
 	w.EndSegment()
 	return w.start(tag, size)
 }
 
-func (w *Writer) start(tag Tag, size int64) bool {
+func (w *Writer) start(tag hprof.Tag, size int64) bool {
 	if w.closed {
 		w.fail("a record", errors.New("the dump is closed"))
 	}
@@ -238,8 +240,8 @@ func (w *Writer) start(tag Tag, size int64) bool {
 // String writes a STRING in modified UTF-8 (JVM specification 4.4.7): NUL is two
 // bytes, a character beyond U+FFFF two surrogates. Bytes that are no UTF-8 become
 // U+FFFD.
-func (w *Writer) String(id ID, s string) {
-	if !w.begin(TagString, int64(w.idSize)+modifiedLength(s)) {
+func (w *Writer) String(id hprof.ID, s string) {
+	if !w.begin(hprof.TagString, int64(w.idSize)+modifiedLength(s)) {
 		return
 	}
 	w.id(id)
@@ -248,8 +250,8 @@ func (w *Writer) String(id ID, s string) {
 }
 
 // RawString writes a STRING whose bytes are already encoded.
-func (w *Writer) RawString(id ID, encoded []byte) {
-	if !w.begin(TagString, int64(w.idSize)+int64(len(encoded))) {
+func (w *Writer) RawString(id hprof.ID, encoded []byte) {
+	if !w.begin(hprof.TagString, int64(w.idSize)+int64(len(encoded))) {
 		return
 	}
 	w.id(id)
@@ -292,8 +294,8 @@ func appendSurrogate(b []byte, r rune) []byte {
 }
 
 // LoadClass writes a LOAD_CLASS.
-func (w *Writer) LoadClass(c LoadedClass) {
-	if !w.begin(TagLoadClass, int64(8+2*w.idSize)) {
+func (w *Writer) LoadClass(c hprof.LoadedClass) {
+	if !w.begin(hprof.TagLoadClass, int64(8+2*w.idSize)) {
 		return
 	}
 	w.u4(c.Serial)
@@ -304,8 +306,8 @@ func (w *Writer) LoadClass(c LoadedClass) {
 }
 
 // Frame writes a STACK_FRAME.
-func (w *Writer) Frame(f Frame) {
-	if !w.begin(TagStackFrame, int64(8+4*w.idSize)) {
+func (w *Writer) Frame(f hprof.Frame) {
+	if !w.begin(hprof.TagStackFrame, int64(8+4*w.idSize)) {
 		return
 	}
 	w.id(f.ID)
@@ -318,8 +320,8 @@ func (w *Writer) Frame(f Frame) {
 }
 
 // Trace writes a STACK_TRACE.
-func (w *Writer) Trace(t Trace) {
-	if !w.begin(TagStackTrace, int64(12+len(t.Frames)*w.idSize)) {
+func (w *Writer) Trace(t hprof.Trace) {
+	if !w.begin(hprof.TagStackTrace, int64(12+len(t.Frames)*w.idSize)) {
 		return
 	}
 	w.u4(t.Serial)
@@ -332,8 +334,8 @@ func (w *Writer) Trace(t Trace) {
 }
 
 // Thread writes a START_THREAD whose group has no parent.
-func (w *Writer) Thread(t Thread) {
-	if !w.begin(TagStartThread, int64(8+4*w.idSize)) {
+func (w *Writer) Thread(t hprof.Thread) {
+	if !w.begin(hprof.TagStartThread, int64(8+4*w.idSize)) {
 		return
 	}
 	w.u4(t.Serial)
@@ -347,7 +349,7 @@ func (w *Writer) Thread(t Thread) {
 
 // EndThread writes an END_THREAD.
 func (w *Writer) EndThread(serial uint32) {
-	if !w.begin(TagEndThread, 4) {
+	if !w.begin(hprof.TagEndThread, 4) {
 		return
 	}
 	w.u4(serial)
@@ -356,7 +358,7 @@ func (w *Writer) EndThread(serial uint32) {
 
 // EndHeap writes HEAP_DUMP_END.
 func (w *Writer) EndHeap() {
-	if w.begin(TagHeapDumpEnd, 0) {
+	if w.begin(hprof.TagHeapDumpEnd, 0) {
 		w.relieve()
 	}
 }
@@ -372,11 +374,11 @@ func (w *Writer) BeginSegment() {
 	w.head = w.Written() - segmentHead
 }
 
-func (w *Writer) segmentTag() Tag {
+func (w *Writer) segmentTag() hprof.Tag {
 	if w.policy.Single {
-		return TagHeapDump
+		return hprof.TagHeapDump
 	}
-	return TagHeapDumpSegment
+	return hprof.TagHeapDumpSegment
 }
 
 // SegmentBytes is the length of the open segment with its head, 0 where none is open.
@@ -451,7 +453,7 @@ func (w *Writer) full(size int64) bool {
 }
 
 // enter makes room for a heap record of size bytes, its tag included, in a segment.
-func (w *Writer) enter(tag SubTag, size int64) bool {
+func (w *Writer) enter(tag hprof.SubTag, size int64) bool {
 	if w.err != nil {
 		return false
 	}
@@ -462,8 +464,8 @@ func (w *Writer) enter(tag SubTag, size int64) bool {
 	if w.err != nil {
 		return false
 	}
-	if w.inHeap && !w.told && !tag.IsRoot() && tag != SubHeapInfo {
-		w.u1(uint8(SubHeapInfo))
+	if w.inHeap && !w.told && !tag.IsRoot() && tag != hprof.SubHeapInfo {
+		w.u1(uint8(hprof.SubHeapInfo))
 		w.heapInfo()
 	}
 	if length := w.SegmentBytes() - segmentHead + size; !w.policy.Single {
@@ -485,8 +487,8 @@ func (w *Writer) enter(tag SubTag, size int64) bool {
 
 // HeapInfo says in which heap the following objects are: ART's 0 default, 'A' app,
 // 'I' image, 'Z' zygote. A segment that the Writer begins by itself says so again.
-func (w *Writer) HeapInfo(heap uint32, name ID) {
-	if !w.enter(SubHeapInfo, int64(5+w.idSize)) {
+func (w *Writer) HeapInfo(heap uint32, name hprof.ID) {
+	if !w.enter(hprof.SubHeapInfo, int64(5+w.idSize)) {
 		return
 	}
 	w.inHeap, w.heap, w.heapName = true, heap, name
@@ -501,24 +503,32 @@ func (w *Writer) heapInfo() {
 }
 
 // Root writes a root. A JNI global's second ID is 0, as ART's is.
-func (w *Writer) Root(r Root) {
-	size := rootSize(r.Kind, w.idSize)
-	if size == 0 {
+func (w *Writer) Root(r hprof.Root) {
+	if !r.Kind.IsRoot() {
 		w.fail("a root", fmt.Errorf("%v is none", r.Kind))
+	}
+	size := 1 + w.idSize
+	switch r.Kind {
+	case hprof.SubRootJNIGlobal:
+		size += w.idSize
+	case hprof.SubRootNativeStack, hprof.SubRootThreadBlock:
+		size += 4
+	case hprof.SubRootJNILocal, hprof.SubRootJavaFrame, hprof.SubRootThreadObject, hprof.SubRootJNIMonitor:
+		size += 8
 	}
 	if !w.enter(r.Kind, int64(size)) {
 		return
 	}
 	w.id(r.Object)
 	switch r.Kind {
-	case SubRootJNIGlobal:
+	case hprof.SubRootJNIGlobal:
 		w.id(0)
-	case SubRootNativeStack, SubRootThreadBlock:
+	case hprof.SubRootNativeStack, hprof.SubRootThreadBlock:
 		w.u4(r.Thread)
-	case SubRootJNILocal, SubRootJavaFrame, SubRootJNIMonitor:
+	case hprof.SubRootJNILocal, hprof.SubRootJavaFrame, hprof.SubRootJNIMonitor:
 		w.u4(r.Thread)
 		w.u4(uint32(r.Frame))
-	case SubRootThreadObject:
+	case hprof.SubRootThreadObject:
 		w.u4(r.Thread)
 		w.u4(r.Trace)
 	}
@@ -526,24 +536,24 @@ func (w *Writer) Root(r Root) {
 }
 
 // Class writes a CLASS_DUMP with an empty constant pool.
-func (w *Writer) Class(c *Class) {
+func (w *Writer) Class(c *hprof.Class) {
 	if len(c.Statics) > math.MaxUint16 || len(c.Fields) > math.MaxUint16 {
 		w.fail("a class", fmt.Errorf("%d static and %d instance fields; 65535 of each can be written", len(c.Statics), len(c.Fields)))
 	}
 	size := 1 + 7*w.idSize + 4 + 4 + 2 + 2 + 2 + len(c.Fields)*(w.idSize+1)
 	for _, s := range c.Statics {
-		w.check(SubClassDump, s.Type)
+		w.check(hprof.SubClassDump, s.Type)
 		size += w.idSize + 1 + s.Type.Size(w.idSize)
 	}
 	for _, f := range c.Fields {
-		w.check(SubClassDump, f.Type)
+		w.check(hprof.SubClassDump, f.Type)
 	}
-	if !w.enter(SubClassDump, int64(size)) {
+	if !w.enter(hprof.SubClassDump, int64(size)) {
 		return
 	}
 	w.id(c.ID)
 	w.u4(c.Trace)
-	for _, id := range [...]ID{c.Super, c.Loader, c.Signers, c.Domain, 0, 0} {
+	for _, id := range [...]hprof.ID{c.Super, c.Loader, c.Signers, c.Domain, 0, 0} {
 		w.id(id)
 	}
 	w.u4(c.InstanceSize)
@@ -563,7 +573,7 @@ func (w *Writer) Class(c *Class) {
 }
 
 // check fails where a type does not exist.
-func (w *Writer) check(tag SubTag, t Type) {
+func (w *Writer) check(tag hprof.SubTag, t hprof.Type) {
 	if t.Size(w.idSize) == 0 {
 		w.fail(tag.String(), fmt.Errorf("a field of %v", t))
 	}
@@ -571,8 +581,8 @@ func (w *Writer) check(tag SubTag, t Type) {
 
 // Instance writes an INSTANCE_DUMP. data are the values of the class's own fields,
 // then those of its superclass and so on, big-endian.
-func (w *Writer) Instance(id ID, trace uint32, class ID, data []byte) {
-	if !w.enter(SubInstance, int64(1+2*w.idSize+8+len(data))) {
+func (w *Writer) Instance(id hprof.ID, trace uint32, class hprof.ID, data []byte) {
+	if !w.enter(hprof.SubInstance, int64(1+2*w.idSize+8+len(data))) {
 		return
 	}
 	w.id(id)
@@ -584,8 +594,8 @@ func (w *Writer) Instance(id ID, trace uint32, class ID, data []byte) {
 }
 
 // ObjectArray writes an OBJECT_ARRAY_DUMP. class is that of the array.
-func (w *Writer) ObjectArray(id ID, trace uint32, class ID, elements []ID) {
-	if !w.enter(SubObjectArray, int64(1+2*w.idSize+8)+int64(len(elements))*int64(w.idSize)) {
+func (w *Writer) ObjectArray(id hprof.ID, trace uint32, class hprof.ID, elements []hprof.ID) {
+	if !w.enter(hprof.SubObjectArray, int64(1+2*w.idSize+8)+int64(len(elements))*int64(w.idSize)) {
 		return
 	}
 	w.id(id)
@@ -604,10 +614,10 @@ func (w *Writer) ObjectArray(id ID, trace uint32, class ID, elements []ID) {
 }
 
 // PrimitiveArray writes a PRIMITIVE_ARRAY_DUMP. data are its elements, big-endian.
-func (w *Writer) PrimitiveArray(id ID, trace uint32, t Type, data []byte) {
+func (w *Writer) PrimitiveArray(id hprof.ID, trace uint32, t hprof.Type, data []byte) {
 	size := w.elementSize(t)
 	if size == 0 || len(data)%size != 0 {
-		w.fail(SubPrimitiveArray.String(), fmt.Errorf("%d bytes are no %v elements", len(data), t))
+		w.fail(hprof.SubPrimitiveArray.String(), fmt.Errorf("%d bytes are no %v elements", len(data), t))
 		return
 	}
 	if !w.array(id, trace, t, int64(len(data)/size), size) {
@@ -624,7 +634,7 @@ func (w *Writer) PrimitiveArray(id ID, trace uint32, t Type, data []byte) {
 
 // PrimitiveArrayFrom writes a PRIMITIVE_ARRAY_DUMP of count elements that are read
 // from r, big-endian. One that ends early is an error, after which the dump is cut.
-func (w *Writer) PrimitiveArrayFrom(id ID, trace uint32, t Type, count uint32, r io.Reader) {
+func (w *Writer) PrimitiveArrayFrom(id hprof.ID, trace uint32, t hprof.Type, count uint32, r io.Reader) {
 	size := w.elementSize(t)
 	if !w.array(id, trace, t, int64(count), size) {
 		return
@@ -635,7 +645,7 @@ func (w *Writer) PrimitiveArrayFrom(id ID, trace uint32, t Type, count uint32, r
 		w.buf = slices.Grow(w.buf, n)[:at+n]
 		if _, err := io.ReadFull(r, w.buf[at:]); err != nil {
 			w.buf = w.buf[:at]
-			w.fail(SubPrimitiveArray.String(), fmt.Errorf("read its elements: %w", noEOF(err)))
+			w.fail(hprof.SubPrimitiveArray.String(), fmt.Errorf("read its elements: %w", noEOF(err)))
 			return
 		}
 		left -= int64(n)
@@ -652,12 +662,12 @@ func noEOF(err error) error {
 }
 
 // array begins a PRIMITIVE_ARRAY_DUMP.
-func (w *Writer) array(id ID, trace uint32, t Type, count int64, size int) bool {
+func (w *Writer) array(id hprof.ID, trace uint32, t hprof.Type, count int64, size int) bool {
 	if size == 0 || count > math.MaxUint32 {
-		w.fail(SubPrimitiveArray.String(), fmt.Errorf("%d elements of %v", count, t))
+		w.fail(hprof.SubPrimitiveArray.String(), fmt.Errorf("%d elements of %v", count, t))
 		return false
 	}
-	if !w.enter(SubPrimitiveArray, int64(1+w.idSize+9)+count*int64(size)) {
+	if !w.enter(hprof.SubPrimitiveArray, int64(1+w.idSize+9)+count*int64(size)) {
 		return false
 	}
 	w.id(id)
@@ -668,19 +678,19 @@ func (w *Writer) array(id ID, trace uint32, t Type, count int64, size int) bool 
 }
 
 // elementSize is 0 for what no primitive array has.
-func (w *Writer) elementSize(t Type) int {
-	if t == Object {
+func (w *Writer) elementSize(t hprof.Type) int {
+	if t == hprof.Object {
 		return 0
 	}
 	return t.Size(w.idSize)
 }
 
 // PrimitiveArrayNoData writes a PRIMITIVE_ARRAY_NODATA_DUMP.
-func (w *Writer) PrimitiveArrayNoData(id ID, trace uint32, t Type, count uint32) {
+func (w *Writer) PrimitiveArrayNoData(id hprof.ID, trace uint32, t hprof.Type, count uint32) {
 	if w.elementSize(t) == 0 {
-		w.fail(SubPrimitiveArrayNoData.String(), fmt.Errorf("elements of %v", t))
+		w.fail(hprof.SubPrimitiveArrayNoData.String(), fmt.Errorf("elements of %v", t))
 	}
-	if !w.enter(SubPrimitiveArrayNoData, int64(1+w.idSize+9)) {
+	if !w.enter(hprof.SubPrimitiveArrayNoData, int64(1+w.idSize+9)) {
 		return
 	}
 	w.id(id)
