@@ -2,23 +2,23 @@ package reporters
 
 import (
 	"fmt"
-	"strings"
+	"io"
 
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// DiagnosisText tells a diagnosis in lines that are Printable.
-func DiagnosisText(d record.Diagnosis) []string {
-	var s sheet
-	s.diagnosis(d, false)
-	return strings.Split(strings.TrimSuffix(s.text.String(), "\n"), "\n")
+// WriteDiagnosis writes what was collected of one process, and what it shows.
+func WriteDiagnosis(w io.Writer, d record.Diagnosis) error {
+	var out page
+	out.diagnosis(d, false)
+	return out.writeTo(w)
 }
 
 // diagnosis tells what was collected and what it shows. A snapshot, which is there to be
 // compared with, is one line. The last line is that of the summary: of a leak trace its
 // end.
-func (s *sheet) diagnosis(d record.Diagnosis, several bool) {
+func (out *page) diagnosis(d record.Diagnosis, several bool) {
 	who := name(d.Process)
 	if d.User != 0 {
 		who += fmt.Sprintf(" (user %d)", d.User)
@@ -26,15 +26,15 @@ func (s *sheet) diagnosis(d record.Diagnosis, several bool) {
 	if several {
 		who += " on " + name(d.Device)
 	}
-	s.line("%s, %s: %s", who, diagnosisWhen(d), diagnosisWhat(d))
+	out.line("%s, %s: %s", who, diagnosisWhen(d), diagnosisWhat(d))
 	if d.Recipe == "snapshot" {
 		return
 	}
 	for _, text := range d.Warnings {
-		s.line("  warning: %s", text)
+		out.line("  warning: %s", text)
 	}
 	for _, line := range d.Summary {
-		s.line("  %s", line)
+		out.line("  %s", line)
 	}
 }
 

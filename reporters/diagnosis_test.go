@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -57,34 +58,41 @@ func diagnosisOf(trigger, outcome string) record.Diagnosis {
 	return d
 }
 
+// lines returns what a writer writes, line by line.
+func lines[T any](write func(io.Writer, T) error, of T) []string {
+	var b strings.Builder
+	_ = write(&b, of)
+	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+}
+
 // Each trigger with each outcome; -update writes the file again.
-func TestDiagnosisText(t *testing.T) {
+func TestWriteDiagnosis(t *testing.T) {
 	var b strings.Builder
 	for _, trigger := range []string{"leak", "suspicious", "mark", "marks", "end", "final", "demand"} {
 		for _, outcome := range []string{record.DiagnosisComplete, record.DiagnosisDegraded, record.DiagnosisInterrupted} {
 			d := diagnosisOf(trigger, outcome)
 			d.Summary, d.Warnings = []string{"heap dump: 2 x CartActivity", "╰→ com.shop.CartActivity"}, []string{"logcat is cut"}
-			fmt.Fprintf(&b, "# %s, %s\n%s\n", trigger, outcome, strings.Join(DiagnosisText(d), "\n"))
+			fmt.Fprintf(&b, "# %s, %s\n%s\n", trigger, outcome, strings.Join(lines(WriteDiagnosis, d), "\n"))
 		}
 	}
 	d := diagnosisOf("leak", record.DiagnosisNothing)
 	d.User, d.Kind = 10, "unknown"
-	fmt.Fprintf(&b, "# nothing\n%s\n", strings.Join(DiagnosisText(d), "\n"))
+	fmt.Fprintf(&b, "# nothing\n%s\n", strings.Join(lines(WriteDiagnosis, d), "\n"))
 	d = diagnosisOf("mark", record.DiagnosisComplete)
 	d.Keep, d.Steps = "none", []record.Collected{{Step: "heap", Ending: "complete"}}
-	fmt.Fprintf(&b, "# not kept\n%s\n", strings.Join(DiagnosisText(d), "\n"))
+	fmt.Fprintf(&b, "# not kept\n%s\n", strings.Join(lines(WriteDiagnosis, d), "\n"))
 	golden(t, "diagnosis.golden", b.String())
 }
 
 // Whatever a record says, each of its lines is one.
-func TestDiagnosisTextHostile(t *testing.T) {
+func TestWriteDiagnosisHostile(t *testing.T) {
 	bad := "\x1b[2J\n\u202e\x00" + strings.Repeat("x", 400)
 	d := record.Diagnosis{Device: bad, Process: bad, Trigger: "mark", Mark: bad, Kind: bad, Recipe: bad, Folder: bad, Outcome: bad, Summary: []string{bad}, Warnings: []string{bad}}
-	lines := DiagnosisText(d)
-	if len(lines) != 3 {
-		t.Errorf("%d lines", len(lines))
+	got := lines(WriteDiagnosis, d)
+	if len(got) != 3 {
+		t.Errorf("%d lines", len(got))
 	}
-	for _, line := range lines {
+	for _, line := range got {
 		if line != text.Printable(line) {
 			t.Errorf("%q", line)
 		}
@@ -115,7 +123,7 @@ func pileOf() analysis.Leak {
 }
 
 // A leak and a place where memory piles up in lines, and in a few words.
-func TestLeakText(t *testing.T) {
+func TestWriteLeak(t *testing.T) {
 	own, pile := leakOf(), pileOf()
 	library := leakOf()
 	library.Library, library.Pattern, library.Description, library.Source = true, "instance field x", "A known leak.\nOf the platform.", "https://example.org"
@@ -127,17 +135,17 @@ func TestLeakText(t *testing.T) {
 		name string
 		leak analysis.Leak
 	}{{"leak", own}, {"library", library}, {"pile", pile}, {"rooted", rooted}, {"bare", analysis.Leak{}}} {
-		fmt.Fprintf(&b, "# %s: %s\n%s\n", c.name, LeakName(&c.leak), strings.Join(LeakText(&c.leak), "\n"))
+		fmt.Fprintf(&b, "# %s: %s\n%s\n", c.name, LeakName(&c.leak), strings.Join(lines(WriteLeak, &c.leak), "\n"))
 	}
 	golden(t, "leaks.golden", b.String())
 }
 
 // What leaks by a leak is in its bytes: the text of one does not list it, and the leak
 // stays as it is.
-func TestLeakTextAlone(t *testing.T) {
+func TestWriteLeakAlone(t *testing.T) {
 	l := leakOf()
 	l.Also = []analysis.Related{{Class: "com.shop.Other"}}
-	if text := strings.Join(LeakText(&l), "\n"); strings.Contains(text, "Also") || len(l.Also) != 1 {
+	if text := strings.Join(lines(WriteLeak, &l), "\n"); strings.Contains(text, "Also") || len(l.Also) != 1 {
 		t.Error(text)
 	}
 	// A trace that goes on from its last object, as only a wrong report has it.
@@ -147,7 +155,7 @@ func TestLeakTextAlone(t *testing.T) {
 	}
 }
 
-func FuzzLeakText(f *testing.F) {
+func FuzzWriteLeak(f *testing.F) {
 	f.Add("com.shop.CartActivity", "all", "why", true, int64(7))
 	f.Add("\x1b[2J\n.", "\u202e", "\xff\n\r", false, int64(-1))
 	f.Fuzz(func(t *testing.T, class, reference, reason string, pile bool, n int64) {
@@ -161,14 +169,14 @@ func FuzzLeakText(f *testing.F) {
 			e := &l.Trace[i]
 			e.Class, e.Owner, e.Reference, e.Reason, e.Leaking, e.Labels, e.Suspect = class, class, reference, reason, reason, []string{reason}, n%2 == int64(i%2)
 		}
-		lines := append(LeakText(&l), LeakName(&l))
-		for _, line := range lines {
+		got := append(lines(WriteLeak, &l), LeakName(&l))
+		for _, line := range got {
 			if line != text.Printable(line) {
 				t.Errorf("%q", line)
 			}
 		}
-		if len(lines) < 4+len(l.Trace) {
-			t.Errorf("%d lines", len(lines))
+		if len(got) < 4+len(l.Trace) {
+			t.Errorf("%d lines", len(got))
 		}
 	})
 }
@@ -177,21 +185,21 @@ func FuzzLeakText(f *testing.F) {
 func TestTextEndsWithTheTrace(t *testing.T) {
 	l := leakOf()
 	d := diagnosisOf("leak", record.DiagnosisComplete)
-	d.Summary, d.Warnings = append([]string{"heap dump: " + LeakName(&l)}, LeakText(&l)[1:]...), []string{"a warning"}
+	d.Summary, d.Warnings = append([]string{"heap dump: " + LeakName(&l)}, lines(WriteLeak, &l)[1:]...), []string{"a warning"}
 	snapshot := diagnosisOf("suspicious", record.DiagnosisComplete)
 	snapshot.Summary = []string{"meminfo: TOTAL PSS 5 MB"}
 	var b strings.Builder
 	run := record.Run{Devices: []record.Device{{Device: "S1"}}, Processes: []record.Process{{Process: "com.shop"}}, Warnings: []string{"of the run"}, Own: &record.Own{}, Diagnoses: []record.Diagnosis{snapshot, d}}
-	if err := WriteText(&b, run); err != nil {
+	if err := WriteRun(&b, run); err != nil {
 		t.Fatal(err)
 	}
-	trace := LeakText(&l)
+	trace := lines(WriteLeak, &l)
 	if !strings.HasSuffix(b.String(), "  "+strings.Join(trace[1:], "\n  ")+"\n") || strings.Contains(b.String(), "TOTAL PSS") || !strings.Contains(b.String(), "Retaining 5.0 MB\n") {
 		t.Error(b.String())
 	}
 	run.Devices = append(run.Devices, record.Device{Device: "S2"})
 	b.Reset()
-	if err := WriteText(&b, run); err != nil || !strings.Contains(b.String(), "com.shop on S1, leak at 1h2m: java leak, ") {
+	if err := WriteRun(&b, run); err != nil || !strings.Contains(b.String(), "com.shop on S1, leak at 1h2m: java leak, ") {
 		t.Error(err, b.String())
 	}
 }
@@ -280,7 +288,7 @@ func TestLeaksTableIsBounded(t *testing.T) {
 		run.Diagnoses = append(run.Diagnoses, d)
 	}
 	rows := table(t, run)
-	if len(rows) != 1+MaxLeaks {
+	if len(rows) != 1+maxRows {
 		t.Fatalf("%d rows", len(rows))
 	}
 	for i, row := range rows[1:] {

@@ -3,6 +3,7 @@ package reporters
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -14,35 +15,35 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// TellGrowth prints what grew in every dump of a series. Every line is Printable.
-func TellGrowth(b *strings.Builder, r *analysis.Growth) {
+// WriteGrowth writes what grew in every dump of a series.
+func WriteGrowth(w io.Writer, r *analysis.Growth) error {
+	var out page
 	for i, d := range r.Dumps {
-		put(b, "dump %d: %s, %s objects, %s reachable, %s", i+1, shownName(d.Name), text.Grouped(d.Objects), text.Size(d.ReachableBytes), date(d.Time))
+		out.line("dump %d: %s, %s objects, %s reachable, %s", i+1, shownName(d.Name), text.Grouped(d.Objects), text.Size(d.ReachableBytes), date(d.Time))
 	}
-	b.WriteByte('\n')
+	out.blank()
 	often := "each time by 1 object at least"
 	if r.Loops > 1 {
 		often = fmt.Sprintf("each time by %s objects at least, one for each repetition", text.Grouped(int64(r.Loops)))
 	}
 	if r.Found == 0 {
-		put(b, "nothing grew in every dump (%s)", often)
+		out.line("nothing grew in every dump (%s)", often)
 	} else {
-		put(b, "%s in every dump (%s)", PlacesGrew(r.Found), often)
+		out.line("%s in every dump (%s)", text.Count(r.Found, "place grew", "places grew"), often)
 	}
 	for i := range r.Growth {
-		b.WriteByte('\n')
-		tellPlace(b, &r.Growth[i], i+1)
+		out.blank()
+		out.place(&r.Growth[i], i+1)
 	}
 	if n := r.Found - len(r.Growth); n > 0 {
-		b.WriteByte('\n')
-		put(b, "%s more; --top prints more", text.Grouped(int64(n)))
+		out.blank()
+		out.line("%s more; --top prints more", text.Grouped(int64(n)))
 	}
 	if len(r.Warnings) > 0 {
-		b.WriteByte('\n')
+		out.blank()
 	}
-	for _, warning := range r.Warnings {
-		put(b, "warning: %s", text.Printable(warning))
-	}
+	out.warnings(r.Warnings)
+	return out.writeTo(w)
 }
 
 // date is when a dump was taken.
@@ -53,39 +54,31 @@ func date(t *time.Time) string {
 	return t.Format("2006-01-02 15:04:05")
 }
 
-// PlacesGrew says how many places grew.
-func PlacesGrew(n int) string {
-	if n == 1 {
-		return "1 place grew"
-	}
-	return text.Grouped(int64(n)) + " places grew"
-}
-
 // shownStart and shownEnd bound the steps of a path that are printed.
 const (
 	shownStart = 4
 	shownEnd   = 12
 )
 
-func tellPlace(b *strings.Builder, p *growth.Place, number int) {
-	put(b, "%d. %s: %s objects, %s for each repetition, %s", number, shownName(holder(p)), text.Signed(p.Delta), rate(p.PerLoop), text.SignedSize(p.GrowthBytes))
+func (out *page) place(p *growth.Place, number int) {
+	out.line("%d. %s: %s objects, %s for each repetition, %s", number, shownName(holder(p)), text.Signed(p.Delta), rate(p.PerLoop), text.SignedSize(p.GrowthBytes))
 	indent := ""
 	for i, s := range p.Path {
 		// Of a long way only the ends are worth to be read.
 		left := len(p.Path) - shownEnd - shownStart
 		switch {
 		case left > 0 && i == shownStart:
-			put(b, "   %s... %s more", indent, text.Count(left, "step", "steps"))
+			out.line("   %s... %s more", indent, text.Count(left, "step", "steps"))
 			fallthrough
 		case left > 0 && i > shownStart && i < shownStart+left:
 			continue
 		}
-		put(b, "   %s%s", indent, shownName(joinedStep(s)))
+		out.line("   %s%s", indent, shownName(joinedStep(s)))
 		indent += "  "
 	}
-	tellGrown(b, p.Children, indent)
+	out.grown(p.Children, indent)
 	if p.LeftOut > 0 {
-		put(b, "   %s%s more that grow", indent, text.Grouped(int64(p.LeftOut)))
+		out.line("   %s%s more that grow", indent, text.Grouped(int64(p.LeftOut)))
 	}
 }
 
@@ -97,16 +90,16 @@ func holder(p *growth.Place) string {
 	}
 	if len(p.Children) == 1 && p.LeftOut == 0 {
 		if c := &p.Children[0]; ofField(&c.Step) && !isPlatform(c.Owner) {
-			return fmt.Sprintf("%s.%s (%s)", SimpleName(c.Owner), c.Name, SimpleName(c.Class))
+			return fmt.Sprintf("%s.%s (%s)", simpleName(c.Owner), c.Name, simpleName(c.Class))
 		}
 	}
-	class := SimpleName(p.Path[len(p.Path)-1].Class)
+	class := simpleName(p.Path[len(p.Path)-1].Class)
 	last := ""
 	for _, s := range slices.Backward(p.Path) {
 		if !ofField(&s) {
 			continue
 		}
-		field := SimpleName(s.Owner) + "." + s.Name
+		field := simpleName(s.Owner) + "." + s.Name
 		if !isPlatform(s.Owner) {
 			last = field
 			break
@@ -140,12 +133,12 @@ func joinedStep(s growth.Step) string {
 	return s.Name + " -> " + s.Class + linked
 }
 
-func tellGrown(b *strings.Builder, list []growth.Child, indent string) {
+func (out *page) grown(list []growth.Child, indent string) {
 	for _, c := range list {
-		put(b, " + %s%s: %s, %s (%s)", indent, shownName(joinedStep(c.Step)), counted(c.Objects), text.Size(c.RetainedBytes[len(c.RetainedBytes)-1]), text.SignedSize(c.RetainedDelta))
-		tellGrown(b, c.Children, indent+"  ")
+		out.line(" + %s%s: %s, %s (%s)", indent, shownName(joinedStep(c.Step)), counted(c.Objects), text.Size(c.RetainedBytes[len(c.RetainedBytes)-1]), text.SignedSize(c.RetainedDelta))
+		out.grown(c.Children, indent+"  ")
 		if c.LeftOut > 0 {
-			put(b, " + %s  %s more", indent, text.Grouped(int64(c.LeftOut)))
+			out.line(" + %s  %s more", indent, text.Grouped(int64(c.LeftOut)))
 		}
 	}
 }

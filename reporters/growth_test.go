@@ -14,7 +14,7 @@ import (
 func TestGrowthDate(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var b strings.Builder
-	TellGrowth(&b, &analysis.Growth{Dumps: []analysis.GrowthDump{{Name: "one", Objects: 7}, {Name: "two", Objects: 8, Time: &at}}})
+	WriteGrowth(&b, &analysis.Growth{Dumps: []analysis.GrowthDump{{Name: "one", Objects: 7}, {Name: "two", Objects: 8, Time: &at}}})
 	want := "dump 1: one, 7 objects, 0.0 kB reachable, no date\ndump 2: two, 8 objects, 0.0 kB reachable, 2026-01-02 03:04:05\n"
 	if !strings.HasPrefix(b.String(), want) {
 		t.Error(b.String())
@@ -29,10 +29,11 @@ func TestGrowthLongWay(t *testing.T) {
 		for i := range steps {
 			p.Path = append(p.Path, growth.Step{Kind: growth.KindInstance, Owner: "a.B", Name: fmt.Sprintf("f%d.", i), Class: "a.B"})
 		}
-		var b strings.Builder
-		tellPlace(&b, &p, 1)
-		if got := strings.Count(b.String(), "\n") - 1; got != want || strings.Contains(b.String(), "more") != (more != "") || !strings.Contains(b.String(), more) || !strings.Contains(b.String(), fmt.Sprintf(".f%d. ->", steps-1)) {
-			t.Errorf("%d steps: %d lines\n%s", steps, got, b.String())
+		var out page
+		out.place(&p, 1)
+		written := out.text.String()
+		if got := strings.Count(written, "\n") - 1; got != want || strings.Contains(written, "more") != (more != "") || !strings.Contains(written, more) || !strings.Contains(written, fmt.Sprintf(".f%d. ->", steps-1)) {
+			t.Errorf("%d steps: %d lines\n%s", steps, got, written)
 		}
 	}
 	h(16, 16, "")

@@ -2,6 +2,7 @@ package reporters
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -9,50 +10,34 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// shownLines bounds every list in a text for people.
-const shownLines = 10
-
-// firstOf gives the lines that are shown of a list.
-func firstOf[T any](list []T) []T { return list[:min(len(list), shownLines)] }
-
-// shownName is a name of a dump in a line: its end, where it is endless.
-func shownName(name string) string { return text.Tail(name, longestName) }
-
-// put writes one line, Printable whatever is in the arguments.
-func put(b *strings.Builder, format string, args ...any) {
-	b.WriteString(text.Printable(fmt.Sprintf(format, args...)))
-	b.WriteByte('\n')
-}
-
 // shownLeaks bounds the leak traces that are printed.
 const shownLeaks = 25
 
-// TellLeaks prints the leak traces of a dump, in the form that Android developers know
-// from LeakCanary, what should be gone and is held by nothing, and where memory piles
-// up. Every line is Printable.
-func TellLeaks(b *strings.Builder, r *analysis.Report) {
+// leaks adds the leak traces of a dump, in the form that Android developers know from
+// LeakCanary, what should be gone and is held by nothing, and where memory accumulates.
+func (out *page) leaks(r *analysis.Report) {
 	library := slices.IndexFunc(r.Leaks, func(l analysis.Leak) bool { return l.Library })
 	if library < 0 {
 		library = len(r.Leaks)
 	}
-	b.WriteByte('\n')
+	out.blank()
 	app, others := grouping(r.Leaks[:library]), grouping(r.Leaks[library:])
 	switch {
 	case len(app) > 0:
-		put(b, "LEAKS: %s; ~~~ marks the suspects. fingerprint is LeakCanary's, key stays from build to build; kB are 1024 bytes", howMany(app))
-		tellGroups(b, app)
+		out.line("LEAKS: %s; ~~~ marks the suspects. fingerprint is LeakCanary's, key stays from build to build; kB are 1024 bytes", howMany(app))
+		out.groups(app)
 	case r.Dump.Android == nil && len(r.Suspects) == 0:
-		put(b, "LEAKS: nothing tells what should be gone from a JVM; ask with --leaking-class CLASS, or compare dumps with leakgate growth")
+		out.line("LEAKS: nothing tells what should be gone from a JVM; ask with --leaking-class CLASS, or compare dumps with leakgate growth")
 	default:
-		put(b, "LEAKS: none found")
+		out.line("LEAKS: none found")
 	}
 	if len(others) > 0 {
-		b.WriteByte('\n')
-		put(b, "LIBRARY LEAKS: %s, known, of the platform or a library and not of the app", howMany(others))
-		tellGroups(b, others)
+		out.blank()
+		out.line("LIBRARY LEAKS: %s, known, of the platform or a library and not of the app", howMany(others))
+		out.groups(others)
 	}
-	tellGarbage(b, r.Unreachable)
-	tellSuspects(b, r.Suspects, r.Leaks)
+	out.garbage(r.Unreachable)
+	out.suspects(r.Suspects, r.Leaks)
 }
 
 // alike are leaks with one key: the same cause, by ways of different shape.
@@ -93,39 +78,39 @@ func (c alike) instances() (n int) {
 	return n
 }
 
-func tellGroups(b *strings.Builder, list []alike) {
+func (out *page) groups(list []alike) {
 	for _, c := range list[:min(len(list), shownLeaks)] {
-		tellGroup(b, c)
+		out.blank()
+		out.group(c)
 	}
 	if n := len(list) - shownLeaks; n > 0 {
-		b.WriteByte('\n')
-		put(b, "%d more; --json has them", n)
+		out.blank()
+		out.line("%d more; --json has them", n)
 	}
 }
 
-func tellGroup(b *strings.Builder, c alike) {
+func (out *page) group(c alike) {
 	l, bytes := c[0], int64(0)
 	for _, x := range c {
 		bytes += x.RetainedBytes
 	}
-	b.WriteByte('\n')
-	put(b, "%s: %s", Plural(c.instances(), SimpleName(l.Class)), leakHeadline(l))
-	put(b, "%s retained%s, fingerprint %s, key %s", text.Bytes(bytes), partsOf(l, c.instances()), Short(l.Fingerprint), Short(l.Key))
+	out.line("%s: %s", objects(c.instances(), simpleName(l.Class)), leakHeadline(l))
+	out.line("%s retained%s, fingerprint %s, key %s", text.Bytes(bytes), partsOf(l, c.instances()), shortID(l.Fingerprint), shortID(l.Key))
 	if l.Library {
-		put(b, "known leak: %s", text.Printable(l.Pattern))
+		out.line("known leak: %s", text.Printable(l.Pattern))
 		for _, line := range strings.Split(l.Description, "\n") {
-			put(b, "  %s", text.Printable(line))
+			out.line("  %s", text.Printable(line))
 		}
 		if l.Source != "" {
-			put(b, "  %s", text.Printable(l.Source))
+			out.line("  %s", text.Printable(l.Source))
 		}
 	}
-	tellTrace(b, l, l.Accumulates)
+	out.trace(l, l.Accumulates)
 	for _, x := range c {
-		tellRelated(b, x.Also)
+		out.related(x.Also)
 	}
 	if n := len(c) - 1; n > 0 {
-		put(b, "%s of these by %s of another shape", text.Grouped(int64(c.instances()-l.Instances)), ways(n))
+		out.line("%s of these by %s of another shape", text.Grouped(int64(c.instances()-l.Instances)), ways(n))
 	}
 }
 
@@ -136,7 +121,7 @@ func partsOf(l *analysis.Leak, instances int) string {
 	}
 	var list []string
 	for _, p := range l.Parts {
-		list = append(list, fmt.Sprintf("%s %s (%s)", text.Bytes(p.RetainedBytes), ClassName(p.Reference), ClassName(SimpleName(p.Class))))
+		list = append(list, fmt.Sprintf("%s %s (%s)", text.Bytes(p.RetainedBytes), className(p.Reference), className(simpleName(p.Class))))
 	}
 	of := " (of it "
 	if instances > 1 {
@@ -159,7 +144,7 @@ func leakHeadline(l *analysis.Leak) string {
 		return "held by " + l.GCRootText
 	}
 	e := l.Trace[i]
-	return "held by " + ClassName(SimpleName(e.Owner)+joined(e))
+	return "held by " + className(simpleName(e.Owner)+joined(e))
 }
 
 // lookFirst is the first suspect reference that the app's own code sets, or else the
@@ -196,31 +181,31 @@ func joined(e analysis.TraceElement) string {
 	return e.Reference
 }
 
-// tellTrace draws the trace as Shark does (LeakTrace.leakTraceAsString).
-func tellTrace(b *strings.Builder, l *analysis.Leak, pile *analysis.Accumulation) {
-	put(b, "┬───")
-	put(b, "│ GC Root: %s", l.GCRootText)
-	put(b, "│")
+// trace draws the trace as Shark does (LeakTrace.leakTraceAsString).
+func (out *page) trace(l *analysis.Leak, pile *analysis.Accumulation) {
+	out.line("┬───")
+	out.line("│ GC Root: %s", l.GCRootText)
+	out.line("│")
 	last, look := len(l.Trace)-1, lookFirst(l)
 	for i, e := range l.Trace {
 		first, more, kind := "├─ ", "│    ", e.Type
 		if i == last {
 			first, more = "╰→ ", "      "
 		}
-		put(b, "%s%s %s", first, ClassName(e.Class), kind)
+		out.line("%s%s %s", first, className(e.Class), kind)
 		if i == last && pile != nil {
-			tellPile(b, more, pile)
+			out.accumulation(more, pile)
 		} else {
-			put(b, "%sLeaking: %s", more, statusText(e))
+			out.line("%sLeaking: %s", more, statusText(e))
 		}
 		if e.RetainedBytes != nil {
-			put(b, "%sRetaining %s", more, text.Bytes(*e.RetainedBytes))
+			out.line("%sRetaining %s", more, text.Bytes(*e.RetainedBytes))
 		}
 		for _, label := range e.Labels {
-			put(b, "%s%s", more, sentence(label))
+			out.line("%s%s", more, sentence(label))
 		}
 		if i < last {
-			tellReference(b, e, i == look)
+			out.reference(e, i == look)
 		}
 	}
 }
@@ -232,66 +217,66 @@ func statusText(e analysis.TraceElement) string {
 	return fmt.Sprintf("%s (%s)", e.Leaking, sentence(e.Reason))
 }
 
-// tellReference prints the line of the reference, underlined if it is suspect.
-func tellReference(b *strings.Builder, e analysis.TraceElement, look bool) {
+// reference prints the line of the reference, underlined if it is suspect.
+func (out *page) reference(e analysis.TraceElement, look bool) {
 	static := ""
 	if e.Kind == "static_field" {
 		static = " static"
 	}
-	owner := fmt.Sprintf("    ↓%s %s", static, ClassName(strings.TrimSuffix(SimpleName(e.Owner), "[]")))
+	owner := fmt.Sprintf("    ↓%s %s", static, className(strings.TrimSuffix(simpleName(e.Owner), "[]")))
 	name := shownName(e.Reference)
 	if e.Kind == "instance_field" || e.Kind == "static_field" {
 		owner += "."
 	}
-	put(b, "│%s%s", owner, name)
+	out.line("│%s%s", owner, name)
 	if e.Suspect {
 		here := ""
 		if look {
 			here = "  ← look here first"
 		}
-		put(b, "│%s%s%s", strings.Repeat(" ", len([]rune(owner))), strings.Repeat("~", len([]rune(name))), here)
+		out.line("│%s%s%s", strings.Repeat(" ", text.Columns(owner)), strings.Repeat("~", text.Columns(name)), here)
 	}
 }
 
-func tellRelated(b *strings.Builder, also []analysis.Related) {
+func (out *page) related(also []analysis.Related) {
 	for _, a := range firstOf(also) {
-		put(b, "Also retains leaking object %s (%s), in these bytes", a.Object, ClassName(a.Class))
+		out.line("Also retains leaking object %s (%s), in these bytes", a.Object, className(a.Class))
 	}
 	if n := len(also) - shownLines; n > 0 {
-		put(b, "Also retains %s", text.Count(n, "more leaking object", "more leaking objects"))
+		out.line("Also retains %s", text.Count(n, "more leaking object", "more leaking objects"))
 	}
 }
 
-// tellGarbage prints what should be gone and soon will be.
-func tellGarbage(b *strings.Builder, list []analysis.Garbage) {
+// garbage prints what should be gone and soon will be.
+func (out *page) garbage(list []analysis.Garbage) {
 	if len(list) == 0 {
 		return
 	}
-	b.WriteByte('\n')
-	put(b, "GARBAGE: what should be gone, and nothing holds it: no leak; a collection before the dump (am dumpheap -g) takes it")
+	out.blank()
+	out.line("GARBAGE: what should be gone, and nothing holds it: no leak; a collection before the dump (am dumpheap -g) takes it")
 	for _, g := range firstOf(list) {
 		reason := ""
 		if g.Reason != "" {
 			reason = ", " + sentence(g.Reason)
 		}
-		put(b, "  %s%s", Plural(g.Instances, g.Class), reason)
+		out.line("  %s%s", objects(g.Instances, g.Class), reason)
 	}
 	if n := len(list) - shownLines; n > 0 {
-		put(b, "  and objects of %s", text.Count(n, "more class", "more classes"))
+		out.line("  and objects of %s", text.Count(n, "more class", "more classes"))
 	}
 }
 
-// tellSuspects prints where memory piles up without anything that says that it leaks.
-func tellSuspects(b *strings.Builder, suspects, leaks []analysis.Leak) {
+// suspects prints where memory piles up without anything that says that it leaks.
+func (out *page) suspects(suspects, leaks []analysis.Leak) {
 	suspects = Unexplained(suspects, leaks)
 	if len(suspects) == 0 {
 		return
 	}
-	b.WriteByte('\n')
-	put(b, "MEMORY PILES UP in %s; nothing says that it leaks: leakgate diff and growth compare it with other dumps", places(len(suspects)))
+	out.blank()
+	out.line("MEMORY PILES UP in %s; nothing says that it leaks: leakgate diff and growth compare it with other dumps", places(len(suspects)))
 	for i := range suspects {
-		b.WriteByte('\n')
-		tellSuspect(b, &suspects[i])
+		out.blank()
+		out.suspect(&suspects[i])
 	}
 }
 
@@ -318,11 +303,11 @@ func explains(leak, suspect *analysis.Leak) bool {
 	})
 }
 
-func tellSuspect(b *strings.Builder, l *analysis.Leak) {
+func (out *page) suspect(l *analysis.Leak) {
 	n, class := piledUp(l.Accumulates)
-	put(b, "%s, %.1f%% of what is reachable, %s", Plural(n, SimpleName(class)), 100*l.Accumulates.Share, suspectHolder(l))
-	put(b, "%s retained, key %s", text.Bytes(l.RetainedBytes), Short(l.Key))
-	tellTrace(b, l, l.Accumulates)
+	out.line("%s, %.1f%% of what is reachable, %s", objects(n, simpleName(class)), 100*l.Accumulates.Share, suspectHolder(l))
+	out.line("%s retained, key %s", text.Bytes(l.RetainedBytes), shortID(l.Key))
+	out.trace(l, l.Accumulates)
 }
 
 // piledUp is what there is many of. What the nodes of a collection hold says more than
@@ -341,7 +326,7 @@ func suspectHolder(l *analysis.Leak) string {
 	return leakHeadline(l)
 }
 
-func tellPile(b *strings.Builder, indent string, a *analysis.Accumulation) {
+func (out *page) accumulation(indent string, a *analysis.Accumulation) {
 	what, more := "holds", ""
 	switch {
 	case a.Linked:
@@ -349,20 +334,20 @@ func tellPile(b *strings.Builder, indent string, a *analysis.Accumulation) {
 	case a.Root != "":
 		what, more = "is the largest of", ", each held by a GC root of its own"
 	}
-	put(b, "%s%s %s objects of %s: %s%s", indent, what, text.Grouped(a.Count), ClassName(a.Class), text.Bytes(a.Bytes), more)
-	tellBeside(b, indent, a.Beside)
+	out.line("%s%s %s objects of %s: %s%s", indent, what, text.Grouped(a.Count), className(a.Class), text.Bytes(a.Bytes), more)
+	out.beside(indent, a.Beside)
 	if a.Holds != "" {
-		put(b, "%swhich hold %s objects of %s: %s", indent, text.Grouped(a.Held), ClassName(a.Holds), text.Bytes(a.HeldBytes))
-		tellBeside(b, indent, a.HeldBeside)
+		out.line("%swhich hold %s objects of %s: %s", indent, text.Grouped(a.Held), className(a.Holds), text.Bytes(a.HeldBytes))
+		out.beside(indent, a.HeldBeside)
 	}
 	if a.Cache != "" {
-		put(b, "%sin a cache, %s, which bounds them", indent, shownName(a.Cache))
+		out.line("%sin a cache, %s, which bounds them", indent, shownName(a.Cache))
 	}
 }
 
-func tellBeside(b *strings.Builder, indent string, list []analysis.ClassSum) {
+func (out *page) beside(indent string, list []analysis.ClassSum) {
 	for _, s := range list {
-		put(b, "%sand %s objects of %s: %s", indent, text.Grouped(s.Count), ClassName(s.Class), text.Bytes(s.Bytes))
+		out.line("%sand %s objects of %s: %s", indent, text.Grouped(s.Count), className(s.Class), text.Bytes(s.Bytes))
 	}
 }
 
@@ -379,25 +364,25 @@ func places(n int) string {
 	return fmt.Sprintf("%d places", n)
 }
 
-// LeakText is one leak with its trace, in lines that are Printable; of a suspect, the
-// place where memory piles up.
-func LeakText(l *analysis.Leak) []string {
-	var b strings.Builder
+// WriteLeak writes one leak with its trace; of a suspect, the place where memory
+// accumulates.
+func WriteLeak(w io.Writer, l *analysis.Leak) error {
+	var out page
 	if l.Accumulates == nil {
 		alone := *l
 		alone.Also = nil // what leaks by it is in its bytes
-		tellGroup(&b, alike{&alone})
+		out.group(alike{&alone})
 	} else {
-		tellSuspect(&b, l)
+		out.suspect(l)
 	}
-	return strings.Split(strings.Trim(b.String(), "\n"), "\n")
+	return out.writeTo(w)
 }
 
 // LeakName says in a few words what leaks and what holds it.
 func LeakName(l *analysis.Leak) string {
 	if l.Accumulates == nil {
-		return text.Printable(Plural(l.Instances, SimpleName(l.Class)) + ", " + leakHeadline(l))
+		return text.Printable(objects(l.Instances, simpleName(l.Class)) + ", " + leakHeadline(l))
 	}
 	n, class := piledUp(l.Accumulates)
-	return text.Printable(Plural(n, SimpleName(class)) + ", " + suspectHolder(l))
+	return text.Printable(objects(n, simpleName(class)) + ", " + suspectHolder(l))
 }

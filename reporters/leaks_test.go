@@ -15,10 +15,10 @@ func TestLeftOut(t *testing.T) {
 		2:    {"Also retains 2 more leaking objects\n", "  and objects of 2 more classes\n"},
 		1200: {"Also retains 1 200 more leaking objects\n", "  and objects of 1 200 more classes\n"},
 	} {
-		var also, garbage strings.Builder
-		tellRelated(&also, make([]analysis.Related, shownLines+n))
-		tellGarbage(&garbage, make([]analysis.Garbage, shownLines+n))
-		for i, text := range []string{also.String(), garbage.String()} {
+		var also, garbage page
+		also.related(make([]analysis.Related, shownLines+n))
+		garbage.garbage(make([]analysis.Garbage, shownLines+n))
+		for i, text := range []string{also.text.String(), garbage.text.String()} {
 			if strings.Contains(text, " more ") != (want[i] != "") || !strings.HasSuffix(text, want[i]) {
 				t.Errorf("%d: %q", n, text)
 			}
@@ -57,9 +57,9 @@ func TestUnexplained(t *testing.T) {
 			pile.Accumulates.Holds, pile.Accumulates.Held = "com.shop.CartActivity", c.count
 		}
 		pile.Trace[0].Object, pile.Trace[1].Object, pile.Trace[1].Class = c.holder, c.place, c.of
-		var b strings.Builder
-		tellSuspects(&b, []analysis.Leak{pile}, []analysis.Leak{leak})
-		if got := b.Len() > 0; got != c.told {
+		var out page
+		out.suspects([]analysis.Leak{pile}, []analysis.Leak{leak})
+		if got := out.text.Len() > 0; got != c.told {
 			t.Errorf("%s: told %t", name, got)
 		}
 	}

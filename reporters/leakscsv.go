@@ -17,15 +17,15 @@ import (
 // table.
 const LeaksName = "leaks.csv"
 
-// MaxLeaks is how many findings leaks.csv holds.
-const MaxLeaks = 1000
+// maxRows is how many findings leaks.csv holds.
+const maxRows = 1000
 
 var leaksHeading = []string{
 	"device", "user", "process", "pid", "t_s", "trigger", "kind", "what", "name", "count", "count_delta",
 	"bytes", "bytes_delta", "share", "fingerprint", "key", "folder", "trace",
 }
 
-// WriteLeaks writes leaks.csv into dir, whole or not at all: the first MaxLeaks findings of
+// WriteLeaks writes leaks.csv into dir, whole or not at all: the first maxRows findings of
 // a run. A cell that a spreadsheet would take for a formula begins with an apostrophe
 // (OWASP, CSV Injection).
 func WriteLeaks(dir string, r record.Run) error {
@@ -37,7 +37,7 @@ func WriteLeaks(dir string, r record.Run) error {
 	}
 	for _, d := range r.Diagnoses {
 		for _, f := range d.Findings {
-			if rows++; rows > MaxLeaks {
+			if rows++; rows > maxRows {
 				break
 			}
 			if err := w.Write(leaksRow(d, f)); err != nil {

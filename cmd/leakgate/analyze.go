@@ -5,9 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"slices"
-	"strings"
 
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/analysis/spool"
@@ -81,9 +79,9 @@ func (f *analyzeFlags) analyze(c console, args []string) int {
 	}
 	return f.run(c, args[0], func(ctx context.Context, file *spool.File, o analysis.Options) error {
 		o.Top, o.AllStrings, o.LeakingClasses = f.top, f.strings, f.leaking
-		read := analysis.Analyze
+		read, write := analysis.Analyze, reporters.WriteReport
 		if f.only != "" {
-			read = analysis.Histogram
+			read, write = analysis.Histogram, reporters.WriteHistogram
 		}
 		report, err := read(ctx, file, file.Size(), o)
 		if err != nil {
@@ -93,108 +91,11 @@ func (f *analyzeFlags) analyze(c console, args []string) int {
 		if f.asJSON {
 			err = printed(printJSON(c.out, report))
 		} else {
-			err = printed(tellReport(c.out, report, f.only == ""))
+			err = printed(write(c.out, report))
 		}
 		if err == nil && f.failOn != "" && slices.ContainsFunc(report.Leaks, func(l analysis.Leak) bool { return !l.Library }) {
 			return errLeaks
 		}
 		return err
 	})
-}
-
-func tellReport(w io.Writer, r *analysis.Report, retained bool) error {
-	var b strings.Builder
-	tellApp(&b, r.Dump.Android)
-	tellDump(&b, &r.Dump)
-	// They change how all that follows is read.
-	for _, text := range r.Warnings {
-		put(&b, "warning: %s", text)
-	}
-	if retained {
-		reporters.TellLeaks(&b, r)
-	}
-	tellComponents(&b, r.Components)
-	tellClasses(&b, r.Classes, retained)
-	tellDominators(&b, r)
-	tellSurvey(&b, r)
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-func tellDump(b *strings.Builder, d *analysis.Dump) {
-	put(b, "%s, %s, %s objects: %s instances, %s object arrays, %s primitive arrays, %s classes", d.Format, text.Size(d.Bytes),
-		text.Grouped(d.Objects), text.Grouped(d.Instances), text.Grouped(d.ObjectArrays), text.Grouped(d.PrimitiveArrays), text.Grouped(d.Classes))
-	for _, h := range d.Heaps {
-		put(b, "heap %s: %s objects, %s", shown(h.Name), text.Grouped(h.Objects), text.Size(h.Bytes))
-	}
-	if d.ReachableBytes > 0 {
-		native := ""
-		if d.ReachableNative > 0 {
-			native = ", and " + text.Size(d.ReachableNative) + " of registered native memory"
-		}
-		put(b, "reachable: %s%s (sizes as the dump declares them)", text.Size(d.ReachableBytes), native)
-	}
-}
-
-func tellClasses(b *strings.Builder, classes []analysis.Class, retained bool) {
-	if len(classes) == 0 {
-		return
-	}
-	if !retained {
-		b.WriteByte('\n')
-		put(b, "%14s %12s  %s", "BYTES", "INSTANCES", "CLASS")
-		for _, c := range classes {
-			put(b, "%14s %12s  %s", text.Grouped(c.ShallowBytes), text.Grouped(c.Instances), shown(c.Class))
-		}
-		return
-	}
-	b.WriteByte('\n')
-	put(b, "%14s %12s %14s %12s  %s", "RETAINED", "NATIVE", "SHALLOW", "INSTANCES", "CLASS")
-	for _, c := range classes {
-		put(b, "%14s %12s %14s %12s  %s", text.Grouped(c.RetainedBytes), text.Grouped(c.RetainedNative), text.Grouped(c.ShallowBytes), text.Grouped(c.Instances), shown(c.Class))
-	}
-}
-
-// tellDominators draws the tree, each level two columns further in.
-func tellDominators(b *strings.Builder, r *analysis.Report) {
-	if len(r.Dominators) == 0 {
-		return
-	}
-	b.WriteByte('\n')
-	put(b, "%14s %6s %14s  %s", "RETAINED", "SHARE", "SHALLOW", "DOMINATOR")
-	total := r.Dump.ReachableBytes + r.Dump.ReachableNative
-	for _, d := range r.Dominators {
-		tellDominator(b, &d, branch{whole: total, top: d.RetainedBytes})
-	}
-}
-
-// branch is where in the tree a dominator stands: below a top that retains so many
-// bytes, of so many that are reachable.
-type branch struct {
-	whole, top int64
-	depth      int
-}
-
-// wide is the share of its top, as a divisor, that an object with nothing large below
-// it must retain in many small ones for them to be told.
-const wide = 20
-
-func tellDominator(b *strings.Builder, d *analysis.Dominator, at branch) {
-	indent := strings.Repeat("  ", at.depth)
-	put(b, "%14s %5.1f%% %14s  %s%s %s", text.Grouped(d.RetainedBytes), percent(d.RetainedBytes, at.whole), text.Grouped(d.ShallowBytes), indent, shown(d.Class), d.Object)
-	below := at
-	below.depth++
-	for i := range d.Children {
-		tellDominator(b, &d.Children[i], below)
-	}
-	if d.Rest > 0 && (len(d.Children) > 0 || d.RestBytes > at.top/wide) {
-		put(b, "%14s %5.1f%% %14s  %s  %s more", text.Grouped(d.RestBytes), percent(d.RestBytes, at.whole), "", indent, text.Grouped(d.Rest))
-	}
-}
-
-func percent(part, whole int64) float64 {
-	if whole == 0 {
-		return 0
-	}
-	return 100 * float64(part) / float64(whole)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -285,6 +284,5 @@ func (f *diagnoseFlags) tell(c console, d record.Diagnosis) error {
 		d.Schema = record.DiagnosisSchema
 		return printJSON(c.out, d)
 	}
-	_, err := io.WriteString(c.out, strings.Join(reporters.DiagnosisText(d), "\n")+"\n")
-	return err
+	return reporters.WriteDiagnosis(c.out, d)
 }

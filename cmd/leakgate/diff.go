@@ -6,15 +6,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
-	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/analysis/spool"
 	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -114,7 +112,7 @@ func (f *diffFlags) compare(c console, basePath, headPath string) int {
 		if f.asJSON {
 			return printed(printJSON(c.out, d))
 		}
-		return printed(tellDiff(c.out, d, f.top))
+		return printed(reporters.WriteDiff(c.out, d, f.top))
 	})
 	// What goes wrong from then on is about the output.
 	if compared.Load() {
@@ -137,143 +135,4 @@ func (f *diffFlags) blame(c console, which string, code int) int {
 		fmt.Fprintf(c.err, "leakgate diff: this is about %s; nothing was compared\n", which)
 	}
 	return code
-}
-
-func tellDiff(w io.Writer, d *analysis.Diff, top int) error {
-	var b strings.Builder
-	for _, text := range d.Mismatches {
-		put(&b, "WARNING: %s", text)
-	}
-	if !d.Comparable {
-		b.WriteByte('\n')
-	}
-	tellSide(&b, "base", &d.Base)
-	tellSide(&b, "head", &d.Head)
-	native := ""
-	if d.ReachableNative != (analysis.Change{}) {
-		native = ", " + text.SignedSize(d.ReachableNative.Delta) + " of registered native memory"
-	}
-	put(&b, "change: %s reachable%s, %s objects", text.SignedSize(d.ReachableBytes.Delta), native, text.Signed(d.Objects.Delta))
-	tellLeakChanges(&b, "LEAKS", d.Leaks, top)
-	tellLeakChanges(&b, "SUSPECTS", d.Suspects, top)
-	tellWays(&b, "GROWTH", d.Growth)
-	tellWays(&b, "SHRINKAGE", d.Shrinkage)
-	tellClassChanges(&b, d)
-	for _, text := range d.Warnings {
-		put(&b, "warning: %s", text)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-func tellSide(b *strings.Builder, name string, d *analysis.Dump) {
-	native := ""
-	if d.ReachableNative > 0 {
-		native = " and " + text.Size(d.ReachableNative) + " native"
-	}
-	put(b, "%s: %s, IDs of %d bytes, %s, %s objects, %s%s reachable", name, d.Format, d.IDSize, text.Size(d.Bytes), text.Grouped(d.Objects), text.Size(d.ReachableBytes), native)
-}
-
-func tellLeakChanges(b *strings.Builder, title string, list []analysis.LeakChange, top int) {
-	if len(list) == 0 {
-		return
-	}
-	b.WriteByte('\n')
-	put(b, "%-8s %14s %14s %18s  %-8s %s", title, "CHANGE", "RETAINED", "OBJECTS", "KEY", "CLASS")
-	for _, l := range list[:min(top, len(list))] {
-		library := ""
-		if l.Library {
-			library = ", of the platform: " + shown(l.Pattern)
-		}
-		put(b, "%-8s %14s %14s %18s  %-8s %s%s", l.Status, text.Signed(l.RetainedBytes.Delta), text.Grouped(l.RetainedBytes.Head), fromTo(l.Instances), short(l.Key), shown(l.Class), library)
-		tellKey(b, &l)
-	}
-	tellMore(b, len(list)-top)
-}
-
-// tellKey tells what the key of a leak is made of, of a known one nothing new.
-func tellKey(b *strings.Builder, l *analysis.LeakChange) {
-	if l.Library {
-		return
-	}
-	for _, line := range l.KeyText {
-		if !strings.HasPrefix(line, "accumulates ") {
-			line = "held by " + line
-		}
-		put(b, "%58s  %s", "", shown(line))
-	}
-}
-
-// tellWays draws the ways as a tree.
-func tellWays(b *strings.Builder, title string, paths []analysis.PathChange) {
-	paths = slices.Clone(paths)
-	slices.SortStableFunc(paths, byStep)
-	var above []analysis.PathStep
-	for i, p := range paths {
-		same := 0
-		for same < min(len(above), len(p.Steps)) && above[same] == p.Steps[same] {
-			same++
-		}
-		if same == 0 {
-			b.WriteByte('\n')
-		}
-		if i == 0 {
-			put(b, "%-9s %4s %14s %14s %18s  %s", title, "", "CHANGE", "RETAINED", "OBJECTS", "WAY DOWN")
-		}
-		for depth, s := range p.Steps[same:] {
-			tellStep(b, &s, strings.Repeat(" ", same+depth))
-		}
-		above = p.Steps
-		for _, s := range p.Below {
-			if i+1 < len(paths) && slices.Contains(paths[i+1].Steps, s) {
-				continue // it is the next way
-			}
-			tellStep(b, &s, strings.Repeat(" ", len(p.Steps))+"· ")
-		}
-	}
-}
-
-// byStep puts a way behind those that it branches from, and of two branches the one in
-// front that changed more.
-func byStep(a, b analysis.PathChange) int {
-	for i, s := range a.Steps[:min(len(a.Steps), len(b.Steps))] {
-		x, y := s.RetainedBytes.Delta, b.Steps[i].RetainedBytes.Delta
-		if a.Delta < 0 {
-			x, y = -x, -y
-		}
-		if c := cmp.Or(cmp.Compare(y, x), strings.Compare(s.Class, b.Steps[i].Class)); c != 0 {
-			return c
-		}
-	}
-	return cmp.Compare(len(a.Steps), len(b.Steps))
-}
-
-func tellStep(b *strings.Builder, s *analysis.PathStep, indent string) {
-	put(b, "%14s %14s %14s %18s  %s%s", "", text.Signed(s.RetainedBytes.Delta), text.Grouped(s.RetainedBytes.Head), fromTo(s.Objects), indent, shown(s.Class))
-}
-
-func tellClassChanges(b *strings.Builder, d *analysis.Diff) {
-	b.WriteByte('\n')
-	if d.ClassesChanged == 0 {
-		put(b, "no class changed")
-		return
-	}
-	put(b, "%-8s %14s %14s %14s %18s  %s", "CLASSES", "RETAINED", "NATIVE", "SHALLOW", "INSTANCES", "CLASS")
-	for _, c := range d.Classes {
-		put(b, "%-8s %14s %14s %14s %18s  %s", c.Status, text.Signed(c.RetainedBytes.Delta), text.Signed(c.RetainedNative.Delta), text.Signed(c.ShallowBytes.Delta), fromTo(c.Instances), shown(c.Class))
-	}
-	tellMore(b, d.ClassesChanged-len(d.Classes))
-}
-
-func tellMore(b *strings.Builder, n int) {
-	if n > 0 {
-		put(b, "%s more", text.Grouped(int64(n)))
-	}
-}
-
-func fromTo(c analysis.Change) string {
-	if c.Delta == 0 {
-		return text.Grouped(c.Head)
-	}
-	return text.Grouped(c.Base) + " > " + text.Grouped(c.Head)
 }

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
-	"strings"
 
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/analysis/spool"
@@ -78,7 +76,7 @@ func (f *growthFlags) growth(c console, args []string) int {
 			if f.asJSON {
 				return printed(printJSON(c.out, report))
 			}
-			return printed(tellGrowth(c.out, report))
+			return printed(reporters.WriteGrowth(c.out, report))
 		})
 		if code != exitOK {
 			return code
@@ -115,11 +113,4 @@ func (f *growthFlags) check(args []string) error {
 		return errors.New("--top: write a number from 0 on")
 	}
 	return nil
-}
-
-func tellGrowth(w io.Writer, r *analysis.Growth) error {
-	var b strings.Builder
-	reporters.TellGrowth(&b, r)
-	_, err := io.WriteString(w, b.String())
-	return err
 }

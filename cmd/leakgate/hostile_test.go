@@ -162,7 +162,7 @@ func checkRun(t *testing.T, dir string, run record.Run, names []string, root boo
 	forged.Workload = &record.Workload{Kind: evil}
 	for _, r := range []record.Run{run, read, forged} {
 		var out bytes.Buffer
-		if err := reporters.WriteText(&out, r); err != nil {
+		if err := reporters.WriteRun(&out, r); err != nil {
 			t.Fatal(err)
 		}
 		checkLines(t, "text", out.String())

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/leakgate/leakgate/analysis/hprof"
 	"github.com/leakgate/leakgate/analysis/spool"
 	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters"
 )
 
 func objectsVerb() verb {
@@ -59,7 +59,7 @@ func lookUp(f *dumpFlags, c console, args []string) int {
 		if f.asJSON {
 			return printed(printJSON(c.out, list))
 		}
-		return printed(tellObjects(c.out, list))
+		return printed(reporters.WriteObjects(c.out, list))
 	})
 }
 
@@ -81,21 +81,4 @@ func decimal(text string) string {
 		return ""
 	}
 	return fmt.Sprintf("IDs are hexadecimal; decimal %s is %s", text, id)
-}
-
-func tellObjects(w io.Writer, list *analysis.Objects) error {
-	var b strings.Builder
-	put(&b, "%-18s %12s %12s %12s  %-12s %-11s %-18s %s", "OBJECT", "RETAINED", "SHALLOW", "NATIVE", "HEAP", "REACHABLE", "DOMINATOR", "CLASS")
-	for _, o := range list.Objects {
-		dominator := o.Dominator
-		if dominator == "" {
-			dominator = "-"
-		}
-		put(&b, "%-18s %12s %12s %12s  %-12s %-11s %-18s %s", o.Object, text.Grouped(o.RetainedBytes), text.Grouped(o.ShallowBytes), text.Grouped(o.NativeBytes), shown(o.Heap), o.Reachability, dominator, shown(o.Class))
-	}
-	for _, text := range list.Warnings {
-		put(&b, "warning: %s", text)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }

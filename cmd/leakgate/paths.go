@@ -5,13 +5,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/analysis/hprof"
 	"github.com/leakgate/leakgate/analysis/spool"
-	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters"
 )
 
 func pathsVerb() verb {
@@ -61,7 +60,7 @@ func (f *pathsFlags) paths(c console, args []string) int {
 		if f.asJSON {
 			return printed(printJSON(c.out, p))
 		}
-		return printed(tellPaths(c.out, p, f.top))
+		return printed(reporters.WritePaths(c.out, p, f.top))
 	})
 }
 
@@ -86,76 +85,4 @@ func hinted(err error, text string) error {
 		absent.Warnings = append([]string{"write the ID of an object as " + analysis.Hex(id)}, absent.Warnings...)
 	}
 	return err
-}
-
-func tellPaths(w io.Writer, p *analysis.Paths, top int) error {
-	var b strings.Builder
-	what := p.Class
-	if p.Object != "" {
-		what += " " + p.Object
-	}
-	put(&b, "%s: %s, %s reached from GC roots; %s, retaining %s", shown(what), text.Grouped(p.Instances), text.Grouped(p.Reached), text.Size(p.Bytes), text.Size(p.Retained))
-	if len(p.Branches) > 0 {
-		b.WriteByte('\n')
-		put(&b, "%12s %12s  %s", "INSTANCES", "BYTES", "PATH")
-		t := pathTree{b: &b, left: top}
-		for i := range p.Branches {
-			t.branch(&p.Branches[i], 0)
-		}
-		if t.more > 0 {
-			put(&b, "%12s %12s  %s more branches; --top shows them", "", "", text.Grouped(t.more))
-		}
-	}
-	if p.Reached == 0 {
-		b.WriteString("no path leads there: it is garbage, or only held by what never tells who holds an object, such as weak references\n")
-	}
-	for _, text := range p.Warnings {
-		put(&b, "warning: %s", text)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// pathTree prints a tree up to a number of lines.
-type pathTree struct {
-	b    *strings.Builder
-	left int
-	more int64
-}
-
-// deepestIndent is how far in a line begins at most.
-const deepestIndent = 60
-
-func (t *pathTree) branch(x *analysis.Branch, depth int) {
-	if t.left == 0 {
-		t.more++
-		for i := range x.Branches {
-			t.branch(&x.Branches[i], depth+1)
-		}
-		return
-	}
-	t.left--
-	name := x.Class
-	if x.Type == "class" {
-		name = "class " + name
-	}
-	if x.Objects > 1 {
-		name = text.Grouped(x.Objects) + " x " + name
-	}
-	switch {
-	case x.GCRoot != "":
-		name = x.GCRoot + ": " + name
-	case x.Kind == "instance_field" || x.Kind == "static_field":
-		name = simpleName(x.Owner) + "." + x.Reference + " → " + name
-	default:
-		name = simpleName(strings.TrimSuffix(x.Owner, "[]")) + x.Reference + " → " + name
-	}
-	note := ""
-	if x.Cut {
-		note = " (what is further down is not shown)"
-	}
-	put(t.b, "%12s %12s  %s%s%s", text.Grouped(x.Instances), text.Grouped(x.Bytes), strings.Repeat("  ", min(depth, deepestIndent/2)), shown(name), note)
-	for i := range x.Branches {
-		t.branch(&x.Branches[i], depth+1)
-	}
 }

@@ -107,7 +107,7 @@ func holdDirectory(c console, dir string) (*lease.Lease, error) {
 // tell prints a run: run.json for machines, else words.
 func tell(c console, run record.Run, asJSON bool) error {
 	if !asJSON {
-		return reporters.WriteText(c.out, run)
+		return reporters.WriteRun(c.out, run)
 	}
 	enc := json.NewEncoder(c.out)
 	enc.SetIndent("", "  ")

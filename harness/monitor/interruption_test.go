@@ -120,7 +120,7 @@ func TestOneOfTwoCommandsIsInterrupted(t *testing.T) {
 			t.Errorf("%+v", i)
 		}
 		var text strings.Builder
-		if err := reporters.WriteText(&text, r.Run); err != nil || !strings.Contains(text.String(), "workload device_command: INTERRUPTED after 10m") || !strings.Contains(text.String(), "device S1 has dropped it") {
+		if err := reporters.WriteRun(&text, r.Run); err != nil || !strings.Contains(text.String(), "workload device_command: INTERRUPTED after 10m") || !strings.Contains(text.String(), "device S1 has dropped it") {
 			t.Errorf("%v\n%s", err, text.String())
 		}
 	})

@@ -335,7 +335,7 @@ func TestRunOnTwoPhonesKeepsSameNamesApart(t *testing.T) {
 			}
 		}
 		var text strings.Builder
-		if err := reporters.WriteText(&text, r.Run); err != nil {
+		if err := reporters.WriteRun(&text, r.Run); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range []string{"com.shop on S1: LEAK (java leak)", "com.shop on S2: PASS"} {
@@ -651,7 +651,7 @@ func TestAssertLiveByRobust(t *testing.T) {
 				t.Errorf("%s: exit %d live and %d at the end, want %d and %d", name, r.ExitCode, end, c.live, c.end)
 			}
 			var text strings.Builder
-			if err := reporters.WriteText(&text, r.Run); err != nil || !strings.HasPrefix(text.String(), "com.shop: "+c.headline) {
+			if err := reporters.WriteRun(&text, r.Run); err != nil || !strings.HasPrefix(text.String(), "com.shop: "+c.headline) {
 				t.Errorf("%s: %v, no %q in\n%s", name, err, c.headline, text.String())
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -124,7 +125,7 @@ func (c *Case) heapLines(r *analysis.Report) []string {
 		lines[0] += fmt.Sprintf("; %d more in analysis.json", n)
 	}
 	if first != nil {
-		lines = append(lines, reporters.LeakText(first)[1:]...)
+		lines = append(lines, textLines(reporters.WriteLeak, first)[1:]...)
 	}
 	return lines
 }
@@ -176,11 +177,18 @@ func (c *Case) findLeak(l *analysis.Leak, what string) {
 	if l.Accumulates != nil {
 		count = l.Accumulates.Count
 	}
-	trace := cut(reporters.LeakText(l), "analysis.json")
+	trace := cut(textLines(reporters.WriteLeak, l), "analysis.json")
 	c.Record.Findings = append(c.Record.Findings, record.Finding{
 		What: what, Name: reporters.LeakName(l), Count: &count, Bytes: new(l.RetainedBytes),
 		Fingerprint: l.Fingerprint, Key: l.Key, Trace: trace,
 	})
+}
+
+// textLines returns what a writer of reporters writes, line by line.
+func textLines[T any](write func(io.Writer, T) error, of T) []string {
+	var b strings.Builder
+	_ = write(&b, of) // a Builder takes everything
+	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 }
 
 // cut is the beginning of a trace; the file has all of it.

@@ -106,15 +106,13 @@ func (r *Responder) writeGrowth(s *series) (record.Diagnosis, error) {
 	for _, text := range report.Warnings {
 		c.warnText(text)
 	}
-	var b strings.Builder
-	reporters.TellGrowth(&b, report)
-	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
-	c.Record.Summary = bounded(append([]string{fmt.Sprintf("%d dumps at marks: %s in every one of them", s.dumps, reporters.PlacesGrew(report.Found))}, lines...))
-	text, err := json.MarshalIndent(report, "", "  ")
+	lines := textLines(reporters.WriteGrowth, report)
+	c.Record.Summary = bounded(append([]string{fmt.Sprintf("%d dumps at marks: %s in every one of them", s.dumps, text.Count(report.Found, "place grew", "places grew"))}, lines...))
+	encoded, err := json.MarshalIndent(report, "", "  ")
 	if err != nil {
 		return c.Record, fmt.Errorf("encode growth.json: %w", err)
 	}
-	if err := record.WriteWhole(dir.in("growth.json"), append(text, '\n')); err != nil {
+	if err := record.WriteWhole(dir.in("growth.json"), append(encoded, '\n')); err != nil {
 		return c.Record, err
 	}
 	if err := dir.text("summary.txt", lines); err != nil {

@@ -12,7 +12,7 @@ func TestTextOfGrowthAndJumps(t *testing.T) {
 	text := func(p record.Process) string {
 		t.Helper()
 		var out strings.Builder
-		if err := WriteText(&out, record.Run{Processes: []record.Process{p}}); err != nil {
+		if err := WriteRun(&out, record.Run{Processes: []record.Process{p}}); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()
@@ -45,7 +45,7 @@ func TestTextOfLimits(t *testing.T) {
 		Process: "com.x", Limits: []record.LimitWarning{{T: 125, Text: "threads: 870 of 1000"}},
 		HeadroomReasons: []string{"open files: the shell may not list them", "address space: a 64-bit process does not run out of it"},
 	}
-	if err := WriteText(&out, record.Run{Processes: []record.Process{p}}); err != nil {
+	if err := WriteRun(&out, record.Run{Processes: []record.Process{p}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"\n  limit    at 2m5s: threads: 870 of 1000\n", "\n  unknown  how near a limit is: open files: the shell may not list them\n"} {
@@ -85,7 +85,7 @@ func TestHeadlines(t *testing.T) {
 	}
 	for policy, want := range map[string]string{"robust": "CONFIRMING -> LEAKING (provisional): rises\n", "article": "CONFIRMING -> LEAKING: rises\n"} {
 		var out strings.Builder
-		err := WriteText(&out, record.Run{Policy: policy, Processes: []record.Process{{Transitions: []record.Transition{{From: "CONFIRMING", To: "LEAKING", Because: "rises"}}}}})
+		err := WriteRun(&out, record.Run{Policy: policy, Processes: []record.Process{{Transitions: []record.Transition{{From: "CONFIRMING", To: "LEAKING", Because: "rises"}}}}})
 		if err != nil || !strings.Contains(out.String(), want) {
 			t.Errorf("%s: %v, no %q in\n%s", policy, err, want, out.String())
 		}

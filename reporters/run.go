@@ -9,53 +9,41 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// WriteText tells a run in words: a verdict per process, what it cost, and what
-// could not be done. Whatever a run.json holds, every line is Printable.
-func WriteText(w io.Writer, r record.Run) error {
-	var s sheet
+// WriteRun writes a run: a verdict per process, what it cost, and what could not be
+// done.
+func WriteRun(w io.Writer, r record.Run) error {
+	var out page
 	for _, p := range r.Processes {
-		s.process(p, r.Policy, len(r.Devices) > 1)
+		out.process(p, r.Policy, len(r.Devices) > 1)
 	}
 	if len(r.Processes) == 0 {
-		s.line("No process was seen; nothing was judged.")
+		out.line("No process was seen; nothing was judged.")
 	}
 	for _, d := range r.Devices {
-		s.device(d)
+		out.device(d)
 	}
 	if r.Workload != nil {
-		s.workload(*r.Workload)
+		out.workload(*r.Workload)
 	}
-	for _, text := range r.Warnings {
-		s.line("warning: %s", text)
-	}
+	out.warnings(r.Warnings)
 	if r.Own != nil {
-		s.line("leakgate itself: %.1f s of CPU (%.2f %% of a core), at most %.0f MB of memory", r.Own.CPU, r.Own.Percent, r.Own.Memory)
+		out.line("leakgate itself: %.1f s of CPU (%.2f %% of a core), at most %.0f MB of memory", r.Own.CPU, r.Own.Percent, r.Own.Memory)
 	}
 	for _, d := range r.Diagnoses {
-		s.diagnosis(d, len(r.Devices) > 1)
+		out.diagnosis(d, len(r.Devices) > 1)
 	}
 	switch {
 	case r.Stopped == "killed":
-		s.line("The run was killed; what is above is what it had until then.")
+		out.line("The run was killed; what is above is what it had until then.")
 	case r.Stopped == "disk":
-		s.line("The run was stopped: its directory could not be written any more. What is above is what it had until then.")
+		out.line("The run was stopped: its directory could not be written any more. What is above is what it had until then.")
 	case r.Interrupted:
-		s.line("The run was interrupted; what is above is what it had until then.")
+		out.line("The run was interrupted; what is above is what it had until then.")
 	}
-	_, err := io.WriteString(w, s.text.String())
-	return err
+	return out.writeTo(w)
 }
 
-// sheet is a text for people that is made line by line.
-type sheet struct{ text strings.Builder }
-
-// line adds one line, whatever is in the arguments.
-func (s *sheet) line(format string, args ...any) {
-	s.text.WriteString(text.Printable(fmt.Sprintf(format, args...)))
-	s.text.WriteByte('\n')
-}
-
-func (s *sheet) process(p record.Process, policy string, several bool) {
+func (out *page) process(p record.Process, policy string, several bool) {
 	who := name(p.Process)
 	if p.User != 0 {
 		who += fmt.Sprintf(" (user %d)", p.User)
@@ -63,42 +51,42 @@ func (s *sheet) process(p record.Process, policy string, several bool) {
 	if several {
 		who += " on " + name(p.Device)
 	}
-	s.line("%s: %s", who, Headline(p, policy))
+	out.line("%s: %s", who, Headline(p, policy))
 	if p.Because != "" {
-		s.line("  why      %s", p.Because)
+		out.line("  why      %s", p.Because)
 	}
-	s.line("  series   %d samples over %s, by %s; %d breakdowns; %s", p.Samples, text.Span(p.Duration), p.Source, p.Details, restarts(p.Restarts))
+	out.line("  series   %d samples over %s, by %s; %d breakdowns; %s", p.Samples, text.Span(p.Duration), p.Source, p.Details, restarts(p.Restarts))
 	if p.Missed+p.Gaps > 0 {
-		s.line("  holes    %d gaps and %d short ones, %s in all", p.Gaps, p.Missed, text.Span(p.Absent))
+		out.line("  holes    %d gaps and %d short ones, %s in all", p.Gaps, p.Missed, text.Span(p.Absent))
 	}
 	if p.CPU != nil && p.CostCPU != nil {
-		s.line("  cpu      %.1f %% of a core, %.1f %% because of the breakdowns", *p.CPU, *p.CostCPU)
+		out.line("  cpu      %.1f %% of a core, %.1f %% because of the breakdowns", *p.CPU, *p.CostCPU)
 	}
 	if p.Rate != nil && len(p.RateInterval) == 2 {
-		s.line("  rate     %+.1f MB/h (95 %%: %+.1f to %+.1f)%s", *p.Rate, p.RateInterval[0], p.RateInterval[1], unseenBelow(p))
+		out.line("  rate     %+.1f MB/h (95 %%: %+.1f to %+.1f)%s", *p.Rate, p.RateInterval[0], p.RateInterval[1], unseenBelow(p))
 	}
 	if len(p.Shares) > 0 {
-		s.line("  growth   %s", sharesText(p.Shares))
+		out.line("  growth   %s", sharesText(p.Shares))
 	}
 	for _, j := range p.Jumps {
-		s.line("  jump     %+.0f MB at %s%s", j.MB, text.Span(j.T), map[bool]string{true: ", and it stayed"}[j.Stayed])
+		out.line("  jump     %+.0f MB at %s%s", j.MB, text.Span(j.T), map[bool]string{true: ", and it stayed"}[j.Stayed])
 	}
 	for _, w := range p.Limits {
-		s.line("  limit    at %s: %s", text.Span(w.T), w.Text)
+		out.line("  limit    at %s: %s", text.Span(w.T), w.Text)
 	}
 	for _, t := range p.Transitions {
-		s.line("  %-8s %s -> %s: %s", text.Span(t.T), StateWords(t.From, policy), StateWords(t.To, policy), t.Because)
+		out.line("  %-8s %s -> %s: %s", text.Span(t.T), StateWords(t.From, policy), StateWords(t.To, policy), t.Because)
 	}
 	for _, text := range p.HeadroomReasons {
 		if !strings.HasSuffix(text, "does not run out of it") { // which is no lack
-			s.line("  unknown  how near a limit is: %s", text)
+			out.line("  unknown  how near a limit is: %s", text)
 		}
 	}
 	for _, text := range p.Reasons {
-		s.line("  no %s", text)
+		out.line("  no %s", text)
 	}
 	for _, text := range p.Warnings {
-		s.line("  warning: %s", text)
+		out.line("  warning: %s", text)
 	}
 }
 
@@ -183,7 +171,7 @@ func restarts(n int) string {
 	return fmt.Sprintf("%d restarts", n)
 }
 
-func (s *sheet) device(d record.Device) {
+func (out *page) device(d record.Device) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "device %s (%s, API %d): watched %s; fast channel %d rounds, mean %.1f ms, at most %.1f ms; detail %d readings, mean %.0f ms",
 		name(d.Device), name(d.Model), d.API, text.Span(d.Duration), d.Fast.Rounds, d.Fast.MeanMS, d.Fast.MaxMS, d.Detail.Rounds, d.Detail.MeanMS)
@@ -199,30 +187,30 @@ func (s *sheet) device(d record.Device) {
 	if d.CostSystemServer != nil {
 		fmt.Fprintf(&b, ", %.1f %% because of it", *d.CostSystemServer)
 	}
-	s.line("%s", b.String())
+	out.line("%s", b.String())
 	if d.Thinned > 0 {
-		s.line("device %s: breakdowns were thinned %d times to keep within the budget, the latest period is %s", name(d.Device), d.Thinned, text.Span(d.DetailPeriod))
+		out.line("device %s: breakdowns were thinned %d times to keep within the budget, the latest period is %s", name(d.Device), d.Thinned, text.Span(d.DetailPeriod))
 	}
 	if d.Error != "" {
-		s.line("device %s: %s", name(d.Device), d.Error)
+		out.line("device %s: %s", name(d.Device), d.Error)
 	}
 }
 
-func (s *sheet) workload(w record.Workload) {
+func (out *page) workload(w record.Workload) {
 	what := "workload " + w.Kind
 	if w.Seed != nil {
 		what += fmt.Sprintf(", %d events with seed %d", w.Events, *w.Seed)
 	}
 	for _, i := range w.Interrupted {
-		s.line("%s: INTERRUPTED after %s: device %s has dropped it", what, text.Span(i.T), name(i.Device))
+		out.line("%s: INTERRUPTED after %s: device %s has dropped it", what, text.Span(i.T), name(i.Device))
 	}
 	switch {
 	case w.Error != "":
-		s.line("%s: FAILED: %s", what, w.Error)
+		out.line("%s: FAILED: %s", what, w.Error)
 	case len(w.Interrupted) > 0:
 	case w.Exit != nil:
-		s.line("%s: done, exit %d", what, *w.Exit)
+		out.line("%s: done, exit %d", what, *w.Exit)
 	default:
-		s.line("%s: ended with the run", what)
+		out.line("%s: ended with the run", what)
 	}
 }

@@ -1,0 +1,160 @@
+package reporters
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leakgate/leakgate/analysis/android"
+	"github.com/leakgate/leakgate/analysis/heap"
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+// shownFrames bounds the lines of a stack.
+const shownFrames = 8
+
+// app prints whose dump it is.
+func (out *page) app(m *android.Metadata) {
+	if m == nil {
+		return
+	}
+	process := m.Process
+	if m.Bound != "" {
+		process = m.Bound
+	}
+	parts := []string{"Android"}
+	if m.SDK > 0 {
+		parts = append(parts, fmt.Sprintf("API %d", m.SDK))
+	}
+	for _, text := range []string{m.Manufacturer, m.Model} {
+		if text != "" {
+			parts = append(parts, text)
+		}
+	}
+	if process == "" {
+		process = "a process without a name"
+	}
+	out.line("%s on %s", process, strings.Join(parts, ", "))
+}
+
+func (out *page) bitmaps(m *android.Bitmaps) {
+	if m == nil || m.Count == 0 {
+		return
+	}
+	out.blank()
+	estimated := ""
+	if m.EstimatedBytes > 0 {
+		estimated = fmt.Sprintf(", %s of it estimated", text.Size(m.EstimatedBytes))
+	}
+	out.line("BITMAPS: %s, %s%s", text.Grouped(m.Count), text.Size(m.Bytes), estimated)
+	if m.Larger != nil && *m.Larger > 0 {
+		out.line("  %s are larger than the screen: %s", text.Grouped(*m.Larger), text.Size(m.LargerBytes))
+	}
+	if m.DuplicatesBy == android.ByNothing {
+		out.line("  the dump does not tell which are the same; on Android 15 and later `am dumpheap -b png` does")
+	}
+	for _, d := range firstOf(m.Duplicates) {
+		out.line("%14s wasted  %d x %d, %d copies of %s bytes", text.Grouped(d.WastedBytes), d.Width, d.Height, d.Copies, text.Grouped(d.BytesEach))
+	}
+	for _, l := range firstOf(m.List) {
+		owner := ""
+		if l.Owner != nil {
+			owner = "  held by " + shownName(l.Owner.Class)
+		}
+		if l.Reachability != heap.Strong.String() {
+			owner = "  " + l.Reachability
+		}
+		out.line("%14s bytes   %d x %d %s%s", text.Grouped(l.Bytes), l.Width, l.Height, address(l.Object), owner)
+	}
+}
+
+func address(id android.ID) string { return fmt.Sprintf("%#x", uint64(id)) }
+
+func (out *page) strings(s *android.Strings) {
+	if s == nil || s.Count == 0 {
+		return
+	}
+	out.blank()
+	if !s.Compared {
+		out.line("STRINGS: %s, not compared; --strings does", text.Grouped(s.Count))
+		return
+	}
+	out.line("STRINGS: %s, %s different; %s wasted on repeated ones", text.Grouped(s.Count), text.Grouped(s.Distinct), text.Size(s.WastedBytes))
+	for _, r := range firstOf(s.Wasteful) {
+		out.line("%14s wasted  %s times %q", text.Grouped(r.WastedBytes), text.Grouped(r.Count), r.Value)
+	}
+}
+
+func (out *page) components(c *android.Components) {
+	if c == nil {
+		return
+	}
+	for _, g := range []struct {
+		name  string
+		group android.Group
+	}{{"ACTIVITIES", c.Activities}, {"FRAGMENTS", c.Fragments}, {"SERVICES", c.Services}} {
+		if g.group.Count == 0 {
+			continue
+		}
+		out.blank()
+		out.line("%s: %s", g.name, stateCounts(g.group.States))
+		for _, l := range firstOf(g.group.List) {
+			out.line("%14s bytes   %s %s, %s, %s", text.Grouped(l.RetainedBytes), shownName(l.Class), address(l.Object), l.State, l.Reachability)
+		}
+	}
+	if c.Databases.Open > 0 {
+		out.line("DATABASES: %s open", text.Grouped(c.Databases.Open))
+	}
+}
+
+// stateCounts lists counts by their names, in the order of those.
+func stateCounts(counts map[string]int64) string {
+	var list []string
+	for name, n := range counts {
+		if n > 0 {
+			list = append(list, fmt.Sprintf("%s %s", text.Grouped(n), name))
+		}
+	}
+	slices.SortFunc(list, func(a, b string) int {
+		_, a, _ = strings.Cut(a, " ")
+		_, b, _ = strings.Cut(b, " ")
+		return strings.Compare(a, b)
+	})
+	return strings.Join(list, ", ")
+}
+
+func (out *page) threads(threads []android.Thread) {
+	if len(threads) == 0 {
+		return
+	}
+	out.blank()
+	out.line("THREADS: %d", len(threads))
+	for _, t := range threads {
+		locals := ""
+		if t.Locals.Count > 0 {
+			locals = ", objects held by its frames: " + text.Grouped(t.Locals.Count)
+		}
+		out.line("%14s bytes   %s %s%s", text.Grouped(t.RetainedBytes), shownName(t.Name), address(t.Object), locals)
+		for _, f := range t.Frames[:min(len(t.Frames), shownFrames)] {
+			out.line("%22s  at %s", "", shownName(f))
+		}
+	}
+}
+
+func (out *page) limits(e *android.Exhaustion) {
+	if e == nil {
+		return
+	}
+	shown := false
+	for _, c := range e.Causes {
+		if !c.Near {
+			continue
+		}
+		if !shown {
+			out.blank()
+			out.line("NEAR A LIMIT")
+			shown = true
+		}
+		out.line("  %s: %s", c.Cause, c.Note)
+	}
+}

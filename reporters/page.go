@@ -1,0 +1,81 @@
+package reporters
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+// page is a text for people, built line by line.
+type page struct{ text strings.Builder }
+
+// line adds one line, Printable whatever is in the arguments.
+func (out *page) line(format string, args ...any) {
+	out.text.WriteString(text.Printable(fmt.Sprintf(format, args...)))
+	out.text.WriteByte('\n')
+}
+
+func (out *page) blank() { out.text.WriteByte('\n') }
+
+// warnings adds a line for each of them.
+func (out *page) warnings(list []string) {
+	for _, warning := range list {
+		out.line("warning: %s", warning)
+	}
+}
+
+// more says how many rows of a list are not printed.
+func (out *page) more(n int) {
+	if n > 0 {
+		out.line("%s more", text.Grouped(int64(n)))
+	}
+}
+
+func (out *page) writeTo(w io.Writer) error {
+	_, err := io.WriteString(w, out.text.String())
+	return err
+}
+
+// shownLines bounds every list in a text for people.
+const shownLines = 10
+
+// firstOf returns the lines of a list that are printed.
+func firstOf[T any](list []T) []T { return list[:min(len(list), shownLines)] }
+
+// hiddenClass is the address that a JVM puts behind the name of a lambda's class.
+var hiddenClass = regexp.MustCompile(`[./+]0x[0-9a-f]+$`)
+
+// longestName bounds a name of a dump in a line, in columns.
+const longestName = 240
+
+// shownName is a name of a dump in a line: its end, where it is long.
+func shownName(name string) string { return text.TailColumns(name, longestName) }
+
+// objects returns objects of a class with their number.
+func objects(n int, class string) string {
+	if n == 1 {
+		return className(class)
+	}
+	return text.Grouped(int64(n)) + " x " + className(class)
+}
+
+// className is a class in a line, without the address behind that of a lambda.
+func className(class string) string {
+	return shownName(hiddenClass.ReplaceAllString(class, ""))
+}
+
+// simpleName is a class name without its package.
+func simpleName(class string) string { return class[strings.LastIndexByte(class, '.')+1:] }
+
+// shortID is the beginning of an identity, enough to tell those of one dump apart.
+func shortID(identity string) string { return identity[:min(8, len(identity))] }
+
+// maxName bounds a name in a line for people, in characters. A process name of
+// Android has at most 255.
+const maxName = 255
+
+// name is a name of a process or device for a line for people.
+func name(of string) string { return text.Head(of, maxName) }
