@@ -16,12 +16,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode"
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/internal/adbd"
-	"github.com/leakgate/leakgate/internal/adbd/adbtest"
 	"github.com/leakgate/leakgate/internal/androidsim"
 )
 
@@ -92,6 +92,15 @@ func at(t *testing.T, address string) map[string]string {
 		t.Fatal(err)
 	}
 	return map[string]string{"ANDROID_ADB_SERVER_PORT": port}
+}
+
+// inMemory examines phones behind an adb server in memory, for bubbles.
+func inMemory(t *testing.T, opt Options, phones ...adbd.Phone) Report {
+	t.Helper()
+	server := adbd.NewServer(phones...)
+	defer server.Close()
+	opt.dial = server.Dial
+	return look(t, nil, opt)
 }
 
 // look examines with only this environment.
@@ -227,9 +236,9 @@ func TestKindsOfPhones(t *testing.T) {
 		"too old": {androidsim.Options{API: 19, Apps: shop(false)}, "dumpsys", Warn, nil, nil,
 			func(t *testing.T, r Report) { expect(t, r, "android", Warn, "older than API 21", "min_api") }},
 	} {
-		t.Run(name, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
 			c.opt.Serial, c.opt.Scale, c.opt.Seed = "phone-a", 400, 5
-			r := look(t, serve(t, androidsim.New(c.opt)), Options{Patterns: []capture.Pattern{"com.shop*"}})
+			r := inMemory(t, Options{Patterns: []capture.Pattern{"com.shop*"}}, androidsim.New(c.opt))
 			if r.Outcome != Usable || len(r.Devices) != 1 || len(r.Devices[0].Processes) != 1 {
 				t.Fatalf("%+v", r)
 			}
@@ -268,22 +277,23 @@ func TestKindsOfPhones(t *testing.T) {
 }
 
 func TestWallClockOfADevice(t *testing.T) {
-	for _, c := range []struct {
-		skew   time.Duration
-		status Status
-		part   string
-	}{{0, OK, "agrees"}, {time.Hour, Warn, "ahead of"}, {-time.Hour, Warn, "behind"}} {
-		env := serve(t, androidsim.New(androidsim.Options{Serial: "a", ClockSkew: c.skew}))
-		r := look(t, env, Options{Patterns: []capture.Pattern{"com.shop"}})
-		expect(t, r, "clock", c.status, c.part)
-		d := r.Devices[0]
-		if off := *d.ClockAhead - c.skew.Seconds(); off > *d.ClockWithin+0.01 || -off > *d.ClockWithin+0.01 || *d.ClockWithin < 0.5 {
-			t.Errorf("skew %v: %v within %v", c.skew, *d.ClockAhead, *d.ClockWithin)
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			skew   time.Duration
+			status Status
+			part   string
+		}{{0, OK, "agrees"}, {time.Hour, Warn, "ahead of"}, {-time.Hour, Warn, "behind"}} {
+			r := inMemory(t, Options{Patterns: []capture.Pattern{"com.shop"}}, androidsim.New(androidsim.Options{Serial: "a", ClockSkew: c.skew}))
+			expect(t, r, "clock", c.status, c.part)
+			d := r.Devices[0]
+			if off := *d.ClockAhead - c.skew.Seconds(); off > *d.ClockWithin+0.01 || -off > *d.ClockWithin+0.01 || *d.ClockWithin < 0.5 {
+				t.Errorf("skew %v: %v within %v", c.skew, *d.ClockAhead, *d.ClockWithin)
+			}
+			if c.skew != 0 {
+				expect(t, r, "clock", c.status, "logs", "date and time")
+			}
 		}
-		if c.skew != 0 {
-			expect(t, r, "clock", c.status, "logs", "date and time")
-		}
-	}
+	})
 }
 
 func TestStatesOfDevices(t *testing.T) {
@@ -385,15 +395,17 @@ func TestProcessesThatRunOrNot(t *testing.T) {
 }
 
 func TestManyProcessesAreBounded(t *testing.T) {
-	app := androidsim.App{Package: "com.many"}
-	for i := range maxProcesses + 5 {
-		app.Processes = append(app.Processes, androidsim.ProcessSpec{Name: fmt.Sprintf("com.many:p%02d", i)})
-	}
-	r := look(t, serve(t, androidsim.New(androidsim.Options{Scale: 2000, Root: true, Apps: []androidsim.App{app}})), Options{Patterns: []capture.Pattern{"com.many:*"}})
-	if n := len(r.Devices[0].Processes); n != maxProcesses {
-		t.Errorf("%d processes", n)
-	}
-	expect(t, r, "processes", Unknown, "5 processes more", "--process")
+	synctest.Test(t, func(t *testing.T) {
+		app := androidsim.App{Package: "com.many"}
+		for i := range maxProcesses + 5 {
+			app.Processes = append(app.Processes, androidsim.ProcessSpec{Name: fmt.Sprintf("com.many:p%02d", i)})
+		}
+		r := inMemory(t, Options{Patterns: []capture.Pattern{"com.many:*"}}, androidsim.New(androidsim.Options{Root: true, Apps: []androidsim.App{app}}))
+		if n := len(r.Devices[0].Processes); n != maxProcesses {
+			t.Errorf("%d processes", n)
+		}
+		expect(t, r, "processes", Unknown, "5 processes more", "--process")
+	})
 }
 
 // readOnly are the words that a command for a device may hold, each a program, a
@@ -579,18 +591,19 @@ func phoneFiles(t *testing.T, phone adbd.Phone) string {
 
 // A device that hangs costs its own deadline and takes nothing from another.
 func TestDeviceThatHangs(t *testing.T) {
-	t.Parallel()
-	hung := &watched{Phone: androidsim.New(androidsim.Options{Serial: "hung"}), hangs: true}
-	well := androidsim.New(androidsim.Options{Serial: "well", Scale: 1000, Root: true, Apps: shop(false)})
-	began := time.Now()
-	r := look(t, serve(t, hung, well), Options{Patterns: []capture.Pattern{"com.shop"}, Deadline: time.Second})
-	if took := time.Since(began); took > 6*time.Second {
-		t.Errorf("took %v", took)
-	}
-	if r.Outcome != Usable || r.Devices[0].Usable || len(r.Devices[1].Processes) != 1 {
-		t.Errorf("%+v", r)
-	}
-	expect(t, r, "state", Bad, "its shell has not answered", "adb reconnect")
+	synctest.Test(t, func(t *testing.T) {
+		hung := &watched{Phone: androidsim.New(androidsim.Options{Serial: "hung"}), hangs: true}
+		well := androidsim.New(androidsim.Options{Serial: "well", Scale: 1000, Root: true, Apps: shop(false)})
+		began := time.Now()
+		r := inMemory(t, Options{Patterns: []capture.Pattern{"com.shop"}, Deadline: time.Second}, hung, well)
+		if took := time.Since(began); took > 6*time.Second {
+			t.Errorf("took %v", took)
+		}
+		if r.Outcome != Usable || r.Devices[0].Usable || len(r.Devices[1].Processes) != 1 {
+			t.Errorf("%+v", r)
+		}
+		expect(t, r, "state", Bad, "its shell has not answered", "adb reconnect")
+	})
 }
 
 // halting is a phone that hangs from some command on.
@@ -610,27 +623,28 @@ func (h *halting) Shell(ctx context.Context, command string, stdin io.Reader, st
 // What was found before a device hung is told, and what was not is unknown. Five
 // devices hang at once, each at another command, and all within one deadline.
 func TestDeviceThatHangsLater(t *testing.T) {
-	t.Parallel()
-	from := map[string]string{"condition": "df /data", "clock": "date +%s", "processes": "/proc/[0-9]*/cmdline", "level": "grep -E", "meminfo": "dumpsys -t"}
-	var phones []adbd.Phone
-	for name, command := range from {
-		phones = append(phones, &halting{androidsim.New(androidsim.Options{Serial: name, Apps: shop(true)}), command})
-	}
-	began := time.Now()
-	r := look(t, serve(t, phones...), Options{Patterns: []capture.Pattern{"com.shop"}, Deadline: 1500 * time.Millisecond})
-	if took := time.Since(began); took > 7*time.Second {
-		t.Errorf("took %v", took)
-	}
-	for _, d := range r.Devices {
-		if !d.Usable || d.Model != "Pixel 7" {
-			t.Errorf("%+v", d)
+	synctest.Test(t, func(t *testing.T) {
+		from := map[string]string{"condition": "df /data", "clock": "date +%s", "processes": "/proc/[0-9]*/cmdline", "level": "grep -E", "meminfo": "dumpsys -t"}
+		var phones []adbd.Phone
+		for name, command := range from {
+			phones = append(phones, &halting{androidsim.New(androidsim.Options{Serial: name, Apps: shop(true)}), command})
 		}
-		for _, name := range []string{d.Serial, "time"} {
-			if !slices.ContainsFunc(r.Checks, func(c Check) bool { return c.Device == d.Serial && c.Name == name && c.Status == Unknown }) {
-				t.Errorf("%s: no unknown %s in %+v", d.Serial, name, r.Checks)
+		began := time.Now()
+		r := inMemory(t, Options{Patterns: []capture.Pattern{"com.shop"}, Deadline: 1500 * time.Millisecond}, phones...)
+		if took := time.Since(began); took > 6*time.Second {
+			t.Errorf("took %v", took)
+		}
+		for _, d := range r.Devices {
+			if !d.Usable || d.Model != "Pixel 7" {
+				t.Errorf("%+v", d)
+			}
+			for _, name := range []string{d.Serial, "time"} {
+				if !slices.ContainsFunc(r.Checks, func(c Check) bool { return c.Device == d.Serial && c.Name == name && c.Status == Unknown }) {
+					t.Errorf("%s: no unknown %s in %+v", d.Serial, name, r.Checks)
+				}
 			}
 		}
-	}
+	})
 }
 
 func TestInterrupted(t *testing.T) {
@@ -650,55 +664,22 @@ func TestInterrupted(t *testing.T) {
 
 // Whatever a device calls itself, a terminal shows it as text.
 func TestHostileTexts(t *testing.T) {
-	const evil = "Evil\x1b[2J\u202e\u200f\u009b31m\u2066\nready: all is well\x07"
-	phone := &watched{
-		Phone: androidsim.New(androidsim.Options{Serial: "phone-a", Model: evil, Manufacturer: evil + strings.Repeat("x", 5000), BuildType: evil, Scale: 400, Apps: shop(true)}),
-		model: evil,
-	}
-	state := &watched{Phone: androidsim.New(androidsim.Options{Serial: "phone-\x1b[31m\u202e" + strings.Repeat("y", 3000)}), state: "\x1b[2J\u202e"}
-	r := look(t, serve(t, phone, state), Options{Patterns: []capture.Pattern{"com.shop"}})
-	text, _ := render(t, r)
-	if strings.Count(text, "\nready: ") > 0 || !strings.HasPrefix(text, "ready: device phone-a is usable\n") {
-		t.Errorf("%s", text)
-	}
-	if !strings.Contains(text, "Evil?[2J") || len(text) > 20000 {
-		t.Errorf("%d bytes: %s", len(text), text)
-	}
-}
-
-// The real adb server in front of a simulated phone.
-func TestRealServer(t *testing.T) {
-	server := adbtest.StartServer(t)
-	phone := androidsim.New(androidsim.Options{Serial: "x", Scale: 400, Root: true, Apps: shop(false)})
-	daemon := adbd.NewDaemon(phone)
-	if err := daemon.Listen("127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { daemon.Close() })
-	locked := &watched{Phone: androidsim.New(androidsim.Options{Serial: "y"}), state: adbd.StateUnauthorized}
-	other := adbd.NewDaemon(locked)
-	if err := other.Listen("127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { other.Close() })
-	serial := server.Connect(t, daemon.Addr())
-	refused := server.ConnectState(t, other.Addr(), "unauthorized")
-	home := t.TempDir()
-	t.Setenv("HOME", home)
-	before := snapshot(t, home)
-	r := look(t, at(t, server.Addr), Options{Patterns: []capture.Pattern{"com.shop"}})
-	if after := snapshot(t, home); after != before {
-		t.Errorf("the adb program wrote:\n%s", after)
-	}
-	if r.Outcome != Usable || r.Text != "device "+serial+" is usable" || len(r.Devices) != 2 {
-		t.Errorf("%+v", r)
-	}
-	expect(t, r, "adb", OK, "version 1.0.41")
-	expect(t, r, "server", OK, "version 41")
-	expect(t, r, "level", OK, "smaps_rollup")
-	if c := find(t, r, "state"); c.Device != refused || c.Status != Bad || !strings.Contains(c.Text, "not authorized") {
-		t.Errorf("%+v", c)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		const evil = "Evil\x1b[2J\u202e\u200f\u009b31m\u2066\nready: all is well\x07"
+		phone := &watched{
+			Phone: androidsim.New(androidsim.Options{Serial: "phone-a", Model: evil, Manufacturer: evil + strings.Repeat("x", 5000), BuildType: evil, Scale: 400, Apps: shop(true)}),
+			model: evil,
+		}
+		state := &watched{Phone: androidsim.New(androidsim.Options{Serial: "phone-\x1b[31m\u202e" + strings.Repeat("y", 3000)}), state: "\x1b[2J\u202e"}
+		r := inMemory(t, Options{Patterns: []capture.Pattern{"com.shop"}}, phone, state)
+		text, _ := render(t, r)
+		if strings.Count(text, "\nready: ") > 0 || !strings.HasPrefix(text, "ready: device phone-a is usable\n") {
+			t.Errorf("%s", text)
+		}
+		if !strings.Contains(text, "Evil?[2J") || len(text) > 20000 {
+			t.Errorf("%d bytes: %s", len(text), text)
+		}
+	})
 }
 
 // The page names every field of the JSON form, and no other.

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -29,6 +30,8 @@ type Options struct {
 	Progress func(text string)
 
 	limits limits
+	// dial, where not nil, is the only way to the adb server.
+	dial func(context.Context) (net.Conn, error)
 }
 
 // usualDeadline lets a device without a hang be examined whole: twenty processes

@@ -30,14 +30,18 @@ func (e *examination) host(ctx context.Context) (devices []adb.DeviceInfo, settl
 
 // adb examines the adb program, the server, and which devices it lists.
 func (e *examination) adb(ctx context.Context) (devices []adb.DeviceInfo, settled bool) {
-	client, err := adb.NewClient(adb.Options{NoStart: true, NoConnect: true, AnswerTimeout: e.opt.limits.answer, MaxStream: maxStream, Getenv: e.opt.Getenv})
+	client, err := adb.NewClient(adb.Options{NoStart: true, NoConnect: true, AnswerTimeout: e.opt.limits.answer, MaxStream: maxStream, Getenv: e.opt.Getenv, Dial: e.opt.dial})
 	if err != nil {
 		e.program(ctx, false)
 		e.book.note("server", Bad, err.Error(), "correct the variable, or unset it")
 		return nil, false
 	}
 	e.client = client
-	found := e.opt.limits.knockAt(ctx, client.Addr())
+	dial := e.opt.dial
+	if dial == nil {
+		dial = e.opt.limits.dialer(client.Addr())
+	}
+	found := e.opt.limits.knockBy(ctx, dial)
 	s := &e.report.Host.Server
 	*s = Server{Address: clean(client.Addr()), From: addressFrom(e.opt.Getenv), State: found.state}
 	if found.state == Answers {

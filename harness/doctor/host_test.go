@@ -113,7 +113,7 @@ func TestKnockEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	got := make(chan knock, 1)
 	endless := limits{dial: time.Hour, answer: time.Hour, react: time.Hour}
-	go func() { got <- endless.knockAt(ctx, silent) }()
+	go func() { got <- endless.knockBy(ctx, endless.dialer(silent)) }()
 	<-asked
 	cancel()
 	select {
@@ -358,7 +358,7 @@ func FuzzUnderstand(f *testing.F) {
 	})
 }
 
-// The second request of knockAt must be one that a real server understands like
+// The second request of knockBy must be one that a real server understands like
 // the first: it reads four digits and as many bytes, and no more.
 func TestSecondKnockIsTheFirstAndALineEnd(t *testing.T) {
 	t.Parallel()
@@ -371,7 +371,7 @@ func TestSecondKnockIsTheFirstAndALineEnd(t *testing.T) {
 			io.WriteString(c, "500 what?\r\n")
 		}
 	})
-	k := unanswered.knockAt(t.Context(), address)
+	k := unanswered.knockBy(t.Context(), unanswered.dialer(address))
 	if k.state != Foreign || k.said != "500 what?\r\n" {
 		t.Errorf("%+v", k)
 	}

@@ -50,24 +50,28 @@ type knock struct {
 	err  error
 }
 
-// knockAt asks for the version of the server at an address, which is HOST:PORT or
-// a path. What says nothing is asked again with the end of a line behind the
+// dialer connects to an address, which is HOST:PORT or a path.
+func (l limits) dialer(address string) func(context.Context) (net.Conn, error) {
+	d := net.Dialer{Timeout: l.dial}
+	return func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, networkOf(address), address) }
+}
+
+// knockBy asks for the version of the server that dial connects to. What says nothing is asked again with the end of a line behind the
 // request: servers of protocols that talk in lines, such as HTTP, complain then,
 // and an adb server that hangs does not.
-func (l limits) knockAt(ctx context.Context, address string) knock {
-	k := l.knockOnce(ctx, address, versionRequest, l.answer)
+func (l limits) knockBy(ctx context.Context, dial func(context.Context) (net.Conn, error)) knock {
+	k := knockOnce(ctx, dial, versionRequest, l.answer)
 	if k.state != Silent || ctx.Err() != nil {
 		return k
 	}
-	if again := l.knockOnce(ctx, address, versionRequest+"\r\n\r\n", l.react); again.said != "" {
+	if again := knockOnce(ctx, dial, versionRequest+"\r\n\r\n", l.react); again.said != "" {
 		return again
 	}
 	return k
 }
 
-func (l limits) knockOnce(ctx context.Context, address, request string, within time.Duration) knock {
-	d := net.Dialer{Timeout: l.dial}
-	conn, err := d.DialContext(ctx, networkOf(address), address)
+func knockOnce(ctx context.Context, dial func(context.Context) (net.Conn, error), request string, within time.Duration) knock {
+	conn, err := dial(ctx)
 	if err != nil {
 		return knock{state: dialState(ctx, err), err: err}
 	}

@@ -241,8 +241,8 @@ func (c claim) finding(p record.Process) finding {
 	return f
 }
 
-// check holds a finding against what is expected; slack is for a clock that runs fast.
-func (a expected) check(f finding, slack float64) string {
+// check holds a finding against what is expected.
+func (a expected) check(f finding) string {
 	var wrong []string
 	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	if !slices.Contains(strings.Fields(a.gate), f.gate) {
@@ -255,7 +255,7 @@ func (a expected) check(f finding, slack float64) string {
 	case a.leaking == nil || a.leaking[1] == 0:
 	case !came:
 		complain("never LEAKING")
-	case f.leaking < a.leaking[0]-slack || f.leaking > a.leaking[1]+slack:
+	case f.leaking < a.leaking[0] || f.leaking > a.leaking[1]:
 		complain("LEAKING after %.1f min, want %v", f.leaking, *a.leaking)
 	}
 	if f.gate == string(detector.Leak) && a.kind != "" && f.kind != a.kind {
@@ -362,7 +362,7 @@ func TestClaims(t *testing.T) {
 					var all []finding
 					for seed := range seedsOfAClaim() {
 						f := c.measure(t, policy, seed+1)
-						if wrong := c.expected(policy.Name).check(f, 0); wrong != "" {
+						if wrong := c.expected(policy.Name).check(f); wrong != "" {
 							t.Errorf("seed %d: %s", seed+1, wrong)
 						}
 						all = append(all, f)
@@ -434,51 +434,38 @@ func checkClaims(t *testing.T, cells map[string]string) {
 	t.Errorf("the table of %s is\n%s\nand should be\n%s\n(LEAKGATE_E2E=long go test -run TestClaims -update writes it)", detectorPage, old, rows.String())
 }
 
-// claimScale makes eight hours three minutes. More phones at a time, or faster ones,
-// use up the ports of this machine: each command is a connection.
-const claimScale = 160
-
-// The same over the protocol of adb, on a clock that runs fast: times are less
-// exact there, verdicts are the same.
+// The same over the protocol of adb.
 func TestClaimsOverADB(t *testing.T) {
 	if !long() {
 		t.Skip("takes minutes; LEAKGATE_E2E=long")
 	}
-	var all sync.WaitGroup
 	for _, c := range claims {
 		if !c.wired {
 			continue
 		}
 		for _, policy := range claimPolicies {
-			o := c.options(1)
-			o.Scale = claimScale
-			phone := androidsim.New(o)
-			server, err := adbd.Listen(phone)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { server.Close() })
-			client, err := adb.NewClient(adb.Options{Addr: server.Addr(), NoStart: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			dir := filepath.Join(t.TempDir(), "run")
-			all.Go(func() {
+			synctest.Test(t, func(t *testing.T) {
+				phone := androidsim.New(c.options(1))
+				server := adbd.NewServer(phone)
+				t.Cleanup(func() { server.Close() })
+				client, err := adb.NewClient(adb.Options{Dial: server.Dial})
+				if err != nil {
+					t.Fatal(err)
+				}
 				run, err := Run(t.Context(), Options{
 					Devices: claimDevice(t, client, phone.Identity().Serial), Patterns: []capture.Pattern{"com.shop"},
-					Policy: policy, Dir: dir, Duration: c.length, Budget: DefaultBudget,
+					Policy: policy, Dir: filepath.Join(t.TempDir(), "run"), Duration: c.length, Budget: DefaultBudget,
 				})
 				if err != nil || len(run.Processes) != 1 {
 					t.Errorf("%s, %s: %d processes, %v", c.scenario, policy.Name, len(run.Processes), err)
 					return
 				}
-				if wrong := c.expected(policy.Name).check(c.finding(run.Processes[0]), 10); wrong != "" {
+				if wrong := c.expected(policy.Name).check(c.finding(run.Processes[0])); wrong != "" {
 					t.Errorf("%s, %s: %s", c.scenario, policy.Name, wrong)
 				}
 			})
 		}
 	}
-	all.Wait()
 }
 
 func claimDevice(t *testing.T, client *adb.Client, serial string) []Device {
