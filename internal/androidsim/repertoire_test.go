@@ -14,21 +14,19 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leakgate/leakgate/internal/adbd"
-	"github.com/leakgate/leakgate/internal/adbd/adbtest"
 )
 
 // bench is a phone that a host reaches through an adb server, with all faults.
 type bench struct {
 	phone *Phone
-	addr  string
+	dial  func(context.Context) (net.Conn, error)
 	// serial is empty for the only device.
 	serial string
 	faults []Fault
-	// state is what the adb server shows.
-	state func() string
 }
 
 // errNoStatus is a stream that ended before the exit status.
@@ -37,51 +35,45 @@ var errNoStatus = errors.New("no exit status")
 // benchTime is Options.Scale of the phones here: 100 device seconds are one.
 const benchTime = 100
 
-// fronts are the two ways to a phone: a daemon behind the real adb server, and
-// the adb server in memory.
-var fronts = map[string]func(t *testing.T) func(t *testing.T) *bench{
-	"real": func(t *testing.T) func(t *testing.T) *bench {
-		server := adbtest.StartServer(t)
-		return func(t *testing.T) *bench {
-			p, line := pair(Options{Scale: benchTime}), new(adbd.Line)
-			d := adbd.NewDaemon(p)
-			d.Wire = line.Wire
-			if err := d.Listen("127.0.0.1:0"); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { d.Close() })
-			serial := server.Connect(t, d.Addr())
-			return &bench{p, server.Addr, serial, Faults(p, d, line), func() string { s, _ := server.State(serial); return s }}
+// inMemory is a phone behind an adb server in memory, for bubbles. What has its name is
+// done behind the real adb server, too: see repertoire_real_test.go.
+func inMemory(t *testing.T) *bench {
+	p, line := pair(Options{Scale: benchTime}), new(adbd.Line)
+	s := adbd.NewServer(p)
+	s.Wire = line.Wire
+	t.Cleanup(func() { s.Close() })
+	return &bench{p, s.Dial, p.opt.Serial, Faults(p, s, line)}
+}
+
+// state is what the adb server shows.
+func (b *bench) state() string {
+	conn, err := b.ask(soon, "host:devices")
+	if err != nil {
+		return err.Error()
+	}
+	defer conn.Close()
+	list, _ := io.ReadAll(conn)
+	for line := range strings.Lines(string(list[min(4, len(list)):])) {
+		if serial, state, _ := strings.Cut(strings.TrimSpace(line), "\t"); serial == b.serial {
+			return state
 		}
-	},
-	"memory": func(t *testing.T) func(t *testing.T) *bench {
-		return func(t *testing.T) *bench {
-			p, line := pair(Options{Scale: benchTime}), new(adbd.Line)
-			s := adbd.NewServer(p)
-			s.Wire = line.Wire
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			go s.Serve(l)
-			t.Cleanup(func() { s.Close() })
-			return &bench{p, l.Addr().String(), p.opt.Serial, Faults(p, s, line), func() string {
-				list, _ := adbtest.Ask(l.Addr().String(), "host:devices")
-				_, state, _ := strings.Cut(strings.TrimSpace(list), "\t")
-				return state
-			}}
-		}
-	},
+	}
+	return ""
 }
 
 // open opens a service of the phone; the caller closes it.
 func (b *bench) open(limit time.Duration, service string) (net.Conn, error) {
-	conn, err := net.Dial("tcp", b.addr)
+	return b.ask(limit, "host:transport:"+b.serial, service)
+}
+
+// ask sends requests over a connection, until one is refused.
+func (b *bench) ask(limit time.Duration, requests ...string) (net.Conn, error) {
+	conn, err := b.dial(context.Background())
 	if err != nil {
 		return nil, err
 	}
 	conn.SetDeadline(time.Now().Add(limit))
-	for _, request := range []string{"host:transport:" + b.serial, service} {
+	for _, request := range requests {
 		fmt.Fprintf(conn, "%04x%s", len(request), request)
 		status := make([]byte, 4)
 		if _, err := io.ReadFull(conn, status); err != nil || string(status) != "OKAY" {
@@ -310,22 +302,26 @@ func showing(b *bench, name string) bool {
 
 // Each fault shows through adb, and leaves the phone as it was.
 func TestFaultsThroughADB(t *testing.T) {
-	for name, front := range fronts {
-		t.Run(name, func(t *testing.T) {
-			connect := front(t)
-			names := map[string]bool{}
-			for i, f := range connect(t).faults {
-				if names[f.Name] {
-					t.Errorf("two faults are called %q", f.Name)
-				}
-				names[f.Name] = true
-				t.Run(f.Name, func(t *testing.T) {
-					t.Parallel()
-					b := connect(t)
-					testFault(t, b, b.faults[i])
-				})
+	names := map[string]bool{}
+	for i := range 100 {
+		more := false
+		synctest.Test(t, func(t *testing.T) {
+			b := inMemory(t)
+			if more = i < len(b.faults); !more {
+				return
+			}
+			name := b.faults[i].Name
+			if names[name] {
+				t.Errorf("two faults are called %q", name)
+			}
+			names[name] = true
+			if testFault(t, b, b.faults[i]); t.Failed() {
+				t.Logf("the fault is %q", name)
 			}
 		})
+		if !more || t.Failed() {
+			return
+		}
 	}
 }
 
@@ -361,132 +357,132 @@ func testFault(t *testing.T, b *bench, f Fault) {
 	}
 }
 
-// What adb shows of a phone that is away.
 func TestStatesThroughADB(t *testing.T) {
-	for name, front := range fronts {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := front(t)(t)
-			wait := func(state string) {
-				t.Helper()
-				for deadline := time.Now().Add(30 * time.Second); b.state() != state; time.Sleep(10 * time.Millisecond) {
-					if time.Now().After(deadline) {
-						t.Fatalf("the state is %q, not %q", b.state(), state)
-					}
-				}
-			}
-			for _, state := range []string{adbd.StateOffline, adbd.StateUnauthorized} {
-				conn, err := b.open(soon, "shell,v2,raw:echo started; sleep 100000")
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer conn.Close()
-				io.ReadFull(conn, make([]byte, 13))
-				end := b.phone.Become(state)
-				if rest, err := io.ReadAll(conn); len(rest) != 0 {
-					t.Errorf("%s: then came %q, %v", state, rest, err)
-				}
-				wait(state)
-				end()
-				wait(adbd.StateDevice)
-			}
+	synctest.Test(t, func(t *testing.T) { testStates(t, inMemory(t)) })
+}
 
-			a, _ := b.shell(soon, "cat /proc/sys/kernel/random/boot_id; echo $(pidof com.shop system_server)")
-			back := b.phone.RebootFor(time.Minute) // 0.6 s
-			defer back()
-			wait(adbd.StateOffline)
-			wait(adbd.StateDevice)
-			z, err := b.shell(soon, "cat /proc/sys/kernel/random/boot_id; echo $(pidof com.shop system_server)")
-			if err != nil || a.out == z.out || len(a.out) != len(z.out) {
-				t.Errorf("before the reboot %q, after it %q, %v", a.out, z.out, err)
+// testStates checks what adb shows of a phone that is away.
+func testStates(t *testing.T, b *bench) {
+	wait := func(state string) {
+		t.Helper()
+		for deadline := time.Now().Add(30 * time.Second); b.state() != state; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("the state is %q, not %q", b.state(), state)
 			}
+		}
+	}
+	for _, state := range []string{adbd.StateOffline, adbd.StateUnauthorized} {
+		conn, err := b.open(soon, "shell,v2,raw:echo started; sleep 100000")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		io.ReadFull(conn, make([]byte, 13))
+		end := b.phone.Become(state)
+		if rest, err := io.ReadAll(conn); len(rest) != 0 {
+			t.Errorf("%s: then came %q, %v", state, rest, err)
+		}
+		wait(state)
+		end()
+		wait(adbd.StateDevice)
+	}
 
-			// A phone before Android 7 gives no exit status, and refuses to.
-			defer b.phone.OldShell()()
-			for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-				conn, err := b.open(soon, "shell:echo out; echo err >&2; exit 3")
-				if err == nil {
-					out, _ := io.ReadAll(conn)
-					conn.Close()
-					if string(out) == "out\r\nerr\r\n" {
-						break
-					}
-				}
-				if time.Now().After(deadline) {
-					t.Fatalf("an old shell answers %v", err)
-				}
+	a, _ := b.shell(soon, "cat /proc/sys/kernel/random/boot_id; echo $(pidof com.shop system_server)")
+	back := b.phone.RebootFor(time.Minute) // 0.6 s
+	defer back()
+	wait(adbd.StateOffline)
+	wait(adbd.StateDevice)
+	z, err := b.shell(soon, "cat /proc/sys/kernel/random/boot_id; echo $(pidof com.shop system_server)")
+	if err != nil || a.out == z.out || len(a.out) != len(z.out) {
+		t.Errorf("before the reboot %q, after it %q, %v", a.out, z.out, err)
+	}
+
+	// A phone before Android 7 gives no exit status, and refuses to.
+	defer b.phone.OldShell()()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		conn, err := b.open(soon, "shell:echo out; echo err >&2; exit 3")
+		if err == nil {
+			out, _ := io.ReadAll(conn)
+			conn.Close()
+			if string(out) == "out\r\nerr\r\n" {
+				break
 			}
-			if _, err := b.shell(soon, "true"); err == nil {
-				t.Error("an old shell speaks the shell protocol")
-			}
-		})
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("an old shell answers %v", err)
+		}
+	}
+	if _, err := b.shell(soon, "true"); err == nil {
+		t.Error("an old shell speaks the shell protocol")
 	}
 }
 
-// A phone that sends for ever, and one long line of real commands.
 func TestEndlessThroughADB(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { testEndless(t, inMemory(t)) })
+}
+
+// testEndless has a phone that sends for ever, and one long line of real commands.
+func testEndless(t *testing.T, b *bench) {
 	const size = 100 << 20
-	for name, front := range fronts {
-		t.Run(name, func(t *testing.T) {
-			b := front(t)(t)
-			conn, err := b.open(time.Minute, fmt.Sprintf("exec:head -c %d /dev/zero", size))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			if n, err := io.Copy(io.Discard, conn); n != size || err != nil {
-				t.Errorf("%d bytes came, %v", n, err)
-			}
-			for _, service := range []string{"exec:yes", "shell,v2,raw:cat /dev/zero", "shell:cat /dev/urandom"} {
-				conn, err := b.open(soon, service)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if n, err := io.CopyN(io.Discard, conn, 3<<20); err != nil {
-					t.Errorf("%s: %d bytes, %v", service, n, err)
-				}
-				conn.Close()
-			}
-			for deadline := time.Now().Add(soon); ; time.Sleep(10 * time.Millisecond) {
-				b.phone.mu.Lock()
-				left := len(b.phone.tasks)
-				b.phone.mu.Unlock()
-				if left == 0 {
-					break
-				}
-				if time.Now().After(deadline) {
-					t.Fatalf("%d commands run on that nobody reads", left)
-				}
-			}
-		})
+	conn, err := b.open(time.Minute, fmt.Sprintf("exec:head -c %d /dev/zero", size))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if n, err := io.Copy(io.Discard, conn); n != size || err != nil {
+		t.Errorf("%d bytes came, %v", n, err)
+	}
+	for _, service := range []string{"exec:yes", "shell,v2,raw:cat /dev/zero", "shell:cat /dev/urandom"} {
+		conn, err := b.open(soon, service)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := io.CopyN(io.Discard, conn, 3<<20); err != nil {
+			t.Errorf("%s: %d bytes, %v", service, n, err)
+		}
+		conn.Close()
+	}
+	for deadline := time.Now().Add(soon); ; time.Sleep(10 * time.Millisecond) {
+		b.phone.mu.Lock()
+		left := len(b.phone.tasks)
+		b.phone.mu.Unlock()
+		if left == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d commands run on that nobody reads", left)
+		}
 	}
 }
 
 // Faults at random moments, several at once, while a host samples: for the race
 // detector. At the end the phone is as it was.
 func TestFaultsAtRandom(t *testing.T) {
-	b := fronts["memory"](t)(t)
-	before := b.portrait()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	var wg sync.WaitGroup
-	for i := range 3 {
-		wg.Go(func() {
-			r := rand.New(rand.NewPCG(uint64(i), 1))
-			for ctx.Err() == nil {
-				f := b.faults[r.IntN(len(b.faults))]
-				end := f.Start()
-				time.Sleep(time.Duration(r.IntN(40)) * time.Millisecond)
-				end()
-			}
-		})
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				b.sample(50 * time.Millisecond)
-				b.phone.Memory("com.shop")
-			}
-		})
-	}
-	wg.Wait()
-	b.become(t, before)
+	synctest.Test(t, func(t *testing.T) {
+		b := inMemory(t)
+		before := b.portrait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var wg sync.WaitGroup
+		for i := range 3 {
+			wg.Go(func() {
+				r := rand.New(rand.NewPCG(uint64(i), 1))
+				for ctx.Err() == nil {
+					f := b.faults[r.IntN(len(b.faults))]
+					end := f.Start()
+					time.Sleep(time.Duration(r.IntN(40)) * time.Millisecond)
+					end()
+				}
+			})
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					b.sample(50 * time.Millisecond)
+					b.phone.Memory("com.shop")
+					time.Sleep(10 * time.Millisecond)
+				}
+			})
+		}
+		wg.Wait()
+		b.become(t, before)
+	})
 }

@@ -3,9 +3,9 @@ package androidsim
 import (
 	"fmt"
 	"io"
-	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/leakgate/leakgate/internal/adbd"
 )
@@ -52,56 +52,53 @@ func (b *bench) journey() (steps int, err error) {
 // TestUnplugAtEachRequest: the journey ends at the request at which the phone is
 // gone, and goes through once it is back.
 func TestUnplugAtEachRequest(t *testing.T) {
-	p, line := pair(Options{Scale: benchTime}), new(adbd.Line)
-	s := adbd.NewServer(p)
-	s.Wire = line.Wire
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go s.Serve(l)
-	t.Cleanup(func() { s.Close() })
-	b := &bench{phone: p, addr: l.Addr().String(), serial: p.opt.Serial}
-	whole := func() {
-		t.Helper()
-		if n, err := b.journey(); n != 5 || err != nil {
-			t.Fatalf("%d steps: %v", n, err)
+	synctest.Test(t, func(t *testing.T) {
+		p, line := pair(Options{Scale: benchTime}), new(adbd.Line)
+		s := adbd.NewServer(p)
+		s.Wire = line.Wire
+		t.Cleanup(func() { s.Close() })
+		b := &bench{phone: p, dial: s.Dial, serial: p.opt.Serial}
+		whole := func() {
+			t.Helper()
+			if n, err := b.journey(); n != 5 || err != nil {
+				t.Fatalf("%d steps: %v", n, err)
+			}
 		}
-	}
-	whole()
-	for name, unplug := range map[string]func() func(){"line": line.Unplug, "offline": func() func() { return p.Become(adbd.StateOffline) }} {
-		n := 1
-		for ; ; n++ {
-			hit, end := p.AtRequest(n, nil, unplug)
-			steps, err := b.journey()
-			if !hit() {
-				end()
-				if steps != 5 || err != nil {
-					t.Errorf("%s: without a fault %d steps, %v", name, steps, err)
+		whole()
+		for name, unplug := range map[string]func() func(){"line": line.Unplug, "offline": func() func() { return p.Become(adbd.StateOffline) }} {
+			n := 1
+			for ; ; n++ {
+				hit, end := p.AtRequest(n, nil, unplug)
+				steps, err := b.journey()
+				if !hit() {
+					end()
+					if steps != 5 || err != nil {
+						t.Errorf("%s: without a fault %d steps, %v", name, steps, err)
+					}
+					break
 				}
-				break
+				if err == nil || steps >= n {
+					t.Errorf("%s at request %d: %d steps, %v", name, n, steps, err)
+				}
+				end()
+				whole()
 			}
-			if err == nil || steps >= n {
-				t.Errorf("%s at request %d: %d steps, %v", name, n, steps, err)
+			if n != 6 {
+				t.Errorf("%s: %d requests", name, n-1)
 			}
-			end()
-			whole()
 		}
-		if n != 6 {
-			t.Errorf("%s: %d requests", name, n-1)
+		// In the middle of the pull.
+		hit, end := p.AtRequest(1, func(r Request) bool { return r.Kind == ReadRequest && r.Bytes > 1<<20 }, line.Unplug)
+		if steps, err := b.journey(); steps != 3 || err == nil || !hit() {
+			t.Errorf("unplugged in the pull: %d steps, %v", steps, err)
 		}
-	}
-	// In the middle of the pull.
-	hit, end := p.AtRequest(1, func(r Request) bool { return r.Kind == ReadRequest && r.Bytes > 1<<20 }, line.Unplug)
-	if steps, err := b.journey(); steps != 3 || err == nil || !hit() {
-		t.Errorf("unplugged in the pull: %d steps, %v", steps, err)
-	}
-	end()
-	end()
-	whole()
-	if p.wrong.Load() != nil {
-		t.Error("a fault is left")
-	}
+		end()
+		end()
+		whole()
+		if p.wrong.Load() != nil {
+			t.Error("a fault is left")
+		}
+	})
 }
 
 // A fault that was ended before its request never begins.
