@@ -1,5 +1,7 @@
 package capture
 
+//unit:program a real shell reads the command lines
+
 import (
 	"context"
 	"errors"

@@ -2,6 +2,8 @@
 
 package capture
 
+//unit:sleep bounds a parser that hangs; nothing is measured
+
 import (
 	"cmp"
 	"context"

@@ -1,5 +1,7 @@
 package heap_test
 
+//unit:program the memory of a process is measured: the test starts itself again
+
 import (
 	"bytes"
 	"context"

@@ -1,5 +1,7 @@
 package heap_test
 
+//unit:sleep polls for the end of goroutines; its deadline is a hang
+
 import (
 	"bytes"
 	"context"

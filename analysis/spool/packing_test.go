@@ -1,5 +1,8 @@
 package spool
 
+//unit:program gzip and zstd are the second implementation
+//unit:sleep bounds a reader that hangs; nothing is measured
+
 import (
 	"bytes"
 	"compress/gzip"

@@ -2,6 +2,8 @@
 
 package spool
 
+//unit:program a limit on the size of files is that of a process
+
 import (
 	"os/exec"
 	"path/filepath"

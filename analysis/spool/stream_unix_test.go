@@ -2,6 +2,8 @@
 
 package spool
 
+//unit:program a pipe is read from a real process
+
 import (
 	"bufio"
 	"bytes"

@@ -1,5 +1,7 @@
 package adb
 
+//unit:listen addresses and sockets are what is tested
+
 import (
 	"context"
 	"errors"

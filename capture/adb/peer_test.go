@@ -1,5 +1,8 @@
 package adb
 
+//unit:listen a scripted server behind real sockets: how they end is what is tested
+//unit:sleep polls for what comes at once; its deadline is a hang
+
 import (
 	"bytes"
 	"context"

@@ -2,6 +2,8 @@
 
 package adb
 
+//unit:listen a path and its full queue are what is tested
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package adb
 
+//unit:program recorded bytes of the adb program
+
 import (
 	"bytes"
 	"errors"

@@ -1,5 +1,7 @@
 package capturetest_test
 
+//unit:listen the suite goes through a socket, as with a phone
+
 import (
 	"context"
 	"testing"

@@ -1,5 +1,7 @@
 package diagnose
 
+//unit:program a real shell reads the command lines
+
 import (
 	"errors"
 	"fmt"

@@ -1,5 +1,7 @@
 package shell
 
+//unit:program a real shell is the second implementation
+
 import (
 	"os/exec"
 	"testing"

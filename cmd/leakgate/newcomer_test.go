@@ -1,5 +1,7 @@
 package main
 
+//unit:listen the way of a user goes through the address of a server
+
 import (
 	"bytes"
 	"context"

@@ -1,5 +1,7 @@
 package main
 
+//unit:program builds and starts leakgate for tests of the program
+
 import (
 	"context"
 	"fmt"

@@ -1,5 +1,7 @@
 package main
 
+//unit:listen a program is the child, which needs an address
+
 import (
 	"bytes"
 	"context"

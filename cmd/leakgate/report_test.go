@@ -1,5 +1,7 @@
 package main
 
+//unit:sleep two files differ in their times
+
 import (
 	"bytes"
 	"context"

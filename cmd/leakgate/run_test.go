@@ -1,5 +1,7 @@
 package main
 
+//unit:listen the address of a server comes from the environment
+
 import (
 	"fmt"
 	"net"

@@ -2,6 +2,9 @@
 
 package main
 
+//unit:program pipes, signals and rights are those of a process
+//unit:sleep polls for what comes at once; its deadline is a hang
+
 import (
 	"bytes"
 	"context"

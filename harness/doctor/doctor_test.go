@@ -1,5 +1,7 @@
 package doctor
 
+//unit:listen what listens at an address is what is examined
+
 import (
 	"context"
 	"encoding/json"

@@ -1,5 +1,8 @@
 package doctor
 
+//unit:listen what listens at an address is what is examined
+//unit:sleep bounds a dial that hangs; nothing is measured
+
 import (
 	"bufio"
 	"context"

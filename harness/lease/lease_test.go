@@ -1,5 +1,7 @@
 package lease
 
+//unit:program a lock is released when its process is killed
+
 import (
 	"bufio"
 	"context"

@@ -1,5 +1,7 @@
 package response
 
+//unit:sleep runs in the bubble of its caller
+
 import (
 	"bytes"
 	"context"

@@ -1,5 +1,7 @@
 package adbd
 
+//unit:listen the server of sockets is what is tested
+
 import (
 	"bytes"
 	"context"

@@ -1,5 +1,7 @@
 package adbd
 
+//unit:sleep polls for what comes at once; its deadline is a hang
+
 import (
 	"bytes"
 	"context"

@@ -1,5 +1,8 @@
 package adbd
 
+//unit:listen the server of sockets is what is tested
+//unit:sleep polls for what comes at once; its deadline is a hang
+
 import (
 	"bytes"
 	"context"

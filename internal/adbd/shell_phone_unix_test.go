@@ -2,6 +2,8 @@
 
 package adbd
 
+//unit:program a real shell is the phone
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,7 @@
 package androidsim
 
+//unit:program a real shell is the second implementation
+
 import (
 	"bytes"
 	"context"

@@ -1,5 +1,7 @@
 package archtest
 
+//unit:program go list is the second implementation
+
 import (
 	"bytes"
 	"errors"

@@ -1,5 +1,7 @@
 package archtest
 
+//unit:program go list names the modules
+
 import (
 	"os"
 	"os/exec"

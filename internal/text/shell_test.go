@@ -1,5 +1,7 @@
 package text_test
 
+//unit:program a real shell is the second implementation
+
 import (
 	"bytes"
 	"os/exec"

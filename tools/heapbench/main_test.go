@@ -1,5 +1,7 @@
 package main
 
+//unit:sleep polls for what comes at once; its deadline is a hang
+
 import (
 	"bytes"
 	"context"

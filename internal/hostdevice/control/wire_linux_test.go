@@ -1,5 +1,7 @@
 package control
 
+//unit:sleep bounds a peer that hangs; nothing is measured
+
 import (
 	"context"
 	"encoding/binary"

@@ -1,5 +1,8 @@
 package proctable
 
+//unit:program processes of this machine are what is read
+//unit:sleep polls for what comes at once; its deadline is a hang
+
 import (
 	"fmt"
 	"os"

@@ -1,0 +1,158 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/build/constraint"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// The layers of tests, by the build constraint of their files.
+const (
+	layerUnit = "unit" // neither tag
+	layerReal = "real" // realtime
+	layerE2E  = "e2e"  // e2e
+)
+
+// maxReal is how many tests may keep real time in CI: each may fail by chance.
+const maxReal = 25
+
+// worldly are the functions by which a test waits for the wall clock, opens a socket or
+// starts a program.
+var worldly = map[string]string{
+	"time.Sleep": "sleep", "time.After": "sleep", "time.Tick": "sleep", "time.NewTimer": "sleep", "time.NewTicker": "sleep", "time.AfterFunc": "sleep",
+	"net.Listen": "listen", "adbd.Listen": "listen", "adbtest.StartServer": "listen", "hostdevicetest.Start": "listen", "hostdevicetest.StartNested": "listen",
+	"exec.Command": "program", "exec.CommandContext": "program", "os.StartProcess": "program",
+}
+
+// excuse is the line of a unit test file that does one of these all the same, with the
+// reason: the socket is what is tested, a program is a second implementation.
+var excuse = regexp.MustCompile(`^//unit:(sleep|listen|program) (.{10,})$`)
+
+// TestFile is what the rule of the layers is about.
+type TestFile struct {
+	Path  string
+	Layer string
+	Tests []string
+	// Does has what the file does of worldly, with one place of each; Excused the kinds
+	// that it says it must.
+	Does    map[string]string
+	Excused []string
+	// Bubbles: the file imports testing/synctest, so its sleeps are taken for virtual ones.
+	Bubbles bool
+}
+
+// ReadTestFiles reads all test files of a tree.
+func ReadTestFiles(tree fs.FS) ([]TestFile, error) {
+	var out []TestFile
+	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
+		switch base := path.Base(name); {
+		case err != nil:
+			return err
+		case d.IsDir() && name != "." && (strings.HasPrefix(base, ".") || base == "testdata"):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		text, err := fs.ReadFile(tree, name)
+		if err != nil {
+			return err
+		}
+		f, err := readTestFile(name, text)
+		out = append(out, f)
+		return err
+	})
+	return out, err
+}
+
+func readTestFile(name string, text []byte) (TestFile, error) {
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, name, text, parser.ParseComments)
+	if err != nil {
+		return TestFile{}, fmt.Errorf("read test file: %w", err)
+	}
+	f := TestFile{Path: name, Layer: layerUnit, Does: map[string]string{}}
+	for _, group := range file.Comments {
+		for _, c := range group.List {
+			if m := excuse.FindStringSubmatch(c.Text); m != nil {
+				f.Excused = append(f.Excused, m[1])
+			}
+			if group.Pos() < file.Package && constraint.IsGoBuild(c.Text) {
+				f.Layer = layerOfConstraint(c.Text)
+			}
+		}
+	}
+	for _, i := range file.Imports {
+		f.Bubbles = f.Bubbles || i.Path.Value == `"testing/synctest"`
+	}
+	for _, d := range file.Decls {
+		if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") && fn.Name.Name != "TestMain" {
+			f.Tests = append(f.Tests, fn.Name.Name)
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok {
+			if x, ok := s.X.(*ast.Ident); ok {
+				if kind := worldly[x.Name+"."+s.Sel.Name]; kind != "" {
+					f.Does[kind] = fset.Position(s.Pos()).String() + " " + x.Name + "." + s.Sel.Name
+				}
+			}
+		}
+		return true
+	})
+	return f, nil
+}
+
+// layerOfConstraint is that of the tag without which the file is not built.
+func layerOfConstraint(line string) string {
+	x, err := constraint.Parse(line)
+	if err != nil {
+		return layerUnit
+	}
+	without := func(tag string) bool { return x.Eval(func(t string) bool { return t != tag }) }
+	switch {
+	case !without("e2e"):
+		return layerE2E
+	case !without("realtime"):
+		return layerReal
+	}
+	return layerUnit
+}
+
+// CheckLayers checks the test files of a tree.
+func CheckLayers(files []TestFile) []Violation {
+	var found []Violation
+	add := func(format string, args ...any) {
+		found = append(found, Violation{"test layer", fmt.Sprintf(format, args...)})
+	}
+	inReal := 0
+	for _, f := range files {
+		if f.Layer == layerReal {
+			inReal += len(f.Tests)
+		}
+		if f.Layer != layerUnit {
+			continue
+		}
+		for _, kind := range sortedKeys(f.Does) {
+			if kind == "sleep" && f.Bubbles || slices.Contains(f.Excused, kind) {
+				continue
+			}
+			add("%s: a unit test is pure or in a bubble of testing/synctest: dial a server in memory, or build the file with the tag realtime or e2e; where it must, say so: //unit:%s REASON", f.Does[kind], kind)
+		}
+		for _, kind := range f.Excused {
+			if f.Does[kind] == "" {
+				add("%s: //unit:%s excuses nothing", f.Path, kind)
+			}
+		}
+	}
+	if inReal > maxReal {
+		add("%d tests keep real time, and %d may: run others in bubbles, or with the tag e2e", inReal, maxReal)
+	}
+	return found
+}

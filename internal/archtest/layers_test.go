@@ -1,0 +1,50 @@
+package archtest
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestLayers holds the tests to the layers of CONTRIBUTING.md.
+func TestLayers(t *testing.T) {
+	files, err := ReadTestFiles(os.DirFS(root(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range CheckLayers(files) {
+		t.Error(v)
+	}
+}
+
+func TestCheckLayers(t *testing.T) {
+	const body = "package a\n%simport (\"time\"; \"net\"; \"testing\")\nfunc TestA(t *testing.T) { %s }\n"
+	for name, c := range map[string]struct{ head, imports, does, says string }{
+		"pure":                  {"", "", "t.Log(time.Now())", ""},
+		"sleeps":                {"", "", "time.Sleep(1)", "//unit:sleep REASON"},
+		"sleeps in a bubble":    {"", "import _ \"testing/synctest\"\n", "time.Sleep(1)", ""},
+		"listens in a bubble":   {"", "import _ \"testing/synctest\"\n", "net.Listen(\"tcp\", \"\")", "a_test.go:4:28 net.Listen"},
+		"starts a program":      {"", "", "exec.CommandContext(nil, \"\")", "//unit:program"},
+		"excused":               {"", "//unit:listen the socket is what is tested\n", "net.Listen(\"tcp\", \"\")", ""},
+		"excused for no reason": {"", "//unit:listen because\n", "net.Listen(\"tcp\", \"\")", "a unit test is pure"},
+		"excused in vain":       {"", "//unit:listen the socket is what is tested\n", "", "excuses nothing"},
+		"real":                  {"//go:build linux && realtime\n\n", "", "time.Sleep(1)", ""},
+		"e2e":                   {"//go:build realtime && e2e\n\n", "", "time.Sleep(1)", ""},
+		"either system":         {"//go:build linux || realtime\n\n", "", "time.Sleep(1)", "a unit test is pure"},
+		"another tag":           {"//go:build unix\n\n", "", "time.Sleep(1)", "a unit test is pure"},
+	} {
+		f, err := readTestFile("a_test.go", []byte(c.head+fmt.Sprintf(body, c.imports, c.does)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := fmt.Sprint(CheckLayers([]TestFile{f}))
+		if c.says == "" && found != "[]" || !strings.Contains(found, c.says) {
+			t.Errorf("%s: %s", name, found)
+		}
+	}
+	many := TestFile{Layer: layerReal, Tests: make([]string, maxReal+1)}
+	if found := CheckLayers([]TestFile{many}); len(found) != 1 || !strings.Contains(found[0].Text, "26 tests keep real time") {
+		t.Errorf("%v", found)
+	}
+}
