@@ -38,7 +38,7 @@ type session struct {
 	part     *ledger.Part
 	fast     *capture.Fast
 	levels   *capture.Levels
-	rotation *capture.Rotation
+	rotation *rotation
 
 	subjects     map[capture.Key]*subject
 	order        []*subject
@@ -98,7 +98,7 @@ func newSession(r *run, d Device) *session {
 		calm:     detector.New(r.Policy).Demand().Interval,
 		fast:     capture.NewFast(d),
 		levels:   capture.NewLevels(d, d.Facts),
-		rotation: capture.NewRotation(r.Detail),
+		rotation: newRotation(r.Detail),
 		subjects: map[capture.Key]*subject{},
 		rounds:   newTrip[[]capture.Round](), details: newTrip[capture.Detail](), looks: newTrip[look](),
 		pulses: newTrip[capture.Pulse](), returns: newTrip[struct{}](), resets: newTrip[struct{}](),

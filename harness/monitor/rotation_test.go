@@ -1,16 +1,18 @@
-package capture
+package monitor
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/leakgate/leakgate/capture"
 )
 
-func key(name string) Key { return Key{Name: name} }
+func key(name string) capture.Key { return capture.Key{Name: name} }
 
 // turns walks a rotation second by second and gives who was read when.
-func turns(r *Rotation, from, to time.Duration) []string {
+func turns(r *rotation, from, to time.Duration) []string {
 	var out []string
 	for now := from; now < to; now += time.Second {
 		if k, ok := r.Turn(now); ok {
@@ -29,7 +31,7 @@ func equal(t *testing.T, got, want []string) {
 
 // The sequence diagram of the article, section 4.4: A, B, C, A, thirty seconds apart.
 func TestRotationOfTheArticle(t *testing.T) {
-	r := NewRotation(30 * time.Second)
+	r := newRotation(30 * time.Second)
 	for _, name := range []string{"A", "B", "C", "B"} {
 		r.Add(key(name))
 	}
@@ -37,7 +39,7 @@ func TestRotationOfTheArticle(t *testing.T) {
 }
 
 func TestRotationExtraReadings(t *testing.T) {
-	r := NewRotation(30 * time.Second)
+	r := newRotation(30 * time.Second)
 	r.Add(key("A"))
 	r.Add(key("B"))
 	r.Want(key("B"), 3, 0, 30*time.Second)
@@ -50,7 +52,7 @@ func TestRotationExtraReadings(t *testing.T) {
 }
 
 func TestRotationTwoWhoConfirmTakeTurns(t *testing.T) {
-	r := NewRotation(30 * time.Second)
+	r := newRotation(30 * time.Second)
 	r.Add(key("A"))
 	r.Add(key("B"))
 	r.Want(key("A"), 2, 0, 30*time.Second)
@@ -61,7 +63,7 @@ func TestRotationTwoWhoConfirmTakeTurns(t *testing.T) {
 }
 
 func TestRotationHungProcessRests(t *testing.T) {
-	r := NewRotation(30 * time.Second)
+	r := newRotation(30 * time.Second)
 	r.Add(key("A"))
 	r.Add(key("B"))
 	equal(t, turns(r, 0, 45*time.Second), []string{"0s A", "30s B"})
@@ -74,7 +76,7 @@ func TestRotationHungProcessRests(t *testing.T) {
 }
 
 func TestRotationHungProcessGetsNoExtraReadings(t *testing.T) {
-	r := NewRotation(30 * time.Second)
+	r := newRotation(30 * time.Second)
 	r.Add(key("A"))
 	r.Hung(key("A"))
 	r.Want(key("A"), 3, 0, 30*time.Second)
@@ -85,7 +87,7 @@ func TestRotationHungProcessGetsNoExtraReadings(t *testing.T) {
 }
 
 func TestRotationSkipLeavesOutTheNextSlot(t *testing.T) {
-	r := NewRotation(30 * time.Second)
+	r := newRotation(30 * time.Second)
 	r.Add(key("A"))
 	equal(t, turns(r, 0, time.Second), []string{"0s A"})
 	r.Skip(20 * time.Second)
@@ -98,8 +100,8 @@ func TestRotationSkipLeavesOutTheNextSlot(t *testing.T) {
 func TestRotationProperties(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		r := NewRotation(30 * time.Second)
-		there := map[Key]bool{}
+		r := newRotation(30 * time.Second)
+		there := map[capture.Key]bool{}
 		lastSlot := int64(-1)
 		for now := time.Duration(0); now < 2*time.Hour; now += time.Duration(1+rng.IntN(9)) * time.Second {
 			k := key(string(rune('A' + rng.IntN(6))))
@@ -134,7 +136,7 @@ func TestRotationProperties(t *testing.T) {
 }
 
 func TestRotationIsFair(t *testing.T) {
-	r := NewRotation(30 * time.Second)
+	r := newRotation(30 * time.Second)
 	for i := range 10 {
 		r.Add(key(fmt.Sprint(i)))
 	}
@@ -155,7 +157,7 @@ func TestRotationIsFair(t *testing.T) {
 }
 
 func TestRotationAddAllocatesNothingPerTurn(t *testing.T) {
-	r := NewRotation(30 * time.Second)
+	r := newRotation(30 * time.Second)
 	r.Add(key("A"))
 	now := time.Duration(0)
 	if n := testing.AllocsPerRun(100, func() { now += 15 * time.Second; r.Turn(now) }); n != 0 {

@@ -1,61 +1,65 @@
-package capture
+package monitor
 
-import "time"
+import (
+	"time"
 
-// Rotation decides whose turn it is on the detail channel: one process every
+	"github.com/leakgate/leakgate/capture"
+)
+
+// rotation decides whose turn it is on the detail channel: one process every
 // period, the next one each time, so that the load on system_server does not
 // grow with the number of processes (the article, section 4.4). Extra readings
 // that a machine asks for take the slots half way between, so that two never
 // follow at once. It is pure: the caller tells the time, on the device's clock.
-type Rotation struct {
+type rotation struct {
 	period time.Duration
-	order  []Key
+	order  []capture.Key
 	next   int
-	extra  []request
-	rest   map[Key]*pause
+	extra  []wanted
+	rest   map[capture.Key]*restingTurns
 	slot   int64
 }
 
-// request is an extra reading asked for; due is the earliest time for it.
-type request struct {
-	key Key
+// wanted is an extra reading asked for; due is the earliest time for it.
+type wanted struct {
+	key capture.Key
 	due time.Duration
 }
 
-// pause is how long a process that did not answer is left out.
-type pause struct {
+// restingTurns is how long a process that did not answer is left out.
+type restingTurns struct {
 	turns, left int
 }
 
 // maxPause bounds the pause, in turns of the process.
 const maxPause = 16
 
-// NewRotation makes a rotation with one turn every period of device time.
-func NewRotation(period time.Duration) *Rotation {
-	return &Rotation{period: period, rest: map[Key]*pause{}, slot: -1}
+// newRotation makes a rotation with one turn every period of device time.
+func newRotation(period time.Duration) *rotation {
+	return &rotation{period: period, rest: map[capture.Key]*restingTurns{}, slot: -1}
 }
 
 // Slot is the time between two chances: half the period.
-func (r *Rotation) Slot() time.Duration { return r.period / 2 }
+func (r *rotation) Slot() time.Duration { return r.period / 2 }
 
 // Period is the time between two turns.
-func (r *Rotation) Period() time.Duration { return r.period }
+func (r *rotation) Period() time.Duration { return r.period }
 
 // SetPeriod changes the period at the time now; the next turn comes with the slot
 // after the present one.
-func (r *Rotation) SetPeriod(period, now time.Duration) {
+func (r *rotation) SetPeriod(period, now time.Duration) {
 	r.period = period
 	r.slot = int64(now / r.Slot())
 }
 
 // Len is the number of processes in the round.
-func (r *Rotation) Len() int { return len(r.order) }
+func (r *rotation) Len() int { return len(r.order) }
 
 // Round is the time in which every process has had its turn.
-func (r *Rotation) Round() time.Duration { return r.period * time.Duration(len(r.order)) }
+func (r *rotation) Round() time.Duration { return r.period * time.Duration(len(r.order)) }
 
 // Add puts a process at the end of the round; one that is there stays in place.
-func (r *Rotation) Add(k Key) {
+func (r *rotation) Add(k capture.Key) {
 	for _, have := range r.order {
 		if have == k {
 			return
@@ -65,7 +69,7 @@ func (r *Rotation) Add(k Key) {
 }
 
 // Remove takes a process out of the round, with everything asked for it.
-func (r *Rotation) Remove(k Key) {
+func (r *rotation) Remove(k capture.Key) {
 	for i, have := range r.order {
 		if have != k {
 			continue
@@ -82,18 +86,18 @@ func (r *Rotation) Remove(k Key) {
 
 // Want asks for n extra readings of k in all, spacing apart, the first as soon
 // as a slot is free after now. A process that rests is not asked.
-func (r *Rotation) Want(k Key, n int, now, spacing time.Duration) {
+func (r *rotation) Want(k capture.Key, n int, now, spacing time.Duration) {
 	r.Cancel(k)
 	if r.rest[k] != nil {
 		return
 	}
 	for i := range n {
-		r.extra = append(r.extra, request{k, now + time.Duration(i)*spacing})
+		r.extra = append(r.extra, wanted{k, now + time.Duration(i)*spacing})
 	}
 }
 
 // Cancel drops the extra readings of k.
-func (r *Rotation) Cancel(k Key) {
+func (r *rotation) Cancel(k capture.Key) {
 	kept := r.extra[:0]
 	for _, e := range r.extra {
 		if e.key != k {
@@ -104,7 +108,7 @@ func (r *Rotation) Cancel(k Key) {
 }
 
 // Wanted is how many extra readings of k are still to come.
-func (r *Rotation) Wanted(k Key) int {
+func (r *rotation) Wanted(k capture.Key) int {
 	n := 0
 	for _, e := range r.extra {
 		if e.key == k {
@@ -117,10 +121,10 @@ func (r *Rotation) Wanted(k Key) int {
 // Turn gives the process to read at the time now, counted from the start of the
 // run, if there is one. It answers at most once a slot. Even slots belong to the
 // round, odd slots to extra readings.
-func (r *Rotation) Turn(now time.Duration) (Key, bool) {
+func (r *rotation) Turn(now time.Duration) (capture.Key, bool) {
 	slot := int64(now / r.Slot())
 	if slot <= r.slot {
-		return Key{}, false
+		return capture.Key{}, false
 	}
 	r.slot = slot
 	if slot%2 == 1 {
@@ -129,7 +133,7 @@ func (r *Rotation) Turn(now time.Duration) (Key, bool) {
 	return r.takeNext()
 }
 
-func (r *Rotation) takeExtra(now time.Duration) (Key, bool) {
+func (r *rotation) takeExtra(now time.Duration) (capture.Key, bool) {
 	best := -1
 	for i, e := range r.extra {
 		if e.due <= now && (best < 0 || e.due < r.extra[best].due) {
@@ -137,7 +141,7 @@ func (r *Rotation) takeExtra(now time.Duration) (Key, bool) {
 		}
 	}
 	if best < 0 {
-		return Key{}, false
+		return capture.Key{}, false
 	}
 	k := r.extra[best].key
 	r.extra = append(r.extra[:best], r.extra[best+1:]...)
@@ -145,7 +149,7 @@ func (r *Rotation) takeExtra(now time.Duration) (Key, bool) {
 }
 
 // takeNext gives the next process of the round that is not resting.
-func (r *Rotation) takeNext() (Key, bool) {
+func (r *rotation) takeNext() (capture.Key, bool) {
 	for range r.order {
 		k := r.order[r.next%len(r.order)]
 		r.next = (r.next + 1) % len(r.order)
@@ -155,14 +159,14 @@ func (r *Rotation) takeNext() (Key, bool) {
 		}
 		p.left--
 	}
-	return Key{}, false
+	return capture.Key{}, false
 }
 
 // Hung notes that k did not answer: it rests for 1, 2, 4 up to 16 of its turns.
-func (r *Rotation) Hung(k Key) {
+func (r *rotation) Hung(k capture.Key) {
 	p := r.rest[k]
 	if p == nil {
-		p = &pause{}
+		p = &restingTurns{}
 		r.rest[k] = p
 	}
 	p.turns = min(max(1, 2*p.turns), maxPause)
@@ -171,8 +175,8 @@ func (r *Rotation) Hung(k Key) {
 }
 
 // Answered notes that k answered: it rests no longer.
-func (r *Rotation) Answered(k Key) { delete(r.rest, k) }
+func (r *rotation) Answered(k capture.Key) { delete(r.rest, k) }
 
 // Skip leaves out the slot of now and the one after: a reading that was given up
 // keeps system_server busy on the device for a while.
-func (r *Rotation) Skip(now time.Duration) { r.slot = int64(now/r.Slot()) + 1 }
+func (r *rotation) Skip(now time.Duration) { r.slot = int64(now/r.Slot()) + 1 }
