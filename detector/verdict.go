@@ -1,6 +1,11 @@
 package detector
 
-import "time"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
 
 // State is a step of the state machine.
 type State uint8
@@ -21,6 +26,19 @@ func (s State) String() string {
 		return stateNames[s]
 	}
 	return "unknown"
+}
+
+// MarshalText implements [encoding.TextMarshaler].
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler]. It accepts the four words only.
+func (s *State) UnmarshalText(text []byte) error {
+	i := slices.Index(stateNames[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("unknown state %.40q: want one of %s", text, strings.Join(stateNames[:], ", "))
+	}
+	*s = State(i)
+	return nil
 }
 
 // LeakKind says which memory leaks. The zero value means that no kind was decided.
@@ -47,6 +65,19 @@ func (k LeakKind) String() string {
 	return "unknown"
 }
 
+// MarshalText implements [encoding.TextMarshaler].
+func (k LeakKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler]. Nothing is None.
+func (k *LeakKind) UnmarshalText(text []byte) error {
+	i := slices.Index(kindNames[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("unknown kind of leak %.40q: want one of %s", text, strings.Join(kindNames[1:], ", "))
+	}
+	*k = LeakKind(i)
+	return nil
+}
+
 // Gate is the word said when a run ends.
 type Gate string
 
@@ -57,6 +88,16 @@ const (
 	Settled      Gate = "settled"
 	Inconclusive Gate = "inconclusive"
 )
+
+// UnmarshalText implements [encoding.TextUnmarshaler]. It accepts the four words only.
+func (g *Gate) UnmarshalText(text []byte) error {
+	switch v := Gate(text); v {
+	case Pass, Leak, Settled, Inconclusive:
+		*g = v
+		return nil
+	}
+	return fmt.Errorf("unknown gate %.40q: want %s, %s, %s or %s", text, Pass, Leak, Settled, Inconclusive)
+}
 
 // Demand is what the machine wants next. It asks; it never sleeps and never does I/O.
 type Demand struct {

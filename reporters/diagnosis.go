@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -58,7 +59,7 @@ func diagnosisWhen(d record.Diagnosis) string {
 
 func diagnosisWhat(d record.Diagnosis) string {
 	what := d.Recipe
-	if d.Kind != "" {
+	if d.Kind != detector.None {
 		what = KindWords(d.Kind)
 	}
 	collected, kept := 0, ""

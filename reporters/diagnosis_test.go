@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -37,18 +38,18 @@ func golden(t *testing.T, file, got string) {
 
 func diagnosisOf(trigger, outcome string) record.Diagnosis {
 	d := record.Diagnosis{
-		Device: "S1", Process: "com.shop", PID: 4321, T: 3725, Trigger: trigger, Outcome: outcome, Kind: "java_leak", Recipe: "java", Folder: "artifacts/com.shop/20260102T030405Z-java_leak",
+		Device: "S1", Process: "com.shop", PID: 4321, T: 3725, Trigger: trigger, Outcome: outcome, Kind: detector.Java, Recipe: "java", Folder: "artifacts/com.shop/20260102T030405Z-java_leak",
 		Steps: []record.Collected{{Step: "meminfo", Ending: "complete", File: "meminfo.txt"}, {Step: "heap", Ending: "failed"}},
 	}
 	switch trigger {
 	case "mark":
-		d.Mark, d.Kind, d.Recipe = "loop 3", "", "dump"
+		d.Mark, d.Kind, d.Recipe = "loop 3", detector.None, "dump"
 	case "marks":
-		d.Kind, d.Recipe, d.Steps = "", "growth", nil
+		d.Kind, d.Recipe, d.Steps = detector.None, "growth", nil
 	case "suspicious":
-		d.Kind, d.Recipe = "", "snapshot"
+		d.Kind, d.Recipe = detector.None, "snapshot"
 	case "end":
-		d.Kind, d.Recipe = "", "dump"
+		d.Kind, d.Recipe = detector.None, "dump"
 	case "demand":
 		d.T = 0
 	}
@@ -76,7 +77,7 @@ func TestWriteDiagnosis(t *testing.T) {
 		}
 	}
 	d := diagnosisOf("leak", record.DiagnosisNothing)
-	d.User, d.Kind = 10, "unknown"
+	d.User, d.Kind = 10, detector.Unknown
 	fmt.Fprintf(&b, "# nothing\n%s\n", strings.Join(lines(WriteDiagnosis, d), "\n"))
 	d = diagnosisOf("mark", record.DiagnosisComplete)
 	d.Keep, d.Steps = "none", []record.Collected{{Step: "heap", Ending: "complete"}}
@@ -87,7 +88,7 @@ func TestWriteDiagnosis(t *testing.T) {
 // Whatever a record says, each of its lines is one.
 func TestWriteDiagnosisHostile(t *testing.T) {
 	bad := "\x1b[2J\n\u202e\x00" + strings.Repeat("x", 400)
-	d := record.Diagnosis{Device: bad, Process: bad, Trigger: "mark", Mark: bad, Kind: bad, Recipe: bad, Folder: bad, Outcome: bad, Summary: []string{bad}, Warnings: []string{bad}}
+	d := record.Diagnosis{Device: bad, Process: bad, Trigger: "mark", Mark: bad, Kind: 99, Recipe: bad, Folder: bad, Outcome: bad, Summary: []string{bad}, Warnings: []string{bad}}
 	got := lines(WriteDiagnosis, d)
 	if len(got) != 3 {
 		t.Errorf("%d lines", len(got))

@@ -62,7 +62,7 @@ func leaksRow(d record.Diagnosis, f record.Finding) []string {
 		lines[i] = text.Printable(line)
 	}
 	return []string{
-		cell(d.Device), strconv.Itoa(d.User), cell(d.Process), strconv.Itoa(d.PID), number(d.T), cell(d.Trigger), cell(d.Kind), cell(f.What), cell(f.Name),
+		cell(d.Device), strconv.Itoa(d.User), cell(d.Process), strconv.Itoa(d.PID), number(d.T), cell(d.Trigger), cell(d.Kind.String()), cell(f.What), cell(f.Name),
 		whole(f.Count), whole(f.CountDelta), whole(f.Bytes), whole(f.BytesDelta), share, cell(f.Fingerprint), cell(f.Key), cell(d.Folder), formulaFree(strings.Join(lines, "\n")),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -112,11 +113,11 @@ func Headline(p record.Process, policy string) string { return text.Printable(he
 
 func headline(p record.Process, policy string) string {
 	switch p.Gate {
-	case "leak":
+	case detector.Leak:
 		return fmt.Sprintf("LEAK (%s)%s", KindWords(p.Kind), leakStates(p))
-	case "pass":
+	case detector.Pass:
 		return "PASS" + states(p, policy)
-	case "settled":
+	case detector.Settled:
 		return fmt.Sprintf("SETTLED, grew %.1f MB%s", p.Growth, states(p, policy))
 	}
 	return "INCONCLUSIVE" + states(p, policy)
@@ -133,32 +134,30 @@ func states(p record.Process, policy string) string {
 // leakStates tells the states of a leak: nothing about it is provisional. One that was
 // too slow for an alarm is proved by the whole run.
 func leakStates(p record.Process) string {
-	if p.Worst == leaking {
+	if p.Worst == detector.Leaking {
 		return states(p, "")
 	}
 	return ", proved at the end: no alarm while it ran" + states(p, "")
 }
 
-const leaking = "LEAKING"
-
 // StateWords is a state as people read it while a run goes on, by the policy of that
 // name: LEAKING of policy robust is provisional, because only the end of a run decides.
-func StateWords(state, policy string) string {
-	if state == leaking && policy == "robust" {
-		return leaking + " (provisional)"
+func StateWords(state detector.State, policy string) string {
+	if state == detector.Leaking && policy == detector.PolicyRobust {
+		return state.String() + " (provisional)"
 	}
-	return state
+	return state.String()
 }
 
 // KindWords is a leak's kind as people say it.
-func KindWords(kind string) string {
+func KindWords(kind detector.LeakKind) string {
 	switch kind {
-	case "":
+	case detector.None:
 		return "kind not decided"
-	case "unknown":
+	case detector.Unknown:
 		return "kind unknown"
 	}
-	return strings.ReplaceAll(kind, "_", " ")
+	return strings.ReplaceAll(kind.String(), "_", " ")
 }
 
 func restarts(n int) string {

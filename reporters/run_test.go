@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -18,7 +19,7 @@ func TestTextOfGrowthAndJumps(t *testing.T) {
 		return out.String()
 	}
 	got := text(record.Process{
-		Process: "com.x", Gate: "leak", Kind: "java_leak",
+		Process: "com.x", Gate: "leak", Kind: detector.Java,
 		Shares: []record.Share{{Dimension: "Java Heap", Growth: 120, Share: 0.846, Rate: 300.04}, {Dimension: "Native Heap", Growth: 21.85, Share: 0.154, Rate: 54.6}},
 		Jumps:  []record.Jump{{T: 3720, MB: 250.4, Stayed: true}, {T: 7325, MB: 61}},
 	})
@@ -61,23 +62,22 @@ func TestTextOfLimits(t *testing.T) {
 // LEAKING is final by policy article and where the end has proved the leak; by policy
 // robust all else is provisional, also in what went before.
 func TestHeadlines(t *testing.T) {
-	of := func(gate, state, worst string) record.Process {
-		return record.Process{Gate: gate, State: state, Worst: worst, Kind: map[bool]string{true: "java_leak"}[gate == "leak"], Growth: 81.24}
+	of := func(gate detector.Gate, state, worst detector.State) record.Process {
+		return record.Process{Gate: gate, State: state, Worst: worst, Kind: map[bool]detector.LeakKind{true: detector.Java}[gate == detector.Leak], Growth: 81.24}
 	}
 	for _, c := range []struct {
 		p              record.Process
 		policy, expect string
 	}{
-		{of("leak", "LEAKING", "LEAKING"), "robust", "LEAK (java leak), state LEAKING"},
-		{of("leak", "LEAKING", "LEAKING"), "article", "LEAK (java leak), state LEAKING"},
-		{of("leak", "NORMAL", "LEAKING"), "article", "LEAK (java leak), state NORMAL, worst LEAKING"},
-		{of("leak", "NORMAL", "NORMAL"), "robust", "LEAK (java leak), proved at the end: no alarm while it ran, state NORMAL"},
-		{of("leak", "NORMAL", "CONFIRMING"), "robust", "LEAK (java leak), proved at the end: no alarm while it ran, state NORMAL, worst CONFIRMING"},
-		{of("pass", "NORMAL", "NORMAL"), "robust", "PASS, state NORMAL"},
-		{of("pass", "NORMAL", "LEAKING"), "article", "PASS, state NORMAL, worst LEAKING"},
-		{of("settled", "NORMAL", "LEAKING"), "robust", "SETTLED, grew 81.2 MB, state NORMAL, worst LEAKING (provisional)"},
-		{of("inconclusive", "LEAKING", "LEAKING"), "robust", "INCONCLUSIVE, state LEAKING (provisional)"},
-		{of("inconclusive", "\x1b[2J", "NORMAL"), "robust", "INCONCLUSIVE, state ?[2J, worst NORMAL"},
+		{of("leak", detector.Leaking, detector.Leaking), "robust", "LEAK (java leak), state LEAKING"},
+		{of("leak", detector.Leaking, detector.Leaking), "article", "LEAK (java leak), state LEAKING"},
+		{of("leak", detector.Normal, detector.Leaking), "article", "LEAK (java leak), state NORMAL, worst LEAKING"},
+		{of("leak", detector.Normal, detector.Normal), "robust", "LEAK (java leak), proved at the end: no alarm while it ran, state NORMAL"},
+		{of("leak", detector.Normal, detector.Confirming), "robust", "LEAK (java leak), proved at the end: no alarm while it ran, state NORMAL, worst CONFIRMING"},
+		{of("pass", detector.Normal, detector.Normal), "robust", "PASS, state NORMAL"},
+		{of("pass", detector.Normal, detector.Leaking), "article", "PASS, state NORMAL, worst LEAKING"},
+		{of("settled", detector.Normal, detector.Leaking), "robust", "SETTLED, grew 81.2 MB, state NORMAL, worst LEAKING (provisional)"},
+		{of("inconclusive", detector.Leaking, detector.Leaking), "robust", "INCONCLUSIVE, state LEAKING (provisional)"},
 	} {
 		if got := Headline(c.p, c.policy); got != c.expect {
 			t.Errorf("%s: %q, want %q", c.policy, got, c.expect)
@@ -85,7 +85,7 @@ func TestHeadlines(t *testing.T) {
 	}
 	for policy, want := range map[string]string{"robust": "CONFIRMING -> LEAKING (provisional): rises\n", "article": "CONFIRMING -> LEAKING: rises\n"} {
 		var out strings.Builder
-		err := WriteRun(&out, record.Run{Policy: policy, Processes: []record.Process{{Transitions: []record.Transition{{From: "CONFIRMING", To: "LEAKING", Because: "rises"}}}}})
+		err := WriteRun(&out, record.Run{Policy: policy, Processes: []record.Process{{Transitions: []record.Transition{{From: detector.Confirming, To: detector.Leaking, Because: "rises"}}}}})
 		if err != nil || !strings.Contains(out.String(), want) {
 			t.Errorf("%s: %v, no %q in\n%s", policy, err, want, out.String())
 		}

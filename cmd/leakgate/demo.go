@@ -105,13 +105,13 @@ const reportIt = "; please report it with the run directory"
 // demoFault says what a demo did not show, and what to do; empty if it went as it should.
 func demoFault(run record.Run) string {
 	for _, p := range run.Processes {
-		leak := p.Gate == string(detector.Leak) && p.Kind == detector.Java.String()
+		leak := p.Gate == detector.Leak && p.Kind == detector.Java
 		switch {
 		case p.Process == demoLeak && !leak:
 			return "the Java leak of com.shop was not found" + reportIt
 		case p.Process == demoLeak && p.FirstLeaking == nil:
 			return "the leak of com.shop was not told while it ran" + reportIt
-		case p.Process == demoHealthy && p.Worst != detector.Normal.String():
+		case p.Process == demoHealthy && p.Worst != detector.Normal:
 			return "the healthy process com.shop:push was suspected" + reportIt
 		}
 	}

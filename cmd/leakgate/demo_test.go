@@ -17,8 +17,8 @@ func demonstrated() record.Run {
 	return record.Run{
 		Schema: record.RunSchema,
 		Processes: []record.Process{
-			{Process: demoLeak, Gate: string(detector.Leak), Kind: detector.Java.String(), FirstLeaking: &leaking},
-			{Process: demoHealthy, Gate: string(detector.Pass), Worst: detector.Normal.String()},
+			{Process: demoLeak, Gate: detector.Leak, Kind: detector.Java, FirstLeaking: &leaking},
+			{Process: demoHealthy, Gate: detector.Pass, Worst: detector.Normal},
 		},
 		Diagnoses: []record.Diagnosis{
 			{Process: demoLeak, Trigger: "suspicious", Warnings: []string{"of the snapshot"}},
@@ -53,8 +53,8 @@ func TestDemoFaults(t *testing.T) {
 		"not analysed": {func(r *record.Run) {
 			r.Diagnoses[1].Findings, r.Diagnoses[1].Warnings = nil, []string{"strip the dump: no space left on device"}
 		}, record.ExitLeak, record.ExitLeak, "no space left on device; free space or choose another --out"},
-		"no leak":              {func(r *record.Run) { r.Processes[0].Gate = string(detector.Inconclusive) }, record.ExitClean, record.ExitLeak, "the Java leak of com.shop was not found; please report it"},
-		"interrupted":          {func(r *record.Run) { r.Processes[0].Gate = string(detector.Inconclusive) }, record.ExitInterrupted, record.ExitInterrupted, ""},
+		"no leak":              {func(r *record.Run) { r.Processes[0].Gate = detector.Inconclusive }, record.ExitClean, record.ExitLeak, "the Java leak of com.shop was not found; please report it"},
+		"interrupted":          {func(r *record.Run) { r.Processes[0].Gate = detector.Inconclusive }, record.ExitInterrupted, record.ExitInterrupted, ""},
 		"could not be written": {noHeap(full), record.ExitUnwritten, record.ExitUnwritten, ""},
 	} {
 		run := demonstrated()

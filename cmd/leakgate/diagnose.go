@@ -13,6 +13,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/capture/diagnose"
+	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/lease"
 	"github.com/leakgate/leakgate/harness/monitor"
 	"github.com/leakgate/leakgate/harness/response"
@@ -197,7 +198,7 @@ func (f *diagnoseFlags) respond(p *plan, r *response.Responder, process capture.
 	if err != nil {
 		return nil, err
 	}
-	order := response.Order{Process: process, Level: probe.Level, Recipe: f.kind, Kind: kindWord(f.kind), Trigger: record.TriggerDemand}
+	order := response.Order{Process: process, Level: probe.Level, Recipe: f.kind, Kind: kindOf(f.kind), Trigger: record.TriggerDemand}
 	if f.apart > 0 {
 		if order.Before, err = f.before(p, r, order); err != nil {
 			return nil, err
@@ -214,7 +215,7 @@ func (f *diagnoseFlags) respond(p *plan, r *response.Responder, process capture.
 // before looks at the process for the first time and waits.
 func (f *diagnoseFlags) before(p *plan, r *response.Responder, order response.Order) (*response.Moment, error) {
 	dev := p.options.Devices[0]
-	order.Recipe, order.Kind = response.Snapshot, ""
+	order.Recipe, order.Kind = response.Snapshot, detector.None
 	began := time.Now()
 	first, err := r.Collect(p.ctx, dev, dev.Facts, order)
 	if first == nil {
@@ -233,12 +234,12 @@ func (f *diagnoseFlags) before(p *plan, r *response.Responder, order response.Or
 	}
 }
 
-// kindWord is a kind as verdicts name it.
-func kindWord(kind string) string {
-	if kind == "unknown" {
-		return kind
+// kindOf is the kind that a value of --kind names.
+func kindOf(kind string) (k detector.LeakKind) {
+	if k.UnmarshalText([]byte(kind+"_leak")) != nil {
+		return detector.Unknown
 	}
-	return kind + "_leak"
+	return k
 }
 
 // absentError is a name that does not choose one process.

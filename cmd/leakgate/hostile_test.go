@@ -149,15 +149,15 @@ func checkRun(t *testing.T, dir string, run record.Run, names []string, root boo
 		t.Errorf("the device is called %q, %q and %q", d, header.Devices[0].Device, run.Devices[0].Device)
 	}
 	for _, p := range read.Processes {
-		if !slices.Contains(names, p.Process) || root != (p.Gate == string(detector.Leak)) {
+		if !slices.Contains(names, p.Process) || root != (p.Gate == detector.Leak) {
 			t.Errorf("%.80q: gate %s, %.200q", p.Process, p.Gate, p.Warnings)
 		}
 	}
 	// As written, and as a file by somebody else may be.
 	forged := read
 	forged.Processes = append(slices.Clone(read.Processes), record.Process{
-		Process: strings.Repeat(evil, 1000), Device: evil + "\n", Source: evil, State: evil, Worst: evil + "\n", Gate: evil, Kind: evil,
-		Transitions: []record.Transition{{From: evil, To: evil, Because: evil}},
+		Process: strings.Repeat(evil, 1000), Device: evil + "\n", Source: evil, State: 99, Worst: 98, Gate: evil, Kind: 99,
+		Transitions: []record.Transition{{From: 99, To: 98, Because: evil}},
 	})
 	forged.Workload = &record.Workload{Kind: evil}
 	for _, r := range []record.Run{run, read, forged} {

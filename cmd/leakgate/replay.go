@@ -122,9 +122,9 @@ func (f *replayFlags) exit(r replays.Result) int {
 	code := exitOK
 	for _, p := range r.Processes {
 		switch {
-		case p.Gate == string(detector.Leak):
+		case p.Gate == detector.Leak:
 			return record.ExitLeak
-		case f.strict && p.Gate == string(detector.Inconclusive):
+		case f.strict && p.Gate == detector.Inconclusive:
 			code = record.ExitInconclusive
 		}
 	}
@@ -212,8 +212,8 @@ func replayLine(p replays.Process, name string) string {
 	if p.MinDetectable != nil {
 		unseen = fmt.Sprintf("%.1f", *p.MinDetectable)
 	}
-	if p.Kind != "" {
-		kind = p.Kind
+	if p.Kind != detector.None {
+		kind = p.Kind.String()
 	}
 	return fmt.Sprintf("%s %-12s %-10s %-11s %7d %7s %9s %19s %9s %+9.1f", text.Cell(name, nameColumns),
 		p.Gate, p.Worst, kind, p.Samples, text.Span(p.Duration), rate, interval, unseen, p.Growth)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/text"
 
 	replays "github.com/leakgate/leakgate/harness/replay"
@@ -221,7 +222,7 @@ func TestReplayTellsLooks(t *testing.T) {
 	}
 	looks = append(looks, replays.Look{T: 1500, Series: "Java Heap", Fired: true, Text: "Java Heap over 60 min: fires"})
 	r := replays.Result{Policy: "robust", Processes: []replays.Process{{
-		Process: record.Process{Process: "com.shop", State: "NORMAL", Worst: "NORMAL", Gate: "pass", Because: "nothing grows", Warnings: []string{"line 3: no value"}},
+		Process: record.Process{Process: "com.shop", State: detector.Normal, Worst: detector.Normal, Gate: "pass", Because: "nothing grows", Warnings: []string{"line 3: no value"}},
 		Looks:   looks,
 	}}, Warnings: []string{"x.csv: line 4: no name"}}
 	if err := (&replayFlags{}).tell(&out, r); err != nil {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/hproftest"
 	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
@@ -54,7 +55,7 @@ func killedRun(t *testing.T, keep string) (dir string, dumps []string) {
 	}
 	dir = filepath.Join(t.TempDir(), "run")
 	d := record.Diagnosis{
-		Device: "S1", Process: "com.shop", PID: 7, T: 3, Trigger: "leak", Kind: "java_leak", Recipe: "java", Folder: "artifacts/com.shop/told",
+		Device: "S1", Process: "com.shop", PID: 7, T: 3, Trigger: "leak", Kind: detector.Java, Recipe: "java", Folder: "artifacts/com.shop/told",
 		Outcome: record.DiagnosisComplete, Keep: keep, Steps: []record.Collected{{Step: "heap", Ending: "complete", File: "heap.hprof", Bytes: int64(len(dump))}},
 		Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{},
 	}

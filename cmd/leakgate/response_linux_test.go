@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/hostdevice"
 	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
 	"github.com/leakgate/leakgate/reporters"
@@ -184,9 +185,9 @@ func (w watched) assertKinds(t *testing.T) {
 		switch {
 		case !ok:
 			t.Errorf("unexpected process %s", p.Process)
-		case kind == "" && (p.Worst != "NORMAL" || p.Gate != "pass"):
+		case kind == "" && (p.Worst != detector.Normal || p.Gate != "pass"):
 			t.Errorf("%s was %s, gate %s: %s", p.Process, p.Worst, p.Gate, p.Because)
-		case kind != "" && (p.Worst != "LEAKING" || p.Kind != kind || p.Gate != "leak"):
+		case kind != "" && (p.Worst != detector.Leaking || p.Kind.String() != kind || p.Gate != "leak"):
 			t.Errorf("%s is %s, %s, gate %s, want %s: %s", p.Process, p.Worst, p.Kind, p.Gate, kind, p.Because)
 		}
 	}
@@ -258,7 +259,7 @@ func (w watched) assertOrder(t *testing.T, name string) {
 		word := e.Event
 		switch {
 		case e.Event == "state":
-			word += " " + e.To
+			word += " " + e.To.String()
 		case e.Diagnosis != nil:
 			word += " " + e.Diagnosis.Trigger
 		}
@@ -547,7 +548,7 @@ func (w watched) assertTable(t *testing.T, kinds ...string) {
 	var want []string
 	for _, d := range w.Diagnoses {
 		for _, f := range d.Findings {
-			want = append(want, d.Process+" "+d.Kind+" "+f.What+" "+f.Name)
+			want = append(want, d.Process+" "+d.Kind.String()+" "+f.What+" "+f.Name)
 		}
 	}
 	var got []string
@@ -659,7 +660,7 @@ func TestDumpsOnTheHostDevice(t *testing.T) {
 		}
 		for i, d := range dumps {
 			assertSteps(t, d, "heap complete")
-			if want := fmt.Sprintf("loop %d", i+1); d.Mark != want || d.Kind != "" || d.Recipe != "dump" {
+			if want := fmt.Sprintf("loop %d", i+1); d.Mark != want || d.Kind != detector.None || d.Recipe != "dump" {
 				t.Errorf("%s: mark %q, want %q; %q, %s", name, d.Mark, want, d.Kind, d.Recipe)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/config"
 	"github.com/leakgate/leakgate/internal/adbd"
 	"github.com/leakgate/leakgate/internal/androidsim"
@@ -81,7 +82,7 @@ func TestRunTwoDevicesOfOneFile(t *testing.T) {
 	}
 	gates := map[string]string{}
 	for _, p := range run.Processes {
-		gates[p.Device+" "+p.Process] = p.Gate
+		gates[p.Device+" "+p.Process] = string(p.Gate)
 	}
 	if len(gates) != 2 || gates["phone-a com.shop"] != "leak" || gates["phone-b com.shop"] != "pass" {
 		t.Errorf("gates %v", gates)
@@ -344,7 +345,7 @@ diagnose:
 	if s := steps["broken"]; s.Ending != "failed" || len(s.Reasons) == 0 {
 		t.Errorf("%+v", s)
 	}
-	if _, ok := steps["never"]; ok || d.Kind != "java_leak" || d.Keep != "none" || steps["heap"].File != "" || steps["heap"].Ending != "complete" {
+	if _, ok := steps["never"]; ok || d.Kind != detector.Java || d.Keep != "none" || steps["heap"].File != "" || steps["heap"].Ending != "complete" {
 		t.Errorf("%+v", d)
 	}
 	if text := strings.Join(d.Summary, "\n"); !strings.Contains(text, "OpenScreens") && !strings.Contains(text, "com.shop.source") {

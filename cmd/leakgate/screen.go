@@ -175,12 +175,12 @@ func (s speech) row(r monitor.Row) string {
 		next = fmt.Sprintf("%.0fs", r.Next.Seconds())
 	}
 	return text.Printable(fmt.Sprintf("%s %-24s %10.1f %9s %7s %6s %5.0fms  %s",
-		text.Cell(name, nameColumns), reporters.StateWords(r.Verdict.State.String(), s.policy), r.MB, rate, threads, next, r.CostMS, evidenceWords(r.Verdict)))
+		text.Cell(name, nameColumns), reporters.StateWords(r.Verdict.State, s.policy), r.MB, rate, threads, next, r.CostMS, evidenceWords(r.Verdict)))
 }
 
 func evidenceWords(v detector.Verdict) string {
 	if v.State == detector.Leaking && v.Kind != detector.None {
-		return reporters.KindWords(v.Kind.String()) + ": " + v.Because
+		return reporters.KindWords(v.Kind) + ": " + v.Because
 	}
 	return v.Because
 }
@@ -196,8 +196,8 @@ func (s speech) event(e record.Event) string {
 		fmt.Fprintf(&b, "%s ", text.TailColumns(e.Process, maxName))
 	}
 	switch {
-	case e.Event == "state":
-		fmt.Fprintf(&b, "%s -> %s: ", reporters.StateWords(e.From, s.policy), reporters.StateWords(e.To, s.policy))
+	case e.Event == "state" && e.From != nil && e.To != nil:
+		fmt.Fprintf(&b, "%s -> %s: ", reporters.StateWords(*e.From, s.policy), reporters.StateWords(*e.To, s.policy))
 	default:
 		fmt.Fprintf(&b, "%s: ", e.Event)
 	}

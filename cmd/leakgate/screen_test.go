@@ -28,7 +28,7 @@ func TestScreenOfALog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		s := newScreen(&out, monitor.Options{})
-		s.Happened(record.Event{T: 61, Event: "state", Process: "com.x", From: "NORMAL", To: "SUSPICIOUS", Text: "rises\x1b[2J"})
+		s.Happened(record.Event{T: 61, Event: "state", Process: "com.x", From: new(detector.Normal), To: new(detector.Suspicious), Text: "rises\x1b[2J"})
 		for range 25 {
 			s.Changed("S1", func() []monitor.Row { return []monitor.Row{row("S1", "com.x", detector.Normal)} })
 			time.Sleep(time.Minute)
@@ -134,8 +134,8 @@ func TestScreenCutsTheTableAlone(t *testing.T) {
 // A leak is provisional while a run goes on, wherever it is told, with its kind, but
 // not by policy article, which never takes it back; a jump is an event like others.
 func TestScreenOfALeak(t *testing.T) {
-	rises := record.Event{T: 10, Event: "state", Process: "com.x", From: "CONFIRMING", To: "LEAKING", Text: "rises"}
-	done := record.Event{T: 10, Event: "state", Process: "com.x", From: "LEAKING", To: "NORMAL", Text: "done"}
+	rises := record.Event{T: 10, Event: "state", Process: "com.x", From: new(detector.Confirming), To: new(detector.Leaking), Text: "rises"}
+	done := record.Event{T: 10, Event: "state", Process: "com.x", From: new(detector.Leaking), To: new(detector.Normal), Text: "done"}
 	jump := record.Event{T: 10, Event: "jump", Process: "com.x", Text: "+250 MB"}
 	for policy, state := range map[string]string{detector.PolicyRobust: "LEAKING (provisional)", detector.PolicyArticle: "LEAKING"} {
 		s := newScreen(io.Discard, monitor.Options{Policy: detector.Policy{Name: policy}})
@@ -168,8 +168,8 @@ func FuzzScreenLines(f *testing.F) {
 		}
 		say := speech{detector.PolicyRobust, true}
 		lines := []string{
-			say.event(record.Event{Device: s, Process: s, Event: s, From: s, To: s, Text: s}),
-			say.event(record.Event{Device: s, Process: s, Event: "state", From: s, To: s, Text: s}),
+			say.event(record.Event{Device: s, Process: s, Event: s, Text: s}),
+			say.event(record.Event{Device: s, Process: s, Event: "state", Text: s}),
 			say.row(monitor.Row{Device: s, Process: s, Verdict: detector.Verdict{Because: s}}),
 		}
 		for _, line := range lines {

@@ -231,12 +231,12 @@ func (c claim) finding(p record.Process) finding {
 		}
 		return (*s - c.onset.Seconds()) / 60
 	}
-	f := finding{gate: p.Gate, because: p.Because, suspicious: since(p.FirstSuspicious), leaking: since(p.FirstLeaking), jump: math.NaN()}
+	f := finding{gate: string(p.Gate), because: p.Because, suspicious: since(p.FirstSuspicious), leaking: since(p.FirstLeaking), jump: math.NaN()}
 	if len(p.Jumps) > 0 {
 		f.jump = since(&p.Jumps[0].T)
 	}
-	if p.Gate == string(detector.Leak) || p.FirstLeaking != nil {
-		f.kind = p.Kind
+	if p.Gate == detector.Leak || p.FirstLeaking != nil {
+		f.kind = p.Kind.String()
 	}
 	return f
 }
@@ -258,7 +258,7 @@ func (a expected) check(f finding) string {
 	case f.leaking < a.leaking[0] || f.leaking > a.leaking[1]:
 		complain("LEAKING after %.1f min, want %v", f.leaking, *a.leaking)
 	}
-	if f.gate == string(detector.Leak) && a.kind != "" && f.kind != a.kind {
+	if f.gate == "leak" && a.kind != "" && f.kind != a.kind {
 		complain("%s, want %s", f.kind, a.kind)
 	}
 	if jumped := !math.IsNaN(f.jump); a.jump != perhapsJumps && jumped != (a.jump == aJump) {

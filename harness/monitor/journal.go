@@ -13,7 +13,7 @@ func (s *session) moved(steps []ledger.Entry) {
 		e := s.naming(t.Of, "jump", t.Because)
 		if !t.Jump() {
 			e = s.naming(t.Of, "state", t.Because)
-			e.From, e.To, e.Kind = t.From, t.To, t.Kind
+			e.From, e.To, e.Kind = &t.From, &t.To, t.Kind
 		}
 		e.T = t.T
 		e.Up = record.Round(s.part.At(0).Seconds()+t.T, 3)

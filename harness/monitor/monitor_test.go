@@ -183,11 +183,11 @@ func TestRunFindsEachKindAndLeavesTheHealthyAlone(t *testing.T) {
 		for name, kind := range map[string]string{
 			"com.shop": "java_leak", "com.shop:native": "native_leak", "com.shop:gpu": "gpu_leak", "com.shop:thread": "thread_leak",
 		} {
-			if x := r.process(t, "S1", name); x.Worst != "LEAKING" || x.Kind != kind || x.Gate != "leak" {
+			if x := r.process(t, "S1", name); x.Worst != detector.Leaking || x.Kind.String() != kind || x.Gate != "leak" {
 				t.Errorf("%s: %+v", name, x)
 			}
 		}
-		if x := r.process(t, "S1", "com.shop:push"); x.Worst != "NORMAL" || x.Gate != "pass" || x.Source != "smaps_rollup" {
+		if x := r.process(t, "S1", "com.shop:push"); x.Worst != detector.Normal || x.Gate != "pass" || x.Source != "smaps_rollup" {
 			t.Errorf("healthy: %+v", x)
 		}
 		if r.ExitCode != record.ExitLeak || r.Stopped != "duration" || r.Interrupted {
@@ -249,7 +249,7 @@ func TestRunIntervalsFollowTheDemand(t *testing.T) {
 		for i := 1; i < len(samples); i++ {
 			for _, step := range x.Transitions {
 				if step.T <= samples[i-1].T && step.T >= since {
-					state, since = step.To, step.T
+					state, since = step.To.String(), step.T
 				}
 			}
 			want := map[string]float64{"NORMAL": 30, "SUSPICIOUS": 15, "CONFIRMING": 15, "LEAKING": 60}[state]
@@ -321,7 +321,7 @@ func TestRunOnTwoPhonesKeepsSameNamesApart(t *testing.T) {
 		if x := r.process(t, "S1", "com.shop"); x.Gate != "leak" {
 			t.Errorf("S1: %+v", x)
 		}
-		if x := r.process(t, "S2", "com.shop"); x.Gate != "pass" || x.Worst != "NORMAL" {
+		if x := r.process(t, "S2", "com.shop"); x.Gate != "pass" || x.Worst != detector.Normal {
 			t.Errorf("S2: %+v", x)
 		}
 		for _, s := range r.samples {
@@ -400,7 +400,7 @@ func TestRunUserBuildFallsBackToStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := perform(t, t.Context(), options(t, phone("S1", androidsim.Options{Seed: 3}, leaky("com.shop", androidsim.Native, 300))))
 		x := r.process(t, "S1", "com.shop")
-		if x.Source != "status" || x.Gate != "leak" || x.Kind != "native_leak" {
+		if x.Source != "status" || x.Gate != "leak" || x.Kind != detector.Native {
 			t.Errorf("%+v", x)
 		}
 		if reasons := strings.Join(x.Reasons, "\n"); !strings.Contains(reasons, "Permission denied") || !strings.Contains(reasons, "run_as") {
@@ -444,7 +444,7 @@ func TestRunUsersAndIsolatedProcesses(t *testing.T) {
 		}
 		for _, x := range r.Processes {
 			name := fmt.Sprintf("%d %s", x.User, x.Process)
-			if got := [2]string{x.Source, x.Gate}; got != want[name] {
+			if got := [2]string{x.Source, string(x.Gate)}; got != want[name] {
 				t.Errorf("%s: %v, want %v: %+v", name, got, want[name], x)
 			}
 			delete(want, name)
@@ -473,7 +473,7 @@ func TestRunManyProcessesByDumpsysAlone(t *testing.T) {
 			t.Errorf("%+v", x)
 		}
 		for _, x := range r.Processes {
-			if x.Process != "com.shop" && x.Worst == "LEAKING" {
+			if x.Process != "com.shop" && x.Worst == detector.Leaking {
 				t.Errorf("%+v", x)
 			}
 		}
@@ -544,7 +544,7 @@ func TestRunReboot(t *testing.T) {
 				t.Errorf("time goes back from %.1f to %.1f", r.samples[i-1].T, r.samples[i].T)
 			}
 		}
-		if x.Worst != "NORMAL" {
+		if x.Worst != detector.Normal {
 			t.Errorf("a verdict across the reboot: %+v", x)
 		}
 	})
@@ -644,7 +644,7 @@ func TestAssertLiveByRobust(t *testing.T) {
 			o.Policy, o.Assert, o.Duration = detector.RobustPolicy(), record.AssertLive, time.Duration(c.hours)*time.Hour
 			r := perform(t, t.Context(), o)
 			x := r.process(t, "S1", "com.shop")
-			if x.Gate != c.gate || (x.Worst == "LEAKING") != c.leaking || (x.FirstLeaking != nil) != c.leaking {
+			if string(x.Gate) != c.gate || (x.Worst == detector.Leaking) != c.leaking || (x.FirstLeaking != nil) != c.leaking {
 				t.Errorf("%s: %s, worst %s, first LEAKING %v: %s", name, x.Gate, x.Worst, x.FirstLeaking, x.Because)
 			}
 			if end := ledger.ExitCode(r.Run, record.AssertEnd, false); r.ExitCode != c.live || end != c.end {

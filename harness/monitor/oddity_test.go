@@ -434,7 +434,7 @@ func TestRunTorture(t *testing.T) {
 				}
 			}
 			for _, x := range r.Processes {
-				if x.Device == "S1" && x.Gate == string(detector.Leak) {
+				if x.Device == "S1" && x.Gate == detector.Leak {
 					t.Errorf("seed %d: %+v", seed, x)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/internal/androidsim"
 	"github.com/leakgate/leakgate/reporters/record"
@@ -22,7 +23,7 @@ func TestSnapshotBetweenMarks(t *testing.T) {
 		o := responding(t, response.Options{Dump: response.AtMarks}, p)
 		o.Workload, o.Duration = looping{60, 40 * time.Second, 0}, 26*time.Minute
 		r := respond(t, t.Context(), o)
-		suspicion := r.at(t, "suspicion", func(e record.Event) bool { return e.Event == "state" && e.To == "SUSPICIOUS" })
+		suspicion := r.at(t, "suspicion", func(e record.Event) bool { return e.Event == "state" && *e.To == detector.Suspicious })
 		snapshots := r.diagnosesOf("com.shop", record.TriggerSuspicious)
 		if len(snapshots) != 1 || snapshots[0].T+snapshots[0].Took > r.events[suspicion].T+120 {
 			t.Errorf("suspicious at %v, snapshots %+v", r.events[suspicion].T, snapshots)
@@ -58,7 +59,7 @@ func TestSnapshotsOverRestarts(t *testing.T) {
 		r := respond(t, t.Context(), o)
 		suspicions := 0
 		for _, e := range r.events {
-			if e.Event == "state" && e.To == "SUSPICIOUS" {
+			if e.Event == "state" && *e.To == detector.Suspicious {
 				suspicions++
 			}
 		}
@@ -90,7 +91,7 @@ func TestLeakThatWaitsWhenBrokenOff(t *testing.T) {
 		defer stop()
 		leaks := 0
 		o.Observer = eventFunc(func(e record.Event) {
-			if e.Event == "state" && e.To == "LEAKING" {
+			if e.Event == "state" && *e.To == detector.Leaking {
 				if leaks++; leaks == 2 {
 					stop()
 				}

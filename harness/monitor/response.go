@@ -146,7 +146,7 @@ func (s *session) stepped(t ledger.Entry) {
 		return
 	}
 	switch t.To {
-	case detector.Suspicious.String():
+	case detector.Suspicious:
 		now := s.clock.now()
 		if x.response.snapshot > 0 && now-x.response.snapshot < snapshotEvery {
 			return
@@ -154,7 +154,7 @@ func (s *session) stepped(t ledger.Entry) {
 		if s.want(order{subject: x, recipe: response.Snapshot, trigger: record.TriggerSuspicious}) {
 			x.response.snapshot = max(1, now)
 		}
-	case detector.Leaking.String():
+	case detector.Leaking:
 		if at := x.Account.Diagnosed; at > 0 && x.Detector.Demand().Diagnose == detector.None {
 			s.event(s.repeated(x, t, at))
 		}
@@ -206,7 +206,7 @@ func (s *session) collect(ctx context.Context, o order) {
 	s.respond.now = o
 	x, dev, pauses := o.subject, s.dev, s.respond.pauses
 	ask := response.Order{
-		Process: o.process, Level: x.probe.Level, Recipe: o.recipe, Kind: kindOf(o),
+		Process: o.process, Level: x.probe.Level, Recipe: o.recipe, Kind: o.kind,
 		Trigger: o.trigger, Mark: o.mark, T: o.t, Expect: x.response.java.N * 3 / 2, Before: x.response.seen,
 		Paused: func(on bool) {
 			select {
@@ -308,7 +308,7 @@ func (s *session) resume(x *subject) {
 func (s *session) fruitless(ctx context.Context, o order, err error) {
 	e := s.naming(o.subject.Account, "diagnose", fmt.Sprintf("nothing was collected: %v", err))
 	if e.Again = s.again(ctx, o, err); !e.Again {
-		e.Kind = kindOf(o)
+		e.Kind = o.kind
 		e.Diagnosis = &record.Diagnosis{
 			Device: s.dev.Serial(), User: o.process.User, Process: o.process.Name, PID: o.process.PID,
 			T: o.t, Trigger: o.trigger, Mark: o.mark, Kind: e.Kind, Recipe: o.recipe, Outcome: record.DiagnosisNothing,
@@ -317,14 +317,6 @@ func (s *session) fruitless(ctx context.Context, o order, err error) {
 		}
 	}
 	s.event(e)
-}
-
-// kindOf is the kind of an order as verdicts name it, empty where there is none.
-func kindOf(o order) string {
-	if o.kind == detector.None {
-		return ""
-	}
-	return o.kind.String()
 }
 
 // hearPauses hears what a dump has told and nobody has heard.
@@ -350,7 +342,7 @@ func collectedText(c *response.Case) string {
 		}
 	}
 	what := c.Record.Recipe
-	if c.Record.Kind != "" {
+	if c.Record.Kind != detector.None {
 		what = reporters.KindWords(c.Record.Kind)
 	}
 	text := fmt.Sprintf("%s: %s in %s, %.1f s", what, strings.Join(have, ", "), c.Record.Folder, c.Record.Took)

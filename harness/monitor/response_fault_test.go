@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/internal/androidsim"
 	"github.com/leakgate/leakgate/internal/harness/ledger"
@@ -36,7 +37,7 @@ type leakWatch struct {
 func (w *leakWatch) Happened(e record.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.leaking = w.leaking || e.Event == "state" && e.To == "LEAKING"
+	w.leaking = w.leaking || e.Event == "state" && *e.To == detector.Leaking
 	w.told = w.told || e.Event == "diagnose" && e.Diagnosis != nil && e.Diagnosis.Trigger == record.TriggerLeak
 }
 
@@ -544,7 +545,7 @@ func TestResponseWithoutAFolder(t *testing.T) {
 			t.Errorf("%q", texts)
 		}
 		leaks := r.diagnosesOf("com.shop", record.TriggerLeak)
-		if len(leaks) != 1 || leaks[0].Outcome != record.DiagnosisNothing || leaks[0].Kind != "java_leak" || len(leaks[0].Warnings) != 1 {
+		if len(leaks) != 1 || leaks[0].Outcome != record.DiagnosisNothing || leaks[0].Kind != detector.Java || len(leaks[0].Warnings) != 1 {
 			t.Errorf("%+v", leaks)
 		}
 		if r.Stopped != record.StoppedDuration || r.ExitCode != record.ExitLeak || len(r.eventsOf("repeated", "com.shop")) != 1 {

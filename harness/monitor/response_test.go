@@ -411,14 +411,16 @@ func checkResponse(t *testing.T, r result, process, recipe, files, says, finding
 		t.Fatalf("%s: %d diagnoses in an hour, want one, and another after the cooldown", process, len(leaks))
 	}
 	d := leaks[0]
-	if d.Recipe != recipe || d.Kind != kind || steps(d) != files || d.Outcome != record.DiagnosisComplete || !strings.Contains(strings.Join(d.Summary, "\n"), says) || len(d.Warnings) > 0 {
+	if d.Recipe != recipe || d.Kind.String() != kind || steps(d) != files || d.Outcome != record.DiagnosisComplete || !strings.Contains(strings.Join(d.Summary, "\n"), says) || len(d.Warnings) > 0 {
 		t.Errorf("%s: %s, %s, %s, %s:\n%s\n%q", process, d.Recipe, d.Kind, d.Outcome, steps(d), strings.Join(d.Summary, "\n"), d.Warnings)
 	}
 	if !slices.ContainsFunc(d.Findings, func(f record.Finding) bool { return f.What == finding }) {
 		t.Errorf("%s: no finding %s in %+v", process, finding, d.Findings)
 	}
 	of := func(event, to string) func(record.Event) bool {
-		return func(e record.Event) bool { return e.Process == process && e.Event == event && e.To == to }
+		return func(e record.Event) bool {
+			return e.Process == process && e.Event == event && (to == "" || e.To.String() == to)
+		}
 	}
 	by := func(event, trigger string) func(record.Event) bool {
 		return func(e record.Event) bool {
@@ -443,7 +445,7 @@ func checkResponse(t *testing.T, r result, process, recipe, files, says, finding
 		t.Errorf("%s: the diagnosis has not ended the leak: %+v", process, normal)
 	}
 	again := r.eventsOf("repeated", process)
-	if len(again) != 1 || again[0].Kind != kind || again[0].Diagnosis != nil || !strings.Contains(again[0].Text, " MB/h, ") || !strings.Contains(again[0].Text, " MB now; nothing is collected: the last diagnosis was 1") {
+	if len(again) != 1 || again[0].Kind.String() != kind || again[0].Diagnosis != nil || !strings.Contains(again[0].Text, " MB/h, ") || !strings.Contains(again[0].Text, " MB now; nothing is collected: the last diagnosis was 1") {
 		t.Errorf("%s: repeated %+v", process, again)
 	}
 	if again[0].T >= collected.T+1800 || leaks[1].T < collected.T+1800 {
@@ -504,11 +506,11 @@ func TestResponseByTheRobustPolicy(t *testing.T) {
 			t.Errorf("diagnosed at %v and %v, repeated at %v", leaks[0].T, leaks[1].T, again[0].T)
 		}
 		for _, e := range r.eventsOf("state", "com.shop") {
-			if e.From == "LEAKING" && !strings.Contains(e.Text, "restarted") {
+			if *e.From == detector.Leaking && !strings.Contains(e.Text, "restarted") {
 				t.Errorf("the diagnosis ends the leak: %+v", e)
 			}
 		}
-		if x := r.process(t, "S1", "com.shop"); x.Worst != "LEAKING" || x.State != "LEAKING" || x.Gate != "leak" {
+		if x := r.process(t, "S1", "com.shop"); x.Worst != detector.Leaking || x.State != detector.Leaking || x.Gate != "leak" {
 			t.Errorf("%+v", x)
 		}
 		if n := len(r.diagnosesOf("com.shop:push", "")); n > 0 {
@@ -622,7 +624,7 @@ func checkRhythm(t *testing.T, r result, process string, pause float64) {
 		state := "NORMAL"
 		for _, step := range x.Transitions {
 			if step.T <= samples[i-1].T {
-				state = step.To
+				state = step.To.String()
 			}
 		}
 		most := 1.5 * map[string]float64{"NORMAL": 30, "SUSPICIOUS": 15, "CONFIRMING": 15, "LEAKING": 60}[state]
@@ -704,7 +706,7 @@ func TestResponseAtTheEnd(t *testing.T) {
 				got := map[string]string{}
 				for _, d := range r.Diagnoses {
 					got[d.Process] = strings.TrimSpace(got[d.Process] + " " + d.Trigger)
-					if d.Trigger == "end" && (d.Recipe != "dump" || steps(d) != "heap" || d.Kind != "") {
+					if d.Trigger == "end" && (d.Recipe != "dump" || steps(d) != "heap" || d.Kind != detector.None) {
 						t.Errorf("%+v", d)
 					}
 				}

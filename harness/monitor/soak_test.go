@@ -363,7 +363,7 @@ func checkSoak(t *testing.T, r result, b *bench, stalled time.Duration) {
 			t.Errorf("%s on %s: no sample in the last %.0f s: %s", name, b.device.Serial(), left, b.history())
 		}
 		x := r.process(t, b.device.Serial(), name)
-		if !distorted && (x.Worst != "NORMAL" || x.Growth > 1) {
+		if !distorted && (x.Worst != detector.Normal || x.Growth > 1) {
 			t.Errorf("%s on %s: a verdict without a cause: %+v", name, b.device.Serial(), x)
 		}
 	}

@@ -123,7 +123,7 @@ func conclude(o Options, recordings []*recording, base *recording) Result {
 			p := x.record(together)
 			p.File = r.name
 			if x.account.Samples == 0 {
-				p.Gate, p.Because = string(detector.Inconclusive), "no sample could be used"
+				p.Gate, p.Because = detector.Inconclusive, "no sample could be used"
 			} else {
 				against.judge(&p, x)
 			}

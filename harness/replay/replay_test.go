@@ -406,7 +406,7 @@ func TestBaseDecides(t *testing.T) {
 		text := series(2, c.cache, c.leak)
 		alone := mustSay(t, text, Options{Policy: detector.RobustPolicy()}).Processes[0]
 		p := mustSay(t, text, Options{Policy: detector.RobustPolicy(), Base: base}).Processes[0]
-		if p.Gate != c.gate || p.Base == nil || *p.Base != base || p.Because == alone.Because || p.State != alone.State || p.Worst != alone.Worst {
+		if string(p.Gate) != c.gate || p.Base == nil || *p.Base != base || p.Because == alone.Because || p.State != alone.State || p.Worst != alone.Worst {
 			t.Errorf("%s: %s, %s; alone %s, %s", name, p.Gate, p.Because, alone.Gate, alone.Because)
 		}
 		if want := c.leak + (c.cache-150)/3; p.Rate == nil || math.Abs(*p.Rate-want) > 15 {

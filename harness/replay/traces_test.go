@@ -62,20 +62,20 @@ func TestTraceVerdicts(t *testing.T) {
 			t.Errorf("%s is %s: %s", x.file, p.Gate, p.Because)
 		}
 		if !sustained {
-			falls[p.Gate]++
-			falls["article "+a.Gate]++
+			falls[string(p.Gate)]++
+			falls["article "+string(a.Gate)]++
 		}
 		server := ""
 		if android {
 			s := judgedTrace(t, x.file, "system_server_pss_kb", detector.RobustPolicy())
-			if s.Gate == "leak" || s.Worst == "LEAKING" {
+			if s.Gate == "leak" || s.Worst == detector.Leaking {
 				t.Errorf("system_server of %s: %s, %s", x.file, s.Gate, s.Worst)
 			}
-			server = s.Gate
+			server = string(s.Gate)
 		}
-		said := p.Gate
-		if p.Worst != "NORMAL" {
-			said += ", was " + p.Worst
+		said := string(p.Gate)
+		if p.Worst != detector.Normal {
+			said += ", was " + p.Worst.String()
 		}
 		if n := len(p.Jumps); n > 0 {
 			said += fmt.Sprintf(", jumps: %d", n)
@@ -100,9 +100,9 @@ func telescope(t *testing.T) string {
 	}
 	gates, longest := map[string]int{}, 0.0
 	for _, p := range r.Processes {
-		gates[p.Gate]++
+		gates[string(p.Gate)]++
 		longest = max(longest, p.Duration)
-		if p.Gate == "leak" || p.Worst == "LEAKING" {
+		if p.Gate == "leak" || p.Worst == detector.Leaking {
 			t.Errorf("%s of %s: %s, %s", p.Process.Process, file, p.Gate, p.Because)
 		}
 	}

@@ -30,7 +30,7 @@ const Artifacts = "artifacts"
 // newFolder makes artifacts/PROCESS/TIME-KIND, with a number behind where there is one
 // already.
 func (r *Responder) newFolder(o Order) (folder, error) {
-	word := o.Kind
+	word := o.Kind.String()
 	if word == "" || o.Recipe == Snapshot || o.Recipe == HeapOnly {
 		word = o.Recipe
 	}

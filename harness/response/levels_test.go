@@ -179,7 +179,10 @@ func (p *phone) shows(t *testing.T, kind string) string {
 	order := response.Order{Process: target.Process, Level: target.Level, Recipe: response.Snapshot, Trigger: record.TriggerSuspicious}
 	first := answered(t, r, p, order)
 	time.Sleep(40 * time.Second) // 10 MB
-	order.Recipe, order.Kind, order.Trigger, order.Before = kind, kind+"_leak", record.TriggerLeak, first.Now
+	order.Recipe, order.Trigger, order.Before = kind, record.TriggerLeak, first.Now
+	if err := order.Kind.UnmarshalText([]byte(kind + "_leak")); err != nil {
+		t.Fatal(err)
+	}
 	c := answered(t, r, p, order)
 	has := func(whats ...string) bool {
 		return slices.ContainsFunc(c.Record.Findings, func(f record.Finding) bool {

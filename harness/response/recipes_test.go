@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/androidsim"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -114,7 +115,7 @@ func TestEachKind(t *testing.T) {
 				time.Sleep(time.Hour)
 				second := w.diagnose(w.order(c.recipe, first.Now))
 				d := second.Record
-				if d.Device == "" || d.Process != "com.shop" || d.PID != w.process.PID || d.T != 60 || d.Took <= 0 || d.Trigger != "leak" || d.Kind != c.recipe+"_leak" || d.Recipe != c.recipe || !d.Analysed {
+				if d.Device == "" || d.Process != "com.shop" || d.PID != w.process.PID || d.T != 60 || d.Took <= 0 || d.Trigger != "leak" || d.Kind.String() != c.recipe+"_leak" || d.Recipe != c.recipe || !d.Analysed {
 					t.Errorf("%+v", d)
 				}
 				if want := fmt.Sprintf("artifacts/com.shop/%s-%s_leak", "[0-9]{8}T[0-9]{6}Z", c.recipe); !regexp.MustCompile("^" + want + "$").MatchString(d.Folder) {
@@ -221,7 +222,7 @@ func TestFolderOfHostileName(t *testing.T) {
 	} {
 		for _, user := range []int{0, 10} {
 			dir := t.TempDir()
-			o := Order{Process: capture.Process{Name: name, User: user}, Recipe: "native", Kind: "../native\x00leak"}
+			o := Order{Process: capture.Process{Name: name, User: user}, Recipe: "native", Kind: detector.Native}
 			f, err := New(dir, Options{}).newFolder(o)
 			if err != nil {
 				t.Errorf("%q: %v", name, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/leakgate/leakgate/analysis/spool"
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/capture/diagnose"
+	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -54,7 +55,8 @@ type Order struct {
 	Level   capture.Level
 	// Recipe is java, native, gpu, thread, unknown, Snapshot or HeapOnly; Kind the kind of
 	// the leak as verdicts name it, empty where there is none.
-	Recipe, Kind string
+	Recipe string
+	Kind   detector.LeakKind
 	// Trigger is why: leak, suspicious, mark, end, final or demand; Mark the mark's text.
 	Trigger, Mark string
 	// T is the moment in seconds since the start of the run.

@@ -61,7 +61,7 @@ func BenchmarkResponse(b *testing.B) {
 			var collected, analysed float64
 			for b.Loop() {
 				c, err := responder.Collect(b.Context(), dev, facts, response.Order{
-					Process: found.Processes[0], Level: probe.Level, Recipe: bar.kind, Kind: bar.kind, Trigger: record.TriggerDemand,
+					Process: found.Processes[0], Level: probe.Level, Recipe: bar.kind, Trigger: record.TriggerDemand,
 				})
 				if err == nil {
 					err = responder.Analyse(b.Context(), c)

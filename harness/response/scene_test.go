@@ -21,6 +21,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/adbd"
 	"github.com/leakgate/leakgate/internal/androidsim"
 	"github.com/leakgate/leakgate/internal/text"
@@ -112,13 +113,12 @@ func (w *watched) meet() {
 	w.process, w.level = found.Processes[0], probe.Level
 }
 
+// kinds are the kinds of leaks by their recipes.
+var kinds = map[string]detector.LeakKind{"java": detector.Java, "native": detector.Native, "gpu": detector.GPU, "thread": detector.Thread, "unknown": detector.Unknown}
+
 // order is one diagnosis of the process.
 func (w *watched) order(recipe string, before *Moment) Order {
-	kind := recipe + "_leak"
-	if recipe == Snapshot || recipe == HeapOnly {
-		kind = ""
-	}
-	return Order{Process: w.process, Level: w.level, Recipe: recipe, Kind: kind, Trigger: record.TriggerLeak, T: 60, Before: before}
+	return Order{Process: w.process, Level: w.level, Recipe: recipe, Kind: kinds[recipe], Trigger: record.TriggerLeak, T: 60, Before: before}
 }
 
 // diagnose collects and analyses, and holds the case to what all cases keep.

@@ -1,5 +1,7 @@
 package record
 
+import "github.com/leakgate/leakgate/detector"
+
 // DiagnosisSchema names the format of diagnosis.json (docs/formats/run.md).
 const DiagnosisSchema = "leakgate.diagnosis/1"
 
@@ -21,9 +23,9 @@ type Diagnosis struct {
 	// Trigger is leak, suspicious, mark, end, final or demand; Mark is the mark's text.
 	Trigger string `json:"trigger"`
 	Mark    string `json:"mark,omitempty"`
-	// Kind is the kind of the leak, "" where none was told; Recipe what was collected.
-	Kind   string `json:"kind"`
-	Recipe string `json:"recipe"`
+	// Kind is the kind of the leak, None where none was decided; Recipe what was collected.
+	Kind   detector.LeakKind `json:"kind"`
+	Recipe string            `json:"recipe"`
 	// Folder has the artifacts, below the run directory, with slashes.
 	Folder string `json:"folder"`
 	// Outcome is complete, degraded (by another way than the best, or not all), nothing,

@@ -3,6 +3,8 @@ package record
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/leakgate/leakgate/detector"
 )
 
 // SamplesSchema names the format of samples.ndjson (docs/formats/run.md).
@@ -111,13 +113,13 @@ type Event struct {
 	PID     int    `json:"pid,omitempty"`
 	// Start and Source are of the process from now on; Reasons say why it is read
 	// in no better way.
-	Start   uint64   `json:"start,omitempty"`
-	Source  string   `json:"source,omitempty"`
-	Reasons []string `json:"source_reasons,omitempty"`
-	From    string   `json:"from,omitempty"`
-	To      string   `json:"to,omitempty"`
-	Kind    string   `json:"kind,omitempty"`
-	Text    string   `json:"text,omitempty"`
+	Start   uint64            `json:"start,omitempty"`
+	Source  string            `json:"source,omitempty"`
+	Reasons []string          `json:"source_reasons,omitempty"`
+	From    *detector.State   `json:"from,omitempty"`
+	To      *detector.State   `json:"to,omitempty"`
+	Kind    detector.LeakKind `json:"kind,omitempty"`
+	Text    string            `json:"text,omitempty"`
 	// Lasted is the length in seconds of what ends here.
 	Lasted float64 `json:"lasted_s,omitempty"`
 	// Usage is what watching has cost so far, Own what the program has used.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leakgate/leakgate/detector"
 )
 
 func header() Header {
@@ -24,7 +26,7 @@ func lines() (samples []Sample, events []Event) {
 		{T: 12.5, Up: 1247, Device: "S1", Process: "com.x", PID: 123, Start: 4567, Source: "smaps_rollup", PSS: new(int64(1)), SwapPSS: new(int64(0)), Threads: new(int64(30)), CostMS: 6},
 		{T: 13, Up: 1247.5, Device: "S1", Process: "com.x", PID: 123, Start: 4567, Source: "dumpsys", CostMS: 900, Breakdown: &Breakdown{TotalPSS: new(int64(99)), SwapInTotal: new(true)}},
 	}
-	events = []Event{{T: 14, Up: 1248.5, Device: "S1", Event: "state", User: new(0), Process: "com.x", PID: 123, From: "NORMAL", To: "SUSPICIOUS", Text: "rises"}}
+	events = []Event{{T: 14, Up: 1248.5, Device: "S1", Event: "state", User: new(0), Process: "com.x", PID: 123, From: new(detector.Normal), To: new(detector.Suspicious), Text: "rises"}}
 	return samples, events
 }
 
@@ -178,7 +180,7 @@ func TestRecorderKeepsTheFirstError(t *testing.T) {
 
 func TestRunRoundTrip(t *testing.T) {
 	dir := t.TempDir()
-	want := Run{Schema: RunSchema, Stopped: "duration", Processes: []Process{{Process: "com.x", Rate: new(1.5), RateInterval: []float64{1, 2}}}}
+	want := Run{Schema: RunSchema, Stopped: "duration", Processes: []Process{{Process: "com.x", Gate: detector.Pass, Rate: new(1.5), RateInterval: []float64{1, 2}}}}
 	for range 2 { // the second replaces the first
 		if err := WriteRun(dir, want); err != nil {
 			t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/leakgate/leakgate/detector"
 )
 
 // RunSchema names the format of run.json (docs/formats/run.md).
@@ -163,25 +165,25 @@ type Process struct {
 	// being dumped.
 	Paused float64 `json:"paused_s"`
 	// CPU and CostCPU are as in AppUsage.
-	CPU             *float64     `json:"cpu_pct"`
-	CostCPU         *float64     `json:"cost_cpu_pct"`
-	Duration        float64      `json:"duration_s"`
-	LastMB          *float64     `json:"last_mb"`
-	State           string       `json:"state"`
-	Worst           string       `json:"worst"`
-	Gate            string       `json:"gate"`
-	Kind            string       `json:"kind"`
-	FirstSuspicious *float64     `json:"first_suspicious_s"`
-	FirstLeaking    *float64     `json:"first_leaking_s"`
-	Rate            *float64     `json:"rate_mb_per_h"`
-	RateInterval    []float64    `json:"rate_interval_mb_per_h"`
-	MinDetectable   *float64     `json:"min_detectable_mb_per_h"`
-	Growth          float64      `json:"growth_mb"`
-	Shares          []Share      `json:"shares"`
-	Jumps           []Jump       `json:"jumps"`
-	Because         string       `json:"because"`
-	Evidence        []Evidence   `json:"evidence"`
-	Transitions     []Transition `json:"transitions"`
+	CPU             *float64          `json:"cpu_pct"`
+	CostCPU         *float64          `json:"cost_cpu_pct"`
+	Duration        float64           `json:"duration_s"`
+	LastMB          *float64          `json:"last_mb"`
+	State           detector.State    `json:"state"`
+	Worst           detector.State    `json:"worst"`
+	Gate            detector.Gate     `json:"gate"`
+	Kind            detector.LeakKind `json:"kind"`
+	FirstSuspicious *float64          `json:"first_suspicious_s"`
+	FirstLeaking    *float64          `json:"first_leaking_s"`
+	Rate            *float64          `json:"rate_mb_per_h"`
+	RateInterval    []float64         `json:"rate_interval_mb_per_h"`
+	MinDetectable   *float64          `json:"min_detectable_mb_per_h"`
+	Growth          float64           `json:"growth_mb"`
+	Shares          []Share           `json:"shares"`
+	Jumps           []Jump            `json:"jumps"`
+	Because         string            `json:"because"`
+	Evidence        []Evidence        `json:"evidence"`
+	Transitions     []Transition      `json:"transitions"`
 	// Headroom is how the process stands with its limits, HeadroomReasons why some are
 	// not known, Limits the warnings.
 	Headroom        []Standing     `json:"headroom"`
@@ -217,11 +219,11 @@ type Evidence struct {
 
 // Transition is one step of a process's state machine.
 type Transition struct {
-	T       float64 `json:"t_s"`
-	From    string  `json:"from"`
-	To      string  `json:"to"`
-	Kind    string  `json:"kind,omitempty"`
-	Because string  `json:"because"`
+	T       float64           `json:"t_s"`
+	From    detector.State    `json:"from"`
+	To      detector.State    `json:"to"`
+	Kind    detector.LeakKind `json:"kind,omitempty"`
+	Because string            `json:"because"`
 }
 
 // WriteRun writes run.json into dir, whole or not at all.

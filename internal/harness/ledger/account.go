@@ -212,9 +212,9 @@ func (a *Account) warn(text string) {
 
 func (a *Account) addTransition(t record.Transition) {
 	switch {
-	case t.To == detector.Suspicious.String() && a.firstSuspicious == nil:
+	case t.To == detector.Suspicious && a.firstSuspicious == nil:
 		a.firstSuspicious = new(t.T)
-	case t.To == detector.Leaking.String() && a.firstLeaking == nil:
+	case t.To == detector.Leaking && a.firstLeaking == nil:
 		a.firstLeaking = new(t.T)
 	}
 	if len(a.transitions) == maxTransitions {

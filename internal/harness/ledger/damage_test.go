@@ -132,7 +132,7 @@ func verdictOf(p record.Process) record.Process {
 	p.Gaps, p.Missed, p.Absent = 0, 0, 0
 	p.Transitions = slices.Clone(p.Transitions)
 	for i := range p.Transitions {
-		if p.Transitions[i].To == "NORMAL" {
+		if p.Transitions[i].To == detector.Normal {
 			p.Transitions[i].Because = ""
 		}
 	}

@@ -1,6 +1,9 @@
 package ledger
 
-import "github.com/leakgate/leakgate/reporters/record"
+import (
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/reporters/record"
+)
 
 // ExitCode returns the exit code of a run, by its record.
 func ExitCode(r record.Run, assert record.Assert, strict bool) int {
@@ -33,7 +36,7 @@ func deviceLost(r record.Run) bool {
 
 func leaked(r record.Run, assert record.Assert) bool {
 	for _, p := range r.Processes {
-		if p.Gate == "leak" || assert == record.AssertLive && p.Worst == "LEAKING" {
+		if p.Gate == detector.Leak || assert == record.AssertLive && p.Worst == detector.Leaking {
 			return true
 		}
 	}
@@ -42,7 +45,7 @@ func leaked(r record.Run, assert record.Assert) bool {
 
 func doubtful(r record.Run) bool {
 	for _, p := range r.Processes {
-		if p.Gate == "inconclusive" {
+		if p.Gate == detector.Inconclusive {
 			return true
 		}
 	}

@@ -3,13 +3,14 @@ package ledger
 import (
 	"testing"
 
+	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
 func TestExitCodeOrder(t *testing.T) {
-	late := record.Process{Gate: "leak", Worst: "NORMAL"}
-	leak := record.Process{Gate: "leak", Worst: "LEAKING"}
-	once := record.Process{Gate: "pass", Worst: "LEAKING"}
+	late := record.Process{Gate: "leak", Worst: detector.Normal}
+	leak := record.Process{Gate: "leak", Worst: detector.Leaking}
+	once := record.Process{Gate: "pass", Worst: detector.Leaking}
 	doubt := record.Process{Gate: "inconclusive"}
 	failed := &record.Workload{Error: "exit 1"}
 	lost := []record.Device{{Error: "gone"}}

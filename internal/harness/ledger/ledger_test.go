@@ -197,7 +197,7 @@ func TestAmongTheProcessesOfAllDevices(t *testing.T) {
 		fewer := d.Verdict().Gate
 		d.Among(600)
 		got, want := run.Processes[i], d.Verdict()
-		if got.Gate != string(want.Gate) || got.Because != want.Because {
+		if got.Gate != want.Gate || got.Because != want.Because {
 			t.Errorf("%s of %s: %s, %s, want %s, %s", got.Process, got.Device, got.Gate, got.Because, want.Gate, want.Because)
 		}
 		if fewer != want.Gate {

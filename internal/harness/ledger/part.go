@@ -158,7 +158,7 @@ func (p *Part) entries(a *Account, machine []detector.Transition) []Entry {
 	var out []Entry
 	for _, t := range machine {
 		e := Entry{a, record.Transition{
-			T: p.Seconds(t.At), From: t.From.String(), To: t.To.String(), Kind: t.Kind.String(), Because: t.Because,
+			T: p.Seconds(t.At), From: t.From, To: t.To, Kind: t.Kind, Because: t.Because,
 		}}
 		if e.Jump() {
 			a.addJump(p.begun)

@@ -24,7 +24,7 @@ func (a *Account) Record(processes int) record.Process {
 		Transitions: present(a.transitions), Warnings: append([]string{}, a.warnings...),
 	}
 	SetVerdict(&p, v)
-	p.State, p.Worst, p.Jumps = v.State.String(), v.Worst.String(), a.jumpsOf(v.Jumps)
+	p.State, p.Worst, p.Jumps = v.State, v.Worst, a.jumpsOf(v.Jumps)
 	if a.Samples > 0 {
 		p.LastMB = new(mb(a.LastBytes))
 	}
@@ -45,7 +45,7 @@ func (a *Account) Record(processes int) record.Process {
 // SetVerdict replaces in the record of a process what a verdict says about a series:
 // everything but the states and the jumps.
 func SetVerdict(p *record.Process, v detector.Verdict) {
-	p.Gate, p.Kind, p.Because = string(v.Gate), v.Kind.String(), v.Because
+	p.Gate, p.Kind, p.Because = v.Gate, v.Kind, v.Because
 	p.Growth, p.Shares, p.Evidence = mb(v.Growth), shares(v.Shares), []record.Evidence{}
 	p.Rate, p.RateInterval, p.MinDetectable = nil, nil, nil
 	if v.RateKnown {
