@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -240,19 +239,6 @@ func (c *Client) query(ctx context.Context, request string) (string, error) {
 	return k.text()
 }
 
-// Version is the server's protocol version: 41 for every release from 29 to 35.
-func (c *Client) Version(ctx context.Context) (int, error) {
-	text, err := c.query(ctx, "host:version")
-	if err != nil {
-		return 0, fmt.Errorf("ask for the server's version: %w", err)
-	}
-	v, err := strconv.ParseUint(text, 16, 16)
-	if err != nil {
-		return 0, fmt.Errorf("ask for the server's version: %w", faultf(ErrProtocol, "the adb server at %s calls its version %s: check that it is an adb server", c.at.addr, quoted(text)))
-	}
-	return int(v), nil
-}
-
 // Devices lists all devices that the server knows, in every state.
 func (c *Client) Devices(ctx context.Context) ([]DeviceInfo, error) {
 	text, err := c.query(ctx, "host:devices-l")
@@ -262,11 +248,11 @@ func (c *Client) Devices(ctx context.Context) ([]DeviceInfo, error) {
 	return parseDevices(text), nil
 }
 
-// Track calls changed with the list of devices now and after every change, until
+// track calls changed with the list of devices now and after every change, until
 // ctx ends, changed gives an error, or the server goes away. It never returns nil.
 // A server too old for the long list leaves all but Serial and State empty.
-func (c *Client) Track(ctx context.Context, changed func([]DeviceInfo) error) error {
-	k, err := c.track(ctx)
+func (c *Client) track(ctx context.Context, changed func([]DeviceInfo) error) error {
+	k, err := c.openTrack(ctx)
 	if err != nil {
 		return fmt.Errorf("track devices: %w", err)
 	}
@@ -285,8 +271,8 @@ func (c *Client) Track(ctx context.Context, changed func([]DeviceInfo) error) er
 	}
 }
 
-// track asks for the long list first; a server that does not know it says so.
-func (c *Client) track(ctx context.Context) (*conn, error) {
+// openTrack asks for the long list first; a server that does not know it says so.
+func (c *Client) openTrack(ctx context.Context) (*conn, error) {
 	k, err := c.call(ctx, "host:track-devices-l", "")
 	if errors.Is(err, errUnknownService) {
 		return c.call(ctx, "host:track-devices", "")

@@ -35,7 +35,7 @@ func TestVersionAndDevices(t *testing.T) {
 		t.Errorf("devices %v, %v", list, err)
 	}
 	d, err := c.Select(soon(t), "")
-	if err != nil || d.Serial() != "A" || d.Info().TransportID != 1 {
+	if err != nil || d.Serial() != "A" || d.info.TransportID != 1 {
 		t.Errorf("select: %v, %v", d, err)
 	}
 	c.opt.Getenv = env("ANDROID_SERIAL", "B")
@@ -256,7 +256,7 @@ func TestTrack(t *testing.T) {
 				}
 			})
 			var got []string
-			err := c.Track(soon(t), func(list []DeviceInfo) error {
+			err := c.track(soon(t), func(list []DeviceInfo) error {
 				var names []string
 				for _, d := range list {
 					names = append(names, d.Serial)
@@ -269,7 +269,7 @@ func TestTrack(t *testing.T) {
 				t.Errorf("saw %q, want %q", got, tt.want)
 			}
 			own := errors.New("enough")
-			if err := c.Track(soon(t), func([]DeviceInfo) error { return own }); err != own {
+			if err := c.track(soon(t), func([]DeviceInfo) error { return own }); err != own {
 				t.Errorf("the callback's error came back as %v", err)
 			}
 		})
@@ -281,14 +281,14 @@ func TestTrack(t *testing.T) {
 			_, _ = io.Copy(io.Discard, p)
 		})
 		ctx, cancel := context.WithCancel(context.Background())
-		err := c.Track(ctx, func([]DeviceInfo) error { cancel(); return nil })
+		err := c.track(ctx, func([]DeviceInfo) error { cancel(); return nil })
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("track ended with %v", err)
 		}
 	})
 	t.Run("refused", func(t *testing.T) {
 		c := scripted(t, func(p *peer) { p.request(); p.send("FAIL" + lengthened("unknown host service")) })
-		if err := c.Track(soon(t), nil); err == nil || !strings.Contains(err.Error(), "newer adb server") {
+		if err := c.track(soon(t), nil); err == nil || !strings.Contains(err.Error(), "newer adb server") {
 			t.Errorf("track gives %v", err)
 		}
 	})
@@ -327,9 +327,7 @@ func TestTooLongRequests(t *testing.T) {
 	if _, err := phone(c, "shell_v2").Shell(soon(t), strings.Repeat("x", maxRequest), nil, nil); err == nil || !strings.Contains(err.Error(), "put the command into a file") {
 		t.Errorf("64 KiB command: %v", err)
 	}
-	for _, err := range []error{ignoreValue(phone(c).Shell(soon(t), strings.Repeat("x", maxOldService), nil, nil)), phone(c).Exec(soon(t), strings.Repeat("x", maxOldService), nil)} {
-		if err == nil || !strings.Contains(err.Error(), "allows 4095") {
-			t.Errorf("4 KiB command on an old device: %v", err)
-		}
+	if _, err := phone(c).Shell(soon(t), strings.Repeat("x", maxOldService), nil, nil); err == nil || !strings.Contains(err.Error(), "allows 4095") {
+		t.Errorf("4 KiB command on an old device: %v", err)
 	}
 }

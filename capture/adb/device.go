@@ -26,9 +26,6 @@ type Device struct {
 // Serial names the device, as adb does.
 func (d *Device) Serial() string { return d.info.Serial }
 
-// Info is what the server said of the device when it was selected.
-func (d *Device) Info() DeviceInfo { return d.info }
-
 // transport connects to the device.
 func (d *Device) transport(ctx context.Context) (*conn, error) {
 	k, err := d.call(ctx, "host:transport:"+d.info.Serial)
@@ -152,27 +149,6 @@ func (d *Device) Shell(ctx context.Context, command string, stdout, stderr io.Wr
 		return -1, tooLong(service)
 	}
 	return c.run(service, c.enclosedReader())
-}
-
-// Exec runs one command line as Shell does, and gives its stdout byte for byte,
-// with stderr mixed in. Unlike the plain exec service it notices a cut: the error
-// is nil only if the command ended with status 0; *ExitError is another status.
-// Android 5 and later have it.
-func (d *Device) Exec(ctx context.Context, command string, stdout io.Writer) error {
-	v2, err := d.has(ctx, "shell_v2")
-	if err != nil {
-		return err
-	}
-	c := d.newCommand(ctx, stdout, nil)
-	service := "exec:" + c.trace.enclosed(command)
-	if !v2 && len(service) > maxOldService {
-		return tooLong(service)
-	}
-	exit, err := c.run(service, c.enclosedReader())
-	if err == nil && exit != 0 {
-		return fmt.Errorf("run a command on device %s: %w", quoted(d.info.Serial), &ExitError{Code: exit})
-	}
-	return err
 }
 
 func tooLong(service string) error {

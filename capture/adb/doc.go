@@ -33,7 +33,7 @@
 //
 // # Commands end with their caller
 //
-// adbd signals a command whose connection ends either not at all (exec and shell
+// adbd signals a command whose connection ends either not at all (shell
 // v1 without a terminal) or with SIGHUP to the shell alone (shell v2), so the
 // children of a compound command run on (AOSP adb/daemon/shell_service.cpp,
 // Subprocess::PassDataStreams). So every command line is sent behind a prefix of

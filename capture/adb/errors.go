@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -54,13 +53,6 @@ func (f *fault) Unwrap() []error {
 
 func faultf(kind error, format string, args ...any) error {
 	return &fault{kind: kind, text: fmt.Sprintf(format, args...)}
-}
-
-// ExitError is the status of a command where a method has no other place for it.
-type ExitError struct{ Code int }
-
-func (e *ExitError) Error() string {
-	return "the command ended with exit status " + strconv.Itoa(e.Code)
 }
 
 // maxQuoted bounds text of a device or server inside a message, in characters.

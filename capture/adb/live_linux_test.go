@@ -181,12 +181,6 @@ func TestCommands(t *testing.T) {
 				} else if err != nil || got != exit || o.String() != out || strings.TrimPrefix(e.String(), "sh: ") != strings.TrimPrefix(strings.ReplaceAll(errOut, "/bin/sh: ", "sh: "), "sh: ") && e.String() != errOut {
 					t.Errorf("shell %q: %q %q %d %v, want %q %q %d", command, o.String(), e.String(), got, err, out, errOut, exit)
 				}
-				o.Reset()
-				err = d.Exec(soon(t), command, &o)
-				var status *ExitError
-				if exit == 0 && err != nil || exit != 0 && (!errors.As(err, &status) || status.Code != exit) || !sameLines(o.String(), out+errOut) {
-					t.Errorf("exec %q: %q %v, want %q %d", command, o.String(), err, out+errOut, exit)
-				}
 			}
 		})
 	}
@@ -208,9 +202,8 @@ func sameLines(got, want string) bool {
 	return slices.Equal(split(got), split(want))
 }
 
-// TestExecIsRaw wants every byte value through exec and the shell, in a lot of
-// output.
-func TestExecIsRaw(t *testing.T) {
+// TestShellIsRaw wants every byte value through the shell, in a lot of output.
+func TestShellIsRaw(t *testing.T) {
 	onFronts(t, modern, func(t *testing.T, p *hostPhone, c *Client, d *Device, _ func()) {
 		blob := make([]byte, 3<<20)
 		for i := range blob {
@@ -220,10 +213,6 @@ func TestExecIsRaw(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got bytes.Buffer
-		if err := d.Exec(soon(t), "cat "+p.path("blob"), &got); err != nil || !bytes.Equal(got.Bytes(), blob) {
-			t.Errorf("exec: %d bytes, %v", got.Len(), err)
-		}
-		got.Reset()
 		if exit, err := d.Shell(soon(t), "cat "+p.path("blob"), &got, nil); exit != 0 || err != nil || !bytes.Equal(got.Bytes(), blob) {
 			t.Errorf("shell: %d bytes, exit %d, %v", got.Len(), exit, err)
 		}
@@ -319,14 +308,13 @@ func TestCancelEndsCommand(t *testing.T) {
 					p.session, p.signal = session, signal
 					old := &Device{client: c, info: d.info, known: true}
 					services := map[string]func(ctx context.Context, command string) error{
-						"v2":   func(ctx context.Context, cmd string) error { return ignoreValue(d.Shell(ctx, cmd, nil, nil)) },
-						"v1":   func(ctx context.Context, cmd string) error { return ignoreValue(old.Shell(ctx, cmd, nil, nil)) },
-						"exec": func(ctx context.Context, cmd string) error { return d.Exec(ctx, cmd, nil) },
+						"v2": func(ctx context.Context, cmd string) error { return ignoreValue(d.Shell(ctx, cmd, nil, nil)) },
+						"v1": func(ctx context.Context, cmd string) error { return ignoreValue(old.Shell(ctx, cmd, nil, nil)) },
 					}
 					var wg sync.WaitGroup
 					for service, run := range services {
 						for name, s := range shapes {
-							// Behind the subshell of v1 and exec all are grandchildren.
+							// Behind the subshell of v1 all are grandchildren.
 							if !session && (!s.alone || service != "v2") {
 								continue
 							}
@@ -590,7 +578,7 @@ func TestRealTrack(t *testing.T) {
 	var asked atomic.Bool
 	done := errors.New("seen all")
 	came := false
-	err := c.Track(soon(t), func(list []DeviceInfo) error {
+	err := c.track(soon(t), func(list []DeviceInfo) error {
 		if asked.CompareAndSwap(false, true) {
 			go s.Ask("host:connect:" + daemon.Addr())
 			return nil
@@ -612,7 +600,7 @@ func TestRealTrack(t *testing.T) {
 		t.Errorf("version %d, %v", v, err)
 	}
 	d := selected(t, c, s.Connect(t, daemon.Addr()))
-	if info := d.Info(); info.Product != "prod" || info.Model != "Host_Phone" || info.Device != "host" || info.TransportID == 0 {
+	if info := d.info; info.Product != "prod" || info.Model != "Host_Phone" || info.Device != "host" || info.TransportID == 0 {
 		t.Errorf("info %+v", info)
 	}
 	f, err := d.Features(soon(t))

@@ -185,7 +185,7 @@ func TestReconnect(t *testing.T) {
 	t.Run("select", func(t *testing.T) {
 		s := &switchboard{after: up, says: "connected to " + networked}
 		c, _ := run(t, s, info)
-		if d, err := c.Select(soon(t), networked); err != nil || d.Info().TransportID != 7 {
+		if d, err := c.Select(soon(t), networked); err != nil || d.info.TransportID != 7 {
 			t.Errorf("select: %v, %v", d, err)
 		}
 		s.want(t, 1)

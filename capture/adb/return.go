@@ -27,7 +27,7 @@ func (d *Device) Return(ctx context.Context) error {
 		return nil
 	}
 	for {
-		err := d.client.Track(ctx, follow)
+		err := d.client.track(ctx, follow)
 		switch {
 		case errors.Is(err, errReturned):
 			return nil

@@ -64,15 +64,6 @@ func TestTornStreams(t *testing.T) {
 			exit, err := phone(c).Shell(soon(t), "cmd", &o, nil)
 			return o.String(), "", exit, err
 		},
-		"exec": func() (string, string, int, error) {
-			var o strings.Builder
-			err := phone(c).Exec(soon(t), "cmd", &o)
-			var exit *ExitError
-			if errors.As(err, &exit) {
-				return o.String(), "", exit.Code, nil
-			}
-			return o.String(), "", -1, err
-		},
 	}
 	for name, call := range run {
 		budget.Store(1 << 20)
@@ -84,7 +75,7 @@ func TestTornStreams(t *testing.T) {
 		if err != nil || exit != 5 || out != want || errOut != wantErr {
 			t.Fatalf("%s: %q %q %d %v", name, out, errOut, exit, err)
 		}
-		service := map[string]string{"v2": serviceV2, "v1": serviceV1, "exec": "exec:"}[name]
+		service := map[string]string{"v2": serviceV2, "v1": serviceV1}[name]
 		whole := len("OKAYOKAY") + len(good(service, string(newTrace())))
 		for n := range whole {
 			budget.Store(int64(n))
@@ -176,7 +167,7 @@ func TestBadPackets(t *testing.T) {
 func TestEndless(t *testing.T) {
 	const most = 1_000_003
 	block := strings.Repeat("x", 1<<16)
-	for _, service := range []string{"v2", "v1", "exec", "stderr"} {
+	for _, service := range []string{"v2", "v1", "stderr"} {
 		t.Run(service, func(t *testing.T) {
 			killed := make(chan string, 1)
 			c := device2(t, killed, func(p *peer, token string) {
@@ -198,10 +189,8 @@ func TestEndless(t *testing.T) {
 			switch service {
 			case "v2", "stderr":
 				_, err = d.Shell(soon(t), "cmd", &got, &got)
-			case "v1":
-				_, err = phone(c).Shell(soon(t), "cmd", &got, &got)
 			default:
-				err = d.Exec(soon(t), "cmd", &got)
+				_, err = phone(c).Shell(soon(t), "cmd", &got, &got)
 			}
 			checkSentence(t, err, ErrTooMuch, "printed more than 1000003 bytes")
 			if got != most {
@@ -366,7 +355,7 @@ func TestCancelledBefore(t *testing.T) {
 	cancel()
 	d := phone(c, "shell_v2")
 	for _, err := range []error{
-		ignoreValue(d.Shell(ctx, "x", nil, nil)), d.Exec(ctx, "x", nil), ignoreValue(d.Pull(ctx, "/x", io.Discard)),
+		ignoreValue(d.Shell(ctx, "x", nil, nil)), ignoreValue(d.Pull(ctx, "/x", io.Discard)),
 		d.Push(ctx, bytes.NewReader(nil), "/x", 0o644), ignoreValue(d.Stat(ctx, "/x")), ignoreValue(c.Version(ctx)),
 	} {
 		if !errors.Is(err, context.Canceled) {

@@ -28,8 +28,8 @@ const (
 	errnoEACCES = 13
 )
 
-// FileInfo is what a device says of a file.
-type FileInfo struct {
+// fileInfo is what a device says of a file.
+type fileInfo struct {
 	Mode fs.FileMode
 	// Size in bytes. With Wraps it is known modulo 4 GiB only: the device's adbd
 	// predates the feature stat_v2.
@@ -116,63 +116,35 @@ func (e *syncError) Unwrap() error {
 	return nil
 }
 
-// Stat describes a file of the device. It follows symbolic links where the device
-// has the feature stat_v2, else it describes the link. A file that is not there is
-// fs.ErrNotExist; without stat_v2 so is one that may not be seen.
-func (d *Device) Stat(ctx context.Context, path string) (FileInfo, error) {
-	info, err := d.stat(ctx, path)
-	if err != nil {
-		return FileInfo{}, d.during("stat", path, err)
-	}
-	return info, nil
-}
-
 func (d *Device) during(what, path string, err error) error {
 	return fmt.Errorf("%s %s of device %s: %w", what, quoted(path), quoted(d.info.Serial), err)
 }
 
-func (d *Device) stat(ctx context.Context, path string) (FileInfo, error) {
-	v2, err := d.has(ctx, "stat_v2")
-	if err != nil {
-		return FileInfo{}, err
-	}
-	s, err := d.openSync(ctx, path)
-	if err != nil {
-		return FileInfo{}, err
-	}
-	defer s.close()
-	info, err := s.stat(v2)
-	if err == nil {
-		s.quit()
-	}
-	return info, err
-}
-
-func (s *syncConn) stat(v2 bool) (FileInfo, error) {
+func (s *syncConn) stat(v2 bool) (fileInfo, error) {
 	id, size := "STAT", statV1
 	if v2 {
 		id, size = "STA2", statV2
 	}
 	if err := s.send(id, s.path); err != nil {
-		return FileInfo{}, err
+		return fileInfo{}, err
 	}
 	var packet [4 + statV2]byte
 	if err := s.read(packet[:4]); err != nil {
-		return FileInfo{}, err
+		return fileInfo{}, err
 	}
 	switch got := string(packet[:4]); got {
 	case id:
 	case "FAIL":
 		if err := s.read(packet[4:8]); err != nil {
-			return FileInfo{}, err
+			return fileInfo{}, err
 		}
-		return FileInfo{}, s.reason(binary.LittleEndian.Uint32(packet[4:]))
+		return fileInfo{}, s.reason(binary.LittleEndian.Uint32(packet[4:]))
 	default:
-		return FileInfo{}, s.malformed(id, packet[:4])
+		return fileInfo{}, s.malformed(id, packet[:4])
 	}
 	body := packet[4 : 4+size]
 	if err := s.read(body); err != nil {
-		return FileInfo{}, err
+		return fileInfo{}, err
 	}
 	if v2 {
 		return s.parseStatV2(body)
@@ -181,32 +153,32 @@ func (s *syncConn) stat(v2 bool) (FileInfo, error) {
 }
 
 // parseStatV1 reads mode, size and time. All of them 0 is lstat's failure.
-func parseStatV1(p []byte) (FileInfo, error) {
+func parseStatV1(p []byte) (fileInfo, error) {
 	u32 := binary.LittleEndian.Uint32
 	if u32(p) == 0 {
-		return FileInfo{}, fs.ErrNotExist
+		return fileInfo{}, fs.ErrNotExist
 	}
-	return FileInfo{Mode: fileMode(u32(p)), Size: int64(u32(p[4:])), Wraps: true, ModTime: time.Unix(int64(u32(p[8:])), 0)}, nil
+	return fileInfo{Mode: fileMode(u32(p)), Size: int64(u32(p[4:])), Wraps: true, ModTime: time.Unix(int64(u32(p[8:])), 0)}, nil
 }
 
 // parseStatV2 reads error, dev, ino, mode, nlink, uid, gid, size, atime, mtime and
 // ctime (file_sync_protocol.h, sync_stat_v2).
-func (s *syncConn) parseStatV2(p []byte) (FileInfo, error) {
+func (s *syncConn) parseStatV2(p []byte) (fileInfo, error) {
 	u32, u64 := binary.LittleEndian.Uint32, binary.LittleEndian.Uint64
 	switch errno := u32(p); errno {
 	case 0:
 	case errnoENOENT:
-		return FileInfo{}, fs.ErrNotExist
+		return fileInfo{}, fs.ErrNotExist
 	case errnoEACCES:
-		return FileInfo{}, fs.ErrPermission
+		return fileInfo{}, fs.ErrPermission
 	default:
-		return FileInfo{}, fmt.Errorf("the device says errno %d", errno)
+		return fileInfo{}, fmt.Errorf("the device says errno %d", errno)
 	}
 	size := int64(u64(p[36:]))
 	if size < 0 {
-		return FileInfo{}, s.malformed("a file size", p[36:44])
+		return fileInfo{}, s.malformed("a file size", p[36:44])
 	}
-	return FileInfo{Mode: fileMode(u32(p[20:])), Size: size, ModTime: time.Unix(int64(u64(p[52:])), 0)}, nil
+	return fileInfo{Mode: fileMode(u32(p[20:])), Size: size, ModTime: time.Unix(int64(u64(p[52:])), 0)}, nil
 }
 
 // fileMode is Go's mode for st_mode of Linux.

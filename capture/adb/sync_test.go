@@ -173,17 +173,17 @@ func TestStat(t *testing.T) {
 	at := time.Unix(1700000000, 0)
 	tests := []struct {
 		answer string
-		want   FileInfo
+		want   fileInfo
 	}{
-		{sta2(0, 0o100640, 5<<32, 1700000000), FileInfo{Mode: 0o640, Size: 5 << 32, ModTime: at}},
-		{stat1(0o100640, 7, 1700000000), FileInfo{Mode: 0o640, Size: 7, Wraps: true, ModTime: at}},
-		{sta2(0, 0o041777, 1, 1700000000), FileInfo{Mode: fs.ModeDir | fs.ModeSticky | 0o777, Size: 1, ModTime: at}},
-		{stat1(0o120777, 1, 1700000000), FileInfo{Mode: fs.ModeSymlink | 0o777, Size: 1, Wraps: true, ModTime: at}},
-		{sta2(0, 0o020666, 0, 1700000000), FileInfo{Mode: fs.ModeDevice | fs.ModeCharDevice | 0o666, ModTime: at}},
-		{sta2(0, 0o060600, 0, 1700000000), FileInfo{Mode: fs.ModeDevice | 0o600, ModTime: at}},
-		{sta2(0, 0o010600, 0, 1700000000), FileInfo{Mode: fs.ModeNamedPipe | 0o600, ModTime: at}},
-		{sta2(0, 0o140600, 0, 1700000000), FileInfo{Mode: fs.ModeSocket | 0o600, ModTime: at}},
-		{sta2(0, 0o106755, 3, 1700000000), FileInfo{Mode: fs.ModeSetuid | fs.ModeSetgid | 0o755, Size: 3, ModTime: at}},
+		{sta2(0, 0o100640, 5<<32, 1700000000), fileInfo{Mode: 0o640, Size: 5 << 32, ModTime: at}},
+		{stat1(0o100640, 7, 1700000000), fileInfo{Mode: 0o640, Size: 7, Wraps: true, ModTime: at}},
+		{sta2(0, 0o041777, 1, 1700000000), fileInfo{Mode: fs.ModeDir | fs.ModeSticky | 0o777, Size: 1, ModTime: at}},
+		{stat1(0o120777, 1, 1700000000), fileInfo{Mode: fs.ModeSymlink | 0o777, Size: 1, Wraps: true, ModTime: at}},
+		{sta2(0, 0o020666, 0, 1700000000), fileInfo{Mode: fs.ModeDevice | fs.ModeCharDevice | 0o666, ModTime: at}},
+		{sta2(0, 0o060600, 0, 1700000000), fileInfo{Mode: fs.ModeDevice | 0o600, ModTime: at}},
+		{sta2(0, 0o010600, 0, 1700000000), fileInfo{Mode: fs.ModeNamedPipe | 0o600, ModTime: at}},
+		{sta2(0, 0o140600, 0, 1700000000), fileInfo{Mode: fs.ModeSocket | 0o600, ModTime: at}},
+		{sta2(0, 0o106755, 3, 1700000000), fileInfo{Mode: fs.ModeSetuid | fs.ModeSetgid | 0o755, Size: 3, ModTime: at}},
 	}
 	for _, tt := range tests {
 		var features []string

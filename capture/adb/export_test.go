@@ -1,0 +1,48 @@
+package adb
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+)
+
+// Version is the server's protocol version: 41 for every release from 29 to 35.
+func (c *Client) Version(ctx context.Context) (int, error) {
+	text, err := c.query(ctx, "host:version")
+	if err != nil {
+		return 0, fmt.Errorf("ask for the server's version: %w", err)
+	}
+	v, err := strconv.ParseUint(text, 16, 16)
+	if err != nil {
+		return 0, fmt.Errorf("ask for the server's version: %w", faultf(ErrProtocol, "the adb server at %s calls its version %s: check that it is an adb server", c.at.addr, quoted(text)))
+	}
+	return int(v), nil
+}
+
+// Stat describes a file of the device. It follows symbolic links where the device
+// has the feature stat_v2, else it describes the link. A file that is not there is
+// fs.ErrNotExist; without stat_v2 so is one that may not be seen.
+func (d *Device) Stat(ctx context.Context, path string) (fileInfo, error) {
+	info, err := d.statOnce(ctx, path)
+	if err != nil {
+		return fileInfo{}, d.during("stat", path, err)
+	}
+	return info, nil
+}
+
+func (d *Device) statOnce(ctx context.Context, path string) (fileInfo, error) {
+	v2, err := d.has(ctx, "stat_v2")
+	if err != nil {
+		return fileInfo{}, err
+	}
+	s, err := d.openSync(ctx, path)
+	if err != nil {
+		return fileInfo{}, err
+	}
+	defer s.close()
+	info, err := s.stat(v2)
+	if err == nil {
+		s.quit()
+	}
+	return info, err
+}
