@@ -2,10 +2,12 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,6 +30,8 @@ type console struct {
 	out    io.Writer
 	err    io.Writer
 	getenv func(string) (string, bool)
+	// dial, where not nil, is the only way to the adb server.
+	dial func(context.Context) (net.Conn, error)
 	// variables are the flags that variables of the environment have set.
 	variables []string
 }

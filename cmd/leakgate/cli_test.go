@@ -2,18 +2,42 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/leakgate/leakgate/internal/adbd"
 )
 
 // typed is one command line as a user types it, with an environment.
 func typed(t *testing.T, env map[string]string, args ...string) (code int, out, errOut string) {
 	t.Helper()
+	return attached{env: env}.typed(t, args...)
+}
+
+// attached are phones in memory, for bubbles, and the environment beside them.
+type attached struct {
+	dial func(context.Context) (net.Conn, error)
+	env  map[string]string
+}
+
+// attach puts phones behind an adb server in memory.
+func attach(t *testing.T, phones ...adbd.Phone) attached {
+	t.Helper()
+	server := adbd.NewServer(phones...)
+	t.Cleanup(func() { server.Close() })
+	return attached{server.Dial, map[string]string{}}
+}
+
+// typed runs a command line.
+func (a attached) typed(t *testing.T, args ...string) (code int, out, errOut string) {
+	t.Helper()
 	var o, e bytes.Buffer
-	code = call(args, console{in: strings.NewReader(""), out: &o, err: &e, getenv: func(name string) (string, bool) {
-		v, ok := env[name]
+	code = call(args, console{in: strings.NewReader(""), out: &o, err: &e, dial: a.dial, getenv: func(name string) (string, bool) {
+		v, ok := a.env[name]
 		return v, ok
 	}})
 	return code, o.String(), e.String()

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode"
 
@@ -302,20 +303,22 @@ func TestConfigWithHostileFileName(t *testing.T) {
 
 // run uses the profile, by its flag or its variable, and tells a wrong one.
 func TestRunWithProfile(t *testing.T) {
-	path, err := filepath.Abs("../../examples/nightly/phone.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Chdir(t.TempDir())
-	if code, _, errOut := typed(t, map[string]string{"LEAKGATE_PROFILE": "rp"}, "run", path); code != exitUsage || !strings.Contains(errOut, `there is no profile "rp"`) || !strings.Contains(errOut, "did you mean pr?") {
-		t.Errorf("exit %d, %s", code, errOut)
-	}
-	env := serve(t, shop("phone-a"))
-	env["LEAKGATE_PROFILE"] = "pr"
-	code, out, errOut := typed(t, env, "run", path, "--for", "4m", "--device", "phone-a", "--out", "run")
-	if code != 0 || !strings.Contains(out, "workload monkey, 9000 events with seed 1") {
-		t.Errorf("exit %d\n%s%s", code, out, errOut)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		path, err := filepath.Abs("../../examples/nightly/phone.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Chdir(t.TempDir())
+		if code, _, errOut := typed(t, map[string]string{"LEAKGATE_PROFILE": "rp"}, "run", path); code != exitUsage || !strings.Contains(errOut, `there is no profile "rp"`) || !strings.Contains(errOut, "did you mean pr?") {
+			t.Errorf("exit %d, %s", code, errOut)
+		}
+		phones := attach(t, shop("phone-a"))
+		phones.env["LEAKGATE_PROFILE"] = "pr"
+		code, out, errOut := phones.typed(t, "run", path, "--for", "4m", "--device", "phone-a", "--out", "run")
+		if code != 0 || !strings.Contains(out, "workload monkey, 9000 events with seed 1") {
+			t.Errorf("exit %d\n%s%s", code, out, errOut)
+		}
+	})
 }
 
 // The page and the schema name the file of a step as it is made.

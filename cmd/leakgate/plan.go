@@ -259,7 +259,7 @@ func (p *plan) connect() error {
 	if p.client != nil {
 		return nil
 	}
-	client, err := adb.NewClient(adb.Options{MaxStream: maxStream, Getenv: func(name string) string {
+	client, err := adb.NewClient(adb.Options{MaxStream: maxStream, Dial: p.console.dial, Getenv: func(name string) string {
 		value, _ := p.console.getenv(name)
 		return value
 	}})

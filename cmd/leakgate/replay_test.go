@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leakgate/leakgate/detector"
@@ -105,26 +106,28 @@ func TestReplayInterrupted(t *testing.T) {
 // A run that was watched is replayed by the policy that it had: the same verdict as
 // the report, from the directory, from its file and from standard input.
 func TestReplayOfARun(t *testing.T) {
-	env := serve(t, shop("phone-a"))
-	dir := filepath.Join(t.TempDir(), "run")
-	if code, out, errOut := typed(t, env, "watch", "--process", "com.shop", "--for", "20m", "--out", dir); code != 0 {
-		t.Fatalf("exit %d\n%s%s", code, out, errOut)
-	}
-	run, err := record.ReadRun(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{dir, filepath.Join(dir, record.SamplesName)} {
-		code, out, errOut := typed(t, nil, "replay", path, "--json", "--policy", run.Policy)
-		if code != 0 || errOut != "" {
-			t.Fatalf("%s: exit %d, %s", path, code, errOut)
+	synctest.Test(t, func(t *testing.T) {
+		phones := attach(t, shop("phone-a"))
+		dir := filepath.Join(t.TempDir(), "run")
+		if code, out, errOut := phones.typed(t, "watch", "--process", "com.shop", "--for", "20m", "--out", dir); code != 0 {
+			t.Fatalf("exit %d\n%s%s", code, out, errOut)
 		}
-		p := replayed(t, out)
-		want := run.Processes[0]
-		if p["device"] != want.Device || p["gate"] != want.Gate || p["state"] != want.State || p["samples"] != float64(want.Samples) || p["because"] != want.Because || p["file"] != path {
-			t.Errorf("%s: %v\nwant %+v", path, p, want)
+		run, err := record.ReadRun(dir)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		for _, path := range []string{dir, filepath.Join(dir, record.SamplesName)} {
+			code, out, errOut := typed(t, nil, "replay", path, "--json", "--policy", run.Policy)
+			if code != 0 || errOut != "" {
+				t.Fatalf("%s: exit %d, %s", path, code, errOut)
+			}
+			p := replayed(t, out)
+			want := run.Processes[0]
+			if p["device"] != want.Device || p["gate"] != string(want.Gate) || p["state"] != string(want.State) || p["samples"] != float64(want.Samples) || p["because"] != want.Because || p["file"] != path {
+				t.Errorf("%s: %v\nwant %+v", path, p, want)
+			}
+		}
+	})
 }
 
 // replayed is the one process of a JSON result, which has all that the contract names.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leakgate/leakgate/detector"
@@ -58,87 +59,92 @@ func write(t *testing.T, text string) string {
 
 // Two phones of one file run the same app: in every output they stay apart.
 func TestRunTwoDevicesOfOneFile(t *testing.T) {
-	t.Parallel()
-	env := serve(t, shop("phone-a", androidsim.Leak(androidsim.Native, 600, 0)), shop("phone-b"))
-	config := write(t, "version: 1\napp: { package: com.shop }\ndevices: { serials: [phone-a, phone-b], require: 2 }\nworkload: none\nduration: 45m\n")
-	dir := filepath.Join(t.TempDir(), "run")
-	code, out, errOut := typed(t, env, "run", config, "--out", dir)
-	if code != 1 {
-		t.Fatalf("exit %d\n%s%s", code, out, errOut)
-	}
-	for _, want := range []string{"com.shop on phone-a: LEAK (native leak)", "com.shop on phone-b: PASS", "device phone-a (Sim phone-a", "device phone-b (Sim phone-b"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no %q in\n%s", want, out)
+	synctest.Test(t, func(t *testing.T) {
+		phones := attach(t, shop("phone-a", androidsim.Leak(androidsim.Native, 600, 0)), shop("phone-b"))
+		config := write(t, "version: 1\napp: { package: com.shop }\ndevices: { serials: [phone-a, phone-b], require: 2 }\nworkload: none\nduration: 45m\n")
+		dir := filepath.Join(t.TempDir(), "run")
+		code, out, errOut := phones.typed(t, "run", config, "--out", dir)
+		if code != 1 {
+			t.Fatalf("exit %d\n%s%s", code, out, errOut)
 		}
-	}
-	for line := range strings.Lines(errOut) {
-		if strings.Contains(line, "com.shop") && !strings.Contains(line, "phone-a com.shop") && !strings.Contains(line, "phone-b com.shop") {
-			t.Errorf("a line of no device: %q", line)
+		for _, want := range []string{"com.shop on phone-a: LEAK (native leak)", "com.shop on phone-b: PASS", "device phone-a (Sim phone-a", "device phone-b (Sim phone-b"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("no %q in\n%s", want, out)
+			}
 		}
-	}
-	run, err := record.ReadRun(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	gates := map[string]string{}
-	for _, p := range run.Processes {
-		gates[p.Device+" "+p.Process] = string(p.Gate)
-	}
-	if len(gates) != 2 || gates["phone-a com.shop"] != "leak" || gates["phone-b com.shop"] != "pass" {
-		t.Errorf("gates %v", gates)
-	}
-	f, err := os.Open(filepath.Join(dir, "samples.ndjson"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	samples := map[string]int{}
-	var header record.Header
-	warnings, err := record.ReadSamples(f, record.Lines{
-		Header: func(h record.Header) error { header = h; return nil },
-		Sample: func(s record.Sample) error { samples[s.Device]++; return nil },
+		for line := range strings.Lines(errOut) {
+			if strings.Contains(line, "com.shop") && !strings.Contains(line, "phone-a com.shop") && !strings.Contains(line, "phone-b com.shop") {
+				t.Errorf("a line of no device: %q", line)
+			}
+		}
+		run, err := record.ReadRun(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gates := map[string]string{}
+		for _, p := range run.Processes {
+			gates[p.Device+" "+p.Process] = string(p.Gate)
+		}
+		if len(gates) != 2 || gates["phone-a com.shop"] != "leak" || gates["phone-b com.shop"] != "pass" {
+			t.Errorf("gates %v", gates)
+		}
+		f, err := os.Open(filepath.Join(dir, "samples.ndjson"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		samples := map[string]int{}
+		var header record.Header
+		warnings, err := record.ReadSamples(f, record.Lines{
+			Header: func(h record.Header) error { header = h; return nil },
+			Sample: func(s record.Sample) error { samples[s.Device]++; return nil },
+		})
+		if err != nil || len(warnings) > 0 || len(header.Devices) != 2 || samples["phone-a"] < 50 || samples["phone-b"] < 50 || len(samples) != 2 {
+			t.Errorf("%+v, %v samples, %v, %v", header, samples, warnings, err)
+		}
 	})
-	if err != nil || len(warnings) > 0 || len(header.Devices) != 2 || samples["phone-a"] < 50 || samples["phone-b"] < 50 || len(samples) != 2 {
-		t.Errorf("%+v, %v samples, %v, %v", header, samples, warnings, err)
-	}
 }
 
 // watch needs no file and no other flag.
 func TestWatchNeedsNothingButTheProcess(t *testing.T) {
-	t.Chdir(t.TempDir())
-	env := serve(t, shop("phone-a"))
-	env["LEAKGATE_FOR"] = "3m" // so that it ends
-	code, out, errOut := typed(t, env, "watch", "--process", "com.shop")
-	if code != 0 || !strings.Contains(out, "com.shop: INCONCLUSIVE") {
-		t.Errorf("exit %d\n%s%s", code, out, errOut)
-	}
-	runs, err := filepath.Glob("leakgate-runs/*-watch/run.json")
-	if err != nil || len(runs) != 1 {
-		t.Errorf("runs %v, %v", runs, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		t.Chdir(t.TempDir())
+		phones := attach(t, shop("phone-a"))
+		phones.env["LEAKGATE_FOR"] = "3m" // so that it ends
+		code, out, errOut := phones.typed(t, "watch", "--process", "com.shop")
+		if code != 0 || !strings.Contains(out, "com.shop: INCONCLUSIVE") {
+			t.Errorf("exit %d\n%s%s", code, out, errOut)
+		}
+		runs, err := filepath.Glob("leakgate-runs/*-watch/run.json")
+		if err != nil || len(runs) != 1 {
+			t.Errorf("runs %v, %v", runs, err)
+		}
+	})
 }
 
 // What a report names is below the directory of the run, which the last line names: as it
 // was given, or the new one. Nothing of it is in the JSON on stdout.
 func TestWatchNamesItsDirectory(t *testing.T) {
-	t.Chdir(t.TempDir())
-	env := serve(t, shop("phone-a"))
-	for _, args := range [][]string{{"--out", "tonight"}, {"--json"}} {
-		code, out, errOut := typed(t, env, append([]string{"watch", "--process", "com.shop", "--for", "2m"}, args...)...)
-		at := strings.LastIndex(strings.TrimSpace(errOut), "\n") + 1
-		dir, told := strings.CutPrefix(strings.TrimSpace(errOut[at:]), "leakgate watch: the run is in ")
-		if args[0] == "--out" && dir != "tonight" || args[0] == "--json" && !strings.HasPrefix(dir, "leakgate-runs"+string(filepath.Separator)) {
-			t.Errorf("%q", dir)
+	synctest.Test(t, func(t *testing.T) {
+		t.Chdir(t.TempDir())
+		phones := attach(t, shop("phone-a"))
+		for _, args := range [][]string{{"--out", "tonight"}, {"--json"}} {
+			code, out, errOut := phones.typed(t, append([]string{"watch", "--process", "com.shop", "--for", "2m"}, args...)...)
+			at := strings.LastIndex(strings.TrimSpace(errOut), "\n") + 1
+			dir, told := strings.CutPrefix(strings.TrimSpace(errOut[at:]), "leakgate watch: the run is in ")
+			if args[0] == "--out" && dir != "tonight" || args[0] == "--json" && !strings.HasPrefix(dir, "leakgate-runs"+string(filepath.Separator)) {
+				t.Errorf("%q", dir)
+			}
+			if _, err := record.ReadRun(dir); code != 0 || !told || err != nil || strings.Contains(out, dir) {
+				t.Errorf("exit %d, %v\n%s%s", code, err, out, errOut)
+			}
 		}
-		if _, err := record.ReadRun(dir); code != 0 || !told || err != nil || strings.Contains(out, dir) {
-			t.Errorf("exit %d, %v\n%s%s", code, err, out, errOut)
+		// What has not begun is nowhere.
+		code, _, errOut := phones.typed(t, "watch", "--process", "com.shop", "--for", "2m", "--out", "tonight")
+		if code != exitUsage || strings.Contains(errOut, "the run is in") || !strings.Contains(errOut, "already holds a run; choose another --out") {
+			t.Errorf("exit %d, %s", code, errOut)
 		}
-	}
-	// What has not begun is nowhere.
-	code, _, errOut := typed(t, env, "watch", "--process", "com.shop", "--for", "2m", "--out", "tonight")
-	if code != exitUsage || strings.Contains(errOut, "the run is in") || !strings.Contains(errOut, "already holds a run; choose another --out") {
-		t.Errorf("exit %d, %s", code, errOut)
-	}
+	})
 }
 
 // A directory that cannot be made is told with what to do about it.
@@ -166,12 +172,14 @@ func TestDirectoryThatCannotBeMade(t *testing.T) {
 }
 
 func TestWatchStrictAndJSON(t *testing.T) {
-	t.Chdir(t.TempDir())
-	env := serve(t, shop("phone-a"))
-	code, out, _ := typed(t, env, "watch", "--process", "com.shop", "--for", "2m", "--strict", "--json")
-	if code != 5 || !strings.HasPrefix(out, "{") || !strings.Contains(out, `"schema": "leakgate.run/1"`) {
-		t.Errorf("exit %d\n%s", code, out)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		t.Chdir(t.TempDir())
+		phones := attach(t, shop("phone-a"))
+		code, out, _ := phones.typed(t, "watch", "--process", "com.shop", "--for", "2m", "--strict", "--json")
+		if code != 5 || !strings.HasPrefix(out, "{") || !strings.Contains(out, `"schema": "leakgate.run/1"`) {
+			t.Errorf("exit %d\n%s", code, out)
+		}
+	})
 }
 
 func TestDevicesThatCannotBeUsed(t *testing.T) {
@@ -244,16 +252,14 @@ func TestPolicyOfTheFile(t *testing.T) {
 // Phones before Android 7 have no shell protocol: the outputs are mixed, line
 // ends are those of a terminal and the exit code comes by a marker.
 func TestRunOnPhonesWithoutTheShellProtocol(t *testing.T) {
-	t.Parallel()
 	for api, source := range map[int]string{19: "dumpsys", 23: "dumpsys"} {
-		t.Run(fmt.Sprint(api), func(t *testing.T) {
-			t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
 			phone := androidsim.New(androidsim.Options{Serial: fmt.Sprint("old-", api), API: api, Scale: 400, Seed: 5, Apps: []androidsim.App{{
 				Package:   "com.shop",
 				Processes: []androidsim.ProcessSpec{{Name: "com.shop", Models: []androidsim.Model{androidsim.Typical(), androidsim.Leak(androidsim.Native, 600, 0)}}},
 			}}})
-			code, out, errOut := typed(t, serve(t, phone), "watch", "--process", "com.shop", "--for", "45m", "--json", "--out", dir)
+			code, out, errOut := attach(t, phone).typed(t, "watch", "--process", "com.shop", "--for", "45m", "--json", "--out", dir)
 			run, err := record.ReadRun(dir)
 			if err != nil {
 				t.Fatal(err, errOut)
@@ -267,33 +273,35 @@ func TestRunOnPhonesWithoutTheShellProtocol(t *testing.T) {
 
 // The nightly example on a simulated phone, with monkey; its variable chooses the app.
 func TestNightlyExampleWithMonkey(t *testing.T) {
-	config, err := filepath.Abs("../../examples/nightly/phone.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Chdir(t.TempDir())
-	env := serve(t, shop("phone-a"))
-	env["APP"] = "com.shop"
-	code, out, errOut := typed(t, env, "run", config, "--for", "5m", "--out", "run")
-	if code != 0 || !strings.Contains(out, "com.shop: INCONCLUSIVE") || !strings.Contains(out, "workload monkey, 200000 events with seed ") {
-		t.Fatalf("exit %d\n%s%s", code, out, errOut)
-	}
-	log, err := os.ReadFile("run/workload.log")
-	if err != nil || !strings.Contains(string(log), ":Monkey: seed=") || !strings.Contains(string(log), "com.shop") {
-		t.Errorf("workload.log: %.300q, %v", log, err)
-	}
-	run, err := record.ReadRun("run")
-	if err != nil || run.Stopped != "duration" || run.Workload == nil || run.Workload.Seed == nil || run.Workload.Error != "" {
-		t.Errorf("%+v, %v", run, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		config, err := filepath.Abs("../../examples/nightly/phone.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Chdir(t.TempDir())
+		phones := attach(t, shop("phone-a"))
+		phones.env["APP"] = "com.shop"
+		code, out, errOut := phones.typed(t, "run", config, "--for", "5m", "--out", "run")
+		if code != 0 || !strings.Contains(out, "com.shop: INCONCLUSIVE") || !strings.Contains(out, "workload monkey, 200000 events with seed ") {
+			t.Fatalf("exit %d\n%s%s", code, out, errOut)
+		}
+		log, err := os.ReadFile("run/workload.log")
+		if err != nil || !strings.Contains(string(log), ":Monkey: seed=") || !strings.Contains(string(log), "com.shop") {
+			t.Errorf("workload.log: %.300q, %v", log, err)
+		}
+		run, err := record.ReadRun("run")
+		if err != nil || run.Stopped != "duration" || run.Workload == nil || run.Workload.Seed == nil || run.Workload.Error != "" {
+			t.Errorf("%+v, %v", run, err)
+		}
+	})
 }
 
 // What a file says of diagnoses is done: steps of its own, what is kept, the names of the
 // source. Flags are stronger.
 func TestRunDiagnoses(t *testing.T) {
-	t.Parallel()
-	env := serve(t, shop("phone-a", androidsim.Leak(androidsim.Java, 900, 0)))
-	text := `version: 1
+	synctest.Test(t, func(t *testing.T) {
+		phones := attach(t, shop("phone-a", androidsim.Leak(androidsim.Java, 900, 0)))
+		text := `version: 1
 app: { package: com.shop, mapping: names/mapping.txt }
 devices: { serials: [phone-a] }
 workload: none
@@ -305,50 +313,51 @@ diagnose:
     native: [{ name: never, command: "echo never" }]
     all: [{ name: uptime, command: "cat /proc/uptime", limit: 5s }, { name: broken, command: "false" }]
 `
-	path := write(t, text)
-	out := filepath.Join(t.TempDir(), "run")
-	if code, _, errOut := typed(t, env, "run", path, "--out", out); code != exitUsage || !strings.Contains(errOut, "mapping") || !strings.Contains(errOut, "app.mapping") {
-		t.Fatalf("without the mapping: exit %d, %s", code, errOut)
-	}
-	names := filepath.Join(filepath.Dir(path), "names")
-	if err := os.Mkdir(names, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	mapping := "com.shop.source.OpenScreens -> com.shop.ScreenTracker:\n    java.util.List list -> sScreens\n"
-	if err := os.WriteFile(filepath.Join(names, "mapping.txt"), []byte(mapping), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	code, _, errOut := typed(t, env, "run", path, "--out", out, "--keep", "none")
-	if code != record.ExitLeak {
-		t.Fatalf("exit %d, %s", code, errOut)
-	}
-	run, err := record.ReadRun(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := slices.IndexFunc(run.Diagnoses, func(d record.Diagnosis) bool { return d.Trigger == "leak" })
-	if at < 0 {
-		t.Fatalf("no diagnosis: %+v", run.Diagnoses)
-	}
-	d := run.Diagnoses[at]
-	steps := map[string]record.Collected{}
-	for _, s := range d.Steps {
-		steps[s.Step] = s
-	}
-	said, err := os.ReadFile(filepath.Join(out, filepath.FromSlash(d.Folder), steps["who-am-i"].File))
-	if want := fmt.Sprintf("{com.shop} is %d of com.shop in user 0", d.PID); err != nil || strings.TrimSpace(string(said)) != want {
-		t.Errorf("%q, %v; want %q", said, err, want)
-	}
-	if s := steps["uptime"]; s.Ending != "complete" || s.Bytes == 0 {
-		t.Errorf("%+v", s)
-	}
-	if s := steps["broken"]; s.Ending != "failed" || len(s.Reasons) == 0 {
-		t.Errorf("%+v", s)
-	}
-	if _, ok := steps["never"]; ok || d.Kind != detector.Java || d.Keep != "none" || steps["heap"].File != "" || steps["heap"].Ending != "complete" {
-		t.Errorf("%+v", d)
-	}
-	if text := strings.Join(d.Summary, "\n"); !strings.Contains(text, "OpenScreens") && !strings.Contains(text, "com.shop.source") {
-		t.Errorf("not the names of the source:\n%s", text)
-	}
+		path := write(t, text)
+		out := filepath.Join(t.TempDir(), "run")
+		if code, _, errOut := phones.typed(t, "run", path, "--out", out); code != exitUsage || !strings.Contains(errOut, "mapping") || !strings.Contains(errOut, "app.mapping") {
+			t.Fatalf("without the mapping: exit %d, %s", code, errOut)
+		}
+		names := filepath.Join(filepath.Dir(path), "names")
+		if err := os.Mkdir(names, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		mapping := "com.shop.source.OpenScreens -> com.shop.ScreenTracker:\n    java.util.List list -> sScreens\n"
+		if err := os.WriteFile(filepath.Join(names, "mapping.txt"), []byte(mapping), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, _, errOut := phones.typed(t, "run", path, "--out", out, "--keep", "none")
+		if code != record.ExitLeak {
+			t.Fatalf("exit %d, %s", code, errOut)
+		}
+		run, err := record.ReadRun(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := slices.IndexFunc(run.Diagnoses, func(d record.Diagnosis) bool { return d.Trigger == "leak" })
+		if at < 0 {
+			t.Fatalf("no diagnosis: %+v", run.Diagnoses)
+		}
+		d := run.Diagnoses[at]
+		steps := map[string]record.Collected{}
+		for _, s := range d.Steps {
+			steps[s.Step] = s
+		}
+		said, err := os.ReadFile(filepath.Join(out, filepath.FromSlash(d.Folder), steps["who-am-i"].File))
+		if want := fmt.Sprintf("{com.shop} is %d of com.shop in user 0", d.PID); err != nil || strings.TrimSpace(string(said)) != want {
+			t.Errorf("%q, %v; want %q", said, err, want)
+		}
+		if s := steps["uptime"]; s.Ending != "complete" || s.Bytes == 0 {
+			t.Errorf("%+v", s)
+		}
+		if s := steps["broken"]; s.Ending != "failed" || len(s.Reasons) == 0 {
+			t.Errorf("%+v", s)
+		}
+		if _, ok := steps["never"]; ok || d.Kind != detector.Java || d.Keep != "none" || steps["heap"].File != "" || steps["heap"].Ending != "complete" {
+			t.Errorf("%+v", d)
+		}
+		if text := strings.Join(d.Summary, "\n"); !strings.Contains(text, "OpenScreens") && !strings.Contains(text, "com.shop.source") {
+			t.Errorf("not the names of the source:\n%s", text)
+		}
+	})
 }
