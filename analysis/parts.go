@@ -13,26 +13,25 @@ type (
 	Screen          = android.Screen
 	Bitmaps         = android.Bitmaps
 	Bitmap          = android.Bitmap
-	DuplicateBitmap = android.Duplicate
+	DuplicateBitmap = android.DuplicateBitmap
 	Owner           = android.Owner
 	Components      = android.Components
-	ComponentGroup  = android.Group
+	ComponentGroup  = android.ComponentGroup
 	Component       = android.Component
 	Databases       = android.Databases
 	Database        = android.Database
 	Exhaustion      = android.Exhaustion
-	ExhaustionCause = android.Cause
+	ExhaustionCause = android.ExhaustionCause
 	ThreadGroup     = android.ThreadGroup
-	OpenFiles       = android.Files
-	LargeArray      = android.Array
+	OpenFiles       = android.OpenFiles
+	LargeArray      = android.LargeArray
 	Finalizers      = android.Finalizers
 	FinalizerClass  = android.FinalizerClass
 	Strings         = android.Strings
 	RepeatedString  = android.RepeatedString
 	Thread          = android.Thread
-	ThreadLocals    = android.Locals
-	LargestLocal    = android.Item
-	Address         = android.ID
+	ThreadLocals    = android.ThreadLocals
+	LargestLocal    = android.LargestLocal
 )
 
 // The parts of a Growth.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/analysis/android"
 	"github.com/leakgate/leakgate/analysis/heap"
 	"github.com/leakgate/leakgate/internal/text"
@@ -64,11 +65,9 @@ func (out *page) bitmaps(m *android.Bitmaps) {
 		if l.Reachability != heap.Strong.String() {
 			owner = "  " + l.Reachability
 		}
-		out.line("%14s bytes   %d x %d %s%s", text.Grouped(l.Bytes), l.Width, l.Height, address(l.Object), owner)
+		out.line("%14s bytes   %d x %d %s%s", text.Grouped(l.Bytes), l.Width, l.Height, analysis.Hex(l.Object), owner)
 	}
 }
-
-func address(id android.ID) string { return fmt.Sprintf("%#x", uint64(id)) }
 
 func (out *page) strings(s *android.Strings) {
 	if s == nil || s.Count == 0 {
@@ -91,7 +90,7 @@ func (out *page) components(c *android.Components) {
 	}
 	for _, g := range []struct {
 		name  string
-		group android.Group
+		group android.ComponentGroup
 	}{{"ACTIVITIES", c.Activities}, {"FRAGMENTS", c.Fragments}, {"SERVICES", c.Services}} {
 		if g.group.Count == 0 {
 			continue
@@ -99,7 +98,7 @@ func (out *page) components(c *android.Components) {
 		out.blank()
 		out.line("%s: %s", g.name, stateCounts(g.group.States))
 		for _, l := range firstOf(g.group.List) {
-			out.line("%14s bytes   %s %s, %s, %s", text.Grouped(l.RetainedBytes), shownName(l.Class), address(l.Object), l.State, l.Reachability)
+			out.line("%14s bytes   %s %s, %s, %s", text.Grouped(l.RetainedBytes), shownName(l.Class), analysis.Hex(l.Object), l.State, l.Reachability)
 		}
 	}
 	if c.Databases.Open > 0 {
@@ -134,7 +133,7 @@ func (out *page) threads(threads []android.Thread) {
 		if t.Locals.Count > 0 {
 			locals = ", objects held by its frames: " + text.Grouped(t.Locals.Count)
 		}
-		out.line("%14s bytes   %s %s%s", text.Grouped(t.RetainedBytes), shownName(t.Name), address(t.Object), locals)
+		out.line("%14s bytes   %s %s%s", text.Grouped(t.RetainedBytes), shownName(t.Name), analysis.Hex(t.Object), locals)
 		for _, f := range t.Frames[:min(len(t.Frames), shownFrames)] {
 			out.line("%22s  at %s", "", shownName(f))
 		}

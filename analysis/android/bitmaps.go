@@ -47,11 +47,11 @@ type Bitmaps struct {
 	UnreachableBytes int64 `json:"unreachable_bytes"`
 	// Duplicates have the same size and pixels. Blank bitmaps are of nothing but 0, or
 	// of what a stripper wrote, and are no duplicates.
-	Duplicates        []Duplicate `json:"duplicates"`
-	DuplicatesBy      string      `json:"duplicates_by"`
-	DuplicatesLeftOut int64       `json:"duplicates_left_out,omitempty"`
-	WastedBytes       int64       `json:"wasted_bytes"`
-	Blank             int64       `json:"blank,omitempty"`
+	Duplicates        []DuplicateBitmap `json:"duplicates"`
+	DuplicatesBy      string            `json:"duplicates_by"`
+	DuplicatesLeftOut int64             `json:"duplicates_left_out,omitempty"`
+	WastedBytes       int64             `json:"wasted_bytes"`
+	Blank             int64             `json:"blank,omitempty"`
 	// Larger is the number of bitmaps with more than 1.1 times the pixels of the
 	// screen, nil where no screen is known.
 	Larger      *int64 `json:"larger_than_screen,omitempty"`
@@ -67,9 +67,9 @@ type Bitmaps struct {
 // Bitmap is one bitmap. Width and Height are in pixels, -1 where Android 4 had not
 // asked for them.
 type Bitmap struct {
-	Object ID    `json:"object"`
-	Width  int64 `json:"width"`
-	Height int64 `json:"height"`
+	Object hprof.ID `json:"object"`
+	Width  int64    `json:"width"`
+	Height int64    `json:"height"`
 	// Bytes is that of its pixels; 0 for recycled ones.
 	Bytes     int64 `json:"bytes"`
 	Estimated bool  `json:"estimated,omitempty"`
@@ -88,9 +88,9 @@ type Bitmap struct {
 	Owner *Owner `json:"owner,omitempty"`
 }
 
-// Duplicate is bitmaps that show the same. Copies is how many times the pixels are
+// DuplicateBitmap is one picture that several bitmaps show. Copies is how many times the pixels are
 // there, Reachable how many of those are not garbage.
-type Duplicate struct {
+type DuplicateBitmap struct {
 	Width       int64 `json:"width"`
 	Height      int64 `json:"height"`
 	Copies      int64 `json:"copies"`
@@ -101,7 +101,7 @@ type Duplicate struct {
 	// same picture has the same in another dump of the same kind.
 	Content string `json:"content,omitempty"`
 	// Objects are the first ten.
-	Objects []ID `json:"objects"`
+	Objects []hprof.ID `json:"objects"`
 }
 
 const (
@@ -538,7 +538,7 @@ func (t *bitmapsTopic) duplicates(p *plan) {
 		}
 		i = end
 	}
-	t.Duplicates = []Duplicate{}
+	t.Duplicates = []DuplicateBitmap{}
 	for _, g := range groups.sorted() {
 		t.Duplicates = append(t.Duplicates, t.duplicate(p, g))
 	}
@@ -563,9 +563,9 @@ func wasted(list []*bitmap) (n int64) {
 	return n - least
 }
 
-func (t *bitmapsTopic) duplicate(p *plan, list []*bitmap) Duplicate {
+func (t *bitmapsTopic) duplicate(p *plan, list []*bitmap) DuplicateBitmap {
 	first := list[0]
-	d := Duplicate{Width: first.width, Height: first.height, Copies: int64(len(list)), BytesEach: first.bytes, WastedBytes: wasted(list)}
+	d := DuplicateBitmap{Width: first.width, Height: first.height, Copies: int64(len(list)), BytesEach: first.bytes, WastedBytes: wasted(list)}
 	if t.DuplicatesBy == ByContent {
 		d.Content = fmt.Sprintf("%x", first.content[:8])
 	}

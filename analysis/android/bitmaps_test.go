@@ -47,7 +47,7 @@ func TestBitmapEras(t *testing.T) {
 				t.Errorf("sdk %d: larger %s", sdk, text(t, b))
 			}
 			for _, x := range b.List {
-				if x.Recycled != (x.Object == android.ID(ids.Of(refs[8]))) || x.Recycled && x.Bytes != 0 || !x.Recycled && x.Format != "ARGB_8888" {
+				if x.Recycled != (x.Object == ids.Of(refs[8])) || x.Recycled && x.Bytes != 0 || !x.Recycled && x.Format != "ARGB_8888" {
 					t.Errorf("sdk %d: %s", sdk, text(t, x))
 				}
 				if x.CreditedBytes < x.Bytes || x.Owner == nil || x.Owner.Class != "com.shop.Pictures" || !x.Owner.Static {
@@ -69,9 +69,9 @@ func TestBitmapEras(t *testing.T) {
 			// The one that wastes most comes first: 2 of 64x64, then 3 of 40x30.
 			for i, d := range b.Duplicates {
 				members := [][]hproftest.Ref{{refs[3], refs[4]}, {refs[0], refs[1], refs[2]}}[i]
-				var objects []android.ID
+				var objects []hprof.ID
 				for _, r := range members {
-					objects = append(objects, android.ID(ids.Of(r)))
+					objects = append(objects, ids.Of(r))
 				}
 				size := []int64{64, 40}[i]
 				if d.Copies != int64(len(members)) || d.Reachable != d.Copies || d.Width != size || d.BytesEach != 4*size*d.Height || !slices.Equal(d.Objects, objects) || len(d.Content) != 16 {
@@ -110,11 +110,11 @@ func TestBitmapBufferRoot(t *testing.T) {
 	h.Set(two, "mBuffer", shared)
 	h.Hold("com.shop.Pictures", "sList", h.ArrayList(held, free, one, two).Ref)
 	s, ids := made(t, h, hproftest.Form{}, android.Options{})
-	credited := map[android.ID]android.Bitmap{}
+	credited := map[hprof.ID]android.Bitmap{}
 	for _, b := range s.Bitmaps.List {
 		credited[b.Object] = b
 	}
-	at := func(r hproftest.Ref) android.Bitmap { return credited[android.ID(ids.Of(r))] }
+	at := func(r hproftest.Ref) android.Bitmap { return credited[ids.Of(r)] }
 	if b := at(held); b.Bytes != 4321 || b.CreditedBytes != b.RetainedBytes+4321 || b.Format != "" {
 		t.Errorf("%s", text(t, b))
 	}
@@ -196,7 +196,7 @@ func TestLargePixels(t *testing.T) {
 	h.Hold("com.shop.Pictures", "sList", h.ArrayList(refs...).Ref)
 	s, ids := made(t, h, hproftest.Form{}, android.Options{})
 	d := s.Bitmaps.Duplicates
-	if len(d) != 1 || !slices.Equal(d[0].Objects, []android.ID{android.ID(ids.Of(refs[0])), android.ID(ids.Of(refs[2]))}) {
+	if len(d) != 1 || !slices.Equal(d[0].Objects, []hprof.ID{ids.Of(refs[0]), ids.Of(refs[2])}) {
 		t.Errorf("%s", text(t, d))
 	}
 }

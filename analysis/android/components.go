@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/leakgate/leakgate/analysis/heap"
+	"github.com/leakgate/leakgate/analysis/hprof"
 )
 
 // States of components. What is Destroyed and still reachable is kept by somebody
@@ -23,12 +24,12 @@ const (
 // Components are the parts of an app that have a life cycle.
 type Components struct {
 	// Activities are Finished when finish was called, Destroyed after onDestroy.
-	Activities Group `json:"activities"`
+	Activities ComponentGroup `json:"activities"`
 	// Fragments are those of android.app, of the support library and of AndroidX.
-	Fragments Group `json:"fragments"`
+	Fragments ComponentGroup `json:"fragments"`
 	// Services are Alive as long as ActivityThread.mServices has them.
-	Services  Group     `json:"services"`
-	Databases Databases `json:"databases"`
+	Services  ComponentGroup `json:"services"`
+	Databases Databases      `json:"databases"`
 	// Counts are objects by the names that `dumpsys meminfo` gives them, reachable or
 	// not: Views, ViewRootImpl, AppContexts, Activities, AssetManagers, LocalBinders,
 	// ProxyBinders, WebViews, and more.
@@ -36,8 +37,8 @@ type Components struct {
 	Warnings []error          `json:"-"`
 }
 
-// Group is the components of one kind, reachable or not.
-type Group struct {
+// ComponentGroup is the components of one kind, reachable or not.
+type ComponentGroup struct {
 	Count int64 `json:"count"`
 	// States counts them by state. Held are those that are Destroyed, and reachable.
 	States map[string]int64 `json:"states"`
@@ -50,10 +51,10 @@ type Group struct {
 
 // Component is one component.
 type Component struct {
-	Object       ID     `json:"object"`
-	Class        string `json:"class"`
-	State        string `json:"state"`
-	Reachability string `json:"reachability"`
+	Object       hprof.ID `json:"object"`
+	Class        string   `json:"class"`
+	State        string   `json:"state"`
+	Reachability string   `json:"reachability"`
 	// RetainedBytes is Java and native bytes.
 	RetainedBytes int64 `json:"retained_bytes"`
 }
@@ -68,10 +69,10 @@ type Databases struct {
 
 // Database is one database. Path is as the app opened it, ":memory:" included.
 type Database struct {
-	Object        ID     `json:"object"`
-	Path          string `json:"path"`
-	Open          bool   `json:"open"`
-	RetainedBytes int64  `json:"retained_bytes"`
+	Object        hprof.ID `json:"object"`
+	Path          string   `json:"path"`
+	Open          bool     `json:"open"`
+	RetainedBytes int64    `json:"retained_bytes"`
 }
 
 // countedClasses are what Counts counts, as Android's own numbers do
@@ -287,8 +288,8 @@ type groupPart struct {
 	states []string
 }
 
-func (p *plan) group(parts ...groupPart) Group {
-	g := Group{States: map[string]int64{}, List: []Component{}}
+func (p *plan) group(parts ...groupPart) ComponentGroup {
+	g := ComponentGroup{States: map[string]int64{}, List: []Component{}}
 	type member struct {
 		object   heap.Object
 		state    string

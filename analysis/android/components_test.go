@@ -27,14 +27,14 @@ func TestActivities(t *testing.T) {
 	if g.Count != 5 || g.Held != 1 || !maps.Equal(g.States, map[string]int64{android.Alive: 2, android.Destroyed: 2, android.Finished: 1}) || g.LeftOut != 0 {
 		t.Errorf("%s", text(t, g))
 	}
-	if c := g.List[0]; c.Object != android.ID(ids.Of(gone.Ref)) || c.Class != "com.shop.Detail" || c.State != android.Destroyed || c.Reachability != "strong" || c.RetainedBytes < 100 {
+	if c := g.List[0]; c.Object != ids.Of(gone.Ref) || c.Class != "com.shop.Detail" || c.State != android.Destroyed || c.Reachability != "strong" || c.RetainedBytes < 100 {
 		t.Errorf("first %s", text(t, c))
 	}
 	if c := g.List[1]; c.State != android.Destroyed || c.Reachability != "unreachable" || c.RetainedBytes != 0 {
 		t.Errorf("second %s", text(t, c))
 	}
 	for _, c := range g.List {
-		if c.Object == android.ID(ids.Of(shadow)) && c.State != android.Alive {
+		if c.Object == ids.Of(shadow) && c.State != android.Alive {
 			t.Errorf("own field: %s", text(t, c))
 		}
 	}
@@ -75,13 +75,13 @@ func TestFragments(t *testing.T) {
 	h.Hold("com.shop.Cache", "sFragments", h.ArrayList(refs...).Ref)
 	s, ids := made(t, h, hproftest.Form{}, android.Options{})
 	g := s.Components.Fragments
-	got := map[android.ID]string{}
+	got := map[hprof.ID]string{}
 	for _, c := range g.List {
 		got[c.Object] = c.State
 	}
 	for r, state := range want {
-		if got[android.ID(ids.Of(r))] != state {
-			t.Errorf("object %#x: %q, want %q", uint64(ids.Of(r)), got[android.ID(ids.Of(r))], state)
+		if got[ids.Of(r)] != state {
+			t.Errorf("object %#x: %q, want %q", uint64(ids.Of(r)), got[ids.Of(r)], state)
 		}
 	}
 	if g.Count != int64(len(want)) || len(g.List) != len(want) || g.Held != 4 {
@@ -106,7 +106,7 @@ func TestServices(t *testing.T) {
 	h.Hold("com.shop.Cache", "sService", gone)
 	s, ids := made(t, h, hproftest.Form{}, android.Options{})
 	g := s.Components.Services
-	if g.Count != 3 || g.Held != 1 || g.States[android.Alive] != 2 || g.List[0].Object != android.ID(ids.Of(gone)) {
+	if g.Count != 3 || g.Held != 1 || g.States[android.Alive] != 2 || g.List[0].Object != ids.Of(gone) {
 		t.Errorf("%s", text(t, g))
 	}
 	// Without the ActivityThread's map nobody knows.

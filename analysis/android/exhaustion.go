@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/leakgate/leakgate/analysis/heap"
+	"github.com/leakgate/leakgate/analysis/hprof"
 	"github.com/leakgate/leakgate/internal/text"
 )
 
@@ -16,14 +17,14 @@ import (
 type Exhaustion struct {
 	// Causes are JavaHeap, ThreadCount, FileDescriptors, VirtualMemory and
 	// Fragmentation.
-	Causes []Cause `json:"causes"`
+	Causes []ExhaustionCause `json:"causes"`
 	// ThreadGroups are threads that differ in numbers only.
 	ThreadGroups        []ThreadGroup `json:"thread_groups"`
 	ThreadGroupsLeftOut int64         `json:"thread_groups_left_out,omitempty"`
-	Files               Files         `json:"files"`
+	Files               OpenFiles     `json:"files"`
 	// Arrays are the largest, whose room must be in one piece.
-	Arrays   []Array `json:"arrays"`
-	Warnings []error `json:"-"`
+	Arrays   []LargeArray `json:"arrays"`
+	Warnings []error      `json:"-"`
 }
 
 // The causes of an OutOfMemoryError on Android.
@@ -35,9 +36,9 @@ const (
 	Fragmentation   = "fragmentation"
 )
 
-// Cause is one way of running out. Value and Limit are nil where a dump does not
+// ExhaustionCause is one way of running out. Value and Limit are nil where a dump does not
 // tell.
-type Cause struct {
+type ExhaustionCause struct {
 	Cause string `json:"cause"`
 	Value *int64 `json:"value"`
 	// Limit is what phones commonly allow, in the unit of Value: bytes or a count.
@@ -56,8 +57,8 @@ type ThreadGroup struct {
 	Threads int64  `json:"threads"`
 }
 
-// Files are what has an open file descriptor.
-type Files struct {
+// OpenFiles are what has an open file descriptor.
+type OpenFiles struct {
 	// Descriptors are the java.io.FileDescriptor objects that are open, Distinct the
 	// different numbers in them. Unreachable ones leak until they are finalized.
 	Descriptors int64 `json:"descriptors"`
@@ -71,13 +72,13 @@ type Files struct {
 	LeftOut int64 `json:"left_out,omitempty"`
 }
 
-// Array is a large array.
-type Array struct {
-	Object ID     `json:"object"`
-	Class  string `json:"class"`
-	Heap   string `json:"heap"`
-	Bytes  int64  `json:"bytes"`
-	Owner  *Owner `json:"owner,omitempty"`
+// LargeArray is a large array.
+type LargeArray struct {
+	Object hprof.ID `json:"object"`
+	Class  string   `json:"class"`
+	Heap   string   `json:"heap"`
+	Bytes  int64    `json:"bytes"`
+	Owner  *Owner   `json:"owner,omitempty"`
 }
 
 const (
@@ -184,17 +185,17 @@ func (t *exhaustionTopic) finish(p *plan) {
 	slices.Sort(t.numbers)
 	t.Files.Distinct = int64(len(slices.Compact(t.numbers)))
 	t.numbers = nil
-	t.Arrays = []Array{}
+	t.Arrays = []LargeArray{}
 	for _, o := range p.graph.LargestArrays(min(largestArrays, p.options.Top)) {
-		t.Arrays = append(t.Arrays, Array{p.id(o), p.class(o), text.Excerpt(p.graph.Heaps[p.graph.HeapOf(o)].Name, longestClass), p.graph.Shallow(o).Java, p.owner(o)})
+		t.Arrays = append(t.Arrays, LargeArray{p.id(o), p.class(o), text.Excerpt(p.graph.Heaps[p.graph.HeapOf(o)].Name, longestClass), p.graph.Shallow(o).Java, p.owner(o)})
 	}
 	t.groups(p)
-	t.Causes = []Cause{t.javaHeap(p), t.threads(p), t.files(p), {
+	t.Causes = []ExhaustionCause{t.javaHeap(p), t.threads(p), t.files(p), {
 		Cause: VirtualMemory, Unit: "bytes", Note: "a heap dump does not tell the mappings of the process; smaps and showmap do",
 	}, t.fragmentation()}
 }
 
-func (t *exhaustionTopic) javaHeap(p *plan) Cause {
+func (t *exhaustionTopic) javaHeap(p *plan) ExhaustionCause {
 	total := int64(0)
 	for _, h := range p.graph.Heaps {
 		// The boot image is mapped from a file and is not part of what an app may
@@ -208,19 +209,19 @@ func (t *exhaustionTopic) javaHeap(p *plan) Cause {
 	if p.metadata.LargeHeap {
 		note += "; the app asks for a large heap (dalvik.vm.heapsize)"
 	}
-	return Cause{Cause: JavaHeap, Value: &total, Unit: "bytes", Note: note}
+	return ExhaustionCause{Cause: JavaHeap, Value: &total, Unit: "bytes", Note: note}
 }
 
-func (t *exhaustionTopic) threads(p *plan) Cause {
-	c := Cause{Cause: ThreadCount, Value: &p.threads.Count, Unit: "count", Note: "threads with a java.lang.Thread; purely native ones are not in a dump"}
+func (t *exhaustionTopic) threads(p *plan) ExhaustionCause {
+	c := ExhaustionCause{Cause: ThreadCount, Value: &p.threads.Count, Unit: "count", Note: "threads with a java.lang.Thread; purely native ones are not in a dump"}
 	if p.metadata.Runtime == RuntimeAndroid {
 		c.limited(threadLimit, "the fewest that a phone is known to allow; most allow thousands (/proc/sys/kernel/threads-max)")
 	}
 	return c
 }
 
-func (t *exhaustionTopic) files(p *plan) Cause {
-	c := Cause{Cause: FileDescriptors, Value: &t.Files.Distinct, Unit: "count", Note: "numbers that java.io.FileDescriptor objects hold; those of native code are not in a dump"}
+func (t *exhaustionTopic) files(p *plan) ExhaustionCause {
+	c := ExhaustionCause{Cause: FileDescriptors, Value: &t.Files.Distinct, Unit: "count", Note: "numbers that java.io.FileDescriptor objects hold; those of native code are not in a dump"}
 	switch {
 	case p.metadata.Runtime != RuntimeAndroid || p.metadata.SDK == 0:
 	case p.metadata.SDK < newFileSDK:
@@ -232,14 +233,14 @@ func (t *exhaustionTopic) files(p *plan) Cause {
 }
 
 // limited sets a limit and says what it is.
-func (c *Cause) limited(limit int64, what string) {
+func (c *ExhaustionCause) limited(limit int64, what string) {
 	c.Limit = &limit
 	c.Near = *c.Value >= limit-limit/4
 	c.Note += "; " + what
 }
 
-func (t *exhaustionTopic) fragmentation() Cause {
-	c := Cause{Cause: Fragmentation, Unit: "bytes", Note: "the largest array, which needs as much room in one piece; how the free room is cut up is not in a dump"}
+func (t *exhaustionTopic) fragmentation() ExhaustionCause {
+	c := ExhaustionCause{Cause: Fragmentation, Unit: "bytes", Note: "the largest array, which needs as much room in one piece; how the free room is cut up is not in a dump"}
 	if len(t.Arrays) > 0 {
 		c.Value = &t.Arrays[0].Bytes
 	}

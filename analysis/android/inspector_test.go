@@ -224,7 +224,7 @@ func TestInspectorAndComponents(t *testing.T) {
 		i := inspect(t, g, android.InspectorOptions{})
 		components := read(t, g, android.Options{Top: 100000}).Components
 		list, watched := leaking(t, i), i.Watched()
-		for _, group := range []android.Group{components.Activities, components.Services, components.Fragments} {
+		for _, group := range []android.ComponentGroup{components.Activities, components.Services, components.Fragments} {
 			for _, c := range group.List {
 				o, _ := g.Find(hprof.ID(c.Object))
 				if slices.Contains(watched, o) {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/leakgate/leakgate/analysis/heap"
+	"github.com/leakgate/leakgate/analysis/hprof"
 )
 
 // Owner is who keeps an object: the nearest of its dominators that is no part of
@@ -11,7 +12,7 @@ import (
 // activity and not a map's node. Where all dominators are such parts it is the
 // nearest of them.
 type Owner struct {
-	Object ID `json:"object"`
+	Object hprof.ID `json:"object"`
 	// Class is that of the object, or the class that the object is.
 	Class string `json:"class"`
 	// Static tells that the owner is a class, by its static fields.

@@ -42,7 +42,7 @@ func TestKitKat(t *testing.T) {
 	if !slices.Equal(names, want) || s.Threads.Count != 12 {
 		t.Errorf("threads %q", names)
 	}
-	services := map[android.ID]string{}
+	services := map[hprof.ID]string{}
 	for _, c := range s.Components.Services.List {
 		services[c.Object] = c.State
 	}

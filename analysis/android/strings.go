@@ -40,7 +40,7 @@ type RepeatedString struct {
 	Count       int64  `json:"count"`
 	WastedBytes int64  `json:"wasted_bytes"`
 	// Object is one of them.
-	Object ID `json:"object"`
+	Object hprof.ID `json:"object"`
 }
 
 const (

@@ -2,7 +2,6 @@ package android
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/leakgate/leakgate/analysis/heap"
@@ -129,12 +128,6 @@ func ReadExhaustion(ctx context.Context, g *heap.Graph, o Options) (*Exhaustion,
 	return &t.Exhaustion, p.run(ctx)
 }
 
-// ID is the address of an object, 0x... in text.
-type ID hprof.ID
-
-// MarshalText gives the hexadecimal form.
-func (id ID) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%#x", uint64(id)), nil }
-
 // class gives the name of an object's class, fit to be shown; of a class object that
 // of the class itself.
 func (p *plan) class(o heap.Object) string {
@@ -144,7 +137,7 @@ func (p *plan) class(o heap.Object) string {
 	return text.Excerpt(p.graph.Class(o), longestClass)
 }
 
-func (p *plan) id(o heap.Object) ID { return ID(p.graph.ID(o)) }
+func (p *plan) id(o heap.Object) hprof.ID { return p.graph.ID(o) }
 
 // reachable tells whether GC roots hold an object, strongly or softly.
 func (p *plan) reachable(o heap.Object) bool { return p.graph.Reachability(o) <= heap.Soft }

@@ -192,7 +192,7 @@ func TestOwner(t *testing.T) {
 	if o := owners[8]; o == nil || o.Class != "java.util.LinkedList$Node" {
 		t.Errorf("deep: %+v", o)
 	}
-	if o := owners[7]; o == nil || o.Object != android.ID(ids.Of(view)) || o.Class != "android.widget.ImageView" || o.Static {
+	if o := owners[7]; o == nil || o.Object != ids.Of(view) || o.Class != "android.widget.ImageView" || o.Static {
 		t.Errorf("near: %+v", o)
 	}
 }

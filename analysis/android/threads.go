@@ -25,9 +25,9 @@ type Threads struct {
 
 // Thread is one thread. What the dump does not say of it is absent.
 type Thread struct {
-	Name   string `json:"name"`
-	Object ID     `json:"object"`
-	Class  string `json:"class"`
+	Name   string   `json:"name"`
+	Object hprof.ID `json:"object"`
+	Class  string   `json:"class"`
 	// ID is Thread.getId, Priority that of Java, 1 to 10.
 	ID       int64 `json:"id,omitempty"`
 	Daemon   *bool `json:"daemon,omitempty"`
@@ -39,23 +39,23 @@ type Thread struct {
 	// RetainedBytes is what the Thread object retains, Java and native.
 	RetainedBytes int64 `json:"retained_bytes"`
 	// Locals are the objects that its frames and native code hold.
-	Locals Locals `json:"locals"`
+	Locals ThreadLocals `json:"locals"`
 }
 
-// Locals are objects that are GC roots as local variables: JAVA_FRAME and JNI_LOCAL.
-type Locals struct {
+// ThreadLocals are objects that are GC roots as local variables: JAVA_FRAME and JNI_LOCAL.
+type ThreadLocals struct {
 	Count int64 `json:"count"`
 	// RetainedBytes is what they retain, Java and native.
 	RetainedBytes int64 `json:"retained_bytes"`
 	// Largest retains most of it; nil where there are none.
-	Largest *Item `json:"largest,omitempty"`
+	Largest *LargestLocal `json:"largest,omitempty"`
 }
 
-// Item is an object in a list.
-type Item struct {
-	Object        ID     `json:"object"`
-	Class         string `json:"class"`
-	RetainedBytes int64  `json:"retained_bytes"`
+// LargestLocal is the object that retains most.
+type LargestLocal struct {
+	Object        hprof.ID `json:"object"`
+	Class         string   `json:"class"`
+	RetainedBytes int64    `json:"retained_bytes"`
 }
 
 const (
@@ -204,7 +204,7 @@ func (t *threadsTopic) finish(p *plan) {
 
 // held sums up the locals of a thread. What GC roots hold has no dominator but the
 // roots, so their subtrees have nothing in common.
-func (t *threadsTopic) held(p *plan, serial uint32) (l Locals) {
+func (t *threadsTopic) held(p *plan, serial uint32) (l ThreadLocals) {
 	i, _ := slices.BinarySearchFunc(t.locals, serial, func(l local, s uint32) int { return cmp.Compare(l.thread, s) })
 	var best heap.Object
 	most := int64(-1)
@@ -217,7 +217,7 @@ func (t *threadsTopic) held(p *plan, serial uint32) (l Locals) {
 		}
 	}
 	if l.Count > 0 {
-		l.Largest = &Item{p.id(best), p.class(best), most}
+		l.Largest = &LargestLocal{p.id(best), p.class(best), most}
 	}
 	return l
 }

@@ -30,14 +30,14 @@ func TestThreads(t *testing.T) {
 		t.Fatalf("%s", text(t, s.Threads))
 	}
 	x := s.Threads.List[1]
-	if x.Name != "sync" || x.Object != android.ID(ids.Of(sync)) || x.Class != "java.lang.Thread" || x.Daemon == nil || !*x.Daemon || x.Priority != 5 || x.ID != 2 || x.RetainedBytes <= 0 {
+	if x.Name != "sync" || x.Object != ids.Of(sync) || x.Class != "java.lang.Thread" || x.Daemon == nil || !*x.Daemon || x.Priority != 5 || x.ID != 2 || x.RetainedBytes <= 0 {
 		t.Errorf("%s", text(t, x))
 	}
 	// Classes that the dump does not have have no name.
 	if want := []string{".run(Sync.java:12)", "java.lang.Thread.run(Thread.java:840)", ".call(Native.java)"}; !slices.Equal(x.Frames, want) || x.FramesLeftOut {
 		t.Errorf("frames %q", x.Frames)
 	}
-	if l := x.Locals; l.Count != 2 || l.Largest == nil || l.Largest.Object != android.ID(ids.Of(holder)) || l.RetainedBytes < 5050 || l.RetainedBytes > 5200 || l.Largest.RetainedBytes >= l.RetainedBytes {
+	if l := x.Locals; l.Count != 2 || l.Largest == nil || l.Largest.Object != ids.Of(holder) || l.RetainedBytes < 5050 || l.RetainedBytes > 5200 || l.Largest.RetainedBytes >= l.RetainedBytes {
 		t.Errorf("locals %s", text(t, l))
 	}
 	groups := map[string]int64{}
@@ -91,13 +91,13 @@ func TestExhaustion(t *testing.T) {
 		}
 		s, ids := made(t, h, hproftest.Form{}, android.Options{})
 		x := s.Exhaustion
-		if want := (android.Files{Descriptors: 802, Distinct: 801, Unreachable: 1, Parcel: 1, Sockets: 2}); x.Files != want {
+		if want := (android.OpenFiles{Descriptors: 802, Distinct: 801, Unreachable: 1, Parcel: 1, Sockets: 2}); x.Files != want {
 			t.Errorf("files %+v", x.Files)
 		}
-		if a := x.Arrays[0]; a.Object != android.ID(ids.Of(large)) || a.Bytes != 2_000_000 || a.Class != "byte[]" || a.Heap != "app" || a.Owner == nil || a.Owner.Class != "com.shop.Cache" {
+		if a := x.Arrays[0]; a.Object != ids.Of(large) || a.Bytes != 2_000_000 || a.Class != "byte[]" || a.Heap != "app" || a.Owner == nil || a.Owner.Class != "com.shop.Cache" {
 			t.Errorf("array %s", text(t, a))
 		}
-		causes := map[string]android.Cause{}
+		causes := map[string]android.ExhaustionCause{}
 		for _, c := range x.Causes {
 			causes[c.Cause] = c
 		}

@@ -6,6 +6,9 @@ import "fmt"
 // spaces. In a file an ID has 4 or 8 bytes.
 type ID uint64
 
+// MarshalText returns the hexadecimal form, 0x...
+func (id ID) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%#x", uint64(id)), nil }
+
 // Tag is the kind of a top-level record (hprof manual, "Record tags").
 type Tag uint8
 
