@@ -133,11 +133,6 @@ func NewHeadrooms(dev Device, facts Facts) *Headrooms {
 	return &Headrooms{dev: dev, facts: facts, known: map[Process]nature{}}
 }
 
-// ReadHeadroom reads the headroom of processes once; see Headrooms.
-func ReadHeadroom(ctx context.Context, dev Device, facts Facts, targets []Target) ([]Headroom, error) {
-	return NewHeadrooms(dev, facts).Read(ctx, targets)
-}
-
 const (
 	// askHeadroom is the real time that a reading gets: nothing in it waits for a process.
 	askHeadroom = 10 * time.Second

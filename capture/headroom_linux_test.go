@@ -158,14 +158,14 @@ func TestHeadroomOfWhatIsGone(t *testing.T) {
 	other.Start++
 	gone := targets[0]
 	gone.PID = 99999
-	got, err := ReadHeadroom(t.Context(), dev, Facts{UID: 2000, API: 34}, []Target{other, targets[0], gone})
+	got, err := NewHeadrooms(dev, Facts{UID: 2000, API: 34}).Read(t.Context(), []Target{other, targets[0], gone})
 	if err != nil || len(got) != 3 || !errors.Is(got[0].Err, ErrGone) || got[1].Err != nil || !got[1].Threads.Known || !errors.Is(got[2].Err, ErrGone) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if got[0].Threads.Known || got[2].FileLimit.Known {
 		t.Errorf("%+v", got)
 	}
-	if got, err := ReadHeadroom(t.Context(), dev, Facts{}, nil); err != nil || got != nil {
+	if got, err := NewHeadrooms(dev, Facts{}).Read(t.Context(), nil); err != nil || got != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -426,7 +426,7 @@ func FuzzHeadroom(f *testing.F) {
 			return 0, nil
 		}
 		p := Process{Name: "com.x", PID: 20602, Start: 277749, UID: 10123}
-		got, err := ReadHeadroom(t.Context(), dev, Facts{UID: 2000, API: 34}, []Target{{Process: p}})
+		got, err := NewHeadrooms(dev, Facts{UID: 2000, API: 34}).Read(t.Context(), []Target{{Process: p}})
 		if err != nil || len(got) != 1 {
 			return
 		}

@@ -150,7 +150,7 @@ func TestLocalHeadroom(t *testing.T) {
 		if right == "other" {
 			asked = unprivileged(t)
 		}
-		got, err := ReadHeadroom(t.Context(), asked, Facts{UID: 2000}, []Target{{Process: p}})
+		got, err := NewHeadrooms(asked, Facts{UID: 2000}).Read(t.Context(), []Target{{Process: p}})
 		if err != nil || got[0].Err != nil {
 			t.Fatal(got, err)
 		}

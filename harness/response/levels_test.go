@@ -145,7 +145,7 @@ func onPhone(t *testing.T, level, api int) *phone {
 		t.Fatal(err)
 	}
 	target := p.target(t, "java")
-	rooms, err := capture.ReadHeadroom(t.Context(), p.dev, p.facts, []capture.Target{target})
+	rooms, err := capture.NewHeadrooms(p.dev, p.facts).Read(t.Context(), []capture.Target{target})
 	if err != nil || len(rooms) != 1 || rooms[0].Err != nil {
 		t.Fatalf("%+v, %v", rooms, err)
 	}

@@ -1,0 +1,112 @@
+package capture_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/internal/shelltest"
+)
+
+// simulatedPhone runs com.shop, a debuggable app with two processes, on a phone whose
+// shell is not root and whose time runs 100 times faster. An adb.Device takes its place in front of a real phone.
+func simulatedPhone() capture.Device {
+	phone := androidsim.New(androidsim.Options{API: 34, Scale: 100, Apps: []androidsim.App{{
+		Package: "com.shop", Debuggable: true, Processes: []androidsim.ProcessSpec{
+			{Name: "com.shop", Models: []androidsim.Model{androidsim.Steady(androidsim.JavaHeap, 48)}},
+			{Name: "com.shop:push", Models: []androidsim.Model{androidsim.Steady(androidsim.NativeHeap, 12)}},
+		},
+	}}})
+	return &shelltest.Device{Run: func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+		return phone.Shell(ctx, command, strings.NewReader(""), stdout, stderr), ctx.Err()
+	}}
+}
+
+// The processes of an app, and the best way in which this phone lets each be read.
+func ExampleFindProcesses() {
+	ctx, dev := context.Background(), simulatedPhone()
+	facts, err := capture.ReadFacts(ctx, dev)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	found, err := capture.FindProcesses(ctx, dev, []capture.Pattern{"com.shop*"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	levels := capture.NewLevels(dev, facts)
+	for _, p := range found.Processes {
+		probe, err := levels.Probe(ctx, p)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(p.Name, "by", probe.Level.Source)
+	}
+	// Output:
+	// com.shop by run_as
+	// com.shop:push by run_as
+}
+
+// One round trip reads the memory of all processes that are due.
+func ExampleFast_Read() {
+	ctx, dev := context.Background(), simulatedPhone()
+	facts, err := capture.ReadFacts(ctx, dev)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	found, err := capture.FindProcesses(ctx, dev, []capture.Pattern{"com.shop*"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var targets []capture.Target
+	levels := capture.NewLevels(dev, facts)
+	for _, p := range found.Processes {
+		probe, err := levels.Probe(ctx, p)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		targets = append(targets, capture.Target{Process: p, Level: probe.Level})
+	}
+	rounds, err := capture.NewFast(dev).Read(ctx, targets, found.SystemServer, 10*time.Second)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, r := range rounds[0].Readings {
+		fmt.Printf("%s: %d MB\n", r.Name, (r.PSS.N+r.SwapPSS.N)/1024)
+	}
+	// Output:
+	// com.shop: 48 MB
+	// com.shop:push: 12 MB
+}
+
+// Where the memory of one process is, by the dimensions of dumpsys meminfo.
+func ExampleReadDetail() {
+	ctx, dev := context.Background(), simulatedPhone()
+	facts, err := capture.ReadFacts(ctx, dev)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	found, err := capture.FindProcesses(ctx, dev, []capture.Pattern{"com.shop"})
+	if err != nil || len(found.Processes) == 0 {
+		fmt.Println("com.shop does not run", err)
+		return
+	}
+	detail, err := capture.ReadDetail(ctx, dev, facts, found.Processes[0], found.SystemServer)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("%d MB, %d MB of which is Java heap\n", detail.Block.TotalPss.N/1024, detail.Block.JavaHeap.N/1024)
+	// Output: 48 MB, 48 MB of which is Java heap
+}
