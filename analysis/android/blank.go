@@ -189,7 +189,7 @@ func (i *Inspector) Matchers(e Edition, m *Metadata) []trace.Matcher {
 		}
 	}
 	if len(builds) == 1 {
-		return MatchersOf(e, builds[0])
+		return matchersOf(e, builds[0])
 	}
 	unknown := trace.Build{SDK: int(m.SDK)}
 	return e.matchers(func(m *trace.Matcher) bool {

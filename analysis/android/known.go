@@ -18,15 +18,11 @@ const (
 	Shark214
 )
 
-// Matchers are the references that the platform, its makers and a few libraries are
-// known to leak by, and those that never tell who holds an object, as far as a build
-// has them: MatchersOf of Shark3.
-func Matchers(b trace.Build) []trace.Matcher { return MatchersOf(Shark3, b) }
-
-// MatchersOf gives the matchers of an edition that apply to a build, in Shark's order:
-// of two with the same pattern the later is meant. Where the build is not known those
+// matchersOf returns the references that the platform, its makers and a few libraries are
+// known to leak by, and those that never tell who holds an object: those of an edition
+// that apply to a build, in Shark's order: of two with the same pattern the later is meant. Where the build is not known those
 // apply that every build has. Conditions are shared and must not be changed.
-func MatchersOf(e Edition, b trace.Build) []trace.Matcher {
+func matchersOf(e Edition, b trace.Build) []trace.Matcher {
 	return e.matchers(func(m *trace.Matcher) bool { return m.Applies(b) })
 }
 

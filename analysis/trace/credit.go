@@ -76,7 +76,7 @@ func (s *Search) weigh(seed, o heap.Object, c *credits, size *heap.Size) {
 		size.Native += own.Native
 	}
 	add(o)
-	if !s.reader.Leaf(o) {
+	if !s.reader.leaf(o) {
 		return
 	}
 	for f := s.reader.outbound.Of(o); f.Next(); {

@@ -89,7 +89,7 @@ func (e *Element) stable() string {
 	if isCompiled(class) && e.Super != "" {
 		line += " (" + StableClass(e.Super) + ")"
 	}
-	return line + "." + StableField(field)
+	return line + "." + stableField(field)
 }
 
 // bases are the superclasses of java.util's collections that have nodes or tables.
@@ -191,8 +191,8 @@ var fieldChanges = []change{
 	{regexp.MustCompile(`lambda(?:\$?-)\d+`), "lambda"},
 }
 
-// StableField is the name of a field without what changes from build to build.
-func StableField(name string) string {
+// stableField is the name of a field without what changes from build to build.
+func stableField(name string) string {
 	if !strings.ContainsAny(name, "$-") {
 		return name
 	}

@@ -77,7 +77,7 @@ func (s *Search) Leaks(ctx context.Context, d Describe) (*Result, error) {
 		l.Also = slices.Concat(l.Also, credits.also[o], behind[o])
 	}
 	for _, t := range s.targets {
-		if !s.Reached(t) && !credits.met(t) {
+		if !s.reached(t) && !credits.met(t) {
 			g.result.Unreachable = append(g.result.Unreachable, t)
 		}
 	}

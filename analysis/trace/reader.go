@@ -270,8 +270,8 @@ func (r *Reader) Read(o heap.Object, visit func(Edge)) {
 	r.fields(o, k, visit)
 }
 
-// Leaf tells whether nothing is followed from an object: a string, a boxed value.
-func (r *Reader) Leaf(o heap.Object) bool { return !r.graph.IsClass(o) && r.kind(o).leaf }
+// leaf tells whether nothing is followed from an object: a string, a boxed value.
+func (r *Reader) leaf(o heap.Object) bool { return !r.graph.IsClass(o) && r.kind(o).leaf }
 
 func (r *Reader) static(o heap.Object, visit func(Edge)) {
 	actions := r.statics[o]

@@ -155,12 +155,8 @@ func (s *Search) meet(o heap.Object, parent uint32, low, lasting bool) {
 	}
 }
 
-// Found gives the targets that the roots reach, the nearest first. One that only
-// others of them lead to is not among them.
-func (s *Search) Found() []heap.Object { return s.found }
-
-// Reached tells whether a path leads to an object.
-func (s *Search) Reached(o heap.Object) bool { return s.met(o) != 0 }
+// reached tells whether a path leads to an object.
+func (s *Search) reached(o heap.Object) bool { return s.met(o) != 0 }
 
 // met gives what parents has for an object.
 func (s *Search) met(o heap.Object) uint32 {
@@ -183,18 +179,6 @@ type Path struct {
 	Root  Root
 	Steps []Step
 	Leak  heap.Object
-}
-
-// Paths gives the paths to objects that were reached; those that were not have none.
-func (s *Search) Paths(objects []heap.Object) []Path {
-	edges := s.edges(objects)
-	paths := make([]Path, 0, len(objects))
-	for _, o := range objects {
-		if s.Reached(o) {
-			paths = append(paths, s.path(o, edges))
-		}
-	}
-	return paths
 }
 
 func (s *Search) path(o heap.Object, edges map[heap.Object]Edge) Path {
@@ -228,7 +212,7 @@ func (s *Search) edges(objects []heap.Object) map[heap.Object]Edge {
 	edges := map[heap.Object]Edge{}
 	holders := map[heap.Object]bool{}
 	for _, o := range objects {
-		for s.Reached(o) {
+		for s.reached(o) {
 			if _, known := edges[o]; known {
 				break
 			}

@@ -80,7 +80,7 @@ func (s *Search) Traces(ctx context.Context, objects []heap.Object, d Describe) 
 	}
 	traces := make([]Trace, 0, len(objects))
 	for _, o := range objects {
-		if s.Reached(o) {
+		if s.reached(o) {
 			traces = append(traces, s.reader.trace(s.path(o, edges), d))
 		}
 	}

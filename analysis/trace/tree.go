@@ -89,7 +89,7 @@ type branchKey struct {
 
 // mark puts an object and all before it on the tree.
 func (b *branches) mark(o heap.Object) {
-	if !b.Reached(o) {
+	if !b.reached(o) {
 		return
 	}
 	b.targets.add(o)
