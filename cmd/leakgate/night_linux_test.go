@@ -76,7 +76,7 @@ func TestSettlersOnTheHostDevice(t *testing.T) {
 		switch {
 		case !ok:
 			t.Errorf("never seen: %s", name)
-		case leaks != (want.kind != "") || leaks && p.Kind != want.kind:
+		case leaks != (want.kind != "") || leaks && p.Kind.String() != want.kind:
 			t.Errorf("%s: gate %s, %s, want %q: %s", name, p.Gate, p.Kind, want.kind, p.Because)
 		case p.LastMB == nil || *p.LastMB < want.mb:
 			t.Errorf("%s has not grown to %v MB: %v", name, want.mb, p.LastMB)

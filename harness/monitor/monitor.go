@@ -3,7 +3,6 @@ package monitor
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -56,10 +55,8 @@ func Run(ctx context.Context, o Options) (record.Run, error) {
 	if o.Respond != nil {
 		m.responder = response.New(o.Dir, *o.Respond)
 	}
-	header, err := m.header()
-	if err != nil {
-		return record.Run{}, err
-	}
+	header := m.header()
+	var err error
 	m.ledger, err = ledger.New(header, o.Policy)
 	if err != nil {
 		return record.Run{}, fmt.Errorf("start run: %w", err)
@@ -114,14 +111,9 @@ type run struct {
 }
 
 // header is the first line of the run: all that is needed to judge the others again.
-func (m *run) header() (record.Header, error) {
-	policy, err := json.Marshal(m.Policy)
-	if err != nil {
-		return record.Header{}, fmt.Errorf("encode policy: %w", err)
-	}
-	h := record.Header{Started: m.started.UTC(), Plan: &record.Plan{
-		Tool: m.Tool, Policy: policy, Assert: m.Assert, Strict: m.Strict,
-	}}
+func (m *run) header() record.Header {
+	h := record.Header{Started: m.started.UTC(), Plan: &record.Plan{Tool: m.Tool, Assert: m.Assert, Strict: m.Strict}}
+	h.Plan.SetPolicy(m.Policy)
 	for _, d := range m.Devices {
 		h.Devices = append(h.Devices, headerOf(d))
 	}
@@ -129,10 +121,10 @@ func (m *run) header() (record.Header, error) {
 		h.Plan.Processes = append(h.Plan.Processes, string(p))
 	}
 	if m.Workload != nil {
-		h.Plan.Workload = new(m.Workload.Describe())
-		m.work = *h.Plan.Workload
+		m.work = m.Workload.Describe()
+		h.Plan.Workload = &record.PlannedWorkload{Kind: m.work.Kind, Seed: m.work.Seed, Events: m.work.Events}
 	}
-	return h, nil
+	return h
 }
 
 // watch lets the sessions and the workload run and gives the cause of the end.

@@ -36,7 +36,7 @@ func nightTable(processes, samples int) []byte {
 
 func nightLines(processes, samples int) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, `{"schema":%q,"started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1000,"time_scale":1}]}`+"\n", record.SamplesSchema)
+	fmt.Fprintf(&b, `{"schema":%q,"started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1000,"time_scale":1}],`+articlePlan+"}\n", record.SamplesSchema)
 	night(processes, samples, func(p int, t float64, kb int64) {
 		fmt.Fprintf(&b, `{"t_s":%g,"up_s":%g,"device":"S1","user":0,"process":"com.shop:p%d","pid":%d,"start":4567,"source":"smaps_rollup","pss_kb":%d,"swap_pss_kb":0,"rss_anon_kb":123456,"swap_kb":0,"threads":30,"cost_ms":6.25}`+"\n",
 			t, 1000+t, p, 1000+p, kb)

@@ -18,8 +18,8 @@ func readLines(in io.Reader, o Options, limit int) (*recording, error) {
 		header = true
 		policy := o.Policy
 		if had, err := ledger.PolicyOf(h); err != nil {
-			r.warnings = append(r.warnings, fmt.Sprintf("line 1: the policy of the run cannot be used: %v", err))
-		} else if had.Name == policy.Name && h.Plan != nil {
+			r.warnings = append(r.warnings, fmt.Sprintf("line 1 of %s: %v; judged by the defaults of policy %s", record.SamplesName, err, policy.Name))
+		} else if had.Name == policy.Name {
 			policy = had
 		}
 		l, err := ledger.New(h, policy)

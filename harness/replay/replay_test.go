@@ -140,7 +140,7 @@ func onlyOurs(lines []string) []string {
 
 func TestRefusals(t *testing.T) {
 	robust := Options{Policy: detector.RobustPolicy()}
-	header := `{"schema":"leakgate.samples/1","devices":[{"device":"S1","started_up_s":1,"time_scale":1}]}` + "\n"
+	header := lineHeader
 	named := robust
 	named.Column = "pss"
 	for name, c := range map[string]struct {
@@ -231,7 +231,9 @@ func rowsOf(r *rand.Rand, process string, pid int) (table, ndjson []string) {
 
 const rowHeader = "t_s,process,pid,pss_kb,swap_pss_kb,native_heap_kb,egl_mtrack_kb\n"
 
-const lineHeader = `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":100,"time_scale":1}]}` + "\n"
+const lineHeader = `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":100,"time_scale":1}],` + articlePlan + "}\n"
+
+const articlePlan = `"plan":{"tool":"t","policy":"article","revision":1,"intervals":{"normal_s":30,"suspicious_s":15,"leaking_s":60},"cooldown_s":1800,"max_gap_s":1800,"assert":"end","strict":false,"processes":["*"],"workload":null}`
 
 // The same recording as one long table, as tables of their own, and as a run gives
 // the same verdicts, by both policies.
@@ -322,20 +324,15 @@ func TestRunWithBadLines(t *testing.T) {
 func TestPolicyOfTheRun(t *testing.T) {
 	_, lines := rowsOf(rand.New(rand.NewPCG(1, 1)), "a", 7)
 	plain := lineHeader + strings.Join(lines, "\n") + "\n"
-	patient := detector.RobustPolicy()
-	patient.MaxGap = 2 * time.Hour // the hole of 4000 s is none
-	text, err := json.Marshal(patient)
-	if err != nil {
-		t.Fatal(err)
-	}
 	robust := Options{Policy: detector.RobustPolicy()}
-	crossed := strings.Replace(plain, `}]}`, `}],"plan":{"policy":`+string(text)+`}}`, 1)
+	// The hole of 4000 s is none.
+	crossed := strings.NewReplacer(`"article"`, `"robust"`, `"max_gap_s":1800`, `"max_gap_s":7200`).Replace(plain)
 	const hole = "nothing was measured for more than"
 	if a, b := mustSay(t, plain, robust), mustSay(t, crossed, robust); !strings.Contains(strings.Join(a.Processes[0].Warnings, "\n"), hole) || strings.Contains(strings.Join(b.Processes[0].Warnings, "\n"), hole) {
 		t.Errorf("%q, and of the patient policy %q", a.Processes[0].Warnings, b.Processes[0].Warnings)
 	}
-	unknown := strings.Replace(plain, `}]}`, `}],"plan":{"policy":{"Name":"later"}}}`, 1)
-	if r := mustSay(t, unknown, article); len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], `policy "later"`) {
+	unknown := strings.Replace(plain, `"article"`, `"later"`, 1)
+	if r := mustSay(t, unknown, article); len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], `policy "later"`) || !strings.HasSuffix(r.Warnings[0], "judged by the defaults of policy article") {
 		t.Errorf("%q", r.Warnings)
 	}
 }

@@ -1,57 +1,10 @@
 package record
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/leakgate/leakgate/detector"
 )
-
-// SamplesSchema names the format of samples.ndjson (docs/formats/run.md).
-const SamplesSchema = "leakgate.samples/1"
-
-// Header is the first line of samples.ndjson.
-type Header struct {
-	Schema  string         `json:"schema"`
-	Started time.Time      `json:"started"`
-	Devices []HeaderDevice `json:"devices"`
-	// Plan is what the run was asked to do: with it the lines can be judged again
-	// without the program that wrote them.
-	Plan *Plan `json:"plan,omitempty"`
-}
-
-// Plan is what a run was asked to do.
-type Plan struct {
-	Tool string `json:"tool"`
-	// Policy is the policy with all its constants, under their names in the program.
-	Policy json.RawMessage `json:"policy"`
-	Assert Assert          `json:"assert"`
-	Strict bool            `json:"strict"`
-	// Processes are the patterns that choose what is watched.
-	Processes []string `json:"processes"`
-	// Workload is what stresses the app; null for nothing.
-	Workload *Workload `json:"workload"`
-}
-
-// Assert says what of a verdict fails a run.
-type Assert string
-
-// The gate word at the end fails a run, or any process that ever reached LEAKING.
-const (
-	AssertEnd  Assert = "end"
-	AssertLive Assert = "live"
-)
-
-// HeaderDevice is one device as it was when the run began.
-type HeaderDevice struct {
-	Device string `json:"device"`
-	Model  string `json:"model"`
-	API    int    `json:"api"`
-	// StartedUp is the device's clock (seconds since boot) when the run began.
-	StartedUp float64 `json:"started_up_s"`
-	// TimeScale is device seconds per real second; 1 for a real phone.
-	TimeScale float64 `json:"time_scale"`
-}
 
 // Sample is one reading of one process. A value that the source cannot give is nil.
 type Sample struct {

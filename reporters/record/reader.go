@@ -41,12 +41,9 @@ func ReadSamples(in io.Reader, to Lines) ([]error, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read samples header: %w", err)
 	}
-	var h Header
-	if err := json.Unmarshal(text, &h); err != nil {
+	h, err := decodeHeader(text)
+	if err != nil {
 		return nil, fmt.Errorf("read samples header: %w", err)
-	}
-	if h.Schema != SamplesSchema {
-		return nil, fmt.Errorf("read samples header: schema is %q, not %q", h.Schema, SamplesSchema)
 	}
 	if to.Header != nil {
 		if err := to.Header(h); err != nil {

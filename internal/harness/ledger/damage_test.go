@@ -71,11 +71,8 @@ func withPolicy(t *testing.T, text []byte, policy detector.Policy) []byte {
 	if err := json.Unmarshal(first, &h); err != nil {
 		t.Fatal(err)
 	}
-	var err error
-	if h.Plan.Policy, err = json.Marshal(policy); err != nil {
-		t.Fatal(err)
-	}
-	first, err = json.Marshal(h)
+	h.Plan.SetPolicy(policy)
+	first, err := json.Marshal(h)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +275,7 @@ func TestRebuildWithoutItsTurningPoints(t *testing.T) {
 
 // steadyLines are the samples of one process, one in 30 s, rising by so many kB each.
 func steadyLines(n, rise int, source string) []string {
-	lines := []string{`{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1000,"time_scale":1}],"plan":{"tool":"t","policy":null,"assert":"end","strict":true,"processes":["com.x"],"workload":null}}`}
+	lines := []string{`{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1000,"time_scale":1}],"plan":{"tool":"t","policy":"article","revision":1,"intervals":{"normal_s":30,"suspicious_s":15,"leaking_s":60},"cooldown_s":1800,"max_gap_s":1800,"assert":"end","strict":true,"processes":["com.x"],"workload":null}}`}
 	for i := range n {
 		lines = append(lines, fmt.Sprintf(`{"t_s":%d,"up_s":%d,"device":"S1","user":0,"process":"com.x","pid":5,"start":6,"source":%q,"pss_kb":%d,"swap_pss_kb":0,"rss_anon_kb":%d,"swap_kb":0}`,
 			30*i, 1000+30*i, source, 200_000+rise*i, 100_000+rise*i))

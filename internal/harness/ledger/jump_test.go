@@ -68,7 +68,7 @@ func TestJumpsAcrossAReboot(t *testing.T) {
 // The lines that tell steps and jumps are not heard when a run is rebuilt: they
 // follow from the samples.
 func TestRebuildHearsNoJump(t *testing.T) {
-	const header = `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1,"time_scale":1}]}` + "\n"
+	const header = headerLine
 	const found = `{"t_s":1,"up_s":2,"device":"S1","event":"found","user":0,"process":"x","pid":1,"start":2,"source":"smaps_rollup"}` + "\n"
 	var lines [2]strings.Builder
 	for i := range 50 {

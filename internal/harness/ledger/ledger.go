@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -41,8 +40,9 @@ func New(h record.Header, policy detector.Policy) (*Ledger, error) {
 		}
 	}
 	l.stopped = record.Event{Text: record.StoppedKilled}
-	if h.Plan != nil {
-		l.stopped.Workload = h.Plan.Workload
+	if h.Plan != nil && h.Plan.Workload != nil {
+		w := h.Plan.Workload
+		l.stopped.Workload = &record.Workload{Kind: w.Kind, Seed: w.Seed, Events: w.Events}
 	}
 	return l, nil
 }
@@ -174,10 +174,13 @@ func (l *Ledger) Accounts() []*Account {
 // Run returns the record of the run, judged by all lines so far. A run that was
 // killed ended with its last line.
 func (l *Ledger) Run() record.Run {
-	plan := l.plan()
+	plan := record.Plan{Assert: record.AssertEnd}
+	if l.header.Plan != nil {
+		plan = *l.header.Plan
+	}
 	r := record.Run{
 		Schema: record.RunSchema, Tool: plan.Tool, Started: l.header.Started, Ended: l.ended(),
-		Policy: policyName(plan), Stopped: l.stopped.Text, Workload: l.workload(), Own: l.stopped.Own,
+		Policy: plan.Policy, Stopped: l.stopped.Text, Workload: l.workload(), Own: l.stopped.Own,
 		Devices: []record.Device{}, Processes: []record.Process{}, Diagnoses: []record.Diagnosis{}, Warnings: []string{},
 	}
 	for _, p := range l.parts {
@@ -196,12 +199,21 @@ func (l *Ledger) Run() record.Run {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%d diagnoses are left out here, or what they have found: their folders have it", cut))
 	}
 	r.Interrupted = r.Stopped == record.StoppedInterrupted || r.Stopped == record.StoppedKilled
-	r.Warnings = append(r.Warnings, l.unseen()...)
+	r.Warnings = append(append(r.Warnings, l.headerWarnings()...), l.unseen(plan.Processes)...)
 	if text := l.damage.summary(); text != "" {
 		r.Warnings = append(r.Warnings, text)
 	}
 	r.ExitCode = ExitCode(r, plan.Assert, plan.Strict)
 	return r
+}
+
+// headerWarnings name what is wrong with the header.
+func (l *Ledger) headerWarnings() []string {
+	var out []string
+	for _, text := range l.header.Warnings {
+		out = append(out, fmt.Sprintf("line 1 of %s: %s", record.SamplesName, text))
+	}
+	return out
 }
 
 func (l *Ledger) ended() time.Time {
@@ -232,10 +244,10 @@ func (l *Ledger) workload() *record.Workload {
 
 // unseen names the processes that were asked for and never seen. A pattern with a
 // star may well match none, as long as something was seen.
-func (l *Ledger) unseen() []string {
+func (l *Ledger) unseen(patterns []string) []string {
 	accounts := l.Accounts()
 	var out []string
-	for _, text := range l.plan().Processes {
+	for _, text := range patterns {
 		p := capture.Pattern(text)
 		seen := slices.ContainsFunc(accounts, func(a *Account) bool { return p.Match(a.Name) })
 		if !seen && !(len(accounts) > 0 && strings.HasSuffix(text, "*")) {
@@ -243,18 +255,4 @@ func (l *Ledger) unseen() []string {
 		}
 	}
 	return out
-}
-
-func (l *Ledger) plan() record.Plan {
-	if l.header.Plan == nil {
-		return record.Plan{Assert: record.AssertEnd}
-	}
-	return *l.header.Plan
-}
-
-func policyName(p record.Plan) string {
-	var policy struct{ Name string }
-	// The policy was written by this program or read by it before.
-	_ = json.Unmarshal(p.Policy, &policy)
-	return policy.Name
 }

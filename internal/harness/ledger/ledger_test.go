@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -128,29 +127,6 @@ func TestLedgerFeedsTheDetector(t *testing.T) {
 		}
 		if len(gates) < 2 || policy.Name == detector.PolicyRobust && holes == 0 {
 			t.Errorf("%s: gates %v, %d with holes: the lives are too much alike", policy.Name, gates, holes)
-		}
-	}
-}
-
-// A run from before there was another policy is judged by the article, whatever the
-// default is now; a new one by what its header names.
-func TestPolicyOfTheHeader(t *testing.T) {
-	changed := detector.RobustPolicy()
-	changed.MaxGap = time.Hour
-	own, err := json.Marshal(changed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, c := range map[string]struct {
-		plan *record.Plan
-		want detector.Policy
-	}{
-		"no plan":                 {nil, detector.ArticlePolicy()},
-		"a plan without a policy": {&record.Plan{}, detector.ArticlePolicy()},
-		"its own":                 {&record.Plan{Policy: own}, changed},
-	} {
-		if got, err := PolicyOf(record.Header{Plan: c.plan}); err != nil || got != c.want {
-			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
 }

@@ -1,22 +1,31 @@
 package ledger
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// PolicyOf is the policy that the run had; the default where the header does not
-// tell it, as before leakgate wrote it there.
+// PolicyOf returns the policy that the run with this header had. There is no default.
 func PolicyOf(h record.Header) (detector.Policy, error) {
-	policy := detector.ArticlePolicy()
-	if h.Plan == nil || len(h.Plan.Policy) == 0 {
-		return policy, nil
+	if h.Plan == nil || h.Plan.Policy == "" {
+		return detector.Policy{}, errors.New("use the policy of the run: there is none")
 	}
-	if err := json.Unmarshal(h.Plan.Policy, &policy); err != nil {
-		return policy, fmt.Errorf("decode policy: %w", err)
+	policy := h.Plan.DetectorPolicy()
+	if err := policy.Validate(); err != nil {
+		return detector.Policy{}, fmt.Errorf("use the policy of the run: %w", err)
 	}
-	return policy, policy.Validate()
+	return policy, nil
+}
+
+// headerError is a header that cannot be used.
+func headerError(h record.Header, err error) error {
+	because := ""
+	if len(h.Warnings) > 0 {
+		because = fmt.Sprintf(" (%s)", strings.Join(h.Warnings, "; "))
+	}
+	return fmt.Errorf("%w%s: restore the first line of %s", err, because, record.SamplesName)
 }

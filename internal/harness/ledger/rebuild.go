@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -35,7 +36,7 @@ func Rebuild(dir string) (record.Run, []error, error) {
 	l, warnings, err := Read(f, func(h record.Header) (*Ledger, error) {
 		policy, err := PolicyOf(h)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w, or judge the run with `leakgate replay --policy robust`", headerError(h, err))
 		}
 		return New(h, policy)
 	})
@@ -51,7 +52,13 @@ func Rebuild(dir string) (record.Run, []error, error) {
 func Read(in io.Reader, begin func(record.Header) (*Ledger, error)) (*Ledger, []error, error) {
 	var l *Ledger
 	truncated, err := record.ReadSamples(in, record.Lines{
-		Header:  func(h record.Header) (err error) { l, err = begin(h); return err },
+		Header: func(h record.Header) (err error) {
+			if len(h.Devices) == 0 || slices.ContainsFunc(h.Devices, func(d record.HeaderDevice) bool { return d.Device == "" }) {
+				return headerError(h, errors.New("it names no device, or one without a name"))
+			}
+			l, err = begin(h)
+			return err
+		},
 		Sample:  func(s record.Sample) error { return l.AddSample(s) },
 		Event:   func(e record.Event) error { return l.AddEvent(e) },
 		Damaged: func(line int, why error) { l.AddDamage(line, why) },
@@ -63,7 +70,11 @@ func Read(in io.Reader, begin func(record.Header) (*Ledger, error)) (*Ledger, []
 		first := l.damage.first[0]
 		return nil, nil, fmt.Errorf("nothing can be read but the header; line %d: %s", first.number, first.why)
 	}
-	warnings := append(l.damage.warnings(), truncated...)
+	var warnings []error
+	for _, text := range l.headerWarnings() {
+		warnings = append(warnings, errors.New(text))
+	}
+	warnings = append(append(warnings, l.damage.warnings()...), truncated...)
 	if l.skipped > 0 {
 		warnings = append(warnings, fmt.Errorf("more than %d processes: %d lines of the others are skipped", l.Limit, l.skipped))
 	}

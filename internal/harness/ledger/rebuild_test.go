@@ -18,6 +18,12 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
+// articlePlan is the plan of a run by policy article, headerLine the header of one.
+const (
+	articlePlan = `"plan":{"tool":"t","policy":"article","revision":1,"intervals":{"normal_s":30,"suspicious_s":15,"leaking_s":60},"cooldown_s":1800,"max_gap_s":1800,"assert":"end","strict":false,"processes":["*"],"workload":null}`
+	headerLine  = `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1,"time_scale":1}],` + articlePlan + "}\n"
+)
+
 // recordedLines are the lines of a run of policy article with leaks, crashes, a hole, a
 // device that was away and a reboot.
 func recordedLines(t *testing.T) []byte {
@@ -101,14 +107,20 @@ func checkBeginning(t *testing.T, text []byte, run, whole record.Run) {
 }
 
 func TestRebuildRefuses(t *testing.T) {
-	header := `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1,"time_scale":1}]}` + "\n"
+	header := headerLine
 	for name, c := range map[string]struct{ text, want string }{
-		"an empty file":       {"", "read samples header"},
-		"half a header":       {header[:40], "read samples header"},
-		"a strange device":    {header + `{"t_s":1,"up_s":2,"device":"S2","process":"x","source":"smaps"}` + "\n", `line 2: device "S2" is not in the header`},
-		"no JSON":             {header + "x\n", "line 2"},
-		"a device twice":      {strings.Replace(header, `"devices":[`, `"devices":[{"device":"S1"},`, 1), "stands twice"},
-		"a policy of no kind": {strings.Replace(header, `}]}`, `}],"plan":{"policy":{"Name":"x"}}}`, 1), `find policy "x"`},
+		"an empty file":     {"", "read samples header"},
+		"half a header":     {header[:40], "read samples header"},
+		"a strange device":  {header + `{"t_s":1,"up_s":2,"device":"S2","process":"x","source":"smaps"}` + "\n", `line 2: device "S2" is not in the header`},
+		"no JSON":           {header + "x\n", "line 2"},
+		"a device twice":    {strings.Replace(header, `"devices":[`, `"devices":[{"device":"S1"},`, 1), "stands twice"},
+		"an unknown policy": {strings.Replace(header, `"article"`, `"x"`, 1), "find policy \"x\": known policies: article, robust: restore the first line of samples.ndjson, or judge the run with `leakgate replay --policy robust`"},
+		"another revision":  {strings.Replace(header, `"revision":1`, `"revision":99`, 1), "use revision 99"},
+		"no policy":         {strings.Replace(header, `"policy"`, `"polizy"`, 1), "there is none (missing key plan.policy; unknown key \"plan.polizy\")"},
+		"no plan":           {strings.Replace(header, `"plan"`, `"PLAN"`, 1), "there is none (missing key plan; unknown key \"PLAN\")"},
+		"a word":            {strings.Replace(header, `"end"`, `"END"`, 1), "key plan.assert: unknown word \"END\": want end or live"},
+		"of before":         {strings.Replace(header, `"article"`, `{"Name":"robust"}`, 1), "record the run again"},
+		"a nameless device": {strings.Replace(header, `"device"`, `"serial"`, 1), "missing key devices[0].device; unknown key \"devices[0].serial\""},
 	} {
 		if _, _, err := rebuildOf(t, []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
@@ -122,7 +134,7 @@ func TestRebuildRefuses(t *testing.T) {
 // Whatever the lines are, a rebuild gives an error or a run that can be written
 // and read again.
 func FuzzRebuild(f *testing.F) {
-	header := `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1,"time_scale":1}]}` + "\n"
+	header := headerLine
 	for _, lines := range []string{
 		`{"t_s":1,"up_s":2,"device":"S1","user":0,"process":"x","pid":1,"start":2,"source":"smaps_rollup","pss_kb":5}`,
 		`{"t_s":1,"up_s":2,"device":"S1","process":"x","source":"dumpsys","breakdown":{"total_pss_kb":7}}`,
@@ -155,18 +167,18 @@ func FuzzRebuild(f *testing.F) {
 
 // What another version wrote neither invents a process nor bends a time.
 func TestRebuildOfAnotherVersion(t *testing.T) {
-	text := `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1"}],"new":1}` + "\n" +
+	text := `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1"}],"new":1,` + articlePlan + "}\n" +
 		`{"t_s":1,"up_s":2,"device":"S1","event":"celebrated","process":"a","with":"cake"}` + "\n" +
 		`{"t_s":60,"up_s":61,"device":"S1","event":"end"}` + "\n"
 	run, doubts, err := rebuildOf(t, []byte(text))
-	if err != nil || len(doubts) > 0 || len(run.Processes) != 0 || run.Ended.Sub(run.Started) != time.Minute {
+	if err != nil || len(doubts) != 5 || doubts[4].Error() != `line 1 of samples.ndjson: unknown key "new"` || len(run.Processes) != 0 || run.Ended.Sub(run.Started) != time.Minute {
 		t.Errorf("%+v, %v, %v", run, doubts, err)
 	}
 }
 
 // Lines of a response that no run writes give an error or a run that can be written.
 func TestRebuildHostileLines(t *testing.T) {
-	header := `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S1","model":"m","api":34,"started_up_s":1,"time_scale":1}]}` + "\n"
+	header := headerLine
 	found := `{"t_s":1,"up_s":2,"device":"S1","event":"found","process":"x","pid":1,"start":2,"source":"smaps_rollup"}` + "\n"
 	var many strings.Builder
 	for i := range 700 {

@@ -1,0 +1,221 @@
+package record
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+// SamplesSchema names the format of samples.ndjson (docs/formats/run.md).
+const SamplesSchema = "leakgate.samples/1"
+
+// Header is the first line of samples.ndjson.
+type Header struct {
+	Schema  string         `json:"schema"`
+	Started time.Time      `json:"started"`
+	Devices []HeaderDevice `json:"devices"`
+	Plan    *Plan          `json:"plan"`
+	// Warnings name the keys of a header that are unknown or missing.
+	Warnings []string `json:"-"`
+}
+
+// HeaderDevice is one device as it was when the run began.
+type HeaderDevice struct {
+	Device string `json:"device"`
+	Model  string `json:"model"`
+	API    int    `json:"api"`
+	// StartedUp is the device's clock (seconds since boot) when the run began.
+	StartedUp float64 `json:"started_up_s"`
+	// TimeScale is device seconds per real second; 1 for a real phone.
+	TimeScale float64 `json:"time_scale"`
+}
+
+// decodeHeader decodes the first line of samples.ndjson. A key that is unknown, missing
+// or there twice is a warning: what is missing has the default of the policy.
+func decodeHeader(line []byte) (Header, error) {
+	var head struct {
+		Schema string
+		Plan   struct{ Policy json.RawMessage }
+	}
+	if err := json.Unmarshal(line, &head); err != nil {
+		return Header{}, err
+	}
+	if head.Schema != SamplesSchema {
+		return Header{}, fmt.Errorf("schema is %s, not %q", text.Quote(head.Schema, maxQuoted), SamplesSchema)
+	}
+	if bytes.HasPrefix(head.Plan.Policy, []byte("{")) {
+		return Header{}, errors.New("the plan has the form of a leakgate from before its first release, which is not read any more: record the run again")
+	}
+	h := Header{Plan: &Plan{Assert: AssertEnd}}
+	defaults := detector.DefaultPolicy()
+	if string(head.Plan.Policy) == `"`+detector.PolicyArticle+`"` {
+		defaults = detector.ArticlePolicy()
+	}
+	h.Plan.SetPolicy(defaults)
+	h.Plan.Policy = "" // nothing stands for a name
+	var k keys
+	if err := k.decode("", line, reflect.ValueOf(&h).Elem()); err != nil {
+		return Header{}, err
+	}
+	h.Warnings = k.warnings()
+	return h, nil
+}
+
+// keys decodes JSON objects that must have exactly the keys of their structs.
+type keys struct {
+	problems []string
+	more     int
+}
+
+const (
+	// maxProblems bounds the keys that are named, maxQuoted what is quoted of one.
+	maxProblems, maxQuoted = 20, 60
+)
+
+func (k *keys) add(format string, args ...any) {
+	if len(k.problems) == maxProblems {
+		k.more++
+		return
+	}
+	k.problems = append(k.problems, fmt.Sprintf(format, args...))
+}
+
+func (k *keys) warnings() []string {
+	if k.more > 0 {
+		return append(k.problems, fmt.Sprintf("%d more unknown or missing keys", k.more))
+	}
+	return k.problems
+}
+
+// decode decodes the value at a path. What is null or missing keeps its value.
+func (k *keys) decode(path string, raw []byte, into reflect.Value) error {
+	pointer := into.Kind() == reflect.Pointer
+	switch {
+	case bytes.Equal(raw, []byte("null")) && pointer:
+		into.SetZero()
+		return nil
+	case bytes.Equal(raw, []byte("null")):
+		k.add("key %s is null%s", path, assumed(into))
+		return nil
+	case pointer:
+		if into.IsNil() {
+			into.Set(reflect.New(into.Type().Elem()))
+		}
+		return k.decode(path, raw, into.Elem())
+	case into.Kind() == reflect.Struct && !into.Addr().Type().Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
+		return k.object(path, raw, into)
+	case into.Kind() == reflect.Slice && into.Type().Elem().Kind() == reflect.Struct:
+		return k.list(path, raw, into)
+	}
+	if err := json.Unmarshal(raw, into.Addr().Interface()); err != nil {
+		return fmt.Errorf("key %s: %w", path, err)
+	}
+	return nil
+}
+
+func (k *keys) list(path string, raw []byte, into reflect.Value) error {
+	var elements []json.RawMessage
+	if err := json.Unmarshal(raw, &elements); err != nil {
+		return fmt.Errorf("key %s: %w", path, err)
+	}
+	into.Set(reflect.MakeSlice(into.Type(), len(elements), len(elements)))
+	for i, element := range elements {
+		if err := k.decode(fmt.Sprintf("%s[%d]", path, i), element, into.Index(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *keys) object(path string, raw []byte, into reflect.Value) error {
+	if path != "" {
+		path += "."
+	}
+	values, err := k.members(path, raw)
+	if err != nil {
+		return err
+	}
+	for field, value := range into.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name == "-" {
+			continue
+		}
+		if member, ok := values.take(name); !ok {
+			k.add("missing key %s%s", path+name, assumed(value))
+			if value.Kind() == reflect.Pointer {
+				value.SetZero()
+			}
+		} else if err := k.decode(path+name, member, value); err != nil {
+			return err
+		}
+	}
+	for _, m := range values {
+		k.add("unknown key %s", text.Quote(path+m.name, maxQuoted))
+	}
+	return nil
+}
+
+// assumed says what counts in the place of a value.
+func assumed(value reflect.Value) string {
+	switch value.Kind() {
+	case reflect.Bool, reflect.Int, reflect.Float64:
+	case reflect.Pointer:
+		return ""
+	default:
+		if value.IsZero() {
+			return ""
+		}
+	}
+	text, _ := json.Marshal(value.Interface()) // plain values
+	return fmt.Sprintf(", assumed %s", text)
+}
+
+type member struct {
+	name  string
+	value json.RawMessage
+}
+
+type members []member
+
+func (m *members) take(name string) (json.RawMessage, bool) {
+	for i, x := range *m {
+		if x.name == name {
+			*m = append((*m)[:i], (*m)[i+1:]...)
+			return x.value, true
+		}
+	}
+	return nil, false
+}
+
+// members are the members of an object in their order. Of a key that is there twice the
+// last one counts.
+func (k *keys) members(path string, raw []byte) (members, error) {
+	in := json.NewDecoder(bytes.NewReader(raw))
+	if open, err := in.Token(); err != nil || open != json.Delim('{') {
+		return nil, fmt.Errorf("key %s: want an object, not %s", strings.TrimSuffix(path, "."), text.Head(string(raw), maxQuoted))
+	}
+	var out members
+	for in.More() {
+		name, err := in.Token()
+		if err != nil {
+			return nil, err
+		}
+		m := member{name: name.(string)} // the syntax is that of JSON
+		if err := in.Decode(&m.value); err != nil {
+			return nil, err
+		}
+		if _, twice := out.take(m.name); twice {
+			k.add("key %s stands twice, the last one counts", text.Quote(path+m.name, maxQuoted))
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
