@@ -45,7 +45,8 @@ func decodeHeader(line []byte) (Header, error) {
 		Schema string
 		Plan   struct{ Policy json.RawMessage }
 	}
-	if err := json.Unmarshal(line, &head); err != nil {
+	var wrongForm *json.UnmarshalTypeError
+	if err := json.Unmarshal(line, &head); err != nil && !errors.As(err, &wrongForm) { // which is reported with its key below
 		return Header{}, err
 	}
 	if head.Schema != SamplesSchema {

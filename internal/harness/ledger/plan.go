@@ -12,7 +12,7 @@ import (
 // PolicyOf returns the policy that the run with this header had. There is no default.
 func PolicyOf(h record.Header) (detector.Policy, error) {
 	if h.Plan == nil || h.Plan.Policy == "" {
-		return detector.Policy{}, errors.New("use the policy of the run: there is none")
+		return detector.Policy{}, errors.New("use the policy of the run: the plan of its header names none")
 	}
 	policy := h.Plan.DetectorPolicy()
 	if err := policy.Validate(); err != nil {
