@@ -3,6 +3,8 @@ package footprint
 import (
 	"fmt"
 	"strings"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 const (
@@ -104,7 +106,7 @@ func amount(n int64, unit Unit) string {
 	if unit == Count {
 		return fmt.Sprint(n)
 	}
-	return size(float64(n) / 1024)
+	return text.KB(n >> 10)
 }
 
 // signedAmount is amount with the sign of a change.

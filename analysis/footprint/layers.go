@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 const (
@@ -185,16 +187,7 @@ func isNumber(word string) bool {
 	return len(word) >= 6 && strings.ContainsAny(word, digits) && strings.Trim(word, digits+letters) == ""
 }
 
-// printableLayer cuts what is too long.
-func printableLayer(text string) string {
-	text = strings.TrimSpace(printable(text, 4*maxLayerName))
-	if len(text) <= maxLayerName {
-		return text
-	}
-	const gap = "…"
-	end := maxLayerName - len(gap)
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + gap
+// printableLayer returns a name of a device, printable and not too long.
+func printableLayer(name string) string {
+	return text.Head(strings.TrimSpace(name[:min(len(name), 4*maxLayerName)]), maxLayerName)
 }

@@ -99,7 +99,7 @@ func TestMappingNames(t *testing.T) {
 		"/system/app/Shop-1/Shop.apk":                                                    "/system/app/Shop-1/Shop.apk",
 		"/data/app/~~XNE2QZ2lqS8WS__es9ixGg==/com.google.android.webview-5Ld8E9w9HwmKlrRxq1kQkQ==/lib/arm64/libfoo.so": "/data/app/com.google.android.webview/lib/arm64/libfoo.so",
 		"[anon:dalvik-classes2.dex extracted in memory from /data/app/~~-f==/a.b-2sB6VienT2XP9nnL4_ZFaw==/base.apk]":   "[anon:dalvik-classes2.dex extracted in memory from /data/app/a.b/base.apk]",
-		"/a\x1b[2J\u202eb\xff\xfe\u00e9":                   "/a?[2J?b??é",
+		"/a\x1b[2J\u202eb\xff\xfe\u00e9":                   "/a?[2J?b?é",
 		"/" + strings.Repeat("ab/", 200) + "libgrowing.so": "/" + strings.Repeat("ab/", 41) + "ab…b" + strings.Repeat("/ab", 37) + "/libgrowing.so",
 	} {
 		if got := string(simplifyMapping([]byte(name))); got != want {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Sum is what mappings use together, in kB.
@@ -95,7 +97,7 @@ func CompareMaps(before, after *Map) MapGrowth {
 	kinds, files := map[Kind]Change{}, map[string]Change{}
 	for _, r := range rows {
 		r.Delta = r.After.Cost() - r.Before.Cost()
-		if r.Example = printable(r.Example, maxMapping); r.Example == r.Name {
+		if r.Example = text.Printable(r.Example[:min(len(r.Example), maxMapping)]); r.Example == r.Name {
 			r.Example = ""
 		}
 		g.Rows = append(g.Rows, *r)

@@ -3,6 +3,8 @@ package footprint
 import (
 	"bytes"
 	"unicode/utf8"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 const (
@@ -19,10 +21,8 @@ const (
 func simplifyMapping(name []byte) []byte {
 	for {
 		before := len(name)
-		name = trim(name)
-		changed := hide(&name)
-		name = uninstalled(name)
-		changed = star(&name) || changed
+		name = uninstalled(text.PrintableBytes(trim(name)))
+		changed := star(&name)
 		name = shorten(name)
 		if !changed && len(name) == before {
 			return name

@@ -3,6 +3,8 @@ package footprint
 import (
 	"fmt"
 	"strings"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 const (
@@ -22,9 +24,9 @@ var kindWords = map[Kind]string{
 func (g *MapGrowth) Lines(top int) []string {
 	total := g.Total
 	lines := []string{fmt.Sprintf("Pss + SwapPss %s -> %s (%s) in %d -> %d mappings",
-		size(total.Before.Cost()), size(total.After.Cost()), signed(total.Delta), total.Before.Mappings, total.After.Mappings)}
+		text.KB(total.Before.Cost()), text.KB(total.After.Cost()), text.SignedKB(total.Delta), total.Before.Mappings, total.After.Mappings)}
 	if g.Grew > 0 && g.Shrank < 0 {
-		lines[0] += fmt.Sprintf(": %s grew, %s shrank", signed(g.Grew), signed(g.Shrank))
+		lines[0] += fmt.Sprintf(": %s grew, %s shrank", text.SignedKB(g.Grew), text.SignedKB(g.Shrank))
 	}
 	if kinds := g.kinds(); kinds != "" {
 		lines = append(lines, "by kind: "+kinds)
@@ -63,12 +65,12 @@ func (g *MapGrowth) line(r MapRow) string {
 	if r.Name != noName {
 		what += " " + r.Name
 	}
-	text := fmt.Sprintf("%s %s (%s of %s): %s -> %s", what, signed(r.Delta), percent(float64(r.Delta)/float64(g.Grew)), signed(g.Grew),
-		size(r.Before.Cost()), size(r.After.Cost()))
+	line := fmt.Sprintf("%s %s (%s of %s): %s -> %s", what, text.SignedKB(r.Delta), percent(float64(r.Delta)/float64(g.Grew)), text.SignedKB(g.Grew),
+		text.KB(r.Before.Cost()), text.KB(r.After.Cost()))
 	if r.Before.Mappings != r.After.Mappings {
-		text += fmt.Sprintf(", %d -> %d mappings", r.Before.Mappings, r.After.Mappings)
+		line += fmt.Sprintf(", %d -> %d mappings", r.Before.Mappings, r.After.Mappings)
 	}
-	return text
+	return line
 }
 
 // kinds names those that changed.
@@ -76,7 +78,7 @@ func (g *MapGrowth) kinds() string {
 	var list []string
 	for _, k := range g.Kinds {
 		if k.Delta <= -leastGrowth || k.Delta >= leastGrowth {
-			list = append(list, string(k.Kind)+" "+signed(k.Delta))
+			list = append(list, string(k.Kind)+" "+text.SignedKB(k.Delta))
 		}
 	}
 	return strings.Join(list, ", ")

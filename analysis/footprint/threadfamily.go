@@ -176,7 +176,7 @@ func (f *family) group() ThreadGroup {
 	for _, m := range f.members {
 		sum.add(m.counts)
 	}
-	g := ThreadGroup{ThreadPart: newThreadPart(f.pattern(differ), sum), Example: printable(f.members[0].text, maxThreadName)}
+	g := ThreadGroup{ThreadPart: newThreadPart(f.pattern(differ), sum), Example: printableThread(f.members[0].text)}
 	g.Parts = f.parts(differ)
 	return g
 }

@@ -2,6 +2,8 @@ package footprint
 
 import (
 	"strings"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 const (
@@ -23,32 +25,36 @@ type threadName struct {
 const digitMark = '\x00'
 
 func parseName(comm string) threadName {
-	text := printable(comm, maxThreadName)
+	rest := printableThread(comm)
 	n := threadName{cut: len(comm) == commLen}
-	if at := ofBinder(text); at > 0 {
-		_, pid, _ := strings.Cut(text[:at-1], ":")
-		n.skeleton, n.numbers = text[:at-1-len(pid)]+"\x00_\x00", []string{pid, text[at:]}
+	if at := ofBinder(rest); at > 0 {
+		_, pid, _ := strings.Cut(rest[:at-1], ":")
+		n.skeleton, n.numbers = rest[:at-1-len(pid)]+"\x00_\x00", []string{pid, rest[at:]}
 		return n
 	}
 	var skeleton strings.Builder
-	for len(text) > 0 {
-		at := strings.IndexFunc(text, isNumeral)
+	for len(rest) > 0 {
+		at := strings.IndexFunc(rest, isNumeral)
 		if at < 0 {
-			skeleton.WriteString(text)
+			skeleton.WriteString(rest)
 			break
 		}
-		skeleton.WriteString(text[:at])
+		skeleton.WriteString(rest[:at])
 		skeleton.WriteByte(digitMark)
-		text = text[at:]
-		end := strings.IndexFunc(text, func(r rune) bool { return !isNumeral(r) })
+		rest = rest[at:]
+		end := strings.IndexFunc(rest, func(r rune) bool { return !isNumeral(r) })
 		if end < 0 {
-			end = len(text)
+			end = len(rest)
 		}
-		n.numbers = append(n.numbers, text[:end])
-		text = text[end:]
+		n.numbers = append(n.numbers, rest[:end])
+		rest = rest[end:]
 	}
 	n.skeleton = skeleton.String()
 	return n
+}
+
+func printableThread(comm string) string {
+	return text.Printable(comm[:min(len(comm), maxThreadName)])
 }
 
 // ofBinder gives where the number of a thread of a binder pool begins, 0 where it is none:

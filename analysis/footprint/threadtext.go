@@ -1,13 +1,17 @@
 package footprint
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/leakgate/leakgate/internal/text"
+)
 
 // Lines says it in at most 12 short lines: the numbers, the first top groups that grew,
 // and what is not known.
 func (g *ThreadGrowth) Lines(top int) []string {
 	lines := []string{fmt.Sprintf("%d -> %s (%+d): %d new, %d ended", g.Before, threadCount(g.After), g.After-g.Before, g.New, g.Ended)}
 	if g.StackBefore.Known && g.StackAfter.Known {
-		lines = append(lines, fmt.Sprintf("stacks %s -> %s", size(g.StackBefore.N), size(g.StackAfter.N)))
+		lines = append(lines, fmt.Sprintf("stacks %s -> %s", text.KB(g.StackBefore.N), text.KB(g.StackAfter.N)))
 	}
 	most := min(max(top, 0), maxLines-len(lines)-len(g.Warnings)-1)
 	shown := 0
@@ -35,16 +39,16 @@ func (g *ThreadGrowth) Lines(top int) []string {
 }
 
 func (g *ThreadGrowth) line(group ThreadGroup) string {
-	text := fmt.Sprintf("%s: %d -> %s (%+d)", group.Pattern, group.Before, threadCount(group.After), group.Delta)
+	line := fmt.Sprintf("%s: %d -> %s (%+d)", group.Pattern, group.Before, threadCount(group.After), group.Delta)
 	if per := g.PerThread(); per.Known {
-		text += fmt.Sprintf(", about %s of stack each", size(per.N))
+		line += fmt.Sprintf(", about %s of stack each", text.KB(per.N))
 	}
 	// One of many pools may be the one that grows.
 	if len(group.Parts) > 1 && 2*group.Parts[0].Delta >= group.Delta {
 		part := group.Parts[0]
-		text += fmt.Sprintf("; of them %s: %d -> %d", part.Pattern, part.Before, part.After)
+		line += fmt.Sprintf("; of them %s: %d -> %d", part.Pattern, part.Before, part.After)
 	}
-	return text
+	return line
 }
 
 func threadCount(n int) string {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // SizeModel names how sizes are counted, that of AOSP's ahat: an instance has the
@@ -46,8 +47,7 @@ type MemoryError struct {
 }
 
 func (e *MemoryError) Error() string {
-	const mb = 1 << 20
-	return fmt.Sprintf("the graph needs about %.1f MB of memory, %.1f MB are free for it", float64(e.Need)/mb, float64(e.Limit)/mb)
+	return fmt.Sprintf("the graph needs about %s of memory, %s are free for it", text.Size(e.Need), text.Size(e.Limit))
 }
 
 // Heap is one of the heaps of an Android app, or the only one of another dump.

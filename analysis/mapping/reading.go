@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
-	"strings"
 	"unicode/utf8"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // What is read of a mapping, at most. The largest app known writes a third of a
@@ -317,11 +318,7 @@ func (r *reading) warn() {
 
 const maxQuoted = 80
 
-// quoted is the beginning of a line as it can be printed.
+// quoted returns the beginning of a line for a message.
 func quoted(line []byte) string {
-	text, more := string(line[:min(len(line), maxQuoted)]), ""
-	if len(line) > maxQuoted {
-		more = "..."
-	}
-	return fmt.Sprintf("%+q%s", strings.ToValidUTF8(text, "\ufffd"), more)
+	return text.Quote(string(line[:min(len(line), 4*maxQuoted)]), maxQuoted)
 }

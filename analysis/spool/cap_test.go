@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 func TestCap(t *testing.T) {
@@ -24,7 +26,7 @@ func TestCap(t *testing.T) {
 				checkWhole(t, f, err, formatOf(packed), data)
 				continue
 			}
-			if f != nil || !errors.Is(err, ErrCap) || !strings.Contains(err.Error(), "larger than the cap of "+sizeText(c.cap)) || !strings.Contains(err.Error(), "raise the cap with --spool-cap") {
+			if f != nil || !errors.Is(err, ErrCap) || !strings.Contains(err.Error(), "larger than the cap of "+text.Bytes(c.cap)) || !strings.Contains(err.Error(), "raise the cap with --spool-cap") {
 				t.Errorf("cap %d: %v, %v", c.cap, f, err)
 			}
 		}
@@ -124,7 +126,7 @@ func TestNeed(t *testing.T) {
 		written, read, size int64
 		want                string
 	}{
-		{1 << 30, 100 << 20, 400 << 20, ", needed: about 4.0 GB"},
+		{1 << 30, 100 << 20, 400 << 20, ", needed: about 4096.0 MB"},
 		{1 << 30, 100 << 20, 0, ""},
 		{1 << 30, certain - 1, 400 << 20, ""},
 		{1 << 30, 400 << 20, 400 << 20, ""},

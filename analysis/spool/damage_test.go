@@ -9,6 +9,8 @@ import (
 	"io"
 	"testing"
 
+	"github.com/leakgate/leakgate/internal/text"
+
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -83,7 +85,7 @@ func TestCutSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf("standard input was cut off: its gzip data end early, after %s; 4.9 KB were unpacked until there: unexpected EOF", sizeText(int64(len(packed)-1)))
+	want := fmt.Sprintf("standard input was cut off: its gzip data end early, after %s; 5 000 bytes were unpacked until there: unexpected EOF", text.Bytes(int64(len(packed)-1)))
 	if f.Truncated == nil || f.Truncated.Error() != want {
 		t.Errorf("%v\nwant %s", f.Truncated, want)
 	}
@@ -133,7 +135,7 @@ func TestDamageSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf("damaged gzip data before byte %d of the input: gzip: invalid checksum; 4.9 KB were unpacked until there", first)
+	want := fmt.Sprintf("damaged gzip data before byte %d of the input: gzip: invalid checksum; 5 000 bytes were unpacked until there", first)
 	if f.Damage == nil || f.Damage.Error() != want {
 		t.Errorf("%v\nwant %s", f.Damage, want)
 	}

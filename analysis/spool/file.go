@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // File is an input that can be read at any offset, by any number of goroutines. It
@@ -36,7 +38,7 @@ type DamageError struct {
 }
 
 func (d *DamageError) Error() string {
-	return fmt.Sprintf("damaged %v data before byte %d of the input: %v; %s were unpacked until there", d.Format, d.At, d.Err, sizeText(d.Kept))
+	return fmt.Sprintf("damaged %v data before byte %d of the input: %v; %s were unpacked until there", d.Format, d.At, d.Err, text.Bytes(d.Kept))
 }
 
 func (d *DamageError) Unwrap() error { return d.Err }

@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Format is how an input is packed.
@@ -79,43 +80,16 @@ func mistaken(head []byte) string {
 			return m.what
 		}
 	}
-	text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
+	content := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
 	for _, tag := range []string{"<!doctype html", "<html"} {
-		if len(text) >= len(tag) && strings.EqualFold(string(text[:len(tag)]), tag) {
+		if len(content) >= len(tag) && strings.EqualFold(string(content[:len(tag)]), tag) {
 			return "a web page; download the file itself"
 		}
 	}
 	for _, f := range failures {
-		if bytes.HasPrefix(text, []byte(f)) {
-			return fmt.Sprintf("the message of a command that failed: %q", firstLine(text))
+		if bytes.HasPrefix(content, []byte(f)) {
+			return fmt.Sprintf("the message of a command that failed: %q", text.FirstLine(string(content), 120))
 		}
 	}
 	return ""
-}
-
-// firstLine is as much of the first line as a message can hold.
-func firstLine(text []byte) string {
-	line, _, _ := bytes.Cut(text, []byte("\n"))
-	line = bytes.TrimRight(line, "\r ")
-	if len(line) <= 120 {
-		return string(line)
-	}
-	cut := 120
-	for cut > 0 && !utf8.RuneStart(line[cut]) {
-		cut--
-	}
-	return string(line[:cut]) + "..."
-}
-
-// sizeText gives 512 bytes, 1.5 MB or 12.3 GB, of 1024 each.
-func sizeText(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.1f GB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
-	case n >= 1<<10:
-		return fmt.Sprintf("%.1f KB", float64(n)/(1<<10))
-	}
-	return fmt.Sprintf("%d bytes", n)
 }

@@ -218,7 +218,7 @@ func TestRefused(t *testing.T) {
 		{"adb", "adb: error: failed to stat remote object '/data/x': Permission denied\r\nmore", `the message of a command that failed: "adb: error: failed to stat remote object '/data/x': Permission denied"`},
 		{"adb", "error: device offline\n", `failed: "error: device offline"`},
 		{"run-as", "run-as: package not debuggable: a.b", `failed: "run-as: package not debuggable: a.b"`},
-		{"long", "adb: " + strings.Repeat("\u01a9", 200), `\u01a9...`},
+		{"long", "adb: " + strings.Repeat("\u01a9", 200), `\u01a9…`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, err := range []error{
@@ -283,7 +283,7 @@ func TestErrors(t *testing.T) {
 		{"empty standard input", "-", bytes.NewReader(nil), here, nil, "read standard input: it is empty"},
 		{"reader of nothing", "-", nothing{}, here, io.ErrNoProgress, "read standard input: failed after 0 bytes"},
 		{"broken at once", "-", reader(nil), here, broken, "read standard input: failed after 0 bytes: broken"},
-		{"broken later", "-", reader(dumpLike(5000)), here, broken, "read standard input: failed after 4.9 KB: broken"},
+		{"broken later", "-", reader(dumpLike(5000)), here, broken, "read standard input: failed after 5 000 bytes: broken"},
 		{"broken in gzip", "-", reader(packed[:len(packed)-9]), here, broken, "read standard input: failed after"},
 		{"broken after gzip", "-", reader(packed), here, broken, "read standard input: failed after"},
 		{"broken in zstd", "-", reader(zstded(t, true, dumpLike(5000))[:70]), here, broken, "read standard input: failed after 70 bytes"},

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 const (
@@ -190,7 +192,7 @@ func (w *writing) run(ctx context.Context) error {
 }
 
 func (w *writing) cancelled(ctx context.Context) error {
-	return fmt.Errorf("read %s: stopped after %s: %w", w.in.name, sizeText(w.u.src.read.Load()), context.Cause(ctx))
+	return fmt.Errorf("read %s: stopped after %s: %w", w.in.name, text.Bytes(w.u.src.read.Load()), context.Cause(ctx))
 }
 
 func (w *writing) progress() {
@@ -202,7 +204,7 @@ func (w *writing) progress() {
 func (w *writing) write(piece []byte) error {
 	if int64(len(piece)) > w.o.Cap-w.size {
 		return fmt.Errorf("spool %s: %w of %s for a temporary file%s; if that is right, raise the cap with --spool-cap",
-			w.in.name, ErrCap, sizeText(w.o.Cap), w.need())
+			w.in.name, ErrCap, text.Bytes(w.o.Cap), w.need())
 	}
 	if w.temp == nil {
 		f, remove, err := w.o.create(w.o.Dir)
@@ -226,10 +228,10 @@ func (w *writing) full(err error) error {
 	}
 	free := ""
 	if n, ok := FreeBytes(w.o.Dir); ok {
-		free = fmt.Sprintf(", free there: %s", sizeText(n))
+		free = fmt.Sprintf(", free there: %s", text.Bytes(n))
 	}
 	return fmt.Errorf("spool %s: write a temporary file in %s: %w; written: %s%s%s; make room, or name a folder on a larger disk with TMPDIR (TMP on Windows)",
-		w.in.name, w.o.Dir, err, sizeText(w.size), free, w.need())
+		w.in.name, w.o.Dir, err, text.Bytes(w.size), free, w.need())
 }
 
 // need estimates how large the temporary file would be, from how much of the input
@@ -239,7 +241,7 @@ func (w *writing) need() string {
 	if read < certain || read >= w.in.size {
 		return ""
 	}
-	return fmt.Sprintf(", needed: about %s", sizeText(int64(float64(w.size)/float64(read)*float64(w.in.size))))
+	return fmt.Sprintf(", needed: about %s", text.Bytes(int64(float64(w.size)/float64(read)*float64(w.in.size))))
 }
 
 // ending says why the end of the stream makes no File.
@@ -250,11 +252,11 @@ func (w *writing) ending() error {
 	case w.u.refused != "":
 		return fmt.Errorf("unpack %s: it is packed with %v, and what is in it looks like %s", w.in.name, w.u.format, w.u.refused)
 	case w.u.src.err != nil:
-		return fmt.Errorf("read %s: failed after %s: %w", w.in.name, sizeText(w.u.src.read.Load()), w.u.src.err)
+		return fmt.Errorf("read %s: failed after %s: %w", w.in.name, text.Bytes(w.u.src.read.Load()), w.u.src.err)
 	case w.size > 0:
 		return nil
 	case w.u.err != nil && w.truncated():
-		return fmt.Errorf("unpack %s: it ends after %s, before anything can be unpacked: %w", w.in.name, sizeText(w.u.at), io.ErrUnexpectedEOF)
+		return fmt.Errorf("unpack %s: it ends after %s, before anything can be unpacked: %w", w.in.name, text.Bytes(w.u.at), io.ErrUnexpectedEOF)
 	case w.u.err != nil:
 		return fmt.Errorf("unpack %s: %w", w.in.name, w.u.err)
 	case w.u.format != Plain:
@@ -273,7 +275,7 @@ func (w *writing) file() (*File, error) {
 	case w.u.err == nil:
 	case w.truncated():
 		f.Truncated = fmt.Errorf("%s was cut off: its %v data end early, after %s; %s were unpacked until there: %w",
-			w.in.name, w.u.format, sizeText(w.u.at), sizeText(w.size), io.ErrUnexpectedEOF)
+			w.in.name, w.u.format, text.Bytes(w.u.at), text.Bytes(w.size), io.ErrUnexpectedEOF)
 	default:
 		f.Damage = &DamageError{Format: w.u.format, At: w.u.at, Kept: w.size, Err: w.u.err}
 	}

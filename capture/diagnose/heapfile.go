@@ -154,7 +154,7 @@ func (h *heapDump) empty() error {
 // device has of the dump so far, and not the whole.
 func (h *heapDump) pull(ctx context.Context, file string) (early bool, err error) {
 	if h.size > h.way.Max {
-		return false, fmt.Errorf("the dump has %s, more than %s", megabytes(h.size), megabytes(h.way.Max))
+		return false, fmt.Errorf("the dump has %s, more than %s", text.Size(h.size), text.Size(h.way.Max))
 	}
 	if err := h.hostRoom(h.size); err != nil {
 		return false, err

@@ -39,7 +39,7 @@ func (h *heapDump) room(ctx context.Context) (status []byte, err error) {
 	}
 	need := expect + expect/5 + reserve
 	if h.free.Known && h.free.N < need {
-		return nil, fmt.Errorf("the device's disk is full: %s free on /data, and a dump may take %s", megabytes(h.free.N), megabytes(need))
+		return nil, fmt.Errorf("the device's disk is full: %s free on /data, and a dump may take %s", text.Size(h.free.N), text.Size(need))
 	}
 	return parts["status"], nil
 }
@@ -66,8 +66,6 @@ func bound(status []byte) int64 {
 	return (resident.N + s.VmSwap.N) << 10
 }
 
-func megabytes(n int64) string { return fmt.Sprintf("%d MB", n>>20) }
-
 // hostRoom checks the host's disk for a dump of this size and a copy of it.
 func (h *heapDump) hostRoom(size int64) error {
 	if h.req.HostFree == nil {
@@ -79,7 +77,7 @@ func (h *heapDump) hostRoom(size int64) error {
 		return nil
 	}
 	if need := 2*size + reserve; free < need {
-		return fmt.Errorf("the host's disk is full: %s free, and the dump with a copy takes %s", megabytes(free), megabytes(need))
+		return fmt.Errorf("the host's disk is full: %s free, and the dump with a copy takes %s", text.Size(free), text.Size(need))
 	}
 	return nil
 }
@@ -87,7 +85,7 @@ func (h *heapDump) hostRoom(size int64) error {
 // full says that the disk was full where that may be why a dump is not whole.
 func (h *heapDump) full(err error) error {
 	if h.free.Known && h.free.N < max(h.bound, reserve) {
-		return fmt.Errorf("the device's disk is full: %s free on /data, and %w", megabytes(h.free.N), err)
+		return fmt.Errorf("the device's disk is full: %s free on /data, and %w", text.Size(h.free.N), err)
 	}
 	return err
 }

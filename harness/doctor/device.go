@@ -12,6 +12,7 @@ import (
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/capture/adb"
 	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // hello is the real time in which a device must have told what it is. One that
@@ -188,7 +189,7 @@ func (n *inspection) space(free procfs.Value) {
 		return
 	}
 	n.device.DataFree = &free.N
-	text := bytesText(free.N) + " free on /data; a heap dump takes 50 to 500 MB there, for a moment"
+	text := text.Size(free.N) + " free on /data; a heap dump takes 50 to 500 MB there, for a moment"
 	if free.N < leastData {
 		n.book.note("data", Warn, text, "free some space on the device")
 		return

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leakgate/leakgate/analysis/spool"
 	"github.com/leakgate/leakgate/capture/adb"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 const (
@@ -206,7 +207,7 @@ func (e *examination) directory() bool {
 		return true
 	}
 	s.FreeBytes = &free
-	text := fmt.Sprintf("%s free for %s; %s", bytesText(free), e.opt.Dir, nightNeeds)
+	text := fmt.Sprintf("%s free for %s; %s", text.Size(free), e.opt.Dir, nightNeeds)
 	switch todo := "free some space, or name another directory with --out"; {
 	case free < leastBytes:
 		e.book.note("directory", Bad, text, todo)
@@ -239,14 +240,6 @@ func existing(dir string) (string, error) {
 		}
 		dir = filepath.Dir(dir)
 	}
-}
-
-// bytesText gives 512 MB or 12.3 GB, of 1024 each.
-func bytesText(n int64) string {
-	if n >= 1<<30 {
-		return fmt.Sprintf("%.1f GB", float64(n)/(1<<30))
-	}
-	return fmt.Sprintf("%d MB", n>>20)
 }
 
 // listed notes what the list of devices means for a run, and chooses those to examine.

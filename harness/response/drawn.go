@@ -32,11 +32,11 @@ func readGfxinfo(c *Case, m *Moment, text []byte) ([]string, error) {
 func drawnLines(p *dumpsys.GfxProcess) []string {
 	var lines []string
 	if p.GPUBytes.Known {
-		lines = append(lines, fmt.Sprintf("%.1f MB in the renderer's caches", float64(p.GPUBytes.N)/(1<<20)))
+		lines = append(lines, text.Size(p.GPUBytes.N)+" in the renderer's caches")
 	}
 	for _, x := range []dimension{{"imported by gralloc", p.GrallocKB}, {"allocated as buffers", p.AllocatorKB}} {
 		if x.v.Known {
-			lines = append(lines, megabytes(x.v.N)+" "+x.name)
+			lines = append(lines, text.KB(x.v.N)+" "+x.name)
 		}
 	}
 	if p.Views.Known {
@@ -48,8 +48,8 @@ func drawnLines(p *dumpsys.GfxProcess) []string {
 	return lines
 }
 
-func readGPU(c *Case, m *Moment, text []byte) ([]string, error) {
-	gpu, err := dumpsys.ParseGPU(text)
+func readGPU(c *Case, m *Moment, content []byte) ([]string, error) {
+	gpu, err := dumpsys.ParseGPU(content)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func readGPU(c *Case, m *Moment, text []byte) ([]string, error) {
 	}
 	lines := []string{gpuLine(m.drawn.gpu)}
 	if all := gpu.Global(); all.Known {
-		lines = append(lines, fmt.Sprintf("%.1f MB of all processes", float64(all.N)/(1<<20)))
+		lines = append(lines, text.Size(all.N)+" of all processes")
 	}
 	return lines, nil
 }
@@ -71,7 +71,7 @@ func gpuLine(bytes field.Value) string {
 	if !bytes.Known {
 		return "GPU memory of the process is not known"
 	}
-	return fmt.Sprintf("%.1f MB of GPU memory", float64(bytes.N)/(1<<20))
+	return text.Size(bytes.N) + " of GPU memory"
 }
 
 func readSurfaceFlinger(_ *Case, m *Moment, text []byte) ([]string, error) {
@@ -89,9 +89,9 @@ func buffersLine(s *dumpsys.SurfaceFlinger) string {
 	}
 	if s.ImportedBuffers.Known && s.ImportedKB.Known {
 		// What SurfaceFlinger has not allocated itself it has from the windows' apps.
-		return fmt.Sprintf("%d buffers of all windows, %s; %d allocated by SurfaceFlinger, %s", s.ImportedBuffers.N, megabytes(s.ImportedKB.N), s.Buffers.N, megabytes(s.TotalKB.N))
+		return fmt.Sprintf("%d buffers of all windows, %s; %d allocated by SurfaceFlinger, %s", s.ImportedBuffers.N, text.KB(s.ImportedKB.N), s.Buffers.N, text.KB(s.TotalKB.N))
 	}
-	return fmt.Sprintf("%d buffers of all windows, %s", s.Buffers.N, megabytes(s.TotalKB.N))
+	return fmt.Sprintf("%d buffers of all windows, %s", s.Buffers.N, text.KB(s.TotalKB.N))
 }
 
 // graphicsNow is what there is of graphics memory.

@@ -88,7 +88,7 @@ func nativeGrowth(c *Case, before, now *Moment) []string {
 	lines[0] = "native memory: " + lines[0]
 	if len(g.Rows) > 0 && g.Rows[0].Delta > 0 {
 		r := g.Rows[0]
-		c.lead(fmt.Sprintf("%s %s grew by %s, %.0f %% of all that grew", r.Kind, r.Name, megabytes(r.Delta), 100*share(r.Delta, g.Grew)))
+		c.lead(fmt.Sprintf("%s %s grew by %s, %.0f %% of all that grew", r.Kind, r.Name, text.KB(r.Delta), 100*share(r.Delta, g.Grew)))
 	}
 	return lines
 }
@@ -149,7 +149,7 @@ func meminfoGrowth(c *Case, before, now *Moment) []string {
 	}
 	lines := []string{"meminfo, by row:"}
 	for _, r := range rows {
-		lines = append(lines, fmt.Sprintf("  %-14s %s -> %s (%+.1f MB)", r.name, megabytes(r.before), megabytes(r.after), float64(r.after-r.before)/1024))
+		lines = append(lines, fmt.Sprintf("  %-14s %s -> %s (%s)", r.name, text.KB(r.before), text.KB(r.after), text.SignedKB(r.after-r.before)))
 		if r.after != r.before {
 			c.Record.Findings = append(c.Record.Findings, record.Finding{
 				What: "meminfo", Name: r.name, Bytes: new(inBytes(r.after)), BytesDelta: new(inBytes(r.after - r.before)),

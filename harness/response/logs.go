@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture/dumpsys"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // readLogcat tells what happened to the process around the moment: first whether it has
@@ -52,11 +53,11 @@ func collections(l dumpsys.Logcat) string {
 	if n == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("; %d garbage collections", n)
+	line := fmt.Sprintf("; %d garbage collections", n)
 	if l.GC.HeapUsed.Known && l.GC.HeapTotal.Known {
-		text += fmt.Sprintf(", after the last %s of %s Java heap", megabytes(l.GC.HeapUsed.N), megabytes(l.GC.HeapTotal.N))
+		line += fmt.Sprintf(", after the last %s of %s Java heap", text.KB(l.GC.HeapUsed.N), text.KB(l.GC.HeapTotal.N))
 	}
-	return text
+	return line
 }
 
 // readExitInfo tells how earlier processes of the app have ended.
@@ -101,12 +102,12 @@ func exitText(e dumpsys.Exit) string {
 	case e.Kill():
 		how = "by a KILL"
 	}
-	text := fmt.Sprintf("%s: %s at %s", how, e.ReasonName, e.Timestamp)
+	line := fmt.Sprintf("%s: %s at %s", how, e.ReasonName, e.Timestamp)
 	if e.Pss.Known {
-		text += fmt.Sprintf(", Pss %s", megabytes(e.Pss.N))
+		line += fmt.Sprintf(", Pss %s", text.KB(e.Pss.N))
 	}
 	if e.Description != "" {
-		text += ", " + string(e.Description)
+		line += ", " + string(e.Description)
 	}
-	return text
+	return line
 }

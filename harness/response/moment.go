@@ -242,22 +242,19 @@ const (
 func composed(maps *footprint.Map) []string {
 	g := composition(maps)
 	total := g.Total.After
-	lines := []string{fmt.Sprintf("Pss + SwapPss %s in %d mappings", megabytes(total.Cost()), total.Mappings)}
+	lines := []string{fmt.Sprintf("Pss + SwapPss %s in %d mappings", text.KB(total.Cost()), total.Mappings)}
 	for _, k := range g.Kinds {
-		lines = append(lines, fmt.Sprintf("  %-10s %s", k.Kind, megabytes(k.After.Cost())))
+		lines = append(lines, fmt.Sprintf("  %-10s %s", k.Kind, text.KB(k.After.Cost())))
 	}
 	lines = append(lines, "the largest:")
 	for _, r := range g.Rows[:min(len(g.Rows), toldRows)] {
-		lines = append(lines, fmt.Sprintf("  %10s  %s", megabytes(r.After.Cost()), r.Name))
+		lines = append(lines, fmt.Sprintf("  %10s  %s", text.KB(r.After.Cost()), r.Name))
 	}
 	return lines
 }
 
-// megabytes writes kB as MB.
-func megabytes(kb int64) string { return fmt.Sprintf("%.1f MB", float64(kb)/1024) }
-
-func readStatus(c *Case, m *Moment, text []byte) ([]string, error) {
-	s, err := procfs.ParseStatus(text)
+func readStatus(c *Case, m *Moment, content []byte) ([]string, error) {
+	s, err := procfs.ParseStatus(content)
 	if err != nil {
 		return nil, err
 	}
@@ -275,7 +272,7 @@ func readStatus(c *Case, m *Moment, text []byte) ([]string, error) {
 		v    field.Value
 	}{{"virtual size", s.VmSize}, {"resident", s.VmRSS}, {"anonymous", s.RssAnon}, {"of files", s.RssFile}, {"shared", s.RssShmem}, {"in swap", s.VmSwap}} {
 		if x.v.Known {
-			lines = append(lines, fmt.Sprintf("%s %s", megabytes(x.v.N), x.what))
+			lines = append(lines, fmt.Sprintf("%s %s", text.KB(x.v.N), x.what))
 		}
 	}
 	return lines, nil
@@ -337,11 +334,11 @@ func readMeminfo(c *Case, m *Moment, text []byte) ([]string, error) {
 func blockLines(b *dumpsys.Block) []string {
 	var lines []string
 	if b.TotalPss.Known {
-		lines = append(lines, "TOTAL PSS "+megabytes(b.TotalPss.N))
+		lines = append(lines, "TOTAL PSS "+text.KB(b.TotalPss.N))
 	}
 	for _, d := range dimensions(b) {
 		if d.v.Known {
-			lines = append(lines, fmt.Sprintf("  %-14s %s", d.name, megabytes(d.v.N)))
+			lines = append(lines, fmt.Sprintf("  %-14s %s", d.name, text.KB(d.v.N)))
 		}
 	}
 	for _, name := range []string{"Activities", "Views", "ViewRootImpl", "WebViews"} {

@@ -104,7 +104,7 @@ func (r *Responder) Collect(ctx context.Context, dev capture.Device, facts captu
 		return nil, fmt.Errorf("respond to %s of %s: no recipe %q", o.Kind, o.Process.Name, o.Recipe)
 	}
 	if n, err := free(r.dir); o.Recipe == Snapshot && err == nil && n < leastFree {
-		return nil, fmt.Errorf("snapshot of %s: the host's disk has only %d MB free, which the samples need", o.Process.Name, n>>20)
+		return nil, fmt.Errorf("snapshot of %s: the host's disk has only %s free, which the samples need", o.Process.Name, text.Size(n))
 	}
 	dir, err := r.newFolder(o)
 	if err != nil {

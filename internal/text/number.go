@@ -19,6 +19,22 @@ func Size(n int64) string {
 	return fmt.Sprintf("%.1f GB", float64(n)/(1<<30))
 }
 
+// KB is Size for kB as the kernel counts them: without a fraction below 1 MB.
+func KB(n int64) string {
+	if n > -1<<10 && n < 1<<10 {
+		return fmt.Sprintf("%d kB", n)
+	}
+	return Size(n << 10)
+}
+
+// SignedKB is KB with the sign of a change.
+func SignedKB(n int64) string {
+	if n > 0 {
+		return "+" + KB(n)
+	}
+	return KB(n)
+}
+
 // SignedSize is Size with the sign of a change.
 func SignedSize(n int64) string {
 	switch {

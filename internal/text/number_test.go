@@ -29,6 +29,16 @@ func TestSizes(t *testing.T) {
 	}
 }
 
+func TestKB(t *testing.T) {
+	for n, want := range map[int64][2]string{
+		0: {"0 kB", "0 kB"}, 7: {"7 kB", "+7 kB"}, 1023: {"1023 kB", "+1023 kB"}, 1024: {"1.0 MB", "+1.0 MB"}, -1023: {"-1023 kB", "-1023 kB"}, -1536: {"-1.5 MB", "-1.5 MB"}, 15 << 20: {"15.0 GB", "+15.0 GB"},
+	} {
+		if kb, signed := KB(n), SignedKB(n); kb != want[0] || signed != want[1] {
+			t.Errorf("%d: %q %q, want %q", n, kb, signed, want)
+		}
+	}
+}
+
 func TestNumbers(t *testing.T) {
 	for n, want := range map[int64][2]string{
 		0: {"0", "0"}, 7: {"7", "+7"}, 999: {"999", "+999"}, 1000: {"1 000", "+1 000"}, 1234567: {"1 234 567", "+1 234 567"},

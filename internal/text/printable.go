@@ -17,33 +17,51 @@ const maxMarks = 4
 // characters), every private or unassigned one and every run of invalid UTF-8
 // becomes a question mark, every kind of blank an ASCII blank. The result is valid
 // UTF-8, not longer than s in bytes, and Printable does not change it.
-func Printable(s string) string { return printable(s, '?') }
+func Printable(s string) string { return printable(s, "?") }
+
+// PrintableBytes is Printable in place: the result shares its memory with b.
+func PrintableBytes(b []byte) []byte { return appendPrintable(b[:0], b, "?") }
 
 // Excerpt returns the first n characters of s, followed by an ellipsis where something
 // is missing, for JSON: Printable, but with U+FFFD where Printable writes a question
 // mark, because programs have to tell it from a question mark of s.
 func Excerpt(s string, n int) string {
-	s = printable(s, unicode.ReplacementChar)
+	s = printable(s, string(unicode.ReplacementChar))
 	if short := first(s, n); len(short) < len(s) {
 		return short + ellipsis
 	}
 	return s
 }
 
-func printable(s string, instead rune) string {
+func printable(s, instead string) string {
 	if plain(s) {
 		return s
 	}
+	return string(appendPrintable(nil, []byte(s), instead))
+}
+
+// appendPrintable appends b to dst with instead for each character that is not printable
+// and for each run of invalid bytes. dst may be b[:0] where instead is one byte.
+func appendPrintable(dst, b []byte, instead string) []byte {
 	var m marks
-	return strings.Map(func(r rune) rune {
+	invalid := false
+	for i := 0; i < len(b); {
+		r, size := utf8.DecodeRune(b[i:])
+		again := invalid
+		invalid = r == utf8.RuneError && size == 1
+		allowed := m.allow(r)
 		switch {
-		case m.allow(r) && visible(r):
-			return r
+		case invalid && again:
+		case !invalid && allowed && visible(r):
+			dst = append(dst, b[i:i+size]...)
 		case unicode.Is(unicode.Zs, r):
-			return ' '
+			dst = append(dst, ' ')
+		default:
+			dst = append(dst, instead...)
 		}
-		return instead
-	}, strings.ToValidUTF8(s, string(instead)))
+		i += size
+	}
+	return dst
 }
 
 // plain reports whether s is printable ASCII, as most text is.

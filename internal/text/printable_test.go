@@ -59,6 +59,9 @@ func FuzzPrintable(f *testing.F) {
 		if len(got) > len(s) || utf8.RuneCountInString(got) > utf8.RuneCountInString(s) {
 			t.Errorf("%q became longer: %q", s, got)
 		}
+		if in := []byte(s); string(PrintableBytes(in)) != got {
+			t.Errorf("%q: %q in place, not %q", s, PrintableBytes([]byte(s)), got)
+		}
 		if isPlain(s) && got != s {
 			t.Errorf("%q became %q", s, got)
 		}
