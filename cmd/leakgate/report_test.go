@@ -69,7 +69,9 @@ func killedRun(t *testing.T, keep string) (dir string, dumps []string) {
 			t.Fatal(err)
 		}
 	}
-	r, err := record.CreateRecorder(dir, record.Header{Started: time.Now(), Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 1, TimeScale: 1}}})
+	plan := &record.Plan{Assert: record.AssertEnd, Processes: []string{"com.shop"}}
+	plan.SetPolicy(detector.RobustPolicy())
+	r, err := record.CreateRecorder(dir, record.Header{Started: time.Now(), Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 1, TimeScale: 1}}, Plan: plan})
 	if err != nil {
 		t.Fatal(err)
 	}

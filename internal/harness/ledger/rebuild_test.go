@@ -2,10 +2,8 @@ package ledger
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -26,23 +24,7 @@ const (
 
 // recordedLines are the lines of a run of policy article with leaks, crashes, a hole, a
 // device that was away and a reboot.
-func recordedLines(t *testing.T) []byte {
-	t.Helper()
-	f, err := os.Open(filepath.Join("testdata", "faults.ndjson.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	unzipped, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(unzipped)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
+func recordedLines(t *testing.T) []byte { return recordedRun(t, "faults") }
 
 func rebuildOf(t *testing.T, text []byte) (record.Run, []error, error) {
 	t.Helper()

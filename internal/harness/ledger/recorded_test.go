@@ -1,0 +1,70 @@
+package ledger
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// recordedRun returns the lines of a run in testdata.
+func recordedRun(t *testing.T, name string) []byte {
+	t.Helper()
+	f, err := os.Open(filepath.Join("testdata", name+".ndjson.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	unzipped, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(unzipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// The recorded runs have the verdicts that they had when they were recorded, to the last
+// digit: simulated phones with leaks of each kind, caches, holes, reboots, restarts, by
+// each policy and source, one killed and one with damaged lines.
+func TestRecordedRuns(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.ndjson.gz")
+	if err != nil || len(files) < 10 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".ndjson.gz")
+		run, _, err := rebuildOf(t, recordedRun(t, name))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		got, err := json.MarshalIndent(run, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := os.ReadFile(filepath.Join("testdata", name+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got)+"\n" != string(want) {
+			t.Errorf("%s has other verdicts:\n%s", name, firstDifference(string(got), string(want)))
+		}
+	}
+}
+
+// firstDifference returns the first lines in which two texts differ.
+func firstDifference(got, want string) string {
+	a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return "got  " + a[i] + "\nwant " + b[i]
+		}
+	}
+	return "one ends before the other"
+}
