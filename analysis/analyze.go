@@ -56,7 +56,7 @@ func Analyze(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Report
 	}
 	defer d.graph.Close()
 	o.phase("report")
-	report := &Report{Schema: Schema, Dump: d.dump(), Leaks: []Leak{}, Suspects: []Leak{}, Unreachable: []Garbage{}, Classes: classes(d.graph.Heaps, d.graph.Histogram(), o.Top)}
+	report := &Report{Schema: analysisSchema, Dump: d.dump(), Leaks: []Leak{}, Suspects: []Leak{}, Unreachable: []Garbage{}, Classes: classes(d.graph.Heaps, d.graph.Histogram(), o.Top)}
 	if report.Dominators, err = d.dominators(ctx, o.Top); err != nil {
 		return nil, fmt.Errorf("read dominators: %w", err)
 	}
@@ -281,7 +281,7 @@ func Histogram(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Repo
 	}
 	d.doubt(c.Damage, c.Truncated)
 	d.doubtNames(o.Mapping)
-	report := &Report{Schema: Schema, Leaks: []Leak{}, Suspects: []Leak{}, Unreachable: []Garbage{}, Dominators: []Dominator{}, Threads: []android.Thread{}, Classes: classes(nil, c.Rows, o.Top), Warnings: d.warnings}
+	report := &Report{Schema: analysisSchema, Leaks: []Leak{}, Suspects: []Leak{}, Unreachable: []Garbage{}, Dominators: []Dominator{}, Threads: []android.Thread{}, Classes: classes(nil, c.Rows, o.Top), Warnings: d.warnings}
 	report.Dump = Dump{
 		Format: d.file.Format, IDSize: d.file.IDSize, Bytes: size, Truncated: c.Truncated >= 0, Partial: d.partial, Snapshots: len(d.file.Snapshots),
 		Objects: c.Objects, Classes: c.Classes, Instances: c.Instances, ObjectArrays: c.ObjectArrays, PrimitiveArrays: c.PrimitiveArrays,
@@ -311,7 +311,7 @@ func Lookup(ctx context.Context, r io.ReaderAt, size int64, ids []hprof.ID, o Op
 	}
 	defer d.graph.Close()
 	o.phase("report")
-	list := &Objects{Schema: ObjectsSchema, Objects: make([]Object, 0, len(ids))}
+	list := &Objects{Schema: objectsSchema, Objects: make([]Object, 0, len(ids))}
 	for _, id := range ids {
 		object, ok := d.graph.Find(id)
 		if !ok {

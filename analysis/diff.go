@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/analysis/trace"
 )
 
-// DiffSchema names the form of a Diff.
-const DiffSchema = "leakgate.diff/1"
+// diffSchema names the form of a Diff.
+const diffSchema = "leakgate.diff/1"
 
 // Diff is what changed from one dump to another. docs/formats/diff.md has the fields.
 type Diff struct {
@@ -187,7 +187,7 @@ func (s *Summary) Objects() (objects, references int64) { return s.dump.Objects,
 // Compare tells what changed. Lists have up to top entries.
 func Compare(base, head *Summary, top int) *Diff {
 	d := &Diff{
-		Schema: DiffSchema, Base: base.dump, Head: head.dump,
+		Schema: diffSchema, Base: base.dump, Head: head.dump,
 		Objects:         change(base.dump.Objects, head.dump.Objects),
 		ShallowBytes:    change(base.shallow, head.shallow),
 		ReachableBytes:  change(base.dump.ReachableBytes, head.dump.ReachableBytes),

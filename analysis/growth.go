@@ -13,8 +13,8 @@ import (
 	"github.com/leakgate/leakgate/analysis/trace"
 )
 
-// GrowthSchema names the form of Growth.
-const GrowthSchema = "leakgate.growth/1"
+// growthSchema names the form of Growth.
+const growthSchema = "leakgate.growth/1"
 
 // Growth is what grows from dump to dump. docs/formats/growth.md has the fields.
 type Growth struct {
@@ -58,7 +58,7 @@ type GrowthSeries struct {
 // NewGrowthSeries begins a series of dumps between which a scenario was repeated so
 // many times.
 func NewGrowthSeries(loops int) *GrowthSeries {
-	return &GrowthSeries{series: growth.NewSeries(loops), report: Growth{Schema: GrowthSchema, Loops: max(loops, 1), Dumps: []GrowthDump{}, Growth: []growth.Place{}, Warnings: []string{}}}
+	return &GrowthSeries{series: growth.NewSeries(loops), report: Growth{Schema: growthSchema, Loops: max(loops, 1), Dumps: []GrowthDump{}, Growth: []growth.Place{}, Warnings: []string{}}}
 }
 
 // The most that a dump takes besides its graph: in bytes for an object and for a

@@ -16,8 +16,8 @@ import (
 	"github.com/leakgate/leakgate/analysis/trace"
 )
 
-// PathsSchema names the form of Paths.
-const PathsSchema = "leakgate.paths/1"
+// pathsSchema names the form of Paths.
+const pathsSchema = "leakgate.paths/1"
 
 // Paths are the shortest paths from the GC roots to the objects of a class, or to one
 // object, merged by classes and fields.
@@ -177,7 +177,7 @@ func FindPaths(ctx context.Context, r io.ReaderAt, size int64, class string, id 
 		return nil, err
 	}
 	defer d.graph.Close()
-	p := &Paths{Schema: PathsSchema, Class: class, Branches: []Branch{}}
+	p := &Paths{Schema: pathsSchema, Class: class, Branches: []Branch{}}
 	targets, err := d.wanted(p, class, id)
 	if err != nil {
 		return nil, err

@@ -7,8 +7,8 @@ import (
 	"github.com/leakgate/leakgate/analysis/hprof"
 )
 
-// Schema names the form of a Report.
-const Schema = "leakgate.analysis/1"
+// analysisSchema names the form of a Report.
+const analysisSchema = "leakgate.analysis/1"
 
 // Report is what one dump says. docs/formats/analysis.md has the fields.
 type Report struct {
@@ -206,8 +206,8 @@ type Dominator struct {
 	RestBytes      int64       `json:"rest_bytes,omitempty"`
 }
 
-// ObjectsSchema names the form of Objects.
-const ObjectsSchema = "leakgate.objects/1"
+// objectsSchema names the form of Objects.
+const objectsSchema = "leakgate.objects/1"
 
 // Objects is what is known of single objects.
 type Objects struct {

@@ -80,7 +80,7 @@ func TestPathsJSON(t *testing.T) {
 	path := heldShop(t)
 	var p analysis.Paths
 	answered(t, &p, "paths", "--json", path, "com.shop.Session")
-	if p.Schema != analysis.PathsSchema || p.Class != "com.shop.Session" || p.Object != "" || p.Instances != 13 || p.Reached != 12 || len(p.Branches) != 1 || p.Branches[0].Instances != 12 {
+	if p.Schema != "leakgate.paths/1" || p.Class != "com.shop.Session" || p.Object != "" || p.Instances != 13 || p.Reached != 12 || len(p.Branches) != 1 || p.Branches[0].Instances != 12 {
 		t.Errorf("%+v", p)
 	}
 	var one analysis.Paths
