@@ -52,7 +52,7 @@ func (n *inspection) inspect(ctx context.Context) {
 	n.device.Usable = true
 	n.identity(facts)
 	n.shell(ctx, dev)
-	condition, err := capture.ReadCondition(ctx, dev)
+	condition, err := readCondition(ctx, dev)
 	if err != nil {
 		n.book.note("condition", Unknown, n.why(ctx, err), "")
 	}
@@ -158,7 +158,7 @@ func (n *inspection) shell(ctx context.Context, dev *adb.Device) {
 	n.book.note("shell_v2", OK, "no shell_v2 (Android before 7): the exit status comes by a marker, errors are mixed into the output", "")
 }
 
-func (n *inspection) condition(c capture.Condition, known bool) {
+func (n *inspection) condition(c deviceCondition, known bool) {
 	if !known {
 		return
 	}
@@ -204,7 +204,7 @@ const (
 )
 
 // battery speaks up only where a night is in danger.
-func (n *inspection) battery(b capture.Battery) {
+func (n *inspection) battery(b deviceBattery) {
 	if b.Percent.Known {
 		n.device.Battery = &b.Percent.N
 		if b.Percent.N < lowPercent && !b.Powered {
@@ -220,7 +220,7 @@ func (n *inspection) battery(b capture.Battery) {
 }
 
 // access says what the shell may do. None of it is needed; a debuggable app will do.
-func (n *inspection) access(f capture.Facts, c capture.Condition) {
+func (n *inspection) access(f capture.Facts, c deviceCondition) {
 	n.device.SU = clean(c.SU)
 	switch {
 	case f.UID == 0:
@@ -241,7 +241,7 @@ func (n *inspection) clock(ctx context.Context, dev *adb.Device, f capture.Facts
 	if f.TimeScale != 1 {
 		return // its clock is meant to differ
 	}
-	c, err := capture.ReadWallClock(ctx, dev)
+	c, err := readWallClock(ctx, dev)
 	if err != nil {
 		n.book.note("clock", Unknown, n.why(ctx, err), "")
 		return

@@ -1,4 +1,4 @@
-package capture
+package doctor
 
 import (
 	"context"
@@ -7,24 +7,25 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/procfs"
 	"github.com/leakgate/leakgate/capture/shell"
 )
 
-// Condition is what may spoil a run on a device, or stop it, at one moment.
-type Condition struct {
+// deviceCondition is what may spoil a run on a device, or stop it, at one moment.
+type deviceCondition struct {
 	// Booted is 1 once Android has started, 0 while it still does.
 	Booted procfs.Value
 	// SU is the path of the su program; empty if the shell finds none.
 	SU string
 	// DataFree is what the shell may still write to /data, in bytes.
 	DataFree procfs.Value
-	Battery  Battery
+	Battery  deviceBattery
 }
 
-// Battery is what the battery service tells. A device without a battery tells none.
-type Battery struct {
+// deviceBattery is what the battery service tells. A device without a battery tells none.
+type deviceBattery struct {
 	// Percent is the charge, 0 to 100.
 	Percent procfs.Value
 	// Temperature is in tenths of a degree Celsius.
@@ -37,9 +38,9 @@ type Battery struct {
 // service is asked through system_server.
 const askCondition = 15 * time.Second
 
-// ReadCondition asks a device for its condition, in one round trip that changes
+// readCondition asks a device for its condition, in one round trip that changes
 // nothing there. What the device does not tell is unknown.
-func ReadCondition(ctx context.Context, dev Device) (Condition, error) {
+func readCondition(ctx context.Context, dev capture.Device) (deviceCondition, error) {
 	m := shell.NewMarker()
 	a, err := shell.Ask(ctx, dev, askCondition, m.Join([]shell.Part{
 		{"boot", "getprop sys.boot_completed"},
@@ -48,13 +49,13 @@ func ReadCondition(ctx context.Context, dev Device) (Condition, error) {
 		{"battery", "dumpsys battery 2>/dev/null </dev/null"},
 	}))
 	if err != nil {
-		return Condition{}, fmt.Errorf("ask for the condition: %w", err)
+		return deviceCondition{}, fmt.Errorf("ask for the condition: %w", err)
 	}
 	parts, whole := m.Split(a.Stdout)
 	if !whole {
-		return Condition{}, fmt.Errorf("ask device %s for its condition: the answer is cut after %q", dev.Serial(), shell.Clip(string(a.Stderr)))
+		return deviceCondition{}, fmt.Errorf("ask device %s for its condition: the answer is cut after %q", dev.Serial(), shell.Clip(string(a.Stderr)))
 	}
-	return Condition{
+	return deviceCondition{
 		Booted:   parseBooted(string(parts["boot"])),
 		SU:       parseSU(string(parts["su"])),
 		DataFree: dumpsys.ParseDiskFree(string(parts["df"]), "/data"),
@@ -85,8 +86,8 @@ func parseSU(text string) string {
 }
 
 // parseBattery reads `dumpsys battery` (frameworks/base BatteryService.dumpInternal).
-func parseBattery(text string) Battery {
-	var b Battery
+func parseBattery(text string) deviceBattery {
+	var b deviceBattery
 	var level, scale procfs.Value
 	present := true
 	for line := range strings.Lines(text) {
@@ -109,7 +110,7 @@ func parseBattery(text string) Battery {
 		}
 	}
 	if !present {
-		return Battery{Powered: b.Powered}
+		return deviceBattery{Powered: b.Powered}
 	}
 	if level.Known && scale.Known && level.N >= 0 && level.N <= scale.N && scale.N > 0 {
 		b.Percent = procfs.Value{N: level.N * 100 / scale.N, Known: true}

@@ -1,4 +1,4 @@
-package capture
+package doctor
 
 import (
 	"context"
@@ -38,16 +38,16 @@ const batteryText = `Current Battery Service state:
 func TestBattery(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
-		want Battery
+		want deviceBattery
 	}{
-		"charging":   {batteryText, Battery{Percent: known(86), Temperature: known(312), Powered: true}},
-		"unplugged":  {strings.ReplaceAll(batteryText, "USB powered: true", "USB powered: false"), Battery{Percent: known(86), Temperature: known(312)}},
-		"no battery": {strings.ReplaceAll(batteryText, "present: true", "present: false"), Battery{Powered: true}},
-		"no scale":   {strings.ReplaceAll(batteryText, "scale: 50", "scale: 0"), Battery{Temperature: known(312), Powered: true}},
-		"over full":  {strings.ReplaceAll(batteryText, "level: 43", "level: 51"), Battery{Temperature: known(312), Powered: true}},
-		"no service": {"Can't find service: battery\n", Battery{}},
-		"denied":     {"Permission Denial: can't dump battery service from pid 1, uid 2000\n", Battery{}},
-		"nothing":    {"", Battery{}},
+		"charging":   {batteryText, deviceBattery{Percent: known(86), Temperature: known(312), Powered: true}},
+		"unplugged":  {strings.ReplaceAll(batteryText, "USB powered: true", "USB powered: false"), deviceBattery{Percent: known(86), Temperature: known(312)}},
+		"no battery": {strings.ReplaceAll(batteryText, "present: true", "present: false"), deviceBattery{Powered: true}},
+		"no scale":   {strings.ReplaceAll(batteryText, "scale: 50", "scale: 0"), deviceBattery{Temperature: known(312), Powered: true}},
+		"over full":  {strings.ReplaceAll(batteryText, "level: 43", "level: 51"), deviceBattery{Temperature: known(312), Powered: true}},
+		"no service": {"Can't find service: battery\n", deviceBattery{}},
+		"denied":     {"Permission Denial: can't dump battery service from pid 1, uid 2000\n", deviceBattery{}},
+		"nothing":    {"", deviceBattery{}},
 	} {
 		if got := parseBattery(c.text); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
@@ -82,22 +82,22 @@ func labelled(parts map[string]string) *shelltest.Device {
 }
 
 func TestCondition(t *testing.T) {
-	got, err := ReadCondition(t.Context(), labelled(map[string]string{
+	got, err := readCondition(t.Context(), labelled(map[string]string{
 		"boot": "1\n", "su": "/system/bin/su\n", "df": "Filesystem 1K-blocks Used Available Use% Mounted on\n/dev/x 9 2 7 9% /data\n", "battery": batteryText,
 	}))
-	want := Condition{Booted: known(1), SU: "/system/bin/su", DataFree: known(7 << 10), Battery: Battery{Percent: known(86), Temperature: known(312), Powered: true}}
+	want := deviceCondition{Booted: known(1), SU: "/system/bin/su", DataFree: known(7 << 10), Battery: deviceBattery{Percent: known(86), Temperature: known(312), Powered: true}}
 	if err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
-	got, err = ReadCondition(t.Context(), labelled(map[string]string{"boot": "\n"}))
-	if err != nil || got != (Condition{Booted: known(0)}) {
+	got, err = readCondition(t.Context(), labelled(map[string]string{"boot": "\n"}))
+	if err != nil || got != (deviceCondition{Booted: known(0)}) {
 		t.Errorf("a device that tells little: %+v, %v", got, err)
 	}
 	cut := &shelltest.Device{Run: func(_ context.Context, _ string, stdout, _ io.Writer) (int, error) {
 		_, err := io.WriteString(stdout, "nonsense")
 		return 0, err
 	}}
-	if _, err := ReadCondition(t.Context(), cut); err == nil || !strings.Contains(err.Error(), "cut") {
+	if _, err := readCondition(t.Context(), cut); err == nil || !strings.Contains(err.Error(), "cut") {
 		t.Errorf("a cut answer: %v", err)
 	}
 }
@@ -119,7 +119,7 @@ func TestWallClockBoundsHold(t *testing.T) {
 				_, err := fmt.Fprintln(stdout, time.Now().Add(ahead).Unix())
 				return 0, err
 			}}
-			c, err := ReadWallClock(t.Context(), dev)
+			c, err := readWallClock(t.Context(), dev)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -144,29 +144,6 @@ func TestWallClockRefusesWhatIsNone(t *testing.T) {
 	}
 }
 
-func TestRunningApps(t *testing.T) {
-	const installed = "package:com.shop\r\npackage:org.idle\npackage:com.mail\npackage:bad name\npackage:\nError: x\n"
-	const toybox = "USER           PID  PPID     VSZ    RSS WCHAN            ADDR S NAME\nroot             1     0 10.0 200 0 0 S init\n" +
-		"u0_a123       4321   700 1234567 123456 0 0 S com.shop:push\nu10_a99       4322   700 1 2 0 0 S com.mail\nu0_a1 5 7 1 2 0 0 S com.android.systemui\n"
-	const toolbox = "USER     PID   PPID  VSIZE  RSS   WCHAN    PC         NAME\nu0_a12    4321  150   512340 43210 ffffffff 400f S com.shop\r\n"
-	for name, c := range map[string]struct {
-		running string
-		limit   int
-		want    string
-		total   int
-	}{
-		"toybox":  {toybox, 20, "com.mail com.shop", 2},
-		"toolbox": {toolbox, 20, "com.shop", 1},
-		"limit":   {toybox, 1, "com.mail", 2},
-		"none":    {"", 20, "", 0},
-	} {
-		packages, total, err := RunningApps(t.Context(), labelled(map[string]string{"installed": installed, "running": c.running}), c.limit)
-		if err != nil || strings.Join(packages, " ") != c.want || total != c.total {
-			t.Errorf("%s: %v of %d, %v", name, packages, total, err)
-		}
-	}
-}
-
 // FuzzCondition: no text gives a value out of range, and none that has no digits
 // gives any.
 func FuzzCondition(f *testing.F) {
@@ -188,23 +165,6 @@ func FuzzCondition(f *testing.F) {
 		}
 		if su != "" && (su[0] != '/' || strings.ContainsAny(su, "\n\r\x1b") || len(su) > 130) {
 			t.Errorf("su %q", su)
-		}
-	})
-}
-
-// FuzzRunningPackages: only what is installed and in the list of processes runs.
-func FuzzRunningPackages(f *testing.F) {
-	f.Add("package:com.shop\n", "u0_a1 1 2 S com.shop:push\n")
-	f.Add("package:com.shop\r\npackage:a\n", "x com.shop\r\na\n")
-	f.Fuzz(func(t *testing.T, installed, running string) {
-		packages := runningPackages([]byte(installed), []byte(running))
-		for i, pkg := range packages {
-			if !strings.Contains(installed, "package:"+pkg) || !strings.Contains(running, pkg) || !validName([]byte(pkg)) {
-				t.Errorf("%q of %q and %q", pkg, installed, running)
-			}
-			if i > 0 && packages[i-1] >= pkg {
-				t.Errorf("not sorted: %q", packages)
-			}
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package capture
+package doctor
 
 import (
 	"bytes"
@@ -7,13 +7,14 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/capture/shell"
 )
 
-// WallClock is what a device's wall clock shows, against the host's. Samples are
+// wallClock is what a device's wall clock shows, against the host's. Samples are
 // stamped with the time since boot, so it matters only where the device's logs
 // are laid beside the host's.
-type WallClock struct {
+type wallClock struct {
 	// Ahead is how far the device's clock is ahead of the host's, negative where
 	// it is behind.
 	Ahead time.Duration
@@ -25,18 +26,18 @@ type WallClock struct {
 // askClock is the real time that a device has to tell its wall clock.
 const askClock = 10 * time.Second
 
-// ReadWallClock asks a device for its wall clock, in a round trip of its own so
+// readWallClock asks a device for its wall clock, in a round trip of its own so
 // that the error is small.
-func ReadWallClock(ctx context.Context, dev Device) (WallClock, error) {
+func readWallClock(ctx context.Context, dev capture.Device) (wallClock, error) {
 	began := time.Now()
 	a, err := shell.Ask(ctx, dev, askClock, "date +%s")
 	took := time.Since(began)
 	if err != nil {
-		return WallClock{}, fmt.Errorf("read wall clock: %w", err)
+		return wallClock{}, fmt.Errorf("read wall clock: %w", err)
 	}
 	shown, err := parseEpoch(a.Stdout)
 	if err != nil {
-		return WallClock{}, fmt.Errorf("read wall clock of %s: %w", dev.Serial(), err)
+		return wallClock{}, fmt.Errorf("read wall clock of %s: %w", dev.Serial(), err)
 	}
 	return compareClocks(shown, began, took), nil
 }
@@ -44,10 +45,10 @@ func ReadWallClock(ctx context.Context, dev Device) (WallClock, error) {
 // compareClocks: the device was in the second that begins at shown at some moment
 // of the trip, so that it is ahead by shown-end at least and by shown+1s-begin at
 // most.
-func compareClocks(shown, began time.Time, took time.Duration) WallClock {
+func compareClocks(shown, began time.Time, took time.Duration) wallClock {
 	least := shown.Sub(began.Add(took).Round(0))
 	most := shown.Add(time.Second).Sub(began.Round(0))
-	return WallClock{Ahead: least + (most-least)/2, Within: (most - least + 1) / 2}
+	return wallClock{Ahead: least + (most-least)/2, Within: (most - least + 1) / 2}
 }
 
 // maxEpoch is the end of the year 9999. Times beyond it, and what the difference
