@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -32,10 +33,11 @@ type build struct {
 	data []byte
 }
 
-// builds are by what they are made from. They are kept in memory: nothing is left behind.
+// builds are by what they are made from.
 var builds sync.Map
 
-// built makes something, unless it was made before. A failure is not kept.
+// built makes something, unless it was made before, by this process or another: results are
+// kept in the user's cache. A failure is not kept.
 func built(key string, create func() ([]byte, error)) ([]byte, error) {
 	value, _ := builds.LoadOrStore(key, new(build))
 	b := value.(*build)
@@ -44,16 +46,53 @@ func built(key string, create func() ([]byte, error)) ([]byte, error) {
 	if b.data != nil {
 		return b.data, nil
 	}
+	path := cached(key)
+	if data, err := os.ReadFile(path); err == nil {
+		b.data = data
+		return data, nil
+	}
 	data, err := create()
 	if err != nil {
 		return nil, err
 	}
 	b.data = data
+	keep(path, data)
 	return data, nil
 }
 
-// known tells whether something was made before.
+// cached is where the result for a key is kept; "" where there is no cache.
+func cached(key string) string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "leakgate", "java", fmt.Sprintf("%x", sha256.Sum256([]byte(key))))
+}
+
+// keep writes a result as a whole. A cache that cannot be written costs time, no more.
+func keep(path string, data []byte) {
+	dir := filepath.Dir(path)
+	if path == "" || os.MkdirAll(dir, 0o700) != nil {
+		return
+	}
+	f, err := os.CreateTemp(dir, ".part-")
+	if err != nil {
+		return
+	}
+	_, err = f.Write(data)
+	if errors.Join(err, f.Close()) == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+}
+
+// known reports whether something was made before.
 func known(key string) bool {
+	if _, err := os.Stat(cached(key)); err == nil {
+		return true
+	}
 	value, ok := builds.Load(key)
 	if !ok {
 		return false
@@ -114,7 +153,16 @@ func (j *JDK) key(s Source) string {
 	for _, name := range slices.Sorted(maps.Keys(s)) {
 		fmt.Fprintf(h, "%q %q\n", name, s[name])
 	}
-	return fmt.Sprintf("%s %x", j.java, h.Sum(nil))
+	return fmt.Sprintf("%s %s %x", j.java, stamp(j.api), h.Sum(nil))
+}
+
+// stamp tells one installation of a tool from another, by one of its files.
+func stamp(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %d %d", path, info.Size(), info.ModTime().UnixNano())
 }
 
 // jars compiles programs, each for itself.
@@ -180,7 +228,7 @@ func pack(dir string) ([]byte, error) {
 // in it, one letter or digit each, and class files in it bear the version of the JDK
 // (OpenJDK make/langtools/src/classes/build/tools/symbolgenerator/CreateSymbols.java).
 func (j *JDK) library() ([]byte, error) {
-	return built(j.api, func() ([]byte, error) {
+	return built(stamp(j.api), func() ([]byte, error) {
 		api, err := zip.OpenReader(j.api)
 		if err != nil {
 			return nil, fmt.Errorf("read API of Java %d: %w", release, err)

@@ -2,6 +2,9 @@ package jvmtest
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -27,6 +30,65 @@ func (j *JDK) shrinker(tb testing.TB) *shrinker {
 // and gives the paths of the new jar and of the mapping. Optimization is off: it merges
 // classes and removes fields that are only written, and with them leaks.
 func (s *shrinker) shrink(ctx context.Context, dir, jar, main string, rules []string) (renamed, mapping string, err error) {
+	key, err := s.key(dir, jar, main, rules)
+	if err != nil {
+		return "", "", fmt.Errorf("rename program: %w", err)
+	}
+	data, err := built(key, func() ([]byte, error) {
+		renamed, mapping, err := s.run(ctx, dir, jar, main, rules)
+		if err != nil {
+			return nil, err
+		}
+		return pair(renamed, mapping)
+	})
+	if err != nil {
+		return "", "", err
+	}
+	var files [2][]byte
+	if err := json.Unmarshal(data, &files); err != nil {
+		return "", "", fmt.Errorf("rename program: %w", err)
+	}
+	renamed, mapping = filepath.Join(dir, "renamed.jar"), filepath.Join(dir, "mapping.txt")
+	if err := errors.Join(os.WriteFile(renamed, files[0], 0o600), os.WriteFile(mapping, files[1], 0o600)); err != nil {
+		return "", "", fmt.Errorf("rename program: %w", err)
+	}
+	return renamed, mapping, nil
+}
+
+// key names what is renamed, by which program and rules. Files of dir that the rules name
+// count with what they hold.
+func (s *shrinker) key(dir, jar, main string, rules []string) (string, error) {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %s %s", stamp(s.program), main, strings.ReplaceAll(strings.Join(rules, "\n"), dir, ""))
+	names, err := filepath.Glob(filepath.Join(dir, "*.txt"))
+	if err != nil {
+		return "", err
+	}
+	for _, name := range append(names, jar) {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "%s %x ", filepath.Base(name), sha256.Sum256(data))
+	}
+	return fmt.Sprintf("renamed %x", h.Sum(nil)), nil
+}
+
+// pair is two files in one.
+func pair(first, second string) ([]byte, error) {
+	var files [2][]byte
+	for i, name := range []string{first, second} {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		files[i] = data
+	}
+	return json.Marshal(files)
+}
+
+// run starts ProGuard.
+func (s *shrinker) run(ctx context.Context, dir, jar, main string, rules []string) (renamed, mapping string, err error) {
 	api, err := s.jdk.library()
 	if err != nil {
 		return "", "", err

@@ -55,6 +55,9 @@ func Path(tb testing.TB, path ...string) string {
 // Required tells whether a part that is missing fails the tests, as in CI.
 func Required() bool { return os.Getenv("LEAKGATE_REQUIRE") == "all" }
 
+// Long reports whether tests run at full length, as in make e2e: others take a sample.
+func Long() bool { return os.Getenv("LEAKGATE_E2E") == "long" }
+
 // Missing ends a test that needs a part that is not there: it skips with the
 // reason, or fails if the environment variable LEAKGATE_REQUIRE says "all".
 func Missing(tb testing.TB, format string, args ...any) {
