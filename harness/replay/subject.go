@@ -75,6 +75,6 @@ func (x *subject) record(processes int) Process {
 	if x.source != "" {
 		p.Source = x.source
 	}
-	p.Warnings = slices.Concat([]string{}, x.doubts.list(), p.Warnings, x.looks.leftOut())
+	p.Warnings = append(append(append([]string{}, x.doubts.list()...), p.Warnings...), x.looks.leftOut()...)
 	return p
 }
