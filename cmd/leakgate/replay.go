@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/leakgate/leakgate/detector"
@@ -83,9 +82,9 @@ func (f *replayFlags) replay(c console, args []string) int {
 
 // judge reads and judges, and gives up with ctx even where a read waits: on a
 // terminal, or on a pipe that nobody writes to.
-func (f *replayFlags) judge(ctx context.Context, c console, files []string, policy detector.Policy) (replays.Result, error) {
+func (f *replayFlags) judge(ctx context.Context, c console, files []string, policy detector.Policy) (record.Replay, error) {
 	type outcome struct {
-		result replays.Result
+		result record.Replay
 		err    error
 	}
 	bar := newBar(c.err)
@@ -103,7 +102,7 @@ func (f *replayFlags) judge(ctx context.Context, c console, files []string, poli
 	case o := <-done:
 		return o.result, o.err
 	case <-ctx.Done():
-		return replays.Result{}, ctx.Err()
+		return record.Replay{}, ctx.Err()
 	}
 }
 
@@ -115,7 +114,7 @@ func readProgress(b *bar) func(string, float64) {
 	}
 }
 
-func (f *replayFlags) exit(r replays.Result) int {
+func (f *replayFlags) exit(r record.Replay) int {
 	if !f.gate {
 		return exitOK
 	}
@@ -131,119 +130,12 @@ func (f *replayFlags) exit(r replays.Result) int {
 	return code
 }
 
-func (f *replayFlags) tell(w io.Writer, r replays.Result) error {
+func (f *replayFlags) tell(w io.Writer, r record.Replay) error {
 	if f.asJSON {
 		enc := json.NewEncoder(w)
 		enc.SetIndent("", "  ")
 		enc.SetEscapeHTML(false)
 		return enc.Encode(r)
 	}
-	var b strings.Builder
-	b.WriteString(replayHeading + "\n")
-	names := replayNames(r.Processes)
-	for i, p := range r.Processes {
-		put(&b, "%s", replayLine(p, names[i]))
-	}
-	for i, p := range r.Processes {
-		tellReplayed(&b, p, names[i], r.Policy)
-	}
-	for _, text := range r.Warnings {
-		put(&b, "warning: %s", text)
-	}
-	against := ""
-	if r.Base != "" {
-		against = ", as the difference from " + r.Base
-	}
-	put(&b, "judged by policy %s%s", r.Policy, against)
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// put writes one line, Printable whatever is in the arguments.
-func put(b *strings.Builder, format string, args ...any) {
-	b.WriteString(text.Printable(fmt.Sprintf(format, args...)))
-	b.WriteByte('\n')
-}
-
-var replayHeading = fmt.Sprintf("%-*s %-12s %-10s %-11s %7s %7s %9s %19s %9s %9s",
-	nameColumns, "PROCESS", "VERDICT", "WORST", "KIND", "SAMPLES", "LENGTH", "MB/h", "95 %", "UNSEEN <", "GREW MB")
-
-// replayNames tell the processes apart: by user and device, and by file or pid where
-// the same name is there more than once.
-func replayNames(processes []replays.Process) []string {
-	type place struct {
-		name, file string
-	}
-	names := make([]string, len(processes))
-	files, devices, here := map[string]bool{}, map[string]bool{}, map[place]int{}
-	for i, p := range processes {
-		names[i] = p.Process.Process
-		if p.User != 0 {
-			names[i] += fmt.Sprintf(" (user %d)", p.User)
-		}
-		files[p.File], devices[p.Device] = true, true
-	}
-	for i, p := range processes {
-		if len(devices) > 1 && p.Device != "" {
-			names[i] += " on " + p.Device
-		}
-		here[place{names[i], p.File}]++
-	}
-	for i, p := range processes {
-		if here[place{names[i], p.File}] > 1 {
-			names[i] += fmt.Sprintf(" (pid %d)", p.PID)
-		}
-	}
-	for i, p := range processes {
-		if len(files) > 1 {
-			names[i] += " in " + p.File
-		}
-		names[i] = text.Printable(names[i])
-	}
-	return names
-}
-
-func replayLine(p replays.Process, name string) string {
-	rate, interval, unseen, kind := "-", "-", "-", "-"
-	if p.Rate != nil && len(p.RateInterval) == 2 {
-		rate = fmt.Sprintf("%+.1f", *p.Rate)
-		interval = fmt.Sprintf("%+.1f to %+.1f", p.RateInterval[0], p.RateInterval[1])
-	}
-	if p.MinDetectable != nil {
-		unseen = fmt.Sprintf("%.1f", *p.MinDetectable)
-	}
-	if p.Kind != detector.None {
-		kind = p.Kind.String()
-	}
-	return fmt.Sprintf("%s %-12s %-10s %-11s %7d %7s %9s %19s %9s %+9.1f", text.Cell(name, nameColumns),
-		p.Gate, p.Worst, kind, p.Samples, text.Span(p.Duration), rate, interval, unseen, p.Growth)
-}
-
-// maxSteps bounds the steps of one process that are told in words.
-const maxSteps = 10
-
-// tellReplayed tells the evidence of one process, and its looks where there are any.
-func tellReplayed(b *strings.Builder, p replays.Process, name, policy string) {
-	b.WriteByte('\n')
-	because := p.Because
-	if because != "" {
-		because = ": " + because
-	}
-	put(b, "%s: %s%s", text.TailColumns(name, maxName), reporters.Headline(p.Process, policy), because)
-	for _, s := range p.Shares {
-		put(b, "  grew     %s %.0f %% (%+.1f MB, %+.1f MB/h)", s.Dimension, 100*s.Share, s.Growth, s.Rate)
-	}
-	for _, j := range p.Jumps {
-		put(b, "  jump     %+.0f MB at %s%s", j.MB, text.Span(j.T), map[bool]string{true: ", and it stayed"}[j.Stayed])
-	}
-	for _, t := range p.Transitions[:min(len(p.Transitions), maxSteps)] {
-		put(b, "  %-8s %s -> %s: %s", text.Span(t.T), reporters.StateWords(t.From, policy), reporters.StateWords(t.To, policy), t.Because)
-	}
-	if more := len(p.Transitions) - maxSteps; more > 0 {
-		put(b, "  %d more steps; --json has them", more)
-	}
-	tellLooks(b, p.Looks)
-	for _, text := range p.Warnings {
-		put(b, "  warning: %s", text)
-	}
+	return reporters.WriteReplay(w, r)
 }

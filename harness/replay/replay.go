@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/harness/ledger"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // Options say how recordings are judged.
@@ -35,23 +37,23 @@ const maxProcesses = 10_000
 // Run judges recordings: tables, samples.ndjson, or run directories. All of their
 // processes are judged together, as those of one gate. An error is a recording
 // that cannot be read or holds nothing to judge, or the end of ctx.
-func Run(ctx context.Context, files []string, o Options) (Result, error) {
+func Run(ctx context.Context, files []string, o Options) (record.Replay, error) {
 	if err := o.check(files); err != nil {
-		return Result{}, err
+		return record.Replay{}, err
 	}
 	var base *recording
 	left := maxProcesses
 	if o.Base != "" {
 		var err error
 		if base, err = read(ctx, o.Base, o.unexplained(), left); err != nil {
-			return Result{}, err
+			return record.Replay{}, err
 		}
 	}
 	var recordings []*recording
 	for _, name := range files {
 		r, err := read(ctx, name, o, left)
 		if err != nil {
-			return Result{}, err
+			return record.Replay{}, err
 		}
 		left -= len(r.subjects)
 		recordings = append(recordings, r)
@@ -104,8 +106,8 @@ func read(ctx context.Context, name string, o Options, limit int) (r *recording,
 }
 
 // conclude asks all detectors for their verdicts.
-func conclude(o Options, recordings []*recording, base *recording) Result {
-	result := Result{Schema: Schema, Policy: o.Policy.Name, Base: o.Base, Processes: []Process{}, Warnings: []string{}}
+func conclude(o Options, recordings []*recording, base *recording) record.Replay {
+	result := record.Replay{Schema: record.ReplaySchema, Policy: o.Policy.Name, Base: o.Base, Processes: []record.ReplayProcess{}, Warnings: []string{}}
 	together := 0
 	for _, r := range recordings {
 		for _, x := range r.subjects {
@@ -162,7 +164,7 @@ func newComparison(name string, base *recording) *comparison {
 
 // judge makes the verdict on a process one on the difference, where the base has
 // the process too.
-func (c *comparison) judge(p *Process, s *subject) {
+func (c *comparison) judge(p *record.ReplayProcess, s *subject) {
 	if c == nil {
 		return
 	}
@@ -180,7 +182,7 @@ func (c *comparison) judge(p *Process, s *subject) {
 		return
 	}
 	p.Base = &c.name
-	p.compared(v)
+	ledger.SetVerdict(&p.Process, v)
 }
 
 // oneLine makes one line of joined errors.

@@ -25,13 +25,13 @@ import (
 var article = Options{Policy: detector.ArticlePolicy()}
 
 // said is what one text says.
-func said(t *testing.T, text string, o Options) (Result, error) {
+func said(t *testing.T, text string, o Options) (record.Replay, error) {
 	t.Helper()
 	o.Stdin = strings.NewReader(text)
 	return Run(t.Context(), []string{"-"}, o)
 }
 
-func mustSay(t *testing.T, text string, o Options) Result {
+func mustSay(t *testing.T, text string, o Options) record.Replay {
 	t.Helper()
 	r, err := said(t, text, o)
 	if err != nil {
@@ -189,8 +189,8 @@ func TestRefusals(t *testing.T) {
 }
 
 // judgedAlike tells whether two processes were judged alike, wherever they were found.
-func judgedAlike(a, b Process) bool {
-	for _, p := range []*Process{&a, &b} {
+func judgedAlike(a, b record.ReplayProcess) bool {
+	for _, p := range []*record.ReplayProcess{&a, &b} {
 		p.File, p.Device, p.Source, p.PID = "", "", "", 0
 		p.Process.Process, p.Base = "", nil
 	}
@@ -256,7 +256,7 @@ func TestLongTableSeparateTablesAndRunAgree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		byName := map[string]Process{}
+		byName := map[string]record.ReplayProcess{}
 		for _, p := range want.Processes {
 			byName[p.Process.Process] = p
 			steps += len(p.Transitions)
@@ -478,7 +478,7 @@ func TestLooksAreBounded(t *testing.T) {
 	for i := range maxLooks + 7 {
 		l.add(float64(i), detector.Look{Series: "total", Window: 90 * time.Minute, Fired: i == 3, Text: "because"})
 	}
-	if want := (Look{T: 3, Series: "total", Window: 5400, Fired: true, Text: "because"}); len(l.kept) != maxLooks || l.kept[3] != want {
+	if want := (record.ReplayLook{T: 3, Series: "total", Window: 5400, Fired: true, Text: "because"}); len(l.kept) != maxLooks || l.kept[3] != want {
 		t.Errorf("%d looks, %+v", len(l.kept), l.kept[3])
 	}
 	if got := l.leftOut(); !slices.Equal(got, []string{"7 later looks are left out"}) {
@@ -560,9 +560,9 @@ func FuzzTable(f *testing.F) {
 
 // inPieces judges a text at once and in pieces, which must be the same, and gives what
 // that is.
-func inPieces(t *testing.T, text string, size uint8) (Result, string) {
+func inPieces(t *testing.T, text string, size uint8) (record.Replay, string) {
 	t.Helper()
-	run := func(in io.Reader) (Result, string) {
+	run := func(in io.Reader) (record.Replay, string) {
 		r, err := Run(t.Context(), []string{"-"}, Options{Policy: detector.ArticlePolicy(), Stdin: in})
 		return r, fmt.Sprint(err)
 	}

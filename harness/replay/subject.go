@@ -56,9 +56,9 @@ func since(t float64, a *ledger.Account) float64 { return record.Round(t-a.First
 
 // record returns the process where so many are judged together. Its times count from
 // its first sample, and it lasts until its last one.
-func (x *subject) record(processes int) Process {
+func (x *subject) record(processes int) record.ReplayProcess {
 	a := x.account
-	p := Process{Process: a.Record(processes), Marks: a.Marks, Looks: x.looks.kept} // a verdict may look once more
+	p := record.ReplayProcess{Process: a.Record(processes), Marks: a.Marks, Looks: x.looks.kept} // a verdict may look once more
 	p.Device, p.Duration = x.key.device, since(a.Last, a)
 	p.Transitions = slices.Clone(p.Transitions)
 	for i := range p.Transitions {

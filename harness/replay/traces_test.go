@@ -10,6 +10,7 @@ import (
 
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/recorded"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 var updateTraces = flag.Bool("update", false, "write what is measured into docs/detector.md")
@@ -31,7 +32,7 @@ func traces(t *testing.T) []trace {
 	return out
 }
 
-func judgedTrace(t *testing.T, file, column string, policy detector.Policy) Process {
+func judgedTrace(t *testing.T, file, column string, policy detector.Policy) record.ReplayProcess {
 	t.Helper()
 	r, err := Run(t.Context(), []string{recorded.Path(t, "traces", file)}, Options{Policy: policy, Column: column})
 	if err != nil || len(r.Processes) != 1 {

@@ -1,4 +1,4 @@
-package main
+package reporters
 
 import (
 	"cmp"
@@ -8,8 +8,7 @@ import (
 	"strings"
 
 	"github.com/leakgate/leakgate/internal/text"
-
-	replays "github.com/leakgate/leakgate/harness/replay"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 const (
@@ -22,16 +21,16 @@ const (
 
 // lookLine is one line: a look, or several that fire after others.
 type lookLine struct {
-	first, last replays.Look
+	first, last record.ReplayLook
 	count       int
 }
 
-// tellLooks tells the looks of one process: of each series how many there were and why
+// looks adds the looks of one process: of each series how many there were and why
 // most of them show no leak; then, in the order of time, those that fire and those that
 // do no longer.
-func tellLooks(b *strings.Builder, looks []replays.Look) {
+func (out *page) looks(looks []record.ReplayLook) {
 	var series []string
-	of := map[string][]replays.Look{}
+	of := map[string][]record.ReplayLook{}
 	for _, l := range looks {
 		if of[l.Series] == nil {
 			series = append(series, l.Series)
@@ -40,29 +39,29 @@ func tellLooks(b *strings.Builder, looks []replays.Look) {
 	}
 	var lines []*lookLine
 	for _, name := range series {
-		put(b, "  looks    %s: %s", name, lookCounts(of[name]))
+		out.line("  looks    %s: %s", name, lookCounts(of[name]))
 		lines = append(lines, lookLines(of[name])...)
 	}
 	slices.SortStableFunc(lines, func(x, y *lookLine) int { return cmp.Compare(x.first.T, y.first.T) })
 	for _, line := range lines[:min(len(lines), maxLookLines)] {
-		line.tell(b)
+		line.write(out)
 	}
 	if more := len(lines) - maxLookLines; more > 0 {
-		put(b, "  look     %d more lines; --json has all looks", more)
+		out.line("  look     %d more lines; --json has all looks", more)
 	}
 }
 
-func (l *lookLine) tell(b *strings.Builder) {
+func (l *lookLine) write(out *page) {
 	at, fires := text.Span(l.first.T), map[bool]string{true: "FIRES", false: "-"}[l.first.Fired]
 	if l.count > 1 {
-		put(b, "  look     %-8s %-5s %d in a row until %s; the last: %s", at, fires, l.count, text.Span(l.last.T), l.last.Text)
+		out.line("  look     %-8s %-5s %d in a row until %s; the last: %s", at, fires, l.count, text.Span(l.last.T), l.last.Text)
 		return
 	}
-	put(b, "  look     %-8s %-5s %s", at, fires, l.first.Text)
+	out.line("  look     %-8s %-5s %s", at, fires, l.first.Text)
 }
 
 // lookLines are the looks of one series that fire, and those that do no longer.
-func lookLines(looks []replays.Look) []*lookLine {
+func lookLines(looks []record.ReplayLook) []*lookLine {
 	var out []*lookLine
 	row := 0
 	for _, l := range looks {
@@ -82,7 +81,7 @@ func lookLines(looks []replays.Look) []*lookLine {
 }
 
 // lookCounts: "178, 33 fire; the others: does not grow enough (120), levels off (25)".
-func lookCounts(looks []replays.Look) string {
+func lookCounts(looks []record.ReplayLook) string {
 	reasons := map[string]int{}
 	for _, l := range looks {
 		if !l.Fired {
@@ -98,16 +97,16 @@ func lookCounts(looks []replays.Look) string {
 		quiet += reasons[name]
 		parts[i] = fmt.Sprintf("%s (%d)", name, reasons[name])
 	}
-	text := fmt.Sprintf("%d, %d fire", len(looks), len(looks)-quiet)
+	line := fmt.Sprintf("%d, %d fire", len(looks), len(looks)-quiet)
 	if quiet > 0 {
-		text += "; the others: " + strings.Join(parts, ", ")
+		line += "; the others: " + strings.Join(parts, ", ")
 	}
-	return text
+	return line
 }
 
 // lookReason is the part of a look's text that says why: what stands behind the
 // numbers, or behind the window where there are none.
-func lookReason(l replays.Look) string {
+func lookReason(l record.ReplayLook) string {
 	if i := strings.LastIndex(l.Text, ": "); i >= 0 {
 		return l.Text[i+2:]
 	}

@@ -1,0 +1,39 @@
+package replay
+
+import (
+	"fmt"
+
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// looks keeps the looks at one process.
+type looks struct {
+	kept []record.ReplayLook
+	more int
+}
+
+const (
+	// maxLooks bounds the looks of one process, maxExplained the processes that are
+	// explained: a look takes some 300 bytes.
+	maxLooks     = 10_000
+	maxExplained = 50
+)
+
+func (l *looks) add(t float64, seen detector.Look) {
+	if len(l.kept) == maxLooks {
+		l.more++
+		return
+	}
+	l.kept = append(l.kept, record.ReplayLook{
+		T: t, Series: seen.Series, Window: record.Round(seen.Window.Seconds(), 3), Fired: seen.Fired, Text: seen.Text,
+	})
+}
+
+// leftOut says what is missing; empty for nothing.
+func (l *looks) leftOut() []string {
+	if l.more == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d later looks are left out", l.more)}
+}

@@ -1,0 +1,39 @@
+package record
+
+// ReplaySchema names the format of a Replay in JSON (docs/formats/replay.md).
+const ReplaySchema = "leakgate.replay/1"
+
+// Replay is the verdict on recordings that were judged again.
+type Replay struct {
+	Schema string `json:"schema"`
+	Policy string `json:"policy"`
+	// Base is the recording with which all others were compared; empty for none.
+	Base string `json:"base,omitempty"`
+	// Processes are those of all recordings, in the order of their first rows.
+	Processes []ReplayProcess `json:"processes"`
+	// Warnings name what of the recordings belongs to no process.
+	Warnings []string `json:"warnings"`
+}
+
+// ReplayProcess is one process of a recording and its verdict. Times are seconds from
+// its first sample.
+type ReplayProcess struct {
+	File string `json:"file"`
+	Process
+	// Base is the recording with which the process was compared; nil where it was
+	// judged alone.
+	Base *string `json:"base"`
+	// Marks is how many marks were on its time axis.
+	Marks int `json:"marks"`
+	// Looks are only there where they were asked for.
+	Looks []ReplayLook `json:"looks,omitempty"`
+}
+
+// ReplayLook is one look of policy robust at one series.
+type ReplayLook struct {
+	T      float64 `json:"t_s"`
+	Series string  `json:"series"`
+	Window float64 `json:"window_s"`
+	Fired  bool    `json:"fired"`
+	Text   string  `json:"text"`
+}

@@ -1,0 +1,119 @@
+package reporters
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// WriteReplay writes the verdicts on recordings: a table, then the evidence of each
+// process, with the looks where they were asked for.
+func WriteReplay(w io.Writer, r record.Replay) error {
+	var out page
+	out.line("%s", replayHeading)
+	names := replayNames(r.Processes)
+	for i, p := range r.Processes {
+		out.line("%s", replayLine(p, names[i]))
+	}
+	for i, p := range r.Processes {
+		out.replayed(p, names[i], r.Policy)
+	}
+	out.warnings(r.Warnings)
+	against := ""
+	if r.Base != "" {
+		against = ", as the difference from " + r.Base
+	}
+	out.line("judged by policy %s%s", r.Policy, against)
+	return out.writeTo(w)
+}
+
+const (
+	// nameColumns is the width of the names in the table, longName bounds one above its
+	// evidence, in columns.
+	nameColumns = 32
+	longName    = 64
+	// maxSteps bounds the steps of one process that are printed.
+	maxSteps = 10
+)
+
+var replayHeading = fmt.Sprintf("%-*s %-12s %-10s %-11s %7s %7s %9s %19s %9s %9s",
+	nameColumns, "PROCESS", "VERDICT", "WORST", "KIND", "SAMPLES", "LENGTH", "MB/h", "95 %", "UNSEEN <", "GREW MB")
+
+// replayNames distinguish the processes: by user and device, and by file or pid where
+// the same name is there more than once.
+func replayNames(processes []record.ReplayProcess) []string {
+	type place struct {
+		name, file string
+	}
+	names := make([]string, len(processes))
+	files, devices, here := map[string]bool{}, map[string]bool{}, map[place]int{}
+	for i, p := range processes {
+		names[i] = p.Process.Process
+		if p.User != 0 {
+			names[i] += fmt.Sprintf(" (user %d)", p.User)
+		}
+		files[p.File], devices[p.Device] = true, true
+	}
+	for i, p := range processes {
+		if len(devices) > 1 && p.Device != "" {
+			names[i] += " on " + p.Device
+		}
+		here[place{names[i], p.File}]++
+	}
+	for i, p := range processes {
+		if here[place{names[i], p.File}] > 1 {
+			names[i] += fmt.Sprintf(" (pid %d)", p.PID)
+		}
+	}
+	for i, p := range processes {
+		if len(files) > 1 {
+			names[i] += " in " + p.File
+		}
+	}
+	return names
+}
+
+func replayLine(p record.ReplayProcess, name string) string {
+	rate, interval, unseen, kind := "-", "-", "-", "-"
+	if p.Rate != nil && len(p.RateInterval) == 2 {
+		rate = fmt.Sprintf("%+.1f", *p.Rate)
+		interval = fmt.Sprintf("%+.1f to %+.1f", p.RateInterval[0], p.RateInterval[1])
+	}
+	if p.MinDetectable != nil {
+		unseen = fmt.Sprintf("%.1f", *p.MinDetectable)
+	}
+	if p.Kind != detector.None {
+		kind = p.Kind.String()
+	}
+	return fmt.Sprintf("%s %-12s %-10s %-11s %7d %7s %9s %19s %9s %+9.1f", text.Cell(name, nameColumns),
+		p.Gate, p.Worst, kind, p.Samples, text.Span(p.Duration), rate, interval, unseen, p.Growth)
+}
+
+// replayed adds the evidence of one process, and its looks where there are any.
+func (out *page) replayed(p record.ReplayProcess, name, policy string) {
+	out.blank()
+	because := p.Because
+	if because != "" {
+		because = ": " + because
+	}
+	out.line("%s: %s%s", text.TailColumns(name, longName), Headline(p.Process, policy), because)
+	for _, s := range p.Shares {
+		out.line("  grew     %s %.0f %% (%+.1f MB, %+.1f MB/h)", s.Dimension, 100*s.Share, s.Growth, s.Rate)
+	}
+	for _, j := range p.Jumps {
+		out.line("  jump     %+.0f MB at %s%s", j.MB, text.Span(j.T), map[bool]string{true: ", and it stayed"}[j.Stayed])
+	}
+	for _, t := range p.Transitions[:min(len(p.Transitions), maxSteps)] {
+		out.line("  %-8s %s -> %s: %s", text.Span(t.T), StateWords(t.From, policy), StateWords(t.To, policy), t.Because)
+	}
+	if more := len(p.Transitions) - maxSteps; more > 0 {
+		out.line("  %d more steps; --json has them", more)
+	}
+	out.looks(p.Looks)
+	for _, text := range p.Warnings {
+		out.line("  warning: %s", text)
+	}
+}
