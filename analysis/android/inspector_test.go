@@ -226,7 +226,7 @@ func TestInspectorAndComponents(t *testing.T) {
 		list, watched := leaking(t, i), i.Watched()
 		for _, group := range []android.ComponentGroup{components.Activities, components.Services, components.Fragments} {
 			for _, c := range group.List {
-				o, _ := g.Find(hprof.ID(c.Object))
+				o, _ := g.Find(c.Object)
 				if slices.Contains(watched, o) {
 					continue
 				}

@@ -118,7 +118,7 @@ func TestPlainly(t *testing.T) {
 			}
 			slices.SortFunc(c.arrays, func(a, b int64) int { return int(b - a) })
 			for i, a := range s.Exhaustion.Arrays {
-				if n := plain.Nodes[hprof.ID(a.Object)]; n == nil || a.Bytes < n.Size || a.Bytes > n.Size+32 || n.Size != c.arrays[i] {
+				if n := plain.Nodes[a.Object]; n == nil || a.Bytes < n.Size || a.Bytes > n.Size+32 || n.Size != c.arrays[i] {
 					t.Errorf("array %d: %+v, want %d bytes", i, a, c.arrays[i])
 				}
 			}

@@ -55,14 +55,14 @@ func (q *silence) hurry()                           { q.until = time.Time{} }
 func (q *silence) over(now time.Time) bool          { return !now.Before(q.until) }
 func (q *silence) left(now time.Time) time.Duration { return max(0, q.until.Sub(now)) }
 
-// Returner is a device that can tell when it has been away and is back: a capture.Device
+// returner is a device that can tell when it has been away and is back: a capture.Device
 // may be one. Return waits for that until ctx ends.
-type Returner interface {
+type returner interface {
 	Return(ctx context.Context) error
 }
 
-// Resetter is a device whose connection can be made anew: a capture.Device may be one.
-type Resetter interface {
+// resetter is a device whose connection can be made anew: a capture.Device may be one.
+type resetter interface {
 	Reset(ctx context.Context) error
 }
 
@@ -118,7 +118,7 @@ func (s *session) complainOfDevice(kind errand, err error) {
 // expect waits for the device's return, where the device can tell it, so that the
 // session goes on at once and not after a pause.
 func (s *session) expect(ctx context.Context) {
-	dev, ok := s.dev.Device.(Returner)
+	dev, ok := s.dev.Device.(returner)
 	if !ok || s.returns.away {
 		return
 	}
@@ -200,7 +200,7 @@ func (s *session) takePulse(ctx context.Context, a answer[capture.Pulse]) {
 // renew has the connection made anew to a device that is there and says nothing:
 // one side may have lost its place in the stream of packets, which no waiting heals.
 func (s *session) renew(ctx context.Context, err error) {
-	dev, ok := s.dev.Device.(Resetter)
+	dev, ok := s.dev.Device.(resetter)
 	if !ok || !s.silent.on() || !errors.Is(err, context.DeadlineExceeded) {
 		return
 	}
