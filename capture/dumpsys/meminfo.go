@@ -73,10 +73,10 @@ type Block struct {
 // AnySwap is the swap column of the table: SwapPss where the kernel reports it, else
 // the swap without shares.
 func (b *Block) AnySwap() Value {
-	if b.SwapPss.Known {
-		return b.SwapPss
+	if b.SwapInTotal == No {
+		return b.Swap
 	}
-	return b.Swap
+	return b.SwapPss
 }
 
 // Row is one row of the table, in kB. Columns that this text does not have are

@@ -507,3 +507,21 @@ func TestLongLinesTakeLinearTime(t *testing.T) {
 		}
 	}
 }
+
+// A column of SwapPss that cannot be read is unknown, and never the swap without shares:
+// TOTAL contains the one and not the other.
+func TestAnySwap(t *testing.T) {
+	for _, c := range []struct {
+		b    Block
+		want Value
+	}{
+		{Block{SwapInTotal: Yes, SwapPss: field.Known(5)}, field.Known(5)},
+		{Block{SwapInTotal: No, Swap: field.Known(7)}, field.Known(7)},
+		{Block{SwapInTotal: Yes, Swap: field.Known(7)}, Value{}},
+		{Block{}, Value{}},
+	} {
+		if got := c.b.AnySwap(); got != c.want {
+			t.Errorf("%+v: %+v, want %+v", c.b, got, c.want)
+		}
+	}
+}
