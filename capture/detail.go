@@ -9,6 +9,7 @@ import (
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/procfs"
 	"github.com/leakgate/leakgate/capture/shell"
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // ErrNoAnswer is a process that did not answer dumpsys: frozen by the cached
@@ -26,7 +27,7 @@ type Detail struct {
 	Block dumpsys.Block
 	// SystemServer and App are the CPU time that system_server and the process
 	// used meanwhile.
-	SystemServer, App CPU
+	SystemServer, App known.Duration
 	// Warnings name what could not be read of an otherwise good block.
 	Warnings []error
 }
@@ -97,14 +98,14 @@ func (d *Detail) clock(parts map[string][]byte) error {
 	return nil
 }
 
-func spent(before, after []byte) CPU {
+func spent(before, after []byte) known.Duration {
 	a, errA := procfs.ParseStat(before)
 	b, errB := procfs.ParseStat(after)
 	from, to := busy(a), busy(b)
 	if errA != nil || errB != nil || a.StartTicks != b.StartTicks || !from.Known || !to.Known {
-		return CPU{}
+		return known.Duration{}
 	}
-	return CPU{Ticks: to.Ticks - from.Ticks, Known: true}
+	return known.OfDuration(to.N - from.N)
 }
 
 // block takes the one block of the text that is about the process.

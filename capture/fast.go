@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/leakgate/leakgate/capture/procfs"
 	"github.com/leakgate/leakgate/capture/shell"
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/text"
 )
 
@@ -27,11 +29,11 @@ type Target struct {
 // are kB and may be unknown.
 type Reading struct {
 	Target
-	PSS, SwapPSS  procfs.Value
-	RSSAnon, Swap procfs.Value
-	Threads       procfs.Value
+	PSS, SwapPSS  known.Int
+	RSSAnon, Swap known.Int
+	Threads       known.Int
 	// CPU is the processor time of the process so far.
-	CPU CPU
+	CPU known.Duration
 	// Err is nil if the reading is a sample: the process is the one that was
 	// asked for and the value of its source is there.
 	Err error
@@ -46,14 +48,7 @@ type Round struct {
 	// Readings stand in the order of the targets.
 	Readings []Reading
 	// SystemServer is the CPU time of system_server so far; unknown without it.
-	SystemServer CPU
-}
-
-// CPU is the processor time that a process has used, in clock ticks of
-// 1/100 second (USER_HZ, which is 100 on every Android kernel).
-type CPU struct {
-	Ticks int64
-	Known bool
+	SystemServer known.Duration
 }
 
 // Fast is the fast channel of one device. It keeps its buffers between rounds
@@ -273,28 +268,39 @@ func splitName(line []byte) (file, []byte, bool) {
 	if !ok {
 		return file{}, nil, false
 	}
-	for _, known := range fileNames {
-		if string(name) == known {
-			return file{pid, known}, text, true
+	for _, expected := range fileNames {
+		if string(name) == expected {
+			return file{pid, expected}, text, true
 		}
 	}
 	return file{}, nil, false
 }
 
-func (f *Fast) cpu(pid int) CPU {
+func (f *Fast) cpu(pid int) known.Duration {
 	if pid <= 0 {
-		return CPU{}
+		return known.Duration{}
 	}
 	stat, err := procfs.ParseStat(f.files[file{pid, "stat"}])
 	if err != nil {
-		return CPU{}
+		return known.Duration{}
 	}
 	return busy(stat)
 }
 
+const (
+	// tick is the unit of a process's CPU time: USER_HZ is 100 on every Android kernel.
+	tick = 10 * time.Millisecond
+	// maxTicks is 292 years.
+	maxTicks = math.MaxInt64 / int64(tick)
+)
+
 // busy is the CPU time of a stat line, in user and kernel mode.
-func busy(s procfs.Stat) CPU {
-	return CPU{Ticks: s.Utime.N + s.Stime.N, Known: s.Utime.Known && s.Stime.Known}
+func busy(s procfs.Stat) known.Duration {
+	ticks := s.Utime.N + s.Stime.N
+	if !s.Utime.Known || !s.Stime.Known || ticks > maxTicks {
+		return known.Duration{}
+	}
+	return known.OfDuration(time.Duration(ticks) * tick)
 }
 
 func (f *Fast) reading(t Target) Reading {

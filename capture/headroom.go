@@ -14,6 +14,7 @@ import (
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/procfs"
 	"github.com/leakgate/leakgate/capture/shell"
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/text"
 )
 
@@ -25,23 +26,23 @@ type Headroom struct {
 	// Up is the device's clock at the beginning of the reading: time since boot.
 	Up time.Duration
 	// Files is the number of open file descriptors, FileLimit the soft limit.
-	Files, FileLimit procfs.Value
+	Files, FileLimit known.Int
 	// Threads is that of the process, ThreadLimit the least of the limits that are
 	// known, and ThreadLimitBy its name. Other processes count against each of them too,
 	// so the limit may come earlier.
-	Threads, ThreadLimit procfs.Value
+	Threads, ThreadLimit known.Int
 	ThreadLimitBy        string
 	// Virtual is the used address space in bytes, VirtualLimit what there is of it;
 	// unknown for a 64-bit process, which does not run out of it.
-	Virtual, VirtualLimit procfs.Value
+	Virtual, VirtualLimit known.Int
 	// Bits is 32 or 64; 0 where it is not known.
 	Bits int
 	// GrowthLimit and HeapSize are the device's two sizes of a Java heap in bytes: for
 	// most apps, and for those with android:largeHeap. See HeapLimit.
-	GrowthLimit, HeapSize procfs.Value
+	GrowthLimit, HeapSize known.Int
 	LargeHeap             dumpsys.Answer
 	// Garbage is the most of a Java heap in bytes that a collection could free.
-	Garbage procfs.Value
+	Garbage known.Int
 	// Reasons say of each value that is not known why.
 	Reasons []string
 	// Err is a process that is not there any more (ErrGone) or does not tell who it is.
@@ -51,7 +52,7 @@ type Headroom struct {
 // HeapLimit is the limit of the process's Java heap in bytes. The use decides where it
 // is not known whether the app has a large heap: who uses more than the limit of the
 // others has one. The reason says why the limit is unknown or doubtful; empty for none.
-func (h Headroom) HeapLimit(used procfs.Value) (limit procfs.Value, reason string) {
+func (h Headroom) HeapLimit(used known.Int) (limit known.Int, reason string) {
 	small := h.GrowthLimit
 	if !small.Known {
 		// Without a growth limit the heap may have its full size
@@ -70,7 +71,7 @@ func (h Headroom) HeapLimit(used procfs.Value) (limit procfs.Value, reason strin
 		limit, reason = small, "Java heap: whether the app has a large heap is not known"
 	}
 	if !limit.Known {
-		return procfs.Value{}, unknown
+		return known.Int{}, unknown
 	}
 	return limit, reason
 }
@@ -78,10 +79,10 @@ func (h Headroom) HeapLimit(used procfs.Value) (limit procfs.Value, reason strin
 // JavaHeapUse is what the runtime has allocated for Java objects, in bytes, garbage
 // included: Heap Alloc of the row "Dalvik Heap", which is totalMemory() - freeMemory()
 // (frameworks/base ActivityThread.dumpMemInfo). It is what the growth limit limits.
-func JavaHeapUse(block dumpsys.Block) procfs.Value {
+func JavaHeapUse(block dumpsys.Block) known.Int {
 	row, ok := block.Row("Dalvik Heap")
 	if !ok || !row.HeapAlloc.Known || row.HeapAlloc.N < 0 || row.HeapAlloc.N > maxKB {
-		return procfs.Value{}
+		return known.Int{}
 	}
 	return inBytes(row.HeapAlloc)
 }
@@ -89,11 +90,11 @@ func JavaHeapUse(block dumpsys.Block) procfs.Value {
 // maxKB keeps a size in kB from overflowing as bytes.
 const maxKB = 1 << 50
 
-func inBytes(kb procfs.Value) procfs.Value {
+func inBytes(kb known.Int) known.Int {
 	if !kb.Known || kb.N > maxKB {
-		return procfs.Value{}
+		return known.Int{}
 	}
-	return procfs.Value{N: kb.N << 10, Known: true}
+	return known.Of(kb.N << 10)
 }
 
 // Headrooms reads the headroom of processes of one device, in one shell round trip for
@@ -111,8 +112,8 @@ type Headrooms struct {
 
 // bounds are the limits of the device.
 type bounds struct {
-	growth, heap, maxFree procfs.Value // bytes
-	threadsMax, pidMax    procfs.Value
+	growth, heap, maxFree known.Int // bytes
+	threadsMax, pidMax    known.Int
 	// abi32 and abi64 are the lists of the ABIs; both are empty where it does not tell.
 	abi32, abi64 string
 	// machine is what uname calls the processor; empty before Android 6.
@@ -123,7 +124,7 @@ type bounds struct {
 // nature is what stays of one incarnation of a process.
 type nature struct {
 	parent    string // the name of the parent process
-	pidsMax   procfs.Value
+	pidsMax   known.Int
 	largeHeap dumpsys.Answer
 	reasons   []string
 }
@@ -355,9 +356,9 @@ func (r headroomRound) read(h *Headroom) {
 	size := r.size[h.PID]
 	switch {
 	case counted:
-		h.Files = procfs.Value{N: open, Known: true}
+		h.Files = known.Of(open)
 	case size > 0:
-		h.Files = procfs.Value{N: size, Known: true}
+		h.Files = known.Of(size)
 	default:
 		reason := "the shell may not list them, and the kernel does not count them (before Linux 6.2)"
 		if r.refused != "" {
@@ -447,7 +448,7 @@ func (h *Headrooms) learnSome(ctx context.Context, fresh []newcomer, flags map[s
 // newcomer is a process that is read for the first time.
 type newcomer struct {
 	Process
-	parent procfs.Value
+	parent known.Int
 }
 
 // questions are what is asked once. The package service comes last: it may hang. It is
@@ -495,7 +496,7 @@ func readBounds(parts map[string][]byte) bounds {
 	}
 	for _, sysctl := range []struct {
 		name string
-		to   *procfs.Value
+		to   *known.Int
 	}{{"threads-max", &b.threadsMax}, {"pid_max", &b.pidMax}} {
 		text := shell.Clip(string(parts[sysctl.name]))
 		if *sysctl.to = positive(text); !sysctl.to.Known {
@@ -512,16 +513,16 @@ const foreground = 3
 
 // garbage is what may be allocated until the next collection
 // (art/runtime/gc/heap.cc, GrowForUtilization).
-func (b bounds) garbage() procfs.Value {
-	return procfs.Value{N: foreground * b.maxFree.N, Known: b.maxFree.Known}
+func (b bounds) garbage() known.Int {
+	return known.Int{N: foreground * b.maxFree.N, Known: b.maxFree.Known}
 }
 
-func positive(text string) procfs.Value {
+func positive(text string) known.Int {
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 32)
 	if err != nil || n <= 0 {
-		return procfs.Value{}
+		return known.Int{}
 	}
-	return procfs.Value{N: n, Known: true}
+	return known.Of(n)
 }
 
 // nature reads the answers about a process, and about its package.
@@ -570,14 +571,14 @@ func (h *Headrooms) bound(room *Headroom, l procfs.Limits) {
 func (h *Headrooms) threadLimit(room *Headroom, l procfs.Limits, own nature) {
 	ofUser := l.Processes.Soft
 	if room.UID == 0 {
-		ofUser = procfs.Value{} // root is not held to it (kernel/fork.c, copy_process)
+		ofUser = known.Int{} // root is not held to it (kernel/fork.c, copy_process)
 	}
 	for _, c := range []struct {
 		by string
-		procfs.Value
+		known.Int
 	}{{"Max processes of the uid", ofUser}, {"pids.max of its cgroup", own.pidsMax}, {"threads-max of the device", h.phone.threadsMax}, {"pid_max of the device", h.phone.pidMax}} {
 		if c.Known && c.N > 0 && (!room.ThreadLimit.Known || c.N < room.ThreadLimit.N) {
-			room.ThreadLimit, room.ThreadLimitBy = c.Value, c.by
+			room.ThreadLimit, room.ThreadLimitBy = c.Int, c.by
 		}
 	}
 	room.Reasons = append(room.Reasons, h.phone.reasons...)
@@ -619,7 +620,7 @@ func (h *Headrooms) addressSpace(room *Headroom, l procfs.Limits, own nature) {
 // bits is the word size of an app's process: that of the zygote that it comes from, which
 // is called zygote64 or zygote (frameworks/base cmds/app_process/app_main.cpp,
 // ZYGOTE_NICE_NAME).
-func (b bounds) bits(virtual procfs.Value, parent string) (bits int, reason string) {
+func (b bounds) bits(virtual known.Int, parent string) (bits int, reason string) {
 	switch {
 	case virtual.Known && virtual.N > spaceUnder64:
 		return 64, ""
@@ -638,17 +639,16 @@ func (b bounds) bits(virtual procfs.Value, parent string) (bits int, reason stri
 }
 
 // space is the address space of a 32-bit process.
-func (b bounds) space(virtual procfs.Value) (procfs.Value, string) {
-	known := func(n int64) procfs.Value { return procfs.Value{N: n, Known: true} }
+func (b bounds) space(virtual known.Int) (known.Int, string) {
 	switch b.machine {
 	case "aarch64", "x86_64", "armv8l": // the last is what arm64 calls itself to 32-bit programs
-		return known(spaceUnder64), ""
+		return known.Of(spaceUnder64), ""
 	}
 	if b.abi64 != "" || virtual.Known && virtual.N > spaceUnder32 {
-		return known(spaceUnder64), ""
+		return known.Of(spaceUnder64), ""
 	}
 	if b.machine == "" {
-		return known(spaceUnder32), "the device does not tell if its kernel is a 64-bit one: taken as a 32-bit one"
+		return known.Of(spaceUnder32), "the device does not tell if its kernel is a 64-bit one: taken as a 32-bit one"
 	}
-	return known(spaceUnder32), ""
+	return known.Of(spaceUnder32), ""
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/procfs"
 	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/recorded"
 	"github.com/leakgate/leakgate/internal/shelltest"
 	"github.com/leakgate/leakgate/internal/text"
@@ -104,7 +105,7 @@ func headroomByRelease(t *testing.T, api int, right string, only32 bool) {
 			t.Fatalf("%+v", h)
 		}
 		h.Up, again[i].Up = 0, 0
-		h.Virtual, again[i].Virtual = procfs.Value{}, procfs.Value{} // it moves
+		h.Virtual, again[i].Virtual = known.Int{}, known.Int{} // it moves
 		if fmt.Sprint(h) != fmt.Sprint(again[i]) {
 			t.Errorf("the first reading\n%+v\nthe second\n%+v", h, again[i])
 		}
@@ -119,28 +120,28 @@ func headroomByRelease(t *testing.T, api int, right string, only32 bool) {
 		if only32 {
 			want.bits = 32
 		}
-		if h.Threads != known(want.threads) || h.Bits != want.bits || h.LargeHeap != want.large || !h.Virtual.Known {
+		if h.Threads != known.Of(want.threads) || h.Bits != want.bits || h.LargeHeap != want.large || !h.Virtual.Known {
 			t.Errorf("%+v", h)
 		}
-		if counted := right != "none" || api >= 36; counted && h.Files != known(want.files) || !counted && (h.Files.Known || !tells(h, "open files: the shell may not list them")) {
+		if counted := right != "none" || api >= 36; counted && h.Files != known.Of(want.files) || !counted && (h.Files.Known || !tells(h, "open files: the shell may not list them")) {
 			t.Errorf("%s: %v files, %q", h.Name, h.Files, h.Reasons)
 		}
 		limit := int64(32768)
 		if api < 28 {
 			limit = 1024
 		}
-		if h.FileLimit != known(limit) || h.ThreadLimit != known(21550) || h.ThreadLimitBy != "Max processes of the uid" {
+		if h.FileLimit != known.Of(limit) || h.ThreadLimit != known.Of(21550) || h.ThreadLimitBy != "Max processes of the uid" {
 			t.Errorf("%+v", h)
 		}
-		if h.GrowthLimit != known(192<<20) || h.HeapSize != known(512<<20) || h.Garbage != known(24<<20) {
+		if h.GrowthLimit != known.Of(192<<20) || h.HeapSize != known.Of(512<<20) || h.Garbage != known.Of(24<<20) {
 			t.Errorf("%+v", h)
 		}
 		switch {
 		case h.Bits == 64 && (h.VirtualLimit.Known || !tells(h, "address space: a 64-bit process")):
 			t.Errorf("%v, %q", h.VirtualLimit, h.Reasons)
-		case h.Bits == 32 && h.VirtualLimit != known(3<<30) && h.VirtualLimit != known(4<<30):
+		case h.Bits == 32 && h.VirtualLimit != known.Of(3<<30) && h.VirtualLimit != known.Of(4<<30):
 			t.Errorf("%v, %q", h.VirtualLimit, h.Reasons)
-		case h.Bits == 32 && !only32 && h.VirtualLimit != known(4<<30):
+		case h.Bits == 32 && !only32 && h.VirtualLimit != known.Of(4<<30):
 			t.Errorf("%v, %q", h.VirtualLimit, h.Reasons)
 		}
 	}
@@ -256,22 +257,22 @@ func headroomInShortLines(t *testing.T, api, n int) {
 }
 
 func TestHeapLimit(t *testing.T) {
-	none := procfs.Value{}
+	none := known.Int{}
 	for _, c := range []struct {
-		growth, size procfs.Value
+		growth, size known.Int
 		large        dumpsys.Answer
-		used         procfs.Value
-		want         procfs.Value
+		used         known.Int
+		want         known.Int
 		doubt        bool
 	}{
-		{known(256), known(512), dumpsys.No, known(100), known(256), false},
-		{known(256), known(512), dumpsys.Yes, known(100), known(512), false},
-		{known(256), known(512), dumpsys.Unknown, known(100), known(256), true},
-		{known(256), known(512), dumpsys.Unknown, known(300), known(512), true},
-		{known(256), known(512), dumpsys.Unknown, none, known(256), true},
-		{none, known(512), dumpsys.No, known(100), known(512), false},
-		{known(256), none, dumpsys.Yes, known(100), none, true},
-		{none, none, dumpsys.Unknown, known(100), none, true},
+		{known.Of(256), known.Of(512), dumpsys.No, known.Of(100), known.Of(256), false},
+		{known.Of(256), known.Of(512), dumpsys.Yes, known.Of(100), known.Of(512), false},
+		{known.Of(256), known.Of(512), dumpsys.Unknown, known.Of(100), known.Of(256), true},
+		{known.Of(256), known.Of(512), dumpsys.Unknown, known.Of(300), known.Of(512), true},
+		{known.Of(256), known.Of(512), dumpsys.Unknown, none, known.Of(256), true},
+		{none, known.Of(512), dumpsys.No, known.Of(100), known.Of(512), false},
+		{known.Of(256), none, dumpsys.Yes, known.Of(100), none, true},
+		{none, none, dumpsys.Unknown, known.Of(100), none, true},
 	} {
 		h := Headroom{GrowthLimit: c.growth, HeapSize: c.size, LargeHeap: c.large}
 		got, reason := h.HeapLimit(c.used)
@@ -300,29 +301,29 @@ func TestWordSize(t *testing.T) {
 	both := bounds{abi32: "armeabi-v7a", abi64: "arm64-v8a", machine: "aarch64"}
 	for name, c := range map[string]struct {
 		bounds
-		virtual procfs.Value
+		virtual known.Int
 		parent  string
 		want    int
 		space   int64
 	}{
-		"of zygote":             {both, known(1 << 30), "zygote", 32, 4 << 30},
-		"of zygote64":           {both, known(1 << 30), "zygote64", 64, 0},
-		"too large":             {both, known(5 << 30), "zygote", 64, 0},
-		"of another":            {both, known(1 << 30), "webview_zygote", 0, 0},
-		"of nobody":             {both, procfs.Value{}, "", 0, 0},
-		"only 64 bits":          {bounds{abi64: "arm64-v8a", machine: "aarch64"}, known(1 << 30), "init", 64, 0},
-		"only 32 bits":          {bounds{abi32: "armeabi-v7a", machine: "armv7l"}, known(1 << 30), "x", 32, 3 << 30},
-		"32 over a 64-bit one":  {bounds{abi32: "armeabi-v7a", machine: "armv8l"}, known(1 << 30), "x", 32, 4 << 30},
-		"32, no uname":          {bounds{abi32: "armeabi-v7a"}, known(1 << 30), "x", 32, 3 << 30},
-		"32, no uname, 3.5 GB":  {bounds{abi32: "armeabi-v7a"}, known(7 << 29), "x", 32, 4 << 30},
-		"no lists, of zygote":   {bounds{}, known(1 << 30), "zygote", 32, 3 << 30},
-		"both, no uname, small": {bounds{abi32: "x86", abi64: "x86_64"}, known(1 << 30), "zygote", 32, 4 << 30},
+		"of zygote":             {both, known.Of(1 << 30), "zygote", 32, 4 << 30},
+		"of zygote64":           {both, known.Of(1 << 30), "zygote64", 64, 0},
+		"too large":             {both, known.Of(5 << 30), "zygote", 64, 0},
+		"of another":            {both, known.Of(1 << 30), "webview_zygote", 0, 0},
+		"of nobody":             {both, known.Int{}, "", 0, 0},
+		"only 64 bits":          {bounds{abi64: "arm64-v8a", machine: "aarch64"}, known.Of(1 << 30), "init", 64, 0},
+		"only 32 bits":          {bounds{abi32: "armeabi-v7a", machine: "armv7l"}, known.Of(1 << 30), "x", 32, 3 << 30},
+		"32 over a 64-bit one":  {bounds{abi32: "armeabi-v7a", machine: "armv8l"}, known.Of(1 << 30), "x", 32, 4 << 30},
+		"32, no uname":          {bounds{abi32: "armeabi-v7a"}, known.Of(1 << 30), "x", 32, 3 << 30},
+		"32, no uname, 3.5 GB":  {bounds{abi32: "armeabi-v7a"}, known.Of(7 << 29), "x", 32, 4 << 30},
+		"no lists, of zygote":   {bounds{}, known.Of(1 << 30), "zygote", 32, 3 << 30},
+		"both, no uname, small": {bounds{abi32: "x86", abi64: "x86_64"}, known.Of(1 << 30), "zygote", 32, 4 << 30},
 	} {
 		bits, reason := c.bits(c.virtual, c.parent)
 		if bits != c.want || (bits == 0) == (reason == "") {
 			t.Errorf("%s: %d, %q", name, bits, reason)
 		}
-		if space, _ := c.bounds.space(c.virtual); bits == 32 && space != known(c.space) {
+		if space, _ := c.bounds.space(c.virtual); bits == 32 && space != known.Of(c.space) {
 			t.Errorf("%s: %v", name, space)
 		}
 	}
@@ -330,9 +331,9 @@ func TestWordSize(t *testing.T) {
 
 func TestThreadLimitIsTheLeast(t *testing.T) {
 	h := NewHeadrooms(nil, Facts{})
-	h.phone = bounds{threadsMax: known(5000), pidMax: known(32768)}
+	h.phone = bounds{threadsMax: known.Of(5000), pidMax: known.Of(32768)}
 	p := Process{Name: "a", UID: 10100}
-	of := func(uid int, ofUser procfs.Limit, pids procfs.Value) (procfs.Value, string) {
+	of := func(uid int, ofUser procfs.Limit, pids known.Int) (known.Int, string) {
 		p.UID = uid
 		h.known = map[Process]nature{p: {pidsMax: pids}}
 		room := Headroom{Target: Target{Process: p}}
@@ -342,16 +343,16 @@ func TestThreadLimitIsTheLeast(t *testing.T) {
 	for _, c := range []struct {
 		uid    int
 		ofUser procfs.Limit
-		pids   procfs.Value
+		pids   known.Int
 		want   int64
 		by     string
 	}{
-		{10100, procfs.Limit{Soft: known(500)}, procfs.Value{}, 500, "Max processes of the uid"},
-		{10100, procfs.Limit{Unlimited: true}, procfs.Value{}, 5000, "threads-max of the device"},
-		{10100, procfs.Limit{Soft: known(9000)}, known(400), 400, "pids.max of its cgroup"},
-		{0, procfs.Limit{Soft: known(500)}, procfs.Value{}, 5000, "threads-max of the device"},
+		{10100, procfs.Limit{Soft: known.Of(500)}, known.Int{}, 500, "Max processes of the uid"},
+		{10100, procfs.Limit{Unlimited: true}, known.Int{}, 5000, "threads-max of the device"},
+		{10100, procfs.Limit{Soft: known.Of(9000)}, known.Of(400), 400, "pids.max of its cgroup"},
+		{0, procfs.Limit{Soft: known.Of(500)}, known.Int{}, 5000, "threads-max of the device"},
 	} {
-		if got, by := of(c.uid, c.ofUser, c.pids); got != known(c.want) || by != c.by {
+		if got, by := of(c.uid, c.ofUser, c.pids); got != known.Of(c.want) || by != c.by {
 			t.Errorf("%+v: %v by %q", c, got, by)
 		}
 	}
@@ -366,11 +367,11 @@ func TestThreadLimitIsTheLeast(t *testing.T) {
 }
 
 func TestJavaHeapUse(t *testing.T) {
-	block := dumpsys.Block{Rows: []dumpsys.Row{{Name: "Native Heap", HeapAlloc: known(1)}, {Name: "Dalvik Heap", HeapAlloc: known(2048)}}}
-	if got := JavaHeapUse(block); got != known(2<<20) {
+	block := dumpsys.Block{Rows: []dumpsys.Row{{Name: "Native Heap", HeapAlloc: known.Of(1)}, {Name: "Dalvik Heap", HeapAlloc: known.Of(2048)}}}
+	if got := JavaHeapUse(block); got != known.Of(2<<20) {
 		t.Errorf("%v", got)
 	}
-	for _, n := range []procfs.Value{{}, known(-1), known(math.MaxInt64)} {
+	for _, n := range []known.Int{{}, known.Of(-1), known.Of(math.MaxInt64)} {
 		block.Rows[1].HeapAlloc = n
 		if got := JavaHeapUse(block); got.Known {
 			t.Errorf("%v: %v", n, got)
@@ -434,7 +435,7 @@ func FuzzHeadroom(f *testing.F) {
 		if h.Up != 100500*time.Millisecond {
 			t.Fatalf("%+v", h)
 		}
-		for _, v := range []procfs.Value{h.Files, h.FileLimit, h.Threads, h.ThreadLimit, h.Virtual, h.VirtualLimit, h.GrowthLimit, h.HeapSize, h.Garbage} {
+		for _, v := range []known.Int{h.Files, h.FileLimit, h.Threads, h.ThreadLimit, h.Virtual, h.VirtualLimit, h.GrowthLimit, h.HeapSize, h.Garbage} {
 			if v.N < 0 || !v.Known && v.N != 0 || h.Err != nil && v.Known {
 				t.Fatalf("%+v", h)
 			}

@@ -1,7 +1,5 @@
 package capture
 
-import "github.com/leakgate/leakgate/capture/procfs"
-
 // bytesOf is the memory that a reading holds, in bytes.
 func bytesOf(r Reading) int64 {
 	if r.Level.Source == Status {
@@ -9,5 +7,3 @@ func bytesOf(r Reading) int64 {
 	}
 	return (r.PSS.N + r.SwapPSS.N) << 10
 }
-
-func known(n int64) procfs.Value { return procfs.Value{N: n, Known: true} }

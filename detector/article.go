@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/leakgate/leakgate/detector/trend"
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // input is what the machine was told.
@@ -71,7 +72,7 @@ type look struct {
 	line           trend.Line
 	rising, fading int
 	// suspected is when SUSPICIOUS last began, level the total at that time.
-	suspected Moment
+	suspected known.Duration
 	level     float64
 	// fresh counts the breakdowns since CONFIRMING began.
 	fresh int
@@ -228,7 +229,7 @@ func (d *articleMachine) dimensionsConfirm() (string, bool) {
 	kind, why := rises.kind()
 	d.kind, d.evidence = kind, rises.evidence()
 	return kind.String() + ": " + why + "; memory grew " + mbText(d.grown()) + " in the " +
-		minutesText(d.now-d.look.suspected.At) + " since it became SUSPICIOUS", true
+		minutesText(d.now-d.look.suspected.N) + " since it became SUSPICIOUS", true
 }
 
 // grown is the growth since SUSPICIOUS began, in bytes.
@@ -253,12 +254,12 @@ func (d *articleMachine) reportEnds() (string, bool) {
 // enterLeaking decides between a diagnosis and a report (6.1, 6.4) and words the latter.
 func (d *articleMachine) enterLeaking() string {
 	if !d.firstLeaking.Known {
-		d.firstLeaking = Moment{At: d.now, Known: true}
+		d.firstLeaking = known.OfDuration(d.now)
 	}
 	d.look.event = d.cooling()
 	d.look.pending = !d.look.event
 	if d.look.event {
-		return " (reported only: diagnosed " + minutesText(d.now-d.diagnosed.At) + " ago)"
+		return " (reported only: diagnosed " + minutesText(d.now-d.diagnosed.N) + " ago)"
 	}
 	return ""
 }

@@ -2,6 +2,8 @@ package detector
 
 import (
 	"time"
+
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // articleMachine is the state machine of policy "article".
@@ -20,10 +22,10 @@ type articleMachine struct {
 
 	// now is the latest time heard of; epoch the earliest that still counts.
 	now, epoch                time.Duration
-	lastSample, lastBreakdown Moment
-	diagnosed                 Moment
+	lastSample, lastBreakdown known.Duration
+	diagnosed                 known.Duration
 	// firstSuspicious and firstLeaking never change once known.
-	firstSuspicious, firstLeaking Moment
+	firstSuspicious, firstLeaking known.Duration
 
 	look    look
 	history history
@@ -76,7 +78,7 @@ func (d *articleMachine) addBreakdown(b Breakdown) []Transition {
 // process, is complete. The cooldown runs from here.
 func (d *articleMachine) diagnosisDone(at time.Duration) []Transition {
 	d.now = max(d.now, at)
-	d.diagnosed = Moment{At: max(at, d.diagnosed.At), Known: true}
+	d.diagnosed = known.OfDuration(max(at, d.diagnosed.N))
 	d.look.pending = false
 	return d.step(onDiagnosis)
 }
@@ -86,9 +88,9 @@ func (d *articleMachine) diagnosisDone(at time.Duration) []Transition {
 // the cooldown.
 func (d *articleMachine) restart(at time.Duration) []Transition {
 	d.restarts++
-	if d.diagnosed.Known && d.diagnosed.At > at {
+	if d.diagnosed.Known && d.diagnosed.N > at {
 		// The clock began anew: how long ago the diagnosis was is not known.
-		d.diagnosed = Moment{}
+		d.diagnosed = known.Duration{}
 	}
 	d.breakOff(at)
 	d.now = at
@@ -103,7 +105,7 @@ func (d *articleMachine) restart(at time.Duration) []Transition {
 func (d *articleMachine) gap(at time.Duration) []Transition {
 	// A clock that goes back is a restart, not a gap. A breakdown may have overtaken
 	// the sample that ends the gap, which counts all the same.
-	if d.lastSample.Known && at <= d.lastSample.At {
+	if d.lastSample.Known && at <= d.lastSample.N {
 		at = d.now
 	}
 	at = max(at, d.epoch)
@@ -117,7 +119,7 @@ func (d *articleMachine) breakOff(at time.Duration) {
 	d.history.close(&d.a, d.series, d.look)
 	d.series.reset()
 	d.epoch = at
-	d.lastSample, d.lastBreakdown = Moment{}, Moment{}
+	d.lastSample, d.lastBreakdown = known.Duration{}, known.Duration{}
 	d.look = look{spikeArmed: true, event: d.look.event, pending: d.look.pending}
 }
 
@@ -143,18 +145,18 @@ func (d *articleMachine) demand() Demand {
 }
 
 // accept says whether a reading at a time is new, and takes the time.
-func (d *articleMachine) accept(at time.Duration, last *Moment) bool {
-	if at < 0 || at < d.epoch || last.Known && at <= last.At {
+func (d *articleMachine) accept(at time.Duration, last *known.Duration) bool {
+	if at < 0 || at < d.epoch || last.Known && at <= last.N {
 		return false
 	}
-	*last = Moment{At: at, Known: true}
+	*last = known.OfDuration(at)
 	d.now = max(d.now, at)
 	return true
 }
 
 // cooling says whether the last diagnosis is less than the cooldown ago.
 func (d *articleMachine) cooling() bool {
-	return d.diagnosed.Known && d.now-d.diagnosed.At < d.policy.Cooldown
+	return d.diagnosed.Known && d.now-d.diagnosed.N < d.policy.Cooldown
 }
 
 // step takes the first row of the table that starts in the present state, listens to
@@ -181,9 +183,9 @@ func (d *articleMachine) take(r *row, because string) Transition {
 	switch r.to {
 	case Suspicious:
 		d.look.level = d.series.current()
-		d.look.suspected = Moment{At: d.now, Known: true}
+		d.look.suspected = known.OfDuration(d.now)
 		if !d.firstSuspicious.Known {
-			d.firstSuspicious = Moment{At: d.now, Known: true}
+			d.firstSuspicious = known.OfDuration(d.now)
 		}
 	case Leaking:
 		t.Kind, d.because = d.kind, because

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // attack feeds bytes to a detector as inputs in any order, with what must hold after
@@ -100,9 +101,9 @@ func (a *attack) breakdown(op byte, n uint16) detector.Breakdown {
 	amount := func(i int, bytes int64) detector.Amount {
 		switch {
 		case op/32 == 7:
-			return detector.Known([...]int64{math.MaxInt64, math.MinInt64, -1, 0, 1 << 50, 1 << 62}[(int(n)+i)%6])
+			return known.Of([...]int64{math.MaxInt64, math.MinInt64, -1, 0, 1 << 50, 1 << 62}[(int(n)+i)%6])
 		case n>>i&1 == 0:
-			return detector.Known(bytes)
+			return known.Of(bytes)
 		}
 		return detector.Amount{}
 	}
@@ -217,13 +218,13 @@ func TestLeapsInTime(t *testing.T) {
 func TestNumbersBeyondBelief(t *testing.T) {
 	for _, bytes := range []int64{-1, math.MinInt64, 1<<50 + 1, 1 << 62, math.MaxInt64} {
 		for name, set := range map[string]func(b *detector.Breakdown){
-			"Java Heap":    func(b *detector.Breakdown) { b.Dim[detector.JavaHeap] = detector.Known(bytes) },
-			"Graphics":     func(b *detector.Breakdown) { b.Dim[detector.Graphics] = detector.Known(bytes) },
-			"Total":        func(b *detector.Breakdown) { b.Dim[detector.Total] = detector.Known(bytes) },
-			"EGL":          func(b *detector.Breakdown) { b.EGL = detector.Known(bytes) },
-			"Other mtrack": func(b *detector.Breakdown) { b.OtherMtrack = detector.Known(bytes) },
+			"Java Heap":    func(b *detector.Breakdown) { b.Dim[detector.JavaHeap] = known.Of(bytes) },
+			"Graphics":     func(b *detector.Breakdown) { b.Dim[detector.Graphics] = known.Of(bytes) },
+			"Total":        func(b *detector.Breakdown) { b.Dim[detector.Total] = known.Of(bytes) },
+			"EGL":          func(b *detector.Breakdown) { b.EGL = known.Of(bytes) },
+			"Other mtrack": func(b *detector.Breakdown) { b.OtherMtrack = known.Of(bytes) },
 			"all rows": func(b *detector.Breakdown) {
-				b.EGL, b.GL, b.OtherMtrack, b.GfxDev = detector.Known(bytes), detector.Known(bytes), detector.Known(bytes), detector.Known(bytes)
+				b.EGL, b.GL, b.OtherMtrack, b.GfxDev = known.Of(bytes), known.Of(bytes), known.Of(bytes), known.Of(bytes)
 			},
 		} {
 			d := detector.New(detector.RobustPolicy())

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
@@ -58,8 +59,8 @@ func (x heard) to(d *detector.Detector) []detector.Transition {
 func raised(bytes int64) func(*heard) {
 	return func(x *heard) {
 		x.sample.Bytes += bytes
-		x.breakdown.Dim[detector.PrivateOther].Bytes += bytes
-		x.breakdown.Dim[detector.Total].Bytes += bytes
+		x.breakdown.Dim[detector.PrivateOther].N += bytes
+		x.breakdown.Dim[detector.Total].N += bytes
 	}
 }
 
@@ -69,9 +70,9 @@ func later(by time.Duration) func(*heard) {
 
 // moved is a verdict whose times are on another clock.
 func moved(v detector.Verdict, by time.Duration) detector.Verdict {
-	for _, m := range []*detector.Moment{&v.FirstSuspicious, &v.FirstLeaking} {
+	for _, m := range []*known.Duration{&v.FirstSuspicious, &v.FirstLeaking} {
 		if m.Known {
-			m.At += by
+			m.N += by
 		}
 	}
 	v.Jumps = slices.Clone(v.Jumps)
@@ -138,8 +139,8 @@ func TestDriverMemoryDoesNotMatter(t *testing.T) {
 				list := written(c.Scenario, uint64(i)<<8+seed)
 				d, _ := hear(list, func(x *heard) {
 					if x.breakdown.At >= bootTime+late {
-						x.breakdown.OtherMtrack = detector.Known(300 * detector.MB)
-						x.breakdown.Dim[detector.Total].Bytes += 300 * detector.MB
+						x.breakdown.OtherMtrack = known.Of(300 * detector.MB)
+						x.breakdown.Dim[detector.Total].N += 300 * detector.MB
 					}
 				})
 				if v := d.Verdict(); v.Gate != c.gate && (late == 0 || c.gate != detector.Pass || v.Gate != detector.Settled) {
@@ -165,7 +166,7 @@ func TestRepeatsDoNotMatter(t *testing.T) {
 			for range r.IntN(3) {
 				old := list[max(0, n-r.IntN(40))]
 				old.sample.Bytes += int64(r.IntN(500)) * detector.MB
-				old.breakdown.Dim[detector.Graphics].Bytes += int64(r.IntN(500)) * detector.MB
+				old.breakdown.Dim[detector.Graphics].N += int64(r.IntN(500)) * detector.MB
 				repeats++
 				if got := old.to(again); len(got) != 0 {
 					t.Fatalf("%s: a repeated reading gives %v", s.Name, got)
@@ -244,7 +245,7 @@ func TestReadingsFromBefore(t *testing.T) {
 // driver memory moves, the one that a sample is raised by is older then.
 func TestOrderDoesNotMatter(t *testing.T) {
 	still := func(x *heard) {
-		x.breakdown.Dim[detector.Graphics], x.breakdown.EGL = detector.Known(35*detector.MB), detector.Known(35*detector.MB)
+		x.breakdown.Dim[detector.Graphics], x.breakdown.EGL = known.Of(35*detector.MB), known.Of(35*detector.MB)
 	}
 	for i, s := range lively(4) {
 		list := written(s, uint64(i))
@@ -312,7 +313,7 @@ func TestSamplingAndTime(t *testing.T) {
 				if !v.FirstLeaking.Known {
 					t.Errorf("%g MB/h each %v, seed %d: never LEAKING", rate, interval, seed)
 				}
-				times = append(times, v.FirstLeaking.At-bootTime)
+				times = append(times, v.FirstLeaking.N-bootTime)
 			}
 			slices.Sort(times)
 			return times[len(times)/2]

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/detector/trend"
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // confidence is the level of the interval of a rate.
@@ -18,9 +19,9 @@ type history struct {
 	floor      float64
 	floorKnown bool
 	// ready is when this stretch had the points for the first windows.
-	ready Moment
+	ready known.Duration
 	// began and samples describe the present process, over gaps.
-	began   Moment
+	began   known.Duration
 	samples int
 	last    time.Duration
 	// enough, unconfirmed and growth sum up the stretches that have ended: one was
@@ -32,12 +33,12 @@ type history struct {
 
 func (h *history) sample(a *articleRules, s *series) {
 	if !h.began.Known {
-		h.began = Moment{At: seconds(s.last()), Known: true}
+		h.began = known.OfDuration(seconds(s.last()))
 	}
 	h.samples++
 	h.last = seconds(s.last())
 	if s.count == a.firstPoints() {
-		h.ready = Moment{At: h.last, Known: true}
+		h.ready = known.OfDuration(h.last)
 	}
 	if end := s.start + a.segment.Seconds(); !h.floorKnown && s.last() >= end {
 		x, y := s.total.X(), s.total.Y()
@@ -54,7 +55,7 @@ func (h *history) raise(delta float64) { h.floor += delta }
 
 // longEnough says whether this stretch could have come to LEAKING.
 func (h *history) longEnough(a *articleRules) bool {
-	return h.ready.Known && h.last-h.ready.At >= a.stages()
+	return h.ready.Known && h.last-h.ready.N >= a.stages()
 }
 
 // settled is by how much a stretch that was suspected ended above its beginning, if
@@ -76,14 +77,14 @@ func (h *history) close(a *articleRules, s *series, l look) {
 	h.enough = h.enough || h.longEnough(a)
 	h.unconfirmed = h.unconfirmed || l.unconfirmed
 	h.longest = max(h.longest, h.stretch(s))
-	h.floor, h.floorKnown, h.ready = 0, false, Moment{}
+	h.floor, h.floorKnown, h.ready = 0, false, known.Duration{}
 }
 
 func (h *history) stretch(s *series) time.Duration {
 	return seconds(max(0, s.last()-s.start))
 }
 
-func (h *history) newProcess() { h.began, h.samples, h.last = Moment{}, 0, 0 }
+func (h *history) newProcess() { h.began, h.samples, h.last = known.Duration{}, 0, 0 }
 
 // verdict is what the machine knows now.
 //
@@ -103,7 +104,7 @@ func (d *articleMachine) verdict() Verdict {
 		Warnings: d.warnings(),
 	}
 	if h.samples > 0 {
-		v.Duration = h.last - h.began.At
+		v.Duration = h.last - h.began.N
 	}
 	if low, high, ok := l.Interval(confidence); ok && l.N >= d.a.minPoints {
 		v.RateKnown = true
@@ -162,7 +163,7 @@ func (d *articleMachine) shortText() string {
 		return fmt.Sprintf("%d samples without a break in %s: the first evidence needs %d, and LEAKING at least %s",
 			d.series.count, minutesText(watched), d.a.firstPoints(), minutesText(d.minTime()))
 	}
-	needed := d.history.ready.At - seconds(d.series.start) + d.a.stages()
+	needed := d.history.ready.N - seconds(d.series.start) + d.a.stages()
 	return fmt.Sprintf("watched %s without a break: LEAKING needs at least %s", minutesText(watched), minutesText(needed))
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
@@ -210,8 +211,8 @@ func TestLaunchCurve(t *testing.T) {
 // What comes to it later is a jump.
 func TestDriverMemoryIsNoJump(t *testing.T) {
 	breakdown := func(p *ride, egl int64) {
-		b := detector.Breakdown{At: p.at, EGL: detector.Known(egl * detector.MB), GL: detector.Known(0)}
-		b.Dim[detector.Total] = detector.Known((300 + egl) * detector.MB)
+		b := detector.Breakdown{At: p.at, EGL: known.Of(egl * detector.MB), GL: known.Of(0)}
+		b.Dim[detector.Total] = known.Of((300 + egl) * detector.MB)
 		p.take(p.d.AddBreakdown(b))
 	}
 	p := newRide(6, 3).until(60, risesAt(0))

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // memoryBar is the most heap that a detector with full windows of the article may keep,
@@ -56,9 +58,9 @@ func filled(p Policy, seed uint64, rate float64) *Detector {
 
 // wholeBreakdown knows everything and has mb in each dimension.
 func wholeBreakdown(at time.Duration, mb float64) Breakdown {
-	b := Breakdown{At: at, EGL: Known(30 * MB), GL: Known(5 * MB), OtherMtrack: Known(MB), GfxDev: Known(2 * MB)}
+	b := Breakdown{At: at, EGL: known.Of(30 * MB), GL: known.Of(5 * MB), OtherMtrack: known.Of(MB), GfxDev: known.Of(2 * MB)}
 	for d := range b.Dim {
-		b.Dim[d] = Known(int64(mb * MB))
+		b.Dim[d] = known.Of(int64(mb * MB))
 	}
 	return b
 }

@@ -23,8 +23,8 @@ func randomScript(seed uint64) script {
 			s = append(s, func(d *Detector, shift time.Duration, raise int64) []Transition {
 				b := b
 				b.At += shift
-				b.Dim[Total].Bytes += raise
-				b.Dim[PrivateOther].Bytes += raise
+				b.Dim[Total].N += raise
+				b.Dim[PrivateOther].N += raise
 				return d.AddBreakdown(b)
 			})
 		}
@@ -148,9 +148,9 @@ func FuzzDetector(f *testing.F) {
 func fuzzInput(d *Detector, op byte, at time.Duration, level int64, b uint16) []Transition {
 	switch op % 16 {
 	case 0, 1, 2, 3:
-		v := Breakdown{At: at, EGL: Amount{Bytes: int64(b) << 12, Known: b%3 > 0}, GfxDev: Amount{Bytes: int64(b), Known: b%5 > 0}}
+		v := Breakdown{At: at, EGL: Amount{N: int64(b) << 12, Known: b%3 > 0}, GfxDev: Amount{N: int64(b), Known: b%5 > 0}}
 		for i := range v.Dim {
-			v.Dim[i] = Amount{Bytes: level / int64(i+1), Known: b>>i&1 == 0}
+			v.Dim[i] = Amount{N: level / int64(i+1), Known: b>>i&1 == 0}
 		}
 		return d.AddBreakdown(v)
 	case 4:

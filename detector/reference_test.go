@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // reference says the default reading of the article again, the plain way: it keeps every
@@ -187,7 +189,7 @@ func (r *reference) breakdown(b Breakdown) {
 	r.now = max(r.now, t)
 	r.bx, r.b = append(r.bx, t), append(r.b, b)
 	if b.EGL.Known {
-		r.egl, r.gl = float64(b.EGL.Bytes), float64(b.GL.Bytes)
+		r.egl, r.gl = float64(b.EGL.N), float64(b.GL.N)
 		if !r.offsetKnown {
 			for i := range r.total {
 				r.total[i] += r.egl + r.gl
@@ -197,7 +199,7 @@ func (r *reference) breakdown(b Breakdown) {
 		r.offset, r.offsetKnown = r.egl+r.gl, true
 	}
 	r.gpu = append(r.gpu, r.egl+r.gl)
-	r.rest = append(r.rest, float64(b.Dim[Total].Bytes)-r.egl-r.gl)
+	r.rest = append(r.rest, float64(b.Dim[Total].N)-r.egl-r.gl)
 	if r.state == Confirming && t >= r.entered {
 		r.fresh++
 	}
@@ -241,7 +243,7 @@ func (r *reference) confirmed() bool {
 	for d := range NumDimensions {
 		var y []float64
 		for _, b := range r.b[first:] {
-			y = append(y, float64(b.Dim[d].Bytes))
+			y = append(y, float64(b.Dim[d].N))
 		}
 		if len(y) < 3 {
 			continue
@@ -403,10 +405,10 @@ func (l *life) breakdown(r *rand.Rand, at time.Duration) Breakdown {
 	var total int64
 	for d, v := range l.dims {
 		bytes := int64(max(0, v+0.3*l.noise*r.NormFloat64()) * MB)
-		b.Dim[d] = Known(bytes)
+		b.Dim[d] = known.Of(bytes)
 		total += bytes
 	}
-	b.Dim[Total] = Known(total)
-	b.EGL, b.GL = Known(b.Dim[Graphics].Bytes/4), Known(b.Dim[Graphics].Bytes-b.Dim[Graphics].Bytes/4)
+	b.Dim[Total] = known.Of(total)
+	b.EGL, b.GL = known.Of(b.Dim[Graphics].N/4), known.Of(b.Dim[Graphics].N-b.Dim[Graphics].N/4)
 	return b
 }

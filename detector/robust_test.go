@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
@@ -262,11 +263,11 @@ func TestExtraBreakdownsRunOut(t *testing.T) {
 
 // wholeReading knows everything; mb is spread over the dimensions.
 func wholeReading(at time.Duration, mb int64) detector.Breakdown {
-	b := detector.Breakdown{At: at, EGL: detector.Known(mb / 10 * detector.MB), GL: detector.Known(0), OtherMtrack: detector.Known(0), GfxDev: detector.Known(0)}
+	b := detector.Breakdown{At: at, EGL: known.Of(mb / 10 * detector.MB), GL: known.Of(0), OtherMtrack: known.Of(0), GfxDev: known.Of(0)}
 	for d := range b.Dim {
-		b.Dim[d] = detector.Known(mb / 10 * detector.MB)
+		b.Dim[d] = known.Of(mb / 10 * detector.MB)
 	}
-	b.Dim[detector.Total] = detector.Known(mb * detector.MB)
+	b.Dim[detector.Total] = known.Of(mb * detector.MB)
 	return b
 }
 
@@ -325,7 +326,7 @@ func TestEvidenceFades(t *testing.T) {
 		if last.Rule != "no evidence" || last.Kind != detector.None || last.At < time.Hour {
 			t.Errorf("seed %d: last step %+v", seed, last)
 		}
-		if !strings.ContainsFunc(v.Because, unicode.IsDigit) || v.FirstLeaking.At < bootTime+25*time.Minute || v.FirstSuspicious.At >= v.FirstLeaking.At {
+		if !strings.ContainsFunc(v.Because, unicode.IsDigit) || v.FirstLeaking.N < bootTime+25*time.Minute || v.FirstSuspicious.N >= v.FirstLeaking.N {
 			t.Errorf("seed %d: %q %v %v", seed, v.Because, v.FirstSuspicious, v.FirstLeaking)
 		}
 		if d.Demand() != (detector.Demand{Interval: 30 * time.Second}) {
@@ -352,7 +353,7 @@ func (l *leaker) grow(d time.Duration) []detector.Transition {
 	for end := l.at + d; l.at < end; l.at += 30 * time.Second {
 		mb := 200 + l.at.Hours()*600
 		b := wholeReading(l.at, 200)
-		b.Dim[detector.JavaHeap] = detector.Known(int64(mb * detector.MB))
+		b.Dim[detector.JavaHeap] = known.Of(int64(mb * detector.MB))
 		if l.heard++; l.heard%3 == 1 {
 			l.steps = append(l.steps, l.d.AddBreakdown(b)...)
 		}
@@ -661,8 +662,8 @@ func TestNoGPULeak(t *testing.T) {
 	// What smaps sees is all there is, and graphics memory does not move.
 	equal := func(x *heard) {
 		b := &x.breakdown
-		b.Dim[detector.Total].Bytes -= b.Dim[detector.Graphics].Bytes
-		b.Dim[detector.Graphics], b.EGL = detector.Known(0), detector.Known(0)
+		b.Dim[detector.Total].N -= b.Dim[detector.Graphics].N
+		b.Dim[detector.Graphics], b.EGL = known.Of(0), known.Of(0)
 	}
 	absent := func(x *heard) {
 		equal(x)
@@ -671,9 +672,9 @@ func TestNoGPULeak(t *testing.T) {
 	// Heaps go to swap at 60 MB/h; dumpsys counts swapped memory under System. The sample is the sum.
 	swapped := func(x *heard) {
 		gone := int64((x.breakdown.At - bootTime).Hours() * 60 * detector.MB)
-		gone = min(gone, x.breakdown.Dim[detector.NativeHeap].Bytes)
-		x.breakdown.Dim[detector.NativeHeap].Bytes -= gone
-		x.breakdown.Dim[detector.System].Bytes += gone
+		gone = min(gone, x.breakdown.Dim[detector.NativeHeap].N)
+		x.breakdown.Dim[detector.NativeHeap].N -= gone
+		x.breakdown.Dim[detector.System].N += gone
 	}
 	for name, c := range map[string]change{"equal": equal, "absent": absent, "swap": swapped} {
 		for i, s := range append(scenario.Null(8), scenario.Leaks(0, 4)...) {

@@ -250,7 +250,7 @@ func levelsBefore(t *track, end, size int) (top, sigma float64) {
 	top, squares, changes := math.Inf(-1), 0.0, 0
 	before := math.NaN()
 	for hi := min(end, len(t.bins)); hi-size >= 0; hi -= size {
-		values := known(scratch[:0], t.bins[hi-size:hi])
+		values := appendKnown(scratch[:0], t.bins[hi-size:hi])
 		if len(values) == 0 {
 			continue
 		}

@@ -3,6 +3,8 @@ package detector
 import (
 	"fmt"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // The tracks of a process: the total, then the dimensions that are series of their own.
@@ -51,15 +53,15 @@ type robustMachine struct {
 
 	now, epoch                time.Duration
 	started                   bool
-	lastSample, lastBreakdown Moment
+	lastSample, lastBreakdown known.Duration
 	// previous is when the latest sample came, rhythm how long after the one before.
 	previous, rhythm              time.Duration
-	began                         Moment
+	began                         known.Duration
 	samples, breakdowns           int
 	ignored, empty, restarts      int
 	holes                         int
-	firstSuspicious, firstLeaking Moment
-	diagnosed                     Moment
+	firstSuspicious, firstLeaking known.Duration
+	diagnosed                     known.Duration
 	pending, graphicsSeen         bool
 
 	family    int
@@ -95,7 +97,7 @@ func (m *robustMachine) addSample(s Sample) []Transition {
 	steps := m.advance(s.At)
 	m.samples++
 	if !m.began.Known {
-		m.began = Moment{At: s.At, Known: true}
+		m.began = known.OfDuration(s.At)
 	}
 	m.rhythm, m.previous = s.At-m.previous, s.At
 	value := float64(s.Bytes) + m.driver.offset
@@ -130,7 +132,7 @@ func (m *robustMachine) addBreakdown(b Breakdown) []Transition {
 func (m *robustMachine) hearDimensions(b Breakdown) {
 	for i := javaTrack; i < numTracks; i++ {
 		if v := b.Dim[trackDimensions[i]]; i != graphicsTrack && v.Known {
-			m.tracks[i].add(float64(v.Bytes))
+			m.tracks[i].add(float64(v.N))
 		}
 	}
 	if !b.Dim[Total].Known {
@@ -151,7 +153,7 @@ func (m *robustMachine) hearDimensions(b Breakdown) {
 // disbelieve makes unknown what no process can have.
 func (m *robustMachine) disbelieve(b *Breakdown) {
 	check := func(a *Amount) {
-		if a.Known && !believable(a.Bytes) {
+		if a.Known && !believable(a.N) {
 			*a = Amount{}
 			m.empty++
 		}
@@ -167,11 +169,11 @@ func (m *robustMachine) disbelieve(b *Breakdown) {
 func believable(bytes int64) bool { return bytes >= 0 && bytes <= maxBytes }
 
 // accept says whether a reading at a time is new, and takes the time.
-func (m *robustMachine) accept(at time.Duration, last *Moment) bool {
-	if at < 0 || at < m.epoch || last.Known && at <= last.At {
+func (m *robustMachine) accept(at time.Duration, last *known.Duration) bool {
+	if at < 0 || at < m.epoch || last.Known && at <= last.N {
 		return false
 	}
-	*last = Moment{At: at, Known: true}
+	*last = known.OfDuration(at)
 	m.now = max(m.now, at)
 	return true
 }
@@ -346,12 +348,12 @@ func (m *robustMachine) enter(to State, rule, because string) []Transition {
 	switch to {
 	case Suspicious:
 		if !m.firstSuspicious.Known {
-			m.firstSuspicious = Moment{At: at, Known: true}
+			m.firstSuspicious = known.OfDuration(at)
 		}
 	case Leaking:
 		t.Kind = m.kind
 		if !m.firstLeaking.Known {
-			m.firstLeaking = Moment{At: at, Known: true}
+			m.firstLeaking = known.OfDuration(at)
 		}
 	}
 	return []Transition{t}
@@ -359,26 +361,26 @@ func (m *robustMachine) enter(to State, rule, because string) []Transition {
 
 // cooling says whether the last diagnosis is less than the cooldown ago.
 func (m *robustMachine) cooling() bool {
-	return m.diagnosed.Known && m.now-m.diagnosed.At < m.policy.Cooldown
+	return m.diagnosed.Known && m.now-m.diagnosed.N < m.policy.Cooldown
 }
 
 func (m *robustMachine) diagnosisDone(at time.Duration) []Transition {
 	m.now = max(m.now, at)
-	m.diagnosed = Moment{At: max(at, m.diagnosed.At), Known: true}
+	m.diagnosed = known.OfDuration(max(at, m.diagnosed.N))
 	m.pending = false
 	return nil
 }
 
 func (m *robustMachine) restart(at time.Duration) []Transition {
 	m.restarts++
-	if m.diagnosed.Known && m.diagnosed.At > at {
+	if m.diagnosed.Known && m.diagnosed.N > at {
 		// The clock began anew: how long ago the diagnosis was is not known.
-		m.diagnosed = Moment{}
+		m.diagnosed = known.Duration{}
 	}
 	steps := m.breakOff(at, "the process restarted")
 	m.now = at
 	m.driver = driverMemory{}
-	m.began, m.samples = Moment{}, 0
+	m.began, m.samples = known.Duration{}, 0
 	return steps
 }
 
@@ -401,7 +403,7 @@ func (m *robustMachine) breakOff(at time.Duration, because string) []Transition 
 	m.jumps.breakOff()
 	m.started, m.axis = false, newAxis(at)
 	m.epoch = at
-	m.lastSample, m.lastBreakdown = Moment{}, Moment{}
+	m.lastSample, m.lastBreakdown = known.Duration{}, known.Duration{}
 	m.row, m.faded, m.pending = 0, 0, false
 	m.stretches++
 	m.heard = Normal

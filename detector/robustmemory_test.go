@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // robustMemoryBar is the most heap that a detector of policy "robust" may keep, in
@@ -37,9 +38,9 @@ func (l *long) live(until time.Duration) {
 		}
 		l.mark()
 		if l.n%3 == 0 {
-			b := detector.Breakdown{At: l.at, EGL: detector.Known(30 * detector.MB), GL: detector.Known(5 * detector.MB), OtherMtrack: detector.Known(detector.MB), GfxDev: detector.Known(2 * detector.MB)}
+			b := detector.Breakdown{At: l.at, EGL: known.Of(30 * detector.MB), GL: known.Of(5 * detector.MB), OtherMtrack: known.Of(detector.MB), GfxDev: known.Of(2 * detector.MB)}
 			for d := range b.Dim {
-				b.Dim[d] = detector.Known(int64(mb * detector.MB))
+				b.Dim[d] = known.Of(int64(mb * detector.MB))
 			}
 			l.d.AddBreakdown(b)
 		}
@@ -138,7 +139,7 @@ func TestRobustDoesNotAllocate(t *testing.T) {
 			mb := 400 + 5*l.r.NormFloat64()
 			b := wholeReading(l.at, 400)
 			for d := range b.Dim {
-				b.Dim[d] = detector.Known(int64(mb * detector.MB))
+				b.Dim[d] = known.Of(int64(mb * detector.MB))
 			}
 			if marks {
 				switch l.n % 20 {

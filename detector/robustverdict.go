@@ -249,7 +249,7 @@ func (m *robustMachine) verdict() Verdict {
 		v.Kind = j.shares.kind()
 	}
 	if m.lastSample.Known && m.began.Known {
-		v.Duration = max(0, m.lastSample.At-m.began.At)
+		v.Duration = max(0, m.lastSample.N-m.began.N)
 	}
 	v.finding(&j)
 	return v

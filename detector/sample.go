@@ -1,6 +1,10 @@
 package detector
 
-import "time"
+import (
+	"time"
+
+	"github.com/leakgate/leakgate/internal/known"
+)
 
 // Sample is one reading of the fast channel.
 type Sample struct {
@@ -12,15 +16,9 @@ type Sample struct {
 	Bytes int64
 }
 
-// Amount is a number of bytes that may not be known. The zero Amount is unknown,
-// which is not the same as zero bytes.
-type Amount struct {
-	Bytes int64
-	Known bool
-}
-
-// Known makes a known Amount of n bytes.
-func Known(n int64) Amount { return Amount{Bytes: n, Known: true} }
+// Amount is a number of bytes that may be unknown: Amount{N: 4096, Known: true} is
+// known. The zero Amount is unknown, which is not the same as zero bytes.
+type Amount = known.Int
 
 // Dimension is one line of the App Summary of dumpsys meminfo.
 type Dimension uint8
@@ -70,9 +68,9 @@ func (b Breakdown) Mapped() Amount {
 	if !b.Dim[Total].Known {
 		return Amount{}
 	}
-	return Known(b.Dim[Total].Bytes - b.Driver())
+	return known.Of(b.Dim[Total].N - b.Driver())
 }
 
 // Driver is the driver memory outside smaps, in bytes: EGL + GL + Other mtrack,
 // each as far as it is known.
-func (b Breakdown) Driver() int64 { return b.EGL.Bytes + b.GL.Bytes + b.OtherMtrack.Bytes }
+func (b Breakdown) Driver() int64 { return b.EGL.N + b.GL.N + b.OtherMtrack.N }

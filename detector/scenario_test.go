@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
@@ -188,7 +189,7 @@ func TestRecordedRuns(t *testing.T) {
 				d.AddSample(s)
 				if i == 0 || s.At-last >= 90*time.Second || d.Demand().Breakdowns > 0 {
 					b := Breakdown{At: s.At}
-					b.Dim[Total] = Known(s.Bytes)
+					b.Dim[Total] = known.Of(s.Bytes)
 					d.AddBreakdown(b)
 					last = s.At
 				}
@@ -252,7 +253,7 @@ func TestDimensionsOverTheWholeWindow(t *testing.T) {
 	for i := range 4 {
 		p.t += 30 * time.Second
 		b := Breakdown{At: p.t}
-		b.Dim[JavaHeap], b.Dim[Total] = Known(int64(200-i%2)*MB), Known(int64(500+10*i)*MB)
+		b.Dim[JavaHeap], b.Dim[Total] = known.Of(int64(200-i%2)*MB), known.Of(int64(500+10*i)*MB)
 		p.keep(p.d.AddBreakdown(b))
 		p.sample()
 	}

@@ -83,7 +83,7 @@ func valueOf(a Amount) float64 {
 	if !a.Known {
 		return math.NaN()
 	}
-	return float64(a.Bytes)
+	return float64(a.N)
 }
 
 // split parts a breakdown by its rows, or by the App Summary's Graphics where no row
@@ -145,7 +145,7 @@ type component struct{ bytes float64 }
 
 func (c *component) hear(a Amount) bool {
 	if a.Known {
-		c.bytes = float64(a.Bytes)
+		c.bytes = float64(a.N)
 	}
 	return a.Known
 }
@@ -155,14 +155,14 @@ func (m *driverMemory) hear(b Breakdown) (raised float64) {
 	egl, gl := m.egl.hear(b.EGL), m.gl.hear(b.GL)
 	gfx, other := m.gfxDev.hear(b.GfxDev), m.other.hear(b.OtherMtrack)
 	summary := b.Dim[Graphics]
-	if summary.Known && summary.Bytes == 0 && !egl && !gl && !gfx {
+	if summary.Known && summary.N == 0 && !egl && !gl && !gfx {
 		m.egl, m.gl, m.gfxDev = component{}, component{}, component{}
 	}
 	if (egl || gl || gfx) && !m.rows {
 		m.rows, m.sourceChanged = true, true
 	}
 
-	heard := egl || gl || other || summary.Known && summary.Bytes == 0
+	heard := egl || gl || other || summary.Known && summary.N == 0
 	if !heard {
 		return 0
 	}
@@ -176,7 +176,7 @@ func (m *driverMemory) hear(b Breakdown) (raised float64) {
 
 // split parts the TOTAL of a breakdown into graphics memory and the rest.
 func (m *driverMemory) split(b Breakdown) (graphics, rest float64, known bool) {
-	total := float64(b.Dim[Total].Bytes)
+	total := float64(b.Dim[Total].N)
 	if m.rows {
 		graphics = m.egl.bytes + m.gl.bytes + m.gfxDev.bytes
 		return graphics, total - graphics - m.other.bytes, true
@@ -184,6 +184,6 @@ func (m *driverMemory) split(b Breakdown) (graphics, rest float64, known bool) {
 	if !b.Dim[Graphics].Known {
 		return 0, 0, false
 	}
-	graphics = float64(b.Dim[Graphics].Bytes)
+	graphics = float64(b.Dim[Graphics].N)
 	return graphics, total - graphics, true
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // rows makes a breakdown of the graphics rows in MB; a negative one is absent.
@@ -12,10 +14,10 @@ func rows(at time.Duration, egl, gl, other, gfx, summary int64) Breakdown {
 		if mb < 0 {
 			return Amount{}
 		}
-		return Known(mb * MB)
+		return known.Of(mb * MB)
 	}
 	b := Breakdown{At: at, EGL: amount(egl), GL: amount(gl), OtherMtrack: amount(other), GfxDev: amount(gfx)}
-	b.Dim[Graphics], b.Dim[Total] = amount(summary), Known(500*MB)
+	b.Dim[Graphics], b.Dim[Total] = amount(summary), known.Of(500*MB)
 	return b
 }
 

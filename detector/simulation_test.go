@@ -3,6 +3,8 @@ package detector
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // simulation is a process with known growth and noise, read the way the machine asks.
@@ -50,9 +52,9 @@ func (s simulation) sample(t time.Duration, r *rand.Rand) Sample {
 
 func (s simulation) breakdown(t time.Duration, r *rand.Rand) Breakdown {
 	dims := s.dims(t, r)
-	b := Breakdown{At: t, EGL: Known(int64(dims[Graphics] * MB)), GL: Known(0), GfxDev: Known(0)}
+	b := Breakdown{At: t, EGL: known.Of(int64(dims[Graphics] * MB)), GL: known.Of(0), GfxDev: known.Of(0)}
 	for d, v := range dims {
-		b.Dim[d] = Known(int64(v * MB))
+		b.Dim[d] = known.Of(int64(v * MB))
 	}
 	return b
 }

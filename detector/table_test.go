@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // player drives a machine through a made-up life, one reading at a time, with a noise of
@@ -61,10 +63,10 @@ func (p *player) sample() {
 // breakdown says that everything above the first 200 MB is Java heap, beside so much EGL.
 func (p *player) breakdown(egl float64) {
 	wobble := float64(p.n % 2)
-	b := Breakdown{At: p.t, EGL: Known(int64(egl * MB))}
+	b := Breakdown{At: p.t, EGL: known.Of(int64(egl * MB))}
 	values := [NumDimensions]float64{p.java + wobble, 70 + wobble, 45, 2, egl, 28 - wobble, 20, p.java + 165 + egl}
 	for d, v := range values {
-		b.Dim[d] = Known(int64(v * MB))
+		b.Dim[d] = known.Of(int64(v * MB))
 	}
 	p.keep(p.d.AddBreakdown(b))
 }

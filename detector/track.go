@@ -137,11 +137,11 @@ func (t *track) slots(end, n int) []float32 {
 
 // recent appends the values of the last slots before slot end; holes are left out.
 func (t *track) recent(dst []float64, end, n int) []float64 {
-	return known(dst, t.slots(end, n))
+	return appendKnown(dst, t.slots(end, n))
 }
 
-// known appends the values that are.
-func known(dst []float64, values []float32) []float64 {
+// appendKnown appends the values that are known.
+func appendKnown(dst []float64, values []float32) []float64 {
 	for _, v := range values {
 		if v == v {
 			dst = append(dst, float64(v))
@@ -255,7 +255,7 @@ func (t *track) cut(dst []float64, s stretch) (empty int) {
 		if len(block) == 1 {
 			dst[b] = float64(block[0])
 		} else {
-			dst[b] = levelOr(known(scratch[:0], block))
+			dst[b] = levelOr(appendKnown(scratch[:0], block))
 		}
 		if dst[b] != dst[b] {
 			empty++

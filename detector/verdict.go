@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // State is a step of the state machine.
@@ -149,12 +151,6 @@ type Transition struct {
 	Because string
 }
 
-// Moment is a point on the device's clock that may not have come.
-type Moment struct {
-	At    time.Duration
-	Known bool
-}
-
 // Evidence is one number that stands behind a verdict.
 type Evidence struct {
 	Name  string
@@ -180,7 +176,7 @@ type Verdict struct {
 	// Growth is the rise of the fitted line over the window, in bytes.
 	Growth int64
 	// FirstSuspicious and FirstLeaking are times on the device's clock.
-	FirstSuspicious, FirstLeaking Moment
+	FirstSuspicious, FirstLeaking known.Duration
 	// Shares is which dimensions carry the growth, the largest first; empty where no
 	// dimension grows significantly or no breakdowns came.
 	Shares []Share

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 func TestGate(t *testing.T) {
@@ -51,7 +53,7 @@ func TestVerdictNumbers(t *testing.T) {
 	if got, want := float64(v.Growth)/MB, 600*v.Duration.Hours(); math.Abs(got-want) > 5 {
 		t.Errorf("growth %.0f MB, want %.0f", got, want)
 	}
-	if v.FirstSuspicious != (Moment{time.Hour + 5*minute, true}) || v.FirstLeaking != (Moment{p.steps[2].At, true}) {
+	if v.FirstSuspicious != (known.OfDuration(time.Hour+5*minute)) || v.FirstLeaking != (known.OfDuration(p.steps[2].At)) {
 		t.Errorf("first suspicious %v, first leaking %v", v.FirstSuspicious, v.FirstLeaking)
 	}
 	names := map[string]float64{}
@@ -136,7 +138,7 @@ func TestPerfectLine(t *testing.T) {
 		at := time.Duration(i) * 30 * time.Second
 		d.AddSample(Sample{At: at, Bytes: int64(i) * MB})
 		b := Breakdown{At: at}
-		b.Dim[Total] = Known(int64(i) * MB)
+		b.Dim[Total] = known.Of(int64(i) * MB)
 		d.AddBreakdown(b)
 	}
 	v := d.Verdict()
@@ -167,7 +169,7 @@ func TestNames(t *testing.T) {
 
 func TestMapped(t *testing.T) {
 	b := rows(0, 50, 5, 3, 2, 57)
-	if got := b.Mapped(); got != Known((500-58)*MB) {
+	if got := b.Mapped(); got != known.Of((500-58)*MB) {
 		t.Errorf("mapped %+v", got)
 	}
 	b.Dim[Total] = Amount{}

@@ -1,14 +1,16 @@
 package footprint
 
+import "github.com/leakgate/leakgate/internal/known"
+
 // maxBytes is what no phone has: a pebibyte, in bytes.
 const maxBytes = 1 << 50
 
 // times is the number in another unit; unknown if it is none that a phone can have.
-func (v Value) times(n int64) Value {
+func times(v known.Int, n int64) known.Int {
 	if !v.Known || v.N < 0 || v.N > maxBytes/n {
-		return Value{}
+		return known.Int{}
 	}
-	return Known(v.N * n)
+	return known.Of(v.N * n)
 }
 
 // Source is where a number comes from.
@@ -26,21 +28,21 @@ const (
 type Buffer struct {
 	// Layer is who asked for it; empty before Android 8.
 	Layer string
-	KB    Value
+	KB    known.Int
 }
 
 // GraphicsReading is the graphics memory of a process at one moment.
 type GraphicsReading struct {
 	// Rows of meminfo. Android leaves out rows of zeros: whoever read a whole table knows
 	// that they are 0.
-	EGLMtrackKB, GLMtrackKB, OtherMtrackKB, GfxDevKB Value
+	EGLMtrackKB, GLMtrackKB, OtherMtrackKB, GfxDevKB known.Int
 	// CacheBytes are the caches of the renderer, GrallocKB the buffers that the process
 	// has mapped, AllocatorKB those that it allocated, all of gfxinfo.
-	CacheBytes             Value
-	GrallocKB, AllocatorKB Value
-	Views, ViewRoots       Value
+	CacheBytes             known.Int
+	GrallocKB, AllocatorKB known.Int
+	Views, ViewRoots       known.Int
 	// GPUBytes is what the driver counts for the process, in dumpsys gpu.
-	GPUBytes Value
+	GPUBytes known.Int
 	// Buffers are those of all processes that SurfaceFlinger has allocated, or some;
 	// BuffersRead tells that the list was read and is whole.
 	Buffers     []Buffer
@@ -61,31 +63,31 @@ type quantity struct {
 	source Source
 	name   string
 	unit   Unit
-	value  func(r *GraphicsReading) Value
+	value  func(r *GraphicsReading) known.Int
 	// whole is of the whole device, and not of the process; newer is what older releases do
 	// not have, so that it is not missed.
 	whole, newer bool
 }
 
 var quantities = []quantity{
-	{source: Meminfo, name: "EGL mtrack", unit: Bytes, value: func(r *GraphicsReading) Value { return r.EGLMtrackKB.times(1024) }},
-	{source: Meminfo, name: "GL mtrack", unit: Bytes, value: func(r *GraphicsReading) Value { return r.GLMtrackKB.times(1024) }},
-	{source: Meminfo, name: "Other mtrack", unit: Bytes, value: func(r *GraphicsReading) Value { return r.OtherMtrackKB.times(1024) }},
-	{source: Meminfo, name: "Gfx dev", unit: Bytes, value: func(r *GraphicsReading) Value { return r.GfxDevKB.times(1024) }},
-	{source: Gfxinfo, name: "caches of the renderer", unit: Bytes, value: func(r *GraphicsReading) Value { return r.CacheBytes.times(1) }},
-	{source: Gfxinfo, name: "buffers imported by gralloc", unit: Bytes, value: func(r *GraphicsReading) Value { return r.GrallocKB.times(1024) }},
-	{source: Gfxinfo, name: "buffers allocated by the process", unit: Bytes, value: func(r *GraphicsReading) Value { return r.AllocatorKB.times(1024) }},
-	{source: Gfxinfo, name: "views", unit: Count, value: func(r *GraphicsReading) Value { return r.Views.times(1) }},
-	{source: Gfxinfo, name: "windows", unit: Count, value: func(r *GraphicsReading) Value { return r.ViewRoots.times(1) }},
-	{source: GPU, name: "memory of the process on the GPU", unit: Bytes, value: func(r *GraphicsReading) Value { return r.GPUBytes.times(1) }},
-	{source: SurfaceFlinger, name: "buffers of the whole device", unit: Bytes, whole: true, value: func(r *GraphicsReading) Value { return sumOf(r.Buffers, r.BuffersRead) }},
-	{source: SurfaceFlinger, name: "imported buffers of the whole device", unit: Bytes, whole: true, newer: true, value: func(r *GraphicsReading) Value { return sumOf(r.Imported, r.ImportedRead) }},
+	{source: Meminfo, name: "EGL mtrack", unit: Bytes, value: func(r *GraphicsReading) known.Int { return times(r.EGLMtrackKB, 1024) }},
+	{source: Meminfo, name: "GL mtrack", unit: Bytes, value: func(r *GraphicsReading) known.Int { return times(r.GLMtrackKB, 1024) }},
+	{source: Meminfo, name: "Other mtrack", unit: Bytes, value: func(r *GraphicsReading) known.Int { return times(r.OtherMtrackKB, 1024) }},
+	{source: Meminfo, name: "Gfx dev", unit: Bytes, value: func(r *GraphicsReading) known.Int { return times(r.GfxDevKB, 1024) }},
+	{source: Gfxinfo, name: "caches of the renderer", unit: Bytes, value: func(r *GraphicsReading) known.Int { return times(r.CacheBytes, 1) }},
+	{source: Gfxinfo, name: "buffers imported by gralloc", unit: Bytes, value: func(r *GraphicsReading) known.Int { return times(r.GrallocKB, 1024) }},
+	{source: Gfxinfo, name: "buffers allocated by the process", unit: Bytes, value: func(r *GraphicsReading) known.Int { return times(r.AllocatorKB, 1024) }},
+	{source: Gfxinfo, name: "views", unit: Count, value: func(r *GraphicsReading) known.Int { return times(r.Views, 1) }},
+	{source: Gfxinfo, name: "windows", unit: Count, value: func(r *GraphicsReading) known.Int { return times(r.ViewRoots, 1) }},
+	{source: GPU, name: "memory of the process on the GPU", unit: Bytes, value: func(r *GraphicsReading) known.Int { return times(r.GPUBytes, 1) }},
+	{source: SurfaceFlinger, name: "buffers of the whole device", unit: Bytes, whole: true, value: func(r *GraphicsReading) known.Int { return sumOf(r.Buffers, r.BuffersRead) }},
+	{source: SurfaceFlinger, name: "imported buffers of the whole device", unit: Bytes, whole: true, newer: true, value: func(r *GraphicsReading) known.Int { return sumOf(r.Imported, r.ImportedRead) }},
 }
 
 // sumOf is the sum of all buffers, unknown if one of them is.
-func sumOf(list []Buffer, read bool) Value {
+func sumOf(list []Buffer, read bool) known.Int {
 	if !read {
-		return Value{}
+		return known.Int{}
 	}
 	var sum pile
 	for _, b := range list {

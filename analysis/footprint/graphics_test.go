@@ -9,6 +9,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 func TestSimplifyLayer(t *testing.T) {
@@ -34,18 +36,18 @@ func TestSimplifyLayer(t *testing.T) {
 // graphicsOf is a reading in which all is known.
 func graphicsOf(n int64, buffers ...Buffer) GraphicsReading {
 	return GraphicsReading{
-		EGLMtrackKB: Known(n), GLMtrackKB: Known(n), OtherMtrackKB: Known(n), GfxDevKB: Known(n), CacheBytes: Known(n * 1024), GrallocKB: Known(n), AllocatorKB: Known(n),
-		Views: Known(n), ViewRoots: Known(1), GPUBytes: Known(n * 1024), Buffers: buffers, BuffersRead: true,
+		EGLMtrackKB: known.Of(n), GLMtrackKB: known.Of(n), OtherMtrackKB: known.Of(n), GfxDevKB: known.Of(n), CacheBytes: known.Of(n * 1024), GrallocKB: known.Of(n), AllocatorKB: known.Of(n),
+		Views: known.Of(n), ViewRoots: known.Of(1), GPUBytes: known.Of(n * 1024), Buffers: buffers, BuffersRead: true,
 	}
 }
 
 func TestCompareGraphics(t *testing.T) {
-	before := graphicsOf(1024, Buffer{"a#1", Known(100)}, Buffer{"a#2", Known(100)}, Buffer{"b", Known(7)})
-	after := graphicsOf(1024, Buffer{"a#3", Known(100)}, Buffer{"c", Value{}})
-	after.EGLMtrackKB, after.Views, after.CacheBytes = Known(60*1024), Known(4000), Known(100)
-	after.GPUBytes, after.Why = Value{}, map[Source]string{GPU: "not counted by this device\x1b"}
-	before.GfxDevKB = Known(-1)
-	after.GrallocKB = Known(1 << 60)
+	before := graphicsOf(1024, Buffer{"a#1", known.Of(100)}, Buffer{"a#2", known.Of(100)}, Buffer{"b", known.Of(7)})
+	after := graphicsOf(1024, Buffer{"a#3", known.Of(100)}, Buffer{"c", known.Int{}})
+	after.EGLMtrackKB, after.Views, after.CacheBytes = known.Of(60*1024), known.Of(4000), known.Of(100)
+	after.GPUBytes, after.Why = known.Int{}, map[Source]string{GPU: "not counted by this device\x1b"}
+	before.GfxDevKB = known.Of(-1)
+	after.GrallocKB = known.Of(1 << 60)
 	g := CompareGraphics(before, after)
 	var rows []string
 	for _, r := range slices.Concat(g.Rows, g.Layers) {
@@ -107,8 +109,8 @@ func TestNoGraphics(t *testing.T) {
 // what SurfaceFlinger has allocated is the screen's.
 func TestImportedBuffers(t *testing.T) {
 	const window = "VRI[Main]#0(BLAST Consumer)0"
-	screen := slices.Repeat([]Buffer{{"FramebufferSurface", Known(10200)}}, 3)
-	windows := func(n int) (list []Buffer) { return slices.Repeat([]Buffer{{window, Known(10240)}}, n) }
+	screen := slices.Repeat([]Buffer{{"FramebufferSurface", known.Of(10200)}}, 3)
+	windows := func(n int) (list []Buffer) { return slices.Repeat([]Buffer{{window, known.Of(10240)}}, n) }
 	reading := func(n int) GraphicsReading {
 		return GraphicsReading{Buffers: screen, BuffersRead: true, Imported: slices.Concat(screen, windows(n)), ImportedRead: true}
 	}
@@ -166,9 +168,9 @@ func TestPackageOf(t *testing.T) {
 func TestForeign(t *testing.T) {
 	buffers := func(own, other, nobody int) []Buffer {
 		return slices.Concat(
-			slices.Repeat([]Buffer{{"com.shop/com.shop.Main#0", Known(10200)}}, own),
-			slices.Repeat([]Buffer{{"SurfaceView[com.other/.Player]#7", Known(10200)}}, other),
-			slices.Repeat([]Buffer{{"VRI[Main]#0", Known(10200)}}, nobody))
+			slices.Repeat([]Buffer{{"com.shop/com.shop.Main#0", known.Of(10200)}}, own),
+			slices.Repeat([]Buffer{{"SurfaceView[com.other/.Player]#7", known.Of(10200)}}, other),
+			slices.Repeat([]Buffer{{"VRI[Main]#0", known.Of(10200)}}, nobody))
 	}
 	for _, c := range []struct {
 		process string
@@ -214,7 +216,7 @@ func TestForeign(t *testing.T) {
 		t.Errorf("%s", strings.Join(lines, "\n"))
 	}
 	// Before Android 8 no buffer says whose it is: their sum is all that there is.
-	nameless := CompareGraphics(graphicsOf(1, Buffer{"", Known(5)}), graphicsOf(1, Buffer{"", Known(9)}))
+	nameless := CompareGraphics(graphicsOf(1, Buffer{"", known.Of(5)}), graphicsOf(1, Buffer{"", known.Of(9)}))
 	if at := slices.IndexFunc(nameless.Rows, func(r GraphicsRow) bool { return r.Source == SurfaceFlinger }); at < 0 || nameless.Rows[at].Foreign || nameless.Rows[at].Delta != 4096 {
 		t.Errorf("%+v", nameless.Rows)
 	}
@@ -222,7 +224,7 @@ func TestForeign(t *testing.T) {
 
 // Two things that a leak of windows shows at once.
 func TestGraphicsLines(t *testing.T) {
-	four := slices.Repeat([]Buffer{{"VRI[Main]#0(BLAST Consumer)0", Known(13500)}}, 4)
+	four := slices.Repeat([]Buffer{{"VRI[Main]#0(BLAST Consumer)0", known.Of(13500)}}, 4)
 	before, after := graphicsOf(54000, four...), graphicsOf(108000, slices.Concat(four, four)...)
 	g := CompareGraphics(before, after)
 	lines := g.Lines(1)
@@ -236,12 +238,12 @@ var layerNames = []string{"a#%d", "VRI[Main]#%d(BLAST Consumer)%[1]d", "", "\x1b
 
 func randomBuffers(rng *rand.Rand) (list []Buffer) {
 	for range rng.IntN(40) {
-		b := Buffer{layerNames[rng.IntN(len(layerNames))], Known(rng.Int64N(20000))}
+		b := Buffer{layerNames[rng.IntN(len(layerNames))], known.Of(rng.Int64N(20000))}
 		if strings.Contains(b.Layer, "%") {
 			b.Layer = fmt.Sprintf(b.Layer, rng.IntN(9))
 		}
 		if rng.IntN(50) == 0 {
-			b.KB = Value{}
+			b.KB = known.Int{}
 		}
 		list = append(list, b)
 	}
@@ -299,14 +301,14 @@ func checkLayers(t *testing.T, g GraphicsGrowth, before, after []Buffer) {
 func TestOtherLayers(t *testing.T) {
 	var list []Buffer
 	for i := range maxLayers + 50 {
-		list = append(list, Buffer{fmt.Sprintf("x%dy", i), Known(1)})
+		list = append(list, Buffer{fmt.Sprintf("x%dy", i), known.Of(1)})
 	}
 	g := CompareGraphics(graphicsOf(1), graphicsOf(1, list...))
 	checkLayers(t, g, nil, list)
 	if g.Layers[0].Name != othersName || g.Layers[0].BuffersAfter != 50 {
 		t.Errorf("%+v", g.Layers[0])
 	}
-	huge := slices.Repeat([]Buffer{{"a", Known(1 << 40)}}, 10000)
+	huge := slices.Repeat([]Buffer{{"a", known.Of(1 << 40)}}, 10000)
 	if g := CompareGraphics(graphicsOf(1), graphicsOf(1, huge...)); g.Layers[0].Unit != Count || g.Layers[0].Delta != 10000 {
 		t.Errorf("%+v", g.Layers)
 	}
@@ -318,8 +320,8 @@ func FuzzLayerName(f *testing.F) {
 	}
 	f.Add(strings.Repeat("1a2b3c4 ", 40))
 	f.Fuzz(func(t *testing.T, layer string) {
-		g := CompareGraphics(graphicsOf(1), graphicsOf(1, Buffer{layer, Known(5)}))
-		checkLayers(t, g, nil, []Buffer{{layer, Known(5)}})
+		g := CompareGraphics(graphicsOf(1), graphicsOf(1, Buffer{layer, known.Of(5)}))
+		checkLayers(t, g, nil, []Buffer{{layer, known.Of(5)}})
 		name := g.Layers[0].Name
 		if utf8.RuneCountInString(name) > maxLayerName || name == "" || simplifyLayer(name) != name {
 			t.Errorf("%q becomes %q, then %q", layer, name, simplifyLayer(name))

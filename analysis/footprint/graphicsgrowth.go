@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // Unit is what a row counts.
@@ -20,8 +22,8 @@ type GraphicsRow struct {
 	Source Source
 	Name   string
 	Unit   Unit
-	Before Value
-	After  Value
+	Before known.Int
+	After  known.Int
 	Delta  int64
 	// Buffers are those of a layer.
 	BuffersBefore int64

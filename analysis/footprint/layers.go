@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/text"
 )
 
@@ -24,18 +25,18 @@ type pile struct {
 	unknown bool
 }
 
-func (p *pile) add(kb Value) {
-	v := kb.times(1024)
+func (p *pile) add(kb known.Int) {
+	v := times(kb, 1024)
 	p.count++
 	p.unknown = p.unknown || !v.Known || p.bytes+v.N > maxBytes
 	p.bytes = min(p.bytes+v.N, maxBytes)
 }
 
-func (p *pile) size() Value {
+func (p *pile) size() known.Int {
 	if p.unknown {
-		return Value{}
+		return known.Int{}
 	}
-	return Known(p.bytes)
+	return known.Of(p.bytes)
 }
 
 // layersBetween are those by the better of the lists that were read at both moments: what
@@ -86,7 +87,7 @@ func (l *layers) row(name string) GraphicsRow {
 	before, after := l.pile(l.before, name), l.pile(l.after, name)
 	r := GraphicsRow{Source: SurfaceFlinger, Name: name, Unit: Bytes, Before: before.size(), After: after.size(), BuffersBefore: before.count, BuffersAfter: after.count}
 	if !r.Before.Known || !r.After.Known {
-		r.Unit, r.Before, r.After = Count, Known(before.count), Known(after.count)
+		r.Unit, r.Before, r.After = Count, known.Of(before.count), known.Of(after.count)
 	}
 	r.Delta = r.After.N - r.Before.N
 	return r

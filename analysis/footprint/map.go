@@ -1,6 +1,10 @@
 package footprint
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/leakgate/leakgate/internal/known"
+)
 
 const (
 	// maxRows bounds the names of one map; an app of Android has about a thousand.
@@ -12,9 +16,9 @@ const (
 // Usage is what mappings use. What is unknown counts as nothing; of PSS and SwapPSS the
 // Warnings of a Growth tell.
 type Usage struct {
-	PSS, SwapPSS Value
+	PSS, SwapPSS known.Int
 	// Size is the length, PrivateDirty what only this process has, without swap.
-	Size, PrivateDirty Value
+	Size, PrivateDirty known.Int
 }
 
 // Mapping is one mapping of smaps, or one row of showmap.
@@ -154,9 +158,9 @@ func (m *Map) measure(x Mapping) (s Sum) {
 		m.doubt.left++
 		return Sum{}
 	}
-	pss, swap := x.PSS.sane(maxKB), x.SwapPSS.sane(maxKB)
+	pss, swap := sane(x.PSS, maxKB), sane(x.SwapPSS, maxKB)
 	s.PSS, s.SwapPSS = pss.N, swap.N
-	s.Size, s.PrivateDirty = x.Size.sane(maxKB).N, x.PrivateDirty.sane(maxKB).N
+	s.Size, s.PrivateDirty = sane(x.Size, maxKB).N, sane(x.PrivateDirty, maxKB).N
 	if !pss.Known {
 		m.doubt.pss++
 	}

@@ -9,10 +9,12 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 func testMapping(name string, pss, swap int64) Mapping {
-	return Mapping{Name: []byte(name), Usage: Usage{PSS: Known(pss), SwapPSS: Known(swap)}}
+	return Mapping{Name: []byte(name), Usage: Usage{PSS: known.Of(pss), SwapPSS: known.Of(swap)}}
 }
 
 func mapOf(list ...Mapping) *Map {
@@ -177,14 +179,14 @@ func randomMappings(rng *rand.Rand) (units []mappingUnit) {
 
 func randomMapping(rng *rand.Rand, name string) Mapping {
 	x := testMapping(name, rng.Int64N(5000), rng.Int64N(100))
-	x.Size, x.PrivateDirty, x.Perms = Known(rng.Int64N(1<<20)), Known(rng.Int64N(5000)), [4]byte([]byte("rw-p"))
+	x.Size, x.PrivateDirty, x.Perms = known.Of(rng.Int64N(1<<20)), known.Of(rng.Int64N(5000)), [4]byte([]byte("rw-p"))
 	switch rng.IntN(20) {
 	case 0:
-		x.PSS = Value{}
+		x.PSS = known.Int{}
 	case 1:
-		x.SwapPSS = Value{N: 77}
+		x.SwapPSS = known.Int{N: 77}
 	case 2:
-		x.PSS = Known(-rng.Int64N(9) - 1)
+		x.PSS = known.Of(-rng.Int64N(9) - 1)
 	case 3:
 		x.Mappings = rng.Int64N(9) - 2
 	}
@@ -196,7 +198,7 @@ func testTotal(units []mappingUnit) (s Sum) {
 	for _, u := range units {
 		for _, x := range u {
 			part := []int64{max(x.Mappings, 1), 0, 0, 0, 0}
-			for i, a := range []Value{x.PSS, x.SwapPSS, x.Size, x.PrivateDirty} {
+			for i, a := range []known.Int{x.PSS, x.SwapPSS, x.Size, x.PrivateDirty} {
 				if a.Known && a.N >= 0 {
 					part[i+1] = a.N
 				}
@@ -258,9 +260,9 @@ func cutUnits(rng *rand.Rand, units []mappingUnit) []mappingUnit {
 	i := rng.IntN(len(units))
 	x := units[i][0]
 	y := x
-	y.Usage = Usage{PSS: Known(0), SwapPSS: Known(0)}
+	y.Usage = Usage{PSS: known.Of(0), SwapPSS: known.Of(0)}
 	if x.PSS.Known && x.PSS.N > 0 {
-		y.PSS = Known(rng.Int64N(x.PSS.N))
+		y.PSS = known.Of(rng.Int64N(x.PSS.N))
 		x.PSS.N -= y.PSS.N
 	}
 	out := slices.Clone(units)
@@ -337,7 +339,7 @@ func TestOtherMappings(t *testing.T) {
 // Numbers that no memory has are unknown, and sums do not overflow.
 func TestHostileNumbers(t *testing.T) {
 	m := NewMap()
-	huge := Mapping{Name: []byte("[heap]"), Start: 9, End: 1, Mappings: 1 << 62, Usage: Usage{PSS: Known(maxKB), SwapPSS: Known(maxKB), Size: Known(1 << 62), PrivateDirty: Known(-5)}}
+	huge := Mapping{Name: []byte("[heap]"), Start: 9, End: 1, Mappings: 1 << 62, Usage: Usage{PSS: known.Of(maxKB), SwapPSS: known.Of(maxKB), Size: known.Of(1 << 62), PrivateDirty: known.Of(-5)}}
 	for range maxAdded + 3 {
 		m.Add(huge)
 	}
@@ -359,7 +361,7 @@ func FuzzMappingName(f *testing.F) {
 	f.Add([]byte("/" + strings.Repeat("é", 300) + "12345678"))
 	f.Add([]byte("[anon:0x12345678-1234-1234-beef99]"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		m := mapOf(Mapping{Name: raw, Usage: Usage{PSS: Known(3), SwapPSS: Known(4)}})
+		m := mapOf(Mapping{Name: raw, Usage: Usage{PSS: known.Of(3), SwapPSS: known.Of(4)}})
 		g := CompareMaps(NewMap(), m)
 		if len(g.Rows) != 1 || g.Total.Delta != 7 {
 			t.Fatalf("%q: %+v", raw, g)

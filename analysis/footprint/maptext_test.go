@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 func TestMapLines(t *testing.T) {
@@ -11,7 +13,7 @@ func TestMapLines(t *testing.T) {
 	library := inOrder(0x1000, testMapping("/a/libx.so", 1000, 0), testMapping(bssName, 900, 0))
 	after := mapOf(append(library, testMapping("[anon:scudo:primary]", 40960, 0), testMapping("[anon:scudo:primary]", 22528, 0),
 		testMapping("[anon:dalvik-main space]", 8000, 0), testMapping("", 52, 0))...)
-	after.Add(Mapping{Name: []byte("[anon:x]"), Usage: Usage{SwapPSS: Known(0)}})
+	after.Add(Mapping{Name: []byte("[anon:x]"), Usage: Usage{SwapPSS: known.Of(0)}})
 	same := mapOf(testMapping("[heap]", 5, 0))
 	tests := []struct {
 		what          string
@@ -48,7 +50,7 @@ not sure: after: no mapping is known`},
 func TestMapLinesAreFew(t *testing.T) {
 	before, after := NewMap(), NewMap()
 	for i := range 100 {
-		after.Add(Mapping{Name: fmt.Appendf(nil, "/lib%dx.so", i), Usage: Usage{PSS: Known(int64(100 + i))}})
+		after.Add(Mapping{Name: fmt.Appendf(nil, "/lib%dx.so", i), Usage: Usage{PSS: known.Of(int64(100 + i))}})
 	}
 	g := CompareMaps(before, after)
 	g.Warnings = append(g.Warnings, g.Warnings...)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
@@ -34,13 +35,13 @@ func recordedMappings(tb testing.TB, file string) (list []Mapping) {
 		x := &list[len(list)-1]
 		switch string(name) {
 		case "Pss":
-			x.PSS = Known(n)
+			x.PSS = known.Of(n)
 		case "SwapPss":
-			x.SwapPSS = Known(n)
+			x.SwapPSS = known.Of(n)
 		case "Size":
-			x.Size = Known(n)
+			x.Size = known.Of(n)
 		case "Private_Dirty":
-			x.PrivateDirty = Known(n)
+			x.PrivateDirty = known.Of(n)
 		}
 	}
 	return list

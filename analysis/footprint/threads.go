@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 const (
@@ -25,7 +27,7 @@ type Thread struct {
 type ThreadReading struct {
 	Threads []Thread
 	// Stack is the memory of all stacks.
-	Stack Value
+	Stack known.Int
 }
 
 // ThreadPart is threads whose names have one pattern.
@@ -59,8 +61,8 @@ type ThreadGrowth struct {
 	New    int
 	Ended  int
 
-	StackBefore Value
-	StackAfter  Value
+	StackBefore known.Int
+	StackAfter  known.Int
 	// Warnings say what is not known.
 	Warnings []error
 }
@@ -72,7 +74,7 @@ type ThreadGrowth struct {
 // to the longer names that it may have been cut out of, and a number at its end is taken
 // for one that differs.
 func CompareThreads(before, after ThreadReading) ThreadGrowth {
-	g := ThreadGrowth{StackBefore: before.Stack.sane(maxKB), StackAfter: after.Stack.sane(maxKB)}
+	g := ThreadGrowth{StackBefore: sane(before.Stack, maxKB), StackAfter: sane(after.Stack, maxKB)}
 	old, now := g.index(before, "before"), g.index(after, "after")
 	names := map[string]*counts{}
 	of := func(name string) *counts {
@@ -131,9 +133,9 @@ func (g *ThreadGrowth) index(r ThreadReading, when string) map[int64]string {
 }
 
 // PerThread is what the stack of a thread costs on average at the second moment.
-func (g *ThreadGrowth) PerThread() Value {
+func (g *ThreadGrowth) PerThread() known.Int {
 	if !g.StackAfter.Known || g.After == 0 {
-		return Value{}
+		return known.Int{}
 	}
-	return Known(g.StackAfter.N / int64(g.After))
+	return known.Of(g.StackAfter.N / int64(g.After))
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // threadReading numbers names from an id on.
@@ -83,7 +85,7 @@ func TestPatterns(t *testing.T) {
 func TestParts(t *testing.T) {
 	before := threadReading(1, slices.Concat(nameSeries("p-1-t-%d", 1, 4), nameSeries("p-3-t-%d", 1, 12))...)
 	after := threadReading(1, slices.Concat(nameSeries("p-1-t-%d", 1, 4), nameSeries("p-3-t-%d", 1, 148))...)
-	after.Stack = Known(152 * 1024)
+	after.Stack = known.Of(152 * 1024)
 	g := CompareThreads(before, after)
 	want := []ThreadGroup{{
 		ThreadPart: ThreadPart{"p-*-t-*", 16, 152, 136, 136, 0},
@@ -102,7 +104,7 @@ func TestParts(t *testing.T) {
 
 func TestThreadLines(t *testing.T) {
 	before, after := threadReading(1, "main", "a-1", "b"), threadReading(1, "main", "a-1")
-	before.Stack, after.Stack = Known(100), Known(-1)
+	before.Stack, after.Stack = known.Of(100), known.Of(-1)
 	for _, c := range []struct {
 		what          string
 		before, after ThreadReading
@@ -111,7 +113,7 @@ func TestThreadLines(t *testing.T) {
 	}{
 		{"less", before, after, 5, []string{"3 -> 2 threads (-1): 0 new, 1 ended", "no group grew"}},
 		{"not read", ThreadReading{}, after, 5, []string{"0 -> 2 threads (+2): 2 new, 0 ended", "a-1: 0 -> 1 thread (+1)", "main: 0 -> 1 thread (+1)", "not sure: before: no thread is known"}},
-		{"all new", threadReading(1, "a"), ThreadReading{Threads: threadReading(7, nameSeries("x%dy", 1, 30)...).Threads, Stack: Known(3000)}, 0,
+		{"all new", threadReading(1, "a"), ThreadReading{Threads: threadReading(7, nameSeries("x%dy", 1, 30)...).Threads, Stack: known.Of(3000)}, 0,
 			[]string{"1 -> 30 threads (+29): 30 new, 1 ended", "1 more group grew"}},
 		{"two new", threadReading(1, "a"), threadReading(7, "b", "c"), 0, []string{"1 -> 2 threads (+1): 2 new, 1 ended", "2 more groups grew"}},
 	} {
@@ -124,8 +126,8 @@ func TestThreadLines(t *testing.T) {
 	for i := range 40 {
 		many.Threads = append(many.Threads, Thread{int64(i), strings.Repeat("x", i)})
 	}
-	many.Stack = Known(10)
-	g := CompareThreads(ThreadReading{Stack: Known(1)}, many)
+	many.Stack = known.Of(10)
+	g := CompareThreads(ThreadReading{Stack: known.Of(1)}, many)
 	if lines := g.Lines(100); len(lines) != maxLines {
 		t.Errorf("%d lines: %q", len(lines), lines)
 	}

@@ -1,18 +1,11 @@
 package footprint
 
-// Value is a number that a phone may not say. The zero Value is unknown.
-type Value struct {
-	N     int64
-	Known bool
-}
-
-// Known is a number that a phone said.
-func Known(n int64) Value { return Value{N: n, Known: true} }
+import "github.com/leakgate/leakgate/internal/known"
 
 // sane is unknown where the number is not from 0 to most.
-func (v Value) sane(most int64) Value {
+func sane(v known.Int, most int64) known.Int {
 	if !v.Known || v.N < 0 || v.N > most {
-		return Value{}
+		return known.Int{}
 	}
 	return v
 }

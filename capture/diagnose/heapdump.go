@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture/dumpsys"
-	"github.com/leakgate/leakgate/capture/procfs"
 	"github.com/leakgate/leakgate/capture/shell"
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/text"
 )
 
@@ -61,7 +61,7 @@ type heapDump struct {
 	// bound is more than a Java heap of this process can have, 0 if nothing is known.
 	bound int64
 	// free is the least free space of the device that was seen, unknown if none was.
-	free procfs.Value
+	free known.Int
 	// settled: the end of the command was the end of the dump.
 	settled bool
 	// size is that of the file when it was last looked at.

@@ -1,6 +1,10 @@
 package dumpsys
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/known"
+)
 
 // columnKind is a column of the meminfo table. Everything from heapSize on is
 // about the allocator, and printed in three rows only.
@@ -39,8 +43,8 @@ var columnWords = map[string]columnKind{
 	"heap size": heapSize, "heap alloc": heapAlloc, "heap free": heapFree,
 }
 
-func (r *Row) cell(k columnKind) *Value {
-	return [numColumns]*Value{
+func (r *Row) cell(k columnKind) *known.Int {
+	return [numColumns]*known.Int{
 		&r.Pss, &r.PssClean, &r.SharedDirty, &r.PrivateDirty, &r.SharedClean, &r.PrivateClean,
 		&r.Swap, &r.SwapPss, &r.Rss, &r.HeapSize, &r.HeapAlloc, &r.HeapFree,
 	}[k]

@@ -1,6 +1,6 @@
 package dumpsys
 
-import "github.com/leakgate/leakgate/capture/field"
+import "github.com/leakgate/leakgate/internal/known"
 
 // Rows whose private pages are code (Debug.MemoryInfo.getSummaryCode before
 // Android 10, which adds the JIT's caches).
@@ -19,44 +19,44 @@ func (b *Block) compute(c *columns) {
 	b.JavaHeap = plus(b.privateDirty("Dalvik Heap"), b.zeroed(".art mmap", b.private))
 	b.NativeHeap = b.privateDirty("Native Heap")
 	b.Stack = b.zeroed("Stack", b.privateDirty)
-	b.Code = field.Known(0)
+	b.Code = known.Of(0)
 	for _, name := range codeRows {
 		b.Code = plus(b.Code, b.zeroed(name, b.private))
 	}
-	b.Graphics = field.Known(0)
+	b.Graphics = known.Of(0)
 	for _, name := range []string{"Gfx dev", "EGL mtrack", "GL mtrack", "Graphics", "GL"} {
 		b.Graphics = plus(b.Graphics, b.zeroed(name, b.private))
 	}
 	all := b.private("TOTAL")
 	named := plus(plus(plus(plus(b.JavaHeap, b.NativeHeap), b.Code), b.Stack), b.Graphics)
 	if all.Known && named.Known {
-		b.PrivateOther = field.Known(all.N - named.N)
+		b.PrivateOther = known.Of(all.N - named.N)
 	}
 	if all.Known && b.TotalPss.Known {
-		b.System = field.Known(b.TotalPss.N - all.N)
+		b.System = known.Of(b.TotalPss.N - all.N)
 	}
 }
 
-func (b *Block) privateDirty(name string) Value {
+func (b *Block) privateDirty(name string) known.Int {
 	r, _ := b.Row(name)
 	return r.PrivateDirty
 }
 
-func (b *Block) private(name string) Value {
+func (b *Block) private(name string) known.Int {
 	r, _ := b.Row(name)
 	return plus(r.PrivateDirty, r.PrivateClean)
 }
 
-func (b *Block) zeroed(name string, get func(string) Value) Value {
+func (b *Block) zeroed(name string, get func(string) known.Int) known.Int {
 	if _, ok := b.Row(name); !ok {
-		return field.Known(0)
+		return known.Of(0)
 	}
 	return get(name)
 }
 
-func plus(x, y Value) Value {
+func plus(x, y known.Int) known.Int {
 	if !x.Known || !y.Known {
-		return Value{}
+		return known.Int{}
 	}
-	return field.Known(x.N + y.N)
+	return known.Of(x.N + y.N)
 }

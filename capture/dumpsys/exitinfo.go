@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // ExitInfo is the answer of dumpsys activity exit-info [PACKAGE], of Android 11
@@ -25,27 +26,27 @@ type ExitInfo struct {
 type Exit struct {
 	Package   field.Text `json:"package"`
 	Timestamp field.Text `json:"timestamp"` // as printed: the device's wall clock, without a zone
-	PID       Value      `json:"pid"`
-	RealUID   Value      `json:"uid"`
-	User      Value      `json:"user"`
+	PID       known.Int  `json:"pid"`
+	RealUID   known.Int  `json:"uid"`
+	User      known.Int  `json:"user"`
 	Process   field.Text `json:"process"`
 	// Reason is the number, ReasonName the constant without REASON_, or what the
 	// device printed for a number that is not known here.
-	Reason     Value      `json:"reason"`
+	Reason     known.Int  `json:"reason"`
 	ReasonName field.Text `json:"reason_name"`
 	// SubreasonName is what the device printed. The dump of Android 11 has no
 	// subreasons.
-	Subreason     Value      `json:"subreason"`
+	Subreason     known.Int  `json:"subreason"`
 	SubreasonName field.Text `json:"subreason_name"`
 	// Status is the exit code of EXIT_SELF, and the signal of SIGNALED and
 	// CRASH_NATIVE.
-	Status     Value `json:"status"`
-	Importance Value `json:"importance"`
+	Status     known.Int `json:"status"`
+	Importance known.Int `json:"importance"`
 	// Pss and Rss are the last samples before the death, in kB, rounded as
 	// printed: two digits or three. Android prints 0 where it took no sample:
 	// that is unknown here.
-	Pss         Value      `json:"pss_kb"`
-	Rss         Value      `json:"rss_kb"`
+	Pss         known.Int  `json:"pss_kb"`
+	Rss         known.Int  `json:"rss_kb"`
 	Description field.Text `json:"description"` // unknown where the device says null
 	Trace       field.Text `json:"trace"`       // the file of the traces on the device; unknown where it says null
 }
@@ -332,7 +333,7 @@ func (p *exitScan) field(key, value string) {
 	}
 }
 
-func (e *Exit) numberSlot(key string) *Value {
+func (e *Exit) numberSlot(key string) *known.Int {
 	switch key {
 	case "pid":
 		return &e.PID
@@ -356,32 +357,32 @@ func orNothing(value string) string {
 	return value
 }
 
-func (p *exitScan) number(key, value string) Value {
+func (p *exitScan) number(key, value string) known.Int {
 	n, ok := number(value)
 	if !ok {
 		p.doubts.Add(p.in.n, key, []byte(value), "not a number")
-		return Value{}
+		return known.Int{}
 	}
-	return field.Known(n)
+	return known.Of(n)
 }
 
 // coded reads "4 (APP CRASH(EXCEPTION))".
-func (p *exitScan) coded(key, value string) (Value, field.Text) {
+func (p *exitScan) coded(key, value string) (known.Int, field.Text) {
 	digits, words, _ := strings.Cut(value, " ")
 	words = strings.TrimSuffix(strings.TrimPrefix(words, "("), ")")
 	return p.number(key, digits), field.Text(tidy(words, maxName))
 }
 
-func (p *exitScan) size(key, value string) Value {
+func (p *exitScan) size(key, value string) known.Int {
 	kb, ok := debugSize(foldDigits(value))
 	if !ok {
 		p.doubts.Add(p.in.n, key, []byte(value), "not a size")
-		return Value{}
+		return known.Int{}
 	}
 	if kb == 0 {
-		return Value{}
+		return known.Int{}
 	}
-	return field.Known(kb)
+	return known.Of(kb)
 }
 
 // debugSize reads what android.util.DebugUtils.sizeValueToString makes of bytes,

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // Dumps as others recorded them: the emulator of API 34 (the crash harness of an
@@ -95,15 +96,15 @@ func TestRecordedExitInfo(t *testing.T) {
 	for _, eol := range []string{"\n", "\r\n"} {
 		info := exitsIn(t, strings.ReplaceAll(exitsOf34, "\n", eol))
 		want := Exit{
-			Package: "com.example.otel_zone_example", Timestamp: "2026-10-08 22:49:31.375", PID: field.Known(8297), User: field.Known(0), RealUID: field.Known(10197),
-			Process: "com.example.otel_zone_example", Reason: field.Known(10), ReasonName: "USER_REQUESTED", Subreason: field.Known(21), SubreasonName: "FORCE STOP",
-			Status: field.Known(0), Importance: field.Known(100), Pss: field.Known(221 << 10), Rss: field.Known(304 << 10),
+			Package: "com.example.otel_zone_example", Timestamp: "2026-10-08 22:49:31.375", PID: known.Of(8297), User: known.Of(0), RealUID: known.Of(10197),
+			Process: "com.example.otel_zone_example", Reason: known.Of(10), ReasonName: "USER_REQUESTED", Subreason: known.Of(21), SubreasonName: "FORCE STOP",
+			Status: known.Of(0), Importance: known.Of(100), Pss: known.Of(221 << 10), Rss: known.Of(304 << 10),
 			Description: "stop com.example.otel_zone_example due to from pid 8396",
 		}
 		if len(info.Exits) != 2 || info.Exits[0] != want || info.Truncated || info.Warnings != nil || info.Persisted != "2026-10-08 22:49:04.298" {
 			t.Fatalf("%+v", info)
 		}
-		if e := info.Exits[1]; e.ReasonName != "CRASH_NATIVE" || e.Status != field.Known(11) || e.Pss.Known || e.Rss.Known || e.Description != "crash" || !e.Crash() || e.Kill() {
+		if e := info.Exits[1]; e.ReasonName != "CRASH_NATIVE" || e.Status != known.Of(11) || e.Pss.Known || e.Rss.Known || e.Description != "crash" || !e.Crash() || e.Kill() {
 			t.Errorf("%+v", e)
 		}
 
@@ -129,7 +130,7 @@ func TestRecordedExitInfo(t *testing.T) {
 		if len(info.Exits) != 1 || info.Truncated || info.Warnings != nil {
 			t.Fatalf("%+v", info)
 		}
-		if e := info.Exits[0]; e.ReasonName != "CRASH" || e.Subreason.Known || e.Pss != field.Known(23<<10) || e.Description != "crash" || e.Process != "com.shop:push" ||
+		if e := info.Exits[0]; e.ReasonName != "CRASH" || e.Subreason.Known || e.Pss != known.Of(23<<10) || e.Description != "crash" || e.Process != "com.shop:push" ||
 			e.Trace != "/data/system/procexitstore/anr_2021-01-02-03-04-05-678.gz" || !e.Crash() {
 			t.Errorf("%+v", e)
 		}
@@ -194,16 +195,16 @@ func TestReasons(t *testing.T) {
 		{3, 0, false, true}, {4, 0, true, false}, {5, 11, true, false}, {6, 0, false, false}, {9, 0, false, true}, {10, 0, false, false},
 		{13, 0, false, true}, {14, 0, false, true}, {17, 0, false, false}, {-1, 0, false, false}, {1 << 40, 0, false, false},
 	} {
-		e := Exit{Reason: field.Known(c.reason), Status: field.Known(c.status)}
+		e := Exit{Reason: known.Of(c.reason), Status: known.Of(c.status)}
 		if e.Crash() != c.crash || e.Kill() != c.kill {
 			t.Errorf("%+v: crash %t, kill %t", c, e.Crash(), e.Kill())
 		}
 	}
-	if (Exit{}).Crash() || (Exit{}).Kill() || (Exit{Reason: field.Known(2)}).Kill() {
+	if (Exit{}).Crash() || (Exit{}).Kill() || (Exit{Reason: known.Of(2)}).Kill() {
 		t.Error("an unknown reason is one")
 	}
 	e := exitsIn(t, strings.Replace(exitsOf34, "reason=10 (USER REQUESTED)", "reason=99 (MOON PHASE)", 1)).Exits[0]
-	if e.ReasonName != "MOON PHASE" || e.Reason != field.Known(99) {
+	if e.ReasonName != "MOON PHASE" || e.Reason != known.Of(99) {
 		t.Errorf("%+v", e)
 	}
 }
@@ -236,7 +237,7 @@ func TestDebugSizes(t *testing.T) {
 			t.Errorf("%q: %d", text, got)
 		}
 	}
-	if e := exitsIn(t, strings.Replace(exitsOf34, "pss=221MB rss=304MB", "pss=٢٢١MB rss=١٫٢GB", 1)).Exits[0]; e.Pss != field.Known(221<<10) || e.Rss != field.Known(1258291) {
+	if e := exitsIn(t, strings.Replace(exitsOf34, "pss=221MB rss=304MB", "pss=٢٢١MB rss=١٫٢GB", 1)).Exits[0]; e.Pss != known.Of(221<<10) || e.Rss != known.Of(1258291) {
 		t.Errorf("%v %v", e.Pss, e.Rss)
 	}
 }
@@ -252,15 +253,15 @@ func madeExits(r *rand.Rand, perLine bool) (text string, exits []Exit) {
 			reason := r.Int64N(int64(len(exitReasons)))
 			pss := r.Int64N(1 << r.Int64N(24))
 			e := Exit{
-				Package: field.Text(pkg), Timestamp: "2026-01-02 03:04:05.678", PID: field.Known(r.Int64N(32768)), RealUID: field.Known(10123), User: field.Known(0),
-				Process: field.Text(pkg + []string{"", ":push"}[r.IntN(2)]), Reason: field.Known(reason), ReasonName: field.Text(exitReasons[reason].name),
-				Subreason: field.Known(r.Int64N(30)), SubreasonName: "FORCE STOP", Status: field.Known(r.Int64N(256) - 1), Importance: field.Known(r.Int64N(1000)),
+				Package: field.Text(pkg), Timestamp: "2026-01-02 03:04:05.678", PID: known.Of(r.Int64N(32768)), RealUID: known.Of(10123), User: known.Of(0),
+				Process: field.Text(pkg + []string{"", ":push"}[r.IntN(2)]), Reason: known.Of(reason), ReasonName: field.Text(exitReasons[reason].name),
+				Subreason: known.Of(r.Int64N(30)), SubreasonName: "FORCE STOP", Status: known.Of(r.Int64N(256) - 1), Importance: known.Of(r.Int64N(1000)),
 				Description: []field.Text{"", "crash", "a=b pid=3 reason=1", "scheduleCrash for 'x' failed"}[r.IntN(4)],
 				Trace:       []field.Text{"", "/data/system/procexitstore/x.gz"}[r.IntN(2)],
 			}
 			printed := sizeValueToString(pss << 10)
 			if kb, _ := debugSize(printed); kb > 0 {
-				e.Pss = field.Known(kb)
+				e.Pss = known.Of(kb)
 			}
 			e.Rss = e.Pss
 			null := func(s field.Text) field.Text {

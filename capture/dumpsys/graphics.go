@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // Gfxinfo is the answer of dumpsys gfxinfo.
@@ -19,7 +20,7 @@ type Gfxinfo struct {
 // GfxProcess is one process of gfxinfo. A process that draws nothing has no
 // values.
 type GfxProcess struct {
-	PID     Value      `json:"pid"`
+	PID     known.Int  `json:"pid"`
 	Process field.Text `json:"process"`
 	GfxValues
 }
@@ -28,15 +29,15 @@ type GfxProcess struct {
 type GfxValues struct {
 	// GPUBytes is "Total GPU memory usage" (before Android 9 "Total memory
 	// usage"): the caches of the renderer only, not what the app allocates.
-	GPUBytes Value `json:"total_gpu_memory_bytes"`
+	GPUBytes known.Int `json:"total_gpu_memory_bytes"`
 	// GrallocKB is "Total imported by gralloc": the buffers that the process
 	// maps (Android 12 and later, not everywhere).
-	GrallocKB Value `json:"gralloc_kb"`
+	GrallocKB known.Int `json:"gralloc_kb"`
 	// AllocatorKB is the total of the buffers that the process allocated itself.
-	AllocatorKB Value `json:"allocator_kb"`
+	AllocatorKB known.Int `json:"allocator_kb"`
 	// Views and ViewRoots are the totals of attached views and windows.
-	Views     Value `json:"views"`
-	ViewRoots Value `json:"view_roots"`
+	Views     known.Int `json:"views"`
+	ViewRoots known.Int `json:"view_roots"`
 }
 
 // ParseGfxinfo reads dumpsys gfxinfo, of one or of many processes. The error is
@@ -109,17 +110,17 @@ func (g *GfxProcess) line(line string, gpu, whole bool, n int, d *field.Doubts) 
 	}
 }
 
-func take(to *Value, name, text string, whole bool, n int, d *field.Doubts) {
+func take(to *known.Int, name, text string, whole bool, n int, d *field.Doubts) {
 	v, ok := number(strings.TrimSpace(text))
 	if !ok || v < 0 || !whole {
 		d.Add(n, name, []byte(text), "not a whole number")
-		*to = Value{}
+		*to = known.Int{}
 		return
 	}
-	*to = field.Known(v)
+	*to = known.Of(v)
 }
 
-func takeKB(to *Value, name, line string, n int, d *field.Doubts) {
+func takeKB(to *known.Int, name, line string, n int, d *field.Doubts) {
 	kb, coarse, ok := kiloBytes(line[strings.LastIndexByte(line, ':')+1:])
 	if !ok {
 		d.Add(n, name, []byte(line), "no size in KB, or cut")
@@ -128,7 +129,7 @@ func takeKB(to *Value, name, line string, n int, d *field.Doubts) {
 	if coarse {
 		d.Add(n, name, []byte(line), "the device rounded it to two digits")
 	}
-	*to = field.Known(kb)
+	*to = known.Of(kb)
 }
 
 func after(line, sep string) string {
@@ -148,25 +149,25 @@ type GPU struct {
 
 // GPUMemory is what one GPU holds, in bytes (services/gpuservice/gpumem).
 type GPUMemory struct {
-	ID          Value
-	GlobalBytes Value
+	ID          known.Int
+	GlobalBytes known.Int
 	Processes   []GPUProcess
 }
 
 // GPUProcess is the memory of one process on one GPU.
 type GPUProcess struct {
-	PID   int64 `json:"pid"`
-	Bytes Value `json:"bytes"`
+	PID   int64     `json:"pid"`
+	Bytes known.Int `json:"bytes"`
 }
 
 // Global is the sum over all GPUs, unknown if one of them is.
-func (g GPU) Global() Value {
-	sum := field.Known(0)
+func (g GPU) Global() known.Int {
+	sum := known.Of(0)
 	for _, m := range g.GPUs {
 		sum = plus(sum, m.GlobalBytes)
 	}
 	if len(g.GPUs) == 0 {
-		return Value{}
+		return known.Int{}
 	}
 	return sum
 }
@@ -208,7 +209,7 @@ func ParseGPU(text []byte) (GPU, error) {
 			if ok = ok && strings.HasSuffix(rest, ":"); !ok {
 				d.Add(in.n, "GPU", []byte(line), "no number")
 			}
-			out.GPUs = append(out.GPUs, GPUMemory{ID: Value{N: n, Known: ok}})
+			out.GPUs = append(out.GPUs, GPUMemory{ID: known.Int{N: n, Known: ok}})
 			out.Truncated = out.Truncated || !whole
 			continue
 		}
@@ -242,26 +243,26 @@ func ParseGPU(text []byte) (GPU, error) {
 	return out, nil
 }
 
-func bytesOf(name, text string, whole bool, n int, d *field.Doubts) Value {
+func bytesOf(name, text string, whole bool, n int, d *field.Doubts) known.Int {
 	v, ok := number(text)
 	if !ok || v < 0 || !whole {
 		d.Add(n, name, []byte(text), "not a whole number")
-		return Value{}
+		return known.Int{}
 	}
-	return field.Known(v)
+	return known.Of(v)
 }
 
 // SurfaceFlinger is the part of dumpsys SurfaceFlinger about buffers.
 type SurfaceFlinger struct {
 	// Buffers is the number of buffers that the allocator holds, TotalKB their
 	// sum as the device estimates it. Both are unknown if the list has no end.
-	Buffers Value `json:"buffers"`
-	TotalKB Value `json:"total_kb"`
+	Buffers known.Int `json:"buffers"`
+	TotalKB known.Int `json:"total_kb"`
 	// ImportedBuffers is the number of Imported, unknown if there is no such list
 	// (before Android 11) or it has no end.
-	ImportedBuffers Value `json:"imported_buffers"`
+	ImportedBuffers known.Int `json:"imported_buffers"`
 	// ImportedKB is "Total imported by gralloc".
-	ImportedKB Value `json:"imported_kb"`
+	ImportedKB known.Int `json:"imported_kb"`
 	// List are the buffers whose line is there.
 	List []Buffer `json:"list"`
 	// Imported are the buffers that SurfaceFlinger has mapped, its own and those of the
@@ -276,7 +277,7 @@ type SurfaceFlinger struct {
 // Buffer is one graphic buffer.
 type Buffer struct {
 	// KB is unknown where the device says so.
-	KB        Value      `json:"kb"`
+	KB        known.Int  `json:"kb"`
 	Requestor field.Text `json:"requestor"` // unknown before Android 8
 }
 
@@ -311,7 +312,7 @@ func ParseSurfaceFlinger(text []byte) (SurfaceFlinger, error) {
 			inList, ended = false, true
 			takeKB(&out.TotalKB, "Total allocated", line, in.n, &d)
 		case line == "Imported gralloc buffers:":
-			inImported, began, imported, out.Imported, out.ImportedBuffers = true, true, 0, nil, Value{}
+			inImported, began, imported, out.Imported, out.ImportedBuffers = true, true, 0, nil, known.Int{}
 		case inImported && strings.HasPrefix(line, "+ name:"):
 			imported++
 			if b, ok := importedOf(line, whole, in.n, &d); ok && len(out.Imported) < maxBuffers {
@@ -319,7 +320,7 @@ func ParseSurfaceFlinger(text []byte) (SurfaceFlinger, error) {
 			}
 		case strings.HasPrefix(line, "Total imported by gralloc:"):
 			if inImported {
-				out.ImportedBuffers = field.Known(imported)
+				out.ImportedBuffers = known.Of(imported)
 			}
 			inImported, began = false, true
 			takeKB(&out.ImportedKB, "Total imported by gralloc", line, in.n, &d)
@@ -330,7 +331,7 @@ func ParseSurfaceFlinger(text []byte) (SurfaceFlinger, error) {
 		return SurfaceFlinger{}, notAnAnswer(text, began)
 	}
 	if ended {
-		out.Buffers = field.Known(count)
+		out.Buffers = known.Of(count)
 	} else {
 		out.Truncated = true
 	}
@@ -350,7 +351,7 @@ func bufferOf(line string, whole bool, n int, d *field.Doubts) (Buffer, bool) {
 	if !ok && strings.TrimSpace(cells[0]) != "unknown" {
 		d.Add(n, "Size", []byte(line), "no size in KiB")
 	}
-	b := Buffer{KB: Value{N: kb, Known: ok}}
+	b := Buffer{KB: known.Int{N: kb, Known: ok}}
 	// Handle, size, width x height, [layers,] format, usage [, requestor]
 	if len(cells) > 4 {
 		b.Requestor = field.Text(clip(strings.TrimSpace(cells[len(cells)-1]), maxName))
@@ -372,5 +373,5 @@ func importedOf(line string, whole bool, n int, d *field.Doubts) (Buffer, bool) 
 		d.Add(n, "size", []byte(line), "no size in KiB")
 	}
 	name := strings.TrimPrefix(line[:i], "+ name:")
-	return Buffer{KB: Value{N: kb, Known: ok}, Requestor: field.Text(clip(strings.TrimSpace(name), maxName))}, true
+	return Buffer{KB: known.Int{N: kb, Known: ok}, Requestor: field.Text(clip(strings.TrimSpace(name), maxName))}, true
 }

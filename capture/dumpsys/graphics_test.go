@@ -10,20 +10,21 @@ import (
 	"testing"
 
 	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
 func TestRecordedGfxinfo(t *testing.T) {
 	got, err := ParseGfxinfo(recorded.Read(t, "device", "api36-memorylab-gfxinfo.txt"))
-	want := Gfxinfo{Processes: []GfxProcess{{PID: field.Known(20602), Process: "com.androidperformance.memorylab", GfxValues: GfxValues{GPUBytes: field.Known(4450992),
-		GrallocKB: field.Known(54432), AllocatorKB: field.Known(54000), Views: field.Known(25), ViewRoots: field.Known(1)}}}}
+	want := Gfxinfo{Processes: []GfxProcess{{PID: known.Of(20602), Process: "com.androidperformance.memorylab", GfxValues: GfxValues{GPUBytes: known.Of(4450992),
+		GrallocKB: known.Of(54432), AllocatorKB: known.Of(54000), Views: known.Of(25), ViewRoots: known.Of(1)}}}}
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got  %v, %v\nwant %v", got, err, want)
 	}
 	got, err = ParseGfxinfo(recorded.Read(t, "device", "api33-anavmode-gfxinfo-two-processes.txt"))
 	want = Gfxinfo{Processes: []GfxProcess{
-		{PID: field.Known(28907), Process: "de.codevoid.aNavMode", GfxValues: GfxValues{Views: field.Known(57), ViewRoots: field.Known(1)}},
-		{PID: field.Known(17477), Process: "de.codevoid.andronavibar", GfxValues: GfxValues{GPUBytes: field.Known(6059640)}},
+		{PID: known.Of(28907), Process: "de.codevoid.aNavMode", GfxValues: GfxValues{Views: known.Of(57), ViewRoots: known.Of(1)}},
+		{PID: known.Of(17477), Process: "de.codevoid.andronavibar", GfxValues: GfxValues{GPUBytes: known.Of(6059640)}},
 	}}
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got  %v, %v\nwant %v", got, err, want)
@@ -34,7 +35,7 @@ func TestOldGfxinfo(t *testing.T) {
 	got, err := ParseGfxinfo([]byte("Applications Graphics Acceleration Info:\r\nUptime: 27522172 Realtime: 74273303\r\n\r\n** Graphics info for pid 18222 [com.tencent.mobileqq] **\r\n" +
 		"Caches:\r\nCurrent memory usage / total memory usage (bytes):\r\n  TextureCache          1636784 / 75497472\r\nTotal memory usage:\r\n  2693808 bytes, 2.57 MB\r\n\r\n" +
 		"  10 views, 1.2 kB of display lists\r\n\r\nTotal ViewRootImpl: 1\r\nTotal Views:        10\r\n"))
-	want := Gfxinfo{Processes: []GfxProcess{{PID: field.Known(18222), Process: "com.tencent.mobileqq", GfxValues: GfxValues{GPUBytes: field.Known(2693808), Views: field.Known(10), ViewRoots: field.Known(1)}}}}
+	want := Gfxinfo{Processes: []GfxProcess{{PID: known.Of(18222), Process: "com.tencent.mobileqq", GfxValues: GfxValues{GPUBytes: known.Of(2693808), Views: known.Of(10), ViewRoots: known.Of(1)}}}}
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got  %v, %v\nwant %v", got, err, want)
 	}
@@ -50,12 +51,12 @@ func TestRecordedGPU(t *testing.T) {
 		{"api35-qcom-dumpsys-gpu-head.txt", 2035, 408252416, 764825600, 2, 0},
 	} {
 		got, err := ParseGPU(recorded.Read(t, "device", c.file))
-		if err != nil || got.Global() != field.Known(c.global) || got.Truncated || len(got.Warnings) != c.warnings || len(got.Processes()) != c.processes {
+		if err != nil || got.Global() != known.Of(c.global) || got.Truncated || len(got.Warnings) != c.warnings || len(got.Processes()) != c.processes {
 			t.Errorf("%s: %+v, %v", c.file, got, err)
 		}
 		found := false
 		for _, p := range got.Processes() {
-			found = found || p == GPUProcess{PID: c.pid, Bytes: field.Known(c.bytes)}
+			found = found || p == GPUProcess{PID: c.pid, Bytes: known.Of(c.bytes)}
 		}
 		if !found {
 			t.Errorf("%s: pid %d is not in %v", c.file, c.pid, got.Processes())
@@ -65,7 +66,7 @@ func TestRecordedGPU(t *testing.T) {
 
 func TestTwoGPUs(t *testing.T) {
 	got, err := ParseGPU([]byte("Memory snapshot for GPU 0:\nGlobal total: 10\nProc 5 total: 3\nProc 6 total: x\nMemory snapshot for GPU 1:\nGlobal total: 20\nProc 5 total: 4\n"))
-	if err != nil || got.Global() != field.Known(30) || fmt.Sprint(got.Processes()) != fmt.Sprint([]GPUProcess{{5, field.Known(7)}, {6, Value{}}}) || len(got.Warnings) != 1 {
+	if err != nil || got.Global() != known.Of(30) || fmt.Sprint(got.Processes()) != fmt.Sprint([]GPUProcess{{5, known.Of(7)}, {6, known.Int{}}}) || len(got.Warnings) != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if g, err := ParseGPU([]byte("Memory snapshot for GPU 0:\nProc 5 total: 3\n")); err != nil || g.Global().Known {
@@ -75,16 +76,16 @@ func TestTwoGPUs(t *testing.T) {
 
 func TestRecordedSurfaceFlinger(t *testing.T) {
 	got, err := ParseSurfaceFlinger(recorded.Read(t, "device", "api33-surfaceflinger-buffers.txt"))
-	if err != nil || got.Buffers != field.Known(6) || got.TotalKB != field.Known(61200) || got.ImportedKB.Known || got.Truncated || len(got.Warnings) > 0 || len(got.List) != 6 || got.List[1] != (Buffer{field.Known(10200), "Planner"}) {
+	if err != nil || got.Buffers != known.Of(6) || got.TotalKB != known.Of(61200) || got.ImportedKB.Known || got.Truncated || len(got.Warnings) > 0 || len(got.List) != 6 || got.List[1] != (Buffer{known.Of(10200), "Planner"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	// The recorded list of imported buffers is cut, and has the window of the app alone.
-	window := Buffer{field.Known(10360), "VRI[GoogleDialtactsActivity]#0(BLAST Consumer)0"}
+	window := Buffer{known.Of(10360), "VRI[GoogleDialtactsActivity]#0(BLAST Consumer)0"}
 	if !slices.Equal(got.Imported, []Buffer{window, window}) || got.ImportedBuffers.Known {
 		t.Errorf("%+v", got)
 	}
 	got, err = ParseSurfaceFlinger(recordedSurfaceFlinger(t))
-	if err != nil || !slices.Equal(got.Imported, []Buffer{window, window}) || got.ImportedBuffers != field.Known(2) || got.ImportedKB != field.Known(20721) || got.Truncated || len(got.Warnings) > 0 {
+	if err != nil || !slices.Equal(got.Imported, []Buffer{window, window}) || got.ImportedBuffers != known.Of(2) || got.ImportedKB != known.Of(20721) || got.Truncated || len(got.Warnings) > 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -100,15 +101,15 @@ func TestImportedBuffers(t *testing.T) {
 	const head = "Allocated buffers:\nTotal allocated (estimate): 0.00 KB\nImported gralloc buffers:\n"
 	for list, want := range map[string][]Buffer{
 		"": nil,
-		"+ name:a, id:1, size:7KiB, w/h:1x1, id:2, size:9.00KiB, w/h:2x2, usage: 0xb00\n":     {{field.Known(9), "a, id:1, size:7KiB, w/h:1x1"}},
-		"+ name:, id:1, size:4.3e+03KiB, w/h:1x1\n":                                           {{field.Known(4300), ""}},
-		"+ name:x, id:1, size:4\n+ name:y, id:2\n":                                            {{Value{}, "x"}, {Value{}, "y"}},
-		"+ name:" + strings.Repeat("x", 2*maxName) + ", id:1, size:4.00KiB, w/h:1x1\n":        {{field.Known(4), field.Text(strings.Repeat("x", maxName))}},
+		"+ name:a, id:1, size:7KiB, w/h:1x1, id:2, size:9.00KiB, w/h:2x2, usage: 0xb00\n":     {{known.Of(9), "a, id:1, size:7KiB, w/h:1x1"}},
+		"+ name:, id:1, size:4.3e+03KiB, w/h:1x1\n":                                           {{known.Of(4300), ""}},
+		"+ name:x, id:1, size:4\n+ name:y, id:2\n":                                            {{known.Int{}, "x"}, {known.Int{}, "y"}},
+		"+ name:" + strings.Repeat("x", 2*maxName) + ", id:1, size:4.00KiB, w/h:1x1\n":        {{known.Of(4), field.Text(strings.Repeat("x", maxName))}},
 		"Imported gralloc buffers sorted by size:\n* name:x, totalSize:40288KiB, count:4\n":   nil,
-		"+ name:a, id:1, size:1KiB,\nImported gralloc buffers:\n+ name:b, id:1, size:2KiB,\n": {{field.Known(2), "b"}},
+		"+ name:a, id:1, size:1KiB,\nImported gralloc buffers:\n+ name:b, id:1, size:2KiB,\n": {{known.Of(2), "b"}},
 	} {
 		got, err := ParseSurfaceFlinger([]byte(head + list + "Total imported by gralloc: 5.00KiB\n+ Layer (Root#0)\n+ name:no, id:1, size:1KiB\n"))
-		if err != nil || !slices.Equal(got.Imported, want) || got.ImportedBuffers != field.Known(int64(len(want))) || got.Truncated {
+		if err != nil || !slices.Equal(got.Imported, want) || got.ImportedBuffers != known.Of(int64(len(want))) || got.Truncated {
 			t.Errorf("%q: %+v, %v", list, got, err)
 		}
 	}
@@ -116,7 +117,7 @@ func TestImportedBuffers(t *testing.T) {
 	one := "+ name:z, id:1, size:1KiB, w/h:1x1\n"
 	for list, n := range map[string]int{"+ name:z\n": 0, strings.Repeat(one, maxBuffers+1): maxBuffers} {
 		got, err := ParseSurfaceFlinger([]byte(head + list + "Total imported by gralloc: 5.00KiB\n"))
-		if err != nil || len(got.Imported) != n || got.ImportedBuffers != field.Known(int64(n+1)) {
+		if err != nil || len(got.Imported) != n || got.ImportedBuffers != known.Of(int64(n+1)) {
 			t.Errorf("%d of %v, %v", len(got.Imported), got.ImportedBuffers, err)
 		}
 	}
@@ -126,21 +127,21 @@ func TestSurfaceFlingerLayouts(t *testing.T) {
 	for name, c := range map[string]struct {
 		text      string
 		n, kb     int64
-		imported  Value
+		imported  known.Int
 		requestor field.Text
 		warnings  int
 	}{
 		"Android 5": {"Allocated buffers:\n0xb8856d30: 3600.00 KiB |  720 ( 720) x 1280 |        1 | 0x00000900\n0xb8965dc0:  140.62 KiB |  720 ( 720) x   50 |        1 | 0x00000b00\n" +
-			"Total allocated (estimate): 3740.62 KB\n", 2, 3741, Value{}, "", 0},
+			"Total allocated (estimate): 3740.62 KB\n", 2, 3741, known.Int{}, "", 0},
 		"Android 9, one unknown": {"junk\nAllocated buffers:\n0x74c6eec900: 9554.00 KiB | 1080 (1088) x 2248 |    1 |        1 | 0x1a00 | FramebufferSurface\n" +
-			"0x74c6eecf20: unknown     | 1088 (1152) x 2256 |    1 | 7FA30C06 | 0x20002900 | com.android.keyguard\nTotal allocated (estimate): 9554.00 KB\n", 2, 9554, Value{}, "FramebufferSurface", 0},
+			"0x74c6eecf20: unknown     | 1088 (1152) x 2256 |    1 | 7FA30C06 | 0x20002900 | com.android.keyguard\nTotal allocated (estimate): 9554.00 KB\n", 2, 9554, known.Int{}, "FramebufferSurface", 0},
 		"Android 12, two digits": {"GraphicBufferAllocator buffers:\n0xb400006e8132ada0: 4320.00 KiB |  720 ( 768) x 1440 |    1 |        1 | 0x10000900 | ColorFade#0\n" +
-			"Total allocated by GraphicBufferAllocator (estimate): 4320.00 KB\nImported gralloc buffers:\n+ name:placeholder, id:1, size:4.3e+03KiB, w/h:1x1\nTotal imported by gralloc: 3.8e+04KiB\n", 1, 4320, field.Known(38000), "ColorFade#0", 1},
-		"no buffers": {"GraphicBufferAllocator buffers:\nTotal allocated by GraphicBufferAllocator (estimate): 0.00 KB\n", 0, 0, Value{}, "", 0},
+			"Total allocated by GraphicBufferAllocator (estimate): 4320.00 KB\nImported gralloc buffers:\n+ name:placeholder, id:1, size:4.3e+03KiB, w/h:1x1\nTotal imported by gralloc: 3.8e+04KiB\n", 1, 4320, known.Of(38000), "ColorFade#0", 1},
+		"no buffers": {"GraphicBufferAllocator buffers:\nTotal allocated by GraphicBufferAllocator (estimate): 0.00 KB\n", 0, 0, known.Int{}, "", 0},
 	} {
 		for _, text := range []string{c.text, strings.ReplaceAll(c.text, "\n", "\r\n")} {
 			got, err := ParseSurfaceFlinger([]byte(text))
-			if err != nil || got.Buffers != field.Known(c.n) || got.TotalKB != field.Known(c.kb) || got.ImportedKB != c.imported || len(got.Warnings) != c.warnings || got.Truncated {
+			if err != nil || got.Buffers != known.Of(c.n) || got.TotalKB != known.Of(c.kb) || got.ImportedKB != c.imported || len(got.Warnings) != c.warnings || got.Truncated {
 				t.Errorf("%s: %+v, %v", name, got, err)
 			}
 			if c.n > 0 && got.List[0].Requestor != c.requestor {
@@ -192,7 +193,7 @@ func TestNotGraphics(t *testing.T) {
 
 // TestCutGraphics cuts the recorded texts at every byte.
 func TestCutGraphics(t *testing.T) {
-	absentOr := func(file string, at int, name string, part, whole Value) {
+	absentOr := func(file string, at int, name string, part, whole known.Int) {
 		t.Helper()
 		if part.Known && part != whole {
 			t.Errorf("%s cut at %d: %s is %d, whole %d", file, at, name, part.N, whole.N)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/text"
 )
 
@@ -79,10 +80,10 @@ type GC struct {
 	Causes map[string]int64 `json:"-"`
 	// HeapUsed and HeapTotal are those after the last collection, in kB; ART
 	// prints three digits or four.
-	HeapUsed  Value `json:"heap_used_kb"`
-	HeapTotal Value `json:"heap_total_kb"`
+	HeapUsed  known.Int `json:"heap_used_kb"`
+	HeapTotal known.Int `json:"heap_total_kb"`
 	// LongestPause is in microseconds.
-	LongestPause Value `json:"longest_gc_pause_us"`
+	LongestPause known.Int `json:"longest_gc_pause_us"`
 }
 
 // Crash says if the log shows that the process died of its own fault.
@@ -361,7 +362,7 @@ func (s *logScan) collection(e logEntry, msg string) {
 	if !ok {
 		s.doubts.Add(s.n, "GC", []byte(msg), "no heap sizes")
 	} else {
-		s.out.GC.HeapUsed, s.out.GC.HeapTotal = field.Known(used), field.Known(total)
+		s.out.GC.HeapUsed, s.out.GC.HeapTotal = known.Of(used), known.Of(total)
 	}
 	_, pauses, ok := strings.Cut(msg, ", paused ")
 	if !ok {
@@ -375,7 +376,7 @@ func (s *logScan) collection(e logEntry, msg string) {
 			continue
 		}
 		if us > s.out.GC.LongestPause.N || !s.out.GC.LongestPause.Known {
-			s.out.GC.LongestPause = field.Known(us)
+			s.out.GC.LongestPause = known.Of(us)
 		}
 	}
 }

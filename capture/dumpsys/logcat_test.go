@@ -12,6 +12,7 @@ import (
 	"testing/iotest"
 
 	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 func scanned(t *testing.T, text string, pid int64, process string) Logcat {
@@ -45,7 +46,7 @@ func TestRecordedLogs(t *testing.T) {
 		"5 brief": {"--------- beginning of main\nI/art     ( 4229): Explicit concurrent mark sweep GC freed 15600(911KB) AllocSpace objects, 0(0B) LOS objects, 34% free, 29MB/45MB, paused 538us total 160.028ms\n" +
 			"I/art     ( 1034): Explicit concurrent mark sweep GC freed 25641(1109KB) AllocSpace objects, 4(448KB) LOS objects, 33% free, 44MB/66MB, paused 1.978ms total 150.453ms\n",
 			1034, "system_server", map[LogKind]int64{LogGC: 1}, func(l Logcat) bool {
-				return l.Entries == 2 && l.First == "" && l.GC.HeapUsed == field.Known(44<<10) && l.GC.HeapTotal == field.Known(66<<10) && l.GC.LongestPause == field.Known(1978)
+				return l.Entries == 2 && l.First == "" && l.GC.HeapUsed == known.Of(44<<10) && l.GC.HeapTotal == known.Of(66<<10) && l.GC.LongestPause == known.Of(1978)
 			}},
 		"5 threadtime": {"08-30 06:40:43.884  5687  5733 W jxcore-log: JXcore engine is ready\n08-30 06:40:43.900  5687  5696 I art     : Background sticky concurrent mark sweep GC freed 85076(8MB) AllocSpace objects, 18(1892KB) LOS objects, 26% free, 24MB/32MB, paused 1.784ms total 100.514ms\n",
 			5687, "", map[LogKind]int64{LogGC: 1}, func(l Logcat) bool {
@@ -72,7 +73,7 @@ func TestRecordedLogs(t *testing.T) {
 		// A phone with Android 14, the format of flutter logs.
 		"14 brief": {"I/mple.jarvis_app( 7696): Background concurrent mark compact GC freed 10MB AllocSpace bytes, 3(60KB) LOS objects, 49% free, 2870KB/5741KB, paused 620us,6.773ms total 61.537ms\n",
 			7696, "com.example.jarvis_app", map[LogKind]int64{LogGC: 1}, func(l Logcat) bool {
-				return l.GC.HeapUsed == field.Known(2870) && l.GC.LongestPause == field.Known(6773)
+				return l.GC.HeapUsed == known.Of(2870) && l.GC.LongestPause == known.Of(6773)
 			}},
 		// A debug build on a phone with Android 15.
 		"15 young": {"I/r.habitv8.debug( 1105): Background young concurrent mark compact GC freed 115MB AllocSpace bytes, 257(93MB) LOS objects, 9% free, 196MB/216MB, paused 93us,5.962ms total 1.008s\n",
@@ -141,7 +142,7 @@ func TestFullHeap(t *testing.T) {
 	if !maps.Equal(counts(log), want) || !maps.Equal(log.GC.Causes, map[string]int64{"Alloc": 2}) {
 		t.Errorf("%v, causes %v", counts(log), log.GC.Causes)
 	}
-	if log.GC.HeapUsed != field.Known(549<<10) || log.GC.HeapTotal != field.Known(645<<10) || log.GC.LongestPause != field.Known(277) || log.Warnings != nil {
+	if log.GC.HeapUsed != known.Of(549<<10) || log.GC.HeapTotal != known.Of(645<<10) || log.GC.LongestPause != known.Of(277) || log.Warnings != nil {
 		t.Errorf("%+v", log.GC)
 	}
 	if log := scanned(t, head+"Background GC freed nothing\n", 1234, ""); len(log.Warnings) != 1 || log.GC.HeapUsed.Known || log.Mentions[LogGC].Count != 1 {
@@ -319,8 +320,8 @@ func madeLog(r *rand.Rand, format string, size int) (text string, want Logcat) {
 			entry(who, []string{"art", name[1:]}[r.IntN(2)], fmt.Sprintf("%s concurrent copying GC freed 5(8KB) AllocSpace objects, 0(0B) LOS objects, 4%% free, %dMB/%dMB, paused %dus,7us total 1.5ms", cause, used, total, pause), is(LogGC)...)
 			if mine {
 				want.GC.Causes[cause]++
-				want.GC.HeapUsed, want.GC.HeapTotal = field.Known(used<<10), field.Known(total<<10)
-				want.GC.LongestPause = field.Known(max(want.GC.LongestPause.N, pause, 7))
+				want.GC.HeapUsed, want.GC.HeapTotal = known.Of(used<<10), known.Of(total<<10)
+				want.GC.LongestPause = known.Of(max(want.GC.LongestPause.N, pause, 7))
 			}
 		case 1:
 			entry(who, "art", "Clamp target GC heap from 5MB to 4MB", is(LogFullHeap)...)

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // Meminfo is the answer of dumpsys meminfo PROCESS: a block for each process
@@ -12,7 +13,7 @@ type Meminfo struct {
 	Blocks []Block
 	// Uptime and Realtime are the device's clocks in ms: without and with the
 	// time it slept.
-	Uptime, Realtime Value
+	Uptime, Realtime known.Int
 	// BrokenOff has the device's words if the answer began and then failed (a
 	// dump timeout in the middle). The blocks that it hit are Truncated.
 	BrokenOff *DeviceError
@@ -24,38 +25,38 @@ type Meminfo struct {
 type Block struct {
 	// PID is unknown and Process empty for a native process: its answer has no
 	// "** MEMINFO" line. Compare the pid with the one that was meant.
-	PID     Value      `json:"pid"`
+	PID     known.Int  `json:"pid"`
 	Process field.Text `json:"process"`
 
 	// TotalPss is TOTAL PSS as printed. It contains SwapPss where SwapInTotal.
-	TotalPss Value `json:"total_pss_kb"`
+	TotalPss known.Int `json:"total_pss_kb"`
 	// SwapPss is the proportional share of the swap. Swap is the swap without
 	// shares, and never in TotalPss. A text has one of the two: which one is
 	// chosen at run time by whether the kernel reports SwapPss.
-	SwapPss     Value  `json:"swap_pss_kb"`
-	Swap        Value  `json:"-"`
-	SwapInTotal Answer `json:"swap_in_total"`
+	SwapPss     known.Int `json:"swap_pss_kb"`
+	Swap        known.Int `json:"-"`
+	SwapInTotal Answer    `json:"swap_in_total"`
 	// TotalRss comes with Android 11.
-	TotalRss Value `json:"rss_kb"`
+	TotalRss known.Int `json:"rss_kb"`
 
 	// The seven dimensions, as the App Summary prints them (since Android 6).
-	JavaHeap     Value `json:"java_heap_kb"`
-	NativeHeap   Value `json:"native_heap_kb"`
-	Code         Value `json:"code_kb"`
-	Stack        Value `json:"stack_kb"`
-	Graphics     Value `json:"graphics_kb"`
-	PrivateOther Value `json:"private_other_kb"`
-	System       Value `json:"system_kb"`
+	JavaHeap     known.Int `json:"java_heap_kb"`
+	NativeHeap   known.Int `json:"native_heap_kb"`
+	Code         known.Int `json:"code_kb"`
+	Stack        known.Int `json:"stack_kb"`
+	Graphics     known.Int `json:"graphics_kb"`
+	PrivateOther known.Int `json:"private_other_kb"`
+	System       known.Int `json:"system_kb"`
 
 	// Pss of rows of the table. Android leaves out rows of zeros: in a
 	// TableComplete block an unknown row is zero or not measured on this device.
 	// EGL, GL and other mtrack are outside smaps, the two dev rows inside.
-	EGLMtrack     Value `json:"egl_mtrack_kb"`
-	GLMtrack      Value `json:"gl_mtrack_kb"`
-	OtherMtrack   Value `json:"other_mtrack_kb"`
-	GfxDev        Value `json:"gfx_dev_kb"`
-	OtherDev      Value `json:"other_dev_kb"`
-	TableComplete bool  `json:"-"`
+	EGLMtrack     known.Int `json:"egl_mtrack_kb"`
+	GLMtrack      known.Int `json:"gl_mtrack_kb"`
+	OtherMtrack   known.Int `json:"other_mtrack_kb"`
+	GfxDev        known.Int `json:"gfx_dev_kb"`
+	OtherDev      known.Int `json:"other_dev_kb"`
+	TableComplete bool      `json:"-"`
 
 	// Objects are the counts of the section Objects: Activities, Views,
 	// ViewRootImpl, AppContexts, WebViews, ... nil without the section.
@@ -72,7 +73,7 @@ type Block struct {
 
 // AnySwap is the swap column of the table: SwapPss where the kernel reports it, else
 // the swap without shares.
-func (b *Block) AnySwap() Value {
+func (b *Block) AnySwap() known.Int {
 	if b.SwapInTotal == No {
 		return b.Swap
 	}
@@ -83,11 +84,11 @@ func (b *Block) AnySwap() Value {
 // unknown.
 type Row struct {
 	Name                          string
-	Pss, PssClean                 Value
-	SharedDirty, PrivateDirty     Value
-	SharedClean, PrivateClean     Value
-	Swap, SwapPss, Rss            Value
-	HeapSize, HeapAlloc, HeapFree Value
+	Pss, PssClean                 known.Int
+	SharedDirty, PrivateDirty     known.Int
+	SharedClean, PrivateClean     known.Int
+	Swap, SwapPss, Rss            known.Int
+	HeapSize, HeapAlloc, HeapFree known.Int
 }
 
 const (
@@ -171,8 +172,8 @@ type blockFacts struct {
 	badCell             bool // a cell of the table could not be read
 	lostRow             bool // a row has no name: a row that is not there may be it
 	brokenOff, cut      bool // the device gave up in it; the text ends in it without a line end
-	rssRow              Value
-	totals              []Value // TOTAL PSS wherever it is printed
+	rssRow              known.Int
+	totals              []known.Int // TOTAL PSS wherever it is printed
 }
 
 func (p *meminfoScan) step() bool {
@@ -243,9 +244,9 @@ func (p *meminfoScan) clocks(line string, whole bool) {
 		}
 		switch {
 		case pr.label == "Uptime" && !p.out.Uptime.Known:
-			p.out.Uptime = field.Known(n)
+			p.out.Uptime = known.Of(n)
 		case pr.label == "Realtime" && !p.out.Realtime.Known:
-			p.out.Realtime = field.Known(n)
+			p.out.Realtime = known.Of(n)
 		}
 	}
 }
@@ -315,7 +316,7 @@ func (p *meminfoScan) row(line string, whole bool) {
 			continue
 		}
 		if to != nil {
-			*to = field.Known(n)
+			*to = known.Of(n)
 		}
 	}
 	if name != "TOTAL" {
@@ -330,14 +331,14 @@ func (p *meminfoScan) row(line string, whole bool) {
 	p.cur.SwapPss, p.cur.Swap, p.facts.rssRow = r.SwapPss, r.Swap, r.Rss
 }
 
-var dimensions = map[string]func(*Block) *Value{
-	"Java Heap":     func(b *Block) *Value { return &b.JavaHeap },
-	"Native Heap":   func(b *Block) *Value { return &b.NativeHeap },
-	"Code":          func(b *Block) *Value { return &b.Code },
-	"Stack":         func(b *Block) *Value { return &b.Stack },
-	"Graphics":      func(b *Block) *Value { return &b.Graphics },
-	"Private Other": func(b *Block) *Value { return &b.PrivateOther },
-	"System":        func(b *Block) *Value { return &b.System },
+var dimensions = map[string]func(*Block) *known.Int{
+	"Java Heap":     func(b *Block) *known.Int { return &b.JavaHeap },
+	"Native Heap":   func(b *Block) *known.Int { return &b.NativeHeap },
+	"Code":          func(b *Block) *known.Int { return &b.Code },
+	"Stack":         func(b *Block) *known.Int { return &b.Stack },
+	"Graphics":      func(b *Block) *known.Int { return &b.Graphics },
+	"Private Other": func(b *Block) *known.Int { return &b.PrivateOther },
+	"System":        func(b *Block) *known.Int { return &b.System },
 }
 
 // twoColumns have both Pss and Rss since Android 11.
@@ -359,15 +360,15 @@ func (p *meminfoScan) summary(line string, whole bool) {
 			p.doubts.Add(p.in.n, pr.label, []byte(line), "one number for Pss and Rss")
 		default:
 			if to == &p.cur.TotalPss {
-				p.facts.totals = append(p.facts.totals, field.Known(n))
+				p.facts.totals = append(p.facts.totals, known.Of(n))
 				p.facts.summaryEnd = true
 			}
-			*to = field.Known(n)
+			*to = known.Of(n)
 		}
 	}
 }
 
-func (p *meminfoScan) summarySlot(label string) *Value {
+func (p *meminfoScan) summarySlot(label string) *known.Int {
 	if f, ok := dimensions[label]; ok {
 		return f(p.cur)
 	}
@@ -433,13 +434,13 @@ func (p *meminfoScan) endBlock(whole bool) {
 	p.cur, p.at, p.columns, p.facts, p.doubts = nil, inTable, nil, blockFacts{}, field.Doubts{}
 }
 
-func (b *Block) rowPss(names ...string) Value {
+func (b *Block) rowPss(names ...string) known.Int {
 	for _, name := range names {
 		if r, ok := b.Row(name); ok {
 			return r.Pss
 		}
 	}
-	return Value{}
+	return known.Int{}
 }
 
 // settle decides what is printed twice.

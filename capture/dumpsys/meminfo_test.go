@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
@@ -25,7 +26,7 @@ func values(b Block) map[string]int64 {
 	out := map[string]int64{}
 	v := reflect.ValueOf(b)
 	for i := range v.NumField() {
-		if x, ok := v.Field(i).Interface().(Value); ok {
+		if x, ok := v.Field(i).Interface().(known.Int); ok {
 			out[v.Type().Field(i).Name] = -1
 			if x.Known {
 				out[v.Type().Field(i).Name] = x.N
@@ -38,7 +39,7 @@ func values(b Block) map[string]int64 {
 	for _, r := range b.Rows {
 		w := reflect.ValueOf(r)
 		for i := range w.NumField() {
-			if x, ok := w.Field(i).Interface().(Value); ok && x.Known {
+			if x, ok := w.Field(i).Interface().(known.Int); ok && x.Known {
 				out["row "+r.Name+" "+w.Type().Field(i).Name] = x.N
 			}
 		}
@@ -342,7 +343,7 @@ func TestSummaryOnly(t *testing.T) {
 	head := text[:strings.Index(text, "                   Pss")]
 	summary := text[strings.Index(text, " App Summary"):strings.Index(text, " Objects")]
 	b := one(t, head+summary)
-	if b.TotalPss != field.Known(337790) || b.JavaHeap != field.Known(69716) || b.SwapPss != field.Known(162) || b.TotalRss != field.Known(421296) || b.SwapInTotal != Yes {
+	if b.TotalPss != known.Of(337790) || b.JavaHeap != known.Of(69716) || b.SwapPss != known.Of(162) || b.TotalRss != known.Of(421296) || b.SwapInTotal != Yes {
 		t.Errorf("%+v", b)
 	}
 	if b.EGLMtrack.Known || b.GfxDev.Known || b.TableComplete || b.Objects != nil || b.Truncated || b.Computed || len(b.Warnings) > 0 {
@@ -354,7 +355,7 @@ func TestSummaryOnly(t *testing.T) {
 	}
 	// A native process has no line with the pid.
 	native := one(t, "Applications Memory Usage (in Kilobytes):\nUptime: 1 Realtime: 2\n"+summary)
-	if native.PID.Known || native.Code != field.Known(30304) {
+	if native.PID.Known || native.Code != known.Of(30304) {
 		t.Errorf("%+v", native)
 	}
 }
@@ -372,7 +373,7 @@ func TestSeveralBlocks(t *testing.T) {
 			t.Errorf("block %d: %v\nwant %v", i, got, want)
 		}
 	}
-	if m.Uptime != field.Known(277763066) || m.Realtime != field.Known(766707569) {
+	if m.Uptime != known.Of(277763066) || m.Realtime != known.Of(766707569) {
 		t.Errorf("clocks %v %v", m.Uptime, m.Realtime)
 	}
 }
@@ -381,7 +382,7 @@ func TestMeminfoThatBreaksOff(t *testing.T) {
 	text := string(recorded.Read(t, "device", "api36-memorylab-meminfo-d.txt"))
 	const timeout = "\n*** SERVICE 'meminfo' DUMP TIMEOUT (10000ms) EXPIRED ***\n\n"
 	m, err := ParseMeminfo([]byte(text[:strings.Index(text, " App Summary")] + timeout))
-	if err != nil || m.BrokenOff == nil || m.BrokenOff.Kind != Timeout || !m.Blocks[0].Truncated || m.Blocks[0].TotalPss != field.Known(337790) || m.Blocks[0].JavaHeap.Known {
+	if err != nil || m.BrokenOff == nil || m.BrokenOff.Kind != Timeout || !m.Blocks[0].Truncated || m.Blocks[0].TotalPss != known.Of(337790) || m.Blocks[0].JavaHeap.Known {
 		t.Errorf("%+v, %v", m, err)
 	}
 	for end, kind := range map[string]Kind{
@@ -423,7 +424,7 @@ func TestHostileNames(t *testing.T) {
 		strings.Repeat("x", 9999): strings.Repeat("x", maxName),
 		"":                        "",
 	} {
-		if b := one(t, "** MEMINFO in pid 7 ["+name+"] **\n"+table); string(b.Process) != want || b.PID != field.Known(7) {
+		if b := one(t, "** MEMINFO in pid 7 ["+name+"] **\n"+table); string(b.Process) != want || b.PID != known.Of(7) {
 			t.Errorf("%.20q: %.20q %v", name, b.Process, b.PID)
 		}
 	}
@@ -513,12 +514,12 @@ func TestLongLinesTakeLinearTime(t *testing.T) {
 func TestAnySwap(t *testing.T) {
 	for _, c := range []struct {
 		b    Block
-		want Value
+		want known.Int
 	}{
-		{Block{SwapInTotal: Yes, SwapPss: field.Known(5)}, field.Known(5)},
-		{Block{SwapInTotal: No, Swap: field.Known(7)}, field.Known(7)},
-		{Block{SwapInTotal: Yes, Swap: field.Known(7)}, Value{}},
-		{Block{}, Value{}},
+		{Block{SwapInTotal: Yes, SwapPss: known.Of(5)}, known.Of(5)},
+		{Block{SwapInTotal: No, Swap: known.Of(7)}, known.Of(7)},
+		{Block{SwapInTotal: Yes, Swap: known.Of(7)}, known.Int{}},
+		{Block{}, known.Int{}},
 	} {
 		if got := c.b.AnySwap(); got != c.want {
 			t.Errorf("%+v: %+v, want %+v", c.b, got, c.want)

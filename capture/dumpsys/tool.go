@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // ParseUID returns the uid that `id` printed ("uid=2000(shell) gid=..."), -1 if there is none.
@@ -32,7 +32,7 @@ func ParseUID(text string) int {
 // 1K-blocks, Used, Available, Use% and Mounted on (toybox toys/posix/df.c); toolbox
 // prints Filesystem, Size, Used, Free and Blksize, with sizes such as 1.1G
 // (system/core toolbox/df.c).
-func ParseDiskFree(text, mount string) Value {
+func ParseDiskFree(text, mount string) known.Int {
 	column, unit := -1, 0.0
 	var row []string
 	rows := 0
@@ -52,7 +52,7 @@ func ParseDiskFree(text, mount string) Value {
 	}
 	// A single row is the answer even where it is mounted under another name.
 	if column < 0 || column >= len(row) || rows > 1 && !slices.Contains(row, mount) {
-		return Value{}
+		return known.Int{}
 	}
 	return diskSize(row[column], unit)
 }
@@ -74,25 +74,25 @@ func freeColumn(words []string) (column int, unit float64) {
 }
 
 // diskSize reads 112 or 25.2G, in units of so many bytes.
-func diskSize(text string, unit float64) Value {
+func diskSize(text string, unit float64) known.Int {
 	if at := strings.IndexAny(text, "KMGT"); at > 0 && at == len(text)-1 {
 		unit *= math.Pow(1024, float64(1+strings.IndexByte("KMGT", text[at])))
 		text = text[:at]
 	}
 	if text == "" || strings.Trim(text, "0123456789.") != "" {
-		return Value{}
+		return known.Int{}
 	}
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || n*unit >= 1<<60 {
-		return Value{}
+		return known.Int{}
 	}
-	return field.Known(int64(n * unit))
+	return known.Of(int64(n * unit))
 }
 
 // ParseMemorySize returns the bytes of a size such as 256m, as the properties of ART
 // have it (art/cmdline, MemoryKiB and ParseMemoryOption of
 // -Xmx: a number with k, m or g).
-func ParseMemorySize(text []byte) Value {
+func ParseMemorySize(text []byte) known.Int {
 	digits := strings.TrimSpace(string(text))
 	shift := 0
 	if n := len(digits); n > 0 {
@@ -103,9 +103,9 @@ func ParseMemorySize(text []byte) Value {
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 32)
 	if err != nil || n <= 0 {
-		return Value{}
+		return known.Int{}
 	}
-	return field.Known(n << shift)
+	return known.Of(n << shift)
 }
 
 // DefaultTimeout is the limit of dumpsys on the device, in seconds of the device: its own

@@ -7,10 +7,8 @@ import (
 	"unicode"
 
 	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
 )
-
-// Value is a number that a text may not hold.
-type Value = field.Value
 
 // Answer is yes, no, or not known. The zero Answer is not known.
 type Answer uint8
@@ -187,13 +185,13 @@ func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 
 // processOf reads "PID [NAME] **" behind the start of a block. What is cut is
 // unknown; a name ends at the last "] **", for it may hold brackets itself.
-func processOf(rest string) (pid Value, name field.Text) {
+func processOf(rest string) (pid known.Int, name field.Text) {
 	digits, rest, closed := strings.Cut(strings.TrimLeft(rest, " "), " ")
 	if !closed {
-		return Value{}, ""
+		return known.Int{}, ""
 	}
 	if n, ok := number(digits); ok && n >= 0 {
-		pid = field.Known(n)
+		pid = known.Of(n)
 	}
 	rest, ok := strings.CutPrefix(rest, "[")
 	if !ok {

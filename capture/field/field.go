@@ -1,38 +1,15 @@
-// Package field has what the parsers of a phone's texts share: a number that a
-// text may not hold, the error of a field that could not be read, and the doubts
-// of one text.
-//
-// It reads nothing and decides nothing. It refuses to take an unknown number for
-// zero and to keep more of a hostile text than a few short quotes. The packages
-// procfs and dumpsys feed it, and whoever shows their values takes them from it.
+// Package field has what the parsers of a phone's texts share: a text that may be
+// unknown, the error of a field that could not be read, and the doubts of one text.
+// It keeps no more of a hostile text than a few short quotes.
 package field
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strconv"
 
 	"github.com/leakgate/leakgate/internal/text"
 )
-
-// Value is a number that a text may not hold. The zero Value is unknown, which
-// is not the same as zero.
-type Value struct {
-	N     int64
-	Known bool
-}
-
-// Known is a number that a text holds.
-func Known(n int64) Value { return Value{N: n, Known: true} }
-
-// MarshalJSON writes the number, or null where it is unknown.
-func (v Value) MarshalJSON() ([]byte, error) {
-	if !v.Known {
-		return []byte("null"), nil
-	}
-	return strconv.AppendInt(nil, v.N, 10), nil
-}
 
 // Text is a text that a device may not have printed. It is empty where it is unknown.
 type Text string

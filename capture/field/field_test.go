@@ -5,23 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 )
-
-func TestValue(t *testing.T) {
-	if (Value{}).Known || Known(0) == (Value{}) || Known(-7) != (Value{N: -7, Known: true}) {
-		t.Error("unknown and zero are the same")
-	}
-}
-
-func TestValueAsJSON(t *testing.T) {
-	text, err := json.Marshal(map[string]Value{"unknown": {N: 7}, "zero": Known(0), "least": Known(math.MinInt64)})
-	if want := `{"least":-9223372036854775808,"unknown":null,"zero":0}`; err != nil || string(text) != want {
-		t.Errorf("%s, %v; want %s", text, err, want)
-	}
-}
 
 func TestError(t *testing.T) {
 	long := strings.Repeat("x", 1000)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // Limits is /proc/PID/limits, as far as an app runs into it. Every build of Android
@@ -21,7 +22,7 @@ type Limits struct {
 
 // Limit is one row: the soft limit, which is the one that holds.
 type Limit struct {
-	Soft Value
+	Soft known.Int
 	// Unlimited says that the kernel sets none; Soft is unknown then.
 	Unlimited bool
 }
@@ -64,7 +65,7 @@ func ParseLimits(text []byte) (Limits, error) {
 			d.Add(in.n, name, w, "not a number")
 			continue
 		}
-		*to = Limit{Soft: field.Known(n)}
+		*to = Limit{Soft: known.Of(n)}
 	}
 	if !found {
 		return Limits{}, formatError("limits", text)

@@ -5,7 +5,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // What the kernel prints of this process is what it tells in a system call.
@@ -19,7 +19,7 @@ func TestOwnLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := ParseLimits(text)
-	if err != nil || got.OpenFiles.Soft != field.Known(int64(want.Cur)) || got.Truncated || len(got.Warnings) > 0 {
+	if err != nil || got.OpenFiles.Soft != known.Of(int64(want.Cur)) || got.Truncated || len(got.Warnings) > 0 {
 		t.Errorf("%+v, %v; getrlimit says %d", got, err, want.Cur)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 const limitsText = "Limit                     Soft Limit           Hard Limit           Units     \n" +
@@ -18,7 +19,7 @@ const limitsText = "Limit                     Soft Limit           Hard Limit   
 	"Max realtime timeout      unlimited            unlimited            us        \n"
 
 func TestLimits(t *testing.T) {
-	want := Limits{OpenFiles: Limit{Soft: field.Known(32768)}, Processes: Limit{Soft: field.Known(21550)}, AddressSpace: Limit{Unlimited: true}}
+	want := Limits{OpenFiles: Limit{Soft: known.Of(32768)}, Processes: Limit{Soft: known.Of(21550)}, AddressSpace: Limit{Unlimited: true}}
 	for name, text := range map[string]string{
 		"whole": limitsText,
 		"CRLF":  strings.ReplaceAll(limitsText, "\n", "\r\n"),

@@ -11,14 +11,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
 const statTail = " S 631 631 0 0 -1 1077952832 117654 0 1014 0 2843 1207 0 0 20 0 71 0 277749 15032385536 49213 18446744073709551615 1 1 0 0 0 0 4612 1 1073775864 0 0 0 17 3 0 0 5 0 0 0 0 0 0 0 0 0 0\n"
 
 func TestStat(t *testing.T) {
-	want := Stat{PID: 20602, State: 'S', PPID: field.Known(631), Utime: field.Known(2843), Stime: field.Known(1207), Threads: field.Known(71), StartTicks: field.Known(277749)}
+	want := Stat{PID: 20602, State: 'S', PPID: known.Of(631), Utime: known.Of(2843), Stime: known.Of(1207), Threads: known.Of(71), StartTicks: known.Of(277749)}
 	for _, comm := range []string{"memorylab", "a b", ") R 1 (", "x\ny)", ""} {
 		got, err := ParseStat([]byte("20602 (" + comm + ")" + statTail))
 		want.Comm = comm
@@ -27,7 +27,7 @@ func TestStat(t *testing.T) {
 		}
 	}
 	got, err := ParseStat([]byte(strings.Replace("20602 (a)"+statTail, " 71 ", " 7x ", 1)))
-	if err != nil || got.Threads.Known || got.StartTicks != field.Known(277749) || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0].Error(), "num_threads") {
+	if err != nil || got.Threads.Known || got.StartTicks != known.Of(277749) || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0].Error(), "num_threads") {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for text, want := range map[string]error{
@@ -66,8 +66,8 @@ const statusText = "Name:\tdlab.memorylab\nUmask:\t0077\nState:\tS (sleeping)\nT
 	"RssShmem:\t    7508 kB\nVmSwap:\t   24660 kB\nThreads:\t71\nSigQ:\t0/22222\nnonvoluntary_ctxt_switches:\t11\n"
 
 func TestStatus(t *testing.T) {
-	want := Status{Name: "dlab.memorylab", PID: field.Known(20602), UID: field.Known(10123), Threads: field.Known(71), VmSize: field.Known(8999999), VmRSS: field.Known(366032),
-		RssAnon: field.Known(238524), RssFile: field.Known(120000), RssShmem: field.Known(7508), VmSwap: field.Known(24660)}
+	want := Status{Name: "dlab.memorylab", PID: known.Of(20602), UID: known.Of(10123), Threads: known.Of(71), VmSize: known.Of(8999999), VmRSS: known.Of(366032),
+		RssAnon: known.Of(238524), RssFile: known.Of(120000), RssShmem: known.Of(7508), VmSwap: known.Of(24660)}
 	for _, text := range []string{statusText, strings.ReplaceAll(statusText, "\n", "\r\n")} {
 		got, err := ParseStatus([]byte(text))
 		if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
@@ -138,7 +138,7 @@ func TestOwnProcess(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	st, err := ParseStatus(read("self/status"))
-	if err != nil || st.PID != field.Known(int64(os.Getpid())) || st.UID != field.Known(int64(os.Getuid())) || !st.VmRSS.Known || len(st.Warnings) > 0 {
+	if err != nil || st.PID != known.Of(int64(os.Getpid())) || st.UID != known.Of(int64(os.Getuid())) || !st.VmRSS.Known || len(st.Warnings) > 0 {
 		t.Errorf("%+v, %v", st, err)
 	}
 	if up, err := ParseUptime(read("uptime")); err != nil || up <= 0 {
@@ -239,8 +239,8 @@ func TestRecordedShowmap(t *testing.T) {
 	if err != nil || got.Truncated || len(got.Warnings) > 0 {
 		t.Fatalf("%v, %v", got.Warnings, err)
 	}
-	want := ShowmapRow{Object: "TOTAL", Size: field.Known(34495976), RSS: field.Known(366032), PSS: field.Known(282367), SharedClean: field.Known(81748), SharedDirty: field.Known(26836),
-		PrivateClean: field.Known(18924), PrivateDirty: field.Known(238524), Swap: field.Known(24660), SwapPss: field.Known(162), Count: field.Known(1109)}
+	want := ShowmapRow{Object: "TOTAL", Size: known.Of(34495976), RSS: known.Of(366032), PSS: known.Of(282367), SharedClean: known.Of(81748), SharedDirty: known.Of(26836),
+		PrivateClean: known.Of(18924), PrivateDirty: known.Of(238524), Swap: known.Of(24660), SwapPss: known.Of(162), Count: known.Of(1109)}
 	if got.Total != want {
 		t.Errorf("total %+v", got.Total)
 	}
@@ -274,8 +274,8 @@ func TestShowmapLayouts(t *testing.T) {
 				"    size      RSS      PSS    clean    dirty    clean    dirty    # object\n" +
 				"-------- -------- -------- -------- -------- -------- -------- ---- ------------------------------\n" +
 				"     288       76        5       72        0        0        4    2 TOTAL\n",
-			ShowmapRow{Object: "/data/my app/a b.so (deleted)", Size: field.Known(288), RSS: field.Known(76), PSS: field.Known(5), SharedClean: field.Known(72), SharedDirty: field.Known(0), PrivateClean: field.Known(0), PrivateDirty: field.Known(4), Count: field.Known(2)},
-			ShowmapRow{Object: "TOTAL", Size: field.Known(288), RSS: field.Known(76), PSS: field.Known(5), SharedClean: field.Known(72), SharedDirty: field.Known(0), PrivateClean: field.Known(0), PrivateDirty: field.Known(4), Count: field.Known(2)},
+			ShowmapRow{Object: "/data/my app/a b.so (deleted)", Size: known.Of(288), RSS: known.Of(76), PSS: known.Of(5), SharedClean: known.Of(72), SharedDirty: known.Of(0), PrivateClean: known.Of(0), PrivateDirty: known.Of(4), Count: known.Of(2)},
+			ShowmapRow{Object: "TOTAL", Size: known.Of(288), RSS: known.Of(76), PSS: known.Of(5), SharedClean: known.Of(72), SharedDirty: known.Of(0), PrivateClean: known.Of(0), PrivateDirty: known.Of(4), Count: known.Of(2)},
 		},
 		"-v of Android 10": {
 			" virtual                     shared   shared  private  private                  \n" +
@@ -287,8 +287,8 @@ func TestShowmapLayouts(t *testing.T) {
 				"    size      RSS      PSS    clean    dirty    clean    dirty     swap  swapPSSobject\n" +
 				"-------- -------- -------- -------- -------- -------- -------- -------- -------- ------------------------------\n" +
 				"     288       76        5       72        0        0        4        2        1 TOTAL\n",
-			ShowmapRow{Object: "/system/lib64/libc.so", Size: field.Known(288), RSS: field.Known(76), PSS: field.Known(5), SharedClean: field.Known(72), SharedDirty: field.Known(0), PrivateClean: field.Known(0), PrivateDirty: field.Known(4), Swap: field.Known(2), SwapPss: field.Known(1)},
-			ShowmapRow{Object: "TOTAL", Size: field.Known(288), RSS: field.Known(76), PSS: field.Known(5), SharedClean: field.Known(72), SharedDirty: field.Known(0), PrivateClean: field.Known(0), PrivateDirty: field.Known(4), Swap: field.Known(2), SwapPss: field.Known(1)},
+			ShowmapRow{Object: "/system/lib64/libc.so", Size: known.Of(288), RSS: known.Of(76), PSS: known.Of(5), SharedClean: known.Of(72), SharedDirty: known.Of(0), PrivateClean: known.Of(0), PrivateDirty: known.Of(4), Swap: known.Of(2), SwapPss: known.Of(1)},
+			ShowmapRow{Object: "TOTAL", Size: known.Of(288), RSS: known.Of(76), PSS: known.Of(5), SharedClean: known.Of(72), SharedDirty: known.Of(0), PrivateClean: known.Of(0), PrivateDirty: known.Of(4), Swap: known.Of(2), SwapPss: known.Of(1)},
 		},
 		"-a -v": {
 			"           start              end  virtual                     shared   shared  private  private                   Anon      Shmem     File      Shared   Private\n" +
@@ -300,8 +300,8 @@ func TestShowmapLayouts(t *testing.T) {
 				"            addr             addr     size      RSS      PSS    clean    dirty    clean    dirty     swap  swapPSS HugePages PmdMapped PmdMapped Hugetlb  Hugetlb    Locked flags object\n" +
 				"---------------- ---------------- -------- -------- -------- -------- -------- -------- -------- -------- -------- --------- --------- --------- -------- -------- -------- ----- ------------------------------\n" +
 				"                                   1048576    48404    48404        0        0        0    48404        9        8         0         0         0        0        0        0       TOTAL\n",
-			ShowmapRow{Object: "[anon:dalvik-main space (region space)]", Size: field.Known(1048576), RSS: field.Known(48404), PSS: field.Known(48404), SharedClean: field.Known(0), SharedDirty: field.Known(0), PrivateClean: field.Known(0), PrivateDirty: field.Known(48404), Swap: field.Known(9), SwapPss: field.Known(8), Start: 0x0eec0000, End: 0x4eec0000, Flags: "rw-p"},
-			ShowmapRow{Object: "TOTAL", Size: field.Known(1048576), RSS: field.Known(48404), PSS: field.Known(48404), SharedClean: field.Known(0), SharedDirty: field.Known(0), PrivateClean: field.Known(0), PrivateDirty: field.Known(48404), Swap: field.Known(9), SwapPss: field.Known(8)},
+			ShowmapRow{Object: "[anon:dalvik-main space (region space)]", Size: known.Of(1048576), RSS: known.Of(48404), PSS: known.Of(48404), SharedClean: known.Of(0), SharedDirty: known.Of(0), PrivateClean: known.Of(0), PrivateDirty: known.Of(48404), Swap: known.Of(9), SwapPss: known.Of(8), Start: 0x0eec0000, End: 0x4eec0000, Flags: "rw-p"},
+			ShowmapRow{Object: "TOTAL", Size: known.Of(1048576), RSS: known.Of(48404), PSS: known.Of(48404), SharedClean: known.Of(0), SharedDirty: known.Of(0), PrivateClean: known.Of(0), PrivateDirty: known.Of(48404), Swap: known.Of(9), SwapPss: known.Of(8)},
 		},
 	} {
 		for _, text := range []string{c.text, strings.ReplaceAll(c.text, "\n", "\r\n"), strings.TrimSuffix(c.text, "\n")} {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // maxRollup is far more than the 25 lines that a kernel prints.
@@ -68,7 +69,7 @@ func ParseRollup(text []byte) (Memory, error) {
 			d.Add(in.n, fieldNames[f], rest, "said twice")
 		default:
 			found = true
-			got[f] = field.Known(n)
+			got[f] = known.Of(n)
 		}
 	}
 	if !found {
@@ -76,7 +77,7 @@ func ParseRollup(text []byte) (Memory, error) {
 	}
 	for f := range got {
 		if bad[f] {
-			got[f] = Value{}
+			got[f] = known.Int{}
 		}
 	}
 	m.Truncated = m.Truncated || header && !sawLast

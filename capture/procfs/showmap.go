@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // Showmap is the table of Android's showmap (system/memory libsmapinfo,
@@ -22,15 +23,15 @@ type Showmap struct {
 // ShowmapRow is one row, in kB. Columns that this release does not print are
 // unknown.
 type ShowmapRow struct {
-	Object       string `json:"object"` // at most 4096 bytes
-	PSS          Value  `json:"pss_kb"`
-	SwapPss      Value  `json:"swap_pss_kb"`
-	PrivateDirty Value  `json:"private_dirty_kb"`
-	PrivateClean Value  `json:"private_clean_kb"`
+	Object       string    `json:"object"` // at most 4096 bytes
+	PSS          known.Int `json:"pss_kb"`
+	SwapPss      known.Int `json:"swap_pss_kb"`
+	PrivateDirty known.Int `json:"private_dirty_kb"`
+	PrivateClean known.Int `json:"private_clean_kb"`
 
-	Size, RSS, SharedClean, SharedDirty, Swap Value `json:"-"`
+	Size, RSS, SharedClean, SharedDirty, Swap known.Int `json:"-"`
 	// Count is the number of mappings in the row; -a and -v do not print it.
-	Count Value `json:"-"`
+	Count known.Int `json:"-"`
 	// Start and End are the addresses that -a prints, Flags what -v prints.
 	Start, End uint64 `json:"-"`
 	Flags      string `json:"-"`
@@ -157,7 +158,7 @@ func (p *showmapScan) cell(r *ShowmapRow, column string, w []byte) {
 	}
 }
 
-func (r *ShowmapRow) slot(column string) *Value {
+func (r *ShowmapRow) slot(column string) *known.Int {
 	switch column {
 	case "virtual size":
 		return &r.Size

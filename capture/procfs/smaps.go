@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 const (
@@ -25,7 +26,7 @@ type Mapping struct {
 	// valid only until the callback returns.
 	Name []byte
 	// Size is the length in kB as printed.
-	Size Value
+	Size known.Int
 	Usage
 }
 
@@ -141,10 +142,10 @@ func (s *smapsScan) field(n int, key, rest []byte, whole bool) {
 	}
 	if s.got[f].Known || s.gotBad[f] {
 		s.doubts.Add(n, fieldNames[f], rest, "said twice in one mapping")
-		s.got[f], s.gotBad[f] = Value{}, true
+		s.got[f], s.gotBad[f] = known.Int{}, true
 		return
 	}
-	s.got[f], s.gotBad[f] = Value{N: kb, Known: ok}, !ok
+	s.got[f], s.gotBad[f] = known.Int{N: kb, Known: ok}, !ok
 }
 
 func (s *smapsScan) count(f kind, kb int64, ok bool) {
@@ -210,7 +211,7 @@ func (s *smapsScan) end() (Memory, error) {
 		return m, nil
 	}
 	if s.mappings > 0 {
-		m.Mappings = field.Known(s.mappings)
+		m.Mappings = known.Of(s.mappings)
 	}
 	m.Usage = s.sums(want)
 	m.Warnings = s.doubts.All()
@@ -240,7 +241,7 @@ func (s *smapsScan) sums(want int64) Usage {
 		case s.seen[f] != want:
 			s.doubts.Add(0, fieldNames[f], nil, fmt.Sprintf("in %d of %d mappings only: no sum", s.seen[f], want))
 		default:
-			total[f] = field.Known(s.sum[f])
+			total[f] = known.Of(s.sum[f])
 		}
 	}
 	return total.usage()

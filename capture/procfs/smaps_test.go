@@ -13,6 +13,7 @@ import (
 	"testing/iotest"
 
 	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
@@ -21,12 +22,12 @@ func TestRecordedSmaps(t *testing.T) {
 		file string
 		want Memory
 	}{
-		{"api36-memorylab-smaps.txt.gz", Memory{Mappings: field.Known(4068), Usage: Usage{
-			Pss: field.Known(282363), Rss: field.Known(366032), Swap: field.Known(24660), SwapPss: field.Known(162), PrivateDirty: field.Known(238524), PrivateClean: field.Known(18924)}}},
-		{"api29-x86_64-systemserver-smaps.txt.gz", Memory{Mappings: field.Known(2760), Usage: Usage{
-			Pss: field.Known(108384), Rss: field.Known(250332), SwapPss: field.Known(0)}}},
-		{"api29-x86_64-smaps_short.txt", Memory{Mappings: field.Known(6), Usage: Usage{
-			Pss: field.Known(19119), Rss: field.Known(32900), SwapPss: field.Known(0)}}},
+		{"api36-memorylab-smaps.txt.gz", Memory{Mappings: known.Of(4068), Usage: Usage{
+			Pss: known.Of(282363), Rss: known.Of(366032), Swap: known.Of(24660), SwapPss: known.Of(162), PrivateDirty: known.Of(238524), PrivateClean: known.Of(18924)}}},
+		{"api29-x86_64-systemserver-smaps.txt.gz", Memory{Mappings: known.Of(2760), Usage: Usage{
+			Pss: known.Of(108384), Rss: known.Of(250332), SwapPss: known.Of(0)}}},
+		{"api29-x86_64-smaps_short.txt", Memory{Mappings: known.Of(6), Usage: Usage{
+			Pss: known.Of(19119), Rss: known.Of(32900), SwapPss: known.Of(0)}}},
 	} {
 		t.Run(c.file, func(t *testing.T) {
 			text := recorded.Read(t, "device", c.file)
@@ -52,7 +53,7 @@ func wantKnown(t *testing.T, want, got any) {
 		switch v := w.Field(i).Interface().(type) {
 		case Usage:
 			wantKnown(t, v, g.Field(i).Interface())
-		case Value:
+		case known.Int:
 			if v.Known && g.Field(i).Interface() != v {
 				t.Errorf("%s is %v, want %d", name, g.Field(i).Interface(), v.N)
 			}
@@ -62,17 +63,17 @@ func wantKnown(t *testing.T, want, got any) {
 
 // sumByRegexp is a second reader, written the obvious way.
 func sumByRegexp(text []byte) Memory {
-	sums := map[string]Value{}
+	sums := map[string]known.Int{}
 	for _, m := range regexp.MustCompile(`(?m)^(\w+): +(\d+) kB$`).FindAllSubmatch(text, -1) {
 		n, err := strconv.ParseInt(string(m[2]), 10, 64)
 		if err != nil {
 			panic(err)
 		}
-		sums[string(m[1])] = field.Known(sums[string(m[1])].N + n)
+		sums[string(m[1])] = known.Of(sums[string(m[1])].N + n)
 	}
-	sum := func(key string) Value { return sums[key] }
+	sum := func(key string) known.Int { return sums[key] }
 	return Memory{
-		Mappings: field.Known(int64(len(regexp.MustCompile(`(?m)^[0-9a-f]+-[0-9a-f]+ `).FindAll(text, -1)))),
+		Mappings: known.Of(int64(len(regexp.MustCompile(`(?m)^[0-9a-f]+-[0-9a-f]+ `).FindAll(text, -1)))),
 		Usage: Usage{
 			Rss: sum("Rss"), Pss: sum("Pss"), PssAnon: sum("Pss_Anon"), SharedClean: sum("Shared_Clean"), SharedDirty: sum("Shared_Dirty"),
 			PrivateClean: sum("Private_Clean"), PrivateDirty: sum("Private_Dirty"), Anonymous: sum("Anonymous"), Swap: sum("Swap"), SwapPss: sum("SwapPss"),
@@ -119,8 +120,8 @@ func TestMappingFields(t *testing.T) {
 		t.Fatal(m, err)
 	}
 	want := Mapping{Start: 0x70a20000, End: 0x70d0c000, Perms: [4]byte{'r', 'w', '-', 'p'}, Offset: 0x1000, Inode: 3165,
-		Name: []byte("/data/app/my file.so (deleted)"), Size: field.Known(2992),
-		Usage: Usage{Rss: field.Known(2676), Pss: field.Known(1092), PssAnon: field.Known(77), SwapPss: field.Known(3)}}
+		Name: []byte("/data/app/my file.so (deleted)"), Size: known.Of(2992),
+		Usage: Usage{Rss: known.Of(2676), Pss: known.Of(1092), PssAnon: known.Of(77), SwapPss: known.Of(3)}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
@@ -164,7 +165,7 @@ func TestOneBadFieldIsAbsent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if m.Pss.Known || m.SwapPss != field.Known(3) || m.Mappings != field.Known(3) || m.Truncated {
+			if m.Pss.Known || m.SwapPss != known.Of(3) || m.Mappings != known.Of(3) || m.Truncated {
 				t.Errorf("got %+v", m)
 			}
 			if len(m.Warnings) == 0 || !strings.Contains(m.Warnings[0].Error(), "Pss") {
@@ -173,7 +174,7 @@ func TestOneBadFieldIsAbsent(t *testing.T) {
 		})
 	}
 	sum := strings.Replace(good, "Pss: 2 kB", "Pss: 999999999999999999 kB", 1)
-	if m, err := ParseSmaps(strings.NewReader(sum)); err != nil || m.Pss != field.Known(999999999999999999+4) {
+	if m, err := ParseSmaps(strings.NewReader(sum)); err != nil || m.Pss != known.Of(999999999999999999+4) {
 		t.Error("18 digits are a number", m, err)
 	}
 	overflow := strings.Repeat("Pss: 999999999999999999 kB\n", 10)
@@ -241,7 +242,7 @@ func TestLongLinesAreBounded(t *testing.T) {
 	text := "1000-2000 rw-p 00000000 00:00 0    /" + long + "\nPss: 2 kB\nVmFlags: rd\n"
 	var name int
 	m, err := ScanSmaps(strings.NewReader(text), func(m *Mapping) error { name = len(m.Name); return nil })
-	if err != nil || m.Pss != field.Known(2) || name != maxName {
+	if err != nil || m.Pss != known.Of(2) || name != maxName {
 		t.Errorf("%+v, %v, name of %d bytes", m, err, name)
 	}
 	m, err = ParseSmaps(strings.NewReader(strings.Repeat("1000-2000 nonsense\n", 1000) + "Pss: 2 kB\n"))
@@ -333,8 +334,8 @@ func sameOrAbsent(t *testing.T, at int, whole, part any) {
 	t.Helper()
 	w, p := reflect.ValueOf(whole), reflect.ValueOf(part)
 	for i := range w.NumField() {
-		v, ok := p.Field(i).Interface().(Value)
-		if ok && v != (Value{}) && v != w.Field(i).Interface() {
+		v, ok := p.Field(i).Interface().(known.Int)
+		if ok && v != (known.Int{}) && v != w.Field(i).Interface() {
 			t.Errorf("cut at %d: %s is %v, whole %v", at, w.Type().Field(i).Name, v, w.Field(i).Interface())
 		}
 	}
@@ -345,29 +346,29 @@ func TestRecordedRollups(t *testing.T) {
 	if err != nil || a52.Truncated || len(a52.Warnings) > 0 || a52.PssAnon.Known {
 		t.Errorf("%+v, %v", a52, err)
 	}
-	wantKnown(t, Memory{Usage: Usage{Rss: field.Known(55656), Pss: field.Known(7071), Swap: field.Known(35232), SwapPss: field.Known(1194), PrivateDirty: field.Known(5200), PrivateClean: field.Known(240)}}, a52)
+	wantKnown(t, Memory{Usage: Usage{Rss: known.Of(55656), Pss: known.Of(7071), Swap: known.Of(35232), SwapPss: known.Of(1194), PrivateDirty: known.Of(5200), PrivateClean: known.Of(240)}}, a52)
 
 	head, err := ParseRollup(recorded.Read(t, "device", "api3x-tvbox-smaps_rollup-head.txt"))
 	if err != nil || !head.Truncated || head.SwapPss.Known {
 		t.Errorf("%+v, %v", head, err)
 	}
-	wantKnown(t, Memory{Usage: Usage{Rss: field.Known(3892), Pss: field.Known(3892), PssAnon: field.Known(1256)}}, head)
+	wantKnown(t, Memory{Usage: Usage{Rss: known.Of(3892), Pss: known.Of(3892), PssAnon: known.Of(1256)}}, head)
 }
 
 func TestRollup(t *testing.T) {
 	const header = "12c00000-7fd14f2000 ---p 00000000 00:00 0    [rollup]\r\n"
 	for name, c := range map[string]struct {
 		text        string
-		pss, swap   Value
+		pss, swap   known.Int
 		cut, warned bool
 	}{
-		"filtered":          {"Pss:  12 kB\nSwapPss:  3 kB\n", field.Known(12), field.Known(3), false, false},
-		"filtered, trimmed": {"Pss:  12 kB\r\nSwapPss:  3 kB", field.Known(12), field.Known(3), false, false},
-		"half a number":     {"Pss:  12 kB\nSwapPss:  3", field.Known(12), Value{}, true, true},
-		"bad":               {header + "Pss:  1x kB\nSwapPss:  3 kB\nLocked: 0 kB\n", Value{}, field.Known(3), false, true},
-		"twice":             {"Pss:  1 kB\nPss: 2 kB\nSwapPss:  3 kB\n", Value{}, field.Known(3), false, true},
-		"strange line":      {"linker: x\nPss:  1 kB\nSwapPss:  3 kB\n", field.Known(1), field.Known(3), false, true},
-		"no Pss":            {"Pss_Dirty:  1 kB\nSwapPss:  3 kB\n", Value{}, field.Known(3), false, false},
+		"filtered":          {"Pss:  12 kB\nSwapPss:  3 kB\n", known.Of(12), known.Of(3), false, false},
+		"filtered, trimmed": {"Pss:  12 kB\r\nSwapPss:  3 kB", known.Of(12), known.Of(3), false, false},
+		"half a number":     {"Pss:  12 kB\nSwapPss:  3", known.Of(12), known.Int{}, true, true},
+		"bad":               {header + "Pss:  1x kB\nSwapPss:  3 kB\nLocked: 0 kB\n", known.Int{}, known.Of(3), false, true},
+		"twice":             {"Pss:  1 kB\nPss: 2 kB\nSwapPss:  3 kB\n", known.Int{}, known.Of(3), false, true},
+		"strange line":      {"linker: x\nPss:  1 kB\nSwapPss:  3 kB\n", known.Of(1), known.Of(3), false, true},
+		"no Pss":            {"Pss_Dirty:  1 kB\nSwapPss:  3 kB\n", known.Int{}, known.Of(3), false, false},
 	} {
 		m, err := ParseRollup([]byte(c.text))
 		if err != nil || m.Pss != c.pss || m.SwapPss != c.swap || m.Truncated != c.cut || len(m.Warnings) > 0 != c.warned {

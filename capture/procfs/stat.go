@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // Stat is /proc/PID/stat (proc(5)), as far as it tells who a process is and
@@ -13,14 +14,14 @@ type Stat struct {
 	PID  int64  `json:"pid"`
 	Comm string `json:"comm"` // name of the main thread, at most 64 bytes
 	// State is R, S, D, Z, T, ...; 0 if unknown.
-	State   RunState `json:"state"`
-	PPID    Value    `json:"ppid"`
-	Utime   Value    `json:"utime_ticks"` // clock ticks, 100 a second on Android
-	Stime   Value    `json:"stime_ticks"`
-	Threads Value    `json:"threads"`
+	State   RunState  `json:"state"`
+	PPID    known.Int `json:"ppid"`
+	Utime   known.Int `json:"utime_ticks"` // clock ticks, 100 a second on Android
+	Stime   known.Int `json:"stime_ticks"`
+	Threads known.Int `json:"threads"`
 	// StartTicks is the time of the start in clock ticks since boot. With the
 	// pid it names a process: pids are reused, this pair is not.
-	StartTicks Value `json:"start_ticks"`
+	StartTicks known.Int `json:"start_ticks"`
 	// Truncated says that the text ends before StartTicks.
 	Truncated bool    `json:"-"`
 	Warnings  []error `json:"-"`
@@ -87,10 +88,10 @@ func (s *Stat) set(n int, w []byte, d *field.Doubts) {
 		d.Add(1, statField(n), w, "not a number")
 		return
 	}
-	*to = field.Known(v)
+	*to = known.Of(v)
 }
 
-func (s *Stat) slot(n int) *Value {
+func (s *Stat) slot(n int) *known.Int {
 	switch n {
 	case 4:
 		return &s.PPID

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // Status is /proc/PID/status. Every build of Android lets the shell read it,
@@ -12,15 +13,15 @@ import (
 // and zombies have no Vm lines.
 type Status struct {
 	Name     field.Text `json:"name"`
-	PID      Value      `json:"pid"`
-	UID      Value      `json:"uid"` // real
-	Threads  Value      `json:"threads"`
-	VmSize   Value      `json:"vm_size_kb"`
-	VmRSS    Value      `json:"vm_rss_kb"`
-	RssAnon  Value      `json:"rss_anon_kb"`
-	RssFile  Value      `json:"rss_file_kb"`
-	RssShmem Value      `json:"rss_shmem_kb"`
-	VmSwap   Value      `json:"vm_swap_kb"`
+	PID      known.Int  `json:"pid"`
+	UID      known.Int  `json:"uid"` // real
+	Threads  known.Int  `json:"threads"`
+	VmSize   known.Int  `json:"vm_size_kb"`
+	VmRSS    known.Int  `json:"vm_rss_kb"`
+	RssAnon  known.Int  `json:"rss_anon_kb"`
+	RssFile  known.Int  `json:"rss_file_kb"`
+	RssShmem known.Int  `json:"rss_shmem_kb"`
+	VmSwap   known.Int  `json:"vm_swap_kb"`
 	// Truncated says that the text ends in the middle of a line.
 	Truncated bool    `json:"-"`
 	Warnings  []error `json:"-"`
@@ -64,7 +65,7 @@ func ParseStatus(text []byte) (Status, error) {
 		n, ok := statusValue(rest, kb, whole)
 		switch {
 		case ok:
-			*to = field.Known(n)
+			*to = known.Of(n)
 		case !whole:
 			s.Truncated = true
 			d.Add(in.n, string(key), rest, "cut")
@@ -90,7 +91,7 @@ func statusValue(rest []byte, kb, whole bool) (int64, bool) {
 	return number(w)
 }
 
-func (s *Status) slot(key []byte) (to *Value, kb bool) {
+func (s *Status) slot(key []byte) (to *known.Int, kb bool) {
 	switch string(key) {
 	case "Pid":
 		return &s.PID, false

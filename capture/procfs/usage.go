@@ -1,18 +1,20 @@
 package procfs
 
+import "github.com/leakgate/leakgate/internal/known"
+
 // Usage is the memory of a mapping or of a process in kB, as the kernel counts
 // it (Documentation/filesystems/proc.rst, smaps). What a kernel does not print
 // is unknown: SwapPss came with 4.3, Pss_Anon in smaps_rollup with 5.3.
 type Usage struct {
-	Pss          Value `json:"pss_kb"`
-	SwapPss      Value `json:"swap_pss_kb"`
-	Rss          Value `json:"rss_kb"`
-	Swap         Value `json:"swap_kb"`
-	PrivateDirty Value `json:"private_dirty_kb"`
-	PrivateClean Value `json:"private_clean_kb"`
-	PssAnon      Value `json:"pss_anon_kb,omitzero"`
+	Pss          known.Int `json:"pss_kb"`
+	SwapPss      known.Int `json:"swap_pss_kb"`
+	Rss          known.Int `json:"rss_kb"`
+	Swap         known.Int `json:"swap_kb"`
+	PrivateDirty known.Int `json:"private_dirty_kb"`
+	PrivateClean known.Int `json:"private_clean_kb"`
+	PssAnon      known.Int `json:"pss_anon_kb,omitzero"`
 
-	PssFile, PssShmem, SharedClean, SharedDirty, Anonymous Value `json:"-"`
+	PssFile, PssShmem, SharedClean, SharedDirty, Anonymous known.Int `json:"-"`
 }
 
 // Memory is the memory of a whole process.
@@ -20,7 +22,7 @@ type Memory struct {
 	Usage
 	// Mappings is the number of mappings of smaps; unknown for smaps_rollup and
 	// for lines that were filtered on the device.
-	Mappings Value `json:"mappings,omitzero"`
+	Mappings known.Int `json:"mappings,omitzero"`
 	// Truncated says that the text shows that it was cut. The sums of smaps are
 	// then unknown; the values of smaps_rollup that are there stand.
 	Truncated bool `json:"-"`
@@ -88,7 +90,7 @@ func fieldOf(key []byte) (kind, bool) {
 	return 0, false
 }
 
-type values [numFields]Value
+type values [numFields]known.Int
 
 func (v *values) usage() Usage {
 	return Usage{

@@ -9,9 +9,6 @@ import (
 	"github.com/leakgate/leakgate/capture/field"
 )
 
-// Value is a number that a text may not hold.
-type Value = field.Value
-
 // ErrEmpty means a text without anything in it: a process that went away
 // between open and read looks like this. It is no sample, least of all a zero.
 var ErrEmpty = errors.New("empty text")

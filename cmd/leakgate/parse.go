@@ -19,6 +19,7 @@ import (
 	"github.com/leakgate/leakgate/capture/dumpsys"
 	"github.com/leakgate/leakgate/capture/field"
 	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/text"
 )
 
@@ -292,23 +293,23 @@ func (h *headWriter) Write(p []byte) (int, error) {
 }
 
 func (d *document) showmap(m procfs.Showmap) {
-	rows := field.Known(int64(len(m.Rows)))
+	rows := known.Of(int64(len(m.Rows)))
 	if m.Truncated {
-		rows = field.Value{}
+		rows = known.Int{}
 	}
 	t := m.Total
 	d.set(struct {
-		PSS          field.Value         `json:"pss_kb"`
-		SwapPSS      field.Value         `json:"swap_pss_kb"`
-		RSS          field.Value         `json:"rss_kb"`
-		Size         field.Value         `json:"size_kb"`
-		SharedClean  field.Value         `json:"shared_clean_kb"`
-		SharedDirty  field.Value         `json:"shared_dirty_kb"`
-		PrivateClean field.Value         `json:"private_clean_kb"`
-		PrivateDirty field.Value         `json:"private_dirty_kb"`
-		Swap         field.Value         `json:"swap_kb"`
-		Mappings     field.Value         `json:"mappings"`
-		Rows         field.Value         `json:"rows"` // unknown if the text ends before TOTAL
+		PSS          known.Int           `json:"pss_kb"`
+		SwapPSS      known.Int           `json:"swap_pss_kb"`
+		RSS          known.Int           `json:"rss_kb"`
+		Size         known.Int           `json:"size_kb"`
+		SharedClean  known.Int           `json:"shared_clean_kb"`
+		SharedDirty  known.Int           `json:"shared_dirty_kb"`
+		PrivateClean known.Int           `json:"private_clean_kb"`
+		PrivateDirty known.Int           `json:"private_dirty_kb"`
+		Swap         known.Int           `json:"swap_kb"`
+		Mappings     known.Int           `json:"mappings"`
+		Rows         known.Int           `json:"rows"` // unknown if the text ends before TOTAL
 		Objects      []procfs.ShowmapRow `json:"objects"`
 	}{t.PSS, t.SwapPss, t.RSS, t.Size, t.SharedClean, t.SharedDirty, t.PrivateClean, t.PrivateDirty, t.Swap, t.Count,
 		rows, append([]procfs.ShowmapRow{}, m.Rows...)}, m.Truncated, m.Warnings)
@@ -330,7 +331,7 @@ func (d *document) gfxinfo(g dumpsys.Gfxinfo) {
 
 func (d *document) gpu(g dumpsys.GPU) {
 	d.set(struct {
-		Global    field.Value          `json:"global_bytes"`
+		Global    known.Int            `json:"global_bytes"`
 		Processes []dumpsys.GPUProcess `json:"processes"`
 	}{g.Global(), append([]dumpsys.GPUProcess{}, g.Processes()...)}, g.Truncated, g.Warnings)
 }

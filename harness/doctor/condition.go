@@ -9,27 +9,27 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/capture/dumpsys"
-	"github.com/leakgate/leakgate/capture/procfs"
 	"github.com/leakgate/leakgate/capture/shell"
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // deviceCondition is what may spoil a run on a device, or stop it, at one moment.
 type deviceCondition struct {
 	// Booted is 1 once Android has started, 0 while it still does.
-	Booted procfs.Value
+	Booted known.Int
 	// SU is the path of the su program; empty if the shell finds none.
 	SU string
 	// DataFree is what the shell may still write to /data, in bytes.
-	DataFree procfs.Value
+	DataFree known.Int
 	Battery  deviceBattery
 }
 
 // deviceBattery is what the battery service tells. A device without a battery tells none.
 type deviceBattery struct {
 	// Percent is the charge, 0 to 100.
-	Percent procfs.Value
+	Percent known.Int
 	// Temperature is in tenths of a degree Celsius.
-	Temperature procfs.Value
+	Temperature known.Int
 	// Powered says if a charger is connected.
 	Powered bool
 }
@@ -65,14 +65,14 @@ func readCondition(ctx context.Context, dev capture.Device) (deviceCondition, er
 
 // parseBooted reads sys.boot_completed, which is set when the boot is complete
 // and empty until then (frameworks/base ActivityManagerService.finishBooting).
-func parseBooted(text string) procfs.Value {
+func parseBooted(text string) known.Int {
 	switch strings.TrimSpace(text) {
 	case "1":
-		return procfs.Value{N: 1, Known: true}
+		return known.Of(1)
 	case "", "0":
-		return procfs.Value{Known: true}
+		return known.Int{Known: true}
 	}
-	return procfs.Value{}
+	return known.Int{}
 }
 
 // parseSU takes the path that `command -v` prints. A shell that says on stdout
@@ -88,7 +88,7 @@ func parseSU(text string) string {
 // parseBattery reads `dumpsys battery` (frameworks/base BatteryService.dumpInternal).
 func parseBattery(text string) deviceBattery {
 	var b deviceBattery
-	var level, scale procfs.Value
+	var level, scale known.Int
 	present := true
 	for line := range strings.Lines(text) {
 		key, value, ok := strings.Cut(strings.TrimSpace(line), ":")
@@ -113,13 +113,13 @@ func parseBattery(text string) deviceBattery {
 		return deviceBattery{Powered: b.Powered}
 	}
 	if level.Known && scale.Known && level.N >= 0 && level.N <= scale.N && scale.N > 0 {
-		b.Percent = procfs.Value{N: level.N * 100 / scale.N, Known: true}
+		b.Percent = known.Of(level.N * 100 / scale.N)
 	}
 	return b
 }
 
 // small reads a whole number as the battery service prints them.
-func small(text string) procfs.Value {
+func small(text string) known.Int {
 	n, err := strconv.ParseInt(text, 10, 32)
-	return procfs.Value{N: n, Known: err == nil}
+	return known.Int{N: n, Known: err == nil}
 }

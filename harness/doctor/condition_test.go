@@ -11,11 +11,9 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture/dumpsys"
-	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/shelltest"
 )
-
-func known(n int64) procfs.Value { return procfs.Value{N: n, Known: true} }
 
 // batteryText is `dumpsys battery` of Android 13, shortened.
 const batteryText = `Current Battery Service state:
@@ -40,11 +38,11 @@ func TestBattery(t *testing.T) {
 		text string
 		want deviceBattery
 	}{
-		"charging":   {batteryText, deviceBattery{Percent: known(86), Temperature: known(312), Powered: true}},
-		"unplugged":  {strings.ReplaceAll(batteryText, "USB powered: true", "USB powered: false"), deviceBattery{Percent: known(86), Temperature: known(312)}},
+		"charging":   {batteryText, deviceBattery{Percent: known.Of(86), Temperature: known.Of(312), Powered: true}},
+		"unplugged":  {strings.ReplaceAll(batteryText, "USB powered: true", "USB powered: false"), deviceBattery{Percent: known.Of(86), Temperature: known.Of(312)}},
 		"no battery": {strings.ReplaceAll(batteryText, "present: true", "present: false"), deviceBattery{Powered: true}},
-		"no scale":   {strings.ReplaceAll(batteryText, "scale: 50", "scale: 0"), deviceBattery{Temperature: known(312), Powered: true}},
-		"over full":  {strings.ReplaceAll(batteryText, "level: 43", "level: 51"), deviceBattery{Temperature: known(312), Powered: true}},
+		"no scale":   {strings.ReplaceAll(batteryText, "scale: 50", "scale: 0"), deviceBattery{Temperature: known.Of(312), Powered: true}},
+		"over full":  {strings.ReplaceAll(batteryText, "level: 43", "level: 51"), deviceBattery{Temperature: known.Of(312), Powered: true}},
 		"no service": {"Can't find service: battery\n", deviceBattery{}},
 		"denied":     {"Permission Denial: can't dump battery service from pid 1, uid 2000\n", deviceBattery{}},
 		"nothing":    {"", deviceBattery{}},
@@ -85,12 +83,12 @@ func TestCondition(t *testing.T) {
 	got, err := readCondition(t.Context(), labelled(map[string]string{
 		"boot": "1\n", "su": "/system/bin/su\n", "df": "Filesystem 1K-blocks Used Available Use% Mounted on\n/dev/x 9 2 7 9% /data\n", "battery": batteryText,
 	}))
-	want := deviceCondition{Booted: known(1), SU: "/system/bin/su", DataFree: known(7 << 10), Battery: deviceBattery{Percent: known(86), Temperature: known(312), Powered: true}}
+	want := deviceCondition{Booted: known.Of(1), SU: "/system/bin/su", DataFree: known.Of(7 << 10), Battery: deviceBattery{Percent: known.Of(86), Temperature: known.Of(312), Powered: true}}
 	if err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
 	got, err = readCondition(t.Context(), labelled(map[string]string{"boot": "\n"}))
-	if err != nil || got != (deviceCondition{Booted: known(0)}) {
+	if err != nil || got != (deviceCondition{Booted: known.Of(0)}) {
 		t.Errorf("a device that tells little: %+v, %v", got, err)
 	}
 	cut := &shelltest.Device{Run: func(_ context.Context, _ string, stdout, _ io.Writer) (int, error) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/capture/adb"
-	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/text"
 )
 
@@ -167,7 +167,7 @@ func (n *inspection) condition(c deviceCondition, known bool) {
 	n.battery(c.Battery)
 }
 
-func (n *inspection) boot(v procfs.Value) {
+func (n *inspection) boot(v known.Int) {
 	if !v.Known {
 		n.book.note("boot", Unknown, "the device does not tell if it has booted", "")
 		return
@@ -183,7 +183,7 @@ func (n *inspection) boot(v procfs.Value) {
 // (StorageManager.getStorageLowBytes), and a large heap dump.
 const leastData = 1 << 30
 
-func (n *inspection) space(free procfs.Value) {
+func (n *inspection) space(free known.Int) {
 	if !free.Known {
 		n.book.note("data", Unknown, "the free space of /data cannot be told", "")
 		return

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/capture/adb"
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // maxProcesses bounds what is examined on one device, packages and processes alike.
@@ -116,14 +117,11 @@ func (n *inspection) meminfo(ctx context.Context, book *notebook, dev *adb.Devic
 	return nil
 }
 
-// ticksPerSecond is USER_HZ, the unit of capture.CPU.
-const ticksPerSecond = 100
-
-func cost(c capture.CPU) string {
-	if !c.Known {
+func cost(cpu known.Duration) string {
+	if !cpu.Known {
 		return ""
 	}
-	return fmt.Sprintf(", for which system_server worked %.2f s", float64(c.Ticks)/ticksPerSecond)
+	return fmt.Sprintf(", for which system_server worked %.2f s", cpu.N.Seconds())
 }
 
 // levelText says what a source gives.

@@ -2,12 +2,12 @@ package monitor
 
 import (
 	"github.com/leakgate/leakgate/capture/dumpsys"
-	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // number is a value for samples.ndjson: nil where it is unknown.
-func number(v field.Value) *int64 {
+func number(v known.Int) *int64 {
 	if !v.Known {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -358,19 +358,19 @@ func TestRunThinsItselfToTheBudget(t *testing.T) {
 func TestMeterTakesWhatIsUsedAnywayFromTheCost(t *testing.T) {
 	var m meter
 	// Busy at 20 % all the time, at 80 % while a dump of 10 s runs each minute.
-	ticks, up := int64(0), time.Duration(0)
+	var used, up time.Duration
 	run := func(d time.Duration, share float64) {
-		ticks += int64(share * float64(d/tick))
+		used += time.Duration(share * float64(d))
 		up += d
 	}
 	for range 60 {
-		m.read(up, capture.CPU{Ticks: ticks, Known: true})
+		m.read(up, known.OfDuration(used))
 		run(50*time.Second, 0.2)
-		before := ticks
+		before := used
 		run(10*time.Second, 0.8)
-		m.dump(capture.CPU{Ticks: ticks - before, Known: true}, 10*time.Second)
+		m.dump(known.OfDuration(used-before), 10*time.Second)
 	}
-	m.read(up, capture.CPU{Ticks: ticks, Known: true})
+	m.read(up, known.OfDuration(used))
 	all, cost := m.share()
 	if *all < 29.9 || *all > 30.1 || *cost < 9.9 || *cost > 10.1 {
 		t.Errorf("all %v, cost %v", *all, *cost)
@@ -382,12 +382,12 @@ func TestMeterTakesWhatIsUsedAnywayFromTheCost(t *testing.T) {
 
 func TestMeterOfAnotherIncarnation(t *testing.T) {
 	var m meter
-	m.read(time.Minute, capture.CPU{Ticks: 6000, Known: true})
-	m.read(2*time.Minute, capture.CPU{Ticks: 9000, Known: true})
-	m.read(3*time.Minute, capture.CPU{Ticks: 10, Known: true}) // started anew
-	m.read(4*time.Minute, capture.CPU{Ticks: 3010, Known: true})
-	m.read(10*time.Second, capture.CPU{Ticks: 5000, Known: true}) // the clock too
-	m.read(20*time.Second, capture.CPU{})
+	m.read(time.Minute, known.OfDuration(60*time.Second))
+	m.read(2*time.Minute, known.OfDuration(90*time.Second))
+	m.read(3*time.Minute, known.OfDuration(100*time.Millisecond)) // started anew
+	m.read(4*time.Minute, known.OfDuration(30100*time.Millisecond))
+	m.read(10*time.Second, known.OfDuration(50*time.Second)) // the clock too
+	m.read(20*time.Second, known.Duration{})
 	if all, cost := m.share(); *all != 50 || cost != nil {
 		t.Errorf("%v %v", *all, cost)
 	}

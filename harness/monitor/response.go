@@ -10,10 +10,10 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/capture/diagnose"
-	"github.com/leakgate/leakgate/capture/field"
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/internal/harness/ledger"
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
@@ -84,7 +84,7 @@ type responseTo struct {
 	// seen is what it was at the latest look, to tell later what grew.
 	seen *response.Moment
 	// java is its Java heap at the latest breakdown, in bytes.
-	java field.Value
+	java known.Int
 }
 
 // recipeOf is the recipe for a kind of leak.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -42,16 +42,13 @@ func (c channelCost) record() record.Cost {
 
 func ms(d time.Duration) float64 { return record.Round(d.Seconds()*1000, 3) }
 
-// tick is the unit of a process's CPU time: USER_HZ is 100 on every Android kernel.
-const tick = 10 * time.Millisecond
-
 // meter measures the CPU time of one process: all of it, and what it spent while
 // dumpsys ran. Each is over device time.
 type meter struct {
-	// at and ticks are the latest reading; total and over sum up what the
+	// at and used are the latest reading; total and over sum up what the
 	// incarnations of the process have used between their readings.
 	at          time.Duration
-	ticks       capture.CPU
+	used        known.Duration
 	total, over time.Duration
 	// spent is what was used during the dumps, which took during.
 	spent, during time.Duration
@@ -62,27 +59,27 @@ type meter struct {
 
 // read notes the CPU time so far at one moment of the device's clock. A count or a
 // clock that falls is another process.
-func (m *meter) read(up time.Duration, c capture.CPU) {
-	if !c.Known {
+func (m *meter) read(up time.Duration, cpu known.Duration) {
+	if !cpu.Known {
 		return
 	}
-	if m.ticks.Known && c.Ticks >= m.ticks.Ticks && up > m.at {
-		m.total += time.Duration(c.Ticks-m.ticks.Ticks) * tick
+	if m.used.Known && cpu.N >= m.used.N && up > m.at {
+		m.total += cpu.N - m.used.N
 		m.over += up - m.at
 	}
-	m.at, m.ticks = up, c
+	m.at, m.used = up, cpu
 }
 
 // dump notes what was used during one dump.
-func (m *meter) dump(c capture.CPU, took time.Duration) {
+func (m *meter) dump(cpu known.Duration, took time.Duration) {
 	m.latest = 0
-	if !c.Known || took <= 0 {
+	if !cpu.Known || took <= 0 {
 		return
 	}
-	m.spent += time.Duration(c.Ticks) * tick
+	m.spent += cpu.N
 	m.during += took
 	m.dumps++
-	m.latest = max(0, time.Duration(c.Ticks)*tick-time.Duration(m.idle()*float64(took)))
+	m.latest = max(0, cpu.N-time.Duration(m.idle()*float64(took)))
 	if m.dumps == 1 {
 		m.recent = m.latest
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/leakgate/leakgate/analysis/footprint"
 	"github.com/leakgate/leakgate/capture/dumpsys"
-	"github.com/leakgate/leakgate/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -54,7 +54,7 @@ func readGPU(c *Case, m *Moment, content []byte) ([]string, error) {
 		return nil, err
 	}
 	// A driver that counts tells those that have something.
-	m.drawn.gpu = field.Value{Known: true}
+	m.drawn.gpu = known.Int{Known: true}
 	for _, p := range gpu.Processes() {
 		if p.PID == int64(c.Process.PID) {
 			m.drawn.gpu = p.Bytes
@@ -67,7 +67,7 @@ func readGPU(c *Case, m *Moment, content []byte) ([]string, error) {
 	return lines, nil
 }
 
-func gpuLine(bytes field.Value) string {
+func gpuLine(bytes known.Int) string {
 	if !bytes.Known {
 		return "GPU memory of the process is not known"
 	}
@@ -111,20 +111,20 @@ func graphicsNow(now *Moment) []string {
 
 // reading is the graphics memory of a moment as package graphics compares it.
 func (m *Moment) reading(why map[footprint.Source]string) footprint.GraphicsReading {
-	r := footprint.GraphicsReading{GPUBytes: footprint.Value(m.drawn.gpu), Why: why}
+	r := footprint.GraphicsReading{GPUBytes: m.drawn.gpu, Why: why}
 	if b := m.meminfo; b != nil {
-		row := func(v field.Value) footprint.Value {
+		row := func(v known.Int) known.Int {
 			// Rows of zeros are left out of a table that is whole.
 			if !v.Known && b.TableComplete {
-				return footprint.Known(0)
+				return known.Of(0)
 			}
-			return footprint.Value(v)
+			return v
 		}
 		r.EGLMtrackKB, r.GLMtrackKB, r.OtherMtrackKB, r.GfxDevKB = row(b.EGLMtrack), row(b.GLMtrack), row(b.OtherMtrack), row(b.GfxDev)
 	}
 	if g := m.drawn.gfxinfo; g != nil {
-		r.CacheBytes, r.GrallocKB, r.AllocatorKB = footprint.Value(g.GPUBytes), footprint.Value(g.GrallocKB), footprint.Value(g.AllocatorKB)
-		r.Views, r.ViewRoots = footprint.Value(g.Views), footprint.Value(g.ViewRoots)
+		r.CacheBytes, r.GrallocKB, r.AllocatorKB = g.GPUBytes, g.GrallocKB, g.AllocatorKB
+		r.Views, r.ViewRoots = g.Views, g.ViewRoots
 	}
 	if s := m.drawn.buffers; s != nil {
 		r.BuffersRead, r.Buffers = s.Buffers.Known && s.Buffers.N == int64(len(s.List)), layered(s.List)
@@ -136,7 +136,7 @@ func (m *Moment) reading(why map[footprint.Source]string) footprint.GraphicsRead
 func layered(list []dumpsys.Buffer) []footprint.Buffer {
 	out := make([]footprint.Buffer, len(list))
 	for i, x := range list {
-		out[i] = footprint.Buffer{Layer: string(x.Requestor), KB: footprint.Value(x.KB)}
+		out[i] = footprint.Buffer{Layer: string(x.Requestor), KB: x.KB}
 	}
 	return out
 }

@@ -10,10 +10,10 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/capture/adb"
-	"github.com/leakgate/leakgate/capture/procfs"
 	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/internal/adbd"
 	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -115,7 +115,7 @@ type phone struct {
 	dev      capture.Device
 	facts    capture.Facts
 	room     capture.Headroom
-	javaHeap procfs.Value
+	javaHeap known.Int
 }
 
 // leaks are the processes by kind.

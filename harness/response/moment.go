@@ -11,8 +11,8 @@ import (
 
 	"github.com/leakgate/leakgate/analysis/footprint"
 	"github.com/leakgate/leakgate/capture/dumpsys"
-	"github.com/leakgate/leakgate/capture/field"
 	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/text"
 )
 
@@ -75,29 +75,29 @@ func (m *Moment) way() string {
 
 // noted is what meminfo says of all stacks, mapped what smaps does: what the two call
 // stacks is not quite the same, and where a JVM's are only meminfo tells.
-func (m *Moment) noted() footprint.Value {
+func (m *Moment) noted() known.Int {
 	if m.meminfo == nil {
-		return footprint.Value{}
+		return known.Int{}
 	}
-	return footprint.Value{N: m.meminfo.Stack.N, Known: m.meminfo.Stack.Known}
+	return m.meminfo.Stack
 }
 
-func (m *Moment) mapped() footprint.Value {
+func (m *Moment) mapped() known.Int {
 	if m.smaps == nil {
-		return footprint.Value{}
+		return known.Int{}
 	}
 	for _, k := range composition(m.smaps).Kinds {
 		if k.Kind == footprint.Stack {
-			return footprint.Known(k.After.Cost())
+			return known.Of(k.After.Cost())
 		}
 	}
-	return footprint.Value{}
+	return known.Int{}
 }
 
 // drawn is what the process has for drawing, as several services tell it.
 type drawn struct {
 	gfxinfo *dumpsys.GfxProcess
-	gpu     field.Value // bytes
+	gpu     known.Int // bytes
 	buffers *dumpsys.SurfaceFlinger
 }
 
@@ -173,7 +173,7 @@ func readSmaps(c *Case, m *Moment, text []byte) ([]string, error) {
 	sum, err := procfs.ScanSmaps(bytes.NewReader(text), func(x *procfs.Mapping) error {
 		maps.Add(footprint.Mapping{
 			Name: x.Name, Start: x.Start, End: x.End, Perms: x.Perms,
-			Usage: footprint.Usage{PSS: footprint.Value(x.Pss), SwapPSS: footprint.Value(x.SwapPss), Size: footprint.Value(x.Size), PrivateDirty: footprint.Value(x.PrivateDirty)},
+			Usage: footprint.Usage{PSS: x.Pss, SwapPSS: x.SwapPss, Size: x.Size, PrivateDirty: x.PrivateDirty},
 		})
 		return nil
 	})
@@ -201,7 +201,7 @@ func readShowmap(c *Case, m *Moment, text []byte) ([]string, error) {
 		}
 		maps.Add(footprint.Mapping{
 			Name: []byte(r.Object), Start: r.Start, End: r.End, Mappings: n,
-			Usage: footprint.Usage{PSS: footprint.Value(r.PSS), SwapPSS: footprint.Value(r.SwapPss), Size: footprint.Value(r.Size), PrivateDirty: footprint.Value(r.PrivateDirty)},
+			Usage: footprint.Usage{PSS: r.PSS, SwapPSS: r.SwapPss, Size: r.Size, PrivateDirty: r.PrivateDirty},
 		})
 	}
 	m.showmap = maps
@@ -261,7 +261,7 @@ func readStatus(c *Case, m *Moment, content []byte) ([]string, error) {
 	var lines []string
 	for _, x := range []struct {
 		what string
-		v    field.Value
+		v    known.Int
 	}{{"threads", s.Threads}} {
 		if x.v.Known {
 			lines = append(lines, fmt.Sprintf("%d %s", x.v.N, x.what))
@@ -269,7 +269,7 @@ func readStatus(c *Case, m *Moment, content []byte) ([]string, error) {
 	}
 	for _, x := range []struct {
 		what string
-		v    field.Value
+		v    known.Int
 	}{{"virtual size", s.VmSize}, {"resident", s.VmRSS}, {"anonymous", s.RssAnon}, {"of files", s.RssFile}, {"shared", s.RssShmem}, {"in swap", s.VmSwap}} {
 		if x.v.Known {
 			lines = append(lines, fmt.Sprintf("%s %s", text.KB(x.v.N), x.what))
@@ -351,7 +351,7 @@ func blockLines(b *dumpsys.Block) []string {
 
 type dimension struct {
 	name string
-	v    field.Value
+	v    known.Int
 }
 
 // dimensions are the rows of the App Summary.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/known"
 )
 
 // boot is the device's clock when a run begins.
@@ -43,12 +44,12 @@ func (p *Path) total(i int) float64 {
 
 // Breakdown is what dumpsys meminfo reads at a point. All of Graphics is EGL mtrack.
 func (p *Path) Breakdown(i int) detector.Breakdown {
-	b := detector.Breakdown{At: at(i), GL: detector.Known(0), GfxDev: detector.Known(0)}
+	b := detector.Breakdown{At: at(i), GL: known.Of(0), GfxDev: known.Of(0)}
 	for d := range p.Dims {
-		b.Dim[d] = detector.Known(int64(max(0, p.Dims[d][i]) * detector.MB)) // noise may go below
+		b.Dim[d] = known.Of(int64(max(0, p.Dims[d][i]) * detector.MB)) // noise may go below
 	}
 	b.EGL = b.Dim[detector.Graphics]
-	b.Dim[detector.Total] = detector.Known(int64(p.total(i) * detector.MB))
+	b.Dim[detector.Total] = known.Of(int64(p.total(i) * detector.MB))
 	return b
 }
 

@@ -22,13 +22,13 @@ func TestReadings(t *testing.T) {
 			if !b.Dim[d].Known {
 				t.Fatalf("%v is not known", d)
 			}
-			sum += b.Dim[d].Bytes
+			sum += b.Dim[d].N
 		}
 		// Each row is cut to whole bytes.
-		if off := b.Dim[detector.Total].Bytes - sum; off < -8 || off > 8 {
+		if off := b.Dim[detector.Total].N - sum; off < -8 || off > 8 {
 			t.Fatalf("point %d: TOTAL is %d bytes off", i, off)
 		}
-		if off := b.Mapped().Bytes - v.Bytes; off < -2 || off > 2 {
+		if off := b.Mapped().N - v.Bytes; off < -2 || off > 2 {
 			t.Fatalf("point %d: smaps is %d bytes off", i, off)
 		}
 		if want := 1000*time.Second + time.Duration(i)*15*time.Second; b.At != want || v.At != want {
@@ -36,7 +36,7 @@ func TestReadings(t *testing.T) {
 		}
 	}
 	first, last := p.Breakdown(0).Dim, p.Breakdown(p.Len()-1).Dim
-	if mb := (last[detector.Graphics].Bytes - first[detector.Graphics].Bytes) / detector.MB; mb < 550 || mb > 650 {
+	if mb := (last[detector.Graphics].N - first[detector.Graphics].N) / detector.MB; mb < 550 || mb > 650 {
 		t.Errorf("Graphics rose by %d MB", mb)
 	}
 }

@@ -101,7 +101,7 @@ func (a *Account) addSample(s record.Sample, up time.Duration) []detector.Transi
 	b := breakdownOf(*s.Breakdown, up)
 	steps = append(steps, a.Detector.AddBreakdown(b)...)
 	if mapped := b.Mapped(); a.source == capture.Dumpsys && mapped.Known {
-		steps = append(steps, a.judge(s.T, up, mapped.Bytes)...)
+		steps = append(steps, a.judge(s.T, up, mapped.N)...)
 	}
 	return steps
 }
@@ -276,5 +276,5 @@ func amount(kb *int64) detector.Amount {
 	if kb == nil || *kb < 0 || *kb > maxBytes>>10 {
 		return detector.Amount{}
 	}
-	return detector.Amount{Bytes: *kb << 10, Known: true}
+	return detector.Amount{N: *kb << 10, Known: true}
 }
