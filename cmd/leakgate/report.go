@@ -81,7 +81,7 @@ func finish(c console, dir string, ending func() (context.Context, context.Cance
 		return run, err
 	}
 	if len(run.Diagnoses) > 0 {
-		if err := reporters.WriteLeaks(dir, run); err != nil {
+		if err := record.WriteLeaks(dir, run); err != nil {
 			return run, err
 		}
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/internal/harness/ledger"
-	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -85,7 +84,7 @@ func (m *run) writeLeaks(r record.Run) error {
 	if m.responder == nil {
 		return nil
 	}
-	return reporters.WriteLeaks(m.Dir, r)
+	return record.WriteLeaks(m.Dir, r)
 }
 
 // run is one run on its way.

@@ -22,7 +22,6 @@ import (
 	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/internal/androidsim"
 	"github.com/leakgate/leakgate/internal/hproftest"
-	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -456,7 +455,7 @@ func checkResponse(t *testing.T, r result, process, recipe, files, says, finding
 // checkLeaksTable compares leaks.csv with the findings of run.json.
 func checkLeaksTable(t *testing.T, dir string, run record.Run) {
 	t.Helper()
-	f, err := os.Open(filepath.Join(dir, reporters.LeaksName))
+	f, err := os.Open(filepath.Join(dir, record.LeaksName))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -115,10 +115,10 @@ func TestEachKind(t *testing.T) {
 				time.Sleep(time.Hour)
 				second := w.diagnose(w.order(c.recipe, first.Now))
 				d := second.Record
-				if d.Device == "" || d.Process != "com.shop" || d.PID != w.process.PID || d.T != 60 || d.Took <= 0 || d.Trigger != "leak" || d.Kind.String() != c.recipe+"_leak" || d.Recipe != c.recipe || !d.Analysed {
+				if d.Device == "" || d.Process != "com.shop" || d.PID != w.process.PID || d.T != 60 || d.Took <= 0 || d.Trigger != "leak" || d.Kind != kinds[c.recipe] || d.Recipe != c.recipe || !d.Analysed {
 					t.Errorf("%+v", d)
 				}
-				if want := fmt.Sprintf("artifacts/com.shop/%s-%s_leak", "[0-9]{8}T[0-9]{6}Z", c.recipe); !regexp.MustCompile("^" + want + "$").MatchString(d.Folder) {
+				if want := fmt.Sprintf("artifacts/com.shop/%s-%s", "[0-9]{8}T[0-9]{6}Z", kinds[c.recipe]); !regexp.MustCompile("^" + want + "$").MatchString(d.Folder) {
 					t.Errorf("folder %s", d.Folder)
 				}
 				for _, s := range d.Steps {
@@ -233,7 +233,7 @@ func TestFolderOfHostileName(t *testing.T) {
 			if user != 0 {
 				whole += "-user10"
 			}
-			if len(parts) != 3 || parts[0] != Artifacts || parts[1] != whole || !plain.MatchString(parts[2]) || !strings.HasSuffix(parts[2], "Z-_native_leak") {
+			if len(parts) != 3 || parts[0] != Artifacts || parts[1] != whole || !plain.MatchString(parts[2]) || !strings.HasSuffix(parts[2], "Z-native_leak") {
 				t.Errorf("%q: %s, want %s", name, f.name, whole)
 			}
 			if rel, err := filepath.Rel(dir, f.path); err != nil || !filepath.IsLocal(rel) || !inside(f.name) {

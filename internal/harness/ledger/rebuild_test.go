@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -184,7 +183,7 @@ func TestRebuildHostileLines(t *testing.T) {
 			if err := record.WriteRun(t.TempDir(), run); err != nil {
 				t.Error(err)
 			}
-			if err := reporters.WriteLeaks(t.TempDir(), run); err != nil {
+			if err := record.WriteLeaks(t.TempDir(), run); err != nil {
 				t.Error(err)
 			}
 			if len(run.Diagnoses) > maxDiagnoses {

@@ -1,4 +1,4 @@
-package reporters
+package record
 
 import (
 	"bytes"
@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/leakgate/leakgate/internal/text"
-	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // LeaksName is the file of a run directory that has the findings of all diagnoses as a
@@ -25,10 +24,10 @@ var leaksHeading = []string{
 	"bytes", "bytes_delta", "share", "fingerprint", "key", "folder", "trace",
 }
 
-// WriteLeaks writes leaks.csv into dir, whole or not at all: the first maxRows findings of
+// WriteLeaks writes leaks.csv into dir, whole or not at all: the first 1,000 findings of
 // a run. A cell that a spreadsheet would take for a formula begins with an apostrophe
 // (OWASP, CSV Injection).
-func WriteLeaks(dir string, r record.Run) error {
+func WriteLeaks(dir string, r Run) error {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	rows := 0
@@ -49,10 +48,10 @@ func WriteLeaks(dir string, r record.Run) error {
 	if err := w.Error(); err != nil {
 		return fmt.Errorf("encode %s: %w", LeaksName, err)
 	}
-	return record.WriteWhole(filepath.Join(dir, LeaksName), b.Bytes())
+	return WriteWhole(filepath.Join(dir, LeaksName), b.Bytes())
 }
 
-func leaksRow(d record.Diagnosis, f record.Finding) []string {
+func leaksRow(d Diagnosis, f Finding) []string {
 	share := ""
 	if f.Share != nil {
 		share = number(*f.Share)
