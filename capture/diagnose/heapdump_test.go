@@ -87,7 +87,7 @@ var dumpCases = []dumpCase{
 		r.Process = found.Processes[0]
 	}, ending: Skipped, words: "am knows no process", within: 3 * time.Second},
 	{name: "no am", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) { d.without = "am" }, ending: Skipped, words: "this build has no am", within: time.Second},
-	{name: "a full disk of the device", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) { d.FillDisk(10 << 20) }, ending: Failed, words: "the device's disk is full: 10 MB free on /data, and a dump may take", within: time.Second},
+	{name: "a full disk of the device", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) { d.FillDisk(10 << 20) }, ending: Failed, words: "the device's disk is full: 10.0 MB free on /data, and a dump may take", within: time.Second},
 	{name: "a disk of the device that fills up", situation: func(s *situation) { s.options.DumpHeap = large(200 << 20) }, begin: func(_ *testing.T, d *pocket, _ *capture.Facts, r *Request) {
 		d.FillDisk(100 << 20)
 		r.Expect = 1
@@ -106,7 +106,7 @@ var dumpCases = []dumpCase{
 	}, ending: Complete, within: 5 * time.Second},
 	{name: "a disk of the device that is too small for a Java heap", situation: func(s *situation) { s.options.HeapSize = 128 }, begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) {
 		d.FillDisk(130 << 20)
-	}, ending: Failed, words: "130 MB free on /data, and a dump may take", within: time.Second},
+	}, ending: Failed, words: "130.0 MB free on /data, and a dump may take", within: time.Second},
 	{name: "a host known to be full", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, r *Request) {
 		r.Expect = 10 << 20
 		r.HostFree = func() (int64, error) { return reserve + 19<<20, nil }
