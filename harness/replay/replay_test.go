@@ -162,7 +162,7 @@ func TestRefusals(t *testing.T) {
 		"another JSON":          {`{"schema":"leakgate.run/1"}` + "\n", robust, []string{`schema is "leakgate.run/1"`, "samples.ndjson"}},
 		"half a header":         {header[:40], robust, []string{"read samples header", "samples.ndjson"}},
 		"a run without samples": {header, robust, []string{"no usable number: no line holds a sample"}},
-		"a line without end":    {header + strings.Repeat(" ", 1<<20), robust, []string{"line 2 of samples.ndjson is cut"}},
+		"a line without end":    {header + strings.Repeat(" ", 1<<20), robust, []string{"line 2 of samples.ndjson is truncated"}},
 	} {
 		_, err := said(t, c.text, c.o)
 		if err == nil {
@@ -305,7 +305,7 @@ func TestRunWithBadLines(t *testing.T) {
 	want := []string{
 		"-: line 52 of samples.ndjson cannot be read: invalid character 'o' in literal null (expecting 'u'); left out, and no verdict crosses it",
 		`-: line 53 of samples.ndjson cannot be read: device "S2" is not in the header; left out, and no verdict crosses it`,
-		fmt.Sprintf("-: line %d of samples.ndjson is cut; left out", len(lines)+5),
+		fmt.Sprintf("-: line %d of samples.ndjson is truncated, skipped", len(lines)+5),
 	}
 	if !slices.Equal(r.Warnings, want) || len(r.Processes) != 1 || r.Processes[0].Samples != 400 {
 		t.Errorf("%q, %+v", r.Warnings, r.Processes)

@@ -62,7 +62,7 @@ func TestReadSamplesEndsOfDamage(t *testing.T) {
 	header := `{"schema":"leakgate.samples/1"}` + "\n" + `{"t_s":1}` + "\n"
 	none := Lines{Damaged: func(line int, why error) { t.Errorf("line %d: %v", line, why) }}
 	warnings, err := ReadSamples(strings.NewReader(header+strings.Repeat("\x00", maxLine+100)), none)
-	if err != nil || len(warnings) != 1 || warnings[0].Error() != "line 3 of samples.ndjson is cut; left out" {
+	if err != nil || len(warnings) != 1 || warnings[0].Error() != "line 3 of samples.ndjson is truncated, skipped" {
 		t.Errorf("%v, %v", warnings, err)
 	}
 	if _, err := ReadSamples(io.MultiReader(strings.NewReader(header), zeros{}), none); err == nil || !strings.Contains(err.Error(), "line 3 is longer than") {

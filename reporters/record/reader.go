@@ -64,7 +64,7 @@ func ReadSamples(in io.Reader, to Lines) ([]error, error) {
 		}
 		switch {
 		case errors.Is(b.end, io.ErrUnexpectedEOF):
-			return []error{fmt.Errorf("line %d of %s is cut; left out", r.n, SamplesName)}, nil
+			return []error{fmt.Errorf("line %d of %s is truncated, skipped", r.n, SamplesName)}, nil
 		case b.end != nil && !errors.Is(b.end, io.EOF):
 			return nil, fmt.Errorf("read samples: %w", b.end)
 		}

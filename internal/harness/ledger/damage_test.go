@@ -424,7 +424,7 @@ func TestRebuildOfEditedLines(t *testing.T) {
 	}
 	// Zeros that a disk has left at the end, in the place of more than one line.
 	torn := append(linesOf(lines), make([]byte, 3<<20)...)
-	if got, doubts, err = rebuildOf(t, torn); err != nil || len(doubts) != 1 || doubts[0].Error() != "line 82 of samples.ndjson is cut; left out" || !reflect.DeepEqual(got.Processes, want.Processes) {
+	if got, doubts, err = rebuildOf(t, torn); err != nil || len(doubts) != 1 || doubts[0].Error() != "line 82 of samples.ndjson is truncated, skipped" || !reflect.DeepEqual(got.Processes, want.Processes) {
 		t.Errorf("zeros: %v, %v", doubts, err)
 	}
 }
