@@ -51,10 +51,10 @@ vulnerabilities:
 
 # One goroutine does the work of these: the race detector has nothing to see there and
 # takes ten times the time; a test of internal/archtest holds it. What reads dumps in
-# parallel for them is analysis/heap, and the goroutine of analysis runs in cmd/leakgate.
-SERIAL := ./capture/procfs ./capture/dumpsys ./detector ./detector/limit ./harness/config ./analysis ./analysis/hprof ./analysis/android ./analysis/footprint ./analysis/growth ./analysis/mapping ./analysis/trace ./internal/hproftest ./internal/sharktest/...
+# parallel for them is internal/analysis/heap, and the goroutine of analysis runs in cmd/leakgate.
+SERIAL := ./internal/capture/procfs ./internal/capture/dumpsys ./detector ./internal/detector/limit ./internal/harness/config ./analysis ./internal/analysis/hprof ./internal/analysis/android ./internal/analysis/footprint ./internal/analysis/growth ./internal/analysis/mapping ./internal/analysis/trace ./internal/hproftest ./internal/sharktest/...
 
-# What the race detector has no room for: giants and ten thousand graphs in analysis/heap,
+# What the race detector has no room for: giants and ten thousand graphs in internal/analysis/heap,
 # weeks and many seeds of these in harness/monitor.
 PLAIN_MONITOR := ^Test(Week|Claims|AssertLiveByRobust|RunTorture|RebuildDamagedLine|RebuildEveryBeginning)$$
 
@@ -64,7 +64,7 @@ PLAIN_MONITOR := ^Test(Week|Claims|AssertLiveByRobust|RunTorture|RebuildDamagedL
 UNIT := $(BIN)/testrun -budgets CONTRIBUTING.md -vet=off
 unit: $(BIN)/testrun
 	$(UNIT) -race -timeout 25m ./harness/monitor $$(go list ./... | grep -vxF "$$(go list $(SERIAL))")
-	$(UNIT) -timeout 15m $(SERIAL) ./analysis/heap
+	$(UNIT) -timeout 15m $(SERIAL) ./internal/analysis/heap
 	$(UNIT) -timeout 15m -run '$(PLAIN_MONITOR)' ./harness/monitor
 	$(BIN)/testrun -vet=off -timeout 10m -C tools ./...
 

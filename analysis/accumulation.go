@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/leakgate/leakgate/analysis/heap"
-	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
 // What is worth to be called an accumulation. Every app has tables of some thousand

@@ -7,9 +7,9 @@ import (
 	"io"
 	"slices"
 
-	"github.com/leakgate/leakgate/analysis/android"
-	"github.com/leakgate/leakgate/analysis/heap"
-	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/android"
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
 // Options say how a dump is analysed.

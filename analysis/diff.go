@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/leakgate/leakgate/analysis/heap"
-	"github.com/leakgate/leakgate/analysis/trace"
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
 // diffSchema names the form of a Diff.

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/leakgate/leakgate/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
 // classTree is a merged dominator tree. What is smaller than least is not in it.

@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/leakgate/leakgate/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
 const (

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leakgate/leakgate/analysis/android"
-	"github.com/leakgate/leakgate/analysis/growth"
-	"github.com/leakgate/leakgate/analysis/heap"
-	"github.com/leakgate/leakgate/analysis/trace"
+	"github.com/leakgate/leakgate/internal/analysis/android"
+	"github.com/leakgate/leakgate/internal/analysis/growth"
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
 // growthSchema names the form of Growth.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leakgate/leakgate/analysis/growth"
-	"github.com/leakgate/leakgate/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/growth"
+	"github.com/leakgate/leakgate/internal/analysis/heap"
 	"github.com/leakgate/leakgate/internal/hproftest"
 	"github.com/leakgate/leakgate/internal/jvmtest"
 )

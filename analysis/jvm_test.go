@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"github.com/leakgate/leakgate/analysis"
-	"github.com/leakgate/leakgate/analysis/hprof"
-	"github.com/leakgate/leakgate/analysis/mapping"
-	"github.com/leakgate/leakgate/analysis/trace"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/mapping"
+	"github.com/leakgate/leakgate/internal/analysis/trace"
 	"github.com/leakgate/leakgate/internal/hproftest"
 	"github.com/leakgate/leakgate/internal/jvmtest"
 )

@@ -1,10 +1,10 @@
 package analysis
 
 import (
-	"github.com/leakgate/leakgate/analysis/android"
-	"github.com/leakgate/leakgate/analysis/growth"
-	"github.com/leakgate/leakgate/analysis/heap"
-	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/android"
+	"github.com/leakgate/leakgate/internal/analysis/growth"
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
 // The parts of a Report that are read from objects of the runtime and of Android.

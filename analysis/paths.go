@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/leakgate/leakgate/analysis/android"
-	"github.com/leakgate/leakgate/analysis/heap"
-	"github.com/leakgate/leakgate/analysis/hprof"
-	"github.com/leakgate/leakgate/analysis/trace"
+	"github.com/leakgate/leakgate/internal/analysis/android"
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
 // pathsSchema names the form of Paths.

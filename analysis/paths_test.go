@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 

@@ -3,8 +3,8 @@ package analysis
 import (
 	"fmt"
 
-	"github.com/leakgate/leakgate/analysis/android"
-	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/android"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
 // analysisSchema names the form of a Report.

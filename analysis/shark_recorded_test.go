@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leakgate/leakgate/analysis/trace"
+	"github.com/leakgate/leakgate/internal/analysis/trace"
 	"github.com/leakgate/leakgate/internal/recorded"
 	"github.com/leakgate/leakgate/internal/sharktest"
 )

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/leakgate/leakgate/analysis/heap"
-	"github.com/leakgate/leakgate/analysis/hprof"
-	"github.com/leakgate/leakgate/analysis/trace"
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/trace"
 	"github.com/leakgate/leakgate/internal/hproftest"
 	"github.com/leakgate/leakgate/internal/sharktest"
 )

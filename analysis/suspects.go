@@ -3,8 +3,8 @@ package analysis
 import (
 	"strings"
 
-	"github.com/leakgate/leakgate/analysis/heap"
-	"github.com/leakgate/leakgate/analysis/trace"
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
 // suspect gives a place where memory piles up as the report has it. The trace is that of

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/leakgate/leakgate/capture/shell"
+	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
 // RunningApps gives the packages of apps that somebody has installed (not those

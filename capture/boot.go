@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leakgate/leakgate/capture/dumpsys"
-	"github.com/leakgate/leakgate/capture/procfs"
-	"github.com/leakgate/leakgate/capture/shell"
+	"github.com/leakgate/leakgate/internal/capture/dumpsys"
+	"github.com/leakgate/leakgate/internal/capture/procfs"
+	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
 // Pulse is the least that a device tells of itself.

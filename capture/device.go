@@ -5,7 +5,7 @@ import (
 	"io"
 	"io/fs"
 
-	"github.com/leakgate/leakgate/capture/shell"
+	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
 // Device is the port to a phone. The adb client is one implementation; anything

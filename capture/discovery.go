@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leakgate/leakgate/capture/procfs"
-	"github.com/leakgate/leakgate/capture/shell"
+	"github.com/leakgate/leakgate/internal/capture/procfs"
+	"github.com/leakgate/leakgate/internal/capture/shell"
 	"github.com/leakgate/leakgate/internal/text"
 )
 

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leakgate/leakgate/capture/dumpsys"
-	"github.com/leakgate/leakgate/capture/procfs"
-	"github.com/leakgate/leakgate/capture/shell"
+	"github.com/leakgate/leakgate/internal/capture/dumpsys"
+	"github.com/leakgate/leakgate/internal/capture/procfs"
+	"github.com/leakgate/leakgate/internal/capture/shell"
 	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/text"
 )

@@ -16,9 +16,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leakgate/leakgate/capture/dumpsys"
-	"github.com/leakgate/leakgate/capture/procfs"
 	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/internal/capture/dumpsys"
+	"github.com/leakgate/leakgate/internal/capture/procfs"
 	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/recorded"
 	"github.com/leakgate/leakgate/internal/shelltest"

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leakgate/leakgate/capture/shell"
 	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/internal/capture/shell"
 	"github.com/leakgate/leakgate/internal/shelltest"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leakgate/leakgate/capture/shell"
+	"github.com/leakgate/leakgate/internal/capture/shell"
 	"github.com/leakgate/leakgate/internal/text"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leakgate/leakgate/capture/shell"
+	"github.com/leakgate/leakgate/internal/capture/shell"
 	"github.com/leakgate/leakgate/internal/shelltest"
 )
 

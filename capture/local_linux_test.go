@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/internal/capture/procfs"
 	"github.com/leakgate/leakgate/internal/shelltest"
 )
 

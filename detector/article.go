@@ -3,7 +3,7 @@ package detector
 import (
 	"math"
 
-	"github.com/leakgate/leakgate/detector/trend"
+	"github.com/leakgate/leakgate/internal/detector/trend"
 	"github.com/leakgate/leakgate/internal/known"
 )
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leakgate/leakgate/detector/trend"
+	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
 // TestConstants holds the defaults to the article, section by section.

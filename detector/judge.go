@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leakgate/leakgate/detector/trend"
+	"github.com/leakgate/leakgate/internal/detector/trend"
 	"github.com/leakgate/leakgate/internal/known"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/leakgate/leakgate/detector/trend"
+	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
 // rise is the line through one dimension of the breakdowns.

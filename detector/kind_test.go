@@ -3,7 +3,7 @@ package detector
 import (
 	"testing"
 
-	"github.com/leakgate/leakgate/detector/trend"
+	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
 // line makes a rising dimension for the kinds.

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/leakgate/leakgate/detector/trend"
+	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
 // finding is what the end verdict says of one series.

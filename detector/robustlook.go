@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leakgate/leakgate/detector/trend"
+	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
 // maxLevels is the most that a window is cut into.

@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/leakgate/leakgate/detector/trend"
+	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
 // judgement is the end verdict on one stretch.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leakgate/leakgate/detector/trend"
+	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
 // largestT stands for any larger t: that of a perfect line is infinite, which neither

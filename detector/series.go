@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/leakgate/leakgate/detector/trend"
+	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
 // series is what one process has shown since it began or since the last gap. Values

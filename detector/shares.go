@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leakgate/leakgate/detector/trend"
+	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
 // shares is which dimensions grew over a window, the largest first.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leakgate/leakgate/detector/trend"
+	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
 // readings is breakdowns of a machine that takes no looks, and what they said.

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/leakgate/leakgate/analysis"
-	"github.com/leakgate/leakgate/analysis/android"
-	"github.com/leakgate/leakgate/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/android"
+	"github.com/leakgate/leakgate/internal/analysis/heap"
 	"github.com/leakgate/leakgate/internal/text"
 )
 

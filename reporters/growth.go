@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/analysis"
-	"github.com/leakgate/leakgate/analysis/growth"
+	"github.com/leakgate/leakgate/internal/analysis/growth"
 	"github.com/leakgate/leakgate/internal/text"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/analysis"
-	"github.com/leakgate/leakgate/analysis/growth"
+	"github.com/leakgate/leakgate/internal/analysis/growth"
 )
 
 // A dump without a date is told as one.

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/leakgate/leakgate/harness/config"
+	"github.com/leakgate/leakgate/internal/harness/config"
 )
 
 // The exit codes that verbs share; those of a run are monitor's.

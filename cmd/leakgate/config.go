@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leakgate/leakgate/harness/config"
+	"github.com/leakgate/leakgate/internal/harness/config"
 	"github.com/leakgate/leakgate/internal/text"
 )
 

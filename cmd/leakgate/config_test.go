@@ -15,8 +15,8 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/leakgate/leakgate/capture/diagnose"
-	"github.com/leakgate/leakgate/harness/config"
+	"github.com/leakgate/leakgate/internal/capture/diagnose"
+	"github.com/leakgate/leakgate/internal/harness/config"
 )
 
 // The page about the file shows commands with what they print: run, they print that.
@@ -25,7 +25,7 @@ func TestMistakesOfThePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Chdir("../../harness/config/testdata/mistakes")
+	t.Chdir("../../internal/harness/config/testdata/mistakes")
 	shown := regexp.MustCompile("(?s)```text\n\\$ ([^\n]*)\n(.*?)```").FindAllStringSubmatch(string(text), -1)
 	for _, m := range shown {
 		// What the page shows of the environment of its reader is nothing.

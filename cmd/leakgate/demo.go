@@ -10,12 +10,12 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/capture/adb"
-	"github.com/leakgate/leakgate/capture/diagnose"
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/monitor"
-	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/internal/adbd"
 	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/internal/capture/diagnose"
+	"github.com/leakgate/leakgate/internal/harness/response"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/leakgate/leakgate/analysis"
-	"github.com/leakgate/leakgate/analysis/spool"
+	"github.com/leakgate/leakgate/internal/analysis/spool"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"

@@ -13,7 +13,7 @@ import (
 	"syscall"
 
 	"github.com/leakgate/leakgate/capture/adb"
-	"github.com/leakgate/leakgate/harness/doctor"
+	"github.com/leakgate/leakgate/internal/harness/doctor"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )

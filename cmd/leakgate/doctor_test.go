@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leakgate/leakgate/harness/doctor"
+	"github.com/leakgate/leakgate/internal/harness/doctor"
 )
 
 func TestDoctorExitCodes(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/analysis"
-	"github.com/leakgate/leakgate/analysis/spool"
-	"github.com/leakgate/leakgate/harness/config"
+	"github.com/leakgate/leakgate/internal/analysis/spool"
+	"github.com/leakgate/leakgate/internal/harness/config"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/analysis"
-	"github.com/leakgate/leakgate/analysis/hprof"
-	"github.com/leakgate/leakgate/analysis/spool"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/spool"
 	"github.com/leakgate/leakgate/internal/hproftest"
 	"github.com/leakgate/leakgate/internal/recorded"
 )

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/analysis"
-	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 

@@ -16,9 +16,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/leakgate/leakgate/capture/dumpsys"
-	"github.com/leakgate/leakgate/capture/field"
-	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/internal/capture/dumpsys"
+	"github.com/leakgate/leakgate/internal/capture/field"
+	"github.com/leakgate/leakgate/internal/capture/procfs"
 	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/text"
 )

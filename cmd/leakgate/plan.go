@@ -14,8 +14,8 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/capture/adb"
-	"github.com/leakgate/leakgate/harness/lease"
 	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/leakgate/leakgate/internal/harness/lease"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/leakgate/leakgate/harness/lease"
+	"github.com/leakgate/leakgate/internal/harness/lease"
 )
 
 // built is where the program for child processes lies; empty until one is wanted.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leakgate/leakgate/harness/config"
+	"github.com/leakgate/leakgate/internal/harness/config"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 

@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"github.com/leakgate/leakgate/detector"
-	replays "github.com/leakgate/leakgate/harness/replay"
+	replays "github.com/leakgate/leakgate/internal/harness/replay"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"

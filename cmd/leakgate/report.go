@@ -7,10 +7,10 @@ import (
 	"flag"
 	"fmt"
 
-	"github.com/leakgate/leakgate/harness/lease"
 	"github.com/leakgate/leakgate/harness/monitor"
-	"github.com/leakgate/leakgate/harness/response"
+	"github.com/leakgate/leakgate/internal/harness/lease"
 	"github.com/leakgate/leakgate/internal/harness/ledger"
+	"github.com/leakgate/leakgate/internal/harness/response"
 	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
 )

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/detector"
-	"github.com/leakgate/leakgate/harness/config"
 	"github.com/leakgate/leakgate/internal/adbd"
 	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/internal/harness/config"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 

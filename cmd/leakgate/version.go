@@ -8,7 +8,7 @@ import (
 	"runtime/debug"
 
 	"github.com/leakgate/leakgate/detector"
-	"github.com/leakgate/leakgate/harness/doctor"
+	"github.com/leakgate/leakgate/internal/harness/doctor"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/detector"
-	"github.com/leakgate/leakgate/harness/replay"
 	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/internal/harness/replay"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 

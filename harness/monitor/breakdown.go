@@ -1,7 +1,7 @@
 package monitor
 
 import (
-	"github.com/leakgate/leakgate/capture/dumpsys"
+	"github.com/leakgate/leakgate/internal/capture/dumpsys"
 	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/reporters/record"
 )

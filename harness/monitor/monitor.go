@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/internal/harness/ledger"
+	"github.com/leakgate/leakgate/internal/harness/response"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
-	"github.com/leakgate/leakgate/harness/response"
+	"github.com/leakgate/leakgate/internal/harness/response"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/detector"
-	"github.com/leakgate/leakgate/harness/response"
 	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/internal/harness/response"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
-	"github.com/leakgate/leakgate/capture/diagnose"
 	"github.com/leakgate/leakgate/detector"
-	"github.com/leakgate/leakgate/harness/response"
+	"github.com/leakgate/leakgate/internal/capture/diagnose"
 	"github.com/leakgate/leakgate/internal/harness/ledger"
+	"github.com/leakgate/leakgate/internal/harness/response"
 	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters"

@@ -17,10 +17,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leakgate/leakgate/analysis/hprof"
 	"github.com/leakgate/leakgate/detector"
-	"github.com/leakgate/leakgate/harness/response"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
 	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/internal/harness/response"
 	"github.com/leakgate/leakgate/internal/hproftest"
 	"github.com/leakgate/leakgate/reporters/record"
 )

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/internal/capture/procfs"
 )
 
 // apis are those of Android 5, 5.1, 7, 9, 10, 12, 14 and 16.

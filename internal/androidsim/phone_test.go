@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leakgate/leakgate/capture/procfs"
 	"github.com/leakgate/leakgate/internal/adbd"
+	"github.com/leakgate/leakgate/internal/capture/procfs"
 )
 
 // answer is what a command printed.

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/internal/capture/procfs"
 )
 
 // Each option gives the same total, of as many lines as there are areas or objects.

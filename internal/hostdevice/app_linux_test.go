@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leakgate/leakgate/capture/dumpsys"
-	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/internal/capture/dumpsys"
+	"github.com/leakgate/leakgate/internal/capture/procfs"
 	"github.com/leakgate/leakgate/internal/hostdevice"
 	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
 	"github.com/leakgate/leakgate/internal/recorded"

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/internal/capture/procfs"
 	"github.com/leakgate/leakgate/internal/hostdevice"
 	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
 	"github.com/leakgate/leakgate/internal/hostdevice/proctable"

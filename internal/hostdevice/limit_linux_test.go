@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/leakgate/leakgate/capture"
-	"github.com/leakgate/leakgate/capture/dumpsys"
+	"github.com/leakgate/leakgate/internal/capture/dumpsys"
 	"github.com/leakgate/leakgate/internal/hostdevice"
 	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
 )

@@ -3,7 +3,7 @@ package hproftest
 import (
 	"cmp"
 
-	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
 // Phone is what an Android heap tells about its phone and process. Zero values are a

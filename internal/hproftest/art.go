@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
 // artState is what ART keeps in mind while it writes (runtime/hprof/hprof.cc).

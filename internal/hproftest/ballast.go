@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"math/bits"
 
-	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
 // Ballast is a mass of ordinary objects: strings, lists, hash maps, trees, graphs,

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
 func TestBallast(t *testing.T) {

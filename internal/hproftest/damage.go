@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
 // Damage: each gives a broken copy of a dump, as real ones are broken.

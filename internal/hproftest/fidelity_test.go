@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
 // Runtime is whose dump is written.

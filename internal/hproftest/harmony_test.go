@@ -3,7 +3,7 @@ package hproftest
 import (
 	"testing"
 
-	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
 // TestHarmony reads the collections of Android 6 back by their own rules.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf16"
 
-	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
 // Ref names an object of one Heap. The zero Ref is null.

@@ -11,7 +11,7 @@ import (
 	"testing/iotest"
 	"unicode/utf16"
 
-	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
 // forms are all ways to write a heap.

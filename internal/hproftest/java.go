@@ -3,7 +3,7 @@ package hproftest
 import (
 	"strings"
 
-	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
 // javaState is what the shapes of java.* go on with.

@@ -1,6 +1,6 @@
 package hproftest
 
-import "github.com/leakgate/leakgate/analysis/hprof"
+import "github.com/leakgate/leakgate/internal/analysis/hprof"
 
 // knownLeak is a leak that Shark's AndroidReferenceMatchers knows, on a phone that has
 // it, or one that looks so on a phone that has not.

@@ -3,7 +3,7 @@ package hproftest
 import (
 	"math/rand/v2"
 
-	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
 // mixSDKs and mixManufacturers are of those phones that known leaks ask for.

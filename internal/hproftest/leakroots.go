@@ -1,6 +1,6 @@
 package hproftest
 
-import "github.com/leakgate/leakgate/analysis/hprof"
+import "github.com/leakgate/leakgate/internal/analysis/hprof"
 
 // leakRoot makes an object reachable, or seem so.
 type leakRoot struct {

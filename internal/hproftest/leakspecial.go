@@ -3,7 +3,7 @@ package hproftest
 import (
 	"slices"
 
-	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
 // specialLeak is a heap in which one rule of leak traces decides.

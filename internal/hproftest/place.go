@@ -3,7 +3,7 @@ package hproftest
 import (
 	"slices"
 
-	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
 // Where ART has its spaces on a phone of 64 bits: the region space, large objects,

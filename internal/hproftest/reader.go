@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
 // Record is one record of a dump as Parse sees it. Heap records have a Sub and lie

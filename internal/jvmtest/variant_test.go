@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leakgate/leakgate/analysis/heap"
-	"github.com/leakgate/leakgate/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
 // names is a mapping as ProGuard writes it: "original -> new:" for a class, and below it

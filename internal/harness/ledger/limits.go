@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/leakgate/leakgate/detector/limit"
+	"github.com/leakgate/leakgate/internal/detector/limit"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 

@@ -6,7 +6,7 @@ import (
 	"io"
 	"sort"
 
-	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/internal/capture/procfs"
 )
 
 // Layout is where the memory of one process is.

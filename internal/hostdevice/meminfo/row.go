@@ -3,7 +3,7 @@ package meminfo
 import (
 	"bytes"
 
-	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/internal/capture/procfs"
 )
 
 // Row is one line of the table of dumpsys meminfo.

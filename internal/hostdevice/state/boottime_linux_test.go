@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/internal/capture/procfs"
 )
 
 // TestHostUptime holds the precise clock against the file that it replaces.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leakgate/leakgate/capture/procfs"
+	"github.com/leakgate/leakgate/internal/capture/procfs"
 )
 
 func TestClock(t *testing.T) {

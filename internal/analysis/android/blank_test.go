@@ -1,0 +1,136 @@
+package android_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leakgate/leakgate/internal/analysis/android"
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/trace"
+	"github.com/leakgate/leakgate/internal/hproftest"
+)
+
+// nulls is a text that was taken out: as long, and nothing but NULs.
+func nulls(text string) string { return strings.Repeat("\x00", len(text)) }
+
+// inspectorOf makes the Inspector of a heap. Texts of NULs have the hash 0, as if nobody had
+// asked.
+func inspectorOf(t *testing.T, h *hproftest.Heap, o android.InspectorOptions) (*heap.Graph, *android.Inspector, func(hproftest.Ref) heap.Object) {
+	t.Helper()
+	data, ids, err := h.Dump(hproftest.Form{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := load(t, data)
+	i, err := android.NewInspector(t.Context(), g, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(i.Close)
+	return g, i, func(r hproftest.Ref) heap.Object {
+		o, ok := g.Find(ids.Of(r))
+		if !ok {
+			t.Fatalf("object %d is not there", r)
+		}
+		return o
+	}
+}
+
+// A thread is known by its place only if its name is as long as the word, and was taken
+// out; Shark 2.14 knows none.
+func TestThreadsByPlace(t *testing.T) {
+	for _, c := range []struct {
+		name, want, old string
+		place           bool
+	}{
+		{nulls("main"), "main", "\uFFFD\uFFFD\uFFFD\uFFFD", true},
+		{nulls("main"), "", "\uFFFD\uFFFD\uFFFD\uFFFD", false},
+		{nulls("ui"), "", "\uFFFD\uFFFD", true},
+		{"\x00\x00\x00n", "\uFFFD\uFFFD\uFFFDn", "\uFFFD\uFFFD\uFFFDn", true},
+		{"work", "work", "work", true},
+		{"main", "main", "main", false},
+		{"", "", "", true},
+	} {
+		for _, old := range []bool{false, true} {
+			h := hproftest.Android(hproftest.Phone{})
+			thread := h.Thread(c.name)
+			if c.place {
+				looper := h.Class("android.os.Looper")
+				h.SetStatic(looper, "sMainLooper", h.New(looper, hproftest.Fields{"mThread": thread.Ref}))
+			}
+			_, i, find := inspectorOf(t, h, android.InspectorOptions{Shark214: old})
+			want := c.want
+			if old {
+				want = c.old
+			}
+			if got := i.ThreadName(find(thread.Ref)); got != want {
+				t.Errorf("%q, in its place: %v, by Shark 2.14: %v: %q, want %q", c.name, c.place, old, got, want)
+			}
+			said := i.Inspect(find(thread.Ref))
+			if got := len(said.NotLeaking) > 0; got != (want == "main") {
+				t.Errorf("%q, in its place: %v, by Shark 2.14: %v: %q", c.name, c.place, old, said.NotLeaking)
+			}
+		}
+	}
+}
+
+// All makers and their leaks: where the name was taken out, those apply that the whole
+// dump has, if the phone has the field.
+func TestMatchersWithoutMaker(t *testing.T) {
+	var makers []string
+	for _, b := range builds() {
+		if b.SDK == 1 && b.ID == "" && b.Manufacturer != "" {
+			makers = append(makers, b.Manufacturer)
+		}
+	}
+	for _, sdk := range []int{19, 21, 22, 23, 24, 25, 27, 28, 29, 30, 31, 36} {
+		for _, maker := range makers {
+			whole := android.Matchers(trace.Build{SDK: sdk, Manufacturer: maker})
+			known := android.Matchers(trace.Build{SDK: sdk})
+			h := hproftest.Android(hproftest.Phone{})
+			build := h.Class("android.os.Build")
+			h.SetStatic(build, "MANUFACTURER", h.String(nulls(maker)))
+			var own []trace.Matcher
+			for _, m := range whole {
+				if !slices.ContainsFunc(known, func(k trace.Matcher) bool { return k.Pattern == m.Pattern }) {
+					own = append(own, m)
+				}
+			}
+			_, i, _ := inspectorOf(t, h, android.InspectorOptions{})
+			meta := &android.Metadata{SDK: int64(sdk)}
+			if got := lineOf(i.Matchers(android.Shark3, meta)); !slices.Equal(got, lineOf(known)) {
+				t.Errorf("API %d, %s: without its fields %q", sdk, maker, without(got, lineOf(known)))
+			}
+			declare(h, own)
+			_, i, _ = inspectorOf(t, h, android.InspectorOptions{})
+			want := slices.DeleteFunc(lineOf(whole), func(line string) bool { return strings.HasSuffix(line, "AwResource#sResources") })
+			if got := lineOf(i.Matchers(android.Shark3, meta)); !slices.Equal(got, want) {
+				t.Errorf("API %d, %s: missing %q, too many %q", sdk, maker, without(want, got), without(got, want))
+			}
+			_, i, _ = inspectorOf(t, h, android.InspectorOptions{Shark214: true})
+			if got, want := lineOf(i.Matchers(android.Shark214, meta)), lineOf(android.MatchersOf(android.Shark214, trace.Build{SDK: sdk})); !slices.Equal(got, want) {
+				t.Errorf("API %d, %s: by Shark 2.14 %q", sdk, maker, without(got, want))
+			}
+		}
+	}
+}
+
+// declare gives a heap what patterns name.
+func declare(h *hproftest.Heap, matchers []trace.Matcher) {
+	members := map[string][]string{}
+	for _, m := range matchers {
+		switch m.Kind {
+		case trace.InstanceField:
+			members[m.Class] = append(members[m.Class], "object "+m.Name)
+		case trace.StaticField:
+			members[m.Class] = append(members[m.Class], "static object "+m.Name)
+		case trace.NativeGlobal:
+			members[m.Class] = append(members[m.Class], "int mNative")
+		}
+	}
+	for class, list := range members {
+		// A class that the heap has already stands beside one of the same name.
+		h.Declare(class, nil, list...)
+	}
+}

@@ -1,0 +1,107 @@
+package android
+
+import (
+	"context"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/trace"
+)
+
+// Collections are how collections of Android hold their elements (Shark,
+// AndroidReferenceReaders.kt).
+func (i *Inspector) Collections() []trace.Collection {
+	return []trace.Collection{
+		// What waits for the main thread to be idle is known to leak. The other way to it
+		// goes through the records of living activities, which says nothing.
+		{
+			Classes: []string{"android.app.ActivityThread"}, Shape: trace.First, Head: trace.Member{Class: "android.app.ActivityThread", Name: "mNewActivities"},
+			Matcher: &trace.Matcher{
+				Pattern:     trace.Pattern{Kind: trace.InstanceField, Class: "android.app.ActivityThread", Name: "mNewActivities"},
+				Description: "ActivityThread keeps new activities until the main thread is idle, which may be never.",
+				Source:      "https://issuetracker.google.com/issues/258390457",
+			},
+		},
+		{
+			Classes: []string{activityRecordClass}, Shape: trace.FirstChain, Only: i.isDestroyed,
+			Nodes: []trace.Node{{Class: activityRecordClass, Next: "nextIdle", Value: "activity"}},
+		},
+		{
+			Classes: []string{"android.os.MessageQueue"}, Shape: trace.Chain, Head: trace.Member{Class: "android.os.MessageQueue", Name: "mMessages"},
+			Nodes: []trace.Node{{Class: "android.os.Message", Next: "next"}},
+		},
+		// An animator runs on when its target is gone, and before API 33 holds it.
+		{Classes: []string{"android.animation.ObjectAnimator"}, Shape: trace.Referent, Head: trace.Member{Class: "android.animation.ObjectAnimator", Name: "mTarget"}},
+		{
+			Classes: []string{"androidx.arch.core.internal.SafeIterableMap", "androidx.arch.core.internal.FastSafeIterableMap"}, Shape: trace.Pairs,
+			Head: trace.Member{Class: "androidx.arch.core.internal.SafeIterableMap", Name: "mStart"}, Name: "key()",
+			Nodes: []trace.Node{{Class: "androidx.arch.core.internal.SafeIterableMap$Entry", Next: "mNext", Key: "mKey", Value: "mValue"}},
+		},
+		{Classes: []string{"android.util.ArraySet"}, Shape: trace.Array, Head: trace.Member{Class: "android.util.ArraySet", Name: "mArray"}, Name: "element()"},
+	}
+}
+
+const activityRecordClass = "android.app.ActivityThread$ActivityClientRecord"
+
+// isDestroyed tells whether an object is a destroyed activity.
+func (i *Inspector) isDestroyed(o heap.Object) bool {
+	value, known := i.flag(o, activityDestroyed)
+	return known && value
+}
+
+// ThreadName gives the name of a thread, "" where it is not known.
+func (i *Inspector) ThreadName(o heap.Object) string {
+	name, _ := i.textOf(o, threadName)
+	return name
+}
+
+// Text gives what a String says, cut; false for what is none, or was not prepared.
+func (i *Inspector) Text(o heap.Object) (string, bool) {
+	if !i.graph.InstanceOf(o, "java.lang.String") {
+		return "", false
+	}
+	return i.text(o)
+}
+
+// Prepare makes the texts of some strings readable; those of an Android dump are.
+func (i *Inspector) Prepare(ctx context.Context, objects []heap.Object) error {
+	if i.located != nil {
+		return nil
+	}
+	var wanted, arrays []heap.Object
+	for _, o := range objects {
+		if _, known := i.kept[o]; !known && i.graph.InstanceOf(o, "java.lang.String") {
+			wanted = append(wanted, o)
+		}
+	}
+	if err := i.keep(ctx, wanted); err != nil {
+		return err
+	}
+	for _, o := range wanted {
+		arrays = append(arrays, i.charsOf(o)...)
+	}
+	return i.keep(ctx, arrays)
+}
+
+// Follow tells the inspector which fields objects have: only then their contexts are
+// labelled. It must stay open as long as the inspector.
+func (i *Inspector) Follow(b *heap.Outbound) { i.outbound = b }
+
+// Number gives the value of an integer field; not of a JVM's dump.
+func (i *Inspector) Number(o heap.Object, m trace.Member) (int64, bool) {
+	if i.located == nil {
+		return 0, false
+	}
+	f := i.numbers[m]
+	if f == nil {
+		f = i.graph.Field(m.Class, m.Name)
+		if i.numbers == nil {
+			i.numbers = map[trace.Member]*heap.Field{}
+		}
+		i.numbers[m] = f
+	}
+	r, ok := i.record(o)
+	if !ok {
+		return 0, false
+	}
+	return r.IntOf(f)
+}

@@ -1,0 +1,294 @@
+package android
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+// Exhaustion says how near a process was to each of the ways to run out of memory,
+// as far as a heap dump shows.
+type Exhaustion struct {
+	// Causes are JavaHeap, ThreadCount, FileDescriptors, VirtualMemory and
+	// Fragmentation.
+	Causes []ExhaustionCause `json:"causes"`
+	// ThreadGroups are threads that differ in numbers only.
+	ThreadGroups        []ThreadGroup `json:"thread_groups"`
+	ThreadGroupsLeftOut int64         `json:"thread_groups_left_out,omitempty"`
+	Files               OpenFiles     `json:"files"`
+	// Arrays are the largest, whose room must be in one piece.
+	Arrays   []LargeArray `json:"arrays"`
+	Warnings []error      `json:"-"`
+}
+
+// The causes of an OutOfMemoryError on Android.
+const (
+	JavaHeap        = "java_heap"
+	ThreadCount     = "threads"
+	FileDescriptors = "file_descriptors"
+	VirtualMemory   = "virtual_memory"
+	Fragmentation   = "fragmentation"
+)
+
+// ExhaustionCause is one way of running out. Value and Limit are nil where a dump does not
+// tell.
+type ExhaustionCause struct {
+	Cause string `json:"cause"`
+	Value *int64 `json:"value"`
+	// Limit is what phones commonly allow, in the unit of Value: bytes or a count.
+	Limit *int64 `json:"limit"`
+	Unit  string `json:"unit"`
+	// Near tells that Value is at three quarters of Limit or more.
+	Near bool `json:"near"`
+	// Note says what the numbers are.
+	Note string `json:"note"`
+}
+
+// ThreadGroup is threads whose names differ in their numbers. In Pattern a * stands
+// for those: for the last number, or for each where several groups differ before it.
+type ThreadGroup struct {
+	Pattern string `json:"pattern"`
+	Threads int64  `json:"threads"`
+}
+
+// OpenFiles are what has an open file descriptor.
+type OpenFiles struct {
+	// Descriptors are the java.io.FileDescriptor objects that are open, Distinct the
+	// different numbers in them. Unreachable ones leak until they are finalized.
+	Descriptors int64 `json:"descriptors"`
+	Distinct    int64 `json:"distinct"`
+	Unreachable int64 `json:"unreachable"`
+	// Parcel are the open android.os.ParcelFileDescriptor objects.
+	Parcel int64 `json:"parcel"`
+	// Sockets are those of java.net and android.net that are open.
+	Sockets int64 `json:"sockets"`
+	// LeftOut are objects that were not read.
+	LeftOut int64 `json:"left_out,omitempty"`
+}
+
+// LargeArray is a large array.
+type LargeArray struct {
+	Object hprof.ID `json:"object"`
+	Class  string   `json:"class"`
+	Heap   string   `json:"heap"`
+	Bytes  int64    `json:"bytes"`
+	Owner  *Owner   `json:"owner,omitempty"`
+}
+
+const (
+	// mostFiles are read of each class.
+	mostFiles = 1 << 18
+	// largestArrays are listed.
+	largestArrays = 10
+	// threadLimit is the fewest threads that a phone is known to allow: EMUI 5 to 8
+	// end a process at 500. The kernel's own limit is some ten thousand.
+	threadLimit = 500
+	// fileLimit is that before Android 9, newFileLimit since (AOSP rootdir/init.rc,
+	// setrlimit nofile).
+	fileLimit    = 1024
+	newFileLimit = 32768
+	newFileSDK   = 28
+)
+
+// exhaustionTopic reads Exhaustion. It comes after metadata and threads.
+type exhaustionTopic struct {
+	Exhaustion
+
+	descriptors, parcels heap.Family
+	sockets              []*heap.Family
+	descriptor, fd       *heap.Field
+	parcelClosed         *heap.Field
+	socketClosed         []*heap.Field
+	numbers              []int64
+}
+
+// socketClasses are sockets, with the field that tells that one is closed.
+var socketClasses = []struct{ class, closed string }{
+	{"java.net.Socket", "closed"}, {"java.net.ServerSocket", "closed"}, {"java.net.DatagramSocket", "closed"}, {"android.net.LocalSocket", "isClosed"},
+}
+
+const (
+	askDescriptor uint8 = iota
+	askParcel
+	// askSocket is that of the first class, the others follow.
+	askSocket
+)
+
+func (t *exhaustionTopic) families() []*heap.Family {
+	t.descriptors = heap.Family{Class: "java.io.FileDescriptor", Limit: mostFiles}
+	t.parcels = heap.Family{Class: "android.os.ParcelFileDescriptor", Limit: mostFiles}
+	list := []*heap.Family{&t.descriptors, &t.parcels}
+	for _, s := range socketClasses {
+		f := &heap.Family{Class: s.class, Limit: mostFiles}
+		t.sockets = append(t.sockets, f)
+		list = append(list, f)
+	}
+	return list
+}
+
+func (t *exhaustionTopic) begin(p *plan) {
+	// Android calls the number descriptor, the JDK fd.
+	t.descriptor, t.fd = p.graph.Field("java.io.FileDescriptor", "descriptor"), p.graph.Field("java.io.FileDescriptor", "fd")
+	t.parcelClosed = p.graph.Field("android.os.ParcelFileDescriptor", "mClosed")
+	all := func(f *heap.Family, tag uint8) {
+		for _, o := range f.Objects {
+			p.ask(o, tag, int(o))
+		}
+		if n := f.Count - int64(len(f.Objects)); n > 0 {
+			t.Files.LeftOut += n
+			t.Warnings = append(t.Warnings, fmt.Errorf("files: %d of %d objects of %s are not read", n, f.Count, f.Class))
+		}
+	}
+	all(&t.descriptors, askDescriptor)
+	all(&t.parcels, askParcel)
+	for i, f := range t.sockets {
+		t.socketClosed = append(t.socketClosed, p.graph.Field(f.Class, socketClasses[i].closed))
+		all(f, askSocket+uint8(i))
+	}
+}
+
+func (t *exhaustionTopic) visit(p *plan, r *heap.Record, tag uint8, _ uint32) {
+	switch tag {
+	case askDescriptor:
+		n, ok := r.IntOf(t.descriptor)
+		if !ok {
+			n, ok = r.IntOf(t.fd)
+		}
+		if !ok || n < 0 {
+			return
+		}
+		t.Files.Descriptors++
+		if !p.reachable(r.Object) {
+			t.Files.Unreachable++
+		}
+		t.numbers = append(t.numbers, n)
+	case askParcel:
+		if closed, ok := r.BoolOf(t.parcelClosed); ok && !closed {
+			t.Files.Parcel++
+		}
+	default:
+		if closed, ok := r.BoolOf(t.socketClosed[tag-askSocket]); ok && !closed {
+			t.Files.Sockets++
+		}
+	}
+}
+
+func (t *exhaustionTopic) advance(*plan) {}
+
+func (t *exhaustionTopic) finish(p *plan) {
+	slices.Sort(t.numbers)
+	t.Files.Distinct = int64(len(slices.Compact(t.numbers)))
+	t.numbers = nil
+	t.Arrays = []LargeArray{}
+	for _, o := range p.graph.LargestArrays(min(largestArrays, p.options.Top)) {
+		t.Arrays = append(t.Arrays, LargeArray{p.id(o), p.class(o), text.Excerpt(p.graph.Heaps[p.graph.HeapOf(o)].Name, longestClass), p.graph.Shallow(o).Java, p.owner(o)})
+	}
+	t.groups(p)
+	t.Causes = []ExhaustionCause{t.javaHeap(p), t.threads(p), t.files(p), {
+		Cause: VirtualMemory, Unit: "bytes", Note: "a heap dump does not tell the mappings of the process; smaps and showmap do",
+	}, t.fragmentation()}
+}
+
+func (t *exhaustionTopic) javaHeap(p *plan) ExhaustionCause {
+	total := int64(0)
+	for _, h := range p.graph.Heaps {
+		// The boot image is mapped from a file and is not part of what an app may
+		// allocate.
+		if h.ID != 'I' {
+			total = sum(total, h.Bytes)
+		}
+	}
+	garbage := max(0, total-p.graph.ReachableBytes().Java)
+	note := fmt.Sprintf("objects of the app and of the zygote, without headers and padding of arrays; up to %d bytes of it can be collected; the limit (dalvik.vm.heapgrowthlimit) is not in a dump", garbage)
+	if p.metadata.LargeHeap {
+		note += "; the app asks for a large heap (dalvik.vm.heapsize)"
+	}
+	return ExhaustionCause{Cause: JavaHeap, Value: &total, Unit: "bytes", Note: note}
+}
+
+func (t *exhaustionTopic) threads(p *plan) ExhaustionCause {
+	c := ExhaustionCause{Cause: ThreadCount, Value: &p.threads.Count, Unit: "count", Note: "threads with a java.lang.Thread; purely native ones are not in a dump"}
+	if p.metadata.Runtime == RuntimeAndroid {
+		c.limited(threadLimit, "the fewest that a phone is known to allow; most allow thousands (/proc/sys/kernel/threads-max)")
+	}
+	return c
+}
+
+func (t *exhaustionTopic) files(p *plan) ExhaustionCause {
+	c := ExhaustionCause{Cause: FileDescriptors, Value: &t.Files.Distinct, Unit: "count", Note: "numbers that java.io.FileDescriptor objects hold; those of native code are not in a dump"}
+	switch {
+	case p.metadata.Runtime != RuntimeAndroid || p.metadata.SDK == 0:
+	case p.metadata.SDK < newFileSDK:
+		c.limited(fileLimit, "the limit before Android 9")
+	default:
+		c.limited(newFileLimit, "the limit since Android 9")
+	}
+	return c
+}
+
+// limited sets a limit and says what it is.
+func (c *ExhaustionCause) limited(limit int64, what string) {
+	c.Limit = &limit
+	c.Near = *c.Value >= limit-limit/4
+	c.Note += "; " + what
+}
+
+func (t *exhaustionTopic) fragmentation() ExhaustionCause {
+	c := ExhaustionCause{Cause: Fragmentation, Unit: "bytes", Note: "the largest array, which needs as much room in one piece; how the free room is cut up is not in a dump"}
+	if len(t.Arrays) > 0 {
+		c.Value = &t.Arrays[0].Bytes
+	}
+	return c
+}
+
+var digits = regexp.MustCompile(`[0-9]+`)
+
+// pattern gives a name with a * for its last number, and for all.
+func pattern(name string) (last, all string) {
+	found := digits.FindAllStringIndex(name, -1)
+	if len(found) == 0 {
+		return "", ""
+	}
+	at := found[len(found)-1]
+	return name[:at[0]] + "*" + name[at[1]:], digits.ReplaceAllString(name, "*")
+}
+
+// groups finds threads whose names differ in numbers.
+func (t *exhaustionTopic) groups(p *plan) {
+	counts, members := map[string]int64{}, map[string]map[string]bool{}
+	wide := map[string]int64{}
+	for _, thread := range p.threads.List {
+		last, all := pattern(thread.Name)
+		if last == "" {
+			continue
+		}
+		counts[last]++
+		wide[all]++
+		if members[all] == nil {
+			members[all] = map[string]bool{}
+		}
+		members[all][last] = true
+	}
+	for all, n := range wide {
+		// Pools that are made anew have another number each.
+		if len(members[all]) > 1 && strings.Count(all, "*") > 1 {
+			counts[all] = n
+		}
+	}
+	t.ThreadGroups = []ThreadGroup{}
+	for pattern, n := range counts {
+		if n > 1 {
+			t.ThreadGroups = append(t.ThreadGroups, ThreadGroup{pattern, n})
+		}
+	}
+	slices.SortFunc(t.ThreadGroups, func(a, b ThreadGroup) int {
+		return cmp.Or(cmp.Compare(b.Threads, a.Threads), cmp.Compare(a.Pattern, b.Pattern))
+	})
+	t.ThreadGroups, t.ThreadGroupsLeftOut = cut(t.ThreadGroups, p.options.Top)
+}

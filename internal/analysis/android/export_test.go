@@ -1,0 +1,65 @@
+package android
+
+import (
+	"context"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/trace"
+)
+
+// Each topic by itself. The product asks for all of them in one pass.
+
+// ReadBitmaps lists the bitmaps.
+func ReadBitmaps(ctx context.Context, g *heap.Graph, o Options) (*Bitmaps, error) {
+	p := newPlan(g, o)
+	p.withMetadata()
+	t := &bitmapsTopic{}
+	p.add(t)
+	return &t.Bitmaps, p.run(ctx)
+}
+
+// ReadStrings compares the strings.
+func ReadStrings(ctx context.Context, g *heap.Graph, o Options) (*Strings, error) {
+	p := newPlan(g, o)
+	t := newStringsTopic(o)
+	p.add(t)
+	return &t.Strings, p.run(ctx)
+}
+
+// ReadThreads lists the threads.
+func ReadThreads(ctx context.Context, g *heap.Graph, o Options) (*Threads, error) {
+	p := newPlan(g, o)
+	t := p.withThreads()
+	return &t.Threads, p.run(ctx)
+}
+
+// ReadComponents lists activities, fragments, services and databases.
+func ReadComponents(ctx context.Context, g *heap.Graph, o Options) (*Components, error) {
+	p := newPlan(g, o)
+	t := &componentsTopic{}
+	p.add(t)
+	return &t.Components, p.run(ctx)
+}
+
+// ReadFinalizers counts what waits for its finalizer.
+func ReadFinalizers(ctx context.Context, g *heap.Graph, o Options) (*Finalizers, error) {
+	p := newPlan(g, o)
+	t := &finalizersTopic{}
+	p.add(t)
+	return &t.Finalizers, p.run(ctx)
+}
+
+// ReadExhaustion says how near the process was to running out of memory.
+func ReadExhaustion(ctx context.Context, g *heap.Graph, o Options) (*Exhaustion, error) {
+	p := newPlan(g, o)
+	p.withMetadata()
+	p.withThreads()
+	t := &exhaustionTopic{}
+	p.add(t)
+	return &t.Exhaustion, p.run(ctx)
+}
+
+// MatchersOf is that of an edition, Matchers that of the one that the product follows.
+var MatchersOf = matchersOf
+
+func Matchers(b trace.Build) []trace.Matcher { return matchersOf(Shark3, b) }

@@ -1,0 +1,124 @@
+package android
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+// Finalizers are the objects that have a finalizer, as FinalizerReference knows them
+// on Android and Finalizer on a JVM.
+type Finalizers struct {
+	// Registered is the number of those that were not finalized yet.
+	Registered int64 `json:"registered"`
+	// Pending are held by their finalizer alone: they go when it has run. Queued are
+	// those of them whose finalizer is next, because the garbage collector has seen
+	// that. Many mean that the finalizer thread is behind.
+	Pending int64 `json:"pending"`
+	Queued  int64 `json:"queued"`
+	// PendingBytes is what the pending ones have themselves, Java and native.
+	PendingBytes int64 `json:"pending_bytes"`
+	// Classes has those with most pending objects first.
+	Classes  []FinalizerClass `json:"classes"`
+	LeftOut  int64            `json:"left_out,omitempty"`
+	Warnings []error          `json:"-"`
+}
+
+// FinalizerClass is the objects of one class that have a finalizer.
+type FinalizerClass struct {
+	Class        string `json:"class"`
+	Registered   int64  `json:"registered"`
+	Pending      int64  `json:"pending"`
+	Queued       int64  `json:"queued"`
+	PendingBytes int64  `json:"pending_bytes"`
+}
+
+// mostFinalizers are read.
+const mostFinalizers = 1 << 20
+
+// finalizersTopic reads Finalizers.
+type finalizersTopic struct {
+	Finalizers
+
+	android, jvm    heap.Family
+	referent, queue *heap.Field
+	zombie          *heap.Field
+	// enqueued is the queue of references that are in theirs, on a JVM.
+	enqueued    heap.Object
+	hasEnqueued bool
+	classes     map[string]*FinalizerClass
+}
+
+const askFinalizer uint8 = 0
+
+func (t *finalizersTopic) families() []*heap.Family {
+	t.android = heap.Family{Class: "java.lang.ref.FinalizerReference", Limit: mostFinalizers}
+	t.jvm = heap.Family{Class: "java.lang.ref.Finalizer", Limit: mostFinalizers}
+	return []*heap.Family{&t.android, &t.jvm}
+}
+
+func (t *finalizersTopic) begin(p *plan) {
+	t.referent, t.queue = p.graph.Field("java.lang.ref.Reference", "referent"), p.graph.Field("java.lang.ref.Reference", "queue")
+	t.zombie = p.graph.Field("java.lang.ref.FinalizerReference", "zombie")
+	t.enqueued, t.hasEnqueued = p.graph.Static("java.lang.ref.ReferenceQueue", "ENQUEUED")
+	t.classes = map[string]*FinalizerClass{}
+	for _, f := range []*heap.Family{&t.android, &t.jvm} {
+		for _, o := range f.Objects {
+			p.ask(o, askFinalizer, 0)
+		}
+		if n := f.Count - int64(len(f.Objects)); n > 0 {
+			t.Warnings = append(t.Warnings, fmt.Errorf("finalizers: %d of %d are not read", n, f.Count))
+		}
+	}
+}
+
+func (t *finalizersTopic) visit(p *plan, r *heap.Record, _ uint8, _ uint32) {
+	queued := false
+	o, ok := r.RefOf(t.referent)
+	if zombie, there := r.RefOf(t.zombie); there {
+		// Android moves the referent there when it puts the reference into its queue
+		// (libcore FinalizerReference.java, art reference_queue.cc).
+		o, ok, queued = zombie, true, true
+	}
+	if !ok {
+		return
+	}
+	if queue, there := r.RefOf(t.queue); there && t.hasEnqueued && queue == t.enqueued {
+		queued = true
+	}
+	name := p.graph.Class(o)
+	c := t.classes[name]
+	if c == nil {
+		c = &FinalizerClass{Class: text.Excerpt(name, longestClass)}
+		t.classes[name] = c
+	}
+	c.Registered++
+	t.Registered++
+	if queued {
+		c.Queued++
+		t.Queued++
+	}
+	if queued || p.graph.Reachability(o) == heap.Finalizer {
+		c.Pending++
+		t.Pending++
+		bytes := p.graph.Shallow(o).Total()
+		c.PendingBytes, t.PendingBytes = sum(c.PendingBytes, bytes), sum(t.PendingBytes, bytes)
+	}
+}
+
+func (t *finalizersTopic) advance(*plan) {}
+
+func (t *finalizersTopic) finish(p *plan) {
+	t.Classes = []FinalizerClass{}
+	for _, c := range t.classes {
+		t.Classes = append(t.Classes, *c)
+	}
+	slices.SortFunc(t.Classes, func(a, b FinalizerClass) int {
+		return cmp.Or(cmp.Compare(b.Pending, a.Pending), cmp.Compare(b.Registered, a.Registered), cmp.Compare(a.Class, b.Class))
+	})
+	t.Classes, t.LeftOut = cut(t.Classes, p.options.Top)
+	t.classes = nil
+}

@@ -1,0 +1,101 @@
+package android
+
+import "github.com/leakgate/leakgate/internal/analysis/heap"
+
+// fragmentClasses are the fragments of the platform, of the support library and of
+// AndroidX.
+var fragmentClasses = [3]string{"android.app.Fragment", "android.support.v4.app.Fragment", androidxFragment}
+
+const androidxFragment = "androidx.fragment.app.Fragment"
+
+// fragmentFields are what tells the state of a fragment.
+type fragmentFields struct {
+	manager, called [3]*heap.Field
+	// maxState is there since androidx.fragment 1.1; registry leads to the state.
+	maxState, registry *heap.Field
+	// state was renamed when LifecycleRegistry was written anew in Kotlin.
+	state   [2]*heap.Field
+	ordinal *heap.Field
+}
+
+func newFragmentFields(g *heap.Graph) (f fragmentFields) {
+	for i, class := range fragmentClasses {
+		f.manager[i], f.called[i] = g.Field(class, "mFragmentManager"), g.Field(class, "mCalled")
+	}
+	f.maxState, f.registry = g.Field(androidxFragment, "mMaxState"), g.Field(androidxFragment, "mLifecycleRegistry")
+	f.state = [2]*heap.Field{g.Field("androidx.lifecycle.LifecycleRegistry", "state"), g.Field("androidx.lifecycle.LifecycleRegistry", "mState")}
+	f.ordinal = g.Field("java.lang.Enum", "ordinal")
+	return f
+}
+
+// The ordinals of androidx.lifecycle.Lifecycle.State, plus 1 so that 0 is not known.
+const (
+	lifecycleDestroyed = iota + 1
+	lifecycleInitialized
+)
+
+// fragment is what is known of one.
+type fragment struct {
+	// managed tells that it has a manager, called that its life cycle began; each is
+	// worth something where it is known.
+	managed, knowsManaged bool
+	called, knowsCalled   bool
+	androidx, hasMaxState bool
+	// lifecycle is the state of its LifecycleRegistry, 0 for unknown.
+	lifecycle int64
+}
+
+// state follows LeakCanary (AndroidObjectInspectors.kt, FRAGMENT, SUPPORT_FRAGMENT,
+// ANDROIDX_FRAGMENT). A fragment without a manager that was never called into is not
+// destroyed but new, also where the lifecycle does not tell.
+func (f fragment) state() string {
+	if f.androidx && f.lifecycle != 0 {
+		switch {
+		case f.lifecycle == lifecycleDestroyed:
+			return Destroyed
+		case f.lifecycle != lifecycleInitialized || !f.hasMaxState:
+			return Alive
+		}
+	}
+	switch {
+	case !f.knowsManaged || f.androidx && f.lifecycle == 0:
+		return Unknown
+	case f.managed:
+		return Alive
+	case f.knowsCalled && !f.called:
+		return NotAttached
+	case f.androidx && !f.knowsCalled:
+		return Unknown
+	}
+	return Destroyed
+}
+
+// visitFragment takes the record of a fragment, and of what its state is in.
+func (t *componentsTopic) visitFragment(p *plan, r *heap.Record, tag uint8, number uint32) {
+	f, last := &t.fragment, len(fragmentClasses)-1
+	switch tag {
+	case askLifecycle:
+		for _, state := range f.state {
+			if o, ok := r.RefOf(state); ok {
+				p.ask(o, askState, int(number))
+				return
+			}
+		}
+	case askState:
+		if n, ok := r.IntOf(f.ordinal); ok && n >= 0 && n < 16 {
+			t.states.fragments[last][number].lifecycle = n + 1
+		}
+	default:
+		i := int(tag - askFragment)
+		x := &t.states.fragments[i][number]
+		null, ok := r.IsNull(f.manager[i])
+		x.managed, x.knowsManaged = ok && !null, ok
+		x.called, x.knowsCalled = r.BoolOf(f.called[i])
+		if i == last {
+			x.androidx, x.hasMaxState = true, f.maxState.Declared()
+			if o, ok := r.RefOf(f.registry); ok {
+				p.ask(o, askLifecycle, int(number))
+			}
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package android
+
+import "github.com/leakgate/leakgate/internal/analysis/heap"
+
+// oldFragmentFields are those of the fragments without a lifecycle.
+var oldFragmentFields = [2]struct{ manager, called, tag field }{
+	{frameworkManager, frameworkCalled, frameworkTag},
+	{supportManager, supportCalled, supportTag},
+}
+
+// inspectOldFragment is Shark's FRAGMENT and SUPPORT_FRAGMENT.
+func inspectOldFragment(n int) func(*Inspector, heap.Object, *report) {
+	fields := oldFragmentFields[n]
+	return func(i *Inspector, o heap.Object, r *report) {
+		f := i.oldFragment(o, n)
+		if f.knowsManaged {
+			format, args := described(fields.manager, nullity(!f.managed))
+			switch state := f.state(); {
+			case f.managed:
+				r.notLeaking(format, args...)
+			case state == Destroyed || i.old:
+				r.leaking(format, args...)
+			default:
+				r.label(format, args...)
+			}
+		}
+		i.tag(o, fields.tag, "Fragment.mTag=%s", r)
+	}
+}
+
+func oldFragmentLeaks(n int) func(*Inspector, heap.Object) bool {
+	return func(i *Inspector, o heap.Object) bool {
+		f := i.oldFragment(o, n)
+		return f.state() == Destroyed || i.old && f.knowsManaged && !f.managed
+	}
+}
+
+func (i *Inspector) oldFragment(o heap.Object, n int) (f fragment) {
+	fields := oldFragmentFields[n]
+	null, known := i.isNull(o, fields.manager)
+	f.managed, f.knowsManaged = known && !null, known
+	f.called, f.knowsCalled = i.flag(o, fields.called)
+	return f
+}
+
+func (i *Inspector) tag(o heap.Object, f field, format string, r *report) {
+	if tag, ok := i.textOf(o, f); ok && tag != "" {
+		r.label(format, tag)
+	}
+}
+
+// inspectFragment is Shark's ANDROIDX_FRAGMENT.
+func (i *Inspector) inspectFragment(o heap.Object, r *report) {
+	f, registered := i.fragment(o)
+	switch {
+	case !registered:
+		if null, known := i.isNull(o, androidxRegistry); known && null || !known && !i.old {
+			r.label("Fragment.mLifecycleRegistry = null")
+		}
+	case i.old:
+		f.remarkOld(r)
+	default:
+		f.remark(r)
+	}
+	i.tag(o, androidxTag, "Fragment.mTag = %s", r)
+}
+
+func (i *Inspector) fragmentLeaks(o heap.Object) bool {
+	f, _ := i.fragment(o)
+	if i.old {
+		return f.lifecycle == lifecycleDestroyed
+	}
+	return f.leaks()
+}
+
+// fragment reads one of AndroidX; registered tells that it has a lifecycle.
+func (i *Inspector) fragment(o heap.Object) (f fragment, registered bool) {
+	f.androidx = true
+	null, known := i.isNull(o, androidxManager)
+	f.managed, f.knowsManaged = known && !null, known
+	f.called, f.knowsCalled = i.flag(o, androidxCalled)
+	_, f.hasMaxState = i.isNull(o, androidxMaxState)
+	registry, registered := i.ref(o, androidxRegistry)
+	if registered {
+		f.lifecycle = i.lifecycle(registry)
+	}
+	return f, registered
+}
+
+// ambiguous tells that the lifecycle alone does not tell: since androidx.fragment 1.1
+// that of a destroyed fragment is set back to INITIALIZED (AndroidXFragmentLifecycle.kt).
+func (f fragment) ambiguous() bool { return f.lifecycle == lifecycleInitialized && f.hasMaxState }
+
+// leaks tells that a fragment of AndroidX was destroyed.
+func (f fragment) leaks() bool {
+	return f.lifecycle == lifecycleDestroyed || f.ambiguous() && !f.managed && f.called
+}
+
+// remark says what is known of a fragment of AndroidX.
+func (f fragment) remark(r *report) {
+	const state = "Fragment.mLifecycleRegistry.state "
+	switch {
+	case !f.ambiguous():
+		f.remarkOld(r)
+	case f.managed:
+		r.notLeaking(state + "is INITIALIZED and Fragment.mFragmentManager is set")
+	case !f.knowsCalled:
+		r.label(state + "is INITIALIZED and the Fragment.mCalled field could not be found")
+	case f.called:
+		r.leaking(state + "was reset to INITIALIZED by Fragment#initState() after Fragment#onDestroy()")
+	default:
+		r.notLeaking(state + "is INITIALIZED and the fragment was never attached")
+	}
+}
+
+// remarkOld says what the lifecycle tells.
+func (f fragment) remarkOld(r *report) {
+	const format = "Fragment.mLifecycleRegistry.state is %s"
+	switch name := lifecycleName(f.lifecycle); {
+	case name == "":
+	case f.lifecycle == lifecycleDestroyed:
+		r.leaking(format, name)
+	default:
+		r.notLeaking(format, name)
+	}
+}
+
+// lifecycleNames are the constants of androidx.lifecycle.Lifecycle.State.
+var lifecycleNames = []string{"DESTROYED", "INITIALIZED", "CREATED", "STARTED", "RESUMED"}
+
+// lifecycleName gives the name of a state, which is its ordinal plus 1; "" for none.
+func lifecycleName(state int64) string {
+	if state < lifecycleDestroyed || state > int64(len(lifecycleNames)) {
+		return ""
+	}
+	return lifecycleNames[state-1]
+}
+
+// lifecycle gives the state of a LifecycleRegistry, as its ordinal plus 1; 0 where it is
+// not known. The ordinal is there where a stripped dump has no name.
+func (i *Inspector) lifecycle(registry heap.Object) int64 {
+	state, ok := i.ref(registry, registryState)
+	if !ok {
+		state, ok = i.ref(registry, registryOldState)
+	}
+	if !ok {
+		return 0
+	}
+	n, ok := i.number(state, enumOrdinal)
+	if !ok || n < 0 || n >= int64(len(lifecycleNames)) {
+		return 0
+	}
+	return n + 1
+}
+
+// inspectRegistry is Shark's LIFECYCLE_REGISTRY. That of a fragment's views is destroyed
+// with them, while the fragment goes on.
+func (i *Inspector) inspectRegistry(o heap.Object, r *report) {
+	state := i.lifecycle(o)
+	switch name := lifecycleName(state); {
+	case name == "":
+	case state == lifecycleDestroyed:
+		r.label("state = %s", name)
+	default:
+		r.notLeaking("state is %s", name)
+	}
+}
+
+// inspectViewModel says whether a ViewModel was cleared. One that was not may be out of
+// use all the same, where no ViewModelStore had it.
+func (i *Inspector) inspectViewModel(o heap.Object, r *report) {
+	cleared, f, known := i.cleared(o)
+	if !known {
+		return
+	}
+	format, args := described(f, cleared)
+	if cleared {
+		r.leaking(format, args...)
+	} else {
+		r.label(format, args...)
+	}
+}
+
+func (i *Inspector) viewModelLeaks(o heap.Object) bool {
+	cleared, _, _ := i.cleared(o)
+	return cleared
+}
+
+// cleared tells whether a ViewModel was, and by which field: since androidx.lifecycle
+// 2.8 it has an implementation behind it (ViewModel.jvm.kt, ViewModelImpl.kt).
+func (i *Inspector) cleared(o heap.Object) (cleared bool, f field, known bool) {
+	if cleared, known = i.flag(o, viewModelCleared); known {
+		return cleared, viewModelCleared, true
+	}
+	impl, ok := i.ref(o, viewModelImpl)
+	if !ok {
+		return false, 0, false
+	}
+	cleared, known = i.flag(impl, viewModelImplCleared)
+	return cleared, viewModelImplCleared, known
+}

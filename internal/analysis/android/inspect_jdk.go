@@ -1,0 +1,121 @@
+package android
+
+import "github.com/leakgate/leakgate/internal/analysis/heap"
+
+// watch is a KeyedWeakReference with which LeakCanary watches an object.
+type watch struct {
+	reference heap.Object
+	legacy    bool
+	retained  bool
+}
+
+var (
+	referenceClasses = []string{referenceClass, legacyClass}
+	referenceTexts   = []field{watchKey, watchDescription, watchName, legacyKey, legacyDescription, legacyName}
+)
+
+// notRetained is the time of a reference whose object need not be gone yet.
+const notRetained = -1
+
+// readUptime takes the time of the dump. It is 0 where another than LeakCanary asked for
+// the dump.
+func (i *Inspector) readUptime() {
+	i.uptime, i.knowsUptime = i.graph.StaticInt(referenceClass, "heapDumpUptimeMillis")
+	if !i.old && i.uptime == 0 {
+		i.knowsUptime = false
+	}
+}
+
+// readWatch notes a reference with the object that it is of. One of LeakCanary 1 has no
+// times: it was there because its object is.
+func (i *Inspector) readWatch(reference heap.Object) {
+	object, ok := i.ref(reference, referent)
+	if !ok {
+		return
+	}
+	w := watch{reference: reference, legacy: i.graph.Class(reference) == legacyClass}
+	at, known := i.number(reference, retainedAt)
+	w.retained = !known || at != notRetained || i.old && !i.knowsUptime
+	i.watches[object] = append(i.watches[object], w)
+}
+
+// inspectWatches says what LeakCanary knows of an object: Shark's KEYED_WEAK_REFERENCE.
+func (i *Inspector) inspectWatches(o heap.Object, r *report) {
+	watches := i.watches[o]
+	for _, w := range watches[:min(len(watches), mostRemarks)] {
+		i.inspectWatch(w, r)
+	}
+}
+
+func (i *Inspector) inspectWatch(w watch, r *report) {
+	key, fields := watchKey, []field{watchDescription, watchName}
+	if w.legacy {
+		key, fields = legacyKey, []field{legacyDescription, legacyName}
+	}
+	description := "Unknown (legacy)"
+	for _, f := range fields {
+		if text, ok := i.textOf(w.reference, f); ok {
+			description = text
+			break
+		}
+		if i.taken(w.reference, f) {
+			description = ""
+			break
+		}
+	}
+	if description == "" {
+		r.leaking("ObjectWatcher was watching this")
+	} else {
+		r.leaking("ObjectWatcher was watching this because %s", description)
+	}
+	if text, ok := i.textOf(w.reference, key); ok {
+		r.label("key = %s", text)
+	}
+	if !i.knowsUptime {
+		return
+	}
+	if at, ok := i.number(w.reference, watchedAt); ok {
+		r.label("watchDurationMillis = %d", i.uptime-at)
+	}
+	if at, ok := i.number(w.reference, retainedAt); ok {
+		if at != notRetained {
+			at = i.uptime - at
+		}
+		r.label("retainedDurationMillis = %d", at)
+	}
+}
+
+// inspectLoader is Shark's CLASSLOADER.
+func (i *Inspector) inspectLoader(_ heap.Object, r *report) {
+	r.notLeaking("A ClassLoader is never leaking")
+}
+
+// inspectAnonymous is Shark's ANONYMOUS_CLASS. Which interface a class has that extends
+// Object, a dump does not say.
+func (i *Inspector) inspectAnonymous(o heap.Object, r *report) {
+	if !anonymous.MatchString(i.graph.Class(o)) {
+		return
+	}
+	names := i.graph.Hierarchy(i.graph.ClassNumber(o))
+	if len(names) > 1 && names[1] != "java.lang.Object" {
+		r.label("Anonymous subclass of %s", names[1])
+	}
+}
+
+// inspectThread is Shark's THREAD. Before JDK 8 the name is a char[].
+func (i *Inspector) inspectThread(o heap.Object, r *report) {
+	if name, ok := i.ref(o, threadName); ok && i.old && i.graph.Class(name) != "java.lang.String" {
+		r.label("Thread name: 'null'")
+		return
+	}
+	if name, ok := i.textOrNull(o, threadName); ok {
+		r.label("Thread name: '%s'", name)
+	}
+}
+
+// inspectMainThread is Shark's MAIN_THREAD: Android's never ends.
+func (i *Inspector) inspectMainThread(o heap.Object, r *report) {
+	if name, ok := i.textOf(o, threadName); ok && name == mainThread {
+		r.notLeaking("the main thread always runs")
+	}
+}

@@ -1,0 +1,144 @@
+package android
+
+import (
+	"regexp"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+)
+
+// rule is what is known of the instances of a class and of its subclasses.
+type rule struct {
+	// class is "" for the instances of all classes.
+	class   string
+	inspect func(*Inspector, heap.Object, *report)
+	// leaks tells that an object should be gone, without doubt; nil never does.
+	leaks func(*Inspector, heap.Object) bool
+	// jvm rules are for the dumps of all runtimes, later ones for Shark 3 alone.
+	jvm, later bool
+}
+
+// rules are in Shark's order, with those for classes that Shark does not know last.
+var rules = []rule{
+	{class: "java.lang.ClassLoader", inspect: (*Inspector).inspectLoader, jvm: true},
+	{inspect: (*Inspector).inspectAnonymous, jvm: true},
+	{class: threadClass, inspect: (*Inspector).inspectThread, jvm: true},
+	{class: viewClass, inspect: (*Inspector).inspectView, leaks: (*Inspector).viewLeaks},
+	{class: "android.widget.Editor", inspect: (*Inspector).inspectEditor, leaks: (*Inspector).editorLeaks},
+	{class: activityClass, inspect: (*Inspector).inspectActivity, leaks: (*Inspector).activityLeaks},
+	{class: serviceClass, inspect: (*Inspector).inspectService, leaks: (*Inspector).serviceLeaks},
+	{inspect: (*Inspector).inspectContextFields},
+	{class: wrapperClass, inspect: (*Inspector).inspectWrapper, leaks: (*Inspector).wrapperLeaks},
+	{class: "android.app.ApplicationPackageManager", inspect: (*Inspector).inspectPackageManager, leaks: (*Inspector).packageManagerLeaks, later: true},
+	{class: "android.app.ContextImpl", inspect: (*Inspector).inspectContextImpl, leaks: (*Inspector).contextImplLeaks},
+	{class: "android.app.Dialog", inspect: (*Inspector).inspectDialog},
+	{class: "android.app.ActivityThread", inspect: alive("ActivityThread is a singleton")},
+	{class: applicationClass, inspect: alive("Application is a singleton")},
+	{class: "android.view.inputmethod.InputMethodManager", inspect: alive("InputMethodManager is a singleton")},
+	{class: fragmentClasses[0], inspect: inspectOldFragment(0), leaks: oldFragmentLeaks(0)},
+	{class: fragmentClasses[1], inspect: inspectOldFragment(1), leaks: oldFragmentLeaks(1)},
+	{class: androidxFragment, inspect: (*Inspector).inspectFragment, leaks: (*Inspector).fragmentLeaks},
+	{class: "android.os.MessageQueue", inspect: (*Inspector).inspectQueue, leaks: (*Inspector).queueLeaks},
+	{class: "android.app.LoadedApk", inspect: (*Inspector).inspectLoadedApk},
+	{class: "mortar.Presenter", inspect: (*Inspector).inspectPresenter},
+	{class: "mortar.MortarScope", inspect: (*Inspector).inspectScope, leaks: (*Inspector).scopeLeaks},
+	{class: "com.squareup.coordinators.Coordinator", inspect: (*Inspector).inspectCoordinator},
+	{class: threadClass, inspect: (*Inspector).inspectMainThread},
+	{class: "android.view.ViewRootImpl", inspect: (*Inspector).inspectViewRoot, leaks: (*Inspector).viewRootLeaks},
+	{class: "android.view.Window", inspect: (*Inspector).inspectWindow, leaks: (*Inspector).windowLeaks},
+	{class: "android.os.Message", inspect: (*Inspector).inspectMessage},
+	{class: "android.widget.Toast", inspect: (*Inspector).inspectToast, leaks: (*Inspector).toastLeaks},
+	{class: "androidx.compose.runtime.Recomposer", inspect: (*Inspector).inspectRecomposer},
+	{class: "androidx.compose.runtime.CompositionImpl", inspect: (*Inspector).inspectComposition},
+	{class: "android.animation.Animator", inspect: (*Inspector).inspectAnimator},
+	{class: "android.animation.ObjectAnimator", inspect: (*Inspector).inspectObjectAnimator},
+	{class: "androidx.lifecycle.LifecycleRegistry", inspect: (*Inspector).inspectRegistry},
+	{class: "android.os.Binder", inspect: (*Inspector).inspectBinder, later: true},
+	{class: "androidx.lifecycle.ViewModel", inspect: (*Inspector).inspectViewModel, leaks: (*Inspector).viewModelLeaks, later: true},
+}
+
+// alive is said of what is always needed.
+func alive(reason string) func(*Inspector, heap.Object, *report) {
+	return func(_ *Inspector, _ heap.Object, r *report) { r.notLeaking(reason) }
+}
+
+const (
+	threadClass      = "java.lang.Thread"
+	viewClass        = "android.view.View"
+	decorViewClass   = "com.android.internal.policy.DecorView"
+	decorClass       = "com.android.internal.policy.DecorContext"
+	contextClass     = "android.content.Context"
+	wrapperClass     = "android.content.ContextWrapper"
+	activityClass    = "android.app.Activity"
+	applicationClass = "android.app.Application"
+	serviceClass     = "android.app.Service"
+	listClass        = "java.util.ArrayList"
+)
+
+// kin are the classes that a class extends, itself included.
+type kin uint16
+
+const (
+	kinView kin = 1 << iota
+	kinDecor
+	kinContext
+	kinWrapper
+	kinActivity
+	kinApplication
+	kinService
+	kinList
+)
+
+var kinClasses = map[string]kin{
+	viewClass: kinView, decorClass: kinDecor, contextClass: kinContext, wrapperClass: kinWrapper,
+	activityClass: kinActivity, applicationClass: kinApplication, serviceClass: kinService, listClass: kinList,
+}
+
+// component are the kinds of contexts that end the unwrapping of others.
+const component = kinActivity | kinApplication | kinService
+
+// classFacts are what is known of a class by its names.
+type classFacts struct {
+	known bool
+	kin   kin
+	// rules are bits, leaking those of them that tell leaking objects.
+	rules, leaking uint64
+}
+
+// facts gives those of an object's class.
+func (i *Inspector) facts(o heap.Object) *classFacts {
+	n := i.graph.ClassNumber(o)
+	f := &i.classes[n]
+	if !f.known {
+		*f = i.learn(i.graph.Hierarchy(n))
+	}
+	return f
+}
+
+func (i *Inspector) learn(hierarchy []string) classFacts {
+	f := classFacts{known: true}
+	if len(hierarchy) == 0 || isArray(hierarchy[0]) {
+		return f
+	}
+	own := map[string]bool{"": true}
+	for _, name := range hierarchy {
+		own[name] = true
+		f.kin |= kinClasses[name]
+	}
+	for n := range i.rules {
+		r := &i.rules[n]
+		if !own[r.class] || r.later && i.old || !r.jvm && !i.android {
+			continue
+		}
+		f.rules |= 1 << n
+		if r.leaks != nil {
+			f.leaking |= 1 << n
+		}
+	}
+	return f
+}
+
+// is tells whether an object is of a class or of one of its subclasses, for any of some.
+func (i *Inspector) is(o heap.Object, k kin) bool { return i.facts(o).kin&k != 0 }
+
+// anonymous is the name of an anonymous class as javac and kotlinc give it.
+var anonymous = regexp.MustCompile(`^.+\$\d+$`)

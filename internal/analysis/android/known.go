@@ -1,0 +1,158 @@
+package android
+
+import (
+	"slices"
+
+	"github.com/leakgate/leakgate/internal/analysis/trace"
+)
+
+// Edition is one list of known references.
+type Edition uint8
+
+const (
+	// Shark3 is the list of Shark 3, mended where that could not have been meant: with
+	// the matchers that it makes and then drops, and with two patterns that match
+	// nothing put right. See changes214.
+	Shark3 Edition = iota
+	// Shark214 is the list of Shark 2.14 as it is, for comparisons with it.
+	Shark214
+)
+
+// matchersOf returns the references that the platform, its makers and a few libraries are
+// known to leak by, and those that never tell who holds an object: those of an edition
+// that apply to a build, in Shark's order: of two with the same pattern the later is meant. Where the build is not known those
+// apply that every build has. Conditions are shared and must not be changed.
+func matchersOf(e Edition, b trace.Build) []trace.Matcher {
+	return e.matchers(func(m *trace.Matcher) bool { return m.Applies(b) })
+}
+
+// tables are all matchers, in Shark's order.
+var tables = [][]trace.Matcher{platformLeaks, samsungLeaks, vendorLeaks, ignoredByJDK, ignoredByAndroid}
+
+// matchers gives those of an edition that apply.
+func (e Edition) matchers(applies func(*trace.Matcher) bool) (all []trace.Matcher) {
+	for _, table := range tables {
+		for _, m := range table {
+			m, there := e.edit(m)
+			if there && applies(&m) {
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}
+
+// namedBuilds are the manufacturers and IDs of builds that matchers name.
+func namedBuilds() (makers, ids []string) {
+	for _, table := range tables {
+		for _, m := range table {
+			for _, c := range m.Where {
+				makers, ids = append(makers, c.Manufacturers...), append(ids, c.IDs...)
+			}
+		}
+	}
+	return distinct(makers), distinct(ids)
+}
+
+func distinct(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// inAOSP are patterns of makers' leaks that AOSP has too, at that level: there the field
+// says nothing about the maker.
+var inAOSP = map[trace.Pattern]bool{
+	// The WebView of Android 4.4 (AwResource.java).
+	staticField("com.android.org.chromium.android_webview.AwResource", "sResources"): true,
+}
+
+// JVMMatchers are the references that never tell who holds an object in the dump of a
+// JVM. There are no known leaks of its libraries.
+func JVMMatchers() []trace.Matcher { return slices.Clone(ignoredByJDK) }
+
+// edit gives what an edition has in place of a matcher, and whether it has any.
+func (e Edition) edit(m trace.Matcher) (trace.Matcher, bool) {
+	if e != Shark214 {
+		return m, true
+	}
+	old, changed := changes214[m.Pattern]
+	if !changed {
+		return m, true
+	}
+	if old == nil {
+		return trace.Matcher{}, false
+	}
+	m.Pattern, m.Where = old.Pattern, old.Where
+	return m, true
+}
+
+// changes214 is what Shark 2.14 has in place of matchers of the tables, by their
+// patterns: nil is nothing. But for the builds of mNextServedView, Shark 3 has the
+// same faults.
+var changes214 = map[trace.Pattern]*trace.Matcher{
+	instanceField(inputMethodManager, "mNextServedView"): was(instanceField(inputMethodManager, "mNextServedView"), between(15, 33)),
+	// The field is static, and an instance pattern does not match a static field.
+	staticField(connectivityManager, "sInstance"): was(instanceField(connectivityManager, "sInstance"), until(23)),
+	// Without its package it is the name of no class.
+	instanceField(connectivityManager+"$CallbackHandler", "this$0"): was(instanceField("ConnectivityManager$CallbackHandler", "this$0"), at(33)),
+	// These are made and not added to the list: "references +=" is missing.
+	staticField(awContents, "A0"): nil,
+	instanceField("WV.R9", "e"):   nil,
+	instanceField("WV.a6", "c"):   nil,
+	instanceField("WV.H5", "c"):   nil,
+	instanceField("WV.Y9", "e"):   nil,
+	instanceField("WV.U4", "c"):   nil,
+	jniGlobal(jobServiceStub):     nil,
+	jniGlobal(dreamServiceStub):   nil,
+}
+
+// sharkFile names the enum entries of Shark that are a source themselves.
+const sharkFile = "LeakCanary AndroidReferenceMatchers.kt "
+
+// What tables write matchers with.
+
+func leak(p trace.Pattern, description, source string, where ...trace.Condition) trace.Matcher {
+	return trace.Matcher{Pattern: p, Description: description, Source: source, Where: where}
+}
+
+func ignore(p trace.Pattern, description, source string) trace.Matcher {
+	return trace.Matcher{Pattern: p, Ignored: true, Description: description, Source: source}
+}
+
+func instanceField(class, name string) trace.Pattern {
+	return trace.Pattern{Kind: trace.InstanceField, Class: class, Name: name}
+}
+
+func staticField(class, name string) trace.Pattern {
+	return trace.Pattern{Kind: trace.StaticField, Class: class, Name: name}
+}
+
+func jniGlobal(class string) trace.Pattern {
+	return trace.Pattern{Kind: trace.NativeGlobal, Class: class}
+}
+
+func threadLocals(thread string) trace.Pattern {
+	return trace.Pattern{Kind: trace.JavaLocal, Name: thread}
+}
+
+func was(p trace.Pattern, where ...trace.Condition) *trace.Matcher {
+	return &trace.Matcher{Pattern: p, Where: where}
+}
+
+func between(first, last int) trace.Condition {
+	return trace.Condition{MinSDK: first, MaxSDK: last}
+}
+
+func at(sdk int) trace.Condition { return between(sdk, sdk) }
+
+func from(sdk int) trace.Condition { return trace.Condition{MinSDK: sdk} }
+
+// until begins with 1: 0 is a level that is not known, and not an old one.
+func until(sdk int) trace.Condition { return between(1, sdk) }
+
+// by narrows builds to those of manufacturers, as android.os.Build.MANUFACTURER has
+// them.
+func by(c trace.Condition, manufacturers ...string) trace.Condition {
+	c.Manufacturers = manufacturers
+	return c
+}

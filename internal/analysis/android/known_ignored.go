@@ -1,0 +1,38 @@
+package android
+
+import "github.com/leakgate/leakgate/internal/analysis/trace"
+
+const (
+	jdkFile     = "LeakCanary JdkReferenceMatchers.kt "
+	referenceOf = "A reference object does not keep what it refers to."
+	linkOf      = "The link of a list that runs through all such objects does not tell who needs them."
+)
+
+// ignoredByJDK are the references that never tell who holds an object, on a JVM and on
+// Android.
+var ignoredByJDK = []trace.Matcher{
+	ignore(instanceField("java.lang.ref.WeakReference", "referent"), referenceOf, jdkFile+"REFERENCES"),
+	ignore(instanceField("leakcanary.KeyedWeakReference", "referent"), "LeakCanary's own reference to a watched object keeps nothing.", jdkFile+"REFERENCES"),
+	ignore(instanceField("java.lang.ref.SoftReference", "referent"), referenceOf+" A soft one is cleared before memory runs out.", jdkFile+"REFERENCES"),
+	ignore(instanceField("java.lang.ref.PhantomReference", "referent"), referenceOf, jdkFile+"REFERENCES"),
+	ignore(instanceField("java.lang.ref.Finalizer", "prev"), linkOf, jdkFile+"REFERENCES"),
+	ignore(instanceField("java.lang.ref.Finalizer", "element"), linkOf, jdkFile+"REFERENCES"),
+	ignore(instanceField("java.lang.ref.Finalizer", "next"), linkOf, jdkFile+"REFERENCES"),
+	ignore(instanceField("java.lang.ref.FinalizerReference", "prev"), linkOf, jdkFile+"REFERENCES"),
+	ignore(instanceField("java.lang.ref.FinalizerReference", "element"), linkOf, jdkFile+"REFERENCES"),
+	ignore(instanceField("java.lang.ref.FinalizerReference", "next"), linkOf, jdkFile+"REFERENCES"),
+	ignore(instanceField("sun.misc.Cleaner", "prev"), linkOf, jdkFile+"REFERENCES"),
+	ignore(instanceField("sun.misc.Cleaner", "next"), linkOf, jdkFile+"REFERENCES"),
+	ignore(threadLocals(watchdogThread), "What this thread holds is about to be collected: nothing else had a shorter path to it.", jdkFile+"FINALIZER_WATCHDOG_DAEMON"),
+	ignore(threadLocals(mainThread), "Local variables of the main thread change all the time. The path that matters is another.", jdkFile+"MAIN"),
+}
+
+// ignoredByAndroid are those of Android and of LeakCanary in the app.
+var ignoredByAndroid = []trace.Matcher{
+	ignore(threadLocals(leakCanaryThread), "The thread that wrote the dump.", sharkFile+"LEAK_CANARY_THREAD"),
+	ignore(instanceField("leakcanary.internal.InternalLeakCanary", "resumedActivity"),
+		"LeakCanary holds the resumed activity, which is never a destroyed one. What that activity holds has a path without LeakCanary.", sharkFile+"LEAK_CANARY_HEAP_DUMPER"),
+	ignore(instanceField("leakcanary.internal.InternalLeakCanary", "application"), "LeakCanary holds the application, which is there anyway.", sharkFile+"LEAK_CANARY_INTERNAL"),
+	ignore(instanceField("android.view.Choreographer$FrameDisplayEventReceiver", "mMessageQueue"),
+		"Keeps the queue for its native peer. The main looper holds the queue too, and that is the path to show.", sharkFile+"EVENT_RECEIVER__MMESSAGE_QUEUE"),
+}

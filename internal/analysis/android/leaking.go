@@ -1,0 +1,49 @@
+package android
+
+import (
+	"context"
+	"math/bits"
+	"slices"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+)
+
+// patience is how many objects are judged between two looks at the context.
+const patience = 1 << 16
+
+// Leaking gives the objects that should be gone without doubt, whoever holds them: by
+// what they say of themselves, and those of Watched (Shark, FilteringLeakingObjectFinder
+// with appLeakingObjectFilters). They are in the order of their numbers; unreachable
+// ones are among them. The error is ctx's.
+func (i *Inspector) Leaking(ctx context.Context) ([]heap.Object, error) {
+	list := i.Watched()
+	if !i.android {
+		return list, ctx.Err()
+	}
+	for o := range heap.Object(i.graph.Objects) {
+		if o%patience == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		for m := i.facts(o).leaking; m != 0; m &= m - 1 {
+			if i.rules[bits.TrailingZeros64(m)].leaks(i, o) {
+				list = append(list, o)
+				break
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list), ctx.Err()
+}
+
+// Watched gives the objects that LeakCanary waited for in vain (Shark,
+// KeyedWeakReferenceFinder), in the order of their numbers.
+func (i *Inspector) Watched() []heap.Object {
+	var list []heap.Object
+	for o, watches := range i.watches {
+		if slices.ContainsFunc(watches, func(w watch) bool { return w.retained }) {
+			list = append(list, o)
+		}
+	}
+	slices.Sort(list)
+	return list
+}

@@ -1,0 +1,453 @@
+package android
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+)
+
+// Strings are the java.lang.String objects, reachable or not.
+type Strings struct {
+	Count int64 `json:"count"`
+	// Compared tells that the texts were compared; else what follows is absent.
+	Compared bool `json:"compared"`
+	// Distinct is the number of different texts. Strings without one, and those that
+	// could not be compared, are in WithoutText.
+	Distinct    int64 `json:"distinct,omitempty"`
+	WithoutText int64 `json:"without_text,omitempty"`
+	// WastedBytes is what all but one String of each text take.
+	WastedBytes int64 `json:"wasted_bytes,omitempty"`
+	// Repeated are the texts that most Strings have, Wasteful those that waste most.
+	Repeated []RepeatedString `json:"repeated,omitempty"`
+	Wasteful []RepeatedString `json:"wasteful,omitempty"`
+	// LeftOut is the number of further texts that several Strings have.
+	LeftOut  int64   `json:"left_out,omitempty"`
+	Warnings []error `json:"-"`
+}
+
+// RepeatedString is a text that several Strings have. Value is cut after 256
+// characters, Length is all of it.
+type RepeatedString struct {
+	Value       string `json:"value"`
+	Length      int64  `json:"length"`
+	Count       int64  `json:"count"`
+	WastedBytes int64  `json:"wasted_bytes"`
+	// Object is one of them.
+	Object hprof.ID `json:"object"`
+}
+
+const (
+	// mostStrings are compared without being asked for: more than apps have. On a JVM
+	// it is mostJVMStrings, as the heap of a server takes seconds.
+	mostStrings    = 1 << 20
+	mostJVMStrings = 1 << 17
+	// mostOpen bounds the texts that go on behind a piece of an array.
+	mostOpen = 1 << 10
+	// eager is how many bytes are compared for each byte of heap: arrays that Strings
+	// share count once for each String. A dump made to need more is not compared to
+	// its end.
+	eager = 8
+)
+
+// entry is one String. 24 bytes.
+type entry struct {
+	array  heap.Object
+	object heap.Object
+	first  uint32
+	// length is that of the text in elements, and the bit that it is wide.
+	length uint32
+	// hash is that of the text; 0 is not known.
+	hash uint64
+}
+
+const wideBit = 1 << 31
+
+func (e *entry) span() span {
+	return span{e.array, e.first, e.length &^ wideBit, e.length&wideBit != 0}
+}
+
+// stringsTopic compares texts by 64-bit hashes with a seed of their own, so that no
+// dump can be made to have two of one.
+type stringsTopic struct {
+	Strings
+
+	// most is how many Strings are compared.
+	most    int
+	family  heap.Family
+	layout  *layout
+	entries []entry
+	// order has the entries by array, and within an array by where they begin.
+	order []uint32
+	seed  maphash.Seed
+	level int
+	// budget is the bytes that may still be compared; unread are the Strings for which
+	// it was too small.
+	budget, unread int64
+	// open are texts that go on in the next piece of their array.
+	open map[uint32]*maphash.Hash
+	// blank are texts of nothing but NUL or question marks, as strippers write them;
+	// worded are all that are not empty.
+	blank, worded     int64
+	repeated, wasting best[stringGroup]
+	// texts are where the texts of groups will be.
+	texts map[heap.Object]int
+}
+
+// stringGroup is the Strings of one text. It has the first of them.
+type stringGroup struct {
+	entry
+	count, wasted int64
+}
+
+const (
+	askEntry uint8 = iota
+	askValue
+)
+
+func newStringsTopic(o Options) *stringsTopic {
+	if o.AllStrings {
+		return &stringsTopic{most: math.MaxInt - 1}
+	}
+	return &stringsTopic{most: mostStrings}
+}
+
+func (t *stringsTopic) families() []*heap.Family {
+	// One more than are compared tells that there are too many.
+	t.family = heap.Family{Class: "java.lang.String", Limit: t.most + 1}
+	return []*heap.Family{&t.family}
+}
+
+func (t *stringsTopic) begin(p *plan) {
+	t.Count = t.family.Count
+	if runtime(p.graph) == RuntimeJVM && !p.options.AllStrings {
+		t.most = min(t.most, mostJVMStrings)
+	}
+	if t.Count > int64(t.most) {
+		t.family.Objects = nil
+		t.warn("%d are not compared: more than the %d that are without being asked for", t.Count, t.most)
+		return
+	}
+	t.Compared = true
+	t.layout, t.seed, t.open, t.texts = newLayout(p.graph), maphash.MakeSeed(), map[uint32]*maphash.Hash{}, map[heap.Object]int{}
+	for _, h := range p.graph.Heaps {
+		t.budget = sum(t.budget, h.Bytes)
+	}
+	t.budget = max(min(t.budget, largest/eager)*eager, 1<<20)
+	t.entries = make([]entry, len(t.family.Objects))
+	for i, o := range t.family.Objects {
+		t.entries[i] = entry{object: o, array: noArray}
+		p.ask(o, askEntry, i)
+	}
+	t.family.Objects = nil
+}
+
+func (t *stringsTopic) warn(format string, args ...any) {
+	t.Warnings = append(t.Warnings, fmt.Errorf("strings: "+format, args...))
+}
+
+func (t *stringsTopic) visit(_ *plan, r *heap.Record, tag uint8, number uint32) {
+	if tag == askValue {
+		t.piece(r, number)
+		return
+	}
+	e := &t.entries[number]
+	s, ok := t.layout.span(r)
+	switch {
+	case !ok:
+	case s.length == 0:
+		e.hash = t.hash(nil, hprof.Byte)
+	default:
+		e.array, e.first, e.length = s.array, s.first, min(s.length, wideBit-1)
+		if s.wide {
+			e.length |= wideBit
+		}
+	}
+}
+
+// hash is that of a text, never 0. Runtimes keep a text in bytes whenever they can,
+// so that two of different types differ; the empty one is of no type.
+func (t *stringsTopic) hash(b []byte, kind hprof.Type) uint64 {
+	return t.typed(maphash.Bytes(t.seed, b), kind, len(b))
+}
+
+func (t *stringsTopic) typed(h uint64, kind hprof.Type, n int) uint64 {
+	if kind == hprof.Char && n > 0 {
+		h = ^h
+	}
+	return max(h, 1)
+}
+
+// piece takes the texts that a piece of an array has. number is the place in order of
+// the first entry of that array.
+func (t *stringsTopic) piece(r *heap.Record, number uint32) {
+	if r.Kind != hprof.SubPrimitiveArray || (r.Type != hprof.Byte && r.Type != hprof.Char) {
+		return
+	}
+	order := t.order[number:]
+	if r.First > 0 {
+		t.goOn(r)
+		i, _ := slices.BinarySearchFunc(order, r.First, func(i, first uint32) int {
+			return cmp.Or(cmp.Compare(t.entries[i].array, r.Object), cmp.Compare(t.entries[i].first, first))
+		})
+		order = order[i:]
+	}
+	end := uint64(r.First) + uint64(len(r.Body)/r.Type.Size(8))
+	for _, i := range order {
+		if e := &t.entries[i]; e.array != r.Object || uint64(e.first) >= end && end < uint64(r.Count) {
+			return
+		}
+		t.begins(r, i, end)
+	}
+}
+
+// begins takes a text that begins in a piece of its array, which has the elements up
+// to end.
+func (t *stringsTopic) begins(r *heap.Record, number uint32, end uint64) {
+	e := &t.entries[number]
+	first, count, size := uint64(e.first), uint64(r.Count), uint64(r.Type.Size(8))
+	if first > count {
+		return
+	}
+	length := min(uint64(e.length&^wideBit), count-first)
+	e.length = e.length&wideBit | uint32(length)
+	text := r.Body[(first-uint64(r.First))*size : (min(first+length, end)-uint64(r.First))*size]
+	if !t.afford(len(text)) {
+		return
+	}
+	if first+length <= end {
+		e.hash = t.hash(text, r.Type)
+		t.look(text, r.Type)
+		return
+	}
+	if len(t.open) >= mostOpen {
+		t.unread++
+		return
+	}
+	h := &maphash.Hash{}
+	h.SetSeed(t.seed)
+	_, _ = h.Write(text) // a Hash takes all
+	t.open[number] = h
+}
+
+// afford tells whether n more bytes may be compared.
+func (t *stringsTopic) afford(n int) bool {
+	if t.budget -= int64(n) + 8; t.budget < 0 {
+		t.unread++
+		return false
+	}
+	return true
+}
+
+// goOn takes what a piece has of texts that began before it.
+func (t *stringsTopic) goOn(r *heap.Record) {
+	size := uint64(r.Type.Size(8))
+	end := uint64(r.First) + uint64(len(r.Body))/size
+	for number, h := range t.open {
+		e := &t.entries[number]
+		if e.array != r.Object {
+			continue
+		}
+		last := uint64(e.first) + uint64(e.length&^wideBit)
+		n := (min(last, end) - uint64(r.First)) * size
+		if !t.afford(int(n)) {
+			delete(t.open, number)
+			continue
+		}
+		_, _ = h.Write(r.Body[:n])
+		if last <= end {
+			e.hash = t.typed(h.Sum64(), r.Type, 1)
+			t.worded++
+			delete(t.open, number)
+		}
+	}
+}
+
+// look counts texts without contents.
+func (t *stringsTopic) look(b []byte, kind hprof.Type) {
+	if len(b) == 0 {
+		return
+	}
+	t.worded++
+	if stripped(b, kind) {
+		t.blank++
+	}
+}
+
+// stripped tells whether contents are what strippers put in the place of real ones:
+// NULs, or question marks (LeakCanary, HprofPrimitiveArrayStripper).
+func stripped(b []byte, kind hprof.Type) bool {
+	if kind == hprof.Char && b[0] == 0 && len(b) > 1 && b[1] == '?' {
+		for i, c := range b {
+			if c != "\x00?"[i&1] {
+				return false
+			}
+		}
+		return true
+	}
+	if b[0] != 0 && b[0] != '?' {
+		return false
+	}
+	return bytes.Count(b, b[:1]) == len(b)
+}
+
+func (t *stringsTopic) advance(p *plan) {
+	if !t.Compared {
+		return
+	}
+	switch t.level++; t.level {
+	case 1:
+		if t.askArrays(p) {
+			return
+		}
+		t.level++
+		t.group(p)
+	case 2:
+		t.group(p)
+	}
+}
+
+// askArrays wants the arrays of all texts. It tells whether there are any.
+func (t *stringsTopic) askArrays(p *plan) bool {
+	keys := make([]uint64, 0, len(t.entries))
+	for i, e := range t.entries {
+		if e.array != noArray {
+			keys = append(keys, uint64(e.array)<<32|uint64(i))
+		}
+	}
+	slices.Sort(keys)
+	t.order = make([]uint32, len(keys))
+	for i, k := range keys {
+		t.order[i] = uint32(k)
+	}
+	for i := 0; i < len(keys); {
+		array := heap.Object(keys[i] >> 32)
+		p.ask(array, askValue, i)
+		end := i + 1
+		for end < len(keys) && heap.Object(keys[end]>>32) == array {
+			end++
+		}
+		if end > i+1 {
+			slices.SortFunc(t.order[i:end], func(a, b uint32) int {
+				return cmp.Or(cmp.Compare(t.entries[a].first, t.entries[b].first), cmp.Compare(a, b))
+			})
+		}
+		i = end
+	}
+	return len(keys) > 0
+}
+
+// group finds equal texts.
+func (t *stringsTopic) group(p *plan) {
+	t.order = nil
+	if t.worded >= 10 && t.blank >= t.worded/10*9 {
+		t.Compared, t.entries = false, nil
+		t.warn("the texts were taken out of this dump; they are not compared")
+		return
+	}
+	if t.unread > 0 {
+		t.warn("%d strings are not compared: too many share large arrays", t.unread)
+	}
+	order := byHash(t.entries)
+	rank := func(a, b int64, x, y heap.Object) int { return cmp.Or(cmp.Compare(b, a), cmp.Compare(x, y)) }
+	t.repeated = best[stringGroup]{limit: p.options.Top, order: func(a, b stringGroup) int { return rank(a.count, b.count, a.object, b.object) }}
+	t.wasting = best[stringGroup]{limit: p.options.Top, order: func(a, b stringGroup) int { return rank(a.wasted, b.wasted, a.object, b.object) }}
+	for i := 0; i < len(order); {
+		end := i + 1
+		for end < len(order) && t.entries[order[end]].hash == t.entries[order[i]].hash {
+			end++
+		}
+		t.take(p, order[i:end])
+		i = end
+	}
+	t.LeftOut = max(0, t.LeftOut-int64(len(t.repeated.sorted())))
+	for _, list := range [][]stringGroup{t.repeated.list, t.wasting.sorted()} {
+		for _, g := range list {
+			if _, asked := t.texts[g.object]; !asked && g.array != noArray {
+				t.texts[g.object] = p.textOf(g.span())
+			}
+		}
+	}
+	t.entries = nil
+}
+
+// byHash orders entries so that equal hashes are together, those of one array too.
+// Hashes are spread evenly, so nearly each has a bucket to itself.
+func byHash(entries []entry) []uint32 {
+	shift := 64 - bits.Len(uint(len(entries)))
+	starts := make([]uint32, 1<<(64-shift)+1)
+	for i := range entries {
+		starts[entries[i].hash>>shift+1]++
+	}
+	for i := 1; i < len(starts); i++ {
+		starts[i] += starts[i-1]
+	}
+	order, next := make([]uint32, len(entries)), slices.Clone(starts)
+	for i := range entries {
+		bucket := entries[i].hash >> shift
+		order[next[bucket]] = uint32(i)
+		next[bucket]++
+	}
+	for i := range len(starts) - 1 {
+		if bucket := order[starts[i]:starts[i+1]]; len(bucket) > 1 {
+			slices.SortFunc(bucket, func(a, b uint32) int {
+				return cmp.Or(cmp.Compare(entries[a].hash, entries[b].hash), cmp.Compare(entries[a].array, entries[b].array), cmp.Compare(a, b))
+			})
+		}
+	}
+	return order
+}
+
+// take takes the Strings of one text.
+func (t *stringsTopic) take(p *plan, order []uint32) {
+	first := t.entries[order[0]]
+	if first.hash == 0 {
+		t.WithoutText = int64(len(order))
+		return
+	}
+	t.Distinct++
+	if len(order) == 1 {
+		return
+	}
+	g := stringGroup{entry: first, count: int64(len(order))}
+	last := first.array
+	for _, i := range order[1:] {
+		e := t.entries[i]
+		if e.object < g.object {
+			g.entry = e
+		}
+		g.wasted = sum(g.wasted, p.graph.Shallow(e.object).Java)
+		if e.array != last && e.array != noArray {
+			g.wasted = sum(g.wasted, min(p.graph.Shallow(e.array).Java, 2*int64(e.length&^wideBit)))
+		}
+		last = e.array
+	}
+	t.WastedBytes = sum(t.WastedBytes, g.wasted)
+	t.LeftOut++
+	t.repeated.add(g)
+	t.wasting.add(g)
+}
+
+func (t *stringsTopic) finish(p *plan) {
+	t.Repeated, t.Wasteful = t.show(p, t.repeated.list), t.show(p, t.wasting.list)
+}
+
+func (t *stringsTopic) show(p *plan, groups []stringGroup) (list []RepeatedString) {
+	for _, g := range groups {
+		r := RepeatedString{Length: int64(g.length &^ wideBit), Count: g.count, WastedBytes: g.wasted, Object: p.id(g.object)}
+		if g.length&wideBit != 0 {
+			r.Length /= 2
+		}
+		if n, ok := t.texts[g.object]; ok {
+			r.Value = p.texts.at(n)
+		}
+		list = append(list, r)
+	}
+	return list
+}

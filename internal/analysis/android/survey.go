@@ -1,0 +1,111 @@
+package android
+
+import (
+	"context"
+	"slices"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+// Options say how much is wanted.
+type Options struct {
+	// Top bounds the lists; their counts are of all. 0 is 30.
+	Top int
+	// AllStrings compares strings also where there are more than a phone has; it takes
+	// 24 bytes for each.
+	AllStrings bool
+}
+
+const defaultTop = 30
+
+func (o Options) withDefaults() Options {
+	if o.Top <= 0 {
+		o.Top = defaultTop
+	}
+	return o
+}
+
+// Survey is what a dump says on all topics.
+type Survey struct {
+	Metadata   *Metadata   `json:"metadata"`
+	Bitmaps    *Bitmaps    `json:"bitmaps"`
+	Strings    *Strings    `json:"strings"`
+	Threads    *Threads    `json:"threads"`
+	Components *Components `json:"components"`
+	Finalizers *Finalizers `json:"finalizers"`
+	Exhaustion *Exhaustion `json:"exhaustion"`
+	// Warnings are those of all topics.
+	Warnings []error `json:"-"`
+}
+
+// Read answers all topics. The error is ctx's or the file's.
+func Read(ctx context.Context, g *heap.Graph, o Options) (*Survey, error) {
+	p := newPlan(g, o)
+	metadata, threads := p.withMetadata(), p.withThreads()
+	bitmaps, strings, components, finalizers, exhaustion := &bitmapsTopic{}, newStringsTopic(o), &componentsTopic{}, &finalizersTopic{}, &exhaustionTopic{}
+	for _, t := range []topic{bitmaps, strings, components, finalizers, exhaustion} {
+		p.add(t)
+	}
+	if err := p.run(ctx); err != nil {
+		return nil, err
+	}
+	s := &Survey{
+		Metadata: &metadata.Metadata, Bitmaps: &bitmaps.Bitmaps, Strings: &strings.Strings, Threads: &threads.Threads,
+		Components: &components.Components, Finalizers: &finalizers.Finalizers, Exhaustion: &exhaustion.Exhaustion,
+	}
+	s.Warnings = slices.Concat(s.Metadata.Warnings, s.Bitmaps.Warnings, s.Strings.Warnings, s.Threads.Warnings, s.Components.Warnings, s.Finalizers.Warnings, s.Exhaustion.Warnings)
+	return s, nil
+}
+
+func (p *plan) withMetadata() *metadataTopic {
+	p.metadata = &metadataTopic{}
+	p.add(p.metadata)
+	return p.metadata
+}
+
+func (p *plan) withThreads() *threadsTopic {
+	p.threads = &threadsTopic{}
+	p.add(p.threads)
+	return p.threads
+}
+
+// ReadMetadata says what the dump is of.
+func ReadMetadata(ctx context.Context, g *heap.Graph, o Options) (*Metadata, error) {
+	p := newPlan(g, o)
+	t := p.withMetadata()
+	return &t.Metadata, p.run(ctx)
+}
+
+// class gives the name of an object's class, fit to be shown; of a class object that
+// of the class itself.
+func (p *plan) class(o heap.Object) string {
+	if p.graph.IsClass(o) {
+		return text.Excerpt(p.graph.ClassName(o), longestClass)
+	}
+	return text.Excerpt(p.graph.Class(o), longestClass)
+}
+
+func (p *plan) id(o heap.Object) hprof.ID { return p.graph.ID(o) }
+
+// reachable tells whether GC roots hold an object, strongly or softly.
+func (p *plan) reachable(o heap.Object) bool { return p.graph.Reachability(o) <= heap.Soft }
+
+// sum adds sizes and stops at the largest there is.
+func sum(a, b int64) int64 {
+	if b > 0 && a > largest-b {
+		return largest
+	}
+	return a + b
+}
+
+const largest = 1<<63 - 1
+
+// cut gives the first n elements of a list, and how many there are more.
+func cut[T any](list []T, n int) ([]T, int64) {
+	if len(list) <= n {
+		return list, 0
+	}
+	return slices.Clip(list[:n]), int64(len(list) - n)
+}

@@ -1,0 +1,322 @@
+package growth
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/trace"
+	"github.com/leakgate/leakgate/internal/hproftest"
+)
+
+// naive merges paths as Shark writes it down: nodes with lists of objects in two
+// queues, objects that are visited when their node is taken, paths as texts. Only a
+// reference to what already waits for another batch makes no batch; in Shark it makes
+// one that is empty in the end, which can come before others.
+type naive struct {
+	loaded
+	nodes   map[string]*naiveNode
+	visited map[heap.Object]*naiveNode
+	// waits are objects in queues: true for one in the second alone.
+	waits     map[heap.Object]bool
+	high, low []naiveBatch
+	lasting   bool
+}
+
+type naiveNode struct {
+	path, class string
+	inner       bool
+	parent      *naiveNode
+	objects     []heap.Object
+}
+
+type naiveBatch struct {
+	node    *naiveNode
+	objects []heap.Object
+}
+
+func merged(l loaded) *naive {
+	n := &naive{loaded: l, nodes: map[string]*naiveNode{}, visited: map[heap.Object]*naiveNode{}, waits: map[heap.Object]bool{}}
+	root := &naiveNode{}
+	n.nodes[""] = root
+	edges := &naiveEdges{}
+	for _, r := range l.reader.Roots() {
+		class := n.class(r.Object)
+		edges.add(n.node(root, fmt.Sprintf("%v %v %s", r.Kind, r.Low, class), class), r.Object, r.Low)
+	}
+	n.enqueue(edges)
+	for {
+		var b naiveBatch
+		switch {
+		case len(n.high) > 0:
+			b, n.high = n.high[0], n.high[1:]
+		case len(n.low) > 0:
+			n.lasting = true
+			b, n.low = n.low[0], n.low[1:]
+		default:
+			return n
+		}
+		n.explore(b)
+	}
+}
+
+func (n *naive) explore(b naiveBatch) {
+	edges := &naiveEdges{}
+	for _, o := range b.objects {
+		if n.visited[o] != nil {
+			continue
+		}
+		n.visited[o] = b.node
+		b.node.objects = append(b.node.objects, o)
+		n.reader.Read(o, func(e trace.Edge) {
+			inLow, waits := n.waits[e.To]
+			if n.visited[e.To] == nil && !(waits && (!inLow || e.Low || n.lasting)) {
+				edges.add(n.child(b.node, o, e), e.To, e.Low || n.lasting)
+			}
+		})
+	}
+	n.enqueue(edges)
+}
+
+func (n *naive) child(from *naiveNode, o heap.Object, e trace.Edge) *naiveNode {
+	class := n.class(e.To)
+	if class == from.class {
+		return from
+	}
+	c := n.node(from, fmt.Sprintf("%s %s.%s %v %s", kinds[e.Kind], n.reader.Owner(o, e), n.reader.Field(o, e), e.Low, class), class)
+	c.inner = from.inner || e.Inner
+	return c
+}
+
+func (n *naive) node(parent *naiveNode, name, class string) *naiveNode {
+	path := parent.path + "\n" + name
+	c := n.nodes[path]
+	if c == nil {
+		c = &naiveNode{path: path, class: class, parent: parent}
+		n.nodes[path] = c
+	}
+	return c
+}
+
+func (n *naive) class(o heap.Object) string {
+	if n.graph.IsClass(o) {
+		return "class " + n.graph.ClassName(o)
+	}
+	return n.graph.Class(o)
+}
+
+// naiveEdges are those of one batch: the objects of each in the order in which they were
+// met first, by whatever edge.
+type naiveEdges struct {
+	list []naiveEdge
+	met  []heap.Object
+}
+
+type naiveEdge struct {
+	node *naiveNode
+	low  bool
+	has  map[heap.Object]bool
+}
+
+// Of one node there may be a batch in each queue: that of the edges to the class of the
+// objects themselves.
+func (s *naiveEdges) add(node *naiveNode, o heap.Object, low bool) {
+	i := slices.IndexFunc(s.list, func(e naiveEdge) bool { return e.node == node && e.low == low })
+	if i < 0 {
+		i = len(s.list)
+		s.list = append(s.list, naiveEdge{node, low, map[heap.Object]bool{}})
+	}
+	if !slices.Contains(s.met, o) {
+		s.met = append(s.met, o)
+	}
+	s.list[i].has[o] = true
+}
+
+func (n *naive) enqueue(s *naiveEdges) {
+	for _, e := range s.list {
+		b := naiveBatch{node: e.node}
+		for _, o := range s.met {
+			if e.has[o] {
+				b.objects = append(b.objects, o)
+				inLow, waits := n.waits[o]
+				n.waits[o] = e.low && (!waits || inLow)
+			}
+		}
+		if e.low || n.lasting {
+			n.low = append(n.low, b)
+		} else {
+			n.high = append(n.high, b)
+		}
+	}
+}
+
+// path gives the path of a node as naive writes it.
+func (t *tree) path(names *names, n uint32) string {
+	if n == top {
+		return ""
+	}
+	e, class := names.edgeList[t.edges[n]], names.classNames[t.classes[n]]
+	name := fmt.Sprintf("%s %s.%s %v %s", e.kind, e.owner, e.name, e.low, class)
+	if e.kind == KindRoot {
+		name = fmt.Sprintf("%s %v %s", e.name, e.low, class)
+	}
+	return t.path(names, t.parents[n]) + "\n" + name
+}
+
+// lowRules makes references in fields of one name low, and in half of the classes those
+// of another.
+func lowRules() trace.Rules {
+	var rules trace.Rules
+	for i := range 4 {
+		rules.Matchers = append(rules.Matchers, trace.Matcher{Pattern: trace.Pattern{Class: fmt.Sprintf("a.C%d", i), Name: "low"}})
+		if i%2 == 0 {
+			rules.Matchers = append(rules.Matchers, trace.Matcher{Pattern: trace.Pattern{Class: fmt.Sprintf("a.C%d", i), Name: "g"}})
+		}
+	}
+	return rules
+}
+
+// Each object has the node that the algorithm as Shark has it gives, and what grows is
+// what a comparison of texts finds.
+func TestSeriesAgainstShark(t *testing.T) {
+	seeds := uint64(60)
+	if testing.Short() {
+		seeds = 10
+	}
+	found := 0
+	for seed := range seeds {
+		least := 1 + int(seed%3)
+		s := NewSeries(least)
+		var all []map[string]*naiveNode
+		for dump := range 4 {
+			l := load(t, randomHeap(seed, dump), lowRules())
+			n := merged(l)
+			all = append(all, n.nodes)
+			tree, err := s.Merge(t.Context(), l.graph, l.reader)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkNodes(t, tree.walk, n)
+			if err := s.Add(t.Context(), tree); err != nil {
+				t.Fatal(err)
+			}
+			checkBytes(t, tree.walk.tree, s.names, n)
+			tree.Close()
+			if dump > 0 {
+				found += checkGrown(t, s, all, least)
+			}
+		}
+	}
+	if found < int(seeds) {
+		t.Errorf("%d places in all", found)
+	}
+}
+
+func checkNodes(t *testing.T, w *walk, n *naive) {
+	t.Helper()
+	for o := range heap.Object(w.graph.Objects) {
+		want := n.visited[o]
+		if w.visited.has(o) != (want != nil) {
+			t.Fatalf("object %d: visited %v", o, w.visited.has(o))
+		}
+		if want == nil {
+			continue
+		}
+		if got := w.path(w.names, w.places[o]); got != want.path {
+			t.Fatalf("object %d is at%s\nwant%s", o, got, want.path)
+		}
+	}
+	for i := range w.counts {
+		if got, want := int(w.counts[i]), count(n.nodes[w.path(w.names, uint32(i))]); got != want {
+			t.Errorf("%d objects, want %d", got, want)
+		}
+	}
+}
+
+func checkBytes(t *testing.T, tree *tree, names *names, n *naive) {
+	t.Helper()
+	last := tree.bytes[len(tree.bytes)-1]
+	for i := 1; i < tree.len(); i++ {
+		want := int64(0)
+		if node := n.nodes[tree.path(names, uint32(i))]; node != nil {
+			want = n.graph.RetainedTogether(node.objects).Total()
+		}
+		if last[i] != want {
+			t.Fatalf("%d bytes, want %d:%s", last[i], want, tree.path(names, uint32(i)))
+		}
+	}
+}
+
+// checkGrown compares the places with those of counts by path, and gives how many there
+// are.
+func checkGrown(t *testing.T, s *Series, all []map[string]*naiveNode, least int) int {
+	t.Helper()
+	paths := map[string]*naiveNode{}
+	for _, nodes := range all {
+		maps.Copy(paths, nodes)
+	}
+	grew, holds := map[string]bool{}, map[string]bool{}
+	for path, node := range paths {
+		rises := true
+		for d := 1; d < len(all); d++ {
+			rises = rises && count(all[d][path])-count(all[d-1][path]) >= least
+		}
+		if rises {
+			grew[path], holds[node.parent.path] = true, true
+		}
+	}
+	want := map[string]bool{}
+	for path := range holds {
+		outside := paths[path]
+		for path != "" && outside.inner {
+			outside = outside.parent
+		}
+		if !grew[path] && (outside.path == path || !holds[outside.path]) {
+			want[path] = true
+		}
+	}
+	got := map[string]bool{}
+	for i, told := range s.before.reported() {
+		if told {
+			got[s.before.path(s.names, uint32(i))] = true
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Fatalf("after %d dumps %v grow, want %v", len(all), got, want)
+	}
+	if len(placesOf(s)) != len(want) {
+		t.Errorf("%d places, want %d", len(placesOf(s)), len(want))
+	}
+	return len(want)
+}
+
+func count(n *naiveNode) int {
+	if n == nil {
+		return 0
+	}
+	return len(n.objects)
+}
+
+// Of two ways from one batch to an object the one counts by which something was met
+// first, also where only ways are left that come last.
+func TestFirstWay(t *testing.T) {
+	h := hproftest.Java(1)
+	from, to := h.Declare("a.C1", nil, "object f", "object h"), h.Declare("a.C3", nil, "object f")
+	x, y := h.New(to, nil), h.New(to, nil)
+	pair := h.Objects(from, h.New(from, hproftest.Fields{"f": y, "h": x}), h.New(from, hproftest.Fields{"f": x}))
+	h.Hold("a.C0", "low", h.New(h.Declare("a.C2", nil, "object low"), hproftest.Fields{"low": pair}))
+	l := load(t, h, lowRules())
+	s := NewSeries(1)
+	tree, err := s.Merge(t.Context(), l.graph, l.reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkNodes(t, tree.walk, merged(l))
+	for n, c := range tree.walk.counts {
+		if e := s.names.edgeList[tree.walk.edges[n]]; e.owner == "a.C1" && (c != 0) != (e.name == "f") || e.owner == "a.C1" && e.name == "f" && c != 2 {
+			t.Errorf("%d by %s", c, e.name)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package growth
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/trace"
+)
+
+// Series compares dumps of one process, in the order in which they were taken.
+type Series struct {
+	least  uint32
+	names  *names
+	before *tree
+	dumps  int
+	most   int
+}
+
+// NewSeries begins a series of dumps between which a scenario was repeated so many
+// times, at least once.
+func NewSeries(loops int) *Series {
+	return &Series{least: uint32(max(loops, 1)), names: newNames(), most: mostNodes}
+}
+
+// Tree is the merged shortest paths of one dump, with its graph. Close must be called
+// on it.
+type Tree struct{ walk *walk }
+
+// Nodes is how many different paths there are.
+func (t *Tree) Nodes() int { return t.walk.len() - 1 }
+
+// Objects is how many objects they lead to.
+func (t *Tree) Objects() (n int64) {
+	for _, count := range t.walk.counts {
+		n += int64(count)
+	}
+	return n
+}
+
+// Full tells that there are so many different paths that the rest was counted with the
+// objects before.
+func (t *Tree) Full() bool { return t.walk.full }
+
+// Close gives the memory back, which is the graph's. It may be called twice.
+func (t *Tree) Close() { t.walk.close() }
+
+// Merge goes over all that the roots reach. The reader is not needed any more after it.
+func (s *Series) Merge(ctx context.Context, g *heap.Graph, r *trace.Reader) (*Tree, error) {
+	w, err := merge(ctx, g, r, s.names, s.most)
+	if err != nil {
+		return nil, err
+	}
+	return &Tree{w}, nil
+}
+
+// Add compares a dump with those before. The graph is not needed any more after it.
+func (s *Series) Add(ctx context.Context, t *Tree) error {
+	w := t.walk
+	if s.before != nil {
+		w.compare(s.before, s.least)
+	}
+	if err := w.weigh(ctx); err != nil {
+		return fmt.Errorf("weigh paths: %w", err)
+	}
+	s.before = w.tree
+	if s.dumps++; s.dumps > 1 {
+		s.before = w.prune()
+	}
+	t.Close()
+	return nil
+}

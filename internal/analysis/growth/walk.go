@@ -1,0 +1,398 @@
+package growth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/trace"
+)
+
+const (
+	// deepest is how far from the roots paths are told apart. Structures that repeat
+	// themselves below are counted where they did before: a list of two classes in turn
+	// is as deep as it is long.
+	deepest = 256
+	// window is how far back a structure may repeat itself.
+	window = 64
+	// mostNodes bounds the memory of a tree, at about 100 bytes each with all that
+	// compares it. Real heaps have some ten thousand nodes.
+	mostNodes = 1 << 21
+	// patience is how many objects are looked at between two looks at the context.
+	patience = 1 << 16
+)
+
+// bits is a set of objects.
+type bits []uint64
+
+func newBits(n int64) bits            { return make(bits, (n+63)/64) }
+func (b bits) has(o heap.Object) bool { return b[o>>6]>>(o&63)&1 != 0 }
+func (b bits) add(o heap.Object)      { b[o>>6] |= 1 << (o & 63) }
+
+// walk merges the paths of one dump. It goes breadth first, not from object to object
+// but from batch to batch: a batch is objects of one node that were met together, from
+// objects of one batch.
+type walk struct {
+	*tree
+	graph  *heap.Graph
+	reader *trace.Reader
+	names  *names
+
+	// places are the batches in which objects wait, as keys, 0 for none; of those in
+	// visited their nodes.
+	places  []uint32
+	visited bits
+	// high is looked at first, low when there is no other left; lasting tells that this
+	// has come (Shark: toVisitQueue and toVisitLastQueue).
+	high, low line
+	lasting   bool
+	// now is the node and from the object that is looked at.
+	now  uint32
+	from heap.Object
+
+	// depths is how far nodes are from the top.
+	depths []uint16
+	counts []uint32
+	// most bounds the nodes, full tells that they were more, wide that there were more
+	// batches than keys.
+	most       int
+	full, wide bool
+	known      known
+}
+
+// line is batches, first in, first out. A batch has a key that tells its line, and of two
+// in one line which comes first.
+type line struct {
+	// order has the objects of all batches, one behind the other, up to tail. Those of the
+	// batches that wait begin at next, those of the batches that are being made at base.
+	order            []uint32
+	next, base, tail int64
+	batches          []batch
+	taken            int
+	// first is the key of the first batch that is being made, made that of the last one,
+	// opened those of the latest batch of each node.
+	first, made uint32
+	opened      []uint32
+	// unsorted and ends are what end works with.
+	unsorted []uint32
+	ends     []int64
+}
+
+// batch has so many objects of a node; 0 until it is made.
+type batch struct{ node, size uint32 }
+
+// lowKeys is where the keys of the second line begin.
+const lowKeys = 1 << 31
+
+func (l *line) empty() bool { return l.taken == len(l.batches) }
+
+// pop gives the objects of the first batch, with its node and key.
+func (l *line) pop() (objects []uint32, node, key uint32) {
+	b := l.batches[l.taken]
+	key = l.made - uint32(len(l.batches)-l.taken) + 1
+	objects = l.order[l.next : l.next+int64(b.size)]
+	l.next += int64(b.size)
+	l.taken++
+	// The list is as long as what waits, and not as all that did.
+	if l.taken >= 1<<12 && 2*l.taken > len(l.batches) {
+		l.batches = l.batches[:copy(l.batches, l.batches[l.taken:])]
+		l.taken = 0
+	}
+	return objects, b.node, key
+}
+
+// begin begins to make batches.
+func (l *line) begin() { l.base, l.first = l.tail, l.made+1 }
+
+// end puts the objects of the new batches into their order. An object may be in another
+// line since.
+func (l *line) end(places []uint32) {
+	fresh := l.batches[len(l.batches)-int(l.made-l.first+1):]
+	if len(fresh) == 0 {
+		return
+	}
+	met := l.order[l.base:l.tail]
+	for _, o := range met {
+		if key := places[o]; key >= l.first && key <= l.made {
+			fresh[key-l.first].size++
+		}
+	}
+	if len(fresh) == 1 && int(fresh[0].size) == len(met) {
+		return
+	}
+	l.unsorted, l.ends = append(l.unsorted[:0], met...), l.ends[:0]
+	at := l.base
+	for i := range fresh {
+		l.ends = append(l.ends, at)
+		at += int64(fresh[i].size)
+	}
+	l.tail = at
+	for _, o := range l.unsorted {
+		if key := places[o]; key >= l.first && key <= l.made {
+			e := &l.ends[key-l.first]
+			l.order[*e] = o
+			*e++
+		}
+	}
+}
+
+var errTooLarge = errors.New("there are more paths than can be numbered")
+
+// merge makes the tree of a dump, of about most nodes.
+func merge(ctx context.Context, g *heap.Graph, r *trace.Reader, n *names, most int) (w *walk, err error) {
+	w = &walk{
+		tree: newTree(), graph: g, reader: r, names: n, visited: newBits(g.Objects), known: newKnown(g),
+		depths: []uint16{0}, counts: []uint32{0}, most: most,
+		low: line{made: lowKeys},
+	}
+	for _, s := range []*[]uint32{&w.places, &w.high.order, &w.low.order} {
+		if *s, err = g.Scratch(g.Objects); err != nil {
+			w.close()
+			return nil, fmt.Errorf("merge paths: %w", err)
+		}
+	}
+	w.roots()
+	if err := w.run(ctx); err != nil {
+		w.close()
+		return nil, err
+	}
+	w.tree.counts = [][]uint32{w.counts}
+	g.Release(&w.high.order)
+	g.Release(&w.low.order)
+	w.high, w.low, w.known = line{}, line{}, known{}
+	return w, nil
+}
+
+// close gives the memory back. It may be called twice.
+func (w *walk) close() {
+	w.graph.Release(&w.places)
+	w.graph.Release(&w.high.order)
+	w.graph.Release(&w.low.order)
+}
+
+// roots are told apart by their kinds and classes, where Shark has only the kinds: a
+// class is a static holder of its own.
+func (w *walk) roots() {
+	w.high.begin()
+	w.low.begin()
+	for _, r := range w.reader.Roots() {
+		if w.waits(r.Object, r.Low) {
+			continue
+		}
+		w.meet(r.Object, w.node(nodeKey{top, w.names.root(r.Kind, r.Low), w.class(r.Object)}), r.Low)
+	}
+	w.high.end(w.places)
+	w.low.end(w.places)
+}
+
+func (w *walk) run(ctx context.Context) error {
+	visit := w.visit
+	for n := 0; ; {
+		line := &w.high
+		if line.empty() {
+			line, w.lasting = &w.low, true
+		}
+		if line.empty() {
+			return nil
+		}
+		objects, node, key := line.pop()
+		w.now = node
+		w.high.begin()
+		w.low.begin()
+		for _, o := range objects {
+			if n++; n%patience == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			w.from = heap.Object(o)
+			// One that waited in the second line may have been met by a better way.
+			if w.visited.has(w.from) || w.places[o] != key {
+				continue
+			}
+			w.visited.add(w.from)
+			w.places[o] = node
+			w.counts[node]++
+			w.reader.Read(w.from, visit)
+		}
+		w.high.end(w.places)
+		w.low.end(w.places)
+		if w.wide {
+			return errTooLarge
+		}
+	}
+}
+
+func (w *walk) visit(e trace.Edge) {
+	low := e.Low || w.lasting
+	if !w.waits(e.To, low) {
+		w.meet(e.To, w.child(e), low)
+	}
+}
+
+// waits tells whether an object was visited, or waits for it since before this batch, and
+// not in a worse line.
+func (w *walk) waits(o heap.Object, low bool) bool {
+	key := w.places[o]
+	switch {
+	case key == 0:
+		return false
+	case w.visited.has(o):
+		return true
+	case key < lowKeys:
+		return low || key < w.high.first
+	}
+	return low && key < w.low.first
+}
+
+// meet puts an object into the batch of a node, if that comes before the one in which
+// it is.
+func (w *walk) meet(o heap.Object, node uint32, low bool) {
+	l := &w.high
+	if low {
+		l = &w.low
+	}
+	opened := place(&l.opened, int(node))
+	key := *opened
+	if key < l.first || key > l.made {
+		if l.made == lowKeys-1 || l.made == 1<<32-1 {
+			w.wide = true
+			return
+		}
+		l.made++
+		key = l.made
+		*opened = key
+		l.batches = append(l.batches, batch{node: node})
+	}
+	before := w.places[o]
+	if before != 0 && before < key {
+		return
+	}
+	w.places[o] = key
+	if before == 0 || before >= lowKeys && key < lowKeys {
+		l.order[l.tail] = uint32(o)
+		l.tail++
+	}
+}
+
+// child gives the node that a reference leads to. Objects that others of their own
+// class lead to are counted with those: a list, a tree, the entries of a table in which
+// some hang on others. Which of them the table or the root has, and how deep the others
+// are, changes from dump to dump. In Shark only those of a list are one, behind the first.
+func (w *walk) child(e trace.Edge) uint32 {
+	class := w.class(e.To)
+	if w.classes[w.now] == class {
+		w.linked[w.now] = true
+		return w.now
+	}
+	via := w.edge(e)
+	if w.depths[w.now] >= deepest {
+		if n := w.repeated(via, class); n != top {
+			return n
+		}
+	}
+	return w.node(nodeKey{w.now, via, class})
+}
+
+// repeated finds the node on the way to the current one that an edge led to before, top
+// for none.
+func (w *walk) repeated(edge, class uint32) uint32 {
+	n := w.now
+	for range window {
+		if n == top {
+			break
+		}
+		if w.edges[n] == edge && w.classes[n] == class {
+			return n
+		}
+		n = w.parents[n]
+	}
+	return top
+}
+
+// node finds or makes a node. Where there are too many the current one takes what is new.
+func (w *walk) node(k nodeKey) uint32 {
+	if n := w.find(k); n != 0 {
+		return n
+	}
+	if w.len() >= w.most && w.now != top {
+		w.full = true
+		return w.now
+	}
+	n := w.add(k)
+	w.inner[n] = w.inner[n] || w.names.edgeList[k.edge].inner
+	w.counts, w.depths = append(w.counts, 0), append(w.depths, min(w.depths[k.parent], deepest)+1)
+	return n
+}
+
+// known are the numbers of the edges and classes of one dump, by where they are in it.
+type known struct {
+	// fields are by the class of the object and the place, items and locals by the class
+	// alone, statics by the class object and the place.
+	fields        [][]uint32
+	items, locals []uint32
+	statics       map[heap.Object][]uint32
+	// classes are by class, objects are those of class objects.
+	classes []uint32
+	objects map[heap.Object]uint32
+}
+
+func newKnown(g *heap.Graph) known {
+	n := g.ClassCount()
+	return known{
+		fields: make([][]uint32, n), items: make([]uint32, n), locals: make([]uint32, n), classes: make([]uint32, n),
+		statics: map[heap.Object][]uint32{}, objects: map[heap.Object]uint32{},
+	}
+}
+
+// edge numbers the edge of a reference of the current object.
+func (w *walk) edge(e trace.Edge) uint32 {
+	class := w.graph.ClassNumber(w.from)
+	var slot *uint32
+	switch {
+	case e.Name != "" && e.Kind == trace.FieldEdge:
+		// It is not a field of the object itself, and there are few.
+		return w.newEdge(e)
+	case e.Kind == trace.FieldEdge:
+		slot = place(&w.known.fields[class], int(e.Place))
+	case e.Kind == trace.StaticEdge:
+		list := w.known.statics[w.from]
+		slot = place(&list, int(e.Place))
+		w.known.statics[w.from] = list
+	case e.Kind == trace.LocalEdge:
+		slot = &w.known.locals[class]
+	default:
+		slot = &w.known.items[class]
+	}
+	if *slot == 0 {
+		*slot = w.newEdge(e)
+	}
+	return *slot
+}
+
+func (w *walk) newEdge(e trace.Edge) uint32 {
+	return w.names.edge(edge{kinds[e.Kind], w.reader.Owner(w.from, e), w.reader.Field(w.from, e), e.Low, e.Inner})
+}
+
+func place(list *[]uint32, i int) *uint32 {
+	for len(*list) <= i {
+		*list = append(*list, 0)
+	}
+	return &(*list)[i]
+}
+
+// class numbers the class of an object; of a class object, the class itself.
+func (w *walk) class(o heap.Object) uint32 {
+	if w.graph.IsClass(o) {
+		id := w.known.objects[o]
+		if id == 0 {
+			id = w.names.class("class " + w.graph.ClassName(o))
+			w.known.objects[o] = id
+		}
+		return id
+	}
+	slot := &w.known.classes[w.graph.ClassNumber(o)]
+	if *slot == 0 {
+		*slot = w.names.class(w.graph.Class(o))
+	}
+	return *slot
+}

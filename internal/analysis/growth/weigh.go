@@ -1,0 +1,94 @@
+package growth
+
+import (
+	"context"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+)
+
+// weigh finds what the objects of each node retain together: the bytes of the dominator
+// subtrees of its objects, each once. It goes over the dominator tree from the tops down,
+// and has on its way which nodes the object that it is at is below.
+type weigh struct {
+	*walk
+	reported []bool
+	bytes    []int64
+	credited []int64
+	met      bits
+	// stack are objects to look at, path those above the current one that have nodes.
+	stack []uint32
+	path  []above
+	// within is how many objects of each node are on the path, owners the reported nodes on it.
+	within []uint32
+	owners []uint32
+}
+
+// above is an object on the path: its subtree is done when the stack is this high.
+type above struct {
+	node   uint32
+	height int
+}
+
+// weigh adds the bytes of the nodes to their tree.
+func (w *walk) weigh(ctx context.Context) error {
+	n := w.len()
+	x := &weigh{walk: w, bytes: make([]int64, n), credited: make([]int64, n), reported: make([]bool, n), within: make([]uint32, n), met: newBits(w.graph.Objects)}
+	if w.grew != nil {
+		x.reported = w.tree.reported()
+	}
+	push := func(o heap.Object) { x.stack = append(x.stack, uint32(o)) }
+	w.graph.Tops(push)
+	for i := 0; ; i++ {
+		if i%patience == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		for len(x.path) > 0 && x.path[len(x.path)-1].height == len(x.stack) {
+			x.leave()
+		}
+		if len(x.stack) == 0 {
+			break
+		}
+		o := heap.Object(x.stack[len(x.stack)-1])
+		x.stack = x.stack[:len(x.stack)-1]
+		x.enter(o)
+		w.graph.Children(o, push)
+	}
+	// What has no place in the tree has no references and dominates nothing.
+	for o := range heap.Object(w.graph.Objects) {
+		if w.visited.has(o) && !x.met.has(o) {
+			x.bytes[w.places[o]] += w.graph.Retained(o).Total()
+		}
+	}
+	w.tree.bytes, w.tree.credited = append(w.tree.bytes, x.bytes), x.credited
+	return ctx.Err()
+}
+
+func (x *weigh) enter(o heap.Object) {
+	x.met.add(o)
+	if !x.visited.has(o) {
+		return
+	}
+	node, size := x.places[o], x.graph.Retained(o).Total()
+	if x.within[node] == 0 {
+		x.bytes[node] += size
+	}
+	x.within[node]++
+	x.path = append(x.path, above{node, len(x.stack)})
+	if !x.reported[node] {
+		return
+	}
+	x.credited[node] += size
+	if n := len(x.owners); n > 0 {
+		x.credited[x.owners[n-1]] -= size
+	}
+	x.owners = append(x.owners, node)
+}
+
+func (x *weigh) leave() {
+	node := x.path[len(x.path)-1].node
+	x.path = x.path[:len(x.path)-1]
+	x.within[node]--
+	if x.reported[node] {
+		x.owners = x.owners[:len(x.owners)-1]
+	}
+}

@@ -1,0 +1,336 @@
+package heap
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+)
+
+// Family asks for the objects of a class and of its subclasses.
+type Family struct {
+	Class string
+	// Limit bounds Objects; 0 asks for Count alone.
+	Limit int
+	// Objects are those with the lowest numbers, Count is how many there are.
+	Objects []Object
+	Count   int64
+}
+
+// Gather fills families in one go over all objects, reachable or not.
+func (g *Graph) Gather(families ...*Family) {
+	for len(families) > 64 {
+		g.Gather(families[:64]...)
+		families = families[64:]
+	}
+	masks := g.masks(families)
+	if masks == nil {
+		return
+	}
+	for n := range uint32(g.Objects) {
+		for m := masks[g.slots.at(n)]; m != 0; m &= m - 1 {
+			f := families[bits.TrailingZeros64(m)]
+			f.Count++
+			if len(f.Objects) < f.Limit {
+				f.Objects = append(f.Objects, Object(n))
+			}
+		}
+	}
+}
+
+// masks gives the families of each slot as bits, or nil if no class is in any.
+func (g *Graph) masks(families []*Family) []uint64 {
+	own := map[string]uint64{}
+	for i, f := range families {
+		own[f.Class] |= 1 << i
+	}
+	list := g.registry.list
+	masks, known := make([]uint64, len(list)), make([]bool, len(list))
+	met := false
+	var path []slot
+	for s := range list {
+		path = path[:0]
+		k := slot(s)
+		for range longestChain {
+			if known[k] {
+				break
+			}
+			masks[k] = own[list[k].name]
+			met = met || masks[k] != 0
+			path = append(path, k)
+			if list[k].super == 0 {
+				break
+			}
+			k = list[k].super
+		}
+		// What is above the path is settled; from its top down each adds its own.
+		above := uint64(0)
+		if known[k] {
+			above = masks[k]
+		}
+		for _, k := range slices.Backward(path) {
+			masks[k] |= above
+			above = masks[k]
+			known[k] = true
+		}
+	}
+	if !met {
+		return nil
+	}
+	return masks
+}
+
+// LargestArrays gives up to n arrays, the one with most bytes first.
+func (g *Graph) LargestArrays(n int) []Object {
+	if n <= 0 {
+		return nil
+	}
+	array := make([]bool, len(g.registry.list))
+	for s := range array {
+		array[s] = slot(s) > classSlot && slot(s) < named || g.registry.list[s].arrays
+	}
+	bySize := func(a, b Object) int {
+		return compare64(g.sizes.at(uint32(b)), g.sizes.at(uint32(a)), int64(a), int64(b))
+	}
+	var best []Object
+	floor := int64(-1)
+	for o := range uint32(g.Objects) {
+		if g.sizes.at(o) <= floor || !array[g.slots.at(o)] {
+			continue
+		}
+		if best = append(best, Object(o)); len(best) >= 2*n {
+			slices.SortFunc(best, bySize)
+			best = best[:n]
+			floor = g.sizes.at(uint32(best[n-1]))
+		}
+	}
+	slices.SortFunc(best, bySize)
+	return best[:min(n, len(best))]
+}
+
+func compare64(a, b, c, d int64) int {
+	switch {
+	case a != b && a < b, a == b && c < d:
+		return -1
+	case a == b && c == d:
+		return 0
+	}
+	return 1
+}
+
+// Field is an instance field as one class declares it; a field of the same name in a
+// subclass is another. Not for concurrent use.
+type Field struct {
+	graph *Graph
+	// own is where the field is among those that its class declares itself.
+	own map[slot]fieldPlace
+	// places is where it is in the instances of each class that was met; last is the
+	// latest.
+	places map[slot]fieldPlace
+	last   slot
+	place  fieldPlace
+}
+
+// Field finds a field. One that the dump does not have is in no object.
+func (g *Graph) Field(class, name string) *Field {
+	f := &Field{graph: g, own: map[slot]fieldPlace{}, places: map[slot]fieldPlace{}, last: ^slot(0)}
+	for _, s := range g.named(class) {
+		dump := g.registry.list[s].dump
+		if dump == nil {
+			continue
+		}
+		at := uint32(0)
+		for _, d := range dump.Fields {
+			if text, ok := g.fieldName(&g.registry.list[s], d.Name, d.Type); ok && text == name {
+				f.own[s] = fieldPlace{at, d.Type, true}
+				break
+			}
+			at += uint32(d.Type.Size(g.IDSize))
+		}
+	}
+	return f
+}
+
+// Declared tells whether any class of the dump declares the field.
+func (f *Field) Declared() bool { return len(f.own) > 0 }
+
+// in gives where the field is in the instances of a class.
+func (f *Field) in(s slot) fieldPlace {
+	if s == f.last {
+		return f.place
+	}
+	p, ok := f.places[s]
+	if !ok {
+		p = f.find(s)
+		f.places[s] = p
+	}
+	f.last, f.place = s, p
+	return p
+}
+
+func (f *Field) find(s slot) fieldPlace {
+	if len(f.own) == 0 {
+		return fieldPlace{}
+	}
+	at := uint32(0)
+	for range longestChain {
+		if p, ok := f.own[s]; ok {
+			p.at += at
+			return p
+		}
+		c := &f.graph.registry.list[s]
+		if c.dump == nil || c.super == 0 {
+			break
+		}
+		for _, d := range c.dump.Fields {
+			at += uint32(d.Type.Size(f.graph.IDSize))
+		}
+		s = c.super
+	}
+	return fieldPlace{}
+}
+
+// value gives the bytes of a field of an instance, none where it has no such field.
+func (r *Record) value(f *Field) ([]byte, hprof.Type) {
+	if r.Kind != hprof.SubInstance {
+		return nil, 0
+	}
+	p := f.in(r.slot)
+	size := p.t.Size(r.graph.IDSize)
+	if !p.ok || int64(p.at)+int64(size) > int64(len(r.Body)) {
+		return nil, 0
+	}
+	return r.Body[p.at:][:size], p.t
+}
+
+// RefOf is Ref for the field of one class.
+func (r *Record) RefOf(f *Field) (Object, bool) {
+	b, t := r.value(f)
+	if t != hprof.Object {
+		return 0, false
+	}
+	return r.graph.find(readID(b, r.graph.IDSize))
+}
+
+// IsNull tells whether a field of references is null. ok is false where the object
+// has no such field.
+func (r *Record) IsNull(f *Field) (null, ok bool) {
+	b, t := r.value(f)
+	if t != hprof.Object {
+		return false, false
+	}
+	return readID(b, r.graph.IDSize) == 0, true
+}
+
+// IntOf is Int for the field of one class.
+func (r *Record) IntOf(f *Field) (int64, bool) {
+	b, t := r.value(f)
+	return integer(b, t)
+}
+
+// BoolOf is Bool for the field of one class.
+func (r *Record) BoolOf(f *Field) (value, ok bool) {
+	v, ok := r.IntOf(f)
+	return v != 0, ok
+}
+
+// fieldName gives the name of a field that a class declares.
+func (g *Graph) fieldName(owner *class, id hprof.ID, t hprof.Type) (string, bool) {
+	return g.registry.fieldName(g.file.Strings, owner, id, t)
+}
+
+// Declared calls f with each class of the dump and the names of its own fields, static
+// ones too, as the dump has them and not as Options.Names does.
+func (g *Graph) Declared(f func(class hprof.ID, fields []hprof.ID)) {
+	var list []hprof.ID
+	for s := range g.registry.list {
+		dump := g.registry.list[s].dump
+		if dump == nil {
+			continue
+		}
+		list = list[:0]
+		for _, d := range dump.Fields {
+			list = append(list, d.Name)
+		}
+		for _, v := range dump.Statics {
+			list = append(list, v.Name)
+		}
+		f(dump.ID, list)
+	}
+}
+
+// HasStatic tells whether a class of this name has a static field of this name.
+func (g *Graph) HasStatic(class, field string) bool {
+	_, ok := g.static(class, field)
+	return ok
+}
+
+// StackFrame is one frame of a stack trace. Line is positive, or -1 for unknown, -2
+// for compiled and -3 for native code.
+type StackFrame struct {
+	Class, Method, Source string
+	Line                  int32
+}
+
+// Stacks gives the stack traces with some serial numbers, from the innermost frame
+// out, up to depth frames of each; nil where the dump has none.
+func (g *Graph) Stacks(serials []uint32, depth int) [][]StackFrame {
+	traces := map[uint32]*hprof.Trace{}
+	for _, s := range serials {
+		traces[s] = nil
+	}
+	frames := map[hprof.ID]*hprof.Frame{}
+	for i := range g.file.Traces {
+		t := &g.file.Traces[i]
+		if have, wanted := traces[t.Serial]; wanted && have == nil {
+			traces[t.Serial] = t
+			for _, id := range t.Frames[:min(depth, len(t.Frames))] {
+				frames[id] = nil
+			}
+		}
+	}
+	classes := map[uint32]string{}
+	for i := range g.file.Frames {
+		f := &g.file.Frames[i]
+		if have, wanted := frames[f.ID]; wanted && have == nil {
+			frames[f.ID] = f
+			classes[f.Class] = ""
+		}
+	}
+	if len(frames) > 0 {
+		for _, c := range g.file.Classes {
+			if have, wanted := classes[c.Serial]; wanted && have == "" {
+				text, _ := g.file.Strings.Get(c.Name)
+				classes[c.Serial] = NormalName(text)
+			}
+		}
+	}
+	texts := make(map[hprof.ID][]StackFrame, len(frames))
+	for id, f := range frames {
+		if f != nil {
+			texts[id] = g.frames(f, classes[f.Class])
+		}
+	}
+	list := make([][]StackFrame, len(serials))
+	for i, s := range serials {
+		t := traces[s]
+		if t == nil {
+			continue
+		}
+		for _, id := range t.Frames[:min(depth, len(t.Frames))] {
+			list[i] = append(list[i], texts[id]...)
+		}
+	}
+	return list
+}
+
+// frames gives a frame, or what was inlined into it.
+func (g *Graph) frames(f *hprof.Frame, class string) []StackFrame {
+	method, _ := g.file.Strings.Get(f.Method)
+	source, _ := g.file.Strings.Get(f.Source)
+	frame := StackFrame{class, method, source, f.Line}
+	if g.registry.rename != nil {
+		return g.registry.rename.Frame(frame)
+	}
+	return []StackFrame{frame}
+}

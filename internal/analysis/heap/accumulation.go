@@ -1,0 +1,563 @@
+package heap
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+)
+
+// Accumulation is a place of the dominator tree where memory piles up in many objects
+// of one class. The idea is Eclipse MAT's "accumulation point": from the roots down,
+// it is where what is retained falls apart into many parts. The place may be above the
+// tree: objects each of which a GC root of its own holds.
+type Accumulation struct {
+	// Object is where it piles up, Retained what that retains. Of what GC roots hold, Object
+	// is the one of the objects that retains most, and Retained is Size.
+	Object   Object
+	Retained Size
+	// Root is the kind of the GC roots that hold the objects, 0 where Object holds them.
+	Root hprof.SubTag
+	// Class is that of the objects that pile up, Count how many there are.
+	Class string
+	Count int64
+	// Linked tells that Object itself is one of them, and that each dominates the next,
+	// as in a list or tree of nodes. Else Object dominates them.
+	Linked bool
+	// Size is what they retain together.
+	Size Size
+	// Holds is the class of which they dominate most bytes, "" where they dominate
+	// nothing; Held is how many of it, HeldSize what those retain.
+	Holds    string
+	Held     int64
+	HeldSize Size
+	// Beside are other classes of objects that Object dominates, HeldBeside other ones than
+	// Holds of what the objects dominate: of both those with AccumulationOptions.Fewest
+	// objects or more that retain a fifth of Retained or more, up to three, the one with
+	// most bytes first.
+	Beside, HeldBeside []ClassSum
+}
+
+// ClassSum is objects of one class, and what they retain together.
+type ClassSum struct {
+	Class string
+	Count int64
+	Size  Size
+}
+
+const (
+	// worthBeside is the share of what a place retains, as a divisor, that makes a further
+	// class worth telling; mostBeside bounds those classes.
+	worthBeside = 5
+	mostBeside  = 3
+)
+
+// AccumulationOptions say what is worth to be called an accumulation.
+type AccumulationOptions struct {
+	// Least is the bytes that an object must retain, Java and native together.
+	Least int64
+	// Fewest is how many objects of one class are many; two at least.
+	Fewest int64
+	// Leave tells the heaps of Graph.Heaps whose bytes do not count anywhere in the
+	// answer; nil leaves out none.
+	Leave func(Heap) bool
+	// Roots are the kinds of GC roots of which many may be an accumulation, the one that
+	// says most about an object first: an object that several hold counts for that one.
+	Roots []hprof.SubTag
+}
+
+// Accumulations finds, from the tops down, the first objects that retain Least or more and
+// of which either
+//
+//   - no child retains more than half of that, while Fewest or more children of one
+//     class together do; or
+//   - the object and those of its own class that it dominates without another class
+//     between are Fewest or more, and none of them has more than half by itself.
+//
+// No accumulation is below another. Classes do not pile up: that many of them have
+// static fields is how programs are. An object without references that another one
+// alone references counts in all of it but in whether objects are linked.
+//
+// An accumulation as well are Fewest or more objects of one class that GC roots of one
+// kind hold, if they retain Least or more together, and none of them more than half of
+// that by itself. What has an accumulation of the first two kinds in it is none of them,
+// and neither is what is in a heap that Leave names. Local variables of a thread
+// (JAVA_FRAME) count with their thread where Roots has THREAD_OBJECT: which of them a
+// dump names depends on what the runtime compiled.
+//
+// The first is the one that retains most.
+//
+// The time is that of a few looks at each vertex below an object that retains Least, up
+// to two at each object of the dump, and sorting the GC roots of the kinds that count.
+// The error is ctx's, or one of memory.
+func (g *Graph) Accumulations(ctx context.Context, o AccumulationOptions) ([]Accumulation, error) {
+	a := &accumulator{g: g, t: &g.tree, names: g.rowNames(), least: max(o.Least, 1), fewest: max(o.Fewest, 2)}
+	for h, heap := range g.Heaps[:g.heapCount()] {
+		if o.Leave == nil || !o.Leave(heap) {
+			a.heaps = append(a.heaps, h)
+		}
+	}
+	if err := a.walk(ctx); err != nil {
+		return nil, err
+	}
+	marked, err := newBitset(&g.arena, int64(len(a.t.objects)))
+	if err != nil {
+		return nil, err
+	}
+	defer drop(&g.arena, (*[]uint64)(&marked))
+	if err := a.decide(ctx, marked); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(a.found, byVertex)
+	a.pileRoots(o.Roots, marked)
+	return a.answer(ctx, marked)
+}
+
+// accumulator looks for accumulations.
+type accumulator struct {
+	g *Graph
+	t *tree
+	// heaps are those whose bytes count.
+	heaps         []int
+	least, fewest int64
+	// names are those of the rows.
+	names []string
+	// found are accumulations, unsure are vertices that the leaves without a vertex
+	// decide about.
+	found, unsure []pile
+	steps         []step
+	sums          groups
+	// rooted is what GC roots hold, accumulation or not; members are the objects of those
+	// that are one.
+	rooted  []rootPile
+	members []member
+}
+
+// pile is an accumulation in the making: the vertex where it is, and the class.
+type pile struct {
+	vertex uint32
+	row    uint32
+	linked bool
+	// largest is the most that a child retains. Of sums, the first inTree classes have
+	// vertices.
+	largest int64
+	sums    groups
+	inTree  int
+	count   int64
+	size    Size
+	// beside are the classes that are in no object of row, but where it piles up.
+	beside groups
+	// counted tells that count, size and beside are known, and that nothing is held.
+	counted bool
+}
+
+// step is a vertex to look at. Its class was looked at for linked objects from further up:
+// they are none down to the vertex settled, which has more than half by itself.
+type step struct {
+	vertex, settled uint32
+}
+
+const (
+	unsettled  = 0
+	allSettled = ^uint32(0)
+)
+
+// below is what a step tells a child of the same class.
+func (s step) below(t *tree, child uint32) uint32 {
+	if s.settled == allSettled || child <= s.settled && s.settled < t.ends[child] {
+		return s.settled
+	}
+	return unsettled
+}
+
+func (a *accumulator) walk(ctx context.Context) error {
+	for v := uint32(1); v < uint32(len(a.t.ends)); v = a.t.ends[v] {
+		if a.weigh(v).Total() >= a.least {
+			a.steps = append(a.steps, step{v, unsettled})
+		}
+	}
+	for len(a.steps) > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		s := a.steps[len(a.steps)-1]
+		a.steps = a.steps[:len(a.steps)-1]
+		a.look(s)
+	}
+	return nil
+}
+
+// look decides about a vertex, and goes on to its children if it is no accumulation.
+func (a *accumulator) look(s step) {
+	whole, own := a.weigh(s.vertex), a.row(s.vertex)
+	below, largest, related := Size{}, int64(0), false
+	first := len(a.steps)
+	a.sums.reset()
+	for c := s.vertex + 1; c < a.t.ends[s.vertex]; c = a.t.ends[c] {
+		size, row := a.weigh(c), a.row(c)
+		below.add(size)
+		largest = max(largest, size.Total())
+		if a.slot(c) != classSlot {
+			a.sums.add(row, size)
+			related = related || row == own
+		}
+		if size.Total() >= a.least {
+			a.steps = append(a.steps, step{c, unsettled})
+		}
+	}
+	best := a.best(&a.sums)
+	rest := whole.Total() - below.Total() - a.shallow(a.t.objects[s.vertex]).Total()
+	switch {
+	case 2*largest > whole.Total():
+	case a.many(best, whole):
+		a.steps = a.steps[:first]
+		a.found = append(a.found, pile{vertex: s.vertex, row: best.row})
+		return
+	case rest > 0 && 2*(rest+best.size.Total()) > whole.Total():
+		a.unsure = append(a.unsure, pile{vertex: s.vertex, largest: largest, sums: a.sums, inTree: len(a.sums.list)})
+		a.sums = groups{}
+	}
+	if a.slot(s.vertex) == classSlot || !related {
+		return
+	}
+	if s.settled == unsettled {
+		if s.settled = a.link(s.vertex); s.settled == unsettled {
+			a.steps = a.steps[:first]
+			a.found = append(a.found, pile{vertex: s.vertex, row: own, linked: true})
+			return
+		}
+	}
+	for i := range a.steps[first:] {
+		if c := &a.steps[first+i]; a.row(c.vertex) == own {
+			c.settled = s.below(a.t, c.vertex)
+		}
+	}
+}
+
+// many tells whether objects of a class are an accumulation in an object that retains
+// whole.
+func (a *accumulator) many(sum group, whole Size) bool {
+	return sum.count >= a.fewest && 2*sum.size.Total() > whole.Total()
+}
+
+// link tells whether a vertex and those of its class that it dominates without another
+// between are an accumulation: unsettled if so, and else down to where they are none.
+func (a *accumulator) link(v uint32) uint32 {
+	whole, row, count, heavy := a.weigh(v).Total(), a.row(v), int64(0), v
+	for u := v; u < a.t.ends[v]; {
+		if a.row(u) != row {
+			u = a.t.ends[u]
+			continue
+		}
+		count++
+		// Those with more than half below them are each above the next.
+		if 2*a.weigh(u).Total() > whole {
+			heavy = u
+		}
+		u++
+	}
+	if count < a.fewest {
+		return allSettled
+	}
+	own := a.weigh(heavy).Total()
+	for c := heavy + 1; c < a.t.ends[heavy]; c = a.t.ends[c] {
+		if a.row(c) == row {
+			own -= a.weigh(c).Total()
+		}
+	}
+	if 2*own > whole {
+		return heavy
+	}
+	return unsettled
+}
+
+// decide adds the leaves to what is unsure.
+func (a *accumulator) decide(ctx context.Context, marked bitset) error {
+	if len(a.unsure) == 0 {
+		return nil
+	}
+	slices.SortFunc(a.unsure, byVertex)
+	for _, p := range a.unsure {
+		marked.set(p.vertex)
+	}
+	last := 0
+	err := a.leaves(ctx, marked, func(o, v uint32) {
+		if a.unsure[last].vertex != v {
+			last, _ = slices.BinarySearchFunc(a.unsure, v, func(p pile, v uint32) int { return cmp.Compare(p.vertex, v) })
+		}
+		p, size := &a.unsure[last], a.shallow(o)
+		p.largest = max(p.largest, size.Total())
+		if s := a.g.slots.at(o); s != classSlot {
+			p.sums.add(a.g.registry.list[s].row, size)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	clear(marked)
+	end := uint32(0)
+	for _, p := range a.unsure {
+		whole, best := a.weigh(p.vertex), a.best(&p.sums)
+		if p.vertex < end || 2*p.largest > whole.Total() || !a.many(best, whole) {
+			continue
+		}
+		end = a.t.ends[p.vertex]
+		a.found = slices.DeleteFunc(a.found, func(f pile) bool { return p.vertex <= f.vertex && f.vertex < end })
+		f := pile{vertex: p.vertex, row: best.row}
+		if f.counted = p.sums.places[best.row] >= p.inTree; f.counted {
+			f.count, f.size, f.beside = best.count, best.size, p.sums
+		}
+		a.found = append(a.found, f)
+	}
+	return nil
+}
+
+func byVertex(a, b pile) int { return cmp.Compare(a.vertex, b.vertex) }
+
+// answer counts what is in the accumulations that were found.
+func (a *accumulator) answer(ctx context.Context, marked bitset) ([]Accumulation, error) {
+	all := len(a.members) == 0
+	for i := range a.found {
+		if p := &a.found[i]; !p.counted {
+			a.enter(p, marked)
+			all = false
+		}
+	}
+	if !all {
+		last, near := 0, 0
+		err := a.leaves(ctx, marked, func(o, v uint32) {
+			if !a.within(last, v) {
+				last = a.around(v)
+			}
+			if a.within(last, v) {
+				a.leaf(&a.found[last], o, v)
+			} else {
+				near = a.rootLeaf(near, o, v)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	list := make([]Accumulation, 0, len(a.found))
+	for i := range a.found {
+		list = append(list, a.accumulation(&a.found[i]))
+	}
+	for i := range a.rooted {
+		if p := &a.rooted[i]; p.accumulation {
+			list = append(list, a.rootAccumulation(p))
+		}
+	}
+	slices.SortFunc(list, func(x, y Accumulation) int {
+		return cmp.Or(cmp.Compare(y.Retained.Total(), x.Retained.Total()), cmp.Compare(x.Object, y.Object))
+	})
+	return list, nil
+}
+
+// around gives the accumulation that a vertex is in, if it is in one: the last that does
+// not begin after it.
+func (a *accumulator) around(v uint32) int {
+	i, _ := slices.BinarySearchFunc(a.found, v+1, func(p pile, v uint32) int { return cmp.Compare(p.vertex, v) })
+	return i - 1
+}
+
+// within tells whether a vertex is in one of the accumulations; none has a number below 0.
+func (a *accumulator) within(i int, v uint32) bool {
+	return i >= 0 && i < len(a.found) && a.found[i].vertex <= v && v < a.t.ends[a.found[i].vertex]
+}
+
+// enter counts the vertices of an accumulation, with those of its class that one of
+// them dominates: the nodes that share a bucket of a map. It marks those that may
+// have leaves.
+func (a *accumulator) enter(p *pile, marked bitset) {
+	u := p.vertex
+	if p.linked {
+		p.size = a.weigh(u)
+	} else {
+		marked.set(u)
+		u++
+	}
+	for u < a.t.ends[p.vertex] {
+		direct := !p.linked && a.t.parents[u] == p.vertex
+		if a.row(u) != p.row {
+			switch {
+			case !direct:
+				p.sums.add(a.row(u), a.weigh(u))
+			case a.slot(u) != classSlot:
+				p.beside.add(a.row(u), a.weigh(u))
+			}
+			u = a.t.ends[u]
+			continue
+		}
+		marked.set(u)
+		p.count++
+		if direct {
+			p.size.add(a.weigh(u))
+		}
+		u++
+	}
+}
+
+// leaf counts an object without a vertex that a vertex of an accumulation has.
+func (a *accumulator) leaf(p *pile, o, v uint32) {
+	row, direct := a.g.registry.list[a.g.slots.at(o)].row, !p.linked && v == p.vertex
+	switch {
+	case row != p.row && direct:
+		p.beside.add(row, a.shallow(o))
+		return
+	case row != p.row:
+		p.sums.add(row, a.shallow(o))
+		return
+	case direct:
+		p.size.add(a.shallow(o))
+	}
+	p.count++
+}
+
+func (a *accumulator) accumulation(p *pile) Accumulation {
+	r := Accumulation{Object: Object(a.t.objects[p.vertex]), Retained: a.weigh(p.vertex), Class: a.names[p.row], Count: p.count, Linked: p.linked, Size: p.size}
+	r.Beside = a.others(&p.beside, p.row, r.Retained)
+	a.tellHeld(&r, &p.sums)
+	return r
+}
+
+// tellHeld says what the objects of an accumulation hold.
+func (a *accumulator) tellHeld(r *Accumulation, held *groups) {
+	best := a.best(held)
+	if best.count == 0 {
+		return
+	}
+	r.Holds, r.Held, r.HeldSize = a.names[best.row], best.count, best.size
+	r.HeldBeside = a.others(held, best.row, r.Retained)
+}
+
+// others are the classes that are worth telling beside the one that is told anyway, in a
+// place that retains whole.
+func (a *accumulator) others(t *groups, told uint32, whole Size) (list []ClassSum) {
+	for _, s := range t.list {
+		if s.row != told && s.count >= a.fewest && worthBeside*s.size.Total() >= whole.Total() {
+			list = append(list, ClassSum{a.names[s.row], s.count, s.size})
+		}
+	}
+	slices.SortFunc(list, func(x, y ClassSum) int {
+		return cmp.Or(cmp.Compare(y.Size.Total(), x.Size.Total()), cmp.Compare(y.Count, x.Count), strings.Compare(x.Class, y.Class))
+	})
+	return list[:min(len(list), mostBeside)]
+}
+
+// leaves calls f with each object without a vertex of its own whose owner is marked.
+func (a *accumulator) leaves(ctx context.Context, marked bitset, f func(o, v uint32)) error {
+	const patience = 1 << 20
+	for from := 0; from < len(a.t.vertices); from += patience {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		for i, v := range a.t.vertices[from:min(from+patience, len(a.t.vertices))] {
+			if o := uint32(from + i); marked.has(v) && a.t.objects[v] != o {
+				f(o, v)
+			}
+		}
+	}
+	return nil
+}
+
+func (a *accumulator) slot(v uint32) slot { return a.g.slots.at(a.t.objects[v]) }
+
+// row tells classes of different names apart.
+func (a *accumulator) row(v uint32) uint32 { return a.g.registry.list[a.slot(v)].row }
+
+// rowNames gives the name of each row.
+func (g *Graph) rowNames() (names []string) {
+	for s := range g.registry.list {
+		c := &g.registry.list[s]
+		if c.name == "" {
+			continue
+		}
+		for uint32(len(names)) <= c.row {
+			names = append(names, "")
+		}
+		names[c.row] = c.name
+	}
+	return names
+}
+
+// weigh is what a vertex retains, of what counts.
+func (a *accumulator) weigh(v uint32) (s Size) {
+	for _, h := range a.heaps {
+		s.Java += a.t.retained[h][v]
+	}
+	if a.t.native != nil {
+		s.Native = a.t.native[v]
+	}
+	return s
+}
+
+// shallow is the size of an object itself, of what counts.
+func (a *accumulator) shallow(o uint32) (s Size) {
+	if len(a.g.native) > 0 {
+		s.Native = a.g.native[o]
+	}
+	if a.counts(o) {
+		s.Java = a.g.sizes.at(o)
+	}
+	return s
+}
+
+// counts tells whether an object is in a heap whose bytes count.
+func (a *accumulator) counts(o uint32) bool {
+	if a.g.heapOf == nil {
+		return len(a.heaps) > 0
+	}
+	return slices.Contains(a.heaps, int(a.g.heapOf[o]))
+}
+
+// best is the class with most bytes; of several the one with most objects, and then
+// the first by name.
+func (a *accumulator) best(t *groups) (best group) {
+	for i, s := range t.list {
+		c := cmp.Or(cmp.Compare(s.size.Total(), best.size.Total()), cmp.Compare(s.count, best.count))
+		if i == 0 || c > 0 || c == 0 && strings.Compare(a.names[s.row], a.names[best.row]) < 0 {
+			best = s
+		}
+	}
+	return best
+}
+
+// group is the objects of a class, and what they retain together.
+type group struct {
+	row   uint32
+	count int64
+	size  Size
+}
+
+// groups count by class. Objects that stand together are often of one class.
+type groups struct {
+	places map[uint32]int
+	list   []group
+	last   int
+}
+
+func (t *groups) reset() {
+	clear(t.places)
+	t.list, t.last = t.list[:0], 0
+}
+
+func (t *groups) add(row uint32, size Size) {
+	if len(t.list) == 0 || t.list[t.last].row != row {
+		place, ok := t.places[row]
+		if !ok {
+			if t.places == nil {
+				t.places = map[uint32]int{}
+			}
+			place = len(t.list)
+			t.places[row] = place
+			t.list = append(t.list, group{row: row})
+		}
+		t.last = place
+	}
+	s := &t.list[t.last]
+	s.count++
+	s.size.add(size)
+}

@@ -1,0 +1,74 @@
+package heap_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"testing"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+)
+
+// differsCensus compares what Count says with the graph of a dump that has no
+// object twice.
+func differsCensus(c *heap.Census, g *heap.Graph) error {
+	got := []int64{c.Objects, c.Instances, c.ObjectArrays, c.PrimitiveArrays, c.Classes, c.Truncated}
+	want := []int64{g.Objects, g.Instances, g.ObjectArrays, g.PrimitiveArrays, g.Classes, g.Truncated}
+	if fmt.Sprint(got) != fmt.Sprint(want) || !maps.Equal(c.RootCounts, g.RootCounts) {
+		return fmt.Errorf("census %v with roots %v, graph %v with %v", got, c.RootCounts, want, g.RootCounts)
+	}
+	rows := map[string]heap.Row{}
+	for _, r := range g.Histogram() {
+		rows[r.Class] = r
+	}
+	if len(rows) != len(c.Rows) {
+		return fmt.Errorf("census of %d classes, graph of %d", len(c.Rows), len(rows))
+	}
+	for i, r := range c.Rows {
+		want := rows[r.Class]
+		if r.Instances != want.Instances || r.Shallow.Java != want.Shallow.Java || r.Classes != want.Classes || r.Retained != (heap.Size{}) || r.Reachable != 0 {
+			return fmt.Errorf("census %+v, graph %+v", r, want)
+		}
+		if i > 0 && r.Shallow.Java > c.Rows[i-1].Shallow.Java {
+			return fmt.Errorf("%s comes behind %s", r.Class, c.Rows[i-1].Class)
+		}
+	}
+	return nil
+}
+
+// TestCensus counts what the graph holds, with several goroutines and one.
+func TestCensus(t *testing.T) {
+	for seed := range uint64(12) {
+		d, w := randomWorld(seed, 1+int(seed*seed*40))
+		dump := w.write(t, d.form()).dump
+		f, err := hprof.Open(t.Context(), bytes.NewReader(dump), int64(len(dump)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := heap.Count(t.Context(), f, heap.Options{Workers: 1 + int(seed%3), Snapshot: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := differsCensus(c, load(t, dump, heap.Options{})); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+// TestCensusCancelled ends with its context.
+func TestCensusCancelled(t *testing.T) {
+	_, w := randomWorld(1, 100)
+	dump := w.dump(t)
+	f, err := hprof.Open(t.Context(), bytes.NewReader(dump), int64(len(dump)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if c, err := heap.Count(ctx, f, heap.Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %v", c, err)
+	}
+}

@@ -1,0 +1,349 @@
+package heap
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+)
+
+// slot is a class by the number that objects carry: first class objects, then
+// arrays of each primitive type, then what the dump names, in the order met.
+type slot uint32
+
+const (
+	classSlot slot = 0
+	// primitives is the slot of type 0: arrays of type t have primitives+t.
+	primitives slot = 1
+	named      slot = 16
+)
+
+// class is what a slot means.
+type class struct {
+	id hprof.ID
+	// dump is the CLASS_DUMP, nil where there is none.
+	dump *hprof.Class
+	// at is where in the file dump is.
+	at int64
+	// arrays tells that object arrays of this class were met.
+	arrays bool
+	name   string
+	// super is the slot of the superclass, 0 for none.
+	super slot
+	// size is the bytes of an instance, and what an array of this class has beside
+	// its elements, as the dump declares them.
+	size uint32
+	// offsets are where in an instance's bytes its references are.
+	offsets []uint32
+	// referent is where that of a Reference is that does not hold it as strongly as a
+	// field does; -1 if there is none. It is not among offsets.
+	referent int32
+	strength Reachability
+	// part and parts are for native.go.
+	part  part
+	parts []partField
+	// leaf tells that no object of this class references any.
+	leaf bool
+	// rows is the number of the class's row in sums by name.
+	row uint32
+}
+
+// Names gives the names of the source code for those of a shrunken build.
+type Names interface {
+	// Class is of a class or an array of it, as Java writes it.
+	Class(name string) string
+	// Field is of a field that a class of a name of the source declares.
+	Field(class, name string, t hprof.Type) string
+	// Frame is of a frame of a stack trace, inlined ones first.
+	Frame(StackFrame) []StackFrame
+}
+
+// registry gives slots. It may be used from several goroutines.
+type registry struct {
+	// rename is nil where names are as they are.
+	rename Names
+	mu     sync.Mutex
+	slots  map[hprof.ID]slot
+	list   []class
+	// count is the length of list.
+	count atomic.Int64
+}
+
+func newRegistry(rename Names) *registry {
+	r := &registry{rename: rename, slots: map[hprof.ID]slot{}, list: make([]class, named)}
+	return r
+}
+
+// of gives the slot of a class.
+func (r *registry) of(id hprof.ID) slot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.locked(id)
+}
+
+func (r *registry) locked(id hprof.ID) slot {
+	if s, ok := r.slots[id]; ok {
+		return s
+	}
+	s := slot(len(r.list))
+	r.slots[id] = s
+	r.list = append(r.list, class{id: id})
+	r.count.Store(int64(len(r.list)))
+	return s
+}
+
+// dumped notes a CLASS_DUMP that stands at an offset of the file. Of two for one class
+// the last is kept.
+func (r *registry) dumped(c *hprof.Class, at int64) {
+	kept := *c
+	kept.Statics = append([]hprof.Static(nil), c.Statics...)
+	kept.Fields = append([]hprof.Field(nil), c.Fields...)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if k := &r.list[r.locked(c.ID)]; k.dump == nil || k.at < at {
+		k.dump, k.at = &kept, at
+	}
+}
+
+// arrayed notes that there are object arrays of a slot.
+func (r *registry) arrayed(s slot) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.list[s].arrays = true
+}
+
+// lookup is a goroutine's own copy of the registry's map: open addressing, one
+// probe for nearly all objects.
+type lookup struct {
+	shared *registry
+	keys   []uint64
+	slots  []slot
+	used   int
+	arrays map[slot]bool
+}
+
+func newLookup(r *registry) *lookup {
+	return &lookup{shared: r, keys: make([]uint64, 1<<10), slots: make([]slot, 1<<10), arrays: map[slot]bool{}}
+}
+
+func (l *lookup) of(id hprof.ID) slot {
+	mask := uint64(len(l.keys) - 1)
+	for i := hash(uint64(id)) & mask; ; i = (i + 1) & mask {
+		if l.keys[i] == uint64(id) && l.slots[i] != 0 {
+			return l.slots[i]
+		}
+		if l.slots[i] == 0 {
+			s := l.shared.of(id)
+			l.add(uint64(id), s)
+			return s
+		}
+	}
+}
+
+func (l *lookup) add(id uint64, s slot) {
+	if l.used*2 >= len(l.keys) {
+		keys, slots := l.keys, l.slots
+		l.keys, l.slots, l.used = make([]uint64, 2*len(keys)), make([]slot, 2*len(keys)), 0
+		for i, s := range slots {
+			if s != 0 {
+				l.add(keys[i], s)
+			}
+		}
+	}
+	mask := uint64(len(l.keys) - 1)
+	i := hash(id) & mask
+	for l.slots[i] != 0 {
+		i = (i + 1) & mask
+	}
+	l.keys[i], l.slots[i] = id, s
+	l.used++
+}
+
+// array gives the slot of an object array of a class.
+func (l *lookup) array(id hprof.ID) slot {
+	s := l.of(id)
+	if !l.arrays[s] {
+		l.arrays[s] = true
+		l.shared.arrayed(s)
+	}
+	return s
+}
+
+func hash(x uint64) uint64 { return x * 0x9e3779b97f4a7c15 >> 20 }
+
+// primitiveNames are the arrays of each type, as Java writes them.
+var primitiveNames = [...]string{hprof.Boolean: "boolean[]", hprof.Char: "char[]", hprof.Float: "float[]", hprof.Double: "double[]",
+	hprof.Byte: "byte[]", hprof.Short: "short[]", hprof.Int: "int[]", hprof.Long: "long[]"}
+
+// resolve gives the classes their names, sizes and layouts. rooted tells whether a
+// class object is a GC root.
+func (r *registry) resolve(f *hprof.File, rooted func(hprof.ID) bool) error {
+	names := map[hprof.ID]string{}
+	for _, c := range f.Classes {
+		if _, ok := names[c.Class]; !ok {
+			if text, ok := f.Strings.Get(c.Name); ok {
+				names[c.Class] = r.className(text)
+			}
+		}
+	}
+	byName := map[string]slot{}
+	for i := range r.list {
+		c := &r.list[i]
+		c.referent = -1
+		if slot(i) >= named {
+			c.name = names[c.id]
+			if c.dump != nil {
+				c.size = c.dump.InstanceSize
+				c.super = r.slots[c.dump.Super]
+			}
+			if _, ok := byName[c.name]; !ok || c.dump != nil {
+				byName[c.name] = slot(i)
+			}
+		}
+	}
+	r.list[classSlot].name = "java.lang.Class"
+	r.list[classSlot].size = r.list[byName["java.lang.Class"]].size
+	for t, name := range primitiveNames {
+		if name == "" {
+			continue
+		}
+		c := &r.list[primitives+slot(t)]
+		c.name, c.leaf = name, true
+		if s, ok := byName[name]; ok {
+			c.size, c.id = r.list[s].size, r.list[s].id
+		}
+	}
+	l := layouts{registry: r, names: f.Strings, idSize: f.IDSize, rooted: rooted}
+	for i := named; i < slot(len(r.list)); i++ {
+		if err := l.lay(i); err != nil {
+			return err
+		}
+		l.findParts(i)
+	}
+	l.unify()
+	return nil
+}
+
+// className gives the name of a class as it stands in the source.
+func (r *registry) className(text string) string {
+	name := NormalName(text)
+	if r.rename != nil {
+		return r.rename.Class(name)
+	}
+	return name
+}
+
+// fieldName gives the name of a field that a class declares, as it stands in the source.
+func (r *registry) fieldName(names *hprof.Strings, owner *class, id hprof.ID, t hprof.Type) (string, bool) {
+	text, ok := names.Get(id)
+	if ok && r.rename != nil {
+		text = r.rename.Field(owner.name, text, t)
+	}
+	return text, ok
+}
+
+// layouts finds where references are in the instances of each class.
+type layouts struct {
+	*registry
+	names  *hprof.Strings
+	idSize int
+	rooted func(hprof.ID) bool
+	// places counts the offsets of all classes.
+	places int
+}
+
+const (
+	// longestChain bounds superclasses, so that a cycle in a damaged dump ends.
+	longestChain = 1 << 10
+	// mostPlaces bounds the references that all classes together declare, those of
+	// superclasses counted for each: a large app has some hundred thousand.
+	mostPlaces = 1 << 24
+)
+
+func (l *layouts) lay(s slot) error {
+	c := &l.list[s]
+	at, strength := uint32(0), Strong
+	// An ART dump lists the hidden field through which every object references its
+	// class. Where that is a root anyway, the reference changes nothing.
+	rooted := l.rooted(c.id)
+	k := s
+	for range longestChain {
+		owner := &l.list[k]
+		if owner.dump == nil {
+			break
+		}
+		if strength == Strong {
+			strength = strengths[owner.name]
+		}
+		for _, f := range owner.dump.Fields {
+			if f.Type == hprof.Object && !(rooted && owner.super == 0 && l.named(owner, f, "shadow$_klass_")) {
+				if owner.name == "java.lang.ref.Reference" && strength != Strong && l.named(owner, f, "referent") {
+					c.referent, c.strength = int32(at), strength
+				} else {
+					c.offsets = append(c.offsets, at)
+				}
+			}
+			at += uint32(f.Type.Size(l.idSize))
+		}
+		if l.places += len(owner.dump.Fields); l.places > mostPlaces {
+			return &hprof.DamageError{Offset: owner.at, Record: hprof.SubClassDump.String(), Reason: "the classes up to here declare more fields than any app has, superclasses in a circle perhaps"}
+		}
+		if owner.super == 0 || owner.super == s {
+			break
+		}
+		k = owner.super
+	}
+	c.leaf = len(c.offsets) == 0 && c.referent < 0 && !c.arrays
+	return nil
+}
+
+// unify lets no class be a leaf that has the name of one that is none: a class that
+// was loaded twice. Sums by name count leaves apart from what dominates others.
+func (l *layouts) unify() {
+	inner := map[string]bool{}
+	for i := range l.list {
+		if !l.list[i].leaf {
+			inner[l.list[i].name] = true
+		}
+	}
+	for i := named; i < slot(len(l.list)); i++ {
+		l.list[i].leaf = l.list[i].leaf && !inner[l.list[i].name]
+	}
+}
+
+func (l *layouts) named(owner *class, f hprof.Field, name string) bool {
+	text, ok := l.fieldName(l.names, owner, f.Name, f.Type)
+	return ok && text == name
+}
+
+// strengths are the classes whose field referent is weaker than a reference (AOSP
+// ahat, AhatClassObj; java.lang.ref).
+var strengths = map[string]Reachability{
+	"java.lang.ref.SoftReference":      Soft,
+	"java.lang.ref.WeakReference":      Weak,
+	"java.lang.ref.PhantomReference":   Phantom,
+	"java.lang.ref.FinalizerReference": Finalizer,
+	"java.lang.ref.Finalizer":          Finalizer,
+}
+
+// NormalName gives a class name as Java writes it, whatever runtime wrote it:
+// HotSpot's "[Ljava/lang/String;" and ART's "java.lang.String[]" are the same.
+func NormalName(name string) string {
+	depth := 0
+	for depth < len(name) && name[depth] == '[' {
+		depth++
+	}
+	if depth == 0 {
+		return strings.ReplaceAll(name, "/", ".")
+	}
+	element := name[depth:]
+	if t, ok := strings.CutPrefix(element, "L"); ok {
+		element = strings.TrimSuffix(t, ";")
+	} else if t := letters[element]; t != "" {
+		element = t
+	}
+	return strings.ReplaceAll(element, "/", ".") + strings.Repeat("[]", depth)
+}
+
+var letters = map[string]string{"Z": "boolean", "C": "char", "F": "float", "D": "double", "B": "byte", "S": "short", "I": "int", "J": "long"}

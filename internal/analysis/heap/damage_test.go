@@ -1,0 +1,268 @@
+package heap_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/hproftest"
+)
+
+// boundaries are the offsets at which a whole record of a dump ends, outside of the
+// heap's own, and where the first segment's body begins.
+func boundaries(dump []byte) (ends map[int]bool, body int) {
+	ends = map[int]bool{}
+	for at := len(hprof.Format103) + 1 + 12; at < len(dump); {
+		ends[at] = true
+		if tag := hprof.Tag(dump[at]); body == 0 && (tag == hprof.TagHeapDump || tag == hprof.TagHeapDumpSegment) {
+			body = at + 9
+		}
+		at += 9 + int(binary.BigEndian.Uint32(dump[at+5:]))
+	}
+	ends[len(dump)] = true
+	return ends, body
+}
+
+// prefix is the world of which the first bytes of a dump tell.
+func (w *world) prefix(written written, n int) *world {
+	p := &world{idSize: w.idSize, classes: w.classes, jvm: w.jvm}
+	for i, o := range w.objects {
+		if written.ends[i] <= int64(n) {
+			p.objects = append(p.objects, o)
+		}
+	}
+	for i, r := range w.roots {
+		if written.roots[i] <= int64(n) {
+			p.roots = append(p.roots, r)
+		}
+	}
+	return p
+}
+
+// TestTruncated cuts dumps at each byte: what is there is loaded, all of it and
+// nothing else.
+func TestTruncated(t *testing.T) {
+	step := 1
+	if racing {
+		step = 7
+	}
+	for seed, segments := range []hproftest.Segmentation{{Records: 16}, {Single: true}, {Bytes: 300}} {
+		d, w := randomWorld(uint64(seed)+100, 40)
+		f := d.form()
+		f.segments, f.namesLast = segments, false
+		written := w.write(t, f)
+		ends, body := boundaries(written.dump)
+		var want *answer
+		for n := seed; n < len(written.dump); n += step {
+			g, err := open(written.dump[:n], heap.Options{Workers: 1})
+			if n < body {
+				if err == nil || !strings.Contains(err.Error(), "heap") && !strings.Contains(err.Error(), "header") {
+					t.Fatalf("%d bytes: %v", n, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatalf("%d bytes: %v", n, err)
+			}
+			if cut := g.Truncated >= 0; cut == ends[n] || g.Truncated > int64(n) {
+				t.Fatalf("%d bytes: truncated at %d, but a record ends there: %t", n, g.Truncated, ends[n])
+			}
+			if p := w.prefix(written, n); want == nil || len(p.objects)+len(p.roots) > len(want.objects)+len(want.roots) {
+				p.number()
+				want = p.solve()
+			}
+			if err := want.differs(g); err != nil {
+				t.Fatalf("%d bytes: %v", n, err)
+			}
+			if err := broken(g); err != nil {
+				t.Fatalf("%d bytes: %v", n, err)
+			}
+			g.Close()
+		}
+	}
+}
+
+// TestPartial breaks one record of a long dump: without Partial its place is told,
+// with it all is loaded but the rest of that part of the file.
+func TestPartial(t *testing.T) {
+	const objects = 30_000
+	w := newScribe(4)
+	w.class(0x100, "C", 8, 1)
+	w.Root(hprof.Root{Kind: hprof.SubRootUnknown, Object: 0x1000})
+	broken := int64(0)
+	for i := range objects {
+		if i == objects/2 {
+			broken = w.Written()
+		}
+		w.instance(hprof.ID(0x1000+8*i), 0x100, hprof.ID(0x1008+8*i))
+	}
+	dump := w.dump(t)
+	if dump[broken] != byte(hprof.SubInstance) {
+		// The record begins a segment.
+		broken += 9
+	}
+	dump[broken] = 0x77
+	_, err := open(dump, heap.Options{})
+	var damage *hprof.DamageError
+	if !errors.As(err, &damage) || damage.Offset != broken {
+		t.Fatalf("%v, want one at offset %d", err, broken)
+	}
+	g := load(t, dump, heap.Options{Partial: true, Workers: 2})
+	if len(g.Damage) != 1 || !errors.As(g.Damage[0], &damage) || damage.Offset != broken {
+		t.Errorf("damage %v, want one at offset %d", g.Damage, broken)
+	}
+	// A part has about 64 kB, an instance 21 bytes.
+	if lost := objects + 1 - g.Objects; lost < 1 || lost > 2*(64<<10)/21 || g.Dangling != 2 {
+		t.Errorf("%d objects are lost, %d references dangle", lost, g.Dangling)
+	}
+	if o, ok := g.Find(0x1000); !ok || g.Retained(o).Java != 8*objects/2 {
+		t.Errorf("the first part retains %v", g.Retained(o))
+	}
+	readAll(t, g)
+}
+
+// survives loads a dump that may be damaged. What comes is either an error that says
+// where, or a graph in which everything fits together, in bounded memory.
+func survives(t *testing.T, dump []byte) {
+	// A few MB are the reading buffers, whatever the dump says.
+	limit := int64(4<<20 + 100*len(dump))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f, err := hprof.Open(context.Background(), bytes.NewReader(dump), int64(len(dump)))
+	if err != nil && !errors.As(err, new(*hprof.DamageError)) {
+		t.Fatal(err)
+	}
+	for _, partial := range []bool{false, true} {
+		if err != nil && !partial || len(f.Snapshots) == 0 {
+			continue
+		}
+		g, err := heap.Load(context.Background(), f, heap.Options{Snapshot: -1, Workers: 1, Partial: partial, Limit: limit})
+		if err != nil {
+			if partial || !errors.As(err, new(*hprof.DamageError)) {
+				t.Fatalf("partial %t: %v", partial, err)
+			}
+			continue
+		}
+		if err := broken(g); err != nil {
+			t.Fatalf("partial %t: %v", partial, err)
+		}
+		readAll(t, g)
+		if !partial && g.Duplicates == 0 {
+			c, err := heap.Count(context.Background(), f, heap.Options{Snapshot: -1, Workers: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := differsCensus(c, g); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g.Close()
+		if held := heap.Held(g); held != 0 {
+			t.Fatalf("%d bytes are held after Close", held)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20+2000*uint64(len(dump)) {
+		t.Fatalf("%d bytes were allocated for a dump of %d", used, len(dump))
+	}
+}
+
+// readAll reads all objects again and asks for all there is to ask.
+func readAll(t *testing.T, g *heap.Graph) {
+	t.Helper()
+	all := make([]heap.Object, g.Objects)
+	for o := range all {
+		all[o] = heap.Object(o)
+	}
+	met := make([]bool, g.Objects)
+	err := g.Read(context.Background(), all, func(r *heap.Record) error {
+		met[r.Object] = true
+		r.References(func(heap.Object) {})
+		for _, field := range []string{"referent", "size", "f0", "f1"} {
+			r.Ref(field)
+			r.Int(field)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for o, there := range met {
+		if !there && !g.IsClass(heap.Object(o)) {
+			t.Fatalf("object %d was not read", o)
+		}
+	}
+}
+
+// harm changes a dump as storage, transports and editors do: each 4 bytes of edits
+// are a place, what happens there, and with which value.
+func harm(dump, edits []byte) []byte {
+	const header = len(hprof.Format103) + 1 + 12
+	dump = slices.Clone(dump)
+	for ; len(edits) >= 4 && len(dump) > header+16; edits = edits[4:] {
+		at := header + int(binary.BigEndian.Uint16(edits))%(len(dump)-header-8)
+		value := edits[3]
+		n := min(1+int(value)%40, len(dump)-at)
+		switch edits[2] % 7 {
+		case 0, 1:
+			dump[at] ^= 1 << (value % 8)
+		case 2:
+			dump[at] = value
+		case 3:
+			binary.BigEndian.PutUint32(dump[at:], []uint32{0, 1, 0x7fffffff, 0xffffffff, 0x80000000}[value%5])
+		case 4:
+			dump = slices.Delete(dump, at, at+n)
+		case 5:
+			dump = slices.Insert(dump, at, slices.Clone(dump[at:at+n])...)
+		case 6:
+			clear(dump[at : at+n])
+		}
+	}
+	return dump
+}
+
+// victim is a dump to break.
+func victim(tb testing.TB, seed uint64) []byte {
+	d, w := randomWorld(seed, 30)
+	if seed%3 == 0 {
+		d.double()
+	}
+	return w.write(tb, d.form()).dump
+}
+
+// TestDamage breaks dumps at random.
+func TestDamage(t *testing.T) {
+	dumps := uint64(2000)
+	if racing {
+		dumps /= 10
+	}
+	for seed := range dumps {
+		dice := rand.New(rand.NewPCG(seed, 9))
+		edits := binary.BigEndian.AppendUint64(nil, dice.Uint64())
+		survives(t, harm(victim(t, seed%50), edits[:4+seed%2*4]))
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// FuzzLoad breaks dumps that are made from a seed: their edits are short, which the
+// fuzzer can make shorter in time.
+func FuzzLoad(f *testing.F) {
+	for seed := range uint16(12) {
+		f.Add(seed, []byte{byte(seed), byte(37 * seed), byte(seed), byte(101 * seed)})
+	}
+	// An array's class is an instance's too.
+	f.Add(uint16(74), []byte("\xff\x7f10"))
+	f.Fuzz(func(t *testing.T, seed uint16, edits []byte) {
+		survives(t, harm(victim(t, uint64(seed)), edits[:min(len(edits), 64)]))
+	})
+}

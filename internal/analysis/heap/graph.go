@@ -1,0 +1,251 @@
+package heap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+// SizeModel names how sizes are counted, that of AOSP's ahat: an instance has the
+// bytes that its class declares; an array its elements; a class object those of
+// java.lang.Class and of its static fields. Sizes of different models must not be
+// compared.
+const SizeModel = "hprof"
+
+// Options say how a dump is loaded.
+type Options struct {
+	// Snapshot is the heap to load of a file that holds several; -1 is the last.
+	Snapshot int
+	// Workers is the number of goroutines that read; 0 is one for each core.
+	Workers int
+	// Limit bounds the memory, in bytes; 0 does not. A dump that needs more is refused
+	// with a *MemoryError.
+	Limit int64
+	// Names are what names of classes and fields stand for in the source; nil where they
+	// are as they are.
+	Names Names
+	// Inbound keeps what references each object, for AddAncestors and AddHeld; it takes
+	// about 6 bytes for each object.
+	Inbound bool
+	// Partial loads what can be read of a damaged dump.
+	Partial bool
+	// Phase is told the name of each phase as it begins. Progress is told how many
+	// of how many bytes are read, both passes together, from several goroutines.
+	Phase    func(name string)
+	Progress func(done, total int64)
+}
+
+// MemoryError refuses a dump that is too large for the memory that there is.
+type MemoryError struct {
+	// Need is about the bytes that it takes, Limit those that were allowed.
+	Need, Limit int64
+}
+
+func (e *MemoryError) Error() string {
+	return fmt.Sprintf("the graph needs about %s of memory, %s are free for it", text.Size(e.Need), text.Size(e.Limit))
+}
+
+// Heap is one of the heaps of an Android app, or the only one of another dump.
+type Heap struct {
+	// ID is ART's: 0 default, 'A' app, 'I' image, 'Z' zygote.
+	ID   uint32
+	Name string
+	// Objects and Bytes are those in the dump, reachable or not.
+	Objects, Bytes int64
+}
+
+// Graph is the heap of one dump.
+type Graph struct {
+	hprof.Header
+	// Truncated is the offset of the record in which the file ends, in a segment that
+	// of the record inside; -1 if it ends after a whole one.
+	Truncated int64
+	// Damage is what Options.Partial passed over.
+	Damage []error
+	// Objects, Instances, ObjectArrays, PrimitiveArrays and Classes are counts of
+	// what the dump holds, reachable or not.
+	Objects, Instances, ObjectArrays, PrimitiveArrays, Classes int64
+	// Duplicates are objects that were there before under the same ID, Dangling
+	// references to objects that are not in the dump.
+	Duplicates, Dangling int64
+	// ReferenceCount is the number of references, null and dangling ones left out.
+	ReferenceCount int64
+	// RootCounts are the GC roots by kind, those of absent objects included.
+	RootCounts map[hprof.SubTag]int64
+	Heaps      []Heap
+
+	arena   arena
+	file    *hprof.File
+	workers int
+	// stretches are where in the file objects are, for Read.
+	stretches []stretch
+	// twice is where in the file the last record is of each object that has several.
+	twice    map[uint32]int64
+	fields   map[fieldKey]fieldPlace
+	ids      *ids
+	registry *registry
+	slots    slotArray
+	sizes    sizeArray
+	heapOf   []uint8
+	roots    []hprof.Root
+	links    links
+	tree     tree
+	inbound  inbound
+	weaker   weaker
+	native   map[uint32]int64
+	rows     []Row
+}
+
+// mostClasses is what three bytes can tell apart.
+const mostClasses = 1 << 24
+
+// slotArray holds a slot for each object in two bytes, three in a dump of more than
+// 65536 classes.
+type slotArray struct {
+	low  []uint16
+	high []uint8
+}
+
+func (a *slotArray) at(i uint32) slot {
+	s := slot(a.low[i])
+	if a.high != nil {
+		s |= slot(a.high[i]) << 16
+	}
+	return s
+}
+
+func (a *slotArray) set(i uint32, s slot) {
+	a.low[i] = uint16(s)
+	if a.high != nil {
+		a.high[i] = uint8(s >> 16)
+	}
+}
+
+// sizeArray holds the bytes of each object in two bytes; the few large ones apart.
+type sizeArray struct {
+	small []uint16
+	mu    sync.Mutex
+	large map[uint32]int64
+}
+
+const largeSize = 1<<16 - 1
+
+func (a *sizeArray) at(i uint32) int64 {
+	if n := a.small[i]; n != largeSize {
+		return int64(n)
+	}
+	return a.large[i]
+}
+
+func (a *sizeArray) set(i uint32, n int64) {
+	if n < largeSize {
+		a.small[i] = uint16(n)
+		return
+	}
+	a.small[i] = largeSize
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.large[i] = n
+}
+
+var errNoHeap = errors.New("load the heap: there is none in this file")
+
+// Load builds the graph of one snapshot of a dump. The graph reads the file again
+// where details are asked for. Close must be called on it.
+func Load(ctx context.Context, f *hprof.File, o Options) (*Graph, error) {
+	l, err := newLoader(f, o, 2)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.load(ctx); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l.Graph, nil
+}
+
+// newLoader makes a loader that goes over the file passes times.
+func newLoader(f *hprof.File, o Options, passes int64) (*loader, error) {
+	if len(f.Snapshots) == 0 {
+		return nil, errNoHeap
+	}
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	if o.Phase == nil {
+		o.Phase = func(string) {}
+	}
+	if o.Snapshot < 0 {
+		o.Snapshot = len(f.Snapshots) - 1
+	}
+	if o.Snapshot >= len(f.Snapshots) {
+		return nil, fmt.Errorf("load heap %d: the file has %d", o.Snapshot, len(f.Snapshots))
+	}
+	g := &Graph{
+		Header: f.Header, Truncated: f.Truncated, RootCounts: map[hprof.SubTag]int64{}, Heaps: []Heap{{Name: "default"}},
+		file: f, workers: o.Workers, registry: newRegistry(o.Names),
+	}
+	l := &loader{Graph: g, file: f, options: o, passes: passes}
+	l.cut(f.Snapshots[o.Snapshot])
+	return l, nil
+}
+
+func (l *loader) load(ctx context.Context) error {
+	steps := []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"read objects", l.first},
+		{"number objects", l.number},
+		{"read references", l.second},
+		{"search", l.search},
+		{"dominators", l.dominate},
+		{"sizes", l.sum},
+	}
+	for _, s := range steps {
+		l.options.Phase(s.name)
+		if err := s.do(ctx); err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close gives the graph's memory back. The graph must not be used after it.
+func (g *Graph) Close() { g.arena.close() }
+
+// fits refuses a dump as soon as it is known to be too large for the memory that
+// there is: n objects were met so far.
+func (l *loader) fits(n int64) error {
+	need := n * l.bytesPerObject()
+	if l.options.Limit <= 0 || need <= l.options.Limit {
+		return nil
+	}
+	if done := l.done.Load(); done > 0 && done < l.total {
+		need = int64(float64(need) / float64(done) * float64(l.total))
+	}
+	return &MemoryError{need, l.options.Limit}
+}
+
+// What the tables take at their height, for an object with one and a half references,
+// and what Options.Inbound adds (docs/performance.md).
+const (
+	bytesOfObject     = 18
+	bytesOfInbound    = 6
+	bytesPerReference = 4
+)
+
+func (l *loader) bytesPerObject() int64 {
+	if l.options.Inbound {
+		return bytesOfObject + bytesOfInbound
+	}
+	return bytesOfObject
+}

@@ -1,0 +1,272 @@
+package heap
+
+import (
+	"math/bits"
+	"slices"
+	"sort"
+	"sync"
+	"sync/atomic"
+
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+)
+
+// ids numbers objects by address. Where addresses are dense, a map of bits over them
+// with the count before each word answers in one cache miss, at an eighth of a byte
+// for each 8 bytes of heap and half of that again for the counts. Where they are
+// sparse, a sorted list does.
+type ids struct {
+	// shift drops the bits that are 0 in every address of an object: 3 for ART and
+	// HotSpot, whose objects lie on 8 bytes.
+	shift uint
+	base  uint64
+	// regions gives the cells of a stretch of 1<<regionBits grains, plus 1.
+	regions []uint32
+	cells   []cell
+	// firsts is the count of objects before each stretch that has cells, and starts
+	// its number in regions.
+	firsts, starts []uint32
+	// dense is the number of objects that cells hold. Others, with addresses between
+	// grains, are numbered after them, in the order of odd: ART names the overhead
+	// of a class by its address plus 1.
+	dense uint32
+	odd   []uint64
+}
+
+// cell is 64 grains, with the count of objects before them.
+type cell struct {
+	low, high, rank uint32
+}
+
+const (
+	regionBits  = 16
+	regionCells = 1 << (regionBits - 6)
+	// sparse is the bytes that an object may cost in cells, least the stretches that
+	// are worth it always: 12 MB.
+	sparse = 12
+	least  = 1 << 10
+)
+
+// none is the number of no object.
+const none = ^uint32(0)
+
+// find gives the number of an object, or none.
+func (x *ids) find(id hprof.ID) uint32 {
+	at := uint64(id) - x.base
+	if at&(1<<x.shift-1) == 0 {
+		if region := at >> x.shift >> regionBits; region < uint64(len(x.regions)) {
+			if first := x.regions[region]; first != 0 {
+				grain := at >> x.shift & (1<<regionBits - 1)
+				c := &x.cells[uint64(first-1)*regionCells+grain>>6]
+				word := uint64(c.high)<<32 | uint64(c.low)
+				if bit := uint64(1) << (grain & 63); word&bit != 0 {
+					return c.rank + uint32(bits.OnesCount64(word&(bit-1)))
+				}
+			}
+		}
+	}
+	if len(x.odd) == 0 {
+		return none
+	}
+	if i, ok := slices.BinarySearch(x.odd, uint64(id)); ok {
+		return x.dense + uint32(i)
+	}
+	return none
+}
+
+// id gives the address of an object.
+func (x *ids) id(n uint32) hprof.ID {
+	if n >= x.dense {
+		return hprof.ID(x.odd[n-x.dense])
+	}
+	r := sort.Search(len(x.firsts), func(i int) bool { return x.firsts[i] > n }) - 1
+	cells := x.cells[r*regionCells:][:regionCells]
+	c := sort.Search(regionCells, func(i int) bool { return cells[i].rank > n }) - 1
+	word := uint64(cells[c].high)<<32 | uint64(cells[c].low)
+	for range n - cells[c].rank {
+		word &= word - 1
+	}
+	grain := uint64(x.starts[r])<<regionBits | uint64(c)<<6 | uint64(bits.TrailingZeros64(word))
+	return hprof.ID(x.base + grain<<x.shift)
+}
+
+func (x *ids) len() int64 { return int64(x.dense) + int64(len(x.odd)) }
+
+// addresses are those of some objects: each calls f with all of them, the same each
+// time.
+type addresses interface{ each(f func(uint64)) }
+
+// newIDs numbers the objects of several lists of addresses. spread tells what the
+// addresses are like.
+func newIDs[T addresses](a *arena, workers int, s spread, lists []T) (*ids, error) {
+	x := &ids{shift: s.shift()}
+	x.base = s.least >> x.shift << x.shift
+	if s.count == 0 {
+		return x, nil
+	}
+	if !regioned(x, workers, s, lists) {
+		return x, list(x, a, s.count, lists)
+	}
+	if err := mark(x, a, workers, lists); err != nil {
+		return nil, err
+	}
+	x.sum()
+	return x, nil
+}
+
+// parallel calls do with each number below n, from several goroutines.
+func parallel(workers, n int, do func(i int)) {
+	if workers == 1 {
+		for i := range n {
+			do(i)
+		}
+		return
+	}
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(workers, n) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				do(i)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// spread is what addresses have in common.
+type spread struct {
+	least, most uint64
+	count       int64
+	// aligned counts the addresses on 2, 4 and 8 bytes.
+	aligned [4]int64
+}
+
+func (s *spread) add(id uint64) {
+	if s.count == 0 {
+		s.least, s.most = id, id
+	}
+	s.least, s.most = min(s.least, id), max(s.most, id)
+	s.count++
+	s.aligned[min(bits.TrailingZeros64(id|8), 3)]++
+}
+
+func (s *spread) merge(o spread) {
+	if o.count == 0 {
+		return
+	}
+	if s.count == 0 {
+		s.least, s.most = o.least, o.most
+	}
+	s.least, s.most = min(s.least, o.least), max(s.most, o.most)
+	s.count += o.count
+	for i := range s.aligned {
+		s.aligned[i] += o.aligned[i]
+	}
+}
+
+// shift takes the largest grain that all but a sixteenth of the addresses lie on.
+func (s *spread) shift() uint {
+	for shift := uint(3); shift > 0; shift-- {
+		off := int64(0)
+		for _, n := range s.aligned[:shift] {
+			off += n
+		}
+		if off <= s.count/16 {
+			return shift
+		}
+	}
+	return 0
+}
+
+// regioned finds the stretches that have objects, and tells whether cells for them
+// are worth it.
+func regioned[T addresses](x *ids, workers int, s spread, lists []T) bool {
+	n := (s.most-x.base)>>x.shift>>regionBits + 1
+	allowed := max(s.count*sparse/(regionCells*12), least)
+	if n > uint64(max(s.count, 1<<16)) {
+		return false
+	}
+	x.regions = make([]uint32, n)
+	parallel(workers, len(lists), func(i int) {
+		last := ^uint64(0)
+		lists[i].each(func(id uint64) {
+			if r := (id - x.base) >> x.shift >> regionBits; r != last {
+				last = r
+				atomic.StoreUint32(&x.regions[r], 1)
+			}
+		})
+	})
+	for r, there := range x.regions {
+		if there != 0 {
+			x.starts = append(x.starts, uint32(r))
+			x.regions[r] = uint32(len(x.starts))
+		}
+	}
+	if int64(len(x.starts)) > allowed {
+		x.regions, x.starts = nil, nil
+		return false
+	}
+	return true
+}
+
+// mark sets the bits of all addresses.
+func mark[T addresses](x *ids, a *arena, workers int, lists []T) error {
+	cells, err := array[cell](a, int64(len(x.starts))*regionCells)
+	if err != nil {
+		return err
+	}
+	x.cells = cells
+	var mu sync.Mutex
+	parallel(workers, len(lists), func(i int) {
+		var odd []uint64
+		lists[i].each(func(id uint64) {
+			at := id - x.base
+			if at&(1<<x.shift-1) != 0 {
+				odd = append(odd, id)
+				return
+			}
+			grain := at >> x.shift
+			c := &cells[uint64(x.regions[grain>>regionBits]-1)*regionCells+grain&(1<<regionBits-1)>>6]
+			if bit := grain & 63; bit < 32 {
+				atomic.OrUint32(&c.low, 1<<bit)
+			} else {
+				atomic.OrUint32(&c.high, 1<<(bit-32))
+			}
+		})
+		mu.Lock()
+		defer mu.Unlock()
+		x.odd = append(x.odd, odd...)
+	})
+	slices.Sort(x.odd)
+	x.odd = slices.Compact(x.odd)
+	return nil
+}
+
+func (x *ids) sum() {
+	for i := range x.cells {
+		if i%regionCells == 0 {
+			x.firsts = append(x.firsts, x.dense)
+		}
+		c := &x.cells[i]
+		c.rank = x.dense
+		x.dense += uint32(bits.OnesCount32(c.low) + bits.OnesCount32(c.high))
+	}
+}
+
+// list is what sparse addresses get.
+func list[T addresses](x *ids, a *arena, n int64, lists []T) error {
+	odd, err := array[uint64](a, n)
+	if err != nil {
+		return err
+	}
+	i := 0
+	for _, l := range lists {
+		l.each(func(id uint64) {
+			odd[i] = id
+			i++
+		})
+	}
+	slices.Sort(odd)
+	x.odd = slices.Compact(odd)
+	return nil
+}

@@ -1,0 +1,91 @@
+package heap
+
+import (
+	"context"
+	"sync"
+
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+)
+
+// Locations are where in the file some objects stand, so that single ones can be read:
+// for who follows references one by one, and where Read's passes would be too many.
+type Locations struct {
+	graph   *Graph
+	located ranks
+	offsets []int64
+	single  hprof.Single
+}
+
+// Locate finds the objects that are wanted, in one pass over the file; classes are
+// never. It takes 8 bytes for each until Close.
+func (g *Graph) Locate(ctx context.Context, wanted func(Object) bool) (*Locations, error) {
+	l := &Locations{graph: g}
+	set, err := newBitset(&g.arena, g.Objects)
+	if err != nil {
+		return nil, err
+	}
+	for n := range uint32(g.Objects) {
+		if wanted(Object(n)) {
+			set.set(n)
+		}
+	}
+	if l.located, err = newRanks(&g.arena, set); err == nil {
+		if l.offsets, err = array[int64](&g.arena, l.located.len()); err == nil {
+			err = l.find(ctx)
+		}
+	}
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *Locations) find(ctx context.Context) error {
+	g := l.graph
+	// Two records of one object come from two goroutines, perhaps.
+	var mu sync.Mutex
+	visit := func(s *hprof.Scanner) error {
+		if s.Piece || s.Kind == hprof.SubClassDump {
+			return nil
+		}
+		n := g.ids.find(s.Object)
+		if n == none || !l.located.bits.has(n) {
+			return nil
+		}
+		if g.twice == nil {
+			l.offsets[l.located.of(n)] = s.Offset
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if !g.superseded(n, s.Offset) {
+			l.offsets[l.located.of(n)] = s.Offset
+		}
+		return nil
+	}
+	return g.scan(ctx, g.chunks(), false, func() func(*hprof.Scanner) error { return visit })
+}
+
+// Close gives the memory back. It may be called twice.
+func (l *Locations) Close() {
+	drop(&l.graph.arena, (*[]uint64)(&l.located.bits))
+	drop(&l.graph.arena, &l.located.sums)
+	drop(&l.graph.arena, &l.offsets)
+}
+
+// Record reads an object, up to most bytes of its body. It is false for one that was not
+// wanted, or whose record cannot be read any more. The record is valid until the next
+// call. Not for concurrent use.
+func (l *Locations) Record(o Object, most int) (Record, bool) {
+	n := uint32(o)
+	if int64(n) >= l.graph.Objects || !l.located.bits.has(n) {
+		return Record{}, false
+	}
+	at := l.offsets[l.located.of(n)]
+	if at == 0 || l.graph.file.ReadSingle(at, most, &l.single) != nil {
+		return Record{}, false
+	}
+	s := &l.single
+	return Record{Object: o, Kind: s.Kind, Type: s.Type, Count: s.Count, Body: s.Body, graph: l.graph, slot: l.graph.slots.at(n)}, true
+}

@@ -1,0 +1,175 @@
+package heap
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+)
+
+// Native memory that Java objects answer for is found as AOSP's
+// NativeAllocationRegistry keeps it: a sun.misc.Cleaner watches the referent, its
+// thunk is a CleanerThunk, whose this$0 is the registry, which knows the size.
+
+// part is what an instance has to say about native memory.
+type part uint8
+
+const (
+	cleanerPart part = iota + 1
+	thunkPart
+	registryPart
+)
+
+// partFields are the classes, and the fields that are read of each.
+var partFields = map[string]struct {
+	part   part
+	fields []string
+}{
+	"sun.misc.Cleaner": {cleanerPart, []string{"referent", "thunk"}},
+	"libcore.util.NativeAllocationRegistry$CleanerThunk": {thunkPart, []string{"this$0"}},
+	"libcore.util.NativeAllocationRegistry":              {registryPart, []string{"size"}},
+}
+
+// mallocedFlag is the bit of NativeAllocationRegistry.size that is no size: whether
+// the memory is malloc's (since Android 10, libcore NativeAllocationRegistry.java).
+const mallocedFlag = 1
+
+// mostNative is more bytes than any object has: a size beyond it is damage.
+const mostNative = 1 << 40
+
+// nativeParts are parts that were met.
+type nativeParts struct {
+	cleaners []cleaner
+	// thunks gives the registry of each thunk, registries the bytes of each.
+	thunks     map[hprof.ID]hprof.ID
+	registries map[hprof.ID]int64
+}
+
+type cleaner struct {
+	referent, thunk hprof.ID
+}
+
+func (p *nativeParts) clear() {
+	p.cleaners = p.cleaners[:0]
+	clear(p.thunks)
+	clear(p.registries)
+}
+
+func (p *nativeParts) add(o *nativeParts) {
+	p.cleaners = append(p.cleaners, o.cleaners...)
+	for k, v := range o.thunks {
+		p.thunk(k, v)
+	}
+	for k, v := range o.registries {
+		p.registry(k, v)
+	}
+}
+
+func (p *nativeParts) thunk(id, registry hprof.ID) {
+	if p.thunks == nil {
+		p.thunks = map[hprof.ID]hprof.ID{}
+	}
+	p.thunks[id] = registry
+}
+
+func (p *nativeParts) registry(id hprof.ID, size int64) {
+	if p.registries == nil {
+		p.registries = map[hprof.ID]int64{}
+	}
+	p.registries[id] = size
+}
+
+// part reads an instance of one of the classes.
+func (w *linker) part(c *class, s *hprof.Scanner) {
+	read := func(i int) (v uint64) {
+		f := c.parts[i]
+		if n := int(f.at) + f.size; f.size == 0 || n > len(s.Body) {
+			return 0
+		}
+		b := s.Body[f.at:][:f.size]
+		if f.size == 8 {
+			return binary.BigEndian.Uint64(b)
+		}
+		return uint64(binary.BigEndian.Uint32(b))
+	}
+	switch c.part {
+	case cleanerPart:
+		w.native.cleaners = append(w.native.cleaners, cleaner{hprof.ID(read(0)), hprof.ID(read(1))})
+	case thunkPart:
+		w.native.thunk(s.Object, hprof.ID(read(0)))
+	case registryPart:
+		w.native.registry(s.Object, int64(read(0)&^mallocedFlag))
+	}
+}
+
+// partField is where in an instance a field is, and how many bytes it has: 4 or 8.
+type partField struct {
+	at   uint32
+	size int
+}
+
+// findParts looks up the fields of a class that tells of native memory.
+func (l *layouts) findParts(s slot) {
+	c := &l.list[s]
+	p, ok := partFields[c.name]
+	if !ok {
+		return
+	}
+	c.part = p.part
+	for _, name := range p.fields {
+		at, t, ok := l.field(s, name)
+		f := partField{at, t.Size(l.idSize)}
+		if !ok || f.size < 4 {
+			f.size = 0
+		}
+		c.parts = append(c.parts, f)
+	}
+}
+
+// field finds an instance field by name, the nearest declaration first.
+func (l *layouts) field(s slot, name string) (at uint32, t hprof.Type, ok bool) {
+	for range longestChain {
+		c := &l.list[s]
+		if c.dump == nil {
+			return 0, 0, false
+		}
+		for _, f := range c.dump.Fields {
+			if l.named(c, f, name) {
+				return at, f.Type, true
+			}
+			at += uint32(f.Type.Size(l.idSize))
+		}
+		if c.super == 0 {
+			return 0, 0, false
+		}
+		s = c.super
+	}
+	return 0, 0, false
+}
+
+// joinNative gives each object the native bytes that its cleaners answer for.
+func (l *loader) joinNative() {
+	for _, c := range l.parts.cleaners {
+		size := l.parts.registries[l.parts.thunks[c.thunk]]
+		if size <= 0 || size > mostNative {
+			continue
+		}
+		if n := l.ids.find(c.referent); n != none {
+			if l.native == nil {
+				l.native = map[uint32]int64{}
+			}
+			l.native[n] += size
+		}
+	}
+	l.parts = nativeParts{}
+}
+
+// natives are the objects with native bytes, by number.
+func (g *Graph) natives() []uint32 {
+	list := make([]uint32, 0, len(g.native))
+	for n := range g.native {
+		list = append(list, n)
+	}
+	slices.Sort(list)
+	return list
+}

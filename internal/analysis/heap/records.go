@@ -1,0 +1,407 @@
+package heap
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+)
+
+// Record is an object as it stands in the file: an instance's fields, or elements
+// of an array. A large array comes in several records, one behind the other, with
+// First advanced. It is valid during the call that it is given to.
+type Record struct {
+	Object Object
+	Kind   hprof.SubTag
+	// Type is that of a primitive array's elements, Count their number, First that of
+	// the first in Body.
+	Type  hprof.Type
+	Count uint32
+	First uint32
+	Body  []byte
+
+	graph *Graph
+	slot  slot
+}
+
+// stretch is a chunk of the file with the IDs of its objects.
+type stretch struct {
+	segments    []hprof.Segment
+	least, most uint64
+}
+
+// Read calls visit with each of the objects, in no particular order and one at a
+// time: the parts of the file that have some of them are read again, on all cores.
+// Classes are not read again: Static has what they hold. Objects that a damaged dump
+// has twice come twice. The error is ctx's, or visit's,
+// or the reader's.
+func (g *Graph) Read(ctx context.Context, objects []Object, visit func(*Record) error) error {
+	if len(objects) == 0 {
+		return ctx.Err()
+	}
+	wanted := make(bitset, (g.Objects+63)/64)
+	list := make([]uint64, len(objects))
+	for i, o := range objects {
+		wanted.set(uint32(o))
+		list[i] = uint64(g.ID(o))
+	}
+	slices.Sort(list)
+	var chunks [][]hprof.Segment
+	for _, s := range g.stretches {
+		if i, _ := slices.BinarySearch(list, s.least); i < len(list) && list[i] <= s.most {
+			chunks = append(chunks, s.segments)
+		}
+	}
+	var mu sync.Mutex
+	return g.scan(ctx, chunks, true, func() func(*hprof.Scanner) error {
+		return func(s *hprof.Scanner) error {
+			if s.Kind == hprof.SubClassDump {
+				return nil
+			}
+			n := g.ids.find(s.Object)
+			if n == none || !wanted.has(n) {
+				return nil
+			}
+			r := Record{Object: Object(n), Kind: s.Kind, Type: s.Type, Count: s.Count, First: s.First, Body: s.Body, graph: g, slot: g.slots.at(n)}
+			mu.Lock()
+			defer mu.Unlock()
+			return visit(&r)
+		}
+	})
+}
+
+// chunks are all parts of the file that have objects.
+func (g *Graph) chunks() (list [][]hprof.Segment) {
+	for _, s := range g.stretches {
+		list = append(list, s.segments)
+	}
+	return list
+}
+
+// scan calls a visit of each goroutine with each record of some chunks that is no root
+// and no heap's name, on all cores. Damage was reported, or passed over, when the graph
+// was made, and ends a chunk.
+func (g *Graph) scan(ctx context.Context, chunks [][]hprof.Segment, contents bool, newVisit func() func(*hprof.Scanner) error) error {
+	l := &loader{Graph: g, file: g.file, options: Options{Workers: g.workers}, chunks: chunks}
+	return l.pool(ctx, func() func(int, []hprof.Segment) error {
+		s := g.file.Scanner(nil)
+		s.Contents = contents
+		visit := newVisit()
+		return func(_ int, chunk []hprof.Segment) error {
+			s.Reset(chunk)
+			for n := 1; s.Next(); n++ {
+				if n%shortPatience == 0 && ctx.Err() != nil {
+					return ctx.Err()
+				}
+				if s.Kind.IsRoot() || s.Kind == hprof.SubHeapInfo {
+					continue
+				}
+				if err := visit(s); err != nil {
+					return err
+				}
+			}
+			if errors.As(s.Err(), new(*hprof.DamageError)) {
+				return nil
+			}
+			return s.Err()
+		}
+	})
+}
+
+// Ref gives the object that a field references, the nearest declaration of that
+// name first; false for null, for what is not in the dump and where there is no such
+// field.
+func (r *Record) Ref(field string) (Object, bool) {
+	b, t, ok := r.bytes(field)
+	if !ok || t != hprof.Object {
+		return 0, false
+	}
+	return r.graph.find(readID(b, r.graph.IDSize))
+}
+
+// Int gives the value of a field of type boolean, byte, char, short, int or long.
+func (r *Record) Int(field string) (int64, bool) {
+	b, t, ok := r.bytes(field)
+	if !ok {
+		return 0, false
+	}
+	return integer(b, t)
+}
+
+// integer gives the value of a field of type boolean, byte, char, short, int or long;
+// false for one of another type.
+func integer(b []byte, t hprof.Type) (int64, bool) {
+	switch t {
+	case hprof.Boolean, hprof.Byte:
+		return int64(int8(b[0])), true
+	case hprof.Char:
+		return int64(binary.BigEndian.Uint16(b)), true
+	case hprof.Short:
+		return int64(int16(binary.BigEndian.Uint16(b))), true
+	case hprof.Int:
+		return int64(int32(binary.BigEndian.Uint32(b))), true
+	case hprof.Long:
+		return int64(binary.BigEndian.Uint64(b)), true
+	}
+	return 0, false
+}
+
+// Bool gives the value of a boolean field.
+func (r *Record) Bool(field string) (value, ok bool) {
+	v, ok := r.Int(field)
+	return v != 0, ok
+}
+
+// Has tells whether the object has a field of this name.
+func (r *Record) Has(field string) bool {
+	_, _, ok := r.graph.field(r.slot, field)
+	return ok
+}
+
+// Element gives the i-th reference in Body, of an object array; false for null and
+// for what is not in the dump.
+func (r *Record) Element(i int) (Object, bool) {
+	size := r.graph.IDSize
+	if r.Kind != hprof.SubObjectArray || (i+1)*size > len(r.Body) {
+		return 0, false
+	}
+	return r.graph.find(readID(r.Body[i*size:], size))
+}
+
+// Elements is the number of references in Body.
+func (r *Record) Elements() int {
+	if r.Kind != hprof.SubObjectArray {
+		return 0
+	}
+	return len(r.Body) / r.graph.IDSize
+}
+
+func (r *Record) bytes(name string) ([]byte, hprof.Type, bool) {
+	if r.Kind != hprof.SubInstance {
+		return nil, 0, false
+	}
+	at, t, ok := r.graph.field(r.slot, name)
+	size := t.Size(r.graph.IDSize)
+	if !ok || int(at)+size > len(r.Body) {
+		return nil, 0, false
+	}
+	return r.Body[at:][:size], t, true
+}
+
+// fieldKey is a field of a class by name; fieldPlace is where it is.
+type fieldKey struct {
+	slot slot
+	name string
+}
+
+type fieldPlace struct {
+	at uint32
+	t  hprof.Type
+	ok bool
+}
+
+// field finds an instance field, and remembers it. Not safe for concurrent use.
+func (g *Graph) field(s slot, name string) (uint32, hprof.Type, bool) {
+	k := fieldKey{s, name}
+	p, known := g.fields[k]
+	if !known {
+		l := layouts{registry: g.registry, names: g.file.Strings, idSize: g.IDSize}
+		p.at, p.t, p.ok = l.field(s, name)
+		if g.fields == nil {
+			g.fields = map[fieldKey]fieldPlace{}
+		}
+		g.fields[k] = p
+	}
+	return p.at, p.t, p.ok
+}
+
+// Static gives the object that a static field of a class references.
+func (g *Graph) Static(class, field string) (Object, bool) {
+	v, ok := g.static(class, field)
+	if !ok || v.Type != hprof.Object {
+		return 0, false
+	}
+	return g.find(hprof.ID(v.Value))
+}
+
+// StaticInt gives the value of a static field of an integer type or boolean.
+func (g *Graph) StaticInt(class, field string) (int64, bool) {
+	v, ok := g.static(class, field)
+	switch {
+	case !ok:
+		return 0, false
+	case v.Type == hprof.Boolean || v.Type == hprof.Byte:
+		return int64(int8(v.Value)), true
+	case v.Type == hprof.Char:
+		return int64(uint16(v.Value)), true
+	case v.Type == hprof.Short:
+		return int64(int16(v.Value)), true
+	case v.Type == hprof.Int:
+		return int64(int32(v.Value)), true
+	case v.Type == hprof.Long:
+		return int64(v.Value), true
+	}
+	return 0, false
+}
+
+// static looks in all classes of a name: a class that was loaded twice has a stale
+// copy, whose fields may be of nothing.
+func (g *Graph) static(class, field string) (found hprof.Static, ok bool) {
+	for _, s := range g.named(class) {
+		dump := g.registry.list[s].dump
+		if dump == nil {
+			continue
+		}
+		for _, v := range dump.Statics {
+			if name, there := g.fieldName(&g.registry.list[s], v.Name, v.Type); there && name == field && (!ok || v.Value != 0) {
+				found, ok = v, true
+			}
+		}
+	}
+	return found, ok
+}
+
+// named gives the slots of the classes of a name.
+func (g *Graph) named(class string) (list []slot) {
+	for s := named; s < slot(len(g.registry.list)); s++ {
+		if g.registry.list[s].name == class {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// HasClass tells whether the dump has a class of this name.
+func (g *Graph) HasClass(name string) bool { return len(g.named(name)) > 0 }
+
+// InstancesOf gives the objects of a class and of its subclasses, in the order of
+// their IDs; reachable or not.
+func (g *Graph) InstancesOf(class string) []Object { return g.instances(g.family(class)) }
+
+// Exactly gives the objects of a class, without those of its subclasses.
+func (g *Graph) Exactly(class string) []Object {
+	in := make([]bool, len(g.registry.list))
+	for s := range g.registry.list {
+		in[s] = g.registry.list[s].name == class
+	}
+	return g.instances(in)
+}
+
+// InstanceOf tells whether an object is of a class or of one of its subclasses.
+func (g *Graph) InstanceOf(o Object, class string) bool {
+	return g.derived(g.slots.at(uint32(o)), class)
+}
+
+func (g *Graph) derived(s slot, class string) bool {
+	for range longestChain {
+		c := &g.registry.list[s]
+		if c.name == class {
+			return true
+		}
+		if c.super == 0 {
+			return false
+		}
+		s = c.super
+	}
+	return false
+}
+
+func (g *Graph) family(class string) []bool {
+	in := make([]bool, len(g.registry.list))
+	for s := range in {
+		in[s] = g.derived(slot(s), class)
+	}
+	return in
+}
+
+func (g *Graph) instances(in []bool) (list []Object) {
+	if !slices.Contains(in, true) {
+		return nil
+	}
+	for n := range uint32(g.Objects) {
+		if in[g.slots.at(n)] {
+			list = append(list, Object(n))
+		}
+	}
+	return list
+}
+
+// Roots calls f with each GC root whose object is there.
+func (g *Graph) Roots(f func(hprof.Root, Object)) {
+	for _, r := range g.roots {
+		f(r, Object(g.ids.find(r.Object)))
+	}
+}
+
+// Tops calls f with the objects that only the GC roots as a whole dominate.
+func (g *Graph) Tops(f func(Object)) {
+	for v := uint32(1); v < uint32(len(g.tree.ends)); v = g.tree.ends[v] {
+		f(Object(g.tree.objects[v]))
+	}
+}
+
+// Children calls f with what an object immediately dominates, but for leaves that it
+// alone references: those are among what it references.
+func (g *Graph) Children(o Object, f func(Object)) {
+	v := g.tree.vertices[o]
+	if v == 0 || !g.ownVertex(uint32(o)) {
+		return
+	}
+	for c := v + 1; c < g.tree.ends[v]; c = g.tree.ends[c] {
+		f(Object(g.tree.objects[c]))
+	}
+}
+
+// References calls f with what the fields of an instance, or the elements in Body,
+// reference: strongly, softly or weakly.
+func (r *Record) References(f func(Object)) {
+	if r.Kind == hprof.SubObjectArray {
+		for i := range r.Elements() {
+			if o, ok := r.Element(i); ok {
+				f(o)
+			}
+		}
+		return
+	}
+	if r.Kind != hprof.SubInstance {
+		return
+	}
+	c := &r.graph.registry.list[r.slot]
+	for _, at := range c.offsets {
+		r.reference(int(at), f)
+	}
+	if c.referent >= 0 {
+		r.reference(int(c.referent), f)
+	}
+}
+
+func (r *Record) reference(at int, f func(Object)) {
+	if size := r.graph.IDSize; at+size <= len(r.Body) {
+		if o, ok := r.graph.find(readID(r.Body[at:], size)); ok {
+			f(o)
+		}
+	}
+}
+
+// StaticReferences calls f with what the static fields of a class object reference.
+func (g *Graph) StaticReferences(class Object, f func(Object)) {
+	dump := g.registry.list[g.registry.slots[g.ID(class)]].dump
+	if dump == nil {
+		return
+	}
+	for _, v := range dump.Statics {
+		if o, ok := g.find(hprof.ID(v.Value)); ok && v.Type == hprof.Object {
+			f(o)
+		}
+	}
+}
+
+// HoldsAlone tells whether the second object is a leaf that nothing but the first
+// references: it is dominated by it, and not among Children.
+func (g *Graph) HoldsAlone(o, leaf Object) bool {
+	v := g.tree.vertices[leaf]
+	return v != 0 && !g.ownVertex(uint32(leaf)) && g.ownVertex(uint32(o)) && g.tree.vertices[o] == v
+}

@@ -1,0 +1,261 @@
+package heap
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+)
+
+// rootPile is the objects of one class that GC roots of one kind hold.
+type rootPile struct {
+	kind  hprof.SubTag
+	row   uint32
+	count int64
+	size  Size
+	// largest is what the one retains that retains most, first the lowest of the numbers of
+	// those.
+	largest      int64
+	first        uint32
+	held         groups
+	accumulation bool
+}
+
+// holding is that a GC root holds an object, by its vertex. The owner is the object
+// itself, or the thread of which it is a local variable. The rank is the place of the
+// kind of root in AccumulationOptions.Roots, from 1.
+type holding struct {
+	vertex, owner uint32
+	rank          uint8
+}
+
+// member is an object of an accumulation by its vertex, and the accumulation by its
+// place in accumulator.rooted.
+type member struct{ vertex, pile uint32 }
+
+// pileRoots finds the accumulations of what GC roots of some kinds hold, and counts what
+// is in them but leaves, which may be below what it marks. What was found before is in
+// order.
+func (a *accumulator) pileRoots(kinds []hprof.SubTag, marked bitset) {
+	holdings := a.single(a.holdings(kinds))
+	piles := rootPiles{places: map[uint64]int{}}
+	a.eachOwner(holdings, func(own []holding) {
+		piles.of(kinds[own[0].rank-1], a.row(own[0].vertex)).add(a.t.objects[own[0].vertex], a.together(own))
+	})
+	members := int64(0)
+	for i := range piles.list {
+		p := &piles.list[i]
+		if p.accumulation = p.count >= a.fewest && p.size.Total() >= a.least && 2*p.largest <= p.size.Total(); p.accumulation {
+			members += p.count
+		}
+	}
+	if members == 0 {
+		return
+	}
+	a.members = make([]member, 0, members)
+	a.eachOwner(holdings, func(own []holding) {
+		p := piles.of(kinds[own[0].rank-1], a.row(own[0].vertex))
+		if !p.accumulation {
+			return
+		}
+		marked.set(own[0].vertex)
+		a.members = append(a.members, member{own[0].vertex, uint32(piles.last)})
+		a.hold(&p.held, own)
+	})
+	a.rooted = piles.list
+}
+
+// holdings are those of GC roots of some kinds, of objects that may pile up.
+func (a *accumulator) holdings(kinds []hprof.SubTag) (list []holding) {
+	var ranks [256]uint8
+	most := int64(0)
+	for i, kind := range kinds {
+		ranks[kind] = uint8(i + 1)
+		most += a.g.RootCounts[kind]
+	}
+	list = make([]holding, 0, most)
+	var threads []thread
+	if ranks[hprof.SubRootThreadObject] > 0 {
+		threads = a.threads()
+	}
+	for _, r := range a.g.roots {
+		rank := ranks[r.Kind]
+		if rank == 0 {
+			continue
+		}
+		o := a.g.ids.find(r.Object)
+		if !a.counts(o) || a.g.slots.at(o) == classSlot {
+			continue
+		}
+		h := holding{a.t.vertices[o], a.t.vertices[o], rank}
+		if r.Kind == hprof.SubRootJavaFrame {
+			if i, ok := slices.BinarySearchFunc(threads, r.Thread, bySerial); ok {
+				h.owner = threads[i].vertex
+			}
+		}
+		list = append(list, h)
+	}
+	return list
+}
+
+// thread is a thread by its serial number.
+type thread struct{ serial, vertex uint32 }
+
+func bySerial(t thread, serial uint32) int { return cmp.Compare(t.serial, serial) }
+
+// threads are in the order of their serial numbers; of several with one, the first
+// object has it.
+func (a *accumulator) threads() (list []thread) {
+	for _, r := range a.g.roots {
+		if r.Kind == hprof.SubRootThreadObject {
+			list = append(list, thread{r.Thread, a.t.vertices[a.g.ids.find(r.Object)]})
+		}
+	}
+	slices.SortFunc(list, func(x, y thread) int {
+		return cmp.Or(cmp.Compare(x.serial, y.serial), cmp.Compare(a.t.objects[x.vertex], a.t.objects[y.vertex]))
+	})
+	return slices.CompactFunc(list, func(x, y thread) bool { return x.serial == y.serial })
+}
+
+// single leaves one holding of each object, that of the first rank, those of an owner
+// together and its own in front. A local variable of several threads is none's, and what
+// has an accumulation in it is told there.
+func (a *accumulator) single(list []holding) []holding {
+	slices.SortFunc(list, byObject)
+	kept, locals := list[:0], false
+	for rest := list; len(rest) > 0; {
+		h, alone, n := rest[0], true, 1
+		for ; n < len(rest) && rest[n].vertex == h.vertex; n++ {
+			alone = alone && (rest[n].rank != h.rank || rest[n].owner == h.owner)
+		}
+		rest = rest[n:]
+		if alone && !a.tells(h.vertex) {
+			kept = append(kept, h)
+			locals = locals || h.owner != h.vertex
+		}
+	}
+	if locals {
+		slices.SortFunc(kept, byOwner)
+	}
+	return kept
+}
+
+// byObject has the first rank of an object in front.
+func byObject(x, y holding) int {
+	if x.vertex != y.vertex {
+		return cmp.Compare(x.vertex, y.vertex)
+	}
+	return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.owner, y.owner))
+}
+
+// byOwner has the owner in front of its local variables.
+func byOwner(x, y holding) int {
+	switch {
+	case x.owner != y.owner:
+		return cmp.Compare(x.owner, y.owner)
+	case x.vertex == x.owner:
+		return -1
+	case y.vertex == y.owner:
+		return 1
+	}
+	return cmp.Compare(x.vertex, y.vertex)
+}
+
+// tells tells whether there is an accumulation at or below a vertex.
+func (a *accumulator) tells(v uint32) bool {
+	i, _ := slices.BinarySearchFunc(a.found, v, func(p pile, v uint32) int { return cmp.Compare(p.vertex, v) })
+	return i < len(a.found) && a.found[i].vertex < a.t.ends[v]
+}
+
+// eachOwner calls f with the holdings of each object that may be in an accumulation, its
+// own first. Local variables of a thread that may not are nobody's.
+func (a *accumulator) eachOwner(list []holding, f func(own []holding)) {
+	for len(list) > 0 {
+		n := 1
+		for n < len(list) && list[n].owner == list[0].owner {
+			n++
+		}
+		if list[0].vertex == list[0].owner {
+			f(list[:n])
+		}
+		list = list[n:]
+	}
+}
+
+// together is what an owner and its local variables retain: none is below another, as
+// each is a GC root.
+func (a *accumulator) together(own []holding) (sum Size) {
+	for _, h := range own {
+		sum.add(a.weigh(h.vertex))
+	}
+	return sum
+}
+
+// hold adds what an owner holds: what it dominates, and its local variables.
+func (a *accumulator) hold(t *groups, own []holding) {
+	v := own[0].vertex
+	for c := v + 1; c < a.t.ends[v]; c = a.t.ends[c] {
+		t.add(a.row(c), a.weigh(c))
+	}
+	for _, h := range own[1:] {
+		t.add(a.row(h.vertex), a.weigh(h.vertex))
+	}
+}
+
+// rootLeaf counts an object without a vertex that an object of an accumulation has, whose
+// place among the members it gives. Objects that stand together often have neighbours.
+func (a *accumulator) rootLeaf(near int, o, v uint32) int {
+	for _, i := range [...]int{near, near + 1, near - 1} {
+		if i >= 0 && i < len(a.members) && a.members[i].vertex == v {
+			a.holdLeaf(i, o)
+			return i
+		}
+	}
+	i, ok := slices.BinarySearchFunc(a.members, v, func(m member, v uint32) int { return cmp.Compare(m.vertex, v) })
+	if ok {
+		a.holdLeaf(i, o)
+	}
+	return i
+}
+
+func (a *accumulator) holdLeaf(member int, o uint32) {
+	a.rooted[a.members[member].pile].held.add(a.g.registry.list[a.g.slots.at(o)].row, a.shallow(o))
+}
+
+func (a *accumulator) rootAccumulation(p *rootPile) Accumulation {
+	r := Accumulation{Object: Object(p.first), Retained: p.size, Root: p.kind, Class: a.names[p.row], Count: p.count, Size: p.size}
+	a.tellHeld(&r, &p.held)
+	return r
+}
+
+// rootPiles are piles by kind of root and class.
+type rootPiles struct {
+	places map[uint64]int
+	list   []rootPile
+	last   int
+}
+
+// of gives a pile; it is valid until the next call.
+func (t *rootPiles) of(kind hprof.SubTag, row uint32) *rootPile {
+	if len(t.list) > 0 && t.list[t.last].kind == kind && t.list[t.last].row == row {
+		return &t.list[t.last]
+	}
+	key := uint64(kind)<<32 | uint64(row)
+	place, ok := t.places[key]
+	if !ok {
+		place = len(t.list)
+		t.places[key] = place
+		t.list = append(t.list, rootPile{kind: kind, row: row})
+	}
+	t.last = place
+	return &t.list[place]
+}
+
+// add counts an object.
+func (p *rootPile) add(o uint32, size Size) {
+	if n := size.Total(); p.count == 0 || n > p.largest || n == p.largest && o < p.first {
+		p.largest, p.first = n, o
+	}
+	p.count++
+	p.size.add(size)
+}

@@ -1,0 +1,336 @@
+package heap
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+)
+
+// Size is bytes of Java heap, and bytes of native memory that Java objects
+// registered.
+type Size struct {
+	Java, Native int64
+}
+
+// Total is both.
+func (s Size) Total() int64 { return s.Java + s.Native }
+
+func (s *Size) add(o Size) { s.Java += o.Java; s.Native += o.Native }
+
+// Row is one line of a histogram: all objects of the classes of one name.
+type Row struct {
+	Class string
+	// Classes is how many classes have this name; class loaders may load it again.
+	Classes int
+	// Instances and Shallow count all objects in the dump, Reachable and Retained
+	// those that are reachable, strongly or softly.
+	Instances, Reachable int64
+	Shallow              Size
+	// Retained is the union of the dominator subtrees of all reachable instances: at
+	// least what would go if all of them went. What only several of them together hold
+	// would go as well.
+	Retained Size
+	// RetainedIn is Retained.Java by heap, as Graph.Heaps lists them; nil where there
+	// is one heap.
+	RetainedIn []int64
+}
+
+// sum adds the sizes up the dominator tree and over classes.
+func (l *loader) sum(ctx context.Context) error {
+	t, n := &l.tree, int64(len(l.tree.objects))
+	t.retained = make([][]int64, l.heapCount())
+	for h := range t.retained {
+		var err error
+		if t.retained[h], err = array[int64](&l.arena, n); err != nil {
+			return err
+		}
+	}
+	l.sumObjects()
+	for _, retained := range t.retained {
+		climb(retained, t.parents)
+	}
+	if len(l.native) > 0 {
+		var err error
+		if t.native, err = array[int64](&l.arena, n); err != nil {
+			return err
+		}
+		for object, size := range l.native {
+			t.native[t.vertices[object]] += size
+		}
+		t.native[0] = 0
+		climb(t.native, t.parents)
+	}
+	l.sumClasses()
+	return ctx.Err()
+}
+
+// heapCount is the number of heaps that sizes are kept apart for.
+func (g *Graph) heapCount() int {
+	if g.heapOf == nil {
+		return 1
+	}
+	return len(g.Heaps)
+}
+
+// climb adds what each vertex has to its dominator, from the last up.
+func climb(sizes []int64, parents []uint32) {
+	for v := len(sizes) - 1; v > 0; v-- {
+		sizes[parents[v]] += sizes[v]
+	}
+}
+
+// sumObjects gives each vertex its own bytes, and those of the leaves that it alone
+// references.
+func (l *loader) sumObjects() {
+	t := &l.tree
+	if len(t.retained) == 1 {
+		retained := t.retained[0]
+		for object, v := range t.vertices {
+			size := l.sizes.at(uint32(object))
+			l.Heaps[0].Bytes += size
+			retained[v] += size
+		}
+		l.Heaps[0].Objects = l.Objects
+		// What is not reachable went to the top, where it is not retained.
+		retained[0] = 0
+		return
+	}
+	for object, v := range t.vertices {
+		h, size := l.heapOf[object], l.sizes.at(uint32(object))
+		l.Heaps[h].Objects++
+		l.Heaps[h].Bytes += size
+		t.retained[h][v] += size
+	}
+	for _, retained := range t.retained {
+		retained[0] = 0
+	}
+}
+
+// countClasses counts the objects of each class, and takes what leaves retain that
+// have no vertex: themselves.
+func (l *loader) countClasses() {
+	l.nameRows()
+	list := l.registry.list
+	for object, v := range l.tree.vertices {
+		row := &l.rows[list[l.slots.at(uint32(object))].row]
+		size := l.sizes.at(uint32(object))
+		row.Instances++
+		row.Shallow.Java += size
+		if v == 0 {
+			continue
+		}
+		row.Reachable++
+		if !l.ownVertex(uint32(object)) {
+			l.retain(row, Size{size, l.native[uint32(object)]}, uint32(object))
+		}
+	}
+	for _, object := range l.natives() {
+		l.rows[list[l.slots.at(object)].row].Shallow.Native += l.native[object]
+	}
+}
+
+// sumClasses adds up what the instances of each class retain. In preorder, an
+// instance is below another of the same class if it comes before the end of the last
+// that was not.
+func (l *loader) sumClasses() {
+	list, t := l.registry.list, &l.tree
+	ends := make([]uint32, len(l.rows))
+	for v := uint32(1); v < uint32(len(t.objects)); v++ {
+		row := list[l.slots.at(t.objects[v])].row
+		if v < ends[row] {
+			continue
+		}
+		ends[row] = t.ends[v]
+		l.retainVertex(&l.rows[row], v)
+	}
+	l.sortRows()
+}
+
+// sortRows puts what retains most in front, and leaves out classes without objects.
+func (l *loader) sortRows() {
+	l.rows = slices.DeleteFunc(l.rows, func(r Row) bool { return r.Instances == 0 })
+	slices.SortFunc(l.rows, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(b.Retained.Total(), a.Retained.Total()), cmp.Compare(b.Shallow.Java, a.Shallow.Java), cmp.Compare(a.Class, b.Class))
+	})
+}
+
+// retain adds a leaf that has no vertex.
+func (l *loader) retain(row *Row, size Size, object uint32) {
+	row.Retained.add(size)
+	if row.RetainedIn != nil {
+		row.RetainedIn[l.heapOf[object]] += size.Java
+	}
+}
+
+func (l *loader) retainVertex(row *Row, v uint32) {
+	for h, retained := range l.tree.retained {
+		row.Retained.Java += retained[v]
+		if row.RetainedIn != nil {
+			row.RetainedIn[h] += retained[v]
+		}
+	}
+	if l.tree.native != nil {
+		row.Retained.Native += l.tree.native[v]
+	}
+}
+
+// nameRows makes a row for each class name that is there.
+func (l *loader) nameRows() {
+	byName := map[string]uint32{}
+	for s := range l.registry.list {
+		c := &l.registry.list[s]
+		if c.name == "" && slot(s) > classSlot && slot(s) < named {
+			continue
+		}
+		if c.name == "" {
+			c.name = "unknown class " + hexadecimal(c.id)
+		}
+		r, ok := byName[c.name]
+		if !ok {
+			r = uint32(len(l.rows))
+			byName[c.name] = r
+			l.rows = append(l.rows, Row{Class: c.name})
+			if n := l.heapCount(); n > 1 {
+				l.rows[r].RetainedIn = make([]int64, n)
+			}
+		}
+		c.row = r
+		if slot(s) >= named && c.dump != nil {
+			l.rows[r].Classes++
+		}
+	}
+}
+
+// Histogram gives the classes, the one that retains most first. It must not be
+// changed.
+func (g *Graph) Histogram() []Row { return g.rows }
+
+// ReachableBytes is what the GC roots reach, strongly or softly.
+func (g *Graph) ReachableBytes() (s Size) {
+	for v := uint32(1); v < uint32(len(g.tree.ends)); v = g.tree.ends[v] {
+		s.add(g.tree.size(v))
+	}
+	return s
+}
+
+// size is what a vertex retains.
+func (t *tree) size(v uint32) (s Size) {
+	for _, retained := range t.retained {
+		s.Java += retained[v]
+	}
+	if t.native != nil {
+		s.Native = t.native[v]
+	}
+	return s
+}
+
+// Object is an object by its number.
+type Object uint32
+
+// Find gives the object with an ID.
+func (g *Graph) Find(id hprof.ID) (Object, bool) {
+	n := g.ids.find(id)
+	return Object(n), n != none
+}
+
+// find gives what a reference leads to; false for null.
+func (g *Graph) find(id hprof.ID) (Object, bool) {
+	if id == 0 {
+		return 0, false
+	}
+	return g.Find(id)
+}
+
+// ID gives the ID of an object.
+func (g *Graph) ID(o Object) hprof.ID { return g.ids.id(uint32(o)) }
+
+// Class gives the name of an object's class as Java writes it.
+func (g *Graph) Class(o Object) string { return g.registry.list[g.slots.at(uint32(o))].name }
+
+// IsClass tells whether an object is a class; ClassName is then which.
+func (g *Graph) IsClass(o Object) bool { return g.slots.at(uint32(o)) == classSlot }
+
+// ClassName gives the name of the class that a class object is.
+func (g *Graph) ClassName(o Object) string {
+	return g.registry.list[g.registry.slots[g.ID(o)]].name
+}
+
+// Shallow is an object's own size, and the native memory registered for it.
+func (g *Graph) Shallow(o Object) Size {
+	return Size{g.sizes.at(uint32(o)), g.native[uint32(o)]}
+}
+
+// HeapOf gives the heap that an object is in, as Heaps lists them.
+func (g *Graph) HeapOf(o Object) int {
+	if g.heapOf == nil {
+		return 0
+	}
+	return int(g.heapOf[o])
+}
+
+// Reachability tells how the GC roots reach an object.
+func (g *Graph) Reachability(o Object) Reachability {
+	for _, r := range []Reachability{Soft, Finalizer, Weak, Phantom} {
+		if set := g.weaker.sets[r]; set != nil && set.has(uint32(o)) {
+			return r
+		}
+	}
+	if g.tree.vertices[o] != 0 {
+		return Strong
+	}
+	return Unreachable
+}
+
+// Retained is what would go if an object went: all that it dominates, itself
+// included. It is 0 for what is neither strongly nor softly reachable.
+func (g *Graph) Retained(o Object) Size {
+	v := g.tree.vertices[o]
+	switch {
+	case v == 0:
+		return Size{}
+	case g.ownVertex(uint32(o)):
+		return g.tree.size(v)
+	}
+	return g.Shallow(o)
+}
+
+// RetainedIn is Retained in one heap of Heaps, without native memory.
+func (g *Graph) RetainedIn(o Object, heap int) int64 {
+	v := g.tree.vertices[o]
+	switch {
+	case v == 0:
+		return 0
+	case g.ownVertex(uint32(o)):
+		return g.tree.retained[heap][v]
+	case g.HeapOf(o) == heap:
+		return g.Shallow(o).Java
+	}
+	return 0
+}
+
+// Dominator gives the immediate dominator of an object; false for one that nothing
+// but the GC roots as a whole dominates, and for what is not reachable.
+func (g *Graph) Dominator(o Object) (Object, bool) {
+	v := g.tree.vertices[o]
+	if v == 0 {
+		return 0, false
+	}
+	if g.ownVertex(uint32(o)) {
+		if v = g.tree.parents[v]; v == 0 {
+			return 0, false
+		}
+	}
+	return Object(g.tree.objects[v]), true
+}
+
+func hexadecimal(id hprof.ID) string {
+	const digits = "0123456789abcdef"
+	b := make([]byte, 0, 18)
+	for ; id > 0; id >>= 4 {
+		b = append(b, digits[id&15])
+	}
+	slices.Reverse(b)
+	return "0x" + string(b)
+}

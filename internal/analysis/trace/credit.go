@@ -1,0 +1,101 @@
+package trace
+
+import (
+	"context"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+)
+
+// credits is what each leaking object that was found is answered for: Shark 3's second
+// phase. What the roots reach without passing a leaking object is nobody's; of the rest
+// each object is credited once, to the first leaking object that leads to it.
+type credits struct {
+	of map[heap.Object]heap.Size
+	// also are leaking objects that only others lead to, by the first that does.
+	also map[heap.Object][]heap.Object
+	seen bits
+}
+
+func (c *credits) met(o heap.Object) bool { return c.seen.has(o) }
+
+// credit runs the second phase.
+func (s *Search) credit(ctx context.Context) (*credits, error) {
+	c := &credits{of: make(map[heap.Object]heap.Size, len(s.found)), also: map[heap.Object][]heap.Object{}, seen: make(bits, (s.graph.Objects+63)/64)}
+	if !s.options.Through {
+		return c, s.creditAll(ctx, c)
+	}
+	for _, o := range s.found {
+		c.of[o] = s.graph.Retained(o)
+	}
+	return c, nil
+}
+
+// creditAll gives each found object what it leads to, in their order.
+func (s *Search) creditAll(ctx context.Context, c *credits) error {
+	done := make(map[heap.Object]bool, len(s.found))
+	own := make(map[heap.Object]bool, len(s.found))
+	for _, o := range s.found {
+		own[o] = true
+	}
+	var pending []heap.Object
+	steps := 0
+	for _, seed := range s.found {
+		done[seed] = true
+		var size heap.Size
+		visit := func(e Edge) {
+			switch {
+			case c.met(e.To), !s.mayHold(e.To), own[e.To] && !done[e.To]:
+				return
+			case s.target.has(e.To):
+				c.also[seed] = append(c.also[seed], e.To)
+			}
+			c.seen.add(e.To)
+			pending = append(pending, e.To)
+		}
+		c.seen.add(seed)
+		for pending = append(pending[:0], seed); len(pending) > 0; {
+			if steps++; steps%patience == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			o := pending[len(pending)-1]
+			pending = pending[:len(pending)-1]
+			s.weigh(seed, o, c, &size)
+			s.reader.Read(o, visit)
+		}
+		c.of[seed] = size
+	}
+	return nil
+}
+
+// weigh adds an object's size, and that of what a string or a boxed array holds: no
+// search goes there, and it goes with its holder where nobody else has it.
+func (s *Search) weigh(seed, o heap.Object, c *credits, size *heap.Size) {
+	add := func(o heap.Object) {
+		own := s.graph.Shallow(o)
+		size.Java += own.Java
+		size.Native += own.Native
+	}
+	add(o)
+	if !s.reader.leaf(o) {
+		return
+	}
+	for f := s.reader.outbound.Of(o); f.Next(); {
+		if c.met(f.To) || !s.mayHold(f.To) {
+			continue
+		}
+		if dominator, ok := s.graph.Dominator(f.To); ok && c.met(dominator) {
+			c.seen.add(f.To)
+			add(f.To)
+			if s.target.has(f.To) {
+				c.also[seed] = append(c.also[seed], f.To)
+			}
+		}
+	}
+}
+
+// mayHold tells whether an object may be what only targets lead to, or one of them: not
+// what the search reached by another way, nor what it is not of.
+func (s *Search) mayHold(o heap.Object) bool {
+	n, ok := s.reader.outbound.Number(o)
+	return ok && (s.parents[n] == 0 || s.target.has(o))
+}

@@ -1,0 +1,317 @@
+package trace
+
+import (
+	"math"
+	"slices"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+)
+
+// shape is a Collection as a dump has it: with the places of its fields.
+type shape struct {
+	*Collection
+	// through and head are places of the collection's class; -1 for none. Where the
+	// elements are in another collection, head is asked of that one.
+	through, head int
+}
+
+// collection finds how the instances of a class hold elements; nil where they are no
+// collection. Of superclasses the nearest that is one decides.
+func (r *Reader) collection(hierarchy []string, places []heap.Place) *shape {
+	if !r.rules.Subclasses {
+		hierarchy = hierarchy[:1]
+	}
+	for above, class := range hierarchy {
+		if slices.Contains(r.rules.Without, class) {
+			continue
+		}
+		for _, c := range r.collections[class] {
+			// What stands for a single class of the platform is of that one alone.
+			if above > 0 && c.Shape >= Referent {
+				continue
+			}
+			if s := r.shape(c, places); s != nil {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+// indexCollections makes the collections ready to be found by the name of a class.
+func (r *Reader) indexCollections() {
+	r.collections = map[string][]*Collection{}
+	for i := range r.rules.Collections {
+		c := &r.rules.Collections[i]
+		for _, class := range c.Classes {
+			r.collections[class] = append(r.collections[class], c)
+		}
+	}
+}
+
+// shape finds the fields of a collection; nil where the class has another
+// implementation.
+func (r *Reader) shape(c *Collection, places []heap.Place) *shape {
+	s := &shape{Collection: c, through: -1, head: -1}
+	if c.Through.Name != "" {
+		if s.through = placeOf(places, c.Through); s.through < 0 {
+			return nil
+		}
+		return s
+	}
+	if s.head = placeOf(places, c.Head); s.head < 0 && c.Shape != FirstChain {
+		return nil
+	}
+	return s
+}
+
+func placeOf(places []heap.Place, m Member) int {
+	for i, p := range places {
+		if p.Class == m.Class && p.Name == m.Name {
+			return i
+		}
+	}
+	return -1
+}
+
+// inner tells whether a place holds the collection's own parts.
+func (s *shape) inner(place int) bool {
+	return s.Shape < Referent && (place == s.through || place == s.head)
+}
+
+// member gives what a field of an object references.
+func (r *Reader) member(o heap.Object, m Member) (heap.Object, bool) {
+	k := r.kind(o)
+	at, ok := k.members[m]
+	if !ok {
+		at = placeOf(r.outbound.PlacesOf(r.graph.ClassNumber(o)), m)
+		if k.members == nil {
+			k.members = map[Member]int{}
+		}
+		k.members[m] = at
+	}
+	if at < 0 {
+		return 0, false
+	}
+	return r.outbound.At(o, uint32(at))
+}
+
+// sharing bounds how many nodes and elements all collections have together, in objects of
+// the dump. A set has those of its map once more, lists may have one array.
+const sharing = 16
+
+// elements calls visit with what a collection holds. Where many share what they have, as
+// only a damaged dump lets them, those that are read late are no collections, then and
+// whenever they are read again.
+func (r *Reader) elements(o heap.Object, s *shape, visit func(Edge)) {
+	again := r.flattened.has(o)
+	switch {
+	case r.plain.has(o):
+		return
+	case !again && r.steps > sharing*r.graph.Objects:
+		r.plain.add(o)
+		return
+	}
+	r.flattened.add(o)
+	n := r.flatten(o, s, visit)
+	if !again {
+		r.steps += n
+	}
+}
+
+// flatten does so, and tells how many nodes and elements there were.
+func (r *Reader) flatten(o heap.Object, s *shape, visit func(Edge)) int64 {
+	head, ok := r.head(o, s)
+	if !ok {
+		return 0
+	}
+	w := &walk{Reader: r, shape: s, visit: visit}
+	if s.Header {
+		w.index--
+	}
+	switch s.Shape {
+	case Array:
+		size := r.size(o, s)
+		for f := r.outbound.Of(head); f.Next() && int64(f.Place) < size && w.step(); {
+			w.item(f.To, f.Place)
+		}
+	case Table:
+		for f := r.outbound.Of(head); f.Next() && w.step(); {
+			w.chain(f.To)
+		}
+	case Chain, Pairs, FirstChain:
+		w.chain(head)
+	case First:
+		visit(Edge{To: head, Kind: FieldEdge, Place: uint32(s.head), Matcher: s.Matcher})
+	case Referent:
+		if to, ok := r.member(head, Member{"java.lang.ref.Reference", "referent"}); ok && r.graph.Class(head) == "java.lang.ref.WeakReference" {
+			visit(Edge{To: to, Kind: FieldEdge, Low: true, Name: s.Head.Name})
+		}
+	}
+	return w.steps
+}
+
+// size is how many elements of an array count: all where it is not known.
+func (r *Reader) size(o heap.Object, s *shape) int64 {
+	if s.Size.Name != "" && r.rules.Number != nil {
+		if n, ok := r.rules.Number(o, s.Size); ok {
+			return n
+		}
+	}
+	return math.MaxInt64
+}
+
+func (r *Reader) head(o heap.Object, s *shape) (heap.Object, bool) {
+	if s.Shape == FirstChain {
+		return o, r.firsts[o]
+	}
+	if s.through < 0 {
+		return r.outbound.At(o, uint32(s.head))
+	}
+	to, ok := r.outbound.At(o, uint32(s.through))
+	if !ok {
+		return 0, false
+	}
+	return r.member(to, s.Head)
+}
+
+// walk goes over the nodes of one collection.
+type walk struct {
+	*Reader
+	*shape
+	visit func(Edge)
+	index uint32
+	steps int64
+}
+
+// step counts; false where one collection would have more than any can.
+func (w *walk) step() bool {
+	w.steps++
+	return w.steps <= 4*w.graph.Objects
+}
+
+func (w *walk) item(to heap.Object, index uint32) {
+	switch {
+	case w.Only != nil && !w.Only(to):
+	case w.Name != "":
+		w.visit(Edge{To: to, Kind: NamedEdge, Place: index, Name: w.Name})
+	default:
+		w.visit(Edge{To: to, Kind: ItemEdge, Place: index})
+	}
+}
+
+// layout is a class of nodes as a dump has it: the places of what Node names, -1 for
+// none.
+type layout struct {
+	// of tells which collection's nodes the class was looked at for.
+	of                      *Node
+	node                    *Node
+	next, key, value, first int
+}
+
+// layout finds how the class of a node is laid out; nil where it is of no node.
+func (w *walk) layout(o heap.Object) *layout {
+	if w.graph.IsClass(o) || len(w.Nodes) == 0 {
+		return nil
+	}
+	k := w.kind(o)
+	if l := &k.layout; l.of != &w.Nodes[0] {
+		*l = layout{of: &w.Nodes[0]}
+		places := w.outbound.PlacesOf(w.graph.ClassNumber(o))
+		for i := range w.Nodes {
+			if l.find(&w.Nodes[i], places) {
+				l.node = &w.Nodes[i]
+				break
+			}
+		}
+	}
+	if k.layout.node == nil {
+		return nil
+	}
+	return &k.layout
+}
+
+func (l *layout) find(n *Node, places []heap.Place) bool {
+	at := func(class, name string) int {
+		if name == "" {
+			return -1
+		}
+		return placeOf(places, Member{class, name})
+	}
+	keyClass := n.Class
+	if n.KeyClass != "" {
+		keyClass = n.KeyClass
+	}
+	l.next, l.value, l.first, l.key = at(n.Class, n.Next), at(n.Class, n.Value), at(n.Class, n.First), at(keyClass, n.Key)
+	return l.next >= 0 || l.first >= 0
+}
+
+// held is what a node references; the flags tell what is there.
+type held struct {
+	next, key, value, first             heap.Object
+	hasNext, hasKey, hasValue, hasFirst bool
+}
+
+func (w *walk) read(node heap.Object, l *layout) (h held) {
+	for f := w.outbound.Of(node); f.Next(); {
+		switch int(f.Place) {
+		case l.next:
+			h.next, h.hasNext = f.To, true
+		case l.key:
+			h.key, h.hasKey = f.To, true
+		case l.value:
+			h.value, h.hasValue = f.To, true
+		case l.first:
+			h.first, h.hasFirst = f.To, true
+		}
+	}
+	return h
+}
+
+// chain goes along nodes to the end, or to where they begin to repeat (Brent, "An
+// improved Monte Carlo factorization algorithm", BIT 1980): a list may be a ring, and a
+// damaged one anything.
+func (w *walk) chain(first heap.Object) {
+	mark, length, power := first, 0, 1
+	for node := first; ; {
+		l := w.layout(node)
+		if l == nil || !w.step() {
+			return
+		}
+		h := w.read(node, l)
+		if l.first < 0 {
+			w.hold(node, l, h)
+		} else {
+			h.next, h.hasNext = h.first, h.hasFirst
+		}
+		if !h.hasNext || h.next == mark || h.next == first {
+			return
+		}
+		node = h.next
+		if length++; length == power {
+			mark, power, length = node, power*2, 0
+		}
+	}
+}
+
+// hold visits what one node holds.
+func (w *walk) hold(node heap.Object, l *layout, h held) {
+	index := w.index
+	w.index++
+	switch {
+	case (w.Shape == Chain || w.Shape == FirstChain) && l.node.Value == "":
+		w.item(node, index)
+	case w.Shape == Chain || w.Shape == FirstChain:
+		if h.hasValue {
+			w.item(h.value, index)
+		}
+	case l.node.KeyClass != "" && !h.hasKey:
+	default:
+		if h.hasKey && l.node.KeyClass == "" {
+			w.visit(Edge{To: h.key, Kind: NamedEdge, Place: index, Name: w.Name})
+		}
+		if h.hasValue && !w.KeysOnly {
+			w.visit(Edge{To: h.value, Kind: ValueEdge, Place: index, Key: h.key, HasKey: h.hasKey})
+		}
+	}
+}

@@ -1,0 +1,27 @@
+package trace
+
+import "github.com/leakgate/leakgate/internal/analysis/heap"
+
+// Found gives the targets that the roots reach, the nearest first. One that only
+// others of them lead to is not among them.
+func (s *Search) Found() []heap.Object { return s.found }
+
+// Paths gives the paths to objects that were reached; those that were not have none.
+func (s *Search) Paths(objects []heap.Object) []Path {
+	edges := s.edges(objects)
+	paths := make([]Path, 0, len(objects))
+	for _, o := range objects {
+		if s.reached(o) {
+			paths = append(paths, s.path(o, edges))
+		}
+	}
+	return paths
+}
+
+// Reached reports whether a path leads to an object.
+func (s *Search) Reached(o heap.Object) bool { return s.reached(o) }
+
+var StableField = stableField
+
+// Leaf reports whether the search ends at an object.
+func (r *Reader) Leaf(o heap.Object) bool { return r.leaf(o) }

@@ -1,0 +1,311 @@
+package trace_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/trace"
+	"github.com/leakgate/leakgate/internal/hproftest"
+)
+
+// account asks everything of a dump, which may be broken in any way, and tells what is
+// wrong with the answers: paths that are none, targets that are nowhere or twice, sums
+// that are none. A dump that cannot be read is no fault; found is how many paths there
+// were in another.
+func account(ctx context.Context, dump []byte, seed uint64) (found int, err error) {
+	g, b, err := opened(ctx, dump)
+	if err != nil {
+		return 0, ctx.Err()
+	}
+	defer g.Close()
+	defer b.Close()
+	rng := rand.New(rand.NewPCG(seed, 0x40571e))
+	targets := map[heap.Object]bool{}
+	for range rng.IntN(12) {
+		if g.Objects > 0 {
+			targets[heap.Object(rng.Int64N(g.Objects))] = true
+		}
+	}
+	if seed%4 == 0 {
+		for _, o := range slices.Concat(g.InstancesOf("java.util.LinkedList"), g.InstancesOf("android.app.Activity"), g.InstancesOf("a.A")) {
+			targets[o] = true
+		}
+	}
+	r := trace.NewReader(g, b, known())
+	list := make([]heap.Object, 0, len(targets))
+	for o := range targets {
+		list = append(list, o)
+	}
+	slices.Sort(list)
+	for _, through := range []bool{false, true} {
+		s, err := trace.Find(ctx, r, list, trace.Options{Through: through})
+		if err != nil {
+			return found, err
+		}
+		found += len(s.Found())
+		err = accountOf(ctx, g, r, s, list, through)
+		s.Close()
+		if err != nil {
+			return found, fmt.Errorf("through %t: %w", through, err)
+		}
+	}
+	return found, nil
+}
+
+func accountOf(ctx context.Context, g *heap.Graph, r *trace.Reader, s *trace.Search, targets []heap.Object, through bool) error {
+	paths := s.Paths(s.Found())
+	if len(paths) != len(s.Found()) {
+		return fmt.Errorf("%d paths to %d objects", len(paths), len(s.Found()))
+	}
+	for _, p := range paths {
+		if err := brokenPath(r, p); err != nil {
+			return err
+		}
+	}
+	result, err := s.Leaks(ctx, silent)
+	if err != nil {
+		return err
+	}
+	if err := accounted(g, targets, result, through); err != nil {
+		return err
+	}
+	tree, err := s.Tree(ctx, targets)
+	if err != nil {
+		return err
+	}
+	reached := int64(0)
+	for _, t := range targets {
+		if s.Reached(t) {
+			reached++
+		}
+	}
+	for _, b := range tree {
+		reached -= b.Targets
+	}
+	if reached != 0 {
+		return fmt.Errorf("a tree without %d of the targets", reached)
+	}
+	return nil
+}
+
+// accounted: each target is traced, behind another, or unreachable; and what is credited
+// is no more than there is.
+func accounted(g *heap.Graph, targets []heap.Object, result *trace.Result, through bool) error {
+	var met []heap.Object
+	var sum, all int64
+	for _, l := range result.Leaks {
+		for i := range l.Traces {
+			x := &l.Traces[i]
+			met = append(met, x.Leaking().Object)
+			if x.Fingerprint() != l.Fingerprint || len(x.Key()) != 40 || x.KeyText() == "" {
+				return fmt.Errorf("fingerprint %s of leak %s, key %s of %q", x.Fingerprint(), l.Fingerprint, x.Key(), x.KeyText())
+			}
+		}
+		met = append(met, l.Also...)
+		sum += l.Credited.Total()
+	}
+	met = append(met, result.Unreachable...)
+	slices.Sort(met)
+	if !slices.Equal(met, targets) {
+		return fmt.Errorf("answers for %v, asked for %v", met, targets)
+	}
+	for n := range g.Objects {
+		all += g.Shallow(heap.Object(n)).Total()
+	}
+	if !through && (sum < 0 || sum > all) {
+		return fmt.Errorf("%d bytes are credited of %d", sum, all)
+	}
+	return nil
+}
+
+// bounded is the time in which any answer must be there.
+func bounded(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// sampleDumps are whole dumps of random heaps.
+func sampleDumps(tb testing.TB, n int) (dumps [][]byte) {
+	tb.Helper()
+	for seed := range uint64(n) {
+		h, form, _ := random(seed)
+		if seed%4 == 3 {
+			c := hproftest.LeakMix(seed)
+			h, form = c.Heap(), c.Form
+		}
+		dump, _, err := h.Dump(form)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		dumps = append(dumps, dump)
+	}
+	return dumps
+}
+
+// TestBroken: dumps that were cut, and dumps with changed bits, are answered for or
+// refused.
+func TestBroken(t *testing.T) {
+	ctx := bounded(t)
+	found := 0
+	for i, dump := range sampleDumps(t, 12) {
+		rng := rand.New(rand.NewPCG(uint64(i), 0xb40))
+		for try := range uint64(40) {
+			broken := hproftest.Flip(dump, uint64(i)<<8|try, 1+rng.IntN(60))
+			if try%4 == 0 {
+				broken = hproftest.Cut(dump, rng.IntN(len(dump)))
+			}
+			n, err := account(ctx, broken, try)
+			if err != nil {
+				t.Fatalf("dump %d, try %d: %v", i, try, err)
+			}
+			found += n
+		}
+	}
+	if found < 500 {
+		t.Errorf("only %d paths in all broken dumps", found)
+	}
+}
+
+// TestCancelled: a search that nobody waits for any more ends.
+func TestCancelled(t *testing.T) {
+	h := hproftest.Java(1)
+	link := h.Declare("a.Link", nil, "object next")
+	at := hproftest.Ref(0)
+	for range 1 << 17 {
+		at = h.New(link, hproftest.Fields{"next": at})
+	}
+	h.Hold("a.Holder", "head", at)
+	w := load(t, h, hproftest.Form{}, trace.Rules{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := trace.Find(ctx, w.reader, nil, trace.Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled search says %v", err)
+	}
+	targets := w.objects(at)
+	s := w.find(targets, trace.Options{})
+	if _, err := s.Leaks(ctx, silent); !errors.Is(err, context.Canceled) {
+		t.Errorf("leaks of a cancelled search say %v", err)
+	}
+	if _, err := s.Tree(ctx, targets); !errors.Is(err, context.Canceled) {
+		t.Errorf("the tree of a cancelled search says %v", err)
+	}
+}
+
+// TestSharedNodes: lists that all have the same nodes, lists that have one array, tables
+// whose chains are one, are not read for ever, and read the same whenever they are.
+func TestSharedNodes(t *testing.T) {
+	const n = 2000
+	type f = hproftest.Fields
+	h := hproftest.Java(1)
+	end := h.New(h.Declare("a.End", nil, "object x"), nil)
+	var list []hproftest.Ref
+	chain := hproftest.Ref(0)
+	for i := range n {
+		chain = h.New(h.Class("java.util.LinkedList$Node"), f{"next": chain, "item": end})
+		list = append(list, h.New(h.Class("java.util.LinkedList"), f{"first": chain, "size": i}))
+	}
+	elements := make([]hproftest.Ref, n)
+	for i := range elements {
+		elements[i] = end
+	}
+	array := h.Objects(h.Class("java.lang.Object"), elements...)
+	entry := hproftest.Ref(0)
+	for range n {
+		entry = h.New(h.Class("java.util.HashMap$Node"), f{"next": entry, "key": end})
+	}
+	for i := range elements {
+		list = append(list, h.New(h.Class("java.util.ArrayList"), f{"elementData": array, "size": n}))
+		elements[i] = entry
+	}
+	list = append(list, h.New(h.Class("java.util.HashMap"), f{"table": h.Objects(h.Class("java.util.HashMap$Node"), elements...)}))
+	h.Hold("a.Holder", "all", h.Objects(h.Class("java.lang.Object"), list...))
+	w := load(t, h, hproftest.Form{}, trace.Rules{})
+	count := func() (edges []int64) {
+		for o := range w.graph.Objects {
+			edges = append(edges, 0)
+			w.reader.Read(heap.Object(o), func(trace.Edge) { edges[o]++ })
+		}
+		return edges
+	}
+	first := count()
+	sum := int64(0)
+	for _, e := range first {
+		sum += e
+	}
+	if sum > 64*w.graph.Objects || sum < 2*w.graph.Objects {
+		t.Errorf("%d references of %d objects", sum, w.graph.Objects)
+	}
+	if again := count(); !slices.Equal(again, first) {
+		t.Error("what is read again is not the same")
+	}
+	targets := w.objects(end)
+	s := w.find(targets, trace.Options{})
+	for _, p := range s.Paths(targets) {
+		w.checkPath(0, p)
+	}
+	if !s.Reached(targets[0]) {
+		t.Error("what all lists hold is not found")
+	}
+}
+
+// TestSharedChain: nor is one table whose chains are one.
+func TestSharedChain(t *testing.T) {
+	const n = 3000
+	h := hproftest.Java(1)
+	entry := hproftest.Ref(0)
+	end := h.New(h.Class("java.lang.Object"), nil)
+	for range n {
+		entry = h.New(h.Class("java.util.HashMap$Node"), hproftest.Fields{"next": entry, "key": end})
+	}
+	table := make([]hproftest.Ref, n)
+	for i := range table {
+		table[i] = entry
+	}
+	m := h.New(h.Class("java.util.HashMap"), hproftest.Fields{"table": h.Objects(h.Class("java.util.HashMap$Node"), table...)})
+	w := load(t, h, hproftest.Form{}, trace.Rules{})
+	edges := int64(0)
+	w.reader.Read(w.object(m), func(trace.Edge) { edges++ })
+	if edges < n || edges > 8*w.graph.Objects {
+		t.Errorf("%d references of a map in %d objects", edges, w.graph.Objects)
+	}
+}
+
+// TestAllOfAList: where each node of a list is asked for, all are behind the first.
+func TestAllOfAList(t *testing.T) {
+	const links = 50000
+	h := hproftest.Java(1)
+	link := h.Declare("a.Link", nil, "object next")
+	at := hproftest.Ref(0)
+	for range links {
+		at = h.New(link, hproftest.Fields{"next": at})
+	}
+	h.Hold("a.Holder", "head", at)
+	w := load(t, h, hproftest.Form{}, trace.Rules{})
+	for _, through := range []bool{false, true} {
+		r := w.leaks(w.find(w.graph.Exactly("a.Link"), trace.Options{Through: through}))
+		if len(r.Leaks) != 1 || len(r.Leaks[0].Traces) != 1 || len(r.Leaks[0].Also) != links-1 || len(r.Unreachable) != 0 {
+			t.Errorf("through %t: %d leaks", through, len(r.Leaks))
+		}
+	}
+}
+
+// FuzzFind asks everything of any bytes.
+func FuzzFind(f *testing.F) {
+	for i, dump := range sampleDumps(f, 8) {
+		f.Add(dump, uint64(i))
+		f.Add(hproftest.Cut(dump, len(dump)/2), uint64(i))
+		f.Add(hproftest.Flip(dump, uint64(i), 20), uint64(i))
+	}
+	f.Fuzz(func(t *testing.T, dump []byte, seed uint64) {
+		if _, err := account(bounded(t), dump, seed); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,248 @@
+package trace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+)
+
+// Options say how objects are searched for.
+type Options struct {
+	// Through lets paths go through targets, as Shark 2.14 does: one that is behind another
+	// on its shortest path belongs to that one's leak. Otherwise a target ends its paths, and
+	// only what nothing else leads to is its own.
+	Through bool
+}
+
+// Search finds the shortest paths from the GC roots: breadth first, with what is Low
+// after everything else (Shark, PrioritizingShortestPathFinder.kt).
+type Search struct {
+	reader  *Reader
+	graph   *heap.Graph
+	options Options
+	targets []heap.Object
+	target  bits
+	// parents is by Outbound.Number: 0 for an object that was not met; 1 more than the object
+	// from which it was; or, above all of those, a root by its place in Reader.Roots.
+	parents []uint32
+	// waiting are objects that wait in the second queue, late those that were taken from
+	// it.
+	waiting, late bits
+	first, last   queue
+	found         []heap.Object
+}
+
+// bits is a set of objects.
+type bits []uint64
+
+func (b bits) has(o heap.Object) bool { return b[o>>6]>>(o&63)&1 != 0 }
+func (b bits) add(o heap.Object)      { b[o>>6] |= 1 << (o & 63) }
+func (b bits) remove(o heap.Object)   { b[o>>6] &^= 1 << (o & 63) }
+
+// queue is first in, first out.
+type queue struct {
+	list []uint32
+	next int
+}
+
+func (q *queue) empty() bool { return q.next == len(q.list) }
+
+func (q *queue) push(o heap.Object) { q.list = append(q.list, uint32(o)) }
+
+func (q *queue) pop() heap.Object {
+	o := q.list[q.next]
+	q.next++
+	// What was taken goes when it is most of the list, so that the queue is as long as a
+	// breadth of the heap, and not as the heap.
+	if q.next >= 1<<16 && q.next*2 > len(q.list) {
+		q.list = q.list[:copy(q.list, q.list[q.next:])]
+		q.next = 0
+	}
+	return heap.Object(o)
+}
+
+// patience is how many objects are visited between two looks at the context.
+const patience = 1 << 16
+
+// Find searches for the targets, through all that the roots reach. Close must be
+// called.
+func Find(ctx context.Context, r *Reader, targets []heap.Object, o Options) (*Search, error) {
+	g := r.graph
+	if g.Objects+int64(len(r.roots)) >= 1<<32-1 {
+		return nil, errors.New("find paths: there are more objects and GC roots than can be numbered")
+	}
+	s := &Search{reader: r, graph: g, options: o, targets: targets}
+	words := (g.Objects + 63) / 64
+	s.waiting, s.late, s.target = make(bits, words), make(bits, words), make(bits, words)
+	for _, t := range targets {
+		s.target.add(t)
+	}
+	var err error
+	if s.parents, err = g.Scratch(r.outbound.Len()); err != nil {
+		return nil, fmt.Errorf("find paths: %w", err)
+	}
+	if err := s.run(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close gives the memory back. It may be called twice.
+func (s *Search) Close() { s.graph.Release(&s.parents) }
+
+func (s *Search) run(ctx context.Context) error {
+	for i, root := range s.reader.roots {
+		s.meet(root.Object, uint32(s.graph.Objects)+1+uint32(i), root.Low, false)
+	}
+	lasting := false
+	var parent uint32
+	visit := func(e Edge) { s.meet(e.To, parent, e.Low, lasting) }
+	for n := 1; ; n++ {
+		if n%patience == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		var o heap.Object
+		switch {
+		case !s.first.empty():
+			o = s.first.pop()
+		case !s.last.empty():
+			lasting = true
+			o = s.last.pop()
+			if !s.waiting.has(o) {
+				// It was met again, by a better way.
+				continue
+			}
+			s.waiting.remove(o)
+			s.late.add(o)
+		default:
+			return nil
+		}
+		if s.target.has(o) {
+			s.found = append(s.found, o)
+			if !s.options.Through {
+				continue
+			}
+		}
+		parent = uint32(o) + 1
+		s.reader.Read(o, visit)
+	}
+}
+
+// meet puts an object into a queue, once; one that waits in the second may come into
+// the first.
+func (s *Search) meet(o heap.Object, parent uint32, low, lasting bool) {
+	low = low || lasting
+	n, ok := s.reader.outbound.Number(o)
+	switch {
+	case !ok:
+		// It leads to no target.
+	case s.parents[n] == 0:
+		s.parents[n] = parent
+		if low {
+			s.waiting.add(o)
+			s.last.push(o)
+			return
+		}
+		s.first.push(o)
+	case !low && !s.last.empty() && s.waiting.has(o):
+		s.waiting.remove(o)
+		s.parents[n] = parent
+		s.first.push(o)
+	}
+}
+
+// reached tells whether a path leads to an object.
+func (s *Search) reached(o heap.Object) bool { return s.met(o) != 0 }
+
+// met gives what parents has for an object.
+func (s *Search) met(o heap.Object) uint32 {
+	n, ok := s.reader.outbound.Number(o)
+	if !ok {
+		return 0
+	}
+	return s.parents[n]
+}
+
+// Step is an object on a path, and the reference by which the path goes on from it.
+type Step struct {
+	Object heap.Object
+	Edge   Edge
+}
+
+// Path is the way to an object: the root, the objects from the one that it is of to the
+// last but one, and the object.
+type Path struct {
+	Root  Root
+	Steps []Step
+	Leak  heap.Object
+}
+
+func (s *Search) path(o heap.Object, edges map[heap.Object]Edge) Path {
+	p := Path{Leak: o}
+	for {
+		from, ok := s.parent(o)
+		if !ok {
+			p.Root = s.root(o)
+			slices.Reverse(p.Steps)
+			return p
+		}
+		p.Steps = append(p.Steps, Step{from, edges[o]})
+		o = from
+	}
+}
+
+// parent gives the object from which one was met; false for one that is a root.
+func (s *Search) parent(o heap.Object) (heap.Object, bool) {
+	parent := s.met(o)
+	return heap.Object(parent - 1), int64(parent) <= s.graph.Objects
+}
+
+// root is the one by which an object was met that has no parent.
+func (s *Search) root(o heap.Object) Root {
+	return s.reader.roots[int64(s.met(o))-s.graph.Objects-1]
+}
+
+// edges finds the references along which the search went to objects and to those before
+// them, by what they lead to: each holder is read once, however much it holds.
+func (s *Search) edges(objects []heap.Object) map[heap.Object]Edge {
+	edges := map[heap.Object]Edge{}
+	holders := map[heap.Object]bool{}
+	for _, o := range objects {
+		for s.reached(o) {
+			if _, known := edges[o]; known {
+				break
+			}
+			from, ok := s.parent(o)
+			if !ok {
+				break
+			}
+			edges[o], holders[from] = Edge{To: unset}, true
+			o = from
+		}
+	}
+	for from := range holders {
+		s.reader.Read(from, func(e Edge) {
+			best, wanted := edges[e.To]
+			if holder, ok := s.parent(e.To); !wanted || !ok || holder != from {
+				return
+			}
+			if best.To == unset || s.better(from, best, e) {
+				edges[e.To] = e
+			}
+		})
+	}
+	return edges
+}
+
+// unset is the target of an edge that was not found yet.
+const unset = ^heap.Object(0)
+
+// better tells whether the search went along the second of two references from one
+// object to another: the first that is not Low, while that made a difference.
+func (s *Search) better(from heap.Object, a, b Edge) bool {
+	return a.Low && !b.Low && !s.late.has(from)
+}

@@ -1,0 +1,273 @@
+package trace
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+)
+
+// Trace is a path with what is known of its objects: a leak trace.
+type Trace struct {
+	Root Root
+	// Elements are the objects from the root to the one that leaks, which is the last.
+	Elements []Element
+	// Matcher is the first known leak on the path, nil where the app leaks.
+	Matcher *Matcher
+}
+
+// Element is an object of a trace, and the reference to the next one; the last has
+// none.
+type Element struct {
+	Object heap.Object
+	// Class is the object's class; for a class object which it is.
+	Class string
+	// Super is the nearest superclass with a name of the source, "" for java.lang.Object.
+	Super string
+	// Type is "instance", "array" or "class".
+	Type   string
+	Status Status
+	Reason string
+	Labels []string
+	// Kind, Owner and Field are of the reference: the class that declares the field or
+	// holds the element, the name of the field, "[x]" for elements, "<Java Local>".
+	Kind  EdgeKind
+	Owner string
+	Field string
+	// Shown is Field with the index or the key of an element.
+	Shown string
+	// Suspect references are those between the last object that is needed and the first
+	// that leaks.
+	Suspect bool
+	// Parts is how many of the next elements are the collection's own: tables and nodes.
+	Parts int
+}
+
+// Leaking is the last element.
+func (t *Trace) Leaking() *Element { return &t.Elements[len(t.Elements)-1] }
+
+// Describe says what traces tell of objects.
+type Describe struct {
+	// Inspect says what is known of an object.
+	Inspect func(heap.Object) Inspection
+	// Text gives what a string says; false for what is none, or cannot be read.
+	Text func(heap.Object) (string, bool)
+	// Prepare is called once with the keys of maps whose Text will be asked for; it may be
+	// nil.
+	Prepare func(context.Context, []heap.Object) error
+}
+
+func (d *Describe) prepare(ctx context.Context, edges map[heap.Object]Edge) error {
+	if d.Prepare == nil {
+		return nil
+	}
+	var keys []heap.Object
+	for _, e := range edges {
+		if e.HasKey {
+			keys = append(keys, e.Key)
+		}
+	}
+	return d.Prepare(ctx, keys)
+}
+
+// Traces makes traces to objects that were reached.
+func (s *Search) Traces(ctx context.Context, objects []heap.Object, d Describe) ([]Trace, error) {
+	edges := s.edges(objects)
+	if err := d.prepare(ctx, edges); err != nil {
+		return nil, fmt.Errorf("read keys: %w", err)
+	}
+	traces := make([]Trace, 0, len(objects))
+	for _, o := range objects {
+		if s.reached(o) {
+			traces = append(traces, s.reader.trace(s.path(o, edges), d))
+		}
+	}
+	return traces, nil
+}
+
+func (r *Reader) trace(p Path, d Describe) Trace {
+	t := Trace{Root: p.Root, Matcher: p.Root.Matcher}
+	inspections := make([]Inspection, 0, len(p.Steps)+1)
+	for _, s := range p.Steps {
+		t.Elements = append(t.Elements, r.element(s, d))
+		inspection := d.Inspect(s.Object)
+		if m := s.Edge.Matcher; m != nil {
+			// In front of the object's own, as Shark has it.
+			inspection.Labels = append([]string{"Library leak match: " + m.String()}, inspection.Labels...)
+			if t.Matcher == nil {
+				t.Matcher = m
+			}
+		}
+		inspections = append(inspections, inspection)
+	}
+	t.Elements = append(t.Elements, r.object(p.Leak))
+	r.findParts(t.Elements)
+	inspections = append(inspections, d.Inspect(p.Leak))
+	t.resolve(inspections)
+	return t
+}
+
+func (r *Reader) object(o heap.Object) Element {
+	e := r.typed(o)
+	if e.Type == "instance" && isCompiled(e.Class) {
+		e.Super = r.super(o)
+	}
+	return e
+}
+
+// typed is an element without what takes longer to find out.
+func (r *Reader) typed(o heap.Object) Element {
+	e := Element{Object: o, Class: r.name(o), Type: "instance"}
+	switch {
+	case r.graph.IsClass(o):
+		e.Type = "class"
+	case strings.HasSuffix(e.Class, "[]"):
+		e.Type = "array"
+	}
+	return e
+}
+
+// super gives the nearest superclass that a programmer named.
+func (r *Reader) super(o heap.Object) string {
+	for i, name := range r.graph.Hierarchy(r.graph.ClassNumber(o)) {
+		if i > 0 && name != "java.lang.Object" && !isCompiled(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+func (r *Reader) element(s Step, d Describe) Element {
+	e := r.object(s.Object)
+	e.Kind, e.Owner, e.Field = s.Edge.Kind, r.Owner(s.Object, s.Edge), r.Field(s.Object, s.Edge)
+	e.Shown = e.Field
+	switch s.Edge.Kind {
+	case ElementEdge, ItemEdge:
+		e.Shown = fmt.Sprintf("[%d]", s.Edge.Place)
+	case NamedEdge:
+		e.Shown = "[" + s.Edge.Name + "]"
+	case ValueEdge:
+		e.Shown = "[" + r.key(s.Edge, d) + "]"
+	}
+	return e
+}
+
+// key shows the key of a map.
+func (r *Reader) key(e Edge, d Describe) string {
+	if !e.HasKey {
+		return "null"
+	}
+	if d.Text != nil {
+		if text, ok := d.Text(e.Key); ok {
+			return `"` + text + `"`
+		}
+	}
+	return r.object(e.Key).Type + " of " + r.name(e.Key)
+}
+
+// resolve gives the elements their statuses (Shark, RealLeakTracerFactory,
+// computeLeakStatuses): an object that is needed needs all that lead to it, and what
+// an object that leaks leads to leaks.
+func (t *Trace) resolve(inspections []Inspection) {
+	last := len(t.Elements) - 1
+	needed, leaking := -1, last
+	for i := range t.Elements {
+		e := &t.Elements[i]
+		e.Labels = inspections[i].Labels
+		e.Status, e.Reason = inspections[i].status(i == last)
+		switch {
+		case e.Status == NotLeaking:
+			needed, leaking = i, last
+		case e.Status == Leaking && leaking == last:
+			leaking = i
+		}
+	}
+	t.resolveNeeded(needed)
+	t.resolveLeaking(leaking)
+	for i := range t.Elements[:last] {
+		t.Elements[i].Suspect = t.suspect(i)
+	}
+}
+
+// resolveNeeded goes up from the last object that is needed.
+func (t *Trace) resolveNeeded(needed int) {
+	if needed < 0 {
+		return
+	}
+	next := simple(t.Elements[needed].Class)
+	for i := needed - 1; i >= 0; i-- {
+		e := &t.Elements[i]
+		status, reason := e.Status, e.Reason
+		e.Status, e.Reason = NotLeaking, next+"↓ is not leaking"
+		switch status {
+		case NotLeaking:
+			e.Reason += " and " + reason
+			next = simple(e.Class)
+		case Leaking:
+			e.Reason += ". Conflicts with " + reason
+		}
+	}
+}
+
+// resolveLeaking goes down from the first object that leaks.
+func (t *Trace) resolveLeaking(leaking int) {
+	last := len(t.Elements) - 1
+	previous := simple(t.Elements[leaking].Class)
+	for i := leaking + 1; i < last; i++ {
+		e := &t.Elements[i]
+		status, reason := e.Status, e.Reason
+		e.Status, e.Reason = Leaking, previous+"↑ is leaking"
+		if status == Leaking {
+			e.Reason += " and " + reason
+			previous = simple(e.Class)
+		}
+	}
+}
+
+func (t *Trace) suspect(i int) bool {
+	switch t.Elements[i].Status {
+	case Unknown:
+		return true
+	case NotLeaking:
+		return t.Elements[i+1].Status != NotLeaking
+	}
+	return false
+}
+
+// status weighs the reasons. Where they differ an object is needed, but for the one
+// that the path is of.
+func (n *Inspection) status(last bool) (Status, string) {
+	leaking, needed := strings.Join(n.Leaking, " and "), strings.Join(n.NotLeaking, " and ")
+	switch {
+	case last && len(n.Leaking) == 0 && len(n.NotLeaking) == 0:
+		return Leaking, "This is the leaking object"
+	case last && len(n.Leaking) == 0:
+		return Leaking, "This is the leaking object. Conflicts with " + needed
+	case len(n.Leaking) == 0 && len(n.NotLeaking) == 0:
+		return Unknown, ""
+	case len(n.NotLeaking) == 0:
+		return Leaking, leaking
+	case last:
+		return Leaking, leaking + ". Conflicts with " + needed
+	case len(n.Leaking) == 0:
+		return NotLeaking, needed
+	}
+	return NotLeaking, needed + ". Conflicts with " + leaking
+}
+
+// simple is a class name without its package.
+func simple(class string) string { return class[strings.LastIndexByte(class, '.')+1:] }
+
+// rootWords are Shark's (LeakTrace.GcRootType).
+var rootWords = map[hprof.SubTag]string{
+	hprof.SubRootJNIGlobal: "Global variable in native code", hprof.SubRootJNILocal: "Local variable in native code",
+	hprof.SubRootJavaFrame: "Java local variable", hprof.SubRootNativeStack: "Input or output parameters in native code",
+	hprof.SubRootStickyClass: "System class", hprof.SubRootThreadBlock: "Thread block",
+	hprof.SubRootMonitorUsed:  "Monitor (anything that called the wait() or notify() methods, or that is synchronized.)",
+	hprof.SubRootThreadObject: "Thread object", hprof.SubRootJNIMonitor: "Root JNI monitor",
+}
+
+// Words says what kind of root it is, as leak traces do.
+func (r Root) Words() string { return rootWords[r.Kind] }

@@ -1,0 +1,129 @@
+package diagnose
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"github.com/leakgate/leakgate/internal/capture/shell"
+)
+
+// notAllowed is why this device does not give something, as opposed to a failure.
+type notAllowed struct{ reason string }
+
+func (e notAllowed) Error() string { return e.reason }
+
+// artifact is a file of the folder while it is written: under a name of its own until
+// it is whole.
+type artifact struct {
+	file *os.File
+	max  int64
+	size int64
+	// err is what the host's disk said, or that there is too much; it stays.
+	err error
+}
+
+// newArtifact makes the file for an artifact of this name. Only the user may read it:
+// dumps hold personal data.
+func newArtifact(dir, name string, most int64) (*artifact, error) {
+	f, err := os.CreateTemp(dir, "."+name+".part-*")
+	if err != nil {
+		return nil, hostError(fmt.Errorf("make file for %s: %w", name, err))
+	}
+	return &artifact{file: f, max: most}, nil
+}
+
+// hostError says in words what a full disk is.
+func hostError(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("the host's disk is full: %w", err)
+	}
+	return err
+}
+
+func (a *artifact) Write(p []byte) (int, error) {
+	if a.err == nil && int64(len(p)) > a.max-a.size {
+		a.err = fmt.Errorf("it has more than %d bytes", a.max)
+	}
+	if a.err != nil {
+		return 0, a.err
+	}
+	n, err := a.file.Write(p)
+	a.size += int64(n)
+	if err != nil {
+		a.err = hostError(fmt.Errorf("write artifact: %w", err))
+	}
+	return n, a.err
+}
+
+// discard removes the file; after commit it does nothing.
+func (a *artifact) discard() {
+	if a.file == nil {
+		return
+	}
+	name := a.file.Name()
+	_ = a.file.Close() // nobody reads it
+	_ = os.Remove(name)
+	a.file = nil
+}
+
+// commit gives the file its name. The artifact is discarded if that fails.
+func (a *artifact) commit(dir, name string) error {
+	temporary := a.file.Name()
+	err := a.file.Close()
+	if err == nil {
+		err = os.Rename(temporary, filepath.Join(dir, name))
+	}
+	if err != nil {
+		_ = os.Remove(temporary) // the first error counts
+	}
+	a.file = nil
+	if err != nil {
+		return hostError(fmt.Errorf("keep %s: %w", name, err))
+	}
+	return nil
+}
+
+// maxClosing is more than the closing of a text: a marker and an exit code.
+const maxClosing = 64
+
+// closing is the end of a command line by which its output shows to be whole, and with
+// which code the command ended: a phone whose adbd loses the exit status gives 0 for an
+// output that was cut too.
+func closing(m shell.Marker) string { return "; r=$?; echo; echo " + string(m) + " $r" }
+
+// closed undoes closing: the length of the text before it and the exit code.
+func closed(m shell.Marker, text []byte) (n, exit int, ok bool) {
+	at := bytes.LastIndex(text, []byte("\n"+string(m)+" "))
+	if at < 0 {
+		return 0, 0, false
+	}
+	line, rest, ended := bytes.Cut(text[at+len(m)+2:], []byte("\n"))
+	if !ended || len(rest) > 0 {
+		return 0, 0, false
+	}
+	exit, err := strconv.Atoi(string(bytes.TrimRight(line, "\r")))
+	return at, exit, err == nil
+}
+
+// open takes the closing off and gives the text.
+func (a *artifact) open(m shell.Marker) (text []byte, exit int, err error) {
+	text = make([]byte, a.size)
+	if _, err := a.file.ReadAt(text, 0); err != nil && err != io.EOF {
+		return nil, 0, fmt.Errorf("read artifact: %w", err)
+	}
+	n, exit, ok := closed(m, text)
+	if !ok {
+		return text, 0, errors.New("the answer is cut")
+	}
+	if err := a.file.Truncate(int64(n)); err != nil {
+		return nil, 0, fmt.Errorf("end artifact: %w", err)
+	}
+	a.size = int64(n)
+	return text[:n], exit, nil
+}

@@ -1,0 +1,425 @@
+package diagnose
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/capture/shell"
+	"github.com/leakgate/leakgate/internal/recorded"
+	"github.com/leakgate/leakgate/internal/shelltest"
+)
+
+// debuggable is what most phones of developers are: not rooted, the app debuggable.
+func debuggable(api int) situation { return situation{api: api, debuggable: true} }
+
+// faultAt is what goes wrong with a trip, and from when on.
+type faultAt struct {
+	name string
+	// forGood: all later trips go wrong too.
+	forGood bool
+	trip    func(ctx context.Context) error
+}
+
+var faultsAt = []faultAt{
+	{"a connection that drops once", false, func(context.Context) error { return errUnplugged }},
+	{"a device that is unplugged", true, func(context.Context) error { return errUnplugged }},
+	{"a command that hangs", false, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
+	{"a device that hangs", true, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
+}
+
+// TestFaultAtEveryTrip breaks each trip of a diagnosis in turn.
+func TestFaultAtEveryTrip(t *testing.T) {
+	for _, api := range []int{28, 34} {
+		trips := 0
+		synctest.Test(t, func(t *testing.T) {
+			d, facts, r := debuggable(api).begin(t)
+			if _, err := collect(t, t.Context(), d, facts, r, "unknown"); err != nil {
+				t.Fatal(err)
+			}
+			trips = len(d.trips)
+		})
+		if trips < 20 {
+			t.Fatalf("%d trips", trips)
+		}
+		step := 5
+		if recorded.Long() {
+			step = 1
+		}
+		for i, f := range faultsAt {
+			t.Run(fmt.Sprintf("API %d, %s", api, f.name), func(t *testing.T) {
+				for n := 1 + i%step; n <= trips; n += step {
+					synctest.Test(t, func(t *testing.T) { f.meet(t, api, n) })
+				}
+			})
+		}
+	}
+}
+
+func (f faultAt) meet(t *testing.T, api, at int) {
+	d, facts, r := debuggable(api).begin(t)
+	broken, first := "", sync.Once{}
+	var paused []bool
+	r.Paused = func(on bool) { paused = append(paused, on) }
+	d.before = func(ctx context.Context, n int, what string) error {
+		if n == at || n > at && f.forGood {
+			first.Do(func() { broken = what }) // two trips at a time are in the air
+			return f.trip(ctx)
+		}
+		return nil
+	}
+	began := time.Now()
+	got, err := collect(t, t.Context(), d, facts, r, "unknown")
+	took := time.Since(began)
+	d.before = nil
+	if f.forGood != (err != nil) {
+		t.Errorf("trip %d: error %v, in %q", at, err, broken)
+	}
+	// All limits of the recipe together; a hanging device is asked only once more.
+	if took > 15*time.Minute || f.forGood && took > heapLimit+time.Minute {
+		t.Errorf("trip %d: it takes %v", at, took)
+	}
+	missing := 0
+	for _, o := range got.Steps {
+		// What this release does not have is missing anyway.
+		if want, _ := debuggable(api).allowed(o.Step); o.File == "" && want != Skipped {
+			missing++
+		}
+	}
+	// One trip costs one artifact; none where another look tells the same.
+	if again := strings.Contains(broken, "stat -c") || strings.Contains(broken, "cat /proc/uptime"); !f.forGood && (missing > 1 || again && missing > 0) {
+		t.Errorf("trip %d: %d artifacts are missing, after %q", at, missing, broken)
+	}
+	told := strings.Contains(strings.Join(outcome(t, got, "heap").Reasons, "; "), "may be left on the device")
+	if left := d.dumps(t); len(left) > 0 && !told {
+		t.Errorf("trip %d: %v is left and nobody says so, after %q", at, left, broken)
+	}
+	if n := len(paused); n != 0 && (n != 2 || !paused[0] || paused[1]) {
+		t.Errorf("trip %d: paused %v", at, paused)
+	}
+	if swept, err := Sweep(t.Context(), d); err != nil || len(swept) > 1 || len(d.dumps(t)) > 0 {
+		t.Errorf("trip %d: swept %v, %v", at, swept, err)
+	}
+}
+
+// TestTornOutputIsNoArtifact cuts each output after some bytes, with the exit status 0.
+func TestTornOutputIsNoArtifact(t *testing.T) {
+	taken := 0
+	for n := int64(0); n < 200_000; n = n*5/4 + 1 {
+		synctest.Test(t, func(t *testing.T) {
+			d, facts, r := situation{api: 34, rooted: true}.begin(t)
+			end := d.TearOutput(n, true)
+			r.Recipe, _ = RecipeOf("snapshot")
+			got, _ := Diagnose(t.Context(), d, facts, r) // without a whole look it is lost
+			end()
+			checkDiagnosis(t, r, got)
+			for _, o := range got.Steps {
+				if o.File == "" {
+					continue
+				}
+				if taken++; o.Bytes >= n {
+					t.Errorf("%s has %d bytes of %d", o.Step, o.Bytes, n)
+				}
+			}
+		})
+	}
+	if taken < 10 {
+		t.Errorf("%d artifacts were taken", taken)
+	}
+}
+
+// TestEndOfTheProcess: what comes after it is not of the process, but for the log.
+func TestEndOfTheProcess(t *testing.T) {
+	for name, end := range map[string]func(*pocket){
+		"killed":                func(d *pocket) { d.Kill("com.shop") },
+		"restarted":             func(d *pocket) { d.Restart("com.shop") },
+		"its pid given another": func(d *pocket) { d.ReusePID("com.shop", "com.shop:push") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, facts, r := situation{api: 34, rooted: true}.begin(t)
+				d.before = func(_ context.Context, _ int, what string) error {
+					if strings.HasPrefix(what, "cat /proc/") && strings.Contains(what, "/smaps") {
+						end(d)
+					}
+					return nil
+				}
+				got, err := collect(t, t.Context(), d, facts, r, "native")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if o := outcome(t, got, "status"); o.Ending != Complete {
+					t.Errorf("%+v", o)
+				}
+				if o := outcome(t, got, "smaps"); o.Ending != Failed || !strings.Contains(strings.Join(o.Reasons, ""), "the process died while smaps was taken") {
+					t.Errorf("%+v", o)
+				}
+				for _, step := range []string{"showmap", "maps", "meminfo"} {
+					if o := outcome(t, got, step); o.Ending != Skipped || !strings.Contains(o.Reasons[0], capture.ErrGone.Error()) {
+						t.Errorf("%+v", o)
+					}
+				}
+				for _, step := range []string{"logcat", "exit_info"} {
+					if o := outcome(t, got, step); o.Ending != Complete {
+						t.Errorf("%+v", o)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestCallerEndsDiagnosis(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, facts, r := situation{api: 34, rooted: true}.begin(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		d.before = func(ctx context.Context, _ int, what string) error {
+			if strings.Contains(what, "showmap") {
+				cancel()
+				return ctx.Err()
+			}
+			return nil
+		}
+		got, err := collect(t, ctx, d, facts, r, "native")
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		for i, want := range []Ending{Complete, Complete, Failed, Skipped, Skipped, Skipped, Skipped} {
+			if o := got.Steps[i]; o.Ending != want {
+				t.Errorf("%+v", o)
+			}
+		}
+	})
+}
+
+// TestLevelIsTheFirstHint: the way of the fast channel goes first, and su is asked for
+// only where nobody knows of it.
+func TestLevelIsTheFirstHint(t *testing.T) {
+	p := capture.Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}
+	for _, c := range []struct {
+		level capture.Level
+		want  string
+	}{
+		{capture.Level{Source: capture.SmapsRollup}, "cat /proc/7/smaps"},
+		{capture.Level{Source: capture.SU, Prefix: shell.SU()[0]}, "su 0 cat /proc/7/smaps"},
+		{capture.Level{Source: capture.SU, Prefix: shell.SU()[1]}, "su -c 'cat /proc/7/smaps'"},
+		{capture.Level{Source: capture.RunAs, Prefix: shell.RunAs("com.a", 0)}, "run-as 'com.a' cat /proc/7/smaps"},
+	} {
+		dev := &shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
+			return 0, play(stdout, command, map[string]string{
+				"cat /proc/7/stat": statLine(7, "a", 5), "cat /proc/uptime": "10.00 9.00\n", c.want: oneMapping,
+			})
+		}}
+		recipe, _ := RecipeOf("native")
+		recipe.Steps = slices.DeleteFunc(recipe.Steps, func(s Step) bool { return s.Name != "smaps" })
+		r := Request{Process: p, Level: c.level, Dir: t.TempDir(), Recipe: recipe}
+		got, err := Diagnose(t.Context(), dev, capture.Facts{API: 34, UID: 2000, TimeScale: 1}, r)
+		if err != nil || got.Steps[0].Command != c.want || got.Steps[0].Ending != Complete {
+			t.Errorf("%v: %+v, %v", c.level, got, err)
+		}
+		checkDiagnosis(t, r, got)
+		if n := len(dev.Commands); n != 3 {
+			t.Errorf("%d trips: %q", n, dev.Commands)
+		}
+	}
+}
+
+const oneMapping = "12c00000-13440000 rw-p 00000000 00:00 0 [anon:x]\nSize: 8448 kB\nRss: 10 kB\nPss: 10 kB\nVmFlags: rd wr\n"
+
+// play answers a command line of parts by what stands behind the first word that it
+// knows of each, with the markers that the line prints.
+func play(w io.Writer, line string, answers map[string]string) error {
+	for rest := line; rest != ""; {
+		var command string
+		command, rest, _ = strings.Cut(rest, "; ")
+		if marker, ok := strings.CutPrefix(command, "echo @"); ok {
+			if _, err := fmt.Fprintf(w, "@%s\n", strings.NewReplacer("'", "", "$r", "0").Replace(marker)); err != nil {
+				return err
+			}
+			continue
+		}
+		if command == "echo" {
+			if _, err := io.WriteString(w, "\n"); err != nil {
+				return err
+			}
+			continue
+		}
+		for known, text := range answers {
+			if strings.HasPrefix(command, known) {
+				if _, err := io.WriteString(w, text); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// TestSuThatWaitsIsAskedOnce: it may wait for a person, each time.
+func TestSuThatWaitsIsAskedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, facts, r := situation{api: 34}.begin(t)
+		d.endless = "su 0 id"
+		began := time.Now()
+		got, err := collect(t, t.Context(), d, facts, r, "native")
+		waits := strings.Count(strings.Join(d.trips, "\n"), d.endless)
+		if took := time.Since(began); err != nil || waits != 1 || took > askRights+5*time.Second {
+			t.Errorf("waits %d, took %v, %v", waits, took, err)
+		}
+		if o := outcome(t, got, "maps"); o.Ending == Complete || !strings.Contains(strings.Join(o.Reasons, ";"), "su gives no answer") {
+			t.Errorf("%+v", o)
+		}
+	})
+}
+
+func TestTooMuchOutputIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, facts, r := situation{api: 34, rooted: true}.begin(t)
+		flood, err := CustomStep("flood", "cat /dev/zero", time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slow, err := CustomStep("slow", "echo begun; sleep 1000", time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed, err := CustomStep("failed", "echo some; exit 3", time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		good, err := CustomStep("good", "echo {process} {pid} {user} {package} {{x}; true", time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Recipe = Recipe{Name: "x"}.With(flood, slow, failed, good)
+		got, err := collect(t, t.Context(), d, facts, r, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for step, words := range map[string]string{"flood": "more than", "slow": "no end in 1m0s", "failed": "exit status 3"} {
+			if o := outcome(t, got, step); o.Ending != Failed || !strings.Contains(o.Reasons[0], words) {
+				t.Errorf("%+v", o)
+			}
+		}
+		want := fmt.Sprintf("com.shop %d 0 com.shop {x}\n", r.Process.PID)
+		if o := outcome(t, got, "good"); o.Ending != Complete || o.Bytes != int64(len(want)) {
+			t.Errorf("%+v", o)
+		}
+	})
+}
+
+// TestRightsAreFoundWithoutAHint: where nobody knows the level, the same ways are found.
+func TestRightsAreFoundWithoutAHint(t *testing.T) {
+	for _, s := range []situation{{api: 34, rooted: true}, {api: 34, su: true}, {api: 34, debuggable: true}, {api: 23, debuggable: true, user: 10}} {
+		synctest.Test(t, func(t *testing.T) {
+			d, facts, r := s.begin(t)
+			r.Level = capture.Level{}
+			facts.API = 0 // nor the release
+			got, err := collect(t, t.Context(), d, facts, r, "native")
+			if o := outcome(t, got, "smaps"); err != nil || o.Command != fmt.Sprintf("%scat /proc/%d/smaps", s.by(), r.Process.PID) || len(o.Reasons) > 2 {
+				t.Errorf("%v: %+v, %v", s, o, err)
+			}
+			if o := outcome(t, got, "exit_info"); (o.Ending == Complete) != (s.api >= 30) || o.Ending == Fallback {
+				t.Errorf("%v: %+v", s, o)
+			}
+		})
+	}
+}
+
+// TestRightsSaidNo: the words of each no, and that a command is not tried with a right
+// that is not there.
+func TestRightsSaidNo(t *testing.T) {
+	const app, other = "uid=10100(u0_a100) gid=10100", "uid=2000(shell) gid=2000(shell)"
+	p := capture.Process{Name: "com.a:push", UID: 10100, PID: 7, Start: 5}
+	for _, c := range []struct {
+		app, su0, suC string
+		root, runAs   string // the way there, or words of the reason
+	}{
+		{app, "uid=0(root)", "", "su 0", "run-as 'com.a'"},
+		{"run-as: package not debuggable: com.a", "su: not found", "uid=0(root)", "su -c", "not_debuggable"},
+		{"run-as: unknown package: com.a", "Permission denied", "Permission denied", "permission", "unknown_package"},
+		{other, other, other, "it gives user 2000", "it gives user 2000"},
+		{"\x1b[2J", "invalid uid/gid '-c'", "", "invalid uid/gid", "?[2J"},
+		{"", "", "", "it says nothing", "it says nothing"},
+	} {
+		dev := &shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
+			return 0, play(stdout, command, map[string]string{"run-as 'com.a' id": c.app + "\n", "su 0 id": c.su0 + "\n", "su -c 'id'": c.suC + "\n"})
+		}}
+		facts := capture.Facts{API: 30, UID: 2000}
+		d := &diagnosing{dev: dev, facts: facts, req: Request{Process: p}, rights: newRights(facts, Request{Process: p})}
+		for as, want := range map[As]string{AsRoot: c.root, AsApp: c.runAs} {
+			w, err := d.prefix(t.Context(), as)
+			if err == nil && w.String() != want || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%+v: %v is %q, %v", c, as, w.String(), err)
+			}
+			if err != nil && (!errors.As(err, new(notAllowed)) || strings.Contains(err.Error(), "\x1b")) {
+				t.Errorf("%+v: %v: %v", c, as, err)
+			}
+		}
+		if len(dev.Commands) != 1 {
+			t.Errorf("asked %d times", len(dev.Commands))
+		}
+	}
+}
+
+// TestRightsOfAnAnswerThatIsCut: what had not come to its end has said nothing, and su,
+// which is asked last, not even that.
+func TestRightsOfAnAnswerThatIsCut(t *testing.T) {
+	p := capture.Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}
+	for _, c := range []struct {
+		name string
+		// the answer ends before these words
+		until     string
+		err       error
+		root, app string // the way there, or words of the reason
+		no        bool   // su's is a no that stays
+	}{
+		{"run-as is slow", "uid=10100", context.DeadlineExceeded, "su was not asked: run-as gives no answer in 3s", "it gives no answer in 3s", false},
+		{"cut in run-as", "100(u0", nil, "su was not asked: run-as gives an answer that is cut", "it gives an answer that is cut", false},
+		{"nothing came", "\n@", errUnplugged, "su was not asked: run-as gives no answer: ", "it gives no answer: ", false},
+		{"su waits", "uid=0", context.DeadlineExceeded, "su gives no answer in 3s: it may wait for a person", "run-as 'com.a'", true},
+		{"cut in su", "(root)", nil, "su gives an answer that is cut", "run-as 'com.a'", false},
+		{"cut in the last", "su: no", nil, "su 0", "run-as 'com.a'", false},
+	} {
+		dev := &shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
+			var all strings.Builder
+			if err := play(&all, command, map[string]string{"run-as 'com.a' id": "uid=10100(u0_a100) gid=10100\n", "su 0 id": "uid=0(root) gid=0(root)\n", "su -c 'id'": "su: no\n"}); err != nil {
+				return -1, err
+			}
+			head, _, found := strings.Cut(all.String(), c.until)
+			if !found {
+				t.Errorf("%s: nothing is cut of %q", c.name, all.String())
+			}
+			_, err := io.WriteString(stdout, head)
+			return 0, cmp.Or(c.err, err)
+		}}
+		facts := capture.Facts{API: 30, UID: 2000}
+		d := &diagnosing{dev: dev, facts: facts, req: Request{Process: p}, rights: newRights(facts, Request{Process: p})}
+		for as, want := range map[As]string{AsRoot: c.root, AsApp: c.app} {
+			w, err := d.prefix(t.Context(), as)
+			if err == nil && w.String() != want || err != nil && !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("%s: %v is %q, %v, want %q", c.name, as, w.String(), err, want)
+			}
+			if no := errors.As(err, new(notAllowed)); no != (c.no && as == AsRoot) {
+				t.Errorf("%s: %v: a no that stays: %v", c.name, as, err)
+			}
+		}
+		if len(dev.Commands) != 1 {
+			t.Errorf("%s: asked %d times", c.name, len(dev.Commands))
+		}
+	}
+}
+
+// statLine is what /proc/PID/stat holds of a process that has started at a tick.
+func statLine(pid int, comm string, start int) string {
+	return fmt.Sprintf("%d (%s) S 1 1 0 0 -1 4211008 0 0 0 0 300 200 0 0 20 0 12 0 %d 1 1\n", pid, comm, start)
+}

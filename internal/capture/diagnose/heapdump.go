@@ -1,0 +1,269 @@
+package diagnose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/capture/dumpsys"
+	"github.com/leakgate/leakgate/internal/capture/shell"
+	"github.com/leakgate/leakgate/internal/known"
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+const (
+	// dumpDir is where am dumpheap may write for the shell
+	// (ActivityManagerShellCommand.runDumpHeap).
+	dumpDir = "/data/local/tmp"
+	// dumpPrefix and dumpSuffix mark the files that Sweep may remove: between them are the
+	// owner, the run and a word of its own.
+	dumpPrefix, dumpSuffix = "leakgate-", ".hprof"
+
+	// maxRun bounds the run in a file's name.
+	maxRun = 40
+
+	// reserve is what stays free of either disk.
+	reserve = 50 * mebibyte
+	// askHelp is for am's help: before Android 8 it starts a Java VM of its own.
+	askHelp = 10 * time.Second
+	// settle is the device time between the GC signal and the dump. ART collects when the
+	// signal comes (signal_catcher.cc, HandleSigUsr1); the rest is for the finalizers
+	// after it. The article waits half a minute, in which the app goes on leaking.
+	settle = 5 * time.Second
+	// pollEvery is the device time between two looks at a dump that is being written.
+	pollEvery = time.Second
+	// leastPoll is the real time that is left to the device between them.
+	leastPoll = 50 * time.Millisecond
+	// stablePolls is how often the size must stay for a dump that nobody says is done.
+	stablePolls = 3
+	// emptyPolls is how often it may be empty, or stay too short, before that counts as
+	// the end.
+	emptyPolls = 60
+	// pullRate is the slowest cable in bytes per second: a bad one over Wi-Fi.
+	pullRate = 2 * mebibyte
+	// pullStart is the real time that a pull has beside that.
+	pullStart = time.Minute
+	// cleanUp is the real time for removing a file, even after the end of the caller's.
+	cleanUp = 10 * time.Second
+)
+
+// heapDump is one heap dump while it is made.
+type heapDump struct {
+	*diagnosing
+	way Way
+	// remote is the file on the device.
+	remote string
+	help   dumpsys.AmHelp
+	// bound is more than a Java heap of this process can have, 0 if nothing is known.
+	bound int64
+	// free is the least free space of the device that was seen, unknown if none was.
+	free known.Int
+	// settled: the end of the command was the end of the dump.
+	settled bool
+	// size is that of the file when it was last looked at.
+	size int64
+	// polls that did not come back, in a row.
+	silent int
+	yield  yield
+}
+
+// heap takes a heap dump: checks the space, collects garbage, dumps, pulls, proves the
+// dump whole, and removes it from the device in every case.
+func (d *diagnosing) heap(ctx context.Context, s Step, w Way) (yield, error) {
+	if n := len(d.req.Run); n == 0 || n > maxRun || strings.Trim(d.req.Run, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != "" {
+		return yield{}, fmt.Errorf("the run's name %q is not 1 to %d letters and digits", shell.Clip(d.req.Run), maxRun)
+	}
+	name := dumpPrefix + owner(d.dev) + "-" + d.req.Run + "-" + strings.TrimPrefix(string(shell.NewMarker()), "@") + dumpSuffix
+	h := &heapDump{diagnosing: d, way: w, remote: path.Join(dumpDir, name)}
+	err := h.make(ctx, s.File)
+	return h.yield, err
+}
+
+func (h *heapDump) make(ctx context.Context, file string) error {
+	if err := h.askHelp(ctx); err != nil {
+		return err
+	}
+	status, err := h.room(ctx)
+	if err != nil {
+		return err
+	}
+	if err := h.hostRoom(h.req.Expect); err != nil {
+		return err
+	}
+	if h.help.GC != dumpsys.Yes {
+		if err := h.collect(ctx, status); err != nil {
+			return err
+		}
+	}
+	defer h.remove(ctx)
+	if err := h.dump(ctx); err != nil {
+		return err
+	}
+	return h.fetch(ctx, file)
+}
+
+// askHelp asks which options this release has. It is also the cheapest way to learn that
+// system_server hangs, before the process is stopped for it.
+func (h *heapDump) askHelp(ctx context.Context) error {
+	a, err := shell.Ask(ctx, h.dev, h.within(askHelp), "am help </dev/null")
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("am gives no answer in %v: system_server hangs", h.within(askHelp))
+	case err != nil:
+		return fmt.Errorf("ask am: %w", err)
+	}
+	h.help, err = dumpsys.ParseAmHelp(append(a.Stdout, a.Stderr...))
+	var e dumpsys.DeviceError
+	switch {
+	case err == nil:
+	case errors.As(err, &e) && e.Kind == dumpsys.NoCommand:
+		return notAllowed{"this build has no am: " + e.Error()}
+	case errors.As(err, &e) && e.Kind == dumpsys.NoService:
+		return fmt.Errorf("system_server does not run: %w", err)
+	default:
+		h.yield.reasons = append(h.yield.reasons, fmt.Sprintf("the help of am does not tell its options: %v", err))
+	}
+	return nil
+}
+
+func (d *diagnosing) scale() float64 {
+	if d.facts.TimeScale > 0 {
+		return d.facts.TimeScale
+	}
+	return 1
+}
+
+func (d *diagnosing) wait(ctx context.Context, t time.Duration) error {
+	timer := time.NewTimer(t)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// command is the line that dumps.
+func (h *heapDump) command() string {
+	options := ""
+	if h.req.Process.User != 0 && h.help.User != dumpsys.No {
+		options += "--user " + strconv.Itoa(h.req.Process.User) + " "
+	}
+	if h.help.GC == dumpsys.Yes {
+		options += "-g "
+	}
+	return fmt.Sprintf("am dumpheap %s%d %s", options, h.req.Process.PID, text.ShellQuote(h.remote))
+}
+
+// dump runs am dumpheap until the dump is written. The process is stopped meanwhile, and
+// watched: am waits for ever for one that has died.
+func (h *heapDump) dump(ctx context.Context) error {
+	h.yield.command = h.command()
+	if h.req.Paused != nil {
+		h.req.Paused(true)
+		defer h.req.Paused(false)
+	}
+	limit := h.within(h.way.Limit)
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := h.run(within)
+	if err == nil && !h.settled {
+		err = h.stable(within)
+	}
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("the dump has no end in %v: the process or system_server hangs", limit)
+	}
+	return err
+}
+
+// ended is the end of a command.
+type ended struct {
+	output shell.Output
+	err    error
+}
+
+// run runs am, and looks at the dump and the process beside it.
+func (h *heapDump) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	m, done := shell.NewMarker(), make(chan ended, 1)
+	go func() {
+		a, err := shell.Ask(ctx, h.dev, h.way.Limit+slack, h.yield.command+" </dev/null 2>&1"+closing(m))
+		done <- ended{a, err}
+	}()
+	// However this ends, the command does too.
+	finished := false
+	defer func() {
+		cancel()
+		if !finished {
+			<-done
+		}
+	}()
+	ticker := time.NewTicker(h.interval())
+	defer ticker.Stop()
+	for {
+		select {
+		case e := <-done:
+			finished = true
+			return h.answered(ctx, e, m)
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+			if err := h.poll(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (h *heapDump) interval() time.Duration {
+	return max(time.Duration(float64(pollEvery)/h.scale()), leastPoll)
+}
+
+// answered judges how am ended.
+func (h *heapDump) answered(ctx context.Context, e ended, m shell.Marker) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case e.err != nil:
+		return fmt.Errorf("dump heap: %w", e.err)
+	}
+	n, exit, whole := closed(m, e.output.Stdout)
+	if !whole {
+		// It may have said anything: the file tells.
+		return nil
+	}
+	text := e.output.Stdout[:n]
+	if said, ok := dumpsys.ClassifyError(text); ok {
+		return h.refused(said)
+	}
+	if exit != 0 || strings.Contains(string(text), "HEAP DUMP FAILED") {
+		return fmt.Errorf("am dumpheap ended with exit status %d: %s", exit, shell.Clip(string(text)))
+	}
+	// Since Android 11 it waits, and says so; before, it returns while the dump is
+	// written (Am.java, ActivityManagerShellCommand.runDumpHeap).
+	h.settled = strings.Contains(string(text), "Waiting for dump to finish")
+	return nil
+}
+
+// refused gives am's words a meaning.
+func (h *heapDump) refused(e dumpsys.DeviceError) error {
+	p := h.req.Process
+	switch e.Kind {
+	case dumpsys.NotDebuggable:
+		return notAllowed{p.Package() + " is not debuggable: take a debuggable build of it, a userdebug image or an emulator"}
+	case dumpsys.NoProcess:
+		return notAllowed{fmt.Sprintf("am knows no process %d: it is not one of an app (%v)", p.PID, e)}
+	case dumpsys.NoSpace:
+		return fmt.Errorf("the device's disk is full: %w", e)
+	case dumpsys.NoCommand, dumpsys.Permission, dumpsys.UnknownOption:
+		return notAllowed{e.Error()}
+	}
+	return fmt.Errorf("dump heap: %w", e)
+}

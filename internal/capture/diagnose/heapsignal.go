@@ -1,0 +1,86 @@
+package diagnose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/capture/shell"
+)
+
+const garbage = "garbage is in the dump"
+
+// collect asks the process for a GC where am cannot, and waits for it.
+func (h *heapDump) collect(ctx context.Context, status []byte) error {
+	why := h.signal(ctx, status)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if why != nil {
+		h.yield.note = garbage
+		h.yield.reasons = append(h.yield.reasons, fmt.Sprintf("no GC before the dump: %v", why))
+		return nil
+	}
+	return h.wait(ctx, time.Duration(float64(settle)/h.scale()))
+}
+
+// sigUSR1 is the signal by which ART and Dalvik collect garbage.
+const sigUSR1 = 10
+
+// signal sends the GC signal by the first user who may.
+func (h *heapDump) signal(ctx context.Context, status []byte) error {
+	// Whoever does not take the signal dies of it.
+	if !handles(status, sigUSR1) {
+		return errors.New("the process does not take the GC signal")
+	}
+	var why error
+	for _, as := range []As{AsRoot, AsApp} {
+		prefix, err := h.prefix(ctx, as)
+		if err == nil {
+			err = h.kill(ctx, prefix)
+		}
+		if err == nil {
+			return nil
+		}
+		why = joined(why, fmt.Errorf("%s: %w", as, err))
+	}
+	return why
+}
+
+func joined(a, b error) error {
+	if a == nil {
+		return b
+	}
+	return fmt.Errorf("%w; %w", a, b)
+}
+
+func (h *heapDump) kill(ctx context.Context, prefix shell.Prefix) error {
+	line := prefix.Wrap(fmt.Sprintf("kill -%d %d", sigUSR1, h.req.Process.PID))
+	a, err := shell.Ask(ctx, h.dev, h.within(quickLimit), line+" </dev/null")
+	switch {
+	case err != nil:
+		return err
+	case a.Exit != 0 || len(a.Stderr) > 0:
+		return fmt.Errorf("%s", shell.Clip(string(a.Stderr)+string(a.Stdout)))
+	}
+	return nil
+}
+
+// handles tells whether a process blocks or catches a signal (proc(5), SigBlk and
+// SigCgt). ART blocks it in every thread and waits for it in one.
+func handles(status []byte, signal int) bool {
+	for line := range strings.Lines(string(status)) {
+		key, value, _ := strings.Cut(line, ":")
+		if key != "SigBlk" && key != "SigCgt" {
+			continue
+		}
+		mask, err := strconv.ParseUint(strings.TrimSpace(value), 16, 64)
+		if err == nil && mask>>(signal-1)&1 != 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,91 @@
+package diagnose
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/capture/dumpsys"
+	"github.com/leakgate/leakgate/internal/capture/procfs"
+	"github.com/leakgate/leakgate/internal/capture/shell"
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+// room checks the device's disk, and that the name of the file is free. It gives the
+// process's status.
+func (h *heapDump) room(ctx context.Context) (status []byte, err error) {
+	m, p := shell.NewMarker(), h.req.Process
+	a, err := shell.Ask(ctx, h.dev, h.within(quickLimit), m.Join([]shell.Part{
+		{"df", dfCommand},
+		{"status", fmt.Sprintf("cat /proc/%d/status 2>&1", p.PID)},
+		{"heapsize", "getprop dalvik.vm.heapsize"},
+		{"rm", "rm -f " + text.ShellQuote(h.remote) + " 2>&1"},
+	}))
+	if err != nil {
+		return nil, fmt.Errorf("ask for free space: %w", err)
+	}
+	parts, whole := m.Split(a.Stdout)
+	if !whole {
+		return nil, fmt.Errorf("ask for free space: %w: the answer is cut", capture.ErrDevice)
+	}
+	h.seeFree(parts["df"])
+	h.bound = bound(parts["status"])
+	if most := dumpsys.ParseMemorySize(parts["heapsize"]); most.Known {
+		h.bound = min(h.bound, most.N)
+	}
+	expect := h.req.Expect
+	if expect <= 0 {
+		expect = h.bound
+	}
+	need := expect + expect/5 + reserve
+	if h.free.Known && h.free.N < need {
+		return nil, fmt.Errorf("the device's disk is full: %s free on /data, and a dump may take %s", text.Size(h.free.N), text.Size(need))
+	}
+	return parts["status"], nil
+}
+
+const dfCommand = "df /data 2>/dev/null"
+
+func (h *heapDump) seeFree(df []byte) {
+	if v := dumpsys.ParseDiskFree(string(df), "/data"); v.Known && (!h.free.Known || v.N < h.free.N) {
+		h.free = v
+	}
+}
+
+// bound is what a Java heap is not larger than: the anonymous memory of its process, in
+// bytes. A kernel before 4.5 tells the resident memory alone.
+func bound(status []byte) int64 {
+	s, err := procfs.ParseStatus(status)
+	if err != nil {
+		return 0
+	}
+	resident := s.RssAnon
+	if !resident.Known {
+		resident = s.VmRSS
+	}
+	return (resident.N + s.VmSwap.N) << 10
+}
+
+// hostRoom checks the host's disk for a dump of this size and a copy of it.
+func (h *heapDump) hostRoom(size int64) error {
+	if h.req.HostFree == nil {
+		return nil
+	}
+	free, err := h.req.HostFree()
+	if err != nil {
+		h.yield.reasons = append(h.yield.reasons, fmt.Sprintf("the host's free space is not known: %v", err))
+		return nil
+	}
+	if need := 2*size + reserve; free < need {
+		return fmt.Errorf("the host's disk is full: %s free, and the dump with a copy takes %s", text.Size(free), text.Size(need))
+	}
+	return nil
+}
+
+// full says that the disk was full where that may be why a dump is not whole.
+func (h *heapDump) full(err error) error {
+	if h.free.Known && h.free.N < max(h.bound, reserve) {
+		return fmt.Errorf("the device's disk is full: %s free on /data, and %w", text.Size(h.free.N), err)
+	}
+	return err
+}

@@ -1,0 +1,252 @@
+package diagnose
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/capture/dumpsys"
+	"github.com/leakgate/leakgate/internal/capture/procfs"
+	"github.com/leakgate/leakgate/internal/capture/shell"
+)
+
+// judge is nil if a text is the artifact. A text that reads well may be cut all the same,
+// where its command was killed or its reading failed: the exit status tells.
+func (w Way) judge(p capture.Process, text []byte, exit int, errs []byte) error {
+	var err error
+	switch {
+	case len(bytes.TrimSpace(text)) == 0:
+		err = errors.New("it printed nothing")
+	case w.about != nil:
+		err = w.about(p, text)
+	case w.Accept != nil:
+		err = w.Accept(text)
+	}
+	if err == nil && exit > w.exits {
+		err = errors.New(strings.TrimSuffix(fmt.Sprintf("it ended with exit status %d: %s", exit, shell.Clip(string(errs))), ": "))
+	}
+	if err == nil {
+		return nil
+	}
+	if said := spoken(errs); said != nil {
+		return said
+	}
+	return err
+}
+
+// refuses says if the device's words are a no that stays, and not a failure.
+func refuses(e dumpsys.DeviceError) bool {
+	switch e.Kind {
+	case dumpsys.Permission, dumpsys.NotDebuggable, dumpsys.UnknownPackage, dumpsys.RunAs, dumpsys.UnknownOption,
+		dumpsys.NoCommand, dumpsys.NoFile, dumpsys.Unsupported, dumpsys.Usage:
+		return true
+	case dumpsys.NoService:
+		// These two are there whenever system_server is.
+		return !strings.HasSuffix(e.Text, " meminfo") && !strings.HasSuffix(e.Text, " activity")
+	}
+	return false
+}
+
+// spoken gives the device's words of an error in a text, nil without any.
+func spoken(texts ...[]byte) error {
+	for _, text := range texts {
+		e, ok := dumpsys.ClassifyError(text)
+		switch {
+		case ok && refuses(e):
+			return notAllowed{e.Error()}
+		case ok:
+			return e
+		}
+	}
+	return nil
+}
+
+// words is an error of a parser, as a no of the device where it is one.
+func words(err error) error {
+	var e dumpsys.DeviceError
+	if errors.As(err, &e) && refuses(e) {
+		return notAllowed{e.Error()}
+	}
+	return err
+}
+
+// unreadable is why a text is not what it should be: the device's words if it has some.
+func unreadable(text []byte, err error) error {
+	if said := spoken(text); said != nil {
+		return said
+	}
+	return err
+}
+
+func wholeSmaps(text []byte) error {
+	m, err := procfs.ParseSmaps(bytes.NewReader(text))
+	switch {
+	case err != nil:
+		return unreadable(text, err)
+	case m.Truncated:
+		return errors.New("smaps is cut")
+	case !m.Pss.Known || !m.Mappings.Known:
+		return errors.New("smaps has no Pss of all mappings")
+	}
+	return nil
+}
+
+func wholeShowmap(text []byte) error {
+	m, err := procfs.ParseShowmap(text)
+	switch {
+	case err != nil:
+		return unreadable(text, err)
+	case m.Truncated || !m.Total.PSS.Known:
+		return errors.New("showmap has no total")
+	}
+	return nil
+}
+
+// wholeMaps: each line of maps begins with the addresses and rights of a mapping
+// (fs/proc/task_mmu.c, show_vma_header_prefix).
+func wholeMaps(text []byte) error {
+	lines := 0
+	for line := range bytes.Lines(text) {
+		var from, to uint64
+		var rights string
+		if _, err := fmt.Sscanf(shell.Clip(string(line)), "%x-%x %4s ", &from, &to, &rights); err != nil || !bytes.HasSuffix(line, []byte("\n")) {
+			return unreadable(text, fmt.Errorf("maps has the line %q", shell.Clip(string(line))))
+		}
+		lines++
+	}
+	if lines == 0 {
+		return errors.New("maps is empty")
+	}
+	return nil
+}
+
+func wholeStatus(p capture.Process, text []byte) error {
+	s, err := procfs.ParseStatus(text)
+	switch {
+	case err != nil:
+		return unreadable(text, err)
+	case s.Truncated || !s.Threads.Known:
+		return errors.New("status is cut")
+	case s.PID.N != int64(p.PID):
+		return fmt.Errorf("status is that of pid %d", s.PID.N)
+	}
+	return nil
+}
+
+// wholeThreads wants the main thread, which lives as long as the process. Others may
+// end while they are listed.
+func wholeThreads(p capture.Process, text []byte) error {
+	main := fmt.Sprintf("/proc/%d/task/%d/comm:", p.PID, p.PID)
+	for line := range bytes.Lines(text) {
+		if bytes.HasPrefix(line, []byte(main)) {
+			return nil
+		}
+	}
+	return unreadable(text, errors.New("the main thread is not in the list"))
+}
+
+func wholeThreadIDs(p capture.Process, text []byte) error {
+	for _, word := range bytes.Fields(text) {
+		if string(word) == strconv.Itoa(p.PID) {
+			return nil
+		}
+	}
+	return unreadable(text, errors.New("the main thread is not in the list"))
+}
+
+func wholeMeminfo(p capture.Process, text []byte) error {
+	info, err := dumpsys.ParseMeminfo(text)
+	if err != nil {
+		return words(err)
+	}
+	if info.BrokenOff != nil {
+		return words(*info.BrokenOff)
+	}
+	for _, b := range info.Blocks {
+		// A native process has no pid in its block.
+		if b.PID.Known && b.PID.N != int64(p.PID) {
+			continue
+		}
+		if b.Truncated || !b.TotalPss.Known {
+			return errors.New("meminfo is cut")
+		}
+		return nil
+	}
+	return fmt.Errorf("meminfo has no block of pid %d", p.PID)
+}
+
+func wholeGfxinfo(p capture.Process, text []byte) error {
+	info, err := dumpsys.ParseGfxinfo(text)
+	switch {
+	case err != nil:
+		return words(err)
+	case info.BrokenOff != nil:
+		return words(*info.BrokenOff)
+	case info.Truncated:
+		return errors.New("gfxinfo is cut")
+	}
+	for _, g := range info.Processes {
+		if g.PID.N == int64(p.PID) {
+			return nil
+		}
+	}
+	return fmt.Errorf("gfxinfo has nothing of pid %d", p.PID)
+}
+
+func wholeGPU(text []byte) error {
+	g, err := dumpsys.ParseGPU(text)
+	switch {
+	case err != nil:
+		return words(err)
+	case g.Truncated:
+		return errors.New("gpu is cut")
+	}
+	return nil
+}
+
+// wholeSurfaceFlinger takes a text without the list of buffers too, if it is one of
+// SurfaceFlinger: the layers are in all of them.
+func wholeSurfaceFlinger(text []byte) error {
+	s, err := dumpsys.ParseSurfaceFlinger(text)
+	var e dumpsys.DeviceError
+	switch {
+	case errors.As(err, &e) && e.Kind == dumpsys.Format && bytes.Contains(text, []byte("SurfaceFlinger")):
+		return nil
+	case err != nil:
+		return words(err)
+	case s.Truncated:
+		return errors.New("SurfaceFlinger is cut")
+	}
+	return brokenOffText(text)
+}
+
+// wholeLogcat wants the head of a buffer or a line with a date: a log may be empty, but
+// then its heads are there.
+func wholeLogcat(text []byte) error {
+	for line := range bytes.Lines(text) {
+		if bytes.HasPrefix(line, []byte("--------- beginning of")) || len(line) > 5 && line[2] == '-' && line[5] == ' ' {
+			return nil
+		}
+	}
+	return unreadable(text, errors.New("logcat has no line of a log"))
+}
+
+// wholeExitInfo knows the title (frameworks/base AppExitInfoTracker.dumpHistoryProcessExitInfo).
+func wholeExitInfo(text []byte) error {
+	if !bytes.Contains(text, []byte("PROCESS EXIT INFO")) {
+		return unreadable(text, errors.New("the answer is no exit info"))
+	}
+	return brokenOffText(text)
+}
+
+// brokenOffText finds the words with which dumpsys ends a service that took too long.
+func brokenOffText(text []byte) error {
+	at := bytes.LastIndex(text, []byte("\n*** SERVICE '"))
+	if at < 0 {
+		return nil
+	}
+	return spoken(text[at:])
+}

@@ -1,0 +1,149 @@
+package diagnose
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/capture/dumpsys"
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+// placeholders are the words that a command line may have in braces. True marks those
+// whose value is a text of the device's.
+var placeholders = map[string]bool{"pid": false, "user": false, "process": true, "package": true}
+
+// fill puts a process into a command line that checkLine has let through, or that this
+// package has written itself.
+func fill(command string, p capture.Process, facts capture.Facts) string {
+	return strings.NewReplacer(
+		"{{", "{",
+		"{pid}", strconv.Itoa(p.PID),
+		"{user}", strconv.Itoa(p.User),
+		"{process}", text.ShellQuote(p.Name),
+		"{package}", text.ShellQuote(p.Package()),
+		"{-t}", dumpsys.TimeoutOption(facts.API, dumpsys.DefaultTimeout),
+	).Replace(command)
+}
+
+// checkLine refuses a line in which a value that is filled in could be more than one
+// word: quoted text inside of other quotes is not quoted any more. It knows the quotes
+// of the shell well enough to be sure, and refuses what it is not sure of.
+func checkLine(line string) error {
+	if strings.TrimSpace(line) == "" {
+		return errors.New("the command is empty")
+	}
+	if len(line) > maxCommand {
+		return fmt.Errorf("the command has %d bytes, more than %d", len(line), maxCommand)
+	}
+	if at := strings.IndexFunc(line, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }); at >= 0 {
+		return fmt.Errorf("the command has the control character %#02x: it is one line", line[at])
+	}
+	c := lineCheck{line: line}
+	for c.at < len(line) {
+		if err := c.step(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case c.quote != 0:
+		return fmt.Errorf("a %c has no end", c.quote)
+	case c.texts > 0 && c.nested != "":
+		return fmt.Errorf("the command has %s, inside of which a name is not safe: write it without, or without {process} and {package}", c.nested)
+	}
+	return nil
+}
+
+// lineCheck reads a command line as a shell does, as far as quotes go.
+type lineCheck struct {
+	line string
+	at   int
+	// quote is the one that is open: ' or " or `, 0 for none.
+	quote byte
+	// texts counts the placeholders whose value is a text.
+	texts int
+	// nested is what makes quotes unclear, if there is any.
+	nested string
+}
+
+func (c *lineCheck) step() error {
+	switch b := c.line[c.at]; {
+	case b == '\\' && c.quote != '\'':
+		if c.at+1 == len(c.line) {
+			return errors.New("the command ends with a backslash")
+		}
+		if c.line[c.at+1] == '{' {
+			return errors.New(`the command has \{: a brace of the shell is written {{`)
+		}
+		c.at++
+	case b == '{':
+		return c.brace()
+	case b == '$':
+		c.dollar()
+	case b == '#' && c.quote == 0 && c.startsWord():
+		return errors.New("the command has a comment")
+	case b == '<' && c.quote == 0 && strings.HasPrefix(c.line[c.at:], "<<"):
+		return errors.New("the command has a here-document: it is one line")
+	case b == '(' && c.quote != '\'' && strings.HasPrefix(c.line[c.at:], "(("):
+		// Some shells run what stands in a subscript there.
+		c.nested = "arithmetic"
+	case b == '`' && c.quote != '\'':
+		c.nested = "backquotes"
+		if c.quote != '"' {
+			c.toggle(b)
+		}
+	case b == '\'' && c.quote != '"' || b == '"' && c.quote != '\'':
+		c.toggle(b)
+	}
+	c.at++
+	return nil
+}
+
+// toggle opens or closes a quote.
+func (c *lineCheck) toggle(b byte) {
+	switch c.quote {
+	case 0:
+		c.quote = b
+	case b:
+		c.quote = 0
+	}
+}
+
+func (c *lineCheck) dollar() {
+	rest := c.line[c.at:]
+	switch {
+	case c.quote == '\'':
+	case strings.HasPrefix(rest, "$'"):
+		c.nested = "$'...'"
+	case c.quote == '"' && (strings.HasPrefix(rest, "$(") || strings.HasPrefix(rest, "${")):
+		c.nested = rest[:2] + " inside of double quotes"
+	}
+}
+
+func (c *lineCheck) startsWord() bool {
+	return c.at == 0 || strings.IndexByte(" \t;&|()", c.line[c.at-1]) >= 0
+}
+
+func (c *lineCheck) brace() error {
+	rest := c.line[c.at:]
+	if strings.HasPrefix(rest, "{{") {
+		c.at += 2
+		return nil
+	}
+	word, _, closed := strings.Cut(rest[1:], "}")
+	text, known := placeholders[word]
+	switch {
+	case !closed || !known:
+		return fmt.Errorf("the command has a brace that begins none of {pid}, {process}, {package} and {user}: a brace of the shell is written {{")
+	case c.at > 0 && c.line[c.at-1] == '$':
+		return fmt.Errorf("the command has ${%s}: a variable of the shell is written ${{%s}", word, word)
+	case text && c.quote != 0:
+		return fmt.Errorf("{%s} stands inside of %c: write it outside of quotes, it is quoted already", word, c.quote)
+	case text:
+		c.texts++
+	}
+	c.at += len(word) + 2
+	return nil
+}

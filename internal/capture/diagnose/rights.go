@@ -1,0 +1,141 @@
+package diagnose
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/capture/dumpsys"
+	"github.com/leakgate/leakgate/internal/capture/shell"
+)
+
+// rights are the other users that the shell may become for one process.
+type rights struct {
+	asked bool
+	// root and app are the ways there; an error is why there is none.
+	root, app       shell.Prefix
+	rootErr, appErr error
+}
+
+// newRights begins with what is known: of the shell's own user, and of the way by which
+// the fast channel reads the process.
+func newRights(facts capture.Facts, r Request) rights {
+	unasked := errors.New("not asked yet")
+	out := rights{rootErr: unasked, appErr: unasked}
+	switch prefix := r.Level.Prefix; {
+	case facts.UID == 0:
+		out.rootErr, out.appErr, out.asked = nil, notAllowed{"the shell is root already"}, true
+	case prefix.IsSU():
+		out.root, out.rootErr = prefix, nil
+	case !prefix.IsZero():
+		out.app, out.appErr = prefix, nil
+	}
+	switch {
+	case facts.UID == 0:
+	case r.Process.Isolated():
+		out.appErr = notAllowed{"an isolated process has a user of its own"}
+	case !r.Process.Installed():
+		out.appErr = notAllowed{"not a process of an installed app"}
+	}
+	return out
+}
+
+// hint is the user by which the fast channel reads the process.
+func hint(l capture.Level) As {
+	switch {
+	case l.Prefix.IsSU():
+		return AsRoot
+	case !l.Prefix.IsZero():
+		return AsApp
+	}
+	return AsShell
+}
+
+// askRights is the real time that a device has to tell: su may wait for a person.
+const askRights = 3 * time.Second
+
+// prefix gives what a command of this user begins with. The first that must be asked for
+// asks for all, in one trip; su last, which may not come back, and never twice.
+func (d *diagnosing) prefix(ctx context.Context, as As) (shell.Prefix, error) {
+	if as == AsShell {
+		return shell.Prefix{}, nil
+	}
+	if r := d.rights; !r.asked && (as == AsRoot && r.rootErr != nil || as == AsApp && r.appErr != nil && !errors.As(r.appErr, new(notAllowed))) {
+		d.askRights(ctx)
+	}
+	if as == AsRoot {
+		return d.rights.root, d.rights.rootErr
+	}
+	return d.rights.app, d.rights.appErr
+}
+
+func (d *diagnosing) askRights(ctx context.Context) {
+	r, p := &d.rights, d.req.Process
+	r.asked = true
+	var parts []shell.Part
+	app, su := shell.RunAs(p.Package(), p.User), shell.SU()
+	command := func(w shell.Prefix) string { return w.Wrap("id") + " </dev/null 2>&1" }
+	wantsApp := r.appErr != nil && !errors.As(r.appErr, new(notAllowed))
+	if wantsApp {
+		parts = append(parts, shell.Part{"app", command(app)})
+	}
+	if r.rootErr != nil {
+		parts = append(parts, shell.Part{"su0", command(su[0])}, shell.Part{"suC", command(su[1])})
+	}
+	m := shell.NewMarker()
+	a, err := shell.Ask(ctx, d.dev, askRights, m.Join(parts))
+	begun, whole := m.Split(a.Stdout)
+	texts, silent := m.SplitTruncated(a.Stdout), noAnswer(err)
+	if text, told := texts["app"]; wantsApp && told {
+		r.app, r.appErr = app, wants(text, p.UID)
+	} else if wantsApp {
+		r.appErr = fmt.Errorf("it %w", silent)
+	}
+	if r.rootErr == nil {
+		return
+	}
+	r.rootErr = wants(texts["su0"], 0)
+	switch _, asked := begun["su0"]; {
+	case r.rootErr == nil:
+		r.root = su[0]
+	case wants(texts["suC"], 0) == nil:
+		r.root, r.rootErr = su[1], nil
+	case whole:
+	case !asked && wantsApp:
+		r.rootErr = fmt.Errorf("su was not asked: run-as %w", silent)
+	case errors.Is(err, context.DeadlineExceeded):
+		r.rootErr = notAllowed{fmt.Sprintf("su %v: it may wait for a person", silent)}
+	default:
+		r.rootErr = fmt.Errorf("su %w", silent)
+	}
+}
+
+// noAnswer is what is missing of an answer that is not whole.
+func noAnswer(err error) error {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("gives no answer in %v", askRights)
+	case err != nil:
+		return fmt.Errorf("gives no answer: %w", err)
+	}
+	return errors.New("gives an answer that is cut")
+}
+
+// wants is nil if `id` printed this user.
+func wants(text []byte, uid int) error {
+	switch got := dumpsys.ParseUID(string(text)); {
+	case got == uid:
+		return nil
+	case got >= 0:
+		return notAllowed{fmt.Sprintf("it gives user %d", got)}
+	}
+	said := shell.Clip(string(text))
+	if e := spoken(text); e != nil {
+		said = strings.TrimPrefix(e.Error(), "device says ")
+	}
+	return notAllowed{cmp.Or(said, "it says nothing")}
+}

@@ -1,0 +1,134 @@
+package diagnose
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/capture/shell"
+)
+
+const (
+	// askSweep is the real time that a device has to look for what was left.
+	askSweep = 10 * time.Second
+	// oldDump is the device time after which nobody writes or pulls a dump any more: two
+	// limits and the slowest pull. The hour is for a clock that is set to summer time.
+	oldDump = 2*heapLimit + pullStart + maxHeap/pullRate*time.Second + time.Hour
+	// maxOthers bounds the dumps of others that one sweep removes.
+	maxOthers = 20
+)
+
+// owner is in the names of dumps. Of one owner there is one run at a time, by its lease;
+// the phone may have another one at another host, by another user, or under another serial:
+// by Wi-Fi and by cable.
+func owner(dev capture.Device) string {
+	// Where there is no name or folder its place is empty.
+	host, _ := os.Hostname()
+	cache, _ := os.UserCacheDir() // of each user; the leases are in it
+	sum := sha256.Sum256([]byte(host + "\x00" + strconv.Itoa(os.Getuid()) + "\x00" + cache + "\x00" + dev.Serial()))
+	return hex.EncodeToString(sum[:4])
+}
+
+// Sweep removes the heap dumps that runs which crashed have left on the device, and
+// gives their names: nothing but files of this package's own in /data/local/tmp. Whoever
+// calls it has the device to himself, as far as his leases reach: his own dumps go at
+// once, those of others when they are old.
+func Sweep(ctx context.Context, dev capture.Device) ([]string, error) {
+	const all = dumpDir + "/" + dumpPrefix + "*" + dumpSuffix
+	parts, err := askSwept(ctx, dev, []shell.Part{
+		{"swept", removal(dumpDir + "/" + dumpPrefix + owner(dev) + "-*" + dumpSuffix)},
+		{"now", "date +%s; date '+" + lsFormat + "'"},
+		// toolbox has no stat.
+		{"others", "for f in " + all + `; do if [ -f "$f" ]; then stat -c '%Y %n' "$f" 2>/dev/null || ls -l "$f" 2>/dev/null; fi; done`},
+	})
+	if err != nil {
+		return nil, err
+	}
+	swept := removed(parts["swept"])
+	old := oldDumps(string(parts["now"]), string(parts["others"]))
+	if len(old) == 0 {
+		return swept, nil
+	}
+	parts, err = askSwept(ctx, dev, []shell.Part{{"swept", removal(strings.Join(old[:min(len(old), maxOthers)], " "))}})
+	return append(swept, removed(parts["swept"])...), err
+}
+
+func askSwept(ctx context.Context, dev capture.Device, parts []shell.Part) (map[string][]byte, error) {
+	m := shell.NewMarker()
+	a, err := shell.Ask(ctx, dev, askSweep, m.Join(parts))
+	if err != nil {
+		return nil, fmt.Errorf("sweep device: %w", err)
+	}
+	texts, whole := m.Split(a.Stdout)
+	if !whole {
+		return nil, fmt.Errorf("sweep device: %w: the answer is cut", capture.ErrDevice)
+	}
+	return texts, nil
+}
+
+// removal is the command that removes files and prints their names.
+func removal(words string) string {
+	return "for f in " + words + `; do if [ -f "$f" ]; then rm -f "$f" && echo "$f"; fi; done`
+}
+
+func removed(text []byte) (out []string) {
+	for line := range strings.Lines(string(text)) {
+		if name := shell.Clip(line); strings.HasPrefix(name, dumpDir+"/"+dumpPrefix) && strings.HasSuffix(name, dumpSuffix) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+const (
+	// lsFormat is how `ls -l` of toolbox writes a time, in the device's zone, and lsTime the same.
+	lsFormat, lsTime = "%Y-%m-%d %H:%M", "2006-01-02 15:04"
+	// dumpName is what this package calls a dump, and nothing that a shell takes for more
+	// than a word.
+	dumpName = dumpPrefix + `[A-Za-z0-9-]{1,80}\.hprof`
+)
+
+var (
+	statLineOfDump = regexp.MustCompile(`^([0-9]{1,12}) ` + dumpDir + `/(` + dumpName + `)$`)
+	lsLineOfDump   = regexp.MustCompile(`^-.* ([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}) (?:` + dumpDir + `/)?(` + dumpName + `)$`)
+)
+
+// oldDumps are the paths of the dumps in a listing that are old. now has the device's
+// time in both forms of the listing.
+func oldDumps(now, listing string) (out []string) {
+	seconds, minutes, _ := strings.Cut(strings.ReplaceAll(now, "\r", ""), "\n")
+	for line := range strings.Lines(listing) {
+		line = strings.TrimRight(line, "\r\n")
+		if m := statLineOfDump.FindStringSubmatch(line); m != nil && since(unixTime, m[1], seconds) > oldDump {
+			out = append(out, dumpDir+"/"+m[2])
+		}
+		if m := lsLineOfDump.FindStringSubmatch(line); m != nil && since(minuteTime, m[1], minutes) > oldDump {
+			out = append(out, dumpDir+"/"+m[2])
+		}
+	}
+	return out
+}
+
+// since is the time between two texts, 0 where one cannot be read.
+func since(parse func(string) (time.Time, error), then, now string) time.Duration {
+	a, err := parse(then)
+	b, berr := parse(strings.TrimSpace(now))
+	if err != nil || berr != nil {
+		return 0
+	}
+	return b.Sub(a)
+}
+
+func minuteTime(text string) (time.Time, error) { return time.Parse(lsTime, text) }
+
+func unixTime(text string) (time.Time, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	return time.Unix(n, 0), err
+}

@@ -1,0 +1,408 @@
+package dumpsys
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
+)
+
+// ExitInfo is the answer of dumpsys activity exit-info [PACKAGE], of Android 11
+// and later: how processes died, the last death of each package first.
+type ExitInfo struct {
+	// Persisted is when the device last wrote its records to the disk, as
+	// printed; empty if it is not there. It is the year 1970 since a boot that
+	// wrote nothing.
+	Persisted field.Text
+	Exits     []Exit
+	// Truncated says that the text shows that it was cut.
+	Truncated bool
+	Warnings  []error
+}
+
+// Exit is one ApplicationExitInfo.
+type Exit struct {
+	Package   field.Text `json:"package"`
+	Timestamp field.Text `json:"timestamp"` // as printed: the device's wall clock, without a zone
+	PID       known.Int  `json:"pid"`
+	RealUID   known.Int  `json:"uid"`
+	User      known.Int  `json:"user"`
+	Process   field.Text `json:"process"`
+	// Reason is the number, ReasonName the constant without REASON_, or what the
+	// device printed for a number that is not known here.
+	Reason     known.Int  `json:"reason"`
+	ReasonName field.Text `json:"reason_name"`
+	// SubreasonName is what the device printed. The dump of Android 11 has no
+	// subreasons.
+	Subreason     known.Int  `json:"subreason"`
+	SubreasonName field.Text `json:"subreason_name"`
+	// Status is the exit code of EXIT_SELF, and the signal of SIGNALED and
+	// CRASH_NATIVE.
+	Status     known.Int `json:"status"`
+	Importance known.Int `json:"importance"`
+	// Pss and Rss are the last samples before the death, in kB, rounded as
+	// printed: two digits or three. Android prints 0 where it took no sample:
+	// that is unknown here.
+	Pss         known.Int  `json:"pss_kb"`
+	Rss         known.Int  `json:"rss_kb"`
+	Description field.Text `json:"description"` // unknown where the device says null
+	Trace       field.Text `json:"trace"`       // the file of the traces on the device; unknown where it says null
+}
+
+const (
+	maxExits       = 1 << 12 // Android keeps 16 for each package and user
+	maxDescription = 1 << 10
+)
+
+type exitMeaning uint8
+
+const (
+	exitOther exitMeaning = iota // the app's or the user's own decision, or not told
+	exitCrash
+	exitKill
+	exitSignal // the signal tells
+)
+
+// exitReasons are the constants REASON_* of frameworks/base
+// core/java/android/app/ApplicationExitInfo.java, by number. An ANR is neither
+// a crash nor a kill for want of resources.
+var exitReasons = []struct {
+	name    string
+	meaning exitMeaning
+}{
+	0:  {"UNKNOWN", exitOther},
+	1:  {"EXIT_SELF", exitOther},
+	2:  {"SIGNALED", exitSignal},
+	3:  {"LOW_MEMORY", exitKill},
+	4:  {"CRASH", exitCrash},
+	5:  {"CRASH_NATIVE", exitCrash},
+	6:  {"ANR", exitOther},
+	7:  {"INITIALIZATION_FAILURE", exitOther},
+	8:  {"PERMISSION_CHANGE", exitKill},
+	9:  {"EXCESSIVE_RESOURCE_USAGE", exitKill},
+	10: {"USER_REQUESTED", exitOther},
+	11: {"USER_STOPPED", exitOther},
+	12: {"DEPENDENCY_DIED", exitKill},
+	13: {"OTHER", exitKill}, // "killed by the system for various other reasons": too many cached, memory pressure, ...
+	14: {"FREEZER", exitKill},
+	15: {"PACKAGE_STATE_CHANGE", exitKill},
+	16: {"PACKAGE_UPDATED", exitKill},
+}
+
+// exitSignals are the signals that a process raises by its own fault
+// (bionic linker/debuggerd_handler.cpp installs its handler for them), and
+// SIGKILL: a device that cannot report LOW_MEMORY says SIGNALED with it.
+var exitSignals = map[int64]exitMeaning{
+	4: exitCrash, 5: exitCrash, 6: exitCrash, 7: exitCrash, 8: exitCrash, 11: exitCrash, 31: exitCrash,
+	9: exitKill,
+}
+
+// Crash says if the process died of its own fault: an exception, a native crash,
+// or a signal that is one.
+func (e Exit) Crash() bool { return e.meaning() == exitCrash }
+
+// Kill says if the system took the process away: low memory, too many cached
+// processes, an update, ... SIGKILL counts, for devices that cannot report
+// LOW_MEMORY. What the user asked for does not count.
+func (e Exit) Kill() bool { return e.meaning() == exitKill }
+
+func (e Exit) meaning() exitMeaning {
+	if !e.Reason.Known || e.Reason.N < 0 || e.Reason.N >= int64(len(exitReasons)) {
+		return exitOther
+	}
+	m := exitReasons[e.Reason.N].meaning
+	if m != exitSignal {
+		return m
+	}
+	if !e.Status.Known {
+		return exitOther
+	}
+	return exitSignals[e.Status.N]
+}
+
+// ParseExitInfo reads what AppExitInfoTracker.dumpHistoryProcessExitInfo prints
+// (frameworks/base services/core/java/com/android/server/am). A package without
+// records is an answer without Exits. The error is a DeviceError; before Android
+// 11 its kind is Unsupported.
+func ParseExitInfo(text []byte) (ExitInfo, error) {
+	s, tooLong := input(text)
+	p := exitScan{in: lines{rest: s}}
+	for p.step() {
+	}
+	p.endExit()
+	if !p.began {
+		return ExitInfo{}, notExits(s)
+	}
+	p.out.Truncated = p.out.Truncated || tooLong
+	p.out.Warnings = p.doubts.All()
+	return p.out, nil
+}
+
+// notExits knows what ActivityManagerService.dump says up to Android 10; since
+// Android 7 the shell command is asked first, and does not know it either.
+func notExits(s string) DeviceError {
+	e := notAnAnswer([]byte(s), false)
+	if e.Kind == Format && strings.Contains(clip(s, maxErrorHead), "Bad activity command") {
+		e.Kind = Unsupported
+	}
+	return e
+}
+
+// exitFields are the fields of a record in the order of ApplicationExitInfo.dump:
+// three lines of several since Android 12, a line for each in Android 11.
+var exitFields = []string{
+	"timestamp", "pid", "realUid", "packageUid", "definingUid", "user",
+	"process", "reason", "subreason", "status",
+	"importance", "pss", "rss", "description", "state", "trace",
+}
+
+type exitScan struct {
+	in     lines
+	out    ExitInfo
+	doubts field.Doubts
+	began  bool
+	pkg    string
+	cur    *Exit
+	seen   map[string]bool // fields of cur: the first one counts
+	open   bool            // the description of cur goes on in the next line
+}
+
+func (p *exitScan) step() bool {
+	line, whole, ok := p.in.next()
+	if !ok {
+		return false
+	}
+	trimmed := strings.TrimSpace(line)
+	p.out.Truncated = p.out.Truncated || !whole
+	switch {
+	case !p.began:
+		p.began = strings.HasPrefix(trimmed, "ACTIVITY MANAGER PROCESS EXIT INFO")
+	case strings.HasPrefix(trimmed, "ApplicationExitInfo #"):
+		p.endExit()
+		if whole {
+			p.startExit()
+		}
+	case p.open:
+		p.description(trimmed, whole)
+	case strings.HasPrefix(trimmed, "Last Timestamp of Persistence"):
+		if _, at, ok := strings.Cut(trimmed, ": "); ok && whole {
+			p.out.Persisted = field.Text(tidy(foldDigits(at), maxStamp))
+		}
+	case strings.HasPrefix(trimmed, "package: "):
+		p.endExit()
+		p.pkg = ""
+		if whole {
+			p.pkg = tidy(strings.TrimPrefix(trimmed, "package: "), maxName)
+		}
+	case strings.HasPrefix(trimmed, "Historical Process Exit for"):
+		p.endExit()
+	case p.cur != nil:
+		p.fields(trimmed, whole)
+	default:
+		if e, ok := breakOff(trimmed); ok {
+			p.out.Truncated = true
+			p.doubts.Add(p.in.n, "answer", []byte(e.Text), string(e.Kind))
+		}
+	}
+	return true
+}
+
+func (p *exitScan) startExit() {
+	if len(p.out.Exits) >= maxExits {
+		p.out.Truncated = true
+		return
+	}
+	p.cur, p.seen = &Exit{Package: field.Text(p.pkg)}, map[string]bool{}
+}
+
+func (p *exitScan) endExit() {
+	if p.cur == nil {
+		return
+	}
+	if !p.seen["trace"] {
+		p.out.Truncated = true // it ends each record
+	}
+	if len(p.seen) > 0 {
+		p.out.Exits = append(p.out.Exits, *p.cur)
+	}
+	p.cur, p.seen, p.open = nil, nil, false
+}
+
+// fields reads "key=value key=value". A value ends where the next key begins
+// that may follow its own; only descriptions hold blanks and other keys.
+func (p *exitScan) fields(line string, whole bool) {
+	at := -1
+	for i, key := range exitFields {
+		if strings.HasPrefix(line, key+"=") {
+			at = i
+		}
+	}
+	if e, ok := breakOff(line); ok && at < 0 {
+		p.out.Truncated = true
+		p.doubts.Add(p.in.n, "answer", []byte(e.Text), string(e.Kind))
+		p.endExit()
+	}
+	for at >= 0 && p.cur != nil {
+		key := exitFields[at]
+		line = line[len(key)+1:]
+		end, next := endOfField(line, at)
+		value := line[:end]
+		switch {
+		case next < 0 && !whole: // the value may be cut
+		case next < 0 && key == "description":
+			p.field(key, value)
+			// In Android 11 the next line says state=; else it is the next line
+			// of the description.
+			p.open = !strings.HasPrefix(strings.TrimSpace(p.in.rest), "state=")
+		default:
+			p.field(key, value)
+		}
+		if next < 0 {
+			return
+		}
+		line, at = line[end+1:], next
+	}
+}
+
+// endOfField finds where the value of a field ends and which field follows: -1
+// if it goes to the end of the line.
+func endOfField(line string, at int) (end, next int) {
+	if exitFields[at] == "description" {
+		// The system's words, with what an app has said in them: the last one is
+		// the device's own.
+		if i := strings.LastIndex(line, " state="); i >= 0 {
+			return i, at + 1
+		}
+		return len(line), -1
+	}
+	for next = at + 1; next < len(exitFields); next++ {
+		if i := strings.Index(line, " "+exitFields[next]+"="); i >= 0 {
+			return i, next
+		}
+	}
+	return len(line), -1
+}
+
+// description adds a further line to the description of the current record.
+func (p *exitScan) description(line string, whole bool) {
+	text, rest := line, ""
+	if i := strings.LastIndex(line, "state="); i >= 0 && strings.Contains(line[i:], " trace=") {
+		text, rest, p.open = strings.TrimSpace(line[:i]), line[i:], false
+	}
+	if !whole && p.open {
+		return
+	}
+	p.cur.Description = field.Text(tidy(string(p.cur.Description)+" "+text, maxDescription))
+	if rest != "" {
+		p.fields(rest, whole)
+	}
+}
+
+func (p *exitScan) field(key, value string) {
+	if p.seen[key] {
+		return
+	}
+	p.seen[key] = true
+	e := p.cur
+	switch key {
+	case "timestamp":
+		e.Timestamp = field.Text(tidy(foldDigits(value), maxStamp))
+	case "process":
+		e.Process = field.Text(tidy(orNothing(value), maxName))
+	case "reason":
+		e.Reason, e.ReasonName = p.coded(key, value)
+		if n := e.Reason.N; e.Reason.Known && n >= 0 && n < int64(len(exitReasons)) {
+			e.ReasonName = field.Text(exitReasons[n].name)
+		}
+	case "subreason":
+		e.Subreason, e.SubreasonName = p.coded(key, value)
+	case "pss":
+		e.Pss = p.size(key, value)
+	case "rss":
+		e.Rss = p.size(key, value)
+	case "description":
+		e.Description = field.Text(tidy(orNothing(value), maxDescription))
+	case "trace":
+		e.Trace = field.Text(tidy(orNothing(value), maxName))
+	default:
+		if to := e.numberSlot(key); to != nil {
+			*to = p.number(key, value)
+		}
+	}
+}
+
+func (e *Exit) numberSlot(key string) *known.Int {
+	switch key {
+	case "pid":
+		return &e.PID
+	case "realUid":
+		return &e.RealUID
+	case "user":
+		return &e.User
+	case "status":
+		return &e.Status
+	case "importance":
+		return &e.Importance
+	}
+	return nil
+}
+
+// orNothing takes Java's word for an absent string.
+func orNothing(value string) string {
+	if value == "null" {
+		return ""
+	}
+	return value
+}
+
+func (p *exitScan) number(key, value string) known.Int {
+	n, ok := number(value)
+	if !ok {
+		p.doubts.Add(p.in.n, key, []byte(value), "not a number")
+		return known.Int{}
+	}
+	return known.Of(n)
+}
+
+// coded reads "4 (APP CRASH(EXCEPTION))".
+func (p *exitScan) coded(key, value string) (known.Int, field.Text) {
+	digits, words, _ := strings.Cut(value, " ")
+	words = strings.TrimSuffix(strings.TrimPrefix(words, "("), ")")
+	return p.number(key, digits), field.Text(tidy(words, maxName))
+}
+
+func (p *exitScan) size(key, value string) known.Int {
+	kb, ok := debugSize(foldDigits(value))
+	if !ok {
+		p.doubts.Add(p.in.n, key, []byte(value), "not a size")
+		return known.Int{}
+	}
+	if kb == 0 {
+		return known.Int{}
+	}
+	return known.Of(kb)
+}
+
+// debugSize reads what android.util.DebugUtils.sizeValueToString makes of bytes,
+// as kB: "0.00", "904KB", "23MB", "1.2GB". The system's language chooses the
+// decimal point.
+func debugSize(s string) (kb int64, ok bool) {
+	scale := 1.0 / 1024
+	for i, unit := range []string{"KB", "MB", "GB", "TB", "PB"} {
+		if digits, found := strings.CutSuffix(s, unit); found {
+			s, scale = digits, math.Pow(1024, float64(i))
+			break
+		}
+	}
+	s = strings.NewReplacer(",", ".", "\u066b", ".").Replace(s)
+	if s == "" || len(s) > 16 || strings.Trim(s, "0123456789.") != "" {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(f*scale < 1<<50) {
+		return 0, false
+	}
+	return int64(math.Round(f * scale)), true
+}

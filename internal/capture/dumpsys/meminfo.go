@@ -1,0 +1,488 @@
+package dumpsys
+
+import (
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
+)
+
+// Meminfo is the answer of dumpsys meminfo PROCESS: a block for each process
+// that has the name (one for each user), or that loaded the package.
+type Meminfo struct {
+	Blocks []Block
+	// Uptime and Realtime are the device's clocks in ms: without and with the
+	// time it slept.
+	Uptime, Realtime known.Int
+	// BrokenOff has the device's words if the answer began and then failed (a
+	// dump timeout in the middle). The blocks that it hit are Truncated.
+	BrokenOff *DeviceError
+	// Warnings are those of no block.
+	Warnings []error
+}
+
+// Block is one process. All sizes are in kB.
+type Block struct {
+	// PID is unknown and Process empty for a native process: its answer has no
+	// "** MEMINFO" line. Compare the pid with the one that was meant.
+	PID     known.Int  `json:"pid"`
+	Process field.Text `json:"process"`
+
+	// TotalPss is TOTAL PSS as printed. It contains SwapPss where SwapInTotal.
+	TotalPss known.Int `json:"total_pss_kb"`
+	// SwapPss is the proportional share of the swap. Swap is the swap without
+	// shares, and never in TotalPss. A text has one of the two: which one is
+	// chosen at run time by whether the kernel reports SwapPss.
+	SwapPss     known.Int `json:"swap_pss_kb"`
+	Swap        known.Int `json:"-"`
+	SwapInTotal Answer    `json:"swap_in_total"`
+	// TotalRss comes with Android 11.
+	TotalRss known.Int `json:"rss_kb"`
+
+	// The seven dimensions, as the App Summary prints them (since Android 6).
+	JavaHeap     known.Int `json:"java_heap_kb"`
+	NativeHeap   known.Int `json:"native_heap_kb"`
+	Code         known.Int `json:"code_kb"`
+	Stack        known.Int `json:"stack_kb"`
+	Graphics     known.Int `json:"graphics_kb"`
+	PrivateOther known.Int `json:"private_other_kb"`
+	System       known.Int `json:"system_kb"`
+
+	// Pss of rows of the table. Android leaves out rows of zeros: in a
+	// TableComplete block an unknown row is zero or not measured on this device.
+	// EGL, GL and other mtrack are outside smaps, the two dev rows inside.
+	EGLMtrack     known.Int `json:"egl_mtrack_kb"`
+	GLMtrack      known.Int `json:"gl_mtrack_kb"`
+	OtherMtrack   known.Int `json:"other_mtrack_kb"`
+	GfxDev        known.Int `json:"gfx_dev_kb"`
+	OtherDev      known.Int `json:"other_dev_kb"`
+	TableComplete bool      `json:"-"`
+
+	// Objects are the counts of the section Objects: Activities, Views,
+	// ViewRootImpl, AppContexts, WebViews, ... nil without the section.
+	Objects map[string]int64 `json:"objects"`
+	Rows    []Row            `json:"-"`
+	// Computed says that there was no App Summary and the dimensions were made
+	// from the rows in the App Summary's way.
+	Computed bool `json:"computed"`
+
+	// Truncated says that the text shows that this block was cut.
+	Truncated bool    `json:"truncated"`
+	Warnings  []error `json:"-"`
+}
+
+// AnySwap is the swap column of the table: SwapPss where the kernel reports it, else
+// the swap without shares.
+func (b *Block) AnySwap() known.Int {
+	if b.SwapInTotal == No {
+		return b.Swap
+	}
+	return b.SwapPss
+}
+
+// Row is one row of the table, in kB. Columns that this text does not have are
+// unknown.
+type Row struct {
+	Name                          string
+	Pss, PssClean                 known.Int
+	SharedDirty, PrivateDirty     known.Int
+	SharedClean, PrivateClean     known.Int
+	Swap, SwapPss, Rss            known.Int
+	HeapSize, HeapAlloc, HeapFree known.Int
+}
+
+const (
+	maxBlocks  = 512
+	maxRows    = 128 // of a block; Android has 19
+	maxObjects = 64
+)
+
+// Row finds a row by its name.
+func (b *Block) Row(name string) (Row, bool) {
+	for _, r := range b.Rows {
+		if r.Name == name {
+			return r, true
+		}
+	}
+	return Row{}, false
+}
+
+// ParseMeminfo reads dumpsys meminfo with a process, of Android 4.3 to 16,
+// with or without -a, -d and -s. The error is a DeviceError: the text holds no
+// block, and what it says instead.
+func ParseMeminfo(text []byte) (Meminfo, error) {
+	s, tooLong := input(text)
+	p := meminfoScan{in: lines{rest: s}}
+	for p.step() {
+	}
+	p.endBlock(!tooLong)
+	p.out.Warnings = p.loose.All()
+	told, usable := false, false
+	for i := range p.out.Blocks {
+		told = told || !p.out.Blocks[i].empty()
+		usable = usable || told || p.out.Blocks[i].PID.Known
+	}
+	switch {
+	case p.out.BrokenOff != nil && !told:
+		return Meminfo{}, *p.out.BrokenOff
+	case !usable:
+		return Meminfo{}, notAnAnswer(text, p.began)
+	}
+	return p.out, nil
+}
+
+func (b *Block) empty() bool {
+	return len(b.Rows) == 0 && b.Objects == nil && !b.TotalPss.Known && !b.JavaHeap.Known && !b.NativeHeap.Known
+}
+
+type section uint8
+
+const (
+	inTable section = iota
+	inSummary
+	inObjects
+	inOther
+)
+
+var sections = map[string]section{
+	"App Summary": inSummary, "Objects": inObjects,
+	"Dalvik Details": inOther, "Native Allocations": inOther, "SQL": inOther, "DATABASES": inOther,
+	"Asset Allocations": inOther, "Unreachable memory": inOther, "PER CONNECTION STATS": inOther,
+}
+
+type meminfoScan struct {
+	in     lines
+	before [2]string // the two lines before this one
+	out    Meminfo
+	loose  field.Doubts
+	began  bool // a line of the frame of meminfo was there
+
+	cur     *Block
+	at      section
+	columns *columns
+	doubts  field.Doubts
+	facts   blockFacts
+}
+
+// blockFacts is what the end of a block needs to know about its text.
+type blockFacts struct {
+	table, totalRow     bool // the header of the table, and its last row
+	summary, summaryEnd bool // the title of the App Summary, and its TOTAL
+	summaryRss          bool // the App Summary has a column Rss
+	badCell             bool // a cell of the table could not be read
+	lostRow             bool // a row has no name: a row that is not there may be it
+	brokenOff, cut      bool // the device gave up in it; the text ends in it without a line end
+	rssRow              known.Int
+	totals              []known.Int // TOTAL PSS wherever it is printed
+}
+
+func (p *meminfoScan) step() bool {
+	line, whole, ok := p.in.next()
+	if !ok {
+		return false
+	}
+	if !strings.HasPrefix(line, "** ") {
+		line = foldDigits(line)
+	}
+	p.line(line, strings.TrimSpace(line), whole)
+	p.before[0], p.before[1] = p.before[1], line
+	if !whole {
+		p.facts.cut = true
+	}
+	return true
+}
+
+func (p *meminfoScan) line(line, trimmed string, whole bool) {
+	if rest, ok := strings.CutPrefix(trimmed, "** MEMINFO in pid "); ok {
+		p.startBlock()
+		p.cur.PID, p.cur.Process = processOf(rest)
+		return
+	}
+	switch {
+	case trimmed == "":
+		return
+	case strings.HasPrefix(trimmed, "Applications Memory Usage"):
+		p.endBlock(true)
+		p.began = true
+		return
+	case p.cur == nil && strings.HasPrefix(trimmed, "Uptime:"):
+		p.clocks(line, whole)
+		return
+	}
+	if e, ok := breakOff(trimmed); ok {
+		p.out.BrokenOff = &e
+		p.facts.brokenOff = true
+		return
+	}
+	if at, ok := sections[trimmed]; ok && whole {
+		p.startSection(at)
+		return
+	}
+	if strings.Trim(trimmed, "- ") == "" && strings.HasPrefix(trimmed, "--") {
+		p.dashes(line, whole)
+		return
+	}
+	if p.cur == nil {
+		return
+	}
+	switch p.at {
+	case inTable:
+		p.row(line, whole)
+	case inSummary:
+		p.summary(line, whole)
+	case inObjects:
+		p.objects(line, whole)
+	}
+}
+
+func (p *meminfoScan) clocks(line string, whole bool) {
+	for _, pr := range pairs(line, whole) {
+		n, ok := number(pr.value.text)
+		if !ok || pr.value.cut {
+			p.loose.Add(p.in.n, pr.label, []byte(pr.value.text), "not a whole number")
+			continue
+		}
+		switch {
+		case pr.label == "Uptime" && !p.out.Uptime.Known:
+			p.out.Uptime = known.Of(n)
+		case pr.label == "Realtime" && !p.out.Realtime.Known:
+			p.out.Realtime = known.Of(n)
+		}
+	}
+}
+
+func (p *meminfoScan) startBlock() {
+	p.endBlock(true)
+	p.began = true
+	p.cur = &Block{}
+}
+
+func (p *meminfoScan) startSection(at section) {
+	if at == inSummary && (p.cur == nil || p.facts.summary) {
+		p.startBlock() // -s of a native process has no "** MEMINFO" line
+	}
+	p.at = at
+	if at == inSummary {
+		p.facts.summary = true
+	}
+}
+
+// dashes stand under the header of the table, of the App Summary and of others.
+func (p *meminfoScan) dashes(line string, whole bool) {
+	c := columnsOf(p.before[0], p.before[1], line)
+	if c == nil {
+		if p.cur != nil && p.at == inSummary {
+			p.facts.summaryRss = len(rightEdges(line)) > 1
+		}
+		return
+	}
+	if !whole {
+		return
+	}
+	if p.cur == nil || p.facts.table || p.facts.summary {
+		p.startBlock() // a native process has no "** MEMINFO" line
+	}
+	p.at, p.columns, p.facts.table = inTable, c, true
+}
+
+func (p *meminfoScan) row(line string, whole bool) {
+	if p.columns == nil || p.facts.totalRow || len(p.cur.Rows) >= maxRows {
+		return
+	}
+	name, cells := splitRow(tokens(line, whole))
+	if len(cells) == 0 {
+		return
+	}
+	if name == "" {
+		p.facts.badCell, p.facts.lostRow = true, true
+		p.doubts.Add(p.in.n, "row", []byte(line), "no name")
+		return
+	}
+	r := Row{Name: clip(name, maxName)}
+	assigned, reason := p.columns.assign(line, cells)
+	if reason != "" {
+		p.facts.badCell = true
+		p.doubts.Add(p.in.n, name, []byte(line), reason)
+	}
+	for i, cell := range assigned {
+		if cell == "" {
+			continue
+		}
+		to := r.cell(p.columns.kinds[i])
+		n, ok := number(cell)
+		if !ok {
+			p.facts.badCell = p.facts.badCell || p.columns.kinds[i] < heapSize
+			p.doubts.Add(p.in.n, name+", "+columnNames[p.columns.kinds[i]], []byte(cell), "not a number")
+			continue
+		}
+		if to != nil {
+			*to = known.Of(n)
+		}
+	}
+	if name != "TOTAL" {
+		p.cur.Rows = append(p.cur.Rows, r)
+		return
+	}
+	p.facts.totalRow = whole && reason == ""
+	if r.Pss.Known {
+		p.facts.totals = append(p.facts.totals, r.Pss)
+	}
+	p.cur.Rows = append(p.cur.Rows, r)
+	p.cur.SwapPss, p.cur.Swap, p.facts.rssRow = r.SwapPss, r.Swap, r.Rss
+}
+
+var dimensions = map[string]func(*Block) *known.Int{
+	"Java Heap":     func(b *Block) *known.Int { return &b.JavaHeap },
+	"Native Heap":   func(b *Block) *known.Int { return &b.NativeHeap },
+	"Code":          func(b *Block) *known.Int { return &b.Code },
+	"Stack":         func(b *Block) *known.Int { return &b.Stack },
+	"Graphics":      func(b *Block) *known.Int { return &b.Graphics },
+	"Private Other": func(b *Block) *known.Int { return &b.PrivateOther },
+	"System":        func(b *Block) *known.Int { return &b.System },
+}
+
+// twoColumns have both Pss and Rss since Android 11.
+var twoColumns = map[string]bool{"Java Heap": true, "Native Heap": true, "Code": true, "Stack": true, "Graphics": true}
+
+func (p *meminfoScan) summary(line string, whole bool) {
+	for _, pr := range pairs(line, whole) {
+		to := p.summarySlot(pr.label)
+		if to == nil {
+			continue
+		}
+		n, ok := number(pr.value.text)
+		switch {
+		case pr.value.cut:
+			p.doubts.Add(p.in.n, pr.label, []byte(pr.value.text), "cut")
+		case !ok:
+			p.doubts.Add(p.in.n, pr.label, []byte(line), "not a number")
+		case p.facts.summaryRss && whole && twoColumns[pr.label] && len(tokens(line[pr.value.end:], whole)) == 0:
+			p.doubts.Add(p.in.n, pr.label, []byte(line), "one number for Pss and Rss")
+		default:
+			if to == &p.cur.TotalPss {
+				p.facts.totals = append(p.facts.totals, known.Of(n))
+				p.facts.summaryEnd = true
+			}
+			*to = known.Of(n)
+		}
+	}
+}
+
+func (p *meminfoScan) summarySlot(label string) *known.Int {
+	if f, ok := dimensions[label]; ok {
+		return f(p.cur)
+	}
+	switch label {
+	case "TOTAL", "TOTAL PSS":
+		return &p.cur.TotalPss
+	case "TOTAL RSS":
+		return &p.cur.TotalRss
+	case "TOTAL SWAP PSS":
+		return &p.cur.SwapPss
+	case "TOTAL SWAP (KB)":
+		return &p.cur.Swap
+	}
+	return nil
+}
+
+func (p *meminfoScan) objects(line string, whole bool) {
+	for _, pr := range pairs(line, whole) {
+		n, ok := number(pr.value.text)
+		switch {
+		case pr.value.cut:
+			p.doubts.Add(p.in.n, pr.label, []byte(pr.value.text), "cut")
+		case !ok:
+			p.doubts.Add(p.in.n, pr.label, []byte(line), "not a number")
+		case len(p.cur.Objects) < maxObjects:
+			if p.cur.Objects == nil {
+				p.cur.Objects = map[string]int64{}
+			}
+			p.cur.Objects[pr.label] = n
+		}
+	}
+}
+
+// endBlock finishes the current block. whole is false if the input was capped.
+func (p *meminfoScan) endBlock(whole bool) {
+	if p.cur == nil {
+		p.facts, p.columns = blockFacts{}, nil
+		return
+	}
+	b, f := p.cur, &p.facts
+	b.TableComplete = f.totalRow && !f.badCell
+	p.settle()
+	b.EGLMtrack, b.GLMtrack = b.rowPss("EGL mtrack", "Graphics"), b.rowPss("GL mtrack", "GL")
+	b.OtherMtrack = b.rowPss("Other mtrack", "Memtrack")
+	b.GfxDev, b.OtherDev = b.rowPss("Gfx dev"), b.rowPss("Other dev")
+	switch {
+	case p.columns.has(swapPss) || b.SwapPss.Known:
+		b.SwapInTotal = Yes
+	case p.columns.has(swap) || b.Swap.Known:
+		b.SwapInTotal = No
+	}
+	if f.totalRow && !f.lostRow && !f.summary && p.columns.beforeSummary() {
+		b.compute(p.columns)
+	}
+	b.Truncated = !whole || f.brokenOff || f.table && !f.totalRow || f.summary && !f.summaryEnd ||
+		!f.table && !f.summary || f.cut ||
+		f.table && !f.summary && !p.columns.beforeSummary() || p.at == inObjects && b.Objects == nil
+	p.checkSum()
+	b.Warnings = p.doubts.All()
+	if len(p.out.Blocks) < maxBlocks {
+		p.out.Blocks = append(p.out.Blocks, *b)
+	}
+	p.cur, p.at, p.columns, p.facts, p.doubts = nil, inTable, nil, blockFacts{}, field.Doubts{}
+}
+
+func (b *Block) rowPss(names ...string) known.Int {
+	for _, name := range names {
+		if r, ok := b.Row(name); ok {
+			return r.Pss
+		}
+	}
+	return known.Int{}
+}
+
+// settle decides what is printed twice.
+func (p *meminfoScan) settle() {
+	b, f := p.cur, &p.facts
+	for _, v := range f.totals {
+		if !b.TotalPss.Known {
+			b.TotalPss = v
+		}
+		if v != b.TotalPss {
+			p.doubts.Add(p.in.n, "TOTAL PSS", nil, "the table and the App Summary differ: the App Summary counts")
+		}
+	}
+	// Android 11 repeats Pss in the Rss cell of the row TOTAL: only the App
+	// Summary's TOTAL RSS is to be trusted, or a cell that differs.
+	switch {
+	case b.TotalRss.Known || !f.rssRow.Known || !b.TotalPss.Known:
+	case f.rssRow == b.TotalPss:
+		p.doubts.Add(p.in.n, "TOTAL RSS", nil, "the table repeats Pss there, as Android 11 does")
+	default:
+		b.TotalRss = f.rssRow
+	}
+}
+
+// checkSum holds the table against its own TOTAL: TOTAL = sum of Pss, plus
+// SwapPss where the header says so (Debug.MemoryInfo.getTotalPss).
+func (p *meminfoScan) checkSum() {
+	b := p.cur
+	if !b.TableComplete || !p.columns.has(pss) {
+		return
+	}
+	var sum int64
+	for _, r := range b.Rows {
+		if !r.Pss.Known {
+			return
+		}
+		if r.Name != "TOTAL" {
+			sum += r.Pss.N
+		}
+	}
+	total, _ := b.Row("TOTAL")
+	if want := sum + total.SwapPss.N; want != total.Pss.N {
+		p.doubts.Add(p.in.n, "TOTAL", nil, "the rows do not add up to it")
+	}
+}

@@ -1,0 +1,209 @@
+package dumpsys
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/leakgate/leakgate/internal/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
+)
+
+// Answer is yes, no, or not known. The zero Answer is not known.
+type Answer uint8
+
+// What an Answer can be.
+const (
+	Unknown Answer = iota
+	No
+	Yes
+)
+
+// MarshalJSON writes true, false, or null where the answer is not known.
+func (a Answer) MarshalJSON() ([]byte, error) {
+	if a == Unknown {
+		return []byte("null"), nil
+	}
+	return strconv.AppendBool(nil, a == Yes), nil
+}
+
+// String gives the word.
+func (a Answer) String() string {
+	switch a {
+	case Yes:
+		return "yes"
+	case No:
+		return "no"
+	}
+	return "unknown"
+}
+
+const (
+	maxText = 4 << 20 // of one answer; meminfo of one process has 5 kB
+	maxName = 256     // bytes of a process name, a row, an object
+)
+
+func clip(s string, n int) string { return s[:min(len(s), n)] }
+
+// number reads a decimal number. A minus is taken: drivers misreport, and then
+// System and Private Other, which are remainders, fall below zero.
+func number(s string) (int64, bool) {
+	if len(s) > 18 || strings.HasPrefix(s, "+") {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	return n, err == nil
+}
+
+// kiloBytes reads a size such as "54432.00KiB", "61200.00 KB" or "4.3e+03KiB"
+// (a C++ stream of two digits) and rounds it to whole kB of 1024 bytes. Without
+// its whole unit a size may be cut. coarse says that digits were rounded away.
+func kiloBytes(s string) (n int64, coarse, ok bool) {
+	s = strings.TrimSpace(s)
+	digits, found := strings.CutSuffix(s, "KiB")
+	if !found {
+		if digits, found = strings.CutSuffix(s, "KB"); !found {
+			return 0, false, false
+		}
+	}
+	digits = strings.TrimSpace(digits)
+	f, err := strconv.ParseFloat(digits, 64)
+	if err != nil || !(f >= 0 && f < 1<<50) {
+		return 0, false, false
+	}
+	return int64(math.Round(f)), strings.ContainsAny(digits, "eE"), true
+}
+
+// lines walks a text line by line.
+type lines struct {
+	rest string
+	n    int // of the line that next gave last
+}
+
+// next gives a line without its end (\n, \r\n, or the \r\r\n of old adb on
+// Windows). whole is false for a last line without an end.
+func (l *lines) next() (line string, whole, ok bool) {
+	if l.rest == "" {
+		return "", false, false
+	}
+	l.n++
+	line, l.rest, whole = strings.Cut(l.rest, "\n")
+	return strings.TrimRight(line, "\r"), whole, true
+}
+
+// foldDigits makes ASCII digits of all others: the app process formats its own
+// meminfo with String.format in the user's language (ActivityThread.printRow),
+// and Arabic, Persian, Bengali and others have their own digits there.
+func foldDigits(line string) string {
+	for i := range len(line) {
+		if line[i] >= 0x80 {
+			return strings.Map(foldDigit, line)
+		}
+	}
+	return line
+}
+
+func foldDigit(r rune) rune {
+	if r < 0x80 || !unicode.Is(unicode.Nd, r) {
+		return r
+	}
+	// Unicode keeps the digits of a script together, zero first: count back to
+	// the start of the run of tens.
+	for _, span := range unicode.Nd.R16 {
+		if uint32(span.Lo) <= uint32(r) && uint32(r) <= uint32(span.Hi) {
+			return '0' + (r-rune(span.Lo))%10
+		}
+	}
+	for _, span := range unicode.Nd.R32 {
+		if span.Lo <= uint32(r) && uint32(r) <= span.Hi {
+			return '0' + (r-rune(span.Lo))%10
+		}
+	}
+	return r
+}
+
+// token is a word of a line and where it stands.
+type token struct {
+	text       string
+	start, end int
+	cut        bool // it ends the text without a line end
+}
+
+func tokens(line string, whole bool) (ts []token) {
+	for at := 0; ; {
+		t, ok := tokenAt(line, at, whole)
+		if !ok {
+			return ts
+		}
+		ts = append(ts, t)
+		at = t.end
+	}
+}
+
+// tokenAt is the first word at or behind a place of a line.
+func tokenAt(line string, at int, whole bool) (token, bool) {
+	for at < len(line) && (line[at] == ' ' || line[at] == '\t') {
+		at++
+	}
+	if at == len(line) {
+		return token{}, false
+	}
+	end := at
+	for end < len(line) && line[end] != ' ' && line[end] != '\t' {
+		end++
+	}
+	return token{line[at:end], at, end, end == len(line) && !whole}, true
+}
+
+// pair is one "Label:   123" of a line that may hold several.
+type pair struct {
+	label string
+	value token // empty if the next word is no number
+}
+
+func pairs(line string, whole bool) (ps []pair) {
+	at := 0
+	for len(ps) < maxObjects {
+		colon := strings.IndexByte(line[at:], ':')
+		if colon < 0 {
+			return ps
+		}
+		colon += at
+		p := pair{label: clip(strings.TrimSpace(line[at:colon]), maxName)}
+		at = colon + 1
+		if v, ok := tokenAt(line, at, whole); ok && !isLetter(v.text[0]) && !strings.Contains(clip(v.text, 20), ":") {
+			p.value = v
+			at = v.end
+		}
+		ps = append(ps, p)
+	}
+	return ps
+}
+
+func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+
+// processOf reads "PID [NAME] **" behind the start of a block. What is cut is
+// unknown; a name ends at the last "] **", for it may hold brackets itself.
+func processOf(rest string) (pid known.Int, name field.Text) {
+	digits, rest, closed := strings.Cut(strings.TrimLeft(rest, " "), " ")
+	if !closed {
+		return known.Int{}, ""
+	}
+	if n, ok := number(digits); ok && n >= 0 {
+		pid = known.Of(n)
+	}
+	rest, ok := strings.CutPrefix(rest, "[")
+	if !ok {
+		return pid, ""
+	}
+	if end := strings.LastIndex(rest, "] **"); end >= 0 {
+		name = field.Text(clip(rest[:end], maxName))
+	}
+	return pid, name
+}
+
+// input caps a text.
+func input(text []byte) (s string, tooLong bool) {
+	return string(text[:min(len(text), maxText)]), len(text) > maxText
+}

@@ -1,0 +1,89 @@
+package procfs
+
+import (
+	"bytes"
+
+	"github.com/leakgate/leakgate/internal/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
+)
+
+// Limits is /proc/PID/limits, as far as an app runs into it. Every build of Android
+// lets the shell read it.
+type Limits struct {
+	OpenFiles Limit
+	// Processes counts the threads of all processes of the uid together.
+	Processes Limit
+	// AddressSpace is in bytes.
+	AddressSpace Limit
+	// Truncated says that the text ends in the middle of a line.
+	Truncated bool
+	Warnings  []error
+}
+
+// Limit is one row: the soft limit, which is the one that holds.
+type Limit struct {
+	Soft known.Int
+	// Unlimited says that the kernel sets none; Soft is unknown then.
+	Unlimited bool
+}
+
+const maxLimits = 16 << 10
+
+// ParseLimits reads /proc/PID/limits, or those of its lines that a grep has left. The
+// error is ErrEmpty or ErrFormat if the text has none of its lines.
+func ParseLimits(text []byte) (Limits, error) {
+	var (
+		in    = lines{rest: text[:min(len(text), maxLimits)]}
+		l     = Limits{Truncated: len(text) > maxLimits}
+		d     field.Doubts
+		found bool
+	)
+	for {
+		line, whole, ok := in.next()
+		if !ok {
+			break
+		}
+		l.Truncated = l.Truncated || !whole
+		found = found || bytes.HasPrefix(line, []byte("Max ")) || bytes.HasPrefix(line, []byte("Limit "))
+		to, name, rest := l.slot(line)
+		if to == nil {
+			continue
+		}
+		// The columns are padded (fs/proc/base.c, proc_pid_limits): a blank follows a
+		// value that is whole.
+		w, _, closed := word(rest)
+		if !closed {
+			d.Add(in.n, name, w, "cut")
+			continue
+		}
+		if string(w) == "unlimited" {
+			*to = Limit{Unlimited: true}
+			continue
+		}
+		n, ok := number(w)
+		if !ok {
+			d.Add(in.n, name, w, "not a number")
+			continue
+		}
+		*to = Limit{Soft: known.Of(n)}
+	}
+	if !found {
+		return Limits{}, formatError("limits", text)
+	}
+	l.Warnings = d.All()
+	return l, nil
+}
+
+// slot finds the row of a line, and what stands behind its name.
+func (l *Limits) slot(line []byte) (to *Limit, name string, rest []byte) {
+	for _, row := range [...]struct {
+		name string
+		to   *Limit
+	}{{"Max open files", &l.OpenFiles}, {"Max processes", &l.Processes}, {"Max address space", &l.AddressSpace}} {
+		rest, ok := bytes.CutPrefix(line, []byte(row.name))
+		if ok && len(rest) > 0 && rest[0] == ' ' {
+			return row.to, row.name, rest
+		}
+	}
+	return nil, "", nil
+}

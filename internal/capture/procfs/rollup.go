@@ -1,0 +1,86 @@
+package procfs
+
+import (
+	"bytes"
+
+	"github.com/leakgate/leakgate/internal/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
+)
+
+// maxRollup is far more than the 25 lines that a kernel prints.
+const maxRollup = 64 << 10
+
+// ParseRollup reads /proc/PID/smaps_rollup (Linux 4.14 and later), whole or
+// filtered on the device down to some of its lines. Values that are there are
+// right even if the text was cut; Truncated tells that lines are missing.
+//
+// The error is ErrEmpty or ErrFormat if there is no value at all.
+func ParseRollup(text []byte) (Memory, error) {
+	var (
+		all     = text[:min(len(text), maxRollup)]
+		in      = lines{rest: all}
+		got     values
+		bad     [numFields]bool
+		d       field.Doubts
+		m       Memory
+		header  bool
+		sawLast bool
+		found   bool
+	)
+	m.Truncated = len(text) > maxRollup
+	for {
+		line, whole, ok := in.next()
+		if !ok {
+			break
+		}
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		key, rest, ok := keyOf(line)
+		if !ok {
+			switch {
+			case isHeader(line) && header:
+				return Memory{}, formatError("smaps_rollup: more than one mapping", line)
+			case isHeader(line):
+				header = true
+			case !whole:
+				m.Truncated = true
+			default:
+				d.Add(in.n, "line", line, "neither a header nor a field")
+			}
+			continue
+		}
+		// Locked has been the last line that every kernel prints.
+		sawLast = sawLast || string(key) == "Locked"
+		f, ok := fieldOf(key)
+		if !ok {
+			continue
+		}
+		n, ok := kiloBytes(rest)
+		switch {
+		case !ok && !whole:
+			m.Truncated = true
+			d.Add(in.n, fieldNames[f], rest, "cut")
+		case !ok:
+			found, bad[f] = true, true
+			d.Add(in.n, fieldNames[f], rest, "not a number of kB")
+		case got[f].Known:
+			bad[f] = true
+			d.Add(in.n, fieldNames[f], rest, "said twice")
+		default:
+			found = true
+			got[f] = known.Of(n)
+		}
+	}
+	if !found {
+		return Memory{}, formatError("smaps_rollup", text)
+	}
+	for f := range got {
+		if bad[f] {
+			got[f] = known.Int{}
+		}
+	}
+	m.Truncated = m.Truncated || header && !sawLast
+	m.Usage, m.Warnings = got.usage(), d.All()
+	return m, nil
+}

@@ -1,0 +1,240 @@
+package procfs
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
+)
+
+// Showmap is the table of Android's showmap (system/memory libsmapinfo,
+// smapinfo.cpp): smaps summed by the name of the mapping.
+type Showmap struct {
+	Rows []ShowmapRow
+	// Total is the row TOTAL at the end. All its values are unknown if the text
+	// ends before it. With showmap -t it holds more than the rows.
+	Total ShowmapRow
+	// Truncated says that there is no TOTAL: rows are missing.
+	Truncated bool
+	Warnings  []error
+}
+
+// ShowmapRow is one row, in kB. Columns that this release does not print are
+// unknown.
+type ShowmapRow struct {
+	Object       string    `json:"object"` // at most 4096 bytes
+	PSS          known.Int `json:"pss_kb"`
+	SwapPss      known.Int `json:"swap_pss_kb"`
+	PrivateDirty known.Int `json:"private_dirty_kb"`
+	PrivateClean known.Int `json:"private_clean_kb"`
+
+	Size, RSS, SharedClean, SharedDirty, Swap known.Int `json:"-"`
+	// Count is the number of mappings in the row; -a and -v do not print it.
+	Count known.Int `json:"-"`
+	// Start and End are the addresses that -a prints, Flags what -v prints.
+	Start, End uint64 `json:"-"`
+	Flags      string `json:"-"`
+}
+
+const (
+	maxShowmap     = 16 << 20
+	maxShowmapRows = 1 << 17
+	maxColumns     = 64 // showmap -a -v prints 19
+)
+
+// ParseShowmap reads the output of showmap by its header: releases differ in
+// their columns. The error is ErrEmpty or ErrFormat if there is no header.
+func ParseShowmap(text []byte) (Showmap, error) {
+	p := showmapScan{in: lines{rest: text[:min(len(text), maxShowmap)]}}
+	for p.step() {
+	}
+	if p.columns == nil {
+		return Showmap{}, formatError("showmap", text)
+	}
+	if !p.total {
+		p.out.Truncated = true
+		p.doubts.Add(p.in.n, "TOTAL", nil, "the text ends before it")
+	}
+	p.out.Warnings = p.doubts.All()
+	return p.out, nil
+}
+
+type showmapScan struct {
+	in      lines
+	before  [2][]byte // the two lines before this one
+	columns []string
+	headers int // how often the header stood there: the second one announces TOTAL
+	total   bool
+	out     Showmap
+	doubts  field.Doubts
+}
+
+func (p *showmapScan) step() bool {
+	line, whole, ok := p.in.next()
+	if !ok {
+		return false
+	}
+	defer func() { p.before[0], p.before[1] = p.before[1], line }()
+	if isDivider(line) {
+		p.divider(line)
+		return true
+	}
+	if p.columns == nil || p.total || len(bytes.TrimSpace(line)) == 0 || isShowmapHeader(line) {
+		return true
+	}
+	if p.headers > 1 && bytes.HasSuffix(bytes.TrimSpace(line), []byte(" TOTAL")) {
+		p.total = true
+		p.out.Total = p.row(line, true, true)
+		return true
+	}
+	if len(p.out.Rows) >= maxShowmapRows {
+		return true
+	}
+	if row := p.row(line, whole, false); row.Object != "" {
+		p.out.Rows = append(p.out.Rows, row)
+	}
+	return true
+}
+
+func (p *showmapScan) divider(line []byte) {
+	columns := columnNames(p.before[0], p.before[1], line)
+	if columns == nil {
+		return // the divider before the repeated header
+	}
+	p.headers++
+	p.columns = columns
+}
+
+// row reads the cells in the order of the header. The rest is the name, blanks
+// included. TOTAL has no addresses and no flags. A cell or name that ends the
+// text without a line end may be cut and is left out.
+func (p *showmapScan) row(line []byte, whole, total bool) ShowmapRow {
+	var r ShowmapRow
+	rest := line
+	for _, column := range p.columns[:len(p.columns)-1] {
+		if total && (column == "flags" || strings.HasSuffix(column, "addr")) {
+			continue
+		}
+		w, after, closed := word(rest)
+		if !closed && !whole {
+			return ShowmapRow{}
+		}
+		rest = after
+		p.cell(&r, column, w)
+	}
+	name := bytes.TrimSpace(rest)
+	if !whole {
+		return ShowmapRow{} // TOTAL is missing as well, which says that rows are
+	}
+	if len(name) == 0 {
+		p.doubts.Add(p.in.n, "object", line, "no name, or too few cells")
+		return ShowmapRow{}
+	}
+	r.Object = string(name[:min(len(name), maxName)])
+	return r
+}
+
+func (p *showmapScan) cell(r *ShowmapRow, column string, w []byte) {
+	var ok bool
+	switch column {
+	case "flags":
+		r.Flags = string(w[:min(len(w), 16)])
+		return
+	case "start addr":
+		r.Start, _, ok = hexNumber(w)
+	case "end addr":
+		r.End, _, ok = hexNumber(w)
+	default:
+		to := r.slot(column)
+		if to == nil {
+			return
+		}
+		to.N, to.Known = number(w)
+		ok = to.Known
+	}
+	if !ok {
+		p.doubts.Add(p.in.n, column, w, "not a number")
+	}
+}
+
+func (r *ShowmapRow) slot(column string) *known.Int {
+	switch column {
+	case "virtual size":
+		return &r.Size
+	case "rss":
+		return &r.RSS
+	case "pss":
+		return &r.PSS
+	case "shared clean":
+		return &r.SharedClean
+	case "shared dirty":
+		return &r.SharedDirty
+	case "private clean":
+		return &r.PrivateClean
+	case "private dirty":
+		return &r.PrivateDirty
+	case "swap":
+		return &r.Swap
+	case "swappss":
+		return &r.SwapPss
+	case "#":
+		return &r.Count
+	}
+	return nil
+}
+
+// isDivider knows "-------- -------- ----".
+func isDivider(line []byte) bool {
+	return bytes.Contains(line, []byte("-- --")) && len(bytes.Trim(line, "- ")) == 0
+}
+
+func isShowmapHeader(line []byte) bool {
+	line = bytes.TrimSpace(line)
+	return bytes.HasPrefix(line, []byte("virtual ")) || bytes.HasPrefix(line, []byte("start ")) ||
+		bytes.HasPrefix(line, []byte("size ")) || bytes.HasPrefix(line, []byte("addr "))
+}
+
+// columnNames joins the words of two header lines that stand above the same
+// dashes. nil if the last column is not the object: then it is no header.
+func columnNames(upper, lower, dashes []byte) []string {
+	spans := wordSpans(dashes)
+	if len(spans) > maxColumns {
+		return nil
+	}
+	names := make([]string, len(spans))
+	for _, header := range [][]byte{upper, lower} {
+		for _, w := range wordSpans(header) {
+			for i, s := range spans {
+				if w[0] < s[1] && s[0] < w[1] {
+					names[i] = strings.TrimSpace(names[i] + " " + strings.ToLower(string(header[w[0]:w[1]])))
+					break
+				}
+			}
+		}
+	}
+	// Android 10 and 11 print the last two titles without a blank between where -v or -a
+	// leave the number of mappings out (system/memory libmeminfo/tools/showmap.cpp).
+	if n := len(names); n > 1 && names[n-1] == "" {
+		if joined, ok := strings.CutSuffix(names[n-2], "object"); ok {
+			names[n-2], names[n-1] = joined, "object"
+		}
+	}
+	if len(names) == 0 || names[len(names)-1] != "object" {
+		return nil
+	}
+	return names
+}
+
+func wordSpans(line []byte) (spans [][2]int) {
+	start := -1
+	for i := 0; i <= len(line); i++ {
+		blank := i == len(line) || line[i] == ' ' || line[i] == '\t'
+		if blank && start >= 0 {
+			spans, start = append(spans, [2]int{start, i}), -1
+		} else if !blank && start < 0 {
+			start = i
+		}
+	}
+	return spans
+}

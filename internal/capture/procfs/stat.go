@@ -1,0 +1,115 @@
+package procfs
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/leakgate/leakgate/internal/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
+)
+
+// Stat is /proc/PID/stat (proc(5)), as far as it tells who a process is and
+// what it has used. Every build of Android lets the shell read it.
+type Stat struct {
+	PID  int64  `json:"pid"`
+	Comm string `json:"comm"` // name of the main thread, at most 64 bytes
+	// State is R, S, D, Z, T, ...; 0 if unknown.
+	State   RunState  `json:"state"`
+	PPID    known.Int `json:"ppid"`
+	Utime   known.Int `json:"utime_ticks"` // clock ticks, 100 a second on Android
+	Stime   known.Int `json:"stime_ticks"`
+	Threads known.Int `json:"threads"`
+	// StartTicks is the time of the start in clock ticks since boot. With the
+	// pid it names a process: pids are reused, this pair is not.
+	StartTicks known.Int `json:"start_ticks"`
+	// Truncated says that the text ends before StartTicks.
+	Truncated bool    `json:"-"`
+	Warnings  []error `json:"-"`
+}
+
+// RunState is the letter of a process's state.
+type RunState byte
+
+// MarshalJSON writes the letter, or null where it is unknown.
+func (s RunState) MarshalJSON() ([]byte, error) {
+	if s == 0 {
+		return []byte("null"), nil
+	}
+	return json.Marshal(string(rune(s)))
+}
+
+const maxStat = 16 << 10
+
+// ParseStat reads /proc/PID/stat. A name may hold blanks, brackets and line
+// ends, so it ends at the LAST bracket: nothing behind it can hold one.
+func ParseStat(text []byte) (Stat, error) {
+	all := text[:min(len(text), maxStat)]
+	open := bytes.IndexByte(all, '(')
+	end := bytes.LastIndexByte(all, ')')
+	if open < 0 || end < open {
+		return Stat{}, formatError("stat", text)
+	}
+	pid, ok := number(bytes.TrimSpace(all[:open]))
+	if !ok {
+		return Stat{}, formatError("stat", text)
+	}
+	s := Stat{PID: pid, Comm: string(all[open+1 : min(end, open+65)])}
+	var d field.Doubts
+	rest := all[end+1:]
+	for n := 3; n <= 22; n++ {
+		w, after, closed := word(rest)
+		if !closed {
+			s.Truncated = true
+			d.Add(1, statField(n), w, "cut")
+			break
+		}
+		rest = after
+		s.set(n, w, &d)
+	}
+	s.Warnings = d.All()
+	return s, nil
+}
+
+func (s *Stat) set(n int, w []byte, d *field.Doubts) {
+	if n == 3 {
+		if len(w) != 1 {
+			d.Add(1, statField(n), w, "not one letter")
+			return
+		}
+		s.State = RunState(w[0])
+		return
+	}
+	to := s.slot(n)
+	if to == nil {
+		return
+	}
+	v, ok := number(w)
+	if !ok {
+		d.Add(1, statField(n), w, "not a number")
+		return
+	}
+	*to = known.Of(v)
+}
+
+func (s *Stat) slot(n int) *known.Int {
+	switch n {
+	case 4:
+		return &s.PPID
+	case 14:
+		return &s.Utime
+	case 15:
+		return &s.Stime
+	case 20:
+		return &s.Threads
+	case 22:
+		return &s.StartTicks
+	}
+	return nil
+}
+
+// statField names a field as proc(5) does.
+func statField(n int) string {
+	names := [...]string{3: "state", "ppid", "pgrp", "session", "tty_nr", "tpgid", "flags", "minflt", "cminflt",
+		"majflt", "cmajflt", "utime", "stime", "cutime", "cstime", "priority", "nice", "num_threads", "itrealvalue", "starttime"}
+	return names[n]
+}

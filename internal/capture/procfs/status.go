@@ -1,0 +1,125 @@
+package procfs
+
+import (
+	"bytes"
+
+	"github.com/leakgate/leakgate/internal/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
+)
+
+// Status is /proc/PID/status. Every build of Android lets the shell read it,
+// so RssAnon + VmSwap is what is left of memory where smaps is denied. Sizes
+// are in kB; RssAnon, RssFile and RssShmem came with Linux 4.5. Kernel threads
+// and zombies have no Vm lines.
+type Status struct {
+	Name     field.Text `json:"name"`
+	PID      known.Int  `json:"pid"`
+	UID      known.Int  `json:"uid"` // real
+	Threads  known.Int  `json:"threads"`
+	VmSize   known.Int  `json:"vm_size_kb"`
+	VmRSS    known.Int  `json:"vm_rss_kb"`
+	RssAnon  known.Int  `json:"rss_anon_kb"`
+	RssFile  known.Int  `json:"rss_file_kb"`
+	RssShmem known.Int  `json:"rss_shmem_kb"`
+	VmSwap   known.Int  `json:"vm_swap_kb"`
+	// Truncated says that the text ends in the middle of a line.
+	Truncated bool    `json:"-"`
+	Warnings  []error `json:"-"`
+}
+
+const maxStatus = 64 << 10
+
+// ParseStatus reads /proc/PID/status. The error is ErrEmpty or ErrFormat if
+// the text has none of its lines.
+func ParseStatus(text []byte) (Status, error) {
+	var (
+		in    = lines{rest: text[:min(len(text), maxStatus)]}
+		s     = Status{Truncated: len(text) > maxStatus}
+		d     field.Doubts
+		found bool
+	)
+	for {
+		line, whole, ok := in.next()
+		if !ok {
+			break
+		}
+		key, rest, ok := keyOf(line)
+		if !ok {
+			s.Truncated = s.Truncated || !whole
+			continue
+		}
+		rest = bytes.TrimSpace(rest)
+		found = found || isStatusKey(key)
+		if string(key) == "Name" {
+			if !whole {
+				s.Truncated = true
+				continue
+			}
+			s.Name = field.Text(rest[:min(len(rest), 64)])
+			continue
+		}
+		to, kb := s.slot(key)
+		if to == nil {
+			continue
+		}
+		n, ok := statusValue(rest, kb, whole)
+		switch {
+		case ok:
+			*to = known.Of(n)
+		case !whole:
+			s.Truncated = true
+			d.Add(in.n, string(key), rest, "cut")
+		default:
+			d.Add(in.n, string(key), rest, "not a number")
+		}
+	}
+	if !found {
+		return Status{}, formatError("status", text)
+	}
+	s.Warnings = d.All()
+	return s, nil
+}
+
+func statusValue(rest []byte, kb, whole bool) (int64, bool) {
+	if kb {
+		return kiloBytes(rest)
+	}
+	w, _, closed := word(rest)
+	if !closed && !whole {
+		return 0, false
+	}
+	return number(w)
+}
+
+func (s *Status) slot(key []byte) (to *known.Int, kb bool) {
+	switch string(key) {
+	case "Pid":
+		return &s.PID, false
+	case "Uid":
+		return &s.UID, false
+	case "Threads":
+		return &s.Threads, false
+	case "VmSize":
+		return &s.VmSize, true
+	case "VmRSS":
+		return &s.VmRSS, true
+	case "RssAnon":
+		return &s.RssAnon, true
+	case "RssFile":
+		return &s.RssFile, true
+	case "RssShmem":
+		return &s.RssShmem, true
+	case "VmSwap":
+		return &s.VmSwap, true
+	}
+	return nil, false
+}
+
+// isStatusKey knows a status by keys that smaps and other files do not have.
+func isStatusKey(key []byte) bool {
+	switch string(key) {
+	case "State", "Tgid", "Pid", "PPid", "Uid", "Threads", "VmSize", "VmRSS", "RssAnon", "VmSwap":
+		return true
+	}
+	return false
+}

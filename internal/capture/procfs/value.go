@@ -1,0 +1,92 @@
+package procfs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/leakgate/leakgate/internal/capture/field"
+)
+
+// ErrEmpty means a text without anything in it: a process that went away
+// between open and read looks like this. It is no sample, least of all a zero.
+var ErrEmpty = errors.New("empty text")
+
+// ErrFormat means a text that is not what it should be, such as the error
+// message of the command that should have printed it.
+var ErrFormat = errors.New("unexpected text")
+
+func formatError(what string, text []byte) error {
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 {
+		return fmt.Errorf("parse %s: %w", what, ErrEmpty)
+	}
+	line, _, _ := bytes.Cut(text, []byte("\n"))
+	return fmt.Errorf("parse %s: %w: %q", what, ErrFormat, field.Quotable(line))
+}
+
+// number reads a plain decimal number of at most 18 digits: more would not fit
+// an int64, and no phone has them.
+func number(text []byte) (int64, bool) {
+	if len(text) == 0 || len(text) > 18 {
+		return 0, false
+	}
+	var n int64
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, true
+}
+
+// add is a + b; false if it does not fit.
+func add(a, b int64) (int64, bool) {
+	if b > math.MaxInt64-a {
+		return a, false
+	}
+	return a + b, true
+}
+
+// kiloBytes reads "  123 kB". The unit is asked for: the kernel always prints
+// it (fs/proc/task_mmu.c, SEQ_PUT_DEC), and it proves that no digit was cut.
+func kiloBytes(text []byte) (int64, bool) {
+	digits, ok := bytes.CutSuffix(text, []byte(" kB"))
+	if !ok {
+		return 0, false
+	}
+	return number(bytes.TrimLeft(digits, " \t"))
+}
+
+// lines walks a text line by line, without copies.
+type lines struct {
+	rest []byte
+	n    int // of the line that next gave last
+}
+
+// next gives a line without its end (\n, \r\n, or the \r\r\n of old adb on
+// Windows). whole is false for a last line without an end: it may be cut.
+func (l *lines) next() (line []byte, whole, ok bool) {
+	if len(l.rest) == 0 {
+		return nil, false, false
+	}
+	l.n++
+	line, l.rest, whole = bytes.Cut(l.rest, []byte("\n"))
+	return bytes.TrimRight(line, "\r"), whole, true
+}
+
+// word gives the first blank-separated word of text and what follows it.
+// closed is false if the text ends with the word: it may be cut.
+func word(text []byte) (w, rest []byte, closed bool) {
+	for len(text) > 0 && (text[0] == ' ' || text[0] == '\t') {
+		text = text[1:]
+	}
+	for i, c := range text {
+		if c == ' ' || c == '\t' || c == '\r' || c == '\n' {
+			return text[:i], text[i:], true
+		}
+	}
+	return text, nil, false
+}

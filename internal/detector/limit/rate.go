@@ -1,0 +1,97 @@
+package limit
+
+import (
+	"math"
+	"slices"
+
+	"github.com/leakgate/leakgate/internal/detector/trend"
+)
+
+// Rate is a growth in units of the resource an hour, with its interval of 99 %. The
+// zero Rate is unknown.
+type Rate struct {
+	PerHour, Low, High float64
+	Known              bool
+}
+
+// leastPoints make a rate.
+const leastPoints = 6
+
+// sen is the median of the slopes between all pairs of points, with the interval that
+// Kendall's test gives it (Sen, Estimates of the regression coefficient based on
+// Kendall's tau, JASA 63, 1968). X is in seconds and rises strictly. A third of the
+// points can lie anywhere without bending it.
+func sen(x, y []float64) Rate {
+	n := len(x)
+	if n < leastPoints {
+		return Rate{}
+	}
+	slopes := make([]float64, 0, n*(n-1)/2)
+	for i := range n {
+		for j := i + 1; j < n; j++ {
+			slopes = append(slopes, (y[j]-y[i])/(x[j]-x[i]))
+		}
+	}
+	slices.Sort(slopes)
+	middle, _ := trend.Quantile(slopes, 0.5)
+	// The normal quantile of 99.5 %, and the variance of Kendall's S without ties: with
+	// ties it is smaller, and the interval too wide.
+	const z = 2.5758
+	m := float64(n)
+	width := z * math.Sqrt(m*(m-1)*(2*m+5)/18)
+	low := max(0, int((float64(len(slopes))-width)/2))
+	return Rate{
+		PerHour: 3600 * middle, Low: 3600 * slopes[low], High: 3600 * slopes[len(slopes)-1-low],
+		Known: true,
+	}
+}
+
+const (
+	// risingParts of the eighths of its time is growth above the one before: a load
+	// that came, or a few of them, is a few steps.
+	risingParts = 6
+	// leastShare of the mean step is what growth has in every quarter.
+	leastShare = 0.25
+	// leastLast of the mean step before it is what the last quarter's has: what fills up
+	// slows down.
+	leastLast = 0.75
+)
+
+// lasting says whether growth is even over its time and still going on.
+func lasting(x, y []float64) bool {
+	if len(x) < 8 {
+		return false
+	}
+	rising := 0
+	for _, step := range steps(x, y, 8) {
+		if step > 0 {
+			rising++
+		}
+	}
+	quarter := steps(x, y, 4)
+	mean := (quarter[0] + quarter[1] + quarter[2]) / 3
+	return rising >= risingParts && min(quarter[0], quarter[1], quarter[2]) >= leastShare*mean && mean > 0 &&
+		quarter[2] >= leastLast*(quarter[0]+quarter[1])/2
+}
+
+// steps is the slopes between the middles of so many parts of a series.
+func steps(x, y []float64, parts int) []float64 {
+	out := make([]float64, 0, parts)
+	var at, level float64
+	for i := range parts {
+		from, to := i*len(x)/parts, (i+1)*len(x)/parts
+		a, l := median(x[from:to]), median(y[from:to])
+		if i > 0 {
+			out = append(out, (l-level)/(a-at))
+		}
+		at, level = a, l
+	}
+	return out
+}
+
+func median(v []float64) float64 {
+	v = slices.Clone(v)
+	slices.Sort(v)
+	m, _ := trend.Quantile(v, 0.5)
+	return m
+}

@@ -1,0 +1,321 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"gopkg.in/yaml.v3"
+)
+
+// compiled is the schema as somebody else's program understands it.
+func compiled(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	text, err := JSONSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	if err := c.AddResource(SchemaURL, doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile(SchemaURL) // checks the schema against the schema of schemas too
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// The published copy is the one that is made.
+func TestPublishedSchema(t *testing.T) {
+	text, err := JSONSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "../../../docs/formats/leakgate.schema.json", string(text))
+}
+
+// asJSON is a file as an editor sees it: the library's own reading, with merges
+// and aliases carried out.
+func asJSON(text []byte) (any, error) {
+	documents := yaml.NewDecoder(bytes.NewReader(text))
+	var first any
+	if err := documents.Decode(&first); err != nil {
+		return nil, err
+	}
+	for {
+		err := documents.Decode(new(any))
+		if errors.Is(err, io.EOF) {
+			return plainValue(first), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+func plainValue(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for k, e := range v {
+			out[k] = plainValue(e)
+		}
+		return out
+	case map[any]any:
+		out := map[string]any{}
+		for k, e := range v {
+			out[fmt.Sprint(k)] = plainValue(e)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = plainValue(e)
+		}
+		return out
+	case time.Time:
+		// Editors know no dates: for them it is the text.
+		if v.Equal(v.Truncate(24 * time.Hour)) {
+			return v.Format(time.DateOnly)
+		}
+		return v.Format(time.RFC3339)
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Sprint(v)
+		}
+		return json.Number(fmt.Sprint(v))
+	case int, int64, uint64:
+		return json.Number(fmt.Sprint(v))
+	}
+	return v
+}
+
+// readerOnly are the messages of what only the reader can refuse, each with the
+// reason why a schema cannot.
+var readerOnly = []struct {
+	message *regexp.Regexp
+	reason  string
+}{
+	{regexp.MustCompile(`a second document`), "an editor checks each document of a file alone"},
+	{regexp.MustCompile(`is here twice`), "an editor's reader of YAML refuses doubled keys, a schema sees only one of them"},
+	{regexp.MustCompile(`^a tag such as`), "a schema sees the value, not how its type was told"},
+	{regexp.MustCompile(`<<`), "merges are carried out before a schema sees the file"},
+	{regexp.MustCompile(`nested more than|^a key must be a word`), "the shape of what no key of the file holds"},
+	{regexp.MustCompile(`variable|\$\{|filled in from`), "a schema knows no environment"},
+	{regexp.MustCompile(`is in the list twice`), "entries are compared as texts; for a schema 1 and 1.0 are the same"},
+	{regexp.MustCompile(`serials names only|only \d|is the name of two steps`), "no schema compares two values of a file"},
+	{regexp.MustCompile(`^is "[^"]*[a-zµμ%B]+", but must be`), "a schema reads no quantity with a unit: its range is not known to it"},
+	{regexp.MustCompile(`^is "\+?[0-9._]+", but must be`), "a number in quotes is a text for a schema: its range is not known to it"},
+	{regexp.MustCompile(`is not a (whole )?number|is not a percentage|is "[^"]*", but there is only version`), "YAML has many notations for one number, of which a schema sees the number"},
+	{regexp.MustCompile(`has .* as character|begins with a hyphen|begins or ends with a space`), "a name that YAML takes for a number is a number for a schema"},
+	{regexp.MustCompile(`is too (long|large)|has \d+ bytes|has a NUL`), "lengths and sizes count after variables are filled in"},
+	{regexp.MustCompile(`which is the program, is blank`), "the rule is for the first entry of a list after variables are filled in"},
+	{regexp.MustCompile(`\(with `), "a schema does not lay a profile over the file"},
+	{regexp.MustCompile(`is no placeholder|^"\{" is not closed`), "the braces of a command are looked at after variables are filled in"},
+	{regexp.MustCompile(`a star alone`), "the pattern of names allows an empty beginning after a variable is filled in"},
+}
+
+// reasonFor gives the reason why a schema cannot refuse a problem, or nothing.
+func reasonFor(p Problem) string {
+	for _, r := range readerOnly {
+		if r.message.MatchString(p.Message) {
+			return r.reason
+		}
+	}
+	if strings.HasPrefix(p.Path, "profiles.") && strings.Contains(p.Message, "the monkey needs a package") {
+		return "a schema does not lay a profile over the file"
+	}
+	if p.Line == 0 || strings.HasPrefix(p.Message, "there is no profile") {
+		return "it is not in the file"
+	}
+	return ""
+}
+
+// agreement compares the reader and the schema on one text. What the reader
+// accepts the schema must accept; what it refuses the schema must refuse too,
+// unless there is a reason for each problem why it cannot.
+func agreement(t *testing.T, s *jsonschema.Schema, name string, text []byte, getenv func(string) (string, bool), choices ...Choice) string {
+	t.Helper()
+	_, err := Parse(name, text, getenv, choices...)
+	doc, broken := asJSON(text)
+	if broken != nil {
+		if err == nil {
+			t.Errorf("%s: accepted, but it cannot be read as JSON: %v\n%s", name, broken, text)
+		}
+		return "no YAML"
+	}
+	refused := s.Validate(doc)
+	if err == nil {
+		if refused != nil {
+			t.Errorf("%s: the reader accepts, the schema refuses: %v\n%s", name, refused, text)
+		}
+		return "both accept"
+	}
+	if refused != nil {
+		return "both refuse"
+	}
+	problems, _ := errors.AsType[Errors](err)
+	for _, p := range problems {
+		if reasonFor(p) == "" {
+			t.Errorf("%s: the schema could refuse this too: %v\n%s", name, p, text)
+		}
+	}
+	return "only the reader refuses"
+}
+
+// onlyReader are the files of the corpus that only the reader refuses, for the
+// reasons of the mistakes in them. The schema refuses every other one that is YAML.
+var onlyReader = map[string]bool{
+	"07_number_in_another_notation.yaml": true,
+	"22_more_devices_than_serials.yaml":  true,
+	"23_variable_not_set.yaml":           true,
+	"27_profile_that_does_not_fit.yaml":  true,
+	"28_profile_of_another_name.yaml":    true,
+	"29_variable_for_a_key.yaml":         true,
+	"30_flag_for_a_key.yaml":             true,
+	"deep.yaml":                          true,
+	"tags.yaml":                          true,
+}
+
+func TestSchemaOnCorpus(t *testing.T) {
+	s := compiled(t)
+	count := map[string]int{}
+	for _, file := range badFiles(t) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, line := filepath.Base(file), commandOf(t, file, text)
+		got := agreement(t, s, name, text, line.getenv, line.choices...)
+		count[got]++
+		if (got == "only the reader refuses") != onlyReader[name] || got == "both accept" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	t.Log(count)
+}
+
+// What is shown to users as right is right for an editor.
+func TestSchemaOnExamples(t *testing.T) {
+	s := compiled(t)
+	files, err := filepath.Glob("../../../examples/*/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("find the examples: %d, %v", len(files), err)
+	}
+	starter, err := Starter("com.shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string][]byte{"starter": starter, "full": []byte(full)}
+	for _, file := range files {
+		if texts[file], err = os.ReadFile(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range texts {
+		if got := agreement(t, s, name, text, nil); got != "both accept" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// Every example and default of the table of keys is accepted by its own key.
+func TestSchemaExamples(t *testing.T) {
+	s := compiled(t)
+	for _, l := range leaves(schema(defaults()), "") {
+		if l.key.about == "" || l.key.example == "" {
+			t.Errorf("%s: nothing is told of it", l.path)
+			continue
+		}
+		for _, example := range []string{l.key.example, defaultOf(l.key)} {
+			if example == "" {
+				continue
+			}
+			lines, indent := []string{}, ""
+			words := strings.Split(l.path, ".")
+			for _, word := range words[:len(words)-1] {
+				lines, indent = append(lines, indent+word+":"), indent+"  "
+			}
+			lines = append(lines, indent+words[len(words)-1]+": "+example)
+			if strings.HasPrefix(l.path, "workload.monkey.") && !strings.HasSuffix(l.path, "events") {
+				lines = append(lines, indent+"events: 5")
+			}
+			if l.path == "app.mapping" {
+				lines = append(lines, indent+"package: com.shop")
+			}
+			text := strings.Join(lines, "\n") + "\n"
+			for _, rest := range []string{"version: 1\n", "app: { package: com.shop }\n", "workload: none\n", "duration: 1h\n"} {
+				if key, _, _ := strings.Cut(rest, ":"); key != words[0] {
+					text += rest
+				}
+			}
+			if strings.HasPrefix(text, "devices:\n  require") {
+				text = strings.Replace(text, "devices:\n", "devices:\n  serials: [a, b]\n", 1)
+			}
+			if got := agreement(t, s, l.path, []byte(text), nil); got != "both accept" {
+				_, err := Parse("example.yaml", []byte(text), nil)
+				t.Errorf("%s: %s\n%s\n%v", l.path, got, text, err)
+			}
+		}
+	}
+}
+
+// TestSchemaAgrees writes random files, breaks most of them in their values, keys
+// and lines, and compares.
+func TestSchemaAgrees(t *testing.T) {
+	s := compiled(t)
+	w := &writer{rng: rand.New(rand.NewPCG(7, 8))}
+	count := map[string]int{}
+	for i := range 700 {
+		_, text := w.random()
+		if i%4 != 0 {
+			text = w.breakValue(text)
+		}
+		count[agreement(t, s, fmt.Sprintf("random %d", i), []byte(text), environment)]++
+		if t.Failed() {
+			return
+		}
+	}
+	for i, text := range mutations(full, 200) {
+		count[agreement(t, s, fmt.Sprintf("mutated %d", i), []byte(text), environment)]++
+		if t.Failed() {
+			return
+		}
+	}
+	t.Log(count)
+	if count["both accept"] < 150 || count["both refuse"] < 150 || count["only the reader refuses"] < 20 {
+		t.Errorf("the files are too much alike: %v", count)
+	}
+}
+
+// breakValue puts something else in the place of one value or key.
+func (w *writer) breakValue(text string) string {
+	spots := regexp.MustCompile(`[^\s{}\[\],:"'#$]+`).FindAllStringIndex(text, -1)
+	at := spots[w.rng.IntN(len(spots))]
+	was := text[at[0]:at[1]]
+	if strings.HasPrefix(text[at[1]:], ":") {
+		return text[:at[0]] + pick(w, "speed", "x", "version", "monkey", "nromal", "true", "1", "package") + text[at[1]:]
+	}
+	if regexp.MustCompile(`[0-9](s|m|h|d)$`).MatchString(was) {
+		return text[:at[0]] + pick(w, "1ms", "0s", "500d", "2000h", "1ns") + text[at[1]:]
+	}
+	return text[:at[0]] + pick(w, "0", "-1", "1", "30", "17", "1e3", "0.5", "2.5", "101", "true", "~", "none", "live", "auto", "8h", "-8h", "500ms", "2d",
+		"25%", "-5%", "2000%", "200MB", "1.5 GiB", "com.shop", "shop", `"1"`, `"30"`, `"07"`, `"${SHOP}"`, `"$${"`, "[a]", "{ a: b }", "[]", "{}", "2001-01-01", ".inf", "0x10", "1_000", "99999999999", "heap", "at_end", "stripped", "{pid}") + text[at[1]:]
+}

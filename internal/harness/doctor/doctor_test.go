@@ -1,0 +1,727 @@
+package doctor
+
+//unit:listen what listens at an address is what is examined
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/adbd"
+	"github.com/leakgate/leakgate/internal/androidsim"
+)
+
+// watched is a phone with a state of its own, that notes what is asked of it.
+type watched struct {
+	*androidsim.Phone
+	state, model string
+	// hangs: no command ends before its connection does.
+	hangs bool
+
+	mu       sync.Mutex
+	commands []string
+	made     []string
+}
+
+func (w *watched) Identity() adbd.Identity {
+	id := w.Phone.Identity()
+	id.State = w.state
+	if w.model != "" {
+		id.Model = w.model
+	}
+	return id
+}
+
+func (w *watched) Shell(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) int {
+	w.mu.Lock()
+	w.commands = append(w.commands, command)
+	w.mu.Unlock()
+	// The client still ends what it gives up.
+	if w.hangs && !strings.Contains(command, "kill") {
+		<-ctx.Done()
+		return 137
+	}
+	return w.Phone.Shell(ctx, command, stdin, stdout, stderr)
+}
+
+func (w *watched) Create(path string, mode fs.FileMode) (io.WriteCloser, error) {
+	w.mu.Lock()
+	w.made = append(w.made, path)
+	w.mu.Unlock()
+	return w.Phone.Create(path, mode)
+}
+
+// shop is an app of one process.
+func shop(debuggable bool) []androidsim.App {
+	return []androidsim.App{{Package: "com.shop", Debuggable: debuggable, Processes: []androidsim.ProcessSpec{{Name: "com.shop", Models: []androidsim.Model{androidsim.Typical()}}}}}
+}
+
+// serve gives an environment in which the phones are attached.
+func serve(t *testing.T, phones ...adbd.Phone) map[string]string {
+	t.Helper()
+	server, err := adbd.Listen(phones...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return at(t, server.Addr())
+}
+
+func at(t *testing.T, address string) map[string]string {
+	t.Helper()
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]string{"ANDROID_ADB_SERVER_PORT": port}
+}
+
+// inMemory examines phones behind an adb server in memory, for bubbles.
+func inMemory(t *testing.T, opt Options, phones ...adbd.Phone) Report {
+	t.Helper()
+	server := adbd.NewServer(phones...)
+	defer server.Close()
+	opt.dial = server.Dial
+	return look(t, nil, opt)
+}
+
+// look examines with only this environment.
+func look(t *testing.T, env map[string]string, opt Options) Report {
+	t.Helper()
+	opt.Getenv = func(name string) string { return env[name] }
+	if opt.limits == (limits{}) {
+		opt.limits = patient
+	}
+	if opt.Dir == "" {
+		opt.Dir = filepath.Join(t.TempDir(), "runs")
+	}
+	r := Examine(t.Context(), opt)
+	checkShape(t, r)
+	return r
+}
+
+// checkShape holds for every report.
+func checkShape(t *testing.T, r Report) {
+	t.Helper()
+	if r.Schema != Schema || r.Text == "" || r.Outcome != Usable && r.Todo == "" {
+		t.Errorf("outcome %s: %q, %q", r.Outcome, r.Text, r.Todo)
+	}
+	if _, named := map[Outcome]bool{Usable: true, NoDevice: true, Misconfigured: true, Interrupted: true}[r.Outcome]; !named {
+		t.Errorf("outcome %q", r.Outcome)
+	}
+	for _, c := range r.Checks {
+		if c.Name == "" || c.Text == "" || c.Status == Bad && c.Todo == "" {
+			t.Errorf("check without a text, or bad without a way out: %+v", c)
+		}
+		if (c.Device == "") != (c.Scope == ScopeHost) || (c.Process == "") != (c.Scope != ScopeProcess) {
+			t.Errorf("check of no place: %+v", c)
+		}
+	}
+	text, data := render(t, r)
+	for _, s := range []string{text, data} {
+		if i := strings.IndexFunc(s, func(c rune) bool {
+			return c != '\n' && (unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c))
+		}); i >= 0 {
+			t.Errorf("not printable at %d: %q", i, s[i:min(len(s), i+20)])
+		}
+	}
+	if first, _, _ := strings.Cut(text, "\n"); !strings.HasPrefix(first, "ready: ") && !strings.HasPrefix(first, "not ready: ") || !strings.Contains(first, r.Todo) {
+		t.Errorf("first line %q", first)
+	}
+}
+
+func render(t *testing.T, r Report) (text, data string) {
+	t.Helper()
+	var b strings.Builder
+	if err := WriteText(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String(), string(raw)
+}
+
+// find gives the check of a name, of the first device or process that has it.
+func find(t *testing.T, r Report, name string) Check {
+	t.Helper()
+	for _, c := range r.Checks {
+		if c.Name == name {
+			return c
+		}
+	}
+	return Check{}
+}
+
+// expect compares a check: its status, and parts of its text and todo.
+func expect(t *testing.T, r Report, name string, status Status, parts ...string) {
+	t.Helper()
+	c := find(t, r, name)
+	if c.Status != status {
+		t.Errorf("%s is %q, want %q: %+v", name, c.Status, status, c)
+	}
+	for _, part := range parts {
+		if !strings.Contains(c.Text+" do: "+c.Todo, part) {
+			t.Errorf("%s: no %q in %q, %q", name, part, c.Text, c.Todo)
+		}
+	}
+}
+
+// heapDumps are what is said of them on each kind of phone.
+var heapDumps = map[string]struct {
+	status Status
+	text   string
+}{
+	"release app on a user build": {Warn, "install a debuggable build of com.shop"},
+	"debuggable app":              {OK, "the app is debuggable"},
+	"rooted":                      {OK, "userdebug"},
+	"userdebug, not yet root":     {OK, "userdebug"},
+	"su":                          {Unknown, "leakgate diagnose"},
+	"kernel without smaps_rollup": {OK, "an eng build"},
+	"before shell_v2":             {Warn, "not debuggable"},
+	"too old":                     {Warn, "not debuggable"},
+}
+
+func TestKindsOfPhones(t *testing.T) {
+	no := false
+	for name, c := range map[string]struct {
+		opt    androidsim.Options
+		source string
+		level  Status
+		parts  []string // of the check of the level
+		closed []string // sources that have a reason
+		check  func(*testing.T, Report)
+	}{
+		"release app on a user build": {androidsim.Options{Apps: shop(false)}, "status", Warn, []string{"RssAnon", "install a debuggable build of com.shop"},
+			[]string{"smaps_rollup", "su", "run_as", "smaps"}, func(t *testing.T, r Report) { expect(t, r, "root", OK, "no root on a user build") }},
+		"debuggable app": {androidsim.Options{Apps: shop(true)}, "run_as", OK, []string{"run-as"}, []string{"smaps_rollup", "su"}, nil},
+		"rooted": {androidsim.Options{Root: true, BuildType: "userdebug", Apps: shop(false)}, "smaps_rollup", OK, []string{"smaps_rollup"}, nil,
+			func(t *testing.T, r Report) { expect(t, r, "root", OK, "root: every process") }},
+		"userdebug, not yet root": {androidsim.Options{BuildType: "userdebug", Apps: shop(false)}, "status", Warn, []string{"run `adb root`"},
+			[]string{"smaps_rollup", "su", "run_as", "smaps"}, func(t *testing.T, r Report) { expect(t, r, "root", Warn, "`adb root`") }},
+		"su": {androidsim.Options{SU: true, Apps: shop(false)}, "su", OK, []string{"through su"}, []string{"smaps_rollup"},
+			func(t *testing.T, r Report) { expect(t, r, "root", OK, "su") }},
+		"kernel without smaps_rollup": {androidsim.Options{Root: true, BuildType: "eng", SmapsRollup: &no, Apps: shop(false)}, "smaps", OK, []string{"dearer"},
+			[]string{"smaps_rollup", "su", "run_as"}, func(t *testing.T, r Report) {
+				if todo := r.Devices[0].Processes[0].Reasons[0].Todo; !strings.Contains(todo, "4.14") {
+					t.Errorf("of an old kernel: %q", todo)
+				}
+			}},
+		"before shell_v2": {androidsim.Options{API: 23, Apps: shop(false)}, "dumpsys", Warn, []string{"dumpsys meminfo alone", "debuggable"},
+			[]string{"smaps_rollup", "su", "run_as", "smaps", "status"}, func(t *testing.T, r Report) {
+				expect(t, r, "shell_v2", OK, "no shell_v2")
+				if *r.Devices[0].ShellV2 {
+					t.Error("has shell_v2")
+				}
+			}},
+		"too old": {androidsim.Options{API: 19, Apps: shop(false)}, "dumpsys", Warn, nil, nil,
+			func(t *testing.T, r Report) { expect(t, r, "android", Warn, "older than API 21", "min_api") }},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c.opt.Serial, c.opt.Scale, c.opt.Seed = "phone-a", 400, 5
+			r := inMemory(t, Options{Patterns: []capture.Pattern{"com.shop*"}}, androidsim.New(c.opt))
+			if r.Outcome != Usable || len(r.Devices) != 1 || len(r.Devices[0].Processes) != 1 {
+				t.Fatalf("%+v", r)
+			}
+			d := r.Devices[0]
+			p := d.Processes[0]
+			if p.Source != c.source || p.Meminfo == nil || p.Meminfo.TotalKB < 1000 || p.Process != "com.shop" || p.PID == 0 {
+				t.Errorf("process %+v", p)
+			}
+			expect(t, r, "level", c.level, c.parts...)
+			dump := heapDumps[name]
+			expect(t, r, "heap_dump", dump.status, dump.text)
+			expect(t, r, "meminfo", OK, "kB in")
+			expect(t, r, "time_scale", OK, "400")
+			expect(t, r, "data", OK, "GB free")
+			var closed []string
+			for _, reason := range p.Reasons {
+				closed = append(closed, reason.Source)
+				if reason.Text == "" || reason.Answer != "refused" {
+					t.Errorf("reason %+v", reason)
+				}
+			}
+			if c.closed != nil && !reflect.DeepEqual(closed, c.closed) {
+				t.Errorf("reasons for %q, want %q", closed, c.closed)
+			}
+			if d.API == nil || d.UID == nil || d.TimeScale == nil || *d.TimeScale != 400 || d.ClockAhead != nil || d.Up == nil || *d.Up < 3600 || d.Booted == nil || !*d.Booted || d.Model != "Pixel 7" {
+				t.Errorf("device %+v", d)
+			}
+			if c.check != nil {
+				c.check(t, r)
+			}
+			if text, _ := render(t, r); !strings.Contains(text, "\ncom.shop on phone-a\n") || len(c.closed) > 0 && !strings.Contains(text, "not "+c.closed[0]+": ") {
+				t.Errorf("text:\n%s", text)
+			}
+		})
+	}
+}
+
+func TestWallClockOfADevice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			skew   time.Duration
+			status Status
+			part   string
+		}{{0, OK, "agrees"}, {time.Hour, Warn, "ahead of"}, {-time.Hour, Warn, "behind"}} {
+			r := inMemory(t, Options{Patterns: []capture.Pattern{"com.shop"}}, androidsim.New(androidsim.Options{Serial: "a", ClockSkew: c.skew}))
+			expect(t, r, "clock", c.status, c.part)
+			d := r.Devices[0]
+			if off := *d.ClockAhead - c.skew.Seconds(); off > *d.ClockWithin+0.01 || -off > *d.ClockWithin+0.01 || *d.ClockWithin < 0.5 {
+				t.Errorf("skew %v: %v within %v", c.skew, *d.ClockAhead, *d.ClockWithin)
+			}
+			if c.skew != 0 {
+				expect(t, r, "clock", c.status, "logs", "date and time")
+			}
+		}
+	})
+}
+
+func TestStatesOfDevices(t *testing.T) {
+	for state, parts := range map[string][]string{
+		"unauthorized": {"not authorized", "accept the USB debugging dialog"},
+		"offline":      {"does not answer", "adb reconnect offline"},
+		"recovery":     {"recovery", "adb reboot"},
+		"bootloader":   {"bootloader", "fastboot reboot"},
+		"elsewhere":    {`"elsewhere"`, "boot it into Android"},
+		"no permissions (user in plugdev group; are your udev rules wrong?); see [http://developer.android.com/tools/device.html]": {"may not open", "udev"},
+	} {
+		phone := &watched{Phone: androidsim.New(androidsim.Options{Serial: "phone-a"}), state: state}
+		r := look(t, serve(t, phone), Options{})
+		expect(t, r, "state", Bad, parts...)
+		if r.Outcome != NoDevice || r.Devices[0].Usable || r.Todo != find(t, r, "state").Todo || !strings.Contains(r.Text, "device phone-a") {
+			t.Errorf("%s: %+v", state, r)
+		}
+		if len(phone.commands) > 0 {
+			t.Errorf("%s: asked %q", state, phone.commands)
+		}
+	}
+}
+
+func TestWhichDeviceIsMeant(t *testing.T) {
+	scaled := func(serial string) *androidsim.Phone {
+		return androidsim.New(androidsim.Options{Serial: serial, Scale: 400})
+	}
+	off := &watched{Phone: scaled("phone-c"), state: "offline"}
+	three := serve(t, scaled("phone-a"), scaled("phone-b"), off)
+	none := serve(t)
+	for name, c := range map[string]struct {
+		env     map[string]string
+		serial  string // ANDROID_SERIAL
+		device  string
+		outcome Outcome
+		devices int
+		parts   []string // of outcome and todo
+	}{
+		"all":                         {three, "", "", Usable, 3, []string{"2 devices", "phone-a, phone-b", "--device"}},
+		"one of them":                 {three, "", "phone-b", Usable, 1, []string{"phone-b is usable"}},
+		"the one that is offline":     {three, "", "phone-c", NoDevice, 1, []string{"offline", "reconnect"}},
+		"one that is not there":       {three, "", "phone-x", NoDevice, 0, []string{"phone-x", "--device", "phone-a", "cable"}},
+		"one of the network":          {three, "", "10.0.0.7:5555", NoDevice, 0, []string{"adb connect 10.0.0.7:5555"}},
+		"variable":                    {three, "phone-a", "", Usable, 3, []string{"phone-a is usable"}},
+		"variable of the offline one": {three, "phone-c", "", NoDevice, 3, []string{"offline"}},
+		"variable of an absent one":   {three, "phone-d", "", NoDevice, 3, []string{"phone-d", "ANDROID_SERIAL", "phone-b"}},
+		"flag before variable":        {three, "phone-d", "phone-a", Usable, 1, []string{"phone-a is usable"}},
+		"none":                        {none, "", "", NoDevice, 0, []string{"no device is connected", "USB debugging"}},
+		"none of that name":           {none, "phone-d", "", NoDevice, 0, []string{"phone-d", "nor is any other"}},
+	} {
+		env := map[string]string{"ANDROID_ADB_SERVER_PORT": c.env["ANDROID_ADB_SERVER_PORT"], "ANDROID_SERIAL": c.serial}
+		r := look(t, env, Options{Device: c.device, Patterns: []capture.Pattern{"com.shop"}})
+		if r.Outcome != c.outcome || len(r.Devices) != c.devices {
+			t.Errorf("%s: %s with %d devices", name, r.Outcome, len(r.Devices))
+		}
+		for _, part := range c.parts {
+			if !strings.Contains(r.Text+": "+r.Todo, part) {
+				t.Errorf("%s: no %q in %q, %q", name, part, r.Text, r.Todo)
+			}
+		}
+		if here := find(t, r, "devices"); here.Status == OK && (c.serial != "") != strings.Contains(here.Text, "ANDROID_SERIAL chooses") && c.device == "" {
+			t.Errorf("%s: %+v", name, here)
+		}
+		if c.serial != "" && r.Host.Environment["ANDROID_SERIAL"] != c.serial {
+			t.Errorf("%s: environment %v", name, r.Host.Environment)
+		}
+	}
+}
+
+func TestProcessesThatRunOrNot(t *testing.T) {
+	phone := androidsim.New(androidsim.Options{Serial: "phone-a", Scale: 400, Root: true, Apps: []androidsim.App{
+		{Package: "com.shop", Processes: []androidsim.ProcessSpec{{Name: "com.shop"}, {Name: "com.shop:push"}}},
+		{Package: "org.mail", Processes: []androidsim.ProcessSpec{{Name: "org.mail"}}},
+	}})
+	env := serve(t, phone)
+	r := look(t, env, Options{Patterns: []capture.Pattern{"com.gone", "com.also*"}})
+	expect(t, r, "processes", Warn, "com.gone or com.also*", "start the app")
+	if r.Outcome != Usable {
+		t.Errorf("%+v", r)
+	}
+	r = look(t, env, Options{})
+	seen, read := map[string]bool{}, 0
+	for _, p := range r.Devices[0].Processes {
+		seen[p.Process] = true
+		if p.Meminfo != nil {
+			read++
+		}
+	}
+	// Without a name one dumpsys shows that it works; each makes an app work.
+	if !seen["com.shop"] || !seen["com.shop:push"] || !seen["org.mail"] || read != 1 {
+		t.Errorf("processes %v, %d read by dumpsys", seen, read)
+	}
+	if !phone.Freeze("org.mail", true) {
+		t.Fatal("no process to freeze")
+	}
+	r = look(t, env, Options{Patterns: []capture.Pattern{"org.mail"}})
+	expect(t, r, "meminfo", Warn, "foreground")
+	expect(t, r, "level", OK)
+}
+
+func TestManyProcessesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := androidsim.App{Package: "com.many"}
+		for i := range maxProcesses + 5 {
+			app.Processes = append(app.Processes, androidsim.ProcessSpec{Name: fmt.Sprintf("com.many:p%02d", i)})
+		}
+		r := inMemory(t, Options{Patterns: []capture.Pattern{"com.many:*"}}, androidsim.New(androidsim.Options{Root: true, Apps: []androidsim.App{app}}))
+		if n := len(r.Devices[0].Processes); n != maxProcesses {
+			t.Errorf("%d processes", n)
+		}
+		expect(t, r, "processes", Unknown, "5 processes more", "--process")
+	})
+}
+
+// readOnly are the words that a command for a device may hold, each a program, a
+// builtin or a part of the syntax around them.
+var readOnly = map[string]bool{
+	"echo": true, "cat": true, "id": true, "getprop": true, "grep": true, "date": true, "df": true, "dumpsys": true, "ps": true,
+	"pm list": true, "command -v": true, "run-as": true, "su": true, "exec": true, "for": true, "done": true, "kill": true,
+}
+
+var (
+	quotedText  = regexp.MustCompile(`'[^']*'`)
+	substitute  = regexp.MustCompile(`\$\{[^}]*\}`)
+	harmless    = regexp.MustCompile(`2>&1|</dev/null|2>/dev/null|>&2`)
+	commandWord = regexp.MustCompile(`(?:^|[;|&(])\s*(?:do\s+)?([a-z][a-z-]*)( list| -v)?(=)?`)
+)
+
+// changes says what of a command is not known to only read.
+func changes(command string) []string {
+	bare := harmless.ReplaceAllString(substitute.ReplaceAllString(quotedText.ReplaceAllString(command, "Q"), "V"), "")
+	var out []string
+	if strings.ContainsAny(bare, "<>`") {
+		out = append(out, "a redirection in "+bare)
+	}
+	for _, m := range commandWord.FindAllStringSubmatch(bare, -1) {
+		if m[3] == "" && !readOnly[m[1]] && !readOnly[m[1]+m[2]] {
+			out = append(out, m[1]+m[2])
+		}
+	}
+	return out
+}
+
+func TestChangesAreSeen(t *testing.T) {
+	for command, want := range map[string]bool{
+		"cat /proc/uptime; id": false, "echo x > /data/f": true, "rm -r /data": true, "cat a; touch b": true, "pm list packages": false,
+		"pm clear com.x": true, "echo $(am start x)": true, "for f in a; do setprop x y; done": true, "kill -9 5": false,
+		"command -v su": false, "command rm x": true, "cat a | tee b": true, "grep x `reboot`": true, "date +%s": false, "su -c 'cat x'": false,
+	} {
+		if got := changes(command); (len(got) > 0) != want {
+			t.Errorf("%q: %q", command, got)
+		}
+	}
+}
+
+// snapshot lists everything below some folders of this machine.
+func snapshot(t *testing.T, dirs ...string) string {
+	t.Helper()
+	var b strings.Builder
+	for _, dir := range dirs {
+		err := filepath.Walk(dir, func(path string, info fs.FileInfo, err error) error {
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(&b, path, info.Mode(), info.Size(), info.ModTime().UnixNano())
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.String()
+}
+
+// fakeADB is an adb program that notes how it is called, alone in PATH.
+func fakeADB(t *testing.T, script string) (calls func() string) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the adb program of this test is a shell script")
+	}
+	dir, log := t.TempDir(), filepath.Join(t.TempDir(), "calls")
+	text := "#!/bin/sh\necho \"$*\" >>" + log + "\n" + script + "\n"
+	if err := os.WriteFile(filepath.Join(dir, "adb"), []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir)
+	return func() string {
+		text, err := os.ReadFile(log)
+		if err != nil {
+			return ""
+		}
+		return string(text)
+	}
+}
+
+const version41 = "echo Android Debug Bridge version 1.0.41; echo Version 35.0.2-12147458"
+
+// wiretap notes the requests that reach a server.
+type wiretap struct {
+	net.Conn
+	mu   *sync.Mutex
+	sent *strings.Builder
+}
+
+func (w wiretap) Read(p []byte) (int, error) {
+	n, err := w.Conn.Read(p)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sent.Write(p[:n])
+	return n, err
+}
+
+func (w wiretap) CloseWrite() error { return w.Conn.(interface{ CloseWrite() error }).CloseWrite() }
+
+// Nothing changes: not on this machine, not in the adb server, not on the device.
+func TestNothingChanges(t *testing.T) {
+	phone := &watched{Phone: androidsim.New(androidsim.Options{Serial: "phone-a", Scale: 400, SU: true, Apps: shop(true)})}
+	var mu sync.Mutex
+	var sent strings.Builder
+	server := adbd.NewServer(phone)
+	server.Wire = func(c net.Conn) net.Conn { return wiretap{c, &mu, &sent} }
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	calls := fakeADB(t, version41)
+	home, work, temp := t.TempDir(), t.TempDir(), t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("TMPDIR", temp)
+	t.Chdir(work)
+	before, files := snapshot(t, home, work, temp), phoneFiles(t, phone)
+	for _, opt := range []Options{{Dir: "leakgate-runs"}, {Dir: "leakgate-runs", Patterns: []capture.Pattern{"com.shop"}}} {
+		if r := look(t, at(t, l.Addr().String()), opt); r.Outcome != Usable || len(r.Devices[0].Processes) == 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	// Nor where there is no server to ask.
+	if err := server.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	if r := look(t, at(t, l.Addr().String()), Options{Dir: "leakgate-runs"}); r.Outcome != NoDevice {
+		t.Errorf("%+v", r)
+	}
+	if after := snapshot(t, home, work, temp); after != before {
+		t.Errorf("files of this machine before:\n%s\nafter:\n%s", before, after)
+	}
+	if after := phoneFiles(t, phone); after != files || len(phone.made) > 0 {
+		t.Errorf("files of the phone before:\n%s\nafter:\n%s\nmade %q", files, after, phone.made)
+	}
+	if got := calls(); got != "version\nversion\nversion\n" {
+		t.Errorf("the adb program was called with %q", got)
+	}
+	if nc, err := net.Dial("tcp", l.Addr().String()); err == nil {
+		nc.Close()
+		t.Error("a server was started")
+	}
+	if len(phone.commands) < 10 {
+		t.Errorf("only %d commands", len(phone.commands))
+	}
+	for _, command := range phone.commands {
+		if found := changes(command); len(found) > 0 {
+			t.Errorf("%q holds %q", command, found)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, request := range regexp.MustCompile(`[0-9a-f]{4}(host[a-z-]*:[a-z-]*|shell|exec|sync|root|reboot|remount|tcpip|usb)`).FindAllStringSubmatch(sent.String(), -1) {
+		switch request[1] {
+		case "host:version", "host:devices-l", "host:transport", "host-serial:phone-a", "shell":
+		default:
+			t.Errorf("asked the server for %q", request[0])
+		}
+	}
+}
+
+func phoneFiles(t *testing.T, phone adbd.Phone) string {
+	t.Helper()
+	var b strings.Builder
+	for _, dir := range []string{"/data/local/tmp", "/sdcard", "/data"} {
+		infos, err := phone.ReadDir(dir)
+		for _, info := range infos {
+			fmt.Fprintln(&b, dir, info.Name(), info.Size())
+		}
+		if err != nil {
+			fmt.Fprintln(&b, dir, err)
+		}
+	}
+	return b.String()
+}
+
+// A device that hangs costs its own deadline and takes nothing from another.
+func TestDeviceThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hung := &watched{Phone: androidsim.New(androidsim.Options{Serial: "hung"}), hangs: true}
+		well := androidsim.New(androidsim.Options{Serial: "well", Scale: 1000, Root: true, Apps: shop(false)})
+		began := time.Now()
+		r := inMemory(t, Options{Patterns: []capture.Pattern{"com.shop"}, Deadline: time.Second}, hung, well)
+		if took := time.Since(began); took > 6*time.Second {
+			t.Errorf("took %v", took)
+		}
+		if r.Outcome != Usable || r.Devices[0].Usable || len(r.Devices[1].Processes) != 1 {
+			t.Errorf("%+v", r)
+		}
+		expect(t, r, "state", Bad, "its shell has not answered", "adb reconnect")
+	})
+}
+
+// halting is a phone that hangs from some command on.
+type halting struct {
+	*androidsim.Phone
+	from string
+}
+
+func (h *halting) Shell(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if strings.Contains(command, h.from) && !strings.Contains(command, "kill") {
+		<-ctx.Done()
+		return 137
+	}
+	return h.Phone.Shell(ctx, command, stdin, stdout, stderr)
+}
+
+// What was found before a device hung is told, and what was not is unknown. Five
+// devices hang at once, each at another command, and all within one deadline.
+func TestDeviceThatHangsLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from := map[string]string{"condition": "df /data", "clock": "date +%s", "processes": "/proc/[0-9]*/cmdline", "level": "grep -E", "meminfo": "dumpsys -t"}
+		var phones []adbd.Phone
+		for name, command := range from {
+			phones = append(phones, &halting{androidsim.New(androidsim.Options{Serial: name, Apps: shop(true)}), command})
+		}
+		began := time.Now()
+		r := inMemory(t, Options{Patterns: []capture.Pattern{"com.shop"}, Deadline: 1500 * time.Millisecond}, phones...)
+		if took := time.Since(began); took > 6*time.Second {
+			t.Errorf("took %v", took)
+		}
+		for _, d := range r.Devices {
+			if !d.Usable || d.Model != "Pixel 7" {
+				t.Errorf("%+v", d)
+			}
+			for _, name := range []string{d.Serial, "time"} {
+				if !slices.ContainsFunc(r.Checks, func(c Check) bool { return c.Device == d.Serial && c.Name == name && c.Status == Unknown }) {
+					t.Errorf("%s: no unknown %s in %+v", d.Serial, name, r.Checks)
+				}
+			}
+		}
+	})
+}
+
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	phone := &watched{Phone: androidsim.New(androidsim.Options{Serial: "hung"}), hangs: true}
+	env := serve(t, phone)
+	r := Examine(ctx, Options{Dir: t.TempDir(), Getenv: func(name string) string { return env[name] }, Progress: func(text string) {
+		if text == "hung" {
+			cancel()
+		}
+	}})
+	if r.Outcome != Interrupted {
+		t.Errorf("%+v", r)
+	}
+	checkShape(t, r)
+}
+
+// Whatever a device calls itself, a terminal shows it as text.
+func TestHostileTexts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const evil = "Evil\x1b[2J\u202e\u200f\u009b31m\u2066\nready: all is well\x07"
+		phone := &watched{
+			Phone: androidsim.New(androidsim.Options{Serial: "phone-a", Model: evil, Manufacturer: evil + strings.Repeat("x", 5000), BuildType: evil, Scale: 400, Apps: shop(true)}),
+			model: evil,
+		}
+		state := &watched{Phone: androidsim.New(androidsim.Options{Serial: "phone-\x1b[31m\u202e" + strings.Repeat("y", 3000)}), state: "\x1b[2J\u202e"}
+		r := inMemory(t, Options{Patterns: []capture.Pattern{"com.shop"}}, phone, state)
+		text, _ := render(t, r)
+		if strings.Count(text, "\nready: ") > 0 || !strings.HasPrefix(text, "ready: device phone-a is usable\n") {
+			t.Errorf("%s", text)
+		}
+		if !strings.Contains(text, "Evil?[2J") || len(text) > 20000 {
+			t.Errorf("%d bytes: %s", len(text), text)
+		}
+	})
+}
+
+// The page names every field of the JSON form, and no other.
+func TestPageNamesEveryField(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/formats/doctor.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := map[string]bool{}
+	var walk func(reflect.Type)
+	walk = func(typ reflect.Type) {
+		switch typ.Kind() {
+		case reflect.Pointer, reflect.Slice:
+			walk(typ.Elem())
+		case reflect.Struct:
+			for f := range typ.Fields() {
+				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+				fields[name] = true
+				walk(f.Type)
+			}
+		}
+	}
+	walk(reflect.TypeFor[Report]())
+	for name := range fields {
+		if !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("the page does not tell of %s", name)
+		}
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| (`[^|]*`) \\|").FindAllStringSubmatch(string(page), -1) {
+		for _, word := range regexp.MustCompile("`([a-z0-9_]+)`").FindAllStringSubmatch(m[1], -1) {
+			if !fields[word[1]] {
+				t.Errorf("the page tells of %s, which is no field", word[1])
+			}
+		}
+	}
+	// The words that a value can have, and the names of checks.
+	for _, word := range []string{"usable", "no_device", "misconfigured", "interrupted", "answers", "absent", "unreachable", "foreign", "silent", "ok", "warn", "bad", "unknown",
+		"adb", "server", "devices", "directory", "state", "android", "time_scale", "shell_v2", "boot", "data", "battery", "root", "clock", "processes", "level", "heap_dump", "meminfo", "condition", "time"} {
+		if !strings.Contains(string(page), "`"+word+"`") {
+			t.Errorf("the page does not explain %s", word)
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package response
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/capture/diagnose"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// folder is where the artifacts of one diagnosis are.
+type folder struct {
+	// name is the path below the run directory, with slashes; path that on the host.
+	name, path string
+}
+
+// Artifacts is the folder of a run directory that has all of them.
+const Artifacts = "artifacts"
+
+// newFolder makes artifacts/PROCESS/TIME-KIND, with a number behind where there is one
+// already.
+func (r *Responder) newFolder(o Order) (folder, error) {
+	word := o.Kind.String()
+	if word == "" || o.Recipe == Snapshot || o.Recipe == HeapOnly {
+		word = o.Recipe
+	}
+	process := safe(o.Process.Name)
+	if o.Process.User != 0 {
+		process = fmt.Sprintf("%s-user%d", process, o.Process.User)
+	}
+	name := path.Join(Artifacts, process, time.Now().UTC().Format("20060102T150405Z")+"-"+safe(word))
+	if err := os.MkdirAll(filepath.Join(r.dir, filepath.FromSlash(path.Dir(name))), 0o755); err != nil {
+		return folder{}, fmt.Errorf("make folder for artifacts: %w", err)
+	}
+	for n := 1; ; n++ {
+		f := folder{name: name}
+		if n > 1 {
+			f.name = fmt.Sprintf("%s-%d", name, n)
+		}
+		f.path = filepath.Join(r.dir, filepath.FromSlash(f.name))
+		err := os.Mkdir(f.path, 0o755)
+		if err == nil {
+			return f, nil
+		}
+		if !errors.Is(err, fs.ErrExist) || n > maxAlike {
+			return folder{}, fmt.Errorf("make folder for artifacts: %w", err)
+		}
+	}
+}
+
+// maxAlike bounds the folders of one process, kind and second.
+const maxAlike = 1000
+
+// maxFolderName keeps a path below what Windows takes.
+const maxFolderName = 80
+
+// safe makes a name of a folder that every file system, and every store of artifacts,
+// takes: of a process such as com.shop:push.
+func safe(name string) string {
+	out := strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_' {
+			return c
+		}
+		return '_'
+	}, name)
+	// A leading dot hides or climbs, a trailing one is cut off on Windows.
+	out = strings.TrimLeft(out, ".")
+	out = strings.TrimRight(out[:min(len(out), maxFolderName)], ".")
+	if out == "" {
+		return "_"
+	}
+	return out
+}
+
+// hostless is a text without the path of the run directory on the host: what a run writes
+// has no absolute paths.
+func (f folder) hostless(text string) string {
+	return hostless(strings.TrimSuffix(f.path, filepath.FromSlash(f.name)), text)
+}
+
+func hostless(dir, text string) string {
+	dir = filepath.Clean(dir)
+	if !filepath.IsAbs(dir) || dir == filepath.Dir(dir) {
+		return text
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(text, dir+string(filepath.Separator), ""), dir, ".")
+}
+
+// hostlessError is an error with the text that a run may write.
+type hostlessError struct {
+	error
+	text string
+}
+
+func (e hostlessError) Error() string { return e.text }
+func (e hostlessError) Unwrap() error { return e.error }
+
+func (r *Responder) hostless(err error) error {
+	if err == nil {
+		return nil
+	}
+	return hostlessError{err, hostless(r.dir, err.Error())}
+}
+
+// in is the path of a file of the folder on the host.
+func (f folder) in(name string) string { return filepath.Join(f.path, name) }
+
+// text writes a text of lines that are Printable, whole or not at all.
+func (f folder) text(name string, lines []string) error {
+	var b strings.Builder
+	for _, line := range lines {
+		b.WriteString(text.Printable(line))
+		b.WriteByte('\n')
+	}
+	return record.WriteWhole(f.in(name), []byte(b.String()))
+}
+
+// heapStep is the step of a recipe that dumps the heap.
+const heapStep = "heap"
+
+// open lets the other steps of a CI job read what was collected, as the rest of a run
+// directory. A heap dump stays closed as long as all of it is there.
+func (f folder) open(steps []diagnose.Outcome) error {
+	for _, s := range steps {
+		if s.File == "" || s.Step == heapStep {
+			continue
+		}
+		if err := os.Chmod(f.in(s.File), 0o644); err != nil {
+			return fmt.Errorf("open artifact: %w", err)
+		}
+	}
+	return nil
+}
+
+// beside is the name of the text that stands beside an artifact.
+func beside(file string) string { return file + ".summary.txt" }
+
+// write writes diagnosis.json.
+func (c *Case) write() error {
+	d := c.Record
+	d.Schema = record.DiagnosisSchema
+	text, err := json.MarshalIndent(d, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode diagnosis.json: %w", err)
+	}
+	return record.WriteWhole(c.folder.in("diagnosis.json"), append(text, '\n'))
+}
+
+const (
+	// maxRecord bounds a record, as the line that holds it, maxWritten the file, which has
+	// it in many lines.
+	maxRecord  = 1 << 20
+	maxWritten = 4 << 20
+)
+
+// read reads diagnosis.json, which may come from somebody else.
+func (f folder) read() (d record.Diagnosis, err error) {
+	file, _, err := open(f.in("diagnosis.json"))
+	if err != nil {
+		return d, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxWritten+1))
+	switch {
+	case err != nil:
+		return d, err
+	case len(text) > maxWritten:
+		return d, fmt.Errorf("diagnosis.json has more than %d bytes", maxWritten)
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		return d, fmt.Errorf("decode diagnosis.json: %w", err)
+	}
+	if d.Schema != record.DiagnosisSchema || d.Folder != f.name || encoded(d) > maxRecord {
+		return record.Diagnosis{}, errors.New("diagnosis.json is not that of its folder")
+	}
+	d.Schema = ""
+	return d, nil
+}
+
+// told is a diagnosis with what its folder says that it has shown; false where that was
+// not analysed, or is another.
+func (f folder) told(d record.Diagnosis) (record.Diagnosis, bool) {
+	is, err := f.read()
+	same := is.Device == d.Device && is.User == d.User && is.Process == d.Process && is.PID == d.PID &&
+		is.T == d.T && is.Trigger == d.Trigger && is.Recipe == d.Recipe
+	steps := slices.EqualFunc(is.Steps, d.Steps, func(is, was record.Collected) bool {
+		return is.Step == was.Step && (is.File == was.File || is.File == "")
+	})
+	if err != nil || !is.Analysed || !same || !steps {
+		return d, false
+	}
+	d.Analysed, d.Analysis, d.Steps = true, is.Analysis, is.Steps
+	d.Findings, d.Summary, d.Warnings = append([]record.Finding{}, is.Findings...), append([]string{}, is.Summary...), append([]string{}, is.Warnings...)
+	return d, true
+}

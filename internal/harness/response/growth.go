@@ -1,0 +1,241 @@
+package response
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/leakgate/leakgate/internal/analysis/footprint"
+	"github.com/leakgate/leakgate/internal/capture/dumpsys"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// growth says what grew between the earlier moment and now, as far as the recipe asks.
+func (c *Case) growth(now *Moment) []string {
+	asked := questions[c.Recipe]
+	if now == nil || len(asked) == 0 {
+		return nil
+	}
+	if c.Before == nil {
+		return append([]string{"no earlier moment to compare with: what follows is what there is now"}, c.present(now)...)
+	}
+	var lines []string
+	for _, q := range asked {
+		lines = append(lines, q(c, c.Before, now)...)
+	}
+	return lines
+}
+
+// questions are what each recipe answers by a comparison.
+var questions = map[string][]func(c *Case, before, now *Moment) []string{
+	"native":  {nativeGrowth},
+	"thread":  {threadGrowth},
+	"gpu":     {graphicsGrowth},
+	"unknown": {nativeGrowth},
+}
+
+// present tells what there is, where there is nothing to compare with: the growth from
+// nothing, by its words.
+func (c *Case) present(now *Moment) []string {
+	var lines []string
+	switch c.Recipe {
+	case "native", "unknown":
+		if maps := now.maps(); maps != nil {
+			lines = append(lines, composed(maps)...)
+		}
+	case "thread":
+		lines = append(lines, threadsNow(now)...)
+	case "gpu":
+		lines = append(lines, graphicsNow(now)...)
+	}
+	if (len(lines) == 0 || c.Recipe == "gpu") && now.meminfo != nil {
+		lines = append(lines, blockLines(now.meminfo)...)
+	}
+	return lines
+}
+
+// nativeGrowth is by library and kind of mapping where the maps may be read, else by the
+// rows of meminfo.
+func nativeGrowth(c *Case, before, now *Moment) []string {
+	was, is := before.smaps, now.smaps
+	if was == nil || is == nil {
+		was, is = before.showmap, now.showmap
+	}
+	if was == nil || is == nil {
+		line := fmt.Sprintf("memory maps: %s before, %s now; which library grows cannot be told", before.way(), now.way())
+		return append([]string{line}, meminfoGrowth(c, before, now)...)
+	}
+	g := footprint.CompareMaps(was, is)
+	for _, w := range g.Warnings {
+		c.warn(fmt.Errorf("memory maps: %w", w))
+	}
+	for _, k := range g.Kinds {
+		c.find("native_kind", string(k.Kind), k.After.Mappings, k.Change, g.Grew)
+	}
+	for _, f := range g.Files[:min(len(g.Files), toldFindings)] {
+		c.find("library", f.File, f.After.Mappings, f.Change, g.Grew)
+	}
+	for _, r := range g.Rows[:min(len(g.Rows), toldFindings)] {
+		c.find("mapping", r.Name, r.After.Mappings, r.Change, g.Grew)
+	}
+	if others := g.Rows[min(len(g.Rows), toldFindings):]; len(others) > 0 {
+		rest := sum(others)
+		c.find("mapping", fmt.Sprintf("(%d others)", len(others)), rest.After.Mappings, rest, g.Grew)
+	}
+	lines := g.Lines(toldRows)
+	lines[0] = "native memory: " + lines[0]
+	if len(g.Rows) > 0 && g.Rows[0].Delta > 0 {
+		r := g.Rows[0]
+		c.lead(fmt.Sprintf("%s %s grew by %s, %.0f %% of all that grew", r.Kind, r.Name, text.KB(r.Delta), 100*share(r.Delta, g.Grew)))
+	}
+	return lines
+}
+
+// sum is what rows are together, so that what is told sums up to what was measured.
+func sum(rows []footprint.MapRow) (all footprint.Change) {
+	for _, r := range rows {
+		all.Before.PSS, all.Before.SwapPSS = all.Before.PSS+r.Before.PSS, all.Before.SwapPSS+r.Before.SwapPSS
+		all.After.PSS, all.After.SwapPSS = all.After.PSS+r.After.PSS, all.After.SwapPSS+r.After.SwapPSS
+		all.Before.Mappings += r.Before.Mappings
+		all.After.Mappings += r.After.Mappings
+		all.Delta += r.Delta
+	}
+	return all
+}
+
+// lead says in a few words what a case is about, unless that is said already.
+func (c *Case) lead(line string) {
+	if c.headline == "" {
+		c.headline = text.Head(line, maxText)
+	}
+}
+
+// find adds what grew to the findings of the record.
+func (c *Case) find(what, name string, count int64, d footprint.Change, grew int64) {
+	if d.Delta == 0 {
+		return
+	}
+	f := record.Finding{
+		What: what, Name: text.Tail(name, maxText), Count: &count, CountDelta: new(count - d.Before.Mappings),
+		Bytes: new(inBytes(d.After.Cost())), BytesDelta: new(inBytes(d.Delta)),
+	}
+	if grew > 0 && d.Delta > 0 {
+		f.Share = new(share(d.Delta, grew))
+	}
+	c.Record.Findings = append(c.Record.Findings, f)
+}
+
+// share is a part of a whole, to a hundredth of a percent.
+func share(part, whole int64) float64 {
+	return math.Floor(float64(part)/float64(whole)*10_000) / 10_000
+}
+
+// inBytes is kB in bytes, or the most that there can be: a phone may say any number.
+func inBytes(kb int64) int64 {
+	const most = math.MaxInt64 >> 10
+	return min(max(kb, -most), most) << 10
+}
+
+// meminfoGrowth compares the rows of the App Summary, the largest growth first.
+func meminfoGrowth(c *Case, before, now *Moment) []string {
+	if before.meminfo == nil || now.meminfo == nil {
+		return []string{"meminfo: not read at both moments"}
+	}
+	rows := meminfoRows(before.meminfo, now.meminfo)
+	if len(rows) == 0 {
+		return []string{"meminfo: no row is known at both moments"}
+	}
+	lines := []string{"meminfo, by row:"}
+	for _, r := range rows {
+		lines = append(lines, fmt.Sprintf("  %-14s %s -> %s (%s)", r.name, text.KB(r.before), text.KB(r.after), text.SignedKB(r.after-r.before)))
+		if r.after != r.before {
+			c.Record.Findings = append(c.Record.Findings, record.Finding{
+				What: "meminfo", Name: r.name, Bytes: new(inBytes(r.after)), BytesDelta: new(inBytes(r.after - r.before)),
+			})
+		}
+	}
+	return lines
+}
+
+// meminfoRow is one row at both moments, in kB.
+type meminfoRow struct {
+	name          string
+	before, after int64
+}
+
+func meminfoRows(before, now *dumpsys.Block) []meminfoRow {
+	var rows []meminfoRow
+	was := dimensions(before)
+	for i, d := range dimensions(now) {
+		if d.v.Known && was[i].v.Known {
+			rows = append(rows, meminfoRow{d.name, was[i].v.N, d.v.N})
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b meminfoRow) int { return cmp.Compare(b.after-b.before, a.after-a.before) })
+	return rows
+}
+
+func threadGrowth(c *Case, before, now *Moment) []string {
+	if len(before.all()) == 0 || len(now.all()) == 0 {
+		return append([]string{"threads: they were not read at both moments"}, threadsNow(now)...)
+	}
+	was, is := before.noted(), now.noted()
+	if !was.Known || !is.Known {
+		was, is = before.mapped(), now.mapped()
+	}
+	earlier, present := before.threads, now.threads
+	named := len(earlier) > 0 && len(present) > 0
+	if !named {
+		// A name and none are no two groups of which one grew.
+		earlier, present = unnamed(before.all()), unnamed(now.all())
+	}
+	g := footprint.CompareThreads(footprint.ThreadReading{Threads: earlier, Stack: was}, footprint.ThreadReading{Threads: present, Stack: is})
+	for _, x := range g.Groups[:min(len(g.Groups), toldFindings)] {
+		if x.Delta == 0 {
+			continue
+		}
+		f := record.Finding{What: "threads", Name: text.Tail(x.Pattern, maxText), Count: new(int64(x.After)), CountDelta: new(int64(x.Delta))}
+		if per := g.PerThread(); per.Known {
+			f.Bytes, f.BytesDelta = new(inBytes(per.N*int64(x.After))), new(inBytes(per.N*int64(x.Delta)))
+		}
+		c.Record.Findings = append(c.Record.Findings, f)
+	}
+	lines := g.Lines(toldRows)
+	lines[0] = "threads: " + lines[0]
+	if !named {
+		totals := 1
+		if g.StackBefore.Known && g.StackAfter.Known {
+			totals++
+		}
+		return append(lines[:totals], "the names of threads were not read at both moments: which group grew cannot be told")
+	}
+	if len(g.Groups) > 0 && g.Groups[0].Delta > 0 {
+		x := g.Groups[0]
+		c.lead(fmt.Sprintf("threads %s: %d -> %d", x.Pattern, x.Before, x.After))
+	}
+	return lines
+}
+
+// unnamed are threads without their names.
+func unnamed(list []footprint.Thread) []footprint.Thread {
+	out := make([]footprint.Thread, len(list))
+	for i, x := range list {
+		out[i] = footprint.Thread{TID: x.TID, Name: noName}
+	}
+	return out
+}
+
+// threadsNow is the groups of the present threads, the largest first.
+func threadsNow(now *Moment) []string {
+	if len(now.all()) == 0 {
+		return nil
+	}
+	g := footprint.CompareThreads(footprint.ThreadReading{}, footprint.ThreadReading{Threads: now.all()})
+	lines := []string{fmt.Sprintf("threads: %d", g.After)}
+	for _, x := range g.Groups[:min(len(g.Groups), toldRows)] {
+		lines = append(lines, fmt.Sprintf("  %5d  %s", x.After, x.Pattern))
+	}
+	return lines
+}

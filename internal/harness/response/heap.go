@@ -1,0 +1,325 @@
+package response
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+const (
+	// topClasses bounds the histogram and the dominators of analysis.json.
+	topClasses = 30
+	// toldLeaks bounds the leaks of a record, toldTrace the lines of each trace.
+	toldLeaks = 10
+	toldTrace = 60
+)
+
+// heap analyses a heap dump and leaves it in the form that is kept.
+func (r *Responder) heap(ctx context.Context, c *Case, file string) []string {
+	report, err := r.analyseHeap(ctx, c, file)
+	var lines []string
+	switch {
+	case err == nil:
+		lines = c.heapLines(report)
+	case ctx.Err() != nil:
+		c.interrupted = true
+		lines = []string{r.notAnalysed(c, file)}
+	default:
+		lines = []string{"the dump could not be analysed: " + c.folder.hostless(err.Error())}
+		c.warn(fmt.Errorf("analyse %s: %w", file, err))
+		c.Unread = true
+	}
+	if c.Trigger == record.TriggerMark && err == nil {
+		r.addToSeries(ctx, c, file)
+	}
+	if err := r.keep(c, file); err != nil {
+		c.warn(err)
+	}
+	return lines
+}
+
+func (r *Responder) analyseHeap(ctx context.Context, c *Case, file string) (*analysis.Report, error) {
+	f, size, err := open(c.folder.in(file))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	report, err := analysis.Analyze(ctx, f, size, r.heapOptions())
+	if err != nil {
+		return nil, err
+	}
+	if r.options.Keep != Raw && report.Strings != nil {
+		// What people have typed goes with the contents of the dump; how much it wastes stays.
+		report.Strings.Repeated, report.Strings.Wasteful = nil, nil
+	}
+	text, err := json.MarshalIndent(report, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode analysis.json: %w", err)
+	}
+	return report, record.WriteWhole(c.folder.in("analysis.json"), append(text, '\n'))
+}
+
+func (r *Responder) heapOptions() analysis.Options {
+	o := analysis.Options{Top: topClasses, Mapping: r.options.Mapping}
+	if r.options.Memory != nil {
+		o.Memory = r.options.Memory()
+	}
+	return o
+}
+
+// open opens a file of a folder, and nothing that a link or a pipe of its name leads to.
+func open(path string) (*os.File, int64, error) {
+	if info, err := os.Lstat(path); err != nil {
+		return nil, 0, err
+	} else if !info.Mode().IsRegular() {
+		return nil, 0, fmt.Errorf("%s is no file", filepath.Base(path))
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, info.Size(), nil
+}
+
+// heapLines tells a dump: the first leaks, or where memory piles up where none is found.
+func (c *Case) heapLines(r *analysis.Report) []string {
+	var lines []string
+	for _, text := range r.Warnings {
+		c.warnText("heap dump: " + text)
+	}
+	for i := range r.Leaks {
+		c.findLeak(&r.Leaks[i], map[bool]string{false: "leak", true: "library_leak"}[r.Leaks[i].Library])
+	}
+	piles := reporters.Unexplained(r.Suspects, r.Leaks)
+	for i := range piles {
+		c.findLeak(&piles[i], "suspect")
+	}
+	first := firstLeak(r.Leaks, piles)
+	switch {
+	case first == nil:
+		lines = append(lines, fmt.Sprintf("heap dump: no leak and no place where memory piles up, of %s reachable", text.Bytes(r.Dump.ReachableBytes)))
+	case first.Accumulates != nil:
+		lines = append(lines, "heap dump: memory piles up: "+reporters.LeakName(first))
+	default:
+		lines = append(lines, fmt.Sprintf("heap dump: %s, %s retained", reporters.LeakName(first), text.Bytes(first.RetainedBytes)))
+	}
+	if n := len(r.Leaks) + len(piles) - 1; n > 0 {
+		lines[0] += fmt.Sprintf("; %d more in analysis.json", n)
+	}
+	if first != nil {
+		lines = append(lines, textLines(reporters.WriteLeak, first)[1:]...)
+	}
+	return lines
+}
+
+// firstLeak is what to look at first: the app's own leak that retains most, else where
+// most memory piles up, else a leak of a library.
+func firstLeak(leaks, piles []analysis.Leak) *analysis.Leak {
+	var own, library, pile *analysis.Leak
+	larger := func(have, l *analysis.Leak) *analysis.Leak {
+		if have == nil || l.RetainedBytes > have.RetainedBytes {
+			return l
+		}
+		return have
+	}
+	for i := range leaks {
+		if l := &leaks[i]; l.Library {
+			library = larger(library, l)
+		} else {
+			own = larger(own, l)
+		}
+	}
+	for i := range piles {
+		pile = larger(pile, &piles[i])
+	}
+	// A leak that holds next to nothing does not explain memory that grows.
+	if own != nil && (pile == nil || own.RetainedBytes*smallLeak >= pile.RetainedBytes) {
+		return own
+	}
+	if pile != nil {
+		return pile
+	}
+	return library
+}
+
+// smallLeak is how many times as much as a leak a pile must retain to be told first.
+const smallLeak = 20
+
+func (c *Case) findLeak(l *analysis.Leak, what string) {
+	n := 0
+	for _, f := range c.Record.Findings {
+		if f.What == what {
+			n++
+		}
+	}
+	if n >= toldLeaks {
+		return
+	}
+	count := int64(l.Instances)
+	if l.Accumulates != nil {
+		count = l.Accumulates.Count
+	}
+	trace := cut(textLines(reporters.WriteLeak, l), "analysis.json")
+	c.Record.Findings = append(c.Record.Findings, record.Finding{
+		What: what, Name: reporters.LeakName(l), Count: &count, Bytes: new(l.RetainedBytes),
+		Fingerprint: l.Fingerprint, Key: l.Key, Trace: trace,
+	})
+}
+
+// textLines returns what a writer of reporters writes, line by line.
+func textLines[T any](write func(io.Writer, T) error, of T) []string {
+	var b strings.Builder
+	_ = write(&b, of) // a Builder takes everything
+	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+}
+
+// cut is the beginning of a trace; the file has all of it.
+func cut(trace []string, file string) []string {
+	if len(trace) <= toldTrace {
+		return trace
+	}
+	return append(trace[:toldTrace:toldTrace], fmt.Sprintf("... %d lines more in %s", len(trace)-toldTrace, file))
+}
+
+// What a step says of a stripped dump: that it stays, or that it waits for its analysis.
+const (
+	zeroed  = "the contents of primitive arrays are zeroed: texts, pixels, buffers (diagnose.keep is stripped)"
+	waiting = "the contents of primitive arrays are zeroed, and it stays until leakgate report has analysed it (diagnose.keep is none)"
+)
+
+// waits tells whether a dump that is not to stay was not analysed and stays for a report.
+// Of a diagnosis on demand there is none.
+func (r *Responder) waits(c *Case) bool {
+	return r.options.Keep == Nothing && c.interrupted && c.Trigger != record.TriggerDemand
+}
+
+// keep leaves of a dump what is to be kept. Where it cannot be stripped it goes: a dump
+// holds what people have typed, and the folder may be uploaded. What is not to stay is
+// there until drop.
+func (r *Responder) keep(c *Case, file string) error {
+	if r.options.Keep == Raw || r.options.Keep == Nothing && !r.waits(c) {
+		return nil
+	}
+	note := zeroed
+	if r.waits(c) {
+		note = waiting
+	}
+	err := strip(c.folder.in(file))
+	if err != nil {
+		note = "removed: it could not be stripped"
+		err = errors.Join(fmt.Errorf("strip %s: %w", file, err), os.Remove(c.folder.in(file)))
+	}
+	c.kept(file, note, err)
+	return err
+}
+
+// drop removes the dump of a case where none is to stay. That is done last: what it has
+// shown is written. It tells whether there was one.
+func (r *Responder) drop(c *Case) (some bool) {
+	if r.options.Keep != Nothing || r.waits(c) {
+		return false
+	}
+	note := "removed after its analysis (diagnose.keep is none)"
+	if c.interrupted {
+		note = "removed (diagnose.keep is none)"
+	}
+	for _, s := range slices.Clone(c.Record.Steps) {
+		if s.Step != heapStep || s.File == "" {
+			continue
+		}
+		err := os.Remove(c.folder.in(s.File))
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		if err != nil {
+			c.warn(err)
+		}
+		c.kept(s.File, note, err)
+		some = true
+	}
+	return some
+}
+
+// kept notes what was done about a dump; err is that it could not be.
+func (c *Case) kept(file, note string, err error) {
+	_, missing := os.Lstat(c.folder.in(file))
+	gone := errors.Is(missing, fs.ErrNotExist)
+	if err != nil && !gone {
+		note = "ALL OF IT IS STILL THERE: it could not be removed"
+	}
+	for i := range c.Record.Steps {
+		s := &c.Record.Steps[i]
+		if s.File != file {
+			continue
+		}
+		// What was noted when an analysis was interrupted does not hold any more.
+		before := strings.TrimSuffix(strings.TrimSuffix(s.Note, zeroed), waiting)
+		s.Note = strings.TrimPrefix(strings.TrimSuffix(before, "; ")+"; "+note, "; ")
+		if gone {
+			s.File, s.Bytes = "", 0
+		}
+	}
+}
+
+// notAnalysed says what to do about a dump that an interrupted run has not analysed.
+func (r *Responder) notAnalysed(c *Case, file string) string {
+	switch {
+	case c.Trigger != record.TriggerDemand:
+		return "the run was interrupted before the dump was analysed: leakgate report does it"
+	case r.options.Keep == Nothing:
+		return "the diagnosis was interrupted before the dump was analysed, and none is kept"
+	}
+	return "the diagnosis was interrupted before the dump was analysed: leakgate analyze " + file
+}
+
+// strip puts the stripped dump in the place of the whole one. It is not to be
+// interrupted: what is left of the whole one must not stay.
+func strip(path string) (err error) {
+	f, size, err := open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // again, where all went well
+	out, err := os.CreateTemp(filepath.Dir(path), ".strip-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, out.Close(), os.Remove(out.Name()))
+		}
+	}()
+	w := bufio.NewWriterSize(out, 1<<20)
+	if _, err = hprof.Strip(context.Background(), w, f, size); err != nil {
+		return err
+	}
+	if err = errors.Join(w.Flush(), out.Chmod(0o644)); err != nil {
+		return err
+	}
+	if err = out.Close(); err != nil {
+		return err
+	}
+	// Windows renames nothing over an open file.
+	if err = f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(out.Name(), path)
+}

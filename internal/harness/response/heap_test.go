@@ -1,0 +1,333 @@
+package response
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf16"
+
+	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/hproftest"
+	"github.com/leakgate/leakgate/internal/recorded"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// secret is what somebody has typed.
+const secret = "mail of somebody@example.org"
+
+// secretive is a dump of an app with a leak of two Activities and a text.
+func secretive(t testing.TB) []byte {
+	t.Helper()
+	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
+	draft := h.Declare("com.shop.Draft", nil, "object text", "object letters")
+	h.Hold("com.shop.Mail", "draft", h.New(draft, hproftest.Fields{"text": h.String(secret), "letters": h.Chars(secret)}))
+	a, b := h.Activity("com.shop.CartActivity", hproftest.Destroyed), h.Activity("com.shop.CartActivity", hproftest.Destroyed)
+	h.Hold("com.shop.Registry", "all", h.ArrayList(a.Ref, b.Ref).Ref)
+	return dumped(t, h, 0)
+}
+
+func dumped(t testing.TB, h *hproftest.Heap, second int) []byte {
+	t.Helper()
+	dump, _, err := h.Dump(hproftest.Form{Time: time.Date(2026, 1, 2, 3, 4, second, 0, time.UTC)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dump
+}
+
+// holds tells whether a text is in a dump, by any of its encodings.
+func holds(dump []byte, text string) bool {
+	var big, little []byte
+	for _, unit := range utf16.Encode([]rune(text)) {
+		big, little = binary.BigEndian.AppendUint16(big, unit), binary.LittleEndian.AppendUint16(little, unit)
+	}
+	return bytes.Contains(dump, []byte(text)) || bytes.Contains(dump, big) || bytes.Contains(dump, little)
+}
+
+// leaksOf are the identities and sizes of what leaks in a dump.
+func leaksOf(t testing.TB, dump []byte) (list []string) {
+	t.Helper()
+	report, err := analysis.Analyze(t.Context(), bytes.NewReader(dump), int64(len(dump)), analysis.Options{Top: topClasses})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range append(report.Leaks, report.Suspects...) {
+		list = append(list, fmt.Sprint(l.Key, l.Fingerprint, l.Class, l.Instances, l.RetainedBytes))
+	}
+	return append(list, fmt.Sprint(report.Dump.ReachableBytes, report.Classes, report.Dominators))
+}
+
+// What stays of a dump is what was asked for, and the record says it.
+func TestKept(t *testing.T) {
+	dump := secretive(t)
+	if !holds(dump, secret) {
+		t.Fatal("nothing to take out")
+	}
+	for _, c := range []struct {
+		keep, note string
+	}{
+		{"", "the contents of primitive arrays are zeroed: texts, pixels, buffers (diagnose.keep is stripped)"}, {"raw", ""}, {"none", "removed after its analysis (diagnose.keep is none)"},
+	} {
+		r := New(t.TempDir(), Options{Keep: Keep(c.keep)})
+		got := analysed(t, r, "java", nil, map[string][]byte{"heap.hprof": dump})
+		leaks, step := found(got, "leak"), got.Record.Steps[0]
+		if len(leaks) != 1 || !strings.HasPrefix(leaks[0].Name, "2 x CartActivity, held by Registry.all") || *leaks[0].Count != 2 || got.Unread || len(got.Record.Warnings) > 0 {
+			t.Errorf("%s: %+v, %q", c.keep, leaks, got.Record.Warnings)
+		}
+		equal(t, "note", step.Note, c.note)
+		files := contents(t, got.folder.path)
+		var report struct{ Leaks []any }
+		if err := json.Unmarshal(files["analysis.json"], &report); err != nil || len(report.Leaks) != 1 {
+			t.Errorf("%s: %v", c.keep, err)
+		}
+		says(t, []string{string(files["heap.hprof.summary.txt"])}, "heap dump: 2 x CartActivity, held by Registry.all, ", "╰→ com.shop.CartActivity")
+		kept := files["heap.hprof"]
+		switch c.keep {
+		case "raw":
+			if !bytes.Equal(kept, dump) {
+				t.Error("a raw dump was changed")
+			}
+		case "none":
+			if kept != nil || step.File != "" || step.Bytes != 0 {
+				t.Errorf("%+v, %d bytes", step, len(kept))
+			}
+		default:
+			if holds(kept, secret) || len(kept) != len(dump) || step.Bytes != int64(len(kept)) || step.File != "heap.hprof" {
+				t.Errorf("%d bytes of %d, %+v", len(kept), len(dump), step)
+			}
+			equal(t, "analysed again", leaksOf(t, kept), leaksOf(t, dump))
+		}
+	}
+}
+
+// The dumps of real phones are kept without their texts, and say the same.
+func TestKeptRecorded(t *testing.T) {
+	for _, name := range []string{"leak_service_binder.hprof", "ahat-O.hprof"} {
+		dump := recorded.Read(t, "hprof", name)
+		got := analysed(t, New(t.TempDir(), Options{}), "java", nil, map[string][]byte{"heap.hprof": dump})
+		files := contents(t, got.folder.path)
+		kept := files["heap.hprof"]
+		if bytes.Equal(kept, dump) || len(kept) != len(dump) {
+			t.Errorf("%s: %d bytes of %d", name, len(kept), len(dump))
+		}
+		raw := analysed(t, New(t.TempDir(), Options{Keep: Raw}), "java", nil, map[string][]byte{"heap.hprof": dump})
+		texts := []byte(`"repeated": [`)
+		if bytes.Contains(files["analysis.json"], texts) || !bytes.Contains(contents(t, raw.folder.path)["analysis.json"], texts) {
+			t.Errorf("%s: the texts of strings are in analysis.json, or not in that of a raw dump", name)
+		}
+		equal(t, name, leaksOf(t, kept), leaksOf(t, dump))
+	}
+}
+
+// What is no dump, or cannot be stripped, does not stay; a dump that is cut does, stripped.
+func TestKeptDamaged(t *testing.T) {
+	r := New(t.TempDir(), Options{})
+	dump := secretive(t)
+	c := analysed(t, r, "java", nil, map[string][]byte{"heap.hprof": []byte("Error: " + secret)})
+	if files := contents(t, c.folder.path); files["heap.hprof"] != nil || files["analysis.json"] != nil || !c.Unread || c.Record.Steps[0].File != "" {
+		t.Errorf("%+v", c.Record)
+	}
+	equal(t, "note", c.Record.Steps[0].Note, "removed: it could not be stripped")
+	says(t, c.Record.Warnings, "analyse heap.hprof: ", "strip heap.hprof: ")
+	says(t, c.Record.Summary, "the dump could not be analysed: ")
+
+	for _, n := range []int{len(dump) / 2, len(dump) - 100, 40} {
+		c := analysed(t, r, "java", nil, map[string][]byte{"heap.hprof": hproftest.Cut(dump, n)})
+		kept := contents(t, c.folder.path)["heap.hprof"]
+		if holds(kept, secret) || len(c.Record.Warnings) == 0 || (kept != nil) != (c.Record.Steps[0].File != "") {
+			t.Errorf("cut at %d: %d bytes are kept, %q", n, len(kept), c.Record.Warnings)
+		}
+	}
+
+	// What can be neither stripped nor removed is told.
+	c = given(t, r, "java", nil, map[string][]byte{"heap.hprof": dump})
+	if err := os.Remove(c.folder.in("heap.hprof")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(c.folder.in("heap.hprof/x"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Analyse(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if s := c.Record.Steps[0]; s.File == "" || !strings.Contains(s.Note, "ALL OF IT IS STILL THERE") || len(c.Record.Warnings) != 2 {
+		t.Errorf("%+v, %q", s, c.Record.Warnings)
+	}
+}
+
+// A run that ends does not wait for the analysis, and leaves no dump as it was. What was
+// not analysed says so and stays until it is; only on demand nobody comes for it.
+func TestKeptInterrupted(t *testing.T) {
+	const report = "the run was interrupted before the dump was analysed: leakgate report does it"
+	for _, k := range []struct {
+		keep           Keep
+		trigger        string
+		summary, note  string
+		stays, analyse bool
+	}{
+		{Stripped, record.TriggerMark, report, zeroed, true, true},
+		{Nothing, record.TriggerMark, report, waiting, true, true},
+		{Nothing, record.TriggerLeak, report, waiting, true, true},
+		{Stripped, record.TriggerDemand, "the diagnosis was interrupted before the dump was analysed: leakgate analyze heap.hprof", zeroed, true, false},
+		{Nothing, record.TriggerDemand, "the diagnosis was interrupted before the dump was analysed, and none is kept", "removed (diagnose.keep is none)", false, false},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		r := New(t.TempDir(), Options{Keep: k.keep})
+		c := given(t, r, "java", nil, map[string][]byte{"heap.hprof": secretive(t)})
+		c.Trigger, c.Record.Trigger = k.trigger, k.trigger
+		if err := r.Analyse(ctx, c); err != nil {
+			t.Fatal(err)
+		}
+		checkCase(t, r, c)
+		files := contents(t, c.folder.path)
+		if holds(files["heap.hprof"], secret) || (files["heap.hprof"] != nil) != k.stays || files["analysis.json"] != nil || c.Unread || c.Record.Analysed {
+			t.Errorf("%s, %s: %d bytes of a dump, %+v", k.keep, k.trigger, len(files["heap.hprof"]), c.Record)
+		}
+		equal(t, "summary", c.Record.Summary, []string{k.summary})
+		equal(t, "note", c.Record.Steps[0].Note, k.note)
+		if len(c.Record.Findings)+len(c.Record.Warnings) > 0 {
+			t.Errorf("%+v", c.Record)
+		}
+		if !k.analyse {
+			continue
+		}
+		list := []record.Diagnosis{c.Record}
+		if warnings, err := Resume(t.Context(), r.dir, Options{}, list); err != nil || len(warnings) > 0 {
+			t.Error(warnings, err)
+		}
+		c.Record = list[0]
+		checkCase(t, r, c)
+		if note := c.Record.Steps[0].Note; !c.Record.Analysed || len(found(c, "leak")) != 1 || strings.Contains(note, waiting) || strings.Count(note, "zeroed") > 1 {
+			t.Errorf("%s: %+v", k.keep, c.Record)
+		}
+		if there := contents(t, c.folder.path)["heap.hprof"] != nil; there != (k.keep == Stripped) || there != (c.Record.Steps[0].File != "") {
+			t.Errorf("%s: the dump is there: %v, %+v", k.keep, there, c.Record.Steps)
+		}
+	}
+}
+
+// Of many leaks the record has the first ten of each sort, and the summary the one to look
+// at first.
+func TestManyLeaks(t *testing.T) {
+	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
+	for i := range 14 {
+		a := h.Activity(fmt.Sprintf("com.shop.Screen%02d", i), hproftest.Destroyed)
+		h.Hold(fmt.Sprintf("com.shop.Holder%02d", i), "held", h.ArrayList(a.Ref, h.Padding(uint32(1000*(i%7)))).Ref)
+	}
+	c := analysed(t, New(t.TempDir(), Options{}), "java", nil, map[string][]byte{"heap.hprof": dumped(t, h, 0)})
+	if leaks := found(c, "leak"); len(leaks) != toldLeaks {
+		t.Errorf("%d leaks", len(leaks))
+	}
+	says(t, c.Record.Summary, " more in analysis.json")
+}
+
+// pagesAfter is a dump of an app after so many repetitions: a list of pages that nobody
+// empties.
+func pagesAfter(t testing.TB, loops int) []byte {
+	t.Helper()
+	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
+	page, pages := h.Declare("com.shop.Page", nil, "object picture"), h.ArrayList()
+	for range 2 + loops {
+		pages.Add(h.New(page, hproftest.Fields{"picture": h.Bytes(make([]byte, 2000))}))
+	}
+	h.Hold("com.shop.Journal", "pages", pages.Ref)
+	return dumped(t, h, loops)
+}
+
+// marked is a dump at a mark, analysed.
+func marked(t testing.TB, r *Responder, p capture.Process, at float64, dump []byte) *Case {
+	t.Helper()
+	c := given(t, r, HeapOnly, nil, map[string][]byte{"heap.hprof": dump})
+	c.Process, c.Trigger, c.Mark, c.T = p, record.TriggerMark, "loop", at
+	c.Record.PID, c.Record.Trigger, c.Record.T = p.PID, record.TriggerMark, at
+	if err := r.Analyse(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	checkCase(t, r, c)
+	return c
+}
+
+// What grew in every dump at marks is told at the end, for each incarnation of a process.
+func TestSeries(t *testing.T) {
+	shop, again := capture.Process{Name: "com.shop", PID: 4321, Start: 77}, capture.Process{Name: "com.shop", PID: 4321, Start: 99}
+	other := capture.Process{Name: "com.shop", User: 10, PID: 5000, Start: 88}
+	dumps := func(r *Responder, p capture.Process, loops ...int) {
+		for i, n := range loops {
+			marked(t, r, p, float64(i), pagesAfter(t, n))
+		}
+	}
+	for name, c := range map[string]struct {
+		take func(r *Responder)
+		want []string
+	}{
+		"three":              {func(r *Responder) { dumps(r, shop, 1, 5, 9) }, []string{"4321 0 3 dumps at marks: 1 place grew in every one of them, +8 objects"}},
+		"one":                {func(r *Responder) { dumps(r, shop, 1) }, nil},
+		"not in all":         {func(r *Responder) { dumps(r, shop, 1, 5, 5) }, []string{"4321 0 3 dumps at marks: 0 places grew in every one of them"}},
+		"restart":            {func(r *Responder) { dumps(r, shop, 1); dumps(r, again, 5) }, nil},
+		"restart afterwards": {func(r *Responder) { dumps(r, shop, 1, 5, 9); dumps(r, again, 5) }, []string{"4321 0 3 dumps at marks: 1 place grew in every one of them, +8 objects"}},
+		"two of each": {func(r *Responder) { dumps(r, shop, 1, 5); dumps(r, again, 1, 3); dumps(r, other, 2, 3) },
+			[]string{"4321 0 2 dumps at marks: 1 place grew in every one of them, +4 objects", "4321 0 2 dumps at marks: 1 place grew in every one of them, +2 objects", "5000 10 2 dumps at marks: 1 place grew in every one of them, +1 objects"}},
+		"a bad one": {func(r *Responder) {
+			dumps(r, shop, 1)
+			if c := marked(t, r, shop, 1, []byte("nothing")); !c.Unread {
+				t.Error("what is no dump was read")
+			}
+			dumps(r, shop, 5, 9)
+		}, []string{"4321 0 3 dumps at marks: 1 place grew in every one of them, +8 objects"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := New(t.TempDir(), Options{Dump: AtMarks})
+			c.take(r)
+			list, err := r.Growth()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, d := range list {
+				checkRecord(t, d)
+				checkWritten(t, &Case{folder: folder{path: r.dir + "/" + d.Folder}, Record: d})
+				text := fmt.Sprint(d.PID, " ", d.User, " ", d.Summary[0])
+				for _, f := range d.Findings {
+					if f.What != "growing" || f.Bytes == nil || *f.BytesDelta <= 0 || len(f.Trace) == 0 || f.Name != "Journal.pages (ArrayList)" && !strings.Contains(f.Name, "Page") && !strings.Contains(f.Name, "Journal") {
+						t.Errorf("%+v", f)
+					}
+					text += fmt.Sprintf(", +%d objects", *f.CountDelta)
+				}
+				got = append(got, text)
+				files := contents(t, r.dir+"/"+d.Folder)
+				if d.Trigger != record.TriggerMarks || d.Recipe != "growth" || !d.Analysed || files["growth.json"] == nil || len(files) != 3 {
+					t.Errorf("%+v, %d files", d, len(files))
+				}
+			}
+			equal(t, "told", got, c.want)
+			if more, err := r.Growth(); len(more) > 0 || err != nil {
+				t.Errorf("told twice: %v %v", more, err)
+			}
+		})
+	}
+}
+
+// Memory that a dump would take beyond what there is, is refused with words, not taken.
+func TestHeapMemory(t *testing.T) {
+	r := New(t.TempDir(), Options{Memory: func() int64 { return 1 }})
+	c := analysed(t, r, "java", nil, map[string][]byte{"heap.hprof": secretive(t)})
+	if !c.Unread || len(found(c, "leak")) > 0 {
+		t.Errorf("%+v", c.Record)
+	}
+	says(t, c.Record.Warnings, "analyse heap.hprof: ")
+	if kept := contents(t, c.folder.path)["heap.hprof"]; kept == nil || holds(kept, secret) {
+		t.Error("what is not analysed is not stripped")
+	}
+	if _, err := hprof.Open(t.Context(), bytes.NewReader(contents(t, c.folder.path)["heap.hprof"]), int64(len(secretive(t)))); err != nil {
+		t.Error(err)
+	}
+}

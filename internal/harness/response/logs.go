@@ -1,0 +1,113 @@
+package response
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/capture/dumpsys"
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+// readLogcat tells what happened to the process around the moment: first whether it has
+// crashed or was killed.
+func readLogcat(c *Case, _ *Moment, text []byte) ([]string, error) {
+	l, err := dumpsys.ScanLogcat(bytes.NewReader(text), int64(c.Process.PID), c.Process.Name)
+	if err != nil {
+		return nil, err
+	}
+	lines := []string{"logcat: " + ending(l) + collections(l)}
+	for _, kind := range dumpsys.LogKinds() {
+		m := l.Mentions[kind]
+		if m.Count == 0 || kind == dumpsys.LogGC {
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("  %s, %d lines, the last at %s: %s", strings.ReplaceAll(string(kind), "_", " "), m.Count, m.Last, m.Line))
+	}
+	return append(lines, fmt.Sprintf("  %d entries of all processes, from %s to %s", l.Entries, l.First, l.Last)), nil
+}
+
+// ending tells a crash from a kill.
+func ending(l dumpsys.Logcat) string {
+	switch {
+	case l.Exception != "":
+		return "CRASHED with " + string(l.Exception)
+	case l.Signal != "":
+		return "CRASHED by " + string(l.Signal)
+	case l.Crash():
+		return "CRASHED"
+	case l.KillReason != "":
+		return "KILLED by the system: " + string(l.KillReason)
+	case l.Kill():
+		return "KILLED by the system"
+	case l.Mentions[dumpsys.LogOutOfMemory].Count > 0:
+		return "an OutOfMemoryError was thrown"
+	}
+	return "no crash, no kill"
+}
+
+func collections(l dumpsys.Logcat) string {
+	n := l.Mentions[dumpsys.LogGC].Count
+	if n == 0 {
+		return ""
+	}
+	line := fmt.Sprintf("; %d garbage collections", n)
+	if l.GC.HeapUsed.Known && l.GC.HeapTotal.Known {
+		line += fmt.Sprintf(", after the last %s of %s Java heap", text.KB(l.GC.HeapUsed.N), text.KB(l.GC.HeapTotal.N))
+	}
+	return line
+}
+
+// readExitInfo tells how earlier processes of the app have ended.
+func readExitInfo(c *Case, _ *Moment, text []byte) ([]string, error) {
+	info, err := dumpsys.ParseExitInfo(text)
+	if err != nil {
+		return nil, err
+	}
+	var own []dumpsys.Exit
+	for _, e := range info.Exits {
+		if string(e.Process) == c.Process.Name && (!e.User.Known || e.User.N == int64(c.Process.User)) {
+			own = append(own, e)
+		}
+	}
+	// The device lists them by uid: an app that was installed again has another.
+	slices.SortStableFunc(own, func(a, b dumpsys.Exit) int { return endedAt(b).Compare(endedAt(a)) })
+	if len(own) == 0 {
+		return []string{"exit info: no earlier process of this name has ended"}, nil
+	}
+	ended := "1 earlier process of this name has ended, "
+	if len(own) > 1 {
+		ended = fmt.Sprintf("%d earlier processes of this name have ended, the last ", len(own))
+	}
+	lines := []string{"exit info: " + ended + exitText(own[0])}
+	for _, e := range own[:min(len(own), toldRows)] {
+		lines = append(lines, "  "+exitText(e))
+	}
+	return lines, nil
+}
+
+// endedAt is when a process ended, by the device's clock; zero where that is no time.
+func endedAt(e dumpsys.Exit) time.Time {
+	at, _ := time.Parse("2006-01-02 15:04:05", string(e.Timestamp)) // takes fractions, too
+	return at
+}
+
+func exitText(e dumpsys.Exit) string {
+	how := "by itself or its user"
+	switch {
+	case e.Crash():
+		how = "by a CRASH"
+	case e.Kill():
+		how = "by a KILL"
+	}
+	line := fmt.Sprintf("%s: %s at %s", how, e.ReasonName, e.Timestamp)
+	if e.Pss.Known {
+		line += fmt.Sprintf(", Pss %s", text.KB(e.Pss.N))
+	}
+	if e.Description != "" {
+		line += ", " + string(e.Description)
+	}
+	return line
+}

@@ -1,0 +1,363 @@
+package response
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/analysis/footprint"
+	"github.com/leakgate/leakgate/internal/capture/dumpsys"
+	"github.com/leakgate/leakgate/internal/capture/procfs"
+	"github.com/leakgate/leakgate/internal/known"
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+// Moment is what was seen of one incarnation of a process at one moment, to tell later
+// what grew. What was not seen is nil, or unknown.
+type Moment struct {
+	// smaps and showmap are the same mappings by two ways, which do not sum up to quite
+	// the same.
+	smaps, showmap *footprint.Map
+	// threads are those whose names were read; nameless those of which only the ids are
+	// known, where they are newer.
+	threads, nameless []footprint.Thread
+	meminfo           *dumpsys.Block
+	drawn             drawn
+}
+
+// or is the moment, with what was not seen of it as it was before.
+func (m *Moment) or(before *Moment) *Moment {
+	if m == nil || before == nil {
+		return cmp.Or(m, before)
+	}
+	out := *m
+	out.smaps, out.showmap = cmp.Or(m.smaps, before.smaps), cmp.Or(m.showmap, before.showmap)
+	out.meminfo = cmp.Or(m.meminfo, before.meminfo)
+	out.drawn.gfxinfo = cmp.Or(m.drawn.gfxinfo, before.drawn.gfxinfo)
+	out.drawn.buffers = cmp.Or(m.drawn.buffers, before.drawn.buffers)
+	if len(m.threads) == 0 {
+		out.threads = before.threads
+		if len(m.nameless) == 0 {
+			out.nameless = before.nameless
+		}
+	}
+	if !m.drawn.gpu.Known {
+		out.drawn.gpu = before.drawn.gpu
+	}
+	return &out
+}
+
+// maps are the mappings by the better of the two ways, nil where neither gave them.
+func (m *Moment) maps() *footprint.Map { return cmp.Or(m.smaps, m.showmap) }
+
+// all are the threads as they were read last, with names or without.
+func (m *Moment) all() []footprint.Thread {
+	if len(m.nameless) > 0 {
+		return m.nameless
+	}
+	return m.threads
+}
+
+// way names the way of maps.
+func (m *Moment) way() string {
+	switch {
+	case m.smaps != nil:
+		return "smaps"
+	case m.showmap != nil:
+		return "showmap"
+	}
+	return "not read"
+}
+
+// noted is what meminfo says of all stacks, mapped what smaps does: what the two call
+// stacks is not quite the same, and where a JVM's are only meminfo tells.
+func (m *Moment) noted() known.Int {
+	if m.meminfo == nil {
+		return known.Int{}
+	}
+	return m.meminfo.Stack
+}
+
+func (m *Moment) mapped() known.Int {
+	if m.smaps == nil {
+		return known.Int{}
+	}
+	for _, k := range composition(m.smaps).Kinds {
+		if k.Kind == footprint.Stack {
+			return known.Of(k.After.Cost())
+		}
+	}
+	return known.Int{}
+}
+
+// drawn is what the process has for drawing, as several services tell it.
+type drawn struct {
+	gfxinfo *dumpsys.GfxProcess
+	gpu     known.Int // bytes
+	buffers *dumpsys.SurfaceFlinger
+}
+
+// maxArtifact bounds what is read of a text at once, in bytes.
+const maxArtifact = 32 << 20
+
+// reader makes something of one artifact: what it adds to the moment, and what it says
+// in lines.
+type reader func(c *Case, m *Moment, text []byte) ([]string, error)
+
+// readers are by step. Where a way gave another text than the step's own, its file has
+// another name.
+var readers = map[string]reader{
+	"smaps.txt":          readSmaps,
+	"showmap.txt":        readShowmap,
+	"status.txt":         readStatus,
+	"threads.txt":        readThreads,
+	"thread_ids.txt":     readThreadIDs,
+	"meminfo.txt":        readMeminfo,
+	"smaps_meminfo.txt":  readMeminfo,
+	"gfxinfo.txt":        readGfxinfo,
+	"gpu.txt":            readGPU,
+	"surfaceflinger.txt": readSurfaceFlinger,
+	"maps.txt":           readMaps,
+	"logcat.txt":         readLogcat,
+	"exit_info.txt":      readExitInfo,
+}
+
+// readMoment reads the artifacts of a case and gives what each says, by its file. The
+// moment is nil where there is nothing to compare with later.
+func readMoment(c *Case) (*Moment, map[string][]string) {
+	m, said, some := &Moment{}, map[string][]string{}, false
+	for _, s := range c.Record.Steps {
+		if s.File == "" || s.Step == heapStep {
+			continue
+		}
+		read, known := readers[s.File]
+		if !known {
+			read = readOther
+		}
+		lines, err := c.readOne(m, s.File, read)
+		if err != nil {
+			c.warn(fmt.Errorf("read %s: %w", s.File, err))
+			continue
+		}
+		said[s.File], some = lines, some || known
+	}
+	if !some {
+		return nil, said
+	}
+	return m, said
+}
+
+func (c *Case) readOne(m *Moment, file string, read reader) ([]string, error) {
+	f, size, err := open(c.folder.in(file))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if size > maxArtifact {
+		return nil, fmt.Errorf("it has %d bytes, more than %d", size, maxArtifact)
+	}
+	text, err := os.ReadFile(f.Name())
+	if err != nil {
+		return nil, err
+	}
+	return read(c, m, text)
+}
+
+// readSmaps sums the mappings; it is better than showmap, because it has addresses.
+func readSmaps(c *Case, m *Moment, text []byte) ([]string, error) {
+	maps := footprint.NewMap()
+	sum, err := procfs.ScanSmaps(bytes.NewReader(text), func(x *procfs.Mapping) error {
+		maps.Add(footprint.Mapping{
+			Name: x.Name, Start: x.Start, End: x.End, Perms: x.Perms,
+			Usage: footprint.Usage{PSS: x.Pss, SwapPSS: x.SwapPss, Size: x.Size, PrivateDirty: x.PrivateDirty},
+		})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if sum.Truncated {
+		return nil, errors.New("it is cut")
+	}
+	m.smaps = maps
+	return composed(maps), nil
+}
+
+// readShowmap sums the rows, of which each may be many mappings.
+func readShowmap(c *Case, m *Moment, text []byte) ([]string, error) {
+	table, err := procfs.ParseShowmap(text)
+	if err != nil {
+		return nil, err
+	}
+	maps := footprint.NewMap()
+	for _, r := range table.Rows {
+		n := int64(1)
+		if r.Count.Known {
+			n = r.Count.N
+		}
+		maps.Add(footprint.Mapping{
+			Name: []byte(r.Object), Start: r.Start, End: r.End, Mappings: n,
+			Usage: footprint.Usage{PSS: r.PSS, SwapPSS: r.SwapPss, Size: r.Size, PrivateDirty: r.PrivateDirty},
+		})
+	}
+	m.showmap = maps
+	return composed(maps), nil
+}
+
+// readMaps counts: what grows is told by smaps, and these are the addresses to it.
+func readMaps(_ *Case, _ *Moment, text []byte) ([]string, error) {
+	return []string{fmt.Sprintf("the addresses of %d mappings", bytes.Count(text, []byte("\n")))}, nil
+}
+
+// readOther tells a text that only its reader understands: what a step of a file gives.
+func readOther(_ *Case, _ *Moment, content []byte) ([]string, error) {
+	lines := bytes.Count(content, []byte("\n"))
+	if len(content) > 0 && content[len(content)-1] != '\n' {
+		lines++
+	}
+	first, _, _ := bytes.Cut(content, []byte("\n"))
+	begin := text.Head(string(first), maxWords)
+	if lines == 1 {
+		return []string{begin}, nil
+	}
+	return []string{fmt.Sprintf("%d lines; the first: %s", lines, begin)}, nil
+}
+
+// composition is a map as the growth from nothing: its rows by their size.
+func composition(maps *footprint.Map) footprint.MapGrowth {
+	return footprint.CompareMaps(footprint.NewMap(), maps)
+}
+
+// toldRows bounds the rows of a list in a summary, toldFindings those of a record.
+const (
+	toldRows     = 8
+	toldFindings = 15
+)
+
+// composed says what a map consists of.
+func composed(maps *footprint.Map) []string {
+	g := composition(maps)
+	total := g.Total.After
+	lines := []string{fmt.Sprintf("Pss + SwapPss %s in %d mappings", text.KB(total.Cost()), total.Mappings)}
+	for _, k := range g.Kinds {
+		lines = append(lines, fmt.Sprintf("  %-10s %s", k.Kind, text.KB(k.After.Cost())))
+	}
+	lines = append(lines, "the largest:")
+	for _, r := range g.Rows[:min(len(g.Rows), toldRows)] {
+		lines = append(lines, fmt.Sprintf("  %10s  %s", text.KB(r.After.Cost()), r.Name))
+	}
+	return lines
+}
+
+func readStatus(c *Case, m *Moment, content []byte) ([]string, error) {
+	s, err := procfs.ParseStatus(content)
+	if err != nil {
+		return nil, err
+	}
+	var lines []string
+	for _, x := range []struct {
+		what string
+		v    known.Int
+	}{{"threads", s.Threads}} {
+		if x.v.Known {
+			lines = append(lines, fmt.Sprintf("%d %s", x.v.N, x.what))
+		}
+	}
+	for _, x := range []struct {
+		what string
+		v    known.Int
+	}{{"virtual size", s.VmSize}, {"resident", s.VmRSS}, {"anonymous", s.RssAnon}, {"of files", s.RssFile}, {"shared", s.RssShmem}, {"in swap", s.VmSwap}} {
+		if x.v.Known {
+			lines = append(lines, fmt.Sprintf("%s %s", text.KB(x.v.N), x.what))
+		}
+	}
+	return lines, nil
+}
+
+// readThreads reads what grep names: /proc/PID/task/TID/comm:NAME.
+func readThreads(c *Case, m *Moment, text []byte) ([]string, error) {
+	for line := range strings.Lines(string(text)) {
+		path, name, ok := strings.Cut(strings.TrimRight(line, "\r\n"), "/comm:")
+		tid, err := strconv.ParseInt(path[strings.LastIndexByte(path, '/')+1:], 10, 64)
+		if ok && err == nil {
+			m.threads = append(m.threads, footprint.Thread{TID: tid, Name: name})
+		}
+	}
+	if len(m.threads) == 0 {
+		return nil, errors.New("there is no thread in it")
+	}
+	g := footprint.CompareThreads(footprint.ThreadReading{}, footprint.ThreadReading{Threads: m.threads})
+	lines := []string{fmt.Sprintf("%d threads in %d groups", g.After, len(g.Groups))}
+	for _, x := range g.Groups[:min(len(g.Groups), toldRows)] {
+		lines = append(lines, fmt.Sprintf("  %5d  %s", x.After, x.Pattern))
+	}
+	return lines, nil
+}
+
+// noName stands for the names of threads of which only the ids are known.
+const noName = "(name not known)"
+
+// readThreadIDs reads a list of ids without names.
+func readThreadIDs(c *Case, m *Moment, text []byte) ([]string, error) {
+	for word := range strings.FieldsSeq(string(text)) {
+		if tid, err := strconv.ParseInt(word, 10, 64); err == nil {
+			m.nameless = append(m.nameless, footprint.Thread{TID: tid, Name: noName})
+		}
+	}
+	return []string{fmt.Sprintf("%d threads, without names", len(m.nameless))}, nil
+}
+
+func readMeminfo(c *Case, m *Moment, text []byte) ([]string, error) {
+	info, err := dumpsys.ParseMeminfo(text)
+	if err != nil {
+		return nil, err
+	}
+	for i := range info.Blocks {
+		b := &info.Blocks[i]
+		if b.PID.Known && b.PID.N != int64(c.Process.PID) {
+			continue
+		}
+		lines := blockLines(b)
+		if len(lines) == 0 {
+			return nil, errors.New("it has no sum of the process")
+		}
+		m.meminfo = b
+		return lines, nil
+	}
+	return nil, errors.New("it has nothing about the process")
+}
+
+func blockLines(b *dumpsys.Block) []string {
+	var lines []string
+	if b.TotalPss.Known {
+		lines = append(lines, "TOTAL PSS "+text.KB(b.TotalPss.N))
+	}
+	for _, d := range dimensions(b) {
+		if d.v.Known {
+			lines = append(lines, fmt.Sprintf("  %-14s %s", d.name, text.KB(d.v.N)))
+		}
+	}
+	for _, name := range []string{"Activities", "Views", "ViewRootImpl", "WebViews"} {
+		if n, ok := b.Objects[name]; ok {
+			lines = append(lines, fmt.Sprintf("  %-14s %d", name, n))
+		}
+	}
+	return lines
+}
+
+type dimension struct {
+	name string
+	v    known.Int
+}
+
+// dimensions are the rows of the App Summary.
+func dimensions(b *dumpsys.Block) []dimension {
+	return []dimension{
+		{"Java Heap", b.JavaHeap}, {"Native Heap", b.NativeHeap}, {"Code", b.Code}, {"Stack", b.Stack},
+		{"Graphics", b.Graphics}, {"Private Other", b.PrivateOther}, {"System", b.System},
+	}
+}

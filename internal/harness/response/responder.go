@@ -1,0 +1,227 @@
+package response
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/analysis/spool"
+	"github.com/leakgate/leakgate/internal/capture/diagnose"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// Responder collects and analyses for one run. Make one with New.
+type Responder struct {
+	dir     string
+	options Options
+	// token names the run's files on devices.
+	token string
+
+	mu sync.Mutex
+	// series are the dumps at marks of each process, grown what was told of those that
+	// ended with their incarnation.
+	series map[place]*series
+	grown  []record.Diagnosis
+}
+
+// place is one process on one device.
+type place struct {
+	device string
+	key    capture.Key
+}
+
+// New makes the responder of a run that is written to dir.
+func New(dir string, o Options) *Responder {
+	var b [5]byte
+	_, _ = rand.Read(b[:]) // never fails since Go 1.24
+	return &Responder{dir: dir, options: o.withDefaults(), token: hex.EncodeToString(b[:]), series: map[place]*series{}}
+}
+
+// Options are those of the run, with what they leave open filled in.
+func (r *Responder) Options() Options { return r.options }
+
+// Order is one diagnosis that is wanted.
+type Order struct {
+	Process capture.Process
+	Level   capture.Level
+	// Recipe is java, native, gpu, thread, unknown, Snapshot or HeapOnly; Kind the kind of
+	// the leak as verdicts name it, empty where there is none.
+	Recipe string
+	Kind   detector.LeakKind
+	// Trigger is why: leak, suspicious, mark, end, final or demand; Mark the mark's text.
+	Trigger, Mark string
+	// T is the moment in seconds since the start of the run.
+	T float64
+	// Expect is about how many bytes a heap dump has, 0 where nobody knows.
+	Expect int64
+	// Before is what was seen of the same incarnation earlier; nil for nothing.
+	Before *Moment
+	// Paused is told when the process is about to be stopped, and when it goes on; nil for
+	// nobody.
+	Paused func(bool)
+}
+
+// Case is what was collected for an order.
+type Case struct {
+	Order
+	// Record is what run.json will have; Analyse completes it.
+	Record record.Diagnosis
+	// Now is what was seen, to compare with later; nil for nothing.
+	Now *Moment
+	// Ended is the device's clock when all was collected: time since boot, 0 if unknown.
+	Ended time.Duration
+	// Unread tells that there is a heap dump that could not be analysed.
+	Unread bool
+	// Left are the paths of files that may still be on the device.
+	Left []string
+
+	// interrupted tells that there is one whose analysis was.
+	interrupted bool
+
+	folder   folder
+	headline string
+}
+
+// leastFree is the free space on the host, in bytes, below which no snapshot is taken: it
+// has some MB, and a night of suspicions has many.
+const leastFree = 32 << 20
+
+// Collect has the device tell what the order is about. The error is a device that does
+// not answer, a folder that cannot be written, or the end of ctx; the case says what was
+// collected until then and is nil only where there is no folder, or no room for a snapshot.
+func (r *Responder) Collect(ctx context.Context, dev capture.Device, facts capture.Facts, o Order) (*Case, error) {
+	recipe, ok := r.options.recipe(o.Recipe)
+	if !ok {
+		return nil, fmt.Errorf("respond to %s of %s: no recipe %q", o.Kind, o.Process.Name, o.Recipe)
+	}
+	if n, err := free(r.dir); o.Recipe == Snapshot && err == nil && n < leastFree {
+		return nil, fmt.Errorf("snapshot of %s: the host's disk has only %s free, which the samples need", o.Process.Name, text.Size(n))
+	}
+	dir, err := r.newFolder(o)
+	if err != nil {
+		return nil, r.hostless(err)
+	}
+	c := &Case{Order: o, folder: dir, Record: record.Diagnosis{
+		Device: dev.Serial(), User: o.Process.User, Process: o.Process.Name, PID: o.Process.PID,
+		T: o.T, Trigger: o.Trigger, Mark: o.Mark, Kind: o.Kind, Recipe: o.Recipe,
+		Folder: dir.name, Outcome: record.DiagnosisInterrupted, Keep: string(r.options.Keep),
+		Steps: []record.Collected{}, Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{},
+	}}
+	// A kill leaves no line about the folder: this tells what may stay in it.
+	_ = c.write() // and once more below, where its error is told
+	d, err := diagnose.Diagnose(ctx, dev, facts, diagnose.Request{
+		Process: o.Process, Recipe: recipe, Level: o.Level, Dir: dir.path, Run: r.token,
+		HostFree: func() (int64, error) { return free(dir.path) },
+		Expect:   o.Expect, Paused: o.Paused,
+	})
+	c.Ended = d.Ended
+	for _, s := range d.Steps {
+		if s.Left != "" {
+			c.Left = append(c.Left, s.Left)
+		}
+	}
+	err = errors.Join(err, dir.open(d.Steps))
+	c.Record.Took, c.Record.Steps, c.Record.Outcome = seconds(d.Took), collected(recipe, d, dir), outcome(d, err)
+	if err != nil && ctx.Err() == nil { // the outcome tells of the other
+		c.warn(err)
+	}
+	return c, r.hostless(errors.Join(err, c.write()))
+}
+
+// Headline is what a case says first: the leak, or what grew.
+func (c *Case) Headline() string {
+	if c.Recipe == Snapshot && len(c.Record.Summary) > 0 {
+		files := 0
+		for _, s := range c.Record.Steps {
+			if s.File != "" {
+				files++
+			}
+		}
+		return fmt.Sprintf("snapshot to compare with: %d artifacts", files)
+	}
+	if c.headline != "" {
+		return c.headline
+	}
+	return "nothing to tell"
+}
+
+func free(dir string) (int64, error) {
+	n, ok := spool.FreeBytes(dir)
+	if !ok {
+		return 0, errors.New("the free space is not known")
+	}
+	return n, nil
+}
+
+// collected are the steps as run.json has them.
+func collected(recipe diagnose.Recipe, d diagnose.Diagnosis, dir folder) []record.Collected {
+	proves := map[string]string{}
+	for _, s := range recipe.Steps {
+		proves[s.Name] = s.Proves
+	}
+	out := make([]record.Collected, len(d.Steps))
+	for i, s := range d.Steps {
+		out[i] = record.Collected{
+			Step: s.Step, Ending: string(s.Ending), File: s.File, Bytes: s.Bytes,
+			Proves: text.Head(proves[s.Step], maxWords), Note: text.Head(dir.hostless(s.Note), maxWords), Reasons: reasons(s.Reasons, dir), Took: seconds(s.Took),
+		}
+	}
+	return out
+}
+
+// reasons are the first of those why no better way was taken, in few words.
+func reasons(all []string, dir folder) []string {
+	var out []string
+	for _, reason := range all[:min(len(all), maxReasons)] {
+		out = append(out, text.Head(dir.hostless(reason), maxWords))
+	}
+	return out
+}
+
+// outcome is the word for all steps together.
+func outcome(d diagnose.Diagnosis, err error) string {
+	whole, some := true, false
+	for _, s := range d.Steps {
+		whole = whole && s.Ending == diagnose.Complete
+		some = some || s.File != ""
+	}
+	switch {
+	case err != nil:
+		return record.DiagnosisInterrupted
+	case !some:
+		return record.DiagnosisNothing
+	case !whole:
+		return record.DiagnosisDegraded
+	}
+	return record.DiagnosisComplete
+}
+
+func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
+
+const (
+	// maxWarnings and maxText bound what a record holds of what others say, maxReasons and
+	// maxWords what it does of each step.
+	maxWarnings = 50
+	maxText     = 500
+	maxReasons  = 5
+	maxWords    = 240
+)
+
+func (c *Case) warn(err error) { c.warnText(err.Error()) }
+
+// warnText warns once: an analysis that was interrupted is made again.
+func (c *Case) warnText(warning string) {
+	warning = text.Tail(c.folder.hostless(warning), maxText)
+	if len(c.Record.Warnings) < maxWarnings && !slices.Contains(c.Record.Warnings, warning) {
+		c.Record.Warnings = append(c.Record.Warnings, warning)
+	}
+}

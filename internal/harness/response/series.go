@@ -1,0 +1,149 @@
+package response
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/analysis/growth"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// series are the dumps of one incarnation of a process that were taken at marks.
+type series struct {
+	process capture.Process
+	device  string
+	growth  *analysis.GrowthSeries
+	dumps   int
+	// t is the moment of the latest dump, in seconds since the start of the run.
+	t float64
+}
+
+// toldPlaces bounds the places of a record that grow.
+const toldPlaces = 10
+
+// addToSeries has a dump that was taken at a mark compared with those before. Objects of
+// a process that has restarted are compared with nothing.
+func (r *Responder) addToSeries(ctx context.Context, c *Case, file string) {
+	at := place{c.Record.Device, c.Process.Key()}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.series[at]
+	if s != nil && !s.process.Same(c.Process) {
+		if err := r.tellGrowth(s); err != nil {
+			c.warn(err)
+		}
+		s = nil
+	}
+	if s == nil {
+		s = &series{process: c.Process, device: c.Record.Device, growth: analysis.NewGrowthSeries(1)}
+		r.series[at] = s
+	}
+	f, size, err := open(c.folder.in(file))
+	if err == nil {
+		err = s.growth.Add(ctx, c.Record.Folder+"/"+file, f, size, r.heapOptions())
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		c.warn(fmt.Errorf("compare %s with the dumps at earlier marks: %w", file, err))
+		return
+	}
+	s.dumps, s.t = s.dumps+1, c.T
+}
+
+// Growth says what grew in every dump that was taken at marks, for each process that has
+// two or more of one incarnation. It is called once all cases are analysed.
+func (r *Responder) Growth() ([]record.Diagnosis, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var errs []error
+	for _, at := range slices.SortedFunc(maps.Keys(r.series), place.compare) {
+		errs = append(errs, r.tellGrowth(r.series[at]))
+	}
+	out := r.grown
+	r.series, r.grown = map[place]*series{}, nil
+	return out, errors.Join(errs...)
+}
+
+func (p place) compare(q place) int {
+	return cmp.Or(strings.Compare(p.device, q.device), strings.Compare(p.key.Name, q.key.Name), cmp.Compare(p.key.User, q.key.User))
+}
+
+// tellGrowth keeps what grew in a series, if it has two dumps. Series hold much memory.
+func (r *Responder) tellGrowth(s *series) error {
+	if s.dumps < 2 {
+		return nil
+	}
+	d, err := r.writeGrowth(s)
+	if err == nil {
+		r.grown = append(r.grown, d)
+	}
+	return err
+}
+
+func (r *Responder) writeGrowth(s *series) (record.Diagnosis, error) {
+	began := time.Now()
+	report := s.growth.Report(topClasses)
+	dir, err := r.newFolder(Order{Process: s.process, Recipe: "growth"})
+	if err != nil {
+		return record.Diagnosis{}, err
+	}
+	c := &Case{Order: Order{Process: s.process}, folder: dir, Record: record.Diagnosis{
+		Device: s.device, User: s.process.User, Process: s.process.Name, PID: s.process.PID, T: s.t,
+		Trigger: record.TriggerMarks, Recipe: "growth", Folder: dir.name, Outcome: record.DiagnosisComplete, Keep: string(r.options.Keep), Analysed: true,
+		Steps: []record.Collected{}, Findings: growing(report), Warnings: []string{},
+	}}
+	for _, text := range report.Warnings {
+		c.warnText(text)
+	}
+	lines := textLines(reporters.WriteGrowth, report)
+	c.Record.Summary = bounded(append([]string{fmt.Sprintf("%d dumps at marks: %s in every one of them", s.dumps, text.Count(report.Found, "place grew", "places grew"))}, lines...))
+	encoded, err := json.MarshalIndent(report, "", "  ")
+	if err != nil {
+		return c.Record, fmt.Errorf("encode growth.json: %w", err)
+	}
+	if err := record.WriteWhole(dir.in("growth.json"), append(encoded, '\n')); err != nil {
+		return c.Record, err
+	}
+	if err := dir.text("summary.txt", lines); err != nil {
+		return c.Record, err
+	}
+	c.Record.Analysis = seconds(time.Since(began))
+	c.fit()
+	return c.Record, c.write()
+}
+
+func growing(r *analysis.Growth) []record.Finding {
+	out := []record.Finding{}
+	for i := range r.Growth[:min(len(r.Growth), toldPlaces)] {
+		p := &r.Growth[i]
+		f := record.Finding{What: "growing", Name: reporters.PlaceName(p), CountDelta: new(p.Delta), BytesDelta: new(p.GrowthBytes)}
+		if n := len(p.RetainedBytes); n > 0 {
+			f.Bytes = new(p.RetainedBytes[n-1])
+		}
+		for _, s := range p.Path {
+			f.Trace = append(f.Trace, stepText(s))
+		}
+		f.Trace = cut(f.Trace, "growth.json")
+		out = append(out, f)
+	}
+	return out
+}
+
+func stepText(s growth.Step) string {
+	name := s.Name
+	if s.Owner != "" {
+		name = s.Owner + "." + name
+	}
+	return text.Tail(name+" -> "+s.Class, maxText)
+}
