@@ -7,8 +7,8 @@
 // ([Verdict]). The rules are a [Policy]. "robust", the default, looks every five minutes
 // while a run goes on and reads all of it again when it ends: docs/detector.md in this
 // project tells its rules, their reasons and how often they are wrong. "article" follows
-// section 5 of an article on leak detection in Android stress tests, with every reading
-// that the article leaves open as a named option: docs/article.md.
+// section 5 of an article on leak detection in Android stress tests, read in one way
+// where the article leaves several open: docs/article.md.
 //
 // The package does no I/O, starts no goroutine, reads no clock and logs nothing: the
 // same inputs give the same answers, so a recorded run can be judged again. It never

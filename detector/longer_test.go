@@ -1,0 +1,29 @@
+package detector
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestLongerRun holds the advice to what it promises: a run of that length, a quarter
+// longer than necessary, is long enough to prove a leak of the rate, and longer than
+// the run that could not.
+func TestLongerRun(t *testing.T) {
+	for _, rate := range []float64{0, 1, 2.5, 5, 10, 20, 50, 120, 600} {
+		for _, present := range []time.Duration{30 * time.Minute, time.Hour, 4 * time.Hour, 12 * time.Hour} {
+			words := strings.SplitN(strings.TrimPrefix(longerText(rate, present), "a run of "), ",", 2)
+			advised, err := time.ParseDuration(strings.NewReplacer(" min", "m", " ", "").Replace(words[0]))
+			if err != nil {
+				t.Fatalf("%g MB/h after %v: %v", rate, present, err)
+			}
+			hours := advised.Hours()
+			if grows := max(rate, leastGrowth/8) * hours; grows < needed(hours) {
+				t.Errorf("%g MB/h after %v: grows %.0f MB in %v, a proof needs %.0f", rate, present, grows, advised, needed(hours))
+			}
+			if advised <= present || hours > 1.25*max(8, present.Hours())+0.1 {
+				t.Errorf("%g MB/h after %v: advises %v", rate, present, advised)
+			}
+		}
+	}
+}
