@@ -3,62 +3,57 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"slices"
 
+	"github.com/spf13/cobra"
+
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/internal/analysis/spool"
-	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters"
 )
 
-func analyzeVerb() verb {
-	return verb{
-		name: "analyze", args: "DUMP [flags]",
-		summary: "what a heap dump holds: leaks, classes, dominators, bitmaps, threads",
-		help: `Reads a heap dump (.hprof of Android or a JVM, plain or packed by gzip or zstd; "-" is
-standard input) and says what is in it: what leaks and who holds it, the classes that retain most, the objects that
-dominate most with what is below them, bitmaps, strings, threads, activities. Retained
-is what would go if all objects of a class, or one object, went. Bytes are those of the
-dump, Java and registered native memory apart.
+func analyzeCommand(c *console) *cobra.Command {
+	f := analyzeFlags{top: defaultTop}
+	cmd := &cobra.Command{
+		Use: "analyze DUMP", GroupID: groupDump,
+		Short: "report leaks, classes, dominators, bitmaps and threads",
+		Long: `Report what a heap dump of Android or a JVM holds: what leaks and which references keep
+it alive, the classes and objects that retain most, bitmaps, strings, threads and
+activities. The retained size of an object is what would be freed with it.
 
-A dump that ends early is analysed as far as it goes, and said to be cut. A damaged one
-is an error with exit code 6, unless --partial is given.`,
-		example: "adb exec-out cat /data/local/tmp/app.hprof | leakgate analyze - --top 50",
-		flags: func(fs *flag.FlagSet) func(console, []string) int {
-			f := analyzeFlags{dumpFlags: dumpFlags{verb: "analyze"}}
-			f.declare(fs)
-			fs.IntVar(&f.top, "top", 30, "`NUMBER` of classes and dominators to print; 30 by default")
-			fs.StringVar(&f.only, "only", "", "`histogram` counts objects and their bytes in one quick pass, without retained sizes")
-			fs.Var(&f.leaking, "leaking-class", "take every instance of exactly this `CLASS`, and nothing else, as leaking; may be repeated")
-			fs.StringVar(&f.failOn, "fail-on", "", "`leak` ends with exit code 1 where the app leaks; leaks of the platform do not count")
-			fs.BoolVar(&f.strings, "strings", false, "compare all strings also in a dump that has more than a phone")
-			return f.analyze
-		},
+DUMP may be compressed by gzip or zstd; "-" is standard input. A truncated dump is
+analyzed as far as it goes, with a warning. A damaged one is an error, unless
+--partial is given.`,
+		Example: `  leakgate analyze shop.hprof --mapping build/mapping.txt
+  leakgate analyze shop.hprof --leaking-class com.shop.Cart --json
+  adb exec-out cat /data/local/tmp/shop.hprof | leakgate analyze - --top 50`,
+		Annotations: manual{exits: `0 the dump was analyzed, whatever it holds
+1 the app leaks, with --fail-on leak
+` + dumpExits, page: "docs/formats/analysis.md"}.annotations(),
+		ValidArgsFunction: completeFiles(dumpExtensions...),
+		RunE:              c.run(f.analyze),
 	}
+	flags := cmd.Flags()
+	f.declare(flags)
+	flags.Var(number(&f.top, "N", 0), "top", "number of classes and of dominators to print")
+	flags.Var(choice(&f.only, "WHAT", "histogram"), "only", "count objects and bytes in one quick pass, without leaks and retained sizes")
+	flags.Var(list{&f.leaking, "CLASS", false}, "leaking-class", "take the instances of exactly this class, and nothing else, as leaking (repeatable)")
+	flags.Var(choice(&f.failOn, "WHAT", "leak"), "fail-on", "exit with 1 if the app leaks; known leaks of Android do not count")
+	flags.BoolVar(&f.strings, "strings", false, "compare all strings even if there are more than on a phone")
+	return cmd
 }
+
+// defaultTop is how many rows of a list are printed.
+const defaultTop = 30
 
 type analyzeFlags struct {
 	dumpFlags
 	top     int
 	only    string
 	strings bool
-	leaking names
+	leaking []string
 	failOn  string
-}
-
-// names is a flag that may be given several times.
-type names []string
-
-func (n *names) String() string { return "" }
-
-func (n *names) Set(text string) error {
-	if text == "" {
-		return errors.New("write a name")
-	}
-	*n = append(*n, text)
-	return nil
 }
 
 // errLeaks ends the program with the exit code of a gate that failed.
@@ -67,15 +62,9 @@ var errLeaks = errors.New("the app leaks")
 func (f *analyzeFlags) analyze(c console, args []string) int {
 	switch {
 	case len(args) != 1:
-		return analyzeVerb().wrong(c, fmt.Errorf("%d files; name one heap dump, or - for standard input", len(args)))
-	case f.top < 0:
-		return analyzeVerb().wrong(c, errors.New("--top: write a number from 0 on"))
-	case f.only != "" && f.only != "histogram":
-		return analyzeVerb().wrong(c, fmt.Errorf("--only: %q is unknown; write histogram", text.Printable(f.only)))
-	case f.failOn != "" && f.failOn != "leak":
-		return analyzeVerb().wrong(c, fmt.Errorf("--fail-on: %q is unknown; write leak", text.Printable(f.failOn)))
+		return c.usage(fmt.Errorf("%d files: name one heap dump, or - for standard input", len(args)))
 	case f.only != "" && (f.failOn != "" || len(f.leaking) > 0):
-		return analyzeVerb().wrong(c, errors.New("--only histogram looks for no leaks; leave it out, or --fail-on and --leaking-class"))
+		return c.usage(errors.New("--only histogram does not look for leaks: remove it, or --fail-on and --leaking-class"))
 	}
 	return f.run(c, args[0], func(ctx context.Context, file *spool.File, o analysis.Options) error {
 		o.Top, o.AllStrings, o.LeakingClasses = f.top, f.strings, f.leaking

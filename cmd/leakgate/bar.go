@@ -33,8 +33,11 @@ const (
 	cells   = 24
 )
 
-func newBar(w io.Writer) *bar {
-	w = drawable(w)
+func newBar(c console) *bar {
+	w := drawable(c.err)
+	if c.quiet {
+		w = io.Discard
+	}
 	return barOn(w, terminalWidth(w))
 }
 

@@ -1,75 +1,99 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
-	"regexp"
-	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/leakgate/leakgate/internal/harness/config"
+	"github.com/leakgate/leakgate/internal/harness/lease"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
-// The exit codes that verbs share; those of a run are monitor's.
+// The exit codes that all commands share; those of a run are record's.
 const (
 	exitOK    = 0
 	exitUsage = 2
 )
 
-// console is what a verb reads and writes: machine forms and verdicts on out,
+// The variables of the environment that stand for a flag or a setting of the program.
+// All other flags have none: child processes inherit variables, and one that is meant
+// for a run would change the commands that its workload calls.
+const (
+	profileVariable = "LEAKGATE_PROFILE"
+	waitVariable    = "LEAKGATE_WAIT"
+	noColorVariable = "NO_COLOR"
+)
+
+// console is what a command reads and writes: machine forms and verdicts on out,
 // everything else on err.
 type console struct {
-	in     io.Reader
-	out    io.Writer
-	err    io.Writer
-	getenv func(string) (string, bool)
+	in      io.Reader
+	out     io.Writer
+	err     io.Writer
+	getenv  func(string) (string, bool)
+	environ []string // NAME=value
 	// dial, where not nil, is the only way to the adb server.
 	dial func(context.Context) (net.Conn, error)
-	// variables are the flags that variables of the environment have set.
-	variables []string
+
+	command *cobra.Command
+	verb    string // such as "config print"
+
+	quiet, verbose, noColor bool
 }
 
-// named is a flag as the user has given it: itself, or the variable that stands in for it.
-func (c console) named(flagName string) string {
-	if slices.Contains(c.variables, flagName) {
-		return environmentName(flagName)
+// variable returns the value of a variable of the environment, "" if it is not set.
+func (c console) variable(name string) string {
+	if c.getenv == nil {
+		return ""
 	}
-	return "--" + flagName
+	value, _ := c.getenv(name)
+	return value
 }
 
-// shortest is the length from which on a value in a message is taken for that of a flag.
-const shortest = 3
+// colored reports whether text on a terminal may have colors (https://no-color.org).
+func (c console) colored() bool {
+	return !c.noColor && c.variable(noColorVariable) == "" && c.variable("TERM") != "dumb"
+}
 
-// blamed tells which of the flags that a message is about come from variables of the
-// environment: nobody finds them on the command line.
-func (c console) blamed(message string) string {
-	text := ""
-	for _, name := range c.variables {
-		value, _ := c.getenv(environmentName(name))
-		told := regexp.MustCompile("--" + regexp.QuoteMeta(name) + `(?:[^a-z-]|$)`).MatchString(message)
-		if told || len(value) >= shortest && strings.Contains(message, value) {
-			text += fmt.Sprintf("; --%s comes from the variable %s", name, environmentName(name))
-		}
+// problem prints an error or a warning.
+func (c console) problem(format string, args ...any) {
+	fmt.Fprintf(c.err, "%s: %s\n", c.name(), fmt.Sprintf(format, args...))
+}
+
+// note prints progress or advice, which --quiet suppresses.
+func (c console) note(format string, args ...any) {
+	if !c.quiet {
+		c.problem(format, args...)
 	}
-	return text
 }
 
-// trackingWriter remembers whether anything was written.
-type trackingWriter struct {
-	io.Writer
-	bytes atomic.Bool
+// detail prints what only --verbose shows.
+func (c console) detail(format string, args ...any) {
+	if c.verbose {
+		c.problem(format, args...)
+	}
 }
 
-func (t *trackingWriter) Write(p []byte) (int, error) {
-	t.bytes.Store(true)
-	return t.Writer.Write(p)
+// name is the command as messages name it.
+func (c console) name() string { return strings.TrimSpace("leakgate " + c.verb) }
+
+// usage prints an error of the command line and returns its exit code.
+func (c console) usage(err error) int {
+	c.problem("%v", err)
+	if !c.quiet && c.command != nil {
+		fmt.Fprintf(c.err, "Usage: %s\nRun `%s --help` for flags and examples.\n", c.command.UseLine(), c.command.CommandPath())
+	}
+	return exitUsage
 }
 
 // wrote reports whether anything was written to standard output.
@@ -88,244 +112,242 @@ func (c console) onTerminal() bool {
 	return ok
 }
 
-// verb is one word of the command line.
-type verb struct {
-	name, args, summary, help, example string
-	// flags declares the verb's flags and gives the function that does the work.
-	flags func(*flag.FlagSet) func(console, []string) int
+// trackingWriter remembers whether anything was written.
+type trackingWriter struct {
+	io.Writer
+	bytes atomic.Bool
 }
 
-func verbs() []verb {
-	return []verb{runVerb(), watchVerb(), demoVerb(), diagnoseVerb(), markVerb(), reportVerb(), replayVerb(), analyzeVerb(), objectsVerb(), pathsVerb(), diffVerb(), growthVerb(), stripVerb(), parseVerb(), doctorVerb(), configVerb(), versionVerb()}
+func (t *trackingWriter) Write(p []byte) (int, error) {
+	t.bytes.Store(true)
+	return t.Writer.Write(p)
 }
 
-// call runs one command line and gives the exit code.
+// exitCode ends a command that has printed its errors itself.
+type exitCode int
+
+func (e exitCode) Error() string { return "exit code " + strconv.Itoa(int(e)) }
+
+// run makes a command of a function that prints its errors and returns an exit code.
+func (c *console) run(do func(console, []string) int) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if c.quiet && c.verbose {
+			return errors.New("--quiet and --verbose exclude each other")
+		}
+		c.enter(cmd)
+		began := time.Now()
+		code := do(*c, args)
+		c.detail("took %s, %s peak memory", time.Since(began).Round(time.Millisecond), text.Size(peakMemory()))
+		if code != exitOK {
+			return exitCode(code)
+		}
+		return nil
+	}
+}
+
+func (c *console) enter(cmd *cobra.Command) {
+	c.command = cmd
+	c.verb = strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), "leakgate"), " ")
+}
+
+// call runs one command line and returns the exit code.
 func call(args []string, c console) int {
 	c.out = &trackingWriter{Writer: c.out}
-	if len(args) == 0 {
-		usage(c.err)
-		return exitUsage
-	}
-	switch args[0] {
-	case "help", "-h", "-help", "--help":
-		if len(args) > 1 {
-			return callVerb(args[1], []string{"--help"}, c)
-		}
-		usage(c.out)
+	root := newRoot(&c)
+	root.SetArgs(append([]string{}, args...)) // nil would stand for those of the process
+	root.SetIn(c.in)
+	root.SetOut(c.out)
+	root.SetErr(c.err)
+	cmd, err := root.ExecuteC()
+	if err == nil {
 		return exitOK
-	case "--version", "-version":
-		return callVerb("version", args[1:], c)
 	}
-	return callVerb(args[0], args[1:], c)
+	if code, ok := errors.AsType[exitCode](err); ok {
+		return int(code)
+	}
+	c.enter(cmd)
+	return c.usage(err)
 }
 
-func callVerb(name string, args []string, c console) int {
-	var names []string
-	for _, v := range verbs() {
-		if v.name == name {
-			return v.call(args, c)
+// The groups of commands in the help.
+const (
+	groupWatch   = "watch"
+	groupDump    = "dump"
+	groupRecords = "records"
+	groupHost    = "host"
+)
+
+func newRoot(c *console) *cobra.Command {
+	var version bool
+	root := &cobra.Command{
+		Use:   "leakgate COMMAND",
+		Short: "Finds memory leaks in Android apps under test.",
+		Long: `leakgate finds memory leaks in Android apps under test: it watches the memory of
+their processes, decides whether one leaks, and collects the evidence.`,
+		Example: `  leakgate demo
+  leakgate watch --process 'com.shop*' --for 2h
+  leakgate analyze shop.hprof --mapping build/mapping.txt`,
+		Annotations: manual{page: "README.md", environment: true}.annotations(),
+		Args:        cobra.ArbitraryArgs, SilenceErrors: true, SilenceUsage: true, DisableFlagsInUseLine: true,
+	}
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case version:
+			return c.run(func(c console, _ []string) int { return printVersion(c, false) })(cmd, args)
+		case len(args) > 0:
+			return unknownCommand(cmd, args[0])
 		}
-		names = append(names, v.name)
+		writeHelp(c.err, cmd)
+		return exitCode(exitUsage)
 	}
-	fmt.Fprintf(c.err, "leakgate: unknown verb %q%s; `leakgate help` lists the verbs\n", name, meant(name, names, ""))
-	return exitUsage
+	root.Flags().BoolVar(&version, "version", false, "print the version")
+	flags := root.PersistentFlags()
+	flags.BoolP("help", "h", false, "show the help of a command")
+	flags.BoolVar(&c.noColor, "no-color", false, "print no colors (also with the variable NO_COLOR)")
+	flags.BoolVarP(&c.quiet, "quiet", "q", false, "print verdicts and errors only, no progress or advice")
+	flags.BoolVarP(&c.verbose, "verbose", "v", false, "print devices, phases and timings too")
+	root.AddGroup(
+		&cobra.Group{ID: groupWatch, Title: "Watch an app:"},
+		&cobra.Group{ID: groupDump, Title: "Read heap dumps:"},
+		&cobra.Group{ID: groupRecords, Title: "Records and configuration:"},
+		&cobra.Group{ID: groupHost, Title: "This computer:"},
+	)
+	root.AddCommand(
+		runCommand(c), watchCommand(c), diagnoseCommand(c), markCommand(c),
+		analyzeCommand(c), objectsCommand(c), pathsCommand(c), diffCommand(c), growthCommand(c), stripCommand(c),
+		replayCommand(c), reportCommand(c), parseCommand(c), configCommand(c),
+		demoCommand(c), doctorCommand(c), completionCommand(c), versionCommand(c),
+	)
+	root.SetHelpCommand(helpCommand(c))
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { writeHelp(cmd.OutOrStdout(), cmd) })
+	root.SetFlagErrorFunc(flagError)
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	completeChoices(root)
+	return root
 }
 
-// meant suggests the nearest word, or nothing.
-func meant(word string, words []string, prefix string) string {
+// helpCommand replaces cobra's, which has no exit code for a command that does not exist.
+func helpCommand(c *console) *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND]", GroupID: groupHost, DisableFlagsInUseLine: true,
+		Short:       "show the help of a command",
+		Long:        "Show the help of leakgate or of one of its commands, as --help does.",
+		Example:     "  leakgate help watch\n  leakgate help config print",
+		Annotations: manual{exits: "0 the help was printed\n2 there is no such command"}.annotations(),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			of, _, err := cmd.Root().Find(args)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return commandNames(of), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			of, rest, err := cmd.Root().Find(args)
+			if err != nil {
+				return err
+			}
+			if len(rest) > 0 {
+				return unknownCommand(of, rest[0])
+			}
+			return of.Help()
+		},
+	}
+}
+
+func commandNames(cmd *cobra.Command) []string {
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() || sub.Name() == "help" {
+			names = append(names, sub.Name())
+		}
+	}
+	return names
+}
+
+func unknownCommand(of *cobra.Command, name string) error {
+	names := commandNames(of)
+	if len(names) == 0 {
+		return fmt.Errorf("%s has no command %q", of.CommandPath(), name)
+	}
+	if near := suggestion(name, names, ""); near != "" {
+		return fmt.Errorf("unknown command %q%s", name, near)
+	}
+	if of.HasParent() {
+		return fmt.Errorf("unknown command %q: want %s", name, alternatives(names))
+	}
+	return fmt.Errorf("unknown command %q: `leakgate help` lists the commands", name)
+}
+
+// suggestion asks whether the nearest word was meant; empty if there is none.
+func suggestion(word string, words []string, prefix string) string {
 	if near, ok := config.Nearest(word, words); ok {
 		return fmt.Sprintf(" (did you mean %s%s?)", prefix, near)
 	}
 	return ""
 }
 
-func usage(w io.Writer) {
-	fmt.Fprint(w, "leakgate finds memory leaks in Android apps while tests run.\n\nusage: leakgate VERB [flags]\n\n")
-	for _, v := range verbs() {
-		fmt.Fprintf(w, "  %-9s %s\n", v.name, v.summary)
+// flagError words the errors of the flag parser.
+func flagError(cmd *cobra.Command, err error) error {
+	if args := cmd.Flags().Args(); cmd.HasSubCommands() && len(args) > 0 {
+		return unknownCommand(cmd, args[0]) // whose flags are not known either
 	}
-	fmt.Fprint(w, "\n`leakgate VERB --help` tells more, with an example. `leakgate demo` needs no device.\n")
-}
-
-func (v verb) call(args []string, c console) int {
-	fs := flag.NewFlagSet(v.name, flag.ContinueOnError)
-	fs.SetOutput(io.Discard)
-	work := v.flags(fs)
-	rest, err := parseFlags(fs, args)
-	if errors.Is(err, flag.ErrHelp) {
-		v.tell(c.out, fs)
-		return exitOK
+	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		return unknownFlag(cmd.Flags(), e)
 	}
-	if err == nil {
-		c.variables, err = fromEnvironment(fs, c.getenv)
-	}
-	if err != nil {
-		return v.wrong(c, err)
-	}
-	return work(c, rest)
-}
-
-// wrong tells a usage error.
-func (v verb) wrong(c console, err error) int {
-	fmt.Fprintf(c.err, "leakgate %s: %v%s\nusage: leakgate %s %s; `leakgate %s --help` tells more\n", v.name, err, c.blamed(err.Error()), v.name, v.args, v.name)
-	return exitUsage
-}
-
-func (v verb) tell(w io.Writer, fs *flag.FlagSet) {
-	fmt.Fprintf(w, "usage: leakgate %s %s\n\n%s\n\n", v.name, v.args, v.help)
-	fs.VisitAll(func(f *flag.Flag) {
-		kind, text := flag.UnquoteUsage(f)
-		fmt.Fprintf(w, "  --%-18s %s (%s)\n", strings.TrimSpace(f.Name+" "+kind), text, environmentName(f.Name))
-	})
-	fmt.Fprintf(w, "\nexample:\n  %s\n", v.example)
-}
-
-// single is a flag of one value while the command line is read.
-type single struct {
-	flag.Value
-	name  string
-	given *string
-	twice error
-}
-
-func (s *single) Set(text string) error {
-	if s.given != nil {
-		s.twice = fmt.Errorf("--%s is given twice, as %q and as %q; it takes one value", s.name, *s.given, text)
-		return s.twice
-	}
-	s.given = &text
-	return s.Value.Set(text)
-}
-
-// onlyOnce lets the flags of one value refuse a second one, until done is called. It gives the
-// first that has.
-func onlyOnce(fs *flag.FlagSet) (done func() error) {
-	var all []*single
-	fs.VisitAll(func(f *flag.Flag) {
-		_, several := f.Value.(*list)
-		if b, ok := f.Value.(interface{ IsBoolFlag() bool }); several || ok && b.IsBoolFlag() {
-			return
+	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		cause := e.Unwrap()
+		if e.GetFlag().Value.Type() == "bool" {
+			cause = invalid(e.GetValue(), "true or false")
 		}
-		s := &single{Value: f.Value, name: f.Name}
-		f.Value, all = s, append(all, s)
-	})
-	return func() error {
-		var err error
-		for _, s := range all {
-			fs.Lookup(s.name).Value = s.Value
-			err = cmp.Or(err, s.twice)
-		}
-		return err
+		return fmt.Errorf("--%s: %w", e.GetFlag().Name, cause)
 	}
+	if e, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
+		return fmt.Errorf("--%s needs a value: write --%[1]s %s", e.GetSpecifiedName(), e.GetFlag().Value.Type())
+	}
+	return err
 }
 
-// parseFlags parses flags wherever they stand among the arguments.
-func parseFlags(fs *flag.FlagSet, args []string) ([]string, error) {
-	done := onlyOnce(fs)
-	rest, err := parseAnywhere(fs, args)
-	if twice := done(); twice != nil {
-		return nil, twice
-	}
-	if err != nil {
-		return nil, flagError(fs, err)
-	}
-	return rest, nil
-}
-
-func parseAnywhere(fs *flag.FlagSet, args []string) ([]string, error) {
-	var rest []string
-	for {
-		if err := fs.Parse(args); err != nil {
-			return nil, err
-		}
-		if fs.NArg() == 0 {
-			return rest, nil
-		}
-		// Parse stops at the first argument that is no flag, or after "--".
-		done := len(args) - fs.NArg()
-		if done > 0 && args[done-1] == "--" {
-			return append(rest, fs.Args()...), nil
-		}
-		rest = append(rest, fs.Arg(0))
-		args = fs.Args()[1:]
-	}
-}
-
-// flagError says what package flag says, in the words of the command line.
-func flagError(fs *flag.FlagSet, err error) error {
-	if errors.Is(err, flag.ErrHelp) {
-		return err
-	}
-	if invalid := badValue.FindStringSubmatch(err.Error()); invalid != nil {
-		return fmt.Errorf("--%s: %s is no value of it%s", invalid[2], invalid[1], wanted(fs.Lookup(invalid[2])))
-	}
-	name, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
-	if !ok {
-		return errors.New(strings.NewReplacer("for flag -", "for flag --", "flag needs an argument: -", "flag needs an argument: --").Replace(err.Error()))
-	}
-	name = strings.TrimPrefix(name, "-")
+func unknownFlag(fs *pflag.FlagSet, e *pflag.NotExistError) error {
 	var names []string
-	fs.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
-	return fmt.Errorf("unknown flag --%s%s", name, meant(name, names, "--"))
-}
-
-// badValue is what package flag says of a number, a duration or a boolean that it cannot
-// read, with the value and the flag. It says as little of those as fs.Set does.
-var badValue = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-([^ ]+): (?:parse error|value out of range)$`)
-
-// wanted says what to write as the value of a flag.
-func wanted(f *flag.Flag) string {
-	getter, ok := f.Value.(flag.Getter)
-	if !ok {
-		return ""
+	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	// pflag takes a word behind one dash for several flags of one letter.
+	if short := e.GetSpecifiedShortnames(); short != "" {
+		name, _, _ := strings.Cut(short, "=")
+		return fmt.Errorf("unknown flag -%s%s", name, suggestion(name, names, "--"))
 	}
-	switch getter.Get().(type) {
-	case bool:
-		return "; write true or false"
-	case time.Duration:
-		return "; write a time with its unit, such as 90s or 5m"
-	case float64:
-		return "; write a number"
-	case int, uint, int64, uint64:
-		return "; write a whole number, such as 30"
+	return fmt.Errorf("unknown flag --%s%s", e.GetSpecifiedName(), suggestion(e.GetSpecifiedName(), names, "--"))
+}
+
+// wantsToWait reports whether --wait or its variable is given.
+func (c console) wantsToWait(flag bool) (bool, error) {
+	text := c.variable(waitVariable)
+	if flag || text == "" {
+		return flag, nil
 	}
-	return ""
-}
-
-// environmentName is the variable that stands in for a flag.
-func environmentName(flagName string) string {
-	return "LEAKGATE_" + strings.ToUpper(strings.ReplaceAll(flagName, "-", "_"))
-}
-
-// fromEnvironment sets the flags that the command line leaves out, and names those that it
-// has set.
-func fromEnvironment(fs *flag.FlagSet, getenv func(string) (string, bool)) (variables []string, err error) {
-	given := map[string]bool{}
-	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	fs.VisitAll(func(f *flag.Flag) {
-		value, ok := getenv(environmentName(f.Name))
-		if given[f.Name] || !ok || err != nil {
-			return
-		}
-		if serr := fs.Set(f.Name, value); serr != nil {
-			err = fmt.Errorf("environment variable %s: %q: %w%s", environmentName(f.Name), value, serr, wanted(f))
-			return
-		}
-		variables = append(variables, f.Name)
-	})
-	return variables, err
-}
-
-// list is a flag that may be given several times, or once with commas.
-type list []string
-
-func (l *list) String() string { return strings.Join(*l, ",") }
-
-func (l *list) Set(text string) error {
-	for word := range strings.SplitSeq(text, ",") {
-		if word = strings.TrimSpace(word); word != "" {
-			*l = append(*l, word)
-		}
+	wait, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, fmt.Errorf("environment %s: %w", waitVariable, invalid(text, "true or false"))
 	}
-	return nil
+	return wait, nil
+}
+
+// warnOfVariables names the variables that leakgate does not read and that look like a
+// slip of one that it does.
+func (c console) warnOfVariables() {
+	for _, slip := range config.Misspelled(c.environ, profileVariable, waitVariable, lease.FolderVariable) {
+		c.problem("warning: the variable %s has no effect; did you mean %s?", text.Printable(slip.Written), slip.Meant)
+	}
+}
+
+// withoutArguments refuses what stands alone on the command line of a command that has
+// only flags.
+func withoutArguments(args []string, flag string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case flag != "":
+		return fmt.Errorf("unexpected argument %q: name a process with --%s %s", args[0], flag, args[0])
+	}
+	return fmt.Errorf("unexpected argument %q", args[0])
 }

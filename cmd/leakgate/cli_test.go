@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -11,6 +12,25 @@ import (
 
 	"github.com/leakgate/leakgate/internal/adbd"
 )
+
+// environment is the console of a command with these variables and no input.
+func environment(env map[string]string, out, errOut io.Writer) console {
+	c := console{in: strings.NewReader(""), out: out, err: errOut, getenv: func(name string) (string, bool) {
+		v, ok := env[name]
+		return v, ok
+	}}
+	for name, value := range env {
+		c.environ = append(c.environ, name+"="+value)
+	}
+	return c
+}
+
+// callWith is one command line with something on standard input and no environment.
+func callWith(in io.Reader, out, errOut io.Writer, args ...string) int {
+	c := environment(nil, out, errOut)
+	c.in = in
+	return call(args, c)
+}
 
 // typed is one command line as a user types it, with an environment.
 func typed(t *testing.T, env map[string]string, args ...string) (code int, out, errOut string) {
@@ -36,10 +56,9 @@ func attach(t *testing.T, phones ...adbd.Phone) attached {
 func (a attached) typed(t *testing.T, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = call(args, console{in: strings.NewReader(""), out: &o, err: &e, dial: a.dial, getenv: func(name string) (string, bool) {
-		v, ok := a.env[name]
-		return v, ok
-	}})
+	c := environment(a.env, &o, &e)
+	c.dial = a.dial
+	code = call(args, c)
 	return code, o.String(), e.String()
 }
 
@@ -52,24 +71,24 @@ func TestUsageErrorsSayWhatToWrite(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"no verb":            {nil, []string{"usage: leakgate VERB", "demo"}},
-		"verb with a slip":   {[]string{"wach"}, []string{`unknown verb "wach"`, "did you mean watch?"}},
-		"verb of nowhere":    {[]string{"frobnicate"}, []string{`unknown verb "frobnicate"`, "leakgate help"}},
+		"no verb":            {nil, []string{"Usage:\n  leakgate COMMAND", "demo"}},
+		"verb with a slip":   {[]string{"wach"}, []string{`unknown command "wach"`, "did you mean watch?"}},
+		"verb of nowhere":    {[]string{"frobnicate"}, []string{`unknown command "frobnicate"`, "leakgate help"}},
 		"flag with a slip":   {[]string{"watch", "--procss", "com.x"}, []string{"unknown flag --procss", "did you mean --process?"}},
 		"watch what":         {[]string{"watch"}, []string{"--process NAME"}},
 		"watch a bare name":  {[]string{"watch", "com.x"}, []string{"--process com.x"}},
 		"hostile name":       {[]string{"watch", "--process", "$(reboot)"}, []string{"cannot stand in a process name"}},
-		"a time without end": {[]string{"watch", "--process", "com.x", "--for", "forever"}, []string{"--for", "90s, 30m or 2h"}},
-		"watch by no rules":  {[]string{"watch", "--process", "com.x", "--policy", "robst\x1b[2J"}, []string{"--policy", `"robst\x1b[2J"`, "known policies"}},
-		"no number":          {[]string{"analyze", "x.hprof", "--top", "many\x1b[2J"}, []string{"--top", `"many\x1b[2J"`, "write a whole number"}},
-		"no number that is":  {[]string{"analyze", "x.hprof", "--top", "99999999999999999999"}, []string{"--top", "write a whole number"}},
-		"no boolean":         {[]string{"analyze", "x.hprof", "--partial=perhaps"}, []string{"--partial", "write true or false"}},
+		"a time without end": {[]string{"watch", "--process", "com.x", "--for", "forever"}, []string{"--for", `invalid value "forever"`, "90s, 30m or 2h"}},
+		"watch by no rules":  {[]string{"watch", "--process", "com.x", "--policy", "robst\x1b[2J"}, []string{"--policy", `"robst\x1b[2J"`, "want robust or article"}},
+		"no number":          {[]string{"analyze", "x.hprof", "--top", "many\x1b[2J"}, []string{"--top", `"many\x1b[2J"`, "want a whole number"}},
+		"no number that is":  {[]string{"analyze", "x.hprof", "--top", "99999999999999999999"}, []string{"--top", "want a whole number"}},
+		"no boolean":         {[]string{"analyze", "x.hprof", "--partial=perhaps"}, []string{"--partial", "want true or false"}},
 		"run what":           {[]string{"run"}, []string{"want one file"}},
 		"run a missing file": {[]string{"run", "no-such.yaml"}, []string{"no-such.yaml"}},
 		"run a bad file":     {[]string{"run", file}, []string{":3:1", "workload", ":4:11"}},
 		"mark what":          {[]string{"mark", "text"}, []string{"--run DIR"}},
 		"mark nowhere":       {[]string{"mark", "--run", filepath.Dir(file), "text"}, []string{"no run goes on there"}},
-		"demo with a word":   {[]string{"demo", "now"}, []string{`unexpected "now"`}},
+		"demo with a word":   {[]string{"demo", "now"}, []string{`unexpected argument "now"`}},
 	} {
 		code, out, errOut := typed(t, nil, c.args...)
 		if code != exitUsage || out != "" {
@@ -83,58 +102,80 @@ func TestUsageErrorsSayWhatToWrite(t *testing.T) {
 	}
 }
 
-func TestEveryVerbHasHelpWithAnExample(t *testing.T) {
-	for _, v := range verbs() {
-		code, out, errOut := typed(t, nil, v.name, "--help")
-		if code != exitOK || errOut != "" || !strings.Contains(out[strings.LastIndex(out, "example:"):], "leakgate "+v.name) || !strings.Contains(out, "usage: leakgate "+v.name) {
-			t.Errorf("%s: exit %d, %q, %q", v.name, code, out, errOut)
-		}
-	}
-}
-
-func TestFlagIsStrongerThanEnvironment(t *testing.T) {
-	env := map[string]string{"LEAKGATE_FOR": "nonsense", "LEAKGATE_RUN": "/nowhere"}
-	if code, _, errOut := typed(t, env, "watch", "--process", "com.x"); code != exitUsage || !strings.Contains(errOut, "LEAKGATE_FOR") {
-		t.Errorf("a wrong variable: exit %d, %q", code, errOut)
-	}
-	if _, _, errOut := typed(t, env, "mark", "text"); !strings.Contains(errOut, "/nowhere") {
-		t.Errorf("the variable is not taken: %q", errOut)
-	}
-	dir := t.TempDir()
-	if _, _, errOut := typed(t, env, "mark", "text", "--run", dir); !strings.Contains(errOut, dir) {
-		t.Errorf("the flag does not win: %q", errOut)
-	}
-}
-
-// A value that comes from a variable is told with the variable, whatever verb refuses it:
-// nobody finds it on the command line. One on the command line is not.
-func TestVariableIsTold(t *testing.T) {
+// A flag has no variable, for children inherit those: what a run has for itself would
+// change a command that its workload calls.
+func TestFlagsHaveNoVariables(t *testing.T) {
+	env := map[string]string{"LEAKGATE_JSON": "1", "LEAKGATE_FOR": "3h", "LEAKGATE_DUMP": "at_end", "LEAKGATE_ORIGIN": "false"}
 	file := write(t, "version: 1\napp: { package: com.x }\nworkload: none\nduration: 30m\n")
-	for name, c := range map[string]struct {
-		variable, value string
-		args            []string
+	code, out, errOut := typed(t, env, "config", "print", file)
+	if code != exitOK || !strings.HasPrefix(out, "version: 1") || !strings.Contains(out, "duration: 30m") || !strings.Contains(out, "dump: on_leak") || !strings.Contains(out, "# default") {
+		t.Errorf("exit %d\n%s%s", code, out, errOut)
+	}
+	if want := "leakgate config print: warning: the variable LEAKGATE_DUMP has no effect; did you mean LEAKGATE_DIAGNOSE_DUMP?\n"; errOut != want {
+		t.Errorf("%q, want %q", errOut, want)
+	}
+}
+
+// The variables that do stand for a flag, and what a wrong one says.
+func TestVariablesOfFlags(t *testing.T) {
+	file := write(t, "version: 1\napp: { package: com.x }\nworkload: none\nduration: 30m\nprofiles: { pr: { duration: 12m } }\n")
+	if code, out, _ := typed(t, map[string]string{profileVariable: "pr"}, "config", "print", file); code != exitOK || !strings.Contains(out, "# profile pr,") {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+	if code, _, errOut := typed(t, map[string]string{profileVariable: "rp"}, "config", "print", file); code != exitUsage || !strings.Contains(errOut, `there is no profile "rp"`) || !strings.Contains(errOut, profileVariable) {
+		t.Errorf("exit %d\n%s", code, errOut)
+	}
+	if code, _, errOut := typed(t, map[string]string{profileVariable: "rp"}, "config", "print", file, "--profile", "pr"); code != exitOK || errOut != "" {
+		t.Errorf("exit %d\n%s", code, errOut)
+	}
+	t.Chdir(t.TempDir())
+	env := serve(t, shop("phone-a"))
+	env[waitVariable] = "perhaps"
+	if code, _, errOut := typed(t, env, "watch", "--process", "com.shop"); code != exitUsage || !strings.Contains(errOut, `environment LEAKGATE_WAIT: invalid value "perhaps": want true or false`) {
+		t.Errorf("exit %d\n%s", code, errOut)
+	}
+	if wait, err := environment(map[string]string{waitVariable: "1"}, nil, nil).wantsToWait(false); !wait || err != nil {
+		t.Error(wait, err)
+	}
+}
+
+// Verbose says more on stderr, quiet only what went wrong; the verdict stays as it is.
+func TestQuietAndVerbose(t *testing.T) {
+	t.Chdir(t.TempDir())
+	env := serve(t, shop("phone-a"))
+	for _, c := range []struct {
+		flag string
+		want []string
+		not  []string
 	}{
-		"a kind":              {"LEAKGATE_KIND", "foo", []string{"diagnose", "--process", "com.x"}},
-		"what is kept":        {"LEAKGATE_KEEP", "all", []string{"watch", "--process", "com.x"}},
-		"when to dump":        {"LEAKGATE_DUMP", "never", []string{"watch", "--process", "com.x"}},
-		"a policy":            {"LEAKGATE_POLICY", "robst", []string{"watch", "--process", "com.x"}},
-		"a policy for replay": {"LEAKGATE_POLICY", "robst", []string{"replay", "x.csv"}},
-		"a process":           {"LEAKGATE_PROCESS", "$(reboot)", []string{"diagnose"}},
-		"a number":            {"LEAKGATE_TOP", "-1", []string{"analyze", "x.hprof"}},
-		"a time":              {"LEAKGATE_FOR", "forever", []string{"watch", "--process", "com.x"}},
-		"of a file":           {"LEAKGATE_DUMP", "never", []string{"run", file}},
-		"what a run keeps":    {"LEAKGATE_KEEP", "all", []string{"run", file}},
-		"a mapping":           {"LEAKGATE_MAPPING", "/no/mapping.txt", []string{"diff", file, file}},
+		{"", []string{"writing to", "the run is in"}, []string{"device phone-a"}},
+		{"-v", []string{"adb server 127.0.0.1:", "device phone-a: ", "(API 34), userdebug build", "writing to", "took "}, nil},
+		{"-q", nil, []string{"writing to", "com.shop"}},
 	} {
-		code, out, errOut := typed(t, map[string]string{c.variable: c.value}, c.args...)
-		if code != exitUsage || out != "" || !strings.Contains(errOut, c.variable) {
-			t.Errorf("%s: exit %d, %q", name, code, errOut)
+		args := []string{"watch", "--process", "com.shop", "--for", "2m"}
+		if c.flag != "" {
+			args = append(args, c.flag)
 		}
-		flagName := "--" + strings.ToLower(strings.TrimPrefix(c.variable, "LEAKGATE_"))
-		code, _, errOut = typed(t, map[string]string{c.variable: "x"}, append(c.args, flagName, c.value)...)
-		if code != exitUsage || strings.Contains(errOut, c.variable) {
-			t.Errorf("%s, as a flag: exit %d, %q", name, code, errOut)
+		code, out, errOut := typed(t, env, args...)
+		if code != exitOK || !strings.Contains(out, "com.shop: INCONCLUSIVE") {
+			t.Errorf("%s: exit %d\n%s%s", c.flag, code, out, errOut)
 		}
+		for _, want := range c.want {
+			if !strings.Contains(errOut, want) {
+				t.Errorf("%s: no %q in\n%s", c.flag, want, errOut)
+			}
+		}
+		for _, not := range c.not {
+			if strings.Contains(errOut, not) {
+				t.Errorf("%s: %q in\n%s", c.flag, not, errOut)
+			}
+		}
+	}
+	if code, _, errOut := typed(t, env, "-q", "watch"); code != exitUsage || errOut != "leakgate watch: no process to watch: write --process NAME, such as --process com.shop\n" {
+		t.Errorf("exit %d, %q", code, errOut)
+	}
+	if code, _, errOut := typed(t, nil, "version", "-qv"); code != exitUsage || !strings.Contains(errOut, "--quiet and --verbose exclude each other") {
+		t.Errorf("exit %d, %q", code, errOut)
 	}
 }
 
@@ -143,10 +184,10 @@ func TestVariableIsTold(t *testing.T) {
 func TestFlagGivenTwice(t *testing.T) {
 	for name, args := range map[string][]string{
 		"a text":     {"diagnose", "--process", "com.a", "--process", "com.b"},
-		"in between": {"diff", "--process=com.a", "x.hprof", "y.hprof", "-process", "com.b"},
+		"in between": {"diff", "--process=com.a", "x.hprof", "y.hprof", "--process", "com.b"},
 	} {
 		code, out, errOut := typed(t, nil, args...)
-		if code != exitUsage || out != "" || !strings.Contains(errOut, `--process is given twice, as "com.a" and as "com.b"; it takes one value`) {
+		if code != exitUsage || out != "" || !strings.Contains(errOut, `--process: given twice, as "com.a" and as "com.b"; it takes one value`) {
 			t.Errorf("%s: exit %d, %q", name, code, errOut)
 		}
 	}
@@ -155,17 +196,16 @@ func TestFlagGivenTwice(t *testing.T) {
 		"a time":   {"watch", "--process", "com.a", "--for", "1m", "--for", "2m"},
 		"a size":   {"analyze", "x.hprof", "--memory", "1GB", "--memory", "1GB"},
 	} {
-		if code, _, errOut := typed(t, nil, args...); code != exitUsage || !strings.Contains(errOut, "is given twice") {
+		if code, _, errOut := typed(t, nil, args...); code != exitUsage || !strings.Contains(errOut, "given twice") {
 			t.Errorf("%s: exit %d, %q", name, code, errOut)
 		}
 	}
 	for name, args := range map[string][]string{
 		"a list":                 {"watch", "--process", "com.a", "--process", "b c"},
 		"a switch":               {"analyze", "no.hprof", "--json", "--json"},
-		"a variable and a flag":  {"analyze", "no.hprof", "--top", "2"},
 		"a flag and a bad value": {"analyze", "no.hprof", "--memory", "1GB", "--top", "x"},
 	} {
-		if code, _, errOut := typed(t, map[string]string{"LEAKGATE_TOP": "1"}, args...); code != exitUsage || strings.Contains(errOut, "twice") {
+		if code, _, errOut := typed(t, nil, args...); code != exitUsage || strings.Contains(errOut, "twice") {
 			t.Errorf("%s: exit %d, %q", name, code, errOut)
 		}
 	}

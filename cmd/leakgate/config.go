@@ -1,174 +1,195 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/leakgate/leakgate/internal/harness/config"
+	"github.com/leakgate/leakgate/internal/harness/response"
 	"github.com/leakgate/leakgate/internal/text"
 )
 
 // defaultFile is what `config init` writes where no file is named.
 const defaultFile = "leakgate.yaml"
 
-// fileFlags choose and replace what stands in a file, for run and for config.
+// fileFlags choose a profile of a file and replace values of it, for run and for config.
 type fileFlags struct {
 	profile string
-	devices list
-	span    span
-	dump    string
-	keep    string
+	devices []string
+	span    time.Duration
+	dump    response.Dump
+	keep    response.Keep
 }
 
-func (f *fileFlags) declare(fs *flag.FlagSet) {
-	fs.StringVar(&f.profile, "profile", "", "`NAME` of a profile of the file")
-	fs.Var(&f.devices, "device", "`SERIAL` of a device instead of those of the file (repeatable)")
-	fs.Var(&f.span, "for", "`TIME` instead of the file's duration, such as 30m or 2h")
-	fs.StringVar(&f.dump, "dump", "", "`WHEN` heaps are dumped instead of the file's diagnose.dump: on_leak, at_end or at_marks")
-	fs.StringVar(&f.keep, "keep", "", "what stays of a heap dump instead of the file's diagnose.keep: `HOW` is stripped, raw or none")
+func (f *fileFlags) declare(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.Var(word(&f.profile, "NAME"), "profile", "profile of the file")
+	flags.Var(list{&f.devices, "SERIAL", true}, "device", "device to use instead of devices.serials (repeatable)")
+	flags.Var(span(&f.span), "for", "duration of the run instead of that in the file, such as 30m or 2h")
+	flags.Var(choice(&f.dump, "WHEN", dumpTimes...), "dump", "when to dump heaps instead of diagnose.dump")
+	flags.Var(choice(&f.keep, "WHAT", keptForms...), "keep", "what to keep of a heap dump instead of diagnose.keep")
+	err := cmd.RegisterFlagCompletionFunc("profile", func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		var names []string
+		for _, path := range args {
+			if cfg, err := config.Load(path, nil); err == nil {
+				names = append(names, cfg.Profiles()...)
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	})
+	if err != nil {
+		panic(err) // the flag is declared above
+	}
 }
 
-// choices are the flags as the file's reader takes them, so that their values pass
-// the same checks and are told with their origin.
-func (f *fileFlags) choices(c console) []config.Choice {
-	out := []config.Choice{config.WithProfile(f.profile), config.WithFlag(c.named("device"), "devices.serials", f.devices...)}
-	if f.span > 0 {
-		out = append(out, config.WithFlag(c.named("for"), "duration", time.Duration(f.span).String()))
+// load reads a file with the flags, so that their values pass the same checks as those
+// of the file and keep their origin.
+func (f *fileFlags) load(c console, path string) (*config.Config, error) {
+	profile := cmp.Or(f.profile, c.variable(profileVariable))
+	choices := []config.Choice{config.WithProfile(profile), config.WithFlag("--device", "devices.serials", f.devices...)}
+	for _, flag := range []struct{ name, path, value string }{
+		{"--for", "duration", f.span.String()}, {"--dump", "diagnose.dump", string(f.dump)}, {"--keep", "diagnose.keep", string(f.keep)},
+	} {
+		if flag.value != "" && flag.value != "0s" {
+			choices = append(choices, config.WithFlag(flag.name, flag.path, flag.value))
+		}
 	}
-	if f.dump != "" {
-		out = append(out, config.WithFlag(c.named("dump"), "diagnose.dump", f.dump))
+	cfg, err := config.Load(path, c.getenv, choices...)
+	if err != nil && profile != f.profile {
+		c.note("the profile %s comes from the variable %s", text.Printable(profile), profileVariable)
 	}
-	if f.keep != "" {
-		out = append(out, config.WithFlag(c.named("keep"), "diagnose.keep", f.keep))
-	}
-	return out
+	return cfg, err
 }
 
-func configVerb() verb {
-	return verb{
-		name: "config", args: "init [FILE] | verify FILE... | print FILE | schema [flags]",
-		summary: "begin, check and explain the file of a run",
-		help: `init [FILE]     writes a file to begin with, ` + defaultFile + ` if none is named; it never
-                overwrites. --package names the app.
-verify FILE...  checks files: all errors of all files and profiles at once, and what in them
-                has no effect. Exit 0 or 2.
-print FILE      shows every value that a run would use and where it comes from: a flag,
-                a variable of the environment, a profile, a line of the file, a default.
-                What is printed is a file of the same meaning.
-schema          prints the JSON Schema of the file, for editors.
+func configCommand(c *console) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "config COMMAND", GroupID: groupRecords, DisableFlagsInUseLine: true,
+		Short: "create, check and explain the YAML file of a run",
+		Long: `Create, check and explain the YAML file of a run.
 
-Every value of the file has a variable in the environment that is stronger than the
-file: LEAKGATE_SAMPLE_NORMAL for sample.normal. Flags are stronger still. --for and
---device, --dump and --keep do what they do for run.
-
-examples:
-  leakgate config init --package com.shop
-  leakgate config verify nightly.yaml pr.yaml --json
-  LEAKGATE_SAMPLE_NORMAL=10s leakgate config print nightly.yaml --profile pr --for 2h
-  leakgate config schema > leakgate.schema.json`,
-		example: "leakgate config print examples/nightly/phone.yaml --profile pr",
-		flags: func(fs *flag.FlagSet) func(console, []string) int {
-			f := configFlags{set: fs}
-			fs.StringVar(&f.pkg, "package", "com.example.app", "`ID` of the app, for init")
-			fs.BoolVar(&f.asJSON, "json", false, "print JSON, for verify and print")
-			fs.BoolVar(&f.origin, "origin", true, "show where each value comes from, for print; --origin=false leaves the file alone")
-			f.fileFlags.declare(fs)
-			return f.run
+Each value of the file has a variable that is stronger than the file:
+LEAKGATE_SAMPLE_NORMAL for sample.normal. Flags are stronger still.`,
+		Example: `  leakgate config init --package com.shop
+  leakgate config verify nightly.yaml
+  leakgate config print nightly.yaml --profile pr`,
+		Annotations: manual{page: configPage}.annotations(),
+		Args:        cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("want %s", alternatives(commandNames(cmd)))
+			}
+			return unknownCommand(cmd, args[0])
 		},
 	}
+	cmd.AddCommand(configInitCommand(c), configVerifyCommand(c), configPrintCommand(c), configSchemaCommand(c))
+	return cmd
 }
 
+const configPage = "docs/formats/config.md"
+
+func configInitCommand(c *console) *cobra.Command {
+	app := "com.example.app"
+	cmd := &cobra.Command{
+		Use:         "init [FILE]",
+		Short:       "write a file to start with",
+		Long:        "Write a file to start with, " + defaultFile + " if none is named. A file that exists is never overwritten.",
+		Example:     "  leakgate config init --package com.shop\n  leakgate config init nightly.yaml --package com.shop",
+		Annotations: manual{exits: "0 the file is written\n2 the command line is wrong, or the file exists or cannot be written", page: configPage}.annotations(),
+		RunE:        c.run(func(c console, args []string) int { return initConfig(c, app, args) }),
+	}
+	cmd.Flags().Var(word(&app, "ID"), "package", "package name of the app")
+	return cmd
+}
+
+func configVerifyCommand(c *console) *cobra.Command {
+	var f configFlags
+	cmd := &cobra.Command{
+		Use:   "verify FILE...",
+		Short: "report all errors of files, and values without effect",
+		Long: `Report all errors of all files and of all their profiles at once, and the values
+that have no effect.`,
+		Example: `  leakgate config verify nightly.yaml
+  leakgate config verify nightly.yaml pr.yaml --json`,
+		Annotations:       manual{exits: "0 all files are right\n2 one has an error, or the command line is wrong", page: configPage}.annotations(),
+		ValidArgsFunction: completeFiles("yaml", "yml"),
+		RunE:              c.run(f.verify),
+	}
+	f.declare(cmd)
+	return cmd
+}
+
+func configPrintCommand(c *console) *cobra.Command {
+	var f configFlags
+	cmd := &cobra.Command{
+		Use:   "print FILE",
+		Short: "show each value that a run would use, and its origin",
+		Long: `Show each value that a run would use and where it comes from: a flag, a variable, a
+profile, a line of the file, or the default. What is printed is a file of the same
+meaning.`,
+		Example: `  leakgate config print nightly.yaml --profile pr
+  LEAKGATE_SAMPLE_NORMAL=10s leakgate config print nightly.yaml --for 2h
+  leakgate config print nightly.yaml --origin=false > resolved.yaml`,
+		Annotations:       manual{exits: "0 the values were printed\n2 the file has an error, or the command line is wrong", page: configPage}.annotations(),
+		ValidArgsFunction: completeFiles("yaml", "yml"),
+		RunE:              c.run(f.print),
+	}
+	f.declare(cmd)
+	cmd.Flags().BoolVar(&f.origin, "origin", true, "show where each value comes from; --origin=false to turn it off")
+	return cmd
+}
+
+func configSchemaCommand(c *console) *cobra.Command {
+	return &cobra.Command{
+		Use:         "schema",
+		Short:       "print the JSON Schema of the file, for editors",
+		Long:        "Print the JSON Schema of the file. Editors complete and check a file with it.",
+		Example:     "  leakgate config schema\n  leakgate config schema > leakgate.schema.json",
+		Annotations: manual{exits: "0 the schema was printed\n2 the command line is wrong", page: configPage}.annotations(),
+		RunE:        c.run(printSchema),
+	}
+}
+
+// configFlags are those of config verify and config print.
 type configFlags struct {
 	fileFlags
-	set    *flag.FlagSet
-	pkg    string
 	asJSON bool
 	origin bool
 }
 
-// configWord is one of the words behind `config`, with the flags that it takes
-// and how many files.
-type configWord struct {
-	do          func(*configFlags, console, []string) int
-	flags       []string
-	least, most int
+func (f *configFlags) declare(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.asJSON, "json", false, jsonUsage)
+	f.fileFlags.declare(cmd)
 }
 
-func configWords() map[string]configWord {
-	const many = 1 << 16
-	return map[string]configWord{
-		"init":   {(*configFlags).begin, []string{"package"}, 0, 1},
-		"verify": {(*configFlags).verify, []string{"json", "profile", "device", "for"}, 1, many},
-		"print":  {(*configFlags).print, []string{"json", "origin", "profile", "device", "for"}, 1, 1},
-		"schema": {(*configFlags).schema, nil, 0, 0},
-	}
-}
-
-func (f *configFlags) run(c console, args []string) int {
-	known := configWords()
-	all := slices.Sorted(maps.Keys(known))
-	if len(args) == 0 {
-		return configVerb().wrong(c, fmt.Errorf("want one of %s", strings.Join(all, ", ")))
-	}
-	word, ok := known[args[0]]
-	if !ok {
-		return configVerb().wrong(c, fmt.Errorf("unknown word %q%s; want one of %s", args[0], meant(args[0], all, ""), strings.Join(all, ", ")))
-	}
-	if err := f.fits(c, args[0], word, len(args)-1); err != nil {
-		return configVerb().wrong(c, err)
-	}
-	return word.do(f, c, args[1:])
-}
-
-// fits refuses flags and files that the word does not take. A flag that comes from
-// the environment is meant for others too.
-func (f *configFlags) fits(c console, name string, word configWord, files int) error {
-	var stranger string
-	f.set.Visit(func(given *flag.Flag) {
-		_, fromEnvironment := c.getenv(environmentName(given.Name))
-		if !fromEnvironment && !slices.Contains(word.flags, given.Name) {
-			stranger = given.Name
-		}
-	})
-	switch {
-	case stranger != "" && len(word.flags) == 0:
-		return fmt.Errorf("config %s takes no flags, not --%s", name, stranger)
-	case stranger != "":
-		return fmt.Errorf("config %s does not take --%s, only --%s", name, stranger, strings.Join(word.flags, ", --"))
-	case files < word.least:
-		return fmt.Errorf("config %s wants a file, such as %s", name, defaultFile)
-	case files > word.most && word.most == 0:
-		return fmt.Errorf("config %s takes no file", name)
-	case files > word.most:
-		return fmt.Errorf("config %s takes one file, not %d", name, files)
-	}
-	return nil
-}
-
-// begin writes a file to begin with.
-func (f *configFlags) begin(c console, args []string) int {
+// initConfig writes a file to start with.
+func initConfig(c console, app string, args []string) int {
 	path := defaultFile
-	if len(args) > 0 {
+	switch len(args) {
+	case 0:
+	case 1:
 		path = args[0]
+	default:
+		return c.usage(fmt.Errorf("want one file, got %d", len(args)))
 	}
-	starter, err := config.Starter(f.pkg)
+	starter, err := config.Starter(app)
 	if err != nil {
-		return configVerb().wrong(c, fmt.Errorf("--package: %w", err))
+		return c.usage(fmt.Errorf("--package: %w", err))
 	}
 	if err := writeNew(path, starter); err != nil {
-		fmt.Fprintf(c.err, "leakgate config init: %v\n", err)
+		c.problem("%v", err)
 		return exitUsage
 	}
 	name := text.Printable(shellWord(path))
-	fmt.Fprintf(c.out, "%s is written. Edit app.package and workload in it; then:\n\n", name)
+	fmt.Fprintf(c.out, "Wrote %s. Edit app.package and workload in it; then:\n\n", name)
 	for _, line := range []string{"config verify " + name, "config print " + name, "run " + name + " --for 45m"} {
 		fmt.Fprintf(c.out, "  leakgate %s\n", line)
 	}
@@ -179,7 +200,7 @@ func (f *configFlags) begin(c console, args []string) int {
 func writeNew(path string, text []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%q is there already and is left as it is; name another file", path)
+		return fmt.Errorf("%q exists and is not overwritten; name another file", path)
 	}
 	if err != nil {
 		return fmt.Errorf("create %q: %w", path, cause(err))
@@ -253,7 +274,7 @@ type toldOrigin struct {
 // describe.
 func (f *configFlags) check(c console, path string) checkedFile {
 	out := checkedFile{File: text.Printable(path)}
-	cfg, err := config.Load(path, c.getenv, f.choices(c)...)
+	cfg, err := f.load(c, path)
 	if err == nil {
 		out.config, out.Profiles, out.Profile = cfg, cfg.Profiles(), cfg.Profile()
 		err = checkPolicies(path, readingsOf(c, path, cfg))
@@ -324,6 +345,10 @@ func problemsOf(path string, err error) config.Errors {
 
 // verify checks files.
 func (f *configFlags) verify(c console, args []string) int {
+	if len(args) == 0 {
+		return c.usage(errors.New("no file to verify: name one, such as " + defaultFile))
+	}
+	c.warnOfVariables()
 	code := exitOK
 	files := make([]checkedFile, len(args))
 	for i, path := range args {
@@ -351,10 +376,11 @@ func (f *configFlags) verify(c console, args []string) int {
 
 // print shows what a run would use.
 func (f *configFlags) print(c console, args []string) int {
-	file := f.check(c, args[0])
-	for _, name := range config.Misspelled(os.Environ()) {
-		fmt.Fprintf(c.err, "leakgate config print: the variable %s is no key of the file; did you mean %s?\n", text.Printable(name.Written), name.Meant)
+	if len(args) != 1 {
+		return c.usage(fmt.Errorf("want one file, got %d", len(args)))
 	}
+	c.warnOfVariables()
+	file := f.check(c, args[0])
 	switch {
 	case f.asJSON && file.OK:
 		file.Values = valuesOf(file.config)
@@ -389,16 +415,19 @@ func told(c console, files []checkedFile, code int) int {
 		Files  []checkedFile `json:"files"`
 	}{"leakgate.config/1", files})
 	if err != nil {
-		fmt.Fprintf(c.err, "leakgate config: print: %v\n", err)
+		c.problem("print: %v", err)
 		return exitUsage
 	}
 	return code
 }
 
-func (f *configFlags) schema(c console, _ []string) int {
+func printSchema(c console, args []string) int {
+	if err := withoutArguments(args, ""); err != nil {
+		return c.usage(err)
+	}
 	text, err := config.JSONSchema()
 	if err != nil {
-		fmt.Fprintf(c.err, "leakgate config schema: %v\n", err)
+		c.problem("%v", err)
 		return exitUsage
 	}
 	return written(c, text)
@@ -406,7 +435,7 @@ func (f *configFlags) schema(c console, _ []string) int {
 
 func written(c console, text []byte) int {
 	if _, err := c.out.Write(text); err != nil {
-		fmt.Fprintf(c.err, "leakgate config: print: %v\n", err)
+		c.problem("print: %v", err)
 		return exitUsage
 	}
 	return exitOK

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/diagnose"
 	"github.com/leakgate/leakgate/internal/harness/response"
 	"github.com/leakgate/leakgate/reporters/record"
+	"github.com/spf13/cobra"
 )
 
 const (
@@ -28,24 +28,28 @@ const (
 	demoHealthy  = "com.shop:push"
 )
 
-func demoVerb() verb {
-	return verb{
-		name: "demo", args: "[flags]",
-		summary: "the whole job on a simulated phone, nothing else installed",
-		help: `Watches an app on a simulated phone whose clock runs 200 times faster: one process
-leaks Java memory, the other is healthy. An hour of the phone takes eighteen
-seconds. The phone speaks the protocol of adb, so that all the rest is the real thing.
-A heap dump and a copy of it want 1 GB of free disk, of which 0.3 GB stay in use. The
-exit code is 0 if the leak was found and told with its trace, and the healthy process
-left alone.`,
-		example: "leakgate demo",
-		flags: func(fs *flag.FlagSet) func(console, []string) int {
-			var f demoFlags
-			fs.Uint64Var(&f.seed, "seed", 1, "`SEED` of the simulated memory")
-			f.runFlags.declare(fs)
-			return f.demo
-		},
+func demoCommand(c *console) *cobra.Command {
+	f := demoFlags{seed: 1}
+	cmd := &cobra.Command{
+		Use: "demo", GroupID: groupHost,
+		Short: "find a leak on a simulated phone; nothing else needed",
+		Long: `Watch an app on a simulated phone whose clock runs 200 times faster: one process
+leaks Java memory, the other is healthy. An hour of the phone takes 18 seconds. The
+phone speaks adb's protocol, so all the rest is the real thing.
+
+A heap dump and a copy of it need 1 GB of free disk; 0.3 GB stay in the run
+directory.`,
+		Example: "  leakgate demo\n  leakgate demo --seed 7 --out runs/demo",
+		Annotations: manual{exits: `0 the leak was found and traced, without an alarm for the healthy process
+1 it was not
+2 the command line is wrong, or the run directory cannot be written
+3 the simulated phone cannot be started
+130 interrupted`, page: "README.md"}.annotations(),
+		RunE: c.run(f.demo),
 	}
+	cmd.Flags().Var(number(&f.seed, "N", 0), "seed", "seed of the simulated memory")
+	f.runFlags.declare(cmd.Flags())
+	return cmd
 }
 
 type demoFlags struct {
@@ -54,16 +58,16 @@ type demoFlags struct {
 }
 
 func (f *demoFlags) demo(c console, args []string) int {
-	if len(args) > 0 {
-		return demoVerb().wrong(c, fmt.Errorf("unexpected %q", args[0]))
+	if err := withoutArguments(args, ""); err != nil {
+		return c.usage(err)
 	}
 	phone := androidsim.Demo(demoScale, f.seed)
 	server, err := adbd.Listen(phone)
 	if err != nil {
-		fmt.Fprintf(c.err, "leakgate demo: start the simulated phone: %v\n", err)
+		c.problem("start the simulated phone: %v", err)
 		return record.ExitNoDevice
 	}
-	run, code := f.carryOut(c, "demo", func(p *plan) error {
+	run, code := f.carryOut(c, func(p *plan) error {
 		p.client, err = adb.NewClient(adb.Options{Addr: server.Addr(), NoStart: true})
 		if err != nil {
 			return err
@@ -80,9 +84,9 @@ func (f *demoFlags) demo(c console, args []string) int {
 		return nil
 	})
 	if err := server.Close(); err != nil {
-		fmt.Fprintf(c.err, "leakgate demo: stop the simulated phone: %v\n", err)
+		c.problem("stop the simulated phone: %v", err)
 	}
-	return f.placed(c, "demo", demoCode(c, run, code))
+	return f.reportLocation(c, demoCode(c, run, code))
 }
 
 // demoCode tells whether a demo went as it should, and turns the exit code of its run into
@@ -92,10 +96,10 @@ func demoCode(c console, run record.Run, code int) int {
 		return code
 	}
 	if fault := demoFault(run); fault != "" {
-		fmt.Fprintf(c.err, "leakgate demo: %s\n", fault)
+		c.problem("%s", fault)
 		return record.ExitLeak
 	}
-	fmt.Fprintln(c.err, "leakgate demo: went as it should: the leak was found and traced, the healthy process left alone (a run would exit 1 here)")
+	c.note("passed: found and traced the leak; no alarm for the healthy process (a run would exit with 1 here)")
 	return exitOK
 }
 

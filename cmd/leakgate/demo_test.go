@@ -44,7 +44,7 @@ func TestDemoFaults(t *testing.T) {
 		run, code int
 		want      string
 	}{
-		"as it should":       {func(*record.Run) {}, record.ExitLeak, exitOK, "went as it should: the leak was found and traced"},
+		"as it should":       {func(*record.Run) {}, record.ExitLeak, exitOK, "passed: found and traced the leak"},
 		"no room":            {noHeap(full), record.ExitLeak, record.ExitLeak, full + "; free space or choose another --out\n"},
 		"no dump":            {noHeap("am dumpheap said nothing"), record.ExitLeak, record.ExitLeak, "am dumpheap said nothing; please report it"},
 		"no diagnosis":       {func(r *record.Run) { r.Diagnoses = r.Diagnoses[:1] }, record.ExitLeak, record.ExitLeak, "no heap dump says what leaks; please report it"},
@@ -70,7 +70,7 @@ func TestDemoFaults(t *testing.T) {
 // Who tries the demo first reads what it needs of the disk, and what its exit codes are.
 func TestDemoIsTold(t *testing.T) {
 	_, help, _ := typed(t, nil, "demo", "--help")
-	if !strings.Contains(help, "1 GB of free disk") || !strings.Contains(help, "0.3 GB stay in use") || !regexp.MustCompile(`leakgate demo .*1 GB of free disk`).MatchString(readme(t)) {
+	if !strings.Contains(help, "1 GB of free disk") || !strings.Contains(help, "0.3 GB stay in the run") || !regexp.MustCompile(`leakgate demo .*1 GB of free disk`).MatchString(readme(t)) {
 		t.Errorf("no word of the disk in the README or in\n%s", help)
 	}
 	page, err := os.ReadFile("../../docs/formats/run.md")

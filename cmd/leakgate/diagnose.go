@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,60 +19,76 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
-func diagnoseVerb() verb {
-	return verb{
-		name: "diagnose", args: "--process NAME [flags]",
-		summary: "collect and analyse the artifacts of one process now",
-		help: `Does for one process what a run does when it finds a leak: collects what its kind
-calls for (java: a heap dump; native: the memory maps; gpu: buffers and caches; thread:
-the threads by name; unknown: java and native), analyses it and writes a folder. With
---for the process is looked at twice, that far apart, and what grew meanwhile is told.
-Exit 6 if nothing could be collected, with --kind java no heap dump, or the dump could
-not be analysed.`,
-		example: "leakgate diagnose --process com.shop --kind java",
-		flags: func(fs *flag.FlagSet) func(console, []string) int {
-			var f diagnoseFlags
-			fs.StringVar(&f.process, "process", "", "`NAME` of the process")
-			fs.StringVar(&f.kind, "kind", "unknown", "`KIND` of the leak: "+strings.Join(diagnosedKinds, ", "))
-			fs.StringVar(&f.device, "device", "", "`SERIAL` of the device, if there are several")
-			fs.Var(&f.apart, "for", "look twice, this `TIME` apart, such as 60s")
-			f.responseFlags.declare(fs)
-			fs.StringVar(&f.out, "out", "", "`DIR` for the artifacts; without it a new one below leakgate-runs")
-			fs.BoolVar(&f.asJSON, "json", false, "print diagnosis.json on stdout and nothing else there")
-			fs.BoolVar(&f.wait, "wait", false, "wait until no run has the device or the directory")
-			return f.diagnose
-		},
+func diagnoseCommand(c *console) *cobra.Command {
+	f := diagnoseFlags{kind: "unknown"}
+	cmd := &cobra.Command{
+		Use: "diagnose --process NAME", GroupID: groupWatch,
+		Short: "collect and analyze the evidence of one process now",
+		Long: `Do for one process what a run does when it finds a leak: collect what the kind of the
+leak calls for, analyze it, and write it to a directory.
+
+  java     a heap dump
+  native   the memory maps
+  gpu      graphics caches and buffers
+  thread   the threads by name
+  unknown  what java and native collect
+
+With --for the process is read twice, that far apart, and what grew in between is
+reported.`,
+		Example: `  leakgate diagnose --process com.shop --kind java
+  leakgate diagnose --process com.shop:push --kind native --for 60s`,
+		Annotations: manual{exits: `0 the evidence was collected
+2 the command line is wrong, or NAME is not one process
+3 no usable device
+6 nothing could be collected, no heap dump with --kind java, or not analyzed
+130 interrupted`, page: "docs/response.md"}.annotations(),
+		RunE: c.run(f.diagnose),
 	}
+	flags := cmd.Flags()
+	flags.Var(word(&f.process, "NAME"), "process", "process to diagnose")
+	flags.Var(choice(&f.kind, "KIND", diagnosedKinds...), "kind", "kind of the leak")
+	flags.Var(word(&f.device, "SERIAL"), "device", "device to use, if several are connected")
+	flags.Var(span(&f.apart), "for", "read the process twice, this far apart, such as 60s")
+	f.responseFlags.declare(flags)
+	f.declareOutput(flags, "diagnosis.json")
+	return cmd
 }
 
 // diagnosedKinds are the kinds that can be asked for.
 var diagnosedKinds = []string{"java", "native", "gpu", "thread", "unknown"}
 
+// keptForms are the values of diagnose.keep.
+var keptForms = []response.Keep{response.Stripped, response.Raw, response.Nothing}
+
 type diagnoseFlags struct {
 	runFlags
 	responseFlags
 	process, kind, device string
-	apart                 span
+	apart                 time.Duration
 }
 
 // responseFlags say what is collected and what stays of it.
 type responseFlags struct {
-	keep, mapping string
+	keep    response.Keep
+	mapping string
 }
 
-func (f *responseFlags) declare(fs *flag.FlagSet) {
-	fs.StringVar(&f.keep, "keep", string(response.Stripped), "what stays of a heap dump: `HOW` is stripped, raw or none")
-	fs.StringVar(&f.mapping, "mapping", "", "the mapping.txt `FILE` of ProGuard or R8 for the build: names are those of the source")
+// mappingUsage describes the flag --mapping.
+const mappingUsage = "mapping.txt of ProGuard or R8, to show the names of the source"
+
+func (f *responseFlags) declare(fs *pflag.FlagSet) {
+	f.keep = response.Stripped
+	fs.Var(choice(&f.keep, "WHAT", keptForms...), "keep", "what to keep of a heap dump")
+	fs.Var(word(&f.mapping, "FILE"), "mapping", mappingUsage)
 }
 
 // options are the flags as the engine takes them.
 func (f *responseFlags) options() (response.Options, error) {
-	o := response.Options{Keep: response.Keep(f.keep), Cooldown: response.DefaultCooldown, Memory: freeMemory}
-	if !slices.Contains([]response.Keep{response.Stripped, response.Raw, response.Nothing}, o.Keep) {
-		return o, fmt.Errorf("--keep %s: write stripped, raw or none", text.Printable(f.keep))
-	}
+	o := response.Options{Keep: f.keep, Cooldown: response.DefaultCooldown, Memory: freeMemory}
 	if f.mapping == "" {
 		return o, nil
 	}
@@ -83,35 +98,33 @@ func (f *responseFlags) options() (response.Options, error) {
 }
 
 func (f *diagnoseFlags) diagnose(c console, args []string) int {
-	if len(args) > 0 {
-		return diagnoseVerb().wrong(c, fmt.Errorf("%q stands alone; name the process with --process %s", args[0], args[0]))
+	if err := withoutArguments(args, "process"); err != nil {
+		return c.usage(err)
 	}
 	if f.process == "" {
-		return diagnoseVerb().wrong(c, errors.New("no process; write --process NAME, such as --process com.shop"))
+		return c.usage(errors.New("no process to diagnose: write --process NAME, such as --process com.shop"))
 	}
 	name, err := capture.ParsePattern(f.process)
 	if err != nil {
-		return diagnoseVerb().wrong(c, err)
-	}
-	if !slices.Contains(diagnosedKinds, f.kind) {
-		return diagnoseVerb().wrong(c, fmt.Errorf("--kind %s%s; write one of %s", text.Printable(f.kind), meant(f.kind, diagnosedKinds, ""), strings.Join(diagnosedKinds, ", ")))
+		return c.usage(err)
 	}
 	options, err := f.responseFlags.options()
 	if err != nil {
-		return diagnoseVerb().wrong(c, err)
+		return c.usage(err)
 	}
+	c.warnOfVariables()
 	ctx, _, stop := interruptible(c)
 	defer stop()
 	p := &plan{ctx: ctx, console: c}
 	dev, err := p.selectDevice(f.device)
 	if err != nil {
-		return f.refused(c, "diagnose", ctx, err)
+		return f.refused(c, ctx, err)
 	}
 	p.options.Devices = []monitor.Device{dev}
 	p.options.Dir = f.folder("diagnose")
-	held, err := f.hold(p, "diagnose")
+	held, err := f.hold(p)
 	if err != nil {
-		return f.refused(c, "diagnose", ctx, err)
+		return f.refused(c, ctx, err)
 	}
 	code := f.look(p, name, options)
 	return f.release(c, held, code)
@@ -119,7 +132,7 @@ func (f *diagnoseFlags) diagnose(c console, args []string) int {
 
 func (f *diagnoseFlags) release(c console, held *lease.Lease, code int) int {
 	if err := held.Release(); err != nil {
-		fmt.Fprintf(c.err, "leakgate diagnose: %v\n", err)
+		c.problem("%v", err)
 	}
 	return code
 }
@@ -130,38 +143,38 @@ func (f *diagnoseFlags) look(p *plan, name capture.Pattern, options response.Opt
 	process, err := theOne(p.ctx, dev, name)
 	var absent absentError
 	if errors.As(err, &absent) {
-		fmt.Fprintf(c.err, "leakgate diagnose: %v\n", err)
+		c.problem("%v", err)
 		return exitUsage
 	}
 	if err != nil {
-		return f.refused(c, "diagnose", p.ctx, err)
+		return f.refused(c, p.ctx, err)
 	}
 	// What cannot be removed now is the next one's: the diagnosis does not need it gone.
 	if left, err := diagnose.Sweep(p.ctx, dev); err == nil && len(left) > 0 {
-		fmt.Fprintf(c.err, "leakgate diagnose: removed what an earlier diagnosis has left on the device: %s\n", strings.Join(left, ", "))
+		c.note("removed what an earlier diagnosis left on the device: %s", strings.Join(left, ", "))
 	}
 	f.tidy(p, options)
-	fmt.Fprintf(c.err, "leakgate diagnose: writing to %s\n", p.options.Dir)
+	c.note("writing to %s", p.options.Dir)
 	found, err := f.respond(p, response.New(p.options.Dir, options), process)
 	switch {
 	case found == nil && f.apart > 0 && p.ctx.Err() != nil:
-		fmt.Fprintf(c.err, "leakgate diagnose: interrupted before the second look: nothing is compared; %s has what the first one has collected\n", text.Printable(p.options.Dir))
+		c.problem("interrupted before the second reading: nothing is compared; %s has what the first one collected", text.Printable(p.options.Dir))
 		return record.ExitInterrupted
 	case found == nil:
-		return f.refused(c, "diagnose", p.ctx, err)
+		return f.refused(c, p.ctx, err)
 	}
 	if terr := f.tell(c, found.Record); terr != nil {
-		fmt.Fprintf(c.err, "leakgate diagnose: print: %v\n", terr)
+		c.problem("print: %v", terr)
 		return exitUsage
 	}
 	for _, file := range found.Left {
-		fmt.Fprintf(c.err, "leakgate diagnose: %s may be left on the device; the next diagnosis removes it\n", file)
+		c.problem("%s may be left on the device; the next diagnosis removes it", file)
 	}
 	switch {
 	case p.ctx.Err() != nil:
 		return record.ExitInterrupted
 	case err != nil:
-		fmt.Fprintf(c.err, "leakgate diagnose: %v\n", err)
+		c.problem("%v", err)
 		return record.ExitNoDevice
 	case found.Record.Outcome == record.DiagnosisNothing || found.Unread || f.kind == "java" && !dumped(found.Record):
 		return exitUnread
@@ -180,7 +193,7 @@ func (f *diagnoseFlags) tidy(p *plan, options response.Options) {
 		warnings = append(warnings, err)
 	}
 	for _, w := range warnings {
-		fmt.Fprintf(p.console.err, "leakgate diagnose: %v\n", w)
+		p.console.problem("%v", w)
 	}
 }
 
@@ -197,6 +210,10 @@ func (f *diagnoseFlags) respond(p *plan, r *response.Responder, process capture.
 	probe, err := capture.NewLevels(dev, dev.Facts).Probe(p.ctx, process)
 	if err != nil {
 		return nil, err
+	}
+	p.console.detail("reading %s (pid %d) by %s", text.Printable(process.Name), process.PID, probe.Level.Source)
+	for _, reason := range probe.Reasons() {
+		p.console.detail("not by %s", text.Printable(reason))
 	}
 	order := response.Order{Process: process, Level: probe.Level, Recipe: f.kind, Kind: kindOf(f.kind), Trigger: record.TriggerDemand}
 	if f.apart > 0 {
@@ -225,7 +242,7 @@ func (f *diagnoseFlags) before(p *plan, r *response.Responder, order response.Or
 		return nil, err
 	}
 	real := time.Duration(float64(f.apart) / dev.Facts.TimeScale)
-	fmt.Fprintf(p.console.err, "leakgate diagnose: looked once; once more in %v\n", real.Round(time.Second))
+	p.console.note("read once; reading again in %v", real.Round(time.Second))
 	select {
 	case <-time.After(real - time.Since(began)):
 		return first.Now, nil

@@ -146,7 +146,7 @@ func TestDiagnoseOnTheHostDevice(t *testing.T) {
 	})
 	t.Run("native", func(t *testing.T) {
 		d := demand(t, r, "--process", of("native"), "--kind", "native", "--for", "60s", "--json")
-		d.assert(t, 0, "looked once; once more in 3s")
+		d.assert(t, 0, "read once; reading again in 3s")
 		f := found(t, d.record, "mapping")
 		if f.Name != "[heap]" && f.Name != "(anonymous)" || f.Share == nil || *f.Share < 0.8 {
 			t.Errorf("%+v grew", f)

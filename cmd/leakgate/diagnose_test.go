@@ -82,7 +82,7 @@ func TestDiagnoseTellsWhatIsLeft(t *testing.T) {
 	if r, err := phone.Open(name); err != nil || r.Close() != nil {
 		t.Errorf("%s is not there: %v", name, err)
 	}
-	if code, errOut = java(); code != exitOK || !strings.Contains(errOut, "removed what an earlier diagnosis has left on the device: "+name+"\n") {
+	if code, errOut = java(); code != exitOK || !strings.Contains(errOut, "removed what an earlier diagnosis left on the device: "+name+"\n") {
 		t.Errorf("exit %d\n%s", code, errOut)
 	}
 }
@@ -107,7 +107,7 @@ func TestDiagnoseInterruptedBetweenTwoLooks(t *testing.T) {
 	var text strings.Builder
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
 		text.WriteString(lines.Text() + "\n")
-		if !strings.Contains(lines.Text(), "looked once; once more in") {
+		if !strings.Contains(lines.Text(), "read once; reading again in") {
 			continue
 		}
 		if err := cmd.Process.Signal(os.Interrupt); err != nil {
@@ -115,7 +115,7 @@ func TestDiagnoseInterruptedBetweenTwoLooks(t *testing.T) {
 		}
 	}
 	_ = cmd.Wait() // the exit code tells
-	if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(text.String(), "interrupted before the second look: nothing is compared; "+dir+" has what the first one has collected") {
+	if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(text.String(), "interrupted before the second reading: nothing is compared; "+dir+" has what the first one collected") {
 		t.Errorf("exit %d\n%s", code, text.String())
 	}
 	if found, err := filepath.Glob(filepath.Join(dir, "artifacts", "*", "*", "summary.txt")); err != nil || len(found) != 1 {

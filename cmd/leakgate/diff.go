@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"sync/atomic"
+
+	"github.com/spf13/cobra"
 
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/internal/analysis/spool"
@@ -16,30 +17,34 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-func diffVerb() verb {
-	return verb{
-		name: "diff", args: "BASE HEAD [flags]",
-		summary: "what changed from one heap dump, or run, to another: leaks, growth, classes",
-		help: `Compares two heap dumps, one after the other, so that it takes the memory of one. It
-tells which leaks are new, grew, shrank, are as they were or gone, by a key that stays
-the same from build to build; where in the dominator tree there is more or less, as the
-way down to it; and what changed of each class. Retained is what would go if all objects
-of a class, or of a way, went. "-" is standard input, for one of the two. Of two run
-directories the last heap dumps of one process are compared, of the end of the run where
-there are some (diagnose.dump: at_end).
+func diffCommand(c *console) *cobra.Command {
+	f := diffFlags{top: defaultTop}
+	cmd := &cobra.Command{
+		Use: "diff BASE HEAD", GroupID: groupDump,
+		Short: "compare two heap dumps, or two runs",
+		Long: `Compare two heap dumps: which leaks are new, larger, smaller, unchanged or gone, by a
+key that stays the same from build to build; where the dominator tree grew or shrank;
+and what changed in each class. The dumps are read one after the other; "-" is
+standard input, for one of them.
 
-Dumps of different kinds of devices, as with IDs of 4 and 8 bytes, are compared with a
-warning: their bytes are not the same.`,
-		example: "leakgate diff before.hprof after.hprof --top 10",
-		flags: func(fs *flag.FlagSet) func(console, []string) int {
-			f := diffFlags{dumpFlags: dumpFlags{verb: "diff"}}
-			f.declare(fs)
-			fs.IntVar(&f.top, "top", 30, "`NUMBER` of classes and ways to print; 30 by default")
-			fs.StringVar(&f.baseMapping, "base-mapping", "", "the mapping.txt `FILE` of BASE, where it is another build than HEAD; --mapping is for both without it")
-			fs.StringVar(&f.process, "process", "", "the `NAME` of the process, where two run directories have dumps of several")
-			return f.diff
-		},
+Of two run directories, the last heap dumps of one process are compared, preferably
+those of the end of the run (diagnose.dump: at_end).
+
+Dumps of different kinds of devices, such as 32-bit and 64-bit, are compared with a
+warning, because their bytes are not the same.`,
+		Example: `  leakgate diff before.hprof after.hprof --top 10
+  leakgate diff v1.hprof v2.hprof --base-mapping v1.txt --mapping v2.txt
+  leakgate diff leakgate-runs/main leakgate-runs/branch --process com.shop`,
+		Annotations:       manual{exits: "0 the dumps were compared, whatever changed\n" + dumpExits, page: "docs/formats/diff.md"}.annotations(),
+		ValidArgsFunction: completeFiles(dumpExtensions...),
+		RunE:              c.run(f.diff),
 	}
+	flags := cmd.Flags()
+	f.declare(flags)
+	flags.Var(number(&f.top, "N", 0), "top", "number of classes and of ways to print")
+	flags.Var(word(&f.baseMapping, "FILE"), "base-mapping", "mapping.txt of BASE, if it is another build; without it --mapping is for both")
+	flags.Var(word(&f.process, "NAME"), "process", "process to compare, if two runs have dumps of several")
+	return cmd
 }
 
 type diffFlags struct {
@@ -52,25 +57,23 @@ type diffFlags struct {
 func (f *diffFlags) diff(c console, args []string) int {
 	switch {
 	case len(args) != 2:
-		return diffVerb().wrong(c, fmt.Errorf("%d files; name two heap dumps, the older one first", len(args)))
+		return c.usage(fmt.Errorf("want two heap dumps, the older one first, got %d files", len(args)))
 	case args[0] == "-" && args[1] == "-":
-		return diffVerb().wrong(c, errors.New("standard input is one heap dump; name the other"))
-	case f.top < 0:
-		return diffVerb().wrong(c, errors.New("--top: write a number from 0 on"))
+		return c.usage(errors.New("standard input is one heap dump: name the other"))
 	}
 	switch a, b := isFolder(args[0]), isFolder(args[1]); {
 	case a != b:
-		return diffVerb().wrong(c, fmt.Errorf("%s is a directory and the other is not: name two heap dumps or two run directories", text.Printable(args[map[bool]int{true: 0, false: 1}[a]])))
+		return c.usage(fmt.Errorf("%s is a directory and the other is not: name two heap dumps or two run directories", text.Printable(args[map[bool]int{true: 0, false: 1}[a]])))
 	case a:
 		var err error
 		if args[0], args[1], err = runDumps(args[0], args[1], f.process); err != nil {
-			return diffVerb().wrong(c, err)
+			return c.usage(err)
 		}
-		fmt.Fprintf(c.err, "leakgate diff: %s and %s\n", text.Printable(args[0]), text.Printable(args[1]))
+		c.note("%s and %s", text.Printable(args[0]), text.Printable(args[1]))
 	case f.process != "":
-		return diffVerb().wrong(c, errors.New("--process is for two run directories"))
+		return c.usage(errors.New("--process is for two run directories"))
 	}
-	for _, file := range []struct{ which, path string }{{"BASE", args[0]}, {"HEAD", args[1]}, {c.named("mapping"), f.mapping}, {c.named("base-mapping"), f.baseMapping}} {
+	for _, file := range []struct{ which, path string }{{"BASE", args[0]}, {"HEAD", args[1]}, {"--mapping", f.mapping}, {"--base-mapping", f.baseMapping}} {
 		if err := present(file.path); err != nil {
 			return f.blame(c, file.which, f.exit(c, "", outside{err}))
 		}

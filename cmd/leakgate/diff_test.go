@@ -151,7 +151,7 @@ func TestDiffWrong(t *testing.T) {
 	refused(t, exitUsage, []string{"diff", bad, good, "--base-mapping", missing}, missing, "this is about --base-mapping")
 	refused(t, exitUsage, []string{"diff", folder, good}, folder, "is a directory and the other is not", "name two heap dumps or two run directories")
 	refused(t, exitUsage, []string{"diff", good, folder}, folder, "is a directory")
-	refused(t, exitUsage, []string{"diff", good}, "1 files; name two heap dumps")
+	refused(t, exitUsage, []string{"diff", good}, "want two heap dumps")
 	refused(t, exitUsage, []string{"diff", good, good, good}, "3 files")
 	refused(t, exitUsage, []string{"diff", "-", "-"}, "name the other")
 	refused(t, exitUsage, []string{"diff", good, good, "--top", "-1"}, "--top")

@@ -1,72 +1,69 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"flag"
-	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"slices"
-	"syscall"
 
 	"github.com/leakgate/leakgate/capture/adb"
 	"github.com/leakgate/leakgate/internal/harness/doctor"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
+	"github.com/spf13/cobra"
 )
 
-func doctorVerb() verb {
-	return verb{
-		name: "doctor", args: "[flags]",
-		summary: "what this host and each device can do, and what is missing",
-		help: `Looks at the adb program and server, at the directory of the runs, at each device,
-and at how the memory of each process can be read. It says what to do about what is
-missing; the first line is the next step. It changes nothing: it starts no adb server
-and writes no file, here or on a device. A root manager on a device may ask whether the
-shell may be root, as it would in a run. Without --process it looks at the apps that
-somebody has installed and that run. The exit code is 0 if a run can begin, 3 if no
-device is usable, 2 if a setting or the directory stops every run.`,
-		example: "leakgate doctor --process 'com.shop*'",
-		flags: func(fs *flag.FlagSet) func(console, []string) int {
-			var f doctorFlags
-			fs.Var(&f.processes, "process", "`NAME` of the processes to look at, or NAME* (repeatable)")
-			fs.StringVar(&f.device, "device", "", "`SERIAL` of the one device to look at")
-			fs.BoolVar(&f.asJSON, "json", false, "print JSON on stdout and nothing else there")
-			return f.examine
-		},
+func doctorCommand(c *console) *cobra.Command {
+	var f doctorFlags
+	cmd := &cobra.Command{
+		Use: "doctor", GroupID: groupHost,
+		Short: "check this computer, adb and each device",
+		Long: `Check the adb program and server, the folder for runs, each device, and how the memory
+of each process can be read; say what to do about what is missing. The first line is
+the next step. Without --process, the installed apps that are running are checked.
+
+Nothing is changed: no adb server is started, no file is written. A root manager on a
+device may ask whether the shell may be root, as it would in a run.`,
+		Example: `  leakgate doctor
+  leakgate doctor --process 'com.shop*' --device emulator-5554`,
+		Annotations: manual{exits: `0 a run can begin
+2 the command line, a setting or the folder for runs is wrong
+3 no device is usable
+130 interrupted`, page: "docs/formats/doctor.md"}.annotations(),
+		RunE: c.run(f.examine),
 	}
+	flags := cmd.Flags()
+	flags.Var(list{&f.processes, "NAME", true}, "process", "process to check, or the start of its name and a star: 'com.shop*' (repeatable)")
+	flags.Var(word(&f.device, "SERIAL"), "device", "the only device to check")
+	flags.BoolVar(&f.asJSON, "json", false, jsonUsage)
+	return cmd
 }
 
 type doctorFlags struct {
-	processes list
+	processes []string
 	device    string
 	asJSON    bool
 }
 
 func (f *doctorFlags) examine(c console, args []string) int {
-	if len(args) > 0 {
-		return doctorVerb().wrong(c, fmt.Errorf("%q stands alone; name a process with --process %s", args[0], args[0]))
+	if err := withoutArguments(args, "process"); err != nil {
+		return c.usage(err)
 	}
 	patterns, err := patternsOf(f.processes)
 	if err != nil {
-		return doctorVerb().wrong(c, err)
+		return c.usage(err)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	c.warnOfVariables()
+	ctx, stop := untilInterrupt()
 	defer stop()
-	bar := newBar(c.err)
+	bar := newBar(c)
 	report := doctor.Examine(ctx, doctor.Options{
 		Device: f.device, Patterns: patterns, Dir: "leakgate-runs", Progress: lookProgress(bar),
-		Getenv: func(name string) string {
-			value, _ := c.getenv(name)
-			return value
-		},
+		Getenv: c.variable,
 	})
 	bar.close()
 	if err := f.tell(c.out, report); err != nil {
-		fmt.Fprintf(c.err, "leakgate doctor: print the report: %v\n", err)
+		c.problem("print the report: %v", err)
 		return exitUsage
 	}
 	return doctorExit(report.Outcome)

@@ -23,7 +23,7 @@ func TestDoctorExitCodes(t *testing.T) {
 		err  string
 	}{
 		"usable":        {two, []string{"--device", "phone-a", "--process", "com.shop"}, 0, "ready: device phone-a is usable", ""},
-		"variable":      {map[string]string{"ANDROID_ADB_SERVER_PORT": two["ANDROID_ADB_SERVER_PORT"], "LEAKGATE_DEVICE": "phone-b", "LEAKGATE_PROCESS": "com.shop"}, nil, 0, "ready: device phone-b is usable", ""},
+		"variable":      {map[string]string{"ANDROID_ADB_SERVER_PORT": two["ANDROID_ADB_SERVER_PORT"], "ANDROID_SERIAL": "phone-b"}, []string{"--process", "com.shop"}, 0, "ready: device phone-b is usable", ""},
 		"no device":     {serve(t), nil, 3, "not ready: no device is connected", ""},
 		"absent device": {two, []string{"--device", "phone-c"}, 3, "not ready: device phone-c (from --device) is not connected", ""},
 		"no port":       {map[string]string{"ANDROID_ADB_SERVER_PORT": "none"}, nil, 2, "not ready: find the adb server: read ANDROID_ADB_SERVER_PORT", ""},
@@ -72,7 +72,7 @@ func TestDoctorExitOfEachOutcome(t *testing.T) {
 func TestDoctorProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		b := newBar(&out)
+		b := newBar(console{err: &out})
 		lookProgress(b)("phone-a")
 		time.Sleep(quick + redrawn/2)
 		b.close()

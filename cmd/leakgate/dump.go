@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -14,9 +14,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/internal/analysis/spool"
-	"github.com/leakgate/leakgate/internal/harness/config"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -26,13 +27,13 @@ const exitUnread = 6
 
 // dumpFlags are those of every verb that reads a heap dump.
 type dumpFlags struct {
-	verb           string
 	asJSON         bool
 	partial        bool
-	memory, spool  size
+	memory, spool  int64
 	mapping        string
 	phasesFile     string
 	phases         []phase
+	shown          int // of the phases, by --verbose
 	objects, edges int64
 }
 
@@ -53,30 +54,16 @@ type phases struct {
 	Phases  []phase `json:"phases"`
 }
 
-func (f *dumpFlags) declare(fs *flag.FlagSet) {
-	fs.BoolVar(&f.asJSON, "json", false, "print JSON on stdout and nothing else there")
-	fs.BoolVar(&f.partial, "partial", false, "analyse what can be read of a damaged dump")
-	fs.Var(&f.memory, "memory", "the `SIZE` that the graph may take in memory, such as 4GB; what is free by default")
-	fs.Var(&f.spool, "spool-cap", "the `SIZE` up to which standard input or a packed dump is kept in a temporary file; 64GB by default")
-	fs.StringVar(&f.mapping, "mapping", "", "the mapping.txt `FILE` of ProGuard or R8 for the build: names are those of the source")
-	fs.StringVar(&f.phasesFile, "phases", "", "write the time and memory of each phase to this `FILE`, as JSON")
-}
+// spoolUsage describes the flag --spool-cap.
+const spoolUsage = "largest temporary file for standard input or a compressed dump (default 64GB)"
 
-// size is a flag of bytes.
-type size int64
-
-func (s *size) String() string { return "" }
-
-func (s *size) Set(text string) error {
-	n, err := config.ParseSize(text)
-	if err != nil {
-		return err
-	}
-	if n <= 0 {
-		return errors.New("write a size above 0")
-	}
-	*s = size(n)
-	return nil
+func (f *dumpFlags) declare(fs *pflag.FlagSet) {
+	fs.BoolVar(&f.asJSON, "json", false, jsonUsage)
+	fs.BoolVar(&f.partial, "partial", false, "analyze what can be read of a damaged dump")
+	fs.Var(size(&f.memory), "memory", "memory for the object graph, such as 4GB; without it what is free")
+	fs.Var(size(&f.spool), "spool-cap", spoolUsage)
+	fs.Var(word(&f.mapping, "FILE"), "mapping", mappingUsage)
+	fs.Var(word(&f.phasesFile, "FILE"), "phases", "write the time and memory of each phase to FILE, as JSON")
 }
 
 // work is what a verb does with an open dump.
@@ -102,7 +89,7 @@ func (f *dumpFlags) runIn(ctx context.Context, c console, path string, do work) 
 		return f.exit(c, path, err)
 	}
 	done := make(chan error, 1)
-	bar := newBar(c.err)
+	bar := newBar(c)
 	go func() { done <- f.open(ctx, c, path, bar, do) }()
 	var err error
 	select {
@@ -115,6 +102,10 @@ func (f *dumpFlags) runIn(ctx context.Context, c console, path string, do work) 
 	}
 	bar.close()
 	if err == nil {
+		for _, p := range f.phases[f.shown:] {
+			c.detail("%s: %.1f s, %s peak memory", p.Name, p.Seconds, text.Size(p.RSS))
+		}
+		f.shown = len(f.phases)
 		err = f.writePhases()
 	}
 	return f.exit(c, path, err)
@@ -126,7 +117,7 @@ var errCutShort = errors.New("interrupted while printing")
 func (f *dumpFlags) open(ctx context.Context, c console, path string, bar *bar, do work) error {
 	f.enter("open")
 	bar.phase("read the input")
-	file, err := spool.Open(ctx, path, c.in, spool.Options{Cap: int64(f.spool), Progress: bar.progress})
+	file, err := spool.Open(ctx, path, c.in, spool.Options{Cap: f.spool, Progress: bar.progress})
 	if err != nil {
 		return outside{err}
 	}
@@ -134,12 +125,8 @@ func (f *dumpFlags) open(ctx context.Context, c console, path string, bar *bar, 
 	if file.Damage != nil && !f.partial {
 		return fmt.Errorf("%w; --partial analyses what was unpacked", file.Damage)
 	}
-	memory := int64(f.memory)
-	if memory == 0 {
-		memory = freeMemory()
-	}
 	o := analysis.Options{
-		Partial: f.partial, Memory: memory, Progress: bar.progress, Cut: errors.Join(file.Truncated, file.Damage),
+		Partial: f.partial, Memory: cmp.Or(f.memory, freeMemory()), Progress: bar.progress, Cut: errors.Join(file.Truncated, file.Damage),
 		Phase: func(name string) {
 			f.enter(name)
 			// What the reading left behind would add to what follows.
@@ -288,7 +275,7 @@ func (f *dumpFlags) exit(c console, path string, err error) int {
 		path = "standard input"
 	}
 	tell := func(format string, args ...any) {
-		fmt.Fprintf(c.err, "leakgate %s: %s\n", f.verb, text.Printable(fmt.Sprintf(format, args...)))
+		c.problem("%s", text.Printable(fmt.Sprintf(format, args...)))
 	}
 	switch {
 	case err == nil:
@@ -309,21 +296,21 @@ func (f *dumpFlags) exit(c console, path string, err error) int {
 		tell("%v", err)
 		return exitUsage
 	case errors.As(err, new(outside)):
-		tell("%v%s", err, ofNothing(path))
+		tell("%v%s", err, emptyDumpHint(path))
 		for _, usage := range []error{fs.ErrNotExist, fs.ErrPermission, spool.ErrNoName, spool.ErrFolder} {
 			if errors.Is(err, usage) {
 				return exitUsage
 			}
 		}
 	default:
-		tell("%s: %v%s", path, err, f.remedy(err))
+		tell("%s: %v%s", path, err, f.remedy(c, err))
 	}
 	return exitUnread
 }
 
-// ofNothing is what to do about a file with nothing in it: am dumpheap returns before it
+// emptyDumpHint is what to do about a file with nothing in it: am dumpheap returns before it
 // has written any.
-func ofNothing(path string) string {
+func emptyDumpHint(path string) string {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 0 {
 		return ""
 	}
@@ -331,16 +318,16 @@ func ofNothing(path string) string {
 }
 
 // remedy is what to do about an error of a dump, or nothing.
-func (f *dumpFlags) remedy(err error) string {
+func (f *dumpFlags) remedy(c console, err error) string {
 	memory, tooLarge := errors.AsType[*analysis.MemoryError](err)
 	damage, damaged := errors.AsType[*analysis.DamageError](err)
 	switch {
 	case errors.Is(err, analysis.ErrNoHeap):
 		return "; copy it again when the app has written all of it"
-	case tooLarge && f.memory > 0 && memory.Limit == int64(f.memory):
-		return "; --memory allows more" + f.cheaper()
+	case tooLarge && f.memory > 0 && memory.Limit == f.memory:
+		return "; --memory allows more" + cheaper(c)
 	case tooLarge:
-		return "; close other programs, take a computer with more, or try it with --memory" + f.cheaper()
+		return "; close other programs, take a computer with more, or try it with --memory" + cheaper(c)
 	case damaged && damage.Record == "the header":
 		return "; a heap dump is what `am dumpheap` or jmap writes"
 	case damaged && !f.partial:
@@ -350,8 +337,8 @@ func (f *dumpFlags) remedy(err error) string {
 }
 
 // cheaper is what needs no graph.
-func (f *dumpFlags) cheaper() string {
-	if f.verb != "analyze" {
+func cheaper(c console) string {
+	if c.verb != "analyze" {
 		return ""
 	}
 	return "; --only histogram needs little"

@@ -50,7 +50,7 @@ var recordedDumps = []recordedDump{
 func fed(t *testing.T, in io.Reader, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = call(args, console{in: in, out: &o, err: &e, getenv: func(string) (string, bool) { return "", false }})
+	code = callWith(in, &o, &e, args...)
 	return code, o.String(), e.String()
 }
 
@@ -255,9 +255,9 @@ func TestRunInterruptedBefore(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out, errOut bytes.Buffer
-	f := growthFlags{dumpFlags: dumpFlags{verb: "growth"}, loops: 1}
+	f := growthFlags{loops: 1}
 	series := analysis.NewGrowthSeries(1)
-	code := f.runIn(ctx, console{out: &out, err: &errOut}, path, func(ctx context.Context, file *spool.File, o analysis.Options) error {
+	code := f.runIn(ctx, console{out: &out, err: &errOut, verb: "growth"}, path, func(ctx context.Context, file *spool.File, o analysis.Options) error {
 		return series.Add(ctx, path, file, file.Size(), o)
 	})
 	if code != 130 || out.Len() > 0 || errOut.String() != "leakgate growth: interrupted; nothing was written\n" {

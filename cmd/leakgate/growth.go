@@ -3,9 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
+
+	"github.com/spf13/cobra"
 
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/internal/analysis/spool"
@@ -13,30 +14,30 @@ import (
 	"github.com/leakgate/leakgate/reporters"
 )
 
-func growthVerb() verb {
-	return verb{
-		name: "growth", args: "DUMP DUMP DUMP... [flags]",
-		summary: "what grows in every heap dump of a repeated scenario, and what holds it",
-		help: `Compares heap dumps of one process that were taken between repetitions of a scenario,
-and tells what becomes more from each dump to the next: which objects, how many for each
-repetition, what holds them, by which path from a GC root, and how many bytes that is.
-It knows of no class that it should not leak: whatever grows every time is told, and a
-cache that fills grows, too, until it is full.
+func growthCommand(c *console) *cobra.Command {
+	f := growthFlags{loops: 1, top: defaultTop}
+	cmd := &cobra.Command{
+		Use: "growth DUMP DUMP DUMP...", GroupID: groupDump,
+		Short: "report what grows in every dump of a repeated scenario",
+		Long: `Compare heap dumps of one process, taken between repetitions of a scenario, and report
+what grows from each dump to the next: which objects, how many per repetition, the path
+from a GC root that keeps them alive, and their bytes. No knowledge of classes is used:
+a cache grows too, until it is full.
 
-Repeat the scenario a few times before the first dump, so that what is made once is
-there; then as often between each two dumps, which --loops tells: less than one object
-more for each repetition is no growth. Three dumps or more, in the order in which they
-were taken; of two the answer says little. They are read one after the other. "-" is
-standard input, for one of them.`,
-		example: "leakgate growth after5.hprof after10.hprof after15.hprof --loops 5",
-		flags: func(fs *flag.FlagSet) func(console, []string) int {
-			f := growthFlags{dumpFlags: dumpFlags{verb: "growth"}}
-			f.declare(fs)
-			fs.IntVar(&f.loops, "loops", 1, "`NUMBER` of repetitions of the scenario between two dumps; 1 by default")
-			fs.IntVar(&f.top, "top", 30, "`NUMBER` of places to print; 30 by default")
-			return f.growth
-		},
+Repeat the scenario a few times before the first dump, so that what is created once
+exists; then equally often between the dumps, and write how often as --loops. Less than
+one object per repetition is no growth. Name three dumps or more in the order in which
+they were taken; two say little. "-" is standard input, for one of them.`,
+		Example:           "  leakgate growth loop1.hprof loop2.hprof loop3.hprof\n  leakgate growth after5.hprof after10.hprof after15.hprof --loops 5",
+		Annotations:       manual{exits: "0 the dumps were compared, whatever grows\n" + dumpExits, page: "docs/formats/growth.md"}.annotations(),
+		ValidArgsFunction: completeFiles(dumpExtensions...),
+		RunE:              c.run(f.growth),
 	}
+	flags := cmd.Flags()
+	f.declare(flags)
+	flags.Var(number(&f.loops, "N", 1), "loops", "repetitions of the scenario between two dumps")
+	flags.Var(number(&f.top, "N", 0), "top", "number of places to print")
+	return cmd
 }
 
 type growthFlags struct {
@@ -49,7 +50,7 @@ const mostLoops = 1 << 30
 
 func (f *growthFlags) growth(c console, args []string) int {
 	if err := f.check(args); err != nil {
-		return growthVerb().wrong(c, err)
+		return c.usage(err)
 	}
 	if err := present(args...); err != nil {
 		return f.exit(c, "", outside{err})
@@ -94,7 +95,7 @@ func (f *growthFlags) check(args []string) error {
 			switch {
 			case !sameFile(other, path):
 			case path == "-":
-				return errors.New("standard input is one heap dump; name files for the others")
+				return errors.New("standard input is one heap dump: name files for the others")
 			case path == other:
 				return fmt.Errorf("%s is named twice; nothing grows between a heap dump and itself", text.Printable(path))
 			default:
@@ -104,13 +105,11 @@ func (f *growthFlags) check(args []string) error {
 	}
 	switch n := len(args); {
 	case n == 0:
-		return errors.New("name the heap dumps of a series, three or more, in the order in which they were taken")
+		return errors.New("no heap dumps: name three or more in the order in which they were taken")
 	case n == 1:
-		return errors.New("one heap dump cannot tell what grows; name two at least, better three, in the order in which they were taken. `leakgate analyze` tells what is in one")
-	case f.loops < 1 || f.loops > mostLoops:
-		return errors.New("--loops: write how often the scenario was repeated between two dumps, 1 or more")
-	case f.top < 0:
-		return errors.New("--top: write a number from 0 on")
+		return errors.New("one heap dump cannot show what grows: name two or, better, three in the order in which they were taken; `leakgate analyze` reports what one holds")
+	case f.loops > mostLoops:
+		return fmt.Errorf("--loops: %w", invalid(fmt.Sprint(f.loops), "how often the scenario was repeated between two dumps"))
 	}
 	return nil
 }

@@ -107,8 +107,8 @@ func TestGrowthRefuses(t *testing.T) {
 	if err := os.WriteFile(broken, []byte("JAVA PROFILE 1.0.3\x00 and no more"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, exitUsage, []string{"growth"}, "name the heap dumps of a series")
-	refused(t, exitUsage, []string{"growth", paths[0]}, "one heap dump cannot tell what grows")
+	refused(t, exitUsage, []string{"growth"}, "name three or more in the order")
+	refused(t, exitUsage, []string{"growth", paths[0]}, "one heap dump cannot show what grows")
 	refused(t, exitUsage, []string{"growth", paths[0], paths[0]}, "named twice")
 	refused(t, exitUsage, []string{"growth", paths[0], dir}, "is a directory")
 	refused(t, exitUsage, []string{"growth", dir}, "is a directory", "name heap dumps")

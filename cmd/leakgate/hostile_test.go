@@ -88,7 +88,7 @@ func TestRunOnAHostilePhone(t *testing.T) {
 				Dir: filepath.Join(t.TempDir(), "run"), Tool: "test " + evil, Duration: duration,
 				Workload: monitor.DeviceCommand{Command: "echo leakgate:mark " + text.ShellQuote(evil+"\xff\r") + "; echo leakgate:mark " + strings.Repeat("m", 100<<10) + "; sleep 7200"},
 			}
-			s := newScreen(&screen, o)
+			s := newScreen(console{err: &screen}, o)
 			o.Observer = s
 			run, err := monitor.Run(t.Context(), o)
 			if err != nil {

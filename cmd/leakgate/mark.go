@@ -2,26 +2,29 @@ package main
 
 import (
 	"context"
-	"flag"
-	"fmt"
+	"errors"
 	"strings"
 	"time"
 
 	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/spf13/cobra"
 )
 
-func markVerb() verb {
-	return verb{
-		name: "mark", args: "--run DIR TEXT",
-		summary: "put a mark on the time axis of a run that goes on",
-		help: `Puts TEXT on the time axis of the run that writes to DIR, on every device, such as
-the beginning of a loop of a suite. A workload may print "leakgate:mark TEXT" instead.`,
-		example: "leakgate mark --run leakgate-runs/tonight 'loop 3'",
-		flags: func(fs *flag.FlagSet) func(console, []string) int {
-			dir := fs.String("run", "", "`DIR` of the run")
-			return func(c console, args []string) int { return mark(c, *dir, strings.Join(args, " ")) }
-		},
+func markCommand(c *console) *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use: "mark --run DIR TEXT", GroupID: groupWatch,
+		Short: "put a mark on the time axis of a run in progress",
+		Long: `Put TEXT on the time axis of the run that writes to DIR, for every device: the start
+of a loop of a test suite, for example. A workload can print a line
+"leakgate:mark TEXT" instead, and finds DIR in the variable LEAKGATE_RUN.`,
+		Example: `  leakgate mark --run leakgate-runs/tonight 'loop 3'
+  leakgate mark --run "$LEAKGATE_RUN" checkout`,
+		Annotations: manual{exits: "0 the mark is in the record\n2 the command line is wrong, or no run is in progress in DIR"}.annotations(),
+		RunE:        c.run(func(c console, args []string) int { return mark(c, dir, strings.Join(args, " ")) }),
 	}
+	cmd.Flags().Var(word(&dir, "DIR"), "run", "directory of the run")
+	return cmd
 }
 
 // markWait is how long a run may take to answer, in real time.
@@ -29,12 +32,12 @@ const markWait = 5 * time.Second
 
 func mark(c console, dir, text string) int {
 	if dir == "" {
-		return markVerb().wrong(c, fmt.Errorf("no run; write --run DIR (a workload finds it in LEAKGATE_RUN)"))
+		return c.usage(errors.New("no run: write --run DIR, in a workload --run \"$LEAKGATE_RUN\""))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), markWait)
 	defer cancel()
 	if err := monitor.SendMark(ctx, dir, text); err != nil {
-		return markVerb().wrong(c, err)
+		return c.usage(err)
 	}
 	return exitOK
 }

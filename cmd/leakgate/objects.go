@@ -3,11 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
@@ -16,33 +17,35 @@ import (
 	"github.com/leakgate/leakgate/reporters"
 )
 
-func objectsVerb() verb {
-	return verb{
-		name: "objects", args: "DUMP 0xID... [flags]",
-		summary: "sizes, dominator and heap of single objects of a heap dump",
-		help: `Tells of each object how large it is, how much would go with it, what dominates it and
-how the GC roots reach it. IDs are as analyze prints them; "-" is standard input.`,
-		example: "leakgate objects app.hprof 0x12c04948 0x12c04c28",
-		flags: func(fs *flag.FlagSet) func(console, []string) int {
-			f := dumpFlags{verb: "objects"}
-			f.declare(fs)
-			return func(c console, args []string) int { return lookUp(&f, c, args) }
-		},
+func objectsCommand(c *console) *cobra.Command {
+	var f dumpFlags
+	cmd := &cobra.Command{
+		Use: "objects DUMP 0xID...", GroupID: groupDump,
+		Short: "show sizes, dominator and heap of single objects",
+		Long: `Show for each object its size, what would be freed with it, what dominates it, and how
+the GC roots reach it. IDs are written as analyze prints them; "-" as DUMP is standard
+input.`,
+		Example:           "  leakgate objects shop.hprof 0x12c04948\n  leakgate objects shop.hprof 0x12c04948 0x12c04c28 --json",
+		Annotations:       manual{exits: "0 the objects were found\n" + dumpExits, page: "docs/formats/analysis.md"}.annotations(),
+		ValidArgsFunction: completeDump,
+		RunE:              c.run(func(c console, args []string) int { return lookUp(&f, c, args) }),
 	}
+	f.declare(cmd.Flags())
+	return cmd
 }
 
 func lookUp(f *dumpFlags, c console, args []string) int {
 	if len(args) < 2 {
-		return objectsVerb().wrong(c, errors.New("name a heap dump and the IDs of objects, such as 0x12c04948"))
+		return c.usage(errors.New("want a heap dump and the IDs of objects, such as 0x12c04948"))
 	}
 	if err := swapped(args, "the IDs"); err != nil {
-		return objectsVerb().wrong(c, err)
+		return c.usage(err)
 	}
 	ids := make([]hprof.ID, 0, len(args)-1)
 	for _, text := range args[1:] {
 		id, err := parseID(text)
 		if err != nil {
-			return objectsVerb().wrong(c, err)
+			return c.usage(err)
 		}
 		ids = append(ids, id)
 	}
@@ -67,7 +70,7 @@ func lookUp(f *dumpFlags, c console, args []string) int {
 func parseID(s string) (hprof.ID, error) {
 	id, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(s), "0x"), 16, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not the ID of an object; write it as 0x12c04948", text.Printable(s))
+		return 0, fmt.Errorf("%q is not the ID of an object: write it as 0x12c04948", text.Printable(s))
 	}
 	return hprof.ID(id), nil
 }

@@ -284,8 +284,8 @@ func TestObjectsWrongUse(t *testing.T) {
 		args  []string
 		words []string
 	}{
-		{nil, []string{"name a heap dump and the IDs", "0x12c04948", "usage: leakgate objects"}},
-		{[]string{path}, []string{"name a heap dump and the IDs"}},
+		{nil, []string{"want a heap dump and the IDs", "0x12c04948", "Usage: leakgate objects"}},
+		{[]string{path}, []string{"want a heap dump and the IDs"}},
 		{[]string{path, "java.lang.String"}, []string{`"java.lang.String" is not the ID`, "0x12c04948"}},
 		{[]string{path, "0x"}, []string{"is not the ID"}},
 		{[]string{path, "0x10000000000000000"}, []string{"is not the ID"}},

@@ -7,7 +7,6 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -15,6 +14,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/leakgate/leakgate/internal/capture/dumpsys"
 	"github.com/leakgate/leakgate/internal/capture/field"
@@ -32,36 +33,44 @@ const (
 	maxTableRows = 20       // of one list, without --json
 )
 
-func parseVerb() verb {
-	return verb{
-		name: "parse", args: "KIND FILE [--json] [--pid N] [--process NAME]",
-		summary: "what a parser reads from one device output",
-		help: `Reads one saved output of a device ("-" = standard input, gzip too) and prints the
-values that are in it. What the text does not hold is null; an error text of the
-device is an answer too, and exits with 0.
+func parseCommand(c *console) *cobra.Command {
+	var asJSON bool
+	var of logOwner
+	cmd := &cobra.Command{
+		Use: "parse KIND FILE", GroupID: groupRecords,
+		Short: "print what a parser reads from the output of a device",
+		Long: `Read a saved output of a device and print the values in it. FILE may be compressed by
+gzip; "-" is standard input. A value that the text does not hold is null. An error
+message of the device is a result, too.
 
-KIND is one of ` + strings.Join(parseKindNames(), ", ") + `.
---pid and --process say whose lines of a logcat count; without them all do.`,
-		example: "adb shell dumpsys meminfo com.shop | leakgate parse meminfo - --json",
-		flags: func(fs *flag.FlagSet) func(console, []string) int {
-			asJSON := fs.Bool("json", false, "print JSON")
-			var of logOwner
-			fs.Int64Var(&of.pid, "pid", 0, "of a logcat: the pid `N` of the process")
-			fs.StringVar(&of.process, "process", "", "of a logcat: the `NAME` of the process")
-			return func(c console, args []string) int {
-				if len(args) != 2 {
-					return parseVerb().wrong(c, fmt.Errorf("want a kind and a file, not %d arguments; kinds: %s", len(args), strings.Join(parseKindNames(), ", ")))
-				}
-				if of.pid < 0 || of != (logOwner{}) && args[0] != "logcat" {
-					return parseVerb().wrong(c, errors.New("--pid and --process are for a logcat, and a pid is above 0"))
-				}
-				if err := runParseOf(args[0], args[1], *asJSON, of, c.in, c.out); err != nil {
-					return parseVerb().wrong(c, err)
-				}
-				return exitOK
+KIND is one of ` + strings.Join(parseKindNames(), ", ") + `.`,
+		Example: `  adb shell dumpsys meminfo com.shop | leakgate parse meminfo - --json
+  leakgate parse logcat night.log.gz --process com.shop`,
+		Annotations: manual{exits: "0 the text was read, also if it is an error message of the device\n2 the command line is wrong, or the file cannot be read", page: "docs/formats/parse.md"}.annotations(),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveDefault
 			}
+			return parseKindNames(), cobra.ShellCompDirectiveNoFileComp
 		},
+		RunE: c.run(func(c console, args []string) int {
+			if len(args) != 2 {
+				return c.usage(fmt.Errorf("want a kind and a file, got %d arguments; kinds: %s", len(args), strings.Join(parseKindNames(), ", ")))
+			}
+			if of != (logOwner{}) && args[0] != "logcat" {
+				return c.usage(errors.New("--pid and --process are for a logcat"))
+			}
+			if err := runParseOf(args[0], args[1], asJSON, of, c.in, c.out); err != nil {
+				return c.usage(err)
+			}
+			return exitOK
+		}),
 	}
+	flags := cmd.Flags()
+	flags.BoolVar(&asJSON, "json", false, jsonUsage)
+	flags.Var(number(&of.pid, "N", 1), "pid", "logcat: pid of the process whose lines count")
+	flags.Var(word(&of.process, "NAME"), "process", "logcat: name of the process whose lines count")
+	return cmd
 }
 
 // parseKind is one reader of a text. The error is only for a text that could not be read
@@ -141,7 +150,7 @@ func readerOf(kind string, of logOwner) (func(io.Reader) (*document, error), err
 		}
 	}
 	names := parseKindNames()
-	return nil, fmt.Errorf("unknown kind %q%s; kinds: %s", kind, meant(kind, names, ""), strings.Join(names, ", "))
+	return nil, fmt.Errorf("unknown kind %q%s: want %s", kind, suggestion(kind, names, ""), alternatives(names))
 }
 
 // ungzip takes gzip off, if there is any.

@@ -271,7 +271,7 @@ func TestParseLogcatOfOne(t *testing.T) {
 			t.Errorf("%v: exit %d, %s%s", args, code, out, errOut)
 		}
 	}
-	for _, args := range [][]string{{"logcat", path, "--pid", "-1"}, {"meminfo", path, "--pid", "5"}, {"meminfo", path, "--process", "x"}} {
+	for _, args := range [][]string{{"meminfo", path, "--pid", "5"}, {"meminfo", path, "--process", "x"}} {
 		if code, _, errOut := typed(t, nil, append([]string{"parse"}, args...)...); code != exitUsage || !strings.Contains(errOut, "for a logcat") {
 			t.Errorf("%v: exit %d, %s", args, code, errOut)
 		}
@@ -308,7 +308,7 @@ func TestParseUsageErrors(t *testing.T) {
 	}{
 		"no file":         {[]string{"meminfo"}, []string{"a kind and a file", "surfaceflinger"}},
 		"unknown kind":    {[]string{"memifno", "x"}, []string{`unknown kind "memifno"`, "did you mean meminfo?", "smaps_rollup"}},
-		"nothing like it": {[]string{"zzzzzzzzz", "x"}, []string{`unknown kind "zzzzzzzzz"; kinds: meminfo`}},
+		"nothing like it": {[]string{"zzzzzzzzz", "x"}, []string{`unknown kind "zzzzzzzzz": want meminfo`}},
 		"missing file":    {[]string{"meminfo", "no-such.txt"}, []string{"no-such.txt"}},
 		"a folder":        {[]string{"meminfo", t.TempDir()}, []string{"read "}},
 		"broken gzip":     {[]string{"smaps", broken}, []string{"cut.gz"}},

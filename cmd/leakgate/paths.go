@@ -3,9 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
@@ -13,22 +14,24 @@ import (
 	"github.com/leakgate/leakgate/reporters"
 )
 
-func pathsVerb() verb {
-	return verb{
-		name: "paths", args: "DUMP CLASS|0xID [flags]",
-		summary: "who holds all instances of a class, or one object: merged shortest paths",
-		help: `Searches for the shortest path from a GC root to each instance of exactly this class, or
-to one object, and merges them by classes and fields into a tree, the way that most
-take first. Collections are one step, and elements of arrays and collections are alike.
-CLASS is as analyze prints it; "-" is standard input.`,
-		example: "leakgate paths app.hprof android.graphics.Bitmap",
-		flags: func(fs *flag.FlagSet) func(console, []string) int {
-			f := pathsFlags{dumpFlags: dumpFlags{verb: "paths"}}
-			f.declare(fs)
-			fs.IntVar(&f.top, "top", 30, "`NUMBER` of branches to print; 30 by default")
-			return f.paths
-		},
+func pathsCommand(c *console) *cobra.Command {
+	f := pathsFlags{top: defaultTop}
+	cmd := &cobra.Command{
+		Use: "paths DUMP CLASS|0xID", GroupID: groupDump,
+		Short: "show what keeps the instances of a class alive",
+		Long: `Find the shortest path from a GC root to each instance of exactly this class, or to one
+object, and merge the paths by classes and fields into a tree, the most common first.
+Collections are one step, and the elements of arrays and collections are alike.
+
+CLASS is written as analyze prints it; "-" as DUMP is standard input.`,
+		Example:           "  leakgate paths shop.hprof android.graphics.Bitmap\n  leakgate paths shop.hprof 0x12c04948",
+		Annotations:       manual{exits: "0 the paths were printed\n" + dumpExits, page: "docs/formats/paths.md"}.annotations(),
+		ValidArgsFunction: completeDump,
+		RunE:              c.run(f.paths),
 	}
+	f.declare(cmd.Flags())
+	cmd.Flags().Var(number(&f.top, "N", 0), "top", "number of branches to print")
+	return cmd
 }
 
 type pathsFlags struct {
@@ -39,18 +42,16 @@ type pathsFlags struct {
 func (f *pathsFlags) paths(c console, args []string) int {
 	switch {
 	case len(args) > 2:
-		return pathsVerb().wrong(c, fmt.Errorf("%d arguments; name one heap dump, and one class or ID", len(args)))
+		return c.usage(fmt.Errorf("want a heap dump, and one class or ID, got %d arguments", len(args)))
 	case len(args) != 2 || strings.TrimSpace(args[1]) == "":
-		return pathsVerb().wrong(c, errors.New("name a heap dump, and a class or the ID of an object, such as android.graphics.Bitmap or 0x12c04948"))
-	case f.top < 0:
-		return pathsVerb().wrong(c, errors.New("--top: write a number from 0 on"))
+		return c.usage(errors.New("want a heap dump, and a class or the ID of an object, such as android.graphics.Bitmap or 0x12c04948"))
 	}
 	if err := swapped(args, "the class or ID"); err != nil {
-		return pathsVerb().wrong(c, err)
+		return c.usage(err)
 	}
 	class, id, err := wantedBy(args[1])
 	if err != nil {
-		return pathsVerb().wrong(c, err)
+		return c.usage(err)
 	}
 	return f.run(c, args[0], func(ctx context.Context, file *spool.File, o analysis.Options) error {
 		p, err := analysis.FindPaths(ctx, file, file.Size(), class, id, o)

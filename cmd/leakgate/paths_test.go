@@ -121,14 +121,14 @@ func TestPathsWrong(t *testing.T) {
 		args  []string
 		words []string
 	}{
-		{exitUsage, nil, []string{"name a heap dump, and a class"}},
-		{exitUsage, []string{path}, []string{"name a heap dump, and a class"}},
-		{exitUsage, []string{path, ""}, []string{"name a heap dump, and a class"}},
+		{exitUsage, nil, []string{"want a heap dump, and a class"}},
+		{exitUsage, []string{path}, []string{"want a heap dump, and a class"}},
+		{exitUsage, []string{path, ""}, []string{"want a heap dump, and a class"}},
 		{exitUsage, []string{path, "a.B", "a.C"}, []string{"3 arguments", "one class or ID"}},
 		{exitUsage, []string{"java.util.HashMap", path}, []string{"there is no file java.util.HashMap", path + " is one", "name the heap dump first"}},
 		{exitUsage, []string{missing, "java.util.HashMap"}, []string{missing, "does not exist"}},
 		{exitUsage, []string{missing, folder}, []string{missing, "does not exist"}},
-		{exitUsage, []string{path, "java.util.HashMap", "--top", "-1"}, []string{"--top", "from 0 on"}},
+		{exitUsage, []string{path, "java.util.HashMap", "--top", "-1"}, []string{"--top", "at least 0"}},
 		{exitUsage, []string{path, "0xzz"}, []string{`"0xzz" is not the ID`}},
 		{exitUsage, []string{path, "2bitmap"}, []string{`"2bitmap" is not the ID`}},
 		{exitUsage, []string{path, "2968897416"}, []string{"there is no object 0x2968897416", "decimal 2968897416 is 0xb0f5c788"}},

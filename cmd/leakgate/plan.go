@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -11,6 +10,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/capture/adb"
@@ -26,18 +27,26 @@ type runFlags struct {
 	asJSON   bool
 	strict   bool
 	wait     bool
-	patience span
-	// begun is the directory of a run that has begun.
-	begun string
+	patience time.Duration
+	// started is the directory of a run that has started.
+	started string
 }
 
-func (f *runFlags) declare(fs *flag.FlagSet) {
-	fs.StringVar(&f.out, "out", "", "`DIR` for the run; without it a new one below leakgate-runs")
-	fs.BoolVar(&f.asJSON, "json", false, "print run.json on stdout and nothing else there")
-	fs.BoolVar(&f.strict, "strict", false, "exit 5 where the evidence is not enough to judge")
-	fs.BoolVar(&f.wait, "wait", false, "wait until no other run has the device or the directory")
-	f.patience = span(monitor.DefaultPatience)
-	fs.Var(&f.patience, "patience", "`TIME` that a device may be away before its part of the run ends")
+// jsonUsage describes the flag --json.
+const jsonUsage = "print JSON to stdout and nothing else"
+
+func (f *runFlags) declare(fs *pflag.FlagSet) {
+	f.declareOutput(fs, "run.json")
+	fs.BoolVar(&f.strict, "strict", false, "exit with 5 if the evidence is not enough for a verdict")
+	f.patience = monitor.DefaultPatience
+	fs.Var(span(&f.patience), "patience", "how long a device may be away before its part of the run ends")
+}
+
+// declareOutput declares the flags that diagnose has, too.
+func (f *runFlags) declareOutput(fs *pflag.FlagSet, file string) {
+	fs.Var(word(&f.out, "DIR"), "out", "directory to write; without it a new one in leakgate-runs")
+	fs.BoolVar(&f.asJSON, "json", false, "print "+file+" to stdout and nothing else")
+	fs.BoolVar(&f.wait, "wait", false, "wait while another run uses the device or the directory")
 }
 
 // plan is a run before it begins.
@@ -49,35 +58,36 @@ type plan struct {
 }
 
 // carryOut prepares a run and carries it out: signals, directory, screen, verdict.
-func (f *runFlags) carryOut(c console, verb string, prepare func(*plan) error) (record.Run, int) {
+func (f *runFlags) carryOut(c console, prepare func(*plan) error) (record.Run, int) {
 	ctx, hurry, stop := interruptible(c)
 	defer stop()
 	p := &plan{ctx: ctx, console: c}
 	p.options = monitor.Options{
 		Strict: f.strict, Tool: "leakgate " + version(), Hurry: hurry,
-		Patience: time.Duration(f.patience), Budget: monitor.DefaultBudget,
+		Patience: f.patience, Budget: monitor.DefaultBudget,
 		Headroom: monitor.DefaultHeadroom,
 	}
 	err := prepare(p)
 	if err != nil {
-		return record.Run{}, f.refused(c, verb, ctx, err)
+		return record.Run{}, f.refused(c, ctx, err)
 	}
-	p.options.Dir = f.folder(verb)
-	held, err := f.hold(p, verb)
+	p.options.Dir = f.folder(c.verb)
+	held, err := f.hold(p)
 	if err != nil {
-		return record.Run{}, f.refused(c, verb, ctx, err)
+		return record.Run{}, f.refused(c, ctx, err)
 	}
-	run, code := f.perform(p, verb)
+	run, code := f.perform(p)
 	if err := held.Release(); err != nil {
-		fmt.Fprintf(c.err, "leakgate %s: %v\n", verb, err)
+		c.problem("%v", err)
 	}
 	return run, code
 }
 
-// placed tells last where the run is, below which its artifacts are named, and gives the exit code.
-func (f *runFlags) placed(c console, verb string, code int) int {
-	if f.begun != "" {
-		fmt.Fprintf(c.err, "leakgate %s: the run is in %s\n", verb, text.Printable(f.begun))
+// reportLocation says last where the run is, below which its artifacts are named, and
+// returns the exit code.
+func (f *runFlags) reportLocation(c console, code int) int {
+	if f.started != "" {
+		c.note("the run is in %s", text.Printable(f.started))
 	}
 	return code
 }
@@ -100,19 +110,23 @@ func (f *runFlags) elsewhere(err error) error {
 
 // hold takes the directory and the devices of the plan, so that no other run uses
 // them meanwhile.
-func (f *runFlags) hold(p *plan, verb string) (*lease.Lease, error) {
+func (f *runFlags) hold(p *plan) (*lease.Lease, error) {
+	wait, err := p.console.wantsToWait(f.wait)
+	if err != nil {
+		return nil, usageError{err}
+	}
 	dir, err := lease.DirectoryKey(p.options.Dir)
 	if err != nil {
 		return nil, usageError{f.elsewhere(err)}
 	}
-	r, err := p.request(verb, dir)
+	r, err := p.request(dir)
 	if err != nil {
 		return nil, usageError{err}
 	}
 	waited := false
-	r.Wait, r.Waiting = f.wait, func(h lease.HeldError) {
+	r.Wait, r.Waiting = wait, func(h lease.HeldError) {
 		waited = true
-		fmt.Fprintf(p.console.err, "leakgate %s: %v; waiting for its end\n", verb, h)
+		p.console.note("%v; waiting for its end", h)
 	}
 	held, err := lease.Take(p.ctx, r)
 	var other lease.HeldError
@@ -131,13 +145,12 @@ func (f *runFlags) hold(p *plan, verb string) (*lease.Lease, error) {
 }
 
 // request asks for the directory and the devices of the plan.
-func (p *plan) request(verb string, dir lease.Key) (lease.Request, error) {
-	asked, _ := p.console.getenv(lease.FolderVariable)
-	folder, err := lease.Folder(asked)
+func (p *plan) request(dir lease.Key) (lease.Request, error) {
+	folder, err := lease.Folder(p.console.variable(lease.FolderVariable))
 	if err != nil {
 		return lease.Request{}, err
 	}
-	r := lease.Request{Folder: folder, Keys: []lease.Key{dir}, Holder: lease.NewHolder(verb, p.options.Dir)}
+	r := lease.Request{Folder: folder, Keys: []lease.Key{dir}, Holder: lease.NewHolder(p.console.verb, p.options.Dir)}
 	for _, d := range p.options.Devices {
 		r.Keys = append(r.Keys, lease.DeviceKey(p.client.Addr(), d.Serial()))
 	}
@@ -157,18 +170,18 @@ func (p *plan) refresh() error {
 }
 
 // refused tells why a run cannot begin.
-func (f *runFlags) refused(c console, verb string, ctx context.Context, err error) int {
+func (f *runFlags) refused(c console, ctx context.Context, err error) int {
 	if ctx.Err() != nil {
-		fmt.Fprintf(c.err, "leakgate %s: interrupted before it began\n", verb)
+		c.problem("interrupted before it began")
 		return record.ExitInterrupted
 	}
-	fmt.Fprintf(c.err, "leakgate %s: %v\n", verb, err)
+	c.problem("%v", err)
 	var usage usageError
 	if errors.As(err, &usage) {
 		return exitUsage
 	}
 	if isForDoctor(err) {
-		fmt.Fprintf(c.err, "leakgate %s: `leakgate doctor` looks closer and changes nothing\n", verb)
+		c.note("`leakgate doctor` looks closer and changes nothing")
 	}
 	return record.ExitNoDevice
 }
@@ -178,26 +191,27 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-func (f *runFlags) perform(p *plan, verb string) (record.Run, int) {
-	screen := newScreen(p.console.err, p.options)
+func (f *runFlags) perform(p *plan) (record.Run, int) {
+	c := p.console
+	screen := newScreen(c, p.options)
 	p.options.Observer = screen
-	fmt.Fprintf(p.console.err, "leakgate %s: writing to %s\n", verb, p.options.Dir)
+	c.note("writing to %s", p.options.Dir)
 	run, err := monitor.Run(p.ctx, p.options)
 	screen.close()
 	if err != nil && run.Schema == "" {
 		if _, ok := errors.AsType[*fs.PathError](err); ok {
 			err = f.elsewhere(err)
 		}
-		fmt.Fprintf(p.console.err, "leakgate %s: %v\n", verb, err)
+		c.problem("%v", err)
 		return run, exitUsage
 	}
 	if err != nil {
-		fmt.Fprintf(p.console.err, "leakgate %s: %v\n", verb, err)
+		c.problem("%v", err)
 	}
-	f.begun = p.options.Dir
-	if terr := tell(p.console, run, f.asJSON); terr != nil {
-		fmt.Fprintf(p.console.err, "leakgate %s: print the verdict: %v\n", verb, terr)
-		err = terr
+	f.started = p.options.Dir
+	if perr := tell(c, run, f.asJSON); perr != nil {
+		c.problem("print the verdict: %v", perr)
+		err = perr
 	}
 	if err != nil {
 		return run, exitUsage // counts before all others
@@ -235,7 +249,7 @@ func interruptible(c console) (ctx context.Context, hurry <-chan struct{}, stop 
 				switch n {
 				case 1:
 					cancel(fmt.Errorf("interrupted by %v", s))
-					go fmt.Fprintf(c.err, "\nleakgate: %v; finishing the run, once more to stop now\n", s)
+					go fmt.Fprintf(c.err, "\nleakgate: %v; finishing the run; press Ctrl-C again to stop now\n", s)
 				case 2:
 					close(now)
 					time.AfterFunc(lastMoment, func() {
@@ -259,14 +273,12 @@ func (p *plan) connect() error {
 	if p.client != nil {
 		return nil
 	}
-	client, err := adb.NewClient(adb.Options{MaxStream: maxStream, Dial: p.console.dial, Getenv: func(name string) string {
-		value, _ := p.console.getenv(name)
-		return value
-	}})
+	client, err := adb.NewClient(adb.Options{MaxStream: maxStream, Dial: p.console.dial, Getenv: p.console.variable})
 	if err != nil {
 		return usageError{err}
 	}
 	p.client = client
+	p.console.detail("adb server %s", client.Addr())
 	return nil
 }
 
@@ -280,5 +292,9 @@ func (p *plan) selectDevice(serial string) (monitor.Device, error) {
 		return monitor.Device{}, err
 	}
 	facts, err := capture.ReadFacts(p.ctx, dev)
+	if err == nil {
+		p.console.detail("device %s: %s %s, Android %s (API %d), %s build, shell uid %d", text.Printable(dev.Serial()),
+			text.Printable(facts.Manufacturer), text.Printable(facts.Model), text.Printable(facts.Release), facts.API, text.Printable(facts.BuildType), facts.UID)
+	}
 	return monitor.Device{Device: dev, Facts: facts}, err
 }

@@ -4,46 +4,48 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
-	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/leakgate/leakgate/detector"
 	replays "github.com/leakgate/leakgate/internal/harness/replay"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
+	"github.com/spf13/cobra"
 )
 
-func replayVerb() verb {
-	return verb{
-		name: "replay", args: "FILE... [flags]",
-		summary: "judge recorded samples again",
-		help: `Judges memory that was recorded before: a run directory or its samples.ndjson, also of
-a run that was killed, or a table as CSV; "-" is standard input. A table has a header;
-t_s (seconds) and pss_kb must be there. Many processes stand one below the other with
-their names in a column process. Columns swap_pss_kb, java_heap_kb, native_heap_kb,
-graphics_kb, total_pss_kb, pid, mark and others are used where they are.
+func replayCommand(c *console) *cobra.Command {
+	f := replayFlags{policy: detector.PolicyRobust}
+	cmd := &cobra.Command{
+		Use: "replay FILE...", GroupID: groupRecords,
+		Short: "judge recorded samples again",
+		Long: `Judge memory that was recorded before: a run directory or its samples.ndjson, also of
+a run that was killed, or a table as CSV. "-" is standard input.
 
-With --base what is judged is the difference from the same process of another
-recording. The exit code says whether the files could be judged, not what was found;
-with --gate it is 1 for a leak.`,
-		example: "leakgate replay memory.csv --column app_pss_kb",
-		flags: func(fs *flag.FlagSet) func(console, []string) int {
-			var f replayFlags
-			fs.StringVar(&f.policy, "policy", detector.PolicyRobust, "`NAME` of the policy: robust or article")
-			fs.StringVar(&f.base, "base", "", "`FILE` to compare with, such as the recording of the release before")
-			fs.StringVar(&f.column, "column", "", "`NAME` of the column of a table to judge instead of pss_kb")
-			fs.BoolVar(&f.explain, "explain", false, "print the looks of policy robust that count, with their reasons; --json has all looks")
-			fs.BoolVar(&f.gate, "gate", false, "exit with 1 if there is a leak")
-			fs.BoolVar(&f.strict, "strict", false, "with --gate: exit with 5 if there is not enough evidence")
-			fs.BoolVar(&f.asJSON, "json", false, "print JSON on stdout and nothing else there")
-			return f.replay
-		},
+A table has a header with t_s (seconds) and pss_kb. Several processes stand one below
+the other, with their names in a column "process". Other columns are used where they
+exist: swap_pss_kb, java_heap_kb, native_heap_kb, graphics_kb, total_pss_kb, pid, mark.
+
+With --base, the difference from the same process of another recording is judged.`,
+		Example: `  leakgate replay leakgate-runs/tonight --gate
+  leakgate replay memory.csv --column app_pss_kb --base release.csv --explain`,
+		Annotations: manual{exits: `0 the files were judged, whatever the verdict; with --gate no leak
+1 a leak, with --gate
+2 the command line is wrong, or a file has nothing to judge
+5 the evidence is not enough for a verdict, with --gate --strict
+130 interrupted`, page: "docs/formats/replay.md"}.annotations(),
+		ValidArgsFunction: completeFiles("csv", "ndjson"),
+		RunE:              c.run(f.replay),
 	}
+	flags := cmd.Flags()
+	flags.Var(choice(&f.policy, "NAME", detector.PolicyRobust, detector.PolicyArticle), "policy", "rules by which memory is judged")
+	flags.Var(word(&f.base, "FILE"), "base", "recording to compare with, such as that of the last release")
+	flags.Var(word(&f.column, "NAME"), "column", "column of a table to judge instead of pss_kb")
+	flags.BoolVar(&f.explain, "explain", false, "show what policy robust concluded when, and why; --json has all of it")
+	flags.BoolVar(&f.gate, "gate", false, "exit with 1 if there is a leak")
+	flags.BoolVar(&f.strict, "strict", false, "with --gate: exit with 5 if the evidence is not enough for a verdict")
+	flags.BoolVar(&f.asJSON, "json", false, jsonUsage)
+	return cmd
 }
 
 type replayFlags struct {
@@ -53,28 +55,28 @@ type replayFlags struct {
 
 func (f *replayFlags) replay(c console, args []string) int {
 	if len(args) == 0 {
-		return replayVerb().wrong(c, errors.New("no file to judge; name a run directory, its samples.ndjson or a CSV file"))
+		return c.usage(errors.New("no file to judge: name a run directory, its samples.ndjson or a CSV file"))
 	}
 	policy, err := policyNamed(f.policy)
 	if err != nil {
-		return replayVerb().wrong(c, fmt.Errorf("--policy: %w", err))
+		return c.usage(err)
 	}
 	if f.explain && policy.Name != detector.PolicyRobust {
-		fmt.Fprintln(c.err, "leakgate replay: --explain is for policy robust; policy article tells its steps anyway")
+		c.note("--explain is for policy robust; policy article always shows its steps")
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilInterrupt()
 	defer stop()
 	result, err := f.judge(ctx, c, args, policy)
 	switch {
 	case errors.Is(err, context.Canceled):
-		fmt.Fprintln(c.err, "leakgate replay: interrupted; nothing was judged")
+		c.problem("interrupted; nothing was judged")
 		return record.ExitInterrupted
 	case err != nil:
-		fmt.Fprintf(c.err, "leakgate replay: %v\n", err)
+		c.problem("%v", err)
 		return exitUsage
 	}
 	if err := f.tell(c.out, result); err != nil {
-		fmt.Fprintf(c.err, "leakgate replay: print the verdict: %v\n", err)
+		c.problem("print the verdict: %v", err)
 		return exitUsage
 	}
 	return f.exit(result)
@@ -87,7 +89,7 @@ func (f *replayFlags) judge(ctx context.Context, c console, files []string, poli
 		result record.Replay
 		err    error
 	}
-	bar := newBar(c.err)
+	bar := newBar(c)
 	defer bar.close()
 	bar.phase("read the recordings")
 	done := make(chan outcome, 1)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 
 	"github.com/leakgate/leakgate/harness/monitor"
@@ -13,32 +12,37 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/response"
 	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
+	"github.com/spf13/cobra"
 )
 
-func reportVerb() verb {
-	return verb{
-		name: "report", args: "DIR [flags]",
-		summary: "build the reports of a run directory again, also of a run that was killed",
-		help: `Judges what the run in DIR has measured again, by the rules that the run had, and
-writes run.json. A run that was killed is told as such, with everything that it had
-until then: artifacts that it had collected and not analysed are analysed now. A line that cannot be read, as a crash or an editor leaves it, is left out
-and told with its number, and no verdict crosses it. The exit code says whether that
-was possible, not what was found.`,
-		example: "leakgate report leakgate-runs/tonight",
-		flags: func(fs *flag.FlagSet) func(console, []string) int {
-			asJSON := fs.Bool("json", false, "print run.json on stdout and nothing else there")
-			return func(c console, args []string) int { return report(c, args, *asJSON, untilInterrupt) }
-		},
+func reportCommand(c *console) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "report DIR", GroupID: groupRecords,
+		Short: "rebuild the reports of a run, also of one that was killed",
+		Long: `Judge the samples of the run in DIR again, by the rules of that run, and write
+run.json. A run that was killed is marked as such and keeps all that it had measured;
+artifacts that were collected and not analyzed are analyzed now. A corrupt line, as a
+crash or an editor leaves it, is skipped and reported by its number, and no trend
+crosses it.`,
+		Example: "  leakgate report leakgate-runs/tonight\n  leakgate report leakgate-runs/tonight --json",
+		Annotations: manual{exits: `0 the reports were written, whatever they say
+2 the command line is wrong, or DIR cannot be read or written
+130 interrupted; the next report goes on`, page: "docs/formats/run.md"}.annotations(),
+		ValidArgsFunction: completeFolders,
+		RunE:              c.run(func(c console, args []string) int { return report(c, args, asJSON, untilInterrupt) }),
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print run.json to stdout and nothing else")
+	return cmd
 }
 
 func report(c console, args []string, asJSON bool, ending func() (context.Context, context.CancelFunc)) int {
 	if len(args) != 1 {
-		return reportVerb().wrong(c, fmt.Errorf("want one run directory, got %d", len(args)))
+		return c.usage(fmt.Errorf("want one run directory, got %d", len(args)))
 	}
 	run, err := finish(c, args[0], ending)
 	if errors.Is(err, context.Canceled) {
-		fmt.Fprintln(c.err, "leakgate report: interrupted; what is not analysed yet is so the next time")
+		c.problem("interrupted; the next report analyzes the rest")
 		return record.ExitInterrupted
 	}
 	if run.Schema != "" { // also where it cannot be written
@@ -47,7 +51,7 @@ func report(c console, args []string, asJSON bool, ending func() (context.Contex
 		}
 	}
 	if err != nil {
-		fmt.Fprintf(c.err, "leakgate report: %v\n", err)
+		c.problem("%v", err)
 		return exitUsage
 	}
 	return exitOK
@@ -66,13 +70,13 @@ func finish(c console, dir string, ending func() (context.Context, context.Cance
 		return run, err
 	}
 	for _, w := range warnings {
-		fmt.Fprintf(c.err, "leakgate report: %v\n", w)
+		c.problem("%v", w)
 	}
 	ctx, stop := ending()
 	defer stop()
 	warnings, err = response.Resume(ctx, dir, response.Options{Memory: freeMemory}, run.Diagnoses)
 	for _, w := range warnings {
-		fmt.Fprintf(c.err, "leakgate report: %v\n", w)
+		c.problem("%v", w)
 	}
 	if err != nil {
 		return run, err
@@ -90,8 +94,7 @@ func finish(c console, dir string, ending func() (context.Context, context.Cance
 
 // holdDirectory takes a run directory whose run has ended.
 func holdDirectory(c console, dir string) (*lease.Lease, error) {
-	asked, _ := c.getenv(lease.FolderVariable)
-	folder, err := lease.Folder(asked)
+	folder, err := lease.Folder(c.variable(lease.FolderVariable))
 	if err != nil {
 		return nil, err
 	}

@@ -129,7 +129,8 @@ func TestReportInterrupted(t *testing.T) {
 	for _, keep := range []string{"stripped", "raw", "none"} {
 		dir, dumps := killedRun(t, keep)
 		var out, errs bytes.Buffer
-		c := console{in: strings.NewReader(""), out: &out, err: &errs, getenv: func(string) (string, bool) { return "", false }}
+		c := environment(nil, &out, &errs)
+		c.verb = "report"
 		interrupted := func() (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()

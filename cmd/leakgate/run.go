@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -14,24 +13,48 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/response"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
+	"github.com/spf13/cobra"
 )
 
-func runVerb() verb {
-	return verb{
-		name: "run", args: "CONFIG.yaml [flags]",
-		summary: "the stability run that a file describes",
-		help: `Watches the processes of an app on one or several devices while a workload
-stresses it, judges each process and writes a run directory. Flags are stronger
-than LEAKGATE_ variables, which are stronger than the file.`,
-		example: "leakgate run examples/nightly/phone.yaml --for 8h",
-		flags: func(fs *flag.FlagSet) func(console, []string) int {
-			var f runVerbFlags
-			f.fileFlags.declare(fs)
-			f.runFlags.declare(fs)
-			return f.run
-		},
+func runCommand(c *console) *cobra.Command {
+	var f runVerbFlags
+	cmd := &cobra.Command{
+		Use: "run CONFIG.yaml", GroupID: groupWatch,
+		Short: "run the stability test that a YAML file describes",
+		Long: `Watch the processes of an app on one or more devices while a workload stresses it,
+judge each process, and write a run directory with the samples, the verdicts and
+the evidence for each leak.
+
+Values come from, strongest first: flags, LEAKGATE_ variables named after the keys
+of the file, the profile, the file, defaults. ` + "`leakgate config print`" + ` shows them all.`,
+		Example: `  leakgate run nightly.yaml
+  leakgate run nightly.yaml --profile pr --for 30m --out runs/pr
+  LEAKGATE_SAMPLE_NORMAL=10s leakgate run nightly.yaml --device emulator-5554`,
+		Annotations:       manual{exits: runExits, page: "docs/formats/config.md"}.annotations(),
+		ValidArgsFunction: completeFiles("yaml", "yml"),
+		RunE:              c.run(f.run),
 	}
+	f.fileFlags.declare(cmd)
+	f.runFlags.declare(cmd.Flags())
+	return cmd
 }
+
+// The exit codes of run and watch.
+const (
+	runExits = `0 no leak
+1 a leak
+2 the command line or the file is wrong, or the run directory cannot be written
+3 no usable device, or no process of the app was found
+4 the workload failed
+5 the evidence is not enough for a verdict, with --strict
+130 interrupted; the run directory is complete`
+	watchExits = `0 no leak
+1 a leak
+2 the command line is wrong, or the run directory cannot be written
+3 no usable device, or no process of the app was found
+5 the evidence is not enough for a verdict, with --strict
+130 interrupted; the run directory is complete`
+)
 
 type runVerbFlags struct {
 	runFlags
@@ -40,9 +63,10 @@ type runVerbFlags struct {
 
 func (f *runVerbFlags) run(c console, args []string) int {
 	if len(args) != 1 {
-		return runVerb().wrong(c, fmt.Errorf("want one file, got %d", len(args)))
+		return c.usage(fmt.Errorf("want one file, got %d", len(args)))
 	}
-	cfg, err := config.Load(args[0], c.getenv, f.choices(c)...)
+	c.warnOfVariables()
+	cfg, err := f.load(c, args[0])
 	var policy detector.Policy
 	var respond response.Options
 	if err == nil {
@@ -52,10 +76,10 @@ func (f *runVerbFlags) run(c console, args []string) int {
 		respond, err = respondOf(cfg, filepath.Dir(args[0]))
 	}
 	if err != nil {
-		fmt.Fprintf(c.err, "leakgate run: %v\n", err)
+		c.problem("%v", err)
 		return exitUsage
 	}
-	_, code := f.carryOut(c, "run", func(p *plan) error {
+	_, code := f.carryOut(c, func(p *plan) error {
 		if p.options.Patterns, err = patternsOf(cfg.App.Processes); err != nil {
 			return usageError{err}
 		}
@@ -68,7 +92,7 @@ func (f *runVerbFlags) run(c console, args []string) int {
 		p.options.Devices, err = p.devices(cfg.Devices)
 		return err
 	})
-	return f.placed(c, "run", code)
+	return f.reportLocation(c, code)
 }
 
 // policyOf returns the policy that the file describes.
@@ -169,7 +193,7 @@ func (p *plan) devices(want config.Devices) ([]monitor.Device, error) {
 // attached gives the serials of every device that is ready; ANDROID_SERIAL, as
 // for adb, chooses one.
 func (p *plan) attached() ([]string, error) {
-	if serial, ok := p.console.getenv("ANDROID_SERIAL"); ok && serial != "" {
+	if serial := p.console.variable("ANDROID_SERIAL"); serial != "" {
 		return []string{serial}, nil
 	}
 	if err := p.connect(); err != nil {
@@ -189,7 +213,7 @@ func (p *plan) attached() ([]string, error) {
 	}
 	if len(out) > 0 {
 		for _, text := range left {
-			fmt.Fprintf(p.console.err, "leakgate run: %s; left out\n", text)
+			p.console.problem("%s; skipped", text)
 		}
 		return out, nil
 	}

@@ -109,9 +109,7 @@ func TestRunTwoDevicesOfOneFile(t *testing.T) {
 func TestWatchNeedsNothingButTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Chdir(t.TempDir())
-		phones := attach(t, shop("phone-a"))
-		phones.env["LEAKGATE_FOR"] = "3m" // so that it ends
-		code, out, errOut := phones.typed(t, "watch", "--process", "com.shop")
+		code, out, errOut := attach(t, shop("phone-a")).typed(t, "watch", "--process", "com.shop", "--for", "3m") // so that it ends
 		if code != 0 || !strings.Contains(out, "com.shop: INCONCLUSIVE") {
 			t.Errorf("exit %d\n%s%s", code, out, errOut)
 		}

@@ -65,8 +65,8 @@ func TestProgramSaysNothingThatATerminalObeys(t *testing.T) {
 		{evil}, {"run", evil}, {"watch", evil}, {"watch", "--process", evil}, {"watch", "--process", "x", "--for", evil},
 		{"mark", "--run", evil, evil}, {"parse", evil, evil}, {"help", evil}, {"demo", evil}, {"demo", "--seed", evil},
 	}
-	for _, v := range verbs() {
-		calls = append(calls, []string{v.name, "--" + evil})
+	for _, cmd := range newRoot(&console{}).Commands() {
+		calls = append(calls, []string{cmd.Name(), "--" + evil})
 	}
 	for _, args := range calls {
 		cmd := program(t, context.Background(), []string{"ADB_SERVER_SOCKET=tcp:127.0.0.1:1", "LEAKGATE_SEED=" + evil}, args...)

@@ -28,6 +28,7 @@ type screen struct {
 	out    *asyncWriter // w, to be closed
 	width  func() int   // columns; 0 where w is no terminal
 	speech speech
+	color  bool // of states on a terminal
 	rows   map[string][]monitor.Row
 	read   map[string]time.Time // when the rows of a device were asked for
 	drawn  int                  // lines of the table that stand on the terminal
@@ -48,10 +49,13 @@ const (
 	maxName    = 64
 )
 
-func newScreen(w io.Writer, o monitor.Options) *screen {
-	w = drawable(w)
+func newScreen(c console, o monitor.Options) *screen {
+	w := drawable(c.err)
+	if c.quiet {
+		w = io.Discard
+	}
 	out := newAsyncWriter(w)
-	return &screen{w: out, out: out, width: terminalWidth(w), speech: speech{o.Policy.Name, len(o.Devices) > 1}, rows: map[string][]monitor.Row{}, read: map[string]time.Time{}, last: time.Now()}
+	return &screen{w: out, out: out, width: terminalWidth(w), speech: speech{o.Policy.Name, len(o.Devices) > 1}, color: c.colored(), rows: map[string][]monitor.Row{}, read: map[string]time.Time{}, last: time.Now()}
 }
 
 // terminalWidth gives the present width of the terminal behind w, 0 if there is none.
@@ -96,7 +100,7 @@ func (s *screen) Changed(device string, rows func() []monitor.Row) {
 	case !terminal && quiet >= heartbeat:
 		s.last = time.Now()
 		for _, line := range s.table() {
-			s.put(line)
+			s.put(line.text)
 		}
 	}
 }
@@ -127,7 +131,11 @@ func (s *screen) draw() {
 	s.last = time.Now()
 	lines, width := s.table(), s.width()
 	for _, line := range lines {
-		fmt.Fprintln(s.w, text.Row(line, width))
+		row := text.Row(line.text, width)
+		if s.color && line.color != "" {
+			row = line.color + row + "\x1b[0m"
+		}
+		fmt.Fprintln(s.w, row)
 	}
 	s.drawn = len(lines)
 }
@@ -135,16 +143,29 @@ func (s *screen) draw() {
 // put writes one line that stays; a terminal may take several rows for it.
 func (s *screen) put(line string) { fmt.Fprintln(s.w, text.Row(line, maxLogLine)) }
 
-func (s *screen) table() []string {
+// tableLine is a line of the table and its color, if any (ECMA-48 SGR).
+type tableLine struct{ text, color string }
+
+func stateColor(s detector.State) string {
+	switch s {
+	case detector.Leaking:
+		return "\x1b[31m" // red
+	case detector.Suspicious, detector.Confirming:
+		return "\x1b[33m" // yellow
+	}
+	return ""
+}
+
+func (s *screen) table() []tableLine {
 	var devices []string
 	for d := range s.rows {
 		devices = append(devices, d)
 	}
 	slices.Sort(devices)
-	lines := []string{fmt.Sprintf("%-*s %-24s %10s %9s %7s %6s %7s  %s", nameColumns, "PROCESS", "STATE", "MB", "MB/h", "THREADS", "NEXT", "COST", "EVIDENCE")}
+	lines := []tableLine{{text: fmt.Sprintf("%-*s %-24s %10s %9s %7s %6s %7s  %s", nameColumns, "PROCESS", "STATE", "MB", "MB/h", "THREADS", "NEXT", "COST", "EVIDENCE")}}
 	for _, d := range devices {
 		for _, r := range s.rows[d] {
-			lines = append(lines, s.speech.row(r))
+			lines = append(lines, tableLine{s.speech.row(r), stateColor(r.Verdict.State)})
 		}
 	}
 	return lines

@@ -27,7 +27,7 @@ func row(device, process string, state detector.State) monitor.Row {
 func TestScreenOfALog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		s := newScreen(&out, monitor.Options{})
+		s := newScreen(console{err: &out, noColor: true}, monitor.Options{})
 		s.Happened(record.Event{T: 61, Event: "state", Process: "com.x", From: new(detector.Normal), To: new(detector.Suspicious), Text: "rises\x1b[2J"})
 		for range 25 {
 			s.Changed("S1", func() []monitor.Row { return []monitor.Row{row("S1", "com.x", detector.Normal)} })
@@ -49,7 +49,7 @@ func TestScreenOfALog(t *testing.T) {
 func TestScreenOfATerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		s := newScreen(newSanitizer(&out), monitor.Options{Devices: make([]monitor.Device, 2), Policy: detector.RobustPolicy()})
+		s := newScreen(console{err: newSanitizer(&out), noColor: true}, monitor.Options{Devices: make([]monitor.Device, 2), Policy: detector.RobustPolicy()})
 		s.width = func() int { return 90 }
 		for i := range 10 {
 			s.Changed("S1", func() []monitor.Row {
@@ -82,7 +82,7 @@ func TestScreenOfATerminal(t *testing.T) {
 func TestScreenOfWideNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		s := newScreen(&out, monitor.Options{})
+		s := newScreen(console{err: &out, noColor: true}, monitor.Options{})
 		s.width = func() int { return 81 }
 		time.Sleep(time.Second)
 		s.Changed("S1", func() []monitor.Row {
@@ -110,7 +110,7 @@ func TestScreenCutsTheTableAlone(t *testing.T) {
 	for _, width := range []int{1, 2, 38, 80} {
 		synctest.Test(t, func(t *testing.T) {
 			var out bytes.Buffer
-			s := newScreen(&out, monitor.Options{})
+			s := newScreen(console{err: &out, noColor: true}, monitor.Options{})
 			s.width = func() int { return width }
 			s.Changed("S1", func() []monitor.Row { return []monitor.Row{row("S1", "com.x", detector.Normal)} })
 			time.Sleep(time.Second)
@@ -138,7 +138,7 @@ func TestScreenOfALeak(t *testing.T) {
 	done := record.Event{T: 10, Event: "state", Process: "com.x", From: new(detector.Leaking), To: new(detector.Normal), Text: "done"}
 	jump := record.Event{T: 10, Event: "jump", Process: "com.x", Text: "+250 MB"}
 	for policy, state := range map[string]string{detector.PolicyRobust: "LEAKING (provisional)", detector.PolicyArticle: "LEAKING"} {
-		s := newScreen(io.Discard, monitor.Options{Policy: detector.Policy{Name: policy}})
+		s := newScreen(console{err: io.Discard, noColor: true}, monitor.Options{Policy: detector.Policy{Name: policy}})
 		s.close()
 		say := s.speech
 		if line := say.row(row("S1", "com.x", detector.Leaking)); !strings.Contains(line, " "+state+"  ") || !strings.Contains(line, "java leak: ") {
@@ -210,4 +210,37 @@ func replay(t *testing.T, text string) []string {
 		lines, text = append(lines, line), rest
 	}
 	return lines
+}
+
+// On a terminal a state that is suspected has a color, unless the user wants none.
+func TestScreenColors(t *testing.T) {
+	for name, c := range map[string]struct {
+		noColor bool
+		env     map[string]string
+		want    bool
+	}{
+		"by default":   {false, nil, true},
+		"--no-color":   {true, nil, false},
+		"NO_COLOR":     {false, map[string]string{"NO_COLOR": "1"}, false},
+		"an empty one": {false, map[string]string{"NO_COLOR": ""}, true},
+		"dumb":         {false, map[string]string{"TERM": "dumb"}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var out bytes.Buffer
+			at := environment(c.env, nil, &out)
+			at.noColor = c.noColor
+			s := newScreen(at, monitor.Options{})
+			s.width = func() int { return 80 }
+			time.Sleep(time.Second)
+			s.Changed("S1", func() []monitor.Row {
+				return []monitor.Row{row("S1", "com.a", detector.Normal), row("S1", "com.b", detector.Suspicious), row("S1", "com.c", detector.Leaking)}
+			})
+			s.close()
+			for process, code := range map[string]string{"com.b": "\x1b[33m", "com.c": "\x1b[31m"} {
+				if strings.Contains(out.String(), code+process) != c.want || strings.Contains(out.String(), "mcom.a") {
+					t.Errorf("%s: %q", name, out.String())
+				}
+			}
+		})
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -12,34 +11,37 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 	"github.com/leakgate/leakgate/internal/analysis/spool"
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-func stripVerb() verb {
-	return verb{
-		name: "strip", args: "IN OUT [flags]",
-		summary: "a heap dump without the contents of its arrays, to be given away",
-		help: `Copies a heap dump and sets all elements of its primitive arrays to zero: the texts of
-strings, the pixels of bitmaps, buffers. Names of classes and fields, the graph, sizes and
-the values of single fields stay, so that analyze finds the same leaks in it.
-docs/formats/hprof.md says what else stays.
+func stripCommand(c *console) *cobra.Command {
+	// --partial could do nothing about damage here.
+	f := stripFlags{dumpFlags: dumpFlags{partial: true}}
+	cmd := &cobra.Command{
+		Use: "strip IN OUT", GroupID: groupDump,
+		Short: "write a copy of a heap dump without texts and pictures",
+		Long: `Write a shareable copy of a heap dump: all elements of primitive arrays are set to
+zero, which removes the texts of strings, the pixels of bitmaps and buffers. Names of
+classes and fields, references, sizes and the values of single fields stay, so that
+analyze finds the same leaks.
 
-IN is a heap dump, plain or packed by gzip or zstd; "-" is standard input. OUT is a file
-that is not there yet, written unpacked, or "-" for standard output. A dump that ends early
-is stripped as far as it goes, and still ends early. Of a damaged one nothing is written:
-exit code 6.`,
-		example: "leakgate strip app.hprof app-stripped.hprof",
-		flags: func(fs *flag.FlagSet) func(console, []string) int {
-			// Nothing can be done about damage with --partial here.
-			f := stripFlags{dumpFlags: dumpFlags{verb: "strip", partial: true}}
-			fs.BoolVar(&f.asJSON, "json", false, "print JSON on stdout and nothing else there")
-			fs.BoolVar(&f.force, "force", false, "write over OUT where there is such a file")
-			fs.Var(&f.spool, "spool-cap", "the `SIZE` up to which standard input or a packed dump is kept in a temporary file; 64GB by default")
-			return f.strip
-		},
+IN may be compressed by gzip or zstd; "-" is standard input. OUT is a file that does
+not exist yet, written uncompressed, or "-" for standard output. A truncated dump is
+stripped as far as it goes. Of a damaged one nothing is written.`,
+		Example:           "  leakgate strip shop.hprof shop-stripped.hprof\n  leakgate strip shop.hprof - | zstd > shop-stripped.hprof.zst",
+		Annotations:       manual{exits: "0 the copy was written\n" + dumpExits, page: "docs/formats/hprof.md"}.annotations(),
+		ValidArgsFunction: completeFiles(dumpExtensions...),
+		RunE:              c.run(f.strip),
 	}
+	flags := cmd.Flags()
+	flags.BoolVar(&f.asJSON, "json", false, jsonUsage)
+	flags.BoolVar(&f.force, "force", false, "overwrite OUT if it exists")
+	flags.Var(size(&f.spool), "spool-cap", spoolUsage)
+	return cmd
 }
 
 type stripFlags struct {
@@ -63,14 +65,14 @@ type strippedReport struct {
 
 func (f *stripFlags) strip(c console, args []string) int {
 	if len(args) != 2 {
-		return stripVerb().wrong(c, fmt.Errorf("%d files; name a heap dump and the file to write, or - for standard input and output", len(args)))
+		return c.usage(fmt.Errorf("%d files: name a heap dump and the file to write, or - for standard input and output", len(args)))
 	}
 	in, out := args[0], args[1]
 	if err := distinct(in, out); err != nil {
-		return stripVerb().wrong(c, err)
+		return c.usage(err)
 	}
 	if err := f.writable(c, out); err != nil {
-		return stripVerb().wrong(c, err)
+		return c.usage(err)
 	}
 	ctx, stop := untilInterrupt()
 	defer stop()
@@ -127,7 +129,7 @@ func (f *stripFlags) streamable(c console) error {
 // write is taken away; only standard output may be left in the middle of a write.
 func (f *stripFlags) stripIn(ctx context.Context, c console, in, out string) error {
 	done := make(chan error, 1)
-	bar := newBar(c.err)
+	bar := newBar(c)
 	defer bar.close()
 	go func() { done <- f.copy(ctx, c, bar, in, out) }()
 	if out != "-" {
@@ -149,7 +151,7 @@ func (f *stripFlags) stripIn(ctx context.Context, c console, in, out string) err
 
 func (f *stripFlags) copy(ctx context.Context, c console, bar *bar, in, out string) error {
 	bar.phase("read the input")
-	file, err := spool.Open(ctx, in, c.in, spool.Options{Cap: int64(f.spool), Progress: bar.progress})
+	file, err := spool.Open(ctx, in, c.in, spool.Options{Cap: f.spool, Progress: bar.progress})
 	if err != nil {
 		return outside{err}
 	}

@@ -214,7 +214,7 @@ func TestStripTruncated(t *testing.T) {
 // A terminal gets no dump.
 func TestStripToATerminal(t *testing.T) {
 	var screen, errOut bytes.Buffer
-	code := call([]string{"strip", dumpFile(t, secret(t)), "-"}, console{out: newSanitizer(&screen), err: &errOut, getenv: func(string) (string, bool) { return "", false }})
+	code := callWith(nil, newSanitizer(&screen), &errOut, "strip", dumpFile(t, secret(t)), "-")
 	if code != exitUsage || screen.Len() > 0 || !strings.Contains(errOut.String(), "binary data to a terminal") {
 		t.Errorf("exit %d, %q, %s", code, screen.String(), errOut.String())
 	}
@@ -230,7 +230,7 @@ func TestStripOverANewFile(t *testing.T) {
 			t.Error(err)
 		}
 	}, secret(t))
-	code := call([]string{"strip", "-", out}, console{in: in, out: &bytes.Buffer{}, err: &errOut, getenv: func(string) (string, bool) { return "", false }})
+	code := callWith(in, &bytes.Buffer{}, &errOut, "strip", "-", out)
 	if code != exitUnread || !strings.Contains(errOut.String(), "file already exists") {
 		t.Errorf("exit %d, %s", code, errOut.String())
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -10,19 +9,26 @@ import (
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/harness/doctor"
 	"github.com/leakgate/leakgate/reporters/record"
+	"github.com/spf13/cobra"
 )
 
-func versionVerb() verb {
-	return verb{
-		name: "version", args: "[--json]",
-		summary: "build and versions",
-		help:    "Prints the version of the program, of Go, and of the formats that it writes.",
-		example: "leakgate version",
-		flags: func(fs *flag.FlagSet) func(console, []string) int {
-			asJSON := fs.Bool("json", false, "print JSON")
-			return func(c console, _ []string) int { return tellVersion(c, *asJSON) }
-		},
+func versionCommand(c *console) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "version", GroupID: groupHost,
+		Short:       "print the version of leakgate and of its formats",
+		Long:        "Print the version of leakgate, of Go and of the formats that leakgate writes.",
+		Example:     "  leakgate version\n  leakgate version --json",
+		Annotations: manual{exits: "0 the version was printed\n2 the command line is wrong"}.annotations(),
+		RunE: c.run(func(c console, args []string) int {
+			if err := withoutArguments(args, ""); err != nil {
+				return c.usage(err)
+			}
+			return printVersion(c, asJSON)
+		}),
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
 }
 
 // version is the module's version, or the commit that the build was made from.
@@ -39,7 +45,7 @@ func version() string {
 	return info.Main.Version
 }
 
-func tellVersion(c console, asJSON bool) int {
+func printVersion(c console, asJSON bool) int {
 	v := struct {
 		Version string   `json:"version"`
 		Go      string   `json:"go"`
@@ -50,7 +56,7 @@ func tellVersion(c console, asJSON bool) int {
 		[]string{record.RunSchema, record.SamplesSchema, parseSchema, doctor.Schema}, detector.DefaultPolicy().Name}
 	if asJSON {
 		if err := json.NewEncoder(c.out).Encode(v); err != nil {
-			fmt.Fprintf(c.err, "leakgate version: %v\n", err)
+			c.problem("%v", err)
 			return exitUsage
 		}
 		return exitOK

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 	"time"
@@ -18,8 +17,6 @@ const patience = 10 * time.Minute
 // command is a process to measure.
 type command struct {
 	argv []string
-	// env is added to that of this process.
-	env []string
 	// limit is how long it may take.
 	limit time.Duration
 }
@@ -34,7 +31,6 @@ func (c command) measure(ctx context.Context) (figure, error) {
 	defer cancel()
 	var said tail
 	cmd := exec.CommandContext(limited, c.argv[0], c.argv[1:]...)
-	cmd.Env = append(os.Environ(), c.env...)
 	cmd.Stderr = &said
 	cmd.WaitDelay = 5 * time.Second
 	began := time.Now()

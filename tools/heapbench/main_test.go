@@ -56,9 +56,12 @@ func perform(act string) int {
 
 // analyze is a stand-in for `leakgate analyze`, as strict as the contract.
 func analyze(args []string) int {
-	if len(args) < 3 || args[0] != "analyze" || args[2] != "--json" {
+	rest := len(args) - 2
+	if rest < 3 || args[0] != "analyze" || args[2] != "--json" || args[rest] != phasesFlag {
 		return 2
 	}
+	phases := args[rest+1]
+	args = args[:rest]
 	if len(args) > 3 && strings.Join(args[3:], " ") != strings.Join(readingAlone, " ") {
 		return 2
 	}
@@ -67,7 +70,7 @@ func analyze(args []string) int {
 	}
 	fmt.Fprintln(os.Stdout, `{"schema":"leakgate.analysis/1"}`)
 	data := []byte(`{"objects":7,"edges":2500000,"phases":[{"name":"read","seconds":0.25,"rss_bytes":3000000}]}`)
-	if os.WriteFile(os.Getenv(phasesVariable), data, 0o600) != nil {
+	if os.WriteFile(phases, data, 0o600) != nil {
 		return 1
 	}
 	return 0

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// phasesVariable names the file that leakgate writes its phases to.
-const phasesVariable = "LEAKGATE_PHASES"
+// phasesFlag names the file that leakgate writes its phases to.
+const phasesFlag = "--phases"
 
 // phases is what leakgate says of its own work.
 type phases struct {

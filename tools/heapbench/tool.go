@@ -72,7 +72,10 @@ func (t *tool) get(ctx context.Context, c cache, o options, log io.Writer) error
 // command is a run of a tool on a dump. Only leakgate writes the file of phases.
 func (t *tool) command(d *dump, scratch, phases string) command {
 	argv := append(append([]string{}, t.program...), t.args(d.path, scratch)...)
-	return command{argv: argv, env: []string{phasesVariable + "=" + phases}, limit: patience}
+	if strings.HasPrefix(t.name, ours) {
+		argv = append(argv, phasesFlag, phases)
+	}
+	return command{argv: argv, limit: patience}
 }
 
 // title is a tool as a table names it.

@@ -214,17 +214,15 @@ func entries(text string) ([]string, *fault) {
 // Slip is the name of a variable that is written nearly as one for a key.
 type Slip struct{ Written, Meant string }
 
-// notKeys are the variables of leakgate that stand for a flag or serve something
-// else: none of them is a key, and none is a slip of one.
-var notKeys = []string{
-	"BASE_MAPPING", "DEVICE", "DEVICES", "E2E", "FOR", "HOSTDEVICE", "HOSTDEVICE_COMMAND", "JSON", "ORIGIN", "OUT", "PACKAGE", "PATIENCE", "PROCESS",
-	"PROFILE", "REQUIRE", "RUN", "SEED", "STRICT", "TESTDATA", "VERSION", "WAIT",
-}
+// notSlips are variables that leakgate sets for its workloads, or its tests read.
+var notSlips = []string{"DEVICES", "REQUIRE", "RUN"}
 
 // Misspelled finds variables among those of an environment, each NAME=value, that
-// were probably meant for a key. Other variables are nobody's business.
-func Misspelled(environ []string) []Slip {
+// were probably meant for a key, or for one of the others that leakgate reads: a slip
+// of the whole name, or its end alone, as DUMP for DIAGNOSE_DUMP.
+func Misspelled(environ []string, others ...string) []Slip {
 	known := slices.Sorted(maps.Values(Variables()))
+	known = append(known, others...)
 	for i, name := range known {
 		known[i] = strings.TrimPrefix(name, variablePrefix)
 	}
@@ -232,10 +230,14 @@ func Misspelled(environ []string) []Slip {
 	for _, e := range environ {
 		name, _, _ := strings.Cut(e, "=")
 		word, ours := strings.CutPrefix(name, variablePrefix)
-		if !ours || slices.Contains(known, word) || slices.Contains(notKeys, word) {
+		if !ours || slices.Contains(known, word) || slices.Contains(notSlips, word) {
 			continue
 		}
-		if near, ok := Nearest(word, known); ok {
+		near, ok := Nearest(word, known)
+		if i := slices.IndexFunc(known, func(k string) bool { return strings.HasSuffix(k, "_"+word) }); !ok && i >= 0 {
+			near, ok = known[i], true
+		}
+		if ok {
 			out = append(out, Slip{name, variablePrefix + near})
 		}
 	}

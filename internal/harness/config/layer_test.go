@@ -243,7 +243,7 @@ func TestVariablesAreDistinct(t *testing.T) {
 			t.Errorf("%s and %s have the same variable", path, other)
 		}
 		seen[name] = path
-		if slices.Contains(notKeys, strings.TrimPrefix(name, variablePrefix)) {
+		if slices.Contains(append(notSlips, "PROFILE", "WAIT", "LEASES"), strings.TrimPrefix(name, variablePrefix)) {
 			t.Errorf("%s is a variable of something else", name)
 		}
 	}
@@ -254,8 +254,10 @@ func TestVariablesAreDistinct(t *testing.T) {
 
 func TestMisspelled(t *testing.T) {
 	got := Misspelled([]string{"LEAKGATE_SAMPEL_NORMAL=1", "LEAKGATE_DURATON", "LEAKGATE_DEVICE=x", "LEAKGATE_RUN=x", "LEAKGATE_HOSTDEVICE_COMMAND=x",
-		"LEAKGATE_SAMPLE_NORMAL=1", "LEAKGATE_SOMETHING_ELSE=1", "SAMPEL_NORMAL=1", "LEAKGATE_E2E=long", "LEAKGATE_=", ""})
-	want := []Slip{{"LEAKGATE_DURATON", "LEAKGATE_DURATION"}, {"LEAKGATE_SAMPEL_NORMAL", "LEAKGATE_SAMPLE_NORMAL"}}
+		"LEAKGATE_SAMPLE_NORMAL=1", "LEAKGATE_SOMETHING_ELSE=1", "SAMPEL_NORMAL=1", "LEAKGATE_E2E=long", "LEAKGATE_=", "",
+		"LEAKGATE_DUMP=never", "LEAKGATE_WIAT=1", "LEAKGATE_WAIT=1", "LEAKGATE_DEVICES=a", "LEAKGATE_REQUIRE=all", "LEAKGATE_TESTDATA=/x", "LEAKGATE_SOAK=1h", "LEAKGATE_HOSTDEVICE=x",
+		"LEAKGATE_HOSTDEVICE_FILES=x", "LEAKGATE_TEST_NEST=1", "LEAKGATE_ADB_STRESS=1"}, "LEAKGATE_WAIT")
+	want := []Slip{{"LEAKGATE_DUMP", "LEAKGATE_DIAGNOSE_DUMP"}, {"LEAKGATE_DURATON", "LEAKGATE_DURATION"}, {"LEAKGATE_SAMPEL_NORMAL", "LEAKGATE_SAMPLE_NORMAL"}, {"LEAKGATE_WIAT", "LEAKGATE_WAIT"}}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/harness/config"
+)
+
+// value is a flag of one value, which may be given once.
+type value struct {
+	placeholder string
+	standard    string // the default, for the help
+	choices     []string
+	parse       func(string) error
+	given       *string
+}
+
+// String implements pflag.Value.
+func (v *value) String() string { return v.standard }
+
+// Type implements pflag.Value: the word that stands for the value in the help.
+func (v *value) Type() string { return v.placeholder }
+
+// Set implements pflag.Value.
+func (v *value) Set(text string) error {
+	if v.given != nil {
+		return fmt.Errorf("given twice, as %q and as %q; it takes one value", *v.given, text)
+	}
+	v.given = &text
+	return v.parse(text)
+}
+
+// invalid is the error of a value of a flag or variable.
+func invalid(text, want string) error {
+	return fmt.Errorf("invalid value %q: want %s", text, want)
+}
+
+// word is a flag of any text but the empty one; what it points to is the default.
+func word(to *string, placeholder string) *value {
+	return &value{placeholder: placeholder, standard: *to, parse: func(text string) error {
+		if text == "" {
+			return errors.New("the value is empty")
+		}
+		*to = text
+		return nil
+	}}
+}
+
+// choice is a flag that takes one of a few words.
+func choice[T ~string](to *T, placeholder string, choices ...T) *value {
+	v := &value{placeholder: placeholder, standard: string(*to)}
+	for _, c := range choices {
+		v.choices = append(v.choices, string(c))
+	}
+	v.parse = func(text string) error {
+		for _, c := range choices {
+			if text == string(c) {
+				*to = c
+				return nil
+			}
+		}
+		return fmt.Errorf("%w%s", invalid(text, alternatives(v.choices)), suggestion(text, v.choices, ""))
+	}
+	return v
+}
+
+// alternatives lists words as in "a, b or c".
+func alternatives(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// number is a flag of a whole number that is not below least.
+func number[T int | int64 | uint64](to *T, placeholder string, least T) *value {
+	v := &value{placeholder: placeholder, parse: func(text string) error {
+		n, err := strconv.ParseInt(text, 10, 0)
+		if err != nil || T(n) < least || n < 0 {
+			return invalid(text, fmt.Sprintf("a whole number of at least %d, such as %d", least, max(least, 30)))
+		}
+		*to = T(n)
+		return nil
+	}}
+	if *to != 0 {
+		v.standard = fmt.Sprint(*to)
+	}
+	return v
+}
+
+// span is a flag of a time above 0.
+func span(to *time.Duration) *value {
+	v := &value{placeholder: "TIME", parse: func(text string) error {
+		d, err := time.ParseDuration(text)
+		if err != nil || d <= 0 {
+			return invalid(text, "a time such as 90s, 30m or 2h")
+		}
+		*to = d
+		return nil
+	}}
+	if *to != 0 {
+		v.standard = strings.TrimSuffix(to.String(), "0s")
+	}
+	return v
+}
+
+// size is a flag of a number of bytes above 0.
+func size(to *int64) *value {
+	return &value{placeholder: "SIZE", parse: func(text string) error {
+		n, err := config.ParseSize(text)
+		if err == nil && n <= 0 {
+			err = invalid(text, "a size above 0, such as 4GB")
+		}
+		*to = n
+		return err
+	}}
+}
+
+// list is a flag that may be repeated.
+type list struct {
+	to          *[]string
+	placeholder string
+	commas      bool // separate values
+}
+
+// String implements pflag.Value.
+func (l list) String() string { return "" }
+
+// Type implements pflag.Value.
+func (l list) Type() string { return l.placeholder }
+
+// Set implements pflag.Value.
+func (l list) Set(text string) error {
+	words := []string{text}
+	if l.commas {
+		words = strings.Split(text, ",")
+	}
+	for _, w := range words {
+		if w = strings.TrimSpace(w); w != "" {
+			*l.to = append(*l.to, w)
+		}
+	}
+	if text == "" && !l.commas {
+		return errors.New("the value is empty")
+	}
+	return nil
+}
