@@ -3,6 +3,8 @@ package archtest
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -46,5 +48,25 @@ func TestCheckLayers(t *testing.T) {
 	many := TestFile{Layer: layerReal, Tests: make([]string, maxReal+1)}
 	if found := CheckLayers([]TestFile{many}); len(found) != 1 || !strings.Contains(found[0].Text, "26 tests keep real time") {
 		t.Errorf("%v", found)
+	}
+}
+
+// TestFoldersOfCI: what the Makefile tests and what has a budget of CPU time exist.
+func TestFoldersOfCI(t *testing.T) {
+	for name, pattern := range map[string]string{"Makefile": `(?m)\s\./([a-z][a-z0-9/]+)`, "CONTRIBUTING.md": `(?m)^([a-z/]+): \d+$`} {
+		text, err := os.ReadFile(filepath.Join(root(t), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := regexp.MustCompile(pattern).FindAllSubmatch(text, -1)
+		if len(found) < 5 {
+			t.Errorf("%s names %d folders", name, len(found))
+		}
+		for _, m := range found {
+			folder := string(m[1])
+			if _, err := os.Stat(filepath.Join(root(t), folder)); err != nil && folder != "heapbench" && folder != "testrun" {
+				t.Errorf("%s names %s, which does not exist", name, folder)
+			}
+		}
 	}
 }

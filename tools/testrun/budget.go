@@ -17,7 +17,7 @@ import (
 type budgets map[string]float64
 
 // usual is the budget of a package that has none of its own.
-const usual = 5
+const usual = 20
 
 // readBudgets reads the block of a Markdown page whose fence says budgets: a line is
 // "package: seconds".

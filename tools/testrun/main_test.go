@@ -83,17 +83,17 @@ func TestBudgets(t *testing.T) {
 		}
 		return b
 	}
-	b := page("a: 30\nb: 6.5")
+	b := page("a: 30\nb: 20.5")
 	for folder, c := range map[string]struct {
 		seconds float64
 		ok      bool
-	}{"a": {59, true}, "b": {14, false}, "c": {11, false}, "d": {9, true}} {
+	}{"a": {59, true}, "b": {42, false}, "c": {41, false}, "d": {39, true}} {
 		var out strings.Builder
 		if ok := b.check(&out, usage{folder: c.seconds}); ok != c.ok || !strings.Contains(out.String(), folder) {
 			t.Errorf("%s: %v, %s", folder, ok, out.String())
 		}
 	}
-	for _, bad := range []string{"a: 3", "a", "c: 10", "a: 10\na: 11", "a: much"} {
+	for _, bad := range []string{"a: 3", "a", "c: 30", "a: 30\na: 31", "a: much"} {
 		if b := page(bad); b != nil {
 			t.Errorf("%q is read as %v", bad, b)
 		}
