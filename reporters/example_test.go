@@ -36,7 +36,7 @@ func place() analysis.GrowingPlace {
 			{Kind: "static_field", Owner: "com.shop.Registry", Name: "all", Class: "java.util.ArrayList"},
 		},
 		Delta: 40, PerLoop: 10, GrowthBytes: 3 << 20,
-		Children: []analysis.GrowingChild{{Step: analysis.GrowthStep{Kind: "element", Owner: "java.util.ArrayList", Name: "[x]", Class: "com.shop.Page", Objects: []int64{10, 30, 50}}, RetainedBytes: []int64{1 << 20, 4 << 20}, RetainedDelta: 3 << 20}},
+		Children: []analysis.GrowingChild{{Step: analysis.GrowthStep{Kind: "array_entry", Owner: "java.util.ArrayList", Name: "[x]", Class: "com.shop.Page", Objects: []int64{10, 30, 50}}, RetainedBytes: []int64{1 << 20, 4 << 20}, RetainedDelta: 3 << 20}},
 	}
 }
 
