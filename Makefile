@@ -52,7 +52,7 @@ vulnerabilities:
 # One goroutine does the work of these: the race detector has nothing to see there and
 # takes ten times the time; a test of internal/archtest holds it. What reads dumps in
 # parallel for them is internal/analysis/heap, and the goroutine of analysis runs in cmd/leakgate.
-SERIAL := ./internal/capture/procfs ./internal/capture/dumpsys ./detector ./internal/detector/limit ./internal/harness/config ./analysis ./internal/analysis/hprof ./internal/analysis/android ./internal/analysis/footprint ./internal/analysis/growth ./internal/analysis/mapping ./internal/analysis/trace ./internal/harness/ledger ./internal/hproftest ./internal/sharktest/...
+SERIAL := ./internal/capture/procfs ./internal/capture/dumpsys ./detector ./internal/detector/limit ./internal/harness/config ./internal/harness/ledger ./analysis ./internal/analysis/hprof ./internal/analysis/android ./internal/analysis/footprint ./internal/analysis/growth ./internal/analysis/mapping ./internal/analysis/trace ./internal/harness/ledger ./internal/hproftest ./internal/sharktest/...
 
 # What the race detector has no room for: giants and ten thousand graphs in internal/analysis/heap,
 # weeks and many seeds of these in harness/monitor.
