@@ -2,6 +2,7 @@ package capture
 
 import (
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 
@@ -29,3 +30,7 @@ type Device interface {
 // ErrDevice reports a device that did not do what it was asked to: it is gone, or
 // its answer was not read to the end. It says nothing about a process.
 var ErrDevice = shell.ErrDevice
+
+// ErrNoAnswer is a process that did not answer dumpsys: frozen by the cached
+// apps freezer, hung, or too busy.
+var ErrNoAnswer = errors.New("process does not answer")

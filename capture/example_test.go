@@ -88,25 +88,3 @@ func ExampleFast_Read() {
 	// com.shop: 48 MB
 	// com.shop:push: 12 MB
 }
-
-// Where the memory of one process is, by the dimensions of dumpsys meminfo.
-func ExampleReadDetail() {
-	ctx, dev := context.Background(), simulatedPhone()
-	facts, err := capture.ReadFacts(ctx, dev)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	found, err := capture.FindProcesses(ctx, dev, []capture.Pattern{"com.shop"})
-	if err != nil || len(found.Processes) == 0 {
-		fmt.Println("com.shop does not run", err)
-		return
-	}
-	detail, err := capture.ReadDetail(ctx, dev, facts, found.Processes[0], found.SystemServer)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Printf("%d MB, %d MB of which is Java heap\n", detail.Block.TotalPss.N/1024, detail.Block.JavaHeap.N/1024)
-	// Output: 48 MB, 48 MB of which is Java heap
-}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -284,23 +283,7 @@ func (f *Fast) cpu(pid int) known.Duration {
 	if err != nil {
 		return known.Duration{}
 	}
-	return busy(stat)
-}
-
-const (
-	// tick is the unit of a process's CPU time: USER_HZ is 100 on every Android kernel.
-	tick = 10 * time.Millisecond
-	// maxTicks is 292 years.
-	maxTicks = math.MaxInt64 / int64(tick)
-)
-
-// busy is the CPU time of a stat line, in user and kernel mode.
-func busy(s procfs.Stat) known.Duration {
-	ticks := s.Utime.N + s.Stime.N
-	if !s.Utime.Known || !s.Stime.Known || ticks > maxTicks {
-		return known.Duration{}
-	}
-	return known.OfDuration(time.Duration(ticks) * tick)
+	return stat.CPU()
 }
 
 func (f *Fast) reading(t Target) Reading {
@@ -309,7 +292,7 @@ func (f *Fast) reading(t Target) Reading {
 	if stat, r.Err = f.identify(t); r.Err != nil {
 		return r
 	}
-	r.CPU = busy(stat)
+	r.CPU = stat.CPU()
 	status, err := procfs.ParseStatus(f.files[file{t.PID, "status"}])
 	if err == nil {
 		r.Threads, r.RSSAnon, r.Swap = status.Threads, status.RssAnon, status.VmSwap

@@ -20,7 +20,7 @@ import (
 
 // Headroom is what one process uses of the things that it dies of when they run out,
 // and their limits. What is not known has its reason in Reasons. What it uses of the
-// Java heap comes over the detail channel; see JavaHeapUse.
+// Java heap comes over the detail channel; see package detail.
 type Headroom struct {
 	Target
 	// Up is the device's clock at the beginning of the reading: time since boot.
@@ -74,17 +74,6 @@ func (h Headroom) HeapLimit(used known.Int) (limit known.Int, reason string) {
 		return known.Int{}, unknown
 	}
 	return limit, reason
-}
-
-// JavaHeapUse is what the runtime has allocated for Java objects, in bytes, garbage
-// included: Heap Alloc of the row "Dalvik Heap", which is totalMemory() - freeMemory()
-// (frameworks/base ActivityThread.dumpMemInfo). It is what the growth limit limits.
-func JavaHeapUse(block dumpsys.Block) known.Int {
-	row, ok := block.Row("Dalvik Heap")
-	if !ok || !row.HeapAlloc.Known || row.HeapAlloc.N < 0 || row.HeapAlloc.N > maxKB {
-		return known.Int{}
-	}
-	return inBytes(row.HeapAlloc)
 }
 
 // maxKB keeps a size in kB from overflowing as bytes.

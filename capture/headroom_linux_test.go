@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"os/exec"
 	"slices"
@@ -363,22 +362,6 @@ func TestThreadLimitIsTheLeast(t *testing.T) {
 	h.bound(&room, procfs.Limits{})
 	if room.ThreadLimit.Known || room.ThreadLimitBy != "" || !tells(room, "threads: no limit is known") || !tells(room, "threads-max: denied") {
 		t.Errorf("%+v", room)
-	}
-}
-
-func TestJavaHeapUse(t *testing.T) {
-	block := dumpsys.Block{Rows: []dumpsys.Row{{Name: "Native Heap", HeapAlloc: known.Of(1)}, {Name: "Dalvik Heap", HeapAlloc: known.Of(2048)}}}
-	if got := JavaHeapUse(block); got != known.Of(2<<20) {
-		t.Errorf("%v", got)
-	}
-	for _, n := range []known.Int{{}, known.Of(-1), known.Of(math.MaxInt64)} {
-		block.Rows[1].HeapAlloc = n
-		if got := JavaHeapUse(block); got.Known {
-			t.Errorf("%v: %v", n, got)
-		}
-	}
-	if got := JavaHeapUse(dumpsys.Block{}); got.Known {
-		t.Errorf("%v", got)
 	}
 }
 

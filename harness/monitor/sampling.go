@@ -8,6 +8,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/capture/detail"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -236,12 +237,12 @@ func (s *session) sendDetail(ctx context.Context, now time.Duration) {
 	}
 	s.reading = key
 	process, systemServer, dev := x.Process, s.systemServer, s.dev
-	send(s, &s.details, func() (capture.Detail, error) {
-		return capture.ReadDetail(ctx, dev, dev.Facts, process, systemServer)
+	send(s, &s.details, func() (detail.Detail, error) {
+		return detail.Read(ctx, dev, dev.Facts, process, systemServer)
 	})
 }
 
-func (s *session) takeDetail(ctx context.Context, a answer[capture.Detail]) {
+func (s *session) takeDetail(ctx context.Context, a answer[detail.Detail]) {
 	s.details.away, s.reading = false, capture.Key{}
 	disturbed := s.respond.disturbed
 	s.respond.disturbed = false
@@ -275,7 +276,7 @@ func (s *session) takeDetail(ctx context.Context, a answer[capture.Detail]) {
 }
 
 // detailed takes one good reading of the detail channel.
-func (s *session) detailed(x *subject, d capture.Detail) {
+func (s *session) detailed(x *subject, d detail.Detail) {
 	s.rotation.Answered(x.Key())
 	x.said[detailChannel] = ""
 	s.usage.detail.add(d.Took)
@@ -284,7 +285,7 @@ func (s *session) detailed(x *subject, d capture.Detail) {
 	line := s.line(x, d.Up)
 	line.Source, line.CostMS = string(capture.Dumpsys), record.Round(d.Took.Seconds()*1000, 3)
 	line.Breakdown = breakdown(d.Block)
-	if used := capture.JavaHeapUse(d.Block); used.Known {
+	if used := detail.JavaHeapUse(d.Block); used.Known {
 		x.response.java, line.Breakdown.JavaAlloc = used, new(used.N>>10)
 	}
 	for _, w := range d.Warnings {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/capture/detail"
 	"github.com/leakgate/leakgate/internal/harness/ledger"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -50,7 +51,7 @@ type session struct {
 	reading capture.Key
 
 	rounds  trip[[]capture.Round]
-	details trip[capture.Detail]
+	details trip[detail.Detail]
 	looks   trip[look]
 	pulses  trip[capture.Pulse]
 	returns trip[struct{}]
@@ -100,7 +101,7 @@ func newSession(r *run, d Device) *session {
 		levels:   capture.NewLevels(d, d.Facts),
 		rotation: newRotation(r.Detail),
 		subjects: map[capture.Key]*subject{},
-		rounds:   newTrip[[]capture.Round](), details: newTrip[capture.Detail](), looks: newTrip[look](),
+		rounds:   newTrip[[]capture.Round](), details: newTrip[detail.Detail](), looks: newTrip[look](),
 		pulses: newTrip[capture.Pulse](), returns: newTrip[struct{}](), resets: newTrip[struct{}](),
 		rooms: newTrip[[]capture.Headroom](), headrooms: capture.NewHeadrooms(d, d.Facts), roomsAt: r.Headroom,
 		sweeps: newTrip[[]string](), respond: newResponses(),

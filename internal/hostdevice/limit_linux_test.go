@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/capture/detail"
 	"github.com/leakgate/leakgate/internal/capture/dumpsys"
 	"github.com/leakgate/leakgate/internal/hostdevice"
 	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
@@ -61,7 +61,7 @@ func TestHeapInUse(t *testing.T) {
 		if err != nil || len(m.Blocks) != 1 {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		now := capture.JavaHeapUse(m.Blocks[0])
+		now := detail.JavaHeapUse(m.Blocks[0])
 		row, _ := m.Blocks[0].Row("Dalvik Heap")
 		if !now.Known || now.N>>10 != row.HeapAlloc.N || row.HeapAlloc.N+row.HeapFree.N != row.HeapSize.N {
 			t.Fatalf("%+v, %+v", now, row)

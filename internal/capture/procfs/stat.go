@@ -3,6 +3,8 @@ package procfs
 import (
 	"bytes"
 	"encoding/json"
+	"math"
+	"time"
 
 	"github.com/leakgate/leakgate/internal/capture/field"
 	"github.com/leakgate/leakgate/internal/known"
@@ -25,6 +27,22 @@ type Stat struct {
 	// Truncated says that the text ends before StartTicks.
 	Truncated bool    `json:"-"`
 	Warnings  []error `json:"-"`
+}
+
+const (
+	// tick is the unit of a process's CPU time: USER_HZ is 100 on every Android kernel.
+	tick = 10 * time.Millisecond
+	// maxTicks is 292 years.
+	maxTicks = math.MaxInt64 / int64(tick)
+)
+
+// CPU is the CPU time that the process has used, in user and kernel mode.
+func (s Stat) CPU() known.Duration {
+	ticks := s.Utime.N + s.Stime.N
+	if !s.Utime.Known || !s.Stime.Known || ticks > maxTicks {
+		return known.Duration{}
+	}
+	return known.OfDuration(time.Duration(ticks) * tick)
 }
 
 // RunState is the letter of a process's state.

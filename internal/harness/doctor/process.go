@@ -8,6 +8,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/capture/adb"
+	"github.com/leakgate/leakgate/internal/capture/detail"
 	"github.com/leakgate/leakgate/internal/known"
 )
 
@@ -100,7 +101,7 @@ func (n *inspection) process(ctx context.Context, dev *adb.Device, facts capture
 }
 
 func (n *inspection) meminfo(ctx context.Context, book *notebook, dev *adb.Device, facts capture.Facts, p capture.Process, systemServer int) *Meminfo {
-	d, err := capture.ReadDetail(ctx, dev, facts, p, systemServer)
+	d, err := detail.Read(ctx, dev, facts, p, systemServer)
 	switch {
 	case err == nil:
 		book.note("meminfo", OK, fmt.Sprintf("dumpsys meminfo works: %d kB in %.1f s%s", d.Block.TotalPss.N, d.Took.Seconds(), cost(d.SystemServer)), "")

@@ -12,6 +12,7 @@ import (
 	"github.com/leakgate/leakgate/capture/adb"
 	"github.com/leakgate/leakgate/internal/adbd"
 	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/internal/capture/detail"
 	"github.com/leakgate/leakgate/internal/harness/response"
 	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/reporters/record"
@@ -150,11 +151,11 @@ func onPhone(t *testing.T, level, api int) *phone {
 		t.Fatalf("%+v, %v", rooms, err)
 	}
 	p.room = rooms[0]
-	detail, err := capture.ReadDetail(t.Context(), p.dev, p.facts, target.Process, 0)
+	meminfo, err := detail.Read(t.Context(), p.dev, p.facts, target.Process, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.javaHeap = capture.JavaHeapUse(detail.Block)
+	p.javaHeap = detail.JavaHeapUse(meminfo.Block)
 	return p
 }
 

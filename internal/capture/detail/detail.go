@@ -1,4 +1,6 @@
-package capture
+// Package detail reads the detail channel: one dumpsys meminfo of one process, which
+// shows where its memory is and costs system_server and the process CPU time.
+package detail
 
 import (
 	"context"
@@ -6,19 +8,16 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/internal/capture/dumpsys"
 	"github.com/leakgate/leakgate/internal/capture/procfs"
 	"github.com/leakgate/leakgate/internal/capture/shell"
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// ErrNoAnswer is a process that did not answer dumpsys: frozen by the cached
-// apps freezer, hung, or too busy.
-var ErrNoAnswer = errors.New("process does not answer")
-
 // Detail is one reading of the detail channel.
 type Detail struct {
-	Process
+	capture.Process
 	// Up is the device's clock when dumpsys had ended: time since boot.
 	Up time.Duration
 	// Spent is the device time that dumpsys took, Took the real time of the trip.
@@ -35,10 +34,10 @@ type Detail struct {
 // detailSlack is the real time that a trip may take beyond the dump itself.
 const detailSlack = 3 * time.Second
 
-// ReadDetail runs one dumpsys meminfo for a process. It is bounded twice: by
+// Read runs one dumpsys meminfo for a process. It is bounded twice: by
 // dumpsys on the device and by the host, so that a hung process costs a known time.
-// Errors: ErrGone, ErrNoAnswer, or a device that did not answer.
-func ReadDetail(ctx context.Context, dev Device, facts Facts, p Process, systemServer int) (Detail, error) {
+// Errors: capture.ErrGone, capture.ErrNoAnswer, or a device that did not answer.
+func Read(ctx context.Context, dev capture.Device, facts capture.Facts, p capture.Process, systemServer int) (Detail, error) {
 	m := shell.NewMarker()
 	deadline := time.Duration(float64((dumpsys.DefaultTimeout+2)*time.Second)/facts.TimeScale) + detailSlack
 	began := time.Now()
@@ -48,7 +47,7 @@ func ReadDetail(ctx context.Context, dev Device, facts Facts, p Process, systemS
 	case ctx.Err() != nil:
 		return d, ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded):
-		return d, fmt.Errorf("read meminfo of %s, pid %d: nothing in %v: %w", p.Name, p.PID, deadline, ErrNoAnswer)
+		return d, fmt.Errorf("read meminfo of %s, pid %d: nothing in %v: %w", p.Name, p.PID, deadline, capture.ErrNoAnswer)
 	case err != nil:
 		return d, fmt.Errorf("read meminfo of %s: %w", p.Name, err)
 	}
@@ -62,12 +61,12 @@ func ReadDetail(ctx context.Context, dev Device, facts Facts, p Process, systemS
 	d.SystemServer = spent(parts["ss1"], parts["ss2"])
 	d.App = spent(parts["stat1"], parts["stat"])
 	if stat, err := procfs.ParseStat(parts["stat"]); err != nil || uint64(stat.StartTicks.N) != p.Start {
-		return d, fmt.Errorf("read meminfo of %s, pid %d: %w", p.Name, p.PID, ErrGone)
+		return d, fmt.Errorf("read meminfo of %s, pid %d: %w", p.Name, p.PID, capture.ErrGone)
 	}
 	return d, d.block(parts["meminfo"])
 }
 
-func detailCommand(m shell.Marker, facts Facts, pid, systemServer int) string {
+func detailCommand(m shell.Marker, facts capture.Facts, pid, systemServer int) string {
 	// Before Android 7 only the host's deadline bounds it.
 	timeout := dumpsys.TimeoutOption(facts.API, dumpsys.DefaultTimeout)
 	busy := fmt.Sprintf("cat /proc/%d/stat 2>&1", systemServer)
@@ -101,7 +100,7 @@ func (d *Detail) clock(parts map[string][]byte) error {
 func spent(before, after []byte) known.Duration {
 	a, errA := procfs.ParseStat(before)
 	b, errB := procfs.ParseStat(after)
-	from, to := busy(a), busy(b)
+	from, to := a.CPU(), b.CPU()
 	if errA != nil || errB != nil || a.StartTicks != b.StartTicks || !from.Known || !to.Known {
 		return known.Duration{}
 	}
@@ -119,12 +118,12 @@ func (d *Detail) block(text []byte) error {
 			continue
 		}
 		if !b.TotalPss.Known {
-			return fmt.Errorf("read meminfo of %s: no total in it%s: %w", d.Name, brokenOff(info), ErrNoAnswer)
+			return fmt.Errorf("read meminfo of %s: no total in it%s: %w", d.Name, brokenOff(info), capture.ErrNoAnswer)
 		}
 		d.Block, d.Warnings = b, append(info.Warnings, b.Warnings...)
 		return nil
 	}
-	return fmt.Errorf("read meminfo of %s: no block for pid %d: %w", d.Name, d.PID, ErrGone)
+	return fmt.Errorf("read meminfo of %s: no block for pid %d: %w", d.Name, d.PID, capture.ErrGone)
 }
 
 func brokenOff(info dumpsys.Meminfo) string {
@@ -142,9 +141,23 @@ func meaning(err error) error {
 	}
 	switch e.Kind {
 	case dumpsys.NoProcess:
-		return fmt.Errorf("%w: %w", ErrGone, err)
+		return fmt.Errorf("%w: %w", capture.ErrGone, err)
 	case dumpsys.Timeout, dumpsys.Frozen, dumpsys.DumpFailed:
-		return fmt.Errorf("%w: %w", ErrNoAnswer, err)
+		return fmt.Errorf("%w: %w", capture.ErrNoAnswer, err)
 	}
 	return err
 }
+
+// JavaHeapUse is what the runtime has allocated for Java objects, in bytes, garbage
+// included: Heap Alloc of the row "Dalvik Heap", which is totalMemory() - freeMemory()
+// (frameworks/base ActivityThread.dumpMemInfo). It is what the growth limit limits.
+func JavaHeapUse(block dumpsys.Block) known.Int {
+	row, ok := block.Row("Dalvik Heap")
+	if !ok || !row.HeapAlloc.Known || row.HeapAlloc.N < 0 || row.HeapAlloc.N > maxKB {
+		return known.Int{}
+	}
+	return known.Of(row.HeapAlloc.N << 10)
+}
+
+// maxKB keeps a size in kB from overflowing as bytes.
+const maxKB = 1 << 50
