@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/internal/capture/procfs"
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
@@ -159,7 +160,7 @@ func TestLocalHeadroom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if h.Files != known(int64(len(open))) && (right == "own" || h.Files.Known || !tells(h, "open files: ")) {
+		if h.Files != known.Of(int64(len(open))) && (right == "own" || h.Files.Known || !tells(h, "open files: ")) {
 			t.Errorf("%s: %v files, there are %d", right, h.Files, len(open))
 		}
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", cmd.Process.Pid))
@@ -167,7 +168,7 @@ func TestLocalHeadroom(t *testing.T) {
 			t.Fatal(err)
 		}
 		limits, err := procfs.ParseLimits(text)
-		if err != nil || h.FileLimit != limits.OpenFiles.Soft || h.Threads != known(1) || !h.ThreadLimit.Known || h.ThreadLimitBy == "" || !h.Virtual.Known || h.Virtual.N < 1<<20 {
+		if err != nil || h.FileLimit != limits.OpenFiles.Soft || h.Threads != known.Of(1) || !h.ThreadLimit.Known || h.ThreadLimitBy == "" || !h.Virtual.Known || h.Virtual.N < 1<<20 {
 			t.Errorf("%s: %+v, %v", right, h, err)
 		}
 	}
