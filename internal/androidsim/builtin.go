@@ -237,7 +237,7 @@ func builtins() map[string]builtin {
 		"exit": exitShell, "return": returnFrom, "break": leaveLoop, "continue": leaveLoop, "shift": shift, "set": setOptions,
 		"unset": unset, "read": read, "test": testCommand, "[": testCommand, "eval": eval, "exec": execCommand, "kill": kill, "wait": wait,
 		"trap": trap, "umask": status(0), "ulimit": status(0), "type": which, "whence": which, "command": command, "builtin": command,
-		".": sourceFile, "source": sourceFile, "alias": status(0), "unalias": status(0), "jobs": status(0), "bg": status(0), "fg": status(0), "getopts": getopts,
+		".": sourceFile, "source": sourceFile, "alias": status(0), "unalias": status(0), "jobs": status(0), "bg": status(0), "fg": status(0),
 	}
 }
 
@@ -795,63 +795,4 @@ func sourceFile(s *shell, args []string) int {
 	s.depth--
 	s.leaving = false
 	return s.last
-}
-
-// getopts walks over options; OPTIND holds the argument, and a second number the
-// place within it.
-func getopts(s *shell, args []string) int {
-	if len(args) < 3 || !syntax.ValidName(args[2]) {
-		s.errorf("getopts: usage: getopts optstring name [arg ...]")
-		return 1
-	}
-	options, name, from := args[1], args[2], args[3:]
-	if len(from) == 0 {
-		from = s.params
-	}
-	text, _ := s.get("OPTIND")
-	at, _ := strconv.Atoi(text)
-	if at < 1 {
-		at = 1
-	}
-	if at != s.optArg {
-		s.optArg, s.optAt = at, 1
-	}
-	finish := func(value string, n int) int {
-		s.set(name, value)
-		s.set("OPTIND", strconv.Itoa(s.optArg))
-		return n
-	}
-	if s.optArg > len(from) || len(from[s.optArg-1]) < 2 || from[s.optArg-1][0] != '-' || from[s.optArg-1] == "--" {
-		return finish("?", 1)
-	}
-	word := from[s.optArg-1]
-	s.optAt = min(s.optAt, len(word)-1)
-	letter := word[s.optAt]
-	s.optAt++
-	i := strings.IndexByte(strings.TrimPrefix(options, ":"), letter)
-	takes := i >= 0 && strings.HasPrefix(strings.TrimPrefix(options, ":")[i+1:], ":")
-	ended := s.optAt >= len(word)
-	if ended || takes {
-		s.optArg++
-	}
-	rest := word[min(s.optAt, len(word)):]
-	if ended || takes {
-		s.optAt = 1
-	}
-	s.unset("OPTARG")
-	if i < 0 || letter == ':' {
-		s.errorf("-%c: unknown option", letter)
-		return finish("?", 0)
-	}
-	if takes {
-		if rest == "" && s.optArg <= len(from) {
-			rest = from[s.optArg-1]
-			s.optArg++
-		} else if rest == "" {
-			s.errorf("-%c: requires argument", letter)
-			return finish("?", 0)
-		}
-		s.set("OPTARG", rest)
-	}
-	return finish(string(letter), 0)
 }

@@ -48,23 +48,21 @@ func (e *expander) spend(n int) error {
 	return nil
 }
 
-// fields expands words to arguments: braces, expansions, splitting, patterns.
+// fields expands words to arguments: expansions, splitting, patterns. Braces are plain text.
 func (s *shell) fields(words []*syntax.Word) ([]string, error) {
 	e := s.expander()
 	var out []string
 	for _, w := range words {
-		for _, w := range braces(w) {
-			frags, err := e.word(w.Parts, false)
+		frags, err := e.word(w.Parts, false)
+		if err != nil {
+			return nil, err
+		}
+		for _, field := range s.cut(frags) {
+			values, err := e.glob(field)
 			if err != nil {
 				return nil, err
 			}
-			for _, field := range s.cut(frags) {
-				values, err := e.glob(field)
-				if err != nil {
-					return nil, err
-				}
-				out = append(out, values...)
-			}
+			out = append(out, values...)
 		}
 	}
 	return out, nil
@@ -144,68 +142,6 @@ func compile(pat string, mode pattern.Mode) *regexp.Regexp {
 
 func matches(pat, text string) bool {
 	return compile(pat, pattern.EntireString).MatchString(opaque(text))
-}
-
-const (
-	// maxBraces bounds the words that {a,b} makes of one.
-	maxBraces = 256
-	// maxBraceDepth bounds the braces of one word; what has more is plain text.
-	maxBraceDepth = 64
-)
-
-// braces expands {a,b}; mksh knows no {1..9}.
-func braces(w *syntax.Word) []*syntax.Word {
-	opened := 0
-	for _, p := range w.Parts {
-		if lit, ok := p.(*syntax.Lit); ok {
-			opened += strings.Count(lit.Value, "{")
-		}
-	}
-	split := *w
-	if opened == 0 || opened > maxBraceDepth || !syntax.SplitBraces(&split) {
-		return []*syntax.Word{w}
-	}
-	return alternatives(&split)
-}
-
-func alternatives(w *syntax.Word) []*syntax.Word {
-	out := []*syntax.Word{{}}
-	for _, p := range w.Parts {
-		var choices []*syntax.Word
-		b, ok := p.(*syntax.BraceExp)
-		switch {
-		case !ok:
-			choices = []*syntax.Word{{Parts: []syntax.WordPart{p}}}
-		case b.Sequence:
-			choices = []*syntax.Word{{Parts: sequence(b)}}
-		default:
-			for _, e := range b.Elems {
-				choices = append(choices, alternatives(e)...)
-			}
-		}
-		var next []*syntax.Word
-		for _, have := range out {
-			for _, c := range choices {
-				if len(next) < maxBraces {
-					next = append(next, &syntax.Word{Parts: slices.Concat(have.Parts, c.Parts)})
-				}
-			}
-		}
-		out = next
-	}
-	return out
-}
-
-// sequence puts {1..9} together again as it was.
-func sequence(b *syntax.BraceExp) []syntax.WordPart {
-	parts := []syntax.WordPart{&syntax.Lit{Value: "{"}}
-	for i, e := range b.Elems {
-		if i > 0 {
-			parts = append(parts, &syntax.Lit{Value: ".."})
-		}
-		parts = append(parts, e.Parts...)
-	}
-	return append(parts, &syntax.Lit{Value: "}"})
 }
 
 // word expands the parts of a word; in quotes nothing will be split.
@@ -588,8 +524,8 @@ func (s *shell) special(name string) (value string, set, special bool) {
 
 // param expands $name and ${...}.
 func (e *expander) param(p *syntax.ParamExp, quotes bool) ([]fragment, error) {
-	bad := fmt.Errorf("bad substitution")
-	if p.Param == nil || p.Excl || p.Width || p.IsSet || p.Index != nil || p.Names != 0 || p.NestedParam != nil || len(p.Modifiers) > 0 || p.Flags != nil {
+	bad := errors.New("bad substitution")
+	if p.Param == nil || p.Slice != nil || p.Repl != nil || p.Excl || p.Width || p.IsSet || p.Index != nil || p.Names != 0 || p.NestedParam != nil || len(p.Modifiers) > 0 || p.Flags != nil {
 		return nil, bad
 	}
 	name := p.Param.Value
@@ -604,12 +540,6 @@ func (e *expander) param(p *syntax.ParamExp, quotes bool) ([]fragment, error) {
 	switch {
 	case p.Length:
 		return one(strconv.Itoa(utf8.RuneCountInString(value))), nil
-	case p.Slice != nil:
-		text, err := e.slice(value, p.Slice)
-		return one(text), err
-	case p.Repl != nil:
-		text, err := e.replace(value, p.Repl)
-		return one(text), err
 	case p.Exp != nil:
 		return e.operate(p, name, value, set, quotes)
 	case !set && e.nounset:
@@ -745,61 +675,6 @@ func (e *expander) trim(x *syntax.Expansion, value string) (string, error) {
 	return value, nil
 }
 
-// slice is ${name:offset:length}.
-func (e *expander) slice(value string, x *syntax.Slice) (string, error) {
-	runes := []rune(opaque(value))
-	from, n := int64(0), int64(len(runes))
-	var err error
-	if x.Offset != nil {
-		if from, err = e.arithm(x.Offset); err != nil {
-			return "", err
-		}
-	}
-	if x.Length != nil {
-		if n, err = e.arithm(x.Length); err != nil {
-			return "", err
-		}
-	}
-	size := int64(len(runes))
-	if from < 0 {
-		from += size
-	}
-	if from < 0 || from > size || n < 0 {
-		return "", nil
-	}
-	return plain(string(runes[from:min(size, from+min(n, size))])), nil
-}
-
-// replace is ${name/pattern/word}.
-func (e *expander) replace(value string, x *syntax.Replace) (string, error) {
-	pat, err := e.pattern(x.Orig)
-	if err != nil {
-		return "", err
-	}
-	with, err := e.text(x.With)
-	if err != nil {
-		return "", err
-	}
-	if pat == "" {
-		return value, nil
-	}
-	text := opaque(value)
-	hits := compile(pat, 0).FindAllStringIndex(text, -1)
-	if !x.All {
-		hits = hits[:min(len(hits), 1)]
-	}
-	if len(value)+len(hits)*len(with) > maxWords {
-		return "", errTooLong
-	}
-	var b strings.Builder
-	at := 0
-	for _, h := range hits {
-		b.WriteString(plain(text[at:h[0]]) + with)
-		at = h[1]
-	}
-	return b.String() + plain(text[at:]), nil
-}
-
 // arithm evaluates $((...)) in 64 bits.
 func (s *shell) arithm(x syntax.ArithmExpr) (int64, error) {
 	if err := s.ctx.Err(); err != nil {
@@ -838,37 +713,7 @@ func (s *shell) number(text string, depth int) (int64, error) {
 	return 0, fmt.Errorf("%.80s: bad number", text)
 }
 
-// lvalue is the variable that an assignment in arithmetic changes.
-func lvalue(x syntax.ArithmExpr) (string, error) {
-	if w, ok := x.(*syntax.Word); ok && syntax.ValidName(w.Lit()) {
-		return w.Lit(), nil
-	}
-	return "", errors.New("not an lvalue")
-}
-
-func (s *shell) assign(name string, n int64) (int64, error) {
-	return n, s.set(name, strconv.FormatInt(n, 10))
-}
-
 func (s *shell) unary(x *syntax.UnaryArithm) (int64, error) {
-	if x.Op == syntax.Inc || x.Op == syntax.Dec {
-		name, err := lvalue(x.X)
-		if err != nil {
-			return 0, err
-		}
-		old, err := s.number(name, 0)
-		if err != nil {
-			return 0, err
-		}
-		changed := old + 1
-		if x.Op == syntax.Dec {
-			changed = old - 1
-		}
-		if _, err := s.assign(name, changed); err != nil || x.Post {
-			return old, err
-		}
-		return changed, nil
-	}
 	n, err := s.arithm(x.X)
 	switch x.Op {
 	case syntax.Not:
@@ -890,34 +735,7 @@ func yes(b bool) int64 {
 	return 0
 }
 
-// assignments are the operators that a compound assignment stands for.
-var assignments = map[syntax.BinAritOperator]syntax.BinAritOperator{
-	syntax.AddAssgn: syntax.Add, syntax.SubAssgn: syntax.Sub, syntax.MulAssgn: syntax.Mul, syntax.QuoAssgn: syntax.Quo,
-	syntax.RemAssgn: syntax.Rem, syntax.AndAssgn: syntax.And, syntax.OrAssgn: syntax.Or, syntax.XorAssgn: syntax.Xor,
-	syntax.ShlAssgn: syntax.Shl, syntax.ShrAssgn: syntax.Shr,
-}
-
 func (s *shell) binaryArithm(x *syntax.BinaryArithm) (int64, error) {
-	if op, compound := assignments[x.Op]; compound || x.Op == syntax.Assgn {
-		name, err := lvalue(x.X)
-		if err != nil {
-			return 0, err
-		}
-		n, err := s.arithm(x.Y)
-		if err != nil {
-			return 0, err
-		}
-		if compound {
-			old, err := s.number(name, 0)
-			if err != nil {
-				return 0, err
-			}
-			if n, err = calculate(op, old, n); err != nil {
-				return 0, err
-			}
-		}
-		return s.assign(name, n)
-	}
 	left, err := s.arithm(x.X)
 	if err != nil {
 		return 0, err

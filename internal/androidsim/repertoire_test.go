@@ -139,13 +139,16 @@ func (b *bench) sample(limit time.Duration) (up, pss int64, err error) {
 
 // portrait is what must be the same before and after a fault.
 func (b *bench) portrait() string {
-	a, err := b.shell(soon, "id; getprop; df /data; ls /dev; ls /proc/$(pidof com.shop); ps -A -o NAME | sort; "+
-		"cat /proc/$(pidof com.shop)/smaps_rollup | cut -c 1-20 | grep Pss: | cut -d : -f 1; wc -l /proc/uptime; dumpsys meminfo com.shop | grep -c TOTAL; yes | head -c 3000 | wc -c")
+	a, err := b.shell(soon, "id; getprop; df /data; ls /dev; ls /proc/$(pidof com.shop); "+
+		"grep -o '^Pss:' /proc/$(pidof com.shop)/smaps_rollup; wc -l /proc/uptime; dumpsys meminfo com.shop | grep -c TOTAL; yes | head -c 3000 | wc -c")
+	names, nerr := b.shell(soon, "ps -A -o NAME") // in the order of pids, which change
+	lines := strings.Split(names.out, "\n")
+	slices.Sort(lines)
 	wall, werr := b.shell(soon, "date +%s")
 	at, _ := strconv.ParseInt(strings.TrimSpace(wall.out), 10, 64)
 	// The clock of a scaled phone runs fast.
 	late := b.phone.wall().Sub(time.Unix(at, 0))
-	return fmt.Sprintf("%s %+v %v %v clock %v", b.state(), a, err, werr, late.Abs() < time.Hour && b.phone.skew.Load() == 0)
+	return fmt.Sprintf("%s %+v %v %v %v %v clock %v", b.state(), a, err, lines, nerr, werr, late.Abs() < time.Hour && b.phone.skew.Load() == 0)
 }
 
 func (b *bench) become(t *testing.T, want string) {

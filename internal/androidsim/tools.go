@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"path"
 	"slices"
 	"sort"
@@ -32,15 +31,15 @@ type program struct {
 // functions that look into it.
 func programs() map[string]program {
 	return map[string]program{
-		"am": {am, 0}, "basename": {basenameTool, 23}, "cat": {cat, 0}, "cp": {copyFile, 0}, "cut": {cutTool, 23}, "date": {date, 0},
-		"df": {df, 0}, "dirname": {dirnameTool, 23}, "dumpsys": {dumpsysTool, 0}, "egrep": {grep, 23}, "env": {env, 23}, "fgrep": {grep, 23}, "find": {find, 23},
+		"am": {am, 0}, "cat": {cat, 0}, "cp": {copyFile, 0}, "date": {date, 0},
+		"df": {df, 0}, "dumpsys": {dumpsysTool, 0}, "find": {find, 23},
 		"getprop": {getprop, 0}, "grep": {grep, 0}, "head": {head, 23}, "id": {id, 0}, "log": {logTool, 0}, "logcat": {logcat, 0}, "ls": {ls, 0}, "mkdir": {mkdirTool, 0},
-		"monkey": {monkey, 0}, "mv": {move, 0}, "nohup": {nohup, 21}, "pidof": {pidof, 23}, "pm": {pm, 0}, "printenv": {env, 0}, "ps": {ps, 0}, "readlink": {readlink, 19},
-		"rm": {rm, 0}, "rmdir": {rmdir, 0}, "run-as": {runAs, 0}, "seq": {seq, 23}, "setsid": {nohup, 23}, "settings": {settings, 17},
-		"sh": {sh, 0}, "showmap": {showmap, 0}, "sleep": {sleep, 0}, "sort": {sortTool, 23}, "stat": {stat, 23}, "su": {su, 0},
+		"monkey": {monkey, 0}, "mv": {move, 0}, "pidof": {pidof, 23}, "pm": {pm, 0}, "ps": {ps, 0}, "readlink": {readlink, 19},
+		"rm": {rm, 0}, "run-as": {runAs, 0}, "seq": {seq, 23}, "settings": {settings, 17},
+		"sh": {sh, 0}, "showmap": {showmap, 0}, "sleep": {sleep, 0}, "stat": {stat, 23}, "su": {su, 0},
 		"sync": {nothing, 0}, "tail": {tail, 23}, "tee": {tee, 23}, "timeout": {timeout, 23}, "touch": {touch, 0}, "toybox": {toybox, 23},
-		"uname": {uname, 23}, "uniq": {uniq, 23}, "uptime": {uptime, 0}, "wc": {wc, 23}, "which": {whichTool, 23}, "whoami": {whoami, 23},
-		"xargs": {xargs, 23}, "yes": {yesTool, 23},
+		"uname": {uname, 23}, "uptime": {uptime, 0}, "wc": {wc, 23}, "which": {whichTool, 23}, "whoami": {whoami, 23},
+		"yes": {yesTool, 23},
 	}
 }
 
@@ -380,156 +379,6 @@ func (c *call) sizeOf(name string) int64 {
 	return i.size
 }
 
-func sortTool(c *call) int {
-	var reverse, numeric, unique bool
-	key := 0
-	names, ok := c.getopt("rnugk:t:bf", func(o byte, v string) {
-		switch o {
-		case 'r':
-			reverse = true
-		case 'n', 'g':
-			numeric = true
-		case 'u':
-			unique = true
-		case 'k':
-			key, _ = strconv.Atoi(strings.TrimRight(strings.SplitN(v, ",", 2)[0], "nrbf"))
-			numeric = numeric || strings.Contains(v, "n")
-			reverse = reverse || strings.Contains(v, "r")
-		}
-	})
-	if !ok {
-		return 1
-	}
-	var lines []string
-	fits := true
-	failed := c.eachFile(names, func(_ string, r io.Reader) {
-		if fits {
-			lines, fits = c.hold(r, lines)
-		}
-	})
-	if !fits {
-		return 1
-	}
-	field := func(l string) string {
-		f := strings.Fields(l)
-		if key < 1 || key > len(f) {
-			return l
-		}
-		return strings.Join(f[key-1:], " ")
-	}
-	sort.SliceStable(lines, func(i, j int) bool {
-		a, b := field(lines[i]), field(lines[j])
-		less := a < b
-		if x, y := leadingNumber(a), leadingNumber(b); numeric && x != y {
-			less = x < y
-		}
-		if reverse {
-			return !less && a != b
-		}
-		return less
-	})
-	if unique {
-		lines = slices.Compact(lines)
-	}
-	for _, l := range lines {
-		c.printf("%s\n", l)
-	}
-	return failed
-}
-
-func leadingNumber(s string) float64 {
-	s = strings.TrimSpace(s)
-	end := 0
-	for end < len(s) && strings.IndexByte("+-.0123456789", s[end]) >= 0 {
-		end++
-	}
-	n, _ := strconv.ParseFloat(s[:end], 64)
-	return n
-}
-
-func uniq(c *call) int {
-	counted := false
-	names, ok := c.getopt("c", func(byte, string) { counted = true })
-	if !ok {
-		return 1
-	}
-	last, n := "", 0
-	flush := func() {
-		if n > 0 && counted {
-			c.printf("%7d %s\n", n, last)
-		} else if n > 0 {
-			c.printf("%s\n", last)
-		}
-	}
-	failed := c.eachFile(names, func(_ string, r io.Reader) {
-		c.eachLine(r, func(line string) bool {
-			line = strings.TrimSuffix(line, "\n")
-			if n == 0 || line != last {
-				flush()
-				last, n = line, 0
-			}
-			n++
-			return true
-		})
-	})
-	flush()
-	return failed
-}
-
-func cutTool(c *call) int {
-	list, sep, chars := "", "\t", false
-	names, ok := c.getopt("f:d:c:b:", func(o byte, v string) {
-		switch o {
-		case 'd':
-			sep = v
-		default:
-			list, chars = v, o != 'f'
-		}
-	})
-	if !ok || list == "" {
-		return c.failf("needs -f or -c")
-	}
-	return c.eachFile(names, func(_ string, r io.Reader) {
-		c.eachLine(r, func(line string) bool {
-			line = strings.TrimSuffix(line, "\n")
-			parts, join := strings.Split(line, sep), sep
-			if chars {
-				parts, join = strings.Split(line, ""), ""
-			} else if len(parts) == 1 {
-				c.printf("%s\n", line)
-				return true
-			}
-			var out []string
-			for i, p := range parts {
-				if selected(list, i+1) {
-					out = append(out, p)
-				}
-			}
-			c.printf("%s\n", strings.Join(out, join))
-			return true
-		})
-	})
-}
-
-// selected tells whether a list such as 1,3-5,7- holds n.
-func selected(list string, n int) bool {
-	for part := range strings.SplitSeq(list, ",") {
-		from, to, isRange := strings.Cut(part, "-")
-		a, _ := strconv.Atoi(from)
-		b, err := strconv.Atoi(to)
-		if err != nil {
-			b = 1 << 30
-		}
-		if !isRange {
-			b = a
-		}
-		if n >= a && n <= b {
-			return true
-		}
-	}
-	return false
-}
-
 func tee(c *call) int {
 	add := false
 	names, ok := c.getopt("ai", func(o byte, _ string) { add = add || o == 'a' })
@@ -660,24 +509,6 @@ func rm(c *call) int {
 	for _, name := range names {
 		err := c.phone.remove(clean(c.cwd, name), c.cred, recurse, recurse)
 		if err != nil && !(force && errors.Is(err, fs.ErrNotExist)) {
-			failed = c.failf("%s: %s", name, errorText(err))
-		}
-	}
-	return failed
-}
-
-func rmdir(c *call) int {
-	names, ok := c.getopt("p", func(byte, string) {})
-	if !ok {
-		return 1
-	}
-	failed := 0
-	for _, name := range names {
-		if i, err := c.phone.stat(clean(c.cwd, name), c.cred); err == nil && !i.IsDir() {
-			failed = c.failf("%s: Not a directory", name)
-			continue
-		}
-		if err := c.phone.remove(clean(c.cwd, name), c.cred, true, false); err != nil {
 			failed = c.failf("%s: %s", name, errorText(err))
 		}
 	}
@@ -961,71 +792,12 @@ func timeout(c *call) int {
 	return 124
 }
 
-func nohup(c *call) int {
-	if len(c.args) < 2 {
-		return c.failf("Needs 1 argument")
-	}
-	return c.run(c.clone(), c.args[1:])
-}
-
 func toybox(c *call) int {
 	if len(c.args) < 2 {
 		c.printf("%s\n", strings.Join(c.phone.tools(), " "))
 		return 0
 	}
 	return c.run(c.clone(), c.args[1:])
-}
-
-func xargs(c *call) int {
-	one, replace := 0, ""
-	command, ok := c.getopt("^n:I:0rt", func(o byte, v string) {
-		switch o {
-		case 'n':
-			one, _ = strconv.Atoi(v)
-		case 'I':
-			replace = v
-		}
-	})
-	if !ok {
-		return 1
-	}
-	if len(command) == 0 {
-		command = []string{"echo"}
-	}
-	var words []string
-	lines, fits := c.hold(c.in, nil)
-	if !fits {
-		return 1
-	}
-	for _, l := range lines {
-		if replace != "" {
-			words = append(words, strings.TrimSpace(l))
-		} else {
-			words = append(words, strings.Fields(l)...)
-		}
-	}
-	if replace != "" {
-		one = 1
-	}
-	failed := 0
-	for len(words) > 0 && c.ctx.Err() == nil {
-		n := len(words)
-		if one > 0 {
-			n = min(n, one)
-		}
-		args := slices.Concat(command, words[:n])
-		if replace != "" {
-			args = slices.Clone(command)
-			for i := range args {
-				args[i] = strings.ReplaceAll(args[i], replace, words[0])
-			}
-		}
-		words = words[n:]
-		if c.run(c.clone(), args) != 0 {
-			failed = 123
-		}
-	}
-	return failed
 }
 
 func sh(c *call) int {
@@ -1063,26 +835,6 @@ func sh(c *call) int {
 	return sub.finish()
 }
 
-func basenameTool(c *call) int {
-	if len(c.args) < 2 {
-		return c.failf("Needs 1 argument")
-	}
-	name := path.Base(c.args[1])
-	if len(c.args) > 2 && name != c.args[2] {
-		name = strings.TrimSuffix(name, c.args[2])
-	}
-	c.printf("%s\n", name)
-	return 0
-}
-
-func dirnameTool(c *call) int {
-	if len(c.args) < 2 {
-		return c.failf("Needs 1 argument")
-	}
-	c.printf("%s\n", path.Dir(strings.TrimRight(c.args[1], "/")))
-	return 0
-}
-
 func whichTool(c *call) int {
 	n := 0
 	for _, name := range c.args[1:] {
@@ -1093,35 +845,6 @@ func whichTool(c *call) int {
 		}
 	}
 	return n
-}
-
-func env(c *call) int {
-	if len(c.args) > 1 && c.args[0] == "printenv" {
-		for _, name := range c.args[1:] {
-			if v := c.vars[name]; v != nil && v.exported {
-				c.printf("%s\n", v.value)
-			}
-		}
-		return 0
-	}
-	args, sub := c.args[1:], c.clone()
-	for len(args) > 0 && strings.Contains(args[0], "=") {
-		name, value, _ := strings.Cut(args[0], "=")
-		if sub.set(name, value) == nil {
-			sub.vars[name].exported = true
-		}
-		args = args[1:]
-	}
-	if len(args) > 0 {
-		return c.run(sub, args)
-	}
-	defer sub.cancel(nil)
-	for _, name := range slices.Sorted(maps.Keys(sub.vars)) {
-		if v := sub.vars[name]; v.exported {
-			c.printf("%s=%s\n", name, v.value)
-		}
-	}
-	return 0
 }
 
 func date(c *call) int {
