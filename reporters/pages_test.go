@@ -113,7 +113,7 @@ func TestDiffPages(t *testing.T) {
 	}
 	top, left, right, deep := step("a.Top", 1000, 9000), step("a.Left", 500, 4000), step("a.Right", 500, 5000), step("a.Deep", 100, 3000)
 	grew := []analysis.PathChange{way(top), way(top, left), way(top, right), way(top, left, deep), way(step("a.Other", 10, 600))}
-	grew[0].Below = []analysis.PathStep{left, step("a.Elsewhere", 0, 700)}
+	grew[0].Below = []analysis.PathStep{right, step("a.Elsewhere", 0, 700)}
 	grew[3].Below = []analysis.PathStep{step("a.Below", 0, 100)}
 	d := &analysis.Diff{
 		Comparable: true, Base: dumpOf(), Head: dumpOf(), Objects: change(41_000, 40_000), ReachableBytes: change(8<<20, 5<<20), ReachableNative: change(0, 2048),
@@ -136,6 +136,43 @@ func TestDiffPages(t *testing.T) {
 	}
 	_ = WriteDiff(&b, other, 30)
 	golden(t, "diff.golden", b.String())
+}
+
+// Places by what holds them, with counts and paths as long as they are printed and longer.
+func TestGrowthPages(t *testing.T) {
+	static := func(owner, name, class string) analysis.GrowthStep {
+		return analysis.GrowthStep{Kind: "static_field", Owner: owner, Name: name, Class: class}
+	}
+	field := func(owner, name, class string) analysis.GrowthStep {
+		return analysis.GrowthStep{Kind: "instance_field", Owner: owner, Name: name, Class: class}
+	}
+	child := func(step analysis.GrowthStep, counts int) analysis.GrowingChild {
+		step.Objects = many(counts, func(i int) int64 { return int64(1000 + i) })
+		return analysis.GrowingChild{Step: step, RetainedBytes: []int64{5, 9 << 20}, RetainedDelta: 2 << 20}
+	}
+	root := analysis.GrowthStep{Kind: "gc_root", Name: "sticky class", Class: "class com.shop.A"}
+	linked := field("java.util.LinkedList", "next", "java.util.LinkedList$Node")
+	linked.Linked = true
+	entry := analysis.GrowthStep{Kind: "array_entry", Owner: "java.lang.Object[]", Name: "[x]", Class: "a.B"}
+	nested := child(field("com.shop.B", "c", "a.C"), 6)
+	nested.Children, nested.LeftOut = []analysis.GrowingChild{child(entry, 7), child(entry, 8)}, 2
+	places := []analysis.GrowingPlace{
+		{Path: []analysis.GrowthStep{root, static("com.shop.A", "all", "java.util.ArrayList"), linked}, Delta: 1500, PerLoop: 2.346, GrowthBytes: 3 << 20, Children: []analysis.GrowingChild{nested}},
+		{Path: []analysis.GrowthStep{root, linked, entry}, PerLoop: 12, Children: []analysis.GrowingChild{nested}, LeftOut: 1234},
+		{Path: []analysis.GrowthStep{root, linked}, Children: []analysis.GrowingChild{nested, nested}},
+		{Path: []analysis.GrowthStep{root, linked}, Children: []analysis.GrowingChild{child(linked, 1)}},
+		{Path: []analysis.GrowthStep{root}, Delta: -1}, {Delta: 3},
+	}
+	for _, steps := range []int{shownStart + shownEnd, shownStart + shownEnd + 1, shownStart + shownEnd + 2} {
+		places = append(places, analysis.GrowingPlace{Path: many(steps, func(i int) analysis.GrowthStep { return field("a.B", fmt.Sprint("f", i), "a.B") })})
+	}
+	var b strings.Builder
+	_ = WriteGrowth(&b, &analysis.Growth{Loops: 5, Found: len(places) + 1, Growth: places, Warnings: []string{"a warning"}})
+	b.WriteString("\n======\n")
+	_ = WriteGrowth(&b, &analysis.Growth{Loops: 1, Found: 1, Growth: places[:1]})
+	b.WriteString("\n======\n")
+	_ = WriteGrowth(&b, &analysis.Growth{Loops: 1})
+	golden(t, "growth.golden", b.String())
 }
 
 // Paths up to their bound, by each kind of reference.
@@ -190,6 +227,7 @@ func TestReplayPages(t *testing.T) {
 	long := p("a.csv", "", 0, 1)
 	long.Rate, long.RateInterval, long.MinDetectable, long.Kind, long.Because = new(1.5), []float64{-1, 4}, new(9.5), detector.Java, "steady"
 	long.Shares, long.Jumps = []record.Share{{Dimension: "Java Heap", Share: 0.85, Growth: 12, Rate: 3}}, []record.Jump{{T: 60, MB: 40, Stayed: true}, {T: 90, MB: -4}}
+	long.Looks = []record.ReplayLook{{Series: "memory", Fired: true, Text: "memory: fires"}}
 	long.Transitions = many(maxSteps+1, func(i int) record.Transition {
 		return record.Transition{T: float64(i), From: detector.Suspicious, To: detector.Leaking, Because: "x"}
 	})
