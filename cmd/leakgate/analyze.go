@@ -37,10 +37,10 @@ analyzed as far as it goes, with a warning. A damaged one is an error, unless
 	flags := cmd.Flags()
 	f.declare(flags)
 	flags.Var(number(&f.top, "N", 0), "top", "number of classes and of dominators to print")
-	flags.Var(choice(&f.only, "WHAT", "histogram"), "only", "count objects and bytes in one quick pass, without leaks and retained sizes")
-	flags.Var(list{&f.leaking, "CLASS", false}, "leaking-class", "take the instances of exactly this class, and nothing else, as leaking (repeatable)")
-	flags.Var(choice(&f.failOn, "WHAT", "leak"), "fail-on", "exit with 1 if the app leaks; known leaks of Android do not count")
-	flags.BoolVar(&f.strings, "strings", false, "compare all strings even if there are more than on a phone")
+	flags.Var(choice(&f.only, "histogram", "histogram"), "only", "count objects and bytes in one quick pass, without leaks and retained sizes")
+	flags.Var(list{&f.leaking, "CLASS", false}, "leaking-class", "treat the instances of exactly this class, and nothing else, as leaks (repeatable)")
+	flags.Var(choice(&f.failOn, "leak", "leak"), "fail-on", "exit with 1 if the app leaks; known leaks of Android do not count")
+	flags.BoolVar(&f.strings, "strings", false, "look for duplicate strings even if there are very many")
 	return cmd
 }
 
@@ -62,7 +62,7 @@ var errLeaks = errors.New("the app leaks")
 func (f *analyzeFlags) analyze(c console, args []string) int {
 	switch {
 	case len(args) != 1:
-		return c.usage(fmt.Errorf("%d files: name one heap dump, or - for standard input", len(args)))
+		return c.usage(fmt.Errorf("want one heap dump, or - for standard input, got %d files", len(args)))
 	case f.only != "" && (f.failOn != "" || len(f.leaking) > 0):
 		return c.usage(errors.New("--only histogram does not look for leaks: remove it, or --fail-on and --leaking-class"))
 	}

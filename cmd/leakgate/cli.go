@@ -132,7 +132,7 @@ func (e exitCode) Error() string { return "exit code " + strconv.Itoa(int(e)) }
 func (c *console) run(do func(console, []string) int) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if c.quiet && c.verbose {
-			return errors.New("--quiet and --verbose exclude each other")
+			return errors.New("--quiet and --verbose contradict each other: use one of them")
 		}
 		c.enter(cmd)
 		began := time.Now()
@@ -204,8 +204,8 @@ their processes, decides whether one leaks, and collects the evidence.`,
 	flags := root.PersistentFlags()
 	flags.BoolP("help", "h", false, "show the help of a command")
 	flags.BoolVar(&c.noColor, "no-color", false, "print no colors (also with the variable NO_COLOR)")
-	flags.BoolVarP(&c.quiet, "quiet", "q", false, "print verdicts and errors only, no progress or advice")
-	flags.BoolVarP(&c.verbose, "verbose", "v", false, "print devices, phases and timings too")
+	flags.BoolVarP(&c.quiet, "quiet", "q", false, "print only verdicts and errors, no progress or advice")
+	flags.BoolVarP(&c.verbose, "verbose", "v", false, "also print devices, phases and timings")
 	root.AddGroup(
 		&cobra.Group{ID: groupWatch, Title: "Watch an app:"},
 		&cobra.Group{ID: groupDump, Title: "Read heap dumps:"},

@@ -83,11 +83,11 @@ func TestUsageErrorsSayWhatToWrite(t *testing.T) {
 		"no number":          {[]string{"analyze", "x.hprof", "--top", "many\x1b[2J"}, []string{"--top", `"many\x1b[2J"`, "want a whole number"}},
 		"no number that is":  {[]string{"analyze", "x.hprof", "--top", "99999999999999999999"}, []string{"--top", "want a whole number"}},
 		"no boolean":         {[]string{"analyze", "x.hprof", "--partial=perhaps"}, []string{"--partial", "want true or false"}},
-		"run what":           {[]string{"run"}, []string{"want one file"}},
+		"run what":           {[]string{"run"}, []string{"want one YAML file"}},
 		"run a missing file": {[]string{"run", "no-such.yaml"}, []string{"no-such.yaml"}},
 		"run a bad file":     {[]string{"run", file}, []string{":3:1", "workload", ":4:11"}},
 		"mark what":          {[]string{"mark", "text"}, []string{"--run DIR"}},
-		"mark nowhere":       {[]string{"mark", "--run", filepath.Dir(file), "text"}, []string{"no run goes on there"}},
+		"mark nowhere":       {[]string{"mark", "--run", filepath.Dir(file), "text"}, []string{"no run in progress in that directory"}},
 		"demo with a word":   {[]string{"demo", "now"}, []string{`unexpected argument "now"`}},
 	} {
 		code, out, errOut := typed(t, nil, c.args...)
@@ -174,7 +174,7 @@ func TestQuietAndVerbose(t *testing.T) {
 	if code, _, errOut := typed(t, env, "-q", "watch"); code != exitUsage || errOut != "leakgate watch: no process to watch: write --process NAME, such as --process com.shop\n" {
 		t.Errorf("exit %d, %q", code, errOut)
 	}
-	if code, _, errOut := typed(t, nil, "version", "-qv"); code != exitUsage || !strings.Contains(errOut, "--quiet and --verbose exclude each other") {
+	if code, _, errOut := typed(t, nil, "version", "-qv"); code != exitUsage || !strings.Contains(errOut, "--quiet and --verbose contradict each other") {
 		t.Errorf("exit %d, %q", code, errOut)
 	}
 }

@@ -18,10 +18,10 @@ func completionCommand(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "completion SHELL", GroupID: groupHost, DisableFlagsInUseLine: true,
 		Short: "print the script that completes commands in a shell",
-		Long: `Print a script with which a shell completes commands, flags, their values and the
-names of files. SHELL is bash, zsh, fish or powershell.
+		Long: `Print a script that makes a shell complete commands, flags, their values and the names
+of files. SHELL is bash, zsh, fish or powershell.
 
-Load it at the start of the shell:
+Load it when the shell starts:
 
   bash        source <(leakgate completion bash)
   zsh         source <(leakgate completion zsh)

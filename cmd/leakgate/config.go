@@ -32,11 +32,11 @@ type fileFlags struct {
 
 func (f *fileFlags) declare(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.Var(word(&f.profile, "NAME"), "profile", "profile of the file")
-	flags.Var(list{&f.devices, "SERIAL", true}, "device", "device to use instead of devices.serials (repeatable)")
-	flags.Var(span(&f.span), "for", "duration of the run instead of that in the file, such as 30m or 2h")
-	flags.Var(choice(&f.dump, "WHEN", dumpTimes...), "dump", "when to dump heaps instead of diagnose.dump")
-	flags.Var(choice(&f.keep, "WHAT", keptForms...), "keep", "what to keep of a heap dump instead of diagnose.keep")
+	flags.Var(word(&f.profile, "NAME"), "profile", "profile of the file to use")
+	flags.Var(list{&f.devices, "SERIAL", true}, "device", "device to use; overrides devices.serials (repeatable)")
+	flags.Var(span(&f.span), "for", "duration of the run, such as 30m or 2h; overrides that of the file")
+	flags.Var(choice(&f.dump, "WHEN", dumpTimes...), "dump", "when to dump heaps; overrides diagnose.dump")
+	flags.Var(choice(&f.keep, "WHAT", keptForms...), "keep", "what to keep of a heap dump; overrides diagnose.keep")
 	err := cmd.RegisterFlagCompletionFunc("profile", func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		var names []string
 		for _, path := range args {
@@ -76,8 +76,8 @@ func configCommand(c *console) *cobra.Command {
 		Short: "create, check and explain the YAML file of a run",
 		Long: `Create, check and explain the YAML file of a run.
 
-Each value of the file has a variable that is stronger than the file:
-LEAKGATE_SAMPLE_NORMAL for sample.normal. Flags are stronger still.`,
+A variable of the environment overrides a key of the file: LEAKGATE_SAMPLE_NORMAL
+overrides sample.normal. Flags override both.`,
 		Example: `  leakgate config init --package com.shop
   leakgate config verify nightly.yaml
   leakgate config print nightly.yaml --profile pr`,
@@ -100,10 +100,10 @@ func configInitCommand(c *console) *cobra.Command {
 	app := "com.example.app"
 	cmd := &cobra.Command{
 		Use:         "init [FILE]",
-		Short:       "write a file to start with",
-		Long:        "Write a file to start with, " + defaultFile + " if none is named. A file that exists is never overwritten.",
+		Short:       "write a file to start from",
+		Long:        "Write a file to start from: FILE, or " + defaultFile + ". An existing file is never overwritten.",
 		Example:     "  leakgate config init --package com.shop\n  leakgate config init nightly.yaml --package com.shop",
-		Annotations: manual{exits: "0 the file is written\n2 the command line is wrong, or the file exists or cannot be written", page: configPage}.annotations(),
+		Annotations: manual{exits: "0 the file was written\n2 the command line is wrong, or the file exists or cannot be written", page: configPage}.annotations(),
 		RunE:        c.run(func(c console, args []string) int { return initConfig(c, app, args) }),
 	}
 	cmd.Flags().Var(word(&app, "ID"), "package", "package name of the app")
@@ -114,12 +114,12 @@ func configVerifyCommand(c *console) *cobra.Command {
 	var f configFlags
 	cmd := &cobra.Command{
 		Use:   "verify FILE...",
-		Short: "report all errors of files, and values without effect",
-		Long: `Report all errors of all files and of all their profiles at once, and the values
-that have no effect.`,
+		Short: "report all errors in files, and values without effect",
+		Long: `Check files with all their profiles. All errors are reported at once, and so are
+values that have no effect.`,
 		Example: `  leakgate config verify nightly.yaml
   leakgate config verify nightly.yaml pr.yaml --json`,
-		Annotations:       manual{exits: "0 all files are right\n2 one has an error, or the command line is wrong", page: configPage}.annotations(),
+		Annotations:       manual{exits: "0 no file has an error\n2 a file has an error, or the command line is wrong", page: configPage}.annotations(),
 		ValidArgsFunction: completeFiles("yaml", "yml"),
 		RunE:              c.run(f.verify),
 	}
@@ -133,7 +133,7 @@ func configPrintCommand(c *console) *cobra.Command {
 		Use:   "print FILE",
 		Short: "show each value that a run would use, and its origin",
 		Long: `Show each value that a run would use and where it comes from: a flag, a variable, a
-profile, a line of the file, or the default. What is printed is a file of the same
+profile, a line of the file, or the default. The output is itself a file with the same
 meaning.`,
 		Example: `  leakgate config print nightly.yaml --profile pr
   LEAKGATE_SAMPLE_NORMAL=10s leakgate config print nightly.yaml --for 2h
@@ -143,7 +143,7 @@ meaning.`,
 		RunE:              c.run(f.print),
 	}
 	f.declare(cmd)
-	cmd.Flags().BoolVar(&f.origin, "origin", true, "show where each value comes from; --origin=false to turn it off")
+	cmd.Flags().BoolVar(&f.origin, "origin", true, "show where each value comes from; turn it off with --origin=false")
 	return cmd
 }
 
@@ -151,7 +151,7 @@ func configSchemaCommand(c *console) *cobra.Command {
 	return &cobra.Command{
 		Use:         "schema",
 		Short:       "print the JSON Schema of the file, for editors",
-		Long:        "Print the JSON Schema of the file. Editors complete and check a file with it.",
+		Long:        "Print the JSON Schema of the file, with which editors complete and check it.",
 		Example:     "  leakgate config schema\n  leakgate config schema > leakgate.schema.json",
 		Annotations: manual{exits: "0 the schema was printed\n2 the command line is wrong", page: configPage}.annotations(),
 		RunE:        c.run(printSchema),
@@ -178,7 +178,7 @@ func initConfig(c console, app string, args []string) int {
 	case 1:
 		path = args[0]
 	default:
-		return c.usage(fmt.Errorf("want one file, got %d", len(args)))
+		return c.usage(fmt.Errorf("want one YAML file, got %d", len(args)))
 	}
 	starter, err := config.Starter(app)
 	if err != nil {
@@ -377,7 +377,7 @@ func (f *configFlags) verify(c console, args []string) int {
 // print shows what a run would use.
 func (f *configFlags) print(c console, args []string) int {
 	if len(args) != 1 {
-		return c.usage(fmt.Errorf("want one file, got %d", len(args)))
+		return c.usage(fmt.Errorf("want one YAML file, got %d", len(args)))
 	}
 	c.warnOfVariables()
 	file := f.check(c, args[0])

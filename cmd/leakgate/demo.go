@@ -31,17 +31,17 @@ const (
 func demoCommand(c *console) *cobra.Command {
 	f := demoFlags{seed: 1}
 	cmd := &cobra.Command{
-		Use: "demo", GroupID: groupHost,
+		Use: "demo", GroupID: groupWatch,
 		Short: "find a leak on a simulated phone; nothing else needed",
 		Long: `Watch an app on a simulated phone whose clock runs 200 times faster: one process
 leaks Java memory, the other is healthy. An hour of the phone takes 18 seconds. The
-phone speaks adb's protocol, so all the rest is the real thing.
+phone speaks adb's protocol, so that everything else is real.
 
-A heap dump and a copy of it need 1 GB of free disk; 0.3 GB stay in the run
+The heap dump and its copy need 1 GB of free disk space; 0.3 GB stay in the run
 directory.`,
 		Example: "  leakgate demo\n  leakgate demo --seed 7 --out runs/demo",
-		Annotations: manual{exits: `0 the leak was found and traced, without an alarm for the healthy process
-1 it was not
+		Annotations: manual{exits: `0 the demo found and traced the leak, and no leak in the healthy process
+1 the demo failed
 2 the command line is wrong, or the run directory cannot be written
 3 the simulated phone cannot be started
 130 interrupted`, page: "README.md"}.annotations(),

@@ -28,8 +28,8 @@ func diagnoseCommand(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "diagnose --process NAME", GroupID: groupWatch,
 		Short: "collect and analyze the evidence of one process now",
-		Long: `Do for one process what a run does when it finds a leak: collect what the kind of the
-leak calls for, analyze it, and write it to a directory.
+		Long: `Collect and analyze the evidence of one process now, as a run does when it finds a
+leak, and write it to a directory. What is collected depends on the kind of the leak:
 
   java     a heap dump
   native   the memory maps
@@ -37,14 +37,14 @@ leak calls for, analyze it, and write it to a directory.
   thread   the threads by name
   unknown  what java and native collect
 
-With --for the process is read twice, that far apart, and what grew in between is
+With --for, the process is read twice, that far apart, and the growth in between is
 reported.`,
 		Example: `  leakgate diagnose --process com.shop --kind java
   leakgate diagnose --process com.shop:push --kind native --for 60s`,
 		Annotations: manual{exits: `0 the evidence was collected
-2 the command line is wrong, or NAME is not one process
+2 the command line is wrong, or NAME is not exactly one process
 3 no usable device
-6 nothing could be collected, no heap dump with --kind java, or not analyzed
+6 nothing could be collected or analyzed, or with --kind java no heap dump
 130 interrupted`, page: "docs/response.md"}.annotations(),
 		RunE: c.run(f.diagnose),
 	}

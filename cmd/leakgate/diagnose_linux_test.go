@@ -178,9 +178,9 @@ func TestDiagnoseOnTheHostDevice(t *testing.T) {
 	}{
 		"another name":  {[]string{"--process", "com.example.leeky"}, 2, []string{"no process com.example.leeky runs on", "these apps do: " + r.Package()}},
 		"four":          {[]string{"--process", of("*")}, 2, []string{"is 4 processes: ", of("java") + ", ", "; name one"}},
-		"another kind":  {[]string{"--process", of("java"), "--kind", "jav"}, 2, []string{"--kind jav (did you mean java?)"}},
-		"another way":   {[]string{"--process", of("java"), "--keep", "all"}, 2, []string{"--keep all: write stripped, raw or none"}},
-		"no process":    {nil, 2, []string{"no process; write --process NAME"}},
+		"another kind":  {[]string{"--process", of("java"), "--kind", "jav"}, 2, []string{`--kind: invalid value "jav": want java, native, gpu, thread or unknown (did you mean java?)`}},
+		"another way":   {[]string{"--process", of("java"), "--keep", "all"}, 2, []string{`--keep: invalid value "all": want stripped, raw or none`}},
+		"no process":    {nil, 2, []string{"no process to diagnose: write --process NAME"}},
 		"no such phone": {[]string{"--process", of("java"), "--device", "phone-b"}, 3, []string{"phone-b"}},
 	} {
 		t.Run(name, func(t *testing.T) {

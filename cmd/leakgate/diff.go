@@ -24,14 +24,14 @@ func diffCommand(c *console) *cobra.Command {
 		Short: "compare two heap dumps, or two runs",
 		Long: `Compare two heap dumps: which leaks are new, larger, smaller, unchanged or gone, by a
 key that stays the same from build to build; where the dominator tree grew or shrank;
-and what changed in each class. The dumps are read one after the other; "-" is
-standard input, for one of them.
+and what changed in each class. One of the dumps may be "-",
+standard input.
 
 Of two run directories, the last heap dumps of one process are compared, preferably
 those of the end of the run (diagnose.dump: at_end).
 
 Dumps of different kinds of devices, such as 32-bit and 64-bit, are compared with a
-warning, because their bytes are not the same.`,
+warning, because the same objects have other sizes there.`,
 		Example: `  leakgate diff before.hprof after.hprof --top 10
   leakgate diff v1.hprof v2.hprof --base-mapping v1.txt --mapping v2.txt
   leakgate diff leakgate-runs/main leakgate-runs/branch --process com.shop`,
@@ -41,8 +41,8 @@ warning, because their bytes are not the same.`,
 	}
 	flags := cmd.Flags()
 	f.declare(flags)
-	flags.Var(number(&f.top, "N", 0), "top", "number of classes and of ways to print")
-	flags.Var(word(&f.baseMapping, "FILE"), "base-mapping", "mapping.txt of BASE, if it is another build; without it --mapping is for both")
+	flags.Var(number(&f.top, "N", 0), "top", "number of classes and of places in the dominator tree to print")
+	flags.Var(word(&f.baseMapping, "FILE"), "base-mapping", "mapping.txt of BASE, if it is another build; by default that of --mapping")
 	flags.Var(word(&f.process, "NAME"), "process", "process to compare, if two runs have dumps of several")
 	return cmd
 }
@@ -57,7 +57,7 @@ type diffFlags struct {
 func (f *diffFlags) diff(c console, args []string) int {
 	switch {
 	case len(args) != 2:
-		return c.usage(fmt.Errorf("want two heap dumps, the older one first, got %d files", len(args)))
+		return c.usage(fmt.Errorf("want two heap dumps or two run directories, the older one first, got %d", len(args)))
 	case args[0] == "-" && args[1] == "-":
 		return c.usage(errors.New("standard input is one heap dump: name the other"))
 	}
@@ -132,10 +132,10 @@ func (f *diffFlags) summarize(ctx context.Context, file *spool.File, o analysis.
 	return s, err
 }
 
-// blame tells which of the two dumps an error was about, and gives its exit code.
+// blame reports which of the two dumps an error was about, and returns its exit code.
 func (f *diffFlags) blame(c console, which string, code int) int {
 	if code != exitOK && code != record.ExitInterrupted {
-		fmt.Fprintf(c.err, "leakgate diff: this is about %s; nothing was compared\n", which)
+		c.problem("the error is in %s; nothing was compared", which)
 	}
 	return code
 }

@@ -18,22 +18,22 @@ func doctorCommand(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "doctor", GroupID: groupHost,
 		Short: "check this computer, adb and each device",
-		Long: `Check the adb program and server, the folder for runs, each device, and how the memory
-of each process can be read; say what to do about what is missing. The first line is
-the next step. Without --process, the installed apps that are running are checked.
+		Long: `Check the adb program and server, the directory for runs, each device, and how the
+memory of each process can be read, and say how to fix what is missing. The first line
+is the next step. Without --process, the installed apps that are running are checked.
 
 Nothing is changed: no adb server is started, no file is written. A root manager on a
 device may ask whether the shell may be root, as it would in a run.`,
 		Example: `  leakgate doctor
   leakgate doctor --process 'com.shop*' --device emulator-5554`,
-		Annotations: manual{exits: `0 a run can begin
-2 the command line, a setting or the folder for runs is wrong
+		Annotations: manual{exits: `0 a run can start
+2 the command line, a setting or the directory for runs is wrong
 3 no device is usable
 130 interrupted`, page: "docs/formats/doctor.md"}.annotations(),
 		RunE: c.run(f.examine),
 	}
 	flags := cmd.Flags()
-	flags.Var(list{&f.processes, "NAME", true}, "process", "process to check, or the start of its name and a star: 'com.shop*' (repeatable)")
+	flags.Var(list{&f.processes, "NAME", true}, "process", "process to check; a star at the end stands for any characters: 'com.shop*' (repeatable)")
 	flags.Var(word(&f.device, "SERIAL"), "device", "the only device to check")
 	flags.BoolVar(&f.asJSON, "json", false, jsonUsage)
 	return cmd

@@ -60,7 +60,7 @@ const spoolUsage = "largest temporary file for standard input or a compressed du
 func (f *dumpFlags) declare(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.asJSON, "json", false, jsonUsage)
 	fs.BoolVar(&f.partial, "partial", false, "analyze what can be read of a damaged dump")
-	fs.Var(size(&f.memory), "memory", "memory for the object graph, such as 4GB; without it what is free")
+	fs.Var(size(&f.memory), "memory", "memory for the object graph, such as 4GB; by default what is free")
 	fs.Var(size(&f.spool), "spool-cap", spoolUsage)
 	fs.Var(word(&f.mapping, "FILE"), "mapping", mappingUsage)
 	fs.Var(word(&f.phasesFile, "FILE"), "phases", "write the time and memory of each phase to FILE, as JSON")

@@ -63,7 +63,11 @@ func choice[T ~string](to *T, placeholder string, choices ...T) *value {
 				return nil
 			}
 		}
-		return fmt.Errorf("%w%s", invalid(text, alternatives(v.choices)), suggestion(text, v.choices, ""))
+		err := invalid(text, alternatives(v.choices))
+		if len(choices) == 1 {
+			return err
+		}
+		return fmt.Errorf("%w%s", err, suggestion(text, v.choices, ""))
 	}
 	return v
 }

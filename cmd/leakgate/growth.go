@@ -21,13 +21,14 @@ func growthCommand(c *console) *cobra.Command {
 		Short: "report what grows in every dump of a repeated scenario",
 		Long: `Compare heap dumps of one process, taken between repetitions of a scenario, and report
 what grows from each dump to the next: which objects, how many per repetition, the path
-from a GC root that keeps them alive, and their bytes. No knowledge of classes is used:
-a cache grows too, until it is full.
+from a GC root that keeps them alive, and their bytes. A cache
+that is not full yet grows, too.
 
-Repeat the scenario a few times before the first dump, so that what is created once
-exists; then equally often between the dumps, and write how often as --loops. Less than
-one object per repetition is no growth. Name three dumps or more in the order in which
-they were taken; two say little. "-" is standard input, for one of them.`,
+Repeat the scenario a few times before the first dump, until everything that is created
+only once exists; then the same number of times between the dumps, which is --loops.
+Less than one object per repetition does not count as growth. Name three or more dumps
+in the order in which they were taken; two prove little. One of them may be "-",
+standard input.`,
 		Example:           "  leakgate growth loop1.hprof loop2.hprof loop3.hprof\n  leakgate growth after5.hprof after10.hprof after15.hprof --loops 5",
 		Annotations:       manual{exits: "0 the dumps were compared, whatever grows\n" + dumpExits, page: "docs/formats/growth.md"}.annotations(),
 		ValidArgsFunction: completeFiles(dumpExtensions...),
@@ -36,7 +37,7 @@ they were taken; two say little. "-" is standard input, for one of them.`,
 	flags := cmd.Flags()
 	f.declare(flags)
 	flags.Var(number(&f.loops, "N", 1), "loops", "repetitions of the scenario between two dumps")
-	flags.Var(number(&f.top, "N", 0), "top", "number of places to print")
+	flags.Var(number(&f.top, "N", 0), "top", "number of growing places to print")
 	return cmd
 }
 

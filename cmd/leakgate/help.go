@@ -39,9 +39,9 @@ const dumpExits = `2 the command line is wrong, or a file cannot be opened
 
 // environmentHelp are the variables that leakgate reads.
 const environmentHelp = `LEAKGATE_SECTION_KEY a key of the YAML file, such as LEAKGATE_SAMPLE_NORMAL=10s
-LEAKGATE_PROFILE the profile of the YAML file, as --profile
+LEAKGATE_PROFILE the profile of the YAML file to use, as --profile
 LEAKGATE_WAIT true: wait for a device that another run uses, as --wait
-LEAKGATE_LEASES the folder for the locks of devices and run directories
+LEAKGATE_LEASES the directory for the locks of devices and run directories
 NO_COLOR if not empty: print no colors
 ANDROID_SERIAL the device to use; adb's other variables apply too`
 
@@ -63,7 +63,7 @@ func writeHelp(w io.Writer, cmd *cobra.Command) {
 		fmt.Fprintf(&b, "\nRead on:\n  %s%s\n", pages, page)
 	}
 	if cmd.HasSubCommands() {
-		fmt.Fprintf(&b, "\nRun `%s COMMAND --help` for a command.\n", cmd.CommandPath())
+		fmt.Fprintf(&b, "\nRun `%s COMMAND --help` for more about a command.\n", cmd.CommandPath())
 	}
 	_, _ = io.WriteString(w, b.String()) // there is nobody else to tell
 }
@@ -157,7 +157,7 @@ func writeFlags(b *strings.Builder, title string, flags *pflag.FlagSet) {
 		if kind := f.Value.Type(); kind != "bool" {
 			r.name += " " + kind
 		}
-		if v, ok := f.Value.(*value); ok && len(v.choices) > 0 {
+		if v, ok := f.Value.(*value); ok && len(v.choices) > 1 {
 			r.text += ": " + alternatives(v.choices)
 		}
 		if f.DefValue != "" && f.DefValue != "false" {

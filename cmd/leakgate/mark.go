@@ -16,8 +16,8 @@ func markCommand(c *console) *cobra.Command {
 		Use: "mark --run DIR TEXT", GroupID: groupWatch,
 		Short: "put a mark on the time axis of a run in progress",
 		Long: `Put TEXT on the time axis of the run that writes to DIR, for every device: the start
-of a loop of a test suite, for example. A workload can print a line
-"leakgate:mark TEXT" instead, and finds DIR in the variable LEAKGATE_RUN.`,
+of a loop of a test suite, for example. A workload finds DIR
+in the variable LEAKGATE_RUN, or prints a line "leakgate:mark TEXT" instead.`,
 		Example: `  leakgate mark --run leakgate-runs/tonight 'loop 3'
   leakgate mark --run "$LEAKGATE_RUN" checkout`,
 		Annotations: manual{exits: "0 the mark is in the record\n2 the command line is wrong, or no run is in progress in DIR"}.annotations(),
@@ -32,7 +32,7 @@ const markWait = 5 * time.Second
 
 func mark(c console, dir, text string) int {
 	if dir == "" {
-		return c.usage(errors.New("no run: write --run DIR, in a workload --run \"$LEAKGATE_RUN\""))
+		return c.usage(errors.New("no run directory: write --run DIR, or in a workload --run \"$LEAKGATE_RUN\""))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), markWait)
 	defer cancel()

@@ -41,12 +41,12 @@ func parseCommand(c *console) *cobra.Command {
 		Short: "print what a parser reads from the output of a device",
 		Long: `Read a saved output of a device and print the values in it. FILE may be compressed by
 gzip; "-" is standard input. A value that the text does not hold is null. An error
-message of the device is a result, too.
+message of the device is reported as what the text holds.
 
 KIND is one of ` + strings.Join(parseKindNames(), ", ") + `.`,
 		Example: `  adb shell dumpsys meminfo com.shop | leakgate parse meminfo - --json
   leakgate parse logcat night.log.gz --process com.shop`,
-		Annotations: manual{exits: "0 the text was read, also if it is an error message of the device\n2 the command line is wrong, or the file cannot be read", page: "docs/formats/parse.md"}.annotations(),
+		Annotations: manual{exits: "0 the text was read, even if it is an error message of the device\n2 the command line is wrong, or the file cannot be read", page: "docs/formats/parse.md"}.annotations(),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveDefault
@@ -55,10 +55,10 @@ KIND is one of ` + strings.Join(parseKindNames(), ", ") + `.`,
 		},
 		RunE: c.run(func(c console, args []string) int {
 			if len(args) != 2 {
-				return c.usage(fmt.Errorf("want a kind and a file, got %d arguments; kinds: %s", len(args), strings.Join(parseKindNames(), ", ")))
+				return c.usage(fmt.Errorf("want a kind and a file, got %d; kinds: %s", len(args), strings.Join(parseKindNames(), ", ")))
 			}
 			if of != (logOwner{}) && args[0] != "logcat" {
-				return c.usage(errors.New("--pid and --process are for a logcat"))
+				return c.usage(errors.New("--pid and --process are for kind logcat"))
 			}
 			if err := runParseOf(args[0], args[1], asJSON, of, c.in, c.out); err != nil {
 				return c.usage(err)

@@ -21,7 +21,7 @@ func pathsCommand(c *console) *cobra.Command {
 		Short: "show what keeps the instances of a class alive",
 		Long: `Find the shortest path from a GC root to each instance of exactly this class, or to one
 object, and merge the paths by classes and fields into a tree, the most common first.
-Collections are one step, and the elements of arrays and collections are alike.
+A collection counts as one step, and its elements, as those of an array, are merged.
 
 CLASS is written as analyze prints it; "-" as DUMP is standard input.`,
 		Example:           "  leakgate paths shop.hprof android.graphics.Bitmap\n  leakgate paths shop.hprof 0x12c04948",
@@ -42,9 +42,9 @@ type pathsFlags struct {
 func (f *pathsFlags) paths(c console, args []string) int {
 	switch {
 	case len(args) > 2:
-		return c.usage(fmt.Errorf("want a heap dump, and one class or ID, got %d arguments", len(args)))
+		return c.usage(fmt.Errorf("want a heap dump and one class or ID, got %d", len(args)))
 	case len(args) != 2 || strings.TrimSpace(args[1]) == "":
-		return c.usage(errors.New("want a heap dump, and a class or the ID of an object, such as android.graphics.Bitmap or 0x12c04948"))
+		return c.usage(errors.New("want a heap dump and a class or the ID of an object, such as android.graphics.Bitmap or 0x12c04948"))
 	}
 	if err := swapped(args, "the class or ID"); err != nil {
 		return c.usage(err)

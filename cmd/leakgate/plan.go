@@ -33,19 +33,19 @@ type runFlags struct {
 }
 
 // jsonUsage describes the flag --json.
-const jsonUsage = "print JSON to stdout and nothing else"
+const jsonUsage = "print JSON, and nothing else, to stdout"
 
 func (f *runFlags) declare(fs *pflag.FlagSet) {
 	f.declareOutput(fs, "run.json")
 	fs.BoolVar(&f.strict, "strict", false, "exit with 5 if the evidence is not enough for a verdict")
 	f.patience = monitor.DefaultPatience
-	fs.Var(span(&f.patience), "patience", "how long a device may be away before its part of the run ends")
+	fs.Var(span(&f.patience), "patience", "how long a device may be disconnected before its part of the run ends")
 }
 
 // declareOutput declares the flags that diagnose has, too.
 func (f *runFlags) declareOutput(fs *pflag.FlagSet, file string) {
-	fs.Var(word(&f.out, "DIR"), "out", "directory to write; without it a new one in leakgate-runs")
-	fs.BoolVar(&f.asJSON, "json", false, "print "+file+" to stdout and nothing else")
+	fs.Var(word(&f.out, "DIR"), "out", "directory to write to; by default a new one in leakgate-runs")
+	fs.BoolVar(&f.asJSON, "json", false, "print "+file+", and nothing else, to stdout")
 	fs.BoolVar(&f.wait, "wait", false, "wait while another run uses the device or the directory")
 }
 

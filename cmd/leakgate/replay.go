@@ -19,11 +19,11 @@ func replayCommand(c *console) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "replay FILE...", GroupID: groupRecords,
 		Short: "judge recorded samples again",
-		Long: `Judge memory that was recorded before: a run directory or its samples.ndjson, also of
-a run that was killed, or a table as CSV. "-" is standard input.
+		Long: `Judge memory that was recorded before: a run directory or its samples.ndjson, even if
+the run was killed, or a table as CSV. "-" is standard input.
 
-A table has a header with t_s (seconds) and pss_kb. Several processes stand one below
-the other, with their names in a column "process". Other columns are used where they
+A table has a header with t_s (seconds) and pss_kb. If it has several processes, a
+column "process" names them. Other columns are used where they
 exist: swap_pss_kb, java_heap_kb, native_heap_kb, graphics_kb, total_pss_kb, pid, mark.
 
 With --base, the difference from the same process of another recording is judged.`,
@@ -31,7 +31,7 @@ With --base, the difference from the same process of another recording is judged
   leakgate replay memory.csv --column app_pss_kb --base release.csv --explain`,
 		Annotations: manual{exits: `0 the files were judged, whatever the verdict; with --gate no leak
 1 a leak, with --gate
-2 the command line is wrong, or a file has nothing to judge
+2 the command line is wrong, or a file cannot be read or has no samples
 5 the evidence is not enough for a verdict, with --gate --strict
 130 interrupted`, page: "docs/formats/replay.md"}.annotations(),
 		ValidArgsFunction: completeFiles("csv", "ndjson"),

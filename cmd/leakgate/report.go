@@ -19,20 +19,19 @@ func reportCommand(c *console) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "report DIR", GroupID: groupRecords,
-		Short: "rebuild the reports of a run, also of one that was killed",
+		Short: "rebuild the reports of a run, even of one that was killed",
 		Long: `Judge the samples of the run in DIR again, by the rules of that run, and write
-run.json. A run that was killed is marked as such and keeps all that it had measured;
-artifacts that were collected and not analyzed are analyzed now. A corrupt line, as a
-crash or an editor leaves it, is skipped and reported by its number, and no trend
-crosses it.`,
+run.json. A run that was killed is marked as such and keeps all that it measured;
+collected artifacts that are not analyzed yet are analyzed now. A corrupt line, such as
+a crash leaves, is skipped and reported by its number, and no trend spans it.`,
 		Example: "  leakgate report leakgate-runs/tonight\n  leakgate report leakgate-runs/tonight --json",
 		Annotations: manual{exits: `0 the reports were written, whatever they say
 2 the command line is wrong, or DIR cannot be read or written
-130 interrupted; the next report goes on`, page: "docs/formats/run.md"}.annotations(),
+130 interrupted; the next report continues`, page: "docs/formats/run.md"}.annotations(),
 		ValidArgsFunction: completeFolders,
 		RunE:              c.run(func(c console, args []string) int { return report(c, args, asJSON, untilInterrupt) }),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print run.json to stdout and nothing else")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print run.json, and nothing else, to stdout")
 	return cmd
 }
 

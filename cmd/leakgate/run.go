@@ -63,7 +63,7 @@ type runVerbFlags struct {
 
 func (f *runVerbFlags) run(c console, args []string) int {
 	if len(args) != 1 {
-		return c.usage(fmt.Errorf("want one file, got %d", len(args)))
+		return c.usage(fmt.Errorf("want one YAML file, got %d", len(args)))
 	}
 	c.warnOfVariables()
 	cfg, err := f.load(c, args[0])

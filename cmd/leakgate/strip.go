@@ -31,7 +31,7 @@ analyze finds the same leaks.
 
 IN may be compressed by gzip or zstd; "-" is standard input. OUT is a file that does
 not exist yet, written uncompressed, or "-" for standard output. A truncated dump is
-stripped as far as it goes. Of a damaged one nothing is written.`,
+stripped as far as it goes. A damaged one is refused.`,
 		Example:           "  leakgate strip shop.hprof shop-stripped.hprof\n  leakgate strip shop.hprof - | zstd > shop-stripped.hprof.zst",
 		Annotations:       manual{exits: "0 the copy was written\n" + dumpExits, page: "docs/formats/hprof.md"}.annotations(),
 		ValidArgsFunction: completeFiles(dumpExtensions...),
@@ -65,7 +65,7 @@ type strippedReport struct {
 
 func (f *stripFlags) strip(c console, args []string) int {
 	if len(args) != 2 {
-		return c.usage(fmt.Errorf("%d files: name a heap dump and the file to write, or - for standard input and output", len(args)))
+		return c.usage(fmt.Errorf("want a heap dump and the file to write, or - for standard input and output, got %d", len(args)))
 	}
 	in, out := args[0], args[1]
 	if err := distinct(in, out); err != nil {

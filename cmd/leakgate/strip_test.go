@@ -157,9 +157,9 @@ func TestStripRefuses(t *testing.T) {
 		args  []string
 		words []string
 	}{
-		"nothing":              {exitUsage, nil, []string{"0 files", "name a heap dump"}},
-		"one file":             {exitUsage, []string{in}, []string{"1 files"}},
-		"three files":          {exitUsage, []string{in, out, out}, []string{"3 files"}},
+		"nothing":              {exitUsage, nil, []string{"want a heap dump", "got 0"}},
+		"one file":             {exitUsage, []string{in}, []string{"got 1"}},
+		"three files":          {exitUsage, []string{in, out, out}, []string{"got 3"}},
 		"no name":              {exitUsage, []string{in, ""}, []string{"the name of OUT is empty"}},
 		"IN without a name":    {exitUsage, []string{"", out}, []string{"its name is empty"}},
 		"IN missing":           {exitUsage, []string{filepath.Join(dir, "none"), out}, []string{"none", "not exist"}},

@@ -18,7 +18,7 @@ func watchCommand(c *console) *cobra.Command {
 		Short: "watch an app on a device, without a file",
 		Long: `Watch the processes of an app on a device until Ctrl-C, or as long as --for says.
 Memory is sampled every 30 s, and every 15 s when it looks like a leak; each process
-gets a verdict at the end. If it leaks, the evidence is collected and analyzed.`,
+gets a verdict at the end. If one leaks, the evidence is collected and analyzed.`,
 		Example: `  leakgate watch --process 'com.shop*' --for 2h
   leakgate watch --process com.shop --for 12m --dump at_end
   leakgate watch --process com.shop --strict --json > run.json`,
@@ -26,10 +26,10 @@ gets a verdict at the end. If it leaks, the evidence is collected and analyzed.`
 		RunE:        c.run(f.watch),
 	}
 	flags := cmd.Flags()
-	flags.Var(list{&f.processes, "NAME", true}, "process", "process to watch, or the start of its name and a star: 'com.shop*' (repeatable)")
+	flags.Var(list{&f.processes, "NAME", true}, "process", "process to watch; a star at the end stands for any characters: 'com.shop*' (repeatable)")
 	flags.Var(word(&f.device, "SERIAL"), "device", "device to use, if several are connected")
 	flags.Var(choice(&f.policy, "NAME", detector.PolicyRobust, detector.PolicyArticle), "policy", "rules by which memory is judged")
-	flags.Var(span(&f.span), "for", "how long to watch, such as 30m or 2h; without it until Ctrl-C")
+	flags.Var(span(&f.span), "for", "how long to watch, such as 30m or 2h; by default until Ctrl-C")
 	flags.Var(choice(&f.dump, "WHEN", dumpTimes...), "dump", "when to dump heaps")
 	f.responseFlags.declare(flags)
 	f.runFlags.declare(flags)

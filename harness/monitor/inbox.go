@@ -97,7 +97,7 @@ func (b *inbox) take(mark func(device, text string)) {
 func cleanMark(mark string) string { return strings.TrimSpace(text.Head(mark, maxMark)) }
 
 // ErrNoRun is a directory in which no run goes on.
-var ErrNoRun = errors.New("no run goes on there")
+var ErrNoRun = errors.New("no run in progress in that directory")
 
 // SendMark puts a mark into the run that goes on in dir and waits until it is
 // taken.
