@@ -153,7 +153,7 @@ func TestCutting(t *testing.T) {
 		{Excerpt("abcdef", 6), "abcdef"}, {Excerpt("a\x00cdef", 5), "a\ufffdcde…"}, {Excerpt("?\u202e", 2), "?\ufffd"},
 		{Tail("abcdef", 6), "abcdef"}, {Tail("abcdef", 5), "…cdef"}, {Tail("abcdef", 1), "…"}, {Tail("abe\u0301f", 3), "…f"},
 		{FirstLine(" \n\r\n first \r\nsecond", 9), "first"}, {FirstLine("abcdef\n", 4), "abc…"}, {FirstLine(" \n", 4), ""},
-		{TailColumns("中文ab", 5), "…文ab"}, {TailColumns("中文ab", 4), "…ab"}, {Cell("中", 4), "中  "}, {Row("中文", 4), "中"}, {Row("abc", 4), "abc"}, {Row("abcd", 4), "abc"},
+		{TailColumns("中文ab", 5), "…文ab"}, {TailColumns("中文ab", 4), "…ab"}, {TailColumns("abcde\u0301f", 2), "…f"}, {TailColumns("abcde\u0301f", 3), "…e\u0301f"}, {Cell("中", 4), "中  "}, {Row("中文", 4), "中"}, {Row("abc", 4), "abc"}, {Row("abcd", 4), "abc"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)
