@@ -52,11 +52,11 @@ func change(base, head int64) Change { return Change{base, head, head - base} }
 
 // The statuses of what is compared.
 const (
-	StatusNew    = "new"
-	StatusGone   = "gone"
-	StatusGrown  = "grown"
-	StatusShrunk = "shrunk"
-	StatusKnown  = "known"
+	statusNew    = "new"
+	statusGone   = "gone"
+	statusGrown  = "grown"
+	statusShrunk = "shrunk"
+	statusKnown  = "known"
 )
 
 // ClassChange is a class in both dumps. A class of which the name changes with each build, such
@@ -262,7 +262,7 @@ func compareClasses(base, head map[string]classSum) []ClassChange {
 			Class: p.name, Instances: change(b.instances, h.instances), ShallowBytes: change(b.shallow, h.shallow),
 			RetainedBytes: change(b.retained.Total(), h.retained.Total()), RetainedNative: change(b.retained.Native, h.retained.Native),
 		}
-		if c.Status = statusOf(len(p.base) > 0, len(p.head) > 0, c.RetainedBytes, c.ShallowBytes, c.Instances); c.Status != StatusKnown {
+		if c.Status = statusOf(len(p.base) > 0, len(p.head) > 0, c.RetainedBytes, c.ShallowBytes, c.Instances); c.Status != statusKnown {
 			list = append(list, c)
 		}
 	}
@@ -279,19 +279,19 @@ func bySize(a, b Change) int { return cmp.Compare(max(b.Delta, -b.Delta), max(a.
 func statusOf(inBase, inHead bool, changes ...Change) string {
 	switch {
 	case !inBase:
-		return StatusNew
+		return statusNew
 	case !inHead:
-		return StatusGone
+		return statusGone
 	}
 	for _, c := range changes {
 		switch {
 		case c.Delta > 0:
-			return StatusGrown
+			return statusGrown
 		case c.Delta < 0:
-			return StatusShrunk
+			return statusShrunk
 		}
 	}
-	return StatusKnown
+	return statusKnown
 }
 
 // pair is a name in both dumps, or names that differ only in what compilers number.

@@ -68,7 +68,7 @@ func compareLeaks(base, head []leakSum) []LeakChange {
 }
 
 func rank(c *LeakChange) int {
-	n := slices.Index([]string{StatusNew, StatusGrown, StatusShrunk, StatusGone, StatusKnown}, c.Status)
+	n := slices.Index([]string{statusNew, statusGrown, statusShrunk, statusGone, statusKnown}, c.Status)
 	if c.Library {
 		n += 5
 	}
@@ -99,7 +99,7 @@ func compareLeak(base, head *leakSum) LeakChange {
 func crossRefer(list []LeakChange) {
 	gone := map[string]*LeakChange{}
 	for i := range list {
-		if c := &list[i]; c.Status == StatusGone {
+		if c := &list[i]; c.Status == statusGone {
 			for _, f := range c.BaseFingerprints {
 				gone[f] = c
 			}
@@ -107,7 +107,7 @@ func crossRefer(list []LeakChange) {
 	}
 	for i := range list {
 		c := &list[i]
-		if c.Status != StatusNew {
+		if c.Status != statusNew {
 			continue
 		}
 		for _, f := range c.HeadFingerprints {

@@ -50,7 +50,7 @@ func checkTotals(t *testing.T, d *Diff) {
 	for _, c := range d.Classes {
 		shallow += c.ShallowBytes.Delta
 		instances += c.Instances.Delta
-		if c.Status == StatusKnown {
+		if c.Status == statusKnown {
 			t.Errorf("nothing changed: %+v", c)
 		}
 	}
@@ -69,7 +69,7 @@ func checkTotals(t *testing.T, d *Diff) {
 // checkEqual wants a diff of a dump with itself, in which nothing changed.
 func checkEqual(t *testing.T, d *Diff) {
 	t.Helper()
-	changed := slices.ContainsFunc(d.Leaks, func(l LeakChange) bool { return l.Status != StatusKnown || l.RetainedBytes.Delta != 0 })
+	changed := slices.ContainsFunc(d.Leaks, func(l LeakChange) bool { return l.Status != statusKnown || l.RetainedBytes.Delta != 0 })
 	zero := d.Objects.Delta == 0 && d.ShallowBytes.Delta == 0 && d.ReachableBytes.Delta == 0 && d.ReachableNative.Delta == 0
 	if len(d.Classes)+len(d.Growth)+len(d.Shrinkage) != 0 || changed || !zero || !d.Comparable {
 		t.Errorf("a dump differs from itself: %+v", d)
@@ -79,7 +79,7 @@ func checkEqual(t *testing.T, d *Diff) {
 // checkMirror wants two diffs to say the opposite.
 func checkMirror(t *testing.T, d, m *Diff) {
 	t.Helper()
-	turned := map[string]string{StatusNew: StatusGone, StatusGone: StatusNew, StatusGrown: StatusShrunk, StatusShrunk: StatusGrown, StatusKnown: StatusKnown}
+	turned := map[string]string{statusNew: statusGone, statusGone: statusNew, statusGrown: statusShrunk, statusShrunk: statusGrown, statusKnown: statusKnown}
 	turn := func(c *Change) { *c = Change{c.Head, c.Base, -c.Delta} }
 	for _, c := range []*Change{&m.Objects, &m.ShallowBytes, &m.ReachableBytes, &m.ReachableNative} {
 		turn(c)

@@ -50,11 +50,3 @@ func bootID(text []byte) string {
 	}
 	return id
 }
-
-// Booted tells whether a device says within the deadline (real time) that it has
-// started up; one that does not say counts as started.
-func Booted(ctx context.Context, dev Device, deadline time.Duration) bool {
-	a, err := shell.Ask(ctx, dev, deadline, "getprop sys.boot_completed")
-	text := strings.TrimSpace(string(a.Stdout))
-	return err == nil && (text == "" || text == "1")
-}

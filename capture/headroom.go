@@ -40,7 +40,7 @@ type Headroom struct {
 	// GrowthLimit and HeapSize are the device's two sizes of a Java heap in bytes: for
 	// most apps, and for those with android:largeHeap. See HeapLimit.
 	GrowthLimit, HeapSize known.Int
-	LargeHeap             dumpsys.Answer
+	largeHeap             dumpsys.Answer
 	// Garbage is the most of a Java heap in bytes that a collection could free.
 	Garbage known.Int
 	// Reasons say of each value that is not known why.
@@ -61,9 +61,9 @@ func (h Headroom) HeapLimit(used known.Int) (limit known.Int, reason string) {
 	}
 	const unknown = "Java heap: the device does not tell its size"
 	switch {
-	case h.LargeHeap == dumpsys.Yes:
+	case h.largeHeap == dumpsys.Yes:
 		limit = h.HeapSize
-	case h.LargeHeap == dumpsys.No:
+	case h.largeHeap == dumpsys.No:
 		limit = small
 	case used.Known && small.Known && used.N > small.N:
 		limit, reason = h.HeapSize, "Java heap: more than the growth limit is used, so the app has a large heap"
@@ -550,7 +550,7 @@ func (h *Headrooms) bound(room *Headroom, l procfs.Limits) {
 	if !l.OpenFiles.Soft.Known && l.OpenFiles.Unlimited {
 		room.why("open files", "they are not limited")
 	}
-	room.GrowthLimit, room.HeapSize, room.LargeHeap = h.phone.growth, h.phone.heap, own.largeHeap
+	room.GrowthLimit, room.HeapSize, room.largeHeap = h.phone.growth, h.phone.heap, own.largeHeap
 	room.Garbage = h.phone.garbage()
 	h.threadLimit(room, l, own)
 	h.addressSpace(room, l, own)

@@ -119,7 +119,7 @@ func headroomByRelease(t *testing.T, api int, right string, only32 bool) {
 		if only32 {
 			want.bits = 32
 		}
-		if h.Threads != known.Of(want.threads) || h.Bits != want.bits || h.LargeHeap != want.large || !h.Virtual.Known {
+		if h.Threads != known.Of(want.threads) || h.Bits != want.bits || h.largeHeap != want.large || !h.Virtual.Known {
 			t.Errorf("%+v", h)
 		}
 		if counted := right != "none" || api >= 36; counted && h.Files != known.Of(want.files) || !counted && (h.Files.Known || !tells(h, "open files: the shell may not list them")) {
@@ -188,11 +188,11 @@ func TestHeadroomWithoutPackageService(t *testing.T) {
 		return 0, context.DeadlineExceeded
 	}
 	got, err := rooms.Read(t.Context(), targets)
-	if err != nil || got[0].LargeHeap != dumpsys.Unknown || !tells(got[0], "large heap: ") || !got[0].GrowthLimit.Known || got[0].Bits != 64 {
+	if err != nil || got[0].largeHeap != dumpsys.Unknown || !tells(got[0], "large heap: ") || !got[0].GrowthLimit.Known || got[0].Bits != 64 {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	before := len(dev.Commands)
-	if got, err = rooms.Read(t.Context(), targets); err != nil || len(dev.Commands) != before+1 || got[0].LargeHeap != dumpsys.Unknown {
+	if got, err = rooms.Read(t.Context(), targets); err != nil || len(dev.Commands) != before+1 || got[0].largeHeap != dumpsys.Unknown {
 		t.Errorf("%+v, %v, %d trips", got, err, len(dev.Commands)-before)
 	}
 	phone.Kill("com.x")
@@ -241,7 +241,7 @@ func headroomInShortLines(t *testing.T, api, n int) {
 			t.Fatalf("%d headrooms, %v", len(got), err)
 		}
 		for i, h := range got {
-			if h.Err != nil || h.Process != targets[i].Process || !h.Threads.Known || !h.Files.Known || h.Bits == 0 || (h.LargeHeap == dumpsys.Yes) == hangs || !h.GrowthLimit.Known {
+			if h.Err != nil || h.Process != targets[i].Process || !h.Threads.Known || !h.Files.Known || h.Bits == 0 || (h.largeHeap == dumpsys.Yes) == hangs || !h.GrowthLimit.Known {
 				t.Errorf("%+v", h)
 			}
 		}
@@ -273,7 +273,7 @@ func TestHeapLimit(t *testing.T) {
 		{known.Of(256), none, dumpsys.Yes, known.Of(100), none, true},
 		{none, none, dumpsys.Unknown, known.Of(100), none, true},
 	} {
-		h := Headroom{GrowthLimit: c.growth, HeapSize: c.size, LargeHeap: c.large}
+		h := Headroom{GrowthLimit: c.growth, HeapSize: c.size, largeHeap: c.large}
 		got, reason := h.HeapLimit(c.used)
 		if got != c.want || (reason != "") != c.doubt {
 			t.Errorf("%+v: %v, %q", c, got, reason)

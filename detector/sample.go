@@ -68,9 +68,9 @@ func (b Breakdown) Mapped() Amount {
 	if !b.Dim[Total].Known {
 		return Amount{}
 	}
-	return known.Of(b.Dim[Total].N - b.Driver())
+	return known.Of(b.Dim[Total].N - b.driver())
 }
 
-// Driver is the driver memory outside smaps, in bytes: EGL + GL + Other mtrack,
+// driver is the driver memory outside smaps, in bytes: EGL + GL + Other mtrack,
 // each as far as it is known.
-func (b Breakdown) Driver() int64 { return b.EGL.N + b.GL.N + b.OtherMtrack.N }
+func (b Breakdown) driver() int64 { return b.EGL.N + b.GL.N + b.OtherMtrack.N }

@@ -79,7 +79,7 @@ func TestDiffJSON(t *testing.T) {
 	})
 	var d analysis.Diff
 	answered(t, &d, "diff", base, head, "--json", "--top", "4")
-	leaks := len(d.Leaks) == 1 && d.Leaks[0].Status == analysis.StatusGrown && d.Leaks[0].Instances == analysis.Change{Base: 1, Head: 2, Delta: 1} && d.Leaks[0].Class == "com.shop.CartActivity"
+	leaks := len(d.Leaks) == 1 && d.Leaks[0].Status == "grown" && d.Leaks[0].Instances == analysis.Change{Base: 1, Head: 2, Delta: 1} && d.Leaks[0].Class == "com.shop.CartActivity"
 	if d.Schema != "leakgate.diff/1" || !leaks || len(d.Classes) != 4 || len(d.Growth) != 1 {
 		t.Errorf("%+v", d)
 	}

@@ -102,7 +102,7 @@ func TestReportTwiceOfAKilledRun(t *testing.T) {
 				t.Errorf("%s: %s", keep, errOut)
 			}
 			files := map[string][]byte{}
-			for _, name := range []string{"run.json", record.LeaksName, "artifacts/com.shop/told/diagnosis.json"} {
+			for _, name := range []string{"run.json", "leaks.csv", "artifacts/com.shop/told/diagnosis.json"} {
 				text, err := os.ReadFile(filepath.Join(dir, name))
 				if err != nil {
 					t.Fatal(err)

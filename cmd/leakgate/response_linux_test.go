@@ -149,7 +149,7 @@ func (w watched) assertNight(t *testing.T, r *hostdevicetest.Running) {
 // assertRebuilt: the samples alone tell the same again.
 func (w watched) assertRebuilt(t *testing.T) {
 	t.Helper()
-	table, err := os.ReadFile(filepath.Join(w.dir, record.LeaksName))
+	table, err := os.ReadFile(filepath.Join(w.dir, "leaks.csv"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,8 +164,8 @@ func (w watched) assertRebuilt(t *testing.T) {
 	if !reflect.DeepEqual(again.Diagnoses, w.Diagnoses) {
 		t.Errorf("rebuilt %+v, were %+v", again.Diagnoses, w.Diagnoses)
 	}
-	if anew, err := os.ReadFile(filepath.Join(w.dir, record.LeaksName)); err != nil || !bytes.Equal(anew, table) {
-		t.Errorf("%s is another: %v\n%s", record.LeaksName, err, anew)
+	if anew, err := os.ReadFile(filepath.Join(w.dir, "leaks.csv")); err != nil || !bytes.Equal(anew, table) {
+		t.Errorf("leaks.csv is another: %v\n%s", err, anew)
 	}
 	for i, p := range again.Processes {
 		if was := w.Processes[i]; p.Gate != was.Gate || p.Worst != was.Worst || p.Kind != was.Kind || !reflect.DeepEqual(p.Headroom, was.Headroom) || !reflect.DeepEqual(p.Limits, was.Limits) {
@@ -535,7 +535,7 @@ func (w watched) assertThreadLeak(t *testing.T) {
 // assertTable: leaks.csv has what run.json has, of these kinds.
 func (w watched) assertTable(t *testing.T, kinds ...string) {
 	t.Helper()
-	f, err := os.Open(filepath.Join(w.dir, record.LeaksName))
+	f, err := os.Open(filepath.Join(w.dir, "leaks.csv"))
 	if err != nil {
 		t.Fatal(err)
 	}

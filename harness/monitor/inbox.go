@@ -96,8 +96,8 @@ func (b *inbox) take(mark func(device, text string)) {
 // cleanMark returns a mark as one printable line of at most maxMark characters.
 func cleanMark(mark string) string { return strings.TrimSpace(text.Head(mark, maxMark)) }
 
-// ErrNoRun is a directory in which no run goes on.
-var ErrNoRun = errors.New("no run in progress in that directory")
+// errNoRun is a directory in which no run is in progress.
+var errNoRun = errors.New("no run in progress in that directory")
 
 // SendMark puts a mark into the run that goes on in dir and waits until it is
 // taken.
@@ -108,7 +108,7 @@ func SendMark(ctx context.Context, dir, mark string) error {
 	}
 	box := filepath.Join(dir, inboxName)
 	if _, err := os.Stat(box); err != nil {
-		return fmt.Errorf("send mark to %s: %w", dir, ErrNoRun)
+		return fmt.Errorf("send mark to %s: %w", dir, errNoRun)
 	}
 	path := filepath.Join(box, fmt.Sprintf("%d-%d.mark", time.Now().UnixNano(), os.Getpid()))
 	if err := record.WriteWhole(path, []byte(mark)); err != nil {
@@ -120,7 +120,7 @@ func SendMark(ctx context.Context, dir, mark string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("send mark to %s: the run does not take it; was it killed? %w", dir, ErrNoRun), os.Remove(path))
+			return errors.Join(fmt.Errorf("send mark to %s: the run does not take it; was it killed? %w", dir, errNoRun), os.Remove(path))
 		case <-time.After(inboxPoll / 2):
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/capture/shell"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -99,11 +100,19 @@ const (
 	askDeadline = 10 * time.Second
 )
 
+// booted reports whether a device says within the deadline (real time) that it has
+// started up; one that does not say counts as started.
+func booted(ctx context.Context, dev capture.Device, deadline time.Duration) bool {
+	a, err := shell.Ask(ctx, dev, deadline, "getprop sys.boot_completed")
+	text := strings.TrimSpace(string(a.Stdout))
+	return err == nil && (text == "" || text == "1")
+}
+
 // returned waits until a device answers again and has started up. It is false if
 // ctx ends first, as it does when the device is lost.
 func returned(ctx context.Context, dev capture.Device) bool {
 	for {
-		if _, err := capture.ReadPulse(ctx, dev, askDeadline); err == nil && capture.Booted(ctx, dev, askDeadline) {
+		if _, err := capture.ReadPulse(ctx, dev, askDeadline); err == nil && booted(ctx, dev, askDeadline) {
 			return true
 		}
 		select {

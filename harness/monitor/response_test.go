@@ -455,7 +455,7 @@ func checkResponse(t *testing.T, r result, process, recipe, files, says, finding
 // checkLeaksTable compares leaks.csv with the findings of run.json.
 func checkLeaksTable(t *testing.T, dir string, run record.Run) {
 	t.Helper()
-	f, err := os.Open(filepath.Join(dir, record.LeaksName))
+	f, err := os.Open(filepath.Join(dir, "leaks.csv"))
 	if err != nil {
 		t.Fatal(err)
 	}

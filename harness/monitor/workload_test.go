@@ -205,7 +205,7 @@ func TestInboxTakesMarks(t *testing.T) {
 	if err := box.close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := SendMark(t.Context(), dir, "x"); !errors.Is(err, ErrNoRun) {
+	if err := SendMark(t.Context(), dir, "x"); !errors.Is(err, errNoRun) {
 		t.Errorf("after the end: %v", err)
 	}
 }
@@ -219,7 +219,7 @@ func TestSendMarkToAKilledRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		if err := SendMark(ctx, dir, "x"); !errors.Is(err, ErrNoRun) {
+		if err := SendMark(ctx, dir, "x"); !errors.Is(err, errNoRun) {
 			t.Errorf("%v", err)
 		}
 	})

@@ -12,9 +12,9 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// LeaksName is the file of a run directory that has the findings of all diagnoses as a
+// leaksName is the file of a run directory that has the findings of all diagnoses as a
 // table.
-const LeaksName = "leaks.csv"
+const leaksName = "leaks.csv"
 
 // maxRows is how many findings leaks.csv holds.
 const maxRows = 1000
@@ -32,7 +32,7 @@ func WriteLeaks(dir string, r Run) error {
 	w := csv.NewWriter(&b)
 	rows := 0
 	if err := w.Write(leaksHeading); err != nil {
-		return fmt.Errorf("encode %s: %w", LeaksName, err)
+		return fmt.Errorf("encode %s: %w", leaksName, err)
 	}
 	for _, d := range r.Diagnoses {
 		for _, f := range d.Findings {
@@ -40,15 +40,15 @@ func WriteLeaks(dir string, r Run) error {
 				break
 			}
 			if err := w.Write(leaksRow(d, f)); err != nil {
-				return fmt.Errorf("encode %s: %w", LeaksName, err)
+				return fmt.Errorf("encode %s: %w", leaksName, err)
 			}
 		}
 	}
 	w.Flush()
 	if err := w.Error(); err != nil {
-		return fmt.Errorf("encode %s: %w", LeaksName, err)
+		return fmt.Errorf("encode %s: %w", leaksName, err)
 	}
-	return WriteWhole(filepath.Join(dir, LeaksName), b.Bytes())
+	return WriteWhole(filepath.Join(dir, leaksName), b.Bytes())
 }
 
 func leaksRow(d Diagnosis, f Finding) []string {

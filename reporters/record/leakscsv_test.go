@@ -71,7 +71,7 @@ func table(t *testing.T, run Run) [][]string {
 	if err := WriteLeaks(dir, run); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, LeaksName))
+	text, err := os.ReadFile(filepath.Join(dir, leaksName))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,50 @@
+package surface
+
+//unit:program the go command compiles a module
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestOutside builds examples/embed as a module of its own: what it uses is importable
+// from outside, and the compiler refuses whatever is internal.
+func TestOutside(t *testing.T) {
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "examples", "embed"))); err != nil {
+		t.Fatal(err)
+	}
+	outside(t, dir, "go", "mod", "init", "example.com/embed")
+	outside(t, dir, "go", "work", "init", dir, root)
+	outside(t, dir, "go", "vet", ".")
+	source, err := os.ReadFile(filepath.Join(dir, "main.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages, err := Read(os.DirFS(root), module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range packages {
+		if Public(p.Folder) && !strings.Contains(string(source), `"`+module+"/"+p.Folder+`"`) {
+			t.Errorf("examples/embed does not use %s", p.Folder)
+		}
+	}
+}
+
+func outside(t *testing.T, dir string, argv ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK="+filepath.Join(dir, "go.work"), "GOPROXY=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(argv, " "), err, out)
+	}
+}
