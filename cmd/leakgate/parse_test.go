@@ -272,7 +272,7 @@ func TestParseLogcatOfOne(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"meminfo", path, "--pid", "5"}, {"meminfo", path, "--process", "x"}} {
-		if code, _, errOut := typed(t, nil, append([]string{"parse"}, args...)...); code != exitUsage || !strings.Contains(errOut, "for a logcat") {
+		if code, _, errOut := typed(t, nil, append([]string{"parse"}, args...)...); code != exitUsage || !strings.Contains(errOut, "for kind logcat") {
 			t.Errorf("%v: exit %d, %s", args, code, errOut)
 		}
 	}
