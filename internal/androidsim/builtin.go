@@ -141,13 +141,14 @@ func (s *shell) function(body *syntax.Stmt, args []string) {
 	if s.deep() {
 		return
 	}
-	params, locals := s.params, s.locals
-	s.params, s.locals = args, map[string]*variable{}
+	params := s.params
+	s.params = args
+	s.calls++
 	s.depth++
 	s.stmt(body)
 	s.depth--
-	s.restore(s.locals)
-	s.params, s.locals, s.leaving = params, locals, false
+	s.calls--
+	s.params, s.leaving = params, false
 }
 
 // execute runs a tool, or a script of the phone's files. It knows nothing of the
@@ -236,7 +237,7 @@ func builtins() map[string]builtin {
 		":": status(0), "true": status(0), "false": status(1), "echo": echo, "printf": printf, "cd": cd, "pwd": pwd,
 		"exit": exitShell, "return": returnFrom, "break": leaveLoop, "continue": leaveLoop, "shift": shift, "set": setOptions,
 		"unset": unset, "read": read, "test": testCommand, "[": testCommand, "eval": eval, "exec": execCommand, "kill": kill, "wait": wait,
-		"trap": trap, "umask": status(0), "ulimit": status(0), "type": which, "whence": which, "command": command, "builtin": command,
+		"umask": status(0), "ulimit": status(0), "type": which, "whence": which, "command": command, "builtin": command,
 		".": sourceFile, "source": sourceFile, "alias": status(0), "unalias": status(0), "jobs": status(0), "bg": status(0), "fg": status(0),
 	}
 }
@@ -441,7 +442,7 @@ func returnFrom(s *shell, args []string) int {
 	if !ok {
 		return 1
 	}
-	if s.locals == nil && s.sourcing == 0 {
+	if s.calls == 0 && s.sourcing == 0 {
 		s.exiting = true
 	}
 	s.leaving = true
@@ -514,10 +515,13 @@ func unset(s *shell, args []string) int {
 	return 0
 }
 
-// declClause is export, readonly, local and typeset.
+// declClause is export and readonly.
 func (s *shell) declClause(cm *syntax.DeclClause) {
 	exported, readonly := cm.Variant.Value == "export", cm.Variant.Value == "readonly"
-	local := !exported && !readonly && s.locals != nil
+	if !exported && !readonly {
+		s.refuse(cm.Variant.Value)
+		return
+	}
 	s.last = 0
 	for _, a := range cm.Args {
 		if a.Name == nil {
@@ -526,21 +530,10 @@ func (s *shell) declClause(cm *syntax.DeclClause) {
 				s.fail(err)
 				return
 			}
-			exported = exported || strings.HasPrefix(flags, "-") && strings.Contains(flags, "x")
-			readonly = readonly || strings.HasPrefix(flags, "-") && strings.Contains(flags, "r")
-			continue
+			s.refuse(cm.Variant.Value + " " + flags)
+			return
 		}
 		name := a.Name.Value
-		if _, done := s.locals[name]; local && !done && len(s.locals) < maxFunctions {
-			s.locals[name] = nil
-			if v := s.vars[name]; v != nil {
-				own := *v
-				s.locals[name] = &own
-			}
-			if a.Naked {
-				s.unset(name)
-			}
-		}
 		if !a.Naked {
 			if err := s.assignAll([]*syntax.Assign{a}); err != nil {
 				s.fail(err)
@@ -630,7 +623,7 @@ func execCommand(s *shell, args []string) int {
 		return 0
 	}
 	n := s.execute(args[1:])
-	s.exiting, s.onExit = true, ""
+	s.exiting = true
 	return n
 }
 
@@ -696,21 +689,6 @@ func signalNumber(text string) (int, bool) {
 // wait waits for the jobs of the shell; what it cannot tell apart it waits for too.
 func wait(s *shell, _ []string) int {
 	s.running.Wait()
-	return 0
-}
-
-func trap(s *shell, args []string) int {
-	if len(args) < 3 {
-		return 0
-	}
-	for _, name := range args[2:] {
-		if name == "EXIT" || name == "0" {
-			s.onExit = args[1]
-			if args[1] == "-" {
-				s.onExit = ""
-			}
-		}
-	}
 	return 0
 }
 

@@ -105,7 +105,7 @@ func FuzzQuotedBytes(f *testing.F) {
 		quote := func(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 		word := quote(text)
 		script := "x=" + word + "; printf '%s' " + word + "; printf '%s' \"$x\"; eval " + quote("printf '%s' "+word) + "; printf '%s' \"${x}${none-$x}${x#" + word + "}\"; " +
-			"case $x in " + word + ") printf same;; esac; case a$x in " + word + ") printf wrong;; esac; [[ $x == " + word + " ]] && printf same; set -- " + word + "; printf $#"
+			"case $x in " + word + ") printf same;; esac; case a$x in " + word + ") printf wrong;; esac; [ \"$x\" = " + word + " ] && printf same; set -- " + word + "; printf $#"
 		a := sh1(t, p, script)
 		if want := strings.Repeat(text, 5) + "samesame1"; a.out != want || a.err != "" {
 			t.Errorf("%q gives %+v, want %q", text, a, want)

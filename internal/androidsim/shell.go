@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"mvdan.cc/sh/v3/syntax"
 
@@ -93,24 +92,21 @@ type shell struct {
 	size   int
 	funcs  map[string]*syntax.Stmt
 
-	last    int
-	job     int
-	errexit bool
-	noglob  bool
-	nounset bool
-	checked int
-	depth   int
-	running sync.WaitGroup
-	onExit  string
-	loops   int
-	breaks  int
-	skips   int
-	leaving bool
-	exiting bool
-	keepFDs bool
-	// locals holds what the variables of the running function were before; nil
-	// outside functions.
-	locals   map[string]*variable
+	last     int
+	job      int
+	errexit  bool
+	noglob   bool
+	nounset  bool
+	checked  int
+	depth    int
+	running  sync.WaitGroup
+	loops    int
+	breaks   int
+	skips    int
+	leaving  bool
+	exiting  bool
+	keepFDs  bool
+	calls    int // functions that are running
 	sourcing int
 	// substituted: a $(...) has set the status since the command began.
 	substituted bool
@@ -194,15 +190,8 @@ func same(a, b io.Writer) (equal bool) {
 	return a == b
 }
 
-// finish ends a shell: its trap, then what still runs in the background.
+// finish ends a shell and waits for what still runs in the background.
 func (s *shell) finish() int {
-	if s.onExit != "" && s.ctx.Err() == nil {
-		trap := s.onExit
-		s.onExit, s.exiting, s.leaving, s.breaks, s.skips = "", false, false, 0, 0
-		status := s.last
-		s.script(trap, false)
-		s.last = status
-	}
 	s.running.Wait()
 	if s.ctx.Err() != nil {
 		return statusOf(s.ctx)
@@ -487,16 +476,8 @@ func (s *shell) command(cm syntax.Command) {
 		s.caseClause(cm)
 	case *syntax.FuncDecl:
 		s.declare(cm)
-	case *syntax.TestClause:
-		s.testClause(cm)
-	case *syntax.ArithmCmd:
-		s.arithmetic([]syntax.ArithmExpr{cm.X})
-	case *syntax.LetClause:
-		s.arithmetic(cm.Exprs)
 	case *syntax.DeclClause:
 		s.declClause(cm)
-	case *syntax.TimeClause:
-		s.timeClause(cm)
 	default:
 		s.refuse("this kind of command")
 	}
@@ -680,28 +661,6 @@ func (s *shell) declare(cm *syntax.FuncDecl) {
 	}
 	s.funcs[cm.Name.Value] = cm.Body
 	s.last = 0
-}
-
-func (s *shell) arithmetic(exprs []syntax.ArithmExpr) {
-	var n int64
-	for _, x := range exprs {
-		var err error
-		if n, err = s.arithm(x); err != nil {
-			s.fail(err)
-			return
-		}
-	}
-	s.last = truth(n != 0)
-}
-
-func (s *shell) timeClause(cm *syntax.TimeClause) {
-	began := s.phone.Uptime()
-	s.last = 0
-	if cm.Stmt != nil {
-		s.stmt(cm.Stmt)
-	}
-	took := s.phone.Uptime() - began
-	s.write(2, fmt.Sprintf("%8dm%05.2fs real     0m00.00s user     0m00.00s system\n", int(took/time.Minute), (took%time.Minute).Seconds()))
 }
 
 // fail reports an error of an expansion; the command is not run.

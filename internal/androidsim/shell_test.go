@@ -51,7 +51,7 @@ cat <<-E
 	tabbed
 	E`, `echo err >&2 2>/dev/null; { echo e >&2; echo o; } 2>/dev/null`, `exec 3>&1; echo three >&3; exec 3>&-`, `x=1 eval 'echo $x'; eval "y=2; echo \$y"; eval; echo $?`, `a=b; b=c; eval "echo \$$a"`,
 	`set -e; false || true; if false; then :; fi; ! true; echo here; false; echo no`, `set -u; echo ${x-ok}; (echo $x) 2>/dev/null && echo no; echo after`, `set -f; echo /*; set +f`, `test -z "" && echo z; test -n a && echo n; [ a = a ] && echo eq; [ a != b ] && echo ne; [ 1 -lt 2 -a 3 -gt 2 ] && echo and; [ 1 = 2 -o 1 = 1 ] && echo or; [ ! a = b ] && echo not; [ ]; echo $?`,
-	`[ ! = x ]; echo $?; [ "" ]; echo $?; [ "(" = "(" ]; echo $?; [ -n ]; echo $?`, `[ -d / ] && echo d; [ -e /nonexistent ] || echo ne; [ -f / ] || echo nf`, `trap 'echo bye' EXIT; echo hi`, `trap 'echo bye' EXIT; exit 3`, `f() { trap 'echo in' EXIT; }; (f; echo x)`,
+	`[ ! = x ]; echo $?; [ "" ]; echo $?; [ "(" = "(" ]; echo $?; [ -n ]; echo $?`, `[ -d / ] && echo d; [ -e /nonexistent ] || echo ne; [ -f / ] || echo nf`,
 	`cd /; pwd; cd /dev; pwd; cd ..; pwd; cd /nonexistent 2>/dev/null; echo $?; cd -`, `unset x; x=1; unset x; echo ${x-gone}; f() { :; }; unset -f f; f 2>/dev/null; echo $?`, `readonly r=1; echo $r; (r=2) 2>/dev/null || echo failed; IFS=' :'; x=' : a : b :: c '; for i in $x; do echo "<$i>"; done`, `export E=1; echo $E; sh -c 'echo $E $0 $1' zero one`, `nosuchcommand 2>/dev/null; echo $?`, `x="a\"b\\c\$d"; echo "$x"; echo "a\b"; echo 'it'"'"'s'`, `echo ~ | grep -c .; echo "~" '~' a~b`, `echo [a] "*" '?' \*`, `: ${x:=1}; echo $x; echo ${x:?msg}; (echo ${nope:?msg}; echo no) 2>/dev/null || echo failed`, `x=abc; y=x; echo ${#x} ${#} $# "${#y}"`, `echo a; exit 4; echo b`, `command echo c; command -v nosuch || echo none`, `sleep 0; echo slept; sleep 0 & wait; echo waited`, `f() { if [ $1 -gt 0 ]; then echo $1; f $(($1-1)); fi; }; f 5`, `{ echo a; echo b; } | { read x; read y; echo $y$x; }`, `x=$(cat <<E
 in here
 E
@@ -88,11 +88,11 @@ func TestShell(t *testing.T) {
 	p := New(Options{API: 34, Apps: []App{{Package: "com.shop", Debuggable: true, Processes: []ProcessSpec{{Name: "com.shop", Models: []Model{Typical()}}}}}})
 	for _, c := range []struct{ command, out, err string }{
 		{`echo a{b,c}f {1..3} {x}`, "a{b,c}f {1..3} {x}\n", ""},
-		{`[[ abc == a* && ! x == y ]] && echo yes; [[ -z "" || -n "" ]] && echo empty; [[ 3 -gt 2 ]]; echo $?`, "yes\nempty\n0\n", ""},
+		{`[[ a == a* ]] || echo no`, "no\n", "/system/bin/sh: this kind of command: not supported by this shell\n"},
 		{`x=hello; echo ${x:1:3}`, "", "/system/bin/sh: bad substitution\n"},
 		{`x=hello; echo ${x/l/L}`, "", "/system/bin/sh: bad substitution\n"},
-		{`f() { local v=in; typeset w=in; v2=out; echo $v $w; }; v=out; f; echo $v ${w-unset} $v2`, "in in\nout unset out\n", ""},
-		{`((3>2)) && echo arith; let 4-4 || echo zero; i=1; echo $((i++))`, "arith\nzero\n", "/system/bin/sh: bad arithmetic operator\n"},
+		{`f() { local v=in; echo $v; }; v=out; f`, "out\n", "/system/bin/sh: local: not supported by this shell\n"},
+		{`i=1; echo $((i++))`, "", "/system/bin/sh: bad arithmetic operator\n"},
 		{`cat <<<here; echo $'a\tb\x41'`, "here\na\tbA\n", ""},
 		{`echo a &>/data/local/tmp/o; cat /data/local/tmp/o; rm /data/local/tmp/o; cat /data/local/tmp/o`, "a\n", "cat: /data/local/tmp/o: No such file or directory\n"},
 		{`curl http://x`, "", "/system/bin/sh: curl: inaccessible or not found\n"},

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"mvdan.cc/sh/v3/syntax"
 )
 
 // testCommand is test and [.
@@ -167,68 +165,4 @@ func (s *shell) compare(left, op, right string) (bool, error) {
 		return a >= b, nil
 	}
 	return false, fmt.Errorf("%s: unknown operator", op)
-}
-
-// testClause is [[ ... ]].
-func (s *shell) testClause(cm *syntax.TestClause) {
-	v, err := s.testExpr(cm.X)
-	if err != nil {
-		s.fail(err)
-		s.last = 2
-		return
-	}
-	s.last = truth(v)
-}
-
-func (s *shell) testExpr(x syntax.TestExpr) (bool, error) {
-	switch x := x.(type) {
-	case *syntax.Word:
-		text, err := s.text(x)
-		return text != "", err
-	case *syntax.ParenTest:
-		return s.testExpr(x.X)
-	case *syntax.UnaryTest:
-		if x.Op == syntax.TsNot {
-			v, err := s.testExpr(x.X)
-			return !v, err
-		}
-		w, ok := x.X.(*syntax.Word)
-		if !ok {
-			return false, errors.New("bad test")
-		}
-		text, err := s.text(w)
-		return s.unaryTest(x.Op.String(), text), err
-	case *syntax.BinaryTest:
-		return s.testBinary(x)
-	}
-	return false, errors.New("bad test")
-}
-
-func (s *shell) testBinary(x *syntax.BinaryTest) (bool, error) {
-	if x.Op == syntax.AndTest || x.Op == syntax.OrTest {
-		v, err := s.testExpr(x.X)
-		if err != nil || v == (x.Op == syntax.OrTest) {
-			return v, err
-		}
-		return s.testExpr(x.Y)
-	}
-	l, ok := x.X.(*syntax.Word)
-	r, ok2 := x.Y.(*syntax.Word)
-	if !ok || !ok2 {
-		return false, errors.New("bad test")
-	}
-	left, err := s.text(l)
-	if err != nil {
-		return false, err
-	}
-	switch x.Op {
-	case syntax.TsMatch, syntax.TsMatchShort, syntax.TsNoMatch:
-		pat, err := s.pattern(r)
-		return matches(pat, left) != (x.Op == syntax.TsNoMatch), err
-	}
-	right, err := s.text(r)
-	if err != nil {
-		return false, err
-	}
-	return s.compare(left, x.Op.String(), right)
 }
