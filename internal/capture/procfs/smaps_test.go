@@ -158,6 +158,7 @@ func TestOneBadFieldIsAbsent(t *testing.T) {
 		{"negative", "Pss: 2 kB", "Pss: -2 kB"},
 		{"too long", "Pss: 2 kB", "Pss: 9999999999999999999 kB"},
 		{"twice", "\nPss: 2 kB\n", "\nPss: 2 kB\nPss: 2 kB\n"},
+		{"three times", "\nPss: 2 kB\n", "\nPss: 2 kB\nPss: 2 kB\nPss: 2 kB\n"},
 		{"gone", "\nPss: 2 kB\n", "\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
