@@ -3,7 +3,6 @@
 // the source files, of all systems and build tags at once, so that the page and
 // the tree cannot part.
 //
-// It refuses to be configured elsewhere: what a package may import is said in
-// the page, one line a package, and the rules that no line can lift are in this
-// package. It does not build anything. Its only user is its own test.
+// All of it is test code: what a package may import is in the page, one line a
+// package, and the rules that no line can lift are in this package.
 package archtest
