@@ -102,7 +102,7 @@ func (d *dump) nameThreads(threads *android.Threads) {
 	}
 	d.threads = map[heap.Object]string{}
 	for _, t := range threads.List {
-		if o, ok := d.graph.Find(hprof.ID(t.Object)); ok {
+		if o, ok := d.graph.Find(t.Object); ok {
 			d.threads[o] = t.Name
 		}
 	}
