@@ -11,7 +11,7 @@ import (
 )
 
 // bar shows on a terminal what long work does and how far it is, from the second
-// second on; elsewhere nothing. It may be told from several goroutines, and often.
+// second on; elsewhere nothing. It may be updated from several goroutines, and often.
 type bar struct {
 	mu sync.Mutex
 	// out is the way to the terminal; nil where there is none.
@@ -22,12 +22,12 @@ type bar struct {
 	// done of total is how far the phase is; total 0 is not known.
 	done, total int64
 	shown       bool
-	// stop ends the drawing, ended tells that it has.
+	// stop ends the drawing, ended is closed when it has ended.
 	stop, ended chan struct{}
 }
 
 const (
-	// quick is how long work may take without a word, redrawn how often it is told.
+	// quick is how long work may take before the bar appears, redrawn how often it is drawn.
 	quick   = 2 * time.Second
 	redrawn = 200 * time.Millisecond
 	cells   = 24
@@ -64,15 +64,15 @@ func (b *bar) at(text string, done, total int64) {
 	b.text, b.done, b.total = text, done, total
 }
 
-// progress tells how far the phase is; total 0 is not known.
+// progress records how far the phase is; total 0 is unknown.
 func (b *bar) progress(done, total int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.done, b.total = done, total
 }
 
-// run draws the line again and again: work that tells nothing, such as waiting for
-// input, goes on visibly, too.
+// run draws the line again and again: work that reports no progress, such as waiting for
+// input, is seen to continue, too.
 func (b *bar) run() {
 	defer close(b.ended)
 	select {

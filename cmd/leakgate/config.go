@@ -216,7 +216,7 @@ func writeNew(path string, text []byte) error {
 	return nil
 }
 
-// cause is an error of the file system without the path, which is told quoted.
+// cause is an error of the file system without the path, which the message quotes itself.
 func cause(err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err
@@ -238,7 +238,7 @@ func shellWord(path string) string {
 type checkedFile struct {
 	File     string                 `json:"file"`
 	OK       bool                   `json:"ok"`
-	Problems []toldProblem          `json:"problems"`
+	Problems []checkedProblem       `json:"problems"`
 	Profiles []string               `json:"profiles,omitempty"`
 	Profile  string                 `json:"profile,omitempty"`
 	Values   map[string]toldSetting `json:"values,omitempty"`
@@ -246,7 +246,7 @@ type checkedFile struct {
 	config   *config.Config         // nil where there are problems
 }
 
-type toldProblem struct {
+type checkedProblem struct {
 	Line       int    `json:"line"`
 	Column     int    `json:"column"`
 	Path       string `json:"path"`
@@ -284,20 +284,20 @@ func (f *configFlags) check(c console, path string) checkedFile {
 		out.errors = problemsOf(path, err)
 	}
 	out.OK = out.config != nil
-	out.Problems = out.told(out.errors)
+	out.Problems = out.listed(out.errors)
 	return out
 }
 
-// told is problems as JSON has them.
-func (f *checkedFile) told(problems config.Errors) []toldProblem {
-	out := []toldProblem{}
+// listed returns problems as JSON has them.
+func (f *checkedFile) listed(problems config.Errors) []checkedProblem {
+	out := []checkedProblem{}
 	for _, p := range problems {
 		p = p.Printable()
-		told := toldProblem{Line: p.Line, Column: p.Column, Path: p.Path, Message: p.Message, Suggestion: p.Suggestion}
+		one := checkedProblem{Line: p.Line, Column: p.Column, Path: p.Path, Message: p.Message, Suggestion: p.Suggestion}
 		if p.File != f.File {
-			told.Place = p.File
+			one.Place = p.File
 		}
-		out = append(out, told)
+		out = append(out, one)
 	}
 	return out
 }
@@ -358,7 +358,7 @@ func (f *configFlags) verify(c console, args []string) int {
 		}
 	}
 	if f.asJSON {
-		return told(c, files, code)
+		return writeChecked(c, files, code)
 	}
 	for _, file := range files {
 		if !file.OK {
@@ -384,9 +384,9 @@ func (f *configFlags) print(c console, args []string) int {
 	switch {
 	case f.asJSON && file.OK:
 		file.Values = valuesOf(file.config)
-		return told(c, []checkedFile{file}, exitOK)
+		return writeChecked(c, []checkedFile{file}, exitOK)
 	case f.asJSON:
-		return told(c, []checkedFile{file}, exitUsage)
+		return writeChecked(c, []checkedFile{file}, exitUsage)
 	case !file.OK:
 		fmt.Fprintln(c.err, file.errors)
 		return exitUsage
@@ -405,8 +405,8 @@ func valuesOf(cfg *config.Config) map[string]toldSetting {
 	return out
 }
 
-// told writes the JSON of verify and print.
-func told(c console, files []checkedFile, code int) int {
+// writeChecked prints the JSON of verify and print.
+func writeChecked(c console, files []checkedFile, code int) int {
 	e := json.NewEncoder(c.out)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)

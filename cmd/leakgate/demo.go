@@ -89,7 +89,7 @@ func (f *demoFlags) demo(c console, args []string) int {
 	return f.reportLocation(c, demoCode(c, run, code))
 }
 
-// demoCode tells whether a demo went as it should, and turns the exit code of its run into
+// demoCode reports whether a demo passed, and turns the exit code of its run into
 // that of the demo. One that was interrupted, or could not begin, shows nothing.
 func demoCode(c console, run record.Run, code int) int {
 	if code != record.ExitLeak && code != record.ExitClean {
@@ -114,7 +114,7 @@ func demoFault(run record.Run) string {
 		case p.Process == demoLeak && !leak:
 			return "the Java leak of com.shop was not found" + reportIt
 		case p.Process == demoLeak && p.FirstLeaking == nil:
-			return "the leak of com.shop was not told while it ran" + reportIt
+			return "the leak of com.shop was not reported while it ran" + reportIt
 		case p.Process == demoHealthy && p.Worst != detector.Normal:
 			return "the healthy process com.shop:push was suspected" + reportIt
 		}

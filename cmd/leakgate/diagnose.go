@@ -137,7 +137,7 @@ func (f *diagnoseFlags) release(c console, held *lease.Lease, code int) int {
 	return code
 }
 
-// look finds the process, has it diagnosed and tells what was found.
+// look finds the process, has it diagnosed and reports what was found.
 func (f *diagnoseFlags) look(p *plan, name capture.Pattern, options response.Options) int {
 	c, dev := p.console, p.options.Devices[0]
 	process, err := theOne(p.ctx, dev, name)
@@ -197,14 +197,14 @@ func (f *diagnoseFlags) tidy(p *plan, options response.Options) {
 	}
 }
 
-// dumped tells whether a heap dump was taken, also one that was not kept.
+// dumped reports whether a heap dump was taken, even if it was not kept.
 func dumped(d record.Diagnosis) bool {
 	return slices.ContainsFunc(d.Steps, func(c record.Collected) bool {
 		return c.Step == "heap" && (c.Ending == string(diagnose.Complete) || c.Ending == string(diagnose.Fallback))
 	})
 }
 
-// respond collects and analyses. The case is nil where nothing has begun.
+// respond collects and analyses. The case is nil if nothing was started.
 func (f *diagnoseFlags) respond(p *plan, r *response.Responder, process capture.Process) (*response.Case, error) {
 	dev := p.options.Devices[0]
 	probe, err := capture.NewLevels(dev, dev.Facts).Probe(p.ctx, process)
@@ -225,7 +225,7 @@ func (f *diagnoseFlags) respond(p *plan, r *response.Responder, process capture.
 	if found == nil {
 		return nil, err
 	}
-	// Also what was interrupted is told, and left in the form that is to be kept.
+	// What was interrupted is reported, too, and left in the form that is to be kept.
 	return found, errors.Join(err, r.Analyse(p.ctx, found))
 }
 

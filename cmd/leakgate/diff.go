@@ -86,7 +86,7 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// compare reads both dumps and tells what changed.
+// compare reads both dumps and reports what changed.
 func (f *diffFlags) compare(c console, basePath, headPath string) int {
 	ctx, stop := untilInterrupt()
 	defer stop()

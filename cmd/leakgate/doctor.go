@@ -69,7 +69,7 @@ func (f *doctorFlags) examine(c console, args []string) int {
 	return doctorExit(report.Outcome)
 }
 
-// lookProgress tells what is looked at.
+// lookProgress shows what is being checked.
 func lookProgress(b *bar) func(string) {
 	return func(what string) { b.phase("looking at " + text.Printable(what)) }
 }
@@ -96,7 +96,7 @@ func doctorExit(o doctor.Outcome) int {
 	return record.ExitNoDevice
 }
 
-// isForDoctor tells if an error is one that doctor explains: of the adb server, or
+// isForDoctor reports whether an error is one that doctor explains: of the adb server, or
 // of a device that cannot be used.
 func isForDoctor(err error) bool {
 	return slices.ContainsFunc([]error{adb.ErrNoServer, adb.ErrNoDevice, adb.ErrUnauthorized, adb.ErrOffline, adb.ErrDeviceGone, adb.ErrProtocol},

@@ -111,7 +111,7 @@ func (f *dumpFlags) runIn(ctx context.Context, c console, path string, do work) 
 	return f.exit(c, path, err)
 }
 
-// errCutShort is the end of a verb that had begun to print.
+// errCutShort ends a command that had started to print.
 var errCutShort = errors.New("interrupted while printing")
 
 func (f *dumpFlags) open(ctx context.Context, c console, path string, bar *bar, do work) error {
@@ -149,7 +149,7 @@ func (f *dumpFlags) open(ctx context.Context, c console, path string, bar *bar, 
 }
 
 // present looks at files before the first of them is read, which may take minutes.
-// Whatever else is wrong with one is told when it is opened.
+// Whatever else is wrong with one is reported when it is opened.
 func present(paths ...string) error {
 	for _, path := range paths {
 		if path == "" || path == "-" {
@@ -162,7 +162,7 @@ func present(paths ...string) error {
 	return nil
 }
 
-// sameFile tells whether two names are of one file, or both of standard input.
+// sameFile reports whether two names are of one file, or both of standard input.
 func sameFile(a, b string) bool {
 	if a == "-" || b == "-" {
 		return a == b
@@ -215,7 +215,7 @@ type outside struct{ error }
 
 func (o outside) Unwrap() error { return o.error }
 
-// printed gives the error of printing.
+// printed returns the error of printing.
 func printed(err error) error {
 	if err == nil {
 		return nil
@@ -269,7 +269,7 @@ func (f *dumpFlags) writePhases() error {
 	return nil
 }
 
-// exit tells an error and gives the exit code.
+// exit prints an error and returns the exit code.
 func (f *dumpFlags) exit(c console, path string, err error) int {
 	if path == "-" {
 		path = "standard input"

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// freeMemory gives the bytes that a program may take before others suffer: what the
+// freeMemory returns the bytes that a program may take before others suffer: what the
 // kernel calls available, and what is left of the control group, as in a container;
 // 0 if neither is known.
 func freeMemory() int64 {
@@ -28,7 +28,7 @@ func freeMemory() int64 {
 	return free
 }
 
-// groupMemory gives what the control group, of version 2, and those above it leave.
+// groupMemory returns what the control group, of version 2, and those above it leave.
 // groups is where they are mounted, own the text of /proc/self/cgroup. Pages of files
 // count as left, for the kernel takes them back: among them is the dump itself, once
 // it was read (Documentation/admin-guide/cgroup-v2.rst, "memory.current").
@@ -51,7 +51,7 @@ func groupMemory(groups, own string) (free int64, ok bool) {
 	}
 }
 
-// filePages gives the bytes of files that a control group has in memory.
+// filePages returns the bytes of files that a control group has in memory.
 func filePages(name string) (bytes int64) {
 	text, _ := os.ReadFile(name)
 	for line := range strings.Lines(string(text)) {
@@ -72,7 +72,7 @@ func readBytes(name string) (int64, bool) {
 	return n, err == nil
 }
 
-// peakMemory gives the most bytes that this program has had resident.
+// peakMemory returns the most bytes that this program has had resident.
 func peakMemory() int64 {
 	var usage syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {

@@ -169,7 +169,7 @@ func (p *plan) refresh() error {
 	return nil
 }
 
-// refused tells why a run cannot begin.
+// refused reports why a run cannot start.
 func (f *runFlags) refused(c console, ctx context.Context, err error) int {
 	if ctx.Err() != nil {
 		c.problem("interrupted before it began")
@@ -226,7 +226,7 @@ const lastMoment = 2 * time.Second
 // lastWord is how long a message may take that nobody may read.
 const lastWord = 100 * time.Millisecond
 
-// interruptible gives a context that the first Ctrl-C ends, so that the run is
+// interruptible returns a context that the first Ctrl-C ends, so that the run is
 // finished cleanly. The second closes hurry and ends the program soon, finished
 // or not.
 func interruptible(c console) (ctx context.Context, hurry <-chan struct{}, stop func()) {

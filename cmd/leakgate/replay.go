@@ -108,7 +108,7 @@ func (f *replayFlags) judge(ctx context.Context, c console, files []string, poli
 	}
 }
 
-// readProgress tells how far a file is read.
+// readProgress shows how much of a file is read.
 func readProgress(b *bar) func(string, float64) {
 	const whole = 1000
 	return func(file string, share float64) {

@@ -149,7 +149,7 @@ func workloadOf(cfg *config.Config) monitor.Workload {
 	return nil
 }
 
-// seedOf gives a new seed where the file leaves it to chance; run.json keeps it.
+// seedOf returns a new seed where the file leaves it to chance; run.json keeps it.
 func seedOf(seed *int64) int64 {
 	if seed != nil {
 		return *seed
@@ -190,7 +190,7 @@ func (p *plan) devices(want config.Devices) ([]monitor.Device, error) {
 	return out, nil
 }
 
-// attached gives the serials of every device that is ready; ANDROID_SERIAL, as
+// attached returns the serials of every device that is ready; ANDROID_SERIAL, as
 // for adb, chooses one.
 func (p *plan) attached() ([]string, error) {
 	if serial := p.console.variable("ANDROID_SERIAL"); serial != "" {

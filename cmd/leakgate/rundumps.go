@@ -15,7 +15,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// runDumps gives the heap dump of one process in each of two run directories: that of the
+// runDumps returns the heap dump of one process in each of two run directories: that of the
 // end of the run where there is one, else the last. The process need not be named where
 // the runs have dumps of one in common.
 func runDumps(base, head, process string) (string, string, error) {

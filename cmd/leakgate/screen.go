@@ -19,7 +19,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// screen shows a run while it goes on: on a terminal a table that is drawn again
+// screen shows a run in progress: on a terminal a table that is drawn again
 // in place, each line cut to one row, with the events above it; elsewhere one plain
 // line an event.
 type screen struct {
@@ -39,7 +39,7 @@ const (
 	// redraw is the least real time between two drawings of the table.
 	redraw = 250 * time.Millisecond
 	// heartbeat is the real time between two tables in a log, where nothing is
-	// drawn in place: a night without events still shows that it goes on.
+	// drawn in place: a night without events still shows that it continues.
 	heartbeat = 10 * time.Minute
 	// logged is the age that a row of a log may have.
 	logged = time.Minute
@@ -58,7 +58,7 @@ func newScreen(c console, o monitor.Options) *screen {
 	return &screen{w: out, out: out, width: terminalWidth(w), speech: speech{o.Policy.Name, len(o.Devices) > 1}, color: c.colored(), rows: map[string][]monitor.Row{}, read: map[string]time.Time{}, last: time.Now()}
 }
 
-// terminalWidth gives the present width of the terminal behind w, 0 if there is none.
+// terminalWidth returns the present width of the terminal behind w, 0 without one.
 func terminalWidth(w io.Writer) func() int {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {

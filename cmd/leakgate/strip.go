@@ -87,7 +87,7 @@ func distinct(in, out string) error {
 	return nil
 }
 
-// writable tells whether there can be an output, before a dump is read for minutes.
+// writable reports whether there can be an output, before a dump is read for minutes.
 func (f *stripFlags) writable(c console, out string) error {
 	if out == "-" {
 		return f.streamable(c)
@@ -114,7 +114,7 @@ func (f *stripFlags) writable(c console, out string) error {
 	return nil
 }
 
-// streamable tells whether a dump can go to standard output.
+// streamable reports whether a dump can go to standard output.
 func (f *stripFlags) streamable(c console) error {
 	if f.asJSON {
 		return errors.New("--json: the dump goes to standard output; name a file as OUT")
@@ -218,7 +218,7 @@ func (f *stripFlags) replace(ctx context.Context, bar *bar, file *spool.File, ou
 	return done, err
 }
 
-// tally tells a bar how much was written.
+// tally shows in a bar how much was written.
 type tally struct {
 	w           io.Writer
 	bar         *bar
