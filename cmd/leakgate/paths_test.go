@@ -121,10 +121,10 @@ func TestPathsWrong(t *testing.T) {
 		args  []string
 		words []string
 	}{
-		{exitUsage, nil, []string{"want a heap dump, and a class"}},
-		{exitUsage, []string{path}, []string{"want a heap dump, and a class"}},
-		{exitUsage, []string{path, ""}, []string{"want a heap dump, and a class"}},
-		{exitUsage, []string{path, "a.B", "a.C"}, []string{"3 arguments", "one class or ID"}},
+		{exitUsage, nil, []string{"want a heap dump and a class"}},
+		{exitUsage, []string{path}, []string{"want a heap dump and a class"}},
+		{exitUsage, []string{path, ""}, []string{"want a heap dump and a class"}},
+		{exitUsage, []string{path, "a.B", "a.C"}, []string{"got 3", "one class or ID"}},
 		{exitUsage, []string{"java.util.HashMap", path}, []string{"there is no file java.util.HashMap", path + " is one", "name the heap dump first"}},
 		{exitUsage, []string{missing, "java.util.HashMap"}, []string{missing, "does not exist"}},
 		{exitUsage, []string{missing, folder}, []string{missing, "does not exist"}},
