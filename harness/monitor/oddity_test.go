@@ -360,9 +360,9 @@ func TestGovernorDoesNotSwing(t *testing.T) {
 		for i := range 4 {
 			s.rotation.Add(capture.Key{Name: fmt.Sprint(i)})
 		}
-		costs := []time.Duration{8000, 200, 200, 200} // ms: 7.2 % of a core on average
+		costs := []time.Duration{8 * time.Second, 200 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond} // 7.2 % of a core on average
 		for dumps := 0; s.clock.now() < 8*time.Hour; dumps++ {
-			s.usage.server.dump(known.OfDuration(costs[dumps%4]*time.Millisecond), 10*time.Second)
+			s.usage.server.dump(known.OfDuration(costs[dumps%4]), 10*time.Second)
 			s.govern(s.clock.now())
 			time.Sleep(s.rotation.Period())
 		}
