@@ -44,14 +44,14 @@ const (
 	runExits = `0 no leak
 1 a leak
 2 the command line or the file is wrong, or the run directory cannot be written
-3 no usable device, or no process of the app was found
+3 no usable device, or one disconnected for longer than --patience
 4 the workload failed
 5 the evidence is not enough for a verdict, with --strict
 130 interrupted; the run directory is complete`
 	watchExits = `0 no leak
 1 a leak
 2 the command line is wrong, or the run directory cannot be written
-3 no usable device, or no process of the app was found
+3 no usable device, or one disconnected for longer than --patience
 5 the evidence is not enough for a verdict, with --strict
 130 interrupted; the run directory is complete`
 )
