@@ -43,8 +43,8 @@ func TestCoverage(t *testing.T) {
 	for i := range 480 {
 		d.AddSample(Sample{At: time.Duration(i) * 30 * time.Second, Bytes: 300 * MB})
 	}
-	for absent, want := range map[time.Duration]Gate{0: Pass, 120: Pass, 121: Inconclusive} {
-		d.SetCoverage(absent*time.Minute, 4*time.Hour)
+	for absent, want := range map[int]Gate{0: Pass, 120: Pass, 121: Inconclusive} {
+		d.SetCoverage(time.Duration(absent)*time.Minute, 4*time.Hour)
 		if v := d.Verdict(); v.Gate != want || (v.Gate == Inconclusive) != strings.HasPrefix(v.Because, "no samples for 2h1m of 4h0m: ") {
 			t.Errorf("%d min absent: %s, %s", absent, v.Gate, v.Because)
 		}

@@ -112,8 +112,6 @@ type shell struct {
 	substituted bool
 	// outside: a builtin runs as the tool of its name.
 	outside bool
-	optArg  int
-	optAt   int
 }
 
 // Shell runs one command line as the phone's shell would. An empty one runs the
