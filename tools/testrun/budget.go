@@ -114,11 +114,10 @@ func look(parent int, root string, seen map[process]float64) {
 		for pid := range strings.FieldsSeq(string(text)) {
 			command, _ := os.ReadFile("/proc/" + pid + "/cmdline")
 			program, _, _ := strings.Cut(string(command), "\x00")
-			dir, err := os.Readlink("/proc/" + pid + "/cwd")
-			if err != nil || !strings.HasSuffix(program, ".test") {
+			if !strings.HasSuffix(program, ".test") {
 				continue
 			}
-			folder, err := filepath.Rel(root, dir)
+			folder, err := filepath.Rel(root, startFolder(pid))
 			if err != nil {
 				continue
 			}
@@ -127,6 +126,18 @@ func look(parent int, root string, seen map[process]float64) {
 			}
 		}
 	}
+}
+
+// startFolder is where the go command started a test binary: the folder of its package. A
+// test may have changed the present one.
+func startFolder(pid string) string {
+	environ, _ := os.ReadFile("/proc/" + pid + "/environ")
+	for variable := range strings.SplitSeq(string(environ), "\x00") {
+		if dir, ok := strings.CutPrefix(variable, "PWD="); ok {
+			return dir
+		}
+	}
+	return ""
 }
 
 // cpuTime reads what a process and its ended children took (proc_pid_stat(5): fields 14 to
