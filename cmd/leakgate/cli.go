@@ -96,10 +96,11 @@ func (c console) usage(err error) int {
 	return exitUsage
 }
 
-// wrote reports whether anything was written to standard output.
-func (c console) wrote() bool {
+// close refuses whatever is written to standard output from now on, unless something
+// was written before. It reports which.
+func (c console) close() (untouched bool) {
 	out, ok := c.out.(*trackingWriter)
-	return ok && out.bytes.Load()
+	return ok && out.close()
 }
 
 // onTerminal reports whether standard output is a terminal.
@@ -112,15 +113,29 @@ func (c console) onTerminal() bool {
 	return ok
 }
 
-// trackingWriter remembers whether anything was written.
+// trackingWriter is open until it is closed or used, whichever comes first: a command
+// that says that nothing was written must not be overtaken by its own output.
 type trackingWriter struct {
 	io.Writer
-	bytes atomic.Bool
+	state atomic.Int32
 }
 
+const (
+	outputUntouched = iota
+	outputUsed
+	outputClosed
+)
+
 func (t *trackingWriter) Write(p []byte) (int, error) {
-	t.bytes.Store(true)
+	if !t.state.CompareAndSwap(outputUntouched, outputUsed) && t.state.Load() == outputClosed {
+		return 0, context.Canceled
+	}
 	return t.Writer.Write(p)
+}
+
+// close closes an untouched writer, and reports whether it is closed.
+func (t *trackingWriter) close() bool {
+	return t.state.CompareAndSwap(outputUntouched, outputClosed) || t.state.Load() == outputClosed
 }
 
 // exitCode ends a command that has printed its errors itself.

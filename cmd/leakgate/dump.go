@@ -91,15 +91,7 @@ func (f *dumpFlags) runIn(ctx context.Context, c console, path string, do work) 
 	done := make(chan error, 1)
 	bar := newBar(c)
 	go func() { done <- f.open(ctx, c, path, bar, do) }()
-	var err error
-	select {
-	case err = <-done:
-	case <-ctx.Done():
-		err = ctx.Err()
-		if c.wrote() {
-			err = errCutShort
-		}
-	}
+	err := untilDone(ctx, c, done)
 	bar.close()
 	if err == nil {
 		for _, p := range f.phases[f.shown:] {
@@ -109,6 +101,25 @@ func (f *dumpFlags) runIn(ctx context.Context, c console, path string, do work) 
 		err = f.writePhases()
 	}
 	return f.exit(c, path, err)
+}
+
+// untilDone waits for work that may print. When the user ends it, nothing is printed any
+// more, or, if printing has begun, it has a moment to end.
+func untilDone(ctx context.Context, c console, done <-chan error) error {
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	if c.close() {
+		return ctx.Err()
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(lastWord):
+		return errCutShort
+	}
 }
 
 // errCutShort ends a command that had started to print.

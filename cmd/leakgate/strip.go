@@ -135,18 +135,11 @@ func (f *stripFlags) stripIn(ctx context.Context, c console, in, out string) err
 	if out != "-" {
 		return <-done
 	}
-	select {
-	case err := <-done:
-		if errors.Is(err, context.Canceled) && c.wrote() {
-			return errCutShort
-		}
-		return err
-	case <-ctx.Done():
-		if c.wrote() {
-			return errCutShort
-		}
-		return ctx.Err()
+	err := untilDone(ctx, c, done)
+	if errors.Is(err, context.Canceled) && !c.close() {
+		return errCutShort
 	}
+	return err
 }
 
 func (f *stripFlags) copy(ctx context.Context, c console, bar *bar, in, out string) error {
