@@ -271,13 +271,18 @@ func push(b *bench) error {
 	if err != nil {
 		return nil
 	}
-	defer conn.Close()
 	chunk := func(id string, data string) {
 		conn.Write(append(binary.LittleEndian.AppendUint32([]byte(id), uint32(len(data))), data...))
 	}
-	chunk("SEND", "/data/local/tmp/pushed,33188")
-	chunk("DATA", "content")
-	conn.Write([]byte("DONE\x00\x00\x00\x00"))
+	// The answer may come, and the connection end, before all is written.
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		chunk("SEND", "/data/local/tmp/pushed,33188")
+		chunk("DATA", "content")
+		conn.Write([]byte("DONE\x00\x00\x00\x00"))
+	})
+	defer writing.Wait()
+	defer conn.Close()
 	head := make([]byte, 8)
 	if _, err := io.ReadFull(conn, head); err != nil || string(head[:4]) != "FAIL" {
 		return nil
