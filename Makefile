@@ -66,7 +66,7 @@ unit: $(BIN)/testrun
 	$(UNIT) -race -timeout 25m ./harness/monitor $$(go list ./... | grep -vxF "$$(go list $(SERIAL))")
 	$(UNIT) -timeout 15m $(SERIAL) ./internal/analysis/heap
 	$(UNIT) -timeout 15m -run '$(PLAIN_MONITOR)' ./harness/monitor
-	$(BIN)/testrun -vet=off -timeout 10m -C tools ./...
+	cd tools && $(BIN)/testrun -vet=off -timeout 10m ./...
 
 # Tests that keep real time or meet real parts: few and short. One that fails by chance is
 # tried again, and named in the log.
