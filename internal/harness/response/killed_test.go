@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -307,9 +308,9 @@ func TestResumeFollowsNoLink(t *testing.T) {
 func TestKeepIsWrittenFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watch(t, Options{Keep: Raw}, androidsim.Options{Root: true})
-		asked := 0
+		var asked atomic.Int64 // a dump is watched while am writes it
 		w.phone.before = func(string) error {
-			asked++
+			asked.Add(1)
 			names, err := filepath.Glob(filepath.Join(w.responder.dir, Artifacts, "*", "*"))
 			if err != nil || len(names) != 1 {
 				t.Fatal(names, err)
@@ -324,8 +325,8 @@ func TestKeepIsWrittenFirst(t *testing.T) {
 			}
 			return nil
 		}
-		if _, err := w.responder.Collect(t.Context(), w.phone, w.facts, w.order("java", nil)); err != nil || asked < 8 {
-			t.Error(asked, err)
+		if _, err := w.responder.Collect(t.Context(), w.phone, w.facts, w.order("java", nil)); err != nil || asked.Load() < 8 {
+			t.Error(asked.Load(), err)
 		}
 	})
 }
