@@ -377,6 +377,7 @@ func TestGovernorDoesNotSwing(t *testing.T) {
 
 // A command that ends well and leaves something behind has ended well.
 func TestHostCommandLeavesSomethingBehind(t *testing.T) {
+	t.Parallel()
 	o := options(t, phone("S1", rooted(), healthy("com.shop")))
 	o.Duration = 0
 	o.Workload = HostCommand{Args: []string{"sh", "-c", "sleep 60 & echo done"}}
@@ -399,13 +400,13 @@ func TestRunWatchesSystemServer(t *testing.T) {
 
 // Random faults of all kinds on two phones, for hours: the record rebuilt of the
 // lines is the record (perform compares them), time never goes back, and nothing
-// leaks that does not. The race detector sees half of the seeds, both sorts of phones.
+// leaks that does not. The race detector sees a seed of each sort of phone.
 func TestRunTorture(t *testing.T) {
-	seeds := uint64(6)
+	seeds := []uint64{0, 1, 2, 3, 4, 5}
 	if racing {
-		seeds = 3
+		seeds = []uint64{0, 2}
 	}
-	for seed := range seeds {
+	for _, seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
 			opt := rooted()
 			if seed%3 == 2 {

@@ -97,6 +97,7 @@ func TestHostCommandFails(t *testing.T) {
 // A command that is ended takes its children with it, also those that ignore
 // the first signal.
 func TestHostCommandLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	needShell(t)
 	dir := t.TempDir()
 	alive := filepath.Join(dir, "alive")

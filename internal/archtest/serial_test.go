@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -23,11 +24,11 @@ func TestSerialPackages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := regexp.MustCompile(`(?m)^SERIAL := (.+)$`).FindSubmatch(makefile)
+	list := regexp.MustCompile(`(?m)^TEXTS := (.+)\nSERIAL := \$\(TEXTS\) (.+)$`).FindSubmatch(makefile)
 	if list == nil {
 		t.Fatal("the Makefile has no SERIAL")
 	}
-	serial := strings.Fields(string(list[1]))
+	serial := append(strings.Fields(string(list[1])), strings.Fields(string(list[2]))...)
 	tree := os.DirFS(root(t))
 	for _, p := range serial {
 		folder, _ := strings.CutSuffix(strings.TrimPrefix(p, "./"), "/...")
@@ -58,6 +59,61 @@ func TestSerialPackages(t *testing.T) {
 	if !starts(t, "a.go", []byte("package a\nfunc f() { go f() }")) || !starts(t, "a.go", []byte("package a\nfunc f() { w.Go(f) }")) || starts(t, "a.go", []byte("package a\nfunc f() { f() }")) {
 		t.Error("goroutines are not told")
 	}
+}
+
+// TestAgain: each test that asks whether the race detector is there runs a second time,
+// without it.
+func TestAgain(t *testing.T) {
+	makefile, err := os.ReadFile(filepath.Join(root(t), "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := regexp.MustCompile(`(?m)^AGAIN := \^Test\((.+)\)\$\$$`).FindSubmatch(makefile)
+	if list == nil {
+		t.Fatal("the Makefile has no AGAIN")
+	}
+	again := strings.Split(string(list[1]), "|")
+	asking := 0
+	for _, folder := range []string{"harness/monitor", "internal/analysis/heap"} {
+		for name := range asksForRaces(t, filepath.Join(root(t), filepath.FromSlash(folder))) {
+			asking++
+			if !slices.Contains(again, strings.TrimPrefix(name, "Test")) {
+				t.Errorf("%s of %s asks for the race detector: add it to AGAIN", name, folder)
+			}
+		}
+	}
+	if asking < 10 {
+		t.Errorf("%d tests ask for the race detector", asking)
+	}
+}
+
+// asksForRaces are the tests of a package that name the constant racing.
+func asksForRaces(t *testing.T, folder string) map[string]bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || !strings.HasPrefix(f.Name.Name, "Test") {
+				continue
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				if id, ok := n.(*ast.Ident); ok && id.Name == "racing" {
+					found[f.Name.Name] = true
+				}
+				return true
+			})
+		}
+	}
+	return found
 }
 
 // starts tells whether a file has a go statement, or calls a method Go as WaitGroup has.

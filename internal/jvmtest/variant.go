@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -83,9 +84,20 @@ func plans() []plan {
 // Without ProGuard the test ends as recorded.Missing says.
 func (j *JDK) Variants(tb testing.TB) []Variant {
 	tb.Helper()
+	return j.variants(tb, plans())
+}
+
+// SomeVariants is one or two of each sort of Variants, in their order.
+func (j *JDK) SomeVariants(tb testing.TB) []Variant {
+	tb.Helper()
+	some := []string{"first", "rebuilt 1", "reordered 2", "renamed 1", "renamed 3", "all 1"}
+	return j.variants(tb, slices.DeleteFunc(plans(), func(p plan) bool { return !slices.Contains(some, p.name) }))
+}
+
+func (j *JDK) variants(tb testing.TB, list []plan) []Variant {
+	tb.Helper()
 	proguard := j.shrinker(tb)
 	dir := tb.TempDir()
-	list := plans()
 	if err := j.compileTogether(tb.Context(), sources(list)); err != nil {
 		tb.Fatal(err)
 	}

@@ -2,11 +2,12 @@
 // of tests that fail, holds packages to their budgets of CPU time, and names the slowest
 // tests.
 //
-//	testrun [-budgets PAGE] [-retry LOG] [go test flags and packages]
+//	testrun [-budgets PAGE] [-seconds N] [-retry LOG] [go test flags and packages]
 //
 // CPU time is that of a test binary and its children as /proc has it, so budgets are
-// checked on Linux only; a result from the cache has none. With -retry, tests that fail
-// run once more: one that passes then is printed as FLAKY and appended to LOG.
+// checked on Linux only; a result from the cache has none. With -seconds, packages that
+// together take more than twice that fail. With -retry, tests that fail run once more: one
+// that passes then is printed as FLAKY and appended to LOG.
 package main
 
 import (
@@ -17,13 +18,17 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
 
 func main() {
-	budgets, log, args := flags(os.Args[1:])
-	ok, err := run(os.Stdout, budgets, log, args)
+	o, args, err := flags(os.Args[1:])
+	ok := false
+	if err == nil {
+		ok, err = run(os.Stdout, o, args)
+	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "testrun: %v\n", err)
 		os.Exit(2)
@@ -33,24 +38,36 @@ func main() {
 	}
 }
 
+// options are testrun's own flags.
+type options struct {
+	// budgets is a page, retry a log; empty for none.
+	budgets, retry string
+	// seconds is how long the packages may take together; 0 for any time.
+	seconds float64
+}
+
 // flags takes testrun's own flags, which come first; the rest is go test's.
-func flags(args []string) (budgets, log string, rest []string) {
+func flags(args []string) (o options, rest []string, err error) {
 	for len(args) > 1 {
 		switch args[0] {
 		case "-budgets":
-			budgets = args[1]
+			o.budgets = args[1]
 		case "-retry":
-			log = args[1]
+			o.retry = args[1]
+		case "-seconds":
+			if o.seconds, err = strconv.ParseFloat(args[1], 64); err != nil || o.seconds <= 0 {
+				return o, nil, fmt.Errorf("read -seconds %q: want a number above 0", args[1])
+			}
 		default:
-			return budgets, log, args
+			return o, args, nil
 		}
 		args = args[2:]
 	}
-	return budgets, log, args
+	return o, args, nil
 }
 
-func run(out io.Writer, page, log string, args []string) (ok bool, err error) {
-	limits, err := readBudgets(page)
+func run(out io.Writer, o options, args []string) (ok bool, err error) {
+	limits, err := readBudgets(o.budgets)
 	if err != nil {
 		return false, err
 	}
@@ -59,13 +76,23 @@ func run(out io.Writer, page, log string, args []string) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if !ok && log != "" {
-		if ok, err = retry(out, r, log, args); err != nil {
+	if !ok && o.retry != "" {
+		if ok, err = retry(out, r, o.retry, args); err != nil {
 			return false, err
 		}
 	}
 	r.summarize(out, time.Since(began))
-	return limits.check(out, cpu) && ok, nil
+	inTime := o.inTime(out, r.seconds)
+	return limits.check(out, cpu) && inTime && ok, nil
+}
+
+// inTime fails what takes more than twice its time: a machine may be slower than others.
+func (o options) inTime(out io.Writer, took float64) bool {
+	if o.seconds == 0 || took <= 2*o.seconds {
+		return true
+	}
+	fmt.Fprintf(out, "FAIL  the packages take %.0f s together, more than twice the %.0f s that they may: move tests to another layer\n", took, o.seconds)
+	return false
 }
 
 // goTest runs go test once. ok is false where it fails.
@@ -120,6 +147,8 @@ type results struct {
 	out    io.Writer
 	output map[name]*strings.Builder
 	tests  []result
+	// seconds is what the packages took, together.
+	seconds float64
 }
 
 func (r *results) read(stream io.Reader) error {
@@ -144,6 +173,7 @@ func (r *results) add(e event) {
 		text := r.output[e.name]
 		delete(r.output, e.name)
 		if e.Test == "" {
+			r.seconds += e.Elapsed
 			return
 		}
 		x := result{name: e.name, action: e.Action, seconds: e.Elapsed}

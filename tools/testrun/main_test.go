@@ -15,7 +15,7 @@ func project(t *testing.T, test string) {
 	t.Setenv("GOFLAGS", "")
 	t.Setenv("GOWORK", "off")
 	for name, text := range map[string]string{
-		"go.mod": "module github.com/leakgate/leakgate/x\n\ngo 1.26\n", "p/p_test.go": "package p\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nvar _ = os.Args\n\n" + test,
+		"go.mod": "module github.com/leakgate/leakgate/x\n\ngo 1.26\n", "p/p_test.go": "package p\n\nimport (\n\t\"os\"\n\t\"testing\"\n\t\"time\"\n)\n\nvar _, _ = os.Args, time.Now\n\n" + test,
 	} {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)
@@ -39,14 +39,14 @@ func TestRun(t *testing.T) {
 		"fails":         {"func TestA(t *testing.T) { t.Run(\"sub\", func(t *testing.T) { t.Error(\"reason\") }) }", "", false, []string{"reason", "--- FAIL: TestA/sub", "FAIL\tgithub.com/leakgate/leakgate/x/p", "1 failed"}, "FLAKY"},
 		"panics":        {"func TestA(t *testing.T) { panic(\"reason\") }", "flakes.txt", false, []string{"panic: reason"}, "FLAKY"},
 		"not built":     {"func TestA(t *testing.T) { none() }", "flakes.txt", false, []string{"undefined: none", "build failed"}, "FLAKY"},
-		"flaky":         {flaky, "flakes.txt", true, []string{"too late", "FLAKY x/p TestFlaky, first failure: p_test.go:14: too late"}, "budget"},
+		"flaky":         {flaky, "flakes.txt", true, []string{"too late", "FLAKY x/p TestFlaky, first failure: p_test.go:15: too late"}, "budget"},
 		"never retried": {flaky, "", false, []string{"too late"}, "FLAKY"},
 		"fails again":   {"func TestA(t *testing.T) { t.Error(\"reason\") }", "flakes.txt", false, []string{"reason"}, "FLAKY"},
 	} {
 		t.Run(title, func(t *testing.T) {
 			project(t, c.test)
 			var out strings.Builder
-			ok, err := run(&out, "", c.retry, []string{"-run", "^Test", "./..."})
+			ok, err := run(&out, options{retry: c.retry}, []string{"-run", "^Test", "./..."})
 			if ok != c.ok || err != nil {
 				t.Errorf("%v, %v", ok, err)
 			}
@@ -62,6 +62,24 @@ func TestRun(t *testing.T) {
 				t.Errorf("recorded: %q", log)
 			}
 		})
+	}
+}
+
+// Packages that take too long fail, and so does a flag that says nothing.
+func TestSeconds(t *testing.T) {
+	project(t, "func TestA(t *testing.T) { time.Sleep(200 * time.Millisecond) }")
+	for seconds, want := range map[string]bool{"100": true, "0.05": false} {
+		o, args, err := flags([]string{"-seconds", seconds, "-count=1", "./..."})
+		var out strings.Builder
+		ok, rerr := run(&out, o, args)
+		if err != nil || rerr != nil || ok != want || strings.Contains(out.String(), "FAIL") == want {
+			t.Errorf("-seconds %s: %v, %v, %v\n%s", seconds, ok, err, rerr, out.String())
+		}
+	}
+	for _, bad := range []string{"0", "-1", "x", ""} {
+		if _, _, err := flags([]string{"-seconds", bad, "./..."}); err == nil {
+			t.Errorf("-seconds %q is taken", bad)
+		}
 	}
 }
 
