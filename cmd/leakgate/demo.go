@@ -48,7 +48,8 @@ directory.`,
 		RunE: c.run(f.demo),
 	}
 	cmd.Flags().Var(number(&f.seed, "N", 0), "seed", "seed of the simulated memory")
-	f.runFlags.declare(cmd.Flags())
+	f.declareOutput(cmd.Flags(), "run.json")
+	f.patience = monitor.DefaultPatience
 	return cmd
 }
 
