@@ -38,8 +38,6 @@ detect:
   policy: article
   assert: live
 diagnose:
-  # Each loop of the suite ends with a mark,
-  # and a dump at each mark shows what every
   dump: at_marks
   cooldown: 1h30m
   keep: none
@@ -189,11 +187,11 @@ func TestOrigins(t *testing.T) {
 		"workload.monkey.seed":             "run.yaml:14:52",
 		"detect.assert":                    "run.yaml:24:11",
 		"app.mapping":                      "run.yaml:8:12",
-		"diagnose.keep":                    "run.yaml:30:9",
-		"diagnose.steps.native":            "run.yaml:33:7",
-		"diagnose.steps.native[1].command": "run.yaml:35:18",
+		"diagnose.keep":                    "run.yaml:28:9",
+		"diagnose.steps.native":            "run.yaml:31:7",
+		"diagnose.steps.native[1].command": "run.yaml:33:18",
 		"diagnose.steps.native[1].limit":   "default",
-		"diagnose.steps.all[0].name":       "run.yaml:37:19",
+		"diagnose.steps.all[0].name":       "run.yaml:35:19",
 	} {
 		if got := c.Origin(path).String(); got != want {
 			t.Errorf("%s comes from %s, not from %s", path, got, want)
@@ -209,8 +207,8 @@ func TestProblemOfCaller(t *testing.T) {
 	c := mustParse(t, full)
 	p := c.Problem("diagnose.steps.native", `a step is named twice`)
 	p.Suggestion = "gwp"
-	const want = `run.yaml:33:7: diagnose.steps.native: a step is named twice; did you mean gwp?
-   33 |       - { name: unreachable, command: "dumpsys meminfo --unreachable {pid}", limit: 20s }
+	const want = `run.yaml:31:7: diagnose.steps.native: a step is named twice; did you mean gwp?
+   31 |       - { name: unreachable, command: "dumpsys meminfo --unreachable {pid}", limit: 20s }
       |       ^`
 	if got := p.Error(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -156,7 +156,8 @@ func agreement(t *testing.T, s *jsonschema.Schema, name string, text []byte, get
 	_, err := Parse(name, text, getenv, choices...)
 	doc, broken := asJSON(text)
 	if broken != nil {
-		if err == nil {
+		// An anchor may contain itself below x-, where the reader takes only what is asked for.
+		if err == nil && !(strings.Contains(broken.Error(), "contains itself") && bytes.Contains(text, []byte("\nx-"))) {
 			t.Errorf("%s: accepted, but it cannot be read as JSON: %v\n%s", name, broken, text)
 		}
 		return "no YAML"

@@ -130,9 +130,13 @@ func TestSecondOpinion(t *testing.T) {
 		}
 		problems, _ := errors.AsType[Errors](err)
 		for _, p := range problems {
+			if strings.Contains(p.Message, `unknown key ""`) {
+				continue // to the library no key at all is none that is unknown
+			}
 			if strings.Contains(p.Message, "unknown key") || strings.Contains(p.Message, "is here twice") {
 				agreed["refused"]++
-				if second == nil {
+				// What stands below x- is in no form.
+				if second == nil && yaml.Unmarshal([]byte(text), new(any)) == nil {
 					t.Errorf("the library accepts what is refused with %v", p)
 				}
 			}
