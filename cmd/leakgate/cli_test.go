@@ -11,12 +11,17 @@ import (
 	"testing"
 
 	"github.com/leakgate/leakgate/internal/adbd"
+	"github.com/leakgate/leakgate/internal/harness/lease"
 )
 
-// environment is the console of a command with these variables and no input.
+// environment is the console of a command with these variables and no input, and with the
+// leases of this test program: phones of other ones have the same names.
 func environment(env map[string]string, out, errOut io.Writer) console {
 	c := console{in: strings.NewReader(""), out: out, err: errOut, getenv: func(name string) (string, bool) {
 		v, ok := env[name]
+		if !ok && name == lease.FolderVariable {
+			return os.LookupEnv(name)
+		}
 		return v, ok
 	}}
 	for name, value := range env {
