@@ -68,9 +68,9 @@ export GORACE := atexit_sleep_ms=0 $(GORACE)
 unwatched = $(foreach p,$1,-gcflags=$p=-race=false)
 
 # What the race detector has no room for: giants and ten thousand graphs in internal/analysis/heap,
-# weeks, floods and many seeds in harness/monitor. These tests ask whether it is there, so
+# weeks, floods and many seeds in harness/monitor, many runs in internal/calibrate. These tests ask whether it is there, so
 # they run again without; a test of internal/archtest holds the list.
-AGAIN := ^Test(AccumulationsByBruteForce|AccumulationsInAnyOrder|AssertLiveByRobust|CancelGivesBack|Claims|ClassTreeByBruteForce|Damage|Duplicates|DuplicatesApart|EachFault|OneSegment|Order|Peak|RandomGraphs|RunReportAndReplayAgree|RunTorture|SecondDominators|Shapes|Soak|Truncated|Week)$$
+AGAIN := ^Test(AccumulationsByBruteForce|AccumulationsInAnyOrder|AssertLiveByRobust|CancelGivesBack|Claims|ClassTreeByBruteForce|Damage|Duplicates|DuplicatesApart|EachFault|KnownRates|OneSegment|Order|Peak|RandomGraphs|RunReportAndReplayAgree|RunTorture|SecondDominators|Shapes|Smoke|Soak|Truncated|Week)$$
 
 # The linters have vetted all of it. The engine's tests take longest, so they go first,
 # beside the others. Nothing here is ever tried again: a test in a bubble that fails has
@@ -80,7 +80,7 @@ unit: $(BIN)/testrun
 	$(UNIT) -race $(call unwatched,mvdan.cc/sh/v3/... $(TEXTS) $(WATCHED_APART)) -timeout 25m ./harness/monitor $$(go list ./... | grep -vxF "$$(go list $(SERIAL) $(WATCHED_APART))")
 	$(UNIT) -race $(call unwatched,mvdan.cc/sh/v3/... $(TEXTS)) -timeout 15m $(WATCHED_APART)
 	$(UNIT) -timeout 15m $(SERIAL)
-	$(UNIT) -timeout 15m -run '$(AGAIN)' ./harness/monitor ./internal/analysis/heap
+	$(UNIT) -timeout 15m -run '$(AGAIN)' ./harness/monitor ./internal/analysis/heap ./internal/calibrate
 	cd tools && $(BIN)/testrun -vet=off -timeout 10m ./...
 
 # Tests that keep real time or meet real parts: few and short. One that fails by chance is

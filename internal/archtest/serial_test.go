@@ -72,9 +72,16 @@ func TestAgain(t *testing.T) {
 	if list == nil {
 		t.Fatal("the Makefile has no AGAIN")
 	}
+	folders := regexp.MustCompile(`(?m) -run '\$\(AGAIN\)' (.+)$`).FindSubmatch(makefile)
+	if folders == nil {
+		t.Fatal("the Makefile does not use AGAIN")
+	}
 	again := strings.Split(string(list[1]), "|")
 	asking := 0
-	for _, folder := range []string{"harness/monitor", "internal/analysis/heap"} {
+	for _, folder := range foldersThatAsk(t) {
+		if !slices.Contains(strings.Fields(string(folders[1])), "./"+folder) {
+			t.Errorf("tests of %s ask for the race detector, and do not run without it", folder)
+		}
 		for name := range asksForRaces(t, filepath.Join(root(t), filepath.FromSlash(folder))) {
 			asking++
 			if !slices.Contains(again, strings.TrimPrefix(name, "Test")) {
@@ -85,6 +92,22 @@ func TestAgain(t *testing.T) {
 	if asking < 10 {
 		t.Errorf("%d tests ask for the race detector", asking)
 	}
+}
+
+// foldersThatAsk have a file for the race detector alone.
+func foldersThatAsk(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	err := fs.WalkDir(os.DirFS(root(t)), ".", func(path string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(path, "/norace_test.go") {
+			out = append(out, strings.TrimSuffix(path, "/norace_test.go"))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 // asksForRaces are the tests of a package that name the constant racing.

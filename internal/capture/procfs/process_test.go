@@ -110,14 +110,13 @@ func TestUptime(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"766707.56 5432.10\n": 766707*time.Second + 560*time.Millisecond,
 		"0.01 0.00\n":         10 * time.Millisecond,
-		"12 3\r\n":            12 * time.Second,
-		"1.123456789 0\n":     1123456789,
+		"12.00 3.09\r\n":      12 * time.Second,
 	} {
 		if got, err := ParseUptime([]byte(text)); err != nil || got != want {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "766707.5", "x 1\n", "1.x 2\n", "-1 2\n", "99999999999 1\n", "1.0000000001 2\n", "cat: /proc/uptime: Permission denied\n"} {
+	for _, text := range []string{"", "766707.5", "x 1\n", "1.x 2\n", "-1 2\n", "99999999999 1\n", "1.123 2.00\n", "1. 2.00\n", "12 3\n", "4620900 5432.10\n", "cat: /proc/uptime: Permission denied\n"} {
 		if got, err := ParseUptime([]byte(text)); err == nil || got != 0 {
 			t.Errorf("%q: %v", text, got)
 		}

@@ -6,28 +6,16 @@ import (
 )
 
 // ParseUptime reads the first number of /proc/uptime: the time since boot,
-// suspends included (fs/proc/uptime.c takes CLOCK_BOOTTIME). The number counts
-// only if a blank follows it: alone it may be cut.
+// suspends included. It has two digits after its dot (fs/proc/uptime.c,
+// uptime_proc_show): one without is another number, or damaged, and would be a
+// jump of the clock. It counts only if a blank follows it: alone it may be cut.
 func ParseUptime(text []byte) (time.Duration, error) {
 	w, _, closed := word(text)
-	if !closed {
-		return 0, formatError("uptime", text)
-	}
 	seconds, fraction, _ := bytes.Cut(w, []byte("."))
 	s, ok := number(seconds)
-	if !ok || s > 1e9 || len(fraction) > 9 {
+	hundredths, fine := number(fraction)
+	if !closed || !ok || !fine || s > 1e9 || len(fraction) != 2 {
 		return 0, formatError("uptime", text)
 	}
-	up := time.Duration(s) * time.Second
-	if len(fraction) == 0 {
-		return up, nil
-	}
-	n, ok := number(fraction)
-	if !ok {
-		return 0, formatError("uptime", text)
-	}
-	for range 9 - len(fraction) {
-		n *= 10
-	}
-	return up + time.Duration(n), nil
+	return time.Duration(s)*time.Second + time.Duration(hundredths)*10*time.Millisecond, nil
 }
