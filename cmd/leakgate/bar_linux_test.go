@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -171,8 +170,7 @@ func TestAnalyzeShowsProgress(t *testing.T) {
 			}
 			defer in.Close()
 			screen, user := pseudoTerminal(t)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
+			ctx := minute(t)
 			cmd := program(t, ctx, nil, "analyze", "-", "--json", "--top", "1")
 			var out, errOut bytes.Buffer
 			cmd.Stdin, cmd.Stdout, cmd.Stderr = in, &out, &errOut

@@ -94,8 +94,7 @@ func TestDiagnoseInterruptedBetweenTwoLooks(t *testing.T) {
 	for name, value := range serve(t, shop("phone-a")) {
 		env = append(env, name+"="+value)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := minute(t)
 	cmd := program(t, ctx, env, "diagnose", "--process", "com.shop", "--kind", "gpu", "--for", "48h", "--out", dir)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
@@ -92,8 +91,7 @@ func lookedUp(t *testing.T, args ...string) analysis.Objects {
 // than a test that watches for races.
 func ran(t *testing.T, args ...string) (code int, out, errOut string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := minute(t)
 	cmd := program(t, ctx, nil, args...)
 	var o, e bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &o, &e

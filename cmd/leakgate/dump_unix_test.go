@@ -32,8 +32,7 @@ type job struct {
 func startJob(t *testing.T, in io.Reader, args ...string) *job {
 	t.Helper()
 	j := &job{temp: t.TempDir()}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
+	ctx := minute(t)
 	j.Cmd = program(t, ctx, []string{"TMPDIR=" + j.temp}, args...)
 	j.Stdin, j.Stdout, j.Stderr = in, &j.out, &j.errOut
 	if err := j.Start(); err != nil {
@@ -336,8 +335,7 @@ func TestAnalyzeIntoAClosedPipe(t *testing.T) {
 			r, w := pipe(t)
 			r.Close()
 			j := &job{temp: t.TempDir()}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
+			ctx := minute(t)
 			j.Cmd = program(t, ctx, []string{"TMPDIR=" + j.temp}, args...)
 			j.Stdout, j.Stderr = w, &j.errOut
 			if err := j.Start(); err != nil {
@@ -362,8 +360,7 @@ func TestAnalyzeOntoAFullDisk(t *testing.T) {
 		{"analyze"}, {"analyze", "--json"}, {"objects", "0x1"}, {"paths", "java.lang.String"}, {"paths", "java.lang.String", "--json"},
 		{"diff", other}, {"diff", other, "--json"}, {"growth", other}, {"growth", other, "--json"},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
+		ctx := minute(t)
 		path := recorded.Path(t, "hprof", "hprof-32.bin")
 		cmd := program(t, ctx, nil, append([]string{verb[0], path}, verb[1:]...)...)
 		var errOut bytes.Buffer

@@ -19,8 +19,7 @@ import (
 // started gives a demo that has its first samples.
 func started(t *testing.T, out string) (wait func() int, signal func(syscall.Signal)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
+	ctx := minute(t)
 	cmd := program(t, ctx, nil, "demo", "--out", out)
 	var text bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &text, &text
@@ -79,8 +78,7 @@ func TestCtrlCTwiceStopsNow(t *testing.T) {
 	alive := filepath.Join(dir, "alive")
 	env := []string{"ANDROID_ADB_SERVER_PORT=" + serve(t, shop("phone-a"))["ANDROID_ADB_SERVER_PORT"]}
 	config := write(t, "version: 1\napp: { package: com.shop }\nworkload:\n  command: [/bin/sh, -c, \"trap '' TERM; while :; do touch "+alive+"; sleep 0.05; done\"]\n")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := minute(t)
 	cmd := program(t, ctx, env, "run", config, "--out", filepath.Join(dir, "run"))
 	var text bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &text, &text

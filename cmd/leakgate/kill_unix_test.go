@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -43,8 +42,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 
 func killedAfter(t *testing.T, after time.Duration) {
 	out := filepath.Join(t.TempDir(), "run")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := minute(t)
 	cmd := program(t, ctx, nil, "demo", "--out", out)
 	var text bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &text, &text

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"flag"
 	"fmt"
 	"io"
@@ -15,7 +14,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/leakgate/leakgate/internal/adbd"
 )
@@ -131,8 +129,7 @@ func TestNewcomer(t *testing.T) {
 // and gives exit code and output without what differs between two machines.
 func arrive(t *testing.T, port string, noADB bool, verb string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := minute(t)
 	args := map[string][]string{
 		"watch":  {"watch", "--process", "com.shop"},
 		"run":    {"run", write(t, "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 2m\n")},

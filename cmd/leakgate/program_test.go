@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/leakgate/leakgate/internal/harness/lease"
 )
@@ -55,6 +56,18 @@ func TestMain(m *testing.M) {
 		_ = os.RemoveAll(built) // what is left below the temporary folder harms nobody
 	}
 	os.Exit(code)
+}
+
+// minute is the time of a program. It begins when the program is built, which on a busy
+// machine takes one.
+func minute(t *testing.T) context.Context {
+	t.Helper()
+	if _, err := build(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
 }
 
 // program is leakgate as a child process in an empty folder.

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"net"
 	"os"
@@ -49,8 +48,7 @@ func TestDoctorShowsProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := minute(t)
 	cmd := program(t, ctx, []string{"ADB_SERVER_SOCKET=tcp:" + silent.Addr().String()}, "doctor", "--json")
 	var out bytes.Buffer
 	cmd.Stdout = &out
@@ -70,8 +68,7 @@ func TestReplayShowsProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := minute(t)
 	cmd := program(t, ctx, nil, "replay", "-", "--json")
 	var out bytes.Buffer
 	cmd.Stdin, cmd.Stdout = in, &out

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -9,7 +8,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/leakgate/leakgate/internal/text"
 
@@ -76,8 +74,7 @@ func TestReplayExitCodes(t *testing.T) {
 
 // Ctrl-C ends a replay that waits for its input.
 func TestReplayInterrupted(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := minute(t)
 	cmd := program(t, ctx, nil, "replay", "-", "--json")
 	in, err := cmd.StdinPipe()
 	if err != nil {

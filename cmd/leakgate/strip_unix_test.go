@@ -87,8 +87,7 @@ func TestStripOntoAFullDisk(t *testing.T) {
 	path := chainFile(t, 100_000)
 	if full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0); err == nil { // Linux has it
 		defer full.Close()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
+		ctx := minute(t)
 		cmd := program(t, ctx, nil, "strip", path, "-")
 		var errOut bytes.Buffer
 		cmd.Stdout, cmd.Stderr = full, &errOut
