@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leakgate/leakgate/internal/stall"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -42,7 +43,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 
 func killedAfter(t *testing.T, after time.Duration) {
 	out := filepath.Join(t.TempDir(), "run")
-	ctx := minute(t)
+	ctx, stalls := minute(t), stall.Measure(t)
 	cmd := program(t, ctx, nil, "demo", "--out", out)
 	var text bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &text, &text
@@ -69,10 +70,10 @@ func killedAfter(t *testing.T, after time.Duration) {
 		t.Errorf("killed after %v: report: %v", lived, err)
 		return
 	}
-	checkFinished(t, out, answer, text.String())
+	checkFinished(t, out, answer, text.String(), stalls.Total())
 }
 
-func checkFinished(t *testing.T, out string, answer []byte, told string) {
+func checkFinished(t *testing.T, out string, answer []byte, told string, stalled time.Duration) {
 	var run record.Run
 	if err := json.Unmarshal(answer, &run); err != nil {
 		t.Error(err)
@@ -95,7 +96,8 @@ func checkFinished(t *testing.T, out string, answer []byte, told string) {
 		if bytes.Contains([]byte(told), []byte(p.Process+" found")) && p.PID == 0 {
 			t.Errorf("%s was found and is not in the record: %+v", p.Process, p)
 		}
-		if whole := run.Devices[0].Duration; p.Samples != written[p.Process] || p.Samples > 0 && whole-newest[p.Process] > 5*60 {
+		whole, most := run.Devices[0].Duration, 5*60+stalled.Seconds()*run.Devices[0].TimeScale
+		if p.Samples != written[p.Process] || p.Samples > 0 && whole-newest[p.Process] > most {
 			t.Errorf("%s has %d samples of %d, the last at %v s of %v s", p.Process, p.Samples, written[p.Process], newest[p.Process], whole)
 		}
 	}
