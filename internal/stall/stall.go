@@ -42,14 +42,22 @@ func (m *Meter) run(done <-chan struct{}) {
 		case <-timer.C:
 		}
 		now := time.Now()
-		if late := now.Sub(last) - every; late >= every {
-			m.total.Add(int64(late))
-		}
+		m.total.Add(int64(stalled(now.Sub(last))))
 		last = now
 	}
 }
 
-// Total returns the stalls since Measure, the one that is just over included.
+// stalled is how long a stall between two ticks may have lasted: it began at some moment of
+// the interval.
+func stalled(passed time.Duration) time.Duration {
+	if passed < 2*every {
+		return 0
+	}
+	return passed
+}
+
+// Total returns the stalls since Measure, the one that is just over included: each up to a
+// tenth of a second longer than it was.
 func (m *Meter) Total() time.Duration {
 	time.Sleep(2 * every) // for the tick that notices it
 	return time.Duration(m.total.Load())

@@ -15,3 +15,13 @@ func TestMeter(t *testing.T) {
 		}
 	})
 }
+
+func TestStalled(t *testing.T) {
+	for passed, want := range map[time.Duration]time.Duration{
+		every: 0, 2*every - 1: 0, 2 * every: 2 * every, 1600 * time.Millisecond: 1600 * time.Millisecond,
+	} {
+		if got := stalled(passed); got != want {
+			t.Errorf("%v between two ticks: a stall of %v, want %v", passed, got, want)
+		}
+	}
+}
