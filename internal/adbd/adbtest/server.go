@@ -10,6 +10,7 @@ package adbtest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -66,19 +67,25 @@ func Program(t testing.TB) string {
 // binary that is killed before its cleanups.
 func StartServer(t testing.TB) *Server {
 	t.Helper()
-	program := Program(t)
-	env := environment(t.TempDir())
+	s, err := startAnew(Program(t), environment(t.TempDir()))
+	if err != nil {
+		t.Fatalf("start the adb server: %v", err)
+	}
+	t.Cleanup(s.stop)
+	return s
+}
+
+// startAnew starts a server on one free port after another: somebody else may take it first.
+func startAnew(program string, env []string) (*Server, error) {
 	var failures []string
 	for range starts {
 		s, err := start(program, env)
 		if err == nil {
-			t.Cleanup(func() { s.stop() })
-			return s
+			return s, nil
 		}
 		failures = append(failures, err.Error())
 	}
-	t.Fatalf("start the adb server: %s", strings.Join(failures, "; "))
-	return nil
+	return nil, errors.New(strings.Join(failures, "; "))
 }
 
 // At is a server that somebody else has started and ends, at addr: HOST:PORT, or
