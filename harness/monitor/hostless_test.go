@@ -3,6 +3,7 @@ package monitor
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,10 +31,10 @@ func TestResponseTellsNoPathOfTheHost(t *testing.T) {
 			}
 			return nil
 		}, says: "make folder for artifacts: mkdir artifacts"},
-		"the folder goes while it is filled": {asked: func(artifacts, what string) error { return os.RemoveAll(artifacts) }, says: "keep meminfo.txt: rename artifacts"},
+		"the folder goes while it is filled": {asked: func(artifacts, what string) error { return moveAway(artifacts, t.TempDir()) }, says: "keep meminfo.txt: rename artifacts"},
 		"the folder goes before it is read": {told: func(artifacts string, e record.Event) error {
 			if e.Event == "diagnose" {
-				return os.RemoveAll(artifacts)
+				return moveAway(artifacts, t.TempDir())
 			}
 			return nil
 		}, says: "the dump could not be analysed: "},
@@ -79,4 +80,14 @@ func TestResponseTellsNoPathOfTheHost(t *testing.T) {
 			})
 		})
 	}
+}
+
+// moveAway renames the folder, if it exists, into another directory. A rename is atomic;
+// os.RemoveAll fails where the program creates a file in the folder meanwhile.
+func moveAway(folder, into string) error {
+	err := os.Rename(folder, filepath.Join(into, filepath.Base(folder)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
