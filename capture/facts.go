@@ -81,8 +81,8 @@ func parseScale(text string) (float64, error) {
 		return 1, nil
 	}
 	scale, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(scale > 0 && scale <= 10000) {
-		return 0, fmt.Errorf("read %s: %q is not a number from 0 to 10000", scaleProperty, text)
+	if err != nil || !(scale >= 0.0001 && scale <= 10000) {
+		return 0, fmt.Errorf("read %s: %q is not a number from 0.0001 to 10000", scaleProperty, text)
 	}
 	return scale, nil
 }

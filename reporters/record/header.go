@@ -66,9 +66,18 @@ func decodeHeader(line []byte) (Header, error) {
 	if err := k.decode("", line, reflect.ValueOf(&h).Elem()); err != nil {
 		return Header{}, err
 	}
+	for i, d := range h.Devices {
+		if !(d.TimeScale >= 1/maxTimeScale && d.TimeScale <= maxTimeScale) {
+			h.Devices[i].TimeScale = 1
+			k.add("key devices[%d].time_scale is %g, assumed 1", i, d.TimeScale)
+		}
+	}
 	h.Warnings = k.warnings()
 	return h, nil
 }
+
+// maxTimeScale is the fastest device, and 1/maxTimeScale the slowest, that capture accepts.
+const maxTimeScale = 10000.0
 
 // keys decodes JSON objects that must have exactly the keys of their structs.
 type keys struct {
@@ -129,6 +138,9 @@ func (k *keys) list(path string, raw []byte, into reflect.Value) error {
 	}
 	into.Set(reflect.MakeSlice(into.Type(), len(elements), len(elements)))
 	for i, element := range elements {
+		if d, ok := into.Index(i).Addr().Interface().(*HeaderDevice); ok {
+			d.TimeScale = 1 // as of a real phone, where nothing says otherwise
+		}
 		if err := k.decode(fmt.Sprintf("%s[%d]", path, i), element, into.Index(i)); err != nil {
 			return err
 		}
@@ -204,6 +216,7 @@ func (k *keys) members(path string, raw []byte) (members, error) {
 		return nil, fmt.Errorf("key %s: want an object, not %s", strings.TrimSuffix(path, "."), text.Head(string(raw), maxQuoted))
 	}
 	var out members
+	at := map[string]int{} // a hostile header has very many
 	for in.More() {
 		name, err := in.Token()
 		if err != nil {
@@ -213,9 +226,12 @@ func (k *keys) members(path string, raw []byte) (members, error) {
 		if err := in.Decode(&m.value); err != nil {
 			return nil, err
 		}
-		if _, twice := out.take(m.name); twice {
+		if i, twice := at[m.name]; twice {
 			k.add("key %s stands twice, the last one counts", text.Quote(path+m.name, maxQuoted))
+			out[i] = m
+			continue
 		}
+		at[m.name] = len(out)
 		out = append(out, m)
 	}
 	return out, nil

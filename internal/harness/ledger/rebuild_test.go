@@ -112,6 +112,38 @@ func TestRebuildRefuses(t *testing.T) {
 	}
 }
 
+// A device in whose time nothing can be counted counts in that of a real phone, and the run
+// says so.
+func TestTimeScaleOfTheHeader(t *testing.T) {
+	line := `{"t_s":40,"up_s":41,"device":"S1","user":0,"process":"x","pid":1,"start":2,"source":"smaps_rollup","pss_kb":5}` + "\n"
+	for scale, c := range map[string]struct {
+		want    float64
+		warning string
+	}{
+		`"time_scale":1`:      {1, ""},
+		`"time_scale":200`:    {200, ""},
+		`"time_scale":0`:      {1, "key devices[0].time_scale is 0, assumed 1"},
+		`"time_scale":-3`:     {1, "key devices[0].time_scale is -3, assumed 1"},
+		`"time_scale":5e-324`: {1, "key devices[0].time_scale is 5e-324, assumed 1"},
+		`"time_scale":1e300`:  {1, "key devices[0].time_scale is 1e+300, assumed 1"},
+		`"time_scale":null`:   {1, "key devices[0].time_scale is null, assumed 1"},
+		`"tempo":7`:           {1, "missing key devices[0].time_scale, assumed 1"},
+	} {
+		run, _, err := rebuildOf(t, []byte(strings.Replace(headerLine, `"time_scale":1`, scale, 1)+line))
+		if err != nil {
+			t.Errorf("%s: %v", scale, err)
+			continue
+		}
+		lasted := time.Duration(40 / c.want * float64(time.Second))
+		if got := run.Devices[0].TimeScale; got != c.want || run.Ended.Sub(run.Started) != lasted {
+			t.Errorf("%s: a scale of %g, %v to %v", scale, got, run.Started, run.Ended)
+		}
+		if said := strings.Join(run.Warnings, "\n"); !strings.Contains(said, c.warning) || c.warning == "" && said != "" {
+			t.Errorf("%s: %q", scale, said)
+		}
+	}
+}
+
 // Whatever the lines are, a rebuild gives an error or a run that can be written
 // and read again.
 func FuzzRebuild(f *testing.F) {
