@@ -121,6 +121,14 @@ func (l *Ledger) full(p *Part, k capture.Key) bool {
 	return true
 }
 
+// skippedWarning says how many lines had no room, "" if all had.
+func (l *Ledger) skippedWarning() string {
+	if l.skipped == 0 {
+		return ""
+	}
+	return fmt.Sprintf("more than %d processes: %d lines of the others are skipped", l.Limit, l.skipped)
+}
+
 // partOf returns the part of a line about a process, or an error if no run has it.
 func (l *Ledger) partOf(device, process string) (*Part, error) {
 	p := l.byDevice[device]
@@ -134,6 +142,9 @@ func (l *Ledger) partOf(device, process string) (*Part, error) {
 }
 
 const (
+	// MaxProcesses bounds the processes of recordings that are read together; each takes
+	// memory until the end.
+	MaxProcesses = 10_000
 	// MaxName bounds the name of a process in bytes; Android has at most 255 characters.
 	MaxName = 1024
 	// MaxSeconds bounds the times of a line: the seconds of this century since 1970.
@@ -200,8 +211,10 @@ func (l *Ledger) Run() record.Run {
 	}
 	r.Interrupted = r.Stopped == record.StoppedInterrupted || r.Stopped == record.StoppedKilled
 	r.Warnings = append(append(r.Warnings, l.headerWarnings()...), l.unseen(plan.Processes)...)
-	if text := l.damage.summary(); text != "" {
-		r.Warnings = append(r.Warnings, text)
+	for _, text := range []string{l.damage.summary(), l.skippedWarning()} {
+		if text != "" {
+			r.Warnings = append(r.Warnings, text)
+		}
 	}
 	r.ExitCode = ExitCode(r, plan.Assert, plan.Strict)
 	return r

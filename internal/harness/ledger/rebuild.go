@@ -38,7 +38,12 @@ func Rebuild(dir string) (record.Run, []error, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w, or judge the run with `leakgate replay --policy robust`", headerError(h, err))
 		}
-		return New(h, policy)
+		l, err := New(h, policy)
+		if err != nil {
+			return nil, err
+		}
+		l.Limit = MaxProcesses
+		return l, nil
 	})
 	if err != nil {
 		return record.Run{}, nil, fmt.Errorf("read run in %s: %w", dir, err)
@@ -75,8 +80,8 @@ func Read(in io.Reader, begin func(record.Header) (*Ledger, error)) (*Ledger, []
 		warnings = append(warnings, errors.New(text))
 	}
 	warnings = append(append(warnings, l.damage.warnings()...), truncated...)
-	if l.skipped > 0 {
-		warnings = append(warnings, fmt.Errorf("more than %d processes: %d lines of the others are skipped", l.Limit, l.skipped))
+	if text := l.skippedWarning(); text != "" {
+		warnings = append(warnings, errors.New(text))
 	}
 	return l, warnings, nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -141,6 +142,22 @@ func TestTimeScaleOfTheHeader(t *testing.T) {
 		if said := strings.Join(run.Warnings, "\n"); !strings.Contains(said, c.warning) || c.warning == "" && said != "" {
 			t.Errorf("%s: %q", scale, said)
 		}
+	}
+}
+
+// Each process takes memory until the end, and a file may name one in each line.
+func TestRebuildBoundsProcesses(t *testing.T) {
+	text := []byte(headerLine)
+	for i := range MaxProcesses + 30 {
+		text = fmt.Appendf(text, `{"t_s":1,"up_s":2,"device":"S1","process":"p%d","source":"smaps","pss_kb":5}`+"\n", i)
+	}
+	run, warnings, err := rebuildOf(t, text)
+	if err != nil || len(run.Processes) != MaxProcesses {
+		t.Fatalf("%d processes, %v", len(run.Processes), err)
+	}
+	want := "more than 10000 processes: 30 lines of the others are skipped"
+	if len(warnings) != 1 || warnings[0].Error() != want || !slices.Contains(run.Warnings, want) {
+		t.Errorf("%q, and in run.json %q", warnings, run.Warnings)
 	}
 }
 

@@ -30,10 +30,6 @@ type Options struct {
 	Progress func(file string, share float64)
 }
 
-// maxProcesses bounds the processes of all recordings together; each of them takes
-// memory until the end.
-const maxProcesses = 10_000
-
 // Run judges recordings: tables, samples.ndjson, or run directories. All of their
 // processes are judged together, as those of one gate. An error is a recording
 // that cannot be read or holds nothing to judge, or the end of ctx.
@@ -42,7 +38,7 @@ func Run(ctx context.Context, files []string, o Options) (record.Replay, error) 
 		return record.Replay{}, err
 	}
 	var base *recording
-	left := maxProcesses
+	left := ledger.MaxProcesses
 	if o.Base != "" {
 		var err error
 		if base, err = read(ctx, o.Base, o.unexplained(), left); err != nil {

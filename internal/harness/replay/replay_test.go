@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/harness/ledger"
 	"github.com/leakgate/leakgate/internal/recorded"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -340,24 +341,24 @@ func TestPolicyOfTheRun(t *testing.T) {
 func TestBounds(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("t_s,process,pss_kb\n")
-	for i := range maxProcesses + 30 {
+	for i := range ledger.MaxProcesses + 30 {
 		fmt.Fprintf(&b, "1,p%d,5\n2,p0,x\n", i)
 	}
 	r := mustSay(t, b.String(), article)
-	if len(r.Processes) != maxProcesses || len(r.Warnings) != maxDoubts+1 || !strings.HasSuffix(r.Warnings[maxDoubts], ": 10 more rows are left out, in whole or in part") {
+	if len(r.Processes) != ledger.MaxProcesses || len(r.Warnings) != maxDoubts+1 || !strings.HasSuffix(r.Warnings[maxDoubts], ": 10 more rows are left out, in whole or in part") {
 		t.Errorf("%d processes, %d warnings %q", len(r.Processes), len(r.Warnings), r.Warnings[len(r.Warnings)-1])
 	}
 	p := r.Processes[0]
-	if ours := onlyOurs(p.Warnings); len(ours) != maxDoubts || !slices.Contains(p.Warnings, fmt.Sprintf("%d more rows are left out, in whole or in part", maxProcesses+30-maxDoubts)) {
+	if ours := onlyOurs(p.Warnings); len(ours) != maxDoubts || !slices.Contains(p.Warnings, fmt.Sprintf("%d more rows are left out, in whole or in part", ledger.MaxProcesses+30-maxDoubts)) {
 		t.Errorf("%d warnings", len(ours))
 	}
 	b.Reset()
 	b.WriteString(lineHeader)
-	for i := range maxProcesses + 30 {
+	for i := range ledger.MaxProcesses + 30 {
 		fmt.Fprintf(&b, `{"t_s":1,"up_s":2,"device":"S1","process":"p%d","source":"smaps","pss_kb":5}`+"\n", i)
 	}
-	want := fmt.Sprintf("-: more than %d processes: 30 lines of the others are skipped", maxProcesses)
-	if r := mustSay(t, b.String(), article); len(r.Processes) != maxProcesses || len(r.Warnings) != 1 || r.Warnings[0] != want {
+	want := fmt.Sprintf("-: more than %d processes: 30 lines of the others are skipped", ledger.MaxProcesses)
+	if r := mustSay(t, b.String(), article); len(r.Processes) != ledger.MaxProcesses || len(r.Warnings) != 1 || r.Warnings[0] != want {
 		t.Errorf("a run: %d processes, %q", len(r.Processes), r.Warnings)
 	}
 }

@@ -204,7 +204,7 @@ func (t *tableReader) full() bool {
 	if len(t.out.subjects) < t.limit && len(t.families) <= t.limit {
 		return false
 	}
-	t.doubts.add(t.line, "more than %d processes; the row is left out", maxProcesses)
+	t.doubts.add(t.line, "more than %d processes; the row is left out", ledger.MaxProcesses)
 	return true
 }
 
