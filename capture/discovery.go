@@ -22,7 +22,7 @@ const systemServer = "system_server"
 
 // Found is what one look over a device's processes gave.
 type Found struct {
-	// Processes that a pattern chooses, by user and name, then pid.
+	// Processes that a pattern chooses, by user and name: of two the older one.
 	Processes []Process
 	// SystemServer is the pid of system_server, 0 where it was not seen.
 	SystemServer int

@@ -65,16 +65,9 @@ func TestLocalFindProcesses(t *testing.T) {
 	}
 	for i, cmd := range []*exec.Cmd{main, push} {
 		p := got[i]
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", cmd.Process.Pid))
-		if err != nil {
-			t.Fatal(err)
-		}
-		stat, err := procfs.ParseStat(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if p.PID != cmd.Process.Pid || p.Start != uint64(stat.StartTicks.N) || p.UID != os.Getuid() {
-			t.Errorf("found %+v, want pid %d, start %d", p, cmd.Process.Pid, stat.StartTicks.N)
+		start := startOf(t, cmd.Process.Pid)
+		if p.PID != cmd.Process.Pid || p.Start != start || p.UID != os.Getuid() {
+			t.Errorf("found %+v, want pid %d, start %d", p, cmd.Process.Pid, start)
 		}
 	}
 }

@@ -683,7 +683,8 @@ func TestResponseAtTheEnd(t *testing.T) {
 		stop     bool
 		want     map[string]string
 	}{
-		"healthy":                  {response.AtEnd, 5 * time.Minute, false, map[string]string{"com.shop": "end", "com.shop:push": "end"}},
+		// Suspicion comes with the sample at 5 min.
+		"healthy":                  {response.AtEnd, 4*time.Minute + 45*time.Second, false, map[string]string{"com.shop": "end", "com.shop:push": "end"}},
 		"suspected":                {response.OnLeak, 12 * time.Minute, false, map[string]string{"com.shop": "suspicious final"}},
 		"suspected, with dumps":    {response.AtEnd, 12 * time.Minute, false, map[string]string{"com.shop": "suspicious final", "com.shop:push": "end"}},
 		"diagnosed, and suspected": {response.OnLeak, 30 * time.Minute, false, map[string]string{"com.shop": "suspicious leak"}},
