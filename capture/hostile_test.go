@@ -93,7 +93,7 @@ func findNames(t *testing.T, tr *shelltest.Trap, pids map[string]int) {
 	for name, pid := range pids {
 		seen := slices.ContainsFunc(found.Processes, func(p Process) bool {
 			// Of two the older one is found, such as the child of another test run.
-			return p.Name == name && (p.PID == pid || p.Start <= startOf(t, pid))
+			return p.Name == name && (p.PID == pid || p.Start <= startOf(t, pid) && p.Start == startOf(t, p.PID))
 		})
 		if seen != validName([]byte(name)) {
 			t.Errorf("%q found: %v", name, seen)

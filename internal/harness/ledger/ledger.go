@@ -121,14 +121,6 @@ func (l *Ledger) full(p *Part, k capture.Key) bool {
 	return true
 }
 
-// skippedWarning says how many lines had no room, "" if all had.
-func (l *Ledger) skippedWarning() string {
-	if l.skipped == 0 {
-		return ""
-	}
-	return fmt.Sprintf("more than %d processes: %d lines of the others are skipped", l.Limit, l.skipped)
-}
-
 // partOf returns the part of a line about a process, or an error if no run has it.
 func (l *Ledger) partOf(device, process string) (*Part, error) {
 	p := l.byDevice[device]
@@ -211,10 +203,8 @@ func (l *Ledger) Run() record.Run {
 	}
 	r.Interrupted = r.Stopped == record.StoppedInterrupted || r.Stopped == record.StoppedKilled
 	r.Warnings = append(append(r.Warnings, l.headerWarnings()...), l.unseen(plan.Processes)...)
-	for _, text := range []string{l.damage.summary(), l.skippedWarning()} {
-		if text != "" {
-			r.Warnings = append(r.Warnings, text)
-		}
+	if text := l.damage.summary(); text != "" {
+		r.Warnings = append(r.Warnings, text)
 	}
 	r.ExitCode = ExitCode(r, plan.Assert, plan.Strict)
 	return r
