@@ -40,7 +40,7 @@ func TestRunOnADiskThatFills(t *testing.T) {
 		o := options(t, phone("S1", rooted(), healthy("com.shop"), healthy("com.shop:push")))
 		o.Dir, o.Duration = filepath.Join(disk, "run"), 200*time.Hour
 		go func() {
-			time.Sleep(10 * time.Minute)
+			time.Sleep(10*time.Minute + betweenSamples)
 			fill(t, disk)
 		}()
 		began := time.Now()

@@ -91,6 +91,11 @@ func phone(serial string, o androidsim.Options, specs ...androidsim.ProcessSpec)
 	return &simulated{Phone: androidsim.New(o)}
 }
 
+// betweenSamples is added to every time at which a test changes something, so that the
+// change never falls on the instant of a sample: which of the two would come first is not
+// defined, even in virtual time.
+const betweenSamples = 5 * time.Second
+
 func rooted() androidsim.Options {
 	return androidsim.Options{Root: true, Seed: 7, BuildType: "userdebug"}
 }
@@ -485,7 +490,7 @@ func TestRunDeviceGoneAndBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
 		go func() {
-			time.Sleep(10 * time.Minute)
+			time.Sleep(10*time.Minute + betweenSamples)
 			p.unplug(true)
 			time.Sleep(50 * time.Second)
 			p.unplug(false)
@@ -506,7 +511,7 @@ func TestRunDeviceLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := phone("S1", rooted(), healthy("com.shop")), phone("S2", rooted(), healthy("com.shop"))
 		go func() {
-			time.Sleep(10 * time.Minute)
+			time.Sleep(10*time.Minute + betweenSamples)
 			a.unplug(true)
 		}()
 		o := options(t, a, b)
@@ -529,7 +534,7 @@ func TestRunReboot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
 		go func() {
-			time.Sleep(10 * time.Minute)
+			time.Sleep(10*time.Minute + betweenSamples)
 			p.Reboot()
 		}()
 		o := options(t, p)
@@ -554,7 +559,7 @@ func TestRunInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
-			time.Sleep(3 * time.Minute)
+			time.Sleep(3*time.Minute + betweenSamples)
 			cancel()
 		}()
 		r := perform(t, ctx, options(t, phone("S1", rooted(), healthy("com.shop"))))

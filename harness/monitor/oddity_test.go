@@ -120,7 +120,7 @@ func TestRunUnseenToTheEnd(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
 		o := options(t, p)
 		go func() {
-			time.Sleep(time.Hour)
+			time.Sleep(time.Hour + betweenSamples)
 			for _, name := range []string{"smaps_rollup", "smaps", "status"} {
 				p.BreakFile("/proc/*/"+name, androidsim.FileEmpty)
 			}
@@ -303,7 +303,7 @@ func TestRunLateHostAndReboot(t *testing.T) {
 		o := options(t, p)
 		o.Devices[0].Facts.TimeScale = 1
 		go func() {
-			time.Sleep(30 * time.Minute)
+			time.Sleep(30*time.Minute + betweenSamples)
 			p.Reboot()
 		}()
 		r := perform(t, t.Context(), o)

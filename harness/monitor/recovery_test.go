@@ -90,7 +90,7 @@ func TestRunOneOfThreeAway(t *testing.T) {
 			phone("S1", rooted(), healthy("com.shop")), phone("S2", rooted(), healthy("com.shop")), phone("S3", rooted(), healthy("com.shop")),
 		}
 		go func() {
-			time.Sleep(10 * time.Minute)
+			time.Sleep(10*time.Minute + betweenSamples)
 			phones[1].unplug(true)
 			time.Sleep(3 * time.Minute)
 			phones[1].unplug(false)
@@ -157,7 +157,7 @@ func TestRunLosesADeviceAfterItsPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := phone("S1", rooted(), healthy("com.shop"))
 		go func() {
-			time.Sleep(10 * time.Minute)
+			time.Sleep(10*time.Minute + betweenSamples)
 			p.unplug(true)
 		}()
 		o := options(t, p)
@@ -181,10 +181,10 @@ func TestRunRebootWithALaterClock(t *testing.T) {
 		opt.Uptime = time.Minute
 		p := phone("S1", opt, healthy("com.shop"))
 		go func() {
-			time.Sleep(3 * time.Minute)
+			time.Sleep(3*time.Minute + betweenSamples)
 			p.unplug(true)
 			p.Reboot()
-			time.Sleep(4*time.Minute + 30*time.Second)
+			time.Sleep(4*time.Minute + 20*time.Second)
 			p.unplug(false)
 		}()
 		o := options(t, p)

@@ -488,7 +488,7 @@ func TestResponseByTheRobustPolicy(t *testing.T) {
 		o.Policy = detector.RobustPolicy()
 		o.Policy.Cooldown = 2 * time.Hour
 		o.Duration = 5 * time.Hour
-		restarts := []time.Duration{80 * time.Minute, 200 * time.Minute}
+		restarts := []time.Duration{80*time.Minute + betweenSamples, 200*time.Minute + betweenSamples}
 		go func() {
 			began := time.Now()
 			for _, at := range restarts {
