@@ -37,11 +37,11 @@ const (
 
 func openInbox(run string) (*inbox, error) {
 	dir := filepath.Join(run, inboxName)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create inbox: %w", err)
 	}
 	b := &inbox{dir}
-	if err := os.WriteFile(filepath.Join(dir, "reserve"), make([]byte, reserveBytes), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "reserve"), make([]byte, reserveBytes), 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("reserve %d MB for the end of the run: %w", reserveBytes>>20, err), b.close())
 	}
 	return b, nil

@@ -49,7 +49,7 @@ type Stage struct {
 const maxWorkloadLog = 32 << 20
 
 func (m *run) stage() (Stage, error) {
-	f, err := os.OpenFile(filepath.Join(m.Dir, "workload.log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644)
+	f, err := os.OpenFile(filepath.Join(m.Dir, "workload.log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		// Its path on the host is not for the record.
 		if p, ok := errors.AsType[*fs.PathError](err); ok {

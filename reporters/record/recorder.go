@@ -31,7 +31,7 @@ const SamplesName = "samples.ndjson"
 // samples.ndjson, which comes into being with its first line. A directory that
 // already holds a run is refused: nothing is ever overwritten.
 func CreateRecorder(dir string, h Header) (*Recorder, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create run directory: %w", err)
 	}
 	path := filepath.Join(dir, SamplesName)

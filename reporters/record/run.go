@@ -286,7 +286,7 @@ func WriteWhole(path string, content []byte) (err error) {
 		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
 	}
 	// CreateTemp makes 0600; a run directory is read by other CI steps.
-	if err = os.Chmod(f.Name(), 0o644); err != nil {
+	if err = os.Chmod(f.Name(), 0o600); err != nil {
 		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
 	}
 	if err = os.Rename(f.Name(), path); err != nil {

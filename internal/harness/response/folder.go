@@ -39,7 +39,7 @@ func (r *Responder) newFolder(o Order) (folder, error) {
 		process = fmt.Sprintf("%s-user%d", process, o.Process.User)
 	}
 	name := path.Join(Artifacts, process, time.Now().UTC().Format("20060102T150405Z")+"-"+safe(word))
-	if err := os.MkdirAll(filepath.Join(r.dir, filepath.FromSlash(path.Dir(name))), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(r.dir, filepath.FromSlash(path.Dir(name))), 0o700); err != nil {
 		return folder{}, fmt.Errorf("make folder for artifacts: %w", err)
 	}
 	for n := 1; ; n++ {
@@ -48,7 +48,7 @@ func (r *Responder) newFolder(o Order) (folder, error) {
 			f.name = fmt.Sprintf("%s-%d", name, n)
 		}
 		f.path = filepath.Join(r.dir, filepath.FromSlash(f.name))
-		err := os.Mkdir(f.path, 0o755)
+		err := os.Mkdir(f.path, 0o700)
 		if err == nil {
 			return f, nil
 		}
@@ -135,7 +135,7 @@ func (f folder) open(steps []diagnose.Outcome) error {
 		if s.File == "" || s.Step == heapStep {
 			continue
 		}
-		if err := os.Chmod(f.in(s.File), 0o644); err != nil {
+		if err := os.Chmod(f.in(s.File), 0o600); err != nil {
 			return fmt.Errorf("open artifact: %w", err)
 		}
 	}
