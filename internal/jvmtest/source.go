@@ -19,6 +19,10 @@ const (
 	ShopMain   = "com.example.shop.Leaks"
 	SteadyMain = "com.example.steady.Steady"
 	MallMain   = "com.example.mall.Mall"
+	// TwinsMain takes a seed.
+	TwinsMain = "com.example.twins.Twins"
+	// GalleryMain takes the name of one shape.
+	GalleryMain = "com.example.gallery.Gallery"
 )
 
 // Shop has the leaks of ShopLeaks, each for itself, and the program without any.
@@ -26,6 +30,20 @@ func Shop() Source { return read("Console.java", "Leaks.java", "Steady.java") }
 
 // Mall has the leaks of MallLeaks, all at once.
 func Mall() Source { return read("Console.java", "Mall.java") }
+
+// Twins has objects to which several ways of one length lead, of TwinClasses.
+func Twins() Source { return read("Console.java", "Twins.java") }
+
+// TwinClasses are the classes of those objects.
+func TwinClasses() (classes []string) {
+	for _, name := range []string{"Cart", "Photo", "Order", "Price", "Help", "Wish"} {
+		classes = append(classes, "com.example.twins.Twins$"+name+"Screen")
+	}
+	return classes
+}
+
+// Gallery has the shapes of GalleryLeaks, and programs that do not leak.
+func Gallery() Source { return read("Console.java", "Gallery.java") }
 
 func read(names ...string) Source {
 	s := Source{}
