@@ -19,7 +19,8 @@ type Finalizers struct {
 	// that. Many mean that the finalizer thread is behind.
 	Pending int64 `json:"pending"`
 	Queued  int64 `json:"queued"`
-	// PendingBytes is what the pending ones have themselves, Java and native.
+	// PendingBytes is what they have, Java and native, with all that only they hold; that of a
+	// class is what its objects have themselves.
 	PendingBytes int64 `json:"pending_bytes"`
 	// Classes has those with most pending objects first.
 	Classes  []FinalizerClass `json:"classes"`
@@ -119,6 +120,7 @@ func (t *finalizersTopic) finish(p *plan) {
 	slices.SortFunc(t.Classes, func(a, b FinalizerClass) int {
 		return cmp.Or(cmp.Compare(b.Pending, a.Pending), cmp.Compare(b.Registered, a.Registered), cmp.Compare(a.Class, b.Class))
 	})
+	t.PendingBytes = max(t.PendingBytes, p.graph.WaitingForFinalizer().Bytes)
 	t.Classes, t.LeftOut = cut(t.Classes, p.options.Top)
 	t.classes = nil
 }

@@ -52,7 +52,7 @@ func (i *Inspector) listed(list heap.Object) (elements []element, known bool) {
 // inspectObjectAnimator is Shark's OBJECT_ANIMATOR.
 func (i *Inspector) inspectObjectAnimator(o heap.Object, r *report) {
 	if name, ok := i.textOrNull(o, animatorPropertyName); ok {
-		r.label("mPropertyName = %s", name)
+		r.label("mPropertyName = %s", i.hide.identifier(name))
 	}
 	i.inspectProperty(o, r)
 	for _, f := range []field{animatorInitialized, animatorStarted, animatorRunning, animatorEndRequested} {
@@ -83,7 +83,7 @@ func (i *Inspector) inspectProperty(o heap.Object, r *report) {
 		return
 	}
 	if name, ok := i.textOrNull(property, propertyName); ok {
-		r.label("mProperty.mName = %s", name)
+		r.label("mProperty.mName = %s", i.hide.identifier(name))
 	}
 	class := "null"
 	if of, ok := i.ref(property, propertyType); ok && i.graph.IsClass(of) {

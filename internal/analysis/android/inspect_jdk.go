@@ -66,10 +66,10 @@ func (i *Inspector) inspectWatch(w watch, r *report) {
 	if description == "" {
 		r.leaking("ObjectWatcher was watching this")
 	} else {
-		r.leaking("ObjectWatcher was watching this because %s", description)
+		r.leaking("ObjectWatcher was watching this because %s", i.hide.reason(description))
 	}
 	if text, ok := i.textOf(w.reference, key); ok {
-		r.label("key = %s", text)
+		r.label("key = %s", i.hide.watchKey(text))
 	}
 	if !i.knowsUptime {
 		return
@@ -109,9 +109,29 @@ func (i *Inspector) inspectThread(o heap.Object, r *report) {
 		return
 	}
 	if name, ok := i.textOrNull(o, threadName); ok {
-		r.label("Thread name: '%s'", name)
+		r.label("Thread name: '%s'", i.hide.Thread(name))
 	}
 }
+
+// inspectThreadLocal names the thread local variable whose value an entry holds, by the
+// static field that has it.
+func (i *Inspector) inspectThreadLocal(o heap.Object, r *report) {
+	if i.outbound == nil {
+		return
+	}
+	places := i.outbound.Places(o)
+	for f := i.outbound.Of(o); f.Next(); {
+		if places[f.Place].Name != "referent" {
+			continue
+		}
+		for _, s := range i.graph.StaticsTo(f.To, mostThreadLocals) {
+			r.label("value of ThreadLocal %s.%s", simple(s.Class), s.Name)
+		}
+	}
+}
+
+// mostThreadLocals bounds the static fields that are named.
+const mostThreadLocals = 3
 
 // inspectMainThread is Shark's MAIN_THREAD: Android's never ends.
 func (i *Inspector) inspectMainThread(o heap.Object, r *report) {

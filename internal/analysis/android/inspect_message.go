@@ -25,7 +25,7 @@ func (i *Inspector) inspectQueue(o heap.Object, r *report) {
 		at = next
 	}
 	if name, ok := i.textOrNull(at, threadName); ok {
-		r.label(`HandlerThread: "%s"`, name)
+		r.label(`HandlerThread: "%s"`, i.hide.Thread(name))
 	}
 }
 

@@ -53,6 +53,7 @@ var rules = []rule{
 	{class: "android.animation.ObjectAnimator", inspect: (*Inspector).inspectObjectAnimator},
 	{class: "androidx.lifecycle.LifecycleRegistry", inspect: (*Inspector).inspectRegistry},
 	{class: "android.os.Binder", inspect: (*Inspector).inspectBinder, later: true},
+	{class: "java.lang.ThreadLocal$ThreadLocalMap$Entry", inspect: (*Inspector).inspectThreadLocal, jvm: true, later: true},
 	{class: "androidx.lifecycle.ViewModel", inspect: (*Inspector).inspectViewModel, leaks: (*Inspector).viewModelLeaks, later: true},
 }
 
@@ -102,6 +103,8 @@ type classFacts struct {
 	kin   kin
 	// rules are bits, leaking those of them that tell leaking objects.
 	rules, leaking uint64
+	// judged tells that there are rules for the class itself, once that is known.
+	judgedKnown, judged bool
 }
 
 // facts gives those of an object's class.

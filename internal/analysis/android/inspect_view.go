@@ -166,7 +166,7 @@ func (i *Inspector) inspectViewRoot(o heap.Object, r *report) {
 	if null, known := i.isNull(attributes, attributesTitle); known && null {
 		r.label("mWindowAttributes.mTitle is null")
 	} else if title, ok := i.textOf(attributes, attributesTitle); ok {
-		r.label(`mWindowAttributes.mTitle = "%s"`, title)
+		r.label(`mWindowAttributes.mTitle = "%s"`, i.hide.component(title))
 	}
 	// AOSP WindowManager.LayoutParams.TYPE_TOAST.
 	const toast = 2005

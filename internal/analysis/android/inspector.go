@@ -21,6 +21,8 @@ type InspectorOptions struct {
 	// ThreadNames, where it is there, are what is known already: then a JVM's dump is not
 	// read for them.
 	ThreadNames map[heap.Object]string
+	// Hide keeps texts of the app out of what is said; nil shows them.
+	Hide *Hider
 }
 
 // Inspector says of single objects whether they are needed, as LeakCanary's Shark 3
@@ -81,6 +83,7 @@ type Inspector struct {
 	resources  *resourceNames
 	// names are those of threads that are known already.
 	names map[heap.Object]string
+	hide  *Hider
 	// placed are the threads that have a place of their own, nil until somebody asks.
 	placed map[heap.Object]string
 	// numbers are the fields that Number was asked for.
@@ -92,7 +95,7 @@ type Inspector struct {
 // of memory. Close must be called on it before the graph is closed.
 func NewInspector(ctx context.Context, g *heap.Graph, o InspectorOptions) (*Inspector, error) {
 	i := &Inspector{
-		graph: g, rules: rules, outbound: o.Outbound, old: o.Shark214, names: o.ThreadNames, layout: newLayout(g), classes: make([]classFacts, g.ClassCount()),
+		graph: g, rules: rules, outbound: o.Outbound, old: o.Shark214, names: o.ThreadNames, hide: o.Hide, layout: newLayout(g), classes: make([]classFacts, g.ClassCount()),
 		watches: map[heap.Object][]watch{}, components: map[heap.Object]heap.Object{},
 	}
 	i.android = runtime(g) == RuntimeAndroid || g.HasClass("android.os.Build")
@@ -131,6 +134,22 @@ func (i *Inspector) Inspect(o heap.Object) trace.Inspection {
 		}
 	}
 	return r.Inspection
+}
+
+// Plain tells that no rule says whether an object should still be there: those for all
+// classes only add labels.
+func (i *Inspector) Plain(o heap.Object) bool {
+	if i.graph.IsClass(o) || len(i.watches[o]) > 0 {
+		return false
+	}
+	f := i.facts(o)
+	if !f.judgedKnown {
+		f.judgedKnown = true
+		for n := range i.rules {
+			f.judged = f.judged || f.rules&(1<<n) != 0 && i.rules[n].class != ""
+		}
+	}
+	return !f.judged
 }
 
 // report collects what is said of one object.

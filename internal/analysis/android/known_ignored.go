@@ -1,12 +1,31 @@
 package android
 
-import "github.com/leakgate/leakgate/internal/analysis/trace"
+import (
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/analysis/trace"
+)
 
 const (
 	jdkFile     = "LeakCanary JdkReferenceMatchers.kt "
 	referenceOf = "A reference object does not keep what it refers to."
 	linkOf      = "The link of a list that runs through all such objects does not tell who needs them."
 )
+
+// MainThread is the name of the thread in which a program begins.
+const MainThread = mainThread
+
+// OfTools tells whether a pattern is of what must never be followed: references that keep
+// nothing, and what LeakCanary and the finalizer watchdog hold.
+func OfTools(p trace.Pattern) bool {
+	switch p.Kind {
+	case trace.JavaLocal:
+		return p.Name == watchdogThread || p.Name == leakCanaryThread
+	case trace.InstanceField:
+		return p.Name == "referent" || strings.HasPrefix(p.Class, "leakcanary.")
+	}
+	return false
+}
 
 // ignoredByJDK are the references that never tell who holds an object, on a JVM and on
 // Android.

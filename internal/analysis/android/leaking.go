@@ -35,6 +35,9 @@ func (i *Inspector) Leaking(ctx context.Context) ([]heap.Object, error) {
 	return slices.Compact(list), ctx.Err()
 }
 
+// Watches tells whether LeakCanary watched any object.
+func (i *Inspector) Watches() bool { return len(i.watches) > 0 }
+
 // Watched gives the objects that LeakCanary waited for in vain (Shark,
 // KeyedWeakReferenceFinder), in the order of their numbers.
 func (i *Inspector) Watched() []heap.Object {

@@ -14,6 +14,8 @@ const (
 	KindInstance = "instance_field"
 	KindEntry    = "array_entry"
 	KindLocal    = "local"
+	// KindFinalizer is of objects that wait for their finalizer.
+	KindFinalizer = "finalizer"
 )
 
 var kinds = map[trace.EdgeKind]string{

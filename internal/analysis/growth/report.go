@@ -3,6 +3,9 @@ package growth
 import (
 	"cmp"
 	"slices"
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
 // Place is a place that holds what grows: the objects that one path leads to.
@@ -10,6 +13,9 @@ type Place struct {
 	// Path goes from the GC root to the place, which is the last step; it is empty where
 	// what grows are GC roots.
 	Path []Step `json:"path"`
+	// Key is the same from build to build: of the references on the path, without what
+	// compilers and runtimes number in their names.
+	Key string `json:"key"`
 	// GrowthBytes is how much more memory it is in the last dump than in the first, at
 	// least: the larger of two lower bounds. What the place retains lacks what something
 	// else holds, too; what its children retain lacks what only several of them hold together.
@@ -24,6 +30,14 @@ type Place struct {
 	// PerLoop how many for each repetition.
 	Delta   int64   `json:"objects_delta"`
 	PerLoop float64 `json:"objects_per_loop"`
+	// Increments are how many objects more its children are in each dump than in the one
+	// before; Slowing tells that the last is clearly less than the first: something fills.
+	Increments []int64 `json:"increments"`
+	Slowing    bool    `json:"slowing,omitempty"`
+	// Larger tells that the objects of the place become larger, and not more; Stepwise that
+	// they do not in every dump, as a buffer that doubles.
+	Larger   bool `json:"larger,omitempty"`
+	Stepwise bool `json:"stepwise,omitempty"`
 	// Children are what grows, what retains most of it first; LeftOut is how many there
 	// are besides.
 	Children []Child `json:"children"`
@@ -78,7 +92,7 @@ func (s *Series) Places(top int) (list []Place, found int) {
 	r.findGrown()
 	var nodes []uint32
 	for n, told := range r.reported() {
-		if told {
+		if told || r.large(uint32(n)) {
 			nodes = append(nodes, uint32(n))
 		}
 	}
@@ -120,6 +134,9 @@ func (r *reading) findGrown() {
 
 // growth is GrowthBytes, more is Delta.
 func (r *reading) growth(n uint32) (sum int64) {
+	if r.large(n) {
+		return rise(r.own, n)
+	}
 	for _, c := range r.grown[n] {
 		sum += rise(r.bytes, c)
 	}
@@ -139,9 +156,71 @@ func (r *reading) place(n uint32) Place {
 		p.Path = append(p.Path, r.step(at))
 	}
 	slices.Reverse(p.Path)
+	p.Key = KeyOf(p.Path)
 	p.PerLoop = float64(p.Delta) / float64(r.loops)
 	p.Children, p.LeftOut = r.children(n, 1, mostChildren)
+	if p.Larger = r.large(n); p.Larger {
+		p.Stepwise = r.stepwise(n)
+	} else {
+		p.Increments = r.increments(n)
+		p.Slowing = slowing(p.Increments)
+	}
 	return p
+}
+
+// KeyOf is the key of a place, by the way to it.
+func KeyOf(path []Step) string {
+	var text strings.Builder
+	for _, s := range path {
+		if s.Owner == "" {
+			text.WriteString(s.Name + " " + trace.StableClass(s.Class) + "\n")
+			continue
+		}
+		text.WriteString(trace.StableReference(s.Owner, s.Name) + "\n")
+	}
+	return trace.KeyOf("grows\n" + text.String())
+}
+
+func (r *reading) increments(n uint32) []int64 {
+	list := make([]int64, len(r.counts)-1)
+	for _, c := range r.grown[n] {
+		for d := range list {
+			list[d] += int64(r.counts[d+1][c]) - int64(r.counts[d][c])
+		}
+	}
+	return list
+}
+
+// slowing tells that the last of some increments is less than four fifths of the first, by
+// more than what counts by chance.
+func slowing(increments []int64) bool {
+	if len(increments) < 2 {
+		return false
+	}
+	first, last := increments[0], increments[len(increments)-1]
+	return 5*last < 4*first && first-last > 2
+}
+
+// Explained is by how many bytes the places that grew did, all together: what is below
+// another one counts there.
+func (s *Series) Explained() (sum int64) {
+	if s.dumps < 2 {
+		return 0
+	}
+	t := s.before
+	within := make([]bool, t.len())
+	for n := uint32(1); n < uint32(t.len()); n++ {
+		p := t.parents[n]
+		within[n] = within[p] || t.grew[p]
+		switch {
+		case within[n]:
+		case t.grew[n]:
+			sum += rise(t.bytes, n)
+		case t.large(n):
+			sum += rise(t.own, n)
+		}
+	}
+	return sum
 }
 
 func (r *reading) step(n uint32) Step {

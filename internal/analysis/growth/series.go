@@ -63,6 +63,7 @@ func (s *Series) Add(ctx context.Context, t *Tree) error {
 	if err := w.weigh(ctx); err != nil {
 		return fmt.Errorf("weigh paths: %w", err)
 	}
+	w.swell()
 	s.before = w.tree
 	if s.dumps++; s.dumps > 1 {
 		s.before = w.prune()

@@ -196,7 +196,7 @@ func TestBytes(t *testing.T) {
 	var of, all []int64
 	for d := range int64(3) {
 		items := 4 + 3*d
-		of = append(of, own*items+array*(items-2))
+		of = append(of, own*items+array*(items-2)+shared*(d+1))
 		all = append(all, own*items+array*(items-2)+8*items+shared*(d+1))
 	}
 	if !slices.Equal(c.RetainedBytes, of) || c.RetainedDelta != of[2]-of[0] || c.Delta != 6 {
@@ -345,7 +345,7 @@ func damaged(t *testing.T, dump []byte) (*heap.Graph, *heap.Outbound) {
 	if err != nil {
 		return nil, nil
 	}
-	g, err := heap.Load(t.Context(), f, heap.Options{Snapshot: -1, Partial: true})
+	g, err := heap.Load(t.Context(), f, heap.Options{Snapshot: -1, Partial: true, Inbound: true})
 	if err != nil {
 		return nil, nil
 	}

@@ -17,12 +17,16 @@ type tree struct {
 	linked, inner []bool
 	// counts and bytes are the objects of each node, and what they retain together, in
 	// each dump of the series so far.
+	// own is what they have of their own.
 	counts [][]uint32
 	bytes  [][]int64
+	own    [][]int64
 	// grew tells which nodes have grown in each dump, credited is what those that are
 	// reported retain in the last, less what others of them retain below them. Both are
 	// nil for the first dump.
-	grew     []bool
+	grew []bool
+	// swelled tells which nodes have become larger in each dump without becoming more.
+	swelled  []bool
 	credited []int64
 	// index finds nodes by parent, edge and class: a table with open addressing, of
 	// nodes, 0 for none.
@@ -117,13 +121,13 @@ func (t *tree) reported() []bool {
 // least or more. What was not there before counts as none.
 func (t *tree) compare(before *tree, least uint32) {
 	dumps := len(before.counts)
-	series, sizes := make([][]uint32, dumps, dumps+1), make([][]int64, dumps, dumps+1)
+	series, sizes, own := make([][]uint32, dumps, dumps+1), make([][]int64, dumps, dumps+1), make([][]int64, dumps, dumps+1)
 	for d := range dumps {
-		series[d], sizes[d] = make([]uint32, t.len()), make([]int64, t.len())
+		series[d], sizes[d], own[d] = make([]uint32, t.len()), make([]int64, t.len()), make([]int64, t.len())
 	}
 	counts := t.last()
 	was := make([]uint32, t.len())
-	t.grew = make([]bool, t.len())
+	t.grew, t.swelled = make([]bool, t.len()), make([]bool, t.len())
 	for n := 1; n < t.len(); n++ {
 		p := t.parents[n]
 		if p == top || was[p] != 0 {
@@ -132,19 +136,69 @@ func (t *tree) compare(before *tree, least uint32) {
 		old := uint32(0)
 		if w := was[n]; w != 0 {
 			for d := range dumps {
-				series[d][n], sizes[d][n] = before.counts[d][w], before.bytes[d][w]
+				series[d][n], sizes[d][n], own[d][n] = before.counts[d][w], before.bytes[d][w], before.own[d][w]
 			}
 			old = before.last()[w]
 		}
+		t.swelled[n] = was[n] != 0 && counts[n] <= old && (before.swelled == nil || before.swelled[was[n]])
 		t.grew[n] = counts[n] > old && counts[n]-old >= least && (before.grew == nil || was[n] != 0 && before.grew[was[n]])
 	}
-	t.counts, t.bytes = append(series, counts), sizes
+	t.counts, t.bytes, t.own = append(series, counts), sizes, own
+}
+
+// What a node must gain to be told though it does not become more: buffers and tables
+// change by some hundred bytes all the time. One that grows in steps, as a buffer that doubles
+// does, must gain more than one that grows in each dump.
+const (
+	leastSwell  = 16 << 10
+	leastStride = 64 << 10
+)
+
+// swell finds the nodes that become larger and never smaller, once they are weighed. What is
+// below a node that grew, or in a place that is told for what grows in it, is told there.
+func (t *tree) swell() {
+	if t.swelled == nil {
+		return
+	}
+	told := t.reported()
+	covered := make([]bool, t.len())
+	last := len(t.own) - 1
+	for n := 1; n < t.len(); n++ {
+		p := t.parents[n]
+		covered[n] = t.grew[n] || covered[p] || told[p] && t.inner[n]
+		rose := t.own[last][n] - t.own[last-1][n]
+		t.swelled[n] = t.swelled[n] && !covered[n] && rose >= 0
+	}
+}
+
+// large tells whether a node has swelled by what is worth to be told.
+func (t *tree) large(n uint32) bool {
+	if !t.swelled[n] {
+		return false
+	}
+	if t.stepwise(n) {
+		return rise(t.own, n) >= leastStride
+	}
+	return rise(t.own, n) >= leastSwell
+}
+
+// stepwise tells whether a node was not larger in each dump than in the one before.
+func (t *tree) stepwise(n uint32) bool {
+	for d := 1; d < len(t.own); d++ {
+		if t.own[d][n] <= t.own[d-1][n] {
+			return true
+		}
+	}
+	return false
 }
 
 // prune leaves out what has not grown and is not on the way to what has: it cannot be
 // reported any more.
 func (t *tree) prune() *tree {
 	keep := slices.Clone(t.grew)
+	for n, swelled := range t.swelled {
+		keep[n] = keep[n] || swelled
+	}
 	for n := t.len() - 1; n > 0; n-- {
 		if keep[n] {
 			keep[t.parents[n]] = true
@@ -162,9 +216,9 @@ func (t *tree) prune() *tree {
 		kept = append(kept, uint32(n))
 	}
 	for d := range t.counts {
-		k.counts, k.bytes = append(k.counts, pick(t.counts[d], kept)), append(k.bytes, pick(t.bytes[d], kept))
+		k.counts, k.bytes, k.own = append(k.counts, pick(t.counts[d], kept)), append(k.bytes, pick(t.bytes[d], kept)), append(k.own, pick(t.own[d], kept))
 	}
-	k.grew, k.credited = pick(t.grew, kept), pick(t.credited, kept)
+	k.grew, k.swelled, k.credited = pick(t.grew, kept), pick(t.swelled, kept), pick(t.credited, kept)
 	return k
 }
 

@@ -6,9 +6,10 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// weigh finds what the objects of each node retain together: the bytes of the dominator
-// subtrees of its objects, each once. It goes over the dominator tree from the tops down,
-// and has on its way which nodes the object that it is at is below.
+// weigh finds what the objects of each node retain together, at least: the bytes of the
+// dominator subtrees of its objects, each once, or what it costs as a group, whichever is
+// more. It goes over the dominator tree from the tops down, and has on its way which nodes
+// the object that it is at is below.
 type weigh struct {
 	*walk
 	reported []bool
@@ -59,8 +60,30 @@ func (w *walk) weigh(ctx context.Context) error {
 			x.bytes[w.places[o]] += w.graph.Retained(o).Total()
 		}
 	}
-	w.tree.bytes, w.tree.credited = append(w.tree.bytes, x.bytes), x.credited
+	own, err := x.groups(ctx)
+	if err != nil {
+		return err
+	}
+	w.tree.bytes, w.tree.own, w.tree.credited = append(w.tree.bytes, x.bytes), append(w.tree.own, own), x.credited
 	return ctx.Err()
+}
+
+// groups takes the nodes as groups: what only several objects of a node hold together is
+// not in the union of what each dominates. It returns what the nodes have of their own.
+func (x *weigh) groups(ctx context.Context) ([]int64, error) {
+	costs, err := x.graph.GroupCosts(ctx, heap.Groups{Count: x.len() - 1, Of: func(o heap.Object) uint32 {
+		if !x.visited.has(o) {
+			return 0
+		}
+		return x.places[o]
+	}})
+	if err != nil {
+		return nil, err
+	}
+	for n := range x.bytes {
+		x.bytes[n] = max(x.bytes[n], costs.Bytes[n])
+	}
+	return costs.Own, nil
 }
 
 func (x *weigh) enter(o heap.Object) {

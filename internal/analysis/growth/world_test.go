@@ -29,7 +29,7 @@ func load(t testing.TB, h *hproftest.Heap, rules trace.Rules) loaded {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := heap.Load(t.Context(), f, heap.Options{Snapshot: -1})
+	g, err := heap.Load(t.Context(), f, heap.Options{Snapshot: -1, Inbound: true})
 	if err != nil {
 		t.Fatal(err)
 	}

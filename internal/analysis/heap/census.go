@@ -59,7 +59,7 @@ func Count(ctx context.Context, f *hprof.File, o Options) (*Census, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := l.registry.resolve(f, func(hprof.ID) bool { return false }); err != nil {
+	if err := l.registry.resolve(f, classLinks{rooted: func(hprof.ID) bool { return false }}); err != nil {
 		return nil, err
 	}
 	return l.addUp(counters), nil

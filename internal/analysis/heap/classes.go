@@ -43,6 +43,11 @@ type class struct {
 	// part and parts are for native.go.
 	part  part
 	parts []partField
+	// link is the number of the class object that objects of this class reference beside
+	// their fields, none for no such reference; recorded tells that the class object itself
+	// references what its record names.
+	link     uint32
+	recorded bool
 	// leaf tells that no object of this class references any.
 	leaf bool
 	// rows is the number of the class's row in sums by name.
@@ -176,9 +181,8 @@ func hash(x uint64) uint64 { return x * 0x9e3779b97f4a7c15 >> 20 }
 var primitiveNames = [...]string{hprof.Boolean: "boolean[]", hprof.Char: "char[]", hprof.Float: "float[]", hprof.Double: "double[]",
 	hprof.Byte: "byte[]", hprof.Short: "short[]", hprof.Int: "int[]", hprof.Long: "long[]"}
 
-// resolve gives the classes their names, sizes and layouts. rooted tells whether a
-// class object is a GC root.
-func (r *registry) resolve(f *hprof.File, rooted func(hprof.ID) bool) error {
+// resolve gives the classes their names, sizes and layouts.
+func (r *registry) resolve(f *hprof.File, links classLinks) error {
 	names := map[hprof.ID]string{}
 	for _, c := range f.Classes {
 		if _, ok := names[c.Class]; !ok {
@@ -190,7 +194,7 @@ func (r *registry) resolve(f *hprof.File, rooted func(hprof.ID) bool) error {
 	byName := map[string]slot{}
 	for i := range r.list {
 		c := &r.list[i]
-		c.referent = -1
+		c.referent, c.link = -1, none
 		if slot(i) >= named {
 			c.name = names[c.id]
 			if c.dump != nil {
@@ -214,7 +218,7 @@ func (r *registry) resolve(f *hprof.File, rooted func(hprof.ID) bool) error {
 			c.size, c.id = r.list[s].size, r.list[s].id
 		}
 	}
-	l := layouts{registry: r, names: f.Strings, idSize: f.IDSize, rooted: rooted}
+	l := layouts{registry: r, names: f.Strings, idSize: f.IDSize, links: links}
 	for i := named; i < slot(len(r.list)); i++ {
 		if err := l.lay(i); err != nil {
 			return err
@@ -248,7 +252,7 @@ type layouts struct {
 	*registry
 	names  *hprof.Strings
 	idSize int
-	rooted func(hprof.ID) bool
+	links  classLinks
 	// places counts the offsets of all classes.
 	places int
 }
@@ -266,7 +270,7 @@ func (l *layouts) lay(s slot) error {
 	at, strength := uint32(0), Strong
 	// An ART dump lists the hidden field through which every object references its
 	// class. Where that is a root anyway, the reference changes nothing.
-	rooted := l.rooted(c.id)
+	rooted, hidden := l.links.rooted(c.id), false
 	k := s
 	for range longestChain {
 		owner := &l.list[k]
@@ -277,7 +281,9 @@ func (l *layouts) lay(s slot) error {
 			strength = strengths[owner.name]
 		}
 		for _, f := range owner.dump.Fields {
-			if f.Type == hprof.Object && !(rooted && owner.super == 0 && l.named(owner, f, "shadow$_klass_")) {
+			klass := f.Type == hprof.Object && owner.super == 0 && l.named(owner, f, "shadow$_klass_")
+			hidden = hidden || klass
+			if f.Type == hprof.Object && !(rooted && klass) {
 				if owner.name == "java.lang.ref.Reference" && strength != Strong && l.named(owner, f, "referent") {
 					c.referent, c.strength = int32(at), strength
 				} else {
@@ -294,7 +300,8 @@ func (l *layouts) lay(s slot) error {
 		}
 		k = owner.super
 	}
-	c.leaf = len(c.offsets) == 0 && c.referent < 0 && !c.arrays
+	c.link, c.recorded = l.links.ofInstance(c, hidden), l.recorded(c)
+	c.leaf = len(c.offsets) == 0 && c.referent < 0 && !c.arrays && c.link == none
 	return nil
 }
 

@@ -144,7 +144,7 @@ func survives(t *testing.T, dump []byte) {
 		if err != nil && !partial || len(f.Snapshots) == 0 {
 			continue
 		}
-		g, err := heap.Load(context.Background(), f, heap.Options{Snapshot: -1, Workers: 1, Partial: partial, Limit: limit})
+		g, err := heap.Load(context.Background(), f, heap.Options{Snapshot: -1, Workers: 1, Partial: partial, Limit: limit, Model: []heap.SizeModel{heap.Ahat, heap.Leakgate}[len(dump)%2], Inbound: true})
 		if err != nil {
 			if partial || !errors.As(err, new(*hprof.DamageError)) {
 				t.Fatalf("partial %t: %v", partial, err)
@@ -155,6 +155,7 @@ func survives(t *testing.T, dump []byte) {
 			t.Fatalf("partial %t: %v", partial, err)
 		}
 		readAll(t, g)
+		weighAll(t, g)
 		if !partial && g.Duplicates == 0 {
 			c, err := heap.Count(context.Background(), f, heap.Options{Snapshot: -1, Workers: 1})
 			if err != nil {
@@ -173,6 +174,40 @@ func survives(t *testing.T, dump []byte) {
 	if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20+2000*uint64(len(dump)) {
 		t.Fatalf("%d bytes were allocated for a dump of %d", used, len(dump))
 	}
+}
+
+// weighAll asks what some sets of objects cost: no less than the union of what they
+// dominate, no more than what is reachable, and no more as groups.
+func weighAll(t *testing.T, g *heap.Graph) {
+	t.Helper()
+	ctx := context.Background()
+	sets := make([][]heap.Object, 3)
+	for o := range heap.Object(g.Objects) {
+		sets[o%3] = append(sets[o%3], o)
+	}
+	least, err := g.Costs(ctx, sets, &heap.Patience{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	costs, err := g.Costs(ctx, sets, &heap.Patience{Left: 1 << 40})
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, err := g.GroupCosts(ctx, heap.Groups{Count: 3, Of: func(o heap.Object) uint32 { return uint32(o)%3 + 1 }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := g.ReachableBytes().Total()
+	for i := range sets {
+		if c := costs[i].Size.Total(); c < least[i].Size.Total() || c > all || groups.Bytes[i+1] > all {
+			t.Fatalf("set %d costs %d, at least %d, as a group %d, of %d", i, c, least[i].Size.Total(), groups.Bytes[i+1], all)
+		}
+	}
+	if _, err := g.Shares(ctx, sets, &heap.Patience{Left: 1 << 40}); err != nil {
+		t.Fatal(err)
+	}
+	g.WaitingForFinalizer()
+	g.LoadedByMany(2)
 }
 
 // readAll reads all objects again and asks for all there is to ask.
@@ -260,6 +295,8 @@ func FuzzLoad(f *testing.F) {
 	for seed := range uint16(12) {
 		f.Add(seed, []byte{byte(seed), byte(37 * seed), byte(seed), byte(101 * seed)})
 	}
+	// The ID of a class is that of an object without references, too.
+	f.Add(uint16(199), []byte("\x00\xd700"))
 	// An array's class is an instance's too.
 	f.Add(uint16(74), []byte("\xff\x7f10"))
 	f.Fuzz(func(t *testing.T, seed uint16, edits []byte) {

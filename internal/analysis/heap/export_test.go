@@ -20,3 +20,10 @@ func BrokenOrder(g *Graph) error {
 	}
 	return nil
 }
+
+// SetMaxSweeps sets how often a removal sweeps, and returns how often it did.
+func SetMaxSweeps(n int) int {
+	before := maxSweeps
+	maxSweeps = n
+	return before
+}

@@ -1,6 +1,7 @@
 package heap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,11 +12,21 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// SizeModel names how sizes are counted, that of AOSP's ahat: an instance has the
-// bytes that its class declares; an array its elements; a class object those of
-// java.lang.Class and of its static fields. Sizes of different models must not be
-// compared.
-const SizeModel = "hprof"
+// SizeModel names how retained sizes are counted. In every model an object has the bytes
+// that AOSP's ahat counts: an instance those that its class declares, an array its elements,
+// a class object those of java.lang.Class and of its static fields. Sizes of different
+// models must not be compared.
+type SizeModel string
+
+const (
+	// Leakgate adds the references that a JVM, and ART up to Android 6, write into class
+	// records only: from an instance and an object array to its class, from a class to its
+	// superclass, loader, signers and protection domain. The boot loader's classes are never
+	// unloaded, so they are roots, declared or not (Eclipse MAT, HprofParserHandlerImpl.java).
+	Leakgate SizeModel = "leakgate"
+	// Ahat has the references of fields and elements alone.
+	Ahat SizeModel = "ahat"
+)
 
 // Options say how a dump is loaded.
 type Options struct {
@@ -26,11 +37,13 @@ type Options struct {
 	// Limit bounds the memory, in bytes; 0 does not. A dump that needs more is refused
 	// with a *MemoryError.
 	Limit int64
+	// Model is the size model; "" is Ahat.
+	Model SizeModel
 	// Names are what names of classes and fields stand for in the source; nil where they
 	// are as they are.
 	Names Names
-	// Inbound keeps what references each object, for AddAncestors and AddHeld; it takes
-	// about 6 bytes for each object.
+	// Inbound keeps what references each object, for AddAncestors, AddHeld, Costs, Shares and
+	// GroupCosts; it takes about 6 bytes for each object.
 	Inbound bool
 	// Partial loads what can be read of a damaged dump.
 	Partial bool
@@ -44,10 +57,16 @@ type Options struct {
 type MemoryError struct {
 	// Need is about the bytes that it takes, Limit those that were allowed.
 	Need, Limit int64
+	// What needs it, "" for the graph.
+	What string
 }
 
 func (e *MemoryError) Error() string {
-	return fmt.Sprintf("the graph needs about %s of memory, %s are free for it", text.Size(e.Need), text.Size(e.Limit))
+	what := e.What
+	if what == "" {
+		what = "the graph"
+	}
+	return fmt.Sprintf("%s needs about %s of memory, %s are free for it", what, text.Size(e.Need), text.Size(e.Limit))
 }
 
 // Heap is one of the heaps of an Android app, or the only one of another dump.
@@ -73,6 +92,8 @@ type Graph struct {
 	// Duplicates are objects that were there before under the same ID, Dangling
 	// references to objects that are not in the dump.
 	Duplicates, Dangling int64
+	// Model is the size model of the graph.
+	Model SizeModel
 	// ReferenceCount is the number of references, null and dangling ones left out.
 	ReferenceCount int64
 	// RootCounts are the GC roots by kind, those of absent objects included.
@@ -92,13 +113,16 @@ type Graph struct {
 	slots    slotArray
 	sizes    sizeArray
 	heapOf   []uint8
-	roots    []hprof.Root
-	links    links
-	tree     tree
-	inbound  inbound
-	weaker   weaker
-	native   map[uint32]int64
-	rows     []Row
+	// roots are the GC roots of objects that are there; the last implied ones are classes of
+	// the boot loader that the dump does not declare as roots.
+	roots   []hprof.Root
+	implied int
+	links   links
+	tree    tree
+	inbound inbound
+	weaker  weaker
+	native  map[uint32]int64
+	rows    []Row
 }
 
 // mostClasses is what three bytes can tell apart.
@@ -187,7 +211,7 @@ func newLoader(f *hprof.File, o Options, passes int64) (*loader, error) {
 		return nil, fmt.Errorf("load heap %d: the file has %d", o.Snapshot, len(f.Snapshots))
 	}
 	g := &Graph{
-		Header: f.Header, Truncated: f.Truncated, RootCounts: map[hprof.SubTag]int64{}, Heaps: []Heap{{Name: "default"}},
+		Model: cmp.Or(o.Model, Ahat), Header: f.Header, Truncated: f.Truncated, RootCounts: map[hprof.SubTag]int64{}, Heaps: []Heap{{Name: "default"}},
 		file: f, workers: o.Workers, registry: newRegistry(o.Names),
 	}
 	l := &loader{Graph: g, file: f, options: o, passes: passes}
@@ -219,6 +243,13 @@ func (l *loader) load(ctx context.Context) error {
 	return nil
 }
 
+// Memory is the bytes that the graph has outside the garbage collector's heap.
+func (g *Graph) Memory() int64 {
+	g.arena.mu.Lock()
+	defer g.arena.mu.Unlock()
+	return g.arena.held
+}
+
 // Close gives the graph's memory back. The graph must not be used after it.
 func (g *Graph) Close() { g.arena.close() }
 
@@ -232,7 +263,7 @@ func (l *loader) fits(n int64) error {
 	if done := l.done.Load(); done > 0 && done < l.total {
 		need = int64(float64(need) / float64(done) * float64(l.total))
 	}
-	return &MemoryError{need, l.options.Limit}
+	return &MemoryError{Need: need, Limit: l.options.Limit}
 }
 
 // What the tables take at their height, for an object with one and a half references,

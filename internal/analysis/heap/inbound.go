@@ -91,6 +91,9 @@ func (b *inbound) of(d uint32) []uint32 {
 	return b.sources[b.starts.values[i]:b.starts.values[i+1]]
 }
 
+// KeepsInbound tells whether what references each object is known.
+func (g *Graph) KeepsInbound() bool { return g.inbound.place != nil }
+
 // ForgetInbound gives back the memory that Options.Inbound took.
 func (g *Graph) ForgetInbound() {
 	g.inbound.parents.drop(&g.arena)
@@ -126,8 +129,10 @@ func (s *Set) Len() int64 { return s.bits.count() }
 var errNoInbound = errors.New("find holders: the graph was loaded without them")
 
 // AddAncestors puts into a set the objects from which references lead to some objects,
-// strongly, softly or by the referent of any Reference, and those themselves.
-func (g *Graph) AddAncestors(ctx context.Context, s *Set, objects []Object) error {
+// strongly, softly or by the referent of any Reference, and those themselves. It goes along
+// the references that only class records have where records says so: by those, most of the
+// heap leads to any static field.
+func (g *Graph) AddAncestors(ctx context.Context, s *Set, objects []Object, records bool) error {
 	if g.inbound.place == nil {
 		return errNoInbound
 	}
@@ -141,7 +146,7 @@ func (g *Graph) AddAncestors(ctx context.Context, s *Set, objects []Object) erro
 		for _, o := range objects {
 			s.Add(o)
 		}
-		if err := g.climb(ctx, s, met, g.seeds(objects)); err != nil {
+		if err := g.climb(ctx, s, met, g.seeds(objects), g.notByRecord(records)); err != nil {
 			return err
 		}
 		// A Reference holds nothing, but some are followed all the same.
@@ -197,8 +202,48 @@ func (g *Graph) seeds(objects []Object) (list []uint32) {
 	return list
 }
 
-// climb goes from numbers to all that reference them.
-func (g *Graph) climb(ctx context.Context, s *Set, met bitset, pending []uint32) error {
+// notByRecord returns what tells whether a reference from one vertex to another is of more
+// than a class record. nil is for all.
+func (g *Graph) notByRecord(records bool) func(from, to uint32) bool {
+	if records || g.Model != Leakgate {
+		return nil
+	}
+	named := map[uint32]bool{}
+	for i := range g.registry.list {
+		c := &g.registry.list[i]
+		if c.link != none {
+			named[c.link] = true
+		}
+		if !c.recorded {
+			continue
+		}
+		for _, id := range ofClass(c.dump) {
+			if o := g.ids.find(id); id != 0 && o != none {
+				named[o] = true
+			}
+		}
+	}
+	return func(from, to uint32) bool {
+		o, x := g.tree.objects[from], g.tree.objects[to]
+		if !named[x] {
+			return true
+		}
+		if g.slots.at(o) != classSlot {
+			// One with a field for its own class is taken for one without.
+			return g.registry.list[g.slots.at(o)].link != x
+		}
+		return g.hasStatic(Object(o), Object(x))
+	}
+}
+
+// hasStatic tells whether a static field of a class object references another object.
+func (g *Graph) hasStatic(class, o Object) (has bool) {
+	g.StaticReferences(class, func(to Object) { has = has || to == o })
+	return has
+}
+
+// climb goes from numbers to all that reference them, where counts says so.
+func (g *Graph) climb(ctx context.Context, s *Set, met bitset, pending []uint32, counts func(from, to uint32) bool) error {
 	b := &g.inbound
 	for _, d := range pending {
 		met.set(d)
@@ -210,227 +255,15 @@ func (g *Graph) climb(ctx context.Context, s *Set, met bitset, pending []uint32)
 		d := pending[len(pending)-1]
 		pending = pending[:len(pending)-1]
 		s.bits.set(g.tree.objects[b.place[d]])
-		if p := b.parent(d); p != 0 && !met.has(p) {
-			met.set(p)
-			pending = append(pending, p)
-		}
-		for _, p := range b.of(d) {
-			if p != 0 && !met.has(p) {
+		add := func(p uint32) {
+			if p != 0 && !met.has(p) && (counts == nil || counts(b.place[p], b.place[d])) {
 				met.set(p)
 				pending = append(pending, p)
 			}
 		}
-	}
-	return nil
-}
-
-// AddHeld puts into a set what would go if some objects went: themselves, and all that
-// no way from the GC roots leads to but through one of them.
-func (g *Graph) AddHeld(ctx context.Context, s *Set, objects []Object) error {
-	if g.inbound.place == nil {
-		return errNoInbound
-	}
-	h := &held{Graph: g, cut: map[uint32]bool{}}
-	for _, d := range g.seedsOwn(objects) {
-		h.cut[d] = true
-	}
-	h.subtrees()
-	if err := h.reach(ctx); err != nil {
-		return err
-	}
-	defer drop(&g.arena, (*[]uint64)(&h.free))
-	return h.add(ctx, s)
-}
-
-// seedsOwn gives the numbers of the objects that have a vertex of their own: others
-// hold nothing.
-func (g *Graph) seedsOwn(objects []Object) []uint32 {
-	own := make([]Object, 0, len(objects))
-	for _, o := range objects {
-		if g.ownVertex(uint32(o)) {
-			own = append(own, o)
-		}
-	}
-	return g.seeds(own)
-}
-
-// subtree is the numbers from first up to end.
-type subtree struct{ first, end uint32 }
-
-// held finds what some vertices hold together.
-type held struct {
-	*Graph
-	cut map[uint32]bool
-	// list are the subtrees of the search below cut vertices. All else was found by a way
-	// that avoids them.
-	list []subtree
-	// free are the numbers inside list that another way leads to.
-	free bitset
-}
-
-func (h *held) subtrees() {
-	var order []uint32
-	for d := range h.cut {
-		order = append(order, d)
-	}
-	slices.Sort(order)
-	count := uint32(len(h.inbound.place)) - 1
-	end := uint32(0)
-	for _, d := range order {
-		if d < end {
-			continue
-		}
-		// Numbers are in preorder: a subtree ends where a parent is outside.
-		end = d + 1
-		for end <= count && h.inbound.parent(end) >= d {
-			end++
-		}
-		h.list = append(h.list, subtree{d, end})
-	}
-}
-
-func (h *held) inside(d uint32) bool {
-	i, found := slices.BinarySearchFunc(h.list, d, func(s subtree, d uint32) int {
-		switch {
-		case d < s.first:
-			return 1
-		case d >= s.end:
-			return -1
-		}
-		return 0
-	})
-	return found && i >= 0
-}
-
-// reach marks what is free: what is referenced from outside, and what that references.
-func (h *held) reach(ctx context.Context) (err error) {
-	n := int64(len(h.inbound.place))
-	if h.free, err = newBitset(&h.arena, n); err != nil {
-		return err
-	}
-	out, err := h.outgoing()
-	if err != nil {
-		return err
-	}
-	defer out.drop(&h.arena)
-	var pending []uint32
-	mark := func(d uint32) {
-		if !h.cut[d] && !h.free.has(d) {
-			h.free.set(d)
-			pending = append(pending, d)
-		}
-	}
-	for _, s := range h.list {
-		for d := s.first; d < s.end; d++ {
-			if h.fromOutside(d) {
-				mark(d)
-			}
-		}
-	}
-	for steps := 1; len(pending) > 0; steps++ {
-		if steps%patience == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		d := pending[len(pending)-1]
-		pending = pending[:len(pending)-1]
-		for _, to := range out.of(d) {
-			mark(to)
-		}
-	}
-	return nil
-}
-
-func (h *held) fromOutside(d uint32) bool {
-	if !h.inside(h.inbound.parent(d)) {
-		return true
-	}
-	for _, p := range h.inbound.of(d) {
-		if !h.inside(p) {
-			return true
-		}
-	}
-	return false
-}
-
-// forward are the references between the numbers from first on.
-type forward struct {
-	first          uint32
-	starts, target []uint32
-}
-
-func (f *forward) of(d uint32) []uint32 {
-	i := d - f.first
-	return f.target[f.starts[i]:f.starts[i+1]]
-}
-
-func (f *forward) drop(a *arena) {
-	drop(a, &f.starts)
-	drop(a, &f.target)
-}
-
-// outgoing turns the references inside the subtrees round.
-func (h *held) outgoing() (f *forward, err error) {
-	f = &forward{}
-	if len(h.list) == 0 {
-		return f, nil
-	}
-	f.first = h.list[0].first
-	last := h.list[len(h.list)-1].end - 1
-	if f.starts, err = array[uint32](&h.arena, int64(last-f.first)+2); err != nil {
-		return nil, err
-	}
-	h.pairs(func(from, _ uint32) { f.starts[from-f.first]++ })
-	sum := uint32(0)
-	for i, n := range f.starts {
-		sum += n
-		f.starts[i] = sum
-	}
-	if f.target, err = array[uint32](&h.arena, int64(sum)); err != nil {
-		return nil, err
-	}
-	h.pairs(func(from, to uint32) {
-		i := from - f.first
-		f.starts[i]--
-		f.target[f.starts[i]] = to
-	})
-	return f, nil
-}
-
-// pairs calls f with each reference inside the subtrees.
-func (h *held) pairs(f func(from, to uint32)) {
-	for _, s := range h.list {
-		for d := s.first; d < s.end; d++ {
-			if p := h.inbound.parent(d); h.inside(p) {
-				f(p, d)
-			}
-			for _, p := range h.inbound.of(d) {
-				if h.inside(p) {
-					f(p, d)
-				}
-			}
-		}
-	}
-}
-
-// add puts what is not free into a set, with the leaves that have no vertices.
-func (h *held) add(ctx context.Context, s *Set) error {
-	holds := make(bitset, len(h.inbound.place)/64+1)
-	for _, x := range h.list {
-		for d := x.first; d < x.end; d++ {
-			if h.free.has(d) {
-				continue
-			}
-			v := h.inbound.place[d]
-			holds.set(v)
-			s.bits.set(h.tree.objects[v])
-		}
-	}
-	for o, v := range h.tree.vertices {
-		if o%patience == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if v != 0 && holds.has(v) && !h.ownVertex(uint32(o)) {
-			s.bits.set(uint32(o))
+		add(b.parent(d))
+		for _, p := range b.of(d) {
+			add(p)
 		}
 	}
 	return nil

@@ -14,7 +14,11 @@ import (
 func TestInbound(t *testing.T) {
 	for seed := range uint64(400) {
 		d, w := randomWorld(seed, 60)
-		g := load(t, w.write(t, d.form()).dump, heap.Options{Inbound: true})
+		w.model = []heap.SizeModel{heap.Ahat, heap.Leakgate}[seed%2]
+		g, err := open(w.write(t, d.form()).dump, heap.Options{Inbound: true, Model: w.model})
+		if err != nil {
+			t.Fatal(err)
+		}
 		a := w.solve()
 		for n := range 4 {
 			var chosen []*object
@@ -29,10 +33,11 @@ func TestInbound(t *testing.T) {
 		}
 		g.ForgetInbound()
 		s, _ := g.NewSet()
-		if g.AddAncestors(context.Background(), s, nil) == nil || g.AddHeld(context.Background(), s, nil) == nil {
+		if g.AddAncestors(context.Background(), s, nil, false) == nil || g.AddHeld(context.Background(), s, nil) == nil {
 			t.Fatal("who holds what is told after it was forgotten")
 		}
 		s.Close()
+		g.Close()
 	}
 }
 
@@ -51,6 +56,9 @@ func (a *answer) askInbound(g *heap.Graph, chosen []*object) error {
 		return err
 	}
 	is := func(i int) bool { return slices.Contains(chosen, a.objects[i]) }
+	if err := a.askCost(g, targets, is); err != nil {
+		return err
+	}
 	all, without := a.reached(heap.Soft, func(int) bool { return false }), a.reached(heap.Soft, is)
 	for i, o := range a.objects {
 		n, _ := g.Find(o.id)
@@ -63,6 +71,153 @@ func (a *answer) askInbound(g *heap.Graph, chosen []*object) error {
 	return a.askAncestors(g, targets, is)
 }
 
+// TestCostByBruteForce compares what random sets cost with what goes when they are
+// removed, by sweeps alone, and with references followed one by one.
+func TestCostByBruteForce(t *testing.T) {
+	graphs := uint64(10_000)
+	if racing {
+		graphs = 1_000
+	}
+	defer heap.SetMaxSweeps(heap.SetMaxSweeps(0))
+	for seed := range graphs {
+		heap.SetMaxSweeps([]int{0, 1, 12}[seed%3])
+		d, w := randomWorld(seed, 1+int(seed%90))
+		w.model = []heap.SizeModel{heap.Ahat, heap.Leakgate}[seed%2]
+		g, err := open(w.write(t, d.form()).dump, heap.Options{Inbound: true, Model: w.model})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := w.read()
+		for _, most := range []int{2, 8, 40} {
+			chosen := map[int]bool{}
+			var targets []heap.Object
+			for range 1 + d.IntN(most) {
+				i := d.IntN(len(a.objects))
+				o, _ := g.Find(a.objects[i].id)
+				chosen[i], targets = true, append(targets, o)
+			}
+			if err := a.askCost(g, targets, func(i int) bool { return chosen[i] }); err != nil {
+				t.Fatalf("seed %d, %d objects: %v", seed, len(chosen), err)
+			}
+		}
+		g.Close()
+	}
+}
+
+// TestSharesByBruteForce compares what sets share with what goes with all of them and with
+// none alone, as far as each leads there.
+func TestSharesByBruteForce(t *testing.T) {
+	shared, graphs := 0, uint64(1600)
+	if racing {
+		graphs /= 10
+	}
+	for seed := range graphs {
+		d, w := randomWorld(seed, 1+int(seed%90))
+		g, err := open(w.write(t, d.form()).dump, heap.Options{Inbound: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := w.read()
+		sets, objects := make([]map[int]bool, 2+d.IntN(3)), make([][]heap.Object, 5)
+		for s := range sets {
+			sets[s] = map[int]bool{}
+			for range 1 + d.IntN(6) {
+				i := d.IntN(len(a.objects))
+				o, _ := g.Find(a.objects[i].id)
+				sets[s][i], objects[s] = true, append(objects[s], o)
+			}
+		}
+		got, err := g.Shares(context.Background(), objects[:len(sets)], &heap.Patience{Left: 1 << 40})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := a.shares(sets)
+		for s := range want {
+			if got != nil && got[s] != want[s] || got == nil && want[s] != (heap.Share{}) {
+				t.Fatalf("seed %d: set %d of %d shares %v, want %v", seed, s, len(sets), got, want)
+			}
+			if want[s].With > 0 {
+				shared++
+			}
+		}
+		g.Close()
+	}
+	if !racing && shared < 8 {
+		t.Errorf("%d sets share anything", shared)
+	}
+}
+
+func (a *answer) shares(sets []map[int]bool) []heap.Share {
+	all := map[int]bool{}
+	for _, i := range a.without(func(i int) bool {
+		return slices.ContainsFunc(sets, func(s map[int]bool) bool { return s[i] })
+	}) {
+		all[i] = true
+	}
+	alone, own := map[int]bool{}, make([][]int, len(sets))
+	for s, set := range sets {
+		own[s] = a.without(func(i int) bool { return set[i] })
+		for _, i := range own[s] {
+			alone[i] = true
+		}
+	}
+	lead := make([]map[int]bool, len(sets))
+	for s := range sets {
+		lead[s] = map[int]bool{}
+		for pending := own[s]; len(pending) > 0; {
+			i := pending[0]
+			pending = pending[1:]
+			for _, e := range a.edges[i] {
+				if e.strength <= heap.Soft && all[e.to] && !alone[e.to] && !lead[s][e.to] {
+					lead[s][e.to] = true
+					pending = append(slices.Clip(pending), e.to)
+				}
+			}
+		}
+	}
+	shares := make([]heap.Share, len(sets))
+	for s := range sets {
+		with := map[int]bool{}
+		for i := range lead[s] {
+			shares[s].Size.Java += a.sizes[i].Java
+			shares[s].Size.Native += a.sizes[i].Native
+			for other := range sets {
+				if other != s && lead[other][i] {
+					with[other] = true
+				}
+			}
+		}
+		shares[s].With = len(with)
+	}
+	return shares
+}
+
+// askCost removes the targets: what goes is what they cost.
+func (a *answer) askCost(g *heap.Graph, targets []heap.Object, is func(int) bool) error {
+	want, in := a.sum(a.without(is))
+	for _, left := range []int64{1 << 40, 0} {
+		got, err := g.Cost(context.Background(), targets, &heap.Patience{Left: left})
+		if err != nil {
+			return err
+		}
+		if got.AtLeast {
+			if got.Size.Java > want.Java || got.Size.Native > want.Native {
+				return fmt.Errorf("cost at least %v, want %v", got.Size, want)
+			}
+			continue
+		}
+		if got.Size != want {
+			return fmt.Errorf("cost %v, want %v", got.Size, want)
+		}
+		for h, bytes := range got.In {
+			if name := g.Heaps[h].Name; bytes != in[name] {
+				return fmt.Errorf("cost %d in %s, want %d", bytes, name, in[name])
+			}
+		}
+	}
+	return nil
+}
+
 // askAncestors finds the ancestors in rounds. Where something is reachable by finalizer, or
 // a target weakly, that and what leads there may be told as well.
 func (a *answer) askAncestors(g *heap.Graph, targets []heap.Object, is func(int) bool) error {
@@ -71,7 +226,7 @@ func (a *answer) askAncestors(g *heap.Graph, targets []heap.Object, is func(int)
 		return err
 	}
 	defer s.Close()
-	if err := g.AddAncestors(context.Background(), s, targets); err != nil {
+	if err := g.AddAncestors(context.Background(), s, targets, true); err != nil {
 		return err
 	}
 	reached := a.reached(heap.Soft, func(int) bool { return false })

@@ -62,17 +62,32 @@ func (l *loader) shareRoots() error {
 		if r.Kind == hprof.SubRootUnreachable {
 			continue
 		}
-		n := l.ids.find(r.Object)
-		if n == none {
-			continue
+		if l.share(r) {
+			kept = append(kept, r)
 		}
-		if !l.links.inner.bits.has(n) {
-			l.links.shared.set(n)
-		}
-		kept = append(kept, r)
 	}
-	l.roots = kept
+	l.roots, l.implied = kept, 0
+	for _, r := range l.impliedList {
+		if l.share(r) {
+			l.roots = append(l.roots, r)
+			l.implied++
+		}
+	}
+	l.impliedList = nil
 	return nil
+}
+
+// share takes the object of a root for shared, if it is a leaf; false where there is none.
+// In a damaged dump the object with the ID of a class may be another one.
+func (l *loader) share(r hprof.Root) bool {
+	n := l.ids.find(r.Object)
+	if n == none {
+		return false
+	}
+	if !l.links.inner.bits.has(n) {
+		l.links.shared.set(n)
+	}
+	return true
 }
 
 // room makes the tables of references: which objects are leaves, and room for as
@@ -106,9 +121,13 @@ func (l *loader) room() (err error) {
 			return err
 		}
 	}
-	l.links.bytes, err = array[byte](&l.arena, size)
-	l.links.used.Store(1)
-	return err
+	if l.links.bytes, err = array[byte](&l.arena, size); err != nil {
+		return err
+	}
+	// Objects without references in fields share these.
+	l.links.bytes[endCode], l.links.bytes[classCode] = endCode, classCode
+	l.links.used.Store(2)
+	return nil
 }
 
 // census counts objects, marks those that may reference others, and bounds the
@@ -116,6 +135,7 @@ func (l *loader) room() (err error) {
 func (l *loader) census(inner bitset) (most int64) {
 	counts := make([]int64, len(l.registry.list))
 	elements := int64(0)
+	l.linkClasses()
 	for i := range uint32(l.ids.len()) {
 		s := l.slots.at(i)
 		counts[s]++
@@ -138,6 +158,12 @@ func (l *loader) census(inner bitset) (most int64) {
 		if c.dump != nil {
 			most += int64(len(c.dump.Statics))
 		}
+		if c.recorded {
+			most += int64(len(classReferences))
+		}
+		if c.link != none {
+			l.ReferenceCount += counts[s]
+		}
 		if slot(s) > classSlot && slot(s) < named {
 			l.PrimitiveArrays += counts[s]
 		}
@@ -151,12 +177,25 @@ func (l *loader) census(inner bitset) (most int64) {
 	return min(most, l.total/int64(l.IDSize))
 }
 
+// linkClasses makes the table of references to classes. In a damaged dump the ID of a class
+// may be that of another object: such references do not count.
+func (l *loader) linkClasses() {
+	l.links.classes = make([]uint32, len(l.registry.list))
+	for s := range l.registry.list {
+		c := &l.registry.list[s]
+		if c.link != none && l.slots.at(c.link) != classSlot {
+			c.link = none
+		}
+		l.links.classes[s] = c.link
+	}
+}
+
 // needed refuses a dump whose graph does not fit into memory, before the larger part
 // of it is made.
 func (l *loader) needed(n, references int64) error {
 	need := n*l.bytesPerObject() + references*bytesPerReference
 	if l.options.Limit > 0 && need > l.options.Limit {
-		return &MemoryError{need, l.options.Limit}
+		return &MemoryError{Need: need, Limit: l.options.Limit}
 	}
 	return nil
 }
@@ -206,17 +245,30 @@ func (w *linker) link(ctx context.Context, chunk []hprof.Segment) error {
 			w.elements(s)
 		case hprof.SubClassDump:
 			s.ReadClass(&w.class)
-			if w.begin(s, len(w.class.Statics)) {
-				for _, v := range w.class.Statics {
-					if v.Type == hprof.Object {
-						w.add(hprof.ID(v.Value))
-					}
-				}
-				w.finish()
-			}
+			w.classObject(s)
 		}
 	}
 	return s.Err()
+}
+
+func (w *linker) classObject(s *hprof.Scanner) {
+	if !w.begin(s, len(w.class.Statics)+len(classReferences)) {
+		return
+	}
+	for _, v := range w.class.Statics {
+		if v.Type == hprof.Object {
+			w.add(hprof.ID(v.Value))
+		}
+	}
+	if w.registry.list[w.lookup.of(s.Object)].recorded {
+		for _, id := range ofClass(&w.class) {
+			// A record may well name what the runtime does not dump.
+			if id != 0 && w.ids.find(id) != none {
+				w.add(id)
+			}
+		}
+	}
+	w.finish()
 }
 
 func (w *linker) instance(c *class, s *hprof.Scanner) {
@@ -331,14 +383,17 @@ func (w *linker) add(id hprof.ID) {
 	w.at = putUvarint(w.links.bytes, w.at, encode(w.object, to, leaf))
 }
 
-// finish ends the references of an object. One without any shares the 0 at the
+// finish ends the references of an object. One without any shares the code at the
 // beginning.
 func (w *linker) finish() {
-	at := w.start
+	at, end := w.start, byte(endCode)
+	if w.links.classes[w.slots.at(w.object)] != none {
+		end = classCode
+	}
 	if w.at == w.start {
-		at = 0
+		at = int64(end)
 	} else {
-		w.links.bytes[w.at] = 0
+		w.links.bytes[w.at] = end
 		w.at++
 	}
 	// Room for a large array of nulls or near neighbours goes back, if nobody has taken

@@ -36,6 +36,13 @@ type edge struct {
 
 // solve answers all. The world has to be written first, which numbers it.
 func (w *world) solve() *answer {
+	a := w.read()
+	a.dominate()
+	return a
+}
+
+// read answers all but what goes with each object.
+func (w *world) read() *answer {
 	a := &answer{world: w}
 	for _, o := range w.objects {
 		a.edges = append(a.edges, a.follow(o))
@@ -47,8 +54,14 @@ func (w *world) solve() *answer {
 			a.starts = append(a.starts, r.object.n)
 		}
 	}
+	if w.model == heap.Leakgate && len(a.starts) > 0 {
+		for _, o := range w.objects {
+			if o.kind == hprof.SubClassDump && o.class.loader == nil && !w.declaredRoot(o) {
+				a.starts = append(a.starts, o.n)
+			}
+		}
+	}
 	a.strengths()
-	a.dominate()
 	return a
 }
 
@@ -65,6 +78,9 @@ func (a *answer) follow(o *object) (list []edge) {
 		case strength == heap.Strong:
 			a.dangling++
 		}
+	}
+	for _, to := range a.record(o) {
+		add(to, heap.Strong)
 	}
 	switch o.kind {
 	case hprof.SubObjectArray:
@@ -87,6 +103,37 @@ func (a *answer) follow(o *object) (list []edge) {
 	return list
 }
 
+// record are the references of class records, under the model that has them.
+func (a *answer) record(o *object) (list []*object) {
+	if a.model != heap.Leakgate {
+		return nil
+	}
+	switch o.kind {
+	case hprof.SubInstance, hprof.SubObjectArray:
+		boot := a.boot(o.class) || a.declaredRoot(o.class.object)
+		hidden := slices.ContainsFunc(a.known(o.class), func(f placed) bool { return f.name == "shadow$_klass_" && f.owner.super == nil })
+		if !boot && !hidden {
+			list = append(list, o.class.object)
+		}
+	case hprof.SubClassDump:
+		list = append(list, o.class.loader, o.class.signers, o.class.domain)
+		if o.class.super != nil {
+			list = append(list, o.class.super.object)
+		}
+	}
+	return slices.DeleteFunc(list, func(o *object) bool { return !a.has(o) })
+}
+
+// boot tells whether a class is one of the boot loader, where that makes it a root.
+func (a *answer) boot(c *class) bool {
+	return a.model == heap.Leakgate && c.loader == nil && slices.ContainsFunc(a.roots, func(r root) bool { return r.kind != hprof.SubRootUnreachable && a.has(r.object) })
+}
+
+// declaredRoot tells whether the dump says that an object is a root.
+func (w *world) declaredRoot(o *object) bool {
+	return slices.ContainsFunc(w.roots, func(r root) bool { return r.object == o && r.kind != hprof.SubRootUnreachable })
+}
+
 // known is the layout of a class as far as classes were dumped: nobody knows the
 // fields of another, nor those of its superclasses.
 func (a *answer) known(c *class) []placed {
@@ -105,7 +152,7 @@ func (a *answer) implied(c *class, f placed) bool {
 	if f.name != "shadow$_klass_" || f.owner.super != nil {
 		return false
 	}
-	return slices.ContainsFunc(a.roots, func(r root) bool { return r.object == c.object && r.kind != hprof.SubRootUnreachable })
+	return a.declaredRoot(c.object) || a.boot(c)
 }
 
 // strengthOf tells how strongly a field of a class holds.

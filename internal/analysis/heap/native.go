@@ -18,6 +18,7 @@ const (
 	cleanerPart part = iota + 1
 	thunkPart
 	registryPart
+	bufferPart
 )
 
 // partFields are the classes, and the fields that are read of each.
@@ -28,6 +29,9 @@ var partFields = map[string]struct {
 	"sun.misc.Cleaner": {cleanerPart, []string{"referent", "thunk"}},
 	"libcore.util.NativeAllocationRegistry$CleanerThunk": {thunkPart, []string{"this$0"}},
 	"libcore.util.NativeAllocationRegistry":              {registryPart, []string{"size"}},
+	// A direct buffer of a JVM has memory of its own where it has a cleaner, and no file
+	// (OpenJDK, Direct-X-Buffer.java.template).
+	"java.nio.DirectByteBuffer": {bufferPart, []string{"capacity", "cleaner", "fd"}},
 }
 
 // mallocedFlag is the bit of NativeAllocationRegistry.size that is no size: whether
@@ -43,6 +47,12 @@ type nativeParts struct {
 	// thunks gives the registry of each thunk, registries the bytes of each.
 	thunks     map[hprof.ID]hprof.ID
 	registries map[hprof.ID]int64
+	buffers    []buffer
+}
+
+type buffer struct {
+	id   hprof.ID
+	size int64
 }
 
 type cleaner struct {
@@ -50,13 +60,13 @@ type cleaner struct {
 }
 
 func (p *nativeParts) clear() {
-	p.cleaners = p.cleaners[:0]
+	p.cleaners, p.buffers = p.cleaners[:0], p.buffers[:0]
 	clear(p.thunks)
 	clear(p.registries)
 }
 
 func (p *nativeParts) add(o *nativeParts) {
-	p.cleaners = append(p.cleaners, o.cleaners...)
+	p.cleaners, p.buffers = append(p.cleaners, o.cleaners...), append(p.buffers, o.buffers...)
 	for k, v := range o.thunks {
 		p.thunk(k, v)
 	}
@@ -97,6 +107,10 @@ func (w *linker) part(c *class, s *hprof.Scanner) {
 		w.native.cleaners = append(w.native.cleaners, cleaner{hprof.ID(read(0)), hprof.ID(read(1))})
 	case thunkPart:
 		w.native.thunk(s.Object, hprof.ID(read(0)))
+	case bufferPart:
+		if size := int64(int32(read(0))); w.Model == Leakgate && size > 0 && read(1) != 0 && read(2) == 0 {
+			w.native.buffers = append(w.native.buffers, buffer{s.Object, size})
+		}
 	case registryPart:
 		w.native.registry(s.Object, int64(read(0)&^mallocedFlag))
 	}
@@ -149,19 +163,29 @@ func (l *layouts) field(s slot, name string) (at uint32, t hprof.Type, ok bool) 
 
 // joinNative gives each object the native bytes that its cleaners answer for.
 func (l *loader) joinNative() {
+	for _, b := range l.parts.buffers {
+		l.register(b.id, b.size)
+	}
 	for _, c := range l.parts.cleaners {
 		size := l.parts.registries[l.parts.thunks[c.thunk]]
 		if size <= 0 || size > mostNative {
 			continue
 		}
-		if n := l.ids.find(c.referent); n != none {
-			if l.native == nil {
-				l.native = map[uint32]int64{}
-			}
-			l.native[n] += size
-		}
+		l.register(c.referent, size)
 	}
 	l.parts = nativeParts{}
+}
+
+// register gives an object native bytes.
+func (l *loader) register(id hprof.ID, size int64) {
+	n := l.ids.find(id)
+	if n == none {
+		return
+	}
+	if l.native == nil {
+		l.native = map[uint32]int64{}
+	}
+	l.native[n] += size
 }
 
 // natives are the objects with native bytes, by number.

@@ -12,7 +12,9 @@ import (
 
 // Outbound is what the objects of a graph reference, with the places that hold the
 // references: fields, static fields, elements. Everything is in it that the dump has,
-// weak referents included, but for the fields of java.lang.Object.
+// weak referents included, but for the fields of java.lang.Object. What class records
+// reference beside static fields is in it where the size model has it; the reference of an
+// object to its class is not (Graph.Linked).
 //
 // It is bytes, as links are: for each object its places in order, a reference as the
 // zigzag coded distance in numbers plus 1, shifted left; places without one as their
@@ -38,6 +40,8 @@ type Outbound struct {
 type Place struct {
 	// Class declares it.
 	Class, Name string
+	// Record tells that it is no field: what a class record says of the class.
+	Record bool
 	// at is where it stands in an instance, or its number among a class's statics.
 	at uint32
 }
@@ -146,7 +150,7 @@ func (g *Graph) instancePlaces(s slot) (list []Place) {
 		for _, f := range c.dump.Fields {
 			if f.Type == hprof.Object {
 				name, _ := g.fieldName(c, f.Name, f.Type)
-				list = append(list, Place{c.name, name, at})
+				list = append(list, Place{Class: c.name, Name: name, at: at})
 			}
 			at += uint32(f.Type.Size(g.IDSize))
 		}
@@ -163,7 +167,14 @@ func (g *Graph) staticPlaces(c *class) (list []Place) {
 	for i, f := range c.dump.Statics {
 		if f.Type == hprof.Object {
 			name, _ := g.fieldName(c, f.Name, f.Type)
-			list = append(list, Place{c.name, name, uint32(i)})
+			list = append(list, Place{Class: c.name, Name: name, at: uint32(i)})
+		}
+	}
+	if c.recorded {
+		for i, id := range ofClass(c.dump) {
+			if id != 0 {
+				list = append(list, Place{Class: c.name, Name: classReferences[i], Record: true, at: uint32(i)})
+			}
 		}
 	}
 	return list
@@ -287,8 +298,12 @@ func (w *outboundWriter) classDump(s *hprof.Scanner) {
 		return
 	}
 	s.ReadClass(&w.class)
+	record := ofClass(&w.class)
 	for _, p := range w.statics[w.object] {
-		if int(p.at) < len(w.class.Statics) {
+		switch {
+		case p.Record:
+			w.add(record[p.at])
+		case int(p.at) < len(w.class.Statics):
 			w.add(hprof.ID(w.class.Statics[p.at].Value))
 		}
 	}

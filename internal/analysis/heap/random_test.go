@@ -50,6 +50,7 @@ func randomWorld(seed uint64, n int) (*dice, *world) {
 	d.wire()
 	d.place()
 	d.rootSome()
+	d.load(seed)
 	return d, d.world
 }
 
@@ -131,6 +132,29 @@ func (d *dice) declareOwn() {
 		d.own = append(d.own, c)
 		if d.one(3) {
 			d.arrays = append(d.arrays, d.class(name+"[]", d.classes[0], 0))
+		}
+	}
+}
+
+// load gives some classes loaders, and what else stands in their records.
+func (d *dice) load(seed uint64) {
+	own := &dice{Rand: rand.New(rand.NewPCG(seed, 9)), world: d.world, gone: d.gone}
+	some := func() *object {
+		switch own.IntN(8) {
+		case 0:
+			return own.gone[own.IntN(len(own.gone))]
+		case 1, 2, 3:
+			return nil
+		}
+		return own.objects[own.IntN(len(own.objects))]
+	}
+	for _, c := range d.classes {
+		if own.one(3) {
+			continue
+		}
+		c.loader = some()
+		if own.one(4) {
+			c.signers, c.domain = some(), some()
 		}
 	}
 }
@@ -352,7 +376,13 @@ func checkRandom(t *testing.T, seed uint64) {
 	size := rand.New(rand.NewPCG(seed, 1)).Float64()
 	d, w := randomWorld(seed, 1+int(size*size*size*size*300))
 	dump := w.write(t, d.form()).dump
-	g, err := open(dump, heap.Options{Workers: 1 + d.IntN(2)})
+	workers := 1 + d.IntN(2)
+	w.model = []heap.SizeModel{heap.Ahat, heap.Leakgate}[seed/4%2]
+	checkModel(t, seed, w, dump, workers)
+}
+
+func checkModel(t *testing.T, seed uint64, w *world, dump []byte, workers int) {
+	g, err := open(dump, heap.Options{Workers: workers, Model: w.model})
 	if err != nil {
 		t.Errorf("seed %d: %v", seed, err)
 		return

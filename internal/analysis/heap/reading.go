@@ -214,6 +214,8 @@ type loader struct {
 	// seen are the leaves that something references.
 	seen  bitset
 	parts nativeParts
+	// impliedList are the roots that the model adds.
+	impliedList []hprof.Root
 	// order is what the search finds.
 	order order
 }
@@ -333,8 +335,7 @@ func (l *loader) number(ctx context.Context) (err error) {
 	}
 	n := l.ids.len()
 	l.Duplicates = s.count - n
-	rooted := l.rootClasses()
-	if err := l.registry.resolve(l.file, func(id hprof.ID) bool { return rooted[id] }); err != nil {
+	if err := l.registry.resolve(l.file, l.classLinks()); err != nil {
 		return err
 	}
 	if err := l.tables(n); err != nil {
@@ -361,6 +362,30 @@ func (l *loader) number(ctx context.Context) (err error) {
 		l.twice = seen.twice
 	}
 	return l.findLast(ctx)
+}
+
+// classLinks finds the implied roots of the model.
+func (l *loader) classLinks() classLinks {
+	rooted := l.rootClasses()
+	links := classLinks{rooted: func(id hprof.ID) bool { return rooted[id] }}
+	if l.Model != Leakgate {
+		return links
+	}
+	links.find = l.ids.find
+	if !slices.ContainsFunc(l.roots, l.holds) {
+		// Nobody knows what is alive in a dump that ends before its roots.
+		return links
+	}
+	l.impliedList = l.impliedRoots(rooted)
+	for _, r := range l.impliedList {
+		rooted[r.Object] = true
+	}
+	return links
+}
+
+// holds tells whether a GC root keeps an object of the dump alive.
+func (l *loader) holds(r hprof.Root) bool {
+	return r.Kind != hprof.SubRootUnreachable && l.ids.find(r.Object) != none
 }
 
 // rootClasses are the GC roots that may be classes.

@@ -329,9 +329,9 @@ func (g *Graph) instances(in []bool) (list []Object) {
 	return list
 }
 
-// Roots calls f with each GC root whose object is there.
+// Roots calls f with each GC root that the dump declares and whose object is there.
 func (g *Graph) Roots(f func(hprof.Root, Object)) {
-	for _, r := range g.roots {
+	for _, r := range g.roots[:len(g.roots)-g.implied] {
 		f(r, Object(g.ids.find(r.Object)))
 	}
 }
@@ -397,6 +397,26 @@ func (g *Graph) StaticReferences(class Object, f func(Object)) {
 			f(o)
 		}
 	}
+}
+
+// StaticsTo returns the static fields that reference an object, up to most of them.
+func (g *Graph) StaticsTo(o Object, most int) (list []Place) {
+	id := g.ID(o)
+	for i := range g.registry.list {
+		c := &g.registry.list[i]
+		if c.dump == nil {
+			continue
+		}
+		for _, f := range c.dump.Statics {
+			if f.Type != hprof.Object || hprof.ID(f.Value) != id || len(list) == most {
+				continue
+			}
+			if name, ok := g.registry.fieldName(g.file.Strings, c, f.Name, f.Type); ok {
+				list = append(list, Place{Class: c.name, Name: name})
+			}
+		}
+	}
+	return list
 }
 
 // HoldsAlone tells whether the second object is a leaf that nothing but the first

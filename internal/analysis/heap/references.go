@@ -9,7 +9,9 @@ import "sync/atomic"
 // nothing about who holds it, and is left out.
 //
 // A distance is zigzag coded, with the lowest bit set where what is referenced is a
-// leaf, an object that references nothing.
+// leaf, an object that references nothing. No object has the distance 0 to another, so
+// that 1 can stand at the end instead of 0: the object references its class, too, which
+// its slot tells.
 type links struct {
 	bytes []byte
 	// starts is where each object that is no leaf begins, by its rank among those.
@@ -20,9 +22,18 @@ type links struct {
 	inner ranks
 	// shared are the leaves that are referenced more than once, or are GC roots.
 	shared bitset
+	// classes are the class objects that the objects of each slot reference beside their
+	// fields, none where they do not.
+	classes []uint32
 	// used is how much of bytes is given out.
 	used atomic.Int64
 }
+
+// The codes at the end of an object's references.
+const (
+	endCode   = 0
+	classCode = 1
+)
 
 func (k *links) start(object uint32) uint64 {
 	r := k.inner.of(object)

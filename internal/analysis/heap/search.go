@@ -29,6 +29,7 @@ func (l *loader) search(ctx context.Context) (err error) {
 	if o.parents, err = array[uint32](&l.arena, n); err != nil {
 		return err
 	}
+	// An object is pending once for each reference at most, a class once for each object.
 	most := l.ReferenceCount + int64(len(l.roots)) + 1
 	if o.joins.log, err = array[byte](&l.arena, 2*longest*most); err != nil {
 		return err
@@ -100,7 +101,10 @@ func (l *loader) visit(ctx context.Context, pending []edge) error {
 			}
 			for at := l.links.start(e.object); ; {
 				var code uint64
-				if code, at = uvarint(bytes, at); code == 0 {
+				if code, at = uvarint(bytes, at); code <= classCode {
+					if code == classCode {
+						n = l.visitClass(e.object, count, pending, n)
+					}
 					break
 				}
 				to, leaf := target(e.object, code)
@@ -117,6 +121,17 @@ func (l *loader) visit(ctx context.Context, pending []edge) error {
 	}
 	l.order.count = count
 	return nil
+}
+
+// visitClass follows the reference of an object to its class.
+func (l *loader) visitClass(object, vertex uint32, pending []edge, n int) int {
+	to := l.links.classes[l.slots.at(object)]
+	if v := l.tree.vertices[to]; v != 0 {
+		l.order.joins.add(vertex, v)
+		return n
+	}
+	pending[n] = edge{to, vertex}
+	return n + 1
 }
 
 // joins are references between vertices: first a log of differences, in the order

@@ -1,36 +1,226 @@
 package heap
 
-import "slices"
+import (
+	"context"
+	"slices"
+)
 
-// RetainedTogether is the union of what several objects retain: what one of them
-// dominates counts once. What only several of them hold together is not in it.
-func (g *Graph) RetainedTogether(objects []Object) (sum Size) {
-	order := slices.Clone(objects)
-	slices.SortFunc(order, func(a, b Object) int {
-		return compare(g.tree.vertices[a], g.tree.vertices[b], g.below(a), g.below(b))
-	})
-	end, last := uint32(0), none
-	for _, o := range order {
-		v := g.tree.vertices[o]
-		// An object without a vertex of its own is below the one whose vertex it has.
-		if v == 0 || v < end || uint32(o) == last {
-			continue
-		}
-		last = uint32(o)
-		size := g.Retained(o)
-		sum.Java += size.Java
-		sum.Native += size.Native
-		if g.ownVertex(uint32(o)) {
-			end = g.tree.ends[v]
-		}
-	}
-	return sum
+// SetCost is what becomes unreachable when all of some objects go.
+type SetCost struct {
+	Size Size
+	// In is Size.Java by heap, as Graph.Heaps lists them; nil where there is one heap.
+	In []int64
+	// AtLeast tells that the search would have taken too long: Size is the union of what the
+	// objects dominate, and what only several of them hold together is not in it.
+	AtLeast bool
 }
 
-// below is 1 for an object without a vertex of its own.
-func (g *Graph) below(o Object) uint32 {
-	if g.ownVertex(uint32(o)) {
-		return 0
+// Patience bounds what a series of costs looks at, in objects. Costs that come when it is
+// used up are bounds.
+type Patience struct{ Left int64 }
+
+// Cost returns what becomes unreachable when some objects go, those included that are
+// reachable now. Without Options.Inbound it is a bound for all but single objects.
+func (g *Graph) Cost(ctx context.Context, objects []Object, p *Patience) (SetCost, error) {
+	costs, err := g.Costs(ctx, [][]Object{objects}, p)
+	if err != nil {
+		return SetCost{}, err
 	}
-	return 1
+	return costs[0], nil
+}
+
+// Costs is Cost of several sets, each on its own, in their order.
+func (g *Graph) Costs(ctx context.Context, sets [][]Object, p *Patience) ([]SetCost, error) {
+	costs := make([]SetCost, len(sets))
+	if g.inbound.place == nil {
+		for i, objects := range sets {
+			costs[i] = g.union(objects)
+		}
+		return costs, nil
+	}
+	numbers, err := g.numbersOf(sets)
+	if err != nil {
+		return nil, err
+	}
+	for i, objects := range sets {
+		if len(objects) == 1 {
+			costs[i] = g.union(objects)
+			continue
+		}
+		c, err := g.cost(ctx, objects, numbers[i], p)
+		if err != nil {
+			return nil, err
+		}
+		costs[i] = c
+	}
+	return costs, nil
+}
+
+// numbersOf finds the numbers of the objects of several sets, in one go over all. One
+// without a vertex of its own holds nothing, and has none.
+func (g *Graph) numbersOf(sets [][]Object) ([][]uint32, error) {
+	numbers := make([][]uint32, len(sets))
+	// first is a set that has each vertex, from 1; more are those that have it as well.
+	first, err := array[uint32](&g.arena, int64(len(g.inbound.place)))
+	if err != nil {
+		return nil, err
+	}
+	defer drop(&g.arena, &first)
+	more := map[uint32][]int{}
+	met := false
+	for i, objects := range sets {
+		for _, o := range objects {
+			v := g.tree.vertices[o]
+			switch {
+			case v == 0 || !g.ownVertex(uint32(o)):
+				continue
+			case first[v] == 0:
+				first[v] = uint32(i) + 1
+			case first[v] != uint32(i)+1:
+				more[v] = append(more[v], i)
+			}
+			met = true
+		}
+	}
+	if !met {
+		return numbers, nil
+	}
+	for d, v := range g.inbound.place {
+		if d == 0 || first[v] == 0 {
+			continue
+		}
+		i := int(first[v]) - 1
+		numbers[i] = append(numbers[i], uint32(d))
+		for _, i := range more[v] {
+			numbers[i] = append(numbers[i], uint32(d))
+		}
+	}
+	return numbers, nil
+}
+
+func (g *Graph) cost(ctx context.Context, objects []Object, numbers []uint32, p *Patience) (c SetCost, err error) {
+	r, err := g.newRemoval(numbers)
+	if err != nil {
+		return c, err
+	}
+	defer r.close()
+	if n := r.size(); n > p.Left {
+		return g.union(objects), nil
+	} else {
+		p.Left -= n
+	}
+	if err := r.run(ctx); err != nil {
+		return c, err
+	}
+	gone, err := r.vertices()
+	if err != nil {
+		return c, err
+	}
+	defer drop(&g.arena, (*[]uint64)(&gone))
+	c = g.newCost()
+	r.eachGone(func(v uint32) {
+		// What it dominates goes with it, and is in its size.
+		if !gone.has(g.tree.parents[v]) {
+			g.addVertex(&c, v)
+		}
+	})
+	g.addLeaves(&c, objects, func(v uint32) bool { return gone.has(v) })
+	return c, nil
+}
+
+func (g *Graph) newCost() (c SetCost) {
+	if n := len(g.tree.retained); n > 1 {
+		c.In = make([]int64, n)
+	}
+	return c
+}
+
+func (g *Graph) addVertex(c *SetCost, v uint32) {
+	c.Size.add(g.tree.size(v))
+	for h := range c.In {
+		c.In[h] += g.tree.retained[h][v]
+	}
+}
+
+// addLeaves adds those of the objects that have no vertex of their own and whose holder
+// does not go.
+func (g *Graph) addLeaves(c *SetCost, objects []Object, gone func(v uint32) bool) {
+	var leaves []Object
+	for _, o := range objects {
+		if v := g.tree.vertices[o]; v != 0 && !g.ownVertex(uint32(o)) && !gone(v) {
+			leaves = append(leaves, o)
+		}
+	}
+	slices.Sort(leaves)
+	for _, o := range slices.Compact(leaves) {
+		size := g.Shallow(o)
+		c.Size.add(size)
+		if c.In != nil {
+			c.In[g.HeapOf(o)] += size.Java
+		}
+	}
+}
+
+// union is the union of what the objects dominate: what one of them dominates counts once.
+func (g *Graph) union(objects []Object) SetCost {
+	c := g.newCost()
+	// One object holds what it dominates.
+	c.AtLeast = len(objects) > 1
+	var order []uint32
+	for _, o := range objects {
+		if v := g.tree.vertices[o]; v != 0 && g.ownVertex(uint32(o)) {
+			order = append(order, v)
+		}
+	}
+	slices.Sort(order)
+	end := uint32(0)
+	var tops []uint32
+	for _, v := range order {
+		if v < end {
+			continue
+		}
+		end = g.tree.ends[v]
+		tops = append(tops, v)
+		g.addVertex(&c, v)
+	}
+	g.addLeaves(&c, objects, func(v uint32) bool {
+		at, found := slices.BinarySearch(tops, v)
+		return found || at > 0 && v < g.tree.ends[tops[at-1]]
+	})
+	return c
+}
+
+// AddHeld puts into a set what would go if some objects went: themselves, and all that
+// no way from the GC roots leads to but through one of them.
+func (g *Graph) AddHeld(ctx context.Context, s *Set, objects []Object) error {
+	if g.inbound.place == nil {
+		return errNoInbound
+	}
+	numbers, err := g.numbersOf([][]Object{objects})
+	if err != nil {
+		return err
+	}
+	r, err := g.newRemoval(numbers[0])
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	if err := r.run(ctx); err != nil {
+		return err
+	}
+	gone, err := r.vertices()
+	if err != nil {
+		return err
+	}
+	defer drop(&g.arena, (*[]uint64)(&gone))
+	r.eachGone(func(v uint32) { s.bits.set(g.tree.objects[v]) })
+	for o, v := range g.tree.vertices {
+		if o%patience == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if v != 0 && gone.has(v) && !g.ownVertex(uint32(o)) {
+			s.bits.set(uint32(o))
+		}
+	}
+	return nil
 }

@@ -109,7 +109,10 @@ func (l *loader) each(object uint32, f func(uint32) error) error {
 	}
 	at, code := l.links.start(object), uint64(0)
 	for {
-		if code, at = uvarint(l.links.bytes, at); code == 0 {
+		if code, at = uvarint(l.links.bytes, at); code <= classCode {
+			if code == classCode {
+				return f(l.links.classes[l.slots.at(object)])
+			}
 			return nil
 		}
 		to, _ := target(object, code)
@@ -176,7 +179,12 @@ func (s *strong) walk(ctx context.Context) error {
 			}
 			for at := s.links.start(object); ; {
 				var code uint64
-				if code, at = uvarint(bytes, at); code == 0 {
+				if code, at = uvarint(bytes, at); code <= classCode {
+					if code == classCode {
+						if to := s.links.classes[s.slots.at(object)]; !s.marks.has(to) {
+							push(to)
+						}
+					}
 					break
 				}
 				to, _ := target(object, code)

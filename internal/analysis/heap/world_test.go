@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leakgate/leakgate/internal/analysis/heap"
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
@@ -22,6 +23,8 @@ type world struct {
 	older []*object
 	// jvm writes class names as HotSpot does.
 	jvm bool
+	// model is what the naive algorithms answer for.
+	model heap.SizeModel
 }
 
 // class is declared; its object, which is the CLASS_DUMP, is in the world or is not.
@@ -32,6 +35,8 @@ type class struct {
 	fields  []field
 	statics []static
 	object  *object
+	// loader, signers and domain stand in the record.
+	loader, signers, domain *object
 	// nameless classes have no LOAD_CLASS.
 	nameless bool
 }
@@ -340,7 +345,7 @@ func idOf(o *object) hprof.ID {
 }
 
 func (d *dumper) classDump(c *class) *hprof.Class {
-	dump := &hprof.Class{ID: c.object.id, InstanceSize: c.size}
+	dump := &hprof.Class{ID: c.object.id, InstanceSize: c.size, Loader: idOf(c.loader), Signers: idOf(c.signers), Domain: idOf(c.domain)}
 	if c.super != nil {
 		dump.Super = c.super.object.id
 	}

@@ -8,11 +8,11 @@ func (s *Search) Found() []heap.Object { return s.found }
 
 // Paths gives the paths to objects that were reached; those that were not have none.
 func (s *Search) Paths(objects []heap.Object) []Path {
-	edges := s.edges(objects)
+	x := s.paths(objects, nil)
 	paths := make([]Path, 0, len(objects))
 	for _, o := range objects {
 		if s.reached(o) {
-			paths = append(paths, s.path(o, edges))
+			paths = append(paths, x.path(o))
 		}
 	}
 	return paths

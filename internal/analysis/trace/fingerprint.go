@@ -20,13 +20,17 @@ func (t *Trace) Fingerprint() string {
 	} else {
 		for _, e := range t.Elements {
 			if e.Suspect {
-				text.WriteString(e.Class)
-				text.WriteString(e.Field)
+				text.WriteString(strings.Repeat(e.Class+e.Field, e.Repeat+1))
 			}
 		}
 	}
 	sum := sha1.Sum([]byte(text.String()))
 	return hex.EncodeToString(sum[:])
+}
+
+// omits tells whether elements are left out.
+func (t *Trace) omits() bool {
+	return slices.ContainsFunc(t.Elements, func(e Element) bool { return e.Omitted > 0 })
 }
 
 // Key is the identity of a leak from build to build: 40 digits of lowercase hex, of the
@@ -175,6 +179,11 @@ func StableClass(name string) string {
 		name = c.from.ReplaceAllString(name, c.to)
 	}
 	return name
+}
+
+// StableReference is a field of a class, or an element, as a KeyText has it.
+func StableReference(class, field string) string {
+	return StableClass(class) + "." + stableField(field)
 }
 
 // isCompiled tells whether a name has such numbers: whether a compiler gave it.

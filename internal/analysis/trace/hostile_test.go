@@ -50,12 +50,59 @@ func account(ctx context.Context, dump []byte, seed uint64) (found int, err erro
 		}
 		found += len(s.Found())
 		err = accountOf(ctx, g, r, s, list, through)
+		if err == nil {
+			err = accountByName(ctx, g, b, s, list, trace.Options{Through: through, ByName: true})
+		}
 		s.Close()
 		if err != nil {
 			return found, fmt.Errorf("through %t: %w", through, err)
 		}
 	}
 	return found, nil
+}
+
+// accountByName searches by names, among all references: each target is in a leak, behind
+// one, or unreachable, and traces are short.
+func accountByName(ctx context.Context, g *heap.Graph, b *heap.Outbound, shark *trace.Search, targets []heap.Object, o trace.Options) error {
+	prints, err := shark.Prints(ctx, silent)
+	if err != nil {
+		return err
+	}
+	all := known()
+	all.Records, all.AllRoots, all.Leaves, all.Subclasses = true, true, true, true
+	for i, rules := range []trace.Rules{known(), all} {
+		r := trace.NewReader(g, b, rules)
+		s, err := trace.Find(ctx, r, targets, o)
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		for _, p := range s.Paths(s.Found()) {
+			if err := brokenPath(r, p); err != nil {
+				return fmt.Errorf("by name: %w", err)
+			}
+		}
+		if i > 0 {
+			prints = nil
+		}
+		result, err := s.LeaksByKey(ctx, silent, prints)
+		if err != nil {
+			return err
+		}
+		var met []heap.Object
+		for _, l := range result.Leaks {
+			met = append(append(met, l.Objects...), l.Also...)
+			if l.Key != l.Traces[0].Key() || len(l.Traces[0].Elements) > 1<<10+1 || i > 0 && len(l.Fingerprints) > 0 {
+				return fmt.Errorf("leak %s with %d elements, %q", l.Key, len(l.Traces[0].Elements), l.Fingerprints)
+			}
+		}
+		met = append(met, result.Unreachable...)
+		slices.Sort(met)
+		if len(met)+result.Untraced < len(targets) || len(slices.Compact(met)) > len(targets) {
+			return fmt.Errorf("by name: answers for %v, asked for %v", met, targets)
+		}
+	}
+	return nil
 }
 
 func accountOf(ctx context.Context, g *heap.Graph, r *trace.Reader, s *trace.Search, targets []heap.Object, through bool) error {
@@ -103,8 +150,8 @@ func accounted(g *heap.Graph, targets []heap.Object, result *trace.Result, throu
 		for i := range l.Traces {
 			x := &l.Traces[i]
 			met = append(met, x.Leaking().Object)
-			if x.Fingerprint() != l.Fingerprint || len(x.Key()) != 40 || x.KeyText() == "" {
-				return fmt.Errorf("fingerprint %s of leak %s, key %s of %q", x.Fingerprint(), l.Fingerprint, x.Key(), x.KeyText())
+			if x.Fingerprint() != l.Fingerprint() || len(x.Key()) != 40 || x.KeyText() == "" {
+				return fmt.Errorf("fingerprint %s of leak %s, key %s of %q", x.Fingerprint(), l.Fingerprint(), x.Key(), x.KeyText())
 			}
 		}
 		met = append(met, l.Also...)

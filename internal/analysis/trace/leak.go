@@ -2,16 +2,20 @@ package trace
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
-// Leak is one cause: all objects whose traces have the same suspect references, or go by
-// the same known leak of the platform.
+// Leak is one cause: all objects whose traces have one key, or go by the same known leak of
+// the platform.
 type Leak struct {
-	Fingerprint string
+	// Key is the identity of the leak. Of leaks that were told apart as Shark does, it is that of
+	// the first trace.
+	Key string
+	// Fingerprints are Shark's, in the order in which they were found; none where Shark has
+	// no path.
+	Fingerprints []string
 	// Objects leak by it; Traces are those of the first of them.
 	Objects []heap.Object
 	Traces  []Trace
@@ -25,6 +29,14 @@ type Leak struct {
 // Library is the known leak that it is, nil where the app leaks.
 func (l *Leak) Library() *Matcher { return l.Traces[0].Matcher }
 
+// Fingerprint is the first of Fingerprints, "" where there is none.
+func (l *Leak) Fingerprint() string {
+	if len(l.Fingerprints) == 0 {
+		return ""
+	}
+	return l.Fingerprints[0]
+}
+
 // Result is what a search for leaking objects found.
 type Result struct {
 	// Leaks are in the order in which they were found: the shortest paths first, those by
@@ -32,102 +44,166 @@ type Result struct {
 	Leaks []Leak
 	// Unreachable are targets that no path leads to: garbage, most of the time.
 	Unreachable []heap.Object
-	// Untraced is how many more were found, by longer paths than there was patience for.
-	Untraced int
+	// Unprinted is how many objects have no fingerprint, because their paths are too long, and
+	// Untraced how many are of no leak, because all paths together are.
+	Unprinted, Untraced int
 }
 
 const (
-	// mostSteps bounds the objects on all paths together: of a list of the app's own, whose
-	// every node holds a leak, they are as many as the square of the list.
-	mostSteps = 1 << 21
-	// mostTraces are kept of one leak. Of more leaks than mostLeaks, those with a key that
-	// was there are not told apart.
+	// mostTraces are kept of one leak that is told apart as Shark does.
 	mostTraces = 64
-	mostLeaks  = 256
+	// mostPrinted bounds the references that all fingerprints are made of: of a list of the
+	// app's own, whose every node holds a leak, they are as many as the square of the list.
+	mostPrinted = 1 << 24
+	// mostPrints bounds the fingerprints of one leak.
+	mostPrints = 256
 )
 
-// Leaks makes leaks of what was found.
+// Leaks makes leaks of what was found as Shark does: told apart by its fingerprints, with
+// all objects of each path.
 func (s *Search) Leaks(ctx context.Context, d Describe) (*Result, error) {
 	credits, err := s.credit(ctx)
 	if err != nil {
 		return nil, err
 	}
 	own, behind := s.apart()
-	edges := s.edges(own)
-	if err := d.prepare(ctx, edges); err != nil {
-		return nil, fmt.Errorf("read keys: %w", err)
+	x, err := s.forms(ctx, own, d, manner{keys: true, prints: true})
+	if err != nil {
+		return nil, err
 	}
-	g := &grouping{places: map[string]int{}}
-	d.Inspect = remembered(d.Inspect)
-	steps := 0
+	g := &grouping{places: map[string]int{}, traces: mostTraces}
 	for i, o := range own {
 		if i%256 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if steps > mostSteps {
-			g.result.Untraced++
-			continue
+		p := x.path(o)
+		h := x.form(p)
+		name := h.printed
+		if h.matcher != nil {
+			// A library leak may have the fingerprint of no other.
+			name = "library " + name
 		}
-		p := s.path(o, edges)
-		steps += len(p.Steps) + 1
-		l := g.add(s.reader.trace(p, d))
-		c := credits.of[o]
-		l.Credited.Java += c.Java
-		l.Credited.Native += c.Native
-		l.Also = slices.Concat(l.Also, credits.also[o], behind[o])
+		g.add(name, o, func() Trace { return s.reader.trace(p, x.describe) }).note(h.key, h.printed, credits, o, behind[o])
 	}
-	for _, t := range s.targets {
-		if !s.reached(t) && !credits.met(t) {
-			g.result.Unreachable = append(g.result.Unreachable, t)
-		}
-	}
+	g.result.Unreachable = s.unreached(credits)
+	g.result.Unprinted = x.unprinted
 	return &g.result, nil
 }
 
-// remembered inspects each object once: paths have their beginnings in common.
-func remembered(inspect func(heap.Object) Inspection) func(heap.Object) Inspection {
-	known := map[heap.Object]Inspection{}
-	return func(o heap.Object) Inspection {
-		n, ok := known[o]
-		if !ok {
-			n = inspect(o)
-			known[o] = n
-		}
-		return n
-	}
+// Prints is what Shark says of the objects that it finds: their fingerprints, what each is
+// credited with, and what leaks only through them.
+type Prints struct {
+	of      map[heap.Object]string
+	missing int
+	credits *credits
+	behind  map[heap.Object][]heap.Object
 }
 
-// grouping puts traces together.
+// Prints makes the fingerprints of what was found.
+func (s *Search) Prints(ctx context.Context, d Describe) (*Prints, error) {
+	credits, err := s.credit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	own, behind := s.apart()
+	x, err := s.forms(ctx, own, d, manner{prints: true, folding: true})
+	if err != nil {
+		return nil, err
+	}
+	p := &Prints{of: make(map[heap.Object]string, len(own)), credits: credits, behind: behind}
+	for i, o := range own {
+		if i%256 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if x.walked > mostWalked {
+			x.unprinted++
+			continue
+		}
+		p.of[o] = x.form(x.path(o)).printed
+	}
+	p.missing = x.unprinted
+	return p, nil
+}
+
+// LeaksByKey makes leaks of what was found, told apart by their keys. Shark gives them their
+// fingerprints, what they are credited with, and what is behind them; nil is where it finds
+// nothing.
+func (s *Search) LeaksByKey(ctx context.Context, d Describe, shark *Prints) (*Result, error) {
+	own, behind := s.apart()
+	if shark == nil {
+		credits, err := s.credit(ctx)
+		if err != nil {
+			return nil, err
+		}
+		shark = &Prints{credits: credits, behind: behind}
+	}
+	x, err := s.forms(ctx, own, d, manner{keys: true, folding: true})
+	if err != nil {
+		return nil, err
+	}
+	g := &grouping{places: map[string]int{}, traces: 1}
+	for i, o := range own {
+		if i%256 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if x.walked > mostWalked {
+			g.result.Untraced++
+			continue
+		}
+		p := x.path(o)
+		key := x.form(p).key
+		g.add(key, o, func() Trace { return s.reader.trace(p, x.describe) }).note(key, shark.of[o], shark.credits, o, shark.behind[o])
+	}
+	g.result.Unreachable = s.unreached(shark.credits)
+	g.result.Unprinted = shark.missing
+	return &g.result, nil
+}
+
+// unreached are the targets to which nothing leads, and that go with no other.
+func (s *Search) unreached(c *credits) (list []heap.Object) {
+	for _, t := range s.targets {
+		if !s.reached(t) && !c.met(t) {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// grouping puts objects together.
 type grouping struct {
 	result Result
-	// places are those of leaks, by fingerprint and, once there are many, by key.
 	places map[string]int
+	traces int
 }
 
-// add gives the leak of a trace.
-func (g *grouping) add(t Trace) *Leak {
-	fingerprint := t.Fingerprint()
-	name := fingerprint
-	if t.Matcher != nil {
-		// A library leak may have the fingerprint of no other.
-		name = "library " + fingerprint
-	}
+// add gives the leak of a name, with one object more.
+func (g *grouping) add(name string, o heap.Object, trace func() Trace) *Leak {
 	at, ok := g.places[name]
-	if !ok && len(g.result.Leaks) >= mostLeaks {
-		name = "key " + t.Key()
-		at, ok = g.places[name]
-	}
 	if !ok {
 		at = len(g.result.Leaks)
 		g.places[name] = at
-		g.result.Leaks = append(g.result.Leaks, Leak{Fingerprint: fingerprint})
+		g.result.Leaks = append(g.result.Leaks, Leak{})
 	}
 	l := &g.result.Leaks[at]
-	l.Objects = append(l.Objects, t.Leaking().Object)
-	if len(l.Traces) < mostTraces {
-		l.Traces = append(l.Traces, t)
+	l.Objects = append(l.Objects, o)
+	if len(l.Traces) < g.traces {
+		l.Traces = append(l.Traces, trace())
 	}
 	return l
+}
+
+// note adds what is known of the last object of a leak.
+func (l *Leak) note(key, fingerprint string, c *credits, o heap.Object, behind []heap.Object) {
+	if l.Key == "" {
+		l.Key = key
+	}
+	if fingerprint != "" && len(l.Fingerprints) < mostPrints && !slices.Contains(l.Fingerprints, fingerprint) {
+		l.Fingerprints = append(l.Fingerprints, fingerprint)
+	}
+	size := c.of[o]
+	l.Credited.Java += size.Java
+	l.Credited.Native += size.Native
+	l.Also = append(append(l.Also, c.also[o]...), behind...)
 }
 
 // apart gives the found objects whose paths go through no other target, and those that are

@@ -8,8 +8,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hproftest"
 )
 
-// TestLongWays has a list of the app's own, whose every node holds a leak: each is told
-// or counted, and the traces end long before they are as many as the square of the list.
+// TestLongWays has a list of the app's own, whose every node holds a leak: they are one
+// leak, and its nodes one element of a trace.
 func TestLongWays(t *testing.T) {
 	const nodes = 6000
 	h := hproftest.Java(1)
@@ -27,22 +27,28 @@ func TestLongWays(t *testing.T) {
 	for _, r := range leaking {
 		targets = append(targets, w.object(r))
 	}
-	result, err := w.find(targets, trace.Options{}).Leaks(t.Context(), trace.Describe{Inspect: func(heap.Object) (n trace.Inspection) { return n }})
+	d := trace.Describe{Inspect: func(heap.Object) (n trace.Inspection) { return n }}
+	prints, err := w.find(targets, trace.Options{}).Prints(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, elements := result.Untraced, 0
-	for i := range result.Leaks {
-		told += len(result.Leaks[i].Objects)
-		for j := range result.Leaks[i].Traces {
-			elements += len(result.Leaks[i].Traces[j].Elements)
-		}
+	result, err := w.find(targets, trace.Options{ByName: true}).LeaksByKey(t.Context(), d, prints)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if told != nodes || result.Untraced == 0 || result.Untraced > nodes*3/4 {
-		t.Errorf("%d of %d objects are told, %d of them not traced", told, nodes, result.Untraced)
+	if len(result.Leaks) != 1 || len(result.Leaks[0].Objects) != nodes || len(result.Leaks[0].Fingerprints) > 256 {
+		t.Fatalf("%d leaks", len(result.Leaks))
 	}
-	// One key has them all, so that there are no more leaks than are told apart.
-	if len(result.Leaks) > 257 || elements > 400*400 {
-		t.Errorf("%d leaks with %d elements", len(result.Leaks), elements)
+	d.Inspect = func(o heap.Object) (n trace.Inspection) { return n }
+	traces, err := w.find(targets, trace.Options{ByName: true}).Traces(t.Context(), targets[:1], d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folded := 0
+	for _, e := range traces[0].Elements {
+		folded += e.Repeat
+	}
+	if n := len(traces[0].Elements); n > 8 || folded != nodes-2 {
+		t.Errorf("the last node is told in %d elements, with %d folded", n, folded)
 	}
 }

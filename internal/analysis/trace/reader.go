@@ -57,9 +57,17 @@ type Rules struct {
 	Number func(heap.Object, Member) (int64, bool)
 	// Without are classes of collections that are read as any other object.
 	Without []string
-	// Subclasses are read as the collection that they extend. Shark reads them as any other
-	// object.
+	// Subclasses are read as the collection that they extend, and queues, trees and wrappers
+	// of java.util are collections, too. Shark reads them as any other object.
 	Subclasses bool
+	// Records follows what class records reference, last of all: an object its class, a class
+	// its superclass and its loader. Shark does not.
+	Records bool
+	// Leaves follows also what strings and boxed values hold.
+	Leaves bool
+	// AllRoots begins also at the GC roots that Shark leaves out, last: interned strings,
+	// unknown ones and those of the virtual machine.
+	AllRoots bool
 }
 
 // Reader reads the references of objects in the order in which Shark does: the
@@ -92,6 +100,8 @@ type Reader struct {
 // kind is what is known of a class.
 type kind struct {
 	known bool
+	// asked tells that compiled is known: whether a compiler gave the class its name.
+	asked, compiled bool
 	// leaf is a class of whose objects nothing is followed, thread one of threads.
 	leaf, thread bool
 	// actions are by place; nil where nothing is special.
@@ -124,6 +134,9 @@ func NewReader(g *heap.Graph, b *heap.Outbound, rules Rules) *Reader {
 	words := (g.Objects + 63) / 64
 	r.flattened, r.plain = make(bits, words), make(bits, words)
 	r.rules.Collections = slices.Concat(rules.Collections, collections)
+	if rules.Subclasses {
+		r.rules.Collections = append(r.rules.Collections, moreCollections...)
+	}
 	r.indexMatchers()
 	r.indexCollections()
 	r.findRoots()
@@ -158,7 +171,7 @@ func (r *Reader) kind(o heap.Object) *kind {
 	if len(names) == 0 {
 		return k
 	}
-	k.leaf = leafClasses[names[0]]
+	k.leaf = leafClasses[names[0]] && !r.rules.Leaves
 	k.thread = slices.Contains(names, "java.lang.Thread")
 	places := r.outbound.PlacesOf(n)
 	k.actions = r.actions(names, places, InstanceField)
@@ -258,6 +271,13 @@ func (r *Reader) Read(o heap.Object, visit func(Edge)) {
 		r.static(o, visit)
 		return
 	}
+	r.instance(o, visit)
+	if r.rules.Records {
+		r.record(o, visit)
+	}
+}
+
+func (r *Reader) instance(o heap.Object, visit func(Edge)) {
 	k := r.kind(o)
 	if k.leaf {
 		return
@@ -270,13 +290,35 @@ func (r *Reader) Read(o heap.Object, visit func(Edge)) {
 	r.fields(o, k, visit)
 }
 
+// compiled tells whether a compiler gave an instance's class its name.
+func (r *Reader) compiled(o heap.Object, class string) bool {
+	k := &r.kinds[r.graph.ClassNumber(o)]
+	if !k.asked {
+		k.asked, k.compiled = true, isCompiled(class)
+	}
+	return k.compiled
+}
+
+// classReference is what the reference of an object to its class is called.
+const classReference = "<class>"
+
+func (r *Reader) record(o heap.Object, visit func(Edge)) {
+	if to, ok := r.graph.Linked(o); ok {
+		visit(Edge{To: to, Kind: FieldEdge, Low: true, Name: classReference})
+	}
+}
+
 // leaf tells whether nothing is followed from an object: a string, a boxed value.
 func (r *Reader) leaf(o heap.Object) bool { return !r.graph.IsClass(o) && r.kind(o).leaf }
 
 func (r *Reader) static(o heap.Object, visit func(Edge)) {
-	actions := r.statics[o]
+	actions, places := r.statics[o], r.outbound.Places(o)
 	for f := r.outbound.Of(o); f.Next(); {
-		e := Edge{To: f.To, Kind: StaticEdge, Place: f.Place}
+		record := places[f.Place].Record
+		if record && !r.rules.Records {
+			continue
+		}
+		e := Edge{To: f.To, Kind: StaticEdge, Place: f.Place, Low: record}
 		if actions == nil || actions[f.Place].apply(&e) {
 			visit(e)
 		}

@@ -36,6 +36,9 @@ func (r *Reader) findRoots() {
 	r.graph.Roots(func(root hprof.Root, o heap.Object) {
 		switch _, counts := rootNames[root.Kind]; {
 		case !counts:
+			if r.rules.AllRoots {
+				r.roots = append(r.roots, Root{Object: o, Kind: root.Kind, Low: true})
+			}
 		case root.Kind == hprof.SubRootJavaFrame && frames[root.Thread]:
 		case root.Kind == hprof.SubRootStickyClass && met[o]:
 		default:
@@ -43,6 +46,11 @@ func (r *Reader) findRoots() {
 			met[o] = root.Kind == hprof.SubRootStickyClass || met[o]
 		}
 	})
+	if r.rules.AllRoots {
+		r.graph.Implied(func(o heap.Object) {
+			r.roots = append(r.roots, Root{Object: o, Kind: hprof.SubRootStickyClass, Low: true})
+		})
+	}
 	r.sortRoots()
 }
 

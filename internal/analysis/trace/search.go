@@ -1,10 +1,10 @@
 package trace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
@@ -15,6 +15,10 @@ type Options struct {
 	// on its shortest path belongs to that one's leak. Otherwise a target ends its paths, and
 	// only what nothing else leads to is its own.
 	Through bool
+	// ByName decides between paths of one length by the names on them. Shark takes the one
+	// that it met first, which depends on the order of the dump: that of threads, and that in
+	// which classes were loaded.
+	ByName bool
 }
 
 // Search finds the shortest paths from the GC roots: breadth first, with what is Low
@@ -91,10 +95,16 @@ func Find(ctx context.Context, r *Reader, targets []heap.Object, o Options) (*Se
 	return s, nil
 }
 
+// Targets are the objects that are searched for.
+func (s *Search) Targets() []heap.Object { return s.targets }
+
 // Close gives the memory back. It may be called twice.
 func (s *Search) Close() { s.graph.Release(&s.parents) }
 
 func (s *Search) run(ctx context.Context) error {
+	if s.options.ByName {
+		return s.runByName(ctx)
+	}
 	for i, root := range s.reader.roots {
 		s.meet(root.Object, uint32(s.graph.Objects)+1+uint32(i), root.Low, false)
 	}
@@ -167,34 +177,6 @@ func (s *Search) met(o heap.Object) uint32 {
 	return s.parents[n]
 }
 
-// Step is an object on a path, and the reference by which the path goes on from it.
-type Step struct {
-	Object heap.Object
-	Edge   Edge
-}
-
-// Path is the way to an object: the root, the objects from the one that it is of to the
-// last but one, and the object.
-type Path struct {
-	Root  Root
-	Steps []Step
-	Leak  heap.Object
-}
-
-func (s *Search) path(o heap.Object, edges map[heap.Object]Edge) Path {
-	p := Path{Leak: o}
-	for {
-		from, ok := s.parent(o)
-		if !ok {
-			p.Root = s.root(o)
-			slices.Reverse(p.Steps)
-			return p
-		}
-		p.Steps = append(p.Steps, Step{from, edges[o]})
-		o = from
-	}
-}
-
 // parent gives the object from which one was met; false for one that is a root.
 func (s *Search) parent(o heap.Object) (heap.Object, bool) {
 	parent := s.met(o)
@@ -206,43 +188,15 @@ func (s *Search) root(o heap.Object) Root {
 	return s.reader.roots[int64(s.met(o))-s.graph.Objects-1]
 }
 
-// edges finds the references along which the search went to objects and to those before
-// them, by what they lead to: each holder is read once, however much it holds.
-func (s *Search) edges(objects []heap.Object) map[heap.Object]Edge {
-	edges := map[heap.Object]Edge{}
-	holders := map[heap.Object]bool{}
-	for _, o := range objects {
-		for s.reached(o) {
-			if _, known := edges[o]; known {
-				break
-			}
-			from, ok := s.parent(o)
-			if !ok {
-				break
-			}
-			edges[o], holders[from] = Edge{To: unset}, true
-			o = from
-		}
-	}
-	for from := range holders {
-		s.reader.Read(from, func(e Edge) {
-			best, wanted := edges[e.To]
-			if holder, ok := s.parent(e.To); !wanted || !ok || holder != from {
-				return
-			}
-			if best.To == unset || s.better(from, best, e) {
-				edges[e.To] = e
-			}
-		})
-	}
-	return edges
-}
-
-// unset is the target of an edge that was not found yet.
-const unset = ^heap.Object(0)
-
 // better tells whether the search went along the second of two references from one
-// object to another: the first that is not Low, while that made a difference.
+// object to another: the first that is not Low, while that made a difference. By names
+// it is the one whose name comes first.
 func (s *Search) better(from heap.Object, a, b Edge) bool {
-	return a.Low && !b.Low && !s.late.has(from)
+	if a.Low != b.Low && !s.late.has(from) {
+		return a.Low
+	}
+	if !s.options.ByName {
+		return false
+	}
+	return cmp.Or(cmp.Compare(nameKind(b.Kind), nameKind(a.Kind)), cmp.Compare(namePlace(b), namePlace(a))) < 0
 }

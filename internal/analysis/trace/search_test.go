@@ -142,7 +142,7 @@ func (w *world) checkLimited(seed uint64, whole *trace.Search, targets []heap.Ob
 	if err := w.graph.AddHeld(w.Context(), set, targets); err != nil {
 		w.Fatal(err)
 	}
-	if err := w.graph.AddAncestors(w.Context(), set, targets); err != nil {
+	if err := w.graph.AddAncestors(w.Context(), set, targets, false); err != nil {
 		w.Fatal(err)
 	}
 	b, err := w.graph.OutboundOf(w.Context(), set)
@@ -319,7 +319,7 @@ func (w *world) checkCredits(seed uint64, s *trace.Search, want *plainSearch, me
 			seen++
 		}
 		if l.Credited != expected {
-			w.Fatalf("seed %d: leak %s is credited with %+v, want %+v", seed, l.Fingerprint, l.Credited, expected)
+			w.Fatalf("seed %d: leak %s is credited with %+v, want %+v", seed, l.Fingerprint(), l.Credited, expected)
 		}
 		add(&sum, l.Credited)
 		var got []hprof.ID
@@ -329,7 +329,7 @@ func (w *world) checkCredits(seed uint64, s *trace.Search, want *plainSearch, me
 		slices.Sort(got)
 		slices.Sort(also)
 		if !slices.Equal(got, also) {
-			w.Fatalf("seed %d: leak %s also retains %#x, want %#x", seed, l.Fingerprint, got, also)
+			w.Fatalf("seed %d: leak %s also retains %#x, want %#x", seed, l.Fingerprint(), got, also)
 		}
 		met.also += len(also)
 	}
@@ -353,16 +353,16 @@ func (w *world) checkBehind(seed uint64, s *trace.Search, want *plainSearch) {
 		}
 		// Several traces of one leak share what is behind them.
 		for _, o := range l.Also {
-			got = append(got, fmt.Sprintf("%#x behind %s", uint64(w.graph.ID(o)), l.Fingerprint))
+			got = append(got, fmt.Sprintf("%#x behind %s", uint64(w.graph.ID(o)), l.Fingerprint()))
 		}
 		if l.Credited != sum {
-			w.Fatalf("seed %d: leak %s is credited with %+v, want %+v", seed, l.Fingerprint, l.Credited, sum)
+			w.Fatalf("seed %d: leak %s is credited with %+v, want %+v", seed, l.Fingerprint(), l.Credited, sum)
 		}
 	}
 	prints := map[hprof.ID]string{}
 	for _, l := range w.leaks(s).Leaks {
 		for i := range l.Traces {
-			prints[w.graph.ID(l.Traces[i].Leaking().Object)] = l.Fingerprint
+			prints[w.graph.ID(l.Traces[i].Leaking().Object)] = l.Fingerprint()
 		}
 	}
 	for _, n := range want.found {

@@ -213,19 +213,19 @@ func TestFingerprints(t *testing.T) {
 		{[]string{"another", "field1", "field2", "field3"}, true},
 	} {
 		l := of(c.fields)
-		if same := l.Fingerprint == first.Fingerprint; same != c.same {
+		if same := l.Fingerprint() == first.Fingerprint(); same != c.same {
 			t.Errorf("%q has the fingerprint of %q: %t", c.fields, long, same)
 		}
 		if same := l.Traces[0].Key() == first.Traces[0].Key(); same != c.same {
 			t.Errorf("%q has the key of %q: %t", c.fields, long, same)
 		}
 	}
-	if l := of(long, "field3c"); len(l.Traces) != 2 || l.Fingerprint != first.Fingerprint {
+	if l := of(long, "field3c"); len(l.Traces) != 2 || l.Fingerprint() != first.Fingerprint() {
 		t.Errorf("two objects in one place are %d traces of one leak", len(l.Traces))
 	}
 	sum := sha1.Sum([]byte("Class1field1Class2field2"))
-	if want := hex.EncodeToString(sum[:]); first.Fingerprint != want {
-		t.Errorf("fingerprint %s, want %s", first.Fingerprint, want)
+	if want := hex.EncodeToString(sum[:]); first.Fingerprint() != want {
+		t.Errorf("fingerprint %s, want %s", first.Fingerprint(), want)
 	}
 	if want := "Class1.field1\nClass2.field2\n"; first.Traces[0].KeyText() != want || first.Traces[0].Key() != trace.KeyOf(want) {
 		t.Errorf("key text %q, want %q", first.Traces[0].KeyText(), want)
@@ -293,7 +293,7 @@ func TestRecordedLeak(t *testing.T) {
 	}
 	var got []string
 	for _, l := range result.Leaks {
-		got = append(got, fmt.Sprintf("%s %d bytes", l.Fingerprint, l.Credited.Java))
+		got = append(got, fmt.Sprintf("%s %d bytes", l.Fingerprint(), l.Credited.Java))
 	}
 	if want := []string{"ef9d39eb400396891e65dd2cd441b7a862892ef9 378 bytes", "95c1f7fe8770552234910749f0a4e0b7d44a6f50 378 bytes"}; !slices.Equal(got, want) {
 		t.Errorf("leaks %q, want %q", got, want)

@@ -41,6 +41,9 @@ type Element struct {
 	// Suspect references are those between the last object that is needed and the first
 	// that leaks.
 	Suspect bool
+	// Repeat is how many more objects of the same class follow, each by the same reference of
+	// the one before; Omitted how many elements behind those are left out.
+	Repeat, Omitted int
 	// Parts is how many of the next elements are the collection's own: tables and nodes.
 	Parts int
 }
@@ -52,6 +55,9 @@ func (t *Trace) Leaking() *Element { return &t.Elements[len(t.Elements)-1] }
 type Describe struct {
 	// Inspect says what is known of an object.
 	Inspect func(heap.Object) Inspection
+	// Plain tells quickly that nothing says whether an object should still be there; nil asks
+	// Inspect.
+	Plain func(heap.Object) bool
 	// Text gives what a string says; false for what is none, or cannot be read.
 	Text func(heap.Object) (string, bool)
 	// Prepare is called once with the keys of maps whose Text will be asked for; it may be
@@ -74,14 +80,14 @@ func (d *Describe) prepare(ctx context.Context, edges map[heap.Object]Edge) erro
 
 // Traces makes traces to objects that were reached.
 func (s *Search) Traces(ctx context.Context, objects []heap.Object, d Describe) ([]Trace, error) {
-	edges := s.edges(objects)
-	if err := d.prepare(ctx, edges); err != nil {
-		return nil, fmt.Errorf("read keys: %w", err)
+	x, err := s.forms(ctx, objects, d, manner{folding: true})
+	if err != nil {
+		return nil, err
 	}
 	traces := make([]Trace, 0, len(objects))
 	for _, o := range objects {
 		if s.reached(o) {
-			traces = append(traces, s.reader.trace(s.path(o, edges), d))
+			traces = append(traces, s.reader.trace(x.path(o), x.describe))
 		}
 	}
 	return traces, nil
@@ -111,7 +117,7 @@ func (r *Reader) trace(p Path, d Describe) Trace {
 
 func (r *Reader) object(o heap.Object) Element {
 	e := r.typed(o)
-	if e.Type == "instance" && isCompiled(e.Class) {
+	if e.Type == "instance" && r.compiled(o, e.Class) {
 		e.Super = r.super(o)
 	}
 	return e
@@ -142,7 +148,7 @@ func (r *Reader) super(o heap.Object) string {
 func (r *Reader) element(s Step, d Describe) Element {
 	e := r.object(s.Object)
 	e.Kind, e.Owner, e.Field = s.Edge.Kind, r.Owner(s.Object, s.Edge), r.Field(s.Object, s.Edge)
-	e.Shown = e.Field
+	e.Shown, e.Repeat, e.Omitted = e.Field, s.Repeat, s.Omitted
 	switch s.Edge.Kind {
 	case ElementEdge, ItemEdge:
 		e.Shown = fmt.Sprintf("[%d]", s.Edge.Place)
@@ -269,5 +275,11 @@ var rootWords = map[hprof.SubTag]string{
 	hprof.SubRootThreadObject: "Thread object", hprof.SubRootJNIMonitor: "Root JNI monitor",
 }
 
-// Words says what kind of root it is, as leak traces do.
-func (r Root) Words() string { return rootWords[r.Kind] }
+// Words says what kind of root it is, as leak traces do. Shark has no words for the virtual
+// machine's own.
+func (r Root) Words() string {
+	if words, ok := rootWords[r.Kind]; ok {
+		return words
+	}
+	return "Root of the virtual machine (" + r.Kind.String() + ")"
+}

@@ -1,0 +1,76 @@
+package heap
+
+import (
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+)
+
+// classLinks says which references class records imply under the model Leakgate.
+type classLinks struct {
+	// rooted tells whether a class object is a GC root, declared or implied: a reference to
+	// it holds nothing.
+	rooted func(hprof.ID) bool
+	// find returns the number of an object, none where the dump lacks it. It is nil under
+	// the model Ahat, which has no such references.
+	find func(hprof.ID) uint32
+}
+
+// ofInstance returns the class object that the instances and arrays of a class reference,
+// none where they do not.
+func (k *classLinks) ofInstance(c *class, hidden bool) uint32 {
+	if k.find == nil || hidden || c.dump == nil || k.rooted(c.id) {
+		return none
+	}
+	return k.find(c.id)
+}
+
+// classReferences are the references of a class record beside static fields, by the names
+// that leak traces show.
+var classReferences = [...]string{"<super>", "<loader>", "<signers>", "<protection domain>"}
+
+// ofClass returns what a class references by its record, in the order of
+// classReferences; 0 for none.
+func ofClass(c *hprof.Class) [len(classReferences)]hprof.ID {
+	return [...]hprof.ID{c.Super, c.Loader, c.Signers, c.Domain}
+}
+
+// recorded tells whether the references of ofClass count: not where static fields have
+// them, as ART writes them since Android 7.
+func (l *layouts) recorded(c *class) bool {
+	if l.links.find == nil || c.dump == nil {
+		return false
+	}
+	for _, f := range c.dump.Statics {
+		if text, ok := l.names.Get(f.Name); ok && strings.HasPrefix(text, "$class$") {
+			return false
+		}
+	}
+	return true
+}
+
+// Linked returns the class object that an object references beside its fields, where the
+// size model has such references and the class is no root.
+func (g *Graph) Linked(o Object) (Object, bool) {
+	to := g.links.classes[g.slots.at(uint32(o))]
+	return Object(to), to != none && g.Model == Leakgate
+}
+
+// Implied calls f with the classes that are roots, though the dump does not say so: the boot
+// loader's.
+func (g *Graph) Implied(f func(Object)) {
+	for _, r := range g.roots[len(g.roots)-g.implied:] {
+		f(Object(g.ids.find(r.Object)))
+	}
+}
+
+// impliedRoots are the classes of the boot loader that no record declares as roots.
+func (l *loader) impliedRoots(declared map[hprof.ID]bool) (list []hprof.Root) {
+	for i := range l.registry.list {
+		c := &l.registry.list[i]
+		if c.dump != nil && c.dump.Loader == 0 && !declared[c.id] {
+			list = append(list, hprof.Root{Kind: hprof.SubRootStickyClass, Object: c.id, Frame: -1})
+		}
+	}
+	return list
+}

@@ -1,0 +1,284 @@
+package heap
+
+import (
+	"context"
+	"math/bits"
+	"slices"
+)
+
+// removal finds what becomes unreachable when some objects go. Only what the depth-first
+// search found below them can: the way of the search to everything else avoids them. There
+// an object stays if anything that stays references it.
+type removal struct {
+	*Graph
+	// cut are the numbers of the objects that go, in the order of the search.
+	cut []uint32
+	// below are the subtrees of the search below them.
+	below []subtree
+	// gone are numbers that are not known to stay; fixed are those of cut.
+	gone, fixed bitset
+}
+
+// subtree is the numbers from first up to end.
+type subtree struct{ first, end uint32 }
+
+// maxSweeps is how often the subtrees are gone over before what stays is followed
+// reference by reference, which takes more memory. Most heaps need two or three.
+var maxSweeps = 12
+
+// newRemoval makes a removal of the objects with some numbers, which it sorts. Close must be
+// called.
+func (g *Graph) newRemoval(cut []uint32) (r *removal, err error) {
+	slices.Sort(cut)
+	r = &removal{Graph: g, cut: slices.Compact(cut)}
+	count := uint32(len(g.inbound.place)) - 1
+	end := uint32(0)
+	for _, d := range r.cut {
+		if d < end {
+			continue
+		}
+		// Numbers are in preorder: a subtree ends where a parent is outside.
+		end = d + 1
+		for end <= count && g.inbound.parent(end) >= d {
+			end++
+		}
+		r.below = append(r.below, subtree{d, end})
+	}
+	n := int64(len(g.inbound.place))
+	if r.gone, err = newBitset(&g.arena, n); err != nil {
+		return nil, err
+	}
+	if r.fixed, err = newBitset(&g.arena, n); err != nil {
+		r.close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *removal) close() {
+	drop(&r.arena, (*[]uint64)(&r.gone))
+	drop(&r.arena, (*[]uint64)(&r.fixed))
+}
+
+// size is how many numbers there are to look at.
+func (r *removal) size() (n int64) {
+	for _, s := range r.below {
+		n += int64(s.end - s.first)
+	}
+	return n
+}
+
+// run finds what goes.
+func (r *removal) run(ctx context.Context) error {
+	if len(r.below) == 0 {
+		return ctx.Err()
+	}
+	for _, s := range r.below {
+		r.gone.fill(s.first, s.end)
+	}
+	for _, d := range r.cut {
+		r.fixed.set(d)
+	}
+	for sweep := 0; ; sweep++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if sweep == maxSweeps {
+			return r.follow(ctx)
+		}
+		if !r.sweep(sweep%2 == 1) {
+			return nil
+		}
+	}
+}
+
+// sweep goes over what is not known to stay once, up or down, and tells whether anything
+// was found to.
+func (r *removal) sweep(down bool) (changed bool) {
+	visit := func(d uint32) {
+		if !r.fixed.has(d) && r.stays(d) {
+			r.gone[d>>6] &^= 1 << (d & 63)
+			changed = true
+		}
+	}
+	if down {
+		for _, s := range slices.Backward(r.below) {
+			r.gone.eachDown(s.first, s.end, visit)
+		}
+		return changed
+	}
+	for _, s := range r.below {
+		r.gone.each(s.first, s.end, visit)
+	}
+	return changed
+}
+
+// stays tells whether something that stays references a number.
+func (r *removal) stays(d uint32) bool {
+	if !r.gone.has(r.inbound.parent(d)) {
+		return true
+	}
+	for _, p := range r.inbound.of(d) {
+		if !r.gone.has(p) {
+			return true
+		}
+	}
+	return false
+}
+
+// follow finishes what sweeps did not: it turns the references between numbers that are
+// left round, and follows them from what stays.
+func (r *removal) follow(ctx context.Context) error {
+	out, err := r.outgoing()
+	if err != nil {
+		return err
+	}
+	defer out.drop(&r.arena)
+	var pending []uint32
+	leave := func(d uint32) {
+		if r.gone.has(d) && !r.fixed.has(d) {
+			r.gone[d>>6] &^= 1 << (d & 63)
+			pending = append(pending, d)
+		}
+	}
+	for _, s := range r.below {
+		r.gone.each(s.first, s.end, func(d uint32) {
+			if !r.fixed.has(d) && r.stays(d) {
+				leave(d)
+			}
+		})
+	}
+	for steps := 1; len(pending) > 0; steps++ {
+		if steps%patience == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		d := pending[len(pending)-1]
+		pending = pending[:len(pending)-1]
+		for _, to := range out.of(d) {
+			leave(to)
+		}
+	}
+	return nil
+}
+
+// forward are the references between the numbers from first on.
+type forward struct {
+	first          uint32
+	starts, target []uint32
+}
+
+func (f *forward) of(d uint32) []uint32 {
+	i := d - f.first
+	return f.target[f.starts[i]:f.starts[i+1]]
+}
+
+func (f *forward) drop(a *arena) {
+	drop(a, &f.starts)
+	drop(a, &f.target)
+}
+
+// outgoing turns round the references between numbers that are not known to stay.
+func (r *removal) outgoing() (f *forward, err error) {
+	f = &forward{first: r.below[0].first}
+	last := r.below[len(r.below)-1].end - 1
+	if f.starts, err = array[uint32](&r.arena, int64(last-f.first)+2); err != nil {
+		return nil, err
+	}
+	r.pairs(func(from, _ uint32) { f.starts[from-f.first]++ })
+	sum := uint32(0)
+	for i, n := range f.starts {
+		sum += n
+		f.starts[i] = sum
+	}
+	if f.target, err = array[uint32](&r.arena, int64(sum)); err != nil {
+		drop(&r.arena, &f.starts)
+		return nil, err
+	}
+	r.pairs(func(from, to uint32) {
+		i := from - f.first
+		f.starts[i]--
+		f.target[f.starts[i]] = to
+	})
+	return f, nil
+}
+
+// pairs calls f with each reference between numbers that are not known to stay.
+func (r *removal) pairs(f func(from, to uint32)) {
+	for _, s := range r.below {
+		r.gone.each(s.first, s.end, func(d uint32) {
+			if p := r.inbound.parent(d); r.gone.has(p) {
+				f(p, d)
+			}
+			for _, p := range r.inbound.of(d) {
+				if r.gone.has(p) {
+					f(p, d)
+				}
+			}
+		})
+	}
+}
+
+// eachGone calls f with the vertex of each number that goes.
+func (r *removal) eachGone(f func(v uint32)) {
+	for _, s := range r.below {
+		r.gone.each(s.first, s.end, func(d uint32) { f(r.inbound.place[d]) })
+	}
+}
+
+// vertices is the set of what goes by vertex of the dominator tree.
+func (r *removal) vertices() (bitset, error) {
+	set, err := newBitset(&r.arena, int64(len(r.inbound.place)))
+	if err != nil {
+		return nil, err
+	}
+	r.eachGone(set.set)
+	return set, nil
+}
+
+// fill sets the members from first up to end.
+func (b bitset) fill(first, end uint32) {
+	for i := first; i < end; {
+		if i&63 == 0 && end-i >= 64 {
+			b[i>>6] = ^uint64(0)
+			i += 64
+			continue
+		}
+		b.set(i)
+		i++
+	}
+}
+
+// each calls f with the members from first up to end. What f removes ahead is not met.
+func (b bitset) each(first, end uint32, f func(uint32)) {
+	for i := first; i < end; {
+		w := b[i>>6] >> (i & 63)
+		if w == 0 {
+			i = i&^63 + 64
+			continue
+		}
+		i += uint32(bits.TrailingZeros64(w))
+		if i >= end {
+			return
+		}
+		f(i)
+		i++
+	}
+}
+
+// eachDown is each from the last member down.
+func (b bitset) eachDown(first, end uint32, f func(uint32)) {
+	for i := end; i > first; {
+		last := i - 1
+		w := b[last>>6] << (63 - last&63)
+		if w == 0 {
+			i = last &^ 63
+			continue
+		}
+		last -= uint32(bits.LeadingZeros64(w))
+		if last < first {
+			return
+		}
+		f(last)
+		i = last
+	}
+}

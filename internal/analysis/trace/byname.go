@@ -1,0 +1,220 @@
+package trace
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+)
+
+// meeting is one way in which the search meets an object. Of several the least is kept:
+// that with the fewest references, then that whose names come first, from the root down.
+type meeting struct {
+	// depth is the length of the way, from the rank of the ways to the object before.
+	depth, from uint32
+	// kind and place are of the reference: elements of arrays and collections are alike.
+	kind  uint8
+	place uint32
+	// class numbers the class of the object.
+	class  uint32
+	object heap.Object
+	// parent is as Search.parents has it, 0 where a better way was found.
+	parent uint32
+}
+
+// byName runs a search level by level, each in the order of the ways to its objects.
+type byName struct {
+	*Search
+	// at is where an object waits, by Outbound.Number: in next, from 1; in later, with the
+	// highest bit set; or done.
+	at          []uint32
+	next, later []meeting
+	depth, rank uint32
+	lasting     bool
+	// classes are the names of classes by number, instances before class objects.
+	classes []string
+	objects map[heap.Object]uint32
+}
+
+const (
+	done       = ^uint32(0)
+	inLater    = uint32(1) << 31
+	rootThread = 0
+)
+
+func (s *Search) runByName(ctx context.Context) error {
+	b := &byName{Search: s, classes: make([]string, s.graph.ClassCount()), objects: map[heap.Object]uint32{}}
+	var err error
+	if b.at, err = s.graph.Scratch(s.reader.outbound.Len()); err != nil {
+		return fmt.Errorf("find paths: %w", err)
+	}
+	defer s.graph.Release(&b.at)
+	b.roots()
+	for {
+		if err := b.levels(ctx); err != nil || b.lasting {
+			return err
+		}
+		b.lasting, b.depth = true, b.depth+1
+		b.next, b.later = slices.DeleteFunc(b.later, func(m meeting) bool { return m.parent == 0 }), nil
+	}
+}
+
+func (b *byName) roots() {
+	kinds := rootOrder()
+	for i, root := range b.reader.roots {
+		m := meeting{kind: kinds[root.Kind], class: b.class(root.Object), object: root.Object, parent: uint32(b.graph.Objects) + 1 + uint32(i)}
+		b.meet(m, root.Low)
+	}
+}
+
+// rootOrder numbers the kinds of roots in Shark's order: threads first.
+func rootOrder() (order [256]uint8) {
+	kinds := make([]hprof.SubTag, 0, len(rootNames))
+	for kind := range rootNames {
+		kinds = append(kinds, kind)
+	}
+	slices.SortFunc(kinds, func(a, b hprof.SubTag) int { return strings.Compare(rootNames[b], rootNames[a]) })
+	for i := range order {
+		order[i] = uint8(len(kinds) + 1)
+	}
+	for i, kind := range kinds {
+		order[kind] = uint8(i + 1)
+	}
+	order[hprof.SubRootThreadObject] = rootThread
+	return order
+}
+
+// levels goes on until nothing is left that is not met by Low references alone.
+func (b *byName) levels(ctx context.Context) error {
+	var level []meeting
+	for len(b.next) > 0 {
+		level, b.next = b.next, level[:0]
+		slices.SortFunc(level, b.compare)
+		for _, m := range level {
+			n, _ := b.reader.outbound.Number(m.object)
+			b.at[n], b.parents[n] = done, m.parent
+		}
+		b.depth++
+		b.rank = 0
+		for i := range level {
+			if i%patience == patience-1 && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if i > 0 && !b.alike(&level[i-1], &level[i]) {
+				b.rank++
+			}
+			b.expand(level[i].object)
+		}
+	}
+	return ctx.Err()
+}
+
+func (b *byName) expand(o heap.Object) {
+	if b.lasting {
+		b.late.add(o)
+	}
+	if b.target.has(o) {
+		b.found = append(b.found, o)
+		if !b.options.Through {
+			return
+		}
+	}
+	b.reader.Read(o, func(e Edge) {
+		b.meet(meeting{depth: b.depth, from: b.rank, kind: nameKind(e.Kind), place: namePlace(e), class: b.class(e.To), object: e.To, parent: uint32(o) + 1}, e.Low)
+	})
+}
+
+// nameKind has one number for all kinds that a trace shows as an element.
+func nameKind(k EdgeKind) uint8 {
+	switch k {
+	case ItemEdge, ValueEdge, NamedEdge:
+		return uint8(ElementEdge)
+	}
+	return uint8(k)
+}
+
+// namePlace is the place of a field, whose order is that of the names.
+func namePlace(e Edge) uint32 {
+	if (e.Kind == FieldEdge || e.Kind == StaticEdge) && e.Name == "" {
+		return e.Place
+	}
+	return 0
+}
+
+// meet keeps the least way to each object.
+func (b *byName) meet(m meeting, low bool) {
+	n, ok := b.reader.outbound.Number(m.object)
+	if !ok {
+		return
+	}
+	low = low && !b.lasting
+	switch at := b.at[n]; {
+	case at == done:
+	case at == 0:
+		b.put(n, m, low)
+	case at&inLater == 0:
+		if waiting := &b.next[at-1]; !low && b.compare(m, *waiting) < 0 {
+			*waiting = m
+		}
+	case low:
+		if waiting := &b.later[at&^inLater-1]; b.compare(m, *waiting) < 0 {
+			*waiting = m
+		}
+	default:
+		b.later[at&^inLater-1].parent = 0
+		b.put(n, m, false)
+	}
+}
+
+func (b *byName) put(n uint32, m meeting, low bool) {
+	if low {
+		b.later = append(b.later, m)
+		b.at[n] = uint32(len(b.later)) | inLater
+		return
+	}
+	b.next = append(b.next, m)
+	b.at[n] = uint32(len(b.next))
+}
+
+// compare orders ways; of those that are alike, that to the object with the lower number
+// is first, so that the order is one.
+func (b *byName) compare(x, y meeting) int {
+	c := cmp.Or(cmp.Compare(x.depth, y.depth), cmp.Compare(x.from, y.from), cmp.Compare(x.kind, y.kind), cmp.Compare(x.place, y.place))
+	if c != 0 {
+		return c
+	}
+	if x.class != y.class {
+		if c := strings.Compare(b.classes[x.class], b.classes[y.class]); c != 0 {
+			return c
+		}
+	}
+	return cmp.Or(cmp.Compare(x.object, y.object), cmp.Compare(x.parent, y.parent))
+}
+
+// alike tells whether two ways have the same names.
+func (b *byName) alike(x, y *meeting) bool {
+	return x.depth == y.depth && x.from == y.from && x.kind == y.kind && x.place == y.place &&
+		(x.class == y.class || b.classes[x.class] == b.classes[y.class])
+}
+
+// class numbers the class of an object, without what changes from run to run in its name.
+func (b *byName) class(o heap.Object) uint32 {
+	if b.graph.IsClass(o) {
+		n, ok := b.objects[o]
+		if !ok {
+			n = uint32(len(b.classes))
+			b.objects[o] = n
+			b.classes = append(b.classes, "class "+StableClass(b.graph.ClassName(o)))
+		}
+		return n
+	}
+	n := b.graph.ClassNumber(o)
+	if b.classes[n] == "" {
+		b.classes[n] = StableClass(b.graph.Class(o))
+	}
+	return uint32(n)
+}

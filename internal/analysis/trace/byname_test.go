@@ -1,0 +1,153 @@
+package trace_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/trace"
+	"github.com/leakgate/leakgate/internal/hproftest"
+)
+
+// TestByName compares a search by names with the plain one: it finds the same objects, each
+// by a path that is as short and has no worse references, and of all such paths one whose
+// names come first.
+func TestByName(t *testing.T) {
+	several := 0
+	for seed := range uint64(seeds) {
+		h, form, refs := random(seed)
+		w := load(t, h, form, known())
+		targets := w.objects(refs...)
+		byName := w.find(targets, trace.Options{ByName: true})
+		shark := w.find(targets, trace.Options{})
+		if got, want := sorted(byName.Found()), sorted(shark.Found()); !slices.Equal(got, want) {
+			t.Fatalf("seed %d: found %q, want %q", seed, w.names(got), w.names(want))
+		}
+		best := w.firstNames(targets)
+		for _, p := range byName.Paths(byName.Found()) {
+			w.checkPath(seed, p)
+			got, want := w.label(p), best[p.Leak]
+			if len(want) == 0 {
+				// A reference that is followed last leads there.
+				continue
+			}
+			if got != want[0] {
+				t.Fatalf("seed %d: the path to %#x is\n%s\nwant\n%s", seed, uint64(w.graph.ID(p.Leak)), got, want[0])
+			}
+			if len(want) > 1 {
+				several++
+			}
+		}
+	}
+	if several < 5 {
+		t.Errorf("%d objects have several ways of one length", several)
+	}
+}
+
+// label is a path as its names, root first.
+func (w *world) label(p trace.Path) string {
+	text := w.rootLabel(p.Root)
+	for _, s := range p.Steps {
+		text += w.edgeLabel(s.Edge)
+	}
+	return text
+}
+
+// rootLabel sorts as roots do: threads first, then by the names of the kinds, backwards.
+func (w *world) rootLabel(r trace.Root) string {
+	order := "1"
+	if r.Kind == hprof.SubRootThreadObject {
+		order = "0"
+	}
+	return fmt.Sprintf("%s%03d %s", order, rootRank(r.Kind), w.classLabel(r.Object))
+}
+
+func rootRank(kind hprof.SubTag) int {
+	kinds := []hprof.SubTag{hprof.SubRootThreadObject, hprof.SubRootThreadBlock, hprof.SubRootStickyClass, hprof.SubRootNativeStack, hprof.SubRootMonitorUsed,
+		hprof.SubRootJNIMonitor, hprof.SubRootJNILocal, hprof.SubRootJNIGlobal, hprof.SubRootJavaFrame}
+	return slices.Index(kinds, kind)
+}
+
+func (w *world) classLabel(o heap.Object) string {
+	if w.graph.IsClass(o) {
+		return "class " + trace.StableClass(w.graph.ClassName(o))
+	}
+	return trace.StableClass(w.graph.Class(o))
+}
+
+func (w *world) edgeLabel(e trace.Edge) string {
+	kind, place := e.Kind, e.Place
+	switch kind {
+	case trace.ItemEdge, trace.ValueEdge, trace.NamedEdge, trace.ElementEdge:
+		kind, place = trace.ElementEdge, 0
+	case trace.LocalEdge:
+		place = 0
+	}
+	if e.Name != "" {
+		place = 0
+	}
+	return fmt.Sprintf("\n%d %06d %s", kind, place, w.classLabel(e.To))
+}
+
+// firstNames are the names of all shortest paths to each object without references that
+// are followed last, sorted.
+func (w *world) firstNames(targets []heap.Object) map[heap.Object][]string {
+	best, level := map[heap.Object][]string{}, map[heap.Object][]string{}
+	for _, r := range w.reader.Roots() {
+		if !r.Low {
+			level[r.Object] = append(level[r.Object], w.rootLabel(r))
+		}
+	}
+	for len(level) > 0 {
+		next := map[heap.Object][]string{}
+		for o, labels := range level {
+			slices.Sort(labels)
+			best[o] = slices.Compact(labels)
+		}
+		for o := range level {
+			if slices.Contains(targets, o) {
+				continue
+			}
+			w.reader.Read(o, func(e trace.Edge) {
+				if _, known := best[e.To]; known || e.Low {
+					return
+				}
+				// The first names are enough to find the first of what is behind.
+				next[e.To] = append(next[e.To], best[o][0]+w.edgeLabel(e))
+			})
+		}
+		level = next
+	}
+	return best
+}
+
+// TestFoldedPath: nodes of a list are one step, also where their classes have labels, and
+// what is folded is counted.
+func TestFoldedPath(t *testing.T) {
+	h := hproftest.Java(1)
+	node := h.Declare("a.Node", nil, "object left", "object right")
+	end := h.New(h.Declare("a.End", nil), nil)
+	at := h.New(node, hproftest.Fields{"right": end})
+	for i := range 50 {
+		at = h.New(node, hproftest.Fields{[]string{"left", "right"}[i/10%2]: at})
+	}
+	h.Hold("a.Holder", "head", at)
+	w := load(t, h, hproftest.Form{}, trace.Rules{})
+	s := w.find(w.objects(end), trace.Options{ByName: true})
+	traces, err := s.Traces(t.Context(), w.objects(end), silent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range traces[0].Elements {
+		if e.Class == "a.Node" {
+			got = append(got, fmt.Sprintf("%s %d", e.Field, e.Repeat))
+		}
+	}
+	if want := "left 9,right 9,left 9,right 9,left 9,right 0"; strings.Join(got, ",") != want {
+		t.Errorf("%q, want %s", got, want)
+	}
+}

@@ -1,0 +1,137 @@
+package trace
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+)
+
+// form is what all paths of one form have in common, which is all but the objects
+// themselves, the indices and the keys on them.
+type form struct {
+	key     string
+	matcher *Matcher
+	// printed is the fingerprint, "" where it would be made of too much.
+	printed string
+}
+
+// forms tells paths of different form apart. Of a hundred thousand objects in one list one
+// trace is made.
+type forms struct {
+	*paths
+	describe Describe
+	manner
+	known map[string]*form
+	code  []byte
+	// left is how many references may still be put into fingerprints, unprinted how many objects
+	// have none.
+	left      int
+	unprinted int
+}
+
+// manner says how paths are looked at: for keys, for fingerprints, with lists folded.
+type manner struct{ keys, prints, folding bool }
+
+func (s *Search) forms(ctx context.Context, objects []heap.Object, d Describe, m manner) (*forms, error) {
+	d.Inspect = remembered(d.Inspect)
+	if d.Plain == nil {
+		d.Plain = func(o heap.Object) bool {
+			n := d.Inspect(o)
+			return len(n.Leaking)+len(n.NotLeaking) == 0
+		}
+	}
+	var plain func(heap.Object) bool
+	if m.folding {
+		plain = d.Plain
+	}
+	x := &forms{paths: s.paths(objects, plain), describe: d, manner: m, known: map[string]*form{}, left: mostPrinted}
+	if err := d.prepare(ctx, x.edges); err != nil {
+		return nil, fmt.Errorf("read keys: %w", err)
+	}
+	return x, nil
+}
+
+// remembered inspects each object once: paths have their beginnings in common.
+func remembered(inspect func(heap.Object) Inspection) func(heap.Object) Inspection {
+	known := map[heap.Object]Inspection{}
+	return func(o heap.Object) Inspection {
+		n, ok := known[o]
+		if !ok {
+			n = inspect(o)
+			known[o] = n
+		}
+		return n
+	}
+}
+
+// form finds the form of a path.
+func (x *forms) form(p Path) *form {
+	x.code = append(x.code[:0], byte(p.Root.Kind))
+	if m := p.Root.Matcher; m != nil {
+		x.code = append(x.code, m.String()...)
+	}
+	length := 0
+	for _, s := range p.Steps {
+		x.encode(s.Object)
+		x.code = append(x.code, nameKind(s.Edge.Kind))
+		x.code = binary.AppendUvarint(x.code, uint64(namePlace(s.Edge)))
+		// A fingerprint depends on the length of lists.
+		if x.prints {
+			x.code = binary.AppendUvarint(binary.AppendUvarint(x.code, uint64(s.Repeat)), uint64(s.Omitted))
+		}
+		x.code = append(x.code, s.Edge.Name...)
+		if m := s.Edge.Matcher; m != nil {
+			x.code = append(x.code, m.String()...)
+		}
+		length += s.Repeat + s.Omitted + 1
+	}
+	x.encode(p.Leak)
+	h := x.known[string(x.code)]
+	if h == nil {
+		h = x.newForm(p, length)
+		x.known[string(x.code)] = h
+	}
+	if x.prints && h.printed == "" {
+		x.unprinted++
+	}
+	return h
+}
+
+func (x *forms) newForm(p Path, length int) *form {
+	t := x.reader.trace(p, x.describe)
+	h := &form{matcher: t.Matcher}
+	if x.keys {
+		h.key = t.Key()
+	}
+	if !x.prints || t.omits() {
+		return h
+	}
+	if x.left -= length; x.left >= 0 {
+		h.printed = t.Fingerprint()
+	}
+	return h
+}
+
+// encode adds what a trace says of an object: its class, and whether it is needed.
+func (x *forms) encode(o heap.Object) {
+	class, at := uint64(x.graph.ClassNumber(o)), uint64(0)
+	if x.graph.IsClass(o) {
+		at = uint64(o) + 1
+	}
+	x.code = binary.AppendUvarint(binary.AppendUvarint(x.code, class), at)
+	status := byte(0)
+	if x.describe.Plain(o) {
+		x.code = append(x.code, status)
+		return
+	}
+	n := x.describe.Inspect(o)
+	if len(n.Leaking) > 0 {
+		status |= 1
+	}
+	if len(n.NotLeaking) > 0 {
+		status |= 2
+	}
+	x.code = append(x.code, status)
+}

@@ -1,0 +1,34 @@
+package trace
+
+// moreCollections are those of java.util that Shark reads as any other object: a path
+// through ten thousand nodes of a queue says no more than one through the queue. Field
+// names are OpenJDK's, which Android has had since 7.0.
+var moreCollections = []Collection{
+	chained("java.util.concurrent.LinkedBlockingQueue", "head", "item"),
+	chained("java.util.concurrent.LinkedBlockingDeque", "first", "item"),
+	chained("java.util.concurrent.ConcurrentLinkedQueue", "head", "item"),
+	chained("java.util.concurrent.ConcurrentLinkedDeque", "head", "item"),
+	chained("java.util.concurrent.LinkedTransferQueue", "head", "item"),
+	arrayed("java.util.ArrayDeque", "elements"),
+	arrayed("java.util.PriorityQueue", "queue"),
+	arrayed("java.util.Vector", "elementData"),
+	arrayed("java.util.IdentityHashMap", "table"),
+	arrayed("java.util.concurrent.ArrayBlockingQueue", "items"),
+	arrayed("java.util.concurrent.PriorityBlockingQueue", "queue"),
+	{Classes: []string{"java.util.concurrent.ScheduledThreadPoolExecutor$DelayedWorkQueue"}, Shape: Array,
+		Head: Member{"java.util.concurrent.ScheduledThreadPoolExecutor$DelayedWorkQueue", "queue"}},
+	{Classes: []string{"java.util.Hashtable"}, Shape: Table, Head: Member{"java.util.Hashtable", "table"}, Name: "key()",
+		Nodes: []Node{
+			{Class: "java.util.Hashtable$Entry", Next: "next", Key: "key", Value: "value"},
+			{Class: "java.util.Hashtable$HashtableEntry", Next: "next", Key: "key", Value: "value"},
+		}},
+}
+
+func chained(class, head, value string) Collection {
+	return Collection{Classes: []string{class}, Shape: Chain, Head: Member{class, head},
+		Nodes: []Node{{Class: class + "$Node", Next: "next", Value: value}}}
+}
+
+func arrayed(class, head string) Collection {
+	return Collection{Classes: []string{class}, Shape: Array, Head: Member{class, head}}
+}

@@ -1,0 +1,187 @@
+package trace
+
+import (
+	"slices"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+)
+
+// Step is an object on a path, and the reference by which the path goes on from it.
+type Step struct {
+	Object heap.Object
+	Edge   Edge
+	// Repeat is how many more objects of the same class follow, each by the same field of
+	// the one before: the nodes of a list. The reference of the last of them is the same,
+	// too, and Edge.To is the second object.
+	Repeat int
+	// Omitted is how many steps behind this one are left out.
+	Omitted int
+}
+
+// Path is the way to an object: the root, the objects from the one that it is of to the
+// last but one, and the object.
+type Path struct {
+	Root  Root
+	Steps []Step
+	Leak  heap.Object
+}
+
+// paths makes the paths to objects that were reached.
+type paths struct {
+	*Search
+	// edges are the references from objects that are read once for all paths: those that may
+	// hold much.
+	edges map[heap.Object]Edge
+	// plain tells whether nobody knows if an object should still be there, so that it may be
+	// one of many on a path; nil folds nothing.
+	plain func(heap.Object) bool
+	// runs are the ends of runs that are known, so that of a list whose every node holds a
+	// leak each node is gone over once.
+	runs map[heap.Object]run
+	// walked is how many objects paths went over.
+	walked int
+}
+
+// mostWalked bounds the objects that all paths of a search go over: of a list of nodes of two
+// classes in turn, each of which holds a leak, they are the square of the list.
+const mostWalked = 1 << 24
+
+// run is a stretch of objects of one class, each referenced by the same field of the one
+// before, from the first to the last but Repeat.
+type run struct {
+	first  heap.Object
+	edge   Edge
+	repeat int
+}
+
+func (s *Search) paths(objects []heap.Object, plain func(heap.Object) bool) *paths {
+	p := &paths{Search: s, plain: plain, runs: map[heap.Object]run{}}
+	p.findEdges(objects)
+	return p
+}
+
+// single tells whether an object has few references, by its own fields.
+func (p *paths) single(o heap.Object) bool {
+	if p.graph.IsClass(o) {
+		return false
+	}
+	k := p.reader.kind(o)
+	return k.collection == nil && !k.thread && p.reader.outbound.PlacesOf(p.graph.ClassNumber(o)) != nil
+}
+
+// edge is the reference along which the search went to an object from its parent.
+func (p *paths) edge(from, o heap.Object) Edge {
+	if !p.single(from) {
+		return p.edges[o]
+	}
+	best := Edge{To: unset}
+	p.reader.Read(from, func(e Edge) {
+		if e.To == o && (best.To == unset || p.better(from, best, e)) {
+			best = e
+		}
+	})
+	return best
+}
+
+// findEdges finds the references from what may hold much to what is on the paths to some
+// objects: each holder is read once, however much it holds.
+func (p *paths) findEdges(objects []heap.Object) {
+	p.edges = map[heap.Object]Edge{}
+	met := make(bits, len(p.waiting))
+	holders := map[heap.Object]bool{}
+	for _, o := range objects {
+		for p.reached(o) && !met.has(o) {
+			met.add(o)
+			from, ok := p.parent(o)
+			if !ok {
+				break
+			}
+			if !p.single(from) {
+				p.edges[o], holders[from] = Edge{To: unset}, true
+			}
+			o = from
+		}
+	}
+	for from := range holders {
+		p.reader.Read(from, func(e Edge) {
+			best, wanted := p.edges[e.To]
+			if holder, ok := p.parent(e.To); !wanted || !ok || holder != from {
+				return
+			}
+			if best.To == unset || p.better(from, best, e) {
+				p.edges[e.To] = e
+			}
+		})
+	}
+}
+
+// unset is the target of an edge that was not found yet.
+const unset = ^heap.Object(0)
+
+// mostSteps bounds the steps of one path: those in its middle are left out of a longer one.
+// Only links between objects of several classes in turn make such.
+const mostSteps = 1 << 10
+
+func (p *paths) path(o heap.Object) Path {
+	path := Path{Leak: o}
+	// near are the steps next to the object, far a ring of those next to the root.
+	var near, far []Step
+	n := 0
+	for {
+		from, ok := p.parent(o)
+		if !ok {
+			path.Root = p.root(o)
+			break
+		}
+		p.walked++
+		s := p.step(from, p.edge(from, o))
+		switch {
+		case n < mostSteps/2 || p.plain == nil:
+			near = append(near, s)
+		case len(far) < mostSteps/2:
+			far = append(far, s)
+		default:
+			far[(n-mostSteps/2)%len(far)] = s
+		}
+		n++
+		o = s.Object
+	}
+	if left := n - len(near) - len(far); left > 0 {
+		at := (n - mostSteps/2) % len(far)
+		far = slices.Concat(far[at:], far[:at])
+		far[0].Omitted = left
+	}
+	path.Steps = append(near, far...)
+	slices.Reverse(path.Steps)
+	return path
+}
+
+// step makes a step of the run that ends with an object and its reference.
+func (p *paths) step(last heap.Object, e Edge) Step {
+	r := run{first: last, edge: e}
+	for p.plain != nil && p.repeats(r.first, e) {
+		if known, ok := p.runs[r.first]; ok && known.edge.Place == e.Place {
+			r = run{known.first, known.edge, r.repeat + known.repeat}
+			break
+		}
+		from, ok := p.parent(r.first)
+		if !ok || p.graph.IsClass(from) || p.graph.ClassNumber(from) != p.graph.ClassNumber(last) {
+			break
+		}
+		before := p.edge(from, r.first)
+		if before.Place != e.Place || !p.repeats(from, before) {
+			break
+		}
+		r = run{from, before, r.repeat + 1}
+		p.walked++
+	}
+	if r.repeat > 0 {
+		p.runs[last] = r
+	}
+	return Step{Object: r.first, Edge: r.edge, Repeat: r.repeat}
+}
+
+// repeats tells whether an object may be one of a run that goes on by a reference.
+func (p *paths) repeats(o heap.Object, e Edge) bool {
+	return e.Kind == FieldEdge && e.Name == "" && e.Matcher == nil && p.single(o) && p.plain(o)
+}
