@@ -22,6 +22,7 @@ const (
 // ART's heaps of what was there before the app was: what piles up there is the
 // phone's (art/runtime/hprof/hprof.cc, HprofHeapId).
 const (
+	appHeap    = 'A'
 	imageHeap  = 'I'
 	zygoteHeap = 'Z'
 )

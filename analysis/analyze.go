@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,12 @@ type Options struct {
 	Partial bool
 	// Memory bounds the memory that the graph may take, in bytes; 0 does not.
 	Memory int64
+	// SizeModel is "leakgate", the default, or "ahat", which leaves out the references that
+	// only class records have: from objects to their classes, from classes to their loaders.
+	SizeModel string
+	// ShowTexts shows texts of the app: keys of maps, names of threads, titles, repeated
+	// strings. Without it each is replaced by a short hash, keyed by the contents of the dump.
+	ShowTexts bool
 	// AllStrings compares strings also where there are more than a phone has.
 	AllStrings bool
 	// Mapping has the names of the source for those of an obfuscated build; nil for none.
@@ -55,8 +62,19 @@ func Analyze(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Report
 		return nil, err
 	}
 	defer d.graph.Close()
+	if !o.ShowTexts {
+		if d.hide, err = android.NewHider(r, size); err != nil {
+			return nil, err
+		}
+	}
 	o.phase("report")
-	report := &Report{Schema: analysisSchema, Dump: d.dump(), Leaks: []Leak{}, Suspects: []Leak{}, Unreachable: []Garbage{}, Classes: classes(d.graph.Heaps, d.graph.Histogram(), o.Top)}
+	report := &Report{Schema: analysisSchema, Dump: d.dump(), Leaks: []Leak{}, Suspects: []Leak{}, Unreachable: []Garbage{}, Undecided: []string{}, Classes: classes(d.graph.Heaps, d.ranked(), o.Top)}
+	if err := d.weighClasses(ctx, report.Classes); err != nil {
+		return nil, fmt.Errorf("weigh classes: %w", err)
+	}
+	if report.Loaders, err = d.loaders(ctx); err != nil {
+		return nil, fmt.Errorf("weigh class loaders: %w", err)
+	}
 	if report.Dominators, err = d.dominators(ctx, o.Top); err != nil {
 		return nil, fmt.Errorf("read dominators: %w", err)
 	}
@@ -67,10 +85,35 @@ func Analyze(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Report
 	if err := d.leaks(ctx, report, o); err != nil {
 		return nil, err
 	}
+	report.Undecided = d.undecided(report, o)
 	report.Warnings = d.warnings
 	o.phase("")
 	return report, nil
 }
+
+// undecided is why the dump cannot show that nothing leaks.
+func (d *dump) undecided(r *Report, o Options) []string {
+	list := append([]string{}, d.unfinished...)
+	if r.Dump.Truncated || r.Dump.Partial {
+		list = append(list, "the dump is incomplete")
+	}
+	if r.Dump.ReachableBytes == 0 {
+		list = append(list, "the dump has no GC roots")
+	}
+	if len(o.LeakingClasses) > 0 {
+		return list
+	}
+	if r.Dump.Android == nil && !d.watches {
+		list = append(list, "nothing marks objects of a JVM as no longer needed")
+	}
+	if r.Dump.Android != nil && d.obfuscated && !slices.ContainsFunc(recognized, d.graph.HasClass) {
+		list = append(list, "the names are obfuscated: without --mapping, fragments and view models of AndroidX are not recognized")
+	}
+	return list
+}
+
+// recognized are the classes by which AndroidX is recognized.
+var recognized = []string{"androidx.fragment.app.Fragment", "androidx.lifecycle.ViewModel", "android.support.v4.app.Fragment"}
 
 // survey adds what the contents of the objects say.
 func (d *dump) survey(ctx context.Context, r *Report, o Options) error {
@@ -84,6 +127,9 @@ func (d *dump) survey(ctx context.Context, r *Report, o Options) error {
 	r.Bitmaps, r.Strings, r.Threads = s.Bitmaps, s.Strings, s.Threads.List
 	r.Components, r.Finalizers, r.Exhaustion = s.Components, s.Finalizers, s.Exhaustion
 	d.nameThreads(s.Threads)
+	if d.hide != nil {
+		d.hide.Survey(s)
+	}
 	for _, err := range s.Warnings {
 		d.warn("%v", err)
 	}
@@ -120,6 +166,13 @@ type dump struct {
 	graph    *heap.Graph
 	warnings []string
 	partial  bool
+	// hide keeps texts out of the report, nil shows them.
+	hide *android.Hider
+	// obfuscated is true where names are obfuscated and there is no mapping, watches where
+	// LeakCanary watched objects in the process.
+	obfuscated, watches bool
+	// unfinished are objects that should be gone and are in no leak, in words.
+	unfinished []string
 	// threads are the names of all threads, once they are known.
 	threads map[heap.Object]string
 }
@@ -166,7 +219,7 @@ func open(ctx context.Context, r io.ReaderAt, size int64, o Options) (*dump, err
 }
 
 func (o *Options) heap() heap.Options {
-	h := heap.Options{Snapshot: -1, Limit: o.Memory, Partial: o.Partial, Inbound: o.inbound, Phase: o.Phase, Progress: o.Progress}
+	h := heap.Options{Snapshot: -1, Model: heap.SizeModel(cmp.Or(o.SizeModel, string(heap.Leakgate))), Limit: o.Memory, Partial: o.Partial, Inbound: o.inbound, Phase: o.Phase, Progress: o.Progress}
 	if o.Mapping != nil {
 		h.Names = sourceNames{o.Mapping.names}
 	}
@@ -234,7 +287,7 @@ func (d *dump) dump() Dump {
 		Format: g.Format, IDSize: g.IDSize, Bytes: d.file.Size, Truncated: g.Truncated >= 0, Partial: d.partial, Snapshots: len(d.file.Snapshots),
 		Objects: g.Objects, Classes: g.Classes, Instances: g.Instances, ObjectArrays: g.ObjectArrays, PrimitiveArrays: g.PrimitiveArrays,
 		References: g.ReferenceCount, Dangling: g.Dangling, GCRoots: rootCounts(g.RootCounts), Heaps: []Heap{},
-		ReachableBytes: reachable.Java, ReachableNative: reachable.Native, SizeModel: heap.SizeModel,
+		ReachableBytes: reachable.Java, ReachableNative: reachable.Native, SizeModel: string(g.Model),
 	}
 	if r.Truncated {
 		r.TruncatedAt = new(g.Truncated)
@@ -264,6 +317,105 @@ func classes(heaps []heap.Heap, rows []heap.Row, top int) []Class {
 	return list
 }
 
+// appHeap is the heap that the app filled, -1 where the dump does not tell it from those that
+// were there before.
+func (d *dump) appHeap() int {
+	if !slices.ContainsFunc(d.graph.Heaps, given) {
+		return -1
+	}
+	return slices.IndexFunc(d.graph.Heaps, func(h heap.Heap) bool { return h.ID == appHeap })
+}
+
+// ranked are the classes, those first that retain most of the app's own heap.
+func (d *dump) ranked() []heap.Row {
+	rows, app := d.graph.Histogram(), d.appHeap()
+	if app < 0 {
+		return rows
+	}
+	rows = slices.Clone(rows)
+	slices.SortStableFunc(rows, func(a, b heap.Row) int {
+		return cmp.Compare(b.RetainedIn[app]+b.Retained.Native, a.RetainedIn[app]+a.Retained.Native)
+	})
+	return rows
+}
+
+const (
+	// phoneObjects is more objects than a phone's dump has: up to here all classes are weighed
+	// exactly.
+	phoneObjects = 1 << 21
+	// mostAmong bounds the objects that are looked at to weigh classes.
+	mostAmong = 1 << 26
+)
+
+// weighClasses finds what becomes unreachable without the instances of each class, as far as
+// there is patience for it. Other rows are the union of what their instances dominate.
+func (d *dump) weighClasses(ctx context.Context, rows []Class) error {
+	var sets [][]heap.Object
+	var weighed []*Class
+	for i := range rows {
+		c := &rows[i]
+		c.RetainedIsBound = c.Reachable > 1
+		if c.RetainedIsBound && d.graph.Objects <= phoneObjects {
+			sets, weighed = append(sets, d.graph.Exactly(c.Class)), append(weighed, c)
+		}
+	}
+	if len(sets) == 0 {
+		return ctx.Err()
+	}
+	costs, err := d.graph.Costs(ctx, sets, &heap.Patience{Left: mostAmong})
+	if err != nil {
+		return err
+	}
+	for i, cost := range costs {
+		c := weighed[i]
+		c.RetainedBytes, c.RetainedNative, c.RetainedIsBound = cost.Size.Total(), cost.Size.Native, cost.AtLeast
+		for h, bytes := range cost.In {
+			if bytes > 0 && c.RetainedIn != nil {
+				c.RetainedIn[d.graph.Heaps[h].Name] = bytes
+			}
+		}
+	}
+	own := func(c *Class) int64 {
+		if d.appHeap() < 0 {
+			return c.RetainedBytes
+		}
+		return c.RetainedIn[d.graph.Heaps[d.appHeap()].Name] + c.RetainedNative
+	}
+	slices.SortStableFunc(rows, func(a, b Class) int { return cmp.Compare(own(&b), own(&a)) })
+	return ctx.Err()
+}
+
+const (
+	// fewestLoaders is the number of loaders of one class from which on it is reported,
+	// mostLoaded bounds such classes.
+	fewestLoaders = 3
+	mostLoaded    = 5
+)
+
+// loaders are the classes that several loaders have loaded, those that retain most first.
+func (d *dump) loaders(ctx context.Context) ([]loadedClass, error) {
+	found := d.graph.LoadedByMany(fewestLoaders)
+	found = found[:min(len(found), mostLoaded)]
+	sets := make([][]heap.Object, len(found))
+	for i := range found {
+		sets[i] = found[i].Objects
+	}
+	costs, err := d.graph.Costs(ctx, sets, &heap.Patience{Left: mostAmong})
+	if err != nil {
+		return nil, err
+	}
+	list := make([]loadedClass, 0, len(found))
+	for i, l := range found {
+		c := loadedClass{Class: l.Class, Loaders: len(l.Loaders), Classes: l.Classes, RetainedBytes: costs[i].Size.Total(), RetainedIsBound: costs[i].AtLeast}
+		if len(l.Loaders) > 0 {
+			c.LoaderClass = d.graph.Class(l.Loaders[0])
+		}
+		list = append(list, c)
+	}
+	slices.SortStableFunc(list, func(a, b loadedClass) int { return cmp.Compare(b.RetainedBytes, a.RetainedBytes) })
+	return list, nil
+}
+
 // Histogram counts the objects of each class and their bytes in one pass, reachable
 // or not. The report has no dominators, and classes without retained sizes.
 func Histogram(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Report, error) {
@@ -281,11 +433,11 @@ func Histogram(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Repo
 	}
 	d.doubt(c.Damage, c.Truncated)
 	d.doubtNames(o.Mapping)
-	report := &Report{Schema: analysisSchema, Leaks: []Leak{}, Suspects: []Leak{}, Unreachable: []Garbage{}, Dominators: []Dominator{}, Threads: []android.Thread{}, Classes: classes(nil, c.Rows, o.Top), Warnings: d.warnings}
+	report := &Report{Schema: analysisSchema, Leaks: []Leak{}, Suspects: []Leak{}, Unreachable: []Garbage{}, Undecided: []string{}, Dominators: []Dominator{}, Threads: []android.Thread{}, Classes: classes(nil, c.Rows, o.Top), Warnings: d.warnings}
 	report.Dump = Dump{
 		Format: d.file.Format, IDSize: d.file.IDSize, Bytes: size, Truncated: c.Truncated >= 0, Partial: d.partial, Snapshots: len(d.file.Snapshots),
 		Objects: c.Objects, Classes: c.Classes, Instances: c.Instances, ObjectArrays: c.ObjectArrays, PrimitiveArrays: c.PrimitiveArrays,
-		GCRoots: rootCounts(c.RootCounts), Heaps: []Heap{}, SizeModel: heap.SizeModel,
+		GCRoots: rootCounts(c.RootCounts), Heaps: []Heap{}, SizeModel: string(o.heap().Model),
 	}
 	if c.Truncated >= 0 {
 		report.Dump.TruncatedAt = new(c.Truncated)
@@ -305,12 +457,14 @@ func rootCounts(counts map[hprof.SubTag]int64) map[string]int64 {
 // Lookup gives what is known of single objects of a dump. IDs that are not there are
 // named in Warnings.
 func Lookup(ctx context.Context, r io.ReaderAt, size int64, ids []hprof.ID, o Options) (*Objects, error) {
+	o.inbound = len(ids) <= detailedObjects
 	d, err := open(ctx, r, size, o)
 	if err != nil {
 		return nil, err
 	}
 	defer d.graph.Close()
 	o.phase("report")
+	var found []heap.Object
 	list := &Objects{Schema: objectsSchema, Objects: make([]Object, 0, len(ids))}
 	for _, id := range ids {
 		object, ok := d.graph.Find(id)
@@ -318,7 +472,17 @@ func Lookup(ctx context.Context, r io.ReaderAt, size int64, ids []hprof.ID, o Op
 			d.warn("there is no object %s in the dump", Hex(id))
 			continue
 		}
-		list.Objects = append(list.Objects, d.object(object))
+		list.Objects, found = append(list.Objects, d.object(object)), append(found, object)
+	}
+	if o.inbound {
+		if !o.ShowTexts {
+			if d.hide, err = android.NewHider(r, size); err != nil {
+				return nil, err
+			}
+		}
+		if err := d.details(ctx, list.Objects, found); err != nil {
+			return nil, fmt.Errorf("read objects: %w", err)
+		}
 	}
 	list.Warnings = slices.Clip(d.warnings)
 	return list, nil

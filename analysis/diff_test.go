@@ -24,7 +24,7 @@ const many = 1 << 20
 
 func summarized(t testing.TB, file []byte) *Summary {
 	t.Helper()
-	s, err := Summarize(t.Context(), bytes.NewReader(file), int64(len(file)), Options{})
+	s, err := Summarize(t.Context(), bytes.NewReader(file), int64(len(file)), Options{SizeModel: "ahat"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,5 +3,5 @@
 // analyze --json` prints.
 //
 // It refuses to open files and to print; it is fed with an io.ReaderAt, by package
-// spool in the program. All sizes are in bytes and follow heap.SizeModel.
+// spool in the program. All sizes are in bytes and follow Options.SizeModel.
 package analysis

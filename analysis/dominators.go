@@ -32,8 +32,19 @@ type node struct {
 func (d *dump) dominators(ctx context.Context, top int) ([]Dominator, error) {
 	var best largest
 	best.limit = top
-	d.graph.Tops(func(o heap.Object) { best.add(o, d.graph.Retained(o)) })
+	app := d.appHeap()
+	d.graph.Tops(func(o heap.Object) {
+		if app < 0 {
+			best.add(o, d.graph.Retained(o))
+			return
+		}
+		best.add(o, heap.Size{Java: d.graph.RetainedIn(o, app), Native: d.graph.Retained(o).Native})
+	})
 	tops := best.sorted()
+	for _, n := range tops {
+		n.retained = d.graph.Retained(n.object)
+		n.least = max(n.retained.Total()/worth, 1)
+	}
 	level := tops
 	for range levels {
 		if len(level) == 0 {

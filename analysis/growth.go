@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -22,9 +23,12 @@ type Growth struct {
 	Loops  int          `json:"loops"`
 	Dumps  []GrowthDump `json:"dumps"`
 	// Found is the number of places, Growth the list of them, which may be cut.
-	Found    int            `json:"found"`
-	Growth   []growth.Place `json:"growth"`
-	Warnings []string       `json:"warnings"`
+	Found int `json:"found"`
+	// Accounting compares the growth of the heap, from the first dump to the last, with that of
+	// the places.
+	Accounting growthAccounting `json:"accounting"`
+	Growth     []growth.Place   `json:"growth"`
+	Warnings   []string         `json:"warnings"`
 }
 
 // GrowthDump is one dump of the series.
@@ -40,9 +44,21 @@ type GrowthDump struct {
 	Process        string     `json:"process,omitempty"`
 	Objects        int64      `json:"objects"`
 	ReachableBytes int64      `json:"reachable_bytes"`
+	// FinalizerObjects wait for a finalizer, with all that only they hold: FinalizerBytes. They
+	// are not reachable.
+	FinalizerObjects int64 `json:"finalizer_objects"`
+	FinalizerBytes   int64 `json:"finalizer_bytes"`
 	// Compared are the objects that paths lead to, Paths how many different ones.
 	Compared int64 `json:"compared_objects"`
 	Paths    int   `json:"paths"`
+}
+
+// growthAccounting is how much of what is reachable grew, and how much of that is in the
+// reported places.
+type growthAccounting struct {
+	ReachableDelta int64 `json:"reachable_delta_bytes"`
+	Explained      int64 `json:"explained_bytes"`
+	Unexplained    int64 `json:"unexplained_bytes"`
 }
 
 // GrowthSeries reads dumps one after the other. Of each only what may still grow is
@@ -51,6 +67,8 @@ type GrowthSeries struct {
 	series *growth.Series
 	report Growth
 	idSize int
+	// waiting are the classes of which most objects waited for their finalizer, dump by dump.
+	waiting []heap.Waiting
 	// jvm tells that the dump before was of a JVM.
 	jvm bool
 }
@@ -64,7 +82,7 @@ func NewGrowthSeries(loops int) *GrowthSeries {
 // The most that a dump takes besides its graph: in bytes for an object and for a
 // reference.
 const (
-	growthPerObject    = 20
+	growthPerObject    = 26
 	growthPerReference = 4
 	graphPerObject     = 18
 	graphPerReference  = 4
@@ -72,6 +90,7 @@ const (
 
 // Add reads a dump, which was taken after those before. The errors are those of Analyze.
 func (s *GrowthSeries) Add(ctx context.Context, name string, r io.ReaderAt, size int64, o Options) error {
+	o.inbound = true
 	d, err := open(ctx, r, size, o)
 	if err != nil {
 		return err
@@ -127,7 +146,8 @@ func (t *tracing) growthRules(m *android.Metadata) trace.Rules {
 	if m.Runtime != android.RuntimeAndroid {
 		m = nil
 	}
-	rules := t.rules(m, Options{})
+	rules := t.ownRules(m)
+	rules.Records = true
 	rules.Matchers = slices.Concat(slices.DeleteFunc(rules.Matchers, func(m trace.Matcher) bool { return !m.Ignored }), growth.Ignored(build))
 	return rules
 }
@@ -145,6 +165,9 @@ func (s *GrowthSeries) note(name string, d *dump, tree *growth.Tree, about *andr
 		Name: name, Format: g.Format, Bytes: d.file.Size, Truncated: g.Truncated >= 0, Partial: d.partial,
 		Process: about.Bound, Objects: g.Objects, ReachableBytes: g.ReachableBytes().Total(), Compared: tree.Objects(), Paths: tree.Nodes(),
 	}
+	waiting := g.WaitingForFinalizer()
+	now.FinalizerObjects, now.FinalizerBytes = waiting.Objects, waiting.Bytes
+	s.waiting = append(s.waiting, waiting)
 	if now.Process == "" {
 		now.Process = about.Process
 	}
@@ -179,10 +202,45 @@ func (s *GrowthSeries) note(name string, d *dump, tree *growth.Tree, about *andr
 func (s *GrowthSeries) Report(top int) *Growth {
 	r := s.report
 	places, found := s.series.Places(top)
+	if p := s.finalizers(); p != nil {
+		places = append(places, *p)
+		slices.SortStableFunc(places, func(a, b growth.Place) int { return cmp.Compare(b.GrowthBytes, a.GrowthBytes) })
+		places = places[:min(max(top, 0), len(places))]
+		found++
+	}
 	r.Growth, r.Found = append([]growth.Place{}, places...), found
+	if n := len(r.Dumps); n > 1 {
+		delta := r.Dumps[n-1].ReachableBytes - r.Dumps[0].ReachableBytes
+		explained := min(s.series.Explained(), max(delta, 0))
+		r.Accounting = growthAccounting{delta, explained, delta - explained}
+	}
 	r.Warnings = slices.Clone(r.Warnings)
 	if len(r.Dumps) == 2 {
 		r.Warnings = append(r.Warnings, "two dumps say little: what grew once may be a cache that fills; take a third after as many repetitions")
 	}
 	return &r
+}
+
+// finalizers is the place that the queue of a finalizer is, if it grew in every dump.
+func (s *GrowthSeries) finalizers() *growth.Place {
+	n := len(s.waiting)
+	if n < 2 {
+		return nil
+	}
+	first, last := s.waiting[0], s.waiting[n-1]
+	step := growth.Step{Kind: growth.KindFinalizer, Name: "finalizer queue", Class: last.Class}
+	p := &growth.Place{Path: []growth.Step{step}, Key: growth.KeyOf([]growth.Step{step}), GrowthBytes: last.Bytes - first.Bytes, Delta: last.Objects - first.Objects, Children: []growth.Child{}}
+	for i, w := range s.waiting {
+		if i > 0 {
+			more := w.Objects - s.waiting[i-1].Objects
+			if more < int64(s.report.Loops) {
+				return nil
+			}
+			p.Increments = append(p.Increments, more)
+		}
+		p.Path[0].Objects = append(p.Path[0].Objects, w.Objects)
+		p.RetainedBytes = append(p.RetainedBytes, w.Bytes)
+	}
+	p.PerLoop = float64(p.Delta) / float64(s.report.Loops*(n-1))
+	return p
 }

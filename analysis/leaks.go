@@ -25,7 +25,7 @@ type tracing struct {
 // inspect makes ready to tell what leaks. close must be called.
 func (d *dump) inspect(ctx context.Context, o Options) (*tracing, error) {
 	o.phase("inspect objects")
-	i, err := android.NewInspector(ctx, d.graph, android.InspectorOptions{Shark214: o.shark214, ThreadNames: d.threads})
+	i, err := android.NewInspector(ctx, d.graph, android.InspectorOptions{Shark214: o.shark214, ThreadNames: d.threads, Hide: d.hide})
 	if err != nil {
 		return nil, fmt.Errorf("inspect objects: %w", err)
 	}
@@ -39,7 +39,7 @@ func (t *tracing) open(ctx context.Context, m *android.Metadata, targets, places
 	if h.err != nil {
 		return h.err
 	}
-	return t.read(ctx, m, h.set, places, o)
+	return t.read(ctx, m, h.set, slices.Concat(targets, places), places, o)
 }
 
 // holders are the objects that matter for the paths to some objects.
@@ -59,17 +59,12 @@ func (t *tracing) holders(ctx context.Context, targets []heap.Object, o Options)
 	if h.set, h.err = t.graph.NewSet(); h.err != nil {
 		return h
 	}
-	// A path to a thread's local begins at the thread, which references nothing.
-	t.graph.Roots(func(r hprof.Root, x heap.Object) {
-		if r.Kind == hprof.SubRootThreadObject {
-			h.set.Add(x)
-		}
-	})
+	t.addThreads(h.set)
 	if !through(o) {
 		h.err = t.graph.AddHeld(ctx, h.set, targets)
 	}
 	if h.err == nil {
-		h.err = t.graph.AddAncestors(ctx, h.set, targets)
+		h.err = t.graph.AddAncestors(ctx, h.set, targets, false)
 	}
 	if h.err != nil {
 		h.err = fmt.Errorf("find holders: %w", h.err)
@@ -78,16 +73,29 @@ func (t *tracing) holders(ctx context.Context, targets []heap.Object, o Options)
 	return h
 }
 
+// addThreads adds all threads: a path to a thread's local begins at the thread, which
+// references nothing.
+func (t *tracing) addThreads(set *heap.Set) {
+	t.graph.Roots(func(r hprof.Root, x heap.Object) {
+		if r.Kind == hprof.SubRootThreadObject {
+			set.Add(x)
+		}
+	})
+}
+
 // read reads the references of what matters: a set, which it closes, and what leads to
 // some places.
-func (t *tracing) read(ctx context.Context, m *android.Metadata, within *heap.Set, places []heap.Object, o Options) error {
+func (t *tracing) read(ctx context.Context, m *android.Metadata, within *heap.Set, targets, places []heap.Object, o Options) error {
 	defer within.Close()
 	o.phase("find holders")
-	err := t.graph.AddAncestors(ctx, within, places)
+	err := t.graph.AddAncestors(ctx, within, places, false)
 	if err != nil {
 		return fmt.Errorf("find holders: %w", err)
 	}
-	t.graph.ForgetInbound()
+	if len(targets) == 0 {
+		// The cost of a single object is what it dominates.
+		t.graph.ForgetInbound()
+	}
 	o.phase("read fields")
 	if t.outbound, err = t.graph.OutboundOf(ctx, within); err != nil {
 		return fmt.Errorf("read fields: %w", err)
@@ -115,6 +123,7 @@ func (d *dump) leaks(ctx context.Context, r *Report, o Options) error {
 	if err != nil {
 		return err
 	}
+	d.watches = t.inspector.Watches()
 	// The other core looks for the holders meanwhile.
 	o.phase("find piles")
 	found := make(chan holders, 1)
@@ -129,7 +138,7 @@ func (d *dump) leaks(ctx context.Context, r *Report, o Options) error {
 	for _, p := range piles {
 		places = append(places, p.Object)
 	}
-	if err := t.read(ctx, r.Dump.Android, h.set, places, o); err != nil {
+	if err := t.read(ctx, r.Dump.Android, h.set, targets, places, o); err != nil {
 		return err
 	}
 	return t.search(ctx, r, targets, piles, o)
@@ -148,61 +157,51 @@ func (t *tracing) find(ctx context.Context, targets []heap.Object, o Options) (*
 	return s.Leaks(ctx, t.describe())
 }
 
+// search adds the leaks and the places where memory piles up, each with what it costs.
 func (t *tracing) search(ctx context.Context, r *Report, targets []heap.Object, piles []accumulation, o Options) error {
-	o.phase("find paths")
-	s, err := trace.Find(ctx, t.reader, targets, trace.Options{Through: through(o)})
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	o.phase("trace leaks")
-	found, err := s.Leaks(ctx, t.describe())
-	if err != nil {
-		return err
-	}
-	if n := found.Untraced; n > 0 {
-		t.warn("%d more objects leak, by longer ways than are traced", n)
-	}
-	for i := range found.Leaks {
-		r.Leaks = append(r.Leaks, t.leak(&found.Leaks[i]))
-	}
-	slices.SortStableFunc(r.Leaks, func(a, b Leak) int { return order(&a, &b) })
-	r.Unreachable = t.garbage(found.Unreachable)
-	var places []heap.Object
-	byObject := map[heap.Object]*accumulation{}
+	f := &finding{tracing: t, metadata: r.Dump.Android, options: o, places: map[heap.Object]*accumulation{}}
+	defer f.close()
+	places := make([]heap.Object, 0, len(piles))
 	for i := range piles {
 		places = append(places, piles[i].Object)
-		byObject[piles[i].Object] = &piles[i]
+		f.places[piles[i].Object] = &piles[i]
 	}
-	traces, err := s.Traces(ctx, places, t.describe())
+	left, err := f.usual(ctx, targets, places)
 	if err != nil {
 		return err
 	}
-	for i := range traces {
-		r.Suspects = append(r.Suspects, t.suspect(byObject[traces[i].Leaking().Object], &traces[i]))
+	if left.targets, left.garbage = t.strongest(left.targets); len(left.targets)+len(left.places) > 0 {
+		if err := f.unusual(ctx, left); err != nil {
+			return err
+		}
 	}
-	return nil
+	r.Unreachable = t.garbage(left.garbage)
+	o.phase("weigh leaks")
+	if r.Leaks, err = f.weighLeaks(ctx); err != nil {
+		return err
+	}
+	total, err := f.weighAll(ctx)
+	if err != nil {
+		return err
+	}
+	r.LeakedBytes, r.LeakedIsBound = total.Size.Total(), total.AtLeast
+	r.Suspects, err = f.weighSuspects(ctx, r.Leaks)
+	return err
 }
 
 // through tells whether paths go through objects that leak.
 func through(o Options) bool { return o.shark214 || len(o.LeakingClasses) > 0 }
 
-// order has leaks of the app before those of the platform, and those that retain most
-// before others.
+// order has leaks of the app before those of the platform, and those that cost most before
+// others.
 func order(a, b *Leak) int {
-	switch {
-	case a.Library != b.Library:
-		if b.Library {
-			return -1
+	library := func(l *Leak) int {
+		if l.Library {
+			return 1
 		}
-		return 1
-	case a.RetainedBytes != b.RetainedBytes:
-		if a.RetainedBytes > b.RetainedBytes {
-			return -1
-		}
-		return 1
+		return 0
 	}
-	return strings.Compare(a.Fingerprint, b.Fingerprint)
+	return cmp.Or(cmp.Compare(library(a), library(b)), cmp.Compare(b.RetainedBytes, a.RetainedBytes), strings.Compare(a.Key, b.Key))
 }
 
 // targets are the objects that leak: those of named classes, or what the inspectors
@@ -254,24 +253,28 @@ func (t *tracing) rules(m *android.Metadata, o Options) trace.Rules {
 	return rules
 }
 
-func (t *tracing) describe() trace.Describe {
-	return trace.Describe{Inspect: t.inspector.Inspect, Text: t.inspector.Text, Prepare: t.inspector.Prepare}
+// text is what a key of a map says, or what stands for it.
+func (t *tracing) text(o heap.Object) (string, bool) {
+	text, ok := t.inspector.Text(o)
+	return t.hide.Hide(text), ok
 }
 
-// leak gives one leak as the report has it.
+func (t *tracing) describe() trace.Describe {
+	return trace.Describe{Inspect: t.inspector.Inspect, Plain: t.inspector.Plain, Text: t.text, Prepare: t.inspector.Prepare}
+}
+
+// leak returns one leak as the report has it, without what it costs.
 func (t *tracing) leak(l *trace.Leak) Leak {
 	first := &l.Traces[0]
 	r := t.traced(first)
-	r.Fingerprint, r.CreditedBytes = l.Fingerprint, l.Credited.Total()
+	r.Fingerprint, r.Fingerprints, r.CreditedBytes = l.Fingerprint(), append([]string{}, l.Fingerprints...), l.Credited.Total()
 	if m := l.Library(); m != nil {
 		r.Library, r.Pattern, r.Description, r.Source = true, m.String(), m.Description, m.Source
 	}
 	for _, o := range l.Objects {
 		r.Objects = append(r.Objects, Hex(t.graph.ID(o)))
 	}
-	r.Instances = len(l.Objects)
-	size := t.graph.RetainedTogether(l.Objects)
-	r.RetainedBytes, r.RetainedNative = size.Total(), size.Native
+	r.Instances, r.Classes = len(l.Objects), t.classesOf(l.Objects)
 	r.Parts = t.parts(l.Objects[0])
 	for _, o := range l.Also {
 		r.Also = append(r.Also, Related{Hex(t.graph.ID(o)), t.name(o)})
@@ -279,19 +282,36 @@ func (t *tracing) leak(l *trace.Leak) Leak {
 	return r
 }
 
+// classesOf counts objects by class, that with most of them first.
+func (t *tracing) classesOf(objects []heap.Object) []leakClass {
+	counts := map[string]int{}
+	for _, o := range objects {
+		counts[t.name(o)]++
+	}
+	list := make([]leakClass, 0, len(counts))
+	for class, n := range counts {
+		list = append(list, leakClass{class, n})
+	}
+	slices.SortFunc(list, func(a, b leakClass) int {
+		return cmp.Or(cmp.Compare(b.Instances, a.Instances), strings.Compare(a.Class, b.Class))
+	})
+	return list
+}
+
 // shownGarbage bounds Garbage.Objects.
 const shownGarbage = 10
 
-// garbage counts by class what leaks and is not held.
+// garbage counts by class what should be gone and is not held.
 func (t *tracing) garbage(objects []heap.Object) []Garbage {
-	list, places := []Garbage{}, map[string]int{}
+	type kind struct{ class, reachability string }
+	list, places := []Garbage{}, map[kind]int{}
 	for _, o := range objects {
-		class := t.name(o)
-		at, ok := places[class]
+		k := kind{t.name(o), t.graph.Reachability(o).String()}
+		at, ok := places[k]
 		if !ok {
 			at = len(list)
-			places[class] = at
-			list = append(list, Garbage{Class: class, Objects: []string{}, Reason: strings.Join(t.inspector.Inspect(o).Leaking, " and ")})
+			places[k] = at
+			list = append(list, Garbage{Class: k.class, Reachability: k.reachability, Objects: []string{}, Reason: strings.Join(t.inspector.Inspect(o).Leaking, " and ")})
 		}
 		c := &list[at]
 		if c.Instances++; len(c.Objects) < shownGarbage {
@@ -299,9 +319,21 @@ func (t *tracing) garbage(objects []heap.Object) []Garbage {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b Garbage) int {
-		return cmp.Or(cmp.Compare(b.Instances, a.Instances), strings.Compare(a.Class, b.Class))
+		return cmp.Or(cmp.Compare(b.Instances, a.Instances), strings.Compare(a.Class, b.Class), strings.Compare(a.Reachability, b.Reachability))
 	})
 	return list
+}
+
+// strongest separates objects that are strongly held from others.
+func (t *tracing) strongest(objects []heap.Object) (strong, rest []heap.Object) {
+	for _, o := range objects {
+		if t.graph.Reachability(o) == heap.Strong {
+			strong = append(strong, o)
+			continue
+		}
+		rest = append(rest, o)
+	}
+	return strong, rest
 }
 
 const (
@@ -332,7 +364,7 @@ func (t *tracing) parts(o heap.Object) (list []Part) {
 func (t *tracing) traced(x *trace.Trace) Leak {
 	last := x.Leaking()
 	r := Leak{
-		Fingerprint: x.Fingerprint(), Key: x.Key(), KeyText: lines(x.KeyText()),
+		Fingerprints: []string{}, Key: x.Key(), KeyText: lines(x.KeyText()),
 		Class: last.Class, GCRoot: x.Root.Kind.String(), GCRootText: x.Root.Words(), Objects: []string{}, Trace: make([]TraceElement, 0, len(x.Elements)),
 	}
 	for i := range x.Elements {
@@ -342,6 +374,7 @@ func (t *tracing) traced(x *trace.Trace) Leak {
 		}
 		if i < len(x.Elements)-1 {
 			element.Reference, element.Kind, element.Owner, element.Suspect = e.Shown, kindNames[e.Kind], e.Owner, e.Suspect
+			element.Repeat, element.Omitted = e.Repeat, e.Omitted
 		}
 		if e.Status != trace.NotLeaking {
 			element.RetainedBytes = new(t.graph.Retained(e.Object).Total())

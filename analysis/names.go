@@ -69,6 +69,7 @@ func (d *dump) doubtNames(source *Mapping) {
 	}
 	if source == nil {
 		if err := mapping.Obfuscated(list); err != nil {
+			d.obfuscated = true
 			d.warn("%v", err)
 		}
 		return

@@ -27,12 +27,14 @@ type Paths struct {
 	Class  string `json:"class"`
 	Object string `json:"object,omitempty"`
 	// Instances are all objects of the class, Reached those that a path leads to.
-	Instances int64    `json:"instances"`
-	Reached   int64    `json:"reached"`
-	Bytes     int64    `json:"shallow_bytes"`
-	Retained  int64    `json:"retained_bytes"`
-	Branches  []Branch `json:"branches"`
-	Warnings  []string `json:"warnings"`
+	Instances int64 `json:"instances"`
+	Reached   int64 `json:"reached"`
+	Bytes     int64 `json:"shallow_bytes"`
+	// Retained is what becomes unreachable when all of them go; at least, where RetainedIsBound.
+	Retained        int64    `json:"retained_bytes"`
+	RetainedIsBound bool     `json:"retained_is_bound,omitempty"`
+	Branches        []Branch `json:"branches"`
+	Warnings        []string `json:"warnings"`
 }
 
 // Branch are all objects of one class that paths reach by the same way.
@@ -227,9 +229,24 @@ func (d *dump) paths(ctx context.Context, p *Paths, targets []heap.Object, o Opt
 		return err
 	}
 	defer t.close()
-	if err := t.open(ctx, m, nil, targets, o); err != nil {
-		return err
+	set, err := d.graph.NewSet()
+	if err != nil {
+		return fmt.Errorf("find holders: %w", err)
 	}
+	defer set.Close()
+	t.addThreads(set)
+	o.phase("find holders")
+	if err := d.graph.AddAncestors(ctx, set, targets, true); err != nil {
+		return fmt.Errorf("find holders: %w", err)
+	}
+	o.phase("read fields")
+	if t.outbound, err = d.graph.OutboundOf(ctx, set); err != nil {
+		return fmt.Errorf("read fields: %w", err)
+	}
+	t.inspector.Follow(t.outbound)
+	rules := t.allRules(m)
+	rules.Leaves = true
+	t.reader = trace.NewReader(d.graph, t.outbound, rules)
 	o.phase("find paths")
 	s, err := trace.Find(ctx, t.reader, targets, trace.Options{Through: true})
 	if err != nil {
@@ -248,7 +265,11 @@ func (d *dump) paths(ctx context.Context, p *Paths, targets []heap.Object, o Opt
 	for _, x := range targets {
 		p.Bytes += d.graph.Shallow(x).Total()
 	}
-	p.Retained = d.graph.RetainedTogether(targets).Total()
+	cost, err := d.graph.Cost(ctx, targets, &heap.Patience{Left: mostWeighed})
+	if err != nil {
+		return fmt.Errorf("weigh objects: %w", err)
+	}
+	p.Retained, p.RetainedIsBound = cost.Size.Total(), cost.AtLeast
 	return nil
 }
 

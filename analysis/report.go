@@ -12,15 +12,24 @@ const analysisSchema = "leakgate.analysis/1"
 
 // Report is what one dump says. docs/formats/analysis.md has the fields.
 type Report struct {
-	Schema   string `json:"schema"`
-	Dump     Dump   `json:"dump"`
-	Leaks    []Leak `json:"leaks"`
-	Suspects []Leak `json:"suspects"`
-	// Unreachable leak by what they say of themselves, but no path leads to them: a
+	Schema string `json:"schema"`
+	Dump   Dump   `json:"dump"`
+	Leaks  []Leak `json:"leaks"`
+	// LeakedBytes is what becomes unreachable when all leaks of the app go, what they share
+	// included; at least, where LeakedIsBound.
+	LeakedBytes   int64  `json:"leaked_bytes"`
+	LeakedIsBound bool   `json:"leaked_is_bound,omitempty"`
+	Suspects      []Leak `json:"suspects"`
+	// Unreachable leak by what they say of themselves, but nothing holds them strongly: a
 	// collection would have taken them. The class with most objects is the first.
-	Unreachable []Garbage   `json:"unreachable"`
-	Classes     []Class     `json:"classes"`
-	Dominators  []Dominator `json:"dominators"`
+	Unreachable []Garbage `json:"unreachable"`
+	// Undecided is why the dump cannot show that nothing leaks, empty where it can.
+	Undecided []string `json:"undecided"`
+	// Loaders are classes that three class loaders or more have loaded, as a plugin that is
+	// deployed again and again.
+	Loaders    []loadedClass `json:"class_loaders,omitempty"`
+	Classes    []Class       `json:"classes"`
+	Dominators []Dominator   `json:"dominators"`
 	// Bitmaps and what follows are absent from a Histogram.
 	Bitmaps    *android.Bitmaps    `json:"bitmaps,omitempty"`
 	Strings    *android.Strings    `json:"strings,omitempty"`
@@ -34,28 +43,39 @@ type Report struct {
 // Leak is one cause with all the objects that leak by it, or, among the suspects, a
 // place where memory piles up.
 type Leak struct {
-	// Fingerprint is Shark's, Key the same from build to build; KeyText is what Key is made
-	// of.
-	Fingerprint string   `json:"fingerprint"`
-	Key         string   `json:"key"`
-	KeyText     []string `json:"key_text"`
+	// Key is the same from build to build; KeyText is what Key is made of. Fingerprints are
+	// Shark's, as many as it would tell apart, and Fingerprint is the first of them. A leak has
+	// none where Shark has no strong path to it.
+	Fingerprint  string   `json:"fingerprint"`
+	Fingerprints []string `json:"fingerprints"`
+	Key          string   `json:"key"`
+	KeyText      []string `json:"key_text"`
 	// Library leaks are those of the platform or of a library, by a known Pattern.
 	Library     bool   `json:"library"`
 	Pattern     string `json:"pattern"`
 	Description string `json:"description,omitempty"`
 	Source      string `json:"source,omitempty"`
-	// Class is that of the first of Objects; there are Instances of them.
-	Class     string   `json:"class"`
-	Instances int      `json:"instances"`
-	Objects   []string `json:"objects"`
+	// Class is that of the first of Objects; there are Instances of them, of Classes.
+	Class     string      `json:"class"`
+	Instances int         `json:"instances"`
+	Classes   []leakClass `json:"classes,omitempty"`
+	Objects   []string    `json:"objects"`
+	// HeldOnlyBy says what holds a leak that Shark does not see, such as a local variable of the
+	// main thread; "" for others.
+	HeldOnlyBy string `json:"held_only_by,omitempty"`
 	// GCRoot is where Trace begins, GCRootText that in words.
 	GCRoot     string `json:"gc_root"`
 	GCRootText string `json:"gc_root_text"`
-	// RetainedBytes is what would go if all Objects went, Java and native bytes;
-	// CreditedBytes what Shark gives to this leak: each object once over all leaks.
-	RetainedBytes  int64 `json:"retained_bytes"`
-	RetainedNative int64 `json:"retained_native_bytes"`
-	CreditedBytes  int64 `json:"credited_bytes"`
+	// RetainedBytes is what becomes unreachable when all Objects go, Java and native bytes; a
+	// lower bound where RetainedIsBound. CreditedBytes is what Shark gives to this leak: each
+	// object once over all leaks. SharedBytes is what this leak leads to that stays until
+	// SharedWith other leaks go as well.
+	RetainedBytes   int64 `json:"retained_bytes"`
+	RetainedNative  int64 `json:"retained_native_bytes"`
+	RetainedIsBound bool  `json:"retained_is_bound,omitempty"`
+	CreditedBytes   int64 `json:"credited_bytes"`
+	SharedBytes     int64 `json:"shared_bytes,omitempty"`
+	SharedWith      int   `json:"shared_with,omitempty"`
 	// Parts are what the first object alone holds that is a tenth of what it retains or more,
 	// by the fields that hold it.
 	Parts []Part `json:"parts,omitempty"`
@@ -64,8 +84,9 @@ type Leak struct {
 	// Also are objects that leak, too, but only because of this leak; with LeakingClasses
 	// those that an object of this leak holds on their shortest path.
 	Also []Related `json:"also,omitempty"`
-	// Accumulates is there for suspects.
+	// Accumulates is there for suspects; ExplainedBy is the key of the leak that explains one.
 	Accumulates *Accumulation `json:"accumulates,omitempty"`
+	ExplainedBy string        `json:"explained_by,omitempty"`
 }
 
 // TraceElement is an object on a leak trace, and the reference by which the trace goes
@@ -84,10 +105,33 @@ type TraceElement struct {
 	Leaking string `json:"leaking"`
 	Reason  string `json:"reason"`
 	Suspect bool   `json:"suspect"`
+	// Repeat is how many more objects of the same class follow, each by the same reference of
+	// the one before; Omitted how many elements behind those are left out.
+	Repeat  int `json:"repeat,omitempty"`
+	Omitted int `json:"omitted,omitempty"`
 	// Labels help to understand the object.
 	Labels []string `json:"labels,omitempty"`
 	// RetainedBytes is absent for what is needed.
 	RetainedBytes *int64 `json:"retained_bytes,omitempty"`
+}
+
+// loadedClass is a class that several class loaders have loaded.
+type loadedClass struct {
+	Class string `json:"class"`
+	// Loaders is how many have, LoaderClass the class of the first of them; Classes how many
+	// classes all of them have loaded.
+	Loaders     int    `json:"loaders"`
+	LoaderClass string `json:"loader_class"`
+	Classes     int    `json:"loaded_classes"`
+	// RetainedBytes is what becomes unreachable when the loaders and all their classes go.
+	RetainedBytes   int64 `json:"retained_bytes"`
+	RetainedIsBound bool  `json:"retained_is_bound,omitempty"`
+}
+
+// leakClass is how many of the objects of a leak are of a class.
+type leakClass struct {
+	Class     string `json:"class"`
+	Instances int    `json:"instances"`
 }
 
 // Part is what one field of an object holds.
@@ -103,10 +147,13 @@ type Related struct {
 	Class  string `json:"class"`
 }
 
-// Garbage are objects of one class that should be gone, and that nothing holds.
+// Garbage are objects of one class that should be gone, and that nothing holds strongly.
 type Garbage struct {
 	Class     string `json:"class"`
 	Instances int    `json:"instances"`
+	// Reachability is what still leads to them: soft, finalizer, weak, phantom, or
+	// unreachable.
+	Reachability string `json:"reachability"`
 	// Objects are the first ten.
 	Objects []string `json:"objects"`
 	// Reason is why the first should be gone, "" where no inspector says so.
@@ -186,11 +233,14 @@ type Class struct {
 	Class     string `json:"class"`
 	Instances int64  `json:"instances"`
 	// Reachable are the instances that count for RetainedBytes.
-	Reachable      int64            `json:"reachable"`
-	ShallowBytes   int64            `json:"shallow_bytes"`
-	RetainedBytes  int64            `json:"retained_bytes"`
-	RetainedNative int64            `json:"retained_native_bytes"`
-	RetainedIn     map[string]int64 `json:"retained_by_heap,omitempty"`
+	Reachable    int64 `json:"reachable"`
+	ShallowBytes int64 `json:"shallow_bytes"`
+	// RetainedBytes is what becomes unreachable when all instances go; where RetainedIsBound,
+	// at least.
+	RetainedBytes   int64            `json:"retained_bytes"`
+	RetainedNative  int64            `json:"retained_native_bytes"`
+	RetainedIsBound bool             `json:"retained_is_bound,omitempty"`
+	RetainedIn      map[string]int64 `json:"retained_by_heap,omitempty"`
 }
 
 // Dominator is an object and what it dominates. Children are those that retain most
@@ -229,6 +279,32 @@ type Object struct {
 	Reachable      bool   `json:"reachable"`
 	Reachability   string `json:"reachability"`
 	Dominator      string `json:"dominator"`
+	// Fields are those of an instance, the static ones of a class, or the first elements of an
+	// array; Holders reference it, the first of HolderCount. Both are there where few objects
+	// are asked for.
+	Fields      []fieldValue `json:"fields,omitempty"`
+	Holders     []holder     `json:"holders,omitempty"`
+	HolderCount int          `json:"holder_count,omitempty"`
+}
+
+// fieldValue is a field and its value: Object and Class of what it references, null for
+// nothing, or Value.
+type fieldValue struct {
+	Owner string `json:"owner,omitempty"`
+	Name  string `json:"name"`
+	Type  string `json:"type"`
+	// Value is a number, a truth value or a character, and of a string its text, or what
+	// stands for that.
+	Value  *string `json:"value"`
+	Object string  `json:"object,omitempty"`
+	Class  string  `json:"class,omitempty"`
+}
+
+// holder is an object that references another.
+type holder struct {
+	Object    string `json:"object"`
+	Class     string `json:"class"`
+	Reference string `json:"reference"`
 }
 
 // Hex gives an ID as reports show it.

@@ -229,7 +229,7 @@ func (f *found) fates() map[heap.Object]fate {
 		l := &f.Leaks[i]
 		for j := range l.Traces {
 			x := &l.Traces[j]
-			is := fate{how: "leak", fingerprint: l.Fingerprint, path: x.Root.Kind.String()}
+			is := fate{how: "leak", fingerprint: l.Fingerprint(), path: x.Root.Kind.String()}
 			if m := l.Library(); m != nil {
 				is.library = m.String()
 			}

@@ -236,7 +236,7 @@ func (f *found) shapes() (list []string) {
 	for i := range f.Leaks {
 		l := &f.Leaks[i]
 		for j := range l.Traces {
-			line := l.Fingerprint + " " + l.Traces[j].Root.Kind.String()
+			line := l.Fingerprint() + " " + l.Traces[j].Root.Kind.String()
 			for _, e := range l.Traces[j].Elements {
 				line += fmt.Sprintf(" %s %s.%s", e.Class, e.Status, e.Field)
 			}

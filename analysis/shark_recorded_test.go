@@ -110,8 +110,8 @@ func TestSharkRecordedService(t *testing.T) {
 		}
 		for i, l := range want.Leaks {
 			got := &f.Leaks[i]
-			if got.Fingerprint != l.Signature || len(got.Traces) != len(l.Traces) || got.Credited.Total() != l.TotalRetainedHeapByteSize || got.Library() != nil {
-				t.Errorf("%s: leak %s of %d bytes, want %s of %d", name, got.Fingerprint, got.Credited.Total(), l.Signature, l.TotalRetainedHeapByteSize)
+			if got.Fingerprint() != l.Signature || len(got.Traces) != len(l.Traces) || got.Credited.Total() != l.TotalRetainedHeapByteSize || got.Library() != nil {
+				t.Errorf("%s: leak %s of %d bytes, want %s of %d", name, got.Fingerprint(), got.Credited.Total(), l.Signature, l.TotalRetainedHeapByteSize)
 			}
 			for j, x := range l.Traces {
 				if text := sharkText(&got.Traces[j]); text != withoutSizes(x.Text) {

@@ -58,7 +58,7 @@ func answerOf(f *found) *ourAnswer {
 	a := &ourAnswer{lines: f.lines(), credited: map[string]int64{}, fates: f.fates()}
 	for i := range f.Leaks {
 		l := &f.Leaks[i]
-		a.credited[leakLine(l.Library() != nil, l.Fingerprint, len(l.Traces))] = l.Credited.Total()
+		a.credited[leakLine(l.Library() != nil, l.Fingerprint(), len(l.Traces))] = l.Credited.Total()
 	}
 	return a
 }
@@ -276,7 +276,7 @@ func TestSharkGenerated(t *testing.T) {
 func (f *found) lines() (lines []string) {
 	for i := range f.Leaks {
 		l := &f.Leaks[i]
-		lines = append(lines, leakLine(l.Library() != nil, l.Fingerprint, len(l.Traces)))
+		lines = append(lines, leakLine(l.Library() != nil, l.Fingerprint(), len(l.Traces)))
 		for j := range l.Traces {
 			lines = append(lines, traceLine(f.graph, &l.Traces[j]))
 		}

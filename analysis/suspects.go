@@ -26,9 +26,8 @@ func (t *tracing) suspect(a *accumulation, x *trace.Trace) Leak {
 	if a.Root != 0 {
 		r.Accumulates.Root = a.Root.String()
 		// One line, so that it is not the key of what piles up in the one object of that class
-		// that a GC root holds. Shark's identity is of references, and there are none.
+		// that a GC root holds.
 		text = a.Root.String() + " accumulates " + trace.StableClass(a.Class) + "\n"
-		r.Fingerprint = ""
 	}
 	r.Key, r.KeyText = trace.KeyOf(text), lines(text)
 	return r

@@ -122,19 +122,39 @@ func stateCounts(counts map[string]int64) string {
 	return strings.Join(list, ", ")
 }
 
+// finalizers prints what waits for its finalizer, where it is much.
+func (out *page) finalizers(f *android.Finalizers) {
+	if f == nil || f.Pending < manyWaiting {
+		return
+	}
+	out.blank()
+	out.line("FINALIZER QUEUE: %s wait for their finalizer and hold %s", text.Count(int(f.Pending), "object", "objects"), text.Size(f.PendingBytes))
+	for _, c := range firstOf(f.Classes) {
+		if c.Pending > 0 {
+			out.line("  %s", objects(int(c.Pending), c.Class))
+		}
+	}
+}
+
+// manyWaiting is how many objects wait for their finalizer where it does not come along.
+const manyWaiting = 100
+
 func (out *page) threads(threads []android.Thread) {
 	if len(threads) == 0 {
 		return
 	}
 	out.blank()
 	out.line("THREADS: %d", len(threads))
+	shown := out.first(len(threads))
+	defer out.more(len(threads) - shown)
+	threads = threads[:shown]
 	for _, t := range threads {
 		locals := ""
 		if t.Locals.Count > 0 {
 			locals = ", objects held by its frames: " + text.Grouped(t.Locals.Count)
 		}
 		out.line("%14s bytes   %s %s%s", text.Grouped(t.RetainedBytes), shownName(t.Name), analysis.Hex(t.Object), locals)
-		for _, f := range t.Frames[:min(len(t.Frames), shownFrames)] {
+		for _, f := range t.Frames[:min(len(t.Frames), out.first(shownFrames))] {
 			out.line("%22s  at %s", "", shownName(f))
 		}
 	}

@@ -1,28 +1,47 @@
 package reporters
 
 import (
+	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// WriteReport writes the report of one heap dump: its leaks, and what retains most.
-func WriteReport(w io.Writer, r *analysis.Report) error {
+// WriteReport writes the report of one heap dump: its leaks, and what retains most. The
+// traces are those of the first leaks, or of all.
+func WriteReport(w io.Writer, r *analysis.Report, all bool) error {
 	var out page
 	out.app(r.Dump.Android)
 	out.dump(&r.Dump)
 	// They change how all that follows is read.
 	out.warnings(r.Warnings)
-	out.leaks(r)
+	out.leaks(r, all)
+	for _, l := range r.Loaders {
+		bound := ""
+		if l.RetainedIsBound {
+			bound = "at least "
+		}
+		out.blank()
+		out.line("CLASS LOADERS: %s is loaded by %d loaders (%s), %s%s retained", className(l.Class), l.Loaders, className(l.LoaderClass), bound, text.Size(l.RetainedBytes))
+	}
 	out.components(r.Components)
-	out.classes(r.Classes)
+	if out.rows = manyRows; all {
+		out.rows = 0
+	} else if len(r.Leaks) > 0 {
+		out.rows = fewRows
+	}
+	out.classes(&r.Dump, r.Classes)
 	out.dominators(r)
 	out.bitmaps(r.Bitmaps)
 	out.strings(r.Strings)
+	out.finalizers(r.Finalizers)
 	out.threads(r.Threads)
 	out.limits(r.Exhaustion)
+	out.verdict(r)
 	return out.writeTo(w)
 }
 
@@ -49,22 +68,64 @@ func (out *page) dump(d *analysis.Dump) {
 		out.line("heap %s: %s objects, %s", shownName(h.Name), text.Grouped(h.Objects), text.Size(h.Bytes))
 	}
 	if d.ReachableBytes > 0 {
-		native := ""
+		native, all := "", int64(0)
 		if d.ReachableNative > 0 {
 			native = ", and " + text.Size(d.ReachableNative) + " of registered native memory"
 		}
-		out.line("reachable: %s%s (sizes as the dump declares them)", text.Size(d.ReachableBytes), native)
+		for _, h := range d.Heaps {
+			all += h.Bytes
+		}
+		share := ""
+		if all > 0 {
+			share = fmt.Sprintf(", %.1f%% of %s", percent(d.ReachableBytes, all), text.Size(all))
+		}
+		out.line("reachable: %s%s%s (sizes as the dump declares them)", text.Size(d.ReachableBytes), share, native)
 	}
 }
 
-func (out *page) classes(classes []analysis.Class) {
+// Where there are leaks, what else is in a dump matters less.
+const (
+	fewRows  = 5
+	manyRows = 12
+)
+
+// first is how many of some rows are printed.
+func (out *page) first(n int) int {
+	if out.rows > 0 {
+		return min(n, out.rows)
+	}
+	return n
+}
+
+// ownHeap is the name of the heap that the app filled, "" where there is one heap for all.
+func ownHeap(d *analysis.Dump) string {
+	if len(d.Heaps) > 1 && slices.ContainsFunc(d.Heaps, func(h analysis.Heap) bool { return h.Name == "app" }) {
+		return "app"
+	}
+	return ""
+}
+
+func (out *page) classes(d *analysis.Dump, classes []analysis.Class) {
 	if len(classes) == 0 {
 		return
 	}
 	out.blank()
-	out.line("%14s %12s %14s %12s  %s", "RETAINED", "NATIVE", "SHALLOW", "INSTANCES", "CLASS")
-	for _, c := range classes {
-		out.line("%14s %12s %14s %12s  %s", text.Grouped(c.RetainedBytes), text.Grouped(c.RetainedNative), text.Grouped(c.ShallowBytes), text.Grouped(c.Instances), shownName(c.Class))
+	app := ownHeap(d)
+	own, ownBytes := "", func(*analysis.Class) string { return "" }
+	if app != "" {
+		own = fmt.Sprintf("%14s ", "APP HEAP")
+		ownBytes = func(c *analysis.Class) string { return fmt.Sprintf("%14s ", text.Grouped(c.RetainedIn[app])) }
+	}
+	out.line("%s%14s %12s %14s %12s  %s", own, "RETAINED", "NATIVE", "SHALLOW", "INSTANCES", "CLASS")
+	shown := out.first(len(classes))
+	defer out.more(len(classes) - shown)
+	for i := range classes[:shown] {
+		c := &classes[i]
+		bound := ""
+		if c.RetainedIsBound {
+			bound = "≥ "
+		}
+		out.line("%s%14s %12s %14s %12s  %s", ownBytes(c), bound+text.Grouped(c.RetainedBytes), text.Grouped(c.RetainedNative), text.Grouped(c.ShallowBytes), text.Grouped(c.Instances), shownName(c.Class))
 	}
 }
 
@@ -76,8 +137,13 @@ func (out *page) dominators(r *analysis.Report) {
 	out.blank()
 	out.line("%14s %6s %14s  %s", "RETAINED", "SHARE", "SHALLOW", "DOMINATOR")
 	total := r.Dump.ReachableBytes + r.Dump.ReachableNative
-	for _, d := range r.Dominators {
-		out.dominator(&d, branch{whole: total, top: d.RetainedBytes})
+	left := out.first(math.MaxInt)
+	for i := range r.Dominators {
+		if left <= 0 {
+			out.more(len(r.Dominators) - i)
+			return
+		}
+		out.dominator(&r.Dominators[i], branch{whole: total, top: r.Dominators[i].RetainedBytes, left: &left})
 	}
 }
 
@@ -86,6 +152,8 @@ func (out *page) dominators(r *analysis.Report) {
 type branch struct {
 	whole, top int64
 	depth      int
+	// left is how many lines there may still be, all branches together.
+	left *int
 }
 
 // wide is the share of its top, as a divisor, that an object with nothing large below
@@ -93,6 +161,9 @@ type branch struct {
 const wide = 20
 
 func (out *page) dominator(d *analysis.Dominator, at branch) {
+	if *at.left--; *at.left < 0 {
+		return
+	}
 	indent := strings.Repeat("  ", at.depth)
 	out.line("%14s %5.1f%% %14s  %s%s %s", text.Grouped(d.RetainedBytes), percent(d.RetainedBytes, at.whole), text.Grouped(d.ShallowBytes), indent, shownName(d.Class), d.Object)
 	below := at

@@ -21,14 +21,6 @@ func leak() analysis.Leak {
 	}
 }
 
-// pile is a place where memory accumulates.
-func pile() analysis.Leak {
-	l := leak()
-	l.Trace[1] = analysis.TraceElement{Object: "0x2", Class: "java.util.ArrayList", Type: "instance"}
-	l.Accumulates = &analysis.Accumulation{Class: "com.shop.Page", Count: 1400, Bytes: 5 << 20, Share: 0.25}
-	return l
-}
-
 func place() analysis.GrowingPlace {
 	return analysis.GrowingPlace{
 		Path: []analysis.GrowthStep{
@@ -88,18 +80,18 @@ func ExampleWriteReplay() {
 
 func ExampleWriteReport() {
 	r := &analysis.Report{
-		Dump:    analysis.Dump{Format: "JAVA PROFILE 1.0.3", Bytes: 9 << 20, Objects: 41_000, Instances: 40_000, ObjectArrays: 600, PrimitiveArrays: 400, Classes: 900, ReachableBytes: 8 << 20},
-		Leaks:   []analysis.Leak{leak()},
+		Dump:  analysis.Dump{Format: "JAVA PROFILE 1.0.3", Bytes: 9 << 20, Objects: 41_000, Instances: 40_000, ObjectArrays: 600, PrimitiveArrays: 400, Classes: 900, ReachableBytes: 8 << 20},
+		Leaks: []analysis.Leak{leak()}, LeakedBytes: 5 << 20,
 		Classes: []analysis.Class{{Class: "com.shop.CartActivity", Instances: 3, ShallowBytes: 960, RetainedBytes: 5 << 20}},
 	}
-	if err := reporters.WriteReport(os.Stdout, r); err != nil {
+	if err := reporters.WriteReport(os.Stdout, r, false); err != nil {
 		fmt.Println(err)
 	}
 	// Output:
 	// JAVA PROFILE 1.0.3, 9.0 MB, 41 000 objects: 40 000 instances, 600 object arrays, 400 primitive arrays, 900 classes
 	// reachable: 8.0 MB (sizes as the dump declares them)
 	//
-	// LEAKS: 1 (3 objects); ~~~ marks the suspects. fingerprint is LeakCanary's, key stays from build to build; kB are 1024 bytes
+	// LEAKS: 1 (3 objects), 5.0 MB retained; fingerprint is LeakCanary's, key stays the same from build to build; kB are 1024 bytes
 	//
 	// 3 x CartActivity: held by Registry.all
 	// 5.0 MB retained, fingerprint 95c1f7fe, key 7ffe8a98
@@ -115,6 +107,8 @@ func ExampleWriteReport() {
 	//
 	//       RETAINED       NATIVE        SHALLOW    INSTANCES  CLASS
 	//      5 242 880            0            960            3  com.shop.CartActivity
+	//
+	// verdict: 1 leak of the app, 5.0 MB retained
 }
 
 func ExampleWriteHistogram() {
@@ -254,12 +248,4 @@ func ExamplePlaceName() {
 	fmt.Println(reporters.PlaceName(&p))
 	// Output:
 	// Registry.all (ArrayList)
-}
-
-func ExampleUnexplained() {
-	for _, s := range reporters.Unexplained([]analysis.Leak{pile()}, []analysis.Leak{leak()}) {
-		fmt.Println(reporters.LeakName(&s))
-	}
-	// Output:
-	// 1 400 x Page, held by Registry.all
 }

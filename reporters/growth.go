@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/internal/analysis/android"
 	"github.com/leakgate/leakgate/internal/analysis/growth"
 	"github.com/leakgate/leakgate/internal/text"
 )
@@ -21,7 +22,9 @@ func WriteGrowth(w io.Writer, r *analysis.Growth) error {
 	for i, d := range r.Dumps {
 		out.line("dump %d: %s, %s objects, %s reachable, %s", i+1, shownName(d.Name), text.Grouped(d.Objects), text.Size(d.ReachableBytes), date(d.Time))
 	}
+	out.warnings(r.Warnings)
 	out.blank()
+	out.accounting(r)
 	often := "each time by 1 object at least"
 	if r.Loops > 1 {
 		often = fmt.Sprintf("each time by %s objects at least, one for each repetition", text.Grouped(int64(r.Loops)))
@@ -39,11 +42,29 @@ func WriteGrowth(w io.Writer, r *analysis.Growth) error {
 		out.blank()
 		out.line("%s more; --top prints more", text.Grouped(int64(n)))
 	}
-	if len(r.Warnings) > 0 {
-		out.blank()
-	}
-	out.warnings(r.Warnings)
 	return out.writeTo(w)
+}
+
+// accounting says how much of the growth is in the places that follow.
+func (out *page) accounting(r *analysis.Growth) {
+	a := r.Accounting
+	if len(r.Dumps) < 2 || a.ReachableDelta == 0 {
+		return
+	}
+	if a.ReachableDelta < 0 {
+		out.line("reachable memory shrank by %s", text.Size(-a.ReachableDelta))
+		return
+	}
+	out.line("reachable memory grew by %s: explained %s, unexplained %s", text.Size(a.ReachableDelta), text.Size(a.Explained), text.Size(a.Unexplained))
+}
+
+// increments writes how many objects each dump has more than the one before.
+func increments(list []int64) string {
+	texts := make([]string, len(list))
+	for i, n := range list {
+		texts[i] = text.Signed(n)
+	}
+	return strings.Join(texts, ", ")
 }
 
 // date is when a dump was taken.
@@ -61,7 +82,19 @@ const (
 )
 
 func (out *page) place(p *growth.Place, number int) {
-	out.line("%d. %s: %s objects, %s for each repetition, %s", number, shownName(holder(p)), text.Signed(p.Delta), rate(p.PerLoop), text.SignedSize(p.GrowthBytes))
+	slows := ""
+	if p.Slowing {
+		slows = "; growth slows (" + increments(p.Increments) + "): something fills, or warms up"
+	}
+	if p.Larger {
+		steps := ""
+		if p.Stepwise {
+			steps = ", in steps, as a buffer that doubles"
+		}
+		out.line("%d. %s: %s at the same number of objects%s", number, shownName(holder(p)), text.SignedSize(p.GrowthBytes), steps)
+	} else {
+		out.line("%d. %s: %s objects, %s for each repetition, %s%s", number, shownName(holder(p)), text.Signed(p.Delta), rate(p.PerLoop), text.SignedSize(p.GrowthBytes), slows)
+	}
 	indent := ""
 	for i, s := range p.Path {
 		// Of a long way only the ends are worth to be read.
@@ -88,8 +121,11 @@ func holder(p *growth.Place) string {
 	if len(p.Path) == 0 {
 		return "GC roots"
 	}
+	if p.Path[0].Kind == growth.KindFinalizer {
+		return fmt.Sprintf("%s (%s)", p.Path[0].Name, simpleName(p.Path[0].Class))
+	}
 	if len(p.Children) == 1 && p.LeftOut == 0 {
-		if c := &p.Children[0]; ofField(&c.Step) && !isPlatform(c.Owner) {
+		if c := &p.Children[0]; ofField(&c.Step) && !android.IsPlatform(c.Owner) {
 			return fmt.Sprintf("%s.%s (%s)", simpleName(c.Owner), c.Name, simpleName(c.Class))
 		}
 	}
@@ -100,7 +136,7 @@ func holder(p *growth.Place) string {
 			continue
 		}
 		field := simpleName(s.Owner) + "." + s.Name
-		if !isPlatform(s.Owner) {
+		if !android.IsPlatform(s.Owner) {
 			last = field
 			break
 		}
@@ -122,15 +158,18 @@ func joinedStep(s growth.Step) string {
 	if s.Linked {
 		linked = ", linked to each other"
 	}
+	class := hiddenClass.ReplaceAllString(s.Class, "")
 	switch s.Kind {
+	case growth.KindFinalizer:
+		return "waiting for finalizers: " + counted(s.Objects) + ", most of " + class
 	case growth.KindRoot:
-		return s.Name + " " + s.Class
+		return s.Name + " " + class
 	case growth.KindStatic:
-		return "static " + s.Name + " -> " + s.Class + linked
+		return "static " + s.Name + " -> " + class + linked
 	case growth.KindInstance:
-		return "." + s.Name + " -> " + s.Class + linked
+		return "." + s.Name + " -> " + class + linked
 	}
-	return s.Name + " -> " + s.Class + linked
+	return s.Name + " -> " + class + linked
 }
 
 func (out *page) grown(list []growth.Child, indent string) {

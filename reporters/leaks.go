@@ -7,95 +7,139 @@ import (
 	"strings"
 
 	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/internal/analysis/android"
+	"github.com/leakgate/leakgate/internal/analysis/heap"
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// shownLeaks bounds the leak traces that are printed.
-const shownLeaks = 25
+// shownLeaks bounds the leak traces that are printed, shownSuspects the places where memory
+// accumulates; all are printed if asked for.
+const (
+	shownLeaks    = 5
+	shownSuspects = 2
+)
 
-// leaks adds the leak traces of a dump, in the form that Android developers know from
-// LeakCanary, what should be gone and is held by nothing, and where memory accumulates.
-func (out *page) leaks(r *analysis.Report) {
-	library := slices.IndexFunc(r.Leaks, func(l analysis.Leak) bool { return l.Library })
-	if library < 0 {
-		library = len(r.Leaks)
-	}
+// leaks adds the leaks of a dump: a line for each, then their traces, in the form that
+// Android developers know from LeakCanary; then what should be gone and is not held, and
+// where memory accumulates.
+func (out *page) leaks(r *analysis.Report, all bool) {
+	app, library := split(r.Leaks)
 	out.blank()
-	app, others := grouping(r.Leaks[:library]), grouping(r.Leaks[library:])
 	switch {
 	case len(app) > 0:
-		out.line("LEAKS: %s; ~~~ marks the suspects. fingerprint is LeakCanary's, key stays from build to build; kB are 1024 bytes", howMany(app))
-		out.groups(app)
-	case r.Dump.Android == nil && len(r.Suspects) == 0:
-		out.line("LEAKS: nothing tells what should be gone from a JVM; ask with --leaking-class CLASS, or compare dumps with leakgate growth")
+		out.line("LEAKS: %s, %s retained; fingerprint is LeakCanary's, key stays the same from build to build; kB are 1024 bytes", howMany(app), leaked(r))
+		out.index(app)
 	default:
-		out.line("LEAKS: none found")
+		out.line("LEAKS: %s", noLeaks(r))
 	}
-	if len(others) > 0 {
+	out.traces(app, all)
+	if len(library) > 0 {
 		out.blank()
-		out.line("LIBRARY LEAKS: %s, known, of the platform or a library and not of the app", howMany(others))
-		out.groups(others)
+		out.line("LIBRARY LEAKS: %s, known leaks of the platform or of a library", howMany(library))
+		out.index(library)
+		out.traces(library, all)
 	}
 	out.garbage(r.Unreachable)
-	out.suspects(r.Suspects, r.Leaks)
+	out.suspects(r.Suspects, all)
 }
 
-// alike are leaks with one key: the same cause, by ways of different shape.
-type alike []*analysis.Leak
-
-// grouping puts leaks with one key together.
-func grouping(leaks []analysis.Leak) (list []alike) {
-	places := map[string]int{}
-	for i := range leaks {
-		l := &leaks[i]
-		at, ok := places[l.Key]
-		if !ok {
-			at = len(list)
-			places[l.Key] = at
-			list = append(list, nil)
-		}
-		list[at] = append(list[at], l)
+// split parts the leaks of the app from those of libraries, which are behind them.
+func split(leaks []analysis.Leak) (app, library []analysis.Leak) {
+	at := slices.IndexFunc(leaks, func(l analysis.Leak) bool { return l.Library })
+	if at < 0 {
+		at = len(leaks)
 	}
-	return list
+	return leaks[:at], leaks[at:]
+}
+
+// noLeaks says how sure it is that there are none.
+func noLeaks(r *analysis.Report) string {
+	if len(r.Undecided) == 0 {
+		return "none found"
+	}
+	if r.Dump.Android == nil && len(r.Undecided) == 1 && !r.Dump.Truncated && r.Dump.ReachableBytes > 0 {
+		return "not judged: nothing marks objects of a JVM as no longer needed; name classes with --leaking-class, or compare dumps with leakgate growth"
+	}
+	return "none found in what is there: " + strings.Join(r.Undecided, "; ")
+}
+
+// verdict is the last line: what the dump says, in one sentence.
+func (out *page) verdict(r *analysis.Report) {
+	app, library := split(r.Leaks)
+	out.blank()
+	known := ""
+	if len(library) > 0 {
+		known = fmt.Sprintf("; %s of the platform or a library", text.Count(len(library), "known leak", "known leaks"))
+	}
+	if len(app) > 0 {
+		out.line("verdict: %s of the app, %s retained%s", text.Count(len(app), "leak", "leaks"), leaked(r), known)
+		return
+	}
+	if len(r.Undecided) > 0 {
+		out.line("verdict: no leak of the app found; not judged: %s%s", strings.Join(r.Undecided, "; "), known)
+		return
+	}
+	out.line("verdict: no leak of the app found%s", known)
 }
 
 // howMany says how many causes there are, and of how many objects.
-func howMany(list []alike) string {
-	objects := 0
-	for _, c := range list {
-		objects += c.instances()
+func howMany(leaks []analysis.Leak) string {
+	n := 0
+	for i := range leaks {
+		n += leaks[i].Instances
 	}
-	if objects == len(list) {
-		return fmt.Sprint(len(list))
+	if n == len(leaks) {
+		return fmt.Sprint(len(leaks))
 	}
-	return fmt.Sprintf("%d (%s objects)", len(list), text.Grouped(int64(objects)))
+	return fmt.Sprintf("%s (%s objects)", text.Grouped(int64(len(leaks))), text.Grouped(int64(n)))
 }
 
-func (c alike) instances() (n int) {
-	for _, l := range c {
-		n += l.Instances
+// leaked is what the leaks of the app retain together.
+func leaked(r *analysis.Report) string {
+	if r.LeakedIsBound {
+		return "at least " + text.Size(r.LeakedBytes)
 	}
-	return n
+	return text.Size(r.LeakedBytes)
 }
 
-func (out *page) groups(list []alike) {
-	for _, c := range list[:min(len(list), shownLeaks)] {
+// indexed bounds the leaks that have a line.
+const indexed = 100
+
+// index has a line for each leak, the worst first.
+func (out *page) index(leaks []analysis.Leak) {
+	if len(leaks) == 1 {
+		return
+	}
+	for i := range leaks[:min(len(leaks), indexed)] {
+		l := &leaks[i]
+		out.line("%14s  %s: %s, key %s", text.Grouped(l.RetainedBytes), objects(l.Instances, simpleName(l.Class)), leakHeadline(l), shortID(l.Key))
+	}
+	out.more(len(leaks) - indexed)
+}
+
+// traces prints the traces of the first leaks, or of all.
+func (out *page) traces(leaks []analysis.Leak, all bool) {
+	shown := len(leaks)
+	if !all {
+		shown = min(shown, shownLeaks)
+	}
+	for i := range leaks[:shown] {
 		out.blank()
-		out.group(c)
+		out.leak(&leaks[i])
 	}
-	if n := len(list) - shownLeaks; n > 0 {
+	if n := len(leaks) - shown; n > 0 {
 		out.blank()
-		out.line("%d more; --json has them", n)
+		out.line("%s more; --all prints their traces", text.Grouped(int64(n)))
 	}
 }
 
-func (out *page) group(c alike) {
-	l, bytes := c[0], int64(0)
-	for _, x := range c {
-		bytes += x.RetainedBytes
+func (out *page) leak(l *analysis.Leak) {
+	out.line("%s: %s", objects(l.Instances, simpleName(l.Class)), leakHeadline(l))
+	bound := ""
+	if l.RetainedIsBound {
+		bound = "at least "
 	}
-	out.line("%s: %s", objects(c.instances(), simpleName(l.Class)), leakHeadline(l))
-	out.line("%s retained%s, fingerprint %s, key %s", text.Bytes(bytes), partsOf(l, c.instances()), shortID(l.Fingerprint), shortID(l.Key))
+	out.line("%s%s retained%s%s, %skey %s", bound, text.Bytes(l.RetainedBytes), partsOf(l, l.Instances), sharedBy(l), printOf(l), shortID(l.Key))
 	if l.Library {
 		out.line("known leak: %s", text.Printable(l.Pattern))
 		for _, line := range strings.Split(l.Description, "\n") {
@@ -106,11 +150,35 @@ func (out *page) group(c alike) {
 		}
 	}
 	out.trace(l, l.Accumulates)
-	for _, x := range c {
-		out.related(x.Also)
+	out.classesOf(l)
+	out.related(l.Also)
+}
+
+// sharedBy is what stays until other leaks are fixed, too.
+func sharedBy(l *analysis.Leak) string {
+	if l.SharedBytes == 0 {
+		return ""
 	}
-	if n := len(c) - 1; n > 0 {
-		out.line("%s of these by %s of another shape", text.Grouped(int64(c.instances()-l.Instances)), ways(n))
+	return fmt.Sprintf(", %s shared with %s", text.Bytes(l.SharedBytes), text.Count(l.SharedWith, "other leak", "other leaks"))
+}
+
+func printOf(l *analysis.Leak) string {
+	if l.Fingerprint == "" {
+		return ""
+	}
+	return "fingerprint " + shortID(l.Fingerprint) + ", "
+}
+
+// classesOf says of which classes the objects are, where they are of several.
+func (out *page) classesOf(l *analysis.Leak) {
+	if len(l.Classes) < 2 {
+		return
+	}
+	for _, c := range firstOf(l.Classes) {
+		out.line("  %s", objects(c.Instances, c.Class))
+	}
+	if n := len(l.Classes) - shownLines; n > 0 {
+		out.line("  and objects of %s", text.Count(n, "more class", "more classes"))
 	}
 }
 
@@ -123,22 +191,18 @@ func partsOf(l *analysis.Leak, instances int) string {
 	for _, p := range l.Parts {
 		list = append(list, fmt.Sprintf("%s %s (%s)", text.Bytes(p.RetainedBytes), className(p.Reference), className(simpleName(p.Class))))
 	}
-	of := " (of it "
+	of := " (of which "
 	if instances > 1 {
-		of = " (of the first "
+		of = " (of the first, "
 	}
 	return of + strings.Join(list, ", ") + ")"
 }
 
-func ways(n int) string {
-	if n == 1 {
-		return "a way"
-	}
-	return fmt.Sprintf("%d ways", n)
-}
-
 // headline names the reference to look at first.
 func leakHeadline(l *analysis.Leak) string {
+	if l.HeldOnlyBy != "" {
+		return "held only by " + className(l.HeldOnlyBy)
+	}
 	i := lookFirst(l)
 	if i < 0 {
 		return "held by " + l.GCRootText
@@ -159,18 +223,11 @@ func lookFirst(l *analysis.Leak) int {
 			first = i
 		}
 		// A singleton's field for itself says less than what the singleton holds.
-		if !isPlatform(e.Owner) && (i+1 == len(l.Trace) || l.Trace[i+1].Class != e.Owner) {
+		if !android.IsPlatform(e.Owner) && (i+1 == len(l.Trace) || l.Trace[i+1].Class != e.Owner) {
 			return i
 		}
 	}
 	return first
-}
-
-// platforms are packages whose code an app's developer does not write.
-var platforms = []string{"java.", "javax.", "jdk.", "sun.", "android.", "androidx.", "com.android.", "kotlin.", "kotlinx.", "dalvik.", "libcore."}
-
-func isPlatform(class string) bool {
-	return slices.ContainsFunc(platforms, func(p string) bool { return strings.HasPrefix(class, p) })
 }
 
 // joined is a reference behind its owner.
@@ -187,15 +244,20 @@ func (out *page) trace(l *analysis.Leak, pile *analysis.Accumulation) {
 	out.line("│ GC Root: %s", l.GCRootText)
 	out.line("│")
 	last, look := len(l.Trace)-1, lookFirst(l)
+	if pile != nil {
+		// That memory accumulates says nothing of who is wrong.
+		look = -1
+	}
 	for i, e := range l.Trace {
 		first, more, kind := "├─ ", "│    ", e.Type
 		if i == last {
 			first, more = "╰→ ", "      "
 		}
 		out.line("%s%s %s", first, className(e.Class), kind)
-		if i == last && pile != nil {
+		switch {
+		case i == last && pile != nil:
 			out.accumulation(more, pile)
-		} else {
+		case pile == nil:
 			out.line("%sLeaking: %s", more, statusText(e))
 		}
 		if e.RetainedBytes != nil {
@@ -236,6 +298,12 @@ func (out *page) reference(e analysis.TraceElement, look bool) {
 		}
 		out.line("│%s%s%s", strings.Repeat(" ", text.Columns(owner)), strings.Repeat("~", text.Columns(name)), here)
 	}
+	if e.Repeat > 0 {
+		out.line("│    %s more of the same class, each by the same field", text.Grouped(int64(e.Repeat)))
+	}
+	if e.Omitted > 0 {
+		out.line("│    %s more steps", text.Grouped(int64(e.Omitted)))
+	}
 }
 
 func (out *page) related(also []analysis.Related) {
@@ -253,11 +321,14 @@ func (out *page) garbage(list []analysis.Garbage) {
 		return
 	}
 	out.blank()
-	out.line("GARBAGE: what should be gone, and nothing holds it: no leak; a collection before the dump (am dumpheap -g) takes it")
+	out.line("NOT HELD: should be gone, and no strong reference holds it; a collection before the dump (am dumpheap -g) removes it")
 	for _, g := range firstOf(list) {
 		reason := ""
 		if g.Reason != "" {
 			reason = ", " + sentence(g.Reason)
+		}
+		if g.Reachability != "" && g.Reachability != heap.Unreachable.String() {
+			reason += ", " + g.Reachability + "ly reachable"
 		}
 		out.line("  %s%s", objects(g.Instances, g.Class), reason)
 	}
@@ -266,57 +337,39 @@ func (out *page) garbage(list []analysis.Garbage) {
 	}
 }
 
-// suspects prints where memory piles up without anything that says that it leaks.
-func (out *page) suspects(suspects, leaks []analysis.Leak) {
-	suspects = Unexplained(suspects, leaks)
+// suspects prints where memory accumulates without anything that says that it leaks. What
+// a leak explains is not printed again.
+func (out *page) suspects(suspects []analysis.Leak, all bool) {
+	suspects = slices.DeleteFunc(slices.Clone(suspects), func(l analysis.Leak) bool { return l.ExplainedBy != "" })
 	if len(suspects) == 0 {
 		return
 	}
 	out.blank()
-	out.line("MEMORY PILES UP in %s; nothing says that it leaks: leakgate diff and growth compare it with other dumps", places(len(suspects)))
-	for i := range suspects {
+	out.line("MEMORY ACCUMULATES in %s; one dump cannot tell a leak from a cache: compare dumps with leakgate growth or leakgate diff", places(len(suspects)))
+	out.index(suspects)
+	shown := len(suspects)
+	if !all {
+		shown = min(shown, shownSuspects)
+	}
+	for i := range suspects[:shown] {
 		out.blank()
 		out.suspect(&suspects[i])
 	}
-}
-
-// Unexplained are the places where memory piles up that no leak tells already, whose trace
-// leads through the place and whose objects are nine tenths or more of those in it.
-func Unexplained(suspects, leaks []analysis.Leak) []analysis.Leak {
-	return slices.DeleteFunc(slices.Clone(suspects), func(s analysis.Leak) bool {
-		return slices.ContainsFunc(leaks, func(l analysis.Leak) bool { return explains(&l, &s) })
-	})
-}
-
-func explains(leak, suspect *analysis.Leak) bool {
-	n, class := piledUp(suspect.Accumulates)
-	if leak.Class != class || 10*leak.Instances < 9*n {
-		return false
+	if n := len(suspects) - shown; n > 0 {
+		out.blank()
+		out.line("%s more; --all prints their paths", text.Grouped(int64(n)))
 	}
-	// A trace goes through a collection and not through the array in it.
-	places := suspect.Trace[max(0, len(suspect.Trace)-2):]
-	if len(places) == 2 && !isPlatform(places[1].Class) && !strings.HasSuffix(places[1].Class, "[]") {
-		places = places[1:]
-	}
-	return slices.ContainsFunc(leak.Trace, func(e analysis.TraceElement) bool {
-		return slices.ContainsFunc(places, func(p analysis.TraceElement) bool { return p.Object == e.Object })
-	})
 }
 
 func (out *page) suspect(l *analysis.Leak) {
-	n, class := piledUp(l.Accumulates)
+	n, class := l.Accumulates.Piled()
 	out.line("%s, %.1f%% of what is reachable, %s", objects(n, simpleName(class)), 100*l.Accumulates.Share, suspectHolder(l))
-	out.line("%s retained, key %s", text.Bytes(l.RetainedBytes), shortID(l.Key))
-	out.trace(l, l.Accumulates)
-}
-
-// piledUp is what there is many of. What the nodes of a collection hold says more than
-// that they are nodes.
-func piledUp(a *analysis.Accumulation) (n int, class string) {
-	if isPlatform(a.Class) && a.Holds != "" && a.Held*10 >= a.Count*9 {
-		return int(a.Held), a.Holds
+	in := ""
+	if l.Instances > 1 {
+		in = " in " + places(l.Instances)
 	}
-	return int(a.Count), a.Class
+	out.line("%s retained%s, key %s", text.Bytes(l.RetainedBytes), in, shortID(l.Key))
+	out.trace(l, l.Accumulates)
 }
 
 func suspectHolder(l *analysis.Leak) string {
@@ -371,7 +424,7 @@ func WriteLeak(w io.Writer, l *analysis.Leak) error {
 	if l.Accumulates == nil {
 		alone := *l
 		alone.Also = nil // what leaks by it is in its bytes
-		out.group(alike{&alone})
+		out.leak(&alone)
 	} else {
 		out.suspect(l)
 	}
@@ -383,6 +436,6 @@ func LeakName(l *analysis.Leak) string {
 	if l.Accumulates == nil {
 		return text.Printable(objects(l.Instances, simpleName(l.Class)) + ", " + leakHeadline(l))
 	}
-	n, class := piledUp(l.Accumulates)
+	n, class := l.Accumulates.Piled()
 	return text.Printable(objects(n, simpleName(class)) + ", " + suspectHolder(l))
 }

@@ -10,7 +10,11 @@ import (
 )
 
 // page is a text for people, built line by line.
-type page struct{ text strings.Builder }
+type page struct {
+	text strings.Builder
+	// rows bounds the tables of a report that is not asked for all; 0 does not.
+	rows int
+}
 
 // line adds one line, Printable whatever is in the arguments.
 func (out *page) line(format string, args ...any) {

@@ -90,8 +90,9 @@ func TestReportPages(t *testing.T) {
 		return l
 	})}
 	var b strings.Builder
-	for _, r := range []*analysis.Report{full, bare, phone, many} {
-		fmt.Fprintf(&b, "%s\n\n======\n", strings.Join(lines(WriteReport, r), "\n"))
+	for i, r := range []*analysis.Report{full, bare, phone, many} {
+		write := func(w io.Writer, r *analysis.Report) error { return WriteReport(w, r, i == 0) }
+		fmt.Fprintf(&b, "%s\n\n======\n", strings.Join(lines(write, r), "\n"))
 	}
 	fmt.Fprintf(&b, "%s\n\n======\n", strings.Join(lines(WriteHistogram, full), "\n"))
 	fmt.Fprintf(&b, "%s\n", strings.Join(lines(WriteHistogram, &analysis.Report{}), "\n"))
@@ -244,7 +245,7 @@ func TestWritersReturnErrors(t *testing.T) {
 	r, w := io.Pipe()
 	_ = r.CloseWithError(io.ErrClosedPipe)
 	for name, err := range map[string]error{
-		"run": WriteRun(w, record.Run{}), "diagnosis": WriteDiagnosis(w, record.Diagnosis{}), "replay": WriteReplay(w, record.Replay{}), "report": WriteReport(w, &analysis.Report{}),
+		"run": WriteRun(w, record.Run{}), "diagnosis": WriteDiagnosis(w, record.Diagnosis{}), "replay": WriteReplay(w, record.Replay{}), "report": WriteReport(w, &analysis.Report{}, false),
 		"histogram": WriteHistogram(w, &analysis.Report{}), "leak": WriteLeak(w, &analysis.Leak{}), "diff": WriteDiff(w, &analysis.Diff{}, 1), "growth": WriteGrowth(w, &analysis.Growth{}),
 		"paths": WritePaths(w, &analysis.Paths{}, 1), "objects": WriteObjects(w, &analysis.Objects{}),
 	} {

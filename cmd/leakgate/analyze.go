@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -30,16 +32,23 @@ analyzed as far as it goes, with a warning. A damaged one is an error, unless
   adb exec-out cat /data/local/tmp/shop.hprof | leakgate analyze - --top 50`,
 		Annotations: manual{exits: `0 the dump was analyzed, whatever it holds
 1 the app leaks, with --fail-on leak
+5 with --fail-on leak, no leak was found in a dump that cannot show that there is none
 ` + dumpExits, page: "docs/formats/analysis.md"}.annotations(),
 		ValidArgsFunction: completeFiles(dumpExtensions...),
-		RunE:              c.run(f.analyze),
 	}
 	flags := cmd.Flags()
+	cmd.RunE = c.run(func(c console, args []string) int {
+		f.asked = flags.Changed("top")
+		return f.analyze(c, args)
+	})
 	f.declare(flags)
 	flags.Var(number(&f.top, "N", 0), "top", "number of classes and of dominators to print")
 	flags.Var(choice(&f.only, "histogram", "histogram"), "only", "count objects and bytes in one quick pass, without leaks and retained sizes")
 	flags.Var(list{&f.leaking, "CLASS", false}, "leaking-class", "treat the instances of exactly this class, and nothing else, as leaks (repeatable)")
 	flags.Var(choice(&f.failOn, "leak", "leak"), "fail-on", "exit with 1 if the app leaks; known leaks of Android do not count")
+	flags.BoolVar(&f.incomplete, "allow-incomplete", false, "with --fail-on leak: pass a dump in which nothing leaks as far as it can be judged")
+	flags.BoolVar(&f.all, "all", false, "print the traces of all leaks, not only of the first")
+	flags.BoolVar(&f.texts, "show-texts", false, "show keys of maps, names of threads, titles and repeated strings; without it a short hash stands for each")
 	flags.BoolVar(&f.strings, "strings", false, "look for duplicate strings even if there are very many")
 	return cmd
 }
@@ -52,8 +61,13 @@ type analyzeFlags struct {
 	top     int
 	only    string
 	strings bool
-	leaking []string
-	failOn  string
+	// all, and asked for --top, ask for whole tables.
+	all, asked bool
+	texts      bool
+	leaking    []string
+	failOn     string
+	// incomplete passes a dump that cannot be judged.
+	incomplete bool
 }
 
 // errLeaks ends the program with the exit code of a gate that failed.
@@ -63,12 +77,16 @@ func (f *analyzeFlags) analyze(c console, args []string) int {
 	switch {
 	case len(args) != 1:
 		return c.usage(fmt.Errorf("want one heap dump, or - for standard input, got %d files", len(args)))
+	case f.incomplete && f.failOn == "":
+		return c.usage(errors.New("--allow-incomplete says what --fail-on leak passes: add it"))
 	case f.only != "" && (f.failOn != "" || len(f.leaking) > 0):
 		return c.usage(errors.New("--only histogram does not look for leaks: remove it, or --fail-on and --leaking-class"))
 	}
 	return f.run(c, args[0], func(ctx context.Context, file *spool.File, o analysis.Options) error {
-		o.Top, o.AllStrings, o.LeakingClasses = f.top, f.strings, f.leaking
-		read, write := analysis.Analyze, reporters.WriteReport
+		o.Top, o.AllStrings, o.ShowTexts, o.LeakingClasses = f.top, f.strings, f.texts, f.leaking
+		read, write := analysis.Analyze, func(w io.Writer, r *analysis.Report) error {
+			return reporters.WriteReport(w, r, f.all || f.asked)
+		}
 		if f.only != "" {
 			read, write = analysis.Histogram, reporters.WriteHistogram
 		}
@@ -82,9 +100,29 @@ func (f *analyzeFlags) analyze(c console, args []string) int {
 		} else {
 			err = printed(write(c.out, report))
 		}
-		if err == nil && f.failOn != "" && slices.ContainsFunc(report.Leaks, func(l analysis.Leak) bool { return !l.Library }) {
-			return errLeaks
+		if err == nil && f.failOn != "" {
+			return f.gate(report)
 		}
 		return err
 	})
+}
+
+// gate is the verdict of --fail-on leak.
+func (f *analyzeFlags) gate(r *analysis.Report) error {
+	switch {
+	case slices.ContainsFunc(r.Leaks, func(l analysis.Leak) bool { return !l.Library }):
+		return errLeaks
+	case len(r.Undecided) == 0 || f.incomplete:
+		return nil
+	case r.Dump.Truncated || r.Dump.Partial:
+		return fmt.Errorf("%s; --allow-incomplete passes it", strings.Join(r.Undecided, "; "))
+	}
+	return unjudged{strings.Join(r.Undecided, "; ")}
+}
+
+// unjudged ends the program where a dump cannot show that nothing leaks.
+type unjudged struct{ why string }
+
+func (e unjudged) Error() string {
+	return "not judged: " + e.why + "; --allow-incomplete passes it"
 }

@@ -30,7 +30,7 @@ type dumpFlags struct {
 	asJSON         bool
 	partial        bool
 	memory, spool  int64
-	mapping        string
+	mapping, model string
 	phasesFile     string
 	phases         []phase
 	shown          int // of the phases, by --verbose
@@ -63,6 +63,7 @@ func (f *dumpFlags) declare(fs *pflag.FlagSet) {
 	fs.Var(size(&f.memory), "memory", "memory for the object graph, such as 4GB; by default what is free")
 	fs.Var(size(&f.spool), "spool-cap", spoolUsage)
 	fs.Var(word(&f.mapping, "FILE"), "mapping", mappingUsage)
+	fs.Var(choice(&f.model, "MODEL", "leakgate", "ahat"), "size-model", "how retained sizes are counted: leakgate (default), or ahat, without references to classes and class loaders")
 	fs.Var(word(&f.phasesFile, "FILE"), "phases", "write the time and memory of each phase to FILE, as JSON")
 }
 
@@ -136,8 +137,11 @@ func (f *dumpFlags) open(ctx context.Context, c console, path string, bar *bar, 
 	if file.Damage != nil && !f.partial {
 		return fmt.Errorf("%w; --partial analyses what was unpacked", file.Damage)
 	}
+	if spool.IsPerfetto(file, file.Size()) {
+		return unusable{errPerfetto}
+	}
 	o := analysis.Options{
-		Partial: f.partial, Memory: cmp.Or(f.memory, freeMemory()), Progress: bar.progress, Cut: errors.Join(file.Truncated, file.Damage),
+		Partial: f.partial, SizeModel: f.model, Memory: cmp.Or(f.memory, freeMemory()), Progress: bar.progress, Cut: errors.Join(file.Truncated, file.Damage),
 		Phase: func(name string) {
 			f.enter(name)
 			// What the reading left behind would add to what follows.
@@ -158,6 +162,8 @@ func (f *dumpFlags) open(ctx context.Context, c console, path string, bar *bar, 
 	f.enter("")
 	return err
 }
+
+var errPerfetto = errors.New("this is a Perfetto trace, and leakgate reads heap dumps: take one with `adb shell am dumpheap -g PROCESS FILE`")
 
 // present looks at files before the first of them is read, which may take minutes.
 // Whatever else is wrong with one is reported when it is opened.
@@ -294,6 +300,9 @@ func (f *dumpFlags) exit(c console, path string, err error) int {
 	case errors.Is(err, errLeaks):
 		tell("%v", err)
 		return record.ExitLeak
+	case errors.As(err, new(unjudged)):
+		tell("%s: %v", path, err)
+		return record.ExitInconclusive
 	case errors.Is(err, errCutShort):
 		tell("interrupted; what was written is only a part")
 		return record.ExitInterrupted

@@ -37,7 +37,7 @@ func TestTellRoots(t *testing.T) {
 		t.Fatalf("exit %d, %s", code, errOut)
 	}
 	for _, want := range []string{
-		"MEMORY PILES UP in 2 places;",
+		"MEMORY ACCUMULATES in 2 places;",
 		"\n2 000 x Upload, 48.5% of what is reachable, each held by a GC root: Global variable in native code\n",
 		"\n│ GC Root: Global variable in native code\n│\n╰→ com.shop.Upload instance\n" +
 			"      is the largest of 2 000 objects of com.shop.Upload: 1.9 MB, each held by a GC root of its own\n" +

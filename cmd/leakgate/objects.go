@@ -18,23 +18,29 @@ import (
 )
 
 func objectsCommand(c *console) *cobra.Command {
-	var f dumpFlags
+	var f objectsFlags
 	cmd := &cobra.Command{
 		Use: "objects DUMP 0xID...", GroupID: groupDump,
 		Short: "show sizes, dominator and heap of single objects",
 		Long: `Show for each object its size, what would be freed with it, what dominates it, and how
-the GC roots reach it. IDs are written as analyze prints them; "-" as DUMP is standard
-input.`,
+the GC roots reach it; for up to 16 objects also its fields, and which objects
+reference it. IDs are written as analyze prints them; "-" as DUMP is standard input.`,
 		Example:           "  leakgate objects shop.hprof 0x12c04948\n  leakgate objects shop.hprof 0x12c04948 0x12c04c28 --json",
 		Annotations:       manual{exits: "0 the objects were found\n" + dumpExits, page: "docs/formats/analysis.md"}.annotations(),
 		ValidArgsFunction: completeDump,
 		RunE:              c.run(func(c console, args []string) int { return lookUp(&f, c, args) }),
 	}
 	f.declare(cmd.Flags())
+	cmd.Flags().BoolVar(&f.texts, "show-texts", false, "show the texts of strings; without it a short hash stands for each")
 	return cmd
 }
 
-func lookUp(f *dumpFlags, c console, args []string) int {
+type objectsFlags struct {
+	dumpFlags
+	texts bool
+}
+
+func lookUp(f *objectsFlags, c console, args []string) int {
 	if len(args) < 2 {
 		return c.usage(errors.New("want a heap dump and the IDs of objects, such as 0x12c04948"))
 	}
@@ -50,6 +56,7 @@ func lookUp(f *dumpFlags, c console, args []string) int {
 		ids = append(ids, id)
 	}
 	return f.run(c, args[0], func(ctx context.Context, file *spool.File, o analysis.Options) error {
+		o.ShowTexts = f.texts
 		list, err := analysis.Lookup(ctx, file, file.Size(), ids, o)
 		if err != nil {
 			return err

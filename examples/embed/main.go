@@ -110,5 +110,5 @@ func analyze(ctx context.Context, path string) error {
 	if err != nil {
 		return fmt.Errorf("analyze %s: %w", filepath.Base(path), err)
 	}
-	return reporters.WriteReport(os.Stdout, report)
+	return reporters.WriteReport(os.Stdout, report, false)
 }

@@ -62,10 +62,6 @@ func (r *Responder) analyseHeap(ctx context.Context, c *Case, file string) (*ana
 	if err != nil {
 		return nil, err
 	}
-	if r.options.Keep != Raw && report.Strings != nil {
-		// What people have typed goes with the contents of the dump; how much it wastes stays.
-		report.Strings.Repeated, report.Strings.Wasteful = nil, nil
-	}
 	text, err := json.MarshalIndent(report, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode analysis.json: %w", err)
@@ -108,16 +104,19 @@ func (c *Case) heapLines(r *analysis.Report) []string {
 	for i := range r.Leaks {
 		c.findLeak(&r.Leaks[i], map[bool]string{false: "leak", true: "library_leak"}[r.Leaks[i].Library])
 	}
-	piles := reporters.Unexplained(r.Suspects, r.Leaks)
+	piles := slices.DeleteFunc(slices.Clone(r.Suspects), func(s analysis.Leak) bool { return s.ExplainedBy != "" })
 	for i := range piles {
 		c.findLeak(&piles[i], "suspect")
 	}
 	first := firstLeak(r.Leaks, piles)
 	switch {
 	case first == nil:
-		lines = append(lines, fmt.Sprintf("heap dump: no leak and no place where memory piles up, of %s reachable", text.Bytes(r.Dump.ReachableBytes)))
+		lines = append(lines, fmt.Sprintf("heap dump: no leak and no place where memory accumulates, of %s reachable", text.Bytes(r.Dump.ReachableBytes)))
+		if len(r.Undecided) > 0 {
+			lines[0] += "; not judged: " + strings.Join(r.Undecided, "; ")
+		}
 	case first.Accumulates != nil:
-		lines = append(lines, "heap dump: memory piles up: "+reporters.LeakName(first))
+		lines = append(lines, "heap dump: memory accumulates: "+reporters.LeakName(first))
 	default:
 		lines = append(lines, fmt.Sprintf("heap dump: %s, %s retained", reporters.LeakName(first), text.Bytes(first.RetainedBytes)))
 	}
@@ -311,7 +310,7 @@ func strip(path string) (err error) {
 	if _, err = hprof.Strip(context.Background(), w, f, size); err != nil {
 		return err
 	}
-	if err = errors.Join(w.Flush(), out.Chmod(0o644)); err != nil {
+	if err = errors.Join(w.Flush(), out.Chmod(0o600)); err != nil {
 		return err
 	}
 	if err = out.Close(); err != nil {

@@ -177,7 +177,7 @@ func TestNothingBefore(t *testing.T) {
 		"native":  {"Pss + SwapPss ", "the largest:"},
 		"thread":  {"threads: 28", "  "},
 		"gpu":     {"TOTAL PSS", "Graphics"},
-		"unknown": {"Pss + SwapPss ", "heap dump: memory piles up: 14 x Chunk, held by Registry.first"},
+		"unknown": {"Pss + SwapPss ", "heap dump: memory accumulates: 14 x Chunk, held by Registry.first"},
 	} {
 		t.Run(recipe, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -158,7 +158,7 @@ func checkCase(t testing.TB, r *Responder, c *Case) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if mode := info.Mode().Perm(); mode != 0o644 && (name != "heap.hprof" || r.options.Keep != Raw || mode != 0o600) {
+		if mode := info.Mode().Perm(); mode != 0o600 {
 			t.Errorf("%s is %v", name, mode)
 		}
 	}
@@ -260,11 +260,7 @@ func given(t testing.TB, r *Responder, recipe string, before *Moment, files map[
 	}}
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		step, _, _ := strings.Cut(file, ".")
-		mode := fs.FileMode(0o644)
-		if step == heapStep {
-			mode = 0o600
-		}
-		if err := os.WriteFile(dir.in(file), files[file], mode); err != nil {
+		if err := os.WriteFile(dir.in(file), files[file], 0o600); err != nil {
 			t.Fatal(err)
 		}
 		c.Record.Steps = append(c.Record.Steps, record.Collected{Step: step, Ending: "complete", File: file, Bytes: int64(len(files[file]))})

@@ -1,0 +1,38 @@
+package analysis
+
+import (
+	"strings"
+	"testing"
+)
+
+// A place whose objects a leak has already is explained by it; one that holds others as
+// well is.
+func TestExplainedBy(t *testing.T) {
+	leak := Leak{Key: "k", Class: "com.shop.CartActivity", Instances: 100, Trace: []TraceElement{{Object: "0x1"}, {Object: "0x2"}, {Object: "0x3"}}}
+	pile := Leak{Trace: make([]TraceElement, 2)}
+	for name, c := range map[string]struct {
+		class string
+		count int64
+		// holder is the object before the place, of is the class of the place.
+		holder, place, of string
+		told              bool
+	}{
+		"the leak's":              {"com.shop.CartActivity", 100, "0x8", "0x2", "java.util.ArrayList", false},
+		"a few more":              {"com.shop.CartActivity", 111, "0x8", "0x2", "java.util.ArrayList", false},
+		"many more":               {"com.shop.CartActivity", 5000, "0x8", "0x2", "java.util.ArrayList", true},
+		"of another class":        {"com.shop.Page", 100, "0x8", "0x2", "java.util.ArrayList", true},
+		"in another place":        {"com.shop.CartActivity", 100, "0x8", "0x9", "java.util.ArrayList", true},
+		"nodes that hold it":      {"java.util.HashMap$Node", 100, "0x8", "0x2", "java.util.ArrayList", false},
+		"the array of the list":   {"com.shop.CartActivity", 100, "0x2", "0x9", "java.lang.Object[]", false},
+		"another field of holder": {"com.shop.CartActivity", 100, "0x2", "0x9", "com.shop.Cart", true},
+	} {
+		pile.Accumulates = &Accumulation{Class: c.class, Count: c.count}
+		if strings.HasPrefix(c.class, "java.") {
+			pile.Accumulates.Holds, pile.Accumulates.Held = "com.shop.CartActivity", c.count
+		}
+		pile.Trace[0].Object, pile.Trace[1].Object, pile.Trace[1].Class = c.holder, c.place, c.of
+		if got := explainedBy(&pile, []Leak{leak}) == ""; got != c.told {
+			t.Errorf("%s: told %t", name, got)
+		}
+	}
+}

@@ -1,0 +1,357 @@
+package analysis
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/analysis/android"
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/trace"
+)
+
+// finding is one search for leaks and for places where memory accumulates: as Shark does it,
+// for its fingerprints; by names, for what is shown; and, for what neither reaches, by
+// every reference and root there is.
+type finding struct {
+	*tracing
+	metadata *android.Metadata
+	options  Options
+	places   map[heap.Object]*accumulation
+	// leaks and suspects are what was found, with the objects of each.
+	leaks    []Leak
+	suspects []Leak
+	held     [][]heap.Object
+	piled    [][]heap.Object
+}
+
+// missing is what a search did not reach.
+type missing struct{ targets, places, garbage []heap.Object }
+
+func (f *finding) close() { f.graph.ForgetInbound() }
+
+// What a search for paths takes: for each object that leads to a target or a place, for each
+// target until its leak is known, and in any case.
+const (
+	searchPerObject = 64
+	searchPerTarget = 700
+	searchAlways    = 32 << 20
+)
+
+// fits refuses a search for which there is not the memory, before it begins.
+func (f *finding) fits(targets int) error {
+	need := f.graph.Memory() + f.outbound.Len()*searchPerObject + int64(targets)*searchPerTarget + searchAlways
+	if f.options.Memory > 0 && need > f.options.Memory {
+		return &heap.MemoryError{Need: need, Limit: f.options.Memory, What: "the search for paths"}
+	}
+	return nil
+}
+
+// usual searches as Shark does, and by names.
+func (f *finding) usual(ctx context.Context, targets, places []heap.Object) (left missing, err error) {
+	if err := f.fits(len(targets)); err != nil {
+		return left, err
+	}
+	shark, err := f.shark(ctx, targets)
+	if err != nil {
+		return left, err
+	}
+	f.options.phase("find paths")
+	f.reader = trace.NewReader(f.graph, f.outbound, f.ownRules(f.metadata))
+	own, err := trace.Find(ctx, f.reader, targets, trace.Options{Through: through(f.options), ByName: true})
+	if err != nil {
+		return left, err
+	}
+	defer own.Close()
+	f.options.phase("trace leaks")
+	left.targets, err = f.add(ctx, own, shark, nil)
+	if err != nil {
+		return left, err
+	}
+	left.places, err = f.addPlaces(ctx, own, places)
+	return left, err
+}
+
+// shark makes the fingerprints.
+func (f *finding) shark(ctx context.Context, targets []heap.Object) (*trace.Prints, error) {
+	if len(targets) == 0 {
+		return &trace.Prints{}, nil
+	}
+	f.options.phase("find fingerprints")
+	s, err := trace.Find(ctx, f.reader, targets, trace.Options{Through: through(f.options)})
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	return s.Prints(ctx, f.describe())
+}
+
+// unusual searches for what is left among all references and roots.
+func (f *finding) unusual(ctx context.Context, left missing) error {
+	set, err := f.allHolders(ctx, slices.Concat(left.targets, left.places))
+	if err != nil {
+		return err
+	}
+	f.options.phase("read fields")
+	f.outbound.Close()
+	f.outbound, err = f.graph.OutboundOf(ctx, set)
+	if set != nil {
+		set.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("read fields: %w", err)
+	}
+	if err := f.fits(len(left.targets)); err != nil {
+		return err
+	}
+	f.inspector.Follow(f.outbound)
+	f.reader = trace.NewReader(f.graph, f.outbound, f.allRules(f.metadata))
+	f.options.phase("find paths")
+	s, err := trace.Find(ctx, f.reader, left.targets, trace.Options{Through: through(f.options), ByName: true})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	f.options.phase("trace leaks")
+	lost, err := f.add(ctx, s, nil, f.heldOnlyBy)
+	if err != nil {
+		return err
+	}
+	if len(lost) > 0 {
+		f.unfinished = append(f.unfinished, fmt.Sprintf("%d objects that should be gone are strongly held, only by references that are never followed, such as those of LeakCanary, the thread that wrote the dump or the finalizer watchdog", len(lost)))
+	}
+	_, err = f.addPlaces(ctx, s, left.places)
+	return err
+}
+
+// allHolders finds what leads to some objects by any reference; nil is all objects, where
+// nobody knows any more.
+func (f *finding) allHolders(ctx context.Context, objects []heap.Object) (*heap.Set, error) {
+	if !f.graph.KeepsInbound() {
+		return nil, nil
+	}
+	f.options.phase("find holders")
+	set, err := f.graph.NewSet()
+	if err != nil {
+		return nil, fmt.Errorf("find holders: %w", err)
+	}
+	f.addThreads(set)
+	if err := f.graph.AddAncestors(ctx, set, objects, true); err != nil {
+		set.Close()
+		return nil, fmt.Errorf("find holders: %w", err)
+	}
+	return set, nil
+}
+
+// add adds the leaks of a search, and returns the targets that it did not reach. holder says
+// what holds a leak to which Shark has no path.
+func (f *finding) add(ctx context.Context, s *trace.Search, shark *trace.Prints, holder func(*trace.Trace) string) ([]heap.Object, error) {
+	if len(s.Targets()) == 0 {
+		return nil, nil
+	}
+	found, err := s.LeaksByKey(ctx, f.describe(), shark)
+	if err != nil {
+		return nil, err
+	}
+	if n := found.Unprinted; n > 0 {
+		f.warn("%d leaking objects have no fingerprint: their paths have too many steps", n)
+	}
+	if n := found.Untraced; n > 0 {
+		f.unfinished = append(f.unfinished, fmt.Sprintf("%d more objects should be gone, and their paths are too long to be traced", n))
+	}
+	for i := range found.Leaks {
+		l := f.leak(&found.Leaks[i])
+		if holder != nil {
+			l.HeldOnlyBy = holder(&found.Leaks[i].Traces[0])
+		}
+		f.leaks, f.held = append(f.leaks, l), append(f.held, found.Leaks[i].Objects)
+	}
+	return found.Unreachable, nil
+}
+
+func (f *finding) addPlaces(ctx context.Context, s *trace.Search, places []heap.Object) (left []heap.Object, err error) {
+	traces, err := s.Traces(ctx, places, f.describe())
+	if err != nil {
+		return nil, err
+	}
+	reached := map[heap.Object]bool{}
+	for i := range traces {
+		o := traces[i].Leaking().Object
+		reached[o] = true
+		f.addSuspect(f.suspect(f.places[o], &traces[i]), o)
+	}
+	for _, o := range places {
+		if !reached[o] {
+			left = append(left, o)
+		}
+	}
+	return left, nil
+}
+
+// addSuspect adds a place, to one with the same key if there is one.
+func (f *finding) addSuspect(l Leak, o heap.Object) {
+	at := slices.IndexFunc(f.suspects, func(s Leak) bool { return s.Key == l.Key })
+	if at < 0 {
+		f.suspects, f.piled = append(f.suspects, l), append(f.piled, []heap.Object{o})
+		return
+	}
+	s := &f.suspects[at]
+	s.Objects, s.Instances = append(s.Objects, l.Objects...), s.Instances+1
+	a, b := s.Accumulates, l.Accumulates
+	a.Count += b.Count
+	a.Bytes += b.Bytes
+	a.Share += b.Share
+	if a.Holds == b.Holds {
+		a.Held += b.Held
+		a.HeldBytes += b.HeldBytes
+	}
+	f.piled[at] = append(f.piled[at], o)
+}
+
+// mostWeighed bounds what all leaks and suspects of a dump look at to be weighed, in
+// objects: a quarter of a minute, for a dump in which everything hangs together.
+const mostWeighed = 1 << 28
+
+func (f *finding) weighLeaks(ctx context.Context) ([]Leak, error) {
+	p := &heap.Patience{Left: mostWeighed}
+	costs, err := f.graph.Costs(ctx, f.held, p)
+	if err != nil {
+		return nil, fmt.Errorf("weigh leaks: %w", err)
+	}
+	shares, err := f.graph.Shares(ctx, f.held, p)
+	if err != nil {
+		return nil, fmt.Errorf("weigh leaks: %w", err)
+	}
+	for i := range f.leaks {
+		l := &f.leaks[i]
+		l.weigh(costs[i])
+		if shares != nil {
+			l.SharedBytes, l.SharedWith = shares[i].Size.Total(), shares[i].With
+		}
+	}
+	list := append([]Leak{}, f.leaks...)
+	slices.SortStableFunc(list, func(a, b Leak) int { return order(&a, &b) })
+	return list, nil
+}
+
+// weighAll finds what all leaks of the app cost together.
+func (f *finding) weighAll(ctx context.Context) (heap.SetCost, error) {
+	var all []heap.Object
+	for i := range f.leaks {
+		if !f.leaks[i].Library {
+			all = append(all, f.held[i]...)
+		}
+	}
+	cost, err := f.graph.Cost(ctx, all, &heap.Patience{Left: mostWeighed})
+	if err != nil {
+		return cost, fmt.Errorf("weigh leaks: %w", err)
+	}
+	return cost, nil
+}
+
+func (f *finding) weighSuspects(ctx context.Context, leaks []Leak) ([]Leak, error) {
+	costs, err := f.graph.Costs(ctx, f.piled, &heap.Patience{Left: mostWeighed})
+	if err != nil {
+		return nil, fmt.Errorf("weigh suspects: %w", err)
+	}
+	list := append([]Leak{}, f.suspects...)
+	for i := range list {
+		// A suspect that GC roots hold stands for its largest object.
+		if list[i].Accumulates.Root == "" {
+			list[i].weigh(costs[i])
+		}
+		list[i].ExplainedBy = explainedBy(&list[i], leaks)
+	}
+	slices.SortStableFunc(list, func(a, b Leak) int { return order(&a, &b) })
+	return list, nil
+}
+
+// weigh notes what a leak costs.
+func (l *Leak) weigh(c heap.SetCost) {
+	l.RetainedBytes, l.RetainedNative, l.RetainedIsBound = c.Size.Total(), c.Size.Native, c.AtLeast
+}
+
+// ownRules are those by which leaks are shown. Locals of main say little on Android, whose
+// looper runs there; on a JVM every tool and test runner lives there.
+func (t *tracing) ownRules(m *android.Metadata) trace.Rules {
+	rules := t.rules(m, Options{subclasses: true})
+	if m == nil {
+		rules.Matchers = slices.DeleteFunc(rules.Matchers, func(m trace.Matcher) bool {
+			return m.Kind == trace.JavaLocal && m.Ignored && m.Name == android.MainThread
+		})
+	}
+	return rules
+}
+
+// allRules follow all that holds an object strongly. Only what the tools hold that wrote the
+// dump, and what is about to be finalized, is nobody's.
+func (t *tracing) allRules(m *android.Metadata) trace.Rules {
+	rules := t.ownRules(m)
+	rules.Records, rules.AllRoots = true, true
+	rules.Matchers = slices.DeleteFunc(rules.Matchers, func(m trace.Matcher) bool { return m.Ignored && !android.OfTools(m.Pattern) })
+	return rules
+}
+
+// heldOnlyBy says what holds a leak to which Shark has no path, from the way to it.
+func (f *finding) heldOnlyBy(x *trace.Trace) string {
+	for i := range x.Elements {
+		e := &x.Elements[i]
+		if e.Kind == trace.LocalEdge && i < len(x.Elements)-1 {
+			if name := f.inspector.ThreadName(e.Object); name != "" {
+				return "a local variable of thread " + f.hide.Thread(name)
+			}
+			return "a local variable of a thread"
+		}
+	}
+	switch x.Root.Kind {
+	case hprof.SubRootInternedString:
+		return "an interned string"
+	case hprof.SubRootUnknown:
+		return "a GC root of unknown kind"
+	case hprof.SubRootFinalizing, hprof.SubRootDebugger, hprof.SubRootReferenceCleanup, hprof.SubRootVMInternal:
+		return "a GC root of the virtual machine (" + x.Root.Kind.String() + ")"
+	}
+	for i := range x.Elements {
+		if i < len(x.Elements)-1 && strings.HasPrefix(x.Elements[i].Field, "<") {
+			return "the class of a live object"
+		}
+	}
+	return "references that leak traces leave out"
+}
+
+// explainedBy is the key of the leak that explains why memory piles up: its trace leads
+// through the place, and its objects are nine tenths or more of those in it.
+func explainedBy(suspect *Leak, leaks []Leak) string {
+	for i := range leaks {
+		if leaks[i].explains(suspect) {
+			return leaks[i].Key
+		}
+	}
+	return ""
+}
+
+func (l *Leak) explains(suspect *Leak) bool {
+	n, class := suspect.Accumulates.Piled()
+	if l.Class != class || 10*l.Instances < 9*n {
+		return false
+	}
+	// A trace goes through a collection and not through the array in it.
+	places := suspect.Trace[max(0, len(suspect.Trace)-2):]
+	if len(places) == 2 && !android.IsPlatform(places[1].Class) && !strings.HasSuffix(places[1].Class, "[]") {
+		places = places[1:]
+	}
+	return slices.ContainsFunc(l.Trace, func(e TraceElement) bool {
+		return slices.ContainsFunc(places, func(p TraceElement) bool { return p.Object == e.Object })
+	})
+}
+
+// Piled is what there is many of, and how many. What the nodes of a collection hold says
+// more than that they are nodes.
+func (a *Accumulation) Piled() (n int, class string) {
+	if android.IsPlatform(a.Class) && a.Holds != "" && a.Held*10 >= a.Count*9 {
+		return int(a.Held), a.Holds
+	}
+	return int(a.Count), a.Class
+}

@@ -1,0 +1,145 @@
+package analysis_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/internal/jvmtest"
+	"github.com/leakgate/leakgate/internal/recorded"
+)
+
+// soon are the shapes that every run of the tests has; make e2e has all.
+var soon = []string{"class-loader", "main-local", "buffer", "finalizer", "direct", "thread-local", "event-bus", "threads", "steady-lru", "steady-strings", "fills-lru"}
+
+func later(shape string) bool { return !recorded.Long() && !slices.Contains(soon, shape) }
+
+// TestGallery takes three dumps of each program and asks what grows.
+func TestGallery(t *testing.T) {
+	j := jvmtest.New(t)
+	jar := j.Compile(t, jvmtest.Gallery())
+	for _, s := range jvmtest.LeakingShapes() {
+		if later(s.Name) {
+			continue
+		}
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			g := grownIn(t, j, jar, s.Name)
+			want := 2 * galleryLoops * s.Bytes
+			if want == 0 {
+				want = g.Accounting.ReachableDelta
+			}
+			for i := range g.Growth[:min(3, len(g.Growth))] {
+				p := &g.Growth[i]
+				if strings.Contains(placeText(p), s.Place) && 10*p.GrowthBytes >= 9*want && 10*p.GrowthBytes <= 11*want {
+					return
+				}
+			}
+			t.Errorf("want %s and %d bytes:\n%s", s.Place, want, growthText(t, g))
+		})
+	}
+	for _, name := range jvmtest.SteadyShapes() {
+		if later(name) {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if g := grownIn(t, j, jar, name); len(g.Growth) > 0 {
+				t.Errorf("%s", growthText(t, g))
+			}
+		})
+	}
+	for _, name := range jvmtest.FillingShapes() {
+		if later(name) {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if g := grownIn(t, j, jar, name); len(g.Growth) > 0 && !g.Growth[0].Slowing {
+				t.Errorf("%s", growthText(t, g))
+			}
+		})
+	}
+}
+
+const galleryLoops = 10
+
+func grownIn(t *testing.T, j *jvmtest.JDK, jar, shape string) *analysis.Growth {
+	t.Helper()
+	p := j.Start(t, jar, jvmtest.GalleryMain, shape)
+	series := analysis.NewGrowthSeries(galleryLoops)
+	for i := range 3 {
+		p.Do(t, galleryLoops)
+		path := p.Dump(t)
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := f.Stat()
+		if err == nil {
+			err = series.Add(t.Context(), fmt.Sprint("dump ", i+1), f, info.Size(), analysis.Options{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.Stop(t)
+	return series.Report(10)
+}
+
+// growthText is the beginning of an answer.
+func growthText(t *testing.T, g *analysis.Growth) string {
+	t.Helper()
+	short := *g
+	short.Growth = g.Growth[:min(3, len(g.Growth))]
+	text, err := json.MarshalIndent(short, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// placeText are the steps to a place, and what grows there.
+func placeText(p *analysis.GrowingPlace) string {
+	text := ""
+	for _, s := range p.Path {
+		text += "\n" + s.Owner[strings.LastIndexAny(s.Owner, ".$")+1:] + "." + s.Name + " " + s.Class
+	}
+	for _, c := range p.Children {
+		text += "\n" + c.Owner[strings.LastIndexAny(c.Owner, ".$")+1:] + "." + c.Name + " " + c.Class
+	}
+	return text
+}
+
+// TestNamesOfAJVM: a class that many loaders have loaded is named with what it costs, and a
+// value of a thread local with the field that has the variable.
+func TestNamesOfAJVM(t *testing.T) {
+	t.Parallel()
+	j := jvmtest.New(t)
+	jar := j.Compile(t, jvmtest.Gallery())
+	const deployments, table = 6, 200_000
+	r := run(t, j, jar, jvmtest.GalleryMain, deployments, "class-loader").analyze(t, nil)
+	if len(r.Loaders) != 1 {
+		t.Fatalf("%d classes of many loaders", len(r.Loaders))
+	}
+	if l := r.Loaders[0]; !strings.HasSuffix(l.Class, "Gallery$Plugin") || l.Loaders != deployments || l.RetainedBytes < deployments*table || l.RetainedBytes > deployments*table*11/10 {
+		t.Errorf("%+v", l)
+	}
+	r = run(t, j, jar, jvmtest.GalleryMain, 3, "thread-local").analyze(t, nil, "java.util.ArrayList")
+	named := slices.ContainsFunc(r.Leaks, func(l analysis.Leak) bool {
+		return slices.ContainsFunc(l.Trace, func(e analysis.TraceElement) bool {
+			return slices.Contains(e.Labels, "value of ThreadLocal Gallery$RequestContext.HISTORY")
+		})
+	})
+	if !named {
+		t.Error("no trace names the thread local")
+	}
+}

@@ -1,0 +1,44 @@
+package analysis_test
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/leakgate/leakgate/internal/jvmtest"
+	"github.com/leakgate/leakgate/internal/recorded"
+)
+
+// TestKeysInAnyOrder loads the classes of one program in many orders: a leak to which
+// several ways of one length lead has one key.
+func TestKeysInAnyOrder(t *testing.T) {
+	t.Parallel()
+	j := jvmtest.New(t)
+	jar := j.Compile(t, jvmtest.Twins())
+	orders := 4
+	if recorded.Long() {
+		orders = 20
+	}
+	first, prints := map[string]string{}, map[string]bool{}
+	for seed := range orders {
+		p := j.Start(t, jar, jvmtest.TwinsMain, strconv.Itoa(seed))
+		d := readJVM(t, p.Dump(t))
+		p.Stop(t)
+		r := d.analyze(t, nil, jvmtest.TwinClasses()...)
+		if len(r.Leaks) != len(jvmtest.TwinClasses()) {
+			t.Fatalf("order %d: %d leaks", seed, len(r.Leaks))
+		}
+		for i := range r.Leaks {
+			l := &r.Leaks[i]
+			prints[l.Class+l.Fingerprint] = true
+			if first[l.Class] == "" {
+				first[l.Class] = l.Key
+			}
+			if l.Key != first[l.Class] {
+				t.Errorf("order %d: %s has another key: %q", seed, l.Class, l.KeyText)
+			}
+		}
+	}
+	if len(prints) == len(first) {
+		t.Error("Shark's ways are the same in all orders: the orders show nothing")
+	}
+}
