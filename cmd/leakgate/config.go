@@ -28,6 +28,7 @@ type fileFlags struct {
 	span    time.Duration
 	dump    response.Dump
 	keep    response.Keep
+	texts   bool
 }
 
 func (f *fileFlags) declare(cmd *cobra.Command) {
@@ -37,6 +38,7 @@ func (f *fileFlags) declare(cmd *cobra.Command) {
 	flags.Var(span(&f.span), "for", "duration of the run, such as 30m or 2h; overrides that of the file")
 	flags.Var(choice(&f.dump, "WHEN", dumpTimes...), "dump", "when to dump heaps; overrides diagnose.dump")
 	flags.Var(choice(&f.keep, "WHAT", keptForms...), "keep", "what to keep of a heap dump; overrides diagnose.keep")
+	flags.BoolVar(&f.texts, "show-texts", false, textsUsage)
 	err := cmd.RegisterFlagCompletionFunc("profile", func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		var names []string
 		for _, path := range args {
@@ -56,8 +58,10 @@ func (f *fileFlags) declare(cmd *cobra.Command) {
 func (f *fileFlags) load(c console, path string) (*config.Config, error) {
 	profile := cmp.Or(f.profile, c.variable(profileVariable))
 	choices := []config.Choice{config.WithProfile(profile), config.WithFlag("--device", "devices.serials", f.devices...)}
+	texts := map[bool]string{true: config.TextsShown}[f.texts]
 	for _, flag := range []struct{ name, path, value string }{
 		{"--for", "duration", f.span.String()}, {"--dump", "diagnose.dump", string(f.dump)}, {"--keep", "diagnose.keep", string(f.keep)},
+		{"--show-texts", "diagnose.texts", texts},
 	} {
 		if flag.value != "" && flag.value != "0s" {
 			choices = append(choices, config.WithFlag(flag.name, flag.path, flag.value))

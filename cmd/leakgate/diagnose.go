@@ -74,8 +74,12 @@ type diagnoseFlags struct {
 // responseFlags say what is collected and what stays of it.
 type responseFlags struct {
 	keep    response.Keep
+	texts   bool
 	mapping string
 }
+
+// textsUsage describes the flag --show-texts.
+const textsUsage = "show keys of maps, names of threads and titles; without it a short hash stands for each"
 
 // mappingUsage describes the flag --mapping.
 const mappingUsage = "mapping.txt of ProGuard or R8, to show the names of the source"
@@ -83,12 +87,13 @@ const mappingUsage = "mapping.txt of ProGuard or R8, to show the names of the so
 func (f *responseFlags) declare(fs *pflag.FlagSet) {
 	f.keep = response.Stripped
 	fs.Var(choice(&f.keep, "WHAT", keptForms...), "keep", "what to keep of a heap dump")
+	fs.BoolVar(&f.texts, "show-texts", false, textsUsage)
 	fs.Var(word(&f.mapping, "FILE"), "mapping", mappingUsage)
 }
 
 // options are the flags as the engine takes them.
 func (f *responseFlags) options() (response.Options, error) {
-	o := response.Options{Keep: f.keep, Cooldown: response.DefaultCooldown, Memory: freeMemory}
+	o := response.Options{Keep: f.keep, ShowTexts: f.texts, Cooldown: response.DefaultCooldown, Memory: freeMemory}
 	if f.mapping == "" {
 		return o, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -196,8 +197,51 @@ func TestDiagnoseOnTheHostDevice(t *testing.T) {
 			}
 		})
 	}
+	t.Run("private", func(t *testing.T) { diagnosePrivate(t, r) })
 	t.Run("interrupted", func(t *testing.T) { interruptDump(t, r, of("java")) })
 	assertNothingLeft(t, r)
+}
+
+// diagnosePrivate looks at a process whose keys, texts and threads are about people: who
+// opens what is kept of it learns of none, unless that was asked for.
+func diagnosePrivate(t *testing.T, r *hostdevicetest.Running) {
+	r.Must(t, "shell", "am start -n "+r.Package()+"/.Private --es mb_per_h 1500")
+	process := r.Package() + ":private"
+	about := regexp.MustCompile(`alice\d*@|4917612\d`)
+	for _, kind := range []string{"java", "thread"} {
+		d := demand(t, r, "--process", process, "--kind", kind, "--for", "60s", "--json")
+		d.assert(t, 0)
+		for name, content := range textsOf(t, d.dir) {
+			if at := about.FindIndex(content); at != nil {
+				t.Errorf("%s: %s has %q", kind, name, content[max(at[0]-60, 0):at[1]])
+			}
+		}
+		if about.MatchString(d.out + d.errs) {
+			t.Errorf("%s: printed is\n%s", kind, d.out)
+		}
+	}
+	d := demand(t, r, "--process", process, "--kind", "thread", "--show-texts")
+	d.assert(t, 0)
+	if !about.Match(textsOf(t, d.dir)["threads.txt"]) {
+		t.Error("no name in threads.txt that was asked for")
+	}
+}
+
+// textsOf are the files of a directory that are not heap dumps, by their base names.
+func textsOf(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	texts := map[string][]byte{}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || strings.Contains(e.Name(), ".hprof") && !strings.HasSuffix(e.Name(), ".txt") {
+			return err
+		}
+		texts[e.Name()], err = os.ReadFile(path)
+		return err
+	})
+	if err != nil || len(texts) < 4 {
+		t.Fatalf("%d texts: %v", len(texts), err)
+	}
+	return texts
 }
 
 // interruptDump ends a diagnosis while the heap is being dumped.

@@ -110,7 +110,7 @@ func policyOf(cfg *config.Config) (detector.Policy, error) {
 func respondOf(cfg *config.Config, dir string) (response.Options, error) {
 	d := cfg.Diagnose
 	o := response.Options{
-		Dump: response.Dump(d.Dump), Keep: response.Keep(d.Keep), Cooldown: d.Cooldown,
+		Dump: response.Dump(d.Dump), Keep: response.Keep(d.Keep), ShowTexts: d.Texts == config.TextsShown, Cooldown: d.Cooldown,
 		Steps: map[string][]response.Step{}, Memory: freeMemory,
 	}
 	for kind, list := range d.Steps {

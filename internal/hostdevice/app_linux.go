@@ -35,6 +35,7 @@ var activities = map[string][]string{
 	".Threads": {"thread"},
 	".Control": {"control"},
 	".Busy":    {"busy"},
+	".Private": {"private"},
 	".Files":   {"files"},
 	".WarmUp":  {"warmup"},
 	".Cache":   {"cache"},

@@ -22,7 +22,9 @@
 // .Cache (PACKAGE:cache) takes mb_per_h for ever and keeps that of the last for_s.
 // .Busy (PACKAGE:busy) leaks as .Java does and makes four times as much garbage, so
 // that its heap is a saw as an app's is; .Files (PACKAGE:files) leaves four files open
-// for each MB, until it dies of Options.FileLimit.
+// for each MB, until it dies of Options.FileLimit. .Private (PACKAGE:private) leaks as
+// .Java and .Threads do, in a map whose keys are addresses and numbers of people, with
+// threads that are named after them.
 //
 // /data/local/tmp is a directory of the device; the path is replaced in the
 // text of a command before the shell sees it.

@@ -2,8 +2,8 @@ package android
 
 import (
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -34,15 +34,30 @@ func NewHider(r io.ReaderAt, size int64) (*Hider, error) {
 	return &Hider{sum.Sum(nil)}, nil
 }
 
-// Hide returns what stands for a text: itself where h is nil.
+// NewRandomHider makes a hider with a key that nobody keeps: the names of one run are alike
+// in all its texts, and those of two runs are not.
+func NewRandomHider() *Hider {
+	key := make([]byte, sha256.Size)
+	_, _ = rand.Read(key) // never fails since Go 1.24
+	return &Hider{key}
+}
+
+// Hide returns what stands for a text: itself where h is nil, or where it stands for one.
 func (h *Hider) Hide(text string) string {
-	if h == nil || text == "" {
+	if h == nil || text == "" || hidden.MatchString(text) {
 		return text
 	}
 	sum := hmac.New(sha256.New, h.key)
 	sum.Write([]byte(text))
-	return "…#" + hex.EncodeToString(sum.Sum(nil)[:3])
+	// Letters alone: digits would be taken for the number of a thread.
+	b := []byte("…#")
+	for _, x := range sum.Sum(nil)[:3] {
+		b = append(b, 'a'+x>>4, 'a'+x&15)
+	}
+	return string(b)
 }
+
+var hidden = regexp.MustCompile(`^…#[a-p]{6}$`)
 
 // unless shows a text that says nothing of people, by its form.
 func (h *Hider) unless(form *regexp.Regexp, text string) string {
@@ -61,15 +76,25 @@ var platformThreads = regexp.MustCompile(`^(?:main|Signal (?:Catcher|Dispatcher)
 	`Jit thread pool worker thread \d{1,3}|[Bb]inder[:_]\d{1,6}(?:_[0-9A-F]{1,3})?|hwuiTask\d{1,2}|GLThread \d{1,5}|arch_disk_io_\d{1,2}|AsyncTask #\d{1,3}|Thread-\d{1,4}|pool-\d{1,4}-thread-\d{1,4}|Timer-\d{1,4}|` +
 	`(?:OkHttp|Okio|glide|LeakCanary)[A-Za-z -]{0,40}\d{0,3}|DefaultDispatcher-worker-\d{1,3}|kotlinx\.coroutines\.[A-Za-z.]{1,40}|ForkJoinPool(?:\.commonPool|-\d{1,3})-worker-\d{1,4}|Rx[A-Za-z]{1,40}-\d{1,4}|process reaper)$`)
 
-// pattern is the name of a group of threads, with * for numbers.
-func (h *Hider) pattern(name string) string {
-	if platformThreads.MatchString(stars.ReplaceAllString(name, "1")) {
-		return name
+// ThreadGroup is the pattern of a group of threads, with * for numbers. A name that many
+// threads share but for a number was made by a program: it says which pool grows and
+// nothing of people. What may be an address or a number of somebody's stays hidden.
+func (h *Hider) ThreadGroup(pattern string, threads int) string {
+	if h == nil || platformThreads.MatchString(stars.ReplaceAllString(pattern, "1")) ||
+		threads >= sharedBy && poolName.MatchString(pattern) && len(constants.FindAllString(pattern, 2)) < 2 {
+		return pattern
 	}
-	return h.Hide(name)
+	return h.Hide(pattern)
 }
 
-var stars = regexp.MustCompile(`\*`)
+// sharedBy is how many threads have a name before it counts as that of a pool.
+const sharedBy = 5
+
+var (
+	stars     = regexp.MustCompile(`\*`)
+	poolName  = regexp.MustCompile(`^[A-Za-z](?:[A-Za-z_ #:*-]+\d{0,2})*$`)
+	constants = regexp.MustCompile(`\d+`)
+)
 
 // component is the title of a window: that of an activity is its name.
 func (h *Hider) component(title string) string { return h.unless(componentName, title) }
@@ -119,7 +144,7 @@ func (h *Hider) Survey(s *Survey) {
 	if s.Exhaustion != nil {
 		for i := range s.Exhaustion.ThreadGroups {
 			g := &s.Exhaustion.ThreadGroups[i]
-			g.Pattern = h.pattern(g.Pattern)
+			g.Pattern = h.ThreadGroup(g.Pattern, int(g.Threads))
 		}
 	}
 }

@@ -22,6 +22,8 @@ type Thread struct {
 	Name string
 }
 
+func (t Thread) bounded() string { return t.Name[:min(len(t.Name), maxThreadName)] }
+
 // ThreadReading is the threads of a process at one moment. Of two threads with the same id the
 // first counts.
 type ThreadReading struct {
@@ -114,6 +116,46 @@ func CompareThreads(before, after ThreadReading) ThreadGrowth {
 	return g
 }
 
+// Patterns returns for each thread the pattern of its group, and how many threads that has.
+func Patterns(threads []Thread) (patterns []string, sizes []int) {
+	names := map[string]*counts{}
+	for _, t := range threads {
+		name := t.bounded()
+		if names[name] == nil {
+			names[name] = new(counts)
+		}
+		names[name].after++
+		names[name].threads++
+	}
+	groups := make(map[string]ThreadPart, len(names))
+	for _, f := range families(names) {
+		part := f.group().ThreadPart
+		for _, m := range f.members {
+			groups[m.text] = part
+		}
+	}
+	for _, t := range threads {
+		part := groups[t.bounded()]
+		patterns, sizes = append(patterns, part.Pattern), append(sizes, part.After)
+	}
+	return patterns, sizes
+}
+
+// Rename gives each group the name that shown returns for its pattern and the most threads
+// it had. A part that gets a name of another form goes.
+func (g *ThreadGrowth) Rename(shown func(pattern string, threads int) string) {
+	for i := range g.Groups {
+		x := &g.Groups[i]
+		pattern := shown(x.Pattern, max(x.Before, x.After))
+		if pattern != x.Pattern {
+			x.Pattern, x.Example, x.Parts = pattern, pattern, nil
+			continue
+		}
+		x.Example = pattern
+		x.Parts = slices.DeleteFunc(x.Parts, func(p ThreadPart) bool { return shown(p.Pattern, max(p.Before, p.After)) != p.Pattern })
+	}
+}
+
 // index gives the names by ids.
 func (g *ThreadGrowth) index(r ThreadReading, when string) map[int64]string {
 	names := make(map[int64]string, min(len(r.Threads), maxThreads))
@@ -126,7 +168,7 @@ func (g *ThreadGrowth) index(r ThreadReading, when string) map[int64]string {
 			break
 		}
 		if _, there := names[t.TID]; !there {
-			names[t.TID] = t.Name[:min(len(t.Name), maxThreadName)]
+			names[t.TID] = t.bounded()
 		}
 	}
 	return names

@@ -142,6 +142,8 @@ type Diagnose struct {
 	// Keep is what stays of a heap dump after its analysis: stripped (the graph
 	// without the contents of primitive arrays), raw or none.
 	Keep string
+	// Texts is hidden, where a hash takes the place of each text of the app, or shown.
+	Texts string
 	// Steps are added to the recipe of a kind: java, native, gpu, thread, unknown, or
 	// all for each of them. A kind without steps is not in it; nil means no steps.
 	Steps map[string][]Step
@@ -176,8 +178,12 @@ const (
 	DefaultDump            = "on_leak"
 	DefaultCooldown        = 30 * time.Minute
 	DefaultKeep            = "stripped"
+	DefaultTexts           = "hidden"
 	DefaultLimit           = 30 * time.Second // of a step
 )
+
+// TextsShown is the value of diagnose.texts that shows them.
+const TextsShown = "shown"
 
 // The names of the policies.
 const (
@@ -193,7 +199,7 @@ func defaults() *Config {
 			MaxSystemServer: DefaultMaxSystemServer, MaxApp: DefaultMaxApp,
 		},
 		Detect:   Detect{Policy: DefaultPolicy, Assert: DefaultAssert},
-		Diagnose: Diagnose{Dump: DefaultDump, Cooldown: DefaultCooldown, Keep: DefaultKeep},
+		Diagnose: Diagnose{Dump: DefaultDump, Cooldown: DefaultCooldown, Keep: DefaultKeep, Texts: DefaultTexts},
 	}
 }
 

@@ -41,6 +41,7 @@ diagnose:
   dump: at_marks
   cooldown: 1h30m
   keep: none
+  texts: shown
   steps:
     native:
       - { name: unreachable, command: "dumpsys meminfo --unreachable {pid}", limit: 20s }
@@ -79,7 +80,7 @@ func TestFullFile(t *testing.T) {
 		Duration: 36 * time.Hour,
 		Sample:   Sample{10 * time.Second, 5 * time.Second, time.Minute, 90 * time.Second, 12.5, 1000},
 		Detect:   Detect{"article", "live"},
-		Diagnose: Diagnose{"at_marks", 90 * time.Minute, "none", map[string][]Step{
+		Diagnose: Diagnose{"at_marks", 90 * time.Minute, "none", "shown", map[string][]Step{
 			"native": {
 				{"unreachable", "dumpsys meminfo --unreachable {pid}", 20 * time.Second},
 				{"gwp-asan", "getprop | awk '{{print $1}' && ls /data/user/{user}/{package}\n", DefaultLimit},
@@ -119,7 +120,7 @@ workload: none
 duration: 8h
 sample: { normal: 30s, suspicious: 15s, leaking: 60s, detail: 30s }
 detect: { policy: robust, assert: end }
-diagnose: { dump: on_leak, cooldown: 30m, keep: stripped, steps: {} }
+diagnose: { dump: on_leak, cooldown: 30m, keep: stripped, texts: hidden, steps: {} }
 `)
 	written.Devices.Serials = nil
 	if got := values(written); !reflect.DeepEqual(got, want) {
@@ -188,10 +189,10 @@ func TestOrigins(t *testing.T) {
 		"detect.assert":                    "run.yaml:24:11",
 		"app.mapping":                      "run.yaml:8:12",
 		"diagnose.keep":                    "run.yaml:28:9",
-		"diagnose.steps.native":            "run.yaml:31:7",
-		"diagnose.steps.native[1].command": "run.yaml:33:18",
+		"diagnose.steps.native":            "run.yaml:32:7",
+		"diagnose.steps.native[1].command": "run.yaml:34:18",
 		"diagnose.steps.native[1].limit":   "default",
-		"diagnose.steps.all[0].name":       "run.yaml:35:19",
+		"diagnose.steps.all[0].name":       "run.yaml:36:19",
 	} {
 		if got := c.Origin(path).String(); got != want {
 			t.Errorf("%s comes from %s, not from %s", path, got, want)
@@ -207,8 +208,8 @@ func TestProblemOfCaller(t *testing.T) {
 	c := mustParse(t, full)
 	p := c.Problem("diagnose.steps.native", `a step is named twice`)
 	p.Suggestion = "gwp"
-	const want = `run.yaml:31:7: diagnose.steps.native: a step is named twice; did you mean gwp?
-   31 |       - { name: unreachable, command: "dumpsys meminfo --unreachable {pid}", limit: 20s }
+	const want = `run.yaml:32:7: diagnose.steps.native: a step is named twice; did you mean gwp?
+   32 |       - { name: unreachable, command: "dumpsys meminfo --unreachable {pid}", limit: 20s }
       |       ^`
 	if got := p.Error(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -59,6 +59,7 @@ detect.assert="end" default
 diagnose.dump="on_leak" default
 diagnose.cooldown="30m" default
 diagnose.keep="stripped" default
+diagnose.texts="hidden" default
 diagnose.steps={} default
 `
 	if b.String() != want {
@@ -150,6 +151,7 @@ profiles:
   dump: on_leak                              # default
   cooldown: 0s                               # run.yaml:6
   keep: stripped                             # default
+  texts: hidden                              # default
   steps:
     java:
       - name: limits                         # run.yaml:8
@@ -168,6 +170,7 @@ profiles:
   dump: on_leak                              # default
   cooldown: 0s                               # run.yaml:6
   keep: none                                 # profile pr, run.yaml:14
+  texts: hidden                              # default
   steps:
     java:
       - name: x                              # profile pr, run.yaml:16

@@ -39,8 +39,8 @@ type fileForm struct {
 		Policy, Assert string
 	}
 	Diagnose struct {
-		Dump, Cooldown, Keep string
-		Steps                struct {
+		Dump, Cooldown, Keep, Texts string
+		Steps                       struct {
 			Java, Native, GPU, Thread, Unknown, All []struct{ Name, Command, Limit string }
 		}
 	}

@@ -21,7 +21,9 @@ func (r *Responder) Analyse(ctx context.Context, c *Case) error {
 	began := time.Now()
 	// Whoever was told what was collected still has these.
 	c.Record.Steps, c.Record.Warnings = slices.Clone(c.Record.Steps), slices.Clone(c.Record.Warnings)
+	c.hide = r.hide
 	now, said := readMoment(c)
+	c.hideThreads()
 	c.Now = now.or(c.Before)
 	var errs []error
 	var heap []string

@@ -46,7 +46,7 @@ func (c *Case) present(now *Moment) []string {
 			lines = append(lines, composed(maps)...)
 		}
 	case "thread":
-		lines = append(lines, threadsNow(now)...)
+		lines = append(lines, c.threadsNow(now)...)
 	case "gpu":
 		lines = append(lines, graphicsNow(now)...)
 	}
@@ -179,7 +179,7 @@ func meminfoRows(before, now *dumpsys.Block) []meminfoRow {
 
 func threadGrowth(c *Case, before, now *Moment) []string {
 	if len(before.all()) == 0 || len(now.all()) == 0 {
-		return append([]string{"threads: they were not read at both moments"}, threadsNow(now)...)
+		return append([]string{"threads: they were not read at both moments"}, c.threadsNow(now)...)
 	}
 	was, is := before.noted(), now.noted()
 	if !was.Known || !is.Known {
@@ -191,7 +191,7 @@ func threadGrowth(c *Case, before, now *Moment) []string {
 		// A name and none are no two groups of which one grew.
 		earlier, present = unnamed(before.all()), unnamed(now.all())
 	}
-	g := footprint.CompareThreads(footprint.ThreadReading{Threads: earlier, Stack: was}, footprint.ThreadReading{Threads: present, Stack: is})
+	g := c.compareThreads(named && before.hidden, footprint.ThreadReading{Threads: earlier, Stack: was}, footprint.ThreadReading{Threads: present, Stack: is})
 	for _, x := range g.Groups[:min(len(g.Groups), toldFindings)] {
 		if x.Delta == 0 {
 			continue
@@ -228,11 +228,11 @@ func unnamed(list []footprint.Thread) []footprint.Thread {
 }
 
 // threadsNow is the groups of the present threads, the largest first.
-func threadsNow(now *Moment) []string {
+func (c *Case) threadsNow(now *Moment) []string {
 	if len(now.all()) == 0 {
 		return nil
 	}
-	g := footprint.CompareThreads(footprint.ThreadReading{}, footprint.ThreadReading{Threads: now.all()})
+	g := c.compareThreads(false, footprint.ThreadReading{}, footprint.ThreadReading{Threads: now.all()})
 	lines := []string{fmt.Sprintf("threads: %d", g.After)}
 	for _, x := range g.Groups[:min(len(g.Groups), toldRows)] {
 		lines = append(lines, fmt.Sprintf("  %5d  %s", x.After, x.Pattern))

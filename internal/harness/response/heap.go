@@ -70,7 +70,7 @@ func (r *Responder) analyseHeap(ctx context.Context, c *Case, file string) (*ana
 }
 
 func (r *Responder) heapOptions() analysis.Options {
-	o := analysis.Options{Top: topClasses, Mapping: r.options.Mapping}
+	o := analysis.Options{Top: topClasses, Mapping: r.options.Mapping, ShowTexts: r.options.ShowTexts}
 	if r.options.Memory != nil {
 		o.Memory = r.options.Memory()
 	}

@@ -5,7 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"strconv"
 	"strings"
 
@@ -25,8 +25,10 @@ type Moment struct {
 	// threads are those whose names were read; nameless those of which only the ids are
 	// known, where they are newer.
 	threads, nameless []footprint.Thread
-	meminfo           *dumpsys.Block
-	drawn             drawn
+	// hidden tells that the names of threads are those of a run directory.
+	hidden  bool
+	meminfo *dumpsys.Block
+	drawn   drawn
 }
 
 // or is the moment, with what was not seen of it as it was before.
@@ -40,7 +42,7 @@ func (m *Moment) or(before *Moment) *Moment {
 	out.drawn.gfxinfo = cmp.Or(m.drawn.gfxinfo, before.drawn.gfxinfo)
 	out.drawn.buffers = cmp.Or(m.drawn.buffers, before.drawn.buffers)
 	if len(m.threads) == 0 {
-		out.threads = before.threads
+		out.threads, out.hidden = before.threads, before.hidden
 		if len(m.nameless) == 0 {
 			out.nameless = before.nameless
 		}
@@ -114,7 +116,7 @@ var readers = map[string]reader{
 	"smaps.txt":          readSmaps,
 	"showmap.txt":        readShowmap,
 	"status.txt":         readStatus,
-	"threads.txt":        readThreads,
+	threadsFile:          readThreads,
 	"thread_ids.txt":     readThreadIDs,
 	"meminfo.txt":        readMeminfo,
 	"smaps_meminfo.txt":  readMeminfo,
@@ -152,19 +154,24 @@ func readMoment(c *Case) (*Moment, map[string][]string) {
 }
 
 func (c *Case) readOne(m *Moment, file string, read reader) ([]string, error) {
-	f, size, err := open(c.folder.in(file))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if size > maxArtifact {
-		return nil, fmt.Errorf("it has %d bytes, more than %d", size, maxArtifact)
-	}
-	text, err := os.ReadFile(f.Name())
+	text, err := c.folder.content(file)
 	if err != nil {
 		return nil, err
 	}
 	return read(c, m, text)
+}
+
+// content is a text of the folder.
+func (f folder) content(name string) ([]byte, error) {
+	file, size, err := open(f.in(name))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if size > maxArtifact {
+		return nil, fmt.Errorf("it has %d bytes, more than %d", size, maxArtifact)
+	}
+	return io.ReadAll(io.LimitReader(file, size))
 }
 
 // readSmaps sums the mappings; it is better than showmap, because it has addresses.
@@ -280,17 +287,11 @@ func readStatus(c *Case, m *Moment, content []byte) ([]string, error) {
 
 // readThreads reads what grep names: /proc/PID/task/TID/comm:NAME.
 func readThreads(c *Case, m *Moment, text []byte) ([]string, error) {
-	for line := range strings.Lines(string(text)) {
-		path, name, ok := strings.Cut(strings.TrimRight(line, "\r\n"), "/comm:")
-		tid, err := strconv.ParseInt(path[strings.LastIndexByte(path, '/')+1:], 10, 64)
-		if ok && err == nil {
-			m.threads = append(m.threads, footprint.Thread{TID: tid, Name: name})
-		}
-	}
+	m.threads, _ = parseThreads(text)
 	if len(m.threads) == 0 {
 		return nil, errors.New("there is no thread in it")
 	}
-	g := footprint.CompareThreads(footprint.ThreadReading{}, footprint.ThreadReading{Threads: m.threads})
+	g := c.compareThreads(false, footprint.ThreadReading{}, footprint.ThreadReading{Threads: m.threads})
 	lines := []string{fmt.Sprintf("%d threads in %d groups", g.After, len(g.Groups))}
 	for _, x := range g.Groups[:min(len(g.Groups), toldRows)] {
 		lines = append(lines, fmt.Sprintf("  %5d  %s", x.After, x.Pattern))

@@ -39,6 +39,9 @@ const DefaultCooldown = 30 * time.Minute
 type Options struct {
 	Dump Dump
 	Keep Keep
+	// ShowTexts shows texts of the app, which may be about people: keys of maps, names of
+	// threads, titles. Without it a hash takes the place of each.
+	ShowTexts bool
 	// Cooldown is the device time between two diagnoses of one process. The policy has
 	// its own for its demands: whoever sets one sets both.
 	Cooldown time.Duration

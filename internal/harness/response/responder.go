@@ -13,6 +13,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/analysis/android"
 	"github.com/leakgate/leakgate/internal/analysis/spool"
 	"github.com/leakgate/leakgate/internal/capture/diagnose"
 	"github.com/leakgate/leakgate/internal/text"
@@ -25,6 +26,8 @@ type Responder struct {
 	options Options
 	// token names the run's files on devices.
 	token string
+	// hide is nil where texts of the app are shown.
+	hide *android.Hider
 
 	mu sync.Mutex
 	// series are the dumps at marks of each process, grown what was told of those that
@@ -43,7 +46,11 @@ type place struct {
 func New(dir string, o Options) *Responder {
 	var b [5]byte
 	_, _ = rand.Read(b[:]) // never fails since Go 1.24
-	return &Responder{dir: dir, options: o.withDefaults(), token: hex.EncodeToString(b[:]), series: map[place]*series{}}
+	r := &Responder{dir: dir, options: o.withDefaults(), token: hex.EncodeToString(b[:]), series: map[place]*series{}}
+	if !o.ShowTexts {
+		r.hide = android.NewRandomHider()
+	}
+	return r
 }
 
 // Options are those of the run, with what they leave open filled in.
@@ -89,6 +96,8 @@ type Case struct {
 
 	folder   folder
 	headline string
+	// hide keeps texts of the app out of what is written; nil shows them.
+	hide *android.Hider
 }
 
 // leastFree is the free space on the host, in bytes, below which no snapshot is taken: it

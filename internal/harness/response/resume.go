@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/analysis/android"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -116,6 +117,9 @@ func (r *Responder) earlier(dir string, all []record.Diagnosis, d record.Diagnos
 	c := &Case{folder: f, Record: snapshot,
 		Order: Order{Process: capture.Process{Name: d.Process, User: d.User, PID: d.PID}}}
 	m, _ := readMoment(c)
+	if m != nil {
+		m.hidden = true
+	}
 	return m
 }
 
@@ -128,7 +132,11 @@ func tidy(dir string, diagnoses []record.Diagnosis) (warnings []error, err error
 		known[diagnoses[i].Folder] = true
 	}
 	var errs []error
-	var unknown []folder
+	type file struct {
+		folder
+		artifact string
+	}
+	var unknown []file
 	err = filepath.WalkDir(filepath.Join(dir, Artifacts), func(p string, e fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -138,16 +146,22 @@ func tidy(dir string, diagnoses []record.Diagnosis) (warnings []error, err error
 		case !e.Type().IsRegular():
 		case strings.HasPrefix(e.Name(), "."):
 			errs = append(errs, os.Remove(p))
-		case e.Name() == heapStep+".hprof":
+		case e.Name() == heapStep+".hprof", e.Name() == threadsFile:
 			name, err := filepath.Rel(dir, filepath.Dir(p))
 			if name = filepath.ToSlash(name); err == nil && strings.Count(name, "/") == 2 && !known[name] {
-				unknown = append(unknown, folder{name: name, path: filepath.Dir(p)})
+				unknown = append(unknown, file{folder{name: name, path: filepath.Dir(p)}, e.Name()})
 			}
 		}
 		return nil
 	})
 	for _, f := range unknown {
-		warnings = append(warnings, f.leave(heapStep+".hprof")...)
+		if f.artifact == threadsFile {
+			c := &Case{folder: f.folder, hide: android.NewRandomHider(), Record: record.Diagnosis{Steps: []record.Collected{{File: threadsFile}}}}
+			c.hideThreads()
+			warnings = append(warnings, c.warnings()...)
+			continue
+		}
+		warnings = append(warnings, f.leave(f.artifact)...)
 	}
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return warnings, fmt.Errorf("clean the artifacts: %w", err)
@@ -177,8 +191,13 @@ func (f folder) leave(file string) []error {
 		said += "; leakgate analyze shows what is in it"
 	}
 	warnings := []error{fmt.Errorf("%s is of a diagnosis that did not come to its end; %s: %s", text.Head(f.name, maxText), file, said)}
+	return append(warnings, c.warnings()...)
+}
+
+// warnings are those of the record, as errors.
+func (c *Case) warnings() (list []error) {
 	for _, text := range c.Record.Warnings {
-		warnings = append(warnings, errors.New(text))
+		list = append(list, errors.New(text))
 	}
-	return warnings
+	return list
 }

@@ -10,7 +10,9 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.locks.LockSupport;
 import sun.misc.Signal;
 
@@ -19,7 +21,7 @@ import sun.misc.Signal;
  * an Android app on a host device: real memory of a real process grows, so that
  * nothing that reads /proc can tell the difference.
  *
- * <p>Usage: Leaky java|native|mapped|thread|control|warmup|cache|busy|files [--mb-per-h N] [--for-s N]
+ * <p>Usage: Leaky java|native|mapped|thread|control|warmup|cache|busy|files|private [--mb-per-h N] [--for-s N]
  * [--scale N]. The rate and the duration are in device time; one real second is N
  * device seconds at scale N. After --for-s the app lives on without leaking.
  *
@@ -29,6 +31,9 @@ import sun.misc.Signal;
  *
  * <p>busy leaks as java does and makes garbage meanwhile. files leaves files open, four for
  * each MB.
+ *
+ * <p>private leaks as java and thread do, in a map whose keys are addresses and numbers of
+ * people, with threads that are named after them.
  */
 public final class Leaky {
   /** Where a Java leak hangs: every session that was ever opened. */
@@ -42,6 +47,9 @@ public final class Leaky {
 
   /** Threads that nobody ends. */
   static final List<Thread> FORGOTTEN_THREADS = new ArrayList<>();
+
+  /** Sessions by who they are of. */
+  static final Map<String, Session> SESSIONS_OF = new HashMap<>();
 
   /** Files that nobody closes. */
   static final List<FileInputStream> OPEN_FILES = new ArrayList<>();
@@ -113,6 +121,8 @@ public final class Leaky {
         return busyGrower();
       case "files":
         return Leaky::openFile;
+      case "private":
+        return Leaky::openPrivate;
       default:
         throw new IllegalArgumentException("unknown mode: " + plan.mode);
     }
@@ -202,6 +212,19 @@ public final class Leaky {
     };
   }
 
+  /** Each tenth has a thread of its own. Its number begins with what no other text has. */
+  static double openPrivate() throws Exception {
+    int n = SESSIONS_OF.size();
+    String mail = "alice" + n + "@example.org", phone = "+4917612" + n;
+    SESSIONS_OF.put(n % 2 == 0 ? mail : phone, new Session(n));
+    if (n % 10 == 0) {
+      for (String name : new String[] {mail, phone, "call " + phone}) {
+        forgetThread(name);
+      }
+    }
+    return SESSION_BYTES + 64;
+  }
+
   static double openFile() throws Exception {
     OPEN_FILES.add(new FileInputStream("/dev/null"));
     return FILE_BYTES;
@@ -231,8 +254,12 @@ public final class Leaky {
   }
 
   static void forgetThread() throws Exception {
+    forgetThread("pool-3-thread-" + (FORGOTTEN_THREADS.size() + 1));
+  }
+
+  static void forgetThread(String name) throws Exception {
     Worker w = new Worker();
-    Thread t = new Thread(null, w, "pool-3-thread-" + (FORGOTTEN_THREADS.size() + 1), 1 << 20);
+    Thread t = new Thread(null, w, name, 1 << 20);
     t.setDaemon(true);
     FORGOTTEN_THREADS.add(t);
     t.start();

@@ -1,0 +1,103 @@
+package response
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/analysis/footprint"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+const (
+	// threadsFile is the artifact with the names of threads, which may be about people.
+	threadsFile = "threads.txt"
+	// beforeName is what grep prints between the directory of a thread and its name:
+	// /proc/PID/task/TID/comm:NAME.
+	beforeName = "/comm:"
+)
+
+// hideThreads replaces the names in threads.txt with what may be shown of them. The moment
+// keeps them, so that two moments are compared by the names that the kernel has. A file
+// whose names cannot be hidden is removed.
+func (c *Case) hideThreads() {
+	if c.hide == nil {
+		return
+	}
+	for i := range c.Record.Steps {
+		s := &c.Record.Steps[i]
+		if s.File != threadsFile {
+			continue
+		}
+		size, err := c.folder.hideThreads(c)
+		if err == nil {
+			s.Bytes = size
+			continue
+		}
+		c.warn(fmt.Errorf("hide names in %s: %w", threadsFile, err))
+		if err := os.Remove(c.folder.in(threadsFile)); err != nil {
+			c.warn(err)
+			continue
+		}
+		s.File, s.Bytes, s.Note = "", 0, "removed: its names could not be hidden"
+	}
+}
+
+func (f folder) hideThreads(c *Case) (size int64, err error) {
+	content, err := f.content(threadsFile)
+	if err != nil {
+		return 0, err
+	}
+	list, directories := parseThreads(content)
+	var b strings.Builder
+	for i, t := range c.shown(list) {
+		b.WriteString(directories[i] + beforeName + t.Name + "\n")
+	}
+	return int64(b.Len()), record.WriteWhole(f.in(threadsFile), []byte(b.String()))
+}
+
+// shown returns threads with the names that may be shown: of a name that is hidden already
+// there is nothing else to show.
+func (c *Case) shown(list []footprint.Thread) []footprint.Thread {
+	out := make([]footprint.Thread, len(list))
+	patterns, sizes := footprint.Patterns(list)
+	for i, t := range list {
+		out[i] = footprint.Thread{TID: t.TID, Name: c.threadGroup(patterns[i], sizes[i])}
+	}
+	return out
+}
+
+// threadGroup is what may be shown of the pattern of so many threads.
+func (c *Case) threadGroup(pattern string, threads int) string {
+	if pattern == noName {
+		return pattern
+	}
+	return c.hide.ThreadGroup(pattern, threads)
+}
+
+// compareThreads compares two readings of one process. An earlier reading that comes from a
+// run directory has hidden names, so those of the later one are hidden before.
+func (c *Case) compareThreads(hidden bool, before, after footprint.ThreadReading) footprint.ThreadGrowth {
+	if hidden {
+		before.Threads, after.Threads = c.shown(before.Threads), c.shown(after.Threads)
+	}
+	g := footprint.CompareThreads(before, after)
+	if c.hide != nil {
+		g.Rename(c.threadGroup)
+	}
+	return g
+}
+
+// parseThreads parses the lines of grep. The rest of a name with a line feed in it is not a
+// thread and is skipped.
+func parseThreads(content []byte) (list []footprint.Thread, directories []string) {
+	for line := range strings.Lines(string(content)) {
+		directory, name, ok := strings.Cut(strings.TrimRight(line, "\r\n"), beforeName)
+		tid, err := strconv.ParseInt(directory[strings.LastIndexByte(directory, '/')+1:], 10, 64)
+		if ok && err == nil {
+			list, directories = append(list, footprint.Thread{TID: tid, Name: name}), append(directories, directory)
+		}
+	}
+	return list, directories
+}
