@@ -1,0 +1,31 @@
+//go:build realtime && e2e
+
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/hostdevice"
+	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
+)
+
+// A run with dumps at marks, a leak of each kind and a report of both leaves nothing about
+// people but in its dumps.
+func TestPrivateRunOnTheHostDevice(t *testing.T) {
+	hostdevicetest.RequireJava(t)
+	r := hostdevicetest.StartNested(t, hostdevice.Options{Scale: 20, AppUID: appUser})
+	r.Must(t, "shell", "am start -n "+r.Package()+"/.Private --es mb_per_h 1500 && am start -n "+r.Package()+"/.Control")
+	w := begin(t, r, 3*time.Minute, strings.ReplaceAll(marking, "PACKAGE", r.Package())).end(t)
+	if len(w.diagnosesOf("private", "mark")) != 4 || len(w.diagnosis(t, "private", "marks").Findings) == 0 {
+		t.Errorf("%+v", w.Diagnoses)
+	}
+	assertPrivate(t, w.dir, w.text)
+
+	n := beginNight(t, r).end(t)
+	if len(n.diagnosesOf("private", "leak")) == 0 {
+		t.Errorf("no leak was diagnosed: %+v", n.Diagnoses)
+	}
+	assertPrivate(t, n.dir, n.text)
+}
