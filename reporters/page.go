@@ -71,8 +71,11 @@ func className(class string) string {
 	return shownName(hiddenClass.ReplaceAllString(class, ""))
 }
 
-// simpleName is a class name without its package.
-func simpleName(class string) string { return class[strings.LastIndexByte(class, '.')+1:] }
+// simpleName is a class name without its package, and a hidden class's without its address.
+func simpleName(class string) string {
+	class = hiddenClass.ReplaceAllString(class, "")
+	return class[strings.LastIndexByte(class, '.')+1:]
+}
 
 // shortID is the beginning of an identity, enough to tell those of one dump apart.
 func shortID(identity string) string { return identity[:min(8, len(identity))] }

@@ -1,8 +1,9 @@
 package trace
 
-// moreCollections are those of java.util that Shark reads as any other object: a path
-// through ten thousand nodes of a queue says no more than one through the queue. Field
-// names are OpenJDK's, which Android has had since 7.0.
+// moreCollections are those that Shark reads as any other object: a path through ten
+// thousand nodes of a queue says no more than one through the queue. Field names are
+// OpenJDK's, which Android has had since 7.0, and those of RxJava 2 and 3, Kotlin and
+// kotlinx.coroutines.
 var moreCollections = []Collection{
 	chained("java.util.concurrent.LinkedBlockingQueue", "head", "item"),
 	chained("java.util.concurrent.LinkedBlockingDeque", "first", "item"),
@@ -15,6 +16,11 @@ var moreCollections = []Collection{
 	arrayed("java.util.IdentityHashMap", "table"),
 	arrayed("java.util.concurrent.ArrayBlockingQueue", "items"),
 	arrayed("java.util.concurrent.PriorityBlockingQueue", "queue"),
+	arrayed("io.reactivex.internal.util.OpenHashSet", "keys"),
+	arrayed("io.reactivex.rxjava3.internal.util.OpenHashSet", "keys"),
+	arrayed("kotlin.collections.ArrayDeque", "elementData"),
+	{Classes: []string{"kotlinx.coroutines.internal.ThreadSafeHeap", "kotlinx.coroutines.EventLoopImplBase$DelayedTaskQueue"}, Shape: Array,
+		Head: Member{"kotlinx.coroutines.internal.ThreadSafeHeap", "a"}},
 	{Classes: []string{"java.util.concurrent.ScheduledThreadPoolExecutor$DelayedWorkQueue"}, Shape: Array,
 		Head: Member{"java.util.concurrent.ScheduledThreadPoolExecutor$DelayedWorkQueue", "queue"}},
 	{Classes: []string{"java.util.Hashtable"}, Shape: Table, Head: Member{"java.util.Hashtable", "table"}, Name: "key()",
