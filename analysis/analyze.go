@@ -57,16 +57,11 @@ var ErrNoHeap = errors.New("there is no object in this dump")
 // read, ErrNoHeap that there is nothing in it, a *MemoryError that it is too large.
 func Analyze(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Report, error) {
 	o.inbound = true
-	d, err := open(ctx, r, size, o)
+	d, err := openToShow(ctx, r, size, o)
 	if err != nil {
 		return nil, err
 	}
 	defer d.graph.Close()
-	if !o.ShowTexts {
-		if d.hide, err = android.NewHider(r, size); err != nil {
-			return nil, err
-		}
-	}
 	o.phase("report")
 	report := &Report{Schema: analysisSchema, Dump: d.dump(), Leaks: []Leak{}, Suspects: []Leak{}, Unreachable: []Garbage{}, Undecided: []string{}, Classes: classes(d.graph.Heaps, d.ranked(), o.Top)}
 	if err := d.weighClasses(ctx, report.Classes); err != nil {
@@ -215,6 +210,19 @@ func open(ctx context.Context, r io.ReaderAt, size int64, o Options) (*dump, err
 	d.doubt(d.graph.Damage, d.graph.Truncated)
 	d.doubtGraph()
 	d.doubtNames(o.Mapping)
+	return d, nil
+}
+
+// openToShow opens a dump whose texts are shown or hidden, as the options say.
+func openToShow(ctx context.Context, r io.ReaderAt, size int64, o Options) (*dump, error) {
+	d, err := open(ctx, r, size, o)
+	if err != nil || o.ShowTexts {
+		return d, err
+	}
+	if d.hide, err = android.NewHider(r, size); err != nil {
+		d.graph.Close()
+		return nil, err
+	}
 	return d, nil
 }
 
@@ -452,40 +460,6 @@ func rootCounts(counts map[hprof.SubTag]int64) map[string]int64 {
 		named[kind.String()] += n
 	}
 	return named
-}
-
-// Lookup gives what is known of single objects of a dump. IDs that are not there are
-// named in Warnings.
-func Lookup(ctx context.Context, r io.ReaderAt, size int64, ids []hprof.ID, o Options) (*Objects, error) {
-	o.inbound = len(ids) <= detailedObjects
-	d, err := open(ctx, r, size, o)
-	if err != nil {
-		return nil, err
-	}
-	defer d.graph.Close()
-	o.phase("report")
-	var found []heap.Object
-	list := &Objects{Schema: objectsSchema, Objects: make([]Object, 0, len(ids))}
-	for _, id := range ids {
-		object, ok := d.graph.Find(id)
-		if !ok {
-			d.warn("there is no object %s in the dump", Hex(id))
-			continue
-		}
-		list.Objects, found = append(list.Objects, d.object(object)), append(found, object)
-	}
-	if o.inbound {
-		if !o.ShowTexts {
-			if d.hide, err = android.NewHider(r, size); err != nil {
-				return nil, err
-			}
-		}
-		if err := d.details(ctx, list.Objects, found); err != nil {
-			return nil, fmt.Errorf("read objects: %w", err)
-		}
-	}
-	list.Warnings = slices.Clip(d.warnings)
-	return list, nil
 }
 
 func (d *dump) object(o heap.Object) Object {

@@ -11,13 +11,14 @@ import (
 )
 
 const (
-	// detailedObjects is how many objects may be asked for with their fields and holders.
+	// detailedObjects is how many objects are shown with who holds them, and of IDs also with
+	// their fields.
 	detailedObjects = 16
 	shownFields     = 64
 	shownHolders    = 16
 )
 
-// details adds the fields of objects, and who holds them.
+// details adds the fields of objects, and, if they are few, who holds them.
 func (d *dump) details(ctx context.Context, list []Object, objects []heap.Object) error {
 	values := map[heap.Object][]heap.FieldValue{}
 	err := d.graph.Read(ctx, objects, func(r *heap.Record) error {
@@ -37,6 +38,9 @@ func (d *dump) details(ctx context.Context, list []Object, objects []heap.Object
 	for i, o := range objects {
 		if d.graph.IsClass(o) {
 			values[o] = d.graph.StaticValues(o, shownFields)
+		}
+		if len(objects) > detailedObjects {
+			continue
 		}
 		if holders[i], list[i].HolderCount, err = d.graph.Holders(o, shownHolders); err != nil {
 			return err

@@ -367,7 +367,7 @@ func compareFingerprints(t *testing.T, builds []*build) {
 // doubted asks for one warning about names that has some words.
 func (b *build) doubted(t *testing.T, m *analysis.Mapping, words ...string) {
 	t.Helper()
-	r, err := analysis.Lookup(t.Context(), bytes.NewReader(b.data), int64(len(b.data)), nil, analysis.Options{Mapping: m})
+	r, err := analysis.Lookup(t.Context(), bytes.NewReader(b.data), int64(len(b.data)), nil, "", nil, analysis.Options{Mapping: m})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -193,7 +193,7 @@ func FindPaths(ctx context.Context, r io.ReaderAt, size int64, class string, id 
 }
 
 // wanted finds what is asked for.
-func (d *dump) wanted(p *Paths, class string, id hprof.ID) ([]heap.Object, error) {
+func (d *dump) wanted(p *Paths, class string, id hprof.ID) (targets []heap.Object, err error) {
 	g := d.graph
 	if class == "" {
 		o, ok := g.Find(id)
@@ -203,20 +203,26 @@ func (d *dump) wanted(p *Paths, class string, id hprof.ID) ([]heap.Object, error
 		p.Class, p.Object = d.name(o), Hex(id)
 		return []heap.Object{o}, nil
 	}
+	p.Class, targets, err = d.instances(class)
+	return targets, err
+}
+
+// instances are all objects of exactly a class, whose name is written as Java, a JVM or a
+// dump writes it.
+func (d *dump) instances(class string) (name string, list []heap.Object, err error) {
 	class = strings.TrimSpace(class)
 	if inner, ok := strings.CutSuffix(class, ";"); ok && strings.HasPrefix(inner, "L") {
 		class = inner[1:]
 	}
 	class = heap.NormalName(class)
-	p.Class = class
-	targets := g.Exactly(class)
+	list = d.graph.Exactly(class)
 	switch {
-	case len(targets) > 0:
-		return targets, nil
-	case g.HasClass(class):
-		return nil, &AbsentError{What: "instance of " + class, Like: d.below(class), Warnings: d.warnings}
+	case len(list) > 0:
+		return class, list, nil
+	case d.graph.HasClass(class):
+		return class, nil, &AbsentError{What: "instance of " + class, Like: d.below(class), Warnings: d.warnings}
 	}
-	return nil, d.unknown(class)
+	return class, nil, d.unknown(class)
 }
 
 func (d *dump) paths(ctx context.Context, p *Paths, targets []heap.Object, o Options) error {

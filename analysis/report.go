@@ -261,9 +261,25 @@ const objectsSchema = "leakgate.objects/1"
 
 // Objects is what is known of single objects.
 type Objects struct {
-	Schema   string   `json:"schema"`
-	Objects  []Object `json:"objects"`
-	Warnings []string `json:"warnings"`
+	Schema string `json:"schema"`
+	// Selection is there where the objects of a class were asked for.
+	Selection *selection `json:"selection,omitempty"`
+	Objects   []Object   `json:"objects"`
+	Warnings  []string   `json:"warnings"`
+}
+
+// selection says which objects of a class were asked for: those that pass all comparisons.
+type selection struct {
+	Class string   `json:"class"`
+	Where []string `json:"where"`
+	// Instances are all objects of the class, Matching those that pass. What follows is of
+	// the latter: their own bytes, and what becomes unreachable when all of them go; at least,
+	// where RetainedIsBound.
+	Instances       int   `json:"instances"`
+	Matching        int   `json:"matching"`
+	ShallowBytes    int64 `json:"shallow_bytes"`
+	RetainedBytes   int64 `json:"retained_bytes"`
+	RetainedIsBound bool  `json:"retained_is_bound,omitempty"`
 }
 
 // Object is one object. RetainedBytes is Java and native bytes together, and is 0,
@@ -280,8 +296,8 @@ type Object struct {
 	Reachability   string `json:"reachability"`
 	Dominator      string `json:"dominator"`
 	// Fields are those of an instance, the static ones of a class, or the first elements of an
-	// array; Holders reference it, the first of HolderCount. Both are there where few objects
-	// are asked for.
+	// array; Holders reference it, the first of HolderCount. Holders are there where few objects
+	// are asked for, fields also for those of a class.
 	Fields      []fieldValue `json:"fields,omitempty"`
 	Holders     []holder     `json:"holders,omitempty"`
 	HolderCount int          `json:"holder_count,omitempty"`

@@ -12,19 +12,50 @@ import (
 // WriteObjects writes a row for each object that was looked up.
 func WriteObjects(w io.Writer, list *analysis.Objects) error {
 	var out page
+	out.selection(list)
+	if list.Selection == nil || len(list.Objects) > 0 {
+		out.objects(list.Objects)
+	}
+	out.warnings(list.Warnings)
+	return out.writeTo(w)
+}
+
+// selection says which objects of a class are shown, of how many.
+func (out *page) selection(list *analysis.Objects) {
+	s := list.Selection
+	if s == nil {
+		return
+	}
+	name, count := shownName(s.Class), text.Count(s.Instances, "instance", "instances")
+	if len(s.Where) > 0 {
+		name += " where " + text.Head(strings.Join(s.Where, ", "), longestSentence)
+		count = text.Grouped(int64(s.Matching)) + " of " + count
+	}
+	least := ""
+	if s.RetainedIsBound {
+		least = "at least "
+	}
+	out.line("%s: %s; %s, retaining %s%s", name, count, text.Size(s.ShallowBytes), least, text.Size(s.RetainedBytes))
+	if n := s.Matching - len(list.Objects); n > 0 && len(list.Objects) > 0 {
+		out.line("%s more retain less; --top shows them", text.Grouped(int64(n)))
+	}
+	if len(list.Objects) > 0 {
+		out.blank()
+	}
+}
+
+func (out *page) objects(list []analysis.Object) {
 	out.line("%-18s %12s %12s %12s  %-12s %-11s %-18s %s", "OBJECT", "RETAINED", "SHALLOW", "NATIVE", "HEAP", "REACHABLE", "DOMINATOR", "CLASS")
-	for _, o := range list.Objects {
+	for _, o := range list {
 		dominator := o.Dominator
 		if dominator == "" {
 			dominator = "-"
 		}
 		out.line("%-18s %12s %12s %12s  %-12s %-11s %-18s %s", o.Object, text.Grouped(o.RetainedBytes), text.Grouped(o.ShallowBytes), text.Grouped(o.NativeBytes), shownName(o.Heap), o.Reachability, dominator, shownName(o.Class))
 	}
-	for i := range list.Objects {
-		out.details(&list.Objects[i])
+	for i := range list {
+		out.details(&list[i])
 	}
-	out.warnings(list.Warnings)
-	return out.writeTo(w)
 }
 
 // details prints the fields of an object, and who holds it.

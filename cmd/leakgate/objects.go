@@ -12,39 +12,71 @@ import (
 
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/query"
 	"github.com/leakgate/leakgate/internal/analysis/spool"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters"
 )
 
 func objectsCommand(c *console) *cobra.Command {
-	var f objectsFlags
+	f := objectsFlags{top: defaultTop}
 	cmd := &cobra.Command{
-		Use: "objects DUMP 0xID...", GroupID: groupDump,
-		Short: "show sizes, dominator and heap of single objects",
+		Use: "objects DUMP 0xID...|--class NAME", GroupID: groupDump,
+		Short: "show single objects, or those of a class with certain values",
 		Long: `Show for each object its size, what would be freed with it, what dominates it, and how
 the GC roots reach it; for up to 16 objects also its fields, and which objects
-reference it. IDs are written as analyze prints them; "-" as DUMP is standard input.`,
-		Example:           "  leakgate objects shop.hprof 0x12c04948\n  leakgate objects shop.hprof 0x12c04948 0x12c04c28 --json",
-		Annotations:       manual{exits: "0 the objects were found\n" + dumpExits, page: "docs/formats/analysis.md"}.annotations(),
+reference it. IDs are written as analyze prints them; "-" as DUMP is standard input.
+
+With --class, show the instances of exactly this class that retain most, with their
+fields. --where chooses among them by a field: FIELD=VALUE, FIELD!=VALUE, and of
+numbers FIELD<VALUE, <=, >, >=. VALUE is a number, true, false, a character, the text
+of a String, the name of a constant of an enum, null or the ID of an object; in double
+quotes it is always a text. Quote it for the shell. Several --where must all hold.`,
+		Example: "  leakgate objects shop.hprof 0x12c04948 0x12c04c28 --json\n" +
+			"  leakgate objects shop.hprof --class com.shop.Cart --where 'total>100'",
+		Annotations:       manual{exits: "0 the objects were found, or none passes --where\n" + dumpExits, page: "docs/formats/analysis.md"}.annotations(),
 		ValidArgsFunction: completeDump,
 		RunE:              c.run(func(c console, args []string) int { return lookUp(&f, c, args) }),
 	}
 	f.declare(cmd.Flags())
-	cmd.Flags().BoolVar(&f.texts, "show-texts", false, "show the texts of strings; without it a short hash stands for each")
+	flags := cmd.Flags()
+	flags.Var(word(&f.class, "NAME"), "class", "show the instances of this class, written as analyze prints it")
+	flags.Var(list{to: &f.where, placeholder: "COMPARISON"}, "where", "with --class: only objects whose field compares so, such as state=CLOSED; repeatable")
+	flags.Var(number(&f.top, "N", 0), "top", "with --class: number of objects to print")
+	flags.BoolVar(&f.texts, "show-texts", false, "show the texts of strings; without it a short hash stands for each")
 	return cmd
 }
 
 type objectsFlags struct {
 	dumpFlags
+	class string
+	where []string
+	top   int
 	texts bool
 }
 
-func lookUp(f *objectsFlags, c console, args []string) int {
-	if len(args) < 2 {
-		return c.usage(errors.New("want a heap dump and the IDs of objects, such as 0x12c04948"))
+// check refuses command lines that ask for nothing, or for two things.
+func (f *objectsFlags) check(c console, args []string) error {
+	switch given := c.command.Flags().Changed; {
+	case f.class == "" && given("where"):
+		return errors.New("--where chooses among the objects of a class: name it with --class")
+	case f.class == "" && given("top"):
+		return errors.New("--top bounds the objects of a class: name it with --class")
+	case f.class != "" && len(args) > 1:
+		return errors.New("--class and the IDs of objects exclude each other: leave one out")
+	case len(args) == 0 || f.class == "" && len(args) < 2:
+		return errors.New("want a heap dump and the IDs of objects, such as 0x12c04948, or --class")
 	}
-	if err := swapped(args, "the IDs"); err != nil {
+	for _, s := range f.where {
+		if _, err := query.Parse(s); err != nil {
+			return fmt.Errorf("--where: %w", err)
+		}
+	}
+	return swapped(args, "the IDs")
+}
+
+func lookUp(f *objectsFlags, c console, args []string) int {
+	if err := f.check(c, args); err != nil {
 		return c.usage(err)
 	}
 	ids := make([]hprof.ID, 0, len(args)-1)
@@ -56,8 +88,11 @@ func lookUp(f *objectsFlags, c console, args []string) int {
 		ids = append(ids, id)
 	}
 	return f.run(c, args[0], func(ctx context.Context, file *spool.File, o analysis.Options) error {
-		o.ShowTexts = f.texts
-		list, err := analysis.Lookup(ctx, file, file.Size(), ids, o)
+		o.Top, o.ShowTexts = f.top, f.texts
+		list, err := analysis.Lookup(ctx, file, file.Size(), ids, f.class, f.where, o)
+		if errors.As(err, new(*query.ValueError)) {
+			return unusable{fmt.Errorf("--where: %w", err)}
+		}
 		if err != nil {
 			return err
 		}

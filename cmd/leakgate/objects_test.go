@@ -293,9 +293,111 @@ func TestObjectsWrongUse(t *testing.T) {
 		{[]string{path, "0x"}, []string{"is not the ID"}},
 		{[]string{path, "0x10000000000000000"}, []string{"is not the ID"}},
 		{[]string{path, "0x1\x1b[2J"}, []string{`0x1?[2J`, "is not the ID"}},
-		{[]string{path, "0x1", "--top", "3"}, []string{"unknown flag --top"}},
+		{[]string{path, "0x1", "--top", "3"}, []string{"--top bounds the objects of a class", "--class"}},
+		{[]string{path, "--where", "a=b"}, []string{"name it with --class"}},
+		{[]string{path, "0x1", "--class", "a.B"}, []string{"exclude each other"}},
+		{[]string{"--class", "a.B"}, []string{"want a heap dump"}},
+		{[]string{path, "--class", "java.lang.Strin"}, []string{"no class java.lang.Strin in the dump", "did you mean java.lang.String?"}},
+		{[]string{path, "--class", "java.lang.String", "--where", "count"}, []string{`--where: invalid value "count": want FIELD=VALUE`}},
+		{[]string{path, "--class", "java.lang.String", "--where", "coun=1"}, []string{"no field coun of java.lang.String in the dump", "its fields are ", "did you mean count?"}},
+		{[]string{path, "--class", "java.lang.String", "--where", "count=many\x1b[2J"}, []string{`--where: compare field count of type int: invalid value "=many`, "want a whole number of 32 bits"}},
+		{[]string{path, "--class", "byte[]", "--where", "length=1"}, []string{"its objects have no fields"}},
 		{[]string{"0x1", path}, []string{"there is no file 0x1", path + " is one", "name the heap dump first, then the IDs"}},
 	} {
 		refused(t, exitUsage, append([]string{"objects"}, c.args...), c.words...)
+	}
+}
+
+// cartDump is a dump of carts, and of a class that extends theirs.
+func cartDump(t *testing.T) (string, hproftest.IDs, []hproftest.Ref) {
+	t.Helper()
+	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
+	type f = hproftest.Fields
+	state := h.Declare("com.shop.State", nil)
+	open, closed := h.New(state, nil), h.New(state, nil)
+	item := h.Declare("com.shop.Item", nil, "int id", "boolean sold")
+	cart := h.Declare("com.shop.Cart", item, "object owner", "object state", "double total", "object lines")
+	big := h.Declare("com.shop.BigCart", cart)
+	shared := h.Bytes(make([]byte, 5000))
+	var carts []hproftest.Ref
+	for i := range 40 {
+		owner := []any{nil, h.String("alice@example.org"), h.String("bob@example.org")}[i%3]
+		carts = append(carts, h.New(cart, f{"id": i, "sold": i%2 == 0, "owner": owner, "state": []hproftest.Ref{open, closed}[i%4/2], "total": float64(i) / 4, "lines": h.Bytes(make([]byte, 100*i))}))
+	}
+	h.Set(carts[0], "lines", shared)
+	h.Set(carts[1], "lines", shared)
+	h.Hold("com.shop.Carts", "all", h.ArrayList(append(carts, h.New(big, f{"id": 3}))...).Ref)
+	path, ids, _ := heapFile(t, h)
+	return path, ids, append(carts, open, closed)
+}
+
+// What people and programs read of the objects of a class; -update writes the files again.
+func TestObjectsOfClass(t *testing.T) {
+	t.Parallel()
+	path, ids, refs := cartDump(t)
+	closed := analysis.Hex(ids.Of(refs[41]))
+	for name, args := range map[string][]string{
+		"class":  {"--top", "2"},
+		"text":   {"--where", "owner=alice@example.org", "--where", "id<5"},
+		"shared": {"--where", "id<2", "--top", "1"},
+		"shown":  {"--where", "owner=alice@example.org", "--where", "id<2", "--show-texts"},
+		"closed": {"--where", "state=" + closed, "--where", "sold=true", "--where", "total>=9.5"},
+		"none":   {"--where", "owner!=null", "--where", "id=-1"},
+	} {
+		for form, flags := range map[string][]string{"txt": nil, "json": {"--json"}} {
+			code, out, errOut := ran(t, slices.Concat([]string{"objects", path, "--class", "com/shop/Cart"}, args, flags)...)
+			if code != exitOK || errOut != "" {
+				t.Errorf("%s: exit %d, %s", name, code, errOut)
+			}
+			if name != "shown" && strings.Contains(out, "@example") {
+				t.Errorf("%s shows a text:\n%s", name, out)
+			}
+			golden(t, filepath.Join("testdata", "objects", name+"."+form), out)
+		}
+	}
+	// By default as many as elsewhere: with fields, but without holders.
+	all := lookedUp(t, path, "--class", "com.shop.Cart")
+	if len(all.Objects) != 30 || all.Selection.Instances != 40 || all.Selection.Matching != 40 || len(all.Objects[29].Fields) < 6 || all.Objects[0].Holders != nil {
+		t.Errorf("%d objects, %+v", len(all.Objects), all.Selection)
+	}
+}
+
+// TestObjectsOfClassAgainstPlainReading compares a recorded dump with a plain reading of it.
+func TestObjectsOfClassAgainstPlainReading(t *testing.T) {
+	t.Parallel()
+	file := "mat-sun_jdk6_32bit.hprof"
+	graph, err := hproftest.ReadGraph(recorded.Read(t, "hprof", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, queries := uint64(0), map[string]func(n *hproftest.Node) bool{
+		"hash=0":          func(n *hproftest.Node) bool { return n.Fields["java/lang/String.hash"] == 0 },
+		"count > 20":      func(n *hproftest.Node) bool { return int32(n.Fields["java/lang/String.count"]) > 20 },
+		"offset!=0":       func(n *hproftest.Node) bool { return n.Fields["java/lang/String.offset"] != 0 },
+		"hash<-100000000": func(n *hproftest.Node) bool { return int32(n.Fields["java/lang/String.hash"]) < -100_000_000 },
+	}
+	for _, n := range graph.Nodes {
+		if n.Class == "java/lang/String" && n.Refs["java/lang/String.value"] != 0 {
+			value = max(value, uint64(n.Refs["java/lang/String.value"]))
+		}
+	}
+	queries[fmt.Sprintf("value=%#x", value)] = func(n *hproftest.Node) bool { return uint64(n.Refs["java/lang/String.value"]) == value }
+	for text, passes := range queries {
+		want := []string{}
+		for _, n := range graph.Nodes {
+			if n.Class == "java/lang/String" && n.Kind == hprof.SubInstance && passes(n) {
+				want = append(want, analysis.Hex(n.ID))
+			}
+		}
+		got := []string{}
+		list := lookedUp(t, recorded.Path(t, "hprof", file), "--class", "java.lang.String", "--top", "100000", "--where", text)
+		for _, o := range list.Objects {
+			got = append(got, o.Object)
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) || len(want) == 0 || list.Selection.Matching != len(want) {
+			t.Errorf("%s: %d objects, want %d", text, len(got), len(want))
+		}
 	}
 }

@@ -47,6 +47,18 @@ func (r *Record) Values(most int) (list []FieldValue) {
 	return list
 }
 
+// Value returns the value of an instance's field; of several of one name that of the most
+// derived class.
+func (r *Record) Value(field string) (v FieldValue, ok bool) {
+	b, t, ok := r.bytes(field)
+	if !ok {
+		return v, false
+	}
+	v = FieldValue{Name: field, Type: t}
+	v.set(r.graph, b)
+	return v, true
+}
+
 func elementName(i int) string { return "[" + strconv.Itoa(i) + "]" }
 
 func (r *Record) instanceValues(most int) (list []FieldValue) {

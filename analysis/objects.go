@@ -1,0 +1,119 @@
+package analysis
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/query"
+)
+
+// Lookup returns what is known of single objects of a dump: of those with an ID, or, where a
+// class is named, of the Options.Top instances of exactly this class that retain most and
+// whose fields pass all comparisons of where, such as "state=CLOSED". IDs that are not there
+// are named in Warnings; an *AbsentError is a class or a field that is not.
+func Lookup(ctx context.Context, r io.ReaderAt, size int64, ids []hprof.ID, class string, where []string, o Options) (*Objects, error) {
+	var comparisons []query.Comparison
+	for _, s := range where {
+		c, err := query.Parse(s)
+		if err != nil {
+			return nil, err
+		}
+		comparisons = append(comparisons, c)
+	}
+	o.inbound = len(ids) <= detailedObjects
+	d, err := openToShow(ctx, r, size, o)
+	if err != nil {
+		return nil, err
+	}
+	defer d.graph.Close()
+	o.phase("report")
+	list, found := &Objects{Schema: objectsSchema, Objects: []Object{}}, d.find(ids)
+	if class != "" {
+		if list.Selection, found, err = d.choose(ctx, class, comparisons, o.Top); err != nil {
+			return nil, err
+		}
+	}
+	for _, object := range found {
+		list.Objects = append(list.Objects, d.object(object))
+	}
+	if class != "" || o.inbound {
+		if err := d.details(ctx, list.Objects, found); err != nil {
+			return nil, fmt.Errorf("read objects: %w", err)
+		}
+	}
+	list.Warnings = slices.Clip(d.warnings)
+	return list, nil
+}
+
+// find returns the objects that there are.
+func (d *dump) find(ids []hprof.ID) (list []heap.Object) {
+	for _, id := range ids {
+		o, ok := d.graph.Find(id)
+		if !ok {
+			d.warn("there is no object %s in the dump", Hex(id))
+			continue
+		}
+		list = append(list, o)
+	}
+	return list
+}
+
+// choose returns the instances of a class that pass all comparisons: those that retain most.
+func (d *dump) choose(ctx context.Context, class string, where []query.Comparison, top int) (*selection, []heap.Object, error) {
+	name, all, err := d.instances(class)
+	if err != nil {
+		return nil, nil, err
+	}
+	chosen, err := query.Select(ctx, d.graph, all, where)
+	if e, ok := errors.AsType[*query.FieldError](err); ok {
+		return nil, nil, noField(e, name)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if chosen.Unread > 0 {
+		d.warn("the texts of %d strings are not in the dump; their objects match neither = nor !=", chosen.Unread)
+	}
+	s := &selection{Class: name, Where: []string{}, Instances: len(all), Matching: len(chosen.Objects)}
+	for i, c := range where {
+		show := func(value string) string { return value }
+		if chosen.Text != nil && chosen.Text[i] {
+			// As the same text looks among the fields.
+			show = d.hide.Hide
+		}
+		s.Where = append(s.Where, c.String(show))
+	}
+	for _, o := range chosen.Objects {
+		s.ShallowBytes += d.graph.Shallow(o).Total()
+	}
+	cost, err := d.graph.Cost(ctx, chosen.Objects, &heap.Patience{Left: mostWeighed})
+	if err != nil {
+		return nil, nil, fmt.Errorf("weigh objects: %w", err)
+	}
+	s.RetainedBytes, s.RetainedIsBound = cost.Size.Total(), cost.AtLeast
+	most := slices.SortedFunc(slices.Values(chosen.Objects), func(a, b heap.Object) int {
+		return cmp.Or(cmp.Compare(d.graph.Retained(b).Total(), d.graph.Retained(a).Total()), cmp.Compare(d.graph.ID(a), d.graph.ID(b)))
+	})
+	return s, most[:min(top, len(most))], nil
+}
+
+// noField names the fields that a class does have.
+func noField(e *query.FieldError, class string) error {
+	absent := &AbsentError{What: "field " + e.Field + " of " + class, Warnings: []string{"its fields are " + strings.Join(e.Has, ", ")}}
+	if len(e.Has) == 0 {
+		absent.Warnings = []string{"its objects have no fields"}
+	}
+	for _, name := range e.Has {
+		if slipped(e.Field, name) && len(absent.Like) < mostLike {
+			absent.Like = append(absent.Like, name)
+		}
+	}
+	return absent
+}

@@ -1,0 +1,202 @@
+// Package query selects objects by the values of their fields: `state=CLOSED` or `total>100`,
+// compared as the type of the field asks. It sees texts as they are; hiding them is a matter
+// of who prints the answer.
+package query
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+)
+
+// Comparison is a field, an operator and the value that it is compared with.
+type Comparison struct {
+	Field, Operator, Value string
+}
+
+// operators are those of a comparison; of two that begin alike the longer comes first.
+var operators = []string{"==", "!=", "<=", ">=", "=", "<", ">"}
+
+// Parse reads a comparison such as state=CLOSED.
+func Parse(s string) (Comparison, error) {
+	at := strings.IndexAny(s, "=!<>")
+	if at < 0 {
+		at = len(s)
+	}
+	field := strings.TrimSpace(s[:at])
+	for _, o := range operators {
+		if value, ok := strings.CutPrefix(s[at:], o); ok && field != "" {
+			if o == "==" {
+				o = "="
+			}
+			return Comparison{field, o, strings.TrimSpace(value)}, nil
+		}
+	}
+	return Comparison{}, fmt.Errorf("invalid value %q: want FIELD=VALUE, FIELD!=VALUE, FIELD<NUMBER or FIELD>NUMBER", s)
+}
+
+// String writes the comparison as it is parsed, with its value as show writes it.
+func (c Comparison) String(show func(string) string) string {
+	return c.Field + c.Operator + show(c.Value)
+}
+
+// ordered reports whether the operator asks which of two values is larger.
+func (c Comparison) ordered() bool { return c.Operator != "=" && c.Operator != "!=" }
+
+// ValueError is a comparison that no value of a field's type can pass or fail.
+type ValueError struct {
+	Comparison
+
+	// Type is that of the field, Want what its values are like.
+	Type hprof.Type
+	Want string
+}
+
+func (e *ValueError) Error() string {
+	kind := e.Type.String()
+	if e.Type == hprof.Object {
+		kind = "reference"
+	}
+	return fmt.Sprintf("compare field %s of type %s: invalid value %q: want %s", e.Field, kind, e.Operator+e.Value, e.Want)
+}
+
+// test is a comparison for fields of one type.
+type test struct {
+	// passes compares the value of a field; nil where text is compared.
+	passes func(heap.FieldValue) bool
+	// text is what a String that is referenced is compared with.
+	text string
+}
+
+// testOf fits a comparison to the type of a field.
+func (c Comparison) testOf(t hprof.Type, idSize int) (test, error) {
+	switch t {
+	case hprof.Object:
+		return c.referenceTest()
+	case hprof.Boolean:
+		if c.ordered() || c.Value != "true" && c.Value != "false" {
+			return test{}, &ValueError{c, t, "=true or =false"}
+		}
+		return c.equal(c.Value), nil
+	case hprof.Char:
+		return c.charTest()
+	case hprof.Float, hprof.Double:
+		return c.floatTest(t, 8*t.Size(idSize))
+	}
+	return c.integerTest(t, 8*t.Size(idSize))
+}
+
+// equal compares a value as it is printed.
+func (c Comparison) equal(text string) test {
+	return test{passes: func(v heap.FieldValue) bool { return (v.Text == text) == (c.Operator == "=") }}
+}
+
+func (c Comparison) referenceTest() (test, error) {
+	if c.ordered() {
+		return test{}, &ValueError{c, hprof.Object, "= or !="}
+	}
+	id, isID := parseID(c.Value)
+	if c.Value == "null" || isID {
+		return test{passes: func(v heap.FieldValue) bool { return (v.ID == id) == (c.Operator == "=") }}, nil
+	}
+	text := c.Value
+	if unquoted, ok := quoted(text); ok {
+		text = unquoted
+	}
+	return test{text: text}, nil
+}
+
+// parseID reads the ID of an object: 0x12c04948, @0x12c04948 or @12c04948.
+func parseID(s string) (hprof.ID, bool) {
+	digits, at := strings.CutPrefix(s, "@")
+	digits, x := strings.CutPrefix(strings.ToLower(digits), "0x")
+	if !at && !x {
+		return 0, false
+	}
+	id, err := strconv.ParseUint(digits, 16, 64)
+	return hprof.ID(id), err == nil
+}
+
+// quoted is the text between double quotes: one that would be null or an ID without them.
+func quoted(s string) (string, bool) {
+	if len(s) < 2 || s[0] != '"' || s[len(s)-1] != '"' {
+		return "", false
+	}
+	if text, err := strconv.Unquote(s); err == nil {
+		return text, true
+	}
+	return s[1 : len(s)-1], true
+}
+
+func (c Comparison) charTest() (test, error) {
+	text := c.Value
+	if len(text) > 2 && text[0] == '\'' && text[len(text)-1] == '\'' {
+		text = text[1 : len(text)-1]
+	}
+	r, size := utf8.DecodeRuneInString(text)
+	if c.ordered() || size == 0 || size < len(text) {
+		return test{}, &ValueError{c, hprof.Char, "one character, such as ='x'"}
+	}
+	return c.equal(strconv.QuoteRune(r)), nil
+}
+
+func (c Comparison) integerTest(t hprof.Type, bits int) (test, error) {
+	want, ok := integer(c.Value, bits)
+	if !ok {
+		return test{}, &ValueError{c, t, fmt.Sprintf("a whole number of %d bits", bits)}
+	}
+	return test{passes: func(v heap.FieldValue) bool {
+		n, err := strconv.ParseInt(v.Text, 10, 64)
+		return err == nil && c.holds(cmp.Compare(n, want))
+	}}, nil
+}
+
+// integer reads a decimal number, or one as a color or a mask is written: 0xff00ff00 is a
+// negative number of 32 bits.
+func integer(s string, bits int) (int64, bool) {
+	digits, isHex := strings.CutPrefix(strings.ToLower(s), "0x")
+	if !isHex {
+		n, err := strconv.ParseInt(s, 10, bits)
+		return n, err == nil
+	}
+	n, err := strconv.ParseUint(digits, 16, bits)
+	return int64(n) << (64 - bits) >> (64 - bits), err == nil
+}
+
+func (c Comparison) floatTest(t hprof.Type, bits int) (test, error) {
+	want, err := strconv.ParseFloat(c.Value, bits)
+	if err != nil {
+		return test{}, &ValueError{c, t, "a number"}
+	}
+	return test{passes: func(v heap.FieldValue) bool {
+		n, err := strconv.ParseFloat(v.Text, bits)
+		if err != nil || c.ordered() && (math.IsNaN(n) || math.IsNaN(want)) {
+			return false
+		}
+		// -0 is 0, and NaN the same as NaN: as people mean them.
+		return c.holds(cmp.Compare(n, want))
+	}}, nil
+}
+
+// holds tells whether what cmp.Compare returned passes.
+func (c Comparison) holds(order int) bool {
+	switch c.Operator {
+	case "=":
+		return order == 0
+	case "!=":
+		return order != 0
+	case "<":
+		return order < 0
+	case "<=":
+		return order <= 0
+	case ">":
+		return order > 0
+	}
+	return order >= 0
+}

@@ -1,0 +1,202 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/leakgate/leakgate/internal/analysis/android"
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+)
+
+// FieldError is a field that none of the objects has.
+type FieldError struct {
+	Field string
+	// Has are the fields that they do have, those of the most derived class first.
+	Has []string
+}
+
+func (e *FieldError) Error() string { return fmt.Sprintf("there is no field %s", e.Field) }
+
+// mostFields bounds the fields of an error.
+const mostFields = 1 << 10
+
+// Selection is the result of a query.
+type Selection struct {
+	// Objects pass all comparisons; they are in the order in which they were given.
+	Objects []heap.Object
+	// Unread counts the Strings whose text is not in the dump. It is neither equal to a text
+	// nor different from it.
+	Unread int
+	// Text are the comparisons with the texts of Strings, by their place.
+	Text []bool
+}
+
+// Select returns those of some objects that pass all comparisons. A field of a subclass hides
+// one of the same name that a superclass declares. The error is a *FieldError, a *ValueError,
+// ctx's or the reader's.
+func Select(ctx context.Context, g *heap.Graph, objects []heap.Object, all []Comparison) (*Selection, error) {
+	s := &selector{graph: g, name: g.Field("java.lang.Enum", "name"), all: all, tests: map[testKey]test{}, met: make([]bool, len(all)), left: map[heap.Object]bool{}, pending: make([][]pending, len(all))}
+	if len(all) == 0 {
+		return &Selection{Objects: objects}, ctx.Err()
+	}
+	if err := g.Read(ctx, objects, s.visit); err != nil {
+		return nil, err
+	}
+	for i, met := range s.met {
+		if !met && s.fields != nil {
+			return nil, &FieldError{all[i].Field, s.fields}
+		}
+	}
+	result := &Selection{Text: make([]bool, len(all))}
+	for i := range all {
+		if err := s.compareTexts(ctx, i, result); err != nil {
+			return nil, err
+		}
+	}
+	result.Objects = slices.Collect(func(yield func(heap.Object) bool) {
+		for _, o := range objects {
+			if s.left[o] && !yield(o) {
+				return
+			}
+		}
+	})
+	return result, nil
+}
+
+type testKey struct {
+	comparison int
+	of         hprof.Type
+}
+
+// pending is an object that passes a comparison if a String, or the name of a constant of an
+// enum, has the right text.
+type pending struct {
+	object, text heap.Object
+	constant     bool
+}
+
+type selector struct {
+	graph *heap.Graph
+	// name is that of a constant of an enum: one may have a field name of its own.
+	name  *heap.Field
+	all   []Comparison
+	tests map[testKey]test
+	// met are the comparisons whose field some object has; fields are those of the first one.
+	met    []bool
+	fields []string
+	// left are the objects that have passed so far.
+	left    map[heap.Object]bool
+	pending [][]pending
+}
+
+// visit compares one object by all but the texts of Strings.
+func (s *selector) visit(r *heap.Record) error {
+	if s.fields == nil {
+		s.fields = []string{}
+		for _, v := range r.Values(mostFields) {
+			if r.Kind == hprof.SubInstance && !slices.Contains(s.fields, v.Name) {
+				s.fields = append(s.fields, v.Name)
+			}
+		}
+	}
+	passes := true
+	for i, c := range s.all {
+		v, ok := r.Value(c.Field)
+		if !ok {
+			passes = false
+			continue
+		}
+		s.met[i] = true
+		t, err := s.test(i, v.Type)
+		if err != nil {
+			return err
+		}
+		passes = passes && s.apply(i, t, r.Object, v)
+	}
+	if passes {
+		s.left[r.Object] = true
+	}
+	return nil
+}
+
+func (s *selector) test(i int, of hprof.Type) (t test, err error) {
+	k := testKey{i, of}
+	t, known := s.tests[k]
+	if known {
+		return t, nil
+	}
+	if t, err = s.all[i].testOf(of, s.graph.IDSize); err == nil {
+		s.tests[k] = t
+	}
+	return t, err
+}
+
+// apply tells whether a value passes, as far as that can be told before texts are read.
+func (s *selector) apply(i int, t test, o heap.Object, v heap.FieldValue) bool {
+	if t.passes != nil {
+		return t.passes(v)
+	}
+	if v.ID != 0 && v.There {
+		constant := s.graph.InstanceOf(v.Object, "java.lang.Enum")
+		if constant || s.graph.Class(v.Object) == "java.lang.String" {
+			s.pending[i] = append(s.pending[i], pending{o, v.Object, constant})
+			return true
+		}
+	}
+	return s.all[i].Operator == "!="
+}
+
+// nameConstants replaces the constants of enums by the Strings that name them.
+func (s *selector) nameConstants(ctx context.Context, list []pending) error {
+	var constants []heap.Object
+	for _, p := range list {
+		if p.constant {
+			constants = append(constants, p.text)
+		}
+	}
+	names := map[heap.Object]heap.Object{}
+	err := s.graph.Read(ctx, constants, func(r *heap.Record) error {
+		if name, ok := r.RefOf(s.name); ok {
+			names[r.Object] = name
+		}
+		return nil
+	})
+	for i := range list {
+		if name, ok := names[list[i].text]; ok && list[i].constant {
+			list[i].text = name
+		}
+	}
+	return err
+}
+
+// compareTexts applies a comparison to the texts that are referenced.
+func (s *selector) compareTexts(ctx context.Context, i int, result *Selection) error {
+	t, of := s.tests[testKey{i, hprof.Object}]
+	if !of || t.passes != nil {
+		return nil
+	}
+	if err := s.nameConstants(ctx, s.pending[i]); err != nil {
+		return err
+	}
+	var list []heap.Object
+	for _, p := range s.pending[i] {
+		list = append(list, p.text)
+		result.Text[i] = result.Text[i] || !p.constant
+	}
+	slices.Sort(list)
+	list = slices.Compact(list)
+	equal, err := android.CompareTexts(ctx, s.graph, list, t.text)
+	if err != nil {
+		return err
+	}
+	result.Unread += len(list) - len(equal)
+	for _, p := range s.pending[i] {
+		same, known := equal[p.text]
+		if !known || same != (s.all[i].Operator == "=") {
+			delete(s.left, p.object)
+		}
+	}
+	return nil
+}
