@@ -58,6 +58,21 @@ type accumulation struct {
 	LeftOut    int
 	// Cache is the class of the cache that it is in, "" for none.
 	Cache string
+	// Sharers are the static fields that hold it together; Object is what the first of them
+	// references.
+	Sharers []sharer
+}
+
+// places are the objects that must go for what accumulates to go.
+func (a *accumulation) places() []heap.Object {
+	if len(a.Sharers) == 0 {
+		return []heap.Object{a.Object}
+	}
+	var list []heap.Object
+	for _, s := range a.Sharers {
+		list = append(list, s.object)
+	}
+	return list
 }
 
 // shownDominators bounds accumulation.Dominators: those of an object in a list of a
@@ -68,18 +83,18 @@ const shownDominators = 32
 // anything says that they should be gone: up to limit places, the one that retains most first.
 // Bytes alone count, also of threads: many that retain little are told by their number, in
 // android.Exhaustion.
-func accumulations(ctx context.Context, g *heap.Graph, limit int) ([]accumulation, error) {
-	reachable := accumulating(g)
-	list, err := g.Accumulations(ctx, heap.AccumulationOptions{
+func (d *dump) accumulations(ctx context.Context, limit int) ([]accumulation, error) {
+	g, reachable := d.graph, accumulating(d.graph)
+	o := heap.AccumulationOptions{
 		Least:  max(leastAccumulated, reachable/leastAccumulatedShare),
 		Fewest: fewestAccumulated,
 		Leave:  given,
 		Roots:  rootsAccumulated,
-	})
+	}
+	list, err := g.Accumulations(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("find accumulations: %w", err)
 	}
-	list = list[:min(limit, len(list))]
 	found := make([]accumulation, 0, len(list))
 	for _, a := range list {
 		f := accumulation{Accumulation: a, Share: float64(a.Size.Total()) / float64(reachable)}
@@ -88,7 +103,12 @@ func accumulations(ctx context.Context, g *heap.Graph, limit int) ([]accumulatio
 		}
 		found = append(found, f)
 	}
-	return found, nil
+	if g.KeepsInbound() {
+		if found, err = d.sharedAccumulations(ctx, found, o, reachable); err != nil {
+			return nil, err
+		}
+	}
+	return found[:min(limit, len(found))], nil
 }
 
 // given tells the heaps that the app did not fill.

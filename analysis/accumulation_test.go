@@ -32,7 +32,7 @@ func loaded(t testing.TB, dump []byte) *heap.Graph {
 func piled(t testing.TB, file []byte, limit int) string {
 	t.Helper()
 	g := loaded(t, file)
-	list, err := accumulations(t.Context(), g, limit)
+	list, err := (&dump{graph: g}).accumulations(t.Context(), limit)
 	if err != nil {
 		t.Fatal(err)
 	}

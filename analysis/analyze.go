@@ -170,6 +170,8 @@ type dump struct {
 	unfinished []string
 	// threads are the names of all threads, once they are known.
 	threads map[heap.Object]string
+	// roots are the GC roots, once one asks.
+	roots map[heap.Object]bool
 }
 
 // openFile reads what stands around the heap.

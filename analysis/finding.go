@@ -180,7 +180,7 @@ func (f *finding) addPlaces(ctx context.Context, s *trace.Search, places []heap.
 	for i := range traces {
 		o := traces[i].Leaking().Object
 		reached[o] = true
-		f.addSuspect(f.suspect(f.places[o], &traces[i]), o)
+		f.addSuspect(f.suspect(f.places[o], &traces[i]), f.places[o].places())
 	}
 	for _, o := range places {
 		if !reached[o] {
@@ -191,10 +191,10 @@ func (f *finding) addPlaces(ctx context.Context, s *trace.Search, places []heap.
 }
 
 // addSuspect adds a place, to one with the same key if there is one.
-func (f *finding) addSuspect(l Leak, o heap.Object) {
+func (f *finding) addSuspect(l Leak, objects []heap.Object) {
 	at := slices.IndexFunc(f.suspects, func(s Leak) bool { return s.Key == l.Key })
 	if at < 0 {
-		f.suspects, f.piled = append(f.suspects, l), append(f.piled, []heap.Object{o})
+		f.suspects, f.piled = append(f.suspects, l), append(f.piled, objects)
 		return
 	}
 	s := &f.suspects[at]
@@ -207,7 +207,7 @@ func (f *finding) addSuspect(l Leak, o heap.Object) {
 		a.Held += b.Held
 		a.HeldBytes += b.HeldBytes
 	}
-	f.piled[at] = append(f.piled[at], o)
+	f.piled[at] = append(f.piled[at], objects...)
 }
 
 // mostWeighed bounds what all leaks and suspects of a dump look at to be weighed, in

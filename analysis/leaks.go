@@ -20,6 +20,8 @@ type tracing struct {
 	inspector *android.Inspector
 	outbound  *heap.Outbound
 	reader    *trace.Reader
+	// shared is true where several objects together hold what accumulates.
+	shared bool
 }
 
 // inspect makes ready to tell what leaks. close must be called.
@@ -92,7 +94,7 @@ func (t *tracing) read(ctx context.Context, m *android.Metadata, within *heap.Se
 	if err != nil {
 		return fmt.Errorf("find holders: %w", err)
 	}
-	if len(targets) == 0 {
+	if len(targets) == 0 && !t.shared {
 		// The cost of a single object is what it dominates.
 		t.graph.ForgetInbound()
 	}
@@ -128,7 +130,7 @@ func (d *dump) leaks(ctx context.Context, r *Report, o Options) error {
 	o.phase("find piles")
 	found := make(chan holders, 1)
 	go func() { found <- t.holders(ctx, targets, o) }()
-	piles, err := accumulations(ctx, d.graph, mostSuspects)
+	piles, err := d.accumulations(ctx, mostSuspects)
 	h := <-found
 	if err = errors.Join(err, h.err); err != nil || len(targets) == 0 && len(piles) == 0 {
 		h.close()
@@ -137,6 +139,7 @@ func (d *dump) leaks(ctx context.Context, r *Report, o Options) error {
 	places := make([]heap.Object, 0, len(piles))
 	for _, p := range piles {
 		places = append(places, p.Object)
+		t.shared = t.shared || len(p.Sharers) > 0
 	}
 	if err := t.read(ctx, r.Dump.Android, h.set, targets, places, o); err != nil {
 		return err

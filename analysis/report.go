@@ -183,6 +183,9 @@ type Accumulation struct {
 	HeldBeside []ClassSum `json:"held_beside,omitempty"`
 	// Cache is the class of the cache that they are in, which bounds them.
 	Cache string `json:"cache,omitempty"`
+	// Sharers are the static fields that hold them together, as CLASS.FIELD: each of them
+	// alone keeps them. The trace leads to what the first references.
+	Sharers []string `json:"sharers,omitempty"`
 }
 
 // ClassSum is objects of one class, and what they retain together.

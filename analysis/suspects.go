@@ -16,11 +16,17 @@ func (t *tracing) suspect(a *accumulation, x *trace.Trace) Leak {
 	r := t.traced(x)
 	last := &r.Trace[len(r.Trace)-1]
 	last.Leaking, last.Reason = trace.Unknown.String(), ""
-	r.Objects, r.Instances = []string{Hex(t.graph.ID(a.Object))}, 1
+	r.Instances = 1
+	for _, o := range a.places() {
+		r.Objects = append(r.Objects, Hex(t.graph.ID(o)))
+	}
 	r.RetainedBytes, r.RetainedNative = a.Retained.Total(), a.Retained.Native
 	r.Accumulates = &Accumulation{
 		Class: a.Class, Count: a.Count, Linked: a.Linked, Bytes: a.Size.Total(), Share: a.Share, Beside: classSums(a.Beside),
 		Holds: a.Holds, Held: a.Held, HeldBytes: a.HeldSize.Total(), HeldBeside: classSums(a.HeldBeside), Cache: a.Cache,
+	}
+	for _, s := range a.Sharers {
+		r.Accumulates.Sharers = append(r.Accumulates.Sharers, s.name)
 	}
 	text := x.KeyText() + "accumulates " + trace.StableClass(a.Class) + "\n"
 	if a.Root != 0 {

@@ -153,7 +153,7 @@ func TestSuspectsOfRootsInTheApp(t *testing.T) {
 			}
 		})
 	}))
-	list, err := accumulations(t.Context(), g, 10)
+	list, err := (&dump{graph: g}).accumulations(t.Context(), 10)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -376,7 +376,24 @@ func suspectHolder(l *analysis.Leak) string {
 	if l.Accumulates.Root != "" {
 		return "each held by a GC root: " + l.GCRootText
 	}
+	if names := l.Accumulates.Sharers; len(names) > 0 {
+		return "held by " + allOf(names)
+	}
 	return leakHeadline(l)
+}
+
+// allOf names static fields as in "A.x, B.y and C.z".
+func allOf(fields []string) string {
+	var names []string
+	for _, f := range fields {
+		at := strings.LastIndexByte(f, '.')
+		names = append(names, className(simpleName(f[:at])+f[at:]))
+	}
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 func (out *page) accumulation(indent string, a *analysis.Accumulation) {
@@ -386,6 +403,8 @@ func (out *page) accumulation(indent string, a *analysis.Accumulation) {
 		what = "is one of"
 	case a.Root != "":
 		what, more = "is the largest of", ", each held by a GC root of its own"
+	case len(a.Sharers) > 1:
+		more = ", each held by " + allOf(a.Sharers[1:]) + " as well"
 	}
 	out.line("%s%s %s objects of %s: %s%s", indent, what, text.Grouped(a.Count), className(a.Class), text.Bytes(a.Bytes), more)
 	out.beside(indent, a.Beside)

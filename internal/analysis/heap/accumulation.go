@@ -93,12 +93,7 @@ type AccumulationOptions struct {
 // to two at each object of the dump, and sorting the GC roots of the kinds that count.
 // The error is ctx's, or one of memory.
 func (g *Graph) Accumulations(ctx context.Context, o AccumulationOptions) ([]Accumulation, error) {
-	a := &accumulator{g: g, t: &g.tree, names: g.rowNames(), least: max(o.Least, 1), fewest: max(o.Fewest, 2)}
-	for h, heap := range g.Heaps[:g.heapCount()] {
-		if o.Leave == nil || !o.Leave(heap) {
-			a.heaps = append(a.heaps, h)
-		}
-	}
+	a := newAccumulator(g, o)
 	if err := a.walk(ctx); err != nil {
 		return nil, err
 	}
@@ -113,6 +108,16 @@ func (g *Graph) Accumulations(ctx context.Context, o AccumulationOptions) ([]Acc
 	slices.SortFunc(a.found, byVertex)
 	a.pileRoots(o.Roots, marked)
 	return a.answer(ctx, marked)
+}
+
+func newAccumulator(g *Graph, o AccumulationOptions) *accumulator {
+	a := &accumulator{g: g, t: &g.tree, names: g.rowNames(), least: max(o.Least, 1), fewest: max(o.Fewest, 2)}
+	for h, heap := range g.Heaps[:g.heapCount()] {
+		if o.Leave == nil || !o.Leave(heap) {
+			a.heaps = append(a.heaps, h)
+		}
+	}
+	return a
 }
 
 // accumulator looks for accumulations.

@@ -1,0 +1,124 @@
+package analysis
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/hproftest"
+)
+
+// observers makes objects that retain 10 kB each.
+func observers(h *hproftest.Heap, n int) (list []hproftest.Ref) {
+	c := h.Declare("com.shop.Observer", nil, "object screen")
+	for range n {
+		list = append(list, h.New(c, hproftest.Fields{"screen": h.Bytes(make([]byte, 10_000))}))
+	}
+	return list
+}
+
+// catalog is a large map that one class holds, so that no sum over a loader is about anything
+// else.
+func catalog(h *hproftest.Heap) {
+	for i := range 3 {
+		h.Hold(fmt.Sprintf("com.shop.Catalog%c", 'A'+i), "all", h.ArrayList(h.Bytes(make([]byte, 1_500_000))).Ref)
+	}
+}
+
+// TestSharedSuspects: what several classes hold together is told by their static fields, in
+// dumps where the class loader dominates it and in those where nothing does.
+func TestSharedSuspects(t *testing.T) {
+	t.Parallel()
+	type form struct {
+		name string
+		heap *hproftest.Heap
+		hproftest.Form
+	}
+	tests := []struct {
+		name string
+		want []string
+		hold func(h *hproftest.Heap, all []hproftest.Ref)
+	}{
+		{"two", []string{"com.shop.CartViewModel.PRICES", "com.shop.VM.disposables"}, func(h *hproftest.Heap, all []hproftest.Ref) {
+			h.Hold("com.shop.VM", "disposables", h.HashSet(all...))
+			h.Hold("com.shop.CartViewModel", "PRICES", h.ArrayList(all...).Ref)
+		}},
+		{"three", []string{"com.shop.A.a", "com.shop.B.b", "com.shop.C.c"}, func(h *hproftest.Heap, all []hproftest.Ref) {
+			h.Hold("com.shop.A", "a", h.ArrayList(all...).Ref)
+			h.Hold("com.shop.B", "b", h.LinkedList(all...))
+			h.Hold("com.shop.C", "c", h.Objects(h.Class("java.lang.Object"), all...))
+		}},
+		// Most of them come first, and what has a few is none.
+		{"unequal", []string{"com.shop.Z.all", "com.shop.A.most"}, func(h *hproftest.Heap, all []hproftest.Ref) {
+			h.Hold("com.shop.A", "most", h.ArrayList(all[:180]...).Ref)
+			h.Hold("com.shop.Z", "all", h.ArrayList(all...).Ref)
+			h.Hold("com.shop.F", "few", h.ArrayList(all[180:]...).Ref)
+		}},
+		{"four", nil, func(h *hproftest.Heap, all []hproftest.Ref) {
+			for i := range 4 {
+				h.Hold(fmt.Sprintf("com.shop.H%c", 'A'+i), "all", h.ArrayList(all...).Ref)
+			}
+		}},
+		// One alone is what dominates them.
+		{"one", nil, func(h *hproftest.Heap, all []hproftest.Ref) { h.Hold("com.shop.VM", "disposables", h.ArrayList(all...).Ref) }},
+		{"root", nil, func(h *hproftest.Heap, all []hproftest.Ref) {
+			h.Hold("com.shop.VM", "disposables", h.ArrayList(all...).Ref)
+			h.Hold("com.shop.CartViewModel", "PRICES", h.ArrayList(all...).Ref)
+			h.Root(hprof.SubRootJNIGlobal, h.ArrayList(all...).Ref)
+		}},
+	}
+	for _, test := range tests {
+		for _, f := range []form{
+			{"jvm", hproftest.Java(1), hproftest.Form{Runtime: hproftest.HotSpot}},
+			{"android 5", hproftest.Android(hproftest.Phone{SDK: 22}), hproftest.Form{}},
+			{"android 14", hproftest.Android(hproftest.Phone{SDK: 34}), hproftest.Form{}},
+		} {
+			catalog(f.heap)
+			test.hold(f.heap, observers(f.heap, 200))
+			file, _, err := f.heap.Dump(f.Form)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := Analyze(t.Context(), bytes.NewReader(file), int64(len(file)), Options{Top: 10})
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkShared(t, test.name+" on "+f.name, r, test.want)
+		}
+	}
+}
+
+func checkShared(t *testing.T, name string, r *Report, want []string) {
+	t.Helper()
+	if want == nil {
+		for _, s := range r.Suspects {
+			if s.Accumulates.Sharers != nil {
+				t.Errorf("%s: %+v", name, s.Accumulates)
+			}
+		}
+		return
+	}
+	if len(r.Suspects) != 1 {
+		t.Fatalf("%s: %d suspects", name, len(r.Suspects))
+	}
+	s := r.Suspects[0]
+	a := s.Accumulates
+	if !slices.Equal(a.Sharers, want) || a.Class != "com.shop.Observer" || a.Count != 200 || a.Bytes < 200*10_000 || a.Holds != "byte[]" || a.Held != 200 || a.HeldBytes != 200*10_000 {
+		t.Errorf("%s: %+v", name, a)
+	}
+	// They go when the holders go, but for what another one has, too; the way leads to the
+	// first of these.
+	if s.RetainedBytes < a.Bytes*9/10 || s.RetainedBytes > a.Bytes+20_000 || len(s.Objects) != len(slices.Compact(slices.Clone(s.Objects))) || len(s.Trace) < 2 {
+		t.Errorf("%s: %d bytes retained by %q, %d elements", name, s.RetainedBytes, s.Objects, len(s.Trace))
+	}
+	first := s.Trace[len(s.Trace)-2]
+	if got := first.Owner + "." + first.Reference; got != want[0] || s.Trace[len(s.Trace)-1].Object != s.Objects[0] {
+		t.Errorf("%s: the way ends with %s", name, got)
+	}
+	if key := strings.Join(s.KeyText, "\n"); !strings.HasSuffix(key, "\naccumulates com.shop.Observer") || !strings.Contains(key, want[0]) {
+		t.Errorf("%s: key of %q", name, key)
+	}
+}
