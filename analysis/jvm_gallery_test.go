@@ -120,7 +120,7 @@ func placeText(p *analysis.GrowingPlace) string {
 }
 
 // TestNamesOfAJVM: a class that many loaders have loaded is named with what it costs, and a
-// value of a thread local with the field that has the variable.
+// value of a thread local with the field that has the variable, and the threads that have one.
 func TestNamesOfAJVM(t *testing.T) {
 	t.Parallel()
 	j := jvmtest.New(t)
@@ -136,10 +136,10 @@ func TestNamesOfAJVM(t *testing.T) {
 	r = run(t, j, jar, jvmtest.GalleryMain, 3, "thread-local").analyze(t, nil, "java.util.ArrayList")
 	named := slices.ContainsFunc(r.Leaks, func(l analysis.Leak) bool {
 		return slices.ContainsFunc(l.Trace, func(e analysis.TraceElement) bool {
-			return slices.Contains(e.Labels, "value of ThreadLocal Gallery$RequestContext.HISTORY")
+			return slices.Contains(e.Labels, "value of ThreadLocal Gallery$RequestContext.HISTORY in 4 threads Thread-*")
 		})
 	})
 	if !named {
-		t.Error("no trace names the thread local")
+		t.Errorf("no trace names the thread local and its threads: %+v", r.Leaks)
 	}
 }

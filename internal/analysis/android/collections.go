@@ -84,7 +84,7 @@ func (i *Inspector) Prepare(ctx context.Context, objects []heap.Object) error {
 
 // Follow tells the inspector which fields objects have: only then their contexts are
 // labelled. It must stay open as long as the inspector.
-func (i *Inspector) Follow(b *heap.Outbound) { i.outbound = b }
+func (i *Inspector) Follow(b *heap.Outbound) { i.outbound, i.valued = b, nil }
 
 // Number gives the value of an integer field; not of a JVM's dump.
 func (i *Inspector) Number(o heap.Object, m trace.Member) (int64, bool) {

@@ -113,26 +113,6 @@ func (i *Inspector) inspectThread(o heap.Object, r *report) {
 	}
 }
 
-// inspectThreadLocal names the thread local variable whose value an entry holds, by the
-// static field that has it.
-func (i *Inspector) inspectThreadLocal(o heap.Object, r *report) {
-	if i.outbound == nil {
-		return
-	}
-	places := i.outbound.Places(o)
-	for f := i.outbound.Of(o); f.Next(); {
-		if places[f.Place].Name != "referent" {
-			continue
-		}
-		for _, s := range i.graph.StaticsTo(f.To, mostThreadLocals) {
-			r.label("value of ThreadLocal %s.%s", simple(s.Class), s.Name)
-		}
-	}
-}
-
-// mostThreadLocals bounds the static fields that are named.
-const mostThreadLocals = 3
-
 // inspectMainThread is Shark's MAIN_THREAD: Android's never ends.
 func (i *Inspector) inspectMainThread(o heap.Object, r *report) {
 	if name, ok := i.textOf(o, threadName); ok && name == mainThread {

@@ -53,7 +53,7 @@ var rules = []rule{
 	{class: "android.animation.ObjectAnimator", inspect: (*Inspector).inspectObjectAnimator},
 	{class: "androidx.lifecycle.LifecycleRegistry", inspect: (*Inspector).inspectRegistry},
 	{class: "android.os.Binder", inspect: (*Inspector).inspectBinder, later: true},
-	{class: "java.lang.ThreadLocal$ThreadLocalMap$Entry", inspect: (*Inspector).inspectThreadLocal, jvm: true, later: true},
+	{class: threadLocalEntry, inspect: (*Inspector).inspectThreadLocal, jvm: true, later: true},
 	{class: "androidx.lifecycle.ViewModel", inspect: (*Inspector).inspectViewModel, leaks: (*Inspector).viewModelLeaks, later: true},
 }
 

@@ -84,6 +84,9 @@ type Inspector struct {
 	// names are those of threads that are known already.
 	names map[heap.Object]string
 	hide  *Hider
+	// valued are the threads that have a value of each thread local variable, nil until
+	// somebody asks.
+	valued map[heap.Object][]heap.Object
 	// placed are the threads that have a place of their own, nil until somebody asks.
 	placed map[heap.Object]string
 	// numbers are the fields that Number was asked for.

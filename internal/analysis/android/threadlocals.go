@@ -1,0 +1,113 @@
+package android
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+)
+
+const (
+	threadLocalEntry = "java.lang.ThreadLocal$ThreadLocalMap$Entry"
+	// mostThreadLocals bounds the static fields that are named, mostPatterns the names of
+	// threads.
+	mostThreadLocals = 3
+	mostPatterns     = 3
+	// threadAbove is how far above its entries a thread is: table, map, thread.
+	threadAbove = 3
+)
+
+// inspectThreadLocal names the thread local variable whose value an entry holds, by the
+// static field that has it, and the threads that have a value of it on the way to what was
+// searched.
+func (i *Inspector) inspectThreadLocal(o heap.Object, r *report) {
+	if i.outbound == nil {
+		return
+	}
+	variable, ok := i.variableOf(o)
+	if !ok {
+		return
+	}
+	threads := i.threadsWith(variable)
+	for _, s := range i.graph.StaticsTo(variable, mostThreadLocals) {
+		r.label("value of ThreadLocal %s.%s%s", simple(s.Class), s.Name, threads)
+	}
+}
+
+// variableOf is the thread local variable of an entry, which references it weakly.
+func (i *Inspector) variableOf(entry heap.Object) (heap.Object, bool) {
+	places := i.outbound.Places(entry)
+	for f := i.outbound.Of(entry); f.Next(); {
+		if places[f.Place].Name == "referent" {
+			return f.To, true
+		}
+	}
+	return 0, false
+}
+
+// threadsWith says which threads have a value of a variable: " in thread main", " in 4 threads
+// pool-1-thread-*", or nothing where none is known.
+func (i *Inspector) threadsWith(variable heap.Object) string {
+	if i.valued == nil {
+		i.findValues()
+	}
+	threads := i.valued[variable]
+	if len(threads) == 1 {
+		if name := i.hide.Thread(i.ThreadName(threads[0])); name != "" {
+			return " in thread " + name
+		}
+		return ""
+	}
+	counts := map[string]int{}
+	for _, t := range threads {
+		name := i.ThreadName(t)
+		last, _ := pattern(name)
+		counts[i.hide.pattern(cmp.Or(last, name, "without a name"))]++
+	}
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
+	})
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf(" in %d threads %s", len(threads), names[0])
+	}
+	for n, name := range names {
+		names[n] = fmt.Sprintf("%s (%d)", name, counts[name])
+	}
+	more := ""
+	if left := len(names) - mostPatterns; left > 0 {
+		more = fmt.Sprintf(" and %d more", left)
+	}
+	return fmt.Sprintf(" in %d threads: %s%s", len(threads), strings.Join(names[:min(len(names), mostPatterns)], ", "), more)
+}
+
+// findValues finds the threads of all entries whose references are known. Nothing but the map
+// of a thread has an entry, and nothing but the thread the map.
+func (i *Inspector) findValues() {
+	i.valued = map[heap.Object][]heap.Object{}
+	for _, entry := range i.graph.InstancesOf(threadLocalEntry) {
+		variable, ok := i.variableOf(entry)
+		if !ok {
+			continue
+		}
+		at := entry
+		for range threadAbove {
+			if at, ok = i.graph.Dominator(at); !ok {
+				break
+			}
+			if i.graph.InstanceOf(at, threadClass) {
+				i.valued[variable] = append(i.valued[variable], at)
+				break
+			}
+		}
+	}
+	for variable, threads := range i.valued {
+		slices.Sort(threads)
+		i.valued[variable] = slices.Compact(threads)
+	}
+}
