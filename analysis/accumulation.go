@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/leakgate/leakgate/internal/analysis/android"
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
@@ -86,10 +88,11 @@ const shownDominators = 32
 func (d *dump) accumulations(ctx context.Context, limit int) ([]accumulation, error) {
 	g, reachable := d.graph, accumulating(d.graph)
 	o := heap.AccumulationOptions{
-		Least:  max(leastAccumulated, reachable/leastAccumulatedShare),
-		Fewest: fewestAccumulated,
-		Leave:  given,
-		Roots:  rootsAccumulated,
+		Least:   max(leastAccumulated, reachable/leastAccumulatedShare),
+		Fewest:  fewestAccumulated,
+		Leave:   given,
+		Through: plumbing,
+		Roots:   rootsAccumulated,
 	}
 	list, err := g.Accumulations(ctx, o)
 	if err != nil {
@@ -110,6 +113,10 @@ func (d *dump) accumulations(ctx context.Context, limit int) ([]accumulation, er
 	}
 	return found[:min(limit, len(found))], nil
 }
+
+// plumbing tells the classes that hold what others have put there: those of libraries, and
+// arrays.
+func plumbing(class string) bool { return android.IsPlatform(class) || strings.HasSuffix(class, "[]") }
 
 // given tells the heaps that the app did not fill.
 func given(h heap.Heap) bool { return h.ID == imageHeap || h.ID == zygoteHeap }

@@ -181,6 +181,9 @@ type Accumulation struct {
 	Held       int64      `json:"held,omitempty"`
 	HeldBytes  int64      `json:"held_bytes,omitempty"`
 	HeldBeside []ClassSum `json:"held_beside,omitempty"`
+	// Behind is, where Holds is a class of a library, the first one that is not, by way of
+	// which most bytes are held.
+	Behind *ClassSum `json:"behind,omitempty"`
 	// Cache is the class of the cache that they are in, which bounds them.
 	Cache string `json:"cache,omitempty"`
 	// Sharers are the static fields that hold them together, as CLASS.FIELD: each of them

@@ -107,12 +107,12 @@ func (d *dump) staticHolders(o heap.Object, p *heap.SharedPile) (map[string]heap
 		}
 		for _, h := range holders {
 			switch {
-			case !p.Top && h == p.Object:
-				return nil, nil
 			case d.graph.IsClass(h):
 				if name := d.staticField(h, x); name != "" {
 					near[name] = x
 				}
+			case !p.Top && h == p.Object:
+				return nil, nil
 			case !met[h]:
 				met[h] = true
 				queue = append(queue, h)

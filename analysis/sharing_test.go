@@ -63,7 +63,9 @@ func TestSharedSuspects(t *testing.T) {
 			}
 		}},
 		// One alone is what dominates them.
-		{"one", nil, func(h *hproftest.Heap, all []hproftest.Ref) { h.Hold("com.shop.VM", "disposables", h.ArrayList(all...).Ref) }},
+		{"one", nil, func(h *hproftest.Heap, all []hproftest.Ref) {
+			h.Hold("com.shop.VM", "disposables", h.ArrayList(all...).Ref)
+		}},
 		{"root", nil, func(h *hproftest.Heap, all []hproftest.Ref) {
 			h.Hold("com.shop.VM", "disposables", h.ArrayList(all...).Ref)
 			h.Hold("com.shop.CartViewModel", "PRICES", h.ArrayList(all...).Ref)

@@ -25,6 +25,9 @@ func (t *tracing) suspect(a *accumulation, x *trace.Trace) Leak {
 		Class: a.Class, Count: a.Count, Linked: a.Linked, Bytes: a.Size.Total(), Share: a.Share, Beside: classSums(a.Beside),
 		Holds: a.Holds, Held: a.Held, HeldBytes: a.HeldSize.Total(), HeldBeside: classSums(a.HeldBeside), Cache: a.Cache,
 	}
+	if a.Behind.Count > 0 {
+		r.Accumulates.Behind = &classSums([]heap.ClassSum{a.Behind})[0]
+	}
 	for _, s := range a.Sharers {
 		r.Accumulates.Sharers = append(r.Accumulates.Sharers, s.name)
 	}

@@ -412,6 +412,9 @@ func (out *page) accumulation(indent string, a *analysis.Accumulation) {
 		out.line("%swhich hold %s objects of %s: %s", indent, text.Grouped(a.Held), className(a.Holds), text.Bytes(a.HeldBytes))
 		out.beside(indent, a.HeldBeside)
 	}
+	if b := a.Behind; b != nil {
+		out.line("%sand by way of these %s objects of %s: %s", indent, text.Grouped(b.Count), className(b.Class), text.Bytes(b.Bytes))
+	}
 	if a.Cache != "" {
 		out.line("%sin a cache, %s, which bounds them", indent, shownName(a.Cache))
 	}

@@ -61,11 +61,15 @@ func (i *Inspector) threadsWith(variable heap.Object) string {
 		}
 		return ""
 	}
-	counts := map[string]int{}
+	patterns := map[string]int{}
 	for _, t := range threads {
 		name := i.ThreadName(t)
 		last, _ := pattern(name)
-		counts[i.hide.pattern(cmp.Or(last, name, "without a name"))]++
+		patterns[cmp.Or(last, name, "without a name")]++
+	}
+	counts := map[string]int{}
+	for p, n := range patterns {
+		counts[i.hide.ThreadGroup(p, n)] += n
 	}
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))

@@ -38,6 +38,9 @@ type Accumulation struct {
 	// objects or more that retain a fifth of Retained or more, up to three, the one with
 	// most bytes first.
 	Beside, HeldBeside []ClassSum
+	// Behind is the class of which most bytes are behind what the objects hold, where that is
+	// of a class that AccumulationOptions.Through names, and about as many; else zero.
+	Behind ClassSum
 }
 
 // ClassSum is objects of one class, and what they retain together.
@@ -66,6 +69,9 @@ type AccumulationOptions struct {
 	// Roots are the kinds of GC roots of which many may be an accumulation, the one that
 	// says most about an object first: an object that several hold counts for that one.
 	Roots []hprof.SubTag
+	// Through tells the classes, by their names, that say nothing of what they hold; nil
+	// names none.
+	Through func(class string) bool
 }
 
 // Accumulations finds, from the tops down, the first objects that retain Least or more and
@@ -117,6 +123,10 @@ func newAccumulator(g *Graph, o AccumulationOptions) *accumulator {
 			a.heaps = append(a.heaps, h)
 		}
 	}
+	a.through = make([]bool, len(a.names))
+	for row, name := range a.names {
+		a.through[row] = o.Through != nil && o.Through(name)
+	}
 	return a
 }
 
@@ -127,8 +137,9 @@ type accumulator struct {
 	// heaps are those whose bytes count.
 	heaps         []int
 	least, fewest int64
-	// names are those of the rows.
-	names []string
+	// names are those of the rows, through the rows that AccumulationOptions.Through names.
+	names   []string
+	through []bool
 	// found are accumulations, unsure are vertices that the leaves without a vertex
 	// decide about.
 	found, unsure []pile
@@ -154,6 +165,8 @@ type pile struct {
 	size    Size
 	// beside are the classes that are in no object of row, but where it piles up.
 	beside groups
+	// behind are the classes that are behind what the objects hold.
+	behind groups
 	// counted tells that count, size and beside are known, and that nothing is held.
 	counted bool
 }
@@ -390,6 +403,7 @@ func (a *accumulator) enter(p *pile, marked bitset) {
 			switch {
 			case !direct:
 				p.sums.add(a.row(u), a.weigh(u))
+				a.lookThrough(p, u, marked)
 			case a.slot(u) != classSlot:
 				p.beside.add(a.row(u), a.weigh(u))
 			}
@@ -405,15 +419,37 @@ func (a *accumulator) enter(p *pile, marked bitset) {
 	}
 }
 
+// lookThrough counts what is behind a vertex that objects of an accumulation hold, and marks
+// the vertices that it looks through. What is behind one more object of the accumulation's
+// class does not count.
+func (a *accumulator) lookThrough(p *pile, v uint32, marked bitset) {
+	for u := v; u < a.t.ends[v]; {
+		switch row := a.row(u); {
+		case row == p.row:
+			u = a.t.ends[u]
+		case !a.through[row]:
+			p.behind.add(row, a.weigh(u))
+			u = a.t.ends[u]
+		default:
+			marked.set(u)
+			u++
+		}
+	}
+}
+
 // leaf counts an object without a vertex that a vertex of an accumulation has.
 func (a *accumulator) leaf(p *pile, o, v uint32) {
 	row, direct := a.g.registry.list[a.g.slots.at(o)].row, !p.linked && v == p.vertex
 	switch {
+	case v != p.vertex && a.row(v) != p.row:
+		a.leafBehind(p, row, o)
+		return
 	case row != p.row && direct:
 		p.beside.add(row, a.shallow(o))
 		return
 	case row != p.row:
 		p.sums.add(row, a.shallow(o))
+		a.leafBehind(p, row, o)
 		return
 	case direct:
 		p.size.add(a.shallow(o))
@@ -421,10 +457,20 @@ func (a *accumulator) leaf(p *pile, o, v uint32) {
 	p.count++
 }
 
+// leafBehind is lookThrough for an object without a vertex.
+func (a *accumulator) leafBehind(p *pile, row, o uint32) {
+	if row != p.row && !a.through[row] {
+		p.behind.add(row, a.shallow(o))
+	}
+}
+
 func (a *accumulator) accumulation(p *pile) Accumulation {
 	r := Accumulation{Object: Object(a.t.objects[p.vertex]), Retained: a.weigh(p.vertex), Class: a.names[p.row], Count: p.count, Linked: p.linked, Size: p.size}
 	r.Beside = a.others(&p.beside, p.row, r.Retained)
 	a.tellHeld(&r, &p.sums)
+	if best := a.best(&p.behind); r.Held > 0 && a.through[a.best(&p.sums).row] && best.count*10 >= r.Held*9 {
+		r.Behind = ClassSum{a.names[best.row], best.count, best.size}
+	}
 	return r
 }
 

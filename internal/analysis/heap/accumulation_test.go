@@ -132,7 +132,7 @@ func (p *plainTree) linked(o heap.Object) bool {
 
 func (p *plainTree) describe(o heap.Object, class string, linked bool) heap.Accumulation {
 	a := heap.Accumulation{Object: o, Retained: p.weight(o), Class: class, Linked: linked}
-	held, beside := plainSums{}, plainSums{}
+	held, beside, behind := plainSums{}, plainSums{}, plainSums{}
 	var enter func(heap.Object)
 	enter = func(m heap.Object) {
 		a.Count++
@@ -142,6 +142,7 @@ func (p *plainTree) describe(o heap.Object, class string, linked bool) heap.Accu
 				continue
 			}
 			held.add(p.Class(c), p.weight(c))
+			p.lookThrough(c, class, behind)
 		}
 	}
 	if linked {
@@ -160,7 +161,26 @@ func (p *plainTree) describe(o heap.Object, class string, linked bool) heap.Accu
 	}
 	a.Beside = p.worth(beside, a.Retained)
 	p.holds(&a, held)
+	if len(behind) > 0 && a.Held > 0 && p.options.Through(a.Holds) {
+		if best := behind.sorted()[0]; 10*best.Count >= 9*a.Held {
+			a.Behind = best
+		}
+	}
 	return a
+}
+
+// lookThrough counts the first objects that are not looked through.
+func (p *plainTree) lookThrough(o heap.Object, class string, behind plainSums) {
+	if p.options.Through == nil || p.Class(o) == class {
+		return
+	}
+	if !p.options.Through(p.Class(o)) {
+		behind.add(p.Class(o), p.weight(o))
+		return
+	}
+	for _, c := range p.children[o] {
+		p.lookThrough(c, class, behind)
+	}
 }
 
 // plainSums count by class.
@@ -438,6 +458,9 @@ func thickets(seed uint64) (*world, heap.AccumulationOptions, []uint32) {
 			o.Roots = o.Roots[1:]
 		}
 	}
+	if seed%7 > 1 {
+		o.Through = func(class string) bool { return (uint64(class[len(class)-1])+uint64(len(class))+seed)%3 > 0 }
+	}
 	var serials []uint32
 	for range w.roots {
 		serials = append(serials, uint32(r.IntN(1+len(w.roots)/2)))
@@ -451,7 +474,7 @@ func TestAccumulationsByBruteForce(t *testing.T) {
 	if racing {
 		seeds = 1000
 	}
-	var plain, linked, withLeaves, holding, rooted, owning, beside, heldBeside int
+	var plain, linked, withLeaves, holding, behind, rooted, owning, beside, heldBeside int
 	for seed := range seeds {
 		w, o, serials := thickets(seed)
 		g := load(t, w.threaded(t, form{}, serials), heap.Options{})
@@ -480,13 +503,14 @@ func TestAccumulationsByBruteForce(t *testing.T) {
 			if a.Holds != "" {
 				holding++
 			}
+			behind += min(1, int(a.Behind.Count))
 			beside += min(1, len(a.Beside))
 			heldBeside += min(1, len(a.HeldBeside))
 		}
 	}
-	if min(plain, linked, withLeaves, holding, rooted, owning, beside, heldBeside) < int(seeds)/100 {
-		t.Errorf("%d with vertices, %d linked, %d with leaves, %d that hold something, %d held by GC roots, %d of threads with locals, %d and %d of several classes: too few to tell anything",
-			plain, linked, withLeaves, holding, rooted, owning, beside, heldBeside)
+	if min(plain, linked, withLeaves, holding, behind, rooted, owning, beside, heldBeside) < int(seeds)/100 {
+		t.Errorf("%d with vertices, %d linked, %d with leaves, %d that hold something, %d that hold more by way of it, %d held by GC roots, %d of threads with locals, %d and %d of several classes: too few to tell anything",
+			plain, linked, withLeaves, holding, behind, rooted, owning, beside, heldBeside)
 	}
 }
 

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// SharedPile is many objects of one class that several classes hold together, so that none of
-// these dominates them: what dominates them is the class loader that has the classes, or only
-// the GC roots as a whole.
+// SharedPile is many objects of one class that several static fields hold together, so that
+// nothing that these reference dominates them: what does is the class that has the fields, the
+// class loader that has their classes, or only the GC roots as a whole.
 type SharedPile struct {
 	// Accumulation has the object that dominates them, unless Top says that there is none.
 	Accumulation
@@ -22,8 +22,8 @@ type SharedPile struct {
 const sampled = 32
 
 // SharedPiles finds the classes of which Fewest or more objects, none of them with more than
-// half, retain Least together, and whose immediate dominator is also that of classes, or is
-// none. GC roots and classes are none of them. The pile that retains most comes first. The
+// half, retain Least together, and whose immediate dominator is a class, is also that of
+// classes, or is none. GC roots and classes are none of them. The pile that retains most comes first. The
 // error is ctx's, or one of memory.
 func (g *Graph) SharedPiles(ctx context.Context, o AccumulationOptions) ([]SharedPile, error) {
 	a := newAccumulator(g, o)
@@ -42,7 +42,8 @@ func (g *Graph) SharedPiles(ctx context.Context, o AccumulationOptions) ([]Share
 	return piles, nil
 }
 
-// dominatorsOfClasses are vertices that retain what counts, from the root as a whole, 0.
+// dominatorsOfClasses are vertices that retain what counts, from the root as a whole, 0: those
+// of classes and of what dominates them.
 func (a *accumulator) dominatorsOfClasses() []uint32 {
 	list := []uint32{0}
 	for i := range a.g.registry.list {
@@ -54,7 +55,7 @@ func (a *accumulator) dominatorsOfClasses() []uint32 {
 			continue
 		}
 		if v := a.t.vertices[o]; v != 0 {
-			list = append(list, a.t.parents[v])
+			list = append(list, a.t.parents[v], v)
 		}
 	}
 	slices.Sort(list)
