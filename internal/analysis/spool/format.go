@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/leakgate/leakgate/internal/text"
 )
 
@@ -43,6 +45,16 @@ func formatOf(head []byte) Format {
 		return Zstd
 	}
 	return Plain
+}
+
+// declaredSize is what the first frame of a zstd file says that it has unpacked (RFC 8878,
+// 3.1.1.1.4), 0 if it says nothing. It is no more than a claim: what is unpacked counts.
+func declaredSize(f Format, head []byte) uint64 {
+	var frame zstd.Header
+	if f != Zstd || frame.Decode(head) != nil || !frame.HasFCS {
+		return 0
+	}
+	return frame.FrameContentSize
 }
 
 const unpackFirst = "; unpack it first"

@@ -44,6 +44,23 @@ var (
 // An input without a byte is an error, and so is one of which no byte can be
 // unpacked. One that can be unpacked in part is a File which says so.
 func Open(ctx context.Context, path string, stdin io.Reader, o Options) (*File, error) {
+	o = o.withDefaults()
+	if path == "-" {
+		if stdin == nil {
+			return nil, errors.New("read standard input: there is none")
+		}
+		return spool(ctx, input{name: "standard input", r: stdin}, o)
+	}
+	return openPath(ctx, path, o)
+}
+
+// OpenFile is Open of a file that the caller has opened, for a path that must not be
+// followed: name is only what errors call it. It closes f at the latest with the File.
+func OpenFile(ctx context.Context, name string, f *os.File, o Options) (*File, error) {
+	return takeFile(ctx, name, f, o.withDefaults())
+}
+
+func (o Options) withDefaults() Options {
 	if o.Cap <= 0 {
 		o.Cap = DefaultCap
 	}
@@ -53,13 +70,7 @@ func Open(ctx context.Context, path string, stdin io.Reader, o Options) (*File, 
 	if o.create == nil {
 		o.create = temporary
 	}
-	if path == "-" {
-		if stdin == nil {
-			return nil, errors.New("read standard input: there is none")
-		}
-		return spool(ctx, input{name: "standard input", r: stdin}, o)
-	}
-	return openPath(ctx, path, o)
+	return o
 }
 
 func openPath(ctx context.Context, path string, o Options) (*File, error) {
@@ -82,6 +93,11 @@ func openPath(ctx context.Context, path string, o Options) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
+	return takeFile(ctx, path, f, o)
+}
+
+// takeFile is fromFile that closes f where the File is another.
+func takeFile(ctx context.Context, path string, f *os.File, o Options) (*File, error) {
 	file, err := fromFile(ctx, path, f, o)
 	if err != nil || file.f != f {
 		_ = f.Close() // it was only read

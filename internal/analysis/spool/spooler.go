@@ -36,6 +36,7 @@ func spool(ctx context.Context, in input, o Options) (*File, error) {
 	u := &unpacking{
 		src:    &source{r: in.r, stop: stop},
 		stop:   stop,
+		cap:    o.Cap,
 		filled: make(chan []byte),
 		free:   make(chan []byte, pieces),
 	}
@@ -60,6 +61,7 @@ func spool(ctx context.Context, in input, o Options) (*File, error) {
 type unpacking struct {
 	src  *source
 	stop <-chan struct{}
+	cap  int64
 	// filled is closed at the end. Buffers come back through free.
 	filled, free chan []byte
 
@@ -68,6 +70,8 @@ type unpacking struct {
 	format Format
 	// refused says what the content looks like that cannot be meant.
 	refused string
+	// declared is the size of the content by its header, where that is beyond the cap.
+	declared uint64
 	// at is how many bytes of the input were used.
 	at int64
 	// err is why the end is not that of the stream.
@@ -79,6 +83,10 @@ func (u *unpacking) run() {
 	in := bufio.NewReaderSize(u.src, readSize)
 	head, _ := in.Peek(headSize) // an error comes again
 	u.format = formatOf(head)
+	if size := declaredSize(u.format, head); size > uint64(u.cap) {
+		u.declared = size
+		return
+	}
 	content, end, err := unpacked(in, u.format)
 	if err != nil {
 		u.err = err
@@ -249,6 +257,9 @@ func (w *writing) ending() error {
 	switch {
 	case w.u.refused != "" && w.u.format == Plain:
 		return fmt.Errorf("read %s: this looks like %s", w.in.name, w.u.refused)
+	case w.u.declared > 0:
+		return fmt.Errorf("spool %s: %w of %s for a temporary file: it has %d bytes unpacked; if that is right, raise the cap with --spool-cap",
+			w.in.name, ErrCap, text.Bytes(w.o.Cap), w.u.declared)
 	case w.u.refused != "":
 		return fmt.Errorf("unpack %s: it is packed with %v, and what is in it looks like %s", w.in.name, w.u.format, w.u.refused)
 	case w.u.src.err != nil:

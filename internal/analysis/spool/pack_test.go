@@ -1,0 +1,163 @@
+package spool
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// packed is data by Pack, written in pieces.
+func packed(t testing.TB, data []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := Pack(&b, int64(len(data)))
+	if err == nil {
+		_, err = io.CopyBuffer(struct{ io.Writer }{w}, bytes.NewReader(data), make([]byte, 70_001))
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// What Pack has written is unpacked by the program of the system, and by Open as a whole;
+// without its end it is no whole one.
+func TestPack(t *testing.T) {
+	for _, n := range []int{1, 1000, 128 << 10, 128<<10 + 1, packWindow + 12345, 3*packWindow + 7} {
+		data := dumpLike(n)
+		z := packed(t, data)
+		if again := program(t, z, "zstd", "-dc"); !bytes.Equal(again, data) {
+			t.Errorf("%d bytes of %d by zstd", len(again), n)
+		}
+		if n > 1000 && len(z)*2 > n {
+			t.Errorf("%d bytes of %d", len(z), n)
+		}
+		f, err := open(t, z, Options{Dir: folder(t)})
+		checkWhole(t, f, err, Zstd, data)
+		f, err = open(t, z[:len(z)-1], Options{Dir: folder(t)})
+		if err == nil {
+			if f.Truncated == nil {
+				t.Errorf("%d bytes: without its last byte it is whole: %v", n, f.Damage)
+			}
+			content(t, f)
+		} else if !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+}
+
+// A dump that becomes longer or shorter while it is packed is no packed dump.
+func TestPackOfAnotherSize(t *testing.T) {
+	for _, n := range []int64{999, 1001, 1 << 20} {
+		w, err := Pack(io.Discard, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, werr := w.Write(dumpLike(1000))
+		if err := errors.Join(werr, w.Close()); err == nil {
+			t.Errorf("1000 bytes are taken for %d", n)
+		}
+	}
+}
+
+// Whatever is packed takes the memory that Pack promises, and no goroutine.
+func TestPackMemory(t *testing.T) {
+	data := dumpLike(8 * packWindow)
+	var before, after runtime.MemStats
+	goroutines := runtime.NumGoroutine()
+	runtime.ReadMemStats(&before)
+	w, err := Pack(io.Discard, int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if n := runtime.NumGoroutine(); n > goroutines {
+		t.Errorf("%d goroutines, %d before", n, goroutines)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > 6<<20 {
+		t.Errorf("%d bytes of memory", used)
+	}
+}
+
+// A frame that declares more than the cap is refused before anything is written; what it
+// declares does not count for more than it is.
+func TestDeclaredSize(t *testing.T) {
+	data := dumpLike(300_000)
+	z := packed(t, data)
+	f, err := open(t, z, Options{Cap: int64(len(data)) - 1, create: unused(t)})
+	if f != nil || !errors.Is(err, ErrCap) || !strings.Contains(err.Error(), "it has 300000 bytes unpacked") {
+		t.Errorf("%v, %v", f, err)
+	}
+	f, err = open(t, z, Options{Dir: folder(t), Cap: int64(len(data))})
+	checkWhole(t, f, err, Zstd, data)
+	at := bytes.Index(z, binary.LittleEndian.AppendUint32(nil, uint32(len(data))))
+	if at < 4 || at > 10 {
+		t.Fatalf("the size is at %d", at)
+	}
+	for _, size := range []uint32{100_000, 299_999, 300_001, 1 << 30} {
+		lying := bytes.Clone(z)
+		binary.LittleEndian.PutUint32(lying[at:], size)
+		f, err := open(t, lying, Options{Dir: folder(t)})
+		if err != nil {
+			continue // refused at once
+		}
+		if f.Truncated == nil && f.Damage == nil {
+			t.Errorf("%d declared: whole", size)
+		}
+		if n := len(content(t, f)); n > len(data) {
+			t.Errorf("%d declared: %d bytes", size, n)
+		}
+	}
+	checkNoGoroutine(t)
+}
+
+// OpenFile takes the file over: it is closed where it is not needed any more, and with
+// the File.
+func TestOpenFile(t *testing.T) {
+	data := dumpLike(1000)
+	for _, c := range []struct {
+		name     string
+		data     []byte
+		format   Format
+		err      string
+		released bool // before the File is closed
+	}{
+		{"plain", data, Plain, "", false},
+		{"zstd", packed(t, data), Zstd, "", true},
+		{"empty", nil, Plain, "open heap: the file is empty", true},
+		{"nothing in it", packed(t, nil), Zstd, "unpack heap: it is packed with zstd, and nothing is in it", true},
+	} {
+		in, err := os.Open(write(t, "a", c.data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := OpenFile(t.Context(), "heap", in, Options{Dir: folder(t)})
+		if _, gone := in.Stat(); errors.Is(gone, os.ErrClosed) != c.released {
+			t.Errorf("%s: closed: %v", c.name, gone)
+		}
+		if c.err != "" {
+			if f != nil || err == nil || err.Error() != c.err {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			continue
+		}
+		checkWhole(t, f, err, c.format, data)
+		if _, gone := in.Stat(); !errors.Is(gone, os.ErrClosed) {
+			t.Errorf("%s: still open: %v", c.name, gone)
+		}
+	}
+}
