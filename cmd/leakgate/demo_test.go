@@ -23,7 +23,7 @@ func demonstrated() record.Run {
 		Diagnoses: []record.Diagnosis{
 			{Process: demoLeak, Trigger: "suspicious", Warnings: []string{"of the snapshot"}},
 			{
-				Process: demoLeak, Trigger: "leak", Steps: []record.Collected{{Step: "heap", Ending: "complete", File: "heap.hprof"}},
+				Process: demoLeak, Trigger: "leak", Steps: []record.Collected{{Step: "heap", Ending: "complete", File: "heap.hprof.zst"}},
 				Findings: []record.Finding{{What: "leak", Name: "DetailActivity", Trace: []string{"GC Root: Thread object"}}},
 			},
 		},

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,8 +29,15 @@ func TestDiagnoseAfterOneThatWasKilled(t *testing.T) {
 			t.Errorf("exit %d\n%s%s", code, out, errOut)
 		}
 		for _, path := range dumps {
-			if dump, err := os.ReadFile(path); err != nil || bytes.Contains(dump, []byte("correct horse")) != run {
-				t.Errorf("of a run: %v: a dump of %d bytes, %v", run, len(dump), err)
+			dump, err := os.ReadFile(path)
+			if run {
+				if err != nil || !bytes.Contains(dump, []byte("correct horse")) {
+					t.Errorf("of a run: a dump of %d bytes, %v", len(dump), err)
+				}
+				continue
+			}
+			if kept := keptDump(t, path+".zst"); !errors.Is(err, fs.ErrNotExist) || bytes.Contains(kept, []byte("correct horse")) {
+				t.Errorf("a dump of %d bytes, and one that is not packed: %v", len(kept), err)
 			}
 		}
 	}

@@ -126,7 +126,7 @@ func TestDiagnoseOnTheHostDevice(t *testing.T) {
 		d := demand(t, r, "--process", of("java"), "--kind", "java")
 		d.assert(t, 0, "held by Leaky.OPEN_SESSIONS", "↓ static Leaky.OPEN_SESSIONS")
 		assertSteps(t, d.record, "meminfo complete", "heap complete", "logcat complete", "exit_info complete")
-		assertStripped(t, d.file("heap.hprof"), true)
+		assertStripped(t, d.file("heap.hprof.zst"), true)
 		if f := found(t, d.record, "suspect"); !strings.Contains(f.Name, "Leaky$Session, held by Leaky.OPEN_SESSIONS") || d.record.Outcome != record.DiagnosisComplete {
 			t.Errorf("%s, found %+v", d.record.Outcome, f)
 		}
@@ -134,13 +134,15 @@ func TestDiagnoseOnTheHostDevice(t *testing.T) {
 	t.Run("raw", func(t *testing.T) {
 		d := demand(t, r, "--process", of("java"), "--kind", "java", "--keep", "raw", "--json")
 		d.assert(t, 0)
-		assertStripped(t, d.file("heap.hprof"), false)
+		assertStripped(t, d.file("heap.hprof.zst"), false)
 	})
 	t.Run("none", func(t *testing.T) {
 		d := demand(t, r, "--process", of("java"), "--kind", "java", "--keep", "none", "--json")
 		d.assert(t, 0)
-		if _, err := os.Stat(d.file("heap.hprof")); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("the dump is there: %v", err)
+		for _, name := range []string{"heap.hprof", "heap.hprof.zst"} {
+			if _, err := os.Stat(d.file(name)); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s is there: %v", name, err)
+			}
 		}
 		if _, err := os.Stat(d.file("analysis.json")); err != nil {
 			t.Error(err)

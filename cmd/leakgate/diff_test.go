@@ -174,7 +174,8 @@ func TestDiffOfOtherForms(t *testing.T) {
 	}
 }
 
-// runWithDumps is a run directory that has the heap dumps, each of a process for a trigger.
+// runWithDumps is a run directory that has the heap dumps, each of a process for a trigger:
+// every other one as earlier versions have kept it, unpacked.
 func runWithDumps(t *testing.T, dumps ...[3]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -184,15 +185,19 @@ func runWithDumps(t *testing.T, dumps ...[3]string) string {
 		if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
 			t.Fatal(err)
 		}
+		file := "heap.hprof"
 		data, err := os.ReadFile(d[2])
+		if i%2 == 1 {
+			file, data = "heap.hprof.zst", zstandard(data)
+		}
 		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, folder, "heap.hprof"), data, 0o600)
+			err = os.WriteFile(filepath.Join(dir, folder, file), data, 0o600)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		run.Diagnoses = append(run.Diagnoses, record.Diagnosis{
-			Process: d[0], Trigger: d[1], Folder: folder, Steps: []record.Collected{{Step: "heap", File: "heap.hprof"}},
+			Process: d[0], Trigger: d[1], Folder: folder, Steps: []record.Collected{{Step: "heap", File: file}},
 		})
 	}
 	if err := record.WriteRun(dir, run); err != nil {
@@ -210,7 +215,7 @@ func TestDiffOfNoRuns(t *testing.T) {
 	if err := os.Remove(filepath.Join(demanded, "run.json")); err != nil {
 		t.Fatal(err)
 	}
-	last := filepath.Join(demanded, "artifacts", "x", "1-dump", "heap.hprof")
+	last := filepath.Join(demanded, "artifacts", "x", "1-dump", "heap.hprof.zst")
 	for _, folder := range []string{demanded, filepath.Dir(last)} {
 		refused(t, exitUsage, []string{"diff", run, folder}, "name two heap dumps, such as "+last+"\n")
 	}

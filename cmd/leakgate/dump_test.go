@@ -169,6 +169,21 @@ func zstandard(data []byte) []byte {
 	}
 }
 
+// keptDump is a heap dump of a run directory, which is kept packed.
+func keptDump(t *testing.T, path string) []byte {
+	t.Helper()
+	f, err := spool.Open(t.Context(), path, nil, spool.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.NewSectionReader(f, 0, f.Size()))
+	if err != nil || f.Format != spool.Zstd || f.Truncated != nil || f.Damage != nil {
+		t.Errorf("%s: %v, %v, %v, %v", path, f.Format, err, f.Truncated, f.Damage)
+	}
+	return data
+}
+
 // The classes of a small dump. Their IDs are also those of their names.
 const (
 	objectClass hprof.ID = 0x1000 + 16*iota

@@ -98,7 +98,7 @@ func TestReportTwiceOfAKilledRun(t *testing.T) {
 			if code != 0 || !strings.Contains(out, "CartActivity, held by Registry.all") {
 				t.Errorf("%s, report %d: exit %d\n%s%s", keep, i+1, code, out, errOut)
 			}
-			if !strings.Contains(errOut, "artifacts/com.shop/untold is of a diagnosis that did not come to its end; heap.hprof: the contents of primitive arrays are zeroed") {
+			if !strings.Contains(errOut, "artifacts/com.shop/untold is of a diagnosis that did not come to its end; heap.hprof.zst: the contents of primitive arrays are zeroed") {
 				t.Errorf("%s: %s", keep, errOut)
 			}
 			files := map[string][]byte{}
@@ -114,12 +114,19 @@ func TestReportTwiceOfAKilledRun(t *testing.T) {
 			}
 			before = files
 		}
-		told, err := os.ReadFile(dumps[0])
-		if errors.Is(err, fs.ErrNotExist) != (keep == "none") || bytes.Contains(told, []byte("correct horse")) != (keep == "raw") {
-			t.Errorf("%s: a dump of %d bytes, %v", keep, len(told), err)
-		}
-		if untold, err := os.ReadFile(dumps[1]); err != nil || bytes.Contains(untold, []byte("correct horse")) {
-			t.Errorf("%s: a dump of %d bytes, %v", keep, len(untold), err)
+		for i, dump := range dumps {
+			if _, err := os.Stat(dump); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s: a dump that is not packed: %v", keep, err)
+			}
+			if _, err := os.Stat(dump + ".zst"); i == 0 && keep == "none" {
+				if !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("a dump that is not to be kept: %v", err)
+				}
+				continue
+			}
+			if kept := keptDump(t, dump+".zst"); bytes.Contains(kept, []byte("correct horse")) != (i == 0 && keep == "raw") {
+				t.Errorf("%s: a dump of %d bytes", keep, len(kept))
+			}
 		}
 	}
 }

@@ -54,9 +54,13 @@ func noRun(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, record.SamplesName)); err == nil {
 		return fmt.Errorf(what+" or two run directories; `leakgate report %s` finishes a run that was killed", text.Printable(dir), text.Printable(shellWord(dir)))
 	}
-	for _, pattern := range []string{"*.hprof", response.Artifacts + "/*/*/*.hprof"} {
-		dumps, err := fs.Glob(os.DirFS(dir), pattern)
-		if err == nil && len(dumps) > 0 {
+	for _, below := range []string{"", response.Artifacts + "/*/*/"} {
+		var dumps []string
+		for _, pattern := range []string{"*.hprof", "*.hprof.zst"} {
+			found, _ := fs.Glob(os.DirFS(dir), below+pattern) // a constant pattern, so never malformed
+			dumps = append(dumps, found...)
+		}
+		if len(dumps) > 0 {
 			return fmt.Errorf(what+", such as %s", text.Printable(dir), text.Printable(shellWord(filepath.Join(dir, filepath.FromSlash(slices.Max(dumps))))))
 		}
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/spool"
 	"github.com/leakgate/leakgate/internal/androidsim"
 	"github.com/leakgate/leakgate/internal/harness/response"
 	"github.com/leakgate/leakgate/internal/hproftest"
@@ -257,12 +258,17 @@ func checkFolders(t *testing.T, dir string, run record.Run) {
 // to be kept.
 func checkWhole(t *testing.T, path, keep string) {
 	t.Helper()
-	if filepath.Base(path) != "heap.hprof" {
+	if !strings.HasPrefix(filepath.Base(path), "heap.hprof") {
 		return
 	}
-	dump, err := os.ReadFile(path)
+	f, err := spool.Open(t.Context(), path, nil, spool.Options{})
 	if err != nil {
 		t.Fatal(err)
+	}
+	defer f.Close()
+	dump, err := io.ReadAll(io.NewSectionReader(f, 0, f.Size()))
+	if err != nil || f.Format != spool.Zstd || f.Truncated != nil || f.Damage != nil {
+		t.Errorf("%s: %v, %v, %v, %v", path, f.Format, err, f.Truncated, f.Damage)
 	}
 	if _, err := hprof.Strip(t.Context(), io.Discard, bytes.NewReader(dump), int64(len(dump))); err != nil {
 		t.Errorf("%s is not whole: %v", path, err)

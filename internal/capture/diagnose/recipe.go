@@ -88,6 +88,10 @@ type Way struct {
 	script bool
 }
 
+// MaxHeap is the size in bytes beyond which a heap dump is refused: more than any Java
+// heap (dalvik.vm.heapsize is 1 GB at most).
+const MaxHeap = 4 << 30
+
 const (
 	// someGone is that of grep and ls where a file has gone while they listed it.
 	someGone = 2
@@ -100,9 +104,6 @@ const (
 	maxText = 32 * mebibyte
 	// maxLight is for what is taken to compare with later.
 	maxLight = 5 * mebibyte
-	// maxHeap is more than any Java heap (dalvik.vm.heapsize is 1 GB at most).
-	maxHeap = 4 << 30
-
 	// quickLimit is for files of /proc; the largest takes 0.3 s on a phone.
 	quickLimit = 10 * time.Second
 	// dumpLimit is for what system_server answers, with the default limit of dumpsys on the device.
@@ -144,7 +145,7 @@ var recipes = map[string][]string{
 var steps = map[string]func() Step{
 	"heap": func() Step {
 		return Step{Name: "heap", File: "heap.hprof", Proves: "which Java objects are held, and by which path of references",
-			Ways: []Way{{Heap: true, Limit: heapLimit, Max: maxHeap}}}
+			Ways: []Way{{Heap: true, Limit: heapLimit, Max: MaxHeap}}}
 	},
 	"smaps": func() Step {
 		s := procStep("smaps", "each mapping of the process with its memory: which library, heap, stack or device file grows", wholeSmaps)

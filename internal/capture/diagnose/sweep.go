@@ -20,7 +20,7 @@ const (
 	askSweep = 10 * time.Second
 	// oldDump is the device time after which nobody writes or pulls a dump any more: two
 	// limits and the slowest pull. The hour is for a clock that is set to summer time.
-	oldDump = 2*heapLimit + pullStart + maxHeap/pullRate*time.Second + time.Hour
+	oldDump = 2*heapLimit + pullStart + MaxHeap/pullRate*time.Second + time.Hour
 	// maxOthers bounds the dumps of others that one sweep removes.
 	maxOthers = 20
 )

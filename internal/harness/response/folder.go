@@ -142,8 +142,9 @@ func (f folder) open(steps []diagnose.Outcome) error {
 	return nil
 }
 
-// beside is the name of the text that stands beside an artifact.
-func beside(file string) string { return file + ".summary.txt" }
+// beside is the name of the text that stands beside an artifact, whether that is packed
+// or not.
+func beside(file string) string { return unpacked(file) + ".summary.txt" }
 
 // write writes diagnosis.json.
 func (c *Case) write() error {
@@ -194,7 +195,7 @@ func (f folder) told(d record.Diagnosis) (record.Diagnosis, bool) {
 	same := is.Device == d.Device && is.User == d.User && is.Process == d.Process && is.PID == d.PID &&
 		is.T == d.T && is.Trigger == d.Trigger && is.Recipe == d.Recipe
 	steps := slices.EqualFunc(is.Steps, d.Steps, func(is, was record.Collected) bool {
-		return is.Step == was.Step && (is.File == was.File || is.File == "")
+		return is.Step == was.Step && sameDump(is, was)
 	})
 	if err != nil || !is.Analysed || !same || !steps {
 		return d, false

@@ -1,7 +1,6 @@
 package response
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,12 +8,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/leakgate/leakgate/analysis"
-	"github.com/leakgate/leakgate/internal/analysis/hprof"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
@@ -32,33 +29,39 @@ const (
 func (r *Responder) heap(ctx context.Context, c *Case, file string) []string {
 	report, err := r.analyseHeap(ctx, c, file)
 	var lines []string
+	interrupted := err != nil && ctx.Err() != nil
 	switch {
 	case err == nil:
 		lines = c.heapLines(report)
-	case ctx.Err() != nil:
+	case interrupted:
 		c.interrupted = true
-		lines = []string{r.notAnalysed(c, file)}
 	default:
 		lines = []string{"the dump could not be analysed: " + c.folder.hostless(err.Error())}
-		c.warn(fmt.Errorf("analyse %s: %w", file, err))
+		c.warn(fmt.Errorf("analyse %s: %w", unpacked(file), err))
 		c.Unread = true
 	}
 	if c.Trigger == record.TriggerMark && err == nil {
 		r.addToSeries(ctx, c, file)
 	}
-	if err := r.keep(c, file); err != nil {
+	kept, err := r.keep(c, file)
+	if err != nil {
 		c.warn(err)
+	}
+	if interrupted {
+		lines = []string{r.notAnalysed(c, kept)}
 	}
 	return lines
 }
 
 func (r *Responder) analyseHeap(ctx context.Context, c *Case, file string) (*analysis.Report, error) {
-	f, size, err := open(c.folder.in(file))
+	d, err := r.openDump(ctx, c.folder, file)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	report, err := analysis.Analyze(ctx, f, size, r.heapOptions())
+	defer d.Close()
+	options := r.heapOptions()
+	options.Cut = d.cut
+	report, err := analysis.Analyze(ctx, d, d.size, options)
 	if err != nil {
 		return nil, err
 	}
@@ -75,24 +78,6 @@ func (r *Responder) heapOptions() analysis.Options {
 		o.Memory = r.options.Memory()
 	}
 	return o
-}
-
-// open opens a file of a folder, and nothing that a link or a pipe of its name leads to.
-func open(path string) (*os.File, int64, error) {
-	if info, err := os.Lstat(path); err != nil {
-		return nil, 0, err
-	} else if !info.Mode().IsRegular() {
-		return nil, 0, fmt.Errorf("%s is no file", filepath.Base(path))
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, 0, err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return nil, 0, errors.Join(err, f.Close())
-	}
-	return f, info.Size(), nil
 }
 
 // heapLines tells a dump: the first leaks, or where memory piles up where none is found.
@@ -210,24 +195,38 @@ func (r *Responder) waits(c *Case) bool {
 	return r.options.Keep == Nothing && c.interrupted && c.Trigger != record.TriggerDemand
 }
 
-// keep leaves of a dump what is to be kept. Where it cannot be stripped it goes: a dump
-// holds what people have typed, and the folder may be uploaded. What is not to stay is
-// there until drop.
-func (r *Responder) keep(c *Case, file string) error {
-	if r.options.Keep == Raw || r.options.Keep == Nothing && !r.waits(c) {
-		return nil
+// keep leaves of a dump what is to be kept, and returns the name under which it is, empty
+// for nothing. Where it cannot be stripped it goes: a dump holds what people have typed,
+// and the folder may be uploaded. What is not to stay is there until drop.
+func (r *Responder) keep(c *Case, file string) (string, error) {
+	if r.options.Keep == Nothing && !r.waits(c) {
+		return file, nil
+	}
+	to, err := r.pack(c.folder, file)
+	if err != nil {
+		to = file
+	}
+	c.moved(file, to)
+	if r.options.Keep == Raw {
+		if err != nil {
+			err = fmt.Errorf("compress %s: %w; it stays as it is", unpacked(file), err)
+		}
+		return to, err
 	}
 	note := zeroed
 	if r.waits(c) {
 		note = waiting
 	}
-	err := strip(c.folder.in(file))
 	if err != nil {
 		note = "removed: it could not be stripped"
-		err = errors.Join(fmt.Errorf("strip %s: %w", file, err), os.Remove(c.folder.in(file)))
+		left, gone := c.folder.remove(file)
+		if gone != nil {
+			c.moved(file, left)
+			to = left
+		}
+		err = errors.Join(fmt.Errorf("strip %s: %w", unpacked(file), err), gone)
 	}
-	c.kept(file, note, err)
-	return err
+	return c.kept(to, note, err), err
 }
 
 // drop removes the dump of a case where none is to stay. That is done last: what it has
@@ -244,21 +243,20 @@ func (r *Responder) drop(c *Case) (some bool) {
 		if s.Step != heapStep || s.File == "" {
 			continue
 		}
-		err := os.Remove(c.folder.in(s.File))
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
+		left, err := c.folder.remove(s.File)
 		if err != nil {
 			c.warn(err)
+			c.moved(s.File, left)
 		}
-		c.kept(s.File, note, err)
+		c.kept(left, note, err)
 		some = true
 	}
 	return some
 }
 
-// kept notes what was done about a dump; err is that it could not be.
-func (c *Case) kept(file, note string, err error) {
+// kept notes what was done about a dump; err is that it could not be. It returns the name
+// of what is left, empty for nothing.
+func (c *Case) kept(file, note string, err error) string {
 	_, missing := os.Lstat(c.folder.in(file))
 	gone := errors.Is(missing, fs.ErrNotExist)
 	if err != nil && !gone {
@@ -276,49 +274,22 @@ func (c *Case) kept(file, note string, err error) {
 			s.File, s.Bytes = "", 0
 		}
 	}
+	if gone {
+		return ""
+	}
+	return file
 }
 
-// notAnalysed says what to do about a dump that an interrupted run has not analysed.
+// notAnalysed says what to do about a dump that an interrupted run has not analysed; file
+// is its name now, empty where it is gone.
 func (r *Responder) notAnalysed(c *Case, file string) string {
 	switch {
 	case c.Trigger != record.TriggerDemand:
 		return "the run was interrupted before the dump was analysed: leakgate report does it"
 	case r.options.Keep == Nothing:
 		return "the diagnosis was interrupted before the dump was analysed, and none is kept"
+	case file == "":
+		return "the diagnosis was interrupted before the dump was analysed, and it could not be kept"
 	}
 	return "the diagnosis was interrupted before the dump was analysed: leakgate analyze " + file
-}
-
-// strip puts the stripped dump in the place of the whole one. It is not to be
-// interrupted: what is left of the whole one must not stay.
-func strip(path string) (err error) {
-	f, size, err := open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close() // again, where all went well
-	out, err := os.CreateTemp(filepath.Dir(path), ".strip-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, out.Close(), os.Remove(out.Name()))
-		}
-	}()
-	w := bufio.NewWriterSize(out, 1<<20)
-	if _, err = hprof.Strip(context.Background(), w, f, size); err != nil {
-		return err
-	}
-	if err = errors.Join(w.Flush(), out.Chmod(0o600)); err != nil {
-		return err
-	}
-	if err = out.Close(); err != nil {
-		return err
-	}
-	// Windows renames nothing over an open file.
-	if err = f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(out.Name(), path)
 }

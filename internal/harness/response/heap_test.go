@@ -90,18 +90,18 @@ func TestKept(t *testing.T) {
 			t.Errorf("%s: %v", c.keep, err)
 		}
 		says(t, []string{string(files["heap.hprof.summary.txt"])}, "heap dump: 2 x CartActivity, held by Registry.all, ", "╰→ com.shop.CartActivity")
-		kept := files["heap.hprof"]
+		kept := KeptDump(t, got.folder.path)
 		switch c.keep {
 		case "raw":
-			if !bytes.Equal(kept, dump) {
-				t.Error("a raw dump was changed")
+			if !bytes.Equal(kept, dump) || step.File != "heap.hprof.zst" {
+				t.Errorf("a raw dump was changed: %+v", step)
 			}
 		case "none":
 			if kept != nil || step.File != "" || step.Bytes != 0 {
 				t.Errorf("%+v, %d bytes", step, len(kept))
 			}
 		default:
-			if holds(kept, secret) || len(kept) != len(dump) || step.Bytes != int64(len(kept)) || step.File != "heap.hprof" {
+			if holds(kept, secret) || len(kept) != len(dump) || step.Bytes*2 > int64(len(dump)) || step.File != "heap.hprof.zst" {
 				t.Errorf("%d bytes of %d, %+v", len(kept), len(dump), step)
 			}
 			equal(t, "analysed again", leaksOf(t, kept), leaksOf(t, dump))
@@ -115,7 +115,7 @@ func TestKeptRecorded(t *testing.T) {
 		dump := recorded.Read(t, "hprof", name)
 		got := analysed(t, New(t.TempDir(), Options{}), "java", nil, map[string][]byte{"heap.hprof": dump})
 		files := contents(t, got.folder.path)
-		kept := files["heap.hprof"]
+		kept := KeptDump(t, got.folder.path)
 		if bytes.Equal(kept, dump) || len(kept) != len(dump) {
 			t.Errorf("%s: %d bytes of %d", name, len(kept), len(dump))
 		}
@@ -136,7 +136,7 @@ func TestKeptDamaged(t *testing.T) {
 	r := New(t.TempDir(), Options{})
 	dump := secretive(t)
 	c := analysed(t, r, "java", nil, map[string][]byte{"heap.hprof": []byte("Error: " + secret)})
-	if files := contents(t, c.folder.path); files["heap.hprof"] != nil || files["analysis.json"] != nil || !c.Unread || c.Record.Steps[0].File != "" {
+	if files := contents(t, c.folder.path); files["heap.hprof"] != nil || files["heap.hprof.zst"] != nil || files["analysis.json"] != nil || !c.Unread || c.Record.Steps[0].File != "" {
 		t.Errorf("%+v", c.Record)
 	}
 	equal(t, "note", c.Record.Steps[0].Note, "removed: it could not be stripped")
@@ -145,7 +145,7 @@ func TestKeptDamaged(t *testing.T) {
 
 	for _, n := range []int{len(dump) / 2, len(dump) - 100, 40} {
 		c := analysed(t, r, "java", nil, map[string][]byte{"heap.hprof": hproftest.Cut(dump, n)})
-		kept := contents(t, c.folder.path)["heap.hprof"]
+		kept := KeptDump(t, c.folder.path)
 		if holds(kept, secret) || len(c.Record.Warnings) == 0 || (kept != nil) != (c.Record.Steps[0].File != "") {
 			t.Errorf("cut at %d: %d bytes are kept, %q", n, len(kept), c.Record.Warnings)
 		}
@@ -180,7 +180,7 @@ func TestKeptInterrupted(t *testing.T) {
 		{Stripped, record.TriggerMark, report, zeroed, true, true},
 		{Nothing, record.TriggerMark, report, waiting, true, true},
 		{Nothing, record.TriggerLeak, report, waiting, true, true},
-		{Stripped, record.TriggerDemand, "the diagnosis was interrupted before the dump was analysed: leakgate analyze heap.hprof", zeroed, true, false},
+		{Stripped, record.TriggerDemand, "the diagnosis was interrupted before the dump was analysed: leakgate analyze heap.hprof.zst", zeroed, true, false},
 		{Nothing, record.TriggerDemand, "the diagnosis was interrupted before the dump was analysed, and none is kept", "removed (diagnose.keep is none)", false, false},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -193,8 +193,9 @@ func TestKeptInterrupted(t *testing.T) {
 		}
 		checkCase(t, r, c)
 		files := contents(t, c.folder.path)
-		if holds(files["heap.hprof"], secret) || (files["heap.hprof"] != nil) != k.stays || files["analysis.json"] != nil || c.Unread || c.Record.Analysed {
-			t.Errorf("%s, %s: %d bytes of a dump, %+v", k.keep, k.trigger, len(files["heap.hprof"]), c.Record)
+		dump := KeptDump(t, c.folder.path)
+		if holds(dump, secret) || (dump != nil) != k.stays || files["analysis.json"] != nil || c.Unread || c.Record.Analysed {
+			t.Errorf("%s, %s: %d bytes of a dump, %+v", k.keep, k.trigger, len(dump), c.Record)
 		}
 		equal(t, "summary", c.Record.Summary, []string{k.summary})
 		equal(t, "note", c.Record.Steps[0].Note, k.note)
@@ -213,7 +214,7 @@ func TestKeptInterrupted(t *testing.T) {
 		if note := c.Record.Steps[0].Note; !c.Record.Analysed || len(found(c, "leak")) != 1 || strings.Contains(note, waiting) || strings.Count(note, "zeroed") > 1 {
 			t.Errorf("%s: %+v", k.keep, c.Record)
 		}
-		if there := contents(t, c.folder.path)["heap.hprof"] != nil; there != (k.keep == Stripped) || there != (c.Record.Steps[0].File != "") {
+		if there := KeptDump(t, c.folder.path) != nil; there != (k.keep == Stripped) || there != (c.Record.Steps[0].File != "") {
 			t.Errorf("%s: the dump is there: %v, %+v", k.keep, there, c.Record.Steps)
 		}
 	}
@@ -328,10 +329,11 @@ func TestHeapMemory(t *testing.T) {
 		t.Errorf("%+v", c.Record)
 	}
 	says(t, c.Record.Warnings, "analyse heap.hprof: ")
-	if kept := contents(t, c.folder.path)["heap.hprof"]; kept == nil || holds(kept, secret) {
+	kept := KeptDump(t, c.folder.path)
+	if kept == nil || holds(kept, secret) {
 		t.Error("what is not analysed is not stripped")
 	}
-	if _, err := hprof.Open(t.Context(), bytes.NewReader(contents(t, c.folder.path)["heap.hprof"]), int64(len(secretive(t)))); err != nil {
+	if _, err := hprof.Open(t.Context(), bytes.NewReader(kept), int64(len(secretive(t)))); err != nil {
 		t.Error(err)
 	}
 }

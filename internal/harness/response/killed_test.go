@@ -3,9 +3,11 @@ package response
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/internal/hproftest"
 	"github.com/leakgate/leakgate/internal/recorded"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -54,8 +57,8 @@ func TestResumeTwice(t *testing.T) {
 		files := contents(t, c.folder.path)
 		equal(t, string(keep), resumed(t, r, line), first)
 		equal(t, string(keep), contents(t, c.folder.path), files)
-		if (files["heap.hprof"] == nil) != (keep == Nothing) {
-			t.Errorf("%s: %d bytes of a dump", keep, len(files["heap.hprof"]))
+		if dump := KeptDump(t, c.folder.path); (dump == nil) != (keep == Nothing) {
+			t.Errorf("%s: %d bytes of a dump", keep, len(dump))
 		}
 	}
 }
@@ -164,7 +167,7 @@ func TestResumeInterrupted(t *testing.T) {
 		if _, err := Resume(ctx, r.dir, Options{Memory: memory}, list); !errors.Is(err, context.Canceled) || list[0].Analysed {
 			t.Errorf("%s: %v, %+v", keep, err, list[0])
 		}
-		dump := contents(t, c.folder.path)["heap.hprof"]
+		dump := KeptDump(t, c.folder.path)
 		if holds(dump, secret) != (keep == Raw) || dump == nil {
 			t.Errorf("%s: %d bytes of a dump", keep, len(dump))
 		}
@@ -183,63 +186,228 @@ func TestResumeInterrupted(t *testing.T) {
 	}
 }
 
+// left is a dump as a run leaves it that is killed: as it was pulled, as it is kept, or
+// beside what was to replace it, which may come from elsewhere and be only a part.
+func left(t *testing.T, dump []byte) map[string]map[string][]byte {
+	t.Helper()
+	packed := packedDump(t, dump)
+	return map[string]map[string][]byte{
+		"heap.hprof":     {"heap.hprof": dump},
+		"heap.hprof.zst": {"heap.hprof.zst": packed},
+		"both":           {"heap.hprof": dump, "heap.hprof.zst": packed},
+		"both, one cut":  {"heap.hprof": dump, "heap.hprof.zst": packed[:len(packed)/2]},
+	}
+}
+
+func put(t *testing.T, f folder, files map[string][]byte) {
+	t.Helper()
+	if err := os.MkdirAll(f.path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range files {
+		if err := os.WriteFile(f.in(name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A dump that was pulled when a run was killed, before a line could tell of it, is left in
 // the form that is to be kept: stripped where nothing says which.
 func TestResumeOfADumpWithoutALine(t *testing.T) {
 	dump := secretive(t)
 	written := func(keep Keep, analysed bool, note string) *record.Diagnosis {
-		return &record.Diagnosis{Keep: string(keep), Analysed: analysed, Steps: []record.Collected{{Step: heapStep, File: "heap.hprof", Note: note}}}
+		return &record.Diagnosis{Keep: string(keep), Analysed: analysed, Steps: []record.Collected{{Step: heapStep, Note: note}}}
 	}
 	for name, c := range map[string]struct {
 		record *record.Diagnosis
 		dump   []byte
-		// stays is what is there afterwards: all of it, a stripped dump, or nothing.
+		// stays is what is there afterwards: all of it, a stripped dump, nothing, or what was
+		// there before, untouched.
 		stays    string
 		warnings string
 	}{
-		"no record":         {nil, dump, "stripped", "leakgate analyze shows what is in it"},
+		"no record":         {nil, dump, "stripped", "heap.hprof.zst: " + zeroed + "; leakgate analyze shows what is in it"},
 		"stripped":          {written(Stripped, false, ""), dump, "stripped", zeroed},
-		"raw":               {written(Raw, false, ""), dump, "all", "all of it stays (diagnose.keep is raw)"},
+		"raw":               {written(Raw, false, ""), dump, "all", "heap.hprof.zst: all of it stays (diagnose.keep is raw)"},
 		"none":              {written(Nothing, false, ""), dump, "nothing", "removed (diagnose.keep is none)"},
 		"none, analysed":    {written(Nothing, true, ""), dump, "nothing", "removed after its analysis"},
-		"analysed":          {written(Stripped, true, ""), dump, "all", ""},
-		"raw, analysed":     {written(Raw, true, ""), dump, "all", ""},
-		"stripped before":   {written(Stripped, false, zeroed), dump, "all", ""},
+		"analysed":          {written(Stripped, true, ""), dump, "untouched", ""},
+		"raw, analysed":     {written(Raw, true, ""), dump, "untouched", ""},
+		"stripped before":   {written(Stripped, false, zeroed), dump, "untouched", ""},
 		"no way of keeping": {written("all", false, ""), dump, "stripped", ""},
 		"no dump":           {nil, []byte("Error: " + secret), "nothing", "removed: it could not be stripped"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			f := folder{name: "artifacts/com.shop/x", path: filepath.Join(dir, "artifacts", "com.shop", "x")}
-			if err := errors.Join(os.MkdirAll(f.path, 0o755), os.WriteFile(f.in("heap.hprof"), c.dump, 0o600)); err != nil {
-				t.Fatal(err)
-			}
-			if c.record != nil {
-				c.record.Folder = f.name
-				if err := (&Case{Record: *c.record, folder: f}).write(); err != nil {
+		for form, files := range left(t, c.dump) {
+			t.Run(name+", "+form, func(t *testing.T) {
+				dir := t.TempDir()
+				f := folder{name: "artifacts/com.shop/x", path: filepath.Join(dir, "artifacts", "com.shop", "x")}
+				put(t, f, files)
+				if c.record != nil {
+					d := *c.record
+					d.Folder, d.Steps = f.name, slices.Clone(d.Steps)
+					d.Steps[0].File = slices.Min(slices.Collect(maps.Keys(files)))
+					if err := (&Case{Record: d, folder: f}).write(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				warnings, err := Resume(t.Context(), dir, Options{}, []record.Diagnosis{{Folder: "artifacts/com.shop/y"}})
+				if err != nil || (len(warnings) == 0) != (c.stays == "untouched") || c.warnings != "" && !strings.Contains(errors.Join(warnings...).Error(), c.warnings) {
+					t.Errorf("%v, %v", warnings, err)
+				}
+				if c.stays == "untouched" {
+					is := contents(t, f.path)
+					delete(is, "diagnosis.json")
+					equal(t, "files", is, files)
+					return
+				}
+				kept := KeptDump(t, f.path)
+				switch {
+				case (kept == nil) != (c.stays == "nothing"), holds(kept, secret) != (c.stays == "all"):
+					t.Errorf("%d bytes of %d", len(kept), len(c.dump))
+				case c.stays == "all":
+					equal(t, "kept", kept, dump)
+				case c.stays == "stripped":
+					equal(t, "analysed", leaksOf(t, kept), leaksOf(t, dump))
+				}
+				// A diagnosis that the run tells of is not touched.
+				put(t, f, files)
+				if warnings, err := Resume(t.Context(), dir, Options{}, []record.Diagnosis{{Folder: f.name, Analysed: true}}); err != nil || len(warnings) > 0 {
+					t.Error(warnings, err)
+				}
+				is := contents(t, f.path)
+				for name, content := range files {
+					equal(t, name, is[name], content)
+				}
+			})
+		}
+	}
+}
+
+// Wherever the packing of a dump is killed, the line of the run names the dump as it was
+// pulled: the next report comes to what it would have come to, and leaves one dump.
+func TestResumeOfADumpThatWasBeingPacked(t *testing.T) {
+	for _, keep := range []Keep{Stripped, Raw, Nothing} {
+		r, c, line := killed(t, keep)
+		want := resumed(t, r, line)
+		dump := KeptDump(t, c.folder.path)
+		if len(found(&Case{Record: want}, "leak")) != 1 || (dump == nil) != (keep == Nothing) {
+			t.Fatalf("%s: %+v", keep, want)
+		}
+		for form, files := range left(t, secretive(t)) {
+			t.Run(string(keep)+", "+form, func(t *testing.T) {
+				r, c, line := killed(t, keep)
+				if err := os.Remove(c.folder.in("heap.hprof")); err != nil {
 					t.Fatal(err)
 				}
+				put(t, c.folder, files)
+				put(t, c.folder, map[string][]byte{".strip-123": []byte(secret)})
+				line[0].Folder, line[0].Analysis = c.folder.name, 0
+				is := resumed(t, r, line)
+				equal(t, "findings", is.Findings, want.Findings)
+				equal(t, "steps", is.Steps, want.Steps)
+				equal(t, "warnings", is.Warnings, want.Warnings)
+				equal(t, "dump", KeptDump(t, c.folder.path), dump)
+				if names := contents(t, c.folder.path); names[".strip-123"] != nil || string(keep) != string(Raw) && holds(bytes.Join(slices.Collect(maps.Values(names)), nil), secret) {
+					t.Errorf("left: %v", slices.Sorted(maps.Keys(names)))
+				}
+			})
+		}
+	}
+}
+
+// A packed dump of which the end is missing is not taken for a whole one, and one that is
+// damaged, or unpacks to more than a dump has, is refused and leaves no temporary file.
+func TestResumeOfAPackedDumpThatIsNotWhole(t *testing.T) {
+	// Of several blocks of 128 KiB, of which the first can be unpacked.
+	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
+	h.Hold("com.shop.Mail", "drafts", h.ArrayList(h.String(secret), h.Chars(strings.Repeat(secret, 10_000))).Ref)
+	dump := dumped(t, h, 0)
+	whole := packedDump(t, dump)
+	damaged := bytes.Clone(whole)
+	damaged[len(damaged)-1] ^= 0x55 // of the checksum
+	// RFC 8878, 3.1.1: a frame without a size whose blocks of four bytes are 128 KiB of zeros
+	// each, behind one with the head of a dump.
+	bomb := append(packedDump(t, dump[:1000]), append([]byte("\x28\xb5\x2f\xfd\x00\x38"), bytes.Repeat([]byte{0x02, 0x00, 0x10, 0x00}, 4096)...)...)
+	for name, x := range map[string]struct {
+		packed []byte
+		warned string
+		// stays tells that something of it is kept where dumps are stripped.
+		stays bool
+	}{
+		"truncated": {whole[:len(whole)-100], "heap.hprof.zst was cut off: its zstd data end early", true},
+		"damaged":   {damaged, "damaged zstd data", false},
+		"a bomb":    {bomb, "unpack heap.hprof.zst: refused: more than 8.0 MB", false},
+		"declared":  {declaring(t, 5<<30), "unpack heap.hprof.zst: refused: more than 8.0 MB", false},
+	} {
+		for _, keep := range []Keep{Stripped, Raw} {
+			t.Run(name+" "+string(keep), func(t *testing.T) {
+				temp := t.TempDir()
+				t.Setenv("TMPDIR", temp)
+				r, c, line := killed(t, keep)
+				if err := os.Remove(c.folder.in("heap.hprof")); err != nil {
+					t.Fatal(err)
+				}
+				put(t, c.folder, map[string][]byte{"heap.hprof.zst": x.packed})
+				if _, err := Resume(t.Context(), r.dir, Options{MaxDump: 8 << 20}, line); err != nil {
+					t.Fatal(err)
+				}
+				d := line[0]
+				says(t, d.Warnings, x.warned)
+				is := contents(t, c.folder.path)
+				if analysed := is["analysis.json"] != nil; analysed != x.stays || analysed && !bytes.Contains(is["analysis.json"], []byte(`"truncated": true`)) {
+					t.Errorf("analysed: %v, %+v", analysed, d)
+				}
+				switch kept := is["heap.hprof.zst"]; {
+				case keep == Raw && !bytes.Equal(kept, x.packed):
+					t.Errorf("all of it is to stay: %d bytes of %d", len(kept), len(x.packed))
+				case keep == Stripped && (kept != nil) != x.stays, keep == Stripped && x.stays && holds(KeptDump(t, c.folder.path), secret):
+					t.Errorf("%d bytes are kept, %+v", len(kept), d.Steps)
+				}
+				if files := contents(t, temp); len(files) > 0 {
+					t.Errorf("temporary files: %d", len(files))
+				}
+			})
+		}
+	}
+}
+
+// declaring is a zstd frame of some bytes that says it has size bytes (RFC 8878, 3.1.1.1).
+func declaring(t *testing.T, size uint64) []byte {
+	t.Helper()
+	head := binary.LittleEndian.AppendUint64([]byte("\x28\xb5\x2f\xfd\xc0\x38"), size)
+	return append(head, 0x03, 0x00, 0x10, 0x00)
+}
+
+// What cannot be packed is as it was before there was packing: raw it stays, and stripped
+// it goes, for all of it is still there. Nothing half-written is left.
+func TestPackFails(t *testing.T) {
+	dump := secretive(t)
+	for _, keep := range []Keep{Stripped, Raw} {
+		r := New(t.TempDir(), Options{Keep: keep})
+		c := given(t, r, "java", nil, map[string][]byte{"heap.hprof": dump})
+		if err := os.MkdirAll(c.folder.in("heap.hprof.zst/x"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Analyse(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		is, err := os.ReadFile(c.folder.in("heap.hprof"))
+		step := c.Record.Steps[0]
+		if keep == Raw {
+			if !bytes.Equal(is, dump) || step.File != "heap.hprof" || step.Bytes != int64(len(dump)) {
+				t.Errorf("%d bytes, %v, %+v", len(is), err, step)
 			}
-			warnings, err := Resume(t.Context(), dir, Options{}, []record.Diagnosis{{Folder: "artifacts/com.shop/y"}})
-			if err != nil || c.stays != "all" && len(warnings) == 0 || c.warnings != "" && !strings.Contains(errors.Join(warnings...).Error(), c.warnings) || c.stays == "all" && c.warnings == "" && len(warnings) > 0 {
-				t.Errorf("%v, %v", warnings, err)
+			says(t, c.Record.Warnings, "compress heap.hprof: ", "; it stays as it is")
+		} else {
+			if !errors.Is(err, fs.ErrNotExist) || step.File != "" || step.Bytes != 0 {
+				t.Errorf("%d bytes, %v, %+v", len(is), err, step)
 			}
-			kept := contents(t, f.path)["heap.hprof"]
-			switch {
-			case (kept == nil) != (c.stays == "nothing"), holds(kept, secret) != (c.stays == "all"):
-				t.Errorf("%d bytes of %d", len(kept), len(c.dump))
-			case c.stays == "stripped":
-				equal(t, "analysed", leaksOf(t, kept), leaksOf(t, dump))
-			}
-			// A diagnosis that the run tells of is not touched.
-			if err := os.WriteFile(f.in("heap.hprof"), c.dump, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if warnings, err := Resume(t.Context(), dir, Options{}, []record.Diagnosis{{Folder: f.name, Analysed: true}}); err != nil || len(warnings) > 0 {
-				t.Error(warnings, err)
-			}
-			equal(t, "told", contents(t, f.path)["heap.hprof"], c.dump)
-		})
+			equal(t, "note", step.Note, "removed: it could not be stripped")
+			says(t, c.Record.Warnings, "strip heap.hprof: ")
+		}
+		if hidden, err := filepath.Glob(c.folder.in(".*")); err != nil || len(hidden) > 0 || len(found(c, "leak")) != 1 {
+			t.Errorf("%v, %v, %+v", hidden, err, c.Record)
+		}
 	}
 }
 
@@ -248,8 +416,12 @@ func TestResumeFollowsNoLink(t *testing.T) {
 	dump := secretive(t)
 	step := []record.Collected{{Step: heapStep, File: "heap.hprof"}, {Step: "logcat", File: "logcat.txt"}}
 	for name, link := range map[string]string{
-		"artifacts": "artifacts", "process": "artifacts/com.shop", "folder": "artifacts/com.shop/x", "files": "artifacts/com.shop/x/heap.hprof",
+		"artifacts": "artifacts", "process": "artifacts/com.shop", "folder": "artifacts/com.shop/x", "files": "artifacts/com.shop/x/heap.hprof", "packed": "artifacts/com.shop/x/heap.hprof.zst",
 	} {
+		dump := dump
+		if name == "packed" {
+			dump = packedDump(t, dump)
+		}
 		for _, keep := range []Keep{Stripped, Raw, Nothing} {
 			t.Run(name+" "+string(keep), func(t *testing.T) {
 				outside, dir := filepath.Join(t.TempDir(), "outside"), t.TempDir()

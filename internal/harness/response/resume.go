@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -24,7 +25,7 @@ import (
 // done, the error is a folder that cannot be written, or the end of ctx, and what is not
 // analysed then is so the next time. Of the options the memory and the mapping count.
 func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagnosis) (warnings []error, err error) {
-	warnings, err = tidy(dir, diagnoses)
+	warnings, err = tidy(dir, o, diagnoses)
 	errs := []error{err}
 	for i := range diagnoses {
 		d := &diagnoses[i]
@@ -56,6 +57,8 @@ func Resume(ctx context.Context, dir string, o Options, diagnoses []record.Diagn
 			// What grew over all marks is not told by one of them.
 			Trigger: d.Trigger, T: d.T, Before: r.earlier(dir, diagnoses, *d),
 		}}
+		c.Record.Steps = slices.Clone(c.Record.Steps)
+		c.findDumps()
 		c.Record.Findings = []record.Finding{} // an analysis that was interrupted had some
 		errs = append(errs, r.Analyse(ctx, c))
 		*d = c.Record
@@ -126,17 +129,14 @@ func (r *Responder) earlier(dir string, all []record.Diagnosis, d record.Diagnos
 // tidy removes what was being written when a run was killed: temporary names begin with
 // a dot. Heap dumps of folders that no diagnosis has are left in the form that is kept.
 // No link is followed.
-func tidy(dir string, diagnoses []record.Diagnosis) (warnings []error, err error) {
+func tidy(dir string, o Options, diagnoses []record.Diagnosis) (warnings []error, err error) {
 	known := map[string]bool{}
 	for i := range diagnoses {
 		known[diagnoses[i].Folder] = true
 	}
 	var errs []error
-	type file struct {
-		folder
-		artifact string
-	}
-	var unknown []file
+	unknown := map[string]string{} // folders, with the name of their dump
+	var named []folder             // those with names of threads
 	err = filepath.WalkDir(filepath.Join(dir, Artifacts), func(p string, e fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -146,22 +146,28 @@ func tidy(dir string, diagnoses []record.Diagnosis) (warnings []error, err error
 		case !e.Type().IsRegular():
 		case strings.HasPrefix(e.Name(), "."):
 			errs = append(errs, os.Remove(p))
-		case e.Name() == heapStep+".hprof", e.Name() == threadsFile:
+		case unpacked(e.Name()) == heapStep+".hprof", e.Name() == threadsFile:
 			name, err := filepath.Rel(dir, filepath.Dir(p))
-			if name = filepath.ToSlash(name); err == nil && strings.Count(name, "/") == 2 && !known[name] {
-				unknown = append(unknown, file{folder{name: name, path: filepath.Dir(p)}, e.Name()})
+			name = filepath.ToSlash(name)
+			switch {
+			case err != nil || strings.Count(name, "/") != 2 || known[name]:
+			case e.Name() == threadsFile:
+				named = append(named, folder{name: name, path: filepath.Dir(p)})
+			// Where both names are there, the packed one may be what was to replace the other.
+			case unknown[name] == "":
+				unknown[name] = e.Name()
 			}
 		}
 		return nil
 	})
-	for _, f := range unknown {
-		if f.artifact == threadsFile {
-			c := &Case{folder: f.folder, hide: android.NewRandomHider(), Record: record.Diagnosis{Steps: []record.Collected{{File: threadsFile}}}}
-			c.hideThreads()
-			warnings = append(warnings, c.warnings()...)
-			continue
-		}
-		warnings = append(warnings, f.leave(f.artifact)...)
+	for _, f := range named {
+		c := &Case{folder: f, hide: android.NewRandomHider(), Record: record.Diagnosis{Steps: []record.Collected{{File: threadsFile}}}}
+		c.hideThreads()
+		warnings = append(warnings, c.warnings()...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(unknown)) {
+		f := folder{name: name, path: filepath.Join(dir, filepath.FromSlash(name))}
+		warnings = append(warnings, f.leave(o, unknown[name])...)
 	}
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return warnings, fmt.Errorf("clean the artifacts: %w", err)
@@ -172,9 +178,10 @@ func tidy(dir string, diagnoses []record.Diagnosis) (warnings []error, err error
 // leave leaves a dump of which no line tells in the form that its diagnosis.json asks for,
 // stripped where that says nothing: the run was killed before the diagnosis had all. The
 // warnings say what was done.
-func (f folder) leave(file string) []error {
+func (f folder) leave(o Options, file string) []error {
 	d, _ := f.read() // without it the default counts
-	r := New("", Options{Keep: Keep(d.Keep)})
+	o.Keep = Keep(d.Keep)
+	r := New("", o)
 	done := d.Analysed || slices.ContainsFunc(d.Steps, func(s record.Collected) bool { return s.File == file && strings.HasSuffix(s.Note, zeroed) })
 	if done && r.options.Keep != Nothing {
 		return nil
@@ -182,12 +189,14 @@ func (f folder) leave(file string) []error {
 	// No report comes for it: what is not to stay goes now.
 	c := &Case{folder: f, Order: Order{Trigger: record.TriggerDemand}, interrupted: !d.Analysed}
 	c.Record.Steps = []record.Collected{{Step: heapStep, File: file}}
-	if err := r.keep(c, file); err != nil {
+	if _, err := r.keep(c, file); err != nil {
 		c.warn(err)
 	}
 	r.drop(c)
-	said := cmp.Or(c.Record.Steps[0].Note, "all of it stays (diagnose.keep is raw)")
-	if c.Record.Steps[0].File != "" {
+	left := c.Record.Steps[0]
+	said := cmp.Or(left.Note, "all of it stays (diagnose.keep is raw)")
+	if left.File != "" {
+		file = left.File
 		said += "; leakgate analyze shows what is in it"
 	}
 	warnings := []error{fmt.Errorf("%s is of a diagnosis that did not come to its end; %s: %s", text.Head(f.name, maxText), file, said)}

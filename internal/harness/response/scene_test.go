@@ -23,6 +23,7 @@ import (
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/adbd"
+	"github.com/leakgate/leakgate/internal/analysis/spool"
 	"github.com/leakgate/leakgate/internal/androidsim"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
@@ -139,7 +140,7 @@ func (w *watched) diagnose(o Order) *Case {
 // may read it, and what a record may hold.
 func checkCase(t testing.TB, r *Responder, c *Case) {
 	t.Helper()
-	want, artifacts := map[string]bool{"diagnosis.json": true, "summary.txt": true}, map[string]bool{heapStep + ".hprof": true}
+	want, artifacts := map[string]bool{"diagnosis.json": true, "summary.txt": true}, map[string]bool{"heap.hprof": true}
 	for _, s := range c.Record.Steps {
 		if s.File != "" {
 			want[s.File], artifacts[s.File] = true, true
@@ -160,6 +161,11 @@ func checkCase(t testing.TB, r *Responder, c *Case) {
 		}
 		if mode := info.Mode().Perm(); mode != 0o600 {
 			t.Errorf("%s is %v", name, mode)
+		}
+	}
+	for _, s := range c.Record.Steps {
+		if info, err := os.Stat(c.folder.in(s.File)); s.File != "" && (err != nil || info.Size() != s.Bytes) {
+			t.Errorf("%s: %d bytes told, %v, %v", s.File, s.Bytes, info, err)
 		}
 	}
 	if len(want) > 0 {
@@ -243,6 +249,46 @@ func contents(t testing.TB, dir string) map[string][]byte {
 		}
 	}
 	return out
+}
+
+// KeptDump is the heap dump that a folder keeps, unpacked; nil for none. Only its packed
+// form stays.
+func KeptDump(t testing.TB, dir string) []byte {
+	t.Helper()
+	if _, err := os.Lstat(filepath.Join(dir, "heap.hprof")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a dump that is not packed: %v", err)
+	}
+	path := filepath.Join(dir, "heap.hprof.zst")
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	f, err := spool.Open(t.Context(), path, nil, spool.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	dump, err := io.ReadAll(io.NewSectionReader(f, 0, f.Size()))
+	if err != nil || f.Format != spool.Zstd || f.Truncated != nil || f.Damage != nil {
+		t.Errorf("%v, %v, %v, %v", f.Format, err, f.Truncated, f.Damage)
+	}
+	return dump
+}
+
+// packedDump is what a folder keeps of a dump.
+func packedDump(t testing.TB, dump []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := spool.Pack(&b, int64(len(dump)))
+	if err == nil {
+		_, err = w.Write(dump)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
 }
 
 // given is a case of artifacts that were collected somehow, of the process com.shop with

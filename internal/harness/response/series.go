@@ -49,13 +49,16 @@ func (r *Responder) addToSeries(ctx context.Context, c *Case, file string) {
 		s = &series{process: c.Process, device: c.Record.Device, growth: analysis.NewGrowthSeries(1)}
 		r.series[at] = s
 	}
-	f, size, err := open(c.folder.in(file))
+	d, err := r.openDump(ctx, c.folder, file)
 	if err == nil {
-		err = s.growth.Add(ctx, c.Record.Folder+"/"+file, f, size, r.heapOptions())
-		err = errors.Join(err, f.Close())
+		options := r.heapOptions()
+		options.Cut = d.cut
+		// The name under which it will be kept.
+		err = s.growth.Add(ctx, c.Record.Folder+"/"+packed(file), d, d.size, options)
+		err = errors.Join(err, d.Close())
 	}
 	if err != nil {
-		c.warn(fmt.Errorf("compare %s with the dumps at earlier marks: %w", file, err))
+		c.warn(fmt.Errorf("compare %s with the dumps at earlier marks: %w", unpacked(file), err))
 		return
 	}
 	s.dumps, s.t = s.dumps+1, c.T

@@ -1,0 +1,189 @@
+package response
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/spool"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// A heap dump is pulled as heap.hprof and kept as heap.hprof.zst: a stripped one is mostly
+// zeros. Runs of earlier versions have kept it as heap.hprof.
+
+// packed and unpacked are the two names of a dump.
+func packed(file string) string   { return unpacked(file) + spool.PackedSuffix }
+func unpacked(file string) string { return strings.TrimSuffix(file, spool.PackedSuffix) }
+
+// open opens a file of a folder, and nothing that a link or a pipe of its name leads to.
+func open(path string) (*os.File, int64, error) {
+	if info, err := os.Lstat(path); err != nil {
+		return nil, 0, err
+	} else if !info.Mode().IsRegular() {
+		return nil, 0, fmt.Errorf("%s is no file", filepath.Base(path))
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, info.Size(), nil
+}
+
+// dump is a heap dump that can be read at any offset.
+type dump struct {
+	io.ReaderAt
+	io.Closer
+	size int64
+	// cut is why the dump ends early, where its packed form says so.
+	cut error
+}
+
+// openDump opens a dump of a folder. A packed one is unpacked into a temporary file, which
+// may become as large as the largest dump that is pulled: the folder may come from
+// somebody else.
+func (r *Responder) openDump(ctx context.Context, f folder, file string) (*dump, error) {
+	in, size, err := open(f.in(file))
+	if err != nil {
+		return nil, err
+	}
+	if file == unpacked(file) {
+		return &dump{in, in, size, nil}, nil
+	}
+	d, err := spool.OpenFile(ctx, file, in, spool.Options{Cap: r.options.MaxDump})
+	if errors.Is(err, spool.ErrCap) {
+		return nil, fmt.Errorf("unpack %s: refused: more than %s, which no heap dump of a run has", file, text.Size(r.options.MaxDump))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if d.Damage != nil {
+		return nil, errors.Join(d.Damage, d.Close())
+	}
+	return &dump{d, d, d.Size(), d.Truncated}, nil
+}
+
+// pack puts a dump into its packed form, stripped unless all of it is kept, and returns
+// the name of that. The dump is removed once the other is whole and on the disk. It is not
+// to be interrupted: what is left of the whole dump must not stay.
+func (r *Responder) pack(f folder, file string) (string, error) {
+	to := packed(file)
+	if r.options.Keep == Raw && file == to {
+		return to, nil
+	}
+	if err := r.writePacked(f, file, to); err != nil || file == to {
+		return to, err
+	}
+	if err := os.Remove(f.in(file)); err != nil {
+		return to, errors.Join(err, os.Remove(f.in(to)))
+	}
+	return to, nil
+}
+
+func (r *Responder) writePacked(f folder, file, to string) (err error) {
+	in, err := r.openDump(context.Background(), f, file)
+	if err != nil {
+		return err
+	}
+	defer in.Close() // again, where all went well
+	out, err := os.CreateTemp(f.path, ".strip-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(out.Name()))
+		}
+	}()
+	err = errors.Join(r.packInto(out, in), out.Chmod(0o600))
+	if err == nil {
+		// A power failure must not leave the name without the content: the other is gone by then.
+		err = out.Sync()
+	}
+	// Windows renames nothing over an open file, and nothing that is open.
+	if err = errors.Join(err, out.Close(), in.Close()); err != nil {
+		return err
+	}
+	return os.Rename(out.Name(), f.in(to))
+}
+
+// packInto writes a dump in the form that is kept.
+func (r *Responder) packInto(out io.Writer, in *dump) error {
+	z, err := spool.Pack(out, in.size)
+	if err != nil {
+		return err
+	}
+	if r.options.Keep == Raw {
+		_, err = io.Copy(z, io.NewSectionReader(in, 0, in.size))
+	} else {
+		_, err = hprof.Strip(context.Background(), z, in, in.size)
+	}
+	if err != nil {
+		return err
+	}
+	return z.Close()
+}
+
+// moved notes that a dump has another name now.
+func (c *Case) moved(file, to string) {
+	info, err := os.Lstat(c.folder.in(to))
+	if err != nil {
+		return // kept and the next reader see that it is gone
+	}
+	for i := range c.Record.Steps {
+		if s := &c.Record.Steps[i]; s.File == file {
+			s.File, s.Bytes = to, info.Size()
+		}
+	}
+}
+
+// remove removes a dump, also under its other name: a kill may have left both. Where that
+// fails, left is a name that is still there.
+func (f folder) remove(file string) (left string, err error) {
+	left = file
+	for _, name := range []string{packed(file), unpacked(file)} {
+		if name != file && !f.has(name) {
+			continue
+		}
+		if gone := os.Remove(f.in(name)); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+			left, err = name, errors.Join(err, gone)
+		}
+	}
+	return left, err
+}
+
+// has tells whether there is a file of this name, and no link.
+func (f folder) has(name string) bool {
+	info, err := os.Lstat(f.in(name))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// findDumps takes a packed dump for one that is gone: the run was killed when it had
+// replaced the one by the other, and before it could say so.
+func (c *Case) findDumps() {
+	for _, s := range c.Record.Steps {
+		if s.Step != heapStep || s.File == "" {
+			continue
+		}
+		if _, err := os.Lstat(c.folder.in(s.File)); errors.Is(err, fs.ErrNotExist) && c.folder.has(packed(s.File)) {
+			c.moved(s.File, packed(s.File))
+		}
+	}
+}
+
+// sameDump tells whether a step of diagnosis.json is that of a line: what a line names may
+// have been packed since, or removed.
+func sameDump(is, was record.Collected) bool {
+	return is.File == was.File || is.File == "" || is.Step == heapStep && is.File == packed(was.File)
+}
