@@ -61,9 +61,9 @@ func (r *Responder) openDump(ctx context.Context, f folder, file string) (*dump,
 	if file == unpacked(file) {
 		return &dump{in, in, size, nil}, nil
 	}
-	d, err := spool.OpenFile(ctx, file, in, spool.Options{Cap: r.options.MaxDump})
+	d, err := spool.OpenFile(ctx, file, in, spool.Options{Cap: r.options.maxDump})
 	if errors.Is(err, spool.ErrCap) {
-		return nil, fmt.Errorf("unpack %s: refused: more than %s, which no heap dump of a run has", file, text.Size(r.options.MaxDump))
+		return nil, fmt.Errorf("unpack %s: refused: more than %s, which no heap dump of a run has", file, text.Size(r.options.maxDump))
 	}
 	if err != nil {
 		return nil, err

@@ -348,7 +348,7 @@ func TestResumeOfAPackedDumpThatIsNotWhole(t *testing.T) {
 					t.Fatal(err)
 				}
 				put(t, c.folder, map[string][]byte{"heap.hprof.zst": x.packed})
-				if _, err := Resume(t.Context(), r.dir, Options{MaxDump: 8 << 20}, line); err != nil {
+				if _, err := Resume(t.Context(), r.dir, Options{maxDump: 8 << 20}, line); err != nil {
 					t.Fatal(err)
 				}
 				d := line[0]

@@ -52,9 +52,9 @@ type Options struct {
 	Mapping *analysis.Mapping
 	// Memory gives the bytes that the graph of a dump may take; nil, or 0, bounds nothing.
 	Memory func() int64
-	// MaxDump is how many bytes a dump may have that is unpacked to be read again; 0 is
+	// maxDump is how many bytes a dump may have that is unpacked to be read again; 0 is
 	// what a dump may have that is pulled.
-	MaxDump int64
+	maxDump int64
 }
 
 func (o Options) withDefaults() Options {
@@ -64,8 +64,8 @@ func (o Options) withDefaults() Options {
 	if o.Keep == "" {
 		o.Keep = Stripped
 	}
-	if o.MaxDump == 0 {
-		o.MaxDump = diagnose.MaxHeap
+	if o.maxDump == 0 {
+		o.maxDump = diagnose.MaxHeap
 	}
 	return o
 }
