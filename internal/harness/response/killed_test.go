@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 
@@ -215,6 +216,7 @@ func put(t *testing.T, f folder, files map[string][]byte) {
 // the form that is to be kept: stripped where nothing says which.
 func TestResumeOfADumpWithoutALine(t *testing.T) {
 	dump := secretive(t)
+	leaks := leaksOf(t, dump)
 	written := func(keep Keep, analysed bool, note string) *record.Diagnosis {
 		return &record.Diagnosis{Keep: string(keep), Analysed: analysed, Steps: []record.Collected{{Step: heapStep, Note: note}}}
 	}
@@ -267,7 +269,7 @@ func TestResumeOfADumpWithoutALine(t *testing.T) {
 				case c.stays == "all":
 					equal(t, "kept", kept, dump)
 				case c.stays == "stripped":
-					equal(t, "analysed", leaksOf(t, kept), leaksOf(t, dump))
+					equal(t, "analysed", leaksOf(t, kept), leaks)
 				}
 				// A diagnosis that the run tells of is not touched.
 				put(t, f, files)
@@ -407,6 +409,38 @@ func TestPackFails(t *testing.T) {
 		}
 		if hidden, err := filepath.Glob(c.folder.in(".*")); err != nil || len(hidden) > 0 || len(found(c, "leak")) != 1 {
 			t.Errorf("%v, %v, %+v", hidden, err, c.Record)
+		}
+	}
+}
+
+// fullDisk takes left bytes and no more.
+type fullDisk struct{ left int }
+
+func (d *fullDisk) Write(p []byte) (int, error) {
+	n := min(len(p), d.left)
+	if d.left -= n; n < len(p) {
+		return n, syscall.ENOSPC
+	}
+	return n, nil
+}
+
+// Wherever the disk is full while a dump is packed, it is not taken for packed.
+func TestPackOnAFullDisk(t *testing.T) {
+	data := secretive(t)
+	in := &dump{ReaderAt: bytes.NewReader(data), size: int64(len(data))}
+	for _, keep := range []Keep{Stripped, Raw} {
+		r := New("", Options{Keep: keep})
+		var all bytes.Buffer
+		if err := r.packInto(&all, in); err != nil {
+			t.Fatal(err)
+		}
+		for _, room := range []int{0, 1, all.Len() / 2, all.Len() - 1} {
+			if err := r.packInto(&fullDisk{room}, in); !errors.Is(err, syscall.ENOSPC) {
+				t.Errorf("%s, room for %d bytes of %d: %v", keep, room, all.Len(), err)
+			}
+		}
+		if err := r.packInto(&fullDisk{all.Len()}, in); err != nil {
+			t.Errorf("%s: %v", keep, err)
 		}
 	}
 }
