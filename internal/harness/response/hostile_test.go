@@ -127,7 +127,8 @@ func TestResumeStaysInside(t *testing.T) {
 	}
 	for _, c := range []struct{ folder, file string }{
 		{"artifacts/x/y", "../../../../victim"}, {"artifacts/x/y", ".."}, {"artifacts/x/y", `..\..\victim`}, {"artifacts/x/y", victim},
-		{"artifacts/../../victim", "heap.hprof"}, {"..", "victim"}, {"", "victim"}, {"/", "victim"},
+		{"artifacts/x/y", "../../../../victim.zst"}, {"artifacts/x/y", victim + ".zst"},
+		{"artifacts/../../victim", "heap.hprof"}, {"artifacts/../../victim", "heap.hprof.zst"}, {"..", "victim"}, {"", "victim"}, {"/", "victim"},
 	} {
 		list := []record.Diagnosis{{Folder: c.folder, Process: "com.shop", Keep: "none", Steps: []record.Collected{{Step: heapStep, File: c.file}}}}
 		warnings, err := Resume(t.Context(), run, Options{}, list)

@@ -448,7 +448,10 @@ func TestPackOnAFullDisk(t *testing.T) {
 // A run directory may come from somebody else: its links lead nowhere.
 func TestResumeFollowsNoLink(t *testing.T) {
 	dump := secretive(t)
-	step := []record.Collected{{Step: heapStep, File: "heap.hprof"}, {Step: "logcat", File: "logcat.txt"}}
+	told := func(keep Keep, file string) []record.Diagnosis {
+		step := []record.Collected{{Step: heapStep, File: file}, {Step: "logcat", File: "logcat.txt"}}
+		return []record.Diagnosis{{Folder: "artifacts/com.shop/x", Process: "com.shop", Recipe: "java", Keep: string(keep), Steps: step}}
+	}
 	for name, link := range map[string]string{
 		"artifacts": "artifacts", "process": "artifacts/com.shop", "folder": "artifacts/com.shop/x", "files": "artifacts/com.shop/x/heap.hprof", "packed": "artifacts/com.shop/x/heap.hprof.zst",
 	} {
@@ -481,7 +484,7 @@ func TestResumeFollowsNoLink(t *testing.T) {
 					recorded.Missing(t, "symbolic links are needed: %v", err)
 				}
 				// Told by a line, and not.
-				for _, list := range [][]record.Diagnosis{{{Folder: "artifacts/com.shop/x", Process: "com.shop", Recipe: "java", Keep: string(keep), Steps: step}}, nil} {
+				for _, list := range [][]record.Diagnosis{told(keep, "heap.hprof"), told(keep, "heap.hprof.zst"), nil} {
 					if _, err := Resume(t.Context(), dir, Options{}, list); err != nil {
 						t.Error(err)
 					}
