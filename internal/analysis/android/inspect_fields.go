@@ -102,10 +102,28 @@ const (
 	viewModelImplCleared
 	resourceIDs
 	resourceTexts
+	jobPlainState
+	jobVolatileState
+	completedCause
+	finishingPlainCause
+	finishingCause
+	finishingVolatileCause
+	atomicValue
+	contextLeft
+	contextElement
+	scopeContext
+	viewModelScopeContext
+	oldViewModelScopeContext
 	fieldCount
 )
 
 const (
+	finishingClass = "kotlinx.coroutines.JobSupport$Finishing"
+	scopeClass     = "kotlinx.coroutines.internal.ContextScope"
+	// viewModelScope is that of androidx.lifecycle from 2.8 on.
+	viewModelScope    = "androidx.lifecycle.viewmodel.internal.CloseableCoroutineScope"
+	oldViewModelScope = "androidx.lifecycle.CloseableCoroutineScope"
+
 	supportFragment  = "android.support.v4.app.Fragment"
 	valueAnimator    = "android.animation.ValueAnimator"
 	registryClass    = "androidx.lifecycle.LifecycleRegistry"
@@ -217,6 +235,19 @@ var fieldPlaces = [fieldCount]struct{ class, name string }{
 	viewModelImplCleared: {"androidx.lifecycle.viewmodel.internal.ViewModelImpl", "isCleared"},
 	resourceIDs:          {resourceClass, "resourceIds"},
 	resourceTexts:        {resourceClass, "names"},
+
+	jobPlainState:            {jobClass, "_state"},
+	jobVolatileState:         {jobClass, "_state$volatile"},
+	completedCause:           {"kotlinx.coroutines.CompletedExceptionally", "cause"},
+	finishingPlainCause:      {finishingClass, "rootCause"},
+	finishingCause:           {finishingClass, "_rootCause"},
+	finishingVolatileCause:   {finishingClass, "_rootCause$volatile"},
+	atomicValue:              {"kotlinx.atomicfu.AtomicRef", "value"},
+	contextLeft:              {"kotlin.coroutines.CombinedContext", "left"},
+	contextElement:           {"kotlin.coroutines.CombinedContext", "element"},
+	scopeContext:             {scopeClass, "coroutineContext"},
+	viewModelScopeContext:    {viewModelScope, "coroutineContext"},
+	oldViewModelScopeContext: {oldViewModelScope, "coroutineContext"},
 }
 
 // field finds a field when it is wanted first.

@@ -54,6 +54,10 @@ var rules = []rule{
 	{class: "androidx.lifecycle.LifecycleRegistry", inspect: (*Inspector).inspectRegistry},
 	{class: "android.os.Binder", inspect: (*Inspector).inspectBinder, later: true},
 	{class: threadLocalEntry, inspect: (*Inspector).inspectThreadLocal, jvm: true, later: true},
+	{class: jobClass, inspect: (*Inspector).inspectJob, later: true},
+	{class: scopeClass, inspect: (*Inspector).inspectCoroutineScope, later: true},
+	{class: viewModelScope, inspect: (*Inspector).inspectCoroutineScope, later: true},
+	{class: oldViewModelScope, inspect: (*Inspector).inspectCoroutineScope, later: true},
 	{class: "androidx.lifecycle.ViewModel", inspect: (*Inspector).inspectViewModel, leaks: (*Inspector).viewModelLeaks, later: true},
 }
 

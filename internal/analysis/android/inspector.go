@@ -40,6 +40,8 @@ type InspectorOptions struct {
 //	class, ClassLoader       master: "is always expected"   "is never leaking", in the words of      as here
 //	                                                        "Leaking: NO"
 //	ViewModel                not known                      leaking once it was cleared              not known
+//	JobSupport, scopes of coroutines
+//	                         no label                       says that the job has ended              no label
 //	ApplicationPackageManager  asks for a class that does not exist    asks for the right one        as Shark 3
 //	DecorContext around an Application or Service:
 //	                         what its window's context is   what that leads to                       as Shark 3

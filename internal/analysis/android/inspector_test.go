@@ -398,6 +398,7 @@ var inspectedClasses = []string{
 	"android.support.v4.app.Fragment", "android.os.MessageQueue", "android.app.LoadedApk", "mortar.Presenter", "mortar.MortarScope", "com.squareup.coordinators.Coordinator", "java.lang.Thread",
 	"android.view.ViewRootImpl", "android.view.Window", "android.os.Message", "android.widget.Toast", "androidx.compose.runtime.Recomposer", "android.animation.Animator", "android.animation.ObjectAnimator",
 	"androidx.lifecycle.LifecycleRegistry", "androidx.lifecycle.ViewModel", "leakcanary.KeyedWeakReference", "android.app.Service",
+	"kotlinx.coroutines.JobSupport", "kotlinx.coroutines.internal.ContextScope", "androidx.lifecycle.CloseableCoroutineScope", "androidx.lifecycle.viewmodel.internal.CloseableCoroutineScope",
 }
 
 // TestClassesWithoutFields: of an object that has none of the fields no reason is
