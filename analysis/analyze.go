@@ -121,6 +121,9 @@ func (d *dump) survey(ctx context.Context, r *Report, o Options) error {
 	}
 	r.Bitmaps, r.Strings, r.Threads = s.Bitmaps, s.Strings, s.Threads.List
 	r.Components, r.Finalizers, r.Exhaustion = s.Components, s.Finalizers, s.Exhaustion
+	if u := s.Unused; !u.Partial {
+		r.Unused = &unusedSlots{u.Collections, u.Empty, u.EmptyBytes, u.Sparse, u.SparseBytes}
+	}
 	d.nameThreads(s.Threads)
 	if d.hide != nil {
 		d.hide.Survey(s)

@@ -37,7 +37,20 @@ type Report struct {
 	Components *android.Components `json:"components,omitempty"`
 	Finalizers *android.Finalizers `json:"finalizers,omitempty"`
 	Exhaustion *android.Exhaustion `json:"exhaustion,omitempty"`
-	Warnings   []string            `json:"warnings"`
+	// Unused are the slots of collections that are a quarter full or less.
+	Unused   *unusedSlots `json:"unused_slots,omitempty"`
+	Warnings []string     `json:"warnings"`
+}
+
+// unusedSlots are those of the arrays of ArrayLists and HashMaps, Collections of which were
+// read: Empty ones, and Sparse ones, at most a quarter full. The bytes are of slots that
+// nothing is in.
+type unusedSlots struct {
+	Collections int64 `json:"collections"`
+	Empty       int64 `json:"empty"`
+	EmptyBytes  int64 `json:"empty_bytes"`
+	Sparse      int64 `json:"sparse"`
+	SparseBytes int64 `json:"sparse_bytes"`
 }
 
 // Leak is one cause with all the objects that leak by it, or, among the suspects, a

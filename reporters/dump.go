@@ -17,6 +17,7 @@ func WriteReport(w io.Writer, r *analysis.Report, all bool) error {
 	var out page
 	out.app(r.Dump.Android)
 	out.dump(&r.Dump)
+	out.notable(r)
 	// They change how all that follows is read.
 	out.warnings(r.Warnings)
 	out.leaks(r, all)
@@ -80,6 +81,39 @@ func (out *page) dump(d *analysis.Dump) {
 			share = fmt.Sprintf(", %.1f%% of %s", percent(d.ReachableBytes, all), text.Size(all))
 		}
 		out.line("reachable: %s%s%s (sizes as the dump declares them)", text.Size(d.ReachableBytes), share, native)
+	}
+}
+
+const (
+	// manyAlike is more threads of one kind than pools of their own accord have: those of
+	// Binder are 16, those of coroutines as many as there are cores, and up to 64 that wait.
+	manyAlike = 20
+	// shownGroups bounds the groups of threads in one line.
+	shownGroups = 3
+	// worthSlots and worthSlotsShare are the bytes, and the part of the heap as a divisor, from
+	// which on unused slots of collections are worth a line.
+	worthSlots      = 256 << 10
+	worthSlotsShare = 50
+)
+
+// notable prints what tables further down, or nothing, would say otherwise.
+func (out *page) notable(r *analysis.Report) {
+	if r.Exhaustion != nil {
+		var groups []string
+		for _, g := range r.Exhaustion.ThreadGroups {
+			if g.Threads >= manyAlike && len(groups) < shownGroups {
+				groups = append(groups, text.Grouped(g.Threads)+" "+name(g.Pattern))
+			}
+		}
+		if len(groups) > 0 {
+			out.line("threads: %s, of which %s", text.Grouped(int64(len(r.Threads))), strings.Join(groups, ", "))
+		}
+	}
+	if u := r.Unused; u != nil {
+		if bytes := u.EmptyBytes + u.SparseBytes; bytes >= worthSlots && bytes*worthSlotsShare >= r.Dump.ReachableBytes {
+			out.line("unused slots: %s in %s of %s lists and maps, %s empty and the others at most a quarter full",
+				text.Size(bytes), text.Grouped(u.Empty+u.Sparse), text.Grouped(u.Collections), text.Grouped(u.Empty))
+		}
 	}
 }
 

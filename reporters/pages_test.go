@@ -1,6 +1,7 @@
 package reporters
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -79,6 +80,9 @@ func TestReportPages(t *testing.T) {
 	}
 	full.Exhaustion = &android.Exhaustion{Causes: []android.ExhaustionCause{{Cause: "threads", Near: true, Note: "900 of 1000"}, {Cause: "files", Note: "not near"}, {Cause: "heap", Near: true, Note: "97 %"}}}
 
+	full.Exhaustion.ThreadGroups = []android.ThreadGroup{{Pattern: "upload-*", Threads: 60}, {Pattern: "a *", Threads: 30}, {Pattern: "b *", Threads: 29}, {Pattern: "c *", Threads: 28}, {Pattern: "d *", Threads: 2}}
+	withUnused(full, 3<<20)
+
 	bare := &analysis.Report{Dump: dumpOf()}
 	bare.Dump.ReachableNative, bare.Dump.Heaps = 0, nil
 	bare.Strings, bare.Bitmaps, bare.Components, bare.Exhaustion = &android.Strings{Count: 7}, &android.Bitmaps{}, &android.Components{Databases: android.Databases{Open: 1}}, &android.Exhaustion{}
@@ -97,6 +101,31 @@ func TestReportPages(t *testing.T) {
 	fmt.Fprintf(&b, "%s\n\n======\n", strings.Join(lines(WriteHistogram, full), "\n"))
 	fmt.Fprintf(&b, "%s\n", strings.Join(lines(WriteHistogram, &analysis.Report{}), "\n"))
 	golden(t, "report.golden", b.String())
+}
+
+// withUnused gives a report unused slots, by its JSON: no other package can name their type.
+func withUnused(r *analysis.Report, bytes int64) {
+	err := json.Unmarshal(fmt.Appendf(nil, `{"unused_slots": {"collections": 9000, "empty": 4000, "empty_bytes": 1000, "sparse": 1234, "sparse_bytes": %d}}`, bytes), r)
+	if err != nil {
+		panic(err)
+	}
+}
+
+// TestNotable: threads and collections have a line where they matter.
+func TestNotable(t *testing.T) {
+	for _, c := range []struct {
+		threads, bytes, reachable int64
+		want                      bool
+	}{{20, 0, 1, true}, {19, 0, 1, false}, {0, worthSlots, worthSlots, true}, {0, worthSlots - 1001, worthSlots, false}, {0, 1 << 20, 60 << 20, false}} {
+		r := &analysis.Report{Dump: dumpOf(), Exhaustion: &android.Exhaustion{ThreadGroups: []android.ThreadGroup{{Pattern: "upload-*", Threads: c.threads}}}}
+		r.Dump.ReachableBytes = c.reachable
+		withUnused(r, c.bytes)
+		var out page
+		out.notable(r)
+		if got := out.text.Len() > 0; got != c.want {
+			t.Errorf("%+v: %q", c, out.text.String())
+		}
+	}
 }
 
 func change(base, head int64) analysis.Change {

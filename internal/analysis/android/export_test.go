@@ -49,6 +49,14 @@ func ReadFinalizers(ctx context.Context, g *heap.Graph, o Options) (*Finalizers,
 	return &t.Finalizers, p.run(ctx)
 }
 
+// ReadUnused counts unused slots.
+func ReadUnused(ctx context.Context, g *heap.Graph, o Options) (*UnusedSlots, error) {
+	p := newPlan(g, o)
+	t := &unusedTopic{}
+	p.add(t)
+	return &t.UnusedSlots, p.run(ctx)
+}
+
 // ReadExhaustion says how near the process was to running out of memory.
 func ReadExhaustion(ctx context.Context, g *heap.Graph, o Options) (*Exhaustion, error) {
 	p := newPlan(g, o)

@@ -36,6 +36,8 @@ type Survey struct {
 	Components *Components `json:"components"`
 	Finalizers *Finalizers `json:"finalizers"`
 	Exhaustion *Exhaustion `json:"exhaustion"`
+	// Unused are the slots that collections do not use.
+	Unused *UnusedSlots `json:"unused_slots"`
 	// Warnings are those of all topics.
 	Warnings []error `json:"-"`
 }
@@ -45,7 +47,8 @@ func Read(ctx context.Context, g *heap.Graph, o Options) (*Survey, error) {
 	p := newPlan(g, o)
 	metadata, threads := p.withMetadata(), p.withThreads()
 	bitmaps, strings, components, finalizers, exhaustion := &bitmapsTopic{}, newStringsTopic(o), &componentsTopic{}, &finalizersTopic{}, &exhaustionTopic{}
-	for _, t := range []topic{bitmaps, strings, components, finalizers, exhaustion} {
+	unused := &unusedTopic{}
+	for _, t := range []topic{bitmaps, strings, components, finalizers, exhaustion, unused} {
 		p.add(t)
 	}
 	if err := p.run(ctx); err != nil {
@@ -53,7 +56,7 @@ func Read(ctx context.Context, g *heap.Graph, o Options) (*Survey, error) {
 	}
 	s := &Survey{
 		Metadata: &metadata.Metadata, Bitmaps: &bitmaps.Bitmaps, Strings: &strings.Strings, Threads: &threads.Threads,
-		Components: &components.Components, Finalizers: &finalizers.Finalizers, Exhaustion: &exhaustion.Exhaustion,
+		Components: &components.Components, Finalizers: &finalizers.Finalizers, Exhaustion: &exhaustion.Exhaustion, Unused: &unused.UnusedSlots,
 	}
 	s.Warnings = slices.Concat(s.Metadata.Warnings, s.Bitmaps.Warnings, s.Strings.Warnings, s.Threads.Warnings, s.Components.Warnings, s.Finalizers.Warnings, s.Exhaustion.Warnings)
 	return s, nil

@@ -81,6 +81,7 @@ func TestOneByOne(t *testing.T) {
 			"strings":    func() (any, any, error) { v, err := android.ReadStrings(ctx, g, o); return v, s.Strings, err },
 			"threads":    func() (any, any, error) { v, err := android.ReadThreads(ctx, g, o); return v, s.Threads, err },
 			"components": func() (any, any, error) { v, err := android.ReadComponents(ctx, g, o); return v, s.Components, err },
+			"unused":     func() (any, any, error) { v, err := android.ReadUnused(ctx, g, o); return v, s.Unused, err },
 			"finalizers": func() (any, any, error) { v, err := android.ReadFinalizers(ctx, g, o); return v, s.Finalizers, err },
 			"exhaustion": func() (any, any, error) { v, err := android.ReadExhaustion(ctx, g, o); return v, s.Exhaustion, err },
 		} {

@@ -1,0 +1,106 @@
+package android
+
+import "github.com/leakgate/leakgate/internal/analysis/heap"
+
+// UnusedSlots are those of the arrays of ArrayLists and HashMaps that are a quarter full or less.
+// An app has many of them by design; that they are a large part of its heap is not.
+type UnusedSlots struct {
+	// Collections are those that were read: reachable, with an array of their own.
+	Collections int64 `json:"collections"`
+	// Empty are those with nothing in them, Sparse those at most a quarter full; the bytes
+	// are those of the slots that nothing is in.
+	Empty       int64 `json:"empty"`
+	EmptyBytes  int64 `json:"empty_bytes"`
+	Sparse      int64 `json:"sparse"`
+	SparseBytes int64 `json:"sparse_bytes"`
+	// Partial tells that one of the two classes has more objects than are read.
+	Partial bool `json:"partial,omitempty"`
+}
+
+// sparse is the part of its slots, as a divisor, that a collection uses at most to be called
+// so: half of what a HashMap has right after it grew.
+const sparse = 4
+
+// unusedTopic reads UnusedSlots.
+type unusedTopic struct {
+	UnusedSlots
+
+	kinds []slotKind
+	// met are arrays that were counted: libraries share one among all empty collections.
+	met map[heap.Object]bool
+}
+
+// slotKind is a class of collections with its fields, under the names that it has had.
+type slotKind struct {
+	heap.Family
+
+	size   *heap.Field
+	arrays []*heap.Field
+}
+
+func (t *unusedTopic) families() []*heap.Family {
+	t.kinds = []slotKind{{Family: heap.Family{Class: listClass, Limit: mostStrings}}, {Family: heap.Family{Class: "java.util.HashMap", Limit: mostStrings}}}
+	return []*heap.Family{&t.kinds[0].Family, &t.kinds[1].Family}
+}
+
+func (t *unusedTopic) begin(p *plan) {
+	t.met = map[heap.Object]bool{}
+	most := int64(mostStrings)
+	if runtime(p.graph) == RuntimeJVM {
+		most = mostJVMStrings
+	}
+	for n := range t.kinds {
+		k := &t.kinds[n]
+		if k.Count > most {
+			t.Partial = true
+			continue
+		}
+		k.size = p.graph.Field(k.Class, "size")
+		for _, name := range []string{"elementData", "array", "table"} {
+			if f := p.graph.Field(k.Class, name); f.Declared() {
+				k.arrays = append(k.arrays, f)
+			}
+		}
+		for _, o := range k.Objects {
+			if p.reachable(o) {
+				p.ask(o, uint8(n), 0)
+			}
+		}
+	}
+}
+
+func (t *unusedTopic) visit(p *plan, r *heap.Record, tag uint8, _ uint32) {
+	k := &t.kinds[tag]
+	used, ok := r.IntOf(k.size)
+	if !ok || used < 0 {
+		return
+	}
+	for _, f := range k.arrays {
+		array, ok := r.RefOf(f)
+		if !ok || t.met[array] {
+			continue
+		}
+		t.met[array] = true
+		t.count(p.graph.Shallow(array).Java/int64(p.graph.IDSize), used, int64(p.graph.IDSize))
+	}
+}
+
+// count adds a collection with an array of so many slots.
+func (t *unusedTopic) count(slots, used, size int64) {
+	if slots == 0 {
+		return
+	}
+	t.Collections++
+	unused := max(slots-used, 0) * size
+	switch {
+	case used == 0:
+		t.Empty++
+		t.EmptyBytes += unused
+	case used*sparse <= slots:
+		t.Sparse++
+		t.SparseBytes += unused
+	}
+}
+
+func (t *unusedTopic) advance(*plan) {}
+func (t *unusedTopic) finish(*plan)  { t.met, t.kinds = nil, nil }
