@@ -164,7 +164,8 @@ func graphicsGrowth(c *Case, before, now *Moment) []string {
 	quiet := func(r footprint.GraphicsRow) bool { return r.Delta == 0 || r.Foreign }
 	changed := slices.DeleteFunc(slices.Concat(g.Rows, g.Layers), quiet)
 	for _, r := range changed[:min(len(changed), toldFindings)] {
-		f := record.Finding{What: "graphics", Name: text.Tail(fmt.Sprintf("%s (%s)", r.Name, r.Source), maxText)}
+		name := fmt.Sprintf("%s (%s)", r.Name, r.Source)
+		f := record.Finding{What: "graphics", Name: text.Tail(name, maxText), Key: footprint.KeyOf("graphics", footprint.WithoutNumbers(name))}
 		if r.Unit == footprint.Bytes {
 			f.Bytes, f.BytesDelta = new(r.After.N), new(r.Delta)
 		} else {

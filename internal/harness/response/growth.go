@@ -72,17 +72,17 @@ func nativeGrowth(c *Case, before, now *Moment) []string {
 		c.warn(fmt.Errorf("memory maps: %w", w))
 	}
 	for _, k := range g.Kinds {
-		c.find("native_kind", string(k.Kind), k.After.Mappings, k.Change, g.Grew)
+		c.find("native_kind", string(k.Kind), string(k.Kind), k.After.Mappings, k.Change, g.Grew)
 	}
 	for _, f := range g.Files[:min(len(g.Files), toldFindings)] {
-		c.find("library", f.File, f.After.Mappings, f.Change, g.Grew)
+		c.find("library", f.File, f.File, f.After.Mappings, f.Change, g.Grew)
 	}
 	for _, r := range g.Rows[:min(len(g.Rows), toldFindings)] {
-		c.find("mapping", r.Name, r.After.Mappings, r.Change, g.Grew)
+		c.find("mapping", r.Name, string(r.Kind)+" "+r.Name, r.After.Mappings, r.Change, g.Grew)
 	}
 	if others := g.Rows[min(len(g.Rows), toldFindings):]; len(others) > 0 {
 		rest := sum(others)
-		c.find("mapping", fmt.Sprintf("(%d others)", len(others)), rest.After.Mappings, rest, g.Grew)
+		c.find("mapping", fmt.Sprintf("(%d others)", len(others)), "", rest.After.Mappings, rest, g.Grew)
 	}
 	lines := g.Lines(toldRows)
 	lines[0] = "native memory: " + lines[0]
@@ -112,14 +112,18 @@ func (c *Case) lead(line string) {
 	}
 }
 
-// find adds what grew to the findings of the record.
-func (c *Case) find(what, name string, count int64, d footprint.Change, grew int64) {
+// find adds what grew to the findings of the record. Its key is of the identity, "" for what is
+// another thing each time.
+func (c *Case) find(what, name, identity string, count int64, d footprint.Change, grew int64) {
 	if d.Delta == 0 {
 		return
 	}
 	f := record.Finding{
 		What: what, Name: text.Tail(name, maxText), Count: &count, CountDelta: new(count - d.Before.Mappings),
 		Bytes: new(inBytes(d.After.Cost())), BytesDelta: new(inBytes(d.Delta)),
+	}
+	if identity != "" {
+		f.Key = footprint.KeyOf(what, identity)
 	}
 	if grew > 0 && d.Delta > 0 {
 		f.Share = new(share(d.Delta, grew))
@@ -152,7 +156,7 @@ func meminfoGrowth(c *Case, before, now *Moment) []string {
 		lines = append(lines, fmt.Sprintf("  %-14s %s -> %s (%s)", r.name, text.KB(r.before), text.KB(r.after), text.SignedKB(r.after-r.before)))
 		if r.after != r.before {
 			c.Record.Findings = append(c.Record.Findings, record.Finding{
-				What: "meminfo", Name: r.name, Bytes: new(inBytes(r.after)), BytesDelta: new(inBytes(r.after - r.before)),
+				What: "meminfo", Name: r.name, Key: footprint.KeyOf("meminfo", r.name), Bytes: new(inBytes(r.after)), BytesDelta: new(inBytes(r.after - r.before)),
 			})
 		}
 	}
@@ -196,7 +200,10 @@ func threadGrowth(c *Case, before, now *Moment) []string {
 		if x.Delta == 0 {
 			continue
 		}
-		f := record.Finding{What: "threads", Name: text.Tail(x.Pattern, maxText), Count: new(int64(x.After)), CountDelta: new(int64(x.Delta))}
+		f := record.Finding{
+			What: "threads", Name: text.Tail(x.Pattern, maxText), Key: footprint.KeyOf("threads", footprint.WithoutNumbers(x.Pattern)),
+			Count: new(int64(x.After)), CountDelta: new(int64(x.Delta)),
+		}
 		if per := g.PerThread(); per.Known {
 			f.Bytes, f.BytesDelta = new(inBytes(per.N*int64(x.After))), new(inBytes(per.N*int64(x.Delta)))
 		}

@@ -132,6 +132,11 @@ func TestEachKind(t *testing.T) {
 				if second.Ended <= first.Ended || second.Ended == 0 {
 					t.Errorf("ended at %v and %v", first.Ended, second.Ended)
 				}
+				for _, f := range d.Findings {
+					if whole := f.What != "mapping" || !strings.HasSuffix(f.Name, " others)"); (len(f.Key) == 40) != whole {
+						t.Errorf("%s %s: key %q", f.What, f.Name, f.Key)
+					}
+				}
 				c.check(t, second)
 			})
 		})

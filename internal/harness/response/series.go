@@ -130,7 +130,7 @@ func growing(r *analysis.Growth) []record.Finding {
 	out := []record.Finding{}
 	for i := range r.Growth[:min(len(r.Growth), toldPlaces)] {
 		p := &r.Growth[i]
-		f := record.Finding{What: "growing", Name: reporters.PlaceName(p), CountDelta: new(p.Delta), BytesDelta: new(p.GrowthBytes)}
+		f := record.Finding{What: "growing", Name: reporters.PlaceName(p), Key: p.Key, CountDelta: new(p.Delta), BytesDelta: new(p.GrowthBytes)}
 		if n := len(p.RetainedBytes); n > 0 {
 			f.Bytes = new(p.RetainedBytes[n-1])
 		}
