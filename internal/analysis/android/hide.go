@@ -44,7 +44,7 @@ func NewRandomHider() *Hider {
 
 // Hide returns what stands for a text: itself where h is nil, or where it stands for one.
 func (h *Hider) Hide(text string) string {
-	if h == nil || text == "" || hidden.MatchString(text) {
+	if h == nil || text == "" || IsHidden(text) {
 		return text
 	}
 	sum := hmac.New(sha256.New, h.key)
@@ -56,6 +56,9 @@ func (h *Hider) Hide(text string) string {
 	}
 	return string(b)
 }
+
+// IsHidden reports whether a text stands for a hidden one.
+func IsHidden(text string) bool { return hidden.MatchString(text) }
 
 var hidden = regexp.MustCompile(`^…#[a-p]{6}$`)
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/leakgate/leakgate/internal/analysis/android"
 	"github.com/leakgate/leakgate/internal/analysis/footprint"
 	"github.com/leakgate/leakgate/internal/capture/dumpsys"
 	"github.com/leakgate/leakgate/internal/text"
@@ -201,7 +202,7 @@ func threadGrowth(c *Case, before, now *Moment) []string {
 			continue
 		}
 		f := record.Finding{
-			What: "threads", Name: text.Tail(x.Pattern, maxText), Key: footprint.KeyOf("threads", footprint.WithoutNumbers(x.Pattern)),
+			What: "threads", Name: text.Tail(x.Pattern, maxText), Key: threadKey(x.Pattern),
 			Count: new(int64(x.After)), CountDelta: new(int64(x.Delta)),
 		}
 		if per := g.PerThread(); per.Known {
@@ -223,6 +224,15 @@ func threadGrowth(c *Case, before, now *Moment) []string {
 		c.lead(fmt.Sprintf("threads %s: %d -> %d", x.Pattern, x.Before, x.After))
 	}
 	return lines
+}
+
+// threadKey is the key of a group of threads; a hidden name, which differs in each run, has
+// none: the hash of a name that somebody can guess would tell it.
+func threadKey(pattern string) string {
+	if android.IsHidden(pattern) {
+		return ""
+	}
+	return footprint.KeyOf("threads", footprint.WithoutNumbers(pattern))
 }
 
 // unnamed are threads without their names.

@@ -89,7 +89,7 @@ func TestThreadNamesCompared(t *testing.T) {
 	before := analysed(t, r, Snapshot, nil, named(append(numbered("upload-%d", 2), "alice@example")...))
 	after := analysed(t, r, "thread", before.Now, named(append(numbered("upload-%d", 42), "alice@example", "bob@example")...))
 	list := found(after, "threads")
-	if len(list) != 2 || list[0].Name != "upload-*" || *list[0].CountDelta != 40 || *list[1].CountDelta != 1 || !strings.HasPrefix(list[1].Name, "…#") {
+	if len(list) != 2 || list[0].Name != "upload-*" || *list[0].CountDelta != 40 || *list[1].CountDelta != 1 || !strings.HasPrefix(list[1].Name, "…#") || list[0].Key == "" || list[1].Key != "" {
 		t.Errorf("%+v", list)
 	}
 	names := shownNames(t, before)
