@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/leakgate/leakgate/internal/analysis/android"
 	"github.com/leakgate/leakgate/internal/analysis/heap"
@@ -91,7 +90,7 @@ func (d *dump) accumulations(ctx context.Context, limit int) ([]accumulation, er
 		Least:   max(leastAccumulated, reachable/leastAccumulatedShare),
 		Fewest:  fewestAccumulated,
 		Leave:   given,
-		Through: plumbing,
+		Through: android.IsPlumbing,
 		Roots:   rootsAccumulated,
 	}
 	list, err := g.Accumulations(ctx, o)
@@ -113,10 +112,6 @@ func (d *dump) accumulations(ctx context.Context, limit int) ([]accumulation, er
 	}
 	return found[:min(limit, len(found))], nil
 }
-
-// plumbing tells the classes that hold what others have put there: those of libraries, and
-// arrays.
-func plumbing(class string) bool { return android.IsPlatform(class) || strings.HasSuffix(class, "[]") }
 
 // given tells the heaps that the app did not fill.
 func given(h heap.Heap) bool { return h.ID == imageHeap || h.ID == zygoteHeap }

@@ -130,22 +130,36 @@ func holder(p *growth.Place) string {
 		}
 	}
 	class := simpleName(p.Path[len(p.Path)-1].Class)
-	last := ""
+	last, own := "", false
 	for _, s := range slices.Backward(p.Path) {
 		if !ofField(&s) {
 			continue
 		}
 		field := simpleName(s.Owner) + "." + s.Name
-		if !android.IsPlatform(s.Owner) {
+		if own = !android.IsPlatform(s.Owner); own {
 			last = field
 			break
 		}
 		last = cmp.Or(last, field)
 	}
 	if last == "" {
-		return class
+		return class + ofApp(p.Children)
 	}
-	return fmt.Sprintf("%s (%s)", last, class)
+	if own {
+		return fmt.Sprintf("%s (%s)", last, class)
+	}
+	return fmt.Sprintf("%s (%s)%s", last, class, ofApp(p.Children))
+}
+
+// ofApp names the first class below that is not of a library, where there is no field of the
+// app above.
+func ofApp(list []growth.Child) string {
+	for ; len(list) > 0; list = list[0].Children {
+		if class := list[0].Class; !android.IsPlumbing(class) {
+			return " of " + simpleName(class)
+		}
+	}
+	return ""
 }
 
 func ofField(s *growth.Step) bool {

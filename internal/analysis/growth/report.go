@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/leakgate/leakgate/internal/analysis/trace"
+
+	"github.com/leakgate/leakgate/internal/analysis/android"
 )
 
 // Place is a place that holds what grows: the objects that one path leads to.
@@ -68,16 +70,19 @@ type Child struct {
 	RetainedBytes []int64 `json:"retained_bytes"`
 	RetainedDelta int64   `json:"retained_delta_bytes"`
 	Delta         int64   `json:"objects_delta"`
-	// Children are what they hold that becomes more as well, down to four levels. LeftOut
-	// is how many there are besides.
+	// Children are what they hold that becomes more as well, down to four levels, or to
+	// the first class that is not of a library. LeftOut is how many there are besides.
 	Children []Child `json:"children,omitempty"`
 	LeftOut  int     `json:"children_left_out,omitempty"`
 }
 
 const (
-	// levels and branches bound what is told of what is below a child.
-	levels   = 4
-	branches = 3
+	// levels and branches bound what is told of what is below a child. Where all of that is of
+	// libraries, what holds most of it is followed to the first class that is not, for
+	// mostLevels at most.
+	levels     = 4
+	branches   = 3
+	mostLevels = 12
 	// mostChildren bounds the children of a place.
 	mostChildren = 100
 )
@@ -158,7 +163,7 @@ func (r *reading) place(n uint32) Place {
 	slices.Reverse(p.Path)
 	p.Key = KeyOf(p.Path)
 	p.PerLoop = float64(p.Delta) / float64(r.loops)
-	p.Children, p.LeftOut = r.children(n, 1, mostChildren)
+	p.Children, p.LeftOut = r.children(n, 1, mostChildren, false)
 	if p.Larger = r.large(n); p.Larger {
 		p.Stepwise = r.stepwise(n)
 	} else {
@@ -229,17 +234,21 @@ func (r *reading) step(n uint32) Step {
 }
 
 // children gives what grows in a node, with what grows below: the first most of them, and
-// how many there are besides.
-func (r *reading) children(n uint32, level, most int) (list []Child, rest int) {
+// how many there are besides. Own tells that a class that is not of a library was met above.
+func (r *reading) children(n uint32, level, most int, own bool) (list []Child, rest int) {
 	nodes := slices.Clone(r.grown[n])
 	slices.SortFunc(nodes, func(a, b uint32) int {
 		return cmp.Or(cmp.Compare(rise(r.bytes, b), rise(r.bytes, a)), cmp.Compare(rise(r.counts, b), rise(r.counts, a)), r.byName(a, b))
 	})
 	rest = max(len(nodes)-most, 0)
-	for _, c := range nodes[:len(nodes)-rest] {
+	for i, c := range nodes[:len(nodes)-rest] {
 		child := Child{Step: r.step(c), RetainedBytes: series(r.bytes, c), RetainedDelta: rise(r.bytes, c), Delta: rise(r.counts, c)}
-		if level < levels {
-			child.Children, child.LeftOut = r.children(c, level+1, branches)
+		met := own || !android.IsPlumbing(child.Class)
+		switch {
+		case level < levels:
+			child.Children, child.LeftOut = r.children(c, level+1, branches, met)
+		case i == 0 && !met && level < mostLevels:
+			child.Children, child.LeftOut = r.children(c, level+1, 1, met)
 		}
 		list = append(list, child)
 	}
