@@ -33,7 +33,13 @@ type Process struct {
 // Start runs a program of a jar. It ends with the test at the latest.
 func (j *JDK) Start(tb testing.TB, jar, main string, args ...string) *Process {
 	tb.Helper()
-	p, err := j.start(tb.Context(), tb.TempDir(), nil, jar, main, args)
+	return j.StartWith(tb, nil, jar, main, args...)
+}
+
+// StartWith is Start with further options of the JVM.
+func (j *JDK) StartWith(tb testing.TB, options []string, jar, main string, args ...string) *Process {
+	tb.Helper()
+	p, err := j.start(tb.Context(), tb.TempDir(), options, jar, main, args)
 	if err != nil {
 		tb.Fatal(err)
 	}

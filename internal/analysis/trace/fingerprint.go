@@ -150,7 +150,7 @@ var classChanges = []change{
 	// The JVM, retrolambda and desugar: Foo$$Lambda$14, and hidden classes with an address
 	// or a hash, which NormalName may have made a part of the package.
 	{regexp.MustCompile(`(\$\$Lambda)\$\d+`), "$1"},
-	{regexp.MustCompile(`(?:[./+](?:0x[0-9a-f]+|\d+))+((?:\[\])*)$`), "$1"},
+	{regexp.MustCompile(`([^\[\]./+])(?:[./+](?:0x[0-9a-f]+|\d+))+((?:\[\])*)$`), "$1$2"},
 	// Jack numbered them.
 	{regexp.MustCompile(`(_LambdaImpl)\d+`), "$1"},
 	// Compose numbers lambdas of a file, or takes the position in it.

@@ -17,6 +17,8 @@ var stable = []struct{ name, want string }{
 	{"com.shop.Foo$$Lambda$14.1234567890", "com.shop.Foo$$Lambda"},
 	{"com.shop.Foo$$Lambda$14+0x00007f0123456789", "com.shop.Foo$$Lambda"},
 	{"com.shop.Foo$$Lambda$14.0x0000000800c01000", "com.shop.Foo$$Lambda"},
+	// No class is called so, but a damaged dump may say it.
+	{"com.shop.Foo$$Lambda$14[].7", "com.shop.Foo$$Lambda[].7"},
 	{"com.shop.Foo$$Lambda/0x0000000800c01000", "com.shop.Foo$$Lambda"},
 	{"com.shop.Foo$$Lambda+0x0000000800c01000", "com.shop.Foo$$Lambda"},
 	{"com.shop.Foo$Bar$$Lambda.0x0000000800c01000", "com.shop.Foo$Bar$$Lambda"},

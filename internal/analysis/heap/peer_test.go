@@ -1,0 +1,429 @@
+//go:build e2e
+
+package heap_test
+
+import (
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/jvmtest"
+	"github.com/leakgate/leakgate/internal/recorded"
+)
+
+// peerVersion is the release of hprof-analyzer whose rules peerRules are. Its makers hold it
+// to Eclipse MAT, byte by byte.
+const peerVersion = "0.3.2"
+
+var peerRules = rules{layout: true, referents: true, frames: true, sticky: true}
+
+// madeDumps are shapes of jvmtest.Gallery: class loaders that leak, what a frame of main and
+// a thread local hold, weak and soft references, a queue of finalizers, and native memory in
+// a JVM whose references take 8 bytes.
+var madeDumps = []struct {
+	shape   string
+	options []string
+}{
+	{"class-loader", nil}, {"main-local", nil}, {"thread-local", nil}, {"weak-map", nil}, {"soft-cache", nil}, {"finalizer", nil},
+	{"direct", []string{"-XX:-UseCompressedOops"}},
+}
+
+// TestPeer holds the trees of JVM dumps to hprof-analyzer's. A textbook tree stands between
+// the two: under the engine's rules it agrees with the engine, under the peer's with the
+// peer, object by object and class by class. What differs between the tools is thus what the
+// rules say, and no more.
+func TestPeer(t *testing.T) {
+	if !recorded.Long() {
+		t.Skip("builds hprof-analyzer where it is not there; LEAKGATE_E2E=long")
+	}
+	peer := findPeer(t)
+	var total tally
+	check := func(name, path string, dump []byte) {
+		t.Run(name, func(t *testing.T) {
+			total.add(comparePeer(t, peer, path, dump))
+		})
+	}
+	for _, name := range jvmDumps {
+		path := filepath.Join(t.TempDir(), strings.TrimSuffix(name, ".gz"))
+		dump := recorded.Read(t, "hprof", name)
+		if err := os.WriteFile(path, dump, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		check(name, path, dump)
+	}
+	j := jvmtest.New(t)
+	jar := j.Compile(t, jvmtest.Gallery())
+	for _, made := range madeDumps {
+		p := j.StartWith(t, made.options, jar, jvmtest.GalleryMain, made.shape)
+		p.Do(t, 6)
+		path := p.Dump(t)
+		p.Stop(t)
+		dump, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(made.shape, path, dump)
+	}
+	t.Logf("all: %v", &total)
+	if total.objects < 300_000 || total.classes < 10_000 || total.wide == 0 {
+		t.Errorf("only %d objects and %d classes were compared, %d dumps with references of 8 bytes", total.objects, total.classes, total.wide)
+	}
+	for i, s := range ruleSteps {
+		if i > 0 && total.explained[i] == 0 {
+			t.Errorf("the rule %q explains nothing: the dumps do not try it", s.name)
+		}
+	}
+}
+
+// findPeer returns the program: that of make bench-heap, or one that is built for tests,
+// without what takes a quarter of an hour. Where it cannot be had the test ends as
+// recorded.Missing says.
+func findPeer(t *testing.T) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		recorded.Missing(t, "hprof-analyzer needs a folder: %v", err)
+	}
+	root := filepath.Join(cache, "leakgate-test", "hprof-analyzer-"+peerVersion)
+	path := filepath.Join(root, "bin", "hprof-analyzer")
+	for _, path := range []string{filepath.Join(cache, "leakgate", "heapbench", "peers", "bin", "hprof-analyzer"), path} {
+		if isPeer(path) {
+			return path
+		}
+	}
+	cargo, err := exec.LookPath("cargo")
+	if err != nil {
+		recorded.Missing(t, "hprof-analyzer %s is needed, and cargo to install it: %v", peerVersion, err)
+	}
+	install := exec.CommandContext(t.Context(), cargo, "install", "--locked", "--root", root, "--version", peerVersion, "hprof-analyzer")
+	install.Env = append(os.Environ(), "CARGO_PROFILE_RELEASE_LTO=off", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16", "CARGO_PROFILE_RELEASE_OPT_LEVEL=1")
+	out, err := install.CombinedOutput()
+	if err != nil || !isPeer(path) {
+		recorded.Missing(t, "hprof-analyzer %s cannot be installed: %v: %s", peerVersion, err, out[max(0, len(out)-500):])
+	}
+	return path
+}
+
+// isPeer reports whether a program is the release.
+func isPeer(path string) bool {
+	out, err := exec.Command(path, "--version").Output()
+	words := strings.Fields(string(out))
+	return err == nil && len(words) > 1 && words[1] == peerVersion
+}
+
+// ruleSteps lead from the engine's rules to the peer's, one rule a step. All count the same
+// bytes, so that only references and roots make a difference.
+var ruleSteps = []struct {
+	name string
+	rules
+}{
+	{"the engine's references", rules{layout: true, records: true}},
+	{"weak referents", rules{layout: true, records: true, referents: true}},
+	{"frames below threads", rules{layout: true, records: true, referents: true, frames: true}},
+	{"no signers and domains", rules{layout: true, referents: true, frames: true}},
+	{"declared classes as roots", peerRules},
+}
+
+// tally counts what was compared.
+type tally struct {
+	// objects agree with the peer, and so do classes.
+	objects, classes int
+	// wide are the dumps of a JVM whose references take 8 bytes.
+	wide int
+	// explained are the objects whose dominator or retained size another rule changes, by
+	// the last step that does; the first have the same under the rules of both.
+	explained [5]int
+}
+
+func (c *tally) add(o tally) {
+	c.objects += o.objects
+	c.classes += o.classes
+	c.wide += o.wide
+	for i, n := range o.explained {
+		c.explained[i] += n
+	}
+}
+
+func (c *tally) String() string {
+	text := fmt.Sprintf("%d objects and %d classes agree", c.objects, c.classes)
+	for i, s := range ruleSteps {
+		text += fmt.Sprintf("; %s: %d", s.name, c.explained[i])
+	}
+	return text
+}
+
+// comparePeer compares the engine and the peer with the tree under the rules of each.
+func comparePeer(t *testing.T, program, path string, dump []byte) (c tally) {
+	p := readPlain(t, dump)
+	checkEngine(t, p.tree(engineRules), load(t, dump, heap.Options{Model: heap.Leakgate}))
+	var trees []*ruledTree
+	for _, s := range ruleSteps {
+		trees = append(trees, p.tree(s.rules))
+	}
+	if p.referenceSize() == 8 {
+		c.wide = 1
+	}
+	answer := runPeer(t, program, path)
+	last := trees[len(trees)-1]
+	c.objects = checkObjects(t, last, answer)
+	c.classes = checkClasses(t, last, answer)
+	for o := range p.objects {
+		if !slices.ContainsFunc(trees, func(t *ruledTree) bool { return t.dominators[o] != unreached }) {
+			continue
+		}
+		step := len(trees) - 1
+		for step > 0 && trees[step].dominators[o] == trees[step-1].dominators[o] && trees[step].retained[o] == trees[step-1].retained[o] {
+			step--
+		}
+		if trees[0].dominators[o] == last.dominators[o] && trees[0].retained[o] == last.retained[o] {
+			step = 0
+		}
+		c.explained[step]++
+	}
+	t.Logf("%v", &c)
+	return c
+}
+
+// peerAnswer is what hprof-analyzer says of a dump.
+type peerAnswer struct {
+	// ids, sizes, retained and dominators are of what is reachable, behind an object 0 that
+	// stands for the class loader of the boot classes. The number of a dominator has 2 added,
+	// and 1 is none.
+	ids, sizes, retained, dominators []int64
+	rows                             []peerRow
+}
+
+type peerRow struct {
+	Class     string `json:"pretty_class"`
+	Loader    uint64 `json:"loader_id"`
+	Instances int64  `json:"instances"`
+	Shallow   int64  `json:"shallow"`
+	Retained  int64  `json:"retained"`
+}
+
+// runPeer has the peer write its report, and the indices with which Eclipse MAT opens a dump.
+func runPeer(t *testing.T, program, path string) *peerAnswer {
+	t.Helper()
+	dir := t.TempDir()
+	report := filepath.Join(dir, "report.json")
+	if out, err := exec.CommandContext(t.Context(), program, path, report, "--mat", dir).CombinedOutput(); err != nil {
+		t.Fatalf("run hprof-analyzer: %v: %s", err, out)
+	}
+	text, err := os.ReadFile(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parsed struct {
+		Overview struct {
+			Histogram []peerRow `json:"histogram"`
+		} `json:"overview"`
+	}
+	if err := json.Unmarshal(text, &parsed); err != nil {
+		t.Fatal(err)
+	}
+	a := &peerAnswer{rows: parsed.Overview.Histogram}
+	for name, to := range map[string]*[]int64{"idx": &a.ids, "a2s": &a.sizes, "o2ret": &a.retained, "domIn": &a.dominators} {
+		list, err := filepath.Glob(filepath.Join(dir, "*."+name+".index"))
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%d files *.%s.index (%v)", len(list), name, err)
+		}
+		if *to, err = readIndex(list[0]); err != nil {
+			t.Fatalf("read %s: %v", list[0], err)
+		}
+	}
+	if n := len(a.ids); n != len(a.sizes) || n != len(a.retained) || n != len(a.dominators) {
+		t.Fatalf("indices of %d, %d, %d and %d objects", n, len(a.sizes), len(a.retained), len(a.dominators))
+	}
+	return a
+}
+
+// readIndex reads an index of Eclipse MAT (IndexReader.IntIndexReader, LongIndexReader):
+// pages of numbers, the offset of each page and of the end of the last, the numbers of a full
+// page, and how many numbers there are.
+func readIndex(path string) (list []int64, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) < 16 {
+		return nil, errors.New("too short")
+	}
+	end := len(data) - 8
+	full, count := int(binary.BigEndian.Uint32(data[end:])), int(binary.BigEndian.Uint32(data[end+4:]))
+	pages := (count + full - 1) / full
+	starts := data[end-8*(pages+1):]
+	for i := range pages {
+		from, to := binary.BigEndian.Uint64(starts[8*i:]), binary.BigEndian.Uint64(starts[8*i+8:])
+		list = append(list, unpack(data[from:to], min(full, count-i*full))...)
+	}
+	return list, nil
+}
+
+// unpack reads a page: how many bits a number has, how many zero bits follow in each, the
+// bits (ArrayIntCompressed, ArrayLongCompressed).
+func unpack(page []byte, count int) (list []int64) {
+	bits, zeros, data := int(page[0]), page[1], page[2:]
+	at := 0
+	for range count {
+		value := uint64(0)
+		for range bits {
+			value = value<<1 | uint64(data[at>>3]>>(7-at&7)&1)
+			at++
+		}
+		list = append(list, int64(value<<zeros))
+	}
+	return list
+}
+
+// checkObjects compares all objects that the peer reaches, and returns how many they are.
+func checkObjects(t *testing.T, want *ruledTree, got *peerAnswer) int {
+	t.Helper()
+	if len(got.ids)-1 != len(want.order) {
+		t.Errorf("the peer reaches %d objects, want %d", len(got.ids)-1, len(want.order))
+	}
+	wrong := 0
+	for i, id := range got.ids[1:] {
+		o, ok := want.numbers[hprof.ID(id)]
+		if !ok {
+			t.Fatalf("the peer has an object %#x", id)
+		}
+		dominator := topLevel
+		if d := got.dominators[i+1]; d > 1 {
+			dominator = want.numbers[hprof.ID(got.ids[d-2])]
+		}
+		if size, retained := got.sizes[i+1], got.retained[i+1]; dominator != want.dominators[o] || size != want.sizes[o] || retained != want.retained[o] {
+			if wrong++; wrong <= 5 {
+				t.Errorf("%#x (%s): dominator %d, %d bytes, retains %d; want %d, %d, %d", id, want.className(want.objects[o]),
+					dominator, size, retained, want.dominators[o], want.sizes[o], want.retained[o])
+			}
+		}
+	}
+	if wrong > 0 {
+		t.Errorf("%d objects of %d differ", wrong, len(got.ids)-1)
+	}
+	return len(got.ids) - 1 - wrong
+}
+
+// checkClasses compares the rows of the histogram, and returns how many they are. Several
+// classes may have one name and one loader, so all rows of one of these are compared at once.
+func checkClasses(t *testing.T, want *ruledTree, got *peerAnswer) int {
+	t.Helper()
+	wanted := want.byClass()
+	wrong := 0
+	for _, rows := range [][]peerRow{wanted, got.rows} {
+		slices.SortFunc(rows, func(a, b peerRow) int {
+			return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Loader, b.Loader), cmp.Compare(a.Retained, b.Retained), cmp.Compare(a.Instances, b.Instances))
+		})
+	}
+	if len(wanted) != len(got.rows) {
+		t.Fatalf("%d rows, want %d", len(got.rows), len(wanted))
+	}
+	for i, w := range wanted {
+		if w != got.rows[i] {
+			if wrong++; wrong <= 5 {
+				t.Errorf("row %+v, want %+v", got.rows[i], w)
+			}
+		}
+	}
+	return len(wanted) - wrong
+}
+
+// byClass makes the rows of MAT's histogram: one for each class of each loader. What is below
+// another instance of the class, or below the class object, counts there; the class object
+// counts with its class.
+func (t *ruledTree) byClass() (list []peerRow) {
+	above, retained, instances, shallow := map[rowKey]int{}, map[rowKey]int64{}, map[rowKey]int64{}, map[rowKey]int64{}
+	for _, o := range t.objects {
+		retained[t.keyOf(o)] = 0
+		if o.kind == hprof.SubClassDump {
+			retained[t.classKey(o.id)] = 0
+		}
+	}
+	t.walk(func(o int32) {
+		k := t.keyOf(t.objects[o])
+		instances[k]++
+		shallow[k] += t.sizes[o]
+		if above[k] == 0 {
+			retained[k] += t.retained[o]
+		}
+		above[k]++
+		if t.objects[o].kind == hprof.SubClassDump {
+			k = t.classKey(t.objects[o].id)
+			retained[k] += t.retained[o]
+			above[k]++
+		}
+	}, func(o int32) {
+		above[t.keyOf(t.objects[o])]--
+		if t.objects[o].kind == hprof.SubClassDump {
+			above[t.classKey(t.objects[o].id)]--
+		}
+	})
+	rows := map[rowKey]*peerRow{}
+	for k := range retained {
+		// Those of int.class and the like are instances of java.lang.Class in the dump, and
+		// no classes: they are in one row with the classes, and are not looked for above them.
+		folded := t.fold(k)
+		if rows[folded] == nil {
+			rows[folded] = t.newRow(folded)
+		}
+		r := rows[folded]
+		r.Instances += instances[k]
+		r.Shallow += shallow[k]
+		r.Retained += retained[k]
+	}
+	for _, r := range rows {
+		list = append(list, *r)
+	}
+	return list
+}
+
+// rowKey is a class, or a name where all classes of the name have one row.
+type rowKey struct {
+	class hprof.ID
+	name  string
+}
+
+// keyOf is the row of an object.
+func (p *plain) keyOf(o plainObject) rowKey {
+	if o.kind == hprof.SubInstance || o.kind == hprof.SubObjectArray {
+		return rowKey{class: o.class}
+	}
+	return rowKey{name: p.className(o)}
+}
+
+// classKey is the row of the instances of a class.
+func (p *plain) classKey(class hprof.ID) rowKey { return p.fold(rowKey{class: class}) }
+
+// fold makes one row of all classes java.lang.Class, and of all arrays of a primitive type. To
+// the peer those are classes of these names as HotSpot writes them: the hprof agent's byte[]
+// has a row of its own, without objects.
+func (p *plain) fold(k rowKey) rowKey {
+	if p.primitiveArray(k.class) || p.written[k.class] == "java/lang/Class" {
+		return rowKey{name: p.names[k.class]}
+	}
+	return k
+}
+
+// newRow is a row without objects. MAT makes an object for the loader of the boot classes,
+// which no dump has and which references nothing; the peer does so where the name of its class
+// is as HotSpot writes it.
+func (t *ruledTree) newRow(k rowKey) *peerRow {
+	r := &peerRow{Class: cmp.Or(k.name, t.names[k.class])}
+	if c := t.classes[k.class]; c != nil {
+		r.Loader = uint64(c.Loader)
+	}
+	if t.written[k.class] == "java/lang/ClassLoader" && r.Loader == 0 {
+		r.Instances, r.Shallow = 1, align(t.instanceSize(k.class, t.referenceSize()), 8)
+	}
+	return r
+}
