@@ -26,8 +26,9 @@ func CompareTexts(ctx context.Context, g *heap.Graph, strings []heap.Object, tex
 	}
 	for _, list := range c.by {
 		for _, x := range list {
-			if x.known {
-				c.equal[x.object] = !x.differs && x.same == len(c.want)
+			equal := !x.differs && x.same == len(c.want)
+			if x.known && (equal || c.written || x.other) {
+				c.equal[x.object] = equal
 			}
 		}
 	}
@@ -40,6 +41,9 @@ type comparing struct {
 	want   []uint16
 	equal  map[heap.Object]bool
 	by     map[heap.Object][]*compared
+	// written means that some text has what no stripper puts in its place: then all are as
+	// the program had them.
+	written bool
 }
 
 // compared is one String, and how many characters of it are the same so far.
@@ -48,6 +52,8 @@ type compared struct {
 	object         heap.Object
 	same           int
 	known, differs bool
+	// other means that its length is not that of the text asked for, which strippers keep.
+	other bool
 }
 
 func (c *comparing) findCharacters(r *heap.Record) error {
@@ -68,7 +74,9 @@ func (c *comparing) compareCharacters(r *heap.Record) error {
 	}
 	for _, x := range c.by[r.Object] {
 		x.known = true
-		x.differs = x.differs || x.characters(r) != len(c.want) || !x.matches(r, c.want)
+		x.other = x.characters(r) != len(c.want)
+		c.written = c.written || x.hasCharacters(r)
+		x.differs = x.differs || x.other || !x.matches(r, c.want)
 	}
 	return nil
 }
@@ -80,6 +88,17 @@ func (x *compared) characters(r *heap.Record) int {
 		n /= 2
 	}
 	return int(n)
+}
+
+// hasCharacters reports whether a piece of the array has something of the text that no
+// stripper puts in its place.
+func (x *compared) hasCharacters(r *heap.Record) bool {
+	from, to := x.within(r)
+	if from >= to {
+		return false
+	}
+	size := uint64(r.Type.Size(8))
+	return !stripped(r.Body[(from-uint64(r.First))*size:(to-uint64(r.First))*size], r.Type)
 }
 
 // matches compares the characters that a piece of the array has.

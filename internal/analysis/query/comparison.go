@@ -184,7 +184,7 @@ func (c Comparison) floatTest(t hprof.Type, bits int) (test, error) {
 	}}, nil
 }
 
-// holds tells whether what cmp.Compare returned passes.
+// holds reports whether what cmp.Compare returned passes.
 func (c Comparison) holds(order int) bool {
 	switch c.Operator {
 	case "=":

@@ -133,7 +133,7 @@ func (s *selector) test(i int, of hprof.Type) (t test, err error) {
 	return t, err
 }
 
-// apply tells whether a value passes, as far as that can be told before texts are read.
+// apply reports whether a value passes, as far as is known before texts are read.
 func (s *selector) apply(i int, t test, o heap.Object, v heap.FieldValue) bool {
 	if t.passes != nil {
 		return t.passes(v)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
@@ -18,7 +19,7 @@ import (
 
 // cart is an object as it was described.
 type cart struct {
-	ref                    hproftest.Ref
+	ref, text              hproftest.Ref
 	paid                   bool
 	grade                  rune
 	price                  float64
@@ -56,7 +57,8 @@ func shop(r *rand.Rand, h *hproftest.Heap) (carts []cart) {
 			if texts[*c.name] == 0 || r.IntN(2) == 0 {
 				texts[*c.name] = h.String(*c.name)
 			}
-			fields["name"] = texts[*c.name]
+			c.text = texts[*c.name]
+			fields["name"] = c.text
 		}
 		if len(carts) > 0 && r.IntN(2) == 0 {
 			c.next = carts[r.IntN(len(carts))].ref
@@ -198,6 +200,77 @@ func load(t *testing.T, data []byte) *heap.Graph {
 		t.Fatal(err)
 	}
 	return g
+}
+
+// TestSelectStripped: whether a text that was taken out of the dump is the one asked for is
+// not known, unless its length says that it is not.
+func TestSelectStripped(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		h, form := hproftest.Java(seed), hproftest.Form{Runtime: hproftest.HotSpot}
+		if seed%2 == 0 {
+			h, form.Runtime = hproftest.Android(hproftest.Phone{SDK: 34}), hproftest.ART
+		}
+		carts := shop(r, h)
+		data, ids, err := h.Dump(form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, filler := range []byte{0, '?'} {
+			g := load(t, withoutTexts(t, data, filler))
+			for _, name := range []string{"closed", "nobody", "a", "a text of another length"} {
+				for _, op := range []string{"=", "!="} {
+					s, err := query.Select(t.Context(), g, g.Exactly("com.shop.Cart"), []query.Comparison{{Field: "name", Operator: op, Value: name}})
+					if err != nil {
+						t.Fatal(err)
+					}
+					var want, got []hprof.ID
+					unread := map[hproftest.Ref]bool{}
+					for _, c := range carts {
+						if c.name != nil && len(utf16.Encode([]rune(*c.name))) == len(name) {
+							unread[c.text] = true
+						} else if op == "!=" {
+							want = append(want, ids.Of(c.ref))
+						}
+					}
+					for _, o := range s.Objects {
+						got = append(got, g.ID(o))
+					}
+					slices.Sort(want)
+					if !slices.Equal(got, want) || s.Unread != len(unread) {
+						t.Errorf("seed %d, name%s%s: %d objects, want %d; %d unread, want %d", seed, op, name, len(got), len(want), s.Unread, len(unread))
+					}
+				}
+			}
+			g.Close()
+		}
+	}
+}
+
+// withoutTexts puts a filler in the place of all characters, as strippers do.
+func withoutTexts(t *testing.T, dump []byte, filler byte) []byte {
+	t.Helper()
+	header, records, err := hproftest.Parse(dump)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := bytes.Clone(dump)
+	for _, r := range records {
+		if r.Sub != hprof.SubPrimitiveArray {
+			continue
+		}
+		// A tag, the ID, a serial number, the length and the type come first (hprof.md).
+		at := r.Offset + 1 + header.IDSize + 4 + 4
+		data := out[at+1:][:len(r.Data)]
+		for i := range data {
+			data[i] = filler
+			if hprof.Type(out[at]) == hprof.Char && i%2 == 0 {
+				data[i] = 0
+			}
+		}
+	}
+	return out
 }
 
 // TestSelectErrors: a field or a value that cannot be is an error, and not the answer none.
