@@ -82,7 +82,7 @@ const shownDominators = 32
 
 // accumulations tells where memory piles up in many objects of one class, whether or not
 // anything says that they should be gone: up to limit places, the one that retains most first.
-// Bytes alone count, also of threads: many that retain little are told by their number, in
+// Bytes alone count, also of threads: many that retain little show by their number, in
 // android.Exhaustion.
 func (d *dump) accumulations(ctx context.Context, limit int) ([]accumulation, error) {
 	g, reachable := d.graph, accumulating(d.graph)

@@ -20,7 +20,7 @@ func sumLeaks(leaks []Leak) []leakSum {
 	places := map[string]int{}
 	for i := range leaks {
 		l := &leaks[i]
-		// A leak that has no key is told by Shark's, or by what leaks.
+		// A leak that has no key is known by Shark's fingerprint, or by what leaks.
 		key := cmp.Or(l.Key, l.Fingerprint, l.Class)
 		at, ok := places[key]
 		if !ok {

@@ -20,7 +20,7 @@ func analyzed(t *testing.T, data []byte, o Options) *Report {
 	return r
 }
 
-// TestGarbage: destroyed activities that nothing holds are no leaks, and are told by class;
+// TestGarbage: destroyed activities that nothing holds are no leaks, and are listed by class;
 // those that a field holds are not among them, and neither is what is alive.
 func TestGarbage(t *testing.T) {
 	h := hproftest.Android(hproftest.Phone{SDK: 30})

@@ -132,7 +132,7 @@ func (d *dump) staticField(class, o heap.Object) string {
 	return ""
 }
 
-// isRoot tells whether an object is a GC root itself.
+// isRoot reports whether an object is a GC root itself.
 func (d *dump) isRoot(o heap.Object) bool {
 	if d.roots == nil {
 		d.roots = map[heap.Object]bool{}

@@ -28,7 +28,7 @@ func catalog(h *hproftest.Heap) {
 	}
 }
 
-// TestSharedSuspects: what several classes hold together is told by their static fields, in
+// TestSharedSuspects: what several classes hold together is named by their static fields, in
 // dumps where the class loader dominates it and in those where nothing does.
 func TestSharedSuspects(t *testing.T) {
 	t.Parallel()
@@ -51,7 +51,7 @@ func TestSharedSuspects(t *testing.T) {
 			h.Hold("com.shop.B", "b", h.LinkedList(all...))
 			h.Hold("com.shop.C", "c", h.Objects(h.Class("java.lang.Object"), all...))
 		}},
-		// Most of them come first, and what has a few is none.
+		// The holder of most of them comes first; one that holds a few is not named.
 		{"unequal", []string{"com.shop.Z.all", "com.shop.A.most"}, func(h *hproftest.Heap, all []hproftest.Ref) {
 			h.Hold("com.shop.A", "most", h.ArrayList(all[:180]...).Ref)
 			h.Hold("com.shop.Z", "all", h.ArrayList(all...).Ref)

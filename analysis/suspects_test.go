@@ -23,7 +23,7 @@ func suspects(t *testing.T, add func(h *hproftest.Heap)) []Leak {
 	return r.Suspects
 }
 
-// What GC roots hold is told by the kind of root and the class, with the largest as its
+// What GC roots hold is named by the kind of root and the class, with the largest as its
 // trace, whoever else leads to that.
 func TestSuspectOfRoots(t *testing.T) {
 	var largest hprof.ID

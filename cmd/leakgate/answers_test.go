@@ -78,7 +78,7 @@ func TestSharedCosts(t *testing.T) {
 	}
 }
 
-// TestManyShare: the sum of many leaks has what they share, also where nobody tells which of
+// TestManyShare: the sum of many leaks has what they share, also where it is not known which of
 // them share it.
 func TestManyShare(t *testing.T) {
 	t.Parallel()
