@@ -17,6 +17,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/leakgate/leakgate/internal/jars"
+	"github.com/leakgate/leakgate/internal/recorded"
 )
 
 // release is the Java release of the class files: the last that Debian's ProGuard, 6.2,
@@ -114,9 +117,32 @@ func (j *JDK) Compile(tb testing.TB, s Source) string {
 	return path
 }
 
+// CompileLibraries compiles Libraries and returns its class path, which has what it needs. The
+// test ends as recorded.Missing says where the libraries cannot be had.
+func (j *JDK) CompileLibraries(tb testing.TB) (classPath string) {
+	tb.Helper()
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		recorded.Missing(tb, "libraries need a folder: %v", err)
+	}
+	libraries, err := jars.App.Fetch(tb.Context(), filepath.Join(dir, "leakgate-test", jars.App.Name+"-"+jars.App.Version))
+	if err != nil {
+		recorded.Missing(tb, "libraries cannot be had: %v", err)
+	}
+	program, err := j.jars(tb.Context(), []Source{read("Console.java", "Libraries.java")}, libraries)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	path := filepath.Join(tb.TempDir(), "program.jar")
+	if err := os.WriteFile(path, program[0], 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return path + string(filepath.ListSeparator) + libraries
+}
+
 func (j *JDK) compile(ctx context.Context, s Source, path string) error {
 	jar, err := built(j.key(s), func() ([]byte, error) {
-		jars, err := j.jars(ctx, []Source{s})
+		jars, err := j.jars(ctx, []Source{s}, "")
 		if err != nil {
 			return nil, err
 		}
@@ -135,7 +161,7 @@ func (j *JDK) compile(ctx context.Context, s Source, path string) error {
 // the other.
 func (j *JDK) compileTogether(ctx context.Context, list []Source) error {
 	list = slices.DeleteFunc(list, func(s Source) bool { return known(j.key(s)) })
-	jars, err := j.jars(ctx, list)
+	jars, err := j.jars(ctx, list, "")
 	if err != nil {
 		return fmt.Errorf("compile programs: %w", err)
 	}
@@ -165,8 +191,8 @@ func stamp(path string) string {
 	return fmt.Sprintf("%s %d %d", path, info.Size(), info.ModTime().UnixNano())
 }
 
-// jars compiles programs, each for itself.
-func (j *JDK) jars(ctx context.Context, list []Source) ([][]byte, error) {
+// jars compiles programs, each for itself, with the classes of a class path.
+func (j *JDK) jars(ctx context.Context, list []Source, classPath string) ([][]byte, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
@@ -178,7 +204,7 @@ func (j *JDK) jars(ctx context.Context, list []Source) ([][]byte, error) {
 	if err := read("Javac.java").write(dir); err != nil {
 		return nil, err
 	}
-	args := append(slices.Clone(small), "Javac.java", "-Xlint:-options", "-proc:none", "--release", strconv.Itoa(release), "--")
+	args := append(slices.Clone(small), "Javac.java", "-Xlint:-options", "-proc:none", "-cp", classPath, "--release", strconv.Itoa(release), "--")
 	for i, s := range list {
 		part := strconv.Itoa(i)
 		if err := s.write(filepath.Join(dir, part)); err != nil {

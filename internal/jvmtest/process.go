@@ -30,7 +30,7 @@ type Process struct {
 	ended  bool
 }
 
-// Start runs a program of a jar. It ends with the test at the latest.
+// Start runs a program of a jar, or of a class path. It ends with the test at the latest.
 func (j *JDK) Start(tb testing.TB, jar, main string, args ...string) *Process {
 	tb.Helper()
 	return j.StartWith(tb, nil, jar, main, args...)

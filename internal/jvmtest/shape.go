@@ -1,6 +1,6 @@
 package jvmtest
 
-// Shape is one way in which memory grows in Gallery.
+// Shape is one way in which memory grows in Gallery or Libraries.
 type Shape struct {
 	Name string
 	// Place is in the name of the place that grows, or in its path.
@@ -38,3 +38,13 @@ func SteadyShapes() []string {
 
 // FillingShapes grow less and less.
 func FillingShapes() []string { return []string{"fills-lru", "fills-ring", "fills-keys", "fills-pool"} }
+
+// LibraryShapes leak by way of libraries; each has a field or a class of the program in its
+// place.
+func LibraryShapes() []Shape {
+	return []Shape{
+		{"rx-disposables", "CartViewModel.DISPOSABLES", payload}, {"rx-subject", "Prices.CHANGES", payload}, {"rx-interval", "Clock$Tick", payload},
+		{"coroutine-children", "Screens.SCOPE", payload}, {"coroutine-delay", "Retry$Upload", payload},
+		{"guava-cache", "Users.CACHE", payload}, {"guava-event-bus", "Bus.BUS", payload},
+	}
+}

@@ -23,6 +23,8 @@ const (
 	TwinsMain = "com.example.twins.Twins"
 	// GalleryMain takes the name of one shape.
 	GalleryMain = "com.example.gallery.Gallery"
+	// LibrariesMain takes the name of one shape.
+	LibrariesMain = "com.example.libraries.Libraries"
 )
 
 // Shop has the leaks of ShopLeaks, each for itself, and the program without any.

@@ -103,12 +103,12 @@ func TestCompileTogether(t *testing.T) {
 	t.Parallel()
 	j := New(t)
 	a, b := Source{"A.java": "class A { int a; }\n"}, Source{"A.java": "class A { int b; }\n", "B.java": "class B {}\n"}
-	together, err := j.jars(t.Context(), []Source{a, b})
+	together, err := j.jars(t.Context(), []Source{a, b}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, s := range []Source{a, b} {
-		alone, err := j.jars(t.Context(), []Source{s})
+		alone, err := j.jars(t.Context(), []Source{s}, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,7 @@
 //	s := sharktest.New(t)
 //	answers := s.Analyze(t, []sharktest.Request{{Dump: path, Mode: sharktest.Android, Finder: sharktest.Filter}})
 //
-// The version is jars.Version, from Maven Central. What it needs, which is mvn once,
+// The version is jars.Shark.Version, from Maven Central. What it needs, which is mvn once,
 // java, javac and the net, is kept in the user's cache. Where something is missing the
 // test ends as recorded.Missing says.
 //
@@ -23,8 +23,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leakgate/leakgate/internal/jars"
 	"github.com/leakgate/leakgate/internal/recorded"
-	"github.com/leakgate/leakgate/internal/sharktest/jars"
 )
 
 // Shark can be run.
@@ -43,8 +43,8 @@ func New(tb testing.TB) *Shark {
 		recorded.Missing(tb, "Shark needs a folder for its files: %v", err)
 	}
 	s.cache = filepath.Join(cache, "leakgate-test")
-	if s.classPath, err = jars.Fetch(tb.Context(), filepath.Join(s.cache, "shark-"+jars.Version)); err != nil {
-		recorded.Missing(tb, "Shark %s cannot be had: %v", jars.Version, err)
+	if s.classPath, err = jars.Shark.Fetch(tb.Context(), filepath.Join(s.cache, "shark-"+jars.Shark.Version)); err != nil {
+		recorded.Missing(tb, "Shark %s cannot be had: %v", jars.Shark.Version, err)
 	}
 	return s
 }
@@ -71,7 +71,7 @@ const release = "11"
 // was done before. A mistake in it fails the test.
 func (s *Shark) Compile(tb testing.TB, name, text string) *Program {
 	tb.Helper()
-	dir := filepath.Join(s.cache, "classes", fmt.Sprintf("%s-%x", name, sha256.Sum256([]byte(release+jars.Version+text)))[:len(name)+17])
+	dir := filepath.Join(s.cache, "classes", fmt.Sprintf("%s-%x", name, sha256.Sum256([]byte(release+jars.Shark.Version+text)))[:len(name)+17])
 	if _, err := os.Stat(dir); err != nil {
 		if err := s.compile(tb.Context(), name, text, dir); err != nil {
 			tb.Fatalf("compile %s: %v", name, err)

@@ -10,7 +10,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/leakgate/leakgate/internal/sharktest/jars"
+	"github.com/leakgate/leakgate/internal/jars"
 )
 
 // errUnwanted is the reason where the user wants no peers.
@@ -73,11 +73,11 @@ func findShark(ctx context.Context, c cache, o options, log io.Writer) ([]string
 	if err != nil {
 		return nil, err
 	}
-	dir := c.path("shark-" + jars.Version)
-	classPath, err := jars.Have(dir)
+	dir := c.path("shark-" + jars.Shark.Version)
+	classPath, err := jars.Shark.Have(dir)
 	if err != nil {
-		fmt.Fprintf(log, "heapbench: gets Shark %s\n", jars.Version)
-		if classPath, err = jars.Fetch(ctx, dir); err != nil {
+		fmt.Fprintf(log, "heapbench: gets Shark %s\n", jars.Shark.Version)
+		if classPath, err = jars.Shark.Fetch(ctx, dir); err != nil {
 			return nil, err
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/leakgate/leakgate/internal/sharktest/jars"
+	"github.com/leakgate/leakgate/internal/jars"
 )
 
 // The names of the tools.
@@ -122,7 +122,7 @@ func allTools() []*tool {
 			args: func(dump, _ string) []string { return []string{dump} },
 		},
 		{
-			name: shark, version: jars.Version, find: findShark, about: "paths and retained sizes of leaking objects",
+			name: shark, version: jars.Shark.Version, find: findShark, about: "paths and retained sizes of leaking objects",
 			args: func(dump, _ string) []string { return []string{dump} },
 		},
 	}

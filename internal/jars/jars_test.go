@@ -16,28 +16,32 @@ import (
 // TestOtherBytes: a folder with a file that is not the one by its hash has no Shark.
 func TestOtherBytes(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Have(dir); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Shark.Have(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("an empty folder: %v", err)
 	}
-	for _, name := range order {
-		if err := os.WriteFile(filepath.Join(dir, name+".jar"), []byte("PK"), 0o644); err != nil {
+	for _, f := range Shark.files {
+		if err := os.WriteFile(filepath.Join(dir, f.name+".jar"), []byte("PK"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if path, err := Fetch(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "SHA-256") {
+	if path, err := Shark.Fetch(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "SHA-256") {
 		t.Errorf("other bytes: %q, %v", path, err)
 	}
 }
 
-// TestNamesOfSums: each file of the class path has a hash, and no other one.
-func TestNamesOfSums(t *testing.T) {
-	for _, name := range order {
-		if len(sums[name]) != 64 {
-			t.Errorf("%s has no SHA-256", name)
+// TestSums: each file of the class path has a hash, and one name.
+func TestSums(t *testing.T) {
+	for _, s := range []*Set{&Shark, &App} {
+		met := map[string]bool{}
+		for _, f := range s.files {
+			if len(f.sum) != 64 || met[f.name] {
+				t.Errorf("%s: %+v", s.Name, f)
+			}
+			met[f.name] = true
 		}
-	}
-	if len(sums) != len(order) {
-		t.Errorf("%d hashes for %d files", len(sums), len(order))
+		if len(s.files) < len(s.wanted) {
+			t.Errorf("%s: %d files of %q", s.Name, len(s.files), s.wanted)
+		}
 	}
 }
 
@@ -45,7 +49,7 @@ func TestNamesOfSums(t *testing.T) {
 func TestWithoutMaven(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	dir := filepath.Join(t.TempDir(), "cache", "shark")
-	if path, err := Fetch(context.Background(), dir); err == nil || !strings.Contains(err.Error(), "find mvn") {
+	if path, err := Shark.Fetch(context.Background(), dir); err == nil || !strings.Contains(err.Error(), "find mvn") {
 		t.Errorf("%q, %v", path, err)
 	}
 	if _, err := os.Stat(filepath.Dir(dir)); err == nil {
@@ -66,7 +70,7 @@ func TestAtOnce(t *testing.T) {
 	results := make(chan error, processes)
 	for range processes {
 		go func() {
-			_, err := Fetch(t.Context(), dir)
+			_, err := Shark.Fetch(t.Context(), dir)
 			results <- err
 		}()
 	}

@@ -1,0 +1,166 @@
+// Package jars fetches Java libraries that tests use from Maven Central, and keeps them in a
+// folder that several processes may share.
+//
+// It knows one version of each, and each file by its hash: what is not these very bytes is
+// not run. It refuses to run them, which is for those who test with them.
+package jars
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Set is libraries with all that they need at run time.
+type Set struct {
+	// Name and Version are what messages and folders are named after.
+	Name, Version string
+	// wanted are GROUP:ARTIFACT:VERSION, what Maven is asked for.
+	wanted []string
+	// files are in the order of the class path.
+	files []file
+}
+
+// file is one jar, without .jar, and its SHA-256.
+type file struct{ name, sum string }
+
+// Shark is LeakCanary's heap analysis, in the last version that is not an alpha.
+var Shark = Set{
+	Name: "shark", Version: "2.14", wanted: []string{"com.squareup.leakcanary:shark-android:2.14"},
+	files: []file{
+		{"shark-android-2.14", "b79dfb05903e69018d598bb4da4f41e0f7732a585cb66a0a5ffb5b89d2076c72"},
+		{"shark-2.14", "ffadb874b3a4d4d0033afd302e37b26ade2b63d6e23f9bcd568f727304845f01"},
+		{"shark-graph-2.14", "7596fc9caea47e95f6001f57098b66c64beaa968c1354ab6c0aa98dee901681b"},
+		{"shark-hprof-2.14", "8f19f11585b0fb34fb8cac021504208ed1c73dfe8cb1f69b2bdb0437bb1191fa"},
+		{"shark-log-2.14", "ba1011ae450664f7e8e37c5b6e5e01660b11456ddca8960b5cbe6df0e3f99926"},
+		{"okio-2.2.2", "e58c97406a6bb1138893750299ac63c6aa04b38b6b49eae1bfcad1a63ef9ba1b"},
+		{"kotlin-stdlib-1.3.72", "3856a7349ebacd6d1be6802b2fed9c4dc2c5a564ea92b6b945ac988243d4b16b"},
+	},
+}
+
+// App is libraries that apps are made with, in which what leaks is often held.
+var App = Set{
+	Name: "app", Version: "1",
+	wanted: []string{"io.reactivex.rxjava3:rxjava:3.1.8", "org.jetbrains.kotlinx:kotlinx-coroutines-core-jvm:1.8.1", "com.google.guava:guava:33.2.1-jre"},
+	files: []file{
+		{"rxjava-3.1.8", "6890becbd4646347928746a4421cc559fca9f34d06ef2a7a947bd7adf7473246"},
+		{"reactive-streams-1.0.4", "f75ca597789b3dac58f61857b9ac2e1034a68fa672db35055a8fb4509e325f28"},
+		{"kotlinx-coroutines-core-jvm-1.8.1", "f3d4f5de1c391bbcc20f3b3435ccbac013521e76b6902d7d59635ec15c1f797e"},
+		{"kotlin-stdlib-1.9.21", "3b479313ab6caea4e5e25d3dee8ca80c302c89ba73e1af4dafaa100f6ef9296a"},
+		{"guava-33.2.1-jre", "452b2d9787b7d366fa8cf5ed9a1c40404542d05effa7a598da03bbbbb76d9f31"},
+		{"failureaccess-1.0.2", "8a8f81cf9b359e3f6dfa691a1e776985c061ef2f223c9b2c80753e1b458e8064"},
+	},
+}
+
+// project asks Maven for a set.
+func (s *Set) project() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>leakgate</groupId>
+  <artifactId>%s</artifactId>
+  <version>1</version>
+  <packaging>pom</packaging>
+  <dependencies>
+`, s.Name)
+	for _, w := range s.wanted {
+		part := strings.Split(w, ":")
+		fmt.Fprintf(&b, "    <dependency><groupId>%s</groupId><artifactId>%s</artifactId><version>%s</version></dependency>\n", part[0], part[1], part[2])
+	}
+	b.WriteString("  </dependencies>\n</project>\n")
+	return b.String()
+}
+
+// copyJars is the goal of Maven, with its own version, so that it is always the same.
+const copyJars = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+
+// Have returns the class path of a set that a folder has. It fails where a file is not
+// there or is another one.
+func (s *Set) Have(dir string) (classPath string, err error) {
+	var paths []string
+	for _, f := range s.files {
+		path := filepath.Join(dir, f.name+".jar")
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return "", fmt.Errorf("read %s.jar: %w", f.name, err)
+		}
+		if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != f.sum {
+			return "", fmt.Errorf("read %s.jar: its SHA-256 is %x, not %s", f.name, sum, f.sum)
+		}
+		paths = append(paths, path)
+	}
+	return strings.Join(paths, string(filepath.ListSeparator)), nil
+}
+
+// Fetch puts a set into a folder with Maven, unless it has it, and returns the class
+// path. The folder is there as a whole or not at all, also where several processes
+// fetch at once; one with other files in it is an error. It takes seconds, and minutes
+// where Maven has never run.
+func (s *Set) Fetch(ctx context.Context, dir string) (classPath string, err error) {
+	if classPath, err = s.Have(dir); err == nil {
+		return classPath, nil
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("use %s, which can be removed: %w", dir, err)
+	}
+	mvn, err := exec.LookPath("mvn")
+	if err != nil {
+		return "", fmt.Errorf("find mvn: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return "", fmt.Errorf("make folder: %w", err)
+	}
+	part, err := os.MkdirTemp(filepath.Dir(dir), "part-")
+	if err != nil {
+		return "", fmt.Errorf("make folder: %w", err)
+	}
+	defer os.RemoveAll(part)
+	jars := filepath.Join(part, "jars")
+	if err := s.download(ctx, mvn, part, jars); err != nil {
+		return "", err
+	}
+	if _, err := s.Have(jars); err != nil {
+		return "", err
+	}
+	if err := Keep(jars, dir); err != nil {
+		return "", err
+	}
+	return s.Have(dir)
+}
+
+func (s *Set) download(ctx context.Context, mvn, part, jars string) error {
+	pom := filepath.Join(part, "pom.xml")
+	if err := os.WriteFile(pom, []byte(s.project()), 0o644); err != nil {
+		return fmt.Errorf("write Maven project: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, mvn, "-q", "-B", "-f", pom, copyJars, "-DoutputDirectory="+jars)
+	cmd.Dir = part
+	cmd.WaitDelay = 5 * time.Second
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("fetch %s %s: %w: %s", s.Name, s.Version, err, firstLine(out))
+	}
+	return nil
+}
+
+// Keep moves a whole folder to its place. Where another process was faster, its folder
+// stays.
+func Keep(part, dir string) error {
+	if err := os.Rename(part, dir); err != nil {
+		if _, there := os.Stat(dir); there != nil {
+			return fmt.Errorf("keep %s: %w", filepath.Base(dir), err)
+		}
+	}
+	return nil
+}
+
+func firstLine(out []byte) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	return line
+}
