@@ -73,6 +73,32 @@ func TestPlaces(t *testing.T) {
 			}
 			h.Hold("a.Log", "head", head)
 		}, classOf + "a.Log\n  head* a.Node [3 13 23]\n    value java.lang.Integer [3 13 23]\n"},
+		// Coroutines have their jobs in such a ring: by each end one would meet half of them.
+		"a ring by both ends": {10, 3, func(h *hproftest.Heap, d int) {
+			c := h.Declare("a.Node", nil, "object next", "object prev", "object value")
+			ring := h.New(h.Declare("a.Ring", nil, "object next", "object prev"), nil)
+			nodes := []hproftest.Ref{ring}
+			for range times(10)(d) {
+				nodes = append(nodes, h.New(c, hproftest.Fields{"value": h.Integer(1)}))
+			}
+			for i, n := range nodes {
+				next := nodes[(i+1)%len(nodes)]
+				h.Set(n, "next", next)
+				h.Set(next, "prev", n)
+			}
+			h.Hold("a.Log", "ring", ring)
+		}, classOf + "a.Log > ring a.Ring\n  next* a.Node [3 13 23]\n    value java.lang.Integer [3 13 23]\n"},
+		// Two lists of one holder are two.
+		"two lists": {10, 3, func(h *hproftest.Heap, d int) {
+			c := h.Declare("a.Node", nil, "object next")
+			heads := make([]hproftest.Ref, 2)
+			for i := range heads {
+				for range times(10 * i)(d) {
+					heads[i] = h.New(c, hproftest.Fields{"next": heads[i]})
+				}
+			}
+			h.Hold("a.Log", "lists", h.New(h.Declare("a.Two", nil, "object first", "object second"), hproftest.Fields{"first": heads[0], "second": heads[1]}))
+		}, classOf + "a.Log > lists a.Two\n  second* a.Node [3 13 23]\n"},
 		// The tree leans to the one side, then to the other.
 		"a tree that turns": {4, 3, func(h *hproftest.Heap, d int) {
 			c := h.Declare("a.Branch", nil, "object left", "object right")

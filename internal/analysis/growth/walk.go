@@ -54,6 +54,8 @@ type walk struct {
 	// depths is how far nodes are from the top.
 	depths []uint16
 	counts []uint32
+	// twins are nodes that are one with another, which comes before them.
+	twins map[uint32]uint32
 	// most bounds the nodes, full tells that they were more, wide that there were more
 	// batches than keys.
 	most       int
@@ -157,6 +159,7 @@ func merge(ctx context.Context, g *heap.Graph, r *trace.Reader, n *names, most i
 		w.close()
 		return nil, err
 	}
+	w.join()
 	w.tree.counts = [][]uint32{w.counts}
 	g.Release(&w.high.order)
 	g.Release(&w.low.order)
@@ -226,7 +229,61 @@ func (w *walk) visit(e trace.Edge) {
 	low := e.Low || w.lasting
 	if !w.waits(e.To, low) {
 		w.meet(e.To, w.child(e), low)
+	} else if w.visited.has(e.To) && w.class(e.To) == w.classes[w.now] {
+		w.pair(w.places[e.To])
 	}
+}
+
+// pair notes a node to whose objects those of the current one lead, if both are of one class
+// and in fields of one holder: a list that its holder has by both ends. Which of its objects
+// are met from which end is chance, and none of the two may gain as many as were added.
+func (w *walk) pair(n uint32) {
+	a, b := min(n, w.now), max(n, w.now)
+	if a == b || w.parents[a] != w.parents[b] || w.inner[a] != w.inner[b] || !w.isField(a) || !w.isField(b) {
+		return
+	}
+	if w.twins == nil {
+		w.twins = map[uint32]uint32{}
+	}
+	if old, ok := w.twins[b]; !ok || a < old {
+		w.twins[b] = a
+	}
+}
+
+// isField tells whether a field leads to the objects of a node.
+func (w *walk) isField(n uint32) bool {
+	kind := w.names.edgeList[w.edges[n]].kind
+	return kind == KindInstance || kind == KindStatic
+}
+
+// join makes one node of each pair, and of what is below them by the same references.
+func (w *walk) join() {
+	if len(w.twins) == 0 {
+		return
+	}
+	t, counts, into := newTree(), []uint32{0}, make([]uint32, w.len())
+	for n := uint32(1); n < uint32(w.len()); n++ {
+		to := uint32(0)
+		if twin, ok := w.twins[n]; ok {
+			to = into[twin]
+			t.linked[to] = true
+		} else if k := (nodeKey{into[w.parents[n]], w.edges[n], w.classes[n]}); t.find(k) != 0 {
+			to = t.find(k)
+		} else {
+			to = t.add(k)
+			t.inner[to] = w.inner[n]
+			counts = append(counts, 0)
+		}
+		into[n] = to
+		counts[to] += w.counts[n]
+		t.linked[to] = t.linked[to] || w.linked[n]
+	}
+	for o := range w.places {
+		if w.visited.has(heap.Object(o)) {
+			w.places[o] = into[w.places[o]]
+		}
+	}
+	w.tree, w.counts, w.depths, w.twins = t, counts, nil, nil
 }
 
 // waits tells whether an object was visited, or waits for it since before this batch, and
