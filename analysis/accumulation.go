@@ -59,8 +59,7 @@ type accumulation struct {
 	LeftOut    int
 	// Cache is the class of the cache that it is in, "" for none.
 	Cache string
-	// Sharers are the static fields that hold it together; Object is what the first of them
-	// references.
+	// Sharers hold it together; Object is the first one's first object.
 	Sharers []sharer
 }
 
@@ -69,9 +68,12 @@ func (a *accumulation) places() []heap.Object {
 	if len(a.Sharers) == 0 {
 		return []heap.Object{a.Object}
 	}
-	var list []heap.Object
-	for _, s := range a.Sharers {
-		list = append(list, s.object)
+	return placesOf(a.Sharers)
+}
+
+func placesOf(sharers []sharer) (list []heap.Object) {
+	for _, s := range sharers {
+		list = append(list, s.objects...)
 	}
 	return list
 }

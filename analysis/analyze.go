@@ -174,7 +174,7 @@ type dump struct {
 	// threads are the names of all threads, once they are known.
 	threads map[heap.Object]string
 	// roots are the GC roots, once one asks.
-	roots map[heap.Object]bool
+	roots map[heap.Object]hprof.SubTag
 }
 
 // openFile reads what stands around the heap.

@@ -199,8 +199,9 @@ type Accumulation struct {
 	Behind *ClassSum `json:"behind,omitempty"`
 	// Cache is the class of the cache that they are in, which bounds them.
 	Cache string `json:"cache,omitempty"`
-	// Sharers are the static fields that hold them together, as CLASS.FIELD: each of them
-	// alone keeps them. The trace leads to what the first references.
+	// Sharers are the static fields that hold them together, as CLASS.FIELD, and behind these
+	// the GC roots, as KIND CLASS: each of them alone keeps them. The trace leads to what the
+	// first references, or to the first GC root.
 	Sharers []string `json:"sharers,omitempty"`
 }
 

@@ -11,13 +11,15 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 )
 
-// sharer is a static field that holds many objects together with others: without it they
-// would stay. Then the class loader that has the classes dominates them, or nothing does, and
-// neither says anything about the app.
+// sharer is a static field, or GC roots of one kind and class, that holds many objects together
+// with others: without it they would stay. Then the class loader that has the classes dominates
+// them, or nothing does, and neither says anything about the app.
 type sharer struct {
-	// name is CLASS.FIELD, object what the field references.
-	name   string
-	object heap.Object
+	// name is CLASS.FIELD, or KIND CLASS of GC roots.
+	name string
+	// objects are what the field references, or the GC roots of that name.
+	objects []heap.Object
+	root    bool
 	// found is in how many of the objects that were asked.
 	found int
 }
@@ -33,26 +35,38 @@ const (
 )
 
 // sharedAccumulations replaces those that a class loader holds, and adds those that nothing
-// dominates, if it finds the two or three static fields that hold them.
+// dominates, if it finds the two or three that hold them.
 func (d *dump) sharedAccumulations(ctx context.Context, list []accumulation, o heap.AccumulationOptions, reachable int64) ([]accumulation, error) {
 	piles, err := d.graph.SharedPiles(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("find accumulations: %w", err)
 	}
+	var shared []*heap.SharedPile
+	var of [][]sharer
+	patience := &heap.Patience{Left: mostWeighed}
 	for i := range piles {
 		p := &piles[i]
-		sharers, err := d.sharers(p)
+		sharers, err := d.sharers(ctx, p, patience)
 		if err != nil {
 			return nil, fmt.Errorf("find holders: %w", err)
 		}
-		if len(sharers) < 2 || len(sharers) > mostSharers {
+		if sharers == nil {
 			continue
 		}
+		shared, of = append(shared, p), append(of, sharers)
+	}
+	if len(shared) == 0 {
+		return list, nil
+	}
+	if err := d.graph.FillPiles(ctx, o, shared); err != nil {
+		return nil, fmt.Errorf("find accumulations: %w", err)
+	}
+	for i, p := range shared {
 		list = slices.DeleteFunc(list, func(a accumulation) bool {
 			return !p.Top && a.Object == p.Object && a.Class == p.Class && a.Root == 0
 		})
-		a := accumulation{Accumulation: p.Accumulation, Share: float64(p.Size.Total()) / float64(reachable), Sharers: sharers}
-		a.Object = sharers[0].object
+		a := accumulation{Accumulation: p.Accumulation, Share: float64(p.Size.Total()) / float64(reachable), Sharers: of[i]}
+		a.Object = of[i][0].objects[0]
 		a.climb(d.graph)
 		list = append(list, a)
 	}
@@ -60,22 +74,24 @@ func (d *dump) sharedAccumulations(ctx context.Context, list []accumulation, o h
 	return list, nil
 }
 
-// sharers are the static fields that lead to half of the objects of a pile or more, those
-// first that lead to most. There are none where what dominates the pile holds it directly.
-func (d *dump) sharers(p *heap.SharedPile) ([]sharer, error) {
+// sharers are the two or three that lead to half of the objects of a pile or more, fields
+// first, of these those that lead to most. There are none where what dominates the pile holds
+// it directly, or where GC roots are among them and the pile would stay without all of them.
+func (d *dump) sharers(ctx context.Context, p *heap.SharedPile, patience *heap.Patience) ([]sharer, error) {
 	met := map[string]*sharer{}
 	for _, o := range p.Sample {
-		near, err := d.staticHolders(o, p)
+		near, err := d.nearHolders(o, p)
 		if err != nil || near == nil {
 			return nil, err
 		}
-		for name, object := range near {
+		for name, of := range near {
 			s := met[name]
 			if s == nil {
-				s = &sharer{name: name, object: object}
+				s = &sharer{name: name, root: of.root}
 				met[name] = s
 			}
 			s.found++
+			s.add(of.objects...)
 		}
 	}
 	var list []sharer
@@ -84,22 +100,55 @@ func (d *dump) sharers(p *heap.SharedPile) ([]sharer, error) {
 			list = append(list, *s)
 		}
 	}
+	if len(list) < 2 || len(list) > mostSharers {
+		return nil, nil
+	}
 	slices.SortFunc(list, func(a, b sharer) int {
+		if a.root != b.root {
+			return map[bool]int{true: 1, false: -1}[a.root]
+		}
 		return cmp.Or(cmp.Compare(b.found, a.found), strings.Compare(a.name, b.name))
 	})
+	if !list[len(list)-1].root {
+		return list, nil
+	}
+	free, err := d.graph.Cost(ctx, placesOf(list), patience)
+	if err != nil || 2*free.Size.Total() < p.Size.Total() {
+		return nil, err
+	}
 	return list, nil
 }
 
-// staticHolders are the static fields from which references lead to an object, by their
-// names, with what each references; nil where what dominates the pile leads to it by other
-// ways than classes.
-func (d *dump) staticHolders(o heap.Object, p *heap.SharedPile) (map[string]heap.Object, error) {
-	near, met, queue := map[string]heap.Object{}, map[heap.Object]bool{o: true}, []heap.Object{o}
+// add takes objects that are new. A field may reference another one in another class loader,
+// a kind of GC roots has one for each thread.
+func (s *sharer) add(objects ...heap.Object) {
+	for _, o := range objects {
+		if !slices.Contains(s.objects, o) && len(s.objects) < sharerDegree {
+			s.objects = append(s.objects, o)
+		}
+	}
+}
+
+// nearHolders are the static fields and GC roots from which references lead to an object, by
+// their names; nil where what dominates the pile leads to it by other ways, or a GC root that no
+// app can have too many of.
+func (d *dump) nearHolders(o heap.Object, p *heap.SharedPile) (map[string]*sharer, error) {
+	near, met, queue := map[string]*sharer{}, map[heap.Object]bool{o: true}, []heap.Object{o}
+	hold := func(name string, o heap.Object, root bool) {
+		if near[name] == nil {
+			near[name] = &sharer{name: name, root: root}
+		}
+		near[name].add(o)
+	}
 	for len(queue) > 0 && len(met) < sharerReach {
 		x := queue[0]
 		queue = queue[1:]
-		if p.Top && d.isRoot(x) {
-			return nil, nil
+		if kind := d.rootKind(x); p.Top && kind != 0 {
+			if !slices.Contains(rootsAccumulated, kind) {
+				return nil, nil
+			}
+			hold(kind.String()+" "+d.graph.Class(x), x, true)
+			continue
 		}
 		holders, _, err := d.graph.Holders(x, sharerDegree)
 		if err != nil {
@@ -109,7 +158,7 @@ func (d *dump) staticHolders(o heap.Object, p *heap.SharedPile) (map[string]heap
 			switch {
 			case d.graph.IsClass(h):
 				if name := d.staticField(h, x); name != "" {
-					near[name] = x
+					hold(name, x, false)
 				}
 			case !p.Top && h == p.Object:
 				return nil, nil
@@ -132,11 +181,22 @@ func (d *dump) staticField(class, o heap.Object) string {
 	return ""
 }
 
-// isRoot reports whether an object is a GC root itself.
-func (d *dump) isRoot(o heap.Object) bool {
+// rootKind is the kind of GC root that an object is, of several the one that holds longest; 0
+// for what is none.
+func (d *dump) rootKind(o heap.Object) hprof.SubTag {
 	if d.roots == nil {
-		d.roots = map[heap.Object]bool{}
-		d.graph.Roots(func(_ hprof.Root, x heap.Object) { d.roots[x] = true })
+		d.roots = map[heap.Object]hprof.SubTag{}
+		rank := func(kind hprof.SubTag) int {
+			if at := slices.Index(rootsAccumulated, kind); at >= 0 {
+				return at
+			}
+			return len(rootsAccumulated)
+		}
+		d.graph.Roots(func(r hprof.Root, x heap.Object) {
+			if old := d.roots[x]; old == 0 || rank(r.Kind) < rank(old) {
+				d.roots[x] = r.Kind
+			}
+		})
 	}
 	return d.roots[o]
 }

@@ -66,10 +66,32 @@ func TestSharedSuspects(t *testing.T) {
 		{"one", nil, func(h *hproftest.Heap, all []hproftest.Ref) {
 			h.Hold("com.shop.VM", "disposables", h.ArrayList(all...).Ref)
 		}},
-		{"root", nil, func(h *hproftest.Heap, all []hproftest.Ref) {
+		{"root", []string{"com.shop.CartViewModel.PRICES", "com.shop.VM.disposables", "JNI_GLOBAL java.util.ArrayList"}, func(h *hproftest.Heap, all []hproftest.Ref) {
 			h.Hold("com.shop.VM", "disposables", h.ArrayList(all...).Ref)
 			h.Hold("com.shop.CartViewModel", "PRICES", h.ArrayList(all...).Ref)
 			h.Root(hprof.SubRootJNIGlobal, h.ArrayList(all...).Ref)
+		}},
+		// As an executor's queue has them, of which each of its threads is a way.
+		{"threads", []string{"com.shop.VM.disposables", "THREAD_OBJECT com.shop.Worker"}, func(h *hproftest.Heap, all []hproftest.Ref) {
+			h.Hold("com.shop.VM", "disposables", h.ArrayList(all...).Ref)
+			queue := h.LinkedList(all...)
+			class := h.Declare("com.shop.Worker", h.Class("java.lang.Thread"), "object queue")
+			for range 8 {
+				h.Root(hprof.SubRootThreadObject, h.New(class, hproftest.Fields{"queue": queue}))
+			}
+		}},
+		// What a debugger or the virtual machine holds says nothing about the app.
+		{"debugger", nil, func(h *hproftest.Heap, all []hproftest.Ref) {
+			h.Hold("com.shop.VM", "disposables", h.ArrayList(all...).Ref)
+			h.Root(hprof.SubRootDebugger, h.ArrayList(all...).Ref)
+		}},
+		// Without both of them, what nobody is named for still holds them.
+		{"more", nil, func(h *hproftest.Heap, all []hproftest.Ref) {
+			h.Hold("com.shop.VM", "disposables", h.ArrayList(all...).Ref)
+			h.Root(hprof.SubRootJNIGlobal, h.ArrayList(all...).Ref)
+			for i := range 4 {
+				h.Hold(fmt.Sprintf("com.shop.H%c", 'A'+i), "part", h.ArrayList(all[i*50:(i+1)*50]...).Ref)
+			}
 		}},
 	}
 	for _, test := range tests {

@@ -382,12 +382,16 @@ func suspectHolder(l *analysis.Leak) string {
 	return leakHeadline(l)
 }
 
-// allOf names static fields as in "A.x, B.y and C.z".
-func allOf(fields []string) string {
+// allOf names static fields and GC roots as in "A.x, B.y and GC root THREAD_OBJECT C".
+func allOf(sharers []string) string {
 	var names []string
-	for _, f := range fields {
-		at := strings.LastIndexByte(f, '.')
-		names = append(names, className(simpleName(f[:at])+f[at:]))
+	for _, s := range sharers {
+		if kind, class, isRoot := strings.Cut(s, " "); isRoot {
+			names = append(names, "GC root "+shownName(kind)+" "+className(simpleName(class)))
+			continue
+		}
+		at := strings.LastIndexByte(s, '.')
+		names = append(names, className(simpleName(s[:at])+s[at:]))
 	}
 	last := len(names) - 1
 	if last < 1 {

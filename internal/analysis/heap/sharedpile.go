@@ -16,6 +16,9 @@ type SharedPile struct {
 	Top bool
 	// Sample are some of the objects, from the first to the last.
 	Sample []Object
+
+	// above is the vertex of what dominates them, row their class.
+	above, row uint32
 }
 
 // sampled bounds SharedPile.Sample.
@@ -23,23 +26,50 @@ const sampled = 32
 
 // SharedPiles finds the classes of which Fewest or more objects, none of them with more than
 // half, retain Least together, and whose immediate dominator is a class, is also that of
-// classes, or is none. GC roots and classes are none of them. The pile that retains most comes first. The
-// error is ctx's, or one of memory.
+// classes, or is none. GC roots and classes are none of them. The pile that retains most comes
+// first. What their objects hold is not said yet. The error is ctx's.
 func (g *Graph) SharedPiles(ctx context.Context, o AccumulationOptions) ([]SharedPile, error) {
 	a := newAccumulator(g, o)
 	var piles []SharedPile
-	var members [][]uint32
 	for _, v := range a.dominatorsOfClasses() {
-		piles, members = a.sharedBelow(v, piles, members)
-	}
-	if len(piles) == 0 {
-		return nil, ctx.Err()
-	}
-	if err := a.tellShared(ctx, piles, members); err != nil {
-		return nil, err
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		piles = a.sharedBelow(v, piles)
 	}
 	slices.SortStableFunc(piles, func(x, y SharedPile) int { return cmp.Compare(y.Size.Total(), x.Size.Total()) })
 	return piles, nil
+}
+
+// FillPiles says of SharedPiles what their objects hold. The error is ctx's, or one of memory.
+func (g *Graph) FillPiles(ctx context.Context, o AccumulationOptions, piles []*SharedPile) error {
+	a := newAccumulator(g, o)
+	marked, err := newBitset(&g.arena, int64(len(a.t.objects)))
+	if err != nil {
+		return err
+	}
+	defer drop(&g.arena, (*[]uint64)(&marked))
+	type place struct{ above, row uint32 }
+	at, held := map[place]int{}, make([]groups, len(piles))
+	for i, p := range piles {
+		at[place{p.above, p.row}] = i
+		a.eachBelow(p.above, func(v, row uint32) {
+			if row != p.row {
+				return
+			}
+			marked.set(v)
+			for c := v + 1; c < a.t.ends[v]; c = a.t.ends[c] {
+				held[i].add(a.row(c), a.weigh(c))
+			}
+		})
+	}
+	err = a.leaves(ctx, marked, func(o, v uint32) {
+		held[at[place{a.t.parents[v], a.row(v)}]].add(a.g.registry.list[a.g.slots.at(o)].row, a.shallow(o))
+	})
+	for i, p := range piles {
+		a.tellHeld(&p.Accumulation, &held[i])
+	}
+	return err
 }
 
 // dominatorsOfClasses are vertices that retain what counts, from the root as a whole, 0: those
@@ -62,37 +92,63 @@ func (a *accumulator) dominatorsOfClasses() []uint32 {
 	return slices.DeleteFunc(slices.Compact(list), func(v uint32) bool { return v != 0 && a.weigh(v).Total() < a.least })
 }
 
-// sharedBelow adds the piles among the children of a vertex.
-func (a *accumulator) sharedBelow(v uint32, piles []SharedPile, members [][]uint32) ([]SharedPile, [][]uint32) {
+// eachBelow calls f with the children of a vertex that are neither classes nor GC roots, and
+// their classes.
+func (a *accumulator) eachBelow(v uint32, f func(c, row uint32)) {
 	roots := a.rootVertices(v)
-	of, largest := map[uint32][]uint32{}, map[uint32]uint32{}
-	a.sums.reset()
 	for c := v + 1; c < a.end(v); c = a.t.ends[c] {
-		if a.slot(c) == classSlot || roots[c] {
-			continue
-		}
-		row := a.row(c)
-		a.sums.add(row, a.weigh(c))
-		of[row] = append(of[row], c)
-		if old, ok := largest[row]; !ok || a.weigh(c).Total() > a.weigh(old).Total() {
-			largest[row] = c
+		if a.slot(c) != classSlot && !roots[c] {
+			f(c, a.row(c))
 		}
 	}
+}
+
+// sharedBelow adds the piles among the children of a vertex.
+func (a *accumulator) sharedBelow(v uint32, piles []SharedPile) []SharedPile {
+	largest := map[uint32]int64{}
+	a.sums.reset()
+	a.eachBelow(v, func(c, row uint32) {
+		size := a.weigh(c)
+		a.sums.add(row, size)
+		if n := size.Total(); n > largest[row] {
+			largest[row] = n
+		}
+	})
+	first := len(piles)
 	for _, s := range a.sums.list {
-		if s.count < a.fewest || s.size.Total() < a.least || 2*a.weigh(largest[s.row]).Total() > s.size.Total() {
+		if s.count < a.fewest || s.size.Total() < a.least || 2*largest[s.row] > s.size.Total() {
 			continue
 		}
-		p := SharedPile{Accumulation: Accumulation{Retained: s.size, Class: a.names[s.row], Count: s.count, Size: s.size}, Top: v == 0}
+		p := SharedPile{Accumulation: Accumulation{Retained: s.size, Class: a.names[s.row], Count: s.count, Size: s.size}, Top: v == 0, above: v, row: s.row}
 		if !p.Top {
 			p.Object = Object(a.t.objects[v])
 		}
-		list := of[s.row]
-		for i := range min(sampled, len(list)) {
-			p.Sample = append(p.Sample, Object(a.t.objects[list[i*len(list)/min(sampled, len(list))]]))
-		}
-		piles, members = append(piles, p), append(members, list)
+		piles = append(piles, p)
 	}
-	return piles, members
+	if len(piles) == first {
+		return piles
+	}
+	found := map[uint32]*SharedPile{}
+	for i := range piles[first:] {
+		found[piles[first+i].row] = &piles[first+i]
+	}
+	a.sample(v, found)
+	return piles
+}
+
+// sample takes objects of piles below a vertex, by their classes, at equal distances.
+func (a *accumulator) sample(v uint32, piles map[uint32]*SharedPile) {
+	met := map[uint32]int64{}
+	a.eachBelow(v, func(c, row uint32) {
+		p := piles[row]
+		if p == nil {
+			return
+		}
+		if n := min(sampled, p.Count); met[row] == int64(len(p.Sample))*p.Count/n {
+			p.Sample = append(p.Sample, Object(a.t.objects[c]))
+		}
+		met[row]++
+	})
 }
 
 // end is where what a vertex dominates ends; 0 dominates all.
@@ -113,30 +169,4 @@ func (a *accumulator) rootVertices(v uint32) map[uint32]bool {
 		met[a.t.vertices[a.g.ids.find(r.Object)]] = true
 	}
 	return met
-}
-
-// tellShared says what the objects of piles hold.
-func (a *accumulator) tellShared(ctx context.Context, piles []SharedPile, members [][]uint32) error {
-	marked, err := newBitset(&a.g.arena, int64(len(a.t.objects)))
-	if err != nil {
-		return err
-	}
-	defer drop(&a.g.arena, (*[]uint64)(&marked))
-	pileOf, held := map[uint32]int{}, make([]groups, len(piles))
-	for i, list := range members {
-		for _, v := range list {
-			marked.set(v)
-			pileOf[v] = i
-			for c := v + 1; c < a.t.ends[v]; c = a.t.ends[c] {
-				held[i].add(a.row(c), a.weigh(c))
-			}
-		}
-	}
-	err = a.leaves(ctx, marked, func(o, v uint32) {
-		held[pileOf[v]].add(a.g.registry.list[a.g.slots.at(o)].row, a.shallow(o))
-	})
-	for i := range piles {
-		a.tellHeld(&piles[i].Accumulation, &held[i])
-	}
-	return err
 }

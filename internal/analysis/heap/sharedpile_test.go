@@ -24,6 +24,13 @@ func TestSharedPiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
+		var all []*heap.SharedPile
+		for i := range piles {
+			all = append(all, &piles[i])
+		}
+		if err := g.FillPiles(t.Context(), o, all); err != nil {
+			t.Fatal(err)
+		}
 		for _, p := range piles {
 			got = append(got, pileLine(g, p.Top, p.Object, p.Class, p.Count, p.Size.Total()))
 			if len(p.Sample) == 0 || len(p.Sample) > int(p.Count) || p.Retained != p.Size {
