@@ -51,9 +51,10 @@ vulnerabilities:
 
 # One goroutine does the work of these: the race detector has nothing to see there and
 # takes ten times the time; a test of internal/archtest holds it. What reads dumps in
-# parallel for them is internal/analysis/heap, and the goroutine of analysis runs in cmd/leakgate.
+# parallel for them is internal/analysis/heap, and the goroutines of analysis run in cmd/leakgate;
+# make e2e watches what they call, too.
 # TEXTS read and write texts and dumps, and share nothing with anybody.
-TEXTS := ./internal/capture/procfs ./internal/capture/dumpsys ./internal/analysis/hprof ./internal/analysis/android ./internal/analysis/footprint ./internal/analysis/growth ./internal/analysis/mapping ./internal/analysis/trace ./internal/hproftest ./internal/sharktest/...
+TEXTS := ./internal/capture/procfs ./internal/capture/dumpsys ./internal/analysis/hprof ./internal/analysis/android ./internal/analysis/footprint ./internal/analysis/growth ./internal/analysis/mapping ./internal/analysis/trace ./internal/hproftest ./internal/sharktest ./internal/jars
 SERIAL := $(TEXTS) ./analysis ./detector ./internal/detector/limit ./internal/harness/config ./internal/harness/ledger
 
 # These have many goroutines and tests of their own for them. Where others use them, it is
@@ -93,6 +94,7 @@ real: $(BIN)/testrun
 e2e: packages
 	GOOS=darwin go vet ./...
 	LEAKGATE_E2E=long go test -tags realtime,e2e -count=1 -timeout 90m ./...
+	go test -race -count=1 -timeout 20m -run '^Test(Garbage|SharedSuspects|Suspects|ThreadLocals|Shark.*)$$' ./analysis
 
 # On a clock that waits for nobody, and for SOAK behind the real adb server.
 soak: packages

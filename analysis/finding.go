@@ -54,19 +54,44 @@ func (f *finding) usual(ctx context.Context, targets, places []heap.Object) (lef
 	if err := f.fits(len(targets)); err != nil {
 		return left, err
 	}
-	shark, err := f.shark(ctx, targets)
-	if err != nil {
-		return left, err
-	}
 	f.options.phase("find paths")
-	f.reader = trace.NewReader(f.graph, f.outbound, f.ownRules(f.metadata))
-	own, err := trace.Find(ctx, f.reader, targets, trace.Options{Through: through(f.options), ByName: true})
+	reader := trace.NewReader(f.graph, f.outbound, f.ownRules(f.metadata))
+	// The other core searches as Shark does meanwhile.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	found := make(chan error, 1)
+	var shark *trace.Search
+	go func() {
+		var err error
+		shark, err = f.shark(ctx, targets)
+		found <- err
+	}()
+	own, err := trace.Find(ctx, reader, targets, trace.Options{Through: through(f.options), ByName: true, Early: true, Also: places})
+	if err != nil {
+		cancel()
+	} else {
+		defer own.Close()
+	}
+	if other := <-found; err == nil {
+		err = other
+	}
+	if shark != nil {
+		defer shark.Close()
+	}
 	if err != nil {
 		return left, err
 	}
-	defer own.Close()
+	f.options.phase("find fingerprints")
+	prints := &trace.Prints{}
+	if shark != nil {
+		if prints, err = shark.Prints(ctx, f.describe()); err != nil {
+			return left, err
+		}
+		shark.Close()
+	}
+	f.reader = reader
 	f.options.phase("trace leaks")
-	left.targets, err = f.add(ctx, own, shark, nil)
+	left.targets, err = f.add(ctx, own, prints, nil)
 	if err != nil {
 		return left, err
 	}
@@ -74,18 +99,12 @@ func (f *finding) usual(ctx context.Context, targets, places []heap.Object) (lef
 	return left, err
 }
 
-// shark makes the fingerprints.
-func (f *finding) shark(ctx context.Context, targets []heap.Object) (*trace.Prints, error) {
+// shark is the search for the paths that the fingerprints are of; nil without targets.
+func (f *finding) shark(ctx context.Context, targets []heap.Object) (*trace.Search, error) {
 	if len(targets) == 0 {
-		return &trace.Prints{}, nil
+		return nil, nil
 	}
-	f.options.phase("find fingerprints")
-	s, err := trace.Find(ctx, f.reader, targets, trace.Options{Through: through(f.options)})
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close()
-	return s.Prints(ctx, f.describe())
+	return trace.Find(ctx, f.reader, targets, trace.Options{Through: through(f.options), Early: through(f.options)})
 }
 
 // unusual searches for what is left among all references and roots.

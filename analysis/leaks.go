@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/leakgate/leakgate/internal/analysis/android"
 	"github.com/leakgate/leakgate/internal/analysis/heap"
@@ -22,6 +23,15 @@ type tracing struct {
 	reader    *trace.Reader
 	// shared is true where several objects together hold what accumulates.
 	shared bool
+	// reading is held while the inspector reads a number: two searches ask it at once.
+	reading sync.Mutex
+}
+
+// number is Inspector.Number, for several goroutines.
+func (t *tracing) number(o heap.Object, m trace.Member) (int64, bool) {
+	t.reading.Lock()
+	defer t.reading.Unlock()
+	return t.inspector.Number(o, m)
 }
 
 // inspect makes ready to tell what leaks. close must be called.
@@ -240,7 +250,7 @@ func (t *tracing) targets(ctx context.Context, o Options) ([]heap.Object, error)
 
 // rules are those of the platform that a dump is of.
 func (t *tracing) rules(m *android.Metadata, o Options) trace.Rules {
-	rules := trace.Rules{Matchers: android.JVMMatchers(), ThreadName: t.inspector.ThreadName, Number: t.inspector.Number, Subclasses: o.subclasses}
+	rules := trace.Rules{Matchers: android.JVMMatchers(), ThreadName: t.inspector.ThreadName, Number: t.number, Subclasses: o.subclasses}
 	if o.shark214 {
 		rules.Without = []string{"java.util.WeakHashMap"}
 	}

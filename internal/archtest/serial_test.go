@@ -15,7 +15,7 @@ import (
 
 // elsewhere are the files of serial packages that start goroutines all the same, with
 // the package whose tests run them with the race detector.
-var elsewhere = map[string]string{"analysis/leaks.go": "./cmd/leakgate"}
+var elsewhere = map[string]string{"analysis/leaks.go": "./cmd/leakgate", "analysis/finding.go": "./cmd/leakgate"}
 
 // TestSerialPackages: what the Makefile tests without the race detector, because there is
 // one goroutine, has one.

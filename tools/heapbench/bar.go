@@ -92,7 +92,7 @@ func (p *plan) ratio(bar, dump, tool, peer string, q quantity, limit float64) ve
 // tracePhases are those of leak traces, enginePhases those before them that make the
 // graph.
 var (
-	tracePhases  = []string{"inspect objects", "find holders", "read fields", "find paths", "trace leaks"}
+	tracePhases  = []string{"inspect objects", "find holders", "read fields", "find paths", "find fingerprints", "trace leaks", "weigh leaks"}
 	enginePhases = []string{"read names", "read objects", "number objects", "read references", "search", "dominators", "sizes"}
 )
 

@@ -34,7 +34,8 @@ type byName struct {
 	at          []uint32
 	next, later []meeting
 	depth, rank uint32
-	lasting     bool
+	// ended means that all that is wanted was reached.
+	lasting, ended bool
 	// classes are the names of classes by number, instances before class objects.
 	classes []string
 	objects map[heap.Object]uint32
@@ -55,7 +56,7 @@ func (s *Search) runByName(ctx context.Context) error {
 	defer s.graph.Release(&b.at)
 	b.roots()
 	for {
-		if err := b.levels(ctx); err != nil || b.lasting {
+		if err := b.levels(ctx); err != nil || b.lasting || b.ended {
 			return err
 		}
 		b.lasting, b.depth = true, b.depth+1
@@ -67,7 +68,9 @@ func (b *byName) roots() {
 	kinds := rootOrder()
 	for i, root := range b.reader.roots {
 		m := meeting{kind: kinds[root.Kind], class: b.class(root.Object), object: root.Object, parent: uint32(b.graph.Objects) + 1 + uint32(i)}
-		b.meet(m, root.Low)
+		if n, ok := b.reader.outbound.Number(root.Object); ok {
+			b.meet(n, m, root.Low)
+		}
 	}
 }
 
@@ -93,7 +96,7 @@ func (b *byName) levels(ctx context.Context) error {
 	var level []meeting
 	for len(b.next) > 0 {
 		level, b.next = b.next, level[:0]
-		slices.SortFunc(level, b.compare)
+		b.sort(level)
 		for _, m := range level {
 			n, _ := b.reader.outbound.Number(m.object)
 			b.at[n], b.parents[n] = done, m.parent
@@ -107,10 +110,25 @@ func (b *byName) levels(ctx context.Context) error {
 			if i > 0 && !b.alike(&level[i-1], &level[i]) {
 				b.rank++
 			}
-			b.expand(level[i].object)
+			if b.expand(level[i].object); b.ended {
+				return nil
+			}
 		}
 	}
 	return ctx.Err()
+}
+
+// sort orders a level. Its ways come in the order of depth and from: an object that is met
+// again keeps its place only where both are the same.
+func (b *byName) sort(level []meeting) {
+	for begin := 0; begin < len(level); {
+		end := begin + 1
+		for end < len(level) && level[end].depth == level[begin].depth && level[end].from == level[begin].from {
+			end++
+		}
+		slices.SortFunc(level[begin:end], b.compare)
+		begin = end
+	}
 }
 
 func (b *byName) expand(o heap.Object) {
@@ -119,12 +137,15 @@ func (b *byName) expand(o heap.Object) {
 	}
 	if b.target.has(o) {
 		b.found = append(b.found, o)
-		if !b.options.Through {
-			return
-		}
+	}
+	if b.ended = b.ends(o); b.ended || b.target.has(o) && !b.options.Through {
+		return
 	}
 	b.reader.Read(o, func(e Edge) {
-		b.meet(meeting{depth: b.depth, from: b.rank, kind: nameKind(e.Kind), place: namePlace(e), class: b.class(e.To), object: e.To, parent: uint32(o) + 1}, e.Low)
+		// Most references lead to what is done, of which the class need not be read.
+		if n, ok := b.reader.outbound.Number(e.To); ok && b.at[n] != done {
+			b.meet(n, meeting{depth: b.depth, from: b.rank, kind: nameKind(e.Kind), place: namePlace(e), class: b.class(e.To), object: e.To, parent: uint32(o) + 1}, e.Low)
+		}
 	})
 }
 
@@ -145,15 +166,10 @@ func namePlace(e Edge) uint32 {
 	return 0
 }
 
-// meet keeps the least way to each object.
-func (b *byName) meet(m meeting, low bool) {
-	n, ok := b.reader.outbound.Number(m.object)
-	if !ok {
-		return
-	}
+// meet keeps the least way to each object that is not done, by its number.
+func (b *byName) meet(n uint32, m meeting, low bool) {
 	low = low && !b.lasting
 	switch at := b.at[n]; {
-	case at == done:
 	case at == 0:
 		b.put(n, m, low)
 	case at&inLater == 0:
@@ -176,6 +192,11 @@ func (b *byName) put(n uint32, m meeting, low bool) {
 		b.at[n] = uint32(len(b.later)) | inLater
 		return
 	}
+	if len(b.next) == cap(b.next) {
+		// A level can be most of the heap: twice the room is copied less often than what append
+		// takes.
+		b.next = slices.Grow(b.next, len(b.next)+1)
+	}
 	b.next = append(b.next, m)
 	b.at[n] = uint32(len(b.next))
 }
@@ -183,16 +204,24 @@ func (b *byName) put(n uint32, m meeting, low bool) {
 // compare orders ways; of those that are alike, that to the object with the lower number
 // is first, so that the order is one.
 func (b *byName) compare(x, y meeting) int {
-	c := cmp.Or(cmp.Compare(x.depth, y.depth), cmp.Compare(x.from, y.from), cmp.Compare(x.kind, y.kind), cmp.Compare(x.place, y.place))
-	if c != 0 {
-		return c
-	}
-	if x.class != y.class {
+	switch {
+	case x.depth != y.depth:
+		return cmp.Compare(x.depth, y.depth)
+	case x.from != y.from:
+		return cmp.Compare(x.from, y.from)
+	case x.kind != y.kind:
+		return cmp.Compare(x.kind, y.kind)
+	case x.place != y.place:
+		return cmp.Compare(x.place, y.place)
+	case x.class != y.class:
 		if c := strings.Compare(b.classes[x.class], b.classes[y.class]); c != 0 {
 			return c
 		}
 	}
-	return cmp.Or(cmp.Compare(x.object, y.object), cmp.Compare(x.parent, y.parent))
+	if x.object != y.object {
+		return cmp.Compare(x.object, y.object)
+	}
+	return cmp.Compare(x.parent, y.parent)
 }
 
 // alike tells whether two ways have the same names.

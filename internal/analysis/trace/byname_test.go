@@ -2,6 +2,7 @@ package trace_test
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -44,6 +45,33 @@ func TestByName(t *testing.T) {
 	}
 	if several < 5 {
 		t.Errorf("%d objects have several ways of one length", several)
+	}
+}
+
+// TestEarly: a search that ends early finds the same paths as one that goes on to the end.
+func TestEarly(t *testing.T) {
+	paths := 0
+	for seed := range uint64(seeds) {
+		h, form, refs := random(seed)
+		w := load(t, h, form, known())
+		for i, o := range []trace.Options{{}, {Through: true}, {ByName: true}, {ByName: true, Through: true}} {
+			all := sorted(w.find(w.objects(refs...), o).Found())
+			half := min(len(all), (len(all)+i)/2)
+			targets, also := all[:half], all[half:]
+			whole := w.find(targets, o)
+			o.Early, o.Also = true, also
+			early := w.find(targets, o)
+			if !slices.Equal(early.Found(), whole.Found()) {
+				t.Fatalf("seed %d, %+v: found %q, want %q", seed, o, w.names(early.Found()), w.names(whole.Found()))
+			}
+			if got, want := early.Paths(all), whole.Paths(all); !reflect.DeepEqual(got, want) {
+				t.Fatalf("seed %d, %+v: paths\n%+v, want\n%+v", seed, o, got, want)
+			}
+			paths += len(all)
+		}
+	}
+	if paths < 1000 {
+		t.Errorf("%d paths", paths)
 	}
 }
 

@@ -19,6 +19,11 @@ type Options struct {
 	// that it met first, which depends on the order of the dump: that of threads, and that in
 	// which classes were loaded.
 	ByName bool
+	// Early ends the search with the last target, and the last of Also, that it reaches: no
+	// path changes afterwards. What only targets lead to, and so Leak.Credited, needs all of
+	// it.
+	Early bool
+	Also  []heap.Object
 }
 
 // Search finds the shortest paths from the GC roots: breadth first, with what is Low
@@ -37,6 +42,9 @@ type Search struct {
 	waiting, late bits
 	first, last   queue
 	found         []heap.Object
+	// wanted are what an early end waits for, left how many of them were not reached.
+	wanted bits
+	left   int
 }
 
 // bits is a set of objects.
@@ -84,6 +92,7 @@ func Find(ctx context.Context, r *Reader, targets []heap.Object, o Options) (*Se
 	for _, t := range targets {
 		s.target.add(t)
 	}
+	s.want()
 	var err error
 	if s.parents, err = g.Scratch(r.outbound.Len()); err != nil {
 		return nil, fmt.Errorf("find paths: %w", err)
@@ -93,6 +102,31 @@ func Find(ctx context.Context, r *Reader, targets []heap.Object, o Options) (*Se
 		return nil, err
 	}
 	return s, nil
+}
+
+// want makes ready for an early end.
+func (s *Search) want() {
+	if !s.options.Early {
+		return
+	}
+	s.wanted = make(bits, len(s.target))
+	for _, list := range [][]heap.Object{s.targets, s.options.Also} {
+		for _, o := range list {
+			if !s.wanted.has(o) {
+				s.wanted.add(o)
+				s.left++
+			}
+		}
+	}
+}
+
+// ends is told each object whose path is certain; true with the last one that is wanted.
+func (s *Search) ends(o heap.Object) bool {
+	if !s.options.Early || !s.wanted.has(o) {
+		return false
+	}
+	s.left--
+	return s.left == 0
 }
 
 // Targets are the objects that are searched for.
@@ -133,9 +167,12 @@ func (s *Search) run(ctx context.Context) error {
 		}
 		if s.target.has(o) {
 			s.found = append(s.found, o)
-			if !s.options.Through {
-				continue
-			}
+		}
+		if s.ends(o) {
+			return nil
+		}
+		if s.target.has(o) && !s.options.Through {
+			continue
 		}
 		parent = uint32(o) + 1
 		s.reader.Read(o, visit)
