@@ -62,7 +62,7 @@ func (g *Graph) OutboundOf(ctx context.Context, within *Set) (*Outbound, error) 
 		err = b.room()
 	}
 	if err == nil {
-		err = g.scan(ctx, g.chunks(), false, func() func(*hprof.Scanner) error {
+		err = g.scan(ctx, b.chunks(), false, func() func(*hprof.Scanner) error {
 			w := &outboundWriter{Outbound: b, lookup: newLookup(g.registry)}
 			return w.visit
 		})
@@ -87,6 +87,20 @@ func (b *Outbound) limit(within *Set) (err error) {
 	copy(bits, within.bits)
 	b.members, err = newRanks(&b.graph.arena, bits)
 	return err
+}
+
+// few is how many members are looked up in the parts of the file.
+const few = 1 << 16
+
+// chunks are the parts of the file that may have members.
+func (b *Outbound) chunks() [][]hprof.Segment {
+	if b.whole || b.members.len() > few {
+		return b.graph.chunks()
+	}
+	ids := make([]uint64, 0, b.members.len())
+	b.members.bits.each(0, uint32(b.graph.Objects), func(n uint32) { ids = append(ids, uint64(b.graph.ID(Object(n)))) })
+	slices.Sort(ids)
+	return b.graph.chunksOf(ids)
 }
 
 // Len is how many objects it is of, which Number numbers.

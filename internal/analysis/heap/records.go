@@ -49,14 +49,8 @@ func (g *Graph) Read(ctx context.Context, objects []Object, visit func(*Record) 
 		list[i] = uint64(g.ID(o))
 	}
 	slices.Sort(list)
-	var chunks [][]hprof.Segment
-	for _, s := range g.stretches {
-		if i, _ := slices.BinarySearch(list, s.least); i < len(list) && list[i] <= s.most {
-			chunks = append(chunks, s.segments)
-		}
-	}
 	var mu sync.Mutex
-	return g.scan(ctx, chunks, true, func() func(*hprof.Scanner) error {
+	return g.scan(ctx, g.chunksOf(list), true, func() func(*hprof.Scanner) error {
 		return func(s *hprof.Scanner) error {
 			if s.Kind == hprof.SubClassDump {
 				return nil
@@ -71,6 +65,16 @@ func (g *Graph) Read(ctx context.Context, objects []Object, visit func(*Record) 
 			return visit(&r)
 		}
 	})
+}
+
+// chunksOf are the parts of the file that may have some objects, by their IDs in order.
+func (g *Graph) chunksOf(ids []uint64) (list [][]hprof.Segment) {
+	for _, s := range g.stretches {
+		if i, _ := slices.BinarySearch(ids, s.least); i < len(ids) && ids[i] <= s.most {
+			list = append(list, s.segments)
+		}
+	}
+	return list
 }
 
 // chunks are all parts of the file that have objects.
