@@ -276,6 +276,10 @@ func (t *tracing) describe() trace.Describe {
 	return trace.Describe{Inspect: t.inspector.Inspect, Plain: t.inspector.Plain, Text: t.text, Prepare: t.inspector.Prepare}
 }
 
+// maxAlso bounds what a report lists of what leaks by one leak alone: a screen brings a dozen
+// such objects with it, and one leak may have 100,000 screens.
+const maxAlso = 1000
+
 // leak returns one leak as the report has it, without what it costs.
 func (t *tracing) leak(l *trace.Leak) Leak {
 	first := &l.Traces[0]
@@ -289,9 +293,10 @@ func (t *tracing) leak(l *trace.Leak) Leak {
 	}
 	r.Instances, r.Classes = len(l.Objects), t.classesOf(l.Objects)
 	r.Parts = t.parts(l.Objects[0])
-	for _, o := range l.Also {
+	for _, o := range l.Also[:min(len(l.Also), maxAlso)] {
 		r.Also = append(r.Also, Related{Hex(t.graph.ID(o)), t.name(o)})
 	}
+	r.AlsoCount = len(l.Also)
 	return r
 }
 

@@ -95,8 +95,10 @@ type Leak struct {
 	// Trace is that of the first object.
 	Trace []TraceElement `json:"trace"`
 	// Also are objects that leak, too, but only because of this leak; with LeakingClasses
-	// those that an object of this leak holds on their shortest path.
-	Also []Related `json:"also,omitempty"`
+	// those that an object of this leak holds on their shortest path: the first maxAlso of
+	// AlsoCount.
+	Also      []Related `json:"also,omitempty"`
+	AlsoCount int       `json:"also_count,omitempty"`
 	// Accumulates is there for suspects; ExplainedBy is the key of the leak that explains one.
 	Accumulates *Accumulation `json:"accumulates,omitempty"`
 	ExplainedBy string        `json:"explained_by,omitempty"`

@@ -151,7 +151,7 @@ func (out *page) leak(l *analysis.Leak) {
 	}
 	out.trace(l, l.Accumulates)
 	out.classesOf(l)
-	out.related(l.Also)
+	out.related(l.Also, l.AlsoCount)
 }
 
 // sharedBy is what stays until other leaks are fixed, too.
@@ -306,11 +306,11 @@ func (out *page) reference(e analysis.TraceElement, look bool) {
 	}
 }
 
-func (out *page) related(also []analysis.Related) {
+func (out *page) related(also []analysis.Related, count int) {
 	for _, a := range firstOf(also) {
 		out.line("Also retains leaking object %s (%s), in these bytes", a.Object, className(a.Class))
 	}
-	if n := len(also) - shownLines; n > 0 {
+	if n := count - shownLines; n > 0 {
 		out.line("Also retains %s", text.Count(n, "more leaking object", "more leaking objects"))
 	}
 }
@@ -449,7 +449,7 @@ func WriteLeak(w io.Writer, l *analysis.Leak) error {
 	var out page
 	if l.Accumulates == nil {
 		alone := *l
-		alone.Also = nil // what leaks by it is in its bytes
+		alone.Also, alone.AlsoCount = nil, 0 // what leaks by it is in its bytes
 		out.leak(&alone)
 	} else {
 		out.suspect(l)

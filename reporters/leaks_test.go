@@ -16,7 +16,7 @@ func TestLeftOut(t *testing.T) {
 		1200: {"Also retains 1 200 more leaking objects\n", "  and objects of 1 200 more classes\n"},
 	} {
 		var also, garbage page
-		also.related(make([]analysis.Related, shownLines+n))
+		also.related(make([]analysis.Related, shownLines), shownLines+n)
 		garbage.garbage(make([]analysis.Garbage, shownLines+n))
 		for i, text := range []string{also.text.String(), garbage.text.String()} {
 			if strings.Contains(text, " more ") != (want[i] != "") || !strings.HasSuffix(text, want[i]) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -255,6 +256,44 @@ func TestLongChain(t *testing.T) {
 	}
 	if code, out, errOut := ran(t, "analyze", path, "--memory", "40MB"); code != exitUnread || out != "" || !strings.Contains(errOut, "the search for paths needs about") {
 		t.Errorf("exit %d, %s%s", code, errOut, out)
+	}
+}
+
+// What leaks by one leak alone is counted, and the first of it listed.
+func TestManyBehindOneLeak(t *testing.T) {
+	t.Parallel()
+	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
+	screens := h.ArrayList()
+	for range 1200 {
+		screens.Add(h.Activity("com.shop.CartActivity", hproftest.Destroyed).Ref)
+	}
+	h.Hold("com.shop.History", "screens", screens.Ref)
+	data, _, err := h.Dump(hproftest.Form{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := dumpFile(t, data)
+	_, out, _ := ran(t, "analyze", path, "--json")
+	var r struct {
+		Leaks []struct {
+			Instances int
+			Also      []analysis.Related
+			AlsoCount int `json:"also_count"`
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Leaks) != 1 || r.Leaks[0].Instances != 1200 {
+		t.Fatalf("%+v", r.Leaks)
+	}
+	l := &r.Leaks[0]
+	if l.AlsoCount < 1200 || l.AlsoCount%1200 != 0 || len(l.Also) != 1000 {
+		t.Errorf("%d of %d are listed", len(l.Also), l.AlsoCount)
+	}
+	_, out, _ = ran(t, "analyze", path)
+	if want := text.Count(l.AlsoCount-10, "more leaking object", "more leaking objects"); !strings.Contains(out, "Also retains "+want) {
+		t.Errorf("not in the text: %s\n%s", want, out)
 	}
 }
 
