@@ -276,8 +276,8 @@ func (t *tracing) describe() trace.Describe {
 	return trace.Describe{Inspect: t.inspector.Inspect, Plain: t.inspector.Plain, Text: t.text, Prepare: t.inspector.Prepare}
 }
 
-// maxAlso bounds what a report lists of what leaks by one leak alone: a screen brings a dozen
-// such objects with it, and one leak may have 100,000 screens.
+// maxAlso bounds Leak.Also: each leaked screen adds several objects, and one leak may have
+// 100,000 screens.
 const maxAlso = 1000
 
 // leak returns one leak as the report has it, without what it costs.

@@ -94,9 +94,9 @@ type Leak struct {
 	Parts []Part `json:"parts,omitempty"`
 	// Trace is that of the first object.
 	Trace []TraceElement `json:"trace"`
-	// Also are objects that leak, too, but only because of this leak; with LeakingClasses
-	// those that an object of this leak holds on their shortest path: the first maxAlso of
-	// AlsoCount.
+	// Also lists objects that leak only because of this leak, at most 1,000 of them; with
+	// LeakingClasses those whose shortest path goes through an object of this leak.
+	// AlsoCount is their total.
 	Also      []Related `json:"also,omitempty"`
 	AlsoCount int       `json:"also_count,omitempty"`
 	// Accumulates is there for suspects; ExplainedBy is the key of the leak that explains one.
