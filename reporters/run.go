@@ -3,6 +3,7 @@ package reporters
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/leakgate/leakgate/detector"
@@ -18,7 +19,7 @@ func WriteRun(w io.Writer, r record.Run) error {
 		out.process(p, r.Policy, len(r.Devices) > 1)
 	}
 	if len(r.Processes) == 0 {
-		out.line("No process was seen; nothing was judged.")
+		out.line("No matching process found; no verdict.")
 	}
 	for _, d := range r.Devices {
 		out.device(d)
@@ -26,6 +27,7 @@ func WriteRun(w io.Writer, r record.Run) error {
 	if r.Workload != nil {
 		out.workload(*r.Workload)
 	}
+	out.missing(r)
 	out.warnings(r.Warnings)
 	if r.Own != nil {
 		out.line("leakgate itself: %.1f s of CPU (%.2f %% of a core), at most %.0f MB of memory", r.Own.CPU, r.Own.Percent, r.Own.Memory)
@@ -40,6 +42,12 @@ func WriteRun(w io.Writer, r record.Run) error {
 		out.line("The run was stopped: its directory could not be written any more. What is above is what it had until then.")
 	case r.Interrupted:
 		out.line("The run was interrupted; what is above is what it had until then.")
+	case r.ExitCode == record.ExitNoDevice && len(r.Processes) == 0:
+		out.line("Exit code 3: no process of the app was seen.")
+	case r.ExitCode == record.ExitInconclusive && len(r.MissingEvidence) > 0:
+		out.line("Exit code 5: evidence is missing.")
+	case r.ExitCode == record.ExitInconclusive:
+		out.line("Exit code 5: not judged. Watch for longer, or dump heaps at three marks or more.")
 	}
 	return out.writeTo(w)
 }
@@ -72,6 +80,9 @@ func (out *page) process(p record.Process, policy string, several bool) {
 	for _, j := range p.Jumps {
 		out.line("  jump     %+.0f MB at %s%s", j.MB, text.Span(j.T), map[bool]string{true: ", and it stayed"}[j.Stayed])
 	}
+	for _, m := range p.AtMarks {
+		out.atMarks(m, len(p.AtMarks) > 1)
+	}
 	for _, w := range p.Limits {
 		out.line("  limit    at %s: %s", text.Span(w.T), w.Text)
 	}
@@ -88,6 +99,52 @@ func (out *page) process(p record.Process, policy string, several bool) {
 	}
 	for _, text := range p.Warnings {
 		out.line("  warning: %s", text)
+	}
+}
+
+// shownAtMarks bounds the leaks of one series of dumps that are printed.
+const shownAtMarks = 10
+
+// atMarks writes what the heap dumps at marks show of one incarnation.
+func (out *page) atMarks(m record.MarkSeries, several bool) {
+	settled := 0
+	for _, d := range m.Dumps {
+		if d.Settled {
+			settled++
+		}
+	}
+	who := ""
+	if several {
+		who = fmt.Sprintf(" of pid %d", m.PID)
+	}
+	out.line("  marks    %s%s, %d of them settled: %s", text.Count(len(m.Dumps), "heap dump", "heap dumps"), who, settled, m.Gate)
+	for _, l := range m.Leaks[:min(len(m.Leaks), shownAtMarks)] {
+		word := "leak "
+		switch {
+		case l.Proved:
+			word = "LEAK "
+		case l.Library:
+			word = "leak of a library "
+		}
+		out.line("           %s%s: %s objects, %s retained now", word, text.Printable(l.Name), text.Series(l.Counts), text.Bytes(l.Bytes))
+	}
+	out.more(len(m.Leaks) - shownAtMarks)
+}
+
+// shownMissing bounds the missing heap dumps that are printed.
+const shownMissing = 20
+
+// missing writes which heap dumps should be there and are not.
+func (out *page) missing(r record.Run) {
+	for _, m := range r.MissingEvidence[:min(len(r.MissingEvidence), shownMissing)] {
+		who := ""
+		if m.Process != "" {
+			who = name(m.Process) + ": "
+		}
+		out.line("missing at %s: %s%s", text.Span(m.T), who, text.Printable(m.Text))
+	}
+	if n := len(r.MissingEvidence) - shownMissing; n > 0 {
+		out.line("missing: %d more; run.json has them", n)
 	}
 }
 
@@ -134,8 +191,11 @@ func states(p record.Process, policy string) string {
 // leakStates tells the states of a leak: nothing about it is provisional. One that was
 // too slow for an alarm is proved by the whole run.
 func leakStates(p record.Process) string {
-	if p.Worst == detector.Leaking {
+	switch {
+	case p.Worst == detector.Leaking:
 		return states(p, "")
+	case slices.ContainsFunc(p.AtMarks, func(m record.MarkSeries) bool { return m.Gate == detector.Leak }):
+		return ", proved by heap dumps at marks" + states(p, "")
 	}
 	return ", proved at the end: no alarm while it ran" + states(p, "")
 }

@@ -162,7 +162,7 @@ func TestQuietAndVerbose(t *testing.T) {
 			args = append(args, c.flag)
 		}
 		code, out, errOut := typed(t, env, args...)
-		if code != exitOK || !strings.Contains(out, "com.shop: INCONCLUSIVE") {
+		if code != 5 || !strings.Contains(out, "com.shop: INCONCLUSIVE") {
 			t.Errorf("%s: exit %d\n%s%s", c.flag, code, out, errOut)
 		}
 		for _, want := range c.want {

@@ -292,7 +292,7 @@ func TestRunWithProfile(t *testing.T) {
 		phones := attach(t, shop("phone-a"))
 		phones.env["LEAKGATE_PROFILE"] = "pr"
 		code, out, errOut := phones.typed(t, "run", path, "--for", "4m", "--device", "phone-a", "--out", "run")
-		if code != 0 || !strings.Contains(out, "workload monkey, 9000 events with seed 1") {
+		if code != 5 || !strings.Contains(out, "workload monkey, 9000 events with seed 1") {
 			t.Errorf("exit %d\n%s%s", code, out, errOut)
 		}
 	})

@@ -18,7 +18,7 @@ func TestReportOfADamagedRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phones := attach(t, shop("phone-a"))
 		dir := filepath.Join(t.TempDir(), "run")
-		if code, out, errOut := phones.typed(t, "watch", "--process", "com.shop", "--for", "20m", "--out", dir); code != 0 {
+		if code, out, errOut := phones.typed(t, "watch", "--process", "com.shop", "--for", "20m", "--out", dir); code != record.ExitInconclusive {
 			t.Fatalf("exit %d\n%s%s", code, out, errOut)
 		}
 		before, err := record.ReadRun(dir)

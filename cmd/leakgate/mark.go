@@ -4,40 +4,58 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/leakgate/leakgate/reporters/record"
 	"github.com/spf13/cobra"
 )
 
 func markCommand(c *console) *cobra.Command {
-	var dir string
+	var f markFlags
 	cmd := &cobra.Command{
-		Use: "mark --run DIR TEXT", GroupID: groupWatch,
+		Use: "mark --run DIR [--wait] TEXT", GroupID: groupWatch,
 		Short: "put a mark on the time axis of a run in progress",
 		Long: `Put TEXT on the time axis of the run that writes to DIR, for every device: the start
 of a loop of a test suite, for example. A workload finds DIR
-in the variable LEAKGATE_RUN, or prints a line "leakgate:mark TEXT" instead.`,
+in the variable LEAKGATE_RUN, or prints a line "leakgate:mark TEXT" instead.
+
+With --wait the command returns once every process has been dumped, if the run dumps at
+marks (diagnose.dump is at_marks). The app is left alone until then: its processes get 5 s
+of quiet and until their object counts stand still, so that no dump shows what is still in
+flight. Put it behind each loop; three such dumps prove a leak.`,
 		Example: `  leakgate mark --run leakgate-runs/tonight 'loop 3'
-  leakgate mark --run "$LEAKGATE_RUN" checkout`,
-		Annotations: manual{exits: "0 the mark is in the record\n2 the command line is wrong, or no run is in progress in DIR"}.annotations(),
-		RunE:        c.run(func(c console, args []string) int { return mark(c, dir, strings.Join(args, " ")) }),
+  leakgate mark --run "$LEAKGATE_RUN" --wait checkout`,
+		Annotations: manual{exits: `0 the mark is in the record
+2 the command line is wrong, or no run is in progress in DIR
+130 interrupted while waiting`}.annotations(),
+		RunE: c.run(func(c console, args []string) int { return f.mark(c, strings.Join(args, " ")) }),
 	}
-	cmd.Flags().Var(word(&dir, "DIR"), "run", "directory of the run")
+	cmd.Flags().Var(word(&f.dir, "DIR"), "run", "directory of the run")
+	cmd.Flags().BoolVar(&f.wait, "wait", false, "wait until every process has settled and been dumped")
 	return cmd
 }
 
-// markWait is how long a run may take to answer, in real time.
-const markWait = 5 * time.Second
+type markFlags struct {
+	dir  string
+	wait bool
+}
 
-func mark(c console, dir, text string) int {
-	if dir == "" {
+func (f *markFlags) mark(c console, text string) int {
+	if f.dir == "" {
 		return c.usage(errors.New("no run directory: write --run DIR, or in a workload --run \"$LEAKGATE_RUN\""))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), markWait)
-	defer cancel()
-	if err := monitor.SendMark(ctx, dir, text); err != nil {
+	ctx, stop := untilInterrupt()
+	defer stop()
+	missing, err := monitor.SendMark(ctx, f.dir, text, f.wait)
+	switch {
+	case errors.Is(err, context.Canceled):
+		c.problem("interrupted; the mark is in the record, its dumps may not be done")
+		return record.ExitInterrupted
+	case err != nil:
 		return c.usage(err)
+	}
+	for _, line := range missing {
+		c.problem("%s", line)
 	}
 	return exitOK
 }

@@ -26,6 +26,7 @@ type runFlags struct {
 	out      string
 	asJSON   bool
 	strict   bool
+	unjudged bool
 	wait     bool
 	patience time.Duration
 	// started is the directory of a run that has started.
@@ -37,7 +38,8 @@ const jsonUsage = "print JSON, and nothing else, to stdout"
 
 func (f *runFlags) declare(fs *pflag.FlagSet) {
 	f.declareOutput(fs, "run.json")
-	fs.BoolVar(&f.strict, "strict", false, "exit with 5 if the evidence is not enough for a verdict")
+	fs.BoolVar(&f.strict, "strict", false, "exit with 5 if any process is inconclusive")
+	fs.BoolVar(&f.unjudged, "allow-unjudged", false, "exit with 0 also if nothing could be judged or a heap dump is missing")
 	f.patience = monitor.DefaultPatience
 	fs.Var(span(&f.patience), "patience", "how long a device may be disconnected before its part of the run ends")
 }
@@ -63,7 +65,7 @@ func (f *runFlags) carryOut(c console, prepare func(*plan) error) (record.Run, i
 	defer stop()
 	p := &plan{ctx: ctx, console: c}
 	p.options = monitor.Options{
-		Strict: f.strict, Tool: "leakgate " + version(), Hurry: hurry,
+		Strict: f.strict, AllowUnjudged: f.unjudged, Tool: "leakgate " + version(), Hurry: hurry,
 		Patience: f.patience, Budget: monitor.DefaultBudget,
 		Headroom: monitor.DefaultHeadroom,
 	}

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/harness/ledger"
 	replays "github.com/leakgate/leakgate/internal/harness/replay"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters"
@@ -32,7 +34,7 @@ With --base, the difference from the same process of another recording is judged
 		Annotations: manual{exits: `0 the files were judged, whatever the verdict; with --gate no leak
 1 a leak, with --gate
 2 the command line is wrong, or a file cannot be read or has no samples
-5 the evidence is not enough for a verdict, with --gate --strict
+5 with --gate, nothing could be judged; with --gate --strict, any process is inconclusive
 130 interrupted`, page: "docs/formats/replay.md"}.annotations(),
 		ValidArgsFunction: completeFiles("csv", "ndjson"),
 		RunE:              c.run(f.replay),
@@ -43,7 +45,8 @@ With --base, the difference from the same process of another recording is judged
 	flags.Var(word(&f.column, "NAME"), "column", "column of a table to judge instead of pss_kb")
 	flags.BoolVar(&f.explain, "explain", false, "show what policy robust concluded when, and why; --json has all of it")
 	flags.BoolVar(&f.gate, "gate", false, "exit with 1 if there is a leak")
-	flags.BoolVar(&f.strict, "strict", false, "with --gate: exit with 5 if the evidence is not enough for a verdict")
+	flags.BoolVar(&f.strict, "strict", false, "with --gate: exit with 5 if any process is inconclusive")
+	flags.BoolVar(&f.unjudged, "allow-unjudged", false, "with --gate: exit with 0 also if nothing could be judged")
 	flags.BoolVar(&f.asJSON, "json", false, jsonUsage)
 	return cmd
 }
@@ -51,6 +54,7 @@ With --base, the difference from the same process of another recording is judged
 type replayFlags struct {
 	policy, base, column          string
 	explain, gate, strict, asJSON bool
+	unjudged                      bool
 }
 
 func (f *replayFlags) replay(c console, args []string) int {
@@ -120,16 +124,18 @@ func (f *replayFlags) exit(r record.Replay) int {
 	if !f.gate {
 		return exitOK
 	}
-	code := exitOK
+	judged := false
 	for _, p := range r.Processes {
-		switch {
-		case p.Gate == detector.Leak:
+		judged = judged || ledger.Judged(p.Process)
+		if p.Gate == detector.Leak {
 			return record.ExitLeak
-		case f.strict && p.Gate == detector.Inconclusive:
-			code = record.ExitInconclusive
 		}
 	}
-	return code
+	inconclusive := slices.ContainsFunc(r.Processes, func(p record.ReplayProcess) bool { return p.Gate == detector.Inconclusive })
+	if f.strict && inconclusive || !judged && !f.unjudged {
+		return record.ExitInconclusive
+	}
+	return exitOK
 }
 
 func (f *replayFlags) tell(w io.Writer, r record.Replay) error {

@@ -53,7 +53,11 @@ func TestReplayExitCodes(t *testing.T) {
 		{leak, 0, "com.shop: LEAK (native leak)"},
 		{leak + " --gate", 1, "native_leak"},
 		{short + " " + leak + " --gate --strict", 1, "com.shop in " + leak},
-		{short + " --gate", 0, "INCONCLUSIVE"},
+		{short + " --gate", 5, "INCONCLUSIVE"},
+		{short + " --gate --allow-unjudged", 0, "INCONCLUSIVE"},
+		{short + " --gate --strict --allow-unjudged", 5, "INCONCLUSIVE"},
+		{short + " " + flat + " --gate", 0, "INCONCLUSIVE"},
+		{short + " " + flat + " --gate --strict", 5, "INCONCLUSIVE"},
 		{short + " --gate --strict", 5, "INCONCLUSIVE"},
 		{short + " --strict", 0, "INCONCLUSIVE"},
 		{flat + " --base " + leak, 0, "as the difference from " + leak},
@@ -104,7 +108,7 @@ func TestReplayOfARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phones := attach(t, shop("phone-a"))
 		dir := filepath.Join(t.TempDir(), "run")
-		if code, out, errOut := phones.typed(t, "watch", "--process", "com.shop", "--for", "20m", "--out", dir); code != 0 {
+		if code, out, errOut := phones.typed(t, "watch", "--process", "com.shop", "--for", "20m", "--out", dir); code != record.ExitInconclusive {
 			t.Fatalf("exit %d\n%s%s", code, out, errOut)
 		}
 		run, err := record.ReadRun(dir)

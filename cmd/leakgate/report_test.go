@@ -27,7 +27,7 @@ func TestReportOfAWholeRun(t *testing.T) {
 		phones := attach(t, shop("phone-a"))
 		dir := filepath.Join(t.TempDir(), "run")
 		code, out, errOut := phones.typed(t, "watch", "--process", "com.shop", "--for", "20m", "--out", dir)
-		if code != 0 {
+		if code != record.ExitInconclusive {
 			t.Fatalf("exit %d\n%s%s", code, out, errOut)
 		}
 		if err := os.Remove(filepath.Join(dir, "run.json")); err != nil {
@@ -193,7 +193,7 @@ func TestSecondRunOnADevice(t *testing.T) {
 		first.Go(func() {
 			// 20 minutes of the phone take three seconds.
 			code, out, errOut := phones.typed(t, "watch", "--process", "com.shop", "--device", "phone-a", "--for", "20m", "--out", filepath.Join(dir, "first"))
-			if code != 0 {
+			if code != record.ExitInconclusive {
 				t.Errorf("first: exit %d\n%s%s", code, out, errOut)
 			}
 		})
@@ -216,11 +216,11 @@ func TestSecondRunOnADevice(t *testing.T) {
 			t.Errorf("same directory: exit %d\n%s", code, errOut)
 		}
 		code, _, errOut = phones.typed(t, "watch", "--process", "com.shop", "--device", "phone-b", "--for", "1m", "--out", filepath.Join(dir, "other"))
-		if code != 0 {
+		if code != record.ExitInconclusive {
 			t.Errorf("another device: exit %d\n%s", code, errOut)
 		}
 		code, _, errOut = phones.typed(t, append(second, "--wait", "--out", filepath.Join(dir, "third"))...)
-		if code != 0 || strings.Count(errOut, "waiting for its end") != 1 {
+		if code != record.ExitInconclusive || strings.Count(errOut, "waiting for its end") != 1 {
 			t.Errorf("third: exit %d\n%s", code, errOut)
 		}
 		first.Wait()

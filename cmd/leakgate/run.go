@@ -44,15 +44,15 @@ const (
 	runExits = `0 no leak
 1 a leak
 2 the command line or the file is wrong, or the run directory cannot be written
-3 no usable device, or one disconnected for longer than --patience
+3 no usable device, one disconnected for longer than --patience, or no process of the app was seen
 4 the workload failed
-5 the evidence is not enough for a verdict, with --strict
+5 nothing could be judged, or a heap dump is missing; with --strict: any process is inconclusive
 130 interrupted; the run directory is complete`
 	watchExits = `0 no leak
 1 a leak
 2 the command line is wrong, or the run directory cannot be written
-3 no usable device, or one disconnected for longer than --patience
-5 the evidence is not enough for a verdict, with --strict
+3 no usable device, one disconnected for longer than --patience, or no process of the app was seen
+5 nothing could be judged, or a heap dump is missing; with --strict: any process is inconclusive
 130 interrupted; the run directory is complete`
 )
 
@@ -88,6 +88,8 @@ func (f *runVerbFlags) run(c console, args []string) int {
 		p.options.Duration = cfg.Duration
 		p.options.Budget = monitor.Budget{SystemServer: cfg.Sample.MaxSystemServer, App: cfg.Sample.MaxApp}
 		p.options.Assert = record.Assert(cfg.Detect.Assert)
+		p.options.Strict = p.options.Strict || cfg.Strict
+		p.options.AllowUnjudged = p.options.AllowUnjudged || cfg.AllowUnjudged
 		p.options.Workload = workloadOf(cfg)
 		p.options.Devices, err = p.devices(cfg.Devices)
 		return err

@@ -110,7 +110,7 @@ func TestWatchNeedsNothingButTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Chdir(t.TempDir())
 		code, out, errOut := attach(t, shop("phone-a")).typed(t, "watch", "--process", "com.shop", "--for", "3m") // so that it ends
-		if code != 0 || !strings.Contains(out, "com.shop: INCONCLUSIVE") {
+		if code != record.ExitInconclusive || !strings.Contains(out, "com.shop: INCONCLUSIVE") {
 			t.Errorf("exit %d\n%s%s", code, out, errOut)
 		}
 		runs, err := filepath.Glob("leakgate-runs/*-watch/run.json")
@@ -133,7 +133,7 @@ func TestWatchNamesItsDirectory(t *testing.T) {
 			if args[0] == "--out" && dir != "tonight" || args[0] == "--json" && !strings.HasPrefix(dir, "leakgate-runs"+string(filepath.Separator)) {
 				t.Errorf("%q", dir)
 			}
-			if _, err := record.ReadRun(dir); code != 0 || !told || err != nil || strings.Contains(out, dir) {
+			if _, err := record.ReadRun(dir); code != record.ExitInconclusive || !told || err != nil || strings.Contains(out, dir) {
 				t.Errorf("exit %d, %v\n%s%s", code, err, out, errOut)
 			}
 		}
@@ -280,7 +280,7 @@ func TestNightlyExampleWithMonkey(t *testing.T) {
 		phones := attach(t, shop("phone-a"))
 		phones.env["APP"] = "com.shop"
 		code, out, errOut := phones.typed(t, "run", config, "--for", "5m", "--out", "run")
-		if code != 0 || !strings.Contains(out, "com.shop: INCONCLUSIVE") || !strings.Contains(out, "workload monkey, 200000 events with seed ") {
+		if code != record.ExitInconclusive || !strings.Contains(out, "com.shop: INCONCLUSIVE") || !strings.Contains(out, "workload monkey, 200000 events with seed ") {
 			t.Fatalf("exit %d\n%s%s", code, out, errOut)
 		}
 		log, err := os.ReadFile("run/workload.log")

@@ -1,6 +1,9 @@
 package monitor
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // clock is the device time that has passed since the start of a session, as far
 // as the host can tell without asking: real time, times the device's own scale.
@@ -29,4 +32,14 @@ func (c clock) real(d time.Duration) time.Duration {
 // same interval share a round trip.
 func align(at, step time.Duration) time.Duration {
 	return at - at%step + step
+}
+
+// nap waits for a real time, or until ctx ends.
+func nap(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/leakgate/leakgate/internal/text"
@@ -16,7 +17,17 @@ import (
 // inbox is how another process puts a mark into a run that goes on: a folder in
 // the run directory, one file a mark, taken and removed by the run. Files work
 // the same on every system and need no port.
-type inbox struct{ dir string }
+//
+// A mark whose sender waits for its dumps is named ID.wait. The run renames it to ID.taken,
+// whose time it keeps fresh, and writes ID.done when every process is dumped.
+type inbox struct {
+	dir string
+
+	mu sync.Mutex
+	// taken are the marks whose senders wait.
+	taken map[string]bool
+	stop  func()
+}
 
 // inboxName is the folder's name; it is there only while the run goes on. It also
 // holds the reserve.
@@ -33,6 +44,20 @@ const (
 	inboxScan = 2 * time.Second
 	// maxMark bounds one mark's text, in characters.
 	maxMark = 500
+	// inboxFresh is how often the run renews the time of a mark whose sender waits, and
+	// inboxDead after how long without that a sender takes the run for killed: real time.
+	inboxFresh = 2 * time.Second
+	inboxDead  = 60 * time.Second
+	// inboxTake is the real time within which a run takes a mark.
+	inboxTake = 5 * time.Second
+)
+
+// The ends of the names of marks in an inbox.
+const (
+	markFile  = ".mark"
+	waitFile  = ".wait"
+	takenFile = ".taken"
+	doneFile  = ".done"
 )
 
 func openInbox(run string) (*inbox, error) {
@@ -40,17 +65,43 @@ func openInbox(run string) (*inbox, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create inbox: %w", err)
 	}
-	b := &inbox{dir}
+	ctx, stop := context.WithCancel(context.Background())
+	b := &inbox{dir: dir, taken: map[string]bool{}}
+	var fresh sync.WaitGroup
+	b.stop = func() { stop(); fresh.Wait() }
+	fresh.Go(func() { b.renew(ctx) })
 	if err := os.WriteFile(filepath.Join(dir, "reserve"), make([]byte, reserveBytes), 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("reserve %d MB for the end of the run: %w", reserveBytes>>20, err), b.close())
 	}
 	return b, nil
 }
 
-func (b *inbox) close() error { return os.RemoveAll(b.dir) }
+func (b *inbox) close() error {
+	b.stop()
+	return os.RemoveAll(b.dir)
+}
 
-// watch hands over marks until ctx ends.
-func (b *inbox) watch(ctx context.Context, mark func(device, text string)) {
+// renew keeps the marks fresh whose senders wait.
+func (b *inbox) renew(ctx context.Context) {
+	every := time.NewTicker(inboxFresh)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+		}
+		b.mu.Lock()
+		for id := range b.taken {
+			now := time.Now()
+			_ = os.Chtimes(filepath.Join(b.dir, id+takenFile), now, now) // one that is gone has an answer
+		}
+		b.mu.Unlock()
+	}
+}
+
+// watch hands marks over until ctx ends. An answer is wanted where the sender waits.
+func (b *inbox) watch(ctx context.Context, mark func(text string, answer func(missing []string) error)) {
 	poll := time.NewTicker(inboxPoll)
 	defer poll.Stop()
 	var seen time.Time
@@ -75,22 +126,47 @@ func (b *inbox) watch(ctx context.Context, mark func(device, text string)) {
 	}
 }
 
-func (b *inbox) take(mark func(device, text string)) {
+func (b *inbox) take(mark func(text string, answer func(missing []string) error)) {
 	entries, err := os.ReadDir(b.dir) // in the order of their names
 	if err != nil {
 		return
 	}
 	for _, e := range entries {
 		name := filepath.Join(b.dir, e.Name())
-		if filepath.Ext(name) != ".mark" {
+		end := filepath.Ext(name)
+		if end != markFile && end != waitFile {
 			continue
 		}
 		text, err := os.ReadFile(name)
-		if err != nil || os.Remove(name) != nil {
+		if err != nil {
 			continue
 		}
-		mark("", cleanMark(string(text)))
+		line := cleanMark(string(text))
+		switch id := strings.TrimSuffix(e.Name(), waitFile); {
+		case end == markFile && os.Remove(name) == nil:
+			mark(line, nil)
+		case end == waitFile && os.Rename(name, filepath.Join(b.dir, id+takenFile)) == nil:
+			b.mu.Lock()
+			b.taken[id] = true
+			b.mu.Unlock()
+			mark(line, func(missing []string) error { return b.answer(id, missing) })
+		}
 	}
+}
+
+// answer tells the sender of a mark that its dumps are done, and which are missing.
+func (b *inbox) answer(id string, missing []string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.taken, id)
+	err := os.WriteFile(filepath.Join(b.dir, id+".answer"), []byte(strings.Join(missing, "\n")), 0o600)
+	if err == nil {
+		err = os.Rename(filepath.Join(b.dir, id+".answer"), filepath.Join(b.dir, id+doneFile))
+	}
+	if err != nil {
+		return fmt.Errorf("answer mark: %w", err)
+	}
+	return nil
 }
 
 // cleanMark returns a mark as one printable line of at most maxMark characters.
@@ -99,28 +175,77 @@ func cleanMark(mark string) string { return strings.TrimSpace(text.Head(mark, ma
 // errNoRun is a directory in which no run is in progress.
 var errNoRun = errors.New("no run in progress in that directory")
 
-// SendMark puts a mark into the run that goes on in dir and waits until it is
-// taken.
-func SendMark(ctx context.Context, dir, mark string) error {
+// SendMark puts a mark into the run that goes on in dir and waits until it is taken. With
+// wait it returns once every process has settled and is dumped, where the run dumps at
+// marks, and says which dumps are missing.
+func SendMark(ctx context.Context, dir, mark string, wait bool) (missing []string, err error) {
 	mark = cleanMark(mark)
 	if mark == "" {
-		return errors.New("send mark: the text is empty")
+		return nil, errors.New("send mark: the text is empty")
 	}
 	box := filepath.Join(dir, inboxName)
 	if _, err := os.Stat(box); err != nil {
-		return fmt.Errorf("send mark to %s: %w", dir, errNoRun)
+		return nil, fmt.Errorf("send mark to %s: %w", dir, errNoRun)
 	}
-	path := filepath.Join(box, fmt.Sprintf("%d-%d.mark", time.Now().UnixNano(), os.Getpid()))
-	if err := record.WriteWhole(path, []byte(mark)); err != nil {
-		return fmt.Errorf("send mark to %s: %w", dir, err)
+	id := filepath.Join(box, fmt.Sprintf("%d-%d", time.Now().UnixNano(), os.Getpid()))
+	name := id + markFile
+	if wait {
+		name = id + waitFile
 	}
+	if err := record.WriteWhole(name, []byte(mark)); err != nil {
+		return nil, fmt.Errorf("send mark to %s: %w", dir, err)
+	}
+	if err := taken(ctx, name); err != nil {
+		return nil, errors.Join(fmt.Errorf("send mark to %s: %w", dir, err), os.Remove(name))
+	}
+	if !wait {
+		return nil, nil
+	}
+	if missing, err = dumped(ctx, id); err != nil {
+		return nil, fmt.Errorf("wait for the dumps of the mark in %s: %w", dir, err)
+	}
+	return missing, nil
+}
+
+// taken waits until the run has taken a mark.
+func taken(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, inboxTake)
+	defer cancel()
 	for {
-		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(name); errors.Is(err, os.ErrNotExist) {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("send mark to %s: the run does not take it; was it killed? %w", dir, errNoRun), os.Remove(path))
+			return fmt.Errorf("the run does not take it; was it killed? %w", errNoRun)
+		case <-time.After(inboxPoll / 2):
+		}
+	}
+}
+
+// dumped waits until the run answers that the dumps of a mark are done.
+func dumped(ctx context.Context, id string) ([]string, error) {
+	var fresh time.Time // of the mark in the inbox
+	seen := time.Now()  // here
+	for {
+		answer, err := os.ReadFile(id + doneFile)
+		if err == nil {
+			_ = os.Remove(id + doneFile) // the run removes all that is left
+			return strings.FieldsFunc(string(answer), func(c rune) bool { return c == '\n' }), nil
+		}
+		info, err := os.Stat(id + takenFile)
+		switch {
+		case err == nil && !info.ModTime().Equal(fresh):
+			fresh, seen = info.ModTime(), time.Now()
+		case time.Since(seen) > inboxDead:
+			return nil, fmt.Errorf("the run has said nothing for %v; was it killed? %w", inboxDead, errNoRun)
+		}
+		if _, err := os.Stat(filepath.Dir(id)); errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("the run has ended before: %w", errNoRun)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		case <-time.After(inboxPoll / 2):
 		}
 	}

@@ -16,8 +16,14 @@ type mailbox struct {
 
 type letters struct {
 	mu      sync.Mutex
-	waiting []record.Event
+	waiting []letter
 	dropped int
+}
+
+// letter is an event for a session; a mark may have somebody who waits for its dumps.
+type letter struct {
+	record.Event
+	dumps *awaited
 }
 
 // maxLetters bounds what waits: a workload that prints nothing but marks.
@@ -26,12 +32,13 @@ const maxLetters = 10_000
 func newMailbox() mailbox { return mailbox{make(chan struct{}, 1), &letters{}} }
 
 // put leaves an event and rings.
-func (m mailbox) put(e record.Event) {
+func (m mailbox) put(l letter) {
 	m.mu.Lock()
 	if len(m.waiting) < maxLetters {
-		m.waiting = append(m.waiting, e)
+		m.waiting = append(m.waiting, l)
 	} else {
 		m.dropped++
+		l.dumps.end()
 	}
 	m.mu.Unlock()
 	select {
@@ -41,7 +48,7 @@ func (m mailbox) put(e record.Event) {
 }
 
 // take empties the box.
-func (m mailbox) take() (waiting []record.Event, dropped int) {
+func (m mailbox) take() (waiting []letter, dropped int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	waiting, dropped = m.waiting, m.dropped
@@ -51,11 +58,12 @@ func (m mailbox) take() (waiting []record.Event, dropped int) {
 
 func (s *session) takeNotes() {
 	waiting, dropped := s.notes.take()
-	for _, e := range waiting {
-		s.event(e)
-		if e.Event == "mark" {
-			s.marked(e.Text)
+	for _, l := range waiting {
+		s.event(l.Event)
+		if l.Event.Event == "mark" {
+			s.marked(l.Text, l.dumps)
 		}
+		l.dumps.end()
 	}
 	if dropped > 0 {
 		s.event(record.Event{Event: "error", Text: fmt.Sprintf("%d marks came faster than they could be written; they are left out", dropped)})

@@ -111,7 +111,7 @@ type run struct {
 
 // header is the first line of the run: all that is needed to judge the others again.
 func (m *run) header() record.Header {
-	h := record.Header{Started: m.started.UTC(), Plan: &record.Plan{Tool: m.Tool, Assert: m.Assert, Strict: m.Strict}}
+	h := record.Header{Started: m.started.UTC(), Plan: &record.Plan{Tool: m.Tool, Assert: m.Assert, Strict: m.Strict, AllowUnjudged: m.AllowUnjudged}}
 	h.Plan.SetPolicy(m.Policy)
 	for _, d := range m.Devices {
 		h.Devices = append(h.Devices, headerOf(d))
@@ -139,7 +139,7 @@ func (m *run) watch(ctx context.Context, box *inbox) error {
 	for _, s := range m.sessions {
 		sessions.Go(func() { s.watch(ctx, user) })
 	}
-	others.Go(func() { box.watch(ctx, m.mark) })
+	others.Go(func() { box.watch(ctx, m.takeMark) })
 	if m.Workload != nil {
 		others.Go(func() { m.stress(ctx, stop) })
 	}
@@ -151,6 +151,9 @@ func (m *run) watch(ctx context.Context, box *inbox) error {
 	stop(errDevices)
 	others.Wait()
 	m.tellGrowth()
+	for _, s := range m.sessions {
+		s.prove()
+	}
 	// Marks that came in the last moment are taken before the end is written.
 	for _, s := range m.sessions {
 		s.leave(context.Cause(ctx))
@@ -234,16 +237,11 @@ func (m *run) alone() bool {
 	})
 }
 
-// mark puts a mark on the time axis of every device, or of one.
-func (m *run) mark(device, text string) {
-	m.note(device, record.Event{Event: "mark", Text: text})
-}
-
 // note records an event of every device, or of one.
 func (m *run) note(device string, e record.Event) {
 	for _, s := range m.sessions {
 		if device == "" || device == s.dev.Serial() {
-			s.notes.put(e)
+			s.notes.put(letter{Event: e})
 		}
 	}
 }

@@ -215,7 +215,7 @@ func TestSendMarkToAnOddDirectory(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		time.Sleep(500 * time.Millisecond)
-		if err := SendMark(t.Context(), o.Dir, "x"); err != nil {
+		if _, err := SendMark(t.Context(), o.Dir, "x", false); err != nil {
 			t.Error(err)
 		}
 	})

@@ -29,8 +29,11 @@ type Options struct {
 	// Assert is end or live: whether the gate word at the end fails the run, or
 	// any process that ever reached LEAKING.
 	Assert record.Assert
-	// Strict makes a run without enough evidence fail with exit code 5.
+	// Strict makes a run fail with exit code 5 where any process is inconclusive.
 	Strict bool
+	// AllowUnjudged makes a run that could judge nothing, or that lacks a heap dump it was
+	// asked for, end with 0 instead of 5.
+	AllowUnjudged bool
 	// Tool is the program's name and version, for run.json.
 	Tool string
 	// Observer is told what happens; nil for nobody.

@@ -63,6 +63,12 @@ type order struct {
 	trigger string
 	mark    string
 	t       float64
+	// marked is the real time of the mark.
+	marked time.Time
+	// dumps are those of the mark, where somebody waits for them.
+	dumps *awaited
+	// owed tells that the run was asked for this heap dump: without it evidence is missing.
+	owed bool
 }
 
 func newResponses() responses {
@@ -103,13 +109,14 @@ func recipeOf(kind detector.LeakKind) string {
 }
 
 // want puts an order in its place: leaks first, then the snapshots that tell later what
-// a leak has grown by. It is false where there is such an order already.
+// a leak has grown by. It is false where there is such an order already, but for a mark
+// whose dumps somebody waits for.
 func (s *session) want(o order) bool {
 	if s.run.responder == nil {
 		return false
 	}
 	same := func(have order) bool {
-		return have.subject == o.subject && have.recipe == o.recipe && have.trigger == o.trigger
+		return o.dumps == nil && have.subject == o.subject && have.recipe == o.recipe && have.trigger == o.trigger
 	}
 	if slices.ContainsFunc(s.respond.orders, same) {
 		return false
@@ -175,18 +182,6 @@ func (s *session) repeated(x *subject, t ledger.Entry, diagnosed time.Duration) 
 	return e
 }
 
-// marked orders a dump of every process that is there.
-func (s *session) marked(mark string) {
-	if s.run.responder == nil || s.run.responder.Options().Dump != response.AtMarks {
-		return
-	}
-	for _, x := range s.order {
-		if x.present && !s.want(order{subject: x, recipe: response.HeapOnly, trigger: record.TriggerMark, mark: mark}) {
-			s.about(x, "error", fmt.Sprintf("mark %q: no heap dump, that of an earlier mark has not been taken yet", text.Head(mark, 100)))
-		}
-	}
-}
-
 // sendCollect lets the next order go, one at a time. What has ended meanwhile, or is
 // another process now, is not looked at.
 func (s *session) sendCollect(ctx context.Context) {
@@ -198,6 +193,7 @@ func (s *session) sendCollect(ctx context.Context) {
 			s.collect(ctx, o)
 			return
 		}
+		s.lack(o, "the process ended before its turn")
 		o.subject.response.ordered = o.subject.response.ordered && o.trigger != record.TriggerLeak
 	}
 }
@@ -215,7 +211,11 @@ func (s *session) collect(ctx context.Context, o order) {
 			}
 		},
 	}
+	timing := s.clock
 	send(s, &s.respond.collects, func() (*response.Case, error) {
+		if o.dumps != nil {
+			ask.Settled = settle(ctx, dev, timing, o.process, o.marked)
+		}
 		return s.run.responder.Collect(ctx, dev, dev.Facts, ask)
 	})
 }
@@ -256,6 +256,11 @@ func (s *session) takeCollect(ctx context.Context, a answer[*response.Case]) {
 	e := s.naming(x.Account, "diagnose", collectedText(c))
 	e.Kind, e.Diagnosis, e.Again = c.Record.Kind, recordOf(c), s.again(ctx, o, a.err)
 	s.event(e)
+	if why := heapError(c); o.owed && why != nil {
+		s.lack(o, why.Error())
+	} else {
+		o.dumps.end()
+	}
 	s.respond.cases = append(s.respond.cases, c)
 	s.respond.left = s.respond.left || len(c.Left) > 0
 	switch {
@@ -317,6 +322,7 @@ func (s *session) fruitless(ctx context.Context, o order, err error) {
 		}
 	}
 	s.event(e)
+	s.lack(o, err.Error())
 }
 
 // hearPauses hears what a dump has told and nobody has heard.
@@ -380,12 +386,20 @@ func (s *session) takeAnalysis(a answer[*response.Case]) {
 		// What is measured goes on: only the run's own lines must be written.
 		s.about(x, "error", fmt.Sprintf("what was collected cannot be told in its folder: %v", a.err))
 	}
+	if c.Unread && s.owed(c.Trigger) {
+		s.lack(order{subject: x, trigger: c.Trigger, mark: c.Mark, owed: true}, "it could not be analyzed")
+	}
 	if c.Now != nil && x.Same(c.Process) {
 		x.response.seen = c.Now
 	}
 	e := s.naming(x.Account, "diagnosed", diagnosedText(c))
 	e.Kind, e.Diagnosis = c.Record.Kind, recordOf(c)
 	s.event(e)
+}
+
+// owed reports whether the run was asked for the heap dump of a diagnosis with that trigger.
+func (s *session) owed(trigger string) bool {
+	return trigger == record.TriggerMark || trigger == record.TriggerEnd || trigger == record.TriggerFinal && s.run.atEnd()
 }
 
 // diagnosedText is what there is to know first.
@@ -402,7 +416,7 @@ func (s *session) conclude(ctx context.Context, over error) {
 	switch {
 	case final(over):
 		s.orderFinal()
-	case s.run.responder.Options().Dump == response.AtEnd:
+	case s.run.atEnd():
 		s.event(record.Event{Event: "error", Text: "no heap dumps at the end: the run was broken off"})
 	}
 	s.lastCall(ctx)
@@ -453,10 +467,14 @@ func (s *session) dropOrders(ctx context.Context, over error) {
 	dropped := s.respond.orders
 	s.respond.orders = nil
 	if s.silent.on() {
+		for _, o := range dropped {
+			s.lack(o, "the device did not answer")
+		}
 		s.event(record.Event{Event: "error", Text: fmt.Sprintf("the device does not answer at the end of the run: %d diagnoses that were due are left out", n)})
 		return
 	}
 	for _, o := range dropped {
+		s.lack(o, "the run was broken off first")
 		if o.trigger == record.TriggerLeak {
 			s.about(o.subject, "error", "its leak is not diagnosed: the run was broken off before its turn")
 		}
@@ -473,6 +491,9 @@ func (s *session) orderFinal() {
 	s.respond.orders = slices.DeleteFunc(s.respond.orders, func(o order) bool { return o.trigger == record.TriggerSuspicious })
 	for _, x := range s.order {
 		if !x.present {
+			if s.run.atEnd() {
+				s.lack(order{subject: x, trigger: record.TriggerEnd, owed: true}, "the process had ended before")
+			}
 			continue
 		}
 		v := x.Detector.Verdict()
@@ -482,11 +503,12 @@ func (s *session) orderFinal() {
 		dumped := false
 		if suspect && cold && !x.response.ordered {
 			recipe := recipeOf(v.Kind)
-			dumped = s.want(order{subject: x, recipe: recipe, kind: v.Kind, trigger: record.TriggerFinal}) && (recipe == "java" || recipe == "unknown")
+			heap := recipe == "java" || recipe == "unknown"
+			dumped = s.want(order{subject: x, recipe: recipe, kind: v.Kind, trigger: record.TriggerFinal, owed: heap && s.run.atEnd()}) && heap
 		}
 		// Once is enough: its heap is the same.
-		if s.run.responder.Options().Dump == response.AtEnd && !dumped {
-			s.want(order{subject: x, recipe: response.HeapOnly, trigger: record.TriggerEnd})
+		if s.run.atEnd() && !dumped {
+			s.want(order{subject: x, recipe: response.HeapOnly, trigger: record.TriggerEnd, owed: true})
 		}
 	}
 }

@@ -215,7 +215,7 @@ func TestResponseOfALostPhone(t *testing.T) {
 						do(p, stop)
 					}
 					r, _, _ := f.run(t)
-					if took := time.Since(from); r.ExitCode != record.ExitNoDevice || took > 7*time.Minute {
+					if took := time.Since(from); r.ExitCode != record.ExitLeak || r.Devices[0].Error == "" || took > 7*time.Minute {
 						t.Errorf("exit %d after %v", r.ExitCode, took)
 					}
 					if n := len(r.diagnosesOf("com.shop", record.TriggerLeak)); n == 0 || n > maxAttempts {

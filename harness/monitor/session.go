@@ -89,6 +89,8 @@ type session struct {
 type look struct {
 	found  capture.Found
 	probes []capture.Probe
+	// similar are names like those that are watched, where none was found for the first time.
+	similar []string
 }
 
 func newSession(r *run, d Device) *session {
@@ -191,6 +193,10 @@ func (s *session) leave(cause error) {
 	}
 	s.left = true
 	s.takeNotes()
+	for _, o := range s.respond.orders {
+		s.lack(o, "the run had ended")
+	}
+	s.respond.orders = nil
 	s.tellUsage()
 	word := "end"
 	if s.err != nil {
@@ -264,6 +270,7 @@ func (s *session) nextWake() time.Duration {
 
 func (s *session) sendLook(ctx context.Context) {
 	forget, levels, dev := s.forget, s.levels, s.dev
+	unknown := len(s.order) == 0 && !s.waiting
 	s.forget = nil
 	send(s, &s.looks, func() (look, error) {
 		for _, p := range forget {
@@ -278,6 +285,9 @@ func (s *session) sendLook(ctx context.Context) {
 			var probe capture.Probe
 			probe, err = levels.Probe(ctx, p)
 			l.probes = append(l.probes, probe)
+		}
+		if unknown && err == nil && len(found.Processes) == 0 {
+			l.similar = similarNames(ctx, dev, s.run.Patterns)
 		}
 		return l, err
 	})
@@ -300,17 +310,21 @@ func (s *session) takeLook(ctx context.Context, a answer[look]) {
 	}
 	if len(s.order) == 0 {
 		s.discoverAt = s.clock.now() + discoverSoon
-		s.wait()
+		s.wait(a.value.similar)
 	}
 }
 
-// wait tells once that no process is there yet: a name may be misspelled.
-func (s *session) wait() {
+// wait records once that no process is there yet: a name may be misspelled.
+func (s *session) wait(similar []string) {
 	if s.waiting {
 		return
 	}
 	s.waiting = true
-	s.event(record.Event{Event: "waiting", Text: fmt.Sprintf("no process %s runs yet", words(s.run.Patterns))})
+	e := record.Event{Event: "waiting", Similar: similar, Text: fmt.Sprintf("waiting for %s to start", words(s.run.Patterns))}
+	if len(similar) > 0 {
+		e.Text += "; similar names that run: " + strings.Join(similar, ", ")
+	}
+	s.event(e)
 }
 
 func words(patterns []capture.Pattern) string {

@@ -339,7 +339,7 @@ func soakOptions(t *testing.T, benches []*bench) Options {
 	t.Helper()
 	o := Options{
 		Patterns: []capture.Pattern{"com.shop", "com.shop:*"}, Policy: detector.ArticlePolicy(),
-		Dir: filepath.Join(t.TempDir(), "run"), Tool: "soak", Budget: DefaultBudget,
+		Dir: filepath.Join(t.TempDir(), "run"), Tool: "soak", Budget: DefaultBudget, AllowUnjudged: true,
 	}
 	for _, b := range benches {
 		o.Devices = append(o.Devices, b.device)

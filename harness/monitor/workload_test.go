@@ -194,8 +194,8 @@ func TestInboxTakesMarks(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	got := make(chan string, 10)
-	wg.Go(func() { box.watch(ctx, func(_, text string) { got <- text }) })
-	if err := SendMark(t.Context(), dir, "loop\x1b[31m 3"); err != nil {
+	wg.Go(func() { box.watch(ctx, func(text string, _ func([]string) error) { got <- text }) })
+	if _, err := SendMark(t.Context(), dir, "loop\x1b[31m 3", false); err != nil {
 		t.Fatal(err)
 	}
 	if text := <-got; text != "loop?[31m 3" {
@@ -206,7 +206,7 @@ func TestInboxTakesMarks(t *testing.T) {
 	if err := box.close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := SendMark(t.Context(), dir, "x"); !errors.Is(err, errNoRun) {
+	if _, err := SendMark(t.Context(), dir, "x", false); !errors.Is(err, errNoRun) {
 		t.Errorf("after the end: %v", err)
 	}
 }
@@ -220,7 +220,7 @@ func TestSendMarkToAKilledRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		if err := SendMark(ctx, dir, "x"); !errors.Is(err, errNoRun) {
+		if _, err := SendMark(ctx, dir, "x", false); !errors.Is(err, errNoRun) {
 			t.Errorf("%v", err)
 		}
 	})

@@ -3,7 +3,9 @@ package text
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -95,4 +97,19 @@ func Span(seconds float64) string {
 		return fmt.Sprintf("%dm", int(d.Minutes()))
 	}
 	return d.String()
+}
+
+// shownSeries bounds the numbers of a series.
+const shownSeries = 12
+
+// Series writes numbers in a line, the middle left out where there are many.
+func Series(list []int64) string {
+	parts := make([]string, len(list))
+	for i, n := range list {
+		parts[i] = Grouped(n)
+	}
+	if len(parts) > shownSeries {
+		parts = slices.Concat(parts[:shownSeries/2], []string{"..."}, parts[len(parts)-shownSeries/2:])
+	}
+	return strings.Join(parts, ", ")
 }

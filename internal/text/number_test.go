@@ -67,3 +67,21 @@ func TestSpan(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestSeries(t *testing.T) {
+	long := make([]int64, 100)
+	for i := range long {
+		long[i] = int64(i)
+	}
+	for want, list := range map[string][]int64{
+		"":                                     nil,
+		"15":                                   {15},
+		"1 000, 0":                             {1000, 0},
+		"0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11": long[:12],
+		"0, 1, 2, 3, 4, 5, ..., 94, 95, 96, 97, 98, 99": long,
+	} {
+		if got := Series(list); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -39,6 +39,12 @@ type Diagnosis struct {
 	Findings []Finding   `json:"findings"`
 	Summary  []string    `json:"summary"`
 	Warnings []string    `json:"warnings"`
+	// Settled tells that the app was left alone before its heap was dumped.
+	Settled bool `json:"settled,omitempty"`
+	// Leaks are those of the heap dump, what retains most first and at most 100; nil where
+	// no dump was analyzed. LeaksSkipped counts the others.
+	Leaks        []DumpLeak `json:"leaks,omitzero"`
+	LeaksSkipped int        `json:"leaks_skipped,omitempty"`
 }
 
 // Collected is one step of a diagnosis.

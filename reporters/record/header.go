@@ -157,11 +157,13 @@ func (k *keys) object(path string, raw []byte, into reflect.Value) error {
 		return err
 	}
 	for field, value := range into.Fields() {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if name == "-" {
 			continue
 		}
-		if member, ok := values.take(name); !ok {
+		if member, ok := values.take(name); !ok && options == "omitempty" {
+			continue
+		} else if !ok {
 			k.add("missing key %s%s", path+name, assumed(value))
 			if value.Kind() == reflect.Pointer {
 				value.SetZero()

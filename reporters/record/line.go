@@ -73,6 +73,10 @@ type Event struct {
 	To      *detector.State   `json:"to,omitempty"`
 	Kind    detector.LeakKind `json:"kind,omitempty"`
 	Text    string            `json:"text,omitempty"`
+	// Similar are names of processes like those that are watched.
+	Similar []string `json:"similar,omitempty"`
+	// Mark is the text of the mark whose heap dump is missing.
+	Mark string `json:"mark,omitempty"`
 	// Lasted is the length in seconds of what ends here.
 	Lasted float64 `json:"lasted_s,omitempty"`
 	// Usage is what watching has cost so far, Own what the program has used.

@@ -22,6 +22,8 @@ type Plan struct {
 	MaxGap    float64   `json:"max_gap_s"`
 	Assert    Assert    `json:"assert"`
 	Strict    bool      `json:"strict"`
+	// AllowUnjudged makes a run that could judge nothing, or lacks evidence, end with 0.
+	AllowUnjudged bool `json:"allow_unjudged,omitempty"`
 	// Processes are the patterns that choose what is watched.
 	Processes []string `json:"processes"`
 	// Workload is what stresses the app; null for nothing.

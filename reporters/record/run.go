@@ -36,7 +36,9 @@ type Run struct {
 	Processes []Process `json:"processes"`
 	// Diagnoses are in the order of their times on each device.
 	Diagnoses []Diagnosis `json:"diagnoses"`
-	Warnings  []string    `json:"warnings"`
+	// MissingEvidence has the heap dumps that should have been taken and were not.
+	MissingEvidence []MissingEvidence `json:"missing_evidence"`
+	Warnings        []string          `json:"warnings"`
 }
 
 // The values of Run.Stopped.
@@ -53,11 +55,14 @@ const (
 const (
 	// ExitUnwritten is also that of usage and configuration: the run directory
 	// cannot be written.
-	ExitUnwritten    = 2
-	ExitNoDevice     = 3
-	ExitInterrupted  = 130
-	ExitLeak         = 1
-	ExitWorkload     = 4
+	ExitUnwritten   = 2
+	ExitInterrupted = 130
+	ExitLeak        = 1
+	// ExitNoDevice is also that of a run in which no process of the app was seen.
+	ExitNoDevice = 3
+	ExitWorkload = 4
+	// ExitInconclusive: nothing could be judged, a heap dump is missing, or with strict a
+	// process is inconclusive.
 	ExitInconclusive = 5
 	ExitClean        = 0
 )
@@ -189,7 +194,9 @@ type Process struct {
 	Headroom        []Standing     `json:"headroom"`
 	HeadroomReasons []string       `json:"headroom_reasons"`
 	Limits          []LimitWarning `json:"limits"`
-	Warnings        []string       `json:"warnings"`
+	// AtMarks is what the heap dumps at marks show, of each incarnation that has some.
+	AtMarks  []MarkSeries `json:"at_marks"`
+	Warnings []string     `json:"warnings"`
 }
 
 // Share is what one dimension of a breakdown has of the growth.

@@ -54,6 +54,10 @@ type Config struct {
 	Sample   Sample
 	Detect   Detect
 	Diagnose Diagnose
+	// Strict makes the run exit with 5 where any process is inconclusive, AllowUnjudged with 0
+	// where nothing could be judged or a heap dump is missing.
+	Strict        bool
+	AllowUnjudged bool
 
 	source   source
 	origins  map[string]Origin

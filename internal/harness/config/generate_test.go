@@ -209,6 +209,10 @@ func (w *writer) content() (Config, []entry) {
 		top = append(top, entry{name: "detect", below: []entry{{name: "assert", text: c.Detect.Assert}, {name: "policy", text: w.scalar(c.Detect.Policy)}}})
 	}
 	if w.maybe() {
+		c.Strict, c.AllowUnjudged = w.maybe(), w.maybe()
+		top = append(top, entry{name: "strict", text: strconv.FormatBool(c.Strict)}, entry{name: "allow_unjudged", text: w.scalar(strconv.FormatBool(c.AllowUnjudged))})
+	}
+	if w.maybe() {
 		top = append(top, entry{name: "diagnose", below: w.diagnose(&c.Diagnose)})
 	}
 	return c, top

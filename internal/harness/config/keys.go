@@ -132,6 +132,10 @@ func schema(c *Config) []key {
 			value("assert", &c.Detect.Assert, words("end", "live")).
 				tell("end judges by the word at the end of the run; live fails a run in which a process ever reached LEAKING.", "live"),
 		}},
+		value("strict", &c.Strict, switchKind).
+			tell("Whether the run exits with 5 if any process is inconclusive.", "true"),
+		value("allow_unjudged", &c.AllowUnjudged, switchKind).
+			tell("Whether a run that could judge nothing, or lacks a heap dump, exits with 0 instead of 5.", "true"),
 		{name: "diagnose", about: "What is captured of a process that leaks.", keys: []key{
 			value("dump", &c.Diagnose.Dump, words("on_leak", "at_end", "at_marks")).
 				tell("When a heap dump is made; at_end (of the run) and at_marks make one on a leak too.", "at_marks"),

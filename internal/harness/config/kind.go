@@ -94,12 +94,30 @@ var (
 			func(float64) string { return "s" }),
 		writeDuration, form{"a duration from 1s to 10m", []object{matching(timePattern)}, true},
 	}
+	// switchKind takes the two words of YAML 1.2; yes and on are of YAML 1.1.
+	switchKind = kind[bool]{truth, strconv.FormatBool, form{"true or false", []object{{{"type", "boolean"}}, {{"enum", []string{"true", "false"}}}}, true}}
 	// costKind is percent of one core; a device has several.
 	costKind = percentKind(1000)
 	seedKind = kind[*int64]{seed, writeSeed, form{"auto, or a whole number from 0", []object{
 		{{"const", "auto"}}, {{"type", "integer"}, {"minimum", 0}}, matching(digitsPattern),
 	}, true}}
 )
+
+// truth reads true or false.
+func truth(text string) (bool, *fault) {
+	switch text {
+	case "true", "false":
+		return text == "true", nil
+	}
+	f := &fault{message: quoted(text) + " is not true or false"}
+	switch strings.ToLower(text) {
+	case "yes", "on", "true":
+		f.suggestion = "true"
+	case "no", "off", "false":
+		f.suggestion = "false"
+	}
+	return false, f
+}
 
 func positive[T int64 | float64 | time.Duration](v T) bool { return v > 0 }
 

@@ -114,8 +114,11 @@ var jsonNumber = regexp.MustCompile(`^(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
 // json is the text of a value as JSON is written from it.
 func (k key) json(text string) any {
-	if k.form.plain && jsonNumber.MatchString(text) {
+	switch {
+	case k.form.plain && jsonNumber.MatchString(text):
 		return json.Number(text)
+	case k.form.plain && (text == "true" || text == "false"):
+		return text == "true"
 	}
 	return text
 }

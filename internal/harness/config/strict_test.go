@@ -30,6 +30,8 @@ type fileForm struct {
 	}
 	Workload yaml.Node
 	Duration string
+	Strict   string
+	Unjudged string `yaml:"allow_unjudged"`
 	Sample   struct {
 		Normal, Suspicious, Leaking, Detail string
 		MaxSystemServer                     string `yaml:"max_system_server"`

@@ -47,6 +47,9 @@ type Account struct {
 
 	limits    limits
 	diagnoses []record.Diagnosis
+	missing   []record.MissingEvidence
+	// incarnations have the heap dumps at marks.
+	incarnations []*incarnation
 	// paused is the time in seconds in which heap dumps kept it from being sampled.
 	paused float64
 
@@ -68,6 +71,8 @@ const (
 	maxJumps = 16
 	// maxDiagnoses bounds what run.json holds of one process: dumps at the marks of a night.
 	maxDiagnoses = 500
+	// maxMissing bounds the missing heap dumps of one process in run.json.
+	maxMissing = 500
 )
 
 // Device returns the device of the process.
@@ -161,6 +166,8 @@ func (a *Account) addEvent(e record.Event, up time.Duration) []detector.Transiti
 		}
 	case "diagnose", "diagnosed":
 		return a.addDiagnosis(e, up)
+	case "missing":
+		a.addMissing(e)
 	}
 	return nil
 }
@@ -168,6 +175,17 @@ func (a *Account) addEvent(e record.Event, up time.Duration) []detector.Transiti
 func (a *Account) addMark(e record.Event, up time.Duration) {
 	a.Marks++
 	a.Detector.AddMark(detector.Mark{At: up, Text: e.Text})
+}
+
+// addMissing adds a heap dump that should have been taken and was not.
+func (a *Account) addMissing(e record.Event) {
+	if len(a.missing) == maxMissing {
+		a.warn(fmt.Sprintf("more than %d heap dumps are missing; samples.ndjson has the others", maxMissing))
+		return
+	}
+	a.missing = append(a.missing, record.MissingEvidence{
+		Device: a.Device(), User: a.User, Process: a.Name, T: e.T, Mark: e.Mark, Text: e.Text,
+	})
 }
 
 // addDiagnosis adds what was collected, and later what it shows.
@@ -185,6 +203,7 @@ func (a *Account) addDiagnosis(e record.Event, up time.Duration) []detector.Tran
 	default:
 		a.warn(fmt.Sprintf("more than %d diagnoses; the others are in the folder artifacts alone", maxDiagnoses))
 	}
+	a.addDump(d)
 	if e.Event != "diagnose" || d.Trigger != record.TriggerLeak || e.Again {
 		return nil
 	}

@@ -18,6 +18,16 @@ func (p *Part) diagnoses() []record.Diagnosis {
 	return out
 }
 
+// missingEvidence is that of all processes, in the order of its times.
+func (p *Part) missingEvidence() []record.MissingEvidence {
+	out := slices.Clone(p.missing)
+	for _, a := range p.accounts {
+		out = append(out, a.missing...)
+	}
+	slices.SortStableFunc(out, func(a, b record.MissingEvidence) int { return cmp.Compare(a.T, b.T) })
+	return out
+}
+
 // maxDiagnosesText bounds the diagnoses of run.json together, in bytes: it must be read
 // again, see record.ReadRun.
 const maxDiagnosesText = 32 << 20

@@ -1,53 +1,48 @@
 package ledger
 
 import (
+	"slices"
+
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// ExitCode returns the exit code of a run, by its record.
-func ExitCode(r record.Run, assert record.Assert, strict bool) int {
+// ExitCode returns the exit code of a run with this plan, by its record.
+func ExitCode(r record.Run, plan record.Plan) int {
 	switch {
 	case r.Stopped == record.StoppedDisk:
 		return record.ExitUnwritten
-	case deviceLost(r):
-		return record.ExitNoDevice
 	case r.Interrupted:
 		return record.ExitInterrupted
-	case leaked(r, assert):
+	case leaked(r, plan.Assert):
 		return record.ExitLeak
+	case deviceLost(r), len(r.Processes) == 0:
+		return record.ExitNoDevice
 	case r.Workload != nil && (r.Workload.Error != "" || len(r.Workload.Interrupted) > 0):
 		// A command whose end nobody has seen has not done what it was to do.
 		return record.ExitWorkload
-	case strict && doubtful(r):
+	case plan.Strict && slices.ContainsFunc(r.Processes, inconclusive):
+		return record.ExitInconclusive
+	case !plan.AllowUnjudged && (len(r.MissingEvidence) > 0 || !slices.ContainsFunc(r.Processes, Judged)):
 		return record.ExitInconclusive
 	}
 	return record.ExitClean
 }
 
 func deviceLost(r record.Run) bool {
-	for _, d := range r.Devices {
-		if d.Error != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Devices, func(d record.Device) bool { return d.Error != "" })
 }
 
 func leaked(r record.Run, assert record.Assert) bool {
-	for _, p := range r.Processes {
-		if p.Gate == detector.Leak || assert == record.AssertLive && p.Worst == detector.Leaking {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Processes, func(p record.Process) bool {
+		return p.Gate == detector.Leak || assert == record.AssertLive && p.Worst == detector.Leaking
+	})
 }
 
-func doubtful(r record.Run) bool {
-	for _, p := range r.Processes {
-		if p.Gate == detector.Inconclusive {
-			return true
-		}
-	}
-	return len(r.Processes) == 0
+func inconclusive(p record.Process) bool { return p.Gate == detector.Inconclusive }
+
+// Judged reports whether there is a verdict on a process: by the trend of its memory, or by
+// its heap dumps at marks.
+func Judged(p record.Process) bool {
+	return !inconclusive(p) || slices.ContainsFunc(p.AtMarks, func(s record.MarkSeries) bool { return s.Gate == detector.Pass })
 }

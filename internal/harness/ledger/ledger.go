@@ -184,7 +184,7 @@ func (l *Ledger) Run() record.Run {
 	r := record.Run{
 		Schema: record.RunSchema, Tool: plan.Tool, Started: l.header.Started, Ended: l.ended(),
 		Policy: plan.Policy, Stopped: l.stopped.Text, Workload: l.workload(), Own: l.stopped.Own,
-		Devices: []record.Device{}, Processes: []record.Process{}, Diagnoses: []record.Diagnosis{}, Warnings: []string{},
+		Devices: []record.Device{}, Processes: []record.Process{}, Diagnoses: []record.Diagnosis{}, MissingEvidence: []record.MissingEvidence{}, Warnings: []string{},
 	}
 	for _, p := range l.parts {
 		if r.Own == nil {
@@ -192,6 +192,7 @@ func (l *Ledger) Run() record.Run {
 		}
 		r.Devices = append(r.Devices, p.device())
 		r.Diagnoses = append(r.Diagnoses, p.diagnoses()...)
+		r.MissingEvidence = append(r.MissingEvidence, p.missingEvidence()...)
 	}
 	accounts := l.Accounts()
 	for _, a := range accounts {
@@ -206,7 +207,7 @@ func (l *Ledger) Run() record.Run {
 	if text := l.damage.summary(); text != "" {
 		r.Warnings = append(r.Warnings, text)
 	}
-	r.ExitCode = ExitCode(r, plan.Assert, plan.Strict)
+	r.ExitCode = ExitCode(r, plan)
 	return r
 }
 
@@ -249,12 +250,20 @@ func (l *Ledger) workload() *record.Workload {
 // star may well match none, as long as something was seen.
 func (l *Ledger) unseen(patterns []string) []string {
 	accounts := l.Accounts()
-	var out []string
+	var out, similar []string
+	for _, p := range l.parts {
+		similar = append(similar, p.similar...)
+	}
+	hint := ""
+	if slices.Sort(similar); len(accounts) == 0 && len(similar) > 0 {
+		hint = "; similar names that run: " + strings.Join(slices.Compact(similar), ", ")
+	}
 	for _, text := range patterns {
 		p := capture.Pattern(text)
 		seen := slices.ContainsFunc(accounts, func(a *Account) bool { return p.Match(a.Name) })
 		if !seen && !(len(accounts) > 0 && strings.HasSuffix(text, "*")) {
-			out = append(out, fmt.Sprintf("no process %s was seen", p))
+			out = append(out, fmt.Sprintf("no process %s was seen%s", p, hint))
+			hint = "" // once is enough
 		}
 	}
 	return out

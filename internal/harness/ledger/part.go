@@ -25,6 +25,10 @@ type Part struct {
 	lost string
 	// dropped is t_s at which the device dropped the workload's command.
 	dropped *float64
+	// similar are names like those that are watched, of processes that ran.
+	similar []string
+	// missing are heap dumps of no process: none ran at the mark.
+	missing []record.MissingEvidence
 	// missingLines: lines are missing before the next one. damaged: some were missing.
 	missingLines, damaged bool
 }
@@ -129,6 +133,12 @@ func (p *Part) addDeviceEvent(e record.Event, up time.Duration) []Entry {
 		p.lost = e.Text
 	case "dropped":
 		p.dropped = new(e.T)
+	case "waiting":
+		p.similar = e.Similar[:min(len(e.Similar), maxSimilar)]
+	case "missing":
+		if len(p.missing) < maxMissing {
+			p.missing = append(p.missing, record.MissingEvidence{Device: p.header.Device, T: e.T, Mark: e.Mark, Text: e.Text})
+		}
 	case "reboot":
 		return p.reboot(e.T, up)
 	case "mark":
@@ -147,6 +157,7 @@ func (p *Part) reboot(t float64, up time.Duration) []Entry {
 	var out []Entry
 	for _, a := range p.accounts {
 		a.LastUp, a.Diagnosed = 0, 0
+		a.closeSeries()
 		a.limits.watch.Restart(up)
 		out = append(out, p.entries(a, a.Detector.Restart(up))...)
 	}
@@ -169,6 +180,9 @@ func (p *Part) entries(a *Account, machine []detector.Transition) []Entry {
 	}
 	return out
 }
+
+// maxSimilar bounds the similar names that a warning has.
+const maxSimilar = 5
 
 // device is the device as run.json has it.
 func (p *Part) device() record.Device {

@@ -23,6 +23,7 @@ func (a *Account) Record(processes int) record.Process {
 		Headroom: a.limits.standings(), HeadroomReasons: present(a.limits.reasons), Limits: present(a.limits.warnings),
 		Transitions: present(a.transitions), Warnings: append([]string{}, a.warnings...),
 	}
+	p.AtMarks = a.seriesAtMarks()
 	SetVerdict(&p, v)
 	p.State, p.Worst, p.Jumps = v.State, v.Worst, a.jumpsOf(v.Jumps)
 	if a.Samples > 0 {
@@ -43,7 +44,7 @@ func (a *Account) Record(processes int) record.Process {
 }
 
 // SetVerdict replaces in the record of a process what a verdict says about a series:
-// everything but the states and the jumps.
+// everything but the states and the jumps. A leak that its dumps at marks prove stays one.
 func SetVerdict(p *record.Process, v detector.Verdict) {
 	p.Gate, p.Kind, p.Because = v.Gate, v.Kind, v.Because
 	p.Growth, p.Shares, p.Evidence = mb(v.Growth), shares(v.Shares), []record.Evidence{}
@@ -60,6 +61,7 @@ func SetVerdict(p *record.Process, v detector.Verdict) {
 			p.Evidence = append(p.Evidence, record.Evidence{Name: e.Name, Value: e.Value, Unit: e.Unit})
 		}
 	}
+	judgeAtMarks(p)
 	for _, w := range v.Warnings {
 		if text := w.Error(); !slices.Contains(p.Warnings, text) {
 			p.Warnings = append(p.Warnings, text)

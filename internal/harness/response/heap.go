@@ -1,6 +1,7 @@
 package response
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +24,9 @@ const (
 	// toldLeaks bounds the leaks of a record, toldTrace the lines of each trace.
 	toldLeaks = 10
 	toldTrace = 60
+	// listedLeaks bounds the list of all leaks of a dump, listedClasses the classes of each.
+	listedLeaks   = 100
+	listedClasses = 10
 )
 
 // heap analyses a heap dump and leaves it in the form that is kept.
@@ -86,6 +90,7 @@ func (c *Case) heapLines(r *analysis.Report) []string {
 	for _, text := range r.Warnings {
 		c.warnText("heap dump: " + text)
 	}
+	c.listLeaks(r.Leaks)
 	for i := range r.Leaks {
 		c.findLeak(&r.Leaks[i], map[bool]string{false: "leak", true: "library_leak"}[r.Leaks[i].Library])
 	}
@@ -112,6 +117,44 @@ func (c *Case) heapLines(r *analysis.Report) []string {
 		lines = append(lines, textLines(reporters.WriteLeak, first)[1:]...)
 	}
 	return lines
+}
+
+// listLeaks lists the leaks of a dump by their keys, to be compared with those of others.
+func (c *Case) listLeaks(leaks []analysis.Leak) {
+	c.Record.Leaks, c.Record.LeaksSkipped = []record.DumpLeak{}, 0
+	order := make([]*analysis.Leak, len(leaks))
+	for i := range leaks {
+		order[i] = &leaks[i]
+	}
+	slices.SortStableFunc(order, func(a, b *analysis.Leak) int { return cmp.Compare(b.RetainedBytes, a.RetainedBytes) })
+	left := maxLeakList
+	for i, l := range order {
+		found := leakOf(l)
+		if left -= encoded(found); left < 0 || i == listedLeaks {
+			c.Record.LeaksSkipped = len(order) - i
+			return
+		}
+		c.Record.Leaks = append(c.Record.Leaks, found)
+	}
+}
+
+// leakOf is a leak as the list has it.
+func leakOf(l *analysis.Leak) record.DumpLeak {
+	one := *l
+	one.Instances = 1 // whose number is beside the name
+	out := record.DumpLeak{
+		Key: l.Key, Name: text.Head(reporters.LeakName(&one), maxText), Library: l.Library,
+		Count: int64(l.Instances), Bytes: l.RetainedBytes, Classes: []record.ClassCount{},
+	}
+	for _, k := range l.Classes {
+		out.Classes = append(out.Classes, record.ClassCount{Class: text.Head(k.Class, maxText), Count: int64(k.Instances)})
+	}
+	if len(out.Classes) == 0 {
+		out.Classes = append(out.Classes, record.ClassCount{Class: text.Head(l.Class, maxText), Count: out.Count})
+	}
+	slices.SortStableFunc(out.Classes, func(a, b record.ClassCount) int { return cmp.Compare(b.Count, a.Count) })
+	out.Classes = out.Classes[:min(len(out.Classes), listedClasses)]
+	return out
 }
 
 // firstLeak is what to look at first: the app's own leak that retains most, else where

@@ -11,6 +11,7 @@ import (
 const (
 	maxFindings     = 100 << 10
 	maxSummary      = 60 << 10
+	maxLeakList     = 60 << 10
 	maxAllWarnings  = 40 << 10
 	roomForWarnings = 2
 )

@@ -68,6 +68,8 @@ type Order struct {
 	Trigger, Mark string
 	// T is the moment in seconds since the start of the run.
 	T float64
+	// Settled tells that the app is left alone, and what it had in flight is gone.
+	Settled bool
 	// Expect is about how many bytes a heap dump has, 0 where nobody knows.
 	Expect int64
 	// Before is what was seen of the same incarnation earlier; nil for nothing.
@@ -121,7 +123,7 @@ func (r *Responder) Collect(ctx context.Context, dev capture.Device, facts captu
 	}
 	c := &Case{Order: o, folder: dir, Record: record.Diagnosis{
 		Device: dev.Serial(), User: o.Process.User, Process: o.Process.Name, PID: o.Process.PID,
-		T: o.T, Trigger: o.Trigger, Mark: o.Mark, Kind: o.Kind, Recipe: o.Recipe,
+		T: o.T, Trigger: o.Trigger, Mark: o.Mark, Settled: o.Settled, Kind: o.Kind, Recipe: o.Recipe,
 		Folder: dir.name, Outcome: record.DiagnosisInterrupted, Keep: string(r.options.Keep),
 		Steps: []record.Collected{}, Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{},
 	}}

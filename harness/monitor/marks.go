@@ -1,0 +1,199 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/capture/detail"
+	"github.com/leakgate/leakgate/internal/harness/response"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// awaited are the heap dumps of one mark for which somebody waits. Nil is for nobody.
+type awaited struct {
+	mu      sync.Mutex
+	left    int
+	missing []string
+	// done is called once, with the dumps that are missing.
+	done func(missing []string)
+}
+
+// begin notes n more that must end before somebody goes on.
+func (a *awaited) begin(n int) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.left += n
+}
+
+// lack notes a dump that is missing.
+func (a *awaited) lack(why string) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.missing = append(a.missing, why)
+}
+
+func (a *awaited) end() {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	a.left--
+	over := a.left == 0
+	a.mu.Unlock()
+	if over {
+		a.done(a.missing)
+	}
+}
+
+// mark puts a mark on the time axis of every device, or of one.
+func (m *run) mark(device, text string) {
+	m.note(device, record.Event{Event: "mark", Text: text})
+}
+
+// takeMark puts a mark of another process on the time axis of every device. The answer, if
+// not nil, is given when every process has been dumped, where the run dumps at marks.
+func (m *run) takeMark(text string, answer func(missing []string) error) {
+	var dumps *awaited
+	if answer != nil {
+		dumps = &awaited{left: len(m.sessions), done: func(missing []string) { m.keep(answer(missing)) }}
+	}
+	for _, s := range m.sessions {
+		s.notes.put(letter{record.Event{Event: "mark", Text: text}, dumps})
+	}
+}
+
+// atMarks reports whether heaps are dumped at marks, and atEnd whether at the end.
+func (m *run) atMarks() bool {
+	return m.responder != nil && m.responder.Options().Dump == response.AtMarks
+}
+
+func (m *run) atEnd() bool { return m.responder != nil && m.responder.Options().Dump == response.AtEnd }
+
+// marked orders a dump of every process that is there.
+func (s *session) marked(mark string, dumps *awaited) {
+	if !s.run.atMarks() {
+		return
+	}
+	any := false
+	for _, x := range s.order {
+		if !x.present {
+			continue
+		}
+		any = true
+		o := order{subject: x, recipe: response.HeapOnly, trigger: record.TriggerMark, mark: mark, marked: time.Now(), dumps: dumps, owed: true}
+		dumps.begin(1)
+		if !s.want(o) {
+			s.lack(o, "that of an earlier mark has not been taken yet")
+		}
+	}
+	if !any {
+		e := record.Event{Event: "missing", Mark: mark, Text: fmt.Sprintf("no heap dump at mark %s: no process was running", text.Quote(mark, maxMarkShown))}
+		dumps.lack(e.Text)
+		s.event(e)
+	}
+}
+
+// maxMarkShown bounds the characters of a mark in a message.
+const maxMarkShown = 100
+
+// lack records that the heap dump of an order that was owed is missing, and why, and lets
+// go on who waits for it.
+func (s *session) lack(o order, why string) {
+	if o.owed {
+		when := "at the end"
+		if o.trigger == record.TriggerMark {
+			when = "at mark " + text.Quote(o.mark, maxMarkShown)
+		}
+		e := s.naming(o.subject.Account, "missing", fmt.Sprintf("no heap dump %s: %s", when, why))
+		e.Mark = o.mark
+		s.event(e)
+		o.dumps.lack(o.subject.Name + ": " + e.Text)
+	}
+	o.dumps.end()
+}
+
+const (
+	// quiet is the device time for which an app is left alone before its heap is dumped, as
+	// LeakCanary does before it takes an object for retained
+	// (leakcanary AppWatcher.kt, retainedDelayMillis).
+	quiet = 5 * time.Second
+	// settleMost is the device time within which the counts of objects must stand still.
+	settleMost = 10 * time.Second
+	// settleStep is the device time between two counts.
+	settleStep = time.Second
+)
+
+// settled are the counts of dumpsys meminfo that must stand still. For them the process
+// collects its garbage: ActivityThread.dumpMemInfo (AOSP frameworks/base) calls
+// Runtime.gc before it counts instances.
+var settled = []string{"Activities", "AppContexts", "ViewRootImpl", "Views", "WebViews"}
+
+// settle waits until an app that has been left alone since a moment has let go what it had
+// in flight. It is false where the counts of its objects did not stand still.
+func settle(ctx context.Context, dev Device, c clock, p capture.Process, since time.Time) bool {
+	before, err := countObjects(ctx, dev, p)
+	if err != nil {
+		return false
+	}
+	step := c.real(settleStep)
+	if nap(ctx, max(time.Until(since.Add(c.real(quiet))), step)) != nil {
+		return false
+	}
+	for end := time.Now().Add(c.real(settleMost)); ; {
+		now, err := countObjects(ctx, dev, p)
+		if err != nil || now == before {
+			return err == nil
+		}
+		if before = now; time.Now().After(end) || nap(ctx, step) != nil {
+			return false
+		}
+	}
+}
+
+// objectCounts are the counts that must stand still; 0 is also for what is not known.
+type objectCounts [5]int64
+
+func countObjects(ctx context.Context, dev Device, p capture.Process) (counts objectCounts, err error) {
+	d, err := detail.Read(ctx, dev, dev.Facts, p, 0)
+	if err != nil {
+		return counts, fmt.Errorf("count objects: %w", err)
+	}
+	for i, name := range settled {
+		counts[i] = d.Block.Objects[name]
+	}
+	return counts, nil
+}
+
+// prove records the leaks that the heap dumps at marks prove.
+func (s *session) prove() {
+	for _, x := range s.order {
+		for _, proof := range x.Account.Proofs() {
+			s.about(x, "proof", proof)
+		}
+	}
+}
+
+// heapError says why a case has no heap dump, nil where it has one.
+func heapError(c *response.Case) error {
+	for _, step := range c.Record.Steps {
+		switch {
+		case step.Step != "heap":
+		case step.File != "":
+			return nil
+		case len(step.Reasons) > 0:
+			return errors.New(step.Reasons[0])
+		}
+	}
+	return errors.New("the device gave none")
+}

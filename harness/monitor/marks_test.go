@@ -1,0 +1,336 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/internal/harness/ledger"
+	"github.com/leakgate/leakgate/internal/harness/response"
+	"github.com/leakgate/leakgate/internal/hproftest"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// counted makes dumps in which screens of com.shop are held, as many as held says of the
+// n-th dump; other processes hold two.
+func counted(o androidsim.Options, held func(n int) int) androidsim.Options {
+	var mu sync.Mutex
+	dumps := 0
+	o.DumpHeap = func(w io.Writer, h androidsim.Heap) error {
+		mu.Lock()
+		defer mu.Unlock()
+		screens := 2
+		if h.Process == "com.shop" {
+			screens = held(dumps)
+			dumps++
+		}
+		heap := hproftest.Android(hproftest.Phone{SDK: h.API, Process: h.Process})
+		var list []hproftest.Ref
+		for range screens {
+			list = append(list, heap.Activity("com.shop.DetailActivity", hproftest.Destroyed).Ref)
+		}
+		heap.Hold("com.shop.ScreenTracker", "sScreens", heap.ArrayList(list...).Ref)
+		_, err := io.Copy(w, heap.Reader(hproftest.Form{}))
+		return err
+	}
+	return o
+}
+
+// minutes is a short run of a pull request: too short for a trend, with dumps at marks.
+func minutes(t *testing.T, p *cabled, w Workload) Options {
+	t.Helper()
+	o := responding(t, response.Options{Dump: response.AtMarks}, p)
+	o.Policy, o.Workload, o.Duration, o.AllowUnjudged = detector.DefaultPolicy(), w, 12*time.Minute, false
+	return o
+}
+
+// rebuilt checks that the lines of a run have its verdict, too.
+func rebuilt(t *testing.T, dir string, r record.Run) {
+	t.Helper()
+	again, doubts, err := ledger.Rebuild(dir)
+	if err != nil || len(doubts) > 0 || again.ExitCode != r.ExitCode || len(again.Processes) != len(r.Processes) || len(again.MissingEvidence) != len(r.MissingEvidence) {
+		t.Fatalf("rebuilt: exit %d, %d processes, %v %v", again.ExitCode, len(again.Processes), doubts, err)
+	}
+	for i, p := range again.Processes {
+		if was := r.Processes[i]; p.Gate != was.Gate || p.Because != was.Because || len(p.AtMarks) != len(was.AtMarks) {
+			t.Errorf("rebuilt: %s is %s: %s, not %s: %s", p.Process, p.Gate, p.Because, was.Gate, was.Because)
+		}
+	}
+}
+
+// A run that is too short for a trend fails by the leak that its dumps at marks prove, and
+// names what holds it; the process that leaks nothing passes.
+func TestMarksProveALeak(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := cable(phone("S1", counted(rooted(), func(n int) int { return 15 + 2*n }), healthy("com.shop"), healthy("com.shop:push")))
+		o := minutes(t, p, looping{5, 2 * time.Minute, time.Hour})
+		r := respond(t, t.Context(), o)
+		x := r.process(t, "S1", "com.shop")
+		if r.ExitCode != record.ExitLeak || x.Gate != detector.Leak || x.Kind != detector.Java || !strings.HasPrefix(x.Because, "DetailActivity, held by ScreenTracker.sScreens: 15, 17, 19, 21, 23 objects at marks") {
+			t.Errorf("exit %d, %s: %s", r.ExitCode, x.Gate, x.Because)
+		}
+		if l := x.AtMarks[0].Leaks[0]; !l.Proved || l.Key == "" || !slices.Equal(l.Counts, []int64{15, 17, 19, 21, 23}) || len(l.Classes) != 1 || l.Classes[0].Count != 23 || l.AllBytes[4] <= l.AllBytes[0] {
+			t.Errorf("%+v", l)
+		}
+		proofs := r.eventsOf("proof", "com.shop")
+		if len(proofs) != 1 || !strings.Contains(proofs[0].Text, "sScreens") || len(r.eventsOf("proof", "com.shop:push")) > 0 {
+			t.Errorf("%+v", proofs)
+		}
+		if push := r.process(t, "S1", "com.shop:push"); push.Gate == detector.Leak || push.AtMarks[0].Gate != detector.Pass {
+			t.Errorf("%+v", push)
+		}
+		rebuilt(t, o.Dir, r.Run)
+	})
+}
+
+// The same run without the leak is green: what it has was judged by its dumps.
+func TestMarksOfAHealthyApp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := cable(phone("S1", counted(rooted(), func(int) int { return 3 }), healthy("com.shop")))
+		o := minutes(t, p, looping{5, 2 * time.Minute, time.Hour})
+		r := respond(t, t.Context(), o)
+		if x := r.process(t, "S1", "com.shop"); r.ExitCode != record.ExitClean || x.Gate != detector.Inconclusive || x.AtMarks[0].Gate != detector.Pass || !strings.Contains(x.Because, "5 heap dumps at marks: no leak grew") {
+			t.Errorf("exit %d, %s: %s", r.ExitCode, x.Gate, x.Because)
+		}
+		rebuilt(t, o.Dir, r.Run)
+	})
+}
+
+// waiting marks the end of each loop and waits for its dumps. Of what a loop leaves in flight
+// nothing is there two seconds later.
+type waiting struct {
+	loops int
+	ended *time.Time
+	// between is called after each answer, if not nil.
+	between func(loop int, missing []string, err error)
+}
+
+func (waiting) Describe() record.Workload { return record.Workload{Kind: "command"} }
+
+func (w waiting) Run(ctx context.Context, stage Stage) (record.Workload, error) {
+	for i := range w.loops {
+		if nap(ctx, 7*time.Second) != nil {
+			break
+		}
+		*w.ended = time.Now()
+		missing, err := SendMark(ctx, stage.Dir, fmt.Sprintf("loop %d", i+1), true)
+		if w.between != nil {
+			w.between(i+1, missing, err)
+		}
+	}
+	return w.Describe(), nil
+}
+
+// With marks that wait each process is dumped after its loop and before the next, when what
+// was in flight is gone; a leak is proved by three of them.
+func TestMarkWait(t *testing.T) {
+	for _, leaks := range []bool{true, false} {
+		t.Run(fmt.Sprint(leaks), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ended := time.Now()
+				held := func(n int) int {
+					screens := 0
+					if leaks {
+						screens = n
+					}
+					if time.Since(ended) < 2*time.Second {
+						screens += 5 + 3*(n%4)
+					}
+					return screens
+				}
+				p := cable(phone("S1", counted(rooted(), held), healthy("com.shop"), healthy("com.shop:push")))
+				w := waiting{loops: 8, ended: &ended, between: func(loop int, missing []string, err error) {
+					if len(missing) > 0 || err != nil {
+						t.Errorf("loop %d: %q, %v", loop, missing, err)
+					}
+				}}
+				o := minutes(t, p, w)
+				o.Duration = 0
+				r := respond(t, t.Context(), o)
+				checkOrder(t, r, 8)
+				want := map[bool]int{true: record.ExitLeak, false: record.ExitClean}[leaks]
+				if r.ExitCode != want || len(r.MissingEvidence) > 0 {
+					t.Errorf("exit %d, %+v", r.ExitCode, r.MissingEvidence)
+				}
+				rebuilt(t, o.Dir, r.Run)
+			})
+		})
+	}
+}
+
+// checkOrder checks that each process has a settled dump of each mark, ordered at the mark
+// and done before the next.
+func checkOrder(t *testing.T, r result, loops int) {
+	t.Helper()
+	marks := r.eventsOf("mark", "")
+	if len(marks) != loops {
+		t.Fatalf("%d marks", len(marks))
+	}
+	for _, process := range []string{"com.shop", "com.shop:push"} {
+		var done []record.Event
+		for _, e := range r.eventsOf("diagnose", process) {
+			if e.Diagnosis.Trigger == record.TriggerMark {
+				done = append(done, e)
+			}
+		}
+		if len(done) != loops {
+			t.Errorf("%s: %d dumps", process, len(done))
+			continue
+		}
+		for i, e := range done {
+			if d := e.Diagnosis; d.Mark != marks[i].Text || !d.Settled || e.T < marks[i].T+quiet.Seconds() || i+1 < loops && e.T > marks[i+1].T {
+				t.Errorf("%s: dump of %q, settled %v, at %v; mark %q at %v", process, d.Mark, d.Settled, e.T, marks[i].Text, marks[i].T)
+			}
+		}
+	}
+}
+
+// Marks 3 s apart without waiting: each is dumped, or its dump is missing evidence, which
+// decides where nothing else does.
+func TestMarksThatDoNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := cable(phone("S1", counted(rooted(), func(int) int { return 3 }), healthy("com.shop"), healthy("com.shop:push")))
+		p.slow = time.Second
+		r := respond(t, t.Context(), minutes(t, p, looping{8, 3 * time.Second, time.Hour}))
+		for _, process := range []string{"com.shop", "com.shop:push"} {
+			dumps, missing := r.diagnosesOf(process, record.TriggerMark), r.eventsOf("missing", process)
+			marks := map[string]int{}
+			for _, d := range dumps {
+				marks[d.Mark]++
+			}
+			for _, e := range missing {
+				marks[e.Mark]++
+			}
+			if len(dumps) < 3 || len(dumps)+len(missing) != 8 || len(marks) != 8 {
+				t.Errorf("%s: %d dumps, %d missing: %v", process, len(dumps), len(missing), marks)
+			}
+		}
+		if r.ExitCode != record.ExitInconclusive || len(r.MissingEvidence) == 0 {
+			t.Errorf("exit %d, %+v", r.ExitCode, r.MissingEvidence)
+		}
+	})
+}
+
+// A mark while no process runs, a process that ends before the dump at the end, and a dump
+// that the device refuses are evidence that is missing.
+func TestMissingDumps(t *testing.T) {
+	end := func(o *Options) { o.Respond.Dump = response.AtEnd }
+	for name, c := range map[string]struct {
+		change func(*Options)
+		phone  androidsim.Options
+		kill   bool
+		says   string
+	}{
+		"no process at a mark":   {func(*Options) {}, rooted(), true, `no heap dump at mark "loop 1": no process was running`},
+		"gone before the end":    {end, rooted(), true, "no heap dump at the end: the process had ended before"},
+		"a dump that is refused": {func(*Options) {}, androidsim.Options{Seed: 7, BuildType: "user"}, false, "no heap dump at mark"},
+		"refused at the end":     {end, androidsim.Options{Seed: 7, BuildType: "user"}, false, "no heap dump at the end"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := cable(phone("S1", counted(c.phone, func(int) int { return 3 }), healthy("com.shop")))
+				o := minutes(t, p, looping{1, 5 * time.Minute, 7 * time.Minute})
+				c.change(&o)
+				if c.kill {
+					time.AfterFunc(4*time.Minute, func() { p.Kill("com.shop") })
+				}
+				r := respond(t, t.Context(), o)
+				if r.ExitCode != record.ExitInconclusive || len(r.MissingEvidence) != 1 || !strings.Contains(r.MissingEvidence[0].Text, c.says) {
+					t.Errorf("exit %d, %+v", r.ExitCode, r.MissingEvidence)
+				}
+				rebuilt(t, o.Dir, r.Run)
+			})
+		})
+	}
+}
+
+// Who waits for a mark goes on when the run ends, is interrupted, loses its phone, or does
+// not dump at marks.
+func TestMarkWaitEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(o *Options, p *cabled, interrupt func())
+		// want says whether the answer is an error, missing whether dumps are.
+		err, missing bool
+	}{
+		"the run ends":          {func(o *Options, p *cabled, _ func()) { o.Duration = 10 * time.Second }, false, true},
+		"it is interrupted":     {func(o *Options, p *cabled, interrupt func()) { time.AfterFunc(9*time.Second, interrupt) }, false, true},
+		"no dumps at marks":     {func(o *Options, p *cabled, _ func()) { o.Respond.Dump = response.OnLeak }, false, false},
+		"the process ends":      {func(o *Options, p *cabled, _ func()) { time.AfterFunc(8*time.Second, func() { p.Kill("com.shop") }) }, false, true},
+		"nothing to respond by": {func(o *Options, p *cabled, _ func()) { o.Respond = nil }, false, false},
+		"the line is unplugged": {func(o *Options, p *cabled, _ func()) {
+			o.Patience = time.Minute
+			time.AfterFunc(8*time.Second, func() { p.unplug(true) })
+		}, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, interrupt := context.WithCancel(t.Context())
+				defer interrupt()
+				p := cable(phone("S1", counted(rooted(), func(int) int { return 3 }), healthy("com.shop")))
+				o := minutes(t, p, nil)
+				type answer struct {
+					missing []string
+					err     error
+				}
+				answers := make(chan answer, 1)
+				time.AfterFunc(7*time.Second, func() {
+					missing, err := SendMark(t.Context(), o.Dir, "loop 1", true)
+					answers <- answer{missing, err}
+				})
+				c.change(&o, p, interrupt)
+				perform(t, ctx, o)
+				a := <-answers
+				// A run that has ended may have answered, or its inbox is gone.
+				gone := errors.Is(a.err, errNoRun)
+				if a.err != nil && !gone || !c.missing && gone || !gone && c.missing != (len(a.missing) > 0) {
+					t.Errorf("%q, %v", a.missing, a.err)
+				}
+			})
+		})
+	}
+}
+
+// A misspelled name is not green: it is told at once with the names that are like it, and
+// ends the run with 3.
+func TestMisspelledName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := options(t, phone("S1", rooted(), healthy("com.shop"), healthy("com.shop:push")))
+		o.Patterns, o.Duration = []capture.Pattern{"com.shpo", "com.shpo:*"}, 5*time.Minute
+		r := perform(t, t.Context(), o)
+		waits := r.eventsOf("waiting", "")
+		if len(waits) != 1 || !strings.HasPrefix(waits[0].Text, "waiting for com.shpo or com.shpo:* to start; similar names that run: com.shop, com.shop:push") {
+			t.Errorf("%+v", waits)
+		}
+		if r.ExitCode != record.ExitNoDevice || !strings.Contains(r.Warnings[0], "no process com.shpo was seen; similar names that run: com.shop, com.shop:push") {
+			t.Errorf("exit %d, %q", r.ExitCode, r.Warnings)
+		}
+		rebuilt(t, o.Dir, r.Run)
+	})
+}
+
+func TestMostAlike(t *testing.T) {
+	running := []string{"com.android.systemui", "com.shop", "com.shop:push", "com.google.android.gms", "com.google.android.gms.persistent", "org.shop.debug", "com.shop"}
+	for pattern, want := range map[string]string{
+		"com.shpo":               "com.shop com.shop:push",
+		"com.shop.debug":         "org.shop.debug com.shop com.shop:push",
+		"com.shopping":           "com.shop com.shop:push",
+		"org.shop:*":             "org.shop.debug com.shop com.shop:push",
+		"com.google.android.gsm": "com.google.android.gms com.google.android.gms.persistent",
+		"net.other":              "",
+		"x":                      "",
+	} {
+		if got := strings.Join(mostAlike(slices.Clone(running), []capture.Pattern{capture.Pattern(pattern)}), " "); got != want {
+			t.Errorf("%s: %q, want %q", pattern, got, want)
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+const (
+	// fewestSettled is how many settled dumps prove a leak that has more objects in each:
+	// what an app has in flight is gone by then, and an object that is created once makes one
+	// step and not two.
+	fewestSettled = 3
+	// fewestUnsettled is the same for dumps of an app in use. Objects in flight are of a
+	// random number there: five random numbers rise at every step in 1 of 120 cases, and
+	// evenly (see even) in 1 of 1,000.
+	fewestUnsettled = 5
+	// maxMarkDumps bounds the dumps of one series, maxLeaksAtMarks the leaks that it keeps, and
+	// shownLeaksAtMarks those that run.json has.
+	maxMarkDumps      = 500
+	maxLeaksAtMarks   = 1000
+	shownLeaksAtMarks = 100
+	// maxSeries bounds the incarnations of one process that have dumps at marks.
+	maxSeries = 100
+)
+
+// incarnation has the dumps of one incarnation that were taken at marks.
+type incarnation struct {
+	pid   int
+	dumps []record.MarkDump
+	// leaks are by their key.
+	leaks map[string]*record.LeakSeries
+	// skipped is how many leaks some dump has that are not kept, at most.
+	skipped int
+	// closed: the device has started again, and its pids begin anew.
+	closed bool
+}
+
+// closeSeries ends all series.
+func (a *Account) closeSeries() {
+	for _, s := range a.incarnations {
+		s.closed = true
+	}
+}
+
+// addDump adds an analyzed heap dump that was taken at a mark.
+func (a *Account) addDump(d record.Diagnosis) {
+	if d.Trigger != record.TriggerMark || d.Leaks == nil {
+		return
+	}
+	s := a.seriesOf(d.PID)
+	if s == nil || len(s.dumps) >= maxMarkDumps || slices.ContainsFunc(s.dumps, func(x record.MarkDump) bool { return x.Folder == d.Folder }) {
+		return
+	}
+	at := len(s.dumps)
+	s.dumps = append(s.dumps, record.MarkDump{T: d.T, Mark: d.Mark, Settled: d.Settled, Folder: d.Folder})
+	for _, l := range s.leaks {
+		l.Counts, l.AllBytes = append(l.Counts, 0), append(l.AllBytes, 0)
+	}
+	skipped := d.LeaksSkipped
+	for _, found := range d.Leaks {
+		if !s.add(at, found) {
+			skipped++
+		}
+	}
+	s.skipped = max(s.skipped, skipped)
+}
+
+// seriesOf returns the series of an incarnation, a new one where there is none yet; nil
+// where there are too many.
+func (a *Account) seriesOf(pid int) *incarnation {
+	for _, s := range a.incarnations {
+		if s.pid == pid && !s.closed {
+			return s
+		}
+	}
+	if len(a.incarnations) == maxSeries {
+		a.warn(fmt.Sprintf("heap dumps at marks of more than %d incarnations; the others are not compared", maxSeries))
+		return nil
+	}
+	s := &incarnation{pid: pid, leaks: map[string]*record.LeakSeries{}}
+	a.incarnations = append(a.incarnations, s)
+	return s
+}
+
+// add adds a leak of the dump with that number. It is false where there is no room.
+func (s *incarnation) add(at int, found record.DumpLeak) bool {
+	l := s.leaks[found.Key]
+	if l == nil {
+		if len(s.leaks) == maxLeaksAtMarks {
+			return false
+		}
+		l = &record.LeakSeries{Counts: make([]int64, at+1), AllBytes: make([]int64, at+1)}
+		s.leaks[found.Key] = l
+	}
+	l.DumpLeak = found // the latest says best what it is
+	l.Counts[at] += max(found.Count, 0)
+	l.AllBytes[at] += max(found.Bytes, 0)
+	return true
+}
+
+// record judges the series.
+func (s *incarnation) record() record.MarkSeries {
+	out := record.MarkSeries{PID: s.pid, Dumps: slices.Clone(s.dumps), Leaks: []record.LeakSeries{}}
+	settled := !slices.ContainsFunc(s.dumps, func(d record.MarkDump) bool { return !d.Settled })
+	grown, doubtful := []string{}, []string{}
+	for _, l := range s.leaks {
+		l := *l
+		last := len(l.Counts) - 1
+		l.Count, l.Bytes = l.Counts[last], l.AllBytes[last]
+		l.Proved = !l.Library && proves(l.Counts, settled)
+		out.Leaks = append(out.Leaks, l)
+	}
+	slices.SortFunc(out.Leaks, func(a, b record.LeakSeries) int {
+		return cmp.Or(-compareBool(a.Proved, b.Proved), -cmp.Compare(a.Bytes, b.Bytes), strings.Compare(a.Key, b.Key))
+	})
+	for _, l := range out.Leaks {
+		switch {
+		case l.Proved:
+			grown = append(grown, fmt.Sprintf("%s: %s objects at marks", l.Name, text.Series(l.Counts)))
+		case !l.Library && rises(l.Counts):
+			doubtful = append(doubtful, fmt.Sprintf("%s: %s", l.Name, text.Series(l.Counts)))
+		}
+	}
+	s.conclude(&out, settled, grown, doubtful)
+	if n := len(out.Leaks) - shownLeaksAtMarks; n > 0 {
+		out.Leaks, out.LeaksSkipped = out.Leaks[:shownLeaksAtMarks], n
+	}
+	out.LeaksSkipped += s.skipped
+	return out
+}
+
+// conclude sets the gate of a series and says why.
+func (s *incarnation) conclude(out *record.MarkSeries, settled bool, grown, doubtful []string) {
+	fewest := fewestUnsettled
+	if settled {
+		fewest = fewestSettled
+	}
+	n := len(s.dumps)
+	out.Gate = detector.Inconclusive
+	switch {
+	case len(grown) > 0:
+		out.Gate, out.Because = detector.Leak, first(grown)
+	case n < fewest:
+		out.Because = fmt.Sprintf("%s; a verdict needs %d", dumpsAtMarks(n), fewest)
+	case s.skipped > 0:
+		out.Because = fmt.Sprintf("%s: no leak grew at every mark, but %s not compared", dumpsAtMarks(n), text.Count(s.skipped, "leak was", "leaks were"))
+	case len(doubtful) > 0:
+		out.Because = fmt.Sprintf("%s: more objects, but not at every mark, of %s", dumpsAtMarks(n), first(doubtful))
+	default:
+		out.Gate, out.Because = detector.Pass, dumpsAtMarks(n)+": no leak grew"
+	}
+}
+
+func dumpsAtMarks(n int) string { return text.Count(n, "heap dump at a mark", "heap dumps at marks") }
+
+// first is the first of some texts, with the number of the others.
+func first(list []string) string {
+	if len(list) == 1 {
+		return list[0]
+	}
+	return fmt.Sprintf("%s, and %d more", list[0], len(list)-1)
+}
+
+// proves reports whether objects of a leak that were counted at marks accumulate: there are
+// more of them at every mark. In an app in use they must do so evenly as well.
+func proves(counts []int64, settled bool) bool {
+	fewest := fewestUnsettled
+	if settled {
+		fewest = fewestSettled
+	}
+	if len(counts) < fewest {
+		return false
+	}
+	least := counts[1] - counts[0]
+	for i := 1; i < len(counts); i++ {
+		least = min(least, counts[i]-counts[i-1])
+	}
+	rise, steps := counts[len(counts)-1]-counts[0], int64(len(counts)-1)
+	return least >= 1 && (settled || 2*least*steps >= rise)
+}
+
+// rises reports whether objects of a leak become more on the whole: of all pairs of marks
+// those with more objects at the later one exceed the others by three fifths (Kendall's
+// tau). An object that is created once, or random numbers, do not.
+func rises(counts []int64) bool {
+	pairs, sum := 0, 0
+	for i := range counts {
+		for _, later := range counts[i+1:] {
+			pairs++
+			sum += cmp.Compare(later, counts[i])
+		}
+	}
+	return sum > 0 && 5*sum >= 3*pairs
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// seriesAtMarks are the series of the account, as run.json has them.
+func (a *Account) seriesAtMarks() []record.MarkSeries {
+	out := []record.MarkSeries{}
+	for _, s := range a.incarnations {
+		out = append(out, s.record())
+	}
+	return out
+}
+
+// judgeAtMarks makes the verdict on a process that of its dumps at marks where they prove a
+// leak, and adds what they show to the reason where the trend cannot tell.
+func judgeAtMarks(p *record.Process) {
+	trend := p.Because
+	for _, s := range p.AtMarks {
+		switch {
+		case s.Gate == detector.Leak && p.Gate == detector.Leak:
+			p.Because = s.Because + "; " + trend
+			return
+		case s.Gate == detector.Leak:
+			p.Gate, p.Kind, p.Because = detector.Leak, detector.Java, s.Because
+			if trend != "" {
+				p.Because += "; the trend of its memory: " + trend
+			}
+			return
+		}
+	}
+	if p.Gate != detector.Inconclusive || len(p.AtMarks) == 0 {
+		return
+	}
+	p.Because = strings.TrimPrefix(trend+"; "+p.AtMarks[len(p.AtMarks)-1].Because, "; ")
+}
+
+// Proofs returns the leaks that the dumps at marks prove, a line each.
+func (a *Account) Proofs() []string {
+	var out []string
+	for _, s := range a.incarnations {
+		if r := s.record(); r.Gate == detector.Leak {
+			out = append(out, fmt.Sprintf("%s: %s", dumpsAtMarks(len(r.Dumps)), r.Because))
+		}
+	}
+	return out
+}
