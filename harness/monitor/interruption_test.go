@@ -63,7 +63,7 @@ func TestDeviceCommandIsInterrupted(t *testing.T) {
 		"back, with a duration":    {healthy("com.shop"), 2 * minute, 40 * minute, record.ExitWorkload, record.StoppedDuration, 2400, 2401, false},
 		"back, with a leak":        {leaky("com.shop", androidsim.Java, 400), 2 * minute, 80 * minute, record.ExitLeak, record.StoppedDuration, 4800, 4801, false},
 		"back, without a duration": {healthy("com.shop"), 2 * minute, 0, record.ExitWorkload, record.StoppedWorkload, 720, 740, false},
-		"away until the end":       {healthy("com.shop"), 24 * time.Hour, 12 * minute, record.ExitWorkload, record.StoppedDuration, 720, 721, false},
+		"away until the end":       {healthy("com.shop"), 24 * time.Hour, 12 * minute, record.ExitNoDevice, record.StoppedDuration, 720, 721, false},
 		"lost":                     {healthy("com.shop"), 24 * time.Hour, 40 * minute, record.ExitNoDevice, record.StoppedDevices, 890, 990, false},
 		"lost, without a duration": {healthy("com.shop"), 24 * time.Hour, 0, record.ExitNoDevice, record.StoppedDevices, 890, 990, false},
 		"done":                     {healthy("com.shop"), 0, 40 * minute, record.ExitClean, record.StoppedWorkload, 600, 601, true},

@@ -67,11 +67,21 @@ func (s *session) tellUsage() {
 	s.event(record.Event{Event: "usage", Usage: new(s.usageNow()), Own: s.run.own.record()})
 }
 
+// row is a process as a table shows it at a moment of the session's clock.
+func (s *session) row(x *subject, now time.Duration) Row {
+	r := x.row(s.dev.Serial(), now)
+	r.Answers, r.Age = s.err == nil && !s.silent.on(), -1
+	if x.LastUp > 0 {
+		r.Age = max(0, s.part.At(now)-x.LastUp)
+	}
+	return r
+}
+
 func (s *session) rows() []Row {
 	now := s.clock.now()
 	out := make([]Row, len(s.order))
 	for i, x := range s.order {
-		out[i] = x.row(s.dev.Serial(), now)
+		out[i] = s.row(x, now)
 	}
 	return out
 }

@@ -20,10 +20,12 @@ type letters struct {
 	dropped int
 }
 
-// letter is an event for a session; a mark may have somebody who waits for its dumps.
+// letter is an event for a session, or something to be done by it; a mark may have somebody
+// who waits for its dumps.
 type letter struct {
 	record.Event
 	dumps *awaited
+	do    func()
 }
 
 // maxLetters bounds what waits: a workload that prints nothing but marks.
@@ -34,7 +36,7 @@ func newMailbox() mailbox { return mailbox{make(chan struct{}, 1), &letters{}} }
 // put leaves an event and rings.
 func (m mailbox) put(l letter) {
 	m.mu.Lock()
-	if len(m.waiting) < maxLetters {
+	if len(m.waiting) < maxLetters || l.do != nil {
 		m.waiting = append(m.waiting, l)
 	} else {
 		m.dropped++
@@ -59,6 +61,10 @@ func (m mailbox) take() (waiting []letter, dropped int) {
 func (s *session) takeNotes() {
 	waiting, dropped := s.notes.take()
 	for _, l := range waiting {
+		if l.do != nil {
+			l.do()
+			continue
+		}
 		s.event(l.Event)
 		if l.Event.Event == "mark" {
 			s.marked(l.Text, l.dumps)

@@ -69,7 +69,7 @@ func (m *run) takeMark(text string, answer func(missing []string) error) {
 		dumps = &awaited{left: len(m.sessions), done: func(missing []string) { m.keep(answer(missing)) }}
 	}
 	for _, s := range m.sessions {
-		s.notes.put(letter{record.Event{Event: "mark", Text: text}, dumps})
+		s.notes.put(letter{Event: record.Event{Event: "mark", Text: text}, dumps: dumps})
 	}
 }
 
@@ -121,6 +121,9 @@ func (s *session) lack(o order, why string) {
 		o.dumps.lack(o.subject.Name + ": " + e.Text)
 	}
 	o.dumps.end()
+	if o.answer != nil {
+		o.answer(record.Diagnosis{}, fmt.Errorf("diagnose %s: %s", o.process.Name, why))
+	}
 }
 
 const (
@@ -165,14 +168,20 @@ func settle(ctx context.Context, dev Device, c clock, p capture.Process, since t
 type objectCounts [5]int64
 
 func countObjects(ctx context.Context, dev Device, p capture.Process) (counts objectCounts, err error) {
+	objects, err := readObjects(ctx, dev, p)
+	for i, name := range settled {
+		counts[i] = objects[name]
+	}
+	return counts, err
+}
+
+// readObjects counts what dumpsys meminfo counts of a process.
+func readObjects(ctx context.Context, dev Device, p capture.Process) (map[string]int64, error) {
 	d, err := detail.Read(ctx, dev, dev.Facts, p, 0)
 	if err != nil {
-		return counts, fmt.Errorf("count objects: %w", err)
+		return nil, fmt.Errorf("count objects: %w", err)
 	}
-	for i, name := range settled {
-		counts[i] = d.Block.Objects[name]
-	}
-	return counts, nil
+	return d.Block.Objects, nil
 }
 
 // prove records the leaks that the heap dumps at marks prove.

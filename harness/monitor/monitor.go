@@ -1,7 +1,6 @@
 package monitor
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +22,8 @@ var (
 	errWorkload = errors.New("workload is done")
 	// errDevices ends a run whose devices are all lost.
 	errDevices = errors.New("every device is lost")
+	// errFinished ends a run that its caller has finished.
+	errFinished = errors.New("run is finished")
 	// errDisk ends a run that cannot be written any more.
 	errDisk = errors.New("the run directory cannot be written")
 )
@@ -33,6 +34,8 @@ func stopped(cause error) string {
 		return record.StoppedDuration
 	case errors.Is(cause, errWorkload):
 		return record.StoppedWorkload
+	case errors.Is(cause, errFinished):
+		return record.StoppedFinished
 	case errors.Is(cause, errDevices):
 		return record.StoppedDevices
 	case errors.Is(cause, errDisk):
@@ -47,8 +50,18 @@ func stopped(cause error) string {
 // a run that could not begin or could not be written; a run that went on and
 // failed is told in its record.
 func Run(ctx context.Context, o Options) (record.Run, error) {
-	if err := o.complete(); err != nil {
+	w, err := Start(ctx, o)
+	if err != nil {
 		return record.Run{}, err
+	}
+	return w.Wait()
+}
+
+// Start begins a watch and returns it. It ends as [Run] does, or with [Watch.Stop]. The
+// error is a run that cannot begin: nothing of it is left then.
+func Start(ctx context.Context, o Options) (*Watch, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
 	}
 	m := &run{Options: o, started: time.Now(), own: newOwn(), analysing: make(chan struct{}, 1)}
 	if o.Respond != nil {
@@ -58,25 +71,25 @@ func Run(ctx context.Context, o Options) (record.Run, error) {
 	var err error
 	m.ledger, err = ledger.New(header, o.Policy)
 	if err != nil {
-		return record.Run{}, fmt.Errorf("start run: %w", err)
+		return nil, fmt.Errorf("start run: %w", err)
 	}
 	m.recorder, err = record.CreateRecorder(o.Dir, header)
 	if err != nil {
-		return record.Run{}, err
+		return nil, err
 	}
 	box, err := openInbox(o.Dir)
 	if err != nil {
 		// What has not begun leaves no run behind.
-		return record.Run{}, errors.Join(err, m.recorder.Close(), os.Remove(filepath.Join(o.Dir, record.SamplesName)))
+		return nil, errors.Join(err, m.recorder.Close(), os.Remove(filepath.Join(o.Dir, record.SamplesName)))
 	}
-	cause := m.watch(ctx, box)
-	// The inbox goes first: on a full disk its reserve makes room for the end.
-	berr := box.close()
-	m.end(cause)
-	result := m.ledger.Run()
-	// Close says the first error of all writes again.
-	cerr := m.recorder.Close()
-	return result, errors.Join(cmp.Or(m.recordErr(), cerr), record.WriteRun(o.Dir, result), m.writeLeaks(result), berr)
+	for _, d := range m.Devices {
+		m.sessions = append(m.sessions, newSession(m, d))
+	}
+	w := &Watch{run: m, ended: make(chan struct{})}
+	going, stop := context.WithCancelCause(ctx)
+	m.stop = stop
+	go w.live(going, ctx, box)
+	return w, nil
 }
 
 // writeLeaks writes the table of findings, where there was to be one.
@@ -102,8 +115,11 @@ type run struct {
 	// analysing has room for one analysis.
 	analysing chan struct{}
 
-	// stop ends the run.
-	stop context.CancelCauseFunc
+	// stop ends the run; reason is what its caller said who finished it.
+	stop   context.CancelCauseFunc
+	reason string
+	// windows counts those that were opened.
+	windows int
 
 	mu       sync.Mutex
 	writeErr error
@@ -126,15 +142,11 @@ func (m *run) header() record.Header {
 	return h
 }
 
-// watch lets the sessions and the workload run and gives the cause of the end.
-func (m *run) watch(ctx context.Context, box *inbox) error {
-	user := ctx
-	ctx, stop := context.WithCancelCause(ctx)
+// watch lets the sessions and the workload run until ctx ends, and returns the cause of the
+// end. What a leak calls for goes on until user ends.
+func (m *run) watch(ctx, user context.Context, box *inbox) error {
+	stop := m.stop
 	defer stop(nil)
-	m.stop = stop
-	for _, d := range m.Devices {
-		m.sessions = append(m.sessions, newSession(m, d))
-	}
 	var sessions, others sync.WaitGroup
 	for _, s := range m.sessions {
 		sessions.Go(func() { s.watch(ctx, user) })
@@ -179,12 +191,20 @@ func (m *run) tellGrowth() {
 
 // end records how the run has ended.
 func (m *run) end(cause error) {
-	stop := record.Event{Event: "stopped", Text: stopped(cause), Ended: new(time.Now().UTC()), Own: m.own.record()}
+	stop := record.Event{Event: "stopped", Text: stopped(cause), Reason: m.reasonOf(cause), Ended: new(time.Now().UTC()), Own: m.own.record()}
 	if m.Workload != nil {
 		stop.Workload = &m.work
 	}
 	m.keep(m.recorder.Last(stop))
 	m.keep(m.ledger.AddEvent(stop))
+}
+
+// reasonOf is what the caller said that finished the run, "" where it ended otherwise.
+func (m *run) reasonOf(cause error) string {
+	if !errors.Is(cause, errFinished) {
+		return ""
+	}
+	return m.reason
 }
 
 // timeout ends the run when every device has lived through the duration.

@@ -123,6 +123,13 @@ type result struct {
 	record.Run
 	samples []record.Sample
 	events  []record.Event
+	lines   []line
+}
+
+// line is a sample or an event, in the order of the file.
+type line struct {
+	sample *record.Sample
+	event  *record.Event
 }
 
 func perform(t *testing.T, ctx context.Context, o Options) result {
@@ -139,21 +146,37 @@ func perform(t *testing.T, ctx context.Context, o Options) result {
 	if err != nil || len(doubts) > 0 || !reflect.DeepEqual(again, onDisk) {
 		t.Errorf("rebuilt of its lines the run differs:\n%+v\n%+v\n%v %v", again, onDisk, doubts, err)
 	}
-	rec := result{Run: run}
-	f, err := os.Open(filepath.Join(o.Dir, "samples.ndjson"))
+	rec := readAll(t, o.Dir)
+	rec.Run = run
+	if _, err := os.Stat(filepath.Join(o.Dir, inboxName)); err == nil {
+		t.Error("the inbox is left behind")
+	}
+	return rec
+}
+
+// readAll reads the lines of a run.
+func readAll(t *testing.T, dir string) result {
+	t.Helper()
+	var rec result
+	f, err := os.Open(filepath.Join(dir, "samples.ndjson"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
 	warnings, err := record.ReadSamples(f, record.Lines{
-		Sample: func(s record.Sample) error { rec.samples = append(rec.samples, s); return nil },
-		Event:  func(e record.Event) error { rec.events = append(rec.events, e); return nil },
+		Sample: func(s record.Sample) error {
+			rec.samples = append(rec.samples, s)
+			rec.lines = append(rec.lines, line{sample: &s})
+			return nil
+		},
+		Event: func(e record.Event) error {
+			rec.events = append(rec.events, e)
+			rec.lines = append(rec.lines, line{event: &e})
+			return nil
+		},
 	})
 	if err != nil || len(warnings) > 0 {
 		t.Fatal(err, warnings)
-	}
-	if _, err := os.Stat(filepath.Join(o.Dir, inboxName)); err == nil {
-		t.Error("the inbox is left behind")
 	}
 	return rec
 }

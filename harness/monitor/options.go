@@ -112,6 +112,10 @@ type Row struct {
 	MB float64
 	// Threads is the latest count; -1 if unknown.
 	Threads int64
+	// Age is the device time since the latest reading, -1 where there is none. Answers tells
+	// whether the device answers: a row of one that does not is of what was.
+	Age     time.Duration
+	Answers bool
 	// Next is the device time until the next sample.
 	Next time.Duration
 	// CostMS is the cost of the latest sample in real milliseconds.

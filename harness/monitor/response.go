@@ -37,7 +37,9 @@ type responses struct {
 	// orders wait for the device, one of each process, recipe and trigger; cases for
 	// their analysis.
 	orders []order
-	cases  []*response.Case
+	cases  []collectedCase
+	// answer is that of the case that is being analyzed; nil for nobody.
+	answer func(record.Diagnosis, error)
 	// now is what is being collected.
 	now order
 	// pauses are told by the errand that dumps a heap.
@@ -67,6 +69,8 @@ type order struct {
 	marked time.Time
 	// dumps are those of the mark, where somebody waits for them.
 	dumps *awaited
+	// answer is called once with what a diagnosis on demand has shown, or why there is none.
+	answer func(record.Diagnosis, error)
 	// owed tells that the run was asked for this heap dump: without it evidence is missing.
 	owed bool
 }
@@ -116,7 +120,7 @@ func (s *session) want(o order) bool {
 		return false
 	}
 	same := func(have order) bool {
-		return o.dumps == nil && have.subject == o.subject && have.recipe == o.recipe && have.trigger == o.trigger
+		return o.dumps == nil && o.answer == nil && have.subject == o.subject && have.recipe == o.recipe && have.trigger == o.trigger
 	}
 	if slices.ContainsFunc(s.respond.orders, same) {
 		return false
@@ -131,7 +135,7 @@ func (s *session) want(o order) bool {
 }
 
 func rank(trigger string) int {
-	return slices.Index([]string{record.TriggerLeak, record.TriggerSuspicious, record.TriggerMark, record.TriggerFinal, record.TriggerEnd}, trigger)
+	return slices.Index([]string{record.TriggerLeak, record.TriggerDemand, record.TriggerSuspicious, record.TriggerMark, record.TriggerFinal, record.TriggerEnd}, trigger)
 }
 
 // answerDemand orders the diagnosis that the machine of a process demands.
@@ -261,7 +265,7 @@ func (s *session) takeCollect(ctx context.Context, a answer[*response.Case]) {
 	} else {
 		o.dumps.end()
 	}
-	s.respond.cases = append(s.respond.cases, c)
+	s.respond.cases = append(s.respond.cases, collectedCase{c, o.answer})
 	s.respond.left = s.respond.left || len(c.Left) > 0
 	switch {
 	case a.err == nil:
@@ -367,7 +371,8 @@ func (s *session) sendAnalysis(ctx context.Context) {
 	if s.respond.analyses.away || len(s.respond.cases) == 0 {
 		return
 	}
-	c := s.respond.cases[0]
+	c := s.respond.cases[0].Case
+	s.respond.answer = s.respond.cases[0].answer
 	s.respond.cases = s.respond.cases[1:]
 	turn, responder := s.run.analysing, s.run.responder
 	send(s, &s.respond.analyses, func() (*response.Case, error) {
@@ -395,6 +400,16 @@ func (s *session) takeAnalysis(a answer[*response.Case]) {
 	e := s.naming(x.Account, "diagnosed", diagnosedText(c))
 	e.Kind, e.Diagnosis = c.Record.Kind, recordOf(c)
 	s.event(e)
+	if s.respond.answer != nil {
+		s.respond.answer(*recordOf(c), a.err)
+		s.respond.answer = nil
+	}
+}
+
+// collectedCase is a case that waits for its analysis, with who waits for its answer.
+type collectedCase struct {
+	*response.Case
+	answer func(record.Diagnosis, error)
 }
 
 // owed reports whether the run was asked for the heap dump of a diagnosis with that trigger.
@@ -419,7 +434,6 @@ func (s *session) conclude(ctx context.Context, over error) {
 	case s.run.atEnd():
 		s.event(record.Event{Event: "error", Text: "no heap dumps at the end: the run was broken off"})
 	}
-	s.lastCall(ctx)
 	s.respond.sweepFrom = 0
 	for {
 		s.dropOrders(ctx, over)
@@ -443,17 +457,6 @@ func (s *session) conclude(ctx context.Context, over error) {
 		case <-s.notes.bell:
 			s.takeNotes()
 		}
-	}
-}
-
-// lastCall asks a silent device once more whether it is there: what it is wanted for at
-// the end cannot be had later.
-func (s *session) lastCall(ctx context.Context) {
-	if !s.silent.on() || len(s.respond.orders) == 0 {
-		return
-	}
-	if _, err := capture.ReadPulse(ctx, s.dev, s.pulseDeadline()); err == nil {
-		s.answered()
 	}
 }
 
@@ -482,7 +485,9 @@ func (s *session) dropOrders(ctx context.Context, over error) {
 }
 
 // final tells whether a run has come to its end and was not broken off.
-func final(over error) bool { return errors.Is(over, errDuration) || errors.Is(over, errWorkload) }
+func final(over error) bool {
+	return errors.Is(over, errDuration) || errors.Is(over, errWorkload) || errors.Is(over, errFinished)
+}
 
 // orderFinal orders what the end of a run asks for: a diagnosis of every leak that has
 // none and of what stayed suspicious, and a heap dump of all that are there, where that

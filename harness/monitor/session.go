@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -82,6 +83,8 @@ type session struct {
 	complaints map[errand]string
 	// gone is closed when the device's part of the run has ended early.
 	gone chan struct{}
+	// over is closed when nothing is recorded of the device any more.
+	over chan struct{}
 	err  error
 }
 
@@ -107,7 +110,7 @@ func newSession(r *run, d Device) *session {
 		pulses: newTrip[capture.Pulse](), returns: newTrip[struct{}](), resets: newTrip[struct{}](),
 		rooms: newTrip[[]capture.Headroom](), headrooms: capture.NewHeadrooms(d, d.Facts), roomsAt: r.Headroom,
 		sweeps: newTrip[[]string](), respond: newResponses(),
-		notes: newMailbox(), usageAt: usageEvery, gone: make(chan struct{}), complaints: map[errand]string{},
+		notes: newMailbox(), usageAt: usageEvery, gone: make(chan struct{}), over: make(chan struct{}), complaints: map[errand]string{},
 	}
 }
 
@@ -171,15 +174,18 @@ func (s *session) watch(ctx, user context.Context) {
 		wake.Reset(s.clock.until(s.nextWake()))
 	}
 	cause := context.Cause(ctx)
-	if s.err != nil || !final(cause) {
+	lost := s.err != nil
+	if lost || !final(cause) {
 		giveUp()
+	} else {
+		s.lastCall(responding)
 	}
 	// Nothing is sampled from here on, and what is still collected takes its time.
 	for _, x := range s.order {
 		s.trail(x)
 	}
 	s.conclude(responding, cause)
-	if s.err == nil {
+	if !lost {
 		return
 	}
 	s.leave(s.err)
@@ -198,11 +204,32 @@ func (s *session) leave(cause error) {
 	}
 	s.respond.orders = nil
 	s.tellUsage()
-	word := "end"
+	end := record.Event{Event: "end", Text: cause.Error()}
 	if s.err != nil {
-		word = "lost"
+		end.Event, end.Text = "lost", s.err.Error()
 	}
-	s.event(record.Event{Event: word, Text: cause.Error()})
+	s.event(end)
+	close(s.over)
+}
+
+var errOver = errors.New("the run has ended")
+
+// ask has the session do something, and returns once it is done. The error is a session
+// that has ended.
+func (s *session) ask(do func()) error {
+	done := make(chan struct{})
+	s.notes.put(letter{do: func() { do(); close(done) }})
+	select {
+	case <-done:
+		return nil
+	case <-s.over:
+	}
+	select {
+	case <-done: // it was done at the end
+		return nil
+	default:
+		return errOver
+	}
 }
 
 // trail tells that a process that is still there has no samples until the end.

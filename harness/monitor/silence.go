@@ -258,3 +258,19 @@ func (s *session) answered() {
 		x.due = align(s.clock.now(), x.Detector.Demand().Interval)
 	}
 }
+
+// lastCall asks a silent device once more whether it is there: what it is wanted for at the
+// end cannot be had later, and a run that ends without its device is not a clean one.
+func (s *session) lastCall(ctx context.Context) {
+	if !s.silent.on() || s.err != nil {
+		return
+	}
+	_, err := capture.ReadPulse(ctx, s.dev, s.pulseDeadline())
+	switch {
+	case err == nil:
+		s.answered()
+	case ctx.Err() == nil:
+		away := time.Since(s.silent.since).Round(time.Second)
+		s.err = fmt.Errorf("device %s does not answer at the end of the run, for %v: %w", s.dev.Serial(), away, err)
+	}
+}

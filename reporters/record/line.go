@@ -77,6 +77,10 @@ type Event struct {
 	Similar []string `json:"similar,omitempty"`
 	// Mark is the text of the mark whose heap dump is missing.
 	Mark string `json:"mark,omitempty"`
+	// Window is the number of the window that opens or closes here, Reason what a program said
+	// that finished the run.
+	Window int    `json:"window,omitempty"`
+	Reason string `json:"reason,omitempty"`
 	// Lasted is the length in seconds of what ends here.
 	Lasted float64 `json:"lasted_s,omitempty"`
 	// Usage is what watching has cost so far, Own what the program has used.

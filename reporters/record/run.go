@@ -23,9 +23,11 @@ type Run struct {
 	Tool    string    `json:"tool"`
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended"`
-	// Stopped says why the run ended: duration, workload, interrupted, devices,
+	// Stopped says why the run ended: duration, workload, finished, interrupted, devices,
 	// disk, or killed for one that did not come to its end.
-	Stopped     string    `json:"stopped"`
+	Stopped string `json:"stopped"`
+	// Reason is what a program said that finished the run.
+	Reason      string    `json:"stopped_because,omitempty"`
 	Interrupted bool      `json:"interrupted"`
 	ExitCode    int       `json:"exit_code"`
 	Policy      string    `json:"policy"`
@@ -34,6 +36,8 @@ type Run struct {
 	Own       *Own      `json:"own"`
 	Devices   []Device  `json:"devices"`
 	Processes []Process `json:"processes"`
+	// Windows are in the order of their ends on each device.
+	Windows []Window `json:"windows"`
 	// Diagnoses are in the order of their times on each device.
 	Diagnoses []Diagnosis `json:"diagnoses"`
 	// MissingEvidence has the heap dumps that should have been taken and were not.
@@ -45,6 +49,7 @@ type Run struct {
 const (
 	StoppedDuration    = "duration"
 	StoppedWorkload    = "workload"
+	StoppedFinished    = "finished"
 	StoppedInterrupted = "interrupted"
 	StoppedDevices     = "devices"
 	StoppedDisk        = "disk"

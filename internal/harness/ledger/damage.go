@@ -75,6 +75,7 @@ func (p *Part) markMissing() {
 	for _, a := range p.accounts {
 		a.missingLines, a.unsure = true, true
 	}
+	p.eachWindow((*Part).markMissing)
 }
 
 // clockSlack is how far two lines may differ about the moment at which the run

@@ -183,8 +183,8 @@ func (l *Ledger) Run() record.Run {
 	}
 	r := record.Run{
 		Schema: record.RunSchema, Tool: plan.Tool, Started: l.header.Started, Ended: l.ended(),
-		Policy: plan.Policy, Stopped: l.stopped.Text, Workload: l.workload(), Own: l.stopped.Own,
-		Devices: []record.Device{}, Processes: []record.Process{}, Diagnoses: []record.Diagnosis{}, MissingEvidence: []record.MissingEvidence{}, Warnings: []string{},
+		Policy: plan.Policy, Stopped: l.stopped.Text, Reason: l.stopped.Reason, Workload: l.workload(), Own: l.stopped.Own,
+		Devices: []record.Device{}, Processes: []record.Process{}, Windows: []record.Window{}, Diagnoses: []record.Diagnosis{}, MissingEvidence: []record.MissingEvidence{}, Warnings: []string{},
 	}
 	for _, p := range l.parts {
 		if r.Own == nil {
@@ -192,6 +192,8 @@ func (l *Ledger) Run() record.Run {
 		}
 		r.Devices = append(r.Devices, p.device())
 		r.Diagnoses = append(r.Diagnoses, p.diagnoses()...)
+		r.Windows = append(r.Windows, p.recordedWindows()...)
+		r.Warnings = append(r.Warnings, p.windowWarnings()...)
 		r.MissingEvidence = append(r.MissingEvidence, p.missingEvidence()...)
 	}
 	accounts := l.Accounts()

@@ -19,8 +19,11 @@ type Part struct {
 	// t_s of the latest line.
 	begun, up time.Duration
 	last      float64
-	usage     record.Usage
-	own       *record.Own // of all devices together
+	// since is t_s at which the part begins: 0, or the beginning of a window.
+	since   float64
+	windows windows
+	usage   record.Usage
+	own     *record.Own // of all devices together
 	// lost says why the device's part ended early.
 	lost string
 	// dropped is t_s at which the device dropped the workload's command.
@@ -90,6 +93,7 @@ func (p *Part) AddSample(s record.Sample) []Entry {
 	entries := p.resync(s.T, up)
 	a := p.Open(capture.Process{Name: s.Process, User: s.User, PID: s.PID, Start: s.Start})
 	p.up, p.last = max(p.up, up), max(p.last, s.T)
+	p.eachWindow(func(inner *Part) { inner.AddSample(s) })
 	return append(entries, p.entries(a, a.addSample(s, up))...)
 }
 
@@ -110,6 +114,7 @@ func (p *Part) AddEvent(e record.Event) []Entry {
 		return entries // of another version, with an unknown meaning
 	}
 	a := p.Open(process)
+	p.heardBy(e, process.Key())
 	return append(entries, p.entries(a, a.addEvent(e, up))...)
 }
 
@@ -123,6 +128,15 @@ func processOf(e record.Event) capture.Process {
 }
 
 func (p *Part) addDeviceEvent(e record.Event, up time.Duration) []Entry {
+	switch e.Event {
+	case "window":
+		p.openWindow(e)
+		return nil
+	case "window_end":
+		p.closeWindow(e)
+		return nil
+	}
+	p.eachWindow(func(inner *Part) { inner.AddEvent(e) })
 	switch e.Event {
 	case "usage":
 		if e.Usage != nil {

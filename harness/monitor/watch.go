@@ -1,0 +1,254 @@
+package monitor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/capture/diagnose"
+	"github.com/leakgate/leakgate/internal/harness/ledger"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// Watch is a run in progress. Its methods may be called by several goroutines; after its end
+// those that ask something of it return an error.
+type Watch struct {
+	run    *run
+	ended  chan struct{}
+	result record.Run
+	err    error
+
+	mu      sync.Mutex
+	stopped bool
+}
+
+// live carries the run through.
+func (w *Watch) live(going, user context.Context, box *inbox) {
+	m := w.run
+	cause := m.watch(going, user, box)
+	// The inbox goes first: on a full disk its reserve makes room for the end.
+	berr := box.close()
+	m.end(cause)
+	w.result = m.ledger.Run()
+	// Close says the first error of all writes again.
+	cerr := m.recorder.Close()
+	w.err = errors.Join(cmp.Or(m.recordErr(), cerr), record.WriteRun(m.Dir, w.result), m.writeLeaks(w.result), berr)
+	close(w.ended)
+}
+
+// Done returns a channel that is closed when the run has ended and its record is written.
+func (w *Watch) Done() <-chan struct{} { return w.ended }
+
+// Wait waits for the end of the run and returns its record. The error is a run that could
+// not be written; a run that failed says so in its record.
+func (w *Watch) Wait() (record.Run, error) {
+	<-w.ended
+	return w.result, w.err
+}
+
+// maxReason bounds the reason of a stop, in characters.
+const maxReason = 500
+
+// Stop finishes the run and waits for its end, as [Watch.Wait] does: what was ordered is
+// dumped and analyzed, and the end itself asks for its dumps, as at the end of a duration.
+// The reason stands in run.json. A run whose context has ended was interrupted and takes no
+// last dumps. Of several calls the first counts.
+func (w *Watch) Stop(reason string) (record.Run, error) {
+	w.mu.Lock()
+	if !w.stopped {
+		w.stopped = true
+		w.run.reason = text.Head(reason, maxReason)
+		w.run.stop(errFinished)
+	}
+	w.mu.Unlock()
+	return w.Wait()
+}
+
+// Now returns the processes of that name on all devices, each as it stands: with the age of
+// its latest reading, and whether its device answers. It returns none after the end.
+func (w *Watch) Now(process string) []Row {
+	var out []Row
+	for _, s := range w.run.sessions {
+		_ = s.ask(func() {
+			now := s.clock.now()
+			for _, x := range s.order {
+				if x.Name == process {
+					out = append(out, s.row(x, now))
+				}
+			}
+		})
+	}
+	return out
+}
+
+// Mark puts a mark on the time axis of every device: a loop of a suite has ended. Where the
+// run dumps at marks, it returns once every process has settled and is dumped, and says which
+// dumps are missing; the app must be left alone until then.
+func (w *Watch) Mark(ctx context.Context, mark string) (missing []string, err error) {
+	mark = cleanMark(mark)
+	if mark == "" {
+		return nil, errors.New("mark: the text is empty")
+	}
+	done := make(chan []string, 1)
+	w.run.takeMark(mark, func(missing []string) error {
+		done <- missing
+		return nil
+	})
+	select {
+	case missing = <-done:
+		return missing, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-w.ended:
+	}
+	select {
+	case missing = <-done:
+		return missing, nil
+	default:
+		return nil, fmt.Errorf("mark %s: %w", text.Quote(mark, maxMarkShown), errOver)
+	}
+}
+
+// Window is a span of a run that is judged by itself, such as one test of a suite.
+type Window struct {
+	watch  *Watch
+	number int
+	once   sync.Once
+	closed []record.Window
+	err    error
+}
+
+// Window opens a window of that name on every device. It costs no reading and no dump.
+func (w *Watch) Window(name string) (*Window, error) {
+	name = cleanMark(name)
+	if name == "" {
+		return nil, errors.New("open window: the name is empty")
+	}
+	w.mu.Lock()
+	w.run.windows++
+	number := w.run.windows
+	w.mu.Unlock()
+	var errs []error
+	for _, s := range w.run.sessions {
+		var full bool
+		err := s.ask(func() {
+			if full = s.part.OpenWindows() == ledger.MaxOpenWindows; !full {
+				s.event(record.Event{Event: "window", Text: name, Window: number})
+			}
+		})
+		if full {
+			err = fmt.Errorf("%d are open", ledger.MaxOpenWindows)
+		}
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("open window %s: %w", text.Quote(name, maxMarkShown), err)
+	}
+	return &Window{watch: w, number: number}, nil
+}
+
+// Close closes the window and returns what it shows on each device, as run.json has it. A
+// second call returns the same.
+func (w *Window) Close() ([]record.Window, error) {
+	w.once.Do(func() {
+		for _, s := range w.watch.run.sessions {
+			err := s.ask(func() {
+				s.event(record.Event{Event: "window_end", Window: w.number})
+				if closed := s.part.Window(w.number); closed != nil {
+					w.closed = append(w.closed, *closed)
+				}
+			})
+			if err != nil {
+				w.err = fmt.Errorf("close window: %w", err)
+			}
+		}
+	})
+	return w.closed, w.err
+}
+
+// Diagnose orders a diagnosis of a process, after those that wait already, and returns what
+// it shows. The device may be "" where there is one. The recipe is java, native, gpu, thread,
+// unknown, snapshot or dump. It is in the record of the run like any other. The error is a
+// process that is not there, or a diagnosis that could not be made.
+func (w *Watch) Diagnose(ctx context.Context, device, process, recipe string) (record.Diagnosis, error) {
+	if w.run.responder == nil {
+		return record.Diagnosis{}, fmt.Errorf("diagnose %s: the run collects nothing (Options.Respond is nil)", process)
+	}
+	if _, ok := diagnose.RecipeOf(recipe); !ok {
+		return record.Diagnosis{}, fmt.Errorf("diagnose %s: unknown recipe %s: want java, native, gpu, thread, unknown, snapshot or dump", process, text.Quote(recipe, maxMarkShown))
+	}
+	type answer struct {
+		diagnosis record.Diagnosis
+		err       error
+	}
+	answers := make(chan answer, 1)
+	err := w.of(device, process, func(s *session, x *subject) {
+		o := order{subject: x, recipe: recipe, trigger: record.TriggerDemand, marked: time.Now()}
+		o.answer = func(d record.Diagnosis, err error) { answers <- answer{d, err} }
+		s.want(o)
+	})
+	if err != nil {
+		return record.Diagnosis{}, fmt.Errorf("diagnose %s: %w", process, err)
+	}
+	select {
+	case a := <-answers:
+		return a.diagnosis, a.err
+	case <-ctx.Done():
+		return record.Diagnosis{}, ctx.Err()
+	case <-w.ended:
+	}
+	select {
+	case a := <-answers:
+		return a.diagnosis, a.err
+	default:
+		return record.Diagnosis{}, fmt.Errorf("diagnose %s: %w", process, errOver)
+	}
+}
+
+// Objects counts what dumpsys meminfo counts of a process, now: Activities, Views,
+// ViewRootImpl and so on, after a garbage collection. The device may be "" where there is
+// one. The error is a process that is not there, or a device that does not answer.
+func (w *Watch) Objects(ctx context.Context, device, process string) (map[string]int64, error) {
+	var read func() (map[string]int64, error)
+	err := w.of(device, process, func(s *session, x *subject) {
+		p := x.Process
+		read = func() (map[string]int64, error) { return readObjects(ctx, s.dev, p) }
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count objects of %s: %w", process, err)
+	}
+	return read()
+}
+
+// of has the session of a process do something about it, if the process is there.
+func (w *Watch) of(device, process string, do func(*session, *subject)) error {
+	var sessions []*session
+	for _, s := range w.run.sessions {
+		if device == "" || device == s.dev.Serial() {
+			sessions = append(sessions, s)
+		}
+	}
+	if len(sessions) != 1 {
+		return fmt.Errorf("%d devices are %s: name one", len(sessions), text.Quote(device, maxMarkShown))
+	}
+	s := sessions[0]
+	found := false
+	err := s.ask(func() {
+		i := slices.IndexFunc(s.order, func(x *subject) bool { return x.Name == process && x.present })
+		if found = i >= 0; found {
+			do(s, s.order[i])
+		}
+	})
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		return errors.New("it does not run, or is not watched")
+	}
+	return nil
+}

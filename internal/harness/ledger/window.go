@@ -1,0 +1,146 @@
+package ledger
+
+import (
+	"fmt"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+const (
+	// MaxOpenWindows bounds the windows of one device that are open at a time: each hears every
+	// line.
+	MaxOpenWindows = 256
+	// maxVerdicts bounds the verdicts of all windows of one device that run.json has.
+	maxVerdicts = 50_000
+)
+
+// window is a span of one device's part of a run, judged by itself: from its beginning on it
+// hears the lines of the part, in a part of its own.
+type window struct {
+	number int
+	name   string
+	part   *Part
+}
+
+// windows are those of one part.
+type windows struct {
+	open []*window
+	// opened counts all that were opened, verdicts those that are kept.
+	opened, verdicts int
+	closed           []record.Window
+	// skipped counts the windows that are not judged or not kept.
+	skipped int
+}
+
+// openWindow opens a window at a moment of the run. What is being watched then belongs to it.
+func (p *Part) openWindow(e record.Event) {
+	if len(p.windows.open) == MaxOpenWindows {
+		p.windows.skipped++
+		return
+	}
+	p.windows.opened++
+	inner := newPart(&Ledger{policy: p.of.policy}, p.header)
+	inner.begun, inner.up, inner.last, inner.since = p.begun, p.up, e.T, e.T
+	for _, a := range p.accounts {
+		inner.Open(a.Process).readBy(record.Event{PID: a.PID, Start: a.Start, Source: string(a.source), Reasons: a.reasons})
+	}
+	p.windows.open = append(p.windows.open, &window{number: e.Window, name: e.Text, part: inner})
+}
+
+// closeWindow closes the latest window of that number.
+func (p *Part) closeWindow(e record.Event) {
+	w := &p.windows
+	for i := len(w.open) - 1; i >= 0; i-- {
+		if w.open[i].number != e.Window {
+			continue
+		}
+		closed := w.open[i].record(e.T, w.opened)
+		w.open = append(w.open[:i], w.open[i+1:]...)
+		if w.verdicts += len(closed.Processes); w.verdicts > maxVerdicts {
+			w.skipped++
+			return
+		}
+		w.closed = append(w.closed, closed)
+		return
+	}
+}
+
+// eachWindow calls a function with the parts of all open windows.
+func (p *Part) eachWindow(call func(*Part)) {
+	for _, w := range p.windows.open {
+		call(w.part)
+	}
+}
+
+// record judges a window that ends at a moment of the run, as one of so many windows.
+func (w *window) record(ended float64, windows int) record.Window {
+	out := record.Window{
+		Number: w.number, Name: w.name, Device: w.part.header.Device,
+		T: w.part.since, Ended: ended, Processes: []record.WindowProcess{},
+	}
+	w.part.last = max(w.part.last, ended)
+	seen := 0
+	for _, a := range w.part.accounts {
+		if a.Inputs() > 0 {
+			seen++
+		}
+	}
+	for _, a := range w.part.accounts {
+		if a.Inputs() > 0 {
+			out.Processes = append(out.Processes, ofWindow(a.Record(seen*windows)))
+		}
+	}
+	return out
+}
+
+// ofWindow is what a window keeps of the record of a process.
+func ofWindow(p record.Process) record.WindowProcess {
+	return record.WindowProcess{
+		User: p.User, Process: p.Process, PID: p.PID, Samples: p.Samples, Restarts: p.Restarts, Gaps: p.Gaps, Absent: p.Absent,
+		Duration: p.Duration, State: p.State, Worst: p.Worst, Gate: p.Gate, Kind: p.Kind, Because: p.Because,
+		Rate: p.Rate, RateInterval: p.RateInterval, MinDetectable: p.MinDetectable, Growth: p.Growth, AtMarks: p.AtMarks,
+	}
+}
+
+// OpenWindows counts the windows that are open.
+func (p *Part) OpenWindows() int { return len(p.windows.open) }
+
+// Window returns the latest closed window of that number, nil for none.
+func (p *Part) Window(number int) *record.Window {
+	for i := len(p.windows.closed) - 1; i >= 0; i-- {
+		if p.windows.closed[i].Number == number {
+			w := p.windows.closed[i]
+			return &w
+		}
+	}
+	return nil
+}
+
+// recorded are the windows of the part, also those that were never closed: they end with it.
+func (p *Part) recordedWindows() []record.Window {
+	out := append([]record.Window{}, p.windows.closed...)
+	for _, w := range p.windows.open {
+		open := w.record(p.last, p.windows.opened)
+		open.Open = true
+		out = append(out, open)
+	}
+	return out
+}
+
+// windowWarnings say what of the windows is not in the record.
+func (p *Part) windowWarnings() []string {
+	if p.windows.skipped == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("device %s: %d windows are not recorded: more than %d were open, or more than %d verdicts", p.header.Device, p.windows.skipped, MaxOpenWindows, maxVerdicts)}
+}
+
+// heardBy passes a line about a process on to the open windows.
+func (p *Part) heardBy(e record.Event, k capture.Key) {
+	p.eachWindow(func(inner *Part) {
+		if e.Event == "found" || inner.byKey[k] != nil {
+			inner.AddEvent(e)
+		}
+	})
+}

@@ -1,0 +1,41 @@
+package record
+
+import "github.com/leakgate/leakgate/detector"
+
+// Window is a span of a run on one device, judged by itself. Its processes are judged as
+// some of all processes of all windows that were opened until its end.
+type Window struct {
+	// Number is unique in the run, Name what its opener calls it.
+	Number int    `json:"number"`
+	Name   string `json:"name"`
+	Device string `json:"device"`
+	// T and Ended are seconds since the start of the run, on the device's clock.
+	T     float64 `json:"t_s"`
+	Ended float64 `json:"ended_s"`
+	// Open windows were not closed and ended with the run.
+	Open      bool            `json:"open,omitempty"`
+	Processes []WindowProcess `json:"processes"`
+}
+
+// WindowProcess is the verdict on one process in a window. The fields are those of
+// [Process].
+type WindowProcess struct {
+	User          int               `json:"user"`
+	Process       string            `json:"process"`
+	PID           int               `json:"pid"`
+	Samples       int               `json:"samples"`
+	Restarts      int               `json:"restarts"`
+	Gaps          int               `json:"gaps"`
+	Absent        float64           `json:"absent_s"`
+	Duration      float64           `json:"duration_s"`
+	State         detector.State    `json:"state"`
+	Worst         detector.State    `json:"worst"`
+	Gate          detector.Gate     `json:"gate"`
+	Kind          detector.LeakKind `json:"kind"`
+	Because       string            `json:"because"`
+	Rate          *float64          `json:"rate_mb_per_h"`
+	RateInterval  []float64         `json:"rate_interval_mb_per_h"`
+	MinDetectable *float64          `json:"min_detectable_mb_per_h"`
+	Growth        float64           `json:"growth_mb"`
+	AtMarks       []MarkSeries      `json:"at_marks"`
+}
