@@ -21,6 +21,7 @@ func WriteRun(w io.Writer, r record.Run) error {
 	if len(r.Processes) == 0 {
 		out.line("No matching process found; no verdict.")
 	}
+	out.windows(r)
 	for _, d := range r.Devices {
 		out.device(d)
 	}
@@ -129,6 +130,35 @@ func (out *page) atMarks(m record.MarkSeries, several bool) {
 		out.line("           %s%s: %s objects, %s retained now", word, text.Printable(l.Name), text.Series(l.Counts), text.Bytes(l.Bytes))
 	}
 	out.more(len(m.Leaks) - shownAtMarks)
+}
+
+const (
+	// shownWindows bounds the leaks of windows that are printed.
+	shownWindows = 20
+	// shownName bounds the characters of the name of a window.
+	shownNameOfWindow = 100
+)
+
+// windows writes how many windows were judged, and what leaked in them.
+func (out *page) windows(r record.Run) {
+	if len(r.Windows) == 0 {
+		return
+	}
+	verdicts, leaks := map[detector.Gate]int{}, []string{}
+	for _, w := range r.Windows {
+		for _, p := range w.Processes {
+			verdicts[p.Gate]++
+			if p.Gate == detector.Leak {
+				leaks = append(leaks, fmt.Sprintf("%s, %s: LEAK (%s): %s", text.Quote(w.Name, shownNameOfWindow), name(p.Process), KindWords(p.Kind), p.Because))
+			}
+		}
+	}
+	out.line("%s: %d leak, %d pass, %d settled, %d inconclusive", text.Count(len(r.Windows), "window", "windows"),
+		verdicts[detector.Leak], verdicts[detector.Pass], verdicts[detector.Settled], verdicts[detector.Inconclusive])
+	for _, line := range leaks[:min(len(leaks), shownWindows)] {
+		out.line("  window   %s", line)
+	}
+	out.more(len(leaks) - shownWindows)
 }
 
 // shownMissing bounds the missing heap dumps that are printed.

@@ -91,3 +91,41 @@ func TestHeadlines(t *testing.T) {
 		}
 	}
 }
+
+// What dumps at marks show, which dumps are missing, what leaked in windows, and why the exit
+// code is not 0 have their lines; what a device or a program says in them is harmless.
+func TestTextOfMarksAndWindows(t *testing.T) {
+	leak := record.LeakSeries{DumpLeak: record.DumpLeak{Name: "DetailActivity, held by Tracker.sScreens\x1b[2J", Bytes: 50 << 20}, Proved: true, Counts: []int64{15, 17, 19}}
+	library := record.LeakSeries{DumpLeak: record.DumpLeak{Name: "InputMethodManager", Library: true}, Counts: []int64{1, 1, 1}}
+	series := record.MarkSeries{PID: 7, Gate: detector.Leak, Dumps: []record.MarkDump{{Settled: true}, {Settled: true}, {}}, Leaks: []record.LeakSeries{leak, library}}
+	window := record.JudgedWindow{Name: "checkout\n", Processes: []record.WindowProcess{{Process: "com.x", Gate: detector.Leak, Kind: detector.Java, Because: "it grew"}, {Process: "com.y", Gate: detector.Pass}}}
+	missing := []record.MissingEvidence{{Process: "com.x", T: 61, Text: "no heap dump at mark \"a\""}, {T: 62, Text: "no process was running"}}
+	for name, c := range map[string]struct {
+		run  record.Run
+		want []string
+	}{
+		"marks": {record.Run{Processes: []record.Process{{Process: "com.x", Gate: detector.Leak, Kind: detector.Java, AtMarks: []record.MarkSeries{series}}}}, []string{
+			"com.x: LEAK (java leak), proved by heap dumps at marks, state NORMAL\n",
+			"\n  marks    3 heap dumps, 2 of them settled: leak\n           LEAK DetailActivity, held by Tracker.sScreens", ": 15, 17, 19 objects, 50.0 MB retained now\n",
+			"           leak of a library InputMethodManager: 1, 1, 1 objects",
+		}},
+		"windows": {record.Run{Windows: []record.JudgedWindow{window}}, []string{"1 window: 1 leak, 1 pass, 0 settled, 0 inconclusive\n", "  window   \"checkout", ", com.x: LEAK (java leak): it grew\n"}},
+		"missing": {record.Run{MissingEvidence: missing, Processes: []record.Process{{}}, ExitCode: record.ExitInconclusive}, []string{
+			"missing at 1m1s: com.x: no heap dump at mark \"a\"\nmissing at 1m2s: no process was running\n", "Exit code 5: evidence is missing.\n"}},
+		"unjudged": {record.Run{Processes: []record.Process{{}}, ExitCode: record.ExitInconclusive}, []string{"Exit code 5: not judged. Watch for longer"}},
+		"nothing":  {record.Run{ExitCode: record.ExitNoDevice}, []string{"No matching process found; no verdict.\n", "Exit code 3: no process of the app was seen.\n"}},
+	} {
+		var out strings.Builder
+		if err := WriteRun(&out, c.run); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s: no %q in\n%s", name, want, out.String())
+			}
+		}
+		if strings.Contains(out.String(), "\x1b") {
+			t.Errorf("%s: %q", name, out.String())
+		}
+	}
+}

@@ -11,12 +11,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
 	"github.com/leakgate/leakgate/internal/harness/config"
+	"github.com/leakgate/leakgate/internal/harness/hostmemory"
 	"github.com/leakgate/leakgate/internal/harness/lease"
 	"github.com/leakgate/leakgate/internal/text"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // The exit codes that all commands share; those of a run are record's.
@@ -152,7 +152,7 @@ func (c *console) run(do func(console, []string) int) func(*cobra.Command, []str
 		c.enter(cmd)
 		began := time.Now()
 		code := do(*c, args)
-		c.detail("took %s, %s peak memory", time.Since(began).Round(time.Millisecond), text.Size(peakMemory()))
+		c.detail("took %s, %s peak memory", time.Since(began).Round(time.Millisecond), text.Size(hostmemory.Peak()))
 		if code != exitOK {
 			return exitCode(code)
 		}

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/leakgate/leakgate/internal/harness/config"
+	plans "github.com/leakgate/leakgate/internal/harness/plan"
 	"github.com/leakgate/leakgate/internal/harness/response"
 	"github.com/leakgate/leakgate/internal/text"
+	"github.com/spf13/cobra"
 )
 
 // defaultFile is what `config init` writes where no file is named.
@@ -322,7 +322,7 @@ func readingsOf(c console, path string, chosen *config.Config) []*config.Config 
 func checkPolicies(path string, readings []*config.Config) error {
 	var problems config.Errors
 	for _, cfg := range readings {
-		_, err := policyOf(cfg)
+		_, err := plans.DetectorPolicy(cfg)
 		for _, p := range problemsOf(path, err) {
 			if !slices.Contains(problems, p) {
 				problems = append(problems, p)

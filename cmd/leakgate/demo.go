@@ -10,10 +10,12 @@ import (
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/capture/adb"
 	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/harness/fleet"
 	"github.com/leakgate/leakgate/harness/monitor"
 	"github.com/leakgate/leakgate/internal/adbd"
 	"github.com/leakgate/leakgate/internal/androidsim"
 	"github.com/leakgate/leakgate/internal/capture/diagnose"
+	"github.com/leakgate/leakgate/internal/harness/hostmemory"
 	"github.com/leakgate/leakgate/internal/harness/response"
 	"github.com/leakgate/leakgate/reporters/record"
 	"github.com/spf13/cobra"
@@ -69,20 +71,15 @@ func (f *demoFlags) demo(c console, args []string) int {
 		return record.ExitNoDevice
 	}
 	run, code := f.carryOut(c, func(p *plan) error {
-		p.client, err = adb.NewClient(adb.Options{Addr: server.Addr(), NoStart: true})
+		client, err := fleet.NewClient(adb.Options{Addr: server.Addr(), NoStart: true})
 		if err != nil {
 			return err
 		}
-		dev, err := p.selectDevice(phone.Identity().Serial)
-		if err != nil {
-			return err
-		}
-		p.options.Devices = []monitor.Device{dev}
 		p.options.Patterns = []capture.Pattern{demoLeak, demoLeak + ":*"}
 		p.options.Policy = detector.DefaultPolicy()
 		p.options.Duration = demoDuration
-		p.options.Respond = &response.Options{Cooldown: response.DefaultCooldown, Memory: freeMemory}
-		return nil
+		p.options.Respond = &response.Options{Cooldown: response.DefaultCooldown, Memory: hostmemory.Free}
+		return p.choose(fleet.DeviceChoice{Client: client, Serials: []string{phone.Identity().Serial}})
 	})
 	if err := server.Close(); err != nil {
 		c.problem("stop the simulated phone: %v", err)

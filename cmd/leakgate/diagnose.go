@@ -12,9 +12,10 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/harness/fleet"
 	"github.com/leakgate/leakgate/harness/monitor"
 	"github.com/leakgate/leakgate/internal/capture/diagnose"
-	"github.com/leakgate/leakgate/internal/harness/lease"
+	"github.com/leakgate/leakgate/internal/harness/hostmemory"
 	"github.com/leakgate/leakgate/internal/harness/response"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters"
@@ -93,7 +94,7 @@ func (f *responseFlags) declare(fs *pflag.FlagSet) {
 
 // options are the flags as the engine takes them.
 func (f *responseFlags) options() (response.Options, error) {
-	o := response.Options{Keep: f.keep, ShowTexts: f.texts, Cooldown: response.DefaultCooldown, Memory: freeMemory}
+	o := response.Options{Keep: f.keep, ShowTexts: f.texts, Cooldown: response.DefaultCooldown, Memory: hostmemory.Free}
 	if f.mapping == "" {
 		return o, nil
 	}
@@ -121,22 +122,15 @@ func (f *diagnoseFlags) diagnose(c console, args []string) int {
 	ctx, _, stop := interruptible(c)
 	defer stop()
 	p := &plan{ctx: ctx, console: c}
-	dev, err := p.selectDevice(f.device)
-	if err != nil {
+	if err := p.choose(fleet.DeviceChoice{Serials: serials(f.device), Single: true}); err != nil {
 		return f.refused(c, ctx, err)
 	}
-	p.options.Devices = []monitor.Device{dev}
 	p.options.Dir = f.folder("diagnose")
-	held, err := f.hold(p)
-	if err != nil {
+	if err := f.hold(p); err != nil {
 		return f.refused(c, ctx, err)
 	}
 	code := f.look(p, name, options)
-	return f.release(c, held, code)
-}
-
-func (f *diagnoseFlags) release(c console, held *lease.Lease, code int) int {
-	if err := held.Release(); err != nil {
+	if err := p.fleet.Close(); err != nil {
 		c.problem("%v", err)
 	}
 	return code

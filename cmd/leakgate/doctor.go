@@ -8,6 +8,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture/adb"
 	"github.com/leakgate/leakgate/internal/harness/doctor"
+	plans "github.com/leakgate/leakgate/internal/harness/plan"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 	"github.com/spf13/cobra"
@@ -49,7 +50,7 @@ func (f *doctorFlags) examine(c console, args []string) int {
 	if err := withoutArguments(args, "process"); err != nil {
 		return c.usage(err)
 	}
-	patterns, err := patternsOf(f.processes)
+	patterns, err := plans.Patterns(f.processes)
 	if err != nil {
 		return c.usage(err)
 	}

@@ -14,12 +14,13 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/internal/analysis/spool"
+	"github.com/leakgate/leakgate/internal/harness/hostmemory"
+	plans "github.com/leakgate/leakgate/internal/harness/plan"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
+	"github.com/spf13/pflag"
 )
 
 // exitUnread is the exit code for a dump or log that could not be analysed.
@@ -141,7 +142,7 @@ func (f *dumpFlags) open(ctx context.Context, c console, path string, bar *bar, 
 		return unusable{errPerfetto}
 	}
 	o := analysis.Options{
-		Partial: f.partial, SizeModel: f.model, Memory: cmp.Or(f.memory, freeMemory()), Progress: bar.progress, Cut: errors.Join(file.Truncated, file.Damage),
+		Partial: f.partial, SizeModel: f.model, Memory: cmp.Or(f.memory, hostmemory.Free()), Progress: bar.progress, Cut: errors.Join(file.Truncated, file.Damage),
 		Phase: func(name string) {
 			f.enter(name)
 			// What the reading left behind would add to what follows.
@@ -206,17 +207,12 @@ func swapped(args []string, what string) error {
 	return nil
 }
 
-// readMapping reads a mapping.txt. What is wrong with it is the user's to mend, as a
+// readMapping reads a mapping.txt. What is wrong with it is the user's to correct, as a
 // wrong flag is.
 func readMapping(path string) (*analysis.Mapping, error) {
-	file, err := os.Open(path)
+	m, err := plans.Mapping(path)
 	if err != nil {
-		return nil, unusable{fmt.Errorf("open the mapping: %w", err)}
-	}
-	defer file.Close()
-	m, err := analysis.ReadMapping(file)
-	if err != nil {
-		return nil, unusable{fmt.Errorf("%s: %w; write the mapping.txt that ProGuard or R8 made for this build", path, err)}
+		return nil, unusable{err}
 	}
 	return m, nil
 }
@@ -245,7 +241,7 @@ func (f *dumpFlags) enter(name string) {
 	now := time.Now()
 	if n := len(f.phases); n > 0 && !f.phases[n-1].ended {
 		p := &f.phases[n-1]
-		p.Seconds, p.RSS, p.ended = now.Sub(p.began).Seconds(), peakMemory(), true
+		p.Seconds, p.RSS, p.ended = now.Sub(p.began).Seconds(), hostmemory.Peak(), true
 	}
 	if name != "" {
 		f.phases = append(f.phases, phase{Name: name, began: now})

@@ -11,14 +11,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/pflag"
-
-	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/capture/adb"
+	"github.com/leakgate/leakgate/harness/fleet"
 	"github.com/leakgate/leakgate/harness/monitor"
-	"github.com/leakgate/leakgate/internal/harness/lease"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
+	"github.com/spf13/pflag"
 )
 
 // runFlags are what run, watch and demo have in common.
@@ -55,8 +53,50 @@ func (f *runFlags) declareOutput(fs *pflag.FlagSet, file string) {
 type plan struct {
 	ctx     context.Context
 	console console
-	client  *adb.Client
+	fleet   *fleet.Fleet
 	options monitor.Options
+}
+
+// fill takes what a file asks for; flags that are given count beside it.
+func (p *plan) fill(o monitor.Options) {
+	own := p.options
+	p.options = o
+	p.options.Strict, p.options.AllowUnjudged = o.Strict || own.Strict, o.AllowUnjudged || own.AllowUnjudged
+	p.options.Tool, p.options.Hurry, p.options.Patience = own.Tool, own.Hurry, own.Patience
+}
+
+// choose chooses the devices of the plan.
+func (p *plan) choose(c fleet.DeviceChoice) error {
+	if c.Client == nil {
+		client, err := fleet.NewClient(adb.Options{Dial: p.console.dial, Getenv: p.console.variable})
+		if err != nil {
+			return usageError{err}
+		}
+		c.Client = client
+	}
+	p.console.detail("adb server %s", c.Client.Addr())
+	c.Getenv = p.console.variable
+	f, err := fleet.Open(p.ctx, c)
+	if err != nil {
+		return err
+	}
+	for _, text := range f.Skipped() {
+		p.console.problem("%s; skipped", text)
+	}
+	for _, dev := range f.Devices() {
+		p.console.detail("device %s: %s %s, Android %s (API %d), %s build, shell uid %d", text.Printable(dev.Serial()),
+			text.Printable(dev.Facts.Manufacturer), text.Printable(dev.Facts.Model), text.Printable(dev.Facts.Release), dev.Facts.API, text.Printable(dev.Facts.BuildType), dev.Facts.UID)
+	}
+	p.fleet, p.options.Devices = f, f.Devices()
+	return nil
+}
+
+// serials are the devices of a flag that may be "".
+func serials(flag string) []string {
+	if flag == "" {
+		return nil
+	}
+	return []string{flag}
 }
 
 // carryOut prepares a run and carries it out: signals, directory, screen, verdict.
@@ -74,12 +114,11 @@ func (f *runFlags) carryOut(c console, prepare func(*plan) error) (record.Run, i
 		return record.Run{}, f.refused(c, ctx, err)
 	}
 	p.options.Dir = f.folder(c.verb)
-	held, err := f.hold(p)
-	if err != nil {
+	if err := f.hold(p); err != nil {
 		return record.Run{}, f.refused(c, ctx, err)
 	}
 	run, code := f.perform(p)
-	if err := held.Release(); err != nil {
+	if err := p.fleet.Close(); err != nil {
 		c.problem("%v", err)
 	}
 	return run, code
@@ -112,63 +151,30 @@ func (f *runFlags) elsewhere(err error) error {
 
 // hold takes the directory and the devices of the plan, so that no other run uses
 // them meanwhile.
-func (f *runFlags) hold(p *plan) (*lease.Lease, error) {
+func (f *runFlags) hold(p *plan) error {
 	wait, err := p.console.wantsToWait(f.wait)
 	if err != nil {
-		return nil, usageError{err}
+		return usageError{err}
 	}
-	dir, err := lease.DirectoryKey(p.options.Dir)
-	if err != nil {
-		return nil, usageError{f.elsewhere(err)}
+	var waiting func(fleet.InUseError)
+	if wait {
+		waiting = func(h fleet.InUseError) { p.console.note("%v; waiting for its end", h) }
 	}
-	r, err := p.request(dir)
-	if err != nil {
-		return nil, usageError{err}
+	err = p.fleet.Hold(p.ctx, p.options.Dir, p.console.verb, waiting)
+	p.options.Devices = p.fleet.Devices()
+	held, other := errors.AsType[fleet.InUseError](err)
+	if dir, ok := errors.AsType[fleet.DirectoryError](err); ok && dir.Leases {
+		return usageError{err}
+	} else if ok {
+		return usageError{f.elsewhere(err)}
 	}
-	waited := false
-	r.Wait, r.Waiting = wait, func(h lease.HeldError) {
-		waited = true
-		p.console.note("%v; waiting for its end", h)
-	}
-	held, err := lease.Take(p.ctx, r)
-	var other lease.HeldError
 	switch {
-	case errors.As(err, &other) && other.Key == dir:
-		return nil, usageError{fmt.Errorf("%w: choose another --out, or wait for its end with --wait", err)}
-	case errors.As(err, &other):
-		return nil, fmt.Errorf("%w: choose another device, or wait for its end with --wait", err)
-	case err != nil || !waited:
-		return held, err
+	case other && held.Directory:
+		return usageError{fmt.Errorf("%w: choose another --out, or wait for its end with --wait", err)}
+	case other:
+		return fmt.Errorf("%w: choose another device, or wait for its end with --wait", err)
 	}
-	if err := p.refresh(); err != nil {
-		return nil, errors.Join(err, held.Release())
-	}
-	return held, nil
-}
-
-// request asks for the directory and the devices of the plan.
-func (p *plan) request(dir lease.Key) (lease.Request, error) {
-	folder, err := lease.Folder(p.console.variable(lease.FolderVariable))
-	if err != nil {
-		return lease.Request{}, err
-	}
-	r := lease.Request{Folder: folder, Keys: []lease.Key{dir}, Holder: lease.NewHolder(p.console.verb, p.options.Dir)}
-	for _, d := range p.options.Devices {
-		r.Keys = append(r.Keys, lease.DeviceKey(p.client.Addr(), d.Serial()))
-	}
-	return r, nil
-}
-
-// refresh asks the devices again: their clocks have gone on since they were read.
-func (p *plan) refresh() error {
-	for i, d := range p.options.Devices {
-		facts, err := capture.ReadFacts(p.ctx, d)
-		if err != nil {
-			return err
-		}
-		p.options.Devices[i].Facts = facts
-	}
-	return nil
+	return err
 }
 
 // refused reports why a run cannot start.
@@ -264,39 +270,4 @@ func interruptible(c console) (ctx context.Context, hurry <-chan struct{}, stop 
 		}
 	}()
 	return ctx, now, func() { signal.Stop(signals); close(done); cancel(nil) }
-}
-
-// maxStream bounds what one command may print, in bytes. A workload may talk all
-// night, and its log keeps only the beginning; every other reader has its own bound.
-const maxStream = 1 << 40
-
-// connect makes the adb client of the plan, once.
-func (p *plan) connect() error {
-	if p.client != nil {
-		return nil
-	}
-	client, err := adb.NewClient(adb.Options{MaxStream: maxStream, Dial: p.console.dial, Getenv: p.console.variable})
-	if err != nil {
-		return usageError{err}
-	}
-	p.client = client
-	p.console.detail("adb server %s", client.Addr())
-	return nil
-}
-
-// selectDevice takes one device: by its serial, or the only one.
-func (p *plan) selectDevice(serial string) (monitor.Device, error) {
-	if err := p.connect(); err != nil {
-		return monitor.Device{}, err
-	}
-	dev, err := p.client.Select(p.ctx, serial)
-	if err != nil {
-		return monitor.Device{}, err
-	}
-	facts, err := capture.ReadFacts(p.ctx, dev)
-	if err == nil {
-		p.console.detail("device %s: %s %s, Android %s (API %d), %s build, shell uid %d", text.Printable(dev.Serial()),
-			text.Printable(facts.Manufacturer), text.Printable(facts.Model), text.Printable(facts.Release), facts.API, text.Printable(facts.BuildType), facts.UID)
-	}
-	return monitor.Device{Device: dev, Facts: facts}, err
 }

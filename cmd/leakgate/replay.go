@@ -9,6 +9,7 @@ import (
 
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/harness/ledger"
+	plans "github.com/leakgate/leakgate/internal/harness/plan"
 	replays "github.com/leakgate/leakgate/internal/harness/replay"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters"
@@ -61,7 +62,7 @@ func (f *replayFlags) replay(c console, args []string) int {
 	if len(args) == 0 {
 		return c.usage(errors.New("no file to judge: name a run directory, its samples.ndjson or a CSV file"))
 	}
-	policy, err := policyNamed(f.policy)
+	policy, err := plans.Policy(f.policy)
 	if err != nil {
 		return c.usage(err)
 	}

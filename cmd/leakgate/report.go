@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/leakgate/leakgate/internal/harness/hostmemory"
 	"github.com/leakgate/leakgate/internal/harness/lease"
 	"github.com/leakgate/leakgate/internal/harness/ledger"
 	"github.com/leakgate/leakgate/internal/harness/response"
@@ -73,7 +74,7 @@ func finish(c console, dir string, ending func() (context.Context, context.Cance
 	}
 	ctx, stop := ending()
 	defer stop()
-	warnings, err = response.Resume(ctx, dir, response.Options{Memory: freeMemory}, run.Diagnoses)
+	warnings, err = response.Resume(ctx, dir, response.Options{Memory: hostmemory.Free}, run.Diagnoses)
 	for _, w := range warnings {
 		c.problem("%v", w)
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	plans "github.com/leakgate/leakgate/internal/harness/plan"
 	"net"
 	"os"
 	"path/filepath"
@@ -237,7 +238,7 @@ func TestPolicyOfTheFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := policyOf(cfg)
+		p, err := plans.DetectorPolicy(cfg)
 		if err != nil || p.Name != c.want {
 			t.Errorf("%s: %q, %v", name, p.Name, err)
 		}

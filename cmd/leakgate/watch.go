@@ -4,9 +4,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
-	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/leakgate/leakgate/harness/fleet"
+	plans "github.com/leakgate/leakgate/internal/harness/plan"
 	"github.com/leakgate/leakgate/internal/harness/response"
 	"github.com/spf13/cobra"
 )
@@ -56,11 +56,11 @@ func (f *watchFlags) watch(c console, args []string) int {
 	if len(f.processes) == 0 {
 		return c.usage(errors.New("no process to watch: write --process NAME, such as --process com.shop"))
 	}
-	patterns, err := patternsOf(f.processes)
+	patterns, err := plans.Patterns(f.processes)
 	if err != nil {
 		return c.usage(err)
 	}
-	policy, err := policyNamed(f.policy)
+	policy, err := plans.Policy(f.policy)
 	if err != nil {
 		return c.usage(err)
 	}
@@ -75,31 +75,7 @@ func (f *watchFlags) watch(c console, args []string) int {
 		p.options.Patterns = patterns
 		p.options.Policy = policy
 		p.options.Duration = f.span
-		dev, err := p.selectDevice(f.device)
-		if err != nil {
-			return err
-		}
-		p.options.Devices = []monitor.Device{dev}
-		return nil
+		return p.choose(fleet.DeviceChoice{Serials: serials(f.device), Single: true})
 	})
 	return f.reportLocation(c, code)
-}
-
-// policyNamed is a policy with its own constants.
-func policyNamed(name string) (detector.Policy, error) {
-	p := detector.DefaultPolicy()
-	p.Name = name
-	return p, p.Validate()
-}
-
-func patternsOf(words []string) ([]capture.Pattern, error) {
-	var out []capture.Pattern
-	for _, w := range words {
-		p, err := capture.ParsePattern(w)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, p)
-	}
-	return out, nil
 }

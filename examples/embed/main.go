@@ -1,14 +1,17 @@
 // Command embed watches an app from a Go program, as a test suite or a service would.
 // It uses only the public packages of leakgate:
 //
-//	go run ./examples/embed com.shop      # for two minutes, on the attached phone
+//	go run ./examples/embed com.shop      # three loops, on the attached phone
 //	go run ./examples/embed shop.hprof    # what leaks in a heap dump
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"time"
@@ -17,6 +20,7 @@ import (
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/capture/adb"
 	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/harness/fleet"
 	"github.com/leakgate/leakgate/harness/monitor"
 	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
@@ -27,73 +31,70 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: embed PROCESS | embed DUMP.hprof")
 		os.Exit(2)
 	}
-	show := watch
-	if strings.HasSuffix(os.Args[1], ".hprof") {
-		show = analyze
-	}
-	if err := show(context.Background(), os.Args[1]); err != nil {
+	if err := show(os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, "embed:", err)
 		os.Exit(1)
 	}
 }
 
-// watch runs monkey on an app for two minutes and prints the verdicts.
-func watch(ctx context.Context, process string) error {
-	device, err := connect(ctx)
+func show(what string) error {
+	ctx, done := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer done()
+	if strings.HasSuffix(what, ".hprof") {
+		return analyze(ctx, what)
+	}
+	client, err := adb.NewClient(adb.Options{}) // of the adb server that adb itself uses
 	if err != nil {
 		return err
 	}
-	pattern, err := capture.ParsePattern(process)
+	return watch(ctx, os.Stdout, client, what)
+}
+
+// watch watches an app and its :push process for three loops of a scenario, asks for a dump,
+// and prints the verdicts. A leak that the loops leave is proved by the dumps at the marks.
+func watch(ctx context.Context, out io.Writer, client *adb.Client, process string) error {
+	phones, err := fleet.Open(ctx, fleet.DeviceChoice{Client: client, Single: true})
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "leakgate-")
-	if err != nil {
+	defer phones.Close()
+	dir := filepath.Join("leakgate-runs", time.Now().UTC().Format("20060102T150405.000Z")+"-embed")
+	if err := phones.Hold(ctx, dir, "embed", nil); err != nil {
 		return err
 	}
-	policy := detector.DefaultPolicy()
-	policy.NormalInterval = 10 * time.Second
-	run, err := monitor.Run(ctx, monitor.Options{
-		Devices:  []monitor.Device{device},
-		Patterns: []capture.Pattern{pattern},
-		Policy:   policy,
-		Workload: monitor.Monkey{Package: process, Throttle: 300 * time.Millisecond},
-		Duration: 2 * time.Minute,
-		Dir:      dir,
-		Respond:  &monitor.Response{Dump: monitor.OnLeak, Keep: monitor.Stripped, Cooldown: policy.Cooldown},
-		Observer: printer{},
+	run, err := monitor.Start(ctx, monitor.Options{
+		Devices: phones.Devices(), Dir: dir, Policy: detector.DefaultPolicy(),
+		Patterns: []capture.Pattern{capture.Pattern(process), capture.Pattern(process + ":push")},
+		Respond:  &monitor.Response{Dump: monitor.AtMarks},
 	})
 	if err != nil {
 		return err
 	}
-	for _, p := range run.Processes {
-		if p.Gate == detector.Leak {
-			fmt.Printf("%s leaks %s memory\n", p.Process, p.Kind)
-		}
+	window, err := run.Window("checkout")
+	for i := 1; i <= 3 && err == nil; i++ {
+		scenario(ctx)
+		_, err = run.Mark(ctx, fmt.Sprint("loop ", i)) // every process settles and is dumped
 	}
-	fmt.Println("the record is in", dir)
-	return reporters.WriteRun(os.Stdout, run)
+	if err == nil {
+		_, err = window.Close()
+	}
+	if err == nil {
+		_, err = run.Diagnose(ctx, "", process, "dump")
+	}
+	result, werr := run.Stop("three loops are done")
+	if result.ExitCode == record.ExitLeak {
+		fmt.Fprintln(out, "a leak; the record is in", dir)
+	}
+	return errors.Join(err, werr, reporters.WriteRun(out, result))
 }
 
-// connect describes the one phone that adb knows, or the one in ANDROID_SERIAL.
-func connect(ctx context.Context) (monitor.Device, error) {
-	client, err := adb.NewClient(adb.Options{})
-	if err != nil {
-		return monitor.Device{}, err
+// scenario stands for what a suite does with the app.
+func scenario(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(2 * time.Second):
 	}
-	device, err := client.Select(ctx, "")
-	if err != nil {
-		return monitor.Device{}, err
-	}
-	facts, err := capture.ReadFacts(ctx, device)
-	return monitor.Device{Device: device, Facts: facts}, err
 }
-
-// printer prints events while a run lasts.
-type printer struct{}
-
-func (printer) Happened(e record.Event)              { fmt.Println(e.Event, e.Process, e.Text) }
-func (printer) Changed(string, func() []monitor.Row) {}
 
 // analyze prints what leaks in a heap dump.
 func analyze(ctx context.Context, path string) error {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leakgate/leakgate/internal/harness/hostmemory"
 	"github.com/leakgate/leakgate/internal/harness/ledger"
 	"github.com/leakgate/leakgate/internal/harness/response"
 	"github.com/leakgate/leakgate/reporters/record"
@@ -57,15 +58,19 @@ func Run(ctx context.Context, o Options) (record.Run, error) {
 	return w.Wait()
 }
 
-// Start begins a watch and returns it. It ends as [Run] does, or with [Watch.Stop]. The
+// Start begins a watch and returns it. It ends as [Run] does, or with [LiveRun.Stop]. The
 // error is a run that cannot begin: nothing of it is left then.
-func Start(ctx context.Context, o Options) (*Watch, error) {
+func Start(ctx context.Context, o Options) (*LiveRun, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
 	m := &run{Options: o, started: time.Now(), own: newOwn(), analysing: make(chan struct{}, 1)}
 	if o.Respond != nil {
-		m.responder = response.New(o.Dir, *o.Respond)
+		respond := *o.Respond
+		if respond.Memory == nil {
+			respond.Memory = hostmemory.Free
+		}
+		m.responder = response.New(o.Dir, respond)
 	}
 	header := m.header()
 	var err error
@@ -85,7 +90,7 @@ func Start(ctx context.Context, o Options) (*Watch, error) {
 	for _, d := range m.Devices {
 		m.sessions = append(m.sessions, newSession(m, d))
 	}
-	w := &Watch{run: m, ended: make(chan struct{})}
+	w := &LiveRun{run: m, ended: make(chan struct{})}
 	going, stop := context.WithCancelCause(ctx)
 	m.stop = stop
 	go w.live(going, ctx, box)

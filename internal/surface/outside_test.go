@@ -21,6 +21,10 @@ func TestOutside(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "examples", "embed"))); err != nil {
 		t.Fatal(err)
 	}
+	// Its test uses the simulated phone, which is internal.
+	if err := os.Remove(filepath.Join(dir, "main_test.go")); err != nil {
+		t.Fatal(err)
+	}
 	outside(t, dir, "go", "mod", "init", "example.com/embed")
 	outside(t, dir, "go", "work", "init", dir, root)
 	outside(t, dir, "go", "vet", ".")

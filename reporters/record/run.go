@@ -37,7 +37,7 @@ type Run struct {
 	Devices   []Device  `json:"devices"`
 	Processes []Process `json:"processes"`
 	// Windows are in the order of their ends on each device.
-	Windows []Window `json:"windows"`
+	Windows []JudgedWindow `json:"windows"`
 	// Diagnoses are in the order of their times on each device.
 	Diagnoses []Diagnosis `json:"diagnoses"`
 	// MissingEvidence has the heap dumps that should have been taken and were not.

@@ -2,9 +2,9 @@ package record
 
 import "github.com/leakgate/leakgate/detector"
 
-// Window is a span of a run on one device, judged by itself. Its processes are judged as
+// JudgedWindow is a span of a run on one device, judged by itself. Its processes are judged as
 // some of all processes of all windows that were opened until its end.
-type Window struct {
+type JudgedWindow struct {
 	// Number is unique in the run, Name what its opener calls it.
 	Number int    `json:"number"`
 	Name   string `json:"name"`

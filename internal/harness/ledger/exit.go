@@ -23,7 +23,7 @@ func ExitCode(r record.Run, plan record.Plan) int {
 		return record.ExitWorkload
 	case plan.Strict && slices.ContainsFunc(r.Processes, inconclusive):
 		return record.ExitInconclusive
-	case !plan.AllowUnjudged && (len(r.MissingEvidence) > 0 || !slices.ContainsFunc(r.Processes, Judged)):
+	case !plan.AllowUnjudged && (len(r.MissingEvidence) > 0 || slices.ContainsFunc(r.Processes, rising) || !slices.ContainsFunc(r.Processes, Judged)):
 		return record.ExitInconclusive
 	}
 	return record.ExitClean
@@ -37,6 +37,12 @@ func leaked(r record.Run, assert record.Assert) bool {
 	return slices.ContainsFunc(r.Processes, func(p record.Process) bool {
 		return p.Gate == detector.Leak || assert == record.AssertLive && p.Worst == detector.Leaking
 	})
+}
+
+// rising reports whether leaks of an inconclusive process become more, and its dumps are too
+// few to prove it: another process that passes must not hide that.
+func rising(p record.Process) bool {
+	return inconclusive(p) && slices.ContainsFunc(p.AtMarks, func(s record.MarkSeries) bool { return s.Rising })
 }
 
 func inconclusive(p record.Process) bool { return p.Gate == detector.Inconclusive }

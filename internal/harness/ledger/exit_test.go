@@ -15,6 +15,7 @@ func TestExitCodeOrder(t *testing.T) {
 	doubt := record.Process{Gate: "inconclusive"}
 	dumped := record.Process{Gate: "inconclusive", AtMarks: []record.MarkSeries{{Gate: "inconclusive"}, {Gate: "pass"}}}
 	tooFew := record.Process{Gate: "inconclusive", AtMarks: []record.MarkSeries{{Gate: "inconclusive"}}}
+	risen := record.Process{Gate: "inconclusive", AtMarks: []record.MarkSeries{{Gate: "inconclusive", Rising: true}, {Gate: "pass"}}}
 	failed := &record.Workload{Error: "exit 1"}
 	lost := []record.Device{{Error: "gone"}}
 	missing := []record.MissingEvidence{{Text: "no heap dump"}}
@@ -48,6 +49,8 @@ func TestExitCodeOrder(t *testing.T) {
 		"judged by dumps":             {record.Run{Processes: list(doubt, dumped)}, end, record.ExitClean},
 		"judged by dumps, strict":     {record.Run{Processes: list(dumped)}, strict, record.ExitInconclusive},
 		"too few dumps":               {record.Run{Processes: list(doubt, tooFew)}, end, record.ExitInconclusive},
+		"rising, not proved":          {record.Run{Processes: list(pass, risen)}, end, record.ExitInconclusive},
+		"rising, allowed":             {record.Run{Processes: list(pass, risen)}, allow, record.ExitClean},
 		"a dump is missing":           {record.Run{Processes: list(pass), MissingEvidence: missing}, end, record.ExitInconclusive},
 		"a dump is missing, allowed":  {record.Run{Processes: list(pass), MissingEvidence: missing}, allow, record.ExitClean},
 		"was leaking, end":            {record.Run{Processes: list(once)}, end, record.ExitClean},

@@ -184,7 +184,7 @@ func (l *Ledger) Run() record.Run {
 	r := record.Run{
 		Schema: record.RunSchema, Tool: plan.Tool, Started: l.header.Started, Ended: l.ended(),
 		Policy: plan.Policy, Stopped: l.stopped.Text, Reason: l.stopped.Reason, Workload: l.workload(), Own: l.stopped.Own,
-		Devices: []record.Device{}, Processes: []record.Process{}, Windows: []record.Window{}, Diagnoses: []record.Diagnosis{}, MissingEvidence: []record.MissingEvidence{}, Warnings: []string{},
+		Devices: []record.Device{}, Processes: []record.Process{}, Windows: []record.JudgedWindow{}, Diagnoses: []record.Diagnosis{}, MissingEvidence: []record.MissingEvidence{}, Warnings: []string{},
 	}
 	for _, p := range l.parts {
 		if r.Own == nil {

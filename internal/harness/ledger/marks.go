@@ -142,12 +142,14 @@ func (s *incarnation) conclude(out *record.MarkSeries, settled bool, grown, doub
 		fewest = fewestSettled
 	}
 	n := len(s.dumps)
-	out.Gate = detector.Inconclusive
+	out.Gate, out.Rising = detector.Inconclusive, len(grown) == 0 && len(doubtful) > 0
 	switch {
 	case len(grown) > 0:
 		out.Gate, out.Because = detector.Leak, first(grown)
+	case n < fewest && out.Rising:
+		out.Because = fmt.Sprintf("%s; a verdict needs %d%s: more objects of %s", dumpsAtMarks(n), fewest, inUse(settled), first(doubtful))
 	case n < fewest:
-		out.Because = fmt.Sprintf("%s; a verdict needs %d", dumpsAtMarks(n), fewest)
+		out.Because = fmt.Sprintf("%s; a verdict needs %d%s", dumpsAtMarks(n), fewest, inUse(settled))
 	case s.skipped > 0:
 		out.Because = fmt.Sprintf("%s: no leak grew at every mark, but %s not compared", dumpsAtMarks(n), text.Count(s.skipped, "leak was", "leaks were"))
 	case len(doubtful) > 0:
@@ -155,6 +157,14 @@ func (s *incarnation) conclude(out *record.MarkSeries, settled bool, grown, doub
 	default:
 		out.Gate, out.Because = detector.Pass, dumpsAtMarks(n)+": no leak grew"
 	}
+}
+
+// inUse says why more dumps are needed than of an app that is left alone.
+func inUse(settled bool) string {
+	if settled {
+		return ""
+	}
+	return ", because the app was in use"
 }
 
 func dumpsAtMarks(n int) string { return text.Count(n, "heap dump at a mark", "heap dumps at marks") }

@@ -72,7 +72,7 @@ func TestDumpsAtMarks(t *testing.T) {
 		"at every mark":                {dumps(true, 15, 17, 19), detector.Leak, "DetailActivity, held by Tracker.sScreens: 15, 17, 19 objects at marks"},
 		"from none":                    {dumps(true, -1, 1, 2), detector.Leak, "0, 1, 2"},
 		"not settled, evenly":          {dumps(false, 15, 17, 19, 21, 23), detector.Leak, "15, 17, 19, 21, 23"},
-		"not settled, too few":         {dumps(false, 15, 17, 19, 21), detector.Inconclusive, "4 heap dumps at marks; a verdict needs 5"},
+		"not settled, too few":         {dumps(false, 15, 17, 19, 21), detector.Inconclusive, "4 heap dumps at marks; a verdict needs 5, because the app was in use: more objects of DetailActivity"},
 		"not settled, unevenly":        {dumps(false, 1, 2, 12, 13, 30), detector.Inconclusive, "more objects, but not at every mark"},
 		"settled, unevenly":            {dumps(true, 1, 2, 12, 13, 30), detector.Leak, "1, 2, 12, 13, 30"},
 		"one dump":                     {dumps(true, 15), detector.Inconclusive, "1 heap dump at a mark; a verdict needs 3"},
@@ -92,6 +92,9 @@ func TestDumpsAtMarks(t *testing.T) {
 		last := p.AtMarks[len(p.AtMarks)-1]
 		if last.Gate != c.gate || !strings.Contains(last.Because, c.says) {
 			t.Errorf("%s: %s: %s", name, last.Gate, last.Because)
+		}
+		if last.Rising != (c.gate == detector.Inconclusive && strings.Contains(last.Because, "more objects")) {
+			t.Errorf("%s: rising is %v: %s", name, last.Rising, last.Because)
 		}
 		if leak := c.gate == detector.Leak; leak != (p.Gate == detector.Leak) || leak && p.Kind != detector.Java || !strings.Contains(p.Because, c.says) {
 			t.Errorf("%s: the process is %s, %s: %s", name, p.Gate, p.Kind, p.Because)

@@ -28,7 +28,7 @@ type windows struct {
 	open []*window
 	// opened counts all that were opened, verdicts those that are kept.
 	opened, verdicts int
-	closed           []record.Window
+	closed           []record.JudgedWindow
 	// skipped counts the windows that are not judged or not kept.
 	skipped int
 }
@@ -74,8 +74,8 @@ func (p *Part) eachWindow(call func(*Part)) {
 }
 
 // record judges a window that ends at a moment of the run, as one of so many windows.
-func (w *window) record(ended float64, windows int) record.Window {
-	out := record.Window{
+func (w *window) record(ended float64, windows int) record.JudgedWindow {
+	out := record.JudgedWindow{
 		Number: w.number, Name: w.name, Device: w.part.header.Device,
 		T: w.part.since, Ended: ended, Processes: []record.WindowProcess{},
 	}
@@ -107,7 +107,7 @@ func ofWindow(p record.Process) record.WindowProcess {
 func (p *Part) OpenWindows() int { return len(p.windows.open) }
 
 // Window returns the latest closed window of that number, nil for none.
-func (p *Part) Window(number int) *record.Window {
+func (p *Part) Window(number int) *record.JudgedWindow {
 	for i := len(p.windows.closed) - 1; i >= 0; i-- {
 		if p.windows.closed[i].Number == number {
 			w := p.windows.closed[i]
@@ -118,8 +118,8 @@ func (p *Part) Window(number int) *record.Window {
 }
 
 // recorded are the windows of the part, also those that were never closed: they end with it.
-func (p *Part) recordedWindows() []record.Window {
-	out := append([]record.Window{}, p.windows.closed...)
+func (p *Part) recordedWindows() []record.JudgedWindow {
+	out := append([]record.JudgedWindow{}, p.windows.closed...)
 	for _, w := range p.windows.open {
 		open := w.record(p.last, p.windows.opened)
 		open.Open = true

@@ -1,4 +1,4 @@
-package main
+package hostmemory
 
 import (
 	"fmt"
@@ -51,7 +51,7 @@ func TestGroupMemory(t *testing.T) {
 }
 
 func TestMemoryOfThisMachine(t *testing.T) {
-	if free, peak := freeMemory(), peakMemory(); free < 1<<20 || peak < 1<<20 {
+	if free, peak := Free(), Peak(); free < 1<<20 || peak < 1<<20 {
 		t.Errorf("%d free, %d at most", free, peak)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package hostmemory
 
 import (
 	"bytes"
@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// freeMemory returns the bytes that a program may take before others suffer: what the
+// Free returns the bytes that a program may take before others suffer: what the
 // kernel calls available, and what is left of the control group, as in a container;
 // 0 if neither is known.
-func freeMemory() int64 {
+func Free() int64 {
 	free := int64(0)
 	text, _ := os.ReadFile("/proc/meminfo")
 	for line := range strings.Lines(string(text)) {
@@ -72,8 +72,8 @@ func readBytes(name string) (int64, bool) {
 	return n, err == nil
 }
 
-// peakMemory returns the most bytes that this program has had resident.
-func peakMemory() int64 {
+// Peak returns the most bytes that this program has had resident.
+func Peak() int64 {
 	var usage syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {
 		return 0

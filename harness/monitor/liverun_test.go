@@ -19,7 +19,7 @@ import (
 )
 
 // started is a watch of a phone that ends when its caller says so.
-func started(t *testing.T, r response.Options, p *cabled) (*Watch, Options) {
+func started(t *testing.T, r response.Options, p *cabled) (*LiveRun, Options) {
 	t.Helper()
 	o := responding(t, r, p)
 	o.Policy, o.Duration = detector.DefaultPolicy(), 0
@@ -93,7 +93,7 @@ func TestWatch(t *testing.T) {
 }
 
 // checkOver checks that a watch that has ended answers, and that nobody waits for ever.
-func checkOver(t *testing.T, w *Watch) {
+func checkOver(t *testing.T, w *LiveRun) {
 	t.Helper()
 	<-w.Done()
 	if rows := w.Now("com.shop"); len(rows) > 0 {
@@ -282,7 +282,7 @@ func TestWindowsAgree(t *testing.T) {
 
 // judgeSpan judges the lines of a span as a run of its own, the processes as some of all of so
 // many windows.
-func judgeSpan(t *testing.T, o Options, r result, x record.Window, windows int) []record.Process {
+func judgeSpan(t *testing.T, o Options, r result, x record.JudgedWindow, windows int) []record.Process {
 	t.Helper()
 	l, err := ledger.New(record.Header{Devices: []record.HeaderDevice{headerOf(o.Devices[0])}}, o.Policy)
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Watch is a run in progress. Its methods may be called by several goroutines; after its end
+// LiveRun is a run in progress. Its methods may be called by several goroutines; after its end
 // those that ask something of it return an error.
-type Watch struct {
+type LiveRun struct {
 	run    *run
 	ended  chan struct{}
 	result record.Run
@@ -28,7 +28,7 @@ type Watch struct {
 }
 
 // live carries the run through.
-func (w *Watch) live(going, user context.Context, box *inbox) {
+func (w *LiveRun) live(going, user context.Context, box *inbox) {
 	m := w.run
 	cause := m.watch(going, user, box)
 	// The inbox goes first: on a full disk its reserve makes room for the end.
@@ -42,11 +42,11 @@ func (w *Watch) live(going, user context.Context, box *inbox) {
 }
 
 // Done returns a channel that is closed when the run has ended and its record is written.
-func (w *Watch) Done() <-chan struct{} { return w.ended }
+func (w *LiveRun) Done() <-chan struct{} { return w.ended }
 
 // Wait waits for the end of the run and returns its record. The error is a run that could
 // not be written; a run that failed says so in its record.
-func (w *Watch) Wait() (record.Run, error) {
+func (w *LiveRun) Wait() (record.Run, error) {
 	<-w.ended
 	return w.result, w.err
 }
@@ -54,11 +54,11 @@ func (w *Watch) Wait() (record.Run, error) {
 // maxReason bounds the reason of a stop, in characters.
 const maxReason = 500
 
-// Stop finishes the run and waits for its end, as [Watch.Wait] does: what was ordered is
+// Stop finishes the run and waits for its end, as [LiveRun.Wait] does: what was ordered is
 // dumped and analyzed, and the end itself asks for its dumps, as at the end of a duration.
 // The reason stands in run.json. A run whose context has ended was interrupted and takes no
 // last dumps. Of several calls the first counts.
-func (w *Watch) Stop(reason string) (record.Run, error) {
+func (w *LiveRun) Stop(reason string) (record.Run, error) {
 	w.mu.Lock()
 	if !w.stopped {
 		w.stopped = true
@@ -71,7 +71,7 @@ func (w *Watch) Stop(reason string) (record.Run, error) {
 
 // Now returns the processes of that name on all devices, each as it stands: with the age of
 // its latest reading, and whether its device answers. It returns none after the end.
-func (w *Watch) Now(process string) []Row {
+func (w *LiveRun) Now(process string) []Row {
 	var out []Row
 	for _, s := range w.run.sessions {
 		_ = s.ask(func() {
@@ -89,7 +89,7 @@ func (w *Watch) Now(process string) []Row {
 // Mark puts a mark on the time axis of every device: a loop of a suite has ended. Where the
 // run dumps at marks, it returns once every process has settled and is dumped, and says which
 // dumps are missing; the app must be left alone until then.
-func (w *Watch) Mark(ctx context.Context, mark string) (missing []string, err error) {
+func (w *LiveRun) Mark(ctx context.Context, mark string) (missing []string, err error) {
 	mark = cleanMark(mark)
 	if mark == "" {
 		return nil, errors.New("mark: the text is empty")
@@ -114,17 +114,17 @@ func (w *Watch) Mark(ctx context.Context, mark string) (missing []string, err er
 	}
 }
 
-// Window is a span of a run that is judged by itself, such as one test of a suite.
-type Window struct {
-	watch  *Watch
+// OpenWindow is a span of a run that is judged by itself, such as one test of a suite.
+type OpenWindow struct {
+	watch  *LiveRun
 	number int
 	once   sync.Once
-	closed []record.Window
+	closed []record.JudgedWindow
 	err    error
 }
 
 // Window opens a window of that name on every device. It costs no reading and no dump.
-func (w *Watch) Window(name string) (*Window, error) {
+func (w *LiveRun) Window(name string) (*OpenWindow, error) {
 	name = cleanMark(name)
 	if name == "" {
 		return nil, errors.New("open window: the name is empty")
@@ -149,12 +149,12 @@ func (w *Watch) Window(name string) (*Window, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("open window %s: %w", text.Quote(name, maxMarkShown), err)
 	}
-	return &Window{watch: w, number: number}, nil
+	return &OpenWindow{watch: w, number: number}, nil
 }
 
 // Close closes the window and returns what it shows on each device, as run.json has it. A
 // second call returns the same.
-func (w *Window) Close() ([]record.Window, error) {
+func (w *OpenWindow) Close() ([]record.JudgedWindow, error) {
 	w.once.Do(func() {
 		for _, s := range w.watch.run.sessions {
 			err := s.ask(func() {
@@ -175,7 +175,7 @@ func (w *Window) Close() ([]record.Window, error) {
 // it shows. The device may be "" where there is one. The recipe is java, native, gpu, thread,
 // unknown, snapshot or dump. It is in the record of the run like any other. The error is a
 // process that is not there, or a diagnosis that could not be made.
-func (w *Watch) Diagnose(ctx context.Context, device, process, recipe string) (record.Diagnosis, error) {
+func (w *LiveRun) Diagnose(ctx context.Context, device, process, recipe string) (record.Diagnosis, error) {
 	if w.run.responder == nil {
 		return record.Diagnosis{}, fmt.Errorf("diagnose %s: the run collects nothing (Options.Respond is nil)", process)
 	}
@@ -213,7 +213,7 @@ func (w *Watch) Diagnose(ctx context.Context, device, process, recipe string) (r
 // Objects counts what dumpsys meminfo counts of a process, now: Activities, Views,
 // ViewRootImpl and so on, after a garbage collection. The device may be "" where there is
 // one. The error is a process that is not there, or a device that does not answer.
-func (w *Watch) Objects(ctx context.Context, device, process string) (map[string]int64, error) {
+func (w *LiveRun) Objects(ctx context.Context, device, process string) (map[string]int64, error) {
 	var read func() (map[string]int64, error)
 	err := w.of(device, process, func(s *session, x *subject) {
 		p := x.Process
@@ -226,7 +226,7 @@ func (w *Watch) Objects(ctx context.Context, device, process string) (map[string
 }
 
 // of has the session of a process do something about it, if the process is there.
-func (w *Watch) of(device, process string, do func(*session, *subject)) error {
+func (w *LiveRun) of(device, process string, do func(*session, *subject)) error {
 	var sessions []*session
 	for _, s := range w.run.sessions {
 		if device == "" || device == s.dev.Serial() {

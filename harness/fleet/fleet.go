@@ -1,0 +1,218 @@
+// Package fleet chooses the devices of a run and holds them, so that no other run on this
+// host uses them or the run directory meanwhile. Leases are locks of the operating system
+// (flock): a program that is killed holds nothing.
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/capture/adb"
+	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/leakgate/leakgate/internal/harness/lease"
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+// DeviceChoice says which devices a run wants.
+type DeviceChoice struct {
+	// Serials names the devices. Without one it is the device in ANDROID_SERIAL, else all
+	// that are attached and ready, or with Single the only one.
+	Serials []string
+	Single  bool
+	// MinAPI skips devices with an older Android. Require is how many devices the run needs
+	// at least; 1 if zero.
+	MinAPI, Require int
+	// Client is the adb server; nil for the one that the environment names, which is started
+	// if it does not run.
+	Client *adb.Client
+	// Getenv reads the environment; os.Getenv if nil.
+	Getenv func(string) string
+}
+
+// Fleet is the devices of a run.
+type Fleet struct {
+	devices []monitor.Device
+	skipped []string
+	client  *adb.Client
+	getenv  func(string) string
+	held    *lease.Lease
+}
+
+// maxStream bounds what one command may print, in bytes. A workload may talk all
+// night, and its log keeps only the beginning; every other reader has its own bound.
+const maxStream = 1 << 40
+
+// NewClient returns a client of the adb server for runs, whose workloads may print without
+// an end.
+func NewClient(o adb.Options) (*adb.Client, error) {
+	o.MaxStream = maxStream
+	return adb.NewClient(o)
+}
+
+// Open chooses the devices and reads what each says about itself. The error says what is
+// wrong with those that are there; it changes nothing on them.
+func Open(ctx context.Context, c DeviceChoice) (*Fleet, error) {
+	f := &Fleet{client: c.Client, getenv: c.Getenv}
+	if f.getenv == nil {
+		f.getenv = os.Getenv
+	}
+	if f.client == nil {
+		client, err := NewClient(adb.Options{Getenv: f.getenv})
+		if err != nil {
+			return nil, err
+		}
+		f.client = client
+	}
+	serials, err := f.serials(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	var old []string
+	for _, serial := range serials {
+		dev, err := f.describe(ctx, serial)
+		if err != nil {
+			return nil, err
+		}
+		if dev.Facts.API < c.MinAPI {
+			old = append(old, fmt.Sprintf("%s has API %d", text.Printable(dev.Serial()), dev.Facts.API))
+			continue
+		}
+		f.devices = append(f.devices, dev)
+	}
+	if len(f.devices) < max(c.Require, 1) {
+		why := ""
+		if len(old) > 0 {
+			why = fmt.Sprintf("; devices.min_api is %d but %s", c.MinAPI, strings.Join(old, " and "))
+		}
+		return nil, fmt.Errorf("the run needs %d devices (devices.require) and has %d%s", max(c.Require, 1), len(f.devices), why)
+	}
+	return f, nil
+}
+
+// serials are those of the choice; "" stands for the only device.
+func (f *Fleet) serials(ctx context.Context, c DeviceChoice) ([]string, error) {
+	switch {
+	case len(c.Serials) > 0:
+		return c.Serials, nil
+	case c.Single:
+		return []string{""}, nil
+	}
+	if serial := f.getenv("ANDROID_SERIAL"); serial != "" {
+		return []string{serial}, nil
+	}
+	infos, err := f.client.Devices(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, d := range infos {
+		if d.State != "device" {
+			f.skipped = append(f.skipped, fmt.Sprintf("device %s is %s", text.Printable(d.Serial), text.Printable(d.State)))
+			continue
+		}
+		out = append(out, d.Serial)
+	}
+	if len(out) > 0 {
+		return out, nil
+	}
+	// Select says what is wrong with what is there: unauthorized, offline or nothing.
+	if _, err := f.client.Select(ctx, ""); err != nil {
+		return nil, err
+	}
+	return nil, errors.New("no device is ready")
+}
+
+func (f *Fleet) describe(ctx context.Context, serial string) (monitor.Device, error) {
+	dev, err := f.client.Select(ctx, serial)
+	if err != nil {
+		return monitor.Device{}, err
+	}
+	facts, err := capture.ReadFacts(ctx, dev)
+	return monitor.Device{Device: dev, Facts: facts}, err
+}
+
+// Devices returns the devices that were chosen.
+func (f *Fleet) Devices() []monitor.Device { return f.devices }
+
+// Skipped says which attached devices are not ready, and why.
+func (f *Fleet) Skipped() []string { return f.skipped }
+
+// InUseError is a device or a run directory that another run uses.
+type InUseError struct {
+	// Directory tells that it is the directory.
+	Directory bool
+	text      string
+}
+
+// Error is one printable line that names who uses it.
+func (e InUseError) Error() string { return e.text }
+
+// DirectoryError is a run directory that cannot be used.
+type DirectoryError struct {
+	// Leases tells that it is the folder of the leases, which LEAKGATE_LEASES names.
+	Leases bool
+	error
+}
+
+// Unwrap returns what is wrong with it.
+func (e DirectoryError) Unwrap() error { return e.error }
+
+// Hold takes the devices and the run directory for a run that others know by that name, until
+// Close. What another run uses is an InUseError; with waiting, which is called once with it, Hold
+// waits for its end instead.
+func (f *Fleet) Hold(ctx context.Context, dir, name string, waiting func(InUseError)) error {
+	folder, err := lease.Folder(f.getenv(lease.FolderVariable))
+	if err != nil {
+		return DirectoryError{true, err}
+	}
+	directory, err := lease.DirectoryKey(dir)
+	if err != nil {
+		return DirectoryError{false, err}
+	}
+	r := lease.Request{Folder: folder, Keys: []lease.Key{directory}, Holder: lease.NewHolder(name, dir), Wait: waiting != nil}
+	for _, d := range f.devices {
+		r.Keys = append(r.Keys, lease.DeviceKey(f.client.Addr(), d.Serial()))
+	}
+	held := func(h lease.HeldError) InUseError { return InUseError{h.Key == directory, h.Error()} }
+	waited := false
+	r.Waiting = func(h lease.HeldError) {
+		waited = true
+		waiting(held(h))
+	}
+	taken, err := lease.Take(ctx, r)
+	if other, ok := errors.AsType[lease.HeldError](err); ok && ctx.Err() == nil {
+		return held(other)
+	}
+	if err != nil {
+		return err
+	}
+	f.held = taken
+	if !waited {
+		return nil
+	}
+	return f.refresh(ctx)
+}
+
+// refresh asks the devices again: their clocks have gone on since they were read.
+func (f *Fleet) refresh(ctx context.Context) error {
+	for i, d := range f.devices {
+		facts, err := capture.ReadFacts(ctx, d)
+		if err != nil {
+			return errors.Join(err, f.Close())
+		}
+		f.devices[i].Facts = facts
+	}
+	return nil
+}
+
+// Close gives the devices and the directory back. It may be called again.
+func (f *Fleet) Close() error {
+	if f.held == nil {
+		return nil
+	}
+	return f.held.Release()
+}

@@ -1,0 +1,143 @@
+// Package plan turns the file of a run into the options of the engine and the choice of its
+// devices, for every program that reads such a file.
+package plan
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+
+	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/harness/fleet"
+	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/leakgate/leakgate/internal/harness/config"
+	"github.com/leakgate/leakgate/internal/harness/hostmemory"
+	"github.com/leakgate/leakgate/internal/harness/response"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// Of returns what the file asks for; names of files in it are below dir. Devices, run
+// directory and observer are left to the caller. The error is a config.Errors where a line of
+// the file is wrong.
+func Of(cfg *config.Config, dir string) (monitor.Options, error) {
+	o := monitor.Options{
+		Detail: cfg.Sample.Detail, Duration: cfg.Duration,
+		Budget: monitor.Budget{SystemServer: cfg.Sample.MaxSystemServer, App: cfg.Sample.MaxApp},
+		Assert: record.Assert(cfg.Detect.Assert), Strict: cfg.Strict, AllowUnjudged: cfg.AllowUnjudged,
+		Workload: workload(cfg), Headroom: monitor.DefaultHeadroom,
+	}
+	var err error
+	if o.Policy, err = DetectorPolicy(cfg); err != nil {
+		return o, err
+	}
+	if o.Patterns, err = Patterns(cfg.App.Processes); err != nil {
+		return o, err
+	}
+	respond, err := respond(cfg, dir)
+	o.Respond = &respond
+	return o, err
+}
+
+// Choice returns the devices that the file asks for.
+func Choice(cfg *config.Config) fleet.DeviceChoice {
+	return fleet.DeviceChoice{Serials: cfg.Devices.Serials, MinAPI: cfg.Devices.MinAPI, Require: cfg.Devices.Require}
+}
+
+// Policy returns a policy by its name, with its own constants.
+func Policy(name string) (detector.Policy, error) {
+	p := detector.DefaultPolicy()
+	p.Name = name
+	return p, p.Validate()
+}
+
+// Patterns parses names of processes.
+func Patterns(words []string) ([]capture.Pattern, error) {
+	var out []capture.Pattern
+	for _, w := range words {
+		p, err := capture.ParsePattern(w)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// DetectorPolicy returns the policy that the file describes.
+func DetectorPolicy(cfg *config.Config) (detector.Policy, error) {
+	p, err := Policy(cfg.Detect.Policy)
+	if err != nil {
+		return p, err
+	}
+	p.NormalInterval, p.SuspiciousInterval, p.LeakingInterval = cfg.Sample.Normal, cfg.Sample.Suspicious, cfg.Sample.Leaking
+	p.Cooldown = cfg.Diagnose.Cooldown
+	return p, p.Validate()
+}
+
+// respond is what is collected of a leak; names of files are below dir.
+func respond(cfg *config.Config, dir string) (response.Options, error) {
+	d := cfg.Diagnose
+	o := response.Options{
+		Dump: response.Dump(d.Dump), Keep: response.Keep(d.Keep), ShowTexts: d.Texts == config.TextsShown, Cooldown: d.Cooldown,
+		Steps: map[string][]response.Step{}, Memory: hostmemory.Free,
+	}
+	for kind, list := range d.Steps {
+		for _, s := range list {
+			step, err := response.NewStep(s.Name, s.Command, s.Limit)
+			if err != nil {
+				return o, config.Errors{cfg.Problem("diagnose.steps."+kind, err.Error())}
+			}
+			o.Steps[kind] = append(o.Steps[kind], step)
+		}
+	}
+	path := cfg.App.Mapping
+	if path == "" {
+		return o, nil
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	var err error
+	if o.Mapping, err = Mapping(path); err != nil {
+		return o, config.Errors{cfg.Problem("app.mapping", err.Error())}
+	}
+	return o, nil
+}
+
+func workload(cfg *config.Config) monitor.Workload {
+	w := cfg.Workload
+	switch {
+	case w.Monkey != nil:
+		return monitor.Monkey{Package: cfg.App.Package, Seed: seed(w.Monkey.Seed), Throttle: w.Monkey.Throttle, Events: w.Monkey.Events}
+	case len(w.Command) > 0:
+		return monitor.HostCommand{Args: w.Command}
+	case w.DeviceCommand != "":
+		return monitor.DeviceCommand{Command: w.DeviceCommand}
+	}
+	return nil
+}
+
+// seed returns a new seed where the file leaves it to chance; run.json keeps it.
+func seed(of *int64) int64 {
+	if of != nil {
+		return *of
+	}
+	return rand.Int64N(1 << 31)
+}
+
+// Mapping reads the mapping.txt of an obfuscated build.
+func Mapping(path string) (*analysis.Mapping, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the mapping: %w", err)
+	}
+	defer file.Close()
+	m, err := analysis.ReadMapping(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w; write the mapping.txt that ProGuard or R8 made for this build", path, err)
+	}
+	return m, nil
+}
