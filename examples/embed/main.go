@@ -83,7 +83,7 @@ func watch(ctx context.Context, out io.Writer, client *adb.Client, process strin
 	}
 	result, werr := run.Stop("three loops are done")
 	if result.ExitCode == record.ExitLeak {
-		fmt.Fprintln(out, "a leak; the record is in", dir)
+		_, _ = fmt.Fprintln(out, "a leak; the record is in", dir)
 	}
 	return errors.Join(err, werr, reporters.WriteRun(out, result))
 }

@@ -134,7 +134,7 @@ func (w waiting) Run(ctx context.Context, stage Stage) (record.Workload, error) 
 // With marks that wait each process is dumped after its loop and before the next, when what
 // was in flight is gone; a leak is proved by three of them.
 func TestMarkWait(t *testing.T) {
-	for _, leaks := range []bool{true, false} {
+	for leaks, loops := range map[bool]int{true: 8, false: 100} {
 		t.Run(fmt.Sprint(leaks), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ended := time.Now()
@@ -149,7 +149,7 @@ func TestMarkWait(t *testing.T) {
 					return screens
 				}
 				p := cable(phone("S1", counted(rooted(), held), healthy("com.shop"), healthy("com.shop:push")))
-				w := waiting{loops: 8, ended: &ended, between: func(loop int, missing []string, err error) {
+				w := waiting{loops: loops, ended: &ended, between: func(loop int, missing []string, err error) {
 					if len(missing) > 0 || err != nil {
 						t.Errorf("loop %d: %q, %v", loop, missing, err)
 					}
@@ -157,10 +157,17 @@ func TestMarkWait(t *testing.T) {
 				o := minutes(t, p, w)
 				o.Duration = 0
 				r := respond(t, t.Context(), o)
-				checkOrder(t, r, 8)
+				checkOrder(t, r, loops)
 				want := map[bool]int{true: record.ExitLeak, false: record.ExitClean}[leaks]
 				if r.ExitCode != want || len(r.MissingEvidence) > 0 {
 					t.Errorf("exit %d, %+v", r.ExitCode, r.MissingEvidence)
+				}
+				if !leaks {
+					for _, d := range r.diagnosesOf("com.shop", record.TriggerMark) {
+						if d.Leaks == nil || len(d.Leaks) > 0 {
+							t.Errorf("%s: %+v", d.Mark, d.Leaks)
+						}
+					}
 				}
 				rebuilt(t, o.Dir, r.Run)
 			})

@@ -45,6 +45,8 @@ type Diagnosis struct {
 	// no dump was analyzed. LeaksSkipped counts the others.
 	Leaks        []DumpLeak `json:"leaks,omitzero"`
 	LeaksSkipped int        `json:"leaks_skipped,omitempty"`
+	// Undecided says why there may be leaks that are not in the list, "" where there are none.
+	Undecided string `json:"leaks_undecided,omitempty"`
 }
 
 // Collected is one step of a diagnosis.

@@ -37,6 +37,10 @@ type incarnation struct {
 	leaks map[string]*record.LeakSeries
 	// skipped is how many leaks some dump has that are not kept, at most.
 	skipped int
+	// undecided says why some dump may have leaks that were not found.
+	undecided string
+	// growing is the first place that grew in every dump, in words.
+	growing string
 	// closed: the device has started again, and its pids begin anew.
 	closed bool
 }
@@ -50,6 +54,9 @@ func (a *Account) closeSeries() {
 
 // addDump adds an analyzed heap dump that was taken at a mark.
 func (a *Account) addDump(d record.Diagnosis) {
+	if d.Trigger == record.TriggerMarks {
+		a.addGrowth(d)
+	}
 	if d.Trigger != record.TriggerMark || d.Leaks == nil {
 		return
 	}
@@ -68,7 +75,17 @@ func (a *Account) addDump(d record.Diagnosis) {
 			skipped++
 		}
 	}
-	s.skipped = max(s.skipped, skipped)
+	s.skipped, s.undecided = max(s.skipped, skipped), cmp.Or(s.undecided, d.Undecided)
+}
+
+// addGrowth takes what grew in every dump of a series. It is no verdict: a cache that fills
+// grows as a leak does.
+func (a *Account) addGrowth(d record.Diagnosis) {
+	for _, s := range a.incarnations {
+		if s.pid == d.PID && !s.closed && len(d.Findings) > 0 {
+			s.growing = d.Findings[0].Name
+		}
+	}
 }
 
 // seriesOf returns the series of an incarnation, a new one where there is none yet; nil
@@ -154,8 +171,13 @@ func (s *incarnation) conclude(out *record.MarkSeries, settled bool, grown, doub
 		out.Because = fmt.Sprintf("%s: no leak grew at every mark, but %s not compared", dumpsAtMarks(n), text.Count(s.skipped, "leak was", "leaks were"))
 	case len(doubtful) > 0:
 		out.Because = fmt.Sprintf("%s: more objects, but not at every mark, of %s", dumpsAtMarks(n), first(doubtful))
+	case s.undecided != "":
+		out.Because = fmt.Sprintf("%s: leaks cannot be ruled out: %s", dumpsAtMarks(n), s.undecided)
 	default:
 		out.Gate, out.Because = detector.Pass, dumpsAtMarks(n)+": no leak grew"
+	}
+	if s.growing != "" && len(grown) == 0 {
+		out.Because += fmt.Sprintf("; %s grew in every one of them, as a cache that fills does as well", s.growing)
 	}
 }
 

@@ -61,6 +61,10 @@ func TestDumpsAtMarks(t *testing.T) {
 	}
 	skipped := dumps(true, 5, 5, 5)
 	skipped[1].Diagnosis.LeaksSkipped = 3
+	undecided := dumps(true, 5, 5, 5)
+	undecided[1].Diagnosis.Undecided = "the dump is truncated"
+	grows := append(dumps(true, 5, 5, 5), record.Event{Event: "diagnosed", Process: "com.x", User: new(0), PID: 7, T: 9, Up: 109, Diagnosis: &record.Diagnosis{
+		PID: 7, Trigger: record.TriggerMarks, Folder: "f", Findings: []record.Finding{{What: "growing", Name: "ImageCache.map (HashMap)"}}}})
 	again := dumps(true, 1, 2, 3)
 	again[2].Diagnosis.Folder = again[1].Diagnosis.Folder // the same dump, told twice
 	restarted := append(dumps(true, 1, 2), dumpAt(8, 3, true, screens(1)), dumpAt(8, 4, true, screens(2)), dumpAt(8, 5, true, screens(3)))
@@ -83,6 +87,8 @@ func TestDumpsAtMarks(t *testing.T) {
 		"one mark without":             {dumps(true, 2, 4, 6, 6, 8, 10), detector.Inconclusive, "more objects, but not at every mark, of DetailActivity, held by Tracker.sScreens: 2, 4, 6, 6, 8, 10"},
 		"a leak of a library":          {library, detector.Pass, "no leak grew"},
 		"leaks that are not listed":    {skipped, detector.Inconclusive, "3 leaks were not compared"},
+		"not to be ruled out":          {undecided, detector.Inconclusive, "leaks cannot be ruled out: the dump is truncated"},
+		"a cache that fills":           {grows, detector.Pass, "no leak grew; ImageCache.map (HashMap) grew in every one of them, as a cache"},
 		"one dump told twice":          {again, detector.Inconclusive, "2 heap dumps at marks; a verdict needs 3"},
 		"proved after a restart":       {restarted, detector.Leak, "1, 2, 3 objects"},
 		"some settled and some not":    {append(dumps(true, 1, 2), dumpAt(7, 9, false, screens(3))), detector.Inconclusive, "needs 5"},

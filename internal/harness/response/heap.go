@@ -91,6 +91,7 @@ func (c *Case) heapLines(r *analysis.Report) []string {
 		c.warnText("heap dump: " + text)
 	}
 	c.listLeaks(r.Leaks)
+	c.Record.Undecided = text.Head(strings.Join(r.Undecided, "; "), maxText)
 	for i := range r.Leaks {
 		c.findLeak(&r.Leaks[i], map[bool]string{false: "leak", true: "library_leak"}[r.Leaks[i].Library])
 	}

@@ -1,0 +1,89 @@
+//go:build realtime && e2e
+
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/hostdevice"
+	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// loops is a run whose workload marks eight loops of three seconds of the device.
+const loops = `version: 1
+app: { package: PACKAGE, processes: ["PACKAGE:*"] }
+devices: { serials: ["${LEAKGATE_HOSTDEVICE}"] }
+workload:
+  command:
+    - sh
+    - -c
+    - |
+      ` + awaiting + `
+      await found 2
+      for i in 1 2 3 4 5 6 7 8; do sleep 0.15; MARK; done
+diagnose: { dump: at_marks }
+`
+
+// Marks that wait: of each process a dump after each loop and before the next. Marks that do
+// not: at least three, and each other is missing evidence.
+func TestMarksOnTheHostDevice(t *testing.T) {
+	hostdevicetest.RequireJava(t)
+	path, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := hostdevicetest.StartNested(t, hostdevice.Options{Scale: 20, AppUID: appUser})
+	r.Must(t, "shell", "am start -n "+r.Package()+"/.Java --es mb_per_h 60 && am start -n "+r.Package()+"/.Control")
+	config := strings.ReplaceAll(loops, "PACKAGE", r.Package())
+
+	waits := begin(t, r, 4*time.Minute, strings.ReplaceAll(config, "MARK", path+` mark --run "$LEAKGATE_RUN" --wait loop $i`)).end(t)
+	var marks []record.Event
+	for _, e := range waits.events {
+		if e.Event == "mark" {
+			marks = append(marks, e)
+		}
+	}
+	for _, name := range []string{"java", "control"} {
+		dumps := waits.diagnosesOf(name, "mark")
+		if len(dumps) != 8 || len(marks) != 8 {
+			t.Fatalf("%s: %d dumps at %d marks", name, len(dumps), len(marks))
+		}
+		for i, d := range dumps {
+			assertSteps(t, d, "heap complete")
+			if want := fmt.Sprintf("loop %d", i+1); d.Mark != want || !d.Settled || d.T < marks[i].T || i < 7 && d.T > marks[i+1].T {
+				t.Errorf("%s: dump of %q at %v, settled %v; %s at %v", name, d.Mark, d.T, d.Settled, want, marks[i].T)
+			}
+		}
+	}
+	if len(waits.MissingEvidence) > 0 {
+		t.Errorf("missing: %+v", waits.MissingEvidence)
+	}
+	assertNothingLeft(t, r)
+
+	goes := begin(t, r, 2*time.Minute, strings.ReplaceAll(config, "MARK", "echo leakgate:mark loop $i")).end(t)
+	for _, name := range []string{"java", "control"} {
+		have := map[string]int{}
+		dumps := goes.diagnosesOf(name, "mark")
+		for _, d := range dumps {
+			have[d.Mark]++
+		}
+		for _, m := range goes.MissingEvidence {
+			if strings.HasSuffix(m.Process, ":"+name) {
+				have[m.Mark]++
+			}
+		}
+		if len(dumps) < 3 || len(have) != 8 {
+			t.Errorf("%s: %d dumps, %v", name, len(dumps), have)
+		}
+		for mark, n := range have {
+			if n != 1 {
+				t.Errorf("%s: %q %d times", name, mark, n)
+			}
+		}
+	}
+	assertNothingLeft(t, r)
+}
