@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strconv"
@@ -21,6 +22,13 @@ type Facts struct {
 	Release string
 	// BuildType is user, userdebug or eng.
 	BuildType string
+	// ABI is the first that the device runs, such as arm64-v8a; Fingerprint identifies its
+	// build of Android; Emulator tells that it is one. "" and false where it does not say.
+	ABI, Fingerprint string
+	Emulator         bool
+	// HeapLimit is how large the Java heap of an app may grow, in bytes
+	// (dalvik.vm.heapgrowthlimit, or heapsize where that is not set); 0 if unknown.
+	HeapLimit int64
 	// UID of the shell: 0 is root, 2000 the usual shell.
 	UID int
 	// Up is the device's clock when it was asked: time since boot.
@@ -53,6 +61,12 @@ func ReadFacts(ctx context.Context, dev Device) (Facts, error) {
 		{"build", "getprop ro.build.type"},
 		{"scale", "getprop " + scaleProperty},
 		{"boot", bootCommand},
+		{"abi", "getprop ro.product.cpu.abi"},
+		{"fingerprint", "getprop ro.build.fingerprint"},
+		// ro.kernel.qemu until Android 11, ro.boot.qemu after it (goldfish, init.ranchu.rc).
+		{"emulator", "getprop ro.kernel.qemu; getprop ro.boot.qemu"},
+		{"limit", "getprop dalvik.vm.heapgrowthlimit"},
+		{"size", "getprop dalvik.vm.heapsize"},
 	}))
 	if err != nil {
 		return Facts{}, fmt.Errorf("ask device: %w", err)
@@ -69,7 +83,13 @@ func ReadFacts(ctx context.Context, dev Device) (Facts, error) {
 	f := Facts{
 		Serial: dev.Serial(), Model: text("model"), Manufacturer: text("maker"),
 		Release: text("release"), BuildType: text("build"), UID: dumpsys.ParseUID(text("id")), Up: up,
-		Boot: bootID(parts["boot"]),
+		Boot: bootID(parts["boot"]), ABI: text("abi"), Fingerprint: text("fingerprint"),
+		Emulator: bytes.Contains(parts["emulator"], []byte("1")),
+	}
+	for _, label := range []string{"size", "limit"} {
+		if limit := dumpsys.ParseMemorySize(parts[label]); limit.Known && limit.N > 0 {
+			f.HeapLimit = limit.N
+		}
 	}
 	f.API, _ = strconv.Atoi(text("sdk"))
 	f.TimeScale, err = parseScale(text("scale"))

@@ -59,6 +59,9 @@ type session struct {
 	resets  trip[struct{}]
 	sweeps  trip[[]string]
 	rooms   trip[[]capture.Headroom]
+	builds  trip[*record.Build]
+	// packages are the apps that were met, unread those whose builds are not read yet.
+	packages, unread []string
 	// headrooms reads how near processes are to their limits, next at roomsAt.
 	headrooms *capture.Headrooms
 	roomsAt   time.Duration
@@ -109,7 +112,7 @@ func newSession(r *run, d Device) *session {
 		rounds:   newTrip[[]capture.Round](), details: newTrip[detail.Detail](), looks: newTrip[look](),
 		pulses: newTrip[capture.Pulse](), returns: newTrip[struct{}](), resets: newTrip[struct{}](),
 		rooms: newTrip[[]capture.Headroom](), headrooms: capture.NewHeadrooms(d, d.Facts), roomsAt: r.Headroom,
-		sweeps: newTrip[[]string](), respond: newResponses(),
+		sweeps: newTrip[[]string](), builds: newTrip[*record.Build](), respond: newResponses(),
 		notes: newMailbox(), usageAt: usageEvery, gone: make(chan struct{}), over: make(chan struct{}), complaints: map[errand]string{},
 	}
 }
@@ -118,6 +121,7 @@ func headerOf(d Device) record.HeaderDevice {
 	return record.HeaderDevice{
 		Device: d.Serial(), Model: d.Facts.Model, API: d.Facts.API,
 		StartedUp: record.Round(d.Facts.Up.Seconds(), 3), TimeScale: d.Facts.TimeScale,
+		ABI: d.Facts.ABI, Fingerprint: d.Facts.Fingerprint, Emulator: d.Facts.Emulator, HeapLimit: record.Round(float64(d.Facts.HeapLimit)/detector.MB, 2),
 	}
 }
 
@@ -158,6 +162,8 @@ func (s *session) watch(ctx, user context.Context) {
 			}
 		case a := <-s.rooms.done:
 			s.takeHeadroom(ctx, a)
+		case a := <-s.builds.done:
+			s.takeBuild(a)
 		case a := <-s.sweeps.done:
 			s.takeSweep(responding, a)
 		case on := <-s.respond.pauses:
@@ -263,6 +269,7 @@ func (s *session) depart(ctx context.Context) {
 		s.sendDetail(ctx, now)
 	}
 	s.sendHeadroom(ctx, now)
+	s.sendBuild(ctx)
 	if now >= s.usageAt {
 		s.usageAt = align(now, usageEvery)
 		s.tellUsage()
@@ -395,6 +402,7 @@ func (s *session) meet(p capture.Process, probe capture.Probe) {
 func (s *session) welcome(x *subject) {
 	x.present, x.failures, x.hung, x.said = true, 0, 0, [2]string{}
 	x.due = s.clock.now()
+	s.wantBuild(x.Process)
 	s.rotation.Add(x.Key())
 	s.rotation.Answered(x.Key())
 }

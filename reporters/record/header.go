@@ -36,6 +36,12 @@ type HeaderDevice struct {
 	StartedUp float64 `json:"started_up_s"`
 	// TimeScale is device seconds per real second; 1 for a real phone.
 	TimeScale float64 `json:"time_scale"`
+	// ABI is the first that the device runs, Fingerprint that of its Android; HeapLimit is how
+	// large a Java heap may grow, in MB.
+	ABI         string  `json:"abi,omitempty"`
+	Fingerprint string  `json:"fingerprint,omitempty"`
+	Emulator    bool    `json:"emulator,omitempty"`
+	HeapLimit   float64 `json:"heap_limit_mb,omitempty"`
 }
 
 // decodeHeader decodes the first line of samples.ndjson. A key that is unknown, missing

@@ -73,6 +73,8 @@ type Event struct {
 	To      *detector.State   `json:"to,omitempty"`
 	Kind    detector.LeakKind `json:"kind,omitempty"`
 	Text    string            `json:"text,omitempty"`
+	// Build is that of an app.
+	Build *Build `json:"build,omitempty"`
 	// Similar are names of processes like those that are watched.
 	Similar []string `json:"similar,omitempty"`
 	// Mark is the text of the mark whose heap dump is missing.

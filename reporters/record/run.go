@@ -107,7 +107,23 @@ type Device struct {
 	StartedUp float64 `json:"started_up_s"`
 	Duration  float64 `json:"duration_s"`
 	Error     string  `json:"error,omitempty"`
+	// ABI, Fingerprint, Emulator and HeapLimit are as in HeaderDevice.
+	ABI         string  `json:"abi,omitempty"`
+	Fingerprint string  `json:"fingerprint,omitempty"`
+	Emulator    bool    `json:"emulator,omitempty"`
+	HeapLimit   float64 `json:"heap_limit_mb,omitempty"`
+	// Builds are those of the apps that were watched.
+	Builds []Build `json:"builds,omitempty"`
 	Usage
+}
+
+// Build is the build of an app on one device.
+type Build struct {
+	Package     string `json:"package"`
+	VersionName string `json:"version_name"`
+	// VersionCode and Debuggable are nil where the device does not say.
+	VersionCode *int64 `json:"version_code"`
+	Debuggable  *bool  `json:"debuggable"`
 }
 
 // Usage is what watching one device has cost until a moment. CPU is in percent of

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
@@ -28,6 +29,8 @@ type Part struct {
 	lost string
 	// dropped is t_s at which the device dropped the workload's command.
 	dropped *float64
+	// builds are those of the apps.
+	builds []record.Build
 	// similar are names like those that are watched, of processes that ran.
 	similar []string
 	// missing are heap dumps of no process: none ran at the mark.
@@ -147,6 +150,8 @@ func (p *Part) addDeviceEvent(e record.Event, up time.Duration) []Entry {
 		p.lost = e.Text
 	case "dropped":
 		p.dropped = new(e.T)
+	case "build":
+		p.addBuild(e.Build)
 	case "waiting":
 		p.similar = e.Similar[:min(len(e.Similar), maxSimilar)]
 	case "missing":
@@ -195,6 +200,23 @@ func (p *Part) entries(a *Account, machine []detector.Transition) []Entry {
 	return out
 }
 
+// maxBuilds bounds the apps of one device whose builds are recorded.
+const maxBuilds = 100
+
+// addBuild takes the build of an app, the latest of each.
+func (p *Part) addBuild(b *record.Build) {
+	if b == nil {
+		return
+	}
+	i := slices.IndexFunc(p.builds, func(have record.Build) bool { return have.Package == b.Package })
+	switch {
+	case i >= 0:
+		p.builds[i] = *b
+	case len(p.builds) < maxBuilds:
+		p.builds = append(p.builds, *b)
+	}
+}
+
 // maxSimilar bounds the similar names that a warning has.
 const maxSimilar = 5
 
@@ -205,5 +227,6 @@ func (p *Part) device() record.Device {
 	return record.Device{
 		Device: p.header.Device, Model: p.header.Model, API: p.header.API, TimeScale: p.header.TimeScale,
 		StartedUp: p.header.StartedUp, Duration: p.last, Error: p.lost, Usage: usage,
+		ABI: p.header.ABI, Fingerprint: p.header.Fingerprint, Emulator: p.header.Emulator, HeapLimit: p.header.HeapLimit, Builds: p.builds,
 	}
 }

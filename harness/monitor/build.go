@@ -1,0 +1,69 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/capture/dumpsys"
+	"github.com/leakgate/leakgate/internal/capture/shell"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+const (
+	// askBuild is the real time that a device has to describe an installed app.
+	askBuild = 15 * time.Second
+	// maxPackages bounds the apps whose builds one session reads.
+	maxPackages = 100
+)
+
+// wantBuild has the build of the app of a process read, once for each app and start of the
+// device: what a run is about must be in its record, to compare it with others.
+func (s *session) wantBuild(p capture.Process) {
+	pkg := p.Package()
+	if !p.Installed() || slices.Contains(s.packages, pkg) || len(s.packages) == maxPackages {
+		return
+	}
+	s.packages = append(s.packages, pkg)
+	s.unread = append(s.unread, pkg)
+}
+
+// sendBuild reads the next build. A device that does not answer leaves it unknown.
+func (s *session) sendBuild(ctx context.Context) {
+	if s.builds.away || len(s.unread) == 0 {
+		return
+	}
+	pkg := s.unread[0]
+	s.unread = s.unread[1:]
+	dev := s.dev
+	send(s, &s.builds, func() (*record.Build, error) { return readBuild(ctx, dev, pkg) })
+}
+
+func (s *session) takeBuild(a answer[*record.Build]) {
+	s.builds.away = false
+	if a.err != nil || a.value == nil {
+		return
+	}
+	b := a.value
+	words := fmt.Sprintf("%s, version %s", b.Package, text.Quote(b.VersionName, maxMarkShown))
+	if b.VersionCode != nil {
+		words += fmt.Sprintf(" (%d)", *b.VersionCode)
+	}
+	s.event(record.Event{Event: "build", Build: b, Text: words})
+}
+
+// readBuild asks for the build of an app; nil where it is not installed.
+func readBuild(ctx context.Context, dev Device, pkg string) (*record.Build, error) {
+	a, err := shell.Ask(ctx, dev, askBuild, "dumpsys package "+text.ShellQuote(pkg)+" </dev/null")
+	if err != nil {
+		return nil, fmt.Errorf("read build of %s: %w", pkg, err)
+	}
+	p, ok := dumpsys.ParsePackage(a.Stdout, pkg)
+	if !ok {
+		return nil, nil
+	}
+	return &record.Build{Package: pkg, VersionName: text.Printable(p.VersionName), VersionCode: number(p.VersionCode), Debuggable: told(p.Debuggable)}, nil
+}

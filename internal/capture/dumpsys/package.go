@@ -1,0 +1,56 @@
+package dumpsys
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/known"
+)
+
+// Package is what dumpsys package says of an installed app.
+type Package struct {
+	// VersionName is the author's text, at most maxVersionName bytes; "" for none.
+	VersionName string
+	VersionCode known.Int
+	Debuggable  Answer
+}
+
+// maxVersionName bounds a version name in bytes.
+const maxVersionName = 200
+
+// ParsePackage reads the block of an app in the answer of dumpsys package NAME
+// (com.android.server.pm.Settings, dumpPackageLPr, AOSP frameworks/base): versionCode and
+// versionName have a line each, flags=[ ... ] has DEBUGGABLE. The first block of the name
+// counts: hidden system packages, which an update replaced, come later. It is false where there
+// is none.
+func ParsePackage(text []byte, name string) (p Package, ok bool) {
+	head := []byte("Package [" + name + "]")
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimSpace(line)
+		switch {
+		case bytes.HasPrefix(line, []byte("Package [")) && ok:
+			return p, true
+		case bytes.HasPrefix(line, head):
+			ok = true
+		case !ok:
+		case bytes.HasPrefix(line, []byte("versionCode=")):
+			// "versionCode=42 minSdk=21 targetSdk=34"
+			code, _, _ := strings.Cut(strings.TrimPrefix(string(line), "versionCode="), " ")
+			if n, err := strconv.ParseInt(code, 10, 64); err == nil && n >= 0 {
+				p.VersionCode = known.Of(n)
+			}
+		case bytes.HasPrefix(line, []byte("versionName=")):
+			version := strings.TrimPrefix(string(line), "versionName=")
+			if version != "null" {
+				p.VersionName = version[:min(len(version), maxVersionName)]
+			}
+		case bytes.HasPrefix(line, []byte("flags=[")):
+			p.Debuggable = No
+			if bytes.Contains(line, []byte(" DEBUGGABLE ")) {
+				p.Debuggable = Yes
+			}
+		}
+	}
+	return p, ok
+}
