@@ -134,7 +134,11 @@ func (w waiting) Run(ctx context.Context, stage Stage) (record.Workload, error) 
 // With marks that wait each process is dumped after its loop and before the next, when what
 // was in flight is gone; a leak is proved by three of them.
 func TestMarkWait(t *testing.T) {
-	for leaks, loops := range map[bool]int{true: 8, false: 100} {
+	loopsOfHealthy := 100
+	if racing {
+		loopsOfHealthy = 8
+	}
+	for leaks, loops := range map[bool]int{true: 8, false: loopsOfHealthy} {
 		t.Run(fmt.Sprint(leaks), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ended := time.Now()

@@ -20,6 +20,7 @@ import (
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/androidsim"
 	"github.com/leakgate/leakgate/internal/harness/ledger"
+	"github.com/leakgate/leakgate/internal/schema"
 	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -148,11 +149,20 @@ func perform(t *testing.T, ctx context.Context, o Options) result {
 	}
 	rec := readAll(t, o.Dir)
 	rec.Run = run
+	if len(rec.lines) < schemaLines {
+		if n, err := schema.CheckRun(o.Dir); err != nil || n < 2 {
+			t.Errorf("%d documents: %v", n, err)
+		}
+	}
 	if _, err := os.Stat(filepath.Join(o.Dir, inboxName)); err == nil {
 		t.Error("the inbox is left behind")
 	}
 	return rec
 }
+
+// schemaLines bounds the runs whose files are checked against their schemas, which takes
+// longer than the runs.
+const schemaLines = 500
 
 // readAll reads the lines of a run.
 func readAll(t *testing.T, dir string) result {

@@ -15,27 +15,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	schemas "github.com/leakgate/leakgate/internal/schema"
 	"gopkg.in/yaml.v3"
 )
 
 // compiled is the schema as somebody else's program understands it.
-func compiled(t *testing.T) *jsonschema.Schema {
+func compiled(t *testing.T) *schemas.Schema {
 	t.Helper()
 	text, err := JSONSchema()
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	if err := c.AddResource(SchemaURL, doc); err != nil {
-		t.Fatal(err)
-	}
-	s, err := c.Compile(SchemaURL) // checks the schema against the schema of schemas too
+	s, err := schemas.Compile(text) // checks the schema against the schema of schemas too
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +142,7 @@ func reasonFor(p Problem) string {
 // agreement compares the reader and the schema on one text. What the reader
 // accepts the schema must accept; what it refuses the schema must refuse too,
 // unless there is a reason for each problem why it cannot.
-func agreement(t *testing.T, s *jsonschema.Schema, name string, text []byte, getenv func(string) (string, bool), choices ...Choice) string {
+func agreement(t *testing.T, s *schemas.Schema, name string, text []byte, getenv func(string) (string, bool), choices ...Choice) string {
 	t.Helper()
 	_, err := Parse(name, text, getenv, choices...)
 	doc, broken := asJSON(text)
