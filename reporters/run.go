@@ -78,6 +78,7 @@ func (out *page) process(p record.Process, policy string, several bool) {
 	if len(p.Shares) > 0 {
 		out.line("  growth   %s", sharesText(p.Shares))
 	}
+	out.objectCounts(p.Objects)
 	for _, j := range p.Jumps {
 		out.line("  jump     %+.0f MB at %s%s", j.MB, text.Span(j.T), map[bool]string{true: ", and it stayed"}[j.Stayed])
 	}
@@ -100,6 +101,22 @@ func (out *page) process(p record.Process, policy string, several bool) {
 	}
 	for _, text := range p.Warnings {
 		out.line("  warning: %s", text)
+	}
+}
+
+// countedObjects are the counts that are printed: they rise with leaks of screens.
+var countedObjects = []string{"Activities", "AppContexts", "ViewRootImpl", "Views", "WebViews"}
+
+// objectCounts writes how many objects there were and are, where there are some.
+func (out *page) objectCounts(counts []record.ObjectCount) {
+	var parts []string
+	for _, c := range counts {
+		if c.Most > 0 && slices.Contains(countedObjects, c.Name) {
+			parts = append(parts, fmt.Sprintf("%s %s -> %s", c.Name, text.Grouped(c.First), text.Grouped(c.Last)))
+		}
+	}
+	if len(parts) > 0 {
+		out.line("  objects  %s", strings.Join(parts, ", "))
 	}
 }
 

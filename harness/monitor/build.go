@@ -39,10 +39,10 @@ func (s *session) sendBuild(ctx context.Context) {
 	pkg := s.unread[0]
 	s.unread = s.unread[1:]
 	dev := s.dev
-	send(s, &s.builds, func() (*record.Build, error) { return readBuild(ctx, dev, pkg) })
+	send(s, &s.builds, func() (*record.AppBuild, error) { return readBuild(ctx, dev, pkg) })
 }
 
-func (s *session) takeBuild(a answer[*record.Build]) {
+func (s *session) takeBuild(a answer[*record.AppBuild]) {
 	s.builds.away = false
 	if a.err != nil || a.value == nil {
 		return
@@ -56,7 +56,7 @@ func (s *session) takeBuild(a answer[*record.Build]) {
 }
 
 // readBuild asks for the build of an app; nil where it is not installed.
-func readBuild(ctx context.Context, dev Device, pkg string) (*record.Build, error) {
+func readBuild(ctx context.Context, dev Device, pkg string) (*record.AppBuild, error) {
 	a, err := shell.Ask(ctx, dev, askBuild, "dumpsys package "+text.ShellQuote(pkg)+" </dev/null")
 	if err != nil {
 		return nil, fmt.Errorf("read build of %s: %w", pkg, err)
@@ -65,5 +65,5 @@ func readBuild(ctx context.Context, dev Device, pkg string) (*record.Build, erro
 	if !ok {
 		return nil, nil
 	}
-	return &record.Build{Package: pkg, VersionName: text.Printable(p.VersionName), VersionCode: number(p.VersionCode), Debuggable: told(p.Debuggable)}, nil
+	return &record.AppBuild{Package: pkg, VersionName: text.Printable(p.VersionName), VersionCode: number(p.VersionCode), Debuggable: told(p.Debuggable)}, nil
 }

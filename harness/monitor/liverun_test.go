@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -71,6 +72,13 @@ func TestWatch(t *testing.T) {
 		run, err := w.Stop("the suite is done")
 		if err != nil || run.Stopped != record.StoppedFinished || run.Reason != "the suite is done" || run.Interrupted || run.ExitCode != record.ExitLeak {
 			t.Errorf("%s, %s, exit %d, %v", run.Stopped, run.Reason, run.ExitCode, err)
+		}
+		activities := slices.IndexFunc(run.Processes[0].Objects, func(c record.ObjectCount) bool { return c.Name == "Activities" })
+		if activities < 0 || run.Processes[0].Objects[activities].Last <= run.Processes[0].Objects[activities].First {
+			t.Errorf("objects %+v", run.Processes[0].Objects)
+		}
+		if b := run.Devices[0].Builds; len(b) != 1 || b[0].Package != "com.shop" || b[0].VersionCode == nil || b[0].VersionName == "" || run.Devices[0].ABI == "" || run.Devices[0].Fingerprint == "" || run.Devices[0].HeapLimit < 64 {
+			t.Errorf("builds %+v of %+v", b, run.Devices[0])
 		}
 		if !reflect.DeepEqual(run.Windows, closed) {
 			t.Errorf("run.json has %+v", run.Windows)

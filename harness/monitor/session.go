@@ -59,7 +59,7 @@ type session struct {
 	resets  trip[struct{}]
 	sweeps  trip[[]string]
 	rooms   trip[[]capture.Headroom]
-	builds  trip[*record.Build]
+	builds  trip[*record.AppBuild]
 	// packages are the apps that were met, unread those whose builds are not read yet.
 	packages, unread []string
 	// headrooms reads how near processes are to their limits, next at roomsAt.
@@ -112,7 +112,7 @@ func newSession(r *run, d Device) *session {
 		rounds:   newTrip[[]capture.Round](), details: newTrip[detail.Detail](), looks: newTrip[look](),
 		pulses: newTrip[capture.Pulse](), returns: newTrip[struct{}](), resets: newTrip[struct{}](),
 		rooms: newTrip[[]capture.Headroom](), headrooms: capture.NewHeadrooms(d, d.Facts), roomsAt: r.Headroom,
-		sweeps: newTrip[[]string](), builds: newTrip[*record.Build](), respond: newResponses(),
+		sweeps: newTrip[[]string](), builds: newTrip[*record.AppBuild](), respond: newResponses(),
 		notes: newMailbox(), usageAt: usageEvery, gone: make(chan struct{}), over: make(chan struct{}), complaints: map[errand]string{},
 	}
 }

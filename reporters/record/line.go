@@ -52,6 +52,9 @@ type Breakdown struct {
 	OtherMtrack  *int64 `json:"other_mtrack_kb"`
 	GfxDev       *int64 `json:"gfx_dev_kb"`
 	OtherDev     *int64 `json:"other_dev_kb"`
+	// Objects counts what the section Objects of dumpsys meminfo counts: Activities, Views,
+	// ViewRootImpl, AppContexts and so on; nil where there was none.
+	Objects map[string]int64 `json:"objects,omitempty"`
 }
 
 // Event is something that happened on the time axis of a run.
@@ -74,7 +77,7 @@ type Event struct {
 	Kind    detector.LeakKind `json:"kind,omitempty"`
 	Text    string            `json:"text,omitempty"`
 	// Build is that of an app.
-	Build *Build `json:"build,omitempty"`
+	Build *AppBuild `json:"build,omitempty"`
 	// Similar are names of processes like those that are watched.
 	Similar []string `json:"similar,omitempty"`
 	// Mark is the text of the mark whose heap dump is missing.

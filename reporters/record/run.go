@@ -113,12 +113,12 @@ type Device struct {
 	Emulator    bool    `json:"emulator,omitempty"`
 	HeapLimit   float64 `json:"heap_limit_mb,omitempty"`
 	// Builds are those of the apps that were watched.
-	Builds []Build `json:"builds,omitempty"`
+	Builds []AppBuild `json:"builds,omitempty"`
 	Usage
 }
 
-// Build is the build of an app on one device.
-type Build struct {
+// AppBuild is the build of an app on one device.
+type AppBuild struct {
 	Package     string `json:"package"`
 	VersionName string `json:"version_name"`
 	// VersionCode and Debuggable are nil where the device does not say.
@@ -215,9 +215,21 @@ type Process struct {
 	Headroom        []Standing     `json:"headroom"`
 	HeadroomReasons []string       `json:"headroom_reasons"`
 	Limits          []LimitWarning `json:"limits"`
+	// Objects are the counts of dumpsys meminfo, by their names.
+	Objects []ObjectCount `json:"objects"`
 	// AtMarks is what the heap dumps at marks show, of each incarnation that has some.
 	AtMarks  []MarkSeries `json:"at_marks"`
 	Warnings []string     `json:"warnings"`
+}
+
+// ObjectCount is how many objects of a kind the present incarnation of a process had when it
+// was first counted, at most, and at the end.
+type ObjectCount struct {
+	// Name is that of dumpsys meminfo, as "Activities".
+	Name  string `json:"name"`
+	First int64  `json:"first"`
+	Most  int64  `json:"most"`
+	Last  int64  `json:"last"`
 }
 
 // Share is what one dimension of a breakdown has of the growth.

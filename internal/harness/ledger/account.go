@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -48,6 +49,7 @@ type Account struct {
 	limits    limits
 	diagnoses []record.Diagnosis
 	missing   []record.MissingEvidence
+	objects   map[string]record.ObjectCount
 	// incarnations have the heap dumps at marks.
 	incarnations []*incarnation
 	// paused is the time in seconds in which heap dumps kept it from being sampled.
@@ -103,6 +105,7 @@ func (a *Account) addSample(s record.Sample, up time.Duration) []detector.Transi
 		a.warn(text)
 	}
 	a.details++
+	a.addObjects(s.Breakdown.Objects)
 	b := breakdownOf(*s.Breakdown, up)
 	steps = append(steps, a.Detector.AddBreakdown(b)...)
 	if mapped := b.Mapped(); a.source == capture.Dumpsys && mapped.Known {
@@ -177,6 +180,36 @@ func (a *Account) addMark(e record.Event, up time.Duration) {
 	a.Detector.AddMark(detector.Mark{At: up, Text: e.Text})
 }
 
+// maxObjects bounds the kinds of objects that are counted.
+const maxObjects = 64
+
+// addObjects adds the counts of a breakdown.
+func (a *Account) addObjects(counts map[string]int64) {
+	for name, n := range counts {
+		c, known := a.objects[name]
+		switch {
+		case !known && (len(a.objects) == maxObjects || len(name) > maxObjects):
+			continue
+		case !known:
+			c = record.ObjectCount{Name: name, First: n, Most: n}
+		}
+		c.Most, c.Last = max(c.Most, n), n
+		if a.objects == nil {
+			a.objects = map[string]record.ObjectCount{}
+		}
+		a.objects[name] = c
+	}
+}
+
+// objectCounts are the counts by name.
+func (a *Account) objectCounts() []record.ObjectCount {
+	out := []record.ObjectCount{}
+	for _, name := range slices.Sorted(maps.Keys(a.objects)) {
+		out = append(out, a.objects[name])
+	}
+	return out
+}
+
 // addMissing adds a heap dump that should have been taken and was not.
 func (a *Account) addMissing(e record.Event) {
 	if len(a.missing) == maxMissing {
@@ -216,6 +249,7 @@ func (a *Account) restart(pid int, start uint64) {
 	a.PID, a.Start = pid, start
 	a.restarts++
 	a.LastUp = 0
+	a.objects = nil
 }
 
 func (a *Account) readBy(e record.Event) {

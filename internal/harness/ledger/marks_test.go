@@ -248,3 +248,21 @@ func TestMissingEvidence(t *testing.T) {
 		t.Errorf("exit %d, %+v", r.ExitCode, r.MissingEvidence)
 	}
 }
+
+// The counts of objects are those of the present incarnation.
+func TestObjectCounts(t *testing.T) {
+	p := partOf(t, detector.DefaultPolicy(), record.HeaderDevice{Device: "S1", StartedUp: 100})
+	p.AddEvent(record.Event{Event: "found", Up: 100, Process: "com.x", User: new(0), PID: 7, Source: "smaps_rollup"})
+	count := func(at float64, pid int, activities int64) {
+		p.AddSample(record.Sample{T: at, Up: 100 + at, Process: "com.x", PID: pid, Source: "dumpsys", Breakdown: &record.Breakdown{Objects: map[string]int64{"Activities": activities, "Views": 80}}})
+	}
+	count(1, 7, 30)
+	p.AddEvent(record.Event{Event: "restart", T: 2, Up: 102, Process: "com.x", User: new(0), PID: 8})
+	for i, n := range []int64{1, 9, 4} {
+		count(float64(3+i), 8, n)
+	}
+	want := []record.ObjectCount{{Name: "Activities", First: 1, Most: 9, Last: 4}, {Name: "Views", First: 80, Most: 80, Last: 80}}
+	if got := p.accounts[0].Record(1).Objects; !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+}

@@ -30,7 +30,7 @@ type Part struct {
 	// dropped is t_s at which the device dropped the workload's command.
 	dropped *float64
 	// builds are those of the apps.
-	builds []record.Build
+	builds []record.AppBuild
 	// similar are names like those that are watched, of processes that ran.
 	similar []string
 	// missing are heap dumps of no process: none ran at the mark.
@@ -204,11 +204,11 @@ func (p *Part) entries(a *Account, machine []detector.Transition) []Entry {
 const maxBuilds = 100
 
 // addBuild takes the build of an app, the latest of each.
-func (p *Part) addBuild(b *record.Build) {
+func (p *Part) addBuild(b *record.AppBuild) {
 	if b == nil {
 		return
 	}
-	i := slices.IndexFunc(p.builds, func(have record.Build) bool { return have.Package == b.Package })
+	i := slices.IndexFunc(p.builds, func(have record.AppBuild) bool { return have.Package == b.Package })
 	switch {
 	case i >= 0:
 		p.builds[i] = *b

@@ -23,7 +23,7 @@ func (a *Account) Record(processes int) record.Process {
 		Headroom: a.limits.standings(), HeadroomReasons: present(a.limits.reasons), Limits: present(a.limits.warnings),
 		Transitions: present(a.transitions), Warnings: append([]string{}, a.warnings...),
 	}
-	p.AtMarks = a.seriesAtMarks()
+	p.AtMarks, p.Objects = a.seriesAtMarks(), a.objectCounts()
 	SetVerdict(&p, v)
 	p.State, p.Worst, p.Jumps = v.State, v.Worst, a.jumpsOf(v.Jumps)
 	if a.Samples > 0 {
