@@ -3,6 +3,7 @@ package reporters
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -78,6 +79,7 @@ func (out *page) process(p record.Process, policy string, several bool) {
 	if len(p.Shares) > 0 {
 		out.line("  growth   %s", sharesText(p.Shares))
 	}
+	out.deaths(p)
 	out.objectCounts(p.Objects)
 	for _, j := range p.Jumps {
 		out.line("  jump     %+.0f MB at %s%s", j.MB, text.Span(j.T), map[bool]string{true: ", and it stayed"}[j.Stayed])
@@ -101,6 +103,25 @@ func (out *page) process(p record.Process, policy string, several bool) {
 	}
 	for _, text := range p.Warnings {
 		out.line("  warning: %s", text)
+	}
+}
+
+// deaths writes how often the process has ended, why, and what shows it of the latest end.
+func (out *page) deaths(p record.Process) {
+	if len(p.Deaths) == 0 {
+		return
+	}
+	total := 0
+	var parts []string
+	for _, reason := range slices.Sorted(maps.Keys(p.DeathsByReason)) {
+		n := p.DeathsByReason[reason]
+		total += n
+		parts = append(parts, fmt.Sprintf("%d %s", n, text.Printable(strings.ReplaceAll(reason, "_", " "))))
+	}
+	last := p.Deaths[len(p.Deaths)-1]
+	out.line("  deaths   %d: %s; the last at %s, pid %d: %s", total, strings.Join(parts, ", "), text.Span(last.T), last.PID, text.Printable(last.Text))
+	for _, line := range last.Lines {
+		out.line("           %s", text.Printable(line))
 	}
 }
 

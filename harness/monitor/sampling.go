@@ -209,6 +209,7 @@ func (s *session) lost(x *subject, err error) {
 		return
 	}
 	x.present = false
+	s.noteDeath(x, x.Process)
 	s.rotation.Remove(x.Key())
 	s.discoverAt = min(s.discoverAt, s.clock.now()+discoverSoon)
 	if x.backs <= maxBacks {

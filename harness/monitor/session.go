@@ -60,6 +60,10 @@ type session struct {
 	sweeps  trip[[]string]
 	rooms   trip[[]capture.Headroom]
 	builds  trip[*record.AppBuild]
+	deaths  trip[record.Death]
+	// ends are the incarnations whose reasons are not read yet, ending is being read.
+	ends   []lostProcess
+	ending lostProcess
 	// packages are the apps that were met, unread those whose builds are not read yet.
 	packages, unread []string
 	// headrooms reads how near processes are to their limits, next at roomsAt.
@@ -112,7 +116,7 @@ func newSession(r *run, d Device) *session {
 		rounds:   newTrip[[]capture.Round](), details: newTrip[detail.Detail](), looks: newTrip[look](),
 		pulses: newTrip[capture.Pulse](), returns: newTrip[struct{}](), resets: newTrip[struct{}](),
 		rooms: newTrip[[]capture.Headroom](), headrooms: capture.NewHeadrooms(d, d.Facts), roomsAt: r.Headroom,
-		sweeps: newTrip[[]string](), builds: newTrip[*record.AppBuild](), respond: newResponses(),
+		sweeps: newTrip[[]string](), builds: newTrip[*record.AppBuild](), deaths: newTrip[record.Death](), respond: newResponses(),
 		notes: newMailbox(), usageAt: usageEvery, gone: make(chan struct{}), over: make(chan struct{}), complaints: map[errand]string{},
 	}
 }
@@ -164,6 +168,8 @@ func (s *session) watch(ctx, user context.Context) {
 			s.takeHeadroom(ctx, a)
 		case a := <-s.builds.done:
 			s.takeBuild(a)
+		case a := <-s.deaths.done:
+			s.takeDeath(a)
 		case a := <-s.sweeps.done:
 			s.takeSweep(responding, a)
 		case on := <-s.respond.pauses:
@@ -191,6 +197,7 @@ func (s *session) watch(ctx, user context.Context) {
 		s.trail(x)
 	}
 	s.conclude(responding, cause)
+	s.readDeaths(responding)
 	if !lost {
 		return
 	}
@@ -270,6 +277,7 @@ func (s *session) depart(ctx context.Context) {
 	}
 	s.sendHeadroom(ctx, now)
 	s.sendBuild(ctx)
+	s.sendDeath(ctx, deathDelay)
 	if now >= s.usageAt {
 		s.usageAt = align(now, usageEvery)
 		s.tellUsage()
@@ -288,6 +296,9 @@ func (s *session) nextWake() time.Duration {
 	next := min(align(now, s.rotation.Slot()), s.usageAt)
 	if !s.looks.away {
 		next = min(next, s.discoverAt)
+	}
+	if len(s.ends) > 0 && !s.deaths.away {
+		next = min(next, s.ends[0].missed+deathDelay)
 	}
 	if s.run.Headroom > 0 && !s.rooms.away {
 		next = min(next, s.roomsAt)
@@ -384,12 +395,16 @@ func (s *session) meet(p capture.Process, probe capture.Probe) {
 		s.event(s.identity(x, "found", fmt.Sprintf("pid %d, read by %s", p.PID, probe.Level.Source)))
 	case !x.Same(p):
 		old := x.PID
+		if x.present { // nobody has seen its end
+			s.noteDeath(x, x.Process)
+		}
 		x.response = responseTo{snapshot: x.response.snapshot}
 		x.Process, x.probe, x.backs = p, probe, 0
 		s.welcome(x)
 		// At the latest reading and not now: what is read next is never before it.
 		s.at(s.identity(x, "restart", fmt.Sprintf("pid %d is pid %d now; a new series begins", old, p.PID)), s.part.Up())
 	case !x.present:
+		s.undoDeath(p)
 		s.welcome(x)
 		if x.backs++; x.backs <= maxBacks {
 			s.about(x, "back", fmt.Sprintf("pid %d", p.PID))
@@ -446,6 +461,9 @@ func (s *session) startedAnew(up time.Duration) {
 	e.Lasted = record.Round(e.T-latest, 3)
 	s.boots++
 	s.boot, s.discoverAt = "", s.clock.now()
+	for _, x := range s.order {
+		x.rebooted = x.present
+	}
 	s.headrooms = capture.NewHeadrooms(s.dev, s.dev.Facts)
 	if s.tell(e) {
 		s.moved(s.part.AddEvent(e))

@@ -29,6 +29,8 @@ type subject struct {
 	said     [2]string
 	// backs counts how often the same incarnation was gone and back.
 	backs int
+	// rebooted: the device has started again since the process was last seen.
+	rebooted bool
 	// hung counts rounds in a row in which the process alone did not answer.
 	hung int
 

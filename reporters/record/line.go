@@ -82,10 +82,12 @@ type Event struct {
 	Similar []string `json:"similar,omitempty"`
 	// Mark is the text of the mark whose heap dump is missing.
 	Mark string `json:"mark,omitempty"`
-	// Window is the number of the window that opens or closes here, Reason what a program said
-	// that finished the run.
-	Window int    `json:"window,omitempty"`
-	Reason string `json:"reason,omitempty"`
+	// Window is the number of the window that opens or closes here.
+	Window int `json:"window,omitempty"`
+	// Reason is why a process ended, or what a program said that finished the run. Lines are
+	// those of the device's log that show it.
+	Reason string   `json:"reason,omitempty"`
+	Lines  []string `json:"lines,omitempty"`
 	// Lasted is the length in seconds of what ends here.
 	Lasted float64 `json:"lasted_s,omitempty"`
 	// Usage is what watching has cost so far, Own what the program has used.

@@ -215,11 +215,25 @@ type Process struct {
 	Headroom        []Standing     `json:"headroom"`
 	HeadroomReasons []string       `json:"headroom_reasons"`
 	Limits          []LimitWarning `json:"limits"`
+	// Deaths are the ends of incarnations, the latest 100, DeathsByReason counts all.
+	Deaths         []Death        `json:"deaths"`
+	DeathsByReason map[string]int `json:"deaths_by_reason"`
 	// Objects are the counts of dumpsys meminfo, by their names.
 	Objects []ObjectCount `json:"objects"`
 	// AtMarks is what the heap dumps at marks show, of each incarnation that has some.
 	AtMarks  []MarkSeries `json:"at_marks"`
 	Warnings []string     `json:"warnings"`
+}
+
+// Death is the end of one incarnation of a process.
+type Death struct {
+	T   float64 `json:"t_s"`
+	PID int     `json:"pid"`
+	// Reason is crash, native_crash, anr, low_memory, kill, exit (by itself), reboot or unknown; Text
+	// is what the device says, Lines are those of its log that show it.
+	Reason string   `json:"reason"`
+	Text   string   `json:"text"`
+	Lines  []string `json:"lines,omitempty"`
 }
 
 // ObjectCount is how many objects of a kind the present incarnation of a process had when it

@@ -50,6 +50,9 @@ type Account struct {
 	diagnoses []record.Diagnosis
 	missing   []record.MissingEvidence
 	objects   map[string]record.ObjectCount
+	// deaths are the latest ends, reasonsOfDeath counts all.
+	deaths         []record.Death
+	reasonsOfDeath map[string]int
 	// incarnations have the heap dumps at marks.
 	incarnations []*incarnation
 	// paused is the time in seconds in which heap dumps kept it from being sampled.
@@ -171,6 +174,8 @@ func (a *Account) addEvent(e record.Event, up time.Duration) []detector.Transiti
 		return a.addDiagnosis(e, up)
 	case "missing":
 		a.addMissing(e)
+	case "death":
+		a.addDeath(e)
 	}
 	return nil
 }
@@ -208,6 +213,27 @@ func (a *Account) objectCounts() []record.ObjectCount {
 		out = append(out, a.objects[name])
 	}
 	return out
+}
+
+const (
+	// maxDeaths bounds the ends of one process in run.json, the latest ones.
+	maxDeaths = 100
+	// maxReasons bounds the reasons that are counted; there are seven.
+	maxReasons = 20
+)
+
+// addDeath adds the end of an incarnation.
+func (a *Account) addDeath(e record.Event) {
+	if len(a.deaths) == maxDeaths {
+		a.deaths = append(a.deaths[:0], a.deaths[1:]...)
+	}
+	a.deaths = append(a.deaths, record.Death{T: e.T, PID: e.PID, Reason: e.Reason, Text: e.Text, Lines: e.Lines})
+	if a.reasonsOfDeath == nil {
+		a.reasonsOfDeath = map[string]int{}
+	}
+	if _, known := a.reasonsOfDeath[e.Reason]; known || len(a.reasonsOfDeath) < maxReasons {
+		a.reasonsOfDeath[e.Reason]++
+	}
 }
 
 // addMissing adds a heap dump that should have been taken and was not.

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/leakgate/leakgate/detector"
@@ -24,6 +25,8 @@ func (a *Account) Record(processes int) record.Process {
 		Transitions: present(a.transitions), Warnings: append([]string{}, a.warnings...),
 	}
 	p.AtMarks, p.Objects = a.seriesAtMarks(), a.objectCounts()
+	p.Deaths, p.DeathsByReason = append([]record.Death{}, a.deaths...), map[string]int{}
+	maps.Copy(p.DeathsByReason, a.reasonsOfDeath)
 	SetVerdict(&p, v)
 	p.State, p.Worst, p.Jumps = v.State, v.Worst, a.jumpsOf(v.Jumps)
 	if a.Samples > 0 {

@@ -1,0 +1,232 @@
+package monitor
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/capture/dumpsys"
+	"github.com/leakgate/leakgate/internal/capture/shell"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+const (
+	// deathDelay is the device time between the end of a process and the question for its
+	// reason: system_server writes exit info once it has cleaned up.
+	deathDelay = 2 * time.Second
+	// maxUnread bounds the ends whose reasons wait to be read.
+	maxUnread = 20
+	// askDeath is the real time that a device has to say how a process ended.
+	askDeath = 20 * time.Second
+	// exitInfoAPI is the first API level that keeps exit info (Android 11).
+	exitInfoAPI = 30
+	// deathSlack is how far the time of an exit record may lie outside of the time in which the
+	// process was last seen and missed.
+	deathSlack = time.Minute
+	// maxDeathLines bounds the lines of a log that show an end.
+	maxDeathLines = 6
+)
+
+// lostProcess is an incarnation whose reason is not read yet.
+type lostProcess struct {
+	subject *subject
+	process capture.Process
+	// seen and missed are when it was last and first not there, on the session's clock.
+	seen, missed time.Duration
+}
+
+// noteDeath has the reason read why an incarnation has ended.
+func (s *session) noteDeath(x *subject, p capture.Process) {
+	now := s.clock.now()
+	seen := now
+	if x.LastUp > 0 {
+		seen = min(now, x.LastUp-s.part.At(0))
+	}
+	if x.rebooted {
+		x.rebooted = false
+		s.die(lostProcess{x, p, seen, now}, record.Death{Reason: "reboot", Text: "the device has started again"})
+		return
+	}
+	if len(s.ends) == maxUnread {
+		s.die(lostProcess{x, p, seen, now}, record.Death{Reason: "unknown", Text: "too many processes ended at once to read why"})
+		return
+	}
+	s.ends = append(s.ends, lostProcess{x, p, seen, now})
+}
+
+// undoDeath forgets an end that was none: the same incarnation answers again.
+func (s *session) undoDeath(p capture.Process) {
+	s.ends = slices.DeleteFunc(s.ends, func(e lostProcess) bool { return e.process.Key() == p.Key() && e.process.Same(p) })
+}
+
+// sendDeath reads why the next process has ended, one at a time.
+func (s *session) sendDeath(ctx context.Context, after time.Duration) {
+	if s.deaths.away || len(s.ends) == 0 || s.clock.now() < s.ends[0].missed+after {
+		return
+	}
+	s.ending, s.ends = s.ends[0], s.ends[1:]
+	dev, e, since := s.dev, s.ending, s.clock.now()-s.ending.seen
+	send(s, &s.deaths, func() (record.Death, error) { return readDeath(ctx, dev, e.process, since) })
+}
+
+func (s *session) takeDeath(a answer[record.Death]) {
+	s.deaths.away = false
+	d := a.value
+	if a.err != nil {
+		d = record.Death{Reason: "unknown", Text: a.err.Error()}
+	}
+	s.die(s.ending, d)
+	s.ending = lostProcess{}
+}
+
+// readDeaths reads at the end of the session why the last processes have ended, as long as
+// the device answers.
+func (s *session) readDeaths(ctx context.Context) {
+	for s.deaths.away || len(s.ends) > 0 {
+		if !s.deaths.away && (ctx.Err() != nil || s.err != nil || s.silent.on()) {
+			for _, e := range s.ends {
+				s.die(e, record.Death{Reason: "unknown", Text: "the run ended before the device was asked why"})
+			}
+			s.ends = nil
+			return
+		}
+		s.sendDeath(ctx, 0)
+		s.takeDeath(<-s.deaths.done)
+	}
+}
+
+// die records the end of an incarnation.
+func (s *session) die(e lostProcess, d record.Death) {
+	event := s.naming(e.subject.Account, "death", text.Head(d.Text, maxReason))
+	event.PID, event.Reason, event.Lines = e.process.PID, d.Reason, d.Lines
+	s.event(event)
+}
+
+// readDeath asks how a process has ended that was last seen so long ago, in device time: its
+// exit info, from Android 11 on, and the log.
+func readDeath(ctx context.Context, dev Device, p capture.Process, since time.Duration) (record.Death, error) {
+	m := shell.NewMarker()
+	parts := []shell.Part{{"date", "date '+%Y-%m-%d %H:%M:%S'"}}
+	if dev.Facts.API >= exitInfoAPI {
+		parts = append(parts, shell.Part{"exits", "dumpsys activity exit-info " + text.ShellQuote(p.Package()) + " </dev/null 2>&1"})
+	}
+	buffers := " -b main -b system -b crash"
+	if dev.Facts.API < 21 {
+		buffers = ""
+	}
+	parts = append(parts, shell.Part{"log", "logcat -d -v threadtime -t 2000" + buffers + " </dev/null 2>&1"})
+	a, err := shell.Ask(ctx, dev, askDeath, m.Join(parts))
+	if err != nil {
+		return record.Death{}, fmt.Errorf("read why it ended: %w", err)
+	}
+	answers, _ := m.Split(a.Stdout) // what is there counts
+	now, _ := time.Parse("2006-01-02 15:04:05", strings.TrimSpace(string(answers["date"])))
+	exit := exitOf(answers["exits"], p, now, since+deathSlack)
+	log, _ := dumpsys.ScanLogcat(bytes.NewReader(answers["log"]), int64(p.PID), p.Name) // without a log nothing is in it
+	return reasonOf(exit, log), nil
+}
+
+// exitOf returns the exit record of a process: of its pid and name, and not of an earlier one
+// that had the same; nil where there is none. Times are those of the device's wall clock.
+func exitOf(answer []byte, p capture.Process, now time.Time, within time.Duration) *dumpsys.Exit {
+	info, err := dumpsys.ParseExitInfo(answer)
+	if err != nil {
+		return nil
+	}
+	for _, e := range info.Exits {
+		at, err := time.Parse("2006-01-02 15:04:05", string(e.Timestamp)) // takes fractions, too
+		old := err == nil && !now.IsZero() && now.Sub(at) > within
+		if e.PID.Known && e.PID.N == int64(p.PID) && string(e.Process) == p.Name && (!e.User.Known || e.User.N == int64(p.User)) && !old {
+			return &e
+		}
+	}
+	return nil
+}
+
+// exitWords are the reasons of exit info (ApplicationExitInfo.java) by what they mean to an
+// app; the others are kills by the system.
+var exitWords = map[string]string{
+	"EXIT_SELF": "exit", "LOW_MEMORY": "low_memory", "CRASH": "crash", "CRASH_NATIVE": "native_crash", "ANR": "anr",
+	"INITIALIZATION_FAILURE": "crash", "UNKNOWN": "",
+}
+
+// reasonOf decides why a process has ended: by its exit record first, which names the cause,
+// then by the log.
+func reasonOf(exit *dumpsys.Exit, log dumpsys.Logcat) record.Death {
+	d := record.Death{Reason: reasonOfLog(log), Lines: linesOf(log)}
+	if exit == nil {
+		d.Text = cmp.Or(textOfLog(log), "neither exit info nor the log says why")
+		if d.Reason == "unknown" && log.Mentions[dumpsys.LogDied].Count > 0 {
+			d.Text = "the log says that it died, and not why"
+		}
+		return d
+	}
+	word, known := exitWords[string(exit.ReasonName)]
+	switch {
+	case exit.ReasonName == "SIGNALED" && exit.Crash():
+		d.Reason = "native_crash"
+	case exit.ReasonName == "SIGNALED" && d.Reason == "unknown":
+		// Where lmkd cannot report to system_server, its kill is a signal 9.
+		d.Reason = "kill"
+	case exit.ReasonName == "SIGNALED":
+	case known:
+		d.Reason = cmp.Or(word, d.Reason)
+	default:
+		d.Reason = "kill"
+	}
+	words := []string{string(exit.ReasonName)}
+	if sub := string(exit.SubreasonName); sub != "" && sub != "UNKNOWN" {
+		words = append(words, sub)
+	}
+	if exit.Status.Known && exit.Status.N != 0 {
+		words = append(words, fmt.Sprintf("status %d", exit.Status.N))
+	}
+	if log.Exception != "" && d.Reason == "crash" {
+		words = append(words, string(log.Exception))
+	}
+	if exit.Rss.Known {
+		words = append(words, "RSS "+text.KB(exit.Rss.N))
+	}
+	d.Text = text.Printable(strings.Join(words, ", "))
+	return d
+}
+
+func reasonOfLog(l dumpsys.Logcat) string {
+	switch {
+	case l.Mentions[dumpsys.LogANR].Count > 0 && l.Kill():
+		return "anr"
+	case l.Mentions[dumpsys.LogCrash].Count > 0:
+		return "crash"
+	case l.Mentions[dumpsys.LogNativeCrash].Count > 0:
+		return "native_crash"
+	case l.Mentions[dumpsys.LogLowMemoryKill].Count > 0:
+		return "low_memory"
+	case l.Kill():
+		return "kill"
+	}
+	return "unknown"
+}
+
+// textOfLog is the cause by the log, "" where it names none. The message of an exception may
+// be about people: its class alone is kept.
+func textOfLog(l dumpsys.Logcat) string {
+	return text.Printable(cmp.Or(string(l.Exception), string(l.Signal), string(l.KillReason)))
+}
+
+// linesOf are the lines of the system that show the end, the last of each kind; what the app
+// itself has logged is not among them.
+func linesOf(l dumpsys.Logcat) []string {
+	var out []string
+	for _, kind := range []dumpsys.LogKind{dumpsys.LogANR, dumpsys.LogLowMemoryKill, dumpsys.LogKill, dumpsys.LogDied} {
+		if m := l.Mentions[kind]; m.Count > 0 && len(out) < maxDeathLines {
+			out = append(out, m.Line)
+		}
+	}
+	return out
+}

@@ -1,0 +1,156 @@
+package monitor
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/capture/dumpsys"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// The end of each incarnation has its reason, by exit info where there is some, by the log on
+// older phones.
+func TestDeaths(t *testing.T) {
+	for _, api := range []int{23, 29, 30, 34} {
+		for name, c := range map[string]struct {
+			end  func(p *simulated)
+			want map[int]string // by API level
+		}{
+			// The kernel's low memory killer of Android 6 leaves no line in the log of the system.
+			"low memory": {func(p *simulated) { p.Kill("com.shop") }, map[int]string{23: "unknown", 29: "low_memory", 30: "low_memory", 34: "low_memory"}},
+			"kill -9":    {func(p *simulated) { p.Restart("com.shop") }, map[int]string{23: "unknown", 29: "unknown", 30: "kill", 34: "kill"}},
+		} {
+			t.Run(fmt.Sprintf("%s, API %d", name, api), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					spec := healthy("com.shop")
+					spec.RestartAfter = 10 * time.Second
+					o := rooted()
+					o.API = api
+					p := phone("S1", o, spec)
+					run := options(t, p)
+					run.Duration = 15 * time.Minute
+					go func() {
+						time.Sleep(5*time.Minute + betweenSamples)
+						c.end(p)
+					}()
+					r := perform(t, t.Context(), run)
+					x := r.process(t, "S1", "com.shop")
+					deaths := r.eventsOf("death", "com.shop")
+					if len(deaths) != 1 || len(x.Deaths) != 1 || x.Restarts != 1 {
+						t.Fatalf("%d events, deaths %+v, %d restarts", len(deaths), x.Deaths, x.Restarts)
+					}
+					d := x.Deaths[0]
+					if want := c.want[api]; d.Reason != want || d.Text == "" || d.PID == x.PID || x.DeathsByReason[want] != 1 || d.T < 300 || d.T > 400 {
+						t.Errorf("%+v, %v", d, x.DeathsByReason)
+					}
+				})
+			})
+		}
+	}
+}
+
+// An app that dies of memory again and again has a death for each end, and is sampled on.
+func TestDeathsOfACrashLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		spec := healthy("com.shop")
+		spec.RestartAfter = 20 * time.Second
+		p := phone("S1", rooted(), spec, healthy("com.shop:push"))
+		o := options(t, p)
+		o.Duration = 42 * time.Minute
+		go func() {
+			for range 40 {
+				time.Sleep(time.Minute)
+				p.Kill("com.shop")
+			}
+		}()
+		r := perform(t, t.Context(), o)
+		x := r.process(t, "S1", "com.shop")
+		if x.DeathsByReason["low_memory"] != 40 || len(x.Deaths) != 40 || len(r.process(t, "S1", "com.shop:push").Deaths) > 0 {
+			t.Errorf("%v, %d deaths", x.DeathsByReason, len(x.Deaths))
+		}
+		pids := map[int]bool{}
+		for _, d := range x.Deaths {
+			pids[d.PID] = true
+		}
+		if len(pids) != 40 {
+			t.Errorf("%d pids", len(pids))
+		}
+		if push := r.process(t, "S1", "com.shop:push"); push.Absent > 0 || push.Samples < 80 {
+			t.Errorf("the other process: %d samples, %v s absent", push.Samples, push.Absent)
+		}
+	})
+}
+
+// A process that ends while the device is away has its reason when that is back; one that ends
+// with the run has it too; a reboot is one.
+func TestDeathsAtOddMoments(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(p *simulated)
+		want    string
+	}{
+		"at the very end": {func(p *simulated) { time.Sleep(10*time.Minute - 31*time.Second); p.Kill("com.shop") }, "low_memory"},
+		"the reboot":      {func(p *simulated) { time.Sleep(5 * time.Minute); p.Reboot() }, "reboot"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := phone("S1", rooted(), healthy("com.shop"))
+				o := options(t, p)
+				o.Duration = 10 * time.Minute
+				go c.happens(p)
+				r := perform(t, t.Context(), o)
+				if x := r.process(t, "S1", "com.shop"); len(x.Deaths) != 1 || x.Deaths[0].Reason != c.want {
+					t.Errorf("%+v", x.Deaths)
+				}
+			})
+		})
+	}
+}
+
+// Exit info of an earlier process with the same pid is not taken, nor that of another name; a
+// message of an exception, which may be about people, is not kept.
+func TestReasonOf(t *testing.T) {
+	const answer = `ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)
+Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
+  package: com.shop
+    Historical Process Exit for uid=10123
+        ApplicationExitInfo #0:
+          timestamp=2026-01-02 10:00:05.000 pid=77 realUid=10123 packageUid=10123 definingUid=10123 user=0
+          process=com.shop reason=4 (APP CRASH(EXCEPTION)) subreason=0 (UNKNOWN) status=0
+          importance=100 pss=0.00 rss=200MB description=crash state=empty trace=null
+`
+	const log = "01-02 10:00:04.900   77   77 E AndroidRuntime: FATAL EXCEPTION: main\n" +
+		"01-02 10:00:04.900   77   77 E AndroidRuntime: Process: com.shop, PID: 77\n" +
+		"01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.IllegalStateException: order of erika@example.com is void\n" +
+		"01-02 10:00:05.000  900  910 I ActivityManager: Process com.shop (pid 77) has died: fg  TOP\n"
+	at := func(clock string) time.Time {
+		when, err := time.Parse("15:04:05", clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return time.Date(2026, 1, 2, when.Hour(), when.Minute(), when.Second(), 0, time.UTC)
+	}
+	p := capture.Process{Name: "com.shop", PID: 77}
+	scanned, err := dumpsys.ScanLogcat(strings.NewReader(log), 77, "com.shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	exit := exitOf([]byte(answer), p, at("10:00:20"), time.Minute)
+	if exit == nil {
+		t.Fatal("no exit record")
+	}
+	for name, d := range map[string]record.Death{"both": reasonOf(exit, scanned), "the log alone": reasonOf(nil, scanned)} {
+		if d.Reason != "crash" || !strings.Contains(d.Text, "java.lang.IllegalStateException") || strings.Contains(d.Text+strings.Join(d.Lines, ""), "erika") {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+	if exitOf([]byte(answer), p, at("12:00:00"), time.Minute) != nil || exitOf([]byte(answer), capture.Process{Name: "com.shop:push", PID: 77}, at("10:00:20"), time.Minute) != nil || exitOf([]byte("x"), p, at("10:00:20"), time.Minute) != nil {
+		t.Error("the record of another process is taken")
+	}
+	if d := reasonOf(nil, dumpsys.Logcat{}); d.Reason != "unknown" || d.Text == "" {
+		t.Errorf("%+v", d)
+	}
+}
