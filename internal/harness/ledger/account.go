@@ -8,6 +8,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -104,8 +105,8 @@ func (a *Account) addSample(s record.Sample, up time.Duration) []detector.Transi
 		}
 		return append(steps, a.judge(s.T, up, bytes)...)
 	}
-	for _, text := range s.Warnings {
-		a.warn(text)
+	for _, warning := range s.Warnings {
+		a.warn(warning)
 	}
 	a.details++
 	a.addObjects(s.Breakdown.Objects)
@@ -218,8 +219,12 @@ func (a *Account) objectCounts() []record.ObjectCount {
 const (
 	// maxDeaths bounds the ends of one process in run.json, the latest ones.
 	maxDeaths = 100
-	// maxReasons bounds the reasons that are counted; there are seven.
-	maxReasons = 20
+	// maxReasons bounds the reasons that are counted; there are eight.
+	maxReasons    = 20
+	maxDeathLines = 10
+	// maxText and maxWord bound a text and a word of a line that run.json repeats, in characters.
+	maxText = 500
+	maxWord = 40
 )
 
 // addDeath adds the end of an incarnation.
@@ -227,12 +232,16 @@ func (a *Account) addDeath(e record.Event) {
 	if len(a.deaths) == maxDeaths {
 		a.deaths = append(a.deaths[:0], a.deaths[1:]...)
 	}
-	a.deaths = append(a.deaths, record.Death{T: e.T, PID: e.PID, Reason: e.Reason, Text: e.Text, Lines: e.Lines})
+	d := record.Death{T: e.T, PID: e.PID, Reason: text.Head(e.Reason, maxWord), Text: text.Head(e.Text, maxText)}
+	for _, line := range e.Lines[:min(len(e.Lines), maxDeathLines)] {
+		d.Lines = append(d.Lines, text.Head(line, maxText))
+	}
+	a.deaths = append(a.deaths, d)
 	if a.reasonsOfDeath == nil {
 		a.reasonsOfDeath = map[string]int{}
 	}
-	if _, known := a.reasonsOfDeath[e.Reason]; known || len(a.reasonsOfDeath) < maxReasons {
-		a.reasonsOfDeath[e.Reason]++
+	if _, known := a.reasonsOfDeath[d.Reason]; known || len(a.reasonsOfDeath) < maxReasons {
+		a.reasonsOfDeath[d.Reason]++
 	}
 }
 
@@ -243,7 +252,7 @@ func (a *Account) addMissing(e record.Event) {
 		return
 	}
 	a.missing = append(a.missing, record.MissingEvidence{
-		Device: a.Device(), User: a.User, Process: a.Name, T: e.T, Mark: e.Mark, Text: e.Text,
+		Device: a.Device(), User: a.User, Process: a.Name, T: e.T, Mark: text.Head(e.Mark, maxText), Text: text.Head(e.Text, maxText),
 	})
 }
 
@@ -283,9 +292,9 @@ func (a *Account) readBy(e record.Event) {
 	a.source, a.reasons, a.unsure = capture.Source(e.Source), e.Reasons, false
 }
 
-func (a *Account) warn(text string) {
-	if len(a.warnings) < maxWarnings && !slices.Contains(a.warnings, text) {
-		a.warnings = append(a.warnings, text)
+func (a *Account) warn(warning string) {
+	if len(a.warnings) < maxWarnings && !slices.Contains(a.warnings, warning) {
+		a.warnings = append(a.warnings, warning)
 	}
 }
 

@@ -61,11 +61,11 @@ func (a *Account) addDump(d record.Diagnosis) {
 		return
 	}
 	s := a.seriesOf(d.PID)
-	if s == nil || len(s.dumps) >= maxMarkDumps || slices.ContainsFunc(s.dumps, func(x record.MarkDump) bool { return x.Folder == d.Folder }) {
+	if s == nil || len(s.dumps) >= maxMarkDumps || slices.ContainsFunc(s.dumps, func(x record.MarkDump) bool { return x.Folder == text.Head(d.Folder, maxText) }) {
 		return
 	}
 	at := len(s.dumps)
-	s.dumps = append(s.dumps, record.MarkDump{T: d.T, Mark: d.Mark, Settled: d.Settled, Folder: d.Folder})
+	s.dumps = append(s.dumps, record.MarkDump{T: d.T, Mark: text.Head(d.Mark, maxText), Settled: d.Settled, Folder: text.Head(d.Folder, maxText)})
 	for _, l := range s.leaks {
 		l.Counts, l.AllBytes = append(l.Counts, 0), append(l.AllBytes, 0)
 	}
@@ -75,7 +75,7 @@ func (a *Account) addDump(d record.Diagnosis) {
 			skipped++
 		}
 	}
-	s.skipped, s.undecided = max(s.skipped, skipped), cmp.Or(s.undecided, d.Undecided)
+	s.skipped, s.undecided = max(s.skipped, skipped), cmp.Or(s.undecided, text.Head(d.Undecided, maxText))
 }
 
 // addGrowth takes what grew in every dump of a series. It is no verdict: a cache that fills
@@ -83,7 +83,7 @@ func (a *Account) addDump(d record.Diagnosis) {
 func (a *Account) addGrowth(d record.Diagnosis) {
 	for _, s := range a.incarnations {
 		if s.pid == d.PID && !s.closed && len(d.Findings) > 0 {
-			s.growing = d.Findings[0].Name
+			s.growing = text.Head(d.Findings[0].Name, maxText)
 		}
 	}
 }
@@ -115,11 +115,25 @@ func (s *incarnation) add(at int, found record.DumpLeak) bool {
 		l = &record.LeakSeries{Counts: make([]int64, at+1), AllBytes: make([]int64, at+1)}
 		s.leaks[found.Key] = l
 	}
-	l.DumpLeak = found // the latest says best what it is
+	l.DumpLeak = bounded(found) // the latest says best what it is
 	l.Counts[at] += max(found.Count, 0)
 	l.AllBytes[at] += max(found.Bytes, 0)
 	return true
 }
+
+// bounded is a leak whose texts are not longer than those that a responder writes.
+func bounded(l record.DumpLeak) record.DumpLeak {
+	l.Key, l.Name = text.Head(l.Key, maxText), text.Head(l.Name, maxText)
+	classes := []record.ClassCount{}
+	for _, c := range l.Classes[:min(len(l.Classes), maxClasses)] {
+		classes = append(classes, record.ClassCount{Class: text.Head(c.Class, maxText), Count: c.Count})
+	}
+	l.Classes = classes
+	return l
+}
+
+// maxClasses bounds the classes of a leak.
+const maxClasses = 10
 
 // record judges the series.
 func (s *incarnation) record() record.MarkSeries {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -153,10 +154,13 @@ func (p *Part) addDeviceEvent(e record.Event, up time.Duration) []Entry {
 	case "build":
 		p.addBuild(e.Build)
 	case "waiting":
-		p.similar = e.Similar[:min(len(e.Similar), maxSimilar)]
+		p.similar = nil
+		for _, name := range e.Similar[:min(len(e.Similar), maxSimilar)] {
+			p.similar = append(p.similar, text.Head(name, maxText))
+		}
 	case "missing":
 		if len(p.missing) < maxMissing {
-			p.missing = append(p.missing, record.MissingEvidence{Device: p.header.Device, T: e.T, Mark: e.Mark, Text: e.Text})
+			p.missing = append(p.missing, record.MissingEvidence{Device: p.header.Device, T: e.T, Mark: text.Head(e.Mark, maxText), Text: text.Head(e.Text, maxText)})
 		}
 	case "reboot":
 		return p.reboot(e.T, up)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -45,7 +46,7 @@ func (p *Part) openWindow(e record.Event) {
 	for _, a := range p.accounts {
 		inner.Open(a.Process).readBy(record.Event{PID: a.PID, Start: a.Start, Source: string(a.source), Reasons: a.reasons})
 	}
-	p.windows.open = append(p.windows.open, &window{number: e.Window, name: e.Text, part: inner})
+	p.windows.open = append(p.windows.open, &window{number: e.Window, name: text.Head(e.Text, maxText), part: inner})
 }
 
 // closeWindow closes the latest window of that number.
