@@ -74,7 +74,7 @@ func TestRunTwoDevicesOfOneFile(t *testing.T) {
 			}
 		}
 		for line := range strings.Lines(errOut) {
-			if strings.Contains(line, "com.shop") && !strings.Contains(line, "phone-a com.shop") && !strings.Contains(line, "phone-b com.shop") {
+			if strings.Contains(line, "com.shop") && !strings.Contains(line, "phone-a build: ") && !strings.Contains(line, "phone-b build: ") && !strings.Contains(line, "phone-a com.shop") && !strings.Contains(line, "phone-b com.shop") {
 				t.Errorf("a line of no device: %q", line)
 			}
 		}
