@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,24 @@ import (
 )
 
 const shopTests = "com.shop.test/androidx.test.runner.AndroidJUnitRunner"
+
+// transcript is an output that is read while it is written.
+type transcript struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *transcript) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(b)
+}
+
+func (o *transcript) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
 
 // tested is a phone with an app of two processes and tests of it.
 func tested(o Options, tests ...Test) *Phone {
@@ -213,7 +232,7 @@ func TestInstrumentLeaks(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		user := p.PID("com.shop")
 		began := p.Uptime()
-		var out bytes.Buffer
+		var out transcript
 		done := make(chan int)
 		go func() {
 			done <- p.Shell(t.Context(), "am instrument -w -r -e delay_msec 4000 com.shop.test", nil, &out, nil)
@@ -289,7 +308,7 @@ func TestInstrumentOrchestrated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tests := []Test{{Name: "a.B#c", Leaks: []LeakedActivities{{"com.shop.PayActivity", 5}}}, {Name: "a.B#d", Outcome: TestCrashes}, {Name: "a.B#e"}}
 		p := tested(Options{DumpsysTime: 1, Instrumentations: []Instrumentation{{Orchestrated: true}}}, tests...)
-		var out bytes.Buffer
+		var out transcript
 		done := make(chan int)
 		go func() {
 			done <- p.Shell(t.Context(), "am instrument -w -r -e delay_msec 1000 com.shop.test", nil, &out, nil)
@@ -334,7 +353,7 @@ func TestInstrumentEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := tested(Options{}, threeTests()...)
-				var out bytes.Buffer
+				var out transcript
 				done := make(chan int)
 				go func() { done <- p.Shell(t.Context(), "am instrument -w com.shop.test", nil, &out, nil) }()
 				time.Sleep(3 * time.Second)
