@@ -5,10 +5,13 @@ package main
 import (
 	"net"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
 
+	"github.com/leakgate/leakgate/internal/androidsim"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -17,15 +20,15 @@ import (
 func TestDemoServeRefusesFlags(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for want, args := range map[string][]string{
-		"--port needs --serve: write --serve --port 5099\n":                       {"--port", "5099"},
-		"--speed needs --serve: write --serve --speed 10\n":                       {"--speed", "10"},
-		"--out has no effect with --serve, which makes no run":                    {"--serve", "--out", "x"},
-		"--wait has no effect with --serve, which makes no run":                   {"--serve", "--wait"},
-		`--port: invalid value "0": want a whole number from 1 to 65535`:          {"--serve", "--port", "0"},
-		`--port: invalid value "65536": want a whole number from 1 to 65535`:      {"--serve", "--port", "65536"},
+		"--port needs --serve: write --serve --port 5099\n":                        {"--port", "5099"},
+		"--speed needs --serve: write --serve --speed 10\n":                        {"--speed", "10"},
+		"--out has no effect with --serve, which makes no run":                     {"--serve", "--out", "x"},
+		"--wait has no effect with --serve, which makes no run":                    {"--serve", "--wait"},
+		`--port: invalid value "0": want a whole number from 1 to 65535`:           {"--serve", "--port", "0"},
+		`--port: invalid value "65536": want a whole number from 1 to 65535`:       {"--serve", "--port", "65536"},
 		`--speed: invalid value "401": want a whole number from 1 to 400, such as`: {"--serve", "--speed", "401"},
-		`--speed: invalid value "fast": want a whole number from 1 to 400`:        {"--serve", "--speed", "fast"},
-		`unexpected argument "now"`:                                               {"--serve", "now"},
+		`--speed: invalid value "fast": want a whole number from 1 to 400`:         {"--serve", "--speed", "fast"},
+		`unexpected argument "now"`:                                                {"--serve", "now"},
 	} {
 		code, out, errOut := typed(t, nil, append([]string{"demo"}, args...)...)
 		if code != exitUsage || out != "" || !strings.Contains(errOut, want) {
@@ -88,4 +91,40 @@ func TestPageOfDemoNamesEveryField(t *testing.T) {
 			t.Errorf("the page does not tell of %s", name)
 		}
 	}
+}
+
+// Dumps at marks between the tests of the phone that is served show what the one that
+// leaks has left, and nothing before it.
+func TestDumpsAtMarksFindWhatATestLeaks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := write(t, `version: 1
+app: { package: com.shop }
+workload:
+  device_command: "am instrument -w -r -e class com.shop.CartTest -e delay_msec 120000 com.shop.test | while read line; do case $line in *_STATUS_CODE:?0) echo leakgate:mark tested;; esac; done"
+duration: 1h
+diagnose: { dump: at_marks }
+`)
+		dir := filepath.Join(t.TempDir(), "run")
+		code, out, errOut := attach(t, androidsim.ServedDemo(60, 1)).typed(t, "run", config, "--out", dir)
+		run, err := record.ReadRun(dir)
+		if err != nil {
+			t.Fatalf("exit %d, %v\n%s%s", code, err, out, errOut)
+		}
+		var leaks []string
+		for _, d := range run.Diagnoses {
+			if d.Trigger != record.TriggerMark {
+				continue
+			}
+			found := "none"
+			for _, f := range d.Findings {
+				if f.What == "leak" {
+					found = f.Name
+				}
+			}
+			leaks = append(leaks, found)
+		}
+		if len(leaks) != 2 || leaks[0] != "none" || !strings.Contains(leaks[1], "3 x CheckoutActivity") {
+			t.Errorf("exit %d, %q\n%s%s", code, leaks, out, errOut)
+		}
+	})
 }
