@@ -31,7 +31,7 @@ const (
 )
 
 func demoCommand(c *console) *cobra.Command {
-	f := demoFlags{seed: 1}
+	f := demoFlags{seed: 1, serving: serving{speed: serveSpeed}}
 	cmd := &cobra.Command{
 		Use: "demo", GroupID: groupWatch,
 		Short: "find a leak on a simulated phone; nothing else needed",
@@ -40,29 +40,41 @@ leaks Java memory, the other is healthy. An hour of the phone takes 18 seconds. 
 phone speaks adb's protocol, so that everything else is real.
 
 The heap dump and its copy need 1 GB of free disk space; 0.3 GB stay in the run
-directory.`,
-		Example: "  leakgate demo\n  leakgate demo --seed 7 --out runs/demo",
-		Annotations: manual{exits: `0 the demo found and traced the leak, and no leak in the healthy process
+directory.
+
+With --serve the phone is an adb server on 127.0.0.1 until Ctrl-C, to try leakgate,
+adb and your own scripts without a phone. It has an app that leaks, and instrumented
+tests of it. The lines to type in another shell are printed.`,
+		Example: "  leakgate demo\n  leakgate demo --seed 7 --out runs/demo\n  leakgate demo --serve --speed 60",
+		Annotations: manual{exits: `0 the demo found and traced the leak, and no leak in the healthy process; or the phone was served until Ctrl-C
 1 the demo failed
 2 the command line is wrong, or the run directory cannot be written
 3 the simulated phone cannot be started
-130 interrupted`, page: "README.md"}.annotations(),
+130 interrupted`, page: "docs/formats/demo.md"}.annotations(),
 		RunE: c.run(f.demo),
 	}
 	cmd.Flags().Var(number(&f.seed, "N", 0), "seed", "seed of the simulated memory")
-	f.declareOutput(cmd.Flags(), "run.json")
+	f.declareOutput(cmd.Flags(), "run.json (with --serve: where the phone is)")
+	f.serving.declare(cmd.Flags())
 	f.patience = monitor.DefaultPatience
 	return cmd
 }
 
 type demoFlags struct {
 	runFlags
+	serving
 	seed uint64
 }
 
 func (f *demoFlags) demo(c console, args []string) int {
 	if err := withoutArguments(args, ""); err != nil {
 		return c.usage(err)
+	}
+	if err := f.serving.check(c.command.Flags()); err != nil {
+		return c.usage(err)
+	}
+	if f.serve {
+		return f.serving.run(c, f.seed, f.asJSON)
 	}
 	phone := androidsim.Demo(demoScale, f.seed)
 	server, err := adbd.Listen(phone)

@@ -139,12 +139,14 @@ var wrong = map[string][][]string{
 		{"diagnose", "--process", "com.shop", "--kind", "jave"}, {"run", "run.yaml", "--keep", "all"}, {"analyze", "shop.hprof", "--top", "many"}, {"analyze", "shop.hprof", "--top", "-1"},
 		{"analyze", "shop.hprof", "--memory", "4"}, {"analyze", "shop.hprof", "--memory", "0GB"}, {"analyze", "shop.hprof", "--json=perhaps"}, {"analyze", "shop.hprof", "--fail-on", "leaks"},
 		{"growth", "a.hprof", "b.hprof", "--loops", "0"}, {"parse", "memifno", "x.txt"}, {"objects", "missing.hprof", "12c0494x"}, {"analyze", "missing.hprof", "--leaking-class", ""},
+		{"demo", "--serve", "--port", "0"}, {"demo", "--serve", "--speed", "1000"},
 	},
 	"arguments": {
 		{"run"}, {"run", "a.yaml", "b.yaml"}, {"watch"}, {"watch", "com.shop"}, {"diagnose", "com.shop"}, {"diagnose"}, {"demo", "now"}, {"doctor", "com.shop"}, {"mark", "text"}, {"version", "now"},
 		{"replay"}, {"report"}, {"analyze"}, {"analyze", "a.hprof", "b.hprof"}, {"objects", "a.hprof"}, {"paths", "a.hprof"}, {"paths", "a.hprof", "A", "B"}, {"diff", "a.hprof"}, {"growth"}, {"growth", "a.hprof"},
 		{"strip", "a.hprof"}, {"parse", "meminfo"}, {"parse", "meminfo", "x.txt", "--pid", "7"}, {"config", "verify"}, {"config", "print"}, {"config", "schema", "x"},
 		{"analyze", "a.hprof", "--only", "histogram", "--fail-on", "leak"}, {"diff", "-", "-"}, {"growth", "a.hprof", "a.hprof"},
+		{"demo", "--port", "5099"}, {"demo", "--serve", "--out", "runs/demo"},
 	},
 	"files": {
 		{"run", "missing.yaml"}, {"run", "bad.yaml"}, {"config", "verify", "bad.yaml"}, {"config", "init", "bad.yaml"}, {"replay", "missing.csv"}, {"report", "missing"}, {"mark", "--run", ".", "text"},

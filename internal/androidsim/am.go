@@ -9,6 +9,9 @@ import (
 
 // am is the activity manager's command, as far as a memory test needs it.
 func am(c *call) int {
+	if len(c.args) > 1 && c.args[1] == "instrument" {
+		return c.instrument(c.args[2:]) // a program of its own (cmds/am/am)
+	}
 	if c.phone.server() == 0 {
 		return c.noService("activity")
 	}
@@ -61,6 +64,7 @@ func amHelp(api int) string {
 	return "Activity manager (activity) commands:\n  help\n      Print this help text.\n" +
 		"  start-activity [-D] [-N] [-W] [-S] <INTENT>\n      Start an Activity.\n" +
 		"  dumpheap " + options + "\n          <PROCESS> <FILE>\n      Dump the heap of a process.  The given <PROCESS> argument may\n        be either a process name or pid.  Options are:\n" + notes +
+		"  instrument [-r] [-e <NAME> <VALUE>] [-w] [--user <USER_ID> | current] <COMPONENT>\n      Start an Instrumentation.\n" +
 		"  force-stop [--user <USER_ID> | all | current] <PACKAGE>\n      Completely stop the given application package.\n" +
 		"  kill [--user <USER_ID> | all | current] <PACKAGE>\n      Kill all background processes associated with the given application.\n"
 }
@@ -87,16 +91,32 @@ func (c *call) forceStop(args []string) int {
 		fmt.Fprintln(c.errs, "Error: Argument expected after \"force-stop\"")
 		return 255
 	}
-	why := cause{userRequested, 21, 0, fmt.Sprintf("stop %s due to from pid %d", pkg, c.leader.pid)}
-	c.phone.each(pkg, func(proc *process, up time.Duration) {
-		if proc.alive() {
-			c.phone.bury(proc, up, why)
-			proc.die(up, never)
-		}
-		proc.next = never
-	})
+	c.phone.mu.Lock()
+	defer c.phone.mu.Unlock()
+	up := c.phone.clock.up()
+	c.phone.advance(up)
+	c.phone.stopPackage(pkg, up, fmt.Sprintf("from pid %d", c.leader.pid))
 	return 0
 }
+
+// stopPackage ends the processes of a package, which stay so until they are started
+// (ActivityManagerService.forceStopPackageLocked). The caller holds the lock.
+func (p *Phone) stopPackage(pkg string, at time.Duration, reason string) {
+	why := cause{userRequested, 21, 0, "stop " + pkg + stopReason + reason}
+	for _, proc := range p.procs {
+		if proc.app == nil || proc.fixed != 0 || proc.app.Package != pkg {
+			continue
+		}
+		if proc.alive() {
+			p.bury(proc, at, why)
+			proc.die(at, never)
+		}
+		proc.next = never
+	}
+}
+
+// stopReason comes before the reason in the description of a process that was stopped.
+const stopReason = " due to "
 
 // operand is the first argument that is no option; valued options take the next.
 func operand(args []string, valued ...string) string {
@@ -188,8 +208,12 @@ func pm(c *call) int {
 	case len(args) >= 2 && args[0] == "list" && args[1] == "packages":
 		c.listPackages(args[2:])
 		return 0
+	case len(args) >= 2 && args[0] == "list" && args[1] == "instrumentation":
+		c.listInstrumentations(args[2:])
+		return 0
 	case len(args) >= 2 && args[0] == "path":
-		if _, ok := c.phone.app(args[1], 0); ok {
+		_, ok := c.phone.app(args[1], 0)
+		if ok || slices.Contains(c.phone.testPackages(), args[1]) {
 			c.printf("package:/data/app/%s-1/base.apk\n", args[1])
 			return 0
 		}
@@ -212,13 +236,34 @@ func (c *call) listPackages(args []string) {
 		}
 	}
 	if !slices.Contains(args, "-s") {
-		for _, a := range c.phone.opt.Apps {
-			show(a.Package)
+		for _, pkg := range c.phone.Packages() {
+			show(pkg)
 		}
 	}
 	if !slices.Contains(args, "-3") {
 		for _, pkg := range systemPackages {
 			show(pkg)
+		}
+	}
+}
+
+// testPackages are the packages of instrumentations that are not apps.
+func (p *Phone) testPackages() (out []string) {
+	for _, i := range p.opt.Instrumentations {
+		if _, app := p.app(i.Package, 0); !app && !slices.Contains(out, i.Package) {
+			out = append(out, i.Package)
+		}
+	}
+	return out
+}
+
+// listInstrumentations is pm list instrumentation
+// (PackageManagerShellCommand.runListInstrumentation).
+func (c *call) listInstrumentations(args []string) {
+	target := operand(args)
+	for _, i := range c.phone.opt.Instrumentations {
+		if target == "" || i.Target == target {
+			c.printf("instrumentation:%s (target=%s)\n", i.component(), i.Target)
 		}
 	}
 }

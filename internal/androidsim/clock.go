@@ -28,9 +28,10 @@ func deviceTime(seconds float64) time.Duration {
 	return time.Duration(math.Min(seconds*float64(time.Second), float64(maxWait)))
 }
 
-// real is how long device time takes for the host.
+// real is how long device time takes for the host, rounded up: who has waited for the end
+// of a heap dump must not find it a byte short.
 func (c clock) real(device time.Duration) time.Duration {
-	return time.Duration(math.Min(float64(device)/c.scale, float64(maxWait)))
+	return time.Duration(math.Min(math.Ceil(float64(device)/c.scale), float64(maxWait)))
 }
 
 // wait lets device time pass; it returns early, with the reason, when ctx ends.

@@ -29,7 +29,7 @@
 //
 // The memory of a process is a function of the seed, the process's name and
 // user, its incarnation and the device time, and of nothing else but what was
-// done to it (a signal for a GC, a freeze). Two readings at one time agree
+// done to it (a signal for a GC, a freeze, tests). Two readings at one time agree
 // whichever way they take: the Pss and SwapPss lines of smaps, smaps_rollup and
 // showmap, and the TOTAL of dumpsys meminfo less EGL and GL mtrack, are the same
 // number. Phone.Memory tells it without any text.
@@ -41,6 +41,14 @@
 // which retain as many bytes as the model says. Of the rest of the heap it shows a
 // few megabytes. The file is made each time that it is read, so its size costs nothing:
 // ProcessSpec.DumpBytes makes it as large as a test needs.
+//
+// # Tests of an app
+//
+// am instrument runs the tests of Options.Instrumentations: it stops the app, runs them in
+// a process of its own, and stops it again. What it prints is what AndroidJUnitRunner
+// and am print of tests that pass, fail, crash or are skipped. What a test leaks shows in
+// dumpsys meminfo and in heap dumps until the process ends. The tests run by the phone's
+// clock, also when the shell that has started them is gone.
 //
 // # The end of a process
 //
@@ -81,6 +89,7 @@
 // take the host's memory; an endless one ends with its context.
 //
 // It refuses what it does not know the way a phone does ("inaccessible or not
-// found"). It has no network, no screen, no package installation, and
+// found"). It has no network, no package installation, no screen (input accepts events
+// and drops them), and
 // arrays, coprocesses and select are missing from its shell.
 package androidsim

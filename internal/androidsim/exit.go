@@ -13,10 +13,11 @@ const (
 	signaled      = 2
 	lowMemoryKill = 3
 	javaCrash     = 4
+	crashNative   = 5
 	userRequested = 10
 )
 
-var exitReasons = map[int]string{signaled: "SIGNALED", lowMemoryKill: "LOW_MEMORY", javaCrash: "APP CRASH(EXCEPTION)", userRequested: "USER REQUESTED"}
+var exitReasons = map[int]string{signaled: "SIGNALED", lowMemoryKill: "LOW_MEMORY", javaCrash: "APP CRASH(EXCEPTION)", crashNative: "APP CRASH(NATIVE)", userRequested: "USER REQUESTED"}
 
 var exitSubreasons = map[int]string{0: "UNKNOWN", 21: "FORCE STOP", 24: "KILL BACKGROUND"}
 
@@ -29,8 +30,9 @@ type cause struct {
 }
 
 var (
-	crashed   = cause{reason: javaCrash, description: "crash"}
-	lowMemory = cause{reason: lowMemoryKill}
+	crashed     = cause{reason: javaCrash, description: "crash"}
+	nativeCrash = cause{reason: crashNative, status: sigSegv, description: "crash"}
+	lowMemory   = cause{reason: lowMemoryKill}
 )
 
 // killed is the end by a signal.

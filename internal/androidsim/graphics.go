@@ -54,8 +54,8 @@ func gfxinfoBlock(v view, m memory, api int) string {
 	}
 	window := v.pkg() + "/" + v.pkg() + ".MainActivity"
 	fmt.Fprintf(&b, "Profile data in ms:\n\n\t%s/android.view.ViewRootImpl@5a0cc92 (visibility=0)\nView hierarchy:\n\n  %s/android.view.ViewRootImpl@5a0cc92\n", window, window)
-	views := 120 + 25*int(m.leaked/mbPerActivity)
-	fmt.Fprintf(&b, "  %d views, 78.10 kB of render nodes\n\n\nTotal ViewRootImpl   : 1\nTotal attached Views : %d\nTotal RenderNode     : 78.10 kB (used) / 217.94 kB (capacity)\n\n\n", views, views)
+	views, roots := v.views()+25*m.leakedActivities, v.activities()
+	fmt.Fprintf(&b, "  %d views, 78.10 kB of render nodes\n\n\nTotal ViewRootImpl   : %d\nTotal attached Views : %d\nTotal RenderNode     : 78.10 kB (used) / 217.94 kB (capacity)\n\n\n", views, roots, views)
 	return b.String()
 }
 

@@ -152,7 +152,7 @@ func (c *call) fillHeap(w *fileWriter, v view, o heapOptions) error {
 		return err
 	}
 	m := v.memory()
-	h := Heap{Process: v.name, PID: v.pid, Up: v.up, Age: v.age, API: api, Java: m.summarize(true).java << 10, Leaked: int64(m.leaked * (1 << 20)), Collected: o.collect, Bitmaps: o.bitmaps}
+	h := Heap{Process: v.name, PID: v.pid, Up: v.up, Age: v.age, API: api, Java: m.summarize(true).java << 10, Leaked: int64((m.leaked + float64(activitiesIn(v.held)*mbPerActivity)) * (1 << 20)), Collected: o.collect, Bitmaps: o.bitmaps}
 	if c.phone.opt.DumpHeap != nil {
 		return c.phone.opt.DumpHeap(w, h)
 	}
@@ -192,8 +192,10 @@ const (
 // retain are h.Leaked bytes, as the dump counts them.
 func (p *Phone) describe(h Heap, v view) *hproftest.Heap {
 	heap := hproftest.Android(hproftest.Phone{SDK: h.API, Seed: mix(hashText(v.name), 1), Process: h.Process, Manufacturer: p.opt.Manufacturer, Model: p.opt.Model})
-	front := heap.Activity(v.pkg()+".MainActivity", hproftest.Attached)
-	addViews(heap, front, 120)
+	classes := activityClasses(heap, v)
+	if !v.idle {
+		addViews(heap, heap.Activity(v.pkg()+".MainActivity", hproftest.Attached), frontViews)
+	}
 	images(heap, v.pkg())
 	if h.Bitmaps == "png" {
 		heap.DumpBitmaps()
@@ -202,7 +204,8 @@ func (p *Phone) describe(h Heap, v view) *hproftest.Heap {
 	for n := threadsOf(v); n < v.memory().threads; n++ {
 		heap.Thread(v.poolThread(n))
 	}
-	leak(heap, v.pkg(), min(h.Leaked, maxShown))
+	leak(heap, v.pkg(), classes[v.leakClass()], min(h.Leaked-int64(activitiesIn(v.held))*bytesPerActivity, maxShown))
+	holdActivities(heap, classes, v.held)
 	if v.spec != nil {
 		pad(heap, v.pkg(), v.spec.DumpBytes)
 	}
@@ -256,19 +259,51 @@ func threadsOf(v view) int {
 
 // leak makes destroyed Activities that a static list still holds. What is older stays
 // as it is when more is leaked.
-func leak(h *hproftest.Heap, pkg string, bytes int64) {
-	detail := h.Declare(pkg+".DetailActivity", h.Class("android.app.Activity"), "object mPhotos")
+func leak(h *hproftest.Heap, pkg string, detail *hproftest.Class, bytes int64) {
 	if bytes < leastShown {
 		return
 	}
 	// The last one has what is left over.
-	const each = mbPerActivity << 20
+	const each = bytesPerActivity
 	screens := h.ArrayList()
 	for n := max(bytes/each, 1); n > 0; n-- {
 		screens.Add(leaked(h, detail, map[bool]int64{true: bytes, false: each}[n == 1]))
 		bytes -= each
 	}
 	h.Hold(pkg+".ScreenTracker", "sScreens", screens.Ref)
+}
+
+// bytesPerActivity is what a leaked Activity retains.
+const bytesPerActivity = mbPerActivity << 20
+
+// leakClass is the class of the Activities that a model leaks.
+func (v view) leakClass() string { return v.pkg() + ".DetailActivity" }
+
+// activityClasses declares the classes of Activities that may be leaked.
+func activityClasses(h *hproftest.Heap, v view) map[string]*hproftest.Class {
+	out := map[string]*hproftest.Class{}
+	activity := h.Class("android.app.Activity")
+	for _, l := range v.held {
+		out[l.Class] = h.Declare(l.Class, activity, "object mPhotos", "static object sInstances")
+	}
+	if name := v.leakClass(); out[name] == nil {
+		out[name] = h.Declare(name, activity, "object mPhotos")
+	}
+	return out
+}
+
+// holdActivities makes the destroyed Activities that tests have leaked, which a static
+// list of their class holds.
+func holdActivities(h *hproftest.Heap, classes map[string]*hproftest.Class, held []LeakedActivities) {
+	left := maxHeldActivities
+	for _, l := range held {
+		instances := h.ArrayList()
+		for range min(l.Count, left) {
+			instances.Add(leaked(h, classes[l.Class], bytesPerActivity))
+			left--
+		}
+		h.SetStatic(classes[l.Class], "sInstances", instances.Ref)
+	}
 }
 
 // leaked makes an Activity that retains so many bytes.

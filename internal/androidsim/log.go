@@ -96,11 +96,14 @@ func (p *Phone) logDeath(v view, m memory, why cause, up time.Duration) {
 	switch why.reason {
 	case javaCrash:
 		p.logCrash(at, v, m, server)
+	case crashNative:
+		// bionic linker/debuggerd_handler.cpp, log_signal_summary
+		p.logf(at, "crash", v, v.pid, 'F', "libc", "Fatal signal %d (SIGSEGV), code 1 (SEGV_MAPERR), fault addr 0x0 in tid %d (%s), pid %d (%s)", why.status, v.pid, v.comm(), v.pid, v.comm())
 	case lowMemoryKill:
 		p.logLowMemory(at, v, m, adj)
 	case userRequested:
-		if why.subreason == 21 {
-			p.logf(at, "system", server, server.pid+11, 'I', "ActivityManager", "Force stopping %s appid=%d user=%d: from pid %s", v.pkg(), v.uid%perUser, v.uid/perUser, why.description[strings.LastIndexByte(why.description, ' ')+1:])
+		if _, reason, stopped := strings.Cut(why.description, stopReason); stopped {
+			p.logf(at, "system", server, server.pid+11, 'I', "ActivityManager", "Force stopping %s appid=%d user=%d: %s", v.pkg(), v.uid%perUser, v.uid/perUser, reason)
 		}
 		p.logf(at, "system", server, server.pid+11, 'I', "ActivityManager", "Killing %d:%s/%s (adj %d): %s", v.pid, v.name, userName(v.uid), adj, why.description)
 		p.logf(at, "events", server, server.pid+11, 'I', "am_kill", "[%d,%d,%s,%d,%s]", v.uid/perUser, v.pid, v.name, adj, why.description)

@@ -297,13 +297,13 @@ const mbPerActivity = 2
 
 // objects are the counts at the end. A Java leak shows as Activities that stay.
 func (f meminfo) objects(b *strings.Builder, v view, m memory) {
-	leaked := int(m.leaked / mbPerActivity)
+	leaked, front := m.leakedActivities, v.activities()
 	blank := " \n"
 	pair := func(a string, n int, c string, k int) { fmt.Fprintf(b, "%21s %8d %21s %8d\n", a, n, c, k) }
 	one := func(a string, n int) { fmt.Fprintf(b, "%21s %8d\n", a, n) }
 	b.WriteString(blank + " Objects\n")
-	pair("Views:", 120+25*leaked, "ViewRootImpl:", 1)
-	pair("AppContexts:", 5+leaked, "Activities:", 1+leaked)
+	pair("Views:", v.views()+25*leaked, "ViewRootImpl:", front)
+	pair("AppContexts:", 4+front+leaked, "Activities:", front+leaked)
 	pair("Assets:", 12, "AssetManagers:", 0)
 	pair("Local Binders:", 21, "Proxy Binders:", 38)
 	if f.api >= 23 {

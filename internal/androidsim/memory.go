@@ -71,6 +71,8 @@ type memory struct {
 	rows    [numRows]usage
 	threads int
 	leaked  float64
+	// leakedActivities is how many Activities what is leaked shows as.
+	leakedActivities int
 	// files are open file descriptors; reserved are kB of address space that nothing
 	// has touched.
 	files    int

@@ -54,6 +54,8 @@ type Options struct {
 	// 6, and am knows nothing of it.
 	DumpHeap func(w io.Writer, h Heap) error
 	Apps     []App
+	// Instrumentations are the tests that `am instrument` can run.
+	Instrumentations []Instrumentation
 }
 
 // Heap is what a heap dump is asked of.
@@ -102,8 +104,9 @@ type Phone struct {
 	lastTask int
 	dumpTime time.Duration
 	busy     ledger
-	// dumps are the heap dumps that are being written.
+	// dumps are the heap dumps that are being written, runs the tests that run.
 	dumps []dumping
+	runs  []*testRun
 	// exits are the ends of apps' processes. lines and lives make the log of this
 	// boot, from cleared on.
 	exits   []exit
@@ -144,7 +147,7 @@ func New(o Options) *Phone {
 	if o.SmapsRollup == nil {
 		o.SmapsRollup = new(o.API >= 29)
 	}
-	o.Apps = slices.Clone(o.Apps)
+	o.Apps, o.Instrumentations = slices.Clone(o.Apps), slices.Clone(o.Instrumentations)
 	p := &Phone{opt: o, born: time.Now(), builtins: builtins(), programs: programs(), tasks: map[int]*task{}, dumpTime: o.DumpsysTime, lastTask: firstShellPID, changed: make(chan struct{})}
 	p.clock = clock{origin: p.born, offset: o.Uptime, scale: o.Scale}
 	p.install()
@@ -190,8 +193,9 @@ func (p *Phone) install() {
 // boot starts everything over at the uptime given. No process but init and those
 // of the kernel gets the pid that it had.
 func (p *Phone) boot(up time.Duration) {
-	p.lastApp = firstAppPID
+	p.lastApp, p.runs = firstAppPID, nil
 	for _, proc := range p.procs {
+		proc.run, proc.testing, proc.held = nil, false, nil
 		proc.lastPID, proc.pid, proc.first, proc.crashes = proc.pid, 0, never, nil
 		for _, m := range proc.spec.Models {
 			if m.crashes {
@@ -251,21 +255,14 @@ func systemProcesses(o Options) []*process {
 	})
 }
 
-// Demo is a phone for a demonstration: Android 14, rooted, with the app com.shop
-// whose main process leaks 400 MB/h of Java memory under GC and noise, and whose
-// process com.shop:push is busy but healthy.
-func Demo(scale float64, seed uint64) *Phone {
-	return New(Options{
-		Serial: "demo-phone", Model: "Pixel 7 Demo", API: 34, Scale: scale, Seed: seed, Root: true, BuildType: "userdebug", HeapGrowthLimit: 512,
-		Apps: []App{{Package: "com.shop", Debuggable: true, Processes: []ProcessSpec{
-			{Name: "com.shop", RestartAfter: 5 * time.Second, Models: []Model{
-				Typical(), WarmUp(30, 2*time.Minute), GCSawtooth(16, 90*time.Second), Noise(5, 0.7), Leak(Java, 400, 0),
-			}},
-			{Name: "com.shop:push", RestartAfter: 5 * time.Second, Models: []Model{
-				Typical(), GCSawtooth(10, 4*time.Minute), Noise(3, 0.7),
-			}},
-		}}},
-	})
+// Packages are the packages of the apps and their tests.
+func (p *Phone) Packages() (out []string) {
+	for _, a := range p.opt.Apps {
+		if !slices.Contains(out, a.Package) {
+			out = append(out, a.Package)
+		}
+	}
+	return append(out, p.testPackages()...)
 }
 
 // Identity describes the phone to adb. Phones before Android 7 know neither the

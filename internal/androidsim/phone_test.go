@@ -103,6 +103,22 @@ func TestScaledClock(t *testing.T) {
 	})
 }
 
+// Who waits has waited for all of the time, also where it is no whole number of
+// nanoseconds for the host.
+func TestWaitsAreNotShort(t *testing.T) {
+	for _, scale := range []float64{1, 3, 7, 60, 61.7, 333, 400} {
+		synctest.Test(t, func(t *testing.T) {
+			p := New(Options{Scale: scale})
+			for range 50 {
+				before := p.Uptime()
+				if p.now().wait(t.Context(), dumpTakes); p.Uptime()-before < dumpTakes {
+					t.Errorf("scale %g: %v are %v", scale, dumpTakes, p.Uptime()-before)
+				}
+			}
+		})
+	}
+}
+
 func TestDeterminism(t *testing.T) {
 	read := func(seed uint64, pause time.Duration) (out string) {
 		synctest.Test(t, func(t *testing.T) {

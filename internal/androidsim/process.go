@@ -87,6 +87,12 @@ type process struct {
 	frozen    bool
 	frozenAt  time.Duration
 	frozenFor time.Duration
+
+	// run is whose tests run in this incarnation, nil for none; testing tells that one
+	// does now, and held is what those so far have leaked.
+	run     *testRun
+	testing bool
+	held    []LeakedActivities
 }
 
 // view is a process that runs, at one moment.
@@ -106,6 +112,10 @@ type view struct {
 	stream     uint64
 	frozen     bool
 	extraTicks int64
+	models     []Model
+	// idle is a process under test between two tests: it has no Activity in front.
+	idle bool
+	held []LeakedActivities
 }
 
 // pkg is the package that names of files are made of.
@@ -124,17 +134,34 @@ func (v view) comm() string {
 	return v.name
 }
 
-// memory evaluates the models.
+// activities is how many Activities are in front: one, but for a process under test
+// between two tests.
+func (v view) activities() int {
+	if v.idle {
+		return 0
+	}
+	return 1
+}
+
+// views is how many views the Activity in front has.
+func (v view) views() int { return frontViews * v.activities() }
+
+const frontViews = 120
+
+// memory evaluates the models and adds what tests have leaked.
 func (v view) memory() memory {
 	if v.spec == nil {
 		return memory{threads: 1, files: 4}
 	}
-	l := evaluate(v.spec.Models, v.stream, v.age, v.gc)
+	l := evaluate(v.models, v.stream, v.age, v.gc)
+	held := activitiesIn(v.held)
+	l.mb[JavaHeap] = min(l.mb[JavaHeap]+float64(held*mbPerActivity), maxMB)
 	base := v.spec.Threads
 	if base == 0 {
 		base = defaultThreads
 	}
 	m := layout(l, min(base+l.threads, maxThreads))
+	m.leakedActivities = int(l.leaked/mbPerActivity) + held
 	m.files += defaultFiles
 	if v.spec.Files != 0 {
 		m.files = l.files + v.spec.Files
@@ -155,7 +182,12 @@ func (p *process) age(at time.Duration) time.Duration {
 }
 
 func (p *process) view(up time.Duration) view {
+	models := p.spec.Models
+	if p.run != nil && p.run.Models != nil {
+		models = p.run.Models
+	}
 	return view{
+		models: models, idle: p.run != nil && !p.testing, held: p.held,
 		spec: &p.spec, app: p.app, name: p.spec.Name, pid: p.pid, ppid: p.ppid, uid: p.uid, native: p.native, kernel: p.kernel, bits32: p.bits32,
 		start: p.start, up: up, age: p.age(up), gc: p.gc, stream: mix(p.id, uint64(p.instance)), frozen: p.frozen,
 	}
@@ -182,6 +214,7 @@ func (p *process) due() (time.Duration, bool) {
 // never only when it is started.
 func (p *process) die(at, back time.Duration) {
 	p.lastPID, p.pid, p.died = p.pid, 0, at
+	p.run, p.testing, p.held = nil, false, nil
 	p.deaths++
 	p.next = never
 	if back != never {
@@ -205,6 +238,7 @@ func (p *process) backAfter() time.Duration {
 // depend on when somebody looks. The caller holds the lock.
 func (p *Phone) advance(up time.Duration) {
 	for {
+		p.noticeDeaths(up)
 		var first *process
 		var at time.Duration
 		for _, proc := range p.procs {
@@ -212,10 +246,20 @@ func (p *Phone) advance(up time.Duration) {
 				first, at = proc, due
 			}
 		}
-		if first == nil {
+		var run *testRun
+		for _, r := range p.runs {
+			if due, ok := r.due(); ok && due <= up && (first == nil && run == nil || due < at) {
+				run, at = r, due
+			}
+		}
+		switch {
+		case run != nil:
+			p.step(run)
+		case first != nil:
+			p.fire(first, at)
+		default:
 			return
 		}
-		p.fire(first, at)
 	}
 }
 

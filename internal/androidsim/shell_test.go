@@ -414,7 +414,9 @@ func heapInUse() int64 {
 // checkBounded runs a command on a phone of its own for a time.
 func checkBounded(t *testing.T, command string, limit time.Duration) {
 	t.Helper()
-	p := New(Options{Scale: 1000, Apps: []App{{Package: "a.b", Debuggable: true, Processes: []ProcessSpec{{Name: "a.b", Models: []Model{Typical()}}}}}})
+	p := New(Options{Scale: 1000, Apps: []App{{Package: "a.b", Debuggable: true, Processes: []ProcessSpec{{Name: "a.b", Models: []Model{Typical()}}}}}, Instrumentations: []Instrumentation{
+		{Package: "a.b.test", Target: "a.b", Tests: []Test{{Name: "a#b", Leaks: []LeakedActivities{{"a.b.A", 2}}}, {Name: "a#c", Outcome: TestCrashes}}},
+	}})
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	stdin, hold := io.Pipe()
@@ -458,7 +460,7 @@ func FuzzShell(f *testing.F) {
 	}
 	for _, s := range []string{"grep -E '(a|b){2,3}' /proc/*/stat", "am dumpheap -n a.b /data/local/tmp/x; ls -l /data/local/tmp", "mapfile | cat", "dumpsys meminfo -a a.b", "monkey -p a.b 10", "run-as a.b sh -c 'kill -10 $$'",
 		"logcat -d -b all -v epoch,usec -T 5.5 --pid=3018 -e 'GC|died' art:W *:S", "log -t a b; logcat -c; logcat -t 1", "find /proc/self -maxdepth 2 -type l -name '[0-9]*' -delete",
-		"dumpsys activity exit-info a.b; dumpsys package a.b", "showmap -a -v -t 1", "readlink /proc/self/fd/0; ls -l /proc/self/fd"} {
+		"dumpsys activity exit-info a.b; dumpsys package a.b", "showmap -a -v -t 1", "am instrument -w -r -e class a#b a.b.test; input swipe 1 2 3 4 99; pm list instrumentation", "readlink /proc/self/fd/0; ls -l /proc/self/fd"} {
 		f.Add(s)
 	}
 	_, untouched := host(f)

@@ -13,6 +13,7 @@ const (
 	sigHUP  = 1
 	sigKill = 9
 	sigUSR1 = 10
+	sigSegv = 11
 	sigPipe = 13
 	sigTerm = 15
 )

@@ -33,7 +33,7 @@ func programs() map[string]program {
 	return map[string]program{
 		"am": {am, 0}, "cat": {cat, 0}, "cp": {copyFile, 0}, "date": {date, 0},
 		"df": {df, 0}, "dumpsys": {dumpsysTool, 0}, "find": {find, 23},
-		"getprop": {getprop, 0}, "grep": {grep, 0}, "head": {head, 23}, "id": {id, 0}, "log": {logTool, 0}, "logcat": {logcat, 0}, "ls": {ls, 0}, "mkdir": {mkdirTool, 0},
+		"getprop": {getprop, 0}, "grep": {grep, 0}, "head": {head, 23}, "id": {id, 0}, "input": {input, 0}, "log": {logTool, 0}, "logcat": {logcat, 0}, "ls": {ls, 0}, "mkdir": {mkdirTool, 0},
 		"monkey": {monkey, 0}, "mv": {move, 0}, "pidof": {pidof, 23}, "pm": {pm, 0}, "ps": {ps, 0}, "readlink": {readlink, 19},
 		"rm": {rm, 0}, "run-as": {runAs, 0}, "seq": {seq, 23}, "settings": {settings, 17},
 		"sh": {sh, 0}, "showmap": {showmap, 0}, "sleep": {sleep, 0}, "stat": {stat, 23}, "su": {su, 0},

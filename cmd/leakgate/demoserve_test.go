@@ -1,0 +1,130 @@
+package main
+
+//unit:listen the port of a server is taken
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// Flags that have no effect beside each other, and values out of range, are refused with
+// what to write.
+func TestDemoServeRefusesFlags(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for want, args := range map[string][]string{
+		"--port needs --serve: write --serve --port 5099\n":                        {"--port", "5099"},
+		"--speed needs --serve: write --serve --speed 10\n":                        {"--speed", "10"},
+		"--out has no effect with --serve, which makes no run":                     {"--serve", "--out", "x"},
+		"--wait has no effect with --serve, which makes no run":                    {"--serve", "--wait"},
+		`--port: invalid value "0": want a whole number from 1 to 65535`:           {"--serve", "--port", "0"},
+		`--port: invalid value "65536": want a whole number from 1 to 65535`:       {"--serve", "--port", "65536"},
+		`--speed: invalid value "401": want a whole number from 1 to 400, such as`: {"--serve", "--speed", "401"},
+		`--speed: invalid value "fast": want a whole number from 1 to 400`:         {"--serve", "--speed", "fast"},
+		`unexpected argument "now"`:                                                {"--serve", "now"},
+	} {
+		code, out, errOut := typed(t, nil, append([]string{"demo"}, args...)...)
+		if code != exitUsage || out != "" || !strings.Contains(errOut, want) {
+			t.Errorf("%q: exit %d, %q, %q", args, code, out, errOut)
+		}
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) != 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
+func TestDemoServeOnATakenPort(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, out, errOut := typed(t, nil, "demo", "--serve", "--port", port)
+	if want := "leakgate demo: port " + port + " of 127.0.0.1 is in use: choose another --port, or leave it out for a free one\n"; code != record.ExitNoDevice || out != "" || errOut != want {
+		t.Errorf("exit %d, %q, %q", code, out, errOut)
+	}
+}
+
+// The lines to type take variables out of the way that would lead elsewhere.
+func TestDemoServeExports(t *testing.T) {
+	for _, c := range []struct {
+		env  map[string]string
+		want string
+	}{
+		{nil, "ANDROID_ADB_SERVER_PORT"},
+		{map[string]string{"ADB_SERVER_SOCKET": "tcp:1", "ANDROID_SERIAL": "x"}, "ADB_SERVER_SOCKET ANDROID_SERIAL ANDROID_ADB_SERVER_PORT"},
+		{map[string]string{"ANDROID_ADB_SERVER_ADDRESS": "h", "ANDROID_ADB_SERVER_PORT": "1"}, "ANDROID_ADB_SERVER_ADDRESS ANDROID_ADB_SERVER_PORT"},
+	} {
+		lines := exports(environment(c.env, nil, nil), "127.0.0.1:5099")
+		last := lines[len(lines)-1]
+		for _, name := range strings.Fields(c.want) {
+			if len(lines) == 0 || !strings.Contains(lines[0], name) {
+				t.Fatalf("%v: no %s in %q", c.env, name, lines)
+			}
+			lines = lines[1:]
+		}
+		if len(lines) != 0 || !strings.Contains(last, "5099") {
+			t.Errorf("%v: %q, %q", c.env, last, lines)
+		}
+	}
+}
+
+// The page names every field of the JSON form.
+func TestPageOfDemoNamesEveryField(t *testing.T) {
+	page, err := os.ReadFile("../../docs/formats/demo.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for f := range reflect.TypeFor[served]().Fields() {
+		if name := f.Tag.Get("json"); !strings.Contains(string(page), "\n| `"+name+"` | ") {
+			t.Errorf("the page does not tell of %s", name)
+		}
+	}
+}
+
+// Dumps at marks between the tests of the phone that is served show what the one that
+// leaks has left, and nothing before it.
+func TestDumpsAtMarksFindWhatATestLeaks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := write(t, `version: 1
+app: { package: com.shop }
+workload:
+  device_command: "am instrument -w -r -e class com.shop.CartTest -e delay_msec 120000 com.shop.test | while read line; do case $line in *_STATUS_CODE:?0) echo leakgate:mark tested;; esac; done"
+duration: 1h
+diagnose: { dump: at_marks }
+`)
+		dir := filepath.Join(t.TempDir(), "run")
+		code, out, errOut := attach(t, androidsim.ServedDemo(60, 1)).typed(t, "run", config, "--out", dir)
+		run, err := record.ReadRun(dir)
+		if err != nil {
+			t.Fatalf("exit %d, %v\n%s%s", code, err, out, errOut)
+		}
+		var leaks []string
+		for _, d := range run.Diagnoses {
+			if d.Trigger != record.TriggerMark {
+				continue
+			}
+			found := "none"
+			for _, f := range d.Findings {
+				if f.What == "leak" {
+					found = f.Name
+				}
+			}
+			leaks = append(leaks, found)
+		}
+		if len(leaks) != 2 || leaks[0] != "none" || !strings.Contains(leaks[1], "3 x CheckoutActivity") {
+			t.Errorf("exit %d, %q\n%s%s", code, leaks, out, errOut)
+		}
+	})
+}

@@ -1,0 +1,188 @@
+package androidsim
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// inputService is the version from which input is a command of the input service
+// (services/core InputShellCommand.java); before, it was a program (cmds/input
+// Input.java).
+const inputService = 31
+
+// What input waits for, in device time (android.view.ViewConfiguration).
+const (
+	usualSwipe = 300 * time.Millisecond
+	longPress  = 500 * time.Millisecond
+)
+
+var inputSources = []string{
+	"dpad", "keyboard", "mouse", "touchpad", "gamepad", "touchnavigation", "joystick", "touchscreen", "stylus", "trackball",
+}
+
+// input takes events and does nothing with them: the phone has no screen. Wrong
+// arguments get the messages of the real command.
+func input(c *call) int {
+	if c.phone.server() == 0 {
+		return c.noService("input")
+	}
+	e := inputEvent{call: c, args: c.args[1:]}
+	e.command = e.next()
+	if slices.Contains(inputSources, e.command) {
+		e.command = e.required()
+	}
+	if e.command == "-d" && c.phone.opt.API >= 29 {
+		e.required()
+		e.command = e.required()
+	}
+	takes := e.read()
+	switch {
+	case e.unknown && (e.problem == "" || c.phone.opt.API < inputService):
+		return e.refuse()
+	case e.problem != "" || c.phone.opt.API < inputService && len(e.args) > 0:
+		return e.complain()
+	}
+	if c.phone.now().wait(c.ctx, takes) != nil {
+		return statusOf(c.ctx)
+	}
+	return 0
+}
+
+// inputEvent is one call of input.
+type inputEvent struct {
+	call    *call
+	command string
+	args    []string
+	// last is the argument before args, problem the first thing that is wrong.
+	last, problem string
+	unknown       bool
+}
+
+func (e *inputEvent) next() string {
+	if len(e.args) == 0 {
+		return ""
+	}
+	e.last, e.args = e.args[0], e.args[1:]
+	return e.last
+}
+
+// required is next where there must be one (ShellCommand.getNextArgRequired).
+func (e *inputEvent) required() string {
+	if len(e.args) == 0 && e.problem == "" {
+		e.problem = fmt.Sprintf("Argument expected after \"%s\"", e.last)
+	}
+	return e.next()
+}
+
+// check notes the first argument that is no number of Java.
+func (e *inputEvent) check(err error) {
+	if err != nil && e.problem == "" {
+		e.problem = "Error: Invalid arguments for command: " + e.command
+	}
+}
+
+// read reads the arguments of the command; it returns how long the command takes.
+func (e *inputEvent) read() time.Duration {
+	points := map[string]int{"tap": 2, "roll": 2, "press": 0, "swipe": 4, "draganddrop": 4}
+	switch n, known := points[e.command]; {
+	case e.command == "text":
+		e.required()
+	case e.command == "keyevent":
+		return e.readKeys()
+	case known:
+		for range n {
+			_, err := strconv.ParseFloat(strings.TrimSpace(e.required()), 32)
+			e.check(err)
+		}
+		if n == 4 {
+			return e.readSwipe()
+		}
+	default:
+		e.unknown = true
+	}
+	return 0
+}
+
+func (e *inputEvent) readKeys() (takes time.Duration) {
+	name := e.required()
+	for strings.HasPrefix(name, "--") {
+		if name == "--longpress" {
+			takes = longPress
+		}
+		name = e.required()
+	}
+	e.args = nil // more keys
+	return takes
+}
+
+func (e *inputEvent) readSwipe() time.Duration {
+	takes := usualSwipe
+	if len(e.args) > 0 {
+		ms, err := strconv.ParseInt(e.next(), 10, 32)
+		e.check(err)
+		if ms >= 0 {
+			takes = time.Duration(ms) * time.Millisecond
+		}
+	}
+	if e.command == "draganddrop" {
+		takes += longPress
+	}
+	return takes
+}
+
+// refuse is what a command gets that input does not have, or none.
+func (e *inputEvent) refuse() int {
+	c := e.call
+	if c.phone.opt.API >= inputService {
+		if e.command == "" || e.command == "help" || e.command == "-h" {
+			c.printf("%s", inputUsage)
+			return 0
+		}
+		c.printf("Unknown command: %s\n", e.command)
+		return 0
+	}
+	if e.command != "" {
+		fmt.Fprintf(c.errs, "Error: Unknown command: %s\n", e.command)
+	}
+	fmt.Fprint(c.errs, inputUsage)
+	return 0
+}
+
+// complain is what wrong arguments get: an exception that nobody caught from the service
+// (android.os.ShellCommand.exec), the usage from the program.
+func (e *inputEvent) complain() int {
+	c := e.call
+	if c.phone.opt.API >= inputService {
+		fmt.Fprintf(c.errs, "\nException occurred while executing '%s':\njava.lang.IllegalArgumentException: %s\n\tat com.android.server.input.InputShellCommand.onCommand(InputShellCommand.java:267)\n\tat com.android.modules.utils.BasicShellCommandHandler.exec(BasicShellCommandHandler.java:97)\n", c.args[1], e.problem)
+		return 255
+	}
+	fmt.Fprintf(c.errs, "Error: Invalid arguments for command: %s\n%s", e.command, inputUsage)
+	return 0
+}
+
+const inputUsage = `Usage: input [<source>] <command> [<arg>...]
+
+The sources are: 
+      dpad
+      keyboard
+      mouse
+      touchpad
+      gamepad
+      touchnavigation
+      joystick
+      touchscreen
+      stylus
+      trackball
+
+The commands and default sources are:
+      text <string> (Default: touchscreen)
+      keyevent [--longpress] <key code number or name> ... (Default: keyboard)
+      tap <x> <y> (Default: touchscreen)
+      swipe <x1> <y1> <x2> <y2> [duration(ms)] (Default: touchscreen)
+      draganddrop <x1> <y1> <x2> <y2> [duration(ms)] (Default: touchscreen)
+      press (Default: trackball)
+      roll <dx> <dy> (Default: trackball)
+`

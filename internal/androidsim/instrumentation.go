@@ -1,0 +1,327 @@
+package androidsim
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Instrumentation is an installed package of tests, as `am instrument` runs it. It runs
+// in the main process of its target, which Android stops before and after.
+type Instrumentation struct {
+	// Package has the tests, such as com.shop.test; Runner is the class that runs them,
+	// androidx.test.runner.AndroidJUnitRunner if empty.
+	Package, Runner string
+	// Target is the package under test: one of Options.Apps.
+	Target string
+	// Models are the memory of the process under test in the place of those of its
+	// ProcessSpec, which stand for a user; nil keeps them.
+	Models []Model
+	// Orchestrated gives each test a process of its own, as Android Test Orchestrator
+	// does: nothing that a test leaks outlives it.
+	Orchestrated bool
+	Tests        []Test
+}
+
+// Test is one test of an Instrumentation.
+type Test struct {
+	// Name is CLASS#METHOD.
+	Name    string
+	Outcome TestOutcome
+	// Leaks are held after the test, until the process ends.
+	Leaks []LeakedActivities
+	// Took is the device time of the test; 0 means one second.
+	Took time.Duration
+}
+
+// LeakedActivities are destroyed Activities that a static list of their class holds,
+// each with 2 MB of Java memory.
+type LeakedActivities struct {
+	Class string
+	Count int
+}
+
+// TestOutcome is how a test ends.
+type TestOutcome uint8
+
+// The outcomes. A crash is one of native code, which the runner cannot report.
+const (
+	TestPasses TestOutcome = iota
+	TestFails
+	TestCrashes
+	TestIgnored
+	TestAssumptionFails
+	// testUnloadable is a class that is asked for and not there.
+	testUnloadable
+)
+
+const (
+	usualRunner = "androidx.test.runner.AndroidJUnitRunner"
+	usualTest   = time.Second
+	// launchTakes is the device time from the start of the process to the first test.
+	launchTakes = 500 * time.Millisecond
+	// maxHeldActivities bounds what tests can leak in one process: 1 GB, as no heap is
+	// larger (dalvik.vm.heapsize).
+	maxHeldActivities = 1 << 10 / mbPerActivity
+)
+
+// runner is the class that runs the tests.
+func (i Instrumentation) runner() string {
+	if i.Runner == "" {
+		return usualRunner
+	}
+	return i.Runner
+}
+
+// component is what names the instrumentation.
+func (i Instrumentation) component() string { return i.Package + "/" + i.runner() }
+
+// class and method are the parts of the name.
+func (t Test) class() string  { class, _, _ := strings.Cut(t.Name, "#"); return class }
+func (t Test) method() string { _, method, _ := strings.Cut(t.Name, "#"); return method }
+
+// takes is the device time of the test.
+func (t Test) takes() time.Duration {
+	switch {
+	case t.Outcome == TestIgnored:
+		return 0
+	case t.Took > 0:
+		return t.Took
+	}
+	return usualTest
+}
+
+// testRun is one run of an instrumentation. Everything in it is guarded by Phone.mu.
+type testRun struct {
+	*Instrumentation
+	tests []Test
+	steps []testStep
+	// proc is the process under test, in the incarnation instance; 0 while there is none.
+	proc     *process
+	instance int
+	// current is the test that runs, or -1.
+	current int
+	reports []testReport
+	// began and ended are when the runner started and ended; crashed tells that the
+	// process died first.
+	began, ended  time.Duration
+	over, crashed bool
+}
+
+// testStep is what a run does at one device time.
+type testStep struct {
+	at   time.Duration
+	kind stepKind
+	test int
+}
+
+// stepKind is what a step does.
+type stepKind uint8
+
+const (
+	launchesProcess stepKind = iota
+	beginsTest
+	endsTest
+	// stopsProcess ends the process of one orchestrated test.
+	stopsProcess
+	finishesRun
+)
+
+// testReport is what the runner reports of a test.
+type testReport struct {
+	test, code int
+	// stack is why the test has failed.
+	stack string
+}
+
+// The codes of androidx.test.internal.runner.listener.InstrumentationResultPrinter.
+const (
+	reportStart             = 1
+	reportOK                = 0
+	reportFailure           = -2
+	reportIgnored           = -3
+	reportAssumptionFailure = -4
+)
+
+// startTests runs tests of an instrumentation, and ends the run that its target has so
+// far. It returns nil if the target is not installed.
+func (p *Phone) startTests(i *Instrumentation, tests []Test, delay time.Duration) *testRun {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	up := p.clock.up()
+	p.advance(up)
+	r := &testRun{Instrumentation: i, tests: tests, proc: p.mainProcess(i.Target), current: -1}
+	if r.proc == nil {
+		return nil
+	}
+	for _, other := range p.runs {
+		if other.Target == i.Target {
+			other.over, other.crashed, other.ended = true, true, up
+		}
+	}
+	p.forgetRuns()
+	r.plan(up, delay)
+	p.runs = append(p.runs, r)
+	p.advance(up)
+	return r
+}
+
+// mainProcess is the process of a package that has its name, or else its first.
+func (p *Phone) mainProcess(pkg string) *process {
+	var first *process
+	for _, proc := range p.procs {
+		if proc.app == nil || proc.fixed != 0 || proc.app.Package != pkg {
+			continue
+		}
+		if proc.spec.Name == pkg {
+			return proc
+		}
+		if first == nil {
+			first = proc
+		}
+	}
+	return first
+}
+
+// plan lists the steps of the run from a time on. The delay comes before the first test
+// and after each that was not ignored (androidx.test.internal.runner.listener.
+// DelayInjector). By then the test is reported and its Activities are finished:
+// AndroidJUnitRunner adds InstrumentationResultPrinter and ActivityFinisherRunListener
+// before it.
+func (r *testRun) plan(at, delay time.Duration) {
+	add := func(kind stepKind, test int) { r.steps = append(r.steps, testStep{at, kind, test}) }
+	add(launchesProcess, 0)
+	at += launchTakes
+	r.began = at
+	at += delay
+	for n, t := range r.tests {
+		if r.Orchestrated && n > 0 {
+			add(stopsProcess, n)
+			add(launchesProcess, n)
+			at += launchTakes + delay
+		}
+		add(beginsTest, n)
+		at += t.takes()
+		add(endsTest, n)
+		if t.Outcome != TestIgnored {
+			at += delay
+		}
+	}
+	add(finishesRun, 0)
+}
+
+// due is the time of the next step, if there is one.
+func (r *testRun) due() (time.Duration, bool) {
+	if r.over || len(r.steps) == 0 {
+		return never, false
+	}
+	return r.steps[0].at, true
+}
+
+// step takes the next step of a run. The caller holds the lock.
+func (p *Phone) step(r *testRun) {
+	s := r.steps[0]
+	r.steps = r.steps[1:]
+	switch s.kind {
+	case launchesProcess:
+		// ActivityManagerService.startInstrumentation
+		p.stopPackage(r.Target, s.at, "start instr")
+		r.proc.run = r
+		p.spawn(r.proc, s.at)
+		r.instance = r.proc.instance
+	case beginsTest:
+		r.reports = append(r.reports, testReport{test: s.test, code: reportStart})
+		r.current = s.test
+		r.proc.testing = r.tests[s.test].Outcome != TestIgnored
+	case endsTest:
+		p.endTest(r, s.at)
+	case stopsProcess:
+		r.instance = 0
+		p.stopPackage(r.Target, s.at, "finished inst")
+	case finishesRun:
+		p.finishRun(r, s.at)
+	}
+}
+
+func (p *Phone) endTest(r *testRun, at time.Duration) {
+	t := r.tests[r.current]
+	if t.Outcome == TestCrashes {
+		p.bury(r.proc, at, nativeCrash)
+		r.proc.die(at, never)
+		return // noticeDeaths does the rest
+	}
+	r.proc.testing = false
+	r.proc.hold(t.Leaks)
+	r.reports = append(r.reports, t.report(r.current))
+	r.current = -1
+}
+
+// finishRun ends a run, after which Android stops the package under test
+// (ActivityManagerService.finishInstrumentationLocked).
+func (p *Phone) finishRun(r *testRun, at time.Duration) {
+	r.over, r.ended = true, at
+	p.stopPackage(r.Target, at, "finished inst")
+	p.forgetRuns()
+}
+
+// forgetRuns drops the runs that are over.
+func (p *Phone) forgetRuns() {
+	p.runs = slices.DeleteFunc(p.runs, func(r *testRun) bool { return r.over })
+}
+
+// noticeDeaths lets the runs go on whose process has died: an orchestrated one to its
+// next test, any other to its end. The caller holds the lock.
+func (p *Phone) noticeDeaths(up time.Duration) {
+	for _, r := range slices.Clone(p.runs) {
+		if r.instance == 0 || r.proc.alive() && r.proc.instance == r.instance {
+			continue
+		}
+		at := up
+		if !r.proc.alive() {
+			at = r.proc.died
+		}
+		r.instance = 0
+		if !r.Orchestrated {
+			r.crashed = true
+			p.finishRun(r, at)
+			continue
+		}
+		if r.current >= 0 {
+			r.reports = append(r.reports, testReport{r.current, reportFailure, r.tests[r.current].orchestratorText()})
+			r.current = -1
+		}
+		r.skip(at)
+	}
+}
+
+// skip drops what a dead process was to do, and what follows comes as much earlier.
+func (r *testRun) skip(at time.Duration) {
+	next := slices.IndexFunc(r.steps, func(s testStep) bool { return s.kind == stopsProcess || s.kind == finishesRun })
+	r.steps = r.steps[next:]
+	early := r.steps[0].at - at
+	for i := range r.steps {
+		r.steps[i].at -= early
+	}
+}
+
+// hold adds what a test has leaked. Views share the slice, so it is made anew.
+func (p *process) hold(leaks []LeakedActivities) {
+	held := slices.Clone(p.held)
+	for _, l := range leaks {
+		at := slices.IndexFunc(held, func(h LeakedActivities) bool { return h.Class == l.Class })
+		if at < 0 {
+			at = len(held)
+			held = append(held, LeakedActivities{Class: l.Class})
+		}
+		held[at].Count = min(held[at].Count+max(l.Count, 0), maxHeldActivities)
+	}
+	p.held = held
+}
+
+// activitiesIn is how many Activities are held in all.
+func activitiesIn(held []LeakedActivities) (n int) {
+	for _, h := range held {
+		n += h.Count
+	}
+	return min(n, maxHeldActivities)
+}
