@@ -80,6 +80,7 @@ func (out *page) process(p record.Process, policy string, several bool) {
 		out.line("  growth   %s", sharesText(p.Shares))
 	}
 	out.deaths(p)
+	out.faults(p)
 	out.objectCounts(p.Objects)
 	for _, j := range p.Jumps {
 		out.line("  jump     %+.0f MB at %s%s", j.MB, text.Span(j.T), map[bool]string{true: ", and it stayed"}[j.Stayed])
@@ -103,6 +104,19 @@ func (out *page) process(p record.Process, policy string, several bool) {
 	}
 	for _, text := range p.Warnings {
 		out.line("  warning: %s", text)
+	}
+}
+
+// shownFaults bounds the faults that are printed, the latest ones.
+const shownFaults = 5
+
+// faults writes the crashes and ANRs that the workload reported.
+func (out *page) faults(p record.Process) {
+	for _, f := range p.Faults[max(0, len(p.Faults)-shownFaults):] {
+		out.line("  fault    %s at %s, pid %d: %s", text.Printable(strings.ReplaceAll(f.Reason, "_", " ")), text.Span(f.T), f.PID, text.Printable(f.Text))
+	}
+	if more := p.FaultCount - min(len(p.Faults), shownFaults); more > 0 {
+		out.line("           and %d before", more)
 	}
 }
 

@@ -112,6 +112,8 @@ func TestTextOfMarksAndWindows(t *testing.T) {
 		"deaths": {record.Run{Processes: []record.Process{{Process: "com.x", DeathsByReason: map[string]int{"low_memory": 39, "crash": 1}, Objects: []record.ObjectCount{{Name: "Activities", First: 1, Most: 30, Last: 25}, {Name: "Assets", First: 3, Most: 3, Last: 3}, {Name: "WebViews"}},
 			Deaths: []record.Death{{T: 61, PID: 7, Reason: "low_memory", Text: "LOW_MEMORY\x1b[2J", Lines: []string{"lmkd: kill"}}}}}}, []string{
 			"\n  deaths   40: 1 crash, 39 low memory; the last at 1m1s, pid 7: LOW_MEMORY", "\n           lmkd: kill\n", "\n  objects  Activities 1 -> 25\n"}},
+		"faults": {record.Run{Processes: []record.Process{{Process: "com.x", FaultCount: 7, Faults: []record.Death{{}, {}, {T: 61, PID: 7, Reason: "anr", Text: "reported by monkey"}}}}}, []string{
+			"\n  fault    anr at 1m1s, pid 7: reported by monkey\n           and 4 before\n"}},
 		"windows": {record.Run{Windows: []record.JudgedWindow{window}}, []string{"1 window: 1 leak, 1 pass, 0 settled, 0 inconclusive\n", "  window   \"checkout", ", com.x: LEAK (java leak): it grew\n"}},
 		"missing": {record.Run{MissingEvidence: missing, Processes: []record.Process{{}}, ExitCode: record.ExitInconclusive}, []string{
 			"missing at 1m1s: com.x: no heap dump at mark \"a\"\nmissing at 1m2s: no process was running\n", "Exit code 5: evidence is missing.\n"}},

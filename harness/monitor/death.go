@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -50,7 +51,7 @@ func (s *session) noteDeath(x *subject, p capture.Process) {
 	}
 	if x.rebooted {
 		x.rebooted = false
-		s.die(lostProcess{x, p, seen, now}, record.Death{Reason: "reboot", Text: "the device has started again"})
+		s.die(lostProcess{x, p, seen, now}, rebooted)
 		return
 	}
 	if len(s.ends) == maxUnread {
@@ -112,7 +113,7 @@ func (s *session) die(e lostProcess, d record.Death) {
 // exit info, from Android 11 on, and the log.
 func readDeath(ctx context.Context, dev Device, p capture.Process, since time.Duration) (record.Death, error) {
 	m := shell.NewMarker()
-	parts := []shell.Part{{"date", "date '+%Y-%m-%d %H:%M:%S'"}}
+	parts := []shell.Part{{"up", "cat /proc/uptime"}, {"date", "date '+%Y-%m-%d %H:%M:%S'"}}
 	if dev.Facts.API >= exitInfoAPI {
 		parts = append(parts, shell.Part{"exits", "dumpsys activity exit-info " + text.ShellQuote(p.Package()) + " </dev/null 2>&1"})
 	}
@@ -126,10 +127,24 @@ func readDeath(ctx context.Context, dev Device, p capture.Process, since time.Du
 		return record.Death{}, fmt.Errorf("read why it ended: %w", err)
 	}
 	answers, _ := m.Split(a.Stdout) // what is there counts
+	if restartedSince(answers["up"], since) {
+		return rebooted, nil
+	}
 	now, _ := time.Parse("2006-01-02 15:04:05", strings.TrimSpace(string(answers["date"])))
 	exit := exitOf(answers["exits"], p, now, since+deathSlack)
 	log, _ := dumpsys.ScanLogcat(bytes.NewReader(answers["log"]), int64(p.PID), p.Name) // without a log nothing is in it
 	return reasonOf(exit, log), nil
+}
+
+// rebooted is the end of every process of a device that starts again.
+var rebooted = record.Death{Reason: "reboot", Text: "the device has started again"}
+
+// restartedSince reports whether a device that shows this /proc/uptime has started after a
+// moment so long ago.
+func restartedSince(uptime []byte, ago time.Duration) bool {
+	up, _, _ := strings.Cut(string(uptime), " ")
+	seconds, err := strconv.ParseFloat(up, 64)
+	return err == nil && seconds >= 0 && seconds < ago.Seconds()
 }
 
 // exitOf returns the exit record of a process: of its pid and name, and not of an earlier one

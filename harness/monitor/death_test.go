@@ -1,7 +1,9 @@
 package monitor
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -153,4 +155,51 @@ Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
 	if d := reasonOf(nil, dumpsys.Logcat{}); d.Reason != "unknown" || d.Text == "" {
 		t.Errorf("%+v", d)
 	}
+}
+
+// What monkey says of crashes and ANRs is recorded with the class of the exception; what looks
+// like it is not.
+func TestMonkeyFaults(t *testing.T) {
+	var noted []record.Event
+	st := Stage{Note: func(device string, e record.Event) { noted = append(noted, e) }}
+	passed := 0
+	heard := reporting(phone("S1", rooted()), st, func(string) { passed++ })
+	for line := range strings.Lines("// Sending event #100\n// CRASH: com.shop (pid 77)\n// Short Msg: java.lang.IllegalStateException\n// Long Msg: java.lang.IllegalStateException: erika\n" +
+		"// NOT RESPONDING: com.shop:push (pid 78)\n// CRASH: com.shop (pid x)\n// CRASH: (pid 7)\n// CRASH: com.shop (pid 79)\n// Build Label: x\n") {
+		heard(strings.TrimSuffix(line, "\n"))
+	}
+	want := []string{"com.shop 77 crash java.lang.IllegalStateException", "com.shop:push 78 anr reported by monkey", "com.shop 79 crash reported by monkey"}
+	var got []string
+	for _, e := range noted {
+		got = append(got, fmt.Sprint(e.Process, " ", e.PID, " ", e.Reason, " ", e.Text))
+	}
+	if !slices.Equal(got, want) || passed < 4 {
+		t.Errorf("%q, %d lines passed on", got, passed)
+	}
+}
+
+// A process that crashes under monkey has a fault and a death, and the run goes on.
+func TestMonkeyFaultInARun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := phone("S1", rooted(), healthy("com.shop"))
+		o := options(t, p)
+		o.Workload, o.Duration = faulting{}, 5*time.Minute
+		r := perform(t, t.Context(), o)
+		x := r.process(t, "S1", "com.shop")
+		if len(x.Faults) != 1 || x.FaultCount != 1 || x.Faults[0].Reason != "anr" || x.Faults[0].T < 60 {
+			t.Errorf("%+v", x.Faults)
+		}
+	})
+}
+
+// faulting says what monkey says of an ANR.
+type faulting struct{}
+
+func (faulting) Describe() record.Workload { return record.Workload{Kind: "monkey"} }
+
+func (faulting) Run(ctx context.Context, st Stage) (record.Workload, error) {
+	_ = nap(ctx, 2*time.Minute)
+	reporting(st.Devices[0], st, func(string) {})("// NOT RESPONDING: com.shop (pid 3084)")
+	_ = nap(ctx, time.Minute)
+	return record.Workload{Kind: "monkey"}, nil
 }

@@ -69,8 +69,54 @@ func (m Monkey) turn(ctx context.Context, dev capture.Device, st Stage) (sent, e
 			sent = min(n, m.Events)
 		}
 	}}
-	exit, err = dev.Shell(ctx, m.command(), out, st.Output)
+	out.heard = reporting(dev, st, out.heard)
+	// Crashes are on its error output (Logger.err), which older shells mix with the other.
+	errs := &listener{out: st.Output, heard: reporting(dev, st, func(string) {})}
+	exit, err = dev.Shell(ctx, m.command(), out, errs)
 	return sent, exit, err
+}
+
+// reporting hears lines and records the crashes and ANRs that monkey reports in them, which it
+// is told to ignore; others are passed on.
+func reporting(dev capture.Device, st Stage, next func(string)) func(string) {
+	var crash record.Event // that waits for its cause
+	return func(line string) {
+		switch fault, ok := monkeyFault(line); {
+		case ok && fault.Reason == "crash":
+			crash = fault
+			return
+		case ok:
+			st.Note(dev.Serial(), fault)
+			return
+		}
+		if crash.Process != "" {
+			// The next line is the class of the exception; its message may be about people.
+			if cause, ok := strings.CutPrefix(line, "// Short Msg: "); ok {
+				crash.Text = text.Head(cause, maxReason)
+			}
+			st.Note(dev.Serial(), crash)
+			crash = record.Event{}
+		}
+		next(line)
+	}
+}
+
+// monkeyFault reads "// CRASH: com.shop (pid 123)" and "// NOT RESPONDING: com.shop (pid 123)"
+// (AOSP development/cmds/monkey, Monkey.java, appCrashed and appNotResponding).
+func monkeyFault(line string) (record.Event, bool) {
+	for begin, reason := range map[string]string{"// CRASH: ": "crash", "// NOT RESPONDING: ": "anr"} {
+		rest, ok := strings.CutPrefix(line, begin)
+		if !ok {
+			continue
+		}
+		name, tail, ok := strings.Cut(rest, " (pid ")
+		pid, err := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(tail), ")"))
+		if !ok || err != nil || pid <= 0 || name == "" || len(name) > 255 {
+			return record.Event{}, false
+		}
+		return record.Event{Event: "fault", User: new(0), Process: name, PID: pid, Reason: reason, Text: "reported by monkey"}, true
+	}
+	return record.Event{}, false
 }
 
 // command ignores crashes and ANRs of the app: a leak hunt lives longer than a crash.

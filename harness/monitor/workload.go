@@ -49,7 +49,7 @@ type Stage struct {
 const maxWorkloadLog = 32 << 20
 
 func (m *run) stage() (Stage, error) {
-	f, err := os.OpenFile(filepath.Join(m.Dir, "workload.log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	f, err := newLog(m.Dir)
 	if err != nil {
 		// Its path on the host is not for the record.
 		if p, ok := errors.AsType[*fs.PathError](err); ok {
@@ -65,6 +65,23 @@ func (m *run) stage() (Stage, error) {
 		st.Devices = append(st.Devices, d.Device)
 	}
 	return st, nil
+}
+
+// maxLogs bounds the logs of one run directory.
+const maxLogs = 1000
+
+// newLog creates workload.log, or where there is one workload-2.log and so on: each workload
+// has its own.
+func newLog(dir string) (f *os.File, err error) {
+	name := "workload.log"
+	for n := 2; n <= maxLogs; n++ {
+		f, err = os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
+		if !errors.Is(err, fs.ErrExist) {
+			return f, err
+		}
+		name = fmt.Sprintf("workload-%d.log", n)
+	}
+	return f, err
 }
 
 // logFile keeps the first part of a log and drops the rest, so that a talkative

@@ -218,6 +218,9 @@ type Process struct {
 	// Deaths are the ends of incarnations, the latest 100, DeathsByReason counts all.
 	Deaths         []Death        `json:"deaths"`
 	DeathsByReason map[string]int `json:"deaths_by_reason"`
+	// Faults are the crashes and ANRs that the workload reported, the latest 100 of FaultCount.
+	Faults     []Death `json:"faults"`
+	FaultCount int     `json:"fault_count"`
 	// Objects are the counts of dumpsys meminfo, by their names.
 	Objects []ObjectCount `json:"objects"`
 	// AtMarks is what the heap dumps at marks show, of each incarnation that has some.
@@ -225,7 +228,7 @@ type Process struct {
 	Warnings []string     `json:"warnings"`
 }
 
-// Death is the end of one incarnation of a process.
+// Death is the end of one incarnation of a process, or a fault that it may survive.
 type Death struct {
 	T   float64 `json:"t_s"`
 	PID int     `json:"pid"`

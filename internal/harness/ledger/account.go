@@ -54,6 +54,9 @@ type Account struct {
 	// deaths are the latest ends, reasonsOfDeath counts all.
 	deaths         []record.Death
 	reasonsOfDeath map[string]int
+	// faults are the latest that the workload reported, of faultCount.
+	faults     []record.Death
+	faultCount int
 	// incarnations have the heap dumps at marks.
 	incarnations []*incarnation
 	// paused is the time in seconds in which heap dumps kept it from being sampled.
@@ -177,6 +180,9 @@ func (a *Account) addEvent(e record.Event, up time.Duration) []detector.Transiti
 		a.addMissing(e)
 	case "death":
 		a.addDeath(e)
+	case "fault":
+		a.faultCount++
+		a.faults = append(latest(a.faults), deathOf(e))
 	}
 	return nil
 }
@@ -227,16 +233,27 @@ const (
 	maxWord = 40
 )
 
-// addDeath adds the end of an incarnation.
-func (a *Account) addDeath(e record.Event) {
-	if len(a.deaths) == maxDeaths {
-		a.deaths = append(a.deaths[:0], a.deaths[1:]...)
+// latest makes room for one more in a bounded list.
+func latest(list []record.Death) []record.Death {
+	if len(list) < maxDeaths {
+		return list
 	}
+	return append(list[:0], list[1:]...)
+}
+
+// deathOf is an event with texts that are not too long.
+func deathOf(e record.Event) record.Death {
 	d := record.Death{T: e.T, PID: e.PID, Reason: text.Head(e.Reason, maxWord), Text: text.Head(e.Text, maxText)}
 	for _, line := range e.Lines[:min(len(e.Lines), maxDeathLines)] {
 		d.Lines = append(d.Lines, text.Head(line, maxText))
 	}
-	a.deaths = append(a.deaths, d)
+	return d
+}
+
+// addDeath adds the end of an incarnation.
+func (a *Account) addDeath(e record.Event) {
+	d := deathOf(e)
+	a.deaths = append(latest(a.deaths), d)
 	if a.reasonsOfDeath == nil {
 		a.reasonsOfDeath = map[string]int{}
 	}

@@ -26,6 +26,7 @@ func (a *Account) Record(processes int) record.Process {
 	}
 	p.AtMarks, p.Objects = a.seriesAtMarks(), a.objectCounts()
 	p.Deaths, p.DeathsByReason = append([]record.Death{}, a.deaths...), map[string]int{}
+	p.Faults, p.FaultCount = append([]record.Death{}, a.faults...), a.faultCount
 	maps.Copy(p.DeathsByReason, a.reasonsOfDeath)
 	SetVerdict(&p, v)
 	p.State, p.Worst, p.Jumps = v.State, v.Worst, a.jumpsOf(v.Jumps)
