@@ -345,3 +345,55 @@ func TestMostAlike(t *testing.T) {
 		}
 	}
 }
+
+// A test on the device logs its marks: those of before the run, of other tags and of other words
+// are none.
+func TestMarksInTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := cable(phone("S1", counted(rooted(), func(n int) int { return 10 + 3*n }), healthy("com.shop")))
+		log := func(tag, message string) {
+			if status, err := p.Shell(t.Context(), "log -t "+tag+" '"+message+"'", io.Discard, io.Discard); status != 0 || err != nil {
+				t.Error(status, err)
+			}
+		}
+		log("leakgate", "mark before the run")
+		time.AfterFunc(time.Minute, func() {
+			log("leakgate", "no mark")
+			log("other", "leakgate:mark of another tag")
+		})
+		for i := range 5 {
+			time.AfterFunc(time.Duration(2*i+2)*time.Minute, func() { log("leakgate", fmt.Sprintf("leakgate:mark loop %d", i+1)) })
+		}
+		time.Sleep(10 * time.Second)
+		r := respond(t, t.Context(), minutes(t, p, nil))
+		var marks []string
+		for _, e := range r.eventsOf("mark", "") {
+			marks = append(marks, e.Text)
+		}
+		if !slices.Equal(marks, []string{"loop 1", "loop 2", "loop 3", "loop 4", "loop 5"}) || r.ExitCode != record.ExitLeak {
+			t.Errorf("marks %q, exit %d, missing %+v", marks, r.ExitCode, r.MissingEvidence)
+		}
+	})
+}
+
+func TestMarkOfLog(t *testing.T) {
+	const at = "01-02 03:04:05.678"
+	for line, want := range map[string]string{
+		at + "  1234  1240 I leakgate: mark checkout":          "checkout",
+		at + "  1234  1240 I leakgate: leakgate:mark loop 3":   "loop 3",
+		at + "  1234  1240 I leakgate  : mark a: b I leakgate": "a: b I leakgate",
+		at + "  1234  1240 I leakgate: mark \x1b[2J":           "\ufffd[2J",
+		at + "  1234  1240 E leakgate: mark x":                 "",
+		at + "  1234  1240 I leakgate: marked":                 "",
+		at + "  1234  1240 I leakgate: mark ":                  "",
+		at + "  1234  1240 I other: mark x":                    "",
+		"--------- beginning of main":                          "",
+		"99-99 03:04:05.678  1 1 I leakgate: mark x":           "",
+		"": "",
+	} {
+		stamp, mark, ok := markOfLog(line)
+		if mark != want && (want == "" || !strings.HasSuffix(mark, "[2J")) || ok != (want != "") || ok && stamp != at {
+			t.Errorf("%q: %q %q %v, want %q", line, stamp, mark, ok, want)
+		}
+	}
+}

@@ -140,6 +140,7 @@ func (s *session) watch(ctx, user context.Context) {
 	defer stop(nil)
 	s.event(record.Event{Event: "start", Text: s.dev.Facts.Describe()})
 	s.sendSweep(responding)
+	s.followMarks(ctx)
 	wake := time.NewTimer(0)
 	defer wake.Stop()
 	for s.err == nil && ctx.Err() == nil {
