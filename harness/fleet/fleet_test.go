@@ -3,8 +3,10 @@ package fleet
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,8 +21,8 @@ import (
 func client(t *testing.T, apis map[string]int) *adb.Client {
 	t.Helper()
 	var phones []adbd.Phone
-	for serial, api := range apis {
-		phones = append(phones, androidsim.New(androidsim.Options{Serial: serial, API: api}))
+	for _, serial := range slices.Sorted(maps.Keys(apis)) {
+		phones = append(phones, androidsim.New(androidsim.Options{Serial: serial, API: apis[serial]}))
 	}
 	server := adbd.NewServer(phones...)
 	t.Cleanup(func() { server.Close() })

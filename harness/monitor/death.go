@@ -139,12 +139,16 @@ func readDeath(ctx context.Context, dev Device, p capture.Process, since time.Du
 // rebooted is the end of every process of a device that starts again.
 var rebooted = record.Death{Reason: "reboot", Text: "the device has started again"}
 
+// restartSlack is by how much a device may have been up before a process of it was seen: no
+// app runs that soon.
+const restartSlack = 5 * time.Second
+
 // restartedSince reports whether a device that shows this /proc/uptime has started after a
 // moment so long ago.
 func restartedSince(uptime []byte, ago time.Duration) bool {
 	up, _, _ := strings.Cut(string(uptime), " ")
 	seconds, err := strconv.ParseFloat(up, 64)
-	return err == nil && seconds >= 0 && seconds < ago.Seconds()
+	return err == nil && seconds >= 0 && seconds < (ago+restartSlack).Seconds()
 }
 
 // exitOf returns the exit record of a process: of its pid and name, and not of an earlier one
