@@ -105,7 +105,7 @@ duration: 1h
 diagnose: { dump: at_marks }
 `)
 		dir := filepath.Join(t.TempDir(), "run")
-		code, out, errOut := attach(t, androidsim.ServedDemo(400, 1)).typed(t, "run", config, "--out", dir)
+		code, out, errOut := attach(t, androidsim.ServedDemo(60, 1)).typed(t, "run", config, "--out", dir)
 		run, err := record.ReadRun(dir)
 		if err != nil {
 			t.Fatalf("exit %d, %v\n%s%s", code, err, out, errOut)
