@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"context"
+	"math"
 	"time"
 )
 
@@ -25,7 +26,8 @@ func (c clock) until(at time.Duration) time.Duration {
 
 // real is how long a device time takes.
 func (c clock) real(d time.Duration) time.Duration {
-	return time.Duration(float64(d) / c.scale)
+	// Rounded up: who woke before the time would wait for nothing, again and again.
+	return time.Duration(math.Ceil(float64(d) / c.scale))
 }
 
 // align gives the first multiple of step after at, so that processes with the
