@@ -159,3 +159,16 @@ func TestLinksOfThePages(t *testing.T) {
 		}
 	}
 }
+
+// Every file of a run that the page shows is one that leakgate accepts.
+func TestReadmeFiles(t *testing.T) {
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(readme(t), -1)
+	if len(blocks) < 2 {
+		t.Fatalf("%d blocks of YAML", len(blocks))
+	}
+	for _, b := range blocks {
+		if _, err := config.Parse("readme.yaml", []byte(b[1]), func(string) (string, bool) { return "", false }); err != nil {
+			t.Errorf("%s\n%v", b[1], err)
+		}
+	}
+}

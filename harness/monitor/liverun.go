@@ -94,6 +94,11 @@ func (w *LiveRun) Mark(ctx context.Context, mark string) (missing []string, err 
 	if mark == "" {
 		return nil, errors.New("mark: the text is empty")
 	}
+	select {
+	case <-w.ended:
+		return nil, fmt.Errorf("mark %s: %w", text.Quote(mark, maxMarkShown), errOver)
+	default:
+	}
 	done := make(chan []string, 1)
 	w.run.takeMark(mark, func(missing []string) error {
 		done <- missing
@@ -234,7 +239,7 @@ func (w *LiveRun) of(device, process string, do func(*session, *subject)) error 
 		}
 	}
 	if len(sessions) != 1 {
-		return fmt.Errorf("%d devices are %s: name one", len(sessions), text.Quote(device, maxMarkShown))
+		return fmt.Errorf("want one device of the run, %s names %d", text.Quote(device, maxMarkShown), len(sessions))
 	}
 	s := sessions[0]
 	found := false

@@ -137,7 +137,7 @@ func TestWatchRefuses(t *testing.T) {
 		_, gone := w.Diagnose(t.Context(), "", "com.shop", "dump")
 		_, other := w.Objects(t.Context(), "", "com.other")
 		for want, err := range map[string]error{
-			"the text is empty": mark, "the name is empty": window, `unknown recipe "heap": want java`: recipe, `0 devices are "S9"`: device,
+			"the text is empty": mark, "the name is empty": window, `unknown recipe "heap": want java`: recipe, `"S9" names 0`: device,
 			"diagnose com.shop: it does not run, or is not watched": gone, "count objects of com.other: it does not run": other,
 		} {
 			if err == nil || !strings.Contains(err.Error(), want) {
@@ -338,4 +338,28 @@ func judgeSpan(t *testing.T, o Options, r result, x record.JudgedWindow, windows
 		}
 	}
 	return out
+}
+
+// A device that was lost keeps nobody waiting for its dumps.
+func TestMarkWithALostDevice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dumps := func(n int) int { return 3 }
+		a, b := cable(phone("S1", counted(rooted(), dumps), healthy("com.shop"))), cable(phone("S2", counted(rooted(), dumps), healthy("com.shop")))
+		o := responding(t, response.Options{Dump: response.AtMarks}, a, b)
+		o.Duration, o.Patience = 0, time.Minute
+		w, err := Start(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		b.unplug(true)
+		time.Sleep(5 * time.Minute)
+		missing, err := w.Mark(t.Context(), "loop 1")
+		if err != nil || len(missing) != 1 || !strings.Contains(missing[0], "no longer watched") {
+			t.Errorf("%q, %v", missing, err)
+		}
+		if run, err := w.Stop("done"); err != nil || run.ExitCode != record.ExitNoDevice || len(run.Processes) != 2 {
+			t.Errorf("exit %d, %v", run.ExitCode, err)
+		}
+	})
 }

@@ -18,6 +18,8 @@ type letters struct {
 	mu      sync.Mutex
 	waiting []letter
 	dropped int
+	// closed: nobody takes letters any more.
+	closed bool
 }
 
 // letter is an event for a session, or something to be done by it; a mark may have somebody
@@ -33,19 +35,40 @@ const maxLetters = 10_000
 
 func newMailbox() mailbox { return mailbox{make(chan struct{}, 1), &letters{}} }
 
-// put leaves an event and rings.
+// put leaves an event and rings. What nobody will take lets go on who waits for its dumps.
 func (m mailbox) put(l letter) {
-	m.mu.Lock()
-	if len(m.waiting) < maxLetters || l.do != nil {
-		m.waiting = append(m.waiting, l)
-	} else {
-		m.dropped++
+	if !m.leave(l) {
+		l.dumps.lack("the device is no longer watched, or too many marks came at once")
 		l.dumps.end()
 	}
-	m.mu.Unlock()
 	select {
 	case m.bell <- struct{}{}:
 	default: // it rings already
+	}
+}
+
+func (m mailbox) leave(l letter) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.closed:
+		return false
+	case len(m.waiting) >= maxLetters && l.do == nil:
+		m.dropped++
+		return false
+	}
+	m.waiting = append(m.waiting, l)
+	return true
+}
+
+// close ends the taking of letters.
+func (m mailbox) close() {
+	m.mu.Lock()
+	left := m.waiting
+	m.waiting, m.closed = nil, true
+	m.mu.Unlock()
+	for _, l := range left {
+		l.dumps.end()
 	}
 }
 

@@ -85,19 +85,19 @@ func (s *session) marked(mark string, dumps *awaited) {
 	if !s.run.atMarks() {
 		return
 	}
-	any := false
+	running := false
 	for _, x := range s.order {
 		if !x.present {
 			continue
 		}
-		any = true
+		running = true
 		o := order{subject: x, recipe: response.HeapOnly, trigger: record.TriggerMark, mark: mark, marked: time.Now(), dumps: dumps, owed: true}
 		dumps.begin(1)
 		if !s.want(o) {
 			s.lack(o, "that of an earlier mark has not been taken yet")
 		}
 	}
-	if !any {
+	if !running {
 		e := record.Event{Event: "missing", Mark: mark, Text: fmt.Sprintf("no heap dump at mark %s: no process was running", text.Quote(mark, maxMarkShown))}
 		dumps.lack(e.Text)
 		s.event(e)
@@ -137,10 +137,10 @@ const (
 	settleStep = time.Second
 )
 
-// settled are the counts of dumpsys meminfo that must stand still. For them the process
+// settlingCounts are those of dumpsys meminfo that must stand still. For them the process
 // collects its garbage: ActivityThread.dumpMemInfo (AOSP frameworks/base) calls
 // Runtime.gc before it counts instances.
-var settled = []string{"Activities", "AppContexts", "ViewRootImpl", "Views", "WebViews"}
+var settlingCounts = []string{"Activities", "AppContexts", "ViewRootImpl", "Views", "WebViews"}
 
 // settle waits until an app that has been left alone since a moment has let go what it had
 // in flight. It is false where the counts of its objects did not stand still.
@@ -169,7 +169,7 @@ type objectCounts [5]int64
 
 func countObjects(ctx context.Context, dev Device, p capture.Process) (counts objectCounts, err error) {
 	objects, err := readObjects(ctx, dev, p)
-	for i, name := range settled {
+	for i, name := range settlingCounts {
 		counts[i] = objects[name]
 	}
 	return counts, err

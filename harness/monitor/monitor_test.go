@@ -162,7 +162,7 @@ func perform(t *testing.T, ctx context.Context, o Options) result {
 
 // schemaLines bounds the runs whose files are checked against their schemas, which takes
 // longer than the runs.
-const schemaLines = 500
+const schemaLines = 150
 
 // readAll reads the lines of a run.
 func readAll(t *testing.T, dir string) result {

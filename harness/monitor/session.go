@@ -224,6 +224,7 @@ func (s *session) leave(cause error) {
 	}
 	s.event(end)
 	close(s.over)
+	s.notes.close()
 }
 
 var errOver = errors.New("the run has ended")

@@ -181,13 +181,14 @@ func (p *Phone) logLowMemory(at time.Time, v view, m memory, adj int) {
 	}
 }
 
-// log gives the entries of this boot that are still there, in the order of time.
-func (p *Phone) log() []logLine {
+// log returns the entries of this boot that are still there, in the order of time: those from a
+// moment on, and maybe some before it.
+func (p *Phone) log(from time.Time) []logLine {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	up := p.clock.up()
 	p.advance(up)
-	out := slices.Clone(p.lines)
+	out, now := slices.Clone(p.lines), p.wallAt(up)
 	for _, l := range p.lives {
 		until := l.until
 		switch {
@@ -197,9 +198,10 @@ func (p *Phone) log() []logLine {
 		default:
 			until = l.proc.died
 		}
-		out = p.collections(out, l.view, until-l.view.start)
+		age := until - l.view.start
+		// What a process that has ended had logged by then is not later than this.
+		out = p.collections(out, l.view, age-now.Sub(from), age)
 	}
-	now := p.wallAt(up)
 	out = slices.DeleteFunc(out, func(l logLine) bool { return l.at.Before(p.cleared) || l.at.After(now) || p.unmade(l) })
 	slices.SortStableFunc(out, func(a, b logLine) int { return a.at.Compare(b.at) })
 	return out[max(0, len(out)-maxLogLines):]
@@ -211,12 +213,12 @@ func (p *Phone) unmade(l logLine) bool {
 	return l.by != nil && (!l.by.alive() || l.by.instance != l.instance) && p.wallAt(l.by.died).Before(l.at)
 }
 
-// collections adds what the collector logged up to an age. The caller holds the
+// collections adds what the collector logged from one age to another. The caller holds the
 // lock.
-func (p *Phone) collections(out []logLine, v view, age time.Duration) []logLine {
+func (p *Phone) collections(out []logLine, v view, from, age time.Duration) []logLine {
 	stream := mix(v.stream, hashText("collections"))
 	last := int64(age / collects)
-	for k := max(0, last-maxCollections); k <= last; k++ {
+	for k := max(0, last-maxCollections, int64(from/collects)-1); k <= last; k++ {
 		jitter := time.Duration(uniform(stream, k) * float64(collects) * 0.8)
 		then := v
 		if then.age = time.Duration(k)*collects + jitter; then.age > age {

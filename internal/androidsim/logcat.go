@@ -41,7 +41,7 @@ var logBuffers = []string{"main", "radio", "events", "system", "crash", "kernel"
 const logPriorities = "VDIWEFS"
 
 // logPoll is how often logcat that follows the log looks at it, in device time.
-const logPoll = 500 * time.Millisecond
+const logPoll = 2 * time.Second
 
 func logcat(c *call) int {
 	q, status := c.logQuery()
@@ -66,6 +66,10 @@ func logcat(c *call) int {
 		if q.dump || q.most == 0 {
 			return 0
 		}
+		// Nothing older comes any more: a log that is followed all night costs no more each time.
+		if seen := c.phone.wall().Add(-time.Second); seen.After(q.from) {
+			q.from = seen
+		}
 		if c.phone.now().wait(c.ctx, logPoll) != nil {
 			return statusOf(c.ctx)
 		}
@@ -75,7 +79,7 @@ func logcat(c *call) int {
 
 // logged are the entries that are asked for and that c may see: all, or its own.
 func (p *Phone) logged(c cred, q logQuery) []logLine {
-	return slices.DeleteFunc(p.log(), func(l logLine) bool {
+	return slices.DeleteFunc(p.log(q.from), func(l logLine) bool {
 		switch {
 		case c.uid != uidRoot && c.uid != uidShell && c.uid != uidSystem && l.uid != c.uid,
 			!slices.Contains(q.buffers, l.buffer), l.buffer == "kernel" && p.opt.BuildType == "user",

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"sync"
 
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/reporters/record"
@@ -34,18 +35,27 @@ func Files() (map[string][]byte, error) {
 	return out, nil
 }
 
-// CheckRun checks every JSON file of a run directory against its schema, and returns how many
-// documents it has checked. A file of JSON without a schema is an error.
-func CheckRun(dir string) (checked int, err error) {
+// compileFiles compiles the schemas once.
+var compileFiles = sync.OnceValues(func() (map[string]*Schema, error) {
 	files, err := Files()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	schemas := map[string]*Schema{}
 	for name, text := range files {
 		if schemas[name], err = Compile(text); err != nil {
-			return 0, fmt.Errorf("%s: %w", name, err)
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
+	}
+	return schemas, nil
+})
+
+// CheckRun checks every JSON file of a run directory against its schema, and returns how many
+// documents it has checked. A file of JSON without a schema is an error.
+func CheckRun(dir string) (checked int, err error) {
+	schemas, err := compileFiles()
+	if err != nil {
+		return 0, err
 	}
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		end := filepath.Ext(path)
