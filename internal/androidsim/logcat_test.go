@@ -122,7 +122,7 @@ func TestLogcatFollows(t *testing.T) {
 			time.Sleep(time.Second)
 			ask(t, p, fmt.Sprintf("log -t Mark %d", i))
 		}
-		time.Sleep(time.Second)
+		time.Sleep(2 * logPoll)
 		cancel()
 		<-done
 		if out.String() != "--------- beginning of main\n0\n1\n2\n" {
