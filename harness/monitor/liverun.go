@@ -88,7 +88,8 @@ func (w *LiveRun) Now(process string) []Row {
 
 // Mark puts a mark on the time axis of every device: a loop of a suite has ended. Where the
 // run dumps at marks, it returns once every process has settled and is dumped, and says which
-// dumps are missing; the app must be left alone until then.
+// dumps are missing; the app must be left alone until then. Where it does not, that is what is
+// missing.
 func (w *LiveRun) Mark(ctx context.Context, mark string) (missing []string, err error) {
 	mark = cleanMark(mark)
 	if mark == "" {

@@ -67,6 +67,9 @@ func (m *run) takeMark(text string, answer func(missing []string) error) {
 	var dumps *awaited
 	if answer != nil {
 		dumps = &awaited{left: len(m.sessions), done: func(missing []string) { m.keep(answer(missing)) }}
+		if !m.atMarks() {
+			dumps.lack("nothing was dumped: the run does not dump at marks (diagnose.dump: at_marks, or --dump at_marks)")
+		}
 	}
 	for _, s := range m.sessions {
 		s.notes.put(letter{Event: record.Event{Event: "mark", Text: text}, dumps: dumps})

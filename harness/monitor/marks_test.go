@@ -268,20 +268,16 @@ func TestMissingDumps(t *testing.T) {
 // Who waits for a mark goes on when the run ends, is interrupted, loses its phone, or does
 // not dump at marks.
 func TestMarkWaitEnds(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(o *Options, p *cabled, interrupt func())
-		// want says whether the answer is an error, missing whether dumps are.
-		err, missing bool
-	}{
-		"the run ends":          {func(o *Options, p *cabled, _ func()) { o.Duration = 10 * time.Second }, false, true},
-		"it is interrupted":     {func(o *Options, p *cabled, interrupt func()) { time.AfterFunc(9*time.Second, interrupt) }, false, true},
-		"no dumps at marks":     {func(o *Options, p *cabled, _ func()) { o.Respond.Dump = response.OnLeak }, false, false},
-		"the process ends":      {func(o *Options, p *cabled, _ func()) { time.AfterFunc(8*time.Second, func() { p.Kill("com.shop") }) }, false, true},
-		"nothing to respond by": {func(o *Options, p *cabled, _ func()) { o.Respond = nil }, false, false},
-		"the line is unplugged": {func(o *Options, p *cabled, _ func()) {
+	for name, change := range map[string]func(o *Options, p *cabled, interrupt func()){
+		"the run ends":          func(o *Options, p *cabled, _ func()) { o.Duration = 10 * time.Second },
+		"it is interrupted":     func(o *Options, p *cabled, interrupt func()) { time.AfterFunc(9*time.Second, interrupt) },
+		"no dumps at marks":     func(o *Options, p *cabled, _ func()) { o.Respond.Dump = response.OnLeak },
+		"the process ends":      func(o *Options, p *cabled, _ func()) { time.AfterFunc(8*time.Second, func() { p.Kill("com.shop") }) },
+		"nothing to respond by": func(o *Options, p *cabled, _ func()) { o.Respond = nil },
+		"the line is unplugged": func(o *Options, p *cabled, _ func()) {
 			o.Patience = time.Minute
 			time.AfterFunc(8*time.Second, func() { p.unplug(true) })
-		}, false, true},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -298,12 +294,12 @@ func TestMarkWaitEnds(t *testing.T) {
 					missing, err := SendMark(t.Context(), o.Dir, "loop 1", true)
 					answers <- answer{missing, err}
 				})
-				c.change(&o, p, interrupt)
+				change(&o, p, interrupt)
 				perform(t, ctx, o)
 				a := <-answers
 				// A run that has ended may have answered, or its inbox is gone.
 				gone := errors.Is(a.err, errNoRun)
-				if a.err != nil && !gone || !c.missing && gone || !gone && c.missing != (len(a.missing) > 0) {
+				if a.err != nil && !gone || !gone && len(a.missing) == 0 {
 					t.Errorf("%q, %v", a.missing, a.err)
 				}
 			})
