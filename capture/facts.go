@@ -23,7 +23,7 @@ type Facts struct {
 	// BuildType is user, userdebug or eng.
 	BuildType string
 	// ABI is the first that the device runs, such as arm64-v8a; Fingerprint identifies its
-	// build of Android; Emulator tells that it is one. "" and false where it does not say.
+	// build of Android; Emulator is true for an emulator. "" and false where it does not say.
 	ABI, Fingerprint string
 	Emulator         bool
 	// HeapLimit is how large the Java heap of an app may grow, in bytes

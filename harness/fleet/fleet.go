@@ -143,7 +143,7 @@ func (f *Fleet) Skipped() []string { return f.skipped }
 
 // InUseError is a device or a run directory that another run uses.
 type InUseError struct {
-	// Directory tells that it is the directory.
+	// Directory is true where it is the directory.
 	Directory bool
 	text      string
 }
@@ -153,7 +153,7 @@ func (e InUseError) Error() string { return e.text }
 
 // DirectoryError is a run directory that cannot be used.
 type DirectoryError struct {
-	// Leases tells that it is the folder of the leases, which LEAKGATE_LEASES names.
+	// Leases is true where it is the folder of the leases, which LEAKGATE_LEASES names.
 	Leases bool
 	error
 }
@@ -209,7 +209,7 @@ func (f *Fleet) refresh(ctx context.Context) error {
 	return nil
 }
 
-// Close gives the devices and the directory back. It may be called again.
+// Close releases the devices and the directory. It may be called again.
 func (f *Fleet) Close() error {
 	if f.held == nil {
 		return nil

@@ -154,7 +154,7 @@ func (b *inbox) take(mark func(text string, answer func(missing []string) error)
 	}
 }
 
-// answer tells the sender of a mark that its dumps are done, and which are missing.
+// answer reports to the sender of a mark that its dumps are done, and which are missing.
 func (b *inbox) answer(id string, missing []string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

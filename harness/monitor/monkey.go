@@ -76,8 +76,8 @@ func (m Monkey) turn(ctx context.Context, dev capture.Device, st Stage) (sent, e
 	return sent, exit, err
 }
 
-// reporting hears lines and records the crashes and ANRs that monkey reports in them, which it
-// is told to ignore; others are passed on.
+// reporting reads lines and records the crashes and ANRs that monkey reports in them, which it
+// is started to ignore; others are passed on.
 func reporting(dev capture.Device, st Stage, next func(string)) func(string) {
 	var crash record.Event // that waits for its cause
 	return func(line string) {

@@ -112,7 +112,7 @@ type Row struct {
 	MB float64
 	// Threads is the latest count; -1 if unknown.
 	Threads int64
-	// Age is the device time since the latest reading, -1 where there is none. Answers tells
+	// Age is the device time since the latest reading, -1 where there is none. Answers reports
 	// whether the device answers: a row of one that does not is of what was.
 	Age     time.Duration
 	Answers bool

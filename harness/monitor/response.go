@@ -71,7 +71,7 @@ type order struct {
 	dumps *awaited
 	// answer is called once with what a diagnosis on demand has shown, or why there is none.
 	answer func(record.Diagnosis, error)
-	// owed tells that the run was asked for this heap dump: without it evidence is missing.
+	// owed: the run was asked for this heap dump: without it evidence is missing.
 	owed bool
 }
 

@@ -39,7 +39,7 @@ type Diagnosis struct {
 	Findings []Finding   `json:"findings"`
 	Summary  []string    `json:"summary"`
 	Warnings []string    `json:"warnings"`
-	// Settled tells that the app was left alone before its heap was dumped.
+	// Settled reports that the app was left alone before its heap was dumped.
 	Settled bool `json:"settled,omitempty"`
 	// Leaks are those of the heap dump, what retains most first and at most 100; nil where
 	// no dump was analyzed. LeaksSkipped counts the others.

@@ -29,7 +29,7 @@ type MarkSeries struct {
 	// Gate is leak, pass or inconclusive, Because says why.
 	Gate    detector.Gate `json:"gate"`
 	Because string        `json:"because"`
-	// Rising tells that a leak becomes more and is not proved.
+	// Rising reports that a leak becomes more and is not proved.
 	Rising bool       `json:"rising"`
 	Dumps  []MarkDump `json:"dumps"`
 	// Leaks are in the order of their bytes in the last dump, at most 100; LeaksSkipped

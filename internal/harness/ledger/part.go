@@ -118,7 +118,7 @@ func (p *Part) AddEvent(e record.Event) []Entry {
 		return entries // of another version, with an unknown meaning
 	}
 	a := p.Open(process)
-	p.heardBy(e, process.Key())
+	p.passOn(e, process.Key())
 	return append(entries, p.entries(a, a.addEvent(e, up))...)
 }
 

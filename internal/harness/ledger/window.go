@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// MaxOpenWindows bounds the windows of one device that are open at a time: each hears every
+	// MaxOpenWindows bounds the windows of one device that are open at a time: each gets every
 	// line.
 	MaxOpenWindows = 256
 	// maxVerdicts bounds the verdicts of all windows of one device that run.json has.
@@ -17,7 +17,7 @@ const (
 )
 
 // window is a span of one device's part of a run, judged by itself: from its beginning on it
-// hears the lines of the part, in a part of its own.
+// gets the lines of the part, in a part of its own.
 type window struct {
 	number int
 	name   string
@@ -137,8 +137,8 @@ func (p *Part) windowWarnings() []string {
 	return []string{fmt.Sprintf("device %s: %d windows are not recorded: more than %d were open, or more than %d verdicts", p.header.Device, p.windows.skipped, MaxOpenWindows, maxVerdicts)}
 }
 
-// heardBy passes a line about a process on to the open windows.
-func (p *Part) heardBy(e record.Event, k capture.Key) {
+// passOn passes a line about a process on to the open windows.
+func (p *Part) passOn(e record.Event, k capture.Key) {
 	p.eachWindow(func(inner *Part) {
 		if e.Event == "found" || inner.byKey[k] != nil {
 			inner.AddEvent(e)

@@ -68,7 +68,7 @@ type Order struct {
 	Trigger, Mark string
 	// T is the moment in seconds since the start of the run.
 	T float64
-	// Settled tells that the app is left alone, and what it had in flight is gone.
+	// Settled reports that the app is left alone, and what it had in flight is gone.
 	Settled bool
 	// Expect is about how many bytes a heap dump has, 0 where nobody knows.
 	Expect int64
