@@ -40,6 +40,13 @@ type lostProcess struct {
 	process capture.Process
 	// seen and missed are when it was last and first not there, on the session's clock.
 	seen, missed time.Duration
+	// up is the device's uptime when it was last seen, 0 where that is unknown.
+	up time.Duration
+	// rebooted: the device is known to have started again since.
+	rebooted bool
+	// asked says that the device was asked once and did not answer: it may have been about to
+	// start again.
+	asked bool
 }
 
 // noteDeath has the reason read why an incarnation has ended.
@@ -49,16 +56,13 @@ func (s *session) noteDeath(x *subject, p capture.Process) {
 	if x.LastUp > 0 {
 		seen = min(now, x.LastUp-s.part.At(0))
 	}
-	if x.rebooted {
-		x.rebooted = false
-		s.die(lostProcess{x, p, seen, now}, rebooted)
-		return
-	}
+	e := lostProcess{subject: x, process: p, seen: seen, missed: now, up: x.LastUp, rebooted: x.rebooted}
+	x.rebooted = false
 	if len(s.ends) == maxUnread {
-		s.die(lostProcess{x, p, seen, now}, record.Death{Reason: "unknown", Text: "too many processes ended at once to read why"})
+		s.die(e, record.Death{Reason: "unknown", Text: "too many processes ended at once to read why"})
 		return
 	}
-	s.ends = append(s.ends, lostProcess{x, p, seen, now})
+	s.ends = append(s.ends, e)
 }
 
 // undoDeath forgets an end that was none: the same incarnation answers again.
@@ -73,17 +77,24 @@ func (s *session) sendDeath(ctx context.Context, after time.Duration) {
 	}
 	s.ending, s.ends = s.ends[0], s.ends[1:]
 	dev, e, since := s.dev, s.ending, s.clock.now()-s.ending.seen
-	send(s, &s.deaths, func() (record.Death, error) { return readDeath(ctx, dev, e.process, since) })
+	send(s, &s.deaths, func() (record.Death, error) { return readDeath(ctx, dev, e, since) })
 }
 
 func (s *session) takeDeath(a answer[record.Death]) {
 	s.deaths.away = false
-	d := a.value
-	if a.err != nil {
+	e, d := s.ending, a.value
+	s.ending = lostProcess{}
+	switch {
+	case a.err != nil && !e.asked:
+		e.asked, e.missed = true, s.clock.now()
+		s.ends = append(s.ends, e)
+		return
+	case a.err != nil && e.rebooted:
+		d = rebooted
+	case a.err != nil:
 		d = record.Death{Reason: "unknown", Text: a.err.Error()}
 	}
-	s.die(s.ending, d)
-	s.ending = lostProcess{}
+	s.die(e, d)
 }
 
 // readDeaths reads at the end of the session why the last processes have ended, as long as
@@ -92,7 +103,11 @@ func (s *session) readDeaths(ctx context.Context) {
 	for s.deaths.away || len(s.ends) > 0 {
 		if !s.deaths.away && (ctx.Err() != nil || s.err != nil || s.silent.on()) {
 			for _, e := range s.ends {
-				s.die(e, record.Death{Reason: "unknown", Text: "the run ended before the device was asked why"})
+				d := record.Death{Reason: "unknown", Text: "the run ended before the device was asked why"}
+				if e.rebooted {
+					d = rebooted
+				}
+				s.die(e, d)
 			}
 			s.ends = nil
 			return
@@ -110,9 +125,10 @@ func (s *session) die(e lostProcess, d record.Death) {
 }
 
 // readDeath asks how a process has ended that was last seen so long ago, in device time: its
-// exit info, from Android 11 on, and the log.
-func readDeath(ctx context.Context, dev Device, p capture.Process, since time.Duration) (record.Death, error) {
-	m := shell.NewMarker()
+// exit info, from Android 11 on, and the log. Exit info is kept over a reboot, and comes first:
+// an app may have crashed just before.
+func readDeath(ctx context.Context, dev Device, e lostProcess, since time.Duration) (record.Death, error) {
+	p, m := e.process, shell.NewMarker()
 	parts := []shell.Part{{"up", "cat /proc/uptime"}, {"date", "date '+%Y-%m-%d %H:%M:%S'"}}
 	if dev.Facts.API >= exitInfoAPI {
 		parts = append(parts, shell.Part{"exits", "dumpsys activity exit-info " + text.ShellQuote(p.Package()) + " </dev/null 2>&1"})
@@ -127,11 +143,11 @@ func readDeath(ctx context.Context, dev Device, p capture.Process, since time.Du
 		return record.Death{}, fmt.Errorf("read why it ended: %w", err)
 	}
 	answers, _ := m.Split(a.Stdout) // what is there counts
-	if restartedSince(answers["up"], since) {
-		return rebooted, nil
-	}
 	now, _ := time.Parse("2006-01-02 15:04:05", strings.TrimSpace(string(answers["date"])))
 	exit := exitOf(answers["exits"], p, now, since+deathSlack)
+	if exit == nil && (e.rebooted || restartedSince(answers["up"], e.up, since)) {
+		return rebooted, nil
+	}
 	log, _ := dumpsys.ScanLogcat(bytes.NewReader(answers["log"]), int64(p.PID), p.Name) // without a log nothing is in it
 	return reasonOf(exit, log), nil
 }
@@ -144,11 +160,12 @@ var rebooted = record.Death{Reason: "reboot", Text: "the device has started agai
 const restartSlack = 5 * time.Second
 
 // restartedSince reports whether a device that shows this /proc/uptime has started after a
-// moment so long ago.
-func restartedSince(uptime []byte, ago time.Duration) bool {
+// moment so long ago, at which it had been up for some time. Either may show it alone: a
+// device that started twice within minutes is up for longer than it was then.
+func restartedSince(uptime []byte, then, ago time.Duration) bool {
 	up, _, _ := strings.Cut(string(uptime), " ")
 	seconds, err := strconv.ParseFloat(up, 64)
-	return err == nil && seconds >= 0 && seconds < (ago+restartSlack).Seconds()
+	return err == nil && seconds >= 0 && (seconds < then.Seconds() || seconds < (ago+restartSlack).Seconds())
 }
 
 // exitOf returns the exit record of a process: of its pid and name, and not of an earlier one

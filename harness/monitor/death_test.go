@@ -96,6 +96,12 @@ func TestDeathsAtOddMoments(t *testing.T) {
 	}{
 		"at the very end": {func(p *simulated) { time.Sleep(10*time.Minute - 31*time.Second); p.Kill("com.shop") }, "low_memory"},
 		"the reboot":      {func(p *simulated) { time.Sleep(5 * time.Minute); p.Reboot() }, "reboot"},
+		"just before the reboot": {func(p *simulated) {
+			time.Sleep(5*time.Minute + betweenSamples)
+			p.Kill("com.shop")
+			time.Sleep(time.Second)
+			p.RebootFor(20 * time.Second)
+		}, "low_memory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -109,6 +115,27 @@ func TestDeathsAtOddMoments(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A device has started again where it is up for less long than it was, or than the process is
+// gone; one that says nothing of it has not.
+func TestRestartedSince(t *testing.T) {
+	for name, c := range map[string]struct {
+		uptime    string
+		then, ago time.Duration
+		want      bool
+	}{
+		"up for hours":             {"7260.51 100.2\n", 2 * time.Hour, time.Minute, false},
+		"at once":                  {"28.10 9.0\n", time.Hour, 3 * time.Second, true},
+		"twice, after a long time": {"100.00 9.0\n", 60 * time.Second, 5 * time.Minute, true},
+		"when it was seen unknown": {"40.00 9.0\n", 0, time.Minute, true},
+		"nothing":                  {"", time.Hour, time.Hour, false},
+		"no number":                {"cat: /proc/uptime: Permission denied", time.Hour, time.Hour, false},
+	} {
+		if got := restartedSince([]byte(c.uptime), c.then, c.ago); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 
