@@ -55,6 +55,7 @@ const (
 	statusNew    = "new"
 	statusGone   = "gone"
 	statusGrown  = "grown"
+	statusMoved  = "moved"
 	statusShrunk = "shrunk"
 	statusKnown  = "known"
 )
@@ -80,6 +81,13 @@ type LeakChange struct {
 	Pattern string `json:"pattern"`
 	// KeyText is what the key is made of.
 	KeyText []string `json:"key_text"`
+	// MovedFrom is the key in base of a leak that something else holds in head, BaseKeyText
+	// what that is made of.
+	MovedFrom   string   `json:"moved_from,omitempty"`
+	BaseKeyText []string `json:"base_key_text,omitempty"`
+	// Classes are those of what leaks or piles up, those of which there are most in head first,
+	// at most ten of them.
+	Classes []LeakClassChange `json:"classes"`
 	// BaseFingerprints and HeadFingerprints are Shark's. They differ where names do.
 	BaseFingerprints []string `json:"base_fingerprints"`
 	HeadFingerprints []string `json:"head_fingerprints"`
@@ -89,6 +97,12 @@ type LeakChange struct {
 	Instances      Change `json:"instances"`
 	RetainedBytes  Change `json:"retained_bytes"`
 	RetainedNative Change `json:"retained_native_bytes"`
+}
+
+// LeakClassChange is how many objects of one class leak in both dumps.
+type LeakClassChange struct {
+	Class     string `json:"class"`
+	Instances Change `json:"instances"`
 }
 
 // PathChange is a way down the dominator tree, as classes, with all objects that have it.
@@ -196,6 +210,7 @@ func Compare(base, head *Summary, top int) *Diff {
 		Mismatches: mismatches(&base.dump, &head.dump), Warnings: doubts(&base.dump, &head.dump),
 	}
 	d.Comparable = len(d.Mismatches) == 0
+	d.Warnings = append(d.Warnings, doubtMoved(d.Leaks)...)
 	classes := compareClasses(base.classes, head.classes)
 	d.Classes, d.ClassesChanged = classes[:min(top, len(classes))], len(classes)
 	t := trees{base: &base.tree, head: &head.tree}

@@ -2,7 +2,10 @@ package analysis
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+
+	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
 // leakSum is all leaks of one key in one dump.
@@ -12,6 +15,19 @@ type leakSum struct {
 	library             bool
 	instances           int64
 	bytes, native       int64
+	// classes are those of the objects, by their stable names.
+	classes map[string]int64
+}
+
+// leaking is the class of most of the objects.
+func (s *leakSum) leaking() string {
+	most := ""
+	for class, n := range s.classes {
+		if have := s.classes[most]; most == "" || n > have || n == have && class < most {
+			most = class
+		}
+	}
+	return most
 }
 
 // sumLeaks adds up the leaks of each key, in their order.
@@ -26,9 +42,10 @@ func sumLeaks(leaks []Leak) []leakSum {
 		if !ok {
 			at = len(list)
 			places[key] = at
-			list = append(list, leakSum{key: key, class: l.Class, pattern: l.Pattern, text: l.KeyText, library: l.Library, fingerprints: []string{}})
+			list = append(list, leakSum{key: key, class: l.Class, pattern: l.Pattern, text: l.KeyText, library: l.Library, fingerprints: []string{}, classes: map[string]int64{}})
 		}
 		s := &list[at]
+		s.countClasses(l)
 		s.instances += int64(l.Instances)
 		s.bytes += l.RetainedBytes
 		s.native += l.RetainedNative
@@ -42,7 +59,20 @@ func sumLeaks(leaks []Leak) []leakSum {
 	return list
 }
 
-// compareLeaks gives the leaks of both dumps: new ones, then those that grew, shrank,
+// countClasses adds the classes of what leaks, or piles up.
+func (s *leakSum) countClasses(l *Leak) {
+	switch {
+	case l.Accumulates != nil:
+		s.classes[trace.StableClass(l.Accumulates.Class)] += l.Accumulates.Count
+	case len(l.Classes) == 0:
+		s.classes[trace.StableClass(l.Class)] += int64(l.Instances)
+	}
+	for _, c := range l.Classes {
+		s.classes[trace.StableClass(c.Class)] += int64(c.Instances)
+	}
+}
+
+// compareLeaks gives the leaks of both dumps: new ones, then those that grew, moved, shrank,
 // are gone and are as they were; leaks of the platform behind those of the app.
 func compareLeaks(base, head []leakSum) []LeakChange {
 	list := []LeakChange{}
@@ -50,13 +80,31 @@ func compareLeaks(base, head []leakSum) []LeakChange {
 	for i := range base {
 		byKey[base[i].key] = &base[i]
 	}
+	var gone, added []*leakSum
 	for i := range head {
 		h := &head[i]
-		list = append(list, compareLeak(byKey[h.key], h))
-		delete(byKey, h.key)
+		if b := byKey[h.key]; b != nil {
+			list = append(list, compareLeak(b, h))
+			delete(byKey, h.key)
+			continue
+		}
+		added = append(added, h)
 	}
 	for i := range base {
 		if b := &base[i]; byKey[b.key] == b {
+			gone = append(gone, b)
+		}
+	}
+	of := moved(gone, added)
+	for _, h := range added {
+		b := of[h]
+		list = append(list, compareLeak(b, h))
+		if b != nil {
+			delete(byKey, b.key)
+		}
+	}
+	for _, b := range gone {
+		if byKey[b.key] == b {
 			list = append(list, compareLeak(b, nil))
 		}
 	}
@@ -68,9 +116,9 @@ func compareLeaks(base, head []leakSum) []LeakChange {
 }
 
 func rank(c *LeakChange) int {
-	n := slices.Index([]string{statusNew, statusGrown, statusShrunk, statusGone, statusKnown}, c.Status)
+	n := slices.Index([]string{statusNew, statusGrown, statusMoved, statusShrunk, statusGone, statusKnown}, c.Status)
 	if c.Library {
-		n += 5
+		n += 6
 	}
 	return n
 }
@@ -90,8 +138,32 @@ func compareLeak(base, head *leakSum) LeakChange {
 		BaseFingerprints: b.fingerprints, HeadFingerprints: h.fingerprints,
 		Instances: change(b.instances, h.instances), RetainedBytes: change(b.bytes, h.bytes), RetainedNative: change(b.native, h.native),
 	}
+	c.Classes = compareLeakClasses(b.classes, h.classes)
 	c.Status = statusOf(base != nil, head != nil, c.RetainedBytes, c.Instances)
+	if base != nil && head != nil && base.key != head.key {
+		c.Status, c.MovedFrom, c.BaseKeyText = statusMoved, base.key, base.text
+	}
 	return c
+}
+
+// mostLeakClasses bounds the classes of a leak that are compared.
+const mostLeakClasses = 10
+
+// compareLeakClasses gives the classes of a leak in both dumps.
+func compareLeakClasses(base, head map[string]int64) []LeakClassChange {
+	all := maps.Clone(base)
+	if all == nil {
+		all = map[string]int64{}
+	}
+	maps.Copy(all, head)
+	list := []LeakClassChange{}
+	for class := range all {
+		list = append(list, LeakClassChange{class, change(base[class], head[class])})
+	}
+	slices.SortFunc(list, func(a, b LeakClassChange) int {
+		return cmp.Or(cmp.Compare(b.Instances.Head, a.Instances.Head), cmp.Compare(b.Instances.Base, a.Instances.Base), cmp.Compare(a.Class, b.Class))
+	})
+	return list[:min(len(list), mostLeakClasses)]
 }
 
 // crossRefer tells which new leaks have Shark's fingerprint of one that is gone: they are the same

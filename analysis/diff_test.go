@@ -79,7 +79,7 @@ func checkEqual(t *testing.T, d *Diff) {
 // checkMirror wants two diffs to say the opposite.
 func checkMirror(t *testing.T, d, m *Diff) {
 	t.Helper()
-	turned := map[string]string{statusNew: statusGone, statusGone: statusNew, statusGrown: statusShrunk, statusShrunk: statusGrown, statusKnown: statusKnown}
+	turned := map[string]string{statusNew: statusGone, statusGone: statusNew, statusGrown: statusShrunk, statusShrunk: statusGrown, statusMoved: statusMoved, statusKnown: statusKnown}
 	turn := func(c *Change) { *c = Change{c.Head, c.Base, -c.Delta} }
 	for _, c := range []*Change{&m.Objects, &m.ShallowBytes, &m.ReachableBytes, &m.ReachableNative} {
 		turn(c)
@@ -106,8 +106,19 @@ func checkMirror(t *testing.T, d, m *Diff) {
 	for i := range m.Leaks {
 		l := &m.Leaks[i]
 		l.Status, l.BaseFingerprints, l.HeadFingerprints = turned[l.Status], l.HeadFingerprints, l.BaseFingerprints
+		if l.Status == statusMoved {
+			l.Key, l.MovedFrom, l.KeyText, l.BaseKeyText = l.MovedFrom, l.Key, l.BaseKeyText, l.KeyText
+		}
 		for _, x := range []*Change{&l.Instances, &l.RetainedBytes, &l.RetainedNative} {
 			turn(x)
+		}
+		for j := range l.Classes {
+			turn(&l.Classes[j].Instances)
+		}
+	}
+	for _, list := range [][]LeakChange{d.Leaks, m.Leaks} {
+		for i := range list {
+			slices.SortFunc(list[i].Classes, func(a, b LeakClassChange) int { return cmp.Compare(a.Class, b.Class) })
 		}
 	}
 	byKey := func(a, b LeakChange) int { return cmp.Compare(a.Key, b.Key) }
@@ -516,6 +527,7 @@ func TestDiffLeaks(t *testing.T) {
 		{Key: "k4", Fingerprint: "f5", Class: "C", Instances: 1, RetainedBytes: 10, Library: true},
 		{Key: "k5", Fingerprint: "f6", Class: "D", Instances: 3, RetainedBytes: 10},
 		{Key: "k6", Fingerprint: "f7", Class: "E", Instances: 1, RetainedBytes: 10},
+		{Key: "k7", Fingerprint: "f10", Class: "G", Instances: 1, RetainedBytes: 60},
 	})
 	head := sumLeaks([]Leak{
 		{Key: "k1", Fingerprint: "f1", Class: "A", Instances: 1, RetainedBytes: 100},
@@ -523,15 +535,16 @@ func TestDiffLeaks(t *testing.T) {
 		{Key: "k3b", Fingerprint: "f4", Class: "B", Instances: 1, RetainedBytes: 70},
 		{Key: "k5", Fingerprint: "f6", Class: "D", Instances: 2, RetainedBytes: 20},
 		{Key: "k6", Fingerprint: "f7", Class: "E", Instances: 1, RetainedBytes: 9},
+		{Key: "k7b", Fingerprint: "f10", Class: "G", Instances: 30, RetainedBytes: 600},
 		{Fingerprint: "f9", Class: "F", Instances: 1, RetainedBytes: 1000},
 	})
 	var got []string
 	for _, c := range compareLeaks(base, head) {
-		got = append(got, fmt.Sprint(c.Key, " ", c.Status, " ", c.RetainedBytes.Delta, " ", c.Instances.Delta, " ", c.BaseFingerprints, c.HeadFingerprints, c.Like))
+		got = append(got, fmt.Sprint(c.Key, " ", c.Status, " ", c.RetainedBytes.Delta, " ", c.Instances.Delta, " ", c.BaseFingerprints, c.HeadFingerprints, c.Like, c.MovedFrom))
 	}
 	want := []string{
-		"f9 new 1000 1 [] [f9]", "k3b new 70 1 [] [f4]k3", "k5 grown 10 -1 [f6] [f6]", "k2 grown 0 1 [f2 f3] [f8]", "k6 shrunk -1 0 [f7] [f7]",
-		"k3 gone -70 -1 [f4] []k3b", "k1 known 0 0 [f1] [f1]", "k4 gone -10 -1 [f5] []",
+		"f9 new 1000 1 [] [f9]", "k7b new 600 30 [] [f10]k7", "k5 grown 10 -1 [f6] [f6]", "k2 grown 0 1 [f2 f3] [f8]", "k3b moved 0 0 [f4] [f4]k3", "k6 shrunk -1 0 [f7] [f7]",
+		"k7 gone -60 -1 [f10] []k7b", "k1 known 0 0 [f1] [f1]", "k4 gone -10 -1 [f5] []",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

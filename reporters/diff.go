@@ -57,22 +57,46 @@ func (out *page) leakChanges(title string, list []analysis.LeakChange, top int) 
 		}
 		out.line("%-8s %14s %14s %18s  %-8s %s%s", l.Status, text.Signed(l.RetainedBytes.Delta), text.Grouped(l.RetainedBytes.Head), fromTo(l.Instances), shortID(l.Key), shownName(l.Class), library)
 		out.keyLines(&l)
+		out.leakClasses(&l)
 	}
 	out.more(len(list) - top)
 }
 
-// keyLines tells what the key of a leak is made of, of a known one nothing new.
+// keyLines writes what the key of a leak is made of; of one that moved also what held it, in
+// the lines that differ.
 func (out *page) keyLines(l *analysis.LeakChange) {
 	if l.Library {
 		return
 	}
 	for _, line := range l.KeyText {
-		if !strings.HasPrefix(line, "accumulates ") {
-			line = "held by " + line
+		out.below(heldBy(line))
+	}
+	for _, line := range l.BaseKeyText {
+		if !slices.Contains(l.KeyText, line) {
+			out.below("in base " + heldBy(line))
 		}
-		out.line("%58s  %s", "", shownName(line))
 	}
 }
+
+func heldBy(line string) string {
+	if strings.HasPrefix(line, "accumulates ") {
+		return line
+	}
+	return "held by " + line
+}
+
+// leakClasses writes the classes of a leak where they are several.
+func (out *page) leakClasses(l *analysis.LeakChange) {
+	if len(l.Classes) < 2 {
+		return
+	}
+	for _, c := range l.Classes {
+		out.below(fromTo(c.Instances) + " " + c.Class)
+	}
+}
+
+// below writes a line about the entry above it.
+func (out *page) below(words string) { out.line("%58s  %s", "", shownName(words)) }
 
 // pathChanges draws the ways as a tree.
 func (out *page) pathChanges(title string, paths []analysis.PathChange) {

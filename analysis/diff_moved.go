@@ -1,0 +1,119 @@
+package analysis
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/leakgate/leakgate/internal/analysis/trace"
+)
+
+// mostMoved bounds the new leaks, and those that are gone, among which moved ones are looked
+// for: what retains most comes first.
+const mostMoved = 1000
+
+// pairing says that a leak of base and one of head are the same after a change of the code that
+// holds it. The better one is less; base and head count alike, so that a comparison the other
+// way round has the same pairs.
+type pairing struct {
+	base, head *leakSum
+	// alike is 0 where Shark's fingerprints are equal, 1 where the class that leaks is and
+	// all lines of the key but one, 2 where the class is, and 3 where the lines are.
+	alike int
+	// lines is how many lines of the keys differ, count and bytes by how much the leaks do.
+	lines        int
+	count, bytes int64
+}
+
+func (p pairing) compare(q pairing) int {
+	return cmp.Or(cmp.Compare(p.alike, q.alike), cmp.Compare(p.lines, q.lines), cmp.Compare(p.count, q.count), cmp.Compare(p.bytes, q.bytes),
+		cmp.Compare(min(p.base.key, p.head.key), min(q.base.key, q.head.key)), cmp.Compare(max(p.base.key, p.head.key), max(q.base.key, q.head.key)))
+}
+
+// paired compares a leak that is gone with a new one. They may be the same where there are as
+// many objects, up to one or a quarter of the larger number, and where what leaks is of the
+// same class or the keys differ in one line alone.
+func paired(base, head *leakSum) (pairing, bool) {
+	p := pairing{base: base, head: head, count: distance(base.instances, head.instances), bytes: distance(base.bytes, head.bytes)}
+	if base.library || head.library || p.count > 1 && p.count > max(base.instances, head.instances)/4 {
+		return p, false
+	}
+	common := commonLines(base.text, head.text)
+	p.lines = max(len(base.text), len(head.text)) - common
+	line := p.lines == 1 && common > 0 && len(base.text) == len(head.text)
+	class := trace.StableClass(base.leaking()) == trace.StableClass(head.leaking())
+	switch {
+	case slices.ContainsFunc(base.fingerprints, func(f string) bool { return slices.Contains(head.fingerprints, f) }):
+		p.alike = 0
+	case class && line:
+		p.alike = 1
+	case class:
+		p.alike = 2
+	case line:
+		p.alike = 3
+	default:
+		return p, false
+	}
+	return p, true
+}
+
+func distance(a, b int64) int64 { return max(a-b, b-a) }
+
+// commonLines is how many lines two keys begin and end with alike.
+func commonLines(a, b []string) int {
+	n, least := 0, min(len(a), len(b))
+	for n < least && a[n] == b[n] {
+		n++
+	}
+	start := n
+	for n < least && a[len(a)-1-n+start] == b[len(b)-1-n+start] {
+		n++
+	}
+	return n
+}
+
+// moved finds the new leaks that are leaks of base which something else holds now, the best
+// pair first. It returns the leak of base by that of head.
+func moved(gone, added []*leakSum) map[*leakSum]*leakSum {
+	var all []pairing
+	for _, h := range heaviest(added) {
+		for _, b := range heaviest(gone) {
+			if p, ok := paired(b, h); ok {
+				all = append(all, p)
+			}
+		}
+	}
+	slices.SortFunc(all, pairing.compare)
+	of, taken := map[*leakSum]*leakSum{}, map[*leakSum]bool{}
+	for _, p := range all {
+		if of[p.head] == nil && !taken[p.base] {
+			of[p.head], taken[p.base] = p.base, true
+		}
+	}
+	return of
+}
+
+// heaviest are the leaks that retain most, as many as are compared with each other.
+func heaviest(list []*leakSum) []*leakSum {
+	if len(list) <= mostMoved {
+		return list
+	}
+	list = slices.Clone(list)
+	slices.SortFunc(list, func(a, b *leakSum) int {
+		return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.key, b.key))
+	})
+	return list[:mostMoved]
+}
+
+// doubtMoved says where there were more leaks, new or gone, than are compared with each other.
+func doubtMoved(list []LeakChange) []string {
+	count := map[string]int{}
+	for i := range list {
+		count[list[i].Status]++
+	}
+	added, gone, moved := count[statusNew], count[statusGone], count[statusMoved]
+	if max(added, gone)+moved > mostMoved && min(added, gone) > 0 {
+		return []string{fmt.Sprintf("%d leaks are new and %d are gone: only the %d of each that retain most were looked at to see whether they are the same ones, held by something else", added, gone, mostMoved)}
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+package analysis
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// held is a leak of some objects of one class, held by the lines of its key.
+func held(class string, count int, lines ...string) Leak {
+	key := fmt.Sprint(lines)
+	return Leak{Key: key, KeyText: lines, Class: class, Instances: count, RetainedBytes: int64(count) * 100}
+}
+
+// What is the same leak, held by something else, and what is another one.
+func TestMoved(t *testing.T) {
+	for name, c := range map[string]struct {
+		base, head []Leak
+		want       map[string]string // from the key of head to that of base, "" for a new one
+	}{
+		"another collection": {
+			[]Leak{held("Screen", 12, "Bus.listeners", "java.util.ArrayList")}, []Leak{held("Screen", 12, "Bus.listeners", "java.util.LinkedList")},
+			map[string]string{"[Bus.listeners java.util.LinkedList]": "[Bus.listeners java.util.ArrayList]"},
+		},
+		"held in quite another place": {
+			[]Leak{held("Screen", 12, "Bus.listeners")}, []Leak{held("Screen", 10, "Registry.INSTANCE", "Registry.map")},
+			map[string]string{"[Registry.INSTANCE Registry.map]": "[Bus.listeners]"},
+		},
+		"what leaks was renamed, and one line": {
+			[]Leak{held("Cart", 8, "Bus.listeners", "Cart$$Lambda.<captured>")}, []Leak{held("Basket", 8, "Bus.listeners", "Basket$$Lambda.<captured>")},
+			map[string]string{"[Bus.listeners Basket$$Lambda.<captured>]": "[Bus.listeners Cart$$Lambda.<captured>]"},
+		},
+		"anonymous classes by their stable names": {
+			[]Leak{held("Cart$1", 8, "A.a")}, []Leak{held("Cart$2", 8, "B.b")}, map[string]string{"[B.b]": "[A.a]"},
+		},
+		"another class in another place": {
+			[]Leak{held("Cart", 8, "A.a", "B.b")}, []Leak{held("Wish", 8, "A.c", "B.d")}, map[string]string{"[A.c B.d]": ""},
+		},
+		"another class in a place of one line": {
+			[]Leak{held("Cart", 8, "A.a")}, []Leak{held("Wish", 8, "A.b")}, map[string]string{"[A.b]": ""},
+		},
+		"five times as many": {
+			[]Leak{held("Cart", 8, "A.a")}, []Leak{held("Cart", 40, "A.b")}, map[string]string{"[A.b]": ""},
+		},
+		"one more of a few": {
+			[]Leak{held("Cart", 1, "A.a")}, []Leak{held("Cart", 2, "A.b")}, map[string]string{"[A.b]": "[A.a]"},
+		},
+		"a quarter more": {
+			[]Leak{held("Cart", 9, "A.a")}, []Leak{held("Cart", 12, "A.b")}, map[string]string{"[A.b]": "[A.a]"},
+		},
+		"more than a quarter more": {
+			[]Leak{held("Cart", 8, "A.a")}, []Leak{held("Cart", 11, "A.b")}, map[string]string{"[A.b]": ""},
+		},
+		"one is still there": {
+			[]Leak{held("Cart", 8, "A.a")}, []Leak{held("Cart", 8, "A.a"), held("Cart", 8, "A.b")}, map[string]string{"[A.b]": ""},
+		},
+		"the closest of two": {
+			[]Leak{held("Cart", 8, "A.a", "X.x"), held("Cart", 8, "B.b", "Y.y")}, []Leak{held("Cart", 8, "B.b", "Z.z")},
+			map[string]string{"[B.b Z.z]": "[B.b Y.y]"},
+		},
+		"of the platform": {
+			[]Leak{{Key: "k1", Class: "Cart", Instances: 1, Library: true}}, []Leak{{Key: "k2", Class: "Cart", Instances: 1, Library: true}}, map[string]string{"k2": ""},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := map[string]string{}
+			for _, l := range compareLeaks(sumLeaks(c.base), sumLeaks(c.head)) {
+				if l.Status == statusNew || l.Status == statusMoved {
+					got[l.Key] = l.MovedFrom
+				}
+			}
+			if !maps.Equal(got, c.want) {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// The pairs are the only ones of all possible that leave no leak with a better partner which
+// would rather have it, too; and of no leak that is left is there a partner left.
+func TestMovedByBruteForce(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 11))
+	some := func(n int) (list []*leakSum) {
+		for i := range random.IntN(n + 1) {
+			l := &leakSum{key: fmt.Sprintf("%c%d", 'a'+rune(n%7), i), instances: 1 + random.Int64N(6), bytes: random.Int64N(3)}
+			l.classes = map[string]int64{fmt.Sprint("C", random.IntN(3)): l.instances}
+			for range 1 + random.IntN(3) {
+				l.text = append(l.text, fmt.Sprint("f", random.IntN(3)))
+			}
+			if random.IntN(8) == 0 {
+				l.fingerprints = []string{"f"}
+			}
+			list = append(list, l)
+		}
+		return list
+	}
+	pairs := 0
+	for range 3000 {
+		gone, added := some(4), some(5)
+		of := moved(gone, added)
+		var stable []map[*leakSum]*leakSum
+		matchings(gone, added, map[*leakSum]*leakSum{}, func(m map[*leakSum]*leakSum) {
+			if isStable(gone, added, m) {
+				stable = append(stable, maps.Clone(m))
+			}
+		})
+		if len(stable) != 1 || !maps.Equal(stable[0], of) {
+			t.Fatalf("%d stable matchings, %v and %v", len(stable), stable, of)
+		}
+		pairs += len(of)
+	}
+	if pairs < 1000 {
+		t.Errorf("%d pairs: the inputs show little", pairs)
+	}
+}
+
+// matchings calls f with each way to pair leaks that may be paired, none among them.
+func matchings(gone, added []*leakSum, m map[*leakSum]*leakSum, f func(map[*leakSum]*leakSum)) {
+	if len(added) == 0 {
+		f(m)
+		return
+	}
+	matchings(gone, added[1:], m, f)
+	for i, b := range gone {
+		if _, ok := paired(b, added[0]); ok {
+			m[added[0]] = b
+			matchings(slices.Delete(slices.Clone(gone), i, i+1), added[1:], m, f)
+			delete(m, added[0])
+		}
+	}
+}
+
+func isStable(gone, added []*leakSum, m map[*leakSum]*leakSum) bool {
+	of := map[*leakSum]*leakSum{}
+	for h, b := range m {
+		of[b] = h
+	}
+	rather := func(p pairing, have *leakSum, other func() pairing) bool {
+		return have == nil || p.compare(other()) < 0
+	}
+	for _, h := range added {
+		for _, b := range gone {
+			p, ok := paired(b, h)
+			if !ok || m[h] == b {
+				continue
+			}
+			head := rather(p, m[h], func() pairing { q, _ := paired(m[h], h); return q })
+			base := rather(p, of[b], func() pairing { q, _ := paired(b, of[b]); return q })
+			if head && base {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Of very many leaks those that retain most are compared, and the diff says so.
+func TestMovedOfMany(t *testing.T) {
+	var base, head []Leak
+	for i := range mostMoved + 1 {
+		b, h := held(fmt.Sprint("C", i), 1, "A.a", fmt.Sprint("B", i)), held(fmt.Sprint("C", i), 1, "A.b", fmt.Sprint("B", i))
+		b.RetainedBytes, h.RetainedBytes = int64(i), int64(i)
+		base, head = append(base, b), append(head, h)
+	}
+	list := compareLeaks(sumLeaks(base), sumLeaks(head))
+	count := map[string]int{}
+	for _, l := range list {
+		count[l.Status]++
+		if l.Status != statusMoved && l.Class != "C0" {
+			t.Errorf("%+v", l)
+		}
+	}
+	if count[statusMoved] != mostMoved || count[statusNew] != 1 || count[statusGone] != 1 {
+		t.Error(count)
+	}
+	if doubts := doubtMoved(list); len(doubts) != 1 {
+		t.Errorf("%q", doubts)
+	}
+	if doubts := doubtMoved(compareLeaks(sumLeaks(base[1:]), sumLeaks(head[1:]))); len(doubts) != 0 {
+		t.Errorf("nothing is left, and %q", doubts)
+	}
+}
