@@ -169,6 +169,10 @@ type dump struct {
 	// obfuscated is true where names are obfuscated and there is no mapping, watches where
 	// LeakCanary watched objects in the process.
 	obfuscated, watches bool
+	// names says whose names there are; shapes are the classes of the app where names mean
+	// nothing by themselves.
+	names  Names
+	shapes map[string]uint64
 	// unfinished are objects that should be gone and are in no leak, in words.
 	unfinished []string
 	// threads are the names of all threads, once they are known.
@@ -300,7 +304,7 @@ func (d *dump) dump() Dump {
 		Format: g.Format, IDSize: g.IDSize, Bytes: d.file.Size, Truncated: g.Truncated >= 0, Partial: d.partial, Snapshots: len(d.file.Snapshots),
 		Objects: g.Objects, Classes: g.Classes, Instances: g.Instances, ObjectArrays: g.ObjectArrays, PrimitiveArrays: g.PrimitiveArrays,
 		References: g.ReferenceCount, Dangling: g.Dangling, GCRoots: rootCounts(g.RootCounts), Heaps: []Heap{},
-		ReachableBytes: reachable.Java, ReachableNative: reachable.Native, SizeModel: string(g.Model),
+		ReachableBytes: reachable.Java, ReachableNative: reachable.Native, SizeModel: string(g.Model), Names: d.names,
 	}
 	if r.Truncated {
 		r.TruncatedAt = new(g.Truncated)
@@ -450,7 +454,7 @@ func Histogram(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Repo
 	report.Dump = Dump{
 		Format: d.file.Format, IDSize: d.file.IDSize, Bytes: size, Truncated: c.Truncated >= 0, Partial: d.partial, Snapshots: len(d.file.Snapshots),
 		Objects: c.Objects, Classes: c.Classes, Instances: c.Instances, ObjectArrays: c.ObjectArrays, PrimitiveArrays: c.PrimitiveArrays,
-		GCRoots: rootCounts(c.RootCounts), Heaps: []Heap{}, SizeModel: string(o.heap().Model),
+		GCRoots: rootCounts(c.RootCounts), Heaps: []Heap{}, SizeModel: string(o.heap().Model), Names: d.names,
 	}
 	if c.Truncated >= 0 {
 		report.Dump.TruncatedAt = new(c.Truncated)

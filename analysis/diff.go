@@ -21,8 +21,8 @@ type Diff struct {
 	Schema string `json:"schema"`
 	Base   Dump   `json:"base"`
 	Head   Dump   `json:"head"`
-	// Comparable is false where the sizes of the two are not of one kind; Mismatches say
-	// why.
+	// Comparable is false where the sizes of the two are not of one kind, or the names are an
+	// obfuscator's and nobody knows those of the source; Mismatches say why.
 	Comparable      bool     `json:"comparable"`
 	Mismatches      []string `json:"mismatches"`
 	Objects         Change   `json:"objects"`
@@ -58,6 +58,9 @@ const (
 	statusMoved  = "moved"
 	statusShrunk = "shrunk"
 	statusKnown  = "known"
+	// statusUnpaired is a leak of two dumps whose names are not of the same things: it may be
+	// in the other one, too.
+	statusUnpaired = "unpaired"
 )
 
 // ClassChange is a class in both dumps. A class of which the name changes with each build, such
@@ -127,7 +130,9 @@ type Summary struct {
 	classes         map[string]classSum
 	leaks, suspects []leakSum
 	tree            classTree
-	warnings        []string
+	// shapes are the classes of an app whose names mean nothing by themselves.
+	shapes   map[string]uint64
+	warnings []string
 }
 
 // classSum is a row of a histogram.
@@ -180,7 +185,7 @@ func Summarize(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Summ
 	if err := d.leaks(ctx, report, o); err != nil {
 		return nil, err
 	}
-	s.dump, s.leaks, s.suspects, s.warnings = report.Dump, sumLeaks(report.Leaks), sumLeaks(report.Suspects), d.warnings
+	s.dump, s.leaks, s.suspects, s.warnings, s.shapes = report.Dump, sumLeaks(report.Leaks), sumLeaks(report.Suspects), d.warnings, d.shapes
 	o.phase("")
 	return s, nil
 }
@@ -206,10 +211,16 @@ func Compare(base, head *Summary, top int) *Diff {
 		ShallowBytes:    change(base.shallow, head.shallow),
 		ReachableBytes:  change(base.dump.ReachableBytes, head.dump.ReachableBytes),
 		ReachableNative: change(base.dump.ReachableNative, head.dump.ReachableNative),
-		Leaks:           compareLeaks(base.leaks, head.leaks), Suspects: compareLeaks(base.suspects, head.suspects),
-		Mismatches: mismatches(&base.dump, &head.dump), Warnings: doubts(&base.dump, &head.dump),
+		Mismatches:      mismatches(&base.dump, &head.dump), Warnings: doubts(&base.dump, &head.dump),
 	}
+	unnamed := strangers(base, head)
+	d.Mismatches = append(d.Mismatches, unnamed...)
 	d.Comparable = len(d.Mismatches) == 0
+	compare := compareLeaks
+	if len(unnamed) > 0 {
+		compare = listLeaks
+	}
+	d.Leaks, d.Suspects = compare(base.leaks, head.leaks), compare(base.suspects, head.suspects)
 	d.Warnings = append(d.Warnings, doubtMoved(d.Leaks)...)
 	classes := compareClasses(base.classes, head.classes)
 	d.Classes, d.ClassesChanged = classes[:min(top, len(classes))], len(classes)
@@ -241,6 +252,39 @@ func mismatches(base, head *Dump) []string {
 		list = append(list, "one dump is Android's and the other a JVM's: they have other classes, and count other bytes")
 	}
 	return list
+}
+
+// strangers tells why the names of two dumps are not those of the same things. Where names mean
+// nothing by themselves they do so in two dumps of one build.
+func strangers(base, head *Summary) []string {
+	b, h := base.dump.Names, head.dump.Names
+	if b.unknown() && h.unknown() && b.used() == h.used() && oneBuild(base.shapes, head.shapes) {
+		return nil
+	}
+	var list []string
+	for _, side := range []struct {
+		which, flag string
+		names       Names
+	}{{"base", "--base-mapping", b}, {"head", "--mapping", h}} {
+		switch side.names.Of {
+		case namesObscure:
+			list = append(list, fmt.Sprintf("the names of %s are obfuscated: its classes and leaks cannot be found again in another build; give the mapping.txt of its build with %s", side.which, side.flag))
+		case namesDoubtful:
+			list = append(list, fmt.Sprintf("the mapping of %s is that of another build: the names of its classes and leaks are wrong; give that of its own build with %s", side.which, side.flag))
+		}
+	}
+	return list
+}
+
+// unknown reports whether nobody knows the names of the source.
+func (n *Names) unknown() bool { return n.Of == namesObscure || n.Of == namesDoubtful }
+
+// used is the digest of the mapping that was used, "" for none.
+func (n *Names) used() string {
+	if n.Mapping == nil {
+		return ""
+	}
+	return n.Mapping.SHA256
 }
 
 // doubts tells what else two dumps that are compared should have in common.

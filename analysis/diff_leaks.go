@@ -109,18 +109,47 @@ func compareLeaks(base, head []leakSum) []LeakChange {
 		}
 	}
 	crossRefer(list)
-	slices.SortFunc(list, func(a, b LeakChange) int {
-		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), bySize(a.RetainedBytes, b.RetainedBytes), cmp.Compare(a.Key, b.Key))
-	})
+	sortLeaks(list)
 	return list
 }
 
 func rank(c *LeakChange) int {
-	n := slices.Index([]string{statusNew, statusGrown, statusMoved, statusShrunk, statusGone, statusKnown}, c.Status)
+	order := []string{statusNew, statusUnpaired, statusGrown, statusMoved, statusShrunk, statusGone, statusKnown}
+	n := slices.Index(order, c.Status)
 	if c.Library {
-		n += 6
+		n += len(order)
 	}
 	return n
+}
+
+// listLeaks gives the leaks of two dumps whose names are not of the same things: those of the
+// platform, which no build renames, are compared, the others are listed by themselves.
+func listLeaks(base, head []leakSum) []LeakChange {
+	ofApp := func(l leakSum) bool { return !l.library }
+	list := compareLeaks(slices.DeleteFunc(slices.Clone(base), ofApp), slices.DeleteFunc(slices.Clone(head), ofApp))
+	add := func(base, head *leakSum) {
+		c := compareLeak(base, head)
+		c.Status = statusUnpaired
+		list = append(list, c)
+	}
+	for i := range head {
+		if ofApp(head[i]) {
+			add(nil, &head[i])
+		}
+	}
+	for i := range base {
+		if ofApp(base[i]) {
+			add(&base[i], nil)
+		}
+	}
+	sortLeaks(list)
+	return list
+}
+
+func sortLeaks(list []LeakChange) {
+	slices.SortFunc(list, func(a, b LeakChange) int {
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), bySize(a.RetainedBytes, b.RetainedBytes), cmp.Compare(a.Key, b.Key), cmp.Compare(b.Instances.Head, a.Instances.Head))
+	})
 }
 
 func compareLeak(base, head *leakSum) LeakChange {

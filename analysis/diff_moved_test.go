@@ -5,7 +5,10 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
 )
 
 // held is a leak of some objects of one class, held by the lines of its key.
@@ -180,5 +183,50 @@ func TestMovedOfMany(t *testing.T) {
 	}
 	if doubts := doubtMoved(compareLeaks(sumLeaks(base[1:]), sumLeaks(head[1:]))); len(doubts) != 0 {
 		t.Errorf("nothing is left, and %q", doubts)
+	}
+}
+
+// Names that an obfuscator gave are those of the same things in one build alone.
+func TestStrangers(t *testing.T) {
+	dump := func(of, digest string, shapes map[string]uint64) *Summary {
+		s := &Summary{dump: Dump{Names: Names{Of: of}}, shapes: shapes, tree: newClassTree([]heap.ClassNode{{}}, 1)}
+		if digest != "" {
+			s.dump.Names.Mapping = &UsedMapping{SHA256: digest}
+		}
+		s.leaks = sumLeaks([]Leak{held("a", 2, "a.a"), {Key: "k", Class: "P", Instances: 1, Library: true}})
+		return s
+	}
+	one, more, other := map[string]uint64{"a": 1, "b": 2, "c": 3}, map[string]uint64{"a": 1, "b": 2, "d": 4, "e": 5}, map[string]uint64{"a": 1, "b": 3, "c": 3}
+	foreign := map[string]uint64{"a": 1, "x": 1, "y": 1, "z": 1}
+	for name, c := range map[string]struct {
+		base, head *Summary
+		want       []string // words of the mismatches
+	}{
+		"the source's":                     {dump("source", "", nil), dump("source", "", nil), nil},
+		"each by its own mapping":          {dump("mapping", "m1", nil), dump("mapping", "m2", nil), nil},
+		"one is obfuscated":                {dump("obfuscated", "", one), dump("mapping", "m2", nil), []string{"of base are obfuscated"}},
+		"both, of one build":               {dump("obfuscated", "", one), dump("obfuscated", "", more), nil},
+		"both, of two builds":              {dump("obfuscated", "", one), dump("obfuscated", "", other), []string{"of base are obfuscated", "of head are obfuscated"}},
+		"both, and hardly a class of both": {dump("obfuscated", "", one), dump("obfuscated", "", foreign), []string{"of base", "of head"}},
+		"the mapping of head for both":     {dump("other_mapping", "m2", one), dump("mapping", "m2", nil), []string{"the mapping of base is that of another build"}},
+		"a wrong mapping, one build":       {dump("other_mapping", "m2", one), dump("other_mapping", "m2", more), nil},
+		"two wrong mappings, one build":    {dump("other_mapping", "m1", one), dump("other_mapping", "m2", more), []string{"of base", "of head"}},
+	} {
+		d := Compare(c.base, c.head, 10)
+		var statuses []string
+		for _, l := range d.Leaks {
+			statuses = append(statuses, l.Status)
+		}
+		want := []string{"known", "known"}
+		if c.want != nil {
+			want = []string{"unpaired", "unpaired", "known"}
+		}
+		ok := len(d.Mismatches) == len(c.want) && d.Comparable == (len(c.want) == 0) && slices.Equal(statuses, want)
+		for i := range c.want {
+			ok = ok && strings.Contains(d.Mismatches[i], c.want[i])
+		}
+		if !ok {
+			t.Errorf("%s: %q, leaks %q", name, d.Mismatches, statuses)
+		}
 	}
 }

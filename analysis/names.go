@@ -1,24 +1,35 @@
 package analysis
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash/fnv"
 	"io"
 	"strings"
 
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 	"github.com/leakgate/leakgate/internal/analysis/mapping"
+	"github.com/leakgate/leakgate/internal/analysis/trace"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Mapping has the names of the source for those of an obfuscated build.
-type Mapping struct{ names *mapping.Mapping }
+type Mapping struct {
+	names *mapping.Mapping
+	// digest is the SHA-256 of the file, in hexadecimal digits.
+	digest string
+}
 
 // ReadMapping reads the mapping.txt that ProGuard or R8 wrote for a build.
 func ReadMapping(r io.Reader) (*Mapping, error) {
-	names, err := mapping.Read(r)
+	digest := sha256.New()
+	names, err := mapping.Read(io.TeeReader(r, digest))
 	if err != nil {
 		return nil, err
 	}
-	return &Mapping{names}, nil
+	return &Mapping{names, hex.EncodeToString(digest.Sum(nil))}, nil
 }
 
 // sourceNames are those of a mapping.
@@ -55,22 +66,61 @@ func (n sourceNames) Frame(f heap.StackFrame) (list []heap.StackFrame) {
 	return list
 }
 
+// The values of Names.Of.
+const (
+	namesOfSource  = "source"
+	namesOfMapping = "mapping"
+	namesObscure   = "obfuscated"
+	namesDoubtful  = "other_mapping"
+)
+
+// Names says whose names the classes, fields and methods of a dump have.
+type Names struct {
+	// Of is source for a build that is not obfuscated, mapping for one whose mapping was used,
+	// obfuscated without a mapping, and other_mapping with that of another build.
+	Of string `json:"of"`
+	// Mapping is what was used, nil for none.
+	Mapping *UsedMapping `json:"mapping,omitempty"`
+}
+
+// UsedMapping is a mapping and how well it fits a dump.
+type UsedMapping struct {
+	// ID is what R8 calls it, "" for one by ProGuard; SHA256 is that of its file, in
+	// hexadecimal digits.
+	ID     string `json:"id"`
+	SHA256 string `json:"sha256"`
+	// Classes are those that the mapping renames, Found those of them that the dump has.
+	Classes int `json:"classes"`
+	Found   int `json:"found_classes"`
+	// Short are the classes of the app whose names look obfuscated, Unknown those of them that
+	// the mapping lacks.
+	Short   int `json:"short_names"`
+	Unknown int `json:"unknown_names"`
+	// Fields are those that the mapping names in the classes found, Missing those of them that
+	// the dump lacks.
+	Fields  int `json:"fields"`
+	Missing int `json:"missing_fields"`
+}
+
 // doubtNames says where names are an obfuscator's and nobody knows those of the source,
 // or where the mapping is that of another build.
 func (d *dump) doubtNames(source *Mapping) {
 	byID := map[hprof.ID]string{}
 	list := make([]string, 0, len(d.file.Classes))
 	for _, c := range d.file.Classes {
-		if text, ok := d.file.Strings.Get(c.Name); ok {
-			name := heap.NormalName(text)
+		if full, ok := d.file.Strings.Get(c.Name); ok {
+			name := heap.NormalName(full)
 			list = append(list, name)
 			byID[c.Class] = name
 		}
 	}
+	obfuscated := mapping.Obfuscated(list)
+	d.names.Of = namesOfSource
 	if source == nil {
-		if err := mapping.Obfuscated(list); err != nil {
-			d.obfuscated = true
-			d.warn("%v", err)
+		if obfuscated != nil {
+			d.obfuscated, d.names.Of = true, namesObscure
+			d.shape(byID)
+			d.warn("%v", obfuscated)
 		}
 		return
 	}
@@ -82,37 +132,103 @@ func (d *dump) doubtNames(source *Mapping) {
 	if d.graph != nil {
 		d.askFields(&fit, m, byID)
 	}
-	if err := fit.Doubt(); err != nil {
-		d.warn("%v", err)
+	doubt := fit.Doubt()
+	if doubt != nil {
+		d.warn("%v", doubt)
 	}
-	d.doubtSources(m)
+	foreign := d.doubtSources(m)
+	d.names.Mapping = &UsedMapping{
+		ID: text.Head(text.Printable(m.ID), maxMappingID), SHA256: source.digest,
+		Classes: fit.Renamed, Found: fit.Found, Short: fit.Short, Unknown: fit.Unknown, Fields: fit.Fields, Missing: fit.Missing,
+	}
+	switch {
+	case (doubt != nil || foreign) && (obfuscated != nil || fit.Found > 0):
+		d.names.Of = namesDoubtful
+		d.shape(byID)
+	case fit.Found > 0:
+		d.names.Of = namesOfMapping
+	}
 }
+
+// maxMappingID bounds the name of a mapping that is recorded.
+const maxMappingID = 100
 
 // askFields compares the fields of classes with those that the mapping tells.
 func (d *dump) askFields(fit *mapping.Fit, m *mapping.Mapping, byID map[hprof.ID]string) {
-	d.graph.Declared(func(class hprof.ID, fields []hprof.ID) {
-		var texts []string
-		for _, id := range fields {
-			if text, ok := d.file.Strings.Get(id); ok {
-				texts = append(texts, text)
+	d.graph.Declared(func(c *hprof.Class) {
+		var names []string
+		for _, f := range c.Fields {
+			if name, ok := d.file.Strings.Get(f.Name); ok {
+				names = append(names, name)
 			}
 		}
-		fit.AddFields(m, byID[class], texts)
+		for _, f := range c.Statics {
+			if name, ok := d.file.Strings.Get(f.Name); ok {
+				names = append(names, name)
+			}
+		}
+		fit.AddFields(m, byID[c.ID], names)
 	})
 }
 
-// doubtSources looks for the mark of another mapping in the stack traces.
-func (d *dump) doubtSources(m *mapping.Mapping) {
+// shape notes what the classes of the app are like whose names mean nothing by themselves: two
+// dumps of one build have the same ones.
+func (d *dump) shape(byID map[hprof.ID]string) {
+	if d.graph == nil {
+		return
+	}
+	d.shapes = map[string]uint64{}
+	d.graph.Declared(func(c *hprof.Class) {
+		name := byID[c.ID]
+		if !mapping.OfApp(name) || trace.StableClass(name) != name {
+			return
+		}
+		hash := fnv.New64a()
+		fmt.Fprintf(hash, "%s\n", byID[c.Super])
+		for _, f := range c.Fields {
+			field, _ := d.file.Strings.Get(f.Name)
+			fmt.Fprintf(hash, "%s %d\n", field, f.Type)
+		}
+		for _, f := range c.Statics {
+			// Those of the runtime, such as <resolved_references> and $classOverhead, come and go.
+			if field, _ := d.file.Strings.Get(f.Name); field != "" && field[0] != '<' && field[0] != '$' {
+				fmt.Fprintf(hash, "static %s %d\n", field, f.Type)
+			}
+		}
+		d.shapes[name] = hash.Sum64()
+	})
+}
+
+// oneBuild reports whether two dumps in which names mean nothing by themselves are of one build:
+// no class is another one in the other dump, and each has at least half of the other's.
+func oneBuild(base, head map[string]uint64) bool {
+	shared := 0
+	for name, shape := range base {
+		other, ok := head[name]
+		if ok && other != shape {
+			return false
+		}
+		if ok {
+			shared++
+		}
+	}
+	return shared > 0 && 2*shared >= min(len(base), len(head))
+}
+
+// doubtSources looks for the mark of another mapping in the stack traces, and reports whether
+// there is one.
+func (d *dump) doubtSources(m *mapping.Mapping) bool {
 	met := map[hprof.ID]bool{}
 	for _, f := range d.file.Frames {
 		if met[f.Source] {
 			continue
 		}
 		met[f.Source] = true
-		text, _ := d.file.Strings.Get(f.Source)
-		if err := m.Belongs(text); err != nil {
+		source, _ := d.file.Strings.Get(f.Source)
+		if err := m.Belongs(source); err != nil {
 			d.warn("%v", err)
-			return
+			return true
 		}
 	}
+	return false
 }

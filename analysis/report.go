@@ -241,6 +241,8 @@ type Dump struct {
 	ReachableBytes  int64  `json:"reachable_bytes"`
 	ReachableNative int64  `json:"reachable_native_bytes"`
 	SizeModel       string `json:"size_model"`
+	// Names says whose names the classes have.
+	Names Names `json:"names"`
 }
 
 // Heap is one of the heaps of an Android app.

@@ -239,23 +239,13 @@ func (g *Graph) fieldName(owner *class, id hprof.ID, t hprof.Type) (string, bool
 	return g.registry.fieldName(g.file.Strings, owner, id, t)
 }
 
-// Declared calls f with each class of the dump and the names of its own fields, static
-// ones too, as the dump has them and not as Options.Names does.
-func (g *Graph) Declared(f func(class hprof.ID, fields []hprof.ID)) {
-	var list []hprof.ID
+// Declared calls f with the record of each class of the dump, whose names are as the dump has
+// them and not as Options.Names does. f must not keep or change it.
+func (g *Graph) Declared(f func(c *hprof.Class)) {
 	for s := range g.registry.list {
-		dump := g.registry.list[s].dump
-		if dump == nil {
-			continue
+		if dump := g.registry.list[s].dump; dump != nil {
+			f(dump)
 		}
-		list = list[:0]
-		for _, d := range dump.Fields {
-			list = append(list, d.Name)
-		}
-		for _, v := range dump.Statics {
-			list = append(list, v.Name)
-		}
-		f(dump.ID, list)
 	}
 }
 

@@ -25,11 +25,12 @@ type Fit struct {
 }
 
 // From these on doubt is justified. WebView, the services of Google Play and SDKs bring
-// obfuscated classes of their own into a process, so that many unknown names are needed;
-// a class has all the fields that its mapping names, so that of these few are.
+// obfuscated classes of their own into a process, so that many unknown names are needed, or none
+// that is known; a class has all the fields that its mapping names, so that of these a few that
+// are missing are enough.
 const (
 	fewClasses = 10
-	fewFields  = 20
+	fewFields  = 3
 	// missingShare is the part of the fields, one in so many.
 	missingShare = 10
 	maxExamples  = 5
@@ -87,9 +88,9 @@ func (f *Fit) AddFields(m *Mapping, class string, fields []string) {
 func (f Fit) Doubt() error {
 	const advice = "names of the source would be wrong; use the mapping.txt that was written by the build that ran"
 	switch {
-	case f.Fields >= fewFields && f.Missing*missingShare > f.Fields:
+	case f.Missing >= fewFields && f.Missing*missingShare > f.Fields:
 		return fmt.Errorf("the mapping%s is of another build: %d of the %d fields that it names are not in the dump's classes; %s", f.called(), f.Missing, f.Fields, advice)
-	case f.Unknown >= fewClasses && 2*f.Unknown > f.Short:
+	case f.Unknown >= fewClasses && 2*f.Unknown > f.Short, f.Unknown >= fewShort && f.Found == 0:
 		return fmt.Errorf("the mapping%s is of another build or another app: of %d classes in the dump with short names it lacks %d (%s); %s", f.called(), f.Short, f.Unknown, strings.Join(f.Examples, ", "), advice)
 	case f.Renamed >= fewClasses && f.Found == 0:
 		return fmt.Errorf("the mapping%s does not fit the dump: it renames %d classes and the dump has none of them; the dump is of a build that is not obfuscated, or of another app: leave the mapping away, or %s", f.called(), f.Renamed, advice)
@@ -151,6 +152,9 @@ func examples(names []string) []string {
 	})
 	return names[:min(len(names), maxExamples)]
 }
+
+// OfApp reports whether a class, which is no array, is one that a build may rename.
+func OfApp(name string) bool { return len(apps([]string{name})) > 0 }
 
 // apps gives each class that is not the platform's once.
 func apps(classes []string) map[string]bool {
