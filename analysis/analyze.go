@@ -56,34 +56,65 @@ var ErrNoHeap = errors.New("there is no object in this dump")
 // Analyze reads a dump of size bytes. A *DamageError says that it cannot be
 // read, ErrNoHeap that there is nothing in it, a *MemoryError that it is too large.
 func Analyze(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Report, error) {
+	report, _, err := examine(ctx, r, size, o, false)
+	return report, err
+}
+
+// Examine is Analyze and Summarize in one reading of a dump.
+func Examine(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Report, *Summary, error) {
+	return examine(ctx, r, size, o, true)
+}
+
+func examine(ctx context.Context, r io.ReaderAt, size int64, o Options, summarize bool) (*Report, *Summary, error) {
 	o.inbound = true
 	d, err := openToShow(ctx, r, size, o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer d.graph.Close()
+	var s *Summary
+	if summarize {
+		if s, err = d.summary(ctx, o); err != nil {
+			return nil, nil, err
+		}
+	}
 	o.phase("report")
 	report := &Report{Schema: analysisSchema, Dump: d.dump(), Leaks: []Leak{}, Suspects: []Leak{}, Unreachable: []Garbage{}, Undecided: []string{}, Classes: classes(d.graph.Heaps, d.ranked(), o.Top)}
 	if err := d.weighClasses(ctx, report.Classes); err != nil {
-		return nil, fmt.Errorf("weigh classes: %w", err)
+		return nil, nil, fmt.Errorf("weigh classes: %w", err)
 	}
 	if report.Loaders, err = d.loaders(ctx); err != nil {
-		return nil, fmt.Errorf("weigh class loaders: %w", err)
+		return nil, nil, fmt.Errorf("weigh class loaders: %w", err)
 	}
 	if report.Dominators, err = d.dominators(ctx, o.Top); err != nil {
-		return nil, fmt.Errorf("read dominators: %w", err)
+		return nil, nil, fmt.Errorf("read dominators: %w", err)
 	}
-	o.phase("read contents")
-	if err := d.survey(ctx, report, o); err != nil {
-		return nil, err
-	}
-	if err := d.leaks(ctx, report, o); err != nil {
-		return nil, err
+	if err := d.judge(ctx, report, s, o); err != nil {
+		return nil, nil, err
 	}
 	report.Undecided = d.undecided(report, o)
 	report.Warnings = d.warnings
 	o.phase("")
-	return report, nil
+	return report, s, nil
+}
+
+// judge adds what the contents say and what leaks to a report, and to a summary if there is one.
+func (d *dump) judge(ctx context.Context, report *Report, s *Summary, o Options) error {
+	o.phase("read contents")
+	if err := d.survey(ctx, report, o); err != nil {
+		return err
+	}
+	told := len(d.warnings)
+	if err := d.leaks(ctx, report, o); err != nil {
+		return err
+	}
+	if s != nil {
+		s.dump, s.leaks, s.suspects = report.Dump, sumLeaks(report.Leaks), sumLeaks(report.Suspects)
+		// Of the contents only what the app is matters to a comparison, not what could not be
+		// counted.
+		s.warnings = append(s.warnings, d.warnings[told:]...)
+	}
+	return nil
 }
 
 // undecided is why the dump cannot show that nothing leaks.

@@ -2,14 +2,11 @@ package analysis
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/leakgate/leakgate/internal/analysis/heap"
 	"github.com/leakgate/leakgate/internal/analysis/trace"
 )
 
@@ -122,86 +119,6 @@ type PathStep struct {
 	Objects       Change `json:"objects"`
 	RetainedBytes Change `json:"retained_bytes"`
 }
-
-// Summary is what a comparison needs of one dump; it is small beside the dump.
-type Summary struct {
-	dump            Dump
-	shallow         int64
-	classes         map[string]classSum
-	leaks, suspects []leakSum
-	tree            classTree
-	// shapes are the classes of an app whose names mean nothing by themselves.
-	shapes   map[string]uint64
-	warnings []string
-}
-
-// classSum is a row of a histogram.
-type classSum struct {
-	instances, shallow int64
-	retained           heap.Size
-}
-
-func (c *classSum) add(o classSum) {
-	c.instances += o.instances
-	c.shallow += o.shallow
-	c.retained.Java += o.retained.Java
-	c.retained.Native += o.retained.Native
-}
-
-// Bounds of the merged tree, so that it is small beside any dump: a node has at least
-// this part of what is reachable, a level at most so many nodes.
-const (
-	treeShare  = 10_000
-	treeNodes  = 1 << 16
-	treeLevels = 64
-)
-
-// Summarize reads a dump of size bytes for a comparison. The graph is gone when it
-// returns. Errors are those of Analyze.
-func Summarize(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Summary, error) {
-	o.inbound = true
-	d, err := open(ctx, r, size, o)
-	if err != nil {
-		return nil, err
-	}
-	defer d.graph.Close()
-	report := &Report{Dump: d.dump(), Leaks: []Leak{}, Suspects: []Leak{}}
-	s := &Summary{classes: map[string]classSum{}}
-	for _, row := range d.graph.Histogram() {
-		s.classes[row.Class] = classSum{row.Instances, row.Shallow.Java, row.Retained}
-		s.shallow += row.Shallow.Java
-	}
-	o.phase("merge paths")
-	if err := s.merge(ctx, d.graph); err != nil {
-		return nil, err
-	}
-	o.phase("read contents")
-	// Of the contents only what the app is matters here, not what could not be counted.
-	warnings := d.warnings
-	if err := d.survey(ctx, report, o); err != nil {
-		return nil, err
-	}
-	d.warnings = slices.Clip(warnings)
-	if err := d.leaks(ctx, report, o); err != nil {
-		return nil, err
-	}
-	s.dump, s.leaks, s.suspects, s.warnings, s.shapes = report.Dump, sumLeaks(report.Leaks), sumLeaks(report.Suspects), d.warnings, d.shapes
-	o.phase("")
-	return s, nil
-}
-
-func (s *Summary) merge(ctx context.Context, g *heap.Graph) error {
-	least := max(g.ReachableBytes().Total()/treeShare, 1)
-	nodes, err := g.ClassTree(ctx, heap.ClassTreeOptions{Least: least, Nodes: treeNodes, Levels: treeLevels})
-	if err != nil {
-		return fmt.Errorf("merge paths: %w", err)
-	}
-	s.tree = newClassTree(nodes, least)
-	return nil
-}
-
-// Objects are how many objects and references between them the dump has.
-func (s *Summary) Objects() (objects, references int64) { return s.dump.Objects, s.dump.References }
 
 // Compare tells what changed. Lists have up to top entries.
 func Compare(base, head *Summary, top int) *Diff {

@@ -76,8 +76,8 @@ func commonLines(a, b []string) int {
 // pair first. It returns the leak of base by that of head.
 func moved(gone, added []*leakSum) map[*leakSum]*leakSum {
 	var all []pairing
-	for _, h := range heaviest(added) {
-		for _, b := range heaviest(gone) {
+	for _, h := range heaviest(added, mostMoved) {
+		for _, b := range heaviest(gone, mostMoved) {
 			if p, ok := paired(b, h); ok {
 				all = append(all, p)
 			}
@@ -93,16 +93,16 @@ func moved(gone, added []*leakSum) map[*leakSum]*leakSum {
 	return of
 }
 
-// heaviest are the leaks that retain most, as many as are compared with each other.
-func heaviest(list []*leakSum) []*leakSum {
-	if len(list) <= mostMoved {
+// heaviest are the leaks that retain most, so many of them.
+func heaviest(list []*leakSum, most int) []*leakSum {
+	if len(list) <= most {
 		return list
 	}
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b *leakSum) int {
 		return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.key, b.key))
 	})
-	return list[:mostMoved]
+	return list[:most]
 }
 
 // doubtMoved says where there were more leaks, new or gone, than are compared with each other.

@@ -1,0 +1,294 @@
+package analysis
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+// Summary is what a comparison needs of one dump; it is small beside the dump.
+type Summary struct {
+	dump            Dump
+	shallow         int64
+	classes         map[string]classSum
+	leaks, suspects []leakSum
+	tree            classTree
+	// shapes are the classes of an app whose names mean nothing by themselves.
+	shapes   map[string]uint64
+	warnings []string
+}
+
+// classSum is a row of a histogram.
+type classSum struct {
+	instances, shallow int64
+	retained           heap.Size
+}
+
+func (c *classSum) add(o classSum) {
+	c.instances += o.instances
+	c.shallow += o.shallow
+	c.retained.Java += o.retained.Java
+	c.retained.Native += o.retained.Native
+}
+
+// Bounds of the merged tree, so that it is small beside any dump: a node has at least
+// this part of what is reachable, a level at most so many nodes.
+const (
+	treeShare  = 10_000
+	treeNodes  = 1 << 16
+	treeLevels = 64
+)
+
+// Summarize reads a dump of size bytes for a comparison. The graph is gone when it
+// returns. Errors are those of Analyze.
+func Summarize(ctx context.Context, r io.ReaderAt, size int64, o Options) (*Summary, error) {
+	o.inbound = true
+	d, err := open(ctx, r, size, o)
+	if err != nil {
+		return nil, err
+	}
+	defer d.graph.Close()
+	s, err := d.summary(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.judge(ctx, &Report{Dump: d.dump(), Leaks: []Leak{}, Suspects: []Leak{}}, s, o); err != nil {
+		return nil, err
+	}
+	o.phase("")
+	return s, nil
+}
+
+// summary is what the graph says of classes and ways.
+func (d *dump) summary(ctx context.Context, o Options) (*Summary, error) {
+	s := &Summary{classes: map[string]classSum{}, shapes: d.shapes, warnings: slices.Clone(d.warnings)}
+	for _, row := range d.graph.Histogram() {
+		s.classes[row.Class] = classSum{row.Instances, row.Shallow.Java, row.Retained}
+		s.shallow += row.Shallow.Java
+	}
+	o.phase("merge paths")
+	return s, s.merge(ctx, d.graph)
+}
+
+func (s *Summary) merge(ctx context.Context, g *heap.Graph) error {
+	least := max(g.ReachableBytes().Total()/treeShare, 1)
+	nodes, err := g.ClassTree(ctx, heap.ClassTreeOptions{Least: least, Nodes: treeNodes, Levels: treeLevels})
+	if err != nil {
+		return fmt.Errorf("merge paths: %w", err)
+	}
+	s.tree = newClassTree(nodes, least)
+	return nil
+}
+
+// Objects are how many objects and references between them the dump has.
+func (s *Summary) Objects() (objects, references int64) { return s.dump.Objects, s.dump.References }
+
+// Names says whose names the summary has.
+func (s *Summary) Names() Names { return s.dump.Names }
+
+// summarySchema names the form of a summary that is written.
+const summarySchema = "leakgate.summary/1"
+
+// Bounds of a summary that is written, and of one that is read.
+const (
+	// mostWrittenLeaks are those of the leaks, and of the suspects.
+	mostWrittenLeaks = 10_000
+	maxSummary       = 64 << 20
+)
+
+// ErrLargeSummary is a summary of more than 64 MB.
+var ErrLargeSummary = errors.New("the summary is larger than 64 MB")
+
+// summaryFile is the written form. docs/formats/summary.md has the fields.
+type summaryFile struct {
+	Schema       string            `json:"schema"`
+	Dump         Dump              `json:"dump"`
+	ShallowBytes int64             `json:"shallow_bytes"`
+	Classes      []summaryClass    `json:"classes"`
+	Leaks        []summaryLeak     `json:"leaks"`
+	Suspects     []summaryLeak     `json:"suspects"`
+	Least        int64             `json:"least_bytes"`
+	Tree         []summaryNode     `json:"tree"`
+	Shapes       map[string]uint64 `json:"shapes,omitempty"`
+	Warnings     []string          `json:"warnings"`
+}
+
+type summaryClass struct {
+	Class          string `json:"class"`
+	Instances      int64  `json:"instances"`
+	ShallowBytes   int64  `json:"shallow_bytes"`
+	RetainedBytes  int64  `json:"retained_java_bytes"`
+	RetainedNative int64  `json:"retained_native_bytes"`
+}
+
+type summaryLeak struct {
+	Key            string           `json:"key"`
+	KeyText        []string         `json:"key_text"`
+	Class          string           `json:"class"`
+	Library        bool             `json:"library"`
+	Pattern        string           `json:"pattern"`
+	Fingerprints   []string         `json:"fingerprints"`
+	Instances      int64            `json:"instances"`
+	RetainedBytes  int64            `json:"retained_bytes"`
+	RetainedNative int64            `json:"retained_native_bytes"`
+	Classes        map[string]int64 `json:"classes"`
+}
+
+type summaryNode struct {
+	Parent         int    `json:"parent"`
+	Class          string `json:"class"`
+	Objects        int64  `json:"objects"`
+	RetainedBytes  int64  `json:"retained_java_bytes"`
+	RetainedNative int64  `json:"retained_native_bytes"`
+}
+
+// Encode is the summary as JSON, to be read by ReadSummary: a comparison of what is read says the
+// same. Of more than 10,000 leaks, or suspects, it has those that retain most. The error is
+// ErrLargeSummary.
+func (s *Summary) Encode() ([]byte, error) {
+	f := summaryFile{
+		Schema: summarySchema, Dump: s.dump, ShallowBytes: s.shallow, Classes: []summaryClass{}, Least: s.tree.least,
+		Tree: make([]summaryNode, len(s.tree.nodes)), Shapes: s.shapes, Warnings: append([]string{}, s.warnings...),
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.classes)) {
+		c := s.classes[name]
+		f.Classes = append(f.Classes, summaryClass{name, c.instances, c.shallow, c.retained.Java, c.retained.Native})
+	}
+	f.Leaks, f.Suspects = f.written(s.leaks, "leaks"), f.written(s.suspects, "suspects")
+	for i, n := range s.tree.nodes {
+		f.Tree[i] = summaryNode{n.Parent, n.Class, n.Count, n.Size.Java, n.Size.Native}
+	}
+	out, err := json.Marshal(f)
+	if err != nil {
+		return nil, fmt.Errorf("encode summary: %w", err)
+	}
+	if len(out) > maxSummary {
+		return nil, ErrLargeSummary
+	}
+	return append(out, '\n'), nil
+}
+
+// written are the leaks that are written, in their order.
+func (f *summaryFile) written(leaks []leakSum, what string) []summaryLeak {
+	out := make([]summaryLeak, 0, min(len(leaks), mostWrittenLeaks))
+	kept := map[string]bool{}
+	if n := len(leaks) - mostWrittenLeaks; n > 0 {
+		f.Warnings = append(f.Warnings, fmt.Sprintf("%d more %s, which retain least, are left out", n, what))
+		list := make([]*leakSum, len(leaks))
+		for i := range leaks {
+			list[i] = &leaks[i]
+		}
+		for _, l := range heaviest(list, mostWrittenLeaks) {
+			kept[l.key] = true
+		}
+	}
+	for i := range leaks {
+		l := &leaks[i]
+		if len(kept) > 0 && !kept[l.key] {
+			continue
+		}
+		out = append(out, summaryLeak{l.key, l.text, l.class, l.library, l.pattern, l.fingerprints, l.instances, l.bytes, l.native, l.classes})
+	}
+	return out
+}
+
+// ReadSummary reads what Encode has written. It may come from somebody else: what cannot be the
+// summary of a dump is refused.
+func ReadSummary(r io.Reader) (*Summary, error) {
+	raw, err := io.ReadAll(io.LimitReader(r, maxSummary+1))
+	if err != nil {
+		return nil, fmt.Errorf("read summary: %w", err)
+	}
+	if len(raw) > maxSummary {
+		return nil, ErrLargeSummary
+	}
+	var f summaryFile
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return nil, fmt.Errorf("read summary: %w", err)
+	}
+	if err := f.check(); err != nil {
+		return nil, fmt.Errorf("read summary: %w", err)
+	}
+	s := &Summary{
+		dump: f.Dump, shallow: f.ShallowBytes, classes: make(map[string]classSum, len(f.Classes)), shapes: f.Shapes,
+		leaks: readLeaks(f.Leaks), suspects: readLeaks(f.Suspects), warnings: f.Warnings,
+	}
+	for _, c := range f.Classes {
+		s.classes[c.Class] = classSum{c.Instances, c.ShallowBytes, heap.Size{Java: c.RetainedBytes, Native: c.RetainedNative}}
+	}
+	nodes := make([]heap.ClassNode, len(f.Tree))
+	for i, n := range f.Tree {
+		nodes[i] = heap.ClassNode{Parent: n.Parent, Class: n.Class, Count: n.Objects, Size: heap.Size{Java: n.RetainedBytes, Native: n.RetainedNative}}
+	}
+	s.tree = newClassTree(nodes, f.Least)
+	return s, nil
+}
+
+func readLeaks(list []summaryLeak) []leakSum {
+	out := make([]leakSum, len(list))
+	for i, l := range list {
+		out[i] = leakSum{key: l.Key, class: l.Class, pattern: l.Pattern, text: l.KeyText, fingerprints: append([]string{}, l.Fingerprints...), library: l.Library, instances: l.Instances, bytes: l.RetainedBytes, native: l.RetainedNative, classes: l.Classes}
+	}
+	return out
+}
+
+// mostBytes bounds each number, so that no sum of them overflows.
+const mostBytes = math.MaxInt64 >> 24
+
+// check refuses what no summary has.
+func (f *summaryFile) check() error {
+	if f.Schema != summarySchema {
+		return fmt.Errorf("its schema is %s, want %s", text.Quote(f.Schema, 40), summarySchema)
+	}
+	if len(f.Tree) == 0 || f.Tree[0].Parent != -1 {
+		return errors.New("its tree has no root")
+	}
+	if f.Least < 1 || !counts(f.ShallowBytes, f.Least, f.Dump.Objects, f.Dump.References, f.Dump.ReachableBytes, f.Dump.ReachableNative) {
+		return errors.New("a number of the dump is none")
+	}
+	for i, n := range f.Tree {
+		// Those of one parent are beside each other, those of a later one behind them.
+		if i > 0 && (n.Parent < max(f.Tree[i-1].Parent, 0) || n.Parent >= i) {
+			return fmt.Errorf("node %d of its tree is out of order", i)
+		}
+		if !counts(n.Objects, n.RetainedBytes, n.RetainedNative) {
+			return fmt.Errorf("a number of node %d is none", i)
+		}
+	}
+	met := map[string]bool{}
+	for _, c := range f.Classes {
+		if met[c.Class] || !counts(c.Instances, c.ShallowBytes, c.RetainedBytes, c.RetainedNative) {
+			return fmt.Errorf("class %s is there twice, or a number of it is none", text.Quote(c.Class, 80))
+		}
+		met[c.Class] = true
+	}
+	return errors.Join(plausible(f.Leaks), plausible(f.Suspects))
+}
+
+func plausible(list []summaryLeak) error {
+	met := map[string]bool{}
+	for _, l := range list {
+		ok := counts(l.Instances, l.RetainedBytes, l.RetainedNative)
+		for _, n := range l.Classes {
+			ok = ok && counts(n)
+		}
+		if !ok || met[l.Key] {
+			return fmt.Errorf("leak %s is there twice, or a number of it is none", text.Quote(l.Key, 80))
+		}
+		met[l.Key] = true
+	}
+	return nil
+}
+
+// counts reports whether numbers can be those of a dump.
+func counts(numbers ...int64) bool {
+	return !slices.ContainsFunc(numbers, func(n int64) bool { return n < 0 || n > mostBytes })
+}
