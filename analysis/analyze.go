@@ -202,7 +202,7 @@ type dump struct {
 	obfuscated, watches bool
 	// names says whose names there are; shapes are the classes of the app where names mean
 	// nothing by themselves.
-	names  Names
+	names  Naming
 	shapes map[string]uint64
 	// unfinished are objects that should be gone and are in no leak, in words.
 	unfinished []string

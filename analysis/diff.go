@@ -181,7 +181,7 @@ func strangers(base, head *Summary) []string {
 	var list []string
 	for _, side := range []struct {
 		which, flag string
-		names       Names
+		names       Naming
 	}{{"base", "--base-mapping", b}, {"head", "--mapping", h}} {
 		switch side.names.Of {
 		case namesObscure:
@@ -194,10 +194,10 @@ func strangers(base, head *Summary) []string {
 }
 
 // unknown reports whether nobody knows the names of the source.
-func (n *Names) unknown() bool { return n.Of == namesObscure || n.Of == namesDoubtful }
+func (n *Naming) unknown() bool { return n.Of == namesObscure || n.Of == namesDoubtful }
 
 // used is the digest of the mapping that was used, "" for none.
-func (n *Names) used() string {
+func (n *Naming) used() string {
 	if n.Mapping == nil {
 		return ""
 	}

@@ -66,7 +66,7 @@ func (n sourceNames) Frame(f heap.StackFrame) (list []heap.StackFrame) {
 	return list
 }
 
-// The values of Names.Of.
+// The values of Naming.Of.
 const (
 	namesOfSource  = "source"
 	namesOfMapping = "mapping"
@@ -74,8 +74,8 @@ const (
 	namesDoubtful  = "other_mapping"
 )
 
-// Names says whose names the classes, fields and methods of a dump have.
-type Names struct {
+// Naming says whose names the classes, fields and methods of a dump have.
+type Naming struct {
 	// Of is source for a build that is not obfuscated, mapping for one whose mapping was used,
 	// obfuscated without a mapping, and other_mapping with that of another build.
 	Of string `json:"of"`

@@ -242,7 +242,7 @@ type Dump struct {
 	ReachableNative int64  `json:"reachable_native_bytes"`
 	SizeModel       string `json:"size_model"`
 	// Names says whose names the classes have.
-	Names Names `json:"names"`
+	Names Naming `json:"names"`
 }
 
 // Heap is one of the heaps of an Android app.

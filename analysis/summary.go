@@ -92,7 +92,7 @@ func (s *Summary) merge(ctx context.Context, g *heap.Graph) error {
 func (s *Summary) Objects() (objects, references int64) { return s.dump.Objects, s.dump.References }
 
 // Names says whose names the summary has.
-func (s *Summary) Names() Names { return s.dump.Names }
+func (s *Summary) Names() Naming { return s.dump.Names }
 
 // summarySchema names the form of a summary that is written.
 const summarySchema = "leakgate.summary/1"

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync/atomic"
 
@@ -28,7 +29,9 @@ and what changed in each class. One of the dumps may be "-",
 standard input.
 
 Of two run directories, the last heap dumps of one process are compared, preferably
-those of the end of the run (diagnose.dump: at_end).
+those of the end of the run (diagnose.dump: at_end). The dumps need not be there any
+more: a run keeps a summary of each, heap.summary.json.zst, which may also stand for
+BASE or HEAD, and has the names of the run's own mapping.
 
 Dumps of different kinds of devices, such as 32-bit and 64-bit, are compared with a
 warning, because the same objects have other sizes there.`,
@@ -65,11 +68,12 @@ func (f *diffFlags) diff(c console, args []string) int {
 	case a != b:
 		return c.usage(fmt.Errorf("%s is a directory and the other is not: name two heap dumps or two run directories", text.Printable(args[map[bool]int{true: 0, false: 1}[a]])))
 	case a:
-		var err error
-		if args[0], args[1], err = runDumps(args[0], args[1], f.process); err != nil {
+		sides, err := f.runSides(args[0], args[1])
+		if err != nil {
 			return c.usage(err)
 		}
-		c.note("%s and %s", text.Printable(args[0]), text.Printable(args[1]))
+		c.note("%s and %s", text.Printable(sides[0]), text.Printable(sides[1]))
+		args = sides[:]
 	case f.process != "":
 		return c.usage(errors.New("--process is for two run directories"))
 	}
@@ -94,7 +98,7 @@ func (f *diffFlags) compare(c console, basePath, headPath string) int {
 	f.mapping = cmp.Or(f.baseMapping, f.mapping)
 	var base *analysis.Summary
 	code := f.runIn(ctx, c, basePath, func(ctx context.Context, file *spool.File, o analysis.Options) (err error) {
-		base, err = f.summarize(ctx, file, o)
+		base, err = f.summarize(ctx, file, o, f.baseMapping != "")
 		return err
 	})
 	if code != exitOK {
@@ -103,7 +107,7 @@ func (f *diffFlags) compare(c console, basePath, headPath string) int {
 	f.mapping = headMapping
 	var compared atomic.Bool
 	code = f.runIn(ctx, c, headPath, func(ctx context.Context, file *spool.File, o analysis.Options) error {
-		head, err := f.summarize(ctx, file, o)
+		head, err := f.summarize(ctx, file, o, f.mapping != "")
 		if err != nil {
 			return err
 		}
@@ -124,12 +128,29 @@ func (f *diffFlags) compare(c console, basePath, headPath string) int {
 	return f.blame(c, "HEAD", code)
 }
 
-func (f *diffFlags) summarize(ctx context.Context, file *spool.File, o analysis.Options) (*analysis.Summary, error) {
+// errRenamed is a mapping for a summary.
+var errRenamed = errors.New("a summary keeps the names that it was made with: a mapping is for the heap dump")
+
+// summarize reads a dump, or the summary of one; remap says that a mapping was given for it.
+func (f *diffFlags) summarize(ctx context.Context, file *spool.File, o analysis.Options, remap bool) (*analysis.Summary, error) {
+	if isSummary(file) {
+		if remap {
+			return nil, unusable{errRenamed}
+		}
+		return analysis.ReadSummary(io.NewSectionReader(file, 0, file.Size()))
+	}
 	s, err := analysis.Summarize(ctx, file, file.Size(), o)
 	if err == nil {
 		f.objects, f.edges = s.Objects()
 	}
 	return s, err
+}
+
+// isSummary reports whether a file is JSON, which no heap dump is.
+func isSummary(file io.ReaderAt) bool {
+	first := make([]byte, 1)
+	n, _ := file.ReadAt(first, 0) // what cannot be read is no summary
+	return n == 1 && first[0] == '{'
 }
 
 // blame reports which of the two dumps an error was about, and returns its exit code.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/internal/analysis/spool"
 	"github.com/leakgate/leakgate/internal/hproftest"
 	"github.com/leakgate/leakgate/internal/recorded"
 	"github.com/leakgate/leakgate/reporters/record"
@@ -228,6 +230,80 @@ func TestDiffOfNoRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(t, exitUsage, []string{"diff", run, killed}, "`leakgate report "+killed+"` finishes")
+}
+
+// summarize leaves the summary of each heap dump of a run directory instead of the dump.
+func summarize(t *testing.T, dir string, o analysis.Options) {
+	t.Helper()
+	run, err := record.ReadRun(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range run.Diagnoses {
+		d := &run.Diagnoses[i]
+		folder := filepath.Join(dir, d.Folder)
+		file, err := spool.Open(t.Context(), filepath.Join(folder, d.Steps[0].File), nil, spool.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := analysis.Summarize(t.Context(), file, file.Size(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := s.Encode()
+		if err == nil {
+			err = errors.Join(file.Close(), os.Remove(filepath.Join(folder, d.Steps[0].File)), os.WriteFile(filepath.Join(folder, "heap.summary.json.zst"), zstandard(text), 0o600))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Steps[0].File, d.Heap = "", &record.HeapDump{Summary: "heap.summary.json.zst", Names: s.Names().Of}
+	}
+	if err := record.WriteRun(dir, run); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Two runs are compared without their heap dumps, and the answer is the same.
+func TestDiffRunsWithoutDumps(t *testing.T) {
+	base, head := shopDump(t, 200, 0), shopDump(t, 600, 2)
+	_, want, _ := ran(t, "diff", "--json", base, head)
+	_, wantText, _ := ran(t, "diff", base, head)
+	b, h := runWithDumps(t, [3]string{"com.shop", "end", base}), runWithDumps(t, [3]string{"com.shop", "mark", base}, [3]string{"com.shop", "mark", head})
+	summarize(t, b, analysis.Options{})
+	summarize(t, h, analysis.Options{})
+	if code, out, errOut := ran(t, "diff", "--json", b, h); code != exitOK || out != want || !strings.Contains(errOut, "1-dump") {
+		t.Errorf("exit %d, %s\n%.500s\nwant\n%.500s", code, errOut, out, want)
+	}
+	if code, out, _ := ran(t, "diff", b, h); code != exitOK || out != wantText {
+		t.Errorf("exit %d\n%s\nwant\n%s", code, out, wantText)
+	}
+	// A summary stands for a dump anywhere.
+	file := filepath.Join(b, "artifacts", "x", "0-dump", "heap.summary.json.zst")
+	if code, out, errOut := ran(t, "diff", "--json", file, head); code != exitOK || out != want {
+		t.Errorf("exit %d, %s", code, errOut)
+	}
+	names := filepath.Join(t.TempDir(), "mapping.txt")
+	if err := os.WriteFile(names, []byte("com.shop.A -> a.a:\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, exitUsage, []string{"diff", b, h, "--mapping", names}, "has no heap dump: --mapping, --base-mapping and --size-model need one")
+	refused(t, exitUsage, []string{"diff", b, h, "--size-model", "ahat"}, "need one")
+	if code, _, errOut := ran(t, "diff", file, head, "--base-mapping", names); code == exitOK || !strings.Contains(errOut, "a summary keeps the names that it was made with") || !strings.Contains(errOut, "BASE") {
+		t.Errorf("exit %d, %s", code, errOut)
+	}
+	// One that is damaged, or made up, is refused.
+	if err := os.WriteFile(file, zstandard([]byte(`{"schema":"leakgate.summary/1"}`)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errOut := ran(t, "diff", b, h); code != exitUnread || out != "" || !strings.Contains(errOut, "its tree has no root") || !strings.Contains(errOut, "BASE") {
+		t.Errorf("exit %d, %s%s", code, out, errOut)
+	}
+	// A summary that is gone leaves the run without what to compare.
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, exitUsage, []string{"diff", b, h}, "no heap dump")
 }
 
 // Of two run directories the dumps of one process are compared: those of the end, or the

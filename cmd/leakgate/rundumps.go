@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,36 +16,44 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// runDumps returns the heap dump of one process in each of two run directories: that of the
-// end of the run where there is one, else the last. The process need not be named where
-// the runs have dumps of one in common.
-func runDumps(base, head, process string) (string, string, error) {
-	of := make([]map[string]string, 2)
+// runSides returns what stands for the heap dump of one process in each of two run directories:
+// that of the end of the run where there is one, else the last. The process need not be named
+// where the runs have dumps of one in common.
+func (f *diffFlags) runSides(base, head string) (sides [2]string, err error) {
+	var of [2]map[string]string
 	for i, dir := range []string{base, head} {
 		run, err := record.ReadRun(dir)
 		if errors.Is(err, fs.ErrNotExist) {
-			return "", "", noRun(dir)
+			return sides, noRun(dir)
 		}
 		if err != nil {
-			return "", "", err
+			return sides, err
 		}
-		if of[i] = lastDumps(dir, run); len(of[i]) == 0 {
-			return "", "", fmt.Errorf("%s has no heap dump: diagnose.dump: at_end takes one of every process at the end of a run", text.Printable(dir))
+		if of[i] = f.lastDumps(dir, run, i == 0); len(of[i]) == 0 {
+			return sides, f.noDump(dir)
 		}
 	}
+	process := f.process
 	if process == "" {
 		common := slices.DeleteFunc(slices.Sorted(maps.Keys(of[0])), func(name string) bool { return of[1][name] == "" })
 		if len(common) != 1 {
-			return "", "", chooseProcess(common)
+			return sides, chooseProcess(common)
 		}
 		process = common[0]
 	}
 	for i, dir := range []string{base, head} {
-		if of[i][process] == "" {
-			return "", "", fmt.Errorf("%s has no heap dump of %s; it has those of %s", text.Printable(dir), text.Printable(process), processNames(slices.Sorted(maps.Keys(of[i]))))
+		if sides[i] = of[i][process]; sides[i] == "" {
+			return sides, fmt.Errorf("%s has no heap dump of %s; it has those of %s", text.Printable(dir), text.Printable(process), processNames(slices.Sorted(maps.Keys(of[i]))))
 		}
 	}
-	return of[0][process], of[1][process], nil
+	return sides, nil
+}
+
+func (f *diffFlags) noDump(dir string) error {
+	if f.mapping+f.baseMapping+f.model != "" {
+		return fmt.Errorf("%s has no heap dump: --mapping, --base-mapping and --size-model need one; without them the summaries are compared that a run keeps", text.Printable(dir))
+	}
+	return fmt.Errorf("%s has no heap dump: diagnose.dump: at_end takes one of every process at the end of a run", text.Printable(dir))
 }
 
 // noRun says what to name instead of a directory without a run.json: the heap dumps that
@@ -81,24 +90,57 @@ func processNames(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// lastDumps are the heap dumps of a run by process. A run directory may come from
-// somebody else: no name in it leads out of it.
-func lastDumps(dir string, run record.Run) map[string]string {
+// lastDumps are what stands for the heap dumps of a run, by process. A run directory may come
+// from somebody else: no name in it leads out of it.
+func (f *diffFlags) lastDumps(dir string, run record.Run, base bool) map[string]string {
 	dumps, ends := map[string]string{}, map[string]bool{}
 	for _, d := range run.Diagnoses {
-		for _, s := range d.Steps {
-			name := filepath.Join(filepath.FromSlash(d.Folder), s.File)
-			if s.Step != "heap" || s.File == "" || !filepath.IsLocal(name) || !strings.HasPrefix(d.Folder, response.Artifacts+"/") {
-				continue
-			}
-			path := filepath.Join(dir, name)
-			if _, err := os.Stat(path); err != nil {
-				continue
-			}
-			if end := d.Trigger == record.TriggerEnd; end || !ends[d.Process] {
-				dumps[d.Process], ends[d.Process] = path, end
-			}
+		path := f.sideOf(dir, &d, base)
+		if path == "" {
+			continue
+		}
+		if end := d.Trigger == record.TriggerEnd; end || !ends[d.Process] {
+			dumps[d.Process], ends[d.Process] = path, end
 		}
 	}
 	return dumps
+}
+
+// sideOf is the summary of the heap dump of a diagnosis, or where that is not there, or will
+// not do, the dump itself; "" for neither. The summary has the names that the run had.
+func (f *diffFlags) sideOf(dir string, d *record.Diagnosis, base bool) string {
+	mapping := f.mapping
+	if base {
+		mapping = f.baseMapping
+		if d.Heap != nil && d.Heap.Names == obfuscated {
+			mapping = cmp.Or(mapping, f.mapping)
+		}
+	}
+	if d.Heap != nil && d.Heap.Summary == response.SummaryName && mapping == "" && f.model == "" {
+		if path := inRun(dir, d.Folder, d.Heap.Summary); path != "" {
+			return path
+		}
+	}
+	for _, s := range d.Steps {
+		if path := inRun(dir, d.Folder, s.File); s.Step == "heap" && s.File != "" && path != "" {
+			return path
+		}
+	}
+	return ""
+}
+
+// obfuscated is what a record says of the names of a dump that was read without a mapping.
+const obfuscated = "obfuscated"
+
+// inRun is the path of a file of a run directory, "" where it is not there.
+func inRun(dir, folder, file string) string {
+	name := filepath.Join(filepath.FromSlash(folder), file)
+	if !filepath.IsLocal(name) || !strings.HasPrefix(folder, response.Artifacts+"/") {
+		return ""
+	}
+	path := filepath.Join(dir, name)
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	return path
 }

@@ -85,6 +85,7 @@ func (m *run) atEnd() bool { return m.responder != nil && m.responder.Options().
 
 // marked orders a dump of every process that is there.
 func (s *session) marked(mark string, dumps *awaited) {
+	s.marks++
 	if !s.run.atMarks() {
 		return
 	}

@@ -65,6 +65,9 @@ type order struct {
 	trigger string
 	mark    string
 	t       float64
+	// marks, age and memory are as in record.Diagnosis.
+	marks       int
+	age, memory *float64
 	// marked is the real time of the mark.
 	marked time.Time
 	// dumps are those of the mark, where somebody waits for them.
@@ -126,12 +129,33 @@ func (s *session) want(o order) bool {
 		return false
 	}
 	o.process, o.t = o.subject.Process, s.part.Seconds(max(s.part.Up(), s.part.At(s.clock.now())))
+	o.marks, o.age, o.memory = s.marks, s.age(o.subject), memoryOf(o.subject)
 	at := len(s.respond.orders)
 	for at > 0 && rank(s.respond.orders[at-1].trigger) > rank(o.trigger) {
 		at--
 	}
 	s.respond.orders = slices.Insert(s.respond.orders, at, o)
 	return true
+}
+
+// clockTick is the unit of the start of a process: USER_HZ, which is 100 on every Android.
+const clockTick = 10 * time.Millisecond
+
+// age is for how long a process has run, in seconds of the device; nil where that is unknown.
+func (s *session) age(x *subject) *float64 {
+	ran := s.part.At(s.clock.now()) - time.Duration(x.Process.Start)*clockTick
+	if x.Process.Start == 0 || ran < 0 {
+		return nil
+	}
+	return new(record.Round(ran.Seconds(), 3))
+}
+
+// memoryOf is what a process had at its latest sample, in MB; nil where it has none.
+func memoryOf(x *subject) *float64 {
+	if x.LastUp == 0 {
+		return nil
+	}
+	return new(record.Round(float64(x.LastBytes)/detector.MB, 3))
 }
 
 func rank(trigger string) int {
@@ -207,7 +231,7 @@ func (s *session) collect(ctx context.Context, o order) {
 	x, dev, pauses := o.subject, s.dev, s.respond.pauses
 	ask := response.Order{
 		Process: o.process, Level: x.probe.Level, Recipe: o.recipe, Kind: o.kind,
-		Trigger: o.trigger, Mark: o.mark, T: o.t, Expect: x.response.java.N * 3 / 2, Before: x.response.seen,
+		Trigger: o.trigger, Mark: o.mark, T: o.t, Marks: o.marks, Age: o.age, Memory: o.memory, Expect: x.response.java.N * 3 / 2, Before: x.response.seen,
 		Paused: func(on bool) {
 			select {
 			case pauses <- on:
@@ -320,7 +344,7 @@ func (s *session) fruitless(ctx context.Context, o order, err error) {
 		e.Kind = o.kind
 		e.Diagnosis = &record.Diagnosis{
 			Device: s.dev.Serial(), User: o.process.User, Process: o.process.Name, PID: o.process.PID,
-			T: o.t, Trigger: o.trigger, Mark: o.mark, Kind: e.Kind, Recipe: o.recipe, Outcome: record.DiagnosisNothing,
+			T: o.t, Trigger: o.trigger, Mark: o.mark, Marks: o.marks, Age: o.age, Memory: o.memory, Kind: e.Kind, Recipe: o.recipe, Outcome: record.DiagnosisNothing,
 			Keep: string(s.run.responder.Options().Keep), Analysed: true,
 			Steps: []record.Collected{}, Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{text.Head(err.Error(), 500)},
 		}

@@ -231,7 +231,7 @@ func checkFolders(t *testing.T, dir string, run record.Run) {
 		switch base := filepath.Base(name); {
 		case strings.HasPrefix(base, "."):
 			t.Errorf("left behind: %s", name)
-		case strings.HasSuffix(base, "summary.txt"), base == "analysis.json", base == "growth.json":
+		case strings.HasSuffix(base, "summary.txt"), base == "analysis.json", base == "growth.json", base == "heap.summary.json.zst":
 		case !want[name]:
 			t.Errorf("%s is not told in run.json", name)
 		}

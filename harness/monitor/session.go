@@ -47,6 +47,8 @@ type session struct {
 	systemServer int
 	boot         string
 	boots        int
+	// marks counts those on the device.
+	marks int
 
 	// reading is the process that the detail channel reads now; zero for none.
 	reading capture.Key

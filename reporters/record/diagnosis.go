@@ -47,6 +47,46 @@ type Diagnosis struct {
 	LeaksSkipped int        `json:"leaks_skipped,omitempty"`
 	// Undecided says why there may be leaks that are not in the list, "" where there are none.
 	Undecided string `json:"leaks_undecided,omitempty"`
+	// Marks is how many marks the device had when a diagnosis of a run was ordered, that of
+	// the diagnosis among them: how many loops the process had done.
+	Marks int `json:"marks,omitempty"`
+	// Age is for how long the process had run then, in seconds of the device, and Memory what
+	// it had at its latest sample before, in MB by its source; nil where that is unknown.
+	Age    *float64 `json:"process_age_s,omitempty"`
+	Memory *float64 `json:"memory_mb,omitempty"`
+	// Heap is what is known of the heap dump as a whole; nil where none was analyzed.
+	Heap *HeapDump `json:"heap,omitempty"`
+}
+
+// HeapDump is a heap dump that was analyzed.
+type HeapDump struct {
+	// Summary is the file of the folder with which the dump is compared with others, "" where
+	// there is none.
+	Summary string `json:"summary"`
+	Objects int64  `json:"objects"`
+	// ReachableBytes are Java bytes, ReachableNative those of native memory that Java objects
+	// have registered.
+	ReachableBytes  int64 `json:"reachable_bytes"`
+	ReachableNative int64 `json:"reachable_native_bytes"`
+	// Names says whose names its classes have: source, mapping, obfuscated or other_mapping.
+	Names string `json:"names"`
+	// Mapping is what was used to read it, nil for none.
+	Mapping *Mapping `json:"mapping,omitempty"`
+}
+
+// Mapping is the mapping of an obfuscated build and how it fits a dump.
+type Mapping struct {
+	// ID is what R8 calls it, "" for one by ProGuard; SHA256 is that of its file.
+	ID     string `json:"id"`
+	SHA256 string `json:"sha256"`
+	// Classes are those that it renames, Found those of them that the dump has; Unknown are
+	// classes of the dump whose names look obfuscated and which it lacks. Fields are those that
+	// it names in the classes found, Missing those of them that the dump lacks.
+	Classes int `json:"classes"`
+	Found   int `json:"found_classes"`
+	Unknown int `json:"unknown_names"`
+	Fields  int `json:"fields"`
+	Missing int `json:"missing_fields"`
 }
 
 // Collected is one step of a diagnosis.

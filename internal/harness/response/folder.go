@@ -201,7 +201,7 @@ func (f folder) told(d record.Diagnosis) (record.Diagnosis, bool) {
 		return d, false
 	}
 	d.Analysed, d.Analysis, d.Steps = true, is.Analysis, is.Steps
-	d.Leaks, d.LeaksSkipped, d.Undecided = is.Leaks, is.LeaksSkipped, is.Undecided
+	d.Leaks, d.LeaksSkipped, d.Undecided, d.Heap = is.Leaks, is.LeaksSkipped, is.Undecided, is.Heap
 	d.Findings, d.Summary, d.Warnings = append([]record.Finding{}, is.Findings...), append([]string{}, is.Summary...), append([]string{}, is.Warnings...)
 	return d, true
 }

@@ -1,6 +1,7 @@
 package response
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/internal/analysis/spool"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
@@ -65,15 +67,55 @@ func (r *Responder) analyseHeap(ctx context.Context, c *Case, file string) (*ana
 	defer d.Close()
 	options := r.heapOptions()
 	options.Cut = d.cut
-	report, err := analysis.Analyze(ctx, d, d.size, options)
+	report, summary, err := analysis.Examine(ctx, d, d.size, options)
 	if err != nil {
 		return nil, err
 	}
+	c.Record.Heap = heapOf(report, c.summarize(summary))
 	text, err := json.MarshalIndent(report, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode analysis.json: %w", err)
 	}
 	return report, record.WriteWhole(c.folder.in("analysis.json"), append(text, '\n'))
+}
+
+// SummaryName is the file of a folder with which its heap dump is compared with others.
+const SummaryName = "heap.summary.json.zst"
+
+// summarize writes the summary of a dump and returns the name of its file, "" where it cannot
+// be written.
+func (c *Case) summarize(s *analysis.Summary) string {
+	var packed bytes.Buffer
+	encoded, err := s.Encode()
+	if err == nil {
+		err = packInto(&packed, encoded)
+	}
+	if err == nil {
+		err = record.WriteWhole(c.folder.in(SummaryName), packed.Bytes())
+	}
+	if err != nil {
+		c.warn(fmt.Errorf("write %s: %w; other runs are compared with the heap dump alone", SummaryName, err))
+		return ""
+	}
+	return SummaryName
+}
+
+func packInto(out io.Writer, content []byte) error {
+	z, err := spool.Pack(out, int64(len(content)))
+	if err != nil {
+		return err
+	}
+	_, err = z.Write(content)
+	return errors.Join(err, z.Close())
+}
+
+// heapOf is a dump as its record has it.
+func heapOf(r *analysis.Report, summary string) *record.HeapDump {
+	h := &record.HeapDump{Summary: summary, Objects: r.Dump.Objects, ReachableBytes: r.Dump.ReachableBytes, ReachableNative: r.Dump.ReachableNative, Names: r.Dump.Names.Of}
+	if m := r.Dump.Names.Mapping; m != nil {
+		h.Mapping = &record.Mapping{ID: m.ID, SHA256: m.SHA256, Classes: m.Classes, Found: m.Found, Unknown: m.Unknown, Fields: m.Fields, Missing: m.Missing}
+	}
+	return h
 }
 
 func (r *Responder) heapOptions() analysis.Options {

@@ -6,8 +6,10 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/analysis/spool"
 	"github.com/leakgate/leakgate/internal/hproftest"
 	"github.com/leakgate/leakgate/internal/recorded"
 	"github.com/leakgate/leakgate/reporters/record"
@@ -66,6 +69,39 @@ func leaksOf(t testing.TB, dump []byte) (list []string) {
 	return append(list, fmt.Sprint(report.Dump.ReachableBytes, report.Classes, report.Dominators))
 }
 
+func summarized(t *testing.T, dump []byte) *analysis.Summary {
+	t.Helper()
+	s, err := analysis.Summarize(t.Context(), bytes.NewReader(dump), int64(len(dump)), analysis.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// checkSummary wants the summary that stays of a dump to be that of the dump, and the record to
+// name it.
+func checkSummary(t *testing.T, c *Case, dump []byte) *analysis.Summary {
+	t.Helper()
+	h := c.Record.Heap
+	if h == nil || h.Summary != SummaryName || h.Objects == 0 || h.ReachableBytes == 0 || h.Names == "" {
+		t.Fatalf("%+v", h)
+	}
+	z, err := spool.Open(t.Context(), c.folder.in(h.Summary), nil, spool.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	kept, err := analysis.ReadSummary(io.NewSectionReader(z, 0, z.Size()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := kept.Encode()
+	if b, err := summarized(t, dump).Encode(); err != nil || !bytes.Equal(a, b) || holds(a, secret) {
+		t.Errorf("%v: the summary is not that of the dump, or has a text of it:\n%.500s\n%.500s", err, a, b)
+	}
+	return kept
+}
+
 // What stays of a dump is what was asked for, and the record says it.
 func TestKept(t *testing.T) {
 	dump := secretive(t)
@@ -91,6 +127,7 @@ func TestKept(t *testing.T) {
 		}
 		says(t, []string{string(files["heap.hprof.summary.txt"])}, "heap dump: 2 x CartActivity, held by Registry.all, ", "╰→ com.shop.CartActivity")
 		kept := KeptDump(t, got.folder.path)
+		checkSummary(t, got, dump)
 		switch c.keep {
 		case "raw":
 			if !bytes.Equal(kept, dump) || step.File != "heap.hprof.zst" {
@@ -128,6 +165,11 @@ func TestKeptRecorded(t *testing.T) {
 			}
 		}
 		equal(t, name, leaksOf(t, kept), leaksOf(t, dump))
+		// What was taken out of it were texts, such as the name of the app.
+		d := analysis.Compare(checkSummary(t, got, dump), summarized(t, kept), 10)
+		if d.ClassesChanged+len(d.Growth)+len(d.Shrinkage) > 0 || !d.Comparable || slices.ContainsFunc(d.Leaks, func(l analysis.LeakChange) bool { return l.Status != "known" }) {
+			t.Errorf("%s: %+v", name, d)
+		}
 	}
 }
 

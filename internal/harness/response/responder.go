@@ -66,8 +66,11 @@ type Order struct {
 	Kind   detector.LeakKind
 	// Trigger is why: leak, suspicious, mark, end, final or demand; Mark the mark's text.
 	Trigger, Mark string
-	// T is the moment in seconds since the start of the run.
-	T float64
+	// T is the moment in seconds since the start of the run; Marks, Age and Memory are as in
+	// record.Diagnosis.
+	T           float64
+	Marks       int
+	Age, Memory *float64
 	// Settled reports that the app is left alone, and what it had in flight is gone.
 	Settled bool
 	// Expect is about how many bytes a heap dump has, 0 where nobody knows.
@@ -123,7 +126,7 @@ func (r *Responder) Collect(ctx context.Context, dev capture.Device, facts captu
 	}
 	c := &Case{Order: o, folder: dir, Record: record.Diagnosis{
 		Device: dev.Serial(), User: o.Process.User, Process: o.Process.Name, PID: o.Process.PID,
-		T: o.T, Trigger: o.Trigger, Mark: o.Mark, Settled: o.Settled, Kind: o.Kind, Recipe: o.Recipe,
+		T: o.T, Trigger: o.Trigger, Mark: o.Mark, Marks: o.Marks, Age: o.Age, Memory: o.Memory, Settled: o.Settled, Kind: o.Kind, Recipe: o.Recipe,
 		Folder: dir.name, Outcome: record.DiagnosisInterrupted, Keep: string(r.options.Keep),
 		Steps: []record.Collected{}, Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{},
 	}}
