@@ -104,8 +104,8 @@ const (
 	maxSummary       = 64 << 20
 )
 
-// ErrLargeSummary is a summary of more than 64 MB.
-var ErrLargeSummary = errors.New("the summary is larger than 64 MB")
+// errLargeSummary is a summary of more than 64 MB.
+var errLargeSummary = errors.New("the summary is larger than 64 MB")
 
 // summaryFile is the written form. docs/formats/summary.md has the fields.
 type summaryFile struct {
@@ -152,7 +152,7 @@ type summaryNode struct {
 
 // Encode is the summary as JSON, to be read by ReadSummary: a comparison of what is read says the
 // same. Of more than 10,000 leaks, or suspects, it has those that retain most. The error is
-// ErrLargeSummary.
+// errLargeSummary.
 func (s *Summary) Encode() ([]byte, error) {
 	f := summaryFile{
 		Schema: summarySchema, Dump: s.dump, ShallowBytes: s.shallow, Classes: []summaryClass{}, Least: s.tree.least,
@@ -171,7 +171,7 @@ func (s *Summary) Encode() ([]byte, error) {
 		return nil, fmt.Errorf("encode summary: %w", err)
 	}
 	if len(out) > maxSummary {
-		return nil, ErrLargeSummary
+		return nil, errLargeSummary
 	}
 	return append(out, '\n'), nil
 }
@@ -208,7 +208,7 @@ func ReadSummary(r io.Reader) (*Summary, error) {
 		return nil, fmt.Errorf("read summary: %w", err)
 	}
 	if len(raw) > maxSummary {
-		return nil, ErrLargeSummary
+		return nil, errLargeSummary
 	}
 	var f summaryFile
 	if err := json.Unmarshal(raw, &f); err != nil {

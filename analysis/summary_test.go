@@ -116,7 +116,7 @@ func TestReadDamagedSummary(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := ReadSummary(strings.NewReader(strings.Repeat(" ", maxSummary+1))); !errors.Is(err, ErrLargeSummary) {
+	if _, err := ReadSummary(strings.NewReader(strings.Repeat(" ", maxSummary+1))); !errors.Is(err, errLargeSummary) {
 		t.Error(err)
 	}
 }
