@@ -65,6 +65,7 @@ func (f *diffFlags) diff(c console, args []string) int {
 		return c.usage(errors.New("standard input is one heap dump: name the other"))
 	}
 	switch a, b := isFolder(args[0]), isFolder(args[1]); {
+	case present(args...) != nil: // which is reported below, with its side
 	case a != b:
 		return c.usage(fmt.Errorf("%s is a directory and the other is not: name two heap dumps or two run directories", text.Printable(args[map[bool]int{true: 0, false: 1}[a]])))
 	case a:
