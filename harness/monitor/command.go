@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -25,7 +26,14 @@ type HostCommand struct {
 const grace = 5 * time.Second
 
 // Describe implements Workload.
-func (c HostCommand) Describe() record.Workload { return record.Workload{Kind: "command"} }
+func (c HostCommand) Describe() record.Workload {
+	return record.Workload{Kind: "command", Digest: digestOf("command", c.Args...)}
+}
+
+// digestOf is the SHA-256 of what a workload is, in hexadecimal digits.
+func digestOf(kind string, words ...string) string {
+	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%s %q", kind, words)))
+}
 
 // Run implements Workload.
 func (c HostCommand) Run(ctx context.Context, st Stage) (record.Workload, error) {

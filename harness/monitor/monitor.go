@@ -132,7 +132,7 @@ type run struct {
 
 // header is the first line of the run: all that is needed to judge the others again.
 func (m *run) header() record.Header {
-	h := record.Header{Started: m.started.UTC(), Plan: &record.Plan{Tool: m.Tool, Assert: m.Assert, Strict: m.Strict, AllowUnjudged: m.AllowUnjudged}}
+	h := record.Header{Started: m.started.UTC(), Plan: &record.Plan{Tool: m.Tool, Assert: m.Assert, Strict: m.Strict, AllowUnjudged: m.AllowUnjudged, Build: m.Build}}
 	h.Plan.SetPolicy(m.Policy)
 	for _, d := range m.Devices {
 		h.Devices = append(h.Devices, headerOf(d))
@@ -142,7 +142,7 @@ func (m *run) header() record.Header {
 	}
 	if m.Workload != nil {
 		m.work = m.Workload.Describe()
-		h.Plan.Workload = &record.PlannedWorkload{Kind: m.work.Kind, Seed: m.work.Seed, Events: m.work.Events}
+		h.Plan.Workload = &record.PlannedWorkload{Kind: m.work.Kind, Seed: m.work.Seed, Events: m.work.Events, Digest: m.work.Digest}
 	}
 	return h
 }

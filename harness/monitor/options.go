@@ -34,6 +34,8 @@ type Options struct {
 	// AllowUnjudged makes a run that could judge nothing, or that lacks a heap dump it was
 	// asked for, end with 0 instead of 5.
 	AllowUnjudged bool
+	// Build is the source and variant of what is tested; nil where nobody knows.
+	Build *record.Revision
 	// Tool is the program's name and version, for run.json.
 	Tool string
 	// Observer is told what happens; nil for nobody.

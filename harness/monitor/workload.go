@@ -170,7 +170,7 @@ type DeviceCommand struct {
 
 // Describe implements Workload.
 func (c DeviceCommand) Describe() record.Workload {
-	return record.Workload{Kind: "device_command"}
+	return record.Workload{Kind: "device_command", Digest: digestOf("device_command", c.Command)}
 }
 
 // Run implements Workload.

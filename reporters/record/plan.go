@@ -28,6 +28,8 @@ type Plan struct {
 	Processes []string `json:"processes"`
 	// Workload is what stresses the app; null for nothing.
 	Workload *PlannedWorkload `json:"workload"`
+	// Build is what is tested; nil where nobody has said.
+	Build *Revision `json:"build,omitempty"`
 }
 
 // Intervals are the times between two samples in the states, in seconds. CONFIRMING has
@@ -44,6 +46,7 @@ type PlannedWorkload struct {
 	// Seed and Events of monkey.
 	Seed   *int64 `json:"seed"`
 	Events int    `json:"events"`
+	Digest string `json:"digest,omitempty"`
 }
 
 // Assert says what of a verdict fails a run.

@@ -32,6 +32,8 @@ type Run struct {
 	ExitCode    int       `json:"exit_code"`
 	Policy      string    `json:"policy"`
 	Workload    *Workload `json:"workload"`
+	// Build is the source and variant of what was tested; nil where nobody has said.
+	Build *Revision `json:"build"`
 	// Own is what the program itself has used; nil where no line tells it.
 	Own       *Own      `json:"own"`
 	Devices   []Device  `json:"devices"`
@@ -92,10 +94,24 @@ type Workload struct {
 	// Seed of monkey, so that a run can be repeated.
 	Seed   *int64 `json:"seed,omitempty"`
 	Events int    `json:"events,omitempty"`
+	// Digest is the SHA-256 of what the workload is, in hexadecimal digits: two runs with the
+	// same one have done the same. The seed of monkey is left out.
+	Digest string `json:"digest,omitempty"`
 	Exit   *int   `json:"exit"`
 	Error  string `json:"error,omitempty"`
 	// Interrupted has the devices that have dropped it.
 	Interrupted []Interruption `json:"interrupted,omitempty"`
+}
+
+// Revision is the source of the app that was tested, and the variant that was built of it.
+type Revision struct {
+	Variant string `json:"variant,omitempty"`
+	Commit  string `json:"commit,omitempty"`
+	Branch  string `json:"branch,omitempty"`
+	// PullRequest is its number, 0 for none.
+	PullRequest int `json:"pull_request,omitempty"`
+	// Modified reports that files differed from the commit.
+	Modified bool `json:"modified,omitempty"`
 }
 
 // Device is one device of the run and what watching it has cost.
@@ -114,6 +130,11 @@ type Device struct {
 	HeapLimit   float64 `json:"heap_limit_mb,omitempty"`
 	// Builds are those of the apps that were watched.
 	Builds []AppBuild `json:"builds,omitempty"`
+	// Marks counts those on the device; MarksDigest is the SHA-256 of their different texts,
+	// sorted and without numbers, in hexadecimal digits: two runs with the same one have set
+	// the same marks, as often as each did.
+	Marks       int    `json:"marks"`
+	MarksDigest string `json:"marks_digest,omitempty"`
 	Usage
 }
 

@@ -76,6 +76,9 @@ type App struct {
 	// Mapping is the path of the mapping of an obfuscated build, as it is written: one
 	// that is not absolute is seen from the folder of the file. Empty for none.
 	Mapping string
+	// Variant is what the build calls what is tested, such as freeDebug; empty where it is
+	// not said.
+	Variant string
 }
 
 // Devices says on which phones the run takes place.

@@ -21,6 +21,7 @@ app:
   package: com.shop
   processes: ["com.shop", "com.shop:*", /system/bin/surfaceflinger]
   mapping: build/mapping.txt
+  variant: freeDebug
 devices:
   serials: [emulator-5554, "192.168.1.7:5555", 0123456789, "adb-R58M (2)._adb-tls-connect._tcp"]
   min_api: 26
@@ -71,7 +72,7 @@ func values(c *Config) Config {
 func TestFullFile(t *testing.T) {
 	seven := int64(7)
 	want := Config{
-		App: App{"com.shop", []string{"com.shop", "com.shop:*", "/system/bin/surfaceflinger"}, "build/mapping.txt"},
+		App: App{"com.shop", []string{"com.shop", "com.shop:*", "/system/bin/surfaceflinger"}, "build/mapping.txt", "freeDebug"},
 		Devices: Devices{
 			Serials: []string{"emulator-5554", "192.168.1.7:5555", "0123456789", "adb-R58M (2)._adb-tls-connect._tcp"},
 			MinAPI:  26, Require: 2,
@@ -104,7 +105,7 @@ func TestFullFile(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	c := mustParse(t, "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 8h\n")
 	want := *defaults()
-	want.App = App{"com.shop", []string{"com.shop", "com.shop:*"}, ""}
+	want.App = App{Package: "com.shop", Processes: []string{"com.shop", "com.shop:*"}}
 	want.Duration = 8 * time.Hour
 	if got := values(c); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -184,15 +185,15 @@ func TestOrigins(t *testing.T) {
 		"app.processes":                    "run.yaml:7:14",
 		"app.processes[1]":                 "run.yaml:7:27",
 		"sample.normal":                    "run.yaml:3:11", // where the anchor has it
-		"sample.detail":                    "run.yaml:19:11",
-		"workload.monkey.seed":             "run.yaml:14:52",
-		"detect.assert":                    "run.yaml:24:11",
+		"sample.detail":                    "run.yaml:20:11",
+		"workload.monkey.seed":             "run.yaml:15:52",
+		"detect.assert":                    "run.yaml:25:11",
 		"app.mapping":                      "run.yaml:8:12",
-		"diagnose.keep":                    "run.yaml:28:9",
-		"diagnose.steps.native":            "run.yaml:32:7",
-		"diagnose.steps.native[1].command": "run.yaml:34:18",
+		"diagnose.keep":                    "run.yaml:29:9",
+		"diagnose.steps.native":            "run.yaml:33:7",
+		"diagnose.steps.native[1].command": "run.yaml:35:18",
 		"diagnose.steps.native[1].limit":   "default",
-		"diagnose.steps.all[0].name":       "run.yaml:36:19",
+		"diagnose.steps.all[0].name":       "run.yaml:37:19",
 	} {
 		if got := c.Origin(path).String(); got != want {
 			t.Errorf("%s comes from %s, not from %s", path, got, want)
@@ -208,8 +209,8 @@ func TestProblemOfCaller(t *testing.T) {
 	c := mustParse(t, full)
 	p := c.Problem("diagnose.steps.native", `a step is named twice`)
 	p.Suggestion = "gwp"
-	const want = `run.yaml:32:7: diagnose.steps.native: a step is named twice; did you mean gwp?
-   32 |       - { name: unreachable, command: "dumpsys meminfo --unreachable {pid}", limit: 20s }
+	const want = `run.yaml:33:7: diagnose.steps.native: a step is named twice; did you mean gwp?
+   33 |       - { name: unreachable, command: "dumpsys meminfo --unreachable {pid}", limit: 20s }
       |       ^`
 	if got := p.Error(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

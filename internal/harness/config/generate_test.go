@@ -133,6 +133,10 @@ func (w *writer) content() (Config, []entry) {
 		c.App.Mapping = pick(w, "mapping.txt", "../a b/mapping.txt", `C:\out\mapping.txt`, "$HOME/${X}", "7")
 		app = append(app, entry{name: "mapping", text: w.scalar(escaped(c.App.Mapping))})
 	}
+	if w.maybe() {
+		c.App.Variant = pick(w, "debug", "freeDebug", "7", "a-b_c.d")
+		app = append(app, entry{name: "variant", text: w.scalar(c.App.Variant)})
+	}
 	top := []entry{{name: "version", text: pick(w, "1", `"1"`)}, {name: "app", below: app}}
 
 	var devices []entry

@@ -249,7 +249,7 @@ func TestSchemaExamples(t *testing.T) {
 			if strings.HasPrefix(l.path, "workload.monkey.") && !strings.HasSuffix(l.path, "events") {
 				lines = append(lines, indent+"events: 5")
 			}
-			if l.path == "app.mapping" {
+			if l.path == "app.mapping" || l.path == "app.variant" {
 				lines = append(lines, indent+"package: com.shop")
 			}
 			text := strings.Join(lines, "\n") + "\n"

@@ -104,6 +104,8 @@ func schema(c *Config) []key {
 			processes,
 			optional("mapping", &c.App.Mapping, pathKind, "names are told as the build has them").
 				tell("The mapping.txt of an obfuscated build, seen from the folder of the file.", "build/mapping.txt"),
+			optional("variant", &c.App.Variant, variantKind, "not recorded").
+				tell("The variant of the build that is tested, for the record.", "freeDebug"),
 		}},
 		{name: "devices", about: "On which phones the run takes place.", keys: []key{
 			listed("serials", &c.Devices.Serials, serialKind, distinct|mayBeEmpty, list(&c.Devices.Serials, serial, distinct|mayBeEmpty)).

@@ -35,6 +35,7 @@ const (
 	packageText     = `^[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)+$`
 	processText     = `^[A-Za-z0-9._:$/@][A-Za-z0-9._:$/@-]*\*?$`
 	serialText      = `^[A-Za-z0-9._:()\[\]%@]([A-Za-z0-9._:()\[\]%@ -]*[A-Za-z0-9._:()\[\]%@-])?$`
+	variantText     = `^[A-Za-z0-9_.-]{1,100}$`
 	notBlank        = `\S`
 )
 
@@ -59,6 +60,7 @@ var (
 	lineKind    = kind[string]{line, same, form{"a command line", []object{freeText(notBlank)}, false}}
 	wordKind    = kind[string]{argument, same, form{"an argument; the first, the program, not blank", []object{freeText("")}, false}}
 	pathKind    = kind[string]{hostPath, same, form{"a path", []object{freeText(notBlank)}, false}}
+	variantKind = kind[string]{variant, same, form{"letters, digits, `_`, `.` and `-`, at most 100", []object{freeText(variantText)}, false}}
 	versionKind = kind[string]{version, same, form{"1", []object{{{"const", 1}}, matching("^1$")}, true}}
 
 	// interval is the time between two samples. Below a second the reading itself

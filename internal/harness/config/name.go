@@ -107,6 +107,20 @@ func line(text string) (string, *fault) {
 	return text, nil
 }
 
+// longestVariant is the longest name of a variant, in characters.
+const longestVariant = 100
+
+// variant parses the name of the variant of a build.
+func variant(text string) (string, *fault) {
+	odd := strings.IndexFunc(text, func(r rune) bool {
+		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_.-", r)
+	})
+	if text == "" || len(text) > longestVariant || odd >= 0 {
+		return "", &fault{message: fmt.Sprintf("%s is not the name of a variant: letters, digits, _, . and -, at most %d of them", quoted(text), longestVariant)}
+	}
+	return text, nil
+}
+
 // hostPath parses the path of a file on the host.
 func hostPath(text string) (string, *fault) {
 	switch {

@@ -43,6 +43,7 @@ func TestSettingsAsJSON(t *testing.T) {
 app.package=null default
 app.processes=["surfaceflinger"] file
 app.mapping=null default
+app.variant=null default
 devices.serials=["a"] file
 devices.min_api=21 default
 devices.require=1 default

@@ -22,6 +22,7 @@ type fileForm struct {
 		Package   string
 		Processes []string
 		Mapping   string
+		Variant   string
 	}
 	Devices struct {
 		Serials []string

@@ -42,7 +42,7 @@ func New(h record.Header, policy detector.Policy) (*Ledger, error) {
 	l.stopped = record.Event{Text: record.StoppedKilled}
 	if h.Plan != nil && h.Plan.Workload != nil {
 		w := h.Plan.Workload
-		l.stopped.Workload = &record.Workload{Kind: w.Kind, Seed: w.Seed, Events: w.Events}
+		l.stopped.Workload = &record.Workload{Kind: w.Kind, Seed: w.Seed, Events: w.Events, Digest: w.Digest}
 	}
 	return l, nil
 }
@@ -183,7 +183,7 @@ func (l *Ledger) Run() record.Run {
 	}
 	r := record.Run{
 		Schema: record.RunSchema, Tool: plan.Tool, Started: l.header.Started, Ended: l.ended(),
-		Policy: plan.Policy, Stopped: l.stopped.Text, Reason: l.stopped.Reason, Workload: l.workload(), Own: l.stopped.Own,
+		Policy: plan.Policy, Stopped: l.stopped.Text, Reason: l.stopped.Reason, Workload: l.workload(), Build: plan.Build, Own: l.stopped.Own,
 		Devices: []record.Device{}, Processes: []record.Process{}, Windows: []record.JudgedWindow{}, Diagnoses: []record.Diagnosis{}, MissingEvidence: []record.MissingEvidence{}, Warnings: []string{},
 	}
 	for _, p := range l.parts {

@@ -1,7 +1,12 @@
 package ledger
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"time"
 
@@ -34,6 +39,9 @@ type Part struct {
 	builds []record.AppBuild
 	// similar are names like those that are watched, of processes that ran.
 	similar []string
+	// marks counts those on the device, markTexts has their different texts without numbers.
+	marks     int
+	markTexts map[string]bool
 	// missing are heap dumps of no process: none ran at the mark.
 	missing []record.MissingEvidence
 	// missingLines: lines are missing before the next one. damaged: some were missing.
@@ -165,6 +173,7 @@ func (p *Part) addDeviceEvent(e record.Event, up time.Duration) []Entry {
 	case "reboot":
 		return p.reboot(e.T, up)
 	case "mark":
+		p.addMark(e.Text)
 		for _, a := range p.accounts {
 			a.addMark(e, up)
 		}
@@ -204,6 +213,35 @@ func (p *Part) entries(a *Account, machine []detector.Transition) []Entry {
 	return out
 }
 
+// maxMarkTexts bounds the different texts of marks that a digest is made of.
+const maxMarkTexts = 1000
+
+// addMark counts a mark. Those of a loop differ in its number.
+func (p *Part) addMark(words string) {
+	p.marks++
+	name := numbers.ReplaceAllString(text.Head(words, maxText), "#")
+	if p.markTexts == nil {
+		p.markTexts = map[string]bool{}
+	}
+	if len(p.markTexts) < maxMarkTexts {
+		p.markTexts[name] = true
+	}
+}
+
+var numbers = regexp.MustCompile(`[0-9]+`)
+
+// marksDigest is the digest of the marks, "" where there are none.
+func (p *Part) marksDigest() string {
+	if p.marks == 0 {
+		return ""
+	}
+	sum := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(p.markTexts)) {
+		fmt.Fprintf(sum, "%q\n", name)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
 // maxBuilds bounds the apps of one device whose builds are recorded.
 const maxBuilds = 100
 
@@ -232,5 +270,6 @@ func (p *Part) device() record.Device {
 		Device: p.header.Device, Model: p.header.Model, API: p.header.API, TimeScale: p.header.TimeScale,
 		StartedUp: p.header.StartedUp, Duration: p.last, Error: p.lost, Usage: usage,
 		ABI: p.header.ABI, Fingerprint: p.header.Fingerprint, Emulator: p.header.Emulator, HeapLimit: p.header.HeapLimit, Builds: p.builds,
+		Marks: p.marks, MarksDigest: p.marksDigest(),
 	}
 }

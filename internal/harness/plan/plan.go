@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/config"
 	"github.com/leakgate/leakgate/internal/harness/hostmemory"
 	"github.com/leakgate/leakgate/internal/harness/response"
+	"github.com/leakgate/leakgate/internal/harness/revision"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -27,7 +29,7 @@ func Of(cfg *config.Config, dir string) (monitor.Options, error) {
 		Detail: cfg.Sample.Detail, Duration: cfg.Duration,
 		Budget: monitor.Budget{SystemServer: cfg.Sample.MaxSystemServer, App: cfg.Sample.MaxApp},
 		Assert: record.Assert(cfg.Detect.Assert), Strict: cfg.Strict, AllowUnjudged: cfg.AllowUnjudged,
-		Workload: workload(cfg), Headroom: monitor.DefaultHeadroom,
+		Workload: workload(cfg), Headroom: monitor.DefaultHeadroom, Build: Build(context.Background(), dir, cfg.App.Variant),
 	}
 	var err error
 	if o.Policy, err = DetectorPolicy(cfg); err != nil {
@@ -39,6 +41,19 @@ func Of(cfg *config.Config, dir string) (monitor.Options, error) {
 	respond, err := respond(cfg, dir)
 	o.Respond = &respond
 	return o, err
+}
+
+// Build returns what is known of the build that is tested: the source in a directory, and its
+// variant, which may be empty.
+func Build(ctx context.Context, dir, variant string) *record.Revision {
+	r := revision.Of(ctx, dir, os.Getenv)
+	if r == nil && variant != "" {
+		r = &record.Revision{}
+	}
+	if r != nil {
+		r.Variant = variant
+	}
+	return r
 }
 
 // Choice returns the devices that the file asks for.

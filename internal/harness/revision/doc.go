@@ -1,0 +1,3 @@
+// Package revision finds out which commit, branch and pull request a run tests, by what the CI
+// system says or else by git.
+package revision
