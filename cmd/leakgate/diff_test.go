@@ -299,7 +299,7 @@ func TestDiffRunsWithoutDumps(t *testing.T) {
 	if code, out, errOut := ran(t, "diff", b, h); code != exitUnread || out != "" || !strings.Contains(errOut, "its tree has no root") || !strings.Contains(errOut, "BASE") {
 		t.Errorf("exit %d, %s%s", code, out, errOut)
 	}
-	refused(t, exitUnread, []string{"diff", b, filepath.Join(b, "none"), "--process", "com.shop"}, "none")
+	refused(t, exitUsage, []string{"diff", b, filepath.Join(b, "none"), "--process", "com.shop"}, "none")
 	// A summary that is gone leaves the run without what to compare.
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)

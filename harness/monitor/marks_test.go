@@ -98,12 +98,37 @@ func TestMarksOfAHealthyApp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := cable(phone("S1", counted(rooted(), func(int) int { return 3 }), healthy("com.shop")))
 		o := minutes(t, p, looping{5, 2 * time.Minute, time.Hour})
+		o.Build = &record.Revision{Variant: "debug", Commit: "8c1d0fe", Branch: "fix", PullRequest: 12}
 		r := respond(t, t.Context(), o)
+		if r.Build == nil || *r.Build != *o.Build || r.Devices[0].Marks != 5 {
+			t.Errorf("%+v, %+v", r.Build, r.Devices)
+		}
+		checkDumps(t, r.Diagnoses)
 		if x := r.process(t, "S1", "com.shop"); r.ExitCode != record.ExitClean || x.Gate != detector.Inconclusive || x.AtMarks[0].Gate != detector.Pass || !strings.Contains(x.Because, "5 heap dumps at marks: no leak grew") {
 			t.Errorf("exit %d, %s: %s", r.ExitCode, x.Gate, x.Because)
 		}
 		rebuilt(t, o.Dir, r.Run)
 	})
+}
+
+// checkDumps wants of each dump at a mark how many loops, how much time and how much memory the
+// process had, and what is known of the dump as a whole.
+func checkDumps(t *testing.T, all []record.Diagnosis) {
+	t.Helper()
+	marks, age := 0, 0.0
+	for _, d := range all {
+		if d.Trigger != record.TriggerMark {
+			continue
+		}
+		if marks++; d.Marks != marks || d.Age == nil || *d.Age <= age || d.Memory == nil || *d.Memory <= 0 || d.Heap == nil || d.Heap.Summary == "" || d.Heap.Names != "source" {
+			t.Errorf("dump %d: %+v", marks, d)
+			continue
+		}
+		age = *d.Age
+	}
+	if marks == 0 {
+		t.Error("no dump at a mark")
+	}
 }
 
 // waiting marks the end of each loop and waits for its dumps. Of what a loop leaves in flight

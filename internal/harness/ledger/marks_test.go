@@ -25,6 +25,33 @@ func dumpAt(pid, n int, settled bool, leaks ...record.DumpLeak) record.Event {
 	return record.Event{T: float64(n), Up: 100 + float64(n), Event: "diagnosed", Process: "com.x", User: new(0), PID: pid, Diagnosis: &d}
 }
 
+// Marks have one digest whatever their numbers and how often they were set, and another one
+// where other marks were set.
+func TestMarksDigest(t *testing.T) {
+	digest := func(marks ...string) string {
+		p := partOf(t, detector.DefaultPolicy(), record.HeaderDevice{Device: "S1", StartedUp: 100})
+		for i, words := range marks {
+			p.AddEvent(record.Event{T: float64(i), Up: 100 + float64(i), Event: "mark", Text: words})
+		}
+		d := p.device()
+		if d.Marks != len(marks) {
+			t.Errorf("%d marks of %d", d.Marks, len(marks))
+		}
+		return d.MarksDigest
+	}
+	two := digest("loop 1", "checkout 1", "loop 2", "checkout 2")
+	for name, same := range map[string]bool{
+		digest(): false, digest("loop 1"): false, digest("loop 1", "loop 2"): false, digest("checkout 12", "loop 7", "checkout 13"): true, digest("loop#checkout", "x"): false,
+	} {
+		if (name == two) != same || name != "" && len(name) != 64 {
+			t.Errorf("%q and %q", name, two)
+		}
+	}
+	if digest() != "" {
+		t.Error("a digest of nothing")
+	}
+}
+
 func screens(n int64) record.DumpLeak {
 	return record.DumpLeak{Key: "k1", Name: "DetailActivity, held by Tracker.sScreens", Count: n, Bytes: 1000 * n}
 }
