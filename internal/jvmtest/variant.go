@@ -145,9 +145,9 @@ func (s *shrinker) variant(ctx context.Context, dir string, p plan) (Variant, er
 	for _, leak := range MallLeaks() {
 		v.Leaking = append(v.Leaking, leak.Class)
 	}
-	jar, err := s.build(ctx, dir, p, &v)
+	jar, err := s.build(ctx, dir, p.build(), &v)
 	if err == nil {
-		v.Dump, err = s.jdk.mall(ctx, dir, jar, p)
+		v.Dump, err = s.jdk.visited(ctx, dir, p.options, jar, p.iterations, MallMain, strconv.Itoa(p.seed), strconv.Itoa(p.others))
 	}
 	if err != nil {
 		return v, fmt.Errorf("make variant %s: %w", p.name, err)
@@ -155,36 +155,47 @@ func (s *shrinker) variant(ctx context.Context, dir string, p plan) (Variant, er
 	return v, nil
 }
 
+// recipe is what a jar is made of: nil rules do not rename.
+type recipe struct {
+	source Source
+	main   string
+	rules  []string
+	// names is the seed of ProGuard's dictionaries, 0 for none.
+	names uint64
+}
+
+func (p plan) build() recipe { return recipe{p.program(), MallMain, p.rules, p.names} }
+
 // build makes the jar of a variant, and its mapping.
-func (s *shrinker) build(ctx context.Context, dir string, p plan, v *Variant) (string, error) {
+func (s *shrinker) build(ctx context.Context, dir string, of recipe, v *Variant) (string, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", err
 	}
 	jar := filepath.Join(dir, "program.jar")
-	if err := s.jdk.compile(ctx, p.program(), jar); err != nil || p.rules == nil {
+	if err := s.jdk.compile(ctx, of.source, jar); err != nil || of.rules == nil {
 		return jar, err
 	}
-	rules := p.rules
-	if p.names != 0 {
-		names, err := dictionaries(dir, p.names)
+	rules := of.rules
+	if of.names != 0 {
+		names, err := dictionaries(dir, of.names)
 		if err != nil {
 			return "", err
 		}
 		rules = append(names, rules...)
 	}
-	jar, mapping, err := s.shrink(ctx, dir, jar, MallMain, rules)
+	jar, mapping, err := s.shrink(ctx, dir, jar, of.main, rules)
 	v.Mapping = mapping
 	return jar, err
 }
 
-// mall runs a variant and gives the path of its dump.
-func (j *JDK) mall(ctx context.Context, dir, jar string, p plan) (dump string, err error) {
-	process, err := j.start(ctx, dir, p.options, jar, MallMain, []string{strconv.Itoa(p.seed), strconv.Itoa(p.others)})
+// visited runs a variant for so many iterations and gives the path of its dump.
+func (j *JDK) visited(ctx context.Context, dir string, options []string, jar string, iterations int, main string, args ...string) (dump string, err error) {
+	process, err := j.start(ctx, dir, options, jar, main, args)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, process.close()) }()
-	if err := process.do(ctx, p.iterations); err != nil {
+	if err := process.do(ctx, iterations); err != nil {
 		return "", err
 	}
 	return process.dump(ctx)

@@ -1,0 +1,135 @@
+package analysis_test
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/internal/jvmtest"
+	"github.com/leakgate/leakgate/internal/recorded"
+)
+
+// TestRefactorings changes what holds the leaks of a program: they are still the same ones, and
+// of an old leak nothing is new. Leaks that are new are so.
+func TestRefactorings(t *testing.T) {
+	t.Parallel()
+	list := jvmtest.Refactorings()
+	if !recorded.Long() {
+		list = slices.DeleteFunc(list, func(r jvmtest.Refactoring) bool { return !r.Few })
+	}
+	builds := jvmtest.New(t).Refactored(t, list)
+	base := summaryOf(t, builds[0], builds[0].Mapping, builds[0].Leaking)
+	moved := 0
+	var renamed []jvmtest.Variant
+	for i, r := range list {
+		v := builds[i]
+		moved += checkRefactored(t, r, analysis.Compare(base, summaryOf(t, v, v.Mapping, v.Leaking), 10))
+		if v.Mapping != "" {
+			renamed = append(renamed, v)
+		}
+	}
+	if moved < 4 {
+		t.Errorf("%d leaks moved: the changes show little", moved)
+	}
+	checkRenamed(t, base, renamed)
+}
+
+// checkRenamed compares builds whose names are ProGuard's: by the mapping of each, and otherwise
+// not at all.
+func checkRenamed(t *testing.T, base *analysis.Summary, builds []jvmtest.Variant) {
+	t.Helper()
+	if len(builds) < 2 {
+		t.Fatal("too few builds with other names")
+	}
+	one, other := builds[0], builds[1]
+	a, b := summaryOf(t, one, one.Mapping, one.Leaking), summaryOf(t, other, other.Mapping, other.Leaking)
+	if d := analysis.Compare(a, b, 10); !d.Comparable || slices.ContainsFunc(d.Leaks, func(l analysis.LeakChange) bool { return l.Status != "known" }) {
+		t.Errorf("each by its own mapping: %q, %q", d.Mismatches, statusesOf(d))
+	}
+	bare, strange := summaryOf(t, one, "", builtNames(t, one)), summaryOf(t, one, other.Mapping, nil)
+	for name, pair := range map[string][2]*analysis.Summary{
+		"head without a mapping": {base, bare}, "base without a mapping": {bare, base}, "both without a mapping": {bare, summaryOf(t, other, "", builtNames(t, other))},
+		"the mapping of head for both": {strange, b}, "the mapping of base for both": {b, strange},
+	} {
+		d := analysis.Compare(pair[0], pair[1], 10)
+		if d.Comparable || len(d.Leaks) == 0 || slices.ContainsFunc(d.Leaks, func(l analysis.LeakChange) bool { return l.Status != "unpaired" }) {
+			t.Errorf("%s: comparable %t, %q, %q", name, d.Comparable, d.Mismatches, statusesOf(d))
+		}
+	}
+	if d := analysis.Compare(bare, bare, 10); !d.Comparable || len(d.Leaks) != len(one.Leaking) {
+		t.Errorf("one build, without a mapping: %q, %q", d.Mismatches, statusesOf(d))
+	}
+}
+
+// builtNames are the screens as a build calls them.
+func builtNames(t *testing.T, v jvmtest.Variant) (names []string) {
+	t.Helper()
+	text, err := os.ReadFile(v.Mapping)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if source, built, ok := strings.Cut(strings.TrimSuffix(line, ":\n"), " -> "); ok && slices.Contains(v.Leaking, source) {
+			names = append(names, built)
+		}
+	}
+	return names
+}
+
+func summaryOf(t *testing.T, v jvmtest.Variant, mapping string, leaking []string) *analysis.Summary {
+	t.Helper()
+	d := readJVM(t, v.Dump)
+	s, err := analysis.Summarize(t.Context(), bytes.NewReader(d.data), int64(len(d.data)), analysis.Options{Mapping: readMapping(t, mapping), LeakingClasses: leaking})
+	if err != nil {
+		t.Fatal(v.Name, err)
+	}
+	return s
+}
+
+// checkRefactored wants each leak to be what it was, and returns how many have moved.
+func checkRefactored(t *testing.T, r jvmtest.Refactoring, d *analysis.Diff) (moved int) {
+	t.Helper()
+	if !d.Comparable {
+		t.Errorf("%s: %q", r.Name, d.Mismatches)
+	}
+	var added []string
+	for i := range d.Leaks {
+		l := &d.Leaks[i]
+		name := l.Class[strings.LastIndexByte(l.Class, '$')+1:]
+		switch l.Status {
+		case "new":
+			added = append(added, name)
+		case "moved":
+			moved++
+			t.Logf("%s: %s moved from %q to %q", r.Name, name, l.BaseKeyText, l.KeyText)
+		case "gone", "unpaired":
+			t.Errorf("%s: %s is %s: %q", r.Name, name, l.Status, l.KeyText)
+		}
+	}
+	if r.Joins != "" && !joined(d, r.Joins) {
+		t.Errorf("%s: %s is not named: %q", r.Name, r.Joins, statusesOf(d))
+	}
+	if slices.Sort(added); !slices.Equal(added, r.Added) {
+		t.Errorf("%s: new are %q, want %q: %v", r.Name, added, r.Added, statusesOf(d))
+	}
+	return moved
+}
+
+// joined reports whether a leak that was there before has a class that is new.
+func joined(d *analysis.Diff, class string) bool {
+	return slices.ContainsFunc(d.Leaks, func(l analysis.LeakChange) bool {
+		return l.Status == "grown" && slices.ContainsFunc(l.Classes, func(c analysis.LeakClassChange) bool {
+			return strings.HasSuffix(c.Class, "$"+class) && c.Instances.Base == 0 && c.Instances.Head > 0
+		})
+	})
+}
+
+func statusesOf(d *analysis.Diff) (list []string) {
+	for _, l := range d.Leaks {
+		list = append(list, l.Status+" "+l.Class+" by "+strings.Join(l.KeyText, ", "))
+	}
+	return list
+}

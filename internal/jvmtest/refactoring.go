@@ -1,0 +1,190 @@
+package jvmtest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// marketMain is the main class of the program that is refactored.
+const marketMain = "com.example.market.Market"
+
+// Refactoring is a change of Market, a program with six screens that leak.
+type Refactoring struct {
+	Name string
+	// Added are the simple names of the screens that leak only after the change, Renamed those of
+	// others, by what they were called before.
+	Added   []string
+	Renamed map[string]string
+	// Joins is a screen that leaks after the change into a place where others leak.
+	Joins string
+	// Few tells that it is one of the few that a short test has.
+	Few bool
+
+	// edits are pairs of a text of the source and what stands there after the change.
+	edits   []string
+	visits  int
+	options []string
+	// names is the seed of ProGuard's dictionaries, 0 for a program that is not renamed.
+	names uint64
+}
+
+// marketVisits is how often each screen is opened: eleven colliding keys make a tree of a bin
+// (java.util.HashMap, treeifyBin).
+const marketVisits = 12
+
+// The texts of Market that are changed.
+const (
+	listOfScreens = "static final Collection<Object> screens = new ArrayList<>();"
+	addOfScreen   = "screens.add(screen);"
+	mapOfProfiles = "final Map<Id, Object> profiles = new HashMap<>();"
+	lambdaOfCart  = "EventBus.listeners.add(what -> changed(what));"
+	taskOfPhoto   = `Worker.tasks.add(
+                    new Runnable() {
+                        @Override
+                        public void run() {
+                            uploads++;
+                        }
+                    });`
+	someLambda    = "Runnable some = () -> System.getProperty(\"a\");\nsome.run();\n"
+	someAnonymous = "new Object() { int i; }.hashCode();\n"
+)
+
+// Refactorings are changes of Market after which its leaks are the same ones, and some after
+// which there is one more. The first changes nothing.
+func Refactorings() []Refactoring {
+	edit := func(name string, edits ...string) Refactoring { return Refactoring{Name: name, edits: edits} }
+	few := func(r Refactoring) Refactoring { r.Few = true; return r }
+	list := []Refactoring{
+		few(edit("nothing")),
+		{Name: "five times as many", visits: 5 * marketVisits},
+		edit("a lambda before it", "//@cart", someLambda, "//@visit", someLambda),
+		edit("an anonymous class before it", "//@photo", someAnonymous, "//@visit", someAnonymous),
+		edit("a method reference for a lambda", lambdaOfCart, "EventBus.listeners.add(this::changed);"),
+		{Name: "what leaks is renamed", edits: []string{"ListScreen", "CatalogScreen"}, Renamed: map[string]string{"ListScreen": "CatalogScreen"}},
+		{Name: "another garbage collector", options: []string{"-XX:-UseSerialGC", "-XX:+UseG1GC"}},
+		edit("bins that are trees", "return number;\n        }\n\n        @Override\n        public boolean", "return 1;\n        }\n\n        @Override\n        public boolean"),
+		few(edit("an anonymous class for a lambda", lambdaOfCart, "EventBus.listeners.add(new Listener() { @Override public void changed(Object what) { CartScreen.this.changed(what); } });")),
+		edit("a lambda for an anonymous class", taskOfPhoto, "Worker.tasks.add(() -> uploads++);"),
+		edit("a class for an anonymous class", taskOfPhoto, "Worker.tasks.add(new Upload(this));",
+			"//@class", "static final class Upload implements Runnable { final PhotoScreen of; Upload(PhotoScreen of) { this.of = of; } @Override public void run() { of.uploads++; } }"),
+		few(Refactoring{Name: "the class around a lambda is renamed", edits: []string{"CartScreen", "BasketScreen"}, Renamed: map[string]string{"CartScreen": "BasketScreen"}}),
+		few(edit("a field is renamed", "screens", "visited")),
+		edit("a holder is renamed", "Tracker", "Register"),
+		edit("a field moves to another class", listOfScreens, "", addOfScreen, "Archive.screens.add(screen);", "//@class", "static final class Archive { "+listOfScreens+" }"),
+		edit("a singleton for a static field", listOfScreens, "static final Tracker TRACKER = new Tracker();\nfinal Collection<Object> screens = new ArrayList<>();", addOfScreen, "TRACKER.screens.add(screen);"),
+		few(edit("a field is pulled up", mapOfProfiles, "", "//@shared", mapOfProfiles)),
+		edit("an array for a list", listOfScreens, "static Object[] screens = new Object[100];\nstatic int count;", addOfScreen, "screens[count++] = screen;"),
+		few(edit("a map for a list", listOfScreens, "static final Map<Integer, Object> screens = new HashMap<>();", addOfScreen, "screens.put(screens.size(), screen);")),
+		edit("a priority queue for a list", "new ArrayList<>();\n\n        static void opened", "new PriorityQueue<>(Comparator.comparingInt(System::identityHashCode));\n\n        static void opened"),
+		edit("a synchronized list", "new ArrayList<>();\n\n        static void opened", "Collections.synchronizedList(new ArrayList<>());\n\n        static void opened"),
+		edit("an entry around an element", addOfScreen, "screens.add(new Entry(screen));", "//@class", "static final class Entry { final Object screen; Entry(Object screen) { this.screen = screen; } }"),
+		few(Refactoring{Name: "other names", names: 3}),
+		few(Refactoring{Name: "other names again", names: 4}),
+		few(Refactoring{Name: "a screen with a holder of its own", Added: []string{"WishScreen"}, edits: []string{
+			"//@visit", "Wishes.all.add(new WishScreen());", "//@class",
+			"static final class WishScreen { final byte[] pixels = new byte[3200]; }\nstatic final class Wishes { static final List<Object> all = new ArrayList<>(); }",
+		}}),
+		few(Refactoring{Name: "a screen by a lambda in a known bus", Added: []string{"WishScreen"}, edits: []string{
+			"//@visit", "new WishScreen().open();", "//@class",
+			"static final class WishScreen { final byte[] pixels = new byte[3200]; Object seen; void open() { EventBus.listeners.add(what -> seen = what); } }",
+		}}),
+		few(Refactoring{Name: "a screen in a known list", Joins: "WishScreen", edits: []string{
+			"//@visit", "Tracker.opened(new WishScreen());", "//@class", "static final class WishScreen { final byte[] pixels = new byte[3200]; }",
+		}}),
+		{Name: "a second, shorter holder of the newest", Added: []string{"OrderScreen"}, edits: []string{"first = order;", "first = order;\nHelp.newest = screen;", "static Object last;", "static Object last;\nstatic Object newest;"}},
+	}
+	for _, kind := range []string{"LinkedList", "Vector", "CopyOnWriteArrayList", "HashSet", "LinkedHashSet", "ArrayDeque", "ConcurrentLinkedQueue"} {
+		list = append(list, edit(kind+" for ArrayList", "new ArrayList<>();\n\n        static void opened", "new "+kind+"<>();\n\n        static void opened"))
+	}
+	for _, kind := range []string{"LinkedHashMap", "TreeMap", "ConcurrentHashMap", "Hashtable"} {
+		list = append(list, edit(kind+" for HashMap", "profiles = new HashMap<>()", "profiles = new "+kind+"<>()"))
+	}
+	return list
+}
+
+// Source is Market after the change.
+func (r Refactoring) source(tb testing.TB) Source {
+	tb.Helper()
+	s := read("Console.java", "Market.java")
+	for i := 0; i < len(r.edits); i += 2 {
+		if !strings.Contains(s["Market.java"], r.edits[i]) {
+			tb.Fatalf("%s: Market has no %q", r.Name, r.edits[i])
+		}
+		s["Market.java"] = strings.ReplaceAll(s["Market.java"], r.edits[i], r.edits[i+1])
+	}
+	return s
+}
+
+// Leaking are the screens, by their names in the source.
+func (r Refactoring) leaking() []string {
+	screens := []string{"CartScreen", "ListScreen", "ProfileScreen", "PhotoScreen", "HelpScreen", "OrderScreen"}
+	for i, name := range screens {
+		if other := r.Renamed[name]; other != "" {
+			screens[i] = other
+		}
+	}
+	for _, name := range append(slices.Clone(r.Added), r.Joins) {
+		if name != "" && !slices.Contains(screens, name) {
+			screens = append(screens, name)
+		}
+	}
+	for i := range screens {
+		screens[i] = marketMain + "$" + screens[i]
+	}
+	return screens
+}
+
+// refactored builds and runs one.
+func (s *shrinker) refactored(ctx context.Context, dir string, r Refactoring, program Source) (Variant, error) {
+	v := Variant{Name: r.Name, Leaking: r.leaking(), Iterations: cmp.Or(r.visits, marketVisits)}
+	of := recipe{source: program, main: marketMain, names: r.names}
+	if r.names != 0 {
+		of.rules = []string{"-repackageclasses"}
+	}
+	jar, err := s.build(ctx, dir, of, &v)
+	if err == nil {
+		v.Dump, err = s.jdk.visited(ctx, dir, r.options, jar, v.Iterations, marketMain)
+	}
+	return v, err
+}
+
+// Refactored builds Market after each change, and runs each build once.
+func (j *JDK) Refactored(tb testing.TB, list []Refactoring) []Variant {
+	tb.Helper()
+	proguard := j.shrinker(tb)
+	var programs []Source
+	for _, r := range list {
+		programs = append(programs, r.source(tb))
+	}
+	if err := j.compileTogether(tb.Context(), slices.Clone(programs)); err != nil {
+		tb.Fatal(err)
+	}
+	dir := tb.TempDir()
+	variants, failures := make([]Variant, len(list)), make([]error, len(list))
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var all sync.WaitGroup
+	for i, r := range list {
+		all.Go(func() {
+			free <- struct{}{}
+			defer func() { <-free }()
+			var err error
+			if variants[i], err = proguard.refactored(tb.Context(), filepath.Join(dir, strconv.Itoa(i)), r, programs[i]); err != nil {
+				failures[i] = fmt.Errorf("refactor %s: %w", r.Name, err)
+			}
+		})
+	}
+	all.Wait()
+	if err := errors.Join(failures...); err != nil {
+		tb.Fatal(err)
+	}
+	return variants
+}
