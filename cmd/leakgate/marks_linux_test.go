@@ -87,3 +87,74 @@ func TestMarksOnTheHostDevice(t *testing.T) {
 	}
 	assertNothingLeft(t, r)
 }
+
+// screens is a run whose workload has an app open and close ten screens in each loop, and marks
+// the loop.
+const screens = `version: 1
+app: { package: PACKAGE, processes: ["PACKAGE:*"] }
+devices: { serials: ["${LEAKGATE_HOSTDEVICE}"] }
+workload:
+  command:
+    - sh
+    - -c
+    - |
+      ` + awaiting + `
+      await found 1
+      pid=$(adb -s "$ANDROID_SERIAL" shell pidof PACKAGE:MODE)
+      for i in $(seq LOOPS); do adb -s "$ANDROID_SERIAL" shell kill -28 $pid; MARK; done
+diagnose: { dump: at_marks, keep: none }
+`
+
+// An app that lets go of its screens two seconds after each loop has no leak in a hundred dumps
+// at marks that wait; at marks that do not, what is in flight is there. One that keeps a screen
+// of each loop is proved to leak.
+func TestScreensOnTheHostDevice(t *testing.T) {
+	hostdevicetest.RequireJava(t)
+	path, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait, speak := path+` mark --run "$LEAKGATE_RUN" --wait loop $i`, "echo leakgate:mark loop $i; sleep 0.6"
+	for name, c := range map[string]struct {
+		mode, mark string
+		loops      int
+		leaks      func(dump, count int) bool
+		exit       int
+	}{
+		"healthy":             {"screens", wait, 100, func(_, n int) bool { return n == 0 }, record.ExitClean},
+		"healthy, not waited": {"screens", speak, 20, nil, 0},
+		"leaking":             {"kept", wait, 5, func(dump, n int) bool { return n == dump }, record.ExitLeak},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := hostdevicetest.Start(t, hostdevice.Options{Scale: 5})
+			activity := map[string]string{"screens": ".Screens", "kept": ".Kept"}[c.mode]
+			r.Must(t, "shell", "am start -n "+r.Package()+"/"+activity)
+			config := strings.NewReplacer("PACKAGE", r.Package(), "MODE", c.mode, "LOOPS", fmt.Sprint(c.loops), "MARK", c.mark).Replace(screens)
+			w := begin(t, r, 8*time.Minute, config).end(t)
+			dumps, inFlight := w.diagnosesOf(c.mode, "mark"), 0
+			for i, d := range dumps {
+				n := 0
+				for _, l := range d.Leaks {
+					n += int(l.Count)
+				}
+				if n > 0 {
+					inFlight++
+				}
+				if c.leaks != nil && (!d.Settled || d.Undecided != "" || !c.leaks(i+1, n)) {
+					t.Errorf("dump %d: %d leaks, settled %t, %q: %+v", i+1, n, d.Settled, d.Undecided, d.Leaks)
+				}
+			}
+			if c.leaks != nil && len(dumps) != c.loops || len(dumps) < 3 {
+				t.Errorf("%d dumps at %d marks", len(dumps), c.loops)
+			}
+			if c.leaks == nil && inFlight == 0 {
+				t.Errorf("nothing was in flight in any of %d dumps: the app shows nothing", len(dumps))
+			}
+			t.Logf("%d dumps, %d with leaks", len(dumps), inFlight)
+			if c.leaks != nil && w.exit != c.exit {
+				t.Errorf("exit %d, want %d", w.exit, c.exit)
+			}
+			assertNothingLeft(t, r)
+		})
+	}
+}

@@ -3,7 +3,7 @@ package hostdevice
 import (
 	"bytes"
 	"context"
-	_ "embed"
+	"embed"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -21,8 +21,8 @@ import (
 	"github.com/leakgate/leakgate/internal/hostdevice/state"
 )
 
-//go:embed app/Leaky.java
-var leakySource []byte
+//go:embed app/*.java
+var leakySources embed.FS
 
 const leakyClass = "com.example.leaky.Leaky"
 
@@ -39,6 +39,8 @@ var activities = map[string][]string{
 	".Files":   {"files"},
 	".WarmUp":  {"warmup"},
 	".Cache":   {"cache"},
+	".Screens": {"screens"},
+	".Kept":    {"kept"},
 }
 
 // settling are the modes that come to a level, which is nothing without a time.
@@ -121,17 +123,37 @@ func (a *app) compile(ctx context.Context) error {
 	if err := CheckJava(); err != nil {
 		return err
 	}
-	source := filepath.Join(a.device.dir.App(), "Leaky.java")
-	if err := os.WriteFile(source, leakySource, 0o644); err != nil {
+	sources, err := a.install()
+	if err != nil {
 		return fmt.Errorf("install app: %w", err)
 	}
 	// sun.misc.Signal warns and cannot be silenced otherwise.
-	cmd := exec.CommandContext(ctx, "javac", "-J-XX:-UsePerfData", "-XDignore.symbol.file", "-g", "-d", a.device.dir.App(), source)
+	cmd := exec.CommandContext(ctx, "javac", append([]string{"-J-XX:-UsePerfData", "-XDignore.symbol.file", "-g", "-d", a.device.dir.App()}, sources...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("compile app: %w: %s", err, out)
 	}
 	a.compiled = true
 	return nil
+}
+
+// install writes the sources of the app and returns their paths.
+func (a *app) install() (paths []string, err error) {
+	files, err := leakySources.ReadDir("app")
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		text, err := leakySources.ReadFile("app/" + f.Name())
+		if err != nil {
+			return nil, err
+		}
+		path := filepath.Join(a.device.dir.App(), f.Name())
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			return nil, err
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
 }
 
 // flags of the Java virtual machine keep all but the leak flat: no compiler that

@@ -1,5 +1,7 @@
 package com.example.leaky;
 
+import android.app.Activity;
+import android.app.ActivityThread;
 import java.io.FileInputStream;
 import java.io.RandomAccessFile;
 import java.nio.ByteBuffer;
@@ -13,6 +15,10 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Random;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import sun.misc.Signal;
 
@@ -21,7 +27,7 @@ import sun.misc.Signal;
  * an Android app on a host device: real memory of a real process grows, so that
  * nothing that reads /proc can tell the difference.
  *
- * <p>Usage: Leaky java|native|mapped|thread|control|warmup|cache|busy|files|private [--mb-per-h N] [--for-s N]
+ * <p>Usage: Leaky java|native|mapped|thread|control|warmup|cache|busy|files|private|screens|kept [--mb-per-h N] [--for-s N]
  * [--scale N]. The rate and the duration are in device time; one real second is N
  * device seconds at scale N. After --for-s the app lives on without leaking.
  *
@@ -31,6 +37,10 @@ import sun.misc.Signal;
  *
  * <p>busy leaks as java does and makes garbage meanwhile. files leaves files open, four for
  * each MB.
+ *
+ * <p>screens opens and closes ten screens at each signal 28, which shells know as WINCH. Tasks that
+ * are due in 0.1 to 2 s of device time hold half of them, and nothing holds them afterwards. kept
+ * does so, too, and keeps one of them for ever.
  *
  * <p>private leaks as java and thread do, in a map whose keys are addresses and numbers of
  * people, with threads that are named after them.
@@ -123,6 +133,9 @@ public final class Leaky {
         return Leaky::openFile;
       case "private":
         return Leaky::openPrivate;
+      case "screens":
+      case "kept":
+        return screens(plan);
       default:
         throw new IllegalArgumentException("unknown mode: " + plan.mode);
     }
@@ -223,6 +236,43 @@ public final class Leaky {
       }
     }
     return SESSION_BYTES + 64;
+  }
+
+  /** Screens that were opened and never let go of. */
+  static final List<Object> KEPT = new ArrayList<>();
+
+  static final int SCREENS = 10;
+
+  /** Does nothing by itself. An analysis takes a program that has ActivityThread for an app of Android. */
+  static Grower screens(Plan plan) {
+    ScheduledExecutorService later = Executors.newSingleThreadScheduledExecutor();
+    Random random = new Random(1);
+    scratch = new ActivityThread();
+    Signal.handle(
+        new Signal("WINCH"),
+        signal -> {
+          for (int i = 0; i < SCREENS; i++) {
+            Screen screen = new Screen();
+            screen.destroy();
+            if (plan.mode.equals("kept") && i == 0) {
+              KEPT.add(screen);
+            } else if (i % 2 == 0) {
+              double seconds = (0.1 + 1.9 * random.nextDouble()) / plan.scale;
+              later.schedule(screen::refresh, (long) (seconds * 1e9), TimeUnit.NANOSECONDS);
+            }
+          }
+        });
+    return () -> plan.mbPerHour * (1 << 20);
+  }
+
+  /** A screen of an app. */
+  static final class Screen extends Activity {
+    final byte[] pixels = new byte[SESSION_BYTES];
+    int refreshed;
+
+    void refresh() {
+      refreshed++;
+    }
   }
 
   static double openFile() throws Exception {
