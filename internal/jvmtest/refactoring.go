@@ -26,6 +26,11 @@ type Refactoring struct {
 	Renamed map[string]string
 	// Joins is a screen that leaks after the change into a place where others leak.
 	Joins string
+	// Changed are the leaks that are not the same as before, beside those of Added: each a status
+	// and the simple name of a screen, in order.
+	Changed []string
+	// Made is a class that has more objects after the change, "" where none has to.
+	Made string
 	// Few tells that it is one of the few that a short test has.
 	Few bool
 
@@ -58,55 +63,71 @@ const (
 	someAnonymous = "new Object() { int i; }.hashCode();\n"
 )
 
+// wishes is a screen that leaks into a list of its own.
+var wishes = []string{
+	"//@visit", "Wishes.all.add(new WishScreen());", "//@class",
+	"static final class WishScreen { final byte[] pixels = new byte[3200]; }\nstatic final class Wishes { static final List<Object> all = new ArrayList<>(); }",
+}
+
 // Refactorings are changes of Market after which its leaks are the same ones, and some after
 // which there is one more. The first changes nothing.
 func Refactorings() []Refactoring {
 	edit := func(name string, edits ...string) Refactoring { return Refactoring{Name: name, edits: edits} }
+	moves := func(screen, name string, edits ...string) Refactoring {
+		return Refactoring{Name: name, edits: edits, Changed: []string{"moved " + screen}}
+	}
 	few := func(r Refactoring) Refactoring { r.Few = true; return r }
 	list := []Refactoring{
 		few(edit("nothing")),
-		{Name: "five times as many", visits: 5 * marketVisits},
+		{Name: "five times as many", visits: 5 * marketVisits, Changed: []string{"grown CartScreen", "grown ListScreen", "grown OrderScreen", "grown PhotoScreen", "grown ProfileScreen"}},
 		edit("a lambda before it", "//@cart", someLambda, "//@visit", someLambda),
 		edit("an anonymous class before it", "//@photo", someAnonymous, "//@visit", someAnonymous),
 		edit("a method reference for a lambda", lambdaOfCart, "EventBus.listeners.add(this::changed);"),
 		{Name: "what leaks is renamed", edits: []string{"ListScreen", "CatalogScreen"}, Renamed: map[string]string{"ListScreen": "CatalogScreen"}},
 		{Name: "another garbage collector", options: []string{"-XX:-UseSerialGC", "-XX:+UseG1GC"}},
-		edit("bins that are trees", "return number;\n        }\n\n        @Override\n        public boolean", "return 1;\n        }\n\n        @Override\n        public boolean"),
-		few(edit("an anonymous class for a lambda", lambdaOfCart, "EventBus.listeners.add(new Listener() { @Override public void changed(Object what) { CartScreen.this.changed(what); } });")),
-		edit("a lambda for an anonymous class", taskOfPhoto, "Worker.tasks.add(() -> uploads++);"),
-		edit("a class for an anonymous class", taskOfPhoto, "Worker.tasks.add(new Upload(this));",
+		{Name: "bins that are trees", Made: "java.util.HashMap$TreeNode", edits: []string{"return number;\n        }\n\n        @Override\n        public boolean", "return 1;\n        }\n\n        @Override\n        public boolean"}},
+		few(edit("classes are loaded in another order", "Console.serve(", "About.last = null;\nConsole.serve(")),
+		edit("a second anonymous class that holds the same", taskOfPhoto, taskOfPhoto+"\n"+taskOfPhoto),
+		few(moves("CartScreen", "an anonymous class for a lambda", lambdaOfCart, "EventBus.listeners.add(new Listener() { @Override public void changed(Object what) { CartScreen.this.changed(what); } });")),
+		moves("PhotoScreen", "a lambda for an anonymous class", taskOfPhoto, "Worker.tasks.add(() -> uploads++);"),
+		moves("PhotoScreen", "a class for an anonymous class", taskOfPhoto, "Worker.tasks.add(new Upload(this));",
 			"//@class", "static final class Upload implements Runnable { final PhotoScreen of; Upload(PhotoScreen of) { this.of = of; } @Override public void run() { of.uploads++; } }"),
-		few(Refactoring{Name: "the class around a lambda is renamed", edits: []string{"CartScreen", "BasketScreen"}, Renamed: map[string]string{"CartScreen": "BasketScreen"}}),
-		few(edit("a field is renamed", "screens", "visited")),
-		edit("a holder is renamed", "Tracker", "Register"),
-		edit("a field moves to another class", listOfScreens, "", addOfScreen, "Archive.screens.add(screen);", "//@class", "static final class Archive { "+listOfScreens+" }"),
-		edit("a singleton for a static field", listOfScreens, "static final Tracker TRACKER = new Tracker();\nfinal Collection<Object> screens = new ArrayList<>();", addOfScreen, "TRACKER.screens.add(screen);"),
-		few(edit("a field is pulled up", mapOfProfiles, "", "//@shared", mapOfProfiles)),
-		edit("an array for a list", listOfScreens, "static Object[] screens = new Object[100];\nstatic int count;", addOfScreen, "screens[count++] = screen;"),
-		few(edit("a map for a list", listOfScreens, "static final Map<Integer, Object> screens = new HashMap<>();", addOfScreen, "screens.put(screens.size(), screen);")),
-		edit("a priority queue for a list", "new ArrayList<>();\n\n        static void opened", "new PriorityQueue<>(Comparator.comparingInt(System::identityHashCode));\n\n        static void opened"),
-		edit("a synchronized list", "new ArrayList<>();\n\n        static void opened", "Collections.synchronizedList(new ArrayList<>());\n\n        static void opened"),
-		edit("an entry around an element", addOfScreen, "screens.add(new Entry(screen));", "//@class", "static final class Entry { final Object screen; Entry(Object screen) { this.screen = screen; } }"),
+		moves("PhotoScreen", "an inner class for an anonymous class", taskOfPhoto, "Worker.tasks.add(new Upload());",
+			"int uploads;", "int uploads;\nfinal class Upload implements Runnable { @Override public void run() { uploads++; } }"),
+		few(Refactoring{Name: "the class around a lambda is renamed", Changed: []string{"moved BasketScreen"}, edits: []string{"CartScreen", "BasketScreen"}, Renamed: map[string]string{"CartScreen": "BasketScreen"}}),
+		few(moves("ListScreen", "a field is renamed", "screens", "visited")),
+		moves("ListScreen", "a holder is renamed", "Tracker", "Register"),
+		moves("ListScreen", "a field moves to another class", listOfScreens, "", addOfScreen, "Archive.screens.add(screen);", "//@class", "static final class Archive { "+listOfScreens+" }"),
+		moves("ListScreen", "a singleton for a static field", listOfScreens, "static final Tracker TRACKER = new Tracker();\nfinal Collection<Object> screens = new ArrayList<>();", addOfScreen, "TRACKER.screens.add(screen);"),
+		few(moves("ProfileScreen", "a field is pulled up", mapOfProfiles, "", "//@shared", mapOfProfiles)),
+		moves("ListScreen", "an array for a list", listOfScreens, "static Object[] screens = new Object[100];\nstatic int count;", addOfScreen, "screens[count++] = screen;"),
+		few(moves("ListScreen", "a map for a list", listOfScreens, "static final Map<Integer, Object> screens = new HashMap<>();", addOfScreen, "screens.put(screens.size(), screen);")),
+		moves("ListScreen", "a priority queue for a list", "new ArrayList<>();\n\n        static void opened", "new PriorityQueue<>(Comparator.comparingInt(System::identityHashCode));\n\n        static void opened"),
+		moves("ListScreen", "a synchronized list", "new ArrayList<>();\n\n        static void opened", "Collections.synchronizedList(new ArrayList<>());\n\n        static void opened"),
+		moves("ListScreen", "an entry around an element", addOfScreen, "screens.add(new Entry(screen));", "//@class", "static final class Entry { final Object screen; Entry(Object screen) { this.screen = screen; } }"),
 		few(Refactoring{Name: "other names", names: 3}),
 		few(Refactoring{Name: "other names again", names: 4}),
-		few(Refactoring{Name: "a screen with a holder of its own", Added: []string{"WishScreen"}, edits: []string{
-			"//@visit", "Wishes.all.add(new WishScreen());", "//@class",
-			"static final class WishScreen { final byte[] pixels = new byte[3200]; }\nstatic final class Wishes { static final List<Object> all = new ArrayList<>(); }",
-		}}),
+		few(Refactoring{Name: "a screen with a holder of its own", Added: []string{"WishScreen"}, edits: wishes}),
+		few(Refactoring{
+			Name: "three of the others are held otherwise, and a screen with a holder of its own", Added: []string{"WishScreen"},
+			Changed: []string{"moved CartScreen", "moved ListScreen", "moved OrderScreen"},
+			edits:   slices.Concat(wishes, []string{"Tracker", "Register", "EventBus", "Signals", "Orders", "History"}),
+		}),
+		{Name: "one leak is mended, and a screen with a holder of its own", Added: []string{"WishScreen"}, Changed: []string{"gone CartScreen"}, edits: slices.Concat(wishes, []string{lambdaOfCart, ""})},
 		few(Refactoring{Name: "a screen by a lambda in a known bus", Added: []string{"WishScreen"}, edits: []string{
 			"//@visit", "new WishScreen().open();", "//@class",
 			"static final class WishScreen { final byte[] pixels = new byte[3200]; Object seen; void open() { EventBus.listeners.add(what -> seen = what); } }",
 		}}),
-		few(Refactoring{Name: "a screen in a known list", Joins: "WishScreen", edits: []string{
+		few(Refactoring{Name: "a screen in a known list", Joins: "WishScreen", Changed: []string{"grown ListScreen"}, edits: []string{
 			"//@visit", "Tracker.opened(new WishScreen());", "//@class", "static final class WishScreen { final byte[] pixels = new byte[3200]; }",
 		}}),
-		{Name: "a second, shorter holder of the newest", Added: []string{"OrderScreen"}, edits: []string{"first = order;", "first = order;\nHelp.newest = screen;", "static Object last;", "static Object last;\nstatic Object newest;"}},
+		{Name: "a second, shorter holder of the newest", Added: []string{"OrderScreen"}, Changed: []string{"shrunk OrderScreen"}, edits: []string{"first = order;", "first = order;\nHelp.newest = screen;", "static Object last;", "static Object last;\nstatic Object newest;"}},
 	}
 	for _, kind := range []string{"LinkedList", "Vector", "CopyOnWriteArrayList", "HashSet", "LinkedHashSet", "ArrayDeque", "ConcurrentLinkedQueue"} {
-		list = append(list, edit(kind+" for ArrayList", "new ArrayList<>();\n\n        static void opened", "new "+kind+"<>();\n\n        static void opened"))
+		list = append(list, moves("ListScreen", kind+" for ArrayList", "new ArrayList<>();\n\n        static void opened", "new "+kind+"<>();\n\n        static void opened"))
 	}
 	for _, kind := range []string{"LinkedHashMap", "TreeMap", "ConcurrentHashMap", "Hashtable"} {
-		list = append(list, edit(kind+" for HashMap", "profiles = new HashMap<>()", "profiles = new "+kind+"<>()"))
+		list = append(list, moves("ProfileScreen", kind+" for HashMap", "profiles = new HashMap<>()", "profiles = new "+kind+"<>()"))
 	}
 	return list
 }
