@@ -184,15 +184,15 @@ func (d *dump) shape(byID map[hprof.ID]string) {
 			return
 		}
 		hash := fnv.New64a()
-		fmt.Fprintf(hash, "%s\n", byID[c.Super])
+		_, _ = fmt.Fprintf(hash, "%s\n", byID[c.Super])
 		for _, f := range c.Fields {
 			field, _ := d.file.Strings.Get(f.Name)
-			fmt.Fprintf(hash, "%s %d\n", field, f.Type)
+			_, _ = fmt.Fprintf(hash, "%s %d\n", field, f.Type)
 		}
 		for _, f := range c.Statics {
 			// Those of the runtime, such as <resolved_references> and $classOverhead, come and go.
 			if field, _ := d.file.Strings.Get(f.Name); field != "" && field[0] != '<' && field[0] != '$' {
-				fmt.Fprintf(hash, "static %s %d\n", field, f.Type)
+				_, _ = fmt.Fprintf(hash, "static %s %d\n", field, f.Type)
 			}
 		}
 		d.shapes[name] = hash.Sum64()

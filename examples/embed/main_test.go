@@ -29,53 +29,59 @@ func shop() *androidsim.Phone {
 // The program finds the leak, and leaves no goroutine, lease, socket or file: when it is done,
 // after Ctrl-C, and when it loses its phone. A bubble fails where a goroutine is left in it.
 func TestWatch(t *testing.T) {
-	for name, c := range map[string]struct {
-		after   time.Duration // until something happens
-		happens func(interrupt func(), server *adbd.Server)
-		exit    int
-		stopped string
-	}{
+	for name, c := range map[string]end{
 		"done":        {time.Hour, func(func(), *adbd.Server) {}, record.ExitLeak, record.StoppedFinished},
 		"interrupted": {3 * time.Second, func(interrupt func(), _ *adbd.Server) { interrupt() }, record.ExitInterrupted, record.StoppedInterrupted},
 		"lost":        {3 * time.Second, func(_ func(), server *adbd.Server) { server.Close() }, record.ExitNoDevice, record.StoppedDevices},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				t.Chdir(t.TempDir())
-				leases := t.TempDir()
-				t.Setenv("LEAKGATE_LEASES", leases)
-				server := adbd.NewServer(shop())
-				ctx, interrupt := context.WithCancel(t.Context())
-				client, err := adb.NewClient(adb.Options{Dial: server.Dial, NoStart: true})
-				if err != nil {
-					t.Fatal(err)
-				}
-				stop := time.AfterFunc(c.after, func() { c.happens(interrupt, server) })
-				var out strings.Builder
-				werr := watch(ctx, &out, client, "com.shop")
-				stop.Stop()
-				interrupt()
-				runs, err := filepath.Glob("leakgate-runs/*-embed")
-				if err != nil || len(runs) != 1 {
-					t.Fatalf("%v, %v, %v", runs, err, werr)
-				}
-				run, err := record.ReadRun(runs[0])
-				if err != nil || run.ExitCode != c.exit || run.Stopped != c.stopped {
-					t.Errorf("exit %d, %s, %v, %v\n%s", run.ExitCode, run.Stopped, err, werr, out.String())
-				}
-				if c.exit == record.ExitLeak && (werr != nil || !strings.Contains(out.String(), "LEAK DetailActivity, held by ScreenTracker.sScreens")) {
-					t.Errorf("%v\n%s", werr, out.String())
-				}
-				server.Close()
-				left, _ := filepath.Glob(filepath.Join(leases, "*"))
-				hidden, _ := filepath.Glob(filepath.Join(runs[0], ".*"))
-				if len(left)+len(hidden) > 0 {
-					t.Errorf("left: %q %q", left, hidden)
-				}
-				if _, err := os.Stat(filepath.Join(runs[0], record.SamplesName)); err != nil {
-					t.Error(err)
-				}
-			})
+			t.Chdir(t.TempDir())
+			synctest.Test(t, c.check)
 		})
+	}
+}
+
+// end is how a run ends.
+type end struct {
+	after   time.Duration // until something happens
+	happens func(interrupt func(), server *adbd.Server)
+	exit    int
+	stopped string
+}
+
+// check runs the program in the working directory, in a bubble.
+func (c end) check(t *testing.T) {
+	leases := t.TempDir()
+	t.Setenv("LEAKGATE_LEASES", leases)
+	server := adbd.NewServer(shop())
+	ctx, interrupt := context.WithCancel(t.Context())
+	client, err := adb.NewClient(adb.Options{Dial: server.Dial, NoStart: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := time.AfterFunc(c.after, func() { c.happens(interrupt, server) })
+	var out strings.Builder
+	werr := watch(ctx, &out, client, "com.shop")
+	stop.Stop()
+	interrupt()
+	runs, err := filepath.Glob("leakgate-runs/*-embed")
+	if err != nil || len(runs) != 1 {
+		t.Fatalf("%v, %v, %v", runs, err, werr)
+	}
+	run, err := record.ReadRun(runs[0])
+	if err != nil || run.ExitCode != c.exit || run.Stopped != c.stopped {
+		t.Errorf("exit %d, %s, %v, %v\n%s", run.ExitCode, run.Stopped, err, werr, out.String())
+	}
+	if c.exit == record.ExitLeak && (werr != nil || !strings.Contains(out.String(), "LEAK DetailActivity, held by ScreenTracker.sScreens")) {
+		t.Errorf("%v\n%s", werr, out.String())
+	}
+	server.Close()
+	left, _ := filepath.Glob(filepath.Join(leases, "*"))
+	hidden, _ := filepath.Glob(filepath.Join(runs[0], ".*"))
+	if len(left)+len(hidden) > 0 {
+		t.Errorf("left: %q %q", left, hidden)
+	}
+	if _, err := os.Stat(filepath.Join(runs[0], record.SamplesName)); err != nil {
+		t.Error(err)
 	}
 }

@@ -2,8 +2,11 @@ package monitor
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
@@ -65,5 +68,24 @@ func readBuild(ctx context.Context, dev Device, pkg string) (*record.AppBuild, e
 	if !ok {
 		return nil, nil
 	}
-	return &record.AppBuild{Package: pkg, VersionName: text.Printable(p.VersionName), VersionCode: number(p.VersionCode), Debuggable: told(p.Debuggable)}, nil
+	return &record.AppBuild{
+		Package: pkg, VersionName: text.Printable(p.VersionName), VersionCode: number(p.VersionCode), Debuggable: told(p.Debuggable),
+		APK: digestOfAPK(ctx, dev, p.CodePath),
+	}, nil
+}
+
+// digestOfAPK is the SHA-256 of the base APK in a folder, "" where the device cannot tell:
+// toybox has sha256sum from Android 8 on. Before Android 5 the path is that of the APK. Reading
+// it takes a second at most, with the least priority.
+func digestOfAPK(ctx context.Context, dev Device, path string) string {
+	if path == "" {
+		return ""
+	}
+	command := "f=" + text.ShellQuote(path) + "; [ -d \"$f\" ] && f=\"$f/base.apk\"; nice -n 19 sha256sum \"$f\" </dev/null 2>/dev/null"
+	a, err := shell.Ask(ctx, dev, askBuild, command)
+	digest, _, _ := strings.Cut(string(a.Stdout), " ")
+	if sum, derr := hex.DecodeString(digest); err != nil || derr != nil || len(sum) != sha256.Size {
+		return ""
+	}
+	return strings.ToLower(digest)
 }

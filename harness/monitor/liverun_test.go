@@ -77,7 +77,7 @@ func TestWatch(t *testing.T) {
 		if activities < 0 || run.Processes[0].Objects[activities].Last <= run.Processes[0].Objects[activities].First {
 			t.Errorf("objects %+v", run.Processes[0].Objects)
 		}
-		if b := run.Devices[0].Builds; len(b) != 1 || b[0].Package != "com.shop" || b[0].VersionCode == nil || b[0].VersionName == "" || run.Devices[0].ABI == "" || run.Devices[0].Fingerprint == "" || run.Devices[0].HeapLimit < 64 {
+		if b := run.Devices[0].Builds; len(b) != 1 || b[0].Package != "com.shop" || b[0].VersionCode == nil || b[0].VersionName == "" || len(b[0].APK) != 64 || run.Devices[0].ABI == "" || run.Devices[0].Fingerprint == "" || run.Devices[0].HeapLimit < 64 {
 			t.Errorf("builds %+v of %+v", b, run.Devices[0])
 		}
 		if !reflect.DeepEqual(run.Windows, closed) {

@@ -3,6 +3,7 @@ package androidsim
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"path"
@@ -116,7 +117,12 @@ func newStore(p *Phone) *store {
 		}
 	}
 	file("/system/build.prop", props.String())
-	for _, app := range p.opt.Apps {
+	for i, app := range p.opt.Apps {
+		code := appCode(app.Package, p.opt.API)
+		for at := code; at != "/data/app"; at = path.Dir(at) {
+			dir(at, 0o755, uidSystem)
+		}
+		file(code+"/base.apk", fmt.Sprintf("PK\x03\x04 %s 1.%d", app.Package, i))
 		home := appHome(app)
 		for _, above := range []string{"/data/user", path.Dir(home)} {
 			if s.nodes[above] == nil {

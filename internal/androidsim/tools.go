@@ -3,6 +3,7 @@ package androidsim
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -34,9 +35,9 @@ func programs() map[string]program {
 		"am": {am, 0}, "cat": {cat, 0}, "cp": {copyFile, 0}, "date": {date, 0},
 		"df": {df, 0}, "dumpsys": {dumpsysTool, 0}, "find": {find, 23},
 		"getprop": {getprop, 0}, "grep": {grep, 0}, "head": {head, 23}, "id": {id, 0}, "input": {input, 0}, "log": {logTool, 0}, "logcat": {logcat, 0}, "ls": {ls, 0}, "mkdir": {mkdirTool, 0},
-		"monkey": {monkey, 0}, "mv": {move, 0}, "pidof": {pidof, 23}, "pm": {pm, 0}, "ps": {ps, 0}, "readlink": {readlink, 19},
+		"monkey": {monkey, 0}, "mv": {move, 0}, "nice": {nice, 23}, "pidof": {pidof, 23}, "pm": {pm, 0}, "ps": {ps, 0}, "readlink": {readlink, 19},
 		"rm": {rm, 0}, "run-as": {runAs, 0}, "seq": {seq, 23}, "settings": {settings, 17},
-		"sh": {sh, 0}, "showmap": {showmap, 0}, "sleep": {sleep, 0}, "stat": {stat, 23}, "su": {su, 0},
+		"sh": {sh, 0}, "sha256sum": {sha256sum, 26}, "showmap": {showmap, 0}, "sleep": {sleep, 0}, "stat": {stat, 23}, "su": {su, 0},
 		"sync": {nothing, 0}, "tail": {tail, 23}, "tee": {tee, 23}, "timeout": {timeout, 23}, "touch": {touch, 0}, "toybox": {toybox, 23},
 		"uname": {uname, 23}, "uptime": {uptime, 0}, "wc": {wc, 23}, "which": {whichTool, 23}, "whoami": {whoami, 23},
 		"yes": {yesTool, 23},
@@ -311,6 +312,19 @@ func tail(c *call) int {
 		for _, l := range held {
 			c.printf("%s\n", l)
 		}
+	})
+}
+
+// sha256sum is toybox's from Android 8 on (toys/lsb/md5sum.c).
+func sha256sum(c *call) int {
+	names, ok := c.getopt("b", func(byte, string) {})
+	if !ok {
+		return 1
+	}
+	return c.eachFile(names, func(name string, r io.Reader) {
+		sum := sha256.New()
+		io.Copy(sum, r)
+		c.printf("%x  %s\n", sum.Sum(nil), name)
 	})
 }
 
@@ -790,6 +804,15 @@ func timeout(c *call) int {
 		return 128 + sigKill
 	}
 	return 124
+}
+
+// nice runs a command: no process here waits for another one's turn (toys/posix/nice.c).
+func nice(c *call) int {
+	rest, ok := c.getopt("^n:", func(byte, string) {})
+	if !ok || len(rest) == 0 {
+		return 125
+	}
+	return c.run(c.clone(), rest)
 }
 
 func toybox(c *call) int {

@@ -21,9 +21,15 @@ func TestOutside(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "examples", "embed"))); err != nil {
 		t.Fatal(err)
 	}
-	// Its test uses the simulated phone, which is internal.
-	if err := os.Remove(filepath.Join(dir, "main_test.go")); err != nil {
+	// Its tests use the simulated phone, which is internal.
+	tests, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
 		t.Fatal(err)
+	}
+	for _, test := range tests {
+		if err := os.Remove(test); err != nil {
+			t.Fatal(err)
+		}
 	}
 	outside(t, dir, "go", "mod", "init", "example.com/embed")
 	outside(t, dir, "go", "work", "init", dir, root)

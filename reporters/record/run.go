@@ -145,6 +145,9 @@ type AppBuild struct {
 	// VersionCode and Debuggable are nil where the device does not say.
 	VersionCode *int64 `json:"version_code"`
 	Debuggable  *bool  `json:"debuggable"`
+	// APK is the SHA-256 of its base APK, in hexadecimal digits; "" where the device does not
+	// say.
+	APK string `json:"apk_sha256,omitempty"`
 }
 
 // Usage is what watching one device has cost until a moment. CPU is in percent of

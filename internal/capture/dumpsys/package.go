@@ -14,10 +14,15 @@ type Package struct {
 	VersionName string
 	VersionCode known.Int
 	Debuggable  Answer
+	// CodePath is the folder of its APKs, before Android 5 the APK itself; "" where it is none.
+	CodePath string
 }
 
-// maxVersionName bounds a version name in bytes.
-const maxVersionName = 200
+// maxVersionName and maxCodePath bound a version name and a path in bytes.
+const (
+	maxVersionName = 200
+	maxCodePath    = 4096
+)
 
 // ParsePackage reads the block of an app in the answer of dumpsys package NAME
 // (com.android.server.pm.Settings, dumpPackageLPr, AOSP frameworks/base): versionCode and
@@ -45,6 +50,8 @@ func ParsePackage(text []byte, name string) (p Package, ok bool) {
 			if version != "null" {
 				p.VersionName = version[:min(len(version), maxVersionName)]
 			}
+		case bytes.HasPrefix(line, []byte("codePath=/")) && len(line) < maxCodePath:
+			p.CodePath = strings.TrimPrefix(string(line), "codePath=")
 		case bytes.HasPrefix(line, []byte("flags=[")):
 			p.Debuggable = No
 			if bytes.Contains(line, []byte(" DEBUGGABLE ")) {

@@ -18,6 +18,7 @@ Packages:
   Package [com.shop] (5b3c2d1):
     appId=10123
     pkg=Package{8a9b0c1 com.shop}
+    codePath=/data/app/~~Qx9w==/com.shop-8Zk2==
     versionCode=42 minSdk=26 targetSdk=34
     versionName=4.2.0-debug
     flags=[ DEBUGGABLE HAS_CODE ALLOW_CLEAR_USER_DATA ]
@@ -31,7 +32,7 @@ Hidden system packages:
 `
 
 func TestParsePackage(t *testing.T) {
-	whole := Package{"4.2.0-debug", known.Of(42), Yes}
+	whole := Package{"4.2.0-debug", known.Of(42), Yes, "/data/app/~~Qx9w==/com.shop-8Zk2=="}
 	for name, c := range map[string]struct {
 		text, of string
 		want     Package
@@ -59,6 +60,9 @@ func FuzzParsePackage(f *testing.F) {
 		}
 		if len(p.VersionName) > maxVersionName || p.VersionCode.Known && p.VersionCode.N < 0 {
 			t.Errorf("%+v", p)
+		}
+		if p.CodePath != "" && (p.CodePath[0] != '/' || len(p.CodePath) > maxCodePath || !strings.Contains(string(text), "codePath="+p.CodePath)) {
+			t.Errorf("%q", p.CodePath)
 		}
 		if p.VersionName != "" && !strings.Contains(string(text), "versionName="+p.VersionName) {
 			t.Errorf("%q is not in the text", p.VersionName)

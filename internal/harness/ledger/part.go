@@ -237,7 +237,7 @@ func (p *Part) marksDigest() string {
 	}
 	sum := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(p.markTexts)) {
-		fmt.Fprintf(sum, "%q\n", name)
+		_, _ = fmt.Fprintf(sum, "%q\n", name)
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 }
