@@ -51,7 +51,9 @@ func diagnosisWhen(d record.Diagnosis) string {
 		return fmt.Sprintf("mark %q at %s", name(d.Mark), at)
 	case "marks":
 		return "dumps at marks"
-	case "final", "end":
+	case "first":
+		return "first mark at " + at
+	case "final", "end", "last":
 		return "end of the run"
 	}
 	return "diagnosis"

@@ -86,6 +86,7 @@ func (m *run) atEnd() bool { return m.responder != nil && m.responder.Options().
 // marked orders a dump of every process that is there.
 func (s *session) marked(mark string, dumps *awaited) {
 	s.marks++
+	defer s.snapAfterLoop(mark)
 	if !s.run.atMarks() {
 		return
 	}
@@ -105,6 +106,16 @@ func (s *session) marked(mark string, dumps *awaited) {
 		e := record.Event{Event: "missing", Mark: mark, Text: fmt.Sprintf("no heap dump at mark %s: no process was running", text.Quote(mark, maxMarkShown))}
 		dumps.lack(e.Text)
 		s.event(e)
+	}
+}
+
+// snapAfterLoop orders a snapshot of every process that has none after its first loop: what it
+// had then is compared with what it has at the end, also where nothing was ever suspicious.
+func (s *session) snapAfterLoop(mark string) {
+	for _, x := range s.order {
+		if x.present && !x.response.marked {
+			x.response.marked = s.want(order{subject: x, recipe: response.Snapshot, trigger: record.TriggerFirst, mark: mark})
+		}
 	}
 }
 

@@ -104,6 +104,7 @@ func TestMarksOfAHealthyApp(t *testing.T) {
 			t.Errorf("%+v, %+v", r.Build, r.Devices)
 		}
 		checkDumps(t, r.Diagnoses)
+		checkSnapshots(t, r.Diagnoses)
 		if x := r.process(t, "S1", "com.shop"); r.ExitCode != record.ExitClean || x.Gate != detector.Inconclusive || x.AtMarks[0].Gate != detector.Pass || !strings.Contains(x.Because, "5 heap dumps at marks: no leak grew") {
 			t.Errorf("exit %d, %s: %s", r.ExitCode, x.Gate, x.Because)
 		}
@@ -128,6 +129,29 @@ func checkDumps(t *testing.T, all []record.Diagnosis) {
 	}
 	if marks == 0 {
 		t.Error("no dump at a mark")
+	}
+}
+
+// checkSnapshots wants a snapshot after the first loop, and one at the end that says what differs:
+// also of a run in which nothing was suspicious.
+func checkSnapshots(t *testing.T, all []record.Diagnosis) {
+	t.Helper()
+	var triggers []string
+	for _, d := range all {
+		if d.Recipe != "snapshot" {
+			continue
+		}
+		triggers = append(triggers, d.Trigger)
+		what := map[string]bool{}
+		for _, f := range d.Findings {
+			what[f.What] = true
+		}
+		if last := d.Trigger == record.TriggerLast; !d.Analysed || what["native_kind"] != last || what["mapping"] != last || last && d.Marks != 5 || !last && d.Marks != 1 {
+			t.Errorf("%s: after %d marks, %v, %q", d.Trigger, d.Marks, what, d.Warnings)
+		}
+	}
+	if !slices.Equal(triggers, []string{record.TriggerFirst, record.TriggerLast}) {
+		t.Errorf("snapshots %q", triggers)
 	}
 }
 

@@ -96,6 +96,9 @@ type responseTo struct {
 	snapshot time.Duration
 	// seen is what it was at the latest look, to tell later what grew.
 	seen *response.Moment
+	// marked: the snapshot after the first loop is ordered; first is what that has shown.
+	marked bool
+	first  *response.Moment
 	// java is its Java heap at the latest breakdown, in bytes.
 	java known.Int
 }
@@ -159,7 +162,7 @@ func memoryOf(x *subject) *float64 {
 }
 
 func rank(trigger string) int {
-	return slices.Index([]string{record.TriggerLeak, record.TriggerDemand, record.TriggerSuspicious, record.TriggerMark, record.TriggerFinal, record.TriggerEnd}, trigger)
+	return slices.Index([]string{record.TriggerLeak, record.TriggerDemand, record.TriggerSuspicious, record.TriggerMark, record.TriggerFirst, record.TriggerFinal, record.TriggerEnd, record.TriggerLast}, trigger)
 }
 
 // answerDemand orders the diagnosis that the machine of a process demands.
@@ -238,6 +241,9 @@ func (s *session) collect(ctx context.Context, o order) {
 			case <-ctx.Done():
 			}
 		},
+	}
+	if o.trigger == record.TriggerLast {
+		ask.Before = x.response.first
 	}
 	timing := s.clock
 	send(s, &s.respond.collects, func() (*response.Case, error) {
@@ -420,6 +426,9 @@ func (s *session) takeAnalysis(a answer[*response.Case]) {
 	}
 	if c.Now != nil && x.Same(c.Process) {
 		x.response.seen = c.Now
+		if c.Trigger == record.TriggerFirst {
+			x.response.first = c.Now
+		}
 	}
 	e := s.naming(x.Account, "diagnosed", diagnosedText(c))
 	e.Kind, e.Diagnosis = c.Record.Kind, recordOf(c)
@@ -517,7 +526,9 @@ func final(over error) bool {
 // none and of what stayed suspicious, and a heap dump of all that are there, where that
 // was asked for.
 func (s *session) orderFinal() {
-	s.respond.orders = slices.DeleteFunc(s.respond.orders, func(o order) bool { return o.trigger == record.TriggerSuspicious })
+	s.respond.orders = slices.DeleteFunc(s.respond.orders, func(o order) bool {
+		return o.trigger == record.TriggerSuspicious || o.trigger == record.TriggerFirst
+	})
 	for _, x := range s.order {
 		if !x.present {
 			if s.run.atEnd() {
@@ -538,6 +549,9 @@ func (s *session) orderFinal() {
 		// Once is enough: its heap is the same.
 		if s.run.atEnd() && !dumped {
 			s.want(order{subject: x, recipe: response.HeapOnly, trigger: record.TriggerEnd, owed: true})
+		}
+		if x.response.first != nil {
+			s.want(order{subject: x, recipe: response.Snapshot, trigger: record.TriggerLast})
 		}
 	}
 }

@@ -20,7 +20,8 @@ type Diagnosis struct {
 	// analysis there.
 	Took     float64 `json:"took_s"`
 	Analysis float64 `json:"analysis_s"`
-	// Trigger is leak, suspicious, mark, end, final or demand; Mark is the mark's text.
+	// Trigger is leak, suspicious, mark, marks, first, last, end, final or demand; Mark is the
+	// mark's text.
 	Trigger string `json:"trigger"`
 	Mark    string `json:"mark,omitempty"`
 	// Kind is the kind of the leak, None where none was decided; Recipe what was collected.
@@ -127,13 +128,16 @@ type Finding struct {
 }
 
 // The triggers of a diagnosis: a leak, a first suspicion (a snapshot to compare with), a
-// mark, all dumps at marks together, the end of the run for a process that is not suspect
-// and for one that is, and a user's request.
+// mark, all dumps at marks together, the first mark (a snapshot after the first loop) and the
+// end of a run that had marks (another one, compared with the first), the end of the run for a
+// process that is not suspect and for one that is, and a user's request.
 const (
 	TriggerLeak       = "leak"
 	TriggerSuspicious = "suspicious"
 	TriggerMark       = "mark"
 	TriggerMarks      = "marks"
+	TriggerFirst      = "first"
+	TriggerLast       = "last"
 	TriggerEnd        = "end"
 	TriggerFinal      = "final"
 	TriggerDemand     = "demand"

@@ -16,6 +16,9 @@ import (
 // growth says what grew between the earlier moment and now, as far as the recipe asks.
 func (c *Case) growth(now *Moment) []string {
 	asked := questions[c.Recipe]
+	if c.Trigger == record.TriggerLast {
+		asked = everything
+	}
 	if now == nil || len(asked) == 0 {
 		return nil
 	}
@@ -36,6 +39,9 @@ var questions = map[string][]func(c *Case, before, now *Moment) []string{
 	"gpu":     {graphicsGrowth},
 	"unknown": {nativeGrowth},
 }
+
+// everything is compared between the snapshots after the first loop and at the end.
+var everything = []func(c *Case, before, now *Moment) []string{nativeGrowth, threadGrowth, graphicsGrowth}
 
 // present tells what there is, where there is nothing to compare with: the growth from
 // nothing, by its words.

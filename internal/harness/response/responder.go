@@ -64,7 +64,7 @@ type Order struct {
 	// the leak as verdicts name it, empty where there is none.
 	Recipe string
 	Kind   detector.LeakKind
-	// Trigger is why: leak, suspicious, mark, end, final or demand; Mark the mark's text.
+	// Trigger is why, as in record.Diagnosis; Mark the mark's text.
 	Trigger, Mark string
 	// T is the moment in seconds since the start of the run; Marks, Age and Memory are as in
 	// record.Diagnosis.
@@ -159,6 +159,9 @@ func (c *Case) Headline() string {
 			if s.File != "" {
 				files++
 			}
+		}
+		if c.Trigger == record.TriggerLast {
+			return fmt.Sprintf("snapshot, compared with that after the first loop: %d artifacts", files)
 		}
 		return fmt.Sprintf("snapshot to compare with: %d artifacts", files)
 	}
