@@ -106,6 +106,9 @@ func checkRefactored(t *testing.T, r jvmtest.Refactoring, d *analysis.Diff, keys
 		if l.Status != "known" {
 			changed = append(changed, l.Status+" "+screen)
 		}
+		if screen == r.Reached && slices.Equal(l.BaseFingerprints, l.HeadFingerprints) {
+			t.Errorf("%s: Shark's way to %s is the same: the change shows nothing", r.Name, screen)
+		}
 		if l.Status == "moved" {
 			t.Logf("%s: %s moved from %q to %q", r.Name, screen, l.BaseKeyText, l.KeyText)
 			for before, after := range r.Renamed {
