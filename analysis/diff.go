@@ -137,7 +137,8 @@ func Compare(base, head *Summary, top int) *Diff {
 	if len(unnamed) > 0 {
 		compare = listLeaks
 	}
-	d.Leaks, d.Suspects = compare(base.leaks, head.leaks), compare(base.suspects, head.suspects)
+	loaded := loadedClasses{base.loaded(), head.loaded()}
+	d.Leaks, d.Suspects = compare(base.leaks, head.leaks, loaded), compare(base.suspects, head.suspects, loaded)
 	d.Warnings = append(d.Warnings, doubtMoved(d.Leaks)...)
 	classes := compareClasses(base.classes, head.classes)
 	d.Classes, d.ClassesChanged = classes[:min(top, len(classes))], len(classes)

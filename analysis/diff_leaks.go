@@ -74,7 +74,7 @@ func (s *leakSum) countClasses(l *Leak) {
 
 // compareLeaks gives the leaks of both dumps: new ones, then those that grew, moved, shrank,
 // are gone and are as they were; leaks of the platform behind those of the app.
-func compareLeaks(base, head []leakSum) []LeakChange {
+func compareLeaks(base, head []leakSum, classes loadedClasses) []LeakChange {
 	list := []LeakChange{}
 	byKey := map[string]*leakSum{}
 	for i := range base {
@@ -95,7 +95,7 @@ func compareLeaks(base, head []leakSum) []LeakChange {
 			gone = append(gone, b)
 		}
 	}
-	of := moved(gone, added)
+	of := moved(gone, added, classes)
 	for _, h := range added {
 		b := of[h]
 		list = append(list, compareLeak(b, h))
@@ -124,9 +124,9 @@ func rank(c *LeakChange) int {
 
 // listLeaks gives the leaks of two dumps whose names are not of the same things: those of the
 // platform, which no build renames, are compared, the others are listed by themselves.
-func listLeaks(base, head []leakSum) []LeakChange {
+func listLeaks(base, head []leakSum, classes loadedClasses) []LeakChange {
 	ofApp := func(l leakSum) bool { return !l.library }
-	list := compareLeaks(slices.DeleteFunc(slices.Clone(base), ofApp), slices.DeleteFunc(slices.Clone(head), ofApp))
+	list := compareLeaks(slices.DeleteFunc(slices.Clone(base), ofApp), slices.DeleteFunc(slices.Clone(head), ofApp), classes)
 	add := func(base, head *leakSum) {
 		c := compareLeak(base, head)
 		c.Status = statusUnpaired

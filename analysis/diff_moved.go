@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/leakgate/leakgate/internal/analysis/trace"
+	"github.com/leakgate/leakgate/internal/analysis/mapping"
 )
 
 // mostMoved bounds the new leaks, and those that are gone, among which moved ones are looked
@@ -30,10 +30,19 @@ func (p pairing) compare(q pairing) int {
 		cmp.Compare(min(p.base.key, p.head.key), min(q.base.key, q.head.key)), cmp.Compare(max(p.base.key, p.head.key), max(q.base.key, q.head.key)))
 }
 
+// loadedClasses are the stable names of the app's classes in both dumps.
+type loadedClasses struct{ base, head map[string]bool }
+
+// renamed reports whether a class of base may be called otherwise in head: no dump has both.
+// An app does not rename classes of the platform.
+func (c loadedClasses) renamed(base, head string) bool {
+	return mapping.OfApp(base) && mapping.OfApp(head) && !c.head[base] && !c.base[head]
+}
+
 // paired compares a leak that is gone with a new one. They may be the same where there are as
 // many objects, up to one or a quarter of the larger number, and where what leaks is of the
-// same class or the keys differ in one line alone.
-func paired(base, head *leakSum) (pairing, bool) {
+// same class; or where the keys differ in one line alone, and the class may have been renamed.
+func paired(base, head *leakSum, classes loadedClasses) (pairing, bool) {
 	p := pairing{base: base, head: head, count: distance(base.instances, head.instances), bytes: distance(base.bytes, head.bytes)}
 	if base.library || head.library || p.count > 1 && p.count > max(base.instances, head.instances)/4 {
 		return p, false
@@ -41,7 +50,7 @@ func paired(base, head *leakSum) (pairing, bool) {
 	common := commonLines(base.text, head.text)
 	p.lines = max(len(base.text), len(head.text)) - common
 	line := p.lines == 1 && common > 0 && len(base.text) == len(head.text)
-	class := trace.StableClass(base.leaking()) == trace.StableClass(head.leaking())
+	class := base.leaking() == head.leaking()
 	switch {
 	case slices.ContainsFunc(base.fingerprints, func(f string) bool { return slices.Contains(head.fingerprints, f) }):
 		p.alike = 0
@@ -49,7 +58,7 @@ func paired(base, head *leakSum) (pairing, bool) {
 		p.alike = 1
 	case class:
 		p.alike = 2
-	case line:
+	case line && classes.renamed(base.leaking(), head.leaking()):
 		p.alike = 3
 	default:
 		return p, false
@@ -74,11 +83,11 @@ func commonLines(a, b []string) int {
 
 // moved finds the new leaks that are leaks of base which something else holds now, the best
 // pair first. It returns the leak of base by that of head.
-func moved(gone, added []*leakSum) map[*leakSum]*leakSum {
+func moved(gone, added []*leakSum, classes loadedClasses) map[*leakSum]*leakSum {
 	var all []pairing
 	for _, h := range heaviest(added, mostMoved) {
 		for _, b := range heaviest(gone, mostMoved) {
-			if p, ok := paired(b, h); ok {
+			if p, ok := paired(b, h, classes); ok {
 				all = append(all, p)
 			}
 		}

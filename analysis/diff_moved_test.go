@@ -19,6 +19,7 @@ func held(class string, count int, lines ...string) Leak {
 
 // What is the same leak, held by something else, and what is another one.
 func TestMoved(t *testing.T) {
+	loaded := loadedClasses{base: map[string]bool{"Wish": true}, head: map[string]bool{"List": true}}
 	for name, c := range map[string]struct {
 		base, head []Leak
 		want       map[string]string // from the key of head to that of base, "" for a new one
@@ -63,13 +64,24 @@ func TestMoved(t *testing.T) {
 			[]Leak{held("Cart", 8, "A.a", "X.x"), held("Cart", 8, "B.b", "Y.y")}, []Leak{held("Cart", 8, "B.b", "Z.z")},
 			map[string]string{"[B.b Z.z]": "[B.b Y.y]"},
 		},
+		"another class in a place like it, and base has it, too": {
+			[]Leak{held("Cart", 8, "A.a", "Cart$$Lambda.<captured>")}, []Leak{held("Wish", 8, "A.a", "Wish$$Lambda.<captured>")},
+			map[string]string{"[A.a Wish$$Lambda.<captured>]": ""},
+		},
+		"another class in a place like it, and head has both": {
+			[]Leak{held("List", 8, "A.a", "List$$Lambda.<captured>")}, []Leak{held("Grid", 8, "A.a", "Grid$$Lambda.<captured>")},
+			map[string]string{"[A.a Grid$$Lambda.<captured>]": ""},
+		},
+		"another class of the platform in a place like it": {
+			[]Leak{held("android.os.Binder", 8, "A.a", "B.b")}, []Leak{held("android.view.View", 8, "A.a", "B.c")}, map[string]string{"[A.a B.c]": ""},
+		},
 		"of the platform": {
 			[]Leak{{Key: "k1", Class: "Cart", Instances: 1, Library: true}}, []Leak{{Key: "k2", Class: "Cart", Instances: 1, Library: true}}, map[string]string{"k2": ""},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := map[string]string{}
-			for _, l := range compareLeaks(sumLeaks(c.base), sumLeaks(c.head)) {
+			for _, l := range compareLeaks(sumLeaks(c.base), sumLeaks(c.head), loaded) {
 				if l.Status == statusNew || l.Status == statusMoved {
 					got[l.Key] = l.MovedFrom
 				}
@@ -102,10 +114,11 @@ func TestMovedByBruteForce(t *testing.T) {
 	pairs := 0
 	for range 3000 {
 		gone, added := some(4), some(5)
-		of := moved(gone, added)
+		classes := loadedClasses{map[string]bool{"C0": random.IntN(2) == 0}, map[string]bool{"C1": random.IntN(2) == 0}}
+		of := moved(gone, added, classes)
 		var stable []map[*leakSum]*leakSum
-		matchings(gone, added, map[*leakSum]*leakSum{}, func(m map[*leakSum]*leakSum) {
-			if isStable(gone, added, m) {
+		matchings(gone, added, classes, map[*leakSum]*leakSum{}, func(m map[*leakSum]*leakSum) {
+			if isStable(gone, added, classes, m) {
 				stable = append(stable, maps.Clone(m))
 			}
 		})
@@ -120,22 +133,22 @@ func TestMovedByBruteForce(t *testing.T) {
 }
 
 // matchings calls f with each way to pair leaks that may be paired, none among them.
-func matchings(gone, added []*leakSum, m map[*leakSum]*leakSum, f func(map[*leakSum]*leakSum)) {
+func matchings(gone, added []*leakSum, classes loadedClasses, m map[*leakSum]*leakSum, f func(map[*leakSum]*leakSum)) {
 	if len(added) == 0 {
 		f(m)
 		return
 	}
-	matchings(gone, added[1:], m, f)
+	matchings(gone, added[1:], classes, m, f)
 	for i, b := range gone {
-		if _, ok := paired(b, added[0]); ok {
+		if _, ok := paired(b, added[0], classes); ok {
 			m[added[0]] = b
-			matchings(slices.Delete(slices.Clone(gone), i, i+1), added[1:], m, f)
+			matchings(slices.Delete(slices.Clone(gone), i, i+1), added[1:], classes, m, f)
 			delete(m, added[0])
 		}
 	}
 }
 
-func isStable(gone, added []*leakSum, m map[*leakSum]*leakSum) bool {
+func isStable(gone, added []*leakSum, classes loadedClasses, m map[*leakSum]*leakSum) bool {
 	of := map[*leakSum]*leakSum{}
 	for h, b := range m {
 		of[b] = h
@@ -145,12 +158,12 @@ func isStable(gone, added []*leakSum, m map[*leakSum]*leakSum) bool {
 	}
 	for _, h := range added {
 		for _, b := range gone {
-			p, ok := paired(b, h)
+			p, ok := paired(b, h, classes)
 			if !ok || m[h] == b {
 				continue
 			}
-			head := rather(p, m[h], func() pairing { q, _ := paired(m[h], h); return q })
-			base := rather(p, of[b], func() pairing { q, _ := paired(b, of[b]); return q })
+			head := rather(p, m[h], func() pairing { q, _ := paired(m[h], h, classes); return q })
+			base := rather(p, of[b], func() pairing { q, _ := paired(b, of[b], classes); return q })
 			if head && base {
 				return false
 			}
@@ -167,7 +180,7 @@ func TestMovedOfMany(t *testing.T) {
 		b.RetainedBytes, h.RetainedBytes = int64(i), int64(i)
 		base, head = append(base, b), append(head, h)
 	}
-	list := compareLeaks(sumLeaks(base), sumLeaks(head))
+	list := compareLeaks(sumLeaks(base), sumLeaks(head), loadedClasses{})
 	count := map[string]int{}
 	for _, l := range list {
 		count[l.Status]++
@@ -181,7 +194,7 @@ func TestMovedOfMany(t *testing.T) {
 	if doubts := doubtMoved(list); len(doubts) != 1 {
 		t.Errorf("%q", doubts)
 	}
-	if doubts := doubtMoved(compareLeaks(sumLeaks(base[1:]), sumLeaks(head[1:]))); len(doubts) != 0 {
+	if doubts := doubtMoved(compareLeaks(sumLeaks(base[1:]), sumLeaks(head[1:]), loadedClasses{})); len(doubts) != 0 {
 		t.Errorf("nothing is left, and %q", doubts)
 	}
 }

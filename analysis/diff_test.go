@@ -542,7 +542,7 @@ func TestDiffLeaks(t *testing.T) {
 		{Fingerprint: "f9", Class: "F", Instances: 1, RetainedBytes: 1000},
 	})
 	var got []string
-	for _, c := range compareLeaks(base, head) {
+	for _, c := range compareLeaks(base, head, loadedClasses{}) {
 		got = append(got, fmt.Sprint(c.Key, " ", c.Status, " ", c.RetainedBytes.Delta, " ", c.Instances.Delta, " ", c.BaseFingerprints, c.HeadFingerprints, c.Like, c.MovedFrom))
 	}
 	want := []string{

@@ -11,14 +11,19 @@ import (
 	"slices"
 
 	"github.com/leakgate/leakgate/internal/analysis/heap"
+	"github.com/leakgate/leakgate/internal/analysis/mapping"
+	"github.com/leakgate/leakgate/internal/analysis/trace"
 	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Summary is what a comparison needs of one dump; it is small beside the dump.
 type Summary struct {
-	dump            Dump
-	shallow         int64
-	classes         map[string]classSum
+	dump    Dump
+	shallow int64
+	classes map[string]classSum
+	// empty are the classes of the app that are loaded and have no objects, by their stable names,
+	// in order.
+	empty           []string
 	leaks, suspects []leakSum
 	tree            classTree
 	// shapes are the classes of an app whose names mean nothing by themselves.
@@ -74,6 +79,13 @@ func (d *dump) summary(ctx context.Context, o Options) (*Summary, error) {
 		s.classes[row.Class] = classSum{row.Instances, row.Shallow.Java, row.Retained}
 		s.shallow += row.Shallow.Java
 	}
+	for _, name := range d.graph.Empty() {
+		if mapping.OfApp(name) {
+			s.empty = append(s.empty, trace.StableClass(name))
+		}
+	}
+	slices.Sort(s.empty)
+	s.empty = slices.Compact(s.empty)
 	o.phase("merge paths")
 	return s, s.merge(ctx, d.graph)
 }
@@ -86,6 +98,20 @@ func (s *Summary) merge(ctx context.Context, g *heap.Graph) error {
 	}
 	s.tree = newClassTree(nodes, least)
 	return nil
+}
+
+// loaded are the stable names of the classes of the app.
+func (s *Summary) loaded() map[string]bool {
+	all := make(map[string]bool, len(s.empty)+len(s.classes))
+	for _, name := range s.empty {
+		all[name] = true
+	}
+	for name := range s.classes {
+		if mapping.OfApp(name) {
+			all[trace.StableClass(name)] = true
+		}
+	}
+	return all
 }
 
 // Objects are how many objects and references between them the dump has.
@@ -113,6 +139,7 @@ type summaryFile struct {
 	Dump         Dump              `json:"dump"`
 	ShallowBytes int64             `json:"shallow_bytes"`
 	Classes      []summaryClass    `json:"classes"`
+	Empty        []string          `json:"empty_classes"`
 	Leaks        []summaryLeak     `json:"leaks"`
 	Suspects     []summaryLeak     `json:"suspects"`
 	Least        int64             `json:"least_bytes"`
@@ -155,7 +182,7 @@ type summaryNode struct {
 // errLargeSummary.
 func (s *Summary) Encode() ([]byte, error) {
 	f := summaryFile{
-		Schema: summarySchema, Dump: s.dump, ShallowBytes: s.shallow, Classes: []summaryClass{}, Least: s.tree.least,
+		Schema: summarySchema, Dump: s.dump, ShallowBytes: s.shallow, Classes: []summaryClass{}, Empty: append([]string{}, s.empty...), Least: s.tree.least,
 		Tree: make([]summaryNode, len(s.tree.nodes)), Shapes: s.shapes, Warnings: append([]string{}, s.warnings...),
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.classes)) {
@@ -218,7 +245,7 @@ func ReadSummary(r io.Reader) (*Summary, error) {
 		return nil, fmt.Errorf("read summary: %w", err)
 	}
 	s := &Summary{
-		dump: f.Dump, shallow: f.ShallowBytes, classes: make(map[string]classSum, len(f.Classes)), shapes: f.Shapes,
+		dump: f.Dump, shallow: f.ShallowBytes, classes: make(map[string]classSum, len(f.Classes)), empty: f.Empty, shapes: f.Shapes,
 		leaks: readLeaks(f.Leaks), suspects: readLeaks(f.Suspects), warnings: f.Warnings,
 	}
 	for _, c := range f.Classes {

@@ -123,6 +123,7 @@ type Graph struct {
 	weaker  weaker
 	native  map[uint32]int64
 	rows    []Row
+	empty   []string
 }
 
 // mostClasses is what three bytes can tell apart.

@@ -368,8 +368,6 @@ func (a *answer) rows() map[string]*heap.Row {
 	for name, r := range rows {
 		r.Retained, _ = a.sum(a.lostClass(name))
 	}
-	// Classes without objects have no row.
-	maps.DeleteFunc(rows, func(_ string, r *heap.Row) bool { return r.Instances == 0 })
 	return rows
 }
 
@@ -492,6 +490,16 @@ func (a *answer) differsAt(g *heap.Graph, i int) error {
 
 func (a *answer) differsRows(g *heap.Graph) error {
 	rows := a.rows()
+	empty := map[string]bool{}
+	// Classes without objects have no row.
+	maps.DeleteFunc(rows, func(name string, r *heap.Row) bool {
+		empty[name] = r.Instances == 0 && r.Classes > 0
+		return r.Instances == 0
+	})
+	maps.DeleteFunc(empty, func(_ string, is bool) bool { return !is })
+	if got := slices.Sorted(slices.Values(g.Empty())); !slices.Equal(got, slices.Sorted(maps.Keys(empty))) {
+		return fmt.Errorf("the classes without objects are %q, want %v", got, empty)
+	}
 	for _, got := range g.Histogram() {
 		want := rows[got.Class]
 		if want == nil {

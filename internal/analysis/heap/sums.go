@@ -148,8 +148,13 @@ func (l *loader) sumClasses() {
 	l.sortRows()
 }
 
-// sortRows puts what retains most in front, and leaves out classes without objects.
+// sortRows puts what retains most in front, and keeps of classes without objects the names.
 func (l *loader) sortRows() {
+	for _, r := range l.rows {
+		if r.Instances == 0 && r.Classes > 0 {
+			l.empty = append(l.empty, r.Class)
+		}
+	}
 	l.rows = slices.DeleteFunc(l.rows, func(r Row) bool { return r.Instances == 0 })
 	slices.SortFunc(l.rows, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(b.Retained.Total(), a.Retained.Total()), cmp.Compare(b.Shallow.Java, a.Shallow.Java), cmp.Compare(a.Class, b.Class))
@@ -202,6 +207,10 @@ func (l *loader) nameRows() {
 		}
 	}
 }
+
+// Empty gives the names of the classes that are loaded and have no objects, in no order. It must
+// not be changed.
+func (g *Graph) Empty() []string { return g.empty }
 
 // Histogram gives the classes, the one that retains most first. It must not be
 // changed.
