@@ -177,6 +177,9 @@ type summaryNode struct {
 	RetainedNative int64  `json:"retained_native_bytes"`
 }
 
+// Form is an empty value of the type that Encode writes, by which a JSON Schema is made.
+func (*Summary) Form() any { return summaryFile{} }
+
 // Encode is the summary as JSON, to be read by ReadSummary: a comparison of what is read says the
 // same. Of more than 10,000 leaks, or suspects, it has those that retain most. The error is
 // errLargeSummary.

@@ -14,6 +14,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/spool"
 	"github.com/leakgate/leakgate/internal/hproftest"
 	"github.com/leakgate/leakgate/internal/recorded"
+	"github.com/leakgate/leakgate/internal/schema"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -275,6 +276,7 @@ func TestDiffRunsWithoutDumps(t *testing.T) {
 	if code, out, errOut := ran(t, "diff", "--json", b, h); code != exitOK || out != want || !strings.Contains(errOut, "1-dump") {
 		t.Errorf("exit %d, %s\n%.500s\nwant\n%.500s", code, errOut, out, want)
 	}
+	checkSchemas(t, want, b, h)
 	if code, out, _ := ran(t, "diff", b, h); code != exitOK || out != wantText {
 		t.Errorf("exit %d\n%s\nwant\n%s", code, out, wantText)
 	}
@@ -305,6 +307,27 @@ func TestDiffRunsWithoutDumps(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(t, exitUsage, []string{"diff", b, h}, "no heap dump")
+}
+
+// checkSchemas holds a diff, and all that its runs have, against the published schemas.
+func checkSchemas(t *testing.T, diff string, runs ...string) {
+	t.Helper()
+	files, err := schema.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := schema.Compile(files[schema.DiffName])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Check([]byte(diff)); err != nil {
+		t.Error(err)
+	}
+	for _, dir := range runs {
+		if n, err := schema.CheckRun(dir); err != nil || n < 2 {
+			t.Errorf("%d documents: %v", n, err)
+		}
+	}
 }
 
 // Of two run directories the dumps of one process are compared: those of the end, or the

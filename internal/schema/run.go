@@ -3,18 +3,30 @@ package schema
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"sync"
 
 	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/internal/analysis/spool"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Files are the schemas of the JSON files of a run directory, by the names of those files.
+// DiffName names the schema of what leakgate diff --json prints, which is in no run directory.
+const DiffName = "diff.json"
+
+// packed ends the names of files that are compressed.
+const packed = ".zst"
+
+// Files are the schemas of the JSON files of a run directory and of a diff, by the names of
+// those files.
 func Files() (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for name, make := range map[string]func() ([]byte, error){
@@ -22,6 +34,10 @@ func Files() (map[string][]byte, error) {
 		"diagnosis.json": func() ([]byte, error) { return Of("diagnosis.json of leakgate", reflect.TypeFor[record.Diagnosis]()) },
 		"analysis.json":  func() ([]byte, error) { return Of("analysis.json of leakgate", reflect.TypeFor[analysis.Report]()) },
 		"growth.json":    func() ([]byte, error) { return Of("growth.json of leakgate", reflect.TypeFor[analysis.Growth]()) },
+		DiffName:         func() ([]byte, error) { return Of("leakgate diff --json", reflect.TypeFor[analysis.Diff]()) },
+		"heap.summary.json.zst": func() ([]byte, error) {
+			return Of("heap.summary.json.zst of leakgate, unpacked", reflect.TypeOf((*analysis.Summary)(nil).Form()))
+		},
 		record.SamplesName: func() ([]byte, error) {
 			return OneOf("a line of samples.ndjson of leakgate", reflect.TypeFor[record.Header](), reflect.TypeFor[record.Sample](), reflect.TypeFor[record.Event]())
 		},
@@ -58,7 +74,7 @@ func CheckRun(dir string) (checked int, err error) {
 		return 0, err
 	}
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		end := filepath.Ext(path)
+		end := filepath.Ext(strings.TrimSuffix(path, packed))
 		if err != nil || e.IsDir() || end != ".json" && end != ".ndjson" {
 			return err
 		}
@@ -66,7 +82,7 @@ func CheckRun(dir string) (checked int, err error) {
 		if s == nil {
 			return fmt.Errorf("%s has no schema", path)
 		}
-		text, err := os.ReadFile(path)
+		text, err := read(path)
 		if err != nil {
 			return err
 		}
@@ -78,6 +94,19 @@ func CheckRun(dir string) (checked int, err error) {
 		return nil
 	})
 	return checked, err
+}
+
+// read reads a file, unpacked.
+func read(path string) ([]byte, error) {
+	if !strings.HasSuffix(path, packed) {
+		return os.ReadFile(path)
+	}
+	f, err := spool.Open(context.Background(), path, nil, spool.Options{})
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, f.Size()))
+	return text, errors.Join(err, f.Close())
 }
 
 func check(s *Schema, text []byte, lines bool) (checked int, err error) {

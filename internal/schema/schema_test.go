@@ -22,7 +22,8 @@ func TestPublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range files {
-		page := filepath.Join("..", "..", "docs", "formats", strings.TrimSuffix(strings.TrimSuffix(name, ".json"), ".ndjson")+".schema.json")
+		name, _, _ := strings.Cut(strings.TrimPrefix(name, "heap."), ".")
+		page := filepath.Join("..", "..", "docs", "formats", name+".schema.json")
 		if *update {
 			if err := os.WriteFile(page, text, 0o644); err != nil {
 				t.Fatal(err)
