@@ -52,6 +52,9 @@ func diagnosisWhen(d record.Diagnosis) string {
 	case "marks":
 		return "dumps at marks"
 	case "first":
+		if d.Marks == 0 {
+			return "after its start, at " + at
+		}
 		return "first mark at " + at
 	case "final", "end", "last":
 		return "end of the run"

@@ -42,7 +42,7 @@ func diagnosisOf(trigger, outcome string) record.Diagnosis {
 		d.Mark, d.Kind, d.Recipe = "loop 3", detector.None, "dump"
 	case "marks":
 		d.Kind, d.Recipe, d.Steps = detector.None, "growth", nil
-	case "suspicious":
+	case "suspicious", "first", "last":
 		d.Kind, d.Recipe = detector.None, "snapshot"
 	case "end":
 		d.Kind, d.Recipe = detector.None, "dump"
@@ -65,7 +65,7 @@ func lines[T any](write func(io.Writer, T) error, of T) []string {
 // Each trigger with each outcome; -update writes the file again.
 func TestWriteDiagnosis(t *testing.T) {
 	var b strings.Builder
-	for _, trigger := range []string{"leak", "suspicious", "mark", "marks", "end", "final", "demand"} {
+	for _, trigger := range []string{"leak", "suspicious", "first", "mark", "marks", "end", "last", "final", "demand"} {
 		for _, outcome := range []string{record.DiagnosisComplete, record.DiagnosisDegraded, record.DiagnosisInterrupted} {
 			d := diagnosisOf(trigger, outcome)
 			d.Summary, d.Warnings = []string{"heap dump: 2 x CartActivity", "╰→ com.shop.CartActivity"}, []string{"logcat is cut"}
@@ -78,6 +78,9 @@ func TestWriteDiagnosis(t *testing.T) {
 	d = diagnosisOf("mark", record.DiagnosisComplete)
 	d.Keep, d.Steps = "none", []record.Collected{{Step: "heap", Ending: "complete"}}
 	fmt.Fprintf(&b, "# not kept\n%s\n", strings.Join(lines(WriteDiagnosis, d), "\n"))
+	d = diagnosisOf("first", record.DiagnosisComplete)
+	d.Marks = 1
+	fmt.Fprintf(&b, "# first mark\n%s\n", strings.Join(lines(WriteDiagnosis, d), "\n"))
 	golden(t, "diagnosis.golden", b.String())
 }
 

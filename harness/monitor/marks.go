@@ -119,6 +119,25 @@ func (s *session) snapAfterLoop(mark string) {
 	}
 }
 
+// startOver is the device time after which a process is taken to have started: until then
+// everything grows.
+const startOver = 5 * time.Minute
+
+// snapStarted orders the first snapshot of a process where nobody marks loops, once its start
+// is over. One that restarts again and again has one in snapshotEvery.
+func (s *session) snapStarted(x *subject) {
+	r, now := &x.response, s.clock.now()
+	if r.since == 0 {
+		r.since = max(1, now)
+	}
+	if s.marks > 0 || r.settled || now-r.since < startOver || r.early > 0 && now-r.early < snapshotEvery {
+		return
+	}
+	if s.want(order{subject: x, recipe: response.Snapshot, trigger: record.TriggerFirst}) {
+		r.settled, r.early = true, max(1, now)
+	}
+}
+
 // maxMarkShown bounds the characters of a mark in a message.
 const maxMarkShown = 100
 

@@ -104,7 +104,7 @@ func TestMarksOfAHealthyApp(t *testing.T) {
 			t.Errorf("%+v, %+v", r.Build, r.Devices)
 		}
 		checkDumps(t, r.Diagnoses)
-		checkSnapshots(t, r.Diagnoses)
+		checkSnapshots(t, r.diagnosesOf("com.shop", ""), 1, 5)
 		if x := r.process(t, "S1", "com.shop"); r.ExitCode != record.ExitClean || x.Gate != detector.Inconclusive || x.AtMarks[0].Gate != detector.Pass || !strings.Contains(x.Because, "5 heap dumps at marks: no leak grew") {
 			t.Errorf("exit %d, %s: %s", r.ExitCode, x.Gate, x.Because)
 		}
@@ -132,9 +132,9 @@ func checkDumps(t *testing.T, all []record.Diagnosis) {
 	}
 }
 
-// checkSnapshots wants a snapshot after the first loop, and one at the end that says what differs:
-// also of a run in which nothing was suspicious.
-func checkSnapshots(t *testing.T, all []record.Diagnosis) {
+// checkSnapshots wants of a process a snapshot after so many marks, and one at the end that says
+// what differs: also of a run in which nothing was suspicious.
+func checkSnapshots(t *testing.T, all []record.Diagnosis, first, last int) {
 	t.Helper()
 	var triggers []string
 	for _, d := range all {
@@ -146,12 +146,57 @@ func checkSnapshots(t *testing.T, all []record.Diagnosis) {
 		for _, f := range d.Findings {
 			what[f.What] = true
 		}
-		if last := d.Trigger == record.TriggerLast; !d.Analysed || what["native_kind"] != last || what["mapping"] != last || last && d.Marks != 5 || !last && d.Marks != 1 {
+		isLast, marks := d.Trigger == record.TriggerLast, first
+		if isLast {
+			marks = last
+		}
+		if !d.Analysed || what["native_kind"] != isLast || what["mapping"] != isLast || d.Marks != marks {
 			t.Errorf("%s: after %d marks, %v, %q", d.Trigger, d.Marks, what, d.Warnings)
 		}
 	}
 	if !slices.Equal(triggers, []string{record.TriggerFirst, record.TriggerLast}) {
 		t.Errorf("snapshots %q", triggers)
+	}
+}
+
+// Where nobody marks loops, the first snapshot is taken when the start of a process is over; that
+// after the first loop replaces it. A process that restarts has not one each time.
+func TestSnapshots(t *testing.T) {
+	for name, c := range map[string]struct {
+		duration, restart time.Duration
+		workload          Workload
+		want              []string
+	}{
+		"too short":               {4 * time.Minute, 0, nil, nil},
+		"no marks":                {12 * time.Minute, 0, nil, []string{"first 0", "last 0"}},
+		"marks from 2 minutes on": {12 * time.Minute, 0, looping{3, 2 * time.Minute, time.Hour}, []string{"first 1", "last 3"}},
+		"a mark after 7 minutes":  {12 * time.Minute, 0, looping{1, 7 * time.Minute, time.Hour}, []string{"first 0", "first 1", "last 1"}},
+		"restarts":                {77 * time.Minute, 6 * time.Minute, nil, []string{"first 0", "first 0", "first 0"}},
+		"a restart":               {50 * time.Minute, 38 * time.Minute, nil, []string{"first 0", "first 0", "last 0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := cable(phone("S1", smallDumps(rooted()), healthy("com.shop")))
+				o := responding(t, response.Options{}, p)
+				o.Duration, o.Workload = c.duration, c.workload
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				if c.restart > 0 {
+					go func() {
+						for nap(ctx, c.restart+betweenSamples) == nil {
+							p.Restart("com.shop")
+						}
+					}()
+				}
+				var got []string
+				for _, d := range respond(t, ctx, o).Diagnoses {
+					got = append(got, fmt.Sprint(d.Trigger, " ", d.Marks))
+				}
+				if !slices.Equal(got, c.want) {
+					t.Errorf("%q, want %q", got, c.want)
+				}
+			})
+		})
 	}
 }
 

@@ -96,9 +96,14 @@ type responseTo struct {
 	snapshot time.Duration
 	// seen is what it was at the latest look, to tell later what grew.
 	seen *response.Moment
-	// marked: the snapshot after the first loop is ordered; first is what that has shown.
-	marked bool
-	first  *response.Moment
+	// since is when it was sampled first, in device time since the start; 0 for not yet.
+	since time.Duration
+	// settled and marked: the first snapshot is ordered, of a run without marks or after
+	// the first loop; first is what the latest of them has shown. early is when one was
+	// ordered without a mark, of this incarnation or another; 0 for never.
+	settled, marked bool
+	early           time.Duration
+	first           *response.Moment
 	// java is its Java heap at the latest breakdown, in bytes.
 	java known.Int
 }

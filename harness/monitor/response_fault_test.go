@@ -540,8 +540,8 @@ func TestResponseWithoutAFolder(t *testing.T) {
 		for _, e := range r.eventsOf("diagnose", "com.shop") {
 			texts = append(texts, fmt.Sprint(e.Again, e.Diagnosis != nil))
 		}
-		// The snapshot, which is not tried again, and the leak.
-		if !slices.Equal(texts, []string{"false true", "true false", "true false", "false true"}) {
+		// Two snapshots, which are not tried again, and the leak.
+		if !slices.Equal(texts, []string{"false true", "false true", "true false", "true false", "false true"}) {
 			t.Errorf("%q", texts)
 		}
 		leaks := r.diagnosesOf("com.shop", record.TriggerLeak)
@@ -699,8 +699,8 @@ func TestResponseRebuildEveryBeginning(t *testing.T) {
 				}
 			}
 		}
-		if diagnoses != 4 || len(whole.Diagnoses) != 4 {
-			t.Errorf("%d diagnoses, want two snapshots and two leaks", diagnoses)
+		if diagnoses != 8 || len(whole.Diagnoses) != 8 {
+			t.Errorf("%d diagnoses, want three snapshots and a leak of two processes", diagnoses)
 		}
 	})
 }

@@ -402,7 +402,7 @@ func (s *session) meet(p capture.Process, probe capture.Probe) {
 		if x.present { // nobody has seen its end
 			s.noteDeath(x, x.Process)
 		}
-		x.response = responseTo{snapshot: x.response.snapshot}
+		x.response = responseTo{snapshot: x.response.snapshot, early: x.response.early}
 		x.Process, x.probe, x.backs = p, probe, 0
 		s.welcome(x)
 		// At the latest reading and not now: what is read next is never before it.

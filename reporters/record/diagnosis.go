@@ -128,8 +128,8 @@ type Finding struct {
 }
 
 // The triggers of a diagnosis: a leak, a first suspicion (a snapshot to compare with), a
-// mark, all dumps at marks together, the first mark (a snapshot after the first loop) and the
-// end of a run that had marks (another one, compared with the first), the end of the run for a
+// mark, all dumps at marks together, the first mark or the end of a process's start (a snapshot)
+// and the end of the run (another one, compared with the first), the end of the run for a
 // process that is not suspect and for one that is, and a user's request.
 const (
 	TriggerLeak       = "leak"

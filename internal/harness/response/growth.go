@@ -40,7 +40,7 @@ var questions = map[string][]func(c *Case, before, now *Moment) []string{
 	"unknown": {nativeGrowth},
 }
 
-// everything is compared between the snapshots after the first loop and at the end.
+// everything is compared between the first snapshot and the one at the end.
 var everything = []func(c *Case, before, now *Moment) []string{nativeGrowth, threadGrowth, graphicsGrowth}
 
 // present tells what there is, where there is nothing to compare with: the growth from

@@ -161,7 +161,7 @@ func (c *Case) Headline() string {
 			}
 		}
 		if c.Trigger == record.TriggerLast {
-			return fmt.Sprintf("snapshot, compared with that after the first loop: %d artifacts", files)
+			return fmt.Sprintf("snapshot, compared with the first one: %d artifacts", files)
 		}
 		return fmt.Sprintf("snapshot to compare with: %d artifacts", files)
 	}

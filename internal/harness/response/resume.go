@@ -104,7 +104,7 @@ func (r *Responder) earlier(dir string, all []record.Diagnosis, d record.Diagnos
 	for i := range all {
 		s := &all[i]
 		same := s.Device == d.Device && s.Process == d.Process && s.User == d.User && s.PID == d.PID
-		// The end is compared with the first loop.
+		// The end is compared with the start.
 		same = same && (d.Trigger != record.TriggerLast || s.Trigger == record.TriggerFirst)
 		if same && s.Recipe == Snapshot && s.T < d.T && (latest == nil || s.T > latest.T) {
 			latest = s
