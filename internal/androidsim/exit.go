@@ -61,6 +61,9 @@ func (p *Phone) bury(proc *process, at time.Duration, why cause) {
 	if proc.app == nil || proc.native || proc.isZygote() || !proc.alive() {
 		return
 	}
+	if why.reason == javaCrash || why.reason == crashNative {
+		proc.crashed, proc.crashedAt, proc.crashedPID = proc.crashed+1, at, proc.pid
+	}
 	v := p.view(proc, at)
 	m := v.memory()
 	e := exit{cause: why, at: p.wallAt(at), pkg: proc.app.Package, name: v.name, pid: v.pid, uid: v.uid, importance: v.importance(), pss: m.sum().pss(), rss: m.mapped().rss()}

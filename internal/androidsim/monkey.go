@@ -115,28 +115,29 @@ func (c *call) monkeyOptions() (m monkeyRun, ok bool) {
 	return m, true
 }
 
-// deaths counts how often processes of the packages have died so far.
-func (c *call) deaths(packages []string) (n int, last *process) {
+// deaths counts how often processes of the packages have died so far, and how often of them by
+// a crash, which is all that monkey hears of; last is the latest that has crashed.
+func (c *call) deaths(packages []string) (n, crashes int, last *process) {
 	p := c.phone
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.advance(p.clock.up())
 	for _, proc := range p.procs {
 		if proc.app != nil && slices.Contains(packages, proc.app.Package) {
-			n += proc.deaths
-			if proc.deaths > 0 && (last == nil || proc.next > last.next || !proc.alive()) {
+			n, crashes = n+proc.deaths, crashes+proc.crashed
+			if proc.crashed > 0 && (last == nil || proc.crashedAt > last.crashedAt) {
 				last = proc
 			}
 		}
 	}
-	return n, last
+	return n, crashes, last
 }
 
 func (c *call) runMonkey(m monkeyRun) int {
 	clock := c.phone.now()
 	began := clock.up()
 	each := max(m.throttle, eventTime)
-	before, _ := c.deaths(m.packages)
+	before, crashesBefore, _ := c.deaths(m.packages)
 	done := 0
 	for done < m.events {
 		// Events are counted by the clock, so that the run takes the time it should
@@ -150,18 +151,22 @@ func (c *call) runMonkey(m monkeyRun) int {
 		if m.verbose > 0 && done%100 == 0 {
 			c.printf("    // Sending event #%d\n", done)
 		}
-		now, crashed := c.deaths(m.packages)
+		now, crashes, last := c.deaths(m.packages)
 		if now == before {
 			continue
 		}
-		before = now
-		c.printf("// CRASH: %s (pid %d)\n// Short Msg: Process crashed\n", crashed.spec.Name, crashed.lastPID)
-		if !m.ignore {
+		crash := crashes > crashesBefore
+		before, crashesBefore = now, crashes
+		if crash {
+			c.printf("// CRASH: %s (pid %d)\n// Short Msg: Process crashed\n", last.spec.Name, last.crashedPID)
+		}
+		if crash && !m.ignore {
 			c.printf("** Monkey aborted due to error.\nEvents injected: %d\n", done)
 			c.out.Flush()
 			fmt.Fprintf(c.errs, "** System appears to have crashed at event %d of %d using seed %d\n", done, m.events, m.seed)
 			return max(done&255, 1)
 		}
+		// Events that start activities are among those that it sends.
 		for _, p := range m.packages {
 			c.phone.startProcesses(p)
 		}

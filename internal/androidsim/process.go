@@ -79,6 +79,10 @@ type process struct {
 	next     time.Duration
 	crashes  []Model
 	deaths   int
+	// crashed is how often it has crashed, which monkey hears of, when last, and as which pid.
+	crashed    int
+	crashedAt  time.Duration
+	crashedPID int
 	// died is when it did, or when a crash of the system put off its start.
 	died    time.Duration
 	lastPID int
