@@ -181,6 +181,20 @@ func TestWatchStrictAndJSON(t *testing.T) {
 	})
 }
 
+// A watch beside a suite, as a job of CI starts it, tells the build as the job knows it.
+func TestWatchInCI(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		t.Chdir(t.TempDir())
+		phones := attach(t, shop("phone-a"))
+		phones.env["GITHUB_ACTIONS"], phones.env["GITHUB_SHA"], phones.env["GITHUB_REF_NAME"] = "true", "8c1d0fe", "main"
+		phones.typed(t, "watch", "--process", "com.shop", "--for", "2m", "--out", "tonight")
+		r, err := record.ReadRun("tonight")
+		if want := (record.Revision{Commit: "8c1d0fe", Branch: "main"}); err != nil || r.Build == nil || *r.Build != want {
+			t.Errorf("%+v, %v", r.Build, err)
+		}
+	})
+}
+
 func TestDevicesThatCannotBeUsed(t *testing.T) {
 	t.Chdir(t.TempDir())
 	two := serve(t, shop("phone-a"), shop("phone-b"))

@@ -75,6 +75,8 @@ func (f *watchFlags) watch(c console, args []string) int {
 		p.options.Patterns = patterns
 		p.options.Policy = policy
 		p.options.Duration = f.span
+		// The app's source need not be in the folder where somebody types this.
+		p.options.Build = plans.BuildOfCI(c.variable)
 		return p.choose(fleet.DeviceChoice{Serials: serials(f.device), Single: true})
 	})
 	return f.reportLocation(c, code)

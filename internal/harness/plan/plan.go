@@ -56,6 +56,9 @@ func Build(ctx context.Context, dir, variant string) *record.Revision {
 	return r
 }
 
+// BuildOfCI returns what the variables of CI say of the build that is tested; nil outside of it.
+func BuildOfCI(getenv func(string) string) *record.Revision { return revision.OfCI(getenv) }
+
 // Choice returns the devices that the file asks for.
 func Choice(cfg *config.Config) fleet.DeviceChoice {
 	return fleet.DeviceChoice{Serials: cfg.Devices.Serials, MinAPI: cfg.Devices.MinAPI, Require: cfg.Devices.Require}

@@ -27,15 +27,31 @@ const (
 // Of returns the revision of the source in a directory; nil where neither CI nor git says
 // anything. getenv is os.Getenv.
 func Of(ctx context.Context, dir string, getenv func(string) string) *record.Revision {
-	var r record.Revision
+	if r, inCI := ofCI(getenv); inCI {
+		return printable(r)
+	}
+	return printable(ofGit(ctx, dir))
+}
+
+// OfCI returns the revision that a job of CI tests; nil where that says nothing.
+func OfCI(getenv func(string) string) *record.Revision {
+	r, _ := ofCI(getenv)
+	return printable(r)
+}
+
+// ofCI is false outside of CI.
+func ofCI(getenv func(string) string) (record.Revision, bool) {
 	switch {
 	case getenv("GITHUB_ACTIONS") == "true":
-		r = ofGitHub(getenv)
+		return ofGitHub(getenv), true
 	case getenv("GITLAB_CI") == "true":
-		r = ofGitLab(getenv)
-	default:
-		r = ofGit(ctx, dir)
+		return ofGitLab(getenv), true
 	}
+	return record.Revision{}, false
+}
+
+// printable is nil for a revision of which nothing is known.
+func printable(r record.Revision) *record.Revision {
 	r.Commit, r.Branch = text.Head(text.Printable(r.Commit), maxName), text.Head(text.Printable(r.Branch), maxName)
 	if r == (record.Revision{}) {
 		return nil

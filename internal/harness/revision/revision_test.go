@@ -58,9 +58,10 @@ func TestOfCI(t *testing.T) {
 		if c.event != "" {
 			of = with(of, "GITHUB_EVENT_PATH", file(c.event))
 		}
-		got := Of(t.Context(), dir, variables(of))
-		if (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
-			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		for _, got := range []*record.Revision{Of(t.Context(), dir, variables(of)), OfCI(variables(of))} {
+			if (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
+				t.Errorf("%s: %+v, want %+v", name, got, c.want)
+			}
 		}
 	}
 	long := Of(t.Context(), dir, variables(map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_HEAD_REF": strings.Repeat("x", 10*maxName) + "\x1b[2J"}))
