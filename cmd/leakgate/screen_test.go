@@ -186,6 +186,20 @@ func FuzzScreenLines(f *testing.F) {
 	})
 }
 
+// A text that begins with the event's own word is told once.
+func TestEventIsNotToldTwice(t *testing.T) {
+	say := speech{detector.PolicyRobust, false}
+	for want, e := range map[string]record.Event{
+		"waiting for com.shop to start": {Event: "waiting", Text: "waiting for com.shop to start"},
+		"end: duration is over":         {Event: "end", Text: "duration is over"},
+		"wait: waiting":                 {Event: "wait", Text: "waiting"},
+	} {
+		if got := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(say.event(e)), "0s")); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // replay is a terminal that knows the two commands that the screen uses.
 func replay(t *testing.T, text string) []string {
 	t.Helper()

@@ -56,7 +56,7 @@ func (c HostCommand) Run(ctx context.Context, st Stage) (record.Workload, error)
 		// It has ended well; what it left behind held its output open and was ended.
 	case errors.As(err, &exit):
 		rec.Exit = new(exit.ExitCode())
-		return rec, fmt.Errorf("run workload %s: %w; its output is in workload.log", c.Args[0], err)
+		return rec, fmt.Errorf("run workload %s: %w%s", c.Args[0], err, st.seeLog())
 	case err != nil:
 		return rec, fmt.Errorf("run workload %s: %w", c.Args[0], err)
 	}

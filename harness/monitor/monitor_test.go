@@ -618,12 +618,19 @@ func TestRunMonkeyAndMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, phone("S1", rooted(), healthy("com.shop")))
 		o.Workload = DeviceCommand{Command: "sleep 60; echo leakgate:mark loop 2; sleep 60; exit 3"}
+		// Each workload has a log of its own.
+		if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(o.Dir, "workload.log"), []byte("another"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		r := perform(t, t.Context(), o)
 		marks := r.eventsOf("mark", "")
 		if len(marks) != 1 || marks[0].Text != "loop 2" || marks[0].T < 55 || marks[0].T > 65 {
 			t.Errorf("marks %+v", marks)
 		}
-		if r.ExitCode != record.ExitWorkload || !strings.Contains(r.Workload.Error, "exit 3") {
+		if r.ExitCode != record.ExitWorkload || !strings.HasSuffix(r.Workload.Error, "exit 3; its output is in workload-2.log") {
 			t.Errorf("%+v", r.Run)
 		}
 	})

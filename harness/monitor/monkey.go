@@ -43,17 +43,17 @@ func (m Monkey) runOn(ctx context.Context, dev capture.Device, st Stage) (*int, 
 	for {
 		sent, exit, err := rest.turn(ctx, dev, st)
 		if err == nil || ctx.Err() != nil {
-			return ended(dev, exit, err)
+			return st.ended(dev, exit, err)
 		}
 		if vain++; sent > 0 {
 			vain = 0
 		}
 		rest.Events -= sent
 		if vain == vainTurns || rest.Events <= 0 {
-			return ended(dev, exit, err)
+			return st.ended(dev, exit, err)
 		}
 		if !returned(ctx, dev) {
-			return ended(dev, exit, err)
+			return st.ended(dev, exit, err)
 		}
 		// The same seed would send the same beginning again.
 		rest.Seed++

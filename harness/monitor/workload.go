@@ -33,6 +33,8 @@ type Stage struct {
 	Dir string
 	// Output keeps what the workload prints.
 	Output io.WriteCloser
+	// log is the name of the file of Output in Dir, "" for none.
+	log string
 	// Mark puts a mark on the time axis of one device, or of all for "".
 	Mark func(device, text string)
 	// Note records an event of one device, or of all for "".
@@ -58,13 +60,21 @@ func (m *run) stage() (Stage, error) {
 		return Stage{}, fmt.Errorf("create workload.log: %w", err)
 	}
 	st := Stage{
-		Dir: m.Dir, Output: &logFile{f: f, left: maxWorkloadLog, failed: func(err error) { m.keep(err) }},
+		Dir: m.Dir, log: filepath.Base(f.Name()), Output: &logFile{f: f, left: maxWorkloadLog, failed: func(err error) { m.keep(err) }},
 		Mark: m.mark, Note: m.note, Gone: m.gone, Hurry: m.Hurry,
 	}
 	for _, d := range m.Devices {
 		st.Devices = append(st.Devices, d.Device)
 	}
 	return st, nil
+}
+
+// seeLog says where the output of a workload that failed is.
+func (st Stage) seeLog() string {
+	if st.log == "" {
+		return ""
+	}
+	return "; its output is in " + st.log
 }
 
 // maxLogs bounds the logs of one run directory.
@@ -188,7 +198,7 @@ func (c DeviceCommand) runOn(ctx context.Context, dev capture.Device, st Stage) 
 	exit, err := dev.Shell(ctx, c.Command, out, marking(st.Output, mark))
 	out.end()
 	if err == nil || ctx.Err() != nil {
-		return ended(dev, exit, err)
+		return st.ended(dev, exit, err)
 	}
 	st.Note(dev.Serial(), record.Event{Event: "dropped", Text: fmt.Sprintf("the device has dropped the command of the workload, which is not begun again: %v", err)})
 	// Whether the device is lost shows only now.
@@ -199,12 +209,12 @@ func (c DeviceCommand) runOn(ctx context.Context, dev capture.Device, st Stage) 
 // errDropped is a command whose end nobody has seen.
 var errDropped = errors.New("the device has dropped it")
 
-func ended(dev capture.Device, exit int, err error) (*int, error) {
+func (st Stage) ended(dev capture.Device, exit int, err error) (*int, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("run workload on %s: %w", dev.Serial(), err)
 	case exit != 0:
-		return &exit, fmt.Errorf("run workload on %s: exit %d; its output is in workload.log", dev.Serial(), exit)
+		return &exit, fmt.Errorf("run workload on %s: exit %d%s", dev.Serial(), exit, st.seeLog())
 	}
 	return &exit, nil
 }
