@@ -23,5 +23,13 @@ func (s *Search) Reached(o heap.Object) bool { return s.reached(o) }
 
 var StableField = stableField
 
+// StableClassByExpressions is StableClass by all of the expressions alone.
+func StableClassByExpressions(name string) string {
+	for _, c := range classChanges {
+		name = c.from.ReplaceAllString(name, c.to)
+	}
+	return name
+}
+
 // Leaf reports whether the search ends at an object.
 func (r *Reader) Leaf(o heap.Object) bool { return r.leaf(o) }

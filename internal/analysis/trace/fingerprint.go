@@ -132,6 +132,17 @@ func parts(hierarchy []string, elements []Element) int {
 type change struct {
 	from *regexp.Regexp
 	to   string
+	// parts are texts of which each name that it changes has one, found sooner than a match;
+	// none where it may change any.
+	parts []string
+}
+
+// in applies a change to a name.
+func (c change) in(name string) string {
+	if len(c.parts) > 0 && !slices.ContainsFunc(c.parts, func(part string) bool { return strings.Contains(name, part) }) {
+		return name
+	}
+	return c.from.ReplaceAllString(name, c.to)
 }
 
 // classChanges are made in this order.
@@ -139,35 +150,35 @@ var classChanges = []change{
 	// D8 named lambdas by a hash before it numbered them: -$$Lambda$Foo$Bar$jQz0_-8 is of
 	// Foo$Bar (D8 1, LambdaDescriptor); desugar and ART's own libraries of 8.0 say only that
 	// it is one: -$Lambda$aS31.
-	{regexp.MustCompile(`(^|\.)[-_]?\$\$Lambda\$([^.\[\]]+)\$[A-Za-z0-9_-]+`), "${1}${2}$$$$Lambda"},
-	{regexp.MustCompile(`(^|\.)-\$Lambda\$[A-Za-z0-9_-]+`), "${1}-$$Lambda"},
+	{regexp.MustCompile(`(^|\.)[-_]?\$\$Lambda\$([^.\[\]]+)\$[A-Za-z0-9_-]+`), "${1}${2}$$$$Lambda", []string{"$$Lambda$"}},
+	{regexp.MustCompile(`(^|\.)-\$Lambda\$[A-Za-z0-9_-]+`), "${1}-$$Lambda", []string{"-$Lambda$"}},
 	// R8 put those of several classes together.
-	{regexp.MustCompile(`\$\$LambdaGroup\$[^.\[\]]+`), "$$$$LambdaGroup"},
+	{regexp.MustCompile(`\$\$LambdaGroup\$[^.\[\]]+`), "$$$$LambdaGroup", []string{"$$LambdaGroup$"}},
 	// D8 and R8 since (R8, SyntheticNaming.java): $$ExternalSyntheticLambda0, and before
 	// everything is put together $$InternalSyntheticLambda$1$hash$0; other kinds are
 	// backports, outlines, records.
-	{regexp.MustCompile(`\$\$(?:External|Internal)Synthetic([A-Za-z]+)(?:\d+|(?:\$[0-9a-f]+)+)`), "$$$$$1"},
+	{regexp.MustCompile(`\$\$(?:External|Internal)Synthetic([A-Za-z]+)(?:\d+|(?:\$[0-9a-f]+)+)`), "$$$$$1", []string{"Synthetic"}},
 	// The JVM, retrolambda and desugar: Foo$$Lambda$14, and hidden classes with an address
 	// or a hash, which NormalName may have made a part of the package.
-	{regexp.MustCompile(`(\$\$Lambda)\$\d+`), "$1"},
-	{regexp.MustCompile(`([^\[\]./+])(?:[./+](?:0x[0-9a-f]+|\d+))+((?:\[\])*)$`), "$1$2"},
+	{regexp.MustCompile(`(\$\$Lambda)\$\d+`), "$1", []string{"$$Lambda$"}},
+	{regexp.MustCompile(`([^\[\]./+])(?:[./+](?:0x[0-9a-f]+|\d+))+((?:\[\])*)$`), "$1$2", nil},
 	// Jack numbered them.
-	{regexp.MustCompile(`(_LambdaImpl)\d+`), "$1"},
+	{regexp.MustCompile(`(_LambdaImpl)\d+`), "$1", []string{"_LambdaImpl"}},
 	// Compose numbers lambdas of a file, or takes the position in it.
-	{regexp.MustCompile(`lambda(?:\$?-)\d+`), "lambda"},
+	{regexp.MustCompile(`lambda(?:\$?-)\d+`), "lambda", []string{"lambda"}},
 	// A runtime numbers the classes that it makes, and modules for proxies.
-	{regexp.MustCompile(`^jdk\.proxy\d+\.`), "jdk.proxy."},
-	{regexp.MustCompile(`(^|\.)\$Proxy\d+`), "${1}$$Proxy"},
-	{regexp.MustCompile(`^((?:sun|jdk\.internal)\.reflect\.Generated[A-Za-z]+Accessor)\d+`), "$1"},
+	{regexp.MustCompile(`^jdk\.proxy\d+\.`), "jdk.proxy.", []string{"jdk.proxy"}},
+	{regexp.MustCompile(`(^|\.)\$Proxy\d+`), "${1}$$Proxy", []string{"$Proxy"}},
+	{regexp.MustCompile(`^((?:sun|jdk\.internal)\.reflect\.Generated[A-Za-z]+Accessor)\d+`), "$1", []string{".reflect.Generated"}},
 	// Libraries that make classes put a hash of them or a random text into the name.
-	{regexp.MustCompile(`(\$\$[A-Za-z]+CGLIB)\$\$[0-9a-f]+`), "$1"},
-	{regexp.MustCompile(`(\$(?:ByteBuddy|HibernateProxy|MockitoMock))\$[A-Za-z0-9]+`), "$1"},
+	{regexp.MustCompile(`(\$\$[A-Za-z]+CGLIB)\$\$[0-9a-f]+`), "$1", []string{"CGLIB$$"}},
+	{regexp.MustCompile(`(\$(?:ByteBuddy|HibernateProxy|MockitoMock))\$[A-Za-z0-9]+`), "$1", []string{"ByteBuddy$", "HibernateProxy$", "MockitoMock$"}},
 	// Anonymous and local classes: $1, $1Local.
-	{regexp.MustCompile(`\$\d+`), "$$#"},
+	{regexp.MustCompile(`\$\d+`), "$$#", []string{"$"}},
 }
 
 // changing are parts of which each name has one that has to change.
-var changing = []string{"Lambda$", "LambdaGroup$", "CGLIB$", "ByteBuddy$", "HibernateProxy$", "MockitoMock$"}
+var changing = []string{"Synthetic", "Lambda$", "LambdaGroup$", "CGLIB$", "ByteBuddy$", "HibernateProxy$", "MockitoMock$"}
 
 // StableClass is the name of a class without what changes from build to build or from run
 // to run: the numbers and hashes of lambdas, anonymous, local and generated classes.
@@ -176,7 +187,7 @@ func StableClass(name string) string {
 		return name
 	}
 	for _, c := range classChanges {
-		name = c.from.ReplaceAllString(name, c.to)
+		name = c.in(name)
 	}
 	return name
 }
@@ -192,12 +203,12 @@ func isCompiled(name string) bool { return StableClass(name) != name }
 var fieldChanges = []change{
 	// Of lambdas and local classes, numbered in the order of what is captured; of coroutines
 	// in that of what is kept.
-	{regexp.MustCompile(`^(?:f\$|arg\$|\$capturedLocal\$)\d+$`), "<captured>"},
-	{regexp.MustCompile(`^[A-Z]\$\d+$`), "<spilled>"},
+	{regexp.MustCompile(`^(?:f\$|arg\$|\$capturedLocal\$)\d+$`), "<captured>", nil},
+	{regexp.MustCompile(`^[A-Z]\$\d+$`), "<spilled>", nil},
 	// Numbered by how deep a class is nested.
-	{regexp.MustCompile(`^this\$\d+$`), "this$$"},
-	{regexp.MustCompile(`^\$r8\$lambda\$.+$`), "$$r8$$lambda"},
-	{regexp.MustCompile(`lambda(?:\$?-)\d+`), "lambda"},
+	{regexp.MustCompile(`^this\$\d+$`), "this$$", nil},
+	{regexp.MustCompile(`^\$r8\$lambda\$.+$`), "$$r8$$lambda", nil},
+	{regexp.MustCompile(`lambda(?:\$?-)\d+`), "lambda", nil},
 }
 
 // stableField is the name of a field without what changes from build to build.
@@ -206,7 +217,7 @@ func stableField(name string) string {
 		return name
 	}
 	for _, c := range fieldChanges {
-		name = c.from.ReplaceAllString(name, c.to)
+		name = c.in(name)
 	}
 	return name
 }

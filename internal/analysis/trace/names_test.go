@@ -1,6 +1,7 @@
 package trace_test
 
 import (
+	"math/rand/v2"
 	"regexp"
 	"strings"
 	"testing"
@@ -106,6 +107,33 @@ func TestStableClass(t *testing.T) {
 		if got := trace.StableClass(name); got != name {
 			t.Errorf("%s: %s, want no change", name, got)
 		}
+	}
+}
+
+// What is looked for before an expression is tried leaves out none that matches.
+func TestStableClassByExpressions(t *testing.T) {
+	var pieces []string
+	for _, c := range stable {
+		pieces = append(pieces, regexp.MustCompile(`[A-Za-z]+|[0-9]+|[^A-Za-z0-9]+`).FindAllString(c.name, -1)...)
+	}
+	pieces = append(pieces, "-$", "_$$", "$$")
+	random := rand.New(rand.NewPCG(3, 5))
+	changed := 0
+	for range 20_000 {
+		name := ""
+		for range 1 + random.IntN(9) {
+			name += pieces[random.IntN(len(pieces))]
+		}
+		want := trace.StableClassByExpressions(name)
+		if got := trace.StableClass(name); got != want {
+			t.Fatalf("%s: %s, want %s", name, got, want)
+		}
+		if want != name {
+			changed++
+		}
+	}
+	if changed < 2000 {
+		t.Errorf("only %d names change", changed)
 	}
 }
 
