@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -356,10 +357,45 @@ func TestSeries(t *testing.T) {
 				}
 			}
 			equal(t, "told", got, c.want)
+			for _, d := range list {
+				checkNames(t, r.dir, d)
+			}
 			if more, err := r.Growth(); len(more) > 0 || err != nil {
 				t.Errorf("told twice: %v %v", more, err)
 			}
 		})
+	}
+}
+
+// Growth names the files of the dumps, or where they are not kept their folders.
+func TestGrowthNames(t *testing.T) {
+	for _, keep := range []Keep{Stripped, Nothing} {
+		r := New(t.TempDir(), Options{Dump: AtMarks, Keep: keep})
+		for _, n := range []int{1, 5} {
+			marked(t, r, capture.Process{Name: "com.shop", PID: 4321, Start: 77}, float64(n), pagesAfter(t, n))
+		}
+		list, err := r.Growth()
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%d series, %v", len(list), err)
+		}
+		checkNames(t, r.dir, list[0])
+	}
+}
+
+func checkNames(t *testing.T, dir string, d record.Diagnosis) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, d.Folder, "growth.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var g analysis.Growth
+	if err := json.Unmarshal(text, &g); err != nil || len(g.Dumps) < 2 {
+		t.Fatalf("%d dumps, %v", len(g.Dumps), err)
+	}
+	for _, dump := range g.Dumps {
+		if info, err := os.Stat(filepath.Join(dir, dump.Name)); err != nil || info.IsDir() != (d.Keep == string(Nothing)) {
+			t.Errorf("keep %s: dump %s, %v", d.Keep, dump.Name, err)
+		}
 	}
 }
 

@@ -53,8 +53,7 @@ func (r *Responder) addToSeries(ctx context.Context, c *Case, file string) {
 	if err == nil {
 		options := r.heapOptions()
 		options.Cut = d.cut
-		// The name under which it will be kept.
-		err = s.growth.Add(ctx, c.Record.Folder+"/"+packed(file), d, d.size, options)
+		err = s.growth.Add(ctx, r.keptName(c, file), d, d.size, options)
 		err = errors.Join(err, d.Close())
 	}
 	if err != nil {
@@ -62,6 +61,14 @@ func (r *Responder) addToSeries(ctx context.Context, c *Case, file string) {
 		return
 	}
 	s.dumps, s.t = s.dumps+1, c.T
+}
+
+// keptName is the name under which a dump will be kept; that of its folder where it will not.
+func (r *Responder) keptName(c *Case, file string) string {
+	if r.options.Keep == Nothing {
+		return c.Record.Folder
+	}
+	return c.Record.Folder + "/" + packed(file)
 }
 
 // Growth says what grew in every dump that was taken at marks, for each process that has
