@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +24,8 @@ import (
 // whose time it keeps fresh, and writes ID.done when every process is dumped.
 type inbox struct {
 	dir string
+	// folder is dir, open: asked five times a second whether it has changed.
+	folder *os.File
 
 	mu sync.Mutex
 	// taken are the marks whose senders wait.
@@ -65,8 +69,12 @@ func openInbox(run string) (*inbox, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create inbox: %w", err)
 	}
+	folder, err := os.Open(dir)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open inbox: %w", err), os.RemoveAll(dir))
+	}
 	ctx, stop := context.WithCancel(context.Background())
-	b := &inbox{dir: dir, taken: map[string]bool{}}
+	b := &inbox{dir: dir, folder: folder, taken: map[string]bool{}}
 	var fresh sync.WaitGroup
 	b.stop = func() { stop(); fresh.Wait() }
 	fresh.Go(func() { b.renew(ctx) })
@@ -78,7 +86,7 @@ func openInbox(run string) (*inbox, error) {
 
 func (b *inbox) close() error {
 	b.stop()
-	return os.RemoveAll(b.dir)
+	return errors.Join(b.folder.Close(), os.RemoveAll(b.dir))
 }
 
 // renew keeps the marks fresh whose senders wait.
@@ -115,7 +123,7 @@ func (b *inbox) watch(ctx context.Context, mark func(text string, answer func(mi
 		}
 		left -= inboxPoll
 		changed := seen
-		if info, err := os.Stat(b.dir); err == nil {
+		if info, err := b.folder.Stat(); err == nil {
 			changed = info.ModTime()
 		}
 		if changed.Equal(seen) && left > 0 {
@@ -127,12 +135,16 @@ func (b *inbox) watch(ctx context.Context, mark func(text string, answer func(mi
 }
 
 func (b *inbox) take(mark func(text string, answer func(missing []string) error)) {
-	entries, err := os.ReadDir(b.dir) // in the order of their names
+	if _, err := b.folder.Seek(0, io.SeekStart); err != nil {
+		return
+	}
+	names, err := b.folder.Readdirnames(-1)
 	if err != nil {
 		return
 	}
-	for _, e := range entries {
-		name := filepath.Join(b.dir, e.Name())
+	slices.Sort(names)
+	for _, file := range names {
+		name := filepath.Join(b.dir, file)
 		end := filepath.Ext(name)
 		if end != markFile && end != waitFile {
 			continue
@@ -142,7 +154,7 @@ func (b *inbox) take(mark func(text string, answer func(missing []string) error)
 			continue
 		}
 		line := cleanMark(string(text))
-		switch id := strings.TrimSuffix(e.Name(), waitFile); {
+		switch id := strings.TrimSuffix(file, waitFile); {
 		case end == markFile && os.Remove(name) == nil:
 			mark(line, nil)
 		case end == waitFile && os.Rename(name, filepath.Join(b.dir, id+takenFile)) == nil:

@@ -217,6 +217,7 @@ func TestSendMarkToAKilledRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer box.close()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
