@@ -12,6 +12,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/heap"
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
 	"github.com/leakgate/leakgate/internal/analysis/query"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Lookup returns what is known of single objects of a dump: of those with an ID, or, where a
@@ -79,7 +80,7 @@ func (d *dump) choose(ctx context.Context, class string, where []query.Compariso
 		return nil, nil, err
 	}
 	if chosen.Unread > 0 {
-		d.warn("the texts of %d strings are not in the dump; their objects match neither = nor !=", chosen.Unread)
+		d.warn("%s not in the dump; such an object matches neither = nor !=", text.Count(chosen.Unread, "text of a string is", "texts of strings are"))
 	}
 	s := &selection{Class: name, Where: []string{}, Instances: len(all), Matching: len(chosen.Objects)}
 	for i, c := range where {
