@@ -16,7 +16,7 @@ import (
 func TestPrivateRunOnTheHostDevice(t *testing.T) {
 	hostdevicetest.RequireJava(t)
 	r := hostdevicetest.StartNested(t, hostdevice.Options{Scale: 20, AppUID: appUser})
-	r.Must(t, "shell", "am start -n "+r.Package()+"/.Private --es mb_per_h 1500 && am start -n "+r.Package()+"/.Control")
+	r.Must(t, "shell", "am start -n "+r.Package()+"/.Private --es mb_per_h 150 && am start -n "+r.Package()+"/.Control")
 	w := begin(t, r, 3*time.Minute, strings.ReplaceAll(marking, "PACKAGE", r.Package())).end(t)
 	if len(w.diagnosesOf("private", "mark")) != 4 || len(w.diagnosis(t, "private", "marks").Findings) == 0 {
 		t.Errorf("%+v", w.Diagnoses)
