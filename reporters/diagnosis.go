@@ -52,8 +52,8 @@ func diagnosisWhen(d record.Diagnosis) string {
 	case "marks":
 		return "dumps at marks"
 	case "first":
-		if d.Marks == 0 {
-			return "after its start, at " + at
+		if d.Mark == "" {
+			return "after startup at " + at
 		}
 		return "first mark at " + at
 	case "final", "end", "last":

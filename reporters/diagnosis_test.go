@@ -79,7 +79,7 @@ func TestWriteDiagnosis(t *testing.T) {
 	d.Keep, d.Steps = "none", []record.Collected{{Step: "heap", Ending: "complete"}}
 	fmt.Fprintf(&b, "# not kept\n%s\n", strings.Join(lines(WriteDiagnosis, d), "\n"))
 	d = diagnosisOf("first", record.DiagnosisComplete)
-	d.Marks = 1
+	d.Mark = "loop 1"
 	fmt.Fprintf(&b, "# first mark\n%s\n", strings.Join(lines(WriteDiagnosis, d), "\n"))
 	golden(t, "diagnosis.golden", b.String())
 }

@@ -119,18 +119,18 @@ func (s *session) snapAfterLoop(mark string) {
 	}
 }
 
-// startOver is the device time after which a process is taken to have started: until then
-// everything grows.
-const startOver = 5 * time.Minute
+// startupTime is the device time for which a process is watched before its first snapshot
+// without a mark: while it starts, everything grows.
+const startupTime = 5 * time.Minute
 
-// snapStarted orders the first snapshot of a process where nobody marks loops, once its start
-// is over. One that restarts again and again has one in snapshotEvery.
-func (s *session) snapStarted(x *subject) {
+// snapAfterStartup orders the first snapshot of a process that has started and has seen no
+// mark. A process that keeps restarting has one every snapshotEvery.
+func (s *session) snapAfterStartup(x *subject) {
 	r, now := &x.response, s.clock.now()
 	if r.since == 0 {
 		r.since = max(1, now)
 	}
-	if s.marks > 0 || r.settled || now-r.since < startOver || r.early > 0 && now-r.early < snapshotEvery {
+	if r.marked || r.settled || now-r.since < startupTime || r.early > 0 && now-r.early < snapshotEvery {
 		return
 	}
 	if s.want(order{subject: x, recipe: response.Snapshot, trigger: record.TriggerFirst}) {

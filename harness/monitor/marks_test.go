@@ -132,8 +132,8 @@ func checkDumps(t *testing.T, all []record.Diagnosis) {
 	}
 }
 
-// checkSnapshots wants of a process a snapshot after so many marks, and one at the end that says
-// what differs: also of a run in which nothing was suspicious.
+// checkSnapshots expects a snapshot of a process after so many marks, and one at the end that
+// reports what differs, even in a run where nothing was suspicious.
 func checkSnapshots(t *testing.T, all []record.Diagnosis, first, last int) {
 	t.Helper()
 	var triggers []string
@@ -159,8 +159,9 @@ func checkSnapshots(t *testing.T, all []record.Diagnosis, first, last int) {
 	}
 }
 
-// Where nobody marks loops, the first snapshot is taken when the start of a process is over; that
-// after the first loop replaces it. A process that restarts has not one each time.
+// Without marks the first snapshot is taken once a process has started; one at a later mark
+// replaces it. A mark from before the process started does not count, and a process that keeps
+// restarting does not get a snapshot each time.
 func TestSnapshots(t *testing.T) {
 	for name, c := range map[string]struct {
 		duration, restart time.Duration
@@ -169,9 +170,10 @@ func TestSnapshots(t *testing.T) {
 	}{
 		"too short":               {4 * time.Minute, 0, nil, nil},
 		"no marks":                {12 * time.Minute, 0, nil, []string{"first 0", "last 0"}},
-		"marks from 2 minutes on": {12 * time.Minute, 0, looping{3, 2 * time.Minute, time.Hour}, []string{"first 1", "last 3"}},
-		"a mark after 7 minutes":  {12 * time.Minute, 0, looping{1, 7 * time.Minute, time.Hour}, []string{"first 0", "first 1", "last 1"}},
+		"marks from 2 minutes on": {12 * time.Minute, 0, looping{3, 2 * time.Minute, time.Hour}, []string{"first 1 at loop 1", "last 3"}},
+		"a mark after 7 minutes":  {12 * time.Minute, 0, looping{1, 7 * time.Minute, time.Hour}, []string{"first 0", "first 1 at loop 1", "last 1"}},
 		"restarts":                {77 * time.Minute, 6 * time.Minute, nil, []string{"first 0", "first 0", "first 0"}},
+		"a mark, then a restart":  {13 * time.Minute, 7 * time.Minute, looping{1, 2 * time.Minute, time.Hour}, []string{"first 1 at loop 1", "first 1", "last 1"}},
 		"a restart":               {50 * time.Minute, 38 * time.Minute, nil, []string{"first 0", "first 0", "last 0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -190,7 +192,11 @@ func TestSnapshots(t *testing.T) {
 				}
 				var got []string
 				for _, d := range respond(t, ctx, o).Diagnoses {
-					got = append(got, fmt.Sprint(d.Trigger, " ", d.Marks))
+					when := fmt.Sprint(d.Trigger, " ", d.Marks)
+					if d.Mark != "" {
+						when += " at " + d.Mark
+					}
+					got = append(got, when)
 				}
 				if !slices.Equal(got, c.want) {
 					t.Errorf("%q, want %q", got, c.want)

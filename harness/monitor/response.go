@@ -96,11 +96,11 @@ type responseTo struct {
 	snapshot time.Duration
 	// seen is what it was at the latest look, to tell later what grew.
 	seen *response.Moment
-	// since is when it was sampled first, in device time since the start; 0 for not yet.
+	// since is the device time of its first sample, since the start of the run; 0 before it.
 	since time.Duration
-	// settled and marked: the first snapshot is ordered, of a run without marks or after
-	// the first loop; first is what the latest of them has shown. early is when one was
-	// ordered without a mark, of this incarnation or another; 0 for never.
+	// settled and marked report that the first snapshot was ordered after its startup, or at
+	// a mark; first is what the latest of the two shows. early is when the latest was ordered
+	// without a mark, for this incarnation or an earlier one; 0 for never.
 	settled, marked bool
 	early           time.Duration
 	first           *response.Moment

@@ -176,7 +176,7 @@ func (s *session) obey(x *subject) {
 		s.rotation.Want(x.Key(), d.Breakdowns, now, d.Spacing)
 	}
 	s.answerDemand(x, d.Diagnose)
-	s.snapStarted(x)
+	s.snapAfterStartup(x)
 }
 
 // missed takes a reading that gave no sample.
