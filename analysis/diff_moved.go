@@ -30,11 +30,11 @@ func (p pairing) compare(q pairing) int {
 		cmp.Compare(min(p.base.key, p.head.key), min(q.base.key, q.head.key)), cmp.Compare(max(p.base.key, p.head.key), max(q.base.key, q.head.key)))
 }
 
-// loadedClasses are the stable names of the app's classes in both dumps.
+// loadedClasses are the stable names of the app's loaded classes in both dumps.
 type loadedClasses struct{ base, head map[string]bool }
 
-// renamed reports whether a class of base may be called otherwise in head: no dump has both.
-// An app does not rename classes of the platform.
+// renamed reports whether a class of base may have another name in head: neither dump has classes
+// of both names. An app does not rename classes of the platform.
 func (c loadedClasses) renamed(base, head string) bool {
 	return mapping.OfApp(base) && mapping.OfApp(head) && !c.head[base] && !c.base[head]
 }

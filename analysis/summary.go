@@ -21,8 +21,7 @@ type Summary struct {
 	dump    Dump
 	shallow int64
 	classes map[string]classSum
-	// empty are the classes of the app that are loaded and have no objects, by their stable names,
-	// in order.
+	// empty are the stable names of the app's loaded classes that have no objects, sorted.
 	empty           []string
 	leaks, suspects []leakSum
 	tree            classTree
@@ -100,7 +99,7 @@ func (s *Summary) merge(ctx context.Context, g *heap.Graph) error {
 	return nil
 }
 
-// loaded are the stable names of the classes of the app.
+// loaded returns the stable names of the app's loaded classes.
 func (s *Summary) loaded() map[string]bool {
 	all := make(map[string]bool, len(s.empty)+len(s.classes))
 	for _, name := range s.empty {
@@ -177,7 +176,7 @@ type summaryNode struct {
 	RetainedNative int64  `json:"retained_native_bytes"`
 }
 
-// Form is an empty value of the type that Encode writes, by which a JSON Schema is made.
+// Form returns the zero value of the type that Encode writes, from which a JSON Schema can be made.
 func (*Summary) Form() any { return summaryFile{} }
 
 // Encode is the summary as JSON, to be read by ReadSummary: a comparison of what is read says the

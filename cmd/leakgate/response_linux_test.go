@@ -281,7 +281,7 @@ func (w watched) assertOrder(t *testing.T, name string) {
 	}
 }
 
-// assertControl: of what does not leak nothing is collected but the two snapshots of every run.
+// assertControl expects nothing of the process that does not leak but the two snapshots of every run.
 func (w watched) assertControl(t *testing.T) {
 	t.Helper()
 	folders := 0

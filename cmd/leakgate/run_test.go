@@ -181,7 +181,7 @@ func TestWatchStrictAndJSON(t *testing.T) {
 	})
 }
 
-// A watch beside a suite, as a job of CI starts it, tells the build as the job knows it.
+// A watch that a CI job starts beside a suite records the build of that job.
 func TestWatchInCI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Chdir(t.TempDir())

@@ -219,7 +219,7 @@ func (s speech) event(e record.Event) string {
 	switch {
 	case e.Event == "state" && e.From != nil && e.To != nil:
 		fmt.Fprintf(&b, "%s -> %s: ", reporters.StateWords(*e.From, s.policy), reporters.StateWords(*e.To, s.policy))
-	case !strings.HasPrefix(e.Text, e.Event+" "): // as "waiting for com.shop to start" has
+	case !strings.HasPrefix(e.Text, e.Event+" "): // not in front of "waiting for com.shop to start"
 		fmt.Fprintf(&b, "%s: ", e.Event)
 	}
 	b.WriteString(e.Text)

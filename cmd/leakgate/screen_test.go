@@ -186,8 +186,8 @@ func FuzzScreenLines(f *testing.F) {
 	})
 }
 
-// A text that begins with the event's own word is told once.
-func TestEventIsNotToldTwice(t *testing.T) {
+// The name of an event is not printed in front of a text that begins with it.
+func TestEventNameIsPrintedOnce(t *testing.T) {
 	say := speech{detector.PolicyRobust, false}
 	for want, e := range map[string]record.Event{
 		"waiting for com.shop to start": {Event: "waiting", Text: "waiting for com.shop to start"},

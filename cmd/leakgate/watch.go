@@ -75,7 +75,7 @@ func (f *watchFlags) watch(c console, args []string) int {
 		p.options.Patterns = patterns
 		p.options.Policy = policy
 		p.options.Duration = f.span
-		// The app's source need not be in the folder where somebody types this.
+		// The current directory need not be a checkout of the app: git is not asked.
 		p.options.Build = plans.BuildOfCI(c.variable)
 		return p.choose(fleet.DeviceChoice{Serials: serials(f.device), Single: true})
 	})

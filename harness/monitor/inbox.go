@@ -24,7 +24,7 @@ import (
 // whose time it keeps fresh, and writes ID.done when every process is dumped.
 type inbox struct {
 	dir string
-	// folder is dir, open: asked five times a second whether it has changed.
+	// folder is dir, kept open: its modification time is read five times a second.
 	folder *os.File
 
 	mu sync.Mutex

@@ -269,7 +269,7 @@ func checkWhole(t *testing.T, path, keep string) {
 	}
 }
 
-// has looks for a text in a dump, which may be large, a piece at a time.
+// has reports whether a dump contains a text. It reads one piece at a time: dumps are large.
 func has(t *testing.T, r io.Reader, text string) bool {
 	t.Helper()
 	piece, begun := make([]byte, 1<<20), 0

@@ -69,7 +69,7 @@ func (m *run) stage() (Stage, error) {
 	return st, nil
 }
 
-// seeLog says where the output of a workload that failed is.
+// seeLog returns the end of an error that names the log of the workload.
 func (st Stage) seeLog() string {
 	if st.log == "" {
 		return ""

@@ -115,8 +115,8 @@ func (c *call) monkeyOptions() (m monkeyRun, ok bool) {
 	return m, true
 }
 
-// deaths counts how often processes of the packages have died so far, and how often of them by
-// a crash, which is all that monkey hears of; last is the latest that has crashed.
+// deaths returns how many processes of the packages have died so far, how many of those crashed,
+// which is all that monkey reports, and the process that crashed last.
 func (c *call) deaths(packages []string) (n, crashes int, last *process) {
 	p := c.phone
 	p.mu.Lock()
@@ -166,7 +166,7 @@ func (c *call) runMonkey(m monkeyRun) int {
 			fmt.Fprintf(c.errs, "** System appears to have crashed at event %d of %d using seed %d\n", done, m.events, m.seed)
 			return max(done&255, 1)
 		}
-		// Events that start activities are among those that it sends.
+		// Some of the events that it sends start activities.
 		for _, p := range m.packages {
 			c.phone.startProcesses(p)
 		}

@@ -493,7 +493,7 @@ func TestMonkey(t *testing.T) {
 		if a.exit != 200 || !strings.Contains(a.out, "// CRASH: com.shop (pid ") || !strings.Contains(a.out, "** Monkey aborted due to error.\nEvents injected: 200\n") {
 			t.Errorf("a crash after 100 s: %+v", a)
 		}
-		// Of an app that was stopped it hears nothing, and starts it again.
+		// It does not report an app that was stopped, and starts it again.
 		time.AfterFunc(time.Second, func() { ask(t, p, "am force-stop com.shop") })
 		if a := sh1(t, p, "monkey -p com.shop --throttle 500 -s 42 200; pidof com.shop"); a.exit != 0 || strings.Contains(a.out, "CRASH") || !strings.Contains(a.out, "Events injected: 200\n") {
 			t.Errorf("a stop: %+v", a)

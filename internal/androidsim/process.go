@@ -79,7 +79,8 @@ type process struct {
 	next     time.Duration
 	crashes  []Model
 	deaths   int
-	// crashed is how often it has crashed, which monkey hears of, when last, and as which pid.
+	// crashed counts its crashes, which monkey reports; crashedAt and crashedPID are those of
+	// the latest.
 	crashed    int
 	crashedAt  time.Duration
 	crashedPID int

@@ -71,7 +71,7 @@ var wishes = []string{
 	"static final class WishScreen { final byte[] pixels = new byte[3200]; }\nstatic final class Wishes { static final List<Object> all = new ArrayList<>(); }",
 }
 
-// wishInBus is a screen that a lambda of its own holds in the bus.
+// wishInBus is a screen that registers a lambda in the bus.
 var wishInBus = []string{
 	"//@visit", "new WishScreen().open();", "//@class",
 	"static final class WishScreen { final byte[] pixels = new byte[3200]; Object seen; void open() { EventBus.listeners.add(what -> seen = what); } }",
@@ -124,7 +124,7 @@ func Refactorings() []Refactoring {
 		{Name: "one leak is mended, and a screen with a holder of its own", Added: []string{"WishScreen"}, Changed: []string{"gone CartScreen"}, edits: slices.Concat(wishes, []string{lambdaOfCart, ""})},
 		{Name: "a screen by a lambda in a known bus", Added: []string{"WishScreen"}, edits: wishInBus},
 		few(Refactoring{
-			Name: "one leak is mended, and a screen by a lambda in the same bus", Added: []string{"WishScreen"}, Changed: []string{"gone CartScreen"},
+			Name: "one leak is fixed, and another screen registers a lambda in the same bus", Added: []string{"WishScreen"}, Changed: []string{"gone CartScreen"},
 			edits: slices.Concat(wishInBus, []string{lambdaOfCart, ""}),
 		}),
 		few(Refactoring{Name: "a screen in a known list", Joins: "WishScreen", Changed: []string{"grown ListScreen"}, edits: []string{

@@ -19,10 +19,10 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// DiffName names the schema of what leakgate diff --json prints, which is in no run directory.
+// DiffName is the name of the schema of `leakgate diff --json`, which is not part of a run directory.
 const DiffName = "diff.json"
 
-// packed ends the names of files that are compressed.
+// packed is the suffix of compressed files.
 const packed = ".zst"
 
 // Files are the schemas of the JSON files of a run directory and of a diff, by the names of
@@ -96,7 +96,7 @@ func CheckRun(dir string) (checked int, err error) {
 	return checked, err
 }
 
-// read reads a file, unpacked.
+// read returns the content of a file, decompressed.
 func read(path string) ([]byte, error) {
 	if !strings.HasSuffix(path, packed) {
 		return os.ReadFile(path)

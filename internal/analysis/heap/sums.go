@@ -148,7 +148,8 @@ func (l *loader) sumClasses() {
 	l.sortRows()
 }
 
-// sortRows puts what retains most in front, and keeps of classes without objects the names.
+// sortRows sorts the rows, largest retained size first, and keeps only the names of classes
+// without objects.
 func (l *loader) sortRows() {
 	for _, r := range l.rows {
 		if r.Instances == 0 && r.Classes > 0 {
@@ -208,8 +209,8 @@ func (l *loader) nameRows() {
 	}
 }
 
-// Empty gives the names of the classes that are loaded and have no objects, in no order. It must
-// not be changed.
+// Empty returns the names of the loaded classes that have no objects, in no particular order. The
+// caller must not modify the list.
 func (g *Graph) Empty() []string { return g.empty }
 
 // Histogram gives the classes, the one that retains most first. It must not be

@@ -23,7 +23,7 @@ func (s *Search) Reached(o heap.Object) bool { return s.reached(o) }
 
 var StableField = stableField
 
-// StableClassByExpressions is StableClass by all of the expressions alone.
+// StableClassByExpressions is StableClass without the search for parts of a name.
 func StableClassByExpressions(name string) string {
 	for _, c := range classChanges {
 		name = c.from.ReplaceAllString(name, c.to)

@@ -132,12 +132,12 @@ func parts(hierarchy []string, elements []Element) int {
 type change struct {
 	from *regexp.Regexp
 	to   string
-	// parts are texts of which each name that it changes has one, found sooner than a match;
-	// none where it may change any.
+	// parts are texts, one of which every name that it changes contains: a search for them is
+	// faster than the expression. Empty if there are no such texts.
 	parts []string
 }
 
-// in applies a change to a name.
+// in returns a name with the change applied.
 func (c change) in(name string) string {
 	if len(c.parts) > 0 && !slices.ContainsFunc(c.parts, func(part string) bool { return strings.Contains(name, part) }) {
 		return name

@@ -110,7 +110,7 @@ func TestStableClass(t *testing.T) {
 	}
 }
 
-// What is looked for before an expression is tried leaves out none that matches.
+// The search for parts of a name skips no expression that matches.
 func TestStableClassByExpressions(t *testing.T) {
 	var pieces []string
 	for _, c := range stable {

@@ -56,7 +56,7 @@ func Build(ctx context.Context, dir, variant string) *record.Revision {
 	return r
 }
 
-// BuildOfCI returns what the variables of CI say of the build that is tested; nil outside of it.
+// BuildOfCI returns the build that the variables of a CI job name; nil outside of CI.
 func BuildOfCI(getenv func(string) string) *record.Revision { return revision.OfCI(getenv) }
 
 // Choice returns the devices that the file asks for.

@@ -367,7 +367,7 @@ func TestSeries(t *testing.T) {
 	}
 }
 
-// Growth names the files of the dumps, or where they are not kept their folders.
+// Growth names the files of the dumps, or their folders if the dumps are not kept.
 func TestGrowthNames(t *testing.T) {
 	for _, keep := range []Keep{Stripped, Nothing} {
 		r := New(t.TempDir(), Options{Dump: AtMarks, Keep: keep})

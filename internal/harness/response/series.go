@@ -63,7 +63,7 @@ func (r *Responder) addToSeries(ctx context.Context, c *Case, file string) {
 	s.dumps, s.t = s.dumps+1, c.T
 }
 
-// keptName is the name under which a dump will be kept; that of its folder where it will not.
+// keptName returns the name under which a dump is kept, or that of its folder if it is not kept.
 func (r *Responder) keptName(c *Case, file string) string {
 	if r.options.Keep == Nothing {
 		return c.Record.Folder

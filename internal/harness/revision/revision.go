@@ -33,13 +33,13 @@ func Of(ctx context.Context, dir string, getenv func(string) string) *record.Rev
 	return printable(ofGit(ctx, dir))
 }
 
-// OfCI returns the revision that a job of CI tests; nil where that says nothing.
+// OfCI returns the revision that a CI job tests; nil outside of CI, or if the job does not name it.
 func OfCI(getenv func(string) string) *record.Revision {
 	r, _ := ofCI(getenv)
 	return printable(r)
 }
 
-// ofCI is false outside of CI.
+// ofCI reads the variables of the CI job; false outside of CI.
 func ofCI(getenv func(string) string) (record.Revision, bool) {
 	switch {
 	case getenv("GITHUB_ACTIONS") == "true":
@@ -50,7 +50,7 @@ func ofCI(getenv func(string) string) (record.Revision, bool) {
 	return record.Revision{}, false
 }
 
-// printable is nil for a revision of which nothing is known.
+// printable makes the names of a revision safe to print; nil if nothing is known of it.
 func printable(r record.Revision) *record.Revision {
 	r.Commit, r.Branch = text.Head(text.Printable(r.Commit), maxName), text.Head(text.Printable(r.Branch), maxName)
 	if r == (record.Revision{}) {
