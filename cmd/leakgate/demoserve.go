@@ -29,7 +29,6 @@ const (
 	// maxServeSpeed leaves a sample of every 30 s of the phone 75 ms of this computer.
 	maxServeSpeed = 400
 	serveHost     = "127.0.0.1"
-	serveTests    = "com.shop.test/androidx.test.runner.AndroidJUnitRunner"
 )
 
 func (s *serving) declare(flags *pflag.FlagSet) {
@@ -149,7 +148,7 @@ type served struct {
 func (s *serving) announce(c console, address string, phone *androidsim.Phone, asJSON bool) error {
 	serial := phone.Identity().Serial
 	if asJSON {
-		return printJSON(c.out, served{address, serial, phone.Packages(), []string{serveTests}, s.speed})
+		return printJSON(c.out, served{address, serial, phone.Packages(), phone.Instrumentations(), s.speed})
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Serving the simulated phone %s on %s. In another shell:\n\n", serial, address)
@@ -158,11 +157,13 @@ func (s *serving) announce(c console, address string, phone *androidsim.Phone, a
 	}
 	fmt.Fprintf(&b, `  leakgate watch --process com.shop --for 2h
   adb shell am instrument -w %s
-  adb shell am start -n com.shop/.MainActivity
+  adb shell am start -n com.cart/.CheckoutActivity
+  adb shell input keyevent BACK
 
-The 2 hours take %s. The app is stopped when its tests end, as on every phone; am start
-starts it again. Press Ctrl-C to stop the phone.
-`, serveTests, text.Span(2*3600/float64(s.speed)))
+com.shop leaks all the time; its 2 hours take %s. com.cart is for test suites: it leaks
+a CheckoutActivity each time that one is closed. An app is stopped when its tests end, as
+on every phone; am start starts it again. Press Ctrl-C to stop the phone.
+`, phone.Instrumentations()[0], text.Span(2*3600/float64(s.speed)))
 	_, err := fmt.Fprint(c.out, b.String())
 	return err
 }

@@ -25,6 +25,9 @@ func TestDemoServesTheADBProgram(t *testing.T) {
 		{[]string{"shell", "am", "instrument", "-w", "-e", "class", "com.shop.CartTest", at.Instrumentations[0]}, "com.shop.CartTest:..\n\nTime: 6\n\nOK (2 tests)\n"},
 		{[]string{"shell", "am", "start", "-n", "com.shop/.MainActivity"}, "Starting: Intent"},
 		{[]string{"shell", "input", "tap", "100", "200"}, ""},
+		{[]string{"shell", "am", "start", "-W", "-n", "com.cart/.CheckoutActivity"}, "Status: ok\nLaunchState: WARM\nActivity: com.cart/.CheckoutActivity\n"},
+		{[]string{"shell", "input", "keyevent", "BACK"}, ""},
+		{[]string{"shell", "dumpsys", "meminfo", "com.cart"}, "Activities:        1\n"},
 		{[]string{"push", "demoserve_adb_test.go", "/data/local/tmp/x"}, "1 file pushed"},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

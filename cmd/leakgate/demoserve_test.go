@@ -3,10 +3,12 @@ package main
 //unit:listen the port of a server is taken
 
 import (
+	"bytes"
 	"net"
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -78,6 +80,67 @@ func TestDemoServeExports(t *testing.T) {
 			t.Errorf("%v: %q, %q", c.env, last, lines)
 		}
 	}
+}
+
+// What adb is to be asked works on the phone: it ends with a screen that leaks.
+func TestDemoServePrintsCommandsThatWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		phone := androidsim.ServedDemo(60, 1)
+		var text, out bytes.Buffer
+		if err := (&serving{speed: 60}).announce(environment(nil, &text, nil), "127.0.0.1:5099", phone, false); err != nil {
+			t.Fatal(err)
+		}
+		asked := 0
+		for line := range strings.Lines(text.String()) {
+			command, ok := strings.CutPrefix(strings.TrimSpace(line), "adb shell ")
+			if !ok {
+				continue
+			}
+			asked++
+			out.Reset()
+			if exit := phone.Shell(t.Context(), command, nil, &out, &out); exit != 0 || strings.Contains(out.String(), "Error") {
+				t.Errorf("%s: exit %d, %s", command, exit, &out)
+			}
+		}
+		out.Reset()
+		phone.Shell(t.Context(), "dumpsys meminfo com.cart", nil, &out, nil)
+		if asked != 3 || !regexp.MustCompile(`ViewRootImpl: +0\n.* Activities: +1\n`).MatchString(out.String()) {
+			t.Errorf("%d commands, after which %s\n%s", asked, &out, &text)
+		}
+	})
+}
+
+// The page has the screens and tests of the phone.
+func TestPageOfDemoNamesWhatThePhoneHas(t *testing.T) {
+	page, err := os.ReadFile("../../docs/formats/demo.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		phone := androidsim.ServedDemo(60, 1)
+		for _, tests := range phone.Instrumentations() {
+			var out bytes.Buffer
+			phone.Shell(t.Context(), "am instrument -w -r -e log true "+tests, nil, &out, nil)
+			class := ""
+			for line := range strings.Lines(out.String()) {
+				line = strings.TrimSpace(line)
+				if name, ok := strings.CutPrefix(line, "INSTRUMENTATION_STATUS: class="); ok {
+					class = name
+				}
+				if method, ok := strings.CutPrefix(line, "INSTRUMENTATION_STATUS: test="); ok && !strings.Contains(string(page), "\n| "+class+"#"+method+" | ") {
+					t.Errorf("the page lacks the test %s#%s", class, method)
+				}
+			}
+			if class == "" {
+				t.Errorf("%s has no tests: %s", tests, &out)
+			}
+		}
+		for _, screen := range []string{"MainActivity", "CartActivity", "ProductActivity", "CheckoutActivity", "LegacyActivity", "SearchActivity"} {
+			if exit := phone.Shell(t.Context(), "am start -n com.cart/."+screen, nil, nil, nil); exit != 0 || !strings.Contains(string(page), screen) {
+				t.Errorf("%s: exit %d, or the page lacks it", screen, exit)
+			}
+		}
+	})
 }
 
 // The page names every field of the JSON form.

@@ -44,7 +44,7 @@ func serveDemo(t *testing.T, args ...string) (cmd *exec.Cmd, at served, errOut *
 func TestDemoServe(t *testing.T) {
 	cmd, at, errOut := serveDemo(t)
 	_, port, err := net.SplitHostPort(at.Address)
-	if err != nil || at.Serial != "demo-phone" || strings.Join(at.Packages, " ") != "com.shop com.shop.test" || at.TimeScale != 400 {
+	if err != nil || at.Serial != "demo-phone" || strings.Join(at.Packages, " ") != "com.shop com.cart com.shop.test com.cart.test" || at.TimeScale != 400 || len(at.Instrumentations) != 2 {
 		t.Fatalf("%+v, %v", at, err)
 	}
 	dir := filepath.Join(t.TempDir(), "run")

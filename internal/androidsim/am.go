@@ -30,7 +30,7 @@ func am(c *call) int {
 		for _, pkg := range args[1:] {
 			c.phone.each(pkg, func(proc *process, up time.Duration) {
 				if proc.alive() {
-					c.phone.bury(proc, up, cause{userRequested, 24, 0, "kill background"})
+					c.phone.bury(proc, up, cause{reason: userRequested, subreason: 24, description: "kill background"})
 					proc.die(up, proc.backAfter())
 				}
 			})
@@ -102,7 +102,7 @@ func (c *call) forceStop(args []string) int {
 // stopPackage ends the processes of a package, which stay so until they are started
 // (ActivityManagerService.forceStopPackageLocked). The caller holds the lock.
 func (p *Phone) stopPackage(pkg string, at time.Duration, reason string) {
-	why := cause{userRequested, 21, 0, "stop " + pkg + stopReason + reason}
+	why := cause{reason: userRequested, subreason: 21, description: "stop " + pkg + stopReason + reason}
 	for _, proc := range p.procs {
 		if proc.app == nil || proc.fixed != 0 || proc.app.Package != pkg {
 			continue
@@ -147,8 +147,8 @@ func (p *Phone) startProcesses(pkg string) (found, started bool) {
 	return found, started
 }
 
-func (c *call) startApp(args []string) int {
-	component, stop := "", false
+// componentIn is the component that arguments of am start name, and whether they have -S.
+func componentIn(args []string) (component string, stop bool) {
 	for i := 1; i < len(args); i++ {
 		switch {
 		case args[i] == "-S":
@@ -160,6 +160,17 @@ func (c *call) startApp(args []string) int {
 			component = args[i]
 		}
 	}
+	return component, stop
+}
+
+func (c *call) startApp(args []string) int {
+	ofActivity := !strings.Contains(args[0], "service")
+	if ofActivity {
+		if status, ours := c.startScreen(args); ours {
+			return status
+		}
+	}
+	component, stop := componentIn(args)
 	pkg, class, ok := strings.Cut(component, "/")
 	if !ok {
 		fmt.Fprintln(c.errs, "Error: Activity not started, unable to resolve Intent { }")
@@ -168,12 +179,15 @@ func (c *call) startApp(args []string) int {
 	if stop {
 		c.forceStop([]string{pkg})
 	}
-	if strings.Contains(args[0], "service") {
+	if !ofActivity {
 		c.printf("Starting service: Intent { cmp=%s }\n", component)
 	} else {
 		c.printf("Starting: Intent { cmp=%s }\n", component)
 	}
 	found, started := c.phone.startProcesses(pkg)
+	if found && ofActivity {
+		c.phone.toFront(pkg)
+	}
 	switch {
 	case !found:
 		if strings.HasPrefix(class, ".") {

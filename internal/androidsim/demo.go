@@ -2,10 +2,11 @@ package androidsim
 
 import "time"
 
-// The serial and the package of the phones for demonstrations.
+// The serial and the packages of the phones for demonstrations.
 const (
 	demoSerial  = "demo-phone"
 	demoPackage = "com.shop"
+	cartPackage = "com.cart"
 )
 
 // Demo is a phone for a demonstration: Android 14, rooted, with the app com.shop
@@ -17,9 +18,12 @@ func Demo(scale float64, seed uint64) *Phone {
 
 // ServedDemo is the phone of Demo for one who tries things out for hours, with tests of
 // the app, one of which leaks. Its main process leaks 150 MB/h, and dies of that after
-// three hours, as an app does whose heap is full: the phone may be served all day.
+// three hours, as an app does whose heap is full: the phone may be served all day. A second app,
+// com.cart, does nothing wrong until its screens are opened: it is there for suites, whose
+// specs last seconds.
 func ServedDemo(scale float64, seed uint64) *Phone {
 	o := demoOptions(scale, seed, ProcessSpec{Models: []Model{Leak(Java, 150, 0)}, CrashAfter: 3 * time.Hour})
+	o.Apps = append(o.Apps, demoCart())
 	o.Instrumentations = []Instrumentation{{
 		Package: demoPackage + ".test", Target: demoPackage,
 		Models: []Model{Typical(), WarmUp(20, 10*time.Second), GCSawtooth(8, 20*time.Second), Noise(2, 0.7)},
@@ -30,8 +34,42 @@ func ServedDemo(scale float64, seed uint64) *Phone {
 			{Name: "com.shop.SearchTest#findsByName", Took: 2 * time.Second},
 			{Name: "com.shop.SearchTest#findsByPhoto", Outcome: TestIgnored},
 		},
-	}}
+	}, demoCartTests()}
 	return New(o)
+}
+
+// demoCart is an app with a screen of each kind. Its memory is as steady as that of a process
+// that settles after each step.
+func demoCart() App {
+	return App{
+		Package: cartPackage, Debuggable: true,
+		Processes: []ProcessSpec{
+			{Name: cartPackage, RestartAfter: 5 * time.Second, Models: []Model{Typical(), WarmUp(6, 15*time.Second), GCSawtooth(4, 2*time.Minute), Noise(0.3, 0.7)}},
+			{Name: cartPackage + ":sync", RestartAfter: 5 * time.Second, Models: []Model{Typical(), GCSawtooth(4, 4*time.Minute), Noise(0.3, 0.7)}},
+		},
+		Screens: []Screen{
+			{Class: ".MainActivity", Views: 120},
+			{Class: ".CartActivity", Views: 60},
+			{Class: ".ProductActivity", Lingers: 3 * time.Second},
+			{Class: ".CheckoutActivity", Leaks: true},
+			{Class: ".LegacyActivity", Leaks: true, HeldBy: "LegacyPage.sInstance"},
+			{Class: ".SearchActivity", NativeKB: 300},
+		},
+	}
+}
+
+// demoCartTests are the tests of com.cart, of which one leaks.
+func demoCartTests() Instrumentation {
+	return Instrumentation{
+		Package: cartPackage + ".test", Target: cartPackage,
+		Tests: []Test{
+			{Name: "com.cart.CartTest#addsItem", Took: 2 * time.Second},
+			{Name: "com.cart.CartTest#removesItem", Took: 2 * time.Second},
+			{Name: "com.cart.CheckoutTest#pays", Took: 4 * time.Second, Leaks: []LeakedActivities{{"com.cart.CheckoutActivity", 1}}},
+			{Name: "com.cart.ProductTest#opens", Took: 3 * time.Second},
+			{Name: "com.cart.SearchTest#findsByName", Took: 2 * time.Second},
+		},
+	}
 }
 
 // demoOptions describe the phone, whose main process has more models than others.

@@ -42,6 +42,15 @@
 // few megabytes. The file is made each time that it is read, so its size costs nothing:
 // ProcessSpec.DumpBytes makes it as large as a test needs.
 //
+// # Screens
+//
+// An app with App.Screens is driven as a suite drives one: am start opens a screen, the keys
+// BACK and HOME of input close and leave it, and am force-stop ends all. What a screen does
+// once it is closed (is garbage, lingers, leaks, leaves memory or threads), or when it opens
+// (crashes, blocks), is in its Screen. dumpsys meminfo, gfxinfo, the memory and the heap dumps
+// of the process agree on it: a dump holds open screens by ActivityThread.mActivities, those
+// that leak by a static list, and those that linger by a Message of the main thread.
+//
 // # Tests of an app
 //
 // am instrument runs the tests of Options.Instrumentations: it stops the app, runs them in
@@ -89,7 +98,7 @@
 // take the host's memory; an endless one ends with its context.
 //
 // It refuses what it does not know the way a phone does ("inaccessible or not
-// found"). It has no network, no package installation, no screen (input accepts events
-// and drops them), and
-// arrays, coprocesses and select are missing from its shell.
+// found"). It has no network, no package installation, no display (input accepts
+// events and drops all but the keys BACK and HOME), and arrays, coprocesses and select are
+// missing from its shell.
 package androidsim

@@ -14,10 +14,11 @@ const (
 	lowMemoryKill = 3
 	javaCrash     = 4
 	crashNative   = 5
+	notResponding = 6
 	userRequested = 10
 )
 
-var exitReasons = map[int]string{signaled: "SIGNALED", lowMemoryKill: "LOW_MEMORY", javaCrash: "APP CRASH(EXCEPTION)", crashNative: "APP CRASH(NATIVE)", userRequested: "USER REQUESTED"}
+var exitReasons = map[int]string{signaled: "SIGNALED", lowMemoryKill: "LOW_MEMORY", javaCrash: "APP CRASH(EXCEPTION)", crashNative: "APP CRASH(NATIVE)", notResponding: "ANR", userRequested: "USER REQUESTED"}
 
 var exitSubreasons = map[int]string{0: "UNKNOWN", 21: "FORCE STOP", 24: "KILL BACKGROUND"}
 
@@ -27,6 +28,9 @@ type cause struct {
 	// status is the signal where there was one.
 	status      int
 	description string
+	// class is in which screen it was, "" for none; exhausted is a Java heap that was full.
+	class     string
+	exhausted bool
 }
 
 var (
@@ -81,7 +85,7 @@ func (p *Phone) bury(proc *process, at time.Duration, why cause) {
 // importance is that of ActivityManager.RunningAppProcessInfo.
 func (v view) importance() int {
 	switch adj := v.oomScoreAdj(); {
-	case adj >= 900:
+	case adj >= 700:
 		return 400
 	case adj > 0:
 		return 230

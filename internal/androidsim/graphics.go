@@ -52,10 +52,10 @@ func gfxinfoBlock(v view, m memory, api int) string {
 		writeBuffers(&b, buffersOf(v, egl, api), egl)
 		writeImported(&b, buffersOf(v, egl, api), egl)
 	}
-	window := v.pkg() + "/" + v.pkg() + ".MainActivity"
+	window := v.pkg() + "/" + v.window()
 	fmt.Fprintf(&b, "Profile data in ms:\n\n\t%s/android.view.ViewRootImpl@5a0cc92 (visibility=0)\nView hierarchy:\n\n  %s/android.view.ViewRootImpl@5a0cc92\n", window, window)
-	views, roots := v.views()+25*m.leakedActivities, v.activities()
-	fmt.Fprintf(&b, "  %d views, 78.10 kB of render nodes\n\n\nTotal ViewRootImpl   : %d\nTotal attached Views : %d\nTotal RenderNode     : 78.10 kB (used) / 217.94 kB (capacity)\n\n\n", views, roots, views)
+	n := v.counts(m)
+	fmt.Fprintf(&b, "  %d views, 78.10 kB of render nodes\n\n\nTotal ViewRootImpl   : %d\nTotal attached Views : %d\nTotal RenderNode     : 78.10 kB (used) / 217.94 kB (capacity)\n\n\n", n.views, n.roots, n.views)
 	return b.String()
 }
 

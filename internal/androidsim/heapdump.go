@@ -152,7 +152,7 @@ func (c *call) fillHeap(w *fileWriter, v view, o heapOptions) error {
 		return err
 	}
 	m := v.memory()
-	h := Heap{Process: v.name, PID: v.pid, Up: v.up, Age: v.age, API: api, Java: m.summarize(true).java << 10, Leaked: int64((m.leaked + float64(activitiesIn(v.held)*mbPerActivity)) * (1 << 20)), Collected: o.collect, Bitmaps: o.bitmaps}
+	h := Heap{Process: v.name, PID: v.pid, Up: v.up, Age: v.age, API: api, Java: m.summarize(true).java << 10, Leaked: int64(m.leaked*(1<<20)) + v.heldBytes(), Collected: o.collect, Bitmaps: o.bitmaps}
 	if c.phone.opt.DumpHeap != nil {
 		return c.phone.opt.DumpHeap(w, h)
 	}
@@ -187,13 +187,14 @@ const (
 	photo = 256 << 10
 )
 
-// describe makes the heap of a process: an app with an Activity in front, and behind
-// it those that have leaked, which dumpsys meminfo counts too. What the leaked ones
+// describe makes the heap of a process: an app with an Activity in front, or its screens, and
+// behind it those that have leaked, which dumpsys meminfo counts too. What the leaked ones
 // retain are h.Leaked bytes, as the dump counts them.
 func (p *Phone) describe(h Heap, v view) *hproftest.Heap {
 	heap := hproftest.Android(hproftest.Phone{SDK: h.API, Seed: mix(hashText(v.name), 1), Process: h.Process, Manufacturer: p.opt.Manufacturer, Model: p.opt.Model})
-	classes := activityClasses(heap, v)
-	if !v.idle {
+	modelled := min(h.Leaked-v.heldBytes(), maxShown)
+	held := v.declare(heap, modelled >= leastShown)
+	if v.activities() > 0 {
 		addViews(heap, heap.Activity(v.pkg()+".MainActivity", hproftest.Attached), frontViews)
 	}
 	images(heap, v.pkg())
@@ -204,8 +205,9 @@ func (p *Phone) describe(h Heap, v view) *hproftest.Heap {
 	for n := threadsOf(v); n < v.memory().threads; n++ {
 		heap.Thread(v.poolThread(n))
 	}
-	leak(heap, v.pkg(), classes[v.leakClass()], min(h.Leaked-int64(activitiesIn(v.held))*bytesPerActivity, maxShown))
-	holdActivities(heap, classes, v.held)
+	leak(heap, held, held.classes[v.leakClass()], v.usualField(), modelled)
+	holdActivities(heap, held.classes, v.held)
+	v.dumpScreens(heap, held, h.Collected)
 	if v.spec != nil {
 		pad(heap, v.pkg(), v.spec.DumpBytes)
 	}
@@ -259,18 +261,17 @@ func threadsOf(v view) int {
 
 // leak makes destroyed Activities that a static list still holds. What is older stays
 // as it is when more is leaked.
-func leak(h *hproftest.Heap, pkg string, detail *hproftest.Class, bytes int64) {
+func leak(h *hproftest.Heap, held *holders, detail *hproftest.Class, field staticField, bytes int64) {
 	if bytes < leastShown {
 		return
 	}
 	// The last one has what is left over.
 	const each = bytesPerActivity
-	screens := h.ArrayList()
+	screens := held.list(field)
 	for n := max(bytes/each, 1); n > 0; n-- {
-		screens.Add(leaked(h, detail, map[bool]int64{true: bytes, false: each}[n == 1]))
+		screens.Add(page(h, detail, hproftest.Destroyed, leakedViews, map[bool]int64{true: bytes, false: each}[n == 1]).Ref)
 		bytes -= each
 	}
-	h.Hold(pkg+".ScreenTracker", "sScreens", screens.Ref)
 }
 
 // bytesPerActivity is what a leaked Activity retains.
@@ -279,19 +280,6 @@ const bytesPerActivity = mbPerActivity << 20
 // leakClass is the class of the Activities that a model leaks.
 func (v view) leakClass() string { return v.pkg() + ".DetailActivity" }
 
-// activityClasses declares the classes of Activities that may be leaked.
-func activityClasses(h *hproftest.Heap, v view) map[string]*hproftest.Class {
-	out := map[string]*hproftest.Class{}
-	activity := h.Class("android.app.Activity")
-	for _, l := range v.held {
-		out[l.Class] = h.Declare(l.Class, activity, "object mPhotos", "static object sInstances")
-	}
-	if name := v.leakClass(); out[name] == nil {
-		out[name] = h.Declare(name, activity, "object mPhotos")
-	}
-	return out
-}
-
 // holdActivities makes the destroyed Activities that tests have leaked, which a static
 // list of their class holds.
 func holdActivities(h *hproftest.Heap, classes map[string]*hproftest.Class, held []LeakedActivities) {
@@ -299,29 +287,33 @@ func holdActivities(h *hproftest.Heap, classes map[string]*hproftest.Class, held
 	for _, l := range held {
 		instances := h.ArrayList()
 		for range min(l.Count, left) {
-			instances.Add(leaked(h, classes[l.Class], bytesPerActivity))
+			instances.Add(page(h, classes[l.Class], hproftest.Destroyed, leakedViews, bytesPerActivity).Ref)
 			left--
 		}
 		h.SetStatic(classes[l.Class], "sInstances", instances.Ref)
 	}
 }
 
-// leaked makes an Activity that retains so many bytes.
-func leaked(h *hproftest.Heap, class *hproftest.Class, bytes int64) hproftest.Ref {
+// leakedViews is how many views an Activity has that a model or a test has leaked.
+const leakedViews = leastScreenViews + 22
+
+// page makes an Activity that retains so many bytes, or what it needs at least.
+func page(h *hproftest.Heap, class *hproftest.Class, s hproftest.State, views int, bytes int64) hproftest.Activity {
 	mark := h.Len()
-	a := h.Activity(class.Name(), hproftest.Destroyed)
-	addViews(h, a, 25)
+	a := h.Activity(class.Name(), s)
+	addViews(h, a, views)
 	photos := make([]hproftest.Ref, bytes/photo+1)
 	list := h.ArrayList(photos...)
 	h.Set(a.Ref, "mPhotos", list.Ref)
+	left := bytes - h.Shallow(mark)
 	for i := range photos {
-		left := bytes - h.Shallow(mark)
 		if left <= 0 {
 			break
 		}
 		h.SetElement(list.Array(), i, h.Padding(uint32(min(left, photo))))
+		left -= photo
 	}
-	return a.Ref
+	return a
 }
 
 // dumping is a heap dump while its process writes it.

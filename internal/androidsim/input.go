@@ -17,14 +17,16 @@ const inputService = 31
 const (
 	usualSwipe = 300 * time.Millisecond
 	longPress  = 500 * time.Millisecond
+	// keyTakes is the device time from a key to what a screen does.
+	keyTakes = 60 * time.Millisecond
 )
 
 var inputSources = []string{
 	"dpad", "keyboard", "mouse", "touchpad", "gamepad", "touchnavigation", "joystick", "touchscreen", "stylus", "trackball",
 }
 
-// input takes events and does nothing with them: the phone has no screen. Wrong
-// arguments get the messages of the real command.
+// input takes events and does nothing with them but for two keys: BACK closes the screen in
+// front, HOME leaves it (App.Screens). Wrong arguments get the messages of the real command.
 func input(c *call) int {
 	if c.phone.server() == 0 {
 		return c.noService("input")
@@ -48,6 +50,15 @@ func input(c *call) int {
 	if c.phone.now().wait(c.ctx, takes) != nil {
 		return statusOf(c.ctx)
 	}
+	for _, key := range e.keys {
+		if !c.phone.showsScreen() {
+			break
+		}
+		if c.phone.now().wait(c.ctx, keyTakes) != nil {
+			return statusOf(c.ctx)
+		}
+		c.phone.press(key)
+	}
 	return 0
 }
 
@@ -59,6 +70,8 @@ type inputEvent struct {
 	// last is the argument before args, problem the first thing that is wrong.
 	last, problem string
 	unknown       bool
+	// keys are the names of those that are pressed.
+	keys []string
 }
 
 func (e *inputEvent) next() string {
@@ -114,7 +127,10 @@ func (e *inputEvent) readKeys() (takes time.Duration) {
 		}
 		name = e.required()
 	}
-	e.args = nil // more keys
+	for _, key := range append([]string{name}, e.args...) {
+		e.keys = append(e.keys, keyOf(key))
+	}
+	e.args = nil
 	return takes
 }
 

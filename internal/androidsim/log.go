@@ -1,6 +1,7 @@
 package androidsim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -95,7 +96,9 @@ func (p *Phone) logDeath(v view, m memory, why cause, up time.Duration) {
 	adj := v.oomScoreAdj()
 	switch why.reason {
 	case javaCrash:
-		p.logCrash(at, v, m, server)
+		p.logCrash(at, v, m, server, why)
+	case notResponding:
+		p.logANR(at, v, server, why)
 	case crashNative:
 		// bionic linker/debuggerd_handler.cpp, log_signal_summary
 		p.logf(at, "crash", v, v.pid, 'F', "libc", "Fatal signal %d (SIGSEGV), code 1 (SEGV_MAPERR), fault addr 0x0 in tid %d (%s), pid %d (%s)", why.status, v.pid, v.comm(), v.pid, v.comm())
@@ -118,7 +121,7 @@ func (p *Phone) logDeath(v view, m memory, why cause, up time.Duration) {
 	} else {
 		p.logf(after, "main", zygote, zygote.pid, 'I', "Zygote", "Process %d exited due to signal (%d)", v.pid, signal)
 	}
-	if why.reason == userRequested {
+	if why.reason == userRequested || why.reason == notResponding {
 		return // the system does not wonder at what it did itself
 	}
 	state := ""
@@ -138,6 +141,8 @@ func procState(v view) string {
 	switch adj := v.oomScoreAdj(); {
 	case adj >= 900:
 		return "cch+5 CEM"
+	case adj >= 700:
+		return "prev LAST"
 	case adj > 0:
 		return "prcp FGS"
 	case v.api < 29:
@@ -148,21 +153,39 @@ func procState(v view) string {
 
 // logCrash is what an exception that nobody caught leaves (com.android.internal.os.
 // RuntimeInit).
-func (p *Phone) logCrash(at time.Time, v view, m memory, server view) {
+func (p *Phone) logCrash(at time.Time, v view, m memory, server view, why cause) {
+	class := cmp.Or(why.class, v.leakClass())
+	file := class[strings.LastIndexByte(class, '.')+1:] + ".java"
 	thrown, message := "java.lang.IllegalStateException", "simulated crash"
-	if m.leaked > 0 {
+	if why.exhausted || why.class == "" && m.leaked > 0 {
 		limit := p.heapLimit(v)
 		thrown, message = "java.lang.OutOfMemoryError", fmt.Sprintf("Failed to allocate a 262160 byte allocation with %d free bytes and %dKB until OOM, target footprint %d, growth limit %d", 98<<10, 96, limit<<20, limit<<20)
 	}
 	for _, line := range []string{
 		"FATAL EXCEPTION: main", fmt.Sprintf("Process: %s, PID: %d", v.name, v.pid), thrown + ": " + message,
-		fmt.Sprintf("\tat %s.DetailActivity.onCreate(DetailActivity.java:57)", v.pkg()), "\tat android.app.Activity.performCreate(Activity.java:8051)",
+		fmt.Sprintf("\tat %s.onCreate(%s:57)", class, file), "\tat android.app.Activity.performCreate(Activity.java:8051)",
 		"\tat android.app.ActivityThread.main(ActivityThread.java:7839)",
 	} {
 		p.logf(at, "crash", v, v.pid, 'E', "AndroidRuntime", "%s", line)
 	}
-	p.logf(at, "events", server, server.pid+31, 'I', "am_crash", "[%d,%d,%s,%d,%s,%s,DetailActivity.java,57]", v.pid, v.uid/perUser, v.name, 948452934, thrown, message)
+	p.logf(at, "events", server, server.pid+31, 'I', "am_crash", "[%d,%d,%s,%d,%s,%s,%s,57]", v.pid, v.uid/perUser, v.name, 948452934, thrown, message, file)
 	p.logf(at.Add(3*time.Millisecond), "main", v, v.pid, 'I', "Process", "Sending signal. PID: %d SIG: 9", v.pid)
+}
+
+// logANR is what an app leaves that does not respond and is killed for it (com.android.server.am.
+// ProcessErrorStateRecord.appNotResponding).
+func (p *Phone) logANR(at time.Time, v, server view, why cause) {
+	_, reason, _ := strings.Cut(why.description, ": ")
+	thread := server.pid + 37
+	p.logf(at, "events", server, thread, 'I', "am_anr", "[%d,%d,%s,%d,%s]", v.uid/perUser, v.pid, v.name, 948452934, reason)
+	for _, line := range []string{
+		fmt.Sprintf("ANR in %s (%s)", v.name, shortComponent(v.pkg(), why.class)), fmt.Sprintf("PID: %d", v.pid), "Reason: " + reason, "Load: 0.5 / 0.3 / 0.2",
+	} {
+		p.logf(at, "system", server, thread, 'E', "ActivityManager", "%s", line)
+	}
+	adj := v.oomScoreAdj()
+	p.logf(at, "system", server, thread, 'I', "ActivityManager", "Killing %d:%s/%s (adj %d): %s", v.pid, v.name, userName(v.uid), adj, why.description)
+	p.logf(at, "events", server, thread, 'I', "am_kill", "[%d,%d,%s,%d,%s]", v.uid/perUser, v.pid, v.name, adj, why.description)
 }
 
 // logLowMemory is the killer's line: of the kernel before Android 9, of lmkd since

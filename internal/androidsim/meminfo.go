@@ -297,13 +297,13 @@ const mbPerActivity = 2
 
 // objects are the counts at the end. A Java leak shows as Activities that stay.
 func (f meminfo) objects(b *strings.Builder, v view, m memory) {
-	leaked, front := m.leakedActivities, v.activities()
+	n := v.counts(m)
 	blank := " \n"
 	pair := func(a string, n int, c string, k int) { fmt.Fprintf(b, "%21s %8d %21s %8d\n", a, n, c, k) }
 	one := func(a string, n int) { fmt.Fprintf(b, "%21s %8d\n", a, n) }
 	b.WriteString(blank + " Objects\n")
-	pair("Views:", v.views()+25*leaked, "ViewRootImpl:", front)
-	pair("AppContexts:", 4+front+leaked, "Activities:", front+leaked)
+	pair("Views:", n.views, "ViewRootImpl:", n.roots)
+	pair("AppContexts:", 4+n.activities, "Activities:", n.activities)
 	pair("Assets:", 12, "AssetManagers:", 0)
 	pair("Local Binders:", 21, "Proxy Binders:", 38)
 	if f.api >= 23 {

@@ -45,6 +45,9 @@ func monkey(c *call) int {
 	found := len(m.packages) == 0
 	for _, p := range m.packages {
 		ok, _ := c.phone.startProcesses(p)
+		if ok {
+			c.phone.toFront(p)
+		}
 		found = found || ok
 	}
 	if !found {
@@ -169,6 +172,7 @@ func (c *call) runMonkey(m monkeyRun) int {
 		// Some of the events that it sends start activities.
 		for _, p := range m.packages {
 			c.phone.startProcesses(p)
+			c.phone.toFront(p)
 		}
 	}
 	took := (clock.up() - began).Milliseconds()

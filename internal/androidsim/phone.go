@@ -174,7 +174,7 @@ func (p *Phone) install() {
 			app.UID = app.User*perUser + 10123 + i
 		}
 		for j, spec := range app.Processes {
-			proc := &process{spec: spec, app: app, uid: app.UID, ppid: zygotePID}
+			proc := &process{spec: spec, app: app, uid: app.UID, ppid: zygotePID, ui: app.shows(j)}
 			if proc.bits32 = spec.Bits32 || p.opt.Bits32; proc.bits32 && !p.opt.Bits32 {
 				proc.ppid = zygotePID + 1
 			}
@@ -195,7 +195,7 @@ func (p *Phone) install() {
 func (p *Phone) boot(up time.Duration) {
 	p.lastApp, p.runs = firstAppPID, nil
 	for _, proc := range p.procs {
-		proc.run, proc.testing, proc.held = nil, false, nil
+		proc.run, proc.testing, proc.held, proc.stack = nil, false, nil, empty()
 		proc.lastPID, proc.pid, proc.first, proc.crashes = proc.pid, 0, never, nil
 		for _, m := range proc.spec.Models {
 			if m.crashes {
@@ -263,6 +263,14 @@ func (p *Phone) Packages() (out []string) {
 		}
 	}
 	return append(out, p.testPackages()...)
+}
+
+// Instrumentations are what `am instrument` can run, as PACKAGE/RUNNER.
+func (p *Phone) Instrumentations() (out []string) {
+	for _, i := range p.opt.Instrumentations {
+		out = append(out, i.component())
+	}
+	return out
 }
 
 // Identity describes the phone to adb. Phones before Android 7 know neither the

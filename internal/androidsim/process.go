@@ -17,6 +17,10 @@ type App struct {
 	// Debuggable is android:debuggable in its manifest, LargeHeap android:largeHeap.
 	Debuggable, LargeHeap bool
 	Processes             []ProcessSpec
+	// Screens are what `am start` opens: the first is the one of the app's icon. They are in the
+	// process that is named as the package. A process that starts by itself shows none. Without
+	// any, each process has one Activity in front for ever.
+	Screens []Screen
 }
 
 // ProcessSpec is a process of an app and what its memory does.
@@ -98,6 +102,10 @@ type process struct {
 	run     *testRun
 	testing bool
 	held    []LeakedActivities
+
+	// ui is set for the process that has the app's screens, stack is what became of them.
+	ui    bool
+	stack stack
 }
 
 // view is a process that runs, at one moment.
@@ -121,6 +129,11 @@ type view struct {
 	// idle is a process under test between two tests: it has no Activity in front.
 	idle bool
 	held []LeakedActivities
+	// screens are those that the process can show, nil for none; stack is what became of them.
+	// hidden is a process that has no Activity of its own.
+	screens []Screen
+	stack   stack
+	hidden  bool
 }
 
 // pkg is the package that names of files are made of.
@@ -139,10 +152,10 @@ func (v view) comm() string {
 	return v.name
 }
 
-// activities is how many Activities are in front: one, but for a process under test
-// between two tests.
+// activities is how many Activities are in front that are no screens: one, but for a process
+// under test between two tests, and for the processes of an app with screens.
 func (v view) activities() int {
-	if v.idle {
+	if v.idle || v.hidden {
 		return 0
 	}
 	return 1
@@ -159,6 +172,7 @@ func (v view) memory() memory {
 		return memory{threads: 1, files: 4}
 	}
 	l := evaluate(v.models, v.stream, v.age, v.gc)
+	v.addScreens(&l)
 	held := activitiesIn(v.held)
 	l.mb[JavaHeap] = min(l.mb[JavaHeap]+float64(held*mbPerActivity), maxMB)
 	base := v.spec.Threads
@@ -191,7 +205,12 @@ func (p *process) view(up time.Duration) view {
 	if p.run != nil && p.run.Models != nil {
 		models = p.run.Models
 	}
+	var screens []Screen
+	if p.ui {
+		screens = p.app.Screens
+	}
 	return view{
+		screens: screens, stack: p.stack, hidden: p.app != nil && p.app.Screens != nil && p.run == nil,
 		models: models, idle: p.run != nil && !p.testing, held: p.held,
 		spec: &p.spec, app: p.app, name: p.spec.Name, pid: p.pid, ppid: p.ppid, uid: p.uid, native: p.native, kernel: p.kernel, bits32: p.bits32,
 		start: p.start, up: up, age: p.age(up), gc: p.gc, stream: mix(p.id, uint64(p.instance)), frozen: p.frozen,
@@ -207,6 +226,9 @@ func (p *process) due() (time.Duration, bool) {
 	if p.spec.CrashAfter > 0 {
 		at, ok = p.start+max(p.spec.CrashAfter, time.Second), true
 	}
+	if p.stack.hung != never && (!ok || p.stack.hung+anrAfter < at) {
+		at, ok = p.stack.hung+anrAfter, true
+	}
 	if len(p.crashes) > 0 {
 		if c := p.first + p.crashes[0].crashAt; !ok || c < at {
 			at, ok = c, true
@@ -219,7 +241,7 @@ func (p *process) due() (time.Duration, bool) {
 // never only when it is started.
 func (p *process) die(at, back time.Duration) {
 	p.lastPID, p.pid, p.died = p.pid, 0, at
-	p.run, p.testing, p.held = nil, false, nil
+	p.run, p.testing, p.held, p.stack = nil, false, nil, empty()
 	p.deaths++
 	p.next = never
 	if back != never {
@@ -271,6 +293,10 @@ func (p *Phone) advance(up time.Duration) {
 func (p *Phone) fire(proc *process, at time.Duration) {
 	if !proc.alive() {
 		p.spawn(proc, at)
+		return
+	}
+	if proc.stack.hung != never && proc.stack.hung+anrAfter <= at {
+		p.stopResponding(proc, at)
 		return
 	}
 	p.bury(proc, at, crashed)

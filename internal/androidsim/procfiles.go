@@ -114,7 +114,8 @@ func (v view) cmdline() string {
 	return v.name + strings.Repeat("\x00", max(1, 64-len(v.name)))
 }
 
-// oomScoreAdj is 0 in the foreground, 900 for a frozen app, -900 for the system.
+// oomScoreAdj is 0 in the foreground, 900 for an app that is frozen or has no screen open, 700
+// for one whose screens were left (com.android.server.am.ProcessList), -900 for the system.
 func (v view) oomScoreAdj() int {
 	switch {
 	case v.shell:
@@ -123,8 +124,10 @@ func (v view) oomScoreAdj() int {
 		return -1000
 	case v.name == systemServer:
 		return -900
-	case v.frozen:
+	case v.frozen, v.background() && len(v.stack.open) == 0:
 		return 900
+	case v.background():
+		return 700
 	case v.app != nil && v.name != v.app.Package:
 		return 200
 	}

@@ -27,10 +27,12 @@ type androidState struct {
 	on bool
 	// thread is the ActivityThread.
 	thread, application, apk, resources, looper Ref
-	activities, services                        *arrayMap
-	views, roots, watched                       List
-	bitmaps                                     []Ref
-	pictures                                    map[Ref]Picture
+	// queue is the MessageQueue of the main thread, last the Message at its end.
+	queue, last           Ref
+	activities, services  *arrayMap
+	views, roots, watched List
+	bitmaps               []Ref
+	pictures              map[Ref]Picture
 }
 
 // Android makes the heap of an app: the classes of Java, the framework's main
@@ -128,6 +130,7 @@ func (h *Heap) screen(p Phone) {
 func (h *Heap) application(p Phone) {
 	a := &h.android
 	queue := h.New(h.Class("android.os.MessageQueue"), Fields{"mPtr": 0x7a1000, "mIdleHandlers": h.ArrayList().Ref})
+	a.queue = queue
 	a.looper = h.New(h.Class("android.os.Looper"), Fields{"mQueue": queue, "mThread": h.Main().Ref})
 	h.SetStatic(h.Class("android.os.Looper"), "sMainLooper", a.looper)
 
@@ -293,6 +296,20 @@ func (h *Heap) attach(view, info Ref) {
 			h.attach(child, info)
 		}
 	}
+}
+
+// Post puts a Runnable at the end of the main thread's queue, as Handler.postDelayed does: it
+// runs when the phone has been up for so many milliseconds.
+func (h *Heap) Post(runnable Ref, when int64) {
+	a := &h.android
+	handler := h.New(h.Class("android.os.Handler"), Fields{"mLooper": a.looper, "mQueue": a.queue})
+	message := h.New(h.Class("android.os.Message"), Fields{"callback": runnable, "target": handler, "when": when, "flags": 1})
+	if a.last == 0 {
+		h.Set(a.queue, "mMessages", message)
+	} else {
+		h.Set(a.last, "next", message)
+	}
+	a.last = message
 }
 
 // Service makes an android.app.Service. One that is destroyed is no longer known to

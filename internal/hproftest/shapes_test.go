@@ -400,3 +400,25 @@ func TestGraph(t *testing.T) {
 		t.Errorf("0x%x 0x%x %q %d", uint64(main), uint64(fixture), g.Text(g.Path(fixture, "b")), g.Retained(g.Path(fixture, "g")))
 	}
 }
+
+// What is posted is in the main thread's queue, in the order of the calls.
+func TestPost(t *testing.T) {
+	h := Android(Phone{})
+	task := h.Declare("com.example.Task", nil, "int number")
+	for n := range 3 {
+		h.Post(h.New(task, Fields{"number": n}), int64(1000*n))
+	}
+	g, _, _ := write(t, h, Form{})
+	message := g.Path(g.Class("android.os.Looper"), "sMainLooper.mQueue.mMessages")
+	for n := range uint64(3) {
+		number, ok := g.Field(g.Path(message, "callback"), "number")
+		when, _ := g.Field(message, "when")
+		if !ok || number != n || when != 1000*n || g.Path(message, "target.mLooper") != g.Path(g.Class("android.os.Looper"), "sMainLooper") {
+			t.Errorf("message %d runs number %d at %d", n, number, when)
+		}
+		message = g.Path(message, "next")
+	}
+	if message != 0 {
+		t.Error("there is a message more")
+	}
+}

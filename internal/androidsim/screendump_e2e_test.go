@@ -1,0 +1,12 @@
+//go:build e2e
+
+package androidsim
+
+import "testing"
+
+// A dump names the instances that leak in every way in which four screens can be left.
+func TestAnalysisNamesAllScreensThatLeak(t *testing.T) {
+	for n := range waysToLeave * waysToLeave * waysToLeave * waysToLeave {
+		leave(t, [4]int{n % waysToLeave, n / 4 % waysToLeave, n / 16 % waysToLeave, n / 64 % waysToLeave})
+	}
+}

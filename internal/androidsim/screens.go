@@ -1,0 +1,394 @@
+package androidsim
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Screen is an Activity that `am start` opens and the BACK key closes. App.Screens has those of
+// an app. Its launch mode is standard: each start makes a new instance.
+type Screen struct {
+	// Class is the class of the Activity: com.shop.CartActivity, or .CartActivity for short.
+	Class string
+	// Leaks makes a static list hold each instance once it is destroyed. HeldBy names the list,
+	// such as ScreenTracker.sScreens, which it is if empty.
+	Leaks  bool
+	HeldBy string
+	// Lingers is how long a delayed task holds an instance once it is destroyed: a Message in the
+	// queue of the main thread. Then it is garbage.
+	Lingers time.Duration
+	// Views is how many views an instance has, 3 at least; 0 means 40.
+	Views int
+	// JavaKB is the Java memory that each opening leaves for ever: what a leaked instance holds
+	// if the screen Leaks, where 0 means 2 MB, or else pages in a static list of its class.
+	// NativeKB and Threads are native memory and threads that each opening leaves.
+	JavaKB, NativeKB int64
+	Threads          int
+	// Crashes makes the app die of a Java exception in onCreate. ANR makes it block there, until
+	// it is killed as not responding.
+	Crashes, ANR bool
+}
+
+const (
+	usualScreenViews = 40
+	leastScreenViews = 3
+	// screenKB is the Java memory of an instance that does not leak.
+	screenKB = 600
+	// leastScreenKB is what an Activity without any content takes.
+	leastScreenKB = leastShown >> 10
+	// anrAfter is how long an app may leave input unanswered (com.android.server.am.
+	// ActivityManagerConstants, KEY_DISPATCHING_TIMEOUT_MS).
+	anrAfter = 5 * time.Second
+)
+
+// class is the full name of a class of the app.
+func (a App) class(name string) string {
+	switch {
+	case strings.HasPrefix(name, "."):
+		return a.Package + name
+	case !strings.Contains(name, "."):
+		return a.Package + "." + name
+	}
+	return name
+}
+
+// screen returns the index of a class in Screens, or -1.
+func (a App) screen(class string) int {
+	return slices.IndexFunc(a.Screens, func(s Screen) bool { return a.class(s.Class) == class })
+}
+
+// holder is the static field that holds leaked instances of a screen.
+func (a App) holder(s Screen) (class, field string) {
+	held := s.HeldBy
+	if held == "" {
+		held = usualHolder
+	}
+	dot := strings.LastIndexByte(held, '.')
+	if dot < 0 {
+		return a.class(s.Class), held
+	}
+	return a.class(held[:dot]), held[dot+1:]
+}
+
+// usualHolder has what leaks that nobody else is said to hold.
+const usualHolder = "ScreenTracker.sScreens"
+
+func (s Screen) views() int {
+	if s.Views == 0 {
+		return usualScreenViews
+	}
+	return max(s.Views, leastScreenViews)
+}
+
+// instanceKB is the Java memory of one instance.
+func (s Screen) instanceKB() int64 {
+	switch {
+	case !s.Leaks:
+		return screenKB
+	case s.JavaKB == 0:
+		return mbPerActivity << 10
+	}
+	return max(s.JavaKB, leastScreenKB)
+}
+
+// stack is what has become of the screens of a process, each by its index in App.Screens. Views
+// share its slices, so each change makes them anew.
+type stack struct {
+	// open are the screens from the bottom of the task to its top; stopped tells that another
+	// app is in front of them, or none.
+	open    []int
+	stopped bool
+	// openings counts how often each screen was opened, leaked its instances that are held.
+	openings, leaked []int
+	// closed are destroyed instances that are held for a while, or are garbage.
+	closed []closedScreen
+	// hung is when the main thread has blocked, in hungIn; never if it runs.
+	hung   time.Duration
+	hungIn int
+}
+
+// closedScreen is a destroyed instance that is held until a time.
+type closedScreen struct {
+	screen int
+	until  time.Duration
+}
+
+// empty is the stack of a process that has just started.
+func empty() stack { return stack{hung: never} }
+
+// inFront tells whether the user sees a screen of the process.
+func (s stack) inFront() bool { return len(s.open) > 0 && !s.stopped }
+
+// counted returns the counters with one more for a screen.
+func counted(counts []int, screen, screens int) []int {
+	out := make([]int, screens)
+	copy(out, counts)
+	out[screen]++
+	return out
+}
+
+// opened is the stack with a new instance on top.
+func (s stack) opened(screen, screens int) stack {
+	s.open = append(slices.Clone(s.open), screen)
+	s.openings = counted(s.openings, screen, screens)
+	s.stopped = false
+	return s
+}
+
+// popped is the stack without its top, which is destroyed at a time.
+func (s stack) popped(screens []Screen, at time.Duration) stack {
+	last := len(s.open) - 1
+	n := s.open[last]
+	s.open = slices.Clone(s.open[:last])
+	if screens[n].Leaks {
+		s.leaked = counted(s.leaked, n, len(screens))
+		return s
+	}
+	kept := slices.DeleteFunc(slices.Clone(s.closed), func(c closedScreen) bool { return at-c.until > collects })
+	s.closed = append(kept, closedScreen{n, at + max(screens[n].Lingers, 0)})
+	return s
+}
+
+// lingering are the destroyed instances that are held at a time.
+func (s stack) lingering(at time.Duration) (out []int) {
+	for _, c := range s.closed {
+		if c.until > at {
+			out = append(out, c.screen)
+		}
+	}
+	return out
+}
+
+// garbage are those that nothing holds, and that no collection has taken: neither one that was
+// forced at a time nor one that comes by itself.
+func (s stack) garbage(at, forced time.Duration) (out []int) {
+	for _, c := range s.closed {
+		if c.until <= at && c.until > forced && at-c.until < collects {
+			out = append(out, c.screen)
+		}
+	}
+	return out
+}
+
+// held are all instances that something holds at a time.
+func (s stack) held(at time.Duration) []int {
+	out := append(slices.Clone(s.open), s.lingering(at)...)
+	for n, times := range s.leaked {
+		out = append(out, slices.Repeat([]int{n}, times)...)
+	}
+	return out
+}
+
+// shows tells whether a process of the app, by its index, is the one with the screens.
+func (a App) shows(process int) bool {
+	main := slices.IndexFunc(a.Processes, func(s ProcessSpec) bool { return s.Name == a.Package })
+	return a.Screens != nil && process == max(main, 0)
+}
+
+// background tells whether the process has screens of which the user sees none.
+func (v view) background() bool { return v.screens != nil && v.hidden && !v.stack.inFront() }
+
+// addScreens adds what screens hold and have left.
+func (v view) addScreens(l *levels) {
+	var java, native float64
+	for _, n := range v.stack.held(v.up) {
+		java += float64(v.screens[n].instanceKB())
+	}
+	for n, times := range v.stack.openings {
+		s := v.screens[n]
+		if !s.Leaks {
+			java += float64(times) * float64(s.JavaKB)
+		}
+		native += float64(times) * float64(s.NativeKB)
+		threads := min(times*max(s.Threads, 0), maxThreads)
+		l.threads += threads
+		l.mb[Stack] += float64(threads) * mbPerThread
+	}
+	l.mb[JavaHeap] = min(l.mb[JavaHeap]+java/1024, maxMB)
+	l.mb[NativeHeap] = min(l.mb[NativeHeap]+native/1024, maxMB)
+}
+
+// counts are the numbers of dumpsys meminfo and gfxinfo.
+type counts struct{ activities, roots, views int }
+
+// counts adds up what the process shows, holds and leaks. Only what is not destroyed has a
+// window, and so a ViewRootImpl.
+func (v view) counts(m memory) counts {
+	c := counts{activities: v.activities() + m.leakedActivities, roots: v.activities(), views: v.views() + 25*m.leakedActivities}
+	for _, n := range v.stack.held(v.up) {
+		c.activities++
+		c.views += v.screens[n].views()
+	}
+	c.roots += len(v.stack.open)
+	return c
+}
+
+// window is the class of the Activity on top.
+func (v view) window() string {
+	if n := len(v.stack.open); n > 0 {
+		return v.app.class(v.screens[v.stack.open[n-1]].Class)
+	}
+	return v.pkg() + ".MainActivity"
+}
+
+// uiProcess is the process that has the screens of a package, nil where it has none.
+func (p *Phone) uiProcess(pkg string) *process {
+	for _, proc := range p.procs {
+		if proc.ui && proc.app.Package == pkg {
+			return proc
+		}
+	}
+	return nil
+}
+
+// front is the process whose screen the user sees, nil for none. The caller holds the lock.
+func (p *Phone) front() *process {
+	for _, proc := range p.procs {
+		if proc.alive() && proc.stack.inFront() {
+			return proc
+		}
+	}
+	return nil
+}
+
+// leaveFront stops the screens in front, as HOME and another app do. The caller holds the lock.
+func (p *Phone) leaveFront() {
+	if proc := p.front(); proc != nil {
+		proc.stack.stopped = true
+	}
+}
+
+// opening is how a screen came to the front.
+type opening uint8
+
+const (
+	opensNew opening = iota
+	// deliversToTop is an instance on top that gets the intent.
+	deliversToTop
+	opensCrash
+)
+
+// open brings a screen of a process that runs to the front. The caller holds the lock.
+func (p *Phone) open(proc *process, screen int, flags uint32, up time.Duration) opening {
+	screens := proc.app.Screens
+	if p.front() != proc {
+		p.leaveFront()
+	}
+	proc.stack.stopped = false
+	for flags&clearTask != 0 && len(proc.stack.open) > 0 {
+		proc.stack = proc.stack.popped(screens, up)
+	}
+	if at := lastIndex(proc.stack.open, screen); flags&clearTop != 0 && at >= 0 {
+		least := at
+		if flags&singleTop != 0 {
+			least++
+		}
+		for len(proc.stack.open) > least {
+			proc.stack = proc.stack.popped(screens, up)
+		}
+	}
+	if n := len(proc.stack.open); flags&singleTop != 0 && n > 0 && proc.stack.open[n-1] == screen {
+		return deliversToTop
+	}
+	proc.stack = proc.stack.opened(screen, len(screens))
+	return p.create(proc, screen, up)
+}
+
+func lastIndex(s []int, v int) int {
+	for i := len(s) - 1; i >= 0; i-- {
+		if s[i] == v {
+			return i
+		}
+	}
+	return -1
+}
+
+// create is onCreate of the instance on top. The app dies in it where the screen says so, and
+// where its heap has no room for the instance.
+func (p *Phone) create(proc *process, screen int, up time.Duration) opening {
+	s := proc.app.Screens[screen]
+	why := crashed
+	why.class = proc.app.class(s.Class)
+	v := p.view(proc, up)
+	why.exhausted = v.memory().summarize(true).java > int64(p.heapLimit(v))<<10
+	if s.Crashes || why.exhausted {
+		p.bury(proc, up, why)
+		proc.die(up, proc.backAfter())
+		return opensCrash
+	}
+	if s.ANR && proc.stack.hung == never {
+		proc.stack.hung, proc.stack.hungIn = up, screen
+	}
+	return opensNew
+}
+
+// stopResponding kills a process whose main thread has blocked for too long, as somebody does
+// who is asked (com.android.server.am.AppErrors, killed by FORCE_QUIT). The caller holds the lock.
+func (p *Phone) stopResponding(proc *process, at time.Duration) {
+	class := proc.app.class(proc.app.Screens[proc.stack.hungIn].Class)
+	p.bury(proc, at, cause{reason: notResponding, description: "user request after error: Input dispatching timed out (" + proc.app.Package + "/" + class + " is not responding. Waited 5001ms for KeyEvent)", class: class})
+	proc.die(at, proc.backAfter())
+}
+
+// toFront brings an app to the front as its icon does: its screens where it has some open, or
+// else its first.
+func (p *Phone) toFront(pkg string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	up := p.clock.up()
+	p.advance(up)
+	proc := p.uiProcess(pkg)
+	switch {
+	case proc == nil:
+		p.leaveFront()
+	case !proc.alive():
+	case len(proc.stack.open) == 0:
+		p.open(proc, 0, 0, up)
+	case p.front() != proc:
+		p.leaveFront()
+		proc.stack.stopped = false
+	}
+}
+
+// The keys that close screens, or leave them (android.view.KeyEvent).
+const (
+	keyBack = "BACK"
+	keyHome = "HOME"
+)
+
+// keyOf is the name of a key, which may be given by its number.
+func keyOf(text string) string {
+	switch name := strings.TrimPrefix(text, "KEYCODE_"); name {
+	case "3":
+		return keyHome
+	case "4":
+		return keyBack
+	default:
+		return name
+	}
+}
+
+// press is what a key does. An app that does not respond leaves it unanswered.
+func (p *Phone) press(key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	up := p.clock.up()
+	p.advance(up)
+	proc := p.front()
+	switch {
+	case proc == nil:
+	case key == keyHome:
+		p.leaveFront()
+	case key == keyBack && proc.stack.hung == never:
+		proc.stack = proc.stack.popped(proc.app.Screens, up)
+	}
+}
+
+// showsScreen tells whether there is a screen that a key could close.
+func (p *Phone) showsScreen() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.advance(p.clock.up())
+	return p.front() != nil
+}
