@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/leakgate/leakgate/harness/monitor"
 	"github.com/leakgate/leakgate/internal/harness/hostmemory"
@@ -89,7 +91,18 @@ func finish(c console, dir string, ending func() (context.Context, context.Cance
 			return run, err
 		}
 	}
+	if err := rewriteJUnit(dir, run); err != nil {
+		return run, err
+	}
 	return run, monitor.Finish(dir)
+}
+
+// rewriteJUnit writes junit.xml where the run has one, or has checks.
+func rewriteJUnit(dir string, run record.Run) error {
+	if _, err := os.Lstat(filepath.Join(dir, reporters.JUnitName)); err != nil && len(run.Checks) == 0 {
+		return nil
+	}
+	return reporters.WriteJUnitFile(dir, run)
 }
 
 // holdDirectory takes a run directory whose run has ended.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +21,8 @@ import (
 // LEAKGATE_DEVICES (comma separated), and a single device in ANDROID_SERIAL too.
 type HostCommand struct {
 	Args []string
+	// Windows finds tests in the output; nil for none. Each is checked on every device.
+	Windows *WindowRule
 }
 
 // grace is the real time that a command has to end after it was asked to.
@@ -27,7 +30,7 @@ const grace = 5 * time.Second
 
 // Describe implements Workload.
 func (c HostCommand) Describe() record.Workload {
-	return record.Workload{Kind: "command", Digest: digestOf("command", c.Args...)}
+	return record.Workload{Kind: "command", Digest: digestOf("command", append(slices.Clone(c.Args), c.Windows.words()...)...)}
 }
 
 // digestOf is the SHA-256 of what a workload is, in hexadecimal digits.
@@ -41,12 +44,18 @@ func (c HostCommand) Run(ctx context.Context, st Stage) (record.Workload, error)
 	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)
 	cmd.Env = append(os.Environ(), stageEnv(st)...)
 	mark := func(text string) { st.Mark("", text) }
-	out, errOut := marking(st.Output, mark), marking(st.Output, mark)
+	var serials []string
+	for _, d := range st.Devices {
+		serials = append(serials, d.Serial())
+	}
+	tests := c.Windows.watch(ctx, st, serials...)
+	out, errOut := marking(st.Output, mark, tests.heard), marking(st.Output, mark, tests.heard)
 	cmd.Stdout, cmd.Stderr = out, errOut
 	cmd.WaitDelay = grace
 	groupOf(cmd)
 	err := runGroup(cmd, st.Hurry)
 	out.end()
+	tests.finish()
 	if ctx.Err() != nil {
 		return rec, nil
 	}

@@ -9,7 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/internal/capture/diagnose"
+	"github.com/leakgate/leakgate/internal/harness/check"
 	"github.com/leakgate/leakgate/internal/harness/ledger"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
@@ -25,6 +27,10 @@ type LiveRun struct {
 
 	mu      sync.Mutex
 	stopped bool
+	// seen is what heap dumps of checks have shown of each incarnation.
+	seen map[incarnation]*check.Seen
+	// latest are the counts of each incarnation at the end of its latest check.
+	latest map[incarnation]map[string]int64
 }
 
 // live carries the run through.
@@ -37,7 +43,7 @@ func (w *LiveRun) live(going, user context.Context, box *inbox) {
 	w.result = m.ledger.Run()
 	// Close says the first error of all writes again.
 	cerr := m.recorder.Close()
-	w.err = errors.Join(cmp.Or(m.recordErr(), cerr), record.WriteRun(m.Dir, w.result), m.writeLeaks(w.result), berr)
+	w.err = errors.Join(cmp.Or(m.recordErr(), cerr), record.WriteRun(m.Dir, w.result), m.writeLeaks(w.result), m.writeJUnit(w.result), berr)
 	close(w.ended)
 }
 
@@ -69,15 +75,16 @@ func (w *LiveRun) Stop(reason string) (record.Run, error) {
 	return w.Wait()
 }
 
-// Now returns the processes of that name on all devices, each as it stands: with the age of
-// its latest reading, and whether its device answers. It returns none after the end.
+// Now returns the processes of that name on all devices, or of all names that a pattern such as
+// com.shop* matches, each as it stands: with the age of its latest reading, and whether its
+// device answers. It returns none after the end.
 func (w *LiveRun) Now(process string) []Row {
 	var out []Row
 	for _, s := range w.run.sessions {
 		_ = s.ask(func() {
 			now := s.clock.now()
 			for _, x := range s.order {
-				if x.Name == process {
+				if capture.Pattern(process).Match(x.Name) {
 					out = append(out, s.row(x, now))
 				}
 			}
@@ -122,7 +129,7 @@ func (w *LiveRun) Mark(ctx context.Context, mark string) (missing []string, err 
 
 // OpenWindow is a span of a run that is judged by itself, such as one test of a suite.
 type OpenWindow struct {
-	watch  *LiveRun
+	on     []*session
 	number int
 	once   sync.Once
 	closed []record.JudgedWindow
@@ -131,6 +138,11 @@ type OpenWindow struct {
 
 // Window opens a window of that name on every device. It costs no reading and no dump.
 func (w *LiveRun) Window(name string) (*OpenWindow, error) {
+	return w.windowOn(w.run.sessions, name)
+}
+
+// windowOn opens a window on some devices.
+func (w *LiveRun) windowOn(on []*session, name string) (*OpenWindow, error) {
 	name = cleanMark(name)
 	if name == "" {
 		return nil, errors.New("open window: the name is empty")
@@ -140,7 +152,7 @@ func (w *LiveRun) Window(name string) (*OpenWindow, error) {
 	number := w.run.windows
 	w.mu.Unlock()
 	var errs []error
-	for _, s := range w.run.sessions {
+	for _, s := range on {
 		var full bool
 		err := s.ask(func() {
 			if full = s.part.OpenWindows() == ledger.MaxOpenWindows; !full {
@@ -155,14 +167,14 @@ func (w *LiveRun) Window(name string) (*OpenWindow, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("open window %s: %w", text.Quote(name, maxMarkShown), err)
 	}
-	return &OpenWindow{watch: w, number: number}, nil
+	return &OpenWindow{on: on, number: number}, nil
 }
 
 // Close closes the window and returns what it shows on each device, as run.json has it. A
 // second call returns the same.
 func (w *OpenWindow) Close() ([]record.JudgedWindow, error) {
 	w.once.Do(func() {
-		for _, s := range w.watch.run.sessions {
+		for _, s := range w.on {
 			err := s.ask(func() {
 				s.event(record.Event{Event: "window_end", Window: w.number})
 				if closed := s.part.Window(w.number); closed != nil {
@@ -233,18 +245,12 @@ func (w *LiveRun) Objects(ctx context.Context, device, process string) (map[stri
 
 // of has the session of a process do something about it, if the process is there.
 func (w *LiveRun) of(device, process string, do func(*session, *subject)) error {
-	var sessions []*session
-	for _, s := range w.run.sessions {
-		if device == "" || device == s.dev.Serial() {
-			sessions = append(sessions, s)
-		}
+	s, err := w.session(device)
+	if err != nil {
+		return err
 	}
-	if len(sessions) != 1 {
-		return fmt.Errorf("want one device of the run, %s names %d", text.Quote(device, maxMarkShown), len(sessions))
-	}
-	s := sessions[0]
 	found := false
-	err := s.ask(func() {
+	err = s.ask(func() {
 		i := slices.IndexFunc(s.order, func(x *subject) bool { return x.Name == process && x.present })
 		if found = i >= 0; found {
 			do(s, s.order[i])
@@ -257,4 +263,18 @@ func (w *LiveRun) of(device, process string, do func(*session, *subject)) error 
 		return errors.New("it does not run, or is not watched")
 	}
 	return nil
+}
+
+// session returns the session of a device, which may be "" where there is one.
+func (w *LiveRun) session(device string) (*session, error) {
+	var of []*session
+	for _, s := range w.run.sessions {
+		if device == "" || device == s.dev.Serial() {
+			of = append(of, s)
+		}
+	}
+	if len(of) != 1 {
+		return nil, fmt.Errorf("want one device of the run, %s names %d", text.Quote(device, maxMarkShown), len(of))
+	}
+	return of[0], nil
 }

@@ -10,9 +10,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leakgate/leakgate/internal/harness/check"
 	"github.com/leakgate/leakgate/internal/harness/hostmemory"
 	"github.com/leakgate/leakgate/internal/harness/ledger"
 	"github.com/leakgate/leakgate/internal/harness/response"
+	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -90,7 +92,8 @@ func Start(ctx context.Context, o Options) (*LiveRun, error) {
 	for _, d := range m.Devices {
 		m.sessions = append(m.sessions, newSession(m, d))
 	}
-	w := &LiveRun{run: m, ended: make(chan struct{})}
+	w := &LiveRun{run: m, ended: make(chan struct{}), seen: map[incarnation]*check.Seen{}, latest: map[incarnation]map[string]int64{}}
+	m.live = w
 	going, stop := context.WithCancelCause(ctx)
 	m.stop = stop
 	go w.live(going, ctx, box)
@@ -105,6 +108,14 @@ func (m *run) writeLeaks(r record.Run) error {
 	return record.WriteLeaks(m.Dir, r)
 }
 
+// writeJUnit writes the verdicts for CI servers, where that was asked for or tests were checked.
+func (m *run) writeJUnit(r record.Run) error {
+	if m.JUnit == nil && len(r.Checks) == 0 || m.JUnit != nil && !*m.JUnit {
+		return nil
+	}
+	return reporters.WriteJUnitFile(m.Dir, r)
+}
+
 // run is one run on its way.
 type run struct {
 	Options
@@ -112,6 +123,7 @@ type run struct {
 	recorder *record.Recorder
 	sessions []*session
 	own      *own
+	live     *LiveRun
 	work     record.Workload
 	ledger   *ledger.Ledger
 

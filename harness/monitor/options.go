@@ -48,6 +48,8 @@ type Options struct {
 	// Headroom is the device time between two looks at what processes have left until
 	// their limits; 0 for none.
 	Headroom time.Duration
+	// JUnit is whether junit.xml is written; nil for where the run has checks.
+	JUnit *bool
 	// Respond says what is collected of a leak; nil for nothing.
 	Respond *Response
 	// Hurry, when closed after the context has ended, gives a workload no time to
@@ -106,10 +108,15 @@ type Observer interface {
 // Row is one process as a table shows it.
 type Row struct {
 	Device, Process string
-	PID             int
-	Present         bool
-	Source          capture.Source
-	Verdict         detector.Verdict
+	// Name is that of the process, to which Process adds a user other than the first.
+	Name      string
+	User, PID int
+	// Start is when the process started, in clock ticks of the device: with the pid it
+	// identifies the process.
+	Start   uint64
+	Present bool
+	Source  capture.Source
+	Verdict detector.Verdict
 	// MB is the latest value of the series, in MB of 1,048,576 bytes.
 	MB float64
 	// Threads is the latest count; -1 if unknown.

@@ -56,13 +56,15 @@ type session struct {
 	rounds  trip[[]capture.Round]
 	details trip[detail.Detail]
 	looks   trip[look]
-	pulses  trip[capture.Pulse]
-	returns trip[struct{}]
-	resets  trip[struct{}]
-	sweeps  trip[[]string]
-	rooms   trip[[]capture.Headroom]
-	builds  trip[*record.AppBuild]
-	deaths  trip[record.Death]
+	// lookers wait for a look that has not begun, looking for the one under way.
+	lookers, looking []chan<- error
+	pulses           trip[capture.Pulse]
+	returns          trip[struct{}]
+	resets           trip[struct{}]
+	sweeps           trip[[]string]
+	rooms            trip[[]capture.Headroom]
+	builds           trip[*record.AppBuild]
+	deaths           trip[record.Death]
 	// ends are the incarnations whose reasons are not read yet, ending is being read.
 	ends   []lostProcess
 	ending lostProcess
@@ -71,9 +73,12 @@ type session struct {
 	// headrooms reads how near processes are to their limits, next at roomsAt.
 	headrooms *capture.Headrooms
 	roomsAt   time.Duration
-	respond   responses
-	notes     mailbox
-	trips     sync.WaitGroup
+	// requested reads the same for who asks; requestedMu guards it.
+	requested   *capture.Headrooms
+	requestedMu sync.Mutex
+	respond     responses
+	notes       mailbox
+	trips       sync.WaitGroup
 
 	discoverAt time.Duration
 	usageAt    time.Duration
@@ -117,7 +122,7 @@ func newSession(r *run, d Device) *session {
 		subjects: map[capture.Key]*subject{},
 		rounds:   newTrip[[]capture.Round](), details: newTrip[detail.Detail](), looks: newTrip[look](),
 		pulses: newTrip[capture.Pulse](), returns: newTrip[struct{}](), resets: newTrip[struct{}](),
-		rooms: newTrip[[]capture.Headroom](), headrooms: capture.NewHeadrooms(d, d.Facts), roomsAt: r.Headroom,
+		rooms: newTrip[[]capture.Headroom](), headrooms: capture.NewHeadrooms(d, d.Facts), roomsAt: r.Headroom, requested: capture.NewHeadrooms(d, d.Facts),
 		sweeps: newTrip[[]string](), builds: newTrip[*record.AppBuild](), deaths: newTrip[record.Death](), respond: newResponses(),
 		notes: newMailbox(), usageAt: usageEvery, gone: make(chan struct{}), over: make(chan struct{}), complaints: map[errand]string{},
 	}
@@ -268,6 +273,7 @@ func (s *session) depart(ctx context.Context) {
 	now := s.clock.now()
 	if s.silent.on() {
 		s.callOut(ctx)
+		s.refuseLookers()
 		return
 	}
 	if !s.looks.away && now >= s.discoverAt {
@@ -321,6 +327,7 @@ func (s *session) sendLook(ctx context.Context) {
 	forget, levels, dev := s.forget, s.levels, s.dev
 	unknown := len(s.order) == 0 && !s.waiting
 	s.forget = nil
+	s.lookers, s.looking = nil, s.lookers
 	send(s, &s.looks, func() (look, error) {
 		for _, p := range forget {
 			levels.Forget(p)
@@ -344,6 +351,7 @@ func (s *session) sendLook(ctx context.Context) {
 
 func (s *session) takeLook(ctx context.Context, a answer[look]) {
 	s.looks.away = false
+	defer s.answerLookers(a.err)
 	if a.boot != s.boots {
 		return
 	}
@@ -356,6 +364,9 @@ func (s *session) takeLook(ctx context.Context, a answer[look]) {
 	s.systemServer = a.value.found.SystemServer
 	for i, p := range a.value.found.Processes {
 		s.meet(p, a.value.probes[i])
+	}
+	if len(s.looking) > 0 {
+		s.loseMissing(a.value.found.Processes)
 	}
 	if len(s.order) == 0 {
 		s.discoverAt = s.clock.now() + discoverSoon

@@ -68,7 +68,7 @@ func (s *subject) row(device string, now time.Duration) Row {
 		s.shown, s.shownAt = s.Detector.Verdict(), news
 	}
 	r := Row{
-		Device: device, Process: s.Key().String(), PID: s.PID, Present: s.present,
+		Device: device, Process: s.Key().String(), Name: s.Name, User: s.User, PID: s.PID, Start: s.Start, Present: s.present,
 		Source: s.probe.Level.Source, Verdict: s.shown,
 		MB: float64(s.LastBytes) / detector.MB, Threads: -1, Next: max(0, s.due-now), CostMS: s.costMS,
 	}

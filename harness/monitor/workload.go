@@ -45,6 +45,8 @@ type Stage struct {
 	// Hurry is closed when a workload that was asked to end gets no more time; it
 	// may be nil.
 	Hurry <-chan struct{}
+	// Live is the run in which the workload plays; nil where there is none.
+	Live *LiveRun
 }
 
 // maxWorkloadLog bounds workload.log, in bytes.
@@ -61,7 +63,7 @@ func (m *run) stage() (Stage, error) {
 	}
 	st := Stage{
 		Dir: m.Dir, log: filepath.Base(f.Name()), Output: &logFile{f: f, left: maxWorkloadLog, failed: func(err error) { m.keep(err) }},
-		Mark: m.mark, Note: m.note, Gone: m.gone, Hurry: m.Hurry,
+		Mark: m.mark, Note: m.note, Gone: m.gone, Hurry: m.Hurry, Live: m.live,
 	}
 	for _, d := range m.Devices {
 		st.Devices = append(st.Devices, d.Device)
@@ -139,12 +141,14 @@ type listener struct {
 // maxHeard bounds the part of a line that is looked at.
 const maxHeard = 4096
 
-// marking makes a listener of marks.
-func marking(out io.Writer, mark func(text string)) *listener {
+// marking makes a listener of marks, which passes other lines on.
+func marking(out io.Writer, mark func(text string), heard func(line string)) *listener {
 	return &listener{out: out, heard: func(line string) {
 		if text, ok := strings.CutPrefix(line, markPrefix); ok {
 			mark(cleanMark(text))
+			return
 		}
+		heard(line)
 	}}
 }
 
@@ -176,11 +180,13 @@ func (l *listener) end() {
 // told as an interruption, and a run with a duration goes on.
 type DeviceCommand struct {
 	Command string
+	// Windows finds tests in the output; nil for none.
+	Windows *WindowRule
 }
 
 // Describe implements Workload.
 func (c DeviceCommand) Describe() record.Workload {
-	return record.Workload{Kind: "device_command", Digest: digestOf("device_command", c.Command)}
+	return record.Workload{Kind: "device_command", Digest: digestOf("device_command", append([]string{c.Command}, c.Windows.words()...)...)}
 }
 
 // Run implements Workload.
@@ -194,9 +200,11 @@ func (c DeviceCommand) Run(ctx context.Context, st Stage) (record.Workload, erro
 // runOn gives the exit code, nil if it did not arrive.
 func (c DeviceCommand) runOn(ctx context.Context, dev capture.Device, st Stage) (*int, error) {
 	mark := func(text string) { st.Mark(dev.Serial(), text) }
-	out := marking(st.Output, mark)
-	exit, err := dev.Shell(ctx, c.Command, out, marking(st.Output, mark))
+	tests := c.Windows.watch(ctx, st, dev.Serial())
+	out := marking(st.Output, mark, tests.heard)
+	exit, err := dev.Shell(ctx, c.Command, out, marking(st.Output, mark, tests.heard))
 	out.end()
+	tests.finish()
 	if err == nil || ctx.Err() != nil {
 		return st.ended(dev, exit, err)
 	}

@@ -34,6 +34,7 @@ func Files() (map[string][]byte, error) {
 		"diagnosis.json": func() ([]byte, error) { return Of("diagnosis.json of leakgate", reflect.TypeFor[record.Diagnosis]()) },
 		"analysis.json":  func() ([]byte, error) { return Of("analysis.json of leakgate", reflect.TypeFor[analysis.Report]()) },
 		"growth.json":    func() ([]byte, error) { return Of("growth.json of leakgate", reflect.TypeFor[analysis.Growth]()) },
+		record.TripName:  func() ([]byte, error) { return Of("trip.json of leakgate", reflect.TypeFor[record.Trip]()) },
 		DiffName:         func() ([]byte, error) { return Of("leakgate diff --json", reflect.TypeFor[analysis.Diff]()) },
 		"heap.summary.json.zst": func() ([]byte, error) {
 			return Of("heap.summary.json.zst of leakgate, unpacked", reflect.TypeOf((*analysis.Summary)(nil).Form()))

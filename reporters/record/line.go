@@ -103,4 +103,6 @@ type Event struct {
 	// that it could not end and will be tried again.
 	Diagnosis *Diagnosis `json:"diagnosis,omitempty"`
 	Again     bool       `json:"again,omitempty"`
+	// Check is what a check has shown that ends here.
+	Check *Check `json:"check,omitempty"`
 }

@@ -27,11 +27,13 @@ type Run struct {
 	// disk, or killed for one that did not come to its end.
 	Stopped string `json:"stopped"`
 	// Reason is what a program said that finished the run.
-	Reason      string    `json:"stopped_because,omitempty"`
-	Interrupted bool      `json:"interrupted"`
-	ExitCode    int       `json:"exit_code"`
-	Policy      string    `json:"policy"`
-	Workload    *Workload `json:"workload"`
+	Reason      string `json:"stopped_because,omitempty"`
+	Interrupted bool   `json:"interrupted"`
+	ExitCode    int    `json:"exit_code"`
+	Policy      string `json:"policy"`
+	// Patterns choose the processes, as they were declared.
+	Patterns []string  `json:"patterns"`
+	Workload *Workload `json:"workload"`
 	// Build is the source and variant of what was tested; nil where nobody has said.
 	Build *Revision `json:"build"`
 	// Own is what the program itself has used; nil where no line tells it.
@@ -40,6 +42,8 @@ type Run struct {
 	Processes []Process `json:"processes"`
 	// Windows are in the order of their ends on each device.
 	Windows []JudgedWindow `json:"windows"`
+	// Checks are in the order of their ends on each device.
+	Checks []Check `json:"checks"`
 	// Diagnoses are in the order of their times on each device.
 	Diagnoses []Diagnosis `json:"diagnoses"`
 	// MissingEvidence has the heap dumps that should have been taken and were not.

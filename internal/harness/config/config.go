@@ -54,6 +54,7 @@ type Config struct {
 	Sample   Sample
 	Detect   Detect
 	Diagnose Diagnose
+	Report   Report
 	// Strict makes the run exit with 5 where any process is inconclusive, AllowUnjudged with 0
 	// where nothing could be judged or a heap dump is missing.
 	Strict        bool
@@ -91,7 +92,7 @@ type Devices struct {
 	Require int
 }
 
-// Workload is what stresses the app: exactly one of its fields is set, or none.
+// Workload is what stresses the app: exactly one of its fields but Windows is set, or none.
 type Workload struct {
 	// Monkey is the event generator of Android; nil for another workload.
 	Monkey *Monkey
@@ -99,11 +100,39 @@ type Workload struct {
 	Command []string
 	// DeviceCommand is one command line for the shell of the device.
 	DeviceCommand string
+	// Instrument are instrumented tests; nil for another workload.
+	Instrument *Instrument
+	// Windows finds tests in the output of Command or DeviceCommand; nil for none.
+	Windows *Windows
 }
 
 // None tells whether nothing is started: the app is only watched.
 func (w Workload) None() bool {
-	return w.Monkey == nil && len(w.Command) == 0 && w.DeviceCommand == ""
+	return w.Monkey == nil && len(w.Command) == 0 && w.DeviceCommand == "" && w.Instrument == nil
+}
+
+// Instrument is a run of the instrumented tests of an app.
+type Instrument struct {
+	// Component is PACKAGE/RUNNER, or the package alone where it has one runner.
+	Component string
+	// Classes are the classes and CLASS#METHOD that run; empty for all.
+	Classes []string
+	// Arguments are further values of -e; delay_msec and class are not among them.
+	Arguments map[string]string
+	// Room is the time of the device after each test; 0 for what the device needs.
+	Room time.Duration
+}
+
+// Windows are regular expressions of RE2 for the lines of an output at which a test begins and
+// ends. Both compile.
+type Windows struct {
+	Begin, End string
+}
+
+// Report says which reports the run directory gets beside those that every run has.
+type Report struct {
+	// JUnit is whether junit.xml is written; nil for where the run has checks.
+	JUnit *bool
 }
 
 // Monkey is a run of monkey, the event generator on the device.

@@ -85,7 +85,7 @@ func checkConfig(t *testing.T, c *Config) {
 		bad("package")
 	}
 	kinds := 0
-	for _, set := range []bool{c.Workload.Monkey != nil, len(c.Workload.Command) > 0, c.Workload.DeviceCommand != "", c.Workload.None()} {
+	for _, set := range []bool{c.Workload.Monkey != nil, len(c.Workload.Command) > 0, c.Workload.DeviceCommand != "", c.Workload.Instrument != nil, c.Workload.None()} {
 		if set {
 			kinds++
 		}
@@ -96,6 +96,7 @@ func checkConfig(t *testing.T, c *Config) {
 	if m := c.Workload.Monkey; m != nil && (m.Events < 1 || c.App.Package == "" || m.Throttle < 0) {
 		bad("monkey")
 	}
+	checkTests(t, c.Workload)
 	if c.Duration < 0 || c.Duration == 0 && c.Workload.None() {
 		bad("duration")
 	}
@@ -114,6 +115,28 @@ func checkConfig(t *testing.T, c *Config) {
 	checkDiagnose(t, c)
 	if c.Devices.MinAPI < 18 || c.Devices.Require < 1 || len(c.Devices.Serials) > 0 && c.Devices.Require > len(c.Devices.Serials) {
 		bad("devices")
+	}
+}
+
+// checkTests holds what is true of tests: what runs them and what finds them can be used.
+func checkTests(t *testing.T, w Workload) {
+	t.Helper()
+	if i := w.Instrument; i != nil {
+		if !regexp.MustCompile(`^[A-Za-z][\w.]*(/[\w.$]+)?$`).MatchString(i.Component) || i.Room < 0 || i.Room > 10*time.Minute || i.Room%time.Millisecond != 0 || i.Arguments["delay_msec"] != "" || i.Arguments["class"] != "" || strings.Contains(strings.Join(i.Classes, ""), ",") {
+			t.Errorf("instrument: %+v", i)
+		}
+		for k := range i.Arguments {
+			if strings.ContainsAny(k, " '\"$\n") || k == "" {
+				t.Errorf("argument %q", k)
+			}
+		}
+	}
+	if v := w.Windows; v != nil {
+		_, begin := regexp.Compile(v.Begin)
+		_, end := regexp.Compile(v.End)
+		if begin != nil || end != nil || v.Begin == "" || v.End == "" || len(w.Command) == 0 && w.DeviceCommand == "" {
+			t.Errorf("windows: %+v of %+v", v, w)
+		}
 	}
 }
 

@@ -42,6 +42,8 @@ func defaultOf(k key) string {
 		return ""
 	case k.holds == manyValues && k.is&mayBeEmpty != 0 || k.holds == manyMappings:
 		return "[]"
+	case k.holds == manyPairs:
+		return "{}"
 	case k.holds == oneValue && len(shown) > 0:
 		return k.yaml(shown[0])
 	}

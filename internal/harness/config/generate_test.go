@@ -155,7 +155,7 @@ func (w *writer) content() (Config, []entry) {
 	}
 
 	var stress entry
-	switch w.rng.IntN(4) {
+	switch w.rng.IntN(5) {
 	case 0:
 		m := Monkey{Events: 1 + w.rng.IntN(1<<31-1), Throttle: time.Duration(w.rng.IntN(3_600_001)) * time.Millisecond}
 		e := []entry{{name: "events", text: strconv.Itoa(m.Events)}, {name: "throttle", text: w.scalar(w.duration(m.Throttle))}}
@@ -175,10 +175,15 @@ func (w *writer) content() (Config, []entry) {
 	case 2:
 		c.Workload.DeviceCommand = pick(w, "input tap 1 1", "for i in $(seq 3); do echo $i; done", "echo '${X}' $$", "a\n b\n")
 		stress = entry{below: []entry{{name: "device_command", text: w.scalar(escaped(c.Workload.DeviceCommand))}}}
+	case 3:
+		stress = entry{below: []entry{w.instrument(&c.Workload)}}
 	default:
 		stress = entry{text: "none"}
 	}
 	stress.name = "workload"
+	if len(c.Workload.Command) > 0 || c.Workload.DeviceCommand != "" {
+		stress.below = append(stress.below, w.windows(&c.Workload)...)
+	}
 	top = append(top, stress)
 	if c.Workload.None() || w.maybe() {
 		c.Duration = seconds(1_000_000)
@@ -219,7 +224,61 @@ func (w *writer) content() (Config, []entry) {
 	if w.maybe() {
 		top = append(top, entry{name: "diagnose", below: w.diagnose(&c.Diagnose)})
 	}
+	if w.maybe() {
+		text := pick(w, "auto", "true", "false")
+		if text != "auto" {
+			c.Report.JUnit = new(text == "true")
+		}
+		top = append(top, entry{name: "report", below: []entry{{name: "junit", text: w.scalar(text)}}})
+	}
 	return c, top
+}
+
+// instrument makes the workload of this name, in its short form or its long one.
+func (w *writer) instrument(into *Workload) entry {
+	i := &Instrument{Component: pick(w, "com.shop.test", "com.shop.test/androidx.test.runner.AndroidJUnitRunner", "a.b/.Runner")}
+	into.Instrument = i
+	if w.maybe() {
+		return entry{name: "instrument", text: w.scalar(escaped(i.Component))}
+	}
+	below := []entry{{name: "component", text: w.scalar(escaped(i.Component))}}
+	if w.maybe() {
+		for n := range 1 + w.rng.IntN(3) {
+			i.Classes = append(i.Classes, fmt.Sprintf("a.B%d%s", n, pick(w, "", "#c", "#adds an item", "#c[${X}]")))
+		}
+		below = append(below, entry{name: "class", text: w.list(i.Classes)})
+	}
+	if w.maybe() {
+		i.Room = time.Duration(1+w.rng.IntN(600_000)) * time.Millisecond
+		below = append(below, entry{name: "room", text: w.scalar(w.duration(i.Room))})
+	}
+	if w.maybe() {
+		var pairs []entry
+		for n := range w.rng.IntN(3) {
+			name, value := fmt.Sprintf("%s%d", pick(w, "size", "androidx.benchmark.x", "a-b"), n), pick(w, "small", "", "true", "$x ${y}", "a, b", "it's")
+			if i.Arguments == nil {
+				i.Arguments = map[string]string{}
+			}
+			i.Arguments[name] = value
+			pairs = append(pairs, entry{name: name, text: w.scalar(escaped(value))})
+		}
+		if pairs == nil {
+			below = append(below, entry{name: "arguments", text: "{}"})
+		} else {
+			below = append(below, entry{name: "arguments", below: pairs})
+		}
+	}
+	return entry{name: "instrument", below: below}
+}
+
+// windows makes the rule for the output of a command, or none.
+func (w *writer) windows(into *Workload) []entry {
+	if w.maybe() {
+		return nil
+	}
+	v := &Windows{Begin: pick(w, `begin: (?P<name>.+)`, `^\[RUN\] (.*)$`, `x`, `a|b{2}`), End: pick(w, `end (?P<outcome>ok|not ok) (?P<name>\S+)`, `\$x`, `.`)}
+	into.Windows = v
+	return []entry{{name: "windows", below: []entry{{name: "end", text: w.scalar(escaped(v.End))}, {name: "begin", text: w.scalar(escaped(v.Begin))}}}}
 }
 
 // diagnose makes the section of this name.
@@ -284,9 +343,9 @@ func TestRoundTrip(t *testing.T) {
 		if err := strictly(text); err != nil {
 			t.Fatalf("file %d:\n%s\nthe library refuses it: %v", i, text, err)
 		}
-		kinds[fmt.Sprint(want.Workload.Monkey != nil, want.Workload.None())]++
+		kinds[fmt.Sprint(want.Workload.Monkey != nil, want.Workload.None(), want.Workload.Instrument != nil, want.Workload.Windows != nil)]++
 	}
-	if len(kinds) != 3 {
+	if len(kinds) != 5 {
 		t.Errorf("the files are not varied: %v", kinds)
 	}
 }

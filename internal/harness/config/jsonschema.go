@@ -147,8 +147,16 @@ func properties(keys []key) object {
 func (k key) schema() object {
 	o := object{{"description", k.description()}}
 	switch {
-	case k.choice:
+	case k.choice, k.brief != "":
 		return append(append(o, member{"anyOf", append(k.form.alternatives(), mappingOf(k))}), k.annotations()...)
+	case k.holds == manyPairs:
+		return append(o, object{
+			{"type", "object"},
+			{"propertyNames", object{{"pattern", argumentKeyText}}},
+			{"maxProperties", mostArguments},
+			{"additionalProperties", freeText("")},
+			{"default", object{}},
+		}...)
 	case k.keys != nil:
 		return append(o, mappingOf(k)...)
 	case k.holds == manyMappings:
@@ -171,7 +179,7 @@ func (k key) schema() object {
 
 // description is what an editor shows of a key.
 func (k key) description() string {
-	if k.holds == nothing || k.holds == manyMappings || k.choice {
+	if k.holds == nothing || k.holds == manyMappings || k.holds == manyPairs || k.choice {
 		return k.about
 	}
 	each := map[bool]string{true: "Each entry: ", false: "Value: "}[k.holds == manyValues]
@@ -183,24 +191,41 @@ func mappingOf(k key) object {
 	o := object{{"type", "object"}, {"properties", properties(k.keys)}, {"additionalProperties", false}}
 	switch {
 	case k.choice:
-		o = append(o, member{"minProperties", 1}, member{"maxProperties", 1})
+		o = append(o, choiceOf(k)...)
 	case k.needed != nil:
 		o = append(o, member{"required", k.needed})
 	}
 	return o
 }
 
+// choiceOf are the rules of a mapping of which one key is there, and of those beside it.
+func choiceOf(k key) object {
+	var one []object
+	var last string
+	for _, below := range k.keys {
+		if below.beside {
+			last = below.name
+			continue
+		}
+		one = append(one, object{{"required", []string{below.name}}})
+	}
+	return object{
+		{"oneOf", one},
+		{"dependentSchemas", object{{last, object{{"anyOf", []object{{{"required", []string{"command"}}}, {{"required", []string{"device_command"}}}}}}}}},
+	}
+}
+
 // annotations are the default and the example of a key.
 func (k key) annotations() object {
 	var o object
 	switch shown := k.texts(); {
-	case k.name == "version" || k.choice:
+	case k.name == "version" || k.choice || k.brief != "":
 	case k.holds == manyValues && k.is&mayBeEmpty != 0:
 		o = append(o, member{"default", []string{}})
 	case k.holds == oneValue && len(shown) > 0:
 		o = append(o, member{"default", k.json(shown[0])})
 	}
-	if k.example == "" {
+	if k.example == "" || k.brief != "" {
 		return o
 	}
 	if list, isList := strings.CutPrefix(k.example, "["); isList {

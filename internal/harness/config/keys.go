@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -26,11 +27,15 @@ type key struct {
 	hidden func() bool
 	// entries gives the keys of each entry of a list of mappings, as shown does.
 	entries func() [][]key
+	// pairs gives the keys and values of a mapping of the user's keys.
+	pairs func() map[string]string
 
 	about   string   // what it is, in a sentence
 	example string   // a value, as YAML
 	unset   string   // what goes without a value, where that is possible
-	choice  bool     // exactly one of the keys below is there
+	choice  bool     // exactly one of the keys below is there, but for those beside it
+	beside  bool     // the key stands beside a choice
+	brief   string   // the key below for which a single value stands
 	needed  []string // of the keys below
 }
 
@@ -42,6 +47,7 @@ const (
 	oneValue                    // a single value
 	manyValues                  // a list
 	manyMappings                // a list of mappings
+	manyPairs                   // a mapping whose keys are the user's
 )
 
 // take reads the value of the key.
@@ -151,20 +157,25 @@ func schema(c *Config) []key {
 		}},
 		{name: "gate", notYet: true},
 		{name: "baseline", notYet: true},
-		{name: "report", notYet: true},
+		{name: "report", about: "Which reports the run directory gets beside those that every run has.", keys: []key{
+			value("junit", &c.Report.JUnit, junitKind).
+				tell("Whether junit.xml is written; auto writes it where the run has checks of tests.", "true"),
+			{name: "html", notYet: true},
+		}},
 		{name: "github", notYet: true},
 		{name: "profiles", read: readProfiles,
 			about: "Named changes of the file: each holds any of the keys above but version, and is laid over the file when it is chosen."},
 	}
 }
 
-const workloadChoice = "write none, or exactly one of monkey, command and device_command"
+const workloadChoice = "write none, or exactly one of monkey, command, device_command and instrument"
 
 var workloadExamples = map[string]string{
 	"none":           "none",
 	"monkey":         "{ monkey: { events: 200000 } }",
 	"command":        "{ command: [program, argument] }",
 	"device_command": `{ device_command: "a line for the shell of the device" }`,
+	"instrument":     "{ instrument: com.shop.test/androidx.test.runner.AndroidJUnitRunner }",
 }
 
 func workloadKey(w *Workload) key {
@@ -188,6 +199,8 @@ func workloadKey(w *Workload) key {
 			tell("A program on the host with its arguments, without a shell.", "[./gradlew, connectedCheck]"),
 		optional("device_command", &w.DeviceCommand, lineKind, "").
 			tell("One command line for the shell of the device.", "am start -n com.shop/.Main && sleep 600"),
+		instrumentKey(&w.Instrument),
+		windowsKey(&w.Windows),
 	}
 	return key{name: "workload", keys: keys, read: workload(keys), holds: oneValue, form: words("none").form, choice: true,
 		shown: func() []string {
@@ -207,7 +220,7 @@ func workload(keys []key) reader {
 		}
 		f := &fault{message: quoted(text) + " is no workload: " + workloadChoice}
 		if near, ok := Nearest(text, append(names(keys), "none")); ok {
-			f.suggestion = workloadExamples[near]
+			f.suggestion = cmp.Or(workloadExamples[near], near)
 		}
 		return "", f
 	})
@@ -235,7 +248,7 @@ func (w *walker) exactlyOne(at place, keys []key) {
 			k, known = meantKey(p, at, keys, pairs)
 		}
 		switch name = k.name; {
-		case !known:
+		case !known, k.beside:
 		case chosen == "":
 			chosen = name
 		default:
@@ -245,6 +258,10 @@ func (w *walker) exactlyOne(at place, keys []key) {
 	}
 	if chosen == "" {
 		w.refuse(at, &fault{message: "no workload is chosen: " + workloadChoice})
+		return
+	}
+	if windows, there := w.written[join(at.path, "windows")]; there && chosen != "command" && chosen != "device_command" {
+		w.refuse(windows, &fault{message: "there are windows in the output of command and of device_command, not of " + chosen})
 	}
 }
 

@@ -105,6 +105,28 @@ var (
 	}, true}}
 )
 
+// junitKind is a switch, or auto.
+var junitKind = kind[*bool]{
+	func(text string) (*bool, *fault) {
+		if text == "auto" {
+			return nil, nil
+		}
+		on, f := truth(text)
+		if f != nil {
+			f.message = quoted(text) + " is not auto, true or false"
+			return nil, f
+		}
+		return &on, nil
+	},
+	func(on *bool) string {
+		if on == nil {
+			return "auto"
+		}
+		return strconv.FormatBool(*on)
+	},
+	form{"auto, true or false", []object{{{"type", "boolean"}}, {{"enum", []string{"auto", "true", "false"}}}}, true},
+}
+
 // truth reads true or false.
 func truth(text string) (bool, *fault) {
 	switch text {

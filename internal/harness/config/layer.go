@@ -85,12 +85,12 @@ func leaves(keys []key, path string) []leaf {
 }
 
 // Variables gives the variable of the environment for every key that can be set
-// by one, as a map from the path of the key. The version of the file's form and the
-// steps, which are more than a text, have none.
+// by one, as a map from the path of the key. The version of the file's form, the steps
+// and the arguments of instrumented tests, which are more than a text, have none.
 func Variables() map[string]string {
 	out := map[string]string{}
 	for _, l := range leaves(schema(defaults()), "") {
-		if l.path != "version" && l.key.holds != manyMappings {
+		if l.path != "version" && l.key.holds != manyMappings && l.key.holds != manyPairs {
 			out[l.path] = variableOf(l.path)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"gopkg.in/yaml.v3"
 )
@@ -121,6 +122,20 @@ func TestEnvironmentCompletes(t *testing.T) {
 			func(c *Config) bool { return c.Workload.Monkey.Events == 4 }},
 		"events": {"version: 1\napp: { package: a.b }\nworkload: { monkey: { seed: 3 } }\n", []string{"LEAKGATE_WORKLOAD_MONKEY_EVENTS", "4"}, nil,
 			func(c *Config) bool { return c.Workload.Monkey.Events == 4 && *c.Workload.Monkey.Seed == 3 }},
+		"classes": {"version: 1\napp: { package: a.b }\nworkload: { instrument: a.b/.C }\n", []string{"LEAKGATE_WORKLOAD_INSTRUMENT_CLASS", "a.B,a.C#d", "LEAKGATE_WORKLOAD_INSTRUMENT_ROOM", "3s"}, nil,
+			func(c *Config) bool {
+				return c.Workload.Instrument.Component == "a.b/.C" && len(c.Workload.Instrument.Classes) == 2 && c.Workload.Instrument.Room == 3*time.Second
+			}},
+		"a component": {"version: 1\napp: { package: a.b }\nworkload: { instrument: { component: x, arguments: { size: small } } }\n", []string{"LEAKGATE_WORKLOAD_INSTRUMENT_COMPONENT", "a.b/.D"}, nil,
+			func(c *Config) bool {
+				return c.Workload.Instrument.Component == "a.b/.D" && c.Workload.Instrument.Arguments["size"] == "small"
+			}},
+		"windows": {"version: 1\napp: { package: a.b }\nworkload: { command: [a], windows: { begin: b, end: e } }\n", []string{"LEAKGATE_WORKLOAD_WINDOWS_END", "x|y"}, nil,
+			func(c *Config) bool {
+				return *c.Workload.Windows == Windows{"b", "x|y"} && c.Workload.Command[0] == "a"
+			}},
+		"a monkey instead of tests": {"version: 1\napp: { package: a.b }\nworkload: { instrument: a.b/.C }\n", []string{"LEAKGATE_WORKLOAD_MONKEY_EVENTS", "4"}, nil,
+			func(c *Config) bool { return c.Workload.Instrument == nil && c.Workload.Monkey.Events == 4 }},
 		"an empty list": {"version: 1\napp: { package: a.b }\nworkload: none\nduration: 1h\ndevices: { serials: [a] }\n", []string{"LEAKGATE_DEVICES_SERIALS", "[]"}, nil,
 			func(c *Config) bool { return c.Devices.Serials == nil }},
 		"a serial in brackets": {"version: 1\napp: { package: a.b }\nworkload: none\nduration: 1h\n", []string{"LEAKGATE_DEVICES_SERIALS", "[::1]:5555"}, nil,

@@ -73,6 +73,8 @@ func (c *Config) rows(keys []key, path, indent string) []row {
 			out = append(out, row{begin + yamlTexts(shown), here, append([]string{}, shown...)})
 		case k.holds == oneValue && len(shown) > 0:
 			out = append(out, row{begin + k.yaml(shown[0]), here, k.json(shown[0])})
+		case k.holds == manyPairs:
+			out = append(out, row{begin + yamlPairs(k.pairs()), here, k.pairs()})
 		case k.holds == manyMappings:
 			out = append(out, row{line: indent + k.name + ":"})
 			for i, keys := range k.entries() {
@@ -153,6 +155,7 @@ workload:
   monkey: { events: 200000, throttle: 300ms, seed: auto }
   # command: [./gradlew, connectedCheck]     # on this machine
   # device_command: "am start -n com.shop/.Main && sleep 600"
+  # instrument: com.shop.test/androidx.test.runner.AndroidJUnitRunner    # each test is checked
 
 # How long it lasts at most.
 duration: 8h

@@ -64,6 +64,7 @@ diagnose.cooldown="30m" default
 diagnose.keep="stripped" default
 diagnose.texts="hidden" default
 diagnose.steps={} default
+report.junit="auto" default
 `
 	if b.String() != want {
 		t.Errorf("got\n%swant\n%s", b.String(), want)
@@ -113,7 +114,7 @@ func TestStarter(t *testing.T) {
 		tried++
 		changed := append([]string{}, lines...)
 		changed[i] = strings.Replace(line, "# "+key, key, 1)
-		if key == "command" || key == "device_command" {
+		if key == "command" || key == "device_command" || key == "instrument" {
 			changed = append(changed[:0:0], strings.Replace(strings.Join(changed, "\n"), "  monkey:", "  # monkey:", 1))
 		}
 		mustParse(t, strings.Join(changed, "\n"))
@@ -168,6 +169,8 @@ profiles:
       - name: battery                        # run.yaml:10
         command: "dumpsys battery"           # run.yaml:10, from ${WHAT}
         limit: 1m30s                         # run.yaml:10
+report:
+  junit: auto                                # default
 `,
 		"pr": `diagnose:
   dump: on_leak                              # default
@@ -186,6 +189,8 @@ profiles:
       - name: battery                        # run.yaml:10
         command: "dumpsys battery"           # run.yaml:10, from ${WHAT}
         limit: 1m30s                         # run.yaml:10
+report:
+  junit: auto                                # default
 `,
 	} {
 		c, err := Parse("run.yaml", []byte(text), nil, WithProfile(profile))

@@ -47,12 +47,37 @@ type fileForm struct {
 			Java, Native, GPU, Thread, Unknown, All []struct{ Name, Command, Limit string }
 		}
 	}
+	Report struct{ JUnit string }
 }
 
 type workloadForm struct {
 	Monkey        *struct{ Events, Throttle, Seed string }
 	Command       []string
 	DeviceCommand string `yaml:"device_command"`
+	Instrument    instrumentForm
+	Windows       *struct{ Begin, End string }
+}
+
+// instrumentForm is a component or a mapping.
+type instrumentForm struct {
+	Component string
+	Class     []string
+	Arguments map[string]string
+	Room      string
+}
+
+func (f *instrumentForm) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		return n.Decode(&f.Component)
+	}
+	type plain instrumentForm
+	part, err := yaml.Marshal(n)
+	if err != nil {
+		return err
+	}
+	d := yaml.NewDecoder(bytes.NewReader(part))
+	d.KnownFields(true)
+	return d.Decode((*plain)(f))
 }
 
 var ownKeys = regexp.MustCompile(`^line \d+: field x-\S* not found in type`)

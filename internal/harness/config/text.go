@@ -1,7 +1,9 @@
 package config
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/leakgate/leakgate/internal/text"
@@ -40,6 +42,18 @@ func yamlTexts(texts []string) string {
 		out[i] = yamlText(t)
 	}
 	return "[" + strings.Join(out, ", ") + "]"
+}
+
+// yamlPairs writes a mapping on one line, sorted by its keys.
+func yamlPairs(pairs map[string]string) string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(pairs)) {
+		out = append(out, yamlText(k)+": "+yamlText(pairs[k]))
+	}
+	if out == nil {
+		return "{}"
+	}
+	return "{ " + strings.Join(out, ", ") + " }"
 }
 
 // quoted returns a value of the user for a message.

@@ -239,7 +239,7 @@ func (w *walker) pairsOf(at place) ([]pair, bool) {
 // layered gives the keys and values of a mapping with those of the layers over
 // it: mappings are laid over each other key by key, and everything else replaced.
 func (w *walker) layered(at place) []pair {
-	out := w.pairs(at.node)
+	out := unfoldBrief(at, w.pairs(at.node))
 	for i := range out {
 		out[i].from = at.from
 	}
@@ -251,7 +251,7 @@ func (w *walker) layered(at place) []pair {
 		index[p.key.Value] = i
 	}
 	for _, o := range at.over {
-		for _, p := range w.pairs(o.node) {
+		for _, p := range unfoldBrief(at, w.pairs(o.node)) {
 			p.from = o.from
 			i, known := index[p.key.Value]
 			switch {
@@ -270,6 +270,24 @@ func (w *walker) layered(at place) []pair {
 	return out
 }
 
+// unfoldBrief turns a single value that stands for a mapping into the mapping, so that a layer
+// over it finds the same form.
+func unfoldBrief(at place, pairs []pair) []pair {
+	if at.path != "workload" {
+		return pairs
+	}
+	for i, p := range pairs {
+		n := resolved(p.value)
+		if p.key.Value != "instrument" || n.Kind != yaml.ScalarNode || n.Tag == nullTag {
+			continue
+		}
+		key := newText("component")
+		key.Line, key.Column = n.Line, n.Column
+		pairs[i].value = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: n.Line, Column: n.Column, Content: []*yaml.Node{key, p.value}}
+	}
+	return pairs
+}
+
 // misplaced tells whether a profile has a key that only the file itself can have.
 func (p pair) misplaced(at place) bool {
 	return at.path == "" && p.from != nil && p.from.kind == Profile && belongsOutside(p.key.Value)
@@ -277,7 +295,7 @@ func (p pair) misplaced(at place) bool {
 
 // mergeable tells whether a value is laid over a mapping key by key. A workload is
 // one choice and replaced, but a variable for a value of the monkey says nothing
-// against a monkey in the file.
+// against a monkey in the file, and one for a window nothing against any workload.
 func (w *walker) mergeable(below place, p pair) bool {
 	if resolved(below.node).Kind != yaml.MappingNode || resolved(p.value).Kind != yaml.MappingNode {
 		return false
@@ -285,9 +303,10 @@ func (w *walker) mergeable(below place, p pair) bool {
 	if below.path != "workload" {
 		return true
 	}
-	hasMonkey := func(p pair) bool { return p.key.Value == "monkey" }
-	return p.from.outside() &&
-		slices.ContainsFunc(w.layered(below), hasMonkey) && slices.ContainsFunc(w.pairs(p.value), hasMonkey)
+	have := w.layered(below)
+	return p.from.outside() && !slices.ContainsFunc(w.pairs(p.value), func(p pair) bool {
+		return p.key.Value != "windows" && !slices.ContainsFunc(have, func(h pair) bool { return h.key.Value == p.key.Value })
+	})
 }
 
 // pairs gives the keys and values of a mapping with those of its merges: a key

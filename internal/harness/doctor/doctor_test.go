@@ -164,14 +164,14 @@ func render(t *testing.T, r Report) (text, data string) {
 }
 
 // find gives the check of a name, of the first device or process that has it.
-func find(t *testing.T, r Report, name string) Check {
+func find(t *testing.T, r Report, name string) Item {
 	t.Helper()
 	for _, c := range r.Checks {
 		if c.Name == name {
 			return c
 		}
 	}
-	return Check{}
+	return Item{}
 }
 
 // expect compares a check: its status, and parts of its text and todo.
@@ -641,7 +641,7 @@ func TestDeviceThatHangsLater(t *testing.T) {
 				t.Errorf("%+v", d)
 			}
 			for _, name := range []string{d.Serial, "time"} {
-				if !slices.ContainsFunc(r.Checks, func(c Check) bool { return c.Device == d.Serial && c.Name == name && c.Status == Unknown }) {
+				if !slices.ContainsFunc(r.Checks, func(c Item) bool { return c.Device == d.Serial && c.Name == name && c.Status == Unknown }) {
 					t.Errorf("%s: no unknown %s in %+v", d.Serial, name, r.Checks)
 				}
 			}

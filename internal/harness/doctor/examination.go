@@ -71,7 +71,7 @@ func Examine(ctx context.Context, opt Options) Report {
 }
 
 // devices examines all devices of the list at the same time.
-func (e *examination) devices(ctx context.Context, list []adb.DeviceInfo) (checks []Check) {
+func (e *examination) devices(ctx context.Context, list []adb.DeviceInfo) (checks []Item) {
 	inspections := make([]*inspection, len(list))
 	var wg sync.WaitGroup
 	for i, info := range list {
@@ -125,7 +125,7 @@ func (e *examination) usable() (serials []string) {
 
 // decisive is the check that stops a run first: a bad one of the host, a server
 // that does not answer, or a bad one of the device that a run would take.
-func (e *examination) decisive() (Check, bool) {
+func (e *examination) decisive() (Item, bool) {
 	if c, ok := first(e.book.checks, Bad); ok {
 		return c, true
 	}
@@ -141,5 +141,5 @@ func (e *examination) decisive() (Check, bool) {
 			return c, true
 		}
 	}
-	return Check{}, false
+	return Item{}, false
 }

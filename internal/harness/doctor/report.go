@@ -33,7 +33,7 @@ type Report struct {
 	Todo    string   `json:"todo"`
 	Host    Host     `json:"host"`
 	Devices []Device `json:"devices"`
-	Checks  []Check  `json:"checks"`
+	Checks  []Item   `json:"checks"`
 }
 
 // Host is this machine.
@@ -149,8 +149,8 @@ const (
 	Unknown Status = "unknown"
 )
 
-// Check is one finding.
-type Check struct {
+// Item is one finding.
+type Item struct {
 	Scope   Scope  `json:"scope"`
 	Device  string `json:"device"`
 	Process string `json:"process"`
@@ -171,21 +171,21 @@ func clean(s string) string { return text.Head(s, maxText) }
 type notebook struct {
 	scope           Scope
 	device, process string
-	checks          []Check
+	checks          []Item
 }
 
 func (n *notebook) note(name string, status Status, text, todo string) {
-	n.checks = append(n.checks, Check{
+	n.checks = append(n.checks, Item{
 		Scope: n.scope, Device: n.device, Process: n.process,
 		Name: name, Status: status, Text: clean(text), Todo: clean(todo),
 	})
 }
 
 // first gives the first check of a status.
-func first(checks []Check, status Status) (Check, bool) {
-	i := slices.IndexFunc(checks, func(c Check) bool { return c.Status == status })
+func first(checks []Item, status Status) (Item, bool) {
+	i := slices.IndexFunc(checks, func(c Item) bool { return c.Status == status })
 	if i < 0 {
-		return Check{}, false
+		return Item{}, false
 	}
 	return checks[i], true
 }

@@ -13,7 +13,7 @@ import (
 func WriteText(w io.Writer, r Report) error {
 	var b strings.Builder
 	b.WriteString(headline(r) + "\n")
-	var group Check
+	var group Item
 	for i, c := range r.Checks {
 		if i == 0 || c.Device != group.Device || c.Process != group.Process {
 			b.WriteString("\n" + title(c, r) + "\n")
@@ -40,7 +40,7 @@ func headline(r Report) string {
 }
 
 // title names what the following checks are about.
-func title(c Check, r Report) string {
+func title(c Item, r Report) string {
 	switch c.Scope {
 	case ScopeProcess:
 		return c.Process + " on " + c.Device
@@ -50,7 +50,7 @@ func title(c Check, r Report) string {
 	return "host " + r.Host.System
 }
 
-func writeCheck(b *strings.Builder, c Check) {
+func writeCheck(b *strings.Builder, c Item) {
 	fmt.Fprintf(b, "  %-7s  %-10s  %s\n", c.Status, c.Name, c.Text)
 	if c.Todo != "" {
 		fmt.Fprintf(b, "  %-7s  %-10s  do: %s\n", "", "", c.Todo)
@@ -68,7 +68,7 @@ func writeReasons(b *strings.Builder, p Process) {
 }
 
 // process is the one that a check is about.
-func (r Report) process(c Check) Process {
+func (r Report) process(c Item) Process {
 	for _, d := range r.Devices {
 		if d.Serial != c.Device {
 			continue

@@ -241,6 +241,13 @@ func latest(list []record.Death) []record.Death {
 	return append(list[:0], list[1:]...)
 }
 
+// Deaths returns the latest ends of incarnations, Faults the latest crashes and ANRs that a
+// workload reported.
+func (a *Account) Deaths() []record.Death { return a.deaths }
+
+// Faults is as Deaths.
+func (a *Account) Faults() []record.Death { return a.faults }
+
 // deathOf is an event with texts that are not too long.
 func deathOf(e record.Event) record.Death {
 	d := record.Death{T: e.T, PID: e.PID, Reason: text.Head(e.Reason, maxWord), Text: text.Head(e.Text, maxText)}

@@ -14,19 +14,29 @@ func ExitCode(r record.Run, plan record.Plan) int {
 		return record.ExitUnwritten
 	case r.Interrupted:
 		return record.ExitInterrupted
-	case leaked(r, plan.Assert):
+	case leaked(r, plan.Assert), checked(r, record.VerdictLeak):
 		return record.ExitLeak
 	case deviceLost(r), len(r.Processes) == 0:
 		return record.ExitNoDevice
 	case r.Workload != nil && (r.Workload.Error != "" || len(r.Workload.Interrupted) > 0):
 		// A command whose end nobody has seen has not done what it was to do.
 		return record.ExitWorkload
-	case plan.Strict && slices.ContainsFunc(r.Processes, inconclusive):
+	case plan.Strict && (slices.ContainsFunc(r.Processes, inconclusive) || checked(r, record.VerdictInconclusive, record.VerdictNotChecked)):
 		return record.ExitInconclusive
-	case !plan.AllowUnjudged && (len(r.MissingEvidence) > 0 || slices.ContainsFunc(r.Processes, rising) || !slices.ContainsFunc(r.Processes, Judged)):
+	case !plan.AllowUnjudged && (len(r.MissingEvidence) > 0 || slices.ContainsFunc(r.Processes, rising) || !judged(r)):
 		return record.ExitInconclusive
 	}
 	return record.ExitClean
+}
+
+// judged reports whether there is any verdict: on a process, or by a check.
+func judged(r record.Run) bool {
+	return slices.ContainsFunc(r.Processes, Judged) || checked(r, record.VerdictPass, record.VerdictKnown)
+}
+
+// checked reports whether a check has one of these verdicts.
+func checked(r record.Run, verdicts ...record.CheckVerdict) bool {
+	return slices.ContainsFunc(r.Checks, func(c record.Check) bool { return slices.Contains(verdicts, c.Verdict) })
 }
 
 func deviceLost(r record.Run) bool {

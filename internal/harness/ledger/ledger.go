@@ -183,8 +183,8 @@ func (l *Ledger) Run() record.Run {
 	}
 	r := record.Run{
 		Schema: record.RunSchema, Tool: plan.Tool, Started: l.header.Started, Ended: l.ended(),
-		Policy: plan.Policy, Stopped: l.stopped.Text, Reason: l.stopped.Reason, Workload: l.workload(), Build: plan.Build, Own: l.stopped.Own,
-		Devices: []record.Device{}, Processes: []record.Process{}, Windows: []record.JudgedWindow{}, Diagnoses: []record.Diagnosis{}, MissingEvidence: []record.MissingEvidence{}, Warnings: []string{},
+		Policy: plan.Policy, Patterns: append([]string{}, plan.Processes...), Stopped: l.stopped.Text, Reason: l.stopped.Reason, Workload: l.workload(), Build: plan.Build, Own: l.stopped.Own,
+		Devices: []record.Device{}, Processes: []record.Process{}, Windows: []record.JudgedWindow{}, Checks: []record.Check{}, Diagnoses: []record.Diagnosis{}, MissingEvidence: []record.MissingEvidence{}, Warnings: []string{},
 	}
 	for _, p := range l.parts {
 		if r.Own == nil {
@@ -193,7 +193,8 @@ func (l *Ledger) Run() record.Run {
 		r.Devices = append(r.Devices, p.device())
 		r.Diagnoses = append(r.Diagnoses, p.diagnoses()...)
 		r.Windows = append(r.Windows, p.recordedWindows()...)
-		r.Warnings = append(r.Warnings, p.windowWarnings()...)
+		r.Checks = append(r.Checks, p.checks...)
+		r.Warnings = append(append(r.Warnings, p.windowWarnings()...), p.checkWarnings()...)
 		r.MissingEvidence = append(r.MissingEvidence, p.missingEvidence()...)
 	}
 	accounts := l.Accounts()

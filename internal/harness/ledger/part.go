@@ -29,8 +29,11 @@ type Part struct {
 	// since is t_s at which the part begins: 0, or the beginning of a window.
 	since   float64
 	windows windows
-	usage   record.Usage
-	own     *record.Own // of all devices together
+	// checks are the first maxChecks, skippedChecks counts the others.
+	checks        []record.Check
+	skippedChecks int
+	usage         record.Usage
+	own           *record.Own // of all devices together
 	// lost says why the device's part ended early.
 	lost string
 	// dropped is t_s at which the device dropped the workload's command.
@@ -161,6 +164,8 @@ func (p *Part) addDeviceEvent(e record.Event, up time.Duration) []Entry {
 		p.dropped = new(e.T)
 	case "build":
 		p.addBuild(e.Build)
+	case "check":
+		p.addCheck(e.Check)
 	case "waiting":
 		p.similar = nil
 		for _, name := range e.Similar[:min(len(e.Similar), maxSimilar)] {
@@ -257,6 +262,27 @@ func (p *Part) addBuild(b *record.AppBuild) {
 	case len(p.builds) < maxBuilds:
 		p.builds = append(p.builds, *b)
 	}
+}
+
+// maxChecks bounds the checks of one device that run.json has.
+const maxChecks = 20_000
+
+func (p *Part) addCheck(c *record.Check) {
+	switch {
+	case c == nil:
+	case len(p.checks) < maxChecks:
+		p.checks = append(p.checks, *c)
+	default:
+		p.skippedChecks++
+	}
+}
+
+// checkWarnings say which checks are not in the record.
+func (p *Part) checkWarnings() []string {
+	if p.skippedChecks == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("device %s: %d checks are in %s alone: the record has %d", p.header.Device, p.skippedChecks, record.SamplesName, maxChecks)}
 }
 
 // maxSimilar bounds the similar names that a warning has.

@@ -5,9 +5,12 @@ package plan
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/capture"
@@ -29,7 +32,7 @@ func Of(cfg *config.Config, dir string) (monitor.Options, error) {
 		Detail: cfg.Sample.Detail, Duration: cfg.Duration,
 		Budget: monitor.Budget{SystemServer: cfg.Sample.MaxSystemServer, App: cfg.Sample.MaxApp},
 		Assert: record.Assert(cfg.Detect.Assert), Strict: cfg.Strict, AllowUnjudged: cfg.AllowUnjudged,
-		Workload: workload(cfg), Headroom: monitor.DefaultHeadroom, Build: Build(context.Background(), dir, cfg.App.Variant),
+		Workload: workload(cfg), JUnit: cfg.Report.JUnit, Headroom: monitor.DefaultHeadroom, Build: Build(context.Background(), dir, cfg.App.Variant),
 	}
 	var err error
 	if o.Policy, err = DetectorPolicy(cfg); err != nil {
@@ -131,11 +134,34 @@ func workload(cfg *config.Config) monitor.Workload {
 	case w.Monkey != nil:
 		return monitor.Monkey{Package: cfg.App.Package, Seed: seed(w.Monkey.Seed), Throttle: w.Monkey.Throttle, Events: w.Monkey.Events}
 	case len(w.Command) > 0:
-		return monitor.HostCommand{Args: w.Command}
+		return monitor.HostCommand{Args: w.Command, Windows: windows(w.Windows)}
 	case w.DeviceCommand != "":
-		return monitor.DeviceCommand{Command: w.DeviceCommand}
+		return monitor.DeviceCommand{Command: w.DeviceCommand, Windows: windows(w.Windows)}
+	case w.Instrument != nil:
+		return instrument(*w.Instrument)
 	}
 	return nil
+}
+
+// windows is the rule for tests in an output, nil for none. Both expressions compile: the file
+// is refused else.
+func windows(w *config.Windows) *monitor.WindowRule {
+	if w == nil {
+		return nil
+	}
+	return &monitor.WindowRule{Begin: regexp.MustCompile(w.Begin), End: regexp.MustCompile(w.End)}
+}
+
+func instrument(i config.Instrument) monitor.Instrument {
+	arguments := maps.Clone(i.Arguments)
+	if len(i.Classes) > 0 {
+		if arguments == nil {
+			arguments = map[string]string{}
+		}
+		// AndroidJUnitRunner, argument class
+		arguments["class"] = strings.Join(i.Classes, ",")
+	}
+	return monitor.Instrument{Component: i.Component, Arguments: arguments, Room: i.Room}
 }
 
 // seed returns a new seed where the file leaves it to chance; run.json keeps it.

@@ -1,0 +1,192 @@
+package monitor
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// WindowRule finds tests in the output of a command, line by line: each is checked for what it
+// leaves behind. docs/formats/config.md describes it.
+type WindowRule struct {
+	// Begin matches a line at which a test begins. Its group "name", else its first group, else
+	// the whole match is the test's name. End matches a line at which the latest open test ends,
+	// or with a group "name" the latest of that name; the group "outcome" says how.
+	Begin, End *regexp.Regexp
+	// Options are those of the check of each test; its name and device are set.
+	Options CheckOptions
+}
+
+// words are what the rule is, for a digest.
+func (r *WindowRule) words() []string {
+	if r == nil {
+		return nil
+	}
+	return []string{"windows", r.Begin.String(), r.End.String()}
+}
+
+// escapeSequences color a terminal (ECMA-48, CSI).
+var escapeSequences = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]")
+
+// begins returns the name of the test that begins at a line.
+func (r *WindowRule) begins(line string) (name string, ok bool) {
+	m := r.Begin.FindStringSubmatch(line)
+	if m == nil {
+		return "", false
+	}
+	at := max(r.Begin.SubexpIndex("name"), 0)
+	if at == 0 && len(m) > 1 {
+		at = 1
+	}
+	return strings.TrimSpace(m[at]), true
+}
+
+// ends returns how a test ends at a line, and its name, "" for the latest.
+func (r *WindowRule) ends(line string) (name, outcome string, ok bool) {
+	m := r.End.FindStringSubmatch(line)
+	if m == nil {
+		return "", "", false
+	}
+	if i := r.End.SubexpIndex("name"); i > 0 {
+		name = strings.TrimSpace(m[i])
+	}
+	if i := r.End.SubexpIndex("outcome"); i > 0 {
+		outcome = outcomeOf(m[i])
+	}
+	return name, outcome, true
+}
+
+// outcomeOf reads the words for an outcome that test tools print.
+func outcomeOf(word string) string {
+	switch strings.ToLower(strings.TrimSpace(word)) {
+	case "":
+		return ""
+	case "passed", "pass", "ok", "success", "succeeded", "completed", "done":
+		return record.OutcomePassed
+	case "skipped", "skip", "ignored":
+		return record.OutcomeIgnored
+	}
+	return record.OutcomeFailed
+}
+
+// foundTests are the tests of one output on the devices that they run on.
+type foundTests struct {
+	mu     sync.Mutex
+	rule   *WindowRule
+	queues []*checkQueue
+	open   []*foundTest
+	// left are those that have ended since the latest one began.
+	left []*foundTest
+}
+
+// foundTest is one test with its check on each device.
+type foundTest struct {
+	name string
+	on   []*checkedTest
+}
+
+// watch begins to look for tests in an output; nil where there is no rule.
+func (r *WindowRule) watch(ctx context.Context, st Stage, serials ...string) *foundTests {
+	if r == nil || st.Live == nil {
+		return nil
+	}
+	f := &foundTests{rule: r}
+	for _, s := range serials {
+		f.queues = append(f.queues, startChecks(ctx, st, s, r.Options))
+	}
+	return f
+}
+
+// heard takes one line of the output.
+func (f *foundTests) heard(line string) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	line = escapeSequences.ReplaceAllString(line, "")
+	if name, outcome, ok := f.rule.ends(line); ok {
+		f.end(name, outcome)
+	}
+	if name, ok := f.rule.begins(line); ok {
+		f.begin(name)
+	}
+}
+
+// maxOpenTests bounds the tests of one output that are open at a time.
+const maxOpenTests = 100
+
+func (f *foundTests) begin(name string) {
+	f.leave()
+	if len(f.open) == maxOpenTests {
+		f.close(f.open[0], record.OutcomeUnfinished)
+		f.open = f.open[1:]
+	}
+	t := &foundTest{name: name}
+	for _, q := range f.queues {
+		on := q.open(text.Head(name, maxMark))
+		t.on = append(t.on, on)
+		if on.check != nil {
+			q.work <- func() { q.complain(on.check.Recount(q.ctx)) }
+		}
+	}
+	f.open = append(f.open, t)
+}
+
+// leave ends the room after the tests that have ended.
+func (f *foundTests) leave() {
+	for _, t := range f.left {
+		for _, on := range t.on {
+			on.leave()
+		}
+	}
+	f.left = nil
+}
+
+func (f *foundTests) end(name, outcome string) {
+	for i := len(f.open) - 1; i >= 0; i-- {
+		if t := f.open[i]; name == "" || t.name == name {
+			f.open = append(f.open[:i], f.open[i+1:]...)
+			f.close(t, outcome)
+			return
+		}
+	}
+}
+
+func (f *foundTests) close(t *foundTest, outcome string) {
+	f.left = append(f.left, t)
+	for i, q := range f.queues {
+		if on := t.on[i]; on.check != nil {
+			q.work <- func() { q.readAndClose(on, outcome) }
+		}
+	}
+}
+
+// readAndClose reads what a test has left behind, and closes its check.
+func (q *checkQueue) readAndClose(t *checkedTest, outcome string) {
+	if err := t.check.Collect(q.ctx); err != nil {
+		t.check.unread = "not checked: " + text.Head(err.Error(), maxReason)
+	} else if over := t.overAt(); !over.IsZero() {
+		q.doubt(t.check, over, ": let the suite wait for longer after a test", func(*record.CheckedProcess) {})
+	}
+	q.close(t, outcome, "")
+}
+
+// finish closes what is open and waits until all is checked. Tests that end with the output
+// are read while the app may still run.
+func (f *foundTests) finish() {
+	if f == nil {
+		return
+	}
+	for _, t := range f.open {
+		f.close(t, record.OutcomeUnfinished)
+	}
+	f.open = nil
+	for _, q := range f.queues {
+		q.finish()
+	}
+}

@@ -1,0 +1,71 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Watched are the counts of dumpsys meminfo whose rise is looked into: objects that have a
+// life cycle, and should be as many as before once their screens are closed.
+var Watched = []string{"Activities", "AppContexts", "ViewRootImpl", "Views"}
+
+// Rise is a count that is higher than before.
+type Rise struct {
+	Name          string
+	Before, After int64
+}
+
+// Rose returns the watched counts that are higher than before. A count that either side
+// lacks has not risen.
+func Rose(before, after map[string]int64) []Rise {
+	var out []Rise
+	for _, name := range Watched {
+		b, known := before[name]
+		if a, ok := after[name]; known && ok && a > b {
+			out = append(out, Rise{name, b, a})
+		}
+	}
+	return out
+}
+
+// Crowded reports whether a process that started during the check may hold screens that are
+// over: with one screen it has one Activity and one window.
+func Crowded(after map[string]int64) bool {
+	activities, known := after["Activities"]
+	return known && (activities > 1 || activities > after["ViewRootImpl"] || after["ViewRootImpl"] > 1)
+}
+
+// Hidden returns how many Activities have no window: 1 or more are over in all likelihood. It is
+// 0 where the counts are not known.
+func Hidden(counts map[string]int64) int64 {
+	activities, known := counts["Activities"]
+	windows, too := counts["ViewRootImpl"]
+	if !known || !too {
+		return 0
+	}
+	return activities - windows
+}
+
+// Text returns the rises as "Activities 1 -> 2, Views 40 -> 75".
+func Text(rises []Rise) string {
+	words := make([]string, len(rises))
+	for i, r := range rises {
+		words[i] = fmt.Sprintf("%s %d -> %d", r.Name, r.Before, r.After)
+	}
+	return strings.Join(words, ", ")
+}
+
+// Keep returns the watched counts, the only ones that a record of a check has.
+func Keep(counts map[string]int64) map[string]int64 {
+	if counts == nil {
+		return nil
+	}
+	out := map[string]int64{}
+	for name, n := range counts {
+		if slices.Contains(Watched, name) {
+			out[name] = n
+		}
+	}
+	return out
+}

@@ -1,0 +1,117 @@
+package check
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// Exception is a leak that is accepted until a date. Exactly one of Key, Class and Held names
+// it.
+type Exception struct {
+	// Key is that of the leak or its first characters, 8 at least.
+	Key string
+	// Class is that of the objects that leak, with its package or without.
+	Class string
+	// Held is the reference that holds them, as "ScreenTracker.sScreens", with its package or
+	// without.
+	Held string
+	// Reason and Owner say why it is accepted and who is to fix it.
+	Reason, Owner string
+	// Until is the last day, at any time of that day.
+	Until time.Time
+}
+
+// minKey is the least number of characters of a key that name a leak.
+const minKey = 8
+
+// Validate returns what is wrong with an exception, nil if nothing is.
+func (e Exception) Validate() error {
+	named := 0
+	for _, id := range []string{e.Key, e.Class, e.Held} {
+		if id != "" {
+			named++
+		}
+	}
+	switch {
+	case named != 1:
+		return errors.New("accept a leak: name it by exactly one of key, class and reference")
+	case e.Key != "" && len(e.Key) < minKey:
+		return fmt.Errorf("accept leak %s: a key has at least %d characters", e.name(), minKey)
+	case e.Held != "" && !strings.Contains(e.Held, "."):
+		return fmt.Errorf("accept leak %s: write a reference as CLASS.FIELD, such as ScreenTracker.sScreens", e.name())
+	case strings.TrimSpace(e.Reason) == "":
+		return fmt.Errorf("accept leak %s: write a reason", e.name())
+	case strings.TrimSpace(e.Owner) == "":
+		return fmt.Errorf("accept leak %s: write an owner", e.name())
+	case e.Until.IsZero():
+		return fmt.Errorf("accept leak %s: write a date until which it is accepted", e.name())
+	}
+	return nil
+}
+
+const maxName = 200
+
+func (e Exception) name() string {
+	return text.Quote(cmp.Or(e.Key, e.Class, e.Held), maxName)
+}
+
+// Expired reports whether the last day of an exception is over.
+func (e Exception) Expired(now time.Time) bool {
+	return now.Format(time.DateOnly) > e.Until.Format(time.DateOnly)
+}
+
+// String returns what names the leak, why it is accepted, by whom and until when.
+func (e Exception) String() string {
+	return fmt.Sprintf("%s (%s, owner %s, until %s)", text.Head(cmp.Or(e.Key, e.Class, e.Held), maxName),
+		text.Head(e.Reason, maxName), text.Head(e.Owner, maxName), e.Until.Format(time.DateOnly))
+}
+
+// Names reports whether the exception names a leak. trace is its way from the GC root, a
+// reference a line, as a report writes it.
+func (e Exception) Names(l record.DumpLeak, trace []string) bool {
+	switch {
+	case e.Key != "":
+		return strings.HasPrefix(l.Key, e.Key)
+	case e.Class != "":
+		for _, c := range l.Classes {
+			if sameName(c.Class, e.Class) {
+				return true
+			}
+		}
+		return false
+	}
+	if _, holder, ok := strings.Cut(l.Name, "held by "); ok && sameReference(holder, e.Held) {
+		return true
+	}
+	for _, line := range trace {
+		if _, reference, ok := strings.Cut(line, "↓ "); ok && sameReference(strings.TrimPrefix(reference, "static "), e.Held) {
+			return true
+		}
+	}
+	return false
+}
+
+// sameName reports whether a class is the one that is named, which may lack its package.
+func sameName(class, named string) bool {
+	return class == named || strings.HasSuffix(class, "."+named)
+}
+
+// sameReference compares references. Reports write classes without their packages, so that of
+// what is named is not compared.
+func sameReference(shown, named string) bool {
+	shown, _, _ = strings.Cut(strings.TrimSpace(shown), ",")
+	shown, _, _ = strings.Cut(shown, " ")
+	return lastTwo(shown) == lastTwo(named)
+}
+
+// lastTwo returns CLASS.FIELD of a reference.
+func lastTwo(reference string) string {
+	parts := strings.Split(reference, ".")
+	return strings.Join(parts[max(0, len(parts)-2):], ".")
+}

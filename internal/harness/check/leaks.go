@@ -1,0 +1,118 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// Seen is what the latest heap dump of one incarnation of a process has shown.
+type Seen struct {
+	dumped bool
+	// byKey counts the objects of each leak, byClass those of each class that leak anyhow.
+	byKey, byClass map[string]int64
+}
+
+// Dumped reports whether there was a heap dump.
+func (s *Seen) Dumped() bool { return s.dumped }
+
+// New returns the leaks of a dump that have more objects than in the latest dump before, and
+// remembers the dump. Leaks of libraries and of Android are not the app's to fix, and not
+// among them. A leak whose objects leaked before in another way is not new: what holds an
+// object may change, and its key with it.
+func (s *Seen) New(leaks []record.DumpLeak) []record.CheckedLeak {
+	out := []record.CheckedLeak{}
+	byKey, byClass := map[string]int64{}, map[string]int64{}
+	for _, l := range leaks {
+		if l.Library {
+			continue
+		}
+		byKey[l.Key] += l.Count
+		for _, c := range l.Classes {
+			byClass[c.Class] += c.Count
+		}
+	}
+	for _, l := range leaks {
+		if l.Library {
+			continue
+		}
+		more := min(l.Count, byKey[l.Key]-s.byKey[l.Key], s.rise(l, byClass))
+		if more > 0 {
+			out = append(out, record.CheckedLeak{DumpLeak: l, New: more})
+		}
+	}
+	s.dumped, s.byKey, s.byClass = true, byKey, byClass
+	return out
+}
+
+// rise is by how much the classes of a leak have more objects that leak than before. A leak
+// without its classes may be new as a whole.
+func (s *Seen) rise(l record.DumpLeak, now map[string]int64) int64 {
+	if len(l.Classes) == 0 {
+		return l.Count
+	}
+	rise := int64(0)
+	for _, c := range l.Classes {
+		rise += max(0, now[c.Class]-s.byClass[c.Class])
+	}
+	return rise
+}
+
+// maxTraceLines bounds the trace of a leak in a record.
+const maxTraceLines = 60
+
+// Judge finds the exceptions that name leaks, and returns the leaks with the verdict of a
+// process: leak where one is named by none.
+func Judge(leaks []record.CheckedLeak, exceptions []Exception, traceOf func(key string) []string) record.CheckVerdict {
+	verdict := record.VerdictPass
+	for i := range leaks {
+		l := &leaks[i]
+		l.Trace = traceOf(l.Key)
+		for _, e := range exceptions {
+			if e.Names(l.DumpLeak, l.Trace) {
+				l.Known = e.String()
+				break
+			}
+		}
+		l.Trace = l.Trace[:min(len(l.Trace), maxTraceLines)]
+		switch {
+		case l.Known == "":
+			verdict = record.VerdictLeak
+		case verdict == record.VerdictPass:
+			verdict = record.VerdictKnown
+		}
+	}
+	return verdict
+}
+
+// shownLeaks bounds the leaks in one line.
+const shownLeaks = 3
+
+// Describe returns leaks in one line: "2 x DetailActivity, held by ScreenTracker.sScreens (5 in
+// all, 4.0 MB retained)".
+func Describe(leaks []record.CheckedLeak) string {
+	words := []string{}
+	for _, l := range leaks[:min(len(leaks), shownLeaks)] {
+		all := ""
+		if l.Count > l.New {
+			all = fmt.Sprintf("%d in all, ", l.Count)
+		}
+		words = append(words, fmt.Sprintf("%d x %s (%s%s retained)", l.New, l.Name, all, text.Bytes(l.Bytes)))
+	}
+	if more := len(leaks) - shownLeaks; more > 0 {
+		words = append(words, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(words, "; ")
+}
+
+// Worse returns the verdict that counts of two.
+func Worse(a, b record.CheckVerdict) record.CheckVerdict {
+	for _, v := range []record.CheckVerdict{record.VerdictLeak, record.VerdictInconclusive, record.VerdictNotChecked, record.VerdictKnown} {
+		if a == v || b == v {
+			return v
+		}
+	}
+	return record.VerdictPass
+}

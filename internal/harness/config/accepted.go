@@ -1,0 +1,141 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Accepted is a leak that is accepted until a date, as a reviewed file lists it.
+type Accepted struct {
+	// Key, Class and Held name the leak: exactly one of them is set.
+	Key, Class, Held string
+	Reason, Owner    string
+	// Until is the last day.
+	Until time.Time
+}
+
+// LoadAccepted reads the file of accepted leaks at path (docs/formats/accepted.md). The error is
+// of type [Errors].
+func LoadAccepted(path string) ([]Accepted, error) {
+	text, err := read(path)
+	if err != nil {
+		return nil, Errors{unreadable(path, err)}
+	}
+	return ParseAccepted(path, text)
+}
+
+// acceptedKeys are those of one leak.
+var acceptedKeys = []string{"key", "class", "held", "reason", "owner", "until"}
+
+// ParseAccepted reads the text of a file of accepted leaks. The error is of type [Errors] and
+// has everything that is wrong.
+func ParseAccepted(name string, text []byte) ([]Accepted, error) {
+	src, problem := newSource(name, text)
+	if problem != nil {
+		return nil, Errors{*problem}
+	}
+	root, problem := src.parse()
+	if problem != nil {
+		return nil, Errors{*problem}
+	}
+	r := acceptedReading{source: src}
+	r.file(root)
+	if len(r.errors) > 0 {
+		return nil, r.errors
+	}
+	return r.list, nil
+}
+
+type acceptedReading struct {
+	source
+	list   []Accepted
+	errors Errors
+}
+
+// refuse adds a problem at a node.
+func (r *acceptedReading) refuse(at *yaml.Node, path, format string, args ...any) {
+	p := Problem{File: r.name, Line: at.Line, Column: at.Column, Path: path, Message: fmt.Sprintf(format, args...)}
+	if at.Line > 0 {
+		p.Excerpt = r.excerpt(at.Line, at.Column)
+	}
+	r.errors = append(r.errors, p)
+}
+
+// pairs calls a function with each key and value of a mapping, and refuses keys that are
+// unknown or stand twice.
+func (r *acceptedReading) pairs(at *yaml.Node, path string, known []string, do func(key string, value *yaml.Node)) {
+	if at == nil || at.Kind != yaml.MappingNode {
+		if at == nil {
+			at = &yaml.Node{}
+		}
+		r.refuse(at, path, "want keys and values: %s", strings.Join(known, ", "))
+		return
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(at.Content); i += 2 {
+		key := at.Content[i]
+		switch {
+		case !slices.Contains(known, key.Value):
+			r.refuse(key, path, "unknown key %q: want %s", key.Value, strings.Join(known, ", "))
+			if near, ok := Nearest(key.Value, known); ok {
+				r.errors[len(r.errors)-1].Suggestion = near
+			}
+		case seen[key.Value]:
+			r.refuse(key, path, "key %q stands twice", key.Value)
+		default:
+			do(key.Value, at.Content[i+1])
+		}
+		seen[key.Value] = true
+	}
+}
+
+func (r *acceptedReading) file(root *yaml.Node) {
+	version := false
+	r.pairs(root, "", []string{"version", "accepted"}, func(key string, value *yaml.Node) {
+		switch {
+		case key == "version":
+			version = true
+			if value.Value != "1" {
+				r.refuse(value, key, "invalid value %q: want 1", value.Value)
+			}
+		case value.Kind == yaml.ScalarNode && value.Tag == "!!null": // none yet
+		case value.Kind != yaml.SequenceNode:
+			r.refuse(value, key, "want a list of leaks")
+		default:
+			for i, entry := range value.Content {
+				r.entry(entry, fmt.Sprintf("accepted[%d]", i))
+			}
+		}
+	})
+	if !version && len(r.errors) == 0 {
+		r.refuse(&yaml.Node{}, "version", "write version: 1")
+	}
+}
+
+func (r *acceptedReading) entry(at *yaml.Node, path string) {
+	var a Accepted
+	before := len(r.errors)
+	texts := map[string]*string{"key": &a.Key, "class": &a.Class, "held": &a.Held, "reason": &a.Reason, "owner": &a.Owner}
+	r.pairs(at, path, acceptedKeys, func(key string, value *yaml.Node) {
+		if value.Kind != yaml.ScalarNode {
+			r.refuse(value, path+"."+key, "want a text")
+			return
+		}
+		if to := texts[key]; to != nil {
+			*to = strings.TrimSpace(value.Value)
+			return
+		}
+		day, err := time.ParseInLocation(time.DateOnly, value.Value, time.Local)
+		if err != nil {
+			r.refuse(value, path+"."+key, "invalid date %q: want the last day as 2027-03-31", value.Value)
+		}
+		a.Until = day
+	})
+	if len(r.errors) == before {
+		r.list = append(r.list, a)
+	}
+}

@@ -1,0 +1,351 @@
+package reporters
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// JUnitName is the file of a run directory that has its verdicts as CI servers read them.
+const JUnitName = "junit.xml"
+
+// The bounds of junit.xml.
+const (
+	// maxJUnitName bounds a name, and the message of a failure, in characters.
+	maxJUnitName = 500
+	// maxJUnitText bounds the text of one case, and maxJUnitTexts those of all, in bytes.
+	maxJUnitText  = 16 << 10
+	maxJUnitTexts = 16 << 20
+)
+
+// WriteJUnit writes a run as JUnit XML, in the form that Jenkins, GitLab and GitHub's report
+// actions read: a case for each declared pattern of processes, for the workload, and for each
+// check of a test or spec. The names have no number that changes from run to run. A leak is a
+// failure of type "leak".
+func WriteJUnit(w io.Writer, run record.Run) error {
+	j := junit{left: maxJUnitTexts}
+	suite := junitSuite{Name: "leakgate", Time: junitSeconds(run.Ended.Sub(run.Started).Seconds()), Timestamp: run.Started.UTC().Format("2006-01-02T15:04:05")}
+	suite.Cases = append(suite.Cases, j.patterns(run)...)
+	if run.Workload != nil {
+		suite.Cases = append(suite.Cases, j.workload(*run.Workload))
+	}
+	several := classesOfDevices(run.Devices)
+	for _, c := range run.Checks {
+		suite.Cases = append(suite.Cases, j.check(c, several[c.Device]))
+	}
+	suite.count()
+	all := junitSuites{Name: suite.Name, Tests: suite.Tests, Failures: suite.Failures, Errors: suite.Errors, Skipped: suite.Skipped, Time: suite.Time, Suites: []junitSuite{suite}}
+	out, err := xml.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode JUnit XML: %w", err)
+	}
+	// Names and messages are one line each, so every such reference is in a text.
+	out = bytes.ReplaceAll(out, []byte("&#xA;"), []byte("\n"))
+	if _, err := w.Write(slices.Concat([]byte(xml.Header), out, []byte("\n"))); err != nil {
+		return fmt.Errorf("write JUnit XML: %w", err)
+	}
+	return nil
+}
+
+// WriteJUnitFile writes junit.xml into a run directory, whole or not at all.
+func WriteJUnitFile(dir string, run record.Run) error {
+	var b bytes.Buffer
+	if err := WriteJUnit(&b, run); err != nil {
+		return err
+	}
+	return record.WriteWhole(filepath.Join(dir, JUnitName), b.Bytes())
+}
+
+type junitSuites struct {
+	XMLName  xml.Name     `xml:"testsuites"`
+	Name     string       `xml:"name,attr"`
+	Tests    int          `xml:"tests,attr"`
+	Failures int          `xml:"failures,attr"`
+	Errors   int          `xml:"errors,attr"`
+	Skipped  int          `xml:"skipped,attr"`
+	Time     string       `xml:"time,attr"`
+	Suites   []junitSuite `xml:"testsuite"`
+}
+
+type junitSuite struct {
+	Name      string      `xml:"name,attr"`
+	Tests     int         `xml:"tests,attr"`
+	Failures  int         `xml:"failures,attr"`
+	Errors    int         `xml:"errors,attr"`
+	Skipped   int         `xml:"skipped,attr"`
+	Time      string      `xml:"time,attr"`
+	Timestamp string      `xml:"timestamp,attr"`
+	Cases     []junitCase `xml:"testcase"`
+}
+
+type junitCase struct {
+	Class   string       `xml:"classname,attr"`
+	Name    string       `xml:"name,attr"`
+	Time    string       `xml:"time,attr"`
+	Skipped *junitResult `xml:"skipped"`
+	Error   *junitResult `xml:"error"`
+	Failure *junitResult `xml:"failure"`
+	Output  string       `xml:"system-out,omitempty"`
+}
+
+type junitResult struct {
+	Message string `xml:"message,attr"`
+	Type    string `xml:"type,attr,omitempty"`
+	Text    string `xml:",chardata"`
+}
+
+func (s *junitSuite) count() {
+	for _, c := range s.Cases {
+		s.Tests++
+		switch {
+		case c.Failure != nil:
+			s.Failures++
+		case c.Error != nil:
+			s.Errors++
+		case c.Skipped != nil:
+			s.Skipped++
+		}
+	}
+}
+
+// junit writes the cases of one run.
+type junit struct {
+	left int // bytes of texts
+}
+
+// result makes the result of a case from a line and further ones.
+func (j *junit) result(kind, message string, lines ...string) *junitResult {
+	return &junitResult{Type: kind, Message: text.Head(message, maxJUnitName), Text: j.text(lines...)}
+}
+
+// text joins lines, each of them Printable: XML 1.0 has no place for control characters.
+func (j *junit) text(lines ...string) string {
+	var b strings.Builder
+	for _, part := range lines {
+		for line := range strings.SplitSeq(strings.TrimRight(part, "\n"), "\n") {
+			line = text.Printable(strings.ReplaceAll(line, "\t", "    "))
+			if b.Len()+len(line) > min(maxJUnitText, j.left) {
+				b.WriteString("[more is in run.json]\n")
+				j.left -= min(j.left, b.Len())
+				return b.String()
+			}
+			b.WriteString(line + "\n")
+		}
+	}
+	j.left -= b.Len()
+	return b.String()
+}
+
+// junitSeconds is a time as JUnit has it. A record may hold any number.
+func junitSeconds(s float64) string {
+	if math.IsNaN(s) || math.IsInf(s, 0) || s < 0 {
+		s = 0
+	}
+	return strconv.FormatFloat(s, 'f', 3, 64)
+}
+
+// classesOfDevices names the classes of devices, where a run has several: a test ran on each.
+func classesOfDevices(devices []record.Device) map[string]string {
+	out := map[string]string{}
+	for _, d := range devices {
+		out[d.Device] = fmt.Sprintf("%s, API %d", cmp.Or(d.Model, "device"), d.API)
+	}
+	names := map[string]bool{}
+	for _, n := range out {
+		names[n] = true
+	}
+	if len(names) < 2 {
+		return nil
+	}
+	return out
+}
+
+// patterns are the cases of the processes that were asked for.
+func (j *junit) patterns(run record.Run) []junitCase {
+	patterns := run.Patterns
+	if len(patterns) == 0 { // of an earlier version
+		for _, p := range run.Processes {
+			if !slices.Contains(patterns, p.Process) {
+				patterns = append(patterns, p.Process)
+			}
+		}
+	}
+	var out []junitCase
+	for _, pattern := range patterns {
+		out = append(out, j.pattern(pattern, run))
+	}
+	return out
+}
+
+func (j *junit) pattern(pattern string, run record.Run) junitCase {
+	c := junitCase{Class: "leakgate.processes", Name: text.Head("process "+pattern+" does not leak", maxJUnitName), Time: junitSeconds(0)}
+	var leaks, open, lines []string
+	longest, seen := 0.0, 0
+	for _, p := range run.Processes {
+		if !matchesPattern(pattern, p.Process) {
+			continue
+		}
+		seen++
+		longest = max(longest, p.Duration)
+		who := p.Process
+		if len(run.Devices) > 1 {
+			who += " on " + p.Device
+		}
+		line := who + ": " + headline(p, run.Policy)
+		lines = append(lines, line)
+		if p.Because != "" {
+			lines = append(lines, "  "+p.Because)
+		}
+		switch p.Gate {
+		case detector.Leak:
+			leaks = append(leaks, line)
+			lines = append(lines, tracesOf(run, p)...)
+		case detector.Inconclusive:
+			open = append(open, p.Process+": "+cmp.Or(p.Because, "inconclusive"))
+		}
+	}
+	c.Time = junitSeconds(longest)
+	switch {
+	case seen == 0:
+		c.Error = j.result("no_process", "no process matched "+pattern, "no process matched "+pattern+": start the app, or correct the pattern")
+	case len(leaks) > 0:
+		c.Failure = j.result("leak", strings.Join(leaks, "; "), lines...)
+	case len(open) > 0:
+		c.Skipped = j.result("", "inconclusive: "+strings.Join(open, "; "), lines...)
+	default:
+		c.Output = j.text(lines...)
+	}
+	return c
+}
+
+// matchesPattern reports whether a pattern of a plan chooses a process (capture.Pattern).
+func matchesPattern(pattern, name string) bool {
+	if head, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(name, head)
+	}
+	return pattern == name
+}
+
+// tracesOf returns what the latest diagnosis of a process shows.
+func tracesOf(run record.Run, p record.Process) []string {
+	for _, d := range slices.Backward(run.Diagnoses) {
+		if d.Device == p.Device && d.User == p.User && d.Process == p.Process && len(d.Summary) > 0 {
+			return append([]string{""}, d.Summary...)
+		}
+	}
+	return nil
+}
+
+func (j *junit) workload(w record.Workload) junitCase {
+	c := junitCase{Class: "leakgate.run", Name: text.Head("workload "+w.Kind+" succeeds", maxJUnitName), Time: junitSeconds(0)}
+	switch {
+	case w.Error != "":
+		c.Error = j.result("workload", w.Error, w.Error)
+	case len(w.Interrupted) > 0:
+		c.Error = j.result("workload", "a device has dropped the workload")
+	}
+	return c
+}
+
+// check is the case of one test or spec.
+func (j *junit) check(c record.Check, device string) junitCase {
+	out := junitCase{Time: junitSeconds(c.Ended - c.T)}
+	out.Class, out.Name = namesOfCheck(c)
+	if device != "" {
+		out.Name += "[" + device + "]"
+	}
+	out.Class, out.Name = text.Head(out.Class, maxJUnitName), text.Head(out.Name, maxJUnitName)
+	leaks := c.Verdict == record.VerdictLeak
+	switch c.Outcome {
+	case record.OutcomeCrashed:
+		out.Error = j.result("crashed", ownFailure(c, leaks), ownText(c, leaks)...)
+	case record.OutcomeFailed, record.OutcomeUnfinished:
+		out.Failure = j.result(c.Outcome, ownFailure(c, leaks), ownText(c, leaks)...)
+	default:
+		switch {
+		case leaks:
+			out.Failure = j.result("leak", c.Text, leakLines(c)...)
+			return out
+		case c.Outcome == record.OutcomeIgnored:
+			out.Skipped = j.result("", "ignored")
+		case c.Outcome == record.OutcomeAssumptionFailed:
+			out.Skipped = j.result("", "assumption failed: "+firstLine(c.Stack), c.Stack)
+		}
+	}
+	if c.Verdict != record.VerdictPass && !leaks && c.Text != "" && out.Skipped == nil || c.Verdict == record.VerdictInconclusive {
+		out.Output = j.text(c.Text)
+	}
+	return out
+}
+
+// namesOfCheck returns class and name of a check: those of a test in its name.
+func namesOfCheck(c record.Check) (class, name string) {
+	if c.Of != record.CheckTest {
+		return "leakgate.specs", c.Name
+	}
+	class, method, ok := strings.Cut(c.Name, "#")
+	switch {
+	case ok && class != "" && method != "":
+		return class, method
+	case strings.Contains(c.Name, ".") && !strings.ContainsAny(c.Name, " /("):
+		return c.Name, "class" // that failed as a whole
+	}
+	return "leakgate.tests", c.Name
+}
+
+var outcomeText = map[string]string{
+	record.OutcomeFailed: "the test failed", record.OutcomeCrashed: "the process crashed in the test", record.OutcomeUnfinished: "the test did not end",
+}
+
+// ownFailure is the message of a test that failed by itself, which comes before its leak.
+func ownFailure(c record.Check, leaks bool) string {
+	message := cmp.Or(firstLine(c.Stack), outcomeText[c.Outcome])
+	if leaks {
+		message += "; it also leaks: " + c.Text
+	}
+	return message
+}
+
+func ownText(c record.Check, leaks bool) []string {
+	lines := []string{cmp.Or(c.Stack, outcomeText[c.Outcome])}
+	if leaks {
+		lines = append(append(lines, "", "it also leaks:"), leakLines(c)...)
+	}
+	return lines
+}
+
+// leakLines say what leaks, and what holds it.
+func leakLines(c record.Check) []string {
+	lines := []string{c.Text}
+	if c.Location != "" {
+		lines = append(lines, "checked at "+c.Location)
+	}
+	for _, p := range c.Processes {
+		for _, l := range p.Leaks {
+			if l.Known != "" {
+				continue
+			}
+			lines = append(append(lines, "", fmt.Sprintf("%s: %d x %s, %s retained", p.Process, l.New, l.Name, text.Bytes(l.Bytes))), l.Trace...)
+		}
+		if p.Folder != "" {
+			lines = append(lines, "", "heap dump: "+p.Folder)
+		}
+	}
+	return lines
+}
+
+func firstLine(s string) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return first
+}
