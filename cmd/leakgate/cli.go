@@ -228,7 +228,7 @@ their processes, decides whether one leaks, and collects the evidence.`,
 		&cobra.Group{ID: groupHost, Title: "This computer:"},
 	)
 	root.AddCommand(
-		runCommand(c), watchCommand(c), diagnoseCommand(c), markCommand(c),
+		runCommand(c), watchCommand(c), tripCommand(c), diagnoseCommand(c), markCommand(c),
 		analyzeCommand(c), objectsCommand(c), pathsCommand(c), diffCommand(c), growthCommand(c), stripCommand(c),
 		replayCommand(c), reportCommand(c), parseCommand(c), configCommand(c),
 		demoCommand(c), doctorCommand(c), completionCommand(c), versionCommand(c),

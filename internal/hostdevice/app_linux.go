@@ -41,6 +41,10 @@ var activities = map[string][]string{
 	".Cache":   {"cache"},
 	".Screens": {"screens"},
 	".Kept":    {"kept"},
+	".List":    {"list"},
+	".Buffers": {"buffers"},
+	".Filling": {"filling"},
+	".Steady":  {"steady"},
 }
 
 // settling are the modes that come to a level, which is nothing without a time.

@@ -27,6 +27,9 @@
 // threads that are named after them. .Screens (PACKAGE:screens) opens and closes ten screens
 // at each signal 28, half of which tasks hold for two seconds at most; .Kept (PACKAGE:kept)
 // does so, too, and keeps one of them. An analysis takes these two for apps of Android.
+// .List, .Buffers, .Filling and .Steady (PACKAGE:list and so on) do one loop of a scenario at
+// each signal 28: they keep an object of it, 200 kB outside of the Java heap, both until a cache
+// is full after five loops, and nothing.
 //
 // /data/local/tmp is a directory of the device; the path is replaced in the
 // text of a command before the shell sees it.

@@ -27,7 +27,7 @@ import sun.misc.Signal;
  * an Android app on a host device: real memory of a real process grows, so that
  * nothing that reads /proc can tell the difference.
  *
- * <p>Usage: Leaky java|native|mapped|thread|control|warmup|cache|busy|files|private|screens|kept [--mb-per-h N] [--for-s N]
+ * <p>Usage: Leaky java|native|mapped|thread|control|warmup|cache|busy|files|private|screens|kept|list|buffers|filling|steady [--mb-per-h N] [--for-s N]
  * [--scale N]. The rate and the duration are in device time; one real second is N
  * device seconds at scale N. After --for-s the app lives on without leaking.
  *
@@ -41,6 +41,10 @@ import sun.misc.Signal;
  * <p>screens opens and closes ten screens at each signal 28, which shells know as WINCH. Tasks that
  * are due in 0.1 to 2 s of device time hold half of them, and nothing holds them afterwards. kept
  * does so, too, and keeps one of them for ever.
+ *
+ * <p>list, buffers, filling and steady do one loop of a scenario at each signal 28: the first keeps an
+ * object of each, the second 200 kB outside of the Java heap, the third 200 kB of both until its cache is
+ * full after five, the last nothing.
  *
  * <p>private leaks as java and thread do, in a map whose keys are addresses and numbers of
  * people, with threads that are named after them.
@@ -136,6 +140,11 @@ public final class Leaky {
       case "screens":
       case "kept":
         return screens(plan);
+      case "list":
+      case "buffers":
+      case "filling":
+      case "steady":
+        return scenario(plan);
       default:
         throw new IllegalArgumentException("unknown mode: " + plan.mode);
     }
@@ -272,6 +281,42 @@ public final class Leaky {
 
     void refresh() {
       refreshed++;
+    }
+  }
+
+  /** What loops of a scenario keep. */
+  static final List<Item> ITEMS = new ArrayList<>();
+
+  static final int FULL = 5;
+  static final int LOOP_BYTES = 200 << 10;
+
+  /** Does nothing by itself. */
+  static Grower scenario(Plan plan) {
+    Signal.handle(new Signal("WINCH"), signal -> loop(plan.mode));
+    return () -> plan.mbPerHour * (1 << 20);
+  }
+
+  static void loop(String mode) {
+    for (int i = 0; i < 20; i++) {
+      churn();
+    }
+    if (mode.equals("list")) {
+      ITEMS.add(new Item(ITEMS.size(), null));
+    } else if (mode.equals("buffers")) {
+      LOST_BUFFERS.add(ByteBuffer.allocateDirect(LOOP_BYTES));
+    } else if (mode.equals("filling") && ITEMS.size() < FULL) {
+      ITEMS.add(new Item(ITEMS.size(), ByteBuffer.allocateDirect(LOOP_BYTES)));
+    }
+  }
+
+  /** What one loop keeps. */
+  static final class Item {
+    final int id;
+    final ByteBuffer picture;
+
+    Item(int id, ByteBuffer picture) {
+      this.id = id;
+      this.picture = picture;
     }
   }
 

@@ -1,0 +1,175 @@
+package trip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/internal/analysis/growth"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// heaps compares the heap dumps of a trip.
+type heaps struct {
+	// loops is how many loops there are between two dumps.
+	loops  int
+	series *analysis.GrowthSeries
+	// taken counts all dumps, compared those of the present series; again reports that it is the
+	// second series.
+	taken, compared int
+	again           bool
+	report          *analysis.Growth
+	// failure says why the heap cannot be dumped.
+	failure string
+}
+
+// firstDumps are the dumps after which a heap in which nothing grows needs no more.
+const firstDumps = 2
+
+// maxPlaces bounds the places of a result, maxSteps the steps of a path, from its end.
+const (
+	maxPlaces = 10
+	maxSteps  = 30
+	maxStep   = 300
+)
+
+// wanted reports whether to dump now. Where nothing grew in the first dumps and Java memory
+// rises all the same, a second series begins, if there is time for it: what grows in each dump
+// of a series has grown since its begin.
+func (h *heaps) wanted(rises, last bool) bool {
+	switch {
+	case h.failure != "":
+		return false
+	case h.compared < firstDumps || h.report.Found > 0:
+		return true
+	}
+	return rises && !last && !h.again
+}
+
+// add reads a dump. The error is that of a context that has ended.
+func (h *heaps) add(ctx context.Context, d *Dump) error {
+	if h.flat() {
+		h.series, h.compared, h.again = nil, 0, true
+	}
+	if h.series == nil {
+		h.series = analysis.NewGrowthSeries(h.loops)
+	}
+	err := h.series.Add(ctx, d.Name, d, d.Size, d.Options)
+	if d.Close != nil {
+		err = errors.Join(err, d.Close())
+	}
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		h.failure = "compare heap dumps: " + text.Head(err.Error(), maxStep)
+		return nil
+	}
+	h.taken, h.compared = h.taken+1, h.compared+1
+	h.report = h.series.Report(maxPlaces)
+	return nil
+}
+
+// flat reports that nothing grew in the dumps of the present series.
+func (h *heaps) flat() bool {
+	return h.failure == "" && h.compared >= firstDumps && h.report.Found == 0
+}
+
+// verdict judges the places that grow; growing are those that do not slow down.
+func (h *heaps) verdict() (v record.CheckVerdict, growing []*growth.Place, reason string) {
+	switch {
+	case h.failure != "":
+		return record.VerdictInconclusive, nil, h.failure
+	case h.compared < firstDumps && !h.again:
+		return record.VerdictInconclusive, nil, fmt.Sprintf("%s; want 2 or more", text.Count(h.compared, "heap dump", "heap dumps"))
+	case h.report.Found == 0:
+		return record.VerdictPass, nil, fmt.Sprintf("no place grows by 1 object a loop in %d heap dumps", h.taken)
+	}
+	var doubt string
+	settling := 0
+	for i := range h.report.Growth {
+		p := &h.report.Growth[i]
+		switch increments := increments(p); {
+		case h.compared <= firstDumps:
+			doubt = "grew between 2 heap dumps; needs more loops to tell a leak from a cache that fills"
+			growing = append(growing, p)
+		case p.Stepwise:
+			doubt = "a buffer grows in steps"
+		case slower(increments, settled):
+			settling++
+		case slower(increments, slowing):
+			doubt = "growth slows as of a cache that fills"
+		default:
+			v, growing = record.VerdictLeak, append(growing, p)
+		}
+	}
+	switch {
+	case v == record.VerdictLeak:
+		more := ""
+		if n := h.report.Found - len(growing); n > 0 {
+			more = fmt.Sprintf("; %s that may fill up", text.Count(n, "place", "places"))
+		}
+		return v, growing, fmt.Sprintf("%s in each of %d heap dumps%s", text.Count(len(growing), "place grows", "places grow"), h.compared, more)
+	case doubt != "":
+		return record.VerdictInconclusive, growing, doubt
+	}
+	return record.VerdictPass, nil, fmt.Sprintf("%s up and settled", text.Count(settling, "place filled", "places filled"))
+}
+
+// increments are how much more there was in each dump than in the one before: objects, or
+// bytes of objects that become larger.
+func increments(p *growth.Place) []int64 {
+	if !p.Larger {
+		return p.Increments
+	}
+	var out []int64
+	for i := 1; i < len(p.RetainedBytes); i++ {
+		out = append(out, p.RetainedBytes[i]-p.RetainedBytes[i-1])
+	}
+	return out
+}
+
+// slower reports that the last increment is less than a share of the first.
+func slower(list []int64, share float64) bool {
+	return len(list) > 1 && float64(list[len(list)-1]) < share*float64(list[0])
+}
+
+// perLoop returns the objects that all growing places gain per loop.
+func perLoop(list []*growth.Place) float64 {
+	sum := 0.0
+	for _, p := range list {
+		sum += p.PerLoop
+	}
+	return sum
+}
+
+// findings are the places of a result.
+func findings(list []*growth.Place) []record.Finding {
+	out := []record.Finding{}
+	for _, p := range list {
+		f := record.Finding{What: "growing", Name: reporters.PlaceName(p), Key: p.Key, CountDelta: new(p.Delta), BytesDelta: new(p.GrowthBytes)}
+		if n := len(p.RetainedBytes); n > 0 {
+			f.Bytes = new(p.RetainedBytes[n-1])
+		}
+		path := p.Path
+		if skipped := len(path) - maxSteps; skipped > 0 {
+			f.Trace, path = append(f.Trace, fmt.Sprintf("... %s", text.Count(skipped, "step", "steps"))), path[skipped:]
+		}
+		for _, s := range path {
+			f.Trace = append(f.Trace, stepText(s))
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func stepText(s growth.Step) string {
+	name := s.Name
+	if s.Owner != "" {
+		name = s.Owner + "." + name
+	}
+	return text.Tail(name+" -> "+s.Class, maxStep)
+}

@@ -1,0 +1,211 @@
+package trip
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// rule is how one measure is judged. The constants were chosen by simulation: docs/formats/trip.md
+// has the rates of wrong verdicts.
+type rule struct {
+	unit string
+	// noise is how much readings of a process at rest usually scatter.
+	noise float64
+	// least is the least rate per loop that is a leak; found is the rate that a trip of ten
+	// loops with the usual noise finds.
+	least, found float64
+	// every asks for a rise between all readings, as of objects that nothing pools.
+	every bool
+	// java marks what heap dumps show better.
+	java bool
+	// shown marks what is reported and not judged.
+	shown bool
+}
+
+// memory returns the rule for a dimension, in kB. Native memory of an app at rest scatters by
+// about 150 kB; the other limits follow from that in proportion.
+func memory(noise float64) rule {
+	return rule{unit: record.UnitKB, noise: noise, least: noise * 2 / 3, found: noise * 4 / 3}
+}
+
+// quietShare is the part of the found rate that the upper bound must stay below for a measure
+// to count as quiet.
+const quietShare = 0.85
+
+// The rules of counts: screens and their contexts are objects that nothing pools; threads,
+// files and other objects come in pools, and count from one per loop on.
+var (
+	screens = rule{unit: record.UnitCount, noise: 0.3, least: 0.3, found: 0.5, every: true}
+	pooled  = rule{unit: record.UnitCount, noise: 0.3, least: 0.75, found: 1}
+)
+
+// inJava marks a measure of Java memory.
+func inJava(r rule) rule { r.java = true; return r }
+
+// shownOnly marks a measure that is not judged.
+func shownOnly(r rule) rule { r.shown = true; return r }
+
+// The conditions of a leak.
+const (
+	// leastMemory and leastCounts are the intervals between readings that it needs.
+	leastMemory, leastCounts = 4, 3
+	// leastQuiet are those after which what scatters may count as quiet.
+	leastQuiet = 3
+	// confidence is that of a rate above 0, noisyT the t value where readings scatter by more
+	// than noisy times the usual.
+	confidence    = 0.99
+	noisy, noisyT = 1.2, 8
+	// A rise slows where the latest two intervals rise by less than slowing of the first two,
+	// or has settled by less than settled, and noise does not explain it: by so many standard
+	// deviations.
+	slowing, slowingZ = 0.6, 1.64
+	settled, settledZ = 1.0 / 3, 2.5
+	// lastShare is the part of the mean rise that the latest interval must have.
+	lastShare = 1.0 / 3
+)
+
+// state is what a measure shows so far.
+type state int
+
+const (
+	// unread has too few readings; quiet does not grow, or not enough to matter; growing is a
+	// leak if it ends so; rising and open are undecided.
+	unread state = iota
+	quiet
+	open
+	rising
+	growing
+)
+
+// judgement is what the readings of one measure show.
+type judgement struct {
+	state state
+	// fitted reports that there is a line, with its 95 % interval.
+	fitted    bool
+	line      line
+	curve     curve
+	low, high float64
+	// flattened reports a rise that has slowed down or stopped.
+	flattened bool
+	// readings are how many the measure has.
+	readings int
+}
+
+// judge judges readings y after x loops.
+func (r rule) judge(x, y []float64) judgement {
+	j := judgement{readings: len(y)}
+	if len(y) < 3 {
+		return j
+	}
+	j.line, j.fitted = fit(x, y, r.noise), true
+	j.low, j.high = j.line.bounds(0.975)
+	c := curveOf(x, y, scatterOf(x, y, r.noise))
+	j.curve = c
+	intervals := len(y) - 1
+	switch {
+	case r.quiet(j, c, intervals):
+		j.state = quiet
+	case r.grows(j.line, c, intervals):
+		j.state = growing
+	case c.risesNow(j.line.slope, r.least):
+		j.state = rising
+	default:
+		j.state = open
+	}
+	j.flattened = c.slower(settled, settledZ) || c.slower(slowing, slowingZ)
+	return j
+}
+
+// quiet reports that nothing relevant grows any more.
+func (r rule) quiet(j judgement, c curve, intervals int) bool {
+	switch {
+	case r.every:
+		// Such counts have no noise: an interval without a rise is the end of it.
+		return c.last <= 0
+	case intervals < leastQuiet:
+		return false
+	case r.unit == record.UnitCount:
+		return c.last < r.least && c.latest < r.least
+	}
+	return j.high < quietShare*r.found || intervals >= leastMemory && c.slower(settled, settledZ)
+}
+
+// grows reports that the measure grows as a leak does.
+func (r rule) grows(l line, c curve, intervals int) bool {
+	least, rises := leastMemory, intervals-1
+	if r.unit == record.UnitCount {
+		least = leastCounts
+	}
+	low, _ := l.bounds(confidence)
+	switch {
+	case intervals < least, l.slope < r.least, low <= 0, c.last < lastShare*l.slope, c.slower(slowing, slowingZ):
+		return false
+	case intervals < 5 || r.every || l.own > noisy*r.noise && r.unit == record.UnitKB:
+		rises = intervals
+	}
+	if r.unit == record.UnitKB && l.own > noisy*r.noise && l.slope < noisyT*l.se {
+		return false
+	}
+	return c.rises >= rises
+}
+
+// curve is how a measure rises over its readings. Rates are per loop.
+type curve struct {
+	// rises counts the intervals in which it rises.
+	rises, intervals int
+	// first and latest are the rates over the first two and the latest two intervals, last
+	// that of the latest one, before that of the one before.
+	first, latest, last, before float64
+	// sd is the standard deviation of the difference between first and latest.
+	sd float64
+}
+
+func curveOf(x, y []float64, scatter float64) curve {
+	n := len(y) - 1
+	rate := func(i, k int) float64 { return (y[k] - y[i]) / (x[k] - x[i]) }
+	c := curve{intervals: n, first: rate(0, 2), latest: rate(n-2, n), last: rate(n-1, n), before: rate(n-2, n-1)}
+	a, b := x[2]-x[0], x[n]-x[n-2]
+	c.sd = scatter * math.Sqrt(2/(a*a)+2/(b*b))
+	for i := range n {
+		if y[i+1] > y[i] {
+			c.rises++
+		}
+	}
+	return c
+}
+
+// slower reports that the latest rates are below a share of the first ones, and not by noise.
+func (c curve) slower(share, z float64) bool {
+	return c.intervals >= 3 && c.first > 0 && c.latest < share*c.first && c.first-c.latest > z*c.sd
+}
+
+// risesNow reports a rise that has not stopped and that may be a leak.
+func (c curve) risesNow(slope, least float64) bool {
+	return slope >= least && 2*c.rises > c.intervals && c.latest >= least/2
+}
+
+func scatterOf(x, y []float64, noise float64) float64 {
+	if len(y) < 4 {
+		return noise
+	}
+	return scatter(x, y, noise)
+}
+
+// perLoop writes a rate.
+func (r rule) perLoop(rate float64) string {
+	if r.unit == record.UnitKB {
+		return text.SignedKB(int64(math.Round(rate))) + " a loop"
+	}
+	return fmt.Sprintf("%+.2g a loop", rate)
+}
+
+// level writes a rate without its sign.
+func (r rule) level(rate float64) string {
+	if r.unit == record.UnitKB {
+		return text.KB(int64(math.Ceil(rate))) + " a loop"
+	}
+	return fmt.Sprintf("%.2g a loop", rate)
+}

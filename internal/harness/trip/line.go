@@ -1,0 +1,110 @@
+package trip
+
+import (
+	"math"
+	"sync"
+
+	"github.com/leakgate/leakgate/internal/detector/trend"
+)
+
+// line is a straight line through readings of one measure, by least squares.
+type line struct {
+	// slope is per loop, se its standard error with df degrees of freedom.
+	slope, se, df float64
+	// own is the standard deviation of the readings around the line.
+	own float64
+}
+
+// priorWeight is how many degrees of freedom the usual noise of a measure counts for. A few
+// readings may lie on a line by chance, and their own scatter then promises a precision that
+// they do not have. The scatter is therefore averaged with the usual one, as moderated t-tests
+// do (Smyth, Statistical Applications in Genetics and Molecular Biology 3, 2004), but never
+// taken for less than it is.
+const priorWeight = 4
+
+// fit returns the line through readings y after x loops of a measure whose readings usually
+// scatter by noise. It takes three readings or more.
+func fit(x, y []float64, noise float64) line {
+	slope, sxx, residuals := regress(x, y)
+	sse, own := squares(residuals), float64(len(x)-2)
+	l := line{slope: slope, own: math.Sqrt(sse / own), df: own + priorWeight}
+	variance := (sse + priorWeight*noise*noise) / l.df
+	if sse/own > variance {
+		variance, l.df = sse/own, own
+	}
+	l.se = math.Sqrt(variance / sxx)
+	return l
+}
+
+// bounds returns the limits that the slope is below and above with this probability each.
+func (l line) bounds(p float64) (low, high float64) {
+	half := quantile(p, l.df) * l.se
+	return l.slope - half, l.slope + half
+}
+
+// quantiles are those that were computed: all trips need the same few.
+var quantiles sync.Map
+
+// quantile is that of Student's t.
+func quantile(p, df float64) float64 {
+	key := [2]float64{p, df}
+	if t, ok := quantiles.Load(key); ok {
+		return t.(float64)
+	}
+	t := trend.StudentQuantile(p, df)
+	quantiles.Store(key, t)
+	return t
+}
+
+// scatter returns the standard deviation around a parabola, averaged with the usual noise: what
+// bends is no noise. It takes four readings or more.
+func scatter(x, y []float64, noise float64) float64 {
+	_, _, straight := regress(x, y)
+	squared := make([]float64, len(x))
+	m := mean(x)
+	for i := range x {
+		squared[i] = (x[i] - m) * (x[i] - m)
+	}
+	_, _, bend := regress(x, squared)
+	var product float64
+	for i := range bend {
+		product += bend[i] * straight[i]
+	}
+	// By Frisch, Waugh and Lovell, the bend explains what is common to both residuals.
+	sse := squares(straight)
+	if b := squares(bend); b > 0 {
+		sse -= product * product / b
+	}
+	return math.Sqrt((max(sse, 0) + priorWeight*noise*noise) / (float64(len(x)-3) + priorWeight))
+}
+
+// regress returns the least-squares slope of y on x, the squares of x and the residuals.
+func regress(x, y []float64) (slope, sxx float64, residuals []float64) {
+	mx, my := mean(x), mean(y)
+	var sxy float64
+	for i := range x {
+		sxx += (x[i] - mx) * (x[i] - mx)
+		sxy += (x[i] - mx) * (y[i] - my)
+	}
+	slope = sxy / sxx
+	residuals = make([]float64, len(x))
+	for i := range x {
+		residuals[i] = y[i] - my - slope*(x[i]-mx)
+	}
+	return slope, sxx, residuals
+}
+
+func squares(v []float64) (sum float64) {
+	for _, x := range v {
+		sum += x * x
+	}
+	return sum
+}
+
+func mean(v []float64) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += x
+	}
+	return sum / float64(len(v))
+}

@@ -1,0 +1,158 @@
+package trip
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// series are the readings of a trip, measure by measure.
+type series struct {
+	// loops is how many loops were done at each reading.
+	loops    []float64
+	readings []Measured
+}
+
+func (s *series) add(loops int, r Measured) {
+	s.loops, s.readings = append(s.loops, float64(loops)), append(s.readings, r)
+}
+
+// measure is one number of the readings.
+type measure struct {
+	name   string
+	rule   rule
+	values []*float64
+}
+
+// dimensions are the measures of memory with the usual noise of each in kB.
+var dimensions = []struct {
+	name string
+	rule rule
+	of   func(*Measured) *int64
+}{
+	{"java_heap", inJava(memory(400)), func(r *Measured) *int64 { return r.Breakdown.JavaHeap }},
+	{"native_heap", memory(150), func(r *Measured) *int64 { return r.Breakdown.NativeHeap }},
+	{"code", memory(150), func(r *Measured) *int64 { return r.Breakdown.Code }},
+	{"stack", memory(150), func(r *Measured) *int64 { return r.Breakdown.Stack }},
+	{"graphics", memory(300), func(r *Measured) *int64 { return graphics(&r.Breakdown) }},
+	{"private_other", memory(200), func(r *Measured) *int64 { return r.Breakdown.PrivateOther }},
+	// What the process shares is divided by how many share it, so that the total moves by
+	// megabytes when another process starts or ends.
+	{"total_pss", shownOnly(memory(400)), func(r *Measured) *int64 { return r.PSS }},
+	{"threads", pooled, func(r *Measured) *int64 { return r.Threads }},
+	{"files", pooled, func(r *Measured) *int64 { return r.Files }},
+}
+
+// graphics returns the graphics memory. Graphics of the App Summary has EGL and GL mtrack in
+// it (android.app.ActivityThread.dumpMemInfoTable, Debug.MemoryInfo.getSummaryGraphics); where
+// there is no summary, they are what is known.
+func graphics(b *record.Breakdown) *int64 {
+	if b.Graphics != nil || b.EGL == nil && b.GL == nil {
+		return b.Graphics
+	}
+	sum := int64(0)
+	for _, n := range []*int64{b.EGL, b.GL, b.GfxDev} {
+		if n != nil {
+			sum += *n
+		}
+	}
+	return &sum
+}
+
+// screenCounts are the objects of dumpsys meminfo that a screen brings and that nothing pools.
+var screenCounts = []string{"Activities", "ViewRootImpl", "AppContexts", "WebViews"}
+
+// maxObjects bounds the names of objects that are judged: a device may print any.
+const maxObjects = 30
+
+// measures returns what at least one reading has.
+func (s *series) measures() []measure {
+	var out []measure
+	for _, d := range dimensions {
+		m := measure{name: d.name, rule: d.rule}
+		for i := range s.readings {
+			m.values = append(m.values, number(d.of(&s.readings[i])))
+		}
+		out = append(out, m)
+	}
+	for _, name := range s.objectNames() {
+		m := measure{name: name, rule: objectRule(name)}
+		for i := range s.readings {
+			var v *float64
+			if n, ok := s.readings[i].Objects[name]; ok {
+				v = number(&n)
+			}
+			m.values = append(m.values, v)
+		}
+		out = append(out, m)
+	}
+	return slices.DeleteFunc(out, func(m measure) bool { return !slices.ContainsFunc(m.values, func(v *float64) bool { return v != nil }) })
+}
+
+func number(n *int64) *float64 {
+	if n == nil {
+		return nil
+	}
+	return new(float64(*n))
+}
+
+func objectRule(name string) rule {
+	switch {
+	case slices.Contains(screenCounts, name):
+		return screens
+	case name == "Views":
+		return inJava(pooled)
+	}
+	return pooled
+}
+
+// objectNames are the counts of the readings, the same in each order of them. Sizes among them,
+// such as "Parcel memory" in kB, are no counts.
+func (s *series) objectNames() []string {
+	names := map[string]bool{}
+	for _, r := range s.readings {
+		for name := range r.Objects {
+			if !strings.Contains(strings.ToLower(name), "memory") {
+				names[name] = true
+			}
+		}
+	}
+	sorted := slices.Sorted(maps.Keys(names))
+	slices.SortStableFunc(sorted, func(a, b string) int { return rank(a) - rank(b) })
+	return sorted[:min(len(sorted), maxObjects)]
+}
+
+// rank puts screens first.
+func rank(name string) int {
+	if i := slices.Index(screenCounts, name); i >= 0 {
+		return i
+	}
+	return len(screenCounts)
+}
+
+// known returns the readings that have the measure.
+func (s *series) known(m *measure) (x, y []float64) {
+	for i, v := range m.values {
+		if v != nil {
+			x, y = append(x, s.loops[i]), append(y, *v)
+		}
+	}
+	return x, y
+}
+
+// maxSwapped is the rise of swap in kB that is told: what was swapped out is in no dimension.
+const maxSwapped = 512
+
+// swapped returns by how much swap rose, 0 where that is little or unknown.
+func (s *series) swapped() int64 {
+	if len(s.readings) < 2 {
+		return 0
+	}
+	first, last := s.readings[0].Breakdown.SwapPSS, s.readings[len(s.readings)-1].Breakdown.SwapPSS
+	if first == nil || last == nil || *last-*first < maxSwapped {
+		return 0
+	}
+	return *last - *first
+}
