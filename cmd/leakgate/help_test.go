@@ -94,7 +94,11 @@ func TestHelpOfFlags(t *testing.T) {
 }
 
 // foreignFlags are flags of other programs that the pages name.
-var foreignFlags = []string{"unreachable"}
+var foreignFlags = []string{
+	"unreachable",                 // dumpsys meminfo
+	"output-dir", "fail-on-empty", // ginkgo
+	"activity-clear-task", "activity-clear-top", "activity-single-top", // am start
+}
 
 // Every flag that a page names is one of some command.
 func TestFlagsOfThePages(t *testing.T) {

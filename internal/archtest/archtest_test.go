@@ -210,6 +210,7 @@ func TestEachRuleCanFail(t *testing.T) {
 		{"a product imports test support", allow("cmd/tool: ", "cmd/tool: internal/sim/simtest "), "cmd/tool/x.go", imports("main", "internal/sim/simtest"), "test support", "is for tests alone"},
 		{"a third party away from home", keep, "reporters/x.go", imports("reporters", "gopkg.in/yaml.v3"), "home", "whose home is harness/config"},
 		{"a third party in a test away from home", keep, "reporters/x_test.go", imports("reporters", "gopkg.in/yaml.v3"), "home", "whose home is harness/config"},
+		{"a third party without a home in an example", keep, "examples/x/x.go", imports("x", "example.com/left/pad"), "home", "has no home"},
 		{"a third party without a home", keep, "reporters/x.go", imports("reporters", "example.com/left/pad"), "home", "has no home"},
 		{"a package named util", allow("reporters:", "reporters:\nreporters/util:"), "reporters/util/x.go", "// Package util is.\npackage util\n", "name", `"util" is the name of no such place`},
 		{"a package that calls itself common", allow("reporters:", "reporters:\nreporters/html:"), "reporters/html/x.go", "// Package common is.\npackage common\n", "name", `"common" is the name`},

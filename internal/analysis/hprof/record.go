@@ -1,6 +1,9 @@
 package hprof
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+)
 
 // ID names an object, a class or a string. Objects and strings have separate name
 // spaces. In a file an ID has 4 or 8 bytes.
@@ -8,6 +11,16 @@ type ID uint64
 
 // MarshalText returns the hexadecimal form, 0x...
 func (id ID) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%#x", uint64(id)), nil }
+
+// UnmarshalText reads what MarshalText returns.
+func (id *ID) UnmarshalText(text []byte) error {
+	n, err := strconv.ParseUint(string(text), 0, 64)
+	if err != nil {
+		return fmt.Errorf("parse object id: %w", err)
+	}
+	*id = ID(n)
+	return nil
+}
 
 // Tag is the kind of a top-level record (hprof manual, "Record tags").
 type Tag uint8

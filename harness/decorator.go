@@ -1,0 +1,194 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
+)
+
+// Decorator decorates Describe, Context, When, It, DescribeTable and Entry. It changes no name
+// and no label.
+type Decorator []any
+
+// CheckOption says what a check looks at.
+type CheckOption interface{ applyCheck(*checkSettings) }
+
+type checkOption func(*checkSettings)
+
+func (o checkOption) applyCheck(s *checkSettings) { o(s) }
+
+// checkSettings are what the decorators of a spec ask for together.
+type checkSettings struct {
+	location          string
+	patterns          []string
+	heap, trend, live bool
+}
+
+func newCheckSettings(opts []CheckOption) *checkSettings {
+	s := &checkSettings{}
+	for _, o := range opts {
+		o.applyCheck(s)
+	}
+	return s
+}
+
+// Heap has the heap dumped after the body in any case, not only where counts of objects rose:
+// it finds leaks of objects that dumpsys does not count, and costs a dump for each spec.
+func Heap() CheckOption { return checkOption(func(s *checkSettings) { s.heap = true }) }
+
+// Trend judges the memory of the spec, which must last for 30 minutes at least: a shorter one
+// is inconclusive.
+func Trend() CheckOption { return checkOption(func(s *checkSettings) { s.trend = true }) }
+
+// Live fails a spec in which a process was LEAKING at any time, by its samples within the spec.
+func Live() CheckOption { return checkOption(func(s *checkSettings) { s.live = true }) }
+
+// Of checks some of the processes that are watched, by names or patterns; by default all.
+func Of(processes ...string) CheckOption {
+	return checkOption(func(s *checkSettings) { s.patterns = append(s.patterns, processes...) })
+}
+
+// Check checks what each spec leaves behind.
+//
+// Activities, Views, ViewRootImpl and AppContexts are counted before the spec and right after its
+// body, before any teardown. Where they rose, the app is left alone until it has settled, they
+// are counted again, and the heap is dumped: objects that are over, still held and new since the
+// latest dump fail the spec. What is open and in use does not.
+func (l *Leaks) Check(opts ...CheckOption) Decorator {
+	s := newCheckSettings(opts)
+	s.location = caller()
+	d := l.around(func(ctx context.Context, spec *spec) { l.checkSpec(ctx, spec, s) })
+	l.checks[d[0].(types.AroundNodeDecorator).CodeLocation] = s
+	return d
+}
+
+// Known accepts a leak in the specs that it decorates until the end of a day: others still
+// fail. Reason and owner are in every report. After that day the spec fails, whether the leak is
+// there or not.
+func (l *Leaks) Known(id Identity, reason, owner string, until Date) Decorator {
+	e := monitor.Exception{Reason: reason, Owner: owner, Until: time.Time(until)}
+	id(&e)
+	if err := e.Validate(); err != nil {
+		panic(fmt.Sprintf("harness.Known at %s: %v", caller(), err))
+	}
+	return l.around(func(_ context.Context, spec *spec) { spec.accept(e) })
+}
+
+// Skip does not check the specs that it decorates, and reports why.
+func (l *Leaks) Skip(reason string) Decorator {
+	if strings.TrimSpace(reason) == "" {
+		panic(fmt.Sprintf("harness.Skip at %s: write a reason", caller()))
+	}
+	return l.around(func(_ context.Context, spec *spec) { spec.skipped = reason })
+}
+
+// Identity names a leak.
+type Identity func(*monitor.Exception)
+
+// Key names a leak by its key, or by 8 or more of its first characters: reports show it.
+func Key(key string) Identity { return func(e *monitor.Exception) { e.Key = key } }
+
+// Class names leaks by the class of the objects that leak, with its package or without.
+func Class(name string) Identity { return func(e *monitor.Exception) { e.Class = name } }
+
+// Held names leaks by a reference on their way from the GC root, as "ScreenTracker.sScreens".
+func Held(reference string) Identity { return func(e *monitor.Exception) { e.Held = reference } }
+
+// Date is a day.
+type Date time.Time
+
+// Until returns the last day of an exception.
+func Until(year int, month time.Month, day int) Date {
+	return Date(time.Date(year, month, day, 0, 0, 0, 0, time.Local))
+}
+
+// around is a decorator that does something once in each spec, before its first decorated node.
+func (l *Leaks) around(do func(context.Context, *spec)) Decorator {
+	once := new(int) // its address is the decorator's identity
+	l.decorators++
+	at := types.CodeLocation{CustomMessage: fmt.Sprintf("leakgate decorator %d", l.decorators)}
+	return Decorator{types.AroundNode(func(ctx context.Context, body func(context.Context)) {
+		if s := l.current(); s != nil && s.enter(once) {
+			do(ctx, s)
+		}
+		body(ctx)
+	}, at)}
+}
+
+// learn notes where nodes with a check are, so that their specs are prepared outside of their
+// time-outs. Entries of tables are not among them: they are prepared in their first node.
+func (l *Leaks) learn(_ types.NodeType, offset ginkgo.Offset, text string, args []any) (string, []any, []error) {
+	for _, a := range args {
+		d, ok := a.(types.AroundNodeDecorator)
+		if !ok {
+			continue
+		}
+		if s := l.checks[d.CodeLocation]; s != nil {
+			at := types.NewCodeLocation(int(offset))
+			l.nodes[fmt.Sprintf("%s:%d", at.FileName, at.LineNumber)] = s
+		}
+	}
+	return text, args, nil
+}
+
+// foreseen returns the check that a spec will have in all likelihood, nil where none is known.
+func (l *Leaks) foreseen(r ginkgo.SpecReport) *checkSettings {
+	if l.settings.every != nil {
+		return l.settings.every
+	}
+	for _, at := range append([]types.CodeLocation{r.LeafNodeLocation}, r.ContainerHierarchyLocations...) {
+		if s := l.nodes[fmt.Sprintf("%s:%d", at.FileName, at.LineNumber)]; s != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// caller is FILE:LINE of the first function outside of this package.
+func caller() string {
+	pcs := make([]uintptr, 16)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	for {
+		f, more := frames.Next()
+		if !strings.HasPrefix(f.Function, packagePath+".") || strings.HasSuffix(f.File, "_test.go") {
+			return fmt.Sprintf("%s:%d", f.File, f.Line)
+		}
+		if !more {
+			return ""
+		}
+	}
+}
+
+// withoutHost is a location as the record of a run has it, which says nothing about the folders
+// of this computer: below the folder of the package, where Go runs its tests.
+func withoutHost(location string) string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return filepath.Base(location)
+	}
+	inside, err := filepath.Rel(dir, location)
+	if err != nil || !filepath.IsLocal(inside) {
+		return filepath.Base(location)
+	}
+	return filepath.ToSlash(inside)
+}
+
+const packagePath = "github.com/leakgate/leakgate/harness"
+
+// patternsOf are names of processes as the engine knows them.
+func patternsOf(names []string) []capture.Pattern {
+	out := make([]capture.Pattern, len(names))
+	for i, n := range names {
+		out[i] = capture.Pattern(n)
+	}
+	return out
+}

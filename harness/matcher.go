@@ -1,0 +1,228 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/harness/check"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
+	"github.com/onsi/gomega/types"
+)
+
+// matcher is a matcher of one kind of value.
+type matcher[T any] struct {
+	// match reports whether the value matches, and says in words what it shows.
+	match func(T) (ok bool, words string, err error)
+	// want is what the value should be, as "to be leaking".
+	want string
+	// final reports whether the answer cannot change any more; nil for never.
+	final func(T) bool
+	words string
+}
+
+// Match implements Gomega's matcher. A function, such as that of [Leaks.Process], is asked.
+func (m *matcher[T]) Match(actual any) (bool, error) {
+	v, err := valueOf[T](actual)
+	if err != nil {
+		return false, err
+	}
+	ok, words, err := m.match(v)
+	m.words = words
+	return ok, err
+}
+
+// askTime is the real time that a function has for a matcher that is not polled.
+const askTime = 30 * time.Second
+
+// valueOf is what a matcher is about: the value, or what a function returns.
+func valueOf[T any](actual any) (T, error) {
+	var none T
+	switch a := actual.(type) {
+	case T:
+		return a, nil
+	case func(context.Context) (T, error):
+		ctx, done := context.WithTimeout(context.Background(), askTime)
+		defer done()
+		return a(ctx)
+	}
+	return none, fmt.Errorf("want %T, got %T", none, actual)
+}
+
+// FailureMessage implements Gomega's matcher.
+func (m *matcher[T]) FailureMessage(any) string { return m.words + "\nexpected it " + m.want }
+
+// NegatedFailureMessage implements Gomega's matcher.
+func (m *matcher[T]) NegatedFailureMessage(any) string {
+	return m.words + "\nexpected it not " + m.want
+}
+
+// MatchMayChangeInTheFuture implements Gomega's oracle: a final answer ends an Eventually.
+func (m *matcher[T]) MatchMayChangeInTheFuture(actual any) bool {
+	v, err := valueOf[T](actual)
+	return err != nil || m.final == nil || !m.final(v)
+}
+
+// BeLeaking matches a process that is LEAKING.
+func BeLeaking() types.GomegaMatcher {
+	return &matcher[ProcessState]{want: "to be leaking", match: func(s ProcessState) (bool, string, error) {
+		return s.State == detector.Leaking, s.GomegaString(), nil
+	}}
+}
+
+// HaveState matches a process in a state.
+func HaveState(want detector.State) types.GomegaMatcher {
+	return &matcher[ProcessState]{want: "to be " + want.String(), match: func(s ProcessState) (bool, string, error) {
+		return s.State == want, s.GomegaString(), nil
+	}}
+}
+
+// HaveSlopeBelow matches a process whose memory certainly grows more slowly, in MB an hour: the
+// upper end of the 95 % interval is below. A process whose rate is not known yet is an error.
+func HaveSlopeBelow(mbPerHour float64) types.GomegaMatcher {
+	want := fmt.Sprintf("to grow by less than %g MB/h, with 95 %% confidence", mbPerHour)
+	return &matcher[ProcessState]{want: want, match: func(s ProcessState) (bool, string, error) {
+		if s.Rate == nil {
+			return false, s.GomegaString(), fmt.Errorf("judge the slope of %s: no rate is known yet: %s", s.Process, s.Because)
+		}
+		return s.Rate.High < mbPerHour, s.GomegaString(), nil
+	}}
+}
+
+// HaveGrowingObjects matches a trip that leaves something behind with every repetition: objects,
+// threads, files or memory. A trip that could not be judged is an error.
+func HaveGrowingObjects() types.GomegaMatcher {
+	return &matcher[*Trip]{want: "to leave something behind with every repetition", match: func(t *Trip) (bool, string, error) {
+		if t == nil {
+			return false, "", errors.New("judge a trip: it is nil; the error of RoundTrip says why")
+		}
+		words := tripText(t)
+		if t.Verdict == record.VerdictInconclusive {
+			return false, words, fmt.Errorf("judge the trip of %s: %s", t.Process, t.Text)
+		}
+		return t.Verdict == record.VerdictLeak, words, nil
+	}, final: func(*Trip) bool { return true }}
+}
+
+func tripText(t *Trip) string {
+	var b strings.Builder
+	_ = reporters.WriteTrip(&b, *t) // a Builder takes everything
+	return screen(strings.TrimSpace(b.String()))
+}
+
+// HaveLeaks matches a heap dump in which objects of the app leak.
+func HaveLeaks() types.GomegaMatcher {
+	return &matcher[*Dump]{want: "to have leaks", final: func(*Dump) bool { return true }, match: func(d *Dump) (bool, string, error) {
+		if err := d.check(); err != nil {
+			return false, "", err
+		}
+		var own []record.CheckedLeak
+		for _, l := range d.Leaks {
+			if !l.Library {
+				own = append(own, record.CheckedLeak{DumpLeak: l, New: l.Count})
+			}
+		}
+		words := d.GomegaString() + " has no leak"
+		if len(own) > 0 {
+			words = d.GomegaString() + " has " + check.Describe(own) + traceOf(d, own[0].Key)
+		}
+		if len(own) == 0 && len(d.Report.Undecided) > 0 {
+			return false, words, fmt.Errorf("judge %s: leaks cannot be ruled out: %s", d.GomegaString(), strings.Join(d.Report.Undecided, "; "))
+		}
+		return len(own) > 0, words, nil
+	}}
+}
+
+// check returns why there is nothing to judge, nil where there is.
+func (d *Dump) check() error {
+	if d == nil || d.Report == nil {
+		return errors.New("judge a heap dump: it is nil; the error of Dump says why")
+	}
+	return nil
+}
+
+// traceOf is the trace of a leak on lines of its own, "" where there is none.
+func traceOf(d *Dump, key string) string {
+	for i := range d.Report.Leaks {
+		if d.Report.Leaks[i].Key == key {
+			var b strings.Builder
+			_ = reporters.WriteLeak(&b, &d.Report.Leaks[i]) // a Builder takes everything
+			return "\n" + screen(strings.TrimSpace(b.String()))
+		}
+	}
+	return ""
+}
+
+// HaveRetainedBelow matches a heap dump in which all objects of a class together retain less than
+// so many bytes.
+func HaveRetainedBelow(class string, bytes int64) types.GomegaMatcher {
+	want := fmt.Sprintf("to have less than %s retained by %s", text.Bytes(bytes), class)
+	return &matcher[*Dump]{want: want, final: func(*Dump) bool { return true }, match: func(d *Dump) (bool, string, error) {
+		if err := d.check(); err != nil {
+			return false, "", err
+		}
+		least := int64(-1)
+		for _, c := range d.Report.Classes {
+			if c.Class == class {
+				words := fmt.Sprintf("%s: %s of %s, %s retained", d.GomegaString(), text.Count(int(c.Instances), "object", "objects"), class, text.Bytes(c.RetainedBytes))
+				if c.RetainedIsBound && c.RetainedBytes < bytes {
+					return false, words, fmt.Errorf("judge %s: %s retains %s at least; more is not known", d.GomegaString(), class, text.Bytes(c.RetainedBytes))
+				}
+				return c.RetainedBytes < bytes, words, nil
+			}
+			if least < 0 || c.RetainedBytes < least {
+				least = c.RetainedBytes
+			}
+		}
+		words := fmt.Sprintf("%s: %s is not among the %d classes that retain most, so it retains at most %s", d.GomegaString(), class, len(d.Report.Classes), text.Bytes(max(least, 0)))
+		if least > 0 && bytes <= least {
+			return false, words, fmt.Errorf("judge %s: %s is not among the classes that retain most", d.GomegaString(), class)
+		}
+		return true, words, nil
+	}}
+}
+
+// HaveLeaked matches a process that has more objects, threads or open files than in a snapshot
+// that was taken before: Eventually(leaks.Process("com.shop")).ShouldNot(HaveLeaked(before)).
+func HaveLeaked(before *Snapshot) types.GomegaMatcher {
+	return &matcher[ProcessState]{want: "to have more than before", match: func(s ProcessState) (bool, string, error) {
+		if before == nil {
+			return false, "", fmt.Errorf("compare %s: the snapshot is nil", s.Process)
+		}
+		if before.Process != s.Process {
+			return false, "", fmt.Errorf("compare %s: the snapshot is of %s", s.Process, before.Process)
+		}
+		ctx, done := context.WithTimeout(context.Background(), askTime)
+		defer done()
+		now, err := s.leaks.Snapshot(ctx, s.Process)
+		if err != nil {
+			return false, "", err
+		}
+		if now.PID != before.PID || now.Start != before.Start {
+			return false, "", fmt.Errorf("compare %s: it has restarted since the snapshot: pid %d was %d", s.Process, now.PID, before.PID)
+		}
+		rises := snapshotRises(before, now)
+		if len(rises) == 0 {
+			return false, s.Process + " has no more than before", nil
+		}
+		return true, s.Process + " has more than before: " + check.Text(rises), nil
+	}}
+}
+
+func snapshotRises(before, now *Snapshot) []check.Rise {
+	rises := check.Rose(before.Objects, now.Objects)
+	for _, n := range []struct {
+		name        string
+		before, now *int64
+	}{{"threads", before.Threads, now.Threads}, {"open files", before.Files, now.Files}} {
+		if n.before != nil && n.now != nil && *n.now > *n.before {
+			rises = append(rises, check.Rise{Name: n.name, Before: *n.before, After: *n.now})
+		}
+	}
+	return rises
+}

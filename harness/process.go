@@ -1,0 +1,178 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/leakgate/leakgate/internal/harness/hub"
+	"github.com/leakgate/leakgate/reporters/record"
+	"github.com/onsi/gomega"
+)
+
+// ProcessState is a process as it stands now.
+type ProcessState struct {
+	Device, Process string
+	PID             int
+	// State is the present one, Worst the worst so far, and Gate what the run would say of it
+	// if it ended now.
+	State, Worst detector.State
+	Gate         detector.Gate
+	Kind         detector.LeakKind
+	// MB is the latest value of its memory, in MB of 1,048,576 bytes.
+	MB float64
+	// Rate is the slope of its memory in MB an hour, with its 95 % interval; nil where it is
+	// not known yet.
+	Rate *Slope
+	// Because is the evidence for the state, in one sentence.
+	Because string
+	// Age is the time of the device since the latest reading.
+	Age time.Duration
+
+	leaks *Leaks
+}
+
+// Slope is that of a memory with its 95 % interval.
+type Slope struct{ MBPerHour, Low, High float64 }
+
+// GomegaString returns the state for the text of a failure.
+func (s ProcessState) GomegaString() string {
+	rate := "no rate yet"
+	if s.Rate != nil {
+		rate = fmt.Sprintf("%+.1f MB/h (%+.1f to %+.1f)", s.Rate.MBPerHour, s.Rate.Low, s.Rate.High)
+	}
+	return fmt.Sprintf("%s, pid %d: %s, %.1f MB, %s: %s", s.Process, s.PID, s.State, s.MB, rate, s.Because)
+}
+
+// Process returns a function that Gomega's Eventually, Consistently and the matchers of this
+// package ask for the state of a process. What is not read at present is an error: a process
+// that does not run, a device that does not respond, a reading older than three intervals.
+func (l *Leaks) Process(name string) func(context.Context) (ProcessState, error) {
+	return func(ctx context.Context) (ProcessState, error) {
+		h, err := l.watcher()
+		if err != nil {
+			return ProcessState{}, err
+		}
+		rows, err := h.Now(ctx, name)
+		if err != nil {
+			return ProcessState{}, err
+		}
+		return l.state(name, rows)
+	}
+}
+
+func (l *Leaks) state(name string, rows []hub.Standing) (ProcessState, error) {
+	if device := l.Device(); device != "" {
+		rows = slices.DeleteFunc(rows, func(r hub.Standing) bool { return r.Device != device })
+	}
+	switch {
+	case len(rows) == 0:
+		return ProcessState{}, fmt.Errorf("read %s: it has not been seen", name)
+	case len(rows) > 1:
+		return ProcessState{}, gomega.StopTrying(fmt.Sprintf("read %s: %d processes match: name one of them", name, len(rows)))
+	}
+	r := rows[0]
+	switch {
+	case !r.Answers:
+		return ProcessState{}, fmt.Errorf("read %s: the device %s does not respond", name, r.Device)
+	case !r.Present:
+		return ProcessState{}, fmt.Errorf("read %s: it does not run", name)
+	case r.Age < 0:
+		return ProcessState{}, fmt.Errorf("read %s: it has not been sampled yet", name)
+	case r.Age > r.MaxAge:
+		return ProcessState{}, fmt.Errorf("read %s: the latest sample is %v old", name, r.Age.Round(time.Second))
+	}
+	s := ProcessState{Device: r.Device, Process: r.Process, PID: r.PID, State: r.State, Worst: r.Worst, Gate: r.Gate, Kind: r.Kind, MB: r.MB, Because: r.Because, Age: r.Age, leaks: l}
+	if r.RateKnown {
+		s.Rate = &Slope{r.Rate, r.RateLow, r.RateHigh}
+	}
+	return s, nil
+}
+
+// Snapshot is what a process holds at one moment.
+type Snapshot = monitor.ProcessSnapshot
+
+// Snapshot reads what a process holds now: objects, threads, open files, memory. It starts the
+// watch if need be.
+func (l *Leaks) Snapshot(ctx context.Context, process string) (*Snapshot, error) {
+	h, err := l.watcher()
+	if err != nil {
+		return nil, err
+	}
+	s, err := h.Snapshot(ctx, hub.ProcessRequest{Device: l.Device(), Process: process})
+	if err != nil {
+		return nil, err
+	}
+	return &s, nil
+}
+
+// Dump is a heap dump of a process, analyzed.
+type Dump struct {
+	Device, Process string
+	// Folder has the dump and its analysis.
+	Folder string
+	// Leaks are what leaks in it, Report all that it shows.
+	Leaks  []record.DumpLeak
+	Report *analysis.Report
+}
+
+// GomegaString returns the dump for the text of a failure.
+func (d *Dump) GomegaString() string {
+	return fmt.Sprintf("the heap dump of %s in %s", d.Process, d.Folder)
+}
+
+// maxReport bounds an analysis that is read, in bytes.
+const maxReport = 512 << 20
+
+// Dump dumps the heap of a process and analyzes it. The dump is part of the run.
+func (l *Leaks) Dump(ctx context.Context, process string) (*Dump, error) {
+	h, err := l.watcher()
+	if err != nil {
+		return nil, err
+	}
+	d, err := h.Dump(ctx, hub.ProcessRequest{Device: l.Device(), Process: process})
+	if err != nil {
+		return nil, err
+	}
+	if d.Heap == nil {
+		return nil, fmt.Errorf("dump %s: %w", process, noHeap(d))
+	}
+	out := &Dump{Device: d.Device, Process: process, Folder: filepath.Join(l.Dir(), filepath.FromSlash(d.Folder)), Leaks: d.Leaks}
+	out.Report, err = readReport(filepath.Join(out.Folder, "analysis.json"))
+	return out, err
+}
+
+// noHeap says why a diagnosis has no heap dump.
+func noHeap(d record.Diagnosis) error {
+	for _, step := range d.Steps {
+		if step.Step == "heap" && len(step.Reasons) > 0 {
+			return errors.New(step.Reasons[0])
+		}
+	}
+	if len(d.Warnings) > 0 {
+		return errors.New(d.Warnings[0])
+	}
+	return errors.New("the device gave no heap dump")
+}
+
+func readReport(path string) (*analysis.Report, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open analysis: %w", err)
+	}
+	defer f.Close()
+	r := &analysis.Report{}
+	if err := json.NewDecoder(io.LimitReader(f, maxReport)).Decode(r); err != nil {
+		return nil, fmt.Errorf("decode analysis: %w", err)
+	}
+	return r, nil
+}

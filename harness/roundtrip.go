@@ -1,0 +1,114 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/leakgate/leakgate/internal/harness/hub"
+	"github.com/leakgate/leakgate/internal/harness/trip"
+	"github.com/leakgate/leakgate/reporters/record"
+	"github.com/onsi/ginkgo/v2"
+)
+
+// Trip is a scenario that was repeated, and what each repetition leaves behind.
+type Trip = record.Trip
+
+// TripOption is an option of [Leaks.RoundTrip].
+type TripOption func(*tripSettings)
+
+// tripSettings are the options of one round trip.
+type tripSettings struct{ trip.Options }
+
+// Loops is how often the loop runs at most after the warm-up; 10 without it.
+func Loops(n int) TripOption { return func(o *tripSettings) { o.Loops = n } }
+
+// Warmup is how often the loop runs before the first reading; 2 without it.
+func Warmup(n int) TripOption { return func(o *tripSettings) { o.WarmUp = &n } }
+
+// NoDumps judges without heap dumps: by counts and memory alone.
+func NoDumps() TripOption { return func(o *tripSettings) { o.NoDumps = true } }
+
+// RoundTrip repeats a loop that should leave nothing behind, and says what each repetition leaves
+// in a process: objects, threads, open files, memory by kind, and from heap dumps the places that
+// grow. After a warm-up the loop runs in pairs, and the process is read after each, once it has
+// settled. It stops as soon as nothing grows any more.
+//
+// The process must live as long as the trip: one that restarts or ends is an error that says
+// in which loop and why. The values fit Gomega:
+//
+//	Expect(leaks.RoundTrip(ctx, "com.shop", loop)).NotTo(harness.HaveGrowingObjects())
+func (l *Leaks) RoundTrip(ctx context.Context, process string, loop func(context.Context), opts ...TripOption) (*Trip, error) {
+	h, err := l.watcher()
+	if err == nil {
+		err = h.Start(ctx, false)
+	}
+	if err != nil {
+		return nil, err
+	}
+	o := tripSettings{trip.Options{Device: l.Device(), Process: process}}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	o.Death = func(ctx context.Context, pid int) string {
+		reason, err := h.Death(ctx, pid)
+		if err != nil {
+			return ""
+		}
+		return reason
+	}
+	live := &trip.Live{Run: remoteRun{ctx, h}, Device: o.Device, Process: process, Dir: h.Dir()}
+	result, err := trip.Run(ctx, live, func(ctx context.Context) error { loop(ctx); return nil }, o.Options)
+	if result.Schema == "" {
+		return nil, err
+	}
+	if result.Verdict == record.VerdictPass {
+		err = errors.Join(err, live.RemoveDumps())
+	}
+	if s := l.current(); s != nil && l.inGinkgo {
+		ginkgo.AddReportEntry(entryName+" trip", tripEntry{result}, ginkgo.ReportEntryVisibilityFailureOrVerbose)
+	}
+	if err != nil {
+		err = fmt.Errorf("round trip of %s: %w", process, err)
+	}
+	return &result, err
+}
+
+// tripEntry is a trip as a report entry.
+type tripEntry struct{ Trip }
+
+// String returns the trip for the console.
+func (t tripEntry) String() string { return tripText(&t.Trip) }
+
+// remoteRun is the run of the suite, which may be in another process.
+type remoteRun struct {
+	ctx context.Context
+	hub watcher
+}
+
+func (r remoteRun) Look(ctx context.Context) error { return r.hub.Look(ctx) }
+
+func (r remoteRun) Now(process string) []monitor.Row {
+	rows, err := r.hub.Now(r.ctx, process)
+	if err != nil {
+		return nil
+	}
+	out := make([]monitor.Row, len(rows))
+	for i, s := range rows {
+		out[i] = monitor.Row{Device: s.Device, Process: s.Process, Name: s.Process, PID: s.PID, Start: s.Start, Present: s.Present, Answers: s.Answers, MB: s.MB, Age: s.Age}
+	}
+	return out
+}
+
+func (r remoteRun) Settle(ctx context.Context, device, process string) (bool, error) {
+	return r.hub.Settle(ctx, hub.ProcessRequest{Device: device, Process: process})
+}
+
+func (r remoteRun) Snapshot(ctx context.Context, device, process string) (monitor.ProcessSnapshot, error) {
+	return r.hub.Snapshot(ctx, hub.ProcessRequest{Device: device, Process: process})
+}
+
+func (r remoteRun) Diagnose(ctx context.Context, device, process, _ string) (record.Diagnosis, error) {
+	return r.hub.Dump(ctx, hub.ProcessRequest{Device: device, Process: process})
+}

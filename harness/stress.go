@@ -1,0 +1,191 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/leakgate/leakgate/internal/harness/hub"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// Background is something that stresses the app while a spec goes on. It ends with its context,
+// at the latest with the spec.
+type Background struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	mu     sync.Mutex
+	err    error
+	asked  bool
+}
+
+// Wait waits for the end, and returns how it failed: a command that exits with another code
+// than 0, a device that has dropped it. One that was ended with its context has not failed.
+// Crashes and ANRs that monkey reports are findings of the check and of the run.
+func (b *Background) Wait() error {
+	<-b.done
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.err
+}
+
+// stop ends it and waits for its end.
+func (b *Background) stop() {
+	b.mu.Lock()
+	b.asked = true
+	b.mu.Unlock()
+	b.cancel()
+	<-b.done
+}
+
+func (b *Background) end(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.asked {
+		b.err = err
+	}
+}
+
+// MonkeyOption is an option of [Leaks.Monkey].
+type MonkeyOption func(*monitor.Monkey)
+
+// Events is how many events monkey sends; without it, it goes on until its context ends.
+func Events(n int) MonkeyOption { return func(m *monitor.Monkey) { m.Events = n } }
+
+// Throttle is the time between two events; 300 ms without it.
+func Throttle(d time.Duration) MonkeyOption { return func(m *monitor.Monkey) { m.Throttle = d } }
+
+// Seed makes monkey send the same events again; without it the seed is random, and recorded.
+func Seed(n int64) MonkeyOption { return func(m *monitor.Monkey) { m.Seed = n } }
+
+const (
+	defaultThrottle = 300 * time.Millisecond
+	// manyEvents take longer than any suite (Monkey.java mCount is an int).
+	manyEvents = 1<<31 - 1
+)
+
+// Monkey sends random events to a package in the background, until ctx ends.
+func (l *Leaks) Monkey(ctx context.Context, pkg string, opts ...MonkeyOption) *Background {
+	m := monitor.Monkey{Package: pkg, Seed: rand.Int64N(1 << 31), Throttle: defaultThrottle, Events: manyEvents}
+	for _, o := range opts {
+		o(&m)
+	}
+	return l.background(ctx, hub.StressRequest{Monkey: &m})
+}
+
+// Exec runs a command on the device that the spec drives, such as "input tap 540 1200", and
+// returns what it prints. Another exit code than 0 is an error with the first line of that. It
+// starts the watch if need be.
+func (l *Leaks) Exec(ctx context.Context, command string) (string, error) {
+	h, err := l.watcher()
+	if err != nil {
+		return "", err
+	}
+	out, err := h.Exec(ctx, hub.ExecRequest{Device: l.Device(), Command: command})
+	if err == nil && out.Exit != 0 {
+		err = fmt.Errorf("run %s on the device: exit %d: %s", text.Quote(command, 200), out.Exit, text.FirstLine(out.Output, 200))
+	}
+	return out.Output, err
+}
+
+// Shell runs a command on the device in the background, until ctx ends.
+func (l *Leaks) Shell(ctx context.Context, command string) *Background {
+	return l.background(ctx, hub.StressRequest{Shell: command})
+}
+
+func (l *Leaks) background(ctx context.Context, r hub.StressRequest) *Background {
+	ctx, cancel := context.WithCancel(ctx)
+	b := &Background{cancel: cancel, done: make(chan struct{})}
+	if s := l.current(); s != nil {
+		s.mu.Lock()
+		s.background = append(s.background, b)
+		s.mu.Unlock()
+	}
+	r.Device = l.Device()
+	go func() {
+		defer close(b.done)
+		defer cancel()
+		_, err := l.stress(ctx, r)
+		if ctx.Err() == nil {
+			b.end(err)
+		}
+	}()
+	return b
+}
+
+func (l *Leaks) stress(ctx context.Context, r hub.StressRequest) (hub.Stressed, error) {
+	h, err := l.watcher()
+	if err != nil {
+		return hub.Stressed{}, err
+	}
+	out, err := h.Stress(ctx, r)
+	if err == nil && out.Error != "" {
+		err = errors.New(out.Error)
+	}
+	return out, err
+}
+
+// InstrumentOption is an option of [Leaks.Instrument].
+type InstrumentOption func(*monitor.Instrument)
+
+// Classes runs the tests of some classes, or single tests as CLASS#METHOD; all without it.
+func Classes(names ...string) InstrumentOption {
+	return func(i *monitor.Instrument) {
+		list := i.Arguments["class"]
+		for _, n := range names {
+			if list != "" {
+				list += ","
+			}
+			list += n
+		}
+		i.Arguments["class"] = list
+	}
+}
+
+// Arg is an argument of the runner, as -e KEY VALUE.
+func Arg(key, value string) InstrumentOption {
+	return func(i *monitor.Instrument) { i.Arguments[key] = value }
+}
+
+// Room is the time of the device that the runner waits after each test (delay_msec), in which
+// the test is checked.
+func Room(d time.Duration) InstrumentOption { return func(i *monitor.Instrument) { i.Room = d } }
+
+// Instrumentation is what a run of instrumented tests has shown.
+type Instrumentation struct {
+	Component string
+	// Tests are in the order in which they ran, with their outcomes and the verdicts of their
+	// checks.
+	Tests []record.Check
+}
+
+// Instrument runs instrumented tests in Kotlin or Java by am instrument and checks what each of
+// them leaves behind. Each test is a window of the run and a test case of its junit.xml; one
+// that leaks fails the spec in which Instrument was called, and is named. The error is tests
+// that failed or could not run.
+func (l *Leaks) Instrument(ctx context.Context, component string, opts ...InstrumentOption) (*Instrumentation, error) {
+	i := monitor.Instrument{Component: component, Arguments: map[string]string{}}
+	for _, o := range opts {
+		o(&i)
+	}
+	s := l.current()
+	if s != nil {
+		i.Options = monitor.CheckOptions{Heap: s.check.heap, Patterns: patternsOf(s.check.patterns), Known: slices.Clone(s.known)}
+	}
+	out, err := l.stress(ctx, hub.StressRequest{Device: l.Device(), Instrument: &i})
+	if s != nil {
+		s.mu.Lock()
+		s.tests = append(s.tests, out.Checks...)
+		s.mu.Unlock()
+	}
+	if err != nil {
+		err = fmt.Errorf("run the tests of %s: %w", component, err)
+	}
+	return &Instrumentation{Component: component, Tests: out.Checks}, err
+}

@@ -1,0 +1,249 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/harness/check"
+	"github.com/leakgate/leakgate/internal/harness/hub"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
+)
+
+// SpecEntry is the value of the report entry that each checked spec has: in Ginkgo's JSON report as
+// it is, in JUnit as a property of the test case, on the console as text.
+type SpecEntry struct {
+	record.Check
+	// Expired are the exceptions whose date is over.
+	Expired []string `json:"expired,omitempty"`
+	// Run is the run directory.
+	Run string `json:"run,omitempty"`
+}
+
+// String returns the entry for the console.
+func (e SpecEntry) String() string {
+	lines := []string{string(e.Verdict) + ": " + e.Text}
+	if e.Verdict == record.VerdictSkipped || e.Verdict == record.VerdictNotChecked {
+		lines[0] = e.Text // which begins so
+	}
+	for _, line := range e.Expired {
+		lines = append(lines, "accepted until a date that is over: "+line)
+	}
+	for _, p := range e.Processes {
+		for _, d := range append(p.Deaths, p.Faults...) {
+			lines = append(lines, fmt.Sprintf("%s, pid %d: %s: %s", p.Process, d.PID, d.Reason, d.Text))
+		}
+		if len(p.Older) > 0 {
+			lines = append(lines, fmt.Sprintf("%s: leaked before this spec: %s", p.Process, check.Describe(p.Older)))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+const entryName = "leakgate"
+
+// judge adds the entry of a spec, and fails it where it leaks. In a spec that has failed by
+// itself Ginkgo would not show a second failure: its leak is in the entry, and in the verdict
+// on the suite.
+func (l *Leaks) judge(s *spec, c record.Check, report ginkgo.SpecReport) {
+	e := SpecEntry{Check: c, Run: l.Dir()}
+	e.Stack, e.Location = "", s.check.location // Ginkgo's report has the failure itself
+	for _, known := range s.known {
+		if known.Expired(time.Now()) {
+			e.Expired = append(e.Expired, known.String())
+		}
+	}
+	fails := s.wanted && l.fails(e, s.strict)
+	if s.wanted {
+		ginkgo.AddReportEntry(entryName, e, visibility(e, fails), locationOf(s.check.location))
+	}
+	failures := []string{}
+	if fails {
+		failures = append(failures, l.failure(e))
+	}
+	for _, t := range s.tests {
+		test := SpecEntry{Check: t, Run: e.Run}
+		bad := l.fails(test, s.strict)
+		ginkgo.AddReportEntry(entryName+" "+t.Name, test, visibility(test, bad))
+		if bad {
+			failures = append(failures, t.Name+"\n"+l.failure(test))
+		}
+	}
+	if len(failures) > 0 && !report.State.Is(types.SpecStateFailureStates) {
+		ginkgo.Fail(screen(strings.Join(failures, "\n\n")))
+	}
+}
+
+// fails reports whether a check fails its spec.
+func (l *Leaks) fails(e SpecEntry, strict bool) bool {
+	switch {
+	case l.settings.Observe:
+		return false
+	case e.Verdict == record.VerdictSkipped:
+		return false
+	case e.Verdict == record.VerdictLeak, len(e.Expired) > 0:
+		return true
+	case e.Verdict == record.VerdictInconclusive, e.Verdict == record.VerdictNotChecked:
+		return strict
+	}
+	return false
+}
+
+// visibility shows on the console what somebody should read.
+func visibility(e SpecEntry, fails bool) types.ReportEntryVisibility {
+	died := strings.Contains(e.String(), "\n")
+	if fails || died || e.Verdict != record.VerdictPass && e.Verdict != record.VerdictSkipped {
+		return types.ReportEntryVisibilityAlways
+	}
+	return types.ReportEntryVisibilityFailureOrVerbose
+}
+
+// locationOf is FILE:LINE as Ginkgo has it; what has none is at the library's line.
+func locationOf(location string) types.CodeLocation {
+	at := strings.LastIndexByte(location, ':')
+	line := 0
+	if at < 0 {
+		return types.NewCodeLocation(1)
+	}
+	if _, err := fmt.Sscan(location[at+1:], &line); err != nil {
+		return types.NewCodeLocation(1)
+	}
+	return types.CodeLocation{FileName: location[:at], LineNumber: line}
+}
+
+const (
+	// shownTrace and shownScreen bound the lines of a failure.
+	shownTrace  = 40
+	shownScreen = 60
+)
+
+// failure is the text with which a spec fails: the verdict first, then where it was checked,
+// what to look at, and the trace of the first leak.
+func (l *Leaks) failure(e SpecEntry) string {
+	lines := []string{e.String()}
+	if e.Location != "" {
+		lines = append(lines, "checked at "+e.Location)
+	}
+	for _, p := range e.Processes {
+		if p.Folder != "" {
+			lines = append(lines, "evidence in "+filepath.Join(e.Run, filepath.FromSlash(p.Folder)))
+		}
+	}
+	for _, p := range e.Processes {
+		for _, leak := range p.Leaks {
+			if leak.Known != "" {
+				continue
+			}
+			lines = append(lines, "accept it with leaks.Known(harness.Key(\""+leak.Key[:min(len(leak.Key), keyShown)]+"\"), reason, owner, harness.Until(year, month, day))", "")
+			trace := leak.Trace
+			if len(trace) > shownTrace {
+				trace = append(trace[:shownTrace:shownTrace], fmt.Sprintf("... %d lines more", len(trace)-shownTrace))
+			}
+			return strings.Join(append(lines, trace...), "\n")
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// keyShown is how many characters of a key name a leak.
+const keyShown = 8
+
+// screen bounds a text to one screen.
+func screen(s string) string {
+	lines := strings.Split(s, "\n")
+	if len(lines) <= shownScreen {
+		return s
+	}
+	return strings.Join(append(lines[:shownScreen:shownScreen], fmt.Sprintf("... %d lines more", len(lines)-shownScreen)), "\n")
+}
+
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(s, "\n")
+	return s
+}
+
+// tell reports on the suite as a whole, and fails it.
+func (l *Leaks) tell(v hub.SuiteVerdict, dir string, err error) {
+	var lines []string
+	if v.Started {
+		lines = append(lines, fmt.Sprintf("leakgate: the run is in %s", dir))
+	}
+	lines = append(lines, v.Notes...)
+	if err != nil {
+		v.Failures = append(v.Failures, "the run could not be recorded: "+err.Error())
+	}
+	fails := len(v.Failures) > 0 && !l.settings.Observe
+	head := "leakgate: the suite passes"
+	leaking := leaks(v.Run.Checks)
+	switch {
+	case fails:
+		head = "leakgate: the suite fails"
+	case len(v.Failures) > 0:
+		head = "leakgate: the suite would fail (it is only observed)"
+	case !v.Started:
+		head = "leakgate: no checked spec ran; nothing was watched"
+	case leaking > 0:
+		head = fmt.Sprintf("leakgate: %d of %s leaked", leaking, text.Count(len(v.Run.Checks), "check", "checks"))
+	}
+	summary := screen(strings.Join(append(append([]string{head}, v.Failures...), lines...), "\n"))
+	if fails {
+		ginkgo.Fail(summary)
+	}
+	ginkgo.AddReportEntry(entryName, summary, types.ReportEntryVisibilityAlways)
+}
+
+// leaks counts the checks that found a leak.
+func leaks(checks []record.Check) int {
+	n := 0
+	for _, c := range checks {
+		if c.Verdict == record.VerdictLeak {
+			n++
+		}
+	}
+	return n
+}
+
+// table is the live table of Ginkgo's progress reports: on a signal, and where a node times out.
+func (l *Leaks) table() string {
+	l.mu.Lock()
+	h, waiting := l.hub, l.devices
+	l.mu.Unlock()
+	if waiting != "" {
+		return "leakgate: waiting for the device, which " + waiting + " uses"
+	}
+	if h == nil {
+		return ""
+	}
+	// Ginkgo waits for five seconds.
+	ctx, done := context.WithTimeout(context.Background(), 2*time.Second)
+	defer done()
+	rows, err := h.Now(ctx, "*")
+	if err != nil {
+		return "leakgate: " + err.Error()
+	}
+	lines := []string{"leakgate: " + text.Count(len(rows), "process", "processes") + ", run in " + h.Dir()}
+	for _, r := range rows {
+		lines = append(lines, rowText(r))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func rowText(r hub.Standing) string {
+	state := r.State.String()
+	switch {
+	case !r.Answers:
+		state = "the device does not respond"
+	case !r.Present:
+		state = "not running"
+	}
+	rate := "no rate yet"
+	if r.RateKnown {
+		rate = fmt.Sprintf("%+.1f MB/h", r.Rate)
+	}
+	return fmt.Sprintf("  %s  pid %d  %s  %.1f MB  %s  read %v ago", text.Head(r.Process, 60), r.PID, state, r.MB, rate, r.Age.Round(time.Second))
+}

@@ -1,0 +1,263 @@
+package harness
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/leakgate/leakgate/internal/harness/hub"
+	"github.com/leakgate/leakgate/reporters"
+	"github.com/leakgate/leakgate/reporters/record"
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
+)
+
+// Leaks is the watch of one suite. It is the same in all processes of the suite: the first
+// owns the devices and the run, and the others ask it.
+type Leaks struct {
+	settings settings
+	number   int64
+	// checks are those of decorators, by the locations that tell decorators apart; nodes are
+	// the checks of decorated nodes by FILE:LINE.
+	checks     map[types.CodeLocation]*checkSettings
+	nodes      map[string]*checkSettings
+	decorators int
+
+	// inGinkgo: report entries can be added.
+	inGinkgo bool
+
+	mu      sync.Mutex
+	hub     watcher
+	owner   *hub.Hub // in the first process
+	server  *hub.Listener
+	badly   error // options that are not valid
+	spec    *spec
+	devices string
+}
+
+// watcher is a hub, in this process or in another one.
+type watcher interface {
+	Start(ctx context.Context, again bool) error
+	Dir() string
+	Turn(ctx context.Context, spec string, waiting func(holder string)) (hub.Lent, error)
+	Open(ctx context.Context, r hub.OpenRequest) (hub.Opened, error)
+	Recount(ctx context.Context, number int) error
+	Collect(ctx context.Context, r hub.CollectRequest) error
+	Close(ctx context.Context, r hub.CloseRequest) (record.Check, error)
+	Now(ctx context.Context, process string) ([]hub.Standing, error)
+	Snapshot(ctx context.Context, r hub.ProcessRequest) (monitor.ProcessSnapshot, error)
+	Settle(ctx context.Context, r hub.ProcessRequest) (bool, error)
+	Dump(ctx context.Context, r hub.ProcessRequest) (record.Diagnosis, error)
+	Look(ctx context.Context) error
+	Death(ctx context.Context, pid int) (string, error)
+	Exec(ctx context.Context, r hub.ExecRequest) (hub.Executed, error)
+	Stress(ctx context.Context, r hub.StressRequest) (hub.Stressed, error)
+}
+
+// watches counts those of a test binary: a suite may watch several apps.
+var watches atomic.Int64
+
+// Watch watches a process, or all that a pattern such as com.shop* matches, while the suite
+// runs. Call it once for each app, in a variable of the test package: it registers report nodes
+// beside the suite's own BeforeSuite and AfterSuite.
+//
+// The device is first needed by the first checked spec, or by [Leaks.Start]. Without a device
+// the suite fails. In a dry run, and where no spec runs, nothing is started.
+func Watch(process string, opts ...Option) *Leaks {
+	declareFlags(flag.CommandLine)
+	l := newLeaks(process, opts)
+	l.inGinkgo = true
+	at := types.NewCodeLocation(1) // where the suite has it, and not this library
+	ginkgo.AddTreeConstructionNodeArgsTransformer(l.learn)
+	ginkgo.ReportBeforeSuite(l.beforeSuite, at)
+	ginkgo.ReportBeforeEach(l.beforeSpec, at, ginkgo.NodeTimeout(maxWait))
+	ginkgo.JustBeforeEach(l.beforeBody, at, ginkgo.NodeTimeout(collectTime))
+	ginkgo.JustAfterEach(l.afterBody, at, ginkgo.NodeTimeout(collectTime))
+	ginkgo.ReportAfterEach(l.afterSpec, at, ginkgo.NodeTimeout(collectTime))
+	ginkgo.ReportAfterSuite("leakgate", l.afterSuite, at, ginkgo.NodeTimeout(finishTime))
+	ginkgo.AttachProgressReporter(l.table)
+	return l
+}
+
+const (
+	// maxWait is the real time for which a spec waits for its device.
+	maxWait = 12 * time.Hour
+	// collectTime is the real time that a check has to count, settle and dump.
+	collectTime = 15 * time.Minute
+	// finishTime is the real time that the end of the run has, with what it still analyzes.
+	finishTime = time.Hour
+)
+
+func newLeaks(process string, opts []Option) *Leaks {
+	l := &Leaks{number: watches.Add(1), checks: map[types.CodeLocation]*checkSettings{}, nodes: map[string]*checkSettings{}}
+	l.settings.Options.Processes = []string{process}
+	for _, o := range opts {
+		o.apply(&l.settings)
+	}
+	return l
+}
+
+// Start begins the watch now, as in a BeforeSuite that has booted the device. It may be called
+// again after an error.
+func (l *Leaks) Start(ctx context.Context) error {
+	h, err := l.watcher()
+	if err != nil {
+		return err
+	}
+	err = h.Start(ctx, true)
+	if s := l.current(); err == nil && s != nil && l.inGinkgo {
+		s.setSerial()
+	}
+	return err
+}
+
+// Dir returns the run directory, "" before the watch has started.
+func (l *Leaks) Dir() string {
+	h, err := l.watcher()
+	if err != nil {
+		return ""
+	}
+	return h.Dir()
+}
+
+// Device returns the serial of the device that the running spec drives, "" where the watch has
+// not started. Where a suite has several devices, ANDROID_SERIAL is the same.
+func (l *Leaks) Device() string {
+	if s := l.current(); s != nil && s.turn != nil {
+		return s.turn.Serial()
+	}
+	return ""
+}
+
+// watcher returns the hub of this process.
+func (l *Leaks) watcher() (watcher, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.badly != nil:
+		return nil, l.badly
+	case l.hub != nil:
+		return l.hub, nil
+	}
+	if err := l.resolve(); err != nil {
+		l.badly = err
+		return nil, err
+	}
+	suite, _ := ginkgo.GinkgoConfiguration()
+	if suite.ParallelTotal == 1 || suite.ParallelProcess == 1 {
+		l.settings.Artifacts = cmp.Or(l.settings.Artifacts, reportFolder())
+		l.settings.Log = func(line string) { ginkgo.GinkgoWriter.Println("leakgate: " + line) }
+		l.owner = hub.New(l.settings.Options)
+		l.hub = l.owner
+		return l.hub, nil
+	}
+	path, err := hub.SocketPath(l.name(suite.ParallelHost))
+	if err != nil {
+		l.badly = err
+		return nil, err
+	}
+	l.hub = hub.NewRemote(path)
+	return l.hub, nil
+}
+
+// resolve fills in what the environment and flags say.
+func (l *Leaks) resolve() error {
+	l.settings.Tool = "leakgate harness"
+	if err := l.settings.Resolve(); err != nil {
+		return err
+	}
+	l.settings.addFlags()
+	return nil
+}
+
+// name is the same in all processes of a suite, and in no other.
+func (l *Leaks) name(parallelHost string) string {
+	return fmt.Sprintf("%s %d", parallelHost, l.number)
+}
+
+// reportFolder is the folder of Ginkgo's reports, which --output-dir chooses.
+func reportFolder() string {
+	_, reporter := ginkgo.GinkgoConfiguration()
+	for _, file := range []string{reporter.JSONReport, reporter.JUnitReport, reporter.TeamcityReport} {
+		if file != "" {
+			return filepath.Join(filepath.Dir(file), "leakgate-runs")
+		}
+	}
+	return ""
+}
+
+// beforeSuite prepares the first process to answer the others. It touches no device.
+func (l *Leaks) beforeSuite(_ ginkgo.SpecContext, report ginkgo.Report) {
+	if report.SuiteConfig.DryRun || report.PreRunStats.SpecsThatWillRun == 0 {
+		return
+	}
+	l.mu.Lock()
+	l.settings.Suite = cmp.Or(l.settings.Suite, report.SuiteDescription)
+	l.mu.Unlock()
+	_, err := l.watcher()
+	if err == nil && report.SuiteConfig.ParallelTotal > 1 {
+		err = l.serve(report.SuiteConfig.ParallelHost)
+	}
+	if err != nil {
+		ginkgo.Fail("leakgate: " + err.Error())
+	}
+}
+
+func (l *Leaks) serve(parallelHost string) error {
+	path, err := hub.SocketPath(l.name(parallelHost))
+	if err != nil {
+		return err
+	}
+	server, err := hub.Serve(l.owner, path)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.server = server
+	return nil
+}
+
+// interrupted is the reason that Ginkgo gives for a suite that the user has stopped
+// (internal/interrupt_handler InterruptCauseSignal).
+const interruptedReason = "Interrupted by User"
+
+// skippedReason is that for a suite that was skipped by its BeforeSuite.
+const skippedReason = "Suite skipped in BeforeSuite"
+
+// afterSuite ends the run and judges the suite as a whole. It runs in the first process, after
+// all others have ended.
+func (l *Leaks) afterSuite(_ ginkgo.SpecContext, report ginkgo.Report) {
+	l.mu.Lock()
+	owner, server := l.owner, l.server
+	l.mu.Unlock()
+	if owner == nil {
+		return
+	}
+	interrupted := slices.Contains(report.SpecialSuiteFailureReasons, interruptedReason)
+	v, err := owner.Finish("the suite has ended", interrupted)
+	if server != nil {
+		err = errors.Join(err, server.Close())
+	}
+	if slices.Contains(report.SpecialSuiteFailureReasons, skippedReason) && l.mustRun() {
+		v.Failures = append(v.Failures, "nothing was checked: the suite was skipped in its BeforeSuite")
+	}
+	if err == nil && v.Started {
+		err = reporters.WriteJUnitFile(owner.Dir(), v.Run)
+	}
+	l.tell(v, owner.Dir(), err)
+}
+
+// mustRun reports whether a suite that checks nothing fails: in CI nobody reads why.
+func (l *Leaks) mustRun() bool {
+	ci, _ := l.settings.Getenv("CI")
+	return !l.settings.Observe && (l.settings.Strict || ci != "" && ci != "false")
+}

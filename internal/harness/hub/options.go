@@ -1,0 +1,179 @@
+package hub
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/capture/adb"
+	"github.com/leakgate/leakgate/harness/fleet"
+	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/leakgate/leakgate/internal/harness/config"
+	"github.com/leakgate/leakgate/internal/harness/plan"
+)
+
+// Options say what a suite watches. Of the values that several may give, a flag counts before
+// the environment, that before the YAML file, and that before what the suite's code says.
+type Options struct {
+	// Suite names the suite in messages and in its run directory.
+	Suite string
+	// Processes are names or patterns such as com.shop*.
+	Processes []string
+	// Config is a YAML file, "" for none.
+	Config string
+	// Devices are serials; nil for all that are attached.
+	Devices []string
+	// Artifacts is the folder of run directories; "" for leakgate-runs.
+	Artifacts string
+	// Accepted is the file of accepted leaks, "" for none.
+	Accepted string
+	// Strict fails what is inconclusive or not checked, Observe fails nothing, and Wait waits
+	// for devices that another run uses.
+	Strict, Observe, Wait bool
+	// Flags are the values of flags by their keys in the YAML file, as devices.serials.
+	Flags map[string][]string
+	// Getenv reads the environment, as [os.LookupEnv] does.
+	Getenv func(string) (string, bool)
+	// Log is told what the hub does, a line at a time; nil for nobody.
+	Log func(line string)
+	// Client is the adb server; nil for the one that the environment names.
+	Client *adb.Client
+	// Tool is the program's name and version, for run.json.
+	Tool string
+}
+
+// The variables that only suites have; those of the YAML file count too.
+const (
+	ConfigVariable    = "LEAKGATE_CONFIG"
+	ArtifactsVariable = "LEAKGATE_ARTIFACTS"
+	AcceptedVariable  = "LEAKGATE_ACCEPTED"
+	ObserveVariable   = "LEAKGATE_OBSERVE"
+	WaitVariable      = "LEAKGATE_WAIT"
+)
+
+// Resolve fills in what the environment gives. The error is a variable that is not valid.
+func (o *Options) Resolve() error {
+	if o.Getenv == nil {
+		o.Getenv = os.LookupEnv
+	}
+	for name, value := range map[string]*string{ConfigVariable: &o.Config, ArtifactsVariable: &o.Artifacts, AcceptedVariable: &o.Accepted} {
+		if text, ok := o.Getenv(name); ok && text != "" {
+			*value = text
+		}
+	}
+	for name, value := range map[string]*bool{ObserveVariable: &o.Observe, WaitVariable: &o.Wait} {
+		text, ok := o.Getenv(name)
+		if !ok || text == "" {
+			continue
+		}
+		set, err := strconv.ParseBool(text)
+		if err != nil {
+			return fmt.Errorf("environment %s: invalid value %q: want true or false", name, text)
+		}
+		*value = set
+	}
+	return nil
+}
+
+// settings are the resolved options of a run.
+type settings struct {
+	config *config.Config
+	run    monitor.Options
+	choice fleet.DeviceChoice
+}
+
+// settle resolves the options of the run and of its devices. It touches no device.
+func (o *Options) settle() (settings, error) {
+	cfg, dir, err := o.load()
+	if err != nil {
+		return settings{}, err
+	}
+	run, err := plan.Of(cfg, dir)
+	if err != nil {
+		return settings{}, err
+	}
+	// A suite drives the app itself, and ends when it is done.
+	run.Workload, run.Duration = nil, 0
+	run.Tool = o.Tool
+	choice := plan.Choice(cfg)
+	choice.Client = o.Client
+	choice.Getenv = func(name string) string { value, _ := o.Getenv(name); return value }
+	return settings{cfg, run, choice}, nil
+}
+
+// load reads the YAML file, or makes one of what the code says. dir is the folder below which
+// it names files.
+func (o *Options) load() (cfg *config.Config, dir string, err error) {
+	var choices []config.Choice
+	for path, values := range o.Flags {
+		choices = append(choices, config.WithFlag("leakgate."+path, path, values...))
+	}
+	if profile, _ := o.Getenv("LEAKGATE_PROFILE"); profile != "" {
+		choices = append(choices, config.WithProfile(profile))
+	}
+	if o.Config == "" {
+		cfg, err = config.Parse("the options of harness.Watch", o.text(), o.Getenv, choices...)
+		return cfg, ".", err
+	}
+	cfg, err = config.Load(o.Config, o.Getenv, choices...)
+	if err != nil {
+		return nil, "", err
+	}
+	// The file counts before the code, which fills in what it leaves open.
+	if cfg.Origin("devices.serials").Layer == config.Default && len(o.Devices) > 0 {
+		cfg.Devices.Serials = o.Devices
+	}
+	if cfg.Origin("strict").Layer == config.Default {
+		cfg.Strict = o.Strict
+	}
+	return cfg, filepath.Dir(o.Config), nil
+}
+
+// text is a YAML file of what the code says.
+func (o *Options) text() []byte {
+	var b bytes.Buffer
+	quoted := func(list []string) string {
+		words := make([]string, len(list))
+		for i, w := range list {
+			// ${VAR} in a name is no variable here.
+			words[i] = strconv.Quote(strings.ReplaceAll(w, "$", "$$"))
+		}
+		return "[" + strings.Join(words, ", ") + "]"
+	}
+	fmt.Fprintf(&b, "version: 1\napp: { processes: %s }\nworkload: none\nduration: 1000h\nstrict: %t\n", quoted(o.Processes), o.Strict)
+	if len(o.Devices) > 0 {
+		fmt.Fprintf(&b, "devices: { serials: %s }\n", quoted(o.Devices))
+	}
+	return b.Bytes()
+}
+
+// directory is a new run directory.
+func (o *Options) directory() string {
+	name := time.Now().UTC().Format("20060102T150405.000Z") + "-suite"
+	if word := slug(o.Suite); word != "" {
+		name += "-" + word
+	}
+	return filepath.Join(cmp.Or(o.Artifacts, "leakgate-runs"), name)
+}
+
+// maxSlug bounds the name of a suite in a path.
+const maxSlug = 40
+
+// slug is a name as a part of a path.
+func slug(name string) string {
+	keep := func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return ' '
+	}
+	words := strings.Fields(strings.Map(keep, strings.ToLower(name)))
+	out := strings.Join(slices.Compact(words), "-")
+	return strings.Trim(out[:min(len(out), maxSlug)], "-")
+}

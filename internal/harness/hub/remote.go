@@ -1,0 +1,230 @@
+package hub
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// Remote is the hub of a suite in another process of it.
+type Remote struct {
+	http http.Client
+
+	mu  sync.Mutex
+	dir string
+}
+
+// NewRemote returns a client of the hub that listens on a socket. It connects when it is used.
+func NewRemote(path string) *Remote {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", path)
+	}
+	return &Remote{http: http.Client{Transport: &http.Transport{DialContext: dial}}}
+}
+
+// maxReply bounds an answer, in bytes.
+const maxReply = 64 << 20
+
+// errNoHub is a first process that is gone or never began.
+var errNoHub = errors.New("the first process of the suite, which owns the device, does not answer")
+
+// post sends a request and returns the body of the answer.
+func (c *Remote) post(ctx context.Context, name string, q any) (io.ReadCloser, error) {
+	body, err := json.Marshal(q)
+	if err != nil {
+		return nil, fmt.Errorf("encode request: %w", err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://hub/"+name, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	answer, err := c.http.Do(r)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, fmt.Errorf("%w: %w", errNoHub, err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		_ = answer.Body.Close() // nothing of it is read
+		return nil, fmt.Errorf("%w as it should: %s", errNoHub, answer.Status)
+	}
+	return answer.Body, nil
+}
+
+// ask sends a request and decodes the answer.
+func ask[A any](ctx context.Context, c *Remote, name string, q any) (A, error) {
+	var out struct {
+		Value A
+		Error string
+	}
+	body, err := c.post(ctx, name, q)
+	if err != nil {
+		return out.Value, err
+	}
+	defer body.Close()
+	if err := json.NewDecoder(io.LimitReader(body, maxReply)).Decode(&out); err != nil {
+		if ctx.Err() != nil {
+			return out.Value, context.Cause(ctx)
+		}
+		return out.Value, fmt.Errorf("%w: %w", errNoHub, err)
+	}
+	if out.Error != "" {
+		return out.Value, errors.New(out.Error)
+	}
+	return out.Value, nil
+}
+
+// Start is as for a [Hub].
+func (c *Remote) Start(ctx context.Context, again bool) error {
+	dir, err := ask[string](ctx, c, "start", again)
+	if err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.dir = dir
+	}
+	return err
+}
+
+// Dir returns the run directory as it was at the latest start, "" before.
+func (c *Remote) Dir() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dir
+}
+
+// Open is as for a [Hub].
+func (c *Remote) Open(ctx context.Context, r OpenRequest) (Opened, error) {
+	return ask[Opened](ctx, c, "open", r)
+}
+
+// Recount is as for a [Hub].
+func (c *Remote) Recount(ctx context.Context, number int) error {
+	_, err := ask[struct{}](ctx, c, "recount", number)
+	return err
+}
+
+// Collect is as for a [Hub].
+func (c *Remote) Collect(ctx context.Context, r CollectRequest) error {
+	_, err := ask[struct{}](ctx, c, "collect", r)
+	return err
+}
+
+// Close is as for a [Hub].
+func (c *Remote) Close(ctx context.Context, r CloseRequest) (record.Check, error) {
+	return ask[record.Check](ctx, c, "close", r)
+}
+
+// Now is as for a [Hub].
+func (c *Remote) Now(ctx context.Context, process string) ([]Standing, error) {
+	return ask[[]Standing](ctx, c, "now", process)
+}
+
+// Snapshot is as for a [Hub].
+func (c *Remote) Snapshot(ctx context.Context, r ProcessRequest) (monitor.ProcessSnapshot, error) {
+	return ask[monitor.ProcessSnapshot](ctx, c, "snapshot", r)
+}
+
+// Settle is as for a [Hub].
+func (c *Remote) Settle(ctx context.Context, r ProcessRequest) (bool, error) {
+	return ask[bool](ctx, c, "settle", r)
+}
+
+// Dump is as for a [Hub].
+func (c *Remote) Dump(ctx context.Context, r ProcessRequest) (record.Diagnosis, error) {
+	return ask[record.Diagnosis](ctx, c, "dump", r)
+}
+
+// Look is as for a [Hub].
+func (c *Remote) Look(ctx context.Context) error {
+	_, err := ask[struct{}](ctx, c, "look", struct{}{})
+	return err
+}
+
+// Death is as for a [Hub].
+func (c *Remote) Death(ctx context.Context, pid int) (string, error) {
+	return ask[string](ctx, c, "death", pid)
+}
+
+// Exec is as for a [Hub].
+func (c *Remote) Exec(ctx context.Context, r ExecRequest) (Executed, error) {
+	return ask[Executed](ctx, c, "exec", r)
+}
+
+// Stress is as for a [Hub].
+func (c *Remote) Stress(ctx context.Context, r StressRequest) (Stressed, error) {
+	return ask[Stressed](ctx, c, "stress", r)
+}
+
+// Turn is as for a [Hub].
+func (c *Remote) Turn(ctx context.Context, spec string, waiting func(holder string)) (Lent, error) {
+	held, release := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, release)
+	body, err := c.post(held, "turn", spec)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	lines := json.NewDecoder(body)
+	for {
+		var l turnLine
+		err := lines.Decode(&l)
+		switch {
+		case err == nil && l.Granted:
+			stop() // the turn outlives the wait for it
+			return &remoteTurn{hub: c, number: l.Turn, device: l.Device, release: release, body: body}, nil
+		case err == nil && l.Error == "":
+			waiting(l.Holder)
+			continue
+		case err == nil:
+			err = errors.New(l.Error)
+		case ctx.Err() != nil:
+			err = context.Cause(ctx)
+		default:
+			err = fmt.Errorf("%w: %w", errNoHub, err)
+		}
+		release()
+		_ = body.Close() // nothing more of it is read
+		return nil, err
+	}
+}
+
+// remoteTurn is a turn that lasts as long as its request.
+type remoteTurn struct {
+	hub     *Remote
+	number  int
+	release context.CancelFunc
+	body    io.Closer
+
+	mu     sync.Mutex
+	device string
+}
+
+// serialTime is the real time that the hub has to say which device a turn is for.
+const serialTime = 5 * time.Second
+
+func (t *remoteTurn) Serial() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.device == "" { // the run may have started meanwhile
+		ctx, done := context.WithTimeout(context.Background(), serialTime)
+		defer done()
+		t.device, _ = ask[string](ctx, t.hub, "serial", t.number)
+	}
+	return t.device
+}
+
+func (t *remoteTurn) Release() {
+	t.release()
+	_ = t.body.Close() // nothing more of it is read
+}

@@ -1,0 +1,168 @@
+package hub
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// turns lend devices to specs, one spec at a time for each device, in the order in which they
+// ask. Before the run starts nobody knows how many devices there are, and there is one turn.
+type turns struct{ *ring }
+
+type ring struct {
+	mu sync.Mutex
+	// free are the devices that are lent to nobody; "" stands for the first of a run that has
+	// not started.
+	free    []string
+	all     []string
+	holders map[*Turn]bool
+	numbers int
+	waiting []chan *Turn
+}
+
+func newTurns() turns {
+	return turns{&ring{free: []string{""}, holders: map[*Turn]bool{}}}
+}
+
+// Turn is the right of one spec to drive a device, until Release.
+type Turn struct {
+	// Device is the serial; "" where the run has not started.
+	Device string
+	// number tells it from others of the suite.
+	number int
+	holder string
+	of     *ring
+	once   sync.Once
+}
+
+// Release hands the device on. It may be called again.
+func (t *Turn) Release() {
+	t.once.Do(func() { t.of.release(t) })
+}
+
+// open takes the devices of the run. Who has a turn keeps it, on the first of them.
+func (r *ring) open(devices []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = devices
+	held := len(r.holders) > 0
+	for t := range r.holders {
+		t.Device = devices[0]
+	}
+	r.free = slices.Clone(devices)
+	if held {
+		r.free = r.free[1:]
+	}
+	r.serve()
+}
+
+// first is the device of a run that has one, "" else.
+func (r *ring) first() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.all) == 1 {
+		return r.all[0]
+	}
+	return ""
+}
+
+// deviceOf is the device of a turn that another process has, "" where it has none yet.
+func (r *ring) deviceOf(number int) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for t := range r.holders {
+		if t.number == number {
+			return t.Device
+		}
+	}
+	return ""
+}
+
+// serve gives free devices to who waits.
+func (r *ring) serve() {
+	for len(r.free) > 0 && len(r.waiting) > 0 {
+		r.numbers++
+		t := &Turn{Device: r.free[0], number: r.numbers, of: r}
+		r.free = r.free[1:]
+		r.holders[t] = true
+		r.waiting[0] <- t
+		r.waiting = r.waiting[1:]
+	}
+}
+
+func (r *ring) release(t *Turn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.holders, t)
+	r.free = append(r.free, t.Device)
+	r.serve()
+}
+
+// take waits for a turn. waiting is called once with who holds the devices, if there is a wait.
+func (r *ring) take(ctx context.Context, who string, waiting func(holder string)) (*Turn, error) {
+	got := make(chan *Turn, 1)
+	r.mu.Lock()
+	r.waiting = append(r.waiting, got)
+	r.serve()
+	holder := ""
+	for t := range r.holders {
+		if t.holder != "" {
+			holder = t.holder
+		}
+	}
+	r.mu.Unlock()
+	select {
+	case t := <-got:
+		return r.name(t, who), nil
+	default:
+	}
+	waiting(holder)
+	select {
+	case t := <-got:
+		return r.name(t, who), nil
+	case <-ctx.Done():
+	}
+	r.mu.Lock()
+	r.waiting = slices.DeleteFunc(r.waiting, func(c chan *Turn) bool { return c == got })
+	r.mu.Unlock()
+	select {
+	case t := <-got: // it came at the last moment
+		t.Release()
+	default:
+	}
+	return nil, context.Cause(ctx)
+}
+
+func (r *ring) name(t *Turn, who string) *Turn {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t.holder = who
+	return t
+}
+
+// Turn waits until a device is free, and lends it to a spec. waiting is told which spec holds
+// it meanwhile.
+func (h *Hub) Turn(ctx context.Context, spec string, waiting func(holder string)) (Lent, error) {
+	return h.turn(ctx, spec, waiting)
+}
+
+func (h *Hub) turn(ctx context.Context, spec string, waiting func(holder string)) (lent, error) {
+	t, err := h.turns.take(ctx, spec, waiting)
+	return lent{t}, err
+}
+
+// Lent is a device that is lent to a spec.
+type Lent interface {
+	// Serial is that of the device, "" where the run has not started.
+	Serial() string
+	Release()
+}
+
+type lent struct{ *Turn }
+
+func (l lent) Serial() string {
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	return l.Device
+}

@@ -1,0 +1,193 @@
+package hub
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/leakgate/leakgate/internal/harness/check"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// judge decides whether the suite as a whole fails, beside its specs.
+func (h *Hub) judge(v *SuiteVerdict) {
+	for _, p := range h.plan.run.Patterns {
+		h.judgePattern(v, p)
+	}
+	for _, p := range v.Run.Processes {
+		h.judgeProcess(v, p)
+	}
+	h.judgeChecks(v)
+	for _, d := range v.Run.Devices {
+		if d.Error != "" {
+			v.Failures = append(v.Failures, fmt.Sprintf("device %s: %s", text.Printable(d.Device), d.Error))
+		}
+	}
+	for _, e := range h.accepted {
+		if e.Expired(today()) {
+			v.Failures = append(v.Failures, "accepted until a date that is over: "+e.String())
+		}
+	}
+}
+
+func (h *Hub) judgePattern(v *SuiteVerdict, p capture.Pattern) {
+	seen := slices.ContainsFunc(v.Run.Processes, func(x record.Process) bool { return p.Match(x.Process) })
+	if seen {
+		return
+	}
+	line := fmt.Sprintf("no process matched %s", text.Head(string(p), 200))
+	for _, w := range v.Run.Warnings {
+		if _, names, ok := strings.Cut(w, "; similar names that run: "); ok {
+			line += "; similar names that run: " + names
+			break
+		}
+	}
+	v.Failures = append(v.Failures, line)
+}
+
+// judgeProcess judges the memory of one process over the whole suite.
+func (h *Hub) judgeProcess(v *SuiteVerdict, p record.Process) {
+	line := fmt.Sprintf("%s: %s: %s", p.Process, p.Gate, p.Because)
+	for _, d := range p.Deaths {
+		if d.Reason == "low_memory" {
+			v.Notes = append(v.Notes, fmt.Sprintf("%s, pid %d: ended for lack of memory: %s", p.Process, d.PID, d.Text))
+		}
+	}
+	if p.Gate != detector.Leak {
+		v.Notes = append(v.Notes, line)
+		return
+	}
+	if names := h.knownAs(v.Run, p); names != "" {
+		v.Notes = append(v.Notes, line+"; accepted: "+names)
+		return
+	}
+	v.Failures = append(v.Failures, line)
+}
+
+// knownAs names the exceptions that cover all leaks that were found in a process whose memory
+// leaks; "" where one is not covered, or none was found.
+func (h *Hub) knownAs(run record.Run, p record.Process) string {
+	found := map[string]bool{}
+	for _, d := range run.Diagnoses {
+		if d.Device != p.Device || d.User != p.User || d.Process != p.Process || d.Trigger == record.TriggerFirst || d.Trigger == record.TriggerLast {
+			continue
+		}
+		for _, l := range d.Leaks {
+			if l.Library {
+				continue
+			}
+			name := h.exceptionOf(l, traceOf(d, l.Key))
+			if name == "" {
+				return ""
+			}
+			found[name] = true
+		}
+	}
+	var names []string
+	for name := range found {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+func traceOf(d record.Diagnosis, key string) []string {
+	for _, f := range d.Findings {
+		if f.Key == key {
+			return f.Trace
+		}
+	}
+	return nil
+}
+
+func (h *Hub) exceptionOf(l record.DumpLeak, trace []string) string {
+	for _, e := range h.exceptions() {
+		if e.Names(l, trace) && !e.Expired(today()) {
+			return e.String()
+		}
+	}
+	return ""
+}
+
+// exceptions are those of the accepted list and of all specs.
+func (h *Hub) exceptions() []monitor.Exception {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Concat(h.accepted, h.known)
+}
+
+// judgeChecks reports the checks that are not plain passes, and counts the others. A leak fails
+// its spec; one whose spec had failed by itself is shown by Ginkgo nowhere else.
+func (h *Hub) judgeChecks(v *SuiteVerdict) {
+	counts := map[record.CheckVerdict]int{}
+	readings, took := 0, 0.0
+	looked := map[string]bool{}
+	for _, c := range v.Run.Checks {
+		counts[c.Verdict]++
+		readings, took = readings+c.Readings, took+c.Took
+		line := fmt.Sprintf("%s: %s", c.Name, c.Text)
+		switch {
+		case c.Verdict == record.VerdictLeak, c.Verdict == record.VerdictInconclusive, c.Verdict == record.VerdictNotChecked:
+			if h.fails(c) {
+				v.Failures = append(v.Failures, line)
+			} else {
+				v.Notes = append(v.Notes, line)
+			}
+		case c.Verdict == record.VerdictKnown, c.Verdict == record.VerdictSkipped:
+			v.Notes = append(v.Notes, line)
+		}
+		judgeOlder(v, c, looked)
+		v.Notes = append(v.Notes, ends(c)...)
+	}
+	if n := len(v.Run.Checks); n > 0 {
+		v.Notes = append(v.Notes, fmt.Sprintf("%s: %d passed, %d leak, %d known, %d inconclusive, %d not checked, %d skipped; %d readings of devices, %.1f s", text.Count(n, "check", "checks"),
+			counts[record.VerdictPass], counts[record.VerdictLeak], counts[record.VerdictKnown], counts[record.VerdictInconclusive], counts[record.VerdictNotChecked], counts[record.VerdictSkipped], readings, took))
+	}
+}
+
+// fails reports whether a check fails the suite: a leak, or with Strict missing evidence, where
+// the spec has not failed by it already.
+func (h *Hub) fails(c record.Check) bool {
+	shown := c.Of == record.CheckSpec && (c.Outcome == record.OutcomePassed || c.Outcome == record.OutcomeIgnored)
+	return !shown && (c.Verdict == record.VerdictLeak || h.plan.config.Strict)
+}
+
+// judgeOlder judges the leaks that were there before a check, and that no earlier one has found:
+// no spec is to blame, and the suite must not pass. What the first look at a process finds may
+// be older than the suite, as after an earlier suite that has left the app running: that fails
+// nothing. looked has the processes that earlier checks have looked at.
+func judgeOlder(v *SuiteVerdict, c record.Check, looked map[string]bool) {
+	for _, p := range c.Processes {
+		of := fmt.Sprint(c.Device, p.User, p.Process)
+		first := !looked[of]
+		looked[of] = true
+		left := slices.DeleteFunc(slices.Clone(p.Older), func(l record.CheckedLeak) bool { return l.Known != "" })
+		if len(left) == 0 {
+			continue
+		}
+		line := fmt.Sprintf("before the check of %s: %s: leaked %s", c.Name, p.Process, check.Describe(left))
+		if first {
+			v.Notes = append(v.Notes, line)
+		} else {
+			v.Failures = append(v.Failures, line)
+		}
+	}
+}
+
+// ends are the crashes, ANRs and deaths for lack of memory within a check.
+func ends(c record.Check) []string {
+	var out []string
+	for _, p := range c.Processes {
+		for _, d := range slices.Concat(p.Deaths, p.Faults) {
+			switch d.Reason {
+			case "crash", "native_crash", "anr", "low_memory":
+				out = append(out, fmt.Sprintf("%s: %s, pid %d, ended: %s: %s", c.Name, p.Process, d.PID, d.Reason, d.Text))
+			}
+		}
+	}
+	return out
+}

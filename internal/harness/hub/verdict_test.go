@@ -1,0 +1,142 @@
+package hub
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/leakgate/leakgate/internal/harness/config"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// judged is the verdict on a run of com.shop.
+func judged(run record.Run, strict bool, accepted ...monitor.Exception) SuiteVerdict {
+	h := &Hub{accepted: accepted}
+	h.plan.config = &config.Config{}
+	h.plan.config.Strict = strict
+	h.plan.run.Patterns = []capture.Pattern{"com.shop*"}
+	v := SuiteVerdict{Run: run, Started: true}
+	h.judge(&v)
+	return v
+}
+
+// leaking is a run in which the memory of com.shop leaks, with a diagnosis for each list of leaks.
+func leaking(leaks ...[]record.DumpLeak) record.Run {
+	run := record.Run{Processes: []record.Process{{Device: "S1", Process: "com.shop", Gate: detector.Leak, Because: "+90 MB/h"}}}
+	for _, l := range leaks {
+		run.Diagnoses = append(run.Diagnoses, record.Diagnosis{Device: "S1", Process: "com.shop", Trigger: record.TriggerLeak, Leaks: l})
+	}
+	return run
+}
+
+func dumpLeak(class string) record.DumpLeak {
+	return record.DumpLeak{Key: "0123456789 " + class, Name: class, Count: 1, Classes: []record.ClassCount{{Class: "com.shop." + class}}}
+}
+
+// The memory of a process over the suite: a leak fails it, but for one whose cause is known.
+func TestSuiteMemory(t *testing.T) {
+	until := func(days int) monitor.Exception {
+		return monitor.Exception{Class: "Known", Reason: "SHOP-1", Owner: "anna", Until: time.Now().AddDate(0, 0, days)}
+	}
+	library := dumpLeak("Library")
+	library.Library = true
+	for name, c := range map[string]struct {
+		run      record.Run
+		accepted []monitor.Exception
+		failures string
+	}{
+		"leak":                  {leaking(), nil, "com.shop: leak: +90 MB/h"},
+		"leak, cause unknown":   {leaking(), []monitor.Exception{until(1)}, "com.shop: leak: +90 MB/h"},
+		"known":                 {leaking([]record.DumpLeak{dumpLeak("Known")}), []monitor.Exception{until(1)}, ""},
+		"known until today":     {leaking([]record.DumpLeak{dumpLeak("Known")}), []monitor.Exception{until(0)}, ""},
+		"known and another":     {leaking([]record.DumpLeak{dumpLeak("Known"), dumpLeak("Other")}), []monitor.Exception{until(1)}, "com.shop: leak: +90 MB/h"},
+		"another in other dump": {leaking([]record.DumpLeak{dumpLeak("Known")}, []record.DumpLeak{dumpLeak("Other")}), []monitor.Exception{until(1)}, "com.shop: leak: +90 MB/h"},
+		"known and a library's": {leaking([]record.DumpLeak{dumpLeak("Known"), library}), []monitor.Exception{until(1)}, ""},
+		"over":                  {leaking([]record.DumpLeak{dumpLeak("Known")}), []monitor.Exception{until(-1)}, "com.shop: leak: +90 MB/h\naccepted until a date that is over: Known (SHOP-1, owner anna"},
+		"nothing":               {record.Run{Processes: []record.Process{{Process: "com.shop:push", Gate: detector.Pass}}}, nil, ""},
+		"no process":            {record.Run{}, nil, "no process matched com.shop*"},
+		"a lost device":         {record.Run{Processes: []record.Process{{Process: "com.shop"}}, Devices: []record.Device{{Device: "S1\x1b", Error: "device is gone"}}}, nil, "device S1"},
+	} {
+		v := judged(c.run, false, c.accepted...)
+		got := strings.Join(v.Failures, "\n")
+		if (got == "") != (c.failures == "") || !strings.HasPrefix(got, c.failures) || strings.Contains(got, "\x1b") {
+			t.Errorf("%s: failures %q, want %q", name, got, c.failures)
+		}
+	}
+}
+
+// The checks of a suite: what Ginkgo does not show, the verdict does.
+func TestSuiteChecks(t *testing.T) {
+	one := func(verdict record.CheckVerdict, outcome, of string) record.Check {
+		return record.Check{Name: "spec", Of: of, Device: "S1", Verdict: verdict, Outcome: outcome, Text: "what it shows"}
+	}
+	for name, c := range map[string]struct {
+		check         record.Check
+		fails, strict bool
+	}{
+		"passes":              {one(record.VerdictPass, record.OutcomePassed, record.CheckSpec), false, false},
+		"leaks":               {one(record.VerdictLeak, record.OutcomePassed, record.CheckSpec), false, false}, // the spec fails by it
+		"leaks and fails":     {one(record.VerdictLeak, record.OutcomeFailed, record.CheckSpec), true, true},
+		"leaks, interrupted":  {one(record.VerdictLeak, record.OutcomeUnfinished, record.CheckSpec), true, true},
+		"leaks and skips":     {one(record.VerdictLeak, record.OutcomeIgnored, record.CheckSpec), false, false},
+		"unsure and fails":    {one(record.VerdictInconclusive, record.OutcomeFailed, record.CheckSpec), false, true},
+		"unsure":              {one(record.VerdictInconclusive, record.OutcomePassed, record.CheckSpec), false, false},
+		"unchecked and fails": {one(record.VerdictNotChecked, record.OutcomeFailed, record.CheckSpec), false, true},
+		"test leaks":          {one(record.VerdictLeak, record.OutcomePassed, record.CheckTest), true, true},
+		"known":               {one(record.VerdictKnown, record.OutcomeFailed, record.CheckSpec), false, false},
+		"skipped":             {one(record.VerdictSkipped, record.OutcomeFailed, record.CheckSpec), false, false},
+	} {
+		for _, strict := range []bool{false, true} {
+			run := record.Run{Processes: []record.Process{{Process: "com.shop"}}, Checks: []record.Check{c.check}}
+			v := judged(run, strict)
+			want := c.fails && !strict || c.strict && strict
+			if got := len(v.Failures) > 0; got != want {
+				t.Errorf("%s, strict %v: %q", name, strict, v.Failures)
+			}
+			told := strings.Contains(strings.Join(append(v.Notes, v.Failures...), "\n"), "spec: what it shows")
+			if told != (c.check.Verdict != record.VerdictPass) {
+				t.Errorf("%s, strict %v: told %v", name, strict, told)
+			}
+		}
+	}
+}
+
+// A leak that is found before a body fails the suite, unless it may be older than the suite;
+// what dies within a spec that fails is told too.
+func TestSuiteOlderLeaks(t *testing.T) {
+	with := func(device string, pid int, older bool) record.Check {
+		p := record.CheckedProcess{Process: "com.shop", PID: pid, Verdict: record.VerdictPass}
+		if older {
+			p.Older = []record.CheckedLeak{{DumpLeak: dumpLeak("Old"), New: 1}}
+		}
+		return record.Check{Name: "spec", Of: record.CheckSpec, Device: device, Verdict: record.VerdictPass, Outcome: record.OutcomePassed, Processes: []record.CheckedProcess{p}}
+	}
+	known := with("S1", 1, true)
+	known.Processes[0].Older[0].Known = "SHOP-1"
+	for name, c := range map[string]struct {
+		checks   []record.Check
+		failures int
+	}{
+		"first look":            {[]record.Check{with("S1", 1, true)}, 0},
+		"second look":           {[]record.Check{with("S1", 1, false), with("S1", 1, true)}, 1},
+		"both":                  {[]record.Check{with("S1", 1, true), with("S1", 1, true)}, 1},
+		"first of other device": {[]record.Check{with("S1", 1, false), with("S2", 1, true)}, 0},
+		"after a restart":       {[]record.Check{with("S1", 1, false), with("S1", 2, true)}, 1},
+		"known":                 {[]record.Check{with("S1", 1, false), known}, 0},
+	} {
+		v := judged(record.Run{Processes: []record.Process{{Process: "com.shop"}}, Checks: c.checks}, false)
+		if len(v.Failures) != c.failures {
+			t.Errorf("%s: %q", name, v.Failures)
+		}
+	}
+	crash := with("S1", 1, false)
+	crash.Verdict, crash.Outcome, crash.Text = record.VerdictLeak, record.OutcomeFailed, "leaks"
+	crash.Processes[0].Deaths = []record.Death{{PID: 1, Reason: "crash", Text: "boom"}, {PID: 1, Reason: "kill", Text: "stopped"}}
+	v := judged(record.Run{Processes: []record.Process{{Process: "com.shop"}}, Checks: []record.Check{crash}}, false)
+	if notes := strings.Join(v.Notes, "\n"); len(v.Failures) != 1 || !strings.Contains(notes, "spec: com.shop, pid 1, ended: crash: boom") || strings.Contains(notes, "stopped") {
+		t.Errorf("%q, %q", v.Failures, notes)
+	}
+}
