@@ -65,13 +65,11 @@ func splitOptions(t testing.TB, opts []any) (watch []Option, check []CheckOption
 // endTest checks a test that is over, and ends its run.
 func (l *Leaks) endTest(ctx context.Context, t testing.TB, s *spec) {
 	t.Helper()
+	s.stopBackground()
 	if s.number != 0 {
 		s.note(l.owner.Collect(ctx, hub.CollectRequest{
 			Check: s.number, Location: withoutHost(s.check.location), Patterns: patternsOf(s.check.patterns), Heap: s.check.heap, Trend: s.check.trend, Live: s.check.live,
 		}))
-	}
-	for _, b := range s.background {
-		b.stop()
 	}
 	outcome := record.OutcomePassed
 	if t.Failed() {

@@ -87,10 +87,10 @@ func HaveState(want detector.State) types.GomegaMatcher {
 func HaveSlopeBelow(mbPerHour float64) types.GomegaMatcher {
 	want := fmt.Sprintf("to grow by less than %g MB/h, with 95 %% confidence", mbPerHour)
 	return &matcher[ProcessState]{want: want, match: func(s ProcessState) (bool, string, error) {
-		if s.Rate == nil {
+		if s.Slope == nil {
 			return false, s.GomegaString(), fmt.Errorf("judge the slope of %s: no rate is known yet: %s", s.Process, s.Because)
 		}
-		return s.Rate.High < mbPerHour, s.GomegaString(), nil
+		return s.Slope.High < mbPerHour, s.GomegaString(), nil
 	}}
 }
 

@@ -30,9 +30,9 @@ type ProcessState struct {
 	Kind         detector.LeakKind
 	// MB is the latest value of its memory, in MB of 1,048,576 bytes.
 	MB float64
-	// Rate is the slope of its memory in MB an hour, with its 95 % interval; nil where it is
+	// Slope is that of its memory in MB an hour, with its 95 % interval; nil where it is
 	// not known yet.
-	Rate *Slope
+	Slope *Slope
 	// Because is the evidence for the state, in one sentence.
 	Because string
 	// Age is the time of the device since the latest reading.
@@ -47,8 +47,8 @@ type Slope struct{ MBPerHour, Low, High float64 }
 // GomegaString returns the state for the text of a failure.
 func (s ProcessState) GomegaString() string {
 	rate := "no rate yet"
-	if s.Rate != nil {
-		rate = fmt.Sprintf("%+.1f MB/h (%+.1f to %+.1f)", s.Rate.MBPerHour, s.Rate.Low, s.Rate.High)
+	if s.Slope != nil {
+		rate = fmt.Sprintf("%+.1f MB/h (%+.1f to %+.1f)", s.Slope.MBPerHour, s.Slope.Low, s.Slope.High)
 	}
 	return fmt.Sprintf("%s, pid %d: %s, %.1f MB, %s: %s", s.Process, s.PID, s.State, s.MB, rate, s.Because)
 }
@@ -93,7 +93,7 @@ func (l *Leaks) state(name string, rows []hub.Standing) (ProcessState, error) {
 	}
 	s := ProcessState{Device: r.Device, Process: r.Process, PID: r.PID, State: r.State, Worst: r.Worst, Gate: r.Gate, Kind: r.Kind, MB: r.MB, Because: r.Because, Age: r.Age, leaks: l}
 	if r.RateKnown {
-		s.Rate = &Slope{r.Rate, r.RateLow, r.RateHigh}
+		s.Slope = &Slope{r.Rate, r.RateLow, r.RateHigh}
 	}
 	return s, nil
 }

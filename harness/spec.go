@@ -214,6 +214,17 @@ func (l *Leaks) beforeBody(ctx ginkgo.SpecContext) {
 	s.note(err)
 }
 
+// stopBackground ends what stresses the app within the spec.
+func (s *spec) stopBackground() {
+	s.mu.Lock()
+	list := s.background
+	s.background = nil
+	s.mu.Unlock()
+	for _, b := range list {
+		b.stop()
+	}
+}
+
 func (s *spec) note(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,7 +234,11 @@ func (s *spec) note(err error) {
 // afterBody reads what the body has left behind, right after it and before any teardown.
 func (l *Leaks) afterBody(ctx ginkgo.SpecContext) {
 	s := l.current()
-	if s == nil || s.number == 0 || !s.wanted {
+	if s == nil {
+		return
+	}
+	s.stopBackground() // the app must come to rest
+	if s.number == 0 || !s.wanted {
 		return
 	}
 	h, err := l.watcher()
@@ -255,9 +270,7 @@ func (l *Leaks) afterSpec(ctx ginkgo.SpecContext, report ginkgo.SpecReport) {
 	}
 	defer s.turn.Release()
 	defer s.resetSerial()
-	for _, b := range s.background {
-		b.stop()
-	}
+	s.stopBackground()
 	if !s.wanted {
 		l.drop(ctx, s)
 		l.judge(s, record.Check{}, report)

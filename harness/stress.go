@@ -13,10 +13,14 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/hub"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
 )
 
-// Background is something that stresses the app while a spec goes on. It ends with its context,
-// at the latest with the spec.
+// Background is something that stresses the app while a spec or container goes on. One that is
+// started in an It ends with its context. One that is started in a BeforeEach ends with the body
+// of the spec, and one of a BeforeAll or BeforeSuite with the container or the suite, because
+// Ginkgo ends the context of such a node with the node.
 type Background struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -100,9 +104,16 @@ func (l *Leaks) Shell(ctx context.Context, command string) *Background {
 }
 
 func (l *Leaks) background(ctx context.Context, r hub.StressRequest) *Background {
+	node := l.node()
+	if node.Is(outliving) {
+		ctx = context.WithoutCancel(ctx)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	b := &Background{cancel: cancel, done: make(chan struct{})}
-	if s := l.current(); s != nil {
+	switch s := l.current(); {
+	case node.Is(types.NodeTypeBeforeAll | types.NodeTypeBeforeSuite | types.NodeTypeSynchronizedBeforeSuite):
+		ginkgo.DeferCleanup(b.stop)
+	case s != nil:
 		s.mu.Lock()
 		s.background = append(s.background, b)
 		s.mu.Unlock()
@@ -117,6 +128,26 @@ func (l *Leaks) background(ctx context.Context, r hub.StressRequest) *Background
 		}
 	}()
 	return b
+}
+
+// outliving are the nodes whose context ends before what they set up.
+const outliving = types.NodeTypeBeforeEach | types.NodeTypeJustBeforeEach | types.NodeTypeBeforeAll | types.NodeTypeBeforeSuite | types.NodeTypeSynchronizedBeforeSuite
+
+// node is the type of the node that runs, invalid outside of Ginkgo.
+func (l *Leaks) node() types.NodeType {
+	if !l.inGinkgo {
+		return types.NodeTypeInvalid
+	}
+	report := ginkgo.CurrentSpecReport()
+	if report.LeafNodeType.Is(types.NodeTypesForSuiteLevelNodes) {
+		return report.LeafNodeType
+	}
+	for i := len(report.SpecEvents) - 1; i >= 0; i-- {
+		if e := report.SpecEvents[i]; e.SpecEventType == types.SpecEventNodeStart {
+			return e.NodeType
+		}
+	}
+	return types.NodeTypeInvalid
 }
 
 func (l *Leaks) stress(ctx context.Context, r hub.StressRequest) (hub.Stressed, error) {

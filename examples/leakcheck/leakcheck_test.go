@@ -13,24 +13,30 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 )
 
 func TestLeakcheck(t *testing.T) {
-	if os.Getenv("ANDROID_ADB_SERVER_PORT") == "" {
-		t.Skip("no phone: start one with `leakgate demo --serve --port 5999`, and set ANDROID_ADB_SERVER_PORT=5999")
-	}
+	needPhone(t)
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "Leakcheck")
 }
 
+func needPhone(t *testing.T) {
+	t.Helper()
+	if os.Getenv("ANDROID_ADB_SERVER_PORT") == "" {
+		t.Skip("no phone: start one with `leakgate demo --serve --port 5999`, and set ANDROID_ADB_SERVER_PORT=5999")
+	}
+}
+
 // leaks watches the app while the suite runs. The first checked spec needs the phone.
-var leaks = harness.Watch("com.cart", harness.Processes("com.cart:sync"))
+var leaks = harness.Watch("com.cart", harness.Processes("com.cart:sync"), harness.Accepted("accepted.yaml"), harness.Wait())
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	Expect(leaks.Start(ctx)).To(Succeed())
+	Expect(leaks.Start(ctx)).To(Succeed()) // where the device has just been booted, for example
 	open(ctx, "MainActivity")
 })
 
@@ -67,12 +73,23 @@ var _ = Describe("the cart", leaks.Check(), func() {
 		back(ctx)
 	})
 
+	// The legacy page leaks, too, and accepted.yaml lists it for the whole suite.
+	It("opens the legacy page", func(ctx SpecContext) {
+		open(ctx, "LegacyActivity")
+		back(ctx)
+	})
+
+	It("is not checked here", leaks.Skip("CART-9: the search is replaced next week"), func(ctx SpecContext) {
+		open(ctx, "SearchActivity")
+		back(ctx)
+	})
+
 	DescribeTable("shows each kind of item", func(ctx SpecContext, screen string) {
 		open(ctx, screen)
 		back(ctx)
 	},
 		Entry("a product", "ProductActivity"),
-		Entry("a cart, with a heap dump in any case", leaks.Check(harness.Heap()), "CartActivity"),
+		Entry("a cart, with a heap dump in any case", leaks.Check(harness.Heap(), harness.Of("com.cart")), "CartActivity"),
 	)
 })
 
@@ -81,18 +98,48 @@ var _ = Describe("all day", func() {
 		Expect(leaks.RoundTrip(ctx, "com.cart", func(ctx context.Context) {
 			open(ctx, "CartActivity")
 			back(ctx)
-		})).NotTo(harness.HaveGrowingObjects())
+		}, harness.Warmup(1), harness.Loops(8))).NotTo(harness.HaveGrowingObjects())
 	})
 
-	It("survives monkey", leaks.Check(), func(ctx SpecContext) {
-		monkey := leaks.Monkey(ctx, "com.cart", harness.Events(200), harness.Seed(7))
-		Consistently(ctx, leaks.Process("com.cart")).WithTimeout(time.Second).ShouldNot(harness.BeLeaking())
+	It("finds what a search leaves in native memory", func(ctx SpecContext) {
+		Expect(leaks.RoundTrip(ctx, "com.cart", func(ctx context.Context) {
+			open(ctx, "SearchActivity")
+			back(ctx)
+		}, harness.NoDumps())).To(harness.HaveGrowingObjects())
+	})
+
+	It("survives monkey", leaks.Check(harness.Live()), func(ctx SpecContext) {
+		monkey := leaks.Monkey(ctx, "com.cart", harness.Events(200), harness.Throttle(100*time.Millisecond), harness.Seed(7))
+		Consistently(ctx, leaks.Process("com.cart")).WithTimeout(300 * time.Millisecond).ShouldNot(harness.BeLeaking())
 		Expect(monkey.Wait()).To(Succeed())
+		Expect(leaks.Shell(ctx, "log -t cart 'monkey is done'").Wait()).To(Succeed())
 	})
 
 	It("passes the tests in Kotlin", leaks.Known(harness.Class("com.cart.CheckoutActivity"), "CART-7: checkout is being rewritten", "anna", harness.Until(2030, 12, 31)), func(ctx SpecContext) {
-		tests, err := leaks.Instrument(ctx, "com.cart.test/androidx.test.runner.AndroidJUnitRunner")
+		tests, err := leaks.Instrument(ctx, "com.cart.test/androidx.test.runner.AndroidJUnitRunner",
+			harness.Classes("com.cart.CartTest", "com.cart.CheckoutTest"), harness.Arg("debug", "false"), harness.Room(2*time.Minute))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(tests.Tests).To(HaveLen(5))
+		Expect(tests.Tests).To(HaveLen(3))
+	})
+})
+
+var _ = Describe("a look at the app", func() {
+	BeforeEach(func(ctx SpecContext) { open(ctx, "MainActivity") })
+
+	It("has no more objects than before", func(ctx SpecContext) {
+		before, err := leaks.Snapshot(ctx, "com.cart")
+		Expect(err).NotTo(HaveOccurred())
+		open(ctx, "CartActivity")
+		back(ctx)
+		Eventually(ctx, leaks.Process("com.cart")).ShouldNot(harness.HaveLeaked(before))
+	})
+
+	It("holds little in its heap", func(ctx SpecContext) {
+		Expect(leaks.Dump(ctx, "com.cart:sync")).To(And(Not(harness.HaveLeaks()), harness.HaveRetainedBelow("android.graphics.Bitmap", 64<<20)))
+	})
+
+	It("is at rest", func(ctx SpecContext) {
+		Eventually(ctx, leaks.Process("com.cart:sync")).Should(harness.HaveState(detector.Normal))
+		GinkgoWriter.Println("on", leaks.Device(), "in", leaks.Dir())
 	})
 })

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -57,5 +58,46 @@ func outside(t *testing.T, dir string, argv ...string) {
 	cmd.Env = append(os.Environ(), "GOWORK="+filepath.Join(dir, "go.work"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", strings.Join(argv, " "), err, out)
+	}
+}
+
+// TestExamplesOfTheHarness: each function and method that a suite may call is in the example of
+// a suite, which runs on the served phone, or in an example of the package.
+func TestExamplesOfTheHarness(t *testing.T) {
+	root := filepath.Join("..", "..")
+	var examples strings.Builder
+	for _, pattern := range []string{"examples/leakcheck/*_test.go", "harness/example_test.go"} {
+		files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
+		if err != nil || len(files) == 0 {
+			t.Fatal(files, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			examples.Write(text)
+		}
+	}
+	packages, err := Read(os.DirFS(root), module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	callable := regexp.MustCompile(`^pkg harness, (?:func|method \(\*(?:Leaks|Background)\)) (\w+)\(`)
+	seen := 0
+	for _, p := range packages {
+		for _, line := range p.Lines {
+			m := callable.FindStringSubmatch(line)
+			if m == nil {
+				continue
+			}
+			seen++
+			if !regexp.MustCompile(`\.` + m[1] + `\(`).MatchString(examples.String()) {
+				t.Errorf("no example calls %s", m[1])
+			}
+		}
+	}
+	if seen < 40 {
+		t.Errorf("only %d names of package harness were found", seen)
 	}
 }
