@@ -77,10 +77,10 @@ func removeDead(folder string) {
 			continue
 		}
 		path := filepath.Join(folder, f.Name())
-		conn, err := net.DialTimeout("unix", path, time.Second)
+		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "unix", path)
 		switch {
 		case err == nil:
-			conn.Close()
+			_ = conn.Close() // it lives
 		case errors.Is(err, syscall.ECONNREFUSED):
 			_ = os.Remove(path)
 		}
