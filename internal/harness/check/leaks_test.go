@@ -154,3 +154,39 @@ func FuzzRose(f *testing.F) {
 		}
 	})
 }
+
+// Objects that are held in another way than before are not new: a leak is reported only where
+// more objects of its class leak than before, and then wherever its key has more.
+func TestMovedLeaksAreNotNew(t *testing.T) {
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		var s Seen
+		before, keys := map[string]int64{}, map[string]int64{}
+		for dump := range 5 {
+			now := map[string]int64{}
+			var leaks []record.DumpLeak
+			for n := range 6 {
+				if count := int64(r.IntN(3)); count > 0 {
+					class := fmt.Sprint("class ", n%2)
+					leaks = append(leaks, record.DumpLeak{Key: fmt.Sprint("key ", n), Count: count, Classes: []record.ClassCount{{Class: class, Count: count}}})
+					now[class] += count
+				}
+			}
+			got := map[string]int64{}
+			for _, l := range s.New(leaks) {
+				got[l.Key] = l.New
+			}
+			for _, l := range leaks {
+				class := l.Classes[0].Class
+				want := max(0, min(l.Count-keys[l.Key], now[class]-before[class]))
+				if got[l.Key] != want {
+					t.Fatalf("seed %d, dump %d: %s has %d new, want %d", seed, dump, l.Key, got[l.Key], want)
+				}
+			}
+			before, keys = now, map[string]int64{}
+			for _, l := range leaks {
+				keys[l.Key] = l.Count
+			}
+		}
+	}
+}

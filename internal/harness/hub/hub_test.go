@@ -24,8 +24,8 @@ func cart(serial string) *androidsim.Phone {
 		Serial: serial, Seed: 1, DumpsysTime: time.Millisecond,
 		Apps: []androidsim.App{{
 			Package: "com.cart", Debuggable: true,
-			Processes: []androidsim.ProcessSpec{{Name: "com.cart", Models: []androidsim.Model{androidsim.Typical()}}},
-			Screens:   []androidsim.Screen{{Class: ".MainActivity"}, {Class: ".CheckoutActivity", Leaks: true}},
+			Processes: []androidsim.ProcessSpec{{Name: "com.cart", Models: []androidsim.Model{androidsim.Steady(androidsim.JavaHeap, 8)}}},
+			Screens:   []androidsim.Screen{{Class: ".MainActivity"}, {Class: ".CheckoutActivity", Leaks: true, JavaKB: 64}},
 		}},
 	})
 }

@@ -1,0 +1,508 @@
+//go:build linux && realtime
+
+package harness_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/harness"
+	"github.com/leakgate/leakgate/internal/adbd"
+	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/reporters/record"
+	"github.com/onsi/ginkgo/v2/types"
+)
+
+// built is the folder of the programs that tests start, "" until one is wanted.
+var built string
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if built != "" {
+		_ = os.RemoveAll(built) // what is left below the temporary folder harms nobody
+	}
+	os.Exit(code)
+}
+
+var buildFolder = sync.OnceValues(func() (string, error) {
+	var err error
+	built, err = os.MkdirTemp("", "leakgate-suites-")
+	return built, err
+})
+
+// programs are the programs of one version of Ginkgo.
+type programs struct {
+	// cli is the program ginkgo, suite the fixture, plain the fixture without Watch and Check.
+	cli, suite, plain string
+}
+
+// current are the programs with the Ginkgo of go.mod.
+var current = sync.OnceValues(func() (programs, error) { return build("") })
+
+// goCommand is the go command in the folder of the module.
+func goCommand(args ...string) *exec.Cmd {
+	cmd := exec.Command("go", args...)
+	cmd.Dir = ".."
+	return cmd
+}
+
+// build builds the programs, with another go.mod than that of the project if it is given one.
+func build(modfile string) (programs, error) {
+	folder, err := buildFolder()
+	if err == nil {
+		folder, err = os.MkdirTemp(folder, "")
+	}
+	if err != nil {
+		return programs{}, err
+	}
+	p := programs{cli: filepath.Join(folder, "ginkgo"), suite: filepath.Join(folder, "suite.test"), plain: filepath.Join(folder, "plain.test")}
+	const fixture = "github.com/leakgate/leakgate/harness/testdata/suite"
+	for _, args := range [][]string{
+		{"build", "-o", p.cli, "github.com/onsi/ginkgo/v2/ginkgo"},
+		{"test", "-c", "-o", p.suite, fixture},
+		{"test", "-c", "-tags", "plain", "-o", p.plain, fixture},
+	} {
+		if modfile != "" {
+			args = slices.Insert(args, 1, "-modfile", modfile)
+		}
+		if out, err := goCommand(args...).CombinedOutput(); err != nil {
+			return programs{}, fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, out)
+		}
+	}
+	return p, nil
+}
+
+// bench is where children run: phones behind an adb server, and folders of their own.
+type bench struct {
+	programs programs
+	server   *adbd.Server
+	port     string
+	// temp is the temporary folder of the children. Its name tells them from all other
+	// processes. leases are what they hold.
+	temp, leases string
+}
+
+// newBench serves phones until the test ends.
+func newBench(t *testing.T, phones ...adbd.Phone) *bench {
+	t.Helper()
+	p, err := current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := adbd.Listen(phones...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	_, port, err := net.SplitHostPort(server.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A socket has room for a short path only.
+	temp, err := os.MkdirTemp("", "lg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(temp) })
+	// The go command, which the program ginkgo starts, must leave no process either.
+	telemetry := filepath.Join(temp, ".config", "go", "telemetry")
+	if err := os.MkdirAll(telemetry, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(telemetry, "mode"), []byte("off"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &bench{p, server, port, temp, t.TempDir()}
+}
+
+// phoneSpeed is how many seconds of a phone are one here.
+const phoneSpeed = 60
+
+// demoPhone is the phone that the program serves for suites.
+func demoPhone(t *testing.T) *androidsim.Phone {
+	t.Helper()
+	return androidsim.ServedDemo(phoneSpeed, 1)
+}
+
+// child is a run of the suite.
+type child struct {
+	// scenario is what it runs.
+	scenario string
+	// args are of the program ginkgo, env what its environment has beside that of the bench.
+	args, env []string
+	// plain runs the suite without Watch and Check.
+	plain bool
+	// alone starts the test binary itself, as go test does.
+	alone bool
+	// most bounds it; childTime if zero.
+	most time.Duration
+	// dead: processes of it were killed, whose sockets stay.
+	dead bool
+}
+
+// result is what a run has left.
+type result struct {
+	console string
+	code    int
+	// folder is where it ran. Its reports are in out.
+	folder string
+	suites []types.Report
+	junit  []junitCase
+	took   time.Duration
+}
+
+// junitCase is a test case of a JUnit report.
+type junitCase struct {
+	Name       string `xml:"name,attr"`
+	Status     string `xml:"status,attr"`
+	Failure    *junitText
+	Error      *junitText
+	Properties []struct {
+		Name  string `xml:"name,attr"`
+		Value string `xml:"value,attr"`
+	} `xml:"properties>property"`
+}
+
+type junitText struct {
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}
+
+// UnmarshalXML reads the lower-case children of a case.
+func (c *junitCase) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
+	var v struct {
+		Name       string     `xml:"name,attr"`
+		Status     string     `xml:"status,attr"`
+		Failure    *junitText `xml:"failure"`
+		Error      *junitText `xml:"error"`
+		Properties []struct {
+			Name  string `xml:"name,attr"`
+			Value string `xml:"value,attr"`
+		} `xml:"properties>property"`
+	}
+	if err := d.DecodeElement(&v, &start); err != nil {
+		return err
+	}
+	*c = junitCase{v.Name, v.Status, v.Failure, v.Error, v.Properties}
+	return nil
+}
+
+// running is a child that runs.
+type running struct {
+	bench   *bench
+	of      child
+	cmd     *exec.Cmd
+	console *lockedBuffer
+	began   time.Time
+}
+
+// lockedBuffer is written by a child and read meanwhile.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// childTime bounds a child: one that hangs fails its test and not the whole run of tests.
+const childTime = 2 * time.Minute
+
+// start starts a child in a process group of its own.
+func (b *bench) start(t *testing.T, c child) *running {
+	t.Helper()
+	folder := t.TempDir()
+	binary := b.programs.suite
+	if c.plain {
+		binary = b.programs.plain
+	}
+	here := filepath.Join(folder, "suite.test")
+	if err := os.Link(binary, here); err != nil {
+		t.Fatal(err)
+	}
+	args := slices.Concat([]string{b.programs.cli, "run", "--no-color", "--json-report=report.json", "--junit-report=junit.xml", "--output-dir=" + filepath.Join(folder, "out")}, c.args, []string{"suite.test"})
+	if i := slices.Index(c.args, "--"); i >= 0 {
+		args = slices.Concat(args[:len(args)-1-len(c.args)+i], []string{"suite.test"}, c.args[i:])
+	}
+	if c.alone {
+		args = append([]string{here, "-test.count=1", "--ginkgo.no-color"}, c.args...)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(c.most, childTime))
+	t.Cleanup(cancel)
+	r := &running{bench: b, of: c, console: &lockedBuffer{}, began: time.Now()}
+	r.cmd = exec.CommandContext(ctx, args[0], args[1:]...)
+	r.cmd.Dir = folder
+	r.cmd.Stdout, r.cmd.Stderr = r.console, r.console
+	r.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.temp, "TMPDIR=" + b.temp, "LEAKGATE_LEASES=" + b.leases, "ANDROID_ADB_SERVER_PORT=" + b.port, "SUITE=" + c.scenario}, c.env...)
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	r.cmd.Cancel = func() error { return syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL) }
+	r.cmd.WaitDelay = 5 * time.Second
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// signal sends a signal to all processes of the child, as a terminal does.
+func (r *running) signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(-r.cmd.Process.Pid, s); err != nil {
+		t.Error(err)
+	}
+}
+
+// await waits until the console shows a text.
+func (r *running) await(t *testing.T, words string) {
+	t.Helper()
+	for end := time.Now().Add(childTime / 2); !strings.Contains(r.console.String(), words); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			r.signal(t, syscall.SIGKILL)
+			t.Fatalf("no %q in\n%s", words, r.console)
+		}
+	}
+}
+
+// finish waits for the end of the child, and reads what it has left.
+func (r *running) finish(t *testing.T) result {
+	t.Helper()
+	err := r.cmd.Wait()
+	if _, ok := err.(*exec.ExitError); err != nil && !ok {
+		t.Errorf("the child did not end well: %v", err)
+	}
+	out := result{console: r.console.String(), code: r.cmd.ProcessState.ExitCode(), folder: r.cmd.Dir, took: time.Since(r.began)}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("%s %s: exit %d after %v\n%s", r.of.scenario, strings.Join(r.of.args, " "), out.code, out.took, out.console)
+		}
+	})
+	out.read(t)
+	r.checkLeft(t)
+	return out
+}
+
+// run runs a child to its end.
+func (b *bench) run(t *testing.T, c child) result {
+	t.Helper()
+	return b.start(t, c).finish(t)
+}
+
+// read reads the reports of Ginkgo, if there are any.
+func (o *result) read(t *testing.T) {
+	t.Helper()
+	if text, err := os.ReadFile(filepath.Join(o.folder, "out", "report.json")); err == nil {
+		if err := json.Unmarshal(text, &o.suites); err != nil {
+			t.Errorf("decode the JSON report: %v", err)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(o.folder, "out", "junit.xml")); err == nil {
+		o.junit = readJUnit(t, text)
+	}
+}
+
+func readJUnit(t *testing.T, text []byte) []junitCase {
+	t.Helper()
+	var suites struct {
+		Suites []struct {
+			Cases []junitCase `xml:"testcase"`
+		} `xml:"testsuite"`
+	}
+	if err := xml.Unmarshal(text, &suites); err != nil {
+		t.Errorf("decode the JUnit report: %v", err)
+	}
+	var out []junitCase
+	for _, s := range suites.Suites {
+		out = append(out, s.Cases...)
+	}
+	return out
+}
+
+// checkLeft fails a child that has left a process, a socket, a lease or a file on a phone.
+func (r *running) checkLeft(t *testing.T) {
+	t.Helper()
+	b := r.bench
+	for _, p := range b.processes() {
+		t.Errorf("the child has left a process: %s", p)
+	}
+	sockets := filepath.Join(b.temp, "leakgate-"+strconv.Itoa(os.Getuid()))
+	if left := names(sockets); len(left) > 0 && !r.of.dead {
+		t.Errorf("the child has left sockets: %q", left)
+	}
+	if left := names(b.leases); len(left) > 0 && !r.of.dead {
+		t.Errorf("the child has left leases: %q", left)
+	}
+}
+
+// checkPhone fails where files are left on a phone.
+func checkPhone(t *testing.T, p adbd.Phone) {
+	t.Helper()
+	var out bytes.Buffer
+	if code := p.Shell(t.Context(), "ls -A /data/local/tmp", strings.NewReader(""), &out, &out); code != 0 || strings.TrimSpace(out.String()) != "" {
+		t.Errorf("left on the phone: exit %d, %s", code, &out)
+	}
+}
+
+// names are the names in a folder, nil where there is none.
+func names(folder string) []string {
+	list, _ := os.ReadDir(folder)
+	var out []string
+	for _, e := range list {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
+// processes are the command lines of processes that were started by children of the bench.
+func (b *bench) processes() []string {
+	var out []string
+	paths, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, path := range paths {
+		env, err := os.ReadFile(path)
+		if err != nil || !slices.Contains(strings.Split(string(env), "\x00"), "TMPDIR="+b.temp) {
+			continue
+		}
+		line, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
+		out = append(out, filepath.Base(filepath.Dir(path))+" "+strings.ReplaceAll(string(line), "\x00", " "))
+	}
+	return out
+}
+
+// spec returns the report of the spec with a text; its name may be the end of it.
+func (o *result) spec(t *testing.T, name string) types.SpecReport {
+	t.Helper()
+	for _, s := range o.specs() {
+		if strings.HasSuffix(s.FullText(), name) {
+			return s
+		}
+	}
+	t.Errorf("no spec %q ran", name)
+	return types.SpecReport{}
+}
+
+// specs are the reports of all specs, without those of nodes of the suite.
+func (o *result) specs() []types.SpecReport {
+	var out []types.SpecReport
+	for _, suite := range o.suites {
+		for _, s := range suite.SpecReports {
+			if s.LeafNodeType == types.NodeTypeIt {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+// suiteNode returns the report of a node of the suite, such as its verdict.
+func (o *result) suiteNode(kind types.NodeType) types.SpecReport {
+	for _, suite := range o.suites {
+		for _, s := range suite.SpecReports {
+			if s.LeafNodeType == kind {
+				return s
+			}
+		}
+	}
+	return types.SpecReport{}
+}
+
+// verdict is what leakgate says of the suite: how it fails, or the text of its entry.
+func (o *result) verdict() (failed bool, text string) {
+	r := o.suiteNode(types.NodeTypeReportAfterSuite)
+	if r.Failed() {
+		return true, r.Failure.Message
+	}
+	for _, e := range r.ReportEntries {
+		text += e.StringRepresentation()
+	}
+	return false, text
+}
+
+// failures are the names of the specs that have failed, in order of names.
+func (o *result) failures() []string {
+	out := []string{}
+	for _, s := range o.specs() {
+		if s.Failed() {
+			out = append(out, s.FullText())
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// entry is the entry of a spec in the JSON report.
+func entry(t *testing.T, s types.SpecReport) harness.SpecEntry {
+	t.Helper()
+	for _, e := range s.ReportEntries {
+		if e.Name != "leakgate" {
+			continue
+		}
+		var out harness.SpecEntry
+		if err := json.Unmarshal([]byte(cmp.Or(e.Value.AsJSON, "{}")), &out); err == nil && out.Verdict != "" {
+			return out
+		}
+	}
+	t.Errorf("%q has no entry of leakgate", s.FullText())
+	return harness.SpecEntry{}
+}
+
+// verdicts are those of the specs with an entry, by the last words of their names.
+func (o *result) verdicts(t *testing.T) map[string]record.CheckVerdict {
+	t.Helper()
+	out := map[string]record.CheckVerdict{}
+	for _, s := range o.specs() {
+		for _, e := range s.ReportEntries {
+			if e.Name == "leakgate" && strings.Contains(e.Value.AsJSON, `"verdict"`) {
+				out[s.FullText()] = entry(t, s).Verdict
+			}
+		}
+	}
+	return out
+}
+
+// runs are the run directories of a child.
+func (o *result) runs() []string {
+	found, _ := filepath.Glob(filepath.Join(o.folder, "out", "leakgate-runs", "*"))
+	return found
+}
+
+// has fails where a text lacks a part.
+func has(t *testing.T, what, text string, parts ...string) {
+	t.Helper()
+	for _, p := range parts {
+		if !strings.Contains(text, p) {
+			t.Errorf("%s lacks %q:\n%s", what, p, text)
+		}
+	}
+}
+
+// lacks fails where a text has a part.
+func lacks(t *testing.T, what, text string, parts ...string) {
+	t.Helper()
+	for _, p := range parts {
+		if strings.Contains(text, p) {
+			t.Errorf("%s has %q:\n%s", what, p, text)
+		}
+	}
+}

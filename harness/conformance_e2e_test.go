@@ -1,0 +1,843 @@
+//go:build linux && realtime && e2e
+
+package harness_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/adbd"
+	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/reporters/record"
+	"github.com/onsi/ginkgo/v2/types"
+)
+
+// cartOptions describe a phone of a user with the app of the suites, which has screens that
+// crash and block too.
+func cartOptions(serial string) androidsim.Options {
+	steady := []androidsim.Model{androidsim.Typical(), androidsim.GCSawtooth(4, 2*time.Minute), androidsim.Noise(0.3, 0.7)}
+	return androidsim.Options{
+		Serial: serial, API: 34, Scale: phoneSpeed, Seed: 1,
+		Apps: []androidsim.App{{
+			Package: "com.cart", Debuggable: true,
+			Processes: []androidsim.ProcessSpec{
+				{Name: "com.cart", Models: steady},
+				{Name: "com.cart:sync", RestartAfter: 5 * time.Second, Models: steady},
+			},
+			Screens: []androidsim.Screen{
+				{Class: ".MainActivity", Views: 120}, {Class: ".CartActivity", Views: 60}, {Class: ".ProductActivity", Lingers: 3 * time.Second},
+				{Class: ".CheckoutActivity", Leaks: true}, {Class: ".CrashActivity", Crashes: true}, {Class: ".StuckActivity", ANR: true},
+			},
+		}},
+	}
+}
+
+func cartPhone(serial string) *androidsim.Phone { return androidsim.New(cartOptions(serial)) }
+
+// newest are the programs with the newest Ginkgo and Gomega that the project is tested with.
+var newest = sync.OnceValues(func() (programs, error) {
+	folder, err := buildFolder()
+	if err != nil {
+		return programs{}, err
+	}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		text, err := os.ReadFile(filepath.Join("..", name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(folder, name), text, 0o600)
+		}
+		if err != nil {
+			return programs{}, err
+		}
+	}
+	modfile := filepath.Join(folder, "go.mod")
+	get := goCommand("get", "-modfile", modfile, "github.com/onsi/ginkgo/v2@v2.34.0", "github.com/onsi/gomega@v1.44.0")
+	if out, err := get.CombinedOutput(); err != nil {
+		return programs{}, fmt.Errorf("get the newest Ginkgo: %w: %s", err, out)
+	}
+	return build(modfile)
+})
+
+// versions runs a test with each version of Ginkgo, on benches with phones that make makes.
+func versions(t *testing.T, do func(t *testing.T, with func(phones ...adbd.Phone) *bench)) {
+	for name, of := range map[string]func() (programs, error){"pinned": current, "newest": newest} {
+		t.Run(name, func(t *testing.T) {
+			do(t, func(phones ...adbd.Phone) *bench {
+				p, err := of()
+				if err != nil {
+					t.Fatal(err)
+				}
+				b := newBench(t, phones...)
+				b.programs = p
+				return b
+			})
+		})
+	}
+}
+
+// The newest Ginkgo runs a suite as the one of go.mod does, and its JUnit report has the
+// entries.
+func TestNewestGinkgo(t *testing.T) {
+	p, err := newest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	phone := demoPhone(t)
+	b := newBench(t, phone)
+	b.programs = p
+	plain := testNames(b.run(t, child{scenario: "shop", args: []string{"--dry-run"}, plain: true}))
+	for _, args := range [][]string{nil, {"-p", "--procs=3"}} {
+		r := b.run(t, child{scenario: "shop", args: args})
+		has(t, "the console", r.console, "Ran 18 of 19 Specs")
+		checkShop(t, r)
+		if got := testNames(r); !slices.Equal(got, plain) {
+			t.Errorf("tests are %q\nwithout leakgate %q", got, plain)
+		}
+		for _, c := range r.junit {
+			if c.Name != "[It] cart checks out" {
+				continue
+			}
+			found := false
+			for _, p := range c.Properties {
+				found = found || strings.Contains(p.Value, `"verdict":"leak"`) && strings.Contains(p.Value, "CheckoutActivity")
+			}
+			if !found {
+				t.Errorf("the JUnit report has the properties %+v", c.Properties)
+			}
+		}
+	}
+	checkPhone(t, phone)
+}
+
+// wantNodes are the verdicts on the specs of the scenario nodes.
+func wantNodes() map[string]record.CheckVerdict {
+	out := map[string]record.CheckVerdict{
+		"stopped by a cleanup of the spec leaks": record.VerdictLeak, "driven just before each leaks": record.VerdictLeak, "driven just after each is clean": record.VerdictPass,
+		"failed before each leaks":                       record.VerdictLeak,
+		"of its own has to pass twice and leaks":         record.VerdictLeak,
+		"of its own leaks at its first attempt":          record.VerdictLeak,
+		"of its own skips itself":                        record.VerdictPass,
+		"of its own leaks and skips itself":              record.VerdictLeak,
+		"of its own leaks and panics":                    record.VerdictLeak,
+		"of its own is labelled":                         record.VerdictPass,
+		"of its own leaks and takes too long":            record.VerdictLeak,
+		"of its own leaks where nobody looks":            record.VerdictPass,
+		"of its own is clean at last":                    record.VerdictPass,
+		"of its own is clean and has a time limit":       record.VerdictPass,
+		"of its own leaks in a node that takes too long": record.VerdictLeak,
+		"table leaks where it is accepted":               record.VerdictKnown,
+	}
+	for _, container := range []string{"started before each", "stopped after each", "stopped by a cleanup", "started before all", "started once for what is ordered container", "table"} {
+		out[container+" leaks"], out[container+" is clean"] = record.VerdictLeak, record.VerdictPass
+	}
+	return out
+}
+
+// Specs under nodes of each type: what leaks fails, whatever starts and ends the app around it.
+func TestAllNodes(t *testing.T) {
+	versions(t, func(t *testing.T, with func(...adbd.Phone) *bench) {
+		for _, args := range [][]string{nil, {"--procs=3"}, {"--randomize-all", "--seed=5"}} {
+			phone := demoPhone(t)
+			b := with(phone)
+			r := b.run(t, child{scenario: "nodes", args: args})
+			want := wantNodes()
+			if got := r.verdicts(t); !maps.Equal(got, want) {
+				for name, v := range want {
+					if got[name] != v {
+						t.Errorf("%v: %s is %q, want %q", args, name, got[name], v)
+					}
+				}
+				t.Errorf("%v: %d verdicts, want %d", args, len(got), len(want))
+			}
+			for name, v := range want {
+				if s := r.spec(t, name); s.Failed() != (v == record.VerdictLeak) {
+					t.Errorf("%v: %s is %v with verdict %s", args, name, s.State, v)
+				}
+			}
+			for name, own := range map[string]string{"failed before each leaks": "no network", "leaks and panics": "", "leaks and takes too long": "A spec timeout occurred", "in a node that takes too long": "A node timeout occurred"} {
+				if s := r.spec(t, name); !strings.HasPrefix(s.Failure.Message, own) || strings.Contains(s.Failure.Message, "CheckoutActivity") {
+					t.Errorf("%v: %s fails with %q", args, name, s.Failure.Message)
+				}
+			}
+			failed, verdict := r.verdict()
+			if !failed || r.code != 1 {
+				t.Errorf("%v: exit %d, the suite passes: %s", args, r.code, verdict)
+			}
+			has(t, "the verdict on the suite", verdict, "failed before each leaks: com.cart: leaks", "leaks and panics: com.cart: leaks", "leaks and takes too long: com.cart: leaks", "before the check of ")
+			checkPhone(t, phone)
+		}
+	})
+}
+
+// A leak of a spec without a check fails none of those with one, and the suite. One that is
+// older than the suite fails nothing.
+func TestOldLeak(t *testing.T) {
+	b := newBench(t, demoPhone(t))
+	first := b.run(t, child{scenario: "old", args: []string{"--skip=unseen"}})
+	if _, verdict := first.verdict(); first.code != 0 {
+		t.Errorf("a leak that is older than the suite: exit %d, %s", first.code, verdict)
+	} else {
+		has(t, "the verdict on the suite", verdict, "before the check of app is clean at first: com.cart: leaked 1 x CheckoutActivity")
+	}
+	r := b.run(t, child{scenario: "old"})
+	failed, verdict := r.verdict()
+	if !failed || len(r.failures()) != 0 || r.code != 1 {
+		t.Errorf("exit %d, failed: %q", r.code, r.failures())
+	}
+	has(t, "the verdict on the suite", verdict, "before the check of app is clean: com.cart: leaked 1 x CheckoutActivity, held by ScreenTracker.sScreens")
+}
+
+// The choice of specs, and the ways to run them again.
+func TestSelections(t *testing.T) {
+	for _, c := range []struct {
+		child
+		phone  bool
+		code   int
+		failed []string
+		runs   int
+		suites int
+	}{
+		{child{scenario: "chosen"}, true, 1, []string{"app is chosen"}, 1, 1},
+		{child{scenario: "simple", args: []string{"--focus=is clean"}}, true, 0, []string{}, 1, 1},
+		{child{scenario: "simple", args: []string{"--skip=leaks"}}, true, 0, []string{}, 1, 1},
+		{child{scenario: "nodes", args: []string{"--label-filter=slow"}}, true, 0, []string{}, 1, 1},
+		{child{scenario: "clean", args: []string{"--repeat=1"}}, true, 0, []string{}, 2, 1},
+		{child{scenario: "clean", args: []string{"--repeat=1", "--procs=2"}}, true, 0, []string{}, 2, 1},
+		{child{scenario: "simple", args: []string{"--focus=no such spec"}}, false, 0, []string{}, 0, 1},
+		{child{scenario: "simple", args: []string{"--dry-run"}}, false, 0, []string{}, 0, 1},
+		{child{scenario: "nodes", args: []string{"--dry-run"}}, false, 0, []string{}, 0, 1},
+		{child{scenario: "unchecked"}, false, 0, []string{}, 0, 1},
+		{child{scenario: "unchecked", args: []string{"--procs=2"}}, false, 0, []string{}, 0, 1},
+	} {
+		b := newBench(t)
+		if c.phone {
+			b = newBench(t, demoPhone(t))
+		}
+		r := b.run(t, c.child)
+		if r.code != c.code || !slices.Equal(r.failures(), c.failed) || len(r.runs()) != c.runs || len(r.suites) != c.suites {
+			t.Errorf("%s %q: exit %d, failed %q, runs %q, %d suites", c.scenario, c.args, r.code, r.failures(), r.runs(), len(r.suites))
+		}
+	}
+}
+
+// A BeforeSuite that fails or is skipped, and one that uses the device before it is ready.
+func TestBeforeSuite(t *testing.T) {
+	none := newBench(t)
+	for _, args := range [][]string{nil, {"--procs=2"}} {
+		r := none.run(t, child{scenario: "before", args: args, env: []string{"SUITE_BEFORE=fail"}})
+		if r.code != 1 || len(r.runs()) != 0 {
+			t.Errorf("%q: exit %d, runs %q", args, r.code, r.runs())
+		}
+		lacks(t, "the console", r.console, "no device")
+		r = none.run(t, child{scenario: "before", args: args, env: []string{"SUITE_BEFORE=skip"}})
+		if r.code != 0 {
+			t.Errorf("%q: exit %d", args, r.code)
+		}
+		r = none.run(t, child{scenario: "before", args: args, env: []string{"SUITE_BEFORE=skip", "CI=true"}})
+		if failed, verdict := r.verdict(); !failed || r.code != 1 || !strings.Contains(verdict, "nothing was checked: the suite was skipped in its BeforeSuite") {
+			t.Errorf("%q: exit %d, %s", args, r.code, verdict)
+		}
+	}
+}
+
+// Options of a suite: a start in BeforeSuite, a check of every spec, a list of what is accepted,
+// a folder for the runs, a first failure that ends the suite.
+func TestSuiteOptions(t *testing.T) {
+	list := filepath.Join(t.TempDir(), "accepted.yaml")
+	write := func(until string) {
+		text := "version: 1\naccepted:\n  - { held: ScreenTracker.sScreens, reason: SHOP-14, owner: anna, until: " + until + " }\n"
+		if err := os.WriteFile(list, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("2999-01-01")
+	r := newBench(t, demoPhone(t)).run(t, child{scenario: "before", args: []string{"--procs=2"}, env: []string{"SUITE_BEFORE=start"}})
+	if r.code != 0 || len(r.runs()) != 1 {
+		t.Errorf("started in BeforeSuite: exit %d, runs %q", r.code, r.runs())
+	}
+	r = newBench(t, demoPhone(t)).run(t, child{scenario: "unchecked", env: []string{"SUITE_OPTIONS=every"}})
+	if e := entry(t, r.spec(t, "has no check")); e.Verdict != record.VerdictPass || r.code != 0 {
+		t.Errorf("every spec: exit %d, %s", r.code, e)
+	}
+	r = newBench(t, demoPhone(t)).run(t, child{scenario: "simple", env: []string{"SUITE_OPTIONS=accepted=" + list}})
+	if e := entry(t, r.spec(t, "leaks")); e.Verdict != record.VerdictKnown || r.code != 0 {
+		t.Errorf("accepted: exit %d, %s", r.code, e)
+	}
+	write("2020-01-01")
+	r = newBench(t, demoPhone(t)).run(t, child{scenario: "simple", env: []string{"LEAKGATE_ACCEPTED=" + list}})
+	if failed, verdict := r.verdict(); !failed || r.code != 1 || !strings.Contains(verdict, "accepted until a date that is over: ScreenTracker.sScreens (SHOP-14, owner anna, until 2020-01-01)") {
+		t.Errorf("accepted until a date that is over: exit %d, %s", r.code, verdict)
+	}
+	folder := t.TempDir()
+	r = newBench(t, demoPhone(t)).run(t, child{scenario: "clean", env: []string{"LEAKGATE_ARTIFACTS=" + folder}})
+	if found := names(folder); len(found) != 1 || len(r.runs()) != 0 || r.code != 0 {
+		t.Errorf("runs in another folder: exit %d, %q, %q", r.code, found, r.runs())
+	}
+	r = newBench(t, demoPhone(t)).run(t, child{scenario: "nodes", args: []string{"--fail-fast"}})
+	if got := r.failures(); len(got) != 1 || r.code != 1 {
+		t.Errorf("fail fast: exit %d, failed %q", r.code, got)
+	}
+	r = newBench(t, demoPhone(t)).run(t, child{scenario: "simple", env: []string{"LEAKGATE_WAIT=perhaps"}})
+	has(t, "the console", r.console, `leakgate: environment LEAKGATE_WAIT: invalid value "perhaps": want true or false`)
+	if r.code != 1 {
+		t.Errorf("an invalid variable: exit %d", r.code)
+	}
+}
+
+// The memory of a spec is judged from 30 minutes on; before, it is never a silent pass.
+func TestTrends(t *testing.T) {
+	phone := androidsim.New(androidsim.Options{Serial: "S1", Scale: 400, Seed: 1, Root: true, Apps: []androidsim.App{{Package: "com.shop", Debuggable: true, Processes: []androidsim.ProcessSpec{
+		{Name: "com.shop", Models: []androidsim.Model{androidsim.Typical(), androidsim.Noise(2, 0.7), androidsim.Leak(androidsim.Native, 600, 0)}},
+	}}}})
+	r := newBench(t, phone).run(t, child{scenario: "trends", env: []string{"SUITE_WATCHES=com.shop"}})
+	short, long, live := entry(t, r.spec(t, "is short")), entry(t, r.spec(t, "is long")), entry(t, r.spec(t, "is LEAKING"))
+	has(t, "the short one", short.Text, "com.shop: inconclusive: ", " of 30 minutes that a trend needs")
+	if short.Verdict != record.VerdictInconclusive || long.Verdict != record.VerdictLeak || live.Verdict != record.VerdictLeak {
+		t.Errorf("%s\n%s\n%s", short, long, live)
+	}
+	has(t, "the one that is LEAKING", live.Text, "was LEAKING within the check")
+	if failed, verdict := r.verdict(); !failed || r.code != 1 || !strings.Contains(verdict, "com.shop: leak: ") {
+		t.Errorf("exit %d, %s", r.code, verdict)
+	}
+	checkPhone(t, phone)
+}
+
+// Without a device that can be used the suite fails, and says why.
+func TestNoDevice(t *testing.T) {
+	state := func(s string) *androidsim.Phone {
+		p := cartPhone("S1")
+		p.Become(s)
+		return p
+	}
+	for name, c := range map[string]struct {
+		phones []adbd.Phone
+		words  string
+	}{
+		"none":         {nil, "no device"},
+		"unauthorized": {[]adbd.Phone{state(adbd.StateUnauthorized)}, "has not authorized this computer"},
+		"offline":      {[]adbd.Phone{state(adbd.StateOffline)}, "offline"},
+	} {
+		for _, args := range [][]string{nil, {"--procs=2"}} {
+			r := newBench(t, c.phones...).run(t, child{scenario: "before", args: args})
+			failed, verdict := r.verdict()
+			if !failed || r.code != 1 || len(r.failures()) != 2 {
+				t.Errorf("%s %q: exit %d, failed %q", name, args, r.code, r.failures())
+			}
+			has(t, name, verdict, "start the watch: ", c.words)
+			has(t, name, r.spec(t, "is clean").Failure.Message, "leakgate: start the watch: ", c.words)
+		}
+	}
+}
+
+// leave lets a spec that waits go on.
+func leave(t *testing.T, marks, name string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(marks, name+".go"), nil, 0o600); err != nil {
+		t.Error(err)
+	}
+}
+
+// awaitMark waits until a spec has come to a place, and returns what it says there.
+func (r *running) awaitMark(t *testing.T, marks, name string) string {
+	t.Helper()
+	for end := time.Now().Add(childTime / 2); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if text, err := os.ReadFile(filepath.Join(marks, name)); err == nil && len(text) > 0 {
+			return string(text)
+		}
+	}
+	r.signal(t, syscall.SIGKILL)
+	t.Fatalf("no spec came to %s:\n%s", name, r.console)
+	return ""
+}
+
+// Two suites on one computer do not drive one phone: the second fails and says what to do,
+// or waits.
+func TestTwoSuites(t *testing.T) {
+	phone := demoPhone(t)
+	b := newBench(t, phone)
+	marks := t.TempDir()
+	first := b.start(t, child{scenario: "holding", env: []string{"SUITE_MARKS=" + marks}})
+	first.awaitMark(t, marks, "waits")
+	beside := child{scenario: "clean", dead: true} // the first goes on
+	second := b.start(t, beside)
+	if err := second.cmd.Wait(); err == nil {
+		t.Error("the second suite passes")
+	}
+	has(t, "the second suite", second.console.String(), "is in use by leakgate \"suite Shop suite\" (pid ", "not checked: start the watch: device \"demo-phone\" is in use", "wait for its end with LEAKGATE_WAIT=true")
+	beside.env = []string{"LEAKGATE_WAIT=true"}
+	third := b.start(t, beside)
+	time.Sleep(2 * time.Second)
+	leave(t, marks, "waits")
+	if r := first.finishBeside(t); r.code != 0 {
+		t.Errorf("the first exits with %d", r.code)
+	}
+	if r := third.finish(t); r.code != 0 {
+		t.Errorf("the one that waits exits with %d", r.code)
+	}
+}
+
+// finishBeside waits for the end of a child while another one goes on.
+func (r *running) finishBeside(t *testing.T) result {
+	t.Helper()
+	_ = r.cmd.Wait()
+	out := result{console: r.console.String(), code: r.cmd.ProcessState.ExitCode(), folder: r.cmd.Dir}
+	out.read(t)
+	return out
+}
+
+// The ways in which a suite is ended from outside: its run is recorded, what it has found is
+// told, and nothing is left.
+func TestInterruptions(t *testing.T) {
+	for _, args := range [][]string{nil, {"--procs=3"}} {
+		for _, times := range []int{1, 2} {
+			phone := demoPhone(t)
+			b := newBench(t, phone)
+			marks := t.TempDir()
+			name := map[int]string{1: "paused", 2: "cleaned"}[times]
+			r := b.start(t, child{scenario: name, args: args, env: []string{"SUITE_MARKS=" + marks}})
+			r.awaitMark(t, marks, "waits")
+			r.signal(t, syscall.SIGINT)
+			if times == 2 {
+				r.awaitMark(t, marks, "cleanup")
+				r.signal(t, syscall.SIGINT)
+			}
+			began := time.Now()
+			out := r.finish(t)
+			if took := time.Since(began); took > 20*time.Second {
+				t.Errorf("%q, %d signals: ended after %v", args, times, took)
+			}
+			if out.code != 1 || len(out.runs()) != 1 {
+				t.Errorf("%q, %d signals: exit %d, runs %q", args, times, out.code, out.runs())
+				continue
+			}
+			run, err := record.ReadRun(out.runs()[0])
+			if err != nil || run.ExitCode != record.ExitInterrupted || len(run.Checks) != 1 {
+				t.Errorf("%q, %d signals: %v, exit code %d, checks %+v", args, times, err, run.ExitCode, run.Checks)
+			}
+			if s := out.spec(t, "waits"); s.State != types.SpecStateInterrupted {
+				t.Errorf("%q, %d signals: the spec is %v", args, times, s.State)
+			}
+			checkPhone(t, phone)
+		}
+	}
+}
+
+// The time-out of the suite.
+func TestSuiteTimeout(t *testing.T) {
+	phone := demoPhone(t)
+	b := newBench(t, phone)
+	marks := t.TempDir()
+	out := b.run(t, child{scenario: "paused", args: []string{"--timeout=5s"}, env: []string{"SUITE_MARKS=" + marks}})
+	_, verdict := out.verdict()
+	if out.code != 1 {
+		t.Errorf("exit %d", out.code)
+	}
+	has(t, "the verdict on the suite", verdict, "waits: com.cart: leaks 1 x CheckoutActivity")
+	has(t, "the console", out.console, "A suite timeout occurred", "leakgate: ", "MB/h")
+	checkPhone(t, phone)
+}
+
+// A signal shows the processes that are watched, in each process of the suite.
+func TestProgressTable(t *testing.T) {
+	for _, args := range [][]string{nil, {"--procs=3"}} {
+		phone := demoPhone(t)
+		b := newBench(t, phone)
+		marks := t.TempDir()
+		r := b.start(t, child{scenario: "paused", args: args, env: []string{"SUITE_MARKS=" + marks}})
+		pid := r.awaitMark(t, marks, "waits")
+		for _, p := range b.processes() {
+			if strings.Contains(p, "suite.test") && !strings.Contains(p, "ginkgo run") {
+				var n int
+				fmt.Sscan(p, &n)
+				if err := syscall.Kill(n, syscall.SIGUSR1); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		r.await(t, "leakgate: 2 processes, run in ")
+		r.await(t, "com.cart  pid ")
+		if len(args) > 0 {
+			r.await(t, "leakgate: waiting for the device, which \"app waits\" (process ")
+		}
+		leave(t, marks, "waits")
+		if out := r.finish(t); out.code != 1 || pid == "" {
+			t.Errorf("exit %d", out.code)
+		}
+	}
+}
+
+// A phone that is unplugged in mid-suite, and plugged in again or not.
+func TestUnplugged(t *testing.T) {
+	for _, back := range []bool{false, true} {
+		phone := demoPhone(t)
+		b := newBench(t, phone)
+		marks := t.TempDir()
+		r := b.start(t, child{scenario: "paused", env: []string{"SUITE_MARKS=" + marks}})
+		r.awaitMark(t, marks, "waits")
+		b.server.Remove(phone)
+		if back {
+			time.Sleep(2 * time.Second)
+			b.server.Add(phone)
+			time.Sleep(2 * time.Second)
+		}
+		leave(t, marks, "waits")
+		began := time.Now()
+		out := r.finish(t)
+		if took := time.Since(began); took > 60*time.Second {
+			t.Errorf("plugged in again: %v: it took %v", back, took)
+		}
+		e := entry(t, out.spec(t, "waits"))
+		switch {
+		case back && e.Verdict != record.VerdictLeak:
+			t.Errorf("plugged in again: %s: %s", e.Verdict, e.Text)
+		case !back && (e.Verdict != record.VerdictNotChecked && e.Verdict != record.VerdictInconclusive || out.code != 1):
+			t.Errorf("unplugged: exit %d, %s: %s", out.code, e.Verdict, e.Text)
+		}
+	}
+}
+
+// An app that crashes, or blocks, is reported with its spec, and does not spoil the next one.
+func TestCrashes(t *testing.T) {
+	phone := cartPhone("S1")
+	r := newBench(t, phone).run(t, child{scenario: "crashes"})
+	for name, reason := range map[string]string{"crashes": "crash", "blocks": "anr"} {
+		s := r.spec(t, name)
+		e := entry(t, s)
+		found := false
+		for _, p := range e.Processes {
+			for _, d := range slices.Concat(p.Deaths, p.Faults) {
+				found = found || d.Reason == reason
+			}
+		}
+		if !found {
+			t.Errorf("%s: %+v", name, e)
+		}
+		_, verdict := r.verdict()
+		has(t, "the verdict on the suite", verdict, name+": com.cart, pid ", reason)
+		has(t, "the console", r.console, ": "+reason+": ")
+	}
+	for _, name := range []string{"is clean", "is clean after it", "is clean at last"} {
+		if e := entry(t, r.spec(t, name)); e.Verdict != record.VerdictPass {
+			t.Errorf("%s: %s", name, e)
+		}
+	}
+	checkPhone(t, phone)
+}
+
+// An app whose heap cannot be dumped: inconclusive, with its counts and what to change; it
+// fails where that is wanted.
+func TestNotDebuggable(t *testing.T) {
+	o := cartOptions("S1")
+	o.Apps[0].Debuggable = false
+	for _, strict := range []bool{false, true} {
+		c := child{scenario: "simple"}
+		if strict {
+			c.env = []string{"SUITE_OPTIONS=strict"}
+		}
+		r := newBench(t, androidsim.New(o)).run(t, c)
+		e := entry(t, r.spec(t, "leaks"))
+		has(t, "the entry", e.Text, "no heap dump could show whether something leaks: com.cart is not debuggable: take a debuggable build", "Activities 1 -> 2")
+		if e.Verdict != record.VerdictInconclusive || r.spec(t, "leaks").Failed() != strict || (r.code == 1) != strict {
+			t.Errorf("strict %v: exit %d, %s", strict, r.code, e.Verdict)
+		}
+		has(t, "the console", r.console, "inconclusive: com.cart: no heap dump could show whether something leaks: com.cart is not debuggable")
+		if e := entry(t, r.spec(t, "is clean")); e.Verdict != record.VerdictPass {
+			t.Errorf("%s", e)
+		}
+	}
+}
+
+// A pattern that no process matches fails the suite, and names what runs.
+func TestNoProcess(t *testing.T) {
+	r := newBench(t, demoPhone(t)).run(t, child{scenario: "clean", env: []string{"SUITE_WATCHES=com.carts"}})
+	failed, verdict := r.verdict()
+	if !failed || r.code != 1 {
+		t.Errorf("exit %d", r.code)
+	}
+	has(t, "the verdict on the suite", verdict, "no process matched com.carts; similar names that run: com.cart", "4 not checked")
+	r = newBench(t, demoPhone(t)).run(t, child{scenario: "clean", env: []string{"SUITE_OPTIONS=process=com.nothing"}})
+	failed, verdict = r.verdict()
+	if !failed || r.code != 1 {
+		t.Errorf("exit %d", r.code)
+	}
+	has(t, "the verdict on the suite", verdict, "no process matched com.nothing")
+}
+
+// A spec in which no process was read is not checked, which the console and the verdict on
+// the suite say.
+func TestNotChecked(t *testing.T) {
+	o := cartOptions("S1")
+	o.Apps[0].Processes = o.Apps[0].Processes[:1]
+	r := newBench(t, androidsim.New(o)).run(t, child{scenario: "gone"})
+	_, verdict := r.verdict()
+	for _, name := range []string{"has no app", "has no app at all"} {
+		if e := entry(t, r.spec(t, name)); e.Verdict != record.VerdictNotChecked {
+			t.Errorf("%s: %s", name, e)
+		}
+		has(t, "the verdict on the suite", verdict, name+": ")
+	}
+	has(t, "the console", r.console, "not checked: ")
+	has(t, "the verdict on the suite", verdict, "2 not checked")
+	if r.code != 0 {
+		t.Errorf("exit %d", r.code)
+	}
+}
+
+// Two devices are a pool: each spec has one of them, and both work at the same time.
+func TestPool(t *testing.T) {
+	r := newBench(t, cartPhone("S1"), cartPhone("S2")).run(t, child{scenario: "pool", args: []string{"--procs=2"}})
+	used := map[string]int{}
+	for _, s := range r.specs() {
+		e := entry(t, s)
+		used[e.Device]++
+		for _, own := range s.ReportEntries {
+			if own.Name == "serial" && own.Value.Representation != e.Device {
+				t.Errorf("%s drove %s and was checked on %s", s.FullText(), own.Value.Representation, e.Device)
+			}
+		}
+	}
+	if used["S1"] < 1 || used["S2"] < 1 || used["S1"]+used["S2"] != 6 {
+		t.Errorf("devices %v", used)
+	}
+	if got := r.failures(); !slices.Equal(got, []string{"app drives c"}) || r.code != 1 {
+		t.Errorf("exit %d, failed %q", r.code, got)
+	}
+	entries := newBench(t, cartPhone("S1"), cartPhone("S2")).run(t, child{scenario: "entries", args: []string{"--procs=2"}})
+	if got := entries.failures(); !slices.Equal(got, []string{"table d"}) || entries.code != 1 || len(entries.verdicts(t)) != 4 {
+		t.Errorf("exit %d, failed %q, verdicts %v", entries.code, got, entries.verdicts(t))
+	}
+	one := newBench(t, cartPhone("S1"), cartPhone("S2")).run(t, child{scenario: "pool", args: []string{"--procs=2"}, env: []string{"SUITE_OPTIONS=device=S2"}})
+	for _, s := range one.specs() {
+		if e := entry(t, s); e.Device != "S2" {
+			t.Errorf("%s was checked on %q", s.FullText(), e.Device)
+		}
+	}
+}
+
+// A process of the suite that is killed while it drives the device: the others go on with it.
+func TestKilledProcess(t *testing.T) {
+	phone := demoPhone(t)
+	b := newBench(t, phone)
+	marks := t.TempDir()
+	r := b.start(t, child{scenario: "held", dead: true, args: []string{"--procs=3"}, env: []string{"SUITE_MARKS=" + marks}})
+	var pid int
+	fmt.Sscan(r.awaitMark(t, marks, "third"), &pid)
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	out := r.finish(t)
+	if out.code != 1 {
+		t.Errorf("exit %d", out.code)
+	}
+	// Ginkgo has no report of a suite that lost a process.
+	has(t, "the console", out.console, "••", "a Ginkgo parallel process disappeared")
+	checkPhone(t, phone)
+}
+
+// Stress in the background ends with its spec.
+func TestBackground(t *testing.T) {
+	phone := demoPhone(t)
+	r := newBench(t, phone).run(t, child{scenario: "background"})
+	if r.code != 0 {
+		t.Errorf("exit %d, failed %q", r.code, r.failures())
+	}
+	for _, run := range r.runs() {
+		logs, _ := filepath.Glob(filepath.Join(run, "workload*.log"))
+		if len(logs) != 4 {
+			t.Errorf("logs of workloads: %q", logs)
+		}
+	}
+	checkPhone(t, phone)
+}
+
+// Tests in Kotlin that a suite runs: the one that leaks is named, in the report of Ginkgo and in
+// junit.xml of the run.
+func TestInstrument(t *testing.T) {
+	phone := demoPhone(t)
+	r := newBench(t, phone).run(t, child{scenario: "tests"})
+	if got := r.failures(); !slices.Equal(got, []string{"app runs tests"}) || r.code != 1 {
+		t.Errorf("exit %d, failed %q", r.code, got)
+	}
+	has(t, "the failure", r.spec(t, "runs tests").Failure.Message, "com.cart.CheckoutTest#pays", "leaks 1 x CheckoutActivity", "╰→ com.cart.CheckoutActivity instance")
+	lacks(t, "the failure", r.spec(t, "runs tests").Failure.Message, "com.cart.CartTest#addsItem")
+	entries := 0
+	for _, e := range r.spec(t, "runs tests").ReportEntries {
+		if strings.HasPrefix(e.Name, "leakgate com.cart.") {
+			entries++
+		}
+	}
+	if entries != 5 {
+		t.Errorf("%d entries of tests", entries)
+	}
+	for _, run := range r.runs() {
+		text, err := os.ReadFile(filepath.Join(run, "junit.xml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		has(t, "junit.xml of the run", string(text), "com.cart.CheckoutTest", "pays", "CheckoutActivity")
+	}
+	checkPhone(t, phone)
+}
+
+// The matchers, beside Eventually and Consistently.
+func TestMatchers(t *testing.T) {
+	r := newBench(t, demoPhone(t)).run(t, child{scenario: "matchers"})
+	want := []string{"app asks for a process that is not there", "app asks for several", "app fails with the words of the matcher"}
+	if got := r.failures(); !slices.Equal(got, want) || r.code != 1 {
+		t.Errorf("exit %d, failed %q", r.code, got)
+	}
+	has(t, "the failure of HaveLeaks", r.spec(t, "the words of the matcher").Failure.Message, "has 1 x CheckoutActivity, held by ScreenTracker.sScreens", "expected it not to have leaks", "GC Root: ")
+	has(t, "the failure of a process that is not there", r.spec(t, "that is not there").Failure.Message, "read com.nothing: it has not been seen")
+	several := r.spec(t, "asks for several")
+	has(t, "the failure of several", several.Failure.Message, "2 processes match: name one of them")
+	if several.RunTime > 10*time.Second {
+		t.Errorf("it asked for %v", several.RunTime)
+	}
+}
+
+// Plain tests of go test, without Ginkgo.
+func TestForTest(t *testing.T) {
+	phone := demoPhone(t)
+	b := newBench(t, phone)
+	r := b.run(t, child{scenario: "plain", alone: true, args: []string{"-test.run=TestPlain", "-test.v"}})
+	if r.code != 1 {
+		t.Errorf("exit %d", r.code)
+	}
+	has(t, "the output", r.console, "--- FAIL: TestPlainLeak", "--- PASS: TestPlainClean", "--- FAIL: TestPlainFailure", leakText, "checked at ", "library_test.go:", "╰→ com.cart.CheckoutActivity instance", "the total is wrong")
+	if n := strings.Count(r.console, "╰→ com.cart.CheckoutActivity instance"); n != 2 {
+		t.Errorf("%d traces", n)
+	}
+	checkPhone(t, phone)
+}
+
+// What several say counts in this order: a flag, the environment, the YAML file, the code.
+func TestPrecedence(t *testing.T) {
+	o := cartOptions("S1")
+	o.Apps[0].Debuggable = false // so that Strict is seen
+	file := filepath.Join(t.TempDir(), "leakgate.yaml")
+	write := func(strict bool) string {
+		text := fmt.Sprintf("version: 1\napp: { processes: [com.cart] }\nworkload: none\nduration: 1h\nstrict: %t\n", strict)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return "config=" + file
+	}
+	for _, c := range []struct {
+		name   string
+		yaml   *bool
+		code   string
+		env    []string
+		flags  []string
+		strict bool
+	}{
+		{"nothing", nil, "", nil, nil, false},
+		{"code", nil, "strict", nil, nil, true},
+		{"YAML before code", new(false), "strict", nil, nil, false},
+		{"YAML", new(true), "", nil, nil, true},
+		{"environment before YAML", new(true), "", []string{"LEAKGATE_STRICT=false"}, nil, false},
+		{"environment before code", nil, "strict", []string{"LEAKGATE_STRICT=false"}, nil, false},
+		{"flag before environment", new(false), "", []string{"LEAKGATE_STRICT=false"}, []string{"--", "-leakgate.strict"}, true},
+		{"flag before all", new(true), "strict", []string{"LEAKGATE_STRICT=true"}, []string{"--", "-leakgate.strict=false"}, false},
+		{"flag that observes", nil, "strict", nil, []string{"--", "-leakgate.observe"}, false},
+	} {
+		words := c.code
+		if c.yaml != nil {
+			words += "," + write(*c.yaml)
+		}
+		r := newBench(t, androidsim.New(o)).run(t, child{scenario: "simple", args: c.flags, env: append(c.env, "SUITE_OPTIONS="+words)})
+		if strict := r.spec(t, "leaks").Failed(); strict != c.strict || (r.code == 1) != c.strict {
+			t.Errorf("%s: exit %d, strict %v", c.name, r.code, strict)
+		}
+	}
+}
+
+// Observe fails nothing and reports everything.
+func TestObserve(t *testing.T) {
+	r := newBench(t, demoPhone(t)).run(t, child{scenario: "simple", env: []string{"LEAKGATE_OBSERVE=true"}})
+	if r.code != 0 {
+		t.Errorf("exit %d", r.code)
+	}
+	has(t, "the console", r.console, leakText)
+	if e := entry(t, r.spec(t, "leaks")); e.Verdict != record.VerdictLeak {
+		t.Errorf("%s", e)
+	}
+}
+
+// A spec of ten seconds that leaks one Activity fails each time; one that ends on another
+// screen, or leaves garbage, passes each time.
+func TestManyTimes(t *testing.T) {
+	rounds := 5
+	if os.Getenv("LEAKGATE_E2E") == "long" {
+		rounds = 100
+	}
+	phone := demoPhone(t)
+	r := newBench(t, phone).run(t, child{scenario: "many", most: 15 * time.Minute, env: []string{fmt.Sprintf("SUITE_ROUNDS=%d", rounds)}})
+	right := map[string]int{}
+	for _, s := range r.specs() {
+		e := entry(t, s)
+		leaks := strings.Contains(s.FullText(), "CheckoutActivity")
+		switch {
+		case leaks && s.Failed() && strings.HasPrefix(s.Failure.Message, leakText) && strings.Contains(s.Failure.Message, "╰→ com.cart.CheckoutActivity instance"):
+			right["leaks"]++
+		case !leaks && s.State == types.SpecStatePassed && e.Verdict == record.VerdictPass:
+			right[s.LeafNodeText]++
+		default:
+			t.Errorf("%s: %s", s.FullText(), e)
+		}
+	}
+	if len(right) != 3 || slices.Min(slices.Collect(maps.Values(right))) != rounds {
+		t.Errorf("%v, want %d each", right, rounds)
+	}
+}
+
+// What leakgate adds to a spec that prints 8 MB, beside what it reads of the device: less than a
+// millisecond.
+func TestOverhead(t *testing.T) {
+	r := newBench(t, demoPhone(t)).run(t, child{scenario: "loud", alone: true, args: []string{"--ginkgo.json-report=out/report.json", "--ginkgo.succinct"}})
+	var own, readings []time.Duration
+	for _, s := range r.specs() {
+		if len(s.CapturedGinkgoWriterOutput) < 8<<20 {
+			t.Errorf("%s printed %d bytes", s.FullText(), len(s.CapturedGinkgoWriterOutput))
+		}
+		var nodes time.Duration
+		for _, e := range s.SpecEvents {
+			if e.SpecEventType == types.SpecEventNodeEnd && strings.HasSuffix(e.CodeLocation.FileName, "watch_test.go") {
+				nodes += e.Duration
+			}
+		}
+		took := time.Duration(entry(t, s).Took * float64(time.Second))
+		own, readings = append(own, nodes-took), append(readings, took)
+	}
+	slices.Sort(own)
+	slices.Sort(readings)
+	if len(own) != 12 {
+		t.Fatalf("%d specs", len(own))
+	}
+	t.Logf("own time of a spec: median %v, at most %v; readings of the device: median %v", own[6], own[11], readings[6])
+	if own[6] > time.Millisecond {
+		t.Errorf("leakgate adds %v to a spec, beside %v of readings", own[6], readings[6])
+	}
+}
+
+// Round trips in a suite: a loop that leaves nothing, one that leaks screens, one that leaks native
+// memory, and one that starts the app again.
+func TestRoundTrips(t *testing.T) {
+	phone := demoPhone(t)
+	b := newBench(t, phone)
+	for _, args := range [][]string{nil, {"--procs=2"}} {
+		r := b.run(t, child{scenario: "trips", args: args})
+		if got := r.failures(); !slices.Equal(got, []string{"app leaks", "app leaks native memory"}) || r.code != 1 {
+			t.Errorf("%q: exit %d, failed %q", args, r.code, got)
+		}
+		has(t, "the trip that leaks", r.spec(t, "app leaks").Failure.Message, "Activities +1 a loop", "ScreenTracker.sScreens (ArrayList): +10 objects", "expected it not to leave something behind with every repetition")
+		has(t, "the trip that leaks native memory", r.spec(t, "leaks native memory").Failure.Message, "ative")
+		checkPhone(t, phone)
+	}
+}

@@ -1,0 +1,193 @@
+//go:build !plain
+
+package suite
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/harness"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// before has a BeforeSuite that does what SUITE_BEFORE says.
+var _ = scenario("before", func() {
+	BeforeSuite(func() {
+		switch os.Getenv("SUITE_BEFORE") {
+		case "fail":
+			Fail("the shop is closed")
+		case "skip":
+			Skip("no device")
+		case "start":
+			ctx, done := context.WithTimeout(context.Background(), time.Minute)
+			defer done()
+			Expect(leaks.Start(ctx)).To(Succeed())
+			Expect(leaks.Dir()).NotTo(BeEmpty())
+		}
+	})
+	Describe("app", func() {
+		It("is clean", leaks.Check(), func() { launch(); visit("CartActivity") })
+		It("is clean too", leaks.Check(), func() { visit("CartActivity") })
+	})
+})
+
+// simple has two specs, of which the second leaks.
+var _ = scenario("simple", func() {
+	BeforeSuite(launch)
+	Describe("app", func() {
+		It("is clean", leaks.Check(), func() { visit("CartActivity") })
+		It("leaks", leaks.Check(), func() { visit("CheckoutActivity") })
+	})
+})
+
+// clean has nothing wrong.
+var _ = scenario("clean", func() {
+	SynchronizedBeforeSuite(launch, func() {})
+	for _, name := range []string{"a", "b", "c", "d"} {
+		It("is clean "+name, leaks.Check(), func() { visit("CartActivity") })
+	}
+})
+
+// unchecked has no check.
+var _ = scenario("unchecked", func() {
+	It("has no check", func() {})
+})
+
+// paused leaks, and stops in mid-spec until it is told to go on.
+var _ = inOrder("paused", func() {
+	BeforeEach(launch)
+	It("waits", leaks.Check(), func(ctx SpecContext) {
+		visit("CheckoutActivity")
+		pause(ctx, "waits")
+	})
+	It("is clean", leaks.Check(), func() { visit("CartActivity") })
+})
+
+// holding has a spec that holds the device and leaks nothing.
+var _ = inOrder("holding", func() {
+	It("waits", leaks.Check(), func(ctx SpecContext) {
+		launch()
+		pause(ctx, "waits")
+	})
+})
+
+// cleaned has a spec whose cleanup waits.
+var _ = inOrder("cleaned", func() {
+	BeforeEach(launch)
+	It("waits", leaks.Check(), func(ctx SpecContext) {
+		DeferCleanup(func(ctx SpecContext) { pause(ctx, "cleanup") })
+		visit("CheckoutActivity")
+		pause(ctx, "waits")
+	})
+})
+
+// held has specs that hold the device, each in its own process.
+var _ = scenario("held", func() {
+	SynchronizedBeforeSuite(launch, func() {})
+	for _, name := range []string{"one", "two", "three"} {
+		It("holds "+name, leaks.Check(), func(ctx SpecContext) {
+			if GinkgoParallelProcess() == 3 {
+				pause(ctx, "third")
+			}
+			time.Sleep(300 * time.Millisecond)
+			visit("CartActivity")
+		})
+	}
+})
+
+// crashes has an app that dies.
+var _ = inOrder("crashes", func() {
+	BeforeEach(launch)
+	It("is clean", leaks.Check(), func() { visit("CartActivity") })
+	It("crashes", leaks.Check(), func() { shell("am start -W -n com.cart/.CrashActivity") })
+	It("is clean after it", leaks.Check(), func() { visit("CartActivity") })
+	It("blocks", leaks.Check(), func() {
+		shell("am start -n com.cart/.StuckActivity")
+		shell("input tap 100 100")
+		time.Sleep(time.Second) // a minute of the phone
+	})
+	It("is clean at last", leaks.Check(), func() { visit("CartActivity") })
+})
+
+// gone has a spec in which the app does not run.
+var _ = inOrder("gone", func() {
+	It("is clean", leaks.Check(), func() { launch(); visit("CartActivity") })
+	It("has no app", leaks.Check(), func() { shell("am force-stop com.cart"); time.Sleep(100 * time.Millisecond) })
+	It("has no app at all", leaks.Check(), func() {})
+})
+
+// pool has specs that say which device they drive.
+var _ = inOrder("pool", func() {
+	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+		It("drives "+name, leaks.Check(), func() {
+			serial := os.Getenv("ANDROID_SERIAL")
+			Expect(serial).NotTo(BeEmpty())
+			Expect(serial).To(Equal(leaks.Device()))
+			AddReportEntry("serial", serial)
+			launch()
+			visit("CartActivity")
+			time.Sleep(200 * time.Millisecond)
+			if name == "c" {
+				visit("CheckoutActivity")
+			}
+		})
+	}
+	AfterEach(func() { Expect(os.Getenv("ANDROID_SERIAL")).To(Equal(leaks.Device())) })
+})
+
+// trends has specs that wait, for some minutes and for two hours of the phone.
+var _ = inOrder("trends", func() {
+	It("is short", leaks.Check(harness.Trend()), func() { shell("sleep 300") })
+	It("is long", leaks.Check(harness.Trend()), func() { shell("sleep 5400") })
+	It("is LEAKING", leaks.Check(harness.Live()), func() { shell("sleep 5400") })
+})
+
+// entries has checks only where none is expected before its node.
+var _ = scenario("entries", func() {
+	DescribeTable("table", func(screen string) {
+		Expect(os.Getenv("ANDROID_SERIAL")).NotTo(BeEmpty())
+		Expect(os.Getenv("ANDROID_SERIAL")).To(Equal(leaks.Device()))
+		launch()
+		visit(screen)
+		time.Sleep(300 * time.Millisecond)
+	},
+		Entry("a", leaks.Check(), "CartActivity"), Entry("b", leaks.Check(), "CartActivity"),
+		Entry("c", leaks.Check(), "CartActivity"), Entry("d", leaks.Check(), "CheckoutActivity"))
+})
+
+// loud has specs that print a lot.
+var _ = scenario("loud", func() {
+	BeforeSuite(launch)
+	line := strings.Repeat("x", 1<<10-1) + "\n"
+	for n := range 12 {
+		It(fmt.Sprintf("prints %d", n), leaks.Check(), func() {
+			for range 8 << 10 {
+				fmt.Fprint(GinkgoWriter, line)
+			}
+		})
+	}
+})
+
+// trips repeats loops.
+var _ = inOrder("trips", func() {
+	BeforeEach(launch)
+	repeat := func(screen string) func(SpecContext) {
+		return func(ctx SpecContext) {
+			Expect(leaks.RoundTrip(ctx, "com.cart", func(context.Context) { visit(screen) })).NotTo(harness.HaveGrowingObjects())
+		}
+	}
+	It("is steady", repeat("CartActivity"))
+	It("leaks", repeat("CheckoutActivity"))
+	It("leaks native memory", repeat("SearchActivity"))
+	It("restarts", func(ctx SpecContext) {
+		_, err := leaks.RoundTrip(ctx, "com.cart", func(context.Context) {
+			stop()
+			launch()
+		})
+		Expect(err).To(MatchError(ContainSubstring("restarted")))
+	})
+})

@@ -1,0 +1,129 @@
+//go:build !plain
+
+package suite
+
+import (
+	"time"
+
+	"github.com/leakgate/leakgate/harness"
+	. "github.com/onsi/ginkgo/v2"
+)
+
+// both has a spec that leaks and one that does not.
+func both() {
+	It("leaks", func() { visit("CheckoutActivity") })
+	It("is clean", func() { visit("CartActivity") })
+}
+
+// nodes has specs under nodes of each type, most of which start the app again or end it.
+var _ = scenario("nodes", func() {
+	Describe("started before each", leaks.Check(), func() {
+		BeforeEach(func() { stop(); launch() })
+		both()
+	})
+	Describe("stopped after each", leaks.Check(), func() {
+		BeforeEach(launch)
+		AfterEach(stop)
+		both()
+	})
+	Describe("stopped by a cleanup", leaks.Check(), func() {
+		BeforeEach(func() {
+			launch()
+			DeferCleanup(stop)
+		})
+		both()
+	})
+	Describe("stopped by a cleanup of the spec", leaks.Check(), func() {
+		BeforeEach(launch)
+		It("leaks", func() {
+			DeferCleanup(stop)
+			visit("CheckoutActivity")
+		})
+	})
+	Describe("started before all", Ordered, ContinueOnFailure, leaks.Check(), func() {
+		BeforeAll(func() { stop(); launch() })
+		AfterAll(stop)
+		both()
+	})
+	Describe("started once for what is ordered", leaks.Check(), func() {
+		BeforeEach(func() { stop(); launch() }, OncePerOrdered)
+		AfterEach(stop, OncePerOrdered)
+		Describe("container", Ordered, ContinueOnFailure, both)
+	})
+	Describe("driven just before each", leaks.Check(), func() {
+		BeforeEach(launch)
+		JustBeforeEach(func() { visit("CheckoutActivity") })
+		It("leaks", func() {})
+	})
+	Describe("driven just after each", leaks.Check(), func() {
+		JustAfterEach(func() { visit("CartActivity") })
+		It("is clean", func() { visit("ProductActivity") })
+	})
+	Describe("failed before each", leaks.Check(), func() {
+		BeforeEach(func() {
+			visit("CheckoutActivity")
+			Fail("no network")
+		})
+		It("leaks", func() {})
+	})
+	Describe("of its own", func() {
+		BeforeEach(launch)
+		It("has to pass twice and leaks", leaks.Check(), MustPassRepeatedly(2), func() {
+			if attempt() == 2 {
+				visit("CheckoutActivity")
+			}
+		})
+		It("leaks at its first attempt", leaks.Check(), FlakeAttempts(3), func() {
+			visit("CheckoutActivity")
+			if attempt() == 1 {
+				Fail("the network is slow")
+			}
+		})
+		PIt("is pending", leaks.Check(), func() {})
+		It("skips itself", leaks.Check(), func() { Skip("no camera") })
+		It("leaks and skips itself", leaks.Check(), func() {
+			visit("CheckoutActivity")
+			Skip("no camera")
+		})
+		It("leaks and panics", leaks.Check(), func() {
+			visit("CheckoutActivity")
+			panic("no camera")
+		})
+		It("is labelled", Label("slow"), leaks.Check(), func() { visit("CartActivity") })
+		It("leaks and takes too long", leaks.Check(), SpecTimeout(2*time.Second), func(ctx SpecContext) {
+			visit("CheckoutActivity")
+			<-ctx.Done()
+		})
+		It("leaks in a node that takes too long", leaks.Check(), NodeTimeout(2*time.Second), func(ctx SpecContext) {
+			visit("CheckoutActivity")
+			<-ctx.Done()
+		})
+		It("is clean and has a time limit", leaks.Check(), SpecTimeout(20*time.Second), func(ctx SpecContext) { visit("CartActivity") })
+		It("leaks where nobody looks", leaks.Check(harness.Of("com.cart:sync")), func() { visit("CheckoutActivity") })
+		It("is clean at last", leaks.Check(), func() { visit("CartActivity") })
+	})
+	DescribeTable("table", leaks.Check(), visit,
+		Entry("leaks", "CheckoutActivity"),
+		Entry("is clean", "CartActivity"),
+		Entry("leaks where it is accepted", leaks.Known(harness.Class("CheckoutActivity"), "SHOP-12", "anna", harness.Until(2999, 1, 1)), "CheckoutActivity"))
+})
+
+// old has a leak in a spec without a check between those with one.
+var _ = scenario("old", func() {
+	BeforeSuite(func() {
+		launch()
+		visit("CheckoutActivity") // as of an earlier suite
+	})
+	Describe("app", func() {
+		It("is clean at first", leaks.Check(), func() { visit("CartActivity") })
+		It("leaks unseen", func() { visit("CheckoutActivity") })
+		It("is clean", leaks.Check(), func() { visit("CartActivity") })
+		It("is clean too", leaks.Check(), func() { visit("CartActivity") })
+	})
+})
+
+// chosen has a spec that is chosen in the source.
+var _ = inOrder("chosen", func() {
+	It("is not chosen", leaks.Check(), func() { visit("CheckoutActivity") })
+	FIt("is chosen", leaks.Check(), func() { launch(); visit("CheckoutActivity") })
+})

@@ -1,0 +1,24 @@
+//go:build plain
+
+package suite
+
+import (
+	"github.com/leakgate/leakgate/harness"
+	. "github.com/onsi/ginkgo/v2"
+)
+
+// leaks checks nothing: the specs are those of a suite without Watch and Check.
+var leaks unwatched
+
+type unwatched struct{}
+
+// nothing is a decorator that changes nothing.
+var nothing = harness.Decorator{Label()}
+
+func (unwatched) Check(...harness.CheckOption) harness.Decorator { return nothing }
+
+func (unwatched) Known(harness.Identity, string, string, harness.Date) harness.Decorator {
+	return nothing
+}
+
+func (unwatched) Skip(string) harness.Decorator { return nothing }

@@ -1,0 +1,30 @@
+package hprof
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// An ID in JSON is read again as it was; what is none is an error.
+func FuzzIDText(f *testing.F) {
+	f.Add(uint64(0), "0x")
+	f.Add(uint64(1)<<63, "-1")
+	f.Fuzz(func(t *testing.T, n uint64, other string) {
+		text, err := json.Marshal(map[string]ID{"id": ID(n)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again map[string]ID
+		if err := json.Unmarshal(text, &again); err != nil || again["id"] != ID(n) {
+			t.Errorf("%s is read as %v, %v", text, again, err)
+		}
+		var id ID
+		if err := id.UnmarshalText([]byte(other)); err == nil {
+			if text, _ := id.MarshalText(); len(text) < 3 || string(text[:2]) != "0x" {
+				t.Errorf("%q is read as %s", other, text)
+			}
+		} else if id != 0 {
+			t.Errorf("%q is an error and %v", other, id)
+		}
+	})
+}
