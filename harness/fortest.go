@@ -42,6 +42,10 @@ func ForTest(t testing.TB, process string, opts ...any) *Leaks {
 	}
 	opened, err := l.owner.Open(ctx, hub.OpenRequest{Name: s.name, Location: withoutHost(s.check.location), Device: s.turn.Serial(), Patterns: patternsOf(s.check.patterns)})
 	s.number, s.strict, s.problem = opened.Check, opened.Strict, err
+	s.setSerial()
+	if err == nil {
+		s.note(l.owner.Recount(ctx, s.number))
+	}
 	t.Cleanup(func() { l.endTest(ctx, t, s) })
 	return l
 }
@@ -76,6 +80,7 @@ func (l *Leaks) endTest(ctx context.Context, t testing.TB, s *spec) {
 		outcome = record.OutcomeFailed
 	}
 	e := SpecEntry{Check: l.closeWith(ctx, s, outcome, ""), Run: l.Dir()}
+	s.resetSerial()
 	s.turn.Release()
 	v, err := l.owner.Finish("the test has ended", false)
 	if err == nil {

@@ -24,8 +24,8 @@ type settings struct {
 }
 
 // Config names a YAML file of leakgate for devices, sampling, detection and what is collected of
-// a leak. Its processes count before those of the code; its workload and duration do not
-// count, because the suite is the workload.
+// a leak. Its processes count before those of the code; workload and duration may be missing, and
+// do not count: the suite is the workload.
 func Config(path string) Option { return option(func(s *settings) { s.Config = path }) }
 
 // Processes adds processes, by names or patterns such as com.shop:*. No process that matches

@@ -32,6 +32,8 @@ type spec struct {
 	known   []monitor.Exception
 	// problem is why the spec is not checked, or not well.
 	problem error
+	// bodyNext: all that sets up the present attempt is over.
+	bodyNext bool
 	// collected counts the bodies after which the check has collected.
 	collected int
 	// tests are those that an instrumentation has run within the spec.
@@ -197,22 +199,35 @@ func (l *Leaks) checkSpec(ctx context.Context, s *spec, add *checkSettings) {
 	s.setSerial() // of a run that has just started
 	opened, err := h.Open(ctx, hub.OpenRequest{Name: s.name, Location: withoutHost(location), Device: s.turn.Serial(), Patterns: patterns})
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.number, s.strict, s.problem = opened.Check, opened.Strict, err
+	bodyNext := s.bodyNext
+	s.mu.Unlock()
+	if err == nil && bodyNext {
+		l.recount(ctx, s)
+	}
 }
 
-// beforeBody counts the objects of processes that the spec has started in its BeforeEach.
+// beforeBody counts objects right before the body: what a BeforeEach has opened is there.
 func (l *Leaks) beforeBody(ctx ginkgo.SpecContext) {
 	s := l.current()
-	if s == nil || s.number == 0 {
+	if s == nil {
 		return
 	}
+	s.bodyNext = true
+	if s.number != 0 {
+		l.recount(ctx, s)
+	}
+}
+
+func (l *Leaks) recount(ctx context.Context, s *spec) {
 	h, err := l.watcher()
 	if err == nil {
 		err = h.Recount(ctx, s.number)
 	}
 	s.note(err)
 }
+
+var errNoBody = errors.New("the body of the spec did not run")
 
 // stopBackground ends what stresses the app within the spec.
 func (s *spec) stopBackground() {
@@ -238,7 +253,13 @@ func (l *Leaks) afterBody(ctx ginkgo.SpecContext) {
 		return
 	}
 	s.stopBackground() // the app must come to rest
-	if s.number == 0 || !s.wanted {
+	began := s.bodyNext
+	s.bodyNext = false // of the next attempt
+	switch {
+	case s.number == 0, !s.wanted:
+		return
+	case !began:
+		s.note(errNoBody)
 		return
 	}
 	h, err := l.watcher()
@@ -312,6 +333,8 @@ func (l *Leaks) closeWith(ctx context.Context, s *spec, outcome, stack string) r
 	case err == nil:
 	case c.Verdict == "":
 		return unchecked(err)
+	case c.Verdict == record.VerdictNotChecked:
+		c.Text = "not checked: " + why(err)
 	case c.Verdict == record.VerdictPass, c.Verdict == record.VerdictKnown:
 		c.Verdict, c.Text = record.VerdictInconclusive, "not wholly checked: "+why(err)
 	}

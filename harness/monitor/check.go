@@ -41,6 +41,8 @@ type CheckOptions struct {
 	Trend bool
 	// Live fails where a process was ever LEAKING within the span.
 	Live bool
+	// Later leaves the counts before the body to Recount, right before it.
+	Later bool
 	// Known are leaks that do not fail the check.
 	Known []Exception
 }
@@ -96,7 +98,12 @@ func (w *LiveRun) Check(ctx context.Context, o CheckOptions) (*OpenCheck, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Recount(ctx); err != nil {
+	if o.Later {
+		_, err = c.look(ctx)
+	} else {
+		err = c.Recount(ctx)
+	}
+	if err != nil {
 		_, cerr := c.window.Close()
 		return nil, errors.Join(fmt.Errorf("check %s: %w", text.Quote(c.options.Name, maxMarkShown), err), cerr)
 	}
@@ -135,9 +142,8 @@ func (c *OpenCheck) Amend(o CheckOptions) {
 	}
 }
 
-// Recount counts the objects of processes that have started since the check was opened, such
-// as those of an app that a suite starts again before each spec: their counts from now on
-// are those before the body. It costs one question where none has.
+// Recount counts the objects of all processes: these are the counts before the body from now on,
+// as after a suite has set up the screens of a spec, or started the app again.
 func (c *OpenCheck) Recount(ctx context.Context) error {
 	began := time.Now()
 	defer func() { c.took += time.Since(began) }()
@@ -145,19 +151,14 @@ func (c *OpenCheck) Recount(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var fresh []Row
-	for _, r := range rows {
-		if _, counted := c.before[incarnationOf(r)]; !counted {
-			fresh = append(fresh, r)
-		}
-	}
-	for i, counts := range c.count(ctx, fresh) {
-		of := incarnationOf(fresh[i])
+	for i, counts := range c.count(ctx, rows) {
+		of := incarnationOf(rows[i])
 		c.before[of] = counts.objects
+		delete(c.uncounted, of)
 		if counts.err != nil {
 			c.uncounted[of] = counts.err
 		} else if !c.opened {
-			c.findOlder(ctx, fresh[i], counts.objects)
+			c.findOlder(ctx, rows[i], counts.objects)
 		}
 	}
 	c.opened = true
@@ -267,12 +268,25 @@ func (c *OpenCheck) keep(p record.CheckedProcess) {
 		return
 	}
 	have := c.found[i]
+	p.Older = append(have.Older, p.Older...)
 	if check.Worse(have.Verdict, p.Verdict) == have.Verdict && have.Verdict != p.Verdict {
-		have.PID, have.After = p.PID, p.After
+		have.PID, have.After, have.Older = p.PID, p.After, p.Older
 		return
 	}
-	p.Leaks = append(have.Leaks, p.Leaks...)
+	if have.Verdict == p.Verdict && len(have.Leaks) > 0 {
+		p.Leaks = check.Merge(have.Leaks, p.Leaks)
+		p.Before = have.Before
+		p.Text = p.Process + ": " + verbOf(p.Verdict) + check.Describe(p.Leaks) + ", over several attempts"
+	}
 	*have = p
+}
+
+// verbOf begins the text of a process that leaks.
+func verbOf(v record.CheckVerdict) string {
+	if v == record.VerdictKnown {
+		return "leaks only what is accepted: "
+	}
+	return "leaks "
 }
 
 // collect judges one process after the body.
@@ -362,10 +376,8 @@ func (c *OpenCheck) dump(ctx context.Context, r Row, p *record.CheckedProcess, b
 func (c *OpenCheck) dumpText(p *record.CheckedProcess, d record.Diagnosis, rose string) string {
 	leaks := slices.DeleteFunc(slices.Clone(p.Leaks), func(l record.CheckedLeak) bool { return l.Known != "" && p.Verdict == record.VerdictLeak })
 	switch {
-	case p.Verdict == record.VerdictLeak:
-		return "leaks " + check.Describe(leaks) + rose
-	case p.Verdict == record.VerdictKnown:
-		return "leaks only what is accepted: " + check.Describe(leaks) + rose
+	case p.Verdict == record.VerdictLeak, p.Verdict == record.VerdictKnown:
+		return verbOf(p.Verdict) + check.Describe(leaks) + rose
 	case len(d.Leaks) > 0:
 		return "no new leak in its heap" + rose
 	}

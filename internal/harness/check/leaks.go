@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/leakgate/leakgate/internal/text"
@@ -105,6 +106,20 @@ func Describe(leaks []record.CheckedLeak) string {
 		words = append(words, fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(words, "; ")
+}
+
+// Merge returns the leaks of two attempts, each once, as the later dump has it.
+func Merge(earlier, later []record.CheckedLeak) []record.CheckedLeak {
+	out := slices.Clone(later)
+	for _, l := range earlier {
+		i := slices.IndexFunc(out, func(have record.CheckedLeak) bool { return have.Key == l.Key })
+		if i < 0 {
+			out = append(out, l)
+			continue
+		}
+		out[i].New += l.New
+	}
+	return out
 }
 
 // Worse returns the verdict that counts of two.

@@ -203,7 +203,7 @@ type Opened struct {
 	Strict bool
 }
 
-// Open starts the run if need be, and opens a check.
+// Open starts the run if need be, and opens a check. Recount counts the objects before the body.
 func (h *Hub) Open(ctx context.Context, r OpenRequest) (Opened, error) {
 	if err := h.Start(ctx, false); err != nil {
 		return Opened{}, err
@@ -212,7 +212,7 @@ func (h *Hub) Open(ctx context.Context, r OpenRequest) (Opened, error) {
 	if err != nil {
 		return Opened{}, err
 	}
-	c, err := run.Check(ctx, monitor.CheckOptions{Name: r.Name, Of: record.CheckSpec, Location: r.Location, Device: h.deviceOf(r.Device), Patterns: r.Patterns})
+	c, err := run.Check(ctx, monitor.CheckOptions{Name: r.Name, Of: record.CheckSpec, Location: r.Location, Device: h.deviceOf(r.Device), Patterns: r.Patterns, Later: true})
 	if err != nil {
 		return Opened{}, err
 	}
@@ -240,7 +240,7 @@ func (h *Hub) check(number int) (*monitor.OpenCheck, error) {
 	return nil, fmt.Errorf("there is no open check %d", number)
 }
 
-// Recount counts the processes that have started since the check was opened.
+// Recount counts the objects of all processes before the body.
 func (h *Hub) Recount(ctx context.Context, number int) error {
 	c, err := h.check(number)
 	if err != nil {

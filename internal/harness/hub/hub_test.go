@@ -68,6 +68,9 @@ func spec(t *testing.T, h *Hub, p adbd.Phone, name, command, outcome string, kno
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := h.Recount(t.Context(), opened.Check); err != nil {
+		t.Fatal(err)
+	}
 	drive(t, p, command)
 	if err := h.Collect(t.Context(), CollectRequest{Check: opened.Check, Known: known}); err != nil {
 		t.Error(err)

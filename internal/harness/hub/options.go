@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -121,7 +122,7 @@ func (o *Options) load() (cfg *config.Config, dir string, err error) {
 		cfg, err = config.Parse("the options of harness.Watch", o.text(), o.Getenv, choices...)
 		return cfg, ".", err
 	}
-	cfg, err = config.Load(o.Config, o.Getenv, choices...)
+	cfg, err = config.Load(o.Config, o.Getenv, append(choices, o.suiteChoices()...)...)
 	if err != nil {
 		return nil, "", err
 	}
@@ -134,6 +135,22 @@ func (o *Options) load() (cfg *config.Config, dir string, err error) {
 	}
 	return cfg, filepath.Dir(o.Config), nil
 }
+
+// suiteChoices are what a file may leave open, or says in vain, where a suite is the workload.
+func (o *Options) suiteChoices() []config.Choice {
+	out := []config.Choice{config.WithFlag("a suite", "workload", "none"), config.WithFlag("a suite", "duration", endless)}
+	file, err := os.ReadFile(o.Config)
+	if err == nil && !appKey.Match(file) { // Load says what is wrong with a file that cannot be read
+		out = append(out, config.WithFlag("harness.Watch", "app.processes", o.Processes...))
+	}
+	return out
+}
+
+// appKey finds the key app of a file.
+var appKey = regexp.MustCompile(`(?m)^\{?\s*["']?app["']?\s*:`)
+
+// endless is longer than any suite.
+const endless = "1000h"
 
 // text is a YAML file of what the code says.
 func (o *Options) text() []byte {

@@ -146,3 +146,22 @@ func FuzzSlug(f *testing.F) {
 		}
 	})
 }
+
+// A file for suites needs neither workload nor duration, nor the processes that the code names.
+func TestConfigOfASuite(t *testing.T) {
+	for text, want := range map[string]string{
+		"version: 1\nsample: { normal: 10s }\n":                                                       "com.code",
+		"version: 1\napp: { package: com.file }\n":                                                    "com.file",
+		"version: 1\napp: { package: com.file }\nworkload: { monkey: { events: 9 } }\nduration: 12m\n": "com.file",
+	} {
+		path := filepath.Join(t.TempDir(), "leaks.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		o := Options{Config: path, Processes: []string{"com.code"}, Getenv: func(string) (string, bool) { return "", false }}
+		set, err := o.settle()
+		if err != nil || string(set.run.Patterns[0]) != want || set.run.Workload != nil || set.run.Duration != 0 {
+			t.Errorf("%q: %v, %v", text, set.run.Patterns, err)
+		}
+	}
+}

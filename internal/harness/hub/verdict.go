@@ -144,7 +144,7 @@ func (h *Hub) judgeChecks(v *SuiteVerdict) {
 		v.Notes = append(v.Notes, ends(c)...)
 	}
 	if n := len(v.Run.Checks); n > 0 {
-		v.Notes = append(v.Notes, fmt.Sprintf("%s: %d passed, %d leak, %d known, %d inconclusive, %d not checked, %d skipped; %d readings of devices, %.1f s", text.Count(n, "check", "checks"),
+		v.Notes = slices.Insert(v.Notes, 0, fmt.Sprintf("%s: %d passed, %d leak, %d known, %d inconclusive, %d not checked, %d skipped; %d readings of devices, %.1f s", text.Count(n, "check", "checks"),
 			counts[record.VerdictPass], counts[record.VerdictLeak], counts[record.VerdictKnown], counts[record.VerdictInconclusive], counts[record.VerdictNotChecked], counts[record.VerdictSkipped], readings, took))
 	}
 }

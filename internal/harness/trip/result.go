@@ -109,7 +109,7 @@ func (j *judgedMeasure) verdict() (record.CheckVerdict, string) {
 	case j.readings == 0:
 		return record.VerdictNotChecked, "not read"
 	case j.rule.shown:
-		return record.VerdictNotChecked, "not judged: has memory that others share"
+		return record.VerdictNotChecked, "not judged: others share it"
 	case j.overruled:
 		return record.VerdictPass, "heap dumps show no growth"
 	case j.state == unread:

@@ -1,0 +1,49 @@
+//go:build linux && realtime && e2e
+
+package harness_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/leakgate/leakgate/internal/hostdevice"
+	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
+)
+
+// A suite on real Java virtual machines, behind the real adb server: a list of one object a loop
+// and 200 kB of native memory a loop are found; a cache that fills up and a process that is at
+// rest pass, after fewer loops. Nothing marks an object of such a machine as over, so that its heap
+// cannot acquit it: its check is inconclusive, and says so.
+func TestSuiteOnTheHostDevice(t *testing.T) {
+	hostdevicetest.RequireJava(t)
+	for _, c := range []struct {
+		activity, mode string
+		code           int
+		shows          []string
+	}{
+		{".List", "list", 1, []string{"LEAK", "Leaky.ITEMS"}},
+		{".Buffers", "buffers", 1, []string{"LEAK", "native_heap"}},
+		{".Filling", "filling", 0, nil},
+		{".Steady", "steady", 0, nil},
+	} {
+		t.Run(c.mode, func(t *testing.T) {
+			device := hostdevicetest.Start(t, hostdevice.Options{Scale: 20})
+			device.Must(t, "shell", "am start -n "+device.Package()+"/"+c.activity)
+			b := newBench(t)
+			b.port = strconv.Itoa(device.ADBPort)
+			r := b.run(t, child{scenario: "jvm", env: []string{"SUITE_WATCHES=" + device.Package() + ":" + c.mode, "SUITE_OPTIONS=device=" + device.Serial}})
+			if r.code != c.code {
+				t.Errorf("exit %d", r.code)
+			}
+			for _, want := range append(c.shows, "nothing marks objects of a JVM") {
+				if !strings.Contains(r.console, want) {
+					t.Errorf("no %q on the console", want)
+				}
+			}
+			if left := strings.TrimSpace(device.Must(t, "shell", "ls /data/local/tmp")); strings.Contains(left, "hprof") {
+				t.Errorf("left on the device: %s", left)
+			}
+		})
+	}
+}
