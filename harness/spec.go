@@ -113,8 +113,8 @@ func (l *Leaks) beforeSpec(ctx ginkgo.SpecContext, report ginkgo.SpecReport) {
 	}
 }
 
-// prepare opens the check of a spec that is about to be decorated with one. What goes wrong
-// goes wrong again, and is told, when the decorator is met.
+// prepare opens the check of a spec that will be decorated with one. An error recurs, and is
+// reported, when the decorator runs.
 func (l *Leaks) prepare(ctx context.Context, s *spec, c *checkSettings) {
 	h, err := l.watcher()
 	if err != nil || h.Start(ctx, false) != nil {

@@ -167,8 +167,8 @@ func firstLine(s string) string {
 	return s
 }
 
-// tell reports on the suite as a whole, and fails it.
-func (l *Leaks) tell(v hub.SuiteVerdict, dir string, err error) {
+// reportSuite reports on the suite as a whole, and fails it.
+func (l *Leaks) reportSuite(v hub.SuiteVerdict, dir string, err error) {
 	var lines []string
 	if v.Started {
 		lines = append(lines, fmt.Sprintf("leakgate: the run is in %s", dir))

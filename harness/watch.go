@@ -25,7 +25,7 @@ import (
 type Leaks struct {
 	settings settings
 	number   int64
-	// checks are those of decorators, by the locations that tell decorators apart; nodes are
+	// checks are those of decorators, by the locations that identify decorators; nodes are
 	// the checks of decorated nodes by FILE:LINE.
 	checks     map[types.CodeLocation]*checkSettings
 	nodes      map[string]*checkSettings
@@ -226,7 +226,7 @@ func (l *Leaks) serve(parallelHost string) error {
 	return nil
 }
 
-// interrupted is the reason that Ginkgo gives for a suite that the user has stopped
+// interrupted is Ginkgo's reason for a suite that the user has stopped
 // (internal/interrupt_handler InterruptCauseSignal).
 const interruptedReason = "Interrupted by User"
 
@@ -253,7 +253,7 @@ func (l *Leaks) afterSuite(_ ginkgo.SpecContext, report ginkgo.Report) {
 	if err == nil && v.Started {
 		err = reporters.WriteJUnitFile(owner.Dir(), v.Run)
 	}
-	l.tell(v, owner.Dir(), err)
+	l.reportSuite(v, owner.Dir(), err)
 }
 
 // mustRun reports whether a suite that checks nothing fails: in CI nobody reads why.

@@ -202,7 +202,7 @@ func TestCheckOfOlderLeaks(t *testing.T) {
 	})
 }
 
-// A process that is started within a check is found at once, and its end is told with its
+// A process that is started within a check is found at once, and its end is recorded with its
 // reason.
 func TestCheckOfARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

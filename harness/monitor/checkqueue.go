@@ -25,7 +25,7 @@ type checkQueue struct {
 	ended chan struct{}
 
 	mu   sync.Mutex
-	lost bool // it was told that a test is not checked
+	lost bool // reported that a test is not checked
 }
 
 // maxWaiting bounds what waits for its turn: as many windows may be open.
@@ -101,7 +101,7 @@ func (q *checkQueue) close(t *checkedTest, outcome, stack string) {
 	q.complain(err)
 }
 
-// complain tells once that tests are not checked; not at the end of the run.
+// complain reports once that tests are not checked; not at the end of the run.
 func (q *checkQueue) complain(err error) {
 	if err == nil || errors.Is(err, errOver) || q.ctx.Err() != nil {
 		return

@@ -3,5 +3,5 @@
 //
 // A [Hub] starts the run when it is first needed, lends its devices to one spec at a time,
 // checks specs, and judges the suite at its end. A [Remote] is a Hub in another process. Package
-// harness attaches them to Ginkgo; this package knows nothing of it.
+// harness attaches them to Ginkgo; this package does not depend on it.
 package hub

@@ -6,7 +6,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// followers are told of the checks of tests that an instrumentation runs on a device.
+// followers receive the checks of tests that an instrumentation runs on a device.
 type followers struct {
 	mu   sync.Mutex
 	next int
@@ -14,12 +14,12 @@ type followers struct {
 }
 
 type follower struct {
-	device string
-	told   func(record.Check)
+	device  string
+	receive func(record.Check)
 }
 
-// follow has a function told of the tests on a device, until done is called.
-func (f *followers) follow(device string, told func(record.Check)) (done func()) {
+// follow passes the checks of tests on a device to a function, until done is called.
+func (f *followers) follow(device string, receive func(record.Check)) (done func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.of == nil {
@@ -27,7 +27,7 @@ func (f *followers) follow(device string, told func(record.Check)) (done func())
 	}
 	f.next++
 	n := f.next
-	f.of[n] = follower{device, told}
+	f.of[n] = follower{device, receive}
 	return func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -35,7 +35,7 @@ func (f *followers) follow(device string, told func(record.Check)) (done func())
 	}
 }
 
-// happened tells an event to those whom it concerns.
+// happened passes the check of an event on.
 func (f *followers) happened(e record.Event) {
 	if e.Check == nil || e.Check.Of != record.CheckTest {
 		return
@@ -44,7 +44,7 @@ func (f *followers) happened(e record.Event) {
 	defer f.mu.Unlock()
 	for _, one := range f.of {
 		if one.device == "" || one.device == e.Device {
-			one.told(*e.Check)
+			one.receive(*e.Check)
 		}
 	}
 }

@@ -144,7 +144,7 @@ func (h *Hub) start(ctx context.Context) error {
 	return nil
 }
 
-// waiting tells who holds the devices that the suite waits for; nil where it does not wait.
+// waiting reports who holds the devices that the suite waits for; nil where it does not wait.
 func (h *Hub) waiting() func(fleet.InUseError) {
 	if !h.options.Wait {
 		return nil

@@ -19,8 +19,8 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/plan"
 )
 
-// Options say what a suite watches. Of the values that several may give, a flag counts before
-// the environment, that before the YAML file, and that before what the suite's code says.
+// Options say what a suite watches. A flag counts before the environment, that before the YAML
+// file, and that before what the suite's code says.
 type Options struct {
 	// Suite names the suite in messages and in its run directory.
 	Suite string
@@ -41,7 +41,7 @@ type Options struct {
 	Flags map[string][]string
 	// Getenv reads the environment, as [os.LookupEnv] does.
 	Getenv func(string) (string, bool)
-	// Log is told what the hub does, a line at a time; nil for nobody.
+	// Log receives what the hub does, a line at a time; it may be nil.
 	Log func(line string)
 	// Client is the adb server; nil for the one that the environment names.
 	Client *adb.Client
@@ -58,7 +58,7 @@ const (
 	WaitVariable      = "LEAKGATE_WAIT"
 )
 
-// Resolve fills in what the environment gives. The error is a variable that is not valid.
+// Resolve fills in the values of the environment. The error is a variable that is not valid.
 func (o *Options) Resolve() error {
 	if o.Getenv == nil {
 		o.Getenv = os.LookupEnv

@@ -150,8 +150,8 @@ func FuzzSlug(f *testing.F) {
 // A file for suites needs neither workload nor duration, nor the processes that the code names.
 func TestConfigOfASuite(t *testing.T) {
 	for text, want := range map[string]string{
-		"version: 1\nsample: { normal: 10s }\n":                                                       "com.code",
-		"version: 1\napp: { package: com.file }\n":                                                    "com.file",
+		"version: 1\nsample: { normal: 10s }\n":                                                        "com.code",
+		"version: 1\napp: { package: com.file }\n":                                                     "com.file",
 		"version: 1\napp: { package: com.file }\nworkload: { monkey: { events: 9 } }\nduration: 12m\n": "com.file",
 	} {
 		path := filepath.Join(t.TempDir(), "leaks.yaml")

@@ -16,7 +16,7 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// Remote is the hub of a suite in another process of it.
+// Remote is the hub of a suite that runs in another process.
 type Remote struct {
 	http http.Client
 
@@ -56,7 +56,7 @@ func (c *Remote) post(ctx context.Context, name string, q any) (io.ReadCloser, e
 		return nil, fmt.Errorf("%w: %w", errNoHub, err)
 	}
 	if answer.StatusCode != http.StatusOK {
-		_ = answer.Body.Close() // nothing of it is read
+		_ = answer.Body.Close() // the body is not read
 		return nil, fmt.Errorf("%w as it should: %s", errNoHub, answer.Status)
 	}
 	return answer.Body, nil
@@ -194,7 +194,7 @@ func (c *Remote) Turn(ctx context.Context, spec string, waiting func(holder stri
 			err = fmt.Errorf("%w: %w", errNoHub, err)
 		}
 		release()
-		_ = body.Close() // nothing more of it is read
+		_ = body.Close() // the rest is not read
 		return nil, err
 	}
 }
@@ -226,5 +226,5 @@ func (t *remoteTurn) Serial() string {
 
 func (t *remoteTurn) Release() {
 	t.release()
-	_ = t.body.Close() // nothing more of it is read
+	_ = t.body.Close() // the rest is not read
 }

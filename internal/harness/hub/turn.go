@@ -141,7 +141,7 @@ func (r *ring) name(t *Turn, who string) *Turn {
 	return t
 }
 
-// Turn waits until a device is free, and lends it to a spec. waiting is told which spec holds
+// Turn waits until a device is free, and lends it to a spec. waiting is called with the spec that holds
 // it meanwhile.
 func (h *Hub) Turn(ctx context.Context, spec string, waiting func(holder string)) (Lent, error) {
 	return h.turn(ctx, spec, waiting)

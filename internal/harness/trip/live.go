@@ -159,7 +159,7 @@ type Deaths struct {
 // maxDeaths bounds what is remembered.
 const maxDeaths = 1000
 
-// Happened hears an event of the run.
+// Happened records why a process has ended, by an event of the run.
 func (d *Deaths) Happened(e record.Event) {
 	if e.Event != "death" {
 		return

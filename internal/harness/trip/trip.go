@@ -25,7 +25,7 @@ type Options struct {
 	NoDumps bool
 	// Death returns why a process of that pid has ended, "" where nobody knows; it may be nil.
 	Death func(ctx context.Context, pid int) string
-	// Progress hears what happens; it may be nil.
+	// Progress receives what happens; it may be nil.
 	Progress func(string)
 }
 
