@@ -40,7 +40,7 @@ func TestAcceptedMistakes(t *testing.T) {
 		"version: 1\nversion: 1\n":            {`"version"`},
 		"- 1\n":                               {"want keys and values: version, accepted"},
 		"version: 1\naccepted:\n- key: [1]\n": {":3:8: accepted[0].key: want a text"},
-		"version: 1\naccepted:\n- key: abcdefgh\n  untill: 2030-01-01\n- until: soon\n": {`:4:3: accepted[0]: unknown key "untill"`, "did you mean until?", `:5:10: accepted[1].until: invalid date "soon": want the last day as 2027-03-31`},
+		"version: 1\naccepted:\n- key: abcdefgh\n  untli: 2030-01-01\n- until: soon\n": {`:4:3: accepted[0]: unknown key "untli"`, "did you mean until?", `:5:10: accepted[1].until: invalid date "soon": want the last day as 2027-03-31`},
 	} {
 		list, err := ParseAccepted("leaks.yaml", []byte(text))
 		if len(want) == 0 && err != nil || len(want) > 0 && (err == nil || list != nil) {
