@@ -59,8 +59,8 @@ func Of(processes ...string) CheckOption {
 
 // Check checks what each spec leaves behind.
 //
-// Activities, Views, ViewRootImpl and AppContexts are counted before the spec and right after its
-// body, before any teardown. Where they rose, the app is left alone until it has settled, they
+// Activities, Views, ViewRootImpl and AppContexts are counted right before the body and right
+// after it, before any teardown. Where they rose, the app is left alone until it has settled, they
 // are counted again, and the heap is dumped: objects that are over, still held and new since the
 // latest dump fail the spec. What is open and in use does not.
 func (l *Leaks) Check(opts ...CheckOption) Decorator {
