@@ -106,6 +106,10 @@ func checkLocation(t *testing.T, failure string) {
 	_, rest, _ := strings.Cut(failure, "checked at ")
 	at, _, _ := strings.Cut(rest, "\n")
 	file, line, _ := strings.Cut(at, ".go:")
+	// With -trimpath it is the path of the package.
+	if inside, ok := strings.CutPrefix(file, "github.com/leakgate/leakgate/"); ok {
+		file = "../" + inside
+	}
 	text, err := os.ReadFile(file + ".go")
 	if err != nil {
 		t.Errorf("checked at %q: %v", at, err)
