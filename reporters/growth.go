@@ -14,6 +14,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/android"
 	"github.com/leakgate/leakgate/internal/analysis/growth"
 	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
 )
 
 // WriteGrowth writes what grew in every dump of a series.
@@ -216,3 +217,22 @@ func rate(n float64) string { return strconv.FormatFloat(math.Round(100*n)/100, 
 
 // PlaceName names a place that grows in a few words.
 func PlaceName(p *growth.Place) string { return shownName(holder(p)) }
+
+// maxStepText bounds a step of the way to a place, in characters.
+const maxStepText = 500
+
+// PlaceFinding returns a place that grows as a finding, with the whole way to it.
+func PlaceFinding(p *growth.Place) record.Finding {
+	f := record.Finding{What: "growing", Name: PlaceName(p), Key: p.Key, CountDelta: new(p.Delta), BytesDelta: new(p.GrowthBytes)}
+	if n := len(p.RetainedBytes); n > 0 {
+		f.Bytes = new(p.RetainedBytes[n-1])
+	}
+	for _, s := range p.Path {
+		name := s.Name
+		if s.Owner != "" {
+			name = s.Owner + "." + name
+		}
+		f.Trace = append(f.Trace, text.Tail(name+" -> "+s.Class, maxStepText))
+	}
+	return f
+}

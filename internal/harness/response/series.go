@@ -13,7 +13,6 @@ import (
 
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/capture"
-	"github.com/leakgate/leakgate/internal/analysis/growth"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
@@ -136,24 +135,9 @@ func (r *Responder) writeGrowth(s *series) (record.Diagnosis, error) {
 func growing(r *analysis.Growth) []record.Finding {
 	out := []record.Finding{}
 	for i := range r.Growth[:min(len(r.Growth), toldPlaces)] {
-		p := &r.Growth[i]
-		f := record.Finding{What: "growing", Name: reporters.PlaceName(p), Key: p.Key, CountDelta: new(p.Delta), BytesDelta: new(p.GrowthBytes)}
-		if n := len(p.RetainedBytes); n > 0 {
-			f.Bytes = new(p.RetainedBytes[n-1])
-		}
-		for _, s := range p.Path {
-			f.Trace = append(f.Trace, stepText(s))
-		}
+		f := reporters.PlaceFinding(&r.Growth[i])
 		f.Trace = cut(f.Trace, "growth.json")
 		out = append(out, f)
 	}
 	return out
-}
-
-func stepText(s growth.Step) string {
-	name := s.Name
-	if s.Owner != "" {
-		name = s.Owner + "." + name
-	}
-	return text.Tail(name+" -> "+s.Class, maxText)
 }

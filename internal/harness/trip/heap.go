@@ -146,30 +146,15 @@ func perLoop(list []*growth.Place) float64 {
 	return sum
 }
 
-// findings are the places of a result.
+// findings are the places of a result, with the last steps of the way to each.
 func findings(list []*growth.Place) []record.Finding {
 	out := []record.Finding{}
 	for _, p := range list {
-		f := record.Finding{What: "growing", Name: reporters.PlaceName(p), Key: p.Key, CountDelta: new(p.Delta), BytesDelta: new(p.GrowthBytes)}
-		if n := len(p.RetainedBytes); n > 0 {
-			f.Bytes = new(p.RetainedBytes[n-1])
-		}
-		path := p.Path
-		if skipped := len(path) - maxSteps; skipped > 0 {
-			f.Trace, path = append(f.Trace, fmt.Sprintf("... %s", text.Count(skipped, "step", "steps"))), path[skipped:]
-		}
-		for _, s := range path {
-			f.Trace = append(f.Trace, stepText(s))
+		f := reporters.PlaceFinding(p)
+		if skipped := len(f.Trace) - maxSteps; skipped > 0 {
+			f.Trace = append([]string{fmt.Sprintf("... %s", text.Count(skipped, "step", "steps"))}, f.Trace[skipped:]...)
 		}
 		out = append(out, f)
 	}
 	return out
-}
-
-func stepText(s growth.Step) string {
-	name := s.Name
-	if s.Owner != "" {
-		name = s.Owner + "." + name
-	}
-	return text.Tail(name+" -> "+s.Class, maxStep)
 }
