@@ -99,7 +99,9 @@ func (w *LiveRun) Check(ctx context.Context, o CheckOptions) (*OpenCheck, error)
 		return nil, err
 	}
 	if o.Later {
+		began := time.Now()
 		_, err = c.look(ctx)
+		c.took += time.Since(began)
 	} else {
 		err = c.Recount(ctx)
 	}
@@ -293,6 +295,9 @@ func verbOf(v record.CheckVerdict) string {
 func (c *OpenCheck) collect(ctx context.Context, r Row, after tally) record.CheckedProcess {
 	of := incarnationOf(r)
 	before, known := c.before[of]
+	if !known { // the body did not run, or the device did not answer before it
+		before, known = c.live.latestCounts(of)
+	}
 	p := record.CheckedProcess{User: r.User, Process: r.Name, PID: r.PID, Before: check.Keep(before), After: check.Keep(after.objects), Leaks: []record.CheckedLeak{}}
 	check.Judge(c.older[of], c.options.Known, func(string) []string { return nil })
 	p.Older, c.older[of] = c.older[of], nil
@@ -330,7 +335,7 @@ func (c *OpenCheck) unsuspicious(r Row, known bool) (record.CheckVerdict, string
 	case known:
 		return record.VerdictPass, r.Name + ": no more objects than before"
 	}
-	return record.VerdictPass, r.Name + ": started within the check, with one screen at most"
+	return record.VerdictPass, r.Name + ": was not counted before the body, and has one screen at most"
 }
 
 // suspicious reports whether a heap dump is needed.
