@@ -90,7 +90,7 @@ func TestReadmeFromAnEmptyFolder(t *testing.T) {
 	suite, rest, _ := strings.Cut(suite, "```\n")
 	_, lines, _ := strings.Cut(rest, "and type\n\n")
 	lines, _, _ = strings.Cut(lines, "\n\n")
-	if !strings.HasPrefix(suite, "package cart\n") || strings.Count(lines, "\n") < 4 {
+	if !strings.HasPrefix(suite, "package cart\n") || strings.Count(lines, "\n") < 5 {
 		t.Fatalf("%q\n%q", suite, lines)
 	}
 	dir := t.TempDir()
@@ -102,7 +102,7 @@ func TestReadmeFromAnEmptyFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	cmd := exec.CommandContext(t.Context(), "bash", "-m", "-c", lines) // -m: with jobs, as a terminal has them
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", lines)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOPROXY=file://"+serveModule(t)+","+strings.TrimSpace(string(upstream)), "GONOSUMDB=github.com/leakgate/*", "GOFLAGS=-modcacherw", "GOWORK=off",
 		"GOMODCACHE="+filepath.Join(t.TempDir(), "mod"), "LEAKGATE_LEASES="+t.TempDir())
@@ -113,6 +113,9 @@ func TestReadmeFromAnEmptyFolder(t *testing.T) {
 		if !strings.Contains(console, want) {
 			t.Errorf("no %q", want)
 		}
+	}
+	if left, err := exec.CommandContext(t.Context(), "pgrep", "-f", "leakgate demo --serve --port 5999").Output(); err == nil {
+		t.Errorf("the served phone still runs: %s", left)
 	}
 	if took := time.Since(began); took > 5*time.Minute {
 		t.Errorf("it took %v", took)
