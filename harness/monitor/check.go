@@ -70,10 +70,14 @@ type OpenCheck struct {
 	// not be counted then.
 	before    map[incarnation]map[string]int64
 	uncounted map[incarnation]error
+	// body are the incarnations that ran right before the body of the present attempt.
+	body map[incarnation]bool
 	// opened: the processes that run are those from before the check.
 	opened bool
-	// older are leaks of each incarnation that are older than the check.
-	older map[incarnation][]record.CheckedLeak
+	// older are leaks of each incarnation that are older than the check, hidden says of those
+	// that seem to have some why nobody could look.
+	older  map[incarnation][]record.CheckedLeak
+	hidden map[incarnation]string
 	// skipped is why the check is not judged, "" where it is.
 	skipped string
 	// there are the incarnations that ran at the beginning or later.
@@ -124,7 +128,7 @@ func (w *LiveRun) openCheck(o CheckOptions) (*OpenCheck, error) {
 	if err != nil {
 		return nil, fmt.Errorf("check: %w", err)
 	}
-	c := &OpenCheck{live: w, session: s, options: o, window: window, before: map[incarnation]map[string]int64{}, uncounted: map[incarnation]error{}, older: map[incarnation][]record.CheckedLeak{}, there: map[incarnation]bool{}}
+	c := &OpenCheck{live: w, session: s, options: o, window: window, before: map[incarnation]map[string]int64{}, uncounted: map[incarnation]error{}, older: map[incarnation][]record.CheckedLeak{}, hidden: map[incarnation]string{}, there: map[incarnation]bool{}}
 	if err := s.ask(func() { c.began = s.part.Seconds(max(s.part.Up(), s.part.At(s.clock.now()))) }); err != nil {
 		_, cerr := window.Close()
 		return nil, errors.Join(fmt.Errorf("check %s: %w", text.Quote(o.Name, maxMarkShown), err), cerr)
@@ -153,8 +157,10 @@ func (c *OpenCheck) Recount(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.body = map[incarnation]bool{}
 	for i, counts := range c.count(ctx, rows) {
 		of := incarnationOf(rows[i])
+		c.body[of] = true
 		c.before[of] = counts.objects
 		delete(c.uncounted, of)
 		if counts.err != nil {
@@ -169,22 +175,29 @@ func (c *OpenCheck) Recount(ctx context.Context) error {
 
 // findOlder dumps the heap of a process before the body where it seems to hold screens that
 // are over already, and nobody has looked since they were left: they must not be taken for
-// what this check leaves.
+// what this check leaves, and must not be lost.
 func (c *OpenCheck) findOlder(ctx context.Context, r Row, counts map[string]int64) {
 	of := incarnationOf(r)
 	latest, checked := c.live.latestCounts(of)
-	if check.Hidden(counts) <= 0 || checked && check.Hidden(counts) <= check.Hidden(latest) {
+	hidden := check.Hidden(counts)
+	if hidden <= 0 || checked && hidden <= check.Hidden(latest) {
 		return
 	}
-	if settled, _ := c.live.Settle(ctx, r.Device, r.Name); !settled {
-		return
+	why := "it did not come to rest"
+	if settled, _ := c.live.Settle(ctx, r.Device, r.Process); settled {
+		d, err := c.live.Diagnose(ctx, r.Device, r.Process, "dump")
+		c.readings++
+		if err == nil {
+			err = dumpError(d)
+		}
+		if err == nil {
+			c.older[of] = c.live.seenOf(of).New(d.Leaks)
+			return
+		}
+		why = err.Error()
 	}
-	d, err := c.live.Diagnose(ctx, r.Device, r.Name, "dump")
-	c.readings++
-	if err != nil || dumpError(d) != nil {
-		return // the check after the body says why
-	}
-	c.older[of] = c.live.seenOf(of).New(d.Leaks)
+	c.hidden[of] = fmt.Sprintf("%s: had %s without a window before the body, and no heap dump could show whether they leak: %s",
+		r.Process, text.Count(int(hidden), "Activity", "Activities"), text.Head(why, maxReason))
 }
 
 // look returns the processes of the check that run now.
@@ -235,7 +248,7 @@ func (c *OpenCheck) count(ctx context.Context, rows []Row) []tally {
 		wg.Go(func() {
 			room <- struct{}{}
 			defer func() { <-room }()
-			out[i].objects, out[i].err = c.live.Objects(ctx, r.Device, r.Name)
+			out[i].objects, out[i].err = c.live.Objects(ctx, r.Device, r.Process)
 		})
 	}
 	wg.Wait()
@@ -256,6 +269,12 @@ func (c *OpenCheck) Collect(ctx context.Context) error {
 	}
 	for i, after := range c.count(ctx, rows) {
 		c.keep(c.collect(ctx, rows[i], after))
+	}
+	for of := range c.body {
+		if !slices.ContainsFunc(rows, func(r Row) bool { return r.User == of.user && r.Name == of.name }) {
+			c.keep(record.CheckedProcess{User: of.user, Process: of.name, PID: of.pid, Verdict: record.VerdictNotChecked, Leaks: []record.CheckedLeak{}, Before: check.Keep(c.before[of]),
+				Text: of.name + ": not checked: it ended within the body, and what it held with it"})
+		}
 	}
 	return nil
 }
@@ -313,14 +332,16 @@ func (c *OpenCheck) collect(ctx context.Context, r Row, after tally) record.Chec
 		p.Verdict, p.Text = c.unsuspicious(r, known)
 		return p
 	}
-	p.Settled, _ = c.live.Settle(ctx, r.Device, r.Name)
+	p.Settled, _ = c.live.Settle(ctx, r.Device, r.Process)
 	settled := c.count(ctx, []Row{r})[0]
 	if settled.err == nil {
 		after = settled
 		p.After = check.Keep(after.objects)
 	}
 	if !c.suspicious(before, known, after.objects) {
-		p.Verdict, p.Text = record.VerdictPass, r.Name+": released what the body had left in flight"
+		if p.Verdict, p.Text = c.unsuspicious(r, known); p.Verdict == record.VerdictPass {
+			p.Text = r.Name + ": released what the body had left in flight"
+		}
 		return p
 	}
 	c.dump(ctx, r, &p, before)
@@ -329,7 +350,12 @@ func (c *OpenCheck) collect(ctx context.Context, r Row, after tally) record.Chec
 
 // unsuspicious is the verdict on a process that need not be dumped.
 func (c *OpenCheck) unsuspicious(r Row, known bool) (record.CheckVerdict, string) {
-	switch err := c.uncounted[incarnationOf(r)]; {
+	of := incarnationOf(r)
+	switch err := c.uncounted[of]; {
+	case c.hidden[of] != "":
+		return record.VerdictInconclusive, c.hidden[of]
+	case c.restarted(of) != 0:
+		return record.VerdictInconclusive, fmt.Sprintf("%s: restarted within the body (pid %d, then %d): what pid %[2]d held is gone, and was not checked", r.Name, c.restarted(of), r.PID)
 	case err != nil:
 		return record.VerdictInconclusive, r.Name + ": its objects could not be counted before the body: " + text.Head(err.Error(), maxReason)
 	case known:
@@ -338,13 +364,29 @@ func (c *OpenCheck) unsuspicious(r Row, known bool) (record.CheckVerdict, string
 	return record.VerdictPass, r.Name + ": was not counted before the body, and has one screen at most"
 }
 
-// suspicious reports whether a heap dump is needed.
+// restarted returns the pid of the incarnation that ran before the body in the place of one that
+// did not, 0 where there is none.
+func (c *OpenCheck) restarted(now incarnation) int {
+	if c.body[now] {
+		return 0
+	}
+	for of := range c.body {
+		if of.user == now.user && of.name == now.name {
+			return of.pid
+		}
+	}
+	return 0
+}
+
+// suspicious reports whether a heap dump is needed: counts rose, or there are more Activities
+// without a window. A body that closes a screen which it has found open leaves no more objects
+// than before, even if the screen leaks.
 func (c *OpenCheck) suspicious(before map[string]int64, known bool, after map[string]int64) bool {
 	switch {
 	case c.options.Heap:
 		return true
 	case known && before != nil:
-		return len(check.Rose(before, after)) > 0
+		return len(check.Rose(before, after)) > 0 || check.Hidden(after) > max(0, check.Hidden(before))
 	}
 	return check.Crowded(after)
 }
@@ -352,10 +394,13 @@ func (c *OpenCheck) suspicious(before map[string]int64, known bool, after map[st
 // dump judges a process by its heap.
 func (c *OpenCheck) dump(ctx context.Context, r Row, p *record.CheckedProcess, before map[string]int64) {
 	rose := ""
-	if rises := check.Rose(before, p.After); len(rises) > 0 {
+	switch rises := check.Rose(before, p.After); {
+	case len(rises) > 0:
 		rose = "; " + check.Text(rises)
+	case before != nil && check.Hidden(p.After) > max(0, check.Hidden(before)):
+		rose = fmt.Sprintf("; Activities without a window %d -> %d", max(0, check.Hidden(before)), check.Hidden(p.After))
 	}
-	d, err := c.live.Diagnose(ctx, r.Device, r.Name, "dump")
+	d, err := c.live.Diagnose(ctx, r.Device, r.Process, "dump")
 	c.readings++
 	p.Folder = d.Folder
 	if err == nil {
@@ -372,6 +417,9 @@ func (c *OpenCheck) dump(ctx context.Context, r Row, p *record.CheckedProcess, b
 	p.Text = r.Name + ": " + c.dumpText(p, d, rose)
 	if first && len(p.Leaks) > 0 && before["Activities"] > 0 {
 		p.Text += "; the first heap dump of this process: some may be older than this check"
+	}
+	if p.Verdict != record.VerdictLeak && d.LeaksSkipped > 0 {
+		p.Verdict, p.Text = record.VerdictInconclusive, fmt.Sprintf("%s: its heap has %d leaks, of which only the %d largest were compared with those before%s", r.Name, len(d.Leaks)+d.LeaksSkipped, len(d.Leaks), rose)
 	}
 	if p.Verdict == record.VerdictPass && d.Undecided != "" {
 		p.Verdict, p.Text = record.VerdictInconclusive, r.Name+": the heap dump cannot show whether something leaks: "+d.Undecided+rose
@@ -520,6 +568,7 @@ func (c *OpenCheck) Close(ctx context.Context, outcome, stack string) (record.Ch
 	err = c.session.ask(func() {
 		out.Ended = c.session.part.Seconds(max(c.session.part.Up(), c.session.part.At(c.session.clock.now())))
 		c.addEnds(out.T, out.Ended)
+		c.addLeaking(out.T, out.Ended)
 	})
 	for _, w := range windows {
 		c.judgeWindow(w)
@@ -569,23 +618,42 @@ func conclude(processes []record.CheckedProcess) (record.CheckVerdict, string) {
 
 // judgeWindow adds what the memory of the span shows, where that was asked for.
 func (c *OpenCheck) judgeWindow(w record.JudgedWindow) {
+	if !c.options.Trend && !c.options.Live {
+		return
+	}
+	sampled := map[capture.Key]bool{}
 	for _, x := range w.Processes {
-		if !c.watches(x.Process) || !c.options.Trend && !c.options.Live {
+		sampled[capture.Key{User: x.User, Name: x.Process}] = true
+		if !c.watches(x.Process) {
 			continue
 		}
-		verdict, words := c.trend(x)
-		if verdict == record.VerdictPass {
-			continue
+		if verdict, words := c.trend(x); verdict != record.VerdictPass {
+			c.add(x.User, x.Process, x.PID, verdict, words)
 		}
-		c.add(x.User, x.Process, x.PID, verdict, words)
+	}
+	for _, p := range slices.Clone(c.found) {
+		if c.options.Trend && !sampled[capture.Key{User: p.User, Name: p.Process}] {
+			c.add(p.User, p.Process, p.PID, record.VerdictInconclusive, fmt.Sprintf("%s: inconclusive: not sampled within the check; a trend needs %.0f minutes", p.Process, trendNeeds.Minutes()))
+		}
+	}
+}
+
+// addLeaking adds the processes that were LEAKING at any time of the check, by the run as a
+// whole, where that was asked for. The session's goroutine calls it.
+func (c *OpenCheck) addLeaking(from, to float64) {
+	if !c.options.Live {
+		return
+	}
+	for _, x := range c.session.order {
+		if c.watches(x.Name) && x.Account.WasLeaking(from, to) {
+			c.add(x.User, x.Name, x.PID, record.VerdictLeak, x.Name+": was LEAKING within the check")
+		}
 	}
 }
 
 // trend is the verdict on the memory of one process in the span.
 func (c *OpenCheck) trend(x record.WindowProcess) (record.CheckVerdict, string) {
 	switch {
-	case c.options.Live && x.Worst == detector.Leaking:
-		return record.VerdictLeak, fmt.Sprintf("%s: was LEAKING within the check: %s", x.Process, x.Because)
 	case !c.options.Trend:
 	case x.Gate == detector.Leak:
 		return record.VerdictLeak, fmt.Sprintf("%s: %s", x.Process, x.Because)

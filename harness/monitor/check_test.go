@@ -202,6 +202,106 @@ func TestCheckOfOlderLeaks(t *testing.T) {
 	})
 }
 
+// checked runs a body in a check of the phone's app, as a suite does.
+func checked(t *testing.T, w *LiveRun, o CheckOptions, body func()) record.Check {
+	t.Helper()
+	c, err := w.Check(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body()
+	if err := c.Collect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Close(t.Context(), record.OutcomePassed, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// A body that closes a screen which was open before leaves no more objects than there were:
+// whether it leaks shows in its window, which is gone.
+func TestCheckOfAScreenThatTheBodyCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := shopOfScreens()
+		on(t, p, "am start -n com.shop/.MainActivity")
+		w, _ := started(t, response.Options{}, p)
+		for screen, want := range map[string]record.CheckVerdict{".LeakyActivity": record.VerdictLeak, ".CartActivity": record.VerdictPass} {
+			on(t, p, "am start -n com.shop/"+screen) // as in a BeforeEach
+			got := checked(t, w, CheckOptions{Name: screen}, func() { on(t, p, "input keyevent BACK") })
+			if got.Verdict != want || len(got.Processes[0].Older) > 0 {
+				t.Errorf("%s: %s: %s", screen, got.Verdict, got.Text)
+			}
+		}
+		if _, err := w.Stop("done"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What cannot be known is not a pass: an app that the body restarts or ends, a heap that cannot
+// be dumped of an app that leaked before, a trend without a sample.
+func TestCheckThatCannotKnow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := shopOfScreens()
+		on(t, p, "am start -n com.shop/.MainActivity")
+		w, _ := started(t, response.Options{}, p)
+		restarted := checked(t, w, CheckOptions{Name: "restarts"}, func() { on(t, p, "am start -S -n com.shop/.MainActivity") })
+		if restarted.Verdict != record.VerdictInconclusive || !strings.Contains(restarted.Text, "restarted within the body (pid ") {
+			t.Errorf("%s: %s", restarted.Verdict, restarted.Text)
+		}
+		short := checked(t, w, CheckOptions{Name: "short", Trend: true}, func() {})
+		if short.Verdict != record.VerdictInconclusive || !strings.Contains(short.Text, "a trend needs 30 minutes") {
+			t.Errorf("%s: %s", short.Verdict, short.Text)
+		}
+		ended := checked(t, w, CheckOptions{Name: "ends"}, func() { on(t, p, "am force-stop com.shop") })
+		if ended.Verdict != record.VerdictNotChecked || len(ended.Processes) != 1 || len(ended.Processes[0].Deaths) != 1 || !strings.Contains(ended.Text, "it ended within the body") {
+			t.Errorf("%+v", ended)
+		}
+		if _, err := w.Stop("done"); err != nil {
+			t.Error(err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		o := androidsim.Options{Seed: 7, Serial: "S1"}
+		o.Apps = []androidsim.App{{Package: "com.shop", Processes: []androidsim.ProcessSpec{healthy("com.shop")}, Screens: []androidsim.Screen{{Class: ".MainActivity"}, {Class: ".LeakyActivity", Leaks: true}}}}
+		p := cable(&simulated{Phone: androidsim.New(o)})
+		on(t, p, "am start -n com.shop/.MainActivity")
+		w, _ := started(t, response.Options{}, p)
+		checked(t, w, CheckOptions{Name: "first"}, func() {})
+		on(t, p, "am start -n com.shop/.LeakyActivity") // as in a BeforeEach that opens and closes
+		on(t, p, "input keyevent BACK")
+		const want = "had 1 Activity without a window before the body, and no heap dump could show whether they leak: com.shop is not debuggable"
+		if got := checked(t, w, CheckOptions{Name: "second"}, func() {}); got.Verdict != record.VerdictInconclusive || !strings.Contains(got.Text, want) {
+			t.Errorf("%s: %s", got.Verdict, got.Text)
+		}
+		if got := checked(t, w, CheckOptions{Name: "third"}, func() {}); got.Verdict != record.VerdictPass {
+			t.Errorf("reported twice: %s: %s", got.Verdict, got.Text)
+		}
+		if _, err := w.Stop("done"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A spec in which the process is LEAKING fails with Live, though its own samples are few.
+func TestCheckLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := cable(phone("S1", smallDumps(rooted()), leaky("com.shop", androidsim.Native, 400), healthy("com.shop:push")))
+		w, _ := started(t, response.Options{}, p)
+		early := checked(t, w, CheckOptions{Name: "early", Live: true}, func() { time.Sleep(time.Minute) })
+		time.Sleep(2 * time.Hour)
+		late := checked(t, w, CheckOptions{Name: "late", Live: true}, func() { time.Sleep(time.Minute) })
+		if early.Verdict == record.VerdictLeak || late.Verdict != record.VerdictLeak || late.Text != "com.shop: was LEAKING within the check" {
+			t.Errorf("early %s: %s; late %s: %s", early.Verdict, early.Text, late.Verdict, late.Text)
+		}
+		if _, err := w.Stop("done"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A process that is started within a check is found at once, and its end is recorded with its
 // reason.
 func TestCheckOfARestart(t *testing.T) {

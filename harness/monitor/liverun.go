@@ -232,15 +232,11 @@ func (w *LiveRun) Diagnose(ctx context.Context, device, process, recipe string) 
 // ViewRootImpl and so on, after a garbage collection. The device may be "" where there is
 // one. The error is a process that is not there, or a device that does not answer.
 func (w *LiveRun) Objects(ctx context.Context, device, process string) (map[string]int64, error) {
-	var read func() (map[string]int64, error)
-	err := w.of(device, process, func(s *session, x *subject) {
-		p := x.Process
-		read = func() (map[string]int64, error) { return readObjects(ctx, s.dev, p) }
-	})
+	s, target, err := w.free(ctx, device, process)
 	if err != nil {
 		return nil, fmt.Errorf("count objects of %s: %w", process, err)
 	}
-	return read()
+	return readObjects(ctx, s.dev, target.Process)
 }
 
 // of has the session of a process do something about it, if the process is there.
@@ -251,7 +247,10 @@ func (w *LiveRun) of(device, process string, do func(*session, *subject)) error 
 	}
 	found := false
 	err = s.ask(func() {
-		i := slices.IndexFunc(s.order, func(x *subject) bool { return x.Name == process && x.present })
+		i := slices.IndexFunc(s.order, func(x *subject) bool { return x.present && x.Key().String() == process })
+		if i < 0 { // of whatever user
+			i = slices.IndexFunc(s.order, func(x *subject) bool { return x.present && x.Name == process })
+		}
 		if found = i >= 0; found {
 			do(s, s.order[i])
 		}

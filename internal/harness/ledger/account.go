@@ -322,6 +322,21 @@ func (a *Account) warn(warning string) {
 	}
 }
 
+// WasLeaking reports whether the process was LEAKING at any time between two moments of the run,
+// in seconds.
+func (a *Account) WasLeaking(from, to float64) bool {
+	leaking := false
+	for _, t := range a.transitions {
+		switch {
+		case t.T <= from:
+			leaking = t.To == detector.Leaking
+		case t.T <= to && t.To == detector.Leaking:
+			return true
+		}
+	}
+	return leaking
+}
+
 func (a *Account) addTransition(t record.Transition) {
 	switch {
 	case t.To == detector.Suspicious && a.firstSuspicious == nil:
