@@ -92,7 +92,7 @@ type bench struct {
 	programs programs
 	server   *adbd.Server
 	port     string
-	// temp is the temporary folder of the children. Its name tells them from all other
+	// temp is the temporary folder of the children. Its name distinguishes them from all other
 	// processes. leases are what they hold.
 	temp, leases string
 }
@@ -286,7 +286,7 @@ func (r *running) await(t *testing.T, words string) {
 	}
 }
 
-// finish waits for the end of the child, and reads what it has left.
+// finish waits for the end of the child and returns its console, reports and exit code.
 func (r *running) finish(t *testing.T) result {
 	t.Helper()
 	err := r.cmd.Wait()
@@ -365,7 +365,7 @@ func checkPhone(t *testing.T, p adbd.Phone) {
 	}
 }
 
-// names are the names in a folder, nil where there is none.
+// names returns the names in a folder, nil if the folder does not exist.
 func names(folder string) []string {
 	list, _ := os.ReadDir(folder)
 	var out []string

@@ -344,7 +344,7 @@ func leave(t *testing.T, marks, name string) {
 	}
 }
 
-// awaitMark waits until a spec has come to a place, and returns what it says there.
+// awaitMark waits until a spec sets a mark, and returns its text.
 func (r *running) awaitMark(t *testing.T, marks, name string) string {
 	t.Helper()
 	for end := time.Now().Add(childTime / 2); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
@@ -365,7 +365,7 @@ func TestTwoSuites(t *testing.T) {
 	marks := t.TempDir()
 	first := b.start(t, child{scenario: "holding", env: []string{"SUITE_MARKS=" + marks}})
 	first.awaitMark(t, marks, "waits")
-	beside := child{scenario: "clean", dead: true} // the first goes on
+	beside := child{scenario: "clean", dead: true} // while the first still runs
 	second := b.start(t, beside)
 	if err := second.cmd.Wait(); err == nil {
 		t.Error("the second suite passes")
@@ -383,7 +383,7 @@ func TestTwoSuites(t *testing.T) {
 	}
 }
 
-// finishBeside waits for the end of a child while another one goes on.
+// finishBeside waits for the end of a child while another one still runs.
 func (r *running) finishBeside(t *testing.T) result {
 	t.Helper()
 	_ = r.cmd.Wait()
@@ -392,8 +392,8 @@ func (r *running) finishBeside(t *testing.T) result {
 	return out
 }
 
-// The ways in which a suite is ended from outside: its run is recorded, what it has found is
-// told, and nothing is left.
+// A suite that is ended from outside records its run, reports what it found, and leaves nothing
+// behind.
 func TestInterruptions(t *testing.T) {
 	for _, args := range [][]string{nil, {"--procs=3"}} {
 		for _, times := range []int{1, 2} {

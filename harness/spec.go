@@ -61,6 +61,13 @@ func (s *spec) accept(e monitor.Exception) {
 	s.known = append(s.known, e)
 }
 
+// valid returns the exceptions of the spec whose date is not over.
+func (s *spec) valid() []monitor.Exception {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(s.known), func(e monitor.Exception) bool { return e.Expired(time.Now()) })
+}
+
 func (l *Leaks) current() *spec {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,8 +88,7 @@ func (l *Leaks) beforeSpec(ctx ginkgo.SpecContext, report ginkgo.SpecReport) {
 	s := &spec{name: report.FullText(), entered: map[*int]bool{}}
 	expected := l.foreseen(report)
 	if expected != nil {
-		// The turn is that of a device, once there are some. An error is told when the
-		// decorator is met.
+		// The turn is that of a device, once there are some. The decorator reports an error.
 		_ = h.Start(ctx, false)
 	}
 	began := time.Now()
@@ -265,7 +271,7 @@ func (l *Leaks) afterBody(ctx ginkgo.SpecContext) {
 		Heap: s.check.heap, Trend: s.check.trend, Live: s.check.live,
 	}
 	if s.collected == 0 { // of later attempts it is known already
-		r.Known = slices.DeleteFunc(slices.Clone(s.known), func(e monitor.Exception) bool { return e.Expired(time.Now()) })
+		r.Known = s.valid()
 	}
 	s.collected++
 	if err := h.Collect(ctx, r); err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -207,7 +206,7 @@ func (l *Leaks) Instrument(ctx context.Context, component string, opts ...Instru
 	}
 	s := l.current()
 	if s != nil {
-		i.Options = monitor.CheckOptions{Heap: s.check.heap, Patterns: patternsOf(s.check.patterns), Known: slices.Clone(s.known)}
+		i.Options = monitor.CheckOptions{Heap: s.check.heap, Patterns: patternsOf(s.check.patterns), Known: s.valid()}
 	}
 	out, err := l.stress(ctx, hub.StressRequest{Device: l.Device(), Instrument: &i})
 	if s != nil {

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -28,14 +29,17 @@ type SpecEntry struct {
 // String returns the entry for the console.
 func (e SpecEntry) String() string {
 	lines := []string{string(e.Verdict) + ": " + e.Text}
-	if e.Verdict == record.VerdictSkipped || e.Verdict == record.VerdictNotChecked {
+	switch e.Verdict {
+	case record.VerdictSkipped, record.VerdictNotChecked:
 		lines[0] = e.Text // which begins so
+	case "":
+		lines = nil // not a checked spec
 	}
 	for _, line := range e.Expired {
 		lines = append(lines, "accepted until a date that is over: "+line)
 	}
 	for _, p := range e.Processes {
-		for _, d := range append(p.Deaths, p.Faults...) {
+		for _, d := range check.Failures(p) {
 			lines = append(lines, fmt.Sprintf("%s, pid %d: %s: %s", p.Process, d.PID, d.Reason, d.Text))
 		}
 		if len(p.Older) > 0 {
@@ -58,8 +62,8 @@ func (l *Leaks) judge(s *spec, c record.Check, report ginkgo.SpecReport) {
 			e.Expired = append(e.Expired, known.String())
 		}
 	}
-	fails := s.wanted && l.fails(e, s.strict)
-	if s.wanted {
+	fails := l.fails(e, s.strict)
+	if s.wanted || len(e.Expired) > 0 {
 		ginkgo.AddReportEntry(entryName, e, visibility(e, fails), locationOf(s.check.location))
 	}
 	failures := []string{}
@@ -84,9 +88,7 @@ func (l *Leaks) fails(e SpecEntry, strict bool) bool {
 	switch {
 	case l.settings.Observe:
 		return false
-	case e.Verdict == record.VerdictSkipped:
-		return false
-	case e.Verdict == record.VerdictLeak, len(e.Expired) > 0:
+	case len(e.Expired) > 0, e.Verdict == record.VerdictLeak:
 		return true
 	case e.Verdict == record.VerdictInconclusive, e.Verdict == record.VerdictNotChecked:
 		return strict
@@ -195,6 +197,25 @@ func (l *Leaks) reportSuite(v hub.SuiteVerdict, dir string, err error) {
 		ginkgo.Fail(summary)
 	}
 	ginkgo.AddReportEntry(entryName, summary, types.ReportEntryVisibilityAlways)
+}
+
+// unopened are the specs whose check could not be opened, as while a device was away: no run has
+// them. Entries of other processes have their JSON alone.
+func unopened(report ginkgo.Report) []string {
+	var out []string
+	for _, s := range report.SpecReports {
+		for _, e := range s.ReportEntries {
+			if e.Name != entryName {
+				continue
+			}
+			var c record.Check
+			text, err := json.Marshal(e.Value.GetRawValue())
+			if err == nil && json.Unmarshal(text, &c) == nil && c.Verdict == record.VerdictNotChecked && c.Window == 0 {
+				out = append(out, c.Name+": "+c.Text)
+			}
+		}
+	}
+	return out
 }
 
 // leaks counts the checks that found a leak.

@@ -127,7 +127,7 @@ func TestFails(t *testing.T) {
 			t.Errorf("%s: %v, strictly %v", c.verdict, l.fails(e, false), l.fails(e, true))
 		}
 		e.Expired = []string{"over"}
-		if l.fails(e, false) != (c.verdict != record.VerdictSkipped) {
+		if !l.fails(e, false) { // whatever the check shows, somebody has to look
 			t.Errorf("%s with an exception that is over", c.verdict)
 		}
 		l.settings.Observe = true

@@ -247,6 +247,7 @@ func (l *Leaks) afterSuite(_ ginkgo.SpecContext, report ginkgo.Report) {
 	if server != nil {
 		err = errors.Join(err, server.Close())
 	}
+	v.Notes = append(v.Notes, unopened(report)...)
 	if slices.Contains(report.SpecialSuiteFailureReasons, skippedReason) && l.mustRun() {
 		v.Failures = append(v.Failures, "nothing was checked: the suite was skipped in its BeforeSuite")
 	}

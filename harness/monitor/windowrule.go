@@ -79,6 +79,8 @@ type foundTests struct {
 	rule   *WindowRule
 	queues []*checkQueue
 	open   []*foundTest
+	// begun and ended count the tests.
+	begun, ended int
 	// left are those that have ended since the latest one began.
 	left []*foundTest
 }
@@ -121,6 +123,7 @@ func (f *foundTests) heard(line string) {
 const maxOpenTests = 100
 
 func (f *foundTests) begin(name string) {
+	f.begun++
 	f.leave()
 	if len(f.open) == maxOpenTests {
 		f.close(f.open[0], record.OutcomeUnfinished)
@@ -151,6 +154,7 @@ func (f *foundTests) end(name, outcome string) {
 	for i := len(f.open) - 1; i >= 0; i-- {
 		if t := f.open[i]; name == "" || t.name == name {
 			f.open = append(f.open[:i], f.open[i+1:]...)
+			f.ended++
 			f.close(t, outcome)
 			return
 		}
@@ -187,6 +191,21 @@ func (f *foundTests) finish() {
 	}
 	f.open = nil
 	for _, q := range f.queues {
+		if why := f.missing(); why != "" && q.ctx.Err() == nil {
+			q.note(q.serial, record.Event{Event: "missing", Text: why})
+		}
 		q.finish()
 	}
+}
+
+// missing says what is wrong with a rule that has found nothing, "" for nothing: a run in which no
+// test was checked must not look like one in which none leaks.
+func (f *foundTests) missing() string {
+	switch {
+	case f.begun == 0:
+		return "no test was checked: no line of the output matches workload.windows.begin, " + text.Quote(f.rule.Begin.String(), maxMark)
+	case f.ended == 0:
+		return "no test has an end: no line of the output matches workload.windows.end, " + text.Quote(f.rule.End.String(), maxMark)
+	}
+	return ""
 }

@@ -113,6 +113,27 @@ func TestHostCommandWindows(t *testing.T) {
 }
 
 // However many tests begin, those that are open are bounded.
+// A rule that finds no test, or no end of one, is missing evidence: the run is exit code 5, and not
+// one in which no test leaks.
+func TestWindowRuleThatFindsNothing(t *testing.T) {
+	for want, r := range map[string]*WindowRule{
+		`no test was checked: no line of the output matches workload.windows.begin, "BEGINN"`: rule("BEGINN", "END"),
+		`no test has an end: no line of the output matches workload.windows.end, "ENDE"`:      rule("BEGIN (.*)", "ENDE"),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := shopOfScreens()
+			on(t, p, "am start -n com.shop/.MainActivity")
+			o := responding(t, response.Options{}, p)
+			o.AllowUnjudged, o.Duration = false, 0
+			o.Workload = DeviceCommand{Command: "echo BEGIN a; echo END a", Windows: r}
+			run := respond(t, t.Context(), o)
+			if run.ExitCode != record.ExitInconclusive || len(run.MissingEvidence) != 1 || run.MissingEvidence[0].Text != want {
+				t.Errorf("exit %d, %+v", run.ExitCode, run.MissingEvidence)
+			}
+		})
+	}
+}
+
 func TestFoundTestsAreBounded(t *testing.T) {
 	f := &foundTests{rule: rule("BEGIN (.*)", "END (?P<name>.*)")}
 	for range 3 * maxOpenTests {
@@ -127,6 +148,9 @@ func TestFoundTestsAreBounded(t *testing.T) {
 	f.heard("BEGIN y")
 	if len(f.open) != 1 || len(f.left) != 0 {
 		t.Errorf("%d are open, %d wait", len(f.open), len(f.left))
+	}
+	if f.missing() != "" {
+		t.Error(f.missing())
 	}
 	f.finish()
 	var none *foundTests

@@ -122,6 +122,14 @@ func Merge(earlier, later []record.CheckedLeak) []record.CheckedLeak {
 	return out
 }
 
+// Failures returns the crashes, ANRs and ends for lack of memory of a process within a check. Other
+// ends are the suite's own: it stops an app, or starts it again.
+func Failures(p record.CheckedProcess) []record.Death {
+	return slices.DeleteFunc(slices.Concat(p.Deaths, p.Faults), func(d record.Death) bool {
+		return !slices.Contains([]string{"crash", "native_crash", "anr", "low_memory"}, d.Reason)
+	})
+}
+
 // Worse returns the verdict that counts of two.
 func Worse(a, b record.CheckVerdict) record.CheckVerdict {
 	for _, v := range []record.CheckVerdict{record.VerdictLeak, record.VerdictInconclusive, record.VerdictNotChecked, record.VerdictKnown} {

@@ -178,7 +178,7 @@ func windowsKey(into **Windows) key {
 		optional("begin", &v.Begin, regexpKind, "").
 			tell("A line at which a test begins. The group `name`, else the first group, is its name. Needed.", `BEGIN (?P<name>.+)`),
 		optional("end", &v.End, regexpKind, "").
-			tell("A line at which it ends. The group `name` tells which, the group `outcome` how. Needed.", `END (?P<name>.+)`),
+			tell("A line at which it ends. The group `name` identifies the test, the group `outcome` is its result. Needed.", `END (?P<name>.+)`),
 	}
 	return key{name: "windows", beside: true, keys: keys, needed: []string{"begin", "end"},
 		about:  "Tests in the output of a command, each of which is checked for what it leaves behind.",

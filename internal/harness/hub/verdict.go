@@ -2,6 +2,7 @@ package hub
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -69,13 +70,19 @@ func (h *Hub) judgeProcess(v *SuiteVerdict, p record.Process) {
 }
 
 // knownAs names the exceptions that cover all leaks that were found in a process whose memory
-// leaks; "" where one is not covered, or none was found.
+// leaks; "" where one is not covered, none was found, or they do not explain the growth: memory
+// of another kind, or more of it than they retain.
 func (h *Hub) knownAs(run record.Run, p record.Process) string {
+	if p.Kind != detector.Java {
+		return ""
+	}
 	found := map[string]bool{}
+	most := int64(0)
 	for _, d := range run.Diagnoses {
 		if d.Device != p.Device || d.User != p.User || d.Process != p.Process || d.Trigger == record.TriggerFirst || d.Trigger == record.TriggerLast {
 			continue
 		}
+		retained := int64(0)
 		for _, l := range d.Leaks {
 			if l.Library {
 				continue
@@ -85,15 +92,18 @@ func (h *Hub) knownAs(run record.Run, p record.Process) string {
 				return ""
 			}
 			found[name] = true
+			retained += l.Bytes
 		}
+		most = max(most, retained)
 	}
-	var names []string
-	for name := range found {
-		names = append(names, name)
+	if float64(most) < p.Growth*detector.MB*explained {
+		return ""
 	}
-	slices.Sort(names)
-	return strings.Join(names, ", ")
+	return strings.Join(slices.Sorted(maps.Keys(found)), ", ")
 }
+
+// explained is the least share of a growth that leaks must retain to explain it.
+const explained = 0.5
 
 func traceOf(d record.Diagnosis, key string) []string {
 	for _, f := range d.Findings {
@@ -182,11 +192,8 @@ func judgeOlder(v *SuiteVerdict, c record.Check, looked map[string]bool) {
 func ends(c record.Check) []string {
 	var out []string
 	for _, p := range c.Processes {
-		for _, d := range slices.Concat(p.Deaths, p.Faults) {
-			switch d.Reason {
-			case "crash", "native_crash", "anr", "low_memory":
-				out = append(out, fmt.Sprintf("%s: %s, pid %d, ended: %s: %s", c.Name, p.Process, d.PID, d.Reason, d.Text))
-			}
+		for _, d := range check.Failures(p) {
+			out = append(out, fmt.Sprintf("%s: %s, pid %d, ended: %s: %s", c.Name, p.Process, d.PID, d.Reason, d.Text))
 		}
 	}
 	return out

@@ -25,7 +25,7 @@ func judged(run record.Run, strict bool, accepted ...monitor.Exception) SuiteVer
 
 // leaking is a run in which the memory of com.shop leaks, with a diagnosis for each list of leaks.
 func leaking(leaks ...[]record.DumpLeak) record.Run {
-	run := record.Run{Processes: []record.Process{{Device: "S1", Process: "com.shop", Gate: detector.Leak, Because: "+90 MB/h"}}}
+	run := record.Run{Processes: []record.Process{{Device: "S1", Process: "com.shop", Gate: detector.Leak, Kind: detector.Java, Growth: 90, Because: "+90 MB/h"}}}
 	for _, l := range leaks {
 		run.Diagnoses = append(run.Diagnoses, record.Diagnosis{Device: "S1", Process: "com.shop", Trigger: record.TriggerLeak, Leaks: l})
 	}
@@ -33,7 +33,7 @@ func leaking(leaks ...[]record.DumpLeak) record.Run {
 }
 
 func dumpLeak(class string) record.DumpLeak {
-	return record.DumpLeak{Key: "0123456789 " + class, Name: class, Count: 1, Classes: []record.ClassCount{{Class: "com.shop." + class}}}
+	return record.DumpLeak{Key: "0123456789 " + class, Name: class, Count: 1, Bytes: 80 << 20, Classes: []record.ClassCount{{Class: "com.shop." + class}}}
 }
 
 // The memory of a process over the suite: a leak fails it, but for one whose cause is known.
@@ -41,6 +41,10 @@ func TestSuiteMemory(t *testing.T) {
 	until := func(days int) monitor.Exception {
 		return monitor.Exception{Class: "Known", Reason: "SHOP-1", Owner: "anna", Until: time.Now().AddDate(0, 0, days)}
 	}
+	native := leaking([]record.DumpLeak{dumpLeak("Known")})
+	native.Processes[0].Kind = detector.Native
+	small := dumpLeak("Known")
+	small.Bytes = 2 << 20
 	library := dumpLeak("Library")
 	library.Library = true
 	for name, c := range map[string]struct {
@@ -51,6 +55,8 @@ func TestSuiteMemory(t *testing.T) {
 		"leak":                  {leaking(), nil, "com.shop: leak: +90 MB/h"},
 		"leak, cause unknown":   {leaking(), []monitor.Exception{until(1)}, "com.shop: leak: +90 MB/h"},
 		"known":                 {leaking([]record.DumpLeak{dumpLeak("Known")}), []monitor.Exception{until(1)}, ""},
+		"of another kind":       {native, []monitor.Exception{until(1)}, "com.shop: leak: +90 MB/h"},
+		"known, but small":      {leaking([]record.DumpLeak{small}), []monitor.Exception{until(1)}, "com.shop: leak: +90 MB/h"},
 		"known until today":     {leaking([]record.DumpLeak{dumpLeak("Known")}), []monitor.Exception{until(0)}, ""},
 		"known and another":     {leaking([]record.DumpLeak{dumpLeak("Known"), dumpLeak("Other")}), []monitor.Exception{until(1)}, "com.shop: leak: +90 MB/h"},
 		"another in other dump": {leaking([]record.DumpLeak{dumpLeak("Known")}, []record.DumpLeak{dumpLeak("Other")}), []monitor.Exception{until(1)}, "com.shop: leak: +90 MB/h"},

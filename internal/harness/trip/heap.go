@@ -86,7 +86,7 @@ func (h *heaps) verdict() (v record.CheckVerdict, growing []*growth.Place, reaso
 	case h.compared < firstDumps && !h.again:
 		return record.VerdictInconclusive, nil, fmt.Sprintf("%s; want 2 or more", text.Count(h.compared, "heap dump", "heap dumps"))
 	case h.report.Found == 0:
-		return record.VerdictPass, nil, fmt.Sprintf("no place grows by 1 object a loop in %d heap dumps", h.taken)
+		return record.VerdictPass, nil, fmt.Sprintf("no place grows, in %d heap dumps", h.taken)
 	}
 	var doubt string
 	settling := 0
