@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// mark tells the test that started the suite that a spec has come to a place.
+// mark tells the test that started the suite that a spec has reached a place.
 func mark(name, text string) {
 	GinkgoHelper()
 	Expect(os.WriteFile(filepath.Join(os.Getenv("SUITE_MARKS"), name), []byte(text), 0o600)).To(Succeed())
