@@ -125,7 +125,7 @@ func TestWindowRuleThatFindsNothing(t *testing.T) {
 			on(t, p, "am start -n com.shop/.MainActivity")
 			o := responding(t, response.Options{}, p)
 			o.AllowUnjudged, o.Duration = false, 0
-			o.Workload = DeviceCommand{Command: "echo BEGIN a; echo END a", Windows: r}
+			o.Workload = DeviceCommand{Command: "echo BEGIN a; sleep 60; echo END a", Windows: r}
 			run := respond(t, t.Context(), o)
 			if run.ExitCode != record.ExitInconclusive || len(run.MissingEvidence) != 1 || run.MissingEvidence[0].Text != want {
 				t.Errorf("exit %d, %+v", run.ExitCode, run.MissingEvidence)
