@@ -102,6 +102,31 @@ func moved(gone, added []*leakSum, classes loadedClasses) map[*leakSum]*leakSum 
 	return of
 }
 
+// MatchMoved finds which of the leaks that only head has are leaks that only base has, held by
+// something else now, by the rule of [Compare]. It returns the places in gone by those in added.
+// baseLoads and headLoads report whether a dump has loaded a class of the app, by its name
+// without compiler-generated numbers.
+func MatchMoved(gone, added []SummaryLeak, baseLoads, headLoads func(class string) bool) map[int]int {
+	classes := loadedClasses{map[string]bool{}, map[string]bool{}}
+	sums := func(list []SummaryLeak) (out []*leakSum, places map[*leakSum]int) {
+		places = map[*leakSum]int{}
+		read := readLeaks(list)
+		for i := range read {
+			out, places[&read[i]] = append(out, &read[i]), i
+			class := read[i].leaking()
+			classes.base[class], classes.head[class] = baseLoads(class), headLoads(class)
+		}
+		return out, places
+	}
+	b, baseAt := sums(gone)
+	h, headAt := sums(added)
+	out := map[int]int{}
+	for head, base := range moved(b, h, classes) {
+		out[headAt[head]] = baseAt[base]
+	}
+	return out
+}
+
 // heaviest are the leaks that retain most, so many of them.
 func heaviest(list []*leakSum, most int) []*leakSum {
 	if len(list) <= most {

@@ -243,3 +243,37 @@ func TestStrangers(t *testing.T) {
 		}
 	}
 }
+
+// Of summaries the same pairs are found as of the dumps.
+func TestMatchMoved(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 5))
+	pairs := 0
+	for range 300 {
+		var sides [2][]Leak
+		for side := range sides {
+			for i := range 1 + random.IntN(4) {
+				sides[side] = append(sides[side], held(fmt.Sprint("C", random.IntN(3)), 1+random.IntN(6), fmt.Sprint("side", side, i), fmt.Sprint("f", random.IntN(2))))
+			}
+		}
+		loads := loadedClasses{map[string]bool{"C0": random.IntN(2) == 0}, map[string]bool{"C1": random.IntN(2) == 0}}
+		base, head := &Summary{leaks: sumLeaks(sides[0])}, &Summary{leaks: sumLeaks(sides[1])}
+		want := map[string]string{}
+		for _, c := range compareLeaks(base.leaks, head.leaks, loads) {
+			if c.Status == statusMoved {
+				want[c.Key] = c.MovedFrom
+			}
+		}
+		got := map[string]string{}
+		gone, added := base.Leaks(), head.Leaks()
+		for h, b := range MatchMoved(gone, added, func(c string) bool { return loads.base[c] }, func(c string) bool { return loads.head[c] }) {
+			got[added[h].Key] = gone[b].Key
+		}
+		if !maps.Equal(got, want) {
+			t.Fatalf("%v, want %v", got, want)
+		}
+		pairs += len(got)
+	}
+	if pairs < 100 {
+		t.Errorf("%d pairs: the inputs show little", pairs)
+	}
+}

@@ -20,7 +20,7 @@ func TestRefactorings(t *testing.T) {
 	if !recorded.Long() {
 		list = slices.DeleteFunc(list, func(r jvmtest.Refactoring) bool { return !r.Few })
 	}
-	builds := jvmtest.New(t).Refactored(t, list)
+	builds := jvmtest.New(t).Refactored(t, list, 1)
 	base := summaryOf(t, builds[0], builds[0].Mapping, builds[0].Leaking)
 	keys := map[string]string{}
 	for _, l := range analysis.Compare(base, base, 10).Leaks {

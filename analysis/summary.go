@@ -139,8 +139,8 @@ type summaryFile struct {
 	ShallowBytes int64             `json:"shallow_bytes"`
 	Classes      []summaryClass    `json:"classes"`
 	Empty        []string          `json:"empty_classes"`
-	Leaks        []summaryLeak     `json:"leaks"`
-	Suspects     []summaryLeak     `json:"suspects"`
+	Leaks        []SummaryLeak     `json:"leaks"`
+	Suspects     []SummaryLeak     `json:"suspects"`
 	Least        int64             `json:"least_bytes"`
 	Tree         []summaryNode     `json:"tree"`
 	Shapes       map[string]uint64 `json:"shapes,omitempty"`
@@ -155,17 +155,25 @@ type summaryClass struct {
 	RetainedNative int64  `json:"retained_native_bytes"`
 }
 
-type summaryLeak struct {
-	Key            string           `json:"key"`
-	KeyText        []string         `json:"key_text"`
-	Class          string           `json:"class"`
-	Library        bool             `json:"library"`
-	Pattern        string           `json:"pattern"`
-	Fingerprints   []string         `json:"fingerprints"`
-	Instances      int64            `json:"instances"`
-	RetainedBytes  int64            `json:"retained_bytes"`
-	RetainedNative int64            `json:"retained_native_bytes"`
-	Classes        map[string]int64 `json:"classes"`
+// SummaryLeak is all leaks of one key in one dump.
+type SummaryLeak struct {
+	// Key is the same from build to build; KeyText is what it is made of.
+	Key     string   `json:"key"`
+	KeyText []string `json:"key_text"`
+	// Class is that of the first object. Library leaks are those of the platform or of a
+	// library, by a known Pattern.
+	Class   string `json:"class"`
+	Library bool   `json:"library"`
+	Pattern string `json:"pattern"`
+	// Fingerprints are Shark's, sorted.
+	Fingerprints []string `json:"fingerprints"`
+	// Instances is how many objects leak; RetainedBytes what they retain, Java and native
+	// bytes, and RetainedNative the latter alone.
+	Instances      int64 `json:"instances"`
+	RetainedBytes  int64 `json:"retained_bytes"`
+	RetainedNative int64 `json:"retained_native_bytes"`
+	// Classes counts the objects by class, without compiler-generated numbers.
+	Classes map[string]int64 `json:"classes"`
 }
 
 type summaryNode struct {
@@ -206,8 +214,8 @@ func (s *Summary) Encode() ([]byte, error) {
 }
 
 // written are the leaks that are written, in their order.
-func (f *summaryFile) written(leaks []leakSum, what string) []summaryLeak {
-	out := make([]summaryLeak, 0, min(len(leaks), mostWrittenLeaks))
+func (f *summaryFile) written(leaks []leakSum, what string) []SummaryLeak {
+	out := make([]SummaryLeak, 0, min(len(leaks), mostWrittenLeaks))
 	kept := map[string]bool{}
 	if n := len(leaks) - mostWrittenLeaks; n > 0 {
 		f.Warnings = append(f.Warnings, fmt.Sprintf("%d more %s, which retain least, are left out", n, what))
@@ -224,10 +232,26 @@ func (f *summaryFile) written(leaks []leakSum, what string) []summaryLeak {
 		if len(kept) > 0 && !kept[l.key] {
 			continue
 		}
-		out = append(out, summaryLeak{l.key, l.text, l.class, l.library, l.pattern, l.fingerprints, l.instances, l.bytes, l.native, l.classes})
+		out = append(out, l.written())
 	}
 	return out
 }
+
+func (s *leakSum) written() SummaryLeak {
+	return SummaryLeak{s.key, s.text, s.class, s.library, s.pattern, s.fingerprints, s.instances, s.bytes, s.native, s.classes}
+}
+
+// Leaks returns the leaks of the dump, one for each key. The caller must not change them.
+func (s *Summary) Leaks() []SummaryLeak {
+	out := make([]SummaryLeak, len(s.leaks))
+	for i := range s.leaks {
+		out[i] = s.leaks[i].written()
+	}
+	return out
+}
+
+// Loaded returns the names of the app's loaded classes, without compiler-generated numbers.
+func (s *Summary) Loaded() []string { return slices.Sorted(maps.Keys(s.loaded())) }
 
 // ReadSummary reads what Encode has written. It may come from somebody else: what cannot be the
 // summary of a dump is refused.
@@ -261,7 +285,7 @@ func ReadSummary(r io.Reader) (*Summary, error) {
 	return s, nil
 }
 
-func readLeaks(list []summaryLeak) []leakSum {
+func readLeaks(list []SummaryLeak) []leakSum {
 	out := make([]leakSum, len(list))
 	for i, l := range list {
 		out[i] = leakSum{key: l.Key, class: l.Class, pattern: l.Pattern, text: l.KeyText, fingerprints: append([]string{}, l.Fingerprints...), library: l.Library, instances: l.Instances, bytes: l.RetainedBytes, native: l.RetainedNative, classes: l.Classes}
@@ -302,7 +326,7 @@ func (f *summaryFile) check() error {
 	return errors.Join(plausible(f.Leaks), plausible(f.Suspects))
 }
 
-func plausible(list []summaryLeak) error {
+func plausible(list []SummaryLeak) error {
 	met := map[string]bool{}
 	for _, l := range list {
 		ok := counts(l.Instances, l.RetainedBytes, l.RetainedNative)
