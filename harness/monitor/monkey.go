@@ -24,7 +24,7 @@ type Monkey struct {
 
 // Describe implements Workload.
 func (m Monkey) Describe() record.Workload {
-	return record.Workload{Kind: "monkey", Seed: new(m.Seed), Events: m.Events, Digest: digestOf("monkey", m.Package, m.Throttle.String(), strconv.Itoa(m.Events))}
+	return record.Workload{Kind: "monkey", Seed: new(m.Seed), Events: m.Events, Digest: digestOf("monkey", m.Package, m.Throttle.String())}
 }
 
 // Run implements Workload.

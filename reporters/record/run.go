@@ -99,7 +99,7 @@ type Workload struct {
 	Seed   *int64 `json:"seed,omitempty"`
 	Events int    `json:"events,omitempty"`
 	// Digest is the SHA-256 of what the workload is, in hexadecimal digits: two runs with the
-	// same one have done the same. The seed of monkey is left out.
+	// same one have done the same. Seed and number of events of monkey are not part of it.
 	Digest string `json:"digest,omitempty"`
 	Exit   *int   `json:"exit"`
 	Error  string `json:"error,omitempty"`
@@ -219,13 +219,16 @@ type Process struct {
 	// being dumped.
 	Paused float64 `json:"paused_s"`
 	// CPU and CostCPU are as in AppUsage.
-	CPU             *float64          `json:"cpu_pct"`
-	CostCPU         *float64          `json:"cost_cpu_pct"`
-	Duration        float64           `json:"duration_s"`
-	LastMB          *float64          `json:"last_mb"`
-	State           detector.State    `json:"state"`
-	Worst           detector.State    `json:"worst"`
-	Gate            detector.Gate     `json:"gate"`
+	CPU      *float64       `json:"cpu_pct"`
+	CostCPU  *float64       `json:"cost_cpu_pct"`
+	Duration float64        `json:"duration_s"`
+	LastMB   *float64       `json:"last_mb"`
+	State    detector.State `json:"state"`
+	Worst    detector.State `json:"worst"`
+	Gate     detector.Gate  `json:"gate"`
+	// TrendGate is the verdict on the trend alone, which Gate is unless heap dumps at marks
+	// prove a leak.
+	TrendGate       detector.Gate     `json:"trend_gate"`
 	Kind            detector.LeakKind `json:"kind"`
 	FirstSuspicious *float64          `json:"first_suspicious_s"`
 	FirstLeaking    *float64          `json:"first_leaking_s"`

@@ -144,7 +144,7 @@ func (s *incarnation) record() record.MarkSeries {
 		l := *l
 		last := len(l.Counts) - 1
 		l.Count, l.Bytes = l.Counts[last], l.AllBytes[last]
-		l.Proved = !l.Library && proves(l.Counts, settled)
+		l.Proved = !l.Library && Proves(l.Counts, settled)
 		out.Leaks = append(out.Leaks, l)
 	}
 	slices.SortFunc(out.Leaks, func(a, b record.LeakSeries) int {
@@ -168,10 +168,7 @@ func (s *incarnation) record() record.MarkSeries {
 
 // conclude sets the gate of a series and says why.
 func (s *incarnation) conclude(out *record.MarkSeries, settled bool, grown, doubtful []string) {
-	fewest := fewestUnsettled
-	if settled {
-		fewest = fewestSettled
-	}
+	fewest := FewestDumps(settled)
 	n := len(s.dumps)
 	out.Gate, out.Rising = detector.Inconclusive, len(grown) == 0 && len(doubtful) > 0
 	switch {
@@ -213,14 +210,19 @@ func first(list []string) string {
 	return fmt.Sprintf("%s, and %d more", list[0], len(list)-1)
 }
 
-// proves reports whether objects of a leak that were counted at marks accumulate: there are
-// more of them at every mark. In an app in use they must do so evenly as well.
-func proves(counts []int64, settled bool) bool {
-	fewest := fewestUnsettled
+// FewestDumps is how many heap dumps at marks a verdict needs: of an app that was left alone
+// before each, or of one in use.
+func FewestDumps(settled bool) int {
 	if settled {
-		fewest = fewestSettled
+		return fewestSettled
 	}
-	if len(counts) < fewest {
+	return fewestUnsettled
+}
+
+// Proves reports whether objects of a leak that were counted at marks accumulate: there are
+// more of them at every mark. In an app in use they must do so evenly as well.
+func Proves(counts []int64, settled bool) bool {
+	if len(counts) < FewestDumps(settled) {
 		return false
 	}
 	least := counts[1] - counts[0]

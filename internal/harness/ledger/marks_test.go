@@ -165,7 +165,7 @@ func TestProvesRandomCounts(t *testing.T) {
 			for i := range counts {
 				counts[i] = r.Int64N(1000)
 			}
-			if proves(counts, false) {
+			if Proves(counts, false) {
 				wrong++
 			}
 		}
@@ -189,7 +189,7 @@ func TestProvesRandomCounts(t *testing.T) {
 		for range 2 + r.IntN(20) {
 			counts = append(counts, counts[len(counts)-1]+each)
 		}
-		if !proves(counts, true) || len(counts) >= fewestUnsettled && !proves(counts, false) {
+		if !Proves(counts, true) || len(counts) >= fewestUnsettled && !Proves(counts, false) {
 			t.Fatalf("%v is not proved", counts)
 		}
 	}

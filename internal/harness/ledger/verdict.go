@@ -50,7 +50,7 @@ func (a *Account) Record(processes int) record.Process {
 // SetVerdict replaces in the record of a process what a verdict says about a series:
 // everything but the states and the jumps. A leak that its dumps at marks prove stays one.
 func SetVerdict(p *record.Process, v detector.Verdict) {
-	p.Gate, p.Kind, p.Because = v.Gate, v.Kind, v.Because
+	p.Gate, p.TrendGate, p.Kind, p.Because = v.Gate, v.Gate, v.Kind, v.Because
 	p.Growth, p.Shares, p.Evidence = mb(v.Growth), shares(v.Shares), []record.Evidence{}
 	p.Rate, p.RateInterval, p.MinDetectable = nil, nil, nil
 	if v.RateKnown {
