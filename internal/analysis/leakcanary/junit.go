@@ -1,0 +1,159 @@
+package leakcanary
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+// maxDepth bounds how deep elements of XML are nested: reports of tests have four levels.
+const maxDepth = 100
+
+// element is an open element of XML.
+type element struct {
+	name string
+	// message is what a failure also has as an attribute.
+	message string
+	text    strings.Builder
+}
+
+// readXML reads JUnit XML: one or more suites, also several documents one after the other. The
+// text of every element is looked at, because runners differ in where they put an output.
+func (c *collection) readXML(input []byte) {
+	d := xml.NewDecoder(bytes.NewReader(legal(input)))
+	d.CharsetReader = func(charset string, in io.Reader) (io.Reader, error) {
+		if strings.EqualFold(charset, "US-ASCII") {
+			return in, nil
+		}
+		return nil, fmt.Errorf("encoding %s is not supported; convert it to UTF-8", text.Quote(charset, 40))
+	}
+	var open []*element
+	test := ""
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err == nil && len(open) == maxDepth {
+			err = fmt.Errorf("elements are nested more than %d deep", maxDepth)
+		}
+		if err != nil {
+			// What a truncated file still has counts.
+			for _, e := range open {
+				c.readElement(e, test)
+			}
+			note(&c.undecided, "the XML cannot be read to its end: %v", err)
+			return
+		}
+		switch t := token.(type) {
+		case xml.StartElement:
+			e := &element{name: t.Name.Local}
+			if e.name == "testcase" {
+				test = nameOf(t.Attr)
+				c.tests++
+			}
+			if i := attribute(t.Attr, "message"); i >= 0 {
+				e.message = t.Attr[i].Value
+			}
+			open = append(open, e)
+		case xml.CharData:
+			if len(open) > 0 {
+				open[len(open)-1].text.Write(t)
+			}
+		case xml.EndElement:
+			e := open[len(open)-1]
+			open = open[:len(open)-1]
+			c.readElement(e, test)
+			if e.name == "testcase" {
+				test = ""
+			}
+		}
+	}
+}
+
+// readElement reads the reports of an element's text, or else of its message: runners write the
+// same into both.
+func (c *collection) readElement(e *element, test string) {
+	before := len(c.analyses) + len(c.failures) + c.repeated
+	for _, content := range []string{e.text.String(), e.message} {
+		if detect([]byte(content)) == Logcat {
+			c.readLogcat([]byte(content), test)
+		} else {
+			c.readText([]byte(content), test)
+		}
+		if len(c.analyses)+len(c.failures)+c.repeated > before {
+			return
+		}
+	}
+	// NoLeakAssertionFailedError throws the exception of an analysis that failed. That one prints
+	// the stack trace of its cause in place of itself (HeapAnalysisException.kt).
+	if e.name == "failure" || e.name == "error" {
+		for _, content := range []string{e.text.String(), e.message} {
+			if strings.Contains(content, "shark.HeapAnalysisException") || strings.Contains(content, "at shark.HeapAnalyzer.") || strings.Contains(content, "failed because heap analysis failed") {
+				c.fail(test, text.FirstLine(content, maxNote))
+				return
+			}
+		}
+	}
+}
+
+// nameOf returns the name of a test case, CLASS#METHOD.
+func nameOf(list []xml.Attr) string {
+	var class, method string
+	if i := attribute(list, "classname"); i >= 0 {
+		class = list[i].Value
+	}
+	if i := attribute(list, "name"); i >= 0 {
+		method = list[i].Value
+	}
+	if class == "" || method == "" {
+		return text.Head(class+method, maxName)
+	}
+	return text.Head(class+"#"+method, maxName)
+}
+
+func attribute(list []xml.Attr, name string) int {
+	for i := range list {
+		if list[i].Name.Local == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// character is a numeric reference to a character.
+var character = regexp.MustCompile(`&#(?:x([0-9a-fA-F]+)|([0-9]+));`)
+
+// legal replaces the characters that XML 1.0 does not allow: runners write escape sequences of an
+// output into reports, and one of them must not make a report unreadable.
+func legal(input []byte) []byte {
+	input = bytes.Map(func(r rune) rune {
+		if isLegal(r) {
+			return r
+		}
+		return '?'
+	}, input)
+	return character.ReplaceAllFunc(input, func(reference []byte) []byte {
+		m := character.FindSubmatch(reference)
+		digits, base := string(m[2]), 10
+		if len(m[1]) > 0 {
+			digits, base = string(m[1]), 16
+		}
+		if n, err := strconv.ParseUint(digits, base, 31); err != nil || !isLegal(rune(n)) {
+			return []byte("?")
+		}
+		return reference
+	})
+}
+
+// isLegal is Char of XML 1.0.
+func isLegal(r rune) bool {
+	return r == '\t' || r == '\n' || r == '\r' || r >= 0x20 && r <= 0xd7ff || r >= 0xe000 && r <= 0xfffd || r >= 0x10000 && r <= 0x10ffff
+}

@@ -1,0 +1,143 @@
+package leakcanary
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+// collection gathers the reports of an input.
+type collection struct {
+	analyses  []*analysis
+	tests     int
+	leaks     int
+	failures  []string
+	undecided []string
+	warnings  []string
+	// seen are the reports by their identity; repeated counts those that came again.
+	seen     map[string]int
+	repeated int
+}
+
+// add adds a report, false where the input had it before: a runner prints the failure of a test
+// into its log and into its result.
+func (c *collection) add(a *analysis) bool {
+	key := a.identity()
+	if at, ok := c.seen[key]; ok && key != "" {
+		c.repeated++
+		c.analyses[at].test = firstOf(c.analyses[at].test, a.test)
+		return false
+	}
+	c.seen[key] = len(c.analyses)
+	c.analyses = append(c.analyses, a)
+	return true
+}
+
+// identity is the same of two reports that are one: by its time, or where that is missing by its
+// test. "" where nothing distinguishes it from others.
+func (a *analysis) identity() string {
+	if a.made == "" && a.test == "" {
+		return ""
+	}
+	var content []byte
+	for _, l := range a.leaks {
+		content = fmt.Appendf(content, "%q %q %t\n", l.printed, l.class, l.library)
+	}
+	if a.made != "" {
+		return fmt.Sprintf("%s %x", a.made, sha256.Sum256(content))
+	}
+	return fmt.Sprintf(" %q %x", a.test, sha256.Sum256(content))
+}
+
+// merge puts the leaks of all reports together.
+func (r *Report) merge(list []*analysis, most int) error {
+	type identity struct {
+		signature string
+		library   bool
+	}
+	at := map[identity]int{}
+	r.Analyses = len(list)
+	for _, a := range list {
+		r.check(a)
+		known := map[identity]bool{}
+		for _, l := range a.leaks {
+			signature, ok := l.signature()
+			if !ok {
+				note(&r.Undecided, "a leak of %s has no readable signature: %s", firstOf(l.class, "an unknown class"), text.Quote(l.printed, 50))
+				continue
+			}
+			if l.printed == "" {
+				note(&r.Warnings, "the report has no signature of the leak of %s; computed from its trace", l.class)
+			}
+			id := identity{signature, l.library}
+			i, ok := at[id]
+			if !ok {
+				if i = len(r.Leaks); i == most {
+					return fmt.Errorf("read LeakCanary's report: more than %s leaks", text.Grouped(int64(most)))
+				}
+				at[id] = i
+				r.Leaks = append(r.Leaks, l.signed(signature))
+			} else {
+				r.Leaks[i].add(l)
+			}
+			if !known[id] {
+				known[id] = true
+				r.Leaks[i].found(a.test)
+			}
+		}
+	}
+	return nil
+}
+
+// check compares how many leaks a report has with how many it says.
+func (r *Report) check(a *analysis) {
+	switch {
+	case a.counts < 2:
+		note(&r.Undecided, "a report does not say how many leaks there are: it is truncated or of an unknown version")
+	case len(a.leaks) != a.declared:
+		note(&r.Undecided, "a report says that there are %s, and %s could be read", text.Count(a.declared, "leak", "leaks"), text.Grouped(int64(len(a.leaks))))
+	}
+	for _, l := range a.leaks {
+		if !l.complete() {
+			note(&r.Warnings, "the trace of leak %s is truncated", text.Head(l.printed, 40))
+		}
+	}
+}
+
+func (l *leak) signed(signature string) SignedLeak {
+	s := SignedLeak{
+		Signature: signature, Library: l.library, Pattern: text.Head(l.pattern, maxName), Description: text.Head(strings.Join(l.description, " "), maxName),
+		Class: text.Head(l.class, maxName), Root: text.Head(l.root, maxName), HeldBy: text.Head(l.heldBy, maxName), Traces: l.traces, TraceLines: l.lines(),
+	}
+	if l.bytes != nil {
+		s.RetainedBytes = new(min(*l.bytes, maxBytes))
+	}
+	return s
+}
+
+// The sums of an input are bounded, whatever it says.
+const (
+	maxTraces = 1 << 30
+	maxBytes  = 1 << 50
+)
+
+// add adds what another report says about the leak.
+func (s *SignedLeak) add(l *leak) {
+	s.Traces = min(s.Traces+l.traces, maxTraces)
+	if s.RetainedBytes == nil || l.bytes == nil {
+		s.RetainedBytes = nil
+		return
+	}
+	s.RetainedBytes = new(min(*s.RetainedBytes+min(*l.bytes, maxBytes), maxBytes))
+}
+
+// found adds a report that has the leak, and its test.
+func (s *SignedLeak) found(test string) {
+	s.Analyses++
+	if test != "" && len(s.Tests) < maxTests && !slices.Contains(s.Tests, test) {
+		s.Tests = append(s.Tests, test)
+	}
+}

@@ -1,0 +1,247 @@
+package leakcanary
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"hash"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+// leak is a leak of one report while it is read.
+type leak struct {
+	library     bool
+	pattern     string
+	description []string
+	// printed is the signature as it stands there.
+	printed string
+	// described: a line that follows the description has been read.
+	described bool
+	traces    int
+	bytes     *int64
+
+	inTrace bool
+	// first and last are lines of the trace, last a ring; omitted counts those between them.
+	first, last []string
+	omitted     int
+	indent      int
+	root        string
+	// node is the line of the object that is being read, reference that of what it references,
+	// underline how much of its end is suspect.
+	node, reference string
+	inReference     bool
+	underline       int
+	final           bool
+	class           string
+	heldBy          string
+	suspects        hash.Hash
+}
+
+// half is how many of the first and of the last lines of a trace are kept.
+const half = 500
+
+// traceLine takes a line of a trace, false where it is not part of it.
+func (l *leak) traceLine(line, trimmed string) bool {
+	switch {
+	case !l.inTrace:
+		l.inTrace, l.suspects = true, sha1.New()
+		l.indent = len(line) - len(strings.TrimLeft(line, " \t"))
+	case trimmed == "":
+		return !l.final // of a logcat of format long
+	case l.final && !strings.HasPrefix(line, "\u200b") && !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "\t"):
+		return false
+	case l.final && (retained.MatchString(trimmed) || traceCount.MatchString(trimmed) || signature.MatchString(trimmed) || strings.HasPrefix(trimmed, pattern) || strings.HasPrefix(trimmed, "┬───")):
+		return false // all lines are indented
+	}
+	l.keep(line)
+	l.structure(trimmed)
+	return true
+}
+
+// keep keeps a line as it is printed, without the indentation of the whole trace.
+func (l *leak) keep(line string) {
+	blanks := len(line) - len(strings.TrimLeft(line, " \t"))
+	line = strings.ReplaceAll(line[min(blanks, l.indent):], "\u200b", " ")
+	line = text.Head(strings.TrimRight(line, " \t"), maxName)
+	if len(l.first) < half {
+		l.first = append(l.first, line)
+		return
+	}
+	if len(l.last) < half {
+		l.last = append(l.last, line)
+		return
+	}
+	l.last[l.omitted%half] = line
+	l.omitted++
+}
+
+// lines are those of the trace that are kept.
+func (l *leak) lines() []string {
+	out := slices.Clone(l.first)
+	if l.omitted == 0 {
+		return append(out, l.last...)
+	}
+	oldest := l.omitted % half
+	last := append(slices.Clone(l.last[oldest:]), l.last[:oldest]...)
+	// The note is in the place of a line, so that the bound holds.
+	out = append(out, "│ ... "+text.Count(l.omitted+1, "line", "lines")+" omitted ...")
+	return append(out, last[1:]...)
+}
+
+// structure takes what a line of a trace says. The object of a line may go on in the next one,
+// indented by two columns, and so may a reference: LeakTraceWrapper wraps lines.
+func (l *leak) structure(line string) {
+	if node, ok := strings.CutPrefix(line, "╰→ "); ok {
+		l.closeNode()
+		l.node, l.final = node, true
+		return
+	}
+	if node, ok := strings.CutPrefix(line, "├─ "); ok {
+		if l.node != "" && !l.final && !l.inReference && !typed(l.node) {
+			l.node = joinedName(l.node, node) // older versions repeat the branch
+			return
+		}
+		l.closeNode()
+		l.node = node
+		return
+	}
+	if l.final {
+		if !typed(l.node) {
+			l.node = joinedName(l.node, line)
+		}
+		return
+	}
+	rest, ok := strings.CutPrefix(line, "│")
+	if !ok {
+		return
+	}
+	content := strings.TrimLeft(rest, " ")
+	switch {
+	case content == "":
+	case l.node == "" && strings.HasPrefix(content, "GC Root: "):
+		l.root = strings.TrimPrefix(content, "GC Root: ")
+	case l.node == "":
+		l.root = joined(l.root, content)
+	case strings.Trim(content, "~") == "":
+		l.underline = len(content)
+	case content == "↓", strings.HasPrefix(content, "↓ "):
+		l.inReference, l.reference = true, strings.TrimLeft(strings.TrimPrefix(content, "↓"), " ")
+	case l.inReference:
+		l.reference = joined(l.reference, content)
+	case len(rest)-len(content) < 4 && !typed(l.node):
+		l.node = joinedName(l.node, content)
+	}
+}
+
+// className returns the class of the line of an object, which its kind follows; false where the
+// line is not complete.
+func className(node string) (string, bool) {
+	for _, kind := range []string{" class", " array", " instance"} {
+		if class, ok := strings.CutSuffix(node, kind); ok {
+			return class, true
+		}
+	}
+	return node, false
+}
+
+// typed reports whether the line of an object is complete.
+func typed(node string) bool {
+	_, ok := className(node)
+	return ok
+}
+
+// joinedName puts the parts of the line of an object together: a name has no blank.
+func joinedName(line, next string) string {
+	if len(line) > maxJoined {
+		return line
+	}
+	if next == "class" || next == "array" || next == "instance" {
+		return line + " " + next
+	}
+	return line + next
+}
+
+// closeNode takes the object that has been read, and its reference.
+func (l *leak) closeNode() {
+	class, _ := className(l.node)
+	switch {
+	case l.node == "":
+	case l.final:
+		l.class = class
+	case l.underline > 0:
+		name := suspectName(l.reference, l.underline)
+		l.suspects.Write([]byte(class + name))
+		if l.heldBy == "" {
+			l.heldBy = heldBy(class, name)
+		}
+	}
+	l.node, l.reference, l.inReference, l.underline = "", "", false, 0
+}
+
+// suspectName returns the name in a reference that is underlined, as a signature has it: it is at
+// the end of the line, which a wrapped underline does not change. Lengths are in UTF-16
+// (LeakTrace.getNextElementString).
+func suspectName(reference string, underline int) string {
+	if strings.HasSuffix(reference, "Local>") { // "<Java Local>", which may be wrapped
+		return "<Java Local>"
+	}
+	units := utf16.Encode([]rune(reference))
+	name := string(utf16.Decode(units[max(len(units)-underline, 0):]))
+	if strings.HasPrefix(name, "[") {
+		return "[x]"
+	}
+	return name
+}
+
+func heldBy(class, name string) string {
+	if strings.HasPrefix(name, "[") || strings.HasPrefix(name, "<") {
+		return strings.TrimSuffix(class, "[]") + name
+	}
+	return class + "." + name
+}
+
+// complete reports whether the whole trace is there.
+func (l *leak) complete() bool { return l.final && l.class != "" }
+
+// hexDigits are what a signature is made of.
+var hexDigits = regexp.MustCompile(`^[0-9a-f]{20,40}$`)
+
+// signature returns the signature of the leak, false where it is not known. Early versions
+// print a hash without the leading zeros of its bytes, or none at all: it is computed from the
+// pattern or the suspect references then.
+func (l *leak) signature() (string, bool) {
+	printed := strings.ToLower(l.printed)
+	if len(printed) == 40 && hexDigits.MatchString(printed) {
+		return printed, true
+	}
+	if l.printed != "" && !hexDigits.MatchString(printed) {
+		return "", false
+	}
+	var sum [sha1.Size]byte
+	switch {
+	case l.library && l.pattern != "":
+		sum = sha1.Sum([]byte(l.pattern))
+	case !l.library && l.complete():
+		l.suspects.Sum(sum[:0])
+	default:
+		return "", false
+	}
+	if printed != "" && printed != withoutZeros(sum[:]) {
+		return "", false
+	}
+	return hex.EncodeToString(sum[:]), true
+}
+
+// withoutZeros prints each byte by Integer.toHexString, as createHash of Strings.kt did.
+func withoutZeros(sum []byte) string {
+	var out strings.Builder
+	for _, b := range sum {
+		out.WriteString(strconv.FormatUint(uint64(b), 16))
+	}
+	return out.String()
+}
