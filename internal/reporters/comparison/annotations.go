@@ -1,0 +1,47 @@
+package comparison
+
+import "github.com/leakgate/leakgate/internal/text"
+
+// LineNote is a note on a line of a file, as a check run of GitHub has them.
+type LineNote struct {
+	// Path is that of a file in the repository, Line the first is 1.
+	Path string
+	Line int
+	// Title and Message are plain text.
+	Title   string
+	Message string
+	// Level is failure for leaks that fail, else warning; notice where the rules are informational.
+	Level string
+}
+
+// maxAnnotations bounds the annotations of a check run.
+const maxAnnotations = 500
+
+// Annotations returns a note for each leak that is worse and whose suspect is declared in a
+// known file; what fails comes first.
+func Annotations(c *Comparison) []LineNote {
+	var fails, others []LineNote
+	for i := range c.Leaks {
+		r := &c.Leaks[i]
+		if r.introducer() == nil || !r.Fails && !r.worse() {
+			continue
+		}
+		a := LineNote{Title: text.Head(string(r.Status)+" leak: "+r.name(), 120), Message: r.summary()}
+		a.Path, a.Line = r.place("")
+		switch {
+		case c.Informational:
+			a.Level = "notice"
+		case r.Fails:
+			a.Level = "failure"
+		default:
+			a.Level = "warning"
+		}
+		if r.Fails {
+			fails = append(fails, a)
+			continue
+		}
+		others = append(others, a)
+	}
+	all := append(fails, others...)
+	return all[:min(len(all), maxAnnotations)]
+}

@@ -1,0 +1,208 @@
+package comparison
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+// The bounds of a comparison that was read.
+const (
+	// maxText bounds each text in characters.
+	maxText = 1000
+	// maxBytes and maxCount bound numbers: 16 TB, and a count that an int has everywhere.
+	maxBytes = 1 << 44
+	maxCount = 1 << 30
+	// maxWarnings bounds the warnings, those of Read among them.
+	maxWarnings = 100
+	// maxList bounds the lists that maxLists does not name.
+	maxList = 500
+)
+
+// maxLists bounds lists, by their names.
+var maxLists = map[string]int{
+	"leaks": 10_000, "reasons": 10_000, "processes": 1000, "warnings": maxWarnings, "suspects": 20, "owners": 20, "classes": 50, "fingerprints": 100,
+}
+
+// nullable are the lists for which null means unknown.
+var nullable = map[string]bool{"base_reachable_bytes": true}
+
+var timeType = reflect.TypeFor[time.Time]()
+
+// bound makes each text of a comparison printable and truncates texts and lists to their bounds,
+// with a warning. A number or time out of its range is an error. It walks the fields by
+// reflection, so that none can be forgotten.
+func bound(c *Comparison) error {
+	b := &bounder{}
+	listed := len(c.Leaks)
+	if err := b.visit(reflect.ValueOf(c).Elem(), ""); err != nil {
+		return err
+	}
+	if n := listed - len(c.Leaks); n > 0 {
+		if c.LeaksSkipped += n; c.LeaksSkipped > maxCount {
+			return fmt.Errorf("leaks_skipped is out of range")
+		}
+	}
+	normalize(reflect.ValueOf(c).Elem(), "")
+	var added []string
+	if b.texts > 0 {
+		added = append(added, fmt.Sprintf("%s: texts longer than %d characters are truncated", FileName, maxText))
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.lists)) {
+		added = append(added, fmt.Sprintf("%s: %s has more than %d entries, the rest is skipped", FileName, name, listBound(name)))
+	}
+	c.Warnings = append(c.Warnings[:min(len(c.Warnings), maxWarnings-len(added))], added...)
+	return nil
+}
+
+func listBound(name string) int {
+	if n, ok := maxLists[name]; ok {
+		return n
+	}
+	return maxList
+}
+
+type bounder struct {
+	// texts counts those that are truncated, lists has the names of the lists that are.
+	texts int
+	lists map[string]bool
+}
+
+// visit bounds a value; name is that of its field, or of the list or object that it is in.
+func (b *bounder) visit(v reflect.Value, name string) error {
+	switch v.Kind() {
+	case reflect.Struct:
+		return b.fields(v, name)
+	case reflect.Pointer:
+		if v.IsNil() {
+			return nil
+		}
+		return b.visit(v.Elem(), name)
+	case reflect.Slice:
+		return b.list(v, name)
+	case reflect.Map:
+		return b.counts(v, name)
+	case reflect.String:
+		v.SetString(b.text(v.String()))
+	case reflect.Int, reflect.Int64:
+		if v.Int() < 0 || v.Int() > maxBytes || v.Kind() == reflect.Int && v.Int() > maxCount {
+			return fmt.Errorf("%s is out of range: %d", name, v.Int())
+		}
+	case reflect.Float64:
+		if math.IsNaN(v.Float()) || math.Abs(v.Float()) > maxBytes {
+			return fmt.Errorf("%s is out of range: %g", name, v.Float())
+		}
+	}
+	return nil
+}
+
+func (b *bounder) fields(v reflect.Value, name string) error {
+	if v.Type() == timeType {
+		return boundTime(v, name)
+	}
+	for i := range v.NumField() {
+		if err := b.visit(v.Field(i), jsonName(v.Type().Field(i))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// boundTime refuses years that no phone or repository has.
+func boundTime(v reflect.Value, name string) error {
+	t, _ := v.Interface().(time.Time)
+	if t.IsZero() {
+		v.Set(reflect.ValueOf(time.Time{}))
+		return nil
+	}
+	if t = t.UTC(); t.Year() < 2000 || t.Year() > 2200 {
+		return fmt.Errorf("%s is out of range: year %d", name, t.Year())
+	}
+	v.Set(reflect.ValueOf(t))
+	return nil
+}
+
+func (b *bounder) list(v reflect.Value, name string) error {
+	if n := listBound(name); v.Len() > n {
+		if b.lists == nil {
+			b.lists = map[string]bool{}
+		}
+		b.lists[name] = true
+		v.Set(v.Slice(0, n))
+	}
+	for i := range v.Len() {
+		if err := b.visit(v.Index(i), name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxReasons bounds the reasons of deaths.
+const maxReasons = 50
+
+// counts bounds a map of counts. Reasons that become one by being made printable are added up.
+func (b *bounder) counts(v reflect.Value, name string) error {
+	in, ok := v.Interface().(map[string]int)
+	if !ok {
+		return fmt.Errorf("%s: unknown kind of object", name)
+	}
+	if len(in) > maxReasons {
+		return fmt.Errorf("%s has more than %d entries", name, maxReasons)
+	}
+	out := make(map[string]int, len(in))
+	for _, word := range slices.Sorted(maps.Keys(in)) {
+		n := in[word]
+		word = b.text(word)
+		if out[word] += n; n < 0 || n > maxCount || out[word] > maxCount {
+			return fmt.Errorf("%s is out of range: %d", name, n)
+		}
+	}
+	v.Set(reflect.ValueOf(out))
+	return nil
+}
+
+func (b *bounder) text(s string) string {
+	short := text.Head(s, maxText)
+	if len(short) < len(text.Printable(s)) {
+		b.texts++
+	}
+	return short
+}
+
+func jsonName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}
+
+// normalize gives empty lists the form in which they are read back: none where an empty one is not
+// written, and not null where it is.
+func normalize(v reflect.Value, tag string) {
+	switch v.Kind() {
+	case reflect.Struct:
+		if v.Type() == timeType {
+			return
+		}
+		for i := range v.NumField() {
+			normalize(v.Field(i), v.Type().Field(i).Tag.Get("json"))
+		}
+	case reflect.Slice, reflect.Map:
+		name, options, _ := strings.Cut(tag, ",")
+		switch {
+		case v.Len() > 0:
+		case options == "omitempty":
+			v.SetZero()
+		case v.Kind() == reflect.Slice && v.IsNil() && !nullable[name]:
+			v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+		}
+		for i := 0; v.Kind() == reflect.Slice && i < v.Len(); i++ {
+			normalize(v.Index(i), "")
+		}
+	}
+}

@@ -1,0 +1,506 @@
+package comparison
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+// The kinds of rows and the units of what they leave, as in gate.json.
+const (
+	whatLeak  = "leak"
+	whatTrend = "trend"
+
+	unitLoop  = "loop"
+	unitEvent = "event"
+	unitHour  = "hour"
+	unitRun   = "run"
+)
+
+// The bounds of texts within a line, in characters.
+const (
+	maxName     = 80
+	maxSentence = 300
+)
+
+// worse reports whether a row is more than the base has.
+func (r *Row) worse() bool {
+	return r.Status == New || r.Status == Wider || r.Status == Grown || r.Status == Heavier
+}
+
+// shown reports whether a row belongs into the main table. A leak that something else holds now is
+// shown where its class differs too, since it may be another leak.
+func (r *Row) shown() bool {
+	return r.Fails || r.worse() || r.Status == Moved && r.MovedClass != "" || r.Pinned != ""
+}
+
+// name is what leaks, in one word where there is one.
+func (r *Row) name() string {
+	switch {
+	case r.What == whatTrend:
+		return cmp.Or(r.Class, r.Process)
+	case r.What == whatLeak:
+		return cmp.Or(simpleName(r.Class), r.shortKey())
+	}
+	return cmp.Or(r.Class, r.Key)
+}
+
+// kind is what a row is about where that is not a leak of Java objects.
+func (r *Row) kind() string {
+	switch r.What {
+	case whatLeak, "":
+		return ""
+	case "native":
+		return "native memory"
+	case "graphics":
+		return "graphics memory"
+	case whatTrend:
+		return "growth over time"
+	}
+	return r.What
+}
+
+// simpleName is a class without its package.
+func simpleName(class string) string {
+	if i := strings.LastIndexByte(class, '.'); i >= 0 && i+1 < len(class) {
+		return class[i+1:]
+	}
+	return class
+}
+
+// shortKey is the key as commands take it: hashes are known by their first 8 digits.
+func (r *Row) shortKey() string {
+	if len(r.Key) > 8 && wholeCommit.MatchString(r.Key) {
+		return r.Key[:8]
+	}
+	return r.Key
+}
+
+func shortCommit(sha string) string {
+	if wholeCommit.MatchString(sha) {
+		return sha[:7]
+	}
+	return sha
+}
+
+// figure is a value of base and head as they are shown; base is "" where it says nothing more.
+type figure struct{ base, head string }
+
+// noticeable is the factor from which on a difference is shown: that at which the gate calls an
+// object heavier.
+const noticeable = 1.25
+
+// figureOf shows both sides where they differ, or where the status of the row is about them.
+func figureOf(s Sides, about bool, format func(float64) string) figure {
+	if s.Head == nil {
+		return figure{}
+	}
+	f := figure{head: format(*s.Head)}
+	if s.Base == nil || format(*s.Base) == f.head {
+		return f
+	}
+	low, high := min(*s.Base, *s.Head), max(*s.Base, *s.Head)
+	if about || low <= 0 || high > noticeable*low {
+		f.base = format(*s.Base)
+	}
+	return f
+}
+
+// left is how many objects each loop, or each 1,000 events, leaves, or the growth in MB per hour.
+func (r *Row) left() figure {
+	s := r.PerLoop
+	if r.Status == New && s.Base == nil && s.Head != nil {
+		s.Base = new(0.0)
+	}
+	scale := 1.0
+	if r.Unit == unitEvent {
+		scale = 1000
+	}
+	about := r.Status == New || r.Status == Grown || r.Status == Shrunk || r.Status == Gone
+	return figureOf(s, about, func(x float64) string { return number(x * scale) })
+}
+
+// each is what one object retains.
+func (r *Row) each() figure {
+	return figureOf(r.BytesEach, r.Status == Heavier, func(x float64) string { return size(x) })
+}
+
+// perUnit names a unit behind a number.
+func perUnit(unit string) string {
+	switch unit {
+	case unitLoop:
+		return "per loop"
+	case unitEvent:
+		return "per 1,000 events"
+	case unitHour:
+		return "MB per hour"
+	}
+	return ""
+}
+
+// number writes a rate with three digits that count.
+func number(x float64) string {
+	switch abs := math.Abs(x); {
+	case abs >= 1000:
+		return text.Grouped(int64(math.Round(min(abs, 1<<62)) * sign(x)))
+	case abs > 0 && abs < 0.001:
+		return "< 0.001"
+	}
+	return strconv.FormatFloat(roundDigits(x), 'f', -1, 64)
+}
+
+// size is text.Size for products, which may be larger than any memory.
+func size(x float64) string { return text.Size(int64(max(0, min(x, 1<<49)))) }
+
+func sign(x float64) float64 {
+	if x < 0 {
+		return -1
+	}
+	return 1
+}
+
+// roundDigits rounds to three digits that count.
+func roundDigits(x float64) float64 {
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 3, 64), 64)
+	if err != nil {
+		return x
+	}
+	return rounded
+}
+
+// now is what all objects of a row retain after the last loop.
+func (r *Row) now() string {
+	if r.HeadBytes == 0 {
+		return ""
+	}
+	return text.Size(r.HeadBytes)
+}
+
+// burden is what a row costs more than in the base.
+type burden struct {
+	row *Row
+	// extra is in bytes per loop or event, or in MB per hour; formula says how it is made.
+	extra   float64
+	formula string
+}
+
+// burdenOf returns what a row costs, nil where that is unknown or nothing.
+func burdenOf(r *Row) *burden {
+	if r.Unit == unitRun || r.PerLoop.Head == nil {
+		return nil
+	}
+	head, base := *r.PerLoop.Head, 0.0
+	if r.PerLoop.Base != nil && r.Status != New {
+		base = max(*r.PerLoop.Base, 0)
+	}
+	b := &burden{row: r, extra: head - base}
+	if r.Unit != unitHour {
+		if r.BytesEach.Head == nil {
+			return nil
+		}
+		each, was := *r.BytesEach.Head, *r.BytesEach.Head
+		if r.BytesEach.Base != nil {
+			was = *r.BytesEach.Base
+		}
+		b.extra, b.formula = head*each-base*was, formula(r.Unit, head, base, each, was)
+	}
+	if b.extra <= 0 {
+		return nil
+	}
+	return b
+}
+
+// formula says of which numbers a cost is the product.
+func formula(unit string, head, base, each, was float64) string {
+	per := "a loop"
+	if unit == unitEvent {
+		per, head, base = "per 1,000 events", head*1000, base*1000
+	}
+	left, now := number(head), size(each)
+	switch {
+	case base == 0:
+		return fmt.Sprintf("%s %s × %s each", left, per, now)
+	case number(base) == left:
+		return fmt.Sprintf("%s %s × %s more each", left, per, size(each-was))
+	case size(was) == now:
+		return fmt.Sprintf("%s more %s × %s each", number(head-base), per, now)
+	}
+	return fmt.Sprintf("%s %s × %s each, before %s × %s", left, per, now, number(base), size(was))
+}
+
+// judgedRows are the rows of which the sentence of cost speaks: those that fail, or else those that
+// are worse.
+func (c *Comparison) judgedRows() []*Row {
+	var fails, worse []*Row
+	for i := range c.Leaks {
+		switch r := &c.Leaks[i]; {
+		case r.Fails:
+			fails = append(fails, r)
+		case r.worse():
+			worse = append(worse, r)
+		}
+	}
+	if len(fails) > 0 {
+		return fails
+	}
+	return worse
+}
+
+// cost says in one sentence what is worse, in the bytes of 100 loops, with the numbers that it is
+// made of; "" where that is unknown. Bytes of several leaks may be the same bytes, so those of the
+// largest are a lower bound of all.
+func (c *Comparison) cost(m markup) string {
+	worst, of := map[string]*burden{}, map[string]int{}
+	for _, r := range c.judgedRows() {
+		if b := burdenOf(r); b != nil {
+			of[r.Unit]++
+			if worst[r.Unit] == nil || b.extra > worst[r.Unit].extra {
+				worst[r.Unit] = b
+			}
+		}
+	}
+	for _, unit := range []string{unitLoop, unitEvent} {
+		if b := worst[unit]; b != nil {
+			return c.costOf(m, b, of[unit])
+		}
+	}
+	if b := worst[unitHour]; b != nil {
+		return c.growth(m, b.row)
+	}
+	return ""
+}
+
+func (c *Comparison) costOf(m markup, b *burden, leaks int) string {
+	loops, factor := "100 loops", 100.0
+	if b.row.Unit == unitEvent {
+		loops, factor = "10 000 events", 10_000
+	}
+	bytes, than := size(b.extra*factor), ""
+	if c.Base.Runs > 0 {
+		bytes, than = bytes+" more", " than "+c.onBase(m)
+	}
+	name := m.code(b.row.name(), maxName)
+	if leaks == 1 {
+		return fmt.Sprintf("Every %s leave %s behind%s: %s, %s.", loops, m.bold(bytes), than, name, b.formula)
+	}
+	return fmt.Sprintf("Every %s leave at least %s behind%s: %s alone, %s. What several leaks retain can overlap, so it is not added up.",
+		loops, m.bold(bytes), than, name, b.formula)
+}
+
+func (c *Comparison) growth(m markup, r *Row) string {
+	was := ""
+	if f := r.left(); f.base != "" && f.base != "0" {
+		was = fmt.Sprintf(", %s by %s MB", c.onBase(m), f.base)
+	}
+	return fmt.Sprintf("%s grows by %s an hour%s.", m.code(r.Process, maxName), m.bold(number(*r.PerLoop.Head)+" MB"), was)
+}
+
+// onBase names the base within a sentence.
+func (c *Comparison) onBase(m markup) string {
+	if c.Base.Branch == "" {
+		return "in the base runs"
+	}
+	return "on " + m.code(c.Base.Branch, maxName)
+}
+
+func (c *Comparison) baseName(m markup) string {
+	if c.Base.Branch == "" {
+		return "base"
+	}
+	return m.code(c.Base.Branch, maxName)
+}
+
+// change names what is judged: a pull request or another run.
+func (c *Comparison) change() (short, long string) {
+	if c.Head.PullRequest > 0 {
+		return "PR", "this pull request"
+	}
+	return "now", "this change"
+}
+
+// nothingWorse reports whether a comparison has nothing that anybody must look at.
+func (c *Comparison) nothingWorse() bool {
+	return c.Verdict == Pass && len(c.Reasons) == 0 && !slices.ContainsFunc(c.Leaks, func(r Row) bool { return r.shown() })
+}
+
+// firstDay reports whether there is a baseline to be, which has no run yet.
+func (c *Comparison) firstDay() bool {
+	return c.Base.Runs == 0 && c.Verdict == Neutral && c.Judged
+}
+
+// finder returns a function that returns the row a reason is about, nil for none.
+func (c *Comparison) finder() func(Reason) *Row {
+	type id struct{ process, key string }
+	rows := map[id]*Row{}
+	for i := range c.Leaks {
+		r := &c.Leaks[i]
+		for _, process := range []string{r.Process, ""} {
+			// The first of them fails, where any does.
+			if rows[id{process, r.Key}] == nil {
+				rows[id{process, r.Key}] = r
+			}
+		}
+	}
+	return func(reason Reason) *Row {
+		if reason.Key == "" {
+			return nil
+		}
+		return rows[id{reason.Process, reason.Key}]
+	}
+}
+
+// first returns the first row of a kind, nil for none.
+func (c *Comparison) first(is func(*Row) bool) *Row {
+	for i := range c.Leaks {
+		if is(&c.Leaks[i]) {
+			return &c.Leaks[i]
+		}
+	}
+	return nil
+}
+
+// acceptable reports whether a row is a leak that somebody may want to accept.
+func (r *Row) acceptable() bool {
+	return (r.Fails || r.worse()) && r.What == whatLeak && !r.Library
+}
+
+func (r *Row) acceptCommand() string {
+	return fmt.Sprintf("leakgate accept %s --reason \"...\" --owner NAME --until DATE", shellWord(r.shortKey(), "KEY"))
+}
+
+// severalProcesses reports whether the rows must name their processes.
+func (c *Comparison) severalProcesses() bool {
+	names := map[string]bool{}
+	for i := range c.Leaks {
+		names[c.Leaks[i].Process] = true
+	}
+	return len(names) > 1
+}
+
+// deviceName is a device for people: its model where no other device of the run has the same.
+func (c *Comparison) deviceName(serial string) string {
+	name := serial
+	for _, d := range c.Head.Devices {
+		if d.Device == serial && d.Model != "" {
+			name = d.Model
+		}
+	}
+	same := 0
+	for _, d := range c.Head.Devices {
+		if d.Model == name {
+			same++
+		}
+	}
+	if same > 1 {
+		return serial
+	}
+	return name
+}
+
+// blocks are the heights of a sparkline.
+var blocks = []rune("▁▂▃▄▅▆▇█")
+
+// maxSpark bounds the columns of a sparkline.
+const maxSpark = 24
+
+// spark draws values from the least to the most. Values within 2 % of each other are flat: noise
+// must not look like a slope.
+func spark(values []int64) string {
+	if len(values) < 2 {
+		return ""
+	}
+	points := values
+	if len(values) > maxSpark {
+		points = make([]int64, maxSpark)
+		for i := range points {
+			points[i] = values[i*(len(values)-1)/(maxSpark-1)]
+		}
+	}
+	low, high := float64(slices.Min(points)), float64(slices.Max(points))
+	out := make([]rune, len(points))
+	for i, v := range points {
+		height := len(blocks) / 2
+		if high-low > 0.02*high {
+			height = int((float64(v) - low) / (high - low) * float64(len(blocks)-1))
+		}
+		out[i] = blocks[min(max(height, 0), len(blocks)-1)]
+	}
+	return string(out)
+}
+
+// after are the bytes of a process after its last loop: of the base, its least and most, and now.
+func (p *ProcessRow) after() (base, head string) {
+	if len(p.Reachable) > 0 {
+		head = text.Size(p.Reachable[len(p.Reachable)-1])
+	}
+	if len(p.BaseReachable) != 2 {
+		return "", head
+	}
+	low, high := text.Size(p.BaseReachable[0]), text.Size(p.BaseReachable[1])
+	switch {
+	case low == high:
+		return low, head
+	case len(low) > 3 && strings.HasSuffix(high, low[len(low)-3:]):
+		return low[:len(low)-3] + "–" + high, head
+	}
+	return low + "–" + high, head
+}
+
+// evidence says in words what was judged of a process.
+func (p *ProcessRow) evidence() string {
+	var parts []string
+	switch {
+	case p.Dumps == 0:
+		parts = append(parts, "no heap dumps")
+	case p.Loops > 0:
+		parts = append(parts, fmt.Sprintf("%s over %s", text.Count(p.Dumps, "heap dump", "heap dumps"), loops(p.Loops)))
+	default:
+		parts = append(parts, text.Count(p.Dumps, "heap dump", "heap dumps"))
+	}
+	switch {
+	case p.Dumps > 0 && p.Settled:
+		parts[0] += ", the app left alone before each"
+	case p.Dumps > 0:
+		parts[0] += ", taken while the app was in use"
+	}
+	if p.Trend != "" {
+		parts = append(parts, "trend: "+p.Trend)
+	}
+	var deaths []string
+	for _, reason := range slices.Sorted(maps.Keys(p.Deaths)) {
+		if n := p.Deaths[reason]; n > 0 {
+			deaths = append(deaths, strings.ReplaceAll(reason, "_", " ")+" "+text.Grouped(int64(n)))
+		}
+	}
+	if len(deaths) > 0 {
+		parts = append(parts, "deaths: "+strings.Join(deaths, ", "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func loops(n float64) string {
+	if n == 1 {
+		return "1 loop"
+	}
+	return number(n) + " loops"
+}
+
+// headline is the verdict in one sentence.
+func (c *Comparison) headline() string {
+	return cmp.Or(strings.TrimRight(c.Text, ". "), string(c.Verdict))
+}
+
+// tool is the program and its version.
+func (c *Comparison) tool(own string) string {
+	name := cmp.Or(own, c.Tool, "leakgate")
+	if name[0] >= '0' && name[0] <= '9' || name[0] == 'v' {
+		return "leakgate " + name
+	}
+	return name
+}

@@ -1,0 +1,999 @@
+package comparison
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+// MarkdownOptions are what a page of Markdown needs besides the comparison. Everything is optional.
+type MarkdownOptions struct {
+	// Key tells the comments of several jobs in one pull request apart, see CommentMarker.
+	Key string
+	// RepoURL is the address of the repository and HeadSHA the commit to which links to lines
+	// lead; without both there are no such links.
+	RepoURL string
+	HeadSHA string
+	// RunURL is the address of the CI run.
+	RunURL string
+	// Download is the command that fetches the run directory, and RunDir the folder that it
+	// makes; by default the name of the run.
+	Download string
+	RunDir   string
+	// Limit bounds the page in bytes: 60,000 where it is 0, and never less than 20,000.
+	Limit int
+	// Tool is the program with its version; by default that of the comparison.
+	Tool string
+}
+
+// defaultLimit is the size of a page in bytes: a body of GitHub may have 65,536 characters.
+const defaultLimit = 60_000
+
+const minLimit = 20_000
+
+// The bounds of a page.
+const (
+	maxShownRows  = 30
+	maxDetails    = 30
+	maxGroupRows  = 30
+	maxProcesses  = 30
+	maxUnchecked  = 8
+	maxTraceLines = 60
+	maxDevices    = 3
+)
+
+// CommentMarker returns the first line of a comment, by which it is found again. Different keys
+// have different markers, and no key can end the comment of HTML that it is.
+func CommentMarker(key string) string {
+	key = cmp.Or(key, "default")
+	if len(key) > 100 {
+		sum := sha256.Sum256([]byte(key))
+		key = key[:60] + "~" + hex.EncodeToString(sum[:8])
+	}
+	var b strings.Builder
+	for i := range len(key) {
+		c := key[i]
+		switch {
+		case '0' <= c && c <= '9', 'A' <= c && c <= 'Z', 'a' <= c && c <= 'z', c == '.', c == '_', c == '~', c == '-' && i > 0 && key[i-1] != '-':
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return "<!-- leakgate:comment key=" + b.String() + " v=1 -->"
+}
+
+// Markdown returns the comparison as GitHub and GitLab show it in a pull request or job summary.
+// It is valid GitHub Flavored Markdown of at most Limit bytes, whatever the comparison has in it:
+// whole parts are dropped where there is no room, never the verdict, the reasons and the commands.
+func Markdown(c *Comparison, o MarkdownOptions) string {
+	if o.Limit <= 0 {
+		o.Limit = defaultLimit
+	}
+	o.Limit = max(o.Limit, minLimit)
+	p := &page{c: c, o: o, limit: o.Limit}
+	p.add(CommentMarker(o.Key) + "\n" + p.heading() + "\n")
+	if c.nothingWorse() {
+		p.short()
+	} else {
+		p.full()
+	}
+	p.add(p.footer())
+	return p.fit()
+}
+
+// page is a page of Markdown that is being written.
+type page struct {
+	c     *Comparison
+	o     MarkdownOptions
+	limit int
+	parts []part
+	// omitted counts what has no room even before parts are dropped, by what it is.
+	omitted []omission
+}
+
+// part is a piece of the page that is kept or dropped as a whole.
+type part struct {
+	text string
+	// rank is 0 for what always stays; the highest is dropped first.
+	rank int
+	omission
+}
+
+// omission is something that is not on the page.
+type omission struct {
+	what string
+	n    int
+}
+
+// The ranks of parts, the first of which are kept longest.
+const (
+	rankPresent = iota + 1
+	rankProcesses
+	rankDetails
+	rankAccepted = rankDetails + maxDetails + iota
+	rankMoved
+	rankGone
+	rankTransient
+	rankShrunk
+	rankKnown
+)
+
+func (p *page) add(text string) {
+	if text != "" {
+		p.parts = append(p.parts, part{text: text})
+	}
+}
+
+func (p *page) addPart(text string, rank, n int, what string) {
+	if text != "" {
+		p.parts = append(p.parts, part{text, rank, omission{what, n}})
+	}
+}
+
+// omit counts what there is no room for.
+func (p *page) omit(n int, what string) {
+	if n > 0 {
+		p.omitted = append(p.omitted, omission{what, n})
+	}
+}
+
+// room is the part of the limit that the note about omissions may take.
+const room = 600
+
+// fit drops parts until the page is within its limit, and says what it dropped before the last
+// two parts, which are the commands and the footer.
+func (p *page) fit() string {
+	size := room
+	for _, part := range p.parts {
+		size += len(part.text) + 1
+	}
+	for size > p.limit {
+		last := 0
+		for i := range p.parts {
+			if p.parts[i].rank >= p.parts[last].rank {
+				last = i
+			}
+		}
+		if p.parts[last].rank == 0 {
+			break
+		}
+		size -= len(p.parts[last].text) + 1
+		p.omitted = append(p.omitted, p.parts[last].omission)
+		p.parts = slices.Delete(p.parts, last, last+1)
+	}
+	var out []string
+	for _, part := range p.parts {
+		out = append(out, part.text)
+	}
+	if note := p.omissions(); note != "" {
+		out = slices.Insert(out, max(len(out)-2, 0), note)
+	}
+	return strings.Join(out, "\n")
+}
+
+// omissions says what is not on the page and where it is.
+func (p *page) omissions() string {
+	p.omit(p.c.LeaksSkipped, "leaks that gate.json has no room for")
+	if len(p.omitted) == 0 {
+		return ""
+	}
+	var kinds []string
+	sum := map[string]int{}
+	for _, o := range p.omitted {
+		if sum[o.what] == 0 {
+			kinds = append(kinds, o.what)
+		}
+		sum[o.what] += o.n
+	}
+	for i, what := range kinds {
+		kinds[i] = text.Grouped(int64(sum[what])) + " " + what
+	}
+	where := "`gate.json` of the run directory has all of them"
+	if to := address(p.o.RunURL); to != "" {
+		where += ", from [the run](" + to + ")"
+	}
+	return fmt.Sprintf("Not shown here: %s. %s.\n", strings.Join(kinds, "; "), where)
+}
+
+// icons are the signs of verdicts.
+var icons = map[Outcome]string{Pass: "✅", Fail: "❌", Neutral: "⚪"}
+
+func (p *page) heading() string {
+	app := ""
+	if p.c.Head.App != "" {
+		app = " " + inLine.code(p.c.Head.App, maxName)
+	}
+	return fmt.Sprintf("### %s leakgate%s: %s", icons[p.c.Verdict], app, inLine.prose(p.c.headline(), maxSentence))
+}
+
+// short is the body where nothing is worse.
+func (p *page) short() {
+	counts := p.counts()
+	if counts == "" {
+		counts = "no leaks"
+	}
+	p.add(fmt.Sprintf("%s: %s.\n", p.compared(), counts))
+	for _, g := range groups {
+		if g.status == Gone {
+			p.group(g)
+		}
+	}
+	p.add(p.processes())
+	p.add(p.unchecked())
+	p.add(p.see(""))
+}
+
+// counts says how many leaks there are of each status.
+func (p *page) counts() string {
+	var parts []string
+	for _, s := range Statuses() {
+		n := 0
+		for i := range p.c.Leaks {
+			if p.c.Leaks[i].Status == s {
+				n++
+			}
+		}
+		if n > 0 {
+			parts = append(parts, text.Grouped(int64(n))+" "+string(s))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// compared says what the run was compared with.
+func (p *page) compared() string {
+	if p.c.Base.Runs == 0 {
+		return "Not compared with earlier runs"
+	}
+	return "Compared with " + p.c.baseRuns(inLine)
+}
+
+// baseRuns says which runs the base is.
+func (c *Comparison) baseRuns(m markup) string {
+	out := text.Count(c.Base.Runs, "run", "runs")
+	if c.Base.Branch != "" {
+		out += " of " + m.code(c.Base.Branch, maxName)
+	}
+	var more []string
+	if c.Base.Commit != "" {
+		newest := "newest " + m.code(shortCommit(c.Base.Commit), maxName)
+		if !c.Base.Time.IsZero() {
+			newest += " of " + day(c.Base.Time)
+		}
+		more = append(more, newest)
+	}
+	if c.Base.Behind != nil {
+		more = append(more, behind(*c.Base.Behind))
+	}
+	if n := c.Base.Observed; n > 0 {
+		more = append(more, fmt.Sprintf("%s failed and only excused what they show", text.Grouped(int64(n))))
+	}
+	if len(more) > 0 {
+		out += " (" + strings.Join(more, ", ") + ")"
+	}
+	if c.Base.Pinned != "" {
+		out += fmt.Sprintf(" and %s of release %s", text.Count(c.Base.PinnedRuns, "run", "runs"), m.code(c.Base.Pinned, maxName))
+	}
+	return out
+}
+
+func behind(commits int) string {
+	if commits == 0 {
+		return "at the merge base"
+	}
+	return text.Count(commits, "commit", "commits") + " behind the merge base"
+}
+
+func day(t time.Time) string { return t.UTC().Format("2 Jan 2006") }
+
+// full is the body where something is worse, or nothing could be compared.
+func (p *page) full() {
+	if cost := p.c.cost(inLine); cost != "" {
+		p.add(cost + "\n")
+	}
+	p.add(p.notes())
+	p.add(p.reasons())
+	p.rows()
+	p.addPart(p.processes(), rankProcesses, len(p.c.Processes), "processes")
+	p.add(p.unchecked())
+	for _, g := range groups {
+		p.group(g)
+	}
+	p.add(p.commands())
+}
+
+// fewBaseRuns is below how many runs nothing but a new leak can fail.
+const fewBaseRuns = 3
+
+// notes say what kind of verdict it is where it is not the usual one.
+func (p *page) notes() string {
+	c := p.c
+	var out []string
+	switch {
+	case c.firstDay():
+		out = append(out, fmt.Sprintf("**There is no baseline yet**, so nothing is held against %s. The first run %s that records one makes later runs comparable; "+
+			"see `leakgate baseline update`. To accept the leaks that are here today: `leakgate accept --current`.", p.changeName(), c.onBase(inLine)))
+	case c.Base.Runs == 0:
+		out = append(out, "There are no earlier runs to compare with: what this run shows is judged as it is.")
+	case c.Base.Runs < fewBaseRuns:
+		out = append(out, fmt.Sprintf("There are only %s to compare with: until there are %d, only new leaks can fail.", text.Count(c.Base.Runs, "base run", "base runs"), fewBaseRuns))
+	}
+	if c.Informational {
+		out = append(out, "The rules are informational here: nothing fails because of them.")
+	}
+	if !c.Judged {
+		out = append(out, "This is not a pass: the evidence that is named below does not suffice for a verdict.")
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return strings.Join(out, "\n\n") + "\n"
+}
+
+func (p *page) changeName() string {
+	_, long := p.c.change()
+	return long
+}
+
+// reasons has a line for each rule that does not hold and for each leak that fails, with what shows
+// it: what remains of a leak where there is no room for more.
+func (p *page) reasons() string {
+	var lines []string
+	for _, r := range p.breaches() {
+		lines = append(lines, p.breach(r))
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	kept, size := 0, 0
+	for kept < len(lines) && size+len(lines[kept]) <= p.limit*2/5 {
+		size += len(lines[kept])
+		kept++
+	}
+	p.omit(len(lines)-kept, "more reasons")
+	return strings.Join(lines[:kept], "")
+}
+
+// breach is what breaks rules: a leak, or something that the text says.
+type breach struct {
+	row           *Row
+	process, text string
+	rules         []string
+}
+
+// breaches puts the reasons together that are about the same leak, and adds leaks that fail without
+// one.
+func (p *page) breaches() []*breach {
+	var out []*breach
+	of, find := map[*Row]*breach{}, p.c.finder()
+	trends := map[string]bool{}
+	for _, reason := range p.c.Reasons {
+		row := find(reason)
+		if row == nil || row.Evidence == "" || !strings.Contains(reason.Text, row.Evidence) {
+			trends[reason.Process] = trends[reason.Process] || row == nil
+			out = append(out, &breach{nil, reason.Process, reason.Text, []string{reason.Rule}})
+			continue
+		}
+		if of[row] == nil {
+			of[row] = &breach{row: row}
+			out = append(out, of[row])
+		}
+		of[row].rules = append(of[row].rules, reason.Rule)
+	}
+	for i := range p.c.Leaks {
+		r := &p.c.Leaks[i]
+		// A reason about the whole process speaks of its trend.
+		if r.Fails && of[r] == nil && (r.What != whatTrend || !trends[r.Process]) {
+			out = append(out, &breach{row: r})
+		}
+	}
+	return out
+}
+
+func (p *page) breach(b *breach) string {
+	line := "- "
+	if r := b.row; r != nil {
+		line += p.evidence(r) + p.introduced(r)
+	} else {
+		if b.process != "" && !strings.Contains(b.text, b.process) {
+			line += inLine.code(b.process, maxName) + ": "
+		}
+		line += inLine.prose(strings.TrimRight(b.text, ". "), maxSentence) + "."
+	}
+	if len(b.rules) == 0 {
+		return line + "\n"
+	}
+	var rules []string
+	for _, rule := range b.rules[:min(len(b.rules), maxFacts)] {
+		rules = append(rules, inLine.code(rule, maxName))
+	}
+	return line + " Rule: " + strings.Join(rules, ", ") + ".\n"
+}
+
+// evidence is a leak and what shows it in one line.
+func (p *page) evidence(r *Row) string {
+	line := string(r.Status) + " "
+	if r.kind() != "" {
+		line += inLine.prose(r.kind(), maxName) + " "
+	}
+	line += inLine.code(r.name(), maxName)
+	if r.HeldBy != "" {
+		line += ", held by " + inLine.code(r.HeldBy, maxName)
+	}
+	if p.c.severalProcesses() {
+		line += ", in " + inLine.code(r.Process, maxName)
+	}
+	var shown []string
+	for _, s := range []string{r.Evidence, r.Why} {
+		if s != "" {
+			shown = append(shown, inLine.prose(s, maxSentence))
+		}
+	}
+	if r.Pinned != "" {
+		shown = append(shown, "against the pinned release "+inLine.prose(r.Pinned, maxSentence))
+	}
+	if len(shown) > 0 {
+		line += ": " + strings.Join(shown, "; ")
+	}
+	return line + "."
+}
+
+// introduced says in one sentence what the change has to do with a leak; "" where that is unknown.
+func (p *page) introduced(r *Row) string {
+	if r.untouched() {
+		return fmt.Sprintf(" No file that declares a reference on its path is changed by %s.", p.changeName())
+	}
+	s := r.introducer()
+	if s == nil {
+		return ""
+	}
+	switch s.role() {
+	case roleAdded:
+		return fmt.Sprintf(" %s adds %s.", upper(p.changeName()), p.location(s, true))
+	case roleChanged:
+		return fmt.Sprintf(" %s changes %s.", upper(p.changeName()), p.location(s, true))
+	}
+	return " Declared in " + p.location(s, true) + "."
+}
+
+func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// location is the line of a suspect, with a link where there is a repository.
+func (p *page) location(s *Suspect, short bool) string {
+	name := s.File
+	if short {
+		name = path.Base(s.File)
+	}
+	if s.Line > 0 {
+		name = fmt.Sprintf("%s:%d", name, s.Line)
+	}
+	label := inLine.code(text.Tail(name, 200), 200)
+	if to := fileAddress(p.o.RepoURL, p.o.HeadSHA, s.File, s.Line); to != "" {
+		return "[" + label + "](" + to + ")"
+	}
+	return label
+}
+
+// rows is the table of what is worse and a section for each of its leaks.
+func (p *page) rows() {
+	var shown []*Row
+	for i := range p.c.Leaks {
+		if p.c.Leaks[i].shown() {
+			shown = append(shown, &p.c.Leaks[i])
+		}
+	}
+	if len(shown) == 0 {
+		return
+	}
+	p.add(p.table(shown))
+	for i, r := range shown[:min(len(shown), maxDetails)] {
+		p.addPart(p.details(r, i == 0), rankDetails+i, 1, "leaks with their traces")
+	}
+	p.omit(len(shown)-maxDetails, "leaks with their traces")
+}
+
+// table has a row for each leak that is worse.
+func (p *page) table(shown []*Row) string {
+	unit := usualUnit(shown)
+	sides := p.sides()
+	var b strings.Builder
+	fmt.Fprintf(&b, "| | what leaks | held by | %s%s | each%s | now |\n|---|---|---|---|---|---|\n", leftTitle(unit), sides, sides)
+	kept := 0
+	for _, r := range shown[:min(len(shown), maxShownRows)] {
+		row := fmt.Sprintf("| %s | %s | %s | %s | %s | %s |\n", p.status(r), p.what(r), inCell.code(r.HeldBy, maxName), leftCell(r, unit), figureCell(r.each(), ""), cmp.Or(r.now(), unknown))
+		if b.Len()+len(row) > p.limit/5 {
+			break
+		}
+		b.WriteString(row)
+		kept++
+	}
+	p.omit(len(shown)-kept, "rows of the table of leaks")
+	b.WriteString("\n<sub>each: retained bytes ÷ objects, so what would be freed with one; what others hold as well is not in it. now: what all of them retain after the last loop. A single value: no noticeable difference.</sub>\n")
+	return b.String()
+}
+
+// sides is the second line of a title above two values.
+func (p *page) sides() string {
+	if p.c.Base.Runs == 0 {
+		return ""
+	}
+	short, _ := p.c.change()
+	return fmt.Sprintf("<br>%s → %s", p.c.baseName(inCell), short)
+}
+
+func (p *page) status(r *Row) string {
+	word := string(r.Status)
+	if r.Accepted != nil && r.Accepted.Expired {
+		word += ", acceptance expired"
+	}
+	switch {
+	case r.Fails && !p.c.Informational:
+		return "❌ " + word
+	case r.Fails || r.worse():
+		return "⚠️ " + word
+	}
+	return word
+}
+
+// what is the cell that says what leaks.
+func (p *page) what(r *Row) string {
+	cell := inCell.code(r.name(), maxName)
+	if kind := r.kind(); kind != "" {
+		cell += "<br>" + inCell.prose(kind, maxName)
+	}
+	if r.MovedClass != "" {
+		cell += "<br>was " + inCell.code(simpleName(r.MovedClass), maxName)
+	}
+	if p.c.severalProcesses() && r.What != whatTrend {
+		cell += "<br>in " + inCell.code(r.Process, maxName)
+	}
+	if len(p.c.Head.Devices) > 1 {
+		cell += "<br>on " + inCell.code(p.c.deviceName(r.Device), maxName)
+	}
+	return cell
+}
+
+// usualUnit is the unit of most rows.
+func usualUnit(rows []*Row) string {
+	count := map[string]int{}
+	best := ""
+	for _, r := range rows {
+		if count[r.Unit]++; perUnit(r.Unit) != "" && count[r.Unit] > count[best] {
+			best = r.Unit
+		}
+	}
+	return cmp.Or(best, unitLoop)
+}
+
+func leftTitle(unit string) string {
+	if unit == unitHour {
+		return "growth, MB per hour"
+	}
+	return "left " + perUnit(unit)
+}
+
+func leftCell(r *Row, usual string) string {
+	suffix := ""
+	if r.Unit != usual {
+		suffix = " " + perUnit(r.Unit)
+	}
+	return figureCell(r.left(), suffix)
+}
+
+func figureCell(f figure, suffix string) string {
+	switch {
+	case f.head == "":
+		return unknown
+	case f.base == "":
+		return f.head + suffix
+	}
+	return f.base + " → **" + f.head + "**" + suffix
+}
+
+// details is the section of one leak.
+func (p *page) details(r *Row, open bool) string {
+	var b strings.Builder
+	attribute := ""
+	if open {
+		attribute = " open"
+	}
+	fmt.Fprintf(&b, "<details%s><summary>%s <b>%s</b> %s", attribute, p.status(r), inHTML.code(r.name(), maxName), inHTML.code(r.shortKey(), maxName))
+	if r.Evidence != "" {
+		b.WriteString(": " + inHTML.prose(r.Evidence, maxSentence))
+	}
+	b.WriteString("</summary>\n\n")
+	for _, line := range p.facts(r) {
+		b.WriteString("- " + line + "\n")
+	}
+	b.WriteString(p.trace(r))
+	b.WriteString("\n</details>\n")
+	return b.String()
+}
+
+// trace is the trace of a leak as a block of code.
+func (p *page) trace(r *Row) string {
+	if len(r.Trace) == 0 {
+		return ""
+	}
+	block := "\n" + fenced("", shownTrace(r.Trace))
+	if len(block) > p.limit/4 {
+		return "- The trace has no room here: `leakgate show` prints it\n"
+	}
+	return block
+}
+
+// maxFacts bounds the suspects, owners and classes of one leak.
+const maxFacts = 5
+
+// facts are what is known of a leak, a line each.
+func (p *page) facts(r *Row) []string {
+	out := []string{p.subject(r)}
+	if r.Why != "" {
+		out = append(out, "Why "+string(r.Status)+": "+inLine.prose(r.Why, maxSentence))
+	}
+	if r.Pinned != "" {
+		out = append(out, fmt.Sprintf("Compared with release %s: %s", inLine.code(p.c.Base.Pinned, maxName), inLine.prose(r.Pinned, maxSentence)))
+	}
+	out = append(out, p.suspects(r)...)
+	if len(r.Owners) > 0 {
+		var owners []string
+		for _, owner := range r.Owners[:min(len(r.Owners), maxFacts)] {
+			owners = append(owners, inLine.code(owner, maxName))
+		}
+		out = append(out, "Code owner: "+strings.Join(owners, ", "))
+	}
+	if s := r.FirstSeen; s != nil {
+		out = append(out, "First seen at "+sighted(inLine, s))
+	}
+	if a := r.Accepted; a != nil {
+		out = append(out, "Accepted "+accepted(inLine, a))
+	}
+	if r.MovedFrom != "" {
+		out = append(out, fmt.Sprintf("Has the key %s %s, where something else holds it", inLine.code((&Row{Key: r.MovedFrom}).shortKey(), maxName), p.c.onBase(inLine)))
+	}
+	if len(r.Classes) > 1 {
+		out = append(out, p.classes(r))
+	}
+	return out
+}
+
+// subject names the leak in full.
+func (p *page) subject(r *Row) string {
+	line := inLine.code(cmp.Or(r.Class, r.name()), 200)
+	if r.HeldBy != "" {
+		line += ", held by " + inLine.code(r.HeldBy, 200)
+	}
+	if r.What != whatTrend {
+		line += ", in " + inLine.code(r.Process, maxName)
+	}
+	if r.Device != "" {
+		line += " on " + inLine.code(p.c.deviceName(r.Device), maxName)
+	}
+	if r.Library {
+		line += " (a known leak of the platform or a library)"
+	}
+	return line
+}
+
+// suspects says where the references are declared of which one is to be changed.
+func (p *page) suspects(r *Row) []string {
+	var out []string
+	declared := r.declared()
+	for i := range declared[:min(len(declared), maxFacts)] {
+		s := &declared[i]
+		does := ""
+		switch s.role() {
+		case roleAdded:
+			does = fmt.Sprintf(": **%s adds this line**", p.changeName())
+		case roleChanged:
+			does = fmt.Sprintf(": **%s changes this file**", p.changeName())
+		case roleUnchanged:
+			does = fmt.Sprintf(": not changed by %s", p.changeName())
+		}
+		out = append(out, fmt.Sprintf("%s is declared in %s%s", inLine.code(s.reference(), maxName), p.location(s, false), does))
+	}
+	if r.untouched() {
+		hint := "the cause is elsewhere in it, or came with a commit that the base runs do not have"
+		if n := p.c.Base.Behind; n != nil && *n > 0 {
+			hint += " (they are " + behind(*n) + ")"
+		}
+		out = append(out, fmt.Sprintf("No file that declares a reference on this path is changed by %s: %s", p.changeName(), hint))
+	}
+	return out
+}
+
+func sighted(m markup, s *Sighting) string {
+	if s.Time.IsZero() {
+		return m.code(shortCommit(s.Commit), maxName)
+	}
+	return m.code(shortCommit(s.Commit), maxName) + ", " + day(s.Time)
+}
+
+// accepted says until when a leak is accepted, by whom and why.
+func accepted(m markup, a *Acceptance) string {
+	expired := ""
+	if a.Expired {
+		expired = " (expired)"
+	}
+	return fmt.Sprintf("until %s%s by %s: %s", m.prose(a.Until, 20), expired, m.code(a.Owner, maxName), m.prose(a.Reason, maxSentence))
+}
+
+// classes are those of the objects of a leak that has several.
+func (p *page) classes(r *Row) string {
+	var list []string
+	for _, c := range r.Classes[:min(len(r.Classes), maxFacts)] {
+		count := text.Grouped(c.Head)
+		if c.Base != c.Head {
+			count = text.Grouped(c.Base) + " → " + count
+		}
+		list = append(list, inLine.code(simpleName(c.Class), maxName)+" "+count)
+	}
+	if n := len(r.Classes) - maxFacts; n > 0 {
+		list = append(list, fmt.Sprintf("%d more", n))
+	}
+	return "Objects by class: " + strings.Join(list, ", ")
+}
+
+// shownTrace is a trace, of a long one its beginning with the GC root, its end, and what is around
+// the underlined references.
+func shownTrace(lines []string) []string {
+	if len(lines) <= maxTraceLines {
+		return slices.Clone(lines)
+	}
+	keep := make([]bool, len(lines))
+	mark := func(from, to, room int) {
+		for i := max(from, 0); i < min(to, len(lines)) && room > 0; i++ {
+			if !keep[i] {
+				keep[i] = true
+				room--
+			}
+		}
+	}
+	mark(0, 6, 6)
+	mark(len(lines)-12, len(lines), 12)
+	room := maxTraceLines - 24
+	for i, line := range lines {
+		if room > 0 && strings.Contains(line, "~~~") {
+			mark(i-3, i+2, room)
+			room -= 5
+		}
+	}
+	var out []string
+	skipped := 0
+	for i, line := range lines {
+		if !keep[i] {
+			skipped++
+			continue
+		}
+		if skipped > 0 {
+			out = append(out, fmt.Sprintf("│    ... %s skipped", text.Count(skipped, "line", "lines")))
+			skipped = 0
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// processes is the table of the processes with what was judged of each.
+func (p *page) processes() string {
+	if len(p.c.Processes) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "| process | reachable heap<br>at each dump | after the last loop%s | evidence |\n|---|---|---|---|\n", p.sides())
+	kept := 0
+	for i := range p.c.Processes[:min(len(p.c.Processes), maxProcesses)] {
+		row := p.process(&p.c.Processes[i])
+		if b.Len()+len(row) > p.limit/5 {
+			break
+		}
+		b.WriteString(row)
+		kept++
+	}
+	p.omit(len(p.c.Processes)-kept, "processes")
+	return b.String()
+}
+
+func (p *page) process(r *ProcessRow) string {
+	name := inCell.code(r.Process, maxName)
+	if len(p.c.Head.Devices) > 1 {
+		name += "<br>on " + inCell.code(p.c.deviceName(r.Device), maxName)
+	}
+	base, head := r.after()
+	after := cmp.Or(head, unknown)
+	if base != "" {
+		after = base + " → " + head
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s |\n", name, cmp.Or(spark(r.Reachable), unknown), after, inCell.prose(r.evidence(), maxSentence))
+}
+
+// unchecked says what was not judged, and has the warnings.
+func (p *page) unchecked() string {
+	var lines []string
+	for i := range p.c.Processes {
+		if r := &p.c.Processes[i]; !r.Judged {
+			lines = append(lines, fmt.Sprintf("- %s: %s\n", inLine.code(r.Process, maxName), inLine.prose(cmp.Or(r.Trend, "no evidence"), maxSentence)))
+		}
+	}
+	for _, w := range p.c.Warnings {
+		lines = append(lines, "- "+inLine.prose(w, maxSentence)+"\n")
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	kept := min(len(lines), maxUnchecked)
+	for kept > 1 && len(strings.Join(lines[:kept], "")) > p.limit/10 {
+		kept--
+	}
+	p.omit(len(lines)-kept, "more warnings")
+	return "**Not checked, or doubtful:**\n\n" + strings.Join(lines[:kept], "")
+}
+
+// group is a folded section of leaks that nobody must look at.
+type group struct {
+	status Status
+	rank   int
+	open   bool
+	// title completes a count: 3 known leaks.
+	one, many string
+	// note is the title of the last column.
+	note string
+}
+
+var groups = []group{
+	{Present, rankPresent, true, "leak in this run, not compared", "leaks in this run, not compared", "why"},
+	{Accepted, rankAccepted, false, "accepted leak", "accepted leaks", "accepted"},
+	{Moved, rankMoved, false, "known leak that something else holds now", "known leaks that something else holds now", "key before"},
+	{Known, rankKnown, false, "known leak", "known leaks", "first seen"},
+	{Transient, rankTransient, false, "place that does not grow with each loop", "places that do not grow with each loop", "evidence"},
+	{Shrunk, rankShrunk, false, "leak that became smaller", "leaks that became smaller", "why"},
+	{Gone, rankGone, false, "leak is gone", "leaks are gone", "first seen"},
+}
+
+func (p *page) group(g group) {
+	var rows []*Row
+	for i := range p.c.Leaks {
+		if r := &p.c.Leaks[i]; r.Status == g.status && !r.shown() {
+			rows = append(rows, r)
+		}
+	}
+	if len(rows) == 0 {
+		return
+	}
+	kept := min(len(rows), maxGroupRows)
+	rest := len(rows) - kept
+	unit := usualUnit(rows)
+	var b strings.Builder
+	attribute := ""
+	if g.open {
+		attribute = " open"
+	}
+	fmt.Fprintf(&b, "<details%s><summary>%s</summary>\n\n| what leaks | held by | key | %s | now | %s |\n|---|---|---|---|---|---|\n", attribute, text.Count(len(rows), g.one, g.many), leftTitle(unit), g.note)
+	for _, r := range rows[:kept] {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", p.what(r), inCell.code(r.HeldBy, maxName), inCell.code(r.shortKey(), maxName), leftCell(r, unit), cmp.Or(r.now(), unknown), groupNote(r))
+	}
+	b.WriteString("\n")
+	if rest > 0 {
+		fmt.Fprintf(&b, "and %s more, in `gate.json`\n\n", text.Grouped(int64(rest)))
+	}
+	b.WriteString("</details>\n")
+	p.addPart(b.String(), g.rank, len(rows), string(g.status)+" leaks")
+}
+
+// groupNote is what the last column says of a leak.
+func groupNote(r *Row) string {
+	switch r.Status {
+	case Accepted:
+		if r.Accepted != nil {
+			return accepted(inCell, r.Accepted)
+		}
+	case Moved:
+		return inCell.code((&Row{Key: r.MovedFrom}).shortKey(), maxName)
+	case Known, Gone:
+		if r.FirstSeen != nil {
+			return sighted(inCell, r.FirstSeen)
+		}
+	case Transient:
+		return inCell.prose(cmp.Or(r.Evidence, unknown), maxSentence)
+	case Shrunk, Present:
+		return inCell.prose(cmp.Or(r.Why, r.Evidence, unknown), maxSentence)
+	}
+	return unknown
+}
+
+// commands are what to type next: to see a leak and to accept it.
+func (p *page) commands() string {
+	first := p.c.first(func(r *Row) bool { return r.shown() })
+	if first == nil {
+		first = p.c.first(func(*Row) bool { return true })
+	}
+	if first == nil {
+		return p.see("")
+	}
+	out := p.see(shellWord(first.shortKey(), "KEY"))
+	if len(p.c.Leaks) > 1 {
+		out += "\nFor another leak put its key, which is above, in place of this one.\n"
+	}
+	if leak := p.c.first((*Row).acceptable); leak != nil {
+		out += "\n**Intended?** Accept it until a day, and commit the file that this changes:\n\n" + fenced("sh", []string{leak.acceptCommand()})
+	}
+	return out
+}
+
+// see is the command that shows a leak, or without a key the run.
+func (p *page) see(key string) string {
+	if key == "" && p.o.Download == "" {
+		return ""
+	}
+	dir := shellWord(cmp.Or(p.o.RunDir, p.c.Head.Run), "RUN")
+	command := "leakgate show " + dir + " " + key
+	if key == "" {
+		command = "leakgate report " + dir
+	}
+	if p.o.Download != "" {
+		command = text.Head(p.o.Download, 300) + " && " + command
+	}
+	return "**See it yourself:**\n\n" + fenced("sh", []string{command})
+}
+
+// footer says on what the verdict rests.
+func (p *page) footer() string {
+	c := p.c
+	var parts []string
+	for _, d := range c.Head.Devices[:min(len(c.Head.Devices), maxDevices)] {
+		parts = append(parts, inLine.code(d.describe(), 120))
+	}
+	if n := len(c.Head.Devices) - maxDevices; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d more devices", n))
+	}
+	if c.Head.Workload != "" {
+		parts = append(parts, "each loop: "+inLine.code(c.Head.Workload, 120))
+	}
+	parts = append(parts, p.builds())
+	if c.Base.Store != "" {
+		parts = append(parts, "baseline in "+inLine.code(c.Base.Store, 120))
+	}
+	if to := address(p.o.RunURL); to != "" {
+		parts = append(parts, "[run]("+to+")")
+	}
+	parts = append(parts, inLine.prose(c.tool(p.o.Tool), maxName))
+	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
+	return "<sub>" + strings.Join(parts, " · ") + "</sub>\n"
+}
+
+func (d *DeviceRow) describe() string {
+	name := cmp.Or(d.Model, d.Device)
+	if d.Emulator && !strings.Contains(strings.ToLower(name), "emulator") {
+		name += " emulator"
+	}
+	if d.API > 0 {
+		name += fmt.Sprintf(", API %d", d.API)
+	}
+	if d.ABI != "" {
+		name += ", " + d.ABI
+	}
+	return name
+}
+
+// builds names both sides of the comparison.
+func (p *page) builds() string {
+	c := p.c
+	var parts []string
+	for _, s := range []string{c.Head.App, c.Head.Variant, c.Head.Version, shortCommit(c.Head.Commit)} {
+		if s != "" {
+			parts = append(parts, inLine.code(s, maxName))
+		}
+	}
+	if c.Base.Runs == 0 {
+		return strings.Join(append(parts, "without a baseline"), " ")
+	}
+	return strings.Join(append(parts, "against", c.baseRuns(inLine)), " ")
+}

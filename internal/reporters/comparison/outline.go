@@ -1,0 +1,98 @@
+package comparison
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+// The bounds of the JSON text, so that no small file becomes a large value: a list of millions of
+// empty rows is a few megabytes as text and gigabytes as rows.
+const (
+	maxDepth    = 16
+	maxObjects  = 400_000
+	maxElements = 50_000
+)
+
+// nesting is an object or list that the outline is in.
+type nesting struct {
+	object bool
+	// names are those of the object so far, without regard to case, as encoding/json reads them.
+	names    map[string]bool
+	nameNext bool
+	elements int
+}
+
+// checkOutline checks that a JSON text is bounded and that no object has a name twice: the second
+// value would be merged into the first, and another reader would see another one.
+func checkOutline(data []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	o := outline{}
+	for {
+		token, err := dec.Token()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := o.add(token); err != nil {
+			return fmt.Errorf("at byte %d: %w", dec.InputOffset(), err)
+		}
+	}
+}
+
+type outline struct {
+	stack   []nesting
+	objects int
+}
+
+func (o *outline) add(token json.Token) error {
+	if token == json.Delim('}') || token == json.Delim(']') {
+		o.stack = o.stack[:len(o.stack)-1]
+		return nil
+	}
+	if n := len(o.stack); n > 0 {
+		isName, err := o.stack[n-1].add(token)
+		if isName || err != nil {
+			return err
+		}
+	}
+	if token != json.Delim('{') && token != json.Delim('[') {
+		return nil
+	}
+	object := token == json.Delim('{')
+	if object {
+		o.objects++
+	}
+	if o.objects > maxObjects || len(o.stack) >= maxDepth {
+		return fmt.Errorf("more than %d objects or %d levels", maxObjects, maxDepth)
+	}
+	o.stack = append(o.stack, nesting{object: object, nameNext: object, names: map[string]bool{}})
+	return nil
+}
+
+// add counts a name or value, and reports whether it was a name.
+func (n *nesting) add(token json.Token) (isName bool, err error) {
+	if !n.object || !n.nameNext {
+		n.nameNext = n.object
+		if n.elements++; n.elements > maxElements {
+			return false, fmt.Errorf("more than %d values in one list", maxElements)
+		}
+		return false, nil
+	}
+	n.nameNext = false
+	name, _ := token.(string)
+	folded := strings.ToLower(strings.ToUpper(name))
+	if n.names[folded] {
+		return true, fmt.Errorf("%s twice in one object", text.Quote(name, 60))
+	}
+	n.names[folded] = true
+	return true, nil
+}

@@ -1,0 +1,122 @@
+package comparison
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"reflect"
+	"slices"
+
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// maxFile bounds gate.json in bytes: a comparison of 5,000 leaks with their traces has about 10 MB.
+const maxFile = 16 << 20
+
+// Read reads gate.json, which may come from somebody who is not trusted: a pull request from a
+// fork uploads it. Every text is printable and bounded, every number in its range, every word of a
+// status, verdict or unit known. Lists and texts that are too long are truncated, and a warning
+// says so; anything else that is wrong is an error.
+func Read(r io.Reader) (*Comparison, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", FileName, err)
+	}
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("read %s: it is larger than %s", FileName, text.Size(maxFile))
+	}
+	if err := checkOutline(data); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", FileName, err)
+	}
+	c := &Comparison{}
+	if err := json.Unmarshal(data, c); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", FileName, err)
+	}
+	if c.Schema != Schema {
+		return nil, fmt.Errorf("decode %s: schema is %s, not %q; use a leakgate of the version that wrote it", FileName, text.Quote(c.Schema, 60), Schema)
+	}
+	if err := bound(c); err != nil {
+		return nil, fmt.Errorf("check %s: %w", FileName, err)
+	}
+	if err := c.check(); err != nil {
+		return nil, fmt.Errorf("check %s: %w", FileName, err)
+	}
+	return c, nil
+}
+
+// Write writes gate.json into a run directory, whole or not at all. Leaks for which the file has no
+// room are skipped from the end of the list and counted in it.
+func Write(dir string, c *Comparison) error {
+	data, err := c.file()
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", FileName, err)
+	}
+	return record.WriteWhole(filepath.Join(dir, FileName), data)
+}
+
+// file is the content of gate.json.
+func (c *Comparison) file() ([]byte, error) {
+	out := *c
+	out.Schema = Schema
+	out.Processes, out.Leaks = slices.Clone(c.Processes), slices.Clone(c.Leaks)
+	normalize(reflect.ValueOf(&out).Elem(), "")
+	for {
+		data, err := encode(&out)
+		if err != nil || len(data) <= maxFile {
+			return data, err
+		}
+		if len(out.Leaks) == 0 {
+			return nil, fmt.Errorf("%s without any leak: %w", text.Size(int64(len(data))), errTooLarge)
+		}
+		keep := int(float64(len(out.Leaks)) * 0.95 * maxFile / float64(len(data)))
+		out.LeaksSkipped += len(out.Leaks) - keep
+		out.Leaks = out.Leaks[:keep]
+	}
+}
+
+var errTooLarge = errors.New("file too large")
+
+// encode writes names such as <init> as they are: a file is not a page.
+func encode(c *Comparison) ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", " ")
+	err := enc.Encode(c)
+	return out.Bytes(), err
+}
+
+// check holds the words and the signs of numbers.
+func (c *Comparison) check() error {
+	if !slices.Contains([]Outcome{Pass, Fail, Neutral}, c.Verdict) {
+		return fmt.Errorf("verdict %s is not pass, fail or neutral", text.Quote(string(c.Verdict), 40))
+	}
+	if c.ExitCode > 255 {
+		return fmt.Errorf("exit_code %d is out of range", c.ExitCode)
+	}
+	for i := range c.Leaks {
+		if err := c.Leaks[i].check(); err != nil {
+			return fmt.Errorf("leaks[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (r *Row) check() error {
+	if !slices.Contains(Statuses(), r.Status) {
+		return fmt.Errorf("unknown status %s", text.Quote(string(r.Status), 40))
+	}
+	if !slices.Contains([]string{unitLoop, unitEvent, unitHour, unitRun}, r.Unit) {
+		return fmt.Errorf("unknown unit %s", text.Quote(r.Unit, 40))
+	}
+	for _, each := range []*float64{r.BytesEach.Base, r.BytesEach.Head} {
+		if each != nil && *each < 0 {
+			return errors.New("bytes_each is negative")
+		}
+	}
+	return nil
+}
