@@ -1,0 +1,433 @@
+package gate
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/reporters/comparison"
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+// BaselineSchema names the format of a baseline (docs/formats/baseline.md).
+const BaselineSchema = "leakgate.baseline/1"
+
+// Window is how many good runs of one subject a baseline keeps by default.
+const Window = 10
+
+// Bounds of a baseline that is read: it may come from somebody else.
+const (
+	maxBaseline  = 16 << 20
+	maxRuns      = 2000
+	maxProcesses = 200
+	maxPlaces    = 10_000
+	maxMoments   = 500
+	maxName      = 1000
+	maxLines     = 200
+	maxSeen      = 20_000
+	maxNumber    = 1 << 50
+	maxClassSet  = 4 << 20
+)
+
+// Baseline is the earlier runs that a run is compared with.
+type Baseline struct {
+	// Runs are those of the base branch, the newest first.
+	Runs []Observation
+	// Pinned are runs of a release, PinnedName its name.
+	Pinned     []Observation
+	PinnedName string
+	// Seen has the first run that showed each place.
+	Seen []Sighted
+}
+
+// Sighted is a place of a process and the first run that showed it.
+type Sighted struct {
+	App     string    `json:"app"`
+	Process string    `json:"process"`
+	What    string    `json:"what"`
+	Key     string    `json:"key"`
+	Commit  string    `json:"commit"`
+	Time    time.Time `json:"time"`
+}
+
+// Add adds a run: of each subject the newest good runs stay, as many as the window has, and of
+// those that failed the ones since, as many at most.
+func (b *Baseline) Add(o Observation, window int) {
+	b.Runs = slices.DeleteFunc(b.Runs, func(x Observation) bool { return same(x, o) })
+	b.Runs = append(b.Runs, o)
+	b.trim(window)
+	b.see(o)
+}
+
+// same reports whether two observations are of one run and device.
+func same(a, b Observation) bool {
+	return a.Started.Equal(b.Started) && a.Commit == b.Commit && a.Subject == b.Subject
+}
+
+func (b *Baseline) trim(window int) {
+	slices.SortStableFunc(b.Runs, newer)
+	good, failed := map[Testbed]int{}, map[Testbed]int{}
+	b.Runs = slices.DeleteFunc(b.Runs, func(o Observation) bool {
+		of := good
+		if o.Failed {
+			of = failed
+		}
+		of[o.Subject]++
+		return of[o.Subject] > window || o.Failed && good[o.Subject] >= window
+	})
+	b.Runs = b.Runs[:min(len(b.Runs), maxRuns)]
+}
+
+// see notes what a run shows for the first time.
+func (b *Baseline) see(o Observation) {
+	at := map[[4]string]int{}
+	id := func(s Sighted) [4]string { return [4]string{s.App, s.Process, s.What, s.Key} }
+	for i, s := range b.Seen {
+		at[id(s)] = i
+	}
+	for _, p := range o.Processes {
+		for i := range p.Places {
+			s := Sighted{o.Subject.App, p.Process, p.Places[i].What, p.Places[i].Key, o.Commit, o.Started}
+			if n, ok := at[id(s)]; !ok {
+				b.Seen = append(b.Seen, s)
+			} else if s.Time.Before(b.Seen[n].Time) {
+				b.Seen[n] = s
+			}
+		}
+	}
+	slices.SortFunc(b.Seen, func(x, y Sighted) int {
+		return cmp.Or(strings.Compare(x.App, y.App), strings.Compare(x.Process, y.Process), strings.Compare(x.What, y.What), strings.Compare(x.Key, y.Key))
+	})
+	if n := len(b.Seen) - maxSeen; n > 0 { // the oldest are the least likely to be asked for
+		slices.SortStableFunc(b.Seen, func(x, y Sighted) int { return y.Time.Compare(x.Time) })
+		b.Seen = b.Seen[:maxSeen]
+	}
+}
+
+// FirstSeen is when each place of an app was first seen.
+func (b *Baseline) FirstSeen(app string) map[SeenKey]comparison.Sighting {
+	out := map[SeenKey]comparison.Sighting{}
+	for _, s := range b.Seen {
+		if s.App == app {
+			out[SeenKey{s.Process, s.What, s.Key}] = comparison.Sighting{Commit: s.Commit, Time: s.Time}
+		}
+	}
+	return out
+}
+
+// Pin makes the present good runs those of a release, under a name; it returns how many.
+func (b *Baseline) Pin(name string) int {
+	b.PinnedName = text.Head(text.Printable(name), maxName)
+	b.Pinned = slices.DeleteFunc(slices.Clone(b.Runs), func(o Observation) bool { return o.Failed })
+	return len(b.Pinned)
+}
+
+// Merge adds what another baseline has, as of a run that was recorded at the same time.
+func (b *Baseline) Merge(o *Baseline, window int) {
+	for _, run := range o.Runs {
+		if !slices.ContainsFunc(b.Runs, func(x Observation) bool { return same(x, run) }) {
+			b.Runs = append(b.Runs, run)
+		}
+	}
+	b.trim(window)
+	for _, run := range o.Runs {
+		b.see(run)
+	}
+	for _, s := range o.Seen {
+		b.see(Observation{Subject: Testbed{App: s.App}, Commit: s.Commit, Started: s.Time, Processes: []Observed{{Process: s.Process, Places: []Place{{What: s.What, Key: s.Key}}}}})
+	}
+	if len(b.Pinned) == 0 {
+		b.Pinned, b.PinnedName = o.Pinned, o.PinnedName
+	}
+}
+
+// baselineFile is the written form. What a place is called stands once for all runs.
+type baselineFile struct {
+	Schema     string                 `json:"schema"`
+	Runs       []Observation          `json:"runs"`
+	PinnedName string                 `json:"pinned_name,omitempty"`
+	Pinned     []Observation          `json:"pinned,omitempty"`
+	Places     map[string]Description `json:"places"`
+	Seen       []Sighted              `json:"first_seen"`
+}
+
+// Encode is the baseline as JSON, a run a line, so that a diff of two says what changed.
+func (b *Baseline) Encode() ([]byte, error) {
+	f := baselineFile{Schema: BaselineSchema, PinnedName: b.PinnedName, Places: map[string]Description{}, Seen: append([]Sighted{}, b.Seen...)}
+	f.Runs, f.Pinned = f.strip(b.Runs), f.strip(b.Pinned)
+	out, err := f.lines()
+	if err != nil {
+		return nil, fmt.Errorf("encode baseline: %w", err)
+	}
+	if len(out) > maxBaseline {
+		return nil, fmt.Errorf("encode baseline: it is larger than %s", text.Size(maxBaseline))
+	}
+	return out, nil
+}
+
+// lines is the file with an entry a line.
+func (f *baselineFile) lines() ([]byte, error) {
+	var out bytes.Buffer
+	var failed error
+	value := func(v any) {
+		raw, err := json.Marshal(v)
+		failed = errors.Join(failed, err)
+		out.Write(raw)
+	}
+	list := func(key string, n int, entry func(i int)) {
+		out.WriteString(",\n\"" + key + "\":[")
+		for i := range n {
+			out.WriteString(map[bool]string{true: "\n", false: ",\n"}[i == 0])
+			entry(i)
+		}
+		out.WriteString("\n]")
+	}
+	out.WriteString(`{"schema":`)
+	value(f.Schema)
+	list("runs", len(f.Runs), func(i int) { value(f.Runs[i]) })
+	if len(f.Pinned) > 0 {
+		out.WriteString(",\n\"pinned_name\":")
+		value(f.PinnedName)
+		list("pinned", len(f.Pinned), func(i int) { value(f.Pinned[i]) })
+	}
+	out.WriteString(",\n\"places\":{")
+	for i, key := range slices.Sorted(maps.Keys(f.Places)) {
+		out.WriteString(map[bool]string{true: "\n", false: ",\n"}[i == 0])
+		value(key)
+		out.WriteString(":")
+		value(f.Places[key])
+	}
+	out.WriteString("\n}")
+	list("first_seen", len(f.Seen), func(i int) { value(f.Seen[i]) })
+	out.WriteString("}\n")
+	return out.Bytes(), failed
+}
+
+// strip moves what places are called into the table: the newest name of a key stays. The loaded
+// classes stay with the newest run of each subject, which says what names are in use.
+func (f *baselineFile) strip(runs []Observation) []Observation {
+	type id struct {
+		subject Testbed
+		process string
+	}
+	newest := map[id]bool{}
+	out := make([]Observation, len(runs))
+	for i, o := range runs {
+		o.Processes = slices.Clone(o.Processes)
+		for k := range o.Processes {
+			p := &o.Processes[k]
+			if of := (id{o.Subject, p.Process}); newest[of] {
+				p.Loaded = ""
+			} else {
+				newest[of] = p.Loaded != ""
+			}
+			p.Places = f.stripPlaces(p.Places)
+		}
+		out[i] = o
+	}
+	return out
+}
+
+func (f *baselineFile) stripPlaces(places []Place) []Place {
+	out := slices.Clone(places)
+	for i := range out {
+		l := &out[i]
+		if l.What != WhatLeak {
+			continue
+		}
+		if _, ok := f.Places[l.Key]; !ok {
+			f.Places[l.Key] = l.Description
+		}
+		l.Description = Description{Library: l.Library}
+	}
+	return out
+}
+
+// ReadBaseline reads what Encode has written. It may come from somebody else: what cannot be a
+// baseline is an error.
+func ReadBaseline(raw []byte) (*Baseline, error) {
+	if len(raw) > maxBaseline {
+		return nil, fmt.Errorf("read baseline: it is larger than %s", text.Size(maxBaseline))
+	}
+	var f baselineFile
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return nil, fmt.Errorf("read baseline: %w", err)
+	}
+	if f.Schema != BaselineSchema {
+		return nil, fmt.Errorf("read baseline: its schema is %s, want %s", text.Quote(f.Schema, 40), BaselineSchema)
+	}
+	if err := f.check(); err != nil {
+		return nil, fmt.Errorf("read baseline: %w", err)
+	}
+	f.attach(f.Runs)
+	f.attach(f.Pinned)
+	return &Baseline{Runs: f.Runs, Pinned: f.Pinned, PinnedName: f.PinnedName, Seen: f.Seen}, nil
+}
+
+func (f *baselineFile) attach(runs []Observation) {
+	for i := range runs {
+		for k := range runs[i].Processes {
+			p := &runs[i].Processes[k]
+			for n := range p.Places {
+				if l := &p.Places[n]; l.What == WhatLeak {
+					library := l.Library
+					l.Description = f.Places[l.Key]
+					l.Library = library
+				}
+			}
+		}
+	}
+}
+
+// check refuses what no baseline has.
+func (f *baselineFile) check() error {
+	if len(f.Runs) > maxRuns || len(f.Pinned) > maxRuns || len(f.Seen) > maxSeen {
+		return errors.New("it has too many runs")
+	}
+	for i := range f.Runs {
+		if err := f.Runs[i].check(); err != nil {
+			return fmt.Errorf("run %d: %w", i+1, err)
+		}
+	}
+	for i := range f.Pinned {
+		if err := f.Pinned[i].check(); err != nil {
+			return fmt.Errorf("pinned run %d: %w", i+1, err)
+		}
+	}
+	for key, d := range f.Places {
+		if err := d.check(key); err != nil {
+			return err
+		}
+	}
+	for _, s := range f.Seen {
+		if !short(s.App, s.Process, s.What, s.Key, s.Commit) {
+			return errors.New("a text is too long")
+		}
+	}
+	return nil
+}
+
+func (d Description) check(key string) error {
+	if !short(key, d.Class, d.HeldBy) || !short(d.KeyText...) || !short(d.Fingerprints...) || len(d.KeyText) > maxLines || len(d.Fingerprints) > maxLines {
+		return fmt.Errorf("place %s: a text is too long", text.Quote(key, 80))
+	}
+	return nil
+}
+
+func short(texts ...string) bool {
+	return !slices.ContainsFunc(texts, func(s string) bool { return len(s) > maxName })
+}
+
+func (o *Observation) check() error {
+	s := o.Subject
+	if !short(s.App, s.Variant, s.Test, s.Workload, s.Marks, s.Model, s.ABI, o.Commit, o.Branch, o.Tool) {
+		return errors.New("a text is too long")
+	}
+	if o.Unit != UnitLoop && o.Unit != UnitEvent {
+		return fmt.Errorf("its unit is %s, want %s or %s", text.Quote(o.Unit, 40), UnitLoop, UnitEvent)
+	}
+	if len(o.Processes) > maxProcesses {
+		return errors.New("it has too many processes")
+	}
+	met := map[string]bool{}
+	for i := range o.Processes {
+		p := &o.Processes[i]
+		if met[p.Process] {
+			return fmt.Errorf("process %s is there twice", text.Quote(p.Process, 80))
+		}
+		met[p.Process] = true
+		if err := p.check(); err != nil {
+			return fmt.Errorf("process %s: %w", text.Quote(p.Process, 80), err)
+		}
+	}
+	return nil
+}
+
+func (o *Observed) check() error {
+	if !short(o.Process, o.Names, o.Undecided, o.Gate, o.Because) || len(o.Loaded) > maxClassSet || len(o.Places) > maxPlaces {
+		return errors.New("a text or list is too long")
+	}
+	if _, err := base64.StdEncoding.DecodeString(string(o.Loaded)); err != nil {
+		return errors.New("its loaded classes are damaged")
+	}
+	if err := errors.Join(o.Heap.check(), o.Snapshots.check()); err != nil {
+		return err
+	}
+	if n := len(o.Reachable); n > 0 && n != len(o.Heap.At) || !plausible(o.Reachable) {
+		return errors.New("its reachable bytes are damaged")
+	}
+	for reason, n := range o.Deaths {
+		if !short(reason) || n < 0 || n > maxNumber {
+			return errors.New("its deaths are damaged")
+		}
+	}
+	met := map[string]bool{}
+	for i := range o.Places {
+		l := &o.Places[i]
+		if met[l.What+" "+l.Key] {
+			return fmt.Errorf("place %s is there twice", text.Quote(l.Key, 80))
+		}
+		met[l.What+" "+l.Key] = true
+		if err := l.check(len(o.series(l.What).At)); err != nil {
+			return fmt.Errorf("place %s: %w", text.Quote(l.Key, 80), err)
+		}
+	}
+	return o.Trend.check()
+}
+
+func (t *TrendVerdict) check() error {
+	if t == nil {
+		return nil
+	}
+	for _, x := range []*float64{t.Rate, t.Lower, t.Upper} {
+		if x != nil && !(math.Abs(*x) < maxNumber) {
+			return errors.New("its trend is damaged")
+		}
+	}
+	if !short(t.Gate, t.Kind) {
+		return errors.New("its trend is damaged")
+	}
+	return nil
+}
+
+func (s Moments) check() error {
+	if len(s.At) > maxMoments {
+		return errors.New("it has too many dumps")
+	}
+	for i, at := range s.At {
+		if !(at >= 0 && at < maxNumber) || i > 0 && at <= s.At[i-1] {
+			return errors.New("its dumps are out of order")
+		}
+	}
+	return nil
+}
+
+func (p *Place) check(moments int) error {
+	if !slices.Contains([]string{WhatLeak, WhatThreads, WhatNative, WhatGraphics}, p.What) || !short(p.What, p.Key) || !short(p.Checks...) || len(p.Classes) > maxLines || len(p.Checks) > maxLines {
+		return errors.New("a text or list is too long")
+	}
+	if err := p.Description.check(p.Key); err != nil {
+		return err
+	}
+	if len(p.Counts) != moments || len(p.Bytes) != moments || !plausible(p.Counts) || !plausible(p.Bytes) {
+		return fmt.Errorf("it has %d counts and %d sizes of %d dumps, or numbers that are none", len(p.Counts), len(p.Bytes), moments)
+	}
+	for class, counts := range p.Classes {
+		if !short(class) || len(counts) != moments || !plausible(counts) {
+			return errors.New("its classes are damaged")
+		}
+	}
+	return nil
+}
+
+func plausible(list []int64) bool {
+	return !slices.ContainsFunc(list, func(n int64) bool { return n < 0 || n > maxNumber })
+}

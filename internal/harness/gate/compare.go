@@ -1,0 +1,683 @@
+package gate
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/internal/harness/check"
+	"github.com/leakgate/leakgate/internal/reporters/comparison"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+const (
+	// fewestBase is how many base runs it takes before anything but a new leak can fail: of one or
+	// two nobody knows how much they differ among themselves.
+	fewestBase = 3
+	// alpha is the probability of calling an unchanged count grown, shared over the leaks of a
+	// comparison (Bonferroni).
+	alpha = 0.001
+	// factor is how far above every base run a count or a size must be.
+	factor = 1.25
+	// floorBytes is the least difference of all objects of a leak that counts as heavier.
+	floorBytes = 512 << 10
+	// staticBytes is what a leak that does not become more must retain to be new.
+	staticBytes = 1 << 20
+	// scriptStep is how many objects a loop more fail where every base run left the same number.
+	scriptStep = 0.5
+	// returned is in how many of the newest base runs a leak must be missing to be new again.
+	returned = 3
+)
+
+// pair is one process in the run that is judged and in the base.
+type pair struct {
+	in   *Input
+	obs  *Observation
+	head *Observed
+	base []baseRun
+	// loads reports whether any base run has loaded a class, headLoads whether head has.
+	loads, headLoads func(string) bool
+	// compared is how many leaks share alpha.
+	compared int
+	rows     []row
+}
+
+// row is a row of the comparison.
+type row struct {
+	comparison.Row
+	// proved leaks become more at every mark, or were left behind by a check.
+	proved bool
+}
+
+// baseRun is one process in one base run.
+type baseRun struct {
+	*Observed
+	of *Observation
+}
+
+// newPair pairs a process with the same one in the base runs, the newest first.
+func newPair(in *Input, obs *Observation, head *Observed, base []Observation) *pair {
+	p := &pair{in: in, obs: obs, head: head}
+	var sets []ClassSet
+	for i := range base {
+		if o := base[i].find(head.Process); o != nil {
+			p.base = append(p.base, baseRun{o, &base[i]})
+			sets = append(sets, o.Loaded)
+		}
+	}
+	p.loads, p.headLoads = has(sets...), has(head.Loaded)
+	return p
+}
+
+// compare makes the rows of the process.
+func (p *pair) compare() []row {
+	met := map[string]bool{}
+	from := p.movedFrom()
+	for i := range p.head.Places {
+		if place := &p.head.Places[i]; !place.Library {
+			p.compared++
+		}
+	}
+	for i := range p.head.Places {
+		place := &p.head.Places[i]
+		met[place.What+place.Key] = true
+		if source := from[place.Key]; source != "" && place.What == WhatLeak {
+			met[place.What+source] = true
+		}
+		p.rows = append(p.rows, p.place(place, from[place.Key]))
+	}
+	p.gone(met)
+	p.trend()
+	return p.rows
+}
+
+// comparable reports whether the leaks of the dumps can be found again in the base.
+func (p *pair) comparable() bool {
+	return sourceNames(p.head.Names) && !slices.ContainsFunc(p.base, func(b baseRun) bool { return !sourceNames(b.Names) })
+}
+
+func sourceNames(names string) bool { return names == "" || names == "source" || names == "mapping" }
+
+// withSeries are the base runs that have counted such places.
+func (p *pair) withSeries(what string) []baseRun {
+	return slices.DeleteFunc(slices.Clone(p.base), func(b baseRun) bool { return len(b.series(what).At) == 0 })
+}
+
+// place compares one place of head.
+func (p *pair) place(h *Place, movedFrom string) row {
+	key := h.Key
+	if movedFrom != "" && h.What == WhatLeak {
+		key = movedFrom
+	}
+	base := p.withSeries(h.What)
+	c := &contrast{pair: p, head: h, key: key, base: base, series: p.head.series(h.What)}
+	c.measure()
+	r := p.describe(h)
+	r.Unit = p.unit(c.series)
+	c.fill(&r)
+	r.Status, r.Why = c.status(movedFrom != "")
+	if movedFrom != "" && h.What == WhatLeak {
+		r.MovedFrom = movedFrom
+		if b := c.newest(); b != nil && b.leaking() != h.leaking() {
+			r.MovedClass = b.leaking()
+		}
+	}
+	r.Evidence = c.evidence()
+	p.sight(&r, key)
+	p.accept(&r, h)
+	p.creep(&r, c)
+	return row{r, h.What == WhatLeak && !h.Library && (h.accumulates(c.series) || len(h.Checks) > 0)}
+}
+
+func (p *pair) unit(s Moments) string {
+	if s.exposure() == 0 {
+		return UnitRun
+	}
+	return cmp.Or(p.obs.Unit, UnitLoop)
+}
+
+// describe is what is known of a place without a base.
+func (p *pair) describe(h *Place) comparison.Row {
+	r := comparison.Row{
+		Device: p.obs.Device, Process: p.head.Process, What: h.What, Class: h.leaking(), Key: h.Key, HeldBy: h.HeldBy, Library: h.Library,
+		Fingerprints: append([]string{}, h.Fingerprints...), Counts: h.Counts, Bytes: h.Bytes,
+	}
+	_, r.HeadBytes = h.last()
+	if t, ok := p.in.Traces[TraceKey{p.obs.Device, p.head.Process, h.Key}]; ok {
+		r.Trace, r.Suspects = t.Lines, t.Suspects
+		r.HeldBy = cmp.Or(r.HeldBy, t.HeldBy)
+	}
+	return r
+}
+
+// contrast is one place in head and in the base runs.
+type contrast struct {
+	*pair
+	head   *Place
+	key    string
+	base   []baseRun
+	series Moments
+
+	// has are the base runs that have the place.
+	has []baseRun
+	// rates are the measures in those base runs that have one.
+	rates []measure
+	rate  measure
+	rated bool
+	// common is the exposure after which the sizes are compared; each are those in the base
+	// runs, the largest first.
+	common   float64
+	each     []float64
+	headEach float64
+	eachOK   bool
+}
+
+func (c *contrast) measure() {
+	c.rate, c.rated = measured(c.head, c.series)
+	all := []Moments{c.series}
+	for _, b := range c.base {
+		s := b.series(c.head.What)
+		place := b.place(c.head.What, c.key)
+		if m, ok := measured(place, s); ok {
+			c.rates = append(c.rates, m)
+		}
+		if place != nil {
+			c.has = append(c.has, b)
+			all = append(all, s)
+		}
+	}
+	c.common = commonExposure(all...)
+	c.headEach, c.eachOK = c.head.each(c.series, c.common)
+	for _, b := range c.has {
+		if each, ok := b.place(c.head.What, c.key).each(b.series(c.head.What), c.common); ok {
+			c.each = append(c.each, each)
+		}
+	}
+	slices.SortFunc(c.each, func(a, b float64) int { return cmp.Compare(b, a) })
+}
+
+// newest is the place in the newest base run that has it.
+func (c *contrast) newest() *Place {
+	if len(c.has) == 0 {
+		return nil
+	}
+	return c.has[0].place(c.head.What, c.key)
+}
+
+// fill sets the numbers of a row.
+func (c *contrast) fill(row *comparison.Row) {
+	if c.rated {
+		row.PerLoop.Head = new(rounded(c.rate.rate()))
+	}
+	if len(c.rates) > 0 {
+		added, loops := pooled(c.rates)
+		row.PerLoop.Base = new(rounded(float64(added) / loops))
+	}
+	if c.eachOK {
+		row.BytesEach.Head = new(math.Round(c.headEach))
+	}
+	if n := len(c.each); n > 0 {
+		row.BytesEach.Base = new(math.Round(c.each[n/2]))
+	}
+	if b := c.newest(); b != nil {
+		_, row.BaseBytes = b.last()
+	}
+	row.Classes = classCounts(c.newest(), c.head)
+}
+
+func rounded(x float64) float64 { return record.Round(x, 4) }
+
+func pooled(list []measure) (added int64, loops float64) {
+	for _, m := range list {
+		added, loops = added+m.added, loops+m.exposure
+	}
+	return added, loops
+}
+
+// mostClasses bounds the classes of a row.
+const mostClasses = 20
+
+func classCounts(base, head *Place) []comparison.ClassCounts {
+	all := map[string]*comparison.ClassCounts{}
+	of := func(class string) *comparison.ClassCounts {
+		if all[class] == nil {
+			all[class] = &comparison.ClassCounts{Class: class}
+		}
+		return all[class]
+	}
+	for side, p := range []*Place{base, head} {
+		if p == nil {
+			continue
+		}
+		for class, counts := range p.Classes {
+			if len(counts) == 0 || counts[len(counts)-1] == 0 {
+				continue
+			}
+			if n := counts[len(counts)-1]; side == 0 {
+				of(class).Base = n
+			} else {
+				of(class).Head = n
+			}
+		}
+	}
+	out := []comparison.ClassCounts{}
+	for _, c := range all {
+		out = append(out, *c)
+	}
+	slices.SortFunc(out, func(a, b comparison.ClassCounts) int {
+		return cmp.Or(cmp.Compare(b.Head, a.Head), cmp.Compare(b.Base, a.Base), strings.Compare(a.Class, b.Class))
+	})
+	return out[:min(len(out), mostClasses)]
+}
+
+// status decides how the place compares with the base, and says why.
+func (c *contrast) status(moved bool) (comparison.Status, string) {
+	switch {
+	case len(c.pair.base) == 0:
+		return comparison.Present, "no earlier run has this process"
+	case c.head.What == WhatLeak && !c.comparable():
+		return comparison.Present, "names are obfuscated: give each run its own app.mapping"
+	case len(c.base) == 0:
+		return comparison.Present, "no earlier run has counted it"
+	}
+	if n := c.missingLately(); len(c.has) == 0 || n > 0 {
+		return c.unseen(n)
+	}
+	if class, ok := c.widened(); ok {
+		return comparison.Wider, fmt.Sprintf("%s is behind this reference as well, in no base run", class)
+	}
+	if why, ok := c.grown(); ok {
+		return comparison.Grown, why
+	}
+	if why, ok := c.heavier(); ok {
+		return comparison.Heavier, why
+	}
+	if moved {
+		return comparison.Moved, "something else holds the same objects"
+	}
+	if why, ok := c.shrunk(); ok {
+		return comparison.Shrunk, why
+	}
+	return comparison.Known, c.doubt()
+}
+
+// missingLately is in how many of the newest base runs a place is missing which all runs before
+// them have: it was fixed, and head has it again. 0 where that cannot be said.
+func (c *contrast) missingLately() int {
+	n := 0
+	for n < len(c.base) && c.base[n].place(c.head.What, c.key) == nil {
+		n++
+	}
+	if n < returned || n == len(c.base) || len(c.has) != len(c.base)-n {
+		return 0
+	}
+	return n
+}
+
+// unseen decides on a place that no base run has, or none of the newest lately.
+func (c *contrast) unseen(lately int) (comparison.Status, string) {
+	where := fmt.Sprintf("in %s", noneOf(len(c.base)))
+	if lately > 0 {
+		where = fmt.Sprintf("in none of the latest %d base runs, after it was in all before", lately)
+	}
+	h := c.head
+	_, bytes := h.last()
+	switch {
+	case len(h.Checks) > 0:
+		return comparison.New, where + ", and left behind by " + text.Count(len(h.Checks), "check", "checks")
+	case h.What != WhatLeak:
+		return comparison.Transient, where + "; two counts do not show whether it goes on"
+	case h.accumulates(c.series):
+		return comparison.New, where + ", and more at every mark"
+	case h.stays(c.series) && bytes >= staticBytes:
+		return comparison.New, where + ", and there at every mark"
+	case h.stays(c.series) && !c.series.Lives:
+		return comparison.Transient, where + "; not more at every mark, and less than 1 MB"
+	case !c.series.enough():
+		return comparison.Transient, fmt.Sprintf("%s; %s cannot show whether it becomes more", where, text.Count(len(c.series.At), "heap dump", "heap dumps"))
+	}
+	return comparison.Transient, where + "; not more at every mark"
+}
+
+func noneOf(n int) string {
+	if n == 1 {
+		return "no run of the base"
+	}
+	return fmt.Sprintf("none of %d base runs", n)
+}
+
+// widened finds a class whose objects become more and which no base run has at this place.
+func (c *contrast) widened() (string, bool) {
+	for _, class := range slices.Sorted(maps.Keys(c.head.Classes)) {
+		counts := c.head.Classes[class]
+		in := &Place{Counts: counts}
+		if len(counts) == 0 || !in.accumulates(c.series) {
+			continue
+		}
+		known := slices.ContainsFunc(c.has, func(b baseRun) bool {
+			place := b.place(c.head.What, c.key)
+			// A place without classes, as of a report of LeakCanary, hides them.
+			return len(place.Classes) == 0 || len(place.Classes[class]) > 0
+		})
+		if !known && !c.renamed(class) {
+			return class, true
+		}
+	}
+	return "", false
+}
+
+// renamed reports whether a class may be one of the base under another name: head has not loaded
+// some class that the base has at this place, and the base has not loaded this one.
+func (c *contrast) renamed(class string) bool {
+	if c.loads(class) {
+		return false
+	}
+	return slices.ContainsFunc(c.has, func(b baseRun) bool {
+		for old := range b.place(c.head.What, c.key).Classes {
+			if len(c.head.Classes[old]) == 0 && !c.headLoads(old) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// grown reports whether each loop leaves more objects than in the base runs: by the exact
+// conditional test of two Poisson rates (Przyborowski and Wilenski, Biometrika 31, 1940), and a
+// quarter above every one of them; or half an object where all left the same number.
+func (c *contrast) grown() (string, bool) {
+	if !c.rated || len(c.rates) < fewestBase || c.rate.added <= 0 {
+		return "", false
+	}
+	most, same := 0.0, true
+	for _, m := range c.rates {
+		most = max(most, m.rate())
+		same = same && m.even && m.rate() == c.rates[0].rate()
+	}
+	if c.rate.steady <= most {
+		return "", false
+	}
+	rates := fmt.Sprintf("%s a %s, at most %s in %d base runs", number(c.rate.rate()), c.unit(c.series), number(most), len(c.rates))
+	if same && c.obs.Unit == UnitLoop && c.rate.rate() >= most+scriptStep && c.rate.steady > most+scriptStep/2 {
+		return rates + ", which all left the same number", true
+	}
+	added, loops := pooled(c.rates)
+	if c.rate.rate() <= factor*most || added < 0 {
+		return "", false
+	}
+	p := upperTail(c.rate.added, c.rate.added+added, c.rate.exposure/(c.rate.exposure+loops))
+	if p >= alpha/float64(max(c.compared, 1)) {
+		return "", false
+	}
+	return fmt.Sprintf("%s (p = %.1g)", rates, p), true
+}
+
+func number(x float64) string {
+	switch {
+	case x == math.Trunc(x):
+		return fmt.Sprintf("%.0f", x)
+	case math.Abs(x) < 0.1:
+		return fmt.Sprintf("%.2g", x)
+	}
+	return fmt.Sprintf("%.3g", x)
+}
+
+// heavier reports whether one object retains more than in every base run.
+func (c *contrast) heavier() (string, bool) {
+	if len(c.each) < fewestBase || !c.eachOK || c.head.What != WhatLeak {
+		return "", false
+	}
+	count, _ := c.head.last()
+	most := c.each[0]
+	if c.headEach <= factor*most || (c.headEach-most)*float64(count) < floorBytes {
+		return "", false
+	}
+	return fmt.Sprintf("%s each, at most %s in %d base runs", text.Size(int64(c.headEach)), text.Size(int64(most)), len(c.each)), true
+}
+
+// shrunk is the mirror image of grown.
+func (c *contrast) shrunk() (string, bool) {
+	if !c.rated || len(c.rates) < fewestBase {
+		return "", false
+	}
+	least, same := math.Inf(1), true
+	for _, m := range c.rates {
+		least = min(least, m.rate())
+		same = same && m.even && m.rate() == c.rates[0].rate()
+	}
+	rates := fmt.Sprintf("%s a %s, at least %s in %d base runs", number(c.rate.rate()), c.unit(c.series), number(least), len(c.rates))
+	if same && c.rate.even && c.rate.rate() <= least-scriptStep {
+		return rates, true
+	}
+	added, loops := pooled(c.rates)
+	if c.rate.rate()*factor >= least || c.rate.added < 0 {
+		return "", false
+	}
+	p := upperTail(added, c.rate.added+added, loops/(c.rate.exposure+loops))
+	return rates, p < alpha/float64(max(c.compared, 1))
+}
+
+// doubt says what kept a known place from being judged.
+func (c *contrast) doubt() string {
+	switch {
+	case !c.rated:
+		return "in the base; one heap dump does not show how many each loop leaves"
+	case len(c.rates) < fewestBase:
+		return fmt.Sprintf("in the base; %s too few to tell whether it has grown", count(len(c.rates), "base run is", "base runs are"))
+	}
+	return ""
+}
+
+func count(n int, one, many string) string { return text.Count(n, one, many) }
+
+// evidence says what shows the place in head.
+func (c *contrast) evidence() string {
+	h, s := c.head, c.series
+	switch {
+	case len(h.Checks) > 0:
+		return text.Count(len(h.Checks), "check", "checks") + ": " + strings.Join(h.Checks[:min(len(h.Checks), 3)], ", ")
+	case len(s.At) == 0:
+		return ""
+	case s.Lives:
+		return fmt.Sprintf("%s objects in %d lives of the process", text.Series(h.Counts), len(s.At))
+	case len(s.At) == 1:
+		n, _ := h.last()
+		return text.Count(int(n), "object in 1 heap dump", "objects in 1 heap dump")
+	case h.What != WhatLeak:
+		return fmt.Sprintf("%s at two moments, %s loops apart", text.Series(h.Counts), number(s.exposure()))
+	}
+	settled := ""
+	if !s.Settled {
+		settled = ", app in use"
+	}
+	return fmt.Sprintf("%s objects at %d marks%s", text.Series(h.Counts), len(s.At), settled)
+}
+
+// movedFrom finds leaks of head that are leaks of the base which something else holds now. It
+// returns the keys in the base by those in head.
+func (p *pair) movedFrom() map[string]string {
+	out := map[string]string{}
+	bases := p.withSeries(WhatLeak)
+	if len(bases) == 0 || !p.comparable() {
+		return out
+	}
+	inBase := map[string]bool{}
+	for _, b := range bases {
+		for i := range b.Places {
+			inBase[b.Places[i].Key] = true
+		}
+	}
+	all := []Moments{p.head.Heap}
+	for _, b := range bases {
+		all = append(all, b.Heap)
+	}
+	common := commonExposure(all...)
+	// What is gone is in the newest run that has it; a leak that was rare is in an older one.
+	var gone, added []analysis.SummaryLeak
+	seen := map[string]bool{}
+	for _, b := range bases {
+		for i := range b.Places {
+			if l := &b.Places[i]; l.What == WhatLeak && !seen[l.Key] && p.head.place(WhatLeak, l.Key) == nil {
+				seen[l.Key] = true
+				gone = append(gone, l.summary(b.Heap, common))
+			}
+		}
+	}
+	for i := range p.head.Places {
+		if l := &p.head.Places[i]; l.What == WhatLeak && !inBase[l.Key] {
+			added = append(added, l.summary(p.head.Heap, common))
+		}
+	}
+	for h, b := range analysis.MatchMoved(gone, added, p.loads, p.headLoads) {
+		out[added[h].Key] = gone[b].Key
+	}
+	return out
+}
+
+// summary is a leak after so many loops.
+func (p *Place) summary(s Moments, loops float64) analysis.SummaryLeak {
+	n, bytes := p.instances(s, loops)
+	l := analysis.SummaryLeak{Key: p.Key, KeyText: p.KeyText, Class: p.Class, Library: p.Library, Fingerprints: p.Fingerprints, Instances: n, RetainedBytes: bytes, Classes: map[string]int64{}}
+	for class, counts := range p.Classes {
+		if len(counts) > 0 {
+			l.Classes[class] = counts[len(counts)-1]
+		}
+	}
+	if len(l.Classes) == 0 && p.Class != "" {
+		l.Classes[p.Class] = n
+	}
+	return l
+}
+
+// gone adds the places that most base runs have and head has not.
+func (p *pair) gone(met map[string]bool) {
+	if len(p.head.Heap.At) == 0 || !p.comparable() {
+		return
+	}
+	times := map[string]int{}
+	for _, b := range p.withSeries(WhatLeak) {
+		for i := range b.Places {
+			l := &b.Places[i]
+			id := l.What + l.Key
+			if l.What != WhatLeak || met[id] {
+				continue
+			}
+			times[id]++
+			if times[id]*2 != len(p.base) && times[id]*2 != len(p.base)+1 {
+				continue // exactly once, when it is most of them
+			}
+			c := &contrast{pair: p, head: &Place{What: l.What, Key: l.Key, Description: l.Description, Counts: make([]int64, len(p.head.Heap.At)), Bytes: make([]int64, len(p.head.Heap.At))}, key: l.Key, base: p.withSeries(WhatLeak), series: p.head.Heap}
+			c.measure()
+			r := p.describe(c.head)
+			r.Class, r.Unit = l.leaking(), p.unit(c.series)
+			c.fill(&r)
+			r.Status, r.Evidence = comparison.Gone, "in no heap dump of this run"
+			p.sight(&r, l.Key)
+			p.rows = append(p.rows, row{r, false})
+		}
+	}
+}
+
+// sight adds when the place was first seen.
+func (p *pair) sight(row *comparison.Row, key string) {
+	if row.Status == comparison.New || row.Status == comparison.Present {
+		return
+	}
+	if s, ok := p.in.FirstSeen[SeenKey{p.head.Process, row.What, key}]; ok {
+		row.FirstSeen = &s
+	}
+}
+
+// accept marks a row that an entry of the accepted leaks names. A new class behind a reference
+// that is accepted by its key is another leak.
+func (p *pair) accept(row *comparison.Row, h *Place) {
+	if row.What != WhatLeak || row.Library {
+		return
+	}
+	for i := range p.in.Accepted {
+		e := &p.in.Accepted[i]
+		if !names(e, row, h) || row.Status == comparison.Wider && e.Class == "" {
+			continue
+		}
+		row.Accepted = &comparison.Acceptance{Reason: e.Reason, Owner: e.Owner, Until: e.Until.Format("2006-01-02"), Expired: e.Expired(p.in.Now)}
+		if !row.Accepted.Expired {
+			row.Status = comparison.Accepted
+		}
+		return
+	}
+}
+
+func names(e *check.Exception, row *comparison.Row, h *Place) bool {
+	l := record.DumpLeak{Key: h.Key, Name: h.Class + ", held by " + row.HeldBy}
+	for class := range h.Classes {
+		l.Classes = append(l.Classes, record.ClassCount{Class: class})
+	}
+	if len(l.Classes) == 0 {
+		l.Classes = append(l.Classes, record.ClassCount{Class: h.Class})
+	}
+	return e.Names(l, row.Trace)
+}
+
+// creep compares with the pinned release what the base runs have got used to.
+func (p *pair) creep(row *comparison.Row, c *contrast) {
+	if len(p.in.Pinned) == 0 || row.Status != comparison.Known {
+		return
+	}
+	pinned := newPair(p.in, p.obs, p.head, p.in.Pinned)
+	pinned.compared = p.compared
+	old := &contrast{pair: pinned, head: c.head, key: c.key, base: pinned.withSeries(c.head.What), series: c.series}
+	old.measure()
+	if why, ok := old.grown(); ok {
+		row.Pinned = why
+	} else if why, ok := old.heavier(); ok {
+		row.Pinned = why
+	} else if len(old.base) > 0 && len(old.has) == 0 && c.head.accumulates(c.series) {
+		row.Pinned = "in " + noneOf(len(old.base)) + " of it"
+	}
+}
+
+// trend adds the growth of the process over time where that is a leak.
+func (p *pair) trend() {
+	t := p.head.Trend
+	if t == nil || t.Gate != "leak" {
+		return
+	}
+	r := comparison.Row{
+		Device: p.obs.Device, Process: p.head.Process, What: WhatTrend, Key: strings.TrimSuffix("trend:"+t.Kind, ":"), Unit: UnitHour,
+		Fingerprints: []string{}, Evidence: p.head.Because, PerLoop: comparison.Sides{Head: t.Rate},
+	}
+	r.Status, r.Why = p.trendStatus(&r)
+	p.rows = append(p.rows, row{r, false})
+}
+
+func (p *pair) trendStatus(row *comparison.Row) (comparison.Status, string) {
+	if len(p.base) == 0 {
+		return comparison.Present, "no earlier run has this process"
+	}
+	most, leaks := math.Inf(-1), 0
+	for _, b := range p.base {
+		if b.Trend == nil || b.Trend.Gate != "leak" {
+			continue
+		}
+		leaks++
+		if b.Trend.Rate != nil && row.PerLoop.Base == nil {
+			row.PerLoop.Base = b.Trend.Rate
+		}
+		if b.Trend.Upper != nil {
+			most = max(most, *b.Trend.Upper)
+		}
+	}
+	t := p.head.Trend
+	switch {
+	case leaks == 0:
+		return comparison.New, fmt.Sprintf("the memory grew in %s", noneOf(len(p.base)))
+	case t.Lower != nil && *t.Lower > factor*most && leaks >= fewestBase:
+		return comparison.Grown, fmt.Sprintf("at least %s MB/h, at most %s in %d base runs", number(*t.Lower), number(most), leaks)
+	}
+	return comparison.Known, ""
+}

@@ -1,0 +1,404 @@
+package gate
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/harness/check"
+	"github.com/leakgate/leakgate/internal/reporters/comparison"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+const kB = 1 << 10
+
+var day = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+
+// leak is a place whose objects, of one class, retain each bytes.
+func leak(key, class string, each int64, counts ...int64) Place {
+	p := Place{What: WhatLeak, Key: key, Description: Description{Class: class, HeldBy: "Holder." + key, KeyText: []string{"Holder." + key, class}}, Counts: counts, Classes: map[string][]int64{class: counts}}
+	for _, n := range counts {
+		p.Bytes = append(p.Bytes, n*each)
+	}
+	return p
+}
+
+// and adds a class to a place.
+func and(p Place, class string, each int64, counts ...int64) Place {
+	p.Classes = map[string][]int64{p.Class: p.Counts, class: counts}
+	total := slices.Clone(p.Counts)
+	p.Bytes = slices.Clone(p.Bytes)
+	for i, n := range counts {
+		total[i] += n
+		p.Bytes[i] += n * each
+	}
+	p.Counts = total
+	return p
+}
+
+// observed is a run with dumps after each loop.
+func observed(n int, places ...Place) Observation {
+	dumps := 4
+	if len(places) > 0 {
+		dumps = len(places[0].Counts)
+	}
+	s := Moments{Settled: true}
+	for i := range dumps {
+		s.At = append(s.At, float64(i+1))
+	}
+	return Observation{
+		Subject: Testbed{App: "com.shop", Workload: "w", Model: "Pixel", API: 34, ABI: "x86_64"}, Commit: fmt.Sprintf("%07x", 0xabc000+n), Branch: "main",
+		Started: day.AddDate(0, 0, n), Unit: UnitLoop, Processes: []Observed{{Process: "com.shop", Heap: s, Places: places, Names: "source", Gate: "inconclusive"}},
+	}
+}
+
+func runs(n int, places ...Place) (out []Observation) {
+	for i := range n {
+		out = append(out, observed(i, places...))
+	}
+	return out
+}
+
+func judge(base []Observation, head Observation, more ...func(*Input)) *comparison.Comparison {
+	in := Input{Heads: []Observation{head}, Configured: true, Base: base, Match: MatchAll(), Rules: DefaultRules(), Now: day}
+	for _, m := range more {
+		m(&in)
+	}
+	return Compare(in)
+}
+
+// row returns the row of a key.
+func rowOf(t *testing.T, c *comparison.Comparison, key string) comparison.Row {
+	t.Helper()
+	for _, r := range c.Leaks {
+		if r.Key == key {
+			return r
+		}
+	}
+	t.Fatalf("no row %s in %+v", key, c.Leaks)
+	return comparison.Row{}
+}
+
+// What becomes of one leak, and whether it fails.
+func TestStatus(t *testing.T) {
+	list := leak("k", "ListScreen", 100*kB, 3, 6, 9, 12)
+	old := leak("k", "ListScreen", 100*kB, 12)
+	monkey := func(o Observation) Observation { o.Unit = UnitEvent; return o }
+	lives := func(o Observation) Observation {
+		o.Processes[0].Heap.Lives = true
+		return o
+	}
+	failed := func(o Observation) Observation { o.Failed = true; return o }
+	with := func(head Place) Observation { return observed(20, head) }
+	mixed := []Observation{observed(0, list), observed(1, leak("k", "ListScreen", 100*kB, 3, 5, 9, 12)), observed(2, leak("k", "ListScreen", 100*kB, 3, 7, 10, 13))}
+	fixed := append(runs(4, list), observed(4), observed(5), observed(6))
+	for name, c := range map[string]struct {
+		base   []Observation
+		head   Observation
+		status comparison.Status
+		fails  bool
+	}{
+		"the same":                          {runs(3, list), with(list), comparison.Known, false},
+		"a longer run of the same":          {runs(3, list), with(leak("k", "ListScreen", 100*kB, 3, 6, 9, 12, 15, 18)), comparison.Known, false},
+		"a shorter run of the same":         {runs(3, list), with(leak("k", "ListScreen", 100*kB, 3, 6, 9)), comparison.Known, false},
+		"new and more at every mark":        {runs(3), with(list), comparison.New, true},
+		"new beside one base run":           {runs(1), with(list), comparison.New, true},
+		"new, small, in three dumps":        {runs(3), with(leak("k", "A", 100, 1, 2, 3)), comparison.New, true},
+		"in flight":                         {runs(3), with(leak("k", "A", 100*kB, 2, 0, 3, 1)), comparison.Transient, false},
+		"one object, small":                 {runs(3), with(leak("k", "A", 100*kB, 1, 1, 1, 1)), comparison.Transient, false},
+		"one object of 1 MB":                {runs(3), with(leak("k", "A", 1024*kB, 1, 1, 1, 1)), comparison.New, true},
+		"1 MB in flight":                    {runs(3), with(leak("k", "A", 1024*kB, 0, 1, 1, 1)), comparison.Transient, false},
+		"1 MB in one dump":                  {runs(3), with(leak("k", "A", 1024*kB, 1)), comparison.Transient, false},
+		"new in two dumps":                  {runs(3), with(leak("k", "A", 1024*kB, 1, 2)), comparison.Transient, false},
+		"one more a loop":                   {runs(3, list), with(leak("k", "ListScreen", 100*kB, 4, 8, 12, 16)), comparison.Grown, true},
+		"one more a loop, two base runs":    {runs(2, list), with(leak("k", "ListScreen", 100*kB, 4, 8, 12, 16)), comparison.Known, false},
+		"one more at the end, in flight":    {runs(3, list), with(leak("k", "ListScreen", 100*kB, 3, 6, 9, 14)), comparison.Known, false},
+		"one more once":                     {runs(3, list), with(leak("k", "ListScreen", 100*kB, 3, 6, 10, 13)), comparison.Known, false},
+		"one more every other loop":         {runs(3, list), with(leak("k", "ListScreen", 100*kB, 3, 7, 10, 14, 17, 21)), comparison.Grown, true},
+		"twice as many of few, random base": {mixed, with(leak("k", "ListScreen", 100*kB, 3, 6, 9, 16)), comparison.Known, false},
+		"three times as many, random base":  {mixed, with(leak("k", "ListScreen", 100*kB, 9, 18, 28, 37)), comparison.Grown, true},
+		"as under monkey":                   {[]Observation{monkey(observed(0, list)), monkey(observed(1, list)), monkey(observed(2, list))}, monkey(with(leak("k", "ListScreen", 100*kB, 4, 8, 12, 16))), comparison.Known, false},
+		"as one of the base runs":           {append(runs(5, leak("k", "L", 100*kB, 100, 200, 300, 400)), observed(6, leak("k", "L", 100*kB, 150, 300, 450, 600))), with(leak("k", "L", 100*kB, 150, 300, 450, 600)), comparison.Known, false},
+		"3 MB heavier":                      {runs(3, list), with(leak("k", "ListScreen", 350*kB, 3, 6, 9, 12)), comparison.Heavier, true},
+		"3 MB heavier, two base runs":       {runs(2, list), with(leak("k", "ListScreen", 350*kB, 3, 6, 9, 12)), comparison.Known, false},
+		"a fifth heavier":                   {runs(3, list), with(leak("k", "ListScreen", 120*kB, 3, 6, 9, 12)), comparison.Known, false},
+		"twice as heavy, and little":        {runs(3, leak("k", "L", kB, 3, 6, 9, 12)), with(leak("k", "L", 2*kB, 3, 6, 9, 12)), comparison.Known, false},
+		"another class behind it":           {runs(3, list), with(and(list, "WishScreen", 50*kB, 1, 2, 3, 4)), comparison.Wider, true},
+		"another class in flight":           {runs(3, list), with(and(list, "WishScreen", 50*kB, 0, 0, 1, 0)), comparison.Known, false},
+		"another class, known in one run":   {append(runs(3, list), observed(4, and(list, "WishScreen", 50*kB, 1, 1, 1, 1))), with(and(list, "WishScreen", 50*kB, 1, 2, 3, 4)), comparison.Grown, true},
+		"fewer":                             {runs(3, list), with(leak("k", "ListScreen", 100*kB, 1, 2, 3, 4)), comparison.Shrunk, false},
+		"gone":                              {runs(3, list), with(leak("other", "X", 10, 1, 1, 1, 1)), comparison.Gone, false},
+		"no base":                           {nil, with(list), comparison.Present, false},
+		"main leaks it since its last run":  {append(runs(3), failed(observed(5, list))), with(list), comparison.Known, false},
+		"main leaked it before its last":    {append(runs(3), failed(observed(-5, list))), with(list), comparison.New, true},
+		"fixed, and there again":            {fixed, with(list), comparison.New, true},
+		"rare in the base":                  {[]Observation{observed(0, list), observed(1), observed(2), observed(3)}, with(list), comparison.New, true},
+		"rare in the base, lately":          {[]Observation{observed(0), observed(1), observed(2, list), observed(3)}, with(list), comparison.Known, false},
+		"of a library":                      {runs(3), with(func() Place { l := list; l.Library = true; return l }()), comparison.New, false},
+		"in each life, small":               {[]Observation{lives(observed(0, leak("o", "O", 1, 1, 1, 1)))}, lives(with(leak("k", "A", 100, 1, 1, 1))), comparison.Transient, false},
+		"in each life, large":               {[]Observation{lives(observed(0, leak("o", "O", 1, 1, 1, 1)))}, lives(with(leak("k", "A", 2048*kB, 1, 1, 1))), comparison.New, true},
+		"one dump each, the same":           {runs(3, old), with(old), comparison.Known, false},
+		"one dump each, heavier":            {runs(3, old), with(leak("k", "ListScreen", 400*kB, 12)), comparison.Heavier, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := judge(c.base, c.head)
+			row := rowOf(t, got, "k")
+			if row.Status != c.status || row.Fails != c.fails || (got.Verdict == comparison.Fail) != c.fails || (got.ExitCode == 1) != c.fails {
+				t.Errorf("%s, fails %v, verdict %s %d: %s; want %s, %v", row.Status, row.Fails, got.Verdict, got.ExitCode, row.Why, c.status, c.fails)
+			}
+			if (len(got.Reasons) > 0) != c.fails {
+				t.Errorf("%+v", got.Reasons)
+			}
+		})
+	}
+}
+
+// A leak that something else holds now is the same leak, and its growth is still seen.
+func TestMovedLeak(t *testing.T) {
+	before := leak("list", "CartScreen", 100*kB, 2, 4, 6, 8)
+	after := leak("map", "CartScreen", 100*kB, 2, 4, 6, 8)
+	got := rowOf(t, judge(runs(3, before), observed(9, after)), "map")
+	if got.Status != comparison.Moved || got.MovedFrom != "list" || got.Fails || *got.PerLoop.Base != 2 {
+		t.Errorf("%+v", got)
+	}
+	c := judge(runs(3, before), observed(9, leak("map", "CartScreen", 100*kB, 3, 5, 8, 10)))
+	if row := rowOf(t, c, "map"); row.Status != comparison.Moved && row.Status != comparison.Grown {
+		t.Errorf("%+v", row)
+	}
+	heavy := judge(runs(3, before), observed(9, leak("map", "CartScreen", 900*kB, 2, 4, 6, 8)))
+	if row := rowOf(t, heavy, "map"); row.Status != comparison.Heavier || row.MovedFrom != "list" || !row.Fails {
+		t.Errorf("%+v", row)
+	}
+	// Held by another reference, and of another class that the base has never loaded: the reader
+	// is shown both.
+	renamed := leak("map", "BasketScreen", 100*kB, 2, 4, 6, 8)
+	renamed.KeyText = []string{"Holder.list", "BasketScreen"}
+	if row := rowOf(t, judge(runs(3, before), observed(9, renamed)), "map"); row.Status != comparison.Moved || row.MovedClass != "CartScreen" {
+		t.Errorf("%+v", row)
+	}
+	for _, r := range judge(runs(3, before), observed(9, after)).Leaks {
+		if r.Status == comparison.Gone {
+			t.Errorf("moved and gone: %+v", r)
+		}
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	list := leak("k", "ListScreen", 100*kB, 3, 6, 9, 12)
+	bad := leak("bad", "WishScreen", 100*kB, 1, 2, 3, 4)
+	head := observed(20, list, bad)
+	few := observed(20, leak("k", "ListScreen", 100*kB, 3, 6))
+	accepted := check.Exception{Key: "badbadbad", Reason: "SHOP-1", Owner: "kim", Until: day.AddDate(0, 0, 1)}
+	long := leak("badbadbad0", "WishScreen", 100*kB, 1, 2, 3, 4)
+	accept := func(e check.Exception) func(*Input) { return func(in *Input) { in.Accepted = append(in.Accepted, e) } }
+	expired := accepted
+	expired.Until = day.AddDate(0, 0, -1)
+	for name, c := range map[string]struct {
+		base    []Observation
+		head    Observation
+		more    func(*Input)
+		verdict comparison.Outcome
+		exit    int
+		text    string
+	}{
+		"a new leak":         {runs(3, list), head, nil, comparison.Fail, 1, "1 new leak"},
+		"the same":           {runs(3, list, bad), head, nil, comparison.Pass, 0, "nothing is worse than in 3 base runs; 2 leaks are known"},
+		"informational":      {runs(3, list), head, func(in *Input) { in.Informational = true }, comparison.Neutral, 0, "1 new leak; the rules are informational"},
+		"no base run yet":    {nil, head, nil, comparison.Neutral, 0, "there is no base run to compare with yet; 2 leaks grow in this run, and nobody is blamed for them"},
+		"no baseline at all": {nil, head, func(in *Input) { in.Configured = false }, comparison.Fail, 1, "2 leaks"},
+		"nothing leaks, no baseline": {nil, observed(20, leak("k", "A", 10, 1, 1, 1)), func(in *Input) { in.Configured = false },
+			comparison.Pass, 0, "no leak grows"},
+		"too few dumps":           {runs(3, list), few, nil, comparison.Neutral, 5, "nothing could be judged"},
+		"too few dumps, allowed":  {runs(3, list), few, func(in *Input) { in.AllowUnjudged = true }, comparison.Neutral, 0, "nothing could be judged"},
+		"a dump is missing":       {runs(3, list, bad), head, func(in *Input) { in.Missing = []string{"com.shop: no dump at loop 3"} }, comparison.Neutral, 5, "evidence is missing: com.shop: no dump at loop 3"},
+		"missing and a new leak":  {runs(3, list), head, func(in *Input) { in.Missing = []string{"x"} }, comparison.Fail, 1, "1 new leak"},
+		"the workload failed":     {runs(3, list, bad), head, func(in *Input) { in.RunExit = record.ExitWorkload }, comparison.Neutral, 4, "the workload failed"},
+		"it failed, and leaks":    {runs(3, list), head, func(in *Input) { in.RunExit = record.ExitWorkload }, comparison.Fail, 1, "1 new leak"},
+		"interrupted":             {runs(3, list, bad), head, func(in *Input) { in.RunExit = record.ExitInterrupted }, comparison.Neutral, 130, "interrupted"},
+		"its own leak verdict":    {runs(3, list, bad), head, func(in *Input) { in.RunExit = record.ExitLeak }, comparison.Pass, 0, "nothing is worse"},
+		"accepted":                {runs(3, list), observed(20, list, long), accept(accepted), comparison.Pass, 0, "nothing is worse"},
+		"accepted and expired":    {runs(3, list, bad), head, accept(expired), comparison.Fail, 1, "1 rule"},
+		"accepted by another key": {runs(3, list), head, accept(accepted), comparison.Fail, 1, "1 new leak"},
+		"obfuscated": {runs(3, list), func() Observation { o := observed(20, list, bad); o.Processes[0].Names = "obfuscated"; return o }(), nil,
+			comparison.Pass, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var more []func(*Input)
+			if c.more != nil {
+				more = append(more, c.more)
+			}
+			got := judge(c.base, c.head, more...)
+			if got.Verdict != c.verdict || got.ExitCode != c.exit || !strings.Contains(got.Text, c.text) {
+				t.Errorf("%s %d %q %+v; want %s %d %q", got.Verdict, got.ExitCode, got.Text, got.Reasons, c.verdict, c.exit, c.text)
+			}
+		})
+	}
+}
+
+// A new class behind an accepted reference is another leak.
+func TestAcceptedAndWider(t *testing.T) {
+	list := leak("list12345", "ListScreen", 100*kB, 3, 6, 9, 12)
+	wider := and(list, "WishScreen", 50*kB, 1, 2, 3, 4)
+	accept := func(in *Input) {
+		in.Accepted = []check.Exception{{Key: "list12345", Reason: "r", Owner: "o", Until: day}}
+	}
+	if row := rowOf(t, judge(runs(3, list), observed(9, list), accept), "list12345"); row.Status != comparison.Accepted || row.Accepted.Owner != "o" {
+		t.Errorf("%+v", row)
+	}
+	if row := rowOf(t, judge(runs(3, list), observed(9, wider), accept), "list12345"); row.Status != comparison.Wider || !row.Fails {
+		t.Errorf("%+v", row)
+	}
+}
+
+func trending(o Observation, gate string, rate float64) Observation {
+	p := &o.Processes[0]
+	p.Trend, p.Gate, p.Because = &TrendVerdict{Gate: gate, Kind: "native_leak", Rate: new(rate), Lower: new(rate * 0.9), Upper: new(rate * 1.1)}, gate, "grew"
+	return o
+}
+
+func TestTrends(t *testing.T) {
+	of := func(gate string, rate float64) []Observation {
+		return []Observation{trending(observed(0), gate, rate), trending(observed(1), gate, rate), trending(observed(2), gate, rate)}
+	}
+	for name, c := range map[string]struct {
+		base  []Observation
+		head  Observation
+		fails bool
+	}{
+		"leaks, and the base does not": {of("pass", 1), trending(observed(9), "leak", 40), true},
+		"leaks as the base does":       {of("leak", 40), trending(observed(9), "leak", 40), false},
+		"leaks twice as much":          {of("leak", 40), trending(observed(9), "leak", 90), true},
+		"no base yet":                  {nil, trending(observed(9), "leak", 40), false},
+		"inconclusive":                 {of("pass", 1), trending(observed(9), "inconclusive", 40), false},
+		"settled":                      {of("pass", 1), trending(observed(9), "settled", 40), false},
+	} {
+		got := judge(c.base, c.head)
+		if (got.Verdict == comparison.Fail) != c.fails || (len(got.Reasons) == 1) != c.fails {
+			t.Errorf("%s: %s %+v", name, got.Verdict, got.Reasons)
+		}
+	}
+	bare := judge(nil, trending(observed(9), "leak", 40), func(in *Input) { in.Configured = false })
+	if bare.ExitCode != 1 {
+		t.Errorf("without a baseline: %+v", bare)
+	}
+}
+
+func dying(o Observation, reason string, n int) Observation {
+	o.Processes[0].Deaths = map[string]int{reason: n}
+	return o
+}
+
+func TestRulesOfProcesses(t *testing.T) {
+	for _, c := range []struct {
+		path, rule string
+		base       []Observation
+		head       Observation
+		fails      bool
+	}{
+		{RuleDeaths, "memory == 0", runs(3), dying(observed(9), "low_memory", 2), true},
+		{RuleDeaths, "memory == 0", runs(3), dying(observed(9), "crash", 2), false},
+		{RuleDeaths, "crash <= 1", runs(3), dying(observed(9), "crash", 2), true},
+		{RuleDeaths, "any == 0", runs(3), dying(observed(9), "anr", 1), true},
+		{RuleDeaths, "crash == 0", []Observation{dying(observed(0), "crash", 2)}, dying(observed(9), "crash", 2), false},
+		{RuleDeaths, "crash == 0", nil, dying(observed(9), "crash", 2), false},
+		{RuleSlope, "lower95 < 20", runs(3), trending(observed(9), "pass", 40), true},
+		{RuleSlope, "lower95 < 20 MB/h", runs(3), trending(observed(9), "pass", 21), false},
+		{RuleSlope, "lower95 < 20", runs(3), observed(9), false},
+		{RuleGate, "== pass", runs(3), trending(observed(9), "settled", 21), true},
+		{RuleGate, "!= settled", []Observation{trending(observed(0), "settled", 1)}, trending(observed(9), "settled", 21), false},
+		{RulePerLoop, "bytes < 50KB", runs(3, leak("k", "A", 100*kB, 1, 2, 3, 4)), observed(9, leak("k", "A", 100*kB, 1, 2, 3, 4)), true},
+		{RulePerLoop, "bytes < 200KB", runs(3, leak("k", "A", 100*kB, 1, 2, 3, 4)), observed(9, leak("k", "A", 100*kB, 1, 2, 3, 4)), false},
+		{RulePerLoop, "objects <= 1", runs(3, leak("k", "A", 10, 2, 4, 6, 8)), observed(9, leak("k", "A", 10, 2, 4, 6, 8)), true},
+		{RulePerLoop, "new <= 1", runs(3), observed(9, leak("k", "A", 10, 1, 2, 3, 4)), false},
+		{RulePerLoop, "moved == 0", runs(3, leak("l", "A", 10, 1, 2, 3, 4)), observed(9, leak("k", "A", 10, 1, 2, 3, 4)), true},
+	} {
+		rule, err := ParseRule(c.path, c.rule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := judge(c.base, c.head, func(in *Input) { in.Rules = []Rule{rule} })
+		if (len(got.Reasons) > 0) != c.fails {
+			t.Errorf("%s %s: %+v", c.path, c.rule, got.Reasons)
+		}
+	}
+}
+
+// A leak that got used to, a little more with each change, is measured against a release.
+func TestCreep(t *testing.T) {
+	list := leak("k", "ListScreen", 100*kB, 3, 6, 9, 12)
+	now := leak("k", "ListScreen", 100*kB, 6, 12, 18, 24)
+	pinned := func(in *Input) { in.Pinned, in.PinnedName = runs(3, list), "4.1" }
+	c := judge(runs(5, now), observed(9, now), pinned)
+	if row := rowOf(t, c, "k"); row.Status != comparison.Known || row.Pinned == "" || !row.Fails || c.ExitCode != 1 {
+		t.Errorf("%+v", row)
+	}
+	pull := judge(runs(5, now), observed(9, now), pinned, func(in *Input) { in.Head.PullRequest = 7 })
+	if row := rowOf(t, pull, "k"); row.Pinned == "" || row.Fails || pull.ExitCode != 0 {
+		t.Errorf("a pull request is blamed for what others did: %+v", row)
+	}
+}
+
+// Runs of another subject are not compared, and the reader is told why.
+func TestSubjects(t *testing.T) {
+	list := leak("k", "ListScreen", 100*kB, 3, 6, 9, 12)
+	other := runs(3)
+	for i := range other {
+		other[i].Subject.API = 33
+	}
+	got := judge(other, observed(9, list))
+	if got.Verdict != comparison.Neutral || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "another API level") {
+		t.Errorf("%s %q", got.Verdict, got.Warnings)
+	}
+	any := judge(other, observed(9, list), func(in *Input) { in.Match = []string{MatchModel} })
+	if any.Verdict != comparison.Fail {
+		t.Errorf("%s %q", any.Verdict, any.Warnings)
+	}
+	// The run itself may be in its baseline already.
+	self := judge([]Observation{observed(9, list)}, observed(9, list))
+	if self.Verdict != comparison.Neutral || self.Base.Runs != 0 {
+		t.Errorf("compared with itself: %+v", self)
+	}
+	missing := runs(3, list)
+	for i := range missing {
+		missing[i].Processes = append(missing[i].Processes, Observed{Process: "com.shop:push"})
+	}
+	if w := judge(missing, observed(9, list)).Warnings; len(w) != 1 || !strings.Contains(w[0], "com.shop:push") {
+		t.Errorf("%q", w)
+	}
+}
+
+// What two runs of one build both show is confirmed, what one of them shows is not.
+func TestConfirm(t *testing.T) {
+	list, wish := leak("list", "ListScreen", kB, 3, 6, 9), leak("wish", "WishScreen", kB, 1, 2, 3)
+	first, again := judge(runs(3), observed(9, list, wish)), judge(runs(3), observed(10, wish))
+	got := Confirm(first, again)
+	if got.Verdict != comparison.Fail || len(got.Reasons) != 1 || got.Reasons[0].Key != "wish" || got.Text != "1 new leak, in two runs" {
+		t.Errorf("%+v", got)
+	}
+	got = Confirm(judge(runs(3), observed(9, list)), again)
+	if got.Verdict != comparison.Pass || got.ExitCode != 0 || len(got.Reasons) != 0 || got.Leaks[0].Fails {
+		t.Errorf("%+v", got)
+	}
+	if again.Verdict != comparison.Fail || !again.Leaks[0].Fails {
+		t.Error("the comparison itself was changed")
+	}
+	if got = Confirm(first, judge(runs(3), observed(9))); got.Verdict == comparison.Fail {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The verdict depends on what was observed alone: not on the order of runs, processes or leaks.
+func TestOrderDoesNotMatter(t *testing.T) {
+	base := runs(4, leak("a", "A", kB, 1, 2, 3, 4), leak("b", "B", kB, 2, 4, 6, 8))
+	head := observed(9, leak("a", "A", kB, 2, 4, 6, 8), leak("b", "B", kB, 2, 4, 6, 8), leak("c", "C", kB, 1, 2, 3, 4))
+	want, _ := json.Marshal(judge(base, head))
+	base, head.Processes[0].Places = slices.Clone(base), slices.Clone(head.Processes[0].Places)
+	slices.Reverse(base)
+	slices.Reverse(head.Processes[0].Places)
+	if got, _ := json.Marshal(judge(base, head)); string(got) != string(want) {
+		t.Errorf("%s\n%s", got, want)
+	}
+}

@@ -1,0 +1,580 @@
+package gate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/harness/check"
+	"github.com/leakgate/leakgate/internal/reporters/comparison"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// Input is all that a verdict depends on.
+type Input struct {
+	// Heads are the observations of the run that is judged, one for each device.
+	Heads []Observation
+	// Configured says that there is a baseline, which may still be empty. Without one every
+	// leak that is proved counts.
+	Configured bool
+	// Base are the runs of the baseline, Pinned those of a release that is compared as well.
+	Base       []Observation
+	Pinned     []Observation
+	PinnedName string
+	// Window is how many good runs are compared, 0 for the default.
+	Window int
+	// Match are the optional parts of a subject that must be equal.
+	Match     []string
+	FirstSeen map[SeenKey]comparison.Sighting
+	Accepted  []check.Exception
+	Now       time.Time
+	Rules     []Rule
+	// Informational rules are reported and never fail. Strict makes a process that could not be
+	// judged exit code 5, AllowUnjudged a run that could judge nothing 0.
+	Informational, Strict, AllowUnjudged bool
+	// Missing is evidence that should be there and is not, in words.
+	Missing []string
+	// RunExit is how the run itself ended.
+	RunExit int
+	// Tool, Head and Store are only shown.
+	Tool   string
+	Head   comparison.Head
+	Store  string
+	Behind *int
+	// Traces are those of the leaks of head.
+	Traces   map[TraceKey]Trace
+	Warnings []string
+}
+
+// SeenKey is a place of a process of the subject.
+type SeenKey struct{ Process, What, Key string }
+
+// TraceKey is a leak of a process on a device.
+type TraceKey struct{ Device, Process, Key string }
+
+// Trace is the way to a leak.
+type Trace struct {
+	Lines    []string
+	HeldBy   string
+	Suspects []comparison.Suspect
+}
+
+// mostRows bounds the leaks of a comparison.
+const mostRows = 5000
+
+// Compare judges a run.
+func Compare(in Input) *comparison.Comparison {
+	j := &judgement{in: &in, out: &comparison.Comparison{
+		Schema: comparison.Schema, Tool: in.Tool, Informational: in.Informational, Head: in.Head,
+		Reasons: []comparison.Reason{}, Processes: []comparison.ProcessRow{}, Leaks: []comparison.Row{}, Warnings: append([]string{}, in.Warnings...),
+	}}
+	j.out.Base.Store, j.out.Base.Behind = in.Store, in.Behind
+	if len(in.Pinned) > 0 {
+		j.out.Base.Pinned, j.out.Base.PinnedRuns = in.PinnedName, len(in.Pinned)
+	}
+	for i := range in.Heads {
+		j.observe(&in.Heads[i])
+	}
+	j.apply()
+	j.conclude()
+	return j.out
+}
+
+// judgement is one comparison as it is made.
+type judgement struct {
+	in  *Input
+	out *comparison.Comparison
+	// compared reports that some process has base runs, unjudged that some process has no
+	// verdict.
+	compared, unjudged bool
+	pairs              []*pair
+	rows               []row
+}
+
+// observe compares the processes of one device.
+func (j *judgement) observe(head *Observation) {
+	base := baseOf(j.in.Base, head, j.in.Match, cmp.Or(j.in.Window, Window))
+	j.describeBase(head, base)
+	for i := range head.Processes {
+		p := newPair(j.in, head, &head.Processes[i], base)
+		j.pairs = append(j.pairs, p)
+		j.compared = j.compared || len(p.base) > 0
+		j.rows = append(j.rows, p.compare()...)
+		j.process(p)
+	}
+	j.missingProcesses(head, base)
+}
+
+// baseOf are the runs that a run is compared with: the newest good ones, and of those that failed
+// the ones since, which excuse what they show. The newest is first.
+func baseOf(all []Observation, head *Observation, match []string, window int) []Observation {
+	var good, failed []Observation
+	for _, o := range all {
+		switch {
+		case len(o.Subject.Differences(head.Subject, match)) > 0, o.Started.Equal(head.Started) && o.Commit == head.Commit:
+		case o.Failed:
+			failed = append(failed, o)
+		default:
+			good = append(good, o)
+		}
+	}
+	slices.SortStableFunc(good, newer)
+	slices.SortStableFunc(failed, newer)
+	good = good[:min(len(good), window)]
+	if len(good) > 0 {
+		failed = slices.DeleteFunc(failed, func(o Observation) bool { return !o.Started.After(good[0].Started) })
+	}
+	out := append(good, failed[:min(len(failed), window)]...)
+	slices.SortStableFunc(out, newer)
+	return out
+}
+
+// describeBase says what the run is compared with, and why it is not where the baseline has only
+// runs of other subjects.
+func (j *judgement) describeBase(head *Observation, base []Observation) {
+	b := &j.out.Base
+	if len(base) > b.Runs {
+		b.Runs, b.Observed = len(base), 0
+		for _, o := range base {
+			if o.Failed {
+				b.Observed++
+			}
+		}
+		b.Commit, b.Branch, b.Time = base[0].Commit, base[0].Branch, base[0].Started
+	}
+	if len(base) > 0 || len(j.in.Base) == 0 {
+		return
+	}
+	closest := []string(nil)
+	for i := range j.in.Base {
+		if d := j.in.Base[i].Subject.Differences(head.Subject, j.in.Match); closest == nil || len(d) < len(closest) {
+			closest = d
+		}
+	}
+	j.warn("%s of the baseline cannot be compared with this run: %s", text.Count(len(j.in.Base), "run", "runs"), "another "+strings.Join(closest, ", another "))
+}
+
+func (j *judgement) warn(format string, args ...any) {
+	j.out.Warnings = append(j.out.Warnings, fmt.Sprintf(format, args...))
+}
+
+// missingProcesses warns of processes that every base run has and the run has not.
+func (j *judgement) missingProcesses(head *Observation, base []Observation) {
+	if len(base) == 0 {
+		return
+	}
+	for i := range base[0].Processes {
+		name := base[0].Processes[i].Process
+		everywhere := !slices.ContainsFunc(base, func(o Observation) bool { return o.find(name) == nil })
+		if everywhere && head.find(name) == nil {
+			j.unjudged = true
+			j.warn("process %s was in every base run and is not in this one", name)
+		}
+	}
+}
+
+// process adds what was judged of a process.
+func (j *judgement) process(p *pair) {
+	h := p.head
+	row := comparison.ProcessRow{
+		Device: p.obs.Device, Process: h.Process, Dumps: len(h.Heap.At), Settled: h.Heap.Settled, Loops: h.Heap.exposure(),
+		Reachable: append([]int64{}, h.Reachable...), Gate: cmp.Or(h.Gate, "inconclusive"), Trend: h.Because, Judged: h.judged(), Deaths: h.Deaths,
+	}
+	for _, b := range p.withSeries(WhatLeak) {
+		if n := len(b.Reachable); n > 0 {
+			row.BaseReachable = append(row.BaseReachable, b.Reachable[min(n, max(len(h.Reachable), 1))-1])
+		}
+	}
+	if len(row.BaseReachable) > 0 {
+		row.BaseReachable = []int64{slices.Min(row.BaseReachable), slices.Max(row.BaseReachable)}
+	}
+	j.out.Judged = j.out.Judged || row.Judged
+	j.unjudged = j.unjudged || !row.Judged
+	if h.Undecided != "" {
+		j.warn("%s: leaks cannot be ruled out: %s", h.Process, h.Undecided)
+	}
+	j.out.Processes = append(j.out.Processes, row)
+}
+
+// judged reports whether anything about the process can be held against the run, or in its favor.
+func (o *Observed) judged() bool {
+	checked := slices.ContainsFunc(o.Places, func(p Place) bool { return len(p.Checks) > 0 })
+	return o.Heap.enough() && o.Undecided == "" || checked || o.Checked || o.Trend != nil && o.Trend.Gate != "" && o.Trend.Gate != "inconclusive"
+}
+
+// apply adds a reason for each rule that does not hold.
+func (j *judgement) apply() {
+	for i := range j.in.Rules {
+		switch r := &j.in.Rules[i]; r.Path {
+		case RuleGate:
+			j.applyGate(r)
+		case RuleDeaths:
+			j.applyDeaths(r)
+		case RuleSlope:
+			j.applySlope(r)
+		default:
+			j.applyRows(r)
+		}
+	}
+	for i := range j.in.Accepted {
+		if e := &j.in.Accepted[i]; e.Expired(j.in.Now) {
+			j.reason(comparison.Reason{Rule: "accepted: until", Key: e.Key, Text: fmt.Sprintf("the leak %s is accepted no longer: fix it, remove the entry, or agree on another day", e)})
+		}
+	}
+}
+
+func (j *judgement) reason(r comparison.Reason) { j.out.Reasons = append(j.out.Reasons, r) }
+
+// applyGate holds the verdicts of the run on its processes to a rule. What base runs show as well
+// is excused. Leaks that dumps show have rules of their own where there is a baseline; without one
+// they make the verdict of the process.
+func (j *judgement) applyGate(r *Rule) {
+	for _, p := range j.pairs {
+		t := p.head.Trend
+		if t == nil || t.Gate == "" || t.Gate == "inconclusive" || r.allows(t.Gate) || j.excused(r, p) {
+			continue
+		}
+		j.failTrend(p)
+		j.reason(comparison.Reason{Rule: r.String(), Process: p.head.Process, Text: fmt.Sprintf("%s: %s: %s", p.head.Process, t.Gate, p.head.Because)})
+	}
+	if j.in.Configured || r.allows("leak") {
+		return
+	}
+	j.failRows(r, func(row *row) bool { return row.proved && row.Status == comparison.Present })
+}
+
+// excused reports whether base runs have such a verdict as well, or whether there is no base run
+// to tell.
+func (j *judgement) excused(r *Rule, p *pair) bool {
+	if !j.in.Configured {
+		return false
+	}
+	if p.head.Trend.Gate == "leak" {
+		return slices.ContainsFunc(j.rows, func(row row) bool {
+			return row.What == WhatTrend && row.Process == p.head.Process && row.Device == p.obs.Device && (row.Status == comparison.Known || row.Status == comparison.Present)
+		})
+	}
+	return len(p.base) == 0 || slices.ContainsFunc(p.base, func(b baseRun) bool {
+		return b.Trend != nil && b.Trend.Gate != "inconclusive" && !r.allows(b.Trend.Gate)
+	})
+}
+
+// failTrend marks the row of a trend as a reason.
+func (j *judgement) failTrend(p *pair) {
+	for i := range j.rows {
+		if row := &j.rows[i]; row.What == WhatTrend && row.Process == p.head.Process && row.Device == p.obs.Device {
+			row.Fails = true
+		}
+	}
+}
+
+// applyDeaths counts the ends of processes. As many as in a base run are excused.
+func (j *judgement) applyDeaths(r *Rule) {
+	for _, p := range j.pairs {
+		n := deaths(p.head.Deaths, r.subject)
+		if r.holds(float64(n)) {
+			continue
+		}
+		most := -1
+		for _, b := range p.base {
+			most = max(most, deaths(b.Deaths, r.subject))
+		}
+		if j.in.Configured && (len(p.base) == 0 || n <= most) {
+			continue
+		}
+		text := fmt.Sprintf("%s: %s by %s", p.head.Process, text.Count(n, "death", "deaths"), strings.ReplaceAll(r.subject, "_", " "))
+		if most >= 0 {
+			text += fmt.Sprintf(", at most %d in a base run", most)
+		}
+		j.reason(comparison.Reason{Rule: r.String(), Process: p.head.Process, Text: text})
+	}
+}
+
+func deaths(by map[string]int, reason string) int {
+	switch reason {
+	case "memory":
+		return by["memory"] + by["low_memory"]
+	case "any":
+		n := 0
+		for _, count := range by {
+			n += count
+		}
+		return n
+	}
+	return by[reason]
+}
+
+// applySlope holds the growth over time to a limit. One that is not known breaks no rule.
+func (j *judgement) applySlope(r *Rule) {
+	for _, p := range j.pairs {
+		t := p.head.Trend
+		if t == nil {
+			continue
+		}
+		value := map[string]*float64{"rate": t.Rate, "lower95": t.Lower, "upper95": t.Upper}[r.subject]
+		if value == nil || r.holds(*value) {
+			continue
+		}
+		j.reason(comparison.Reason{Rule: r.String(), Process: p.head.Process, Text: fmt.Sprintf("%s: %s is %s MB/h", p.head.Process, r.subject, number(*value))})
+	}
+}
+
+// applyRows holds the leaks to a rule.
+func (j *judgement) applyRows(r *Rule) {
+	statuses := map[string]comparison.Status{
+		RuleHeavier: comparison.Heavier, RuleWider: comparison.Wider,
+		"new": comparison.New, "grown": comparison.Grown, "moved": comparison.Moved,
+	}
+	switch {
+	case r.subject == "objects" || r.subject == "bytes":
+		j.failRows(r, func(row *row) bool { return row.counts() && !r.holds(amount(row, r.subject)) })
+		return
+	case r.Path == RuleCreep:
+		j.failCounted(r, func(row *row) bool { return row.Pinned != "" && j.in.Head.PullRequest == 0 })
+		return
+	}
+	status := statuses[cmp.Or(r.subject, r.Path)]
+	native := r.Path == RuleNative
+	j.failCounted(r, func(row *row) bool {
+		return row.Status == status && row.What != WhatTrend && native == (row.What == WhatNative || row.What == WhatGraphics)
+	})
+}
+
+// counts reports whether a row is held to limits: neither accepted nor gone, and evidence that
+// objects accumulate.
+func (r *row) counts() bool {
+	return r.proved && r.Status != comparison.Accepted && r.PerLoop.Head != nil
+}
+
+// amount is what each loop leaves of a row, in objects or bytes.
+func amount(row *row, of string) float64 {
+	n := *row.PerLoop.Head
+	if of == "bytes" {
+		if row.BytesEach.Head == nil {
+			return 0
+		}
+		n *= *row.BytesEach.Head
+	}
+	return n
+}
+
+// failCounted fails the rows of a kind where their number breaks the rule.
+func (j *judgement) failCounted(r *Rule, of func(*row) bool) {
+	n := 0
+	for i := range j.rows {
+		if row := &j.rows[i]; !row.Library && of(row) {
+			n++
+		}
+	}
+	if !r.holds(float64(n)) {
+		j.failRows(r, of)
+	}
+}
+
+// failRows gives a reason for each row of a kind.
+func (j *judgement) failRows(r *Rule, of func(*row) bool) {
+	for i := range j.rows {
+		row := &j.rows[i]
+		if row.Library || !of(row) {
+			continue
+		}
+		row.Fails = true
+		j.reason(comparison.Reason{Rule: r.String(), Process: row.Process, Key: row.Key, Text: describe(&row.Row)})
+	}
+}
+
+// describe says in one line what a row shows.
+func describe(row *comparison.Row) string {
+	name := row.Class
+	if row.HeldBy != "" {
+		name += ", held by " + row.HeldBy
+	}
+	parts := []string{fmt.Sprintf("%s: %s leak: %s", row.Process, row.Status, name)}
+	if row.Status == comparison.Present {
+		parts[0] = fmt.Sprintf("%s: leak: %s", row.Process, name)
+	}
+	for _, more := range []string{row.Evidence, row.Why} {
+		if more != "" {
+			parts = append(parts, more)
+		}
+	}
+	if row.Pinned != "" {
+		parts = append(parts, "against the pinned release "+row.Pinned)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// conclude sets the verdict.
+func (j *judgement) conclude() {
+	j.list()
+	out, in := j.out, j.in
+	fails := len(out.Reasons) > 0
+	interrupted := in.RunExit == record.ExitInterrupted
+	switch {
+	case fails && !in.Informational:
+		out.Verdict, out.ExitCode = comparison.Fail, record.ExitLeak
+		if interrupted {
+			out.ExitCode = record.ExitInterrupted
+		}
+	case slices.Contains([]int{record.ExitInterrupted, record.ExitNoDevice, exitAnalysis, record.ExitWorkload}, in.RunExit):
+		out.Verdict, out.ExitCode = comparison.Neutral, in.RunExit
+	case !in.AllowUnjudged && (!out.Judged || len(in.Missing) > 0), in.Strict && j.unjudged:
+		out.Verdict, out.ExitCode = comparison.Neutral, record.ExitInconclusive
+	case fails, !out.Judged, in.Configured && !j.compared:
+		out.Verdict = comparison.Neutral
+	default:
+		out.Verdict = comparison.Pass
+	}
+	out.Warnings = append(out.Warnings, in.Missing...)
+	out.Text = j.sentence()
+}
+
+// exitAnalysis is the exit code of a dump that could not be analyzed.
+const exitAnalysis = 6
+
+// list puts the rows in order: what fails first, then by status and size.
+func (j *judgement) list() {
+	order := comparison.Statuses()
+	slices.SortStableFunc(j.rows, func(a, b row) int {
+		return cmp.Or(-boolean(a.Fails, b.Fails), boolean(a.Library, b.Library), cmp.Compare(slices.Index(order, a.Status), slices.Index(order, b.Status)),
+			cmp.Compare(max(b.HeadBytes, b.BaseBytes), max(a.HeadBytes, a.BaseBytes)), strings.Compare(a.Process, b.Process), strings.Compare(a.What+a.Key, b.What+b.Key), strings.Compare(a.Device, b.Device))
+	})
+	for i := range j.rows[:min(len(j.rows), mostRows)] {
+		j.out.Leaks = append(j.out.Leaks, j.rows[i].Row)
+	}
+	j.out.LeaksSkipped = max(len(j.rows)-mostRows, 0)
+}
+
+func boolean(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// sentence says the verdict in words.
+func (j *judgement) sentence() string {
+	out, in := j.out, j.in
+	known := 0
+	for i := range out.Leaks {
+		if out.Leaks[i].Status == comparison.Known || out.Leaks[i].Status == comparison.Accepted || out.Leaks[i].Status == comparison.Moved {
+			known++
+		}
+	}
+	const inform = "; the rules are informational"
+	switch {
+	case len(out.Reasons) > 0:
+		text := j.failing()
+		if in.Informational {
+			text += inform
+		}
+		return text
+	case out.ExitCode != 0 && out.ExitCode == in.RunExit:
+		return map[int]string{
+			record.ExitInterrupted: "the run was interrupted; nothing is held against it", record.ExitNoDevice: "the run has lost its device, or saw no process of the app",
+			exitAnalysis: "a heap dump could not be analyzed", record.ExitWorkload: "the workload failed; what it did until then shows nothing worse",
+		}[in.RunExit]
+	case len(in.Missing) > 0:
+		return "evidence is missing: " + in.Missing[0]
+	case !out.Judged:
+		return "nothing could be judged"
+	case in.Strict && j.unjudged:
+		return "some process could not be judged"
+	case in.Configured && !j.compared:
+		return "there is no base run to compare with yet; " + j.present()
+	case !in.Configured:
+		return "no leak grows"
+	case known > 0:
+		return fmt.Sprintf("nothing is worse than in %s; %s known", text.Count(out.Base.Runs, "base run", "base runs"), text.Count(known, "leak is", "leaks are"))
+	}
+	return fmt.Sprintf("nothing is worse than in %s", text.Count(out.Base.Runs, "base run", "base runs"))
+}
+
+// failing counts what fails by status.
+func (j *judgement) failing() string {
+	count := map[comparison.Status]int{}
+	rest := len(j.out.Reasons)
+	seen := map[string]bool{}
+	for i := range j.out.Leaks {
+		row := &j.out.Leaks[i]
+		if row.Fails && row.What != WhatTrend {
+			count[row.Status]++
+			seen[row.Process+row.Key] = true
+		}
+	}
+	for _, r := range j.out.Reasons {
+		if r.Key != "" && seen[r.Process+r.Key] {
+			rest--
+		}
+	}
+	words := map[comparison.Status][2]string{
+		comparison.New: {"new leak", "new leaks"}, comparison.Grown: {"leak that grew", "leaks that grew"}, comparison.Heavier: {"leak that got heavier", "leaks that got heavier"},
+		comparison.Wider: {"new class behind a known leak", "new classes behind known leaks"}, comparison.Present: {"leak", "leaks"}, comparison.Known: {"known leak beyond a limit", "known leaks beyond a limit"},
+		comparison.Moved: {"leak that moved", "leaks that moved"},
+	}
+	var parts []string
+	for _, status := range comparison.Statuses() {
+		if w, ok := words[status]; ok && count[status] > 0 {
+			parts = append(parts, text.Count(count[status], w[0], w[1]))
+		}
+	}
+	if rest > 0 {
+		parts = append(parts, text.Count(rest, "rule of a process broken", "rules of processes broken"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// present counts the leaks of a run without a base.
+func (j *judgement) present() string {
+	n := 0
+	for i := range j.rows {
+		if j.rows[i].proved && j.rows[i].Status == comparison.Present {
+			n++
+		}
+	}
+	if n == 0 {
+		return "no leak grows in this run"
+	}
+	return text.Count(n, "leak grows in this run, and nobody is blamed for it", "leaks grow in this run, and nobody is blamed for them")
+}
+
+// Confirm is the comparison of a run that was repeated because the first one failed: it fails
+// only for what both show.
+func Confirm(first, again *comparison.Comparison) *comparison.Comparison {
+	out := *again
+	if again.Verdict != comparison.Fail {
+		return &out
+	}
+	id := func(r comparison.Reason) [3]string { return [3]string{r.Rule, r.Process, r.Key} }
+	before := map[[3]string]bool{}
+	for _, r := range first.Reasons {
+		before[id(r)] = true
+	}
+	kept := map[string]bool{}
+	out.Reasons = []comparison.Reason{}
+	for _, r := range again.Reasons {
+		if before[id(r)] {
+			out.Reasons = append(out.Reasons, r)
+			kept[r.Process+r.Key] = true
+		}
+	}
+	out.Leaks = slices.Clone(again.Leaks)
+	for i := range out.Leaks {
+		row := &out.Leaks[i]
+		row.Fails = row.Fails && (kept[row.Process+row.Key] || row.What == WhatTrend && kept[row.Process])
+	}
+	if len(out.Reasons) == 0 {
+		out.Verdict, out.ExitCode = comparison.Pass, record.ExitClean
+		out.Text = "two runs failed for different reasons: neither is confirmed"
+	} else {
+		j := &judgement{in: &Input{}, out: &out}
+		out.Text = j.failing() + ", in two runs"
+	}
+	return &out
+}

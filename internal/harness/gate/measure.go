@@ -1,0 +1,123 @@
+package gate
+
+import (
+	"math"
+
+	"github.com/leakgate/leakgate/internal/harness/ledger"
+)
+
+// measure is how many objects of one place each loop left behind in one run.
+type measure struct {
+	// added is how many objects there are more at the end than at the first moment, exposure the
+	// loops between.
+	added    int64
+	exposure float64
+	// steady is the rate without the interval that added most: what one burst, or objects in
+	// flight at the last moment, cannot bring about.
+	steady float64
+	// even: every interval added the same number for each loop.
+	even bool
+}
+
+// rate is how many objects each loop leaves.
+func (m measure) rate() float64 {
+	if m.exposure == 0 {
+		return 0
+	}
+	return float64(m.added) / m.exposure
+}
+
+// measured returns the measure of a place, nil for one that is not there, in a series; ok is
+// false where the series has no two moments.
+func measured(p *Place, s Moments) (m measure, ok bool) {
+	m.exposure = s.exposure()
+	if m.exposure == 0 {
+		return m, false
+	}
+	m.even = true
+	if p == nil {
+		return m, true
+	}
+	added, loops := intervals(p.Counts, s)
+	most := 0
+	for i := range added {
+		m.added += added[i]
+		if float64(added[i])*loops[most] > float64(added[most])*loops[i] {
+			most = i
+		}
+		m.even = m.even && float64(added[i])*loops[0] == float64(added[0])*loops[i]
+	}
+	m.steady = m.rate()
+	if left := m.exposure - loops[most]; len(added) > 1 && left > 0 {
+		m.steady = float64(m.added-added[most]) / left
+	}
+	return m, true
+}
+
+// intervals are how many objects each interval added, and how many loops it had. Each life is an
+// interval of one loop.
+func intervals(counts []int64, s Moments) (added []int64, loops []float64) {
+	if s.Lives {
+		loops = make([]float64, len(counts))
+		for i := range loops {
+			loops[i] = 1
+		}
+		return counts, loops
+	}
+	for i := 1; i < len(counts); i++ {
+		added, loops = append(added, counts[i]-counts[i-1]), append(loops, s.At[i]-s.At[i-1])
+	}
+	return added, loops
+}
+
+// enough reports whether a series has as many dumps as it takes to prove a leak.
+func (s Moments) enough() bool { return len(s.At) >= ledger.FewestDumps(s.Settled) }
+
+// accumulates reports whether there are more objects at every moment, of moments that are enough.
+func (p *Place) accumulates(s Moments) bool {
+	return !s.Lives && ledger.Proves(p.Counts, s.Settled)
+}
+
+// stays reports whether the objects are there at all moments, of moments that are enough.
+func (p *Place) stays(s Moments) bool {
+	for _, n := range p.Counts {
+		if n <= 0 {
+			return false
+		}
+	}
+	return s.enough()
+}
+
+// each is what one object retains after so many loops at most, and whether it is known: runs of
+// different length are compared after as many loops, because what one object retains may grow.
+func (p *Place) each(s Moments, loops float64) (bytes float64, known bool) {
+	for i := range p.Counts {
+		if i > 0 && !s.Lives && s.At[i]-s.At[0] > loops {
+			break
+		}
+		if p.Counts[i] > 0 {
+			bytes, known = float64(p.Bytes[i])/float64(p.Counts[i]), true
+		}
+	}
+	return bytes, known
+}
+
+// instances is how many objects there are after so many loops at most.
+func (p *Place) instances(s Moments, loops float64) (count, bytes int64) {
+	for i := range p.Counts {
+		if i > 0 && !s.Lives && s.At[i]-s.At[0] > loops {
+			break
+		}
+		count, bytes = p.Counts[i], p.Bytes[i]
+	}
+	return count, bytes
+}
+
+// commonExposure is the exposure that all of some series reach.
+func commonExposure(series ...Moments) float64 {
+	least := math.Inf(1)
+	for _, s := range series {
+		least = min(least, s.exposure())
+	}
+	return least
+}

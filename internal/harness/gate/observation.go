@@ -1,0 +1,292 @@
+package gate
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/binary"
+	"hash/fnv"
+	"slices"
+	"time"
+)
+
+// Observation is what one run on one device shows, as far as other runs can be compared with it.
+type Observation struct {
+	// Device is the serial of the device, which no baseline keeps.
+	Device  string  `json:"-"`
+	Subject Testbed `json:"subject"`
+	Commit  string  `json:"commit,omitempty"`
+	Branch  string  `json:"branch,omitempty"`
+	// PullRequest is the number of the pull request that the run tested, 0 for none.
+	PullRequest int       `json:"pull_request,omitempty"`
+	Started     time.Time `json:"started"`
+	Tool        string    `json:"tool,omitempty"`
+	// Failed runs were worse than those before them: they only excuse what they show.
+	Failed bool `json:"failed,omitempty"`
+	// Unit is that of the exposure: UnitLoop or UnitEvent.
+	Unit      string     `json:"unit"`
+	Processes []Observed `json:"processes"`
+}
+
+// The units of exposure.
+const (
+	UnitLoop  = "loop"
+	UnitEvent = "event"
+	UnitHour  = "hour"
+	UnitRun   = "run"
+)
+
+// Testbed is what makes two runs comparable.
+type Testbed struct {
+	App     string `json:"app"`
+	Variant string `json:"variant,omitempty"`
+	// Test names the suite or test; "" for a workload that is one by itself.
+	Test string `json:"test,omitempty"`
+	// Workload is the digest of the workload, Marks that of the marks that it sets.
+	Workload string `json:"workload,omitempty"`
+	Marks    string `json:"marks,omitempty"`
+	Model    string `json:"model,omitempty"`
+	API      int    `json:"api,omitempty"`
+	ABI      string `json:"abi,omitempty"`
+}
+
+// The parts of a subject that a configuration may leave out of the comparison.
+const (
+	MatchVariant = "variant"
+	MatchAPI     = "api"
+	MatchABI     = "abi"
+	MatchModel   = "model"
+)
+
+// MatchAll are all parts that are compared unless a configuration says otherwise.
+func MatchAll() []string { return []string{MatchVariant, MatchAPI, MatchABI, MatchModel} }
+
+// narrowed returns the subject with only those optional parts that are to match.
+func (s Testbed) narrowed(match []string) Testbed {
+	if !slices.Contains(match, MatchVariant) {
+		s.Variant = ""
+	}
+	if !slices.Contains(match, MatchAPI) {
+		s.API = 0
+	}
+	if !slices.Contains(match, MatchABI) {
+		s.ABI = ""
+	}
+	if !slices.Contains(match, MatchModel) {
+		s.Model = ""
+	}
+	return s
+}
+
+// Differences names the parts in which two subjects differ, of those that are to match.
+func (s Testbed) Differences(o Testbed, match []string) []string {
+	a, b := s.narrowed(match), o.narrowed(match)
+	var out []string
+	for _, part := range []struct {
+		name   string
+		differ bool
+	}{
+		{"app", a.App != b.App}, {"variant", a.Variant != b.Variant}, {"test", a.Test != b.Test}, {"workload", a.Workload != b.Workload},
+		{"marks", a.Marks != b.Marks}, {"device model", a.Model != b.Model}, {"API level", a.API != b.API}, {"ABI", a.ABI != b.ABI},
+	} {
+		if part.differ {
+			out = append(out, part.name)
+		}
+	}
+	return out
+}
+
+// Observed is one process in an observation.
+type Observed struct {
+	Process string `json:"process"`
+	// Names says whose names the heap dumps have: source, mapping, obfuscated or other_mapping.
+	Names string `json:"names,omitempty"`
+	// Heap are its heap dumps, Snapshots the moments at which threads, native memory and
+	// graphics were counted.
+	Heap      Moments `json:"heap"`
+	Snapshots Moments `json:"snapshots"`
+	// Reachable is the reachable heap in bytes at each dump.
+	Reachable []int64 `json:"reachable_bytes,omitempty"`
+	Places    []Place `json:"leaks"`
+	// Undecided says why there may be leaks that are not in Places.
+	Undecided string `json:"undecided,omitempty"`
+	// Loaded has the classes of the app that were loaded.
+	Loaded ClassSet `json:"loaded,omitempty"`
+	// Trend is the verdict on its memory over time; nil where there is none.
+	Trend *TrendVerdict `json:"trend,omitempty"`
+	// Deaths counts the ends of the process by reason: memory, crash, native_crash, anr, kill,
+	// exit, reboot, unknown.
+	Deaths map[string]int `json:"deaths,omitempty"`
+	// Checked reports that checks of specs have judged the process.
+	Checked bool `json:"checked,omitempty"`
+	// Gate and Because are the verdict of the run on the process.
+	Gate    string `json:"gate,omitempty"`
+	Because string `json:"because,omitempty"`
+}
+
+// Moments are the moments at which something was counted.
+type Moments struct {
+	// At is the exposure at each: how many loops were done, or events sent.
+	At []float64 `json:"at"`
+	// Settled reports that the app was left alone before each.
+	Settled bool `json:"settled,omitempty"`
+	// Lives: each moment is of another life of the process, which began anew.
+	Lives bool `json:"lives,omitempty"`
+}
+
+// exposure is how many loops lie between the first moment and the last.
+func (s Moments) exposure() float64 {
+	switch n := len(s.At); {
+	case s.Lives:
+		return float64(n)
+	case n < 2:
+		return 0
+	default:
+		return max(s.At[n-1]-s.At[0], 0)
+	}
+}
+
+// The kinds of places.
+const (
+	WhatLeak     = "leak"
+	WhatThreads  = "threads"
+	WhatNative   = "native"
+	WhatGraphics = "graphics"
+	WhatTrend    = "trend"
+)
+
+// Place is one thing that a process leaves behind, counted at each moment of its series.
+type Place struct {
+	What string `json:"what"`
+	// Key is the same from build to build.
+	Key string `json:"key"`
+	Description
+	Counts []int64 `json:"counts"`
+	Bytes  []int64 `json:"bytes"`
+	// Classes counts the objects of each class at each moment.
+	Classes map[string][]int64 `json:"classes,omitempty"`
+	// Checks names the specs that leave it behind, where specs were checked one by one.
+	Checks []string `json:"checks,omitempty"`
+}
+
+// Description is what a place is called.
+type Description struct {
+	// Class is that of most of the objects, HeldBy the reference that holds them.
+	Class        string   `json:"class,omitempty"`
+	HeldBy       string   `json:"held_by,omitempty"`
+	KeyText      []string `json:"key_text,omitempty"`
+	Fingerprints []string `json:"fingerprints,omitempty"`
+	Library      bool     `json:"library,omitempty"`
+}
+
+// last is how many there are at the end, and what they retain.
+func (p *Place) last() (count, bytes int64) {
+	if n := len(p.Counts); n > 0 {
+		count = p.Counts[n-1]
+	}
+	if n := len(p.Bytes); n > 0 {
+		bytes = p.Bytes[n-1]
+	}
+	return count, bytes
+}
+
+// leaking is the class of most of the objects at the end.
+func (p *Place) leaking() string {
+	class, most := p.Class, int64(0)
+	for name, counts := range p.Classes {
+		if len(counts) == 0 {
+			continue
+		}
+		if n := counts[len(counts)-1]; n > most || n == most && n > 0 && name < class {
+			class, most = name, n
+		}
+	}
+	return class
+}
+
+// TrendVerdict is what the memory of a process does over time.
+type TrendVerdict struct {
+	// Gate is leak, pass, settled or inconclusive.
+	Gate string `json:"gate"`
+	Kind string `json:"kind,omitempty"`
+	// Rate is in MB per hour, Lower and Upper are its bounds with 95 % confidence; nil where
+	// unknown.
+	Rate  *float64 `json:"rate_mb_per_h"`
+	Lower *float64 `json:"lower_mb_per_h"`
+	Upper *float64 `json:"upper_mb_per_h"`
+}
+
+// ClassSet is a set of names of classes, of which it keeps 32 bits each: base64 of the sorted
+// hashes, so that a baseline stays small. One name in a million is taken for a member by mistake.
+type ClassSet string
+
+// NewClassSet returns the set of some names.
+func NewClassSet(names []string) ClassSet {
+	hashes := make([]uint32, len(names))
+	for i, name := range names {
+		hashes[i] = hash(name)
+	}
+	slices.Sort(hashes)
+	hashes = slices.Compact(hashes)
+	raw := make([]byte, 0, 4*len(hashes))
+	for _, h := range hashes {
+		raw = binary.BigEndian.AppendUint32(raw, h)
+	}
+	return ClassSet(base64.StdEncoding.EncodeToString(raw))
+}
+
+// has returns a function that reports whether a name is in one of some sets.
+func has(sets ...ClassSet) func(string) bool {
+	members := map[uint32]bool{}
+	for _, s := range sets {
+		raw, err := base64.StdEncoding.DecodeString(string(s))
+		if err != nil {
+			continue // refused when it was read
+		}
+		for ; len(raw) >= 4; raw = raw[4:] {
+			members[binary.BigEndian.Uint32(raw)] = true
+		}
+	}
+	return func(name string) bool { return members[hash(name)] }
+}
+
+func hash(name string) uint32 {
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	return h.Sum32()
+}
+
+// find returns the process of an observation by name.
+func (o *Observation) find(process string) *Observed {
+	for i := range o.Processes {
+		if o.Processes[i].Process == process {
+			return &o.Processes[i]
+		}
+	}
+	return nil
+}
+
+// place returns a place of a process by its kind and key.
+func (o *Observed) place(what, key string) *Place {
+	if o == nil {
+		return nil
+	}
+	for i := range o.Places {
+		if o.Places[i].What == what && o.Places[i].Key == key {
+			return &o.Places[i]
+		}
+	}
+	return nil
+}
+
+// series is that in which a kind of place was counted.
+func (o *Observed) series(what string) Moments {
+	if what == WhatLeak {
+		return o.Heap
+	}
+	return o.Snapshots
+}
+
+// newer orders observations, the newest first.
+func newer(a, b Observation) int {
+	return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(a.Commit, b.Commit))
+}
