@@ -1,0 +1,146 @@
+package evidence
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/internal/analysis/android"
+	"github.com/leakgate/leakgate/internal/harness/gate"
+	"github.com/leakgate/leakgate/internal/reporters/comparison"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters"
+)
+
+// Evidence is what was observed of one run, and how its leaks are held.
+type Evidence struct {
+	// Observations has one for each device.
+	Observations []gate.Observation
+	Traces       map[gate.TraceKey]gate.Trace
+	Head         comparison.Head
+	// Missing is evidence that should be there and is not.
+	Missing []string
+	// RunExit is how the run itself ended, 0 for heap dumps alone.
+	RunExit  int
+	Warnings []string
+}
+
+// moment is one heap dump of a process.
+type moment struct {
+	at        float64
+	settled   bool
+	leaks     []analysis.SummaryLeak
+	loaded    []string
+	reachable int64
+	names     string
+	undecided string
+}
+
+// series makes one process of its dumps, in the order of their moments.
+func series(o *gate.Observed, dumps []moment, lives bool) {
+	places := map[string]int{}
+	o.Heap = gate.Moments{At: []float64{}, Settled: true, Lives: lives}
+	for i := range dumps {
+		d := &dumps[i]
+		o.Heap.At = append(o.Heap.At, d.at)
+		o.Heap.Settled = o.Heap.Settled && d.settled
+		o.Reachable = append(o.Reachable, d.reachable)
+		o.Undecided = cmp.Or(o.Undecided, d.undecided)
+		for k := range d.leaks {
+			l := &d.leaks[k]
+			at, ok := places[l.Key]
+			if !ok {
+				at = len(o.Places)
+				places[l.Key] = at
+				o.Places = append(o.Places, gate.Place{What: gate.WhatLeak, Key: l.Key, Counts: make([]int64, len(dumps)), Bytes: make([]int64, len(dumps)), Classes: map[string][]int64{}})
+			}
+			add(&o.Places[at], l, i, len(dumps))
+		}
+		o.Names = worse(o.Names, d.names)
+	}
+	if n := len(dumps); n > 0 {
+		o.Loaded = gate.NewClassSet(dumps[n-1].loaded)
+	}
+}
+
+// name gives the places of a process what holds them, as their traces say.
+func (e *Evidence) name(device string, o *gate.Observed) {
+	for i := range o.Places {
+		p := &o.Places[i]
+		p.HeldBy = cmp.Or(p.HeldBy, e.Traces[gate.TraceKey{Device: device, Process: o.Process, Key: p.Key}].HeldBy)
+	}
+}
+
+// mostClasses bounds the classes of one leak: those that most objects have.
+const mostClasses = 100
+
+// add adds a leak of the dump with that number. The latest dump says best what it is.
+func add(p *gate.Place, l *analysis.SummaryLeak, dump, dumps int) {
+	p.Counts[dump] += l.Instances
+	p.Bytes[dump] += l.RetainedBytes
+	p.Description = gate.Description{Class: name(l.Class), HeldBy: p.HeldBy, KeyText: l.KeyText, Fingerprints: l.Fingerprints, Library: l.Library}
+	classes := make([]string, 0, len(l.Classes))
+	for class := range l.Classes {
+		classes = append(classes, class)
+	}
+	slices.SortFunc(classes, func(a, b string) int {
+		return cmp.Or(cmp.Compare(l.Classes[b], l.Classes[a]), strings.Compare(a, b))
+	})
+	for _, class := range classes[:min(len(classes), mostClasses)] {
+		n, class := l.Classes[class], name(class)
+		if p.Classes[class] == nil {
+			p.Classes[class] = make([]int64, dumps)
+		}
+		p.Classes[class][dump] += n
+	}
+}
+
+// maxName bounds a name of an app.
+const maxName = 500
+
+func name(s string) string { return text.Head(text.Printable(s), maxName) }
+
+// worse is what is known of the names of two dumps.
+func worse(a, b string) string {
+	order := []string{"", "source", "mapping", "other_mapping", "obfuscated"}
+	if slices.Index(order, b) > slices.Index(order, a) {
+		return b
+	}
+	return a
+}
+
+// traceOf is how a leak is held.
+func traceOf(l *analysis.Leak) gate.Trace {
+	var out bytes.Buffer
+	_ = reporters.WriteLeak(&out, l) // a Buffer takes everything
+	lines := strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
+	t := gate.Trace{Lines: lines[:min(len(lines), maxTrace)]}
+	if _, held, ok := strings.Cut(reporters.LeakName(l), ", held by "); ok {
+		t.HeldBy = text.Head(held, maxName)
+	}
+	var platform []comparison.Suspect
+	for _, e := range l.Trace {
+		if !e.Suspect || e.Owner == "" || !strings.HasSuffix(e.Kind, "_field") {
+			continue
+		}
+		s := comparison.Suspect{Class: name(e.Owner), Field: name(e.Reference[strings.LastIndex(e.Reference, ".")+1:])}
+		if android.IsPlatform(e.Owner) {
+			platform = append(platform, s)
+		} else {
+			t.Suspects = append(t.Suspects, s)
+		}
+	}
+	if len(t.Suspects) == 0 {
+		t.Suspects = platform
+	}
+	t.Suspects = t.Suspects[:min(len(t.Suspects), maxSuspects)]
+	return t
+}
+
+const (
+	// maxTrace bounds the lines of a trace, maxSuspects the references that are named.
+	maxTrace    = 80
+	maxSuspects = 5
+)

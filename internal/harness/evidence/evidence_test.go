@@ -1,0 +1,302 @@
+package evidence
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/analysis/spool"
+	"github.com/leakgate/leakgate/internal/harness/gate"
+	"github.com/leakgate/leakgate/internal/hproftest"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// shop is a heap dump of an app whose list holds so many closed screens, and whose registry one.
+func shop(t testing.TB, carts, wishes int) []byte {
+	t.Helper()
+	h := hproftest.Android(hproftest.Phone{SDK: 34, Process: "com.shop"})
+	var held []hproftest.Ref
+	for range carts {
+		held = append(held, h.Activity("com.shop.CartActivity", hproftest.Destroyed).Ref)
+	}
+	for range wishes {
+		held = append(held, h.Activity("com.shop.WishActivity", hproftest.Destroyed).Ref)
+	}
+	h.Hold("com.shop.Registry", "all", h.ArrayList(held...).Ref)
+	dump, _, err := h.Dump(hproftest.Form{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dump
+}
+
+func file(t testing.TB, dir, name string, content []byte) string {
+	t.Helper()
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Heap dumps in the order of their loops are counted, with what holds the leaks.
+func TestFromDumps(t *testing.T) {
+	dir := t.TempDir()
+	var files []string
+	for i := 1; i <= 3; i++ {
+		files = append(files, file(t, dir, fmt.Sprint(i, ".hprof"), shop(t, 2*i, i-1)))
+	}
+	ev, err := FromDumps(t.Context(), []Scenario{{"com.shop", files}}, DumpOptions{App: "com.shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := ev.Observations[0]
+	p := o.Processes[0]
+	if len(p.Places) != 1 || !reflect.DeepEqual(p.Heap, gate.Moments{At: []float64{1, 2, 3}, Settled: true}) || p.Names != "source" || p.Undecided != "" || o.Subject.API != 34 {
+		t.Fatalf("%+v", o)
+	}
+	l := p.Places[0]
+	want := map[string][]int64{"com.shop.CartActivity": {2, 4, 6}, "com.shop.WishActivity": {0, 1, 2}}
+	if !reflect.DeepEqual(l.Counts, []int64{2, 5, 8}) || !reflect.DeepEqual(l.Classes, want) || l.Bytes[0] <= 0 || len(l.KeyText) == 0 || len(p.Reachable) != 3 || p.Loaded == "" {
+		t.Errorf("%+v", l)
+	}
+	trace := ev.Traces[gate.TraceKey{Process: "com.shop", Key: l.Key}]
+	if trace.HeldBy != "Registry.all" || len(trace.Suspects) != 1 || trace.Suspects[0].Class != "com.shop.Registry" || trace.Suspects[0].Field != "all" || len(trace.Lines) < 5 {
+		t.Errorf("%+v", trace)
+	}
+	broken := file(t, dir, "broken.hprof", []byte("JAVA PROFILE 1.0.3\x00"))
+	var failed *DumpError
+	if _, err := FromDumps(t.Context(), []Scenario{{"com.shop", []string{files[0], broken}}}, DumpOptions{}); !errors.As(err, &failed) || failed.File != broken {
+		t.Errorf("%v", err)
+	}
+	used, err := FromDumps(t.Context(), []Scenario{{"com.shop", files}}, DumpOptions{InUse: true})
+	if err != nil || used.Observations[0].Processes[0].Heap.Settled {
+		t.Errorf("%+v, %v", used, err)
+	}
+}
+
+// packed is the summary of a dump as a run keeps it.
+func packed(t testing.TB, dump []byte) []byte {
+	t.Helper()
+	s, err := analysis.Summarize(t.Context(), bytes.NewReader(dump), int64(len(dump)), analysis.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := s.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	z, err := spool.Pack(&out, int64(len(raw)))
+	if err == nil {
+		_, err = z.Write(raw)
+	}
+	if err := errors.Join(err, z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// night is a run with dumps of one process at marks; lives are the pids of the dumps.
+func night(t testing.TB, dir string, pids ...int) record.Run {
+	t.Helper()
+	run := record.Run{
+		Schema: record.RunSchema, Started: time.Date(2026, 11, 1, 2, 0, 0, 0, time.UTC), Patterns: []string{"com.shop", "com.shop:*"}, ExitCode: 1,
+		Workload:  &record.Workload{Kind: "command", Digest: "abc"},
+		Build:     &record.Revision{Commit: "8c1d0fe", Branch: "main", Variant: "debug"},
+		Devices:   []record.Device{{Device: "S", Model: "Pixel 6", API: 34, ABI: "x86_64", Duration: 600, MarksDigest: "m"}},
+		Processes: []record.Process{{Device: "S", Process: "com.shop", Gate: detector.Leak, TrendGate: detector.Inconclusive, Kind: detector.Java, Because: "15, 17", DeathsByReason: map[string]int{"low_memory": 2}}},
+	}
+	for i, pid := range pids {
+		folder := fmt.Sprintf("artifacts/com.shop/%d-mark", i)
+		dump := shop(t, 2*(i+1), 0)
+		file(t, dir, folder+"/heap.summary.json.zst", packed(t, dump))
+		d := record.Diagnosis{
+			Device: "S", Process: "com.shop", PID: pid, T: float64(60 * (i + 1)), Trigger: record.TriggerMark, Folder: folder, Settled: true, Marks: 3*i + 1,
+			Heap: &record.HeapDump{Summary: "heap.summary.json.zst", ReachableBytes: 1000, ReachableNative: 1, Names: "source"}, Leaks: []record.DumpLeak{},
+		}
+		run.Diagnoses = append(run.Diagnoses, d)
+	}
+	last := shop(t, 2*len(pids), 0)
+	report, err := analysis.Analyze(t.Context(), bytes.NewReader(last), int64(len(last)), analysis.Options{Top: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file(t, dir, run.Diagnoses[len(pids)-1].Folder+"/analysis.json", asJSON(t, report))
+	return run
+}
+
+func read(t testing.TB, dir string, run record.Run) *Evidence {
+	t.Helper()
+	if err := record.WriteRun(dir, run); err != nil {
+		t.Fatal(err)
+	}
+	ev, err := FromRun(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ev
+}
+
+func TestFromRun(t *testing.T) {
+	dir := t.TempDir()
+	run := night(t, dir, 7, 7, 7)
+	run.MissingEvidence = []record.MissingEvidence{{Process: "com.shop", Text: "no dump at loop 4"}}
+	ev := read(t, dir, run)
+	o := ev.Observations[0]
+	if want := (gate.Testbed{App: "com.shop", Variant: "debug", Workload: "abc", Marks: "m", Model: "Pixel 6", API: 34, ABI: "x86_64"}); o.Subject != want || o.Commit != "8c1d0fe" || o.Unit != gate.UnitLoop || o.Device != "S" {
+		t.Errorf("%+v", o)
+	}
+	p := o.Processes[0]
+	if !reflect.DeepEqual(p.Heap, gate.Moments{At: []float64{1, 4, 7}, Settled: true}) || !reflect.DeepEqual(p.Places[0].Counts, []int64{2, 4, 6}) || p.Reachable[0] != 1001 {
+		t.Errorf("%+v", p)
+	}
+	if p.Trend.Gate != "inconclusive" || p.Gate != "leak" || p.Deaths["low_memory"] != 2 {
+		t.Errorf("%+v", p)
+	}
+	if tr := ev.Traces[gate.TraceKey{Device: "S", Process: "com.shop", Key: p.Places[0].Key}]; tr.HeldBy != "Registry.all" {
+		t.Errorf("%+v", ev.Traces)
+	}
+	if len(ev.Missing) != 1 || ev.RunExit != 1 || ev.Head.Run != filepath.Base(dir) || len(ev.Warnings) != 0 {
+		t.Errorf("%+v", ev)
+	}
+}
+
+// Which dumps are compared: those of the life that has most, or one of each.
+func TestLives(t *testing.T) {
+	for name, c := range map[string]struct {
+		pids  []int
+		dumps int
+		lives bool
+	}{
+		"one life": {[]int{7, 7, 7}, 3, false}, "a restart": {[]int{7, 8, 8, 8}, 3, false}, "each test in its own": {[]int{7, 8, 9}, 3, true}, "one dump": {[]int{7}, 1, false},
+	} {
+		dir := t.TempDir()
+		p := read(t, dir, night(t, dir, c.pids...)).Observations[0].Processes[0]
+		if len(p.Heap.At) != c.dumps || p.Heap.Lives != c.lives {
+			t.Errorf("%s: %+v", name, p.Heap)
+		}
+	}
+}
+
+// Without summaries the record of the run is used, which says where it is not whole.
+func TestWithoutSummaries(t *testing.T) {
+	dir := t.TempDir()
+	run := night(t, dir, 7, 7, 7)
+	for i := range run.Diagnoses {
+		d := &run.Diagnoses[i]
+		if err := os.Remove(filepath.Join(dir, filepath.FromSlash(d.Folder), d.Heap.Summary)); err != nil {
+			t.Fatal(err)
+		}
+		d.Leaks = []record.DumpLeak{{Key: "k", Name: "1 x A, held by B.c", Count: int64(i + 1), Bytes: 10, Classes: []record.ClassCount{{Class: "A", Count: int64(i + 1)}}}}
+		d.LeaksSkipped = 4
+	}
+	p := read(t, dir, run).Observations[0].Processes[0]
+	if len(p.Places) != 1 || p.Places[0].Class != "A" || p.Places[0].Counts[2] != 3 || !strings.Contains(p.Undecided, "4 leaks") {
+		t.Errorf("%+v", p)
+	}
+}
+
+// Events of monkey are the measure of a random walk, and its number is no difference.
+func TestMonkey(t *testing.T) {
+	dir := t.TempDir()
+	run := night(t, dir, 7, 7, 7)
+	run.Workload = &record.Workload{Kind: "monkey", Digest: "d", Events: 6000}
+	o := read(t, dir, run).Observations[0]
+	if o.Unit != gate.UnitEvent || !reflect.DeepEqual(o.Processes[0].Heap.At, []float64{600, 1200, 1800}) || o.Subject.Marks != "" {
+		t.Errorf("%+v", o)
+	}
+}
+
+// What checks of specs have found is evidence by itself.
+func TestChecks(t *testing.T) {
+	dir := t.TempDir()
+	run := night(t, dir, 7)
+	run.Diagnoses = nil
+	found := record.CheckedLeak{DumpLeak: record.DumpLeak{Key: "k", Name: "1 x Cart, held by Bus.all", Count: 5, Bytes: 50, Classes: []record.ClassCount{{Class: "com.shop.Cart", Count: 5}}}, New: 2, Trace: []string{"┬───"}}
+	for _, name := range []string{"opens", "closes"} {
+		run.Checks = append(run.Checks, record.Check{Name: name, Device: "S", Verdict: record.VerdictLeak, Processes: []record.CheckedProcess{{Process: "com.shop", Verdict: record.VerdictLeak, Leaks: []record.CheckedLeak{found}}}})
+	}
+	p := read(t, dir, run).Observations[0].Processes[0]
+	if !p.Checked || len(p.Places) != 1 || p.Places[0].Counts[0] != 4 || !reflect.DeepEqual(p.Places[0].Checks, []string{"opens", "closes"}) || p.Places[0].HeldBy != "Bus.all" {
+		t.Errorf("%+v", p)
+	}
+	again := read(t, dir, run)
+	c := gate.Compare(gate.Input{Heads: again.Observations, Configured: true, Base: []gate.Observation{{Subject: again.Observations[0].Subject, Unit: gate.UnitLoop, Processes: []gate.Observed{{Process: "com.shop", Checked: true, Heap: gate.Moments{At: []float64{1}, Settled: true}}}}}, Match: gate.MatchAll(), Rules: gate.DefaultRules()})
+	if c.Verdict != "fail" || c.Leaks[0].Status != "new" {
+		t.Errorf("%+v", c)
+	}
+}
+
+// What grew between the first and the last snapshot.
+func TestSnapshots(t *testing.T) {
+	dir := t.TempDir()
+	run := night(t, dir, 7, 7, 7)
+	run.Diagnoses = append(run.Diagnoses,
+		record.Diagnosis{Device: "S", Process: "com.shop", PID: 7, Trigger: record.TriggerFirst, Marks: 1},
+		record.Diagnosis{Device: "S", Process: "com.shop", PID: 7, Trigger: record.TriggerLast, Marks: 6, Findings: []record.Finding{
+			{What: "threads", Name: "pool-*", Key: "t", Count: new(int64(12)), CountDelta: new(int64(10))},
+			{What: "library", Name: "libshop.so", Key: "l", Bytes: new(int64(5 << 20)), BytesDelta: new(int64(1 << 20))},
+			{What: "library", Name: "libc.so", Key: "c", Bytes: new(int64(5 << 20)), BytesDelta: new(int64(100))},
+			{What: "growing", Name: "A.b", Key: "g", Count: new(int64(1))},
+		}})
+	p := read(t, dir, run).Observations[0].Processes[0]
+	if len(p.Places) != 3 || !reflect.DeepEqual(p.Snapshots.At, []float64{1, 6}) || !reflect.DeepEqual(p.Places[1].Counts, []int64{2, 12}) || p.Places[2].Class != "libshop.so" {
+		t.Errorf("%+v", p.Places)
+	}
+}
+
+// A run directory of somebody else: nothing outside of it is read, and damage is an error.
+func TestHostileRun(t *testing.T) {
+	outside := file(t, t.TempDir(), "heap.summary.json.zst", packed(t, shop(t, 3, 0)))
+	for name, spoil := range map[string]func(dir string, run *record.Run){
+		"a folder above": func(_ string, run *record.Run) {
+			run.Diagnoses[1].Folder = "artifacts/../../" + filepath.Base(filepath.Dir(outside))
+		},
+		"no artifact": func(_ string, run *record.Run) { run.Diagnoses[1].Folder = "." },
+		"a link": func(dir string, run *record.Run) {
+			path := filepath.Join(dir, filepath.FromSlash(run.Diagnoses[1].Folder), "heap.summary.json.zst")
+			if err := errors.Join(os.Remove(path), os.Symlink(outside, path)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"garbage": func(dir string, run *record.Run) {
+			file(t, dir, run.Diagnoses[1].Folder+"/heap.summary.json.zst", []byte("garbage"))
+		},
+		"half of it": func(dir string, run *record.Run) {
+			whole := packed(t, shop(t, 3, 0))
+			file(t, dir, run.Diagnoses[1].Folder+"/heap.summary.json.zst", whole[:len(whole)/2])
+		},
+	} {
+		dir := t.TempDir()
+		run := night(t, dir, 7, 7, 7)
+		spoil(dir, &run)
+		if err := record.WriteRun(dir, run); err != nil {
+			t.Fatal(err)
+		}
+		if ev, err := FromRun(t.Context(), dir); err == nil {
+			t.Errorf("%s: %+v", name, ev.Observations[0].Processes[0])
+		}
+	}
+}
+
+func asJSON(t testing.TB, of any) []byte {
+	t.Helper()
+	raw, err := json.Marshal(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}

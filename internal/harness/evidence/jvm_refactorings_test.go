@@ -1,0 +1,257 @@
+package evidence
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/internal/harness/gate"
+	"github.com/leakgate/leakgate/internal/jvmtest"
+	"github.com/leakgate/leakgate/internal/recorded"
+	"github.com/leakgate/leakgate/internal/reporters/comparison"
+)
+
+const market = "com.example.market"
+
+// gateCI are the refactorings that a short test judges.
+var gateCI = []string{
+	"nothing", "classes are loaded in another order", "an anonymous class for a lambda", "other names", "other names again",
+	"three of the others are held otherwise, and a screen with a holder of its own", "a screen in a known list",
+	"a screen takes the place of another in the bus", "what leaks is renamed, and another screen is in its list", "a second anonymous class that holds more",
+}
+
+// gateSays are the refactorings of which the gate, which sees three loops, says other things than
+// a diff of two dumps: each a status and the simple name of a screen, in order.
+var gateSays = map[string][]string{
+	"a screen in a known list": {"wider ListScreen"},
+	"what leaks is renamed, and another screen is in its list": {"wider WishScreen"},
+	// Of the newest screen there is one at every mark, and each loop leaves as many of the others.
+	"a second, shorter holder of the newest": {"transient OrderScreen"},
+}
+
+// judged is one build of Market and what its dumps show.
+type judged struct {
+	jvmtest.Variant
+	*Evidence
+}
+
+// TestRefactorings judges real programs after a change of the code that holds their leaks: the
+// leaks are those of the base. A leak that is new is found, also behind a known reference.
+func TestRefactorings(t *testing.T) {
+	t.Parallel()
+	list := jvmtest.Refactorings()
+	if !recorded.Long() {
+		list = slices.DeleteFunc(list, func(r jvmtest.Refactoring) bool { return !slices.Contains(gateCI, r.Name) })
+		if len(list) != len(gateCI) {
+			t.Fatalf("%d refactorings of %q", len(list), gateCI)
+		}
+	}
+	// The first changes nothing. A long test runs it three times for the base.
+	repeated := 0
+	if recorded.Long() {
+		repeated = 2
+	}
+	builds := jvmtest.New(t).Refactored(t, slices.Concat(slices.Repeat(list[:1], repeated), list), 3)
+	var base []judged
+	for _, v := range builds[:repeated+1] {
+		base = append(base, dumped(t, v, v.Mapping, v.Leaking))
+	}
+	var renamed []jvmtest.Variant
+	for i, r := range list {
+		v := builds[repeated+i]
+		head := dumped(t, v, v.Mapping, v.Leaking)
+		for _, n := range []int{1, 3} {
+			checkJudged(t, r, n, stored(t, n, base...), head)
+		}
+		if v.Mapping != "" {
+			renamed = append(renamed, v)
+		}
+	}
+	checkNames(t, base[0], renamed)
+}
+
+// dumped reads the dumps of a build.
+func dumped(t *testing.T, v jvmtest.Variant, mapping string, leaking []string) judged {
+	t.Helper()
+	o := DumpOptions{App: market, Analysis: analysis.Options{LeakingClasses: leaking}}
+	if mapping != "" {
+		content, err := os.ReadFile(mapping)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o.Analysis.Mapping, err = analysis.ReadMapping(bytes.NewReader(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ev, err := FromDumps(t.Context(), []Scenario{{market, v.Dumps}}, o)
+	if err != nil {
+		t.Fatal(v.Name, err)
+	}
+	if h := ev.Observations[0].Processes[0].Heap; len(h.At) != 3 || !h.Settled {
+		t.Fatalf("%s: %+v", v.Name, h)
+	}
+	return judged{v, ev}
+}
+
+// stored is a baseline of n runs of some builds in turn, as it is read back.
+func stored(t *testing.T, n int, of ...judged) *gate.Baseline {
+	t.Helper()
+	var b gate.Baseline
+	for i := range n {
+		o := of[i%len(of)].Observations[0]
+		o.Commit, o.Started = fmt.Sprintf("%07d", i), time.Date(2026, 1, 1+i, 0, 0, 0, 0, time.UTC)
+		b.Add(o, gate.Window)
+	}
+	raw, err := b.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := gate.ReadBaseline(raw)
+	if err != nil || len(read.Runs) != n {
+		t.Fatalf("%v: %+v", err, read)
+	}
+	return read
+}
+
+// compared judges a build by the rules of a configuration that has none.
+func compared(base *gate.Baseline, head judged) *comparison.Comparison {
+	return gate.Compare(gate.Input{
+		Heads: head.Observations, Configured: true, Base: base.Runs, FirstSeen: base.FirstSeen(market), Match: gate.MatchAll(), Rules: gate.DefaultRules(), Traces: head.Traces,
+		Now: time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC),
+	})
+}
+
+// expected are the leaks that are not known, compared with so many base runs.
+func expected(r jvmtest.Refactoring, runs int) []string {
+	if said, ok := gateSays[r.Name]; ok {
+		return said
+	}
+	var want []string
+	for _, changed := range r.Changed {
+		// One run does not show how much runs differ.
+		if runs >= 3 || !strings.HasPrefix(changed, "grown ") {
+			want = append(want, changed)
+		}
+	}
+	for _, screen := range r.Added {
+		want = append(want, "new "+screen)
+	}
+	slices.Sort(want)
+	return want
+}
+
+// screenOf is the simple name of a class of Market.
+func screenOf(class string) string { return class[strings.LastIndexByte(class, '$')+1:] }
+
+// checkJudged wants the status of each leak, and a verdict that follows from them.
+func checkJudged(t *testing.T, r jvmtest.Refactoring, runs int, base *gate.Baseline, head judged) {
+	t.Helper()
+	c := compared(base, head)
+	keys := map[string]string{}
+	for _, p := range base.Runs[0].Processes[0].Places {
+		keys[screenOf(p.Class)] = p.Key
+	}
+	missing := map[string]bool{}
+	for _, class := range head.Leaking {
+		missing[screenOf(class)] = true
+	}
+	var got []string
+	for _, row := range c.Leaks {
+		screen := screenOf(row.Class)
+		for _, of := range row.Classes {
+			delete(missing, screenOf(of.Class))
+		}
+		if row.Status != comparison.Known {
+			got = append(got, string(row.Status)+" "+screen)
+		}
+		switch row.Status {
+		case comparison.Moved:
+			before := screen
+			for old, now := range r.Renamed {
+				if now == screen {
+					before = old
+				}
+			}
+			if row.MovedFrom != keys[before] || (row.MovedClass != "") != (before != screen) || screenOf(row.MovedClass) != strings.TrimSuffix(screenOf(row.MovedClass)+before, before) && before == screen {
+				t.Errorf("%s: %s is taken for %q of %q", r.Name, screen, row.MovedFrom, row.MovedClass)
+			}
+		case comparison.New, comparison.Wider, comparison.Grown:
+			if !row.Fails || len(row.Trace) == 0 || len(row.Suspects) == 0 {
+				t.Errorf("%s: %+v", r.Name, row)
+			}
+			if row.Status == comparison.Wider && !strings.HasPrefix(row.Why, marketOf(r.Joins)+" ") {
+				t.Errorf("%s: %s is not named: %s", r.Name, r.Joins, row.Why)
+			}
+		}
+	}
+	want := expected(r, runs)
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("%s, %d base runs: %q, want %q", r.Name, runs, got, want)
+	}
+	if len(missing) > 0 {
+		t.Errorf("%s: no row of %v", r.Name, missing)
+	}
+	fails := slices.ContainsFunc(want, func(s string) bool {
+		status, _, _ := strings.Cut(s, " ")
+		return slices.Contains([]string{"new", "wider", "grown"}, status)
+	})
+	if outcome := map[bool]comparison.Outcome{true: comparison.Fail, false: comparison.Pass}[fails]; c.Verdict != outcome || !c.Judged {
+		t.Errorf("%s, %d base runs: %s: %s", r.Name, runs, c.Verdict, c.Text)
+	}
+}
+
+func marketOf(screen string) string { return market + ".Market$" + screen }
+
+// checkNames compares builds whose names are ProGuard's: by the mapping of each, and otherwise
+// not at all.
+func checkNames(t *testing.T, base judged, builds []jvmtest.Variant) {
+	t.Helper()
+	if len(builds) < 2 {
+		t.Fatal("too few builds with other names")
+	}
+	one, other := builds[0], builds[1]
+	a, b := dumped(t, one, one.Mapping, one.Leaking), dumped(t, other, other.Mapping, other.Leaking)
+	if c := compared(stored(t, 3, a), b); c.Verdict != comparison.Pass || !all(c, comparison.Known) || len(c.Leaks) != len(one.Leaking) {
+		t.Errorf("each by its own mapping: %s: %+v", c.Verdict, c.Leaks)
+	}
+	bare, strange := dumped(t, one, "", built(t, one)), dumped(t, one, other.Mapping, nil)
+	for name, pair := range map[string][2]judged{
+		"head without a mapping": {base, bare}, "base without a mapping": {bare, base}, "both without a mapping": {bare, dumped(t, other, "", built(t, other))},
+		"the mapping of head for both": {strange, b}, "the mapping of base for both": {b, strange},
+	} {
+		c := compared(stored(t, 3, pair[0]), pair[1])
+		if c.Verdict == comparison.Fail || !all(c, comparison.Present) {
+			t.Errorf("%s: %s: %+v", name, c.Verdict, c.Leaks)
+		}
+		t.Log(name, c.Verdict, c.Text, c.Warnings, len(c.Leaks), c.Judged)
+		for _, row := range c.Leaks {
+			if !strings.Contains(row.Why, "mapping") {
+				t.Errorf("%s: does not name the mapping to give: %q", name, row.Why)
+			}
+		}
+	}
+}
+
+func all(c *comparison.Comparison, status comparison.Status) bool {
+	return len(c.Leaks) > 0 && !slices.ContainsFunc(c.Leaks, func(r comparison.Row) bool { return r.Status != status })
+}
+
+// built are the screens as a build calls them.
+func built(t *testing.T, v jvmtest.Variant) (names []string) {
+	t.Helper()
+	content, err := os.ReadFile(v.Mapping)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(content)) {
+		if source, name, ok := strings.Cut(strings.TrimSuffix(line, ":\n"), " -> "); ok && slices.Contains(v.Leaking, source) {
+			names = append(names, name)
+		}
+	}
+	return names
+}

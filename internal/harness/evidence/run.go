@@ -1,0 +1,438 @@
+package evidence
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/leakgate/leakgate/analysis"
+	"github.com/leakgate/leakgate/internal/analysis/spool"
+	"github.com/leakgate/leakgate/internal/harness/gate"
+	"github.com/leakgate/leakgate/internal/reporters/comparison"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// Bounds of what is read of a run directory.
+const (
+	maxSummary  = 64 << 20
+	maxAnalysis = 256 << 20
+	maxDumps    = 500
+)
+
+// FromRun reads the run directory dir, which need not have its heap dumps any more.
+func FromRun(ctx context.Context, dir string) (*Evidence, error) {
+	run, err := record.ReadRun(dir)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open run: %w", err)
+	}
+	defer root.Close()
+	r := &runReader{ctx: ctx, root: root, run: &run, out: &Evidence{Traces: map[gate.TraceKey]gate.Trace{}, RunExit: run.ExitCode, Head: headOf(dir, &run)}}
+	for i := range run.Devices {
+		if err := r.device(&run.Devices[i]); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range run.MissingEvidence {
+		r.out.Missing = append(r.out.Missing, strings.TrimPrefix(name(m.Process)+": "+name(m.Text), ": "))
+	}
+	return r.out, nil
+}
+
+// headOf is the run as a comparison shows it.
+func headOf(dir string, run *record.Run) comparison.Head {
+	h := comparison.Head{Started: run.Started, App: appOf(run), Devices: []comparison.DeviceRow{}}
+	if abs, err := filepath.Abs(dir); err == nil {
+		h.Run = filepath.Base(abs)
+	}
+	if b := run.Build; b != nil {
+		h.Variant, h.Commit, h.Branch, h.PullRequest = name(b.Variant), name(b.Commit), name(b.Branch), max(b.PullRequest, 0)
+	}
+	if run.Workload != nil {
+		h.Workload = name(run.Workload.Kind)
+	}
+	for _, d := range run.Devices {
+		h.Devices = append(h.Devices, comparison.DeviceRow{Device: name(d.Device), Model: name(d.Model), API: d.API, ABI: name(d.ABI), Emulator: d.Emulator})
+		h.Duration = max(h.Duration, d.Duration)
+		for _, b := range d.Builds {
+			h.Version = cmp.Or(h.Version, name(b.VersionName))
+		}
+	}
+	return h
+}
+
+// appOf is the package under test: of the first pattern, without the name of a process.
+func appOf(run *record.Run) string {
+	if len(run.Patterns) == 0 {
+		return ""
+	}
+	app, _, _ := strings.Cut(run.Patterns[0], ":")
+	return name(strings.TrimSuffix(app, "*"))
+}
+
+type runReader struct {
+	ctx  context.Context
+	root *os.Root
+	run  *record.Run
+	out  *Evidence
+}
+
+// device adds the observation of one device.
+func (r *runReader) device(d *record.Device) error {
+	run := r.run
+	o := gate.Observation{
+		Device: name(d.Device), Started: run.Started, Tool: name(run.Tool), Unit: gate.UnitLoop, Processes: []gate.Observed{},
+		Commit: r.out.Head.Commit, Branch: r.out.Head.Branch, PullRequest: r.out.Head.PullRequest,
+		Subject: gate.Testbed{App: r.out.Head.App, Variant: r.out.Head.Variant, Marks: name(d.MarksDigest), Model: name(d.Model), API: d.API, ABI: name(d.ABI), Workload: "none"},
+	}
+	events := 0.0
+	if w := run.Workload; w != nil {
+		o.Subject.Workload = name(cmp.Or(w.Digest, w.Kind))
+		if w.Kind == "monkey" && w.Events > 0 && d.Duration > 0 {
+			// Marks of a random walk are no loops: what counts is how far it has come.
+			o.Unit, events, o.Subject.Marks = gate.UnitEvent, float64(w.Events)/d.Duration, ""
+		}
+	}
+	for i := range run.Processes {
+		p := &run.Processes[i]
+		if p.Device != d.Device {
+			continue
+		}
+		observed, err := r.process(&o, p, events)
+		if err != nil {
+			return err
+		}
+		o.Processes = append(o.Processes, *observed)
+	}
+	slices.SortFunc(o.Processes, func(a, b gate.Observed) int { return strings.Compare(a.Process, b.Process) })
+	r.out.Observations = append(r.out.Observations, o)
+	return nil
+}
+
+// process reads one process; events is how many monkey sends in a second, 0 without it.
+func (r *runReader) process(o *gate.Observation, p *record.Process, events float64) (*gate.Observed, error) {
+	out := &gate.Observed{Process: name(p.Process), Places: []gate.Place{}, Gate: string(p.Gate), Because: name(p.Because), Trend: trendOf(p), Deaths: map[string]int{}}
+	if p.User != 0 {
+		out.Process += fmt.Sprintf(" (user %d)", p.User)
+	}
+	for reason, n := range p.DeathsByReason {
+		out.Deaths[name(reason)] += max(n, 0)
+	}
+	dumps, lives := r.dumpsOf(p)
+	moments := make([]moment, 0, len(dumps))
+	for i, d := range dumps {
+		m, err := r.moment(d)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", text.Printable(p.Process), err)
+		}
+		m.at = exposureOf(d, i, lives, events)
+		if n := len(moments); n > 0 && m.at <= moments[n-1].at {
+			m.at = moments[n-1].at + 1
+		}
+		moments = append(moments, m)
+	}
+	series(out, moments, lives)
+	if n := len(dumps); n > 0 {
+		r.traces(o.Device, out.Process, dumps[n-1])
+	}
+	r.checks(out, p)
+	r.out.name(o.Device, out)
+	r.snapshots(out, p)
+	return out, nil
+}
+
+// exposureOf is how far a workload had come when a heap was dumped.
+func exposureOf(d *record.Diagnosis, i int, lives bool, events float64) float64 {
+	switch {
+	case lives:
+		return float64(i + 1)
+	case events > 0:
+		return events * max(d.T, 0)
+	case d.Marks > 0:
+		return float64(d.Marks)
+	}
+	return float64(i + 1)
+}
+
+func trendOf(p *record.Process) *gate.TrendVerdict {
+	t := &gate.TrendVerdict{Gate: string(cmp.Or(p.TrendGate, p.Gate)), Rate: p.Rate}
+	if t.Gate == "leak" {
+		t.Kind = p.Kind.String()
+	}
+	if len(p.RateInterval) == 2 {
+		t.Lower, t.Upper = new(p.RateInterval[0]), new(p.RateInterval[1])
+	}
+	return t
+}
+
+// dumpsOf chooses the heap dumps of a process that are compared: those at marks of the life that
+// has most of them; or one of each life where each has only one, as instrumented tests have in
+// processes of their own; or the last dump of the run.
+func (r *runReader) dumpsOf(p *record.Process) (dumps []*record.Diagnosis, lives bool) {
+	byLife := map[int][]*record.Diagnosis{}
+	var order []int
+	var last *record.Diagnosis
+	for i := range r.run.Diagnoses {
+		d := &r.run.Diagnoses[i]
+		if d.Device != p.Device || d.User != p.User || d.Process != p.Process || d.Leaks == nil {
+			continue
+		}
+		if d.Trigger != record.TriggerMark {
+			last = d
+			continue
+		}
+		if byLife[d.PID] == nil {
+			order = append(order, d.PID)
+		}
+		if len(byLife[d.PID]) < maxDumps {
+			byLife[d.PID] = append(byLife[d.PID], d)
+		}
+	}
+	var longest []*record.Diagnosis
+	for _, pid := range order {
+		if list := byLife[pid]; len(list) >= len(longest) {
+			longest = list
+		}
+	}
+	switch {
+	case len(longest) == 1 && len(order) > 1:
+		for _, pid := range order[:min(len(order), maxDumps)] {
+			dumps = append(dumps, byLife[pid][0])
+		}
+		return dumps, true
+	case len(longest) > 0:
+		return longest, false
+	case last != nil:
+		return []*record.Diagnosis{last}, false
+	}
+	return nil, false
+}
+
+// moment reads one heap dump: its summary, or where that is not there what the record has.
+func (r *runReader) moment(d *record.Diagnosis) (moment, error) {
+	m := moment{settled: d.Settled, undecided: name(d.Undecided)}
+	if d.Heap != nil {
+		m.reachable, m.names = max(d.Heap.ReachableBytes+d.Heap.ReachableNative, 0), d.Heap.Names
+	}
+	if d.Heap != nil && d.Heap.Summary != "" {
+		s, err := r.summary(d)
+		if err == nil {
+			m.leaks, m.loaded = s.Leaks(), s.Loaded()
+			return m, nil
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			return m, err
+		}
+	}
+	for _, l := range d.Leaks {
+		found := analysis.SummaryLeak{Key: name(l.Key), Library: l.Library, Instances: max(l.Count, 0), RetainedBytes: max(l.Bytes, 0), Classes: map[string]int64{}}
+		for _, c := range l.Classes {
+			found.Class = cmp.Or(found.Class, c.Class)
+			found.Classes[c.Class] += max(c.Count, 0)
+		}
+		m.leaks = append(m.leaks, found)
+	}
+	if d.LeaksSkipped > 0 {
+		m.undecided = cmp.Or(m.undecided, fmt.Sprintf("%d leaks are not in the record of the run", d.LeaksSkipped))
+	}
+	return m, nil
+}
+
+// open opens a file of an artifact, which must be a regular one inside the run directory.
+func (r *runReader) open(folder, file string) (*os.File, error) {
+	path := filepath.Join(filepath.FromSlash(folder), file)
+	if !filepath.IsLocal(path) || !strings.HasPrefix(folder, "artifacts/") {
+		return nil, fmt.Errorf("open %s: it is not an artifact of the run", text.Quote(folder+"/"+file, 200))
+	}
+	info, err := r.root.Lstat(path)
+	if err != nil {
+		return nil, fmt.Errorf("open artifact: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("open %s: it is not a regular file", text.Quote(path, 200))
+	}
+	f, err := r.root.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open artifact: %w", err)
+	}
+	return f, nil
+}
+
+func (r *runReader) summary(d *record.Diagnosis) (*analysis.Summary, error) {
+	f, err := r.open(d.Folder, d.Heap.Summary)
+	if err != nil {
+		return nil, err
+	}
+	unpacked, err := spool.OpenFile(r.ctx, d.Heap.Summary, f, spool.Options{Cap: maxSummary + 1})
+	if err != nil {
+		return nil, fmt.Errorf("unpack %s: %w", text.Printable(d.Folder), err)
+	}
+	defer unpacked.Close()
+	if err := errors.Join(unpacked.Truncated, unpacked.Damage); err != nil {
+		return nil, fmt.Errorf("unpack %s: %w", text.Printable(d.Folder), err)
+	}
+	s, err := analysis.ReadSummary(io.NewSectionReader(unpacked, 0, unpacked.Size()))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", text.Printable(d.Folder), err)
+	}
+	return s, nil
+}
+
+// traces reads how the leaks of a dump are held. A run without the file is compared all the same.
+func (r *runReader) traces(device, process string, d *record.Diagnosis) {
+	f, err := r.open(d.Folder, "analysis.json")
+	if err != nil {
+		r.out.Warnings = append(r.out.Warnings, fmt.Sprintf("%s: no leak traces: %v", process, err))
+		return
+	}
+	defer f.Close()
+	var report struct {
+		Leaks []analysis.Leak `json:"leaks"`
+	}
+	if err := json.NewDecoder(io.LimitReader(f, maxAnalysis)).Decode(&report); err != nil {
+		r.out.Warnings = append(r.out.Warnings, fmt.Sprintf("%s: no leak traces: decode analysis.json: %v", process, err))
+		return
+	}
+	addTraces(r.out.Traces, device, process, report.Leaks)
+}
+
+func addTraces(to map[gate.TraceKey]gate.Trace, device, process string, leaks []analysis.Leak) {
+	for i := range leaks {
+		key := gate.TraceKey{Device: device, Process: process, Key: cmp.Or(leaks[i].Key, leaks[i].Fingerprint, leaks[i].Class)}
+		if _, ok := to[key]; !ok {
+			to[key] = traceOf(&leaks[i])
+		}
+	}
+}
+
+// checks adds what checks of specs have found, where no dumps at marks were taken: each shows by
+// itself that its spec has left something behind.
+func (r *runReader) checks(out *gate.Observed, p *record.Process) {
+	if len(out.Heap.At) > 1 {
+		return
+	}
+	places := map[string]*gate.Place{}
+	var keys []string
+	for i := range r.run.Checks {
+		c := &r.run.Checks[i]
+		if c.Device != p.Device {
+			continue
+		}
+		for k := range c.Processes {
+			cp := &c.Processes[k]
+			if cp.Process != p.Process || cp.User != p.User {
+				continue
+			}
+			out.Checked = out.Checked || slices.Contains([]record.CheckVerdict{record.VerdictPass, record.VerdictLeak, record.VerdictKnown}, cp.Verdict)
+			for n := range cp.Leaks {
+				l := &cp.Leaks[n]
+				place := places[l.Key]
+				if place == nil {
+					place = &gate.Place{What: gate.WhatLeak, Key: name(l.Key), Counts: []int64{0}, Bytes: []int64{0}, Classes: map[string][]int64{}}
+					places[l.Key], keys = place, append(keys, l.Key)
+				}
+				r.addChecked(place, c, l, out, p.Device)
+			}
+		}
+	}
+	if len(keys) == 0 {
+		return
+	}
+	// The dump of the last check has what the first ones have left, too: the checks count.
+	out.Heap, out.Reachable, out.Places = gate.Moments{At: []float64{1}, Settled: true}, nil, []gate.Place{}
+	for _, key := range keys {
+		out.Places = append(out.Places, *places[key])
+	}
+}
+
+// mostChecks bounds the checks that are named for one leak.
+const mostChecks = 20
+
+func (r *runReader) addChecked(place *gate.Place, c *record.Check, l *record.CheckedLeak, out *gate.Observed, device string) {
+	place.Counts[0] += max(l.New, 0)
+	place.Bytes[0] = max(place.Bytes[0], l.Bytes)
+	place.Library = l.Library
+	if _, held, ok := strings.Cut(l.Name, "held by "); ok {
+		place.HeldBy = name(held)
+	}
+	if check := name(c.Name); len(place.Checks) < mostChecks && !slices.Contains(place.Checks, check) {
+		place.Checks = append(place.Checks, check)
+	}
+	for _, class := range l.Classes {
+		known := name(class.Class)
+		place.Class = cmp.Or(place.Class, known)
+		if place.Classes[known] == nil {
+			place.Classes[known] = []int64{0}
+		}
+		place.Classes[known][0] += max(class.Count, 0)
+	}
+	key := gate.TraceKey{Device: name(device), Process: out.Process, Key: place.Key}
+	if _, ok := r.out.Traces[key]; !ok && len(l.Trace) > 0 {
+		r.out.Traces[key] = gate.Trace{Lines: l.Trace[:min(len(l.Trace), maxTrace)], HeldBy: place.HeldBy}
+	}
+}
+
+// kinds are the findings of two snapshots that are compared.
+var kinds = map[string]string{"threads": gate.WhatThreads, "library": gate.WhatNative, "graphics": gate.WhatGraphics}
+
+// leastNative is how much more native memory or graphics is worth a row.
+const leastNative = 64 << 10
+
+// snapshots adds what has grown between the first and the last snapshot of a process.
+func (r *runReader) snapshots(out *gate.Observed, p *record.Process) {
+	var first, last *record.Diagnosis
+	for i := range r.run.Diagnoses {
+		d := &r.run.Diagnoses[i]
+		if d.Device != p.Device || d.User != p.User || d.Process != p.Process {
+			continue
+		}
+		switch d.Trigger {
+		case record.TriggerFirst:
+			first = d
+		case record.TriggerLast:
+			last = d
+		}
+	}
+	if first == nil || last == nil || first.PID != last.PID || last.Marks <= first.Marks {
+		return
+	}
+	out.Snapshots = gate.Moments{At: []float64{float64(first.Marks), float64(last.Marks)}}
+	met := map[string]bool{}
+	for i := range last.Findings {
+		f := &last.Findings[i]
+		what := kinds[f.What]
+		if what == "" || f.Key == "" || met[what+f.Key] {
+			continue
+		}
+		p := gate.Place{What: what, Key: name(f.Key), Counts: before(f.Count, f.CountDelta), Bytes: before(f.Bytes, f.BytesDelta)}
+		if p.Counts[1] <= p.Counts[0] && p.Bytes[1]-p.Bytes[0] < leastNative {
+			continue
+		}
+		met[what+f.Key] = true
+		p.Class = name(f.Name)
+		out.Places = append(out.Places, p)
+	}
+}
+
+// before is a number now and what it was before.
+func before(now, delta *int64) []int64 {
+	if now == nil {
+		return []int64{0, 0}
+	}
+	n := max(*now, 0)
+	if delta == nil {
+		return []int64{n, n}
+	}
+	return []int64{max(n-*delta, 0), n}
+}
