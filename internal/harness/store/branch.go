@@ -1,0 +1,115 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// maxRef bounds a branch, a remote and a path on a branch, in bytes: a loose ref is a file.
+const maxRef = 200
+
+// parseGit reads [REMOTE/]BRANCH#PATH.
+func parseGit(s string) (remote, branch, file string, err error) {
+	if strings.Contains(s, "://") || strings.HasPrefix(s, "//") || strings.Contains(strings.SplitN(s, "#", 2)[0], "@") {
+		return "", "", "", errRepository
+	}
+	where, file, found := strings.Cut(s, "#")
+	if !found || file == "" {
+		if b, f, ok := strings.Cut(where, ":"); ok && f != "" {
+			return "", "", "", fmt.Errorf("no path on the branch; write %s", quoted(schemeGit+":"+b+"#"+f))
+		}
+		return "", "", "", fmt.Errorf("no path on the branch; write %s", quoted(schemeGit+":"+where+"#"+defaultName))
+	}
+	remote, branch = defaultRemote, where
+	if r, b, ok := strings.Cut(where, "/"); ok {
+		remote, branch = r, b
+	}
+	if err := checkRemote(remote); err != nil {
+		return "", "", "", err
+	}
+	if err := checkBranch(branch); err != nil {
+		return "", "", "", err
+	}
+	return remote, branch, file, checkPath(file)
+}
+
+// checkRemote allows the names that people give to remotes. A URL is none: it may hold credentials.
+func checkRemote(name string) error {
+	allowed := func(r rune) bool {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-_.", r)
+	}
+	if name == "" || len(name) > maxRef || strings.ContainsRune("-.", rune(name[0])) || strings.ContainsFunc(name, func(r rune) bool { return !allowed(r) }) {
+		return fmt.Errorf("invalid remote %s; want letters, digits, dots, dashes and underscores, such as origin", quoted(name))
+	}
+	return nil
+}
+
+// checkBranch allows what git-check-ref-format(1) allows for a branch, less the "#" that ends it
+// here and "@", which that page reserves for HEAD.
+func checkBranch(name string) error {
+	fail := func(why string) error {
+		return fmt.Errorf("invalid branch %s: %s; name a branch such as leak-baseline", quoted(name), why)
+	}
+	switch {
+	case name == "":
+		return fail("it is empty")
+	case len(name) > maxRef:
+		return fail(fmt.Sprintf("longer than %d bytes", maxRef))
+	case name == "HEAD" || strings.Contains(name, "@"):
+		return fail(`it cannot be HEAD or contain "@"`)
+	case name[0] == '-':
+		return fail("it starts with a dash")
+	case strings.Contains(name, ".."):
+		return fail(`it contains ".."`)
+	case strings.HasSuffix(name, "."):
+		return fail("it ends with a dot")
+	case strings.ContainsAny(name, "~^:?*[\\#") || strings.ContainsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
+		return fail(`it contains a blank or one of ~^:?*[\#`)
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		switch {
+		case part == "":
+			return fail("a part between slashes is empty")
+		case part[0] == '.':
+			return fail("a part starts with a dot")
+		case strings.HasSuffix(part, ".lock"):
+			return fail(`a part ends with ".lock"`)
+		}
+	}
+	return nil
+}
+
+// checkPath allows a path below the root of a branch that every system can check out.
+func checkPath(name string) error {
+	fail := func(why string) error {
+		return fmt.Errorf("invalid path %s: %s; write a path on the branch such as %s", quoted(name), why, defaultName)
+	}
+	switch {
+	case name == "":
+		return errors.New("no path on the branch")
+	case len(name) > maxRef:
+		return fail(fmt.Sprintf("longer than %d bytes", maxRef))
+	case name[0] == '/':
+		return fail("it is absolute")
+	case name[0] == '-':
+		return fail("it starts with a dash")
+	case strings.ContainsAny(name, "\\\":*?<>|") || strings.ContainsFunc(name, unicode.IsControl):
+		return fail(`it contains one of \":*?<>|`)
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		switch {
+		case part == "":
+			return fail("a part between slashes is empty")
+		case part == "." || part == "..":
+			return fail(`it contains "." or ".."`)
+		case strings.HasPrefix(strings.ToLower(part), ".git") || strings.HasPrefix(strings.ToLower(part), "git~"):
+			// git checks out none of .git, its short name on NTFS, .gitmodules.
+			return fail("git keeps names such as .git to itself")
+		case strings.HasSuffix(part, ".") || strings.HasSuffix(part, " "):
+			return fail("a part ends with a dot or a blank")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+)
+
+// Exit codes of the program of command:PROGRAM, beside 0.
+const (
+	// exitNone of get: the store works and has no baseline yet.
+	exitNone = 3
+	// exitChanged of put: the baseline is no longer the one that LEAKGATE_BASELINE_SHA256 names, and
+	// nothing was written.
+	exitChanged = 4
+)
+
+// commandStore is a program of the user. "PROGRAM ARGUMENTS get" prints the baseline, or exits with 3
+// where there is none; "PROGRAM ARGUMENTS put" reads the new one from its standard input. Any other
+// exit code is an error. It runs in Options.Dir with the environment of leakgate and
+//
+//	LEAKGATE_BASELINE_BRANCH   the base branch, empty if unknown
+//	LEAKGATE_BASELINE_SHA256   put: SHA-256, in hexadecimal digits, of the content that the new one is
+//	                           made from; empty where there was none
+//
+// A put that finds other content than that may exit with 4: it is then repeated with the newest.
+// Programs that do not compare lose what others write between get and put.
+type commandStore struct {
+	words []string
+	Options
+}
+
+func (c *commandStore) load(ctx context.Context) ([][]byte, error) {
+	out, err := c.run(ctx, "get", nil)
+	var exit *exitError
+	if errors.As(err, &exit) && exit.code == exitNone {
+		return nil, ErrNone
+	}
+	if exit != nil {
+		return nil, fmt.Errorf("%w; exit with %d if there is no baseline yet", err, exitNone)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s get printed nothing; exit with %d if there is no baseline yet", quoted(c.words[0]), exitNone)
+	}
+	return [][]byte{out}, nil
+}
+
+func (c *commandStore) update(ctx context.Context, apply func(old [][]byte) ([]byte, error)) error {
+	for try := 0; ; try++ {
+		old, err := c.load(ctx)
+		if err != nil && !errors.Is(err, ErrNone) {
+			return err
+		}
+		content, err := apply(old)
+		if err != nil || content == nil {
+			return err
+		}
+		sum := ""
+		if len(old) > 0 {
+			s := sha256.Sum256(old[0])
+			sum = hex.EncodeToString(s[:])
+		}
+		_, err = c.run(ctx, "put", content, "LEAKGATE_BASELINE_SHA256="+sum)
+		var exit *exitError
+		if !errors.As(err, &exit) || exit.code != exitChanged {
+			return err
+		}
+		c.Say("the baseline was changed by another writer; trying again")
+		if err := pause(ctx, try); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *commandStore) run(ctx context.Context, verb string, input []byte, env ...string) ([]byte, error) {
+	argv := append(append([]string{}, c.words...), verb)
+	env = append(append([]string{}, c.Env...), append(env, "LEAKGATE_BASELINE_BRANCH="+c.Branch)...)
+	return program{argv: argv, dir: c.Dir, env: env, input: input, most: maxContent}.run(ctx)
+}

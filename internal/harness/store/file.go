@@ -1,0 +1,164 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+)
+
+// fileStore is a file. Updates of one host exclude each other by a lock of the operating system that
+// needs no file of its own, and ends with the process that holds it.
+type fileStore struct{ path string }
+
+func newFileStore(path string, o Options) *fileStore {
+	path = filepath.FromSlash(path)
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(o.Dir, path)
+	}
+	return &fileStore{path: path}
+}
+
+func (f *fileStore) load(context.Context) ([][]byte, error) {
+	content, err := readFile(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNone
+	}
+	if err != nil {
+		return nil, err
+	}
+	return [][]byte{content}, nil
+}
+
+func (f *fileStore) update(ctx context.Context, apply func(old [][]byte) ([]byte, error)) error {
+	target, err := resolve(f.path)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Dir(target)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("create folder: %w", err)
+	}
+	unlock, err := lockFolder(ctx, dir, filepath.Base(target))
+	if err != nil {
+		return fmt.Errorf("lock folder of the baseline: %w", err)
+	}
+	err = updateLocked(ctx, target, apply)
+	return errors.Join(err, unlock())
+}
+
+// updateLocked does the work while nobody else writes.
+func updateLocked(ctx context.Context, target string, apply func(old [][]byte) ([]byte, error)) error {
+	var old [][]byte
+	content, err := readFile(target)
+	switch {
+	case err == nil:
+		old = [][]byte{content}
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	content, err = apply(old)
+	if err != nil || content == nil {
+		return err
+	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	return replaceFile(target, content)
+}
+
+// resolve follows a symbolic link, so that the file it names is replaced and not the link.
+func resolve(path string) (string, error) {
+	target, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		return target, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("find file: %w", err)
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return "", fmt.Errorf("find file: %s is a symbolic link to a file that does not exist; create that file or remove the link", path)
+	}
+	return path, nil
+}
+
+// readFile reads a baseline, or returns an fs.ErrNotExist.
+func readFile(path string) ([]byte, error) {
+	// Opening a named pipe would wait.
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("read file: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("read file: %s is not a regular file; name a file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read file: %w", err)
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, maxContent+1))
+	if err == nil {
+		err = checkSize(max(int64(len(content)), info.Size()))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return content, nil
+}
+
+// replaceFile writes a file under another name and renames it, so that a reader sees the old content
+// or the new. The caller holds the lock. The name is always the same: what a killed process leaves
+// is removed by the next update.
+func replaceFile(path string, content []byte) (err error) {
+	whole := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
+	// Not truncated: it may be a link that somebody has put there.
+	if err := os.Remove(whole); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("write file: %w", err)
+	}
+	f, err := os.OpenFile(whole, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return fmt.Errorf("write file: %w", err)
+	}
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = rename(whole, path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write file: %w", err), os.Remove(whole))
+	}
+	return nil
+}
+
+// rename replaces a file. Windows refuses while another process reads the old one.
+func rename(from, to string) error {
+	err := os.Rename(from, to)
+	for try := 0; try < 50 && runtime.GOOS == "windows" && errors.Is(err, fs.ErrPermission); try++ {
+		time.Sleep(20 * time.Millisecond)
+		err = os.Rename(from, to)
+	}
+	return err
+}
+
+// waitForLock tries to take a lock until it has it.
+func waitForLock(ctx context.Context, try func() (taken bool, err error)) error {
+	for {
+		if taken, err := try(); taken || err != nil {
+			return err
+		}
+		if err := pause(ctx, 0); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+const (
+	// grace is the real time that a program has to end after it was asked to.
+	grace = 2 * time.Second
+	// maxMessages bounds what is kept of standard error, in bytes.
+	maxMessages = 16 << 10
+)
+
+// program is one run of a program.
+type program struct {
+	argv []string
+	dir  string
+	env  []string
+	// input is its standard input.
+	input []byte
+	// most bounds its output, in bytes.
+	most int
+}
+
+// exitError is a program that ended with another code than 0.
+type exitError struct {
+	program string
+	code    int
+	// messages are its standard error.
+	messages string
+	// output is its standard output.
+	output []byte
+}
+
+func (e *exitError) Error() string {
+	if e.messages == "" {
+		return fmt.Sprintf("%s ended with exit code %d", e.program, e.code)
+	}
+	return fmt.Sprintf("%s ended with exit code %d: %s", e.program, e.code, e.messages)
+}
+
+// run returns what the program prints. It has no terminal, so that it can ask nobody. If the context
+// ends or too much is printed, it is ended with everything it has started.
+func (p program) run(ctx context.Context) ([]byte, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	name := text.Printable(redact(p.argv[0]))
+	cmd := exec.CommandContext(ctx, p.argv[0], p.argv[1:]...)
+	cmd.Dir, cmd.Env, cmd.Stdin, cmd.WaitDelay = p.dir, p.env, bytes.NewReader(p.input), grace
+	out := &capped{most: p.most, full: func() {
+		cancel(fmt.Errorf("%s printed more than %s", name, text.Bytes(int64(p.most))))
+	}}
+	messages := &capped{most: maxMessages}
+	cmd.Stdout, cmd.Stderr = out, messages
+	detach(cmd)
+	err := cmd.Run()
+	if cause := context.Cause(ctx); cause != nil {
+		endAll(cmd)
+		if err != nil || out.overflowed {
+			return nil, fmt.Errorf("run %s: %w%s", name, cause, after(messages.String()))
+		}
+	}
+	var exit *exec.ExitError
+	switch {
+	case err == nil, errors.Is(err, exec.ErrWaitDelay):
+		// It has ended well; what it left behind, such as a cache of credentials, holds a pipe open.
+		return out.Bytes(), nil
+	case errors.As(err, &exit):
+		return nil, &exitError{program: name, code: exit.ExitCode(), messages: said(messages.String()), output: out.Bytes()}
+	}
+	return nil, fmt.Errorf("run %s: %w", name, err)
+}
+
+// after is what a program had to say before it was ended.
+func after(messages string) string {
+	if messages = said(messages); messages == "" {
+		return ""
+	}
+	return " (it said: " + messages + ")"
+}
+
+// capped keeps the first bytes of an output and takes the others, so that whoever writes them goes on.
+type capped struct {
+	kept       bytes.Buffer
+	most       int
+	overflowed bool
+	// full is called once there are more.
+	full func()
+}
+
+func (c *capped) Write(b []byte) (int, error) {
+	room := c.most - c.kept.Len()
+	if len(b) <= room {
+		return c.kept.Write(b)
+	}
+	c.kept.Write(b[:room])
+	if !c.overflowed && c.full != nil {
+		c.full()
+	}
+	c.overflowed = true
+	return len(b), nil
+}
+
+func (c *capped) Bytes() []byte  { return c.kept.Bytes() }
+func (c *capped) String() string { return c.kept.String() }
+
+// variable returns the last value of a variable in an environment.
+func variable(env []string, name string) string {
+	for i := len(env) - 1; i >= 0; i-- {
+		if value, ok := strings.CutPrefix(env[i], name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}

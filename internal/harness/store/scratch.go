@@ -1,0 +1,220 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// scratch is an empty bare repository with the remotes and credentials of a checkout, for one Load or
+// Update.
+type scratch struct {
+	remote, branch, path string
+	dir                  string
+	// top is the folder that a relative URL of a remote starts from.
+	top string
+	env []string
+	// committer is NAME <EMAIL>.
+	committer string
+}
+
+// local are the variables by which git finds a repository (`git rev-parse --local-env-vars`), set
+// where leakgate runs in a hook; trace are those that print what is sent; the others would open a
+// window to ask for a password.
+var (
+	local = []string{
+		"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_OBJECT_DIRECTORY", "GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_GRAFT_FILE", "GIT_INDEX_FILE",
+		"GIT_NO_REPLACE_OBJECTS", "GIT_REPLACE_REF_BASE", "GIT_PREFIX", "GIT_SHALLOW_FILE", "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_QUARANTINE_PATH",
+	}
+	trace   = regexp.MustCompile(`^GIT_(TRACE\w*|CURL_VERBOSE)=`)
+	asking  = []string{"SSH_ASKPASS"}
+	configs = regexp.MustCompile(`^GIT_CONFIG\w*=`)
+)
+
+// newScratch makes the scratch repository of a store.
+func newScratch(ctx context.Context, g *gitStore) (*scratch, error) {
+	env := slices.DeleteFunc(slices.Clone(g.Env), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains(local, name) || slices.Contains(asking, name) || trace.MatchString(v)
+	})
+	env = append(env, "GIT_TERMINAL_PROMPT=0", "GCM_INTERACTIVE=never", "GIT_OPTIONAL_LOCKS=0", "GIT_LITERAL_PATHSPECS=1", "LC_ALL=C")
+	s := &scratch{remote: g.remote, branch: g.branch, path: g.path, top: cmp.Or(g.Dir, "."), env: env}
+	if err := s.checkVersion(ctx); err != nil {
+		return nil, err
+	}
+	checkout, err := s.git(ctx, nil, "rev-parse", "--show-object-format", "--show-cdup")
+	if err != nil {
+		return nil, fmt.Errorf("find the checkout: %w; run leakgate in a checkout of the repository", err)
+	}
+	format, up, _ := strings.Cut(string(checkout), "\n")
+	config, err := s.git(ctx, nil, "config", "--list", "-z")
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration of git: %w", err)
+	}
+	settings := parseSettings(string(config))
+	if _, ok := settings.last("remote." + s.remote + ".url"); !ok {
+		return nil, fmt.Errorf("the checkout has no remote %s; add it with `git remote add`, or write git:%s/%s/%s#%s if %s is part of the branch", s.remote, defaultRemote, s.remote, s.branch, s.path, s.remote)
+	}
+	s.top = filepath.Join(s.top, strings.TrimSpace(up))
+	s.committer = committer(settings, env)
+	if s.dir, err = os.MkdirTemp("", "leakgate-git-*"); err != nil {
+		return nil, fmt.Errorf("create scratch repository: %w", err)
+	}
+	if err := initialize(s.dir, format); err != nil {
+		s.remove()
+		return nil, fmt.Errorf("create scratch repository: %w", err)
+	}
+	s.env = append(slices.DeleteFunc(env, configs.MatchString), settings.env(s.dir)...)
+	if _, ok := settings.last("core.sshcommand"); !ok && variable(env, "GIT_SSH_COMMAND") == "" && variable(env, "GIT_SSH") == "" {
+		s.env = append(s.env, "GIT_SSH_COMMAND=ssh -oBatchMode=yes")
+	}
+	return s, nil
+}
+
+// remove deletes the scratch repository. What cannot be deleted is left to the system's cleaning of
+// temporary files.
+func (s *scratch) remove() { _ = os.RemoveAll(s.dir) }
+
+// initialize writes an empty bare repository (gitrepository-layout(5)). `git init` would copy the
+// user's template, hooks among it. Nothing in it has to survive a crash, so git need not wait for the
+// disk.
+func initialize(dir, format string) error {
+	config := "[core]\n\trepositoryformatversion = 1\n\tbare = true\n\tfsync = none\n"
+	if format != "sha1" {
+		config += "[extensions]\n\tobjectFormat = " + format + "\n"
+	}
+	var errs []error
+	for _, sub := range []string{"objects", "refs"} {
+		errs = append(errs, os.Mkdir(filepath.Join(dir, sub), 0o700))
+	}
+	for name, content := range map[string]string{"HEAD": "ref: refs/heads/none\n", "config": config, "no-config": ""} {
+		errs = append(errs, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+	}
+	return errors.Join(errs...)
+}
+
+// settings is the configuration of git: KEY<newline>VALUE, or KEY for one that is true.
+type settings []string
+
+func parseSettings(list string) settings {
+	return slices.DeleteFunc(strings.Split(list, "\x00"), func(s string) bool { return s == "" })
+}
+
+// last returns the value that counts.
+func (s settings) last(key string) (string, bool) {
+	for i := len(s) - 1; i >= 0; i-- {
+		if k, value, _ := strings.Cut(s[i], "\n"); k == key {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// env hands the configuration of the checkout to the scratch repository: how remotes are reached, but
+// not what is about files, hooks, branches and objects of the checkout. It is handed over in the
+// environment, because it may hold tokens, which a command line or a file would show. Where git
+// would read the user's and the system's again it finds an empty file: with it are the parts that
+// apply to this checkout only (includeIf), as actions/checkout keeps its token.
+func (s settings) env(dir string) []string {
+	empty := filepath.Join(dir, "no-config")
+	out := []string{"GIT_DIR=" + dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + empty, "GIT_CONFIG_SYSTEM=" + empty}
+	n := 0
+	for _, entry := range s {
+		key, value, valued := strings.Cut(entry, "\n")
+		if !transport(key) {
+			continue
+		}
+		if !valued {
+			value = "true"
+		}
+		i := strconv.Itoa(n)
+		out = append(out, "GIT_CONFIG_KEY_"+i+"="+key, "GIT_CONFIG_VALUE_"+i+"="+value)
+		n++
+	}
+	return append(out, "GIT_CONFIG_COUNT="+strconv.Itoa(n))
+}
+
+// transport reports whether a key of the configuration may matter for how a remote is reached. git
+// and its helpers have many, so the list is of those that do not.
+func transport(key string) bool {
+	section, rest, _ := strings.Cut(key, ".")
+	name := rest[strings.LastIndex(rest, ".")+1:]
+	switch section {
+	case "core":
+		return slices.Contains([]string{"sshcommand", "askpass", "gitproxy"}, name)
+	case "remote":
+		return !slices.Contains([]string{"fetch", "push", "mirror", "promisor", "partialclonefilter", "tagopt", "prune", "prunetags", "skipdefaultupdate", "skipfetchall", "followremotehead"}, name)
+	case "push":
+		return name == "pushoption" || name == "gpgsign"
+	case "extensions", "index", "gc", "maintenance", "pack", "repack", "fetch", "pull", "branch", "alias", "submodule", "filter", "diff", "merge", "include", "includeif",
+		"receive", "init", "feature", "fastimport", "fsck", "hook", "log", "color", "pager", "trailer", "commit", "tag", "rerere", "advice":
+		return false
+	}
+	return true
+}
+
+// committer is who the configuration of git says, or else leakgate itself: a CI job has nobody.
+func committer(s settings, env []string) string {
+	pick := func(instead string, values ...string) string {
+		for _, v := range values {
+			// What git takes out of names, too (ident.c).
+			if v = strings.Trim(strings.Map(func(r rune) rune {
+				if r < ' ' || r == '<' || r == '>' {
+					return -1
+				}
+				return r
+			}, v), " .,:;\"\\'"); v != "" {
+				return v
+			}
+		}
+		return instead
+	}
+	of := func(key string) string { value, _ := s.last(key); return value }
+	name := pick("leakgate", variable(env, "GIT_COMMITTER_NAME"), of("committer.name"), of("user.name"))
+	mail := pick("leakgate@localhost", variable(env, "GIT_COMMITTER_EMAIL"), of("committer.email"), of("user.email"), variable(env, "EMAIL"))
+	return name + " <" + mail + ">"
+}
+
+var version = regexp.MustCompile(`^git version (\d+)\.(\d+)`)
+
+// checkVersion refuses a git that does not know the variables that settings.env sets.
+func (s *scratch) checkVersion(ctx context.Context) error {
+	const major, minor = 2, 32
+	out, err := s.line(ctx, nil, "version")
+	if err != nil {
+		return fmt.Errorf("find git: %w; install git", err)
+	}
+	m := version.FindStringSubmatch(out)
+	if m == nil {
+		return nil // a build with a version of its own
+	}
+	a, aerr := strconv.Atoi(m[1])
+	b, berr := strconv.Atoi(m[2])
+	if errors.Join(aerr, berr) == nil && (a < major || a == major && b < minor) {
+		return fmt.Errorf("git %d.%d is too old for a baseline on a branch; install git %d.%d or later", a, b, major, minor)
+	}
+	return nil
+}
+
+// line returns the output of git without the end of its line.
+func (s *scratch) line(ctx context.Context, input []byte, args ...string) (string, error) {
+	out, err := s.git(ctx, input, args...)
+	return strings.TrimSpace(string(out)), err
+}
+
+// git runs git and names its command in errors.
+func (s *scratch) git(ctx context.Context, input []byte, args ...string) ([]byte, error) {
+	out, err := program{argv: append([]string{"git"}, args...), dir: s.top, env: s.env, input: input, most: maxContent}.run(ctx)
+	var exit *exitError
+	if errors.As(err, &exit) {
+		exit.program = "git " + args[0]
+	}
+	return out, err
+}

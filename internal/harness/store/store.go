@@ -1,0 +1,177 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+// ErrNone is returned by Load where the store works and holds no baseline yet.
+var ErrNone = errors.New("no baseline yet")
+
+const (
+	// maxContent bounds a baseline, in bytes. One is some hundred kB.
+	maxContent = 16 << 20
+	// defaultLimit is the time of one Load or Update.
+	defaultLimit = 2 * time.Minute
+	// firstPause and maxPause bound the wait before an update is tried again.
+	firstPause, maxPause = 25 * time.Millisecond, 3 * time.Second
+)
+
+// Options are the surroundings of a store.
+type Options struct {
+	// Dir is the folder that a file is relative to, the checkout whose remote is used, the folder
+	// in which a program runs, and the one in which the upload of an artifact is prepared. Empty
+	// is the current folder.
+	Dir string
+	// Env is the environment of programs, as NAME=VALUE; nil is that of this process.
+	Env []string
+	// Artifacts reads earlier artifacts; only artifact:NAME needs it.
+	Artifacts Artifacts
+	// Branch is the base branch: artifacts are those of its runs, and programs are told it.
+	Branch string
+	// Say is called with a line about what takes longer or is skipped; nil for none.
+	Say func(string)
+	// Limit is the time that one Load or Update may take; 0 is 2 minutes.
+	Limit time.Duration
+}
+
+// backend is one way of keeping a baseline. update calls apply with what is stored, newest first
+// and empty where that is nothing, until what it returns is written or it returns nil.
+type backend interface {
+	load(ctx context.Context) ([][]byte, error)
+	update(ctx context.Context, apply func(old [][]byte) ([]byte, error)) error
+}
+
+// Store keeps one baseline.
+type Store struct {
+	backend backend
+	name    string
+	limit   time.Duration
+}
+
+// Open returns the store at an address. Nothing is read or written before it is used.
+func Open(a Address, o Options) (*Store, error) {
+	if o.Env == nil {
+		o.Env = os.Environ()
+	}
+	if o.Say == nil {
+		o.Say = func(string) {}
+	}
+	if o.Limit <= 0 {
+		o.Limit = defaultLimit
+	}
+	s := &Store{name: a.String(), limit: o.Limit}
+	switch a.scheme {
+	case schemeFile:
+		s.backend = newFileStore(a.path, o)
+	case schemeGit:
+		s.backend = &gitStore{Address: a, Options: o}
+	case schemeCommand:
+		s.backend = &commandStore{words: a.words, Options: o}
+		s.name = schemeCommand + ":" + text.Head(text.Printable(redact(quoteWord(a.words[0]))), maxQuoted)
+		if len(a.words) > 1 {
+			s.name += " ..." // arguments may be secret
+		}
+	case schemeArtifact:
+		if o.Artifacts == nil {
+			return nil, fmt.Errorf("open baseline store %s: artifacts can only be read from GitHub; set GITHUB_TOKEN and GITHUB_REPOSITORY, or use %s", s.name, Default)
+		}
+		if o.Branch == "" {
+			return nil, fmt.Errorf("open baseline store %s: base branch unknown; name it", s.name)
+		}
+		s.backend = &artifactStore{name: a.name, Options: o}
+	default:
+		return nil, fmt.Errorf("open baseline store: no store named; write %s", Default)
+	}
+	return s, nil
+}
+
+// String names the store in messages: its address, without the arguments of a program.
+func (s *Store) String() string { return s.name }
+
+// Load returns the baseline. Only artifact:NAME may return several, newest first: what concurrent
+// runs uploaded side by side. The error is ErrNone if the store works and has no baseline.
+func (s *Store) Load(ctx context.Context) ([][]byte, error) {
+	ctx, cancel := s.limited(ctx)
+	defer cancel()
+	contents, err := s.backend.load(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("load baseline from %s: %w", s, explained(ctx, err))
+	}
+	return contents, nil
+}
+
+// Update replaces the baseline by what apply returns for the current contents, newest first, which
+// is empty where there is no baseline yet. If another writer is faster, apply is called again with
+// what that one wrote. An attempt whose confirmation is lost may be repeated too, so apply must
+// recognize what it has added before. Nothing is written if apply returns nil or the newest
+// content. An error of apply ends the update.
+func (s *Store) Update(ctx context.Context, apply func(old [][]byte) ([]byte, error)) error {
+	ctx, cancel := s.limited(ctx)
+	defer cancel()
+	err := s.backend.update(ctx, func(old [][]byte) ([]byte, error) {
+		content, err := apply(old)
+		if err != nil || len(old) > 0 && bytes.Equal(content, old[0]) || len(content) == 0 {
+			return nil, err
+		}
+		return content, checkSize(int64(len(content)))
+	})
+	if err != nil {
+		return fmt.Errorf("update baseline in %s: %w", s, explained(ctx, err))
+	}
+	return nil
+}
+
+// limited returns a context that ends after the limit, with that as its cause.
+func (s *Store) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, s.limit, limitError(s.limit))
+}
+
+// limitError is a time limit that has passed.
+type limitError time.Duration
+
+func (e limitError) Error() string {
+	return fmt.Sprintf("not finished within %v; check that it can be reached", time.Duration(e))
+}
+
+// Is makes it an os.ErrDeadlineExceeded and a context.DeadlineExceeded.
+func (e limitError) Is(target error) bool {
+	return target == os.ErrDeadlineExceeded || target == context.DeadlineExceeded
+}
+
+// explained adds to an error that a limit or the caller has ended the work.
+func explained(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	if cause == nil || errors.Is(err, cause) {
+		return err
+	}
+	return fmt.Errorf("%w (%w)", cause, err)
+}
+
+func checkSize(n int64) error {
+	if n > maxContent {
+		return fmt.Errorf("%s, larger than the %s that a baseline may have; remove old runs from it", text.Bytes(n), text.Bytes(maxContent))
+	}
+	return nil
+}
+
+// pause waits before another try, the longer the more were made, and by chance, so that writers
+// that met once do not meet again. It returns the cause of a context that ends.
+func pause(ctx context.Context, try int) error {
+	most := min(firstPause<<min(try, 10), maxPause)
+	timer := time.NewTimer(most/4 + rand.N(most))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

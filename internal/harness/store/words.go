@@ -1,0 +1,66 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// special are the characters by which a shell would do something that does not happen here.
+const special = "|&;<>$`*?"
+
+// splitWords splits a command into words at blanks. Quotes, single or double, group what is between
+// them as it is; a backslash is a character like others, as paths of Windows have it.
+func splitWords(s string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	inWord := false
+	var quote rune
+	for _, r := range s {
+		switch {
+		case quote == r && quote != 0:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(r)
+		case r == '\'' || r == '"':
+			quote, inWord = r, true
+		case r == ' ':
+			if inWord {
+				words = append(words, word.String())
+				word.Reset()
+			}
+			inWord = false
+		case strings.ContainsRune(special, r):
+			return nil, fmt.Errorf("no shell runs, so %q means nothing; quote it ('...') or put the command into a script", string(r))
+		default:
+			word.WriteRune(r)
+			inWord = true
+		}
+	}
+	if quote != 0 {
+		return nil, fmt.Errorf("a quote is not closed; close it with %c", quote)
+	}
+	if inWord {
+		words = append(words, word.String())
+	}
+	if len(words) == 0 || words[0] == "" {
+		return nil, errors.New("no program named; write command:PROGRAM [ARGUMENT...]")
+	}
+	return words, nil
+}
+
+// joinWords writes words so that splitWords reads them.
+func joinWords(words []string) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = quoteWord(w)
+	}
+	return strings.Join(out, " ")
+}
+
+func quoteWord(w string) string {
+	if w != "" && !strings.ContainsAny(w, special+`'" `) {
+		return w
+	}
+	return "'" + strings.ReplaceAll(w, "'", `'"'"'`) + "'"
+}
