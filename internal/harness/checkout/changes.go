@@ -1,0 +1,227 @@
+package checkout
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// askDiff is the time for a comparison of two commits.
+	askDiff = time.Minute
+	// maxNames bounds the names of changed files, in bytes.
+	maxNames = 32 << 20
+	// maxDiff bounds the text of all hunks, in bytes: it is read and dropped.
+	maxDiff = 1 << 30
+	// maxSpans bounds how many ranges of added lines are kept.
+	maxSpans = 1_000_000
+	// maxHeader bounds a line of a hunk's header, in bytes: a path of 4096 bytes, quoted.
+	maxHeader = 32 << 10
+)
+
+// Changes is what a pull request changes.
+type Changes struct {
+	files map[string]bool
+	added map[string][]span
+}
+
+// span is a range of lines, first and last included.
+type span struct{ first, last int }
+
+// File reports whether the pull request adds, changes, renames or removes a file. path is the
+// slash-separated path below the top folder.
+func (c Changes) File(path string) bool { return c.files[path] }
+
+// Adds reports whether the pull request adds or changes a line of a Java or Kotlin file, or of
+// the file that it renames to this path. Lines count from 1 as in head. Lines of other files are
+// not known.
+func (c Changes) Adds(path string, line int) bool {
+	spans := c.added[path]
+	i := sort.Search(len(spans), func(i int) bool { return spans[i].last >= line })
+	return i < len(spans) && spans[i].first <= line
+}
+
+// Changed returns what a pull request changes: the difference between the merge base of base and
+// head, and head. Both are commits, branches or tags; lines agree with Declaration where head is
+// what is checked out ("HEAD"). The error says what to do where the history is truncated.
+func (c *Checkout) Changed(ctx context.Context, base, head string) (Changes, error) {
+	if c.noGit != nil {
+		return Changes{}, fmt.Errorf("find changes: %w", c.noGit)
+	}
+	from, to, err := c.mergeBase(ctx, base, head)
+	if err != nil {
+		return Changes{}, fmt.Errorf("find changes: %w", err)
+	}
+	out := Changes{files: map[string]bool{}, added: map[string][]span{}}
+	names, err := c.git(ctx, command{time: askDiff, output: maxNames}, diffTree(from, to, "--name-only", "-z", "--no-renames")...)
+	if err != nil {
+		return Changes{}, fmt.Errorf("find changed files: %w", err)
+	}
+	for name := range strings.SplitSeq(string(names), "\x00") {
+		if name != "" {
+			out.files[name] = true
+		}
+	}
+	hunks := &hunkReader{added: out.added}
+	lines := diffTree(from, to, "--patch", "--text", "--unified=0", "--inter-hunk-context=0", "--find-renames", "-l400", "--diff-algorithm=myers",
+		"--src-prefix=a/", "--dst-prefix=b/", "--", "*.java", "*.kt")
+	if _, err := c.git(ctx, command{time: askDiff, output: maxDiff, to: hunks}, lines...); err != nil {
+		return Changes{}, fmt.Errorf("find changed lines: %w", err)
+	}
+	return out, nil
+}
+
+// diffTree compares two commits. Unlike git diff it reads no options from the configuration;
+// what .gitattributes say of drivers is ruled out here.
+func diffTree(from, to string, args ...string) []string {
+	return append([]string{
+		"diff-tree", "-r", "--no-color", "--no-ext-diff", "--no-textconv", "--submodule=short", "--ignore-submodules=dirty", "--no-relative", from, to,
+	}, args...)
+}
+
+// mergeBase returns the commit where head left base, and head.
+func (c *Checkout) mergeBase(ctx context.Context, base, head string) (from, to string, err error) {
+	if base, err = c.commit(ctx, base); err != nil {
+		return "", "", err
+	}
+	if to, err = c.commit(ctx, head); err != nil {
+		return "", "", err
+	}
+	out, err := c.git(ctx, command{time: askAncestors, output: 1 << 20}, "merge-base", base, to)
+	shallow, failed := c.shallow(ctx)
+	switch {
+	case failed != nil:
+		return "", "", failed
+	case exitCode(err) == 1 && shallow:
+		return "", "", fmt.Errorf("find merge base: the history of this checkout is truncated; %s", fetchAll)
+	case exitCode(err) == 1:
+		return "", "", errors.New("find merge base: base and head have no common history")
+	case err != nil:
+		return "", "", err
+	}
+	from, _, _ = strings.Cut(string(out), "\n")
+	if !hexadecimal.MatchString(from) {
+		return "", "", errors.New("find merge base: unexpected answer of git")
+	}
+	return from, to, nil
+}
+
+// hunkReader reads the output of git diff --unified=0. It takes the lines of a hunk by their
+// number in its header, because a line may look like a header.
+type hunkReader struct {
+	added map[string][]span
+
+	line    []byte // the beginning of a line that is not complete
+	long    bool   // the line had more bytes
+	path    string // of the file whose hunks follow; empty if it is removed
+	removes int    // lines of the hunk that follow
+	adds    int
+	spans   int
+}
+
+func (h *hunkReader) Write(b []byte) (int, error) {
+	for rest := b; len(rest) > 0; {
+		line, after, complete := bytes.Cut(rest, []byte{'\n'})
+		n := min(len(line), maxHeader-len(h.line))
+		h.line = append(h.line, line[:n]...)
+		h.long = h.long || n < len(line)
+		rest = after
+		if !complete {
+			break
+		}
+		if err := h.add(); err != nil {
+			return 0, err
+		}
+		h.line, h.long = h.line[:0], false
+	}
+	return len(b), nil
+}
+
+// add reads the line that is complete.
+func (h *hunkReader) add() error {
+	switch {
+	case h.removes > 0 && bytes.HasPrefix(h.line, []byte{'-'}):
+		h.removes--
+		return nil
+	case h.adds > 0 && bytes.HasPrefix(h.line, []byte{'+'}):
+		h.adds--
+		return nil
+	case bytes.HasPrefix(h.line, []byte{'\\'}): // "\ No newline at end of file"
+		return nil
+	case h.removes > 0 || h.adds > 0 || h.long:
+		return errors.New("unexpected line in the output of git")
+	case bytes.HasPrefix(h.line, []byte("diff --git ")):
+		h.path = ""
+		return nil
+	case bytes.HasPrefix(h.line, []byte("+++ ")):
+		return h.startFile(string(h.line[len("+++ "):]))
+	case bytes.HasPrefix(h.line, []byte("@@ ")):
+		return h.startHunk(string(h.line))
+	}
+	return nil
+}
+
+// startFile reads the path of a file as it is in head.
+func (h *hunkReader) startFile(path string) error {
+	// Git ends a path with a tab where it has a blank, for other readers of its output.
+	path = strings.TrimSuffix(path, "\t")
+	if path == "/dev/null" {
+		return nil
+	}
+	if strings.HasPrefix(path, `"`) {
+		// Git quotes as in C, other bytes than ASCII in octal (core.quotePath): Go reads the same.
+		unquoted, err := strconv.Unquote(path)
+		if err != nil {
+			return errors.New("unexpected path in the output of git")
+		}
+		path = unquoted
+	}
+	path, ok := strings.CutPrefix(path, "b/")
+	if !ok {
+		return errors.New("unexpected path in the output of git")
+	}
+	h.path = path
+	return nil
+}
+
+// startHunk reads "@@ -first,removes +first,adds @@".
+func (h *hunkReader) startHunk(line string) error {
+	fields := strings.SplitN(line, " ", 5)
+	if len(fields) < 4 || fields[3] != "@@" {
+		return errors.New("unexpected hunk in the output of git")
+	}
+	_, removes, removesOK := rangeOf(fields[1], "-")
+	first, adds, addsOK := rangeOf(fields[2], "+")
+	if !removesOK || !addsOK {
+		return errors.New("unexpected hunk in the output of git")
+	}
+	h.removes, h.adds = removes, adds
+	if adds == 0 || h.path == "" {
+		return nil
+	}
+	if h.spans++; h.spans > maxSpans {
+		return errTooLarge
+	}
+	h.added[h.path] = append(h.added[h.path], span{first, first + adds - 1})
+	return nil
+}
+
+// rangeOf reads the first line and the number of lines of one side of a hunk.
+func rangeOf(s, sign string) (first, count int, ok bool) {
+	s, ok = strings.CutPrefix(s, sign)
+	if !ok {
+		return 0, 0, false
+	}
+	start, number, several := strings.Cut(s, ",")
+	first64, err := strconv.ParseInt(start, 10, 32)
+	count64 := int64(1)
+	if err == nil && several {
+		count64, err = strconv.ParseInt(number, 10, 32)
+	}
+	return int(first64), int(count64), err == nil && first64 >= 0 && count64 >= 0
+}

@@ -1,0 +1,129 @@
+package checkout
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+// Checkout is the work tree of the app under test. Its methods may be called from several
+// goroutines.
+type Checkout struct {
+	top   string
+	noGit error // why git cannot be asked; nil if it can
+
+	sources sync.Mutex
+	index   *index // nil until it is needed
+
+	owners func() []ownerRule
+}
+
+// Open returns the checkout that contains a folder: its top is the nearest folder above dir with
+// a .git, or dir itself where there is none. Without git, or where git refuses the checkout, it
+// is opened all the same; then Changed and Ancestors return the reason as their error.
+func Open(ctx context.Context, dir string) (*Checkout, error) {
+	dir, err := resolve(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open checkout: %w", err)
+	}
+	c := &Checkout{top: dir, noGit: fmt.Errorf("%s is not in a git checkout", text.Quote(dir, maxName))}
+	c.owners = sync.OnceValue(c.readOwners)
+	top, ok := topOf(dir)
+	if !ok {
+		return c, nil
+	}
+	c.top = top
+	_, c.noGit = c.git(ctx, command{time: askGit, output: 4 << 10}, "rev-parse", "--git-dir")
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("open checkout: %w", ctx.Err())
+	}
+	return c, nil
+}
+
+// Top returns the absolute path of the top folder.
+func (c *Checkout) Top() string { return c.top }
+
+// resolve returns the absolute path of a folder without symbolic links.
+func resolve(dir string) (string, error) {
+	dir, err := filepath.Abs(cmp.Or(dir, "."))
+	if err != nil {
+		return "", err
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return "", err
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return "", err
+	}
+	if !info.IsDir() {
+		return "", fmt.Errorf("%s is not a folder", text.Quote(dir, maxName))
+	}
+	return dir, nil
+}
+
+// topOf returns the nearest folder with a .git, which is a file in a linked work tree. It does
+// not ask git, which takes core.worktree of the checkout's configuration for the answer, and a
+// folder of the pull request that looks like a bare repository for a repository.
+func topOf(dir string) (string, bool) {
+	for {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return dir, true
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", false
+		}
+		dir = parent
+	}
+}
+
+const (
+	// askGit is the time for one short answer of git: a checkout may be on a slow disk.
+	askGit = 20 * time.Second
+	// maxName bounds names in errors, in characters.
+	maxName = 200
+)
+
+var errTooLarge = errors.New("too large")
+
+// readFile returns the content of a regular file of at most limit bytes inside the root.
+// errTooLarge if it has more.
+func readFile(root *os.Root, path string, limit int64) ([]byte, error) {
+	path = filepath.FromSlash(path)
+	// Opening a named pipe would wait for its writer.
+	info, err := root.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("read %s: not a regular file", text.Quote(path, maxName))
+	}
+	if info.Size() > limit {
+		return nil, errTooLarge
+	}
+	file, err := root.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = errTooLarge
+	}
+	return data, err
+}
+
+// isSource reports whether a file holds Java or Kotlin.
+func isSource(path string) bool {
+	return strings.HasSuffix(path, ".java") || strings.HasSuffix(path, ".kt")
+}

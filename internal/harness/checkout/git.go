@@ -1,0 +1,133 @@
+package checkout
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+// command bounds one call of git.
+type command struct {
+	time   time.Duration
+	output int64 // bytes
+	stdin  string
+	to     io.Writer // takes the output in place of the result, if not nil
+}
+
+// hardened are the options of every call. They come before any configuration of the checkout,
+// which may name programs for each of these.
+var hardened = []string{
+	"--no-pager",
+	"-c", "core.fsmonitor=false",
+	"-c", "core.hooksPath=" + os.DevNull,
+	"-c", "safe.bareRepository=explicit",
+	"-c", "core.quotePath=true",
+}
+
+// environment is that of every call. A partial clone fetches what it lacks, by programs that its
+// configuration names: GIT_NO_LAZY_FETCH forbids it since git 2.45, GIT_ALLOW_PROTOCOL always.
+var environment = []string{
+	"GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_REPLACE_OBJECTS=1", "LC_ALL=C",
+}
+
+// kept are variables of git that say how the user wants git to behave. Others, such as GIT_DIR
+// inside a hook, would make git answer for another repository or in another format.
+func kept(name string) bool {
+	switch name {
+	case "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_COUNT", "GIT_EXEC_PATH", "GIT_DISCOVERY_ACROSS_FILESYSTEM":
+		return true
+	}
+	return !strings.HasPrefix(name, "GIT_") || strings.HasPrefix(name, "GIT_CONFIG_KEY_") || strings.HasPrefix(name, "GIT_CONFIG_VALUE_")
+}
+
+func (c *Checkout) environment() []string {
+	var out []string
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); kept(strings.ToUpper(name)) {
+			out = append(out, variable)
+		}
+	}
+	// Where .git is damaged, git must not go on to a repository further up.
+	return append(append(out, environment...), "GIT_CEILING_DIRECTORIES="+filepath.Dir(c.top))
+}
+
+// git runs git in the top folder and returns its output. It asks nobody anything, changes
+// nothing and starts no other program.
+func (c *Checkout) git(ctx context.Context, limits command, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, limits.time)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "git", append(append([]string{"-C", c.top}, hardened...), args...)...)
+	cmd.Env = c.environment()
+	cmd.WaitDelay = time.Second
+	cmd.Stdin = strings.NewReader(limits.stdin)
+	var out, complaint bytes.Buffer
+	to := limits.to
+	if to == nil {
+		to = &out
+	}
+	output := &boundedWriter{to: to, left: limits.output}
+	cmd.Stdout = output
+	cmd.Stderr = &tolerantWriter{to: &complaint, left: 4 << 10}
+	err := cmd.Run()
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("run git %s: %w", args[0], ctx.Err())
+	case output.err != nil:
+		return nil, fmt.Errorf("read output of git %s: %w", args[0], output.err)
+	case errors.Is(err, exec.ErrNotFound):
+		return nil, errors.New("git is not installed")
+	case err != nil && complaint.Len() > 0:
+		return nil, fmt.Errorf("run git %s: %w: %s", args[0], err, text.FirstLine(complaint.String(), maxName))
+	case err != nil:
+		return nil, fmt.Errorf("run git %s: %w", args[0], err)
+	}
+	return out.Bytes(), nil
+}
+
+// exitCode returns the exit code of git in an error of git; -1 if it did not exit by itself.
+func exitCode(err error) int {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode()
+	}
+	return -1
+}
+
+// boundedWriter fails once more than left bytes were written, which ends git as well.
+type boundedWriter struct {
+	to   io.Writer
+	left int64
+	err  error
+}
+
+func (w *boundedWriter) Write(b []byte) (int, error) {
+	if w.left -= int64(len(b)); w.left < 0 {
+		w.err = errTooLarge
+		return 0, w.err
+	}
+	n, err := w.to.Write(b)
+	w.err = err
+	return n, err
+}
+
+// tolerantWriter drops what is written after left bytes.
+type tolerantWriter struct {
+	to   *bytes.Buffer
+	left int
+}
+
+func (w *tolerantWriter) Write(b []byte) (int, error) {
+	n := min(len(b), w.left)
+	w.left -= n
+	w.to.Write(b[:n])
+	return len(b), nil
+}

@@ -1,0 +1,144 @@
+package checkout
+
+import (
+	"slices"
+	"strings"
+)
+
+// declaredClass is a class that a file declares. Names are those of the JVM.
+type declaredClass struct {
+	name   string
+	line   int
+	fields []declaredField
+}
+
+type declaredField struct {
+	name string
+	line int
+}
+
+// unit reads the declarations of a file.
+type unit struct {
+	tokens  []token
+	partner []int32
+	classes []*declaredClass
+	prefix  string // the package and a dot; empty in the default package
+}
+
+// declarations returns the classes of a file and their fields. path decides the language and the
+// name of Kotlin's class of the functions and properties outside of classes.
+func declarations(path, source string) []*declaredClass {
+	kotlin := strings.HasSuffix(path, ".kt")
+	u := unit{tokens: tokens(source, kotlin)}
+	u.partner = partners(u.tokens)
+	u.readPackage()
+	if kotlin {
+		u.readKotlin(path)
+	} else {
+		u.readJava()
+	}
+	return u.classes
+}
+
+// readPackage finds the package statement: nothing but annotations and comments precede it.
+func (u *unit) readPackage() {
+	for i := 0; i < len(u.tokens); {
+		switch t := u.tokens[i]; {
+		case t.is("package"):
+			u.prefix = u.path(i+1) + "."
+			return
+		case t.kind == '@':
+			i = u.skipAnnotation(i)
+		case t.kind == ';':
+			i++
+		default:
+			return
+		}
+	}
+}
+
+// path joins the names of a qualified name, on whose line it ends.
+func (u *unit) path(i int) string {
+	var names []string
+	for u.at(i).identifier() {
+		names = append(names, u.at(i).text)
+		if u.at(i+1).kind != '.' {
+			break
+		}
+		i += 2
+	}
+	return strings.Join(names, ".")
+}
+
+// at returns a token; one of no kind outside of the file.
+func (u *unit) at(i int) token {
+	if i < 0 || i >= len(u.tokens) {
+		return token{}
+	}
+	return u.tokens[i]
+}
+
+// skip returns the index after a token, or after the brackets that it opens.
+func (u *unit) skip(i int) int {
+	if i < len(u.partner) && int(u.partner[i]) > i {
+		return int(u.partner[i]) + 1
+	}
+	return i + 1
+}
+
+// closing returns where the brackets end that a token opens.
+func (u *unit) closing(i int) int { return max(int(u.partner[i]), i) }
+
+// skipAnnotation returns the index after an annotation that begins at i: its name, type
+// arguments and arguments, or those of several, `@file:[A B]`.
+func (u *unit) skipAnnotation(i int) int {
+	i++
+	if u.at(i).identifier() && u.at(i+1).kind == ':' { // the target in Kotlin
+		i += 2
+	}
+	if u.at(i).kind == '[' {
+		return u.skip(i)
+	}
+	for u.at(i).identifier() {
+		i++
+		if u.at(i).kind != '.' {
+			break
+		}
+		i++
+	}
+	if u.at(i).kind == '<' {
+		i = u.skip(i)
+	}
+	// Parentheses on a line of their own are those of something else in neither language.
+	if u.at(i).kind == '(' {
+		i = u.skip(i)
+	}
+	return i
+}
+
+// declare adds a class of a name inside another; outer is nil outside of classes.
+func (u *unit) declare(outer *declaredClass, simple string, line int32) *declaredClass {
+	full := u.prefix + simple
+	if outer != nil {
+		full = outer.name + "$" + simple
+	}
+	c := &declaredClass{name: full, line: int(line)}
+	u.classes = append(u.classes, c)
+	return c
+}
+
+// add adds a field. Of two of a name the first one stays.
+func (c *declaredClass) add(name string, line int32) {
+	if c != nil {
+		c.fields = append(c.fields, declaredField{name, int(line)})
+	}
+}
+
+// line of a field; false if it is not declared here.
+func (c *declaredClass) field(name string) (int, bool) {
+	i := slices.IndexFunc(c.fields, func(f declaredField) bool { return f.name == name })
+	if i < 0 {
+		return 0, false
+	}
+	return c.fields[i].line, true
+}
