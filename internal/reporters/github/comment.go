@@ -1,0 +1,294 @@
+package github
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	gogithub "github.com/google/go-github/v60/github"
+)
+
+const (
+	// maxLooks is how often the list is read before a creation with an unknown outcome is repeated: pauses of 1, 2, 4
+	// and 8 s and a half more at most, because a list may lag behind a write.
+	maxLooks = 4
+	// maxTries is how often a comment is created, and how often another write may end unknown.
+	maxTries = 3
+)
+
+// Comment is a comment that a pull request has once.
+type Comment struct {
+	// Number is that of the pull request.
+	Number int
+	// Marker is a line that identifies the comment, such as <!-- leakgate:shop -->. It counts as the first or the
+	// last line only, because lines between them may be quoted from a pull request.
+	Marker string
+	// Body is Markdown; Upsert adds the marker where it is missing.
+	Body string
+	// OnlyEdit: write no new comment, only edit the one that is there.
+	OnlyEdit bool
+}
+
+// Upserted says what Upsert did.
+type Upserted string
+
+// What Upsert did.
+const (
+	Created   Upserted = "created"
+	Edited    Upserted = "edited"
+	Unchanged Upserted = "unchanged"
+	Absent    Upserted = "absent" // no comment, and none was wanted
+)
+
+// Upsert makes c the one comment of this token with that marker, and returns what it did and the comment's URL. Of
+// several the oldest is edited and the others are deleted, or minimized where that is forbidden; comments of others
+// are not touched. It needs `pull-requests: write`.
+//
+// An error does not mean that the comment is not there: only ErrReadOnly, ErrNotFound, ErrToken and ErrTooLong on the
+// first write do. Where a comment was created before the failure, its URL is returned beside the error.
+func (s *Session) Upsert(ctx context.Context, c Comment) (Upserted, string, error) {
+	if c.Number <= 0 || strings.TrimSpace(c.Marker) == "" || strings.ContainsAny(c.Marker, "\r\n") {
+		return "", "", fmt.Errorf("write comment: invalid pull request %d or marker %q", c.Number, c.Marker)
+	}
+	c.Marker = strings.TrimSpace(c.Marker)
+	if !carries(c.Body, c.Marker) {
+		c.Body = strings.TrimRight(c.Body, "\n") + "\n\n" + c.Marker + "\n"
+	}
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	w := commentWriter{Session: s, Comment: c, edited: map[int64]bool{}, gone: map[int64]bool{}, attempted: map[int64]bool{}}
+	for {
+		ours, err := w.look(ctx)
+		if err == nil {
+			var done bool
+			if done, err = w.step(ctx, ours); done {
+				return w.result, w.url, nil
+			}
+		}
+		if err != nil {
+			return w.failed(err)
+		}
+	}
+}
+
+// carries reports whether marker is the first or the last line of body.
+func carries(body, marker string) bool {
+	body = strings.TrimSpace(body)
+	first, _, _ := strings.Cut(body, "\n")
+	last := body[strings.LastIndexByte(body, '\n')+1:]
+	return strings.TrimSpace(first) == marker || strings.TrimSpace(last) == marker
+}
+
+// sameBody compares as GitHub may store it: other line breaks, no blanks at the end.
+func sameBody(a, b string) bool {
+	plain := func(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")) }
+	return plain(a) == plain(b)
+}
+
+// commentWriter is one Upsert: it looks, writes one thing, and looks again, until nothing is left to write.
+type commentWriter struct {
+	*Session
+	Comment
+	result Upserted
+	url    string
+
+	// created is the comment that the latest creation returned; nil where the outcome is unknown or nothing was sent.
+	created *gogithub.IssueComment
+	// sent: a creation was sent that no list has shown yet.
+	sent bool
+	// looks is how often the list was read since then.
+	looks    int
+	tries    int
+	unknowns int
+	// edited and gone are writes that succeeded: a list that lags does not undo them. attempted are edits whatever
+	// their outcome.
+	edited, gone, attempted map[int64]bool
+}
+
+func (w *commentWriter) failed(err error) (Upserted, string, error) {
+	if w.created == nil {
+		return "", "", err
+	}
+	return Created, w.created.GetHTMLURL(), fmt.Errorf("comment created, but not checked for duplicates: %w", err)
+}
+
+func (w *commentWriter) request(what, need string, m mode) request {
+	return request{what: fmt.Sprintf("%s %s/%s#%d", what, w.owner, w.repo, w.Number), need: need, mode: m}
+}
+
+// look returns our comments, oldest first.
+func (w *commentWriter) look(ctx context.Context) ([]*gogithub.IssueComment, error) {
+	author, err := w.author(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var ours []*gogithub.IssueComment
+	r := w.request("list comments of", "pull-requests: write", read)
+	err = w.pages(ctx, r, func(ctx context.Context, c *gogithub.Client, o gogithub.ListOptions) (int, *gogithub.Response, error) {
+		page, resp, err := c.Issues.ListComments(ctx, w.owner, w.repo, w.Number, &gogithub.IssueListCommentsOptions{ListOptions: o})
+		if err != nil || page == nil {
+			// An empty body is not an empty list: it would make us write a second comment.
+			return -1, resp, err
+		}
+		for _, comment := range page {
+			if comment.GetID() != 0 && wrote(comment.GetUser(), author) && carries(comment.GetBody(), w.Marker) && !w.gone[comment.GetID()] {
+				ours = append(ours, comment)
+			}
+		}
+		return len(page), resp, nil
+	})
+	slices.SortFunc(ours, func(a, b *gogithub.IssueComment) int { return cmp.Compare(a.GetID(), b.GetID()) })
+	// A comment that is deleted during the walk moves the others to earlier pages, and a repeated page repeats them.
+	return slices.CompactFunc(ours, func(a, b *gogithub.IssueComment) bool { return a.GetID() == b.GetID() }), err
+}
+
+// step writes the next thing and reports whether nothing was left to write.
+func (w *commentWriter) step(ctx context.Context, ours []*gogithub.IssueComment) (done bool, err error) {
+	if w.sent && !w.shown(ours) {
+		if w.looks < maxLooks {
+			w.looks++
+			return false, w.pause(ctx, w.looks-1)
+		}
+		if w.created != nil && !w.gone[w.created.GetID()] {
+			w.note("comment %s is not listed yet", w.created.GetHTMLURL())
+			ours = append(ours, w.created)
+			slices.SortFunc(ours, func(a, b *gogithub.IssueComment) int { return cmp.Compare(a.GetID(), b.GetID()) })
+		}
+	}
+	switch {
+	case len(ours) == 0 && w.OnlyEdit:
+		w.result = Absent
+		return true, nil
+	case len(ours) == 0:
+		return false, w.create(ctx)
+	case !w.upToDate(ours[0]):
+		return false, w.edit(ctx, ours[0])
+	case len(ours) > 1:
+		return false, w.remove(ctx, ours[len(ours)-1])
+	}
+	w.finish(ours[0])
+	return true, nil
+}
+
+// shown reports whether the latest creation is in the list. All that is older than it is listed, too, then.
+func (w *commentWriter) shown(ours []*gogithub.IssueComment) bool {
+	return slices.ContainsFunc(ours, func(c *gogithub.IssueComment) bool {
+		if w.created != nil {
+			return c.GetID() == w.created.GetID()
+		}
+		return sameBody(c.GetBody(), w.Body)
+	})
+}
+
+func (w *commentWriter) upToDate(c *gogithub.IssueComment) bool {
+	return w.edited[c.GetID()] || sameBody(c.GetBody(), w.Body)
+}
+
+func (w *commentWriter) finish(kept *gogithub.IssueComment) {
+	w.url, w.result = kept.GetHTMLURL(), Unchanged
+	switch {
+	case w.attempted[kept.GetID()]:
+		w.result = Edited
+	case w.sent && (w.created == nil || w.created.GetID() == kept.GetID()):
+		w.result = Created
+	}
+}
+
+// pause waits before the next look.
+func (w *commentWriter) pause(ctx context.Context, n int) error {
+	if rest(ctx, backOff(n)) {
+		return nil
+	}
+	return w.expired(ctx, w.request("look for the comment on", "", read), nil)
+}
+
+func (w *commentWriter) create(ctx context.Context) error {
+	w.tries++
+	w.sent, w.created, w.looks = true, nil, 0
+	r := w.request("create comment on", "pull-requests: write", once)
+	r.send = func(ctx context.Context, c *gogithub.Client) (*gogithub.Response, error) {
+		comment, resp, err := c.Issues.CreateComment(ctx, w.owner, w.repo, w.Number, &gogithub.IssueComment{Body: &w.Body})
+		if err == nil && comment.GetID() == 0 {
+			err = errIncomplete
+		}
+		if err == nil {
+			w.created = comment
+		}
+		return resp, err
+	}
+	err := w.do(ctx, r)
+	if isUnknown(err) && ctx.Err() == nil && w.tries < maxTries {
+		w.note("%v; looking for the comment before another is created", err)
+		return nil
+	}
+	if err == nil && w.created.GetUser().GetLogin() != "" {
+		w.learn(w.created.GetUser().GetLogin())
+	}
+	return err
+}
+
+func (w *commentWriter) edit(ctx context.Context, kept *gogithub.IssueComment) error {
+	r := w.request("edit comment on", "pull-requests: write", repeatable)
+	r.send = func(ctx context.Context, c *gogithub.Client) (*gogithub.Response, error) {
+		comment, resp, err := c.Issues.EditComment(ctx, w.owner, w.repo, kept.GetID(), &gogithub.IssueComment{Body: &w.Body})
+		if err == nil && comment.GetID() != kept.GetID() {
+			err = errIncomplete
+		}
+		return resp, err
+	}
+	w.attempted[kept.GetID()] = true
+	err := w.do(ctx, r)
+	switch {
+	case err == nil:
+		w.edited[kept.GetID()] = true
+	case errors.Is(err, ErrNotFound):
+		// Another job removed it between the list and now.
+		w.gone[kept.GetID()] = true
+		return nil
+	}
+	return w.tolerate(ctx, err)
+}
+
+func (w *commentWriter) remove(ctx context.Context, extra *gogithub.IssueComment) error {
+	r := w.request("delete duplicate comment on", "pull-requests: write", repeatable)
+	r.send = func(ctx context.Context, c *gogithub.Client) (*gogithub.Response, error) {
+		return c.Issues.DeleteComment(ctx, w.owner, w.repo, extra.GetID())
+	}
+	err := w.do(ctx, r)
+	if errors.Is(err, ErrReadOnly) {
+		err = w.minimize(ctx, extra)
+	}
+	if err == nil || errors.Is(err, ErrNotFound) {
+		w.gone[extra.GetID()] = true
+		return nil
+	}
+	return w.tolerate(ctx, err)
+}
+
+// minimize hides a duplicate that may not be deleted. One that may not be hidden either stays.
+func (w *commentWriter) minimize(ctx context.Context, extra *gogithub.IssueComment) error {
+	const mutation = "mutation($id:ID!){minimizeComment(input:{subjectId:$id,classifier:OUTDATED}){minimizedComment{isMinimized}}}"
+	var data struct {
+		MinimizeComment struct{ MinimizedComment struct{ IsMinimized bool } }
+	}
+	r := w.request("minimize duplicate comment on", "pull-requests: write", repeatable)
+	err := w.graphQL(ctx, r, mutation, map[string]any{"id": extra.GetNodeID()}, func() any { return &data },
+		func() bool { return data.MinimizeComment.MinimizedComment.IsMinimized })
+	if err == nil || isUnknown(err) || ctx.Err() != nil {
+		return err
+	}
+	w.note("%v; the duplicate stays", err)
+	return nil
+}
+
+// tolerate returns nil where a look may show that a write with an unknown outcome had its effect.
+func (w *commentWriter) tolerate(ctx context.Context, err error) error {
+	if !isUnknown(err) || ctx.Err() != nil || w.unknowns >= maxTries {
+		return err
+	}
+	w.unknowns++
+	return w.pause(ctx, w.unknowns)
+}

@@ -1,0 +1,268 @@
+package github
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// maxEvent is GitHub's own cap for a webhook payload (docs.github.com/webhooks/webhook-events-and-payloads).
+const maxEvent = 25 << 20
+
+// Trigger is what started a workflow run, from its environment and its event file. Names of branches are whatever
+// their authors chose: escape them.
+type Trigger struct {
+	// Name is the event: pull_request, push, workflow_run, merge_group...
+	Name string
+	// Owner and Repo name the repository that the workflow belongs to.
+	Owner, Repo string
+	// Number is that of the pull request; 0 where the event has none, see Session.Locate.
+	Number int
+	// HeadSHA is the commit that is judged: the head of a pull request, never the merge commit that GITHUB_SHA names.
+	// Empty where the event does not say (issue_comment), see Session.Locate.
+	HeadSHA string
+	// HeadOwner and HeadBranch name the branch of HeadSHA.
+	HeadOwner, HeadBranch string
+	// BaseBranch and BaseSHA are what a pull request or a merge group is to be merged into, empty where unknown.
+	BaseBranch, BaseSHA string
+	// DefaultBranch is the repository's, empty where the event does not say.
+	DefaultBranch string
+	// Fork: the head is of another repository, so that the token of a pull_request workflow is read-only.
+	Fork bool
+	// Ref is GITHUB_REF.
+	Ref string
+	// RunID and RunAttempt identify this workflow run, SourceRun the one that started a workflow_run event; 0 where
+	// unknown.
+	RunID, SourceRun int64
+	RunAttempt       int
+	// ServerURL, APIURL and GraphQLURL are the addresses of this GitHub, without a slash at the end.
+	ServerURL, APIURL, GraphQLURL string
+	// SummaryPath is the file of the job summary, empty where there is none.
+	SummaryPath string
+}
+
+// RunURL returns the page of this workflow run, or "" where it is unknown.
+func (t Trigger) RunURL() string {
+	if t.RunID == 0 || t.ServerURL == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s/%s/%s/actions/runs/%d", t.ServerURL, t.Owner, t.Repo, t.RunID)
+}
+
+var (
+	shaRE = regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
+	// queueRE is the branch of a merge group; the commit is the one that it is built on.
+	queueRE = regexp.MustCompile(`^(?:refs/heads/)?gh-readonly-queue/(.+)/pr-([0-9]{1,9})-[0-9a-f]{40,64}$`)
+	pullRE  = regexp.MustCompile(`^refs/pull/([0-9]{1,9})/(?:merge|head)$`)
+)
+
+// ReadTrigger reads the GITHUB_ variables of a workflow run and the event file that they name, which may have 25 MB.
+func ReadTrigger(getenv func(string) string) (Trigger, error) {
+	t := Trigger{
+		Name:        getenv("GITHUB_EVENT_NAME"),
+		Ref:         getenv("GITHUB_REF"),
+		ServerURL:   strings.TrimRight(cmp.Or(getenv("GITHUB_SERVER_URL"), "https://github.com"), "/"),
+		APIURL:      strings.TrimRight(cmp.Or(getenv("GITHUB_API_URL"), "https://api.github.com"), "/"),
+		SummaryPath: getenv("GITHUB_STEP_SUMMARY"),
+	}
+	var ok bool
+	if t.Owner, t.Repo, ok = strings.Cut(getenv("GITHUB_REPOSITORY"), "/"); !ok || !validName(t.Owner) || !validName(t.Repo) {
+		return Trigger{}, errors.New("read workflow event: GITHUB_REPOSITORY is not OWNER/REPO: run this in a GitHub workflow")
+	}
+	api, err := parseBase(t.APIURL)
+	if err != nil {
+		return Trigger{}, fmt.Errorf("read workflow event: GITHUB_API_URL: %w", err)
+	}
+	t.GraphQLURL = strings.TrimRight(cmp.Or(getenv("GITHUB_GRAPHQL_URL"), graphQLOf(api)), "/")
+	// A number that is missing or malformed is unknown: nothing depends on these three but links.
+	t.RunID, _ = strconv.ParseInt(getenv("GITHUB_RUN_ID"), 10, 64)
+	t.RunAttempt, _ = strconv.Atoi(getenv("GITHUB_RUN_ATTEMPT"))
+	var p payload
+	if path := getenv("GITHUB_EVENT_PATH"); path != "" {
+		if p, err = readPayload(path); err != nil {
+			return Trigger{}, fmt.Errorf("read workflow event: %w", err)
+		}
+	}
+	t.fill(p, getenv)
+	if err := t.check(); err != nil {
+		return Trigger{}, err
+	}
+	return t, nil
+}
+
+func readPayload(path string) (payload, error) {
+	var p payload
+	info, err := os.Stat(path)
+	if err != nil {
+		return p, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxEvent {
+		return p, fmt.Errorf("%s is not a file of at most 25 MB: check GITHUB_EVENT_PATH", path)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return p, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxEvent))
+	if err != nil {
+		return p, err
+	}
+	if err := json.Unmarshal(data, &p); err != nil {
+		return p, fmt.Errorf("parse %s: %w", path, err)
+	}
+	return p, nil
+}
+
+// payload is what is read of an event (docs.github.com/webhooks/webhook-events-and-payloads).
+type payload struct {
+	Number      int
+	PullRequest *pull `json:"pull_request"`
+	Issue       *struct {
+		Number      int
+		PullRequest *struct{} `json:"pull_request"`
+	}
+	WorkflowRun *struct {
+		ID             int64
+		HeadSHA        string      `json:"head_sha"`
+		HeadBranch     string      `json:"head_branch"`
+		HeadRepository *repository `json:"head_repository"`
+		PullRequests   []pull      `json:"pull_requests"`
+	} `json:"workflow_run"`
+	MergeGroup *struct {
+		HeadSHA string `json:"head_sha"`
+		HeadRef string `json:"head_ref"`
+		BaseSHA string `json:"base_sha"`
+		BaseRef string `json:"base_ref"`
+	} `json:"merge_group"`
+	Repository repository
+}
+
+type pull struct {
+	Number     int
+	Head, Base struct {
+		Ref, SHA string
+		Repo     *repository
+	}
+}
+
+type repository struct {
+	ID            int64
+	FullName      string `json:"full_name"`
+	DefaultBranch string `json:"default_branch"`
+	Owner         struct{ Login string }
+}
+
+// same reports whether a and b are one repository. A fork that was deleted is nil.
+func same(a, b *repository) bool {
+	if a == nil || b == nil {
+		return false
+	}
+	if a.ID != 0 && b.ID != 0 {
+		return a.ID == b.ID
+	}
+	return a.FullName != "" && strings.EqualFold(a.FullName, b.FullName)
+}
+
+// fill sets what the event says. GITHUB_SHA is the head only where nothing is to be merged.
+func (t *Trigger) fill(p payload, getenv func(string) string) {
+	t.DefaultBranch = p.Repository.DefaultBranch
+	switch {
+	case p.PullRequest != nil:
+		t.setPull(*p.PullRequest)
+		t.Number = cmp.Or(t.Number, p.Number)
+	case t.Name == "issue_comment" || t.Name == "issues":
+		if p.Issue != nil && p.Issue.PullRequest != nil {
+			t.Number = p.Issue.Number
+			return
+		}
+		t.setCommit(getenv)
+	case t.Name == "workflow_run" && p.WorkflowRun != nil:
+		t.setSource(p)
+	case t.Name == "merge_group":
+		t.setGroup(p, getenv)
+	case strings.HasPrefix(t.Name, "pull_request"):
+		// The event file is missing; GITHUB_SHA would be the merge commit.
+	default:
+		t.setCommit(getenv)
+	}
+	if m := pullRE.FindStringSubmatch(t.Ref); m != nil && t.Number == 0 && strings.HasPrefix(t.Name, "pull_request") {
+		t.Number, _ = strconv.Atoi(m[1])
+	}
+}
+
+func (t *Trigger) setCommit(getenv func(string) string) {
+	t.HeadSHA, t.HeadOwner = getenv("GITHUB_SHA"), t.Owner
+	if branch, ok := strings.CutPrefix(t.Ref, "refs/heads/"); ok {
+		t.HeadBranch = branch
+	}
+}
+
+func (t *Trigger) setPull(p pull) {
+	t.Number, t.HeadSHA, t.HeadBranch = p.Number, p.Head.SHA, p.Head.Ref
+	t.BaseSHA, t.BaseBranch = p.Base.SHA, p.Base.Ref
+	t.Fork = !same(p.Head.Repo, p.Base.Repo)
+	if p.Head.Repo != nil {
+		t.HeadOwner = p.Head.Repo.owner()
+	}
+}
+
+// owner returns the login, which events do not have in every place.
+func (r *repository) owner() string {
+	owner, _, _ := strings.Cut(r.FullName, "/")
+	return cmp.Or(r.Owner.Login, owner)
+}
+
+// setSource reads the run that started a workflow_run event. Its pull_requests also lists those of other repositories
+// of the network, and none at all for a fork.
+func (t *Trigger) setSource(p payload) {
+	run := p.WorkflowRun
+	t.SourceRun, t.HeadSHA, t.HeadBranch = run.ID, run.HeadSHA, run.HeadBranch
+	t.Fork = !same(run.HeadRepository, &p.Repository)
+	if run.HeadRepository != nil {
+		t.HeadOwner = run.HeadRepository.owner()
+	}
+	var found []pull
+	for _, pr := range run.PullRequests {
+		if pr.Head.SHA == run.HeadSHA && pr.Base.Repo != nil && pr.Base.Repo.ID == p.Repository.ID {
+			found = append(found, pr)
+		}
+	}
+	if len(found) == 1 {
+		t.Number, t.BaseBranch, t.BaseSHA = found[0].Number, found[0].Base.Ref, found[0].Base.SHA
+	}
+}
+
+// setGroup reads a merge group. No event of it has a pull request: the number is part of the branch alone.
+func (t *Trigger) setGroup(p payload, getenv func(string) string) {
+	t.setCommit(getenv)
+	ref := t.Ref
+	if g := p.MergeGroup; g != nil {
+		ref, t.HeadSHA, t.BaseSHA = cmp.Or(g.HeadRef, ref), cmp.Or(g.HeadSHA, t.HeadSHA), g.BaseSHA
+		t.BaseBranch = strings.TrimPrefix(g.BaseRef, "refs/heads/")
+	}
+	t.HeadBranch = strings.TrimPrefix(ref, "refs/heads/")
+	if m := queueRE.FindStringSubmatch(ref); m != nil {
+		t.Number, _ = strconv.Atoi(m[2])
+		t.BaseBranch = cmp.Or(t.BaseBranch, m[1])
+	}
+}
+
+// check refuses what GitHub never writes; the values become parts of URLs.
+func (t Trigger) check() error {
+	for _, sha := range []string{t.HeadSHA, t.BaseSHA} {
+		if sha != "" && !shaRE.MatchString(sha) {
+			return errors.New("read workflow event: invalid commit: check GITHUB_EVENT_PATH and GITHUB_SHA")
+		}
+	}
+	if t.Number < 0 || t.RunID < 0 || t.RunAttempt < 0 || t.SourceRun < 0 {
+		return errors.New("read workflow event: negative number: check GITHUB_EVENT_PATH")
+	}
+	return nil
+}
