@@ -1,0 +1,473 @@
+package bisect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+// RunsVariable is the variable of the environment that has the folder into which the commands of
+// leakgate put their run directories.
+const RunsVariable = "LEAKGATE_RUNS"
+
+// Options are those of a search.
+type Options struct {
+	// Dir is a folder in the work tree, in which Command runs.
+	Dir string
+	// Good is a commit without the leak, Bad one with it; Good is an ancestor of Bad.
+	Good, Bad string
+	// Key is that of the leak, or its first 8 or more digits.
+	Key string
+	// Command is a program and its arguments, without a shell. It builds the app and runs
+	// leakgate at each commit.
+	Command []string
+	// Confirm is how many good runs make a commit good, 1 where it is less: a leak that is not
+	// always there may be missing by chance. A single bad run makes it bad.
+	Confirm int
+	// Runs is the folder in which the runs are kept, a folder for each run of the command; ""
+	// for a temporary one, which is removed in the end.
+	Runs string
+	// Say receives the progress, a line at a time; may be nil.
+	Say func(string)
+	// Stdout and Stderr take the output of Command; may be nil.
+	Stdout, Stderr io.Writer
+}
+
+// Culprit is the answer of a search.
+type Culprit struct {
+	// First is the commit that brought the leak; nil where commits that could not be judged
+	// prevent an answer.
+	First *Commit
+	// Among are the commits of which one brought it, from new to old: First, or all that remain.
+	Among []Commit
+	// Judged are the commits at which the command ran, in that order.
+	Judged []JudgedCommit
+}
+
+// JudgedCommit is a commit and what its runs say.
+type JudgedCommit struct {
+	Commit
+	Outcome Outcome
+	Reason  string
+	// Runs counts the runs of the command.
+	Runs int
+}
+
+// shownCommits bounds the commits that an answer names.
+const shownCommits = 10
+
+// String returns the answer in one line.
+func (r Culprit) String() string {
+	if r.First != nil {
+		return "first bad commit: " + r.First.String()
+	}
+	if len(r.Among) == 0 {
+		return "no answer"
+	}
+	var names []string
+	for _, c := range r.Among[:min(len(r.Among), shownCommits)] {
+		names = append(names, c.Hash[:min(len(c.Hash), 12)])
+	}
+	if n := len(r.Among) - shownCommits; n > 0 {
+		names = append(names, fmt.Sprintf("and %d more", n))
+	}
+	return fmt.Sprintf("one of these %s: %s (those between could not be judged)", text.Count(len(r.Among), "commit", "commits"), strings.Join(names, ", "))
+}
+
+// grace is the real time that the command has to end once its context has ended: a run writes its
+// record first.
+const grace = 30 * time.Second
+
+// lingering is the real time for which an output stays open that others hold once the command has
+// ended.
+const lingering = 2 * time.Second
+
+// search is a search under way.
+type search struct {
+	Options
+	repository
+	start  position
+	result Culprit
+	// by is the basis on which Bad is bad.
+	by basis
+	// skipped are the commits that git skips.
+	skipped map[string]bool
+}
+
+// Search finds the first bad commit between Good and Bad by git bisect. It runs the command at
+// both first, and returns an error where one is not what it should be. It refuses a work tree with
+// changes, or a bisect in progress. In the end, also after an error or when ctx ends, HEAD is where
+// it was, and nothing is left of the bisect; changes of the command to tracked files are taken
+// back. A Culprit with an error has what was judged so far.
+func Search(ctx context.Context, o Options) (result Culprit, err error) {
+	s, good, bad, err := prepare(ctx, o)
+	if err != nil {
+		return Culprit{}, err
+	}
+	if s.Runs == "" {
+		if s.Runs, err = os.MkdirTemp("", "leakgate-bisect-"); err != nil {
+			return Culprit{}, fmt.Errorf("make folder for runs: %w", err)
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(s.Runs)) }()
+	} else if err := os.MkdirAll(s.Runs, 0o755); err != nil {
+		return Culprit{}, fmt.Errorf("make folder for runs: %w", err)
+	}
+	defer func() {
+		result = s.result
+		err = errors.Join(err, s.restore(context.WithoutCancel(ctx)))
+	}()
+	if _, err := s.git(ctx, "bisect", "start"); err != nil {
+		return Culprit{}, err
+	}
+	if err := s.verify(ctx, good, bad); err != nil {
+		return Culprit{}, err
+	}
+	return Culprit{}, s.run(ctx, good, bad)
+}
+
+// prepare checks what can be checked without a change to the repository.
+func prepare(ctx context.Context, o Options) (s *search, good, bad Commit, err error) {
+	fail := func(err error) (*search, Commit, Commit, error) { return nil, Commit{}, Commit{}, err }
+	o.Key = strings.ToLower(o.Key)
+	o.Confirm = max(o.Confirm, 1)
+	if !keyForm.MatchString(o.Key) {
+		return fail(fmt.Errorf("invalid key %s: want 8 to 40 hexadecimal digits", text.Quote(o.Key, 50)))
+	}
+	if len(o.Command) == 0 || o.Command[0] == "" {
+		return fail(errors.New("no command: give the one that builds the app and runs leakgate"))
+	}
+	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
+		return fail(fmt.Errorf("find work tree: %w", err))
+	}
+	s = &search{Options: o, repository: repository{o.Dir}, skipped: map[string]bool{}}
+	if s.top, err = s.git(ctx, "rev-parse", "--show-toplevel"); err != nil {
+		return fail(fmt.Errorf("find work tree: %w", err))
+	}
+	if err := s.refuse(ctx); err != nil {
+		return fail(err)
+	}
+	if good, err = s.resolve(ctx, o.Good); err != nil {
+		return fail(err)
+	}
+	if bad, err = s.resolve(ctx, o.Bad); err != nil {
+		return fail(err)
+	}
+	if good.Hash == bad.Hash {
+		return fail(fmt.Errorf("the good and the bad commit are the same: %s", good))
+	}
+	if _, err := s.git(ctx, "merge-base", "--is-ancestor", good.Hash, bad.Hash); err != nil {
+		return fail(fmt.Errorf("%s is not an ancestor of %s; give a good commit that is, such as `git merge-base GOOD BAD`", text.Quote(o.Good, 50), text.Quote(o.Bad, 50)))
+	}
+	if s.start, err = s.position(ctx); err != nil {
+		return fail(err)
+	}
+	return s, good, bad, s.keepOut()
+}
+
+// refuse returns an error for a work tree in which nothing may be checked out.
+func (s *search) refuse(ctx context.Context) error {
+	busy, err := s.bisecting(ctx)
+	if err != nil {
+		return err
+	}
+	if busy {
+		return errors.New("a bisect is in progress; end it with `git bisect reset`")
+	}
+	changed, err := s.changes(ctx)
+	if err != nil {
+		return err
+	}
+	if len(changed) > 0 {
+		return fmt.Errorf("%s changed (%s); commit them or `git stash` them", text.Count(len(changed), "tracked file is", "tracked files are"), text.Head(strings.Join(changed[:min(len(changed), 3)], ", "), maxReason))
+	}
+	return nil
+}
+
+// keepOut makes sure that runs are kept outside of what git checks out.
+func (s *search) keepOut() error {
+	if s.Runs == "" {
+		return nil
+	}
+	var err error
+	if s.Runs, err = filepath.Abs(s.Runs); err != nil {
+		return fmt.Errorf("find folder for runs: %w", err)
+	}
+	real := s.Runs
+	if parent, err := filepath.EvalSymlinks(filepath.Dir(s.Runs)); err == nil {
+		real = filepath.Join(parent, filepath.Base(s.Runs))
+	}
+	if in, err := filepath.Rel(s.top, real); err == nil && filepath.IsLocal(in) {
+		return fmt.Errorf("runs cannot be kept in %s, which is part of the work tree; give a folder outside of it", s.Runs)
+	}
+	return nil
+}
+
+// verify runs the command at both ends.
+func (s *search) verify(ctx context.Context, good, bad Commit) error {
+	s.say("judging the good commit %s", good)
+	j, err := s.visit(ctx, good)
+	if err != nil {
+		return err
+	}
+	if j.Outcome != Good {
+		return fmt.Errorf("the good commit %s is not good: %s; give an older one", good, j.reason)
+	}
+	s.say("judging the bad commit %s", bad)
+	if j, err = s.visit(ctx, bad); err != nil {
+		return err
+	}
+	if j.Outcome != Bad {
+		return fmt.Errorf("the bad commit %s is not bad: %s", bad, j.reason)
+	}
+	s.by = j.basis
+	return nil
+}
+
+// visit checks a commit out and judges it.
+func (s *search) visit(ctx context.Context, c Commit) (judgment, error) {
+	if _, err := s.git(ctx, "checkout", "--quiet", "--detach", c.Hash); err != nil {
+		return judgment{}, err
+	}
+	return s.judgeCommit(ctx, c)
+}
+
+// run bisects.
+func (s *search) run(ctx context.Context, good, bad Commit) error {
+	if _, err := s.git(ctx, "bisect", "bad", bad.Hash); err != nil {
+		return err
+	}
+	word, hash := Good, good.Hash
+	for {
+		// Its exit code is 2 where only skipped commits remain, which is found out below.
+		_, gitErr := s.git(ctx, "bisect", string(word), hash)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		left, err := s.remaining(ctx)
+		if err != nil {
+			return err
+		}
+		if s.open(left) == 0 {
+			return s.conclude(ctx, left)
+		}
+		at, err := s.git(ctx, "rev-parse", "--verify", "HEAD")
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(left[1:], at) || s.skipped[at] {
+			return errors.Join(fmt.Errorf("git bisect did not choose one of the %s that remain", text.Count(len(left), "commit", "commits")), gitErr)
+		}
+		c, err := s.commit(ctx, at)
+		if err != nil {
+			return err
+		}
+		s.say("judging %s, one of %s that remain", c, text.Count(len(left), "commit", "commits"))
+		j, err := s.judgeCommit(ctx, c)
+		if err != nil {
+			return err
+		}
+		word, hash = j.Outcome, at
+		s.skipped[at] = j.Outcome == Skip
+	}
+}
+
+// open counts the commits of those that remain, the bad one first, that can still be judged.
+func (s *search) open(left []string) int {
+	n := 0
+	for _, hash := range left[min(1, len(left)):] {
+		if !s.skipped[hash] {
+			n++
+		}
+	}
+	return n
+}
+
+// maxAmong bounds the commits of an answer.
+const maxAmong = 1000
+
+func (s *search) conclude(ctx context.Context, left []string) error {
+	if len(left) == 0 || len(left) > maxAmong {
+		return fmt.Errorf("no answer: %s could not be judged", text.Count(len(left), "commit", "commits"))
+	}
+	for _, hash := range left {
+		c, err := s.commit(ctx, hash)
+		if err != nil {
+			return err
+		}
+		s.result.Among = append(s.result.Among, c)
+	}
+	if len(left) == 1 {
+		s.result.First = &s.result.Among[0]
+	}
+	return nil
+}
+
+// judgeCommit runs the command at the commit that is checked out: once for a bad one, Confirm
+// times for a good one.
+func (s *search) judgeCommit(ctx context.Context, c Commit) (judgment, error) {
+	var j judgment
+	runs := 0
+	for runs < s.Confirm && (runs == 0 || j.Outcome == Good) {
+		next, err := s.runCommand(ctx, c, runs)
+		if err != nil {
+			return judgment{}, err
+		}
+		// What was seen of the leak in any run is what is known.
+		if runs == 0 || next.Outcome != Good || next.basis > j.basis {
+			j = next
+		}
+		runs++
+	}
+	j = s.compare(j)
+	s.result.Judged = append(s.result.Judged, JudgedCommit{c, j.Outcome, j.reason, runs})
+	s.say("%s is %s: %s", c.Hash[:12], j.Outcome, j.reason)
+	return j, nil
+}
+
+// compare makes sure that a commit answers the question that the bad commit answered.
+func (s *search) compare(j judgment) judgment {
+	switch {
+	case s.by == growth && j.Outcome == Bad && j.basis == presence:
+		return skipped("%s; the bad commit was judged by growth", j.reason)
+	case s.by == presence && j.Outcome == Good && j.basis == flat:
+		return skipped("%s; the bad commit was judged by one heap dump", j.reason)
+	}
+	return j
+}
+
+// runCommand runs the command once and judges its runs.
+func (s *search) runCommand(ctx context.Context, c Commit, number int) (judgment, error) {
+	if err := ctx.Err(); err != nil {
+		return judgment{}, context.Cause(ctx)
+	}
+	dir, err := os.MkdirTemp(s.Runs, fmt.Sprintf("%03d-%s-%d-", len(s.result.Judged)+1, c.Hash[:12], number+1))
+	if err != nil {
+		return judgment{}, fmt.Errorf("make folder for runs: %w", err)
+	}
+	failure := s.execute(ctx, dir)
+	if ctx.Err() != nil {
+		return judgment{}, context.Cause(ctx)
+	}
+	if err := s.check(ctx, c); err != nil {
+		return judgment{}, err
+	}
+	j := judge(dir, s.Key)
+	if failure != "" && (j.Outcome != Bad || j.basis != growth) {
+		if j.Outcome == Skip {
+			failure += "; " + j.reason
+		}
+		return skipped("%s", text.Head(failure, maxReason)), nil
+	}
+	return j, nil
+}
+
+// execute runs the command. The result says why it does not count, "" where it does: the exit
+// codes 0 and 1 are those of a run that has judged.
+func (s *search) execute(ctx context.Context, dir string) string {
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), s.Command[0], s.Command[1:]...)
+	groupOf(cmd)
+	cmd.Dir = s.Dir
+	cmd.Env = append(os.Environ(), RunsVariable+"="+dir)
+	cmd.Stdout, cmd.Stderr = s.Stdout, s.Stderr
+	cmd.WaitDelay = lingering
+	if err := cmd.Start(); err != nil {
+		return fmt.Sprintf("the command cannot be started: %v", err)
+	}
+	err := wait(ctx, cmd)
+	var exit *exec.ExitError
+	switch {
+	case err == nil, errors.Is(err, exec.ErrWaitDelay):
+		return ""
+	case !errors.As(err, &exit):
+		return fmt.Sprintf("the command failed: %v", err)
+	case exit.ExitCode() == 1:
+		return ""
+	}
+	return "the command ended with " + exit.Error()
+}
+
+// wait waits until the command has ended. If ctx ends first, the command is asked to end, and after
+// its grace it is ended with all that it has started. What a command starts that outlives it, such
+// as a daemon of a build system, stays.
+func wait(ctx context.Context, cmd *exec.Cmd) error {
+	ended := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-ended:
+			return
+		}
+		interruptGroup(cmd)
+		select {
+		case <-time.After(grace):
+		case <-ended:
+		}
+		endGroup(cmd)
+	})
+	err := cmd.Wait()
+	close(ended)
+	watch.Wait()
+	return err
+}
+
+// check makes sure that the command has left the commit checked out, and takes back what it has
+// changed of tracked files.
+func (s *search) check(ctx context.Context, c Commit) error {
+	at, err := s.position(ctx)
+	if err != nil {
+		return err
+	}
+	if at != (position{hash: c.Hash}) {
+		return fmt.Errorf("the command has checked out another commit than %s; it must leave HEAD alone", c)
+	}
+	n, err := s.clean(ctx)
+	if n > 0 {
+		s.say("took back what the command changed in %s", text.Count(n, "tracked file", "tracked files"))
+	}
+	return err
+}
+
+// restore ends the bisect and checks out what was checked out before.
+func (s *search) restore(ctx context.Context) error {
+	busy, err := s.bisecting(ctx)
+	if err == nil && busy {
+		if _, err = s.clean(ctx); err == nil {
+			_, err = s.git(ctx, "bisect", "reset")
+		}
+	}
+	if err == nil {
+		var at position
+		if at, err = s.position(ctx); err == nil && at != s.start {
+			err = errors.New("HEAD is not where it was")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("restore the work tree: %w; run `git bisect reset`, then `git checkout %s`", err, text.ShellQuote(s.start.name()))
+	}
+	return nil
+}
+
+// name is what is checked out to return to a position.
+func (p position) name() string {
+	if branch, ok := strings.CutPrefix(p.branch, "refs/heads/"); ok {
+		return branch
+	}
+	return p.hash
+}
+
+func (s *search) say(format string, args ...any) {
+	if s.Say != nil {
+		s.Say(fmt.Sprintf(format, args...))
+	}
+}

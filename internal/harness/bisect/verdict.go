@@ -1,0 +1,184 @@
+package bisect
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// Outcome is what the runs at a commit say about it.
+type Outcome string
+
+// The outcomes, as git bisect calls them.
+const (
+	Good Outcome = "good"
+	Bad  Outcome = "bad"
+	Skip Outcome = "skip"
+)
+
+// basis is what an outcome rests on. Outcomes of different bases do not answer one question: a
+// leak that is there and does not grow is bad by presence and good by growth.
+type basis int
+
+const (
+	absence  basis = iota // the leak is not there
+	growth                // it becomes more
+	flat                  // it is there and does not become more
+	presence              // it is there, in the only heap dump
+)
+
+// judgment is an outcome with its basis and its reason.
+type judgment struct {
+	Outcome
+	basis  basis
+	reason string
+}
+
+func skipped(format string, args ...any) judgment {
+	return judgment{Outcome: Skip, reason: fmt.Sprintf(format, args...)}
+}
+
+// keyForm is a key, or the beginning of one.
+var keyForm = regexp.MustCompile(`^[0-9a-f]{8,40}$`)
+
+// maxRuns bounds the run directories of one run of the command.
+const maxRuns = 1000
+
+// Verdict judges the run directories in dir by the leak with this key, or whose key begins with
+// it (8 digits at least), and says why in one line:
+//
+//   - bad: dumps at marks prove the leak, a check found more of it, a trip found that it grows, or
+//     it has more objects in each of at least 3 dumps of a process (5 of an app in use). If a
+//     process has only one heap dump, in a complete run, the leak is bad by being in it.
+//   - good: all runs are complete and have judged (exit code 0 or 1), no evidence is missing, and
+//     the leak is not there or does not become more.
+//   - skip: everything else.
+func Verdict(dir, key string) (Outcome, string) {
+	j := judge(dir, key)
+	return j.Outcome, j.reason
+}
+
+func judge(dir, key string) judgment {
+	key = strings.ToLower(key)
+	if !keyForm.MatchString(key) {
+		return skipped("invalid key %s: want 8 to 40 hexadecimal digits", text.Quote(key, 50))
+	}
+	dirs, err := runDirs(dir)
+	if err != nil {
+		return skipped("%s", text.Head(err.Error(), maxReason))
+	}
+	if len(dirs) == 0 {
+		return skipped("no run directory: the build failed, or the command starts no run")
+	}
+	list := []judgment{}
+	seen := map[string]bool{}
+	for _, d := range dirs {
+		list = append(list, judgeRun(d, key, seen))
+	}
+	if len(seen) > 1 {
+		return skipped("key %s is that of %d leaks: give more digits", key, len(seen))
+	}
+	return worst(list)
+}
+
+// worst is the judgment of several: a proof counts, then what could not be judged, then what is
+// known best.
+func worst(list []judgment) judgment {
+	return slices.MinFunc(list, func(a, b judgment) int {
+		return cmp.Or(rank(a)-rank(b), int(b.basis)-int(a.basis))
+	})
+}
+
+func rank(j judgment) int {
+	switch {
+	case j.Outcome == Bad && j.basis == growth:
+		return 0
+	case j.Outcome == Bad:
+		return 1
+	case j.Outcome == Skip:
+		return 2
+	}
+	return 3
+}
+
+// runDirs returns the run directories in a folder, in the order of their names. Links are not
+// followed.
+func runDirs(dir string) ([]string, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	defer f.Close()
+	entries, err := f.ReadDir(maxRuns + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	if len(entries) > maxRuns {
+		return nil, fmt.Errorf("list runs: more than %d", maxRuns)
+	}
+	var out []string
+	for _, e := range entries {
+		if e.IsDir() {
+			out = append(out, filepath.Join(dir, e.Name()))
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+func judgeRun(dir, key string, seen map[string]bool) judgment {
+	run, err := record.ReadRun(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return skipped("run %s has not come to its end", filepath.Base(dir))
+	}
+	if err != nil {
+		return skipped("%s", text.Head(err.Error(), maxReason))
+	}
+	trip, err := readTrip(dir)
+	if err != nil {
+		return skipped("%s", text.Head(err.Error(), maxReason))
+	}
+	r := reading{run: run, trip: trip, key: key, seen: seen}
+	return r.judge()
+}
+
+// maxTrip bounds trip.json, in bytes.
+const maxTrip = 16 << 20
+
+// readTrip reads trip.json; nil where the run was no trip.
+func readTrip(dir string) (*record.Trip, error) {
+	f, err := os.Open(filepath.Join(dir, record.TripName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open trip: %w", err)
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxTrip+1))
+	if err != nil {
+		return nil, fmt.Errorf("read trip: %w", err)
+	}
+	if len(raw) > maxTrip {
+		return nil, fmt.Errorf("read trip: larger than %d bytes", maxTrip)
+	}
+	var t record.Trip
+	if err := json.Unmarshal(raw, &t); err != nil {
+		return nil, fmt.Errorf("decode trip: %w", err)
+	}
+	if t.Schema != record.TripSchema {
+		return nil, fmt.Errorf("decode trip: schema is %s, not %q", text.Quote(t.Schema, 50), record.TripSchema)
+	}
+	return &t, nil
+}
