@@ -18,8 +18,8 @@
 // written form of a Config and the JSON Schema are all made from it.
 //
 // It does not touch a device, does not check that a device, an app or a program
-// exists, and knows no other package of the project: whoever runs the stability
-// run turns a Config into the parts of that run. It is the one home of the YAML
+// exists, and knows of the project only the rules of package gate: whoever runs the
+// stability run turns a Config into the parts of that run. It is the one home of the YAML
 // library, whose node tree it walks itself, because a decoder into structs has
 // no columns, stops early, and tells users about types of the program.
 //
@@ -37,6 +37,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/harness/gate"
 )
 
 // MaxFileBytes is the size of the largest file that is read.
@@ -54,12 +56,16 @@ type Config struct {
 	Sample   Sample
 	Detect   Detect
 	Diagnose Diagnose
+	Gate     Requirements
+	Baseline BaselineSource
 	Report   Report
+	GitHub   GitHub
 	// Strict makes the run exit with 5 where any process is inconclusive, AllowUnjudged with 0
 	// where nothing could be judged or a heap dump is missing.
 	Strict        bool
 	AllowUnjudged bool
 
+	gated    bool
 	source   source
 	origins  map[string]Origin
 	profile  string
@@ -236,6 +242,9 @@ func defaults() *Config {
 		},
 		Detect:   Detect{Policy: DefaultPolicy, Assert: DefaultAssert},
 		Diagnose: Diagnose{Dump: DefaultDump, Cooldown: DefaultCooldown, Keep: DefaultKeep, Texts: DefaultTexts},
+		Gate:     Requirements{Rules: gate.DefaultRules()},
+		Baseline: BaselineSource{Window: gate.Window, Match: gate.MatchAll()},
+		GitHub:   GitHub{CommentWhen: DefaultCommentWhen, Summary: true},
 	}
 }
 

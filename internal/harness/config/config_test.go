@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/harness/gate"
 )
 
 // full uses every key there is.
@@ -50,6 +52,29 @@ diagnose:
         command: "getprop | awk '{{print $1}' && ls /data/user/{user}/{package}\n"
     thread: []
     all: [{ name: 0battery_1, command: dumpsys battery }]
+gate:
+  informational: true
+  confirm: 1
+  accepted: leaks-accepted.yaml
+  process.gate: ["!= leak", '!=  settled']
+  process.deaths: [memory == 0, "crash==0"]
+  process.slope_mb_h: lower95 < 20 MB/h
+  leak.per_loop: ["new == 0", bytes < 512KB]
+  leak.heavier: []
+  native.per_loop: grown == 0
+  leak.creep: == 0
+baseline:
+  store: git:origin/leaks#a b/baseline.json
+  window: 20
+  match: [model, variant]
+report: { junit: false }
+github:
+  comment: { key: shop.debug_1-a, when: "failed" }
+  check: true
+  sarif: true
+  summary: false
+strict: true
+allow_unjudged: true
 `
 
 func mustParse(t *testing.T, text string) *Config {
@@ -60,6 +85,20 @@ func mustParse(t *testing.T, text string) *Config {
 	}
 	checkConfig(t, c)
 	return c
+}
+
+// mustRules parses rules, each as its path and its text.
+func mustRules(t *testing.T, pairs ...string) []gate.Rule {
+	t.Helper()
+	var out []gate.Rule
+	for i := 0; i < len(pairs); i += 2 {
+		r, err := gate.ParseRule(pairs[i], pairs[i+1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, r)
+	}
+	return out
 }
 
 // values is a Config without where it comes from.
@@ -88,6 +127,14 @@ func TestFullFile(t *testing.T) {
 			},
 			"all": {{"0battery_1", "dumpsys battery", DefaultLimit}},
 		}},
+		Gate: Requirements{Informational: true, Confirm: 1, Accepted: "leaks-accepted.yaml", Rules: mustRules(t,
+			"process.gate", "!= leak", "process.gate", "!= settled", "process.deaths", "memory == 0", "process.deaths", "crash==0",
+			"process.slope_mb_h", "lower95 < 20 MB/h", "leak.per_loop", "new == 0", "leak.per_loop", "bytes < 512KB",
+			"leak.wider", "== 0", "native.per_loop", "grown == 0", "leak.creep", "== 0")},
+		Baseline: BaselineSource{"git:origin/leaks#a b/baseline.json", 20, []string{"model", "variant"}},
+		Report:   Report{new(false)},
+		GitHub:   GitHub{"shop.debug_1-a", "failed", true, true, false},
+		Strict:   true, AllowUnjudged: true, gated: true,
 	}
 	for name, text := range map[string]string{
 		"as it is":           full,
@@ -122,6 +169,7 @@ duration: 8h
 sample: { normal: 30s, suspicious: 15s, leaking: 60s, detail: 30s }
 detect: { policy: robust, assert: end }
 diagnose: { dump: on_leak, cooldown: 30m, keep: stripped, texts: hidden, steps: {} }
+github: { comment: { when: changed || failed }, check: false, sarif: false, summary: true }
 `)
 	written.Devices.Serials = nil
 	if got := values(written); !reflect.DeepEqual(got, want) {
@@ -194,6 +242,12 @@ func TestOrigins(t *testing.T) {
 		"diagnose.steps.native[1].command": "run.yaml:35:18",
 		"diagnose.steps.native[1].limit":   "default",
 		"diagnose.steps.all[0].name":       "run.yaml:37:19",
+		"gate.process.gate[1]":             "run.yaml:42:29",
+		"gate.process.slope_mb_h":          "run.yaml:44:23",
+		"gate.leak.heavier":                "run.yaml:46:17",
+		"gate.leak.wider":                  "default",
+		"baseline.match[1]":                "run.yaml:52:18",
+		"github.comment.key":               "run.yaml:55:19",
 	} {
 		if got := c.Origin(path).String(); got != want {
 			t.Errorf("%s comes from %s, not from %s", path, got, want)

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/leakgate/leakgate/internal/harness/gate"
 )
 
 var (
@@ -113,6 +116,7 @@ func checkConfig(t *testing.T, c *Config) {
 		bad("words")
 	}
 	checkDiagnose(t, c)
+	checkGate(t, c)
 	if c.Devices.MinAPI < 18 || c.Devices.Require < 1 || len(c.Devices.Serials) > 0 && c.Devices.Require > len(c.Devices.Serials) {
 		bad("devices")
 	}
@@ -137,6 +141,36 @@ func checkTests(t *testing.T, w Workload) {
 		if begin != nil || end != nil || v.Begin == "" || v.End == "" || len(w.Command) == 0 && w.DeviceCommand == "" {
 			t.Errorf("windows: %+v of %+v", v, w)
 		}
+	}
+}
+
+// checkGate holds what is true of the gate: every rule can be applied, each part of a subject is
+// compared once, and nothing of it can break a line or a comment of HTML.
+func checkGate(t *testing.T, c *Config) {
+	t.Helper()
+	last := 0
+	for _, r := range c.Gate.Rules {
+		at := slices.Index(gate.RulePaths(), r.Path)
+		if again, err := gate.ParseRule(r.Path, r.Text); err != nil || again != r || at < last {
+			t.Errorf("rule %+v after path %d: %+v, %v", r, last, again, err)
+		}
+		last = at
+	}
+	if c.Gate.Confirm < 0 || c.Gate.Confirm > 1 || c.Baseline.Window < 1 || c.Baseline.Window > 100 {
+		t.Errorf("%+v, %+v", c.Gate, c.Baseline)
+	}
+	for i, part := range c.Baseline.Match {
+		if !strings.Contains(" variant api abi model ", " "+part+" ") || slices.Contains(c.Baseline.Match[:i], part) {
+			t.Errorf("match %q", c.Baseline.Match)
+		}
+	}
+	scheme, rest, _ := strings.Cut(c.Baseline.Store, ":")
+	if c.Baseline.Store != "" && (!strings.Contains(" file git artifact command ", " "+scheme+" ") || strings.TrimSpace(rest) == "") {
+		t.Errorf("store %q", c.Baseline.Store)
+	}
+	g := c.GitHub
+	if !strings.Contains("/always/changed/failed/changed || failed/never/", "/"+g.CommentWhen+"/") || !regexp.MustCompile(`^[A-Za-z0-9._-]{0,60}$`).MatchString(g.CommentKey) {
+		t.Errorf("github: %+v", g)
 	}
 }
 

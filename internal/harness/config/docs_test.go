@@ -40,7 +40,9 @@ func defaultOf(k key) string {
 	switch shown := k.texts(); {
 	case k.name == "version" || k.choice:
 		return ""
-	case k.holds == manyValues && k.is&mayBeEmpty != 0 || k.holds == manyMappings:
+	case k.holds == manyValues && k.is&mayBeEmpty != 0:
+		return yamlTexts(shown)
+	case k.holds == manyMappings:
 		return "[]"
 	case k.holds == manyPairs:
 		return "{}"
@@ -52,8 +54,8 @@ func defaultOf(k key) string {
 
 // The page tells every key as the table of keys has it.
 func TestKeysOfThePage(t *testing.T) {
-	generated(t, "keys", tableOf(leaves(schema(defaults()), "")))
-	generated(t, "steps", tableOf(leaves(stepKey(new(defaultStep())).keys, "")))
+	generated(t, "keys", tableOf(leaves(schema(defaults()))))
+	generated(t, "steps", tableOf(leaves(stepKey(new(defaultStep())).keys)))
 }
 
 func tableOf(leaves []leaf) string {
@@ -63,13 +65,15 @@ func tableOf(leaves []leaf) string {
 		if text == "" {
 			return ""
 		}
-		return "`" + text + "`"
+		return "`" + strings.ReplaceAll(text, "|", `\|`) + "`"
 	}
 	for _, l := range leaves {
 		value, or := l.key.form.says, defaultOf(l.key)
 		switch {
 		case l.key.choice:
 			value = "`none`, or a mapping with one of the keys below"
+		case l.key.holds == manyValues && l.key.is&mayBeSingle != 0:
+			value = "a rule, or a list of them: " + value
 		case l.key.holds == manyValues:
 			value = "a list; each entry: " + value
 		case l.key.holds == manyMappings:
@@ -79,6 +83,7 @@ func tableOf(leaves []leaf) string {
 		if or == "" && l.key.unset != "" {
 			or = "none: " + l.key.unset
 		}
+		value = strings.ReplaceAll(value, "|", `\|`)
 		b.WriteString("| `" + l.path + "` | " + l.key.about + " | " + value + " | " + or + " | " + cell(l.key.example) + " |\n")
 	}
 	return b.String()

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/harness/gate"
 )
 
 // writer turns random values into a file, and knows by itself what the file
@@ -231,6 +233,15 @@ func (w *writer) content() (Config, []entry) {
 		}
 		top = append(top, entry{name: "report", below: []entry{{name: "junit", text: w.scalar(text)}}})
 	}
+	if w.maybe() {
+		top = append(top, entry{name: "gate", below: w.gate(&c)})
+	}
+	if w.maybe() {
+		top = append(top, entry{name: "baseline", below: w.baseline(&c)})
+	}
+	if w.maybe() {
+		top = append(top, w.github(&c.GitHub))
+	}
 	return c, top
 }
 
@@ -279,6 +290,92 @@ func (w *writer) windows(into *Workload) []entry {
 	v := &Windows{Begin: pick(w, `begin: (?P<name>.+)`, `^\[RUN\] (.*)$`, `x`, `a|b{2}`), End: pick(w, `end (?P<outcome>ok|not ok) (?P<name>\S+)`, `\$x`, `.`)}
 	into.Windows = v
 	return []entry{{name: "windows", below: []entry{{name: "end", text: w.scalar(escaped(v.End))}, {name: "begin", text: w.scalar(escaped(v.Begin))}}}}
+}
+
+// someRules are rules of each path with what they are written as when they are read, and the
+// default of the path.
+var someRules = []struct {
+	path    string
+	written []string
+	or      []string
+}{
+	{"process.gate", []string{"!= leak", "== pass", "!=inconclusive", " !=  settled "}, []string{"!= leak"}},
+	{"process.deaths", []string{"memory == 0", "any <= 3", "native_crash<1"}, nil},
+	{"process.slope_mb_h", []string{"rate < 2.5", "lower95 <= 20 MB/h", "upper95 > .5"}, nil},
+	{"leak.per_loop", []string{"new == 0", "grown == 0", "moved < 2", "objects <= 1e3", "bytes < 512KB", "bytes < 0.5 MB"}, []string{"new == 0", "grown == 0"}},
+	{"leak.heavier", []string{"== 0", "<= 2", "!= 1"}, []string{"== 0"}},
+	{"leak.wider", []string{"== 0", ">=0"}, []string{"== 0"}},
+	{"native.per_loop", []string{"new == 0", "grown == 0"}, nil},
+	{"leak.creep", []string{"== 0", "< 10"}, []string{"== 0"}},
+}
+
+// gate makes the section of this name.
+func (w *writer) gate(c *Config) []entry {
+	c.gated = true
+	c.Gate.Informational, c.Gate.Confirm = w.maybe(), w.rng.IntN(2)
+	out := []entry{{name: "informational", text: strconv.FormatBool(c.Gate.Informational)}, {name: "confirm", text: w.scalar(strconv.Itoa(c.Gate.Confirm))}}
+	if w.maybe() {
+		c.Gate.Accepted = pick(w, "accepted.yaml", "../a b/leaks.yaml", "7", "$${X}")
+		out = append(out, entry{name: "accepted", text: w.scalar(escaped(c.Gate.Accepted))})
+	}
+	c.Gate.Rules = nil
+	for _, of := range someRules {
+		texts := of.or
+		if w.maybe() {
+			texts = append([]string{}, of.written...)
+			w.rng.Shuffle(len(texts), func(i, j int) { texts[i], texts[j] = texts[j], texts[i] })
+			texts = texts[:w.rng.IntN(len(texts)+1)]
+			e := entry{name: of.path, text: w.list(texts)}
+			if len(texts) == 1 && w.maybe() {
+				e.text = w.scalar(texts[0])
+			}
+			out = append(out, e)
+		}
+		for _, text := range texts {
+			r, err := gate.ParseRule(of.path, text)
+			if err != nil {
+				panic(err) // one of the rules above
+			}
+			c.Gate.Rules = append(c.Gate.Rules, r)
+		}
+	}
+	return out
+}
+
+// baseline makes the section of this name.
+func (w *writer) baseline(c *Config) []entry {
+	c.gated = true
+	c.Baseline.Window = 1 + w.rng.IntN(100)
+	out := []entry{{name: "window", text: strconv.Itoa(c.Baseline.Window)}}
+	if w.maybe() {
+		c.Baseline.Store = pick(w, "file:leak-baseline.json", "file:C:\\leaks\\b.json", "git:leaks#b.json", "git:origin/leaks#a/b.json", "artifact:leakgate-baseline", "command:sh -c 'x $Y ${Z}'")
+		out = append(out, entry{name: "store", text: w.scalar(escaped(c.Baseline.Store))})
+	}
+	if w.maybe() {
+		c.Baseline.Match = nil
+		for _, part := range []string{"model", "abi", "variant", "api"} {
+			if w.maybe() {
+				c.Baseline.Match = append(c.Baseline.Match, part)
+			}
+		}
+		out = append(out, entry{name: "match", text: w.list(c.Baseline.Match)})
+	}
+	return out
+}
+
+// github makes the section of this name.
+func (w *writer) github(g *GitHub) entry {
+	g.Check, g.SARIF, g.Summary = w.maybe(), w.maybe(), w.maybe()
+	g.CommentWhen = pick(w, "always", "changed", "failed", "changed || failed", "never")
+	comment := []entry{{name: "when", text: w.scalar(g.CommentWhen)}}
+	if w.maybe() {
+		g.CommentKey = pick(w, "shop", "7", "shop.debug_1-a", "true")
+		comment = append(comment, entry{name: "key", text: w.scalar(g.CommentKey)})
+	}
+	return entry{name: "github", below: []entry{
+		{name: "comment", below: comment}, {name: "check", text: strconv.FormatBool(g.Check)},
+		{name: "sarif", text: w.scalar(strconv.FormatBool(g.SARIF))}, {name: "summary", text: strconv.FormatBool(g.Summary)},
+	}}
 }
 
 // diagnose makes the section of this name.

@@ -14,7 +14,7 @@ var hostileTexts = []string{
 	"com.x;reboot", "$(id)", "`id`", "a\nb: c", "a\r\nb", "a\tb", "\x1b[2J\x1b]0;x\x07", "\x00", "\x7f", "\u0085", "\u009b31m", "\u00a0",
 	"\u200e\u200f", "\u202emoc", "\u2066x\u2069", "\u2028", "\ufeff", "\U000e0041", "\ufffd", "\xff\xfe", "a\xc3", "true", "null", "~", "", " ", "<<",
 	"version", "profiles", "x-a", "1", "0x1", "1e3", ".inf", "2001-01-01", "no", "y", "- a", "# a", "a # b", "a: b", "*a", "&a", "!!str a", "|", ">", "%a",
-	"@a", "{a}", "[a]", "'", `"`, `\`, `\x41`, "${X}", "$${X}", "$$", "$", "a$", "${", "日本", "e\u0301", strings.Repeat("a", 300), "--help", "../../etc/passwd",
+	"@a", "{a}", "[a]", "'", `"`, `\`, `\x41`, "${X}", "$${X}", "$$", "$", "a$", "${", "日本", "e\u0301", "new == 0", "!= leak", "new == 1\u00a0e3", "file:a\nb", "git:a#\u202eb", "command:$(id)", strings.Repeat("a", 300), "--help", "../../etc/passwd",
 }
 
 // inDoubleQuotes writes text as YAML without the help of the program; bytes that
@@ -47,6 +47,14 @@ var places = map[string]string{
 	"key of a step":      "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ndiagnose: { steps: { java: [{ %s: x, command: y }] } }\n",
 	"instead of steps":   "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ndiagnose: { steps: { java: %s } }\n",
 	"instead of a step":  "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ndiagnose: { steps: { java: [%s] } }\n",
+	"rule":               "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ngate: { leak.per_loop: [%s] }\n",
+	"instead of rules":   "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ngate: { process.gate: %s }\n",
+	"key of the gate":    "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ngate: { %s: == 0 }\n",
+	"instead of a gate":  "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ngate: %s\n",
+	"accepted leaks":     "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ngate: { accepted: %s }\n",
+	"store":              "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\nbaseline: { store: %s }\n",
+	"key of a comment":   "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ngithub: { comment: { key: %s } }\n",
+	"time of a comment":  "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\ngithub: { comment: { when: %s } }\n",
 	"key":                "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\n%s: a\n",
 	"key below":          "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\nsample: { %s: { a: b } }\n",
 	"key twice":          "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 1h\nx-a: { %[1]s: 1, %[1]s: 2 }\n",
@@ -186,7 +194,7 @@ func FuzzLayers(f *testing.F) {
 
 func variableNames() []string {
 	var out []string
-	for _, l := range leaves(schema(defaults()), "") {
+	for _, l := range leaves(schema(defaults())) {
 		if name, ok := Variables()[l.path]; ok {
 			out = append(out, name)
 		}

@@ -166,6 +166,9 @@ func (k key) schema() object {
 			{"maxItems", mostSteps},
 			{"default", []string{}},
 		}...)
+	case k.holds == manyValues && k.is&mayBeSingle != 0:
+		many := object{{"type", "array"}, {"items", k.form.schema()}, {"maxItems", mostEntries}}
+		o = append(o, member{"anyOf", append(k.form.alternatives(), many)})
 	case k.holds == manyValues:
 		o = append(o, member{"type", "array"}, member{"items", k.form.schema()}, member{"maxItems", mostEntries})
 		if k.is&mayBeEmpty == 0 {
@@ -221,7 +224,7 @@ func (k key) annotations() object {
 	switch shown := k.texts(); {
 	case k.name == "version" || k.choice || k.brief != "":
 	case k.holds == manyValues && k.is&mayBeEmpty != 0:
-		o = append(o, member{"default", []string{}})
+		o = append(o, member{"default", append([]string{}, shown...)})
 	case k.holds == oneValue && len(shown) > 0:
 		o = append(o, member{"default", k.json(shown[0])})
 	}

@@ -122,6 +122,7 @@ var readerOnly = []struct {
 	{regexp.MustCompile(`which is the program, is blank`), "the rule is for the first entry of a list after variables are filled in"},
 	{regexp.MustCompile(`\(with `), "a schema does not lay a profile over the file"},
 	{regexp.MustCompile(`is no placeholder|^"\{" is not closed`), "the braces of a command are looked at after variables are filled in"},
+	{regexp.MustCompile(`^invalid rule `), "the words and numbers of a rule are read after variables are filled in"},
 	{regexp.MustCompile(`a star alone`), "the pattern of names allows an empty beginning after a variable is filled in"},
 }
 
@@ -233,7 +234,7 @@ func TestSchemaOnExamples(t *testing.T) {
 // Every example and default of the table of keys is accepted by its own key.
 func TestSchemaExamples(t *testing.T) {
 	s := compiled(t)
-	for _, l := range leaves(schema(defaults()), "") {
+	for _, l := range leaves(schema(defaults())) {
 		if l.key.about == "" || l.key.example == "" {
 			t.Errorf("%s: nothing is told of it", l.path)
 			continue
@@ -243,7 +244,7 @@ func TestSchemaExamples(t *testing.T) {
 				continue
 			}
 			lines, indent := []string{}, ""
-			words := strings.Split(l.path, ".")
+			words := l.names
 			for _, word := range words[:len(words)-1] {
 				lines, indent = append(lines, indent+word+":"), indent+"  "
 			}
@@ -317,5 +318,6 @@ func (w *writer) breakValue(text string) string {
 		return text[:at[0]] + pick(w, "1ms", "0s", "500d", "2000h", "1ns") + text[at[1]:]
 	}
 	return text[:at[0]] + pick(w, "0", "-1", "1", "30", "17", "1e3", "0.5", "2.5", "101", "true", "~", "none", "live", "auto", "8h", "-8h", "500ms", "2d",
-		"25%", "-5%", "2000%", "200MB", "1.5 GiB", "com.shop", "shop", `"1"`, `"30"`, `"07"`, `"${SHOP}"`, `"$${"`, "[a]", "{ a: b }", "[]", "{}", "2001-01-01", ".inf", "0x10", "1_000", "99999999999", "heap", "at_end", "stripped", "{pid}") + text[at[1]:]
+		"25%", "-5%", "2000%", "200MB", "1.5 GiB", "com.shop", "shop", `"1"`, `"30"`, `"07"`, `"${SHOP}"`, `"$${"`, "[a]", "{ a: b }", "[]", "{}", "2001-01-01", ".inf", "0x10", "1_000", "99999999999", "heap", "at_end", "stripped", "{pid}",
+		`"== 0"`, "new == 0", `"!= leak"`, "bytes < 1 GB", "file:x", "git:x", "changed || failed", "model") + text[at[1]:]
 }

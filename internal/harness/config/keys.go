@@ -23,7 +23,8 @@ type key struct {
 	// shown gives the value of the Config that the table was made with: the texts of
 	// a list or the one text of a value, or nothing where there is no value.
 	shown func() []string
-	// hidden tells that a mapping is not there, nil that it always is.
+	// hidden reports that a mapping is not there, nil that it always is. With unset, a remark
+	// takes its place.
 	hidden func() bool
 	// entries gives the keys of each entry of a list of mappings, as shown does.
 	entries func() [][]key
@@ -155,14 +156,14 @@ func schema(c *Config) []key {
 				tell("Whether reports show texts of the app, which may be about people: keys of maps, names of threads, titles. Hidden, each is a short hash.", "shown"),
 			stepsKey(&c.Diagnose.Steps),
 		}},
-		{name: "gate", notYet: true},
-		{name: "baseline", notYet: true},
+		gateKey(c),
+		baselineKey(c),
 		{name: "report", about: "Which reports the run directory gets beside those that every run has.", keys: []key{
 			value("junit", &c.Report.JUnit, junitKind).
 				tell("Whether junit.xml is written; auto writes it where the run has checks of tests.", "true"),
 			{name: "html", notYet: true},
 		}},
-		{name: "github", notYet: true},
+		githubKey(&c.GitHub),
 		{name: "profiles", read: readProfiles,
 			about: "Named changes of the file: each holds any of the keys above but version, and is laid over the file when it is chosen."},
 	}

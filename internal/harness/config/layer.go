@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"gopkg.in/yaml.v3"
 )
@@ -65,23 +66,37 @@ func variableOf(path string) string {
 
 func environmentPlace(variable string) string { return "environment " + variable }
 
-// leaf is a key that holds a value.
+// leaf is a key that holds a value. names are the keys on the way to it, as one with a dot in
+// its name cannot be found by its path alone.
 type leaf struct {
-	path string
-	key  key
+	path  string
+	key   key
+	names []string
 }
 
 // leaves are the keys that hold a value or a list, in the order of the file.
-func leaves(keys []key, path string) []leaf {
+func leaves(keys []key, above ...string) []leaf {
 	var out []leaf
 	for _, k := range keys {
-		here := join(path, k.name)
+		names := append(slices.Clone(above), k.name)
 		if k.holds != nothing {
-			out = append(out, leaf{here, k})
+			out = append(out, leaf{strings.Join(names, "."), k, names})
 		}
-		out = append(out, leaves(k.keys, here)...)
+		out = append(out, leaves(k.keys, names...)...)
 	}
 	return out
+}
+
+// knownLeaves are those of a file. Every reading of one asks for them, so they are made once;
+// nothing is read into them.
+var knownLeaves = sync.OnceValue(func() []leaf { return leaves(schema(defaults())) })
+
+// variable is the variable of the environment that stands for the key, or nothing.
+func (l leaf) variable() string {
+	if l.path == "version" || l.key.holds == manyMappings || l.key.holds == manyPairs {
+		return ""
+	}
+	return variableOf(l.path)
 }
 
 // Variables gives the variable of the environment for every key that can be set
@@ -89,9 +104,9 @@ func leaves(keys []key, path string) []leaf {
 // and the arguments of instrumented tests, which are more than a text, have none.
 func Variables() map[string]string {
 	out := map[string]string{}
-	for _, l := range leaves(schema(defaults()), "") {
-		if l.path != "version" && l.key.holds != manyMappings && l.key.holds != manyPairs {
-			out[l.path] = variableOf(l.path)
+	for _, l := range knownLeaves() {
+		if name := l.variable(); name != "" {
+			out[l.path] = name
 		}
 	}
 	return out
@@ -101,10 +116,9 @@ func Variables() map[string]string {
 // run jobs give an empty text for an input that nobody filled in.
 func environmentLayer(getenv func(string) (string, bool)) *layer {
 	l := &layer{kind: Environment, root: newMapping(), said: map[string]string{}}
-	variables := Variables()
-	for _, leaf := range leaves(schema(defaults()), "") {
-		name, ok := variables[leaf.path]
-		if !ok {
+	for _, leaf := range knownLeaves() {
+		name := leaf.variable()
+		if name == "" {
 			continue
 		}
 		text, set := getenv(name)
@@ -129,7 +143,7 @@ func environmentLayer(getenv func(string) (string, bool)) *layer {
 // that has it, and told all the same.
 func flagLayer(flags []flagged) *layer {
 	l := &layer{kind: CommandLine, root: newMapping(), said: map[string]string{}}
-	known := leaves(schema(defaults()), "")
+	known := knownLeaves()
 	for _, f := range flags {
 		i := slices.IndexFunc(known, func(l leaf) bool { return l.path == f.path })
 		switch {
@@ -151,18 +165,18 @@ func (l *layer) refuse(place, path string, f *fault) {
 // add puts a value into the tree.
 func (l *layer) add(at leaf, place string, value *yaml.Node) {
 	node, path := l.root, ""
-	words := strings.Split(at.path, ".")
-	for _, word := range words[:len(words)-1] {
-		path = join(path, word)
+	last := len(at.names) - 1
+	for _, name := range at.names[:last] {
+		path = join(path, name)
 		if other, ok := l.said[path]; ok {
 			// The only key that has both a value and keys is workload.
 			l.refuse(place, at.path, &fault{message: "a second workload beside " + strings.TrimPrefix(other, environmentPlace("")) + ": " + workloadChoice})
 			return
 		}
-		node = childMapping(node, word)
+		node = childMapping(node, name)
 	}
 	l.said[at.path] = place
-	node.Content = append(node.Content, newText(words[len(words)-1]), value)
+	node.Content = append(node.Content, newText(at.names[last]), value)
 }
 
 // childMapping gives the mapping below a key, which is made where there is none.
@@ -214,8 +228,9 @@ func entries(text string) ([]string, *fault) {
 // Slip is the name of a variable that is written nearly as one for a key.
 type Slip struct{ Written, Meant string }
 
-// notSlips are variables that leakgate sets for its workloads, or its tests read.
-var notSlips = []string{"DEVICES", "REQUIRE", "RUN"}
+// notSlips are variables that leakgate sets for its workloads and for programs that keep a
+// baseline, or that suites and its tests read.
+var notSlips = []string{"ACCEPTED", "BASELINE_BRANCH", "BASELINE_SHA256", "DEVICES", "REQUIRE", "RUN"}
 
 // Misspelled finds variables among those of an environment, each NAME=value, that
 // were probably meant for a key, or for one of the others that leakgate reads: a slip

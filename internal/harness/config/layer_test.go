@@ -271,8 +271,9 @@ func TestMisspelled(t *testing.T) {
 	got := Misspelled([]string{"LEAKGATE_SAMPEL_NORMAL=1", "LEAKGATE_DURATON", "LEAKGATE_DEVICE=x", "LEAKGATE_RUN=x", "LEAKGATE_HOSTDEVICE_COMMAND=x",
 		"LEAKGATE_SAMPLE_NORMAL=1", "LEAKGATE_SOMETHING_ELSE=1", "SAMPEL_NORMAL=1", "LEAKGATE_E2E=long", "LEAKGATE_=", "",
 		"LEAKGATE_DUMP=never", "LEAKGATE_WIAT=1", "LEAKGATE_WAIT=1", "LEAKGATE_DEVICES=a", "LEAKGATE_REQUIRE=all", "LEAKGATE_TESTDATA=/x", "LEAKGATE_SOAK=1h", "LEAKGATE_HOSTDEVICE=x",
-		"LEAKGATE_HOSTDEVICE_FILES=x", "LEAKGATE_TEST_NEST=1", "LEAKGATE_ADB_STRESS=1"}, "LEAKGATE_WAIT")
-	want := []Slip{{"LEAKGATE_DUMP", "LEAKGATE_DIAGNOSE_DUMP"}, {"LEAKGATE_DURATON", "LEAKGATE_DURATION"}, {"LEAKGATE_SAMPEL_NORMAL", "LEAKGATE_SAMPLE_NORMAL"}, {"LEAKGATE_WIAT", "LEAKGATE_WAIT"}}
+		"LEAKGATE_HOSTDEVICE_FILES=x", "LEAKGATE_TEST_NEST=1", "LEAKGATE_ADB_STRESS=1",
+		"LEAKGATE_ACCEPTED=a", "LEAKGATE_BASELINE_BRANCH=main", "LEAKGATE_BASELINE_SHA256=", "LEAKGATE_GATE_LEAK_PERLOOP=x"}, "LEAKGATE_WAIT")
+	want := []Slip{{"LEAKGATE_DUMP", "LEAKGATE_DIAGNOSE_DUMP"}, {"LEAKGATE_DURATON", "LEAKGATE_DURATION"}, {"LEAKGATE_GATE_LEAK_PERLOOP", "LEAKGATE_GATE_LEAK_PER_LOOP"}, {"LEAKGATE_SAMPEL_NORMAL", "LEAKGATE_SAMPLE_NORMAL"}, {"LEAKGATE_WIAT", "LEAKGATE_WAIT"}}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -288,6 +289,7 @@ func overlay(base, top []entry, path string) []entry {
 			out = append(out, e)
 		case out[i].below != nil && e.below != nil && e.name != "workload":
 			out[i].below = overlay(out[i].below, e.below, join(path, e.name))
+		case out[i].below != nil && e.text == "{}" && e.name != "workload": // changes nothing
 		default:
 			out[i] = e
 		}
@@ -412,7 +414,7 @@ func (w *writer) variables(t *testing.T, entries []entry, path string, env map[s
 		if err != nil {
 			t.Fatal(err)
 		}
-		if env[variableOf(here)] = string(text); w.maybe() {
+		if env[variableOf(here)] = string(text); len(list) > 0 && w.maybe() {
 			env[variableOf(here)] = strings.Join(list, pick(w, ",", " , "))
 		}
 	}

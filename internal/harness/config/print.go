@@ -63,10 +63,17 @@ type row struct {
 func (c *Config) rows(keys []key, path, indent string) []row {
 	var out []row
 	for _, k := range keys {
-		if k.notYet || k.hidden != nil && k.hidden() {
+		if k.notYet {
 			continue
 		}
 		here, begin := join(path, k.name), indent+k.name+": "
+		notSet := row{indent + "# " + k.name + " is not set: " + k.unset, here, nil}
+		if k.hidden != nil && k.hidden() {
+			if k.unset != "" {
+				out = append(out, notSet)
+			}
+			continue
+		}
 		shown := k.texts()
 		switch {
 		case k.holds == manyValues && (len(shown) > 0 || k.is&mayBeEmpty != 0):
@@ -90,7 +97,7 @@ func (c *Config) rows(keys []key, path, indent string) []row {
 			}
 			out = append(append(out, row{line: indent + k.name + ":"}), below...)
 		case k.unset != "":
-			out = append(out, row{indent + "# " + k.name + " is not set: " + k.unset, here, nil})
+			out = append(out, notSet)
 		}
 	}
 	return out
@@ -166,6 +173,11 @@ duration: 8h
 # When a heap dump is made (also at_end of the run, or at_marks), how soon after
 # another, and what stays of it: stripped of its texts, raw or none.
 # diagnose: { dump: on_leak, cooldown: 30m, keep: stripped }
+
+# What must hold, in comparison with earlier runs. The default rules: no new leak, none
+# that grew, none that became heavier.
+# gate: { accepted: leaks-accepted.yaml, leak.per_loop: ["new == 0", "grown == 0"] }
+# baseline: { store: file:leak-baseline.json }
 
 # Changes of the above, chosen by leakgate run FILE --profile NAME. In less than half
 # an hour nothing is judged; the longer, the slower the leaks that are proved.

@@ -64,7 +64,14 @@ diagnose.cooldown="30m" default
 diagnose.keep="stripped" default
 diagnose.texts="hidden" default
 diagnose.steps={} default
+gate=null default
+baseline=null default
 report.junit="auto" default
+github.comment.key=null default
+github.comment.when="changed || failed" default
+github.check=false default
+github.sarif=false default
+github.summary=true default
 `
 	if b.String() != want {
 		t.Errorf("got\n%swant\n%s", b.String(), want)
@@ -169,8 +176,7 @@ profiles:
       - name: battery                        # run.yaml:10
         command: "dumpsys battery"           # run.yaml:10, from ${WHAT}
         limit: 1m30s                         # run.yaml:10
-report:
-  junit: auto                                # default
+# gate is not set: no rules are applied      # default
 `,
 		"pr": `diagnose:
   dump: on_leak                              # default
@@ -189,8 +195,7 @@ report:
       - name: battery                        # run.yaml:10
         command: "dumpsys battery"           # run.yaml:10, from ${WHAT}
         limit: 1m30s                         # run.yaml:10
-report:
-  junit: auto                                # default
+# gate is not set: no rules are applied      # default
 `,
 	} {
 		c, err := Parse("run.yaml", []byte(text), nil, WithProfile(profile))
@@ -199,6 +204,7 @@ report:
 		}
 		checkConfig(t, c)
 		_, got, _ := strings.Cut(string(c.YAML(true)), "\ndiagnose:\n")
+		got, _, _ = strings.Cut(got, "# baseline ")
 		if got = "diagnose:\n" + got; got != want {
 			t.Errorf("profile %q:\n%s\nwant\n%s", profile, got, want)
 		}

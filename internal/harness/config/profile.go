@@ -113,6 +113,7 @@ func (r *reading) resolve() (*Config, error) {
 	if errs := r.findings.errors(); len(errs) > 0 {
 		return nil, errs
 	}
+	c.gated = chosen.wrote("gate") || chosen.wrote("baseline")
 	c.source, c.origins, c.profile = r.source, chosen.origins, r.chosen.profile
 	for _, p := range alone.profiles {
 		c.profiles = append(c.profiles, p.name)

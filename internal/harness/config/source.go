@@ -264,6 +264,8 @@ func plainly(text, at string) string {
 		return "a value is missing here, or a bracket or comma is too many"
 	case "exceeded max depth of 10000":
 		return tooDeep
+	case "did not find expected comment or line break":
+		return "a value that begins with > or | needs quotes, as YAML takes it for the start of a text of several lines"
 	case "could not find expected ':'":
 		return "a colon is missing after a key"
 	case "found unknown escape character":

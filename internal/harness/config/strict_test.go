@@ -47,7 +47,37 @@ type fileForm struct {
 			Java, Native, GPU, Thread, Unknown, All []struct{ Name, Command, Limit string }
 		}
 	}
+	Gate struct {
+		Informational, Confirm, Accepted string
+		ProcessGate                      ruleForm `yaml:"process.gate"`
+		ProcessDeaths                    ruleForm `yaml:"process.deaths"`
+		ProcessSlope                     ruleForm `yaml:"process.slope_mb_h"`
+		LeakPerLoop                      ruleForm `yaml:"leak.per_loop"`
+		LeakHeavier                      ruleForm `yaml:"leak.heavier"`
+		LeakWider                        ruleForm `yaml:"leak.wider"`
+		NativePerLoop                    ruleForm `yaml:"native.per_loop"`
+		LeakCreep                        ruleForm `yaml:"leak.creep"`
+	}
+	Baseline struct {
+		Store, Window string
+		Match         []string
+	}
 	Report struct{ JUnit string }
+	GitHub struct {
+		Comment               struct{ Key, When string }
+		Check, SARIF, Summary string
+	}
+}
+
+// ruleForm is one text or a list of texts.
+type ruleForm []string
+
+func (f *ruleForm) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		*f = make([]string, 1)
+		return n.Decode(&(*f)[0])
+	}
+	return n.Decode((*[]string)(f))
 }
 
 type workloadForm struct {

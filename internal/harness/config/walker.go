@@ -172,7 +172,7 @@ func (w *walker) shape(n *yaml.Node) { w.shapeAt(n, 1) }
 
 func (w *walker) shapeAt(n *yaml.Node, depth int) {
 	if n.Style&yaml.TaggedStyle != 0 {
-		w.refuse(place{node: n}, &fault{message: "a tag such as !!str is not supported: write the value alone"})
+		w.refuseTag(n)
 	}
 	if depth > mostDepth {
 		w.refuse(place{node: n}, &fault{message: tooDeep})
@@ -184,6 +184,21 @@ func (w *walker) shapeAt(n *yaml.Node, depth int) {
 	for _, child := range n.Content {
 		w.shapeAt(child, depth+1)
 	}
+}
+
+// refuseTag refuses a tag. One that begins with != is the operator of a rule without quotes: it is
+// read on as the text that was meant, so that nothing is wrong but the quotes.
+func (w *walker) refuseTag(n *yaml.Node) {
+	f := &fault{message: "a tag such as !!str is not supported: write the value alone"}
+	if strings.HasPrefix(n.Tag, "!=") && n.Kind == yaml.ScalarNode {
+		text := strings.TrimSpace(n.Tag + " " + n.Value)
+		f = &fault{message: "a text that begins with ! needs quotes, as YAML takes it for a tag"}
+		if plainRule.MatchString(text) {
+			f.suggestion = `"` + text + `"`
+		}
+		n.Tag, n.Value = "!!str", text
+	}
+	w.refuse(place{node: n}, f)
 }
 
 func (w *walker) uniqueKeys(n *yaml.Node) {
@@ -431,8 +446,12 @@ func names(keys []key) []string {
 func unknownKey(name string, keys []key, at place) *fault {
 	f := &fault{message: "unknown key " + quoted(name)}
 	possible := possibleKeys(keys, at)
-	if near, ok := Nearest(name, possible); ok {
+	if near, ok := meantName(name, possible); ok {
 		f.suggestion = near
+		return f
+	}
+	if whole := wholeNames(name, possible); len(whole) > 0 {
+		f.message += ": write " + enumerated(whole, "or") + ", each as one key"
 		return f
 	}
 	if elsewhere := pathOf(name, "", schema(defaults())); elsewhere != "" {
@@ -458,11 +477,33 @@ func possibleKeys(keys []key, at place) []string {
 // meantKey is the key that an unknown one was probably meant for, unless that is
 // there too.
 func meantKey(p pair, at place, keys []key, beside []pair) (key, bool) {
-	near, ok := Nearest(p.key.Value, possibleKeys(keys, p.itself(at)))
+	near, ok := meantName(p.key.Value, possibleKeys(keys, p.itself(at)))
 	if !ok || slices.ContainsFunc(beside, func(p pair) bool { return p.key.Value == near }) {
 		return key{}, false
 	}
 	return find(keys, near)
+}
+
+// meantName is the name that was probably meant by one that is not possible: the only one with a
+// dot of which it is a part, or one that is written alike.
+func meantName(name string, possible []string) (string, bool) {
+	if whole := wholeNames(name, possible); len(whole) == 1 {
+		return whole[0], true
+	}
+	return Nearest(name, possible)
+}
+
+// wholeNames are the names with a dot of which a name is the beginning or the end, up to a dot or
+// an underscore.
+func wholeNames(name string, possible []string) []string {
+	var out []string
+	for _, whole := range possible {
+		begins := strings.HasPrefix(whole, name+".") || strings.HasPrefix(whole, name+"_")
+		if name != "" && strings.Contains(whole, ".") && (begins || strings.HasSuffix(whole, "."+name)) {
+			out = append(out, whole)
+		}
+	}
+	return out
 }
 
 func pathOf(name, path string, keys []key) string {
@@ -576,6 +617,7 @@ type traits uint8
 const (
 	distinct traits = 1 << iota
 	mayBeEmpty
+	mayBeSingle // one value stands for a list of it
 )
 
 // list makes a reader of a list of values.
@@ -583,6 +625,12 @@ func list[T comparable](into *[]T, parse parser[T], is traits) reader {
 	return func(w *walker, at place) {
 		n := resolved(at.node)
 		switch {
+		case is&mayBeSingle != 0 && n.Kind == yaml.ScalarNode && n.Tag != nullTag:
+			var v T
+			if scalar(&v, parse)(w, at); w.accepted(at.path) {
+				*into = []T{v}
+			}
+			return
 		case n.Kind != yaml.SequenceNode:
 			f := &fault{message: "must be a list, not " + kindOf(n)}
 			if n.Kind == yaml.ScalarNode && plainWords(n.Value) {

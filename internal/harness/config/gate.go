@@ -1,0 +1,276 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/harness/gate"
+	"gopkg.in/yaml.v3"
+)
+
+// Requirements is the section gate: what a run must hold to pass.
+type Requirements struct {
+	// Informational reports the rules that fail without failing the run.
+	Informational bool
+	// Confirm is how often a run that fails is repeated, 0 or 1. A repeated run fails only on
+	// what both show.
+	Confirm int
+	// Accepted is the path of the file of accepted leaks, as it is written: one that is not
+	// absolute is relative to the folder of the file. Empty for none.
+	Accepted string
+	// Rules are all rules in the order of [gate.RulePaths], with the default of each path that
+	// the file leaves out. Empty where the file removes all of them.
+	Rules []gate.Rule
+}
+
+// BaselineSource is the section baseline: which earlier runs a run is compared with.
+type BaselineSource struct {
+	// Store is the address of the baseline, such as file:leak-baseline.json; empty for none.
+	Store string
+	// Window is how many good runs of one subject the baseline keeps.
+	Window int
+	// Match are the optional parts of a subject that must be equal, a subset of [gate.MatchAll].
+	Match []string
+}
+
+// GitHub is the section github: what is published on a pull request.
+type GitHub struct {
+	// CommentKey tells the comments of several gates on one pull request apart; empty for the
+	// package of the app.
+	CommentKey string
+	// CommentWhen is when a comment is written: always, changed, failed, "changed || failed" or
+	// never.
+	CommentWhen string
+	// Check, SARIF and Summary are whether a check run, a SARIF file and a job summary are written.
+	Check, SARIF, Summary bool
+}
+
+// DefaultCommentWhen is the default of github.comment.when.
+const DefaultCommentWhen = "changed || failed"
+
+// Gated reports whether the file or any layer over it has the key gate or baseline, even an empty
+// one: only then is the run judged by rules.
+func (c *Config) Gated() bool { return c.gated }
+
+const (
+	longestRule       = 200 // bytes
+	longestCommentKey = 60  // characters
+	commentKeyText    = `^[A-Za-z0-9._-]{1,60}$`
+	// ruleText is the form of every rule: [SUBJECT] OPERATOR VALUE.
+	ruleText = `^[^=!<>]*([=!]=|[<>]=?)[^=!<>]+$`
+	// storeText is the scheme and the rest of an address, with a path behind the branch of git.
+	storeText = `^((file|artifact|command):(.|\n)*\S|git:[^#]*[^#\s][^#]*#(.|\n)*\S)`
+)
+
+var (
+	commentKeyPattern = regexp.MustCompile(commentKeyText)
+	// plainRule is a rule that needs nothing but quotes.
+	plainRule = regexp.MustCompile(`^!= ?[A-Za-z0-9.]+$`)
+
+	storeKind = kind[string]{storeAddress, same, form{
+		"file:PATH, git:BRANCH#PATH, git:REMOTE/BRANCH#PATH, artifact:NAME or command:PROGRAM ARGUMENTS", []object{matching(storeText)}, false,
+	}}
+	commentKeyKind  = kind[string]{commentKey, same, form{"letters, digits, `.`, `_` and `-`, at most 60", []object{freeText(commentKeyText)}, false}}
+	matchKind       = words(gate.MatchAll()...)
+	commentWhenKind = func() kind[string] {
+		k := words("always", "changed", "failed", DefaultCommentWhen, "never")
+		k.form.says = "always, changed, failed, never, or `changed || failed`"
+		return k
+	}()
+)
+
+// ruleKeys are what is said of the rules of each path.
+var ruleKeys = map[string]struct{ about, says, example string }{
+	gate.RuleGate: {"The verdict on the memory trend of each process; without a baseline, also on the leaks in its heap dumps.",
+		"`==` or `!=` and one of leak, pass, settled, inconclusive", `["!= leak"]`},
+	gate.RuleDeaths: {"How often each process died, by cause. As many deaths as in a base run are excused.",
+		"memory, crash, native_crash, anr, kill, exit or any, then a comparison with a number", `["memory == 0", "crash == 0"]`},
+	gate.RuleSlope: {"Memory growth of each process in MB/h: the estimated rate, or a bound of its 95 % interval.",
+		"rate, lower95 or upper95, then a comparison with a number", `["lower95 < 20"]`},
+	gate.RulePerLoop: {"The number of new, grown or moved leaks, or the objects or bytes that each loop adds to a leak.",
+		"new, grown, moved, objects or bytes, then a comparison with a number; bytes take B, KB or MB", `["new == 0", "grown == 0"]`},
+	gate.RuleHeavier: {"The number of leaks whose objects retain more each than in every base run.",
+		"a comparison with a number", `["== 0"]`},
+	gate.RuleWider: {"The number of new classes behind a known holder.",
+		"a comparison with a number", `["== 0"]`},
+	gate.RuleNative: {"The number of new or grown leaks of native and graphics memory.",
+		"new or grown, then a comparison with a number", `["grown == 0"]`},
+	gate.RuleCreep: {"The number of leaks that are worse than in the pinned release. Never fails a pull request.",
+		"a comparison with a number", `["== 0"]`},
+}
+
+// gateKey is the section gate.
+func gateKey(c *Config) key {
+	keys := []key{
+		value("informational", &c.Gate.Informational, switchKind).
+			tell("Whether rules that fail are only reported.", "true"),
+		value("confirm", &c.Gate.Confirm, count(0, 1)).
+			tell("How often a failing run is repeated; with 1, it fails only on what both runs show.", "1"),
+		optional("accepted", &c.Gate.Accepted, pathKind, "no leak is accepted").
+			tell("The file of accepted leaks, relative to the folder of this file.", "leaks-accepted.yaml"),
+	}
+	for _, path := range gate.RulePaths() {
+		keys = append(keys, rulesKey(&c.Gate.Rules, path))
+	}
+	return key{name: "gate", keys: keys, read: switchedOn(keys, "for the default rules write {}"),
+		about:  "What the run must hold. Each rule has a default of its own; an empty list removes it.",
+		hidden: func() bool { return !c.gated }, unset: "no rules are applied"}
+}
+
+// baselineKey is the section baseline.
+func baselineKey(c *Config) key {
+	b := &c.Baseline
+	keys := []key{
+		optional("store", &b.Store, storeKind, "no earlier runs, or artifact:leakgate-baseline in GitHub Actions").
+			tell("Where the runs to compare with are kept.", "file:leak-baseline.json"),
+		value("window", &b.Window, count(1, 100)).
+			tell("How many good runs of one app, test and device the baseline keeps.", "20"),
+		listed("match", &b.Match, matchKind, distinct|mayBeEmpty, list(&b.Match, matchKind.parse, distinct|mayBeEmpty)).
+			tell("What two runs must have in common to be compared, beside the app, the test and the workload.", "[variant, api]"),
+	}
+	return key{name: "baseline", keys: keys, read: switchedOn(keys, "write store: file:leak-baseline.json below it, or {}"),
+		about:  "The earlier runs that the run is compared with.",
+		hidden: func() bool { return !c.gated }, unset: "the run is not compared with earlier ones"}
+}
+
+// githubKey is the section github.
+func githubKey(g *GitHub) key {
+	return key{name: "github", about: "What is published on a pull request.", keys: []key{
+		{name: "comment", about: "The comment on the pull request.", keys: []key{
+			optional("key", &g.CommentKey, commentKeyKind, "the package of the app").
+				tell("Tells the comments of several gates on one pull request apart.", "shop"),
+			value("when", &g.CommentWhen, commentWhenKind).
+				tell("When a comment is written: if a leak differs from the base runs, if the gate fails, if either is true, always or never.", "failed"),
+		}},
+		value("check", &g.Check, switchKind).tell("Whether a check run with annotations is created.", "true"),
+		value("sarif", &g.SARIF, switchKind).tell("Whether a SARIF file is written.", "true"),
+		value("summary", &g.Summary, switchKind).tell("Whether the job summary is written.", "false"),
+	}}
+}
+
+// switchedOn reads a section that has an effect even when it is empty, so that a user who leaves
+// its value out may expect one.
+func switchedOn(keys []key, instead string) reader {
+	return func(w *walker, at place) {
+		if n := resolved(at.node); n.Kind == yaml.ScalarNode && n.Tag == nullTag {
+			w.refuse(at, &fault{message: "has no value: " + instead})
+			return
+		}
+		w.mapping(at, keys)
+	}
+}
+
+// rulesKey are the rules of a path, which stand for its default.
+func rulesKey(into *[]gate.Rule, path string) key {
+	const is = distinct | mayBeEmpty | mayBeSingle
+	said := ruleKeys[path]
+	return key{name: path, holds: manyValues, is: is, form: form{said.says, []object{matching(ruleText)}, false},
+		shown: func() []string { return rulesOf(*into, path) },
+		read: func(w *walker, at place) {
+			texts := rulesOf(*into, path)
+			list(&texts, rule(path), is)(w, at)
+			*into = withRules(*into, path, texts)
+		}}.tell(said.about, said.example)
+}
+
+// rulesOf returns the texts of the rules of a path.
+func rulesOf(rules []gate.Rule, path string) []string {
+	var out []string
+	for _, r := range rules {
+		if r.Path == path {
+			out = append(out, r.Text)
+		}
+	}
+	return out
+}
+
+// withRules replaces the rules of a path and keeps the order of the paths. Texts that are no
+// rules are skipped: the reader has refused them.
+func withRules(rules []gate.Rule, path string, texts []string) []gate.Rule {
+	out := slices.DeleteFunc(slices.Clone(rules), func(r gate.Rule) bool { return r.Path == path })
+	for _, text := range texts {
+		if r, err := gate.ParseRule(path, text); err == nil {
+			out = append(out, r)
+		}
+	}
+	order := gate.RulePaths()
+	slices.SortStableFunc(out, func(a, b gate.Rule) int { return slices.Index(order, a.Path) - slices.Index(order, b.Path) })
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// rule parses the text of a rule of a path.
+func rule(path string) parser[string] {
+	return func(text string) (string, *fault) {
+		if len(text) > longestRule {
+			return "", &fault{message: fmt.Sprintf("%s is too long: a rule has at most %d bytes", quoted(text), longestRule)}
+		}
+		r, err := gate.ParseRule(path, text)
+		if err != nil {
+			return "", &fault{message: err.Error()}
+		}
+		return r.Text, nil
+	}
+}
+
+// stores are the schemes of an address of a baseline.
+var stores = []string{"file", "git", "artifact", "command"}
+
+// storeAddress parses the scheme of the address of a baseline, and that something follows it; what
+// that must be is known to the store.
+func storeAddress(text string) (string, *fault) {
+	if _, f := hostPath(text); f != nil && strings.TrimSpace(text) != "" {
+		return "", f
+	}
+	scheme, rest, found := strings.Cut(text, ":")
+	f := &fault{message: "invalid value " + quoted(text) + ": want file:PATH, git:BRANCH#PATH, git:REMOTE/BRANCH#PATH, artifact:NAME or command:PROGRAM ARGUMENTS"}
+	if !found || !slices.Contains(stores, scheme) {
+		f.suggestion = meantStore(text)
+		return "", f
+	}
+	branch, path, _ := strings.Cut(rest, "#")
+	switch {
+	case strings.TrimSpace(rest) == "":
+		return "", f
+	case scheme == "git" && strings.TrimSpace(branch) == "":
+		return "", f
+	case scheme == "git" && strings.TrimSpace(path) == "":
+		f.suggestion = "git:" + branch + "#leak-baseline.json"
+		return "", f
+	}
+	return text, nil
+}
+
+// meantStore is the address that was probably meant by a text without a known scheme, or nothing.
+func meantStore(text string) string {
+	scheme, rest, found := strings.Cut(text, ":")
+	switch near, ok := Nearest(scheme, stores); {
+	case strings.TrimSpace(text) == "" || strings.HasPrefix(rest, "//"):
+		return ""
+	case found && ok:
+		scheme = near
+	case !found && strings.Contains(text, "#"):
+		scheme, rest = "git", text
+	case !found || len(scheme) == 1: // a drive of Windows
+		scheme, rest = "file", text
+	default:
+		return ""
+	}
+	address := scheme + ":" + rest
+	if _, f := storeAddress(address); f != nil {
+		return ""
+	}
+	return address
+}
+
+// commentKey parses the key of a comment.
+func commentKey(text string) (string, *fault) {
+	if !commentKeyPattern.MatchString(text) {
+		return "", &fault{message: fmt.Sprintf("invalid key %s: want letters, digits, ., _ and -, at most %d", quoted(text), longestCommentKey)}
+	}
+	return text, nil
+}
