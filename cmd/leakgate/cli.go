@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/leakgate/leakgate/internal/harness/bisect"
 	"github.com/leakgate/leakgate/internal/harness/config"
 	"github.com/leakgate/leakgate/internal/harness/hostmemory"
 	"github.com/leakgate/leakgate/internal/harness/lease"
@@ -44,6 +46,8 @@ type console struct {
 	environ []string // NAME=value
 	// dial, where not nil, is the only way to the adb server.
 	dial func(context.Context) (net.Conn, error)
+	// github, where not nil, sends the requests to GitHub.
+	github http.RoundTripper
 
 	command *cobra.Command
 	verb    string // such as "config print"
@@ -187,6 +191,7 @@ func call(args []string, c console) int {
 // The groups of commands in the help.
 const (
 	groupWatch   = "watch"
+	groupGate    = "gate"
 	groupDump    = "dump"
 	groupRecords = "records"
 	groupHost    = "host"
@@ -223,12 +228,14 @@ their processes, decides whether one leaks, and collects the evidence.`,
 	flags.BoolVarP(&c.verbose, "verbose", "v", false, "also print devices, phases and timings")
 	root.AddGroup(
 		&cobra.Group{ID: groupWatch, Title: "Watch an app:"},
+		&cobra.Group{ID: groupGate, Title: "Judge a pull request:"},
 		&cobra.Group{ID: groupDump, Title: "Read heap dumps:"},
 		&cobra.Group{ID: groupRecords, Title: "Records and configuration:"},
 		&cobra.Group{ID: groupHost, Title: "This computer:"},
 	)
 	root.AddCommand(
 		runCommand(c), watchCommand(c), tripCommand(c), diagnoseCommand(c), markCommand(c),
+		gateCommand(c), commentCommand(c), showCommand(c), baselineCommand(c), acceptCommand(c), bisectCommand(c),
 		analyzeCommand(c), objectsCommand(c), pathsCommand(c), diffCommand(c), growthCommand(c), stripCommand(c),
 		replayCommand(c), reportCommand(c), parseCommand(c), configCommand(c),
 		demoCommand(c), doctorCommand(c), completionCommand(c), versionCommand(c),
@@ -350,7 +357,7 @@ func (c console) wantsToWait(flag bool) (bool, error) {
 // warnOfVariables names the variables that leakgate does not read and that look like a
 // slip of one that it does.
 func (c console) warnOfVariables() {
-	for _, slip := range config.Misspelled(c.environ, profileVariable, waitVariable, lease.FolderVariable) {
+	for _, slip := range config.Misspelled(c.environ, profileVariable, waitVariable, lease.FolderVariable, bisect.RunsVariable, artifactVariable, acceptedVariable) {
 		c.problem("warning: the variable %s has no effect; did you mean %s?", text.Printable(slip.Written), slip.Meant)
 	}
 }

@@ -125,7 +125,7 @@ func (f *diagnoseFlags) diagnose(c console, args []string) int {
 	if err := p.choose(fleet.DeviceChoice{Serials: serials(f.device), Single: true}); err != nil {
 		return f.refused(c, ctx, err)
 	}
-	p.options.Dir = f.folder("diagnose")
+	p.options.Dir = f.folder(c, "diagnose")
 	if err := f.hold(p); err != nil {
 		return f.refused(c, ctx, err)
 	}

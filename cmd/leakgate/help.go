@@ -42,6 +42,10 @@ const environmentHelp = `LEAKGATE_SECTION_KEY a key of the YAML file, such as LE
 LEAKGATE_PROFILE the profile of the YAML file to use, as --profile
 LEAKGATE_WAIT true: wait for a device that another run uses, as --wait
 LEAKGATE_LEASES the directory for the locks of devices and run directories
+LEAKGATE_RUNS the directory for runs without --out; by default leakgate-runs
+LEAKGATE_ACCEPTED the file of accepted leaks, as --accepted
+LEAKGATE_ARTIFACT the artifact of a GitHub workflow that has the run directory, for the comment
+GITHUB_TOKEN the token for baselines in artifacts and for comments
 NO_COLOR if not empty: print no colors
 ANDROID_SERIAL the device to use; adb's other variables apply too`
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/leakgate/leakgate/capture/adb"
 	"github.com/leakgate/leakgate/harness/fleet"
 	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/leakgate/leakgate/internal/harness/bisect"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 	"github.com/spf13/pflag"
@@ -113,7 +115,7 @@ func (f *runFlags) carryOut(c console, prepare func(*plan) error) (record.Run, i
 	if err != nil {
 		return record.Run{}, f.refused(c, ctx, err)
 	}
-	p.options.Dir = f.folder(c.verb)
+	p.options.Dir = f.folder(c, c.verb)
 	if err := f.hold(p); err != nil {
 		return record.Run{}, f.refused(c, ctx, err)
 	}
@@ -134,11 +136,11 @@ func (f *runFlags) reportLocation(c console, code int) int {
 }
 
 // folder is the directory of the run.
-func (f *runFlags) folder(verb string) string {
+func (f *runFlags) folder(c console, verb string) string {
 	if f.out != "" {
 		return f.out
 	}
-	return filepath.Join("leakgate-runs", time.Now().UTC().Format("20060102T150405.000Z")+"-"+verb)
+	return filepath.Join(cmp.Or(c.variable(bisect.RunsVariable), "leakgate-runs"), time.Now().UTC().Format("20060102T150405.000Z")+"-"+verb)
 }
 
 // elsewhere says what to do where a run cannot begin because its directory cannot be made.

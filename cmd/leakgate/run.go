@@ -5,7 +5,12 @@ import (
 	"path/filepath"
 
 	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/leakgate/leakgate/internal/harness/config"
+	"github.com/leakgate/leakgate/internal/harness/gate"
 	plans "github.com/leakgate/leakgate/internal/harness/plan"
+	"github.com/leakgate/leakgate/internal/reporters/comparison"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
 	"github.com/spf13/cobra"
 )
 
@@ -68,9 +73,63 @@ func (f *runVerbFlags) run(c console, args []string) int {
 		c.problem("%v", err)
 		return exitUsage
 	}
-	_, code := f.carryOut(c, func(p *plan) error {
+	prepare := func(p *plan) error {
 		p.fill(options)
 		return p.choose(plans.Choice(cfg))
-	})
+	}
+	if cfg.Gated() {
+		return f.runGated(c, cfg, args[0], prepare)
+	}
+	_, code := f.carryOut(c, prepare)
 	return f.reportLocation(c, code)
+}
+
+// runGated carries out a run and judges it by the rules of its file.
+func (f *runVerbFlags) runGated(c console, cfg *config.Config, path string, prepare func(*plan) error) int {
+	g := &gateFlags{ruleFlags: ruleFlags{config: path, strict: f.strict, unjudged: f.unjudged}, asJSON: f.asJSON}
+	ctx, stop := untilInterrupt()
+	s, err := g.settingsOf(c, cfg)
+	if err == nil {
+		defer s.close()
+		// What is wrong with the baseline is better known before the run than after it.
+		_, err = s.load(ctx)
+	}
+	stop()
+	if err != nil {
+		c.problem("%s", text.Printable(err.Error()))
+		return exitUsage
+	}
+	result, code := f.judged(c, g, s, prepare)
+	if result != nil && result.Verdict == comparison.Fail && cfg.Gate.Confirm > 0 && code == record.ExitLeak {
+		code = f.confirm(c, g, s, prepare, result)
+	}
+	return code
+}
+
+// judged carries out a run and returns what the gate says of it; nil where there is no run to judge.
+func (f *runVerbFlags) judged(c console, g *gateFlags, s *gateSettings, prepare func(*plan) error) (*comparison.Comparison, int) {
+	_, code := f.carryOut(c, prepare)
+	if f.started == "" || code == exitUsage {
+		return nil, f.reportLocation(c, code)
+	}
+	g.runs = []string{f.started}
+	ctx, stop := untilInterrupt()
+	defer stop()
+	result, err := g.judge(ctx, c, s)
+	if err != nil {
+		return nil, g.failed(c, ctx, err)
+	}
+	code = g.tell(c, s, result)
+	return result, f.reportLocation(c, code)
+}
+
+// confirm repeats a run that failed, and fails only for what both show.
+func (f *runVerbFlags) confirm(c console, g *gateFlags, s *gateSettings, prepare func(*plan) error, first *comparison.Comparison) int {
+	c.note("the run fails; it is repeated once, because gate.confirm is set")
+	f.out, f.started = f.started+"-confirm", ""
+	result, code := f.judged(c, g, s, prepare)
+	if result == nil || !result.Judged {
+		return code
+	}
+	return g.tell(c, s, gate.Confirm(first, result))
 }

@@ -104,7 +104,7 @@ func (f *tripFlags) trip(c console, args []string) int {
 	if err := p.choose(fleet.DeviceChoice{Serials: serials(f.device), Single: true}); err != nil {
 		return f.refused(c, ctx, err)
 	}
-	p.options.Dir, p.options.Tool, p.options.Hurry, p.options.Patience = f.folder(c.verb), "leakgate "+version(), hurry, f.patience
+	p.options.Dir, p.options.Tool, p.options.Hurry, p.options.Patience = f.folder(c, c.verb), "leakgate "+version(), hurry, f.patience
 	p.options.Budget, p.options.Headroom = monitor.DefaultBudget, monitor.DefaultHeadroom
 	p.options.Respond, p.options.Patterns, p.options.Policy = &respond, patterns, detector.DefaultPolicy()
 	// The current directory need not be a checkout of the app: git is not asked.

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leakgate/leakgate/internal/harness/config"
+	"github.com/leakgate/leakgate/internal/reporters/comparison"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+func acceptCommand(c *console) *cobra.Command {
+	f := &acceptFlags{}
+	cmd := &cobra.Command{
+		Use: "accept KEY", GroupID: groupGate,
+		Short: "accept a leak until a day",
+		Long: `Add a leak to the file of accepted leaks, by its key, with a reason, an owner and the last
+day. Commit the file: the gate and test suites read it. An accepted leak fails nothing; an
+entry whose day is over fails.
+
+--current accepts all leaks that grow in a run, to start with an app that leaks today.`,
+		Example: `  leakgate accept d97295ca --reason SHOP-12 --owner kim --until 2027-01-31
+  leakgate accept --current --run main --reason x --owner kim --until 2027-01-31`,
+		Annotations: manual{exits: `0 the file has the leaks
+2 the command line, the file or the run directory is wrong`, page: "docs/formats/accepted.md"}.annotations(),
+		RunE: c.run(f.accept),
+	}
+	flags := cmd.Flags()
+	flags.Var(word(&f.reason, "TEXT"), "reason", "why it is accepted")
+	flags.Var(word(&f.owner, "NAME"), "owner", "who is to fix it")
+	flags.Var(word(&f.until, "DATE"), "until", "the last day, such as 2027-01-31")
+	flags.Var(word(&f.file, "FILE"), "accepted", "file to add to (default "+acceptedName+")")
+	flags.BoolVar(&f.current, "current", false, "accept all leaks that grow in the run")
+	flags.Var(word(&f.run, "DIR"), "run", "run directory of --current")
+	return cmd
+}
+
+type acceptFlags struct {
+	reason, owner, until, file, run string
+	current                         bool
+}
+
+// keyForm is a key, or the beginning of one.
+var keyForm = regexp.MustCompile(`^[0-9a-f]{8,64}$`)
+
+func (f *acceptFlags) check(args []string) (time.Time, error) {
+	switch {
+	case f.current && len(args) > 0:
+		return time.Time{}, errors.New("--current accepts all leaks of a run: write it without a KEY")
+	case f.current && f.run == "":
+		return time.Time{}, errors.New("--current needs the run: write --run DIR")
+	case !f.current && f.run != "":
+		return time.Time{}, errors.New("--run is for --current")
+	case !f.current && len(args) != 1:
+		return time.Time{}, fmt.Errorf("want the key of one leak, got %d; every report shows it", len(args))
+	case !f.current && !keyForm.MatchString(args[0]):
+		return time.Time{}, fmt.Errorf("KEY: %w", invalid(args[0], "8 to 64 hexadecimal digits, as reports show them"))
+	case f.reason == "", f.owner == "", f.until == "":
+		return time.Time{}, errors.New("an accepted leak needs --reason, --owner and --until")
+	}
+	until, err := time.ParseInLocation(time.DateOnly, f.until, time.Local)
+	if err != nil {
+		return until, fmt.Errorf("--until: %w", invalid(f.until, "the last day, such as 2027-01-31"))
+	}
+	if f.until < time.Now().Format(time.DateOnly) {
+		return until, fmt.Errorf("--until: %s is over", f.until)
+	}
+	return until, nil
+}
+
+func (f *acceptFlags) accept(c console, args []string) int {
+	until, err := f.check(args)
+	if err != nil {
+		return c.usage(err)
+	}
+	keys := args
+	if f.current {
+		if keys, err = f.growing(c); err != nil {
+			c.problem("%s", text.Printable(err.Error()))
+			return exitUsage
+		}
+	}
+	added, err := f.write(keys, until)
+	if err != nil {
+		c.problem("%v", err)
+		return exitUsage
+	}
+	c.note("%s added to %s; commit it", text.Count(added, "leak was", "leaks were"), text.Printable(cmp.Or(f.file, acceptedName)))
+	return exitOK
+}
+
+// growing are the keys of the leaks that grow in the run.
+func (f *acceptFlags) growing(c console) ([]string, error) {
+	ctx, stop := untilInterrupt()
+	defer stop()
+	ev, err := readRun(ctx, f.run)
+	if err != nil {
+		return nil, err
+	}
+	s := &gateSettings{checkout: "."}
+	var keys []string
+	for _, row := range s.proved(ev) {
+		keys = append(keys, row.Key)
+	}
+	if len(keys) == 0 {
+		c.problem("no leak grows in this run")
+	}
+	return keys, nil
+}
+
+// write adds the leaks that the file does not have yet.
+func (f *acceptFlags) write(keys []string, until time.Time) (int, error) {
+	path := cmp.Or(f.file, acceptedName)
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("read accepted leaks: %w", err)
+	}
+	known := map[string]bool{}
+	if len(old) > 0 {
+		list, err := config.ParseAccepted(path, old)
+		if err != nil {
+			return 0, err
+		}
+		for _, a := range list {
+			known[a.Key] = true
+		}
+	}
+	var added []config.Accepted
+	for _, key := range keys {
+		if !known[key] {
+			known[key] = true
+			added = append(added, config.Accepted{Key: key, Reason: f.reason, Owner: f.owner, Until: until})
+		} else if !f.current {
+			return 0, fmt.Errorf("%s has the leak %s already: change its entry there", path, key)
+		}
+	}
+	if len(added) == 0 {
+		return 0, nil
+	}
+	out, err := config.AppendAccepted(path, old, added)
+	if err != nil {
+		return 0, err
+	}
+	if err := record.WriteWhole(path, out); err != nil {
+		return 0, err
+	}
+	// A reviewed file of a checkout is read by others.
+	return len(added), os.Chmod(path, 0o644)
+}
+
+// mostShown bounds the leaks that an error lists.
+const mostShown = 10
+
+// rowOf finds a leak by the beginning of its key.
+func rowOf(rows []comparison.Row, key string) (*comparison.Row, error) {
+	var found []*comparison.Row
+	for i := range rows {
+		if row := &rows[i]; len(key) <= len(row.Key) && row.Key[:len(key)] == key {
+			found = append(found, row)
+		}
+	}
+	switch {
+	case len(found) == 0 && len(rows) == 0:
+		return nil, errors.New("the run has no leaks")
+	case len(found) == 0:
+		list := ""
+		for i := range rows[:min(len(rows), mostShown)] {
+			list += fmt.Sprintf("\n  %s  %s", shortKey(rows[i].Key), text.Printable(rows[i].Class))
+		}
+		return nil, fmt.Errorf("the run has no leak %s; it has%s", text.Quote(key, 80), list)
+	case len(found) > 1 && found[0].Key != found[1].Key:
+		return nil, fmt.Errorf("several leaks begin with %s: write more of the key", text.Quote(key, 80))
+	}
+	return found[0], nil
+}
+
+// shortKey is the beginning of a key, as reports show it.
+func shortKey(key string) string { return text.Printable(key[:min(len(key), 8)]) }

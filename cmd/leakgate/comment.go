@@ -1,0 +1,254 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leakgate/leakgate/internal/harness/config"
+	"github.com/leakgate/leakgate/internal/reporters/comparison"
+	"github.com/leakgate/leakgate/internal/reporters/github"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+func commentCommand(c *console) *cobra.Command {
+	f := &commentFlags{}
+	cmd := &cobra.Command{
+		Use: "comment --run DIR", GroupID: groupGate,
+		Short: "post the result of the gate to a pull request",
+		Long: `Post what ` + "`leakgate gate`" + ` has found to the pull request of a GitHub workflow: one comment, which
+is edited from then on, and none where nothing is worse and none is there. The job summary gets
+the same text.
+
+It needs GITHUB_TOKEN with pull-requests: write (--check: checks: write, --sarif:
+security-events: write). A token that may not write, as in a workflow of a fork, leaves the job
+summary; a second workflow, on workflow_run, posts then: it takes the number of the pull request
+from the event, and nothing of the run directory but its numbers and names.`,
+		Example: `  leakgate comment --run leakgate-runs/pr --dry-run
+  leakgate comment --run leakgate-runs/pr --config leakgate.yaml --check`,
+		Annotations: manual{exits: `0 it was posted, or there was nothing to post
+2 the command line, the run directory or the token is wrong, or GitHub could not be reached
+130 interrupted`, page: "docs/formats/gate.md"}.annotations(),
+		RunE: c.run(f.comment),
+	}
+	flags := cmd.Flags()
+	flags.Var(word(&f.run, "DIR"), "run", "run directory with gate.json")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "print the comment and post nothing")
+	flags.Var(word(&f.key, "KEY"), "key", "tells the comments of several jobs apart; by default the app")
+	flags.Var(choice(&f.when, "WHEN", commentAlways, commentChanged, commentFailed, commentDefault, commentNever), "when", "when a new comment is written: always, changed, failed, \"changed || failed\" (default) or never")
+	flags.BoolVar(&f.check, "check", false, "also create a check run with annotations")
+	flags.BoolVar(&f.sarif, "sarif", false, "also upload what fails to code scanning")
+	flags.Var(word(&f.config, "FILE"), "config", "file of a run that says what is posted (github)")
+	flags.Var(word(&f.profile, "NAME"), "profile", "profile of the file")
+	return cmd
+}
+
+// When a new comment is written.
+const (
+	commentAlways  = "always"
+	commentChanged = "changed"
+	commentFailed  = "failed"
+	commentDefault = "changed || failed"
+	commentNever   = "never"
+)
+
+type commentFlags struct {
+	run, key, when, config, profile string
+	dryRun, check, sarif            bool
+	noSummary                       bool
+}
+
+func (f *commentFlags) comment(c console, args []string) int {
+	if err := withoutArguments(args, "run"); err != nil {
+		return c.usage(err)
+	}
+	if f.run == "" {
+		return c.usage(errors.New("nothing to post: write --run DIR"))
+	}
+	ctx, stop := untilInterrupt()
+	defer stop()
+	err := f.post(ctx, c)
+	switch {
+	case err == nil:
+		return exitOK
+	case ctx.Err() != nil:
+		c.problem("interrupted")
+		return record.ExitInterrupted
+	}
+	c.problem("%s", text.Printable(err.Error()))
+	return exitUsage
+}
+
+func (f *commentFlags) post(ctx context.Context, c console) error {
+	if err := f.configure(c); err != nil {
+		return err
+	}
+	result, err := readComparison(f.run)
+	if err != nil {
+		return err
+	}
+	s := &gateSettings{key: f.key}
+	defer s.close()
+	if c.variable("GITHUB_ACTIONS") == "true" {
+		t, err := github.ReadTrigger(c.variable)
+		if err != nil {
+			return err
+		}
+		s.ci = &t
+	} else if !f.dryRun {
+		return fmt.Errorf("this is not a workflow of GitHub Actions: post %s from your CI system, or print it with --dry-run", filepath.Join(f.run, commentName))
+	}
+	if f.dryRun {
+		_, err := fmt.Fprint(c.out, comparison.Markdown(result, s.markdown(c, result)))
+		return err
+	}
+	return f.publish(ctx, c, s, result)
+}
+
+// configure takes what the file says, where no flag does.
+func (f *commentFlags) configure(c console) error {
+	if f.config == "" {
+		return nil
+	}
+	cfg, err := config.Load(f.config, c.getenv, config.WithProfile(cmp.Or(f.profile, c.variable(profileVariable))))
+	if err != nil {
+		return err
+	}
+	f.key, f.when = cmp.Or(f.key, cfg.GitHub.CommentKey), cmp.Or(f.when, cfg.GitHub.CommentWhen)
+	f.check, f.sarif, f.noSummary = f.check || cfg.GitHub.Check, f.sarif || cfg.GitHub.SARIF, !cfg.GitHub.Summary
+	return nil
+}
+
+func readComparison(dir string) (*comparison.Comparison, error) {
+	file, err := os.Open(filepath.Join(dir, comparison.FileName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s has no %s: `leakgate gate --run %s` writes it", dir, comparison.FileName, shellWord(dir))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open comparison: %w", err)
+	}
+	defer file.Close()
+	return comparison.Read(file)
+}
+
+// publish posts to GitHub. What fails does not keep the rest from being posted.
+func (f *commentFlags) publish(ctx context.Context, c console, s *gateSettings, result *comparison.Comparison) error {
+	var failed error
+	if !f.noSummary && s.ci.SummaryPath != "" {
+		failed = github.AppendSummary(s.ci.SummaryPath, []byte(comparison.Markdown(result, s.markdown(c, result))))
+	}
+	if err := s.connect(c); err != nil {
+		return errors.Join(failed, err)
+	}
+	t, err := s.session.Locate(ctx, *s.ci)
+	if err != nil && !errors.Is(err, github.ErrNoPullRequest) {
+		return errors.Join(failed, err)
+	}
+	*s.ci = t
+	if f.check {
+		failed = errors.Join(failed, degraded(c, f.createCheck(ctx, c, s, result)))
+	}
+	if f.sarif {
+		failed = errors.Join(failed, degraded(c, f.upload(ctx, s, result)))
+	}
+	if s.ci.Number == 0 {
+		c.note("no pull request has this commit: nothing to comment on")
+		return failed
+	}
+	return errors.Join(failed, degraded(c, f.upsert(ctx, c, s, result)))
+}
+
+// degraded is nil where the token may not write: that is so in every workflow of a fork.
+func degraded(c console, err error) error {
+	if errors.Is(err, github.ErrReadOnly) {
+		c.problem("%v; the job summary has the report. A workflow of a fork has no token that writes: post from a workflow on workflow_run", err)
+		return nil
+	}
+	return err
+}
+
+func (f *commentFlags) upsert(ctx context.Context, c console, s *gateSettings, result *comparison.Comparison) error {
+	if f.when == commentNever {
+		return nil
+	}
+	o := s.markdown(c, result)
+	did, url, err := s.session.Upsert(ctx, github.Comment{
+		Number: s.ci.Number, Marker: comparison.CommentMarker(o.Key), Body: comparison.Markdown(result, o), OnlyEdit: !f.wanted(result),
+	})
+	if err != nil {
+		return err
+	}
+	if did == github.Absent {
+		c.note("nothing is worse: no comment")
+		return nil
+	}
+	c.note("comment %s: %s", did, text.Printable(url))
+	return nil
+}
+
+// wanted reports whether a comment is written where there is none yet.
+func (f *commentFlags) wanted(result *comparison.Comparison) bool {
+	failed := result.Verdict == comparison.Fail || len(result.Reasons) > 0
+	switch cmp.Or(f.when, commentDefault) {
+	case commentAlways:
+		return true
+	case commentFailed:
+		return failed
+	}
+	return failed || changed(result)
+}
+
+// changed reports whether leaks of the app got worse, or moved. What is gone or less needs no
+// comment of its own.
+func changed(result *comparison.Comparison) bool {
+	for i := range result.Leaks {
+		switch row := &result.Leaks[i]; row.Status {
+		case comparison.New, comparison.Grown, comparison.Heavier, comparison.Wider, comparison.Moved:
+			if !row.Library {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (f *commentFlags) createCheck(ctx context.Context, c console, s *gateSettings, result *comparison.Comparison) error {
+	if s.ci.HeadSHA == "" {
+		return errors.New("the event does not say which commit the check is of")
+	}
+	o := s.markdown(c, result)
+	run := github.CheckRun{
+		Name: "leakgate " + o.Key, HeadSHA: s.ci.HeadSHA, Title: text.Head(result.Text, 200), Summary: comparison.Markdown(result, o), DetailsURL: o.RunURL,
+		Conclusion: map[comparison.Outcome]github.Conclusion{comparison.Pass: github.Success, comparison.Fail: github.Failure}[result.Verdict],
+	}
+	run.Conclusion = cmp.Or(run.Conclusion, github.Neutral)
+	for _, a := range comparison.Annotations(result) {
+		run.Annotations = append(run.Annotations, github.Annotation{Path: a.Path, Line: a.Line, Failing: a.Level == "failure", Title: a.Title, Message: a.Message})
+	}
+	url, err := s.session.CreateCheckRun(ctx, run)
+	if err == nil {
+		c.note("check: %s", text.Printable(url))
+	}
+	return err
+}
+
+func (f *commentFlags) upload(ctx context.Context, s *gateSettings, result *comparison.Comparison) error {
+	var out bytes.Buffer
+	if err := comparison.WriteSARIF(&out, result, f.config); err != nil {
+		return err
+	}
+	ref := s.ci.Ref
+	if s.ci.Number > 0 {
+		ref = fmt.Sprintf("refs/pull/%d/head", s.ci.Number)
+	}
+	_, err := s.session.UploadSARIF(ctx, ref, s.ci.HeadSHA, out.Bytes())
+	return err
+}

@@ -1,0 +1,395 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/leakgate/leakgate/internal/analysis/leakcanary"
+	"github.com/leakgate/leakgate/internal/harness/config"
+	"github.com/leakgate/leakgate/internal/harness/evidence"
+	"github.com/leakgate/leakgate/internal/harness/gate"
+	"github.com/leakgate/leakgate/internal/harness/hostmemory"
+	"github.com/leakgate/leakgate/internal/reporters/comparison"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+func gateCommand(c *console) *cobra.Command {
+	f := &gateFlags{}
+	cmd := &cobra.Command{
+		Use: "gate --run DIR", GroupID: groupGate,
+		Short: "compare a run with earlier ones and fail for what is worse",
+		Long: `Compare what a run leaves behind in each loop with the runs of the baseline, and fail if
+it is worse: a new leak, more objects a loop, heavier objects, or another class behind a
+known reference. What earlier runs leak as well is reported and does not fail.
+
+Instead of a run, --dump names heap dumps of one process, each taken after a loop of the
+scenario while the app was left alone, and --leakcanary a report of LeakCanary (its text,
+a JUnit XML or logcat).
+
+gate.json and comment.md are written into the run directory, or into --out.`,
+		Example: `  leakgate gate --run leakgate-runs/pr --baseline file:leak-baseline.json
+  leakgate gate --dump com.shop=loop1.hprof,loop2.hprof,loop3.hprof
+  leakgate gate --leakcanary TEST-results.xml`,
+		Annotations: manual{exits: gateExits, page: "docs/formats/gate.md"}.annotations(),
+		RunE:        c.run(f.gate),
+	}
+	flags := cmd.Flags()
+	f.declareSource(flags)
+	f.declareRules(flags)
+	flags.Var(list{to: &f.runs, placeholder: "DIR"}, "run", "run directory to judge; a second one of the same build confirms the first (repeatable)")
+	flags.Var(word(&f.leakCanary, "FILE"), "leakcanary", "report of LeakCanary to judge instead of a run")
+	flags.Var(word(&f.out, "DIR"), "out", "directory for gate.json and comment.md; by default that of the run")
+	flags.Var(word(&f.codeQuality, "FILE"), "code-quality", "also write what fails as a code quality report of GitLab")
+	flags.Var(word(&f.sarif, "FILE"), "sarif", "also write what fails as SARIF")
+	flags.BoolVar(&f.asJSON, "json", false, jsonUsage)
+	return cmd
+}
+
+const gateExits = `0 nothing is worse, or there is no base run to compare with yet
+1 a rule does not hold
+2 the command line, the configuration, the baseline or the run directory is wrong
+3 the run had no usable device, or saw no process of the app
+4 the workload of the run failed, and nothing is worse
+5 nothing could be judged, or a heap dump is missing; with --strict: any process could not be judged
+6 a heap dump or a report could not be read
+130 interrupted`
+
+// sourceFlags say what is judged.
+type sourceFlags struct {
+	runs       []string
+	dumps      []string
+	mapping    string
+	app        string
+	variant    string
+	test       string
+	inUse      bool
+	leakCanary string
+}
+
+func (f *sourceFlags) declareSource(fs *pflag.FlagSet) {
+	fs.Var(list{to: &f.dumps, placeholder: "PROCESS=FILE,FILE,..."}, "dump", "heap dumps of one process in the order of the loops, instead of a run (repeatable)")
+	fs.Var(word(&f.mapping, "FILE"), "mapping", mappingUsage)
+	fs.Var(word(&f.app, "PACKAGE"), "app", "app that --dump or --leakcanary is about; by default that of the first process")
+	fs.Var(word(&f.variant, "NAME"), "variant", "build variant that --dump or --leakcanary is about")
+	fs.Var(word(&f.test, "NAME"), "test", "test or scenario that --dump or --leakcanary is about")
+	fs.BoolVar(&f.inUse, "in-use", false, "the app was in use while its heap was dumped: five dumps are needed instead of three")
+}
+
+// ruleFlags say by what it is judged.
+type ruleFlags struct {
+	config, profile string
+	baseline        string
+	accepted        string
+	checkout        string
+	strict          bool
+	unjudged        bool
+	informational   bool
+}
+
+func (f *ruleFlags) declareRules(fs *pflag.FlagSet) {
+	fs.Var(word(&f.config, "FILE"), "config", "file of a run with the rules (gate), the baseline and what is posted (github)")
+	fs.Var(word(&f.profile, "NAME"), "profile", "profile of the file")
+	f.declareBaseline(fs)
+	fs.Var(word(&f.accepted, "FILE"), "accepted", "file of accepted leaks; by default leaks-accepted.yaml where there is one")
+	fs.Var(word(&f.checkout, "DIR"), "checkout", "checkout of the app, in which the declarations of leaks are looked up; by default the current directory")
+	fs.BoolVar(&f.strict, "strict", false, "exit with 5 if any process could not be judged")
+	fs.BoolVar(&f.unjudged, "allow-unjudged", false, "exit with 0 also if nothing could be judged or a heap dump is missing")
+	fs.BoolVar(&f.informational, "informational", false, "report what is worse, and exit with 0")
+}
+
+func (f *ruleFlags) declareBaseline(fs *pflag.FlagSet) {
+	fs.Var(word(&f.baseline, "STORE"), "baseline", "where the baseline is: file:PATH, git:BRANCH#PATH, artifact:NAME or command:PROGRAM")
+}
+
+type gateFlags struct {
+	sourceFlags
+	ruleFlags
+	out, codeQuality, sarif string
+	asJSON                  bool
+}
+
+// acceptedName is the file of accepted leaks that is read where it is there.
+const acceptedName = "leaks-accepted.yaml"
+
+func (f *gateFlags) gate(c console, args []string) int {
+	if err := errors.Join(withoutArguments(args, "run"), f.sourceFlags.check()); err != nil {
+		return c.usage(err)
+	}
+	ctx, stop := untilInterrupt()
+	defer stop()
+	s, err := f.settings(c)
+	if err != nil {
+		return f.failed(c, ctx, err)
+	}
+	defer s.close()
+	result, err := f.judge(ctx, c, s)
+	if err != nil {
+		return f.failed(c, ctx, err)
+	}
+	return f.report(c, s, result)
+}
+
+// check refuses sources that contradict each other, or none.
+func (f *sourceFlags) check() error {
+	sources := 0
+	for _, given := range []bool{len(f.runs) > 0, len(f.dumps) > 0, f.leakCanary != ""} {
+		if given {
+			sources++
+		}
+	}
+	switch {
+	case sources == 0:
+		return errors.New("nothing to judge: write --run DIR, --dump PROCESS=FILE,FILE,FILE or --leakcanary FILE")
+	case sources > 1:
+		return errors.New("--run, --dump and --leakcanary exclude each other: use one of them")
+	case len(f.runs) > 2:
+		return fmt.Errorf("got %d runs: a second one confirms the first, more are not compared", len(f.runs))
+	}
+	return nil
+}
+
+// failed reports why nothing was judged.
+func (f *gateFlags) failed(c console, ctx context.Context, err error) int {
+	if ctx.Err() != nil {
+		c.problem("interrupted; nothing was judged")
+		return record.ExitInterrupted
+	}
+	c.problem("%s", text.Printable(err.Error()))
+	if dump, ok := errors.AsType[*evidence.DumpError](err); ok {
+		if errors.Is(dump, fs.ErrNotExist) || errors.Is(dump, fs.ErrPermission) {
+			return exitUsage
+		}
+		return exitUnread
+	}
+	if errors.As(err, new(unreadReport)) {
+		return exitUnread
+	}
+	return exitUsage
+}
+
+// unreadReport is a report of LeakCanary that could not be read.
+type unreadReport struct{ error }
+
+func (u unreadReport) Unwrap() error { return u.error }
+
+// judge reads what is judged and compares it.
+func (f *gateFlags) judge(ctx context.Context, c console, s *gateSettings) (*comparison.Comparison, error) {
+	all, err := f.read(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	var result *comparison.Comparison
+	for i, ev := range all {
+		again, err := s.compare(ctx, c, ev)
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			result = again
+		} else {
+			result = gate.Confirm(result, again)
+		}
+	}
+	return result, nil
+}
+
+// read returns the evidence of each run, or of what stands for one.
+func (f *sourceFlags) read(ctx context.Context, c console) ([]*evidence.Evidence, error) {
+	switch {
+	case len(f.dumps) > 0:
+		ev, err := f.readDumps(ctx, c)
+		return []*evidence.Evidence{ev}, err
+	case f.leakCanary != "":
+		ev, err := f.readLeakCanary()
+		return []*evidence.Evidence{ev}, err
+	}
+	var out []*evidence.Evidence
+	for _, dir := range f.runs {
+		ev, err := readRun(ctx, dir)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, ev)
+	}
+	return out, nil
+}
+
+func readRun(ctx context.Context, dir string) (*evidence.Evidence, error) {
+	ev, err := evidence.FromRun(ctx, dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return ev, err
+	}
+	if _, serr := os.Stat(filepath.Join(dir, record.SamplesName)); serr == nil {
+		return nil, fmt.Errorf("%w; `leakgate report %s` finishes a run that was killed", err, shellWord(dir))
+	}
+	return nil, fmt.Errorf("%w; name a directory that `leakgate run`, `watch` or a suite has written", err)
+}
+
+func (f *sourceFlags) readDumps(ctx context.Context, c console) (*evidence.Evidence, error) {
+	o := evidence.DumpOptions{App: f.app, Variant: f.variant, Test: f.test, InUse: f.inUse, Progress: func(file string) { c.detail("reading %s", text.Printable(file)) }}
+	o.Analysis.Top, o.Analysis.Memory = defaultTop, hostmemory.Free()
+	if f.mapping != "" {
+		m, err := readMapping(f.mapping)
+		if err != nil {
+			return nil, err
+		}
+		o.Analysis.Mapping = m
+	}
+	var scenarios []evidence.Scenario
+	for _, given := range f.dumps {
+		process, files, ok := strings.Cut(given, "=")
+		s := evidence.Scenario{Process: strings.TrimSpace(process), Files: strings.Split(files, ",")}
+		if !ok || s.Process == "" || slices.Contains(s.Files, "") {
+			return nil, fmt.Errorf("--dump: %w", invalid(given, "PROCESS=FILE,FILE,... such as com.shop=loop1.hprof,loop2.hprof,loop3.hprof"))
+		}
+		if slices.ContainsFunc(scenarios, func(x evidence.Scenario) bool { return x.Process == s.Process }) {
+			return nil, fmt.Errorf("--dump: process %s is there twice: name all of its dumps at once, in the order of the loops", s.Process)
+		}
+		if err := present(s.Files...); err != nil {
+			return nil, err
+		}
+		for i, file := range s.Files {
+			if slices.ContainsFunc(s.Files[:i], func(other string) bool { return sameFile(file, other) }) {
+				return nil, fmt.Errorf("--dump: %s is there twice: each dump is of another moment", file)
+			}
+		}
+		scenarios = append(scenarios, s)
+	}
+	o.App = cmp.Or(o.App, appOfProcess(scenarios[0].Process))
+	ev, err := evidence.FromDumps(ctx, scenarios, o)
+	if err != nil {
+		return nil, err
+	}
+	if o := &ev.Observations[0]; o.Started.IsZero() {
+		o.Started = time.Now().UTC()
+	}
+	return ev, nil
+}
+
+// appOfProcess is the package of a process of the usual name.
+func appOfProcess(process string) string {
+	app, _, _ := strings.Cut(process, ":")
+	return app
+}
+
+func (f *sourceFlags) readLeakCanary() (*evidence.Evidence, error) {
+	file, err := os.Open(f.leakCanary)
+	if err != nil {
+		return nil, fmt.Errorf("open report: %w", err)
+	}
+	defer file.Close()
+	report, err := leakcanary.Read(file, leakcanary.Auto)
+	switch {
+	case errors.Is(err, leakcanary.ErrNoReport):
+		// Tests that pass print none, and so do tests without LeakCanary.
+		report = leakcanary.Report{Failures: []string{err.Error()}}
+	case err != nil:
+		return nil, unreadReport{fmt.Errorf("%s: %w", f.leakCanary, err)}
+	}
+	ev := evidence.FromLeakCanary(report, evidence.DumpOptions{App: f.app, Variant: f.variant, Test: f.test})
+	ev.Observations[0].Started = time.Now().UTC()
+	return ev, nil
+}
+
+// tell is report after a run, whose run.json may be all that stdout may have.
+func (f *gateFlags) tell(c console, s *gateSettings, result *comparison.Comparison) int {
+	if !f.asJSON {
+		fmt.Fprintln(c.out)
+		return f.report(c, s, result)
+	}
+	if err := f.write(c, s, result); err != nil {
+		c.problem("%v", err)
+		return exitUsage
+	}
+	c.problem("%s: %s", result.Verdict, text.Printable(result.Text))
+	return result.ExitCode
+}
+
+// report writes and prints a comparison and returns its exit code.
+func (f *gateFlags) report(c console, s *gateSettings, result *comparison.Comparison) int {
+	if err := f.write(c, s, result); err != nil {
+		c.problem("%v", err)
+		return exitUsage
+	}
+	var err error
+	if f.asJSON {
+		err = printJSON(c.out, result)
+	} else {
+		err = comparison.WriteText(c.out, result)
+	}
+	if err != nil {
+		c.problem("print the verdict: %v", err)
+		return exitUsage
+	}
+	return result.ExitCode
+}
+
+// write writes the files of a comparison.
+func (f *gateFlags) write(c console, s *gateSettings, result *comparison.Comparison) error {
+	dir := f.out
+	if dir == "" && len(f.runs) > 0 {
+		dir = f.runs[len(f.runs)-1]
+	}
+	if dir != "" {
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			return fmt.Errorf("write %s: %w", comparison.FileName, err)
+		}
+		if err := writeComparison(dir, result, s.markdown(c, result)); err != nil {
+			return err
+		}
+	}
+	for path, write := range map[string]func(io.Writer, *comparison.Comparison, string) error{f.codeQuality: comparison.WriteCodeQuality, f.sarif: comparison.WriteSARIF} {
+		if path == "" {
+			continue
+		}
+		if err := writeFile(path, func(w io.Writer) error { return write(w, result, f.config) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// commentName is the file of a run directory that has the comment.
+const commentName = "comment.md"
+
+func writeComparison(dir string, result *comparison.Comparison, o comparison.MarkdownOptions) error {
+	if err := comparison.Write(dir, result); err != nil {
+		return err
+	}
+	return record.WriteWhole(filepath.Join(dir, commentName), []byte(comparison.Markdown(result, o)))
+}
+
+func writeFile(path string, write func(io.Writer) error) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	if err := errors.Join(write(file), file.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// acceptedLeaks reads the file of accepted leaks; that of the usual name need not be there.
+func acceptedLeaks(path string) ([]config.Accepted, error) {
+	list, err := config.LoadAccepted(cmp.Or(path, acceptedName))
+	if path == "" && err != nil {
+		if _, serr := os.Stat(acceptedName); errors.Is(serr, fs.ErrNotExist) {
+			return nil, nil
+		}
+	}
+	return list, err
+}

@@ -1,0 +1,283 @@
+//go:build realtime && e2e
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/hostdevice"
+	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
+	"github.com/leakgate/leakgate/internal/reporters/comparison"
+)
+
+// judging is a run whose workload has an app open and close ten screens in each of three loops,
+// and which ends with the verdict of the gate.
+const judging = `version: 1
+app: { package: PACKAGE, processes: ["PACKAGE:*"] }
+devices: { serials: ["${LEAKGATE_HOSTDEVICE}"] }
+workload:
+  command:
+    - sh
+    - -c
+    - |
+      ` + awaiting + `
+      await found 1
+      pid=$(adb -s "$ANDROID_SERIAL" shell pidof PACKAGE:kept)
+      for i in 1 2 3; do adb -s "$ANDROID_SERIAL" shell kill -28 $pid; LEAKGATE mark --run "$LEAKGATE_RUN" --wait loop $i; done
+diagnose: { dump: at_marks, keep: raw }
+baseline: { store: "file:leak-baseline.json" }
+gate: {}
+`
+
+// What the head build adds to the app: in each loop two screens of the checkout stay in a static
+// list, each with a picture of 48 KiB of its own.
+const (
+	addedPerLoop = 2
+	addedPicture = 48 << 10
+	addedClasses = `package com.example.leaky;
+
+import android.app.Activity;
+import java.util.ArrayList;
+import java.util.List;
+
+final class Basket {
+  static final List<Activity> OPEN = new ArrayList<>();
+
+  static void visit() {
+    Checkout screen = new Checkout();
+    screen.destroy();
+    OPEN.add(screen);
+  }
+}
+
+final class Checkout extends Activity {
+  final byte[] picture = new byte[48 << 10];
+}
+`
+	keptLine  = "KEPT.add(screen);"
+	addedLine = keptLine + " Basket.visit(); Basket.visit();"
+)
+
+// The size model: what a screen retains is the bytes of its array, the header of the array and
+// the screen itself. The latter two are some 50 bytes, whatever the width of a reference.
+const (
+	screenPixels = 8 << 10 // SESSION_BYTES of Leaky.java
+	mostOfObject = 96
+)
+
+// The whole way on real processes and real heap dumps: three base runs with a known leak, a head
+// build with one more, which fails and names it, is accepted and passes, and a build without it
+// passes. The same dumps without their runs have the same verdicts.
+func TestGateOnTheHostDevice(t *testing.T) {
+	hostdevicetest.RequireJava(t)
+	path, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &judged{running: hostdevicetest.Start(t, hostdevice.Options{Scale: 20}), folder: t.TempDir()}
+	config := strings.NewReplacer("PACKAGE", g.running.Package(), "LEAKGATE", path).Replace(judging)
+	// The variables of the workload are not its path.
+	config = strings.NewReplacer(path+"_RUN", "LEAKGATE_RUN", path+"_HOSTDEVICE", "LEAKGATE_HOSTDEVICE").Replace(config)
+	if err := os.WriteFile(filepath.Join(g.folder, "run.yaml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, base := range []string{"base1", "base2", "base3"} {
+		g.run(t, base)
+		g.typed(t, 0, "baseline", "update", "--run", base, "--config", "run.yaml")
+		g.typed(t, 0, "baseline", "update", "--dump", g.dumps(t, base), "--baseline", "file:dumps.json")
+	}
+	g.build(t, addedLine, addedClasses)
+	if code, out := g.run(t, "head"); code != 1 || !strings.Contains(out, "1 new leak") {
+		t.Errorf("head: exit %d\n%s", code, out)
+	}
+	fails := g.comparison(t, "head")
+	g.assertAdded(t, fails)
+	// The process has an analysis of its own, with the same numbers.
+	g.typed(t, 1, "gate", "--dump", g.dumps(t, "head"), "--baseline", "file:dumps.json", "--out", "dumped")
+	assertSameVerdict(t, fails, g.comparison(t, "dumped"))
+
+	key := rowOfClass(t, fails, "com.example.leaky.Checkout").Key
+	if out := g.typed(t, 0, "show", "head", key[:8]); !strings.Contains(out, "Basket.OPEN") {
+		t.Errorf("show:\n%s", out)
+	}
+	g.typed(t, 0, "accept", key[:8], "--reason", "SHOP-1", "--owner", "kim", "--until", "2999-01-01")
+	if out := g.typed(t, 0, "gate", "--run", "head", "--config", "run.yaml", "--out", "accepted"); !strings.Contains(out, "accepted") {
+		t.Errorf("accepted:\n%s", out)
+	}
+	g.typed(t, 0, "gate", "--dump", g.dumps(t, "head"), "--baseline", "file:dumps.json", "--out", "accepted-dumped")
+	assertSameVerdict(t, g.comparison(t, "accepted"), g.comparison(t, "accepted-dumped"))
+	if err := os.Remove(filepath.Join(g.folder, acceptedName)); err != nil {
+		t.Fatal(err)
+	}
+
+	g.build(t, keptLine, "")
+	if code, out := g.run(t, "same"); code != 0 || !strings.Contains(out, "nothing is worse than in 3 base runs") {
+		t.Errorf("without it: exit %d\n%s", code, out)
+	}
+	g.typed(t, 0, "gate", "--dump", g.dumps(t, "same"), "--baseline", "file:dumps.json", "--out", "same-dumped")
+	assertSameVerdict(t, g.comparison(t, "same"), g.comparison(t, "same-dumped"))
+	assertNothingLeft(t, g.running)
+}
+
+// judged are runs of one app on one host device, in one folder.
+type judged struct {
+	running *hostdevicetest.Running
+	folder  string
+}
+
+// run is `leakgate run` on a process that has just started.
+func (g *judged) run(t *testing.T, name string) (code int, out string) {
+	t.Helper()
+	g.running.Must(t, "shell", "am force-stop "+g.running.Package()+"; am start -n "+g.running.Package()+"/.Kept")
+	return g.start(t, 2*time.Minute, "run", "run.yaml", "--out", name)
+}
+
+// typed is another command, which is to end with that code.
+func (g *judged) typed(t *testing.T, want int, args ...string) string {
+	t.Helper()
+	code, out := g.start(t, time.Minute, args...)
+	if code != want {
+		t.Fatalf("leakgate %q: exit %d, want %d\n%s", args, code, want, out)
+	}
+	return out
+}
+
+func (g *judged) start(t *testing.T, within time.Duration, args ...string) (int, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	cmd := onHostDevice(t, ctx, g.running, args...)
+	cmd.Dir = g.folder
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), string(out)
+}
+
+// build compiles another build of the app over the one that is installed.
+func (g *judged) build(t *testing.T, line, more string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "internal", "hostdevice", "app", "Leaky.java"))
+	if err != nil || strings.Count(string(text), keptLine) != 1 {
+		t.Fatalf("the app has not one line to replace: %v", err)
+	}
+	dir := t.TempDir()
+	files := map[string]string{"Leaky.java": strings.Replace(string(text), keptLine, line, 1), "Basket.java": more}
+	classes := filepath.Join(g.running.Dir(), "app")
+	args := []string{"-J-XX:-UsePerfData", "-XDignore.symbol.file", "-g", "-cp", classes, "-d", classes}
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, path)
+	}
+	if out, err := exec.Command("javac", args...).CombinedOutput(); err != nil {
+		t.Fatalf("compile the app: %v\n%s", err, out)
+	}
+}
+
+// dumps is the value of --dump for the heap dumps that a run has kept.
+func (g *judged) dumps(t *testing.T, run string) string {
+	t.Helper()
+	w := watched{dir: filepath.Join(g.folder, run)}
+	w.read(t)
+	var files []string
+	for _, d := range w.diagnosesOf("kept", "mark") {
+		files = append(files, w.in(d, "heap.hprof.zst"))
+	}
+	if len(files) != 3 {
+		t.Fatalf("%s has %d heap dumps at three marks", run, len(files))
+	}
+	return g.running.Package() + ":kept=" + strings.Join(files, ",")
+}
+
+func (g *judged) comparison(t *testing.T, dir string) *comparison.Comparison {
+	t.Helper()
+	c, err := readComparison(filepath.Join(g.folder, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// assertAdded holds what the gate says of the leak that was added against how it was made.
+func (g *judged) assertAdded(t *testing.T, c *comparison.Comparison) {
+	t.Helper()
+	added, kept := rowOfClass(t, c, "com.example.leaky.Checkout"), rowOfClass(t, c, "com.example.leaky.Leaky$Screen")
+	if c.Verdict != comparison.Fail || len(c.Reasons) != 1 || c.Reasons[0].Key != added.Key {
+		t.Errorf("%s because of %+v", c.Verdict, c.Reasons)
+	}
+	if added.Status != comparison.New || !added.Fails || added.HeldBy != "Basket.OPEN" || added.Unit != "loop" || !slices.Equal(added.Counts, []int64{2, 4, 6}) {
+		t.Errorf("the leak that was added: %+v", added)
+	}
+	if kept.Status != comparison.Known || kept.Fails || kept.HeldBy != "Leaky.KEPT" || !slices.Equal(kept.Counts, []int64{1, 2, 3}) {
+		t.Errorf("the known leak: %+v", kept)
+	}
+	assertWithin(t, "objects a loop", added.PerLoop.Head, addedPerLoop, 0)
+	assertWithin(t, "bytes each", added.BytesEach.Head, addedPicture, mostOfObject)
+	assertWithin(t, "bytes of all", new(float64(added.HeadBytes)), 3*addedPerLoop*addedPicture, 3*addedPerLoop*mostOfObject)
+	assertWithin(t, "objects a loop that are known", kept.PerLoop.Head, 1, 0)
+	assertWithin(t, "bytes of each that is known", kept.BytesEach.Head, screenPixels, mostOfObject)
+	assertWithin(t, "bytes of each in the base", kept.BytesEach.Base, screenPixels, mostOfObject)
+
+	comment, err := os.ReadFile(filepath.Join(g.folder, "head", commentName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"❌ leakgate", "1 new leak", "**9.4 MB more**", "2 a loop × 48.0 kB each", "| ❌ new | `Checkout` | `Basket.OPEN` | 0 → **2** | 48.0 kB | 288", "static Basket.OPEN", "leakgate accept " + added.Key[:8], "1 known leak"} {
+		if !strings.Contains(string(comment), want) {
+			t.Errorf("the comment has no %q:\n%s", want, comment)
+		}
+	}
+}
+
+// assertWithin: a number is at least the least, and more by no more than that.
+func assertWithin(t *testing.T, what string, got *float64, least, more float64) {
+	t.Helper()
+	if got == nil || *got < least || *got > least+more {
+		text, _ := json.Marshal(got)
+		t.Errorf("%s: %s, want %v and at most %v more", what, text, least, more)
+	}
+}
+
+func rowOfClass(t *testing.T, c *comparison.Comparison, class string) *comparison.Row {
+	t.Helper()
+	at := slices.IndexFunc(c.Leaks, func(r comparison.Row) bool { return r.Class == class })
+	if at < 0 {
+		t.Fatalf("no leak of %s: %+v", class, c.Leaks)
+	}
+	return &c.Leaks[at]
+}
+
+// assertSameVerdict: what a run and its heap dumps alone say of its leaks is the same.
+func assertSameVerdict(t *testing.T, run, dumps *comparison.Comparison) {
+	t.Helper()
+	type said struct {
+		status         comparison.Status
+		fails          bool
+		key, held      string
+		perLoop, bytes float64
+	}
+	of := func(c *comparison.Comparison) (out []said) {
+		for _, r := range c.Leaks {
+			if r.What == "leak" && r.PerLoop.Head != nil && r.BytesEach.Head != nil {
+				out = append(out, said{r.Status, r.Fails, r.Key, r.HeldBy, *r.PerLoop.Head, *r.BytesEach.Head})
+			}
+		}
+		return out
+	}
+	if run.Verdict != dumps.Verdict || run.ExitCode != dumps.ExitCode || len(of(run)) == 0 || !slices.Equal(of(run), of(dumps)) {
+		t.Errorf("the run: %s\n%+v\nits dumps: %s\n%+v", run.Verdict, of(run), dumps.Verdict, of(dumps))
+	}
+}

@@ -1,0 +1,381 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/harness/check"
+	"github.com/leakgate/leakgate/internal/harness/checkout"
+	"github.com/leakgate/leakgate/internal/harness/config"
+	"github.com/leakgate/leakgate/internal/harness/evidence"
+	"github.com/leakgate/leakgate/internal/harness/gate"
+	"github.com/leakgate/leakgate/internal/harness/store"
+	"github.com/leakgate/leakgate/internal/reporters/comparison"
+	"github.com/leakgate/leakgate/internal/reporters/github"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// gateSettings are the rules of a comparison and where its base runs are.
+type gateSettings struct {
+	rules                           []gate.Rule
+	informational, strict, unjudged bool
+	accepted                        []check.Exception
+	window                          int
+	match                           []string
+	// store is nil where no baseline is configured.
+	store *store.Store
+	// dir is the folder that a path in the address of the store is relative to.
+	dir      string
+	checkout string
+	// key is that of the comment.
+	key string
+	// ci is what has started the workflow of GitHub, nil elsewhere.
+	ci      *github.Trigger
+	session *github.Session
+}
+
+func (s *gateSettings) close() {
+	if s.session != nil {
+		s.session.Close()
+	}
+}
+
+// The stores that are used where none is named.
+const (
+	fileStore     = "file:leak-baseline.json"
+	artifactStore = "artifact:leakgate-baseline"
+	baselineName  = "leak-baseline.json"
+)
+
+// settings are those of the file, of flags, and of the CI job.
+func (f *ruleFlags) settings(c console) (*gateSettings, error) {
+	if f.config == "" && f.profile != "" {
+		return nil, errors.New("--profile is for --config")
+	}
+	if f.config == "" {
+		return f.settingsOf(c, nil)
+	}
+	cfg, err := config.Load(f.config, c.getenv, config.WithProfile(cmp.Or(f.profile, c.variable(profileVariable))))
+	if err != nil {
+		return nil, err
+	}
+	return f.settingsOf(c, cfg)
+}
+
+// settingsOf are those of a file that was read, nil for none.
+func (f *ruleFlags) settingsOf(c console, cfg *config.Config) (*gateSettings, error) {
+	s := &gateSettings{
+		rules: gate.DefaultRules(), window: gate.Window, match: gate.MatchAll(), informational: f.informational, strict: f.strict, unjudged: f.unjudged,
+		checkout: cmp.Or(f.checkout, "."),
+	}
+	address, accepted := f.baseline, f.accepted
+	if cfg != nil {
+		s.take(cfg)
+		if address == "" {
+			address, s.dir = cfg.Baseline.Store, filepath.Dir(f.config)
+		}
+		if accepted == "" && cfg.Gate.Accepted != "" {
+			accepted = below(filepath.Dir(f.config), cfg.Gate.Accepted)
+		}
+	}
+	list, err := acceptedLeaks(cmp.Or(accepted, c.variable(acceptedVariable)))
+	if err != nil {
+		return nil, err
+	}
+	if s.accepted, err = exceptions(list); err != nil {
+		return nil, err
+	}
+	return s, s.open(c, address)
+}
+
+// below is a path of a file, seen from its folder.
+func below(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+// take takes what a file says.
+func (s *gateSettings) take(cfg *config.Config) {
+	s.rules, s.window, s.match = cfg.Gate.Rules, cfg.Baseline.Window, cfg.Baseline.Match
+	s.informational = s.informational || cfg.Gate.Informational
+	s.strict, s.unjudged = s.strict || cfg.Strict, s.unjudged || cfg.AllowUnjudged
+	s.key = cfg.GitHub.CommentKey
+}
+
+func exceptions(list []config.Accepted) ([]check.Exception, error) {
+	out := make([]check.Exception, len(list))
+	for i, a := range list {
+		out[i] = check.Exception{Key: a.Key, Class: a.Class, Held: a.Held, Reason: a.Reason, Owner: a.Owner, Until: a.Until}
+		if err := out[i].Validate(); err != nil {
+			return nil, fmt.Errorf("accepted[%d]: %w", i, err)
+		}
+	}
+	return out, nil
+}
+
+// open opens the store of the baseline: the one that is named; in a workflow of GitHub else its
+// artifacts; else the file of the usual name where it is there.
+func (s *gateSettings) open(c console, address string) error {
+	if c.variable("GITHUB_ACTIONS") == "true" {
+		t, err := github.ReadTrigger(c.variable)
+		if err != nil {
+			return err
+		}
+		s.ci = &t
+	}
+	if address == "" {
+		switch _, err := os.Stat(baselineName); {
+		case err == nil:
+			address = fileStore
+		case s.ci != nil && c.variable(tokenVariable) != "":
+			address = artifactStore
+		default:
+			return nil
+		}
+	}
+	a, err := store.Parse(address)
+	if err != nil {
+		return err
+	}
+	o := store.Options{Dir: s.dir, Env: c.environ, Say: func(line string) { c.note("%s", line) }}
+	if s.ci != nil {
+		o.Branch = cmp.Or(s.ci.BaseBranch, s.ci.DefaultBranch)
+	}
+	if a.Scheme() == "artifact" {
+		if err := s.connect(c); err != nil {
+			return err
+		}
+		o.Artifacts = artifacts{s.session}
+	}
+	s.store, err = store.Open(a, o)
+	return err
+}
+
+const (
+	// tokenVariable is the token of GitHub.
+	tokenVariable = "GITHUB_TOKEN"
+	// artifactVariable is the name of the artifact that a workflow uploads the run directory as.
+	artifactVariable = "LEAKGATE_ARTIFACT"
+	// acceptedVariable is the file of accepted leaks, also for test suites.
+	acceptedVariable = "LEAKGATE_ACCEPTED"
+)
+
+// connect makes the session with GitHub.
+func (s *gateSettings) connect(c console) error {
+	if s.session != nil {
+		return nil
+	}
+	if s.ci == nil {
+		return errors.New("this is not a workflow of GitHub Actions: use file:PATH or git:BRANCH#PATH, or run it in a workflow")
+	}
+	var err error
+	s.session, err = github.New(github.Options{
+		Owner: s.ci.Owner, Repo: s.ci.Repo, API: s.ci.APIURL, GraphQL: s.ci.GraphQLURL, Token: c.variable(tokenVariable),
+		Say: func(line string) { c.note("%s", line) }, Transport: c.github,
+	})
+	return err
+}
+
+// artifacts are those of GitHub Actions, for a store.
+type artifacts struct{ session *github.Session }
+
+// List implements store.Artifacts.
+func (a artifacts) List(ctx context.Context, name, branch string, n int) ([]store.Upload, error) {
+	list, err := a.session.Artifacts(ctx, name, branch, n)
+	out := make([]store.Upload, len(list))
+	for i := range list {
+		out[i] = store.Upload{ID: list[i].ID}
+	}
+	return out, err
+}
+
+// Download implements store.Artifacts.
+func (a artifacts) Download(ctx context.Context, id int64, file string, limit int64) ([]byte, error) {
+	return a.session.Download(ctx, github.Artifact{ID: id}, file, limit)
+}
+
+// load reads the baseline; an empty one where there is none yet.
+func (s *gateSettings) load(ctx context.Context) (*gate.Baseline, error) {
+	if s.store == nil {
+		return &gate.Baseline{}, nil
+	}
+	contents, err := s.store.Load(ctx)
+	if errors.Is(err, store.ErrNone) {
+		return &gate.Baseline{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.merge(contents)
+}
+
+// merge makes one baseline of several, which runs at the same time have uploaded.
+func (s *gateSettings) merge(contents [][]byte) (*gate.Baseline, error) {
+	out := &gate.Baseline{}
+	for _, raw := range contents {
+		b, err := gate.ReadBaseline(raw)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w; restore an earlier one, or remove it and record base runs again", s.store, err)
+		}
+		out.Merge(b, s.window)
+	}
+	return out, nil
+}
+
+// compare judges one run.
+func (s *gateSettings) compare(ctx context.Context, c console, ev *evidence.Evidence) (*comparison.Comparison, error) {
+	b, err := s.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.fillHead(ev)
+	in := s.input(ev, b)
+	tree, err := checkout.Open(ctx, s.checkout)
+	if err != nil {
+		return nil, err
+	}
+	s.ancestors(ctx, tree, &in)
+	result := gate.Compare(in)
+	s.locate(ctx, tree, result)
+	return result, ctx.Err()
+}
+
+// fillHead adds what the CI job says of the run, where the run does not.
+func (s *gateSettings) fillHead(ev *evidence.Evidence) {
+	if s.ci == nil {
+		return
+	}
+	h := &ev.Head
+	h.Commit, h.Branch = cmp.Or(h.Commit, s.ci.HeadSHA), cmp.Or(h.Branch, s.ci.HeadBranch)
+	h.PullRequest = cmp.Or(h.PullRequest, s.ci.Number)
+	for i := range ev.Observations {
+		o := &ev.Observations[i]
+		o.Commit, o.Branch, o.PullRequest = cmp.Or(o.Commit, h.Commit), cmp.Or(o.Branch, h.Branch), cmp.Or(o.PullRequest, h.PullRequest)
+	}
+}
+
+// ancestors leaves the base runs whose commits are in what is checked out: what was changed on the
+// base branch since is not the doing of this build. Where git cannot tell, all stay.
+func (s *gateSettings) ancestors(ctx context.Context, tree *checkout.Checkout, in *gate.Input) {
+	var commits []string
+	for _, o := range in.Base {
+		if o.Commit != "" && !slices.Contains(commits, o.Commit) {
+			commits = append(commits, o.Commit)
+		}
+	}
+	if len(commits) == 0 {
+		return
+	}
+	behind, unknown, err := tree.Ancestors(ctx, "HEAD", commits)
+	if err != nil || len(behind) == 0 && len(unknown) == 0 && !s.knows(ctx, tree, in) {
+		return // not a checkout of this app, or none with git
+	}
+	kept := slices.DeleteFunc(slices.Clone(in.Base), func(o gate.Observation) bool {
+		_, ok := behind[o.Commit]
+		return o.Commit != "" && !ok && !slices.Contains(unknown, o.Commit)
+	})
+	if n := len(in.Base) - len(kept); n > 0 {
+		in.Warnings = append(in.Warnings, fmt.Sprintf("%d of %d base runs are not of ancestors of this commit and are not compared; merge or rebase to compare with them", n, len(in.Base)))
+	}
+	in.Base = kept
+	for _, n := range behind {
+		if in.Behind == nil || n < *in.Behind {
+			in.Behind = new(n)
+		}
+	}
+}
+
+// knows reports whether the checkout has the commit that was tested: it is of this app then.
+func (s *gateSettings) knows(ctx context.Context, tree *checkout.Checkout, in *gate.Input) bool {
+	if in.Head.Commit == "" {
+		return false
+	}
+	behind, _, err := tree.Ancestors(ctx, "HEAD", []string{in.Head.Commit})
+	return err == nil && len(behind) > 0
+}
+
+// mostLocated bounds the leaks whose declarations are looked up.
+const mostLocated = 100
+
+// locate finds where the suspects of leaks that are worse are declared, whether this change
+// touches them, and who owns the file.
+func (s *gateSettings) locate(ctx context.Context, tree *checkout.Checkout, result *comparison.Comparison) {
+	var changes *checkout.Changes
+	if base := s.changedSince(result); base != "" {
+		if got, err := tree.Changed(ctx, base, "HEAD"); err == nil {
+			changes = &got
+		}
+	}
+	located := 0
+	for i := range result.Leaks {
+		row := &result.Leaks[i]
+		if len(row.Suspects) == 0 || !row.Fails && row.Status != comparison.New && row.Status != comparison.Present && row.Status != comparison.Moved {
+			continue
+		}
+		if located++; located > mostLocated || ctx.Err() != nil {
+			return
+		}
+		for k := range row.Suspects {
+			locateSuspect(ctx, tree, &row.Suspects[k], changes)
+		}
+		if at := slices.IndexFunc(row.Suspects, func(s comparison.Suspect) bool { return s.File != "" }); at >= 0 {
+			row.Owners = tree.Owners(row.Suspects[at].File)
+		}
+	}
+}
+
+func locateSuspect(ctx context.Context, tree *checkout.Checkout, suspect *comparison.Suspect, changes *checkout.Changes) {
+	d, ok := tree.Declaration(ctx, suspect.Class, suspect.Field)
+	if !ok {
+		return
+	}
+	suspect.File, suspect.Line = d.File, d.Line
+	if changes != nil {
+		suspect.Changed, suspect.Added = new(changes.File(d.File)), new(changes.Adds(d.File, d.Line))
+	}
+}
+
+// changedSince is the commit since which this build has changed, "" where that is unknown.
+func (s *gateSettings) changedSince(result *comparison.Comparison) string {
+	if s.ci != nil && s.ci.BaseSHA != "" {
+		return s.ci.BaseSHA
+	}
+	return result.Base.Commit
+}
+
+// markdown are the links and commands of a comment.
+func (s *gateSettings) markdown(c console, result *comparison.Comparison) comparison.MarkdownOptions {
+	o := comparison.MarkdownOptions{Key: cmp.Or(s.key, result.Head.App), Tool: "leakgate " + version()}
+	if s.ci == nil {
+		return o
+	}
+	o.RepoURL = s.ci.ServerURL + "/" + s.ci.Owner + "/" + s.ci.Repo
+	o.HeadSHA, o.RunURL = cmp.Or(s.ci.HeadSHA, result.Head.Commit), s.ci.RunURL()
+	if name, id := c.variable(artifactVariable), cmp.Or(s.ci.SourceRun, s.ci.RunID); name != "" && id > 0 {
+		o.Download = fmt.Sprintf("gh run download %d -n %s -D %[2]s", id, shellWord(name))
+		o.RunDir = strings.TrimSpace(name)
+	}
+	return o
+}
+
+// judged reports that a comparison may become a base run: something was judged, and nothing is
+// missing.
+func judgedForBaseline(ev *evidence.Evidence, result *comparison.Comparison) error {
+	switch {
+	case !result.Judged:
+		return errors.New("nothing in this run could be judged: it is no base run")
+	case len(ev.Missing) > 0:
+		return fmt.Errorf("evidence is missing: %s: it is no base run", ev.Missing[0])
+	case slices.Contains([]int{record.ExitInterrupted, record.ExitNoDevice, record.ExitWorkload, exitUnread}, ev.RunExit):
+		return fmt.Errorf("the run has ended with exit code %d: it is no base run", ev.RunExit)
+	}
+	return nil
+}

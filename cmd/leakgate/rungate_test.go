@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/leakgate/leakgate/capture/adb"
+	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// gated is a run of the screens that a file on the device names, with rules and a baseline; marks
+// end the loops.
+func gated(more string) string {
+	return fmt.Sprintf(`version: 1
+app: { package: com.cart, processes: [com.cart] }
+workload:
+  device_command: "for i in 1 2 3 4 5; do for s in $(cat /data/local/tmp/screens); do am start -W -n com.cart/.$s; input keyevent BACK; done; sleep 100; echo leakgate:mark loop $i; sleep 100; done"
+diagnose: { dump: at_marks, keep: none }
+baseline: { store: "file:leak-baseline.json" }
+gate: { %s }
+`, more)
+}
+
+// A run whose file has rules ends by them: what the base leaks as well is no reason, what it does
+// not is.
+func TestRunGated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inFolder(t)
+		run := func(name, screens, more string) (int, string) {
+			t.Helper()
+			file := name + ".yaml"
+			if err := os.WriteFile(file, []byte(gated(more)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			phone := attach(t, androidsim.ServedDemo(60, 1))
+			push(t, phone, screens, "/data/local/tmp/screens")
+			code, out, errOut := phone.typed(t, "run", file, "--out", name)
+			return code, out + errOut
+		}
+		// The first day: what leaks is shown, and nobody is blamed.
+		code, out := run("first", "CheckoutActivity CartActivity", "")
+		if code != 0 || !strings.Contains(out, "there is no base run to compare with yet; 1 leak grows in this run") {
+			t.Fatalf("exit %d\n%s", code, out)
+		}
+		if code, out, errOut := typed(t, nil, "baseline", "update", "--run", "first"); code != 0 {
+			t.Fatalf("exit %d\n%s%s", code, out, errOut)
+		}
+		code, out = run("same", "CheckoutActivity CartActivity", "")
+		if code != 0 || !strings.Contains(out, "nothing is worse than in 1 base run; 2 leaks are known") {
+			t.Errorf("exit %d\n%s", code, out)
+		}
+		if r, err := record.ReadRun("same"); err != nil || r.ExitCode != record.ExitLeak {
+			t.Errorf("the run itself has a leak: %v, %d", err, r.ExitCode)
+		}
+		code, out = run("worse", "CheckoutActivity LegacyActivity", "confirm: 1")
+		if code != 1 || !strings.Contains(out, "1 new leak, in two runs") || !strings.Contains(out, "LegacyActivity") {
+			t.Errorf("exit %d\n%s", code, out)
+		}
+		for _, name := range []string{"worse/gate.json", "worse/comment.md", "worse-confirm/gate.json", "worse-confirm/comment.md"} {
+			if _, err := os.Stat(filepath.FromSlash(name)); err != nil {
+				t.Error(err)
+			}
+		}
+		code, out = run("reported", "CheckoutActivity LegacyActivity", "informational: true")
+		if code != 0 || !strings.Contains(out, "1 new leak; the rules are informational") {
+			t.Errorf("exit %d\n%s", code, out)
+		}
+		if code, out, errOut := typed(t, nil, "baseline", "update", "--run", "worse"); code != 0 || !strings.Contains(errOut, "kept as observed") {
+			t.Errorf("exit %d\n%s%s", code, out, errOut)
+		}
+		code, out = run("excused", "CheckoutActivity LegacyActivity", "")
+		if code != 0 || !strings.Contains(out, "3 leaks are known") {
+			t.Errorf("exit %d\n%s", code, out)
+		}
+	})
+}
+
+// push writes a file on a phone.
+func push(t *testing.T, phone attached, content, path string) {
+	t.Helper()
+	client, err := adb.NewClient(adb.Options{Dial: phone.dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	device, err := client.Select(t.Context(), "")
+	if err == nil {
+		err = device.Push(t.Context(), strings.NewReader(content), path, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What is wrong with the baseline or the accepted leaks is said before the run begins.
+func TestRunGatedRefuses(t *testing.T) {
+	inFolder(t)
+	if err := os.WriteFile("leak-baseline.json", []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, more := range map[string]string{"read baseline": "", "missing.yaml": "accepted: missing.yaml"} {
+		if err := os.WriteFile("run.yaml", []byte(gated(more)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, out, errOut := typed(t, nil, "run", "run.yaml", "--out", "dir")
+		if _, err := os.Stat("dir"); code != 2 || !strings.Contains(errOut, want) || err == nil {
+			t.Errorf("exit %d, want %q\n%s%s", code, want, out, errOut)
+		}
+	}
+}

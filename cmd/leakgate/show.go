@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leakgate/leakgate/internal/harness/evidence"
+	"github.com/leakgate/leakgate/internal/harness/gate"
+	"github.com/leakgate/leakgate/internal/reporters/comparison"
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+func showCommand(c *console) *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use: "show RUN KEY", GroupID: groupGate,
+		Short: "show one leak of a run in full",
+		Long: `Show one leak of a run directory: how many objects there were at each mark, what each retains,
+who holds them from the GC root on, and how that compares with the base runs where the gate
+has compared it. KEY is the key that every report shows, or its first digits.`,
+		Example:           "  leakgate show leakgate-runs/pr d97295ca\n  gh run download 9482 -n leakgate-shop && leakgate show leakgate-shop d97295ca",
+		Annotations:       manual{exits: "0 the leak was shown\n2 the command line or the run directory is wrong, or the run has no such leak", page: "docs/formats/gate.md"}.annotations(),
+		ValidArgsFunction: completeFolders,
+		RunE:              c.run(func(c console, args []string) int { return show(c, args, asJSON) }),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, jsonUsage)
+	return cmd
+}
+
+func show(c console, args []string, asJSON bool) int {
+	if len(args) != 2 || strings.TrimSpace(args[1]) == "" {
+		return c.usage(fmt.Errorf("want a run directory and the key of a leak, got %d arguments", len(args)))
+	}
+	ctx, stop := untilInterrupt()
+	defer stop()
+	rows, err := shownRows(ctx, args[0])
+	var row *comparison.Row
+	if err == nil {
+		row, err = rowOf(rows, args[1])
+	}
+	if err != nil {
+		c.problem("%s", text.PrintableBytes([]byte(err.Error())))
+		return exitUsage
+	}
+	if asJSON {
+		err = printJSON(c.out, row)
+	} else {
+		err = comparison.WriteRow(c.out, row)
+	}
+	if err != nil {
+		c.problem("print the leak: %v", err)
+		return exitUsage
+	}
+	return exitOK
+}
+
+// shownRows are the leaks of a run: as the gate has compared them, or as they are.
+func shownRows(ctx context.Context, dir string) ([]comparison.Row, error) {
+	file, err := os.Open(filepath.Join(dir, comparison.FileName))
+	if err == nil {
+		defer file.Close()
+		c, err := comparison.Read(file)
+		if err != nil {
+			return nil, err
+		}
+		return c.Leaks, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("open comparison: %w", err)
+	}
+	ev, err := readRun(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	return (&gateSettings{}).alone(ev).Leaks, nil
+}
+
+// alone is a run that is compared with nothing.
+func (s *gateSettings) alone(ev *evidence.Evidence) *comparison.Comparison {
+	return gate.Compare(s.input(ev, &gate.Baseline{}))
+}
+
+// proved are the leaks that grow in a run, whoever brought them.
+func (s *gateSettings) proved(ev *evidence.Evidence) []comparison.Row {
+	s.rules = gate.DefaultRules()
+	var out []comparison.Row
+	for _, row := range s.alone(ev).Leaks {
+		if row.Fails && row.What == gate.WhatLeak {
+			out = append(out, row)
+		}
+	}
+	return out
+}
