@@ -328,7 +328,11 @@ func (f *gateFlags) report(c console, s *gateSettings, result *comparison.Compar
 	if f.asJSON {
 		err = printJSON(c.out, result)
 	} else {
-		err = comparison.WriteText(c.out, result)
+		shown := *result
+		if len(f.runs) > 0 {
+			shown.Head.Run = f.runs[len(f.runs)-1] // to be typed here; gate.json has no path of the host
+		}
+		err = comparison.WriteText(c.out, &shown)
 	}
 	if err != nil {
 		c.problem("print the verdict: %v", err)

@@ -96,6 +96,9 @@ func Refactorings() []Refactoring {
 		{Name: "bins that are trees", Made: "java.util.HashMap$TreeNode", edits: []string{"return number;\n        }\n\n        @Override\n        public boolean", "return 1;\n        }\n\n        @Override\n        public boolean"}},
 		few(Refactoring{Name: "classes are loaded in another order", Reached: "HelpScreen", edits: []string{"Console.serve(", "About.last = null;\nConsole.serve("}}),
 		edit("a second anonymous class that holds the same", taskOfPhoto, taskOfPhoto+"\n"+taskOfPhoto),
+		few(Refactoring{Name: "a second anonymous class that holds more", Changed: []string{"grown PhotoScreen"}, edits: []string{
+			"int uploads;", "int uploads;\nvoid again() { Worker.tasks.add(new Runnable() { @Override public void run() { uploads--; } }); }", "//@visit", "new PhotoScreen().again();",
+		}}),
 		few(moves("CartScreen", "an anonymous class for a lambda", lambdaOfCart, "EventBus.listeners.add(new Listener() { @Override public void changed(Object what) { CartScreen.this.changed(what); } });")),
 		moves("PhotoScreen", "a lambda for an anonymous class", taskOfPhoto, "Worker.tasks.add(() -> uploads++);"),
 		moves("PhotoScreen", "a class for an anonymous class", taskOfPhoto, "Worker.tasks.add(new Upload(this));",
@@ -130,6 +133,14 @@ func Refactorings() []Refactoring {
 		few(Refactoring{Name: "a screen in a known list", Joins: "WishScreen", Changed: []string{"grown ListScreen"}, edits: []string{
 			"//@visit", "Tracker.opened(new WishScreen());", "//@class", "static final class WishScreen { final byte[] pixels = new byte[3200]; }",
 		}}),
+		few(Refactoring{
+			Name: "a screen takes the place of another in the bus", Renamed: map[string]string{"CartScreen": "WishScreen"}, Changed: []string{"moved WishScreen"},
+			edits: slices.Concat(wishInBus, []string{"new CartScreen().open();", ""}),
+		}),
+		few(Refactoring{
+			Name: "what leaks is renamed, and another screen is in its list", Renamed: map[string]string{"ListScreen": "CatalogScreen"}, Joins: "WishScreen", Changed: []string{"grown CatalogScreen"},
+			edits: []string{"ListScreen", "CatalogScreen", "//@visit", "Tracker.opened(new WishScreen());\nTracker.opened(new WishScreen());", "//@class", "static final class WishScreen { final byte[] pixels = new byte[3200]; }"},
+		}),
 		{Name: "a second, shorter holder of the newest", Added: []string{"OrderScreen"}, Changed: []string{"shrunk OrderScreen"}, edits: []string{"first = order;", "first = order;\nHelp.newest = screen;", "static Object last;", "static Object last;\nstatic Object newest;"}},
 	}
 	for _, kind := range []string{"LinkedList", "Vector", "CopyOnWriteArrayList", "HashSet", "LinkedHashSet", "ArrayDeque", "ConcurrentLinkedQueue"} {
@@ -174,7 +185,7 @@ func (r Refactoring) leaking() []string {
 }
 
 // refactored builds and runs one.
-func (s *shrinker) refactored(ctx context.Context, dir string, r Refactoring, program Source) (Variant, error) {
+func (s *shrinker) refactored(ctx context.Context, dir string, r Refactoring, program Source, loops int) (Variant, error) {
 	v := Variant{Name: r.Name, Leaking: r.leaking(), Iterations: cmp.Or(r.visits, marketVisits)}
 	of := recipe{source: program, main: marketMain, names: r.names}
 	if r.names != 0 {
@@ -182,13 +193,14 @@ func (s *shrinker) refactored(ctx context.Context, dir string, r Refactoring, pr
 	}
 	jar, err := s.build(ctx, dir, of, &v)
 	if err == nil {
-		v.Dump, err = s.jdk.visited(ctx, dir, r.options, jar, v.Iterations, marketMain)
+		err = s.jdk.visited(ctx, dir, r.options, jar, &v, loops, marketMain)
 	}
 	return v, err
 }
 
-// Refactored builds Market after each change, and runs each build once.
-func (j *JDK) Refactored(tb testing.TB, list []Refactoring) []Variant {
+// Refactored builds Market after each change, and runs each build once. Each run is divided into
+// so many loops, at most marketVisits, and its heap is dumped after each.
+func (j *JDK) Refactored(tb testing.TB, list []Refactoring, loops int) []Variant {
 	tb.Helper()
 	proguard := j.shrinker(tb)
 	var programs []Source
@@ -207,7 +219,7 @@ func (j *JDK) Refactored(tb testing.TB, list []Refactoring) []Variant {
 			free <- struct{}{}
 			defer func() { <-free }()
 			var err error
-			if variants[i], err = proguard.refactored(tb.Context(), filepath.Join(dir, strconv.Itoa(i)), r, programs[i]); err != nil {
+			if variants[i], err = proguard.refactored(tb.Context(), filepath.Join(dir, strconv.Itoa(i)), r, programs[i], loops); err != nil {
 				failures[i] = fmt.Errorf("refactor %s: %w", r.Name, err)
 			}
 		})

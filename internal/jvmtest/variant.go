@@ -19,6 +19,8 @@ type Variant struct {
 	// Dump is the path of the heap dump, Mapping that of ProGuard's mapping, or "" if
 	// nothing is renamed. The files are there until the test ends.
 	Dump, Mapping string
+	// Dumps are the dumps after each loop, of which Dump is the last.
+	Dumps []string
 	// Leaking are the classes of MallLeaks, by their names in the source.
 	Leaking []string
 	// Iterations is how often each leak was met, for Leak.Objects.
@@ -147,7 +149,7 @@ func (s *shrinker) variant(ctx context.Context, dir string, p plan) (Variant, er
 	}
 	jar, err := s.build(ctx, dir, p.build(), &v)
 	if err == nil {
-		v.Dump, err = s.jdk.visited(ctx, dir, p.options, jar, p.iterations, MallMain, strconv.Itoa(p.seed), strconv.Itoa(p.others))
+		err = s.jdk.visited(ctx, dir, p.options, jar, &v, 1, MallMain, strconv.Itoa(p.seed), strconv.Itoa(p.others))
 	}
 	if err != nil {
 		return v, fmt.Errorf("make variant %s: %w", p.name, err)
@@ -188,15 +190,22 @@ func (s *shrinker) build(ctx context.Context, dir string, of recipe, v *Variant)
 	return jar, err
 }
 
-// visited runs a variant for so many iterations and gives the path of its dump.
-func (j *JDK) visited(ctx context.Context, dir string, options []string, jar string, iterations int, main string, args ...string) (dump string, err error) {
+// visited runs a variant for its iterations, in loops of equally many, and dumps its heap after
+// each.
+func (j *JDK) visited(ctx context.Context, dir string, options []string, jar string, v *Variant, loops int, main string, args ...string) (err error) {
 	process, err := j.start(ctx, dir, options, jar, main, args)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer func() { err = errors.Join(err, process.close()) }()
-	if err := process.do(ctx, iterations); err != nil {
-		return "", err
+	for range loops {
+		if err := process.do(ctx, v.Iterations/loops); err != nil {
+			return err
+		}
+		if v.Dump, err = process.dump(ctx); err != nil {
+			return err
+		}
+		v.Dumps = append(v.Dumps, v.Dump)
 	}
-	return process.dump(ctx)
+	return nil
 }

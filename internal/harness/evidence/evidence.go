@@ -116,6 +116,10 @@ func traceOf(l *analysis.Leak) gate.Trace {
 	var out bytes.Buffer
 	_ = reporters.WriteLeak(&out, l) // a Buffer takes everything
 	lines := strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
+	// What stands before the trace is in the comparison by itself.
+	if at := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "┬") }); at > 0 {
+		lines = lines[at:]
+	}
 	t := gate.Trace{Lines: lines[:min(len(lines), maxTrace)]}
 	if _, held, ok := strings.Cut(reporters.LeakName(l), ", held by "); ok {
 		t.HeldBy = text.Head(held, maxName)

@@ -122,7 +122,7 @@ func (r *runReader) device(d *record.Device) error {
 
 // process reads one process; events is how many monkey sends in a second, 0 without it.
 func (r *runReader) process(o *gate.Observation, p *record.Process, events float64) (*gate.Observed, error) {
-	out := &gate.Observed{Process: name(p.Process), Places: []gate.Place{}, Gate: string(p.Gate), Because: name(p.Because), Trend: trendOf(p), Deaths: map[string]int{}}
+	out := &gate.Observed{Process: name(p.Process), Places: []gate.Place{}, Gate: string(p.Gate), Because: name(trendText(p.Because)), Trend: trendOf(p), Deaths: map[string]int{}}
 	if p.User != 0 {
 		out.Process += fmt.Sprintf(" (user %d)", p.User)
 	}
@@ -163,6 +163,16 @@ func exposureOf(d *record.Diagnosis, i int, lives bool, events float64) float64 
 		return float64(d.Marks)
 	}
 	return float64(i + 1)
+}
+
+// trendText is what a verdict says of the trend, without what it says of heap dumps at marks: those
+// are compared by themselves (ledger, judgeAtMarks).
+func trendText(because string) string {
+	if _, trend, ok := strings.Cut(because, "the trend of its memory: "); ok {
+		return trend
+	}
+	parts := strings.Split(because, "; ")
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return strings.Contains(part, "at marks") || strings.Contains(part, "at a mark") }), "; ")
 }
 
 func trendOf(p *record.Process) *gate.TrendVerdict {

@@ -42,6 +42,8 @@ type pair struct {
 	base []baseRun
 	// loads reports whether any base run has loaded a class, headLoads whether head has.
 	loads, headLoads func(string) bool
+	// absent is how many base runs there are, of which none has the process.
+	absent int
 	// compared is how many leaks share alpha.
 	compared int
 	rows     []row
@@ -69,6 +71,9 @@ func newPair(in *Input, obs *Observation, head *Observed, base []Observation) *p
 			p.base = append(p.base, baseRun{o, &base[i]})
 			sets = append(sets, o.Loaded)
 		}
+	}
+	if len(p.base) == 0 {
+		p.absent = len(base)
 	}
 	p.loads, p.headLoads = has(sets...), has(head.Loaded)
 	return p
@@ -98,14 +103,26 @@ func (p *pair) compare() []row {
 
 // comparable reports whether the leaks of the dumps can be found again in the base.
 func (p *pair) comparable() bool {
-	return sourceNames(p.head.Names) && !slices.ContainsFunc(p.base, func(b baseRun) bool { return !sourceNames(b.Names) })
+	return sourceNames(p.head.Names) && (len(p.base) == 0 || slices.ContainsFunc(p.base, func(b baseRun) bool { return sourceNames(b.Names) }))
 }
 
 func sourceNames(names string) bool { return names == "" || names == "source" || names == "mapping" }
 
-// withSeries are the base runs that have counted such places.
+// withSeries are the base runs that have counted such places, by the names of the source and
+// often enough: in a run with fewer dumps than a verdict needs a leak may be missing.
 func (p *pair) withSeries(what string) []baseRun {
-	return slices.DeleteFunc(slices.Clone(p.base), func(b baseRun) bool { return len(b.series(what).At) == 0 })
+	return slices.DeleteFunc(slices.Clone(p.base), func(b baseRun) bool {
+		return len(b.series(what).At) == 0 || what == WhatLeak && (!sourceNames(b.Names) || p.head.Heap.enough() && !b.Heap.enough())
+	})
+}
+
+// compares reports whether anything of the process is compared with a base run: its leaks, or
+// the trend of its memory.
+func (p *pair) compares() bool {
+	if t := p.head.Trend; t != nil && t.Gate != "" && t.Gate != "inconclusive" && len(p.base) > 0 {
+		return true
+	}
+	return p.absent >= fewestBase || p.comparable() && len(p.withSeries(WhatLeak)) > 0
 }
 
 // place compares one place of head.
@@ -278,6 +295,8 @@ func classCounts(base, head *Place) []comparison.ClassCounts {
 // status decides how the place compares with the base, and says why.
 func (c *contrast) status(moved bool) (comparison.Status, string) {
 	switch {
+	case c.absent >= fewestBase:
+		return c.unseen(fmt.Sprintf("none of %d base runs has this process", c.absent))
 	case len(c.pair.base) == 0:
 		return comparison.Present, "no earlier run has this process"
 	case c.head.What == WhatLeak && !c.comparable():
@@ -285,8 +304,11 @@ func (c *contrast) status(moved bool) (comparison.Status, string) {
 	case len(c.base) == 0:
 		return comparison.Present, "no earlier run has counted it"
 	}
-	if n := c.missingLately(); len(c.has) == 0 || n > 0 {
-		return c.unseen(n)
+	if n := c.missingLately(); n > 0 {
+		return c.unseen(fmt.Sprintf("in none of the latest %d base runs, after it was in all before", n))
+	}
+	if len(c.has) == 0 {
+		return c.unseen("in " + noneOf(len(c.base)))
 	}
 	if class, ok := c.widened(); ok {
 		return comparison.Wider, fmt.Sprintf("%s is behind this reference as well, in no base run", class)
@@ -319,12 +341,8 @@ func (c *contrast) missingLately() int {
 	return n
 }
 
-// unseen decides on a place that no base run has, or none of the newest lately.
-func (c *contrast) unseen(lately int) (comparison.Status, string) {
-	where := fmt.Sprintf("in %s", noneOf(len(c.base)))
-	if lately > 0 {
-		where = fmt.Sprintf("in none of the latest %d base runs, after it was in all before", lately)
-	}
+// unseen decides on a place that no base run has, or none of the newest; where says which.
+func (c *contrast) unseen(where string) (comparison.Status, string) {
 	h := c.head
 	_, bytes := h.last()
 	switch {
@@ -353,6 +371,7 @@ func noneOf(n int) string {
 
 // widened finds a class whose objects become more and which no base run has at this place.
 func (c *contrast) widened() (string, bool) {
+	var added []string
 	for _, class := range slices.Sorted(maps.Keys(c.head.Classes)) {
 		counts := c.head.Classes[class]
 		in := &Place{Counts: counts}
@@ -364,40 +383,44 @@ func (c *contrast) widened() (string, bool) {
 			// A place without classes, as of a report of LeakCanary, hides them.
 			return len(place.Classes) == 0 || len(place.Classes[class]) > 0
 		})
-		if !known && !c.renamed(class) {
+		if !known && c.loads(class) {
 			return class, true
 		}
+		if !known {
+			added = append(added, class)
+		}
 	}
-	return "", false
+	return strings.Join(added, " or "), len(added) > c.renamed()
 }
 
-// renamed reports whether a class may be one of the base under another name: head has not loaded
-// some class that the base has at this place, and the base has not loaded this one.
-func (c *contrast) renamed(class string) bool {
-	if c.loads(class) {
-		return false
-	}
-	return slices.ContainsFunc(c.has, func(b baseRun) bool {
-		for old := range b.place(c.head.What, c.key).Classes {
-			if len(c.head.Classes[old]) == 0 && !c.headLoads(old) {
-				return true
-			}
+// renamed is how many classes of this place may have another name now: the base has them, and head
+// has not loaded them. Each excuses one class that the base has not loaded.
+func (c *contrast) renamed() (n int) {
+	for old := range c.newest().Classes {
+		if len(c.head.Classes[old]) == 0 && !c.headLoads(old) {
+			n++
 		}
-		return false
-	})
+	}
+	return n
 }
 
 // grown reports whether each loop leaves more objects than in the base runs: by the exact
 // conditional test of two Poisson rates (Przyborowski and Wilenski, Biometrika 31, 1940), and a
 // quarter above every one of them; or half an object where all left the same number.
 func (c *contrast) grown() (string, bool) {
-	if !c.rated || len(c.rates) < fewestBase || c.rate.added <= 0 {
+	if !c.rated || len(c.rates) == 0 || c.rate.added <= 0 {
 		return "", false
 	}
 	most, same := 0.0, true
 	for _, m := range c.rates {
 		most = max(most, m.rate())
 		same = same && m.even && m.rate() == c.rates[0].rate()
+	}
+	if same && most == 0 && c.obs.Unit == UnitLoop && c.head.accumulates(c.series) {
+		return "more at every mark, where it never became more in " + text.Count(len(c.rates), "base run", "base runs"), true
+	}
+	if len(c.rates) < fewestBase {
+		return "", false
 	}
 	if c.rate.steady <= most {
 		return "", false
@@ -559,8 +582,8 @@ func (p *pair) gone(met map[string]bool) {
 	if len(p.head.Heap.At) == 0 || !p.comparable() {
 		return
 	}
-	times := map[string]int{}
-	for _, b := range p.withSeries(WhatLeak) {
+	times, base := map[string]int{}, p.withSeries(WhatLeak)
+	for _, b := range base {
 		for i := range b.Places {
 			l := &b.Places[i]
 			id := l.What + l.Key
@@ -568,10 +591,10 @@ func (p *pair) gone(met map[string]bool) {
 				continue
 			}
 			times[id]++
-			if times[id]*2 != len(p.base) && times[id]*2 != len(p.base)+1 {
+			if times[id]*2 != len(base) && times[id]*2 != len(base)+1 {
 				continue // exactly once, when it is most of them
 			}
-			c := &contrast{pair: p, head: &Place{What: l.What, Key: l.Key, Description: l.Description, Counts: make([]int64, len(p.head.Heap.At)), Bytes: make([]int64, len(p.head.Heap.At))}, key: l.Key, base: p.withSeries(WhatLeak), series: p.head.Heap}
+			c := &contrast{pair: p, head: &Place{What: l.What, Key: l.Key, Description: l.Description, Counts: make([]int64, len(p.head.Heap.At)), Bytes: make([]int64, len(p.head.Heap.At))}, key: l.Key, base: base, series: p.head.Heap}
 			c.measure()
 			r := p.describe(c.head)
 			r.Class, r.Unit = l.leaking(), p.unit(c.series)
@@ -656,7 +679,10 @@ func (p *pair) trend() {
 }
 
 func (p *pair) trendStatus(row *comparison.Row) (comparison.Status, string) {
-	if len(p.base) == 0 {
+	switch {
+	case p.absent >= fewestBase:
+		return comparison.New, fmt.Sprintf("none of %d base runs has this process", p.absent)
+	case len(p.base) == 0:
 		return comparison.Present, "no earlier run has this process"
 	}
 	most, leaks := math.Inf(-1), 0

@@ -129,6 +129,9 @@ func TestStatus(t *testing.T) {
 		"another class behind it":           {runs(3, list), with(and(list, "WishScreen", 50*kB, 1, 2, 3, 4)), comparison.Wider, true},
 		"another class in flight":           {runs(3, list), with(and(list, "WishScreen", 50*kB, 0, 0, 1, 0)), comparison.Known, false},
 		"another class, known in one run":   {append(runs(3, list), observed(4, and(list, "WishScreen", 50*kB, 1, 1, 1, 1))), with(and(list, "WishScreen", 50*kB, 1, 2, 3, 4)), comparison.Grown, true},
+		"flat in one base run":              {runs(1, leak("k", "A", kB, 2, 2, 2, 2)), with(leak("k", "A", kB, 2, 3, 4, 5)), comparison.Grown, true},
+		"flat in one, growing in another":   {append(runs(1, leak("k", "A", kB, 2, 2, 2, 2)), observed(3, leak("k", "A", kB, 2, 3, 4, 5))), with(leak("k", "A", kB, 2, 3, 4, 5)), comparison.Known, false},
+		"a base run of two dumps":           {[]Observation{observed(0, leak("o", "O", 1, 1, 1))}, with(list), comparison.Present, false},
 		"fewer":                             {runs(3, list), with(leak("k", "ListScreen", 100*kB, 1, 2, 3, 4)), comparison.Shrunk, false},
 		"gone":                              {runs(3, list), with(leak("other", "X", 10, 1, 1, 1, 1)), comparison.Gone, false},
 		"no base":                           {nil, with(list), comparison.Present, false},
@@ -223,7 +226,14 @@ func TestVerdicts(t *testing.T) {
 		"accepted and expired":    {runs(3, list, bad), head, accept(expired), comparison.Fail, 1, "1 rule"},
 		"accepted by another key": {runs(3, list), head, accept(accepted), comparison.Fail, 1, "1 new leak"},
 		"obfuscated": {runs(3, list), func() Observation { o := observed(20, list, bad); o.Processes[0].Names = "obfuscated"; return o }(), nil,
-			comparison.Pass, 0, ""},
+			comparison.Neutral, 0, "names are obfuscated"},
+		"another workload":         {other("w2"), head, nil, comparison.Neutral, 0, "none of 3 base runs can be compared with this run: another workload; 2 leaks grow"},
+		"another workload, strict": {other("w2"), head, func(in *Input) { in.Strict = true }, comparison.Neutral, 5, "another workload"},
+		"a process without dumps": {runs(3, list, bad), func() Observation {
+			o := observed(20, list, bad)
+			o.Processes = append(o.Processes, Observed{Process: "com.shop:push"})
+			return o
+		}(), nil, comparison.Pass, 0, "nothing is worse than in 3 base runs; 2 leaks are known; 1 process could not be judged"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var more []func(*Input)
@@ -235,6 +245,27 @@ func TestVerdicts(t *testing.T) {
 				t.Errorf("%s %d %q %+v; want %s %d %q", got.Verdict, got.ExitCode, got.Text, got.Reasons, c.verdict, c.exit, c.text)
 			}
 		})
+	}
+}
+
+// other are base runs of another workload.
+func other(workload string) []Observation {
+	out := runs(3)
+	for i := range out {
+		out[i].Subject.Workload = workload
+	}
+	return out
+}
+
+// A leak in a process that no base run has is blamed on the run where there are enough of them.
+func TestNewProcess(t *testing.T) {
+	head := observed(20)
+	head.Processes = append(head.Processes, Observed{Process: "com.shop:new", Names: "source", Heap: head.Processes[0].Heap, Places: []Place{leak("k", "A", kB, 1, 2, 3, 4)}})
+	for n, want := range map[int]comparison.Status{0: comparison.Present, 1: comparison.Present, 2: comparison.Present, 3: comparison.New} {
+		c := judge(runs(n), head)
+		if row := rowOf(t, c, "k"); row.Status != want || row.Fails != (want == comparison.New) {
+			t.Errorf("%d base runs: %s %v, %s", n, row.Status, row.Fails, c.Text)
+		}
 	}
 }
 

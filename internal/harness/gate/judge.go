@@ -92,6 +92,8 @@ type judgement struct {
 	compared, unjudged bool
 	pairs              []*pair
 	rows               []row
+	// incomparable says why runs of the baseline are not compared.
+	incomparable string
 }
 
 // observe compares the processes of one device.
@@ -101,7 +103,7 @@ func (j *judgement) observe(head *Observation) {
 	for i := range head.Processes {
 		p := newPair(j.in, head, &head.Processes[i], base)
 		j.pairs = append(j.pairs, p)
-		j.compared = j.compared || len(p.base) > 0
+		j.compared = j.compared || p.compares()
 		j.rows = append(j.rows, p.compare()...)
 		j.process(p)
 	}
@@ -154,7 +156,12 @@ func (j *judgement) describeBase(head *Observation, base []Observation) {
 			closest = d
 		}
 	}
-	j.warn("%s of the baseline cannot be compared with this run: %s", text.Count(len(j.in.Base), "run", "runs"), "another "+strings.Join(closest, ", another "))
+	on := ""
+	if len(j.in.Heads) > 1 {
+		on = " on " + cmp.Or(head.Subject.Model, head.Device)
+	}
+	j.incomparable = "another " + strings.Join(closest, ", another ")
+	j.warn("%s of the baseline cannot be compared with this run%s: %s", text.Count(len(j.in.Base), "run", "runs"), on, j.incomparable)
 }
 
 func (j *judgement) warn(format string, args ...any) {
@@ -196,7 +203,25 @@ func (j *judgement) process(p *pair) {
 	if h.Undecided != "" {
 		j.warn("%s: leaks cannot be ruled out: %s", h.Process, h.Undecided)
 	}
+	j.doubtNames(p)
 	j.out.Processes = append(j.out.Processes, row)
+}
+
+// doubtNames warns of heap dumps whose leaks cannot be found again, because their names are not
+// those of the source.
+func (j *judgement) doubtNames(p *pair) {
+	other := 0
+	for _, b := range p.base {
+		if !sourceNames(b.Names) {
+			other++
+		}
+	}
+	switch {
+	case len(p.base) > 0 && !sourceNames(p.head.Names):
+		j.warn("%s: leaks are not compared, because names are obfuscated: give the run its own app.mapping", p.head.Process)
+	case other > 0:
+		j.warn("%s: leaks are not compared with %s whose names are obfuscated: give each run its own app.mapping", p.head.Process, text.Count(other, "base run", "base runs"))
+	}
 }
 
 // judged reports whether anything about the process can be held against the run, or in its favor.
@@ -421,7 +446,7 @@ func (j *judgement) conclude() {
 		}
 	case slices.Contains([]int{record.ExitInterrupted, record.ExitNoDevice, exitAnalysis, record.ExitWorkload}, in.RunExit):
 		out.Verdict, out.ExitCode = comparison.Neutral, in.RunExit
-	case !in.AllowUnjudged && (!out.Judged || len(in.Missing) > 0), in.Strict && j.unjudged:
+	case !in.AllowUnjudged && (!out.Judged || len(in.Missing) > 0), in.Strict && (j.unjudged || in.Configured && !j.compared):
 		out.Verdict, out.ExitCode = comparison.Neutral, record.ExitInconclusive
 	case fails, !out.Judged, in.Configured && !j.compared:
 		out.Verdict = comparison.Neutral
@@ -484,16 +509,39 @@ func (j *judgement) sentence() string {
 		return "evidence is missing: " + in.Missing[0]
 	case !out.Judged:
 		return "nothing could be judged"
+	case in.Configured && !j.compared:
+		return j.uncompared() + "; " + j.present()
 	case in.Strict && j.unjudged:
 		return "some process could not be judged"
-	case in.Configured && !j.compared:
-		return "there is no base run to compare with yet; " + j.present()
-	case !in.Configured:
-		return "no leak grows"
-	case known > 0:
-		return fmt.Sprintf("nothing is worse than in %s; %s known", text.Count(out.Base.Runs, "base run", "base runs"), text.Count(known, "leak is", "leaks are"))
 	}
-	return fmt.Sprintf("nothing is worse than in %s", text.Count(out.Base.Runs, "base run", "base runs"))
+	parts := []string{"no leak grows"}
+	if in.Configured {
+		parts[0] = "nothing is worse than in " + text.Count(out.Base.Runs, "base run", "base runs")
+	}
+	if known > 0 && in.Configured {
+		parts = append(parts, text.Count(known, "leak is known", "leaks are known"))
+	}
+	n := 0
+	for i := range out.Processes {
+		if !out.Processes[i].Judged {
+			n++
+		}
+	}
+	if n > 0 {
+		parts = append(parts, text.Count(n, "process could not be judged", "processes could not be judged"))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// uncompared says why there was nothing to compare with.
+func (j *judgement) uncompared() string {
+	switch {
+	case j.incomparable != "":
+		return fmt.Sprintf("none of %s can be compared with this run: %s", text.Count(len(j.in.Base), "base run", "base runs"), j.incomparable)
+	case j.out.Base.Runs > 0:
+		return "the leaks of this run cannot be found in the base runs: names are obfuscated"
+	}
+	return "there is no base run to compare with yet"
 }
 
 // failing counts what fails by status.

@@ -324,7 +324,7 @@ func (p *page) notes() string {
 	case c.Base.Runs == 0:
 		out = append(out, "There are no earlier runs to compare with: what this run shows is judged as it is.")
 	case c.Base.Runs < fewBaseRuns:
-		out = append(out, fmt.Sprintf("There are only %s to compare with: until there are %d, only new leaks can fail.", text.Count(c.Base.Runs, "base run", "base runs"), fewBaseRuns))
+		out = append(out, fmt.Sprintf("Only %s to compare with: until there are %d, only new leaks can fail.", text.Count(c.Base.Runs, "base run", "base runs"), fewBaseRuns))
 	}
 	if c.Informational {
 		out = append(out, "The rules are informational here: nothing fails because of them.")

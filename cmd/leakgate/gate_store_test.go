@@ -1,0 +1,282 @@
+package main
+
+//unit:program git keeps one of the baselines
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/leakgate/leakgate/internal/harness/gate"
+	"github.com/leakgate/leakgate/internal/reporters/comparison"
+)
+
+// commandLine runs a command, as a job or a person does.
+type commandLine func(args ...string) (code int, out, errOut string)
+
+// stored is a store with a command line that uses it.
+type stored struct {
+	address string
+	typed   commandLine
+	// other is a second user of the store.
+	other commandLine
+	// published is called after an update, where that alone does not store.
+	published func()
+	// replace puts something else in place of the baseline. A nil content makes the store be out
+	// of reach.
+	replace func(content []byte)
+}
+
+// heaps are the heap dumps of a base run, of one without a difference and of one with a new leak.
+type heaps struct{ base, same, worse string }
+
+func heapsOf(t *testing.T, dir string) heaps {
+	known := map[string]int{"CartActivity": 2}
+	return heaps{looped(t, dir, "base", true, known), looped(t, dir, "same", true, known), looped(t, dir, "worse", true, map[string]int{"CartActivity": 2, "WishActivity": 1})}
+}
+
+// assertKept drives a store from the first day on: none yet is neutral, a run that was added is
+// found by the other user, and what cannot be read is never green.
+func (s stored) assertKept(t *testing.T, h heaps) {
+	t.Helper()
+	expect := func(by commandLine, code int, want string, args ...string) string {
+		t.Helper()
+		got, out, errOut := by(append(args, "--baseline", s.address)...)
+		if got != code || !strings.Contains(out+errOut, want) {
+			t.Errorf("%s: exit %d, want %d with %q\n%s%s", strings.Join(args[:2], " "), got, code, want, out, errOut)
+		}
+		return out
+	}
+	assertVerdict := func(by commandLine, dump string, code int, want comparison.Outcome, runs int) {
+		t.Helper()
+		var c comparison.Comparison
+		if out := expect(by, code, "", "gate", "--dump", dump, "--json"); json.Unmarshal([]byte(out), &c) != nil || c.Verdict != want || c.Base.Runs != runs {
+			t.Errorf("%s against %d base runs, want %s against %d: %s", c.Verdict, c.Base.Runs, want, runs, c.Text)
+		}
+	}
+	// The first day.
+	assertVerdict(s.typed, h.worse, 0, comparison.Neutral, 0)
+	expect(s.typed, 0, ": 0 runs\nadd one with `leakgate baseline update --run DIR`", "baseline", "show")
+	expect(s.typed, 2, "no good run to pin", "baseline", "pin", "4.1")
+
+	expect(s.typed, 0, "has 1 run", "baseline", "update", "--dump", h.base)
+	s.published()
+	for _, by := range []commandLine{s.typed, s.other} {
+		expect(by, 0, "com.shop.CartActivity, held by CartBus.listeners: 2, 4, 6", "baseline", "show")
+		assertVerdict(by, h.same, 0, comparison.Pass, 1)
+		assertVerdict(by, h.worse, 1, comparison.Fail, 1)
+	}
+	// The other adds one, too, which the first finds.
+	expect(s.other, 0, "has 2 runs", "baseline", "update", "--dump", h.same)
+	s.published()
+	out := expect(s.typed, 0, "", "baseline", "show", "--json")
+	b, err := gate.ReadBaseline([]byte(out))
+	if err != nil || len(b.Runs) != 2 {
+		t.Errorf("%v\n%s", err, out)
+	}
+	expect(s.typed, 0, "pinned 2 runs as 4.1", "baseline", "pin", "4.1")
+	s.published()
+	expect(s.other, 0, "pinned as 4.1: 2 runs", "baseline", "show")
+
+	for name, content := range map[string]string{
+		"corrupt": out[:len(out)/2], "foreign": `{"schema":"leakgate.gate/1"}`, "of a later format": `{"schema":"leakgate.baseline/2"}`, "not JSON": "<html>sign in</html>", "out of reach": "",
+	} {
+		s.replace([]byte(content))
+		for _, args := range [][]string{{"gate", "--dump", h.same, "--allow-unjudged"}, {"baseline", "update", "--dump", h.same}, {"baseline", "show"}, {"baseline", "pin", "5"}} {
+			code, out, errOut := s.typed(append(args, "--baseline", s.address)...)
+			if code != 2 || out != "" || !strings.Contains(errOut, "baseline") {
+				t.Errorf("%s, %s: exit %d, want 2\n%s%s", name, args[0], code, out, errOut)
+			}
+			t.Logf("%s, %s: %s", name, args[0], errOut)
+		}
+	}
+}
+
+func TestGateStoreFile(t *testing.T) {
+	dir := inFolder(t)
+	h := heapsOf(t, dir)
+	here := func(args ...string) (int, string, string) { return typed(t, nil, args...) }
+	file := filepath.Join("kept", "shop.json")
+	if err := os.Mkdir("kept", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	stored{address: "file:kept/shop.json", typed: here, other: here, published: func() {}, replace: func(content []byte) {
+		err := os.RemoveAll(file)
+		if len(content) == 0 && err == nil {
+			err = os.Mkdir(file, 0o700)
+		} else if err == nil {
+			err = os.WriteFile(file, content, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}}.assertKept(t, h)
+}
+
+// git runs git in a folder, with an author and nothing of this user's settings.
+func git(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("git", append([]string{"-c", "user.name=kim", "-c", "user.email=kim@shop.test", "-c", "init.defaultBranch=main"}, args...)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %q: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// Two clones of a bare repository on the disk share a baseline on a branch of it.
+func TestGateStoreGit(t *testing.T) {
+	dir := inFolder(t)
+	h := heapsOf(t, dir)
+	remote := filepath.Join(dir, "remote.git")
+	git(t, dir, "init", "--bare", remote)
+	in := func(name string) commandLine {
+		git(t, dir, "clone", remote, name)
+		return func(args ...string) (int, string, string) {
+			t.Chdir(filepath.Join(dir, name))
+			return typed(t, nil, args...)
+		}
+	}
+	stored{address: "git:leak-baseline#shop.json", typed: in("a"), other: in("b"), published: func() {}, replace: func(content []byte) {
+		if len(content) == 0 {
+			if err := os.Rename(remote, remote+".moved"); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		if _, err := os.Stat(remote); err != nil {
+			if err := os.Rename(remote+".moved", remote); err != nil {
+				t.Fatal(err)
+			}
+		}
+		work := t.TempDir()
+		git(t, dir, "clone", "-b", "leak-baseline", remote, work)
+		if err := os.WriteFile(filepath.Join(work, "shop.json"), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		git(t, work, "commit", "-am", "something else")
+		git(t, work, "push", "origin", "leak-baseline")
+	}}.assertKept(t, h)
+	for _, clone := range []string{"a", "b"} {
+		if out := git(t, filepath.Join(dir, clone), "status", "--porcelain"); out != "" {
+			t.Errorf("the work tree of %s has changed:\n%s", clone, out)
+		}
+	}
+}
+
+// keeper is a store of one's own: it refuses a baseline that is made of another than the present.
+const keeper = `set -eu
+[ ! -e down ] || { echo "the server is down" >&2; exit 1; }
+case "$1" in
+get) [ -e kept.json ] || exit 3; cat kept.json ;;
+put)
+  had=
+  [ ! -e kept.json ] || had=$(sha256sum kept.json | cut -d' ' -f1)
+  [ "$had" = "$LEAKGATE_BASELINE_SHA256" ] || exit 4
+  cat >new.json && mv new.json kept.json ;;
+esac
+`
+
+func TestGateStoreCommand(t *testing.T) {
+	if _, err := exec.LookPath("sha256sum"); err != nil {
+		t.Skip(err)
+	}
+	dir := inFolder(t)
+	h := heapsOf(t, dir)
+	if err := os.WriteFile("keeper.sh", []byte(keeper), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	here := func(args ...string) (int, string, string) { return typed(t, nil, args...) }
+	stored{address: "command:sh keeper.sh", typed: here, other: here, published: func() {}, replace: func(content []byte) {
+		err := os.RemoveAll("down")
+		if len(content) == 0 {
+			err = os.WriteFile("down", nil, 0o600)
+		} else if err == nil {
+			err = os.WriteFile("kept.json", content, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}}.assertKept(t, h)
+}
+
+// Artifacts of the base branch are the baseline; those that forks and pull requests upload under
+// its name are not.
+func TestGateStoreArtifact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := inFolder(t)
+		h := heapsOf(t, dir)
+		hub := newHub(t)
+		push, pull := hub.pushed(hub.pull.baseSHA), hub.pulled()
+		own := hubArtifact{name: "leakgate-baseline", branch: "main", event: "push", sha: hub.pull.baseSHA, repository: hubRepository}
+		uploaded := filepath.Join("leak-baseline", "leak-baseline.json")
+		byRuns := stored{address: "artifact:leakgate-baseline", typed: func(args ...string) (int, string, string) { return hub.typed(push, args...) }}
+		byRuns.other = byRuns.typed
+		byRuns.published = func() {
+			content, err := os.ReadFile(uploaded)
+			if err != nil {
+				t.Fatal(err)
+			}
+			hub.upload(own, "leak-baseline.json", content)
+			if err := os.RemoveAll("leak-baseline"); err != nil { // of the next job
+				t.Fatal(err)
+			}
+			for _, strange := range []hubArtifact{
+				{branch: "main", event: "pull_request", repository: hubFork}, {branch: "wish", event: "push", repository: hubRepository},
+				{branch: "main", event: "pull_request", repository: hubRepository},
+			} {
+				strange.name, strange.sha = own.name, own.sha
+				hub.upload(strange, "leak-baseline.json", []byte(`{"schema":"leakgate.baseline/1","runs":[]} trap`))
+			}
+		}
+		byRuns.replace = func(content []byte) {
+			if hub.down = len(content) == 0; !hub.down {
+				hub.upload(own, "leak-baseline.json", content)
+			}
+		}
+		byRuns.assertKept(t, h)
+
+		// What else may be wrong with an artifact.
+		hub.down = false
+		good := hub.artifacts[0]
+		for name, a := range map[string]hubArtifact{
+			"no zip":      {zip: []byte("PK\x03\x04")},
+			"a bomb":      {zip: bomb(t)},
+			"other files": {zip: hub.zipped("gate.json", []byte("{}"))},
+		} {
+			own.zip = a.zip
+			hub.artifacts = []hubArtifact{good, own}
+			code, out, errOut := hub.typed(pull, "gate", "--dump", h.same, "--baseline", "artifact:leakgate-baseline")
+			if code != 2 || out != "" {
+				t.Errorf("%s: exit %d\n%s%s", name, code, out, errOut)
+			}
+			t.Logf("%s: %s", name, errOut)
+		}
+		// It is the baseline of a workflow that names none. Without a token there is none to find.
+		hub.artifacts = []hubArtifact{good}
+		if code, out, errOut := hub.typed(pull, "gate", "--dump", h.worse); code != 1 || !strings.Contains(out, "1 new leak") {
+			t.Errorf("exit %d\n%s%s", code, out, errOut)
+		}
+		if code, out, errOut := hub.typed(pull, "baseline", "update", "--dump", h.same, "--baseline", "artifact:leakgate-baseline"); code != 2 || !strings.Contains(errOut, "tests pull request 7") {
+			t.Errorf("exit %d\n%s%s", code, out, errOut)
+		}
+		delete(pull, "GITHUB_TOKEN")
+		if code, out, errOut := hub.typed(pull, "gate", "--dump", h.same, "--baseline", "artifact:leakgate-baseline"); code != 2 || !strings.Contains(errOut, "set GITHUB_TOKEN") {
+			t.Errorf("exit %d\n%s%s", code, out, errOut)
+		}
+	})
+}
+
+// bomb is a zip file of a baseline that is larger than one may be.
+func bomb(t *testing.T) []byte {
+	t.Helper()
+	return newHub(t).zipped("leak-baseline.json", bytes.Repeat([]byte(" "), 17<<20))
+}
+

@@ -1,0 +1,312 @@
+package gate
+
+import (
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/leakgate/leakgate/internal/reporters/comparison"
+)
+
+// TestStatusOracle decides on random observations by the words of docs/formats/gate.md, in
+// fractions and without any of the code that is tested, and wants the same statuses of Compare.
+func TestStatusOracle(t *testing.T) {
+	const trials = 20_000
+	seen := map[comparison.Status]int{}
+	for seed := range uint64(trials) {
+		base, head := randomRuns(rand.New(rand.NewPCG(seed, 20)))
+		got := judge(base, head)
+		fails := false
+		for i := range head.Processes[0].Places {
+			place := &head.Processes[0].Places[i]
+			row := rowOf(t, got, place.Key)
+			want := statusByTheDocs(base, head, place)
+			seen[want]++
+			is := row.Status
+			if is == comparison.Shrunk {
+				is = comparison.Known // the oracle knows what is worse
+			}
+			worse := slices.Contains([]comparison.Status{comparison.New, comparison.Wider, comparison.Grown, comparison.Heavier}, want)
+			fails = fails || worse
+			if is != want || row.Fails != worse {
+				t.Errorf("seed %d: %s is %s, fails %t, %s; want %s\nhead %v at %v %+v", seed, place.Key, row.Status, row.Fails, row.Why, want, place.Counts, head.Processes[0].Heap, place)
+				for _, b := range base {
+					t.Logf("base at %v %+v", b.Processes[0].Heap, b.Processes[0].place(WhatLeak, place.Key))
+				}
+			}
+		}
+		if (got.Verdict == comparison.Fail) != fails {
+			t.Errorf("seed %d: %s: %s", seed, got.Verdict, got.Text)
+		}
+		if t.Failed() && seed > 200 {
+			break
+		}
+	}
+	// Each status is met often enough to mean something.
+	for _, status := range []comparison.Status{comparison.New, comparison.Wider, comparison.Grown, comparison.Heavier, comparison.Known, comparison.Transient, comparison.Present} {
+		if seen[status] < trials/100 {
+			t.Errorf("%d of %s: %v", seen[status], status, seen)
+		}
+	}
+}
+
+// randomRuns are up to four base runs, and one that is judged, of up to four leaks.
+func randomRuns(random *rand.Rand) (base []Observation, head Observation) {
+	unit, settled := UnitLoop, random.IntN(5) > 0
+	if random.IntN(5) == 0 {
+		unit = UnitEvent
+	}
+	var habits []habit
+	for i := range 2 + random.IntN(3) {
+		habits = append(habits, newHabit(random, i))
+	}
+	var loaded []string
+	for i := range habits {
+		loaded = append(loaded, habits[i].class, habits[i].other)
+	}
+	dumps, step := 3+random.IntN(3), 1+random.IntN(3)
+	observe := func(n int, isHead bool) Observation {
+		o := observed(n)
+		o.Unit = unit
+		p := &o.Processes[0]
+		p.Heap, p.Loaded = Series{Settled: settled}, NewClassSet(loaded)
+		at := float64(random.IntN(3))
+		for range dumps {
+			p.Heap.At = append(p.Heap.At, at)
+			at += float64(step)
+			if random.IntN(10) == 0 {
+				at += float64(random.IntN(3))
+			}
+		}
+		for i := range habits {
+			if place, ok := habits[i].place(random, p.Heap, isHead); ok {
+				p.Places = append(p.Places, place)
+			}
+		}
+		return o
+	}
+	for i := range random.IntN(5) {
+		base = append(base, observe(i, false))
+	}
+	if random.IntN(3) == 0 {
+		dumps = 3 + random.IntN(3)
+	}
+	return base, observe(50, true)
+}
+
+// habit is how a leak behaves in all runs.
+type habit struct {
+	key, class, other string
+	// rate is how many objects a loop leaves in the base and in head, first how many there are at
+	// the first mark, each what one retains.
+	rate, first, each [2]int64
+	// noise is how often in a hundred intervals there is one more, burst whether the last interval
+	// of head adds many, absent how often in a hundred base runs it is missing.
+	noise, absent int
+	burst         bool
+	// wider is how many objects of another class a loop leaves, in the base and in head.
+	wider [2]int64
+}
+
+func newHabit(random *rand.Rand, i int) habit {
+	pick := func(list ...int64) int64 { return list[random.IntN(len(list))] }
+	h := habit{key: fmt.Sprint("key", i), class: fmt.Sprint("Screen", i), other: fmt.Sprint("Other", i)}
+	h.rate[0], h.first[0], h.each[0] = pick(0, 0, 1, 2, 3, 10), pick(0, 1, 1, 5), pick(10, kB, 100*kB, 500*kB)
+	h.rate[1], h.first[1], h.each[1] = h.rate[0]+pick(0, 0, 0, 1, 1, 5), h.first[0], h.each[0]*pick(100, 100, 100, 124, 125, 126, 300)/100
+	h.noise, h.absent, h.burst = int(pick(0, 0, 0, 30)), int(pick(0, 0, 0, 50, 100)), random.IntN(8) == 0
+	if random.IntN(4) == 0 {
+		h.wider = [2]int64{pick(0, 0, 1), pick(0, 1, 1)}
+	}
+	return h
+}
+
+// place is the leak in one run; false where it is not there.
+func (h *habit) place(random *rand.Rand, s Series, head bool) (Place, bool) {
+	side := 0
+	if head {
+		side = 1
+	} else if random.IntN(100) < h.absent {
+		return Place{}, false
+	}
+	n, m := h.first[side], int64(0)
+	var counts, others []int64
+	for i := range s.At {
+		if i > 0 {
+			loops := int64(s.At[i] - s.At[i-1])
+			n, m = n+h.rate[side]*loops, m+h.wider[side]*loops
+			if random.IntN(100) < h.noise {
+				n++
+			}
+			if head && h.burst && i == len(s.At)-1 {
+				n += 20
+			}
+		}
+		counts, others = append(counts, n), append(others, m)
+	}
+	p := leak(h.key, h.class, h.each[side], counts...)
+	p.KeyText = []string{h.key, h.class, "field"} // no two differ in one line alone
+	if m > 0 {
+		p = and(p, h.other, h.each[side], others...)
+	}
+	total, _ := p.last()
+	return p, total > 0
+}
+
+// statusByTheDocs is what docs/formats/gate.md says of a leak that did not move.
+func statusByTheDocs(base []Observation, head Observation, p *Place) comparison.Status {
+	if len(base) == 0 {
+		return comparison.Present
+	}
+	heap := head.Processes[0].Heap
+	var with []Observation
+	for _, b := range base { // the oldest is first
+		if in(b, p.Key) != nil {
+			with = append(with, b)
+		}
+	}
+	// A leak that all base runs had, and the newest three do not, is new when it comes back.
+	back := len(base)-len(with) >= 3 && len(with) > 0
+	for i, b := range base {
+		back = back && (in(b, p.Key) != nil) == (i < len(with))
+	}
+	switch {
+	case (len(with) == 0 || back) && (risesAtEveryMark(p.Counts, heap.Settled) || thereAtEveryMark(p.Counts, heap.Settled) && p.Bytes[len(p.Bytes)-1] >= 1<<20):
+		return comparison.New
+	case len(with) == 0 || back:
+		return comparison.Transient
+	}
+	for class, counts := range p.Classes {
+		if !slices.ContainsFunc(with, func(b Observation) bool { return in(b, p.Key).Classes[class] != nil }) && risesAtEveryMark(counts, heap.Settled) {
+			return comparison.Wider
+		}
+	}
+	switch {
+	case growsByTheDocs(base, head, p):
+		return comparison.Grown
+	case heavierByTheDocs(with, head, p):
+		return comparison.Heavier
+	}
+	return comparison.Known
+}
+
+func in(o Observation, key string) *Place {
+	for i := range o.Processes[0].Places {
+		if p := &o.Processes[0].Places[i]; p.Key == key {
+			return p
+		}
+	}
+	return nil
+}
+
+// thereAtEveryMark takes three dumps of an app that was left alone, or five of one in use.
+func thereAtEveryMark(counts []int64, settled bool) bool {
+	return (settled && len(counts) >= 3 || len(counts) >= 5) && slices.Min(counts) > 0
+}
+
+// risesAtEveryMark takes as many; in an app in use each interval has at least half its share.
+func risesAtEveryMark(counts []int64, settled bool) bool {
+	if !settled && len(counts) < 5 || len(counts) < 3 {
+		return false
+	}
+	for i := 1; i < len(counts); i++ {
+		rise := counts[i] - counts[i-1]
+		if rise <= 0 || !settled && 2*rise*int64(len(counts)-1) < counts[len(counts)-1]-counts[0] {
+			return false
+		}
+	}
+	return true
+}
+
+// rateOf is how many objects each loop leaves, and in each interval between two marks.
+func rateOf(o Observation, p *Place) (all *big.Rat, intervals []*big.Rat, added, loops int64) {
+	at := o.Processes[0].Heap.At
+	counts := make([]int64, len(at))
+	if p != nil {
+		counts = p.Counts
+	}
+	for i := 1; i < len(at); i++ {
+		intervals = append(intervals, big.NewRat(counts[i]-counts[i-1], int64(at[i]-at[i-1])))
+	}
+	added, loops = counts[len(at)-1]-counts[0], int64(at[len(at)-1]-at[0])
+	return big.NewRat(added, loops), intervals, added, loops
+}
+
+func growsByTheDocs(base []Observation, head Observation, p *Place) bool {
+	if len(base) < 3 {
+		return false
+	}
+	most, script := new(big.Rat), true
+	var first *big.Rat
+	var added, loops int64
+	for _, b := range base {
+		rate, intervals, n, l := rateOf(b, in(b, p.Key))
+		added, loops = added+n, loops+l
+		if rate.Cmp(most) > 0 {
+			most = rate
+		}
+		for _, r := range intervals {
+			if first == nil {
+				first = r
+			}
+			script = script && r.Cmp(first) == 0
+		}
+	}
+	rate, intervals, n, l := rateOf(head, p)
+	// Without the interval that added most for each loop.
+	at := head.Processes[0].Heap.At
+	drop := 0
+	for i, r := range intervals {
+		if r.Cmp(intervals[drop]) > 0 {
+			drop = i
+		}
+	}
+	rest := big.NewRat(n-(p.Counts[drop+1]-p.Counts[drop]), l-int64(at[drop+1]-at[drop]))
+	above := func(r *big.Rat, num, den int64) bool { return r.Cmp(new(big.Rat).Add(most, big.NewRat(num, den))) > 0 }
+	atLeast := rate.Cmp(new(big.Rat).Add(most, big.NewRat(1, 2))) >= 0
+	if script && head.Unit == UnitLoop && atLeast && above(rest, 1, 4) {
+		return true
+	}
+	if !above(rest, 0, 1) || rate.Cmp(new(big.Rat).Mul(most, big.NewRat(5, 4))) <= 0 {
+		return false
+	}
+	return exactTail(n, n+added, l, l+loops) < 0.001/float64(len(head.Processes[0].Places))
+}
+
+// heavierByTheDocs compares what one object retains after as many loops in all runs.
+func heavierByTheDocs(with []Observation, head Observation, p *Place) bool {
+	if len(with) < 3 {
+		return false
+	}
+	shared := head.Processes[0].Heap.exposure()
+	for _, b := range with {
+		shared = min(shared, b.Processes[0].Heap.exposure())
+	}
+	each := func(o Observation, p *Place) *big.Rat {
+		at := o.Processes[0].Heap.At
+		for i := len(at) - 1; i >= 0; i-- {
+			if at[i]-at[0] <= shared && p.Counts[i] > 0 {
+				return big.NewRat(p.Bytes[i], p.Counts[i])
+			}
+		}
+		return nil
+	}
+	now := each(head, p)
+	if now == nil {
+		return false
+	}
+	sized := 0
+	for _, b := range with {
+		before := each(b, in(b, p.Key))
+		if before == nil {
+			continue
+		}
+		sized++
+		more := new(big.Rat).Mul(new(big.Rat).Sub(now, before), big.NewRat(p.Counts[len(p.Counts)-1], 1))
+		if now.Cmp(new(big.Rat).Mul(before, big.NewRat(5, 4))) <= 0 || more.Cmp(big.NewRat(512<<10, 1)) < 0 {
+			return false
+		}
+	}
+	return sized >= 3
+}
