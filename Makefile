@@ -5,6 +5,7 @@
 # make fuzz   every fuzz target for FUZZTIME each
 # make bench  the benchmarks, with allocations
 # make calibrate  how often each policy raises an alarm: measures the tables of docs/detector.md anew and holds them to their bars
+# make release-snapshot  what a release has, in dist/
 # make bench-heap  heap analysis beside its peers: measures the tables of docs/performance.md anew and holds them to their bars
 
 SHELL := bash
@@ -17,14 +18,18 @@ BIN := $(CACHE)/bin
 export GOFLAGS := -trimpath $(shell go env GOFLAGS)
 GOLANGCI := v2.15.0
 GOVULNCHECK := v1.9.0
+ACTIONLINT := v1.7.12
+GORELEASER := v2.15.1
+CYCLONEDX := v1.10.0
 FUZZTIME ?= 30s
 SOAK ?= 10m
-# Debian's packages of what stands in for a phone in the tests, of what gets Shark, and of what renames classes as R8 does.
-PACKAGES := adb openjdk-17-jdk-headless maven proguard-cli
+# Debian's packages of what stands in for a phone in the tests, of what gets Shark, of what renames
+# classes as R8 does, and of what checks and runs the steps of the action.
+PACKAGES := adb openjdk-17-jdk-headless maven proguard-cli shellcheck curl
 
 export LEAKGATE_TESTDATA ?= $(abspath ../shared/testdata)
 
-.PHONY: test check unit real e2e soak flakes fuzz fuzz-smoke bench bench-heap calibrate packages adbd tools vulnerabilities clean
+.PHONY: test check unit real e2e soak flakes fuzz fuzz-smoke bench bench-heap calibrate packages adbd tools vulnerabilities release-snapshot clean
 
 test: packages check unit real fuzz-smoke
 
@@ -91,7 +96,7 @@ real: $(BIN)/testrun
 	$(BIN)/testrun -seconds 90 -retry $(CACHE)/flakes.txt -vet=off -tags realtime -p 1 -timeout 5m -run "^($$(grep -hoE '^func Test\w+' $(REAL) | cut -c 6- | paste -sd '|'))$$" $$(dirname $(REAL) | sort -u)
 
 # All of it, at full length: each line end of large texts, for one.
-e2e: packages
+e2e: packages tools
 	GOOS=darwin go vet ./...
 	LEAKGATE_E2E=long go test -tags realtime,e2e -count=1 -timeout 90m ./...
 	go test -race -count=1 -timeout 20m -run '^Test(Garbage|SharedSuspects|Suspects|ThreadLocals|Shark.*)$$' ./analysis
@@ -141,6 +146,8 @@ packages: adbd
 	command -v javac >/dev/null || missing="$$missing openjdk-17-jdk-headless"; \
 	command -v mvn >/dev/null || missing="$$missing maven"; \
 	command -v proguard >/dev/null || missing="$$missing proguard-cli"; \
+	command -v shellcheck >/dev/null || missing="$$missing shellcheck"; \
+	command -v curl >/dev/null || missing="$$missing curl"; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
@@ -151,10 +158,24 @@ adbd: $(CACHE)/adbd/version
 $(CACHE)/adbd/version:
 	@[ "$$(uname -s)" = Linux ] || exit 0; go run ./internal/hostdevice/cmd/hostdevice fetch $(CACHE)/adbd || echo "tests with Android's own adbd are skipped"
 
-tools: $(BIN)/golangci-lint-$(GOLANGCI)
+tools: $(BIN)/golangci-lint-$(GOLANGCI) $(BIN)/actionlint-$(ACTIONLINT) $(BIN)/goreleaser-$(GORELEASER) $(BIN)/cyclonedx-gomod-$(CYCLONEDX)
 
 $(BIN)/golangci-lint-$(GOLANGCI):
 	GOBIN=$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI) && touch $@
+
+$(BIN)/actionlint-$(ACTIONLINT):
+	GOBIN=$(BIN) go install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT) && touch $@
+
+$(BIN)/goreleaser-$(GORELEASER):
+	GOBIN=$(BIN) go install github.com/goreleaser/goreleaser/v2@$(GORELEASER) && touch $@
+
+$(BIN)/cyclonedx-gomod-$(CYCLONEDX):
+	GOBIN=$(BIN) go install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(CYCLONEDX) && touch $@
+
+# Everything that a release has, in dist/; publishes nothing.
+release-snapshot: tools
+	PATH=$(BIN):$$PATH goreleaser release --snapshot --clean --skip=docker
+	cd dist && sha256sum -c checksums.txt
 
 .PHONY: $(BIN)/testrun
 $(BIN)/testrun:
