@@ -2,16 +2,22 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leakgate/leakgate/internal/harness/config"
+	"github.com/leakgate/leakgate/internal/harness/gate"
+	"github.com/leakgate/leakgate/internal/harness/ledger"
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
@@ -62,7 +68,7 @@ func (f *acceptFlags) check(args []string) (time.Time, error) {
 	case !f.current && len(args) != 1:
 		return time.Time{}, fmt.Errorf("want the key of one leak, got %d; every report shows it", len(args))
 	case !f.current && !keyForm.MatchString(args[0]):
-		return time.Time{}, fmt.Errorf("KEY: %w", invalid(args[0], "8 to 64 hexadecimal digits, as reports show them"))
+		return time.Time{}, fmt.Errorf("KEY: %w", invalid(args[0], "8 to 64 hexadecimal digits in lower case, as reports show them"))
 	case f.reason == "", f.owner == "", f.until == "":
 		return time.Time{}, errors.New("an accepted leak needs --reason, --owner and --until")
 	}
@@ -84,7 +90,7 @@ func (f *acceptFlags) accept(c console, args []string) int {
 	keys := args
 	if f.current {
 		if keys, err = f.growing(c); err != nil {
-			c.problem("%s", text.Printable(err.Error()))
+			c.problem("%s", printableError(err))
 			return exitUsage
 		}
 	}
@@ -93,27 +99,52 @@ func (f *acceptFlags) accept(c console, args []string) int {
 		c.problem("%v", err)
 		return exitUsage
 	}
+	if added == 0 {
+		c.note("nothing to add to %s", text.Printable(cmp.Or(f.file, acceptedName)))
+		return exitOK
+	}
 	c.note("%s added to %s; commit it", text.Count(added, "leak was", "leaks were"), text.Printable(cmp.Or(f.file, acceptedName)))
 	return exitOK
 }
 
-// growing are the keys of the leaks that grow in the run.
+// growing are the keys of the leaks that grow in the run: by its run directory, or by the gate.json
+// that is all there is of heap dumps.
 func (f *acceptFlags) growing(c console) ([]string, error) {
 	ctx, stop := untilInterrupt()
 	defer stop()
+	rows, err := f.provedRows(ctx)
+	var keys []string
+	for i := range rows {
+		keys = append(keys, rows[i].Key)
+	}
+	if err == nil && len(keys) == 0 {
+		c.problem("no leak grows in this run")
+	}
+	return keys, err
+}
+
+func (f *acceptFlags) provedRows(ctx context.Context) ([]comparison.Row, error) {
+	_, err := os.Stat(filepath.Join(f.run, "run.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		if result, rerr := readComparison(f.run); rerr == nil {
+			return slices.DeleteFunc(result.Leaks, func(r comparison.Row) bool { return !grows(result, &r) }), nil
+		}
+	}
 	ev, err := readRun(ctx, f.run)
 	if err != nil {
 		return nil, err
 	}
-	s := &gateSettings{checkout: "."}
-	var keys []string
-	for _, row := range s.proved(ev) {
-		keys = append(keys, row.Key)
+	return (&gateSettings{}).proved(ev), nil
+}
+
+// grows reports whether a leak of a comparison has more objects at every mark.
+func grows(c *comparison.Comparison, r *comparison.Row) bool {
+	if r.What != gate.WhatLeak || r.Library || r.Status == comparison.Accepted {
+		return false
 	}
-	if len(keys) == 0 {
-		c.problem("no leak grows in this run")
-	}
-	return keys, nil
+	return slices.ContainsFunc(c.Processes, func(p comparison.ProcessRow) bool {
+		return p.Process == r.Process && p.Device == r.Device && ledger.Proves(r.Counts, p.Settled)
+	})
 }
 
 // write adds the leaks that the file does not have yet.
@@ -123,20 +154,26 @@ func (f *acceptFlags) write(keys []string, until time.Time) (int, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, fmt.Errorf("read accepted leaks: %w", err)
 	}
-	known := map[string]bool{}
+	var known []string
 	if len(old) > 0 {
 		list, err := config.ParseAccepted(path, old)
 		if err != nil {
 			return 0, err
 		}
 		for _, a := range list {
-			known[a.Key] = true
+			if a.Key != "" {
+				known = append(known, a.Key)
+			}
 		}
+	}
+	// Either may be the beginning of the other: reports show eight digits.
+	has := func(key string) bool {
+		return slices.ContainsFunc(known, func(k string) bool { return strings.HasPrefix(k, key) || strings.HasPrefix(key, k) })
 	}
 	var added []config.Accepted
 	for _, key := range keys {
-		if !known[key] {
-			known[key] = true
+		if !has(key) {
+			known = append(known, key)
 			added = append(added, config.Accepted{Key: key, Reason: f.reason, Owner: f.owner, Until: until})
 		} else if !f.current {
 			return 0, fmt.Errorf("%s has the leak %s already: change its entry there", path, key)

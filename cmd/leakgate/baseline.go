@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,7 +78,7 @@ type baselineFlags struct {
 }
 
 func (f *baselineFlags) update(c console, args []string) int {
-	err := errors.Join(withoutArguments(args, "run"), f.sourceFlags.check())
+	err := cmp.Or(withoutRun(args), f.sourceFlags.check())
 	if err == nil && len(f.runs) > 1 {
 		err = errors.New("add one run at a time")
 	}

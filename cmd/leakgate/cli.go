@@ -357,7 +357,7 @@ func (c console) wantsToWait(flag bool) (bool, error) {
 // warnOfVariables names the variables that leakgate does not read and that look like a
 // slip of one that it does.
 func (c console) warnOfVariables() {
-	for _, slip := range config.Misspelled(c.environ, profileVariable, waitVariable, lease.FolderVariable, bisect.RunsVariable, artifactVariable, acceptedVariable) {
+	for _, slip := range config.Misspelled(c.environ, profileVariable, waitVariable, lease.FolderVariable, bisect.RunsVariable, artifactVariable, acceptedVariable, ownTokenVariable) {
 		c.problem("warning: the variable %s has no effect; did you mean %s?", text.Printable(slip.Written), slip.Meant)
 	}
 }

@@ -64,10 +64,12 @@ type commentFlags struct {
 	run, key, when, config, profile string
 	dryRun, check, sarif            bool
 	noSummary                       bool
+	// readOnly is set where the token was refused.
+	readOnly bool
 }
 
 func (f *commentFlags) comment(c console, args []string) int {
-	if err := withoutArguments(args, "run"); err != nil {
+	if err := withoutRun(args); err != nil {
 		return c.usage(err)
 	}
 	if f.run == "" {
@@ -83,7 +85,7 @@ func (f *commentFlags) comment(c console, args []string) int {
 		c.problem("interrupted")
 		return record.ExitInterrupted
 	}
-	c.problem("%s", text.Printable(err.Error()))
+	c.problem("%s", printableError(err))
 	return exitUsage
 }
 
@@ -110,7 +112,15 @@ func (f *commentFlags) post(ctx context.Context, c console) error {
 		_, err := fmt.Fprint(c.out, comparison.Markdown(result, s.markdown(c, result)))
 		return err
 	}
-	return f.publish(ctx, c, s, result)
+	err = f.publish(ctx, c, s, result)
+	if f.readOnly {
+		hint := "post from a workflow on workflow_run"
+		if !f.noSummary && s.ci.SummaryPath != "" {
+			hint += "; the job summary has the report"
+		}
+		c.problem("a workflow of a fork has no token that writes: %s", hint)
+	}
+	return err
 }
 
 // configure takes what the file says, where no flag does.
@@ -154,25 +164,26 @@ func (f *commentFlags) publish(ctx context.Context, c console, s *gateSettings, 
 	}
 	*s.ci = t
 	if f.check {
-		failed = errors.Join(failed, degraded(c, f.createCheck(ctx, c, s, result)))
+		failed = errors.Join(failed, f.degraded(c, f.createCheck(ctx, c, s, result)))
 	}
 	if f.sarif {
-		failed = errors.Join(failed, degraded(c, f.upload(ctx, s, result)))
+		failed = errors.Join(failed, f.degraded(c, f.upload(ctx, s, result)))
 	}
 	if s.ci.Number == 0 {
 		c.note("no pull request has this commit: nothing to comment on")
 		return failed
 	}
-	return errors.Join(failed, degraded(c, f.upsert(ctx, c, s, result)))
+	return errors.Join(failed, f.degraded(c, f.upsert(ctx, c, s, result)))
 }
 
 // degraded is nil where the token may not write: that is so in every workflow of a fork.
-func degraded(c console, err error) error {
-	if errors.Is(err, github.ErrReadOnly) {
-		c.problem("%v; the job summary has the report. A workflow of a fork has no token that writes: post from a workflow on workflow_run", err)
-		return nil
+func (f *commentFlags) degraded(c console, err error) error {
+	if !errors.Is(err, github.ErrReadOnly) {
+		return err
 	}
-	return err
+	c.problem("%v", err)
+	f.readOnly = true
+	return nil
 }
 
 func (f *commentFlags) upsert(ctx context.Context, c console, s *gateSettings, result *comparison.Comparison) error {

@@ -125,7 +125,7 @@ type gateFlags struct {
 const acceptedName = "leaks-accepted.yaml"
 
 func (f *gateFlags) gate(c console, args []string) int {
-	if err := errors.Join(withoutArguments(args, "run"), f.sourceFlags.check()); err != nil {
+	if err := cmp.Or(withoutRun(args), f.sourceFlags.check()); err != nil {
 		return c.usage(err)
 	}
 	ctx, stop := untilInterrupt()
@@ -161,13 +161,31 @@ func (f *sourceFlags) check() error {
 	return nil
 }
 
+// withoutRun refuses a run directory that stands alone on the command line.
+func withoutRun(args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("unexpected argument %q: name a run directory with --run %s", args[0], shellWord(args[0]))
+}
+
+// printableError is the message of an error. It may have several lines, such as those of a file with
+// a mistake.
+func printableError(err error) string {
+	lines := strings.Split(err.Error(), "\n")
+	for i, line := range lines {
+		lines[i] = text.Printable(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // failed reports why nothing was judged.
 func (f *gateFlags) failed(c console, ctx context.Context, err error) int {
 	if ctx.Err() != nil {
 		c.problem("interrupted; nothing was judged")
 		return record.ExitInterrupted
 	}
-	c.problem("%s", text.Printable(err.Error()))
+	c.problem("%s", printableError(err))
 	if dump, ok := errors.AsType[*evidence.DumpError](err); ok {
 		if errors.Is(dump, fs.ErrNotExist) || errors.Is(dump, fs.ErrPermission) {
 			return exitUsage
@@ -229,6 +247,9 @@ func (f *sourceFlags) read(ctx context.Context, c console) ([]*evidence.Evidence
 
 func readRun(ctx context.Context, dir string) (*evidence.Evidence, error) {
 	ev, err := evidence.FromRun(ctx, dir)
+	if info, serr := os.Stat(dir); err != nil && serr == nil && !info.IsDir() {
+		return nil, fmt.Errorf("%s is a file, not a run directory; give heap dumps with --dump PROCESS=FILE,FILE,FILE", text.Printable(dir))
+	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return ev, err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -135,7 +136,7 @@ func (s *gateSettings) open(c console, address string) error {
 		switch _, err := os.Stat(baselineName); {
 		case err == nil:
 			address = fileStore
-		case s.ci != nil && c.variable(tokenVariable) != "":
+		case s.ci != nil && token(c) != "":
 			address = artifactStore
 		default:
 			return nil
@@ -160,13 +161,18 @@ func (s *gateSettings) open(c console, address string) error {
 }
 
 const (
-	// tokenVariable is the token of GitHub.
-	tokenVariable = "GITHUB_TOKEN"
+	// ownTokenVariable is the token of GitHub that workloads do not see, tokenVariable one that
+	// they do.
+	ownTokenVariable = "LEAKGATE_GITHUB_TOKEN"
+	tokenVariable    = "GITHUB_TOKEN"
 	// artifactVariable is the name of the artifact that a workflow uploads the run directory as.
 	artifactVariable = "LEAKGATE_ARTIFACT"
 	// acceptedVariable is the file of accepted leaks, also for test suites.
 	acceptedVariable = "LEAKGATE_ACCEPTED"
 )
+
+// token is that of GitHub.
+func token(c console) string { return cmp.Or(c.variable(ownTokenVariable), c.variable(tokenVariable)) }
 
 // connect makes the session with GitHub.
 func (s *gateSettings) connect(c console) error {
@@ -178,7 +184,7 @@ func (s *gateSettings) connect(c console) error {
 	}
 	var err error
 	s.session, err = github.New(github.Options{
-		Owner: s.ci.Owner, Repo: s.ci.Repo, API: s.ci.APIURL, GraphQL: s.ci.GraphQLURL, Token: c.variable(tokenVariable),
+		Owner: s.ci.Owner, Repo: s.ci.Repo, API: s.ci.APIURL, GraphQL: s.ci.GraphQLURL, Token: token(c),
 		Say: func(line string) { c.note("%s", line) }, Transport: c.github,
 	})
 	return err
@@ -199,7 +205,12 @@ func (a artifacts) List(ctx context.Context, name, branch string, n int) ([]stor
 
 // Download implements store.Artifacts.
 func (a artifacts) Download(ctx context.Context, id int64, file string, limit int64) ([]byte, error) {
-	return a.session.Download(ctx, github.Artifact{ID: id}, file, limit)
+	content, err := a.session.Download(ctx, github.Artifact{ID: id}, file, limit)
+	if errors.Is(err, github.ErrNotFound) {
+		// It was deleted, or has expired, between the list and now.
+		err = fmt.Errorf("%w (%w)", err, fs.ErrNotExist)
+	}
+	return content, err
 }
 
 // load reads the baseline; an empty one where there is none yet.
@@ -214,7 +225,11 @@ func (s *gateSettings) load(ctx context.Context) (*gate.Baseline, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.merge(contents)
+	b, err := s.merge(contents)
+	if err != nil {
+		return nil, fmt.Errorf("load baseline from %s: %w", s.store, err)
+	}
+	return b, nil
 }
 
 // merge makes one baseline of several, which runs at the same time have uploaded.
@@ -223,7 +238,7 @@ func (s *gateSettings) merge(contents [][]byte) (*gate.Baseline, error) {
 	for _, raw := range contents {
 		b, err := gate.ReadBaseline(raw)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w; restore an earlier one, or remove it and record base runs again", s.store, err)
+			return nil, fmt.Errorf("%w; restore an earlier one, or remove it and record base runs again", err)
 		}
 		out.Merge(b, s.window)
 	}

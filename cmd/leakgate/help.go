@@ -45,7 +45,7 @@ LEAKGATE_LEASES the directory for the locks of devices and run directories
 LEAKGATE_RUNS the directory for runs without --out; by default leakgate-runs
 LEAKGATE_ACCEPTED the file of accepted leaks, as --accepted
 LEAKGATE_ARTIFACT the artifact of a GitHub workflow that has the run directory, for the comment
-GITHUB_TOKEN the token for baselines in artifacts and for comments
+LEAKGATE_GITHUB_TOKEN the token for baselines in artifacts and for comments, which workloads do not see; else GITHUB_TOKEN
 NO_COLOR if not empty: print no colors
 ANDROID_SERIAL the device to use; adb's other variables apply too`
 

@@ -31,6 +31,8 @@ type runFlags struct {
 	patience time.Duration
 	// started is the directory of a run that has started.
 	started string
+	// failing, if not nil, is asked while a run goes on; a reason ends it.
+	failing func(ctx context.Context, dir string) (reason string)
 }
 
 // jsonUsage describes the flag --json.
@@ -206,7 +208,7 @@ func (f *runFlags) perform(p *plan) (record.Run, int) {
 	screen := newScreen(c, p.options)
 	p.options.Observer = screen
 	c.note("writing to %s", p.options.Dir)
-	run, err := monitor.Run(p.ctx, p.options)
+	run, err := f.watch(p, screen)
 	screen.close()
 	if err != nil && run.Schema == "" {
 		if _, ok := errors.AsType[*fs.PathError](err); ok {

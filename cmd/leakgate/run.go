@@ -92,7 +92,10 @@ func (f *runVerbFlags) runGated(c console, cfg *config.Config, path string, prep
 	if err == nil {
 		defer s.close()
 		// What is wrong with the baseline is better known before the run than after it.
-		_, err = s.load(ctx)
+		var b *gate.Baseline
+		if b, err = s.load(ctx); err == nil && cfg.Gate.AbortOnFail {
+			f.failing = s.failing(c, b)
+		}
 	}
 	stop()
 	if err != nil {

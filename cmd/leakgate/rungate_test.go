@@ -83,6 +83,28 @@ func TestRunGated(t *testing.T) {
 	})
 }
 
+// A run that may end early ends at the dump that proves the leak, and is judged as one that did not.
+func TestRunAbortsOnFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inFolder(t)
+		text := strings.ReplaceAll(gated("abort_on_fail: true"), "1 2 3 4 5", "1 2 3 4 5 6 7 8 9 10 11 12")
+		text = strings.Replace(text, "baseline: { store: \"file:leak-baseline.json\" }\n", "", 1)
+		if err := os.WriteFile("run.yaml", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		phone := attach(t, androidsim.ServedDemo(60, 1))
+		push(t, phone, "CheckoutActivity", "/data/local/tmp/screens")
+		code, out, errOut := phone.typed(t, "run", "run.yaml", "--out", "run")
+		run, err := record.ReadRun("run")
+		if err != nil || code != 1 || run.Stopped != record.StoppedFinished || run.Reason != "gate: 1 leak" {
+			t.Fatalf("exit %d, %v, %s because %q\n%s%s", code, err, run.Stopped, run.Reason, out, errOut)
+		}
+		if n := run.Devices[0].Marks; n < 5 || n > 6 {
+			t.Errorf("%d marks\n%s%s", n, out, errOut)
+		}
+	})
+}
+
 // push writes a file on a phone.
 func push(t *testing.T, phone attached, content, path string) {
 	t.Helper()

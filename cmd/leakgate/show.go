@@ -14,7 +14,6 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/evidence"
 	"github.com/leakgate/leakgate/internal/harness/gate"
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
-	"github.com/leakgate/leakgate/internal/text"
 )
 
 func showCommand(c *console) *cobra.Command {
@@ -36,7 +35,7 @@ has compared it. KEY is the key that every report shows, or its first digits.`,
 
 func show(c console, args []string, asJSON bool) int {
 	if len(args) != 2 || strings.TrimSpace(args[1]) == "" {
-		return c.usage(fmt.Errorf("want a run directory and the key of a leak, got %d arguments", len(args)))
+		return c.usage(errors.New("want a run directory and the key of a leak, such as leakgate-runs/pr d97295ca"))
 	}
 	ctx, stop := untilInterrupt()
 	defer stop()
@@ -46,7 +45,7 @@ func show(c console, args []string, asJSON bool) int {
 		row, err = rowOf(rows, args[1])
 	}
 	if err != nil {
-		c.problem("%s", text.PrintableBytes([]byte(err.Error())))
+		c.problem("%s", printableError(err))
 		return exitUsage
 	}
 	if asJSON {

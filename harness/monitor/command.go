@@ -38,11 +38,20 @@ func digestOf(kind string, words ...string) string {
 	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%s %q", kind, words)))
 }
 
+// tokenVariable has the token with which leakgate reads baselines and posts comments. The workload
+// is the code of a pull request, and has no business with it.
+const tokenVariable = "LEAKGATE_GITHUB_TOKEN"
+
+// withoutToken is an environment without the token.
+func withoutToken(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(v string) bool { return strings.HasPrefix(v, tokenVariable+"=") })
+}
+
 // Run implements Workload.
 func (c HostCommand) Run(ctx context.Context, st Stage) (record.Workload, error) {
 	rec := c.Describe()
 	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)
-	cmd.Env = append(os.Environ(), stageEnv(st)...)
+	cmd.Env = append(withoutToken(os.Environ()), stageEnv(st)...)
 	mark := func(text string) { st.Mark("", text) }
 	var serials []string
 	for _, d := range st.Devices {

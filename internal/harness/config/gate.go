@@ -17,6 +17,8 @@ type Requirements struct {
 	// Confirm is how often a run that fails is repeated, 0 or 1. A repeated run fails only on
 	// what both show.
 	Confirm int
+	// AbortOnFail ends a run as soon as a rule does not hold.
+	AbortOnFail bool
 	// Accepted is the path of the file of accepted leaks, as it is written: one that is not
 	// absolute is relative to the folder of the file. Empty for none.
 	Accepted string
@@ -108,7 +110,9 @@ func gateKey(c *Config) key {
 			tell("Whether rules that fail are only reported.", "true"),
 		value("confirm", &c.Gate.Confirm, count(0, 1)).
 			tell("How often a failing run is repeated; with 1, it fails only on what both runs show.", "1"),
-		optional("accepted", &c.Gate.Accepted, pathKind, "no leak is accepted").
+		value("abort_on_fail", &c.Gate.AbortOnFail, switchKind).
+			tell("Whether the run ends as soon as a rule does not hold: it is judged after each heap dump at a mark and each death of a process.", "true"),
+		optional("accepted", &c.Gate.Accepted, pathKind, "leaks-accepted.yaml in the current directory, if it exists").
 			tell("The file of accepted leaks, relative to the folder of this file.", "leaks-accepted.yaml"),
 	}
 	for _, path := range gate.RulePaths() {

@@ -126,7 +126,8 @@ func TestGateIsWritten(t *testing.T) {
 	_, got, _ := strings.Cut(string(cfg.YAML(true)), "\ngate:\n")
 	const want = `  informational: false                       # default
   confirm: 0                                 # default
-  # accepted is not set: no leak is accepted  # default
+  abort_on_fail: false                       # default
+  # accepted is not set: leaks-accepted.yaml in the current directory, if it exists  # default
   process.gate: ["!= leak"]                  # default
   process.deaths: ["any <= 2"]               # run.yaml:5
   process.slope_mb_h: []                     # default
@@ -173,7 +174,7 @@ func TestKeysWithDots(t *testing.T) {
 		"gate: { process.gates: '!= leak' }":                            `gate: unknown key "process.gates"; did you mean process.gate?`,
 		"gate: { native: { per_loop: 'new == 0' } }":                    `gate: unknown key "native"; did you mean native.per_loop?`,
 		"gate: { process: { gate: '!= leak' } }":                        `gate: unknown key "process": write process.gate, process.deaths or process.slope_mb_h, each as one key`,
-		"gate: { leak.new: '== 0' }":                                    `gate: unknown key "leak.new": possible here are informational, confirm, accepted, process.gate,`,
+		"gate: { leak.new: '== 0' }":                                    `gate: unknown key "leak.new": possible here are informational, confirm, abort_on_fail, accepted, process.gate,`,
 		"gate: { '': '== 0', '.': '== 0', '_': '== 0' }":                `gate: unknown key "": possible here are`,
 		"leak.creep: '== 0'":                                            `unknown key "leak.creep" here: its place is gate.leak.creep`,
 		"gate.leak.creep: '== 0'":                                       `unknown key "gate.leak.creep"`,

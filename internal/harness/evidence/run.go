@@ -33,6 +33,11 @@ func FromRun(ctx context.Context, dir string) (*Evidence, error) {
 	if err != nil {
 		return nil, err
 	}
+	return FromRecord(ctx, dir, run)
+}
+
+// FromRecord is FromRun with the record of the run, which need not have ended.
+func FromRecord(ctx context.Context, dir string, run record.Run) (*Evidence, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open run: %w", err)
@@ -172,7 +177,9 @@ func trendText(because string) string {
 		return trend
 	}
 	parts := strings.Split(because, "; ")
-	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return strings.Contains(part, "at marks") || strings.Contains(part, "at a mark") }), "; ")
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool {
+		return strings.Contains(part, "at marks") || strings.Contains(part, "at a mark")
+	}), "; ")
 }
 
 func trendOf(p *record.Process) *gate.TrendVerdict {

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+
+	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/leakgate/leakgate/internal/harness/evidence"
+	"github.com/leakgate/leakgate/internal/harness/gate"
+	"github.com/leakgate/leakgate/internal/harness/ledger"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// watch carries out a run, and ends it where a rule does not hold any more.
+func (f *runFlags) watch(p *plan, screen monitor.Observer) (record.Run, error) {
+	if f.failing == nil {
+		return monitor.Run(p.ctx, p.options)
+	}
+	w := &abortWatch{Observer: screen, news: make(chan struct{}, 1)}
+	p.options.Observer = w
+	live, err := monitor.Start(p.ctx, p.options)
+	if err != nil {
+		return record.Run{}, err
+	}
+	ctx, stop := context.WithCancel(p.ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.judge(ctx, live, func() string { return f.failing(ctx, p.options.Dir) })
+	}()
+	run, err := live.Wait()
+	stop()
+	<-ended
+	return run, err
+}
+
+// abortWatch is an observer that notes when a run has news to judge.
+type abortWatch struct {
+	monitor.Observer
+	news chan struct{}
+}
+
+// Happened implements monitor.Observer.
+func (w *abortWatch) Happened(e record.Event) {
+	w.Observer.Happened(e)
+	if e.Event != "death" && (e.Event != "diagnosed" || e.Diagnosis == nil || e.Diagnosis.Trigger != record.TriggerMark) {
+		return
+	}
+	select {
+	case w.news <- struct{}{}:
+	default: // what is judged next has these news, too
+	}
+}
+
+// judge asks after all news whether the run fails, and ends it then.
+func (w *abortWatch) judge(ctx context.Context, live *monitor.LiveRun, failing func() string) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-live.Done():
+			return
+		case <-w.news:
+		}
+		if reason := failing(); reason != "" {
+			// What comes of it is returned by Wait.
+			_, _ = live.Stop(reason)
+			return
+		}
+	}
+}
+
+// failing returns what asks whether a run that goes on fails already: its lines are judged as at
+// its end.
+func (s *gateSettings) failing(c console, b *gate.Baseline) func(ctx context.Context, dir string) string {
+	return func(ctx context.Context, dir string) string {
+		run, _, err := ledger.Rebuild(dir)
+		if err != nil {
+			c.detail("judge the run so far: %v", err)
+			return ""
+		}
+		ev, err := evidence.FromRecord(ctx, dir, run)
+		if err != nil {
+			c.detail("judge the run so far: %v", err)
+			return ""
+		}
+		s.fillHead(ev)
+		// What is missing, and how the run ends, is known at its end.
+		ev.Missing, ev.RunExit = nil, 0
+		in := s.input(ev, b)
+		if in.Informational {
+			return ""
+		}
+		result := gate.Compare(in)
+		if len(result.Reasons) == 0 {
+			return ""
+		}
+		return "gate: " + result.Text
+	}
+}
