@@ -3,10 +3,10 @@
 //
 // Leaks.java has a class for each way to leak, ShopLeaks says what must be found there.
 // Steady.java does the same work and keeps nothing. Depot.java starts threads that never
-// end. Mall.java has many leaks at once,
-// and Variants rebuilds it twenty times: the same leaks under other names, numbers and
-// addresses.
+// end. Market.java has six leaks, whose holders Refactorings change. Mall.java has many
+// leaks at once, and Variants rebuilds it twenty times: the same leaks under other names,
+// numbers and addresses.
 //
 // A test that needs a tool that this machine lacks ends as package recorded says. It
-// refuses to look into a dump. Tests of heap analysis feed on it; nothing else does.
+// refuses to look into a dump. Tests of heap analysis and of the gate use it.
 package jvmtest

@@ -138,7 +138,7 @@ func (p *pair) place(h *Place, movedFrom string) row {
 	r.Unit = p.unit(c.series)
 	c.fill(&r)
 	r.Status, r.Why = c.status(movedFrom != "")
-	if movedFrom != "" && h.What == WhatLeak {
+	if h.What == WhatLeak && (movedFrom != "" || r.Status == comparison.Moved) {
 		r.MovedFrom = movedFrom
 		if b := c.newest(); b != nil && b.leaking() != h.leaking() {
 			r.MovedClass = b.leaking()
@@ -322,6 +322,9 @@ func (c *contrast) status(moved bool) (comparison.Status, string) {
 	if moved {
 		return comparison.Moved, "something else holds the same objects"
 	}
+	if c.replaced() {
+		return comparison.Moved, "another class is behind the same reference"
+	}
 	if why, ok := c.shrunk(); ok {
 		return comparison.Shrunk, why
 	}
@@ -404,11 +407,17 @@ func (c *contrast) renamed() (n int) {
 	return n
 }
 
+// replaced reports whether the class that leaks may be that of the base under another name.
+func (c *contrast) replaced() bool {
+	before, now := c.newest(), c.head
+	return c.pair.head.Loaded != "" && len(before.Classes) > 0 && len(now.Classes) > 0 && before.leaking() != now.leaking() && !c.headLoads(before.leaking()) && !c.loads(now.leaking())
+}
+
 // grown reports whether each loop leaves more objects than in the base runs: by the exact
 // conditional test of two Poisson rates (Przyborowski and Wilenski, Biometrika 31, 1940), and a
 // quarter above every one of them; or half an object where all left the same number.
 func (c *contrast) grown() (string, bool) {
-	if !c.rated || len(c.rates) == 0 || c.rate.added <= 0 {
+	if !c.rated || len(c.rates) == 0 || c.rate.added <= 0 || c.head.What == WhatLeak && !c.series.enough() {
 		return "", false
 	}
 	most, same := 0.0, true

@@ -538,8 +538,10 @@ func (j *judgement) uncompared() string {
 	switch {
 	case j.incomparable != "":
 		return fmt.Sprintf("none of %s can be compared with this run: %s", text.Count(len(j.in.Base), "base run", "base runs"), j.incomparable)
-	case j.out.Base.Runs > 0:
+	case j.out.Base.Runs > 0 && slices.ContainsFunc(j.pairs, func(p *pair) bool { return !p.comparable() }):
 		return "the leaks of this run cannot be found in the base runs: names are obfuscated"
+	case j.out.Base.Runs > 0:
+		return "no base run has enough heap dumps to compare with"
 	}
 	return "there is no base run to compare with yet"
 }

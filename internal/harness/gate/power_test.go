@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -115,7 +114,7 @@ func TestPower(t *testing.T) {
 			if failed > c.most || found < c.least {
 				t.Errorf("%d of %d fail, want at most %d; %d found, want at least %d", failed, comparisons, c.most, found, c.least)
 			}
-			t.Log(fmt.Sprintf("%d of %d fail, %d found", failed, comparisons, found))
+			t.Logf("%d of %d fail, %d found", failed, comparisons, found)
 		})
 	}
 }
