@@ -258,6 +258,41 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
+// A trip has read what grows with each loop; objects are named by the places that hold them.
+func TestTrip(t *testing.T) {
+	dir := t.TempDir()
+	run := night(t, dir, 7)
+	trip := record.Trip{
+		Schema: record.TripSchema, Device: "S", Process: "com.shop", Loops: 10, Verdict: record.VerdictLeak, Judged: true,
+		Measures: []record.TripMeasure{
+			{Name: "native_heap", Unit: record.UnitKB, PerLoop: new(200.0), Interval: []float64{180, 220}, Grows: true, Verdict: record.VerdictLeak},
+			{Name: "Activities", Unit: record.UnitCount, PerLoop: new(1.0), Grows: true, Verdict: record.VerdictLeak},
+			{Name: "threads", Unit: record.UnitCount, PerLoop: new(0.0), Verdict: record.VerdictPass},
+		},
+		Growing: []record.Finding{{What: "growing", Name: "Cache.all (ArrayList)", Key: "abc", CountDelta: new(int64(10))}},
+	}
+	if err := record.WriteTrip(dir, trip); err != nil {
+		t.Fatal(err)
+	}
+	p := read(t, dir, run).Observations[0].Processes[0]
+	var grows []string
+	for _, m := range p.Measures {
+		if m.Grows {
+			grows = append(grows, fmt.Sprint(m.Key, " ", *m.PerLoop, " ", m.Unit))
+		}
+	}
+	if !reflect.DeepEqual(grows, []string{"native_heap 200 kB", "abc 1 count"}) || len(p.Measures) != 4 {
+		t.Errorf("%q of %+v", grows, p.Measures)
+	}
+	trip.Process = "com.shop:push"
+	if err := record.WriteTrip(dir, trip); err != nil {
+		t.Fatal(err)
+	}
+	if p := read(t, dir, run).Observations[0].Processes[0]; len(p.Measures) != 0 {
+		t.Errorf("the trip of another process: %+v", p.Measures)
+	}
+}
+
 // A run directory of somebody else: nothing outside of it is read, and damage is an error.
 func TestHostileRun(t *testing.T) {
 	outside := file(t, t.TempDir(), "heap.summary.json.zst", packed(t, shop(t, 3, 0)))

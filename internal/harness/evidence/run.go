@@ -154,6 +154,7 @@ func (r *runReader) process(o *gate.Observation, p *record.Process, events float
 	r.checks(out, p)
 	r.out.name(o.Device, out)
 	r.snapshots(out, p)
+	r.trip(out, p)
 	return out, nil
 }
 
@@ -398,6 +399,49 @@ func (r *runReader) addChecked(place *gate.Place, c *record.Check, l *record.Che
 	if _, ok := r.out.Traces[key]; !ok && len(l.Trace) > 0 {
 		r.out.Traces[key] = gate.Trace{Lines: l.Trace[:min(len(l.Trace), maxTrace)], HeldBy: place.HeldBy}
 	}
+}
+
+// maxTrip bounds trip.json in bytes.
+const maxTrip = 16 << 20
+
+// trip adds what a trip has measured in this process. A run need not be one.
+func (r *runReader) trip(out *gate.Observed, p *record.Process) {
+	f, err := r.root.Open(record.TripName)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	var t record.Trip
+	if err := json.NewDecoder(io.LimitReader(f, maxTrip)).Decode(&t); err != nil || t.Schema != record.TripSchema {
+		r.out.Warnings = append(r.out.Warnings, fmt.Sprintf("%s cannot be read", record.TripName))
+		return
+	}
+	if t.Device != p.Device || t.User != p.User || t.Process != p.Process || !t.Judged {
+		return
+	}
+	for i := range t.Measures {
+		m := &t.Measures[i]
+		measure := gate.Measure{Key: name(m.Name), Name: name(strings.ReplaceAll(m.Name, "_", " ")), Unit: name(m.Unit), PerLoop: m.PerLoop, Grows: m.Verdict == record.VerdictLeak && !explained(m, &t)}
+		if len(m.Interval) == 2 {
+			measure.Lower, measure.Upper = new(m.Interval[0]), new(m.Interval[1])
+		}
+		out.Measures = append(out.Measures, measure)
+	}
+	// The places of the heap that grow are named one by one.
+	for i := range t.Growing {
+		f := &t.Growing[i]
+		place := gate.Measure{Key: name(cmp.Or(f.Key, f.Name)), Name: name(f.Name), Unit: record.UnitCount, Grows: t.Verdict == record.VerdictLeak}
+		if f.CountDelta != nil && t.Loops > 0 {
+			place.PerLoop = new(float64(*f.CountDelta) / float64(t.Loops))
+		}
+		out.Measures = append(out.Measures, place)
+	}
+}
+
+// explained reports whether places of the heap that grow say what a measure says of Java objects.
+func explained(m *record.TripMeasure, t *record.Trip) bool {
+	objects := m.Name == "java_heap" || m.Unit == record.UnitCount && m.Name != "threads" && m.Name != "files"
+	return objects && len(t.Growing) > 0
 }
 
 // kinds are the findings of two snapshots that are compared.

@@ -380,19 +380,23 @@ func (o *Observed) check() error {
 			return fmt.Errorf("place %s: %w", text.Quote(l.Key, 80), err)
 		}
 	}
+	for i := range o.Measures {
+		if m := &o.Measures[i]; !short(m.Key, m.Name, m.Unit) || !finite(m.PerLoop, m.Lower, m.Upper) || len(o.Measures) > maxLines {
+			return errors.New("its measures are damaged")
+		}
+	}
 	return o.Trend.check()
+}
+
+func finite(numbers ...*float64) bool {
+	return !slices.ContainsFunc(numbers, func(x *float64) bool { return x != nil && !(math.Abs(*x) < maxNumber) })
 }
 
 func (t *TrendVerdict) check() error {
 	if t == nil {
 		return nil
 	}
-	for _, x := range []*float64{t.Rate, t.Lower, t.Upper} {
-		if x != nil && !(math.Abs(*x) < maxNumber) {
-			return errors.New("its trend is damaged")
-		}
-	}
-	if !short(t.Gate, t.Kind) {
+	if !short(t.Gate, t.Kind) || !finite(t.Rate, t.Lower, t.Upper) {
 		return errors.New("its trend is damaged")
 	}
 	return nil

@@ -97,6 +97,7 @@ func (p *pair) compare() []row {
 		p.rows = append(p.rows, p.place(place, from[place.Key]))
 	}
 	p.gone(met)
+	p.measures()
 	p.trend()
 	return p.rows
 }
@@ -120,6 +121,9 @@ func (p *pair) withSeries(what string) []baseRun {
 // the trend of its memory.
 func (p *pair) compares() bool {
 	if t := p.head.Trend; t != nil && t.Gate != "" && t.Gate != "inconclusive" && len(p.base) > 0 {
+		return true
+	}
+	if slices.ContainsFunc(p.base, func(b baseRun) bool { return len(b.Measures) > 0 }) && len(p.head.Measures) > 0 {
 		return true
 	}
 	return p.absent >= fewestBase || p.comparable() && len(p.withSeries(WhatLeak)) > 0
@@ -628,7 +632,7 @@ func (p *pair) sight(row *comparison.Row, key string) {
 // accept marks a row that an entry of the accepted leaks names. A new class behind a reference
 // that is accepted by its key is another leak.
 func (p *pair) accept(row *comparison.Row, h *Place) {
-	if row.What != WhatLeak || row.Library {
+	if row.What != WhatLeak && row.What != WhatMeasure || row.Library {
 		return
 	}
 	for i := range p.in.Accepted {
@@ -671,6 +675,66 @@ func (p *pair) creep(row *comparison.Row, c *contrast) {
 	} else if len(old.base) > 0 && len(old.has) == 0 && c.head.accumulates(c.series) {
 		row.Pinned = "in " + noneOf(len(old.base)) + " of it"
 	}
+}
+
+// measures adds what grows with each loop of a trip.
+func (p *pair) measures() {
+	for i := range p.head.Measures {
+		m := &p.head.Measures[i]
+		if !m.Grows {
+			continue
+		}
+		r := comparison.Row{
+			Device: p.obs.Device, Process: p.head.Process, What: WhatMeasure, Class: m.Name, Key: m.Key, Unit: UnitLoop, Fingerprints: []string{},
+			PerLoop: comparison.Sides{Head: m.PerLoop}, Evidence: m.evidence(),
+		}
+		r.Status, r.Why = p.measureStatus(m, &r)
+		p.sight(&r, m.Key)
+		p.accept(&r, &Place{What: WhatLeak, Key: m.Key, Description: Description{Class: m.Name}})
+		p.rows = append(p.rows, row{r, true})
+	}
+}
+
+// evidence is a measure in words.
+func (m *Measure) evidence() string {
+	unit := map[string]string{"kB": " kB"}[m.Unit]
+	switch {
+	case m.PerLoop == nil:
+		return "grows with every loop of a trip"
+	case m.Lower == nil || m.Upper == nil:
+		return fmt.Sprintf("%s%s a loop of a trip", number(*m.PerLoop), unit)
+	}
+	return fmt.Sprintf("%s%s a loop of a trip (95 %%: %s to %s)", number(*m.PerLoop), unit, number(*m.Lower), number(*m.Upper))
+}
+
+// measureStatus compares the growth of a measure with that in the base runs.
+func (p *pair) measureStatus(m *Measure, r *comparison.Row) (comparison.Status, string) {
+	most, grew, tripped := math.Inf(-1), 0, 0
+	for _, b := range p.base {
+		if len(b.Measures) == 0 {
+			continue
+		}
+		tripped++
+		at := slices.IndexFunc(b.Measures, func(x Measure) bool { return x.Key == m.Key && x.Grows })
+		if at < 0 {
+			continue
+		}
+		grew++
+		if base := &b.Measures[at]; base.Upper != nil || base.PerLoop != nil {
+			most = max(most, *cmp.Or(base.Upper, base.PerLoop))
+			r.PerLoop.Base = cmp.Or(r.PerLoop.Base, base.PerLoop)
+		}
+	}
+	lower := cmp.Or(m.Lower, m.PerLoop)
+	switch {
+	case tripped == 0:
+		return comparison.Present, "no earlier run has repeated the scenario"
+	case grew == 0:
+		return comparison.New, "it grew in " + noneOf(tripped)
+	case tripped >= fewestBase && lower != nil && *lower > factor*most:
+		return comparison.Grown, fmt.Sprintf("at least %s a loop, at most %s in %d base runs", number(*lower), number(most), grew)
+	}
+	return comparison.Known, ""
 }
 
 // trend adds the growth of the process over time where that is a leak.

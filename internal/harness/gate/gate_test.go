@@ -317,6 +317,40 @@ func TestTrends(t *testing.T) {
 	}
 }
 
+// tripped is a run of a trip in which native memory grows by so many kB a loop, 0 for none.
+func tripped(n int, rate float64) Observation {
+	o := observed(n)
+	o.Processes[0].Heap = Moments{}
+	o.Processes[0].Measures = []Measure{{Key: "native_heap", Name: "native heap", Unit: "kB", PerLoop: new(rate), Lower: new(rate * 0.9), Upper: new(rate * 1.1), Grows: rate > 0}}
+	return o
+}
+
+// What a trip has proved to grow is compared with earlier trips.
+func TestMeasures(t *testing.T) {
+	for name, c := range map[string]struct {
+		base    []Observation
+		head    Observation
+		status  comparison.Status
+		verdict comparison.Outcome
+	}{
+		"new":           {[]Observation{tripped(0, 0)}, tripped(9, 200), comparison.New, comparison.Fail},
+		"known":         {[]Observation{tripped(0, 200)}, tripped(9, 210), comparison.Known, comparison.Pass},
+		"twice as much": {[]Observation{tripped(0, 200), tripped(1, 210), tripped(2, 190)}, tripped(9, 400), comparison.Grown, comparison.Fail},
+		"no trip yet":   {nil, tripped(9, 400), comparison.Present, comparison.Neutral},
+	} {
+		got := judge(c.base, c.head)
+		if row := rowOf(t, got, "native_heap"); row.Status != c.status || got.Verdict != c.verdict || got.ExitCode != map[bool]int{true: 1}[c.verdict == comparison.Fail] {
+			t.Errorf("%s: %s %s %d: %s", name, row.Status, got.Verdict, got.ExitCode, row.Evidence)
+		}
+	}
+	if got := judge([]Observation{tripped(0, 0)}, tripped(9, 0)); got.Verdict != comparison.Pass || len(got.Leaks) != 0 {
+		t.Errorf("nothing grows: %+v", got)
+	}
+	if got := judge(nil, tripped(9, 200), func(in *Input) { in.Configured = false }); got.ExitCode != 1 {
+		t.Errorf("without a baseline: %+v", got)
+	}
+}
+
 func dying(o Observation, reason string, n int) Observation {
 	o.Processes[0].Deaths = map[string]int{reason: n}
 	return o

@@ -227,7 +227,7 @@ func (j *judgement) doubtNames(p *pair) {
 // judged reports whether anything about the process can be held against the run, or in its favor.
 func (o *Observed) judged() bool {
 	checked := slices.ContainsFunc(o.Places, func(p Place) bool { return len(p.Checks) > 0 })
-	return o.Heap.enough() && o.Undecided == "" || checked || o.Checked || o.Trend != nil && o.Trend.Gate != "" && o.Trend.Gate != "inconclusive"
+	return o.Heap.enough() && o.Undecided == "" || checked || o.Checked || len(o.Measures) > 0 || o.Trend != nil && o.Trend.Gate != "" && o.Trend.Gate != "inconclusive"
 }
 
 // apply adds a reason for each rule that does not hold.

@@ -111,6 +111,8 @@ type Observed struct {
 	Undecided string `json:"undecided,omitempty"`
 	// Loaded has the classes of the app that were loaded.
 	Loaded ClassSet `json:"loaded,omitempty"`
+	// Measures are those of a trip, which repeats a scenario; nil where there was none.
+	Measures []Measure `json:"measures,omitempty"`
 	// Trend is the verdict on its memory over time; nil where there is none.
 	Trend *TrendVerdict `json:"trend,omitempty"`
 	// Deaths counts the ends of the process by reason: memory, crash, native_crash, anr, kill,
@@ -152,7 +154,25 @@ const (
 	WhatNative   = "native"
 	WhatGraphics = "graphics"
 	WhatTrend    = "trend"
+	// WhatMeasure is a number that a trip has read after its loops.
+	WhatMeasure = "measure"
 )
+
+// Measure is a number that was read after every few loops of a trip: threads, files, memory of a
+// kind, or the objects of a place that grows.
+type Measure struct {
+	// Key identifies it, as "native_heap", or the key of a place; Name is what it is called.
+	Key  string `json:"key"`
+	Name string `json:"name"`
+	// Unit is kB or count.
+	Unit string `json:"unit"`
+	// PerLoop is the rate, Lower and Upper are its bounds with 95 % confidence; nil where unknown.
+	PerLoop *float64 `json:"per_loop"`
+	Lower   *float64 `json:"lower"`
+	Upper   *float64 `json:"upper"`
+	// Grows reports that the trip has proved its growth.
+	Grows bool `json:"grows"`
+}
 
 // Place is one thing that a process leaves behind, counted at each moment of its series.
 type Place struct {
