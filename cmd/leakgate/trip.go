@@ -268,6 +268,7 @@ func (t *traveller) finish(result record.Trip, terr error, run record.Run, rerr 
 		return exitUsage
 	}
 	if result.Schema != "" {
+		result.Digest = monitor.HostCommand{Args: t.command}.Describe().Digest
 		if f.discards(result) {
 			if err := t.live.RemoveDumps(); err != nil {
 				c.problem("%v", err)

@@ -228,7 +228,7 @@ type Process struct {
 	Gate     detector.Gate  `json:"gate"`
 	// TrendGate is the verdict on the trend alone, which Gate is unless heap dumps at marks
 	// prove a leak.
-	TrendGate       detector.Gate     `json:"trend_gate"`
+	TrendGate       detector.Gate     `json:"trend_gate,omitempty"`
 	Kind            detector.LeakKind `json:"kind"`
 	FirstSuspicious *float64          `json:"first_suspicious_s"`
 	FirstLeaking    *float64          `json:"first_leaking_s"`

@@ -19,6 +19,9 @@ type Trip struct {
 	User    int    `json:"user"`
 	Process string `json:"process"`
 	PID     int    `json:"pid"`
+	// Digest is the SHA-256 of the command that is the scenario, in hexadecimal digits; "" where
+	// it is not a command.
+	Digest string `json:"scenario_digest,omitempty"`
 	// WarmUp is how often the scenario ran before the first reading, Loops how often since;
 	// LoopsPerReading how often between two readings.
 	WarmUp          int `json:"warm_up_loops"`

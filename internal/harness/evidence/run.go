@@ -44,6 +44,7 @@ func FromRecord(ctx context.Context, dir string, run record.Run) (*Evidence, err
 	}
 	defer root.Close()
 	r := &runReader{ctx: ctx, root: root, run: &run, out: &Evidence{Traces: map[gate.TraceKey]gate.Trace{}, RunExit: run.ExitCode, Head: headOf(dir, &run)}}
+	r.readTrip()
 	for i := range run.Devices {
 		if err := r.device(&run.Devices[i]); err != nil {
 			return nil, err
@@ -90,6 +91,8 @@ type runReader struct {
 	ctx  context.Context
 	root *os.Root
 	run  *record.Run
+	// trip is what a trip has measured; nil where the run is not one.
+	trip *record.Trip
 	out  *Evidence
 }
 
@@ -100,6 +103,9 @@ func (r *runReader) device(d *record.Device) error {
 		Device: name(d.Device), Started: run.Started, Tool: name(run.Tool), Unit: gate.UnitLoop, Processes: []gate.Observed{},
 		Commit: r.out.Head.Commit, Branch: r.out.Head.Branch, PullRequest: r.out.Head.PullRequest,
 		Subject: gate.Testbed{App: r.out.Head.App, Variant: r.out.Head.Variant, Marks: name(d.MarksDigest), Model: name(d.Model), API: d.API, ABI: name(d.ABI), Workload: "none"},
+	}
+	if r.trip != nil {
+		o.Subject.Workload = "trip " + name(r.trip.Digest)
 	}
 	events := 0.0
 	if w := run.Workload; w != nil {
@@ -154,7 +160,7 @@ func (r *runReader) process(o *gate.Observation, p *record.Process, events float
 	r.checks(out, p)
 	r.out.name(o.Device, out)
 	r.snapshots(out, p)
-	r.trip(out, p)
+	r.measures(out, p)
 	return out, nil
 }
 
@@ -404,8 +410,8 @@ func (r *runReader) addChecked(place *gate.Place, c *record.Check, l *record.Che
 // maxTrip bounds trip.json in bytes.
 const maxTrip = 16 << 20
 
-// trip adds what a trip has measured in this process. A run need not be one.
-func (r *runReader) trip(out *gate.Observed, p *record.Process) {
+// readTrip reads what a trip has measured. A run need not be one.
+func (r *runReader) readTrip() {
 	f, err := r.root.Open(record.TripName)
 	if err != nil {
 		return
@@ -416,12 +422,18 @@ func (r *runReader) trip(out *gate.Observed, p *record.Process) {
 		r.out.Warnings = append(r.out.Warnings, fmt.Sprintf("%s cannot be read", record.TripName))
 		return
 	}
-	if t.Device != p.Device || t.User != p.User || t.Process != p.Process || !t.Judged {
+	r.trip = &t
+}
+
+// measures adds what a trip has measured in this process.
+func (r *runReader) measures(out *gate.Observed, p *record.Process) {
+	t := r.trip
+	if t == nil || t.Device != p.Device || t.User != p.User || t.Process != p.Process || !t.Judged {
 		return
 	}
 	for i := range t.Measures {
 		m := &t.Measures[i]
-		measure := gate.Measure{Key: name(m.Name), Name: name(strings.ReplaceAll(m.Name, "_", " ")), Unit: name(m.Unit), PerLoop: m.PerLoop, Grows: m.Verdict == record.VerdictLeak && !explained(m, &t)}
+		measure := gate.Measure{Key: name(m.Name), Name: name(strings.ReplaceAll(m.Name, "_", " ")), Unit: name(m.Unit), PerLoop: m.PerLoop, Grows: m.Verdict == record.VerdictLeak && !explained(m, t)}
 		if len(m.Interval) == 2 {
 			measure.Lower, measure.Upper = new(m.Interval[0]), new(m.Interval[1])
 		}
