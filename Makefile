@@ -4,7 +4,7 @@
 # make flakes repeats the tests that keep real time, and those in bubbles, on a machine that is busy and one that stalls
 # make fuzz   every fuzz target for FUZZTIME each
 # make bench  the benchmarks, with allocations
-# make calibrate  how often each policy raises an alarm: measures the tables of docs/detector.md anew and holds them to their bars
+# make calibrate  how often each policy raises an alarm, and the gate fails: measures the tables of docs/detector.md and docs/gate-calibration.md anew and holds them to their bars
 # make release-snapshot  what a release has, in dist/
 # make bench-heap  heap analysis beside its peers: measures the tables of docs/performance.md anew and holds them to their bars
 
@@ -139,6 +139,7 @@ bench-heap:
 # go run ./internal/calibrate -tables alarms -only 'AR 0.9' -runs 200 -check
 calibrate:
 	go run ./internal/calibrate -check -write docs/detector.md >/dev/null
+	LEAKGATE_REQUIRE=all go test -count=1 -timeout 60m -parallel 4 -run '^TestCalibration$$' ./internal/harness/gatecalibrate -args -calibrate -write $(CURDIR)/docs/gate-calibration.md -raw $(CACHE)/gate-pairs.tsv
 
 packages: adbd
 	@missing=; \

@@ -447,10 +447,42 @@ func (c *contrast) grown() (string, bool) {
 		return "", false
 	}
 	p := upperTail(c.rate.added, c.rate.added+added, c.rate.exposure/(c.rate.exposure+loops))
-	if p >= alpha/float64(max(c.compared, 1)) {
+	if p >= alpha/float64(max(c.compared, 1)) || c.shifted() {
 		return "", false
 	}
 	return fmt.Sprintf("%s (p = %.1g)", rates, p), true
+}
+
+// shifted reports whether other places have lost, of the same classes, half of what this one has
+// gained: the same objects, held otherwise. In an app that is in use, what a pool has not got round to
+// is held by its queue instead of by what it will be held by.
+func (c *contrast) shifted() bool {
+	if c.head.What != WhatLeak || c.series.Lives || c.series.Settled {
+		return false
+	}
+	elsewhere := func(o *Observed) (n int64) {
+		for i := range o.Places {
+			p := &o.Places[i]
+			if p.What != WhatLeak || p.Key == c.key || p.Key == c.head.Key {
+				continue
+			}
+			for class, counts := range p.Classes {
+				if len(c.head.Classes[class]) > 0 && len(counts) > 0 {
+					n += counts[len(counts)-1] - counts[0]
+				}
+			}
+		}
+		return n
+	}
+	var here, others int64
+	var loops float64
+	for _, b := range c.base {
+		if m, ok := measured(b.place(WhatLeak, c.key), b.Heap); ok {
+			here, others, loops = here+m.added, others+elsewhere(b.Observed), loops+m.exposure
+		}
+	}
+	usual := func(before int64) float64 { return float64(before) / loops * c.rate.exposure }
+	return loops > 0 && usual(others)-float64(elsewhere(c.pair.head)) > (float64(c.rate.added)-usual(here))/2
 }
 
 func number(x float64) string {

@@ -189,6 +189,34 @@ func TestMovedLeak(t *testing.T) {
 	}
 }
 
+// In an app in use the same objects may be held otherwise in one run: that is no growth. In dumps
+// of an app that was left alone it is.
+func TestShifted(t *testing.T) {
+	in := func(n int, settled bool, a, b []int64) Observation {
+		o := observed(n, leak("a", "Draft", kB, a...), leak("b", "Draft", kB, b...))
+		o.Processes[0].Heap.Settled = settled
+		return o
+	}
+	for _, c := range []struct {
+		settled bool
+		a       []int64
+		status  comparison.Status
+	}{
+		{false, []int64{20, 40, 60, 60, 60, 60}, comparison.Known},
+		{false, []int64{20, 40, 60, 80, 100, 120}, comparison.Grown},
+		{true, []int64{20, 40, 60, 60, 60, 60}, comparison.Grown},
+	} {
+		var base []Observation
+		for n := range int64(3) {
+			base = append(base, in(int(n), c.settled, []int64{20, 40, 60, 80, 100, 120}, []int64{0, 0, 0, n, 0, 0}))
+		}
+		head := in(9, c.settled, c.a, []int64{0, 10, 20, 30, 40, 60})
+		if row := rowOf(t, judge(base, head), "b"); row.Status != c.status {
+			t.Errorf("%v settled %v: %s, %s", c.a, c.settled, row.Status, row.Why)
+		}
+	}
+}
+
 func TestVerdicts(t *testing.T) {
 	list := leak("k", "ListScreen", 100*kB, 3, 6, 9, 12)
 	bad := leak("bad", "WishScreen", 100*kB, 1, 2, 3, 4)

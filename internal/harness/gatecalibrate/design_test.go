@@ -1,0 +1,89 @@
+package gatecalibrate
+
+// size is how many runs a calibration has of each cell.
+type size struct {
+	// usual runs of the unchanged build are each compared with others of them; long ones, half as long
+	// again, with usual ones.
+	usual, long int
+	// changed is how many runs each changed build has.
+	changed int
+}
+
+var (
+	// jvmSize and phoneSize make 300 pairs of one build and, for script and Monkey, 40 of each change.
+	jvmSize   = size{usual: 14, long: 6, changed: 5}
+	phoneSize = size{usual: 11, long: 4, changed: 5}
+)
+
+func sizeOf(c cell) size {
+	if c.program == phone {
+		return phoneSize
+	}
+	return jvmSize
+}
+
+// cells are all ways to run all programs.
+func cells() (out []cell) {
+	for _, program := range []string{shop, reader, chat, phone} {
+		for _, monkey := range []bool{false, true} {
+			for _, inUse := range []bool{false, true} {
+				out = append(out, cell{program, monkey, inUse})
+			}
+		}
+	}
+	return out
+}
+
+// plan is the runs of a calibration and the pairs made of them.
+type plan struct {
+	trials []*trial
+	pairs  []*pair
+	seed   uint64
+}
+
+// baseSizes are how many base runs a run is compared with, in turn.
+var baseSizes = []int{1, 3, 10}
+
+// add adds the runs and pairs of a cell. No two pairs have one head.
+func (p *plan) add(c cell, n size) {
+	usual := p.runs(c, nothing, false, n.usual)
+	for i, head := range usual {
+		p.pair(head, usual, i+1, baseSizes[i%len(baseSizes)])
+	}
+	for i, head := range p.runs(c, nothing, true, n.long) {
+		p.pair(head, usual, 2*i, baseSizes[i%len(baseSizes)])
+	}
+	for _, by := range changes() {
+		if by == tripled && !c.monkey {
+			continue // a script shows one more
+		}
+		sizes := baseSizes
+		if by != newLeak {
+			sizes = sizes[1:] // of fewer than three base runs only a new leak fails
+		}
+		for i, head := range p.runs(c, by, false, n.changed) {
+			p.pair(head, usual, 3*i, sizes[i%len(sizes)])
+		}
+	}
+}
+
+// runs adds runs of a build.
+func (p *plan) runs(c cell, by change, long bool, n int) (out []*trial) {
+	for range n {
+		p.seed++
+		out = append(out, &trial{cell: c, change: by, long: long, seed: p.seed})
+	}
+	p.trials = append(p.trials, out...)
+	return out
+}
+
+// pair compares a run with so many others, from one of them on.
+func (p *plan) pair(head *trial, others []*trial, from, n int) {
+	made := &pair{head: head}
+	for i := range others {
+		if b := others[(from+i)%len(others)]; b != head && len(made.base) < n {
+			made.base = append(made.base, b)
+		}
+	}
+	p.pairs = append(p.pairs, made)
+}
