@@ -1,7 +1,5 @@
 package main
 
-//unit:program git is asked for the commits and changes of a checkout
-
 import (
 	"os"
 	"path/filepath"
