@@ -271,7 +271,7 @@ to the newest runs, fails there (rule leak.creep), and is only reported for a pu
 
 func (f *baselineFlags) pin(c console, args []string) int {
 	if len(args) != 1 || strings.TrimSpace(args[0]) == "" {
-		return c.usage(fmt.Errorf("want the name of one release, got %d", len(args)))
+		return c.usage(fmt.Errorf("want the name of one release, such as 4.1, got %d", len(args)))
 	}
 	ctx, stop := untilInterrupt()
 	defer stop()

@@ -307,6 +307,9 @@ func appOfProcess(process string) string {
 }
 
 func (f *sourceFlags) readLeakCanary() (*evidence.Evidence, error) {
+	if isFolder(f.leakCanary) {
+		return nil, fmt.Errorf("%s is a directory: name the report of LeakCanary in it", f.leakCanary)
+	}
 	file, err := os.Open(f.leakCanary)
 	if err != nil {
 		return nil, fmt.Errorf("open report: %w", err)

@@ -381,23 +381,20 @@ var (
 // backticks and the next one of the same length, and the code of summaries. In the package comparison
 // an independent parser reads such comments.
 func outsideOfCode(markdown string) string {
+	markdown = inHTML.ReplaceAllString(markdown, "")
 	var out strings.Builder
-	for rest := inHTML.ReplaceAllString(markdown, ""); ; {
-		begin := backticks.FindStringIndex(rest)
-		if begin == nil {
-			out.WriteString(rest)
-			return out.String()
-		}
-		fence := rest[begin[0]:begin[1]]
-		out.WriteString(rest[:begin[0]])
-		rest = rest[begin[1]:]
-		end := slices.IndexFunc(backticks.FindAllStringIndex(rest, -1), func(at []int) bool { return at[1]-at[0] == len(fence) })
+	from, runs := 0, backticks.FindAllStringIndex(markdown, -1)
+	for len(runs) > 0 {
+		run := runs[0]
+		runs = runs[1:]
+		end := slices.IndexFunc(runs, func(at []int) bool { return at[1]-at[0] == run[1]-run[0] })
 		if end < 0 {
-			out.WriteString(fence)
 			continue
 		}
-		rest = rest[backticks.FindAllStringIndex(rest, -1)[end][1]:]
+		out.WriteString(markdown[from:run[0]])
+		from, runs = runs[end][1], runs[end+1:]
 	}
+	return out.String() + markdown[from:]
 }
 
 // assertHarmless: outside of code there is nothing of it that GitHub reads, and the comment ends

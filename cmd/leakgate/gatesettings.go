@@ -139,6 +139,9 @@ func (s *gateSettings) open(c console, address string) error {
 		case s.ci != nil && token(c) != "":
 			address = artifactStore
 		default:
+			if s.ci != nil {
+				c.note("no baseline: set %s (permissions: actions: read), or name one with --baseline", ownTokenVariable)
+			}
 			return nil
 		}
 	}

@@ -21,6 +21,9 @@ func FromLeakCanary(report leakcanary.Report, o DumpOptions) *Evidence {
 		Process: out.Head.App, Heap: gate.Moments{At: []float64{1}, Settled: true}, Places: []gate.Place{}, Checked: report.Analyses > 0 || report.Tests > 0,
 		Because: "LeakCanary says which leaks there are, not whether they become more",
 	}
+	if report.Analyses == 0 {
+		p.Heap = gate.Moments{}
+	}
 	for _, reason := range report.Undecided[:min(len(report.Undecided), 1)] {
 		p.Undecided = name(reason)
 	}

@@ -489,7 +489,11 @@ func (r *runReader) snapshots(out *gate.Observed, p *record.Process) {
 			continue
 		}
 		p := gate.Place{What: what, Key: name(f.Key), Counts: before(f.Count, f.CountDelta), Bytes: before(f.Bytes, f.BytesDelta)}
-		if p.Counts[1] <= p.Counts[0] && p.Bytes[1]-p.Bytes[0] < leastNative {
+		if what != gate.WhatThreads {
+			// Memory is counted by its size: how many mappings there are says little.
+			p.Counts = []int64{p.Bytes[0] >> 10, p.Bytes[1] >> 10}
+		}
+		if p.Counts[1] <= p.Counts[0] || what != gate.WhatThreads && p.Bytes[1]-p.Bytes[0] < leastNative {
 			continue
 		}
 		met[what+f.Key] = true

@@ -94,7 +94,10 @@ func (p *pair) compare() []row {
 		if source := from[place.Key]; source != "" && place.What == WhatLeak {
 			met[place.What+source] = true
 		}
-		p.rows = append(p.rows, p.place(place, from[place.Key]))
+		// Native memory moves by itself: what is not more than in the base is not worth a row.
+		if r := p.place(place, from[place.Key]); place.What != WhatNative && place.What != WhatGraphics || r.Status != comparison.Known && r.Status != comparison.Shrunk {
+			p.rows = append(p.rows, r)
+		}
 	}
 	p.gone(met)
 	p.measures()
@@ -238,6 +241,13 @@ func (c *contrast) fill(row *comparison.Row) {
 	if len(c.rates) > 0 {
 		added, loops := pooled(c.rates)
 		row.PerLoop.Base = new(rounded(float64(added) / loops))
+	}
+	if c.head.What != WhatLeak {
+		row.Classes = classCounts(c.newest(), c.head)
+		if b := c.newest(); b != nil {
+			_, row.BaseBytes = b.last()
+		}
+		return
 	}
 	if c.eachOK {
 		row.BytesEach.Head = new(math.Round(c.headEach))
@@ -556,8 +566,10 @@ func (c *contrast) evidence() string {
 	case len(s.At) == 1:
 		n, _ := h.last()
 		return text.Count(int(n), "object in 1 heap dump", "objects in 1 heap dump")
-	case h.What != WhatLeak:
+	case h.What == WhatThreads:
 		return fmt.Sprintf("%s at two moments, %s loops apart", text.Series(h.Counts), number(s.exposure()))
+	case h.What != WhatLeak:
+		return fmt.Sprintf("%s kB at two moments, %s loops apart", text.Series(h.Counts), number(s.exposure()))
 	}
 	settled := ""
 	if !s.Settled {

@@ -35,10 +35,19 @@ func WriteRow(w io.Writer, r *Row) error {
 	if len(r.Trace) > 0 {
 		out.blank()
 		for _, line := range r.Trace {
-			out.add(text.Printable(line))
+			out.add(inert(text.Printable(line)))
 		}
 	}
 	return out.write(w)
+}
+
+// inert is a line that no CI runner takes for a command, as those of GitHub take ::error::
+// (docs.github.com/actions/reference/workflow-commands-for-github-actions).
+func inert(line string) string {
+	if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "::"); ok {
+		return ": :" + rest
+	}
+	return line
 }
 
 // lines are those of a terminal.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"strings"
 
@@ -65,7 +66,7 @@ func theOne(files []*zip.File, name string) (*zip.File, error) {
 	const encrypted = 0x1
 	switch {
 	case found == nil:
-		return nil, fmt.Errorf("zip file has no %s", text.Quote(name, 100))
+		return nil, fmt.Errorf("zip file has no %s: %w", text.Quote(name, 100), fs.ErrNotExist)
 	case !found.Mode().IsRegular() || found.Flags&encrypted != 0:
 		return nil, fmt.Errorf("%s is not a plain file", text.Quote(name, 100))
 	}
