@@ -11,6 +11,7 @@ import (
 
 	"github.com/leakgate/leakgate/internal/hproftest"
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
+	"github.com/leakgate/leakgate/internal/schema"
 )
 
 // closedScreens is a heap dump of an app in which so many closed screens of each class are held by one
@@ -98,6 +99,9 @@ func TestGateByDumps(t *testing.T) {
 	row := c.Leaks[0]
 	if row.Status != comparison.New || row.Class != "com.shop.WishActivity" || row.HeldBy != "WishBus.listeners" || *row.PerLoop.Head != 1 || *row.BytesEach.Head <= 0 || len(row.Trace) == 0 {
 		t.Errorf("%+v", row)
+	}
+	if n, err := schema.CheckRun("result"); err != nil || n != 1 {
+		t.Errorf("%d files checked: %v", n, err)
 	}
 	comment, err := os.ReadFile(filepath.Join("result", "comment.md"))
 	if err != nil || !strings.Contains(string(comment), "WishActivity") {

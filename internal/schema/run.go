@@ -16,6 +16,7 @@ import (
 
 	"github.com/leakgate/leakgate/analysis"
 	"github.com/leakgate/leakgate/internal/analysis/spool"
+	"github.com/leakgate/leakgate/internal/reporters/comparison"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -35,7 +36,10 @@ func Files() (map[string][]byte, error) {
 		"analysis.json":  func() ([]byte, error) { return Of("analysis.json of leakgate", reflect.TypeFor[analysis.Report]()) },
 		"growth.json":    func() ([]byte, error) { return Of("growth.json of leakgate", reflect.TypeFor[analysis.Growth]()) },
 		record.TripName:  func() ([]byte, error) { return Of("trip.json of leakgate", reflect.TypeFor[record.Trip]()) },
-		DiffName:         func() ([]byte, error) { return Of("leakgate diff --json", reflect.TypeFor[analysis.Diff]()) },
+		comparison.FileName: func() ([]byte, error) {
+			return Of("gate.json of leakgate", reflect.TypeFor[comparison.Comparison]())
+		},
+		DiffName: func() ([]byte, error) { return Of("leakgate diff --json", reflect.TypeFor[analysis.Diff]()) },
 		"heap.summary.json.zst": func() ([]byte, error) {
 			return Of("heap.summary.json.zst of leakgate, unpacked", reflect.TypeOf((*analysis.Summary)(nil).Form()))
 		},

@@ -2,8 +2,8 @@ package evidence
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/leakgate/leakgate/internal/analysis/leakcanary"
 	"github.com/leakgate/leakgate/internal/harness/gate"
@@ -32,13 +32,16 @@ func FromLeakCanary(report leakcanary.Report, o DumpOptions) *Evidence {
 		n := int64(max(l.Traces, 1))
 		place := gate.Place{
 			What: gate.WhatLeak, Key: l.Signature, Counts: []int64{n}, Bytes: []int64{0}, Classes: map[string][]int64{name(l.Class): {n}}, Checks: checksOf(l),
-			Description: gate.Description{Class: name(l.Class), HeldBy: name(l.HeldBy), Fingerprints: []string{l.Signature}, Library: l.Library},
+			Description: gate.Description{Class: name(l.Class), HeldBy: name(withoutPackage(l.HeldBy)), Fingerprints: []string{l.Signature}, Library: l.Library},
 		}
 		if l.RetainedBytes != nil {
 			place.Bytes[0] = max(*l.RetainedBytes, 0)
 		}
 		p.Places = append(p.Places, place)
 		t := gate.Trace{HeldBy: place.HeldBy}
+		if at := strings.LastIndexByte(l.HeldBy, '.'); at > 0 && !strings.ContainsAny(l.HeldBy, "[<") {
+			t.Suspects = []comparison.Suspect{{Class: name(l.HeldBy[:at]), Field: name(l.HeldBy[at+1:])}}
+		}
 		for _, line := range l.TraceLines[:min(len(l.TraceLines), maxTrace)] {
 			t.Lines = append(t.Lines, name(line))
 		}
@@ -50,6 +53,18 @@ func FromLeakCanary(report leakcanary.Report, o DumpOptions) *Evidence {
 	return out
 }
 
+// withoutPackage is a reference with the simple name of its class, as other reports have it.
+func withoutPackage(reference string) string {
+	class, field, ok := strings.Cut(reference, ".")
+	for ok && strings.Contains(field, ".") {
+		class, field, _ = strings.Cut(field, ".")
+	}
+	if !ok {
+		return reference
+	}
+	return class + "." + field
+}
+
 // checksOf are the tests that have found a leak; each has waited until the object should be gone.
 func checksOf(l *leakcanary.SignedLeak) []string {
 	var out []string
@@ -57,7 +72,7 @@ func checksOf(l *leakcanary.SignedLeak) []string {
 		out = append(out, name(test))
 	}
 	if len(out) == 0 {
-		out = append(out, fmt.Sprintf("LeakCanary, %d heap dumps", max(l.Analyses, 1)))
+		out = append(out, "LeakCanary")
 	}
 	return out
 }
