@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/leakgate/leakgate/harness/monitor"
+	"github.com/leakgate/leakgate/internal/harness/checkout"
 	"github.com/leakgate/leakgate/internal/harness/evidence"
 	"github.com/leakgate/leakgate/internal/harness/gate"
 	"github.com/leakgate/leakgate/internal/harness/ledger"
@@ -33,7 +34,7 @@ func (f *runFlags) watch(p *plan, screen monitor.Observer) (record.Run, error) {
 	return run, err
 }
 
-// abortWatch is an observer that notes when a run has news to judge.
+// abortWatch is an observer that records when a run has something new to judge.
 type abortWatch struct {
 	monitor.Observer
 	news chan struct{}
@@ -47,11 +48,11 @@ func (w *abortWatch) Happened(e record.Event) {
 	}
 	select {
 	case w.news <- struct{}{}:
-	default: // what is judged next has these news, too
+	default: // the pending judgement covers this event, too
 	}
 }
 
-// judge asks after all news whether the run fails, and ends it then.
+// judge asks after each event whether the run fails, and ends it if so.
 func (w *abortWatch) judge(ctx context.Context, live *monitor.LiveRun, failing func() string) {
 	for {
 		select {
@@ -62,15 +63,15 @@ func (w *abortWatch) judge(ctx context.Context, live *monitor.LiveRun, failing f
 		case <-w.news:
 		}
 		if reason := failing(); reason != "" {
-			// What comes of it is returned by Wait.
+			// Wait returns the result.
 			_, _ = live.Stop(reason)
 			return
 		}
 	}
 }
 
-// failing returns what asks whether a run that goes on fails already: its lines are judged as at
-// its end.
+// failing returns a function that reports why a run in progress fails already, "" if it does not: its
+// record so far is judged as at its end.
 func (s *gateSettings) failing(c console, b *gate.Baseline) func(ctx context.Context, dir string) string {
 	return func(ctx context.Context, dir string) string {
 		run, _, err := ledger.Rebuild(dir)
@@ -89,6 +90,10 @@ func (s *gateSettings) failing(c console, b *gate.Baseline) func(ctx context.Con
 		in := s.input(ev, b)
 		if in.Informational {
 			return ""
+		}
+		// By the same base runs as at its end.
+		if tree, err := checkout.Open(ctx, s.checkout); err == nil {
+			s.ancestors(ctx, tree, &in)
 		}
 		result := gate.Compare(in)
 		if len(result.Reasons) == 0 {

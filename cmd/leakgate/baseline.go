@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -13,7 +14,6 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/evidence"
 	"github.com/leakgate/leakgate/internal/harness/gate"
 	"github.com/leakgate/leakgate/internal/harness/store"
-	"github.com/leakgate/leakgate/internal/reporters/comparison"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -126,7 +126,7 @@ func (f *baselineFlags) add(ctx context.Context, c console) error {
 		if err := judgedForBaseline(ev, result); err != nil {
 			return nil, notJudged{err}
 		}
-		failed = result.Verdict == comparison.Fail
+		failed = len(result.Reasons) > 0 // also where the rules are informational
 		for _, o := range ev.Observations {
 			o.Failed = failed
 			b.Add(o, s.window)
@@ -139,7 +139,7 @@ func (f *baselineFlags) add(ctx context.Context, c console) error {
 	}
 	c.note("the baseline in %s has %s", s.store, text.Count(added, "run", "runs"))
 	if failed {
-		c.problem("the run is worse than those before it, and is kept as observed: what it shows is not blamed on pull requests")
+		c.problem("a rule does not hold for this run: it is kept as observed, and what it shows is not blamed on pull requests")
 	}
 	if strings.HasPrefix(s.store.String(), "artifact:") {
 		c.note("upload %s as an artifact of that name", store.UploadFile)
@@ -147,7 +147,7 @@ func (f *baselineFlags) add(ctx context.Context, c console) error {
 	return nil
 }
 
-// openSettings are the settings of a verb that needs a baseline.
+// openSettings returns the settings of a command that needs a baseline.
 func (f *baselineFlags) openSettings(c console) (*gateSettings, error) {
 	s, err := f.settings(c)
 	if err == nil && s.store == nil {
@@ -297,7 +297,7 @@ func (f *baselineFlags) pin(c console, args []string) int {
 	return exitOK
 }
 
-// input is all that the verdict on a run depends on, with the baseline that it is compared with.
+// input returns all that the verdict on a run depends on.
 func (s *gateSettings) input(ev *evidence.Evidence, b *gate.Baseline) gate.Input {
 	in := gate.Input{
 		Heads: ev.Observations, Configured: s.store != nil, Base: b.Runs, Pinned: b.Pinned, PinnedName: b.PinnedName, Window: s.window, Match: s.match, FirstSeen: b.FirstSeen(ev.Head.App),
@@ -305,7 +305,18 @@ func (s *gateSettings) input(ev *evidence.Evidence, b *gate.Baseline) gate.Input
 		Missing: ev.Missing, RunExit: ev.RunExit, Tool: "leakgate " + version(), Head: ev.Head, Traces: ev.Traces, Warnings: ev.Warnings,
 	}
 	if s.store != nil {
-		in.Store = s.store.String()
+		in.Store = publicStore(s.store.String())
 	}
 	return in
+}
+
+// publicStore is the address of a baseline as it is published: a path of this computer, which may
+// have the name of its user, without its folders.
+func publicStore(address string) string {
+	scheme, path, _ := strings.Cut(address, ":")
+	path = strings.Trim(path, `'"`)
+	if scheme != "file" && scheme != "command" || !filepath.IsAbs(path) {
+		return address
+	}
+	return scheme + ":" + filepath.Base(path)
 }

@@ -100,7 +100,7 @@ func (f *bisectFlags) bisect(c console, args []string) int {
 		c.problem("%s", text.Printable(err.Error()))
 		return exitUsage
 	}
-	if err := f.tell(c, result); err != nil {
+	if err := f.print(c, result); err != nil {
 		c.problem("print the answer: %v", err)
 		return exitUsage
 	}
@@ -110,7 +110,8 @@ func (f *bisectFlags) bisect(c console, args []string) int {
 	return exitOK
 }
 
-func (f *bisectFlags) tell(c console, r bisect.Culprit) error {
+// print writes the answer.
+func (f *bisectFlags) print(c console, r bisect.Culprit) error {
 	if !f.asJSON {
 		_, err := fmt.Fprintln(c.out, text.Printable(r.String()))
 		return err

@@ -277,14 +277,14 @@ func (f *sourceFlags) readDumps(ctx context.Context, c console) (*evidence.Evide
 			return nil, fmt.Errorf("--dump: %w", invalid(given, "PROCESS=FILE,FILE,... such as com.shop=loop1.hprof,loop2.hprof,loop3.hprof"))
 		}
 		if slices.ContainsFunc(scenarios, func(x evidence.Scenario) bool { return x.Process == s.Process }) {
-			return nil, fmt.Errorf("--dump: process %s is there twice: name all of its dumps at once, in the order of the loops", s.Process)
+			return nil, fmt.Errorf("--dump: duplicate process %s: name all of its dumps at once, in the order of the loops", s.Process)
 		}
 		if err := present(s.Files...); err != nil {
 			return nil, err
 		}
 		for i, file := range s.Files {
 			if slices.ContainsFunc(s.Files[:i], func(other string) bool { return sameFile(file, other) }) {
-				return nil, fmt.Errorf("--dump: %s is there twice: each dump is of another moment", file)
+				return nil, fmt.Errorf("--dump: duplicate file %s: name one dump per loop", file)
 			}
 		}
 		scenarios = append(scenarios, s)
@@ -328,8 +328,8 @@ func (f *sourceFlags) readLeakCanary() (*evidence.Evidence, error) {
 	return ev, nil
 }
 
-// tell is report after a run, whose run.json may be all that stdout may have.
-func (f *gateFlags) tell(c console, s *gateSettings, result *comparison.Comparison) int {
+// reportRun is report after a run. With --json, stdout has the run.json of the run and nothing else.
+func (f *gateFlags) reportRun(c console, s *gateSettings, result *comparison.Comparison) int {
 	if !f.asJSON {
 		fmt.Fprintln(c.out)
 		return f.report(c, s, result)

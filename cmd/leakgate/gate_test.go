@@ -174,7 +174,7 @@ func TestGateRefuses(t *testing.T) {
 		"no run":                 {[]string{"gate", "--run", "nowhere"}, 2, "no such file or directory"},
 		"no process":             {[]string{"gate", "--dump", "a.hprof"}, 2, "PROCESS=FILE"},
 		"a missing dump":         {[]string{"gate", "--dump", dumps + ",x.hprof"}, 2, "x.hprof"},
-		"one dump twice":         {[]string{"gate", "--dump", one + "," + strings.TrimPrefix(one, "com.shop=")}, 2, "there twice"},
+		"one dump twice":         {[]string{"gate", "--dump", one + "," + strings.TrimPrefix(one, "com.shop=")}, 2, "duplicate file"},
 		"no dump":                {[]string{"gate", "--dump", "com.shop=broken.json"}, 6, "broken.json"},
 		"too few dumps":          {[]string{"gate", "--dump", one}, 5, "nothing could be judged"},
 		"too few dumps, allowed": {[]string{"gate", "--dump", one, "--allow-unjudged"}, 0, ""},
@@ -188,7 +188,7 @@ func TestGateRefuses(t *testing.T) {
 		"show nothing":           {[]string{"show", dir}, 2, "want a run directory"},
 		"comment without a gate": {[]string{"comment", "--run", dir, "--dry-run"}, 2, "has no gate.json"},
 		"baseline":               {[]string{"baseline"}, 2, "Usage"},
-		"baseline of one dump":   {[]string{"baseline", "update", "--dump", one}, 5, "it is no base run"},
+		"baseline of one dump":   {[]string{"baseline", "update", "--dump", one}, 5, "not added to the baseline"},
 		"pin nothing":            {[]string{"baseline", "pin", "4.1"}, 2, "no good run"},
 	} {
 		t.Run(name, func(t *testing.T) {

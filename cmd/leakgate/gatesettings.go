@@ -384,16 +384,16 @@ func (s *gateSettings) markdown(c console, result *comparison.Comparison) compar
 	return o
 }
 
-// judged reports that a comparison may become a base run: something was judged, and nothing is
-// missing.
+// judgedForBaseline returns why a run cannot become a base run: nothing was judged, evidence is
+// missing, or the run did not end well. nil if it can.
 func judgedForBaseline(ev *evidence.Evidence, result *comparison.Comparison) error {
 	switch {
 	case !result.Judged:
-		return errors.New("nothing in this run could be judged: it is no base run")
+		return errors.New("nothing in this run could be judged: not added to the baseline")
 	case len(ev.Missing) > 0:
-		return fmt.Errorf("evidence is missing: %s: it is no base run", ev.Missing[0])
+		return fmt.Errorf("evidence is missing: %s: not added to the baseline", ev.Missing[0])
 	case slices.Contains([]int{record.ExitInterrupted, record.ExitNoDevice, record.ExitWorkload, exitUnread}, ev.RunExit):
-		return fmt.Errorf("the run has ended with exit code %d: it is no base run", ev.RunExit)
+		return fmt.Errorf("the run ended with exit code %d: not added to the baseline", ev.RunExit)
 	}
 	return nil
 }

@@ -122,7 +122,7 @@ func (f *runVerbFlags) judged(c console, g *gateFlags, s *gateSettings, prepare 
 	if err != nil {
 		return nil, g.failed(c, ctx, err)
 	}
-	code = g.tell(c, s, result)
+	code = g.reportRun(c, s, result)
 	return result, f.reportLocation(c, code)
 }
 
@@ -134,5 +134,5 @@ func (f *runVerbFlags) confirm(c console, g *gateFlags, s *gateSettings, prepare
 	if result == nil || !result.Judged {
 		return code
 	}
-	return g.tell(c, s, gate.Confirm(first, result))
+	return g.reportRun(c, s, gate.Confirm(first, result))
 }

@@ -32,7 +32,7 @@ type DumpOptions struct {
 	InUse bool
 	// App is the package under test, Variant and Test what makes the dumps comparable.
 	App, Variant, Test string
-	// Progress is told which file is read.
+	// Progress is called with each file before it is read; it may be nil.
 	Progress func(file string)
 }
 

@@ -3,6 +3,7 @@ package evidence
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -60,12 +61,29 @@ func series(o *gate.Observed, dumps []moment, lives bool) {
 		}
 		o.Names = worse(o.Names, d.names)
 	}
+	for i := range o.Places {
+		boundClasses(&o.Places[i])
+	}
 	if n := len(dumps); n > 0 {
 		o.Loaded = gate.NewClassSet(dumps[n-1].loaded)
 	}
 }
 
-// name gives the places of a process what holds them, as their traces say.
+// boundClasses keeps the classes that most objects have at the end: each dump may have had others.
+func boundClasses(p *gate.Place) {
+	if len(p.Classes) <= mostClasses {
+		return
+	}
+	last := len(p.Counts) - 1
+	names := slices.SortedFunc(maps.Keys(p.Classes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(p.Classes[b][last], p.Classes[a][last]), strings.Compare(a, b))
+	})
+	for _, name := range names[mostClasses:] {
+		delete(p.Classes, name)
+	}
+}
+
+// name sets what holds the places of a process, as their traces say.
 func (e *Evidence) name(device string, o *gate.Observed) {
 	for i := range o.Places {
 		p := &o.Places[i]

@@ -240,6 +240,63 @@ func TestChecks(t *testing.T) {
 	}
 }
 
+// What one object retains is the same, however many checks of processes of their own leave one.
+func TestCheckedBytes(t *testing.T) {
+	for _, checks := range []int{1, 10} {
+		dir := t.TempDir()
+		run := night(t, dir, 7)
+		run.Diagnoses = nil
+		found := record.CheckedLeak{DumpLeak: record.DumpLeak{Key: "k", Count: 2, Bytes: 2000}, New: 2}
+		for i := range checks {
+			run.Checks = append(run.Checks, record.Check{Name: fmt.Sprint("test ", i), Device: "S", Processes: []record.CheckedProcess{{Process: "com.shop", Verdict: record.VerdictLeak, Leaks: []record.CheckedLeak{found}}}})
+		}
+		if l := read(t, dir, run).Observations[0].Processes[0].Places[0]; l.Bytes[0] != 1000*l.Counts[0] {
+			t.Errorf("%d checks: %d objects retain %d bytes", checks, l.Counts[0], l.Bytes[0])
+		}
+	}
+}
+
+// Devices of one model are observed apart.
+func TestTwins(t *testing.T) {
+	dir := t.TempDir()
+	run := night(t, dir, 7, 7, 7)
+	twin := run.Devices[0]
+	twin.Device = "T"
+	other := twin
+	other.Device, other.Model = "U", "Pixel 9"
+	run.Devices = append(run.Devices, twin, other)
+	var twins []int
+	for _, o := range read(t, dir, run).Observations {
+		twins = append(twins, o.Twin)
+	}
+	if !reflect.DeepEqual(twins, []int{0, 1, 0}) {
+		t.Error(twins)
+	}
+}
+
+// A list that holds other classes in each dump is written into a baseline and read again.
+func TestManyClasses(t *testing.T) {
+	var moments []moment
+	for i := range 5 {
+		l := analysis.SummaryLeak{Key: "k", Class: "A", Classes: map[string]int64{}}
+		for k := range mostClasses {
+			l.Classes[fmt.Sprintf("C%d_%d", i, k)] = 1
+		}
+		moments = append(moments, moment{at: float64(i + 1), leaks: []analysis.SummaryLeak{l}})
+	}
+	p := gate.Observed{Process: "com.shop", Places: []gate.Place{}}
+	series(&p, moments, false)
+	b := &gate.Baseline{}
+	b.Add(gate.Observation{Unit: gate.UnitLoop, Processes: []gate.Observed{p}}, gate.Window)
+	raw, err := b.Encode()
+	if err == nil {
+		_, err = gate.ReadBaseline(raw)
+	}
+	if err != nil || len(p.Places[0].Classes) != mostClasses || p.Places[0].Classes["C4_0"] == nil {
+		t.Errorf("%v, %d classes", err, len(p.Places[0].Classes))
+	}
+}
+
 // What grew between the first and the last snapshot.
 func TestSnapshots(t *testing.T) {
 	dir := t.TempDir()

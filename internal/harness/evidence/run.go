@@ -107,12 +107,17 @@ func (r *runReader) device(d *record.Device) error {
 	if r.trip != nil {
 		o.Subject.Workload = "trip " + name(r.trip.Digest)
 	}
-	events := 0.0
+	events := 0.0 // a second
 	if w := run.Workload; w != nil {
 		o.Subject.Workload = name(cmp.Or(w.Digest, w.Kind))
 		if w.Kind == "monkey" && w.Events > 0 && d.Duration > 0 {
 			// Marks of a random walk are no loops: what counts is how far it has come.
 			o.Unit, events, o.Subject.Marks = gate.UnitEvent, float64(w.Events)/d.Duration, ""
+		}
+	}
+	for i := range r.out.Observations {
+		if r.out.Observations[i].Subject == o.Subject {
+			o.Twin++
 		}
 	}
 	for i := range run.Processes {
@@ -384,8 +389,9 @@ func (r *runReader) checks(out *gate.Observed, p *record.Process) {
 const mostChecks = 20
 
 func (r *runReader) addChecked(place *gate.Place, c *record.Check, l *record.CheckedLeak, out *gate.Observed, device string) {
+	// Count and Bytes are those of the heap, which may have objects of earlier checks as well.
 	place.Counts[0] += max(l.New, 0)
-	place.Bytes[0] = max(place.Bytes[0], l.Bytes)
+	place.Bytes[0] += max(l.Bytes, 0) / max(l.Count, 1) * min(max(l.New, 0), max(l.Count, 1))
 	place.Library = l.Library
 	if _, held, ok := strings.Cut(l.Name, "held by "); ok {
 		place.HeldBy = name(held)

@@ -23,7 +23,7 @@ const BaselineSchema = "leakgate.baseline/1"
 // Window is how many good runs of one subject a baseline keeps by default.
 const Window = 10
 
-// Bounds of a baseline that is read: it may come from somebody else.
+// Bounds of a baseline, which may come from somebody else.
 const (
 	maxBaseline  = 16 << 20
 	maxRuns      = 2000
@@ -64,12 +64,12 @@ func (b *Baseline) Add(o Observation, window int) {
 	b.Runs = slices.DeleteFunc(b.Runs, func(x Observation) bool { return same(x, o) })
 	b.Runs = append(b.Runs, o)
 	b.trim(window)
-	b.see(o)
+	b.see(sightings(o))
 }
 
 // same reports whether two observations are of one run and device.
 func same(a, b Observation) bool {
-	return a.Started.Equal(b.Started) && a.Commit == b.Commit && a.Subject == b.Subject
+	return a.Started.Equal(b.Started) && a.Commit == b.Commit && a.Subject == b.Subject && a.Twin == b.Twin
 }
 
 func (b *Baseline) trim(window int) {
@@ -86,21 +86,34 @@ func (b *Baseline) trim(window int) {
 	b.Runs = b.Runs[:min(len(b.Runs), maxRuns)]
 }
 
-// see notes what a run shows for the first time.
-func (b *Baseline) see(o Observation) {
+// sightings are the places that a run shows, and the measures that grow in it.
+func sightings(o Observation) (out []Sighted) {
+	for _, p := range o.Processes {
+		for i := range p.Places {
+			out = append(out, Sighted{o.Subject.App, p.Process, p.Places[i].What, p.Places[i].Key, o.Commit, o.Started})
+		}
+		for i := range p.Measures {
+			if p.Measures[i].Grows {
+				out = append(out, Sighted{o.Subject.App, p.Process, WhatMeasure, p.Measures[i].Key, o.Commit, o.Started})
+			}
+		}
+	}
+	return out
+}
+
+// see adds sightings: of each place the earliest stays.
+func (b *Baseline) see(list []Sighted) {
 	at := map[[4]string]int{}
 	id := func(s Sighted) [4]string { return [4]string{s.App, s.Process, s.What, s.Key} }
 	for i, s := range b.Seen {
 		at[id(s)] = i
 	}
-	for _, p := range o.Processes {
-		for i := range p.Places {
-			s := Sighted{o.Subject.App, p.Process, p.Places[i].What, p.Places[i].Key, o.Commit, o.Started}
-			if n, ok := at[id(s)]; !ok {
-				b.Seen = append(b.Seen, s)
-			} else if s.Time.Before(b.Seen[n].Time) {
-				b.Seen[n] = s
-			}
+	for _, s := range list {
+		if n, ok := at[id(s)]; !ok {
+			at[id(s)] = len(b.Seen)
+			b.Seen = append(b.Seen, s)
+		} else if s.Time.Before(b.Seen[n].Time) {
+			b.Seen[n] = s
 		}
 	}
 	slices.SortFunc(b.Seen, func(x, y Sighted) int {
@@ -123,7 +136,7 @@ func (b *Baseline) FirstSeen(app string) map[SeenKey]comparison.Sighting {
 	return out
 }
 
-// Pin makes the present good runs those of a release, under a name; it returns how many.
+// Pin keeps the present good runs as those of a release, under a name, and returns how many.
 func (b *Baseline) Pin(name string) int {
 	b.PinnedName = text.Head(text.Printable(name), maxName)
 	b.Pinned = slices.DeleteFunc(slices.Clone(b.Runs), func(o Observation) bool { return o.Failed })
@@ -138,12 +151,11 @@ func (b *Baseline) Merge(o *Baseline, window int) {
 		}
 	}
 	b.trim(window)
+	seen := slices.Clone(o.Seen)
 	for _, run := range o.Runs {
-		b.see(run)
+		seen = append(seen, sightings(run)...)
 	}
-	for _, s := range o.Seen {
-		b.see(Observation{Subject: Testbed{App: s.App}, Commit: s.Commit, Started: s.Time, Processes: []Observed{{Process: s.Process, Places: []Place{{What: s.What, Key: s.Key}}}}})
-	}
+	b.see(seen)
 	if len(b.Pinned) == 0 {
 		b.Pinned, b.PinnedName = o.Pinned, o.PinnedName
 	}
@@ -159,10 +171,14 @@ type baselineFile struct {
 	Seen       []Sighted              `json:"first_seen"`
 }
 
-// Encode is the baseline as JSON, a run a line, so that a diff of two says what changed.
+// Encode returns the baseline as JSON, one run per line, so that a diff of two shows what changed. A
+// baseline that ReadBaseline would refuse is an error.
 func (b *Baseline) Encode() ([]byte, error) {
 	f := baselineFile{Schema: BaselineSchema, PinnedName: b.PinnedName, Places: map[string]Description{}, Seen: append([]Sighted{}, b.Seen...)}
 	f.Runs, f.Pinned = f.strip(b.Runs), f.strip(b.Pinned)
+	if err := f.check(); err != nil { // nobody could read it
+		return nil, fmt.Errorf("encode baseline: %w", err)
+	}
 	out, err := f.lines()
 	if err != nil {
 		return nil, fmt.Errorf("encode baseline: %w", err)
@@ -173,7 +189,7 @@ func (b *Baseline) Encode() ([]byte, error) {
 	return out, nil
 }
 
-// lines is the file with an entry a line.
+// lines is the file with one entry per line.
 func (f *baselineFile) lines() ([]byte, error) {
 	var out bytes.Buffer
 	var failed error
@@ -251,8 +267,8 @@ func (f *baselineFile) stripPlaces(places []Place) []Place {
 	return out
 }
 
-// ReadBaseline reads what Encode has written. It may come from somebody else: what cannot be a
-// baseline is an error.
+// ReadBaseline parses what Encode wrote. It may come from somebody else: what cannot be a baseline
+// is an error.
 func ReadBaseline(raw []byte) (*Baseline, error) {
 	if len(raw) > maxBaseline {
 		return nil, fmt.Errorf("read baseline: it is larger than %s", text.Size(maxBaseline))
@@ -341,7 +357,7 @@ func (o *Observation) check() error {
 	for i := range o.Processes {
 		p := &o.Processes[i]
 		if met[p.Process] {
-			return fmt.Errorf("process %s is there twice", text.Quote(p.Process, 80))
+			return fmt.Errorf("duplicate process %s", text.Quote(p.Process, 80))
 		}
 		met[p.Process] = true
 		if err := p.check(); err != nil {
@@ -373,7 +389,7 @@ func (o *Observed) check() error {
 	for i := range o.Places {
 		l := &o.Places[i]
 		if met[l.What+" "+l.Key] {
-			return fmt.Errorf("place %s is there twice", text.Quote(l.Key, 80))
+			return fmt.Errorf("duplicate place %s", text.Quote(l.Key, 80))
 		}
 		met[l.What+" "+l.Key] = true
 		if err := l.check(len(o.series(l.What).At)); err != nil {
@@ -422,7 +438,7 @@ func (p *Place) check(moments int) error {
 		return err
 	}
 	if len(p.Counts) != moments || len(p.Bytes) != moments || !plausible(p.Counts) || !plausible(p.Bytes) {
-		return fmt.Errorf("it has %d counts and %d sizes of %d dumps, or numbers that are none", len(p.Counts), len(p.Bytes), moments)
+		return fmt.Errorf("it has %d counts and %d sizes for %d dumps, or invalid numbers", len(p.Counts), len(p.Bytes), moments)
 	}
 	for class, counts := range p.Classes {
 		if !short(class) || len(counts) != moments || !plausible(counts) {

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// fewestBase is how many base runs it takes before anything but a new leak can fail: of one or
-	// two nobody knows how much they differ among themselves.
+	// fewestBase is how many base runs it takes before anything but a new leak can fail: one or two
+	// do not show how much runs differ among themselves.
 	fewestBase = 3
 	// alpha is the probability of calling an unchanged count grown, shared over the leaks of a
 	// comparison (Bonferroni).
@@ -42,8 +42,10 @@ type pair struct {
 	base []baseRun
 	// loads reports whether any base run has loaded a class, headLoads whether head has.
 	loads, headLoads func(string) bool
-	// absent is how many base runs there are, of which none has the process.
+	// absent counts the base runs if none of them has the process.
 	absent int
+	// pinned pairs the process with that in the runs of the pinned release; nil in such a pair.
+	pinned *pair
 	// compared is how many leaks share alpha.
 	compared int
 	rows     []row
@@ -79,6 +81,9 @@ func newPair(in *Input, obs *Observation, head *Observed, base []Observation) *p
 	return p
 }
 
+// uncompared reports whether there are too few base runs to hold anything against the process.
+func (p *pair) uncompared() bool { return len(p.base) == 0 && p.absent < fewestBase }
+
 // compare makes the rows of the process.
 func (p *pair) compare() []row {
 	met := map[string]bool{}
@@ -112,11 +117,13 @@ func (p *pair) comparable() bool {
 
 func sourceNames(names string) bool { return names == "" || names == "source" || names == "mapping" }
 
-// withSeries are the base runs that have counted such places, by the names of the source and
-// often enough: in a run with fewer dumps than a verdict needs a leak may be missing.
+// withSeries are the base runs that have counted such places in the same unit, by the names of the
+// source and often enough: in a run with fewer dumps than a verdict needs a leak may be missing.
 func (p *pair) withSeries(what string) []baseRun {
+	lives := p.head.series(what).Lives
 	return slices.DeleteFunc(slices.Clone(p.base), func(b baseRun) bool {
-		return len(b.series(what).At) == 0 || what == WhatLeak && (!sourceNames(b.Names) || p.head.Heap.enough() && !b.Heap.enough())
+		s := b.series(what)
+		return len(s.At) == 0 || s.Lives != lives || b.of.Unit != p.obs.Unit || what == WhatLeak && (!sourceNames(b.Names) || p.head.Heap.enough() && !b.Heap.enough())
 	})
 }
 
@@ -153,7 +160,11 @@ func (p *pair) place(h *Place, movedFrom string) row {
 	}
 	r.Evidence = c.evidence()
 	p.sight(&r, key)
-	p.accept(&r, h)
+	named := h
+	if r.Status == comparison.Wider { // accepting a class does not accept another one beside it
+		named = c.widening()
+	}
+	p.accept(&r, named)
 	p.creep(&r, c)
 	return row{r, h.What == WhatLeak && !h.Library && (h.accumulates(c.series) || len(h.Checks) > 0)}
 }
@@ -381,7 +392,7 @@ func (c *contrast) unseen(where string) (comparison.Status, string) {
 
 func noneOf(n int) string {
 	if n == 1 {
-		return "no run of the base"
+		return "no base run"
 	}
 	return fmt.Sprintf("none of %d base runs", n)
 }
@@ -392,7 +403,9 @@ func (c *contrast) widened() (string, bool) {
 	for _, class := range slices.Sorted(maps.Keys(c.head.Classes)) {
 		counts := c.head.Classes[class]
 		in := &Place{Counts: counts}
-		if len(counts) == 0 || !in.accumulates(c.series) {
+		last, _ := in.last()
+		// What a check has left behind is proved by the check.
+		if !in.accumulates(c.series) && (len(c.head.Checks) == 0 || last == 0) {
 			continue
 		}
 		known := slices.ContainsFunc(c.has, func(b baseRun) bool {
@@ -408,6 +421,18 @@ func (c *contrast) widened() (string, bool) {
 		}
 	}
 	return strings.Join(added, " or "), len(added) > c.renamed()
+}
+
+// widening is the place with only those classes that no base run has there.
+func (c *contrast) widening() *Place {
+	out := *c.head
+	out.Classes = maps.Clone(out.Classes)
+	for _, b := range c.has {
+		for class := range b.place(c.head.What, c.key).Classes {
+			delete(out.Classes, class)
+		}
+	}
+	return &out
 }
 
 // renamed is how many classes of this place may have another name now: the base has them, and head
@@ -448,7 +473,7 @@ func (c *contrast) grown() (string, bool) {
 	if c.rate.steady <= most {
 		return "", false
 	}
-	rates := fmt.Sprintf("%s a %s, at most %s in %d base runs", number(c.rate.rate()), c.unit(c.series), number(most), len(c.rates))
+	rates := fmt.Sprintf("%s per %s, at most %s in %d base runs", number(c.rate.rate()), c.unit(c.series), number(most), len(c.rates))
 	if same && c.obs.Unit == UnitLoop && c.rate.rate() >= most+scriptStep && c.rate.steady > most+scriptStep/2 {
 		return rates + ", which all left the same number", true
 	}
@@ -464,8 +489,8 @@ func (c *contrast) grown() (string, bool) {
 }
 
 // shifted reports whether other places have lost, of the same classes, half of what this one has
-// gained: the same objects, held otherwise. In an app that is in use, what a pool has not got round to
-// is held by its queue instead of by what it will be held by.
+// gained: the same objects, held by something else. In an app that is in use, the queue of a pool
+// holds what the pool has not processed yet.
 func (c *contrast) shifted() bool {
 	if c.head.What != WhatLeak || c.series.Lives || c.series.Settled {
 		return false
@@ -528,7 +553,7 @@ func (c *contrast) shrunk() (string, bool) {
 		least = min(least, m.rate())
 		same = same && m.even && m.rate() == c.rates[0].rate()
 	}
-	rates := fmt.Sprintf("%s a %s, at least %s in %d base runs", number(c.rate.rate()), c.unit(c.series), number(least), len(c.rates))
+	rates := fmt.Sprintf("%s per %s, at least %s in %d base runs", number(c.rate.rate()), c.unit(c.series), number(least), len(c.rates))
 	if same && c.rate.even && c.rate.rate() <= least-scriptStep {
 		return rates, true
 	}
@@ -653,6 +678,9 @@ func (p *pair) gone(met map[string]bool) {
 			}
 			c := &contrast{pair: p, head: &Place{What: l.What, Key: l.Key, Description: l.Description, Counts: make([]int64, len(p.head.Heap.At)), Bytes: make([]int64, len(p.head.Heap.At))}, key: l.Key, base: base, series: p.head.Heap}
 			c.measure()
+			if c.missingLately() > 0 {
+				continue // the base has lost it, not this run
+			}
 			r := p.describe(c.head)
 			r.Class, r.Unit = l.leaking(), p.unit(c.series)
 			c.fill(&r)
@@ -703,12 +731,12 @@ func names(e *check.Exception, row *comparison.Row, h *Place) bool {
 	return e.Names(l, row.Trace)
 }
 
-// creep compares with the pinned release what the base runs have got used to.
+// creep compares what the base runs show as well with the pinned release.
 func (p *pair) creep(row *comparison.Row, c *contrast) {
-	if len(p.in.Pinned) == 0 || row.Status != comparison.Known {
+	pinned := p.pinned
+	if pinned == nil || row.Status != comparison.Known {
 		return
 	}
-	pinned := newPair(p.in, p.obs, p.head, p.in.Pinned)
 	pinned.compared = p.compared
 	old := &contrast{pair: pinned, head: c.head, key: c.key, base: pinned.withSeries(c.head.What), series: c.series}
 	old.measure()
@@ -717,7 +745,7 @@ func (p *pair) creep(row *comparison.Row, c *contrast) {
 	} else if why, ok := old.heavier(); ok {
 		row.Pinned = why
 	} else if len(old.base) > 0 && len(old.has) == 0 && c.head.accumulates(c.series) {
-		row.Pinned = "in " + noneOf(len(old.base)) + " of it"
+		row.Pinned = "not in " + text.Count(len(old.base), "run", "runs") + " of it"
 	}
 }
 
@@ -753,7 +781,7 @@ func (m *Measure) evidence() string {
 
 // measureStatus compares the growth of a measure with that in the base runs.
 func (p *pair) measureStatus(m *Measure, r *comparison.Row) (comparison.Status, string) {
-	most, grew, tripped := math.Inf(-1), 0, 0
+	most, grew, known, tripped := math.Inf(-1), 0, 0, 0
 	for _, b := range p.base {
 		if len(b.Measures) == 0 {
 			continue
@@ -765,6 +793,7 @@ func (p *pair) measureStatus(m *Measure, r *comparison.Row) (comparison.Status, 
 		}
 		grew++
 		if base := &b.Measures[at]; base.Upper != nil || base.PerLoop != nil {
+			known++
 			most = max(most, *cmp.Or(base.Upper, base.PerLoop))
 			r.PerLoop.Base = cmp.Or(r.PerLoop.Base, base.PerLoop)
 		}
@@ -775,8 +804,8 @@ func (p *pair) measureStatus(m *Measure, r *comparison.Row) (comparison.Status, 
 		return comparison.Present, "no earlier run has repeated the scenario"
 	case grew == 0:
 		return comparison.New, "it grew in " + noneOf(tripped)
-	case tripped >= fewestBase && lower != nil && *lower > factor*most:
-		return comparison.Grown, fmt.Sprintf("at least %s a loop, at most %s in %d base runs", number(*lower), number(most), grew)
+	case tripped >= fewestBase && known > 0 && lower != nil && *lower > factor*most:
+		return comparison.Grown, fmt.Sprintf("at least %s a loop, at most %s in %s", number(*lower), number(most), text.Count(known, "base run", "base runs"))
 	}
 	return comparison.Known, ""
 }
@@ -802,7 +831,7 @@ func (p *pair) trendStatus(row *comparison.Row) (comparison.Status, string) {
 	case len(p.base) == 0:
 		return comparison.Present, "no earlier run has this process"
 	}
-	most, leaks := math.Inf(-1), 0
+	most, leaks, known := math.Inf(-1), 0, 0
 	for _, b := range p.base {
 		if b.Trend == nil || b.Trend.Gate != "leak" {
 			continue
@@ -812,6 +841,7 @@ func (p *pair) trendStatus(row *comparison.Row) (comparison.Status, string) {
 			row.PerLoop.Base = b.Trend.Rate
 		}
 		if b.Trend.Upper != nil {
+			known++
 			most = max(most, *b.Trend.Upper)
 		}
 	}
@@ -819,8 +849,8 @@ func (p *pair) trendStatus(row *comparison.Row) (comparison.Status, string) {
 	switch {
 	case leaks == 0:
 		return comparison.New, fmt.Sprintf("the memory grew in %s", noneOf(len(p.base)))
-	case t.Lower != nil && *t.Lower > factor*most && leaks >= fewestBase:
-		return comparison.Grown, fmt.Sprintf("at least %s MB/h, at most %s in %d base runs", number(*t.Lower), number(most), leaks)
+	case t.Lower != nil && *t.Lower > factor*most && known >= fewestBase:
+		return comparison.Grown, fmt.Sprintf("at least %s MB/h, at most %s in %d base runs", number(*t.Lower), number(most), known)
 	}
 	return comparison.Known, ""
 }

@@ -255,8 +255,8 @@ func TestVerdicts(t *testing.T) {
 		"accepted by another key": {runs(3, list), head, accept(accepted), comparison.Fail, 1, "1 new leak"},
 		"obfuscated": {runs(3, list), func() Observation { o := observed(20, list, bad); o.Processes[0].Names = "obfuscated"; return o }(), nil,
 			comparison.Neutral, 0, "names are obfuscated"},
-		"another workload":         {other("w2"), head, nil, comparison.Neutral, 0, "none of 3 base runs can be compared with this run: another workload; 2 leaks grow"},
-		"another workload, strict": {other("w2"), head, func(in *Input) { in.Strict = true }, comparison.Neutral, 5, "another workload"},
+		"another workload":         {other("w2"), head, nil, comparison.Neutral, 0, "none of 3 base runs can be compared with this run: different workload; 2 leaks grow"},
+		"another workload, strict": {other("w2"), head, func(in *Input) { in.Strict = true }, comparison.Neutral, 5, "different workload"},
 		"a process without dumps": {runs(3, list, bad), func() Observation {
 			o := observed(20, list, bad)
 			o.Processes = append(o.Processes, Observed{Process: "com.shop:push"})
@@ -442,7 +442,7 @@ func TestSubjects(t *testing.T) {
 		other[i].Subject.API = 33
 	}
 	got := judge(other, observed(9, list))
-	if got.Verdict != comparison.Neutral || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "another API level") {
+	if got.Verdict != comparison.Neutral || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "different API level") {
 		t.Errorf("%s %q", got.Verdict, got.Warnings)
 	}
 	any := judge(other, observed(9, list), func(in *Input) { in.Match = []string{MatchModel} })

@@ -72,9 +72,6 @@ func Compare(in Input) *comparison.Comparison {
 		Reasons: []comparison.Reason{}, Processes: []comparison.ProcessRow{}, Leaks: []comparison.Row{}, Warnings: append([]string{}, in.Warnings...),
 	}}
 	j.out.Base.Store, j.out.Base.Behind = in.Store, in.Behind
-	if len(in.Pinned) > 0 {
-		j.out.Base.Pinned, j.out.Base.PinnedRuns = in.PinnedName, len(in.Pinned)
-	}
 	for i := range in.Heads {
 		j.observe(&in.Heads[i])
 	}
@@ -100,8 +97,15 @@ type judgement struct {
 func (j *judgement) observe(head *Observation) {
 	base := baseOf(j.in.Base, head, j.in.Match, cmp.Or(j.in.Window, Window))
 	j.describeBase(head, base)
+	pinned := slices.DeleteFunc(slices.Clone(j.in.Pinned), func(o Observation) bool {
+		return len(o.Subject.Differences(head.Subject, j.in.Match)) > 0
+	})
+	if b := &j.out.Base; len(pinned) > b.PinnedRuns {
+		b.Pinned, b.PinnedRuns = j.in.PinnedName, len(pinned)
+	}
 	for i := range head.Processes {
 		p := newPair(j.in, head, &head.Processes[i], base)
+		p.pinned = newPair(j.in, head, &head.Processes[i], pinned)
 		j.pairs = append(j.pairs, p)
 		j.compared = j.compared || p.compares()
 		j.rows = append(j.rows, p.compare()...)
@@ -156,11 +160,14 @@ func (j *judgement) describeBase(head *Observation, base []Observation) {
 			closest = d
 		}
 	}
-	on := ""
-	if len(j.in.Heads) > 1 {
-		on = " on " + cmp.Or(head.Subject.Model, head.Device)
+	if len(closest) == 0 {
+		return // the baseline has only this run
 	}
-	j.incomparable = "another " + strings.Join(closest, ", another ")
+	on := ""
+	if len(j.in.Heads) > 1 { // the serial of a device is not published
+		on = " on " + cmp.Or(head.Subject.Model, "a device")
+	}
+	j.incomparable = "different " + strings.Join(closest, ", different ")
 	j.warn("%s of the baseline cannot be compared with this run%s: %s", text.Count(len(j.in.Base), "run", "runs"), on, j.incomparable)
 }
 
@@ -178,7 +185,7 @@ func (j *judgement) missingProcesses(head *Observation, base []Observation) {
 		everywhere := !slices.ContainsFunc(base, func(o Observation) bool { return o.find(name) == nil })
 		if everywhere && head.find(name) == nil {
 			j.unjudged = true
-			j.warn("process %s was in every base run and is not in this one", name)
+			j.warn("process %s is in every base run but not in this one", name)
 		}
 	}
 }
@@ -246,7 +253,7 @@ func (j *judgement) apply() {
 	}
 	for i := range j.in.Accepted {
 		if e := &j.in.Accepted[i]; e.Expired(j.in.Now) {
-			j.reason(comparison.Reason{Rule: "accepted: until", Key: e.Key, Text: fmt.Sprintf("the leak %s is accepted no longer: fix it, remove the entry, or agree on another day", e)})
+			j.reason(comparison.Reason{Rule: "accepted: until", Key: e.Key, Text: fmt.Sprintf("the acceptance of leak %s has expired: fix the leak, remove the entry or set a later date", e)})
 		}
 	}
 }
@@ -271,8 +278,7 @@ func (j *judgement) applyGate(r *Rule) {
 	j.failRows(r, func(row *row) bool { return row.proved && row.Status == comparison.Present })
 }
 
-// excused reports whether base runs have such a verdict as well, or whether there is no base run
-// to tell.
+// excused reports whether base runs have such a verdict as well, or too few base runs exist.
 func (j *judgement) excused(r *Rule, p *pair) bool {
 	if !j.in.Configured {
 		return false
@@ -282,7 +288,7 @@ func (j *judgement) excused(r *Rule, p *pair) bool {
 			return row.What == WhatTrend && row.Process == p.head.Process && row.Device == p.obs.Device && (row.Status == comparison.Known || row.Status == comparison.Present)
 		})
 	}
-	return len(p.base) == 0 || slices.ContainsFunc(p.base, func(b baseRun) bool {
+	return p.uncompared() || slices.ContainsFunc(p.base, func(b baseRun) bool {
 		return b.Trend != nil && b.Trend.Gate != "inconclusive" && !r.allows(b.Trend.Gate)
 	})
 }
@@ -307,10 +313,13 @@ func (j *judgement) applyDeaths(r *Rule) {
 		for _, b := range p.base {
 			most = max(most, deaths(b.Deaths, r.subject))
 		}
-		if j.in.Configured && (len(p.base) == 0 || n <= most) {
+		if j.in.Configured && (p.uncompared() || n <= most) {
 			continue
 		}
-		text := fmt.Sprintf("%s: %s by %s", p.head.Process, text.Count(n, "death", "deaths"), strings.ReplaceAll(r.subject, "_", " "))
+		text := p.head.Process + ": " + text.Count(n, "death", "deaths")
+		if r.subject != "any" {
+			text += " by " + strings.ReplaceAll(r.subject, "_", " ")
+		}
 		if most >= 0 {
 			text += fmt.Sprintf(", at most %d in a base run", most)
 		}
@@ -332,7 +341,7 @@ func deaths(by map[string]int, reason string) int {
 	return by[reason]
 }
 
-// applySlope holds the growth over time to a limit. One that is not known breaks no rule.
+// applySlope holds the growth over time to a limit. Unknown growth violates no rule.
 func (j *judgement) applySlope(r *Rule) {
 	for _, p := range j.pairs {
 		t := p.head.Trend
@@ -371,7 +380,7 @@ func (j *judgement) applyRows(r *Rule) {
 // counts reports whether a row is held to limits: neither accepted nor gone, and evidence that
 // objects accumulate.
 func (r *row) counts() bool {
-	return r.proved && r.Status != comparison.Accepted && r.PerLoop.Head != nil
+	return r.proved && r.What == WhatLeak && r.Status != comparison.Accepted && r.PerLoop.Head != nil
 }
 
 // amount is what each loop leaves of a row, in objects or bytes.
@@ -386,20 +395,25 @@ func amount(row *row, of string) float64 {
 	return n
 }
 
-// failCounted fails the rows of a kind where their number breaks the rule.
+// failCounted fails the rows of a kind where their number breaks the rule. A leak that several
+// devices show is one.
 func (j *judgement) failCounted(r *Rule, of func(*row) bool) {
-	n := 0
+	found := map[SeenKey]bool{}
 	for i := range j.rows {
 		if row := &j.rows[i]; !row.Library && of(row) {
-			n++
+			found[SeenKey{row.Process, row.What, row.Key}] = true
 		}
 	}
-	if !r.holds(float64(n)) {
+	switch {
+	case r.holds(float64(len(found))):
+	case len(found) == 0: // a rule such as "new > 0"
+		j.reason(comparison.Reason{Rule: r.String(), Text: "the run has no such leak"})
+	default:
 		j.failRows(r, of)
 	}
 }
 
-// failRows gives a reason for each row of a kind.
+// failRows adds a reason for each row of a kind.
 func (j *judgement) failRows(r *Rule, of func(*row) bool) {
 	for i := range j.rows {
 		row := &j.rows[i]
@@ -435,13 +449,25 @@ func describe(row *comparison.Row) string {
 // conclude sets the verdict.
 func (j *judgement) conclude() {
 	j.list()
+	out := j.out
+	reasons := out.Reasons
+	out.Reasons = []comparison.Reason{}
+	j.decide()
+	out.Unfailed = &comparison.Comparison{Verdict: out.Verdict, ExitCode: out.ExitCode, Text: out.Text}
+	out.Reasons = reasons
+	j.decide()
+	out.Warnings = append(out.Warnings, j.in.Missing...)
+}
+
+// decide sets the verdict by the reasons that there are.
+func (j *judgement) decide() {
 	out, in := j.out, j.in
 	fails := len(out.Reasons) > 0
-	interrupted := in.RunExit == record.ExitInterrupted
+	out.ExitCode = record.ExitClean
 	switch {
 	case fails && !in.Informational:
 		out.Verdict, out.ExitCode = comparison.Fail, record.ExitLeak
-		if interrupted {
+		if in.RunExit == record.ExitInterrupted {
 			out.ExitCode = record.ExitInterrupted
 		}
 	case slices.Contains([]int{record.ExitInterrupted, record.ExitNoDevice, exitAnalysis, record.ExitWorkload}, in.RunExit):
@@ -453,14 +479,13 @@ func (j *judgement) conclude() {
 	default:
 		out.Verdict = comparison.Pass
 	}
-	out.Warnings = append(out.Warnings, in.Missing...)
 	out.Text = j.sentence()
 }
 
 // exitAnalysis is the exit code of a dump that could not be analyzed.
 const exitAnalysis = 6
 
-// list puts the rows in order: what fails first, then by status and size.
+// list sorts the rows: what fails first, then by status and size.
 func (j *judgement) list() {
 	order := comparison.Statuses()
 	slices.SortStableFunc(j.rows, func(a, b row) int {
@@ -473,6 +498,7 @@ func (j *judgement) list() {
 	j.out.LeaksSkipped = max(len(j.rows)-mostRows, 0)
 }
 
+// boolean compares two conditions: false is less than true.
 func boolean(a, b bool) int {
 	switch {
 	case a == b:
@@ -500,10 +526,10 @@ func (j *judgement) sentence() string {
 			text += inform
 		}
 		return text
-	case out.ExitCode != 0 && out.ExitCode == in.RunExit:
+	case out.ExitCode != 0 && out.ExitCode == in.RunExit && out.ExitCode != record.ExitInconclusive:
 		return map[int]string{
-			record.ExitInterrupted: "the run was interrupted; nothing is held against it", record.ExitNoDevice: "the run has lost its device, or saw no process of the app",
-			exitAnalysis: "a heap dump could not be analyzed", record.ExitWorkload: "the workload failed; what it did until then shows nothing worse",
+			record.ExitInterrupted: "the run was interrupted; nothing is held against it", record.ExitNoDevice: "the run lost its device or found no process of the app",
+			exitAnalysis: "a heap dump could not be analyzed", record.ExitWorkload: "the workload failed; nothing is worse up to that point",
 		}[in.RunExit]
 	case len(in.Missing) > 0:
 		return "evidence is missing: " + in.Missing[0]
@@ -554,7 +580,9 @@ func (j *judgement) failing() string {
 	for i := range j.out.Leaks {
 		row := &j.out.Leaks[i]
 		if row.Fails && row.What != WhatTrend {
-			count[row.Status]++
+			if !seen[row.Process+row.Key] { // else several devices show it
+				count[row.Status]++
+			}
 			seen[row.Process+row.Key] = true
 		}
 	}
@@ -575,7 +603,7 @@ func (j *judgement) failing() string {
 		}
 	}
 	if rest > 0 {
-		parts = append(parts, text.Count(rest, "rule of a process broken", "rules of processes broken"))
+		parts = append(parts, text.Count(rest, "rule violated", "rules violated"))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -595,10 +623,10 @@ func (j *judgement) present() string {
 }
 
 // Confirm is the comparison of a run that was repeated because the first one failed: it fails
-// only for what both show.
+// only for what both show. A first run that could not be judged refutes nothing.
 func Confirm(first, again *comparison.Comparison) *comparison.Comparison {
 	out := *again
-	if again.Verdict != comparison.Fail {
+	if again.Verdict != comparison.Fail || first.Verdict != comparison.Fail && !first.Judged {
 		return &out
 	}
 	id := func(r comparison.Reason) [3]string { return [3]string{r.Rule, r.Process, r.Key} }
@@ -619,12 +647,18 @@ func Confirm(first, again *comparison.Comparison) *comparison.Comparison {
 		row := &out.Leaks[i]
 		row.Fails = row.Fails && (kept[row.Process+row.Key] || row.What == WhatTrend && kept[row.Process])
 	}
-	if len(out.Reasons) == 0 {
-		out.Verdict, out.ExitCode = comparison.Pass, record.ExitClean
-		out.Text = "two runs failed for different reasons: neither is confirmed"
-	} else {
+	if len(out.Reasons) > 0 {
 		j := &judgement{in: &Input{}, out: &out}
 		out.Text = j.failing() + ", in two runs"
+		return &out
+	}
+	out.Verdict, out.ExitCode, out.Text = again.Unfailed.Verdict, again.Unfailed.ExitCode, again.Unfailed.Text
+	switch {
+	case out.Verdict != comparison.Pass:
+	case first.Verdict == comparison.Fail:
+		out.Text = "two runs failed for different reasons: neither is confirmed"
+	default:
+		out.Text = "only one of two runs fails: not confirmed"
 	}
 	return &out
 }

@@ -12,8 +12,8 @@ type measure struct {
 	// loops between.
 	added    int64
 	exposure float64
-	// steady is the rate without the interval that added most: what one burst, or objects in
-	// flight at the last moment, cannot bring about.
+	// steady is the rate without the interval that added most: one burst, or objects in flight at
+	// the last moment, cannot raise it.
 	steady float64
 	// even: every interval added the same number for each loop.
 	even bool

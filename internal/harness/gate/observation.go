@@ -14,13 +14,15 @@ type Observation struct {
 	// Device is the serial of the device, which no baseline keeps.
 	Device  string  `json:"-"`
 	Subject Testbed `json:"subject"`
-	Commit  string  `json:"commit,omitempty"`
-	Branch  string  `json:"branch,omitempty"`
+	// Twin numbers the devices of one run that have the same subject, from 0.
+	Twin   int    `json:"twin,omitempty"`
+	Commit string `json:"commit,omitempty"`
+	Branch string `json:"branch,omitempty"`
 	// PullRequest is the number of the pull request that the run tested, 0 for none.
 	PullRequest int       `json:"pull_request,omitempty"`
 	Started     time.Time `json:"started"`
 	Tool        string    `json:"tool,omitempty"`
-	// Failed runs were worse than those before them: they only excuse what they show.
+	// Failed runs violated a rule when they were added: they only excuse what they show.
 	Failed bool `json:"failed,omitempty"`
 	// Unit is that of the exposure: UnitLoop or UnitEvent.
 	Unit      string     `json:"unit"`

@@ -1,0 +1,254 @@
+package gate
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/harness/check"
+	"github.com/leakgate/leakgate/internal/reporters/comparison"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+func ruled(t *testing.T, path, written string) func(*Input) {
+	t.Helper()
+	rule, err := ParseRule(path, written)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(in *Input) { in.Rules = []Rule{rule} }
+}
+
+// A baseline that has only the run itself is one without runs, not one of another kind.
+func TestComparedWithItself(t *testing.T) {
+	c := judge([]Observation{observed(9)}, observed(9))
+	if len(c.Warnings) != 0 || !strings.Contains(c.Text, "no base run to compare with yet") {
+		t.Errorf("%q %q", c.Text, c.Warnings)
+	}
+}
+
+// Whatever the exit code of a run, its verdict has a text.
+func TestVerdictHasText(t *testing.T) {
+	few := observed(20, leak("k", "A", kB, 3, 6))
+	for _, exit := range []int{0, record.ExitLeak, record.ExitUnwritten, record.ExitNoDevice, record.ExitWorkload, record.ExitInconclusive, exitAnalysis, record.ExitInterrupted, 99} {
+		for _, head := range []Observation{few, observed(20, leak("k", "A", kB, 3, 6, 9))} {
+			c := judge(runs(3), head, func(in *Input) { in.RunExit, in.Rules = exit, nil })
+			if c.Text == "" {
+				t.Errorf("exit code %d of the run: verdict %s %d without a text", exit, c.Verdict, c.ExitCode)
+			}
+		}
+	}
+}
+
+// Pinned runs of another subject are not compared.
+func TestCreepOfAnotherSubject(t *testing.T) {
+	now := leak("k", "ListScreen", 100*kB, 6, 12, 18, 24)
+	pinned := runs(3, leak("k", "ListScreen", 100*kB, 3, 6, 9, 12))
+	for i := range pinned {
+		pinned[i].Subject.Workload = "w2"
+	}
+	c := judge(runs(5, now), observed(9, now), func(in *Input) { in.Pinned, in.PinnedName = pinned, "4.1" })
+	if row := rowOf(t, c, "k"); row.Pinned != "" || c.Verdict != comparison.Pass || c.Base.PinnedRuns != 0 {
+		t.Errorf("%s, %d pinned runs: %q", c.Verdict, c.Base.PinnedRuns, row.Pinned)
+	}
+}
+
+// Objects of each life of a process, or of each event, are not compared with those of each loop.
+func TestOtherUnits(t *testing.T) {
+	lives, events := observed(9, leak("k", "A", kB, 4, 4, 4, 4)), observed(9, leak("k", "A", kB, 5, 10, 15, 20))
+	lives.Processes[0].Heap.Lives = true
+	events.Unit = UnitEvent
+	for name, head := range map[string]Observation{"lives": lives, "events": events} {
+		c := judge(runs(3, leak("k", "A", kB, 4, 5, 6, 7)), head)
+		if row := rowOf(t, c, "k"); row.Status != comparison.Present || row.PerLoop.Base != nil || c.Verdict == comparison.Fail {
+			t.Errorf("%s: %s %s, %s", name, c.Verdict, row.Status, row.Why)
+		}
+	}
+}
+
+// Growth that nobody has measured is no growth of nothing.
+func TestUnknownBaseRates(t *testing.T) {
+	var trips, trends []Observation
+	for n := range 3 {
+		o := tripped(n, 200)
+		m := &o.Processes[0].Measures[0]
+		m.PerLoop, m.Lower, m.Upper = nil, nil, nil
+		trips = append(trips, o)
+		o = trending(observed(n), "leak", 40)
+		o.Processes[0].Trend.Rate, o.Processes[0].Trend.Lower, o.Processes[0].Trend.Upper = nil, nil, nil
+		trends = append(trends, o)
+	}
+	for _, c := range []*comparison.Comparison{judge(trips, tripped(9, 200)), judge(trends, trending(observed(9), "leak", 40))} {
+		if c.Verdict != comparison.Pass || len(c.Leaks) != 1 || c.Leaks[0].Status != comparison.Known {
+			t.Errorf("%s: %+v", c.Verdict, c.Leaks)
+		}
+	}
+}
+
+// A rule that asks for leaks does not hold where there is none.
+func TestRuleAsksForLeaks(t *testing.T) {
+	for rule, fails := range map[string]bool{"new > 0": true, "new != 0": true, "new >= 1": true, "new >= 0": false, "new < 1": false} {
+		c := judge(runs(3), observed(9), ruled(t, RulePerLoop, rule))
+		if (c.Verdict == comparison.Fail) != fails || (len(c.Reasons) == 1) != fails {
+			t.Errorf("%s: %s %+v", rule, c.Verdict, c.Reasons)
+		}
+	}
+}
+
+// The limits of leaks do not hold for measures of a trip, which have units of their own.
+func TestLimitsOfMeasures(t *testing.T) {
+	if c := judge([]Observation{tripped(0, 200)}, tripped(9, 200), ruled(t, RulePerLoop, "objects <= 1")); len(c.Reasons) != 0 {
+		t.Errorf("%+v", c.Reasons)
+	}
+}
+
+// What main has lost already is not gone by the doing of this run.
+func TestGoneBefore(t *testing.T) {
+	list, other := leak("k", "A", kB, 1, 2, 3, 4), leak("o", "O", 10, 1, 1, 1, 1)
+	base := append(runs(7, list, other), observed(7, other), observed(8, other), observed(9, other))
+	for _, r := range judge(base, observed(20, other)).Leaks {
+		if r.Key == "k" {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// An entry that accepts a class does not accept another one behind the same reference.
+func TestAcceptedClassAndWider(t *testing.T) {
+	list := leak("list12345", "ListScreen", 100*kB, 3, 6, 9, 12)
+	wider := and(list, "WishScreen", 50*kB, 1, 2, 3, 4)
+	accept := func(class string) func(*Input) {
+		return func(in *Input) { in.Accepted = []check.Exception{{Class: class, Reason: "r", Owner: "o", Until: day}} }
+	}
+	for class, want := range map[string]comparison.Status{"ListScreen": comparison.Wider, "WishScreen": comparison.Accepted} {
+		if row := rowOf(t, judge(runs(3, list), observed(9, wider), accept(class)), "list12345"); row.Status != want {
+			t.Errorf("%s is accepted: %s, want %s", class, row.Status, want)
+		}
+	}
+}
+
+// Two devices of one model are two observations of a run, and one leak.
+func TestTwins(t *testing.T) {
+	a, b := observed(0, leak("k", "A", kB, 1, 2, 3, 4)), observed(0)
+	a.Device, b.Device, b.Twin = "serial-1", "serial-2", 1
+	base := &Baseline{}
+	for range 2 {
+		base.Add(a, Window)
+		base.Add(b, Window)
+	}
+	again, err := ReadBaseline(encoded(t, base))
+	if err != nil || len(again.Runs) != 2 {
+		t.Fatalf("%v, %d runs", err, len(again.Runs))
+	}
+	base.Merge(again, Window)
+	if len(base.Runs) != 2 {
+		t.Errorf("%d runs", len(base.Runs))
+	}
+	x, y := observed(9, leak("n", "N", kB, 1, 2, 3, 4)), observed(9, leak("n", "N", kB, 1, 2, 3, 4))
+	x.Device, y.Device, y.Twin = "serial-1", "serial-2", 1
+	both := func(in *Input) { in.Heads = []Observation{x, y} }
+	if c := judge(base.Runs, x, both); c.Text != "1 new leak" || len(c.Reasons) != 2 {
+		t.Errorf("%q %+v", c.Text, c.Reasons)
+	}
+	if c := judge(base.Runs, x, both, ruled(t, RulePerLoop, "new <= 1")); c.Verdict != comparison.Pass {
+		t.Errorf("one leak on two devices counts twice: %q", c.Text)
+	}
+}
+
+// What is published has no serial number.
+func TestNoSerial(t *testing.T) {
+	x, y := observed(9), observed(9)
+	x.Device, y.Device, x.Subject.Model, y.Subject.Model = "serial-1", "serial-2", "", "Pixel 9"
+	c := judge(runs(3), x, func(in *Input) { in.Heads = []Observation{x, y} })
+	if all := c.Text + strings.Join(c.Warnings, "\n"); strings.Contains(all, "serial") || !strings.Contains(all, "Pixel 9") {
+		t.Error(all)
+	}
+}
+
+// A baseline that nobody could read is not written.
+func TestEncodeRefuses(t *testing.T) {
+	twice := observed(1)
+	twice.Processes = append(twice.Processes, twice.Processes[0])
+	short := observed(1, leak("k", "A", kB, 1, 2, 3))
+	short.Processes[0].Places[0].Bytes = nil
+	for _, o := range []Observation{twice, short, observed(1, leak(strings.Repeat("k", 2*maxName), "A", kB, 1, 2, 3))} {
+		b := &Baseline{}
+		b.Add(o, Window)
+		if raw, err := b.Encode(); err == nil {
+			_, err = ReadBaseline(raw)
+			t.Errorf("written, and read: %v", err)
+		}
+	}
+}
+
+// A run that could not be judged does not refute one that fails, and what kept a run from being
+// judged is said also where no rule fails for it.
+func TestConfirmUnjudged(t *testing.T) {
+	wish, list := leak("wish", "WishScreen", kB, 1, 2, 3), leak("list", "ListScreen", kB, 3, 6, 9)
+	few := judge(runs(3), observed(9, leak("wish", "WishScreen", kB, 1, 2)))
+	if c := Confirm(few, judge(runs(3), observed(10, wish))); c.Verdict != comparison.Fail {
+		t.Errorf("%s %d %s", c.Verdict, c.ExitCode, c.Text)
+	}
+	if c := Confirm(judge(runs(3), observed(9)), judge(runs(3), observed(10, wish))); c.Verdict != comparison.Pass || c.Text != "only one of two runs fails: not confirmed" {
+		t.Errorf("%s %q", c.Verdict, c.Text)
+	}
+	first := judge(runs(3), observed(9, list))
+	for exit, more := range map[int]func(*Input){
+		record.ExitInconclusive: func(in *Input) { in.Missing = []string{"com.shop: no dump at loop 3"} },
+		record.ExitWorkload:     func(in *Input) { in.RunExit = record.ExitWorkload },
+		record.ExitInterrupted:  func(in *Input) { in.RunExit = record.ExitInterrupted },
+	} {
+		c := Confirm(first, judge(runs(3), observed(10, wish), more))
+		if c.Verdict != comparison.Neutral || c.ExitCode != exit || len(c.Reasons) != 0 {
+			t.Errorf("%s %d, want neutral %d", c.Verdict, c.ExitCode, exit)
+		}
+	}
+}
+
+// A process that none of three base runs has is judged by its deaths, too.
+func TestDeathsOfNewProcess(t *testing.T) {
+	head := observed(9)
+	head.Processes = append(head.Processes, Observed{Process: "com.shop:new", Deaths: map[string]int{"crash": 2}})
+	for n, fails := range map[int]bool{0: false, 2: false, 3: true} {
+		if c := judge(runs(n), head, ruled(t, RuleDeaths, "any == 0")); (c.Verdict == comparison.Fail) != fails || strings.Contains(fmt.Sprint(c.Reasons), "by any") {
+			t.Errorf("%d base runs: %s %+v", n, c.Verdict, c.Reasons)
+		}
+	}
+}
+
+// A check that leaves another class behind a known reference proves it by itself.
+func TestWiderByCheck(t *testing.T) {
+	checked := func(p Place) Observation {
+		p.Checks = []string{"opens the list"}
+		o := observed(9, p)
+		o.Processes[0].Loaded = NewClassSet([]string{"ListScreen", "WishScreen"})
+		return o
+	}
+	base := checked(leak("k", "ListScreen", kB, 1))
+	base.Started = day
+	for status, class := range map[comparison.Status]string{comparison.Wider: "WishScreen", comparison.Known: "ListScreen"} {
+		head := leak("k", "ListScreen", kB, 1)
+		if class != "ListScreen" {
+			head = and(head, class, kB, 1)
+		}
+		if row := rowOf(t, judge([]Observation{base}, checked(head)), "k"); row.Status != status || row.Fails != (status == comparison.Wider) {
+			t.Errorf("%s: %s, %s", class, row.Status, row.Why)
+		}
+	}
+}
+
+// Reading a baseline with as many sightings as there may be takes no minutes.
+func TestManySightings(t *testing.T) {
+	b := &Baseline{}
+	for i := range maxSeen {
+		b.Seen = append(b.Seen, Sighted{App: "com.shop", Process: "com.shop", What: WhatLeak, Key: fmt.Sprintf("%08d", i), Time: day})
+	}
+	start := time.Now()
+	out := &Baseline{}
+	out.Merge(b, Window)
+	out.Merge(b, Window)
+	if len(out.Seen) != maxSeen || time.Since(start) > 10*time.Second {
+		t.Errorf("%d sightings in %s", len(out.Seen), time.Since(start))
+	}
+}
