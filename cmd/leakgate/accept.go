@@ -139,7 +139,13 @@ func (f *acceptFlags) provedRows(ctx context.Context) ([]comparison.Row, error) 
 
 // grows reports whether a leak of a comparison has more objects at every mark.
 func grows(c *comparison.Comparison, r *comparison.Row) bool {
-	if r.What != gate.WhatLeak || r.Library || r.Status == comparison.Accepted {
+	if r.Library || r.Status == comparison.Accepted || !keyForm.MatchString(r.Key) {
+		return false
+	}
+	if r.What == gate.WhatMeasure {
+		return true
+	}
+	if r.What != gate.WhatLeak {
 		return false
 	}
 	return slices.ContainsFunc(c.Processes, func(p comparison.ProcessRow) bool {

@@ -116,7 +116,10 @@ func (f *baselineFlags) add(ctx context.Context, c console) error {
 	if n := ev.Head.PullRequest; n > 0 && !f.pullRequest {
 		return fmt.Errorf("this run tests pull request %d, and a baseline is of the base branch: update it in a job on push, or write --allow-pull-request", n)
 	}
-	added, failed := 0, false
+	if err := f.checkRun(s, ev); err != nil {
+		return err
+	}
+	added, failed, became := 0, false, gate.Appended
 	err = s.store.Update(ctx, func(old [][]byte) ([]byte, error) {
 		b, err := s.merge(old)
 		if err != nil {
@@ -129,7 +132,10 @@ func (f *baselineFlags) add(ctx context.Context, c console) error {
 		failed = len(result.Reasons) > 0 // also where the rules are informational
 		for _, o := range ev.Observations {
 			o.Failed = failed
-			b.Add(o, s.window)
+			became = b.Add(o, s.window)
+		}
+		if became == gate.TooOld {
+			return nil, fmt.Errorf("the baseline has %d newer runs, as many as it keeps: this one is of %s", s.window, ev.Observations[0].Started.Format(time.DateTime))
 		}
 		added = len(b.Runs)
 		return b.Encode()
@@ -137,7 +143,8 @@ func (f *baselineFlags) add(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	c.note("the baseline in %s has %s", s.store, text.Count(added, "run", "runs"))
+	what := map[gate.Added]string{gate.Appended: "added", gate.Replaced: "was there already, and was replaced"}[became]
+	c.note("the run %s; the baseline in %s has %s", what, s.store, text.Count(added, "run", "runs"))
 	if failed {
 		c.problem("a rule does not hold for this run: it is kept as observed, and what it shows is not blamed on pull requests")
 	}
@@ -147,11 +154,32 @@ func (f *baselineFlags) add(ctx context.Context, c console) error {
 	return nil
 }
 
+// clockSlack is how far in the future the start of a run may be: clocks of two computers differ.
+const clockSlack = 24 * time.Hour
+
+// checkRun refuses a run whose clock is wrong, because the newest runs are compared, and one that was
+// judged with another baseline than it would be added to.
+func (f *baselineFlags) checkRun(s *gateSettings, ev *evidence.Evidence) error {
+	for _, o := range ev.Observations {
+		// Heap dumps have the time of the device.
+		if len(f.runs) > 0 && o.Started.After(time.Now().Add(clockSlack)) {
+			return fmt.Errorf("this run started on %s, which is in the future: correct the clock, and repeat the run", o.Started.Format(time.DateTime))
+		}
+	}
+	if len(f.runs) == 0 || f.baseline != "" || f.config != "" {
+		return nil
+	}
+	result, err := readComparison(f.runs[0])
+	if err != nil || result.Base.Store == "" || result.Base.Store == publicStore(s.store.String()) {
+		return nil // it was not judged with a baseline, or with this one
+	}
+	return fmt.Errorf("this run was judged with the baseline in %s, not %s: name the one to add it to with --baseline or --config", result.Base.Store, publicStore(s.store.String()))
+}
+
 // openSettings returns the settings of a command that needs a baseline.
 func (f *baselineFlags) openSettings(c console) (*gateSettings, error) {
 	s, err := f.settings(c)
 	if err == nil && s.store == nil {
-		f.baseline = fileStore
 		err = s.open(c, fileStore)
 	}
 	return s, err

@@ -231,13 +231,24 @@ func changed(result *comparison.Comparison) bool {
 	return false
 }
 
+// checkTitle is what a list of checks shows. What is missing may name a device, and is in the summary.
+func checkTitle(result *comparison.Comparison) string {
+	switch result.Verdict {
+	case comparison.Fail:
+		return text.Head(result.Text, 200)
+	case comparison.Pass:
+		return "nothing is worse"
+	}
+	return "not judged: see the summary"
+}
+
 func (f *commentFlags) createCheck(ctx context.Context, c console, s *gateSettings, result *comparison.Comparison) error {
 	if s.ci.HeadSHA == "" {
 		return errors.New("the event does not say which commit the check is of")
 	}
 	o := s.markdown(c, result)
 	run := github.CheckRun{
-		Name: "leakgate " + o.Key, HeadSHA: s.ci.HeadSHA, Title: text.Head(result.Text, 200), Summary: comparison.Markdown(result, o), DetailsURL: o.RunURL,
+		Name: "leakgate " + o.Key, HeadSHA: s.ci.HeadSHA, Title: checkTitle(result), Summary: comparison.Markdown(result, o), DetailsURL: o.RunURL,
 		Conclusion: map[comparison.Outcome]github.Conclusion{comparison.Pass: github.Success, comparison.Fail: github.Failure}[result.Verdict],
 	}
 	run.Conclusion = cmp.Or(run.Conclusion, github.Neutral)

@@ -105,7 +105,7 @@ func (f *ruleFlags) declareRules(fs *pflag.FlagSet) {
 	f.declareBaseline(fs)
 	fs.Var(word(&f.accepted, "FILE"), "accepted", "file of accepted leaks; by default leaks-accepted.yaml where there is one")
 	fs.Var(word(&f.checkout, "DIR"), "checkout", "checkout of the app, in which the declarations of leaks are looked up; by default the current directory")
-	fs.BoolVar(&f.strict, "strict", false, "exit with 5 if any process could not be judged")
+	fs.BoolVar(&f.strict, "strict", false, "exit with 5 if any process could not be judged, or no base run can be compared")
 	fs.BoolVar(&f.unjudged, "allow-unjudged", false, "exit with 0 also if nothing could be judged or a heap dump is missing")
 	fs.BoolVar(&f.informational, "informational", false, "report what is worse, and exit with 0")
 }
@@ -187,7 +187,7 @@ func (f *gateFlags) failed(c console, ctx context.Context, err error) int {
 	}
 	c.problem("%s", printableError(err))
 	if dump, ok := errors.AsType[*evidence.DumpError](err); ok {
-		if errors.Is(dump, fs.ErrNotExist) || errors.Is(dump, fs.ErrPermission) {
+		if errors.Is(dump, fs.ErrNotExist) || errors.Is(dump, fs.ErrPermission) || errors.Is(dump, evidence.ErrOrder) {
 			return exitUsage
 		}
 		return exitUnread
@@ -209,6 +209,11 @@ func (f *gateFlags) judge(ctx context.Context, c console, s *gateSettings) (*com
 	if err != nil {
 		return nil, err
 	}
+	if len(all) == 2 {
+		if err := confirmable(all[0], all[1]); err != nil {
+			return nil, err
+		}
+	}
 	var result *comparison.Comparison
 	for i, ev := range all {
 		again, err := s.compare(ctx, c, ev)
@@ -222,6 +227,21 @@ func (f *gateFlags) judge(ctx context.Context, c console, s *gateSettings) (*com
 		}
 	}
 	return result, nil
+}
+
+// confirmable refuses two runs that cannot confirm each other: one run twice, or runs of different tests.
+func confirmable(first, again *evidence.Evidence) error {
+	for _, a := range first.Observations {
+		for _, b := range again.Observations {
+			if a.Started.Equal(b.Started) {
+				return errors.New("--run: both are the same run: a run cannot confirm itself")
+			}
+			if d := a.Subject.Differences(b.Subject, gate.MatchAll()); len(d) > 0 && len(first.Observations) == 1 && len(again.Observations) == 1 {
+				return fmt.Errorf("--run: the two runs cannot confirm each other: different %s", strings.Join(d, ", different "))
+			}
+		}
+	}
+	return nil
 }
 
 // read returns the evidence of each run, or of what stands for one.
@@ -372,6 +392,9 @@ func (f *gateFlags) write(c console, s *gateSettings, result *comparison.Compari
 		dir = f.runs[len(f.runs)-1]
 	}
 	if dir != "" {
+		if _, err := os.Stat(filepath.Join(dir, "run.json")); err == nil && !slices.ContainsFunc(f.runs, func(run string) bool { return sameFile(run, dir) }) {
+			return fmt.Errorf("write %s: %s is the directory of another run: choose another --out", comparison.FileName, text.Printable(dir))
+		}
 		if err := os.MkdirAll(dir, 0o777); err != nil {
 			return fmt.Errorf("write %s: %w", comparison.FileName, err)
 		}

@@ -174,7 +174,7 @@ func posted(t *testing.T, verdict comparison.Outcome, status comparison.Status) 
 	t.Helper()
 	one := 1.0
 	c := &comparison.Comparison{
-		Verdict: verdict, Text: "1 leak", Judged: true, Head: comparison.Head{App: "com.shop"}, Base: comparison.Base{Runs: 3},
+		Verdict: verdict, ExitCode: map[comparison.Outcome]int{comparison.Fail: 1}[verdict], Text: "1 leak", Judged: true, Head: comparison.Head{App: "com.shop"}, Base: comparison.Base{Runs: 3},
 		Leaks: []comparison.Row{{Process: "com.shop", What: "leak", Class: "com.shop.WishActivity", Key: strings.Repeat("d", 40), Unit: "loop", Status: status, Fails: verdict == comparison.Fail, PerLoop: comparison.Sides{Head: &one}}},
 	}
 	if err := os.MkdirAll("result", 0o700); err != nil {

@@ -115,7 +115,7 @@ func TestGateByDumps(t *testing.T) {
 	}
 
 	// One more a loop is known to be more with three base runs.
-	if code, out, _ = typed(t, nil, "gate", "--dump", more); code != 0 || !strings.Contains(out, "1 known") {
+	if code, out, _ = typed(t, nil, "gate", "--dump", more); code != 0 || !strings.Contains(out, "too few base runs") {
 		t.Errorf("one base run: exit %d\n%s", code, out)
 	}
 	second, third := looped(t, dir, "second", true, known), looped(t, dir, "third", true, known)

@@ -390,6 +390,8 @@ func judgedForBaseline(ev *evidence.Evidence, result *comparison.Comparison) err
 	switch {
 	case !result.Judged:
 		return errors.New("nothing in this run could be judged: not added to the baseline")
+	case ev.WorkloadFailed:
+		return errors.New("the workload of the run failed: not added to the baseline")
 	case len(ev.Missing) > 0:
 		return fmt.Errorf("evidence is missing: %s: not added to the baseline", ev.Missing[0])
 	case slices.Contains([]int{record.ExitInterrupted, record.ExitNoDevice, record.ExitWorkload, exitUnread}, ev.RunExit):

@@ -9,7 +9,6 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/gate"
 	plans "github.com/leakgate/leakgate/internal/harness/plan"
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
-	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 	"github.com/spf13/cobra"
 )
@@ -99,7 +98,7 @@ func (f *runVerbFlags) runGated(c console, cfg *config.Config, path string, prep
 	}
 	stop()
 	if err != nil {
-		c.problem("%s", text.Printable(err.Error()))
+		c.problem("%s", printableError(err))
 		return exitUsage
 	}
 	result, code := f.judged(c, g, s, prepare)

@@ -42,6 +42,9 @@ type DumpError struct {
 	Err  error
 }
 
+// ErrOrder is wrapped by the error of dumps that are not in the order in which they were taken.
+var ErrOrder = errors.New("name the dumps in the order of the loops")
+
 // Error implements error.
 func (e *DumpError) Error() string { return text.Printable(e.File) + ": " + e.Err.Error() }
 
@@ -55,6 +58,7 @@ func FromDumps(ctx context.Context, scenarios []Scenario, o DumpOptions) (*Evide
 	for _, s := range scenarios {
 		p := gate.Observed{Process: name(s.Process), Places: []gate.Place{}}
 		var moments []moment
+		var latest time.Time
 		for i, file := range s.Files {
 			if o.Progress != nil {
 				o.Progress(file)
@@ -63,6 +67,10 @@ func FromDumps(ctx context.Context, scenarios []Scenario, o DumpOptions) (*Evide
 			if err != nil {
 				return nil, &DumpError{file, err}
 			}
+			if taken.Before(latest) && !taken.IsZero() {
+				return nil, &DumpError{file, fmt.Errorf("it was taken before the dump that is named before it (%s): %w", text.Printable(s.Files[i-1]), ErrOrder)}
+			}
+			latest = taken
 			if i == 0 && (obs.Started.IsZero() || taken.Before(obs.Started)) {
 				obs.Started = taken
 			}

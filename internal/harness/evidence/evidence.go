@@ -23,9 +23,11 @@ type Evidence struct {
 	Head         comparison.Head
 	// Missing is evidence that should be there and is not.
 	Missing []string
-	// RunExit is how the run itself ended, 0 for heap dumps alone.
-	RunExit  int
-	Warnings []string
+	// RunExit is how the run itself ended, 0 for heap dumps alone. WorkloadFailed reports that its
+	// workload failed, whatever else decided the exit code.
+	RunExit        int
+	WorkloadFailed bool
+	Warnings       []string
 }
 
 // moment is one heap dump of a process.

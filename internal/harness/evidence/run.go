@@ -44,6 +44,13 @@ func FromRecord(ctx context.Context, dir string, run record.Run) (*Evidence, err
 	}
 	defer root.Close()
 	r := &runReader{ctx: ctx, root: root, run: &run, out: &Evidence{Traces: map[gate.TraceKey]gate.Trace{}, RunExit: run.ExitCode, Head: headOf(dir, &run)}}
+	if w := run.Workload; w != nil && (w.Error != "" || len(w.Interrupted) > 0) {
+		r.out.WorkloadFailed = true
+		r.out.Warnings = append(r.out.Warnings, "the workload failed: "+name(cmp.Or(w.Error, "the device dropped it")))
+	}
+	if run.Stopped == record.StoppedFinished && strings.HasPrefix(run.Reason, "gate: ") {
+		r.out.Warnings = append(r.out.Warnings, "the run ended early, because a rule did not hold")
+	}
 	r.readTrip()
 	for i := range run.Devices {
 		if err := r.device(&run.Devices[i]); err != nil {
@@ -146,6 +153,9 @@ func (r *runReader) process(o *gate.Observation, p *record.Process, events float
 		out.Deaths[name(reason)] += max(n, 0)
 	}
 	dumps, lives := r.dumpsOf(p)
+	if r.tripped(p) {
+		dumps, lives = nil, false // the trip has compared its dumps itself
+	}
 	moments := make([]moment, 0, len(dumps))
 	for i, d := range dumps {
 		m, err := r.moment(d)
@@ -431,12 +441,18 @@ func (r *runReader) readTrip() {
 	r.trip = &t
 }
 
+// tripped reports whether the run is a trip that has judged this process.
+func (r *runReader) tripped(p *record.Process) bool {
+	t := r.trip
+	return t != nil && t.Device == p.Device && t.User == p.User && t.Process == p.Process && t.Judged
+}
+
 // measures adds what a trip has measured in this process.
 func (r *runReader) measures(out *gate.Observed, p *record.Process) {
-	t := r.trip
-	if t == nil || t.Device != p.Device || t.User != p.User || t.Process != p.Process || !t.Judged {
+	if !r.tripped(p) {
 		return
 	}
+	t := r.trip
 	for i := range t.Measures {
 		m := &t.Measures[i]
 		measure := gate.Measure{Key: name(m.Name), Name: name(strings.ReplaceAll(m.Name, "_", " ")), Unit: name(m.Unit), PerLoop: m.PerLoop, Grows: m.Verdict == record.VerdictLeak && !explained(m, t)}

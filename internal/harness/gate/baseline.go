@@ -60,12 +60,32 @@ type Sighted struct {
 
 // Add adds a run: of each subject the newest good runs stay, as many as the window has, and of
 // those that failed the ones since, as many at most.
-func (b *Baseline) Add(o Observation, window int) {
+func (b *Baseline) Add(o Observation, window int) Added {
+	before := len(b.Runs)
 	b.Runs = slices.DeleteFunc(b.Runs, func(x Observation) bool { return same(x, o) })
+	known := len(b.Runs) < before
 	b.Runs = append(b.Runs, o)
 	b.trim(window)
 	b.see(sightings(o))
+	switch {
+	case !slices.ContainsFunc(b.Runs, func(x Observation) bool { return same(x, o) }):
+		return TooOld
+	case known:
+		return Replaced
+	}
+	return Appended
 }
+
+// Added is what became of a run that was added to a baseline.
+type Added int
+
+// What becomes of a run: it is new there, it was there already, or the baseline has as many newer
+// ones as it keeps.
+const (
+	Appended Added = iota
+	Replaced
+	TooOld
+)
 
 // same reports whether two observations are of one run and device.
 func same(a, b Observation) bool {

@@ -23,7 +23,7 @@ func ruled(t *testing.T, path, written string) func(*Input) {
 // A baseline that has only the run itself is one without runs, not one of another kind.
 func TestComparedWithItself(t *testing.T) {
 	c := judge([]Observation{observed(9)}, observed(9))
-	if len(c.Warnings) != 0 || !strings.Contains(c.Text, "no base run to compare with yet") {
+	if len(c.Warnings) != 0 || !strings.Contains(c.Text, "the baseline has only this run") || c.Base.Others != 1 {
 		t.Errorf("%q %q", c.Text, c.Warnings)
 	}
 }
@@ -159,7 +159,7 @@ func TestTwins(t *testing.T) {
 // What is published has no serial number.
 func TestNoSerial(t *testing.T) {
 	x, y := observed(9), observed(9)
-	x.Device, y.Device, x.Subject.Model, y.Subject.Model = "serial-1", "serial-2", "", "Pixel 9"
+	x.Device, y.Device, y.Subject.Model = "serial-1", "serial-2", "Pixel 9"
 	c := judge(runs(3), x, func(in *Input) { in.Heads = []Observation{x, y} })
 	if all := c.Text + strings.Join(c.Warnings, "\n"); strings.Contains(all, "serial") || !strings.Contains(all, "Pixel 9") {
 		t.Error(all)

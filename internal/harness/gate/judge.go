@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/internal/harness/check"
+	"github.com/leakgate/leakgate/internal/harness/ledger"
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
@@ -75,6 +76,10 @@ func Compare(in Input) *comparison.Comparison {
 	for i := range in.Heads {
 		j.observe(&in.Heads[i])
 	}
+	if b := &j.out.Base; b.Runs > 0 { // on another device
+		b.Incomparable, b.Others = "", 0
+		j.out.Warnings = append(j.out.Warnings, j.unmatched...)
+	}
 	j.apply()
 	j.conclude()
 	return j.out
@@ -89,8 +94,9 @@ type judgement struct {
 	compared, unjudged bool
 	pairs              []*pair
 	rows               []row
-	// incomparable says why runs of the baseline are not compared.
+	// incomparable says why runs of the baseline are not compared, unmatched on which devices.
 	incomparable string
+	unmatched    []string
 }
 
 // observe compares the processes of one device.
@@ -160,15 +166,21 @@ func (j *judgement) describeBase(head *Observation, base []Observation) {
 			closest = d
 		}
 	}
+	if b.Runs == 0 {
+		b.Incomparable, b.Others = "the baseline has only this run", len(j.in.Base)
+	}
 	if len(closest) == 0 {
-		return // the baseline has only this run
+		return
 	}
 	on := ""
 	if len(j.in.Heads) > 1 { // the serial of a device is not published
 		on = " on " + cmp.Or(head.Subject.Model, "a device")
 	}
 	j.incomparable = "different " + strings.Join(closest, ", different ")
-	j.warn("%s of the baseline cannot be compared with this run%s: %s", text.Count(len(j.in.Base), "run", "runs"), on, j.incomparable)
+	if b.Runs == 0 {
+		b.Incomparable = j.incomparable
+	}
+	j.unmatched = append(j.unmatched, fmt.Sprintf("%s of the baseline cannot be compared with this run%s: %s", text.Count(len(j.in.Base), "run", "runs"), on, j.incomparable))
 }
 
 func (j *judgement) warn(format string, args ...any) {
@@ -211,6 +223,9 @@ func (j *judgement) process(p *pair) {
 		j.warn("%s: leaks cannot be ruled out: %s", h.Process, h.Undecided)
 	}
 	j.doubtNames(p)
+	if len(p.base) > 0 && h.Heap.enough() && len(h.Places) > 0 && len(p.withSeries(WhatLeak)) == 0 && p.comparable() {
+		j.warn("%s: leaks are not compared: no base run has enough heap dumps", h.Process)
+	}
 	j.out.Processes = append(j.out.Processes, row)
 }
 
@@ -234,8 +249,11 @@ func (j *judgement) doubtNames(p *pair) {
 // judged reports whether anything about the process can be held against the run, or in its favor.
 func (o *Observed) judged() bool {
 	checked := slices.ContainsFunc(o.Places, func(p Place) bool { return len(p.Checks) > 0 })
-	return o.Heap.enough() && o.Undecided == "" || checked || o.Checked || len(o.Measures) > 0 || o.Trend != nil && o.Trend.Gate != "" && o.Trend.Gate != "inconclusive"
+	return o.Undecided == "" && (o.Heap.enough() || checked || o.Checked) || len(o.Measures) > 0 || o.Trend != nil && o.Trend.Gate != "" && o.Trend.Gate != "inconclusive"
 }
+
+// expiredRule names the rule that an acceptance has a last day.
+const expiredRule = "accepted: until"
 
 // apply adds a reason for each rule that does not hold.
 func (j *judgement) apply() {
@@ -253,7 +271,7 @@ func (j *judgement) apply() {
 	}
 	for i := range j.in.Accepted {
 		if e := &j.in.Accepted[i]; e.Expired(j.in.Now) {
-			j.reason(comparison.Reason{Rule: "accepted: until", Key: e.Key, Text: fmt.Sprintf("the acceptance of leak %s has expired: fix the leak, remove the entry or set a later date", e)})
+			j.reason(comparison.Reason{Rule: expiredRule, Key: e.Key, Text: fmt.Sprintf("the acceptance of leak %s has expired: fix the leak, remove the entry or set a later date", e)})
 		}
 	}
 }
@@ -364,10 +382,10 @@ func (j *judgement) applyRows(r *Rule) {
 	}
 	switch {
 	case r.subject == "objects" || r.subject == "bytes":
-		j.failRows(r, func(row *row) bool { return row.counts() && !r.holds(amount(row, r.subject)) })
+		j.failLimits(r)
 		return
 	case r.Path == RuleCreep:
-		j.failCounted(r, func(row *row) bool { return row.Pinned != "" && j.in.Head.PullRequest == 0 })
+		j.failCounted(r, func(row *row) bool { return row.Pinned != "" && j.onBaseBranch() })
 		return
 	}
 	status := statuses[cmp.Or(r.subject, r.Path)]
@@ -377,10 +395,32 @@ func (j *judgement) applyRows(r *Rule) {
 	})
 }
 
+// onBaseBranch reports whether the run is one of the base branch, as far as branches are known.
+func (j *judgement) onBaseBranch() bool {
+	head, base := j.in.Head.Branch, j.out.Base.Branch
+	return j.in.Head.PullRequest == 0 && (head == "" || base == "" || head == base)
+}
+
 // counts reports whether a row is held to limits: neither accepted nor gone, and evidence that
 // objects accumulate.
 func (r *row) counts() bool {
 	return r.proved && r.What == WhatLeak && r.Status != comparison.Accepted && r.PerLoop.Head != nil
+}
+
+// failLimits fails the leaks of which each loop leaves more than the rule allows.
+func (j *judgement) failLimits(r *Rule) {
+	for i := range j.rows {
+		row := &j.rows[i]
+		if row.Library || !row.counts() || r.holds(amount(row, r.subject)) {
+			continue
+		}
+		row.Fails = true
+		left := number(amount(row, r.subject)) + " objects"
+		if r.subject == "bytes" {
+			left = text.Size(int64(amount(row, r.subject)))
+		}
+		j.reason(comparison.Reason{Rule: r.String(), Process: row.Process, Key: row.Key, Text: fmt.Sprintf("%s; %s per %s", describe(&row.Row), left, row.Unit)})
+	}
 }
 
 // amount is what each loop leaves of a row, in objects or bytes.
@@ -534,7 +574,7 @@ func (j *judgement) sentence() string {
 	case len(in.Missing) > 0:
 		return "evidence is missing: " + in.Missing[0]
 	case !out.Judged:
-		return "nothing could be judged"
+		return "nothing could be judged" + j.unjudgedWhy()
 	case in.Configured && !j.compared:
 		return j.uncompared() + "; " + j.present()
 	case in.Strict && j.unjudged:
@@ -559,9 +599,28 @@ func (j *judgement) sentence() string {
 	return strings.Join(parts, "; ")
 }
 
+// unjudgedWhy says what the first process lacks for a verdict.
+func (j *judgement) unjudgedWhy() string {
+	for _, p := range j.pairs {
+		s := p.head.Heap
+		switch n := len(s.At); {
+		case p.head.judged():
+		case p.head.Undecided != "":
+			return fmt.Sprintf(": %s: leaks cannot be ruled out: %s", p.head.Process, p.head.Undecided)
+		case n == 0:
+			return fmt.Sprintf(": %s: no heap dump at a mark (`leakgate mark --wait`), and no verdict on its trend", p.head.Process)
+		case !s.enough():
+			return fmt.Sprintf(": %s: %s, and a verdict needs %d", p.head.Process, text.Count(n, "heap dump", "heap dumps"), ledger.FewestDumps(s.Settled))
+		}
+	}
+	return ""
+}
+
 // uncompared says why there was nothing to compare with.
 func (j *judgement) uncompared() string {
 	switch {
+	case j.incomparable == "" && j.out.Base.Others > 0:
+		return j.out.Base.Incomparable
 	case j.incomparable != "":
 		return fmt.Sprintf("none of %s can be compared with this run: %s", text.Count(len(j.in.Base), "base run", "base runs"), j.incomparable)
 	case j.out.Base.Runs > 0 && slices.ContainsFunc(j.pairs, func(p *pair) bool { return !p.comparable() }):
@@ -575,19 +634,27 @@ func (j *judgement) uncompared() string {
 // failing counts what fails by status.
 func (j *judgement) failing() string {
 	count := map[comparison.Status]int{}
-	rest := len(j.out.Reasons)
+	rest, expired, crept := len(j.out.Reasons), 0, 0
 	seen := map[string]bool{}
 	for i := range j.out.Leaks {
 		row := &j.out.Leaks[i]
 		if row.Fails && row.What != WhatTrend {
 			if !seen[row.Process+row.Key] { // else several devices show it
 				count[row.Status]++
+				if row.Status == comparison.Known && row.Pinned != "" && j.out.Base.Pinned != "" {
+					count[row.Status]--
+					crept++
+				}
 			}
 			seen[row.Process+row.Key] = true
 		}
 	}
 	for _, r := range j.out.Reasons {
-		if r.Key != "" && seen[r.Process+r.Key] {
+		switch {
+		case r.Rule == expiredRule:
+			rest--
+			expired++
+		case r.Key != "" && seen[r.Process+r.Key]:
 			rest--
 		}
 	}
@@ -601,6 +668,12 @@ func (j *judgement) failing() string {
 		if w, ok := words[status]; ok && count[status] > 0 {
 			parts = append(parts, text.Count(count[status], w[0], w[1]))
 		}
+	}
+	if crept > 0 {
+		parts = append(parts, text.Count(crept, "leak", "leaks")+" worse than in release "+j.out.Base.Pinned)
+	}
+	if expired > 0 {
+		parts = append(parts, text.Count(expired, "expired acceptance", "expired acceptances"))
 	}
 	if rest > 0 {
 		parts = append(parts, text.Count(rest, "rule violated", "rules violated"))

@@ -20,6 +20,7 @@ const maxAnnotations = 500
 // Annotations returns a note for each leak that is worse and whose suspect is declared in a
 // known file; what fails comes first.
 func Annotations(c *Comparison) []LineNote {
+	c = c.published()
 	var fails, others []LineNote
 	for i := range c.Leaks {
 		r := &c.Leaks[i]

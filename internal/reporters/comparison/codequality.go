@@ -38,6 +38,7 @@ type codeQualityLocation struct {
 // WriteCodeQuality writes the leaks that fail as a code quality report of GitLab, in the file that
 // declares their suspect, or in the given one, by default leakgate.yaml.
 func WriteCodeQuality(w io.Writer, c *Comparison, file string) error {
+	c = c.published()
 	issues := []codeQualityIssue{}
 	seen := map[string]bool{}
 	for i := range c.Leaks {
@@ -87,6 +88,8 @@ func (r *Row) summary() string {
 	switch {
 	case r.What == whatTrend:
 		line = fmt.Sprintf("%s growth over time: %s", r.Status, r.name())
+	case r.What == whatMeasure:
+		line = fmt.Sprintf("%s: %s, %s", r.Status, r.name(), r.kind())
 	case r.kind() != "":
 		line = fmt.Sprintf("%s %s: %s", r.Status, r.kind(), r.name())
 	}

@@ -32,6 +32,9 @@ type Comparison struct {
 	// LeaksSkipped counts the leaks that the list has no room for.
 	LeaksSkipped int      `json:"leaks_skipped,omitempty"`
 	Warnings     []string `json:"warnings"`
+	// Unfailed has the verdict, exit code and text if every rule held: what counts where a second
+	// run does not confirm the reasons. nil in a file that was read.
+	Unfailed *Comparison `json:"-"`
 }
 
 // Outcome is the answer of the gate.
@@ -73,6 +76,11 @@ type Base struct {
 	PinnedRuns int    `json:"pinned_runs,omitempty"`
 	// Store is where the baseline is kept, without credentials.
 	Store string `json:"store,omitempty"`
+	// Incomparable says why the runs of the baseline are not compared with this run, as "different
+	// workload" or "the baseline has only this run"; "" where some are, or there are none.
+	Incomparable string `json:"incomparable,omitempty"`
+	// Others is how many runs of the baseline were not compared because of that.
+	Others int `json:"other_runs,omitempty"`
 }
 
 // Head is the run that is judged.
@@ -127,7 +135,8 @@ type ProcessRow struct {
 type Row struct {
 	Device  string `json:"device"`
 	Process string `json:"process"`
-	// What is leak, threads, native, graphics (kinds of leaks), or trend, the growth of a process.
+	// What is leak, threads, native, graphics (kinds of leaks), measure, what grows with each loop
+	// of a trip, or trend, the growth of a process.
 	What string `json:"what"`
 	// Class is that of most of the objects, Classes has all in both, the most frequent first.
 	Class   string        `json:"class"`

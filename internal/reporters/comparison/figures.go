@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,8 +15,11 @@ import (
 
 // The kinds of rows and the units of what they leave, as in gate.json.
 const (
-	whatLeak  = "leak"
-	whatTrend = "trend"
+	whatLeak     = "leak"
+	whatTrend    = "trend"
+	whatMeasure  = "measure"
+	whatNative   = "native"
+	whatGraphics = "graphics"
 
 	unitLoop  = "loop"
 	unitEvent = "event"
@@ -56,14 +60,27 @@ func (r *Row) kind() string {
 	switch r.What {
 	case whatLeak, "":
 		return ""
-	case "native":
+	case whatNative:
 		return "native memory"
-	case "graphics":
+	case whatGraphics:
 		return "graphics memory"
 	case whatTrend:
 		return "growth over time"
+	case whatMeasure:
+		return "grows with each loop of a trip"
 	}
 	return r.What
+}
+
+// title is a row in a few words: its status, what it is about and its name.
+func (r *Row) title(kind, name string) string {
+	switch {
+	case kind == "":
+		return string(r.Status) + " " + name
+	case r.What == whatMeasure:
+		return fmt.Sprintf("%s %s, %s", r.Status, name, kind)
+	}
+	return fmt.Sprintf("%s %s %s", r.Status, kind, name)
 }
 
 // simpleName is a class without its package.
@@ -190,9 +207,10 @@ type burden struct {
 	formula string
 }
 
-// burdenOf returns what a row costs, nil where that is unknown or nothing.
+// burdenOf returns what a row costs, nil where that is unknown or nothing. Objects whose number
+// stands still after the first marks do not become more in further loops.
 func burdenOf(r *Row) *burden {
-	if r.Unit == unitRun || r.PerLoop.Head == nil {
+	if r.Unit == unitRun || r.PerLoop.Head == nil || r.What != whatTrend && r.What != whatMeasure && !rises(r.Counts) {
 		return nil
 	}
 	head, base := *r.PerLoop.Head, 0.0
@@ -214,6 +232,51 @@ func burdenOf(r *Row) *burden {
 		return nil
 	}
 	return b
+}
+
+// rises reports whether there are more objects at every mark.
+func rises(counts []int64) bool {
+	for i := 1; i < len(counts); i++ {
+		if counts[i] <= counts[i-1] {
+			return false
+		}
+	}
+	return len(counts) > 1
+}
+
+// unjudged returns the leaks of the base that each loop leaves more of, where too few base runs
+// exist to call that growth.
+func (c *Comparison) unjudged() []*Row {
+	var out []*Row
+	for i := range c.Leaks {
+		r := &c.Leaks[i]
+		s := r.PerLoop
+		if r.Status != Known || r.Library || r.shown() || !strings.Contains(r.Why, "too few") || s.Head == nil || s.Base == nil {
+			continue
+		}
+		if *s.Head > noticeable*max(*s.Base, 0) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// pending says what is not judged yet of a leak that unjudged returns.
+func (r *Row) pending(m markup) string {
+	scale, per, arrow := 1.0, "a loop", "→"
+	switch {
+	case r.Unit == unitEvent:
+		scale, per = 1000, perUnit(unitEvent)
+	case r.Unit == unitHour:
+		per = "MB an hour"
+	case r.What == whatNative || r.What == whatGraphics:
+		per = "kB a loop"
+	}
+	if m == onTerminal {
+		arrow = "->"
+	}
+	return fmt.Sprintf("not judged yet, too few base runs: %s, %s %s %s %s, key %s", m.code(r.name(), maxName),
+		number(*r.PerLoop.Base*scale), arrow, number(*r.PerLoop.Head*scale), per, m.code(r.shortKey(), maxName))
 }
 
 // formula says of which numbers a cost is the product.
@@ -331,7 +394,31 @@ func (c *Comparison) nothingWorse() bool {
 
 // firstDay reports whether there is a baseline to be, which has no run yet.
 func (c *Comparison) firstDay() bool {
-	return c.Base.Runs == 0 && c.Verdict == Neutral && c.Judged
+	return c.Base.Runs == 0 && c.Base.Incomparable == "" && c.Verdict == Neutral && c.Judged
+}
+
+// onlyThisRun is what Incomparable says of a baseline that has no other run.
+const onlyThisRun = "the baseline has only this run"
+
+// unmatched says why the baseline has runs and none is compared; "" where some are, or there are
+// none.
+func (c *Comparison) unmatched(m markup) string {
+	b := &c.Base
+	switch {
+	case b.Runs > 0 || b.Incomparable == "":
+		return ""
+	case b.Incomparable == onlyThisRun:
+		return "This run is compared with nothing: " + onlyThisRun + "."
+	}
+	none := "no base run matches it"
+	switch {
+	case b.Others == 1:
+		none = "the only base run does not match it"
+	case b.Others > 1:
+		none = fmt.Sprintf("none of the %s base runs matches it", text.Grouped(int64(b.Others)))
+	}
+	return fmt.Sprintf("This run is compared with nothing: %s (%s). Runs match by app, variant, workload, marks and device; "+
+		"keep what changes from run to run out of the workload's command.", none, m.prose(b.Incomparable, maxSentence))
 }
 
 // finder returns a function that returns the row a reason is about, nil for none.
@@ -365,9 +452,13 @@ func (c *Comparison) first(is func(*Row) bool) *Row {
 	return nil
 }
 
-// acceptable reports whether a row is a leak that somebody may want to accept.
+// hexKey is a key that leakgate accept takes.
+var hexKey = regexp.MustCompile(`^[0-9a-f]{8,64}$`)
+
+// acceptable reports whether a row is a leak, or a place that grows with each loop of a trip, that
+// somebody may want to accept.
 func (r *Row) acceptable() bool {
-	return (r.Fails || r.worse()) && r.What == whatLeak && !r.Library
+	return (r.Fails || r.worse()) && (r.What == whatLeak || r.What == whatMeasure) && !r.Library && hexKey.MatchString(r.Key)
 }
 
 func (r *Row) acceptCommand() string {
@@ -383,25 +474,37 @@ func (c *Comparison) severalProcesses() bool {
 	return len(names) > 1
 }
 
-// deviceName is a device for people: its model where no other device of the run has the same.
+// deviceName names a device in what is published: its model, with a number where several devices of
+// the run have the same. A serial number is not published: it identifies somebody's phone.
 func (c *Comparison) deviceName(serial string) string {
-	name := serial
-	for _, d := range c.Head.Devices {
-		if d.Device == serial && d.Model != "" {
-			name = d.Model
-		}
-	}
-	same := 0
-	for _, d := range c.Head.Devices {
-		if d.Model == name {
-			same++
-		}
-	}
-	if same > 1 {
-		return serial
-	}
-	return name
+	name, number := c.device(serial)
+	return name + number
 }
+
+// device returns the model of a device, and the number that tells it apart, as " #2".
+func (c *Comparison) device(serial string) (name, ordinal string) {
+	name, number, same := unnamedDevice, 0, 0
+	for _, d := range c.Head.Devices {
+		if d.Device == serial {
+			name = cmp.Or(d.Model, unnamedDevice)
+		}
+	}
+	for _, d := range c.Head.Devices {
+		if cmp.Or(d.Model, unnamedDevice) != name {
+			continue
+		}
+		if same++; d.Device == serial {
+			number = same
+		}
+	}
+	if same > 1 && number > 0 {
+		ordinal = fmt.Sprintf(" #%d", number)
+	}
+	return name, ordinal
+}
+
+// unnamedDevice is a device whose model is unknown.
+const unnamedDevice = "device"
 
 // blocks are the heights of a sparkline.
 var blocks = []rune("▁▂▃▄▅▆▇█")
@@ -453,9 +556,11 @@ func (p *ProcessRow) after() (base, head string) {
 }
 
 // evidence says in words what was judged of a process.
-func (p *ProcessRow) evidence() string {
+func (c *Comparison) evidence(p *ProcessRow) string {
 	var parts []string
 	switch {
+	case c.ofLeakCanary():
+		parts = append(parts, "LeakCanary's report")
 	case p.Dumps == 0:
 		parts = append(parts, "no heap dumps")
 	case p.Loops > 0:
@@ -464,12 +569,17 @@ func (p *ProcessRow) evidence() string {
 		parts = append(parts, text.Count(p.Dumps, "heap dump", "heap dumps"))
 	}
 	switch {
+	case c.ofLeakCanary():
 	case p.Dumps > 0 && p.Settled:
 		parts[0] += ", the app left alone before each"
 	case p.Dumps > 0:
 		parts[0] += ", taken while the app was in use"
 	}
-	if p.Trend != "" {
+	switch {
+	case p.Trend == "":
+	case c.ofLeakCanary():
+		parts = append(parts, p.Trend)
+	default:
 		parts = append(parts, "trend: "+p.Trend)
 	}
 	var deaths []string
@@ -483,6 +593,9 @@ func (p *ProcessRow) evidence() string {
 	}
 	return strings.Join(parts, "; ")
 }
+
+// ofLeakCanary reports whether a report of LeakCanary was judged instead of a run.
+func (c *Comparison) ofLeakCanary() bool { return c.Head.Workload == "LeakCanary" }
 
 func loops(n float64) string {
 	if n == 1 {

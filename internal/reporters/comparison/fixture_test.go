@@ -71,15 +71,15 @@ func listScreen(n int, status Status) Row {
 	r := Row{
 		Device: "emulator-5554", Process: "com.shop", What: "leak", Class: fmt.Sprintf("com.shop.list.ListScreen%d", n), Key: fmt.Sprintf("%08x%032x", 0xa0000000+n, n), HeldBy: "Tracker.screens",
 		Fingerprints: []string{}, Unit: "loop", Evidence: "12, 24, 36 at 3 marks", Status: status, PerLoop: sides(3, 3), BytesEach: sides(126_976, 137_216), BaseBytes: 4_571_136, HeadBytes: 4_939_776,
-		FirstSeen: &Sighting{Commit: "3f2a91c7d8e9f0a1b2c3d4e5f60718293a4b5c6d", Time: at(2)},
+		Counts: []int64{12, 24, 36}, FirstSeen: &Sighting{Commit: "3f2a91c7d8e9f0a1b2c3d4e5f60718293a4b5c6d", Time: at(2)},
 	}
 	switch status {
 	case Accepted:
 		r.Accepted = &Acceptance{Reason: "SHOP-12, the payment SDK keeps its screens", Owner: "kim", Until: "2027-01-15"}
 	case Gone:
-		r.PerLoop, r.HeadBytes, r.BytesEach.Head, r.Evidence = sides(3, 0), 0, nil, "in no heap dump of this run"
+		r.PerLoop, r.HeadBytes, r.BytesEach.Head, r.Evidence, r.Counts = sides(3, 0), 0, nil, "in no heap dump of this run", nil
 	case Transient:
-		r.Evidence, r.Why = "3, 0, 5 at 3 marks", "in none of 10 base runs; not more at every mark"
+		r.Counts, r.Evidence, r.Why = []int64{3, 0, 5}, "3, 0, 5 at 3 marks", "in none of 10 base runs; not more at every mark"
 	case Moved:
 		r.MovedFrom, r.Why = "0011223344556677", "something else holds the same objects"
 	case Present:
@@ -148,6 +148,77 @@ func firstDay() *Comparison {
 	return c
 }
 
+// noMatch is a run of different workload than those of the baseline.
+func noMatch() *Comparison {
+	c := firstDay()
+	c.Text = "none of 4 base runs can be compared with this run: different workload; 2 leaks grow in this run, and nobody is blamed for them"
+	c.Base.Incomparable, c.Base.Others = "different workload", 4
+	c.Warnings = []string{"4 runs of the baseline cannot be compared with this run: different workload"}
+	return c
+}
+
+// fewRuns has a known leak that has grown, which too few base runs exist to judge.
+func fewRuns() *Comparison {
+	c := clean()
+	c.Base.Runs, c.Text = 2, "nothing is worse than in 2 base runs; 3 leaks are known"
+	grown := listScreen(1, Known)
+	grown.PerLoop, grown.Why = sides(1, 2), "in the base; 2 base runs are too few to tell whether it has grown"
+	same := listScreen(2, Known)
+	same.Why = grown.Why
+	c.Leaks = []Row{listScreen(3, Accepted), grown, same}
+	return c
+}
+
+// twoPhones has two phones of one model, whose messages have their serial numbers.
+func twoPhones() *Comparison {
+	c := worse()
+	one, two := DeviceRow{Device: "R58M12ABCDE", Model: "Pixel 9", API: 36, ABI: "arm64-v8a"}, DeviceRow{Device: "R58M12ABCDEF", Model: "Pixel 9", API: 36, ABI: "arm64-v8a"}
+	c.Head.Devices = []DeviceRow{one, two}
+	for i := range c.Leaks {
+		c.Leaks[i].Device = c.Head.Devices[i%2].Device
+	}
+	for i := range c.Processes {
+		c.Processes[i].Device = c.Head.Devices[i%2].Device
+	}
+	c.Leaks[1].Evidence += " on R58M12ABCDEF"
+	c.Reasons[1].Text = describe(c.Leaks[1])
+	c.Reasons = append(c.Reasons, Reason{Rule: "process.deaths: crash == 0", Process: "com.shop:push", Text: "com.shop:push: 1 death by crash on R58M12ABCDEF"})
+	c.Text, c.Warnings = "1 new leak, 1 leak that got heavier, 1 rule violated", append(c.Warnings, "adb: device 'R58M12ABCDE' not found")
+	c.Processes[1].Trend = "not judged: R58M12ABCDEF: connection lost"
+	return c
+}
+
+// ofLeakCanary is a report of LeakCanary.
+func ofLeakCanary() *Comparison {
+	c := clean()
+	c.Verdict, c.ExitCode, c.Text, c.Base.Behind, c.Head.Run, c.Head.Duration, c.Head.Workload, c.Head.Devices = Fail, 1, "1 new leak", nil, "", 0, "LeakCanary", []DeviceRow{}
+	c.Processes = []ProcessRow{{Process: "com.shop", Dumps: 1, Settled: true, Reachable: []int64{}, Gate: "inconclusive", Trend: "LeakCanary says which leaks there are, not whether they become more", Judged: true}}
+	r := wishScreen()
+	r.Device, r.Unit, r.Evidence, r.Why, r.PerLoop, r.BytesEach, r.Counts, r.Bytes = "", "run", "1 check: WishTest", "in none of 10 base runs", Sides{}, Sides{Head: new(99_328.0)}, []int64{1}, []int64{99_328}
+	r.HeadBytes = 99_328
+	c.Leaks, c.Reasons = []Row{r}, []Reason{{Rule: "leak.per_loop: new == 0", Process: "com.shop", Key: r.Key, Text: describe(r)}}
+	return c
+}
+
+// trip is a run of a scenario that has measured places of the heap that grow.
+func trip() *Comparison {
+	c := clean()
+	c.Verdict, c.ExitCode, c.Text = Fail, 1, "2 new leaks"
+	place := Row{
+		Device: "emulator-5554", Process: "com.shop", What: "measure", Class: "Cache.entries", Key: "77ab1e5dc0ffee00", Unit: "loop", Status: New, Fails: true, Fingerprints: []string{},
+		Evidence: "2 a loop of a trip (95 %: 1.9 to 2.1)", Why: "in none of 10 base runs", PerLoop: Sides{Head: new(2.0)}, FirstSeen: &Sighting{Time: at(25)},
+	}
+	threads := place
+	threads.Class, threads.Key = "threads", "threads"
+	for _, r := range []Row{threads, place} {
+		c.Reasons = append(c.Reasons, Reason{Rule: "leak.per_loop: new == 0", Process: "com.shop", Key: r.Key, Text: "com.shop: new: " + r.Class + "; " + r.Evidence + "; " + r.Why})
+	}
+	seen := listScreen(2, Known)
+	seen.FirstSeen.Commit = ""
+	c.Leaks = []Row{threads, place, seen}
+	return c
+}
+
 func informational() *Comparison {
 	c := worse()
 	c.Verdict, c.ExitCode, c.Informational, c.Text, c.Base.Runs, c.Base.Observed = Neutral, 0, true, "1 new leak, 1 leak that got heavier; the rules are informational", 2, 1
@@ -172,7 +243,7 @@ func fixed() *Comparison {
 // nightly is a run without heap dumps, judged by its trend.
 func nightly() *Comparison {
 	c := clean()
-	c.Verdict, c.ExitCode, c.Text, c.Head.PullRequest, c.Head.Workload = Fail, 1, "1 rule of a process broken", 0, "monkey"
+	c.Verdict, c.ExitCode, c.Text, c.Head.PullRequest, c.Head.Workload = Fail, 1, "1 rule violated", 0, "monkey"
 	c.Processes = []ProcessRow{
 		{Device: "emulator-5554", Process: "com.shop", Reachable: []int64{}, Gate: "leak", Trend: "grows by 35.2 MB/h (28.0 to 42.4) over 8 h", Judged: true},
 		{Device: "emulator-5554", Process: "com.shop:push", Reachable: []int64{}, Gate: "pass", Trend: "no growth in 8 h; a leak of 9.5 MB/h would have been detected", Judged: true},

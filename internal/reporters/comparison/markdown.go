@@ -78,6 +78,7 @@ func Markdown(c *Comparison, o MarkdownOptions) string {
 		o.Limit = defaultLimit
 	}
 	o.Limit = max(o.Limit, minLimit)
+	c = c.published()
 	p := &page{c: c, o: o, limit: o.Limit}
 	p.add(CommentMarker(o.Key) + "\n" + p.heading() + "\n")
 	if c.nothingWorse() {
@@ -115,7 +116,8 @@ type omission struct {
 
 // The ranks of parts, the first of which are kept longest.
 const (
-	rankPresent = iota + 1
+	rankUnjudged = iota + 1
+	rankPresent
 	rankProcesses
 	rankDetails
 	rankAccepted = rankDetails + maxDetails + iota
@@ -226,6 +228,7 @@ func (p *page) short() {
 			p.group(g)
 		}
 	}
+	p.unjudged()
 	p.add(p.processes())
 	p.add(p.unchecked())
 	p.add(p.see(""))
@@ -302,12 +305,28 @@ func (p *page) full() {
 	p.add(p.notes())
 	p.add(p.reasons())
 	p.rows()
+	p.unjudged()
 	p.addPart(p.processes(), rankProcesses, len(p.c.Processes), "processes")
 	p.add(p.unchecked())
 	for _, g := range groups {
 		p.group(g)
 	}
 	p.add(p.commands())
+}
+
+// maxPending bounds the lines of leaks that cannot be judged yet.
+const maxPending = 10
+
+// unjudged lists the leaks whose growth cannot be judged yet.
+func (p *page) unjudged() {
+	rows := p.c.unjudged()
+	var b strings.Builder
+	for _, r := range rows[:min(len(rows), maxPending)] {
+		b.WriteString("- " + r.pending(inLine) + "\n")
+	}
+	const what = "leaks that are not judged yet"
+	p.addPart(b.String(), rankUnjudged, min(len(rows), maxPending), what)
+	p.omit(len(rows)-maxPending, what)
 }
 
 // fewBaseRuns is below how many runs nothing but a new leak can fail.
@@ -318,6 +337,8 @@ func (p *page) notes() string {
 	c := p.c
 	var out []string
 	switch {
+	case c.unmatched(inLine) != "":
+		out = append(out, c.unmatched(inLine))
 	case c.firstDay():
 		out = append(out, fmt.Sprintf("**There is no baseline yet**, so nothing is held against %s. The first run %s that records one makes later runs comparable; "+
 			"see `leakgate baseline update`. To accept the leaks that are here today: `leakgate accept --current`.", p.changeName(), c.onBase(inLine)))
@@ -420,11 +441,7 @@ func (p *page) breach(b *breach) string {
 
 // evidence is a leak and what shows it in one line.
 func (p *page) evidence(r *Row) string {
-	line := string(r.Status) + " "
-	if r.kind() != "" {
-		line += inLine.prose(r.kind(), maxName) + " "
-	}
-	line += inLine.code(r.name(), maxName)
+	line := r.title(inLine.prose(r.kind(), maxName), inLine.code(r.name(), maxName))
 	if r.HeldBy != "" {
 		line += ", held by " + inLine.code(r.HeldBy, maxName)
 	}
@@ -516,7 +533,11 @@ func (p *page) table(shown []*Row) string {
 		kept++
 	}
 	p.omit(len(shown)-kept, "rows of the table of leaks")
-	b.WriteString("\n<sub>each: retained bytes ÷ objects, so what would be freed with one; what others hold as well is not in it. now: what all of them retain after the last loop. A single value: no noticeable difference.</sub>\n")
+	after := " after the last loop"
+	if p.c.ofLeakCanary() {
+		after = ""
+	}
+	b.WriteString("\n<sub>each: retained bytes ÷ objects, so what would be freed with one; what others hold as well is not in it. now: what all of them retain" + after + ". A single value: no noticeable difference.</sub>\n")
 	return b.String()
 }
 
@@ -650,8 +671,8 @@ func (p *page) facts(r *Row) []string {
 		}
 		out = append(out, "Code owner: "+strings.Join(owners, ", "))
 	}
-	if s := r.FirstSeen; s != nil {
-		out = append(out, "First seen at "+sighted(inLine, s))
+	if seen := r.firstSeen(inLine); seen != "" {
+		out = append(out, "First seen "+seen)
 	}
 	if a := r.Accepted; a != nil {
 		out = append(out, "Accepted "+accepted(inLine, a))
@@ -710,11 +731,35 @@ func (p *page) suspects(r *Row) []string {
 	return out
 }
 
-func sighted(m markup, s *Sighting) string {
-	if s.Time.IsZero() {
-		return m.code(shortCommit(s.Commit), maxName)
+// firstSeen completes "first seen"; "" where neither the commit nor the time is known.
+func (r *Row) firstSeen(m markup) string {
+	if r.FirstSeen == nil {
+		return ""
 	}
-	return m.code(shortCommit(s.Commit), maxName) + ", " + day(s.Time)
+	switch seen := sighted(m, r.FirstSeen); {
+	case seen == unknown:
+		return ""
+	case strings.TrimSpace(r.FirstSeen.Commit) == "":
+		return seen
+	default:
+		return "at " + seen
+	}
+}
+
+// sighted is the commit and day of a sighting, as far as they are known.
+func sighted(m markup, s *Sighting) string {
+	var parts []string
+	commit := s.Commit
+	if m != onTerminal {
+		commit = shortCommit(commit)
+	}
+	if strings.TrimSpace(commit) != "" {
+		parts = append(parts, m.code(commit, maxName))
+	}
+	if !s.Time.IsZero() {
+		parts = append(parts, day(s.Time))
+	}
+	return cmp.Or(strings.Join(parts, ", "), unknown)
 }
 
 // accepted says until when a leak is accepted, by whom and why.
@@ -788,7 +833,11 @@ func (p *page) processes() string {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "| process | reachable heap<br>at each dump | after the last loop%s | evidence |\n|---|---|---|---|\n", p.sides())
+	if p.c.ofLeakCanary() {
+		b.WriteString("| process | evidence |\n|---|---|\n")
+	} else {
+		fmt.Fprintf(&b, "| process | reachable heap<br>at each dump | after the last loop%s | evidence |\n|---|---|---|---|\n", p.sides())
+	}
 	kept := 0
 	for i := range p.c.Processes[:min(len(p.c.Processes), maxProcesses)] {
 		row := p.process(&p.c.Processes[i])
@@ -807,24 +856,29 @@ func (p *page) process(r *ProcessRow) string {
 	if len(p.c.Head.Devices) > 1 {
 		name += "<br>on " + inCell.code(p.c.deviceName(r.Device), maxName)
 	}
+	evidence := inCell.prose(p.c.evidence(r), maxSentence)
+	if p.c.ofLeakCanary() {
+		return fmt.Sprintf("| %s | %s |\n", name, evidence)
+	}
 	base, head := r.after()
 	after := cmp.Or(head, unknown)
 	if base != "" {
 		after = base + " → " + head
 	}
-	return fmt.Sprintf("| %s | %s | %s | %s |\n", name, cmp.Or(spark(r.Reachable), unknown), after, inCell.prose(r.evidence(), maxSentence))
+	return fmt.Sprintf("| %s | %s | %s | %s |\n", name, cmp.Or(spark(r.Reachable), unknown), after, evidence)
 }
 
-// unchecked says what was not judged, and has the warnings.
+// unchecked has the warnings and says what was not judged. The warnings come first: one of them may
+// say that the whole run was ended early.
 func (p *page) unchecked() string {
 	var lines []string
+	for _, w := range p.c.Warnings {
+		lines = append(lines, "- "+inLine.prose(w, maxSentence)+"\n")
+	}
 	for i := range p.c.Processes {
 		if r := &p.c.Processes[i]; !r.Judged {
 			lines = append(lines, fmt.Sprintf("- %s: %s\n", inLine.code(r.Process, maxName), inLine.prose(cmp.Or(r.Trend, "no evidence"), maxSentence)))
 		}
-	}
-	for _, w := range p.c.Warnings {
-		lines = append(lines, "- "+inLine.prose(w, maxSentence)+"\n")
 	}
 	if len(lines) == 0 {
 		return ""
@@ -833,7 +887,7 @@ func (p *page) unchecked() string {
 	for kept > 1 && len(strings.Join(lines[:kept], "")) > p.limit/10 {
 		kept--
 	}
-	p.omit(len(lines)-kept, "more warnings")
+	p.omit(len(lines)-kept, "more warnings and processes that were not checked")
 	return "**Not checked, or doubtful:**\n\n" + strings.Join(lines[:kept], "")
 }
 
@@ -949,12 +1003,15 @@ func (p *page) footer() string {
 	c := p.c
 	var parts []string
 	for _, d := range c.Head.Devices[:min(len(c.Head.Devices), maxDevices)] {
-		parts = append(parts, inLine.code(d.describe(), 120))
+		parts = append(parts, inLine.code(c.describe(&d), 120))
 	}
 	if n := len(c.Head.Devices) - maxDevices; n > 0 {
 		parts = append(parts, fmt.Sprintf("%d more devices", n))
 	}
-	if c.Head.Workload != "" {
+	switch {
+	case c.ofLeakCanary():
+		parts = append(parts, "LeakCanary's report")
+	case c.Head.Workload != "":
 		parts = append(parts, "each loop: "+inLine.code(c.Head.Workload, 120))
 	}
 	parts = append(parts, p.builds())
@@ -969,11 +1026,13 @@ func (p *page) footer() string {
 	return "<sub>" + strings.Join(parts, " · ") + "</sub>\n"
 }
 
-func (d *DeviceRow) describe() string {
-	name := cmp.Or(d.Model, d.Device)
+// describe names a device of the run in full.
+func (c *Comparison) describe(d *DeviceRow) string {
+	name, ordinal := c.device(d.Device)
 	if d.Emulator && !strings.Contains(strings.ToLower(name), "emulator") {
 		name += " emulator"
 	}
+	name += ordinal
 	if d.API > 0 {
 		name += fmt.Sprintf(", API %d", d.API)
 	}
@@ -992,7 +1051,10 @@ func (p *page) builds() string {
 			parts = append(parts, inLine.code(s, maxName))
 		}
 	}
-	if c.Base.Runs == 0 {
+	switch {
+	case c.unmatched(inLine) != "":
+		return strings.Join(append(parts, "without a base run to compare with"), " ")
+	case c.Base.Runs == 0:
 		return strings.Join(append(parts, "without a baseline"), " ")
 	}
 	return strings.Join(append(parts, "against", c.baseRuns(inLine)), " ")

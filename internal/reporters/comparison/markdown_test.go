@@ -34,6 +34,11 @@ var scenarios = []struct {
 	{"fixed", fixed, 2, 1},
 	{"hostile", hostile, -1, -1},
 	{"nightly", nightly, 3, 3},
+	{"no-match", noMatch, 2, 1},
+	{"few-runs", fewRuns, 1, 0},
+	{"two-phones", twoPhones, 8, 9},
+	{"leakcanary", ofLeakCanary, 2, 1},
+	{"trip", trip, 3, 3},
 }
 
 func golden(t *testing.T, name string, got []byte) {
@@ -160,8 +165,13 @@ func checkOthers(t *testing.T, c *Comparison) {
 
 func TestCost(t *testing.T) {
 	row := func(status Status, unit string, left, each Sides) Row {
-		return Row{Class: "a.B", Process: "p", What: "leak", Status: status, Unit: unit, PerLoop: left, BytesEach: each, Fails: true}
+		return Row{Class: "a.B", Process: "p", What: "leak", Status: status, Unit: unit, PerLoop: left, BytesEach: each, Fails: true, Counts: []int64{1, 2, 3}}
 	}
+	trend := func(status Status, growth Sides) Row {
+		return Row{Process: "p", What: "trend", Status: status, Unit: "hour", PerLoop: growth, Fails: true}
+	}
+	counted := func(r Row, counts ...int64) Row { r.Counts = counts; return r }
+	measured := func(r Row) Row { r.What = "measure"; return r }
 	const mb = 1 << 20
 	for _, test := range []struct {
 		rows []Row
@@ -177,8 +187,12 @@ func TestCost(t *testing.T) {
 		{[]Row{row(New, "loop", sides(0, 1), Sides{Head: new(float64(mb))}), row(New, "loop", sides(0, 2), Sides{Head: new(float64(mb))})},
 			"Every 100 loops leave at least 200.0 MB more behind than on main: B alone, 2 a loop × 1.0 MB each. What several leaks retain can overlap, so it is not added up."},
 		{[]Row{row(New, "event", sides(0, 0.002), Sides{Head: new(float64(mb))})}, "Every 10 000 events leave 20.0 MB more behind than on main: B, 2 per 1,000 events × 1.0 MB each."},
-		{[]Row{row(New, "hour", Sides{Head: new(35.2)}, Sides{})}, "p grows by 35.2 MB an hour."},
-		{[]Row{row(Grown, "hour", sides(4, 35.2), Sides{})}, "p grows by 35.2 MB an hour, on main by 4 MB."},
+		{[]Row{counted(row(New, "loop", sides(0, 0.5), Sides{Head: new(float64(mb))}), 1, 2, 2, 2)}, ""},
+		{[]Row{counted(row(New, "loop", sides(0, 0.5), Sides{Head: new(float64(mb))}), 4, 3, 5)}, ""},
+		{[]Row{counted(row(New, "loop", sides(0, 9), Sides{Head: new(float64(mb))}), 1), row(New, "loop", sides(0, 1), Sides{Head: new(float64(mb))})}, "Every 100 loops leave 100.0 MB more behind than on main: B, 1 a loop × 1.0 MB each."},
+		{[]Row{counted(measured(row(New, "loop", sides(0, 1), Sides{Head: new(float64(mb))})))}, "Every 100 loops leave 100.0 MB more behind than on main: a.B, 1 a loop × 1.0 MB each."},
+		{[]Row{trend(New, Sides{Head: new(35.2)})}, "p grows by 35.2 MB an hour."},
+		{[]Row{trend(Grown, sides(4, 35.2))}, "p grows by 35.2 MB an hour, on main by 4 MB."},
 	} {
 		c := clean()
 		c.Leaks = test.rows

@@ -98,10 +98,28 @@ func (c *Comparison) check() error {
 	if c.ExitCode > 255 {
 		return fmt.Errorf("exit_code %d is out of range", c.ExitCode)
 	}
+	if err := c.checkVerdict(); err != nil {
+		return err
+	}
 	for i := range c.Leaks {
 		if err := c.Leaks[i].check(); err != nil {
 			return fmt.Errorf("leaks[%d]: %w", i, err)
 		}
+	}
+	return nil
+}
+
+// checkVerdict checks that reasons and exit code agree with the verdict, so that no page says pass
+// above what fails.
+func (c *Comparison) checkVerdict() error {
+	if c.Verdict == Pass && len(c.Reasons) > 0 {
+		return fmt.Errorf("verdict pass has %s", text.Count(len(c.Reasons), "reason", "reasons"))
+	}
+	fits := map[Outcome]bool{
+		Pass: c.ExitCode == record.ExitClean, Fail: c.ExitCode == record.ExitLeak || c.ExitCode == record.ExitInterrupted, Neutral: c.ExitCode != record.ExitLeak,
+	}
+	if !fits[c.Verdict] {
+		return fmt.Errorf("exit_code %d does not fit verdict %s", c.ExitCode, c.Verdict)
 	}
 	return nil
 }

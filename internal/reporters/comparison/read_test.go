@@ -115,6 +115,13 @@ func TestReadRefuses(t *testing.T) {
 		"bytes_each is negative":                 edited(t, `"head": 99328`, `"head": -99328`),
 		"line is out of range":                   edited(t, `"line": 12`, `"line": -12`),
 		"pull_request is out of range":           edited(t, `"pull_request": 7`, `"pull_request": 7000000000`),
+		"exit_code 0 does not fit verdict fail":  edited(t, `"exit_code": 1`, `"exit_code": 0`),
+		"exit_code 5 does not fit verdict fail":  edited(t, `"exit_code": 1`, `"exit_code": 5`),
+		"exit_code 1 does not fit verdict neutr": edited(t, `"verdict": "fail"`, `"verdict": "neutral"`),
+		"verdict pass has 2 reasons":             edited(t, `"verdict": "fail"`, `"verdict": "pass"`),
+		"exit_code 1 does not fit verdict pass":  strings.Replace(string(written(t, clean())), `"exit_code": 0`, `"exit_code": 1`, 1),
+		"other_runs is out of range: -1":         strings.Replace(string(written(t, noMatch())), `"other_runs": 4`, `"other_runs": -1`, 1),
+		"other_runs is out of range: 2000000000": strings.Replace(string(written(t, noMatch())), `"other_runs": 4`, `"other_runs": 2000000000`, 1),
 		"exit_code 256":                          edited(t, `"exit_code": 1`, `"exit_code": 256`),
 		"started is out of range: year 1970":     edited(t, `"started": "2026`, `"started": "1970`),
 		"parsing time":                           edited(t, `"started": "2026`, `"started": "x026`),
@@ -173,6 +180,21 @@ func TestReadTakesFieldsOfLaterVersions(t *testing.T) {
 	checkOthers(t, c)
 }
 
+// TestReadVerdicts: every exit code that the gate writes with a verdict is read.
+func TestReadVerdicts(t *testing.T) {
+	for verdict, codes := range map[Outcome][]int{Pass: {0}, Fail: {1, 130}, Neutral: {0, 3, 4, 5, 6, 130}} {
+		for _, code := range codes {
+			c := clean()
+			if c.Verdict, c.ExitCode = verdict, code; verdict != Pass {
+				c.Reasons = worse().Reasons
+			}
+			if got := read(t, written(t, c)); got.Verdict != verdict || got.ExitCode != code {
+				t.Errorf("%s, exit code %d: read as %s, %d", verdict, code, got.Verdict, got.ExitCode)
+			}
+		}
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	// Small ones, so that the fuzzer does not spend its time on making them smaller.
 	for _, make := range []func() *Comparison{one, nightly, firstDay, notJudged} {
@@ -203,6 +225,10 @@ func FuzzFields(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		c := &Comparison{}
 		random(rand.New(rand.NewPCG(seed, 1)), reflect.ValueOf(c).Elem(), "")
+		c.ExitCode = map[Outcome]int{Pass: 0, Fail: 1, Neutral: 5}[c.Verdict]
+		if c.Verdict == Pass {
+			c.Reasons = nil
+		}
 		file, err := c.file()
 		if err != nil {
 			t.Fatal(err)

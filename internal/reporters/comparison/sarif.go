@@ -108,6 +108,7 @@ func newRule(id, name, short, full string) sarifRule {
 // declares its suspect, or in the given one, by default leakgate.yaml. A leak keeps its alert over
 // commits by its key. Those for which there is no room are skipped from the end and counted.
 func WriteSARIF(w io.Writer, c *Comparison, file string) error {
+	c = c.published()
 	run := sarifRun{
 		Tool:       sarifTool{sarifDriver{Name: "leakgate", Version: text.Head(strings.TrimPrefix(c.Tool, "leakgate "), 60), InformationURI: "https://github.com/leakgate/leakgate", Rules: sarifRules}},
 		ColumnKind: "utf16CodeUnits", Results: []json.RawMessage{},

@@ -22,6 +22,7 @@ func WriteText(w io.Writer, c *Comparison) error {
 	out.verdict(c)
 	out.leaks(c)
 	out.processes(c)
+	out.warnings(c)
 	out.next(c)
 	return out.write(w)
 }
@@ -92,6 +93,8 @@ func (l *lines) verdict(c *Comparison) {
 		l.wrap(0, cost)
 	}
 	switch {
+	case c.unmatched(onTerminal) != "":
+		l.wrap(0, c.unmatched(onTerminal))
 	case c.firstDay():
 		l.wrap(0, "There is no baseline yet, so nothing is held against this run: record one with `leakgate baseline update`.")
 	case c.Base.Runs == 0:
@@ -121,10 +124,13 @@ func (l *lines) more(n int) {
 	}
 }
 
-// leaks lists what is worse; the others are counted, but on the first day they are listed too.
+// leaks lists what is worse and what cannot be judged yet; the others are counted, but where there
+// is nothing to compare with they are listed too.
 func (l *lines) leaks(c *Comparison) {
 	var list []*Row
 	rest := map[Status]int{}
+	pending := c.unjudged()
+	rest[Known] -= len(pending)
 	for i := range c.Leaks {
 		if r := &c.Leaks[i]; r.shown() || r.Status == Present {
 			list = append(list, r)
@@ -147,6 +153,7 @@ func (l *lines) leaks(c *Comparison) {
 		}
 	}
 	l.more(len(list) - maxTextRows)
+	l.pending(pending)
 	var parts []string
 	for _, s := range Statuses() {
 		if n := rest[s]; n > 0 {
@@ -160,6 +167,17 @@ func (l *lines) leaks(c *Comparison) {
 		l.blank()
 		l.add("other leaks: " + strings.Join(parts, ", "))
 	}
+}
+
+// pending lists the leaks whose growth cannot be judged yet.
+func (l *lines) pending(rows []*Row) {
+	if len(rows) > 0 {
+		l.blank()
+	}
+	for _, r := range rows[:min(len(rows), maxTextRows)] {
+		l.wrap(0, r.pending(onTerminal))
+	}
+	l.more(len(rows) - maxTextRows)
 }
 
 // row names a leak.
@@ -254,12 +272,8 @@ func (l *lines) facts(r *Row) {
 		s := &r.Suspects[i]
 		l.wrap(2, fmt.Sprintf("suspect: %s, %s", s.reference(), cmp.Or(s.line(), "its file was not found")))
 	}
-	if s := r.FirstSeen; s != nil {
-		when := ""
-		if !s.Time.IsZero() {
-			when = ", " + day(s.Time)
-		}
-		l.wrap(2, "first seen at "+s.Commit+when)
+	if seen := r.firstSeen(onTerminal); seen != "" {
+		l.wrap(2, "first seen "+seen)
 	}
 	if a := r.Accepted; a != nil {
 		l.wrap(2, "accepted "+accepted(onTerminal, a))
@@ -274,7 +288,7 @@ func (l *lines) processes(c *Comparison) {
 	l.add("processes:")
 	for i := range c.Processes[:min(len(c.Processes), maxTextRows)] {
 		p := &c.Processes[i]
-		line := p.Process + ": " + p.evidence()
+		line := p.Process + ": " + c.evidence(p)
 		if base, head := p.after(); head != "" {
 			line += "; reachable heap " + head
 			if base != "" {
@@ -284,6 +298,9 @@ func (l *lines) processes(c *Comparison) {
 		l.wrap(2, line)
 	}
 	l.more(len(c.Processes) - maxTextRows)
+}
+
+func (l *lines) warnings(c *Comparison) {
 	if len(c.Warnings) > 0 {
 		l.blank()
 	}

@@ -1,0 +1,53 @@
+package comparison
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+// shortestSerial is the length from which on a serial number is looked for in texts: a shorter one
+// could be any word.
+const shortestSerial = 4
+
+// published returns a comparison for everybody to read: with the names of devices in place of their
+// serial numbers, which messages of adb have in them.
+func (c *Comparison) published() *Comparison {
+	var serials []string
+	for _, d := range c.Head.Devices {
+		if len(d.Device) >= shortestSerial {
+			serials = append(serials, d.Device)
+		}
+	}
+	if len(serials) == 0 {
+		return c
+	}
+	// The first of those that match is replaced: the longest.
+	slices.SortStableFunc(serials, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	var pairs []string
+	for _, serial := range serials {
+		pairs = append(pairs, serial, text.Head(c.deviceName(serial), maxName))
+	}
+	all := strings.NewReplacer(pairs...)
+	// Names may be longer than what they replace.
+	rename := func(s string) string { return text.Head(all.Replace(s), maxText) }
+	out := *c
+	out.Text = rename(c.Text)
+	out.Reasons, out.Processes, out.Leaks, out.Warnings = slices.Clone(c.Reasons), slices.Clone(c.Processes), slices.Clone(c.Leaks), slices.Clone(c.Warnings)
+	for i := range out.Reasons {
+		out.Reasons[i].Text = rename(out.Reasons[i].Text)
+	}
+	for i := range out.Processes {
+		out.Processes[i].Trend = rename(out.Processes[i].Trend)
+	}
+	for i := range out.Leaks {
+		r := &out.Leaks[i]
+		r.Evidence, r.Why, r.Pinned = rename(r.Evidence), rename(r.Why), rename(r.Pinned)
+	}
+	for i := range out.Warnings {
+		out.Warnings[i] = rename(out.Warnings[i])
+	}
+	return &out
+}
