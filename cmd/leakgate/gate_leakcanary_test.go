@@ -28,9 +28,9 @@ Signature: %[1]s
 │    ↓ static %[2]sBus.last
 │                      ~~~~
 ╰→ com.shop.%[2]s instance
-​     Leaking: YES (ObjectWatcher was watching this because com.shop.%[2]s received Activity#onDestroy() callback and Activity#mDestroyed is true)
-​     Retaining 15.4 kB in 152 objects
-​     key = 5de9cc31-3da2-4f44-a5d9-4b6a1f1b7f9d
+@     Leaking: YES (ObjectWatcher was watching this because com.shop.%[2]s received Activity#onDestroy() callback and Activity#mDestroyed is true)
+@     Retaining 15.4 kB in 152 objects
+@     key = 5de9cc31-3da2-4f44-a5d9-4b6a1f1b7f9d
 
 `, signature, screen)
 	}
@@ -38,7 +38,8 @@ Signature: %[1]s
 		"See https://square.github.io/leakcanary/fundamentals-how-leakcanary-works/#4-categorizing-leaks\n====================================\n0 UNREACHABLE OBJECTS\n\n" +
 		"An unreachable object is still in memory but LeakCanary could not find a strong reference path\nfrom GC roots.\n====================================\nMETADATA\n\n" +
 		"Please include this in bug reports and Stack Overflow questions.\n\nBuild.VERSION.SDK_INT: 34\nLeakCanary version: 2.14\nAnalysis duration: 2000 ms\n====================================")
-	return b.String()
+	// Lines after the last object begin with a zero width space (LeakTrace.ZERO_WIDTH_SPACE).
+	return strings.ReplaceAll(b.String(), "@", "\u200b")
 }
 
 // asJUnit is the report as the failure of a test in JUnit XML, asLogcat as logcat has it.

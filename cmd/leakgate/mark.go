@@ -22,11 +22,14 @@ in the variable LEAKGATE_RUN, or prints a line "leakgate:mark TEXT" instead.
 With --wait the command returns once every process has been dumped, if the run dumps at
 marks (diagnose.dump is at_marks). The app is left alone until then: its processes get 5 s
 of quiet and until their object counts stand still, so that no dump shows what is still in
-flight. Put it behind each loop; three such dumps prove a leak.`,
+flight. Put it behind each loop; three such dumps prove a leak. An app that was just started
+has 10 s to appear. Dumps that are missing are printed; where no process was dumped at all,
+the exit code is 5.`,
 		Example: `  leakgate mark --run leakgate-runs/tonight 'loop 3'
   leakgate mark --run "$LEAKGATE_RUN" --wait checkout`,
 		Annotations: manual{exits: `0 the mark is in the record
 2 the command line is wrong, or no run is in progress in DIR
+5 the mark is in the record, but --wait could not dump any process
 130 interrupted while waiting`}.annotations(),
 		RunE: c.run(func(c console, args []string) int { return f.mark(c, strings.Join(args, " ")) }),
 	}
@@ -51,11 +54,14 @@ func (f *markFlags) mark(c console, text string) int {
 	case errors.Is(err, context.Canceled):
 		c.problem("interrupted; the mark is in the record, its dumps may not be done")
 		return record.ExitInterrupted
-	case err != nil:
+	case err != nil && len(missing) == 0:
 		return c.usage(err)
 	}
 	for _, line := range missing {
 		c.problem("%s", line)
+	}
+	if err != nil { // it says that all are missing
+		return record.ExitInconclusive
 	}
 	return exitOK
 }

@@ -109,7 +109,7 @@ func (b *inbox) renew(ctx context.Context) {
 }
 
 // watch hands marks over until ctx ends. An answer is wanted where the sender waits.
-func (b *inbox) watch(ctx context.Context, mark func(text string, answer func(missing []string) error)) {
+func (b *inbox) watch(ctx context.Context, mark func(text string, answer func(markDumps) error)) {
 	poll := time.NewTicker(inboxPoll)
 	defer poll.Stop()
 	var seen time.Time
@@ -134,7 +134,7 @@ func (b *inbox) watch(ctx context.Context, mark func(text string, answer func(mi
 	}
 }
 
-func (b *inbox) take(mark func(text string, answer func(missing []string) error)) {
+func (b *inbox) take(mark func(text string, answer func(markDumps) error)) {
 	if _, err := b.folder.Seek(0, io.SeekStart); err != nil {
 		return
 	}
@@ -161,17 +161,29 @@ func (b *inbox) take(mark func(text string, answer func(missing []string) error)
 			b.mu.Lock()
 			b.taken[id] = true
 			b.mu.Unlock()
-			mark(line, func(missing []string) error { return b.answer(id, missing) })
+			mark(line, func(d markDumps) error { return b.answer(id, d) })
 		}
 	}
 }
 
+// Answers to the sender of a mark begin with one of these lines, whose rest names the dumps that
+// are missing.
+const (
+	answerDone = "done"
+	answerNone = "no dump"
+)
+
 // answer reports to the sender of a mark that its dumps are done, and which are missing.
-func (b *inbox) answer(id string, missing []string) error {
+func (b *inbox) answer(id string, d markDumps) error {
+	lines := []string{answerDone}
+	if d.none {
+		lines[0] = answerNone
+	}
+	lines = append(lines, d.missing...)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.taken, id)
-	err := os.WriteFile(filepath.Join(b.dir, id+".answer"), []byte(strings.Join(missing, "\n")), 0o600)
+	err := os.WriteFile(filepath.Join(b.dir, id+".answer"), []byte(strings.Join(lines, "\n")), 0o600)
 	if err == nil {
 		err = os.Rename(filepath.Join(b.dir, id+".answer"), filepath.Join(b.dir, id+doneFile))
 	}
@@ -187,9 +199,14 @@ func cleanMark(mark string) string { return strings.TrimSpace(text.Head(mark, ma
 // errNoRun is a directory in which no run is in progress.
 var errNoRun = errors.New("no run in progress in that directory")
 
+// errNoDump is a mark whose sender waited, at which no process was dumped.
+var errNoDump = errors.New("no process was dumped")
+
 // SendMark puts a mark into the run that goes on in dir and waits until it is taken. With
 // wait it returns once every process has settled and is dumped, where the run dumps at
-// marks, and says which dumps are missing.
+// marks, and says which dumps are missing. An error that comes with missing dumps means that
+// the mark is in the record and no process was dumped; one without, that the run did not take
+// the mark or did not answer.
 func SendMark(ctx context.Context, dir, mark string, wait bool) (missing []string, err error) {
 	mark = cleanMark(mark)
 	if mark == "" {
@@ -213,10 +230,14 @@ func SendMark(ctx context.Context, dir, mark string, wait bool) (missing []strin
 	if !wait {
 		return nil, nil
 	}
-	if missing, err = dumped(ctx, id); err != nil {
+	d, err := dumped(ctx, id)
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("wait for the dumps of the mark in %s: %w", dir, err)
+	case d.none:
+		return d.missing, fmt.Errorf("dump at mark %s: %w", text.Quote(mark, maxMarkShown), errNoDump)
 	}
-	return missing, nil
+	return d.missing, nil
 }
 
 // taken waits until the run has taken a mark.
@@ -236,28 +257,29 @@ func taken(ctx context.Context, name string) error {
 }
 
 // dumped waits until the run answers that the dumps of a mark are done.
-func dumped(ctx context.Context, id string) ([]string, error) {
+func dumped(ctx context.Context, id string) (markDumps, error) {
 	var fresh time.Time // of the mark in the inbox
 	seen := time.Now()  // here
 	for {
 		answer, err := os.ReadFile(id + doneFile)
 		if err == nil {
 			_ = os.Remove(id + doneFile) // the run removes all that is left
-			return strings.FieldsFunc(string(answer), func(c rune) bool { return c == '\n' }), nil
+			head, missing, _ := strings.Cut(string(answer), "\n")
+			return markDumps{strings.FieldsFunc(missing, func(c rune) bool { return c == '\n' }), head == answerNone}, nil
 		}
 		info, err := os.Stat(id + takenFile)
 		switch {
 		case err == nil && !info.ModTime().Equal(fresh):
 			fresh, seen = info.ModTime(), time.Now()
 		case time.Since(seen) > inboxDead:
-			return nil, fmt.Errorf("the run has said nothing for %v; was it killed? %w", inboxDead, errNoRun)
+			return markDumps{}, fmt.Errorf("the run has said nothing for %v; was it killed? %w", inboxDead, errNoRun)
 		}
 		if _, err := os.Stat(filepath.Dir(id)); errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("the run has ended before: %w", errNoRun)
+			return markDumps{}, fmt.Errorf("the run has ended before: %w", errNoRun)
 		}
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return markDumps{}, ctx.Err()
 		case <-time.After(inboxPoll / 2):
 		}
 	}

@@ -94,7 +94,8 @@ func (w *LiveRun) Now(process string) []Row {
 }
 
 // Mark puts a mark on the time axis of every device: a loop of a suite has ended. Where the
-// run dumps at marks, it returns once every process has settled and is dumped, and says which
+// run dumps at marks, the processes that run now are looked for, for 10 s of the device where
+// there are none, and it returns once every one has settled and is dumped, and says which
 // dumps are missing; the app must be left alone until then. Where it does not, that is what is
 // missing.
 func (w *LiveRun) Mark(ctx context.Context, mark string) (missing []string, err error) {
@@ -108,8 +109,8 @@ func (w *LiveRun) Mark(ctx context.Context, mark string) (missing []string, err 
 	default:
 	}
 	done := make(chan []string, 1)
-	w.run.takeMark(mark, func(missing []string) error {
-		done <- missing
+	w.run.takeMark(mark, func(d markDumps) error {
+		done <- d.missing
 		return nil
 	})
 	select {

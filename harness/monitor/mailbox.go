@@ -68,6 +68,7 @@ func (m mailbox) close() {
 	m.waiting, m.closed = nil, true
 	m.mu.Unlock()
 	for _, l := range left {
+		l.dumps.lack("the run had ended")
 		l.dumps.end()
 	}
 }

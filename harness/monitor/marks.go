@@ -19,8 +19,19 @@ type awaited struct {
 	mu      sync.Mutex
 	left    int
 	missing []string
-	// done is called once, with the dumps that are missing.
-	done func(missing []string)
+	// owed: the run dumps at marks; taken counts the dumps that were taken.
+	owed  bool
+	taken int
+	// done is called once.
+	done func(markDumps)
+}
+
+// markDumps is what became of the heap dumps of one mark.
+type markDumps struct {
+	// missing has a line for each dump that was not taken.
+	missing []string
+	// none reports that the run dumps at marks and took no dump of any process.
+	none bool
 }
 
 // begin notes n more that must end before somebody goes on.
@@ -43,6 +54,16 @@ func (a *awaited) lack(why string) {
 	a.missing = append(a.missing, why)
 }
 
+// got notes a dump that was taken.
+func (a *awaited) got() {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.taken++
+}
+
 func (a *awaited) end() {
 	if a == nil {
 		return
@@ -52,7 +73,7 @@ func (a *awaited) end() {
 	over := a.left == 0
 	a.mu.Unlock()
 	if over {
-		a.done(a.missing)
+		a.done(markDumps{a.missing, a.owed && a.taken == 0})
 	}
 }
 
@@ -63,11 +84,11 @@ func (m *run) mark(device, text string) {
 
 // takeMark puts a mark of another process on the time axis of every device. The answer, if
 // not nil, is given when every process has been dumped, where the run dumps at marks.
-func (m *run) takeMark(text string, answer func(missing []string) error) {
+func (m *run) takeMark(text string, answer func(markDumps) error) {
 	var dumps *awaited
 	if answer != nil {
-		dumps = &awaited{left: len(m.sessions), done: func(missing []string) { m.keep(answer(missing)) }}
-		if !m.atMarks() {
+		dumps = &awaited{left: len(m.sessions), owed: m.atMarks(), done: func(d markDumps) { m.keep(answer(d)) }}
+		if !dumps.owed {
 			dumps.lack("nothing was dumped: the run does not dump at marks (diagnose.dump: at_marks, or --dump at_marks)")
 		}
 	}
@@ -83,38 +104,12 @@ func (m *run) atMarks() bool {
 
 func (m *run) atEnd() bool { return m.responder != nil && m.responder.Options().Dump == response.AtEnd }
 
-// marked orders a dump of every process that is there.
-func (s *session) marked(mark string, dumps *awaited) {
-	s.marks++
-	defer s.snapAfterLoop(mark)
-	if !s.run.atMarks() {
-		return
-	}
-	running := false
-	for _, x := range s.order {
-		if !x.present {
-			continue
-		}
-		running = true
-		o := order{subject: x, recipe: response.HeapOnly, trigger: record.TriggerMark, mark: mark, marked: time.Now(), dumps: dumps, owed: true}
-		dumps.begin(1)
-		if !s.want(o) {
-			s.lack(o, "that of an earlier mark has not been taken yet")
-		}
-	}
-	if !running {
-		e := record.Event{Event: "missing", Mark: mark, Text: fmt.Sprintf("no heap dump at mark %s: no process was running", text.Quote(mark, maxMarkShown))}
-		dumps.lack(e.Text)
-		s.event(e)
-	}
-}
-
 // snapAfterLoop orders a snapshot of every process that has none after its first loop: what it
 // had then is compared with what it has at the end, also where nothing was ever suspicious.
-func (s *session) snapAfterLoop(mark string) {
+func (s *session) snapAfterLoop(mark string, number int) {
 	for _, x := range s.order {
 		if x.present && !x.response.marked {
-			x.response.marked = s.want(order{subject: x, recipe: response.Snapshot, trigger: record.TriggerFirst, mark: mark})
+			x.response.marked = s.want(order{subject: x, recipe: response.Snapshot, trigger: record.TriggerFirst, mark: mark, marks: number})
 		}
 	}
 }

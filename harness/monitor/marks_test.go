@@ -342,7 +342,7 @@ func TestMissingDumps(t *testing.T) {
 		kill   bool
 		says   string
 	}{
-		"no process at a mark":   {func(*Options) {}, rooted(), true, `no heap dump at mark "loop 1": no process was running`},
+		"no process at a mark":   {func(*Options) {}, rooted(), true, `no heap dump at mark "loop 1": no process of the app was found`},
 		"gone before the end":    {end, rooted(), true, "no heap dump at the end: the process had ended before"},
 		"a dump that is refused": {func(*Options) {}, androidsim.Options{Seed: 7, BuildType: "user"}, false, "no heap dump at mark"},
 		"refused at the end":     {end, androidsim.Options{Seed: 7, BuildType: "user"}, false, "no heap dump at the end"},
@@ -398,9 +398,12 @@ func TestMarkWaitEnds(t *testing.T) {
 				perform(t, ctx, o)
 				a := <-answers
 				// A run that has ended may have answered, or its inbox is gone.
-				gone := errors.Is(a.err, errNoRun)
-				if a.err != nil && !gone || !gone && len(a.missing) == 0 {
+				gone, none := errors.Is(a.err, errNoRun), errors.Is(a.err, errNoDump)
+				if a.err != nil && !gone && !none || !gone && len(a.missing) == 0 {
 					t.Errorf("%q, %v", a.missing, a.err)
+				}
+				if asked := o.Respond != nil && o.Respond.Dump == response.AtMarks; none && !asked {
+					t.Errorf("%v, of a run that does not dump at marks", a.err)
 				}
 			})
 		})

@@ -65,7 +65,7 @@ type order struct {
 	trigger string
 	mark    string
 	t       float64
-	// marks, age and memory are as in record.Diagnosis.
+	// marks, age and memory are as in record.Diagnosis; 0 marks stand for those until now.
 	marks       int
 	age, memory *float64
 	// marked is the real time of the mark.
@@ -137,7 +137,10 @@ func (s *session) want(o order) bool {
 		return false
 	}
 	o.process, o.t = o.subject.Process, s.part.Seconds(max(s.part.Up(), s.part.At(s.clock.now())))
-	o.marks, o.age, o.memory = s.marks, s.age(o.subject), memoryOf(o.subject)
+	o.age, o.memory = s.age(o.subject), memoryOf(o.subject)
+	if o.marks == 0 {
+		o.marks = s.marks
+	}
 	at := len(s.respond.orders)
 	for at > 0 && rank(s.respond.orders[at-1].trigger) > rank(o.trigger) {
 		at--
@@ -298,6 +301,7 @@ func (s *session) takeCollect(ctx context.Context, a answer[*response.Case]) {
 	if why := heapError(c); o.owed && why != nil {
 		s.lack(o, why.Error())
 	} else {
+		o.dumps.got()
 		o.dumps.end()
 	}
 	s.respond.cases = append(s.respond.cases, collectedCase{c, o.answer})
@@ -466,6 +470,7 @@ func (s *session) conclude(ctx context.Context, over error) {
 	}
 	s.respond.ending = true
 	s.takeNotes()
+	s.orderLastMarks(ctx, over)
 	switch {
 	case final(over):
 		s.orderFinal()
@@ -494,7 +499,25 @@ func (s *session) conclude(ctx context.Context, over error) {
 			s.paused(on)
 		case <-s.notes.bell:
 			s.takeNotes()
+			s.orderLastMarks(ctx, over)
 		}
+	}
+}
+
+// orderLastMarks orders the dumps of the marks that the end of the run has caught. One more
+// look finds their processes; where the device cannot be asked, the look before counts.
+func (s *session) orderLastMarks(ctx context.Context, over error) {
+	if len(s.pending) > 0 && s.err == nil && final(over) && ctx.Err() == nil && !s.silent.on() {
+		if s.looks.away { // it ended with the session's errands
+			a := <-s.looks.done
+			s.looks.away = false
+			s.answerLookers(a.err)
+		}
+		s.sendLook(ctx)
+		s.takeLook(ctx, <-s.looks.done)
+	}
+	for len(s.pending) > 0 {
+		s.orderFirstMark()
 	}
 }
 

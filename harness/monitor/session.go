@@ -47,8 +47,12 @@ type session struct {
 	systemServer int
 	boot         string
 	boots        int
-	// marks counts those on the device.
-	marks int
+	// marks counts those on the device; foundMarks is how many there were when the latest look
+	// began that has ended, lookMarks when the one under way began, at lookedAt.
+	marks, foundMarks, lookMarks int
+	lookedAt                     time.Duration
+	// pending are the marks whose heap dumps wait for a look.
+	pending []pendingMark
 
 	// reading is the process that the detail channel reads now; zero for none.
 	reading capture.Key
@@ -220,6 +224,9 @@ func (s *session) leave(cause error) {
 	}
 	s.left = true
 	s.takeNotes()
+	for len(s.pending) > 0 {
+		s.orderFirstMark()
+	}
 	for _, o := range s.respond.orders {
 		s.lack(o, "the run had ended")
 	}
@@ -270,6 +277,7 @@ func (s *session) trail(x *subject) {
 
 // depart sends every errand that is due. A silent device is only asked for its pulse.
 func (s *session) depart(ctx context.Context) {
+	s.orderAtMarks()
 	now := s.clock.now()
 	if s.silent.on() {
 		s.callOut(ctx)
@@ -296,6 +304,14 @@ func (s *session) depart(ctx context.Context) {
 
 // nextWake is the device time since the start at which something is due next.
 func (s *session) nextWake() time.Duration {
+	next := s.nextErrand()
+	if at, ok := s.markWake(); ok {
+		next = min(next, at)
+	}
+	return next
+}
+
+func (s *session) nextErrand() time.Duration {
 	now := s.clock.now()
 	switch {
 	case s.silent.on() && s.pulses.away:
@@ -328,6 +344,7 @@ func (s *session) sendLook(ctx context.Context) {
 	unknown := len(s.order) == 0 && !s.waiting
 	s.forget = nil
 	s.lookers, s.looking = nil, s.lookers
+	s.lookMarks, s.lookedAt = s.marks, s.clock.now()
 	send(s, &s.looks, func() (look, error) {
 		for _, p := range forget {
 			levels.Forget(p)
@@ -352,6 +369,8 @@ func (s *session) sendLook(ctx context.Context) {
 func (s *session) takeLook(ctx context.Context, a answer[look]) {
 	s.looks.away = false
 	defer s.answerLookers(a.err)
+	defer s.lookForMarks()
+	defer s.orderAtMarks()
 	if a.boot != s.boots {
 		return
 	}
@@ -365,7 +384,8 @@ func (s *session) takeLook(ctx context.Context, a answer[look]) {
 	for i, p := range a.value.found.Processes {
 		s.meet(p, a.value.probes[i])
 	}
-	if len(s.looking) > 0 {
+	s.foundMarks = s.lookMarks
+	if len(s.looking) > 0 || len(s.pending) > 0 && s.foundFor(s.pending[0]) {
 		s.loseMissing(a.value.found.Processes)
 	}
 	if len(s.order) == 0 {
@@ -430,7 +450,7 @@ func (s *session) meet(p capture.Process, probe capture.Probe) {
 }
 
 func (s *session) welcome(x *subject) {
-	x.present, x.failures, x.hung, x.said = true, 0, 0, [2]string{}
+	x.present, x.met, x.failures, x.hung, x.said = true, time.Now(), 0, 0, [2]string{}
 	x.due = s.clock.now()
 	s.wantBuild(x.Process)
 	s.rotation.Add(x.Key())

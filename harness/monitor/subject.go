@@ -14,6 +14,8 @@ type subject struct {
 	*ledger.Account
 	probe   capture.Probe
 	present bool
+	// met is the host's time at which a look last found it after it was not there.
+	met time.Time
 
 	// due is when the next sample is wanted, in device time since the start.
 	due time.Duration

@@ -194,7 +194,7 @@ func TestInboxTakesMarks(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	got := make(chan string, 10)
-	wg.Go(func() { box.watch(ctx, func(text string, _ func([]string) error) { got <- text }) })
+	wg.Go(func() { box.watch(ctx, func(text string, _ func(markDumps) error) { got <- text }) })
 	if _, err := SendMark(t.Context(), dir, "loop\x1b[31m 3", false); err != nil {
 		t.Fatal(err)
 	}
