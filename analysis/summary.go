@@ -157,7 +157,7 @@ type summaryClass struct {
 
 // SummaryLeak is all leaks of one key in one dump.
 type SummaryLeak struct {
-	// Key is the same from build to build; KeyText is what it is made of.
+	// Key identifies the leak across builds. KeyText holds the lines that Key hashes.
 	Key     string   `json:"key"`
 	KeyText []string `json:"key_text"`
 	// Class is that of the first object. Library leaks are those of the platform or of a

@@ -50,8 +50,7 @@ type bisectFlags struct {
 // bisected is the form of --json.
 type bisected struct {
 	Schema string `json:"schema"`
-	// First is the commit that brought the leak, nil if that cannot be told; Among are those of
-	// which one did.
+	// First is the commit that introduced the leak, nil if unknown. Among are the candidates.
 	First  *bisectedCommit  `json:"first_bad"`
 	Among  []bisectedCommit `json:"among"`
 	Judged []bisectedCommit `json:"judged"`

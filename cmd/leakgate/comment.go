@@ -42,7 +42,7 @@ from the event, and nothing of the run directory but its numbers and names.`,
 	flags := cmd.Flags()
 	flags.Var(word(&f.run, "DIR"), "run", "run directory with gate.json")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print the comment and post nothing")
-	flags.Var(word(&f.key, "KEY"), "key", "tells the comments of several jobs apart; by default the app")
+	flags.Var(word(&f.key, "KEY"), "key", "name that separates the comments of several jobs (default: the app)")
 	flags.Var(choice(&f.when, "WHEN", commentAlways, commentChanged, commentFailed, commentDefault, commentNever), "when", "when a new comment is written: always, changed, failed, \"changed || failed\" (default) or never")
 	flags.BoolVar(&f.check, "check", false, "also create a check run with annotations")
 	flags.BoolVar(&f.sarif, "sarif", false, "also upload what fails to code scanning")
@@ -205,7 +205,7 @@ func (f *commentFlags) upsert(ctx context.Context, c console, s *gateSettings, r
 	return nil
 }
 
-// wanted reports whether a comment is written where there is none yet.
+// wanted reports whether to write a comment if the pull request has none.
 func (f *commentFlags) wanted(result *comparison.Comparison) bool {
 	failed := result.Verdict == comparison.Fail || len(result.Reasons) > 0
 	switch cmp.Or(f.when, commentDefault) {

@@ -88,7 +88,7 @@ func (f *sourceFlags) declareSource(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.inUse, "in-use", false, "the app was in use while its heap was dumped: five dumps are needed instead of three")
 }
 
-// ruleFlags say by what it is judged.
+// ruleFlags select the rules, the baseline and the accepted leaks.
 type ruleFlags struct {
 	config, profile string
 	baseline        string

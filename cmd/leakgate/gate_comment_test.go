@@ -185,8 +185,7 @@ func posted(t *testing.T, verdict comparison.Outcome, status comparison.Status) 
 	}
 }
 
-// When a comment is written where there is none yet. One that is there is edited in any case but
-// never.
+// --when decides about a new comment. An existing one is always edited, except with never.
 func TestCommentWhen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inFolder(t)

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 
 	"github.com/leakgate/leakgate/internal/harness/gate"
+	"github.com/leakgate/leakgate/internal/recorded"
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 )
 
@@ -236,7 +237,7 @@ esac
 
 func TestGateStoreCommand(t *testing.T) {
 	if _, err := exec.LookPath("sha256sum"); err != nil {
-		t.Skip(err)
+		recorded.Missing(t, "%v", err)
 	}
 	dir := inFolder(t)
 	h := heapsOf(t, dir)
@@ -315,7 +316,7 @@ func TestGateStoreArtifact(t *testing.T) {
 				t.Errorf("%s alone: exit %d\n%s%s", name, code, out, errOut)
 			}
 		}
-		// It is the baseline of a workflow that names none. Without a token there is none to find.
+		// A workflow that names no baseline uses the artifact; without a token it has no baseline.
 		hub.artifacts = []hubArtifact{good}
 		if code, out, errOut := hub.typed(pull, "gate", "--dump", h.worse); code != 1 || !strings.Contains(out, "1 new leak") {
 			t.Errorf("exit %d\n%s%s", code, out, errOut)

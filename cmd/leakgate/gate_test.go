@@ -153,7 +153,7 @@ func TestGateWider(t *testing.T) {
 	}
 }
 
-// What is wrong is said, with what to write instead, and nothing is green by accident.
+// Each error names the problem and what to write instead; none of them exits with 0.
 func TestGateRefuses(t *testing.T) {
 	dir := inFolder(t)
 	dumps := looped(t, dir, "a", true, map[string]int{"CartActivity": 1})

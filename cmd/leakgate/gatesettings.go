@@ -216,7 +216,7 @@ func (a artifacts) Download(ctx context.Context, id int64, file string, limit in
 	return content, err
 }
 
-// load reads the baseline; an empty one where there is none yet.
+// load reads the baseline. It is empty if the store has none yet.
 func (s *gateSettings) load(ctx context.Context) (*gate.Baseline, error) {
 	if s.store == nil {
 		return &gate.Baseline{}, nil

@@ -31,7 +31,7 @@ type runFlags struct {
 	patience time.Duration
 	// started is the directory of a run that has started.
 	started string
-	// failing, if not nil, is asked while a run goes on; a reason ends it.
+	// failing, if not nil, is called during the run; a non-empty reason stops the run.
 	failing func(ctx context.Context, dir string) (reason string)
 }
 

@@ -121,7 +121,7 @@ func push(t *testing.T, phone attached, content, path string) {
 	}
 }
 
-// What is wrong with the baseline or the accepted leaks is said before the run begins.
+// Errors in the baseline or the accepted leaks are reported before the run starts.
 func TestRunGatedRefuses(t *testing.T) {
 	inFolder(t)
 	if err := os.WriteFile("leak-baseline.json", []byte("{"), 0o600); err != nil {

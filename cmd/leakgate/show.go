@@ -86,7 +86,7 @@ func (s *gateSettings) alone(ev *evidence.Evidence) *comparison.Comparison {
 	return gate.Compare(s.input(ev, &gate.Baseline{}))
 }
 
-// proved are the leaks that grow in a run, whoever brought them.
+// proved returns the leaks that grow in a run, new or known.
 func (s *gateSettings) proved(ev *evidence.Evidence) []comparison.Row {
 	s.rules = gate.DefaultRules()
 	var out []comparison.Row

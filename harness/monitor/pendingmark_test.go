@@ -62,7 +62,7 @@ func waited(t *testing.T) func(context.Context, Stage, int) {
 	}
 }
 
-// passing marks the end of a loop and goes on.
+// passing marks the end of a loop and does not wait.
 func passing(*testing.T) func(context.Context, Stage, int) {
 	return func(_ context.Context, stage Stage, loop int) { stage.Mark("", fmt.Sprint("loop ", loop)) }
 }

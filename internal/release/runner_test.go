@@ -43,9 +43,7 @@ type upload struct {
 
 func newRunner(t *testing.T, inputs map[string]string) *runner {
 	t.Helper()
-	if _, err := exec.LookPath("bash"); err != nil {
-		t.Skip("no bash")
-	}
+	tool(t, "bash")
 	return &runner{
 		t: t, action: readAction(t), inputs: inputs, workspace: t.TempDir(), temp: t.TempDir(), outputs: map[string]map[string]string{},
 		github: map[string]string{"event_name": "pull_request", "repository": "acme/shop", "ref": "refs/pull/7/merge", "token": "ghs_secret",

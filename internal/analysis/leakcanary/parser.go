@@ -232,7 +232,7 @@ func (p *parser) leakLine(line, trimmed string) {
 	}
 }
 
-// open returns the leak that is being read, a new one where there is none.
+// open returns the leak that is being read, or starts a new one.
 func (p *parser) open() *leak {
 	if p.leak == nil {
 		p.leak = &leak{library: p.section == library, traces: 1}

@@ -152,7 +152,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A report of no leaks is a result; a failure, a truncated report and no report are none.
+// A report of no leaks is a result. A failure, a truncated report and a missing report are not.
 func TestReadWithoutLeaks(t *testing.T) {
 	clean := (&modelReport{made: 1}).text()
 	for name, input := range map[string]string{"plain": clean, "a line of the test run": "11-02 10:00:00.000  1  2 D LeakCanary: " + noLeaks + "\n"} {

@@ -43,7 +43,7 @@ func (r *reading) matches(key, name string) bool {
 	return true
 }
 
-// process tells incarnations of processes apart.
+// process identifies one incarnation of a process.
 type process struct {
 	device  string
 	user    int

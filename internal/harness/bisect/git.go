@@ -107,7 +107,7 @@ func (r *repository) resolve(ctx context.Context, name string) (Commit, error) {
 		if ctx.Err() != nil {
 			return Commit{}, err
 		}
-		return Commit{}, fmt.Errorf("find commit %s: there is none in %s", text.Quote(name, 50), r.top)
+		return Commit{}, fmt.Errorf("find commit %s: not in %s", text.Quote(name, 50), r.top)
 	}
 	return r.commit(ctx, hash)
 }

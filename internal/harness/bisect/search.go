@@ -45,10 +45,9 @@ type Options struct {
 
 // Culprit is the answer of a search.
 type Culprit struct {
-	// First is the commit that brought the leak; nil where commits that could not be judged
-	// prevent an answer.
+	// First is the commit that introduced the leak, nil if commits without a verdict hide it.
 	First *Commit
-	// Among are the commits of which one brought it, from new to old: First, or all that remain.
+	// Among are the candidates, newest first: First alone, or all that remain.
 	Among []Commit
 	// Judged are the commits at which the command ran, in that order.
 	Judged []JudgedCommit

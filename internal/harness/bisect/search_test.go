@@ -335,7 +335,7 @@ func (s *sandbox) hide() {
 // A search that is cancelled, at an end or in the middle, asks the command to end, and restores
 // everything.
 func TestSearchCancelled(t *testing.T) {
-	// Of the two commits in the middle git needs the second one in any case.
+	// With two commits in the middle, git tests the second one.
 	for _, at := range []int{0, 2, 3} {
 		plans := []string{"good", "good", "good", "bad"}
 		plans[at] = "interrupt me"

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/leakgate/leakgate/internal/recorded"
 )
 
 // odd are names that a reader of git's output may trip over.
@@ -180,7 +182,7 @@ func TestNoProgram(t *testing.T) {
 	}
 	for _, hook := range []string{"post-index-change", "fsmonitor-watchman", "post-checkout", "reference-transaction"} {
 		if err := os.Symlink(program, filepath.Join(hooks, hook)); err != nil {
-			t.Skip(err)
+			recorded.Missing(t, "make a symbolic link: %v", err)
 		}
 	}
 	r.git("config", "core.hooksPath", hooks)
@@ -238,7 +240,7 @@ func TestNoProgram(t *testing.T) {
 	}
 }
 
-// TestForeignRepository: a folder of the pull request that looks like a repository is none, and
+// TestForeignRepository: a folder of the pull request that looks like a repository is ignored, and
 // a damaged .git does not lead to the repository around it.
 func TestForeignRepository(t *testing.T) {
 	r := newRepository(t)

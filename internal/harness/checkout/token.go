@@ -104,7 +104,7 @@ func (l *lexer) word() string {
 	return l.source[begin:l.at]
 }
 
-// skipTo goes on to a text, or to the end.
+// skipTo moves to a text, or to the end.
 func (l *lexer) skipTo(text string) {
 	n := strings.Index(l.source[l.at:], text)
 	if n < 0 {
@@ -113,7 +113,7 @@ func (l *lexer) skipTo(text string) {
 	l.skip(n)
 }
 
-// skip goes on by n bytes, or to the end.
+// skip moves by n bytes, or to the end.
 func (l *lexer) skip(n int) {
 	n = min(n, len(l.source)-l.at)
 	l.line += int32(strings.Count(l.source[l.at:l.at+n], "\n"))

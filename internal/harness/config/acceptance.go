@@ -45,7 +45,7 @@ func AppendAccepted(name string, text []byte, entries []Accepted) ([]byte, error
 	return out.Bytes(), nil
 }
 
-// acceptedList is the list of the file, which is added where there is none.
+// acceptedList returns the list of the file and adds it if missing.
 func acceptedList(root *yaml.Node) *yaml.Node {
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		if root.Content[i].Value != "accepted" {

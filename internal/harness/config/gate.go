@@ -39,7 +39,7 @@ type BaselineSource struct {
 
 // GitHub is the section github: what is published on a pull request.
 type GitHub struct {
-	// CommentKey tells the comments of several gates on one pull request apart; empty for the
+	// CommentKey separates the comments of several gates on one pull request; empty for the
 	// package of the app.
 	CommentKey string
 	// CommentWhen is when a comment is written: always, changed, failed, "changed || failed" or

@@ -204,7 +204,7 @@ func TestKeysWithDots(t *testing.T) {
 	}
 }
 
-// Every rule path is a key that tells what it takes, and no other is told of.
+// Every rule path is a documented key, and no other key is.
 func TestRuleKeys(t *testing.T) {
 	keys := gateKey(defaults()).keys
 	for _, path := range gate.RulePaths() {

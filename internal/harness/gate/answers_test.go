@@ -22,7 +22,7 @@ func TestUndecidedIsNoPass(t *testing.T) {
 	}
 }
 
-// A run at a desk is none of the base branch: what others did to it is only reported.
+// A local run is not a run of the base branch: earlier growth is only reported.
 func TestCreepOfABranch(t *testing.T) {
 	list, now := leak("k", "ListScreen", 100*kB, 3, 6, 9, 12), leak("k", "ListScreen", 100*kB, 6, 12, 18, 24)
 	for branch, want := range map[string]int{"main": 1, "": 1, "wish": 0} {
@@ -49,7 +49,7 @@ func TestWordsOfReasons(t *testing.T) {
 	}
 }
 
-// What becomes of a run that is added is told.
+// Adding a run reports what became of it.
 func TestAdded(t *testing.T) {
 	b := filled(t, 10, 1)
 	for _, c := range []struct {

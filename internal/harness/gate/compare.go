@@ -377,7 +377,7 @@ func (c *contrast) unseen(where string) (comparison.Status, string) {
 	case len(h.Checks) > 0:
 		return comparison.New, where + ", and left behind by " + text.Count(len(h.Checks), "check", "checks")
 	case h.What != WhatLeak:
-		return comparison.Transient, where + "; two counts do not show whether it goes on"
+		return comparison.Transient, where + "; two counts do not show whether it keeps growing"
 	case h.accumulates(c.series):
 		return comparison.New, where + ", and more at every mark"
 	case h.stays(c.series) && bytes >= staticBytes:

@@ -86,7 +86,7 @@ func TestUnknownBaseRates(t *testing.T) {
 	}
 }
 
-// A rule that asks for leaks does not hold where there is none.
+// A rule that asks for leaks fails if there are none.
 func TestRuleAsksForLeaks(t *testing.T) {
 	for rule, fails := range map[string]bool{"new > 0": true, "new != 0": true, "new >= 1": true, "new >= 0": false, "new < 1": false} {
 		c := judge(runs(3), observed(9), ruled(t, RulePerLoop, rule))

@@ -434,7 +434,7 @@ func TestCreep(t *testing.T) {
 	}
 }
 
-// Runs of another subject are not compared, and the reader is told why.
+// Runs of another subject are not compared, and the result says why.
 func TestSubjects(t *testing.T) {
 	list := leak("k", "ListScreen", 100*kB, 3, 6, 9, 12)
 	other := runs(3)

@@ -115,7 +115,7 @@ type Observed struct {
 	Loaded ClassSet `json:"loaded,omitempty"`
 	// Measures are those of a trip, which repeats a scenario; nil where there was none.
 	Measures []Measure `json:"measures,omitempty"`
-	// Trend is the verdict on its memory over time; nil where there is none.
+	// Trend is the verdict on its memory over time, nil without one.
 	Trend *TrendVerdict `json:"trend,omitempty"`
 	// Deaths counts the ends of the process by reason: memory, crash, native_crash, anr, kill,
 	// exit, reboot, unknown.

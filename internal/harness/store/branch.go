@@ -35,7 +35,7 @@ func parseGit(s string) (remote, branch, file string, err error) {
 	return remote, branch, file, checkPath(file)
 }
 
-// checkRemote allows the names that people give to remotes. A URL is none: it may hold credentials.
+// checkRemote accepts the usual names of remotes. It rejects a URL, which may hold credentials.
 func checkRemote(name string) error {
 	allowed := func(r rune) bool {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-_.", r)

@@ -87,7 +87,7 @@ func after(messages string) string {
 	return " (it said: " + messages + ")"
 }
 
-// capped keeps the first bytes of an output and takes the others, so that whoever writes them goes on.
+// capped keeps the first bytes of an output and discards the rest, so that the writer never blocks.
 type capped struct {
 	kept       bytes.Buffer
 	most       int

@@ -481,7 +481,7 @@ func (c *Comparison) deviceName(serial string) string {
 	return name + number
 }
 
-// device returns the model of a device, and the number that tells it apart, as " #2".
+// device returns the model of a device, and the number of a twin, as " #2".
 func (c *Comparison) device(serial string) (name, ordinal string) {
 	name, number, same := unnamedDevice, 0, 0
 	for _, d := range c.Head.Devices {

@@ -254,7 +254,7 @@ func nightly() *Comparison {
 	}
 	native := Row{
 		Device: "emulator-5554", Process: "com.shop", What: "native", Class: "libimage.so", Key: "native:libimage.so", Unit: "run", Status: Transient, Fingerprints: []string{},
-		Evidence: "3, 41 at two moments, 12 loops apart", Why: "in none of 10 base runs; two counts do not show whether it goes on", HeadBytes: 41 << 20,
+		Evidence: "3, 41 at two moments, 12 loops apart", Why: "in none of 10 base runs; two counts do not show whether it keeps growing", HeadBytes: 41 << 20,
 	}
 	threads := Row{
 		Device: "emulator-5554", Process: "com.shop", What: "threads", Class: "OkHttp *", Key: "threads:OkHttp *", Unit: "event", Status: Grown, Fingerprints: []string{},

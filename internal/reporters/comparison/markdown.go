@@ -15,7 +15,7 @@ import (
 
 // MarkdownOptions are what a page of Markdown needs besides the comparison. Everything is optional.
 type MarkdownOptions struct {
-	// Key tells the comments of several jobs in one pull request apart, see CommentMarker.
+	// Key separates the comments of several jobs on one pull request, see CommentMarker.
 	Key string
 	// RepoURL is the address of the repository and HeadSHA the commit to which links to lines
 	// lead; without both there are no such links.

@@ -189,7 +189,7 @@ func (p parsed) line(at int) string {
 	return line
 }
 
-// cells counts the cells of a row: a pipe behind a backslash is none.
+// cells counts the cells of a row: an escaped pipe separates none.
 func cells(line string) int {
 	n := -1
 	for i := range len(line) {

@@ -18,7 +18,7 @@ func terminal(t *testing.T, c *Comparison) string {
 	return strings.Join(strings.Fields(out.String()), " ")
 }
 
-// TestUnmatched: where the baseline has runs and none is compared, nobody is told to record one.
+// TestUnmatched: a baseline whose runs all differ in subject does not ask for a first run.
 func TestUnmatched(t *testing.T) {
 	const advice = " Runs match by app, variant, workload, marks and device; keep what changes from run to run out of the workload's command."
 	for _, test := range []struct {

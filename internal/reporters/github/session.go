@@ -39,7 +39,7 @@ type Options struct {
 	Token string
 	// Limit bounds each call of a method, waiting included; 0: 2 minutes.
 	Limit time.Duration
-	// Say is called with notes about waits and retries; nil: nobody is told.
+	// Say, if not nil, is called with notes about waits and retries.
 	Say func(note string)
 	// Transport sends the requests; nil: one of the session's own, which Close closes.
 	Transport http.RoundTripper
@@ -221,7 +221,7 @@ func (s *Session) bounded(ctx context.Context) (context.Context, context.CancelF
 	return context.WithTimeout(ctx, s.limit)
 }
 
-// note tells the caller about something, without the token.
+// note reports something to the caller, without the token.
 func (s *Session) note(format string, args ...any) {
 	if s.say != nil {
 		s.say(s.redact(fmt.Sprintf(format, args...)))

@@ -43,7 +43,7 @@ type Trigger struct {
 	RunAttempt       int
 	// ServerURL, APIURL and GraphQLURL are the addresses of this GitHub, without a slash at the end.
 	ServerURL, APIURL, GraphQLURL string
-	// SummaryPath is the file of the job summary, empty where there is none.
+	// SummaryPath is the file of the job summary, empty without one.
 	SummaryPath string
 }
 
