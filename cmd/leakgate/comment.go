@@ -118,7 +118,7 @@ func (f *commentFlags) post(ctx context.Context, c console) error {
 		if !f.noSummary && s.ci.SummaryPath != "" {
 			hint += "; the job summary has the report"
 		}
-		c.problem("a workflow of a fork has no token that writes: %s", hint)
+		c.problem("a workflow of a fork or of Dependabot has no token that writes: %s", hint)
 	}
 	return err
 }
@@ -164,21 +164,27 @@ func (f *commentFlags) publish(ctx context.Context, c console, s *gateSettings, 
 	}
 	*s.ci = t
 	if f.check {
-		failed = errors.Join(failed, f.degraded(c, f.createCheck(ctx, c, s, result)))
+		failed = errors.Join(failed, f.degraded(c, s, f.createCheck(ctx, c, s, result)))
 	}
-	if f.sarif {
-		failed = errors.Join(failed, f.degraded(c, f.upload(ctx, s, result)))
+	switch {
+	case f.sarif && !result.Judged:
+		// GitHub closes each alert that an upload lacks.
+		c.note("no verdict: no alerts uploaded; existing ones stay open")
+	case f.sarif:
+		failed = errors.Join(failed, f.degraded(c, s, f.upload(ctx, s, result)))
 	}
 	if s.ci.Number == 0 {
 		c.note("no pull request has this commit: nothing to comment on")
 		return failed
 	}
-	return errors.Join(failed, f.degraded(c, f.upsert(ctx, c, s, result)))
+	return errors.Join(failed, f.degraded(c, s, f.upsert(ctx, c, s, result)))
 }
 
-// degraded is nil where the token may not write: that is so in every workflow of a fork.
-func (f *commentFlags) degraded(c console, err error) error {
-	if !errors.Is(err, github.ErrReadOnly) {
+// degraded returns nil if the token cannot write by GitHub's rules, as in the workflows of forks and
+// of Dependabot. Elsewhere the workflow lacks a permission, which is an error.
+func (f *commentFlags) degraded(c console, s *gateSettings, err error) error {
+	restricted := s.ci.Fork && s.ci.Name == "pull_request" || c.variable("GITHUB_ACTOR") == "dependabot[bot]"
+	if !restricted || !errors.Is(err, github.ErrReadOnly) {
 		return err
 	}
 	c.problem("%v", err)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/leakgate/leakgate/internal/harness/checkout"
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 )
 
@@ -80,7 +82,7 @@ func TestCommentOnAPullRequest(t *testing.T) {
 			}
 		}
 		c := judge(dumps.worse, 1)
-		if c.Head.Commit != h.pull.headSHA || c.Head.PullRequest != 7 || c.Base.Commit != h.pull.baseSHA || c.Base.Behind == nil || *c.Base.Behind != 1 {
+		if c.Head.Commit != h.pull.headSHA || c.Head.PullRequest != 7 || c.Base.Commit != h.pull.baseSHA || c.Base.Behind == nil || *c.Base.Behind != 0 {
 			t.Errorf("%+v\n%+v", c.Head, c.Base)
 		}
 		post("comment created: https://hub.test/shop/app/pull/7#issuecomment-1", "--check", "--sarif")
@@ -113,6 +115,42 @@ func TestCommentOnAPullRequest(t *testing.T) {
 		post("nothing is worse: no comment")
 		if len(h.comments) > 0 {
 			t.Errorf("%q", h.comments)
+		}
+	})
+}
+
+// Commits that the base branch got since the last push are part of the merge that is checked out, but
+// not of the pull request, although the event names the older base. If the base branch is checked
+// out, as on pull_request_target, the comment does not say what the pull request changes.
+func TestCommentAfterTheBaseMoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := inFolder(t)
+		dumps := heapsOf(t, dir)
+		h := newHub(t)
+		h.request(dumps.base)
+		moved := h.pull.headSHA // adds the line, and is on the base branch now
+		git(t, ".", "checkout", h.pull.baseSHA)
+		git(t, ".", "commit", "--allow-empty", "-m", "something else")
+		h.pull.headSHA = git(t, ".", "rev-parse", "HEAD")
+		git(t, ".", "checkout", moved)
+		git(t, ".", "merge", "--no-ff", "-m", "as GitHub does", h.pull.headSHA)
+		job := h.pulled()
+		for _, c := range []struct {
+			at, says, not string
+			behind        int
+		}{{"HEAD", "not changed by this pull request", "this pull request adds", 1}, {moved, "WishBus.listeners` is declared in", " by this pull request", -1}} {
+			git(t, ".", "checkout", c.at)
+			if code, out, errOut := h.typed(job, "gate", "--dump", dumps.worse, "--out", "result"); code != 1 {
+				t.Fatalf("exit %d\n%s%s", code, out, errOut)
+			}
+			body, err := os.ReadFile(filepath.Join("result", commentName))
+			if err != nil || !strings.Contains(string(body), c.says) || strings.Contains(string(body), c.not) {
+				t.Errorf("at %s: %v:\n%s", c.at, err, body)
+			}
+			result, err := readComparison("result")
+			if err != nil || (result.Base.Behind == nil) != (c.behind < 0) || result.Base.Behind != nil && *result.Base.Behind != c.behind {
+				t.Errorf("at %s: %v: %+v", c.at, err, result.Base)
+			}
 		}
 	})
 }
@@ -166,6 +204,35 @@ func (h *hub) assertAlert(c *comparison.Comparison) {
 	result := log.Runs[0].Results[0]
 	if !strings.Contains(fmt.Sprint(result.PartialFingerprints), c.Leaks[0].Key) || len(result.Locations) != 1 || result.Locations[0].PhysicalLocation.ArtifactLocation.URI != wishFile {
 		h.t.Errorf("%+v", result)
+	}
+}
+
+// If only the class around a field is found, a change of the line of the class adds no field.
+func TestLocateWithinAClass(t *testing.T) {
+	inFolder(t)
+	git(t, ".", "init")
+	commit := func(header string) string {
+		if err := os.WriteFile("Cart.java", []byte("package com.shop;\n"+header+" {\n  Object last;\n  Runnable r() { Object kept = last; return () -> kept.hashCode(); }\n}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		git(t, ".", "add", ".")
+		git(t, ".", "commit", "-m", "cart")
+		return git(t, ".", "rev-parse", "HEAD")
+	}
+	base, head := commit("class Cart"), commit("final class Cart")
+	tree, err := checkout.Open(t.Context(), ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes, err := tree.Changed(t.Context(), base, head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []comparison.Suspect{{Class: "com.shop.Cart$$ExternalSyntheticLambda0", Field: "f$0"}, {Class: "com.shop.Cart", Field: "last"}} {
+		locateSuspect(t.Context(), tree, &s, &changes)
+		if s.File != "Cart.java" || s.Changed == nil || !*s.Changed || s.Added == nil || *s.Added {
+			t.Errorf("%+v: changed %v, added %v", s, *s.Changed, *s.Added)
+		}
 	}
 }
 
@@ -236,6 +303,26 @@ func TestCommentWhen(t *testing.T) {
 	})
 }
 
+// A run without a verdict uploads no alerts: GitHub closes each alert that an upload lacks.
+func TestCommentWithoutAVerdict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inFolder(t)
+		for judged, want := range map[bool]int{false: 0, true: 1} {
+			c := &comparison.Comparison{Verdict: comparison.Neutral, ExitCode: 5, Text: "nothing could be judged", Judged: judged, Head: comparison.Head{App: "com.shop"}}
+			if err := os.MkdirAll("result", 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := comparison.Write("result", c); err != nil {
+				t.Fatal(err)
+			}
+			h := newHub(t)
+			if code, out, errOut := h.typed(h.pulled(), "comment", "--run", "result", "--sarif", "--check"); code != 0 || len(h.sarifs) != want || h.checks[0]["conclusion"] != "neutral" {
+				t.Errorf("judged %v: exit %d, %d uploads, %v\n%s%s", judged, code, len(h.sarifs), h.checks, out, errOut)
+			}
+		}
+	})
+}
+
 // A token that may not write leaves the summary, and says which workflow posts. What is wrong with
 // the job is an error.
 func TestCommentNotPosted(t *testing.T) {
@@ -248,7 +335,16 @@ func TestCommentNotPosted(t *testing.T) {
 			want    string
 			summary bool
 		}{
-			"read-only token":  {func(h *hub, _ map[string]string) { h.readOnly = true }, 0, "post from a workflow on workflow_run", true},
+			"read-only token": {func(h *hub, _ map[string]string) { h.readOnly = true }, 2, "permissions: { pull-requests: write }", true},
+			"Dependabot's":    {func(h *hub, job map[string]string) { h.readOnly, job["GITHUB_ACTOR"] = true, "dependabot[bot]" }, 0, "post from a workflow on workflow_run", true},
+			"that of a fork": {func(h *hub, job map[string]string) {
+				h.readOnly, h.pull.headRepo = true, "mallory/app"
+				maps.Copy(job, h.pulled())
+			}, 0, "post from a workflow on workflow_run", true},
+			"of the workflow after that of a fork": {func(h *hub, job map[string]string) {
+				h.readOnly, h.pull.headRepo = true, "mallory/app"
+				maps.Copy(job, h.completed())
+			}, 2, "permissions: { pull-requests: write }", true},
 			"no token":         {func(_ *hub, job map[string]string) { delete(job, "GITHUB_TOKEN") }, 2, "set GITHUB_TOKEN", true},
 			"an invalid token": {func(_ *hub, job map[string]string) { job["GITHUB_TOKEN"] = hubToken + "x" }, 2, "the token is invalid", true},
 			"no GitHub":        {func(h *hub, _ map[string]string) { h.down = true }, 2, "no such host", true},

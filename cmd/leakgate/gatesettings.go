@@ -304,6 +304,15 @@ func (s *gateSettings) ancestors(ctx context.Context, tree *checkout.Checkout, i
 		in.Warnings = append(in.Warnings, fmt.Sprintf("%d of %d base runs are not of ancestors of this commit and are not compared; merge or rebase to compare with them", n, len(in.Base)))
 	}
 	in.Base = kept
+	if s.ci != nil && s.ci.BaseSHA != "" {
+		base, err := tree.Base(ctx, s.ci.BaseSHA, s.ci.HeadSHA)
+		if err == nil {
+			behind, _, err = tree.Ancestors(ctx, base, commits)
+		}
+		if err != nil {
+			return // the distance to the merge base is unknown
+		}
+	}
 	for _, n := range behind {
 		if in.Behind == nil || n < *in.Behind {
 			in.Behind = new(n)
@@ -327,7 +336,7 @@ const mostLocated = 100
 // touches them, and who owns the file.
 func (s *gateSettings) locate(ctx context.Context, tree *checkout.Checkout, result *comparison.Comparison) {
 	var changes *checkout.Changes
-	if base := s.changedSince(result); base != "" {
+	if base := s.changedSince(ctx, tree, result); base != "" {
 		if got, err := tree.Changed(ctx, base, "HEAD"); err == nil {
 			changes = &got
 		}
@@ -357,14 +366,16 @@ func locateSuspect(ctx context.Context, tree *checkout.Checkout, suspect *compar
 	}
 	suspect.File, suspect.Line = d.File, d.Line
 	if changes != nil {
-		suspect.Changed, suspect.Added = new(changes.File(d.File)), new(changes.Adds(d.File, d.Line))
+		// Without the line of the field, such as a captured variable, only the file is certain.
+		suspect.Changed, suspect.Added = new(changes.File(d.File)), new(d.OfField && changes.Adds(d.File, d.Line))
 	}
 }
 
 // changedSince is the commit since which this build has changed, "" where that is unknown.
-func (s *gateSettings) changedSince(result *comparison.Comparison) string {
+func (s *gateSettings) changedSince(ctx context.Context, tree *checkout.Checkout, result *comparison.Comparison) string {
 	if s.ci != nil && s.ci.BaseSHA != "" {
-		return s.ci.BaseSHA
+		base, _ := tree.Base(ctx, s.ci.BaseSHA, s.ci.HeadSHA)
+		return base
 	}
 	return result.Base.Commit
 }

@@ -103,6 +103,7 @@ func (c *collection) readLogcat(input []byte, test string) {
 		p := open[e.origin]
 		if p == nil {
 			if !isBegin(e.message) {
+				c.stray(e.message)
 				continue
 			}
 			p = &parser{into: c}

@@ -28,6 +28,14 @@ func isBegin(line string) bool {
 // LeakCanary puts in front of lines so that a logcat keeps their blanks.
 func trim(line string) string { return strings.Trim(line, " \t\u200b") }
 
+// stray records a line outside of a report that occurs only in reports: the beginning of the report
+// is missing, as when it is longer than the buffer of logcat, or hidden by a prefix of another tool.
+func (c *collection) stray(line string) {
+	if strings.Contains(line, "╰→ ") || strings.Contains(line, beginResult) {
+		note(&c.undecided, "part of a report without its beginning: %s", text.Quote(trim(line), 80))
+	}
+}
+
 // section is a part of a report.
 type section int
 
@@ -82,6 +90,7 @@ func (p *parser) line(line string) {
 	case isBegin(line):
 		p.begin(trimmed)
 	case p.section == none:
+		p.into.stray(line)
 	case separator.MatchString(trimmed):
 		p.separate()
 	default:

@@ -384,3 +384,27 @@ func checkReport(t *testing.T, r Report, size int) {
 		}
 	}
 }
+
+// A report whose beginning is missing or prefixed is not hidden by one without leaks: the result is
+// undecided.
+func TestReadStray(t *testing.T) {
+	each := func(prefix, s string) string { return prefix + strings.ReplaceAll(s, "\n", "\n"+prefix) + "\n" }
+	const header = "11-02 10:00:00.000  1234  1256 D LeakCanary: "
+	clean := (&modelReport{made: 1}).text()
+	tail := byHand[strings.Index(byHand, "References underlined"):]
+	junit := func(failure string) string {
+		return "<testsuite><testcase name='a' classname='B'><system-out>" + noLeaks + "</system-out></testcase><testcase name='b' classname='B'><failure>" + failure + "</failure></testcase></testsuite>"
+	}
+	for name, input := range map[string]string{
+		"a logcat that begins within a report": each(header, tail) + each(header, clean),
+		"a text that begins within a report":   tail + "\n" + clean,
+		"times of GitHub's log":                each("2026-11-02T10:00:00.1234567Z ", byHand) + clean,
+		"colors":                               each("\x1b[31m", byHand) + clean,
+		"a failure without its report":         junit("leakcanary.NoLeakAssertionFailedError: Application memory leaks were detected:\n"),
+		"a truncated failure":                  junit("leakcanary.NoLeakAssertionFailedError: Application memory leaks were detected:\n====================================\nHEAP ANA"),
+	} {
+		if r := mustRead(t, input, Auto); r.Analyses == 0 || len(r.Leaks) < 2 && len(r.Undecided) == 0 {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}

@@ -76,6 +76,35 @@ func (c *Checkout) Changed(ctx context.Context, base, head string) (Changes, err
 	return out, nil
 }
 
+// Base returns the commit from which a pull request changes what is checked out; commit is its
+// head. GitHub checks out a merge of commit into the newest base, while the base in the event is
+// that of the last push. For such a merge, Base returns its first parent: commits that the base
+// branch got in between are not the pull request's. It returns an error if HEAD does not contain
+// commit, as on pull_request_target.
+func (c *Checkout) Base(ctx context.Context, base, commit string) (string, error) {
+	if c.noGit != nil {
+		return "", fmt.Errorf("find base: %w", c.noGit)
+	}
+	parents, err := c.git(ctx, command{time: askGit, output: 4 << 10}, "rev-list", "--parents", "--max-count=1", "HEAD", "--")
+	if err != nil {
+		return "", fmt.Errorf("find base: %w", err)
+	}
+	if p := strings.Fields(string(parents)); len(p) == 3 && p[2] == commit {
+		base = p[1]
+	}
+	from, head, err := c.mergeBase(ctx, base, "HEAD")
+	if err != nil {
+		return "", fmt.Errorf("find base: %w", err)
+	}
+	if commit, err = c.commit(ctx, commit); err != nil {
+		return "", fmt.Errorf("find base: %w", err)
+	}
+	if ahead, _, err := c.difference(ctx, commit, head); err != nil || ahead > 0 {
+		return "", errors.Join(errors.New("find base: the pull request is not what is checked out"), err)
+	}
+	return from, nil
+}
+
 // diffTree compares two commits. Unlike git diff it reads no options from the configuration;
 // what .gitattributes say of drivers is ruled out here.
 func diffTree(from, to string, args ...string) []string {

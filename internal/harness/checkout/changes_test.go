@@ -309,3 +309,33 @@ func FuzzHunks(f *testing.F) {
 		}
 	})
 }
+
+// The base of a pull request is where it branched off, or the newest base if its merge is checked
+// out, or unknown if HEAD lacks it.
+func TestBase(t *testing.T) {
+	r := newRepository(t)
+	r.write("Cart.java", "class Cart { Object last; }")
+	began := r.commit()
+	r.git("branch", "moved")
+	r.write("Wish.java", "class Wish { }")
+	head := r.commit()
+	r.git("checkout", "moved")
+	r.write("Cart.java", "class Cart { Object first, last; }")
+	moved := r.commit()
+	r.git("merge", "--no-ff", "-m", "as GitHub does", head)
+	c := r.open()
+	if got, err := c.Base(t.Context(), began, head); err != nil || got != moved {
+		t.Errorf("merged: %s, %v; want %s", got, err, moved)
+	}
+	if changes, err := c.Changed(t.Context(), moved, "HEAD"); err != nil || changes.File("Cart.java") || !changes.File("Wish.java") {
+		t.Errorf("%+v, %v", changes, err)
+	}
+	r.git("checkout", head)
+	if got, err := c.Base(t.Context(), moved, head); err != nil || got != began {
+		t.Errorf("its head: %s, %v; want %s", got, err, began)
+	}
+	r.git("checkout", moved)
+	if got, err := c.Base(t.Context(), moved, head); err == nil {
+		t.Errorf("the base itself, as pull_request_target has it: %s", got)
+	}
+}
