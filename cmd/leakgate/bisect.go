@@ -21,7 +21,8 @@ builds the app and runs leakgate (run, watch or trip) at each of them; its run d
 to the folder that the variable ` + bisect.RunsVariable + ` names.
 
 A commit is bad if its runs prove the leak, good if they judged and do not, and skipped if the
-build failed or nothing could be judged. A and B are tried first. In the end the checkout is as
+build failed, nothing could be judged, or a leak of the same class grows under a key that B
+does not have: a rename changes the key. A and B are tried first. In the end the checkout is as
 it was.`,
 		Example: `  leakgate bisect --good v4.1 --bad HEAD --key d97295ca -- ./leak.sh
   leakgate bisect --good v4.1 --bad HEAD --key d97295ca --json -- make leak`,

@@ -406,6 +406,11 @@ func (f *gateFlags) write(c console, s *gateSettings, result *comparison.Compari
 		if path == "" {
 			continue
 		}
+		if !result.Judged {
+			// An empty report closes each finding of earlier ones.
+			c.note("no verdict: %s not written", text.Printable(path))
+			continue
+		}
 		if err := writeFile(path, func(w io.Writer) error { return write(w, result, f.config) }); err != nil {
 			return err
 		}

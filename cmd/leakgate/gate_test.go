@@ -153,7 +153,24 @@ func TestGateWider(t *testing.T) {
 	}
 }
 
-// Each error names the problem and what to write instead; none of them exits with 0.
+// A gate without a verdict writes no reports: an empty one closes the findings of earlier ones.
+func TestGateReportsNeedAVerdict(t *testing.T) {
+	dir := inFolder(t)
+	dumps := looped(t, dir, "a", true, map[string]int{"CartActivity": 1})
+	one, _, _ := strings.Cut(dumps, ",")
+	for dump, judged := range map[string]bool{one: false, dumps: true} {
+		code, out, errOut := typed(t, nil, "gate", "--dump", dump, "--code-quality", "q.json", "--sarif", "x.sarif")
+		for _, name := range []string{"q.json", "x.sarif"} {
+			_, err := os.Stat(name)
+			if (err == nil) != judged || strings.Contains(errOut, "no verdict: "+name+" not written") == judged {
+				t.Errorf("judged %v: exit %d, %s: %v\n%s%s", judged, code, name, err, out, errOut)
+			}
+			_ = os.Remove(name) // the other case begins without
+		}
+	}
+}
+
+// Each problem has its exit code and a message that says what to write instead.
 func TestGateRefuses(t *testing.T) {
 	dir := inFolder(t)
 	dumps := looped(t, dir, "a", true, map[string]int{"CartActivity": 1})

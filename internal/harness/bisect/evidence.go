@@ -27,18 +27,25 @@ type reading struct {
 	run  record.Run
 	trip *record.Trip
 	key  string
-	// seen are the keys that begin with key.
-	seen map[string]bool
+	// leaks are all that the runs show, by key.
+	leaks map[string]sighting
 	// there is how the leak is called, "" where it was not seen.
 	there string
 }
 
-// matches reports whether a leak is the one that is looked for.
-func (r *reading) matches(key, name string) bool {
+// matches records a leak and reports whether it is the one that is looked for.
+func (r *reading) matches(key, name string, classes []record.ClassCount, grows bool) bool {
+	l := r.leaks[key]
+	l.name, l.grows = cmp.Or(l.name, name), l.grows || grows
+	for _, c := range classes {
+		if !slices.Contains(l.classes, c.Class) {
+			l.classes = append(l.classes, c.Class)
+		}
+	}
+	r.leaks[key] = l
 	if !strings.HasPrefix(key, r.key) {
 		return false
 	}
-	r.seen[key] = true
 	r.there = cmp.Or(r.there, text.Head(name, maxReason/2), key)
 	return true
 }
@@ -71,7 +78,7 @@ func (r *reading) judge() judgment {
 }
 
 func (r *reading) proved(by basis, format string, args ...any) judgment {
-	return judgment{Bad, by, text.Head(r.there+": "+fmt.Sprintf(format, args...), maxReason)}
+	return judgment{Outcome: Bad, basis: by, reason: text.Head(r.there+": "+fmt.Sprintf(format, args...), maxReason)}
 }
 
 // marks judges by the heap dumps at marks.
@@ -88,11 +95,14 @@ func (r *reading) marks() []judgment {
 
 func (r *reading) series(p *record.Process, s *record.MarkSeries) judgment {
 	missing := skippedLeaks(s.LeaksSkipped)
+	var found *record.LeakSeries
 	for i := range s.Leaks {
 		l := &s.Leaks[i]
-		if !r.matches(l.Key, l.Name) {
-			continue
+		if r.matches(l.Key, l.Name, l.Classes, l.Proved) && found == nil {
+			found = l
 		}
+	}
+	if l := found; l != nil {
 		if l.Proved {
 			return r.proved(growth, "%s objects at marks in %s", text.Series(l.Counts), p.Process)
 		}
@@ -102,7 +112,7 @@ func (r *reading) series(p *record.Process, s *record.MarkSeries) judgment {
 	if missing != "" {
 		return skipped("%s of %s", missing, p.Process)
 	}
-	return judgment{Good, absence, fmt.Sprintf("not in %s at marks of %s", text.Count(len(s.Dumps), "heap dump", "heap dumps"), text.Head(p.Process, maxReason/2))}
+	return absent("not in %s at marks of %s", text.Count(len(s.Dumps), "heap dump", "heap dumps"), text.Head(p.Process, maxReason/2))
 }
 
 func skippedLeaks(n int) string {
@@ -124,9 +134,9 @@ func (r *reading) counted(name string, counts []int64, settled bool) judgment {
 	case len(counts) == 1 && counts[0] > 0:
 		return r.proved(presence, "%s in the only heap dump of %s", text.Count(int(min(counts[0], 1<<30)), "object", "objects"), name)
 	case slices.Max(counts) <= 0:
-		return judgment{Good, absence, fmt.Sprintf("not in %s of %s", text.Count(len(counts), "heap dump", "heap dumps"), text.Head(name, maxReason/2))}
+		return absent("not in %s of %s", text.Count(len(counts), "heap dump", "heap dumps"), text.Head(name, maxReason/2))
 	case enough && slices.Max(counts) <= counts[0]:
-		return judgment{Good, flat, text.Head(fmt.Sprintf("%s does not become more: %s objects in %s", r.there, text.Series(counts), name), maxReason)}
+		return judgment{Outcome: Good, basis: flat, reason: text.Head(fmt.Sprintf("%s does not become more: %s objects in %s", r.there, text.Series(counts), name), maxReason)}
 	case !enough:
 		return skipped("%s: %s objects in %s; %d heap dumps are needed", r.there, text.Series(counts), text.Head(name, maxReason/3), fewest)
 	}
@@ -146,17 +156,21 @@ func (r *reading) checks() []judgment {
 }
 
 func (r *reading) check(c *record.Check) judgment {
+	var found int64
 	for i := range c.Processes {
 		for _, l := range c.Processes[i].Leaks {
-			if r.matches(l.Key, l.Name) && l.New > 0 {
-				return r.proved(growth, "%s more after %s", text.Count(int(min(l.New, 1<<30)), "object", "objects"), c.Name)
+			if r.matches(l.Key, l.Name, l.Classes, l.New > 0) && found <= 0 {
+				found = l.New
 			}
 		}
+	}
+	if found > 0 {
+		return r.proved(growth, "%s more after %s", text.Count(int(min(found, 1<<30)), "object", "objects"), c.Name)
 	}
 	if c.Verdict == record.VerdictInconclusive || c.Verdict == record.VerdictNotChecked {
 		return skipped("check %s: %s", text.Head(c.Name, maxReason/3), text.Head(c.Text, maxReason/2))
 	}
-	return judgment{Good, absence, "no check found it"}
+	return absent("no check found it")
 }
 
 // dumps judges by the heap dumps of each incarnation that has none at marks.
@@ -199,7 +213,7 @@ func (r *reading) incarnation(id process, list []*record.Diagnosis) judgment {
 	for _, d := range list {
 		n := int64(0)
 		for _, l := range d.Leaks {
-			if r.matches(l.Key, l.Name) {
+			if r.matches(l.Key, l.Name, l.Classes, false) {
 				n += max(l.Count, 0)
 			}
 		}
@@ -239,7 +253,7 @@ func (r *reading) growing() []judgment {
 		return nil
 	}
 	for _, f := range r.trip.Growing {
-		if !r.matches(f.Key, f.Name) {
+		if !r.matches(f.Key, f.Name, nil, true) {
 			continue
 		}
 		if r.trip.Verdict == record.VerdictLeak {
@@ -258,7 +272,7 @@ func (r *reading) growing() []judgment {
 	case r.trip.Measures[i].Verdict != record.VerdictPass && r.trip.Measures[i].Verdict != record.VerdictLeak:
 		return []judgment{skipped("the trip could not judge the heap: %s", text.Head(r.trip.Measures[i].Text, maxReason/2))}
 	}
-	return []judgment{{Good, absence, fmt.Sprintf("does not grow in %s", text.Count(r.trip.Loops, "loop", "loops"))}}
+	return []judgment{absent("does not grow in %s", text.Count(r.trip.Loops, "loop", "loops"))}
 }
 
 // incomplete says why the run cannot show that the leak is not there, "" where it can.
@@ -309,5 +323,5 @@ func (r *reading) byTrend() judgment {
 			return skipped("no heap dump of %s, whose memory is %s", text.Head(p.Process, maxReason/2), p.Gate)
 		}
 	}
-	return judgment{Good, absence, "no process grows, so that no heap dump was taken"}
+	return absent("no process grows, so that no heap dump was taken")
 }

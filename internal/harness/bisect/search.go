@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -99,6 +100,8 @@ type search struct {
 	result Culprit
 	// by is the basis on which Bad is bad.
 	by basis
+	// atBad are the leaks of Bad, by key.
+	atBad map[string]sighting
 	// skipped are the commits that git skips.
 	skipped map[string]bool
 }
@@ -221,6 +224,7 @@ func (s *search) verify(ctx context.Context, good, bad Commit) error {
 	if j.Outcome != Good {
 		return fmt.Errorf("the good commit %s is not good: %s; give an older one", good, j.reason)
 	}
+	before := j
 	s.say("judging the bad commit %s", bad)
 	if j, err = s.visit(ctx, bad); err != nil {
 		return err
@@ -228,8 +232,34 @@ func (s *search) verify(ctx context.Context, good, bad Commit) error {
 	if j.Outcome != Bad {
 		return fmt.Errorf("the bad commit %s is not bad: %s", bad, j.reason)
 	}
-	s.by = j.basis
+	s.by, s.atBad = j.basis, j.leaks
+	if other := s.renamed(before); other != "" {
+		s.say("note: at the good commit %s; if that is the same leak, a rename changed its key, and it is older", other)
+	}
 	return nil
+}
+
+// renamed describes a leak of objects of the same class that grows under a key that Bad does not
+// have, "" if there is none. A change of the names of the classes or fields that hold a leak changes
+// its key.
+func (s *search) renamed(j judgment) string {
+	var classes []string
+	for key, l := range s.atBad {
+		if strings.HasPrefix(key, s.Key) {
+			classes = append(classes, l.classes...)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(j.leaks)) {
+		l := j.leaks[key]
+		_, atBad := s.atBad[key]
+		if atBad || !l.grows && s.by != presence {
+			continue
+		}
+		if i := slices.IndexFunc(l.classes, func(class string) bool { return slices.Contains(classes, class) }); i >= 0 {
+			return fmt.Sprintf("%s leaks under another key: %s (%s)", text.Head(l.classes[i], maxReason/4), text.Head(l.name, maxReason/4), key[:min(len(key), 8)])
+		}
+	}
+	return ""
 }
 
 // visit checks a commit out and judges it.
@@ -315,6 +345,7 @@ func (s *search) conclude(ctx context.Context, left []string) error {
 // times for a good one.
 func (s *search) judgeCommit(ctx context.Context, c Commit) (judgment, error) {
 	var j judgment
+	leaks := map[string]sighting{}
 	runs := 0
 	for runs < s.Confirm && (runs == 0 || j.Outcome == Good) {
 		next, err := s.runCommand(ctx, c, runs)
@@ -322,11 +353,13 @@ func (s *search) judgeCommit(ctx context.Context, c Commit) (judgment, error) {
 			return judgment{}, err
 		}
 		// What was seen of the leak in any run is what is known.
+		maps.Copy(leaks, next.leaks)
 		if runs == 0 || next.Outcome != Good || next.basis > j.basis {
 			j = next
 		}
 		runs++
 	}
+	j.leaks = leaks
 	j = s.compare(j)
 	s.result.Judged = append(s.result.Judged, JudgedCommit{c, j.Outcome, j.reason, runs})
 	s.say("%s is %s: %s", c.Hash[:12], j.Outcome, j.reason)
@@ -340,6 +373,10 @@ func (s *search) compare(j judgment) judgment {
 		return skipped("%s; the bad commit was judged by growth", j.reason)
 	case s.by == presence && j.Outcome == Good && j.basis == flat:
 		return skipped("%s; the bad commit was judged by one heap dump", j.reason)
+	case j.Outcome == Good && j.basis == absence:
+		if other := s.renamed(j); other != "" {
+			return skipped("%s; it may be the same leak, before a rename", other)
+		}
 	}
 	return j
 }

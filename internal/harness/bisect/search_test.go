@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/recorded"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -63,6 +64,14 @@ func child(notes, runs string) int {
 		}
 	}
 	run := markedRun(leak)
+	switch old := series(otherKey, detector.Leak, true, 1, 2, 3); kind {
+	case "old name":
+		run = runWith(old)
+	case "both":
+		both := series(theKey, detector.Leak, true, 1, 2, 3)
+		both.Leaks = append(both.Leaks, old.Leaks...)
+		run = runWith(both)
+	}
 	run.ExitCode = max(code, run.ExitCode)
 	dir := filepath.Join(runs, "20260102T030405.000Z-run")
 	if os.Mkdir(dir, 0o700) != nil || record.WriteRun(dir, run) != nil {
@@ -242,6 +251,35 @@ func checkJudged(t *testing.T, result Culprit, plans, hashes []string) {
 		}
 		if j.Outcome != want || j.Runs != runs || j.Reason == "" {
 			t.Errorf("%s: %+v", plan, j)
+		}
+	}
+}
+
+// A change of names changes the key of a leak and is not the commit that introduced it: commits with
+// the leak under its old key have no verdict. Another leak of the class that is still there at the
+// bad commit is not the old one.
+func TestSearchRenamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		plans []string
+		among []int
+		note  bool
+	}{
+		"introduced, then renamed":   {[]string{"good", "good", "old name", "old name", "bad", "bad"}, []int{4, 3, 2}, false},
+		"older than the good commit": {[]string{"old name", "old name", "bad", "bad"}, []int{2, 1}, true},
+		"another one beside it":      {[]string{"old name", "old name", "both", "both"}, []int{2}, false},
+	} {
+		s := newSandbox(t, c.plans)
+		var said strings.Builder
+		result, err := s.search(Options{Say: func(line string) { said.WriteString(line + "\n") }})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var got []int
+		for _, commit := range result.Among {
+			got = append(got, slices.Index(s.hash, commit.Hash))
+		}
+		if !slices.Equal(got, c.among) || strings.Contains(said.String(), "a rename changed its key") != c.note {
+			t.Errorf("%s: %v, want %v\n%s", name, got, c.among, said.String())
 		}
 	}
 }

@@ -43,10 +43,24 @@ type judgment struct {
 	Outcome
 	basis  basis
 	reason string
+	// leaks are all leaks of the runs that were judged, by key.
+	leaks map[string]sighting
+}
+
+// sighting is what runs show of one leak.
+type sighting struct {
+	name    string
+	classes []string
+	// grows is set if a run proves that it has more and more objects.
+	grows bool
 }
 
 func skipped(format string, args ...any) judgment {
 	return judgment{Outcome: Skip, reason: fmt.Sprintf(format, args...)}
+}
+
+func absent(format string, args ...any) judgment {
+	return judgment{Outcome: Good, basis: absence, reason: fmt.Sprintf(format, args...)}
 }
 
 // keyForm is a key, or the beginning of one.
@@ -82,14 +96,22 @@ func judge(dir, key string) judgment {
 		return skipped("no run directory: the build failed, or the command starts no run")
 	}
 	list := []judgment{}
-	seen := map[string]bool{}
+	leaks := map[string]sighting{}
 	for _, d := range dirs {
-		list = append(list, judgeRun(d, key, seen))
+		list = append(list, judgeRun(d, key, leaks))
 	}
-	if len(seen) > 1 {
-		return skipped("key %s is that of %d leaks: give more digits", key, len(seen))
+	n := 0
+	for k := range leaks {
+		if strings.HasPrefix(k, key) {
+			n++
+		}
 	}
-	return worst(list)
+	if n > 1 {
+		return skipped("key %s is that of %d leaks: give more digits", key, n)
+	}
+	j := worst(list)
+	j.leaks = leaks
+	return j
 }
 
 // worst is the judgment of several: a proof counts, then what could not be judged, then what is
@@ -137,7 +159,7 @@ func runDirs(dir string) ([]string, error) {
 	return out, nil
 }
 
-func judgeRun(dir, key string, seen map[string]bool) judgment {
+func judgeRun(dir, key string, leaks map[string]sighting) judgment {
 	run, err := record.ReadRun(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return skipped("run %s has not come to its end", filepath.Base(dir))
@@ -149,7 +171,7 @@ func judgeRun(dir, key string, seen map[string]bool) judgment {
 	if err != nil {
 		return skipped("%s", text.Head(err.Error(), maxReason))
 	}
-	r := reading{run: run, trip: trip, key: key, seen: seen}
+	r := reading{run: run, trip: trip, key: key, leaks: leaks}
 	return r.judge()
 }
 

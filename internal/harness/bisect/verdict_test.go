@@ -20,7 +20,7 @@ const (
 )
 
 func dumpLeak(key string, count int64) record.DumpLeak {
-	return record.DumpLeak{Key: key, Name: "com.shop.CartActivity, held by Tracker.screens", Count: count, Bytes: count << 10}
+	return record.DumpLeak{Key: key, Name: "com.shop.CartActivity, held by Tracker.screens", Count: count, Bytes: count << 10, Classes: []record.ClassCount{{Class: "com.shop.CartActivity", Count: count}}}
 }
 
 // series is what dumps at marks show of one leak.
@@ -233,8 +233,8 @@ func TestCompare(t *testing.T) {
 		j    judgment
 		want Outcome
 	}{
-		{growth, judgment{Bad, growth, "x"}, Bad}, {growth, judgment{Bad, presence, "x"}, Skip}, {growth, judgment{Good, flat, "x"}, Good}, {growth, judgment{Good, absence, "x"}, Good},
-		{presence, judgment{Bad, presence, "x"}, Bad}, {presence, judgment{Bad, growth, "x"}, Bad}, {presence, judgment{Good, flat, "x"}, Skip}, {presence, judgment{Good, absence, "x"}, Good},
+		{growth, judgment{Outcome: Bad, basis: growth}, Bad}, {growth, judgment{Outcome: Bad, basis: presence}, Skip}, {growth, judgment{Outcome: Good, basis: flat}, Good}, {growth, judgment{Outcome: Good, basis: absence}, Good},
+		{presence, judgment{Outcome: Bad, basis: presence}, Bad}, {presence, judgment{Outcome: Bad, basis: growth}, Bad}, {presence, judgment{Outcome: Good, basis: flat}, Skip}, {presence, judgment{Outcome: Good, basis: absence}, Good},
 	} {
 		s := search{by: c.by}
 		if got := s.compare(c.j); got.Outcome != c.want {
