@@ -84,7 +84,7 @@ func (s *gateSettings) failing(c console, b *gate.Baseline) func(ctx context.Con
 			c.detail("judge the run so far: %v", err)
 			return ""
 		}
-		s.fillHead(ev)
+		s.fillHead(c, ev)
 		// What is missing, and how the run ends, is known at its end.
 		ev.Missing, ev.RunExit = nil, 0
 		in := s.input(ev, b)

@@ -156,6 +156,9 @@ func grows(c *comparison.Comparison, r *comparison.Row) bool {
 // write adds the leaks that the file does not have yet.
 func (f *acceptFlags) write(keys []string, until time.Time) (int, error) {
 	path := cmp.Or(f.file, acceptedName)
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target // write through a symbolic link, do not replace it
+	}
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, fmt.Errorf("read accepted leaks: %w", err)

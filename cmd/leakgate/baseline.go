@@ -112,9 +112,13 @@ func (f *baselineFlags) add(ctx context.Context, c console) error {
 		return err
 	}
 	ev := all[0]
-	s.fillHead(ev)
+	s.fillHead(c, ev)
 	if n := ev.Head.PullRequest; n > 0 && !f.pullRequest {
 		return fmt.Errorf("this run tests pull request %d, and a baseline is of the base branch: update it in a job on push, or write --allow-pull-request", n)
+	}
+	// The number is unknown for a run of a fork and if the event file is missing.
+	if ci := s.ci; ci != nil && (ci.Fork || strings.HasPrefix(ci.Name, "pull_request")) && !f.pullRequest {
+		return errors.New("this job is about a pull request, and a baseline is of the base branch: update it in a job on push, or write --allow-pull-request")
 	}
 	if err := f.checkRun(s, ev); err != nil {
 		return err
@@ -161,9 +165,8 @@ const clockSlack = 24 * time.Hour
 // judged with another baseline than it would be added to.
 func (f *baselineFlags) checkRun(s *gateSettings, ev *evidence.Evidence) error {
 	for _, o := range ev.Observations {
-		// Heap dumps have the time of the device.
-		if len(f.runs) > 0 && o.Started.After(time.Now().Add(clockSlack)) {
-			return fmt.Errorf("this run started on %s, which is in the future: correct the clock, and repeat the run", o.Started.Format(time.DateTime))
+		if o.Started.After(time.Now().Add(clockSlack)) {
+			return fmt.Errorf("this run started on %s, which is in the future: correct the clock (for heap dumps, that of the device) and repeat the run", o.Started.Format(time.DateTime))
 		}
 	}
 	if len(f.runs) == 0 || f.baseline != "" || f.config != "" {

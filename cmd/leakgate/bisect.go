@@ -1,8 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -83,8 +87,12 @@ func (f *bisectFlags) bisect(c console, args []string) int {
 	if err := f.check(args); err != nil {
 		return c.usage(err)
 	}
-	ctx, stop := untilInterrupt()
+	// The checkout must be restored also if the terminal closes or nobody reads the output any more.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	unread := make(chan os.Signal, 1)
+	signal.Notify(unread, syscall.SIGPIPE)
+	defer signal.Stop(unread)
 	result, err := bisect.Search(ctx, bisect.Options{
 		Dir: ".", Good: f.good, Bad: f.bad, Key: f.key, Command: args, Confirm: f.confirm, Runs: f.keep,
 		Say: func(line string) { c.note("%s", line) }, Stdout: c.err, Stderr: c.err,

@@ -155,6 +155,8 @@ func (f *sourceFlags) check() error {
 		return errors.New("nothing to judge: write --run DIR, --dump PROCESS=FILE,FILE,FILE or --leakcanary FILE")
 	case sources > 1:
 		return errors.New("--run, --dump and --leakcanary exclude each other: use one of them")
+	case len(f.runs) > 0 && (f.mapping != "" || f.app != "" || f.variant != "" || f.test != "" || f.inUse):
+		return errors.New("--mapping, --app, --variant, --test and --in-use are only for --dump and --leakcanary: a run has them in its record (app.mapping and app.variant of the YAML file)")
 	case len(f.runs) > 2:
 		return fmt.Errorf("got %d runs: a second one confirms the first, more are not compared", len(f.runs))
 	}

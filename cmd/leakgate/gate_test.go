@@ -40,7 +40,7 @@ func closedScreens(t testing.TB, counts map[string]int, apart bool, at time.Time
 	return dump
 }
 
-// takings counts the series of dumps: each is of another hour.
+// takings counts the series of dumps: each is of another minute of the first day of a synctest bubble.
 var takings int
 
 // looped writes three dumps, one after each loop, and returns the value of --dump.
@@ -54,7 +54,7 @@ func looped(t testing.TB, dir, name string, apart bool, perLoop map[string]int) 
 			counts[class] = n * loop
 		}
 		path := filepath.Join(dir, fmt.Sprintf("%s-%d.hprof", name, loop))
-		if err := os.WriteFile(path, closedScreens(t, counts, apart, time.Date(2026, 11, 1, takings, loop, 0, 0, time.UTC)), 0o600); err != nil {
+		if err := os.WriteFile(path, closedScreens(t, counts, apart, time.Date(2000, 1, 1, 0, takings, loop, 0, time.UTC)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		files = append(files, path)
@@ -139,6 +139,26 @@ func TestGateByDumps(t *testing.T) {
 	}
 }
 
+// The default baseline is in the current folder, even if the config file is in another one.
+func TestGateConfigElsewhere(t *testing.T) {
+	dir := inFolder(t)
+	if err := os.Mkdir("ci", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("ci/run.yaml", []byte("version: 1\napp: { package: com.shop }\nworkload: none\nduration: 8h\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	base, worse := looped(t, dir, "base", true, map[string]int{"CartActivity": 2}), looped(t, dir, "worse", true, map[string]int{"CartActivity": 2, "WishActivity": 1})
+	if code, _, errOut := typed(t, nil, "baseline", "update", "--dump", base, "--config", "ci/run.yaml"); code != 0 {
+		t.Fatalf("exit %d\n%s", code, errOut)
+	}
+	for _, more := range [][]string{nil, {"--config", "ci/run.yaml"}} {
+		if code, out, errOut := typed(t, nil, append([]string{"gate", "--dump", worse}, more...)...); code != 1 || !strings.Contains(out, "1 new leak") {
+			t.Errorf("%v: exit %d\n%s%s", more, code, out, errOut)
+		}
+	}
+}
+
 // A new screen in a known list is a leak of its own.
 func TestGateWider(t *testing.T) {
 	dir := inFolder(t)
@@ -181,11 +201,19 @@ func TestGateRefuses(t *testing.T) {
 	if err := os.WriteFile("junit.xml", []byte(`<testsuite tests="1"><testcase name="a" classname="b"/></testsuite>`), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	var later []string
+	for i := range 3 {
+		later = append(later, fmt.Sprintf("later-%d.hprof", i))
+		if err := os.WriteFile(later[i], closedScreens(t, map[string]int{"CartActivity": i + 1}, true, time.Now().AddDate(1, 0, i)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, c := range map[string]struct {
 		args []string
 		code int
 		want string
 	}{
+		"dumps of the future":    {[]string{"baseline", "update", "--dump", "com.shop=" + strings.Join(later, ",")}, 2, "which is in the future"},
 		"nothing":                {[]string{"gate"}, 2, "nothing to judge"},
 		"two sources":            {[]string{"gate", "--run", "x", "--dump", dumps}, 2, "exclude each other"},
 		"no run":                 {[]string{"gate", "--run", "nowhere"}, 2, "no such file or directory"},
@@ -196,6 +224,7 @@ func TestGateRefuses(t *testing.T) {
 		"too few dumps":          {[]string{"gate", "--dump", one}, 5, "nothing could be judged"},
 		"too few dumps, allowed": {[]string{"gate", "--dump", one, "--allow-unjudged"}, 0, ""},
 		"a corrupt baseline":     {[]string{"gate", "--dump", dumps, "--baseline", "file:broken.json"}, 2, "its schema is"},
+		"no such baseline":       {[]string{"gate", "--dump", dumps, "--baseline", "file:leak-baselin.json"}, 0, "file:leak-baselin.json has no base runs"},
 		"an unknown store":       {[]string{"gate", "--dump", dumps, "--baseline", "broken.json"}, 2, "file:"},
 		"no accepted file":       {[]string{"gate", "--dump", dumps, "--accepted", "none.yaml"}, 2, "none.yaml"},
 		"no report":              {[]string{"gate", "--leakcanary", "junit.xml"}, 5, "a test that passes prints none"},

@@ -16,6 +16,7 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/config"
 	"github.com/leakgate/leakgate/internal/harness/evidence"
 	"github.com/leakgate/leakgate/internal/harness/gate"
+	plans "github.com/leakgate/leakgate/internal/harness/plan"
 	"github.com/leakgate/leakgate/internal/harness/store"
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 	"github.com/leakgate/leakgate/internal/reporters/github"
@@ -78,7 +79,7 @@ func (f *ruleFlags) settingsOf(c console, cfg *config.Config) (*gateSettings, er
 	address, accepted := f.baseline, f.accepted
 	if cfg != nil {
 		s.take(cfg)
-		if address == "" {
+		if address == "" && cfg.Baseline.Store != "" {
 			address, s.dir = cfg.Baseline.Store, filepath.Dir(f.config)
 		}
 		if accepted == "" && cfg.Gate.Accepted != "" {
@@ -149,7 +150,7 @@ func (s *gateSettings) open(c console, address string) error {
 	if err != nil {
 		return err
 	}
-	o := store.Options{Dir: s.dir, Env: c.environ, Say: func(line string) { c.note("%s", line) }}
+	o := store.Options{Dir: s.dir, Env: c.environ, Check: checkBaseline, Say: func(line string) { c.note("%s", line) }}
 	if s.ci != nil {
 		o.Branch = cmp.Or(s.ci.BaseBranch, s.ci.DefaultBranch)
 	}
@@ -239,13 +240,26 @@ func (s *gateSettings) load(ctx context.Context) (*gate.Baseline, error) {
 func (s *gateSettings) merge(contents [][]byte) (*gate.Baseline, error) {
 	out := &gate.Baseline{}
 	for _, raw := range contents {
-		b, err := gate.ReadBaseline(raw)
+		b, err := readBaseline(raw)
 		if err != nil {
-			return nil, fmt.Errorf("%w; restore an earlier one, or remove it and record base runs again", err)
+			return nil, err
 		}
 		out.Merge(b, s.window)
 	}
 	return out, nil
+}
+
+func readBaseline(raw []byte) (*gate.Baseline, error) {
+	b, err := gate.ReadBaseline(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%w; restore an earlier one, or remove it and record base runs again", err)
+	}
+	return b, nil
+}
+
+func checkBaseline(raw []byte) error {
+	_, err := readBaseline(raw)
+	return err
 }
 
 // compare judges one run.
@@ -254,8 +268,11 @@ func (s *gateSettings) compare(ctx context.Context, c console, ev *evidence.Evid
 	if err != nil {
 		return nil, err
 	}
-	s.fillHead(ev)
+	s.fillHead(c, ev)
 	in := s.input(ev, b)
+	if s.store != nil && len(b.Runs) == 0 {
+		in.Warnings = append(in.Warnings, fmt.Sprintf("%s has no base runs: if it should have some, check this address", in.Store))
+	}
 	tree, err := checkout.Open(ctx, s.checkout)
 	if err != nil {
 		return nil, err
@@ -267,13 +284,16 @@ func (s *gateSettings) compare(ctx context.Context, c console, ev *evidence.Evid
 }
 
 // fillHead adds what the CI job says of the run, where the run does not.
-func (s *gateSettings) fillHead(ev *evidence.Evidence) {
-	if s.ci == nil {
-		return
+func (s *gateSettings) fillHead(c console, ev *evidence.Evidence) {
+	var job record.Revision
+	if s.ci != nil {
+		job = record.Revision{Commit: s.ci.HeadSHA, Branch: s.ci.HeadBranch, PullRequest: s.ci.Number}
+	} else if r := plans.BuildOfCI(c.variable); r != nil {
+		job = *r
 	}
 	h := &ev.Head
-	h.Commit, h.Branch = cmp.Or(h.Commit, s.ci.HeadSHA), cmp.Or(h.Branch, s.ci.HeadBranch)
-	h.PullRequest = cmp.Or(h.PullRequest, s.ci.Number)
+	h.Commit, h.Branch = cmp.Or(h.Commit, job.Commit), cmp.Or(h.Branch, job.Branch)
+	h.PullRequest = cmp.Or(h.PullRequest, job.PullRequest)
 	for i := range ev.Observations {
 		o := &ev.Observations[i]
 		o.Commit, o.Branch, o.PullRequest = cmp.Or(o.Commit, h.Commit), cmp.Or(o.Branch, h.Branch), cmp.Or(o.PullRequest, h.PullRequest)

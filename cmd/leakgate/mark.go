@@ -52,7 +52,7 @@ func (f *markFlags) mark(c console, text string) int {
 	missing, err := monitor.SendMark(ctx, f.dir, text, f.wait)
 	switch {
 	case errors.Is(err, context.Canceled):
-		c.problem("interrupted; the mark is in the record, its dumps may not be done")
+		c.problem("interrupted: %v", err)
 		return record.ExitInterrupted
 	case err != nil && len(missing) == 0:
 		return c.usage(err)

@@ -31,6 +31,8 @@ type runFlags struct {
 	patience time.Duration
 	// started is the directory of a run that has started.
 	started string
+	// unprinted is set if the run is complete and recorded, but its verdict could not be printed.
+	unprinted bool
 	// failing, if not nil, is called during the run; a non-empty reason stops the run.
 	failing func(ctx context.Context, dir string) (reason string)
 }
@@ -223,7 +225,7 @@ func (f *runFlags) perform(p *plan) (record.Run, int) {
 	f.started = p.options.Dir
 	if perr := tell(c, run, f.asJSON); perr != nil {
 		c.problem("print the verdict: %v", perr)
-		err = perr
+		f.unprinted, err = err == nil, perr
 	}
 	if err != nil {
 		return run, exitUsage // counts before all others

@@ -111,7 +111,7 @@ func (f *runVerbFlags) runGated(c console, cfg *config.Config, path string, prep
 // judged carries out a run and returns what the gate says of it; nil where there is no run to judge.
 func (f *runVerbFlags) judged(c console, g *gateFlags, s *gateSettings, prepare func(*plan) error) (*comparison.Comparison, int) {
 	_, code := f.carryOut(c, prepare)
-	if f.started == "" || code == exitUsage {
+	if f.started == "" || code == exitUsage && !f.unprinted {
 		return nil, f.reportLocation(c, code)
 	}
 	g.runs = []string{f.started}
@@ -122,6 +122,9 @@ func (f *runVerbFlags) judged(c console, g *gateFlags, s *gateSettings, prepare 
 		return nil, g.failed(c, ctx, err)
 	}
 	code = g.reportRun(c, s, result)
+	if f.unprinted {
+		code = exitUsage // counts before all others
+	}
 	return result, f.reportLocation(c, code)
 }
 

@@ -225,7 +225,12 @@ func SendMark(ctx context.Context, dir, mark string, wait bool) (missing []strin
 		return nil, fmt.Errorf("send mark to %s: %w", dir, err)
 	}
 	if err := taken(ctx, name); err != nil {
-		return nil, errors.Join(fmt.Errorf("send mark to %s: %w", dir, err), os.Remove(name))
+		if rerr := os.Remove(name); !errors.Is(rerr, os.ErrNotExist) {
+			return nil, errors.Join(fmt.Errorf("send mark to %s: %w", dir, err), rerr)
+		}
+		if ctx.Err() != nil { // taken in this moment
+			return nil, fmt.Errorf("wait for the dumps of the mark in %s: %w", dir, ctx.Err())
+		}
 	}
 	if !wait {
 		return nil, nil
@@ -242,14 +247,16 @@ func SendMark(ctx context.Context, dir, mark string, wait bool) (missing []strin
 
 // taken waits until the run has taken a mark.
 func taken(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, inboxTake)
-	defer cancel()
+	late := time.NewTimer(inboxTake)
+	defer late.Stop()
 	for {
 		if _, err := os.Stat(name); errors.Is(err, os.ErrNotExist) {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
+			return fmt.Errorf("the run has not taken it: %w", ctx.Err())
+		case <-late.C:
 			return fmt.Errorf("the run does not take it; was it killed? %w", errNoRun)
 		case <-time.After(inboxPoll / 2):
 		}

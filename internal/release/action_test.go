@@ -154,6 +154,8 @@ func TestActionCommands(t *testing.T) {
 	}{
 		"a run": {map[string]string{"config": "leakgate.yaml", "profile": "pr", "mapping": "build/mapping.txt", "baseline": "git:b#x.json", "accepted": "a.yaml"}, nil,
 			"run leakgate.yaml --out TEMP/run --profile pr", "mapping=WORKSPACE/build/mapping.txt accepted=WORKSPACE/a.yaml store=git:b#x.json"},
+		"a run by a file in a folder": {map[string]string{"config": "ci/leakgate.yaml", "mapping": "/build/mapping.txt", "baseline": "file:base.json", "accepted": "/a.yaml"}, nil,
+			"run ci/leakgate.yaml --out TEMP/run", "mapping=/build/mapping.txt accepted=/a.yaml store=file:WORKSPACE/base.json"},
 		"dumps": {map[string]string{"dumps": "com.shop=d/**/a-*.hprof\n\n  com.shop:push=1.hprof,my dump.hprof \n", "mapping": "m.txt"}, []string{"d/x/y/a-02.hprof", "d/x/y/a-01.hprof", "d/a-03 b.hprof"},
 			"gate --dump com.shop=d/a-03 b.hprof,d/x/y/a-01.hprof,d/x/y/a-02.hprof --dump com.shop:push=1.hprof,my dump.hprof --mapping m.txt --out TEMP/run", ""},
 		"a run made before": {map[string]string{"run": "leakgate-run", "config": "leakgate.yaml", "profile": "pr", "baseline": "file:b.json", "accepted": "a.yaml"}, nil,

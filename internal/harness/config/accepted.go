@@ -1,7 +1,9 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -37,6 +39,9 @@ func ParseAccepted(name string, text []byte) ([]Accepted, error) {
 	src, problem := newSource(name, text)
 	if problem != nil {
 		return nil, Errors{*problem}
+	}
+	if _, err := decode(yaml.NewDecoder(strings.NewReader(src.text))); errors.Is(err, io.EOF) {
+		return nil, Errors{*src.problem(1, 1, "the file is empty: write `version: 1` and, if no leak is accepted, `accepted: []`")}
 	}
 	root, problem := src.parse()
 	if problem != nil {

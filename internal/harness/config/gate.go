@@ -97,8 +97,8 @@ var ruleKeys = map[string]struct{ about, says, example string }{
 		"a comparison with a number", `["== 0"]`},
 	gate.RuleWider: {"The number of new classes behind a known holder.",
 		"a comparison with a number", `["== 0"]`},
-	gate.RuleNative: {"The number of new or grown leaks of native and graphics memory.",
-		"new or grown, then a comparison with a number", `["grown == 0"]`},
+	gate.RuleNative: {"The number of libraries and kinds of graphics memory that grow more than in the base runs.",
+		"grown, then a comparison with a number", `["grown == 0"]`},
 	gate.RuleCreep: {"The number of leaks that are worse than in the pinned release. Never fails a pull request.",
 		"a comparison with a number", `["== 0"]`},
 }

@@ -52,7 +52,7 @@ profiles:
 		"a variable for two":   {[]string{"LEAKGATE_GATE_PROCESS_GATE", "!= leak", "LEAKGATE_GATE_INFORMATIONAL", "true"}, []Choice{WithProfile("none")}, "process.gate: != leak" + rest, "gate.process.gate", "LEAKGATE_GATE_PROCESS_GATE", true},
 		"a variable as JSON":   {[]string{"LEAKGATE_GATE_PROCESS_SLOPE_MB_H", `["rate < 20"]`, "LEAKGATE_GATE_LEAK_CREEP", "[]"}, []Choice{WithProfile("count")}, "process.gate: != leak; process.slope_mb_h: rate < 20; leak.per_loop: grown <= 1; leak.heavier: == 0; leak.wider: == 0", "gate.process.slope_mb_h[0]", "LEAKGATE_GATE_PROCESS_SLOPE_MB_H", false},
 		"a flag":               {[]string{"LEAKGATE_GATE_LEAK_PER_LOOP", "new == 0"}, []Choice{WithFlag("--rule", "gate.leak.per_loop", "new < 2", "moved == 0")}, "process.gate: != leak; leak.per_loop: new < 2; leak.per_loop: moved == 0" + rest, "gate.leak.per_loop", "--rule", false},
-		"a flag without lists": {nil, []Choice{WithFlag("--informational", "gate.informational", "true"), WithFlag("--rule", "gate.native.per_loop", "new == 0")}, strings.Replace(ofFile, "leak.creep", "native.per_loop: new == 0; leak.creep", 1), "gate.informational", "--informational", true},
+		"a flag without lists": {nil, []Choice{WithFlag("--informational", "gate.informational", "true"), WithFlag("--rule", "gate.native.per_loop", "grown == 0")}, strings.Replace(ofFile, "leak.creep", "native.per_loop: grown == 0; leak.creep", 1), "gate.informational", "--informational", true},
 	} {
 		cfg, err := Parse("run.yaml", []byte(file), set(c.env...), c.choices...)
 		if err != nil {

@@ -299,13 +299,13 @@ var someRules = []struct {
 	written []string
 	or      []string
 }{
-	{"process.gate", []string{"!= leak", "== pass", "!=inconclusive", " !=  settled "}, []string{"!= leak"}},
+	{"process.gate", []string{"!= leak", "== pass", "!=pass", " !=  settled "}, []string{"!= leak"}},
 	{"process.deaths", []string{"memory == 0", "any <= 3", "native_crash<1"}, nil},
 	{"process.slope_mb_h", []string{"rate < 2.5", "lower95 <= 20 MB/h", "upper95 > .5"}, nil},
 	{"leak.per_loop", []string{"new == 0", "grown == 0", "moved < 2", "objects <= 1e3", "bytes < 512KB", "bytes < 0.5 MB"}, []string{"new == 0", "grown == 0"}},
 	{"leak.heavier", []string{"== 0", "<= 2", "!= 1"}, []string{"== 0"}},
 	{"leak.wider", []string{"== 0", ">=0"}, []string{"== 0"}},
-	{"native.per_loop", []string{"new == 0", "grown == 0"}, nil},
+	{"native.per_loop", []string{"grown == 0", "grown < 3"}, nil},
 	{"leak.creep", []string{"== 0", "< 10"}, []string{"== 0"}},
 }
 

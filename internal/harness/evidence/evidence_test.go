@@ -17,6 +17,7 @@ import (
 	"github.com/leakgate/leakgate/internal/analysis/spool"
 	"github.com/leakgate/leakgate/internal/harness/gate"
 	"github.com/leakgate/leakgate/internal/hproftest"
+	"github.com/leakgate/leakgate/internal/reporters/comparison"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -191,6 +192,29 @@ func TestLives(t *testing.T) {
 	}
 }
 
+// A process that begins later under the same PID is another life.
+func TestLivesOfOnePID(t *testing.T) {
+	for name, c := range map[string]struct {
+		began []float64
+		dumps int
+		lives bool
+	}{
+		"one life":           {[]float64{10, 10, 10.4}, 3, false},
+		"restarted once":     {[]float64{10, 10, 130}, 2, false},
+		"restarted for each": {[]float64{10, 70, 130}, 3, true},
+	} {
+		dir := t.TempDir()
+		run := night(t, dir, 7, 7, 7)
+		for i := range run.Diagnoses {
+			run.Diagnoses[i].Age = new(run.Diagnoses[i].T - c.began[i])
+		}
+		p := read(t, dir, run).Observations[0].Processes[0]
+		if len(p.Heap.At) != c.dumps || p.Heap.Lives != c.lives {
+			t.Errorf("%s: %+v", name, p.Heap)
+		}
+	}
+}
+
 // Without summaries the record of the run is used, which says where it is not whole.
 func TestWithoutSummaries(t *testing.T) {
 	dir := t.TempDir()
@@ -237,6 +261,28 @@ func TestChecks(t *testing.T) {
 	c := gate.Compare(gate.Input{Heads: again.Observations, Configured: true, Base: []gate.Observation{{Subject: again.Observations[0].Subject, Unit: gate.UnitLoop, Processes: []gate.Observed{{Process: "com.shop", Checked: true, Heap: gate.Moments{At: []float64{1}, Settled: true}}}}}, Match: gate.MatchAll(), Rules: gate.DefaultRules()})
 	if c.Verdict != "fail" || c.Leaks[0].Status != "new" {
 		t.Errorf("%+v", c)
+	}
+}
+
+// A base run whose checks found nothing has no heap dump, and can be compared nevertheless: what a
+// check finds now is new.
+func TestChecksFoundNothingBefore(t *testing.T) {
+	suite := func(day int, verdict record.CheckVerdict, leaks ...record.CheckedLeak) []gate.Observation {
+		dir := t.TempDir()
+		run := night(t, dir, 7)
+		run.Diagnoses, run.Started = nil, run.Started.AddDate(0, 0, day)
+		run.Checks = []record.Check{{Name: "opens", Device: "S", Verdict: verdict, Processes: []record.CheckedProcess{{Process: "com.shop", Verdict: verdict, Leaks: leaks}}}}
+		return read(t, dir, run).Observations
+	}
+	base := suite(0, record.VerdictPass)
+	for want, head := range map[comparison.Outcome][]gate.Observation{
+		comparison.Fail: suite(1, record.VerdictLeak, record.CheckedLeak{DumpLeak: record.DumpLeak{Key: "k", Count: 2, Bytes: 2000}, New: 2}),
+		comparison.Pass: suite(1, record.VerdictPass),
+	} {
+		c := gate.Compare(gate.Input{Heads: head, Configured: true, Base: base, Match: gate.MatchAll(), Rules: gate.DefaultRules(), Strict: true})
+		if c.Verdict != want {
+			t.Errorf("%s, want %s: %s", c.Verdict, want, c.Text)
+		}
 	}
 }
 

@@ -219,8 +219,8 @@ func trendOf(p *record.Process) *gate.TrendVerdict {
 // has most of them; or one of each life where each has only one, as instrumented tests have in
 // processes of their own; or the last dump of the run.
 func (r *runReader) dumpsOf(p *record.Process) (dumps []*record.Diagnosis, lives bool) {
-	byLife := map[int][]*record.Diagnosis{}
-	var order []int
+	var all [][]*record.Diagnosis // dumps of each life
+	latest := map[int]int{}       // index of the last life with this PID
 	var last *record.Diagnosis
 	for i := range r.run.Diagnoses {
 		d := &r.run.Diagnoses[i]
@@ -231,23 +231,25 @@ func (r *runReader) dumpsOf(p *record.Process) (dumps []*record.Diagnosis, lives
 			last = d
 			continue
 		}
-		if byLife[d.PID] == nil {
-			order = append(order, d.PID)
+		at, ok := latest[d.PID]
+		if !ok || anotherLife(all[at][0], d) {
+			at = len(all)
+			latest[d.PID], all = at, append(all, nil)
 		}
-		if len(byLife[d.PID]) < maxDumps {
-			byLife[d.PID] = append(byLife[d.PID], d)
+		if len(all[at]) < maxDumps {
+			all[at] = append(all[at], d)
 		}
 	}
 	var longest []*record.Diagnosis
-	for _, pid := range order {
-		if list := byLife[pid]; len(list) >= len(longest) {
+	for _, list := range all {
+		if len(list) >= len(longest) {
 			longest = list
 		}
 	}
 	switch {
-	case len(longest) == 1 && len(order) > 1:
-		for _, pid := range order[:min(len(order), maxDumps)] {
-			dumps = append(dumps, byLife[pid][0])
+	case len(longest) == 1 && len(all) > 1:
+		for _, list := range all[:min(len(all), maxDumps)] {
+			dumps = append(dumps, list[0])
 		}
 		return dumps, true
 	case len(longest) > 0:
@@ -256,6 +258,13 @@ func (r *runReader) dumpsOf(p *record.Process) (dumps []*record.Diagnosis, lives
 		return []*record.Diagnosis{last}, false
 	}
 	return nil, false
+}
+
+// anotherLife reports whether the process of d is not that of before: a PID can be used again,
+// certainly after a restart of the device.
+func anotherLife(before, d *record.Diagnosis) bool {
+	const slack = 1 // a second, for rounding
+	return before.PID != d.PID || d.Age != nil && d.T-*d.Age > before.T+slack
 }
 
 // moment reads one heap dump: its summary, or where that is not there what the record has.
@@ -499,7 +508,7 @@ func (r *runReader) snapshots(out *gate.Observed, p *record.Process) {
 			last = d
 		}
 	}
-	if first == nil || last == nil || first.PID != last.PID || last.Marks <= first.Marks {
+	if first == nil || last == nil || anotherLife(first, last) || last.Marks <= first.Marks {
 		return
 	}
 	out.Snapshots = gate.Moments{At: []float64{float64(first.Marks), float64(last.Marks)}}

@@ -75,10 +75,29 @@ func newPair(in *Input, obs *Observation, head *Observed, base []Observation) *p
 		}
 	}
 	if len(p.base) == 0 {
-		p.absent = len(base)
+		p.absent = countRuns(len(base), func(i int) *Observation { return &base[i] })
 	}
 	p.loads, p.headLoads = has(sets...), has(head.Loaded)
 	return p
+}
+
+// countRuns counts the runs among n observations: the devices of one run do not show by how much
+// runs differ.
+func countRuns(n int, of func(i int) *Observation) int {
+	type run struct {
+		started int64
+		commit  string
+	}
+	met := map[run]bool{}
+	for i := range n {
+		o := of(i)
+		met[run{o.Started.UnixNano(), o.Commit}] = true
+	}
+	return len(met)
+}
+
+func runsOf(list []baseRun) int {
+	return countRuns(len(list), func(i int) *Observation { return list[i].of })
 }
 
 // uncompared reports whether there are too few base runs to hold anything against the process.
@@ -118,25 +137,27 @@ func (p *pair) comparable() bool {
 func sourceNames(names string) bool { return names == "" || names == "source" || names == "mapping" }
 
 // withSeries are the base runs that have counted such places in the same unit, by the names of the
-// source and often enough: in a run with fewer dumps than a verdict needs a leak may be missing.
+// source and often enough: in a run with fewer dumps than a verdict needs a leak may be missing. Checks
+// that found nothing take no dump.
 func (p *pair) withSeries(what string) []baseRun {
 	lives := p.head.series(what).Lives
 	return slices.DeleteFunc(slices.Clone(p.base), func(b baseRun) bool {
 		s := b.series(what)
-		return len(s.At) == 0 || s.Lives != lives || b.of.Unit != p.obs.Unit || what == WhatLeak && (!sourceNames(b.Names) || p.head.Heap.enough() && !b.Heap.enough())
+		return len(s.At) == 0 && !(what == WhatLeak && b.Checked) || s.Lives != lives || b.of.Unit != p.obs.Unit || what == WhatLeak && (!sourceNames(b.Names) || p.head.Heap.enough() && !b.Heap.enough())
 	})
 }
 
 // compares reports whether anything of the process is compared with a base run: its leaks, or
 // the trend of its memory.
 func (p *pair) compares() bool {
-	if t := p.head.Trend; t != nil && t.Gate != "" && t.Gate != "inconclusive" && len(p.base) > 0 {
+	if p.head.Trend.decided() && slices.ContainsFunc(p.base, func(b baseRun) bool { return b.Trend.decided() }) {
 		return true
 	}
 	if slices.ContainsFunc(p.base, func(b baseRun) bool { return len(b.Measures) > 0 }) && len(p.head.Measures) > 0 {
 		return true
 	}
-	return p.absent >= fewestBase || p.comparable() && len(p.withSeries(WhatLeak)) > 0
+	counted := len(p.head.Heap.At) > 0 || p.head.Checked
+	return p.absent >= fewestBase || counted && p.comparable() && len(p.withSeries(WhatLeak)) > 0
 }
 
 // place compares one place of head.
@@ -200,10 +221,12 @@ type contrast struct {
 
 	// has are the base runs that have the place.
 	has []baseRun
-	// rates are the measures in those base runs that have one.
-	rates []measure
-	rate  measure
-	rated bool
+	// rates are the measures in the base runs that have one. ratedRuns and sized are the numbers of
+	// runs with a measure and with a size.
+	rates            []measure
+	ratedRuns, sized int
+	rate             measure
+	rated            bool
 	// common is the exposure after which the sizes are compared; each are those in the base
 	// runs, the largest first.
 	common   float64
@@ -215,11 +238,13 @@ type contrast struct {
 func (c *contrast) measure() {
 	c.rate, c.rated = measured(c.head, c.series)
 	all := []Moments{c.series}
+	var withRate, withSize []baseRun
 	for _, b := range c.base {
 		s := b.series(c.head.What)
 		place := b.place(c.head.What, c.key)
 		if m, ok := measured(place, s); ok {
 			c.rates = append(c.rates, m)
+			withRate = append(withRate, b)
 		}
 		if place != nil {
 			c.has = append(c.has, b)
@@ -231,8 +256,10 @@ func (c *contrast) measure() {
 	for _, b := range c.has {
 		if each, ok := b.place(c.head.What, c.key).each(b.series(c.head.What), c.common); ok {
 			c.each = append(c.each, each)
+			withSize = append(withSize, b)
 		}
 	}
+	c.ratedRuns, c.sized = runsOf(withRate), runsOf(withSize)
 	slices.SortFunc(c.each, func(a, b float64) int { return cmp.Compare(b, a) })
 }
 
@@ -363,7 +390,7 @@ func (c *contrast) missingLately() int {
 	for n < len(c.base) && c.base[n].place(c.head.What, c.key) == nil {
 		n++
 	}
-	if n < returned || n == len(c.base) || len(c.has) != len(c.base)-n {
+	if runsOf(c.base[:n]) < returned || n == len(c.base) || len(c.has) != len(c.base)-n {
 		return 0
 	}
 	return n
@@ -465,21 +492,27 @@ func (c *contrast) grown() (string, bool) {
 		same = same && m.even && m.rate() == c.rates[0].rate()
 	}
 	if same && most == 0 && c.obs.Unit == UnitLoop && c.head.accumulates(c.series) {
-		return "more at every mark, where it never became more in " + text.Count(len(c.rates), "base run", "base runs"), true
+		return "more at every mark, where it never became more in " + text.Count(c.ratedRuns, "base run", "base runs"), true
 	}
-	if len(c.rates) < fewestBase {
+	if c.ratedRuns < fewestBase {
 		return "", false
 	}
 	if c.rate.steady <= most {
 		return "", false
 	}
-	rates := fmt.Sprintf("%s per %s, at most %s in %d base runs", number(c.rate.rate()), c.unit(c.series), number(most), len(c.rates))
+	rates := fmt.Sprintf("%s per %s, at most %s in %d base runs", number(c.rate.rate()), c.unit(c.series), number(most), c.ratedRuns)
 	if same && c.obs.Unit == UnitLoop && c.rate.rate() >= most+scriptStep && c.rate.steady > most+scriptStep/2 {
 		return rates + ", which all left the same number", true
 	}
-	added, loops := pooled(c.rates)
-	if c.rate.rate() <= factor*most || added < 0 {
+	if c.rate.rate() <= factor*most {
 		return "", false
+	}
+	added, loops := pooled(c.rates)
+	if added < 0 { // objects come and go: a run that lost some could as well have gained them
+		added = 0
+		for _, m := range c.rates {
+			added += max(m.added, -m.added)
+		}
 	}
 	p := upperTail(c.rate.added, c.rate.added+added, c.rate.exposure/(c.rate.exposure+loops))
 	if p >= alpha/float64(max(c.compared, 1)) || c.shifted() {
@@ -532,7 +565,7 @@ func number(x float64) string {
 
 // heavier reports whether one object retains more than in every base run.
 func (c *contrast) heavier() (string, bool) {
-	if len(c.each) < fewestBase || !c.eachOK || c.head.What != WhatLeak {
+	if c.sized < fewestBase || !c.eachOK || c.head.What != WhatLeak {
 		return "", false
 	}
 	count, _ := c.head.last()
@@ -540,12 +573,12 @@ func (c *contrast) heavier() (string, bool) {
 	if c.headEach <= factor*most || (c.headEach-most)*float64(count) < floorBytes {
 		return "", false
 	}
-	return fmt.Sprintf("%s each, at most %s in %d base runs", text.Size(int64(c.headEach)), text.Size(int64(most)), len(c.each)), true
+	return fmt.Sprintf("%s each, at most %s in %d base runs", text.Size(int64(c.headEach)), text.Size(int64(most)), c.sized), true
 }
 
 // shrunk is the mirror image of grown.
 func (c *contrast) shrunk() (string, bool) {
-	if !c.rated || len(c.rates) < fewestBase {
+	if !c.rated || c.ratedRuns < fewestBase {
 		return "", false
 	}
 	least, same := math.Inf(1), true
@@ -553,7 +586,7 @@ func (c *contrast) shrunk() (string, bool) {
 		least = min(least, m.rate())
 		same = same && m.even && m.rate() == c.rates[0].rate()
 	}
-	rates := fmt.Sprintf("%s per %s, at least %s in %d base runs", number(c.rate.rate()), c.unit(c.series), number(least), len(c.rates))
+	rates := fmt.Sprintf("%s per %s, at least %s in %d base runs", number(c.rate.rate()), c.unit(c.series), number(least), c.ratedRuns)
 	if same && c.rate.even && c.rate.rate() <= least-scriptStep {
 		return rates, true
 	}
@@ -570,8 +603,8 @@ func (c *contrast) doubt() string {
 	switch {
 	case !c.rated:
 		return "in the base; one heap dump does not show how many each loop leaves"
-	case len(c.rates) < fewestBase:
-		return fmt.Sprintf("in the base; %s too few to tell whether it has grown", count(len(c.rates), "base run is", "base runs are"))
+	case c.ratedRuns < fewestBase:
+		return fmt.Sprintf("in the base; %s too few to tell whether it has grown", count(c.ratedRuns, "base run is", "base runs are"))
 	}
 	return ""
 }
@@ -800,6 +833,8 @@ func (p *pair) measureStatus(m *Measure, r *comparison.Row) (comparison.Status, 
 	}
 	lower := cmp.Or(m.Lower, m.PerLoop)
 	switch {
+	case p.absent >= fewestBase:
+		return comparison.New, fmt.Sprintf("none of %d base runs has this process", p.absent)
 	case tripped == 0:
 		return comparison.Present, "no earlier run has repeated the scenario"
 	case grew == 0:
@@ -831,8 +866,11 @@ func (p *pair) trendStatus(row *comparison.Row) (comparison.Status, string) {
 	case len(p.base) == 0:
 		return comparison.Present, "no earlier run has this process"
 	}
-	most, leaks, known := math.Inf(-1), 0, 0
+	most, decided, leaks, known := math.Inf(-1), 0, 0, 0
 	for _, b := range p.base {
+		if b.Trend.decided() {
+			decided++
+		}
 		if b.Trend == nil || b.Trend.Gate != "leak" {
 			continue
 		}
@@ -847,8 +885,10 @@ func (p *pair) trendStatus(row *comparison.Row) (comparison.Status, string) {
 	}
 	t := p.head.Trend
 	switch {
+	case decided == 0:
+		return comparison.Present, "no earlier run has a verdict on its memory"
 	case leaks == 0:
-		return comparison.New, fmt.Sprintf("the memory grew in %s", noneOf(len(p.base)))
+		return comparison.New, fmt.Sprintf("the memory grew in %s", noneOf(decided))
 	case t.Lower != nil && *t.Lower > factor*most && known >= fewestBase:
 		return comparison.Grown, fmt.Sprintf("at least %s MB/h, at most %s in %d base runs", number(*t.Lower), number(most), known)
 	}

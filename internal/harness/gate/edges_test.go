@@ -156,6 +156,25 @@ func TestTwins(t *testing.T) {
 	}
 }
 
+// Three devices of one run do not show by how much runs differ.
+func TestTwinsAreOneRun(t *testing.T) {
+	more := observed(9, leak("k", "A", kB, 4, 8, 12, 16))
+	for want, of := range map[comparison.Status]func(o *Observation, i int){
+		comparison.Known: func(o *Observation, i int) { o.Twin = i },
+		comparison.Grown: func(o *Observation, i int) { o.Started = day.AddDate(0, 0, i) },
+	} {
+		var base []Observation
+		for i := range 3 {
+			o := observed(0, leak("k", "A", kB, 3, 6, 9, 12))
+			of(&o, i)
+			base = append(base, o)
+		}
+		if row := rowOf(t, judge(base, more), "k"); row.Status != want {
+			t.Errorf("%s: %s, want %s", row.Status, row.Why, want)
+		}
+	}
+}
+
 // What is published has no serial number.
 func TestNoSerial(t *testing.T) {
 	x, y := observed(9), observed(9)
@@ -192,6 +211,15 @@ func TestConfirmUnjudged(t *testing.T) {
 	}
 	if c := Confirm(judge(runs(3), observed(9)), judge(runs(3), observed(10, wish))); c.Verdict != comparison.Pass || c.Text != "only one of two runs fails: not confirmed" {
 		t.Errorf("%s %q", c.Verdict, c.Text)
+	}
+	// That another process was judged does not matter.
+	beside := func(o Observation) Observation {
+		o.Processes = append(o.Processes, Observed{Process: "com.shop:push", Heap: Moments{At: []float64{1, 2, 3}, Settled: true}, Names: "source"})
+		return o
+	}
+	few = judge(runs(3), beside(observed(9, leak("wish", "WishScreen", kB, 1, 2))))
+	if c := Confirm(few, judge(runs(3), beside(observed(10, wish)))); c.Verdict != comparison.Fail || !c.Leaks[0].Fails || c.Text != "1 new leak" {
+		t.Errorf("%s %d %s", c.Verdict, c.ExitCode, c.Text)
 	}
 	first := judge(runs(3), observed(9, list))
 	for exit, more := range map[int]func(*Input){

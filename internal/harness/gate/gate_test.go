@@ -94,6 +94,7 @@ func TestStatus(t *testing.T) {
 	failed := func(o Observation) Observation { o.Failed = true; return o }
 	with := func(head Place) Observation { return observed(20, head) }
 	mixed := []Observation{observed(0, list), observed(1, leak("k", "ListScreen", 100*kB, 3, 5, 9, 12)), observed(2, leak("k", "ListScreen", 100*kB, 3, 7, 10, 13))}
+	falling := []Observation{observed(0, leak("k", "ListScreen", 100*kB, 9, 6, 5, 4)), observed(1, leak("k", "ListScreen", 100*kB, 5, 5, 6, 6)), observed(2, leak("k", "ListScreen", 100*kB, 5, 5, 5, 5))}
 	fixed := append(runs(4, list), observed(4), observed(5), observed(6))
 	for name, c := range map[string]struct {
 		base   []Observation
@@ -115,6 +116,8 @@ func TestStatus(t *testing.T) {
 		"new in two dumps":                  {runs(3), with(leak("k", "A", 1024*kB, 1, 2)), comparison.Transient, false},
 		"one more a loop":                   {runs(3, list), with(leak("k", "ListScreen", 100*kB, 4, 8, 12, 16)), comparison.Grown, true},
 		"one more a loop, two base runs":    {runs(2, list), with(leak("k", "ListScreen", 100*kB, 4, 8, 12, 16)), comparison.Known, false},
+		"more, where base runs lost some":   {falling, with(leak("k", "ListScreen", 100*kB, 4, 104, 204, 304)), comparison.Grown, true},
+		"a few, where base runs lost some":  {falling, with(leak("k", "ListScreen", 100*kB, 4, 5, 6, 6)), comparison.Known, false},
 		"one more at the end, in flight":    {runs(3, list), with(leak("k", "ListScreen", 100*kB, 3, 6, 9, 14)), comparison.Known, false},
 		"one more once":                     {runs(3, list), with(leak("k", "ListScreen", 100*kB, 3, 6, 10, 13)), comparison.Known, false},
 		"one more every other loop":         {runs(3, list), with(leak("k", "ListScreen", 100*kB, 3, 7, 10, 14, 17, 21)), comparison.Grown, true},
@@ -330,6 +333,7 @@ func TestTrends(t *testing.T) {
 		"leaks, and the base does not": {of("pass", 1), trending(observed(9), "leak", 40), true},
 		"leaks as the base does":       {of("leak", 40), trending(observed(9), "leak", 40), false},
 		"leaks twice as much":          {of("leak", 40), trending(observed(9), "leak", 90), true},
+		"leaks, and the base is open":  {of("inconclusive", 1), trending(observed(9), "leak", 40), false},
 		"no base yet":                  {nil, trending(observed(9), "leak", 40), false},
 		"inconclusive":                 {of("pass", 1), trending(observed(9), "inconclusive", 40), false},
 		"settled":                      {of("pass", 1), trending(observed(9), "settled", 40), false},
@@ -338,6 +342,10 @@ func TestTrends(t *testing.T) {
 		if (got.Verdict == comparison.Fail) != c.fails || (len(got.Reasons) == 1) != c.fails {
 			t.Errorf("%s: %s %+v", name, got.Verdict, got.Reasons)
 		}
+	}
+	first := judge(nil, trending(observed(9), "leak", 40))
+	if first.Verdict != comparison.Neutral || !strings.Contains(first.Text, "the memory of 1 process grows in this run") {
+		t.Errorf("on the first day: %s: %s", first.Verdict, first.Text)
 	}
 	bare := judge(nil, trending(observed(9), "leak", 40), func(in *Input) { in.Configured = false })
 	if bare.ExitCode != 1 {
@@ -355,6 +363,10 @@ func tripped(n int, rate float64) Observation {
 
 // What a trip has proved to grow is compared with earlier trips.
 func TestMeasures(t *testing.T) {
+	elsewhere := []Observation{tripped(0, 0), tripped(1, 0), tripped(2, 0)}
+	for i := range elsewhere {
+		elsewhere[i].Processes[0].Process = "com.shop:push"
+	}
 	for name, c := range map[string]struct {
 		base    []Observation
 		head    Observation
@@ -365,6 +377,8 @@ func TestMeasures(t *testing.T) {
 		"known":         {[]Observation{tripped(0, 200)}, tripped(9, 210), comparison.Known, comparison.Pass},
 		"twice as much": {[]Observation{tripped(0, 200), tripped(1, 210), tripped(2, 190)}, tripped(9, 400), comparison.Grown, comparison.Fail},
 		"no trip yet":   {nil, tripped(9, 400), comparison.Present, comparison.Neutral},
+		"no trip there": {runs(3), tripped(9, 400), comparison.Present, comparison.Neutral},
+		"new process":   {elsewhere, tripped(9, 400), comparison.New, comparison.Fail},
 	} {
 		got := judge(c.base, c.head)
 		if row := rowOf(t, got, "native_heap"); row.Status != c.status || got.Verdict != c.verdict || got.ExitCode != map[bool]int{true: 1}[c.verdict == comparison.Fail] {

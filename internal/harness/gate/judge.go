@@ -249,7 +249,7 @@ func (j *judgement) doubtNames(p *pair) {
 // judged reports whether anything about the process can be held against the run, or in its favor.
 func (o *Observed) judged() bool {
 	checked := slices.ContainsFunc(o.Places, func(p Place) bool { return len(p.Checks) > 0 })
-	return o.Undecided == "" && (o.Heap.enough() || checked || o.Checked) || len(o.Measures) > 0 || o.Trend != nil && o.Trend.Gate != "" && o.Trend.Gate != "inconclusive"
+	return o.Undecided == "" && (o.Heap.enough() || checked || o.Checked) || len(o.Measures) > 0 || o.Trend.decided()
 }
 
 // expiredRule names the rule that an acceptance has a last day.
@@ -284,7 +284,7 @@ func (j *judgement) reason(r comparison.Reason) { j.out.Reasons = append(j.out.R
 func (j *judgement) applyGate(r *Rule) {
 	for _, p := range j.pairs {
 		t := p.head.Trend
-		if t == nil || t.Gate == "" || t.Gate == "inconclusive" || r.allows(t.Gate) || j.excused(r, p) {
+		if !t.decided() || r.allows(t.Gate) || j.excused(r, p) {
 			continue
 		}
 		j.failTrend(p)
@@ -683,20 +683,27 @@ func (j *judgement) failing() string {
 
 // present counts the leaks of a run without a base.
 func (j *judgement) present() string {
-	n := 0
+	n, trends := 0, 0
 	for i := range j.rows {
-		if j.rows[i].proved && j.rows[i].Status == comparison.Present {
+		switch r := &j.rows[i]; {
+		case r.Status != comparison.Present:
+		case r.What == WhatTrend:
+			trends++
+		case r.proved:
 			n++
 		}
 	}
-	if n == 0 {
+	switch {
+	case n == 0 && trends == 0:
 		return "no leak grows in this run"
+	case n == 0:
+		return "the memory of " + text.Count(trends, "process", "processes") + " grows in this run, and nobody is blamed for it"
 	}
 	return text.Count(n, "leak grows in this run, and nobody is blamed for it", "leaks grow in this run, and nobody is blamed for them")
 }
 
 // Confirm is the comparison of a run that was repeated because the first one failed: it fails
-// only for what both show. A first run that could not be judged refutes nothing.
+// only for what both show. A process that could not be judged in the first run refutes nothing.
 func Confirm(first, again *comparison.Comparison) *comparison.Comparison {
 	out := *again
 	if again.Verdict != comparison.Fail || first.Verdict != comparison.Fail && !first.Judged {
@@ -710,7 +717,7 @@ func Confirm(first, again *comparison.Comparison) *comparison.Comparison {
 	kept := map[string]bool{}
 	out.Reasons = []comparison.Reason{}
 	for _, r := range again.Reasons {
-		if before[id(r)] {
+		if before[id(r)] || r.Process != "" && !judgedIn(first, r.Process) {
 			out.Reasons = append(out.Reasons, r)
 			kept[r.Process+r.Key] = true
 		}
@@ -722,7 +729,10 @@ func Confirm(first, again *comparison.Comparison) *comparison.Comparison {
 	}
 	if len(out.Reasons) > 0 {
 		j := &judgement{in: &Input{}, out: &out}
-		out.Text = j.failing() + ", in two runs"
+		out.Text = j.failing()
+		if !slices.ContainsFunc(out.Reasons, func(r comparison.Reason) bool { return !before[id(r)] }) {
+			out.Text += ", in two runs"
+		}
 		return &out
 	}
 	out.Verdict, out.ExitCode, out.Text = again.Unfailed.Verdict, again.Unfailed.ExitCode, again.Unfailed.Text
@@ -734,4 +744,9 @@ func Confirm(first, again *comparison.Comparison) *comparison.Comparison {
 		out.Text = "only one of two runs fails: not confirmed"
 	}
 	return &out
+}
+
+// judgedIn reports whether a process could be judged in a run, on some device.
+func judgedIn(c *comparison.Comparison, process string) bool {
+	return slices.ContainsFunc(c.Processes, func(p comparison.ProcessRow) bool { return p.Process == process && p.Judged })
 }

@@ -237,6 +237,9 @@ type TrendVerdict struct {
 	Upper *float64 `json:"upper_mb_per_h"`
 }
 
+// decided reports whether there is a verdict.
+func (t *TrendVerdict) decided() bool { return t != nil && t.Gate != "" && t.Gate != "inconclusive" }
+
 // ClassSet is a set of names of classes, of which it keeps 32 bits each: base64 of the sorted
 // hashes, so that a baseline stays small. One name in a million is taken for a member by mistake.
 type ClassSet string

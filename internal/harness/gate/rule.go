@@ -58,7 +58,7 @@ var subjects = map[string][]string{
 	RuleDeaths:  {"memory", "crash", "native_crash", "anr", "kill", "exit", "any"},
 	RuleSlope:   {"rate", "lower95", "upper95"},
 	RulePerLoop: {"new", "grown", "moved", "objects", "bytes"},
-	RuleNative:  {"new", "grown"},
+	RuleNative:  {"grown"}, // two counts cannot show that something is new
 }
 
 // operators are in an order in which none is found in the beginning of a later one.
@@ -109,6 +109,9 @@ func (r *Rule) value(word string) error {
 	if r.Path == RuleGate {
 		if !slices.Contains(gates, word) || r.op != "==" && r.op != "!=" {
 			return fmt.Errorf("invalid rule %s: want == or != and one of %s", text.Quote(r.Text, 80), strings.Join(gates, ", "))
+		}
+		if word == "inconclusive" && r.op == "!=" {
+			return fmt.Errorf("invalid rule %s: it never fails, because an inconclusive verdict violates no rule; write strict: true", text.Quote(r.Text, 80))
 		}
 		r.word = word
 		return nil

@@ -67,6 +67,9 @@ func (a *artifactStore) load(ctx context.Context) ([][]byte, error) {
 		case err != nil:
 			return nil, fmt.Errorf("download artifact %d: %w", upload.ID, err)
 		default:
+			if err := a.Check(content); err != nil {
+				return nil, fmt.Errorf("artifact %d: %w", upload.ID, err)
+			}
 			contents = append(contents, content)
 		}
 	}

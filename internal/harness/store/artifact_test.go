@@ -76,6 +76,23 @@ func TestArtifactLoad(t *testing.T) {
 	}
 }
 
+// Of several artifacts the one that is no baseline is named.
+func TestArtifactDamaged(t *testing.T) {
+	damaged := errors.New("damaged")
+	s := open(t, "artifact:base", Options{Dir: t.TempDir(), Artifacts: uploads{contents: []string{"a", "b", "x", "c"}}, Branch: "main", Check: func(content []byte) error {
+		if string(content) == "x" {
+			return damaged
+		}
+		return nil
+	}})
+	if _, err := s.Load(t.Context()); !errors.Is(err, damaged) || !strings.Contains(err.Error(), "artifact 2: damaged") {
+		t.Error(err)
+	}
+	if err := s.Update(t.Context(), writing("y")); !errors.Is(err, damaged) {
+		t.Error(err)
+	}
+}
+
 // An update writes the file that is uploaded, from all uploaded before and from what the same job
 // has written there.
 func TestArtifactUpdate(t *testing.T) {

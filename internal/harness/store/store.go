@@ -36,6 +36,9 @@ type Options struct {
 	Artifacts Artifacts
 	// Branch is the base branch: artifacts are those of its runs, and programs are told it.
 	Branch string
+	// Check refuses what is no baseline, so that of several artifacts the one that is meant is named;
+	// nil for none.
+	Check func([]byte) error
 	// Say is called with a line about what takes longer or is skipped; nil for none.
 	Say func(string)
 	// Limit is the time that one Load or Update may take; 0 is 2 minutes.
@@ -60,6 +63,9 @@ type Store struct {
 func Open(a Address, o Options) (*Store, error) {
 	if o.Env == nil {
 		o.Env = os.Environ()
+	}
+	if o.Check == nil {
+		o.Check = func([]byte) error { return nil }
 	}
 	if o.Say == nil {
 		o.Say = func(string) {}

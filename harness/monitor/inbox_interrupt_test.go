@@ -1,0 +1,28 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Ctrl-C before the run has taken a mark leaves no mark behind and does not say that the run was killed.
+func TestSendMarkInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	box := filepath.Join(dir, inboxName)
+	if err := os.Mkdir(box, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := SendMark(ctx, dir, "loop 1", true)
+	if !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "killed") {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(box); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
