@@ -1,6 +1,7 @@
 package detector
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,6 +15,8 @@ type Detector struct {
 	badPolicy error
 	// absent is how much of the time watched had no samples.
 	absent, watched time.Duration
+	// mustSee is in bytes per hour, 0 for no demand.
+	mustSee float64
 }
 
 // machine is what a policy must answer. The methods are those of [Detector].
@@ -25,6 +28,9 @@ type machine interface {
 	gap(at time.Duration) []Transition
 	change(at time.Duration) []Transition
 	mark(Mark)
+	death(Death)
+	endWorkload(at time.Duration)
+	measure(Quantity)
 	among(processes int)
 	explain(func(Look))
 	demand() Demand
@@ -80,6 +86,22 @@ func (d *Detector) Change(at time.Duration) []Transition { return d.machine.chan
 // AddMark hears a mark on the time axis. Policy "article" has no use for it.
 func (d *Detector) AddMark(m Mark) { d.machine.mark(m) }
 
+// AddDeath records why an incarnation ended. It may come after the Restart that follows the end, and
+// belongs to the latest incarnation that had ended by then. Policy "article" has no use for it.
+func (d *Detector) AddDeath(x Death) { d.machine.death(x) }
+
+// EndWorkload records that the workload ended: what happens later does not speak against a leak.
+// Policy "article" has no use for it.
+func (d *Detector) EndWorkload(at time.Duration) { d.machine.endWorkload(at) }
+
+// SetQuantity sets what the samples from now on measure. It does not end a series; [Detector.Change]
+// does.
+func (d *Detector) SetQuantity(q Quantity) { d.machine.measure(q) }
+
+// SetMustSee sets the rate in bytes per hour of the slowest leak that a pass must rule out: a pass
+// that could have missed it is inconclusive. 0, the default, demands nothing.
+func (d *Detector) SetMustSee(rate float64) { d.mustSee = rate }
+
 // Among says with how many processes, this one included, this one is judged together:
 // the false alarms of all of them are what a gate answers for. 1 unless told.
 func (d *Detector) Among(processes int) { d.machine.among(max(1, processes)) }
@@ -112,17 +134,22 @@ func (d *Detector) Verdict() Verdict {
 }
 
 // Against is the verdict on the difference between this process and the same process
-// of a base run that was judged by the same policy: floors less floors, aligned by
-// loops where both have them, else by the time since their series began. Both
-// detectors stay as they are.
-func (d *Detector) Against(base *Detector) (Verdict, error) {
+// of base runs that were judged by the same policy: floors less floors, aligned by
+// loops where both have them, else by the time since their series began. Several base
+// runs show by how much runs of one build differ. All detectors stay as they are.
+func (d *Detector) Against(bases ...*Detector) (Verdict, error) {
 	head, ok := d.machine.(*robustMachine)
 	if !ok {
 		return Verdict{}, fmt.Errorf("compare with a base run: policy %q cannot; use %q", d.policy.Name, PolicyRobust)
 	}
-	of, ok := base.machine.(*robustMachine)
-	if !ok {
-		return Verdict{}, fmt.Errorf("compare with a base run: it was judged by policy %q; use %q", base.policy.Name, PolicyRobust)
+	if len(bases) == 0 {
+		return Verdict{}, errors.New("compare with base runs: there are none")
 	}
-	return head.against(of), nil
+	of := make([]*robustMachine, len(bases))
+	for i, base := range bases {
+		if of[i], ok = base.machine.(*robustMachine); !ok {
+			return Verdict{}, fmt.Errorf("compare with a base run: it was judged by policy %q; use %q", base.policy.Name, PolicyRobust)
+		}
+	}
+	return head.against(of[0]), nil
 }

@@ -64,6 +64,7 @@ type robustMachine struct {
 	diagnosed                     known.Duration
 	pending, graphicsSeen         bool
 
+	quantity  Quantity
 	family    int
 	stretches int
 	past      past
@@ -414,6 +415,12 @@ func (m *robustMachine) breakOff(at time.Duration, because string) []Transition 
 }
 
 func (m *robustMachine) mark(k Mark) { m.loops.mark(m, k) }
+
+func (m *robustMachine) death(Death) {}
+
+func (m *robustMachine) endWorkload(time.Duration) {}
+
+func (m *robustMachine) measure(q Quantity) { m.quantity = q }
 
 func (m *robustMachine) among(processes int) { m.family = processes }
 
