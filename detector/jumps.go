@@ -122,13 +122,18 @@ func (j *jumps) update(m *robustMachine, t *track) {
 	j.limit = max(leastJump, jumpSigmas*normalMAD/math.Sqrt2*middle(values[:n])*(1+10/float64(n)))
 }
 
-// stayed is the sum of the jumps that stayed, in bytes.
-func (j *jumps) stayed() (bytes int64, count int) {
-	for _, x := range j.list {
-		if x.Stayed {
-			bytes += x.Bytes
-			count++
+// lasting is the largest jump of this stretch whose height is still there, by its place in the list; -1
+// if there is none. Jumps are not added up: memory that swings jumps with each swing.
+func (j *jumps) lasting(m *robustMachine) int {
+	best := -1
+	if !j.known {
+		return best
+	}
+	for i, x := range j.list {
+		there := x.At >= m.axis.origin && (j.floor-j.levels[i])*MB >= float64(x.Bytes)/2
+		if there && (best < 0 || x.Bytes > j.list[best].Bytes) {
+			best = i
 		}
 	}
-	return bytes, count
+	return best
 }

@@ -1,6 +1,15 @@
 package detector
 
-import "time"
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/detector/trend"
+)
 
 // Cause is why a process ended, as far as it matters for a leak.
 type Cause uint8
@@ -43,3 +52,476 @@ const (
 	// Anonymous is RssAnon and VmSwap: memory of files, ashmem and drivers is missing.
 	Anonymous
 )
+
+// lives keeps what the incarnations of a process have shown, so that those that are too short to be
+// judged one by one are judged together.
+type lives struct {
+	list []pastLife
+	// count is all that ended, levels those kept in list.
+	count, levels int
+	causes        [Rebooted + 1]int
+	// early are causes that were reported before the restart that followed.
+	early []Cause
+	// longest is the longest life that ended.
+	longest time.Duration
+}
+
+// pastLife is one incarnation that ended.
+type pastLife struct {
+	// ended is the device's clock, length how long it was watched.
+	ended, length time.Duration
+	cause         Cause
+	// explained: the cause was reported, be it unknown.
+	explained bool
+	// levels are in MB, one a minute from the first sample on, of the first two hours at most.
+	levels []float32
+	// first and last are the levels of its first and its last two minutes in MB.
+	first, last float64
+	// rates are the slopes of the dimensions in MB/h, NaN where they are unknown.
+	rates [numTracks]float32
+}
+
+const (
+	// maxLives and maxLifeLevels bound what is kept: the latest lives.
+	maxLives, maxLifeLevels = 64, 3000
+	// maxEarly bounds the causes that wait for a restart.
+	maxEarly = 16
+	// lifeLevels is the most levels of one life, lifeSlots the slots of each.
+	lifeLevels, lifeSlots = 120, 2
+	// leastLives of leastLife minutes can be judged together.
+	leastLives, leastLife = 3, 4
+	// lifeSkip is the part of each life that is its launch, at most lifeLaunch minutes.
+	lifeSkip, lifeLaunch = 0.1, 15
+	// Of lives of lateLife minutes and more the part after lateSkip is looked at as well, of those of
+	// longLife that alone.
+	lateLife, longLife, lateSkip = 20, 45, 1.0 / 3
+	// latePace is the pace that a later part must have at least, with 95 %.
+	latePace = 0.7
+	// lifePace is how fast the second half of the lives must grow at least, as a part of the first: a
+	// warm-up slows down. lifeCertainty of all leaks must pass the test that they do not slow down: with
+	// many quiet lives it asks for more than lifePace.
+	lifePace, lifeCertainty = 0.6, 0.94
+	// leastMemoryDeaths prove a leak: one OutOfMemoryError may be one large picture.
+	leastMemoryDeaths = 3
+)
+
+// lifeOf is the incarnation that ends now.
+func (m *robustMachine) lifeOf() (pastLife, bool) {
+	t := m.tracks[totalTrack]
+	n := min(m.axis.closed/lifeSlots, lifeLevels)
+	if n == 0 {
+		return pastLife{}, false
+	}
+	x := pastLife{ended: m.now, length: m.axis.length()}
+	for i := range n {
+		x.levels = append(x.levels, float32(m.minute(t, i)))
+	}
+	var scratch [2 * lifeSlots]float64
+	x.first = meanOf(appendKnown(scratch[:0], x.levels[:min(n, 2)])) + t.base/MB
+	x.last = meanOf(t.recent(scratch[:0], m.axis.closed, 2*lifeSlots)) + t.base/MB
+	for i := range x.rates {
+		x.rates[i] = nan32
+		if slope, _, readings := m.lineOf(m.tracks[i], x.length); i != totalTrack && readings >= leastReadings {
+			x.rates[i] = float32(slope)
+		}
+	}
+	return x, true
+}
+
+// minute is the level of a minute of the stretch in MB, NaN where it is unknown. What the ring has
+// forgotten is in the floors.
+func (m *robustMachine) minute(t *track, i int) float64 {
+	from := i * lifeSlots
+	if m.axis.closed-from <= ringSlots {
+		sum, n := 0.0, 0.0
+		for k := from; k < from+lifeSlots; k++ {
+			if v := t.ring[k%ringSlots]; v == v {
+				sum, n = sum+float64(v), n+1
+			}
+		}
+		return sum / n
+	}
+	if bin := from / m.axis.binSlots; bin < len(t.bins) {
+		return float64(t.bins[bin])
+	}
+	return math.NaN()
+}
+
+func (l *lives) add(x pastLife) {
+	l.list = append(l.list, x)
+	l.levels += len(x.levels)
+	for len(l.list) > maxLives || l.levels > maxLifeLevels {
+		l.levels -= len(l.list[0].levels)
+		l.list = slices.Delete(l.list, 0, 1)
+	}
+}
+
+// end records the incarnation that ends.
+func (l *lives) end(m *robustMachine) {
+	l.count++
+	l.longest = max(l.longest, m.axis.length())
+	x, ok := m.lifeOf()
+	if len(l.early) > 0 {
+		x.cause, x.explained, l.early = l.early[0], true, l.early[1:]
+	}
+	if ok {
+		l.add(x)
+	}
+}
+
+// death adds a cause to the first incarnation that has none: reasons are read in the order of the ends.
+func (l *lives) death(x Death) {
+	if x.Cause > Rebooted {
+		x.Cause = UnknownCause
+	}
+	l.causes[x.Cause]++
+	for i := range l.list {
+		if y := &l.list[i]; !y.explained {
+			y.cause, y.explained = x.Cause, true
+			return
+		}
+	}
+	if len(l.early) < maxEarly {
+		l.early = append(l.early, x.Cause)
+	}
+}
+
+// pool is what the lives of a process show together.
+type pool struct {
+	// lives were long enough, each judged from skip to age, in minutes.
+	lives     int
+	skip, age int
+	// all are the rates from skip to age, late those of the second half.
+	all, late ratesOfLives
+	// growth in MB from skip to age.
+	growth float64
+	// grows: the rate is more than chance. straight: the lives do not slow down as a warm-up does;
+	// pace is the rate of the second half as a part of that of the first.
+	grows, straight bool
+	pace            float64
+	// shares are the dimensions that grow.
+	shares shares
+}
+
+// ratesOfLives is the mean of the rates of some lives in MB/h, its standard error, and its 95 % interval.
+type ratesOfLives struct{ rate, se, low, high float64 }
+
+func newRates(rates []float64) ratesOfLives {
+	var r ratesOfLives
+	r.rate, r.se = meanAndError(rates)
+	half := trend.StudentQuantile(0.5+confidence/2, float64(len(rates)-1)) * r.se
+	r.low, r.high = r.rate-half, r.rate+half
+	return r
+}
+
+// poolLives judges the incarnations together, aligned by their age. Of lives of 20 min and more a later
+// part is looked at as well: that of a leak grows evenly once the warm-up is over.
+func (m *robustMachine) poolLives() (pool, bool) {
+	list := m.lives.list
+	if x, ok := m.lifeOf(); ok {
+		list = append(slices.Clip(list), x)
+	}
+	age := pooledAge(list)
+	if age < leastLife {
+		return pool{}, false
+	}
+	list = slices.DeleteFunc(slices.Clone(list), func(x pastLife) bool { return len(x.levels) < age })
+	early := min(int(math.Ceil(lifeSkip*float64(age))), lifeLaunch, age-leastLife+1)
+	late := int(lateSkip * float64(age))
+	if age >= longLife {
+		p, ok := m.pool(list, late, age)
+		p.straight = p.straight && p.grows && p.surely(list)
+		return p, ok
+	}
+	p, ok := m.pool(list, early, age)
+	if !ok || p.straight || age < lateLife {
+		return p, ok
+	}
+	if q, ok := m.pool(list, late, age); ok && q.grows && q.surely(list) {
+		q.straight = true
+		return q, true
+	}
+	return p, true
+}
+
+// pool judges lives from one minute of their age to another.
+func (m *robustMachine) pool(list []pastLife, skip, age int) (pool, bool) {
+	p := pool{age: age, skip: skip}
+	all, firsts, seconds := slopesOfLives(list, skip, age)
+	if p.lives = len(all); p.lives < leastLives {
+		return pool{}, false
+	}
+	df := float64(p.lives - 1)
+	p.all, p.late = newRates(all), newRates(seconds)
+	p.growth = p.all.rate * p.hours()
+	p.grows = p.growth >= leastGrowth/2 && p.all.rate > trend.StudentQuantile(1-endP/m.families(), df)*p.all.se
+	slowing, slowError := meanAndError(differences(firsts, seconds, 1))
+	p.pace = p.late.rate / max(meanOf(firsts), 1e-9)
+	p.straight = p.grows && p.pace >= lifePace && slowing < trend.StudentQuantile(lifeCertainty, df)*slowError
+	p.shares = sharesOfLives(list, time.Duration(age-skip)*time.Minute)
+	return p, true
+}
+
+// hours is the time in which the growth came.
+func (p *pool) hours() float64 { return float64(p.age-p.skip) / 60 }
+
+// surely reports whether the second half grows at latePace of the first or faster, with 95 %.
+func (p *pool) surely(list []pastLife) bool {
+	_, firsts, seconds := slopesOfLives(list, p.skip, p.age)
+	margin, se := meanAndError(differences(seconds, firsts, latePace))
+	return margin > trend.StudentQuantile(0.95, float64(p.lives-1))*se
+}
+
+// differences are a - factor b.
+func differences(a, b []float64, factor float64) []float64 {
+	out := make([]float64, len(a))
+	for i := range a {
+		out[i] = a[i] - factor*b[i]
+	}
+	return out
+}
+
+// slopesOfLives are the slopes of lives in MB/h, of all of the time between two ages and of its halves.
+func slopesOfLives(list []pastLife, skip, age int) (all, firsts, seconds []float64) {
+	for _, x := range list {
+		y := x.between(skip, age)
+		if math.IsNaN(y[0]) {
+			continue
+		}
+		half := len(y) / 2
+		all = append(all, 60*trend.Slope(y))
+		firsts, seconds = append(firsts, 60*trend.Slope(y[:len(y)-half])), append(seconds, 60*trend.Slope(y[half:]))
+	}
+	return all, firsts, seconds
+}
+
+// pooledAge is the age in minutes up to which the lives are compared: longer ages tell more of a life
+// and leave fewer lives.
+func pooledAge(list []pastLife) int {
+	var lengths []int
+	for _, x := range list {
+		lengths = append(lengths, len(x.levels))
+	}
+	slices.Sort(lengths)
+	best, most := 0, 0.0
+	for i, n := range lengths {
+		lives := len(lengths) - i
+		if worth := float64(lives) * float64(n) * float64(n); lives >= leastLives && worth > most {
+			best, most = n, worth
+		}
+	}
+	return best
+}
+
+// between is the levels of a life from one minute to another, holes bridged.
+func (x *pastLife) between(from, to int) []float64 {
+	y := make([]float64, to-from)
+	for i := range y {
+		y[i] = float64(x.levels[from+i])
+	}
+	bridge(y)
+	return y
+}
+
+// meanAndError are the mean and its standard error.
+func meanAndError(v []float64) (mean, se float64) {
+	mean = meanOf(v)
+	for _, x := range v {
+		se += (x - mean) * (x - mean)
+	}
+	return mean, math.Sqrt(se / float64(len(v)-1) / float64(len(v)))
+}
+
+// sharesOfLives are the dimensions that grow in the lives, by a t-test over the lives.
+func sharesOfLives(list []pastLife, span time.Duration) shares {
+	var out shares
+	for i := javaTrack; i < wholeTrack; i++ {
+		var rates []float64
+		for _, x := range list {
+			if v := float64(x.rates[i]); v == v {
+				rates = append(rates, v)
+			}
+		}
+		out.readings = max(out.readings, len(rates)*leastReadings)
+		if len(rates) < leastLives {
+			continue
+		}
+		rate, se := meanAndError(rates)
+		growth := rate * span.Hours()
+		if rate > trend.StudentQuantile(1-shareP/(wholeTrack-1), float64(len(rates)-1))*se && growth >= smallShare {
+			out.list = append(out.list, Share{Dimension: trackDimensions[i], Growth: int64(growth * MB), Rate: rate * MB})
+			if i == graphicsTrack {
+				out.graphicsT = rate / max(se, 1e-9)
+			}
+		}
+	}
+	out.finish()
+	out.certainty = 1
+	return out
+}
+
+// memoryDeaths counts the lives that ended because of memory.
+func (m *robustMachine) memoryDeaths(p pool, pooled bool) int {
+	n := m.lives.causes[OutOfMemory]
+	// The system takes memory from any process: that this one grew must show.
+	if pooled && p.grows {
+		n += m.lives.causes[LowMemory]
+	}
+	return n
+}
+
+// atOneLevel reports whether the lives end at one level and not at one age, as those of a process do
+// that is killed for its size: the levels at the ends differ by much less than the ages explain.
+func (m *robustMachine) atOneLevel(p pool) (level float64, ok bool) {
+	var ends, ages []float64
+	for _, x := range m.lives.list {
+		if x.cause == UnknownCause || x.cause == Killed {
+			ends, ages = append(ends, x.last), append(ages, x.length.Hours())
+		}
+	}
+	if len(ends) < 5 || 2*len(ends) < m.lives.count || !p.grows {
+		return 0, false
+	}
+	level, levelError := meanAndError(ends)
+	_, ageError := meanAndError(ages)
+	by := p.all.rate * ageError * math.Sqrt(float64(len(ages)))
+	return level, by >= leastGrowth && levelError*math.Sqrt(float64(len(ends))) < by/3
+}
+
+func countText(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// causeWords are what the lives ended of, as reports show them.
+var causeWords = [Rebooted + 1][2]string{
+	OutOfMemory: {"out of memory", "out of memory"}, LowMemory: {"low-memory kill", "low-memory kills"},
+	Crash: {"crash", "crashes"}, NotResponding: {"ANR", "ANRs"}, Killed: {"kill", "kills"},
+	Exited: {"exit", "exits"}, Rebooted: {"reboot", "reboots"},
+}
+
+// text is how often the process ended, and of what: "restarted 30 times (22 out of memory, 8 crashes)".
+func (l *lives) text() string {
+	type count struct {
+		n    int
+		word string
+	}
+	var list []count
+	for i, n := range l.causes {
+		if words := causeWords[i]; n == 1 && words[0] != "" {
+			list = append(list, count{1, words[0]})
+		} else if n > 1 && words[1] != "" {
+			list = append(list, count{n, words[1]})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b count) int { return cmp.Compare(b.n, a.n) })
+	var parts []string
+	for _, c := range list {
+		parts = append(parts, fmt.Sprintf("%d %s", c.n, c.word))
+	}
+	out := "restarted " + countText(l.count, "time", "times")
+	if len(parts) > 0 {
+		out += " (" + strings.Join(parts, ", ") + ")"
+	}
+	return out
+}
+
+// together judges the run as a whole by its stretches and by all lives together.
+func (m *robustMachine) together(j judgement, all *past) judgement {
+	p, ok := m.poolLives()
+	deaths := m.memoryDeaths(p, ok)
+	level, oneLevel := 0.0, false
+	if ok {
+		level, oneLevel = m.atOneLevel(p)
+	}
+	told := m.lives.text()
+	switch {
+	case j.gate == Leak:
+		j.because = told + "; " + j.because
+		return j
+	case deaths >= leastMemoryDeaths:
+		j = p.judgement(m, Leak)
+		j.because = fmt.Sprintf("%s: died %s of memory; %s", told, countText(deaths, "time", "times"), p.text(ok))
+	case oneLevel:
+		j = p.judgement(m, Leak)
+		j.because = fmt.Sprintf("%s, always at about %s MB, whatever the age; %s", told, number(level), p.text(ok))
+	case ok && p.straight:
+		j = p.judgement(m, Leak)
+		j.because = told + "; " + p.text(ok)
+	case ok && p.grows:
+		j = p.judgement(m, Inconclusive)
+		j.because = told + "; " + p.text(ok) + "; a warm-up does that too: run without restarts, or compare with --base"
+	case ok && p.flat():
+		j = p.judgement(m, Pass)
+		j.because = fmt.Sprintf("%s; no growth %s; a leak of %s MB/h or more would have been detected", told, p.where(), number(j.detectable))
+	case j.gate == Inconclusive && j.rising:
+		j.because = told + "; " + j.because
+	case 2*all.judged < all.watched:
+		longest := max(m.lives.longest, m.axis.length())
+		j = judgement{gate: Inconclusive, leading: totalTrack, length: longest}
+		j.because = fmt.Sprintf("%s; longest life %s, a trend needs %s", told, minutesText(longest), minutesText(30*time.Minute))
+		if ok {
+			j.finding = p.finding(m)
+			j.because += "; " + p.text(ok)
+		}
+	default:
+		j.because = told + "; in its longest life: " + j.because
+	}
+	return j
+}
+
+// flat reports whether lives that are long enough show no growth that counts, or none in their second
+// half.
+func (p *pool) flat() bool {
+	if time.Duration(p.age)*time.Minute < shortest {
+		return false
+	}
+	return !p.grows && p.all.high*p.hours() < 2*leastGrowth || p.age >= longLife && p.late.high*p.hours()/2 < leastGrowth
+}
+
+// finding is the numbers of the lives together.
+func (p *pool) finding(m *robustMachine) finding {
+	f := finding{detectable: math.Inf(1), lately: math.Inf(1)}
+	if p.lives < leastLives {
+		return f
+	}
+	f.sight = sight{window: time.Duration(p.hours() * float64(time.Hour)), growth: p.growth, blocks: p.lives}
+	f.begins, f.ends = m.axis.origin, m.axis.at()
+	f.rate, f.low, f.high, f.se, f.known = p.all.rate, p.all.low, p.all.high, p.all.se, true
+	f.drift = trend.Drift{Slope: p.all.rate, SE: p.all.se, N: p.lives}
+	crit := trend.StudentQuantile(1-endP/m.families(), float64(p.lives-1))
+	f.detectable = max(leastGrowth/p.hours(), (crit+certain)*max(p.all.se, p.late.se))
+	return f
+}
+
+// judgement is that of all lives together.
+func (p *pool) judgement(m *robustMachine, g Gate) judgement {
+	return judgement{gate: g, leading: totalTrack, finding: p.finding(m), shares: p.shares, length: time.Duration(p.age) * time.Minute, rising: g == Inconclusive}
+}
+
+// where is the part of the lives that was compared.
+func (p *pool) where() string {
+	return fmt.Sprintf("in %s, from minute %d to %d of each", countText(p.lives, "life", "lives"), p.skip, p.age)
+}
+
+// text is by how much the lives grow.
+func (p *pool) text(ok bool) string {
+	if !ok {
+		return "its lives are too short to tell by how much it grows"
+	}
+	verb := "grew"
+	if p.growth < 0 {
+		verb = "fell"
+	}
+	out := fmt.Sprintf("%s %s MB in each of %s (%s MB/h, 95 %% interval %s), from minute %d to %d",
+		verb, number(math.Abs(p.growth)), countText(p.lives, "life", "lives"), number(p.all.rate), intervalText(p.all.low, p.all.high), p.skip, p.age)
+	if p.grows {
+		out += fmt.Sprintf(", in the second half of each %.0f %% as fast as in the first", 100*p.pace)
+	}
+	if len(p.shares.list) > 0 {
+		out += "; " + p.shares.text()
+	}
+	return out
+}

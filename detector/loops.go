@@ -20,6 +20,8 @@ type loops struct {
 	others []string
 	// begun counts the marks of the family.
 	begun int
+	// lastMark is the slot of the latest mark of the family.
+	lastMark int
 	// from is the slot in which the present loop began, began that of the first one.
 	from, began int
 	open        bool
@@ -77,7 +79,7 @@ func (l *loops) reset() {
 
 // shift moves the slots when the axis forgets so many.
 func (l *loops) shift(gone int) {
-	for _, slot := range []*int{&l.from, &l.began, &l.collected, &l.firstCollected, &l.floors.last, &l.live.last} {
+	for _, slot := range []*int{&l.from, &l.began, &l.collected, &l.firstCollected, &l.lastMark, &l.floors.last, &l.live.last} {
 		if *slot != 0 { // none
 			*slot -= gone
 		}
@@ -123,6 +125,7 @@ func (l *loops) mark(m *robustMachine, k Mark) {
 		return
 	}
 	l.begun++
+	l.lastMark = slot
 	l.begin(m, slot)
 }
 

@@ -52,7 +52,7 @@ func named(name string) Policy {
 	return Policy{
 		Name: name, Revision: policyRevision,
 		NormalInterval: 30 * time.Second, SuspiciousInterval: 15 * time.Second, LeakingInterval: 60 * time.Second,
-		Cooldown: 30 * time.Minute, MaxGap: 30 * time.Minute,
+		Cooldown: 30 * time.Minute, MaxGap: 45 * time.Minute,
 	}
 }
 

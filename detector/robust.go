@@ -94,9 +94,45 @@ const (
 	curveBetter = 6.0
 	// stepsBetter is the same for two and three steps.
 	stepsBetter = 6.0
-	// shortest is the shortest run that is judged at all, and the shortest part of one.
-	shortest, shortestPart = 30 * time.Minute, 45 * time.Minute
+	// shortest is the shortest run that is judged at all, and the shortest part of one. A run of
+	// 30 min has a minute less of complete slots.
+	shortest, shortestPart = 29 * time.Minute, 45 * time.Minute
+	// aboveBefore is how far the end of a part must be above all levels from before it, in parts of
+	// its growth.
+	aboveBefore = 0.3
+	// levelPart of the mean slope is what the last third of a curve that levels off has at most.
+	levelPart = 0.2
+	// stillThere is the part of the growth of a window that must be left in all that follows it.
+	stillThere = 0.5
+	// uncached is the growth in MB, over uncachedTime, that no cache has: it is a leak also if it ended
+	// before the run did and nobody knows why.
+	uncached, uncachedTime = 250.0, 2 * time.Hour
+	// ratchetTime is the shortest window for lumps; leastRise in MB, and ratchetSigmas of the noise, is
+	// a rise; falls may be ratchetFalls of the rises, of which ratchetKept must be there at the end. doubtfulRises, or two of doubtfulSteps MB in all, are worth a doubt, provedRises are
+	// a leak. Calibrated.
+	ratchetTime                = 3 * time.Hour
+	leastRise, ratchetSigmas   = 10.0, 3.0
+	ratchetFalls, ratchetKept  = 0.1, 0.5
+	doubtfulSteps              = 130.0
+	doubtfulRises, provedRises = 4, 5
+	// spliceTime is the shortest run whose one fall is added again, shortestSide that of the time before
+	// and after it; the slopes of both may differ by alikeSlopes.
+	spliceTime, shortestSide = 4 * time.Hour, time.Hour
+	alikeSlopes              = 0.4
+	// otherChanges is the largest other change, as a part of the fall.
+	otherChanges = 0.4
+	// certain is the 95 % quantile of the normal distribution.
+	certain = 1.645
+	// onsetBetter is by how much a line after a flat part must be better than a line by the BIC before the
+	// rate is that of the later part.
+	onsetBetter = 6.0
+	// settledTime, and settledPart of a run, must be flat at its end before it has settled.
+	settledTime, settledPart = 3 * time.Hour, 1.0 / 3
 )
+
+// earlyEnds are where windows end beside the end of the run, as parts of it: a leak whose workload
+// ended, or whose app went to the background, is still one.
+var earlyEnds = [...]float64{0.875, 0.75}
 
 // endParts are where the windows of the end verdict begin, as parts of the run: a
 // warm-up before, or a flat time before, does not hide a leak.

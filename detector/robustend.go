@@ -2,30 +2,45 @@ package detector
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
-// finding is what the end verdict says of one series.
+// finding is what the end verdict knows about one series.
 type finding struct {
 	sight
-	// begins is where the window begins on the device's clock.
-	begins time.Duration
-	// rate in MB/h with its 95 % interval; known says that there is one.
+	// begins and ends are the window on the device's clock; early: it ends before the stretch does.
+	begins, ends time.Duration
+	early        bool
+	// trimmed in MB is what fell away at once within the window, at fellAt on the device's clock, and was
+	// added again before it was judged.
+	trimmed float64
+	fellAt  time.Duration
+	// rate in MB/h with its 95 % interval; known reports that there is one.
 	rate, low, high float64
 	known           bool
 	// sigma is the standard deviation of the levels about the line in MB, se the
 	// standard error of the rate in MB/h.
 	sigma, se float64
-	// alpha is the autocorrelation of the noise behind se.
-	alpha float64
-	// detectable in MB/h is the slowest leak that the window would have shown.
-	detectable float64
-	// higher is how much higher the last sixth of the levels is than the first, in MB;
-	// rises says that this is more than noise.
+	// detectable in MB/h is the slowest leak that the series would have shown, lately the same for one
+	// that began an hour before the end; 0 if unknown, infinite if none would have been shown.
+	detectable, lately float64
+	// higher is by how much the last sixth of the levels is above the first, in MB;
+	// rises reports that this is more than noise.
 	higher float64
 	rises  bool
+	// levels are those that were judged, each apart in hours.
+	levels []float64
+	apart  float64
+	// before is the highest level from before the window, minus infinity for none.
+	before float64
+	// ratchet counts the rises of a series that hardly ever falls, some in each third of it if it is
+	// even; lumps: it is a leak by these alone.
+	ratchet int
+	even    bool
+	lumps   bool
 }
 
 // scale says how levels become a judgement.
@@ -43,74 +58,168 @@ func needed(hours float64) float64 {
 	return max(leastGrowth, shortGrowth-hourGrowth*hours)
 }
 
-// ends judges one track over the whole stretch without its begin, then over later
-// parts of it, and gives the first that shows a leak, or else the whole. The begin of
-// a tenth, at most 15 min, is every process's warm-up.
+// slots of a time.
+func slotsOf(d time.Duration) int { return int(d / slotTime) }
+
+// skipped is the first slot that counts: the first tenth, at most 15 min, is every process's warm-up.
+func (m *robustMachine) skipped() int {
+	return min(m.axis.closed/10, slotsOf(15*time.Minute))
+}
+
+// ends judges one track over the whole stretch without its beginning, over later parts of it, and over
+// parts that end earlier if what grew there is still there. It returns the first that shows a leak, or
+// else the whole.
 func (m *robustMachine) ends(t *track, others *track, family float64) finding {
-	skip := min(m.axis.closed/10, int(15*time.Minute/slotTime))
-	whole := m.part(t, others, skip, skip, family)
-	if whole.reason == fires {
+	whole := m.endingAt(t, others, m.axis.closed, family)
+	if whole.reason == fires || others != nil {
 		return whole
 	}
-	for _, p := range endParts {
-		from := int(p * float64(m.axis.closed))
-		if time.Duration(m.axis.closed-from)*slotTime < shortestPart {
-			break
+	for _, to := range m.knownEnds() {
+		if got := m.endingAt(t, nil, to, family); got.reason == fires && m.stays(t, &got, to) {
+			return got
 		}
-		if got := m.part(t, others, from, skip, family); got.reason == fires {
+	}
+	for _, part := range earlyEnds {
+		to := int(part * float64(m.axis.closed))
+		got := m.endingAt(t, nil, to, family)
+		if got.reason == fires && got.growth >= uncached && got.window >= uncachedTime && m.stays(t, &got, to) {
+			return got
+		}
+	}
+	if got, ok := m.spliced(t, family); ok {
+		return got
+	}
+	return whole
+}
+
+// endingAt judges the parts of a track that end at a slot.
+func (m *robustMachine) endingAt(t *track, others *track, to int, family float64) finding {
+	var whole finding
+	for i, from := range m.starts(to) {
+		got := m.part(t, others, from, to, family)
+		if i == 0 {
+			whole = got
+		}
+		if got.reason == fires {
 			return got
 		}
 	}
 	return whole
 }
 
-// part judges the slots from one on; skip is where the series begins to count.
-func (m *robustMachine) part(t *track, others *track, from, skip int, family float64) finding {
-	at, n, hours := m.cut(from)
-	var scratch [maxLevels]float64
-	f := finding{sight: sight{window: time.Duration(hours * float64(time.Hour))}, begins: m.axis.at() - time.Duration(hours*float64(time.Hour))}
-	if n < 8 {
-		f.reason = tooShort
-		return f
+// starts are the slots at which the parts begin that end at a slot, the whole first.
+func (m *robustMachine) starts(to int) []int {
+	out := append(make([]int, 0, 1+len(endParts)), m.skipped())
+	for _, p := range endParts {
+		from := int(p * float64(to))
+		if time.Duration(to-from)*slotTime < shortestPart {
+			break
+		}
+		if from > out[0] {
+			out = append(out, from)
+		}
 	}
-	y, ok := t.levels(scratch[:], at, n)
+	return out
+}
+
+// knownEnds are the slots before the last at which something is known to have ended: the workload, or
+// the last of its loops.
+func (m *robustMachine) knownEnds() []int {
+	var out []int
+	for _, slot := range []int{m.workEnd, m.loops.lastMark} {
+		if time.Duration(slot)*slotTime >= shortest && slot < m.axis.closed-firstBin {
+			out = append(out, slot)
+		}
+	}
+	return out
+}
+
+// stays reports whether what grew up to a slot is still there in all that follows.
+func (m *robustMachine) stays(t *track, f *finding, to int) bool {
+	k := max(1, len(f.levels)/6)
+	begin, end := median(f.levels[:k]), median(f.levels[len(f.levels)-k:])
+	return m.lowestAfter(t, to)-begin >= stillThere*(end-begin)
+}
+
+// lowestAfter is the lowest level after a slot in MB, each the median of three floors; infinite if there is
+// none.
+func (m *robustMachine) lowestAfter(t *track, to int) float64 {
+	lowest := math.Inf(1)
+	bins := t.bins[min(len(t.bins), (to+m.axis.binSlots-1)/m.axis.binSlots):]
+	for i := range bins {
+		var scratch [3]float64
+		if around := appendKnown(scratch[:0], bins[max(0, i-1):min(len(bins), i+2)]); len(around) > 0 {
+			lowest = min(lowest, middle(around))
+		}
+	}
+	return lowest
+}
+
+// part judges the slots from one to another.
+func (m *robustMachine) part(t *track, others *track, from, to int, family float64) finding {
+	f, scratch := finding{}, [maxLevels]float64{}
+	y, at, ok := m.levelsOf(t, scratch[:], from, to, &f)
 	if !ok {
-		f.reason = holes
 		return f
 	}
 	if others != nil {
 		// What shows in the total is found there.
 		switch end := highEnd(y); {
-		case end < needed(hours)/2:
+		case end < needed(f.window.Hours())/2:
 			f.reason = small
 			return f
-		case !m.hidden(others, at, n, end):
+		case !m.hidden(others, at, len(y), end):
 			f.reason = spread
 			return f
 		}
 	}
-	before, _ := levelsBefore(t, from/m.axis.binSlots, max(1, int(hours*2)))
-	if from <= skip {
-		before = math.Inf(-1)
+	f.before = noRecord
+	if from > m.skipped() {
+		f.before, _ = levelsBefore(t, from/m.axis.binSlots, max(1, int(f.window.Hours()*2)))
 	}
-	f.judge(y, scale{hours: hours, need: needed(hours), family: family, before: before})
+	f.judge(y, scale{hours: f.window.Hours(), need: needed(f.window.Hours()), family: family, before: f.before})
 	return f
 }
 
-// cut is the stretch from a slot on, into how many blocks to cut it, and its hours. Two
-// hours are cut by slots; more than that by floors, each block of equally many.
-func (m *robustMachine) cut(from int) (at stretch, n int, hours float64) {
-	slots := m.axis.closed - from
-	if slots <= ringSlots {
-		return stretch{from: from, to: m.axis.closed}, min(endBlocks, slots), float64(slots) * slotTime.Hours()
+// levelsOf cuts the slots from one to another into levels, fewer where holes leave some empty, and sets
+// the window of f, or the reason why there are none.
+func (m *robustMachine) levelsOf(t *track, scratch []float64, from, to int, f *finding) (y []float64, at stretch, ok bool) {
+	for most := endBlocks; most >= leastBlocks; most -= leastBlocks {
+		n, hours := 0, 0.0
+		at, n, hours = m.cut(from, to, most)
+		f.window = time.Duration(hours * float64(time.Hour))
+		f.ends = m.axis.origin + time.Duration(to)*slotTime
+		f.begins, f.early = f.ends-f.window, to < m.axis.closed
+		if n < 8 {
+			f.reason = tooShort
+			return nil, at, false
+		}
+		if y, ok = t.levels(scratch, at, n); ok {
+			return y, at, true
+		}
 	}
-	bins := m.axis.binned - (from+m.axis.binSlots-1)/m.axis.binSlots
-	each := (bins + endBlocks - 1) / endBlocks
-	if each == 0 {
+	f.reason = holes
+	return nil, at, false
+}
+
+// cut is the stretch between two slots, into how many blocks to cut it, at most so many, and its hours.
+// What the ring holds is cut by slots; more than that by floors, each block of equally many.
+func (m *robustMachine) cut(from, to, most int) (at stretch, n int, hours float64) {
+	slots := to - from
+	if slots <= 0 {
+		return stretch{}, 0, 0
+	}
+	if m.axis.closed-from <= ringSlots {
+		return stretch{from: from, to: to}, min(most, slots), float64(slots) * slotTime.Hours()
+	}
+	last := min(m.axis.binned, to/m.axis.binSlots)
+	bins := last - (from+m.axis.binSlots-1)/m.axis.binSlots
+	each := (bins + most - 1) / most
+	if each <= 0 {
 		return stretch{}, 0, 0
 	}
 	n = bins / each
-	at = stretch{from: m.axis.binned - n*each, to: m.axis.binned, floors: true}
+	at = stretch{from: last - n*each, to: last, floors: true}
 	return at, n, float64(n*each*m.axis.binSlots) * slotTime.Hours()
 }
 
@@ -118,14 +227,27 @@ func (m *robustMachine) cut(from int) (at stretch, n int, hours float64) {
 func (f *finding) judge(y []float64, s scale) {
 	n := len(y)
 	f.need, f.blocks = s.need, n
-	each := s.hours / float64(n)
+	f.apart = s.hours / float64(n)
+	f.levels = append([]float64(nil), y...)
 	f.drift = trend.FitDrift(y, endRaise)
 	f.growth = f.drift.Slope * float64(n)
-	f.interval(y, each)
-	f.detectable = f.slowest(s)
+	f.interval(y, f.apart)
 	f.higher = highEnd(y)
 	f.rises = f.higher >= leastGrowth && f.higher > riseSigmas*f.sigma
 	f.reason = f.decide(y, s)
+	f.lumps = f.inLumps(y, s) && f.reason != fires
+	if f.lumps {
+		f.reason = fires
+	}
+}
+
+// inLumps reports growth in many steps, and counts them.
+func (f *finding) inLumps(y []float64, s scale) bool {
+	if s.hours < ratchetTime.Hours() {
+		return false
+	}
+	f.ratchet, f.even = ratchet(y)
+	return f.ratchet >= provedRises && f.even && f.growth >= s.need
 }
 
 // interval is the rate with its 95 % interval.
@@ -133,30 +255,144 @@ func (f *finding) interval(y []float64, each float64) {
 	d := trend.FitDrift(y, rateRaise)
 	half := students().rate[d.N] * d.SE
 	f.rate, f.low, f.high = d.Slope/each, (d.Slope-half)/each, (d.Slope+half)/each
-	f.se, f.alpha, f.known = d.SE/each, d.Alpha, true
+	f.se, f.known = d.SE/each, true
 	shapes := trend.FitShapes(y)
 	f.sigma = math.Sqrt(shapes.Line / float64(len(y)-2))
 }
 
-const (
-	// detectableErrors is how many standard errors of the rate a leak must have to be
-	// told in 95 of 100 runs: the rules about shape need that many where the growth
-	// does not decide, and correlatedErrors more in the noise of a random walk, which
-	// has more shapes. Calibrated.
-	detectableErrors, correlatedErrors = 19.0, 6.0
-	// riseSigmas of the levels about their line is a rise worth telling.
-	riseSigmas = 3.0
-	// certain is the 95 % quantile of the normal distribution.
-	certain = 1.645
-)
-
-// slowest is the slowest leak in MB/h that these levels would have shown with 95 %.
-func (f *finding) slowest(s scale) float64 {
-	errors := detectableErrors + correlatedErrors*max(0, f.alpha)
-	return max(s.need/s.hours+certain*f.se, errors*f.se*(1+math.Log(s.family)/20))
+// ratchet counts the rises of a series that rises in steps and hardly ever falls: an activity with its
+// pictures that is kept whenever it was opened. Rises of neighbouring levels are one. It is 0 if what
+// falls is more than a tenth of what rises; even reports that each third of the series has a rise.
+func ratchet(y []float64) (rises int, even bool) {
+	noise := max(leastRise, ratchetSigmas*math.Sqrt2*noiseOf(y))
+	var thirds [3]int
+	up, down := 0.0, 0.0
+	rising := false
+	for i := 1; i < len(y); i++ {
+		d := y[i] - y[i-1]
+		if d <= -noise {
+			down -= d
+		}
+		if d < noise {
+			rising = false
+			continue
+		}
+		up += d
+		if !rising {
+			thirds[(i-1)*3/(len(y)-1)]++
+		}
+		rising = true
+	}
+	if down > ratchetFalls*up || highEnd(y) < ratchetKept*up {
+		return 0, false
+	}
+	return thirds[0] + thirds[1] + thirds[2], thirds[0] > 0 && thirds[1] > 0 && thirds[2] > 0
 }
 
-// highEnd is how much higher the last sixth of the levels is than the first.
+// noiseOf is the standard deviation of levels about what they follow, by the median change from one to
+// the next: steps and lines hardly move it.
+func noiseOf(y []float64) float64 {
+	var scratch [maxLevels]float64
+	changes := scratch[:0]
+	for i := 1; i < len(y); i++ {
+		changes = append(changes, math.Abs(y[i]-y[i-1]))
+	}
+	return normalMAD * middle(changes) / math.Sqrt2
+}
+
+// splice is a track in which once something fell away at once (a trim, a screen that closed), as if it had
+// not. at is the floor of the fall, fall its height in MB, first and second are the slopes before and after
+// it, per floor.
+type splice struct {
+	track         *track
+	at            int
+	fall          float64
+	first, second float64
+}
+
+// starts are the slots at which the parts begin that are judged.
+func (s *splice) starts(m *robustMachine) [2]int { return [2]int{m.skipped(), m.axis.closed / 4} }
+
+// splice finds the one fall of a track. A series that falls more than once is a sawtooth.
+func (m *robustMachine) splice(t *track) (splice, bool) {
+	if m.axis.length() < spliceTime {
+		return splice{}, false
+	}
+	at, fall, ok := fallOf(t.bins)
+	hour := int(shortestSide / (time.Duration(m.axis.binSlots) * slotTime))
+	if !ok || at < hour || len(t.bins)-at < hour {
+		return splice{}, false
+	}
+	s := splice{at: at, fall: fall, first: binSlope(t.bins[m.skipped()/m.axis.binSlots : at]), second: binSlope(t.bins[at+2:])}
+	copied := *t
+	copied.bins = slices.Clone(t.bins)
+	for i := at; i < len(copied.bins); i++ {
+		copied.bins[i] += float32(fall)
+	}
+	copied.bins[at] = nan32
+	s.track = &copied
+	return s, true
+}
+
+// alike reports whether two slopes are those of one leak.
+func alike(first, second float64) bool {
+	return first > 0 && second >= first*alikeSlopes && first >= second*alikeSlopes
+}
+
+// spliced judges a track without its one fall: a leak grows at its rate before and after.
+func (m *robustMachine) spliced(t *track, family float64) (finding, bool) {
+	s, ok := m.splice(t)
+	if !ok || !alike(s.first, s.second) {
+		return finding{}, false
+	}
+	for _, from := range s.starts(m) {
+		if f := m.part(s.track, nil, from, m.axis.closed, family); f.reason == fires {
+			f.trimmed, f.fellAt = s.fall, m.axis.origin+time.Duration((s.at+2)*m.axis.binSlots)*slotTime
+			return f, true
+		}
+	}
+	return finding{}, false
+}
+
+// fallOf finds the one fall in floors that is far larger than any other change within two floors.
+func fallOf(bins []float32) (at int, fall float64, ok bool) {
+	change := func(i int) float64 { return float64(bins[i+1] - bins[i-1]) }
+	largest := 0.0
+	for i := 1; i+1 < len(bins); i++ {
+		if d := -change(i); d > largest {
+			largest, at = d, i
+		}
+	}
+	if largest < 2*leastGrowth || at < 4 || at+4 >= len(bins) {
+		return 0, 0, false
+	}
+	for i := 1; i+1 < len(bins); i++ {
+		if (i < at-2 || i > at+2) && math.Abs(change(i)) > largest*otherChanges {
+			return 0, 0, false
+		}
+	}
+	var scratch [8]float64
+	before := middle(appendKnown(scratch[:0], bins[at-3:at]))
+	after := middle(appendKnown(scratch[:0], bins[at+1:at+4]))
+	return at, before - after, before-after >= largest/2
+}
+
+// binSlope is the slope of floors, per floor.
+func binSlope(bins []float32) float64 {
+	y := make([]float64, len(bins))
+	for i, v := range bins {
+		y[i] = float64(v)
+	}
+	bridge(y)
+	return trend.Slope(y)
+}
+
+const (
+	// riseSigmas of the levels about their line is a rise worth telling.
+	riseSigmas = 3.0
+)
+
+// highEnd is by how much the last sixth of the levels is above the first.
 func highEnd(y []float64) float64 {
 	k := max(1, len(y)/6)
 	return median(y[len(y)-k:]) - median(y[:k])
@@ -211,11 +447,12 @@ func jumpy(y []float64, growth float64) bool {
 	return largest > largestRise*growth || largest+second > 1.5*largestRise*growth
 }
 
-// tops says whether the last sixth is above all others and all levels from before.
+// tops reports whether the last sixth is above all others, and clearly above all levels from before: a
+// tooth of a slow sawtooth ends where the one before it did.
 func (f *finding) tops(y []float64, before float64) bool {
 	n := len(y)
 	k := n / 6
-	top := before
+	top := before + aboveBefore*f.growth
 	for to := n - k; to-k >= 0; to -= k {
 		top = max(top, median(y[to-k:to]))
 	}
@@ -232,6 +469,9 @@ func (f *finding) shape(y []float64, s scale) reason {
 	line := min(shapes.BIC(shapes.Line, 2), shapes.BIC(shapes.Onset, 3))
 	curve := curveBetter - strictness
 	if line > min(shapes.BIC(shapes.Saturating, 3), shapes.BIC(shapes.Filled, 3))+curve && !steady(y, f.drift) {
+		if lastThird(y) > levelPart*f.drift.Slope {
+			return slowing
+		}
 		return curved
 	}
 	if line > shapes.BIC(shapes.Step, 3) || line > min(shapes.BIC(shapes.TwoSteps, 5), shapes.BIC(shapes.ThreeSteps, 7))+stepsBetter {
@@ -239,3 +479,6 @@ func (f *finding) shape(y []float64, s scale) reason {
 	}
 	return fires
 }
+
+// lastThird is the slope of the last third of the levels.
+func lastThird(y []float64) float64 { return trend.Slope(y[len(y)-len(y)/3:]) }

@@ -25,7 +25,7 @@ var students = sync.OnceValue(func() *quantiles {
 		q.keep[n] = trend.StudentQuantile(1-keepP, df)
 		q.end[n] = trend.StudentQuantile(1-endP, df)
 		q.rate[n] = trend.StudentQuantile(0.5+confidence/2, df)
-		q.share[n] = trend.StudentQuantile(1-shareP/(numTracks-1), df)
+		q.share[n] = trend.StudentQuantile(1-shareP/(wholeTrack-1), df)
 	}
 	return q
 })
@@ -48,6 +48,7 @@ const (
 	spread
 	early
 	late
+	slowing
 )
 
 var reasonTexts = [...]string{
@@ -64,7 +65,8 @@ var reasonTexts = [...]string{
 	slowed:    "has slowed down since the first look",
 	spread:    "is what the other memory lost",
 	early:     "has no growth at its end",
-	late:      "has no growth at its begin",
+	late:      "has no growth at its beginning",
+	slowing:   "grows more slowly than before",
 }
 
 // sight is what one window shows.

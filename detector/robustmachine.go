@@ -7,7 +7,8 @@ import (
 	"github.com/leakgate/leakgate/internal/known"
 )
 
-// The tracks of a process: the total, then the dimensions that are series of their own.
+// The tracks of a process: the total, then the dimensions that are series of their own, at last the total
+// of the breakdowns.
 const (
 	totalTrack = iota
 	javaTrack
@@ -16,13 +17,14 @@ const (
 	stackTrack
 	codeTrack
 	otherTrack
+	wholeTrack
 	numTracks
 )
 
 // trackDimensions are the dimensions of the tracks.
 var trackDimensions = [numTracks]Dimension{
 	totalTrack: Total, javaTrack: JavaHeap, nativeTrack: NativeHeap, graphicsTrack: Graphics,
-	stackTrack: Stack, codeTrack: Code, otherTrack: PrivateOther,
+	stackTrack: Stack, codeTrack: Code, otherTrack: PrivateOther, wholeTrack: Total,
 }
 
 // hiddenTracks are the dimensions that can be a leak although the total does not grow.
@@ -68,6 +70,10 @@ type robustMachine struct {
 	family    int
 	stretches int
 	past      past
+	lives     lives
+	reached   reached
+	// workEnd is the slot in which the workload ended, 0 for a workload that goes on.
+	workEnd   int
 	explainTo func(Look)
 	student   *quantiles
 }
@@ -245,6 +251,7 @@ func (m *robustMachine) compact() {
 	m.axis.origin += time.Duration(gone) * slotTime
 	m.axis.closed -= gone
 	m.loops.shift(gone)
+	m.workEnd = max(0, m.workEnd-gone)
 }
 
 // observe is one look at all series. In a hole there is none: what comes after will tell.
@@ -378,6 +385,7 @@ func (m *robustMachine) restart(at time.Duration) []Transition {
 		// The clock began anew: how long ago the diagnosis was is not known.
 		m.diagnosed = known.Duration{}
 	}
+	m.lives.end(m)
 	steps := m.breakOff(at, "the process restarted")
 	m.now = at
 	m.driver = driverMemory{}
@@ -396,6 +404,7 @@ func (m *robustMachine) change(at time.Duration) []Transition {
 
 // breakOff judges the stretch that ends and begins a new one.
 func (m *robustMachine) breakOff(at time.Duration, because string) []Transition {
+	long := m.axis.length() >= shortest
 	m.close()
 	for _, t := range m.tracks {
 		t.reset()
@@ -403,10 +412,12 @@ func (m *robustMachine) breakOff(at time.Duration, because string) []Transition 
 	m.loops.reset()
 	m.jumps.breakOff()
 	m.started, m.axis = false, newAxis(at)
-	m.epoch = at
+	m.epoch, m.workEnd = at, 0
 	m.lastSample, m.lastBreakdown = known.Duration{}, known.Duration{}
 	m.row, m.faded, m.pending = 0, 0, false
-	m.stretches++
+	if long {
+		m.stretches++
+	}
 	m.heard = Normal
 	if m.state == Normal {
 		return nil
@@ -416,9 +427,13 @@ func (m *robustMachine) breakOff(at time.Duration, because string) []Transition 
 
 func (m *robustMachine) mark(k Mark) { m.loops.mark(m, k) }
 
-func (m *robustMachine) death(Death) {}
+func (m *robustMachine) death(x Death) { m.lives.death(x) }
 
-func (m *robustMachine) endWorkload(time.Duration) {}
+func (m *robustMachine) endWorkload(at time.Duration) {
+	if m.started && at >= m.axis.origin {
+		m.workEnd = m.axis.slot(at)
+	}
+}
 
 func (m *robustMachine) measure(q Quantity) { m.quantity = q }
 

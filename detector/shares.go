@@ -47,7 +47,7 @@ func (m *robustMachine) sharesOver(window time.Duration) shares {
 	window = max(window+10*time.Minute, 40*time.Minute)
 	var out shares
 	var best, second, bestSE, secondSE float64
-	for i := javaTrack; i < numTracks; i++ {
+	for i := javaTrack; i < wholeTrack; i++ {
 		slope, se, n := m.lineOf(m.tracks[i], window)
 		out.readings = max(out.readings, n)
 		if n < leastReadings {

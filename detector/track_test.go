@@ -444,7 +444,7 @@ func TestBlocksFitTheirRoom(t *testing.T) {
 		for m.axis.binned = range maxBins {
 			m.axis.closed = m.axis.binned * m.axis.binSlots
 			for from := 0; from <= m.axis.closed; from += m.axis.closed/50 + 1 {
-				s, n, _ := m.cut(from)
+				s, n, _ := m.cut(from, m.axis.closed, endBlocks)
 				check("end", s, n)
 			}
 			for _, w := range lookWindows {

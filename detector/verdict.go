@@ -173,6 +173,8 @@ type Verdict struct {
 	// MinDetectable is the slowest leak in bytes per hour that this series would
 	// have shown with 95 %; 0 if unknown, as always with policy "article".
 	MinDetectable float64
+	// MinDetectableLately is the same for a leak that began an hour before the end.
+	MinDetectableLately float64
 	// Growth is the rise of the fitted line over the window, in bytes.
 	Growth int64
 	// FirstSuspicious and FirstLeaking are times on the device's clock.

@@ -30,7 +30,9 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 type options struct {
 	// runs is how many processes a row of alarms has, detections one of leaks.
 	runs, detections int
-	seed             uint64
+	// nights is how many runs a row of the table of nights has.
+	nights int
+	seed   uint64
 	// only is which rows, tables which tables; empty for all.
 	only   *regexp.Regexp
 	tables []string
@@ -44,6 +46,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(stderr)
 	flags.IntVar(&o.runs, "runs", 2000, "simulated processes a row without a leak")
 	flags.IntVar(&o.detections, "detections", 300, "simulated processes a row with a leak")
+	flags.IntVar(&o.nights, "nights", 100, "simulated runs a row in which something happens")
 	flags.Uint64Var(&o.seed, "seed", 20261122, "first of all chances; the constants were chosen with others")
 	only := flags.String("only", "", "`regex` of the names of the rows to measure")
 	tables := flags.String("tables", "", "`names` of the tables to measure, with commas between: "+strings.Join(tableNames(), ","))

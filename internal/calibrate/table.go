@@ -52,6 +52,7 @@ var makers = []struct {
 	{"family", family},
 	{"detectable", detectable},
 	{"base", base},
+	{"nights", nights},
 }
 
 func tableNames() []string {

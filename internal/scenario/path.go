@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"github.com/leakgate/leakgate/detector"
 )
 
 // Grid is the time between two points of a path.
@@ -59,6 +61,9 @@ type Scenario struct {
 	Steps []Step
 	// Saw is the amplitude of a garbage collector's sawtooth with mean period SawPeriod.
 	Saw, SawPeriod float64
+	// Tooth is memory that fills within ToothRise of each ToothPeriod, from 0 to 1, and is dropped
+	// at its end; the phase is drawn, and 0 for a period of an hour.
+	Tooth, ToothPeriod, ToothRise float64
 	// Cache fills linearly up to Cache within CacheTime.
 	Cache, CacheTime float64
 	// Peak comes for the last PeakTime of each PeakEvery and goes again.
@@ -66,10 +71,16 @@ type Scenario struct {
 	// Trimmed is the rate at which the kernel drops clean pages of Code, so that the
 	// total falls. Code starts so much higher that its usual level is left at the end.
 	Trimmed float64
+	// Level is constant memory beside the base, in MB.
+	Level float64
 	// Restarts are the moments at which the process dies and begins anew, Gaps the
 	// times in which nobody watches; both in order.
 	Restarts []float64
 	Gaps     []Gap
+	// Dies is the cause of each death, WorkEnd the minute at which the workload ends; 0 for
+	// a workload that lasts.
+	Dies    detector.Cause
+	WorkEnd float64
 }
 
 // Step is a rise of MB at a minute.
@@ -217,6 +228,19 @@ func (m *maker) loads() {
 				java[i] += s.Peak
 			}
 		}
+	}
+	if s.Tooth > 0 {
+		phase := 0.0
+		if s.ToothPeriod != 60 {
+			phase = m.r.Float64()
+		}
+		for i := range m.age {
+			_, part := math.Modf(minuteOf(i)/s.ToothPeriod + phase)
+			m.p.Dims[Java][i] += s.Tooth * min(1, part/s.ToothRise)
+		}
+	}
+	if s.Level > 0 {
+		m.add(Native, func(float64) float64 { return s.Level })
 	}
 	if s.Trimmed > 0 {
 		m.add(Code, func(age float64) float64 { return s.Trimmed * (s.Hours - age/60) })

@@ -22,6 +22,8 @@ type Conditions struct {
 	Diagnosis time.Duration
 	// NoBreakdowns leaves the detail channel out.
 	NoBreakdowns bool
+	// Anonymous reads RssAnon and VmSwap: memory of Code and Other is missing.
+	Anonymous bool
 	// LoopEvery > 0 marks the begin of a loop of the workload so often.
 	LoopEvery time.Duration
 }
@@ -32,6 +34,11 @@ func at(i int) time.Duration { return boot + time.Duration(i)*Grid }
 // Sample is what the fast channel reads at a point: everything but Graphics.
 func (p *Path) Sample(i int) detector.Sample {
 	return detector.Sample{At: at(i), Bytes: int64((p.total(i) - p.Dims[Graphics][i]) * detector.MB)}
+}
+
+// anonymous is what the fast channel reads where only /proc/PID/status is open.
+func (p *Path) anonymous(i int) detector.Sample {
+	return detector.Sample{At: at(i), Bytes: int64((p.Dims[Java][i] + p.Dims[Native][i] + p.Dims[Stack][i]) * detector.MB)}
 }
 
 func (p *Path) total(i int) float64 {
@@ -78,12 +85,17 @@ type Watch struct {
 	diagnosed int
 	restarts  int
 	blind     bool
+	// idle: the workload has ended.
+	idle bool
 }
 
 // NewWatch begins what [Play] does at once.
 func NewWatch(p *Path, d *detector.Detector, c Conditions, chance func() float64) *Watch {
 	if c.Processes == 0 {
 		c.Processes = 3
+	}
+	if c.Anonymous {
+		d.SetQuantity(detector.Anonymous)
 	}
 	return &Watch{p: p, d: d, c: c, chance: chance}
 }
@@ -118,6 +130,11 @@ func (w *Watch) point(i int) {
 		w.restarts++
 		w.diagnosed = 0
 		w.take(w.d.Restart(at(i)))
+		w.d.AddDeath(detector.Death{At: at(i), Cause: w.p.Scenario.Dies})
+	}
+	if end := w.p.Scenario.WorkEnd; end > 0 && !w.idle && minuteOf(i) >= end {
+		w.idle = true
+		w.d.EndWorkload(at(i))
 	}
 	if w.blind {
 		w.blind = false
@@ -162,7 +179,11 @@ func (w *Watch) fast(i int) {
 		return
 	}
 	if w.c.Drop == 0 || w.chance() >= w.c.Drop {
-		w.take(w.d.AddSample(w.p.Sample(i)))
+		s := w.p.Sample(i)
+		if w.c.Anonymous {
+			s = w.p.anonymous(i)
+		}
+		w.take(w.d.AddSample(s))
 	}
 	interval := w.c.Interval
 	if interval == 0 {

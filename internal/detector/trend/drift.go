@@ -47,6 +47,15 @@ func FitDrift(y []float64, raise float64) Drift {
 	return praisWinsten(y, max(alpha, -0.9))
 }
 
+// Slope is the least-squares slope of equally spaced values, per step; 0 for fewer than two.
+func Slope(y []float64) float64 {
+	if len(y) < 2 {
+		return 0
+	}
+	_, slope := fitSteps(y)
+	return slope
+}
+
 // fitSteps is the least-squares line through y over 0, 1, 2...
 func fitSteps(y []float64) (level, slope float64) {
 	n := float64(len(y))

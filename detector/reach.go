@@ -1,0 +1,167 @@
+package detector
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/leakgate/leakgate/internal/detector/trend"
+)
+
+const (
+	// slowestReach and fastestReach in MB/h bound the leaks that are tried, reachStep is between two.
+	slowestReach, fastestReach, reachStep = 1.0, 1 << 15, 1.1892071150027210667 // the fourth root of 2
+	// reachAgain is how many faster leaks must be found as well: shapes do not follow a rate evenly.
+	reachAgain = 3
+	// reachSafety is by how much a leak in another run must be faster than one that was added to this
+	// one, to be found in 95 of 100: the noise there is another. Calibrated.
+	reachSafety = 1.2
+	// latelyTime is how long before the end a late leak begins.
+	latelyTime = time.Hour
+)
+
+// reach sets the slowest leaks that the judged levels would have shown, by adding leaks to them: what the
+// levels do by themselves, steps and plateaus, is in the answer, which no formula for noise has.
+func (m *robustMachine) reach(j *judgement, aligned bool) {
+	j.detectable, j.lately = math.Inf(1), math.Inf(1)
+	if !j.known || j.leading != totalTrack {
+		return
+	}
+	if m.reached.at == m.axis.closed/firstBin && m.reached.stretches == m.stretches && m.reached.family == m.family && m.reached.at > 0 {
+		j.detectable, j.lately = m.reached.rate, m.reached.lately
+		return
+	}
+	windows := []reachWindow{{finding: j.finding}}
+	if !aligned {
+		windows = m.reachWindows()
+	}
+	var scratch finding
+	find := func(rate float64, from time.Duration) bool {
+		return slices.ContainsFunc(windows, func(w reachWindow) bool { return w.finds(&scratch, rate, from, m.families()) })
+	}
+	j.detectable = reachSafety * slowestFound(needed(j.window.Hours())/max(j.window.Hours(), 0.1), func(rate float64) bool { return find(rate, 0) })
+	if m.axis.length() >= 2*latelyTime {
+		j.lately = reachSafety * slowestFound(needed(1), func(rate float64) bool { return find(rate, m.axis.at()-latelyTime) })
+	}
+	m.reached = reached{at: m.axis.closed / firstBin, stretches: m.stretches, family: m.family, rate: j.detectable, lately: j.lately}
+}
+
+// reached is the reach that was computed last: it changes with each floor.
+type reached struct {
+	at, stretches, family int
+	rate, lately          float64
+}
+
+// reachWindow is a part of the stretch to which leaks are added.
+type reachWindow struct {
+	finding
+	// lowest is the lowest level in MB after a part that ends early, at in hours after the end.
+	lowest float64
+	// unexplained: nobody knows why the part ends early.
+	unexplained bool
+	// first and second are the slopes in MB/h before and after the fall of a spliced part.
+	first, second float64
+	spliced       bool
+}
+
+// reachWindows are the parts that [robustMachine.ends] judges, with their levels.
+func (m *robustMachine) reachWindows() []reachWindow {
+	t := m.tracks[totalTrack]
+	out := m.partsUntil(t, m.axis.closed, reachWindow{})
+	for _, to := range m.knownEnds() {
+		out = append(out, m.partsUntil(t, to, reachWindow{lowest: m.lowestAfter(t, to)})...)
+	}
+	for _, part := range earlyEnds {
+		to := int(part * float64(m.axis.closed))
+		out = append(out, m.partsUntil(t, to, reachWindow{lowest: m.lowestAfter(t, to), unexplained: true})...)
+	}
+	if s, ok := m.splice(t); ok {
+		perHour := 1 / (float64(m.axis.binSlots) * slotTime.Hours())
+		w := reachWindow{spliced: true, first: s.first * perHour, second: s.second * perHour}
+		for _, from := range s.starts(m) {
+			w.finding = m.part(s.track, nil, from, m.axis.closed, m.families())
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// partsUntil are the parts of a track that end at a slot.
+func (m *robustMachine) partsUntil(t *track, to int, w reachWindow) []reachWindow {
+	var out []reachWindow
+	for _, from := range m.starts(to) {
+		w.finding = m.part(t, nil, from, to, m.families())
+		out = append(out, w)
+	}
+	return out
+}
+
+// finds reports whether a leak of a rate in MB/h that began at a time, 0 for before the start, would have
+// been found in the part.
+func (w *reachWindow) finds(f *finding, rate float64, from time.Duration, family float64) bool {
+	n := len(w.levels)
+	if n == 0 {
+		return false
+	}
+	began := 0.0
+	if from > w.begins {
+		began = (from - w.begins).Hours()
+	}
+	grown := func(hours float64) float64 { return rate * max(0, hours-began) }
+	y := append(f.levels[:0], w.levels...)
+	for k := range y {
+		y[k] += grown((float64(k) + 0.5) * w.apart)
+	}
+	hours := float64(n) * w.apart
+	*f = finding{levels: y}
+	f.drift = trend.FitDrift(y, endRaise)
+	f.growth = f.drift.Slope * float64(n)
+	s := scale{hours: hours, need: needed(hours), family: family, before: w.before}
+	switch {
+	case f.decide(y, s) != fires && !f.inLumps(y, s):
+		return false
+	case w.spliced:
+		return alike(w.first+rate, w.second+rate)
+	case w.early:
+		k := max(1, n/6)
+		begin, end := median(y[:k]), median(y[n-k:])
+		return w.lowest+grown(hours)-begin >= stillThere*(end-begin) && (!w.unexplained || f.growth >= uncached && hours >= uncachedTime.Hours())
+	}
+	return true
+}
+
+// slowestFound is the slowest rate in MB/h from which on all are found, by steps from a guess; infinite if
+// the fastest is not.
+func slowestFound(guess float64, found func(float64) bool) float64 {
+	steps := int(math.Round(math.Log(fastestReach/slowestReach) / math.Log(reachStep)))
+	rate := func(i int) float64 { return slowestReach * math.Pow(reachStep, float64(i)) }
+	known := make(map[int]bool, 16)
+	at := func(i int) bool {
+		i = min(i, steps)
+		yes, ok := known[i]
+		if !ok {
+			yes = found(rate(i))
+			known[i] = yes
+		}
+		return yes
+	}
+	all := func(i int) bool {
+		for k := range reachAgain {
+			if !at(i + k) {
+				return false
+			}
+		}
+		return true
+	}
+	i := max(0, min(steps, int(math.Round(math.Log(max(guess, slowestReach)/slowestReach)/math.Log(reachStep)))))
+	for stride := 4; !all(i); {
+		if i == steps {
+			return math.Inf(1)
+		}
+		i = min(steps, i+stride)
+	}
+	for i > 0 && all(i-1) {
+		i--
+	}
+	return rate(i)
+}

@@ -1,0 +1,177 @@
+package detector
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// seriesWord is what a track is called in a verdict.
+func (m *robustMachine) seriesWord(i int) string {
+	if i != totalTrack {
+		return seriesName(i)
+	}
+	switch m.quantity {
+	case Anonymous:
+		return "anonymous memory"
+	case WithoutSwap:
+		return "memory without swap"
+	}
+	return "memory"
+}
+
+// intervalText is an interval of rates, with one more digit where it would look like a point.
+func intervalText(low, high float64) string {
+	a, b := number(low), number(high)
+	if a == b && low != high {
+		a, b = fmt.Sprintf("%.2f", low), fmt.Sprintf("%.2f", high)
+	}
+	return a + " to " + b
+}
+
+func (m *robustMachine) because(j *judgement, aligned string) string {
+	switch j.gate {
+	case Leak:
+		return m.leakText(j, aligned)
+	case Settled:
+		return m.settledText(j)
+	case Pass:
+		return m.passText(j)
+	}
+	length := minutesText(m.axis.length())
+	switch {
+	case m.axis.length() < shortest:
+		return fmt.Sprintf("only %s of uninterrupted data%s; a trend needs %s", length, m.growthSoFar(), minutesText(30*time.Minute))
+	case !j.known:
+		return fmt.Sprintf("%s over %s %s", m.seriesWord(j.leading), length, reasonTexts[j.reason])
+	case m.row >= 2:
+		return fmt.Sprintf("%v at the end: %s MB in the last %s (%s MB/h); %s", m.state, signed(m.first.growth), minutesText(m.first.window), number(m.first.perHour()), longerText(m.first.perHour(), m.axis.length()))
+	}
+	return m.doubtText(j)
+}
+
+// growthSoFar is by how much a series that is too short grew, if two minutes of it are known.
+func (m *robustMachine) growthSoFar() string {
+	x, ok := m.lifeOf()
+	if !ok || len(x.levels) < 4 || math.IsNaN(x.first+x.last) {
+		return ""
+	}
+	return fmt.Sprintf(": %s MB", signed(x.last-x.first))
+}
+
+// signed prints a number with its sign.
+func signed(v float64) string {
+	if text := number(v); strings.HasPrefix(text, "-") {
+		return text
+	} else {
+		return "+" + text
+	}
+}
+
+// doubtText says why growth could not be told from a leak, and what would.
+func (m *robustMachine) doubtText(j *judgement) string {
+	advice := longerText(max(j.rate, j.growth/max(j.window.Hours(), 0.1)), m.axis.length())
+	word := m.seriesWord(j.leading)
+	switch {
+	case j.fell > 0:
+		return fmt.Sprintf("%s was LEAKING (%s MB in %s), then fell %s MB at once: too little data since then; %s",
+			word, signed(m.first.growth), minutesText(m.first.window), number(j.fell), advice)
+	case j.ratchet >= doubtfulRises:
+		return fmt.Sprintf("%s rose in %s, %s MB in all, and hardly fell: consistent with a leak or with content that stays; %s",
+			word, countText(j.ratchet, "step", "steps"), signed(j.higher), advice)
+	case j.jump != nil && !j.grows():
+		return fmt.Sprintf("%s is still %s MB up since a jump %s: flat for too short a time to have settled; %s",
+			word, number(float64(j.jump.Bytes)/MB), sinceText(j.jump.At-m.axis.origin), advice)
+	case m.heard == Leaking && !j.grows():
+		return fmt.Sprintf("%s was LEAKING (%s MB in %s) and is %s MB above the start: flat for too short a time to have settled; %s",
+			word, signed(m.first.growth), minutesText(m.first.window), number(j.higher), advice)
+	case j.reason == slowing || j.reason == curved || j.reason == early:
+		return fmt.Sprintf("%s grew %s MB in %s and has slowed down, not for long enough to have settled; %s", word, number(max(j.higher, j.growth)), minutesText(j.window), advice)
+	case !j.grows() && j.reason != small:
+		return fmt.Sprintf("%s is %s MB higher at the end than at the start and neither rises steadily nor has been flat for %s; %s",
+			word, number(j.higher), minutesText(settledTime), advice)
+	}
+	return fmt.Sprintf("%s grew %s MB in %s (%s MB/h, 95 %% interval %s), consistent with a leak or a filling cache; %s",
+		word, number(j.growth), minutesText(j.window), number(j.rate), intervalText(j.low, j.high), advice)
+}
+
+// longerText says how long a run must be to show a leak of a rate in MB/h: needed()
+// solved for the hours, and longer than the present one.
+func longerText(rate float64, present time.Duration) string {
+	rate = max(rate, leastGrowth/8) // nobody runs for more than a few nights
+	hours := shortGrowth / (hourGrowth + rate)
+	if hours*rate < leastGrowth {
+		hours = leastGrowth / rate
+	}
+	hours = 1.25 * max(hours, present.Hours())
+	return fmt.Sprintf("run for %s, or compare with --base", minutesText(time.Duration(hours*float64(time.Hour)).Round(10*time.Minute)))
+}
+
+func (m *robustMachine) leakText(j *judgement, aligned string) string {
+	word := m.seriesWord(j.leading)
+	verb := "grows"
+	if j.early {
+		verb = "grew"
+	}
+	if j.lumps {
+		verb += " in lumps,"
+	}
+	text := fmt.Sprintf("%s %s %s MB/h (95 %% interval %s): %s MB since %s", word, verb, number(j.rate), intervalText(j.low, j.high), number(j.growth), sinceText(j.begins-m.axis.origin))
+	if j.early {
+		text += fmt.Sprintf(", until %s after the start, and still there", minutesText(j.ends-m.axis.origin))
+	}
+	if j.trimmed > 0 {
+		text += fmt.Sprintf(", not counting %s MB that fell away at once", number(j.trimmed))
+	}
+	if aligned != "" {
+		text += ", judged by " + aligned
+	}
+	switch {
+	case j.leading == wholeTrack:
+		text += ", by the breakdowns: the samples do not show it"
+	case j.leading != totalTrack:
+		text += ", hidden in a total that does not grow"
+	}
+	return text + "; " + j.shares.text()
+}
+
+// sinceText is a moment of a stretch.
+func sinceText(since time.Duration) string {
+	if since <= 15*time.Minute {
+		return "the start"
+	}
+	return "about " + minutesText(since) + " after the start"
+}
+
+func (m *robustMachine) settledText(j *judgement) string {
+	word := m.seriesWord(j.leading)
+	if j.flat == 0 {
+		return fmt.Sprintf("%s grew %s MB in %s and was LEAKING, then went back: %s MB above the start at the end", word, number(m.first.growth), minutesText(m.first.window), number(max(0, j.higher)))
+	}
+	since := m.axis.length() - j.flat
+	if j.jump != nil {
+		return fmt.Sprintf("%s jumped %s and stayed there, flat since %s", word, mbText(float64(j.jump.Bytes)), sinceText(since))
+	}
+	was := ""
+	if m.heard > Normal {
+		was = fmt.Sprintf(" and was %v", m.heard)
+	}
+	return fmt.Sprintf("%s rose %s MB%s, then settled: flat since %s, for %s", word, number(j.higher), was, sinceText(since), minutesText(j.flat))
+}
+
+func (m *robustMachine) passText(j *judgement) string {
+	word := ""
+	if m.quantity != WholeMemory {
+		word = " of " + m.seriesWord(j.leading)
+	}
+	text := fmt.Sprintf("no sustained growth%s in %s; ", word, minutesText(m.axis.length()))
+	if math.IsInf(j.detectable, 1) {
+		return text + "no leak of any rate would have been detected: too much noise"
+	}
+	text += fmt.Sprintf("a leak of %s MB/h or more would have been detected", number(j.detectable))
+	if lately := j.lately; !math.IsInf(lately, 1) && lately > 2*j.detectable {
+		text += fmt.Sprintf(", in the last hour one of %s", number(lately))
+	}
+	return text
+}

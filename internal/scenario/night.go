@@ -1,0 +1,152 @@
+package scenario
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/leakgate/leakgate/detector"
+)
+
+// Night is a kind of run of 8 h in which something happens: restarts, the end of the workload, a
+// trim, holes. Each run of it is drawn anew.
+type Night struct {
+	Name    string
+	Watched Conditions
+	// Leaks: there is a leak of 20 MB/h or more.
+	Leaks bool
+	Draw  func(r *rand.Rand) Scenario
+}
+
+// between draws evenly from a range.
+func between(r *rand.Rand, low, high float64) float64 { return low + (high-low)*r.Float64() }
+
+// Plain is a warmed process: correlated noise and nothing else.
+func Plain(*rand.Rand) Scenario {
+	return Scenario{Hours: 8, Sigma: 10, Rho: 0.7, Level: 400}
+}
+
+// App is a process as apps are: a warm-up, a collector's sawtooth, correlated noise.
+func App(r *rand.Rand) Scenario {
+	return Scenario{
+		Hours: 8, Sigma: between(r, 5, 15), Rho: between(r, 0.7, 0.9), Level: 400,
+		Warm: between(r, 60, 160), WarmTau: between(r, 3, 15),
+		Saw: between(r, 20, 60), SawPeriod: between(r, 2, 12),
+	}
+}
+
+// each is so many minutes apart, to the end of a run.
+func (s Scenario) each(minutes float64) []float64 {
+	var out []float64
+	for m := minutes; m < s.Hours*60; m += minutes {
+		out = append(out, m)
+	}
+	return out
+}
+
+// until is the deaths of a process that ends when it has so many MB, with 2 % of chance.
+func (s Scenario) until(limit float64, r *rand.Rand) []float64 {
+	var out []float64
+	for born := 0.0; born < s.Hours*60; {
+		high, age := limit*(1+0.02*r.NormFloat64()), 0.0
+		for ; born+age < s.Hours*60; age += Grid.Minutes() {
+			if 260+s.Level+s.Leak/60*age+s.Warm*(1-math.Exp(-age/s.WarmTau))+s.Saw/2 >= high {
+				break
+			}
+		}
+		born += max(1, age)
+		out = append(out, born)
+	}
+	return out[:len(out)-1]
+}
+
+// with draws a base scenario and changes it.
+func with(base func(*rand.Rand) Scenario, change func(s *Scenario, r *rand.Rand)) func(*rand.Rand) Scenario {
+	return func(r *rand.Rand) Scenario {
+		s := base(r)
+		change(&s, r)
+		return s
+	}
+}
+
+// Nights are all of them.
+func Nights() []Night {
+	watched := Conditions{Processes: 3}
+	var out []Night
+	add := func(name string, leaks bool, base func(*rand.Rand) Scenario, change func(s *Scenario, r *rand.Rand)) *Night {
+		out = append(out, Night{Name: name, Watched: watched, Leaks: leaks, Draw: with(base, change)})
+		return &out[len(out)-1]
+	}
+	restarts := func(minutes, leak float64) func(*Scenario, *rand.Rand) {
+		return func(s *Scenario, _ *rand.Rand) { s.Leak, s.Restarts, s.Dies = leak, s.each(minutes), detector.Crash }
+	}
+	for _, rate := range []float64{600, 1200} {
+		add(fmt.Sprintf("OOM at 512 MB, app, %g MB/h", rate), true, App, func(s *Scenario, r *rand.Rand) {
+			s.Level, s.Leak, s.Dies = 0, rate, detector.OutOfMemory
+			s.Restarts = s.until(512, r)
+		})
+	}
+	for _, rate := range []float64{0, 300} {
+		add(fmt.Sprintf("plain, %g MB/h, restart each 10 min", rate), rate > 0, Plain, restarts(10, rate))
+	}
+	for _, rate := range []float64{0, 100} {
+		add(fmt.Sprintf("plain, %g MB/h, restart each 25 min", rate), rate > 0, Plain, restarts(25, rate))
+	}
+	for _, minutes := range []float64{10, 25, 60} {
+		for _, rate := range []float64{0, 100, 300} {
+			add(fmt.Sprintf("app, %g MB/h, restart each %g min", rate, minutes), rate > 0, App, restarts(minutes, rate))
+		}
+	}
+	for _, rate := range []float64{0, 300} {
+		add(fmt.Sprintf("app, %g MB/h, workload ends 40 min early", rate), rate > 0, App, func(s *Scenario, _ *rand.Rand) {
+			s.Leak, s.LeakEnd, s.WorkEnd = rate, 440, 440
+		})
+		add(fmt.Sprintf("app, %g MB/h, workload ends 40 min early, unknown", rate), rate > 0, App, func(s *Scenario, _ *rand.Rand) {
+			s.Leak, s.LeakEnd = rate, 440
+		})
+		for _, last := range []float64{20, 40} {
+			add(fmt.Sprintf("app, %g MB/h, in the background (-200 MB) for the last %g min", rate, last), rate > 0, App, func(s *Scenario, _ *rand.Rand) {
+				s.Leak, s.LeakEnd, s.Steps = rate, 480-last, []Step{{480 - last, -200}}
+			})
+		}
+	}
+	for _, every := range []float64{1, 2} {
+		add(fmt.Sprintf("80 MB lumps, one in %g h", every), true, Plain, func(s *Scenario, _ *rand.Rand) { s.Leak, s.LeakLump = 80/every, 80 })
+	}
+	add("40 MB lumps, one in 1 h", true, Plain, func(s *Scenario, _ *rand.Rand) { s.Leak, s.LeakLump = 40, 40 })
+	for _, n := range []int{1, 2, 3} {
+		add(fmt.Sprintf("%d steps of 40 to 80 MB anywhere", n), false, Plain, func(s *Scenario, r *rand.Rand) {
+			for range n {
+				s.Steps = append(s.Steps, Step{-1, between(r, 40, 80)})
+			}
+		})
+	}
+	for _, rate := range []float64{0, 50} {
+		add(fmt.Sprintf("app, %g MB/h, one trim of 300 MB", rate), rate > 0, App, func(s *Scenario, r *rand.Rand) {
+			s.Leak, s.Steps = rate, []Step{{between(r, 60, 420), -300}}
+		})
+		rate := rate * 2
+		add(fmt.Sprintf("plain, %g MB/h of ashmem, source status", rate), rate > 0, Plain, func(s *Scenario, _ *rand.Rand) {
+			s.Leak, s.LeakDim = rate, Other
+		}).Watched.Anonymous = true
+		for _, minutes := range []float64{28, 35} {
+			add(fmt.Sprintf("app, %g MB/h, holes of %g min each hour", rate, minutes), rate > 0, App, func(s *Scenario, _ *rand.Rand) {
+				s.Leak = rate
+				for m := 20.0; m < 480; m += 60 {
+					s.Gaps = append(s.Gaps, Gap{m, m + minutes})
+				}
+			})
+		}
+	}
+	add("app, 100 MB/h until a limit after 4 to 6.5 h", true, App, func(s *Scenario, r *rand.Rand) { s.Leak, s.LeakEnd = 100, between(r, 240, 390) })
+	add("app, 0 MB/h", false, App, func(*Scenario, *rand.Rand) {})
+	add("app, 20 MB/h", true, App, func(s *Scenario, _ *rand.Rand) { s.Leak = 20 })
+	add("app, 50 MB/h from 4 h on", true, App, func(s *Scenario, _ *rand.Rand) { s.Leak, s.LeakStart = 50, 240 })
+	add("teeth of 200 to 300 MB, each 60 to 120 min", false, Plain, func(s *Scenario, r *rand.Rand) {
+		s.Tooth, s.ToothPeriod, s.ToothRise = between(r, 200, 300), between(r, 60, 120), 1
+	})
+	add("refill of 60 to 150 MB, trimmed each hour", false, Plain, func(s *Scenario, r *rand.Rand) {
+		s.Tooth, s.ToothPeriod, s.ToothRise = between(r, 60, 150), 60, between(r, 0.3, 1)
+	})
+	return out
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"strconv"
+
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/scenario"
+)
+
+func main() {
+	re := regexp.MustCompile(os.Args[1])
+	n, _ := strconv.Atoi(os.Args[2])
+	want := ""
+	if len(os.Args) > 3 {
+		want = os.Args[3]
+	}
+	for _, x := range scenario.Nights() {
+		if !re.MatchString(x.Name) {
+			continue
+		}
+		fmt.Println("##", x.Name)
+		for seed := range uint64(n) {
+			r := rand.New(rand.NewPCG(seed, 5))
+			s := x.Draw(r)
+			p := s.Make(r)
+			d := detector.New(detector.RobustPolicy())
+			scenario.Play(p, d, x.Watched, r.Float64)
+			v := d.Verdict()
+			if want == "" || string(v.Gate) == want {
+				fmt.Printf("%3d %-12s %v | %s\n", seed, v.Gate, v.Kind, v.Because)
+			}
+		}
+	}
+}
