@@ -151,5 +151,5 @@ func (d *Detector) Against(bases ...*Detector) (Verdict, error) {
 			return Verdict{}, fmt.Errorf("compare with a base run: it was judged by policy %q; use %q", base.policy.Name, PolicyRobust)
 		}
 	}
-	return head.against(of[0]), nil
+	return head.against(of), nil
 }

@@ -177,7 +177,7 @@ func TestRepeatsDoNotMatter(t *testing.T) {
 			t.Errorf("%s: %v, want %v", s.Name, steps, want)
 		}
 		v, w := d.Verdict(), again.Verdict()
-		if len(w.Warnings) != len(v.Warnings)+1 || w.Warnings[0].Error() != fmt.Sprintf("hear %d readings: ignored, not newer than the one before", repeats) {
+		if len(w.Warnings) != len(v.Warnings)+1 || w.Warnings[0].Error() != fmt.Sprintf("%d readings ignored: not newer than the one before", repeats) {
 			t.Errorf("%s: %d repeats: %v", s.Name, repeats, w.Warnings)
 		}
 		v.Warnings, w.Warnings = nil, nil
@@ -231,7 +231,7 @@ func TestReadingsFromBefore(t *testing.T) {
 			l.d.AddBreakdown(wholeReading(at, 900))
 		}
 		v := l.d.Verdict()
-		if v.Samples != samples || !strings.Contains(warningText(v), "hear 8 readings: ignored") {
+		if v.Samples != samples || !strings.Contains(warningText(v), "8 readings ignored") {
 			t.Errorf("%s: %d samples, want %d; %v", name, v.Samples, samples, v.Warnings)
 		}
 		l.d.AddSample(detector.Sample{At: begin + 1, Bytes: 200 * detector.MB})

@@ -78,9 +78,12 @@ func TestJump(t *testing.T) {
 			if mb := float64(list[0].Bytes) / detector.MB; math.Abs(mb-250) > 4.5*sigma {
 				t.Errorf("s%v: %.1f MB, want 250", sigma, mb)
 			}
-			v := p.until(95, risesAt(250, 60)).d.Verdict()
-			if !v.Jumps[0].Stayed || v.Gate != detector.Settled || v.State != detector.Normal || len(p.jumps) != 1 {
-				t.Errorf("s%v: after 35 min %+v, %v in %v: %s", sigma, v.Jumps, v.Gate, v.State, v.Because)
+			// Memory that is up for half an hour may go on rising; after 3 h it has settled.
+			for minutes, gate := range map[float64]detector.Gate{95: detector.Inconclusive, 270: detector.Settled} {
+				v := newRide(seed, sigma).until(minutes, risesAt(250, 60)).d.Verdict()
+				if len(v.Jumps) != 1 || !v.Jumps[0].Stayed || v.Gate != gate && sigma < 20 || v.State != detector.Normal {
+					t.Errorf("s%v: after %g min %+v, %v in %v: %s", sigma, minutes, v.Jumps, v.Gate, v.State, v.Because)
+				}
 			}
 		}
 	}

@@ -217,15 +217,11 @@ func newRates(rates []float64) ratesOfLives {
 // poolLives judges the incarnations together, aligned by their age. Of lives of 20 min and more a later
 // part is looked at as well: that of a leak grows evenly once the warm-up is over.
 func (m *robustMachine) poolLives() (pool, bool) {
-	list := m.lives.list
-	if x, ok := m.lifeOf(); ok {
-		list = append(slices.Clip(list), x)
-	}
-	age := pooledAge(list)
+	age := pooledAge(m.livesOf(0))
 	if age < leastLife {
 		return pool{}, false
 	}
-	list = slices.DeleteFunc(slices.Clone(list), func(x pastLife) bool { return len(x.levels) < age })
+	list := m.livesOf(age)
 	early := min(int(math.Ceil(lifeSkip*float64(age))), lifeLaunch, age-leastLife+1)
 	late := int(lateSkip * float64(age))
 	if age >= longLife {
@@ -244,6 +240,15 @@ func (m *robustMachine) poolLives() (pool, bool) {
 	return p, true
 }
 
+// livesOf are the lives of so many minutes and more, the present one among them.
+func (m *robustMachine) livesOf(minutes int) []pastLife {
+	list := slices.Clone(m.lives.list)
+	if x, ok := m.lifeOf(); ok {
+		list = append(list, x)
+	}
+	return slices.DeleteFunc(list, func(x pastLife) bool { return len(x.levels) < minutes })
+}
+
 // pool judges lives from one minute of their age to another.
 func (m *robustMachine) pool(list []pastLife, skip, age int) (pool, bool) {
 	p := pool{age: age, skip: skip}
@@ -255,7 +260,7 @@ func (m *robustMachine) pool(list []pastLife, skip, age int) (pool, bool) {
 	p.all, p.late = newRates(all), newRates(seconds)
 	p.growth = p.all.rate * p.hours()
 	p.grows = p.growth >= leastGrowth/2 && p.all.rate > trend.StudentQuantile(1-endP/m.families(), df)*p.all.se
-	slowing, slowError := meanAndError(differences(firsts, seconds, 1))
+	slowing, slowError := meanAndError(lessTimes(firsts, seconds, 1))
 	p.pace = p.late.rate / max(meanOf(firsts), 1e-9)
 	p.straight = p.grows && p.pace >= lifePace && slowing < trend.StudentQuantile(lifeCertainty, df)*slowError
 	p.shares = sharesOfLives(list, time.Duration(age-skip)*time.Minute)
@@ -268,12 +273,12 @@ func (p *pool) hours() float64 { return float64(p.age-p.skip) / 60 }
 // surely reports whether the second half grows at latePace of the first or faster, with 95 %.
 func (p *pool) surely(list []pastLife) bool {
 	_, firsts, seconds := slopesOfLives(list, p.skip, p.age)
-	margin, se := meanAndError(differences(seconds, firsts, latePace))
+	margin, se := meanAndError(lessTimes(seconds, firsts, latePace))
 	return margin > trend.StudentQuantile(0.95, float64(p.lives-1))*se
 }
 
-// differences are a - factor b.
-func differences(a, b []float64, factor float64) []float64 {
+// lessTimes are a - factor b.
+func lessTimes(a, b []float64, factor float64) []float64 {
 	out := make([]float64, len(a))
 	for i := range a {
 		out[i] = a[i] - factor*b[i]

@@ -12,7 +12,7 @@ import (
 func TestLongerRun(t *testing.T) {
 	for _, rate := range []float64{0, 1, 2.5, 5, 10, 20, 50, 120, 600} {
 		for _, present := range []time.Duration{30 * time.Minute, time.Hour, 4 * time.Hour, 12 * time.Hour} {
-			words := strings.SplitN(strings.TrimPrefix(longerText(rate, present), "a run of "), ",", 2)
+			words := strings.SplitN(strings.TrimPrefix(longerText(rate, present), "run for "), ",", 2)
 			advised, err := time.ParseDuration(strings.NewReplacer(" min", "m", " ", "").Replace(words[0]))
 			if err != nil {
 				t.Fatalf("%g MB/h after %v: %v", rate, present, err)

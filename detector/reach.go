@@ -15,10 +15,13 @@ const (
 	reachAgain = 3
 	// reachSafety is by how much a leak in another run must be faster than one that was added to this
 	// one, to be found in 95 of 100: the noise there is another. Calibrated.
-	reachSafety = 1.2
+	reachSafety = 1.3
 	// latelyTime is how long before the end a late leak begins.
 	latelyTime = time.Hour
 )
+
+// reachOnsets are where the leaks begin that are added, as parts of the window: all must be found.
+var reachOnsets = [...]float64{0, 0.05, 0.1}
 
 // reach sets the slowest leaks that the judged levels would have shown, by adding leaks to them: what the
 // levels do by themselves, steps and plateaus, is in the answer, which no formula for noise has.
@@ -27,29 +30,54 @@ func (m *robustMachine) reach(j *judgement, aligned bool) {
 	if !j.known || j.leading != totalTrack {
 		return
 	}
-	if m.reached.at == m.axis.closed/firstBin && m.reached.stretches == m.stretches && m.reached.family == m.family && m.reached.at > 0 {
+	if m.reached.is(m, j.gate) {
 		j.detectable, j.lately = m.reached.rate, m.reached.lately
 		return
 	}
 	windows := []reachWindow{{finding: j.finding}}
-	if !aligned {
+	switch {
+	case j.gate == Leak:
+		windows[0].levels = withoutLine(j.levels)
+		windows[0].early = false
+	case !aligned:
 		windows = m.reachWindows()
 	}
 	var scratch finding
 	find := func(rate float64, from time.Duration) bool {
 		return slices.ContainsFunc(windows, func(w reachWindow) bool { return w.finds(&scratch, rate, from, m.families()) })
 	}
-	j.detectable = reachSafety * slowestFound(needed(j.window.Hours())/max(j.window.Hours(), 0.1), func(rate float64) bool { return find(rate, 0) })
-	if m.axis.length() >= 2*latelyTime {
+	begin := m.axis.at() - j.window
+	j.detectable = reachSafety * slowestFound(needed(j.window.Hours())/max(j.window.Hours(), 0.1), func(rate float64) bool {
+		return !slices.ContainsFunc(reachOnsets[:], func(part float64) bool {
+			return !find(rate, begin+time.Duration(part*float64(j.window)))
+		})
+	})
+	if m.axis.length() >= 2*latelyTime && j.gate != Leak {
 		j.lately = reachSafety * slowestFound(needed(1), func(rate float64) bool { return find(rate, m.axis.at()-latelyTime) })
 	}
-	m.reached = reached{at: m.axis.closed / firstBin, stretches: m.stretches, family: m.family, rate: j.detectable, lately: j.lately}
+	m.reached = reached{at: m.axis.closed / firstBin, stretches: m.stretches, family: m.family, gate: j.gate, rate: j.detectable, lately: j.lately}
+}
+
+// withoutLine is levels less their line.
+func withoutLine(y []float64) []float64 {
+	slope := trend.Slope(y)
+	out := make([]float64, len(y))
+	for i, v := range y {
+		out[i] = v - slope*float64(i)
+	}
+	return out
 }
 
 // reached is the reach that was computed last: it changes with each floor.
 type reached struct {
 	at, stretches, family int
+	gate                  Gate
 	rate, lately          float64
+}
+
+// is reports whether nothing has changed since.
+func (r *reached) is(m *robustMachine, g Gate) bool {
+	return r.at == m.axis.closed/firstBin && r.stretches == m.stretches && r.family == m.family && r.gate == g
 }
 
 // reachWindow is a part of the stretch to which leaks are added.

@@ -4,38 +4,243 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
-// baseNeed in MB is the growth of a difference that counts in a run of any length:
-// what both builds do is not in it.
-const baseNeed = 30.0
+const (
+	// baseNeed in MB is the growth of a difference that counts in a run of any length:
+	// what both builds do is not in it.
+	baseNeed = 30.0
+	// doubtfulT is the t of a difference that is never a pass.
+	doubtfulT = 2.0
+	// matchingPart is the part of a leak's rate that a base run has that leaks alike.
+	matchingPart = 0.5
+	// runsForSpread base runs show by how much runs of one build differ: a difference must be beyond
+	// that with spreadCertainty, and is a leak by itself with 1-endP.
+	runsForSpread   = 3
+	spreadCertainty = 0.95
+)
 
-// against judges the difference between two processes.
-func (m *robustMachine) against(base *robustMachine) Verdict {
+// against judges the difference between a process and the same process of base runs. It never finds less
+// than the run alone: a leak that no base run has stays one.
+func (m *robustMachine) against(bases []*robustMachine) Verdict {
 	v := m.verdict()
-	j := judgement{leading: totalTrack}
-	levels, hours, name := m.difference(base)
-	if levels == nil {
-		v.Gate, v.RateKnown, v.MinDetectable = Inconclusive, false, 0
+	alone := m.whole()
+	d, ok := m.compare(bases)
+	switch {
+	case !ok && alone.gate == Leak:
+		v.Because += "; the base run has too little in common to compare with"
+		return v
+	case !ok:
+		v.Gate, v.RateKnown, v.MinDetectable, v.MinDetectableLately = Inconclusive, false, 0, 0
 		v.Because = fmt.Sprintf("the two runs have less than %s in common without a break", minutesText(shortest))
 		return v
 	}
-	window := time.Duration(hours * float64(time.Hour))
-	j.finding = finding{sight: sight{window: window}, begins: m.axis.origin}
-	j.judge(levels, scale{hours: hours, need: baseNeed, family: m.families(), before: noRecord})
-	v.Gate = Pass
-	v.Because = fmt.Sprintf("against the base run no lasting rise in %s %s; a leak of %s MB/h or more would have shown", minutesText(window), name, number(j.detectable))
-	if j.reason == fires {
-		v.Gate = Leak
-		j.shares = m.sharesOver(min(window, m.axis.length()))
-		v.Shares, v.Kind = j.shares.list, j.shares.kind()
-		v.Because = fmt.Sprintf("grows %s MB/h (95 %% interval %s to %s) more than the base run: %s MB in %s %s; %s",
-			number(j.rate), number(j.low), number(j.high), number(j.growth), minutesText(window), name, j.shares.text())
+	j := judgement{leading: totalTrack, finding: d.finding}
+	switch {
+	case d.proved && d.headRises:
+		j.gate = Leak
+		j.shares = d.shares
+		j.because = fmt.Sprintf("grows %s MB/h (95 %% interval %s) more than %s: %s MB in %s %s; %s",
+			number(j.rate), intervalText(j.low, j.high), d.bases, number(j.growth), minutesText(j.window), d.how, j.shares.text())
+	case alone.gate == Leak && !d.matched:
+		v.Because += fmt.Sprintf("; %s more than %s (95 %% interval %s) %s", rateWord(j.rate), d.bases, intervalText(j.low, j.high), d.how)
+		v.MinDetectable = 0
+		return v
+	case d.headRises && d.t > doubtfulT && j.growth >= baseNeed:
+		j.gate = Inconclusive
+		j.because = fmt.Sprintf("grows %s MB/h (95 %% interval %s) more than %s, %s MB in %s %s: too little for a leak, too much to rule one out; run longer, or add base runs",
+			number(j.rate), intervalText(j.low, j.high), d.bases, number(j.growth), minutesText(j.window), d.how)
+	case math.IsInf(j.detectable, 1):
+		j.gate = Inconclusive
+		j.because = fmt.Sprintf("no difference from %s in %s %s, but no leak of any rate would have been detected: too much noise", d.bases, minutesText(j.window), d.how)
+	default:
+		j.gate = Pass
+		j.because = fmt.Sprintf("grows no more than %s in %s %s; a leak of %s MB/h or more would have been detected", d.bases, minutesText(j.window), d.how, number(j.detectable))
+		if d.matched && alone.gate == Leak {
+			j.because = fmt.Sprintf("grows %s MB/h, as %s: no difference in %s %s; a leak of %s MB/h more would have been detected",
+				number(alone.rate), d.does, minutesText(j.window), d.how, number(j.detectable))
+		}
 	}
-	j.gate = v.Gate
+	v.Gate, v.Because = j.gate, j.because
+	v.Shares, v.Kind = j.shares.list, m.kind
+	if j.gate == Leak {
+		v.Kind = j.shares.kind()
+	}
+	v.RateKnown, v.MinDetectable, v.MinDetectableLately = false, 0, 0
 	v.Warnings = m.warnings(&j)
 	v.finding(&j)
 	return v
+}
+
+func rateWord(rate float64) string { return signed(rate) + " MB/h" }
+
+// contrast is the difference between a process and the same process of base runs.
+type contrast struct {
+	finding
+	t float64
+	// how they were aligned; bases and does name the base runs.
+	how, bases, does string
+	// proved: a leak but for what the process does itself. headRises: it grows itself. matched: the base
+	// runs grow alike.
+	proved, headRises, matched bool
+	shares                     shares
+}
+
+// compare aligns a process with those of base runs: by loops, by time, or if they restart by their age.
+func (m *robustMachine) compare(bases []*robustMachine) (contrast, bool) {
+	d := contrast{bases: "the base run", does: "the base run does"}
+	if len(bases) > 1 {
+		d.bases, d.does = fmt.Sprintf("%d base runs", len(bases)), fmt.Sprintf("%d base runs do", len(bases))
+	}
+	levels, hours, how := m.differences(bases)
+	if levels == nil {
+		return m.compareLives(d, bases)
+	}
+	d.how = how
+	window := time.Duration(hours * float64(time.Hour))
+	d.finding = finding{sight: sight{window: window}, begins: m.axis.origin, ends: m.axis.at(), before: noRecord}
+	s := scale{hours: hours, need: baseNeed, family: m.families(), before: noRecord}
+	d.judge(levels, s)
+	d.t = d.drift.T()
+	d.proved = d.reason == fires
+	d.lately = math.Inf(1)
+	d.detectable = reachSafety * slowestFound(baseNeed/hours, func(rate float64) bool {
+		var f finding
+		y := append([]float64(nil), levels...)
+		for i := range y {
+			y[i] += rate * (float64(i) + 0.5) * d.apart
+		}
+		f.judge(y, s)
+		return f.reason == fires
+	})
+	m.spread(&d, bases)
+	own := m.ends(m.tracks[totalTrack], nil, m.families())
+	d.headRises = own.known && (own.rises || own.grows() || own.reason == fires)
+	d.matched = m.matches(&d, bases)
+	d.shares = m.sharesOver(min(window, m.axis.length()))
+	return d, true
+}
+
+// matches reports whether base runs grow alike: by the part of the rate that they share, and a difference
+// that is not more than chance.
+func (m *robustMachine) matches(d *contrast, bases []*robustMachine) bool {
+	if d.t > doubtfulT && d.growth >= baseNeed {
+		return false
+	}
+	rates := make([]float64, len(bases))
+	for i, b := range bases {
+		own := b.ends(b.tracks[totalTrack], nil, b.families())
+		rates[i] = own.rate
+	}
+	own := m.ends(m.tracks[totalTrack], nil, m.families())
+	return meanOf(rates) >= matchingPart*own.rate
+}
+
+// spread holds a difference to how much base runs differ among themselves:
+// t = (head - mean) / (sd sqrt(1 + 1/k)), Student's with k-1 degrees of freedom.
+func (m *robustMachine) spread(d *contrast, bases []*robustMachine) {
+	k := len(bases)
+	if k < runsForSpread {
+		return
+	}
+	rates := make([]float64, k)
+	noise := 0.0
+	for i, b := range bases {
+		own := b.ends(b.tracks[totalTrack], nil, 1)
+		rates[i], noise = own.rate, noise+own.se*own.se/float64(k)
+	}
+	own := m.ends(m.tracks[totalTrack], nil, 1)
+	mean, se := meanAndError(rates)
+	// A few runs may agree by chance, and no run is known better than its own noise. Runs that differ by no
+	// more than that tell nothing else, and their noise is known from many levels.
+	sd, df := math.Sqrt(max(se*se*float64(k), noise)), float64(k-1)
+	if se*se*float64(k) <= 2*noise {
+		df = float64(endBlocks - 2)
+	}
+	t := (own.rate - mean) / (sd * math.Sqrt(1+1/float64(k)))
+	beyond := t > trend.StudentQuantile(spreadCertainty, df)
+	d.proved = d.proved && beyond || d.growth >= baseNeed && t > trend.StudentQuantile(1-endP/m.families(), df)
+	if !beyond {
+		d.t = min(d.t, t)
+	}
+}
+
+// differences is the levels of a process less the mean of those of base runs.
+func (m *robustMachine) differences(bases []*robustMachine) (levels []float64, hours float64, how string) {
+	var sum []float64
+	n := 0
+	for _, b := range bases {
+		diff, h, by := m.difference(b)
+		switch {
+		case diff == nil:
+			continue
+		case sum == nil:
+			sum, hours, how, n = diff, h, by, 1
+		case len(diff) == len(sum) && by == how:
+			for i := range sum {
+				sum[i] += diff[i]
+			}
+			n++
+		}
+	}
+	for i := range sum {
+		sum[i] /= float64(n)
+	}
+	return sum, hours, how
+}
+
+// compareLives compares processes that restart by the rates of their lives: what each life does, a
+// warm-up, is in both.
+func (m *robustMachine) compareLives(d contrast, bases []*robustMachine) (contrast, bool) {
+	p, ok := m.poolLives()
+	if !ok {
+		return d, false
+	}
+	age := p.age
+	var of []robustLives
+	for _, b := range bases {
+		if q, ok := b.poolLives(); ok {
+			age = min(age, q.age)
+			of = append(of, robustLives{b, q})
+		}
+	}
+	skip := min(p.skip, age/4)
+	head, ok := m.pool(m.livesOf(age), skip, age)
+	if len(of) == 0 || !ok {
+		return d, false
+	}
+	var rate, square, lives float64
+	for _, x := range of {
+		base, ok := x.machine.pool(x.machine.livesOf(age), skip, age)
+		if !ok {
+			return d, false
+		}
+		k := float64(len(of))
+		rate, square, lives = rate+base.all.rate/k, square+base.all.se*base.all.se/(k*k), lives+float64(base.lives)
+	}
+	d.finding = head.finding(m)
+	d.rate, d.se = head.all.rate-rate, math.Hypot(head.all.se, math.Sqrt(square))
+	df := float64(head.lives) + lives - 2
+	half := trend.StudentQuantile(0.5+confidence/2, df) * d.se
+	d.low, d.high = d.rate-half, d.rate+half
+	d.growth = d.rate * head.hours()
+	d.t = d.rate / d.se
+	d.drift = trend.Drift{Slope: d.rate, SE: d.se, N: head.lives}
+	crit := trend.StudentQuantile(1-endP/m.families(), df)
+	d.proved = d.t > crit && d.growth >= leastGrowth/2
+	d.headRises = head.grows
+	d.matched = d.t <= doubtfulT
+	d.detectable = max(leastGrowth/2/head.hours(), (crit+certain)*d.se)
+	d.shares = head.shares
+	d.how = fmt.Sprintf("of each life, %d against %.0f of them", head.lives, lives)
+	return d, true
+}
+
+type robustLives struct {
+	machine *robustMachine
+	pool    pool
 }
 
 // difference is the floors of both less each other, aligned by loops or by time.

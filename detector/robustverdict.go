@@ -93,8 +93,10 @@ func (m *robustMachine) judge() judgement {
 		fallthrough
 	case Settled:
 		j.shares = m.sharesOver(min(j.window, m.axis.length(), m.axis.at()-j.fellAt))
-	case Pass, Inconclusive:
-		m.reach(&j, aligned)
+	}
+	m.reach(&j, aligned)
+	if j.gate == Pass && math.IsInf(j.detectable, 1) {
+		j.gate = Inconclusive // it could have missed any leak
 	}
 	j.because = m.because(&j, name)
 	return j
@@ -181,7 +183,7 @@ func (j *judgement) settled() bool {
 	// What no cache has is no warm-up either, unless it came at once.
 	much := j.higher >= uncached && (j.jump == nil || float64(j.jump.Bytes)/MB < j.higher/2)
 	lumps := j.ratchet >= doubtfulRises || j.ratchet >= 2 && j.higher >= doubtfulSteps
-	if !j.rises && j.jump == nil || lumps || much {
+	if !j.rises && j.jump == nil && !j.grows() || lumps || much {
 		return false
 	}
 	n := len(j.levels)
@@ -200,6 +202,9 @@ func (j *judgement) settled() bool {
 func isFlat(y []float64) bool {
 	d := trend.FitDrift(y, rateRaise)
 	growth, half := d.Slope*float64(len(y)), students().rate[d.N]*d.SE*float64(len(y))
+	if meanOf(y[:3]) < median(y)-leastGrowth/2-noiseOf(y) {
+		return false // still on its way up
+	}
 	return growth < leastGrowth && highEnd(y) < leastGrowth && (growth-half <= 0 || growth < leastGrowth/2)
 }
 

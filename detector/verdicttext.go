@@ -45,6 +45,8 @@ func (m *robustMachine) because(j *judgement, aligned string) string {
 		return fmt.Sprintf("only %s of uninterrupted data%s; a trend needs %s", length, m.growthSoFar(), minutesText(30*time.Minute))
 	case !j.known:
 		return fmt.Sprintf("%s over %s %s", m.seriesWord(j.leading), length, reasonTexts[j.reason])
+	case !j.rising:
+		return fmt.Sprintf("%s is too noisy over %s: no leak of any rate would have been detected", m.seriesWord(j.leading), length)
 	case m.row >= 2:
 		return fmt.Sprintf("%v at the end: %s MB in the last %s (%s MB/h); %s", m.state, signed(m.first.growth), minutesText(m.first.window), number(m.first.perHour()), longerText(m.first.perHour(), m.axis.length()))
 	}
@@ -166,9 +168,6 @@ func (m *robustMachine) passText(j *judgement) string {
 		word = " of " + m.seriesWord(j.leading)
 	}
 	text := fmt.Sprintf("no sustained growth%s in %s; ", word, minutesText(m.axis.length()))
-	if math.IsInf(j.detectable, 1) {
-		return text + "no leak of any rate would have been detected: too much noise"
-	}
 	text += fmt.Sprintf("a leak of %s MB/h or more would have been detected", number(j.detectable))
 	if lately := j.lately; !math.IsInf(lately, 1) && lately > 2*j.detectable {
 		text += fmt.Sprintf(", in the last hour one of %s", number(lately))

@@ -70,8 +70,8 @@ func alarmCells(s scenario.Scenario, all []pair, b *bars) []string {
 		case h <= 2 && undecidable[s.Name] != h:
 			b.most("leak"+at, leak[i], n, shortBar)
 		}
-		if h >= 4 {
-			b.most("inconclusive"+at, doubt[i], n, doubtBar)
+		if h == whole {
+			b.most("inconclusive"+at, doubt[i], n, doubtBarOf(s.Name))
 		}
 	}
 	b.most("LEAKING", live, n, liveBar(s))

@@ -3,60 +3,104 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
-	"time"
 
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/scenario"
 )
 
-// compared is the end verdicts on a run alone and against its base run.
-type compared struct{ alone, against detector.Gate }
+// compared is the end verdicts on a run alone, against one base run and against three.
+type compared struct {
+	kind                  string
+	alone, against, three detector.Gate
+}
 
-// base is what a base run is worth where one run cannot tell: a cache that still fills
-// when the run ends.
+// baseRow is one length of a run and one leak in it.
+type baseRow struct {
+	name        string
+	hours, rate float64
+	// falls is at which rate the base runs fall, in MB/h; drift is by how much the rates of runs differ
+	// by themselves, as a standard deviation.
+	falls, drift float64
+	kinds        func(hours float64) []scenario.Scenario
+}
+
+// base is what base runs are worth.
 func base(o options) table {
 	t := table{
-		about: fmt.Sprintf("%d pairs of runs of 2 h a row: a base run whose cache of 100 MB fills in 180 min, and the same with a leak beside it. End verdicts `leak` of the second run in percent, alone and against the base.", o.detections),
-		head:  []string{"second run", "alone", "against the base", "`inconclusive`"},
+		about: fmt.Sprintf("%d pairs of runs a row, drawn from 18 kinds of app: a base run, and the same with a leak beside it. End verdicts `leak` of the second run in percent: alone, against one base run and against three; and where else the base decides.", o.detections),
+		head:  []string{"second run", "alone", "one base run", "`inconclusive`", "three base runs", "`inconclusive`"},
 	}
-	for _, loops := range []time.Duration{0, 10 * time.Minute} {
-		for _, rate := range []float64{0, 50, 100} {
-			name := fmt.Sprintf("leak of %g MB/h", rate)
-			if rate == 0 {
-				name = "no leak"
-			}
-			if loops > 0 {
-				name += fmt.Sprintf(", loops of %.0f min", loops.Minutes())
-			}
-			one := func(_ int, r *rand.Rand) compared { return compare(rate, loops, r) }
-			sum := func(all []compared, b *bars) []string { return comparedCells(rate, all, b) }
-			t.rows = append(t.rows, study(name, o.detections, 4, one, sum))
+	var rows []baseRow
+	for _, r := range [][2]float64{{1, 0}, {1, 100}, {2, 0}, {2, 50}, {2, 100}, {4, 0}, {4, 20}, {4, 50}} {
+		name := fmt.Sprintf("%g MB/h, %g h", r[1], r[0])
+		if r[1] == 0 {
+			name = fmt.Sprintf("no leak, %g h", r[0])
 		}
+		rows = append(rows, baseRow{name, r[0], r[1], 0, 0, scenario.Bases})
+	}
+	flat := func(hours float64) []scenario.Scenario { return scenario.Bases(hours)[:2] }
+	filling := func(hours float64) []scenario.Scenario {
+		return []scenario.Scenario{{Name: "cache", Hours: hours, Sigma: 5, Rho: 0.7, Cache: 100, CacheTime: 180}}
+	}
+	for _, hours := range []float64{2, 4, 8} {
+		rows = append(rows, baseRow{fmt.Sprintf("no leak, the base falls 40 MB/h, %g h", hours), hours, 0, 40, 0, flat})
+	}
+	for _, hours := range []float64{2, 4} {
+		rows = append(rows, baseRow{fmt.Sprintf("no leak, the rates of runs differ by 8 MB/h (sd), %g h", hours), hours, 0, 0, 8, flat})
+	}
+	for _, rate := range []float64{0, 50, 100} {
+		rows = append(rows, baseRow{fmt.Sprintf("%g MB/h, both fill a cache of 100 MB in 3 h, 2 h", rate), 2, rate, 0, 0, filling})
+	}
+	for _, x := range rows {
+		one := func(i int, r *rand.Rand) compared { return x.compare(i, r) }
+		sum := func(all []compared, b *bars) []string { return x.cells(all, b) }
+		t.rows = append(t.rows, study(x.name, o.detections, 5*x.hours, one, sum))
 	}
 	return t
 }
 
-func compare(rate float64, loops time.Duration, r *rand.Rand) compared {
-	s := scenario.Scenario{Hours: 2, Sigma: 5, Rho: 0.7, Cache: 100, CacheTime: 180}
+func (x baseRow) compare(i int, r *rand.Rand) compared {
+	kinds := x.kinds(x.hours)
+	s := kinds[i%len(kinds)]
 	how := robust()
-	how.watched.LoopEvery = loops
-	of, _ := how.play(s.Make(r), r)
-	s.Leak = rate
-	head, alone := how.play(s.Make(r), r)
-	v, err := head.Against(of)
-	if err != nil {
-		return compared{alone: alone.gate}
+	var bases []*detector.Detector
+	for range 3 {
+		of := s
+		of.Trimmed = x.falls
+		of.Leak = x.drift * r.NormFloat64()
+		d, _ := how.play(of.Make(r), r)
+		bases = append(bases, d)
 	}
-	return compared{alone: alone.gate, against: v.Gate}
+	s.Leak = x.rate + x.drift*r.NormFloat64()
+	head, alone := how.play(s.Make(r), r)
+	out := compared{kind: s.Name, alone: alone.gate}
+	if v, err := head.Against(bases[0]); err == nil {
+		out.against = v.Gate
+	}
+	if v, err := head.Against(bases...); err == nil {
+		out.three = v.Gate
+	}
+	return out
 }
 
-func comparedCells(rate float64, all []compared, b *bars) []string {
-	is := func(g detector.Gate) int { return count(all, func(c compared) bool { return c.against == g }) }
-	if rate == 0 {
-		b.most("leak against the base", is(detector.Leak), len(all), shortBar)
+func (x baseRow) cells(all []compared, b *bars) []string {
+	is := func(g detector.Gate, of func(compared) detector.Gate) int {
+		return count(all, func(c compared) bool { return of(c) == g })
+	}
+	alone := func(c compared) detector.Gate { return c.alone }
+	one := func(c compared) detector.Gate { return c.against }
+	three := func(c compared) detector.Gate { return c.three }
+	n := len(all)
+	if x.rate == 0 && x.drift == 0 {
+		b.most("leak against the base", is(detector.Leak, one), n, baseBar)
+		b.most("leak against three base runs", is(detector.Leak, three), n, baseBar)
+	}
+	if x.rate > 0 {
+		b.least("found against the base as often as alone", is(detector.Leak, one), max(1, is(detector.Leak, alone)), 100)
 	}
 	return []string{
-		percentText(count(all, func(c compared) bool { return c.alone == detector.Leak }), len(all)),
-		percentText(is(detector.Leak), len(all)), percentText(is(detector.Inconclusive), len(all)),
+		percentText(is(detector.Leak, alone), n),
+		percentText(is(detector.Leak, one), n), percentText(is(detector.Inconclusive, one), n),
+		percentText(is(detector.Leak, three), n), percentText(is(detector.Inconclusive, three), n),
 	}
 }

@@ -66,7 +66,7 @@ func promiseCells(all []promise, b *bars) []string {
 	n, last := len(rates), len(factors)-1
 	b.most("`pass` without m", count(all, func(p promise) bool { return p.passed && p.rate <= 0 }), len(all), 0)
 	if n > 0 {
-		b.least("a leak of 1.5 m is found", hits[last], n, foundBar)
+		b.least("a leak of 1.5 m is found", hits[last], n, reachBar)
 		if 100*hits[0] >= foundBar*n {
 			b.miss("a leak of m/1.5 is found in %s %%: m is too cautious", percentText(hits[0], n))
 		}

@@ -65,7 +65,7 @@ func furtherCells(s scenario.Scenario, all []pair, b *bars) []string {
 	leak, doubt := count(judged, gateIs(detector.Leak)), count(judged, gateIs(detector.Inconclusive))
 	if s.Leak == 0 {
 		b.most("leak", leak, n, alarmsBar)
-		b.most("inconclusive", doubt, n, doubtBar)
+		b.most("inconclusive", doubt, n, doubtBarOf(s.Name))
 	}
 	return []string{
 		percentText(leak, n), percentText(doubt, n), percentText(count(judged, gateIs(detector.Settled)), n),

@@ -150,3 +150,29 @@ func Nights() []Night {
 	})
 	return out
 }
+
+// Bases are kinds of app of which two runs are compared: what both do is not a difference.
+func Bases(hours float64) []Scenario {
+	noisy := func(s Scenario) Scenario {
+		if s.Sigma == 0 {
+			s.Sigma, s.Rho = 5, 0.7
+		}
+		s.Hours, s.Level = hours, 400
+		return s
+	}
+	list := []Scenario{
+		{Name: "AR 0.7 s5"}, {Name: "AR 0.7 s10", Sigma: 10, Rho: 0.7}, {Name: "AR 0.7 s20", Sigma: 20, Rho: 0.7}, {Name: "AR 0.9 s10", Sigma: 10, Rho: 0.9},
+		{Name: "warm-up 120 tau 6", Warm: 120, WarmTau: 6}, {Name: "warm-up 120 tau 15", Warm: 120, WarmTau: 15},
+		{Name: "warm-up 200 tau 30", Warm: 200, WarmTau: 30}, {Name: "warm-up 150 tau 60", Warm: 150, WarmTau: 60},
+		{Name: "cache 100 in 60 min", Cache: 100, CacheTime: 60}, {Name: "cache 100 in 180 min", Cache: 100, CacheTime: 180},
+		{Name: "saw 40 per 4 min", Saw: 40, SawPeriod: 4}, {Name: "saw 60 per 15 min", Saw: 60, SawPeriod: 15}, {Name: "saw 80 per 40 min", Saw: 80, SawPeriod: 40},
+		{Name: "sine 60 per 20 min", Wave: 60, WavePeriod: 20}, {Name: "sine 60 per 60 min", Wave: 60, WavePeriod: 60},
+		{Name: "square 80 per 60 min", Wave: 80, WavePeriod: 60, Square: true},
+		{Name: "app", Sigma: 10, Rho: 0.8, Warm: 110, WarmTau: 8, Saw: 40, SawPeriod: 6},
+		{Name: "step +80 after 30 min", Steps: []Step{{30, 80}}},
+	}
+	for i := range list {
+		list[i] = noisy(list[i])
+	}
+	return list
+}
