@@ -15,7 +15,7 @@ const (
 	reachAgain = 3
 	// reachSafety is by how much a leak in another run must be faster than one that was added to this
 	// one, to be found in 95 of 100: the noise there is another. Calibrated.
-	reachSafety = 1.3
+	reachSafety = 1.15
 	// latelyTime is how long before the end a late leak begins.
 	latelyTime = time.Hour
 )

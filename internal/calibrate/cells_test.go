@@ -211,7 +211,7 @@ func TestOtherCells(t *testing.T) {
 		t.Errorf("detectable: %q, want %q", cells, want)
 	}
 	row("promise", "1.5 m is found", func(b *bars) []string {
-		return promiseCells(spoil(300, 16, good, func(p *promise) { p.found[2] = false }), b)
+		return promiseCells(spoil(300, 91, good, func(p *promise) { p.found[2] = false }), b)
 	})
 	row("promise", "too cautious", func(b *bars) []string {
 		return promiseCells(spoil(300, 285, good, func(p *promise) { p.found[0] = true }), b)
@@ -228,9 +228,17 @@ func TestOtherCells(t *testing.T) {
 
 	same := func() compared { return compared{alone: detector.Leak, against: detector.Pass} }
 	differs := func(c *compared) { c.against = detector.Leak }
-	row("base", "", func(b *bars) []string { return comparedCells(0, spoil(300, 15, same, differs), b) })
-	row("base", "against the base", func(b *bars) []string { return comparedCells(0, spoil(300, 16, same, differs), b) })
-	row("base", "", func(b *bars) []string { return comparedCells(50, spoil(300, 300, same, differs), b) })
+	none, some := baseRow{}, baseRow{rate: 50}
+	row("base", "", func(b *bars) []string { return none.cells(spoil(300, 3, same, differs), b) })
+	row("base", "against the base", func(b *bars) []string { return none.cells(spoil(300, 4, same, differs), b) })
+	row("base", "", func(b *bars) []string { return some.cells(spoil(300, 300, same, differs), b) })
+	row("base", "as often as alone", func(b *bars) []string { return some.cells(spoil(300, 299, same, differs), b) })
+	drifts := baseRow{drift: 8}
+	row("base", "", func(b *bars) []string { return drifts.cells(spoil(300, 300, same, differs), b) })
+
+	said := func() reached { return reached{10, []float64{9, 12, 14}} }
+	row("reach", "", func(b *bars) []string { return reachCells(spoil(300, 30, said, func(x *reached) { x.true = []float64{6, 16, 10} }), b) })
+	row("reach", "within a factor 1.5", func(b *bars) []string { return reachCells(spoil(300, 60, said, func(x *reached) { x.true = []float64{6, 16, 100} }), b) })
 
 	jump := named(t, "step +250 anywhere, AR 0.7 s20")
 	row("jump", "leak in", func(b *bars) []string {

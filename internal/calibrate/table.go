@@ -53,6 +53,7 @@ var makers = []struct {
 	{"detectable", detectable},
 	{"base", base},
 	{"nights", nights},
+	{"reach", reach},
 }
 
 func tableNames() []string {

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/scenario"
+)
+
+// reachOnsets are where leaks begin that are added to a run, as parts of it: others than those that the
+// detector tries.
+var reachOnsets = []float64{0.02, 0.07, 0.13}
+
+// reached is what a run without a leak says that it would have found, in MB/h, and the slowest leaks that
+// are found when they are added to the same run.
+type reached struct {
+	said float64
+	true []float64
+}
+
+// reach is whether the slowest leak that a pass rules out is that of its own run.
+func reach(o options) table {
+	t := table{
+		about: fmt.Sprintf("%d runs of 8 h a row that pass, each with leaks added to its own samples from 2, 7 and 13 %% of the run on. *said* is the median of the slowest leak m that the verdict rules out, in MB/h; *found* that of the slowest that is found. In percent: the found ones within a factor 1.5 of m, those above 1.5 m, and those below m/1.5.", o.nights),
+		head:  []string{"noise", "said", "found", "within 1.5", "above", "below"},
+	}
+	for _, s := range scenario.Noise(whole)[3:] {
+		one := func(_ int, r *rand.Rand) reached { return reachOf(s, r) }
+		t.rows = append(t.rows, study(s.Name, o.nights, 20*whole, one, reachCells))
+	}
+	return t
+}
+
+func reachOf(s scenario.Scenario, r *rand.Rand) reached {
+	p := s.Make(r)
+	said := gateWith(p, 0, 0)
+	out := reached{said: said.MinDetectable / detector.MB}
+	if said.Gate != detector.Pass {
+		return reached{}
+	}
+	for _, part := range reachOnsets {
+		out.true = append(out.true, slowest(p, part, out.said))
+	}
+	return out
+}
+
+// gateWith judges a path with a leak added from a part of it on.
+func gateWith(p *scenario.Path, rate, part float64) detector.Verdict {
+	q := *p
+	q.Dims[scenario.Java] = slices.Clone(p.Dims[scenario.Java])
+	for i := range q.Len() {
+		hours := float64(i) * scenario.Grid.Hours()
+		q.Dims[scenario.Java][i] += rate * max(0, hours-part*whole)
+	}
+	d := detector.New(detector.RobustPolicy())
+	scenario.Play(&q, d, scenario.Conditions{Interval: 30e9, NoBreakdowns: true}, nil)
+	return d.Verdict()
+}
+
+// slowest searches, by factors of 1.1 from half of a guess on, the slowest leak that is found.
+func slowest(p *scenario.Path, part, guess float64) float64 {
+	for rate := guess / 2.5; rate < 20*guess; rate *= 1.1 {
+		if gateWith(p, rate, part).Gate == detector.Leak && gateWith(p, rate*1.1, part).Gate == detector.Leak {
+			return rate
+		}
+	}
+	return math.Inf(1)
+}
+
+func reachCells(all []reached, b *bars) []string {
+	var said, found []float64
+	within, above, below := 0, 0, 0
+	for _, x := range all {
+		for _, rate := range x.true {
+			said, found = append(said, x.said), append(found, rate)
+			switch {
+			case rate > 1.5*x.said:
+				above++
+			case rate < x.said/1.5:
+				below++
+			default:
+				within++
+			}
+		}
+	}
+	n := len(found)
+	b.least("the reach within a factor 1.5", within, n, reachedBar)
+	return []string{timeText(quantile(said, 0.5)), timeText(quantile(found, 0.5)), percentText(within, n), percentText(above, n), percentText(below, n)}
+}
