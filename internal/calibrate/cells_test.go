@@ -228,11 +228,11 @@ func TestOtherCells(t *testing.T) {
 
 	same := func() compared { return compared{alone: detector.Leak, against: detector.Pass} }
 	differs := func(c *compared) { c.against = detector.Leak }
-	none, some := baseRow{}, baseRow{rate: 50}
-	row("base", "", func(b *bars) []string { return none.cells(spoil(300, 3, same, differs), b) })
-	row("base", "against the base", func(b *bars) []string { return none.cells(spoil(300, 4, same, differs), b) })
-	row("base", "", func(b *bars) []string { return some.cells(spoil(300, 300, same, differs), b) })
-	row("base", "as often as alone", func(b *bars) []string { return some.cells(spoil(300, 299, same, differs), b) })
+	unchanged, leaking := baseRow{}, baseRow{rate: 50}
+	row("base", "", func(b *bars) []string { return unchanged.cells(spoil(300, 3, same, differs), b) })
+	row("base", "against the base", func(b *bars) []string { return unchanged.cells(spoil(300, 4, same, differs), b) })
+	row("base", "", func(b *bars) []string { return leaking.cells(spoil(300, 300, same, differs), b) })
+	row("base", "as often as alone", func(b *bars) []string { return leaking.cells(spoil(300, 299, same, differs), b) })
 	drifts := baseRow{drift: 8}
 	row("base", "", func(b *bars) []string { return drifts.cells(spoil(300, 300, same, differs), b) })
 
