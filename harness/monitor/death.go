@@ -158,6 +158,7 @@ func (s *session) findLost(ctx context.Context) {
 
 // die records the end of an incarnation.
 func (s *session) die(e lostProcess, d record.Death) {
+	d.Text = withLimit(d, e.subject.room)
 	event := s.naming(e.subject.Account, "death", text.Head(d.Text, maxReason))
 	event.PID, event.Reason, event.Lines = e.process.PID, d.Reason, d.Lines
 	if !e.rebooted && e.boots == s.boots {
@@ -346,12 +347,28 @@ func wordOf(exit *dumpsys.Exit, log dumpsys.Logcat, byLog string) string {
 	return "kill"
 }
 
+// withLimit is the text of a death, with the limit that the process had by the latest reading where the
+// memory limiter killed it and the log does not say it.
+func withLimit(d record.Death, room capture.Headroom) string {
+	rest, ok := strings.CutPrefix(d.Text, limiterName)
+	if d.Reason != "memory_limiter" || !ok || strings.HasPrefix(rest, ", limit") || !room.AnonymousLimit.Known {
+		return d.Text
+	}
+	limit := fmt.Sprintf("limit %d MB", room.AnonymousLimit.N>>20)
+	if room.AnonymousAssumed {
+		limit = "assumed " + limit
+	}
+	return limiterName + ", " + limit + rest
+}
+
+const limiterName = "memory limiter"
+
 // limiterText names the memory limiter, with its limit where the log says it.
 func limiterText(l dumpsys.Logcat) string {
 	if !l.MemoryLimit.Known {
-		return "memory limiter"
+		return limiterName
 	}
-	return fmt.Sprintf("memory limiter, limit %d MB", l.MemoryLimit.N>>20)
+	return fmt.Sprintf(limiterName+", limit %d MB", l.MemoryLimit.N>>20)
 }
 
 func reasonOfLog(l dumpsys.Logcat) string {

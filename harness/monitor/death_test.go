@@ -353,3 +353,25 @@ func (faulting) Run(ctx context.Context, st Stage) (record.Workload, error) {
 	_ = nap(ctx, time.Minute)
 	return record.Workload{Kind: "monkey"}, nil
 }
+
+// A kill by the memory limiter names the limit that was read before, where the log does not.
+func TestDeathWithLimit(t *testing.T) {
+	room := capture.Headroom{AnonymousLimit: known.Of(512 << 20)}
+	assumed := room
+	assumed.AnonymousAssumed = true
+	for _, c := range []struct {
+		d    record.Death
+		room capture.Headroom
+		want string
+	}{
+		{record.Death{Reason: "memory_limiter", Text: "memory limiter, OTHER"}, room, "memory limiter, limit 512 MB, OTHER"},
+		{record.Death{Reason: "memory_limiter", Text: "memory limiter"}, assumed, "memory limiter, assumed limit 512 MB"},
+		{record.Death{Reason: "memory_limiter", Text: "memory limiter, limit 400 MB"}, room, "memory limiter, limit 400 MB"},
+		{record.Death{Reason: "memory_limiter", Text: "memory limiter, OTHER"}, capture.Headroom{}, "memory limiter, OTHER"},
+		{record.Death{Reason: "kill", Text: "memory limiter"}, room, "memory limiter"},
+	} {
+		if got := withLimit(c.d, c.room); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}

@@ -102,6 +102,7 @@ func (a *Account) addSample(s record.Sample, up time.Duration) []detector.Transi
 		a.limits.addBreakdown(*s.Breakdown, up, a.part.Seconds)
 	}
 	steps := a.resync(s, up)
+	a.limits.addSample(s, up, a.part.Seconds)
 	if s.Breakdown == nil {
 		bytes, ok := bytesOf(s)
 		if !ok {

@@ -195,3 +195,43 @@ func TestIncidents(t *testing.T) {
 		}
 	}
 }
+
+// Anonymous memory is judged by the samples, against the limit of the latest reading; a process that has
+// no limit now is not judged, and a warning says where the limit is assumed.
+func TestAnonymousMemoryOfSamples(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit   *int64
+		assumed bool
+		swap    *int64
+		used    int64
+	}{
+		"a limit":         {limit: new(int64(512 << 20)), swap: new(int64(1024)), used: 491 << 20},
+		"an assumed one":  {limit: new(int64(512 << 20)), assumed: true, used: 490 << 20},
+		"none":            {},
+		"a limit of none": {limit: new(int64(0))},
+	} {
+		l, err := New(record.Header{Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 100}}}, detector.DefaultPolicy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := l.Part("S1")
+		p.AddEvent(record.Event{Event: "found", Up: 100, Process: "com.x", User: new(0), PID: 7, Source: "smaps_rollup"})
+		p.AddEvent(record.Event{Event: "headroom", T: 1, Up: 101, Process: "com.x", User: new(0), PID: 7, Headroom: &record.Headroom{AnonymousLimit: c.limit, AnonymousAssumed: c.assumed}})
+		for at := 30.0; at <= 1200; at += 30 {
+			p.AddSample(record.Sample{T: at, Up: 100 + at, Process: "com.x", PID: 7, Source: "smaps_rollup", PSS: new(int64(600 << 10)), RSSAnon: new(int64(490 << 10)), Swap: c.swap})
+		}
+		got := p.accounts[0].Record(1)
+		if c.used == 0 {
+			if len(got.Headroom)+len(got.Limits) > 0 {
+				t.Errorf("%s: %+v", name, got.Headroom)
+			}
+			continue
+		}
+		if len(got.Headroom) != 1 || got.Headroom[0].Resource != "anonymous_memory" || got.Headroom[0].Used != c.used || got.Headroom[0].Assumed != c.assumed || !got.Headroom[0].Warned {
+			t.Errorf("%s: %+v", name, got.Headroom)
+		}
+		if len(got.Limits) != 1 || got.Limits[0].Assumed != c.assumed || strings.Contains(got.Limits[0].Text, "assumed") != c.assumed {
+			t.Errorf("%s: %+v", name, got.Limits)
+		}
+	}
+}
