@@ -37,6 +37,11 @@ type Headroom struct {
 	Virtual, VirtualLimit known.Int
 	// Bits is 32 or 64; 0 where it is not known.
 	Bits int
+	// Anonymous is RssAnon and VmSwap in bytes, AnonymousLimit how much of them the memory limiter of
+	// Android 17 allows the process in its present state; unknown before. AnonymousAssumed says that the
+	// device does not tell its limits, and that they are those that Android recommends for its RAM.
+	Anonymous, AnonymousLimit known.Int
+	AnonymousAssumed          bool
 	// GrowthLimit and HeapSize are the device's two sizes of a Java heap in bytes: for
 	// most apps, and for those with android:largeHeap. See HeapLimit.
 	GrowthLimit, HeapSize known.Int
@@ -107,6 +112,8 @@ type bounds struct {
 	abi32, abi64 string
 	// machine is what uname calls the processor; empty before Android 6.
 	machine string
+	// limiter is nil where there is none: before Android 17.
+	limiter *limiter
 	reasons []string
 }
 
@@ -203,6 +210,7 @@ func (h *Headrooms) readSome(ctx context.Context, targets []Target, flags map[st
 	for i := range out {
 		if out[i].Err == nil {
 			h.bound(&out[i], r.limits(&out[i]))
+			h.anonymousLimit(&out[i], r.oomScoreAdj(out[i].PID))
 		}
 	}
 	return out, nil
@@ -212,6 +220,9 @@ func (h *Headrooms) readSome(ctx context.Context, targets []Target, flags map[st
 // the first two branches see fastPattern.
 const headroomPattern = `^[0-9]+ [(]|[)] [A-Za-z] -?[0-9]+ |^(Threads|VmSize):|^Max (open files|processes|address space) `
 
+// limiterPattern picks what the memory limiter needs besides: lines of status, and oom_score_adj.
+const limiterPattern = `|^(RssAnon|VmSwap):|^-?[0-9]+$`
+
 // command is one reading. The files of all processes cost one grep. Open files are
 // counted by a glob of the shell, which costs no process, under the uid that the level of
 // the process has. stat tells their number to everybody since Linux 6.2
@@ -220,8 +231,15 @@ func (h *Headrooms) command(targets []Target) []shell.Part {
 	var files, sizes strings.Builder
 	var order []shell.Prefix
 	globs := map[shell.Prefix]string{}
+	pattern := headroomPattern
+	if h.facts.API >= memoryLimiterAPI {
+		pattern += limiterPattern
+	}
 	for _, t := range targets {
 		fmt.Fprintf(&files, " /proc/%d/stat /proc/%d/status /proc/%d/limits", t.PID, t.PID, t.PID)
+		if h.facts.API >= memoryLimiterAPI {
+			fmt.Fprintf(&files, " /proc/%d/oom_score_adj", t.PID)
+		}
 		fmt.Fprintf(&sizes, " /proc/%d/fd", t.PID)
 		w := t.Level.Prefix
 		if _, ok := globs[w]; !ok {
@@ -231,7 +249,7 @@ func (h *Headrooms) command(targets []Target) []shell.Part {
 	}
 	parts := []shell.Part{
 		{"up", "cat /proc/uptime"},
-		{"files", "grep -E " + text.ShellQuote(headroomPattern) + " /dev/null" + files.String() + " 2>&1"},
+		{"files", "grep -E " + text.ShellQuote(pattern) + " /dev/null" + files.String() + " 2>&1"},
 	}
 	for i, w := range order {
 		glob := "echo" + globs[w]
@@ -297,7 +315,7 @@ func (r *headroomRound) file(line []byte) {
 		return
 	}
 	switch string(name) {
-	case "stat", "status", "limits":
+	case "stat", "status", "limits", "oom_score_adj":
 		k := file{pid, string(name)}
 		r.files[k] = append(r.files[k], text...)
 	}
@@ -336,7 +354,7 @@ func (r headroomRound) read(h *Headroom) {
 	}
 	status, err := procfs.ParseStatus(r.files[file{h.PID, "status"}])
 	if err == nil {
-		h.Threads, h.Virtual = status.Threads, inBytes(status.VmSize)
+		h.Threads, h.Virtual, h.Anonymous = status.Threads, inBytes(status.VmSize), anonymousOf(status)
 	}
 	if !h.Threads.Known {
 		h.why("threads", r.instead(h.PID, "no number in its status"))
@@ -418,6 +436,7 @@ func (h *Headrooms) learnSome(ctx context.Context, fresh []newcomer, flags map[s
 			return nil, fmt.Errorf("read headroom: nothing in %v: %w", askNature, ErrNoAnswer)
 		}
 		h.phone, h.told = readBounds(parts), true
+		h.phone.limiter = h.readLimiter(parts)
 	}
 	for i, n := range fresh {
 		label := strconv.Itoa(i)
@@ -463,7 +482,7 @@ func (h *Headrooms) questions(fresh []newcomer, flags map[string][]byte) []shell
 			late = append(late, shell.Part{"flags" + label, h.dumpPackage(n.Package())})
 		}
 	}
-	return append(parts, late...)
+	return slices.Concat(parts, h.limiterParts(), late)
 }
 
 // firstOf is the place of the first process of the same package.

@@ -49,7 +49,7 @@ func phoneDevice(opt androidsim.Options) (*androidsim.Phone, *shelltest.Device) 
 // Each release of Android, with each right: what is read is the phone's own number, and
 // what is not has a reason.
 func TestHeadroomByRelease(t *testing.T) {
-	for _, api := range []int{21, 22, 24, 26, 28, 29, 31, 34, 36} {
+	for _, api := range []int{21, 22, 24, 26, 28, 29, 31, 34, 36, 37} {
 		for _, right := range []string{"none", "debuggable", "su", "root"} {
 			for _, only32 := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%d %s %t", api, right, only32), func(t *testing.T) {
@@ -432,4 +432,52 @@ func FuzzHeadroom(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The limit is that of the process's state, as the device says it, and assumed where it does not say.
+// There is none before Android 17, and none on a device without a memory limiter.
+func TestAnonymousLimit(t *testing.T) {
+	limiter := androidsim.MemoryLimiter{Visible: 2000, VisibleSwap: 1000, NotVisible: 600, NotVisibleSwap: 400}
+	silent := limiter
+	silent.Silent = true
+	for name, c := range map[string]struct {
+		api     int
+		limiter *androidsim.MemoryLimiter
+		process string
+		limit   known.Int
+		assumed bool
+		reason  string
+	}{
+		"visible":             {37, &limiter, "com.shop", known.Of(3000 << 20), false, ""},
+		"in the background":   {37, &limiter, "com.shop:push", known.Of(1000 << 20), false, ""},
+		"assumed":             {37, &silent, "com.shop", known.Of(8192 << 20), true, "anonymous memory: the limit is assumed by the RAM of the device"},
+		"assumed, background": {37, &silent, "com.shop:push", known.Of(6144 << 20), true, "anonymous memory: the limit is assumed by the RAM of the device"},
+		"no limiter":          {37, nil, "com.shop", known.Int{}, false, "anonymous memory: the device has no memory limiter, so the process does not run out of it"},
+		"Android 16":          {36, &limiter, "com.shop", known.Int{}, false, ""},
+	} {
+		_, dev := phoneDevice(androidsim.Options{API: c.api, MemoryLimiter: c.limiter, Apps: []androidsim.App{{Package: "com.shop", Processes: []androidsim.ProcessSpec{
+			{Name: "com.shop", Models: []androidsim.Model{androidsim.Typical()}}, {Name: "com.shop:push", Models: []androidsim.Model{androidsim.Typical()}},
+		}}}})
+		facts, err := ReadFacts(t.Context(), dev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rooms, err := NewHeadrooms(dev, facts).Read(t.Context(), targetsOf(t, dev, facts, Pattern(c.process)))
+		if err != nil || len(rooms) != 1 || rooms[0].Err != nil {
+			t.Fatalf("%s: %+v, %v", name, rooms, err)
+		}
+		h := rooms[0]
+		told := ""
+		for _, r := range h.Reasons {
+			if strings.HasPrefix(r, "anonymous memory: ") {
+				told = r
+			}
+		}
+		if h.AnonymousLimit != c.limit || h.AnonymousAssumed != c.assumed || !strings.HasPrefix(told, c.reason) || (told == "") != (c.reason == "") {
+			t.Errorf("%s: limit %v, assumed %t, %q", name, h.AnonymousLimit, h.AnonymousAssumed, told)
+		}
+		if h.Anonymous.Known != (c.api >= 37) || c.api >= 37 && h.Anonymous.N < 10<<20 {
+			t.Errorf("%s: %v used", name, h.Anonymous)
+		}
+	}
 }

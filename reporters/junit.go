@@ -207,6 +207,9 @@ func (j *junit) pattern(pattern string, run record.Run) junitCase {
 		if p.Because != "" {
 			lines = append(lines, "  "+p.Because)
 		}
+		for _, finding := range findingLines(p) {
+			lines = append(lines, "  "+finding)
+		}
 		switch p.Gate {
 		case detector.Leak:
 			leaks = append(leaks, line)

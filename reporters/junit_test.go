@@ -257,3 +257,20 @@ func FuzzJUnit(f *testing.F) {
 		}
 	})
 }
+
+// The case of a process says how often it ended and why.
+func TestJUnitDeaths(t *testing.T) {
+	p := record.Process{
+		Process: "com.x", Gate: detector.Pass, Restarts: 30, DeathsByReason: map[string]int{"out_of_memory": 22, "crash": 8},
+		Findings: []record.Incident{{Kind: "crash", Count: 8, First: 60, Last: 600, Text: "CRASH"}, {Kind: "out_of_memory", Count: 22, First: 61, Last: 7200, Text: "x"}},
+	}
+	var b strings.Builder
+	if err := WriteJUnit(&b, record.Run{Patterns: []string{"com.x"}, Processes: []record.Process{p}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"com.x: PASS, state NORMAL, restarted 30 times (22 OutOfMemoryError, 8 crashes)\n", "\n  8 crashes, first at 1m, last at 10m: CRASH\n", "\n  22 OutOfMemoryError, first at 1m1s, last at 2h0m: x\n"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}

@@ -3,7 +3,6 @@ package reporters
 import (
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
@@ -81,6 +80,9 @@ func (out *page) process(p record.Process, policy string, several bool) {
 	}
 	out.deaths(p)
 	out.faults(p)
+	for _, line := range findingLines(p) {
+		out.line("  finding  %s", line)
+	}
 	out.objectCounts(p.Objects)
 	for _, j := range p.Jumps {
 		out.line("  jump     %+.0f MB at %s%s", j.MB, text.Span(j.T), map[bool]string{true: ", and it stayed"}[j.Stayed])
@@ -126,17 +128,35 @@ func (out *page) deaths(p record.Process) {
 		return
 	}
 	total := 0
-	var parts []string
-	for _, reason := range slices.Sorted(maps.Keys(p.DeathsByReason)) {
-		n := p.DeathsByReason[reason]
+	for _, n := range p.DeathsByReason {
 		total += n
-		parts = append(parts, fmt.Sprintf("%d %s", n, text.Printable(strings.ReplaceAll(reason, "_", " "))))
 	}
 	last := p.Deaths[len(p.Deaths)-1]
-	out.line("  deaths   %d: %s; the last at %s, pid %d: %s", total, strings.Join(parts, ", "), text.Span(last.T), last.PID, text.Printable(last.Text))
+	out.line("  deaths   %d: %s; the last at %s, pid %d: %s", total, record.DeathWords(p.DeathsByReason), text.Span(last.T), last.PID, text.Printable(last.Text))
 	for _, line := range last.Lines {
 		out.line("           %s", text.Printable(line))
 	}
+}
+
+// findingLines are the crashes, ANRs and deaths for want of memory of a process, a line for each kind.
+func findingLines(p record.Process) []string {
+	var out []string
+	for _, f := range p.Findings {
+		line := record.DeathWords(map[string]int{f.Kind: f.Count})
+		if line == "" {
+			continue
+		}
+		if f.Count == 1 {
+			line += fmt.Sprintf(" at %s", text.Span(f.Last))
+		} else {
+			line += fmt.Sprintf(", first at %s, last at %s", text.Span(f.First), text.Span(f.Last))
+		}
+		if f.Text != "" {
+			line += ": " + text.Printable(f.Text)
+		}
+		out = append(out, line)
+	}
+	return out
 }
 
 // countedObjects are the counts that are printed: they rise with leaks of screens.
@@ -251,6 +271,37 @@ func unseenBelow(p record.Process) string {
 func Headline(p record.Process, policy string) string { return text.Printable(headline(p, policy)) }
 
 func headline(p record.Process, policy string) string {
+	line := verdictWords(p, policy)
+	if life := lifeWords(p); life != "" {
+		line += ", " + life
+	}
+	return line
+}
+
+// lifeWords are how often a process was started again and why it ended, such as "restarted 30 times (22
+// OutOfMemoryError, 8 crashes)". It is empty where it did neither.
+func lifeWords(p record.Process) string {
+	why := record.DeathWords(p.DeathsByReason)
+	if why != "" {
+		why = " (" + why + ")"
+	}
+	switch {
+	case p.Restarts > 0:
+		return "restarted " + times(p.Restarts) + why
+	case why != "":
+		return "ended" + why
+	}
+	return ""
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%s times", text.Grouped(int64(n)))
+}
+
+func verdictWords(p record.Process, policy string) string {
 	switch p.Gate {
 	case detector.Leak:
 		return fmt.Sprintf("LEAK (%s)%s", KindWords(p.Kind), leakStates(p))

@@ -25,9 +25,10 @@ func replayCommand(c *console) *cobra.Command {
 		Long: `Judge memory that was recorded before: a run directory or its samples.ndjson, even if
 the run was killed, or a table as CSV. "-" is standard input.
 
-A table has a header with t_s (seconds) and pss_kb. If it has several processes, a
-column "process" names them. Other columns are used where they
-exist: swap_pss_kb, java_heap_kb, native_heap_kb, graphics_kb, total_pss_kb, pid, mark.
+A table has a header with t_s (seconds) and pss_kb. If it has several processes,
+a column "process" names them. Other columns are used where they exist:
+swap_pss_kb, java_heap_kb, native_heap_kb, graphics_kb, total_pss_kb, pid, mark,
+death.
 
 With --base, the difference from the same process of another recording is judged.`,
 		Example: `  leakgate replay leakgate-runs/tonight --gate

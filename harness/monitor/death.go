@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -47,6 +48,9 @@ type lostProcess struct {
 	// asked says that the device was asked once and did not answer: it may have been about to
 	// start again.
 	asked bool
+	// boots is how often the device had started again when the end was noted: its clock was that of
+	// then.
+	boots int
 }
 
 // noteDeath has the reason read why an incarnation has ended.
@@ -56,7 +60,7 @@ func (s *session) noteDeath(x *subject, p capture.Process) {
 	if x.LastUp > 0 {
 		seen = min(now, x.LastUp-s.part.At(0))
 	}
-	e := lostProcess{subject: x, process: p, seen: seen, missed: now, up: x.LastUp, rebooted: x.rebooted}
+	e := lostProcess{subject: x, process: p, seen: seen, missed: now, up: x.LastUp, rebooted: x.rebooted, boots: s.boots}
 	x.rebooted = false
 	if len(s.ends) == maxUnread {
 		s.die(e, record.Death{Reason: "unknown", Text: "too many processes ended at once to read why"})
@@ -100,6 +104,7 @@ func (s *session) takeDeath(a answer[record.Death]) {
 // readDeaths reads at the end of the session why the last processes have ended, as long as
 // the device answers.
 func (s *session) readDeaths(ctx context.Context) {
+	s.findLost(ctx)
 	for s.deaths.away || len(s.ends) > 0 {
 		if !s.deaths.away && (ctx.Err() != nil || s.err != nil || s.silent.on()) {
 			for _, e := range s.ends {
@@ -112,15 +117,54 @@ func (s *session) readDeaths(ctx context.Context) {
 			s.ends = nil
 			return
 		}
+		if !s.deaths.away {
+			// system_server needs its time also for the last death of a run.
+			_ = nap(ctx, s.clock.until(s.ends[0].missed+deathDelay))
+		}
 		s.sendDeath(ctx, 0)
 		s.takeDeath(<-s.deaths.done)
 	}
 }
 
+// findLost looks once more whether the processes are there: some may have died since they were last
+// sampled, up to a minute before.
+func (s *session) findLost(ctx context.Context) {
+	if ctx.Err() != nil || s.err != nil || s.silent.on() {
+		return
+	}
+	var targets []capture.Target
+	for _, x := range s.order {
+		if x.present {
+			targets = append(targets, x.target())
+		}
+	}
+	if len(targets) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, askDeath)
+	defer cancel()
+	rounds, err := capture.NewFast(s.dev).Read(ctx, targets, 0, s.deadline(targets)) // an earlier round may still use the session's own
+	if err != nil {
+		return // what is not known is not recorded
+	}
+	for _, r := range rounds {
+		for _, reading := range r.Readings {
+			if x := s.subjects[reading.Key()]; x != nil && x.Same(reading.Process) && errors.Is(reading.Err, capture.ErrGone) {
+				s.lost(x, reading.Err)
+			}
+		}
+	}
+}
+
 // die records the end of an incarnation.
 func (s *session) die(e lostProcess, d record.Death) {
+	d.Text = withLimit(d, e.subject.room)
 	event := s.naming(e.subject.Account, "death", text.Head(d.Text, maxReason))
 	event.PID, event.Reason, event.Lines = e.process.PID, d.Reason, d.Lines
+	if !e.rebooted && e.boots == s.boots {
+		// The reason is read seconds later, when the next incarnation may have ended as well.
+		event.EndedUp = new(record.Round(s.part.At(e.seen).Seconds(), 3))
+	}
 	s.event(event)
 }
 
@@ -143,13 +187,69 @@ func readDeath(ctx context.Context, dev Device, e lostProcess, since time.Durati
 		return record.Death{}, fmt.Errorf("read why it ended: %w", err)
 	}
 	answers, _ := m.Split(a.Stdout) // what is there counts
-	now, _ := time.Parse("2006-01-02 15:04:05", strings.TrimSpace(string(answers["date"])))
+	now, _ := time.Parse(exitTime, strings.TrimSpace(string(answers["date"])))
 	exit := exitOf(answers["exits"], p, now, since+deathSlack)
 	if exit == nil && (e.rebooted || restartedSince(answers["up"], e.up, since)) {
 		return rebooted, nil
 	}
 	log, _ := dumpsys.ScanLogcat(bytes.NewReader(answers["log"]), int64(p.PID), p.Name) // without a log nothing is in it
-	return reasonOf(exit, log), nil
+	d := reasonOf(exit, log)
+	if d.Reason == "unknown" && exit == nil {
+		if of, ok := reasonOfName(answers, p, now, since); ok {
+			return of, nil
+		}
+	}
+	return d, nil
+}
+
+// reasonOfName is the reason of the latest death of the same name since the process was last seen,
+// under another pid: a process that ends every few seconds may have had several since then.
+func reasonOfName(answers map[string][]byte, p capture.Process, now time.Time, since time.Duration) (record.Death, bool) {
+	if now.IsZero() {
+		return record.Death{}, false
+	}
+	var exit *dumpsys.Exit
+	info, _ := dumpsys.ParseExitInfo(answers["exits"]) // without exit info the log may say it
+	for _, e := range info.Exits {
+		at, err := time.Parse(exitTime, string(e.Timestamp))
+		if err == nil && now.Sub(at) <= since && string(e.Process) == p.Name && (!e.User.Known || e.User.N == int64(p.User)) {
+			exit = &e
+			break // the latest is the first
+		}
+	}
+	pid := int64(0)
+	if exit != nil && exit.PID.Known {
+		pid = exit.PID.N
+	}
+	log, _ := dumpsys.ScanLogcat(bytes.NewReader(logSince(answers["log"], now.Add(-since))), pid, p.Name)
+	d := reasonOf(exit, log)
+	if d.Reason == "unknown" {
+		return d, false
+	}
+	d.Text = "by another death of this name at that time: " + d.Text
+	return d, true
+}
+
+// exitTime is the form of times of exit info; fractions of a second may follow.
+const exitTime = "2006-01-02 15:04:05"
+
+// logSince returns the lines of a log in the format threadtime that are not earlier than a moment of
+// the device's wall clock. Their times have no year.
+func logSince(log []byte, from time.Time) []byte {
+	var out []byte
+	for line := range bytes.Lines(log) {
+		if len(line) < len("01-02 15:04:05") {
+			continue
+		}
+		at, err := time.Parse(exitTime, fmt.Sprintf("%04d-%s", from.Year(), line[:len("01-02 15:04:05")]))
+		if err == nil && at.Month() < from.Month() { // a new year has begun
+			at = at.AddDate(1, 0, 0)
+		}
+		if err == nil && !at.Before(from.Truncate(time.Second)) {
+			out = append(out, line...)
+		}
+	}
+	return out
 }
 
 // rebooted is the end of every process of a device that starts again.
@@ -176,7 +276,7 @@ func exitOf(answer []byte, p capture.Process, now time.Time, within time.Duratio
 		return nil
 	}
 	for _, e := range info.Exits {
-		at, err := time.Parse("2006-01-02 15:04:05", string(e.Timestamp)) // takes fractions, too
+		at, err := time.Parse(exitTime, string(e.Timestamp))
 		old := err == nil && !now.IsZero() && now.Sub(at) > within
 		if e.PID.Known && e.PID.N == int64(p.PID) && string(e.Process) == p.Name && (!e.User.Known || e.User.N == int64(p.User)) && !old {
 			return &e
@@ -203,19 +303,7 @@ func reasonOf(exit *dumpsys.Exit, log dumpsys.Logcat) record.Death {
 		}
 		return d
 	}
-	word, known := exitWords[string(exit.ReasonName)]
-	switch {
-	case exit.ReasonName == "SIGNALED" && exit.Crash():
-		d.Reason = "native_crash"
-	case exit.ReasonName == "SIGNALED" && d.Reason == "unknown":
-		// Where lmkd cannot report to system_server, its kill is a signal 9.
-		d.Reason = "kill"
-	case exit.ReasonName == "SIGNALED":
-	case known:
-		d.Reason = cmp.Or(word, d.Reason)
-	default:
-		d.Reason = "kill"
-	}
+	d.Reason = wordOf(exit, log, d.Reason)
 	words := []string{string(exit.ReasonName)}
 	if sub := string(exit.SubreasonName); sub != "" && sub != "UNKNOWN" {
 		words = append(words, sub)
@@ -223,8 +311,11 @@ func reasonOf(exit *dumpsys.Exit, log dumpsys.Logcat) record.Death {
 	if exit.Status.Known && exit.Status.N != 0 {
 		words = append(words, fmt.Sprintf("status %d", exit.Status.N))
 	}
-	if log.Exception != "" && d.Reason == "crash" {
+	if log.Exception != "" && (d.Reason == "crash" || d.Reason == "out_of_memory") {
 		words = append(words, string(log.Exception))
+	}
+	if d.Reason == "memory_limiter" {
+		words = append([]string{limiterText(log)}, words...)
 	}
 	if exit.Rss.Known {
 		words = append(words, "RSS "+text.KB(exit.Rss.N))
@@ -233,8 +324,59 @@ func reasonOf(exit *dumpsys.Exit, log dumpsys.Logcat) record.Death {
 	return d
 }
 
+// wordOf is the word of the reason of an exit record; byLog is that of the log.
+func wordOf(exit *dumpsys.Exit, log dumpsys.Logcat, byLog string) string {
+	word, known := exitWords[string(exit.ReasonName)]
+	switch {
+	case exit.MemoryLimiter():
+		return "memory_limiter"
+	case exit.MemoryAnomaly():
+		return "anomaly"
+	case word == "crash" && (log.OutOfMemory() || strings.Contains(string(exit.Description), "OutOfMemoryError")):
+		return "out_of_memory"
+	case exit.ReasonName == "SIGNALED" && exit.Crash():
+		return "native_crash"
+	case exit.ReasonName == "SIGNALED" && byLog == "unknown":
+		// Where lmkd cannot report to system_server, its kill is a signal 9.
+		return "kill"
+	case exit.ReasonName == "SIGNALED":
+		return byLog
+	case known:
+		return cmp.Or(word, byLog)
+	}
+	return "kill"
+}
+
+// withLimit is the text of a death, with the limit that the process had by the latest reading where the
+// memory limiter killed it and the log does not say it.
+func withLimit(d record.Death, room capture.Headroom) string {
+	rest, ok := strings.CutPrefix(d.Text, limiterName)
+	if d.Reason != "memory_limiter" || !ok || strings.HasPrefix(rest, ", limit") || !room.AnonymousLimit.Known {
+		return d.Text
+	}
+	limit := fmt.Sprintf("limit %d MB", room.AnonymousLimit.N>>20)
+	if room.AnonymousAssumed {
+		limit = "assumed " + limit
+	}
+	return limiterName + ", " + limit + rest
+}
+
+const limiterName = "memory limiter"
+
+// limiterText names the memory limiter, with its limit where the log says it.
+func limiterText(l dumpsys.Logcat) string {
+	if !l.MemoryLimit.Known {
+		return limiterName
+	}
+	return fmt.Sprintf(limiterName+", limit %d MB", l.MemoryLimit.N>>20)
+}
+
 func reasonOfLog(l dumpsys.Logcat) string {
 	switch {
+	case l.MemoryLimiter():
+		return "memory_limiter"
+	case l.OutOfMemory():
+		return "out_of_memory"
 	case l.Mentions[dumpsys.LogANR].Count > 0 && l.Kill():
 		return "anr"
 	case l.Mentions[dumpsys.LogCrash].Count > 0:
@@ -252,6 +394,9 @@ func reasonOfLog(l dumpsys.Logcat) string {
 // textOfLog is the cause by the log, "" where it names none. The message of an exception may
 // be about people: its class alone is kept.
 func textOfLog(l dumpsys.Logcat) string {
+	if l.MemoryLimiter() {
+		return limiterText(l)
+	}
 	return text.Printable(cmp.Or(string(l.Exception), string(l.Signal), string(l.KillReason)))
 }
 

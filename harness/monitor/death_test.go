@@ -11,6 +11,8 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/internal/capture/dumpsys"
+	"github.com/leakgate/leakgate/internal/capture/field"
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -184,6 +186,127 @@ Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
 	}
 }
 
+// The words of a death by what exit info and the log say.
+func TestWordsOfDeaths(t *testing.T) {
+	const crash = "01-02 10:00:04.900   77   77 E AndroidRuntime: FATAL EXCEPTION: main\n01-02 10:00:04.900   77   77 E AndroidRuntime: Process: com.shop, PID: 77\n"
+	const oom = crash + "01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.OutOfMemoryError: Failed to allocate for erika@example.com\n"
+	const limiter = "01-02 10:00:04.000  900  910 I MemoryLimiter: onLimitExceeded: pid=77 uid=10123 type=anon+swap memHigh=268435456 swapHigh=268435456 pkg=com.shop\n" +
+		"01-02 10:00:34.000  900  910 I ActivityManager: Killing 77:com.shop/u0a123 (adj 0): MemoryLimiter:AnonSwap\n"
+	const lmkd = "01-02 10:00:04.000  400  400 I lowmemorykiller: Kill 'com.shop' (77), uid 10123, oom_score_adj 0 to free 1kB rss, 0kB swap; reason: low watermark\n"
+	const tombstone = "01-02 10:00:04.000   99   99 F DEBUG   : pid: 77, tid: 77, name: com.shop  >>> com.shop <<<\n01-02 10:00:04.000   99   99 F DEBUG   : signal 11 (SIGSEGV), code 1 (SEGV_MAPERR), fault addr 0x0\n"
+	exit := func(reason int64, name, description string) *dumpsys.Exit {
+		return &dumpsys.Exit{Reason: known.Of(reason), ReasonName: field.Text(name), Description: field.Text(description)}
+	}
+	for name, c := range map[string]struct {
+		exit       *dumpsys.Exit
+		log        string
+		want, text string
+	}{
+		"OutOfMemoryError":                    {exit(4, "CRASH", "crash"), oom, "out_of_memory", "java.lang.OutOfMemoryError"},
+		"OutOfMemoryError by the log alone":   {nil, oom, "out_of_memory", "java.lang.OutOfMemoryError"},
+		"another crash":                       {exit(4, "CRASH", "crash"), crash + "01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.Error: x\n", "crash", "java.lang.Error"},
+		"a crash without a log":               {exit(4, "CRASH", "crash"), "", "crash", "CRASH"},
+		"memory limiter of API 37.2":          {exit(17, "MEMORY_LIMITER", ""), "", "memory_limiter", "memory limiter, MEMORY_LIMITER"},
+		"memory limiter of API 37":            {exit(13, "OTHER", "MemoryLimiter:AnonSwap"), limiter, "memory_limiter", "memory limiter, limit 512 MB, OTHER"},
+		"memory limiter by the log alone":     {nil, limiter, "memory_limiter", "memory limiter, limit 512 MB"},
+		"other kills":                         {exit(13, "OTHER", "too many cached"), "", "kill", "OTHER"},
+		"anomaly of memory":                   {exit(18, "ANOMALY", "memory usage"), "", "anomaly", "ANOMALY"},
+		"anomaly of something else":           {exit(18, "ANOMALY", "binder calls"), "", "kill", "ANOMALY"},
+		"lmkd without a report of low memory": {exit(2, "SIGNALED", ""), lmkd, "low_memory", "SIGNALED"},
+		"lmkd by the log alone":               {nil, lmkd, "low_memory", "low watermark"},
+		"tombstone":                           {nil, tombstone, "native_crash", "SIGSEGV"},
+	} {
+		log, _ := dumpsys.ScanLogcat(strings.NewReader(c.log), 77, "com.shop")
+		d := reasonOf(c.exit, log)
+		if d.Reason != c.want || !strings.Contains(d.Text, c.text) || strings.Contains(fmt.Sprint(d), "erika") {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}
+
+// An incarnation of which nothing says why it ended has the reason of the latest death of that name
+// since it was last seen, and of no earlier one.
+func TestReasonOfAnotherPid(t *testing.T) {
+	const exits = `ACTIVITY MANAGER PROCESS EXIT INFO (dumpsys activity exit-info)
+Last Timestamp of Persistence Into Persistent Storage: 2026-01-02 03:00:00.000
+  package: com.shop
+    Historical Process Exit for uid=10123
+        ApplicationExitInfo #0:
+          timestamp=2026-01-02 10:00:05.000 pid=78 realUid=10123 packageUid=10123 definingUid=10123 user=0
+          process=com.shop reason=3 (LOW_MEMORY) subreason=0 (UNKNOWN) status=0
+          importance=100 pss=0.00 rss=200MB description=null state=empty trace=null
+`
+	const log = "01-02 10:00:05.000  400  400 I lowmemorykiller: Kill 'com.shop' (78), uid 10123, oom_score_adj 0 to free 1kB rss, 0kB swap; reason: low watermark\n"
+	const newYear = "01-01 00:00:01.000  400  400 I lowmemorykiller: Kill 'com.shop' (78), uid 10123, oom_score_adj 0 to free 1kB rss, 0kB swap; reason: low watermark\n"
+	for name, c := range map[string]struct {
+		answers map[string]string
+		now     string
+		since   time.Duration
+		want    string
+	}{
+		"exit info":          {map[string]string{"exits": exits}, "2026-01-02 10:00:10", 10 * time.Second, "low_memory"},
+		"too early":          {map[string]string{"exits": exits}, "2026-01-02 10:00:20", 10 * time.Second, ""},
+		"the log":            {map[string]string{"log": log}, "2026-01-02 10:00:10", 10 * time.Second, "low_memory"},
+		"too early in it":    {map[string]string{"log": log}, "2026-01-02 10:00:20", 10 * time.Second, ""},
+		"of the new year":    {map[string]string{"log": newYear}, "2026-01-01 00:00:05", 10 * time.Second, "low_memory"},
+		"no clock":           {map[string]string{"exits": exits, "log": log}, "", time.Hour, ""},
+		"of another process": {map[string]string{"exits": strings.ReplaceAll(exits, "process=com.shop", "process=com.shop:push")}, "2026-01-02 10:00:10", 10 * time.Second, ""},
+	} {
+		answers := map[string][]byte{}
+		for part, text := range c.answers {
+			answers[part] = []byte(text)
+		}
+		now, _ := time.Parse(exitTime, c.now)
+		d, ok := reasonOfName(answers, capture.Process{Name: "com.shop", PID: 77}, now, c.since)
+		if ok != (c.want != "") || ok && (d.Reason != c.want || !strings.HasPrefix(d.Text, "by another death of this name")) {
+			t.Errorf("%s: %t, %+v", name, ok, d)
+		}
+	}
+}
+
+// An app that dies every few seconds has a death for each incarnation that was seen, with the moment
+// at which that was; the one in the last seconds of the run has its reason, too.
+func TestDeathsEveryFewSeconds(t *testing.T) {
+	for _, api := range []int{29, 34} {
+		t.Run(fmt.Sprintf("API %d", api), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				spec := healthy("com.shop")
+				spec.RestartAfter = time.Second
+				o := rooted()
+				o.API = api
+				p := phone("S1", o, spec)
+				run := options(t, p)
+				run.Duration = 5 * time.Minute
+				go func() {
+					for range 20 {
+						time.Sleep(7 * time.Second)
+						p.Kill("com.shop")
+					}
+					time.Sleep(5*time.Minute - 20*7*time.Second - 3*time.Second)
+					p.Kill("com.shop")
+				}()
+				r := perform(t, t.Context(), run)
+				x := r.process(t, "S1", "com.shop")
+				if len(x.Deaths) < 5 || x.DeathsByReason["low_memory"] != len(x.Deaths) || len(x.Deaths) < x.Restarts {
+					t.Errorf("%d restarts, %v", x.Restarts, x.DeathsByReason)
+				}
+				events := r.eventsOf("death", "com.shop")
+				last := 0.0
+				for _, e := range events {
+					if e.EndedUp == nil || *e.EndedUp <= last || *e.EndedUp > e.Up {
+						t.Errorf("ended at %v, read at %v", e.EndedUp, e.Up)
+						continue
+					}
+					last = *e.EndedUp
+				}
+				if e := events[len(events)-1]; e.T < 297 {
+					t.Errorf("the last death is at %v s", e.T)
+				}
+			})
+		})
+	}
+}
+
 // What monkey says of crashes and ANRs is recorded with the class of the exception; what looks
 // like it is not.
 func TestMonkeyFaults(t *testing.T) {
@@ -229,4 +352,26 @@ func (faulting) Run(ctx context.Context, st Stage) (record.Workload, error) {
 	reporting(st.Devices[0], st, func(string) {})("// NOT RESPONDING: com.shop (pid 3084)")
 	_ = nap(ctx, time.Minute)
 	return record.Workload{Kind: "monkey"}, nil
+}
+
+// A kill by the memory limiter names the limit that was read before, where the log does not.
+func TestDeathWithLimit(t *testing.T) {
+	room := capture.Headroom{AnonymousLimit: known.Of(512 << 20)}
+	assumed := room
+	assumed.AnonymousAssumed = true
+	for _, c := range []struct {
+		d    record.Death
+		room capture.Headroom
+		want string
+	}{
+		{record.Death{Reason: "memory_limiter", Text: "memory limiter, OTHER"}, room, "memory limiter, limit 512 MB, OTHER"},
+		{record.Death{Reason: "memory_limiter", Text: "memory limiter"}, assumed, "memory limiter, assumed limit 512 MB"},
+		{record.Death{Reason: "memory_limiter", Text: "memory limiter, limit 400 MB"}, room, "memory limiter, limit 400 MB"},
+		{record.Death{Reason: "memory_limiter", Text: "memory limiter, OTHER"}, capture.Headroom{}, "memory limiter, OTHER"},
+		{record.Death{Reason: "kill", Text: "memory limiter"}, room, "memory limiter"},
+	} {
+		if got := withLimit(c.d, c.room); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
 }

@@ -57,6 +57,7 @@ func (s *session) roomOf(x *subject, h capture.Headroom) {
 	room := &record.Headroom{
 		Files: number(h.Files), FileLimit: number(h.FileLimit),
 		Threads: number(h.Threads), ThreadLimit: number(h.ThreadLimit), ThreadLimitBy: h.ThreadLimitBy,
+		Anonymous: number(h.Anonymous), AnonymousLimit: number(h.AnonymousLimit), AnonymousAssumed: h.AnonymousAssumed,
 		Virtual: number(h.Virtual), VirtualLimit: number(h.VirtualLimit), Bits: h.Bits, Reasons: h.Reasons,
 	}
 	if use := x.response.java; use.Known {
@@ -67,6 +68,7 @@ func (s *session) roomOf(x *subject, h capture.Headroom) {
 		}
 	}
 	room.JavaGarbage = number(h.Garbage)
+	x.room = h
 	if h.Err != nil {
 		room.Reasons = append(room.Reasons[:len(room.Reasons):len(room.Reasons)], h.Err.Error())
 	}

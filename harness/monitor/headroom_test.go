@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -184,4 +185,68 @@ func TestHeadroomOfADeviceThatIsAway(t *testing.T) {
 			t.Errorf("exit %d, %+v", r.ExitCode, r.eventsOf("error", ""))
 		}
 	})
+}
+
+// A process whose anonymous memory leaks on Android 17 is warned of before the memory limiter kills it,
+// and its death names the limiter and its limit; one that the device does not tell is called assumed.
+func TestMemoryLimiterKillsALeak(t *testing.T) {
+	for name, old := range map[string]bool{"API 37.2": false, "API 37": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := rooted()
+				o.API = 37
+				o.MemoryLimiter = &androidsim.MemoryLimiter{Visible: 400, VisibleSwap: 112, NotVisible: 300, NotVisibleSwap: 100, OldReason: old}
+				p := near(o, androidsim.Leak(androidsim.Native, 240, 0))
+				run := options(t, p)
+				run.Headroom, run.Duration = DefaultHeadroom, 2*time.Hour
+				r := perform(t, t.Context(), run)
+				x := r.process(t, "S1", "com.shop")
+				if x.DeathsByReason["memory_limiter"] != 1 || len(x.Deaths) != 1 || !strings.HasPrefix(x.Deaths[0].Text, "memory limiter, limit 512 MB, ") {
+					t.Fatalf("%+v", x.Deaths)
+				}
+				if len(x.Findings) != 1 || x.Findings[0].Kind != "memory_limiter" {
+					t.Errorf("%+v", x.Findings)
+				}
+				if len(x.Limits) == 0 || x.Limits[0].Resource != "anonymous_memory" || x.Limits[0].Limit != 512<<20 || x.Limits[0].Assumed || x.Limits[0].T > x.Deaths[0].T-10*60 || x.Limits[0].TimeLeft == nil {
+					t.Fatalf("%+v; the death is at %v s", x.Limits, x.Deaths[0].T)
+				}
+				if in := x.Limits[0].T + *x.Limits[0].TimeLeft; in < 0.75*x.Deaths[0].T || in > 1.25*x.Deaths[0].T {
+					t.Errorf("the warning says %v s, the death is at %v s", in, x.Deaths[0].T)
+				}
+				if s := standing(t, r.process(t, "S1", "com.shop:push"), "anonymous_memory"); s.Warned || s.Limit != 400<<20 || s.Used <= 0 {
+					t.Errorf("the neighbour: %+v", s)
+				}
+			})
+		})
+	}
+}
+
+func TestAssumedMemoryLimit(t *testing.T) {
+	for name, c := range map[string]struct {
+		api     int
+		limiter *androidsim.MemoryLimiter
+		assumed bool
+		has     bool
+	}{
+		"the device does not say it": {37, &androidsim.MemoryLimiter{Visible: 9000, Silent: true}, true, true},
+		"the device has none":        {37, nil, false, false},
+		"Android 16":                 {36, &androidsim.MemoryLimiter{Visible: 400}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := rooted()
+				o.API, o.MemoryLimiter = c.api, c.limiter
+				run := options(t, near(o))
+				run.Headroom, run.Duration = DefaultHeadroom, 20*time.Minute
+				x := perform(t, t.Context(), run).process(t, "S1", "com.shop")
+				i := slices.IndexFunc(x.Headroom, func(s record.Standing) bool { return s.Resource == "anonymous_memory" })
+				if (i >= 0) != c.has || c.has && (x.Headroom[i].Assumed != c.assumed || x.Headroom[i].Limit != 8192<<20) {
+					t.Errorf("%+v", x.Headroom)
+				}
+				if told := strings.Contains(strings.Join(x.HeadroomReasons, "\n"), "assumed by the RAM of the device"); told != c.assumed {
+					t.Errorf("%q", x.HeadroomReasons)
+				}
+			})
+		})
+	}
 }

@@ -104,6 +104,7 @@ func (s *session) sampled(x *subject, r capture.Reading, up time.Duration, costM
 		s.bridge(x, up)
 	}
 	s.record(x, line)
+	s.tellLimits(x)
 }
 
 // record writes one sample and tells the steps that it causes.

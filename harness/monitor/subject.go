@@ -38,6 +38,8 @@ type subject struct {
 
 	// response is what is done about a leak of this incarnation.
 	response responseTo
+	// room is the latest reading of how near it is to its limits.
+	room capture.Headroom
 	// told is how many warnings of limits were told.
 	told int
 	// paused says that a heap dump has stopped it, since pausedAt on the session's clock;

@@ -39,6 +39,8 @@ func am(c *call) int {
 	case "broadcast":
 		c.printf("Broadcasting: Intent { flg=0x400000 }\nBroadcast completed: result=0\n")
 		return 0
+	case "memory-limiter":
+		return c.memoryLimiter(args[1:])
 	case "get-current-user":
 		c.printf("0\n")
 		return 0

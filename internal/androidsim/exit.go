@@ -16,9 +16,11 @@ const (
 	crashNative   = 5
 	notResponding = 6
 	userRequested = 10
+	otherKill     = 13
+	overMemory    = 17
 )
 
-var exitReasons = map[int]string{signaled: "SIGNALED", lowMemoryKill: "LOW_MEMORY", javaCrash: "APP CRASH(EXCEPTION)", crashNative: "APP CRASH(NATIVE)", notResponding: "ANR", userRequested: "USER REQUESTED"}
+var exitReasons = map[int]string{signaled: "SIGNALED", lowMemoryKill: "LOW_MEMORY", javaCrash: "APP CRASH(EXCEPTION)", crashNative: "APP CRASH(NATIVE)", notResponding: "ANR", userRequested: "USER REQUESTED", otherKill: "OTHER KILLS BY SYSTEM", overMemory: "MEMORY LIMITER"}
 
 var exitSubreasons = map[int]string{0: "UNKNOWN", 21: "FORCE STOP", 24: "KILL BACKGROUND"}
 

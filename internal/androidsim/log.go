@@ -104,6 +104,9 @@ func (p *Phone) logDeath(v view, m memory, why cause, up time.Duration) {
 		p.logf(at, "crash", v, v.pid, 'F', "libc", "Fatal signal %d (SIGSEGV), code 1 (SEGV_MAPERR), fault addr 0x0 in tid %d (%s), pid %d (%s)", why.status, v.pid, v.comm(), v.pid, v.comm())
 	case lowMemoryKill:
 		p.logLowMemory(at, v, m, adj)
+	case otherKill, overMemory:
+		p.logf(at, "system", server, server.pid+11, 'I', "ActivityManager", "Killing %d:%s/%s (adj %d): %s", v.pid, v.name, userName(v.uid), adj, why.description)
+		p.logf(at, "events", server, server.pid+11, 'I', "am_kill", "[%d,%d,%s,%d,%s]", v.uid/perUser, v.pid, v.name, adj, why.description)
 	case userRequested:
 		if _, reason, stopped := strings.Cut(why.description, stopReason); stopped {
 			p.logf(at, "system", server, server.pid+11, 'I', "ActivityManager", "Force stopping %s appid=%d user=%d: %s", v.pkg(), v.uid%perUser, v.uid/perUser, reason)
@@ -121,7 +124,7 @@ func (p *Phone) logDeath(v view, m memory, why cause, up time.Duration) {
 	} else {
 		p.logf(after, "main", zygote, zygote.pid, 'I', "Zygote", "Process %d exited due to signal (%d)", v.pid, signal)
 	}
-	if why.reason == userRequested || why.reason == notResponding {
+	if slices.Contains([]int{userRequested, notResponding, otherKill, overMemory}, why.reason) {
 		return // the system does not wonder at what it did itself
 	}
 	state := ""

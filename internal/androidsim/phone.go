@@ -20,7 +20,7 @@ var (
 // build without root, with no app.
 type Options struct {
 	Serial, Model, Manufacturer string
-	// API is the Android version, 18 (4.3) to 36 (16); 0 means 34. Others count as
+	// API is the Android version, 18 (4.3) to 37 (17); 0 means 34. Others count as
 	// the nearest of these.
 	API int
 	// Scale is device seconds per real second; 0 means 1.
@@ -36,6 +36,8 @@ type Options struct {
 	// large the Java heap of an app may become, and of one with a large heap. 0 means
 	// 256 and 512.
 	HeapGrowthLimit, HeapSize int
+	// MemoryLimiter are the limits of the memory limiter, from API 37 on; nil is a phone without.
+	MemoryLimiter *MemoryLimiter
 	// NoGPUMemory is a GPU driver that does not say what processes hold.
 	NoGPUMemory bool
 	// BuildType is user (also if empty), userdebug or eng.
@@ -77,7 +79,7 @@ const (
 	systemServer   = "system_server"
 	defaultAPI     = 34
 	oldestAPI      = 18
-	newestAPI      = 36
+	newestAPI      = 37
 	usualDump      = time.Second
 	uptimeAtNew    = time.Hour
 	uptimeAtReboot = 25 * time.Second

@@ -92,6 +92,10 @@ type process struct {
 	died    time.Duration
 	lastPID int
 
+	// limited is when the memory limiter looks at it next, overLimit when it was over its limit;
+	// never for not at all.
+	limited, overLimit time.Duration
+
 	gc        time.Duration
 	frozen    bool
 	frozenAt  time.Duration
@@ -234,6 +238,9 @@ func (p *process) due() (time.Duration, bool) {
 			at, ok = c, true
 		}
 	}
+	if p.limited != never && (!ok || p.limited < at) {
+		at, ok = p.limited, true
+	}
 	return at, ok
 }
 
@@ -299,6 +306,10 @@ func (p *Phone) fire(proc *process, at time.Duration) {
 		p.stopResponding(proc, at)
 		return
 	}
+	if proc.limited == at {
+		p.limitMemory(proc, at)
+		return
+	}
 	p.bury(proc, at, crashed)
 	back := proc.backAfter()
 	if len(proc.crashes) > 0 && proc.first+proc.crashes[0].crashAt <= at {
@@ -331,6 +342,10 @@ func (p *Phone) spawnAs(proc *process, at time.Duration, pid int) {
 	proc.start, proc.gc, proc.frozen, proc.frozenFor = at, never, false, 0
 	proc.next = never
 	proc.instance++
+	proc.limited, proc.overLimit = never, never
+	if p.limits(proc) {
+		proc.limited = at + limiterPeriod
+	}
 	if proc.first == never {
 		proc.first = at
 	}

@@ -14,6 +14,12 @@ type Headroom struct {
 	VirtualLimit *int64 `json:"virtual_limit_bytes"`
 	// Bits is 32 or 64, 0 where that is not known.
 	Bits int `json:"bits"`
+	// Anonymous is RssAnon and VmSwap in bytes, AnonymousLimit what the memory limiter of Android 17
+	// allows of them; AnonymousAssumed says that the device does not tell its limits and that this is
+	// what Android recommends for its RAM.
+	Anonymous        *int64 `json:"anonymous_bytes"`
+	AnonymousLimit   *int64 `json:"anonymous_limit_bytes"`
+	AnonymousAssumed bool   `json:"anonymous_limit_assumed,omitempty"`
 	// JavaHeap is what the runtime had allocated at the latest breakdown, in bytes.
 	JavaHeap  *int64 `json:"java_heap_bytes"`
 	JavaLimit *int64 `json:"java_limit_bytes"`
@@ -25,8 +31,8 @@ type Headroom struct {
 // LimitWarning is an early warning: a process comes near a limit.
 type LimitWarning struct {
 	T float64 `json:"t_s"`
-	// Resource is java_heap, file_descriptors, threads or address_space; Used and Limit
-	// are bytes, or counts.
+	// Resource is java_heap, file_descriptors, threads, address_space or anonymous_memory; Used
+	// and Limit are bytes, or counts.
 	Resource string `json:"resource"`
 	Used     int64  `json:"used"`
 	Limit    int64  `json:"limit"`
@@ -34,7 +40,9 @@ type LimitWarning struct {
 	// nothing grows evenly.
 	TimeLeft *float64 `json:"time_left_s"`
 	Urgent   bool     `json:"urgent"`
-	Text     string   `json:"text"`
+	// Assumed says that the device does not tell its limit.
+	Assumed bool   `json:"assumed,omitempty"`
+	Text    string `json:"text"`
 }
 
 // Standing is how a process stands with one limit at the end.
@@ -49,5 +57,7 @@ type Standing struct {
 	TimeLeft *float64 `json:"time_left_s"`
 	// Exceeded says that more than the limit was used, so that it is not the limit.
 	Exceeded bool `json:"exceeded,omitempty"`
-	Warned   bool `json:"warned"`
+	// Assumed is as in LimitWarning.
+	Assumed bool `json:"assumed,omitempty"`
+	Warned  bool `json:"warned"`
 }

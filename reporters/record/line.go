@@ -88,6 +88,9 @@ type Event struct {
 	// those of the device's log that show it.
 	Reason string   `json:"reason,omitempty"`
 	Lines  []string `json:"lines,omitempty"`
+	// EndedUp is the device's clock when the process whose death this is was last seen; nil where the
+	// device has started again since.
+	EndedUp *float64 `json:"ended_up_s,omitempty"`
 	// Lasted is the length in seconds of what ends here.
 	Lasted float64 `json:"lasted_s,omitempty"`
 	// Usage is what watching has cost so far, Own what the program has used.

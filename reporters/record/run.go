@@ -252,6 +252,9 @@ type Process struct {
 	// Faults are the crashes and ANRs that the workload reported, the latest 100 of FaultCount.
 	Faults     []Death `json:"faults"`
 	FaultCount int     `json:"fault_count"`
+	// Findings are its crashes, ANRs and deaths for want of memory by kind, of deaths and faults alike:
+	// a fault with which it died is one with the death.
+	Findings []Incident `json:"findings"`
 	// Objects are the counts of dumpsys meminfo, by their names.
 	Objects []ObjectCount `json:"objects"`
 	// AtMarks is what the heap dumps at marks show, of each incarnation that has some.
@@ -263,8 +266,10 @@ type Process struct {
 type Death struct {
 	T   float64 `json:"t_s"`
 	PID int     `json:"pid"`
-	// Reason is crash, native_crash, anr, low_memory, kill, exit (by itself), reboot or unknown; Text
-	// is what the device says, Lines are those of its log that show it.
+	// Reason is crash, native_crash, anr, out_of_memory (an OutOfMemoryError that nobody caught),
+	// memory_limiter (killed by the memory limiter of Android 17), anomaly (killed for an anomaly of its
+	// memory), low_memory (killed for want of memory of the device), kill, exit (by itself), reboot or
+	// unknown; Text is what the device says, Lines are those of its log that show it.
 	Reason string   `json:"reason"`
 	Text   string   `json:"text"`
 	Lines  []string `json:"lines,omitempty"`

@@ -65,6 +65,16 @@ const (
 	exitSignal // the signal tells
 )
 
+// The numbers of the reasons of Android 17. They are public since API 37.2; before that the memory
+// limiter killed with REASON_OTHER and a description that begins with memoryLimiter (am/MemoryLimiter.java,
+// onLimitExceeded and killProcess).
+const (
+	reasonOther         = 13
+	reasonMemoryLimiter = 17
+	reasonAnomaly       = 18
+	memoryLimiter       = "MemoryLimiter"
+)
+
 // exitReasons are the constants REASON_* of frameworks/base
 // core/java/android/app/ApplicationExitInfo.java, by number. An ANR is neither
 // a crash nor a kill for want of resources.
@@ -89,6 +99,9 @@ var exitReasons = []struct {
 	14: {"FREEZER", exitKill},
 	15: {"PACKAGE_STATE_CHANGE", exitKill},
 	16: {"PACKAGE_UPDATED", exitKill},
+
+	reasonMemoryLimiter: {"MEMORY_LIMITER", exitKill}, // it used more memory than the system allows it
+	reasonAnomaly:       {"ANOMALY", exitKill},        // it violated a system resource anomaly rule
 }
 
 // exitSignals are the signals that a process raises by its own fault
@@ -107,6 +120,24 @@ func (e Exit) Crash() bool { return e.meaning() == exitCrash }
 // processes, an update, ... SIGKILL counts, for devices that cannot report
 // LOW_MEMORY. What the user asked for does not count.
 func (e Exit) Kill() bool { return e.meaning() == exitKill }
+
+// MemoryLimiter reports whether the memory limiter of Android 17 killed the process.
+func (e Exit) MemoryLimiter() bool {
+	if !e.Reason.Known {
+		return false
+	}
+	return e.Reason.N == reasonMemoryLimiter || e.Reason.N == reasonOther && strings.HasPrefix(string(e.Description), memoryLimiter)
+}
+
+// MemoryAnomaly reports whether the system killed the process for an anomaly of its memory. A rule may
+// be about another resource, and only the words of the record say which.
+func (e Exit) MemoryAnomaly() bool {
+	if !e.Reason.Known || e.Reason.N != reasonAnomaly {
+		return false
+	}
+	words := strings.ToLower(string(e.Description) + " " + string(e.SubreasonName))
+	return strings.Contains(words, "memory") || strings.Contains(words, "oom") || strings.Contains(words, "rss") || strings.Contains(words, "heap")
+}
 
 func (e Exit) meaning() exitMeaning {
 	if !e.Reason.Known || e.Reason.N < 0 || e.Reason.N >= int64(len(exitReasons)) {

@@ -193,7 +193,7 @@ func TestReasons(t *testing.T) {
 	}{
 		{0, 0, false, false}, {1, 1, false, false}, {2, 9, false, true}, {2, 11, true, false}, {2, 6, true, false}, {2, 15, false, false},
 		{3, 0, false, true}, {4, 0, true, false}, {5, 11, true, false}, {6, 0, false, false}, {9, 0, false, true}, {10, 0, false, false},
-		{13, 0, false, true}, {14, 0, false, true}, {17, 0, false, false}, {-1, 0, false, false}, {1 << 40, 0, false, false},
+		{13, 0, false, true}, {14, 0, false, true}, {17, 0, false, true}, {18, 0, false, true}, {19, 0, false, false}, {-1, 0, false, false}, {1 << 40, 0, false, false},
 	} {
 		e := Exit{Reason: known.Of(c.reason), Status: known.Of(c.status)}
 		if e.Crash() != c.crash || e.Kill() != c.kill {
@@ -206,6 +206,34 @@ func TestReasons(t *testing.T) {
 	e := exitsIn(t, strings.Replace(exitsOf34, "reason=10 (USER REQUESTED)", "reason=99 (MOON PHASE)", 1)).Exits[0]
 	if e.ReasonName != "MOON PHASE" || e.Reason != known.Of(99) {
 		t.Errorf("%+v", e)
+	}
+}
+
+// The memory limiter kills with REASON_OTHER and its name on Android 17, with a reason of its own since
+// API 37.2; an anomaly is one of memory only where its record says so.
+func TestReasonsOfAndroid17(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason, description string
+		name                string
+		limiter, anomaly    bool
+	}{
+		"API 37.2":                   {"17 (MEMORY LIMITER)", "MemoryLimiter:AnonSwap", "MEMORY_LIMITER", true, false},
+		"API 37":                     {"13 (OTHER KILLS BY SYSTEM)", "MemoryLimiter:AnonSwap", "OTHER", true, false},
+		"another limit":              {"13 (OTHER KILLS BY SYSTEM)", "MemoryLimiter:Swap", "OTHER", true, false},
+		"another kill":               {"13 (OTHER KILLS BY SYSTEM)", "too many MemoryLimiter:AnonSwap", "OTHER", false, false},
+		"what a user asked for":      {"10 (USER REQUESTED)", "MemoryLimiter:AnonSwap", "USER_REQUESTED", false, false},
+		"an anomaly of memory":       {"18 (ANOMALY)", "anon memory exceeded", "ANOMALY", false, true},
+		"an anomaly of another kind": {"18 (ANOMALY)", "binder spam", "ANOMALY", false, false},
+	} {
+		text := strings.Replace(exitsOf34, "reason=10 (USER REQUESTED)", "reason="+c.reason, 1)
+		e := exitsIn(t, text).Exits[0]
+		e.Description = field.Text(c.description)
+		if string(e.ReasonName) != c.name || e.MemoryLimiter() != c.limiter || e.MemoryAnomaly() != c.anomaly {
+			t.Errorf("%s: %s, limiter %t, anomaly %t", name, e.ReasonName, e.MemoryLimiter(), e.MemoryAnomaly())
+		}
+	}
+	if (Exit{}).MemoryLimiter() || (Exit{}).MemoryAnomaly() {
+		t.Error("an unknown reason is one")
 	}
 }
 

@@ -70,6 +70,11 @@ type LogEnd struct {
 	Exception  field.Text `json:"exception"`
 	Signal     field.Text `json:"signal"`
 	KillReason field.Text `json:"kill_reason"`
+	// Cause is java.lang.OutOfMemoryError where the last FATAL EXCEPTION is, or is caused by, one.
+	Cause field.Text `json:"-"`
+	// MemoryLimit is the limit in bytes of anonymous memory and swap that the memory limiter of
+	// Android 17 says that the process exceeded.
+	MemoryLimit known.Int `json:"-"`
 }
 
 // GC is what the collections say. ART prints one that was asked for or that was
@@ -90,6 +95,19 @@ type GC struct {
 func (l Logcat) Crash() bool {
 	return l.Mentions[LogCrash].Count+l.Mentions[LogNativeCrash].Count > 0
 }
+
+// OutOfMemory reports whether the process died of an OutOfMemoryError that nobody caught.
+func (l Logcat) OutOfMemory() bool {
+	return l.Mentions[LogCrash].Count > 0 && l.Cause == outOfMemoryError
+}
+
+// MemoryLimiter reports whether the memory limiter of Android 17 killed the process.
+func (l Logcat) MemoryLimiter() bool {
+	return l.Kill() && strings.HasPrefix(string(l.KillReason), memoryLimiter)
+}
+
+// outOfMemoryError is the class that ART throws for want of memory, threads and file descriptors.
+const outOfMemoryError = "java.lang.OutOfMemoryError"
 
 // Kill says if the log shows that the system killed the process.
 func (l Logcat) Kill() bool {
@@ -468,6 +486,9 @@ func (s *logScan) runtime(e logEntry) {
 		s.crash, s.blame = &e, false
 		return
 	}
+	if s.crash == nil && s.own(e) && strings.HasPrefix(msg, "Caused by: "+outOfMemoryError) {
+		s.out.Cause = outOfMemoryError
+	}
 	if s.crash == nil || s.crash.pid != e.pid {
 		return
 	}
@@ -479,7 +500,7 @@ func (s *logScan) runtime(e logEntry) {
 	case told && s.meant(pid, name):
 		s.learn(pid)
 		s.mention(LogCrash, *s.crash)
-		s.blame = true
+		s.blame, s.out.Cause = true, ""
 	case told, !s.own(e):
 		s.crash = nil
 	default: // the system server prints no such line
@@ -502,7 +523,10 @@ func (s *logScan) exception(msg string) {
 	if class == "" || strings.ContainsAny(class, " ()") {
 		return
 	}
-	s.out.Exception = field.Text(class)
+	s.out.Exception, s.out.Cause = field.Text(class), ""
+	if class == outOfMemoryError {
+		s.out.Cause = outOfMemoryError
+	}
 }
 
 // signal reads the name in "11 (SIGSEGV), code 1 ...".
@@ -528,6 +552,30 @@ func (s *logScan) about(e logEntry) {
 		s.tombstone(e, msg)
 	case "Zygote":
 		s.zygote(e, msg)
+	case memoryLimiter:
+		s.limiter(msg)
+	}
+}
+
+// limiter reads "onLimitExceeded: pid=7 uid=10123 type=anon+swap memHigh=N swapHigh=N pkg=com.shop" (frameworks/base
+// services/core am/MemoryLimiter.java, onLimitExceeded), which comes half a minute before the kill. The limit of
+// anonymous memory and swap is the sum of both; the other types do not kill.
+func (s *logScan) limiter(msg string) {
+	rest, ok := strings.CutPrefix(msg, "onLimitExceeded: ")
+	if !ok {
+		return
+	}
+	f := map[string]string{}
+	for word := range strings.FieldsSeq(clip(rest, maxClip)) {
+		if key, value, ok := strings.Cut(word, "="); ok {
+			f[key] = value
+		}
+	}
+	pid, okPID := wholeNumber(f["pid"])
+	memory, okMemory := wholeNumber(f["memHigh"])
+	swap, okSwap := wholeNumber(f["swapHigh"])
+	if f["type"] == "anon+swap" && okPID && okMemory && okSwap && max(memory, swap) < 1<<60 && s.meant(pid, "") {
+		s.out.MemoryLimit = known.Of(memory + swap)
 	}
 }
 

@@ -477,3 +477,39 @@ func BenchmarkLogcat(b *testing.B) {
 		}
 	}
 }
+
+// An OutOfMemoryError that nobody caught is told from one that was, and the memory limiter's own lines
+// give its limit.
+func TestDeathsOfMemory(t *testing.T) {
+	const crash = "01-02 10:00:04.900   77   77 E AndroidRuntime: FATAL EXCEPTION: main\n" +
+		"01-02 10:00:04.900   77   77 E AndroidRuntime: Process: com.shop, PID: 77\n"
+	const limiter = "01-02 10:00:04.000  900  910 I MemoryLimiter: onLimitExceeded: pid=77 uid=10123 type=anon+swap memHigh=268435456 swapHigh=268435456 pkg=com.shop\n"
+	const kill = "01-02 10:00:34.000  900  910 I ActivityManager: Killing 77:com.shop/u0a123 (adj 0): MemoryLimiter:AnonSwap\n"
+	for name, c := range map[string]struct {
+		log         string
+		outOfMemory bool
+		limiter     bool
+		limit       known.Int
+	}{
+		"OutOfMemoryError": {log: crash + "01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.OutOfMemoryError: Failed to allocate\n", outOfMemory: true},
+		"caused by one": {log: crash + "01-02 10:00:04.900   77   77 E AndroidRuntime: android.view.InflateException: Binary XML file line #7\n" +
+			"01-02 10:00:04.900   77   77 E AndroidRuntime: Caused by: java.lang.OutOfMemoryError: Failed to allocate\n", outOfMemory: true},
+		"caught before another crash": {log: "01-02 10:00:01.000   77   77 W System.err: Caused by: java.lang.OutOfMemoryError: x\n" + crash +
+			"01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.IllegalStateException: x\n"},
+		"of an earlier crash": {log: crash + "01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.OutOfMemoryError: x\n" +
+			crash + "01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.IllegalStateException: x\n"},
+		"of another process": {log: crash + "01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.IllegalStateException: x\n" +
+			"01-02 10:00:04.900   78   78 E AndroidRuntime: Caused by: java.lang.OutOfMemoryError: x\n"},
+		"memory limiter":                  {log: limiter + kill, limiter: true, limit: known.Of(512 << 20)},
+		"of which the first line is gone": {log: kill, limiter: true},
+		"another type":                    {log: strings.Replace(limiter, "anon+swap", "memory.high", 1)},
+		"another pid":                     {log: strings.ReplaceAll(limiter+kill, "77", "78")},
+		"absurd":                          {log: strings.ReplaceAll(limiter, "=268435456", "=9223372036854775807")},
+		"without a limit":                 {log: strings.ReplaceAll(limiter, "=268435456", "=-1")},
+	} {
+		log := scanned(t, c.log, 77, "com.shop")
+		if log.OutOfMemory() != c.outOfMemory || log.MemoryLimiter() != c.limiter || log.MemoryLimit != c.limit {
+			t.Errorf("%s: out of memory %t, limiter %t, limit %v", name, log.OutOfMemory(), log.MemoryLimiter(), log.MemoryLimit)
+		}
+	}
+}

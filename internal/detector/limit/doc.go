@@ -1,6 +1,6 @@
 // Package limit judges how near a process is to a limit at whose end it dies: the
-// Java heap against its growth limit, file descriptors, threads, and the address
-// space of a 32-bit process.
+// Java heap against its growth limit, file descriptors, threads, the address
+// space of a 32-bit process, and anonymous memory against the memory limiter of Android 17.
 //
 // A [Watch] hears readings and warns by distance (80 % and 95 % of the limit) and by
 // time (the limit comes within the hour if the growth of the last one goes on). A

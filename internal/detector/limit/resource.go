@@ -5,7 +5,7 @@ import "fmt"
 // Resource is what a process can run out of.
 type Resource uint8
 
-// The resources. Heap and address space are in bytes, the others are counts.
+// The resources. Heap, address space and anonymous memory are in bytes, the others are counts.
 const (
 	// JavaHeap is what the runtime has allocated, garbage included.
 	JavaHeap Resource = iota
@@ -13,6 +13,8 @@ const (
 	Threads
 	// AddressSpace is the virtual memory of a 32-bit process.
 	AddressSpace
+	// AnonymousMemory is what is in no file, in memory or in swap.
+	AnonymousMemory
 	NumResources
 )
 
@@ -20,15 +22,17 @@ const (
 type words struct{ key, name, end string }
 
 // What the runtime says at the end stands in art/runtime/thread.cc
-// (Thread::CreateNativeThread) and art/runtime/gc/heap.cc (ThrowOutOfMemoryError).
+// (Thread::CreateNativeThread) and art/runtime/gc/heap.cc (ThrowOutOfMemoryError); the memory limiter is
+// frameworks/base services/core java/com/android/server/am/MemoryLimiter.java.
 var resources = [NumResources]words{
 	{"java_heap", "Java heap", "reaching it is an OutOfMemoryError: Failed to allocate"},
 	{"file_descriptors", "file descriptors", "reaching it is an IOException or OutOfMemoryError: Too many open files"},
 	{"threads", "threads", "reaching it is an OutOfMemoryError: pthread_create failed"},
 	{"address_space", "address space", "reaching it is an OutOfMemoryError or a native crash: mmap failed"},
+	{"anonymous_memory", "anonymous memory and swap", "the memory limiter kills a process that exceeds it"},
 }
 
-// String gives java_heap, file_descriptors, threads or address_space.
+// String returns java_heap, file_descriptors, threads, address_space or anonymous_memory.
 func (r Resource) String() string {
 	if r < NumResources {
 		return resources[r].key
@@ -47,4 +51,4 @@ func ParseResource(text string) (Resource, error) {
 }
 
 // inBytes says whether the resource is memory.
-func (r Resource) inBytes() bool { return r == JavaHeap || r == AddressSpace }
+func (r Resource) inBytes() bool { return r == JavaHeap || r == AddressSpace || r == AnonymousMemory }

@@ -84,6 +84,10 @@ func shapeOf(r Resource, u Use) shape {
 		// The floor is only seen where a collection was, and by some readings near it.
 		return shape{length: 5 * time.Minute, n: 4, falls: true, window: 4 * time.Hour, garbage: u.garbage()}
 	}
+	if r == AnonymousMemory {
+		// It rises and falls with the Java heap, and is read as often as the process is sampled.
+		return shape{length: 5 * time.Minute, n: 4, window: 2 * time.Hour}
+	}
 	return shape{length: 2 * time.Minute, n: 1, window: time.Hour}
 }
 

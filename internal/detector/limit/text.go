@@ -15,7 +15,11 @@ func (w Warning) text() string {
 	if w.Resource == JavaHeap {
 		held = " after collections"
 	}
-	s := fmt.Sprintf("%s: %s of %s%s (%.0f %%)", name.name, amount(w.Resource, float64(w.Used)), amount(w.Resource, float64(w.Limit)), held,
+	most := amount(w.Resource, float64(w.Limit))
+	if w.Assumed {
+		most = "an assumed " + most
+	}
+	s := fmt.Sprintf("%s: %s of %s%s (%.0f %%)", name.name, amount(w.Resource, float64(w.Used)), most, held,
 		math.Floor(100*share(w.Used, w.Limit)))
 	if w.TimeKnown {
 		s += fmt.Sprintf(", +%s an hour, the limit in about %s", amount(w.Resource, w.Rate.PerHour), about(w.TimeLeft))

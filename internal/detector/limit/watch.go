@@ -11,6 +11,8 @@ type Use struct {
 	// Garbage is the most of a Java heap, in bytes, that a collection could free; 0 where
 	// it is not known stands for what that is on the largest phones.
 	Garbage int64
+	// Assumed says that the limit was not read.
+	Assumed bool
 }
 
 // Warning says that a process comes near a limit.
@@ -27,6 +29,8 @@ type Warning struct {
 	TimeKnown bool
 	// Urgent says that 95 % of the limit are used.
 	Urgent bool
+	// Assumed is as in Use.
+	Assumed bool
 	// Text is all of it in one line of English.
 	Text string
 }
@@ -51,6 +55,8 @@ type Standing struct {
 	Exceeded bool
 	// Warned says that a warning stands.
 	Warned bool
+	// Assumed is as in Use.
+	Assumed bool
 }
 
 const (
@@ -179,7 +185,7 @@ func (t *track) judge(r Resource, closed bool) []Warning {
 	if !t.byTime(r, level, closed) && !far {
 		return nil
 	}
-	w := Warning{At: t.last.At, Resource: r, Used: level, Limit: t.last.Limit, Rate: t.outlook().rate}
+	w := Warning{At: t.last.At, Resource: r, Used: level, Limit: t.last.Limit, Rate: t.outlook().rate, Assumed: t.last.Assumed}
 	w.TimeLeft, w.TimeKnown = t.left(r)
 	w.Urgent = far && share(level, t.last.Limit) >= urgent
 	w.Text = w.text()
@@ -278,6 +284,7 @@ func (w *Watch) State() []Standing {
 		s := Standing{
 			Resource: r, At: t.last.At, Used: t.last.Used, Limit: t.last.Limit, Rate: t.outlook().rate,
 			Exceeded: t.exceeded(), Warned: t.near.on || t.urgent.on || t.soon.on,
+			Assumed: t.last.Assumed,
 		}
 		if level, ok := t.level(r); ok {
 			s.Level, s.Share, s.LevelKnown = level, share(level, t.last.Limit), true

@@ -18,7 +18,7 @@ func hear(w *Watch, r Resource, from, to, step time.Duration, limit int64, used 
 }
 
 func TestResourceNames(t *testing.T) {
-	for r, want := range []string{"java_heap", "file_descriptors", "threads", "address_space"} {
+	for r, want := range []string{"java_heap", "file_descriptors", "threads", "address_space", "anonymous_memory"} {
 		if got := Resource(r).String(); got != want {
 			t.Errorf("%d is %q", r, got)
 		}
@@ -285,4 +285,29 @@ func FuzzWatch(f *testing.F) {
 			check(t, w, w.Hear(r, Use{At: at, Used: used, Limit: limit}))
 		}
 	})
+}
+
+// Anonymous memory rises and falls with the Java heap: that is no growth. A leak below it is warned of
+// before the memory limiter kills, and a limit that was not read is called assumed.
+func TestAnonymousMemory(t *testing.T) {
+	const mb = 1 << 20
+	saw := func(m float64) float64 { return 60 * mb * math.Mod(m, 7) / 7 }
+	for _, assumed := range []bool{false, true} {
+		w := new(Watch)
+		for at := time.Duration(0); at < 12*time.Hour; at += 30 * time.Second {
+			if got := w.Hear(AnonymousMemory, Use{At: at, Used: 400*mb + int64(saw(at.Minutes())), Limit: 768 * mb, Assumed: assumed}); len(got) > 0 {
+				t.Fatalf("a sawtooth: %s", got[0].Text)
+			}
+		}
+		w = new(Watch)
+		var got []Warning
+		for at := time.Duration(0); at < 2*time.Hour; at += 30 * time.Second {
+			used := 200*mb + saw(at.Minutes()) + 240*mb*at.Hours()
+			got = append(got, w.Hear(AnonymousMemory, Use{At: at, Used: int64(used), Limit: 768 * mb, Assumed: assumed})...)
+		}
+		if len(got) == 0 || got[0].At > 100*time.Minute || got[0].Assumed != assumed || w.State()[0].Assumed != assumed || strings.Contains(got[0].Text, "of an assumed 768 MB") != assumed ||
+			!strings.HasPrefix(got[0].Text, "anonymous memory and swap: ") || !strings.HasSuffix(got[0].Text, "the memory limiter kills a process that exceeds it") {
+			t.Errorf("%+v", got)
+		}
+	}
 }

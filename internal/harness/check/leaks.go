@@ -126,7 +126,7 @@ func Merge(earlier, later []record.CheckedLeak) []record.CheckedLeak {
 // ends are the suite's own: it stops an app, or starts it again.
 func Failures(p record.CheckedProcess) []record.Death {
 	return slices.DeleteFunc(slices.Concat(p.Deaths, p.Faults), func(d record.Death) bool {
-		return !slices.Contains([]string{"crash", "native_crash", "anr", "low_memory"}, d.Reason)
+		return !slices.Contains(record.IncidentKinds(), d.Reason)
 	})
 }
 

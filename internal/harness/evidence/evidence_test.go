@@ -118,7 +118,7 @@ func night(t testing.TB, dir string, pids ...int) record.Run {
 		Workload:  &record.Workload{Kind: "command", Digest: "abc"},
 		Build:     &record.Revision{Commit: "8c1d0fe", Branch: "main", Variant: "debug"},
 		Devices:   []record.Device{{Device: "S", Model: "Pixel 6", API: 34, ABI: "x86_64", Duration: 600, MarksDigest: "m"}},
-		Processes: []record.Process{{Device: "S", Process: "com.shop", Gate: detector.Leak, TrendGate: detector.Inconclusive, Kind: detector.Java, Because: "15, 17", DeathsByReason: map[string]int{"low_memory": 2}}},
+		Processes: []record.Process{{Device: "S", Process: "com.shop", Gate: detector.Leak, TrendGate: detector.Inconclusive, Kind: detector.Java, Because: "15, 17", DeathsByReason: map[string]int{"low_memory": 2, "anr": 1}, Findings: []record.Incident{{Kind: "low_memory", Count: 2}, {Kind: "anr", Count: 3}}}},
 	}
 	for i, pid := range pids {
 		folder := fmt.Sprintf("artifacts/com.shop/%d-mark", i)
@@ -164,7 +164,7 @@ func TestFromRun(t *testing.T) {
 	if !reflect.DeepEqual(p.Heap, gate.Moments{At: []float64{1, 4, 7}, Settled: true}) || !reflect.DeepEqual(p.Places[0].Counts, []int64{2, 4, 6}) || p.Reachable[0] != 1001 {
 		t.Errorf("%+v", p)
 	}
-	if p.Trend.Gate != "inconclusive" || p.Gate != "leak" || p.Deaths["low_memory"] != 2 {
+	if p.Trend.Gate != "inconclusive" || p.Gate != "leak" || p.Deaths["low_memory"] != 2 || p.Deaths["anr"] != 1 || p.Deaths[gate.SurvivedANR] != 2 {
 		t.Errorf("%+v", p)
 	}
 	if tr := ev.Traces[gate.TraceKey{Device: "S", Process: "com.shop", Key: p.Places[0].Key}]; tr.HeldBy != "Registry.all" {

@@ -149,6 +149,9 @@ func (r *runReader) process(o *gate.Observation, p *record.Process, events float
 	if p.User != 0 {
 		out.Process += fmt.Sprintf(" (user %d)", p.User)
 	}
+	if n := survivedANRs(*p); n > 0 {
+		out.Deaths[gate.SurvivedANR] = n
+	}
 	for reason, n := range p.DeathsByReason {
 		out.Deaths[name(reason)] += max(n, 0)
 	}
@@ -543,4 +546,14 @@ func before(now, delta *int64) []int64 {
 		return []int64{n, n}
 	}
 	return []int64{max(n-*delta, 0), n}
+}
+
+// survivedANRs counts the ANRs of a process that did not end it.
+func survivedANRs(p record.Process) int {
+	for _, f := range p.Findings {
+		if f.Kind == "anr" {
+			return max(0, f.Count-p.DeathsByReason["anr"])
+		}
+	}
+	return 0
 }

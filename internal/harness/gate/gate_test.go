@@ -407,6 +407,15 @@ func TestRulesOfProcesses(t *testing.T) {
 	}{
 		{RuleDeaths, "memory == 0", runs(3), dying(observed(9), "low_memory", 2), true},
 		{RuleDeaths, "memory == 0", runs(3), dying(observed(9), "crash", 2), false},
+		{RuleDeaths, "memory == 0", runs(3), dying(observed(9), "out_of_memory", 2), true},
+		{RuleDeaths, "memory == 0", runs(3), dying(observed(9), "memory_limiter", 2), true},
+		{RuleDeaths, "memory == 0", runs(3), dying(observed(9), "anomaly", 2), true},
+		{RuleDeaths, "crash == 0", runs(3), dying(observed(9), "out_of_memory", 2), true},
+		{RuleDeaths, "crash == 0", runs(3), dying(observed(9), "memory_limiter", 2), false},
+		{RuleDeaths, "kill == 0", runs(3), dying(observed(9), "memory_limiter", 2), false},
+		{RuleDeaths, "native_crash == 0", runs(3), dying(observed(9), "out_of_memory", 2), false},
+		{RuleDeaths, "anr == 0", runs(3), dying(observed(9), SurvivedANR, 2), true},
+		{RuleDeaths, "any == 0", runs(3), dying(observed(9), SurvivedANR, 2), false},
 		{RuleDeaths, "crash <= 1", runs(3), dying(observed(9), "crash", 2), true},
 		{RuleDeaths, "any == 0", runs(3), dying(observed(9), "anr", 1), true},
 		{RuleDeaths, "crash == 0", []Observation{dying(observed(0), "crash", 2)}, dying(observed(9), "crash", 2), false},
@@ -507,5 +516,29 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	slices.Reverse(head.Processes[0].Places)
 	if got, _ := json.Marshal(judge(base, head)); string(got) != string(want) {
 		t.Errorf("%s\n%s", got, want)
+	}
+}
+
+// The reason of a rule about deaths names the reasons that it counts, where they are several or another
+// than its subject.
+func TestTextOfDeaths(t *testing.T) {
+	of := func(by map[string]int) Observation {
+		o := observed(9)
+		o.Processes[0].Deaths = by
+		return o
+	}
+	for rule, c := range map[string]struct {
+		by   map[string]int
+		want string
+	}{
+		"memory == 0": {map[string]int{"out_of_memory": 22, "low_memory": 1, "crash": 8}, ": 23 deaths by memory (22 OutOfMemoryError, 1 low-memory kill), at most 0 in a base run"},
+		"crash == 0":  {map[string]int{"out_of_memory": 22, "crash": 8}, ": 30 deaths by crash (22 OutOfMemoryError, 8 crashes), at most"},
+		"crash <= 1":  {map[string]int{"crash": 8}, ": 8 deaths by crash, at most"},
+		"any == 0":    {map[string]int{"crash": 1, SurvivedANR: 3}, ": 1 death (1 crash), at most"},
+	} {
+		c2 := judge(runs(3), of(c.by), ruled(t, RuleDeaths, rule))
+		if len(c2.Reasons) != 1 || !strings.Contains(c2.Reasons[0].Text, c.want) {
+			t.Errorf("%s: %+v", rule, c2.Reasons)
+		}
 	}
 }

@@ -338,6 +338,9 @@ func (j *judgement) applyDeaths(r *Rule) {
 		if r.subject != "any" {
 			text += " by " + strings.ReplaceAll(r.subject, "_", " ")
 		}
+		if by := reasonsCounted(p.head.Deaths, r.subject); by != nil {
+			text += " (" + record.DeathWords(by) + ")"
+		}
 		if most >= 0 {
 			text += fmt.Sprintf(", at most %d in a base run", most)
 		}
@@ -345,18 +348,52 @@ func (j *judgement) applyDeaths(r *Rule) {
 	}
 }
 
-func deaths(by map[string]int, reason string) int {
-	switch reason {
-	case "memory":
-		return by["memory"] + by["low_memory"]
-	case "any":
-		n := 0
-		for _, count := range by {
+// SurvivedANR counts, beside the reasons of deaths, the ANRs that a workload reported and that the
+// process survived. Only a rule about anr counts them.
+const SurvivedANR = "survived_anr"
+
+// summed are the reasons that a rule about one subject counts together. An OutOfMemoryError that nobody
+// caught is a crash to whoever uses the app, and a death for want of memory.
+var summed = map[string][]string{
+	"memory": {"memory", "out_of_memory", "memory_limiter", "anomaly", "low_memory"},
+	"crash":  {"crash", "out_of_memory"},
+	"anr":    {"anr", SurvivedANR},
+}
+
+// deaths counts the ends that a rule is about.
+func deaths(by map[string]int, subject string) int {
+	n := 0
+	for reason, count := range by {
+		if counts(subject, reason) {
 			n += count
 		}
-		return n
 	}
-	return by[reason]
+	return n
+}
+
+// counts reports whether a rule about a subject counts a reason.
+func counts(subject, reason string) bool {
+	if subject == "any" {
+		return reason != SurvivedANR
+	}
+	if of := summed[subject]; of != nil {
+		return slices.Contains(of, reason)
+	}
+	return subject == reason
+}
+
+// reasonsCounted are the reasons of which a rule counts the ends, nil where they are the subject alone.
+func reasonsCounted(by map[string]int, subject string) map[string]int {
+	out := map[string]int{}
+	for reason, n := range by {
+		if n > 0 && counts(subject, reason) {
+			out[reason] = n
+		}
+	}
+	if len(out) == 0 || len(out) == 1 && out[subject] > 0 {
+		return nil
+	}
+	return out
 }
 
 // applySlope holds the growth over time to a limit. Unknown growth violates no rule.

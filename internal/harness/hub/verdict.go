@@ -54,7 +54,7 @@ func (h *Hub) judgePattern(v *SuiteVerdict, p capture.Pattern) {
 func (h *Hub) judgeProcess(v *SuiteVerdict, p record.Process) {
 	line := fmt.Sprintf("%s: %s: %s", p.Process, p.Gate, p.Because)
 	for _, d := range p.Deaths {
-		if d.Reason == "low_memory" {
+		if slices.Contains([]string{"out_of_memory", "memory_limiter", "anomaly", "low_memory"}, d.Reason) {
 			v.Notes = append(v.Notes, fmt.Sprintf("%s, pid %d: ended for lack of memory: %s", p.Process, d.PID, d.Text))
 		}
 	}

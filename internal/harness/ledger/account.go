@@ -57,6 +57,7 @@ type Account struct {
 	// faults are the latest that the workload reported, of faultCount.
 	faults     []record.Death
 	faultCount int
+	incidents  incidents
 	// incarnations have the heap dumps at marks.
 	incarnations []*incarnation
 	// paused is the time in seconds in which heap dumps kept it from being sampled.
@@ -101,6 +102,7 @@ func (a *Account) addSample(s record.Sample, up time.Duration) []detector.Transi
 		a.limits.addBreakdown(*s.Breakdown, up, a.part.Seconds)
 	}
 	steps := a.resync(s, up)
+	a.limits.addSample(s, up, a.part.Seconds)
 	if s.Breakdown == nil {
 		bytes, ok := bytesOf(s)
 		if !ok {
@@ -179,10 +181,12 @@ func (a *Account) addEvent(e record.Event, up time.Duration) []detector.Transiti
 	case "missing":
 		a.addMissing(e)
 	case "death":
-		a.addDeath(e)
+		a.addDeath(e, up)
 	case "fault":
 		a.faultCount++
-		a.faults = append(latest(a.faults), deathOf(e))
+		d := deathOf(e)
+		a.faults = append(latest(a.faults), d)
+		a.incidents.addFault(d)
 	}
 	return nil
 }
@@ -225,7 +229,7 @@ func (a *Account) objectCounts() []record.ObjectCount {
 const (
 	// maxDeaths bounds the ends of one process in run.json, the latest ones.
 	maxDeaths = 100
-	// maxReasons bounds the reasons that are counted; there are eight.
+	// maxReasons bounds the reasons that are counted; there are eleven.
 	maxReasons    = 20
 	maxDeathLines = 10
 	// maxText and maxWord bound a text and a word of a line that run.json repeats, in characters.
@@ -257,9 +261,33 @@ func deathOf(e record.Event) record.Death {
 	return d
 }
 
-// addDeath adds the end of an incarnation.
-func (a *Account) addDeath(e record.Event) {
-	d := deathOf(e)
+// causes are those of a death by its reason. The memory limiter and an anomaly of memory kill a
+// process for its own memory, as an OutOfMemoryError does.
+var causes = map[string]detector.Cause{
+	"out_of_memory": detector.OutOfMemory, "memory_limiter": detector.OutOfMemory, "anomaly": detector.OutOfMemory,
+	"low_memory": detector.LowMemory, "crash": detector.Crash, "native_crash": detector.Crash, "anr": detector.NotResponding,
+	"kill": detector.Killed, "exit": detector.Exited, "reboot": detector.Rebooted,
+}
+
+// Reasons are the words for why a process ended whose cause a detector knows.
+func Reasons() []string { return slices.Sorted(maps.Keys(causes)) }
+
+// endOf is a death as the detector takes it: at the moment when the process was last seen, where the
+// line says it.
+func endOf(e record.Event, up time.Duration) detector.Death {
+	at := up
+	if e.EndedUp != nil && *e.EndedUp >= 0 && *e.EndedUp <= MaxSeconds {
+		at = min(up, clockOf(*e.EndedUp))
+	}
+	return detector.Death{At: at, Cause: causes[e.Reason]}
+}
+
+// addDeath adds the end of an incarnation, whose reason is read at a moment of the device's clock.
+func (a *Account) addDeath(e record.Event, up time.Duration) {
+	d := a.incidents.explain(deathOf(e))
+	e.Reason = d.Reason
+	a.Detector.AddDeath(endOf(e, up))
+	a.incidents.addDeath(d)
 	a.deaths = append(latest(a.deaths), d)
 	if a.reasonsOfDeath == nil {
 		a.reasonsOfDeath = map[string]int{}

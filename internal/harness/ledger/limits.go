@@ -18,6 +18,10 @@ type limits struct {
 	// javaLimit is that of the Java heap in bytes, 0 where it is not known, and
 	// javaGarbage the most of the heap that a collection could free.
 	javaLimit, javaGarbage int64
+	// anonymousLimit is that of anonymous memory and swap in bytes, 0 where there is none;
+	// anonymousAssumed says that the device does not tell it.
+	anonymousLimit   int64
+	anonymousAssumed bool
 }
 
 // maxLimits bounds the warnings of one process; the rules warn of each limit once or twice
@@ -31,6 +35,13 @@ func (l *limits) addHeadroom(h record.Headroom, up time.Duration, seconds func(t
 	}
 	if h.JavaGarbage != nil {
 		l.javaGarbage = *h.JavaGarbage
+	}
+	l.anonymousLimit, l.anonymousAssumed = 0, h.AnonymousAssumed
+	if h.AnonymousLimit != nil {
+		l.anonymousLimit = *h.AnonymousLimit
+	}
+	if h.Anonymous != nil {
+		l.addAnonymous(*h.Anonymous, up, seconds)
 	}
 	for _, u := range []struct {
 		of         limit.Resource
@@ -54,13 +65,31 @@ func (l *limits) addBreakdown(b record.Breakdown, up time.Duration, seconds func
 	}
 }
 
+// addSample judges the anonymous memory of a sample: there are more of them than readings of limits.
+func (l *limits) addSample(s record.Sample, up time.Duration, seconds func(time.Duration) float64) {
+	if s.RSSAnon == nil || *s.RSSAnon > maxBytes>>10 {
+		return
+	}
+	kb := *s.RSSAnon
+	if s.Swap != nil && *s.Swap >= 0 && *s.Swap <= maxBytes>>10 {
+		kb += *s.Swap
+	}
+	l.addAnonymous(kb<<10, up, seconds)
+}
+
+func (l *limits) addAnonymous(bytes int64, up time.Duration, seconds func(time.Duration) float64) {
+	if l.anonymousLimit > 0 {
+		l.add(limit.AnonymousMemory, limit.Use{At: up, Used: bytes, Limit: l.anonymousLimit, Assumed: l.anonymousAssumed}, seconds)
+	}
+}
+
 func (l *limits) add(of limit.Resource, u limit.Use, seconds func(time.Duration) float64) {
 	for _, w := range l.watch.Hear(of, u) {
 		if len(l.warnings) == maxLimits {
 			l.dropped++
 			continue
 		}
-		out := record.LimitWarning{T: max(0, seconds(w.At)), Resource: w.Resource.String(), Used: w.Used, Limit: w.Limit, Urgent: w.Urgent, Text: w.Text}
+		out := record.LimitWarning{T: max(0, seconds(w.At)), Resource: w.Resource.String(), Used: w.Used, Limit: w.Limit, Urgent: w.Urgent, Assumed: w.Assumed, Text: w.Text}
 		if w.TimeKnown {
 			out.TimeLeft = new(record.Round(w.TimeLeft.Seconds(), 0))
 		}
@@ -72,7 +101,7 @@ func (l *limits) add(of limit.Resource, u limit.Use, seconds func(time.Duration)
 func (l *limits) standings() []record.Standing {
 	out := []record.Standing{}
 	for _, st := range l.watch.State() {
-		s := record.Standing{Resource: st.Resource.String(), Used: st.Used, Limit: st.Limit, Exceeded: st.Exceeded, Warned: st.Warned}
+		s := record.Standing{Resource: st.Resource.String(), Used: st.Used, Limit: st.Limit, Exceeded: st.Exceeded, Warned: st.Warned, Assumed: st.Assumed}
 		if st.LevelKnown && finite(st.Share) {
 			s.Share = new(record.Round(st.Share, 4))
 		}

@@ -3,6 +3,7 @@ package ledger
 import (
 	"compress/gzip"
 	"encoding/json"
+	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -29,6 +30,8 @@ func recordedRun(t *testing.T, name string) []byte {
 	return text
 }
 
+var update = flag.Bool("update", false, "write the verdicts of the recorded runs again: read the difference")
+
 // The recorded runs have the verdicts that they had when they were recorded, to the last
 // digit: simulated phones with leaks of each kind, caches, holes, reboots, restarts, by
 // each policy and source, one killed and one with damaged lines.
@@ -47,6 +50,11 @@ func TestRecordedRuns(t *testing.T) {
 		got, err := json.MarshalIndent(run, "", "  ")
 		if err != nil {
 			t.Fatal(err)
+		}
+		if *update {
+			if err := os.WriteFile(filepath.Join("testdata", name+".json"), append(got, '\n'), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 		want, err := os.ReadFile(filepath.Join("testdata", name+".json"))
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/reporters/record"
@@ -101,5 +102,136 @@ func TestHostileWindows(t *testing.T) {
 	p.AddEvent(record.Event{Event: "window_end", Window: 5, T: 4, Up: 104})
 	if got := p.Window(5); got == nil || !reflect.DeepEqual(got.Processes, list[5].Processes) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A death counts for the run and for each open window; its moment is that at which the process was last
+// seen, as far as that can be.
+func TestDeathOfLine(t *testing.T) {
+	for name, c := range map[string]struct {
+		event record.Event
+		want  detector.Death
+	}{
+		"out of memory":       {record.Event{Reason: "out_of_memory", EndedUp: new(90.5)}, detector.Death{At: 90500 * time.Millisecond, Cause: detector.OutOfMemory}},
+		"memory limiter":      {record.Event{Reason: "memory_limiter", EndedUp: new(0.0)}, detector.Death{Cause: detector.OutOfMemory}},
+		"anomaly":             {record.Event{Reason: "anomaly"}, detector.Death{At: 100 * time.Second, Cause: detector.OutOfMemory}},
+		"low memory":          {record.Event{Reason: "low_memory"}, detector.Death{At: 100 * time.Second, Cause: detector.LowMemory}},
+		"crash":               {record.Event{Reason: "crash"}, detector.Death{At: 100 * time.Second, Cause: detector.Crash}},
+		"native crash":        {record.Event{Reason: "native_crash"}, detector.Death{At: 100 * time.Second, Cause: detector.Crash}},
+		"ANR":                 {record.Event{Reason: "anr"}, detector.Death{At: 100 * time.Second, Cause: detector.NotResponding}},
+		"kill":                {record.Event{Reason: "kill"}, detector.Death{At: 100 * time.Second, Cause: detector.Killed}},
+		"exit":                {record.Event{Reason: "exit"}, detector.Death{At: 100 * time.Second, Cause: detector.Exited}},
+		"reboot":              {record.Event{Reason: "reboot"}, detector.Death{At: 100 * time.Second, Cause: detector.Rebooted}},
+		"unknown":             {record.Event{Reason: "unknown"}, detector.Death{At: 100 * time.Second}},
+		"a word of tomorrow":  {record.Event{Reason: "sadness"}, detector.Death{At: 100 * time.Second}},
+		"after it was read":   {record.Event{Reason: "crash", EndedUp: new(200.0)}, detector.Death{At: 100 * time.Second, Cause: detector.Crash}},
+		"before the boot":     {record.Event{Reason: "crash", EndedUp: new(-1.0)}, detector.Death{At: 100 * time.Second, Cause: detector.Crash}},
+		"of another universe": {record.Event{Reason: "crash", EndedUp: new(1e300)}, detector.Death{At: 100 * time.Second, Cause: detector.Crash}},
+	} {
+		if got := endOf(c.event, 100*time.Second); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+func TestDeathsInWindows(t *testing.T) {
+	p, at := afterHours(t, 1)
+	p.AddEvent(record.Event{Event: "window", Text: "spec", Window: 1, T: at, Up: 100 + at})
+	p.AddEvent(record.Event{Event: "death", Process: "com.x:1", User: new(0), PID: 8, Reason: "out_of_memory", T: at + 1, Up: 101 + at})
+	p.eachWindow(func(inner *Part) {
+		for _, a := range inner.accounts {
+			if want := map[bool]int{true: 1}[a.Name == "com.x:1"]; a.reasonsOfDeath["out_of_memory"] != want {
+				t.Errorf("%s: %v in the window", a.Name, a.reasonsOfDeath)
+			}
+		}
+	})
+}
+
+// A crash that the workload reports and the death that it causes are one finding; an ANR that was
+// survived is one, too. A death that the device does not explain is what the workload reported.
+func TestIncidents(t *testing.T) {
+	fault := func(at float64, pid int, reason, text string) record.Event {
+		return record.Event{Event: "fault", Process: "com.x", User: new(0), PID: pid, Reason: reason, Text: text, T: at, Up: 100 + at}
+	}
+	death := func(at float64, pid int, reason, text string) record.Event {
+		e := fault(at, pid, reason, text)
+		e.Event = "death"
+		return e
+	}
+	for name, c := range map[string]struct {
+		events []record.Event
+		want   []record.Incident
+		deaths map[string]int
+	}{
+		"none": {want: []record.Incident{}, deaths: map[string]int{}},
+		"one failure": {[]record.Event{fault(1, 7, "crash", "java.lang.Error"), death(3, 7, "crash", "CRASH")},
+			[]record.Incident{{Kind: "crash", Count: 1, First: 3, Last: 3, Text: "CRASH"}}, map[string]int{"crash": 1}},
+		"which was one of memory": {[]record.Event{fault(1, 7, "crash", "x"), death(3, 7, "out_of_memory", "y"), death(9, 8, "out_of_memory", "z")},
+			[]record.Incident{{Kind: "out_of_memory", Count: 2, First: 3, Last: 9, Text: "z"}}, map[string]int{"out_of_memory": 2}},
+		"an ANR that was survived": {[]record.Event{fault(1, 7, "anr", "x"), death(3, 7, "kill", "y")},
+			[]record.Incident{{Kind: "anr", Count: 1, First: 1, Last: 1, Text: "x"}}, map[string]int{"kill": 1}},
+		"an ANR that was not": {[]record.Event{fault(1, 7, "anr", "x"), death(3, 7, "anr", "y")},
+			[]record.Incident{{Kind: "anr", Count: 1, First: 3, Last: 3, Text: "y"}}, map[string]int{"anr": 1}},
+		"a death that only the workload explains": {[]record.Event{fault(1, 7, "crash", "java.lang.OutOfMemoryError"), death(3, 7, "unknown", "?")},
+			[]record.Incident{{Kind: "out_of_memory", Count: 1, First: 3, Last: 3, Text: "by the workload's report: java.lang.OutOfMemoryError"}}, map[string]int{"out_of_memory": 1}},
+		"of another pid": {[]record.Event{fault(1, 7, "crash", "x"), death(3, 8, "unknown", "?")},
+			[]record.Incident{{Kind: "crash", Count: 1, First: 1, Last: 1, Text: "x"}}, map[string]int{"unknown": 1}},
+		"in the order of their kinds": {[]record.Event{death(1, 7, "low_memory", ""), death(2, 8, "memory_limiter", ""), death(3, 9, "native_crash", ""), death(4, 10, "exit", ""), death(5, 11, "anomaly", "")},
+			[]record.Incident{{Kind: "native_crash", Count: 1, First: 3, Last: 3}, {Kind: "memory_limiter", Count: 1, First: 2, Last: 2}, {Kind: "anomaly", Count: 1, First: 5, Last: 5}, {Kind: "low_memory", Count: 1, First: 1, Last: 1}},
+			map[string]int{"low_memory": 1, "memory_limiter": 1, "native_crash": 1, "exit": 1, "anomaly": 1}},
+	} {
+		l, err := New(record.Header{Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 100}}}, detector.DefaultPolicy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := l.Part("S1")
+		p.AddEvent(record.Event{Event: "found", Up: 100, Process: "com.x", User: new(0), PID: 7, Source: "smaps_rollup"})
+		for _, e := range c.events {
+			p.AddEvent(e)
+		}
+		got := p.accounts[0].Record(1)
+		if !reflect.DeepEqual(got.Findings, c.want) || !reflect.DeepEqual(got.DeathsByReason, c.deaths) {
+			t.Errorf("%s: %+v, %v", name, got.Findings, got.DeathsByReason)
+		}
+	}
+}
+
+// Anonymous memory is judged by the samples, against the limit of the latest reading; a process that has
+// no limit now is not judged, and a warning says where the limit is assumed.
+func TestAnonymousMemoryOfSamples(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit   *int64
+		assumed bool
+		swap    *int64
+		used    int64
+	}{
+		"a limit":         {limit: new(int64(512 << 20)), swap: new(int64(1024)), used: 491 << 20},
+		"an assumed one":  {limit: new(int64(512 << 20)), assumed: true, used: 490 << 20},
+		"none":            {},
+		"a limit of none": {limit: new(int64(0))},
+	} {
+		l, err := New(record.Header{Devices: []record.HeaderDevice{{Device: "S1", StartedUp: 100}}}, detector.DefaultPolicy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := l.Part("S1")
+		p.AddEvent(record.Event{Event: "found", Up: 100, Process: "com.x", User: new(0), PID: 7, Source: "smaps_rollup"})
+		p.AddEvent(record.Event{Event: "headroom", T: 1, Up: 101, Process: "com.x", User: new(0), PID: 7, Headroom: &record.Headroom{AnonymousLimit: c.limit, AnonymousAssumed: c.assumed}})
+		for at := 30.0; at <= 1200; at += 30 {
+			p.AddSample(record.Sample{T: at, Up: 100 + at, Process: "com.x", PID: 7, Source: "smaps_rollup", PSS: new(int64(600 << 10)), RSSAnon: new(int64(490 << 10)), Swap: c.swap})
+		}
+		got := p.accounts[0].Record(1)
+		if c.used == 0 {
+			if len(got.Headroom)+len(got.Limits) > 0 {
+				t.Errorf("%s: %+v", name, got.Headroom)
+			}
+			continue
+		}
+		if len(got.Headroom) != 1 || got.Headroom[0].Resource != "anonymous_memory" || got.Headroom[0].Used != c.used || got.Headroom[0].Assumed != c.assumed || !got.Headroom[0].Warned {
+			t.Errorf("%s: %+v", name, got.Headroom)
+		}
+		if len(got.Limits) != 1 || got.Limits[0].Assumed != c.assumed || strings.Contains(got.Limits[0].Text, "assumed") != c.assumed {
+			t.Errorf("%s: %+v", name, got.Limits)
+		}
 	}
 }

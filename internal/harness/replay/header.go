@@ -12,6 +12,7 @@ import (
 type header struct {
 	width                           int
 	time, process, pid, start, mark int
+	death                           int
 	value, swap                     int
 	parts                           []part
 	source                          string // the name of the value's column
@@ -32,6 +33,7 @@ const (
 	pidColumn     = "pid"
 	startColumn   = "start"
 	markColumn    = "mark"
+	deathColumn   = "death"
 	pssColumn     = "pss_kb"
 	swapColumn    = "swap_pss_kb"
 	totalColumn   = "total_pss_kb"
@@ -70,7 +72,7 @@ func readHeader(cells []string, column string) (header, error) {
 		return n
 	}
 	h.time, h.process, h.pid, h.start, h.mark = at(timeColumn), at(processColumn), at(pidColumn), at(startColumn), at(markColumn)
-	h.swap = at(swapColumn)
+	h.swap, h.death = at(swapColumn), at(deathColumn)
 	for _, p := range parts {
 		if p.column = at(p.name); p.column >= 0 {
 			h.parts = append(h.parts, p)

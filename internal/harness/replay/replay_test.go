@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -613,4 +614,43 @@ func (p *pieces) Read(b []byte) (int, error) {
 	n := copy(b[:min(len(b), p.size)], p.text)
 	p.text = p.text[n:]
 	return n, nil
+}
+
+// A table may say why a process ended; what comes after that is another incarnation, with or without a pid.
+func TestDeathsOfTables(t *testing.T) {
+	for name, c := range map[string]struct {
+		text     string
+		want     map[string]int
+		restarts int
+		warning  string
+	}{
+		"in the last row of a process":   {"t_s,pid,pss_kb,death\n0,1,1024,\n30,1,2048,out_of_memory\n60,2,1024,\n90,2,1024,low memory\n120,3,1024,-\n", map[string]int{"out_of_memory": 1, "low_memory": 1}, 2, ""},
+		"in a row of its own":            {"t_s,pss_kb,death\n0,1024,\n30,1024,\n35,,CRASH\n60,1024,\n", map[string]int{"crash": 1}, 1, ""},
+		"at the time of the last row":    {"t_s,pss_kb,death\n0,1024,\n30,1024,\n30,,anr\n60,1024,\n", map[string]int{"anr": 1}, 1, ""},
+		"at the end":                     {"t_s,pss_kb,death\n0,1024,\n30,1024,memory_limiter\n", map[string]int{"memory_limiter": 1}, 0, ""},
+		"without a pid":                  {"t_s,pss_kb,death\n0,1024,kill\n30,1024,kill\n60,1024,exit\n90,1024,\n", map[string]int{"kill": 2, "exit": 1}, 3, ""},
+		"of breakdowns alone":            {"t_s,total_pss_kb,death\n0,1024,crash\n30,1024,\n", map[string]int{"crash": 1}, 1, ""},
+		"a word that is none":            {"t_s,pss_kb,death\n0,1024,sadness\n30,1024,\n", map[string]int{"unknown": 1}, 1, `line 2: death: unknown reason "sadness", taken as unknown; write one of anomaly, anr, crash`},
+		"a death that is said not known": {"t_s,pss_kb,death\n0,1024,unknown\n30,1024,\n", map[string]int{"unknown": 1}, 1, ""},
+	} {
+		p := mustSay(t, c.text, Options{Policy: detector.RobustPolicy()}).Processes[0]
+		if !maps.Equal(p.DeathsByReason, c.want) || p.Restarts != c.restarts || !strings.Contains(strings.Join(p.Warnings, "\n"), c.warning) {
+			t.Errorf("%s: %v, %d restarts, %q", name, p.DeathsByReason, p.Restarts, p.Warnings)
+		}
+	}
+}
+
+// Deaths in the lines of a run are judged when it is replayed.
+func TestDeathsOfLines(t *testing.T) {
+	const lines = `{"schema":"leakgate.samples/1","started":"2026-01-02T03:04:05Z","devices":[{"device":"S","model":"","api":34,"started_up_s":100}]}
+{"t_s":0,"up_s":100,"device":"S","event":"found","user":0,"process":"a","pid":1,"start":5,"source":"smaps_rollup"}
+{"t_s":1,"up_s":101,"device":"S","user":0,"process":"a","pid":1,"start":5,"source":"smaps_rollup","pss_kb":1024,"swap_pss_kb":0}
+{"t_s":9,"up_s":109,"device":"S","event":"restart","user":0,"process":"a","pid":2,"start":9,"source":"smaps_rollup"}
+{"t_s":10,"up_s":110,"device":"S","event":"death","user":0,"process":"a","pid":1,"reason":"memory_limiter","ended_up_s":101}
+{"t_s":11,"up_s":111,"device":"S","user":0,"process":"a","pid":2,"start":9,"source":"smaps_rollup","pss_kb":1024,"swap_pss_kb":0}
+`
+	p := mustSay(t, lines, Options{Policy: detector.RobustPolicy()}).Processes[0]
+	if p.DeathsByReason["memory_limiter"] != 1 || len(p.Findings) != 1 || p.Findings[0].Kind != "memory_limiter" {
+		t.Errorf("%v, %+v", p.DeathsByReason, p.Findings)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -143,7 +144,7 @@ func (t *tableReader) row(cells []string) {
 		x.doubts.add(t.line, "%s; the row is left out", oneLine(err))
 		return
 	}
-	t.now = reading{at: at, pid: pid, start: start, mark: clipped(t.cell(t.h.mark))}
+	t.now = reading{at: at, pid: pid, start: start, mark: clipped(t.cell(t.h.mark)), death: t.death(x)}
 	t.values(x, &t.now)
 	t.tell(x, &t.now)
 }
@@ -155,6 +156,23 @@ func (t *tableReader) cell(i int) string {
 	}
 	return strings.TrimSpace(t.cells[i])
 }
+
+// death is the reason for which the process ended after the row, "" for none.
+func (t *tableReader) death(x *track) string {
+	cell := t.cell(t.h.death)
+	if absent(cell) {
+		return ""
+	}
+	reason := strings.ReplaceAll(strings.ToLower(cell), " ", "_")
+	if reason == unknownReason || slices.Contains(ledger.Reasons(), reason) {
+		return strings.Clone(reason) // the row is used again
+	}
+	x.doubts.add(t.line, "%s: unknown reason %s, taken as unknown; write one of %s", deathColumn, quoted(cell), strings.Join(ledger.Reasons(), ", "))
+	return unknownReason
+}
+
+// unknownReason is that of a death that nothing explains.
+const unknownReason = "unknown"
 
 func named(column string, err error) error {
 	if err == nil {
@@ -251,6 +269,7 @@ type reading struct {
 	at         time.Duration
 	pid, start uint64
 	mark       string
+	death      string
 	kb         int64 // 0 for none
 	breakdown  record.Breakdown
 	detailed   bool
@@ -273,7 +292,7 @@ func (t *tableReader) values(x *track, r *reading) {
 	}
 	text := t.cell(t.h.value)
 	if absent(text) {
-		if !r.detailed && r.mark == "" {
+		if !r.detailed && r.mark == "" && r.death == "" {
 			x.doubts.add(t.line, "no value in %s", quoted(t.h.source))
 		}
 		return
@@ -320,10 +339,19 @@ func (t *tableReader) tell(x *track, r *reading) {
 		x.doubts.add(t.line, "%s %v is not after %v; the row is left out", timeColumn, r.at.Seconds(), max(x.last, x.detailed).Seconds())
 		return
 	}
-	if r.kb == 0 && !r.detailed && r.mark == "" {
+	if r.kb == 0 && !r.detailed && r.mark == "" && r.death == "" {
 		return // reported already
 	}
 	t.restarted(x, r)
+	t.observe(x, r)
+	if r.death != "" {
+		x.addEvent(record.Event{Event: "death", PID: pidOf(x.pid), Reason: r.death, EndedUp: new(r.at.Seconds())}, r.at)
+		x.dead = true
+	}
+}
+
+// observe adds the mark and the values of a row.
+func (t *tableReader) observe(x *track, r *reading) {
 	if r.mark != "" {
 		x.addEvent(record.Event{Event: "mark", Text: r.mark}, r.at)
 	}
@@ -346,13 +374,15 @@ func (t *tableReader) tell(x *track, r *reading) {
 // restarted looks whether the row is of another incarnation of the process.
 func (t *tableReader) restarted(x *track, r *reading) {
 	another := r.pid != 0 && x.pid != 0 && r.pid != x.pid || r.start != 0 && x.start != 0 && r.start != x.start
+	// What comes after a death is another incarnation, also without a pid.
+	another = another || x.dead && (r.kb > 0 || r.detailed)
 	t.family.take(x, r.pid)
 	if r.start != 0 || another {
 		x.start = r.start
 	}
 	x.account.PID = pidOf(x.pid)
 	if another {
-		x.rhythm = rhythm{}
+		x.rhythm, x.dead = rhythm{}, false
 		x.addEvent(record.Event{Event: "restart", PID: pidOf(x.pid), Start: x.start, Source: string(t.h.channel())}, r.at)
 	}
 }

@@ -18,7 +18,9 @@ type track struct {
 	// are unknown until there is one.
 	last, detailed   time.Duration
 	begun, wasDetail bool
-	rhythm           rhythm
+	// dead: it ended with the latest row.
+	dead   bool
+	rhythm rhythm
 }
 
 // rhythm is the usual time between two samples: the median of the latest ones.

@@ -1,0 +1,90 @@
+package androidsim
+
+import (
+	"fmt"
+	"time"
+)
+
+// MemoryLimiter is how much anonymous memory and swap the phone allows an app's process, in MB: more
+// than the sum of both and it is killed half a minute later. Visible counts for a process that the user
+// sees, NotVisible for one in the background.
+type MemoryLimiter struct {
+	Visible, VisibleSwap       int
+	NotVisible, NotVisibleSwap int
+	// OldReason has it kill with REASON_OTHER, as before API 37.2.
+	OldReason bool
+	// Silent is a phone whose am does not know the command.
+	Silent bool
+}
+
+const (
+	memoryLimiterAPI = 37
+	// limiterPeriod is how often the limiter looks at a process; limiterDelay is what it leaves a
+	// profiler before it kills (MemoryLimiter.java, KILL_DELAY_MS).
+	limiterPeriod = 5 * time.Second
+	limiterDelay  = 30 * time.Second
+)
+
+// limits reports whether the phone limits the memory of a process.
+func (p *Phone) limits(proc *process) bool {
+	return p.opt.MemoryLimiter != nil && p.opt.API >= memoryLimiterAPI && proc.app != nil && !proc.native && proc.fixed == 0
+}
+
+// limit is what a process may have in its present state, in kB; false for no limit
+// (MemoryLimiter.java, initializeMemoryLimits).
+func (l *MemoryLimiter) limit(adj int) (memory, swap int64, ok bool) {
+	switch {
+	case adj < 0 || adj >= 900:
+		return 0, 0, false
+	case adj >= 200:
+		return int64(l.NotVisible) << 10, int64(l.NotVisibleSwap) << 10, true
+	}
+	return int64(l.Visible) << 10, int64(l.VisibleSwap) << 10, true
+}
+
+// limitMemory looks at a process, and kills it where it was over its limit half a minute ago. The
+// caller holds the lock.
+func (p *Phone) limitMemory(proc *process, at time.Duration) {
+	if proc.overLimit != never && at >= proc.overLimit+limiterDelay {
+		why := cause{reason: overMemory, description: "MemoryLimiter:AnonSwap"}
+		if p.opt.MemoryLimiter.OldReason {
+			why.reason = otherKill
+		}
+		p.end(proc, at, proc.backAfter(), why)
+		return
+	}
+	proc.limited = at + limiterPeriod
+	if proc.overLimit != never {
+		return
+	}
+	v := p.view(proc, at)
+	memory, swap, ok := p.opt.MemoryLimiter.limit(v.oomScoreAdj())
+	m := v.memory()
+	anonymous, _, _ := m.resident()
+	if !ok || anonymous+m.mapped().swap <= memory+swap {
+		return
+	}
+	proc.overLimit = at
+	server := p.view(p.processNamed(systemServer), at)
+	p.logf(p.wallAt(at), "system", server, server.pid+11, 'I', "MemoryLimiter", "onLimitExceeded: pid=%d uid=%d type=anon+swap memHigh=%d swapHigh=%d pkg=%s",
+		v.pid, v.uid, memory<<10, swap<<10, v.pkg())
+}
+
+// memoryLimiter is am memory-limiter status (MemoryLimiter.java, dump).
+func (c *call) memoryLimiter(args []string) int {
+	l := c.phone.opt.MemoryLimiter
+	if c.phone.opt.API < memoryLimiterAPI || l != nil && l.Silent || len(args) != 1 || args[0] != "status" {
+		fmt.Fprintf(c.errs, "Unknown command: memory-limiter\n")
+		return 255
+	}
+	c.printf("Memory limiter\n")
+	if l == nil {
+		c.printf("  disabled\n")
+		return 0
+	}
+	c.printf("  %-24s %-24s %-24s %-24s %s\n", "enabled", "limits=true", "monitoring=true", "killing=true", "ignored=none")
+	c.printf("  %-24s %-24s %-24s %s\n", fmt.Sprintf("visibleMem=%dMB", l.Visible), fmt.Sprintf("visibleSwap=%dMB", l.VisibleSwap),
+		fmt.Sprintf("notVisibleMem=%dMB", l.NotVisible), fmt.Sprintf("notVisibleSwap=%dMB", l.NotVisibleSwap))
+	c.printf("  %-24s %-24s %-24s %s\n", "started=36", "watched=36", "watch-failed=0", "events=0")
+	return 0
+}

@@ -1,0 +1,113 @@
+package ledger
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// incidents counts the crashes, ANRs and deaths for want of memory of one process. The workload reports
+// a crash, and the death that it causes is read later: both together are one.
+type incidents struct {
+	byKind map[string]*record.Incident
+	// open are the kinds of the latest faults by pid whose deaths were not read yet.
+	open []openFault
+}
+
+// openFault is a fault whose process may still die of it.
+type openFault struct {
+	pid  int
+	kind string
+	text string
+}
+
+// maxOpenFaults bounds the faults of which a death may still come.
+const maxOpenFaults = 100
+
+// kindOfFault is the kind of what a workload reported: monkey names the class of an exception.
+func kindOfFault(d record.Death) string {
+	if d.Reason == "crash" && strings.HasPrefix(d.Text, "java.lang.OutOfMemoryError") {
+		return "out_of_memory"
+	}
+	return d.Reason
+}
+
+func (x *incidents) addFault(d record.Death) {
+	kind := kindOfFault(d)
+	if !slices.Contains(record.IncidentKinds(), kind) {
+		return
+	}
+	x.count(kind, d)
+	if len(x.open) == maxOpenFaults {
+		x.open = append(x.open[:0], x.open[1:]...)
+	}
+	x.open = append(x.open, openFault{d.PID, kind, d.Text})
+}
+
+// explain names the reason of a death that the device does not explain, and that the workload reported
+// before.
+func (x *incidents) explain(d record.Death) record.Death {
+	if d.Reason != "unknown" {
+		return d
+	}
+	for _, f := range x.open {
+		if f.pid == d.PID && f.kind != "anr" { // which it may have survived
+			d.Reason, d.Text = f.kind, "by the workload's report: "+f.text
+		}
+	}
+	return d
+}
+
+func (x *incidents) addDeath(d record.Death) {
+	defer func() {
+		x.open = slices.DeleteFunc(x.open, func(f openFault) bool { return f.pid == d.PID })
+	}()
+	if !slices.Contains(record.IncidentKinds(), d.Reason) {
+		return
+	}
+	for _, f := range x.open {
+		if f.pid == d.PID && sameFailure(f.kind, d.Reason) {
+			x.byKind[f.kind].Count-- // the death says more
+			x.count(d.Reason, d)
+			return
+		}
+	}
+	x.count(d.Reason, d)
+}
+
+// sameFailure reports whether a fault and a death may be of one failure.
+func sameFailure(fault, death string) bool {
+	if fault == "anr" || death == "anr" {
+		return fault == death
+	}
+	crashes := []string{"crash", "native_crash", "out_of_memory"}
+	return slices.Contains(crashes, fault) && slices.Contains(crashes, death)
+}
+
+func (x *incidents) count(kind string, d record.Death) {
+	if x.byKind == nil {
+		x.byKind = map[string]*record.Incident{}
+	}
+	i := x.byKind[kind]
+	if i == nil {
+		i = &record.Incident{Kind: kind, First: d.T}
+		x.byKind[kind] = i
+	}
+	if i.Count == 0 {
+		i.First = d.T
+	}
+	i.Count++
+	i.Last, i.Text = d.T, d.Text
+}
+
+// list are the incidents in the order of their kinds.
+func (x *incidents) list() []record.Incident {
+	out := []record.Incident{}
+	for _, kind := range record.IncidentKinds() {
+		if i := x.byKind[kind]; i != nil && i.Count > 0 {
+			out = append(out, *i)
+		}
+	}
+	return out
+}
