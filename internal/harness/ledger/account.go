@@ -59,6 +59,9 @@ type Account struct {
 	faultCount int
 	// incarnations have the heap dumps at marks.
 	incarnations []*incarnation
+	// counts are those at marks of a loop, reading is the one of the latest mark.
+	counts  []*countSeries
+	reading *openReading
 	// paused is the time in seconds in which heap dumps kept it from being sampled.
 	paused float64
 
@@ -104,19 +107,24 @@ func (a *Account) addSample(s record.Sample, up time.Duration) []detector.Transi
 	if s.Breakdown == nil {
 		bytes, ok := bytesOf(s)
 		if !ok {
+			a.addSampleAtMark(s, up)
 			return steps
 		}
-		return append(steps, a.judge(s.T, up, bytes)...)
+		steps = append(steps, a.judge(s.T, up, bytes)...)
+		a.addSampleAtMark(s, up)
+		return steps
 	}
 	for _, warning := range s.Warnings {
 		a.warn(warning)
 	}
 	a.details++
 	a.addObjects(s.Breakdown.Objects)
+	a.addObjectsAtMark(s.Breakdown.Objects, up)
 	b := breakdownOf(*s.Breakdown, up)
 	steps = append(steps, a.Detector.AddBreakdown(b)...)
 	if mapped := b.Mapped(); a.source == capture.Dumpsys && mapped.Known {
 		steps = append(steps, a.judge(s.T, up, mapped.N)...)
+		a.addSampleAtMark(s, up)
 	}
 	return steps
 }
@@ -170,8 +178,11 @@ func (a *Account) addEvent(e record.Event, up time.Duration) []detector.Transiti
 		a.paused += e.Lasted
 	case "mark":
 		a.addMark(e, up)
+	case "collected", "not_collected":
+		a.openCounts(e, up)
 	case "headroom":
 		if e.Headroom != nil {
+			a.addHeadroomAtMark(*e.Headroom, up)
 			a.limits.addHeadroom(*e.Headroom, up, a.part.Seconds)
 		}
 	case "diagnose", "diagnosed":
@@ -308,7 +319,7 @@ func (a *Account) restart(pid int, start uint64) {
 	a.PID, a.Start = pid, start
 	a.restarts++
 	a.LastUp = 0
-	a.objects = nil
+	a.objects, a.reading = nil, nil
 }
 
 func (a *Account) readBy(e record.Event) {
