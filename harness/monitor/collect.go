@@ -53,7 +53,7 @@ type collecting struct {
 type collection struct {
 	mark string
 	up   time.Duration
-	done []diagnose.Collection
+	done []diagnose.CollectResult
 }
 
 func newCollecting() collecting {

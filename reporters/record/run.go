@@ -258,7 +258,7 @@ type Process struct {
 	AtMarks []MarkSeries `json:"at_marks"`
 	// CountsAtMarks is what it left behind in the loops of a suite, by counts of its objects,
 	// threads and files: of each incarnation and each kind of mark with two readings or more.
-	CountsAtMarks []CountsAtMarks `json:"counts_at_marks"`
+	CountsAtMarks []CountsAtMarks `json:"counts_at_marks,omitempty"`
 	Warnings      []string        `json:"warnings"`
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
-// Collection is what became of a forced garbage collection in one process.
-type Collection struct {
+// CollectResult is what became of a forced garbage collection in one process.
+type CollectResult struct {
 	capture.Process
 	// Refused says why none was forced, "" where one was.
 	Refused string
@@ -32,10 +32,10 @@ const (
 // profile save"). Any other program dies of the signal. A process is therefore sent it by the same
 // command line that has found it to be the incarnation that is meant (start time), a child of a
 // zygote, and one that blocks or catches the signal. The error is a device that did not answer.
-func CollectGarbage(ctx context.Context, dev shell.Runner, uid int, targets []capture.Target, deadline time.Duration) (up time.Duration, out []Collection, err error) {
+func CollectGarbage(ctx context.Context, dev shell.Runner, uid int, targets []capture.Target, deadline time.Duration) (up time.Duration, out []CollectResult, err error) {
 	m := shell.NewMarker()
 	var parts []shell.Part
-	out = make([]Collection, len(targets))
+	out = make([]CollectResult, len(targets))
 	for i, t := range targets {
 		out[i].Process = t.Process
 		prefix, refused := collectPrefix(uid, t)

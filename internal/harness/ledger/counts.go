@@ -186,7 +186,7 @@ func (r *countReading) add(name string, n *int64) {
 // countsAtMarks are the series of the account that have at least two readings, as run.json has
 // them.
 func (a *Account) countsAtMarks() []record.CountsAtMarks {
-	out := []record.CountsAtMarks{}
+	var out []record.CountsAtMarks
 	for _, s := range a.counts {
 		if len(s.readings) > 1 {
 			out = append(out, s.record())

@@ -3,6 +3,7 @@ package ledger
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -299,5 +300,33 @@ func TestCountsAreBounded(t *testing.T) {
 	s := p.CountsAtMarks[0]
 	if len(s.Readings) != maxCountReadings || len(s.Counts) != 1 || len(s.Counts[0].Values) != maxCountReadings || s.Counts[0].Name != "Activities" || *s.Counts[0].Values[0] != 7 {
 		t.Errorf("%d readings, counts %d", len(s.Readings), len(s.Counts))
+	}
+}
+
+// The first sample after a forced collection is the level of the detector, and no other sample is.
+func TestCollectionsReachTheDetector(t *testing.T) {
+	verdict := func(forced bool) (got, want, without detector.Verdict) {
+		r := newLoopRun(t, forced)
+		to, deaf := detector.New(detector.DefaultPolicy()), detector.New(detector.DefaultPolicy())
+		for i := range 240 {
+			mark := fmt.Sprintf("loop %d", i)
+			r.loop(mark, nil, nil, nil)
+			for k, after := range []time.Duration{time.Second, 2 * time.Second, 15 * time.Second} {
+				s := detector.Sample{At: r.up + after, Bytes: 200 << 20}
+				to.AddSample(s)
+				deaf.AddSample(s)
+				if k == 1 {
+					to.AddCollected(s)
+				}
+			}
+		}
+		return r.accounts[0].Detector.Verdict(), to.Verdict(), deaf.Verdict()
+	}
+	got, want, without := verdict(true)
+	if !reflect.DeepEqual(got, want) || reflect.DeepEqual(got, without) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	if got, _, without := verdict(false); !reflect.DeepEqual(got, without) {
+		t.Errorf("a mark without a collection: got %+v, want %+v", got, without)
 	}
 }
