@@ -29,7 +29,7 @@ func shopScreens(o androidsim.Options, debuggable bool, screen androidsim.Screen
 // openAndClose is a workload on the device of so many loops, each with a mark.
 func openAndClose(loops int, every time.Duration) DeviceCommand {
 	return DeviceCommand{Command: fmt.Sprintf("am start -n com.shop/.MainActivity; sleep 5; i=0; while [ $i -lt %d ]; do i=$((i+1)); echo leakgate:mark loop $i; "+
-		"sleep 4; am start -n com.shop/.CartActivity; sleep 4; input keyevent BACK; sleep %g; done; sleep 20", loops, (every-8*time.Second).Seconds())}
+		"sleep 4; am start -n com.shop/.CartActivity; sleep 4; input keyevent BACK; sleep %g; done; sleep 20", loops, (every - 8*time.Second).Seconds())}
 }
 
 func TestCollectAtMarks(t *testing.T) {

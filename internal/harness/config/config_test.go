@@ -169,7 +169,7 @@ workload: none
 duration: 8h
 sample: { normal: 30s, suspicious: 15s, leaking: 60s, detail: 30s }
 detect: { policy: robust, assert: end }
-diagnose: { dump: on_leak, cooldown: 30m, keep: stripped, texts: hidden, steps: {} }
+diagnose: { dump: on_leak, cooldown: 30m, keep: stripped, collect: auto, texts: hidden, steps: {} }
 github: { comment: { when: changed || failed }, check: false, sarif: false, summary: true }
 `)
 	written.Devices.Serials = nil
@@ -265,7 +265,7 @@ func TestProblemOfCaller(t *testing.T) {
 	p := c.Problem("diagnose.steps.native", `a step is named twice`)
 	p.Suggestion = "gwp"
 	const want = `run.yaml:34:7: diagnose.steps.native: a step is named twice; did you mean gwp?
-   33 |       - { name: unreachable, command: "dumpsys meminfo --unreachable {pid}", limit: 20s }
+   34 |       - { name: unreachable, command: "dumpsys meminfo --unreachable {pid}", limit: 20s }
       |       ^`
 	if got := p.Error(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
