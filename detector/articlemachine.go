@@ -198,9 +198,9 @@ func (d *articleMachine) take(r *row, because string) Transition {
 func (d *articleMachine) change(at time.Duration) []Transition { return d.gap(at) }
 
 // Marks, the number of processes and looks have no meaning in the article.
-func (d *articleMachine) mark(Mark)                 {}
-func (d *articleMachine) among(int)                 {}
-func (d *articleMachine) death(Death)               {}
-func (d *articleMachine) endWorkload(time.Duration) {}
-func (d *articleMachine) measure(Quantity)          {}
-func (d *articleMachine) explain(func(Look))        {}
+func (d *articleMachine) mark(Mark)                  {}
+func (d *articleMachine) among(int)                  {}
+func (d *articleMachine) death(time.Duration, Cause) {}
+func (d *articleMachine) endWorkload(time.Duration)  {}
+func (d *articleMachine) measure(Quantity)           {}
+func (d *articleMachine) explain(func(Look))         {}

@@ -28,7 +28,8 @@ type machine interface {
 	gap(at time.Duration) []Transition
 	change(at time.Duration) []Transition
 	mark(Mark)
-	death(Death)
+	collected(Sample)
+	death(at time.Duration, c Cause)
 	endWorkload(at time.Duration)
 	measure(Quantity)
 	among(processes int)
@@ -86,9 +87,15 @@ func (d *Detector) Change(at time.Duration) []Transition { return d.machine.chan
 // AddMark hears a mark on the time axis. Policy "article" has no use for it.
 func (d *Detector) AddMark(m Mark) { d.machine.mark(m) }
 
-// AddDeath records why an incarnation ended. It may come after the Restart that follows the end, and
-// belongs to the latest incarnation that had ended by then. Policy "article" has no use for it.
-func (d *Detector) AddDeath(x Death) { d.machine.death(x) }
+// AddCollected records the level of the process once a forced garbage collection has settled: a
+// sample that was added before. With at least 12 of them the levels after collections are judged.
+// Unlike the mark "gc", after which the mean of a minute is taken, it is the level of one moment, so
+// that loops of half a minute can be told apart. Policy "article" has no use for it.
+func (d *Detector) AddCollected(s Sample) { d.machine.collected(s) }
+
+// AddDeath records why the incarnation ended that was last seen at a time of the device's clock. It may come
+// before or after the Restart that follows. Policy "article" has no use for it.
+func (d *Detector) AddDeath(at time.Duration, c Cause) { d.machine.death(at, c) }
 
 // EndWorkload records that the workload ended: what happens later does not speak against a leak.
 // Policy "article" has no use for it.

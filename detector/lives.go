@@ -34,13 +34,6 @@ const (
 	Rebooted
 )
 
-// Death is the end of one incarnation of a process.
-type Death struct {
-	// At is the device's clock when it was last seen, or later.
-	At    time.Duration
-	Cause Cause
-}
-
 // Quantity is what the samples of a process measure.
 type Quantity uint8
 
@@ -68,8 +61,8 @@ type lives struct {
 
 // pastLife is one incarnation that ended.
 type pastLife struct {
-	// ended is the device's clock, length how long it was watched.
-	ended, length time.Duration
+	// began is the device's clock at its first sample, length how long it was watched.
+	began, length time.Duration
 	cause         Cause
 	// explained: the cause was reported, be it unknown.
 	explained bool
@@ -112,7 +105,7 @@ func (m *robustMachine) lifeOf() (pastLife, bool) {
 	if n == 0 {
 		return pastLife{}, false
 	}
-	x := pastLife{ended: m.now, length: m.axis.length()}
+	x := pastLife{began: m.axis.origin, length: m.axis.length()}
 	for i := range n {
 		x.levels = append(x.levels, float32(m.minute(t, i)))
 	}
@@ -169,20 +162,27 @@ func (l *lives) end(m *robustMachine) {
 	}
 }
 
-// death adds a cause to the first incarnation that has none: reasons are read in the order of the ends.
-func (l *lives) death(x Death) {
-	if x.Cause > Rebooted {
-		x.Cause = UnknownCause
+// death adds the cause of an end: to the present incarnation if it began before, whose restart comes later
+// then, else to the one that ended at that time, if it was ever sampled.
+func (m *robustMachine) death(at time.Duration, c Cause) {
+	l := &m.lives
+	if c > Rebooted {
+		c = UnknownCause
 	}
-	l.causes[x.Cause]++
-	for i := range l.list {
-		if y := &l.list[i]; !y.explained {
-			y.cause, y.explained = x.Cause, true
+	l.causes[c]++
+	if m.began.Known && at >= m.began.N {
+		if len(l.early) < maxEarly {
+			l.early = append(l.early, c)
+		}
+		return
+	}
+	for i := len(l.list) - 1; i >= 0; i-- {
+		if x := &l.list[i]; x.began <= at {
+			if !x.explained {
+				x.cause, x.explained = c, true
+			}
 			return
 		}
-	}
-	if len(l.early) < maxEarly {
-		l.early = append(l.early, x.Cause)
 	}
 }
 

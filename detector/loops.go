@@ -30,6 +30,10 @@ type loops struct {
 	// none; live those levels.
 	collected, firstCollected int
 	live                      aligned
+	// after are the levels at moments after forced collections, used instead of live;
+	// firstAfter is the slot of the first.
+	after      aligned
+	firstAfter int
 }
 
 // aligned is a list of levels in MB; each stands for so many loops.
@@ -74,12 +78,12 @@ func (a *aligned) add(level float64, slot int) {
 }
 
 func (l *loops) reset() {
-	*l = loops{family: l.family, known: l.known, begun: l.begun, others: l.others, floors: aligned{levels: l.floors.levels[:0]}, live: aligned{levels: l.live.levels[:0]}}
+	*l = loops{family: l.family, known: l.known, begun: l.begun, others: l.others, floors: aligned{levels: l.floors.levels[:0]}, live: aligned{levels: l.live.levels[:0]}, after: aligned{levels: l.after.levels[:0]}}
 }
 
 // shift moves the slots when the axis forgets so many.
 func (l *loops) shift(gone int) {
-	for _, slot := range []*int{&l.from, &l.began, &l.collected, &l.firstCollected, &l.lastMark, &l.floors.last, &l.live.last} {
+	for _, slot := range []*int{&l.from, &l.began, &l.collected, &l.firstCollected, &l.lastMark, &l.floors.last, &l.live.last, &l.firstAfter, &l.after.last} {
 		if *slot != 0 { // none
 			*slot -= gone
 		}
@@ -129,6 +133,25 @@ func (l *loops) mark(m *robustMachine, k Mark) {
 	l.begin(m, slot)
 }
 
+func (m *robustMachine) collected(s Sample) { m.loops.settled(m, s) }
+
+func (d *articleMachine) collected(Sample) {}
+
+// settled takes the level at one moment after a forced collection, in MB.
+func (l *loops) settled(m *robustMachine, s Sample) {
+	if !m.started || s.At < m.axis.origin || s.Bytes <= 0 {
+		return
+	}
+	slot := max(m.axis.closed, m.axis.slot(s.At))
+	if time.Duration(slot-m.axis.closed)*slotTime > m.policy.MaxGap {
+		return
+	}
+	if len(l.after.levels) == 0 && l.after.n == 0 {
+		l.firstAfter = slot
+	}
+	l.after.add(float64(s.Bytes)/MB, slot)
+}
+
 // begin ends the loop that is open and opens the next. A loop within one slot cannot be
 // told from its neighbours and goes on.
 func (l *loops) begin(m *robustMachine, slot int) {
@@ -170,7 +193,7 @@ func (l *loops) judged(m *robustMachine) (levels []float64, hours float64, name 
 		a     *aligned
 		began int
 		name  string
-	}{{&l.live, l.firstCollected, "collections"}, {&l.floors, l.began, "loops"}} {
+	}{{&l.after, l.firstAfter, "collections"}, {&l.live, l.firstCollected, "collections"}, {&l.floors, l.began, "loops"}} {
 		slots := c.a.last - c.began
 		if len(c.a.levels)*max(1, c.a.each) >= leastLoops && len(c.a.levels) >= leastLoops && 2*slots >= m.axis.closed {
 			levels = c.a.blocks()

@@ -427,8 +427,6 @@ func (m *robustMachine) breakOff(at time.Duration, because string) []Transition 
 
 func (m *robustMachine) mark(k Mark) { m.loops.mark(m, k) }
 
-func (m *robustMachine) death(x Death) { m.lives.death(x) }
-
 func (m *robustMachine) endWorkload(at time.Duration) {
 	if m.started && at >= m.axis.origin {
 		m.workEnd = m.axis.slot(at)

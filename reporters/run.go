@@ -90,6 +90,9 @@ func (out *page) process(p record.Process, policy string, several bool) {
 	for _, m := range p.AtMarks {
 		out.atMarks(m, len(p.AtMarks) > 1)
 	}
+	for _, m := range p.CountsAtMarks {
+		out.countsAtMarks(m, len(p.CountsAtMarks) > 1)
+	}
 	for _, w := range p.Limits {
 		out.line("  limit    at %s: %s", text.Span(w.T), w.Text)
 	}
@@ -202,6 +205,31 @@ func (out *page) atMarks(m record.MarkSeries, several bool) {
 		out.line("           %s%s: %s objects, %s retained now", word, text.Printable(l.Name), text.Series(l.Counts), text.Bytes(l.Bytes))
 	}
 	out.more(len(m.Leaks) - shownAtMarks)
+}
+
+// countsAtMarks writes how often an incarnation was counted at marks, and the counts that are not
+// the same at all of them.
+func (out *page) countsAtMarks(m record.CountsAtMarks, several bool) {
+	who, how := "", "without forced collections"
+	if several {
+		who = fmt.Sprintf(" of pid %d at %s", m.PID, text.Quote(m.Marks, shownNameOfWindow))
+	}
+	if m.Collected {
+		how = "after forced collections"
+	}
+	out.line("  counts   %s%s, %s: %s", text.Count(len(m.Readings), "reading", "readings"), who, how, m.Gate)
+	for _, c := range m.Counts {
+		values := []int64{}
+		for _, v := range c.Values {
+			if v != nil {
+				values = append(values, *v)
+			}
+		}
+		if len(values) > 0 && slices.Min(values) < slices.Max(values) {
+			word := map[detector.Gate]string{detector.Leak: "LEAK "}[c.Gate]
+			out.line("           %s%s: %s", word, text.Printable(c.Name), text.Series(values))
+		}
+	}
 }
 
 const (
@@ -329,6 +357,8 @@ func leakStates(p record.Process) string {
 		return states(p, "")
 	case slices.ContainsFunc(p.AtMarks, func(m record.MarkSeries) bool { return m.Gate == detector.Leak }):
 		return ", proved by heap dumps at marks" + states(p, "")
+	case slices.ContainsFunc(p.CountsAtMarks, func(m record.CountsAtMarks) bool { return m.Gate == detector.Leak }):
+		return ", proved by counts at marks" + states(p, "")
 	}
 	return ", proved at the end: no alarm while it ran" + states(p, "")
 }

@@ -106,6 +106,7 @@ func (f *tripFlags) trip(c console, args []string) int {
 	}
 	p.options.Dir, p.options.Tool, p.options.Hurry, p.options.Patience = f.folder(c, c.verb), "leakgate "+version(), hurry, f.patience
 	p.options.Budget, p.options.Headroom = monitor.DefaultBudget, monitor.DefaultHeadroom
+	p.options.Collect = monitor.CollectNever // a trip counts between its loops, when the app has settled
 	p.options.Respond, p.options.Patterns, p.options.Policy = &respond, patterns, detector.DefaultPolicy()
 	// The current directory need not be a checkout of the app: git is not asked.
 	p.options.Build = plans.BuildOfCI(c.variable)

@@ -30,6 +30,7 @@ const (
 	errandSweep    errand = "sweep"
 	errandHeadroom errand = "headroom"
 	errandCollect  errand = "collect"
+	errandGarbage  errand = "garbage"
 	// crowd is no errand: too many processes are told once for the whole run.
 	crowd errand = "crowd"
 )

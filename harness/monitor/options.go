@@ -48,6 +48,8 @@ type Options struct {
 	// Headroom is the device time between two looks at what processes have left until
 	// their limits; 0 for none.
 	Headroom time.Duration
+	// Collect says at which marks garbage collections are forced; CollectAuto if empty.
+	Collect Collect
 	// JUnit is whether junit.xml is written; nil for where the run has checks.
 	JUnit *bool
 	// Respond says what is collected of a leak; nil for nothing.

@@ -37,6 +37,7 @@ type pendingMark struct {
 // marked takes a mark: where the run dumps at marks, for every process that a look finds.
 func (s *session) marked(mark string, dumps *awaited) {
 	s.marks++
+	s.collectAt(mark)
 	if !s.run.atMarks() {
 		s.snapAfterLoop(mark, s.marks)
 		return

@@ -177,6 +177,25 @@ func (r *rotation) Hung(k capture.Key) {
 // Answered notes that k answered: it rests no longer.
 func (r *rotation) Answered(k capture.Key) { delete(r.rest, k) }
 
+// Rests reports whether k is left out because it did not answer.
+func (r *rotation) Rests(k capture.Key) bool { return r.rest[k] != nil }
+
+// maxBorrowed bounds the slots to come that readings out of turn have taken: two of each period.
+const maxBorrowed = 8
+
+// Borrow takes the next slots of one period, those of now first, for a reading at once: as long as
+// readings out of turn come once a period, they are instead of those of the round. It is false
+// where too many are taken already.
+func (r *rotation) Borrow(now time.Duration) bool {
+	slot := int64(now / r.Slot())
+	last := max(r.slot, slot-1) + 2
+	if last-slot >= maxBorrowed {
+		return false
+	}
+	r.slot = last
+	return true
+}
+
 // Skip leaves out the slot of now and the one after: a reading that was given up
 // keeps system_server busy on the device for a while.
 func (r *rotation) Skip(now time.Duration) { r.slot = int64(now/r.Slot()) + 1 }

@@ -82,7 +82,7 @@ func (s *session) takeRound(ctx context.Context, r capture.Round, after time.Dur
 		if x == nil || !x.Same(reading.Process) || reading.Level != x.probe.Level {
 			continue // of what it was when the round began
 		}
-		x.due = align(s.clock.now(), x.Detector.Demand().Interval)
+		x.due = x.nextDue(align(s.clock.now(), x.Detector.Demand().Interval), s.clock.now())
 		if reading.Err != nil {
 			s.missed(x, reading.Err)
 			continue
@@ -168,7 +168,7 @@ func (s *session) obey(x *subject) {
 	now := s.clock.now()
 	x.due = min(x.due, align(now, d.Interval))
 	if x.probe.Level.Source == capture.Dumpsys {
-		x.due = align(now, d.Interval)
+		x.due = x.nextDue(align(now, d.Interval), now)
 	}
 	switch {
 	case d.Breakdowns == 0:
@@ -230,7 +230,10 @@ func (s *session) complain(x *subject, on channel, event string, err error) {
 }
 
 func (s *session) sendDetail(ctx context.Context, now time.Duration) {
-	key, ok := s.rotation.Turn(now)
+	key, ok := s.countsTurn(now)
+	if !ok {
+		key, ok = s.rotation.Turn(now)
+	}
 	if !ok {
 		return
 	}

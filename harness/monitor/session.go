@@ -81,6 +81,7 @@ type session struct {
 	requested   *capture.Headrooms
 	requestedMu sync.Mutex
 	respond     responses
+	garbage     collecting
 	notes       mailbox
 	trips       sync.WaitGroup
 
@@ -127,7 +128,7 @@ func newSession(r *run, d Device) *session {
 		rounds:   newTrip[[]capture.Round](), details: newTrip[detail.Detail](), looks: newTrip[look](),
 		pulses: newTrip[capture.Pulse](), returns: newTrip[struct{}](), resets: newTrip[struct{}](),
 		rooms: newTrip[[]capture.Headroom](), headrooms: capture.NewHeadrooms(d, d.Facts), roomsAt: r.Headroom, requested: capture.NewHeadrooms(d, d.Facts),
-		sweeps: newTrip[[]string](), builds: newTrip[*record.AppBuild](), deaths: newTrip[record.Death](), respond: newResponses(),
+		sweeps: newTrip[[]string](), builds: newTrip[*record.AppBuild](), deaths: newTrip[record.Death](), respond: newResponses(), garbage: newCollecting(),
 		notes: newMailbox(), usageAt: usageEvery, gone: make(chan struct{}), over: make(chan struct{}), complaints: map[errand]string{},
 	}
 }
@@ -178,6 +179,8 @@ func (s *session) watch(ctx, user context.Context) {
 			}
 		case a := <-s.rooms.done:
 			s.takeHeadroom(ctx, a)
+		case a := <-s.garbage.trip.done:
+			s.takeCollection(ctx, a)
 		case a := <-s.builds.done:
 			s.takeBuild(a)
 		case a := <-s.deaths.done:
@@ -280,6 +283,7 @@ func (s *session) depart(ctx context.Context) {
 	s.orderAtMarks()
 	now := s.clock.now()
 	if s.silent.on() {
+		s.garbage.wanted = "" // its mark is long gone when the device answers
 		s.callOut(ctx)
 		s.refuseLookers()
 		return
@@ -287,6 +291,7 @@ func (s *session) depart(ctx context.Context) {
 	if !s.looks.away && now >= s.discoverAt {
 		s.sendLook(ctx)
 	}
+	s.sendCollection(ctx)
 	if targets := s.dueTargets(now); !s.rounds.away && len(targets) > 0 {
 		s.sendRound(ctx, targets)
 	}
@@ -319,7 +324,7 @@ func (s *session) nextErrand() time.Duration {
 	case s.silent.on():
 		return now + time.Duration(float64(s.silent.left(time.Now()))*s.clock.scale)
 	}
-	next := min(align(now, s.rotation.Slot()), s.usageAt)
+	next := s.collectWake(now, min(align(now, s.rotation.Slot()), s.usageAt))
 	if !s.looks.away {
 		next = min(next, s.discoverAt)
 	}

@@ -36,6 +36,11 @@ type subject struct {
 	// hung counts rounds in a row in which the process alone did not answer.
 	hung int
 
+	// settles is when a forced collection has settled and a sample is due, counts when its objects
+	// are to be counted then, 0 for not; counted is when they were counted for that reason. All
+	// are device times since the start.
+	settles, counts, counted time.Duration
+
 	// response is what is done about a leak of this incarnation.
 	response responseTo
 	// room is the latest reading of how near it is to its limits.

@@ -180,6 +180,9 @@ func (p *Phone) install() {
 			if proc.bits32 = spec.Bits32 || p.opt.Bits32; proc.bits32 && !p.opt.Bits32 {
 				proc.ppid = zygotePID + 1
 			}
+			if proc.native = spec.Native; proc.native {
+				proc.ppid = 1
+			}
 			if spec.Isolated {
 				proc.uid = app.User*perUser + 99000 + i*16 + j
 			}

@@ -288,6 +288,23 @@ func TestSystemServerPays(t *testing.T) {
 	})
 }
 
+// SIGUSR1 ends what does not wait for it, and /proc/PID/status shows who does.
+func TestCollectionSignalEndsNativeProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := []App{{Package: "com.shop", Debuggable: true, Processes: []ProcessSpec{{Name: "com.shop"}, {Name: "com.shop:tool", Native: true}}}}
+		phone := New(Options{Apps: app})
+		for name, want := range map[string]string{"com.shop": "SigBlk:\t0000000080001204\n", "com.shop:tool": "SigBlk:\t0000000000000000\n"} {
+			if out := ask(t, phone, fmt.Sprintf("grep SigBlk /proc/%d/status", phone.PID(name))); out != want {
+				t.Errorf("%s: %q, want %q", name, out, want)
+			}
+			ask(t, phone, fmt.Sprintf("run-as com.shop kill -10 %d", phone.PID(name)))
+		}
+		if phone.PID("com.shop") == 0 || phone.PID("com.shop:tool") != 0 {
+			t.Errorf("pids after SIGUSR1: app %d, native process %d", phone.PID("com.shop"), phone.PID("com.shop:tool"))
+		}
+	})
+}
+
 func TestSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := []App{{Package: "com.shop", Debuggable: true, Processes: []ProcessSpec{{Name: "com.shop", Models: []Model{GCSawtooth(50, time.Hour), Steady(JavaHeap, 20)}}}}}

@@ -38,6 +38,8 @@ type ProcessSpec struct {
 	RestartAfter time.Duration
 	// Isolated gives the process a uid of its own that run-as cannot take.
 	Isolated bool
+	// Native makes it a program that is not ART's: it has no Java heap, and SIGUSR1 ends it.
+	Native bool
 	// Threads is the number of threads without leaked ones; 0 means 28.
 	Threads int
 	// Files is the number of open file descriptors without leaked ones; 0 means 96.

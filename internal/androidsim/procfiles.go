@@ -84,7 +84,12 @@ func (v view) statusText(m memory, api int) string {
 	line("Threads", "%d", m.threads)
 	line("SigQ", "0/%d", maxTasks/2)
 	line("SigPnd", "%016x", 0)
-	line("SigBlk", "%016x", 0x80001204)
+	// ART blocks QUIT, USR1 and PIPE in every thread (art/runtime/runtime.cc, BlockSignals).
+	blocked := uint64(0x80001204)
+	if v.native || v.shell {
+		blocked = 0
+	}
+	line("SigBlk", "%016x", blocked)
 	line("SigIgn", "%016x", 1)
 	line("SigCgt", "%016x", 0x6e400084f8)
 	line("CapEff", "%016x", 0)

@@ -130,7 +130,7 @@ func (w *Watch) point(i int) {
 		w.restarts++
 		w.diagnosed = 0
 		w.take(w.d.Restart(at(i)))
-		w.d.AddDeath(detector.Death{At: at(i), Cause: w.p.Scenario.Dies})
+		w.d.AddDeath(at(i)-Grid, w.p.Scenario.Dies)
 	}
 	if end := w.p.Scenario.WorkEnd; end > 0 && !w.idle && minuteOf(i) >= end {
 		w.idle = true

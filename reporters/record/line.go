@@ -80,7 +80,7 @@ type Event struct {
 	Build *AppBuild `json:"build,omitempty"`
 	// Similar are names of processes like those that are watched.
 	Similar []string `json:"similar,omitempty"`
-	// Mark is the text of the mark whose heap dump is missing.
+	// Mark is the text of the mark whose heap dump is missing, or at which garbage was collected.
 	Mark string `json:"mark,omitempty"`
 	// Window is the number of the window that opens or closes here.
 	Window int `json:"window,omitempty"`

@@ -258,8 +258,11 @@ type Process struct {
 	// Objects are the counts of dumpsys meminfo, by their names.
 	Objects []ObjectCount `json:"objects"`
 	// AtMarks is what the heap dumps at marks show, of each incarnation that has some.
-	AtMarks  []MarkSeries `json:"at_marks"`
-	Warnings []string     `json:"warnings"`
+	AtMarks []MarkSeries `json:"at_marks"`
+	// CountsAtMarks is what it left behind in the loops of a suite, by counts of its objects,
+	// threads and files: of each incarnation and each kind of mark with two readings or more.
+	CountsAtMarks []CountsAtMarks `json:"counts_at_marks,omitempty"`
+	Warnings      []string        `json:"warnings"`
 }
 
 // Death is the end of one incarnation of a process, or a fault that it may survive.

@@ -38,4 +38,5 @@ type WindowProcess struct {
 	MinDetectable *float64          `json:"min_detectable_mb_per_h"`
 	Growth        float64           `json:"growth_mb"`
 	AtMarks       []MarkSeries      `json:"at_marks"`
+	CountsAtMarks []CountsAtMarks   `json:"counts_at_marks,omitempty"`
 }

@@ -184,6 +184,9 @@ type Diagnose struct {
 	// Keep is what stays of a heap dump after its analysis: stripped (the graph
 	// without the contents of primitive arrays), raw or none.
 	Keep string
+	// Collect is when garbage collections are forced and what is left is counted: at_marks,
+	// never, or auto, which is at marks that begin a loop, in short runs.
+	Collect string
 	// Texts is hidden, where a hash takes the place of each text of the app, or shown.
 	Texts string
 	// Steps are added to the recipe of a kind: java, native, gpu, thread, unknown, or
@@ -220,6 +223,7 @@ const (
 	DefaultDump            = "on_leak"
 	DefaultCooldown        = 30 * time.Minute
 	DefaultKeep            = "stripped"
+	DefaultCollect         = "auto"
 	DefaultTexts           = "hidden"
 	DefaultLimit           = 30 * time.Second // of a step
 )
@@ -241,7 +245,7 @@ func defaults() *Config {
 			MaxSystemServer: DefaultMaxSystemServer, MaxApp: DefaultMaxApp,
 		},
 		Detect:   Detect{Policy: DefaultPolicy, Assert: DefaultAssert},
-		Diagnose: Diagnose{Dump: DefaultDump, Cooldown: DefaultCooldown, Keep: DefaultKeep, Texts: DefaultTexts},
+		Diagnose: Diagnose{Dump: DefaultDump, Cooldown: DefaultCooldown, Keep: DefaultKeep, Collect: DefaultCollect, Texts: DefaultTexts},
 		Gate:     Requirements{Rules: gate.DefaultRules()},
 		Baseline: BaselineSource{Window: gate.Window, Match: gate.MatchAll()},
 		GitHub:   GitHub{CommentWhen: DefaultCommentWhen, Summary: true},

@@ -152,6 +152,8 @@ func schema(c *Config) []key {
 				tell("The least time between two diagnoses of one process, in the time of the device.", "1h"),
 			value("keep", &c.Diagnose.Keep, words("stripped", "raw", "none")).
 				tell("What stays of a heap dump after its analysis; stripped has no contents of primitive arrays, and so no texts.", "none"),
+			value("collect", &c.Diagnose.Collect, words(DefaultCollect, "at_marks", "never")).
+				tell("When a garbage collection is forced and what is left is counted; auto does it at marks that begin a loop, at most each 10 s, in runs shorter than 2 h and in those that dump at_marks.", "at_marks"),
 			value("texts", &c.Diagnose.Texts, words(DefaultTexts, TextsShown)).
 				tell("Whether reports show texts of the app, which may be about people: keys of maps, names of threads, titles. Hidden, each is a short hash.", "shown"),
 			stepsKey(&c.Diagnose.Steps),

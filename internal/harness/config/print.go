@@ -180,7 +180,7 @@ duration: 8h
 # baseline: { store: file:leak-baseline.json }
 
 # Changes of the above, chosen by leakgate run FILE --profile NAME. In less than half
-# an hour nothing is judged; the longer, the slower the leaks that are proved.
+# an hour only loops with marks are judged; the longer, the slower the leaks that are proved.
 profiles:
   pr: { duration: 45m }
   nightly: {}

@@ -62,6 +62,7 @@ allow_unjudged=false default
 diagnose.dump="on_leak" default
 diagnose.cooldown="30m" default
 diagnose.keep="stripped" default
+diagnose.collect="auto" default
 diagnose.texts="hidden" default
 diagnose.steps={} default
 gate=null default
@@ -162,6 +163,7 @@ profiles:
   dump: on_leak                              # default
   cooldown: 0s                               # run.yaml:6
   keep: stripped                             # default
+  collect: auto                              # default
   texts: hidden                              # default
   steps:
     java:
@@ -182,6 +184,7 @@ profiles:
   dump: on_leak                              # default
   cooldown: 0s                               # run.yaml:6
   keep: none                                 # profile pr, run.yaml:14
+  collect: auto                              # default
   texts: hidden                              # default
   steps:
     java:

@@ -42,7 +42,7 @@ type fileForm struct {
 		Policy, Assert string
 	}
 	Diagnose struct {
-		Dump, Cooldown, Keep, Texts string
+		Dump, Cooldown, Keep, Collect, Texts string
 		Steps                       struct {
 			Java, Native, GPU, Thread, Unknown, All []struct{ Name, Command, Limit string }
 		}

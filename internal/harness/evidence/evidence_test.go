@@ -438,3 +438,32 @@ func asJSON(t testing.TB, of any) []byte {
 	}
 	return raw
 }
+
+// Counts that prove a leak are a part of the verdict on the trend, with their words; those that prove
+// nothing are no words of the trend.
+func TestCountsAtMarks(t *testing.T) {
+	const trend = "watched 12 min without a break"
+	for name, c := range map[string]struct {
+		process       record.Process
+		gate, because string
+	}{
+		"leak": {record.Process{Gate: detector.Leak, TrendGate: detector.Inconclusive, Because: "1 more Activity after each of 24 loops: 1 to 25; the trend of its memory: " + trend,
+			CountsAtMarks: []record.CountsAtMarks{{Gate: detector.Pass}, {Gate: detector.Leak, Kind: detector.Thread, Because: "1 more Activity after each of 24 loops: 1 to 25"}}},
+			"leak", "1 more Activity after each of 24 loops: 1 to 25; " + trend},
+		"leak of both": {record.Process{Gate: detector.Leak, TrendGate: detector.Leak, Kind: detector.Thread, Because: "1 more thread after each of 24 loops: 1 to 25; grows 9 MB/h",
+			CountsAtMarks: []record.CountsAtMarks{{Gate: detector.Leak, Kind: detector.Thread, Because: "1 more thread after each of 24 loops: 1 to 25"}}},
+			"leak", "1 more thread after each of 24 loops: 1 to 25; grows 9 MB/h"},
+		"pass": {record.Process{Gate: detector.Inconclusive, TrendGate: detector.Inconclusive, Because: "24 loops: no Activity left behind; memory trend not judged: " + trend,
+			CountsAtMarks: []record.CountsAtMarks{{Gate: detector.Pass, Because: "24 loops: no Activity left behind"}}},
+			"inconclusive", trend},
+	} {
+		dir := t.TempDir()
+		run := night(t, dir, 7)
+		c.process.Device, c.process.Process = "S", "com.shop"
+		run.Diagnoses, run.Processes = nil, []record.Process{c.process}
+		p := read(t, dir, run).Observations[0].Processes[0]
+		if p.Trend.Gate != c.gate || p.Because != c.because || c.gate == "leak" && p.Trend.Kind != detector.Thread.String() {
+			t.Errorf("%s: %+v, %q", name, p.Trend, p.Because)
+		}
+	}
+}

@@ -145,7 +145,7 @@ func (r *runReader) device(d *record.Device) error {
 
 // process reads one process; events is how many monkey sends in a second, 0 without it.
 func (r *runReader) process(o *gate.Observation, p *record.Process, events float64) (*gate.Observed, error) {
-	out := &gate.Observed{Process: name(p.Process), Places: []gate.Place{}, Gate: string(p.Gate), Because: name(trendText(p.Because)), Trend: trendOf(p), Deaths: map[string]int{}}
+	out := &gate.Observed{Process: name(p.Process), Places: []gate.Place{}, Gate: string(p.Gate), Because: name(verdictText(p)), Trend: trendOf(p), Deaths: map[string]int{}}
 	if p.User != 0 {
 		out.Process += fmt.Sprintf(" (user %d)", p.User)
 	}
@@ -198,8 +198,10 @@ func exposureOf(d *record.Diagnosis, i int, lives bool, events float64) float64 
 // trendText is what a verdict says of the trend, without what it says of heap dumps at marks: those
 // are compared by themselves (ledger, judgeAtMarks).
 func trendText(because string) string {
-	if _, trend, ok := strings.Cut(because, "the trend of its memory: "); ok {
-		return trend
+	for _, words := range []string{"the trend of its memory: ", "memory trend not judged: "} {
+		if _, trend, ok := strings.Cut(because, words); ok {
+			because = trend
+		}
 	}
 	parts := strings.Split(because, "; ")
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool {
@@ -207,10 +209,33 @@ func trendText(because string) string {
 	}), "; ")
 }
 
+// leftBehind returns the counts at marks that prove a leak, nil for none.
+func leftBehind(p *record.Process) *record.CountsAtMarks {
+	for i := range p.CountsAtMarks {
+		if p.CountsAtMarks[i].Gate == "leak" {
+			return &p.CountsAtMarks[i]
+		}
+	}
+	return nil
+}
+
+// verdictText is what a verdict says of the trend and of the counts at marks.
+func verdictText(p *record.Process) string {
+	trend := trendText(p.Because)
+	if left := leftBehind(p); left != nil {
+		return strings.TrimSuffix(left.Because+"; "+strings.TrimPrefix(trend, left.Because+"; "), "; ")
+	}
+	return trend
+}
+
+// trendOf is the verdict on the trend. Counts that prove a leak are a part of it: they are no object
+// of a heap dump that could be compared.
 func trendOf(p *record.Process) *gate.TrendVerdict {
 	t := &gate.TrendVerdict{Gate: string(cmp.Or(p.TrendGate, p.Gate)), Rate: p.Rate}
 	if t.Gate == "leak" {
 		t.Kind = p.Kind.String()
+	} else if left := leftBehind(p); left != nil {
+		t.Gate, t.Kind = "leak", left.Kind.String()
 	}
 	if len(p.RateInterval) == 2 {
 		t.Lower, t.Upper = new(p.RateInterval[0]), new(p.RateInterval[1])

@@ -60,6 +60,9 @@ type Account struct {
 	incidents  incidents
 	// incarnations have the heap dumps at marks.
 	incarnations []*incarnation
+	// counts are those at marks of a loop, reading is the one of the latest mark.
+	counts  []*countSeries
+	reading *openReading
 	// paused is the time in seconds in which heap dumps kept it from being sampled.
 	paused float64
 
@@ -106,19 +109,24 @@ func (a *Account) addSample(s record.Sample, up time.Duration) []detector.Transi
 	if s.Breakdown == nil {
 		bytes, ok := bytesOf(s)
 		if !ok {
+			a.addSampleAtMark(s, up)
 			return steps
 		}
-		return append(steps, a.judge(s.T, up, bytes)...)
+		steps = append(steps, a.judge(s.T, up, bytes)...)
+		a.addSampleAtMark(s, up)
+		return steps
 	}
 	for _, warning := range s.Warnings {
 		a.warn(warning)
 	}
 	a.details++
 	a.addObjects(s.Breakdown.Objects)
+	a.addObjectsAtMark(s.Breakdown.Objects, up)
 	b := breakdownOf(*s.Breakdown, up)
 	steps = append(steps, a.Detector.AddBreakdown(b)...)
 	if mapped := b.Mapped(); a.source == capture.Dumpsys && mapped.Known {
 		steps = append(steps, a.judge(s.T, up, mapped.N)...)
+		a.addSampleAtMark(s, up)
 	}
 	return steps
 }
@@ -172,8 +180,11 @@ func (a *Account) addEvent(e record.Event, up time.Duration) []detector.Transiti
 		a.paused += e.Lasted
 	case "mark":
 		a.addMark(e, up)
+	case "collected", "not_collected":
+		a.openCounts(e, up)
 	case "headroom":
 		if e.Headroom != nil {
+			a.addHeadroomAtMark(*e.Headroom, up)
 			a.limits.addHeadroom(*e.Headroom, up, a.part.Seconds)
 		}
 	case "diagnose", "diagnosed":
@@ -274,12 +285,12 @@ func Reasons() []string { return slices.Sorted(maps.Keys(causes)) }
 
 // endOf is a death as the detector takes it: at the moment when the process was last seen, where the
 // line says it.
-func endOf(e record.Event, up time.Duration) detector.Death {
+func endOf(e record.Event, up time.Duration) (time.Duration, detector.Cause) {
 	at := up
 	if e.EndedUp != nil && *e.EndedUp >= 0 && *e.EndedUp <= MaxSeconds {
 		at = min(up, clockOf(*e.EndedUp))
 	}
-	return detector.Death{At: at, Cause: causes[e.Reason]}
+	return at, causes[e.Reason]
 }
 
 // addDeath adds the end of an incarnation, whose reason is read at a moment of the device's clock.
@@ -336,7 +347,7 @@ func (a *Account) restart(pid int, start uint64) {
 	a.PID, a.Start = pid, start
 	a.restarts++
 	a.LastUp = 0
-	a.objects = nil
+	a.objects, a.reading = nil, nil
 }
 
 func (a *Account) readBy(e record.Event) {

@@ -49,16 +49,18 @@ func leaked(r record.Run, assert record.Assert) bool {
 	})
 }
 
-// rising reports whether leaks of an inconclusive process become more, and its dumps are too
-// few to prove it: another process that passes must not hide that.
+// rising reports whether leaks of an inconclusive process, or its counts, become more at marks, and
+// do not prove it: another process that passes must not hide that.
 func rising(p record.Process) bool {
-	return inconclusive(p) && slices.ContainsFunc(p.AtMarks, func(s record.MarkSeries) bool { return s.Rising })
+	return inconclusive(p) && (slices.ContainsFunc(p.AtMarks, func(s record.MarkSeries) bool { return s.Rising }) ||
+		slices.ContainsFunc(p.CountsAtMarks, func(s record.CountsAtMarks) bool { return s.Rising }))
 }
 
 func inconclusive(p record.Process) bool { return p.Gate == detector.Inconclusive }
 
-// Judged reports whether there is a verdict on a process: by the trend of its memory, or by
-// its heap dumps at marks.
+// Judged reports whether there is a verdict on a process: by the trend of its memory, or by its
+// heap dumps or counts at marks.
 func Judged(p record.Process) bool {
-	return !inconclusive(p) || slices.ContainsFunc(p.AtMarks, func(s record.MarkSeries) bool { return s.Gate == detector.Pass })
+	return !inconclusive(p) || slices.ContainsFunc(p.AtMarks, func(s record.MarkSeries) bool { return s.Gate == detector.Pass }) ||
+		slices.ContainsFunc(p.CountsAtMarks, func(s record.CountsAtMarks) bool { return s.Gate == detector.Pass })
 }

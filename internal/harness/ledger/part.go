@@ -195,6 +195,7 @@ func (p *Part) reboot(t float64, up time.Duration) []Entry {
 	for _, a := range p.accounts {
 		a.LastUp, a.Diagnosed = 0, 0
 		a.closeSeries()
+		a.closeCounts()
 		a.limits.watch.Restart(up)
 		out = append(out, p.entries(a, a.Detector.Restart(up))...)
 	}

@@ -24,7 +24,7 @@ func (a *Account) Record(processes int) record.Process {
 		Headroom: a.limits.standings(), HeadroomReasons: present(a.limits.reasons), Limits: present(a.limits.warnings),
 		Transitions: present(a.transitions), Warnings: append([]string{}, a.warnings...),
 	}
-	p.AtMarks, p.Objects = a.seriesAtMarks(), a.objectCounts()
+	p.AtMarks, p.CountsAtMarks, p.Objects = a.seriesAtMarks(), a.countsAtMarks(), a.objectCounts()
 	p.Deaths, p.DeathsByReason = append([]record.Death{}, a.deaths...), map[string]int{}
 	p.Faults, p.FaultCount = append([]record.Death{}, a.faults...), a.faultCount
 	maps.Copy(p.DeathsByReason, a.reasonsOfDeath)
@@ -49,7 +49,7 @@ func (a *Account) Record(processes int) record.Process {
 }
 
 // SetVerdict replaces in the record of a process what a verdict says about a series:
-// everything but the states and the jumps. A leak that its dumps at marks prove stays one.
+// everything but the states and the jumps. A leak that its dumps or counts at marks prove stays one.
 func SetVerdict(p *record.Process, v detector.Verdict) {
 	p.Gate, p.TrendGate, p.Kind, p.Because = v.Gate, v.Gate, v.Kind, v.Because
 	p.Growth, p.Shares, p.Evidence = mb(v.Growth), shares(v.Shares), []record.Evidence{}
@@ -67,6 +67,7 @@ func SetVerdict(p *record.Process, v detector.Verdict) {
 		}
 	}
 	judgeAtMarks(p)
+	judgeByCounts(p)
 	for _, w := range v.Warnings {
 		if text := w.Error(); !slices.Contains(p.Warnings, text) {
 			p.Warnings = append(p.Warnings, text)

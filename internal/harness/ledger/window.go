@@ -100,7 +100,7 @@ func ofWindow(p record.Process) record.WindowProcess {
 	return record.WindowProcess{
 		User: p.User, Process: p.Process, PID: p.PID, Samples: p.Samples, Restarts: p.Restarts, Gaps: p.Gaps, Absent: p.Absent,
 		Duration: p.Duration, State: p.State, Worst: p.Worst, Gate: p.Gate, Kind: p.Kind, Because: p.Because,
-		Rate: p.Rate, RateInterval: p.RateInterval, MinDetectable: p.MinDetectable, Growth: p.Growth, AtMarks: p.AtMarks,
+		Rate: p.Rate, RateInterval: p.RateInterval, MinDetectable: p.MinDetectable, Growth: p.Growth, AtMarks: p.AtMarks, CountsAtMarks: p.CountsAtMarks,
 	}
 }
 

@@ -110,26 +110,27 @@ func TestHostileWindows(t *testing.T) {
 func TestDeathOfLine(t *testing.T) {
 	for name, c := range map[string]struct {
 		event record.Event
-		want  detector.Death
+		at    time.Duration
+		want  detector.Cause
 	}{
-		"out of memory":       {record.Event{Reason: "out_of_memory", EndedUp: new(90.5)}, detector.Death{At: 90500 * time.Millisecond, Cause: detector.OutOfMemory}},
-		"memory limiter":      {record.Event{Reason: "memory_limiter", EndedUp: new(0.0)}, detector.Death{Cause: detector.OutOfMemory}},
-		"anomaly":             {record.Event{Reason: "anomaly"}, detector.Death{At: 100 * time.Second, Cause: detector.OutOfMemory}},
-		"low memory":          {record.Event{Reason: "low_memory"}, detector.Death{At: 100 * time.Second, Cause: detector.LowMemory}},
-		"crash":               {record.Event{Reason: "crash"}, detector.Death{At: 100 * time.Second, Cause: detector.Crash}},
-		"native crash":        {record.Event{Reason: "native_crash"}, detector.Death{At: 100 * time.Second, Cause: detector.Crash}},
-		"ANR":                 {record.Event{Reason: "anr"}, detector.Death{At: 100 * time.Second, Cause: detector.NotResponding}},
-		"kill":                {record.Event{Reason: "kill"}, detector.Death{At: 100 * time.Second, Cause: detector.Killed}},
-		"exit":                {record.Event{Reason: "exit"}, detector.Death{At: 100 * time.Second, Cause: detector.Exited}},
-		"reboot":              {record.Event{Reason: "reboot"}, detector.Death{At: 100 * time.Second, Cause: detector.Rebooted}},
-		"unknown":             {record.Event{Reason: "unknown"}, detector.Death{At: 100 * time.Second}},
-		"a word of tomorrow":  {record.Event{Reason: "sadness"}, detector.Death{At: 100 * time.Second}},
-		"after it was read":   {record.Event{Reason: "crash", EndedUp: new(200.0)}, detector.Death{At: 100 * time.Second, Cause: detector.Crash}},
-		"before the boot":     {record.Event{Reason: "crash", EndedUp: new(-1.0)}, detector.Death{At: 100 * time.Second, Cause: detector.Crash}},
-		"of another universe": {record.Event{Reason: "crash", EndedUp: new(1e300)}, detector.Death{At: 100 * time.Second, Cause: detector.Crash}},
+		"out of memory":       {record.Event{Reason: "out_of_memory", EndedUp: new(90.5)}, 90500 * time.Millisecond, detector.OutOfMemory},
+		"memory limiter":      {record.Event{Reason: "memory_limiter", EndedUp: new(0.0)}, 0, detector.OutOfMemory},
+		"anomaly":             {record.Event{Reason: "anomaly"}, 100 * time.Second, detector.OutOfMemory},
+		"low memory":          {record.Event{Reason: "low_memory"}, 100 * time.Second, detector.LowMemory},
+		"crash":               {record.Event{Reason: "crash"}, 100 * time.Second, detector.Crash},
+		"native crash":        {record.Event{Reason: "native_crash"}, 100 * time.Second, detector.Crash},
+		"ANR":                 {record.Event{Reason: "anr"}, 100 * time.Second, detector.NotResponding},
+		"kill":                {record.Event{Reason: "kill"}, 100 * time.Second, detector.Killed},
+		"exit":                {record.Event{Reason: "exit"}, 100 * time.Second, detector.Exited},
+		"reboot":              {record.Event{Reason: "reboot"}, 100 * time.Second, detector.Rebooted},
+		"unknown":             {record.Event{Reason: "unknown"}, 100 * time.Second, detector.UnknownCause},
+		"a word of tomorrow":  {record.Event{Reason: "sadness"}, 100 * time.Second, detector.UnknownCause},
+		"after it was read":   {record.Event{Reason: "crash", EndedUp: new(200.0)}, 100 * time.Second, detector.Crash},
+		"before the boot":     {record.Event{Reason: "crash", EndedUp: new(-1.0)}, 100 * time.Second, detector.Crash},
+		"of another universe": {record.Event{Reason: "crash", EndedUp: new(1e300)}, 100 * time.Second, detector.Crash},
 	} {
-		if got := endOf(c.event, 100*time.Second); got != c.want {
-			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		if at, got := endOf(c.event, 100*time.Second); at != c.at || got != c.want {
+			t.Errorf("%s: %v at %v, want %v at %v", name, got, at, c.want, c.at)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func Of(cfg *config.Config, dir string) (monitor.Options, error) {
 		Detail: cfg.Sample.Detail, Duration: cfg.Duration,
 		Budget: monitor.Budget{SystemServer: cfg.Sample.MaxSystemServer, App: cfg.Sample.MaxApp},
 		Assert: record.Assert(cfg.Detect.Assert), Strict: cfg.Strict, AllowUnjudged: cfg.AllowUnjudged,
-		Workload: workload(cfg), JUnit: cfg.Report.JUnit, Headroom: monitor.DefaultHeadroom, Build: Build(context.Background(), dir, cfg.App.Variant),
+		Workload: workload(cfg), JUnit: cfg.Report.JUnit, Collect: monitor.Collect(cfg.Diagnose.Collect), Headroom: monitor.DefaultHeadroom, Build: Build(context.Background(), dir, cfg.App.Variant),
 	}
 	var err error
 	if o.Policy, err = DetectorPolicy(cfg); err != nil {

@@ -1,0 +1,396 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+const (
+	// settledAfter is the least device time between a mark and a reading of it: the monitor waits
+	// 2 s for the collection (monitor.collectSettle), and a clock counts hundredths of a second.
+	settledAfter = 1500 * time.Millisecond
+	// sampleWithin and countsWithin are the device time after the mark until which a sample, and
+	// the counts of a breakdown or of the limits, show what was left at it. A dumpsys takes seconds,
+	// and the processes of an app are read one after the other.
+	sampleWithin = 10 * time.Second
+	countsWithin = 20 * time.Second
+
+	// maxCountReadings bounds the readings of a series, the latest ones, and maxFamilies the
+	// series of one incarnation.
+	maxCountReadings = 500
+	maxFamilies      = 8
+
+	// leastCountLoops is how many loops are judged at least.
+	leastCountLoops = 5
+	// unforced is how many more rises are asked for where no collection was forced: what is
+	// garbage may still be counted then, and more of it in a busy loop.
+	unforced = 3
+)
+
+// countKind is one of the things that are counted.
+type countKind struct {
+	name, one, many string
+	// rises is how many loops in a row prove a leak; 0 for a count that proves nothing by itself.
+	rises int
+	kind  detector.LeakKind
+}
+
+// poolLoops is asked of what an app also pools: a pool of threads, connections or proxies that
+// takes one more for each task is full after as many loops as the device has cores, usually 8.
+const poolLoops = 10
+
+// countKinds are what is counted. A list may have one more View for each item that the scenario
+// adds, so that Views prove nothing.
+var countKinds = []countKind{
+	{"Activities", "Activity", "Activities", leastCountLoops, detector.Java},
+	{"ViewRootImpl", "window", "windows", leastCountLoops, detector.Java},
+	{"AppContexts", "context", "contexts", leastCountLoops, detector.Java},
+	{"WebViews", "WebView", "WebViews", leastCountLoops, detector.Java},
+	{"Views", "View", "Views", 0, detector.None},
+	{"Proxy Binders", "Binder proxy", "Binder proxies", poolLoops, detector.Java},
+	{threadCount, "thread", "threads", poolLoops, detector.Thread},
+	{fileCount, "file", "files", poolLoops, detector.Java},
+}
+
+// The names of what dumpsys meminfo does not count.
+const (
+	threadCount = "threads"
+	fileCount   = "files"
+)
+
+// countSeries has the counts of one incarnation at marks of one family.
+type countSeries struct {
+	pid      int
+	family   string
+	readings []countReading
+	closed   bool
+}
+
+type countReading struct {
+	record.CountReading
+	// values are by the index in countKinds.
+	values [8]*int64
+}
+
+// openReading is the reading of a mark that is not over.
+type openReading struct {
+	of *countSeries
+	up time.Duration
+	// sampled: the level after the collection is known.
+	sampled bool
+}
+
+// MarkFamily returns the text of a mark with # for each number: the marks of a loop differ in it.
+func MarkFamily(mark string) string { return numbers.ReplaceAllString(text.Head(mark, maxText), "#") }
+
+// openCounts begins the reading of a mark.
+func (a *Account) openCounts(e record.Event, up time.Duration) {
+	a.reading = nil
+	s := a.countsOf(e.PID, MarkFamily(e.Mark))
+	if s == nil {
+		return
+	}
+	if len(s.readings) == maxCountReadings {
+		s.readings = append(s.readings[:0], s.readings[1:]...)
+	}
+	s.readings = append(s.readings, countReading{CountReading: record.CountReading{T: e.T, Mark: text.Head(e.Mark, maxText), Collected: e.Event == "collected"}})
+	a.reading = &openReading{of: s, up: up}
+}
+
+// countsOf returns the series of an incarnation and a family of marks, a new one where there is
+// none yet; nil where there are too many.
+func (a *Account) countsOf(pid int, family string) *countSeries {
+	families := 0
+	for _, s := range a.counts {
+		switch {
+		case s.closed || s.pid != pid:
+		case s.family == family:
+			return s
+		default:
+			families++
+		}
+	}
+	if families == maxFamilies || len(a.counts) == maxSeries {
+		return nil
+	}
+	s := &countSeries{pid: pid, family: family}
+	a.counts = append(a.counts, s)
+	return s
+}
+
+// closeCounts ends all series: the pids of the device begin anew.
+func (a *Account) closeCounts() {
+	a.reading = nil
+	for _, s := range a.counts {
+		s.closed = true
+	}
+}
+
+// openAt returns the reading that is open at a moment, nil for none.
+func (a *Account) openAt(up, within time.Duration) *countReading {
+	r := a.reading
+	if r == nil || up < r.up+settledAfter || up > r.up+within {
+		return nil
+	}
+	return &r.of.readings[len(r.of.readings)-1]
+}
+
+// addSampleAtMark takes the threads of a sample, and the level that was judged as that after a
+// collection.
+func (a *Account) addSampleAtMark(s record.Sample, up time.Duration) {
+	r := a.openAt(up, sampleWithin)
+	if r == nil {
+		return
+	}
+	r.add(threadCount, s.Threads)
+	if !a.reading.sampled && r.Collected && a.LastUp == up {
+		a.reading.sampled = true
+		a.Detector.AddCollected(detector.Sample{At: up, Bytes: a.LastBytes})
+	}
+}
+
+// addObjectsAtMark takes the counts of a breakdown.
+func (a *Account) addObjectsAtMark(counts map[string]int64, up time.Duration) {
+	r := a.openAt(up, countsWithin)
+	if r == nil {
+		return
+	}
+	for name, n := range counts {
+		r.add(name, &n)
+	}
+}
+
+// addHeadroomAtMark takes the files and threads of a reading of the limits.
+func (a *Account) addHeadroomAtMark(h record.Headroom, up time.Duration) {
+	if r := a.openAt(up, countsWithin); r != nil {
+		r.add(threadCount, h.Threads)
+		r.add(fileCount, h.Files)
+	}
+}
+
+// add takes a count that is not known yet.
+func (r *countReading) add(name string, n *int64) {
+	i := slices.IndexFunc(countKinds, func(k countKind) bool { return k.name == name })
+	if i < 0 || n == nil || *n < 0 || r.values[i] != nil {
+		return
+	}
+	r.values[i] = new(*n)
+}
+
+// countsAtMarks are the series of the account that have at least two readings, as run.json has
+// them.
+func (a *Account) countsAtMarks() []record.CountsAtMarks {
+	var out []record.CountsAtMarks
+	for _, s := range a.counts {
+		if len(s.readings) > 1 {
+			out = append(out, s.record())
+		}
+	}
+	return out
+}
+
+// record judges the series.
+func (s *countSeries) record() record.CountsAtMarks {
+	out := record.CountsAtMarks{PID: s.pid, Marks: s.family, Gate: detector.Inconclusive, Readings: []record.CountReading{}, Counts: []record.CountSeries{}}
+	for _, r := range s.readings {
+		out.Readings = append(out.Readings, r.CountReading)
+	}
+	out.Collected = s.collections() > leastCountLoops
+	var proofs, doubts, clean []string
+	loops := 0
+	for i, k := range countKinds {
+		c := record.CountSeries{Name: k.name}
+		known := []int64{} // of the readings that are judged
+		for _, r := range s.readings {
+			v := r.values[i]
+			c.Values = append(c.Values, v)
+			if v != nil && (r.Collected || !out.Collected) {
+				known = append(known, *v)
+			}
+		}
+		if !slices.ContainsFunc(c.Values, func(v *int64) bool { return v != nil }) {
+			continue
+		}
+		if k.rises > 0 {
+			c.Gate = judgeCount(k, known, out.Collected)
+		}
+		switch {
+		case c.Gate == detector.Leak:
+			if proofs == nil {
+				out.Kind = k.kind
+			}
+			proofs = append(proofs, proofText(k, known, out.Collected))
+		case k.rises > 0 && countRises(known):
+			// More of what an app pools is usual: it hides no verdict on another process.
+			out.Rising = out.Rising || k.rises == leastCountLoops
+			doubts = append(doubts, fmt.Sprintf("%s: %s", k.many, text.Series(known)))
+		case c.Gate == detector.Pass:
+			clean = append(clean, k.one)
+		}
+		if i == 0 {
+			loops = len(known) - 1
+		}
+		out.Counts = append(out.Counts, c)
+	}
+	conclude(&out, loops, proofs, doubts, clean)
+	return out
+}
+
+// conclude sets the gate of a series and says why.
+func conclude(out *record.CountsAtMarks, loops int, proofs, doubts, clean []string) {
+	after := text.Count(max(loops, 0), "loop", "loops")
+	switch {
+	case len(proofs) > 0:
+		out.Gate, out.Because, out.Rising = detector.Leak, strings.Join(proofs[:min(len(proofs), shownProofs)], ", "), false
+		if n := len(proofs) - shownProofs; n > 0 {
+			out.Because += fmt.Sprintf(", and %d counts more", n)
+		}
+	case len(doubts) > 0:
+		out.Because = fmt.Sprintf("%s: more left behind, but not proved for every loop: %s", after, first(doubts))
+	case loops < leastCountLoops:
+		out.Because = fmt.Sprintf("%s with counts; %d are needed", after, leastCountLoops)
+	case !out.Collected:
+		out.Because = fmt.Sprintf("%s: no count rose, but no garbage collection was forced before it", after)
+	default:
+		out.Gate, out.Because = detector.Pass, fmt.Sprintf("%s: no %s left behind", after, oneOf(clean))
+	}
+}
+
+// shownProofs bounds the counts that a reason names.
+const shownProofs = 3
+
+// oneOf joins words with "or".
+func oneOf(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// collections is how many readings with a count came after a forced collection.
+func (s *countSeries) collections() int {
+	n := 0
+	for _, r := range s.readings {
+		if r.Collected && r.values != [8]*int64{} {
+			n++
+		}
+	}
+	return n
+}
+
+// judgeCount judges the known values of one count. A leak needs a rise in each of so many loops up
+// to the last one, and in at least half of all: a screen that is open at some marks, a walk into
+// the depth of an app and back, or a pool that is full, end the rises. Without forced collections
+// there must be no fall at all, and more rises.
+func judgeCount(k countKind, known []int64, collected bool) detector.Gate {
+	loops, rises, least := len(known)-1, len(lastRises(known))-1, k.rises
+	if !collected {
+		rises, least = risesWithoutFall(known), k.rises+unforced
+	}
+	switch {
+	case rises >= least && 2*rises >= loops:
+		return detector.Leak
+	case !collected || loops < leastCountLoops || countRises(known):
+		return detector.Inconclusive
+	}
+	return detector.Pass
+}
+
+// risesWithoutFall counts the rises of values that never fall, 0 where one does.
+func risesWithoutFall(known []int64) int {
+	n := 0
+	for i := 1; i < len(known); i++ {
+		switch {
+		case known[i] < known[i-1]:
+			return 0
+		case known[i] > known[i-1]:
+			n++
+		}
+	}
+	return n
+}
+
+// countRises reports whether a count becomes more on the whole, or has done so lately: beyond all
+// that it was before the last loops.
+func countRises(known []int64) bool {
+	if rises(known) {
+		return true
+	}
+	early := len(known) - leastCountLoops - 1
+	if early < 1 {
+		return false
+	}
+	late := known[early:]
+	return late[leastCountLoops] > slices.Max(known[:early]) && rises(late)
+}
+
+// proofText says how a count rose: "1 more Activity after each of 24 loops: 3 to 27".
+func proofText(k countKind, known []int64, collected bool) string {
+	if collected {
+		known = lastRises(known)
+	}
+	var steps []int64
+	for i := 1; i < len(known); i++ {
+		if known[i] > known[i-1] {
+			steps = append(steps, known[i]-known[i-1])
+		}
+	}
+	least := slices.Min(steps)
+	what := text.Count(int(min(least, 1<<31-1)), "more "+k.one, "more "+k.many)
+	if least < slices.Max(steps) {
+		what = "at least " + what
+	}
+	loops := fmt.Sprintf("each of %d loops", len(steps))
+	if n := len(known) - 1; n > len(steps) {
+		loops = fmt.Sprintf("%d of %d loops", len(steps), n)
+	}
+	return fmt.Sprintf("%s after %s: %s to %s", what, loops, text.Grouped(known[0]), text.Grouped(known[len(known)-1]))
+}
+
+// lastRises returns the values of the rises in a row that end with the last value.
+func lastRises(known []int64) []int64 {
+	from := max(0, len(known)-1)
+	for from > 0 && known[from] > known[from-1] {
+		from--
+	}
+	return known[from:]
+}
+
+// judgeByCounts makes the verdict on a process that of its counts at marks where they prove a
+// leak, and adds to the reason what they show where the trend cannot tell.
+func judgeByCounts(p *record.Process) {
+	var told string
+	for _, s := range p.CountsAtMarks {
+		switch {
+		case s.Gate == detector.Leak && p.Gate == detector.Leak:
+			p.Because = s.Because + "; " + p.Because
+			return
+		case s.Gate == detector.Leak:
+			trend := p.Because
+			p.Gate, p.Kind, p.Because = detector.Leak, s.Kind, s.Because
+			if trend != "" {
+				p.Because += "; " + trendWords + trend
+			}
+			return
+		case s.Gate == detector.Pass, s.Rising:
+			told = s.Because
+		}
+	}
+	if p.Gate != detector.Inconclusive || told == "" {
+		return
+	}
+	p.Because = strings.TrimSuffix(told+"; "+unjudgedWords+p.Because, ": ")
+}
+
+const (
+	// trendWords and unjudgedWords come before what the trend says.
+	trendWords    = "the trend of its memory: "
+	unjudgedWords = "memory trend not judged: "
+)
