@@ -132,6 +132,9 @@ func (f *replayFlags) exit(r record.Replay) int {
 			return record.ExitLeak
 		}
 	}
+	if slices.ContainsFunc(r.Apps, func(a record.ReplayApp) bool { return a.Leaks() }) {
+		return record.ExitLeak
+	}
 	inconclusive := slices.ContainsFunc(r.Processes, func(p record.ReplayProcess) bool { return p.Gate == detector.Inconclusive })
 	if f.strict && inconclusive || !judged && !f.unjudged {
 		return record.ExitInconclusive

@@ -11,6 +11,8 @@ type Replay struct {
 	Base string `json:"base,omitempty"`
 	// Processes are those of all recordings, in the order of their first rows.
 	Processes []ReplayProcess `json:"processes"`
+	// Apps are those of all recordings that ever had two processes at the same time.
+	Apps []ReplayApp `json:"apps"`
 	// Warnings name what of the recordings belongs to no process.
 	Warnings []string `json:"warnings"`
 }
@@ -26,6 +28,16 @@ type ReplayProcess struct {
 	// Marks is how many marks were on its time axis.
 	Marks int `json:"marks"`
 	// Looks are only there where they were asked for.
+	Looks []ReplayLook `json:"looks,omitempty"`
+}
+
+// ReplayApp is the verdict on all processes of an app of a recording together. Times are seconds
+// from the first sum.
+type ReplayApp struct {
+	File string `json:"file"`
+	AppVerdict
+	// Base is as in ReplayProcess.
+	Base  *string      `json:"base"`
 	Looks []ReplayLook `json:"looks,omitempty"`
 }
 

@@ -40,6 +40,8 @@ type Run struct {
 	Own       *Own      `json:"own"`
 	Devices   []Device  `json:"devices"`
 	Processes []Process `json:"processes"`
+	// Apps are those that ever had two processes or more at the same time.
+	Apps []AppVerdict `json:"apps"`
 	// Windows are in the order of their ends on each device.
 	Windows []JudgedWindow `json:"windows"`
 	// Checks are in the order of their ends on each device.

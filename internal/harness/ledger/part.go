@@ -18,9 +18,12 @@ import (
 
 // Part is one device's part of a run.
 type Part struct {
-	of       *Ledger
-	header   record.HeaderDevice
-	byKey    map[capture.Key]*Account
+	of     *Ledger
+	header record.HeaderDevice
+	byKey  map[capture.Key]*Account
+	apps   *apps
+	// swaps: memory of some process has been swapped out.
+	swaps    bool
 	accounts []*Account
 	// begun is the device's clock at t_s 0, up its latest reading and last the
 	// t_s of the latest line.
@@ -56,7 +59,7 @@ func newPart(of *Ledger, header record.HeaderDevice) *Part {
 	if header.TimeScale <= 0 {
 		header.TimeScale = 1
 	}
-	return &Part{of: of, header: header, byKey: map[capture.Key]*Account{}, begun: up, up: up}
+	return &Part{of: of, header: header, byKey: map[capture.Key]*Account{}, apps: of.newApps(), begun: up, up: up}
 }
 
 // clockOf is seconds of a line as the device's clock, which counts hundredths of
@@ -182,6 +185,9 @@ func (p *Part) addDeviceEvent(e record.Event, up time.Duration) []Entry {
 		for _, a := range p.accounts {
 			a.addMark(e, up)
 		}
+		for _, x := range p.apps.opened {
+			x.addMark(e, up)
+		}
 	}
 	return nil
 }
@@ -198,6 +204,7 @@ func (p *Part) reboot(t float64, up time.Duration) []Entry {
 		a.limits.watch.Restart(up)
 		out = append(out, p.entries(a, a.Detector.Restart(up))...)
 	}
+	p.apps.reboot(up)
 	return out
 }
 

@@ -103,7 +103,7 @@ func read(ctx context.Context, name string, o Options, limit int) (r *recording,
 
 // conclude asks all detectors for their verdicts.
 func conclude(o Options, recordings []*recording, base *recording) record.Replay {
-	result := record.Replay{Schema: record.ReplaySchema, Policy: o.Policy.Name, Base: o.Base, Processes: []record.ReplayProcess{}, Warnings: []string{}}
+	result := record.Replay{Schema: record.ReplaySchema, Policy: o.Policy.Name, Base: o.Base, Processes: []record.ReplayProcess{}, Apps: []record.ReplayApp{}, Warnings: []string{}}
 	together := 0
 	for _, r := range recordings {
 		for _, x := range r.subjects {
@@ -111,7 +111,8 @@ func conclude(o Options, recordings []*recording, base *recording) record.Replay
 				together++
 			}
 		}
-		for _, w := range r.warnings {
+		together += len(r.apps)
+		for _, w := range append(r.warnings, r.ledger.AppWarnings()...) {
 			result.Warnings = append(result.Warnings, r.name+": "+w)
 		}
 	}
@@ -128,7 +129,28 @@ func conclude(o Options, recordings []*recording, base *recording) record.Replay
 			result.Processes = append(result.Processes, p)
 		}
 	}
+	for _, r := range recordings {
+		for _, x := range r.apps {
+			p := x.record(together)
+			p.File = r.name
+			against.judgeApp(&p, x)
+			result.Apps = append(result.Apps, p)
+		}
+	}
+	relate(&result)
 	return result
+}
+
+// relate compares the verdicts on the apps of each recording with those on its processes.
+func relate(r *record.Replay) {
+	processes := map[string][]*record.Process{}
+	for i := range r.Processes {
+		p := &r.Processes[i]
+		processes[p.File] = append(processes[p.File], &p.Process)
+	}
+	for i := range r.Apps {
+		ledger.RelateApps([]*record.AppVerdict{&r.Apps[i].AppVerdict}, processes[r.Apps[i].File])
+	}
 }
 
 // comparison is the base that processes are compared with.
@@ -137,13 +159,16 @@ type comparison struct {
 	// exact finds by device, user and name, named by the name alone.
 	exact map[key]*subject
 	named map[string]*subject
+	// apps finds by device, user and name, namedApps by the name alone.
+	apps      map[key]*app
+	namedApps map[string]*app
 }
 
 func newComparison(name string, base *recording) *comparison {
 	if base == nil {
 		return nil
 	}
-	c := &comparison{name: name, exact: map[key]*subject{}, named: map[string]*subject{}}
+	c := &comparison{name: name, exact: map[key]*subject{}, named: map[string]*subject{}, apps: map[key]*app{}, namedApps: map[string]*app{}}
 	for _, s := range base.subjects {
 		if s.account.Samples == 0 {
 			continue
@@ -155,7 +180,43 @@ func newComparison(name string, base *recording) *comparison {
 			c.named[s.key.process] = s
 		}
 	}
+	for _, x := range base.apps {
+		if x.Samples == 0 {
+			continue
+		}
+		if c.apps[x.key] == nil {
+			c.apps[x.key] = x
+		}
+		if c.namedApps[x.key.process] == nil {
+			c.namedApps[x.key.process] = x
+		}
+	}
 	return c
+}
+
+// judgeApp is judge for all processes of an app together.
+func (c *comparison) judgeApp(p *record.ReplayApp, x *app) {
+	if c == nil || x.Samples == 0 {
+		return
+	}
+	of := c.apps[x.key]
+	if of == nil {
+		of = c.namedApps[x.key.process]
+	}
+	if of == nil {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("%s never has two processes of this app at the same time: their sum is judged alone", c.name))
+		return
+	}
+	v, err := x.Detector.Against(of.Detector)
+	if err != nil {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("it is judged alone: %v", err))
+		return
+	}
+	p.Base = &c.name
+	verdict := p.Verdict()
+	ledger.SetVerdict(&verdict, v)
+	p.SetVerdict(verdict)
+	x.Explain(&p.AppVerdict)
 }
 
 // judge makes the verdict on a process one on the difference, where the base has
