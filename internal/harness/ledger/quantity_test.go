@@ -77,16 +77,3 @@ func TestQuantityOfOthers(t *testing.T) {
 		t.Errorf("%d after another level", a.measured)
 	}
 }
-
-// The detector judges by the quantity that it was told: a replica that is told the same says the same.
-func TestQuantityReachesTheDetector(t *testing.T) {
-	r := newRounds(t)
-	r.source = "status"
-	r.grow(3, shop)
-	before := r.accounts[0].Detector
-	told := &Account{Process: r.accounts[0].Process, Detector: before, part: r.Part, source: "smaps", measured: detector.Anonymous}
-	told.setQuantity()
-	if told.measured != detector.WholeMemory {
-		t.Errorf("%d", told.measured)
-	}
-}
