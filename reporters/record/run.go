@@ -139,8 +139,11 @@ type Device struct {
 	// Marks counts those on the device; MarksDigest is the SHA-256 of their different texts,
 	// sorted and without numbers, in hexadecimal digits: two runs with the same one have set
 	// the same marks, as often as each did.
-	Marks       int    `json:"marks"`
-	MarksDigest string `json:"marks_digest,omitempty"`
+	Marks int `json:"marks"`
+	// WorkloadEnded is the moment in seconds since which the device had no workload any more, although the
+	// run went on; nil where that is not so or not known.
+	WorkloadEnded *float64 `json:"workload_ended_s,omitempty"`
+	MarksDigest   string   `json:"marks_digest,omitempty"`
 	Usage
 }
 

@@ -41,6 +41,7 @@ type Part struct {
 	lost string
 	// dropped is t_s at which the device dropped the workload's command.
 	dropped *float64
+	load    workloads
 	// builds are those of the apps.
 	builds []record.AppBuild
 	// similar are names like those that are watched, of processes that ran.
@@ -165,6 +166,8 @@ func (p *Part) addDeviceEvent(e record.Event, up time.Duration) []Entry {
 		p.lost = e.Text
 	case "dropped":
 		p.dropped = new(e.T)
+	case "workload", "workload_begin", "workload_end":
+		p.addWorkload(e, up)
 	case "build":
 		p.addBuild(e.Build)
 	case "check":
@@ -204,6 +207,7 @@ func (p *Part) reboot(t float64, up time.Duration) []Entry {
 		a.limits.watch.Restart(up)
 		out = append(out, p.entries(a, a.Detector.Restart(up))...)
 	}
+	p.load.up = up // of whatever runs on the new clock
 	p.apps.reboot(up)
 	return out
 }
@@ -300,7 +304,8 @@ func (p *Part) device() record.Device {
 	usage := p.usage
 	usage.Apps = nil
 	return record.Device{
-		Device: p.header.Device, Model: p.header.Model, API: p.header.API, TimeScale: p.header.TimeScale,
+		WorkloadEnded: p.workloadEnded(),
+		Device:        p.header.Device, Model: p.header.Model, API: p.header.API, TimeScale: p.header.TimeScale,
 		StartedUp: p.header.StartedUp, Duration: p.last, Error: p.lost, Usage: usage,
 		ABI: p.header.ABI, Fingerprint: p.header.Fingerprint, Emulator: p.header.Emulator, HeapLimit: p.header.HeapLimit, Builds: p.builds,
 		Marks: p.marks, MarksDigest: p.marksDigest(),

@@ -41,8 +41,9 @@ func (p *Part) openWindow(e record.Event) {
 		return
 	}
 	p.windows.opened++
-	inner := newPart(&Ledger{policy: p.of.policy}, p.header)
+	inner := newPart(&Ledger{policy: p.of.policy, header: p.of.header}, p.header)
 	inner.begun, inner.up, inner.last, inner.since = p.begun, p.up, e.T, e.T
+	inner.load = workloads{running: p.load.running, told: p.load.told}
 	for _, a := range p.accounts {
 		inner.Open(a.Process).readBy(record.Event{PID: a.PID, Start: a.Start, Source: string(a.source), Reasons: a.reasons})
 	}
