@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/text"
@@ -30,7 +31,10 @@ func WriteReplay(w io.Writer, r record.Replay) error {
 	}
 	out.warnings(r.Warnings)
 	against := ""
-	if r.Base != "" {
+	switch n := len(r.Bases); {
+	case n > 1:
+		against = fmt.Sprintf(", as the difference from %d base recordings: %s", n, strings.Join(firstOf(r.Bases), ", "))
+	case r.Base != "":
 		against = ", as the difference from " + r.Base
 	}
 	out.line("judged by policy %s%s", r.Policy, against)

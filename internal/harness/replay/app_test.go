@@ -89,7 +89,7 @@ func TestSumAfterAnEndInATable(t *testing.T) {
 func TestSumAndBase(t *testing.T) {
 	head, base := write(t, "head.csv", traded(4, 50, false)), write(t, "base.csv", traded(5, 50, false))
 	o := robust
-	o.Base = base
+	o.Bases = []string{base}
 	r, err := Run(t.Context(), []string{head}, o)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestSumAndBase(t *testing.T) {
 	if a := r.Apps[0]; a.Base == nil || *a.Base != base || a.Gate == detector.Leak {
 		t.Errorf("%v %s: %s", a.Base, a.Gate, a.Because)
 	}
-	o.Base = write(t, "one.csv", "t_s,process,pss_kb\n0,com.shop,5\n30,com.shop,5\n")
+	o.Bases = []string{write(t, "one.csv", "t_s,process,pss_kb\n0,com.shop,5\n30,com.shop,5\n")}
 	if r, err = Run(t.Context(), []string{head}, o); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestSumAndBase(t *testing.T) {
 		t.Errorf("%v %s %q", a.Base, a.Gate, a.Warnings)
 	}
 	// Looks are kept of sums, too.
-	o.Base, o.Explain = "", true
+	o.Bases, o.Explain = nil, true
 	if r, err = Run(t.Context(), []string{head}, o); err != nil || len(r.Apps[0].Looks) == 0 {
 		t.Errorf("%v, no looks", err)
 	}

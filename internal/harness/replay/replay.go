@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/leakgate/leakgate/detector"
@@ -17,9 +18,9 @@ type Options struct {
 	// Policy judges; where it has the name of the policy that a run had, the
 	// constants of the run count.
 	Policy detector.Policy
-	// Base is a recording: what is judged is the difference from it. Empty for none.
-	// It needs policy "robust".
-	Base string
+	// Bases are recordings of earlier runs: what is judged is the difference from them. Empty for
+	// none. They need policy "robust".
+	Bases []string
 	// Column of a table is judged instead of pss_kb. Empty for none.
 	Column string
 	// Explain keeps the looks of the first 50 processes of each recording.
@@ -37,15 +38,17 @@ func Run(ctx context.Context, files []string, o Options) (record.Replay, error) 
 	if err := o.check(files); err != nil {
 		return record.Replay{}, err
 	}
-	var base *recording
+	var bases, recordings []*recording
 	left := ledger.MaxProcesses
-	if o.Base != "" {
-		var err error
-		if base, err = read(ctx, o.Base, o.unexplained(), left); err != nil {
+	for _, name := range o.Bases {
+		base, err := read(ctx, name, o.unexplained(), left)
+		if err != nil {
 			return record.Replay{}, err
 		}
+		left -= len(base.subjects)
+		bases = append(bases, base)
 	}
-	var recordings []*recording
+	left = ledger.MaxProcesses
 	for _, name := range files {
 		r, err := read(ctx, name, o, left)
 		if err != nil {
@@ -54,18 +57,18 @@ func Run(ctx context.Context, files []string, o Options) (record.Replay, error) 
 		left -= len(r.subjects)
 		recordings = append(recordings, r)
 	}
-	return conclude(o, recordings, base), nil
+	return conclude(o, recordings, bases), nil
 }
 
 func (o Options) check(files []string) error {
 	if err := o.Policy.Validate(); err != nil {
 		return err
 	}
-	if o.Base != "" && o.Policy.Name != detector.PolicyRobust {
+	if len(o.Bases) > 0 && o.Policy.Name != detector.PolicyRobust {
 		return fmt.Errorf("compare with a base recording: policy %q cannot; use %q", o.Policy.Name, detector.PolicyRobust)
 	}
 	stdins := 0
-	for _, name := range append([]string{o.Base}, files...) {
+	for _, name := range slices.Concat(o.Bases, files) {
 		if name == "-" {
 			stdins++
 		}
@@ -102,8 +105,8 @@ func read(ctx context.Context, name string, o Options, limit int) (r *recording,
 }
 
 // conclude asks all detectors for their verdicts.
-func conclude(o Options, recordings []*recording, base *recording) record.Replay {
-	result := record.Replay{Schema: record.ReplaySchema, Policy: o.Policy.Name, Base: o.Base, Processes: []record.ReplayProcess{}, Apps: []record.ReplayApp{}, Warnings: []string{}}
+func conclude(o Options, recordings, bases []*recording) record.Replay {
+	result := record.Replay{Schema: record.ReplaySchema, Policy: o.Policy.Name, Bases: o.Bases, Processes: []record.ReplayProcess{}, Apps: []record.ReplayApp{}, Warnings: []string{}}
 	together := 0
 	for _, r := range recordings {
 		for _, x := range r.subjects {
@@ -116,7 +119,10 @@ func conclude(o Options, recordings []*recording, base *recording) record.Replay
 			result.Warnings = append(result.Warnings, r.name+": "+w)
 		}
 	}
-	against := newComparison(o.Base, base)
+	if len(o.Bases) == 1 {
+		result.Base = o.Bases[0]
+	}
+	against := newComparison(bases)
 	for _, r := range recordings {
 		for _, x := range r.subjects {
 			p := x.record(together)
@@ -151,95 +157,6 @@ func relate(r *record.Replay) {
 	for i := range r.Apps {
 		ledger.RelateApps([]*record.AppVerdict{&r.Apps[i].AppVerdict}, processes[r.Apps[i].File])
 	}
-}
-
-// comparison is the base that processes are compared with.
-type comparison struct {
-	name string
-	// exact finds by device, user and name, named by the name alone.
-	exact map[key]*subject
-	named map[string]*subject
-	// apps finds by device, user and name, namedApps by the name alone.
-	apps      map[key]*app
-	namedApps map[string]*app
-}
-
-func newComparison(name string, base *recording) *comparison {
-	if base == nil {
-		return nil
-	}
-	c := &comparison{name: name, exact: map[key]*subject{}, named: map[string]*subject{}, apps: map[key]*app{}, namedApps: map[string]*app{}}
-	for _, s := range base.subjects {
-		if s.account.Samples == 0 {
-			continue
-		}
-		if c.exact[s.key] == nil {
-			c.exact[s.key] = s
-		}
-		if c.named[s.key.process] == nil {
-			c.named[s.key.process] = s
-		}
-	}
-	for _, x := range base.apps {
-		if x.Samples == 0 {
-			continue
-		}
-		if c.apps[x.key] == nil {
-			c.apps[x.key] = x
-		}
-		if c.namedApps[x.key.process] == nil {
-			c.namedApps[x.key.process] = x
-		}
-	}
-	return c
-}
-
-// judgeApp is judge for all processes of an app together.
-func (c *comparison) judgeApp(p *record.ReplayApp, x *app) {
-	if c == nil || x.Samples == 0 {
-		return
-	}
-	of := c.apps[x.key]
-	if of == nil {
-		of = c.namedApps[x.key.process]
-	}
-	if of == nil {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("%s never has two processes of this app at the same time: their sum is judged alone", c.name))
-		return
-	}
-	v, err := x.Detector.Against(of.Detector)
-	if err != nil {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("it is judged alone: %v", err))
-		return
-	}
-	p.Base = &c.name
-	verdict := p.Verdict()
-	ledger.SetVerdict(&verdict, v)
-	p.SetVerdict(verdict)
-	x.Explain(&p.AppVerdict)
-}
-
-// judge makes the verdict on a process one on the difference, where the base has
-// the process too.
-func (c *comparison) judge(p *record.ReplayProcess, s *subject) {
-	if c == nil {
-		return
-	}
-	of := c.exact[s.key]
-	if of == nil {
-		of = c.named[s.key.process]
-	}
-	if of == nil {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("%s has no process of this name: it is judged alone", c.name))
-		return
-	}
-	v, err := s.account.Detector.Against(of.account.Detector)
-	if err != nil {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("it is judged alone: %v", err))
-		return
-	}
-	p.Base = &c.name
-	ledger.SetVerdict(&p.Process, v)
 }
 
 // oneLine makes one line of joined errors.
