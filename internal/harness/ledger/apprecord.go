@@ -10,6 +10,20 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
+// Judged reports whether there is a series to be judged.
+func (x *AppSum) Judged() bool { return x.Samples > 0 && !x.disordered }
+
+// CountJudged counts the apps that have a series to be judged.
+func CountJudged(apps []*AppSum) int {
+	n := 0
+	for _, x := range apps {
+		if x.Judged() {
+			n++
+		}
+	}
+	return n
+}
+
 // maxNamed bounds the processes of an app that run.json names.
 const maxNamed = 50
 

@@ -255,11 +255,12 @@ func (l *Ledger) Run() record.Run {
 		r.MissingEvidence = append(r.MissingEvidence, p.missingEvidence()...)
 	}
 	accounts, apps := l.Accounts(), l.Apps()
+	together := len(accounts) + CountJudged(apps)
 	for _, a := range accounts {
-		r.Processes = append(r.Processes, a.Record(len(accounts)+len(apps)))
+		r.Processes = append(r.Processes, a.Record(together))
 	}
 	for _, x := range apps {
-		r.Apps = append(r.Apps, x.Record(len(accounts)+len(apps)))
+		r.Apps = append(r.Apps, x.Record(together))
 	}
 	RelateApps(pointers(r.Apps), pointers(r.Processes))
 	r.Warnings = append(r.Warnings, l.AppWarnings()...)

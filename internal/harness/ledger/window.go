@@ -82,7 +82,7 @@ func (w *window) record(ended float64, windows int) record.JudgedWindow {
 		T: w.part.since, Ended: ended, Processes: []record.WindowProcess{}, Apps: []record.WindowApp{},
 	}
 	w.part.last = max(w.part.last, ended)
-	seen := len(w.part.apps.opened)
+	seen := CountJudged(w.part.apps.opened)
 	for _, a := range w.part.accounts {
 		if a.Inputs() > 0 {
 			seen++

@@ -61,7 +61,7 @@ func newComparison(recordings []*recording) *comparison {
 			}
 		}
 		for _, x := range r.apps {
-			if x.Samples > 0 {
+			if x.Judged() {
 				b.apps.add(x.key, x.Detector)
 			}
 		}
@@ -115,7 +115,7 @@ func (c *comparison) judge(p *record.ReplayProcess, s *subject) {
 
 // judgeApp is judge for all processes of an app together.
 func (c *comparison) judgeApp(p *record.ReplayApp, x *app) {
-	if c == nil || x.Samples == 0 {
+	if c == nil || !x.Judged() {
 		return
 	}
 	names, of, warnings := c.of(x.key, func(b *base) *series { return &b.apps }, "never has two processes of this app at the same time")

@@ -114,7 +114,7 @@ func conclude(o Options, recordings, bases []*recording) record.Replay {
 				together++
 			}
 		}
-		together += len(r.apps)
+		together += ledger.CountJudged(r.ledger.Apps())
 		for _, w := range append(r.warnings, r.ledger.AppWarnings()...) {
 			result.Warnings = append(result.Warnings, r.name+": "+w)
 		}
