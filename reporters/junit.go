@@ -37,6 +37,7 @@ func WriteJUnit(w io.Writer, run record.Run) error {
 	j := junit{left: maxJUnitTexts}
 	suite := junitSuite{Name: "leakgate", Time: junitSeconds(run.Ended.Sub(run.Started).Seconds()), Timestamp: run.Started.UTC().Format("2006-01-02T15:04:05")}
 	suite.Cases = append(suite.Cases, j.patterns(run)...)
+	suite.Cases = append(suite.Cases, j.apps(run)...)
 	if run.Workload != nil {
 		suite.Cases = append(suite.Cases, j.workload(*run.Workload))
 	}
@@ -226,6 +227,59 @@ func (j *junit) pattern(pattern string, run record.Run) junitCase {
 		c.Failure = j.result("leak", strings.Join(leaks, "; "), lines...)
 	case len(open) > 0:
 		c.Skipped = j.result("", "inconclusive: "+strings.Join(open, "; "), lines...)
+	default:
+		c.Output = j.text(lines...)
+	}
+	return c
+}
+
+// apps are the cases of apps whose processes were added up, one for each name.
+func (j *junit) apps(run record.Run) []junitCase {
+	var names []string
+	for _, a := range run.Apps {
+		if !slices.Contains(names, a.App) {
+			names = append(names, a.App)
+		}
+	}
+	var out []junitCase
+	for _, app := range names {
+		out = append(out, j.app(app, run))
+	}
+	return out
+}
+
+// app is a case that fails where the processes of an app leak together and none does by itself.
+func (j *junit) app(app string, run record.Run) junitCase {
+	c := junitCase{Class: "leakgate.processes", Name: text.Head("all processes of "+app+" together do not leak", maxJUnitName)}
+	var leaks, lines []string
+	longest, judged := 0.0, false
+	for _, a := range run.Apps {
+		if a.App != app {
+			continue
+		}
+		longest = max(longest, a.Duration)
+		judged = judged || a.Gate != detector.Inconclusive
+		line := Together(a) + ": " + headline(a.Verdict(), run.Policy)
+		if len(run.Devices) > 1 {
+			line += " on " + a.Device
+		}
+		if len(a.Leaking) > 0 {
+			line += "; " + leakingText(a.Leaking)
+		}
+		lines = append(lines, line, "  "+a.Because)
+		if held := growthHolders(a); held != "" {
+			lines = append(lines, "  held by "+held)
+		}
+		if a.Leaks() {
+			leaks = append(leaks, line)
+		}
+	}
+	c.Time = junitSeconds(longest)
+	switch {
+	case len(leaks) > 0:
+		c.Failure = j.result("leak", strings.Join(leaks, "; "), lines...)
+	case !judged:
+		c.Skipped = j.result("", "inconclusive", lines...)
 	default:
 		c.Output = j.text(lines...)
 	}

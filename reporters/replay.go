@@ -3,6 +3,8 @@ package reporters
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/text"
@@ -18,12 +20,21 @@ func WriteReplay(w io.Writer, r record.Replay) error {
 	for i, p := range r.Processes {
 		out.line("%s", replayLine(p, names[i]))
 	}
+	for _, a := range r.Apps {
+		out.line("%s", replayLine(appAsProcess(a), appNames(a, r)))
+	}
 	for i, p := range r.Processes {
 		out.replayed(p, names[i], r.Policy)
 	}
+	for _, a := range r.Apps {
+		out.replayedApp(a, r)
+	}
 	out.warnings(r.Warnings)
 	against := ""
-	if r.Base != "" {
+	switch n := len(r.Bases); {
+	case n > 1:
+		against = fmt.Sprintf(", as the difference from %d base recordings: %s", n, strings.Join(firstOf(r.Bases), ", "))
+	case r.Base != "":
 		against = ", as the difference from " + r.Base
 	}
 	out.line("judged by policy %s%s", r.Policy, against)
@@ -90,6 +101,46 @@ func replayLine(p record.ReplayProcess, name string) string {
 	}
 	return fmt.Sprintf("%s %-12s %-10s %-11s %7d %7s %9s %19s %9s %+9.1f", text.Cell(name, nameColumns),
 		p.Gate, p.Worst, kind, p.Samples, text.Span(p.Duration), rate, interval, unseen, p.Growth)
+}
+
+// appNames is the name of an app in the table of processes.
+func appNames(a record.ReplayApp, r record.Replay) string {
+	who := a.App
+	if a.User != 0 {
+		who += fmt.Sprintf(" (user %d)", a.User)
+	}
+	who += " (all processes)"
+	if slices.ContainsFunc(r.Apps, func(b record.ReplayApp) bool { return b.Device != a.Device }) {
+		who += " on " + a.Device
+	}
+	if slices.ContainsFunc(r.Processes, func(p record.ReplayProcess) bool { return p.File != a.File }) {
+		who += " in " + a.File
+	}
+	return who
+}
+
+func appAsProcess(a record.ReplayApp) record.ReplayProcess {
+	return record.ReplayProcess{File: a.File, Process: a.Verdict(), Base: a.Base, Looks: a.Looks}
+}
+
+// replayedApp adds the evidence of an app: in full where only the sum leaks.
+func (out *page) replayedApp(a record.ReplayApp, r record.Replay) {
+	p, who := appAsProcess(a), appNames(a, r)
+	switch {
+	case a.Leaks():
+		out.replayed(p, who, r.Policy)
+		if held := growthHolders(a.AppVerdict); held != "" {
+			out.line("  held by  %s", held)
+		}
+	case len(a.Looks) > 0:
+		out.replayed(p, who, r.Policy)
+	case len(a.Leaking) > 0:
+		out.blank()
+		out.line("%s: %s; %s", text.TailColumns(who, longName), a.Gate, leakingText(a.Leaking))
+	case a.Because != "":
+		out.blank()
+		out.line("%s: %s: %s", text.TailColumns(who, longName), a.Gate, a.Because)
+	}
 }
 
 // replayed adds the evidence of one process, and its looks where there are any.

@@ -21,6 +21,9 @@ func WriteRun(w io.Writer, r record.Run) error {
 	if len(r.Processes) == 0 {
 		out.line("No matching process found; no verdict.")
 	}
+	for _, a := range r.Apps {
+		out.together(a, r.Policy, len(r.Devices) > 1)
+	}
 	out.windows(r)
 	for _, d := range r.Devices {
 		out.device(d)
@@ -252,6 +255,7 @@ func (out *page) windows(r record.Run) {
 				leaks = append(leaks, fmt.Sprintf("%s, %s: LEAK (%s): %s", text.Quote(w.Name, shownNameOfWindow), name(p.Process), KindWords(p.Kind), p.Because))
 			}
 		}
+		leaks = append(leaks, leaksOfApps(w)...)
 	}
 	out.line("%s: %d leak, %d pass, %d settled, %d inconclusive", text.Count(len(r.Windows), "window", "windows"),
 		verdicts[detector.Leak], verdicts[detector.Pass], verdicts[detector.Settled], verdicts[detector.Inconclusive])

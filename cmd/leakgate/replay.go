@@ -30,7 +30,8 @@ a column "process" names them. Other columns are used where they exist:
 swap_pss_kb, java_heap_kb, native_heap_kb, graphics_kb, total_pss_kb, pid, mark,
 death.
 
-With --base, the difference from the same process of another recording is judged.`,
+With --base, the difference from the same process of another recording is judged; give
+it several times to compare with several earlier runs.`,
 		Example: `  leakgate replay leakgate-runs/tonight --gate
   leakgate replay memory.csv --column app_pss_kb --base release.csv --explain`,
 		Annotations: manual{exits: `0 the files were judged, whatever the verdict; with --gate no leak
@@ -43,7 +44,7 @@ With --base, the difference from the same process of another recording is judged
 	}
 	flags := cmd.Flags()
 	flags.Var(choice(&f.policy, "NAME", detector.PolicyRobust, detector.PolicyArticle), "policy", "rules by which memory is judged")
-	flags.Var(word(&f.base, "FILE"), "base", "recording to compare with, such as that of the last release")
+	flags.Var(list{&f.bases, "FILE", false}, "base", "recording to compare with, such as that of the last release; several show by how much runs differ (repeatable)")
 	flags.Var(word(&f.column, "NAME"), "column", "column of a table to judge instead of pss_kb")
 	flags.BoolVar(&f.explain, "explain", false, "show what policy robust concluded when, and why; --json has all of it")
 	flags.BoolVar(&f.gate, "gate", false, "exit with 1 if there is a leak")
@@ -54,7 +55,8 @@ With --base, the difference from the same process of another recording is judged
 }
 
 type replayFlags struct {
-	policy, base, column          string
+	policy, column                string
+	bases                         []string
 	explain, gate, strict, asJSON bool
 	unjudged                      bool
 }
@@ -101,7 +103,7 @@ func (f *replayFlags) judge(ctx context.Context, c console, files []string, poli
 	done := make(chan outcome, 1)
 	go func() {
 		result, err := replays.Run(ctx, files, replays.Options{
-			Policy: policy, Base: f.base, Column: f.column, Explain: f.explain,
+			Policy: policy, Bases: f.bases, Column: f.column, Explain: f.explain,
 			Stdin: c.in, Progress: readProgress(bar),
 		})
 		done <- outcome{result, err}
@@ -132,6 +134,9 @@ func (f *replayFlags) exit(r record.Replay) int {
 		if p.Gate == detector.Leak {
 			return record.ExitLeak
 		}
+	}
+	if slices.ContainsFunc(r.Apps, func(a record.ReplayApp) bool { return a.Leaks() }) {
+		return record.ExitLeak
 	}
 	inconclusive := slices.ContainsFunc(r.Processes, func(p record.ReplayProcess) bool { return p.Gate == detector.Inconclusive })
 	if f.strict && inconclusive || !judged && !f.unjudged {

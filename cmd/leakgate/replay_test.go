@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -190,7 +191,8 @@ func TestReplayOfAHostileTable(t *testing.T) {
 	}
 }
 
-// The text of the traces shows every process in one row and one line of evidence.
+// The text of the traces shows every process in one row and one line of evidence, and so all
+// processes of each name that several had at the same time.
 func TestReplayText(t *testing.T) {
 	code, out, errOut := typed(t, nil, "replay", recorded.Path(t, "traces", "eso_tdcstst.csv"), "--column", "vsz_kb")
 	if code != 0 || errOut != "" {
@@ -200,13 +202,41 @@ func TestReplayText(t *testing.T) {
 	if !strings.HasPrefix(lines[0], "PROCESS") {
 		t.Errorf("heading %q", lines[0])
 	}
-	for i := range 38 {
+	const processes, together = 38, 2
+	for i := range processes + together {
 		if text.Columns(lines[1+i]) < text.Columns(lines[0]) {
 			t.Errorf("row %q", lines[1+i])
 		}
 	}
-	if lines[39] != "" || strings.Count(out, ", state ") != 38 || !strings.Contains(out, "\ntdcsimControl (pid 547363): ") {
+	if lines[1+processes+together] != "" || strings.Count(out, ", state ") != processes || strings.Count(out, "\ntdcsimControl (all processes)") != 2 || !strings.Contains(out, "\ntdcsimControl (pid 547363): ") {
 		t.Errorf("%q...", out[:2000])
+	}
+}
+
+// --base is repeatable: JSON has one base as a string, and all of them as a list.
+func TestReplayBases(t *testing.T) {
+	head, a, b := recording(t, "head.csv", 200, 100, true), recording(t, "a.csv", 200, 100, true), recording(t, "b.csv", 200, 100, true)
+	for _, bases := range [][]string{nil, {a}, {a, b}} {
+		args := []string{"replay", head, "--json"}
+		for _, base := range bases {
+			args = append(args, "--base", base)
+		}
+		code, out, errOut := typed(t, nil, args...)
+		var got struct {
+			Base      *string
+			Bases     []string
+			Processes []struct {
+				Base  *string
+				Bases []string
+			}
+		}
+		if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 || errOut != "" {
+			t.Fatalf("exit %d, %v, %s", code, err, errOut)
+		}
+		one := got.Base != nil && got.Processes[0].Base != nil && *got.Base == a
+		if !slices.Equal(got.Bases, bases) || !slices.Equal(got.Processes[0].Bases, bases) || one != (len(bases) == 1) {
+			t.Errorf("%q: %+v", bases, got)
+		}
 	}
 }
 

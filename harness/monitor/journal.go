@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"slices"
 	"time"
 
 	"github.com/leakgate/leakgate/internal/harness/ledger"
@@ -56,7 +57,7 @@ func (s *session) tell(e record.Event) bool {
 	if !s.run.keep(s.run.recorder.Event(e)) {
 		return false
 	}
-	if e.Event != "usage" && e.Event != "headroom" {
+	if !slices.Contains([]string{"usage", "headroom", "workload_begin", "workload_end"}, e.Event) {
 		s.run.Observer.Happened(e)
 	}
 	return true

@@ -243,6 +243,7 @@ func (m *run) stress(ctx context.Context, stop context.CancelCauseFunc) {
 		stop(errWorkload)
 		return
 	}
+	m.begin(&stage, m.work)
 	m.work, err = m.Workload.Run(ctx, stage)
 	if cerr := stage.Output.Close(); err == nil && cerr != nil {
 		m.keep(cerr)
@@ -259,6 +260,7 @@ func (m *run) stress(ctx context.Context, stop context.CancelCauseFunc) {
 	if errors.Is(err, errDropped) && m.Duration > 0 {
 		return // what it has begun may go on without it, and there is time to watch
 	}
+	stage.over("")
 	stop(errWorkload)
 }
 

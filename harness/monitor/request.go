@@ -214,7 +214,9 @@ func (w *LiveRun) Stress(ctx context.Context, device string, load Workload) (rec
 		case <-ctx.Done():
 		}
 	}()
+	w.run.begin(&stage, load.Describe())
 	rec, err := load.Run(ctx, stage)
+	stage.over("")
 	err = errors.Join(err, stage.Output.Close())
 	if err != nil {
 		rec.Error = text.Head(err.Error(), maxReason)

@@ -45,6 +45,8 @@ type Stage struct {
 	// Hurry is closed when a workload that was asked to end gets no more time; it
 	// may be nil.
 	Hurry <-chan struct{}
+	// over records that the workload has ended on a device, or with "" on all; it may be nil.
+	over func(device string)
 	// Live is the run in which the workload plays; nil where there is none.
 	Live *LiveRun
 }
@@ -77,6 +79,27 @@ func (st Stage) seeLog() string {
 		return ""
 	}
 	return "; its output is in " + st.log
+}
+
+// begin records that a workload begins on the devices of a stage, and has it record where it ends.
+func (m *run) begin(st *Stage, w record.Workload) {
+	running := map[string]bool{}
+	for _, d := range st.Devices {
+		running[d.Serial()] = true
+		m.note(d.Serial(), record.Event{Event: "workload_begin", Text: w.Kind + " began"})
+	}
+	var mu sync.Mutex
+	devices := st.Devices
+	st.over = func(device string) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, d := range devices {
+			if serial := d.Serial(); running[serial] && (device == "" || device == serial) {
+				delete(running, serial)
+				m.note(serial, record.Event{Event: "workload_end", Text: w.Kind + " ended"})
+			}
+		}
+	}
 }
 
 // maxLogs bounds the logs of one run directory.
@@ -245,6 +268,10 @@ func (st Stage) onEach(ctx context.Context, work func(context.Context, capture.D
 				}
 			})
 			exits[i], errs[i] = work(within, dev, st)
+			// What a device has dropped may go on there.
+			if within.Err() == nil && !errors.Is(errs[i], errDropped) && st.over != nil {
+				st.over(dev.Serial())
+			}
 		})
 	}
 	wg.Wait()

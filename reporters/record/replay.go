@@ -7,10 +7,14 @@ const ReplaySchema = "leakgate.replay/1"
 type Replay struct {
 	Schema string `json:"schema"`
 	Policy string `json:"policy"`
-	// Base is the recording with which all others were compared; empty for none.
-	Base string `json:"base,omitempty"`
+	// Bases are the recordings with which all others were compared; Base is the only one, empty for
+	// none or several.
+	Base  string   `json:"base,omitempty"`
+	Bases []string `json:"bases,omitempty"`
 	// Processes are those of all recordings, in the order of their first rows.
 	Processes []ReplayProcess `json:"processes"`
+	// Apps are those of all recordings that ever had two processes at the same time.
+	Apps []ReplayApp `json:"apps"`
 	// Warnings name what of the recordings belongs to no process.
 	Warnings []string `json:"warnings"`
 }
@@ -20,12 +24,24 @@ type Replay struct {
 type ReplayProcess struct {
 	File string `json:"file"`
 	Process
-	// Base is the recording with which the process was compared; nil where it was
-	// judged alone.
-	Base *string `json:"base"`
+	// Bases are the recordings with which the process was compared, empty where it was judged
+	// alone; Base is the only one, nil for none or several.
+	Base  *string  `json:"base"`
+	Bases []string `json:"bases,omitempty"`
 	// Marks is how many marks were on its time axis.
 	Marks int `json:"marks"`
 	// Looks are only there where they were asked for.
+	Looks []ReplayLook `json:"looks,omitempty"`
+}
+
+// ReplayApp is the verdict on all processes of an app of a recording together. Times are seconds
+// from the first sum.
+type ReplayApp struct {
+	File string `json:"file"`
+	AppVerdict
+	// Base and Bases are as in ReplayProcess.
+	Base  *string      `json:"base"`
+	Bases []string     `json:"bases,omitempty"`
 	Looks []ReplayLook `json:"looks,omitempty"`
 }
 

@@ -40,6 +40,8 @@ type Run struct {
 	Own       *Own      `json:"own"`
 	Devices   []Device  `json:"devices"`
 	Processes []Process `json:"processes"`
+	// Apps are those that ever had two processes or more at the same time.
+	Apps []AppVerdict `json:"apps"`
 	// Windows are in the order of their ends on each device.
 	Windows []JudgedWindow `json:"windows"`
 	// Checks are in the order of their ends on each device.
@@ -137,8 +139,11 @@ type Device struct {
 	// Marks counts those on the device; MarksDigest is the SHA-256 of their different texts,
 	// sorted and without numbers, in hexadecimal digits: two runs with the same one have set
 	// the same marks, as often as each did.
-	Marks       int    `json:"marks"`
-	MarksDigest string `json:"marks_digest,omitempty"`
+	Marks int `json:"marks"`
+	// WorkloadEnded is the moment in seconds since which the device had no workload any more, although the
+	// run went on; nil where that is not so or not known.
+	WorkloadEnded *float64 `json:"workload_ended_s,omitempty"`
+	MarksDigest   string   `json:"marks_digest,omitempty"`
 	Usage
 }
 

@@ -15,6 +15,27 @@ type JudgedWindow struct {
 	// Open windows were not closed and ended with the run.
 	Open      bool            `json:"open,omitempty"`
 	Processes []WindowProcess `json:"processes"`
+	Apps      []WindowApp     `json:"apps"`
+}
+
+// WindowApp is the verdict on all processes of an app together in a window. The fields are those of
+// [AppVerdict].
+type WindowApp struct {
+	User          int               `json:"user"`
+	App           string            `json:"app"`
+	Samples       int               `json:"samples"`
+	Gaps          int               `json:"gaps"`
+	Absent        float64           `json:"absent_s"`
+	Duration      float64           `json:"duration_s"`
+	State         detector.State    `json:"state"`
+	Worst         detector.State    `json:"worst"`
+	Gate          detector.Gate     `json:"gate"`
+	Kind          detector.LeakKind `json:"kind"`
+	Because       string            `json:"because"`
+	Rate          *float64          `json:"rate_mb_per_h"`
+	RateInterval  []float64         `json:"rate_interval_mb_per_h"`
+	MinDetectable *float64          `json:"min_detectable_mb_per_h"`
+	Growth        float64           `json:"growth_mb"`
 }
 
 // WindowProcess is the verdict on one process in a window. The fields are those of

@@ -175,6 +175,28 @@ func TestFromRun(t *testing.T) {
 	}
 }
 
+// The sums of apps with a verdict are pseudo processes.
+func TestTogether(t *testing.T) {
+	dir := t.TempDir()
+	run := night(t, dir, 7, 7, 7)
+	app := func(user int, verdict detector.Gate, leaking ...string) record.AppVerdict {
+		return record.AppVerdict{Device: "S", User: user, App: "com.shop", Gate: verdict, Because: "grows", Leaking: leaking, Rate: new(50.0), RateInterval: []float64{45, 55}}
+	}
+	run.Apps = []record.AppVerdict{app(0, detector.Leak), app(10, detector.Leak, "com.shop"), app(11, detector.Inconclusive)}
+	var got []gate.Observed
+	for _, p := range read(t, dir, run).Observations[0].Processes {
+		if p.Together {
+			got = append(got, p)
+		}
+	}
+	if len(got) != 2 || got[0].Process != "com.shop (all processes)" || got[0].Explained || got[1].Process != "com.shop (user 10) (all processes)" || !got[1].Explained {
+		t.Fatalf("%+v", got)
+	}
+	if tr := got[0].Trend; tr.Gate != "leak" || *tr.Rate != 50 || *tr.Lower != 45 || got[0].Because != "grows" {
+		t.Errorf("%+v", tr)
+	}
+}
+
 // Which dumps are compared: those of the life that has most, or one of each.
 func TestLives(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -138,6 +138,7 @@ func (r *runReader) device(d *record.Device) error {
 		}
 		o.Processes = append(o.Processes, *observed)
 	}
+	r.together(&o, d)
 	slices.SortFunc(o.Processes, func(a, b gate.Observed) int { return strings.Compare(a.Process, b.Process) })
 	r.out.Observations = append(r.out.Observations, o)
 	return nil
@@ -180,6 +181,25 @@ func (r *runReader) process(o *gate.Observation, p *record.Process, events float
 	r.snapshots(out, p)
 	r.measures(out, p)
 	return out, nil
+}
+
+// together adds the sums of the processes of each app that have a verdict.
+func (r *runReader) together(o *gate.Observation, d *record.Device) {
+	for i := range r.run.Apps {
+		a := &r.run.Apps[i]
+		if a.Device != d.Device || a.Gate == "inconclusive" || len(o.Processes) >= gate.MaxProcesses {
+			continue
+		}
+		p := a.Verdict()
+		who := name(a.App)
+		if a.User != 0 {
+			who += fmt.Sprintf(" (user %d)", a.User)
+		}
+		o.Processes = append(o.Processes, gate.Observed{
+			Process: who + " (all processes)", Places: []gate.Place{}, Gate: string(a.Gate), Because: name(a.Because), Trend: trendOf(&p),
+			Together: true, Explained: len(a.Leaking) > 0,
+		})
+	}
 }
 
 // exposureOf is how far a workload had come when a heap was dumped.

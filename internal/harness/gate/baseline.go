@@ -27,7 +27,7 @@ const Window = 10
 const (
 	maxBaseline  = 16 << 20
 	maxRuns      = 2000
-	maxProcesses = 200
+	MaxProcesses = 200
 	maxPlaces    = 10_000
 	maxMoments   = 500
 	maxName      = 1000
@@ -370,7 +370,7 @@ func (o *Observation) check() error {
 	if o.Unit != UnitLoop && o.Unit != UnitEvent {
 		return fmt.Errorf("its unit is %s, want %s or %s", text.Quote(o.Unit, 40), UnitLoop, UnitEvent)
 	}
-	if len(o.Processes) > maxProcesses {
+	if len(o.Processes) > MaxProcesses {
 		return errors.New("it has too many processes")
 	}
 	met := map[string]bool{}

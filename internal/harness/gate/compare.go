@@ -848,7 +848,7 @@ func (p *pair) measureStatus(m *Measure, r *comparison.Row) (comparison.Status, 
 // trend adds the growth of the process over time where that is a leak.
 func (p *pair) trend() {
 	t := p.head.Trend
-	if t == nil || t.Gate != "leak" {
+	if t == nil || t.Gate != "leak" || p.head.Explained {
 		return
 	}
 	r := comparison.Row{
@@ -861,6 +861,8 @@ func (p *pair) trend() {
 
 func (p *pair) trendStatus(row *comparison.Row) (comparison.Status, string) {
 	switch {
+	case p.head.Together && len(p.base) == 0:
+		return comparison.Present, "no earlier run has added up the processes of this app"
 	case p.absent >= fewestBase:
 		return comparison.New, fmt.Sprintf("none of %d base runs has this process", p.absent)
 	case len(p.base) == 0:

@@ -542,3 +542,54 @@ func TestTextOfDeaths(t *testing.T) {
 		}
 	}
 }
+
+// The sum of an app's processes fails the gate as a trend does, where base runs have the sum and none
+// of the processes leaks by itself. It is no process: it need not be judged, be there, or hold to the
+// limit of one.
+func TestTogether(t *testing.T) {
+	with := func(o Observation, verdict string, explained bool) Observation {
+		o = trending(o, "pass", 1)
+		o.Processes = append(o.Processes, Observed{
+			Process: "com.shop (all processes)", Places: []Place{}, Gate: verdict, Because: "because", Together: true, Explained: explained,
+			Trend: &TrendVerdict{Gate: verdict, Rate: new(50.0), Lower: new(45.0), Upper: new(55.0)},
+		})
+		return o
+	}
+	of := func(verdict string, explained bool) (out []Observation) {
+		for i := range 3 {
+			out = append(out, with(observed(i), verdict, explained))
+		}
+		return out
+	}
+	without := []Observation{trending(observed(0), "pass", 1), trending(observed(1), "pass", 1), trending(observed(2), "pass", 1)}
+	slope := func(in *Input) {
+		rule, err := ParseRule(RuleSlope, "lower95 < 20")
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Rules = append(in.Rules, rule)
+	}
+	for name, c := range map[string]struct {
+		base []Observation
+		head Observation
+		more func(*Input)
+		fail bool
+	}{
+		"new":                             {of("pass", false), with(observed(9), "leak", false), nil, true},
+		"known":                           {of("leak", false), with(observed(9), "leak", false), nil, false},
+		"known by a process":              {of("leak", true), with(observed(9), "leak", false), nil, false},
+		"explained by a process":          {of("pass", false), with(observed(9), "leak", true), nil, false},
+		"base runs of an earlier version": {without, with(observed(9), "leak", false), nil, false},
+		"not there any more":              {of("pass", false), trending(observed(9), "pass", 1), func(in *Input) { in.Strict = true }, false},
+		"the limit of a process":          {of("pass", false), with(observed(9), "pass", false), slope, false},
+	} {
+		more := []func(*Input){}
+		if c.more != nil {
+			more = append(more, c.more)
+		}
+		got := judge(c.base, c.head, more...)
+		if (got.Verdict == comparison.Fail) != c.fail || got.ExitCode != map[bool]int{true: 1}[c.fail] {
+			t.Errorf("%s: %s, exit %d: %v", name, got.Verdict, got.ExitCode, got.Reasons)
+		}
+	}
+}

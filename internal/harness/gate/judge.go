@@ -195,7 +195,7 @@ func (j *judgement) missingProcesses(head *Observation, base []Observation) {
 	for i := range base[0].Processes {
 		name := base[0].Processes[i].Process
 		everywhere := !slices.ContainsFunc(base, func(o Observation) bool { return o.find(name) == nil })
-		if everywhere && head.find(name) == nil {
+		if everywhere && head.find(name) == nil && !base[0].Processes[i].Together {
 			j.unjudged = true
 			j.warn("process %s is in every base run but not in this one", name)
 		}
@@ -218,7 +218,7 @@ func (j *judgement) process(p *pair) {
 		row.BaseReachable = []int64{slices.Min(row.BaseReachable), slices.Max(row.BaseReachable)}
 	}
 	j.out.Judged = j.out.Judged || row.Judged
-	j.unjudged = j.unjudged || !row.Judged
+	j.unjudged = j.unjudged || !row.Judged && !h.Together
 	if h.Undecided != "" {
 		j.warn("%s: leaks cannot be ruled out: %s", h.Process, h.Undecided)
 	}
@@ -284,7 +284,7 @@ func (j *judgement) reason(r comparison.Reason) { j.out.Reasons = append(j.out.R
 func (j *judgement) applyGate(r *Rule) {
 	for _, p := range j.pairs {
 		t := p.head.Trend
-		if !t.decided() || r.allows(t.Gate) || j.excused(r, p) {
+		if !t.decided() || r.allows(t.Gate) || p.head.Explained || j.excused(r, p) {
 			continue
 		}
 		j.failTrend(p)
@@ -400,7 +400,7 @@ func reasonsCounted(by map[string]int, subject string) map[string]int {
 func (j *judgement) applySlope(r *Rule) {
 	for _, p := range j.pairs {
 		t := p.head.Trend
-		if t == nil {
+		if t == nil || p.head.Together { // the limit is that of a process
 			continue
 		}
 		value := map[string]*float64{"rate": t.Rate, "lower95": t.Lower, "upper95": t.Upper}[r.subject]

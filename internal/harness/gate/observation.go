@@ -125,6 +125,10 @@ type Observed struct {
 	// Gate and Because are the verdict of the run on the process.
 	Gate    string `json:"gate,omitempty"`
 	Because string `json:"because,omitempty"`
+	// Together marks all processes of an app together, whose Process is no name of one. Explained
+	// reports that one of them leaks by itself: then only later runs are compared with it.
+	Together  bool `json:"together,omitempty"`
+	Explained bool `json:"explained,omitempty"`
 }
 
 // Moments are the moments at which something was counted.

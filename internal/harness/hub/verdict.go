@@ -22,6 +22,7 @@ func (h *Hub) judge(v *SuiteVerdict) {
 	for _, p := range v.Run.Processes {
 		h.judgeProcess(v, p)
 	}
+	judgeApps(v)
 	h.judgeChecks(v)
 	for _, d := range v.Run.Devices {
 		if d.Error != "" {
@@ -67,6 +68,15 @@ func (h *Hub) judgeProcess(v *SuiteVerdict, p record.Process) {
 		return
 	}
 	v.Failures = append(v.Failures, line)
+}
+
+// judgeApps fails a suite in which the processes of an app leak together, and none of them by itself.
+func judgeApps(v *SuiteVerdict) {
+	for _, a := range v.Run.Apps {
+		if a.Leaks() {
+			v.Failures = append(v.Failures, fmt.Sprintf("all processes of %s together: %s: %s", a.App, a.Gate, a.Because))
+		}
+	}
 }
 
 // knownAs names the exceptions that cover all leaks that were found in a process whose memory

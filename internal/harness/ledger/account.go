@@ -30,8 +30,16 @@ type Account struct {
 	// none since the device started.
 	Diagnosed time.Duration
 
-	part    *Part
-	source  capture.Source
+	part   *Part
+	source capture.Source
+	// measured is what its detector was told that the samples measure.
+	measured detector.Quantity
+	swap     swapless
+	// app and member are its place in the sum of its app; nil before its first value.
+	app    *AppSum
+	member *member
+	// opened is t_s at which the series could begin.
+	opened  float64
 	reasons []string
 
 	restarts, details int
@@ -106,6 +114,7 @@ func (a *Account) addSample(s record.Sample, up time.Duration) []detector.Transi
 	}
 	steps := a.resync(s, up)
 	a.limits.addSample(s, up, a.part.Seconds)
+	a.addSwap(s)
 	if s.Breakdown == nil {
 		bytes, ok := bytesOf(s)
 		if !ok {
@@ -124,6 +133,7 @@ func (a *Account) addSample(s record.Sample, up time.Duration) []detector.Transi
 	a.addObjectsAtMark(s.Breakdown.Objects, up)
 	b := breakdownOf(*s.Breakdown, up)
 	steps = append(steps, a.Detector.AddBreakdown(b)...)
+	a.addBreakdownToApp(b)
 	if mapped := b.Mapped(); a.source == capture.Dumpsys && mapped.Known {
 		steps = append(steps, a.judge(s.T, up, mapped.N)...)
 		a.addSampleAtMark(s, up)
@@ -132,12 +142,18 @@ func (a *Account) addSample(s record.Sample, up time.Duration) []detector.Transi
 }
 
 func (a *Account) judge(t float64, up time.Duration, bytes int64) []detector.Transition {
+	a.count(t, up, bytes)
+	a.addToApp(up, bytes)
+	return a.Detector.AddSample(detector.Sample{At: up, Bytes: bytes})
+}
+
+// count makes a value the latest one.
+func (a *Account) count(t float64, up time.Duration, bytes int64) {
 	if a.Samples == 0 {
 		a.First = t
 	}
 	a.Samples++
 	a.Last, a.LastUp, a.LastBytes = t, up, bytes
-	return a.Detector.AddSample(detector.Sample{At: up, Bytes: bytes})
 }
 
 // addEvent adds one event about the process.
@@ -148,6 +164,9 @@ func (a *Account) addEvent(e record.Event, up time.Duration) []detector.Transiti
 	case "level":
 		// Another level may be another quantity: no trend crosses the change.
 		a.bridge(up)
+		if a.app != nil && capture.Source(e.Source) != a.source {
+			a.app.changed = true
+		}
 		a.readBy(e)
 		return a.Detector.Change(up)
 	case "restart":
@@ -156,6 +175,8 @@ func (a *Account) addEvent(e record.Event, up time.Duration) []detector.Transiti
 		a.readBy(e)
 		a.limits.watch.Restart(up)
 		return a.Detector.Restart(up)
+	case "gone":
+		a.leaveApp()
 	case "gap":
 		if a.missingLines {
 			return nil // it is part of a longer one
@@ -344,6 +365,7 @@ func (a *Account) addDiagnosis(e record.Event, up time.Duration) []detector.Tran
 
 // restart takes the identity of the process's next incarnation.
 func (a *Account) restart(pid int, start uint64) {
+	a.leaveApp()
 	a.PID, a.Start = pid, start
 	a.restarts++
 	a.LastUp = 0
@@ -353,6 +375,7 @@ func (a *Account) restart(pid int, start uint64) {
 func (a *Account) readBy(e record.Event) {
 	a.PID, a.Start = e.PID, e.Start
 	a.source, a.reasons, a.unsure = capture.Source(e.Source), e.Reasons, false
+	a.setQuantity()
 }
 
 func (a *Account) warn(warning string) {

@@ -75,6 +75,7 @@ func (p *Part) markMissing() {
 	for _, a := range p.accounts {
 		a.missingLines, a.unsure = true, true
 	}
+	p.apps.markMissing()
 	p.eachWindow((*Part).markMissing)
 }
 

@@ -44,7 +44,7 @@ func deviceLost(r record.Run) bool {
 }
 
 func leaked(r record.Run, assert record.Assert) bool {
-	return slices.ContainsFunc(r.Processes, func(p record.Process) bool {
+	return slices.ContainsFunc(r.Apps, record.AppVerdict.Leaks) || slices.ContainsFunc(r.Processes, func(p record.Process) bool {
 		return p.Gate == detector.Leak || assert == record.AssertLive && p.Worst == detector.Leaking
 	})
 }

@@ -17,6 +17,12 @@ import (
 type Ledger struct {
 	// Opened, if not nil, is called with each new account before its first line.
 	Opened func(*Account)
+	// OpenedApp, if not nil, is called with each app whose processes are added up, before its first
+	// sum.
+	OpenedApp func(*AppSum)
+	// Table says that the devices are the processes of one table, on one clock. Its rows may be in
+	// any order, and it records no ends of processes. It must be set before the first device.
+	Table bool
 	// Limit bounds the accounts if it is not 0. Lines of other processes are skipped.
 	Limit int
 
@@ -27,6 +33,8 @@ type Ledger struct {
 	// stopped is the last line of a run that was not killed.
 	stopped record.Event
 	damage  damage
+	// apps are those of a table.
+	apps *apps
 	// lines counts those that were used, skipped those beyond Limit.
 	lines, skipped int
 }
@@ -174,6 +182,55 @@ func (l *Ledger) Accounts() []*Account {
 	return out
 }
 
+// newApps returns the apps of a device: those of a table are of all of its parts.
+func (l *Ledger) newApps() *apps {
+	if !l.Table {
+		return newApps(false)
+	}
+	if l.apps == nil {
+		l.apps = newApps(true)
+	}
+	return l.apps
+}
+
+// allApps are the apps of all devices.
+func (l *Ledger) allApps() []*apps {
+	if l.Table {
+		return []*apps{l.newApps()}
+	}
+	var out []*apps
+	for _, p := range l.parts {
+		out = append(out, p.apps)
+	}
+	return out
+}
+
+// Apps returns the apps that ever had two processes at the same time.
+func (l *Ledger) Apps() []*AppSum {
+	var out []*AppSum
+	for _, s := range l.allApps() {
+		out = append(out, s.opened...)
+	}
+	return out
+}
+
+// AppWarnings say which apps are not judged.
+func (l *Ledger) AppWarnings() []string {
+	var out []string
+	for _, s := range l.allApps() {
+		out = append(out, s.warnings()...)
+	}
+	return out
+}
+
+func pointers[T any](list []T) []*T {
+	out := make([]*T, len(list))
+	for i := range list {
+		out[i] = &list[i]
+	}
+	return out
+}
+
 // Run returns the record of the run, judged by all lines so far. A run that was
 // killed ended with its last line.
 func (l *Ledger) Run() record.Run {
@@ -184,7 +241,7 @@ func (l *Ledger) Run() record.Run {
 	r := record.Run{
 		Schema: record.RunSchema, Tool: plan.Tool, Started: l.header.Started, Ended: l.ended(),
 		Policy: plan.Policy, Patterns: append([]string{}, plan.Processes...), Stopped: l.stopped.Text, Reason: l.stopped.Reason, Workload: l.workload(), Build: plan.Build, Own: l.stopped.Own,
-		Devices: []record.Device{}, Processes: []record.Process{}, Windows: []record.JudgedWindow{}, Checks: []record.Check{}, Diagnoses: []record.Diagnosis{}, MissingEvidence: []record.MissingEvidence{}, Warnings: []string{},
+		Devices: []record.Device{}, Processes: []record.Process{}, Apps: []record.AppVerdict{}, Windows: []record.JudgedWindow{}, Checks: []record.Check{}, Diagnoses: []record.Diagnosis{}, MissingEvidence: []record.MissingEvidence{}, Warnings: []string{},
 	}
 	for _, p := range l.parts {
 		if r.Own == nil {
@@ -197,10 +254,16 @@ func (l *Ledger) Run() record.Run {
 		r.Warnings = append(append(r.Warnings, p.windowWarnings()...), p.checkWarnings()...)
 		r.MissingEvidence = append(r.MissingEvidence, p.missingEvidence()...)
 	}
-	accounts := l.Accounts()
+	accounts, apps := l.Accounts(), l.Apps()
+	together := len(accounts) + CountJudged(apps)
 	for _, a := range accounts {
-		r.Processes = append(r.Processes, a.Record(len(accounts)))
+		r.Processes = append(r.Processes, a.Record(together))
 	}
+	for _, x := range apps {
+		r.Apps = append(r.Apps, x.Record(together))
+	}
+	RelateApps(pointers(r.Apps), pointers(r.Processes))
+	r.Warnings = append(r.Warnings, l.AppWarnings()...)
 	var cut int
 	if r.Diagnoses, cut = shorten(r.Diagnoses); cut > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%d diagnoses are left out here, or what they have found: their folders have it", cut))

@@ -139,7 +139,7 @@ func watched(t *testing.T, device string, rates ...float64) (*Part, []*detector.
 	alone := make([]*detector.Detector, len(rates))
 	for i, rate := range rates {
 		alone[i] = detector.New(detector.RobustPolicy())
-		name := fmt.Sprintf("com.x:p%d", i)
+		name := fmt.Sprintf("com.x%d", i) // an app of its own
 		l.AddEvent(record.Event{Event: "found", Up: 100, User: new(0), Process: name, PID: i + 1, Start: 1, Source: "smaps_rollup"})
 		walk := 0.0
 		for k := range 480 {

@@ -18,9 +18,12 @@ import (
 
 // Part is one device's part of a run.
 type Part struct {
-	of       *Ledger
-	header   record.HeaderDevice
-	byKey    map[capture.Key]*Account
+	of     *Ledger
+	header record.HeaderDevice
+	byKey  map[capture.Key]*Account
+	apps   *apps
+	// swaps: memory of some process has been swapped out.
+	swaps    bool
 	accounts []*Account
 	// begun is the device's clock at t_s 0, up its latest reading and last the
 	// t_s of the latest line.
@@ -38,6 +41,7 @@ type Part struct {
 	lost string
 	// dropped is t_s at which the device dropped the workload's command.
 	dropped *float64
+	load    workloads
 	// builds are those of the apps.
 	builds []record.AppBuild
 	// similar are names like those that are watched, of processes that ran.
@@ -56,7 +60,7 @@ func newPart(of *Ledger, header record.HeaderDevice) *Part {
 	if header.TimeScale <= 0 {
 		header.TimeScale = 1
 	}
-	return &Part{of: of, header: header, byKey: map[capture.Key]*Account{}, begun: up, up: up}
+	return &Part{of: of, header: header, byKey: map[capture.Key]*Account{}, apps: of.newApps(), begun: up, up: up}
 }
 
 // clockOf is seconds of a line as the device's clock, which counts hundredths of
@@ -162,6 +166,8 @@ func (p *Part) addDeviceEvent(e record.Event, up time.Duration) []Entry {
 		p.lost = e.Text
 	case "dropped":
 		p.dropped = new(e.T)
+	case "workload", "workload_begin", "workload_end":
+		p.addWorkload(e, up)
 	case "build":
 		p.addBuild(e.Build)
 	case "check":
@@ -182,6 +188,9 @@ func (p *Part) addDeviceEvent(e record.Event, up time.Duration) []Entry {
 		for _, a := range p.accounts {
 			a.addMark(e, up)
 		}
+		for _, x := range p.apps.opened {
+			x.addMark(e, up)
+		}
 	}
 	return nil
 }
@@ -199,6 +208,8 @@ func (p *Part) reboot(t float64, up time.Duration) []Entry {
 		a.limits.watch.Restart(up)
 		out = append(out, p.entries(a, a.Detector.Restart(up))...)
 	}
+	p.load.up = up // of whatever runs on the new clock
+	p.apps.reboot(up)
 	return out
 }
 
@@ -294,7 +305,8 @@ func (p *Part) device() record.Device {
 	usage := p.usage
 	usage.Apps = nil
 	return record.Device{
-		Device: p.header.Device, Model: p.header.Model, API: p.header.API, TimeScale: p.header.TimeScale,
+		WorkloadEnded: p.workloadEnded(),
+		Device:        p.header.Device, Model: p.header.Model, API: p.header.API, TimeScale: p.header.TimeScale,
 		StartedUp: p.header.StartedUp, Duration: p.last, Error: p.lost, Usage: usage,
 		ABI: p.header.ABI, Fingerprint: p.header.Fingerprint, Emulator: p.header.Emulator, HeapLimit: p.header.HeapLimit, Builds: p.builds,
 		Marks: p.marks, MarksDigest: p.marksDigest(),

@@ -11,6 +11,8 @@ import (
 	"testing"
 )
 
+var update = flag.Bool("update", false, "write the verdicts of the recorded runs again")
+
 // recordedRun returns the lines of a run in testdata.
 func recordedRun(t *testing.T, name string) []byte {
 	t.Helper()
@@ -51,12 +53,13 @@ func TestRecordedRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		page := filepath.Join("testdata", name+".json")
 		if *update {
-			if err := os.WriteFile(filepath.Join("testdata", name+".json"), append(got, '\n'), 0o600); err != nil {
+			if err := os.WriteFile(page, append(got, '\n'), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
-		want, err := os.ReadFile(filepath.Join("testdata", name+".json"))
+		want, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,11 @@ import (
 // Record returns the account as run.json of a run with so many processes has it.
 func (a *Account) Record(processes int) record.Process {
 	a.Detector.Among(processes)
-	a.Detector.SetCoverage(clockOf(a.absent), clockOf(a.part.last-a.part.since))
+	a.Detector.SetCoverage(clockOf(a.absent), clockOf(max(a.part.last, a.Last)-max(a.part.since, a.opened)))
+	if a.part.workloadEnded() != nil {
+		// Only now is it known that no other one followed.
+		a.Detector.EndWorkload(a.part.load.up)
+	}
 	v := a.Detector.Verdict()
 	p := record.Process{
 		Device: a.Device(), User: a.User, Process: a.Name, PID: a.PID,

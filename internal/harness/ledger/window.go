@@ -41,8 +41,9 @@ func (p *Part) openWindow(e record.Event) {
 		return
 	}
 	p.windows.opened++
-	inner := newPart(&Ledger{policy: p.of.policy}, p.header)
+	inner := newPart(&Ledger{policy: p.of.policy, header: p.of.header}, p.header)
 	inner.begun, inner.up, inner.last, inner.since = p.begun, p.up, e.T, e.T
+	inner.load = workloads{running: p.load.running, told: p.load.told}
 	for _, a := range p.accounts {
 		inner.Open(a.Process).readBy(record.Event{PID: a.PID, Start: a.Start, Source: string(a.source), Reasons: a.reasons})
 	}
@@ -58,7 +59,7 @@ func (p *Part) closeWindow(e record.Event) {
 		}
 		closed := w.open[i].record(e.T, w.opened)
 		w.open = append(w.open[:i], w.open[i+1:]...)
-		if w.verdicts += len(closed.Processes); w.verdicts > maxVerdicts {
+		if w.verdicts += len(closed.Processes) + len(closed.Apps); w.verdicts > maxVerdicts {
 			w.skipped++
 			return
 		}
@@ -78,10 +79,10 @@ func (p *Part) eachWindow(call func(*Part)) {
 func (w *window) record(ended float64, windows int) record.JudgedWindow {
 	out := record.JudgedWindow{
 		Number: w.number, Name: w.name, Device: w.part.header.Device,
-		T: w.part.since, Ended: ended, Processes: []record.WindowProcess{},
+		T: w.part.since, Ended: ended, Processes: []record.WindowProcess{}, Apps: []record.WindowApp{},
 	}
 	w.part.last = max(w.part.last, ended)
-	seen := 0
+	seen := CountJudged(w.part.apps.opened)
 	for _, a := range w.part.accounts {
 		if a.Inputs() > 0 {
 			seen++
@@ -92,6 +93,9 @@ func (w *window) record(ended float64, windows int) record.JudgedWindow {
 			out.Processes = append(out.Processes, ofWindow(a.Record(seen*windows)))
 		}
 	}
+	for _, x := range w.part.apps.opened {
+		out.Apps = append(out.Apps, appOfWindow(x.Record(seen*windows)))
+	}
 	return out
 }
 
@@ -101,6 +105,15 @@ func ofWindow(p record.Process) record.WindowProcess {
 		User: p.User, Process: p.Process, PID: p.PID, Samples: p.Samples, Restarts: p.Restarts, Gaps: p.Gaps, Absent: p.Absent,
 		Duration: p.Duration, State: p.State, Worst: p.Worst, Gate: p.Gate, Kind: p.Kind, Because: p.Because,
 		Rate: p.Rate, RateInterval: p.RateInterval, MinDetectable: p.MinDetectable, Growth: p.Growth, AtMarks: p.AtMarks, CountsAtMarks: p.CountsAtMarks,
+	}
+}
+
+// appOfWindow is what a window keeps of the record of an app.
+func appOfWindow(x record.AppVerdict) record.WindowApp {
+	return record.WindowApp{
+		User: x.User, App: x.App, Samples: x.Samples, Gaps: x.Gaps, Absent: x.Absent, Duration: x.Duration,
+		State: x.State, Worst: x.Worst, Gate: x.Gate, Kind: x.Kind, Because: x.Because,
+		Rate: x.Rate, RateInterval: x.RateInterval, MinDetectable: x.MinDetectable, Growth: x.Growth,
 	}
 }
 

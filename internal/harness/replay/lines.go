@@ -28,6 +28,8 @@ func readLines(in io.Reader, o Options, limit int) (*recording, error) {
 		}
 		l.Limit = limit
 		l.Opened = func(a *ledger.Account) { r.add(a, o) }
+		l.OpenedApp = func(x *ledger.AppSum) { r.addApp(x, o) }
+		r.ledger = l
 		return l, nil
 	})
 	if err != nil && !header {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/leakgate/leakgate/detector"
@@ -17,9 +18,9 @@ type Options struct {
 	// Policy judges; where it has the name of the policy that a run had, the
 	// constants of the run count.
 	Policy detector.Policy
-	// Base is a recording: what is judged is the difference from it. Empty for none.
-	// It needs policy "robust".
-	Base string
+	// Bases are recordings of earlier runs: what is judged is the difference from them. Empty for
+	// none. They need policy "robust".
+	Bases []string
 	// Column of a table is judged instead of pss_kb. Empty for none.
 	Column string
 	// Explain keeps the looks of the first 50 processes of each recording.
@@ -37,15 +38,17 @@ func Run(ctx context.Context, files []string, o Options) (record.Replay, error) 
 	if err := o.check(files); err != nil {
 		return record.Replay{}, err
 	}
-	var base *recording
+	var bases, recordings []*recording
 	left := ledger.MaxProcesses
-	if o.Base != "" {
-		var err error
-		if base, err = read(ctx, o.Base, o.unexplained(), left); err != nil {
+	for _, name := range o.Bases {
+		base, err := read(ctx, name, o.unexplained(), left)
+		if err != nil {
 			return record.Replay{}, err
 		}
+		left -= len(base.subjects)
+		bases = append(bases, base)
 	}
-	var recordings []*recording
+	left = ledger.MaxProcesses
 	for _, name := range files {
 		r, err := read(ctx, name, o, left)
 		if err != nil {
@@ -54,18 +57,18 @@ func Run(ctx context.Context, files []string, o Options) (record.Replay, error) 
 		left -= len(r.subjects)
 		recordings = append(recordings, r)
 	}
-	return conclude(o, recordings, base), nil
+	return conclude(o, recordings, bases), nil
 }
 
 func (o Options) check(files []string) error {
 	if err := o.Policy.Validate(); err != nil {
 		return err
 	}
-	if o.Base != "" && o.Policy.Name != detector.PolicyRobust {
+	if len(o.Bases) > 0 && o.Policy.Name != detector.PolicyRobust {
 		return fmt.Errorf("compare with a base recording: policy %q cannot; use %q", o.Policy.Name, detector.PolicyRobust)
 	}
 	stdins := 0
-	for _, name := range append([]string{o.Base}, files...) {
+	for _, name := range slices.Concat(o.Bases, files) {
 		if name == "-" {
 			stdins++
 		}
@@ -102,8 +105,8 @@ func read(ctx context.Context, name string, o Options, limit int) (r *recording,
 }
 
 // conclude asks all detectors for their verdicts.
-func conclude(o Options, recordings []*recording, base *recording) record.Replay {
-	result := record.Replay{Schema: record.ReplaySchema, Policy: o.Policy.Name, Base: o.Base, Processes: []record.ReplayProcess{}, Warnings: []string{}}
+func conclude(o Options, recordings, bases []*recording) record.Replay {
+	result := record.Replay{Schema: record.ReplaySchema, Policy: o.Policy.Name, Bases: o.Bases, Processes: []record.ReplayProcess{}, Apps: []record.ReplayApp{}, Warnings: []string{}}
 	together := 0
 	for _, r := range recordings {
 		for _, x := range r.subjects {
@@ -111,11 +114,15 @@ func conclude(o Options, recordings []*recording, base *recording) record.Replay
 				together++
 			}
 		}
-		for _, w := range r.warnings {
+		together += ledger.CountJudged(r.ledger.Apps())
+		for _, w := range append(r.warnings, r.ledger.AppWarnings()...) {
 			result.Warnings = append(result.Warnings, r.name+": "+w)
 		}
 	}
-	against := newComparison(o.Base, base)
+	if len(o.Bases) == 1 {
+		result.Base = o.Bases[0]
+	}
+	against := newComparison(bases)
 	for _, r := range recordings {
 		for _, x := range r.subjects {
 			p := x.record(together)
@@ -128,57 +135,28 @@ func conclude(o Options, recordings []*recording, base *recording) record.Replay
 			result.Processes = append(result.Processes, p)
 		}
 	}
+	for _, r := range recordings {
+		for _, x := range r.apps {
+			p := x.record(together)
+			p.File = r.name
+			against.judgeApp(&p, x)
+			result.Apps = append(result.Apps, p)
+		}
+	}
+	relate(&result)
 	return result
 }
 
-// comparison is the base that processes are compared with.
-type comparison struct {
-	name string
-	// exact finds by device, user and name, named by the name alone.
-	exact map[key]*subject
-	named map[string]*subject
-}
-
-func newComparison(name string, base *recording) *comparison {
-	if base == nil {
-		return nil
+// relate compares the verdicts on the apps of each recording with those on its processes.
+func relate(r *record.Replay) {
+	processes := map[string][]*record.Process{}
+	for i := range r.Processes {
+		p := &r.Processes[i]
+		processes[p.File] = append(processes[p.File], &p.Process)
 	}
-	c := &comparison{name: name, exact: map[key]*subject{}, named: map[string]*subject{}}
-	for _, s := range base.subjects {
-		if s.account.Samples == 0 {
-			continue
-		}
-		if c.exact[s.key] == nil {
-			c.exact[s.key] = s
-		}
-		if c.named[s.key.process] == nil {
-			c.named[s.key.process] = s
-		}
+	for i := range r.Apps {
+		ledger.RelateApps([]*record.AppVerdict{&r.Apps[i].AppVerdict}, processes[r.Apps[i].File])
 	}
-	return c
-}
-
-// judge makes the verdict on a process one on the difference, where the base has
-// the process too.
-func (c *comparison) judge(p *record.ReplayProcess, s *subject) {
-	if c == nil {
-		return
-	}
-	of := c.exact[s.key]
-	if of == nil {
-		of = c.named[s.key.process]
-	}
-	if of == nil {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("%s has no process of this name: it is judged alone", c.name))
-		return
-	}
-	v, err := s.account.Detector.Against(of.account.Detector)
-	if err != nil {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("it is judged alone: %v", err))
-		return
-	}
-	p.Base = &c.name
-	ledger.SetVerdict(&p.Process, v)
 }
 
 // oneLine makes one line of joined errors.

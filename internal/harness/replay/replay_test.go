@@ -178,7 +178,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	against := article
-	against.Base = "base.csv"
+	against.Bases = []string{"base.csv"}
 	if _, err := said(t, "t_s,pss_kb\n0,1\n", against); err == nil || !strings.Contains(err.Error(), `"robust"`) {
 		t.Errorf("a base by the article: %v", err)
 	}
@@ -194,7 +194,7 @@ func TestRefusals(t *testing.T) {
 func judgedAlike(a, b record.ReplayProcess) bool {
 	for _, p := range []*record.ReplayProcess{&a, &b} {
 		p.File, p.Device, p.Source, p.PID = "", "", "", 0
-		p.Process.Process, p.Base = "", nil
+		p.Process.Process, p.Base, p.Bases = "", nil, nil
 	}
 	return reflect.DeepEqual(a, b)
 }
@@ -371,7 +371,7 @@ func TestBase(t *testing.T) {
 	b, _ := rowsOf(r, "b", 2)
 	old, _ := rowsOf(r, "a", 50)
 	base := write(t, "base.csv", rowHeader+strings.Join(old, "\n"))
-	o := Options{Policy: detector.RobustPolicy(), Base: base}
+	o := Options{Policy: detector.RobustPolicy(), Bases: []string{base}}
 	got := mustSay(t, rowHeader+strings.Join(a, "\n")+"\n"+strings.Join(b, "\n")+"\n", o)
 	if got.Base != base || len(got.Processes) != 2 {
 		t.Fatalf("%+v", got)
@@ -381,6 +381,47 @@ func TestBase(t *testing.T) {
 	}
 	if p := got.Processes[1]; p.Base != nil || !slices.Contains(p.Warnings, base+" has no process of this name: it is judged alone") {
 		t.Errorf("b: %+v", p)
+	}
+}
+
+// Several bases are used as far as they have the process.
+func TestBases(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 9))
+	file := func(name string, processes ...string) string {
+		text := rowHeader
+		for i, p := range processes {
+			rows, _ := rowsOf(r, p, 50+i)
+			text += strings.Join(rows, "\n") + "\n"
+		}
+		return write(t, name, text)
+	}
+	first, second, third := file("1.csv", "a", "b"), file("2.csv", "a"), file("3.csv", "a", "b")
+	head := file("head.csv", "a", "b", "c")
+	got, err := Run(t.Context(), []string{head}, Options{Policy: detector.RobustPolicy(), Bases: []string{first, second, third}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Base != "" || !slices.Equal(got.Bases, []string{first, second, third}) {
+		t.Errorf("base %q of %q", got.Base, got.Bases)
+	}
+	for i, want := range []struct {
+		bases   []string
+		warning string
+	}{
+		{[]string{first, second, third}, ""},
+		{[]string{first, third}, second + " has no process of this name: it is compared without it"},
+		{nil, "each of 3 base recordings has no process of this name: it is judged alone"},
+	} {
+		p := got.Processes[i]
+		if p.Base != nil || !slices.Equal(p.Bases, want.bases) || want.warning != "" && !slices.Contains(p.Warnings, want.warning) {
+			t.Errorf("%s: %v %q %q", p.Process.Process, p.Base, p.Bases, p.Warnings)
+		}
+	}
+	if _, err := Run(t.Context(), []string{head}, Options{Policy: detector.RobustPolicy(), Bases: []string{"-", "-"}}); err == nil || !strings.Contains(err.Error(), "one recording only") {
+		t.Errorf("standard input twice: %v", err)
+	}
+	if _, err := Run(t.Context(), []string{head}, Options{Policy: detector.RobustPolicy(), Bases: []string{first, head + ".none"}}); err == nil {
+		t.Error("a base that is not there")
 	}
 }
 
@@ -404,7 +445,7 @@ func TestBaseDecides(t *testing.T) {
 	}{"the same cache": {150, 0, "pass"}, "a leak beside it": {150, 60, "leak"}, "less": {0, 0, "pass"}} {
 		text := series(2, c.cache, c.leak)
 		alone := mustSay(t, text, Options{Policy: detector.RobustPolicy()}).Processes[0]
-		p := mustSay(t, text, Options{Policy: detector.RobustPolicy(), Base: base}).Processes[0]
+		p := mustSay(t, text, Options{Policy: detector.RobustPolicy(), Bases: []string{base}}).Processes[0]
 		if string(p.Gate) != c.gate || p.Base == nil || *p.Base != base || p.Because == alone.Because || p.State != alone.State || p.Worst != alone.Worst {
 			t.Errorf("%s: %s, %s; alone %s, %s", name, p.Gate, p.Because, alone.Gate, alone.Because)
 		}

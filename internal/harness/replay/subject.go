@@ -11,7 +11,9 @@ import (
 // recording is what was read of one source.
 type recording struct {
 	name     string
+	ledger   *ledger.Ledger
 	subjects []*subject
+	apps     []*app
 	warnings []string
 }
 
@@ -24,6 +26,54 @@ type subject struct {
 	// not be used.
 	source string
 	doubts doubts
+}
+
+// app is all processes of an app of a recording.
+type app struct {
+	*ledger.AppSum
+	key   key
+	looks looks
+}
+
+// addApp adds an app.
+func (r *recording) addApp(x *ledger.AppSum, o Options) {
+	out := &app{AppSum: x, key: key{x.Device(), x.User, x.Name}}
+	if r.ledger.Table {
+		out.key.device = ""
+	}
+	if o.Explain && len(r.apps) < maxExplained {
+		x.Detector.Explain(func(seen detector.Look) { out.looks.add(since(x.Seconds(seen.At), x.Account), seen) })
+	}
+	r.apps = append(r.apps, out)
+}
+
+// record returns the app where so many series are judged together. Its times are those of
+// subject.record.
+func (x *app) record(together int) record.ReplayApp {
+	a := x.Account
+	p := record.ReplayApp{AppVerdict: x.Record(together), Looks: x.looks.kept}
+	p.Device, p.Duration = x.key.device, since(a.Last, a)
+	p.Transitions, p.FirstSuspicious, p.FirstLeaking = sinceFirst(a, p.Transitions, p.Jumps, p.FirstSuspicious, p.FirstLeaking)
+	p.Warnings = append(append([]string{}, p.Warnings...), x.looks.leftOut()...)
+	return p
+}
+
+// sinceFirst makes times of the axis of a run seconds from the first sample.
+func sinceFirst(a *ledger.Account, steps []record.Transition, jumps []record.Jump, suspicious, leaking *float64) (own []record.Transition, ownSuspicious, ownLeaking *float64) {
+	own = slices.Clone(steps)
+	for i := range own {
+		own[i].T = since(own[i].T, a)
+	}
+	for i := range jumps {
+		jumps[i].T = since(jumps[i].T, a)
+	}
+	moved := func(t *float64) *float64 {
+		if t == nil {
+			return nil
+		}
+		return new(since(*t, a))
+	}
+	return own, moved(suspicious), moved(leaking)
 }
 
 // key is what the same process has in two recordings.
@@ -60,18 +110,7 @@ func (x *subject) record(processes int) record.ReplayProcess {
 	a := x.account
 	p := record.ReplayProcess{Process: a.Record(processes), Marks: a.Marks, Looks: x.looks.kept} // a verdict may look once more
 	p.Device, p.Duration = x.key.device, since(a.Last, a)
-	p.Transitions = slices.Clone(p.Transitions)
-	for i := range p.Transitions {
-		p.Transitions[i].T = since(p.Transitions[i].T, a)
-	}
-	for i := range p.Jumps {
-		p.Jumps[i].T = since(p.Jumps[i].T, a)
-	}
-	for _, t := range []**float64{&p.FirstSuspicious, &p.FirstLeaking} {
-		if *t != nil {
-			*t = new(since(**t, a))
-		}
-	}
+	p.Transitions, p.FirstSuspicious, p.FirstLeaking = sinceFirst(a, p.Transitions, p.Jumps, p.FirstSuspicious, p.FirstLeaking)
 	if x.source != "" {
 		p.Source = x.source
 	}

@@ -58,7 +58,9 @@ func readTable(in *bufio.Reader, o Options, limit int) (*recording, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tableReader{o: o, h: h, ledger: l, out: &recording{}, families: map[string]*family{}, limit: limit}
+	l.Table = true
+	t := &tableReader{o: o, h: h, ledger: l, out: &recording{ledger: l}, families: map[string]*family{}, limit: limit}
+	l.OpenedApp = func(x *ledger.AppSum) { t.out.addApp(x, o) }
 	if err := t.read(rows); err != nil {
 		return nil, err
 	}

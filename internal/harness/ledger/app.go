@@ -1,0 +1,434 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/known"
+)
+
+const (
+	// maxApps bounds the apps of one device, or of one table, whose processes are added up.
+	maxApps = 100
+	// maxHold is the longest time for which the latest value of a process stands in for a missing
+	// one: far shorter than any window of a trend.
+	maxHold = 10 * time.Minute
+	// silentFor is how long a process without a sample counts as alive where its end may not be
+	// recorded: a table records no ends, and damaged lines may have held one.
+	silentFor = 15 * time.Minute
+)
+
+// AppSum is the memory of all processes of one app together, as one series with a detector of its own.
+// Processes that trade work, or take turns, hide a leak from the verdicts on each of them; their sum
+// shows it. Nobody reads the demand of this detector: sums cost no reading and no dump.
+type AppSum struct {
+	// Account is nil until two processes of the app were alive at the same time.
+	*Account
+
+	of      *apps
+	members []*member
+	growth  growth
+	// again: all processes have ended, and the next value begins a new life of the app. changed: the
+	// next value is comparable with none before.
+	again, changed bool
+	// anonymous: the values are RssAnon and VmSwap.
+	anonymous bool
+	// mixed: the processes are read as different quantities now.
+	mixed bool
+	// disordered: the rows of the table are not in the order of time. refused: there were maxApps.
+	disordered, refused bool
+	// step is the time between the two latest values.
+	step time.Duration
+}
+
+// member is one process of an app.
+type member struct {
+	*Account
+	// live: it has a value, and no line says that it ended. unsure: lines are missing since then.
+	live, unsure bool
+	// fresh: its value is newer than the latest sum.
+	fresh bool
+	at    time.Duration
+	bytes int64
+	// step is the time between its two latest values.
+	step time.Duration
+	// pid and start are those of the incarnation that has the value.
+	pid   int
+	start uint64
+	// since is t_s of the first value of the incarnation, early the most of the minutes after it.
+	since float64
+	early int64
+	// cells are its part of growth.
+	cells []float64
+
+	breakdown detector.Breakdown
+	// detailed: the breakdown is newer than the latest one of the app.
+	detailed bool
+}
+
+// apps are those of one device, or of one table.
+type apps struct {
+	byKey  map[capture.Key]*AppSum
+	list   []*AppSum
+	opened []*AppSum
+	// table: the lines are rows of a table.
+	table bool
+	// skipped counts the apps beyond maxApps.
+	skipped int
+}
+
+func newApps(table bool) *apps { return &apps{byKey: map[capture.Key]*AppSum{}, table: table} }
+
+// join makes a process a member of its app: that of all processes whose names are the same up to the
+// colon, isolated ones included.
+func (s *apps) join(a *Account) {
+	key := capture.Key{User: a.User, Name: a.Package()}
+	x := s.byKey[key]
+	if x == nil {
+		x = &AppSum{of: s}
+		s.byKey[key] = x
+		s.list = append(s.list, x)
+	}
+	a.app, a.member = x, &member{Account: a}
+	x.members = append(x.members, a.member)
+}
+
+// addToApp adds a value of the process to the sum of its app. The sum is taken once every process
+// has a new value, or when one has its second: the others have none in that round then, and their
+// latest values stand in for a while.
+func (a *Account) addToApp(up time.Duration, bytes int64) {
+	if bytes <= 0 {
+		return // the detector ignores it, too
+	}
+	if a.part.of.policy.Name != detector.PolicyRobust {
+		return // the article judges processes
+	}
+	if a.app == nil {
+		a.part.apps.join(a)
+	}
+	x, m := a.app, a.member
+	x.checkOrder(m, up)
+	if m.live && m.fresh && x.sameRound(m, x.latest()) {
+		x.add()
+	}
+	x.take(m, up, bytes)
+	x.expire(up)
+	x.open()
+	if x.complete(up) {
+		x.add()
+	}
+}
+
+// sameRound reports whether the value of a process is of the round that others gave a value in at a
+// moment: no older than half the time between two sums.
+func (x *AppSum) sameRound(m *member, at time.Duration) bool {
+	return x.step == 0 || at-m.at <= x.step/2
+}
+
+// leaveApp takes the memory of an incarnation that has ended out of the sum.
+func (a *Account) leaveApp() {
+	if a.app == nil {
+		return
+	}
+	a.member.end()
+	a.app.again = a.app.again || a.app.living() == 0
+}
+
+func (m *member) end() {
+	m.live, m.unsure, m.fresh, m.detailed = false, false, false, false
+	m.breakdown = detector.Breakdown{}
+}
+
+// startup is for how many seconds a process is expected to fill its memory after its start.
+const startup = 300
+
+// take makes a value the latest one of a member.
+func (x *AppSum) take(m *member, up time.Duration, bytes int64) {
+	same := m.at > 0 && m.pid == m.PID && m.start == m.Start
+	t := m.part.Seconds(up)
+	switch {
+	case m.live && same:
+		m.step = min(max(up-m.at, 0), maxHold)
+	case same:
+		// It had been there all the time, and the sums without it were too low.
+		x.changed = true
+	}
+	if !same {
+		m.since, m.early, m.step = t, 0, 0
+	}
+	if t <= m.since+startup {
+		m.early = max(m.early, bytes)
+	}
+	m.live, m.unsure, m.fresh = true, false, true
+	m.at, m.bytes, m.pid, m.start = up, bytes, m.PID, m.Start
+}
+
+// checkOrder notes rows that are not in the order of time, as those of a table with one process below
+// the other: they cannot be added up while they are read.
+func (x *AppSum) checkOrder(m *member, up time.Duration) {
+	if !x.of.table || x.disordered {
+		return
+	}
+	for _, other := range x.members {
+		if other != m && other.live && up+maxHold < other.at {
+			x.disordered = true
+		}
+	}
+}
+
+// open begins the series of an app once two of its processes are alive.
+func (x *AppSum) open() {
+	if x.Account != nil || x.refused || x.living() < 2 {
+		return
+	}
+	if len(x.of.opened) == maxApps {
+		x.refused = true
+		x.of.skipped++
+		return
+	}
+	first := x.members[0].Account
+	l := first.part.of
+	x.Account = &Account{Process: capture.Process{Name: first.Package(), User: first.User}, Detector: detector.New(l.policy), part: first.part}
+	x.opened = x.seconds()
+	x.of.opened = append(x.of.opened, x)
+	if l.OpenedApp != nil {
+		l.OpenedApp(x)
+	}
+}
+
+// seconds is t_s of the latest value.
+func (x *AppSum) seconds() float64 { return x.members[0].part.Seconds(x.latest()) }
+
+// latest is the device's clock at the latest new value.
+func (x *AppSum) latest() time.Duration {
+	var at time.Duration
+	for _, m := range x.members {
+		if m.live && m.fresh {
+			at = max(at, m.at)
+		}
+	}
+	return at
+}
+
+func (x *AppSum) living() int {
+	n := 0
+	for _, m := range x.members {
+		if m.live {
+			n++
+		}
+	}
+	return n
+}
+
+// expire ends the processes that have been silent for long, where no line need say that they ended.
+func (x *AppSum) expire(up time.Duration) {
+	for _, m := range x.members {
+		if (x.of.table || m.unsure) && m.live && up-m.at > silentFor {
+			m.end()
+		}
+	}
+}
+
+// complete reports whether every process has a new value, all of one round.
+func (x *AppSum) complete(up time.Duration) bool {
+	if x.Account == nil {
+		return false
+	}
+	for _, m := range x.members {
+		if m.live && (!m.fresh || !x.sameRound(m, up)) {
+			return false
+		}
+	}
+	return true
+}
+
+// slowest is the longest time between two samples that the policy asks for.
+func (x *AppSum) slowest() time.Duration {
+	p := x.members[0].part.of.policy
+	return max(p.NormalInterval, p.SuspiciousInterval, p.LeakingInterval)
+}
+
+// hold is for how long the latest value of a process stands in for a missing one.
+func (x *AppSum) hold(m *member) time.Duration {
+	return min(max(2*m.step, 2*x.slowest()), maxHold)
+}
+
+// add adds the latest values up, if all of them are known and of the same quantity.
+func (x *AppSum) add() {
+	if x.Account == nil || x.disordered {
+		return
+	}
+	at := x.latest()
+	total, anonymous, living, lacking := int64(0), 0, 0, false
+	for _, m := range x.members {
+		m.fresh = false
+		if !m.live {
+			continue
+		}
+		living++
+		total += m.bytes
+		lacking = lacking || m.unsure || at-m.at > x.hold(m)
+		if m.source == capture.Status {
+			anonymous++
+		}
+	}
+	if x.mixed = anonymous > 0 && anonymous < living; x.mixed {
+		x.changed = true
+		x.warn("its processes are read in different ways, by Pss and by RssAnon: they are not added up while that is so")
+		return
+	}
+	if living == 0 || lacking || x.Samples > 0 && x.LastUp > 0 && at <= x.LastUp {
+		return
+	}
+	if (anonymous > 0) != x.anonymous {
+		x.anonymous, x.changed = anonymous > 0, true
+	}
+	x.judgeSum(at, min(total, maxBytes))
+}
+
+// judgeSum adds a sum to the series.
+func (x *AppSum) judgeSum(at time.Duration, total int64) {
+	a := x.Account
+	var steps []detector.Transition
+	switch {
+	case x.Samples == 0:
+	case x.again:
+		a.restarts++
+		a.LastUp = 0
+		steps = a.Detector.Restart(at)
+	case x.changed:
+		steps = a.Detector.Change(at)
+	}
+	x.again, x.changed = false, false
+	if a.LastUp > 0 {
+		hole := at - a.LastUp
+		if hole > 3*max(x.step, x.slowest()) {
+			a.gaps++
+			a.absent += hole.Seconds()
+			steps = append(steps, a.Detector.Gap(at)...)
+		} else {
+			x.step = min(hole, maxHold)
+		}
+	}
+	a.Detector.SetQuantity(x.quantity())
+	t := a.part.Seconds(at)
+	a.count(t, at, total)
+	a.part.entries(a, append(steps, a.Detector.AddSample(detector.Sample{At: at, Bytes: total})...))
+	x.growth.add(t, x.members)
+}
+
+// quantity is what the sum measures: less than the whole memory where one of its parts does.
+func (x *AppSum) quantity() detector.Quantity {
+	out := detector.WholeMemory
+	for _, m := range x.members {
+		if m.live {
+			out = max(out, m.quantity())
+		}
+	}
+	return out
+}
+
+// addBreakdownToApp adds a breakdown of the process to that of its app, which is complete once every process
+// has a new one.
+func (a *Account) addBreakdownToApp(b detector.Breakdown) {
+	if a.app == nil {
+		return // it has no value yet
+	}
+	x, m := a.app, a.member
+	m.breakdown, m.detailed = keepDriver(m.breakdown, b), true
+	if x.Account == nil || x.disordered || x.mixed {
+		return
+	}
+	for _, m := range x.members {
+		if m.live && (!m.detailed || b.At-m.breakdown.At > maxHold) {
+			return
+		}
+	}
+	sum, first := detector.Breakdown{At: b.At}, true
+	for _, m := range x.members {
+		if !m.live {
+			continue
+		}
+		addBreakdowns(&sum, m.breakdown, first)
+		first, m.detailed = false, false
+	}
+	if first {
+		return
+	}
+	x.details++
+	x.part.entries(x.Account, x.Detector.AddBreakdown(sum))
+}
+
+// keepDriver returns a breakdown with the rows of driver memory that it lacks and the one before had:
+// dumpsys prints no rows of zeros, and a row may fail to parse (AOSP ActivityThread,
+// dumpMemInfoTable). All are gone where the App Summary has no graphics memory.
+func keepDriver(before, b detector.Breakdown) detector.Breakdown {
+	graphics := b.Dim[detector.Graphics]
+	none := graphics.Known && graphics.N == 0 && !b.EGL.Known && !b.GL.Known && !b.GfxDev.Known
+	for _, row := range []struct{ now, was *detector.Amount }{{&b.EGL, &before.EGL}, {&b.GL, &before.GL}, {&b.GfxDev, &before.GfxDev}} {
+		if !row.now.Known && !none {
+			*row.now = *row.was
+		}
+	}
+	if !b.OtherMtrack.Known {
+		b.OtherMtrack = before.OtherMtrack
+	}
+	return b
+}
+
+// addBreakdowns adds a breakdown to a sum. A dimension is known where it is of all of them, a row of
+// driver memory where it is of one: the others have none.
+func addBreakdowns(sum *detector.Breakdown, b detector.Breakdown, first bool) {
+	for d, v := range b.Dim {
+		switch have := sum.Dim[d]; {
+		case first:
+			sum.Dim[d] = v
+		case have.Known && v.Known:
+			sum.Dim[d] = known.Of(have.N + v.N)
+		default:
+			sum.Dim[d] = detector.Amount{}
+		}
+	}
+	for _, row := range []struct{ sum, of *detector.Amount }{{&sum.EGL, &b.EGL}, {&sum.GL, &b.GL}, {&sum.GfxDev, &b.GfxDev}, {&sum.OtherMtrack, &b.OtherMtrack}} {
+		if row.of.Known {
+			*row.sum = known.Of(row.sum.N + row.of.N)
+		}
+	}
+}
+
+// reboot ends all processes; the device's clock begins anew.
+func (s *apps) reboot(up time.Duration) {
+	for _, x := range s.list {
+		for _, m := range x.members {
+			m.end()
+			m.at = 0
+		}
+		x.again, x.changed = false, false
+		if x.Account != nil {
+			x.LastUp = 0
+			x.restarts++
+			x.part.entries(x.Account, x.Detector.Restart(up))
+		}
+	}
+}
+
+// markMissing notes that lines are missing: a process may have ended, or be read in another way.
+func (s *apps) markMissing() {
+	for _, x := range s.list {
+		x.changed = true
+		for _, m := range x.members {
+			m.unsure = m.live
+			m.fresh = false
+		}
+	}
+}
+
+// warnings say which apps are not judged.
+func (s *apps) warnings() []string {
+	if s.skipped == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("the processes of %d apps are not added up: there are more than %d apps with several processes", s.skipped, maxApps)}
+}

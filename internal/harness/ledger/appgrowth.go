@@ -1,0 +1,119 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// growth is what each process of an app had over time, in at most maxCells cells of equal length: it
+// says which process holds the growth of the sum.
+type growth struct {
+	// from is t_s at which the first cell begins, width the length of each in seconds.
+	from, width float64
+	// sums counts the sums of each cell.
+	sums []float64
+}
+
+const (
+	maxCells  = 64
+	firstCell = 300
+)
+
+// add adds the values of which a sum was made.
+func (g *growth) add(t float64, members []*member) {
+	if g.width == 0 {
+		g.from, g.width = t, firstCell
+	}
+	if t < g.from {
+		return
+	}
+	for t-g.from >= g.width*maxCells {
+		g.width *= 2
+		g.sums = paired(g.sums)
+		for _, m := range members {
+			m.cells = paired(m.cells)
+		}
+	}
+	i := int((t - g.from) / g.width)
+	g.sums = addAt(g.sums, i, 1)
+	for _, m := range members {
+		if m.live {
+			m.cells = addAt(m.cells, i, float64(m.bytes)/detector.MB)
+		}
+	}
+}
+
+// addAt adds to the element of a list that is as long as it must be.
+func addAt(list []float64, i int, x float64) []float64 {
+	for len(list) <= i {
+		list = append(list, 0)
+	}
+	list[i] += x
+	return list
+}
+
+// paired makes one cell of two.
+func paired(list []float64) []float64 {
+	for i := range (len(list) + 1) / 2 {
+		cell := list[2*i]
+		if 2*i+1 < len(list) {
+			cell += list[2*i+1]
+		}
+		list[i] = cell
+	}
+	return list[:(len(list)+1)/2]
+}
+
+// mean is what a process contributed to the sums of some cells in MB, on average.
+func (g *growth) mean(cells []float64, from, to int) float64 {
+	n, total := 0.0, 0.0
+	for i := from; i < to; i++ {
+		n += g.sums[i]
+		if i < len(cells) {
+			total += cells[i]
+		}
+	}
+	return total / max(n, 1)
+}
+
+// maxShares bounds the processes of an app that are named with their growth.
+const maxShares = 20
+
+// since returns by how much each process grew from a moment of the run on, those that grew most
+// first, and how much of the growth of all, grown, began with a process: born. It is the difference
+// between the means of the last third of the time and of the first. It returns nothing where there
+// are too few sums.
+func (x *AppSum) since(t float64) (list []record.ProcessGrowth, grown, born float64) {
+	g := &x.growth
+	if g.width == 0 {
+		return nil, 0, 0
+	}
+	from, to := max(0, int((t-g.from)/g.width)), len(g.sums)
+	third := (to - from) / 3
+	if third == 0 {
+		return nil, 0, 0
+	}
+	risen := 0.0
+	for _, m := range x.members {
+		before := g.mean(m.cells, from, from+third)
+		by := g.mean(m.cells, to-third, to) - before
+		grown += by
+		risen += max(by, 0)
+		if m.since >= t {
+			born += max(0, min(by, float64(m.early)/detector.MB-before))
+		}
+		if by = record.Round(by, 2); by != 0 {
+			list = append(list, record.ProcessGrowth{Process: m.Name, Growth: by})
+		}
+	}
+	for i := range list {
+		if risen > 0 && list[i].Growth > 0 {
+			list[i].Share = record.Round(list[i].Growth/risen, 4)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b record.ProcessGrowth) int { return cmp.Compare(b.Growth, a.Growth) })
+	return list[:min(len(list), maxShares)], grown, born
+}

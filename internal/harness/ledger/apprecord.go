@@ -1,0 +1,112 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// Judged reports whether there is a series to be judged.
+func (x *AppSum) Judged() bool { return x.Samples > 0 && !x.disordered }
+
+// CountJudged counts the apps that have a series to be judged.
+func CountJudged(apps []*AppSum) int {
+	n := 0
+	for _, x := range apps {
+		if x.Judged() {
+			n++
+		}
+	}
+	return n
+}
+
+// maxNamed bounds the processes of an app that run.json names.
+const maxNamed = 50
+
+// Record returns the app as run.json of a run with so many series has it, by its own verdict. Its
+// relation to its processes is added by [RelateApps].
+func (x *AppSum) Record(together int) record.AppVerdict {
+	// What the app has no sum for until the end is a hole as well, unless it has ended.
+	absent, last := x.absent, x.Last
+	for _, m := range x.members {
+		last = max(last, m.part.last)
+	}
+	if hole := last - x.Last; x.living() > 0 && hole > maxHold.Seconds() {
+		x.absent += hole
+	}
+	p := x.Account.Record(together)
+	x.absent = absent
+	out := record.AppVerdict{
+		Device: p.Device, User: p.User, App: p.Process, Processes: []string{}, Leaking: []string{},
+		Samples: p.Samples, Details: p.Details, Restarts: p.Restarts, Gaps: p.Gaps, Absent: p.Absent, Duration: p.Duration, LastMB: p.LastMB,
+		State: p.State, Worst: p.Worst, Gate: p.Gate, Kind: p.Kind, FirstSuspicious: p.FirstSuspicious, FirstLeaking: p.FirstLeaking,
+		Rate: p.Rate, RateInterval: p.RateInterval, MinDetectable: p.MinDetectable, Growth: p.Growth, Shares: p.Shares, Jumps: p.Jumps,
+		Because: p.Because, Evidence: p.Evidence, Transitions: p.Transitions, Warnings: p.Warnings,
+	}
+	for _, m := range x.members {
+		if len(out.Processes) < maxNamed && !slices.Contains(out.Processes, m.Name) {
+			out.Processes = append(out.Processes, m.Name)
+		}
+	}
+	x.Explain(&out)
+	return out
+}
+
+// Explain adds to the record of an app which process holds its growth, and takes back a leak that is
+// none of memory: more processes are running. It follows every new verdict on the app.
+func (x *AppSum) Explain(out *record.AppVerdict) {
+	switch {
+	case x.disordered:
+		out.Gate = detector.Inconclusive
+		out.Because = "its processes are not added up: the rows are not in the order of time; sort the table by t_s"
+	case x.Samples == 0 && x.mixed:
+		out.Because = "its processes are not added up: some are read by Pss, others by RssAnon"
+	case x.Samples == 0:
+		out.Because = "its processes were never read in the same round"
+	}
+	list, grown, born := x.since(x.windowOf(out))
+	out.ByProcess = present(list)
+	if out.Gate == detector.Leak && grown > 0 && born >= grown/2 {
+		out.Gate = detector.Inconclusive
+		out.Because = fmt.Sprintf("%.0f of %.0f MB are of processes that started meanwhile: more processes, not a leak of one; %s", born, grown, out.Because)
+	}
+}
+
+// windowOf is t_s at which the growth of a verdict began: its rate says how long it took.
+func (x *AppSum) windowOf(out *record.AppVerdict) float64 {
+	if out.Rate == nil || *out.Rate <= 0 || out.Growth <= 0 {
+		return x.First
+	}
+	return max(x.First, x.Last - out.Growth / *out.Rate * 3600)
+}
+
+// RelateApps compares the verdicts on apps with those on their processes. A process that leaks by
+// itself explains the sum. One that leaks while the sum does not grow may have taken over the memory
+// of another, which is said beside its verdict.
+func RelateApps(apps []*record.AppVerdict, processes []*record.Process) {
+	for _, x := range apps {
+		for _, p := range processes {
+			if p.Device != x.Device || p.User != x.User || p.Gate != detector.Leak || (capture.Process{Name: p.Process}).Package() != x.App {
+				continue
+			}
+			if !slices.Contains(x.Leaking, p.Process) && len(x.Leaking) < maxNamed {
+				x.Leaking = append(x.Leaking, p.Process)
+			}
+			if flat(x, p) {
+				p.Warnings = append(p.Warnings, fmt.Sprintf("all processes of %s together do not grow (at most %.1f MB/h): the memory may have moved here from another process", text.Printable(x.App), max(0, x.RateInterval[1])))
+			}
+		}
+	}
+}
+
+// flat reports whether the sum grows by less than a process that leaks.
+func flat(x *record.AppVerdict, p *record.Process) bool {
+	if x.Gate != detector.Pass && x.Gate != detector.Settled || len(x.RateInterval) != 2 || len(p.RateInterval) != 2 {
+		return false
+	}
+	return x.RateInterval[1] < p.RateInterval[0]
+}

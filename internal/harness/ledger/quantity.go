@@ -1,0 +1,61 @@
+package ledger
+
+import (
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// fewestReadings is how many readings without SwapPss show that the kernel has none: it came with
+// Linux 4.3, and a single one may lack a line.
+const fewestReadings = 3
+
+// swapless tells whether swapped memory is missing in the readings of a process.
+type swapless struct {
+	// readings without SwapPss, in a row; with says that one had it.
+	readings int
+	with     bool
+	// untold: dumpsys prints a total that lacks the swapped memory.
+	untold bool
+}
+
+// addSwap learns from a sample whether the device swaps, and whether the readings of this process
+// show it.
+func (a *Account) addSwap(s record.Sample) {
+	switch b := s.Breakdown; {
+	case b != nil:
+		a.part.swaps = a.part.swaps || positive(b.SwapPSS)
+		a.swap.untold = b.SwapInTotal != nil && !*b.SwapInTotal
+	case s.PSS == nil:
+		a.part.swaps = a.part.swaps || positive(s.Swap)
+	case s.SwapPSS != nil:
+		a.part.swaps = a.part.swaps || *s.SwapPSS > 0
+		a.swap.with = true
+	default:
+		a.swap.readings++
+	}
+	a.setQuantity()
+}
+
+func positive(kb *int64) bool { return kb != nil && *kb > 0 }
+
+// quantity is what the samples of the process measure. A device that has never swapped lacks nothing.
+func (a *Account) quantity() detector.Quantity {
+	switch {
+	case a.source == capture.Status:
+		return detector.Anonymous
+	case !a.part.swaps:
+		return detector.WholeMemory
+	case a.source == capture.Dumpsys && a.swap.untold, a.source != capture.Dumpsys && !a.swap.with && a.swap.readings >= fewestReadings:
+		return detector.WithoutSwap
+	}
+	return detector.WholeMemory
+}
+
+// setQuantity tells the detector what its samples measure, where that has changed.
+func (a *Account) setQuantity() {
+	if q := a.quantity(); q != a.measured {
+		a.measured = q
+		a.Detector.SetQuantity(q)
+	}
+}

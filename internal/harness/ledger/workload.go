@@ -1,0 +1,55 @@
+package ledger
+
+import (
+	"time"
+
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// leastIdle is how many seconds a device must have gone on without its workload for the end of it to
+// matter: the end of a run takes some as well.
+const leastIdle = 120
+
+// workloads are what stresses the apps of one device.
+type workloads struct {
+	// running counts those that have begun and not ended. told says that lines tell when they begin,
+	// which those of earlier versions do not.
+	running int
+	told    bool
+	// ended is t_s of the end of the last one, and up the device's clock then; nil while one runs.
+	ended *float64
+	up    time.Duration
+}
+
+func (w *workloads) begin() { w.running, w.told, w.ended = w.running+1, true, nil }
+
+// end ends one of them.
+func (w *workloads) end(t float64, up time.Duration) {
+	if w.running--; w.running <= 0 {
+		w.running, w.ended, w.up = 0, &t, up
+	}
+}
+
+// addWorkload adds an event about a workload.
+func (p *Part) addWorkload(e record.Event, up time.Duration) {
+	switch {
+	case e.Event == "workload_begin":
+		p.load.begin()
+	case e.Event == "workload_end" && p.load.running > 0:
+		p.load.end(e.T, up)
+	case e.Event == "workload" && e.Workload != nil && !p.load.told && !p.planned():
+		p.load.end(e.T, up) // one beside the run, in a record of an earlier version
+	}
+}
+
+// planned reports whether the run has a workload of its own.
+func (p *Part) planned() bool { return p.of.header.Plan != nil && p.of.header.Plan.Workload != nil }
+
+// workloadEnded is t_s at which the workload of the device ended for good, while the run went on; nil
+// where it did not.
+func (p *Part) workloadEnded() *float64 {
+	if p.load.ended == nil || p.last-*p.load.ended < leastIdle {
+		return nil
+	}
+	return p.load.ended
+}

@@ -1,0 +1,71 @@
+package ledger
+
+import (
+	"testing"
+
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// When a device had no workload any more, by the lines of the run.
+func TestWorkloadEnded(t *testing.T) {
+	beside := &record.Workload{Kind: "monkey"}
+	for name, c := range map[string]struct {
+		planned bool
+		lines   func(*rounds)
+		want    float64
+	}{
+		"no line":                           {false, func(r *rounds) {}, -1},
+		"it runs":                           {false, func(r *rounds) { r.device("workload_begin") }, -1},
+		"it ended":                          {true, func(r *rounds) { r.device("workload_begin"); r.grow(10, shop); r.device("workload_end") }, 300},
+		"another one began":                 {false, func(r *rounds) { r.device("workload_begin"); r.device("workload_end"); r.device("workload_begin") }, -1},
+		"another one runs":                  {false, func(r *rounds) { r.device("workload_begin"); r.device("workload_begin"); r.device("workload_end") }, -1},
+		"an end without a begin":            {false, func(r *rounds) { r.device("workload_end") }, -1},
+		"words of monkey":                   {false, func(r *rounds) { r.device("workload") }, -1},
+		"beside the run, earlier version":   {false, func(r *rounds) { r.grow(10, shop); r.ended(beside) }, 300},
+		"twice, earlier version":            {false, func(r *rounds) { r.ended(beside); r.grow(10, shop); r.ended(beside) }, 300},
+		"beside a workload, earlier verson": {true, func(r *rounds) { r.ended(beside) }, -1},
+	} {
+		r := newRounds(t)
+		if c.planned {
+			r.of.header.Plan = &record.Plan{Workload: &record.PlannedWorkload{Kind: "command"}}
+		}
+		c.lines(r)
+		r.grow(2, shop)
+		if at := r.workloadEnded(); at != nil {
+			t.Errorf("%s: ended at %.0f s, too close to the end of the run to matter", name, *at)
+		}
+		r.grow(10, shop)
+		got := -1.0
+		if at := r.of.Run().Devices[0].WorkloadEnded; at != nil {
+			got = *at
+		}
+		if got != c.want {
+			t.Errorf("%s: ended at %.0f s, want %.0f", name, got, c.want)
+		}
+	}
+}
+
+// ended adds the end of a workload beside the run, as earlier versions recorded it.
+func (r *rounds) ended(w *record.Workload) {
+	r.AddEvent(record.Event{Event: "workload", T: r.Seconds(r.up), Up: r.up.Seconds(), Workload: w})
+}
+
+// A window knows of the workload that runs when it opens, and not of one that had ended.
+func TestWorkloadOfAWindow(t *testing.T) {
+	r := newRounds(t)
+	open := func(n int) {
+		r.AddEvent(record.Event{Event: "window", Window: n, T: r.Seconds(r.up), Up: r.up.Seconds()})
+	}
+	r.device("workload_begin")
+	open(1)
+	r.grow(10, shop)
+	r.device("workload_end")
+	open(2)
+	r.grow(10, shop)
+	if at := r.windows.open[0].part.workloadEnded(); at == nil || *at != 300 {
+		t.Errorf("the window has its end at %v", at)
+	}
+	if at := r.windows.open[1].part.workloadEnded(); at != nil {
+		t.Errorf("the later window has its end at %v", *at)
+	}
+}

@@ -1,0 +1,144 @@
+package replay
+
+import (
+	"fmt"
+
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/harness/ledger"
+	"github.com/leakgate/leakgate/internal/text"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// comparison are the bases that processes and apps are compared with. A nil one compares nothing.
+type comparison struct {
+	bases []*base
+}
+
+// base is one recording of an earlier run.
+type base struct {
+	name string
+	// processes and apps have the detectors of the series that have samples.
+	processes, apps series
+}
+
+// series finds detectors by device, user and name, and where that is of another device by the name
+// alone: the first one counts.
+type series struct {
+	exact map[key]*detector.Detector
+	named map[string]*detector.Detector
+}
+
+func newSeries() series {
+	return series{map[key]*detector.Detector{}, map[string]*detector.Detector{}}
+}
+
+func (s *series) add(k key, d *detector.Detector) {
+	if s.exact[k] == nil {
+		s.exact[k] = d
+	}
+	if s.named[k.process] == nil {
+		s.named[k.process] = d
+	}
+}
+
+func (s *series) find(k key) *detector.Detector {
+	if d := s.exact[k]; d != nil {
+		return d
+	}
+	return s.named[k.process]
+}
+
+func newComparison(recordings []*recording) *comparison {
+	if len(recordings) == 0 {
+		return nil
+	}
+	c := &comparison{}
+	for _, r := range recordings {
+		b := &base{name: r.name, processes: newSeries(), apps: newSeries()}
+		for _, x := range r.subjects {
+			if x.account.Samples > 0 {
+				b.processes.add(x.key, x.account.Detector)
+			}
+		}
+		for _, x := range r.apps {
+			if x.Judged() {
+				b.apps.add(x.key, x.Detector)
+			}
+		}
+		c.bases = append(c.bases, b)
+	}
+	return c
+}
+
+// of returns the names and detectors of the bases that have a series, and warnings about the others;
+// lacks says what a base has not.
+func (c *comparison) of(k key, in func(*base) *series, lacks string) (names []string, of []*detector.Detector, warnings []string) {
+	var without []string
+	for _, b := range c.bases {
+		if d := in(b).find(k); d != nil {
+			names, of = append(names, b.name), append(of, d)
+		} else {
+			without = append(without, b.name)
+		}
+	}
+	switch {
+	case len(of) == 0 && len(c.bases) > 1:
+		return nil, nil, []string{fmt.Sprintf("each of %s %s: it is judged alone", text.Count(len(c.bases), "base recording", "base recordings"), lacks)}
+	case len(of) == 0:
+		return nil, nil, []string{fmt.Sprintf("%s %s: it is judged alone", without[0], lacks)}
+	}
+	for _, name := range without {
+		warnings = append(warnings, fmt.Sprintf("%s %s: it is compared without it", name, lacks))
+	}
+	return names, of, warnings
+}
+
+// judge makes the verdict on a process one on the difference from the bases that have the process
+// too.
+func (c *comparison) judge(p *record.ReplayProcess, s *subject) {
+	if c == nil {
+		return
+	}
+	names, of, warnings := c.of(s.key, func(b *base) *series { return &b.processes }, "has no process of this name")
+	p.Warnings = append(p.Warnings, warnings...)
+	if len(of) == 0 {
+		return
+	}
+	v, err := s.account.Detector.Against(of...)
+	if err != nil {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("it is judged alone: %v", err))
+		return
+	}
+	p.Base, p.Bases = only(names), names
+	ledger.SetVerdict(&p.Process, v)
+}
+
+// judgeApp is judge for all processes of an app together.
+func (c *comparison) judgeApp(p *record.ReplayApp, x *app) {
+	if c == nil || !x.Judged() {
+		return
+	}
+	names, of, warnings := c.of(x.key, func(b *base) *series { return &b.apps }, "never has two processes of this app at the same time")
+	p.Warnings = append(p.Warnings, warnings...)
+	if len(of) == 0 {
+		return
+	}
+	v, err := x.Detector.Against(of...)
+	if err != nil {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("it is judged alone: %v", err))
+		return
+	}
+	p.Base, p.Bases = only(names), names
+	verdict := p.Verdict()
+	ledger.SetVerdict(&verdict, v)
+	p.SetVerdict(verdict)
+	x.Explain(&p.AppVerdict)
+}
+
+// only returns the name of a base that is the only one.
+func only(names []string) *string {
+	if len(names) != 1 {
+		return nil
+	}
+	return &names[0]
+}
