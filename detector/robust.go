@@ -103,7 +103,7 @@ const (
 	// levelPart of the mean slope is what the last third of a curve that levels off has at most.
 	levelPart = 0.2
 	// stillThere is the part of the growth of a window that must be left in all that follows it.
-	stillThere = 0.5
+	stillThere = 0.8
 	// uncached is the growth in MB, over uncachedTime, that no cache has: it is a leak also if it ended
 	// before the run did and nobody knows why.
 	uncached, uncachedTime = 250.0, 2 * time.Hour
@@ -126,6 +126,8 @@ const (
 	// onsetBetter is by how much a line after a flat part must be better than a line by the BIC before the
 	// rate is that of the later part.
 	onsetBetter = 6.0
+	// keptPart of a growth may be left where it is said to be gone.
+	keptPart = 0.25
 	// settledTime, and settledPart of a run, must be flat at its end before it has settled.
 	settledTime, settledPart = 3 * time.Hour, 1.0 / 3
 )

@@ -247,7 +247,8 @@ func (f *finding) inLumps(y []float64, s scale) bool {
 		return false
 	}
 	f.ratchet, f.even = ratchet(y)
-	return f.ratchet >= provedRises && f.even && f.growth >= s.need
+	enough := f.ratchet >= provedRises || f.ratchet >= doubtfulRises && highEnd(y) >= uncached
+	return enough && f.even && f.growth >= s.need
 }
 
 // interval is the rate with its 95 % interval.

@@ -146,8 +146,8 @@ func (m *robustMachine) gateOf(j *judgement) Gate {
 	case m.fellLately(j):
 		j.rising = true
 		return Inconclusive
-	case m.heard == Leaking && !j.rises:
-		return Settled // went back
+	case m.heard == Leaking && j.gaveBack():
+		return Settled
 	case j.settled():
 		return Settled
 	case m.heard == Leaking || j.rises || j.jump != nil || j.grows() || j.ratchet >= 2:
@@ -155,6 +155,17 @@ func (m *robustMachine) gateOf(j *judgement) Gate {
 		return Inconclusive
 	}
 	return Pass
+}
+
+// gaveBack reports whether what grew is gone at the end, but for a quarter.
+func (j *judgement) gaveBack() bool {
+	n := len(j.levels)
+	k := max(1, n/6)
+	begin, top := median(j.levels[:k]), math.Inf(-1)
+	for to := n; to-k >= 0; to -= k {
+		top = max(top, median(j.levels[to-k:to]))
+	}
+	return !j.rises && j.higher < max(leastGrowth, keptPart*(top-begin))
 }
 
 // fellLately reports whether a leak was given back at once, so shortly before the end that nobody knows

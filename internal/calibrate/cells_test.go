@@ -237,8 +237,12 @@ func TestOtherCells(t *testing.T) {
 	row("base", "", func(b *bars) []string { return drifts.cells(spoil(300, 300, same, differs), b) })
 
 	said := func() reached { return reached{10, []float64{9, 12, 14}} }
-	row("reach", "", func(b *bars) []string { return reachCells(spoil(300, 30, said, func(x *reached) { x.true = []float64{6, 16, 10} }), b) })
-	row("reach", "within a factor 1.5", func(b *bars) []string { return reachCells(spoil(300, 60, said, func(x *reached) { x.true = []float64{6, 16, 100} }), b) })
+	row("reach", "", func(b *bars) []string {
+		return reachCells(spoil(300, 30, said, func(x *reached) { x.true = []float64{6, 16, 10} }), b)
+	})
+	row("reach", "within a factor 1.5", func(b *bars) []string {
+		return reachCells(spoil(300, 60, said, func(x *reached) { x.true = []float64{6, 16, 100} }), b)
+	})
 
 	jump := named(t, "step +250 anywhere, AR 0.7 s20")
 	row("jump", "leak in", func(b *bars) []string {

@@ -43,7 +43,7 @@ type fileForm struct {
 	}
 	Diagnose struct {
 		Dump, Cooldown, Keep, Collect, Texts string
-		Steps                       struct {
+		Steps                                struct {
 			Java, Native, GPU, Thread, Unknown, All []struct{ Name, Command, Limit string }
 		}
 	}

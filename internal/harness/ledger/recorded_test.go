@@ -11,8 +11,6 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the verdicts of the recorded runs again")
-
 // recordedRun returns the lines of a run in testdata.
 func recordedRun(t *testing.T, name string) []byte {
 	t.Helper()
