@@ -68,7 +68,7 @@ type pastLife struct {
 	explained bool
 	// levels are in MB, one a minute from the first sample on, of the first two hours at most.
 	levels []float32
-	// first and last are the levels of its first and its last two minutes in MB.
+	// first is the level of its first two minutes, last its last sample, in MB.
 	first, last float64
 	// rates are the slopes of the dimensions in MB/h, NaN where they are unknown.
 	rates [numTracks]float32
@@ -111,7 +111,7 @@ func (m *robustMachine) lifeOf() (pastLife, bool) {
 	}
 	var scratch [2 * lifeSlots]float64
 	x.first = meanOf(appendKnown(scratch[:0], x.levels[:min(n, 2)])) + t.base/MB
-	x.last = meanOf(t.recent(scratch[:0], m.axis.closed, 2*lifeSlots)) + t.base/MB
+	x.last = m.latest // a mean of minutes would lag behind a process that grows fast
 	for i := range x.rates {
 		x.rates[i] = nan32
 		if slope, _, readings := m.lineOf(m.tracks[i], x.length); i != totalTrack && readings >= leastReadings {

@@ -211,6 +211,12 @@ func (l *loops) judged(m *robustMachine) (levels []float64, hours float64, name 
 	return nil, 0, "", false
 }
 
+// from is the levels from one on, of neighbours the mean where they are too many.
+func (a *aligned) from(first int) []float64 {
+	rest := aligned{levels: a.levels[first:]}
+	return rest.blocks()
+}
+
 // blocks is the levels, of neighbours the mean where they are too many.
 func (a *aligned) blocks() []float64 {
 	each := (len(a.levels) + endBlocks - 1) / endBlocks

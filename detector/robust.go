@@ -126,6 +126,8 @@ const (
 	// onsetBetter is by how much a line after a flat part must be better than a line by the BIC before the
 	// rate is that of the later part.
 	onsetBetter = 6.0
+	// Levels after forced collections must grow by leastCollected MB, and perLoop MB a loop.
+	leastCollected, perLoop = 2.0, 0.2
 	// keptPart of a growth may be left where it is said to be gone.
 	keptPart = 0.25
 	// settledTime, and settledPart of a run, must be flat at its end before it has settled.

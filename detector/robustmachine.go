@@ -57,7 +57,9 @@ type robustMachine struct {
 	started                   bool
 	lastSample, lastBreakdown known.Duration
 	// previous is when the latest sample came, rhythm how long after the one before.
-	previous, rhythm              time.Duration
+	previous, rhythm time.Duration
+	// latest is the total of the latest sample in MB.
+	latest                        float64
 	began                         known.Duration
 	samples, breakdowns           int
 	ignored, empty, restarts      int
@@ -108,6 +110,7 @@ func (m *robustMachine) addSample(s Sample) []Transition {
 	}
 	m.rhythm, m.previous = s.At-m.previous, s.At
 	value := float64(s.Bytes) + m.driver.offset
+	m.latest = value / MB
 	m.tracks[totalTrack].add(value)
 	if jump, ok := m.jumps.hear(m, s.At, value); ok {
 		steps = append(steps, jump)

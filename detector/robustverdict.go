@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/leakgate/leakgate/internal/detector/trend"
@@ -22,6 +23,8 @@ type judgement struct {
 	flat time.Duration
 	// jump is the latest jump that is still there.
 	jump *Jump
+	// loops are those whose levels after a collection were judged, 0 for none.
+	loops int
 	// fell in MB is what was given back at once, lately.
 	fell float64
 	// rising: undecided because memory grew, not because there is too little to judge.
@@ -55,7 +58,7 @@ func (j *judgement) weight() int {
 // add adds the judgement on a stretch.
 func (p *past) add(j judgement) {
 	p.watched += j.length
-	if j.length >= shortest {
+	if j.length >= shortest || j.loops > 0 {
 		p.judged += j.length
 	}
 	if !p.any || j.weight() > p.weight() {
@@ -77,6 +80,9 @@ func (m *robustMachine) families() float64 { return float64(m.family) * float64(
 // judge is the end verdict on the present stretch.
 func (m *robustMachine) judge() judgement {
 	j := judgement{leading: totalTrack, length: m.axis.length()}
+	if m.judgeCollected(&j) {
+		return j
+	}
 	levels, hours, name, aligned := m.loops.judged(m)
 	if aligned {
 		j.finding = m.judgeLevels(levels, hours, m.families())
@@ -100,6 +106,51 @@ func (m *robustMachine) judge() judgement {
 	}
 	j.because = m.because(&j, name)
 	return j
+}
+
+// judgeCollected judges the levels after forced collections: the same work leaves the same memory, so what
+// counts is what each loop adds, and twelve minutes can be enough. The first third is the warm-up.
+func (m *robustMachine) judgeCollected(j *judgement) bool {
+	a := &m.loops.after
+	if len(a.levels) < leastLoops || 2*(a.last-m.loops.firstAfter) < m.axis.closed {
+		return false
+	}
+	y := a.from(len(a.levels) / 3)
+	per := float64(a.each*len(a.levels)-a.each*(len(a.levels)/3)) / float64(len(y)) // loops of each level
+	loops := per * float64(len(y))
+	each := time.Duration(a.last-m.loops.firstAfter) * slotTime / time.Duration(max(1, len(a.levels)*a.each-1)) // of a loop
+	window := time.Duration(loops * float64(each))
+	j.finding = finding{sight: sight{window: window}, begins: m.axis.at() - window, ends: m.axis.at(), before: noRecord}
+	s := scale{hours: max(window.Hours(), 1e-3), need: max(leastCollected, perLoop*loops), family: m.families(), before: noRecord}
+	j.judge(y, s)
+	j.loops = int(loops)
+	switch {
+	case j.reason == fires:
+		j.gate = Leak
+		j.shares = m.sharesOver(min(window, m.axis.length()))
+	case j.low > 0 && j.growth >= s.need:
+		j.gate, j.rising = Inconclusive, true
+	default:
+		j.gate = Pass
+	}
+	j.lately = math.Inf(1)
+	levels := j.levels
+	if j.gate == Leak {
+		levels = withoutLine(levels)
+	}
+	j.detectable = reachSafety * slowestFound(s.need/s.hours, func(rate float64) bool {
+		f, grown := finding{}, slices.Clone(levels)
+		for k := range grown {
+			grown[k] += rate * (float64(k) + 0.5) * j.apart
+		}
+		f.judge(grown, s)
+		return f.reason == fires
+	})
+	if j.gate == Pass && math.IsInf(j.detectable, 1) {
+		j.gate = Inconclusive
+	}
+	j.because = m.collectedText(j, each)
+	return true
 }
 
 func (m *robustMachine) judgeLevels(levels []float64, hours, family float64) finding {

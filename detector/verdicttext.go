@@ -138,6 +138,23 @@ func (m *robustMachine) leakText(j *judgement, aligned string) string {
 	return text + "; " + j.shares.text()
 }
 
+// collectedText is the verdict on levels after forced collections, by loop.
+func (m *robustMachine) collectedText(j *judgement, each time.Duration) string {
+	a := each.Hours()
+	perLoop := fmt.Sprintf("%.2g MB a loop (95 %% interval %.2g to %.2g)", j.rate*a, j.low*a, j.high*a)
+	loops := countText(j.loops, "loop", "loops")
+	switch j.gate {
+	case Leak:
+		return fmt.Sprintf("%s grows %s after forced collections, %s MB in the last %s; %s", m.seriesWord(totalTrack), perLoop, number(j.growth), loops, j.shares.text())
+	case Pass:
+		return fmt.Sprintf("no growth after forced collections in the last %s: %s; a leak of %.2g MB a loop or more would have been detected", loops, perLoop, j.detectable*a)
+	}
+	if j.rising {
+		return fmt.Sprintf("%s grew %s after forced collections in the last %s, not evenly enough for a leak; run more loops", m.seriesWord(totalTrack), perLoop, loops)
+	}
+	return fmt.Sprintf("levels after forced collections are too noisy over the last %s: no leak of any rate would have been detected", loops)
+}
+
 // sinceText is a moment of a stretch.
 func sinceText(since time.Duration) string {
 	if since <= 15*time.Minute {

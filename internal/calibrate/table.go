@@ -54,6 +54,7 @@ var makers = []struct {
 	{"base", base},
 	{"nights", nights},
 	{"reach", reach},
+	{"loops", loops},
 }
 
 func tableNames() []string {

@@ -1,0 +1,327 @@
+package detector_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/scenario"
+)
+
+// night is one kind of run of package scenario by its name.
+func night(t testing.TB, name string) scenario.Night {
+	t.Helper()
+	all := scenario.Nights()
+	i := slices.IndexFunc(all, func(n scenario.Night) bool { return n.Name == name })
+	if i < 0 {
+		t.Fatalf("no night %q", name)
+	}
+	return all[i]
+}
+
+// spent is a night, watched to its end.
+func spent(n scenario.Night, seed uint64) (*detector.Detector, detector.Verdict) {
+	r := rand.New(rand.NewPCG(seed, 191))
+	s := n.Draw(r)
+	d := detector.New(detector.RobustPolicy())
+	scenario.Play(s.Make(r), d, n.Watched, r.Float64)
+	return d, d.Verdict()
+}
+
+// TestNights: what the verdict must be where something happens, in so many of 12 runs.
+func TestNights(t *testing.T) {
+	for name, c := range map[string]struct {
+		gate  detector.Gate
+		least int
+		words []string
+	}{
+		"OOM at 512 MB, app, 600 MB/h":                                   {detector.Leak, 12, []string{"restarted ", "out of memory", "died ", "of memory", "lives"}},
+		"plain, 300 MB/h, restart each 10 min":                           {detector.Leak, 10, []string{"restarted 47 times (47 crashes)", "in each of 48 lives", "95 % interval"}},
+		"plain, 100 MB/h, restart each 25 min":                           {detector.Leak, 10, []string{"restarted 19 times (19 crashes)", "in each of "}},
+		"plain, 0 MB/h, restart each 10 min":                             {detector.Inconclusive, 12, []string{"longest life 10 min", "a trend needs 30 min"}},
+		"app, 0 MB/h, restart each 60 min":                               {detector.Pass, 7, []string{"restarted 7 times (7 crashes)", "no growth in ", "would have been detected"}},
+		"app, 300 MB/h, workload ends 40 min early":                      {detector.Leak, 12, []string{"until 7.3 h after the start, and still there"}},
+		"app, 300 MB/h, workload ends 40 min early, unknown":             {detector.Leak, 12, []string{"until 7.0 h after the start, and still there"}},
+		"app, 300 MB/h, in the background (-200 MB) for the last 40 min": {detector.Leak, 12, []string{"and still there"}},
+		"app, 0 MB/h, in the background (-200 MB) for the last 40 min":   {detector.Pass, 11, []string{"no sustained growth"}},
+		"80 MB lumps, one in 1 h":                                        {detector.Leak, 6, []string{"MB/h"}},
+		"app, 50 MB/h, one trim of 300 MB":                               {detector.Leak, 9, []string{"MB/h"}},
+		"app, 0 MB/h, one trim of 300 MB":                                {detector.Pass, 11, nil},
+		"plain, 100 MB/h of ashmem, source status":                       {detector.Leak, 12, []string{"by the breakdowns: the samples do not show it"}},
+		"plain, 0 MB/h of ashmem, source status":                         {detector.Pass, 11, []string{"no sustained growth of anonymous memory"}},
+		"app, 100 MB/h, holes of 28 min each hour":                       {detector.Leak, 11, nil},
+		"app, 100 MB/h, holes of 35 min each hour":                       {detector.Leak, 11, nil},
+		"app, 0 MB/h, holes of 35 min each hour":                         {detector.Pass, 9, nil},
+		"teeth of 200 to 300 MB, each 60 to 120 min":                     {detector.Pass, 2, nil},
+		"app, 50 MB/h from 4 h on":                                       {detector.Leak, 11, []string{"h after the start"}},
+	} {
+		n := night(t, name)
+		hits := 0
+		for seed := range uint64(12) {
+			_, v := spent(n, seed)
+			if err := verdictFault(v); err != nil {
+				t.Errorf("%s, seed %d: %v", name, seed, err)
+			}
+			if v.Gate != c.gate {
+				if !n.Leaks && v.Gate == detector.Leak || n.Leaks && v.Gate == detector.Pass {
+					t.Errorf("%s, seed %d: %v: %s", name, seed, v.Gate, v.Because)
+				}
+				continue
+			}
+			hits++
+			for _, word := range c.words {
+				if !strings.Contains(v.Because, word) {
+					t.Errorf("%s, seed %d: no %q in %q", name, seed, word, v.Because)
+				}
+			}
+		}
+		if hits < c.least {
+			t.Errorf("%s: %v in %d of 12, want %d", name, c.gate, hits, c.least)
+		}
+	}
+}
+
+// TestSentences: no sentence contradicts the interval beside it, and none speaks of the last life only.
+func TestSentences(t *testing.T) {
+	list := scenario.Nights()
+	for _, s := range slices.Concat(scenario.Null(8), scenario.Null(2), scenario.Shapes(8)) {
+		list = append(list, scenario.Night{Name: s.Name, Draw: func(*rand.Rand) scenario.Scenario { return s }})
+	}
+	seen := map[detector.Gate]int{}
+	for _, n := range list {
+		for seed := range uint64(3) {
+			_, v := spent(n, seed+100)
+			seen[v.Gate]++
+			if err := sentenceFault(v); err != nil {
+				t.Errorf("%s, seed %d: %v: %v, %.1f to %.1f MB/h, grew %.0f MB: %s", n.Name, seed, err, v.Gate,
+					v.RateLow/detector.MB, v.RateHigh/detector.MB, float64(v.Growth)/detector.MB, v.Because)
+			}
+		}
+	}
+	for _, g := range []detector.Gate{detector.Leak, detector.Pass, detector.Settled, detector.Inconclusive} {
+		if seen[g] < 5 {
+			t.Errorf("%d verdicts %v: nothing is shown", seen[g], g)
+		}
+	}
+}
+
+// sentenceFault says in what a verdict contradicts itself.
+func sentenceFault(v detector.Verdict) error {
+	says := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(v.Because, w) })
+	}
+	rises := v.RateKnown && v.RateLow > 0 && v.Growth >= 20*detector.MB
+	switch {
+	case rises && says("no sustained growth", "no growth", "than noise", "nor has been flat"):
+		return fmt.Errorf("denies growth that its interval shows")
+	case v.Gate == detector.Pass && rises:
+		return fmt.Errorf("passes growth that its interval shows")
+	case v.Gate == detector.Leak && v.RateKnown && v.RateLow <= 0 && !says("died "):
+		return fmt.Errorf("a leak whose interval contains none")
+	case v.RateKnown && v.RateLow > 0 && says("MB/h (95 % interval -"):
+		return fmt.Errorf("another interval in the text")
+	case v.Gate == detector.Settled && !says("flat since", "went back"):
+		return fmt.Errorf("settled, and not since when")
+	case v.Restarts > 0 && !says("restarted "):
+		return fmt.Errorf("silent about restarts")
+	case says("as no leak does", "tells", "watched "):
+		return fmt.Errorf("words of old")
+	case v.Gate == detector.Pass && !says("or more would have been detected"):
+		return fmt.Errorf("a pass without its reach")
+	}
+	return nil
+}
+
+// short feeds lives of so many minutes that grow by a curve in MB of the age in minutes, and returns the
+// verdict.
+func short(lives, minutes int, cause detector.Cause, early bool, level func(life int, age float64) float64) *detector.Detector {
+	d := detector.New(detector.RobustPolicy())
+	at := bootTime
+	for i := range lives {
+		if i > 0 {
+			ended := at
+			at += 20 * time.Second
+			if early {
+				d.AddDeath(ended-30*time.Second, cause)
+			}
+			d.Restart(at)
+			if !early {
+				d.AddDeath(ended-30*time.Second, cause)
+			}
+		}
+		for begin := at; at < begin+time.Duration(minutes)*time.Minute; at += 30 * time.Second {
+			d.AddSample(detector.Sample{At: at, Bytes: int64(level(i, (at-begin).Minutes()) * detector.MB)})
+		}
+	}
+	return d
+}
+
+// rippled is small noise that is the same in each run.
+func rippled(life int, age float64) float64 { return 0.6 * math.Sin(float64(life)*1.7+age*5.1) }
+
+// TestMemoryDeaths: lives too short for any trend are a leak if three of them died of memory; kills for want
+// of the device's memory count where the process grew.
+func TestMemoryDeaths(t *testing.T) {
+	flat := func(i int, age float64) float64 { return 200 + rippled(i, age) }
+	warm := func(i int, age float64) float64 { return 200 + 100*(1-math.Exp(-age/3)) + rippled(i, age) }
+	for name, c := range map[string]struct {
+		lives, minutes int
+		cause          detector.Cause
+		level          func(int, float64) float64
+		want           detector.Gate
+	}{
+		"out of memory, flat":             {5, 10, detector.OutOfMemory, flat, detector.Leak},
+		"out of memory, two":              {3, 10, detector.OutOfMemory, flat, detector.Inconclusive},
+		"out of memory, three":            {4, 10, detector.OutOfMemory, flat, detector.Leak},
+		"out of memory, within a minute":  {6, 1, detector.OutOfMemory, flat, detector.Leak},
+		"low memory, flat":                {8, 10, detector.LowMemory, flat, detector.Inconclusive},
+		"low memory, grows":               {8, 10, detector.LowMemory, warm, detector.Leak},
+		"crashes, a warm-up":              {8, 10, detector.Crash, warm, detector.Inconclusive},
+		"of an unknown cause, flat":       {8, 10, detector.UnknownCause, flat, detector.Inconclusive},
+		"a cause that nobody knows, flat": {8, 10, 200, flat, detector.Inconclusive},
+	} {
+		for _, early := range []bool{false, true} {
+			v := short(c.lives, c.minutes, c.cause, early, c.level).Verdict()
+			if v.Gate != c.want {
+				t.Errorf("%s, reported early %v: %v: %s", name, early, v.Gate, v.Because)
+			}
+			if err := errorsOf(verdictFault(v), sentenceFault(v)); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+func errorsOf(list ...error) error {
+	for _, err := range list {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestLivesOfALeak: the rate of lives that grow evenly is that of the leak, and its kind that of the
+// dimension; lives that slow down are a doubt.
+func TestLivesOfALeak(t *testing.T) {
+	line := func(i int, age float64) float64 { return 200 + 4*age + rippled(i, age) }
+	curve := func(i int, age float64) float64 { return 200 + 60*(1-math.Exp(-age/5)) + rippled(i, age) }
+	v := short(12, 10, detector.Killed, false, line).Verdict()
+	if v.Gate != detector.Leak || math.Abs(v.Rate/detector.MB-240) > 15 || v.RateLow > 240*detector.MB || v.RateHigh < 240*detector.MB {
+		t.Errorf("%v, %.0f (%.0f to %.0f) MB/h: %s", v.Gate, v.Rate/detector.MB, v.RateLow/detector.MB, v.RateHigh/detector.MB, v.Because)
+	}
+	if !strings.Contains(v.Because, "restarted 11 times (11 kills)") {
+		t.Error(v.Because)
+	}
+	v = short(12, 10, detector.Killed, false, curve).Verdict()
+	if v.Gate != detector.Inconclusive || !strings.Contains(v.Because, "a warm-up does that too") || !v.RateKnown {
+		t.Errorf("%v: %s", v.Gate, v.Because)
+	}
+	for lives, want := range map[int]detector.Gate{2: detector.Inconclusive, 3: detector.Leak} {
+		if v := short(lives, 10, detector.Killed, false, line).Verdict(); v.Gate != want {
+			t.Errorf("%d lives: %v: %s", lives, v.Gate, v.Because)
+		}
+	}
+}
+
+// TestDeathsAtOneLevel: a process that is killed whenever it has 500 MB, after lives of any length, leaks;
+// one that is killed at any level does not for that.
+func TestDeathsAtOneLevel(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit func(r *rand.Rand) float64
+		want  bool
+	}{
+		"at 500 MB":    {func(r *rand.Rand) float64 { return 500 + 4*r.NormFloat64() }, true},
+		"at any level": {func(r *rand.Rand) float64 { return 330 + 200*r.Float64() }, false},
+	} {
+		r := rand.New(rand.NewPCG(7, 7))
+		d := detector.New(detector.RobustPolicy())
+		at := bootTime
+		for i := range 14 {
+			if i > 0 {
+				d.Restart(at)
+				d.AddDeath(at-30*time.Second, detector.Killed)
+			}
+			// Each life grows at its own pace, faster at first: a warm-up that is no leak by its shape.
+			rate, limit := 20+30*r.Float64(), c.limit(r)
+			for age := 0.0; age < 20; age += 0.5 {
+				mb := 200 + rate*20*(1-math.Exp(-age/12)) + rippled(i, age)
+				if mb >= limit {
+					break
+				}
+				d.AddSample(detector.Sample{At: at, Bytes: int64(mb * detector.MB)})
+				at += 30 * time.Second
+			}
+			at += 30 * time.Second
+		}
+		v := d.Verdict()
+		if got := strings.Contains(v.Because, "whatever the age"); got != c.want || got && v.Gate != detector.Leak {
+			t.Errorf("%s: %v: %s", name, v.Gate, v.Because)
+		}
+	}
+}
+
+// TestRisingIsNotForgotten: growth that nobody could explain is not forgotten for a quiet life that follows,
+// and a short quiet one does not speak for a night of restarts.
+func TestRisingIsNotForgotten(t *testing.T) {
+	d := detector.New(detector.RobustPolicy())
+	at := bootTime
+	feed := func(minutes int, level func(age float64) float64) {
+		for begin := at; at < begin+time.Duration(minutes)*time.Minute; at += 30 * time.Second {
+			age := (at - begin).Minutes()
+			d.AddSample(detector.Sample{At: at, Bytes: int64((level(age) + rippled(1, age)) * detector.MB)})
+		}
+		at += time.Minute
+	}
+	feed(60, func(age float64) float64 { return 200 + 1.5*age })
+	if v := d.Verdict(); v.Gate != detector.Inconclusive {
+		t.Fatalf("%v: %s", v.Gate, v.Because)
+	}
+	d.Restart(at)
+	feed(120, func(float64) float64 { return 200 })
+	if v := d.Verdict(); v.Gate != detector.Inconclusive || !strings.Contains(v.Because, "restarted 1 time") {
+		t.Errorf("then quiet: %v: %s", v.Gate, v.Because)
+	}
+
+	d = detector.New(detector.RobustPolicy())
+	for range 20 {
+		feed(9, func(float64) float64 { return 200 })
+		d.Restart(at)
+	}
+	feed(40, func(float64) float64 { return 200 })
+	if v := d.Verdict(); v.Gate != detector.Inconclusive || !strings.Contains(v.Because, "restarted 20 times") {
+		t.Errorf("40 quiet minutes after 20 restarts: %v: %s", v.Gate, v.Because)
+	}
+	d = detector.New(detector.RobustPolicy())
+	feed(9, func(float64) float64 { return 200 })
+	d.Restart(at)
+	feed(180, func(float64) float64 { return 200 })
+	if v := d.Verdict(); v.Gate != detector.Pass {
+		t.Errorf("3 quiet hours after one restart: %v: %s", v.Gate, v.Because)
+	}
+}
+
+// TestMustSee: a pass that could have missed what must be seen is inconclusive, and says so.
+func TestMustSee(t *testing.T) {
+	d, v := spent(night(t, "app, 0 MB/h"), 1)
+	if v.Gate != detector.Pass || v.MinDetectable <= 0 {
+		t.Fatalf("%v: %s", v.Gate, v.Because)
+	}
+	d.SetMustSee(v.MinDetectable * 1.01)
+	if w := d.Verdict(); w.Gate != detector.Pass {
+		t.Errorf("%v: %s", w.Gate, w.Because)
+	}
+	d.SetMustSee(v.MinDetectable * 0.99)
+	if w := d.Verdict(); w.Gate != detector.Inconclusive || !strings.Contains(w.Because, "must") {
+		t.Errorf("%v: %s", w.Gate, w.Because)
+	}
+	d.SetMustSee(0)
+	if w := d.Verdict(); w.Gate != detector.Pass {
+		t.Errorf("%v: %s", w.Gate, w.Because)
+	}
+}
