@@ -49,7 +49,7 @@ var nightBars = map[string]nightBar{
 	"app, 0 MB/h":                                {0, alarmsBar, 100, 5},
 	"app, 20 MB/h":                               {95, 100, 0, 0},
 	"app, 50 MB/h from 4 h on":                   {95, 100, 0, 0},
-	"80 MB lumps, one in 1 h":                    {60, 100, 0, 0},
+	"80 MB lumps, one in 1 h":                    {60, 100, 2, 2},
 	"app, 50 MB/h, one trim of 300 MB":           {70, 100, 0, 10},
 	"app, 0 MB/h, one trim of 300 MB":            {0, alarmsBar, 100, 5},
 	"plain, 100 MB/h of ashmem, source status":   {95, 100, 0, 0},
