@@ -30,6 +30,7 @@ func WriteRun(w io.Writer, r record.Run) error {
 		out.workload(*r.Workload)
 	}
 	out.missing(r)
+	out.unjudged(r.Unjudged)
 	out.warnings(r.Warnings)
 	if r.Own != nil {
 		out.line("leakgate itself: %.1f s of CPU (%.2f %% of a core), at most %.0f MB of memory", r.Own.CPU, r.Own.Percent, r.Own.Memory)
@@ -48,6 +49,8 @@ func WriteRun(w io.Writer, r record.Run) error {
 		out.line("Exit code 3: no process of the app was seen.")
 	case r.ExitCode == record.ExitInconclusive && len(r.MissingEvidence) > 0:
 		out.line("Exit code 5: evidence is missing.")
+	case r.ExitCode == record.ExitInconclusive && len(r.Unjudged) > 0:
+		out.line("Exit code 5: no verdict on what is listed as not judged; --allow-unjudged accepts that.")
 	case r.ExitCode == record.ExitInconclusive:
 		out.line("Exit code 5: not judged. Watch for longer, or dump heaps at three marks or more.")
 	}
@@ -227,6 +230,23 @@ func (out *page) missing(r record.Run) {
 	}
 	if n := len(r.MissingEvidence) - shownMissing; n > 0 {
 		out.line("missing: %d more; run.json has them", n)
+	}
+}
+
+// shownUnjudged bounds the processes without a verdict that are printed.
+const shownUnjudged = 20
+
+// unjudged writes of which processes and devices nothing can be said.
+func (out *page) unjudged(list []record.Unjudged) {
+	for _, u := range list[:min(len(list), shownUnjudged)] {
+		if u.Process == "" {
+			out.line("not judged: device %s: %s", name(u.Device), text.Printable(u.Text))
+			continue
+		}
+		out.line("not judged: %s", text.Printable(u.Text))
+	}
+	if n := len(list) - shownUnjudged; n > 0 {
+		out.line("not judged: %d more; run.json has them", n)
 	}
 }
 

@@ -120,7 +120,8 @@ func configVerifyCommand(c *console) *cobra.Command {
 		Use:   "verify FILE...",
 		Short: "report all errors in files, and values without effect",
 		Long: `Check files with all their profiles. All errors are reported at once, and so are
-values that have no effect.`,
+values that have no effect. A run that could judge nothing, because it is too short for a
+trend, is a warning, and with strict an error.`,
 		Example: `  leakgate config verify nightly.yaml
   leakgate config verify nightly.yaml pr.yaml --json`,
 		Annotations:       manual{exits: "0 no file has an error\n2 a file has an error, or the command line is wrong", page: configPage}.annotations(),
@@ -246,7 +247,9 @@ type checkedFile struct {
 	Profiles []string               `json:"profiles,omitempty"`
 	Profile  string                 `json:"profile,omitempty"`
 	Values   map[string]toldSetting `json:"values,omitempty"`
+	Warnings []checkedProblem       `json:"warnings,omitempty"`
 	errors   config.Errors          // the problems, for people
+	warnings config.Errors          // the warnings, for people
 	config   *config.Config         // nil where there are problems
 }
 
@@ -281,7 +284,9 @@ func (f *configFlags) check(c console, path string) checkedFile {
 	cfg, err := f.load(c, path)
 	if err == nil {
 		out.config, out.Profiles, out.Profile = cfg, cfg.Profiles(), cfg.Profile()
-		err = checkPolicies(path, readingsOf(c, path, cfg))
+		readings := readingsOf(c, path, cfg)
+		err = checkPolicies(path, readings)
+		out.warnings = unjudgeable(readings)
 	}
 	if err != nil {
 		out.config = nil
@@ -289,6 +294,9 @@ func (f *configFlags) check(c console, path string) checkedFile {
 	}
 	out.OK = out.config != nil
 	out.Problems = out.listed(out.errors)
+	if len(out.warnings) > 0 {
+		out.Warnings = out.listed(out.warnings)
+	}
 	return out
 }
 
@@ -323,7 +331,7 @@ func checkPolicies(path string, readings []*config.Config) error {
 	var problems config.Errors
 	for _, cfg := range readings {
 		_, err := plans.DetectorPolicy(cfg)
-		for _, p := range problemsOf(path, err) {
+		for _, p := range append(problemsOf(path, err), problemsOf(path, plans.Refused(cfg))...) {
 			if !slices.Contains(problems, p) {
 				problems = append(problems, p)
 			}
@@ -333,6 +341,21 @@ func checkPolicies(path string, readings []*config.Config) error {
 		return nil
 	}
 	return problems
+}
+
+// unjudgeable warns of the readings of a file whose run cannot judge anything.
+func unjudgeable(readings []*config.Config) config.Errors {
+	var warnings config.Errors
+	for _, cfg := range readings {
+		why := plans.FileCannotJudge(cfg)
+		if why == "" || cfg.Strict { // which is refused
+			continue
+		}
+		if w := cfg.Problem("duration", why); !slices.Contains(warnings, w) {
+			warnings = append(warnings, w)
+		}
+	}
+	return warnings
 }
 
 // problemsOf are the problems of an error; one that is no list of problems is of
@@ -373,6 +396,9 @@ func (f *configFlags) verify(c console, args []string) int {
 		if len(file.Profiles) > 0 {
 			profiles = ", also with its profiles " + strings.Join(file.Profiles, ", ")
 		}
+		for _, w := range file.warnings {
+			fmt.Fprintf(c.err, "warning: %v\n", config.Errors{w})
+		}
 		fmt.Fprintf(c.out, "%s: ok%s\n", file.File, profiles)
 	}
 	return code
@@ -394,6 +420,9 @@ func (f *configFlags) print(c console, args []string) int {
 	case !file.OK:
 		fmt.Fprintln(c.err, file.errors)
 		return exitUsage
+	}
+	for _, w := range file.warnings {
+		fmt.Fprintf(c.err, "warning: %v\n", config.Errors{w})
 	}
 	return written(c, file.config.YAML(f.origin))
 }

@@ -35,7 +35,7 @@ With --base, the difference from the same process of another recording is judged
 		Annotations: manual{exits: `0 the files were judged, whatever the verdict; with --gate no leak
 1 a leak, with --gate
 2 the command line is wrong, or a file cannot be read or has no samples
-5 with --gate, nothing could be judged; with --gate --strict, any process is inconclusive
+5 with --gate, no verdict on any process, or on one that was there for long; with --gate --strict, any process is inconclusive
 130 interrupted`, page: "docs/formats/replay.md"}.annotations(),
 		ValidArgsFunction: completeFiles("csv", "ndjson"),
 		RunE:              c.run(f.replay),
@@ -125,15 +125,15 @@ func (f *replayFlags) exit(r record.Replay) int {
 	if !f.gate {
 		return exitOK
 	}
-	judged := false
+	judged, unjudged := false, false
 	for _, p := range r.Processes {
-		judged = judged || ledger.Judged(p.Process)
+		judged, unjudged = judged || ledger.Judged(p.Process), unjudged || p.Unjudged != ""
 		if p.Gate == detector.Leak {
 			return record.ExitLeak
 		}
 	}
 	inconclusive := slices.ContainsFunc(r.Processes, func(p record.ReplayProcess) bool { return p.Gate == detector.Inconclusive })
-	if f.strict && inconclusive || !judged && !f.unjudged {
+	if f.strict && inconclusive || (!judged || unjudged) && !f.unjudged {
 		return record.ExitInconclusive
 	}
 	return exitOK

@@ -2,12 +2,15 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/fleet"
+	"github.com/leakgate/leakgate/harness/monitor"
 	plans "github.com/leakgate/leakgate/internal/harness/plan"
 	"github.com/leakgate/leakgate/internal/harness/response"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/spf13/cobra"
 )
 
@@ -20,7 +23,7 @@ func watchCommand(c *console) *cobra.Command {
 Memory is sampled every 30 s, and every 15 s when it looks like a leak; each process
 gets a verdict at the end. If one leaks, the evidence is collected and analyzed.`,
 		Example: `  leakgate watch --process 'com.shop*' --for 2h
-  leakgate watch --process com.shop --for 12m --dump at_end
+  leakgate watch --process com.shop --for 12m --dump at_marks
   leakgate watch --process com.shop --strict --json > run.json`,
 		Annotations: manual{exits: watchExits, page: "docs/response.md"}.annotations(),
 		RunE:        c.run(f.watch),
@@ -70,7 +73,14 @@ func (f *watchFlags) watch(c console, args []string) int {
 	}
 	respond.Dump = f.dump
 	c.warnOfVariables()
+	why := plans.CannotJudge(monitor.Options{Duration: f.span, Respond: &respond}, false)
+	if why != "" && f.strict {
+		return c.usage(fmt.Errorf("--for %s: %s; with --strict such a run would always end with 5", text.Span(f.span.Seconds()), why))
+	}
 	_, code := f.carryOut(c, func(p *plan) error {
+		if !f.unjudged {
+			p.warning = why
+		}
 		p.options.Respond = &respond
 		p.options.Patterns = patterns
 		p.options.Policy = policy

@@ -233,6 +233,7 @@ func (m *run) timeout(ctx context.Context, stop context.CancelCauseFunc) {
 			return
 		}
 	}
+	m.sampleOnceMore(ctx)
 	stop(errDuration)
 }
 

@@ -23,6 +23,9 @@ type ReplayProcess struct {
 	// Base is the recording with which the process was compared; nil where it was
 	// judged alone.
 	Base *string `json:"base"`
+	// Unjudged says why nothing can be said about the process, and the least that would do; "" where
+	// there is a verdict or where it does not matter.
+	Unjudged string `json:"unjudged,omitempty"`
 	// Marks is how many marks were on its time axis.
 	Marks int `json:"marks"`
 	// Looks are only there where they were asked for.

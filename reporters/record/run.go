@@ -48,7 +48,19 @@ type Run struct {
 	Diagnoses []Diagnosis `json:"diagnoses"`
 	// MissingEvidence has the heap dumps that should have been taken and were not.
 	MissingEvidence []MissingEvidence `json:"missing_evidence"`
-	Warnings        []string          `json:"warnings"`
+	// Unjudged has the processes and devices of which nothing can be said.
+	Unjudged []Unjudged `json:"unjudged"`
+	Warnings []string   `json:"warnings"`
+}
+
+// Unjudged is a process, or a whole device, without any verdict.
+type Unjudged struct {
+	Device string `json:"device"`
+	User   int    `json:"user"`
+	// Process is "" for the device as a whole.
+	Process string `json:"process"`
+	// Text says what happened, why that is no evidence, and the least that would do.
+	Text string `json:"text"`
 }
 
 // The values of Run.Stopped.
@@ -72,8 +84,8 @@ const (
 	// ExitNoDevice is also that of a run in which no process of the app was seen.
 	ExitNoDevice = 3
 	ExitWorkload = 4
-	// ExitInconclusive: nothing could be judged, a heap dump is missing, or with strict a
-	// process is inconclusive.
+	// ExitInconclusive: nothing could be judged of the run, of a process that was there for long or
+	// of a device, a heap dump is missing, or with strict a process is inconclusive.
 	ExitInconclusive = 5
 	ExitClean        = 0
 )
@@ -218,6 +230,10 @@ type Process struct {
 	// Paused is the time in seconds in which it was not sampled, because its heap was
 	// being dumped.
 	Paused float64 `json:"paused_s"`
+	// Alive is how long it was there, LongestStretch the longest time with samples that no
+	// restart, no long hole and no change of the source interrupts, in seconds.
+	Alive          float64 `json:"alive_s"`
+	LongestStretch float64 `json:"longest_stretch_s"`
 	// CPU and CostCPU are as in AppUsage.
 	CPU      *float64       `json:"cpu_pct"`
 	CostCPU  *float64       `json:"cost_cpu_pct"`

@@ -306,6 +306,9 @@ func meaning(run record.Run) string {
 		}
 		return "the workload failed"
 	case record.ExitInconclusive:
+		if len(run.Unjudged) > 0 {
+			return "not judged: " + run.Unjudged[0].Text
+		}
 		return "nothing could be judged"
 	}
 	return ""

@@ -60,6 +60,11 @@ func FromRecord(ctx context.Context, dir string, run record.Run) (*Evidence, err
 	for _, m := range run.MissingEvidence {
 		r.out.Missing = append(r.out.Missing, strings.TrimPrefix(name(m.Process)+": "+name(m.Text), ": "))
 	}
+	for _, u := range run.Unjudged {
+		if u.Process == "" {
+			r.out.Unjudged = append(r.out.Unjudged, fmt.Sprintf("device %s: %s", name(u.Device), name(u.Text)))
+		}
+	}
 	return r.out, nil
 }
 
@@ -148,6 +153,11 @@ func (r *runReader) process(o *gate.Observation, p *record.Process, events float
 	out := &gate.Observed{Process: name(p.Process), Places: []gate.Place{}, Gate: string(p.Gate), Because: name(trendText(p.Because)), Trend: trendOf(p), Deaths: map[string]int{}}
 	if p.User != 0 {
 		out.Process += fmt.Sprintf(" (user %d)", p.User)
+	}
+	for _, u := range r.run.Unjudged {
+		if u.Device == p.Device && u.User == p.User && u.Process == p.Process {
+			out.Unjudged = name(u.Text)
+		}
 	}
 	for reason, n := range p.DeathsByReason {
 		out.Deaths[name(reason)] += max(n, 0)

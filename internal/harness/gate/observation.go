@@ -125,6 +125,9 @@ type Observed struct {
 	// Gate and Because are the verdict of the run on the process.
 	Gate    string `json:"gate,omitempty"`
 	Because string `json:"because,omitempty"`
+	// Unjudged says why the run itself has no verdict on the process, "" where it has one. It is no
+	// part of a baseline.
+	Unjudged string `json:"-"`
 }
 
 // Moments are the moments at which something was counted.

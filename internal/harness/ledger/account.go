@@ -31,6 +31,7 @@ type Account struct {
 	Diagnosed time.Duration
 
 	part    *Part
+	life    life
 	source  capture.Source
 	reasons []string
 
@@ -97,6 +98,7 @@ func (a *Account) Inputs() int { return a.Samples + a.details + a.restarts }
 func (a *Account) Limits() []record.LimitWarning { return a.limits.warnings }
 
 func (a *Account) addSample(s record.Sample, up time.Duration) []detector.Transition {
+	a.life.arrive(s.T)
 	if s.Breakdown != nil {
 		a.limits.addBreakdown(*s.Breakdown, up, a.part.Seconds)
 	}
@@ -126,6 +128,7 @@ func (a *Account) judge(t float64, up time.Duration, bytes int64) []detector.Tra
 		a.First = t
 	}
 	a.Samples++
+	a.life.sample(t, a.part.of.policy.MaxGap.Seconds())
 	a.Last, a.LastUp, a.LastBytes = t, up, bytes
 	return a.Detector.AddSample(detector.Sample{At: up, Bytes: bytes})
 }
@@ -134,14 +137,22 @@ func (a *Account) judge(t float64, up time.Duration, bytes int64) []detector.Tra
 func (a *Account) addEvent(e record.Event, up time.Duration) []detector.Transition {
 	switch e.Event {
 	case "found":
+		a.life.arrive(e.T)
 		a.readBy(e)
+	case "back":
+		a.life.arrive(e.T)
+	case "gone":
+		a.life.depart(e.T)
 	case "level":
 		// Another level may be another quantity: no trend crosses the change.
 		a.bridge(up)
+		a.life.open = false
 		a.readBy(e)
 		return a.Detector.Change(up)
 	case "restart":
 		a.missingLines = false
+		a.life.depart(e.T)
+		a.life.arrive(e.T)
 		a.restart(e.PID, e.Start)
 		a.readBy(e)
 		a.limits.watch.Restart(up)

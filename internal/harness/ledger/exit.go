@@ -23,7 +23,7 @@ func ExitCode(r record.Run, plan record.Plan) int {
 		return record.ExitWorkload
 	case plan.Strict && (slices.ContainsFunc(r.Processes, inconclusive) || checked(r, record.VerdictInconclusive, record.VerdictNotChecked)):
 		return record.ExitInconclusive
-	case !plan.AllowUnjudged && (len(r.MissingEvidence) > 0 || slices.ContainsFunc(r.Processes, rising) || !judged(r)):
+	case !plan.AllowUnjudged && (len(r.MissingEvidence) > 0 || slices.ContainsFunc(r.Processes, rising) || len(r.Unjudged) > 0 || !judged(r)):
 		return record.ExitInconclusive
 	}
 	return record.ExitClean

@@ -201,6 +201,7 @@ func (l *Ledger) Run() record.Run {
 	for _, a := range accounts {
 		r.Processes = append(r.Processes, a.Record(len(accounts)))
 	}
+	r.Unjudged = unjudged(r)
 	var cut int
 	if r.Diagnoses, cut = shorten(r.Diagnoses); cut > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%d diagnoses are left out here, or what they have found: their folders have it", cut))

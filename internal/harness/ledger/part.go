@@ -194,6 +194,7 @@ func (p *Part) reboot(t float64, up time.Duration) []Entry {
 	var out []Entry
 	for _, a := range p.accounts {
 		a.LastUp, a.Diagnosed = 0, 0
+		a.life.depart(t)
 		a.closeSeries()
 		a.limits.watch.Restart(up)
 		out = append(out, p.entries(a, a.Detector.Restart(up))...)

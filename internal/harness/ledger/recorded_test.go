@@ -3,12 +3,15 @@ package ledger
 import (
 	"compress/gzip"
 	"encoding/json"
+	"flag"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
+
+var update = flag.Bool("update", false, "write the verdicts of the recorded runs as they are now")
 
 // recordedRun returns the lines of a run in testdata.
 func recordedRun(t *testing.T, name string) []byte {
@@ -48,7 +51,13 @@ func TestRecordedRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := os.ReadFile(filepath.Join("testdata", name+".json"))
+		path := filepath.Join("testdata", name+".json")
+		if *update {
+			if err := os.WriteFile(path, append(got, '\n'), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}

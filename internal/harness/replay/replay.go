@@ -124,6 +124,7 @@ func conclude(o Options, recordings []*recording, base *recording) record.Replay
 				p.Gate, p.Because = detector.Inconclusive, "no sample could be used"
 			} else {
 				against.judge(&p, x)
+				p.Unjudged = x.account.Unjudged(p.Process)
 			}
 			result.Processes = append(result.Processes, p)
 		}

@@ -60,6 +60,7 @@ func (x *subject) record(processes int) record.ReplayProcess {
 	a := x.account
 	p := record.ReplayProcess{Process: a.Record(processes), Marks: a.Marks, Looks: x.looks.kept} // a verdict may look once more
 	p.Device, p.Duration = x.key.device, since(a.Last, a)
+	p.Alive = record.Round(a.AliveUntil(a.Last), 3)
 	p.Transitions = slices.Clone(p.Transitions)
 	for i := range p.Transitions {
 		p.Transitions[i].T = since(p.Transitions[i].T, a)

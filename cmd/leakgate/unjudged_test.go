@@ -1,0 +1,84 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// A run that cannot judge anything is announced before it starts, and refused where it is strict.
+func TestRunThatCannotJudge(t *testing.T) {
+	const why = "nothing can be judged: the run ends after 12m, and a trend needs 30m: run for 30m or longer, or dump heaps at marks (`diagnose.dump: at_marks`)"
+	file := "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 8h\nprofiles:\n  pr: { duration: 12m }\n  strict: { duration: 12m, strict: true }\n"
+	t.Run("config verify", func(t *testing.T) {
+		lenient := write(t, strings.Split(file, "  strict:")[0])
+		code, out, errOut := typed(t, nil, "config", "verify", lenient)
+		if code != exitOK || !strings.Contains(out, ": ok, also with its profiles pr") || !strings.Contains(errOut, "run.yaml:6:19: profiles.pr.duration: "+why) || !strings.HasPrefix(errOut, "warning: ") {
+			t.Errorf("exit %d\n%s%s", code, out, errOut)
+		}
+		code, out, _ = typed(t, nil, "config", "verify", lenient, "--json")
+		if code != exitOK || !strings.Contains(out, `"ok": true`) || !strings.Contains(out, `"warnings": [`) || !strings.Contains(out, `"path": "profiles.pr.duration"`) {
+			t.Errorf("exit %d\n%s", code, out)
+		}
+		code, out, errOut = typed(t, nil, "config", "verify", write(t, file))
+		if code != exitUsage || out != "" || !strings.Contains(errOut, "run.yaml:7:23: profiles.strict.duration: "+why) {
+			t.Errorf("strict: exit %d\n%s%s", code, out, errOut)
+		}
+	})
+	t.Run("run", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			phones := attach(t, shop("phone-a"))
+			path, dir := write(t, file), filepath.Join(t.TempDir(), "run")
+			code, out, errOut := phones.typed(t, "run", path, "--profile", "pr", "--out", dir)
+			if begun := strings.Index(errOut, "writing to "); code != record.ExitInconclusive || !strings.Contains(out, "not judged: com.shop was watched for only 12 min") ||
+				begun < 0 || !strings.Contains(errOut[:begun], "warning: "+why) {
+				t.Errorf("exit %d\n%s%s", code, out, errOut)
+			}
+			code, out, errOut = phones.typed(t, "run", path, "--profile", "strict", "--out", filepath.Join(t.TempDir(), "run"))
+			if code != exitUsage || out != "" || strings.Contains(errOut, "writing to ") || !strings.Contains(errOut, why) {
+				t.Errorf("strict: exit %d\n%s%s", code, out, errOut)
+			}
+			code, out, errOut = phones.typed(t, "run", path, "--profile", "pr", "--strict", "--out", filepath.Join(t.TempDir(), "run"))
+			if code != exitUsage || out != "" || !strings.Contains(errOut, why) {
+				t.Errorf("--strict: exit %d\n%s%s", code, out, errOut)
+			}
+			code, _, errOut = phones.typed(t, "run", path, "--profile", "pr", "--allow-unjudged", "--out", filepath.Join(t.TempDir(), "run"))
+			if code != exitOK || strings.Contains(errOut, "nothing can be judged") {
+				t.Errorf("--allow-unjudged: exit %d\n%s", code, errOut)
+			}
+		})
+	})
+	t.Run("watch", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			phones := attach(t, shop("phone-a"))
+			args := []string{"watch", "--process", "com.shop", "--for", "12m"}
+			code, _, errOut := phones.typed(t, append(args, "--out", filepath.Join(t.TempDir(), "run"))...)
+			if code != record.ExitInconclusive || !strings.Contains(errOut, "warning: "+why) {
+				t.Errorf("exit %d\n%s", code, errOut)
+			}
+			code, _, errOut = phones.typed(t, append(args, "--strict", "--out", filepath.Join(t.TempDir(), "run"))...)
+			if code != exitUsage || !strings.Contains(errOut, why) {
+				t.Errorf("--strict: exit %d\n%s", code, errOut)
+			}
+			code, _, errOut = phones.typed(t, append(args, "--dump", "at_marks", "--out", filepath.Join(t.TempDir(), "run"))...)
+			if code != record.ExitInconclusive || strings.Contains(errOut, "nothing can be judged") {
+				t.Errorf("with dumps: exit %d\n%s", code, errOut)
+			}
+		})
+	})
+}
+
+// Half an hour is enough for a verdict, from the command line too.
+func TestWatchForHalfAnHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		phones := attach(t, shop("phone-a", androidsim.Leak(androidsim.Native, 1200, 0)))
+		code, out, errOut := phones.typed(t, "watch", "--process", "com.shop", "--for", "30m", "--out", filepath.Join(t.TempDir(), "run"))
+		if code != record.ExitLeak || !strings.Contains(out, "com.shop: LEAK") || strings.Contains(errOut, "nothing can be judged") {
+			t.Errorf("exit %d\n%s%s", code, out, errOut)
+		}
+	})
+}
