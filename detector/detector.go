@@ -127,6 +127,10 @@ func (d *Detector) Verdict() Verdict {
 		v.Gate = Inconclusive
 		v.Because = fmt.Sprintf("no samples for %s of %s: %s", text.Span(d.absent.Seconds()), text.Span(d.watched.Seconds()), v.Because)
 	}
+	if v.Gate == Pass && d.mustSee > 0 && v.MinDetectable > d.mustSee {
+		v.Gate = Inconclusive
+		v.Because = fmt.Sprintf("a leak of %s MB/h must be ruled out, and one of %s MB/h could have been missed: %s", number(d.mustSee/MB), number(v.MinDetectable/MB), v.Because)
+	}
 	if d.badPolicy != nil {
 		v.Warnings = append([]error{d.badPolicy}, v.Warnings...)
 	}

@@ -125,6 +125,15 @@ func size(to *int64) *value {
 	}}
 }
 
+// rate is a flag of growth in bytes per hour.
+func rate(to *int64) *value {
+	return &value{placeholder: "RATE", parse: func(text string) error {
+		n, err := config.ParseRate(text)
+		*to = n
+		return err
+	}}
+}
+
 // list is a flag that may be repeated.
 type list struct {
 	to          *[]string

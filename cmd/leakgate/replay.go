@@ -44,6 +44,7 @@ With --base, the difference from the same process of another recording is judged
 	flags.Var(choice(&f.policy, "NAME", detector.PolicyRobust, detector.PolicyArticle), "policy", "rules by which memory is judged")
 	flags.Var(word(&f.base, "FILE"), "base", "recording to compare with, such as that of the last release")
 	flags.Var(word(&f.column, "NAME"), "column", "column of a table to judge instead of pss_kb")
+	flags.Var(rate(&f.mustSee), "must-see", mustSeeUsage+"; by default what the run demanded")
 	flags.BoolVar(&f.explain, "explain", false, "show what policy robust concluded when, and why; --json has all of it")
 	flags.BoolVar(&f.gate, "gate", false, "exit with 1 if there is a leak")
 	flags.BoolVar(&f.strict, "strict", false, "with --gate: exit with 5 if any process is inconclusive")
@@ -56,6 +57,7 @@ type replayFlags struct {
 	policy, base, column          string
 	explain, gate, strict, asJSON bool
 	unjudged                      bool
+	mustSee                       int64
 }
 
 func (f *replayFlags) replay(c console, args []string) int {
@@ -65,6 +67,9 @@ func (f *replayFlags) replay(c console, args []string) int {
 	policy, err := plans.Policy(f.policy)
 	if err != nil {
 		return c.usage(err)
+	}
+	if f.mustSee > 0 && policy.Name == detector.PolicyArticle {
+		return c.usage(errMustSee)
 	}
 	if f.explain && policy.Name != detector.PolicyRobust {
 		c.note("--explain is for policy robust; policy article always shows its steps")
@@ -100,7 +105,7 @@ func (f *replayFlags) judge(ctx context.Context, c console, files []string, poli
 	done := make(chan outcome, 1)
 	go func() {
 		result, err := replays.Run(ctx, files, replays.Options{
-			Policy: policy, Base: f.base, Column: f.column, Explain: f.explain,
+			Policy: policy, MustSee: float64(f.mustSee), Base: f.base, Column: f.column, Explain: f.explain,
 			Stdin: c.in, Progress: readProgress(bar),
 		})
 		done <- outcome{result, err}

@@ -82,3 +82,32 @@ func TestWatchForHalfAnHour(t *testing.T) {
 		}
 	})
 }
+
+// --must-see is recorded with the run, so that report and replay judge alike; replay may ask for more.
+func TestMustSee(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		phones := attach(t, shop("phone-a"))
+		dir := filepath.Join(t.TempDir(), "run")
+		const missed = "a leak of 2.0 MB/h must be ruled out"
+		code, out, errOut := phones.typed(t, "watch", "--process", "com.shop", "--for", "45m", "--must-see", "2MB/h", "--out", dir)
+		if code != record.ExitInconclusive || !strings.Contains(out, missed) {
+			t.Fatalf("exit %d\n%s%s", code, out, errOut)
+		}
+		if code, out, errOut := typed(t, nil, "report", dir); code != exitOK || !strings.Contains(out, missed) {
+			t.Errorf("report: exit %d\n%s%s", code, out, errOut)
+		}
+		for flags, want := range map[string]int{"": 5, "--must-see 3MB/h": 5, "--must-see 100GB/h": 0} {
+			args := append([]string{"replay", dir, "--gate"}, strings.Fields(flags)...)
+			if code, out, errOut := typed(t, nil, args...); code != want || flags == "" && !strings.Contains(out, missed) {
+				t.Errorf("replay %s: exit %d, want %d\n%s%s", flags, code, want, out, errOut)
+			}
+		}
+		flat := recording(t, "flat.csv", 200, 0, true)
+		for flags, want := range map[string]int{"": 0, "--must-see 3MB/h": 5, "--must-see 3MB": 2, "--must-see 3MB/h --policy article": 2} {
+			args := append([]string{"replay", flat, "--gate"}, strings.Fields(flags)...)
+			if code, out, errOut := typed(t, nil, args...); code != want {
+				t.Errorf("replay of a table %s: exit %d, want %d\n%s%s", flags, code, want, out, errOut)
+			}
+		}
+	})
+}

@@ -33,11 +33,18 @@ gets a verdict at the end. If one leaks, the evidence is collected and analyzed.
 	flags.Var(word(&f.device, "SERIAL"), "device", "device to use, if several are connected")
 	flags.Var(choice(&f.policy, "NAME", detector.PolicyRobust, detector.PolicyArticle), "policy", "rules by which memory is judged")
 	flags.Var(span(&f.span), "for", "how long to watch, such as 30m or 2h; by default until Ctrl-C")
+	flags.Var(rate(&f.mustSee), "must-see", mustSeeUsage)
 	flags.Var(choice(&f.dump, "WHEN", dumpTimes...), "dump", "when to dump heaps")
 	f.responseFlags.declare(flags)
 	f.runFlags.declare(flags)
 	return cmd
 }
+
+// mustSeeUsage describes the flag --must-see.
+const mustSeeUsage = "slowest leak that a pass must rule out, such as 50MB/h; a process that could hide one is inconclusive"
+
+// errMustSee refuses what policy article cannot do.
+var errMustSee = errors.New("--must-see: policy article does not know the slowest leak that it would see: use policy robust")
 
 // dumpTimes are the values of diagnose.dump.
 var dumpTimes = []response.Dump{response.OnLeak, response.AtEnd, response.AtMarks}
@@ -50,6 +57,7 @@ type watchFlags struct {
 	device    string
 	policy    string
 	span      time.Duration
+	mustSee   int64
 }
 
 func (f *watchFlags) watch(c console, args []string) int {
@@ -66,6 +74,9 @@ func (f *watchFlags) watch(c console, args []string) int {
 	policy, err := plans.Policy(f.policy)
 	if err != nil {
 		return c.usage(err)
+	}
+	if f.mustSee > 0 && f.policy == detector.PolicyArticle {
+		return c.usage(errMustSee)
 	}
 	respond, err := f.responseFlags.options()
 	if err != nil {
@@ -85,6 +96,7 @@ func (f *watchFlags) watch(c console, args []string) int {
 		p.options.Patterns = patterns
 		p.options.Policy = policy
 		p.options.Duration = f.span
+		p.options.MustSee = float64(f.mustSee)
 		// The current directory need not be a checkout of the app: git is not asked.
 		p.options.Build = plans.BuildOfCI(c.variable)
 		return p.choose(fleet.DeviceChoice{Serials: serials(f.device), Single: true})

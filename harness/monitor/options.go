@@ -34,6 +34,9 @@ type Options struct {
 	// AllowUnjudged makes a run that could judge nothing, or that lacks a heap dump it was
 	// asked for, end with 0 instead of 5.
 	AllowUnjudged bool
+	// MustSee is the slowest leak in bytes per hour that a pass must rule out: a process that could
+	// hide one is inconclusive. 0 for any.
+	MustSee float64
 	// Build is the source and variant of what is tested; nil where nobody knows.
 	Build *record.Revision
 	// Tool is the program's name and version, for run.json.

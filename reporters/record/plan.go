@@ -24,6 +24,8 @@ type Plan struct {
 	Strict    bool      `json:"strict"`
 	// AllowUnjudged makes a run that could judge nothing, or lacks evidence, end with 0.
 	AllowUnjudged bool `json:"allow_unjudged,omitempty"`
+	// MustSee is the slowest leak that a pass must rule out, in MB/h; 0 for any.
+	MustSee float64 `json:"must_see_mb_per_h,omitempty"`
 	// Processes are the patterns that choose what is watched.
 	Processes []string `json:"processes"`
 	// Workload is what stresses the app; null for nothing.

@@ -171,6 +171,8 @@ type Detect struct {
 	// Assert is end, to judge by the word at the end of the run, or live, to fail a
 	// run in which a process ever reached LEAKING.
 	Assert string
+	// MustSee is the slowest leak that a pass must rule out, in bytes per hour; 0 for any.
+	MustSee int64
 }
 
 // Diagnose says what is captured of a process that leaks.

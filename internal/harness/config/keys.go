@@ -140,6 +140,8 @@ func schema(c *Config) []key {
 			value("policy", &c.Detect.Policy, words(policyRobust, policyArticle)).tell("The set of rules.", "article"),
 			value("assert", &c.Detect.Assert, words("end", "live")).
 				tell("end judges by the word at the end of the run; live fails a run in which a process ever reached LEAKING.", "live"),
+			optional("must_see", &c.Detect.MustSee, rateKind, "a pass may have missed any leak that its text names").
+				tell("The slowest leak that a pass must rule out: a process that could hide one is inconclusive.", "50MB/h"),
 		}},
 		value("strict", &c.Strict, switchKind).
 			tell("Whether the run exits with 5 if any process is inconclusive.", "true"),
@@ -318,6 +320,9 @@ func (w *walker) require(c *Config) {
 	if n := len(c.Devices.Serials); n > 0 && c.Devices.Require > n {
 		w.refuse(w.written["devices.require"], &fault{message: fmt.Sprintf(
 			"the run requires %d devices, but serials names only %d", c.Devices.Require, n)})
+	}
+	if c.Detect.MustSee > 0 && c.Detect.Policy == policyArticle && w.given("detect.must_see") {
+		w.refuse(w.written["detect.must_see"], &fault{message: "policy article does not know the slowest leak that it would see: use policy robust"})
 	}
 	w.stepsOfAll(c.Diagnose.Steps)
 	if len(c.App.Processes) == 0 {

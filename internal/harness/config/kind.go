@@ -32,6 +32,7 @@ const (
 	percentPattern  = `^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)%?$`
 	timePattern     = `^\+?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h|d))+$`
 	zeroTimePattern = `^(0|[-+]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h|d))+)$`
+	ratePattern     = `^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+) ?([KMG]i?)?B/h$`
 	packageText     = `^[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)+$`
 	processText     = `^[A-Za-z0-9._:$/@][A-Za-z0-9._:$/@-]*\*?$`
 	serialText      = `^[A-Za-z0-9._:()\[\]%@]([A-Za-z0-9._:()\[\]%@ -]*[A-Za-z0-9._:()\[\]%@-])?$`
@@ -104,6 +105,24 @@ var (
 		{{"const", "auto"}}, {{"type", "integer"}, {"minimum", 0}}, matching(digitsPattern),
 	}, true}}
 )
+
+// rateKind is growth in bytes per hour. Below 1 MB/h no run is long enough, and no app grows by a
+// TB in an hour.
+var rateKind = kind[int64]{
+	such(rate, func(n int64) bool { return n >= 1<<20 && n <= 1<<40 }, "from 1MB/h to 1024GB/h"),
+	writeRate,
+	form{"a size per hour from 1MB/h to 1024GB/h", []object{matching(ratePattern)}, true},
+}
+
+// writeRate writes a rate in the largest unit of which it is a whole number.
+func writeRate(n int64) string {
+	for _, unit := range []string{"GB", "MB", "KB"} {
+		if n%sizeUnits[unit] == 0 {
+			return strconv.FormatInt(n/sizeUnits[unit], 10) + unit + "/h"
+		}
+	}
+	return strconv.FormatInt(n, 10) + "B/h"
+}
 
 // junitKind is a switch, or auto.
 var junitKind = kind[*bool]{

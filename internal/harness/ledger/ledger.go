@@ -47,6 +47,17 @@ func New(h record.Header, policy detector.Policy) (*Ledger, error) {
 	return l, nil
 }
 
+// maxMustSee bounds the rate of a header that a pass must rule out, in MB/h.
+const maxMustSee = 1 << 20
+
+// mustSee is the slowest leak in bytes per hour that a pass must rule out, 0 for any.
+func (l *Ledger) mustSee() float64 {
+	if l.header.Plan == nil || !(l.header.Plan.MustSee > 0 && l.header.Plan.MustSee <= maxMustSee) {
+		return 0
+	}
+	return l.header.Plan.MustSee * detector.MB
+}
+
 // AddDevice adds a device to those of the header.
 func (l *Ledger) AddDevice(d record.HeaderDevice) (*Part, error) {
 	if l.byDevice[d.Device] != nil {

@@ -83,6 +83,7 @@ func (p *Part) Open(process capture.Process) *Account {
 	if a == nil {
 		// The line that said how it is read may be missing.
 		a = &Account{Process: process, Detector: detector.New(p.of.policy), part: p, unsure: p.damaged}
+		a.Detector.SetMustSee(p.of.mustSee())
 		p.byKey[process.Key()] = a
 		p.accounts = append(p.accounts, a)
 		if p.of.Opened != nil {

@@ -41,7 +41,7 @@ func (p *Part) openWindow(e record.Event) {
 		return
 	}
 	p.windows.opened++
-	inner := newPart(&Ledger{policy: p.of.policy}, p.header)
+	inner := newPart(&Ledger{policy: p.of.policy, header: record.Header{Plan: p.of.header.Plan}}, p.header)
 	inner.begun, inner.up, inner.last, inner.since = p.begun, p.up, e.T, e.T
 	for _, a := range p.accounts {
 		inner.Open(a.Process).readBy(record.Event{PID: a.PID, Start: a.Start, Source: string(a.source), Reasons: a.reasons})

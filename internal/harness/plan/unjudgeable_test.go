@@ -79,3 +79,14 @@ func TestExamplesCanJudge(t *testing.T) {
 		t.Errorf("only %d examples were found", checked)
 	}
 }
+
+// What a pass must rule out goes from the file to the run.
+func TestMustSeeOfTheFile(t *testing.T) {
+	cfg, err := config.Parse("x.yaml", []byte("version: 1\napp: { package: com.shop }\nworkload: none\nduration: 8h\ndetect: { must_see: 50MB/h }\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o, err := Of(cfg, t.TempDir()); err != nil || o.MustSee != 50<<20 {
+		t.Errorf("%v bytes an hour, %v", o.MustSee, err)
+	}
+}

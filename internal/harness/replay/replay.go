@@ -17,6 +17,9 @@ type Options struct {
 	// Policy judges; where it has the name of the policy that a run had, the
 	// constants of the run count.
 	Policy detector.Policy
+	// MustSee is the slowest leak in bytes per hour that a pass must rule out; 0 for what a run
+	// itself demanded.
+	MustSee float64
 	// Base is a recording: what is judged is the difference from it. Empty for none.
 	// It needs policy "robust".
 	Base string
