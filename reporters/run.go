@@ -47,6 +47,8 @@ func WriteRun(w io.Writer, r record.Run) error {
 		out.line("The run was interrupted; what is above is what it had until then.")
 	case r.ExitCode == record.ExitNoDevice && len(r.Processes) == 0:
 		out.line("Exit code 3: no process of the app was seen.")
+	case r.ExitCode == record.ExitUnread:
+		out.line("Exit code 6: a heap dump could not be analyzed.")
 	case r.ExitCode == record.ExitInconclusive && len(r.MissingEvidence) > 0:
 		out.line("Exit code 5: evidence is missing.")
 	case r.ExitCode == record.ExitInconclusive && len(r.Unjudged) > 0:

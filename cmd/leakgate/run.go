@@ -44,12 +44,14 @@ const (
 3 no usable device, one disconnected for longer than --patience, or no process of the app was seen
 4 the workload failed
 5 no verdict on the run, on a device or on a process that was there for long, or a heap dump is missing; with --strict: any process is inconclusive
+6 a heap dump was taken and could not be analyzed
 130 interrupted; the run directory is complete`
 	watchExits = `0 no leak
 1 a leak
 2 the command line is wrong, or the run directory cannot be written
 3 no usable device, one disconnected for longer than --patience, or no process of the app was seen
 5 no verdict on the run, on a device or on a process that was there for long, or a heap dump is missing; with --strict: any process is inconclusive
+6 a heap dump was taken and could not be analyzed
 130 interrupted; the run directory is complete`
 )
 

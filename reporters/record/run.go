@@ -83,6 +83,8 @@ const (
 	ExitLeak        = 1
 	// ExitNoDevice is also that of a run in which no process of the app was seen.
 	ExitNoDevice = 3
+	// ExitUnread: a heap dump that the run was asked for could not be analyzed.
+	ExitUnread   = 6
 	ExitWorkload = 4
 	// ExitInconclusive: nothing could be judged of the run, of a process that was there for long or
 	// of a device, a heap dump is missing, or with strict a process is inconclusive.

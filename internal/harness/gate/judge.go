@@ -519,7 +519,7 @@ func (j *judgement) decide() {
 		if in.RunExit == record.ExitInterrupted {
 			out.ExitCode = record.ExitInterrupted
 		}
-	case slices.Contains([]int{record.ExitInterrupted, record.ExitNoDevice, exitAnalysis, record.ExitWorkload}, in.RunExit):
+	case slices.Contains([]int{record.ExitInterrupted, record.ExitNoDevice, record.ExitUnread, record.ExitWorkload}, in.RunExit):
 		out.Verdict, out.ExitCode = comparison.Neutral, in.RunExit
 	case !in.AllowUnjudged && (!out.Judged || len(j.lacking) > 0 || len(in.Missing) > 0), in.Strict && (j.unjudged || in.Configured && !j.compared):
 		out.Verdict, out.ExitCode = comparison.Neutral, record.ExitInconclusive
@@ -530,9 +530,6 @@ func (j *judgement) decide() {
 	}
 	out.Text = j.sentence()
 }
-
-// exitAnalysis is the exit code of a dump that could not be analyzed.
-const exitAnalysis = 6
 
 // list sorts the rows: what fails first, then by status and size.
 func (j *judgement) list() {
@@ -578,7 +575,7 @@ func (j *judgement) sentence() string {
 	case out.ExitCode != 0 && out.ExitCode == in.RunExit && out.ExitCode != record.ExitInconclusive:
 		return map[int]string{
 			record.ExitInterrupted: "the run was interrupted; nothing is held against it", record.ExitNoDevice: "the run lost its device or found no process of the app",
-			exitAnalysis: "a heap dump could not be analyzed", record.ExitWorkload: "the workload failed; nothing is worse up to that point",
+			record.ExitUnread: "a heap dump could not be analyzed", record.ExitWorkload: "the workload failed; nothing is worse up to that point",
 		}[in.RunExit]
 	case len(in.Missing) > 0:
 		return "evidence is missing: " + in.Missing[0]

@@ -287,7 +287,7 @@ func (a *Account) addMissing(e record.Event) {
 		return
 	}
 	a.missing = append(a.missing, record.MissingEvidence{
-		Device: a.Device(), User: a.User, Process: a.Name, T: e.T, Mark: text.Head(e.Mark, maxText), Text: text.Head(e.Text, maxText),
+		Device: a.Device(), User: a.User, Process: a.Name, T: e.T, Mark: text.Head(e.Mark, maxText), Text: text.Head(e.Text, maxText), Unread: e.Unread,
 	})
 }
 
