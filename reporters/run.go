@@ -26,6 +26,9 @@ func WriteRun(w io.Writer, r record.Run) error {
 	for _, d := range r.Devices {
 		out.device(d)
 	}
+	if r.Extended > 0 {
+		out.line("extended by %s: %s", text.Span(r.Extended), text.Printable(r.ExtendedBecause))
+	}
 	if r.Workload != nil {
 		out.workload(*r.Workload)
 	}
@@ -363,6 +366,9 @@ func (out *page) workload(w record.Workload) {
 	what := "workload " + w.Kind
 	if w.Seed != nil {
 		what += fmt.Sprintf(", %d events with seed %d", w.Events, *w.Seed)
+	}
+	if w.Repeats > 0 {
+		what += fmt.Sprintf(", repeated %s", text.Count(w.Repeats, "time", "times"))
 	}
 	for _, i := range w.Interrupted {
 		out.line("%s: INTERRUPTED after %s: device %s has dropped it", what, text.Span(i.T), name(i.Device))

@@ -26,6 +26,7 @@ type fileFlags struct {
 	profile string
 	devices []string
 	span    time.Duration
+	longest time.Duration
 	dump    response.Dump
 	keep    response.Keep
 	texts   bool
@@ -35,7 +36,7 @@ func (f *fileFlags) declare(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var(word(&f.profile, "NAME"), "profile", "profile of the file to use")
 	flags.Var(list{&f.devices, "SERIAL", true}, "device", "device to use; overrides devices.serials (repeatable)")
-	flags.Var(span(&f.span), "for", "duration of the run, such as 30m or 2h; overrides that of the file")
+	flags.Var(lasting(&f.span, &f.longest), "for", "duration of the run, such as 30m, 2h or 12m..30m; overrides that of the file")
 	flags.Var(choice(&f.dump, "WHEN", dumpTimes...), "dump", "when to dump heaps; overrides diagnose.dump")
 	flags.Var(choice(&f.keep, "WHAT", keptForms...), "keep", "what to keep of a heap dump; overrides diagnose.keep")
 	flags.BoolVar(&f.texts, "show-texts", false, textsUsage)
@@ -58,9 +59,13 @@ func (f *fileFlags) declare(cmd *cobra.Command) {
 func (f *fileFlags) load(c console, path string) (*config.Config, error) {
 	profile := cmp.Or(f.profile, c.variable(profileVariable))
 	choices := []config.Choice{config.WithProfile(profile), config.WithFlag("--device", "devices.serials", f.devices...)}
+	lasts := f.span.String()
+	if f.longest > 0 {
+		lasts += ".." + f.longest.String()
+	}
 	texts := map[bool]string{true: config.TextsShown}[f.texts]
 	for _, flag := range []struct{ name, path, value string }{
-		{"--for", "duration", f.span.String()}, {"--dump", "diagnose.dump", string(f.dump)}, {"--keep", "diagnose.keep", string(f.keep)},
+		{"--for", "duration", lasts}, {"--dump", "diagnose.dump", string(f.dump)}, {"--keep", "diagnose.keep", string(f.keep)},
 		{"--show-texts", "diagnose.texts", texts},
 	} {
 		if flag.value != "" && flag.value != "0s" {

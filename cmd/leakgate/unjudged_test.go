@@ -111,3 +111,30 @@ func TestMustSee(t *testing.T) {
 		}
 	})
 }
+
+// A suspicion extends a run with a range of durations, by the flag and by the file.
+func TestRangeOfDurations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		phones := attach(t, shop("phone-a", androidsim.Leak(androidsim.Native, 1200, 0)))
+		dir := filepath.Join(t.TempDir(), "run")
+		code, out, errOut := phones.typed(t, "watch", "--process", "com.shop", "--for", "12m..40m", "--out", dir)
+		if code != record.ExitLeak || !strings.Contains(out, "extended by ") || !strings.Contains(errOut, "the run ends after 12m unless memory grows") {
+			t.Errorf("watch: exit %d\n%s%s", code, out, errOut)
+		}
+		if run, err := record.ReadRun(dir); err != nil || run.Extended < 1000 || run.ExtendedBecause == "" {
+			t.Errorf("%v s, %q, %v", run.Extended, run.ExtendedBecause, err)
+		}
+		file := write(t, "version: 1\napp: { package: com.shop }\nworkload: none\nduration: 12m..40m\n")
+		if code, out, errOut := phones.typed(t, "run", file, "--out", filepath.Join(t.TempDir(), "run")); code != record.ExitLeak || !strings.Contains(out, "extended by ") {
+			t.Errorf("run: exit %d\n%s%s", code, out, errOut)
+		}
+		if code, out, errOut := phones.typed(t, "config", "print", file, "--for", "15m..1h"); code != exitOK || !strings.Contains(out, "duration: 15m..1h ") || !strings.Contains(out, "# --for") {
+			t.Errorf("config print: exit %d\n%s%s", code, out, errOut)
+		}
+		for _, wrong := range []string{"30m..12m", "12m..", "12m-30m"} {
+			if code, _, errOut := phones.typed(t, "watch", "--process", "com.shop", "--for", wrong); code != exitUsage || !strings.Contains(errOut, "or a range such as 12m..30m") {
+				t.Errorf("--for %s: exit %d\n%s", wrong, code, errOut)
+			}
+		}
+	})
+}

@@ -32,7 +32,7 @@ gets a verdict at the end. If one leaks, the evidence is collected and analyzed.
 	flags.Var(list{&f.processes, "NAME", true}, "process", "process to watch; a star at the end stands for any characters: 'com.shop*' (repeatable)")
 	flags.Var(word(&f.device, "SERIAL"), "device", "device to use, if several are connected")
 	flags.Var(choice(&f.policy, "NAME", detector.PolicyRobust, detector.PolicyArticle), "policy", "rules by which memory is judged")
-	flags.Var(span(&f.span), "for", "how long to watch, such as 30m or 2h; by default until Ctrl-C")
+	flags.Var(lasting(&f.span, &f.longest), "for", "how long to watch, such as 30m or 2h, or 30m..2h, where a suspicion extends it; by default until Ctrl-C")
 	flags.Var(rate(&f.mustSee), "must-see", mustSeeUsage)
 	flags.Var(choice(&f.dump, "WHEN", dumpTimes...), "dump", "when to dump heaps")
 	f.responseFlags.declare(flags)
@@ -57,6 +57,7 @@ type watchFlags struct {
 	device    string
 	policy    string
 	span      time.Duration
+	longest   time.Duration
 	mustSee   int64
 }
 
@@ -84,7 +85,7 @@ func (f *watchFlags) watch(c console, args []string) int {
 	}
 	respond.Dump = f.dump
 	c.warnOfVariables()
-	why := plans.CannotJudge(monitor.Options{Duration: f.span, Respond: &respond}, false)
+	why := plans.CannotJudge(monitor.Options{Duration: f.span, LongestDuration: f.longest, Respond: &respond}, false)
 	if why != "" && f.strict {
 		return c.usage(fmt.Errorf("--for %s: %s; with --strict such a run would always end with 5", text.Span(f.span.Seconds()), why))
 	}
@@ -95,7 +96,7 @@ func (f *watchFlags) watch(c console, args []string) int {
 		p.options.Respond = &respond
 		p.options.Patterns = patterns
 		p.options.Policy = policy
-		p.options.Duration = f.span
+		p.options.Duration, p.options.LongestDuration = f.span, f.longest
 		p.options.MustSee = float64(f.mustSee)
 		// The current directory need not be a checkout of the app: git is not asked.
 		p.options.Build = plans.BuildOfCI(c.variable)

@@ -22,6 +22,9 @@ type Options struct {
 	Detail time.Duration
 	// Duration ends the run after that much device time; 0 for no end.
 	Duration time.Duration
+	// LongestDuration, if it is longer than Duration, extends a run up to it as long as a process
+	// looks like a leak and is not decided. A workload that ends meanwhile is repeated.
+	LongestDuration time.Duration
 	// Workload stresses the app; the run ends with it. Nil for none.
 	Workload Workload
 	// Dir is the run directory.

@@ -29,8 +29,12 @@ type Run struct {
 	// Reason is what a program said that finished the run.
 	Reason      string `json:"stopped_because,omitempty"`
 	Interrupted bool   `json:"interrupted"`
-	ExitCode    int    `json:"exit_code"`
-	Policy      string `json:"policy"`
+	// Extended is for how many seconds a suspicion has extended the run, ExtendedBecause the first
+	// suspicion.
+	Extended        float64 `json:"extended_s,omitempty"`
+	ExtendedBecause string  `json:"extended_because,omitempty"`
+	ExitCode        int     `json:"exit_code"`
+	Policy          string  `json:"policy"`
 	// Patterns choose the processes, as they were declared.
 	Patterns []string  `json:"patterns"`
 	Workload *Workload `json:"workload"`
@@ -116,7 +120,11 @@ type Workload struct {
 	// same one have done the same. Seed and number of events of monkey are not part of it.
 	Digest string `json:"digest,omitempty"`
 	Exit   *int   `json:"exit"`
-	Error  string `json:"error,omitempty"`
+	// Repeats is how often it was begun again, because a suspicion extended the run, and Pass how
+	// long it took the first time, in seconds of the device.
+	Repeats int     `json:"repeats,omitempty"`
+	Pass    float64 `json:"pass_s,omitempty"`
+	Error   string  `json:"error,omitempty"`
 	// Interrupted has the devices that have dropped it.
 	Interrupted []Interruption `json:"interrupted,omitempty"`
 }

@@ -123,8 +123,7 @@ func schema(c *Config) []key {
 				tell("How many devices the run needs at least.", "2"),
 		}},
 		workloadKey(&c.Workload),
-		optional("duration", &c.Duration, lengthKind, "the run ends with its workload").
-			tell("How long the run lasts at most. Needed with the workload none.", "8h"),
+		durationKey(c),
 		{name: "sample", about: "How often memory is read, in the time of the device.", keys: []key{
 			value("normal", &c.Sample.Normal, interval).tell("Time between two samples in the state NORMAL.", "30s"),
 			value("suspicious", &c.Sample.Suspicious, interval).tell("The same in SUSPICIOUS and CONFIRMING.", "15s"),
@@ -169,6 +168,23 @@ func schema(c *Config) []key {
 		{name: "profiles", read: readProfiles,
 			about: "Named changes of the file: each holds any of the keys above but version, and is laid over the file when it is chosen."},
 	}
+}
+
+// durationKey is one duration, or two of which the second is how long a suspicion extends the run.
+func durationKey(c *Config) key {
+	both := span{c.Duration, c.LongestDuration}
+	k := optional("duration", &both, spanKind, "the run ends with its workload").
+		tell("How long the run lasts at most. 12m..30m: it lasts 12m, and up to 30m as long as something looks like a leak and is not decided. Needed with the workload none.", "8h")
+	read, shown := k.read, k.shown
+	k.read = func(w *walker, at place) {
+		read(w, at)
+		c.Duration, c.LongestDuration = both.least, both.most
+	}
+	k.shown = func() []string {
+		both = span{c.Duration, c.LongestDuration}
+		return shown()
+	}
+	return k
 }
 
 const workloadChoice = "write none, or exactly one of monkey, command, device_command and instrument"

@@ -31,6 +31,7 @@ const (
 	digitsPattern   = `^\+?(0|[1-9][0-9]*(_[0-9]+)*)$`
 	percentPattern  = `^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)%?$`
 	timePattern     = `^\+?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h|d))+$`
+	spanPattern     = `^\+?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h|d))+(\.\.\+?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h|d))+)?$`
 	zeroTimePattern = `^(0|[-+]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h|d))+)$`
 	ratePattern     = `^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+) ?([KMG]i?)?B/h$`
 	packageText     = `^[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)+$`
@@ -83,6 +84,7 @@ var (
 		}),
 		writeDuration, form{"a duration over 0", []object{matching(timePattern)}, true},
 	}
+	spanKind  = kind[span]{parseSpan, span.String, form{"a duration over 0, or two as 12m..30m", []object{matching(spanPattern)}, true}}
 	pauseKind = kind[time.Duration]{
 		withUnit(such(duration, wholeMilliseconds, "whole milliseconds, from 0 to 1h"), func(float64) string { return "ms" }),
 		writeDuration, form{"a duration of whole milliseconds from 0 to 1h", []object{{{"const", 0}}, matching(zeroTimePattern)}, true},
@@ -105,6 +107,40 @@ var (
 		{{"const", "auto"}}, {{"type", "integer"}, {"minimum", 0}}, matching(digitsPattern),
 	}, true}}
 )
+
+// span is a duration, and how long a suspicion extends it; 0 for not at all.
+type span struct{ least, most time.Duration }
+
+// String writes a span as it is read.
+func (s span) String() string {
+	if s.most == 0 {
+		return writeDuration(s.least)
+	}
+	return writeDuration(s.least) + ".." + writeDuration(s.most)
+}
+
+// parseSpan parses one duration, or two with two dots between.
+func parseSpan(text string) (span, *fault) {
+	first, second, isRange := strings.Cut(text, "..")
+	least, f := lengthKind.parse(first)
+	if f != nil || !isRange {
+		if isRange && f.suggestion != "" {
+			f.suggestion += ".." + second
+		}
+		return span{least: least}, f
+	}
+	most, f := lengthKind.parse(second)
+	switch {
+	case f != nil && f.suggestion != "":
+		f.suggestion = first + ".." + f.suggestion
+		return span{}, f
+	case f != nil:
+		return span{}, f
+	case most <= least:
+		return span{}, &fault{message: fmt.Sprintf("is %s, but the second duration must be longer than the first", quoted(text))}
+	}
+	return span{least, most}, nil
+}
 
 // rateKind is growth in bytes per hour. Below 1 MB/h no run is long enough, and no app grows by a
 // TB in an hour.

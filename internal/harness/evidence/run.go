@@ -124,7 +124,7 @@ func (r *runReader) device(d *record.Device) error {
 		o.Subject.Workload = name(cmp.Or(w.Digest, w.Kind))
 		if w.Kind == "monkey" && w.Events > 0 && d.Duration > 0 {
 			// Marks of a random walk are no loops: what counts is how far it has come.
-			o.Unit, events, o.Subject.Marks = gate.UnitEvent, float64(w.Events)/d.Duration, ""
+			o.Unit, events, o.Subject.Marks = gate.UnitEvent, float64(w.Events)/cmp.Or(w.Pass, d.Duration), ""
 		}
 	}
 	for i := range r.out.Observations {

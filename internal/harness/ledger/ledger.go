@@ -201,6 +201,9 @@ func (l *Ledger) Run() record.Run {
 		if r.Own == nil {
 			r.Own = p.own
 		}
+		if p.extended != nil && p.last-*p.extended >= r.Extended {
+			r.Extended, r.ExtendedBecause = record.Round(p.last-*p.extended, 3), p.extendedBecause
+		}
 		r.Devices = append(r.Devices, p.device())
 		r.Diagnoses = append(r.Diagnoses, p.diagnoses()...)
 		r.Windows = append(r.Windows, p.recordedWindows()...)

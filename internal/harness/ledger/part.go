@@ -36,6 +36,10 @@ type Part struct {
 	own           *record.Own // of all devices together
 	// lost says why the device's part ended early.
 	lost string
+	// extended is t_s at which the run would have ended without a suspicion, extendedBecause the
+	// first suspicion.
+	extended        *float64
+	extendedBecause string
 	// dropped is t_s at which the device dropped the workload's command.
 	dropped *float64
 	// builds are those of the apps.
@@ -161,6 +165,10 @@ func (p *Part) addDeviceEvent(e record.Event, up time.Duration) []Entry {
 		p.own = e.Own
 	case "lost":
 		p.lost = e.Text
+	case "extended":
+		if p.extended == nil {
+			p.extended, p.extendedBecause = new(e.T), text.Head(e.Text, maxText)
+		}
 	case "dropped":
 		p.dropped = new(e.T)
 	case "build":

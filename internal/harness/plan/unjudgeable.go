@@ -24,6 +24,9 @@ func CannotJudge(o monitor.Options, gated bool) string {
 		return ""
 	}
 	after := fmt.Sprintf("the run ends after %s", text.Span(o.Duration.Seconds()))
+	if o.LongestDuration > o.Duration {
+		after += " unless memory grows"
+	}
 	return fmt.Sprintf("nothing can be judged: %s, and a trend needs %s: run for 30m or longer, or dump heaps at marks (`diagnose.dump: at_marks`)",
 		after, text.Span(ledger.TrendNeeds.Seconds()))
 }
@@ -47,7 +50,7 @@ func FileCannotJudge(cfg *config.Config) string {
 	if cfg.AllowUnjudged && !cfg.Strict {
 		return ""
 	}
-	o := monitor.Options{Duration: cfg.Duration, Workload: workload(cfg), Respond: &monitor.Response{Dump: response.Dump(cfg.Diagnose.Dump)}}
+	o := monitor.Options{Duration: cfg.Duration, LongestDuration: cfg.LongestDuration, Workload: workload(cfg), Respond: &monitor.Response{Dump: response.Dump(cfg.Diagnose.Dump)}}
 	return CannotJudge(o, cfg.Gated())
 }
 
