@@ -134,6 +134,7 @@ func (d *Detector) Verdict() Verdict {
 		v.Gate = Inconclusive
 		v.Because = fmt.Sprintf("no samples for %s of %s: %s", text.Span(d.absent.Seconds()), text.Span(d.watched.Seconds()), v.Because)
 	}
+	v = d.withoutBlindPass(v)
 	if d.badPolicy != nil {
 		v.Warnings = append([]error{d.badPolicy}, v.Warnings...)
 	}
@@ -158,5 +159,14 @@ func (d *Detector) Against(bases ...*Detector) (Verdict, error) {
 			return Verdict{}, fmt.Errorf("compare with a base run: it was judged by policy %q; use %q", base.policy.Name, PolicyRobust)
 		}
 	}
-	return head.against(of), nil
+	return d.withoutBlindPass(head.against(of)), nil
+}
+
+// withoutBlindPass makes a pass inconclusive that could have missed a leak that must be seen.
+func (d *Detector) withoutBlindPass(v Verdict) Verdict {
+	if v.Gate == Pass && d.mustSee > 0 && v.MinDetectable > d.mustSee {
+		v.Gate = Inconclusive
+		v.Because = fmt.Sprintf("a leak of %s MB/h must be ruled out, and one of %s MB/h could have been missed: %s", number(d.mustSee/MB), number(v.MinDetectable/MB), v.Because)
+	}
+	return v
 }

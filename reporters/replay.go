@@ -163,6 +163,9 @@ func (out *page) replayed(p record.ReplayProcess, name, policy string) {
 	if more := len(p.Transitions) - maxSteps; more > 0 {
 		out.line("  %d more steps; --json has them", more)
 	}
+	if p.Unjudged != "" {
+		out.line("  not judged: %s", text.Printable(p.Unjudged))
+	}
 	out.looks(p.Looks)
 	for _, text := range p.Warnings {
 		out.line("  warning: %s", text)

@@ -28,10 +28,14 @@ func WriteRun(w io.Writer, r record.Run) error {
 	for _, d := range r.Devices {
 		out.device(d)
 	}
+	if r.Extended > 0 {
+		out.line("extended by %s: %s", text.Span(r.Extended), text.Printable(r.ExtendedBecause))
+	}
 	if r.Workload != nil {
 		out.workload(*r.Workload)
 	}
 	out.missing(r)
+	out.unjudged(r.Unjudged)
 	out.warnings(r.Warnings)
 	if r.Own != nil {
 		out.line("leakgate itself: %.1f s of CPU (%.2f %% of a core), at most %.0f MB of memory", r.Own.CPU, r.Own.Percent, r.Own.Memory)
@@ -48,8 +52,12 @@ func WriteRun(w io.Writer, r record.Run) error {
 		out.line("The run was interrupted; what is above is what it had until then.")
 	case r.ExitCode == record.ExitNoDevice && len(r.Processes) == 0:
 		out.line("Exit code 3: no process of the app was seen.")
+	case r.ExitCode == record.ExitUnread:
+		out.line("Exit code 6: a heap dump could not be analyzed.")
 	case r.ExitCode == record.ExitInconclusive && len(r.MissingEvidence) > 0:
 		out.line("Exit code 5: evidence is missing.")
+	case r.ExitCode == record.ExitInconclusive && len(r.Unjudged) > 0:
+		out.line("Exit code 5: no verdict on what is listed as not judged; --allow-unjudged accepts that.")
 	case r.ExitCode == record.ExitInconclusive:
 		out.line("Exit code 5: not judged. Watch for longer, or dump heaps at three marks or more.")
 	}
@@ -282,6 +290,23 @@ func (out *page) missing(r record.Run) {
 	}
 }
 
+// shownUnjudged bounds the processes without a verdict that are printed.
+const shownUnjudged = 20
+
+// unjudged writes of which processes and devices nothing can be said.
+func (out *page) unjudged(list []record.Unjudged) {
+	for _, u := range list[:min(len(list), shownUnjudged)] {
+		if u.Process == "" {
+			out.line("not judged: device %s: %s", name(u.Device), text.Printable(u.Text))
+			continue
+		}
+		out.line("not judged: %s", text.Printable(u.Text))
+	}
+	if n := len(list) - shownUnjudged; n > 0 {
+		out.line("not judged: %d more; run.json has them", n)
+	}
+}
+
 // sharesText: "Java Heap 85 % (+120.0 MB, +300.1 MB/h), Native Heap 15 % (...)".
 func sharesText(shares []record.Share) string {
 	parts := make([]string, len(shares))
@@ -426,6 +451,9 @@ func (out *page) workload(w record.Workload) {
 	what := "workload " + w.Kind
 	if w.Seed != nil {
 		what += fmt.Sprintf(", %d events with seed %d", w.Events, *w.Seed)
+	}
+	if w.Repeats > 0 {
+		what += fmt.Sprintf(", repeated %s", text.Count(w.Repeats, "time", "times"))
 	}
 	for _, i := range w.Interrupted {
 		out.line("%s: INTERRUPTED after %s: device %s has dropped it", what, text.Span(i.T), name(i.Device))

@@ -86,7 +86,7 @@ func (s *gateSettings) failing(c console, b *gate.Baseline) func(ctx context.Con
 		}
 		s.fillHead(c, ev)
 		// What is missing, and how the run ends, is known at its end.
-		ev.Missing, ev.RunExit = nil, 0
+		ev.Missing, ev.Unjudged, ev.RunExit = nil, nil, 0
 		in := s.input(ev, b)
 		if in.Informational {
 			return ""

@@ -333,7 +333,7 @@ func (s *gateSettings) input(ev *evidence.Evidence, b *gate.Baseline) gate.Input
 	in := gate.Input{
 		Heads: ev.Observations, Configured: s.store != nil, Base: b.Runs, Pinned: b.Pinned, PinnedName: b.PinnedName, Window: s.window, Match: s.match, FirstSeen: b.FirstSeen(ev.Head.App),
 		Accepted: s.accepted, Now: time.Now(), Rules: s.rules, Informational: s.informational, Strict: s.strict, AllowUnjudged: s.unjudged,
-		Missing: ev.Missing, RunExit: ev.RunExit, Tool: "leakgate " + version(), Head: ev.Head, Traces: ev.Traces, Warnings: ev.Warnings,
+		Missing: ev.Missing, Unjudged: ev.Unjudged, RunExit: ev.RunExit, Tool: "leakgate " + version(), Head: ev.Head, Traces: ev.Traces, Warnings: ev.Warnings,
 	}
 	if s.store != nil {
 		in.Store = publicStore(s.store.String())

@@ -26,6 +26,7 @@ type fileFlags struct {
 	profile string
 	devices []string
 	span    time.Duration
+	longest time.Duration
 	dump    response.Dump
 	keep    response.Keep
 	texts   bool
@@ -35,7 +36,7 @@ func (f *fileFlags) declare(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var(word(&f.profile, "NAME"), "profile", "profile of the file to use")
 	flags.Var(list{&f.devices, "SERIAL", true}, "device", "device to use; overrides devices.serials (repeatable)")
-	flags.Var(span(&f.span), "for", "duration of the run, such as 30m or 2h; overrides that of the file")
+	flags.Var(lasting(&f.span, &f.longest), "for", "duration of the run, such as 30m, 2h or 12m..30m; overrides that of the file")
 	flags.Var(choice(&f.dump, "WHEN", dumpTimes...), "dump", "when to dump heaps; overrides diagnose.dump")
 	flags.Var(choice(&f.keep, "WHAT", keptForms...), "keep", "what to keep of a heap dump; overrides diagnose.keep")
 	flags.BoolVar(&f.texts, "show-texts", false, textsUsage)
@@ -58,9 +59,13 @@ func (f *fileFlags) declare(cmd *cobra.Command) {
 func (f *fileFlags) load(c console, path string) (*config.Config, error) {
 	profile := cmp.Or(f.profile, c.variable(profileVariable))
 	choices := []config.Choice{config.WithProfile(profile), config.WithFlag("--device", "devices.serials", f.devices...)}
+	lasts := f.span.String()
+	if f.longest > 0 {
+		lasts += ".." + f.longest.String()
+	}
 	texts := map[bool]string{true: config.TextsShown}[f.texts]
 	for _, flag := range []struct{ name, path, value string }{
-		{"--for", "duration", f.span.String()}, {"--dump", "diagnose.dump", string(f.dump)}, {"--keep", "diagnose.keep", string(f.keep)},
+		{"--for", "duration", lasts}, {"--dump", "diagnose.dump", string(f.dump)}, {"--keep", "diagnose.keep", string(f.keep)},
 		{"--show-texts", "diagnose.texts", texts},
 	} {
 		if flag.value != "" && flag.value != "0s" {
@@ -120,7 +125,8 @@ func configVerifyCommand(c *console) *cobra.Command {
 		Use:   "verify FILE...",
 		Short: "report all errors in files, and values without effect",
 		Long: `Check files with all their profiles. All errors are reported at once, and so are
-values that have no effect.`,
+values that have no effect. A run that could judge nothing, because it is too short for a
+trend, is a warning, and with strict an error.`,
 		Example: `  leakgate config verify nightly.yaml
   leakgate config verify nightly.yaml pr.yaml --json`,
 		Annotations:       manual{exits: "0 no file has an error\n2 a file has an error, or the command line is wrong", page: configPage}.annotations(),
@@ -246,7 +252,9 @@ type checkedFile struct {
 	Profiles []string               `json:"profiles,omitempty"`
 	Profile  string                 `json:"profile,omitempty"`
 	Values   map[string]toldSetting `json:"values,omitempty"`
+	Warnings []checkedProblem       `json:"warnings,omitempty"`
 	errors   config.Errors          // the problems, for people
+	warnings config.Errors          // the warnings, for people
 	config   *config.Config         // nil where there are problems
 }
 
@@ -281,7 +289,9 @@ func (f *configFlags) check(c console, path string) checkedFile {
 	cfg, err := f.load(c, path)
 	if err == nil {
 		out.config, out.Profiles, out.Profile = cfg, cfg.Profiles(), cfg.Profile()
-		err = checkPolicies(path, readingsOf(c, path, cfg))
+		readings := readingsOf(c, path, cfg)
+		err = checkPolicies(path, readings)
+		out.warnings = unjudgeable(readings)
 	}
 	if err != nil {
 		out.config = nil
@@ -289,6 +299,9 @@ func (f *configFlags) check(c console, path string) checkedFile {
 	}
 	out.OK = out.config != nil
 	out.Problems = out.listed(out.errors)
+	if len(out.warnings) > 0 {
+		out.Warnings = out.listed(out.warnings)
+	}
 	return out
 }
 
@@ -323,7 +336,7 @@ func checkPolicies(path string, readings []*config.Config) error {
 	var problems config.Errors
 	for _, cfg := range readings {
 		_, err := plans.DetectorPolicy(cfg)
-		for _, p := range problemsOf(path, err) {
+		for _, p := range append(problemsOf(path, err), problemsOf(path, plans.Refused(cfg))...) {
 			if !slices.Contains(problems, p) {
 				problems = append(problems, p)
 			}
@@ -333,6 +346,21 @@ func checkPolicies(path string, readings []*config.Config) error {
 		return nil
 	}
 	return problems
+}
+
+// unjudgeable warns of the readings of a file whose run cannot judge anything.
+func unjudgeable(readings []*config.Config) config.Errors {
+	var warnings config.Errors
+	for _, cfg := range readings {
+		why := plans.FileCannotJudge(cfg)
+		if why == "" || cfg.Strict { // which is refused
+			continue
+		}
+		if w := cfg.Problem("duration", why); !slices.Contains(warnings, w) {
+			warnings = append(warnings, w)
+		}
+	}
+	return warnings
 }
 
 // problemsOf are the problems of an error; one that is no list of problems is of
@@ -373,6 +401,9 @@ func (f *configFlags) verify(c console, args []string) int {
 		if len(file.Profiles) > 0 {
 			profiles = ", also with its profiles " + strings.Join(file.Profiles, ", ")
 		}
+		for _, w := range file.warnings {
+			fmt.Fprintf(c.err, "warning: %v\n", config.Errors{w})
+		}
 		fmt.Fprintf(c.out, "%s: ok%s\n", file.File, profiles)
 	}
 	return code
@@ -394,6 +425,9 @@ func (f *configFlags) print(c console, args []string) int {
 	case !file.OK:
 		fmt.Fprintln(c.err, file.errors)
 		return exitUsage
+	}
+	for _, w := range file.warnings {
+		fmt.Fprintf(c.err, "warning: %v\n", config.Errors{w})
 	}
 	return written(c, file.config.YAML(f.origin))
 }

@@ -113,6 +113,23 @@ func span(to *time.Duration) *value {
 	return v
 }
 
+// lasting is a flag of a time above 0, or of a range of two.
+func lasting(least, most *time.Duration) *value {
+	return &value{placeholder: "TIME", parse: func(text string) error {
+		first, second, isRange := strings.Cut(text, "..")
+		d, err := time.ParseDuration(first)
+		longest := time.Duration(0)
+		if err == nil && isRange {
+			longest, err = time.ParseDuration(second)
+		}
+		if err != nil || d <= 0 || isRange && longest <= d {
+			return invalid(text, "a time such as 90s, 30m or 2h, or a range such as 12m..30m")
+		}
+		*least, *most = d, longest
+		return nil
+	}}
+}
+
 // size is a flag of a number of bytes above 0.
 func size(to *int64) *value {
 	return &value{placeholder: "SIZE", parse: func(text string) error {
@@ -120,6 +137,15 @@ func size(to *int64) *value {
 		if err == nil && n <= 0 {
 			err = invalid(text, "a size above 0, such as 4GB")
 		}
+		*to = n
+		return err
+	}}
+}
+
+// rate is a flag of growth in bytes per hour.
+func rate(to *int64) *value {
+	return &value{placeholder: "RATE", parse: func(text string) error {
+		n, err := config.ParseRate(text)
 		*to = n
 		return err
 	}}

@@ -61,6 +61,8 @@ type plan struct {
 	console console
 	fleet   *fleet.Fleet
 	options monitor.Options
+	// warning says before the run starts why it cannot judge anything, "" where it can.
+	warning string
 }
 
 // fill takes what a file asks for; flags that are given count beside it.
@@ -209,6 +211,9 @@ func (f *runFlags) perform(p *plan) (record.Run, int) {
 	c := p.console
 	screen := newScreen(c, p.options)
 	p.options.Observer = screen
+	if p.warning != "" {
+		c.problem("warning: %s", p.warning)
+	}
 	c.note("writing to %s", p.options.Dir)
 	run, err := f.watch(p, screen)
 	screen.close()

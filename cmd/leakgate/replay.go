@@ -37,7 +37,7 @@ it several times to compare with several earlier runs.`,
 		Annotations: manual{exits: `0 the files were judged, whatever the verdict; with --gate no leak
 1 a leak, with --gate
 2 the command line is wrong, or a file cannot be read or has no samples
-5 with --gate, nothing could be judged; with --gate --strict, any process is inconclusive
+5 with --gate, no verdict on any process, or on one that was there for long; with --gate --strict, any process is inconclusive
 130 interrupted`, page: "docs/formats/replay.md"}.annotations(),
 		ValidArgsFunction: completeFiles("csv", "ndjson"),
 		RunE:              c.run(f.replay),
@@ -46,6 +46,7 @@ it several times to compare with several earlier runs.`,
 	flags.Var(choice(&f.policy, "NAME", detector.PolicyRobust, detector.PolicyArticle), "policy", "rules by which memory is judged")
 	flags.Var(list{&f.bases, "FILE", false}, "base", "recording to compare with, such as that of the last release; several show by how much runs differ (repeatable)")
 	flags.Var(word(&f.column, "NAME"), "column", "column of a table to judge instead of pss_kb")
+	flags.Var(rate(&f.mustSee), "must-see", mustSeeUsage+"; by default what the run demanded")
 	flags.BoolVar(&f.explain, "explain", false, "show what policy robust concluded when, and why; --json has all of it")
 	flags.BoolVar(&f.gate, "gate", false, "exit with 1 if there is a leak")
 	flags.BoolVar(&f.strict, "strict", false, "with --gate: exit with 5 if any process is inconclusive")
@@ -59,6 +60,7 @@ type replayFlags struct {
 	bases                         []string
 	explain, gate, strict, asJSON bool
 	unjudged                      bool
+	mustSee                       int64
 }
 
 func (f *replayFlags) replay(c console, args []string) int {
@@ -68,6 +70,9 @@ func (f *replayFlags) replay(c console, args []string) int {
 	policy, err := plans.Policy(f.policy)
 	if err != nil {
 		return c.usage(err)
+	}
+	if f.mustSee > 0 && policy.Name == detector.PolicyArticle {
+		return c.usage(errMustSee)
 	}
 	if f.explain && policy.Name != detector.PolicyRobust {
 		c.note("--explain is for policy robust; policy article always shows its steps")
@@ -103,7 +108,7 @@ func (f *replayFlags) judge(ctx context.Context, c console, files []string, poli
 	done := make(chan outcome, 1)
 	go func() {
 		result, err := replays.Run(ctx, files, replays.Options{
-			Policy: policy, Bases: f.bases, Column: f.column, Explain: f.explain,
+			Policy: policy, MustSee: float64(f.mustSee), Bases: f.bases, Column: f.column, Explain: f.explain,
 			Stdin: c.in, Progress: readProgress(bar),
 		})
 		done <- outcome{result, err}
@@ -128,9 +133,9 @@ func (f *replayFlags) exit(r record.Replay) int {
 	if !f.gate {
 		return exitOK
 	}
-	judged := false
+	judged, unjudged := false, false
 	for _, p := range r.Processes {
-		judged = judged || ledger.Judged(p.Process)
+		judged, unjudged = judged || ledger.Judged(p.Process), unjudged || p.Unjudged != ""
 		if p.Gate == detector.Leak {
 			return record.ExitLeak
 		}
@@ -139,7 +144,7 @@ func (f *replayFlags) exit(r record.Replay) int {
 		return record.ExitLeak
 	}
 	inconclusive := slices.ContainsFunc(r.Processes, func(p record.ReplayProcess) bool { return p.Gate == detector.Inconclusive })
-	if f.strict && inconclusive || !judged && !f.unjudged {
+	if f.strict && inconclusive || (!judged || unjudged) && !f.unjudged {
 		return record.ExitInconclusive
 	}
 	return exitOK

@@ -43,13 +43,15 @@ const (
 2 the command line or the file is wrong, or the run directory cannot be written
 3 no usable device, one disconnected for longer than --patience, or no process of the app was seen
 4 the workload failed
-5 nothing could be judged, or a heap dump is missing; with --strict: any process is inconclusive
+5 no verdict on the run, on a device or on a process that was there for long, or a heap dump is missing; with --strict: any process is inconclusive
+6 a heap dump was taken and could not be analyzed
 130 interrupted; the run directory is complete`
 	watchExits = `0 no leak
 1 a leak
 2 the command line is wrong, or the run directory cannot be written
 3 no usable device, one disconnected for longer than --patience, or no process of the app was seen
-5 nothing could be judged, or a heap dump is missing; with --strict: any process is inconclusive
+5 no verdict on the run, on a device or on a process that was there for long, or a heap dump is missing; with --strict: any process is inconclusive
+6 a heap dump was taken and could not be analyzed
 130 interrupted; the run directory is complete`
 )
 
@@ -66,7 +68,12 @@ func (f *runVerbFlags) run(c console, args []string) int {
 	cfg, err := f.load(c, args[0])
 	var options monitor.Options
 	if err == nil {
+		cfg.Strict = cfg.Strict || f.strict
+		cfg.AllowUnjudged = cfg.AllowUnjudged || f.unjudged
 		options, err = plans.Of(cfg, filepath.Dir(args[0]))
+	}
+	if err == nil {
+		err = plans.Refused(cfg)
 	}
 	if err != nil {
 		c.problem("%v", err)
@@ -74,6 +81,7 @@ func (f *runVerbFlags) run(c console, args []string) int {
 	}
 	prepare := func(p *plan) error {
 		p.fill(options)
+		p.warning = plans.FileCannotJudge(cfg)
 		return p.choose(plans.Choice(cfg))
 	}
 	if cfg.Gated() {

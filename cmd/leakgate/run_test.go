@@ -174,7 +174,7 @@ func TestWatchStrictAndJSON(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Chdir(t.TempDir())
 		phones := attach(t, shop("phone-a"))
-		code, out, _ := phones.typed(t, "watch", "--process", "com.shop", "--for", "2m", "--strict", "--json")
+		code, out, _ := phones.typed(t, "watch", "--process", "com.shop", "--for", "2m", "--dump", "at_marks", "--strict", "--json")
 		if code != 5 || !strings.HasPrefix(out, "{") || !strings.Contains(out, `"schema": "leakgate.run/1"`) {
 			t.Errorf("exit %d\n%s", code, out)
 		}

@@ -2,12 +2,15 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/harness/fleet"
+	"github.com/leakgate/leakgate/harness/monitor"
 	plans "github.com/leakgate/leakgate/internal/harness/plan"
 	"github.com/leakgate/leakgate/internal/harness/response"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/spf13/cobra"
 )
 
@@ -20,7 +23,7 @@ func watchCommand(c *console) *cobra.Command {
 Memory is sampled every 30 s, and every 15 s when it looks like a leak; each process
 gets a verdict at the end. If one leaks, the evidence is collected and analyzed.`,
 		Example: `  leakgate watch --process 'com.shop*' --for 2h
-  leakgate watch --process com.shop --for 12m --dump at_end
+  leakgate watch --process com.shop --for 12m --dump at_marks
   leakgate watch --process com.shop --strict --json > run.json`,
 		Annotations: manual{exits: watchExits, page: "docs/response.md"}.annotations(),
 		RunE:        c.run(f.watch),
@@ -29,12 +32,19 @@ gets a verdict at the end. If one leaks, the evidence is collected and analyzed.
 	flags.Var(list{&f.processes, "NAME", true}, "process", "process to watch; a star at the end stands for any characters: 'com.shop*' (repeatable)")
 	flags.Var(word(&f.device, "SERIAL"), "device", "device to use, if several are connected")
 	flags.Var(choice(&f.policy, "NAME", detector.PolicyRobust, detector.PolicyArticle), "policy", "rules by which memory is judged")
-	flags.Var(span(&f.span), "for", "how long to watch, such as 30m or 2h; by default until Ctrl-C")
+	flags.Var(lasting(&f.span, &f.longest), "for", "how long to watch, such as 30m or 2h, or 30m..2h, where a suspicion extends it; by default until Ctrl-C")
+	flags.Var(rate(&f.mustSee), "must-see", mustSeeUsage)
 	flags.Var(choice(&f.dump, "WHEN", dumpTimes...), "dump", "when to dump heaps")
 	f.responseFlags.declare(flags)
 	f.runFlags.declare(flags)
 	return cmd
 }
+
+// mustSeeUsage describes the flag --must-see.
+const mustSeeUsage = "slowest leak that a pass must rule out, such as 50MB/h; a process that could hide one is inconclusive"
+
+// errMustSee refuses what policy article cannot do.
+var errMustSee = errors.New("--must-see: policy article does not know the slowest leak that it would see: use policy robust")
 
 // dumpTimes are the values of diagnose.dump.
 var dumpTimes = []response.Dump{response.OnLeak, response.AtEnd, response.AtMarks}
@@ -47,6 +57,8 @@ type watchFlags struct {
 	device    string
 	policy    string
 	span      time.Duration
+	longest   time.Duration
+	mustSee   int64
 }
 
 func (f *watchFlags) watch(c console, args []string) int {
@@ -64,17 +76,28 @@ func (f *watchFlags) watch(c console, args []string) int {
 	if err != nil {
 		return c.usage(err)
 	}
+	if f.mustSee > 0 && f.policy == detector.PolicyArticle {
+		return c.usage(errMustSee)
+	}
 	respond, err := f.responseFlags.options()
 	if err != nil {
 		return c.usage(err)
 	}
 	respond.Dump = f.dump
 	c.warnOfVariables()
+	why := plans.CannotJudge(monitor.Options{Duration: f.span, LongestDuration: f.longest, Respond: &respond}, false)
+	if why != "" && f.strict {
+		return c.usage(fmt.Errorf("--for %s: %s; with --strict such a run would always end with 5", text.Span(f.span.Seconds()), why))
+	}
 	_, code := f.carryOut(c, func(p *plan) error {
+		if !f.unjudged {
+			p.warning = why
+		}
 		p.options.Respond = &respond
 		p.options.Patterns = patterns
 		p.options.Policy = policy
-		p.options.Duration = f.span
+		p.options.Duration, p.options.LongestDuration = f.span, f.longest
+		p.options.MustSee = float64(f.mustSee)
 		// The current directory need not be a checkout of the app: git is not asked.
 		p.options.Build = plans.BuildOfCI(c.variable)
 		return p.choose(fleet.DeviceChoice{Serials: serials(f.device), Single: true})

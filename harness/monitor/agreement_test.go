@@ -124,6 +124,6 @@ func onTheAxisOf(want record.Process, r result, got record.Process) record.Proce
 			*at = back(*at)
 		}
 	}
-	got.Duration = want.Duration
+	got.Duration, got.Alive = want.Duration, want.Alive
 	return got
 }

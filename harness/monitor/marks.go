@@ -145,7 +145,7 @@ func (s *session) lack(o order, why string) {
 			when = "at mark " + text.Quote(o.mark, maxMarkShown)
 		}
 		e := s.naming(o.subject.Account, "missing", fmt.Sprintf("no heap dump %s: %s", when, why))
-		e.Mark = o.mark
+		e.Mark, e.Unread = o.mark, o.unread
 		s.event(e)
 		o.dumps.lack(o.subject.Name + ": " + e.Text)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -336,6 +338,18 @@ func TestMarksThatDoNotWait(t *testing.T) {
 // that the device refuses are evidence that is missing.
 func TestMissingDumps(t *testing.T) {
 	end := func(o *Options) { o.Respond.Dump = response.AtEnd }
+	spoilt := func(o *Options) {
+		artifacts := filepath.Join(o.Dir, response.Artifacts)
+		o.Observer = eventFunc(func(e record.Event) {
+			dumps, err := filepath.Glob(filepath.Join(artifacts, "*", "*", "heap.hprof*"))
+			for _, d := range dumps {
+				err = errors.Join(err, os.WriteFile(d, []byte("nothing"), 0o600))
+			}
+			if e.Event == "diagnose" && err != nil {
+				t.Error(err)
+			}
+		})
+	}
 	for name, c := range map[string]struct {
 		change func(*Options)
 		phone  androidsim.Options
@@ -346,6 +360,7 @@ func TestMissingDumps(t *testing.T) {
 		"gone before the end":    {end, rooted(), true, "no heap dump at the end: the process had ended before"},
 		"a dump that is refused": {func(*Options) {}, androidsim.Options{Seed: 7, BuildType: "user"}, false, "no heap dump at mark"},
 		"refused at the end":     {end, androidsim.Options{Seed: 7, BuildType: "user"}, false, "no heap dump at the end"},
+		"that nobody can read":   {spoilt, rooted(), false, `no heap dump at mark "loop 1": it could not be analyzed`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -356,7 +371,11 @@ func TestMissingDumps(t *testing.T) {
 					time.AfterFunc(4*time.Minute, func() { p.Kill("com.shop") })
 				}
 				r := respond(t, t.Context(), o)
-				if r.ExitCode != record.ExitInconclusive || len(r.MissingEvidence) != 1 || !strings.Contains(r.MissingEvidence[0].Text, c.says) {
+				exit := record.ExitInconclusive
+				if name == "that nobody can read" {
+					exit = record.ExitUnread
+				}
+				if r.ExitCode != exit || len(r.MissingEvidence) != 1 || !strings.Contains(r.MissingEvidence[0].Text, c.says) {
 					t.Errorf("exit %d, %+v", r.ExitCode, r.MissingEvidence)
 				}
 				rebuilt(t, o.Dir, r.Run)

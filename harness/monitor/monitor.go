@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/harness/check"
 	"github.com/leakgate/leakgate/internal/harness/hostmemory"
 	"github.com/leakgate/leakgate/internal/harness/ledger"
@@ -137,6 +139,8 @@ type run struct {
 	reason string
 	// windows counts those that were opened.
 	windows int
+	// extended: a suspicion has extended the run.
+	extended atomic.Bool
 
 	mu       sync.Mutex
 	writeErr error
@@ -144,7 +148,7 @@ type run struct {
 
 // header is the first line of the run: all that is needed to judge the others again.
 func (m *run) header() record.Header {
-	h := record.Header{Started: m.started.UTC(), Plan: &record.Plan{Tool: m.Tool, Assert: m.Assert, Strict: m.Strict, AllowUnjudged: m.AllowUnjudged, Build: m.Build}}
+	h := record.Header{Started: m.started.UTC(), Plan: &record.Plan{Tool: m.Tool, Assert: m.Assert, Strict: m.Strict, AllowUnjudged: m.AllowUnjudged, MustSee: m.MustSee / detector.MB, Duration: m.Duration.Seconds(), LongestDuration: m.longest().Seconds(), Build: m.Build}}
 	h.Plan.SetPolicy(m.Policy)
 	for _, d := range m.Devices {
 		h.Devices = append(h.Devices, headerOf(d))
@@ -233,21 +237,13 @@ func (m *run) timeout(ctx context.Context, stop context.CancelCauseFunc) {
 			return
 		}
 	}
+	m.extend(ctx)
+	m.sampleOnceMore(ctx)
 	stop(errDuration)
 }
 
 func (m *run) stress(ctx context.Context, stop context.CancelCauseFunc) {
-	stage, err := m.stage()
-	if err != nil {
-		m.work.Error = err.Error()
-		stop(errWorkload)
-		return
-	}
-	m.begin(&stage, m.work)
-	m.work, err = m.Workload.Run(ctx, stage)
-	if cerr := stage.Output.Close(); err == nil && cerr != nil {
-		m.keep(cerr)
-	}
+	stage, err := m.passes(ctx)
 	if ctx.Err() != nil {
 		return
 	}
@@ -260,8 +256,55 @@ func (m *run) stress(ctx context.Context, stop context.CancelCauseFunc) {
 	if errors.Is(err, errDropped) && m.Duration > 0 {
 		return // what it has begun may go on without it, and there is time to watch
 	}
-	stage.over("")
+	if stage.over != nil { // it was begun
+		stage.over("")
+	}
 	stop(errWorkload)
+}
+
+// passes runs the workload, and repeats it as long as a suspicion extends the run: an app that
+// nobody uses shows no leak. What a repetition fails at fails the workload.
+func (m *run) passes(ctx context.Context) (Stage, error) {
+	work := m.Workload
+	for repeats := 0; ; repeats++ {
+		stage, err := m.stage()
+		if err != nil {
+			return stage, err
+		}
+		m.begin(&stage, m.work)
+		began := time.Now()
+		pass := m.work.Pass
+		m.work, err = work.Run(ctx, stage)
+		if repeats > 0 {
+			m.work.Repeats, m.work.Pass = repeats, pass
+		}
+		if cerr := stage.Output.Close(); err == nil && cerr != nil {
+			m.keep(cerr)
+		}
+		if err != nil || ctx.Err() != nil || !m.goesOn(ctx) {
+			return stage, err
+		}
+		stage.over("")
+		if repeats == 0 {
+			m.work.Pass = record.Round(time.Since(began).Seconds()*m.sessions[0].clock.scale, 3)
+		}
+		work = again(m.Workload, repeats+1)
+		m.note("", record.Event{Event: "workload", Text: fmt.Sprintf("the workload has ended and is repeated, time %d", repeats+1)})
+		// One that ends at once must not be begun without end.
+		if nap(ctx, m.sessions[0].clock.real(leastPass)-time.Since(began)) != nil {
+			return stage, nil
+		}
+	}
+}
+
+// again is the workload of a repetition. Monkey sends other events: the same seed would send the
+// same ones again.
+func again(w Workload, repeats int) Workload {
+	if monkey, ok := w.(Monkey); ok {
+		monkey.Seed += int64(repeats)
+		return monkey
+	}
+	return w
 }
 
 // alone tells whether every device is lost.

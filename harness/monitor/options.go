@@ -22,6 +22,9 @@ type Options struct {
 	Detail time.Duration
 	// Duration ends the run after that much device time; 0 for no end.
 	Duration time.Duration
+	// LongestDuration, if it is longer than Duration, extends a run up to it as long as a process
+	// looks like a leak and is not decided. A workload that ends meanwhile is repeated.
+	LongestDuration time.Duration
 	// Workload stresses the app; the run ends with it. Nil for none.
 	Workload Workload
 	// Dir is the run directory.
@@ -34,6 +37,9 @@ type Options struct {
 	// AllowUnjudged makes a run that could judge nothing, or that lacks a heap dump it was
 	// asked for, end with 0 instead of 5.
 	AllowUnjudged bool
+	// MustSee is the slowest leak in bytes per hour that a pass must rule out: a process that could
+	// hide one is inconclusive. 0 for any.
+	MustSee float64
 	// Build is the source and variant of what is tested; nil where nobody knows.
 	Build *record.Revision
 	// Tool is the program's name and version, for run.json.

@@ -68,6 +68,8 @@ type order struct {
 	// marks, age and memory are as in record.Diagnosis; 0 marks stand for those until now.
 	marks       int
 	age, memory *float64
+	// unread reports that its dump was taken and could not be analyzed.
+	unread bool
 	// marked is the real time of the mark.
 	marked time.Time
 	// dumps are those of the mark, where somebody waits for them.
@@ -431,7 +433,7 @@ func (s *session) takeAnalysis(a answer[*response.Case]) {
 		s.about(x, "error", fmt.Sprintf("what was collected cannot be told in its folder: %v", a.err))
 	}
 	if c.Unread && s.owed(c.Trigger) {
-		s.lack(order{subject: x, trigger: c.Trigger, mark: c.Mark, owed: true}, "it could not be analyzed")
+		s.lack(order{subject: x, trigger: c.Trigger, mark: c.Mark, owed: true, unread: true}, "it could not be analyzed")
 	}
 	if c.Now != nil && x.Same(c.Process) {
 		x.response.seen = c.Now

@@ -699,7 +699,7 @@ func TestResponseAtTheEnd(t *testing.T) {
 		want     map[string]string
 	}{
 		// Suspicion comes with the sample at 5 min.
-		"healthy":                  {response.AtEnd, 4*time.Minute + 45*time.Second, false, map[string]string{"com.shop": "end", "com.shop:push": "end"}},
+		"healthy":                  {response.AtEnd, 4*time.Minute + 2*time.Second, false, map[string]string{"com.shop": "end", "com.shop:push": "end"}},
 		"suspected":                {response.OnLeak, 12 * time.Minute, false, map[string]string{"com.shop": "suspicious first final last", "com.shop:push": "first last"}},
 		"suspected, with dumps":    {response.AtEnd, 12 * time.Minute, false, map[string]string{"com.shop": "suspicious first final last", "com.shop:push": "first end last"}},
 		"diagnosed, and suspected": {response.OnLeak, 30 * time.Minute, false, map[string]string{"com.shop": "suspicious first leak last", "com.shop:push": "first last"}},

@@ -57,6 +57,7 @@ func (s *session) sendRound(ctx context.Context, targets []capture.Target) {
 
 func (s *session) takeRounds(ctx context.Context, a answer[[]capture.Round]) {
 	s.rounds.away = false
+	defer s.endFinalRound(a.err)
 	if a.boot != s.boots {
 		return
 	}

@@ -57,9 +57,11 @@ type session struct {
 	// reading is the process that the detail channel reads now; zero for none.
 	reading capture.Key
 
-	rounds  trip[[]capture.Round]
-	details trip[detail.Detail]
-	looks   trip[look]
+	rounds trip[[]capture.Round]
+	// finalRounds are closed when the last samples of the run are there.
+	finalRounds []chan<- struct{}
+	details     trip[detail.Detail]
+	looks       trip[look]
 	// lookers wait for a look that has not begun, looking for the one under way.
 	lookers, looking []chan<- error
 	pulses           trip[capture.Pulse]

@@ -80,8 +80,10 @@ type Event struct {
 	Build *AppBuild `json:"build,omitempty"`
 	// Similar are names of processes like those that are watched.
 	Similar []string `json:"similar,omitempty"`
-	// Mark is the text of the mark whose heap dump is missing, or at which garbage was collected.
-	Mark string `json:"mark,omitempty"`
+	// Mark is the text of the mark whose heap dump is missing, or at which garbage was collected. Unread reports that
+	// the dump was taken and could not be analyzed.
+	Mark   string `json:"mark,omitempty"`
+	Unread bool   `json:"unread,omitempty"`
 	// Window is the number of the window that opens or closes here.
 	Window int `json:"window,omitempty"`
 	// Reason is why a process ended, or what a program said that finished the run. Lines are

@@ -66,4 +66,6 @@ type MissingEvidence struct {
 	// Mark is that of the dump, "" for one at the end of the run.
 	Mark string `json:"mark,omitempty"`
 	Text string `json:"text"`
+	// Unread reports that the dump was taken and could not be analyzed.
+	Unread bool `json:"unread,omitempty"`
 }

@@ -24,6 +24,12 @@ type Plan struct {
 	Strict    bool      `json:"strict"`
 	// AllowUnjudged makes a run that could judge nothing, or lacks evidence, end with 0.
 	AllowUnjudged bool `json:"allow_unjudged,omitempty"`
+	// Duration is how long the run was to last at most, LongestDuration up to when a suspicion
+	// extends it, in seconds; 0 for no such end.
+	Duration        float64 `json:"duration_s,omitempty"`
+	LongestDuration float64 `json:"longest_duration_s,omitempty"`
+	// MustSee is the slowest leak that a pass must rule out, in MB/h; 0 for any.
+	MustSee float64 `json:"must_see_mb_per_h,omitempty"`
 	// Processes are the patterns that choose what is watched.
 	Processes []string `json:"processes"`
 	// Workload is what stresses the app; null for nothing.

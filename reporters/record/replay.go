@@ -28,6 +28,9 @@ type ReplayProcess struct {
 	// alone; Base is the only one, nil for none or several.
 	Base  *string  `json:"base"`
 	Bases []string `json:"bases,omitempty"`
+	// Unjudged says why nothing can be said about the process, and the least that would do; "" where
+	// there is a verdict or where it does not matter.
+	Unjudged string `json:"unjudged,omitempty"`
 	// Marks is how many marks were on its time axis.
 	Marks int `json:"marks"`
 	// Looks are only there where they were asked for.

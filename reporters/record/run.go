@@ -29,8 +29,12 @@ type Run struct {
 	// Reason is what a program said that finished the run.
 	Reason      string `json:"stopped_because,omitempty"`
 	Interrupted bool   `json:"interrupted"`
-	ExitCode    int    `json:"exit_code"`
-	Policy      string `json:"policy"`
+	// Extended is for how many seconds a suspicion has extended the run, ExtendedBecause the first
+	// suspicion.
+	Extended        float64 `json:"extended_s,omitempty"`
+	ExtendedBecause string  `json:"extended_because,omitempty"`
+	ExitCode        int     `json:"exit_code"`
+	Policy          string  `json:"policy"`
 	// Patterns choose the processes, as they were declared.
 	Patterns []string  `json:"patterns"`
 	Workload *Workload `json:"workload"`
@@ -50,7 +54,19 @@ type Run struct {
 	Diagnoses []Diagnosis `json:"diagnoses"`
 	// MissingEvidence has the heap dumps that should have been taken and were not.
 	MissingEvidence []MissingEvidence `json:"missing_evidence"`
-	Warnings        []string          `json:"warnings"`
+	// Unjudged has the processes and devices of which nothing can be said.
+	Unjudged []Unjudged `json:"unjudged"`
+	Warnings []string   `json:"warnings"`
+}
+
+// Unjudged is a process, or a whole device, without any verdict.
+type Unjudged struct {
+	Device string `json:"device"`
+	User   int    `json:"user"`
+	// Process is "" for the device as a whole.
+	Process string `json:"process"`
+	// Text says what happened, why that is no evidence, and the least that would do.
+	Text string `json:"text"`
 }
 
 // The values of Run.Stopped.
@@ -73,9 +89,11 @@ const (
 	ExitLeak        = 1
 	// ExitNoDevice is also that of a run in which no process of the app was seen.
 	ExitNoDevice = 3
+	// ExitUnread: a heap dump that the run was asked for could not be analyzed.
+	ExitUnread   = 6
 	ExitWorkload = 4
-	// ExitInconclusive: nothing could be judged, a heap dump is missing, or with strict a
-	// process is inconclusive.
+	// ExitInconclusive: nothing could be judged of the run, of a process that was there for long or
+	// of a device, a heap dump is missing, or with strict a process is inconclusive.
 	ExitInconclusive = 5
 	ExitClean        = 0
 )
@@ -104,7 +122,11 @@ type Workload struct {
 	// same one have done the same. Seed and number of events of monkey are not part of it.
 	Digest string `json:"digest,omitempty"`
 	Exit   *int   `json:"exit"`
-	Error  string `json:"error,omitempty"`
+	// Repeats is how often it was begun again, because a suspicion extended the run, and Pass how
+	// long it took the first time, in seconds of the device.
+	Repeats int     `json:"repeats,omitempty"`
+	Pass    float64 `json:"pass_s,omitempty"`
+	Error   string  `json:"error,omitempty"`
 	// Interrupted has the devices that have dropped it.
 	Interrupted []Interruption `json:"interrupted,omitempty"`
 }
@@ -223,6 +245,10 @@ type Process struct {
 	// Paused is the time in seconds in which it was not sampled, because its heap was
 	// being dumped.
 	Paused float64 `json:"paused_s"`
+	// Alive is how long it was there, LongestStretch the longest time with samples that no
+	// restart, no long hole and no change of the source interrupts, in seconds.
+	Alive          float64 `json:"alive_s"`
+	LongestStretch float64 `json:"longest_stretch_s"`
 	// CPU and CostCPU are as in AppUsage.
 	CPU      *float64       `json:"cpu_pct"`
 	CostCPU  *float64       `json:"cost_cpu_pct"`

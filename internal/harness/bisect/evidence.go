@@ -300,12 +300,17 @@ func meaning(run record.Run) string {
 		return "the run directory could not be written"
 	case record.ExitNoDevice:
 		return "no usable device, or the app was never seen"
+	case record.ExitUnread:
+		return "a heap dump could not be analyzed"
 	case record.ExitWorkload:
 		if run.Workload != nil && run.Workload.Error != "" {
 			return run.Workload.Error
 		}
 		return "the workload failed"
 	case record.ExitInconclusive:
+		if len(run.Unjudged) > 0 {
+			return "not judged: " + run.Unjudged[0].Text
+		}
 		return "nothing could be judged"
 	}
 	return ""

@@ -53,13 +53,15 @@ type Config struct {
 	// Duration is how long the run lasts at most. 0: until the workload ends,
 	// which a file with the workload "none" cannot ask for.
 	Duration time.Duration
-	Sample   Sample
-	Detect   Detect
-	Diagnose Diagnose
-	Gate     Requirements
-	Baseline BaselineSource
-	Report   Report
-	GitHub   GitHub
+	// LongestDuration is how long a suspicion extends the run, 0 for no longer than Duration.
+	LongestDuration time.Duration
+	Sample          Sample
+	Detect          Detect
+	Diagnose        Diagnose
+	Gate            Requirements
+	Baseline        BaselineSource
+	Report          Report
+	GitHub          GitHub
 	// Strict makes the run exit with 5 where any process is inconclusive, AllowUnjudged with 0
 	// where nothing could be judged or a heap dump is missing.
 	Strict        bool
@@ -171,6 +173,8 @@ type Detect struct {
 	// Assert is end, to judge by the word at the end of the run, or live, to fail a
 	// run in which a process ever reached LEAKING.
 	Assert string
+	// MustSee is the slowest leak that a pass must rule out, in bytes per hour; 0 for any.
+	MustSee int64
 }
 
 // Diagnose says what is captured of a process that leaks.

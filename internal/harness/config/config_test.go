@@ -120,7 +120,7 @@ func TestFullFile(t *testing.T) {
 		Workload: Workload{Monkey: &Monkey{200000, 1500 * time.Millisecond, &seven}},
 		Duration: 36 * time.Hour,
 		Sample:   Sample{10 * time.Second, 5 * time.Second, time.Minute, 90 * time.Second, 12.5, 1000},
-		Detect:   Detect{"article", "live"},
+		Detect:   Detect{"article", "live", 0},
 		Diagnose: Diagnose{"at_marks", 90 * time.Minute, "none", "at_marks", "shown", map[string][]Step{
 			"native": {
 				{"unreachable", "dumpsys meminfo --unreachable {pid}", 20 * time.Second},

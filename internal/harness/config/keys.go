@@ -123,8 +123,7 @@ func schema(c *Config) []key {
 				tell("How many devices the run needs at least.", "2"),
 		}},
 		workloadKey(&c.Workload),
-		optional("duration", &c.Duration, lengthKind, "the run ends with its workload").
-			tell("How long the run lasts at most. Needed with the workload none.", "8h"),
+		durationKey(c),
 		{name: "sample", about: "How often memory is read, in the time of the device.", keys: []key{
 			value("normal", &c.Sample.Normal, interval).tell("Time between two samples in the state NORMAL.", "30s"),
 			value("suspicious", &c.Sample.Suspicious, interval).tell("The same in SUSPICIOUS and CONFIRMING.", "15s"),
@@ -140,6 +139,8 @@ func schema(c *Config) []key {
 			value("policy", &c.Detect.Policy, words(policyRobust, policyArticle)).tell("The set of rules.", "article"),
 			value("assert", &c.Detect.Assert, words("end", "live")).
 				tell("end judges by the word at the end of the run; live fails a run in which a process ever reached LEAKING.", "live"),
+			optional("must_see", &c.Detect.MustSee, rateKind, "a pass may have missed any leak that its text names").
+				tell("The slowest leak that a pass must rule out: a process that could hide one is inconclusive.", "50MB/h"),
 		}},
 		value("strict", &c.Strict, switchKind).
 			tell("Whether the run exits with 5 if any process is inconclusive.", "true"),
@@ -169,6 +170,23 @@ func schema(c *Config) []key {
 		{name: "profiles", read: readProfiles,
 			about: "Named changes of the file: each holds any of the keys above but version, and is laid over the file when it is chosen."},
 	}
+}
+
+// durationKey is one duration, or two of which the second is how long a suspicion extends the run.
+func durationKey(c *Config) key {
+	both := span{c.Duration, c.LongestDuration}
+	k := optional("duration", &both, spanKind, "the run ends with its workload").
+		tell("How long the run lasts at most. 12m..30m: it lasts 12m, and up to 30m as long as something looks like a leak and is not decided. Needed with the workload none.", "8h")
+	read, shown := k.read, k.shown
+	k.read = func(w *walker, at place) {
+		read(w, at)
+		c.Duration, c.LongestDuration = both.least, both.most
+	}
+	k.shown = func() []string {
+		both = span{c.Duration, c.LongestDuration}
+		return shown()
+	}
+	return k
 }
 
 const workloadChoice = "write none, or exactly one of monkey, command, device_command and instrument"
@@ -320,6 +338,9 @@ func (w *walker) require(c *Config) {
 	if n := len(c.Devices.Serials); n > 0 && c.Devices.Require > n {
 		w.refuse(w.written["devices.require"], &fault{message: fmt.Sprintf(
 			"the run requires %d devices, but serials names only %d", c.Devices.Require, n)})
+	}
+	if c.Detect.MustSee > 0 && c.Detect.Policy == policyArticle && w.given("detect.must_see") {
+		w.refuse(w.written["detect.must_see"], &fault{message: "policy article does not know the slowest leak that it would see: use policy robust"})
 	}
 	w.stepsOfAll(c.Diagnose.Steps)
 	if len(c.App.Processes) == 0 {

@@ -31,7 +31,9 @@ const (
 	digitsPattern   = `^\+?(0|[1-9][0-9]*(_[0-9]+)*)$`
 	percentPattern  = `^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)%?$`
 	timePattern     = `^\+?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h|d))+$`
+	spanPattern     = `^\+?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h|d))+(\.\.\+?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h|d))+)?$`
 	zeroTimePattern = `^(0|[-+]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h|d))+)$`
+	ratePattern     = `^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+) ?([KMG]i?)?B/h$`
 	packageText     = `^[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)+$`
 	processText     = `^[A-Za-z0-9._:$/@][A-Za-z0-9._:$/@-]*\*?$`
 	serialText      = `^[A-Za-z0-9._:()\[\]%@]([A-Za-z0-9._:()\[\]%@ -]*[A-Za-z0-9._:()\[\]%@-])?$`
@@ -82,6 +84,7 @@ var (
 		}),
 		writeDuration, form{"a duration over 0", []object{matching(timePattern)}, true},
 	}
+	spanKind  = kind[span]{parseSpan, span.String, form{"a duration over 0, or two as 12m..30m", []object{matching(spanPattern)}, true}}
 	pauseKind = kind[time.Duration]{
 		withUnit(such(duration, wholeMilliseconds, "whole milliseconds, from 0 to 1h"), func(float64) string { return "ms" }),
 		writeDuration, form{"a duration of whole milliseconds from 0 to 1h", []object{{{"const", 0}}, matching(zeroTimePattern)}, true},
@@ -104,6 +107,58 @@ var (
 		{{"const", "auto"}}, {{"type", "integer"}, {"minimum", 0}}, matching(digitsPattern),
 	}, true}}
 )
+
+// span is a duration, and how long a suspicion extends it; 0 for not at all.
+type span struct{ least, most time.Duration }
+
+// String writes a span as it is read.
+func (s span) String() string {
+	if s.most == 0 {
+		return writeDuration(s.least)
+	}
+	return writeDuration(s.least) + ".." + writeDuration(s.most)
+}
+
+// parseSpan parses one duration, or two with two dots between.
+func parseSpan(text string) (span, *fault) {
+	first, second, isRange := strings.Cut(text, "..")
+	least, f := lengthKind.parse(first)
+	if f != nil || !isRange {
+		if isRange && f.suggestion != "" {
+			f.suggestion += ".." + second
+		}
+		return span{least: least}, f
+	}
+	most, f := lengthKind.parse(second)
+	switch {
+	case f != nil && f.suggestion != "":
+		f.suggestion = first + ".." + f.suggestion
+		return span{}, f
+	case f != nil:
+		return span{}, f
+	case most <= least:
+		return span{}, &fault{message: fmt.Sprintf("is %s, but the second duration must be longer than the first", quoted(text))}
+	}
+	return span{least, most}, nil
+}
+
+// rateKind is growth in bytes per hour. Below 1 MB/h no run is long enough, and no app grows by a
+// TB in an hour.
+var rateKind = kind[int64]{
+	such(rate, func(n int64) bool { return n >= 1<<20 && n <= 1<<40 }, "from 1MB/h to 1024GB/h"),
+	writeRate,
+	form{"a size per hour from 1MB/h to 1024GB/h", []object{matching(ratePattern)}, true},
+}
+
+// writeRate writes a rate in the largest unit of which it is a whole number.
+func writeRate(n int64) string {
+	for _, unit := range []string{"GB", "MB", "KB"} {
+		if n%sizeUnits[unit] == 0 {
+			return strconv.FormatInt(n/sizeUnits[unit], 10) + unit + "/h"
+		}
+	}
+	return strconv.FormatInt(n, 10) + "B/h"
+}
 
 // junitKind is a switch, or auto.
 var junitKind = kind[*bool]{

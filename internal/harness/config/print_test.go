@@ -57,6 +57,7 @@ sample.max_system_server="25%" default
 sample.max_app="5%" default
 detect.policy="robust" default
 detect.assert="end" default
+detect.must_see=null default
 strict=false default
 allow_unjudged=false default
 diagnose.dump="on_leak" default

@@ -152,6 +152,35 @@ func size(text string) (int64, *fault) {
 	return bytes.Int64(), nil
 }
 
+// ParseRate parses a number of bytes per hour, as the file has it.
+func ParseRate(text string) (int64, error) {
+	n, bad := rateKind.parse(text)
+	switch {
+	case bad == nil:
+		return n, nil
+	case bad.suggestion != "":
+		return 0, fmt.Errorf("%s; did you mean %s?", bad.message, bad.suggestion)
+	}
+	return 0, errors.New(bad.message)
+}
+
+// rate parses a number of bytes per hour: 50MB/h.
+func rate(text string) (int64, *fault) {
+	amount, hourly := strings.CutSuffix(text, "/h")
+	n, f := size(amount)
+	switch {
+	case f == nil && hourly:
+		return n, nil
+	case f == nil:
+		return 0, &fault{message: quoted(text) + " is not a rate: write a size per hour, such as 50MB/h", suggestion: text + "/h"}
+	}
+	f.message = quoted(text) + " is not a rate: write a size per hour, such as 50MB/h"
+	if f.suggestion != "" {
+		f.suggestion += "/h"
+	}
+	return 0, f
+}
+
 var (
 	durationPattern = regexp.MustCompile(`^[-+]?((?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h|d))+$`)
 	durationPart    = regexp.MustCompile(`([0-9.]+)([a-zµμ]+)`)

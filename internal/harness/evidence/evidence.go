@@ -23,6 +23,8 @@ type Evidence struct {
 	Head         comparison.Head
 	// Missing is evidence that should be there and is not.
 	Missing []string
+	// Unjudged says of which devices nothing can be said, and why.
+	Unjudged []string
 	// RunExit is how the run itself ended, 0 for heap dumps alone. WorkloadFailed reports that its
 	// workload failed, whatever else decided the exit code.
 	RunExit        int

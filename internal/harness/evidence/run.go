@@ -60,6 +60,11 @@ func FromRecord(ctx context.Context, dir string, run record.Run) (*Evidence, err
 	for _, m := range run.MissingEvidence {
 		r.out.Missing = append(r.out.Missing, strings.TrimPrefix(name(m.Process)+": "+name(m.Text), ": "))
 	}
+	for _, u := range run.Unjudged {
+		if u.Process == "" {
+			r.out.Unjudged = append(r.out.Unjudged, fmt.Sprintf("device %s: %s", name(u.Device), name(u.Text)))
+		}
+	}
 	return r.out, nil
 }
 
@@ -119,7 +124,7 @@ func (r *runReader) device(d *record.Device) error {
 		o.Subject.Workload = name(cmp.Or(w.Digest, w.Kind))
 		if w.Kind == "monkey" && w.Events > 0 && d.Duration > 0 {
 			// Marks of a random walk are no loops: what counts is how far it has come.
-			o.Unit, events, o.Subject.Marks = gate.UnitEvent, float64(w.Events)/d.Duration, ""
+			o.Unit, events, o.Subject.Marks = gate.UnitEvent, float64(w.Events)/cmp.Or(w.Pass, d.Duration), ""
 		}
 	}
 	for i := range r.out.Observations {
@@ -152,6 +157,11 @@ func (r *runReader) process(o *gate.Observation, p *record.Process, events float
 	}
 	if n := survivedANRs(*p); n > 0 {
 		out.Deaths[gate.SurvivedANR] = n
+	}
+	for _, u := range r.run.Unjudged {
+		if u.Device == p.Device && u.User == p.User && u.Process == p.Process {
+			out.Unjudged = name(u.Text)
+		}
 	}
 	for reason, n := range p.DeathsByReason {
 		out.Deaths[name(reason)] += max(n, 0)

@@ -31,7 +31,7 @@ func TestComparedWithItself(t *testing.T) {
 // Whatever the exit code of a run, its verdict has a text.
 func TestVerdictHasText(t *testing.T) {
 	few := observed(20, leak("k", "A", kB, 3, 6))
-	for _, exit := range []int{0, record.ExitLeak, record.ExitUnwritten, record.ExitNoDevice, record.ExitWorkload, record.ExitInconclusive, exitAnalysis, record.ExitInterrupted, 99} {
+	for _, exit := range []int{0, record.ExitLeak, record.ExitUnwritten, record.ExitNoDevice, record.ExitWorkload, record.ExitInconclusive, record.ExitUnread, record.ExitInterrupted, 99} {
 		for _, head := range []Observation{few, observed(20, leak("k", "A", kB, 3, 6, 9))} {
 			c := judge(runs(3), head, func(in *Input) { in.RunExit, in.Rules = exit, nil })
 			if c.Text == "" {

@@ -38,6 +38,8 @@ type Input struct {
 	Informational, Strict, AllowUnjudged bool
 	// Missing is evidence that should be there and is not, in words.
 	Missing []string
+	// Unjudged says of which devices nothing can be said, and why.
+	Unjudged []string
 	// RunExit is how the run itself ended.
 	RunExit int
 	// Tool, Head and Store are only shown.
@@ -76,6 +78,7 @@ func Compare(in Input) *comparison.Comparison {
 	for i := range in.Heads {
 		j.observe(&in.Heads[i])
 	}
+	j.lacking = append(j.lacking, in.Unjudged...)
 	if b := &j.out.Base; b.Runs > 0 { // on another device
 		b.Incomparable, b.Others = "", 0
 		j.out.Warnings = append(j.out.Warnings, j.unmatched...)
@@ -92,8 +95,11 @@ type judgement struct {
 	// compared reports that some process has base runs, unjudged that some process has no
 	// verdict.
 	compared, unjudged bool
-	pairs              []*pair
-	rows               []row
+	// lacking says of which processes and devices nothing can be said, although they were there for
+	// long.
+	lacking []string
+	pairs   []*pair
+	rows    []row
 	// incomparable says why runs of the baseline are not compared, unmatched on which devices.
 	incomparable string
 	unmatched    []string
@@ -219,6 +225,9 @@ func (j *judgement) process(p *pair) {
 	}
 	j.out.Judged = j.out.Judged || row.Judged
 	j.unjudged = j.unjudged || !row.Judged && !h.Together
+	if h.Unjudged != "" && !row.Judged {
+		j.lacking = append(j.lacking, h.Unjudged)
+	}
 	if h.Undecided != "" {
 		j.warn("%s: leaks cannot be ruled out: %s", h.Process, h.Undecided)
 	}
@@ -547,9 +556,9 @@ func (j *judgement) decide() {
 		if in.RunExit == record.ExitInterrupted {
 			out.ExitCode = record.ExitInterrupted
 		}
-	case slices.Contains([]int{record.ExitInterrupted, record.ExitNoDevice, exitAnalysis, record.ExitWorkload}, in.RunExit):
+	case slices.Contains([]int{record.ExitInterrupted, record.ExitNoDevice, record.ExitUnread, record.ExitWorkload}, in.RunExit):
 		out.Verdict, out.ExitCode = comparison.Neutral, in.RunExit
-	case !in.AllowUnjudged && (!out.Judged || len(in.Missing) > 0), in.Strict && (j.unjudged || in.Configured && !j.compared):
+	case !in.AllowUnjudged && (!out.Judged || len(j.lacking) > 0 || len(in.Missing) > 0), in.Strict && (j.unjudged || in.Configured && !j.compared):
 		out.Verdict, out.ExitCode = comparison.Neutral, record.ExitInconclusive
 	case fails, !out.Judged, in.Configured && !j.compared:
 		out.Verdict = comparison.Neutral
@@ -558,9 +567,6 @@ func (j *judgement) decide() {
 	}
 	out.Text = j.sentence()
 }
-
-// exitAnalysis is the exit code of a dump that could not be analyzed.
-const exitAnalysis = 6
 
 // list sorts the rows: what fails first, then by status and size.
 func (j *judgement) list() {
@@ -606,12 +612,14 @@ func (j *judgement) sentence() string {
 	case out.ExitCode != 0 && out.ExitCode == in.RunExit && out.ExitCode != record.ExitInconclusive:
 		return map[int]string{
 			record.ExitInterrupted: "the run was interrupted; nothing is held against it", record.ExitNoDevice: "the run lost its device or found no process of the app",
-			exitAnalysis: "a heap dump could not be analyzed", record.ExitWorkload: "the workload failed; nothing is worse up to that point",
+			record.ExitUnread: "a heap dump could not be analyzed", record.ExitWorkload: "the workload failed; nothing is worse up to that point",
 		}[in.RunExit]
 	case len(in.Missing) > 0:
 		return "evidence is missing: " + in.Missing[0]
 	case !out.Judged:
 		return "nothing could be judged" + j.unjudgedWhy()
+	case !in.AllowUnjudged && len(j.lacking) > 0:
+		return "not judged: " + j.lacking[0]
 	case in.Configured && !j.compared:
 		return j.uncompared() + "; " + j.present()
 	case in.Strict && j.unjudged:

@@ -129,6 +129,9 @@ type Observed struct {
 	// reports that one of them leaks by itself: then only later runs are compared with it.
 	Together  bool `json:"together,omitempty"`
 	Explained bool `json:"explained,omitempty"`
+	// Unjudged says why the run itself has no verdict on the process, "" where it has one. It is no
+	// part of a baseline.
+	Unjudged string `json:"-"`
 }
 
 // Moments are the moments at which something was counted.

@@ -100,7 +100,7 @@ func (o *Options) settle() (settings, error) {
 		return settings{}, err
 	}
 	// A suite drives the app itself, and ends when it is done.
-	run.Workload, run.Duration = nil, 0
+	run.Workload, run.Duration, run.LongestDuration = nil, 0, 0
 	run.Tool = o.Tool
 	choice := plan.Choice(cfg)
 	choice.Client = o.Client

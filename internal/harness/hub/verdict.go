@@ -24,6 +24,7 @@ func (h *Hub) judge(v *SuiteVerdict) {
 	}
 	judgeApps(v)
 	h.judgeChecks(v)
+	h.judgeUnjudged(v)
 	for _, d := range v.Run.Devices {
 		if d.Error != "" {
 			v.Failures = append(v.Failures, fmt.Sprintf("device %s: %s", text.Printable(d.Device), d.Error))
@@ -32,6 +33,22 @@ func (h *Hub) judge(v *SuiteVerdict) {
 	for _, e := range h.accepted {
 		if e.Expired(today()) {
 			v.Failures = append(v.Failures, "accepted until a date that is over: "+e.String())
+		}
+	}
+}
+
+// judgeUnjudged names the processes and devices of which no check and no trend says anything: with
+// Strict they fail the suite.
+func (h *Hub) judgeUnjudged(v *SuiteVerdict) {
+	for _, u := range v.Run.Unjudged {
+		line := "not judged: " + u.Text
+		if u.Process == "" {
+			line = fmt.Sprintf("not judged: device %s: %s", text.Printable(u.Device), u.Text)
+		}
+		if h.plan.config.Strict && !h.plan.config.AllowUnjudged {
+			v.Failures = append(v.Failures, line)
+		} else {
+			v.Notes = append(v.Notes, line)
 		}
 	}
 }

@@ -31,6 +31,7 @@ type Account struct {
 	Diagnosed time.Duration
 
 	part   *Part
+	life   life
 	source capture.Source
 	// measured is what its detector was told that the samples measure.
 	measured detector.Quantity
@@ -109,6 +110,7 @@ func (a *Account) Inputs() int { return a.Samples + a.details + a.restarts }
 func (a *Account) Limits() []record.LimitWarning { return a.limits.warnings }
 
 func (a *Account) addSample(s record.Sample, up time.Duration) []detector.Transition {
+	a.life.arrive(s.T)
 	if s.Breakdown != nil {
 		a.limits.addBreakdown(*s.Breakdown, up, a.part.Seconds)
 	}
@@ -153,6 +155,7 @@ func (a *Account) count(t float64, up time.Duration, bytes int64) {
 		a.First = t
 	}
 	a.Samples++
+	a.life.sample(t, a.part.of.policy.MaxGap.Seconds())
 	a.Last, a.LastUp, a.LastBytes = t, up, bytes
 }
 
@@ -160,23 +163,30 @@ func (a *Account) count(t float64, up time.Duration, bytes int64) {
 func (a *Account) addEvent(e record.Event, up time.Duration) []detector.Transition {
 	switch e.Event {
 	case "found":
+		a.life.arrive(e.T)
 		a.readBy(e)
+	case "back":
+		a.life.arrive(e.T)
+	case "gone":
+		a.life.depart(e.T)
+		a.leaveApp()
 	case "level":
 		// Another level may be another quantity: no trend crosses the change.
 		a.bridge(up)
 		if a.app != nil && capture.Source(e.Source) != a.source {
 			a.app.changed = true
 		}
+		a.life.open = false
 		a.readBy(e)
 		return a.Detector.Change(up)
 	case "restart":
 		a.missingLines = false
+		a.life.depart(e.T)
+		a.life.arrive(e.T)
 		a.restart(e.PID, e.Start)
 		a.readBy(e)
 		a.limits.watch.Restart(up)
 		return a.Detector.Restart(up)
-	case "gone":
-		a.leaveApp()
 	case "gap":
 		if a.missingLines {
 			return nil // it is part of a longer one
@@ -336,7 +346,7 @@ func (a *Account) addMissing(e record.Event) {
 		return
 	}
 	a.missing = append(a.missing, record.MissingEvidence{
-		Device: a.Device(), User: a.User, Process: a.Name, T: e.T, Mark: text.Head(e.Mark, maxText), Text: text.Head(e.Text, maxText),
+		Device: a.Device(), User: a.User, Process: a.Name, T: e.T, Mark: text.Head(e.Mark, maxText), Text: text.Head(e.Text, maxText), Unread: e.Unread,
 	})
 }
 

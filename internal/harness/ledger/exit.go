@@ -7,7 +7,9 @@ import (
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
-// ExitCode returns the exit code of a run with this plan, by its record.
+// ExitCode returns the exit code of a run with this plan, by its record. Where several conditions
+// hold, the first of 2, 130, 1, 3, 6, 4, 5, 0 counts: a leak that is proved on one phone is a leak
+// even where another phone was lost.
 func ExitCode(r record.Run, plan record.Plan) int {
 	switch {
 	case r.Stopped == record.StoppedDisk:
@@ -18,12 +20,14 @@ func ExitCode(r record.Run, plan record.Plan) int {
 		return record.ExitLeak
 	case deviceLost(r), len(r.Processes) == 0:
 		return record.ExitNoDevice
+	case !plan.AllowUnjudged && slices.ContainsFunc(r.MissingEvidence, func(m record.MissingEvidence) bool { return m.Unread }):
+		return record.ExitUnread
 	case r.Workload != nil && (r.Workload.Error != "" || len(r.Workload.Interrupted) > 0):
 		// A command whose end nobody has seen has not done what it was to do.
 		return record.ExitWorkload
 	case plan.Strict && (slices.ContainsFunc(r.Processes, inconclusive) || checked(r, record.VerdictInconclusive, record.VerdictNotChecked)):
 		return record.ExitInconclusive
-	case !plan.AllowUnjudged && (len(r.MissingEvidence) > 0 || slices.ContainsFunc(r.Processes, rising) || !judged(r)):
+	case !plan.AllowUnjudged && (len(r.MissingEvidence) > 0 || slices.ContainsFunc(r.Processes, rising) || len(r.Unjudged) > 0 || !judged(r)):
 		return record.ExitInconclusive
 	}
 	return record.ExitClean

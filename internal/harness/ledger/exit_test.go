@@ -63,3 +63,80 @@ func TestExitCodeOrder(t *testing.T) {
 		}
 	}
 }
+
+// Of any two conditions the one that comes first in the order of the contract decides.
+func TestExitCodeOfTwoConditions(t *testing.T) {
+	type condition struct {
+		name string
+		code int
+		add  func(*record.Run, *record.Plan)
+	}
+	pass := record.Process{Device: "A", Process: "system_server", Gate: "pass", Alive: 28800, LongestStretch: 28800}
+	process := func(p record.Process) func(*record.Run, *record.Plan) {
+		return func(r *record.Run, _ *record.Plan) { r.Processes = append(r.Processes, p) }
+	}
+	ordered := []condition{
+		{"the directory cannot be written", 2, func(r *record.Run, _ *record.Plan) { r.Stopped = record.StoppedDisk }},
+		{"interrupted", 130, func(r *record.Run, _ *record.Plan) { r.Interrupted = true }},
+		{"a leak", 1, process(record.Process{Device: "A", Process: "com.shop", Gate: "leak"})},
+		{"a leak that a check has found", 1, func(r *record.Run, _ *record.Plan) {
+			r.Checks = append(r.Checks, record.Check{Device: "A", Verdict: "leak"})
+		}},
+		{"was LEAKING, by live", 1, func(r *record.Run, p *record.Plan) {
+			p.Assert = record.AssertLive
+			r.Processes = append(r.Processes, record.Process{Device: "A", Process: "com.shop:b", Gate: "pass", Worst: detector.Leaking})
+		}},
+		{"a phone was lost", 3, func(r *record.Run, _ *record.Plan) {
+			r.Devices = append(r.Devices, record.Device{Device: "B", Error: "gone"})
+		}},
+		{"a dump could not be analyzed", 6, func(r *record.Run, _ *record.Plan) {
+			r.MissingEvidence = append(r.MissingEvidence, record.MissingEvidence{Unread: true})
+		}},
+		{"the workload failed", 4, func(r *record.Run, _ *record.Plan) { r.Workload = &record.Workload{Error: "exit 1"} }},
+		{"a device dropped the workload", 4, func(r *record.Run, _ *record.Plan) {
+			r.Workload = &record.Workload{Interrupted: []record.Interruption{{Device: "A"}}}
+		}},
+		{"a dump is missing", 5, func(r *record.Run, _ *record.Plan) {
+			r.MissingEvidence = append(r.MissingEvidence, record.MissingEvidence{})
+		}},
+		{"a process died early", 5, process(record.Process{Device: "A", Process: "com.shop:c", Gate: "inconclusive", Samples: 24, Alive: 720, LongestStretch: 690})},
+		{"a process restarts", 5, process(record.Process{Device: "A", Process: "com.shop:d", Gate: "inconclusive", Restarts: 47, Alive: 28800, LongestStretch: 540})},
+		{"leaks rise at marks", 5, process(record.Process{Device: "A", Process: "com.shop:e", Gate: "inconclusive", AtMarks: []record.MarkSeries{{Gate: "inconclusive", Rising: true}, {Gate: "pass"}}})},
+		{"a device without a verdict", 5, func(r *record.Run, _ *record.Plan) {
+			r.Devices = append(r.Devices, record.Device{Device: "C", Duration: 28800})
+		}},
+		{"in doubt, by strict", 5, func(r *record.Run, p *record.Plan) {
+			p.Strict = true
+			r.Processes = append(r.Processes, record.Process{Device: "A", Process: "com.shop:f", Gate: "inconclusive", Alive: 28800, LongestStretch: 28800})
+		}},
+		{"a limit is near", 0, process(record.Process{Device: "A", Process: "com.shop:g", Gate: "pass", Limits: []record.LimitWarning{{Text: "near", Urgent: true}}})},
+		{"in doubt", 0, process(record.Process{Device: "A", Process: "com.shop:h", Gate: "inconclusive", Alive: 28800, LongestStretch: 28800})},
+	}
+	for i, a := range ordered {
+		for _, b := range ordered[i:] {
+			r := record.Run{Devices: []record.Device{{Device: "A", Duration: 28800}}, Processes: []record.Process{pass}}
+			plan := record.Plan{Assert: record.AssertEnd}
+			a.add(&r, &plan)
+			b.add(&r, &plan)
+			r.Unjudged = unjudged(r)
+			if got := ExitCode(r, plan); got != a.code {
+				t.Errorf("%s, and %s: exit %d, want %d", a.name, b.name, got, a.code)
+			}
+		}
+	}
+	// Nothing was seen at all: that is exit 3 beside each of the others.
+	for _, c := range ordered {
+		r, plan := record.Run{Devices: []record.Device{{Device: "A", Duration: 28800}}}, record.Plan{Assert: record.AssertEnd}
+		c.add(&r, &plan)
+		if len(r.Processes) > 0 {
+			continue
+		}
+		want := record.ExitNoDevice
+		if c.code == 2 || c.code == 130 || c.code == 1 {
+			want = c.code
+		}
+		if got := ExitCode(r, plan); got != want {
+			t.Errorf("no process, and %s: exit %d, want %d", c.name, got, want)
+		}
+	}
+}

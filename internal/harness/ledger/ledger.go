@@ -55,6 +55,17 @@ func New(h record.Header, policy detector.Policy) (*Ledger, error) {
 	return l, nil
 }
 
+// maxMustSee bounds the rate of a header that a pass must rule out, in MB/h.
+const maxMustSee = 1 << 20
+
+// mustSee is the slowest leak in bytes per hour that a pass must rule out, 0 for any.
+func (l *Ledger) mustSee() float64 {
+	if l.header.Plan == nil || !(l.header.Plan.MustSee > 0 && l.header.Plan.MustSee <= maxMustSee) {
+		return 0
+	}
+	return l.header.Plan.MustSee * detector.MB
+}
+
 // AddDevice adds a device to those of the header.
 func (l *Ledger) AddDevice(d record.HeaderDevice) (*Part, error) {
 	if l.byDevice[d.Device] != nil {
@@ -247,6 +258,9 @@ func (l *Ledger) Run() record.Run {
 		if r.Own == nil {
 			r.Own = p.own
 		}
+		if p.extended != nil && p.last-*p.extended >= r.Extended {
+			r.Extended, r.ExtendedBecause = record.Round(p.last-*p.extended, 3), p.extendedBecause
+		}
 		r.Devices = append(r.Devices, p.device())
 		r.Diagnoses = append(r.Diagnoses, p.diagnoses()...)
 		r.Windows = append(r.Windows, p.recordedWindows()...)
@@ -264,6 +278,7 @@ func (l *Ledger) Run() record.Run {
 	}
 	RelateApps(pointers(r.Apps), pointers(r.Processes))
 	r.Warnings = append(r.Warnings, l.AppWarnings()...)
+	r.Unjudged = unjudged(r)
 	var cut int
 	if r.Diagnoses, cut = shorten(r.Diagnoses); cut > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%d diagnoses are left out here, or what they have found: their folders have it", cut))

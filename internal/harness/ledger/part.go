@@ -39,6 +39,10 @@ type Part struct {
 	own           *record.Own // of all devices together
 	// lost says why the device's part ended early.
 	lost string
+	// extended is t_s at which the run would have ended without a suspicion, extendedBecause the
+	// first suspicion.
+	extended        *float64
+	extendedBecause string
 	// dropped is t_s at which the device dropped the workload's command.
 	dropped *float64
 	load    workloads
@@ -87,6 +91,7 @@ func (p *Part) Open(process capture.Process) *Account {
 	if a == nil {
 		// The line that said how it is read may be missing.
 		a = &Account{Process: process, Detector: detector.New(p.of.policy), part: p, unsure: p.damaged}
+		a.Detector.SetMustSee(p.of.mustSee())
 		p.byKey[process.Key()] = a
 		p.accounts = append(p.accounts, a)
 		if p.of.Opened != nil {
@@ -164,6 +169,10 @@ func (p *Part) addDeviceEvent(e record.Event, up time.Duration) []Entry {
 		p.own = e.Own
 	case "lost":
 		p.lost = e.Text
+	case "extended":
+		if p.extended == nil {
+			p.extended, p.extendedBecause = new(e.T), text.Head(e.Text, maxText)
+		}
 	case "dropped":
 		p.dropped = new(e.T)
 	case "workload", "workload_begin", "workload_end":
@@ -203,6 +212,7 @@ func (p *Part) reboot(t float64, up time.Duration) []Entry {
 	var out []Entry
 	for _, a := range p.accounts {
 		a.LastUp, a.Diagnosed = 0, 0
+		a.life.depart(t)
 		a.closeSeries()
 		a.closeCounts()
 		a.limits.watch.Restart(up)

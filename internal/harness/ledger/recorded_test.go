@@ -11,6 +11,8 @@ import (
 	"testing"
 )
 
+var update = flag.Bool("update", false, "write the verdicts of the recorded runs as they are now")
+
 // recordedRun returns the lines of a run in testdata.
 func recordedRun(t *testing.T, name string) []byte {
 	t.Helper()
@@ -29,8 +31,6 @@ func recordedRun(t *testing.T, name string) []byte {
 	}
 	return text
 }
-
-var update = flag.Bool("update", false, "write the verdicts of the recorded runs again: read the difference")
 
 // The recorded runs have the verdicts that they had when they were recorded, to the last
 // digit: simulated phones with leaks of each kind, caches, holes, reboots, restarts, by

@@ -33,6 +33,10 @@ func (a *Account) Record(processes int) record.Process {
 	p.Faults, p.FaultCount = append([]record.Death{}, a.faults...), a.faultCount
 	maps.Copy(p.DeathsByReason, a.reasonsOfDeath)
 	p.Findings = a.incidents.list()
+	p.Alive, p.LongestStretch = record.Round(a.life.alive(a.part.last), 3), record.Round(a.life.longest, 3)
+	if v.Gate == detector.Inconclusive && p.Restarts == 0 && p.Gaps > 0 && tooShort(p) {
+		v.Because = ofTheNight(p, v, a.watched())
+	}
 	SetVerdict(&p, v)
 	p.State, p.Worst, p.Jumps = v.State, v.Worst, a.jumpsOf(v.Jumps)
 	if a.Samples > 0 {
@@ -51,6 +55,16 @@ func (a *Account) Record(processes int) record.Process {
 	}
 	return p
 }
+
+// AliveUntil returns how long the process was there until a moment of the run, in seconds.
+func (a *Account) AliveUntil(t float64) float64 { return a.life.alive(t) }
+
+// watched returns how long the device has been watched, in seconds.
+func (a *Account) watched() float64 { return a.part.last - a.part.since }
+
+// Unjudged says why nothing can be said about the process, whose record is p; "" where there is a
+// verdict, or where it does not matter.
+func (a *Account) Unjudged(p record.Process) string { return Unjudged(p, a.watched()) }
 
 // SetVerdict replaces in the record of a process what a verdict says about a series:
 // everything but the states and the jumps. A leak that its dumps or counts at marks prove stays one.

@@ -29,9 +29,9 @@ import (
 // the file is wrong.
 func Of(cfg *config.Config, dir string) (monitor.Options, error) {
 	o := monitor.Options{
-		Detail: cfg.Sample.Detail, Duration: cfg.Duration,
+		Detail: cfg.Sample.Detail, Duration: cfg.Duration, LongestDuration: cfg.LongestDuration,
 		Budget: monitor.Budget{SystemServer: cfg.Sample.MaxSystemServer, App: cfg.Sample.MaxApp},
-		Assert: record.Assert(cfg.Detect.Assert), Strict: cfg.Strict, AllowUnjudged: cfg.AllowUnjudged,
+		Assert: record.Assert(cfg.Detect.Assert), Strict: cfg.Strict, AllowUnjudged: cfg.AllowUnjudged, MustSee: float64(cfg.Detect.MustSee),
 		Workload: workload(cfg), JUnit: cfg.Report.JUnit, Collect: monitor.Collect(cfg.Diagnose.Collect), Headroom: monitor.DefaultHeadroom, Build: Build(context.Background(), dir, cfg.App.Variant),
 	}
 	var err error

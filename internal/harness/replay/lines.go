@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/harness/ledger"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -21,6 +22,14 @@ func readLines(in io.Reader, o Options, limit int) (*recording, error) {
 			r.warnings = append(r.warnings, fmt.Sprintf("line 1 of %s: %v; judged by the defaults of policy %s", record.SamplesName, err, policy.Name))
 		} else if had.Name == policy.Name {
 			policy = had
+		}
+		if o.MustSee > 0 {
+			plan := record.Plan{}
+			if h.Plan != nil {
+				plan = *h.Plan
+			}
+			plan.MustSee = o.MustSee / detector.MB
+			h.Plan = &plan
 		}
 		l, err := ledger.New(h, policy)
 		if err != nil {

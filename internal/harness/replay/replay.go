@@ -18,6 +18,9 @@ type Options struct {
 	// Policy judges; where it has the name of the policy that a run had, the
 	// constants of the run count.
 	Policy detector.Policy
+	// MustSee is the slowest leak in bytes per hour that a pass must rule out; 0 for what a run
+	// itself demanded.
+	MustSee float64
 	// Bases are recordings of earlier runs: what is judged is the difference from them. Empty for
 	// none. They need policy "robust".
 	Bases []string
@@ -131,6 +134,7 @@ func conclude(o Options, recordings, bases []*recording) record.Replay {
 				p.Gate, p.Because = detector.Inconclusive, "no sample could be used"
 			} else {
 				against.judge(&p, x)
+				p.Unjudged = x.account.Unjudged(p.Process)
 			}
 			result.Processes = append(result.Processes, p)
 		}

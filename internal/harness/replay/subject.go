@@ -110,6 +110,7 @@ func (x *subject) record(processes int) record.ReplayProcess {
 	a := x.account
 	p := record.ReplayProcess{Process: a.Record(processes), Marks: a.Marks, Looks: x.looks.kept} // a verdict may look once more
 	p.Device, p.Duration = x.key.device, since(a.Last, a)
+	p.Alive = record.Round(a.AliveUntil(a.Last), 3)
 	p.Transitions, p.FirstSuspicious, p.FirstLeaking = sinceFirst(a, p.Transitions, p.Jumps, p.FirstSuspicious, p.FirstLeaking)
 	if x.source != "" {
 		p.Source = x.source

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/harness/ledger"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -54,7 +55,7 @@ func readTable(in *bufio.Reader, o Options, limit int) (*recording, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := ledger.New(record.Header{}, o.Policy)
+	l, err := ledger.New(record.Header{Plan: &record.Plan{Assert: record.AssertEnd, MustSee: o.MustSee / detector.MB}}, o.Policy)
 	if err != nil {
 		return nil, err
 	}
