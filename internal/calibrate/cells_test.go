@@ -69,7 +69,9 @@ func TestAlarmCells(t *testing.T) {
 		{"cache 100 in 180 min", 2000, early(1, detector.Leak), ""},
 		{"sine 60 per 120 min", 2000, early(0, detector.Leak), ""},
 		{"iid s5", 2000, early(1, detector.Inconclusive), ""},
-		{"iid s5", 101, early(2, detector.Inconclusive), "inconclusive after 4 h"},
+		{"iid s5", 2000, early(2, detector.Inconclusive), ""},
+		{"three steps +40", 1600, end(detector.Inconclusive), ""},
+		{"three steps +40", 1601, end(detector.Inconclusive), "inconclusive after 8 h"},
 		{"iid s5", 101, end(detector.Inconclusive), "inconclusive after 8 h"},
 		{"iid s5", 2000, end(detector.Settled), ""},
 		{"iid s5", 10, leaking, ""},
@@ -244,17 +246,43 @@ func TestOtherCells(t *testing.T) {
 		return reachCells(spoil(300, 60, said, func(x *reached) { x.true = []float64{6, 16, 100} }), b)
 	})
 
+	flat := night(t, "plain, 0 MB/h, restart each 10 min")
+	unclear := func() detector.Gate { return detector.Inconclusive }
+	to := func(g detector.Gate) func(*detector.Gate) { return func(x *detector.Gate) { *x = g } }
+	row("night", "", func(b *bars) []string { return nightCells(flat, spoil(100, 1, unclear, to(detector.Leak)), b) })
+	row("night", "leak", func(b *bars) []string { return nightCells(flat, spoil(100, 2, unclear, to(detector.Leak)), b) })
+	row("night", "settled", func(b *bars) []string { return nightCells(flat, spoil(100, 1, unclear, to(detector.Settled)), b) })
+	oom := night(t, "OOM at 512 MB, app, 600 MB/h")
+	row("night", "leak", func(b *bars) []string { return nightCells(oom, spoil(100, 94, unclear, to(detector.Leak)), b) })
+	row("night", "", func(b *bars) []string { return nightCells(oom, spoil(100, 95, unclear, to(detector.Leak)), b) })
+	oneMB, noLeak := loopRun{perLoop: 1, until: loopCount}, loopRun{until: loopCount}
+	row("loops", "leak", func(b *bars) []string { return oneMB.cells(spoil(300, 149, unclear, to(detector.Leak)), b) })
+	row("loops", "", func(b *bars) []string { return oneMB.cells(spoil(300, 150, unclear, to(detector.Leak)), b) })
+	row("loops", "leak", func(b *bars) []string { return noLeak.cells(spoil(1000, 16, unclear, to(detector.Leak)), b) })
+
 	jump := named(t, "step +250 anywhere, AR 0.7 s20")
 	row("jump", "leak in", func(b *bars) []string {
 		return furtherCells(jump, spoil(2000, 31, quiet, func(p *pair) { p.robust.gate = detector.Leak }), b)
 	})
 	row("jump", "inconclusive in", func(b *bars) []string {
-		return furtherCells(jump, spoil(2000, 101, quiet, func(p *pair) { p.robust.gate = detector.Inconclusive }), b)
+		return furtherCells(jump, spoil(2000, 901, quiet, func(p *pair) { p.robust.gate = detector.Inconclusive }), b)
 	})
 	jump.Leak = 50
 	row("leak", "", func(b *bars) []string {
 		return furtherCells(jump, spoil(300, 300, quiet, func(p *pair) { p.robust.gate = detector.Leak }), b)
 	})
+}
+
+// night is one kind of run by its name.
+func night(t *testing.T, name string) scenario.Night {
+	t.Helper()
+	for _, n := range scenario.Nights() {
+		if n.Name == name {
+			return n
+		}
+	}
+	t.Fatalf("no night %q", name)
+	return scenario.Night{}
 }
 
 // TestEnding: the times are those of the first step to a state or beyond it.

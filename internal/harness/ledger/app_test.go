@@ -255,7 +255,7 @@ func TestSumBeginsAnew(t *testing.T) {
 		"all are read as another quantity":   {func(r *rounds) { r.source = "status"; r.event("level", remote); r.event("level", shop) }, changed},
 		"lines are missing":                  {func(r *rounds) { r.markMissing() }, changed},
 		"one fails for less than the policy": {func(r *rounds) { r.grow(30, shop) }, ""},
-		"one fails for longer":               {func(r *rounds) { r.grow(70, shop) }, "nothing was measured for 3"},
+		"one fails for longer":               {func(r *rounds) { r.grow(110, shop) }, "nothing was measured for 5"},
 	} {
 		r := newRounds(t)
 		r.grow(60, shop, remote)

@@ -379,9 +379,16 @@ func judgeByCounts(p *record.Process) {
 				p.Because += "; " + trendWords + trend
 			}
 			return
+		case s.Rising && p.Gate != detector.Inconclusive && p.Gate != detector.Leak:
+			// Objects are too small to show in the memory.
+			p.Gate, p.Because = detector.Inconclusive, s.Because+"; "+trendWords+p.Because
+			return
 		case s.Gate == detector.Pass, s.Rising:
 			told = s.Because
 		}
+	}
+	if told != "" && p.Gate == detector.Pass {
+		p.Because += "; " + told
 	}
 	if p.Gate != detector.Inconclusive || told == "" {
 		return

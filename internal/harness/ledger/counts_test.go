@@ -103,11 +103,11 @@ func TestCountsAtMarks(t *testing.T) {
 		"four loops": {lines: func(r *loopRun) { steady(r, 5, func(i int) int64 { return int64(i) }) },
 			gate: detector.Inconclusive, because: "4 loops: more left behind, but not proved for every loop: Activities: 0, 1, 2, 3, 4; memory trend not judged: ", exit: record.ExitInconclusive},
 		"nothing left": {lines: func(r *loopRun) { steady(r, 13, func(int) int64 { return 1 }) },
-			gate: detector.Inconclusive, because: "12 loops: no Activity, context, thread or file left behind; memory trend not judged: ", exit: record.ExitClean},
+			gate: detector.Pass, because: "would have been detected; 12 loops: no Activity, context, thread or file left behind", exit: record.ExitClean},
 		"open screen": {lines: func(r *loopRun) { steady(r, 13, func(i int) int64 { return int64(1 + i%2) }) },
-			gate: detector.Inconclusive, because: "12 loops: no Activity, context, thread or file left behind; memory trend not judged: ", exit: record.ExitClean},
+			gate: detector.Pass, because: "would have been detected; 12 loops: no Activity, context, thread or file left behind", exit: record.ExitClean},
 		"walk into the depth and back": {lines: func(r *loopRun) { steady(r, 24, func(i int) int64 { return int64(1 + i%8) }) },
-			gate: detector.Inconclusive, exit: record.ExitClean},
+			gate: detector.Pass, exit: record.ExitClean},
 		"late": {lines: func(r *loopRun) { steady(r, 24, func(i int) int64 { return int64(max(1, i-18)) }) },
 			gate: detector.Inconclusive, because: "more left behind, but not proved for every loop", exit: record.ExitInconclusive},
 		"one every second loop": {lines: func(r *loopRun) { steady(r, 24, func(i int) int64 { return int64(i / 2) }) },
@@ -121,7 +121,7 @@ func TestCountsAtMarks(t *testing.T) {
 			for i := range 16 {
 				r.loop(fmt.Sprintf("loop %d", i), map[string]int64{"Activities": 1}, new(int64(30+min(i, 8))), nil)
 			}
-		}, gate: detector.Inconclusive, exit: record.ExitInconclusive},
+		}, gate: detector.Pass, exit: record.ExitClean},
 		"files": {lines: func(r *loopRun) {
 			for i := range 12 {
 				r.loop(fmt.Sprintf("loop %d", i), nil, nil, new(int64(90+i)))
@@ -172,8 +172,9 @@ func TestCountsAtMarks(t *testing.T) {
 			if exit := ExitCode(run, record.Plan{}); exit != c.exit {
 				t.Errorf("exit code %d, want %d: %s", exit, c.exit, p.Because)
 			}
-			if p.TrendGate != detector.Inconclusive || ExitCode(run, record.Plan{Strict: true}) == record.ExitClean {
-				t.Error("a verdict on counts is taken for one on the trend")
+			// With 12 collections the memory is judged as well: it does not grow here.
+			if p.TrendGate == detector.Leak || !strings.Contains(p.Because, "no growth after forced collections") && p.TrendGate != detector.Inconclusive {
+				t.Errorf("a verdict on counts is taken for one on the trend: %s", p.Because)
 			}
 		})
 	}

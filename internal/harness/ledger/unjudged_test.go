@@ -130,7 +130,7 @@ func TestLives(t *testing.T) {
 	if want := 620.0 + 810 + 3540 + 60; p.Alive != want || p.LongestStretch != 780 {
 		t.Errorf("alive %v s, want %v; longest stretch %v s, want 780", p.Alive, want, p.LongestStretch)
 	}
-	if want := "restarted 2 times, longest life 13 min; a trend needs 30 min without restart"; !strings.HasPrefix(p.Because, want) {
+	if want := "restarted 2 times; longest life 13 min, a trend needs 30 min"; !strings.HasPrefix(p.Because, want) {
 		t.Errorf("because: %s", p.Because)
 	}
 }
