@@ -67,6 +67,8 @@ type robustMachine struct {
 	firstSuspicious, firstLeaking known.Duration
 	diagnosed                     known.Duration
 	pending, graphicsSeen         bool
+	// rebooted: the latest restart was one of the clock.
+	rebooted bool
 
 	quantity  Quantity
 	family    int
@@ -388,7 +390,12 @@ func (m *robustMachine) restart(at time.Duration) []Transition {
 		// The clock began anew: how long ago the diagnosis was is not known.
 		m.diagnosed = known.Duration{}
 	}
-	m.lives.end(m)
+	// A device that starts again has its clock restarted first, and then each process.
+	again := m.rebooted && m.samples == 0
+	m.rebooted = at < m.now
+	if !again {
+		m.lives.end(m)
+	}
 	steps := m.breakOff(at, "the process restarted")
 	m.now = at
 	m.driver = driverMemory{}

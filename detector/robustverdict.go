@@ -240,23 +240,26 @@ func (m *robustMachine) fellLately(j *judgement) bool {
 // grows reports growth that counts and is more than chance by the interval of its rate.
 func (f *finding) grows() bool { return f.low > 0 && f.growth >= leastGrowth }
 
-// settled reports whether levels that rose have been flat for long at their end, and sets for how long.
+// settled reports whether levels that rose have been flat for long at their end, and sets for how long they
+// have been flat.
 func (j *judgement) settled() bool {
-	// What no cache has is no warm-up either, unless it came at once.
-	much := j.higher >= uncached && (j.jump == nil || float64(j.jump.Bytes)/MB < j.higher/2)
 	lumps := j.ratchet >= doubtfulRises || j.ratchet >= 2 && j.higher >= doubtfulSteps
-	if !j.rises && j.jump == nil && !j.grows() || lumps || much {
+	if !j.rises && j.jump == nil && !j.grows() || lumps {
 		return false
 	}
 	n := len(j.levels)
-	least := max(settledTime.Hours(), settledPart*float64(n)*j.apart)
-	for k := n; k >= 6; k-- { // the longest flat end
-		if span := float64(k) * j.apart; span >= least-j.apart/2 && isFlat(j.levels[n-k:]) {
-			j.flat = time.Duration(span * float64(time.Hour))
-			return true
+	for k := n; k >= 6 && j.flat == 0; k-- { // the longest flat end
+		if isFlat(j.levels[n-k:]) {
+			j.flat = time.Duration(float64(k) * j.apart * float64(time.Hour))
 		}
 	}
-	return false
+	// What no cache has is no warm-up either, unless it came at once.
+	much := j.higher >= uncached && j.window-j.flat >= uncachedTime && (j.jump == nil || float64(j.jump.Bytes)/MB < j.higher/2)
+	least := max(settledTime, time.Duration(settledPart*float64(j.window)))
+	if much {
+		j.flat = 0
+	}
+	return j.flat >= least-time.Duration(j.apart*float64(time.Hour))/2
 }
 
 // isFlat reports whether levels do not grow: by less than a leak would, from end to end as well, and not
@@ -345,6 +348,9 @@ func (m *robustMachine) verdict() Verdict {
 		v.Duration = max(0, m.lastSample.N-m.began.N)
 	}
 	v.finding(&j)
+	if j.gate != Leak {
+		v.Flat = j.flat
+	}
 	return v
 }
 

@@ -175,6 +175,8 @@ type Verdict struct {
 	MinDetectable float64
 	// MinDetectableLately is the same for a leak that began an hour before the end.
 	MinDetectableLately float64
+	// Flat is for how long memory that rose has been flat at the end of the run; 0 if it has not.
+	Flat time.Duration
 	// Growth is the rise of the fitted line over the window, in bytes.
 	Growth int64
 	// FirstSuspicious and FirstLeaking are times on the device's clock.

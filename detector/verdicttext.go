@@ -76,6 +76,9 @@ func (m *robustMachine) doubtText(j *judgement) string {
 	advice := longerText(max(j.rate, j.growth/max(j.window.Hours(), 0.1)), m.axis.length())
 	word := m.seriesWord(j.leading)
 	switch {
+	case j.flat > 0 && j.fell == 0:
+		return fmt.Sprintf("%s is %s MB higher than at the start and has been flat for %s, since %s: it has settled after %s; %s", word, number(max(j.higher, 0)),
+			minutesText(j.flat), sinceText(m.axis.length()-j.flat), minutesText(max(settledTime, time.Duration(settledPart*float64(m.axis.length())))), advice)
 	case j.fell > 0:
 		return fmt.Sprintf("%s was LEAKING (%s MB in %s), then fell %s MB at once: too little data since then; %s",
 			word, signed(m.first.growth), minutesText(m.first.window), number(j.fell), advice)

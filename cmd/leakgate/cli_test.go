@@ -123,7 +123,7 @@ func TestFlagsHaveNoVariables(t *testing.T) {
 
 // The variables that do stand for a flag, and what a wrong one says.
 func TestVariablesOfFlags(t *testing.T) {
-	file := write(t, "version: 1\napp: { package: com.x }\nworkload: none\nduration: 30m\nprofiles: { pr: { duration: 12m } }\n")
+	file := write(t, "version: 1\napp: { package: com.x }\nworkload: none\nduration: 30m\nprofiles: { pr: { duration: 45m } }\n")
 	if code, out, _ := typed(t, map[string]string{profileVariable: "pr"}, "config", "print", file); code != exitOK || !strings.Contains(out, "# profile pr,") {
 		t.Errorf("exit %d\n%s", code, out)
 	}

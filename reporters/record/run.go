@@ -245,6 +245,9 @@ type Process struct {
 	// Paused is the time in seconds in which it was not sampled, because its heap was
 	// being dumped.
 	Paused float64 `json:"paused_s"`
+	// Flat is for how long memory that rose was flat at the end, 0 if it was not: an inconclusive
+	// process that was flat for half of the run has been judged, if not settled.
+	Flat float64 `json:"flat_s,omitempty"`
 	// Alive is how long it was there, LongestStretch the longest time with samples that no
 	// restart, no long hole and no change of the source interrupts, in seconds.
 	Alive          float64 `json:"alive_s"`

@@ -62,9 +62,10 @@ func rising(p record.Process) bool {
 
 func inconclusive(p record.Process) bool { return p.Gate == detector.Inconclusive }
 
-// Judged reports whether there is a verdict on a process: by the trend of its memory, or by its
+// Judged reports whether something is known about a process: by the trend of its memory, or by its
 // heap dumps or counts at marks.
 func Judged(p record.Process) bool {
-	return !inconclusive(p) || slices.ContainsFunc(p.AtMarks, func(s record.MarkSeries) bool { return s.Gate == detector.Pass }) ||
+	flat := p.Flat > 0 && 2*p.Flat >= p.Duration // it rose, then nothing happened for most of the time
+	return !inconclusive(p) || flat || slices.ContainsFunc(p.AtMarks, func(s record.MarkSeries) bool { return s.Gate == detector.Pass }) ||
 		slices.ContainsFunc(p.CountsAtMarks, func(s record.CountsAtMarks) bool { return s.Gate == detector.Pass })
 }

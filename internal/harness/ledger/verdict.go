@@ -70,6 +70,7 @@ func (a *Account) Unjudged(p record.Process) string { return Unjudged(p, a.watch
 // everything but the states and the jumps. A leak that its dumps or counts at marks prove stays one.
 func SetVerdict(p *record.Process, v detector.Verdict) {
 	p.Gate, p.TrendGate, p.Kind, p.Because = v.Gate, v.Gate, v.Kind, v.Because
+	p.Flat = record.Round(v.Flat.Seconds(), 3)
 	p.Growth, p.Shares, p.Evidence = mb(v.Growth), shares(v.Shares), []record.Evidence{}
 	p.Rate, p.RateInterval, p.MinDetectable = nil, nil, nil
 	if v.RateKnown {

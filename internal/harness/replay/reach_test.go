@@ -1,0 +1,94 @@
+package replay
+
+import (
+	"bytes"
+	"encoding/csv"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/recorded"
+)
+
+// point is one reading of a recorded run.
+type point struct{ seconds, kb float64 }
+
+func pointsOf(t *testing.T, file, column string) []point {
+	t.Helper()
+	rows, err := csv.NewReader(bytes.NewReader(recorded.Read(t, "traces", file))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[string]int{}
+	for i, name := range rows[0] {
+		at[name] = i
+	}
+	var out []point
+	for _, row := range rows[1:] {
+		seconds, err := strconv.ParseFloat(row[at["t_s"]], 64)
+		kb, kerr := strconv.ParseFloat(row[at[column]], 64)
+		if err == nil && kerr == nil && kb > 0 {
+			out = append(out, point{seconds, kb})
+		}
+	}
+	return out
+}
+
+// gateWith judges a recorded run with a leak of a rate in MB/h added from a part of it on.
+func gateWith(list []point, rate, from float64) detector.Gate {
+	d := detector.New(detector.RobustPolicy())
+	first, last := list[0].seconds, list[len(list)-1].seconds
+	for _, p := range list {
+		grown := rate * max(0, p.seconds-first-from*(last-first)) / 3600
+		d.AddSample(detector.Sample{At: time.Duration((1000 + p.seconds - first) * float64(time.Second)), Bytes: int64(p.kb*1024 + grown*detector.MB)})
+	}
+	return d.Verdict().Gate
+}
+
+// The slowest leak that a pass of a recorded run rules out is that of the run: within a factor of 1.5 a
+// leak of that rate, begun at other times than those that the detector tries, is what is found in the
+// same run, and not one of a fraction of it.
+func TestReachOfRecordedRuns(t *testing.T) {
+	within, above, below, runs := 0, 0, 0, 0
+	for _, x := range traces(t) {
+		if !strings.HasPrefix(x.file, "android") {
+			continue
+		}
+		for _, column := range []string{"app_pss_kb", "system_server_pss_kb"} {
+			p := judgedTrace(t, x.file, column, detector.RobustPolicy())
+			if p.Gate != detector.Pass {
+				continue
+			}
+			runs++
+			list := pointsOf(t, x.file, column)
+			for _, from := range []float64{0.02, 0.07, 0.13} {
+				switch ratio := slowest(list, from, *p.MinDetectable) / *p.MinDetectable; {
+				case ratio > 1.5:
+					above++
+				case ratio < 1/1.5:
+					below++
+				default:
+					within++
+				}
+			}
+		}
+	}
+	all := within + above + below
+	t.Logf("%d runs: %d of %d within a factor 1.5, %d above, %d below", runs, within, all, above, below)
+	if runs < 30 || within*100 < all*75 || above*100 > all*10 {
+		t.Errorf("%d runs: %d of %d within a factor 1.5, %d above, %d below", runs, within, all, above, below)
+	}
+}
+
+// slowest is the slowest leak in MB/h that is found, by factors of 1.1 from a third of a guess on.
+func slowest(list []point, from, guess float64) float64 {
+	for rate := guess / 3; rate < 20*guess; rate *= 1.1 {
+		if gateWith(list, rate, from) == detector.Leak && gateWith(list, rate*1.1, from) == detector.Leak {
+			return rate
+		}
+	}
+	return math.Inf(1)
+}
