@@ -93,7 +93,7 @@ const (
 	// lifePace is how fast the second half of the lives must grow at least, as a part of the first: a
 	// warm-up slows down. lifeCertainty of all leaks must pass the test that they do not slow down: with
 	// many quiet lives it asks for more than lifePace.
-	lifePace, lifeCertainty = 0.55, 0.96
+	lifePace, lifeCertainty = 0.6, 0.96
 	// leastMemoryDeaths prove a leak: one OutOfMemoryError may be one large picture.
 	leastMemoryDeaths = 3
 )

@@ -71,7 +71,7 @@ func ExampleWriteReplay() {
 		fmt.Println(err)
 	}
 	// Output:
-	// PROCESS                          VERDICT      WORST      KIND        SAMPLES  LENGTH      MB/h                95 %  UNSEEN <   GREW MB
+	// PROCESS                          VERDICT      WORST      KIND        SAMPLES  LENGTH      MB/h                95 % WOULD SEE   GREW MB
 	// com.shop                         leak         LEAKING    java_leak       240    2h0m    +120.0     +90.0 to +150.0         -      +0.0
 	//
 	// com.shop: LEAK (java leak), state LEAKING: memory grows 120 MB/h

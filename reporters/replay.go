@@ -51,7 +51,7 @@ const (
 )
 
 var replayHeading = fmt.Sprintf("%-*s %-12s %-10s %-11s %7s %7s %9s %19s %9s %9s",
-	nameColumns, "PROCESS", "VERDICT", "WORST", "KIND", "SAMPLES", "LENGTH", "MB/h", "95 %", "UNSEEN <", "GREW MB")
+	nameColumns, "PROCESS", "VERDICT", "WORST", "KIND", "SAMPLES", "LENGTH", "MB/h", "95 %", "WOULD SEE", "GREW MB")
 
 // replayNames distinguish the processes: by user and device, and by file or pid where
 // the same name is there more than once.

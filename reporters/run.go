@@ -320,7 +320,7 @@ func unseenBelow(p record.Process) string {
 	if p.MinDetectable == nil {
 		return ""
 	}
-	return fmt.Sprintf("; a leak below %.1f MB/h could have stayed unseen", *p.MinDetectable)
+	return fmt.Sprintf("; leaks slower than %.1f MB/h cannot be ruled out", *p.MinDetectable)
 }
 
 // Headline is the verdict of a process in a few words, by the policy of that name;
