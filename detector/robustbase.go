@@ -68,7 +68,7 @@ func (m *robustMachine) against(bases []*robustMachine) Verdict {
 	if j.gate == Leak {
 		v.Kind = j.shares.kind()
 	}
-	v.RateKnown, v.MinDetectable, v.MinDetectableLately = false, 0, 0
+	v.RateKnown, v.MinDetectable, v.MinDetectableLately, v.Flat = false, 0, 0, 0
 	v.Warnings = m.warnings(&j)
 	v.finding(&j)
 	return v
@@ -106,9 +106,13 @@ func (m *robustMachine) compare(bases []*robustMachine) (contrast, bool) {
 	d.t = d.drift.T()
 	d.proved = d.reason == fires
 	d.lately = math.Inf(1)
+	quiet := levels
+	if d.proved {
+		quiet = withoutLine(levels)
+	}
 	d.detectable = reachSafety * slowestFound(baseNeed/hours, func(rate float64) bool {
 		var f finding
-		y := append([]float64(nil), levels...)
+		y := append([]float64(nil), quiet...)
 		for i := range y {
 			y[i] += rate * (float64(i) + 0.5) * d.apart
 		}
