@@ -179,3 +179,74 @@ func TestAgainstChangesNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestAgainstAFallingBase: a base run that falls makes no leak of a process that does not grow.
+func TestAgainstAFallingBase(t *testing.T) {
+	for seed := range uint64(20) {
+		for _, hours := range []float64{2, 4, 8} {
+			base, _ := watched(scenario.Scenario{Hours: hours, Sigma: 5, Rho: 0.7, Trimmed: 40, Level: 400}, seed+500, asThree)
+			head, _ := watched(scenario.Scenario{Hours: hours, Sigma: 5, Rho: 0.7, Level: 400}, seed, asThree)
+			v, err := head.Against(base)
+			if err != nil || v.Gate != detector.Pass || !strings.Contains(v.Because, "grows no more than the base run") {
+				t.Errorf("%g h, seed %d: %v: %s", hours, seed, v.Gate, v.Because)
+			}
+		}
+	}
+}
+
+// TestAgainstOneThatLeaksAlike: a leak that the base run has as well is no difference; one that it has by less
+// than half stays a leak of the process.
+func TestAgainstOneThatLeaksAlike(t *testing.T) {
+	for seed := range uint64(10) {
+		for rate, want := range map[float64]detector.Gate{100: detector.Pass, 20: detector.Leak} {
+			base, _ := watched(scenario.Scenario{Hours: 4, Sigma: 5, Rho: 0.7, Leak: rate}, seed+500, asThree)
+			head, _ := watched(scenario.Scenario{Hours: 4, Sigma: 5, Rho: 0.7, Leak: 100}, seed, asThree)
+			v, err := head.Against(base)
+			if err != nil || v.Gate != want {
+				t.Errorf("%g MB/h, seed %d: %v: %s", rate, seed, v.Gate, v.Because)
+			}
+			if want == detector.Pass && !strings.Contains(v.Because, "as the base run does") {
+				t.Errorf("seed %d: %s", seed, v.Because)
+			}
+		}
+	}
+}
+
+// TestAgainstSeveral: three base runs find what one does, and where base runs differ among themselves by as much,
+// a difference is no leak.
+func TestAgainstSeveral(t *testing.T) {
+	for seed := range uint64(8) {
+		run := func(k uint64, rate float64) *detector.Detector {
+			d, _ := watched(scenario.Scenario{Hours: 2, Sigma: 5, Rho: 0.7, Leak: rate}, seed*10+k, asThree)
+			return d
+		}
+		head := run(0, 45)
+		alike, err := head.Against(run(1, 0), run(2, 0), run(3, 0))
+		if err != nil || alike.Gate != detector.Leak || !strings.Contains(alike.Because, "3 base runs") {
+			t.Errorf("seed %d: %v: %s", seed, alike.Gate, alike.Because)
+		}
+		apart, err := head.Against(run(1, -40), run(2, 0), run(3, 40))
+		if err != nil || apart.Gate == detector.Leak {
+			t.Errorf("seed %d: base runs that differ: %v: %s", seed, apart.Gate, apart.Because)
+		}
+	}
+	if _, err := detector.New(detector.RobustPolicy()).Against(); err == nil {
+		t.Error("no base run, and no error")
+	}
+}
+
+// TestAgainstLives: processes that restart are compared by their lives: a warm-up is in both.
+func TestAgainstLives(t *testing.T) {
+	for seed := range uint64(8) {
+		quiet, _ := spent(night(t, "app, 0 MB/h, restart each 25 min"), seed)
+		same, _ := spent(night(t, "app, 0 MB/h, restart each 25 min"), seed) // the same app
+		leaking, _ := spent(night(t, "app, 300 MB/h, restart each 25 min"), seed)
+		v, err := leaking.Against(quiet)
+		if err != nil || v.Gate != detector.Leak || math.Abs(v.Rate/detector.MB-300) > 60 || !strings.Contains(v.Because, "of each life") {
+			t.Errorf("seed %d: %v: %s", seed, v.Gate, v.Because)
+		}
+		if v, err = same.Against(quiet); err != nil || v.Gate != detector.Pass {
+			t.Errorf("seed %d: %v: %s", seed, v.Gate, v.Because)
+		}
+	}
+}

@@ -1,0 +1,355 @@
+package detector
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// TestPoolIsFlat: lives of half an hour and more that do not grow by 40 MB, or not by 20 MB in the second half
+// of lives of 45 min and more.
+func TestPoolIsFlat(t *testing.T) {
+	for name, c := range map[string]struct {
+		p    pool
+		want bool
+	}{
+		"flat":                          {pool{skip: 10, age: 40, all: ratesOfLives{high: 79}}, true},
+		"perhaps 41 MB":                 {pool{skip: 10, age: 40, all: ratesOfLives{high: 82}}, false},
+		"grows a little":                {pool{skip: 10, age: 40, grows: true, all: ratesOfLives{high: 30}}, false},
+		"too short":                     {pool{skip: 3, age: 28, all: ratesOfLives{high: 1}}, false},
+		"as short as can be":            {pool{skip: 3, age: 29, all: ratesOfLives{high: 1}}, true},
+		"long, grows early only":        {pool{skip: 20, age: 60, grows: true, all: ratesOfLives{high: 100}, late: ratesOfLives{high: 59}}, true},
+		"long, grows late as well":      {pool{skip: 20, age: 60, grows: true, all: ratesOfLives{high: 100}, late: ratesOfLives{high: 61}}, false},
+		"not long, flat in second half": {pool{skip: 10, age: 40, grows: true, all: ratesOfLives{high: 100}, late: ratesOfLives{high: 1}}, false},
+	} {
+		if got := c.p.flat(); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestPooledAge: three lives at least, and of these the age that tells most.
+func TestPooledAge(t *testing.T) {
+	for _, c := range []struct {
+		lengths []int
+		want    int
+	}{
+		{nil, 0}, {[]int{10, 10}, 0}, {[]int{10, 10, 10}, 10}, {[]int{10, 12, 60, 60, 60}, 60}, {[]int{10, 10, 10, 10, 60, 60}, 10},
+		{[]int{20, 20, 20, 20, 20, 24, 24, 24}, 20}, {[]int{20, 24, 24, 24, 24, 24, 24, 24}, 24}, {[]int{0, 0, 0, 0}, 0},
+	} {
+		var list []pastLife
+		for _, n := range c.lengths {
+			list = append(list, pastLife{levels: make([]float32, n)})
+		}
+		if got := pooledAge(list); got != c.want {
+			t.Errorf("%v: %d, want %d", c.lengths, got, c.want)
+		}
+	}
+}
+
+// TestMeanAndError against the formula.
+func TestMeanAndError(t *testing.T) {
+	mean, se := meanAndError([]float64{1, 2, 3, 6})
+	if mean != 3 || math.Abs(se-math.Sqrt((4.0+1+0+9)/3/4)) > 1e-12 {
+		t.Errorf("%v, %v", mean, se)
+	}
+	r := newRates([]float64{1, 2, 3, 6})
+	if half := 3.182446305284263 * se; r.rate != 3 || math.Abs(r.low-(3-half)) > 1e-6 || math.Abs(r.high-(3+half)) > 1e-6 || r.se != se {
+		t.Errorf("%+v", r)
+	}
+	if got := lessTimes([]float64{5, 7}, []float64{2, 4}, 0.5); got[0] != 4 || got[1] != 5 {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestSlopesOfLives: MB/h of lives with a level each minute.
+func TestSlopesOfLives(t *testing.T) {
+	life := pastLife{}
+	for i := range 21 {
+		life.levels = append(life.levels, float32(2*i+max(0, i-10))) // 2, then 3 MB a minute
+	}
+	hollow := pastLife{levels: make([]float32, 21)}
+	for i := range hollow.levels {
+		hollow.levels[i] = nan32
+	}
+	all, firsts, seconds := slopesOfLives([]pastLife{life, hollow}, 0, 21)
+	if len(all) != 1 || math.Abs(firsts[0]-120) > 1e-9 || math.Abs(seconds[0]-180) > 1e-9 || all[0] <= 120 || all[0] >= 180 {
+		t.Errorf("%v %v %v", all, firsts, seconds)
+	}
+	if all, _, _ = slopesOfLives([]pastLife{life}, 11, 21); math.Abs(all[0]-180) > 1e-9 {
+		t.Errorf("from minute 11 on: %v", all)
+	}
+}
+
+// TestRatchet: rises of neighboring levels are one; what falls, or does not stay, is no ratchet.
+func TestRatchet(t *testing.T) {
+	steps := func(at ...int) []float64 {
+		y := make([]float64, 36)
+		for i := range y {
+			y[i] = 0.5 * math.Sin(float64(i)*2.3)
+			for _, k := range at {
+				if i >= k {
+					y[i] += 40
+				}
+			}
+		}
+		return y
+	}
+	fall := steps(5, 12, 20, 28)
+	for i := 24; i < len(fall); i++ {
+		fall[i] -= 20
+	}
+	small := steps(5, 12, 20, 28)
+	for i := 24; i < len(small); i++ {
+		small[i] -= 12 // below a tenth of what rises
+	}
+	lost := steps(5, 12, 20, 28)
+	for i := range lost {
+		lost[i] -= 2.9 * float64(i) // gives most back bit by bit
+	}
+	for name, c := range map[string]struct {
+		y     []float64
+		rises int
+		even  bool
+	}{
+		"flat":                  {steps(), 0, false},
+		"one":                   {steps(18), 1, false},
+		"four":                  {steps(5, 12, 20, 28), 4, true},
+		"neighbors":             {steps(5, 6, 20, 28), 3, true},
+		"none in one third":     {steps(1, 3, 5, 7, 9, 30), 6, false},
+		"a fall":                {fall, 0, false},
+		"a small fall":          {small, 4, true},
+		"lost little by little": {lost, 0, false},
+	} {
+		if rises, even := ratchet(c.y); rises != c.rises || even != c.even {
+			t.Errorf("%s: %d %v, want %d %v", name, rises, even, c.rises, c.even)
+		}
+	}
+}
+
+// TestFallOf finds the fall, and none where something else changes as much.
+func TestFallOf(t *testing.T) {
+	floors := func(change func(i int) float64) []float32 {
+		out := make([]float32, 90)
+		for i := range out {
+			out[i] = float32(float64(i)*4 + change(i))
+		}
+		return out
+	}
+	after := func(at int, mb float64) func(int) float64 {
+		return func(i int) float64 {
+			if i >= at {
+				return mb
+			}
+			return 0
+		}
+	}
+	both := func(f, g func(int) float64) func(int) float64 { return func(i int) float64 { return f(i) + g(i) } }
+	for name, c := range map[string]struct {
+		bins []float32
+		at   int
+		fall float64
+	}{
+		"a fall":                {floors(after(40, -300)), 40, 300 - 16},
+		"a small one":           {floors(after(40, -40)), 0, 0},
+		"just large enough":     {floors(after(40, -50)), 40, 50 - 16},
+		"two":                   {floors(both(after(40, -300), after(60, -200))), 0, 0},
+		"another that is small": {floors(both(after(40, -300), after(60, -100))), 40, 300 - 16},
+		"a rise as large":       {floors(both(after(40, -300), after(60, 200))), 0, 0},
+		"at the very beginning": {floors(after(2, -300)), 0, 0},
+		"at the very end":       {floors(after(88, -300)), 0, 0},
+		"a dip that fills up":   {floors(both(after(40, -300), after(42, 300))), 0, 0},
+	} {
+		at, fall, ok := fallOf(c.bins)
+		if ok != (c.at > 0) || ok && (at != c.at && at != c.at-1 || math.Abs(fall-c.fall) > 9) {
+			t.Errorf("%s: %d, %.0f MB, %v; want %d, %.0f MB", name, at, fall, ok, c.at, c.fall)
+		}
+	}
+}
+
+// TestAlike: both rise, at paces that differ by no more than 0.4.
+func TestAlike(t *testing.T) {
+	for _, c := range []struct {
+		a, b float64
+		want bool
+	}{{1, 1, true}, {1, 0.41, true}, {0.41, 1, true}, {1, 0.39, false}, {0.39, 1, false}, {-1, -1, false}, {0, 0, false}} {
+		if got := alike(c.a, c.b); got != c.want {
+			t.Errorf("%v, %v: %v", c.a, c.b, got)
+		}
+	}
+}
+
+// TestSlowestFound: the slowest from which on all are found, whatever the guess, as brute force finds it.
+func TestSlowestFound(t *testing.T) {
+	steps := int(math.Round(math.Log(fastestReach/slowestReach) / math.Log(reachStep)))
+	for _, found := range []func(float64) bool{
+		func(rate float64) bool { return rate >= 50 }, func(rate float64) bool { return rate >= 1 }, func(rate float64) bool { return rate > 20000 },
+		func(rate float64) bool { return rate >= 50 && (rate < 59 || rate > 60) }, func(rate float64) bool { return rate >= fastestReach }, func(float64) bool { return false },
+	} {
+		want := math.Inf(1)
+		for i := steps; i >= 0; i-- {
+			if !found(slowestReach * math.Pow(reachStep, float64(i))) {
+				break
+			}
+			want = slowestReach * math.Pow(reachStep, float64(i))
+		}
+		for _, guess := range []float64{0, 1, 30, 49, 5000, 1e9} {
+			got := slowestFound(guess, found)
+			// A gap of one rate may be stepped over from below: the answer is then above the guess.
+			if got != want && !(guess < want && found(got) && got < want) {
+				t.Errorf("guess %v: %v, want %v", guess, got, want)
+			}
+		}
+	}
+}
+
+// TestPairSigma: two pairs of floors are enough to know how much they move.
+func TestPairSigma(t *testing.T) {
+	x := &track{bins: []float32{0, 0, 0, 0, 10, 0}}
+	if got := pairSigma(x, time.Hour); math.Abs(got-0) > 1e-9 && math.Abs(got-2.5) > 1e-9 {
+		t.Errorf("%v", got)
+	}
+	x.bins = []float32{0, 0, 0, 0, 10, 30}
+	// The rises up to floors 4 and 5 are 5 and 20.
+	if got := pairSigma(x, time.Hour); math.Abs(got-7.5) > 1e-6 {
+		t.Errorf("%v, want 7.5", got)
+	}
+	x.bins = x.bins[:5]
+	if got := pairSigma(x, time.Hour); got != 0 {
+		t.Errorf("one pair: %v", got)
+	}
+}
+
+// TestLastingJump: the largest jump of this stretch of whose height half is still there.
+func TestLastingJump(t *testing.T) {
+	for name, c := range map[string]struct {
+		floor float64
+		want  int
+	}{"all there": {500, 1}, "half of the larger": {300, 1}, "less than half of it, and the smaller": {299, 2}, "half of the smaller": {270, 2}, "back": {120, -1}} {
+		m := newRobustMachine(RobustPolicy())
+		m.axis.origin = 2 * time.Hour
+		m.jumps.known, m.jumps.floor = true, c.floor
+		m.jumps.list = []Jump{{At: time.Hour, Bytes: 1000 * MB}, {At: 3 * time.Hour, Bytes: 300 * MB}, {At: 4 * time.Hour, Bytes: 160 * MB}}
+		m.jumps.levels = []float64{-2000, 150, 190}
+		if got := m.jumps.lasting(m); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+		if m.jumps.known = false; m.jumps.lasting(m) != -1 {
+			t.Errorf("%s: a floor that is not known", name)
+		}
+	}
+}
+
+// levelsThat makes levels a quarter of an hour apart from a curve of the hours.
+func levelsThat(hours float64, curve func(h float64) float64) []float64 {
+	var y []float64
+	for i := 0; float64(i) < 4*hours; i++ {
+		y = append(y, curve(float64(i)/4)+0.3*math.Sin(float64(i)*2.1))
+	}
+	return y
+}
+
+// judgedThat is a judgement on such levels.
+func judgedThat(hours float64, curve func(h float64) float64) *judgement {
+	j := &judgement{}
+	j.window = time.Duration(hours * float64(time.Hour))
+	j.finding.judge(levelsThat(hours, curve), scale{hours: hours, need: needed(hours), family: 1, before: noRecord})
+	return j
+}
+
+// TestSettledRules: flat for three hours and a third of the run; not for several steps, nor for much that came
+// slowly.
+func TestSettledRules(t *testing.T) {
+	ramp := func(mb, from, to float64) func(float64) float64 {
+		return func(h float64) float64 { return mb * max(0, min(1, (h-from)/(to-from))) }
+	}
+	steps := func(at ...float64) func(float64) float64 {
+		return func(h float64) (mb float64) {
+			for _, x := range at {
+				if h >= x {
+					mb += 70
+				}
+			}
+			return mb
+		}
+	}
+	for name, c := range map[string]struct {
+		hours   float64
+		curve   func(float64) float64
+		jump    *Jump
+		settled bool
+		flat    float64
+	}{
+		"flat for 4 h":                     {8, ramp(100, 0, 4), nil, true, 4},
+		"flat for 2 h":                     {8, ramp(100, 0, 6), nil, false, 2},
+		"flat for 2 h of 3":                {3, ramp(100, 0, 1), nil, false, 2},
+		"flat for 3.5 h of 12":             {12, ramp(240, 0, 8.5), nil, false, 3.5},
+		"flat for 5 h of 12":               {12, ramp(100, 0, 7), nil, true, 5},
+		"flat":                             {8, ramp(0, 0, 4), nil, false, 0},
+		"one step":                         {8, steps(3), nil, true, 5},
+		"one step too late":                {8, steps(6), nil, false, 2},
+		"two steps":                        {8, steps(2, 4), nil, false, 0},
+		"240 MB in 3 h":                    {8, ramp(240, 0, 3), nil, true, 5},
+		"350 MB in 3 h":                    {8, ramp(350, 0, 3), nil, false, 0},
+		"350 MB in an hour":                {8, ramp(350, 0, 1), nil, true, 7},
+		"300 MB at once, and a jump of it": {9, func(h float64) float64 { return 300 * max(0, min(1, (h-2.9)*8)) }, &Jump{Bytes: 300 * MB}, true, 6},
+		"still rising slowly":              {8, func(h float64) float64 { return 100*min(1, h/3) + 8*h }, nil, false, 0},
+	} {
+		j := judgedThat(c.hours, c.curve)
+		j.jump = c.jump
+		settled := j.settled()
+		if settled != c.settled || math.Abs(j.flat.Hours()-c.flat) > 0.8 {
+			t.Errorf("%s: %v, flat for %.2f h; want %v, %.1f h", name, settled, j.flat.Hours(), c.settled, c.flat)
+		}
+	}
+}
+
+// TestGaveBack: all but a quarter of what grew is gone.
+func TestGaveBack(t *testing.T) {
+	back := func(to float64) func(float64) float64 {
+		return func(h float64) float64 {
+			if h > 6 {
+				return to
+			}
+			return 40 * h
+		}
+	}
+	for mb, want := range map[float64]bool{0: true, 10: true, 40: true, 90: false, 200: false} {
+		if got := judgedThat(8, back(mb)).gaveBack(); got != want {
+			t.Errorf("back to %v MB: %v", mb, got)
+		}
+	}
+}
+
+// TestStillRising: a rise that goes on at its pace to the end, and is no curve that levels off.
+func TestStillRising(t *testing.T) {
+	for name, c := range map[string]struct {
+		curve func(float64) float64
+		want  bool
+	}{
+		"a line":            {func(h float64) float64 { return 30 * h }, true},
+		"a line from 500":   {func(h float64) float64 { return 500 + 30*h }, true},
+		"flat at the end":   {func(h float64) float64 { return 30 * min(h, 1.4) }, false},
+		"levels off":        {func(h float64) float64 { return 60 * (1 - math.Exp(-2*h)) }, false},
+		"slower at its end": {func(h float64) float64 { return 30*min(h, 1.5) + 4*max(0, h-1.5) }, false},
+	} {
+		if got := stillRising(levelsThat(2, c.curve)); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestLowestAfter is the lowest of medians of three floors.
+func TestLowestAfter(t *testing.T) {
+	m := newRobustMachine(RobustPolicy())
+	x := newTrack()
+	x.bins = append(x.bins, 50, 60, 10, 70, 40, 45, nan32, 80)
+	for to, want := range map[int]float64{0: 40, 30: 42.5, 40: 42.5, 60: 80} {
+		if got := m.lowestAfter(x, to); got != want {
+			t.Errorf("after slot %d: %v, want %v", to, got, want)
+		}
+	}
+	if got := m.lowestAfter(x, 80); !math.IsInf(got, 1) {
+		t.Errorf("after the end: %v", got)
+	}
+}
