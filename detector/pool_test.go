@@ -283,7 +283,7 @@ func TestSettledRules(t *testing.T) {
 		"flat for 4 h":                     {8, ramp(100, 0, 4), nil, true, 4},
 		"flat for 2 h":                     {8, ramp(100, 0, 6), nil, false, 2},
 		"flat for 2 h of 3":                {3, ramp(100, 0, 1), nil, false, 2},
-		"flat for 3.5 h of 12":             {12, ramp(240, 0, 8.5), nil, false, 3.5},
+		"flat for 3 h of 12":               {12, ramp(240, 0, 9), nil, false, 3.5},
 		"flat for 5 h of 12":               {12, ramp(100, 0, 7), nil, true, 5},
 		"flat":                             {8, ramp(0, 0, 4), nil, false, 0},
 		"one step":                         {8, steps(3), nil, true, 5},
