@@ -269,12 +269,14 @@ type Process struct {
 	Rate            *float64          `json:"rate_mb_per_h"`
 	RateInterval    []float64         `json:"rate_interval_mb_per_h"`
 	MinDetectable   *float64          `json:"min_detectable_mb_per_h"`
-	Growth          float64           `json:"growth_mb"`
-	Shares          []Share           `json:"shares"`
-	Jumps           []Jump            `json:"jumps"`
-	Because         string            `json:"because"`
-	Evidence        []Evidence        `json:"evidence"`
-	Transitions     []Transition      `json:"transitions"`
+	// MinDetectableLately is the same for a leak that began an hour before the end.
+	MinDetectableLately *float64     `json:"min_detectable_last_hour_mb_per_h,omitempty"`
+	Growth              float64      `json:"growth_mb"`
+	Shares              []Share      `json:"shares"`
+	Jumps               []Jump       `json:"jumps"`
+	Because             string       `json:"because"`
+	Evidence            []Evidence   `json:"evidence"`
+	Transitions         []Transition `json:"transitions"`
 	// Headroom is how the process stands with its limits, HeadroomReasons why some are
 	// not known, Limits the warnings.
 	Headroom        []Standing     `json:"headroom"`

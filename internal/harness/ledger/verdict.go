@@ -72,13 +72,16 @@ func SetVerdict(p *record.Process, v detector.Verdict) {
 	p.Gate, p.TrendGate, p.Kind, p.Because = v.Gate, v.Gate, v.Kind, v.Because
 	p.Flat = record.Round(v.Flat.Seconds(), 3)
 	p.Growth, p.Shares, p.Evidence = mb(v.Growth), shares(v.Shares), []record.Evidence{}
-	p.Rate, p.RateInterval, p.MinDetectable = nil, nil, nil
+	p.Rate, p.RateInterval, p.MinDetectable, p.MinDetectableLately = nil, nil, nil, nil
 	if v.RateKnown {
 		p.Rate = new(perHour(v.Rate))
 		p.RateInterval = []float64{perHour(v.RateLow), perHour(v.RateHigh)}
 	}
 	if v.MinDetectable > 0 {
 		p.MinDetectable = new(perHour(v.MinDetectable))
+	}
+	if v.MinDetectableLately > 0 {
+		p.MinDetectableLately = new(perHour(v.MinDetectableLately))
 	}
 	for _, e := range v.Evidence {
 		if finite(e.Value) {
