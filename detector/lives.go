@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/internal/detector/trend"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Cause is why a process ended, as far as it matters for a leak.
@@ -393,13 +394,6 @@ func (m *robustMachine) atOneLevel(p pool) (level float64, ok bool) {
 	return level, by >= leastGrowth && levelError*math.Sqrt(float64(len(ends))) < by/3
 }
 
-func countText(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
 // causeWords are what the lives ended of, as reports show them.
 var causeWords = [Rebooted + 1][2]string{
 	OutOfMemory: {"out of memory", "out of memory"}, LowMemory: {"low-memory kill", "low-memory kills"},
@@ -426,7 +420,7 @@ func (l *lives) text() string {
 	for _, c := range list {
 		parts = append(parts, fmt.Sprintf("%d %s", c.n, c.word))
 	}
-	out := "restarted " + countText(l.count, "time", "times")
+	out := "restarted " + text.Count(l.count, "time", "times")
 	if len(parts) > 0 {
 		out += " (" + strings.Join(parts, ", ") + ")"
 	}
@@ -448,7 +442,7 @@ func (m *robustMachine) together(j judgement, all *past) judgement {
 		return j
 	case deaths >= leastMemoryDeaths:
 		j = p.judgement(m, Leak)
-		j.because = fmt.Sprintf("%s: died %s of memory; %s", told, countText(deaths, "time", "times"), p.text(ok))
+		j.because = fmt.Sprintf("%s: died %s of memory; %s", told, text.Count(deaths, "time", "times"), p.text(ok))
 	case oneLevel:
 		j = p.judgement(m, Leak)
 		j.because = fmt.Sprintf("%s, always at about %s MB, whatever the age; %s", told, number(level), p.text(ok))
@@ -508,7 +502,7 @@ func (p *pool) judgement(m *robustMachine, g Gate) judgement {
 
 // where is the part of the lives that was compared.
 func (p *pool) where() string {
-	return fmt.Sprintf("in %s, from minute %d to %d of each", countText(p.lives, "life", "lives"), p.skip, p.age)
+	return fmt.Sprintf("in %s, from minute %d to %d of each", text.Count(p.lives, "life", "lives"), p.skip, p.age)
 }
 
 // text is by how much the lives grow.
@@ -521,7 +515,7 @@ func (p *pool) text(ok bool) string {
 		verb = "fell"
 	}
 	out := fmt.Sprintf("%s %s MB in each of %s (%s MB/h, 95 %% interval %s), from minute %d to %d",
-		verb, number(math.Abs(p.growth)), countText(p.lives, "life", "lives"), number(p.all.rate), intervalText(p.all.low, p.all.high), p.skip, p.age)
+		verb, number(math.Abs(p.growth)), text.Count(p.lives, "life", "lives"), number(p.all.rate), intervalText(p.all.low, p.all.high), p.skip, p.age)
 	if p.grows {
 		out += fmt.Sprintf(", in the second half of each %.0f %% as fast as in the first", 100*p.pace)
 	}

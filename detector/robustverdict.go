@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/internal/detector/trend"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // judgement is the end verdict on one stretch, or on all lives together.
@@ -409,7 +410,7 @@ func (m *robustMachine) warnings(j *judgement) []error {
 		list = append(list, fmt.Errorf("%d values ignored: no process has so little or so much memory", m.empty))
 	}
 	if m.holes > 0 {
-		list = append(list, fmt.Errorf("nothing was measured for more than %s, %s: no trend crosses that", minutesText(m.policy.MaxGap), countText(m.holes, "time", "times")))
+		list = append(list, fmt.Errorf("nothing was measured for more than %s, %s: no trend crosses that", minutesText(m.policy.MaxGap), text.Count(m.holes, "time", "times")))
 	}
 	switch {
 	case m.samples == 0:

@@ -3,8 +3,9 @@ package detector
 import (
 	"fmt"
 	"math"
-	"strings"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // seriesWord is what a track is called in a verdict.
@@ -64,11 +65,10 @@ func (m *robustMachine) growthSoFar() string {
 
 // signed prints a number with its sign.
 func signed(v float64) string {
-	if text := number(v); strings.HasPrefix(text, "-") {
-		return text
-	} else {
-		return "+" + text
+	if v < 0 {
+		return number(v)
 	}
+	return "+" + number(v)
 }
 
 // doubtText says why growth could not be told from a leak, and what would.
@@ -84,7 +84,7 @@ func (m *robustMachine) doubtText(j *judgement) string {
 			word, signed(m.first.growth), minutesText(m.first.window), number(j.fell), advice)
 	case j.ratchet >= doubtfulRises:
 		return fmt.Sprintf("%s rose in %s, %s MB in all, and hardly fell: consistent with a leak or with content that stays; %s",
-			word, countText(j.ratchet, "step", "steps"), signed(j.higher), advice)
+			word, text.Count(j.ratchet, "step", "steps"), signed(j.higher), advice)
 	case j.jump != nil && !j.grows():
 		return fmt.Sprintf("%s is still %s MB up since a jump %s: flat for too short a time to have settled; %s",
 			word, number(float64(j.jump.Bytes)/MB), sinceText(j.jump.At-m.axis.origin), advice)
@@ -122,30 +122,30 @@ func (m *robustMachine) leakText(j *judgement, aligned string) string {
 	if j.lumps {
 		verb += " in lumps,"
 	}
-	text := fmt.Sprintf("%s %s %s MB/h (95 %% interval %s): %s MB since %s", word, verb, number(j.rate), intervalText(j.low, j.high), number(j.growth), sinceText(j.begins-m.axis.origin))
+	out := fmt.Sprintf("%s %s %s MB/h (95 %% interval %s): %s MB since %s", word, verb, number(j.rate), intervalText(j.low, j.high), number(j.growth), sinceText(j.begins-m.axis.origin))
 	if j.early {
-		text += fmt.Sprintf(", until %s after the start, and still there", minutesText(j.ends-m.axis.origin))
+		out += fmt.Sprintf(", until %s after the start, and still there", minutesText(j.ends-m.axis.origin))
 	}
 	if j.trimmed > 0 {
-		text += fmt.Sprintf(", not counting %s MB that fell away at once", number(j.trimmed))
+		out += fmt.Sprintf(", not counting %s MB that fell away at once", number(j.trimmed))
 	}
 	if aligned != "" {
-		text += ", judged by " + aligned
+		out += ", judged by " + aligned
 	}
 	switch {
 	case j.leading == wholeTrack:
-		text += ", by the breakdowns: the samples do not show it"
+		out += ", by the breakdowns: the samples do not show it"
 	case j.leading != totalTrack:
-		text += ", hidden in a total that does not grow"
+		out += ", hidden in a total that does not grow"
 	}
-	return text + "; " + j.shares.text()
+	return out + "; " + j.shares.text()
 }
 
 // collectedText is the verdict on levels after forced collections, by loop.
 func (m *robustMachine) collectedText(j *judgement, each time.Duration) string {
 	a := each.Hours()
 	perLoop := fmt.Sprintf("%.2g MB a loop (95 %% interval %.2g to %.2g)", j.rate*a, j.low*a, j.high*a)
-	loops := countText(j.loops, "loop", "loops")
+	loops := text.Count(j.loops, "loop", "loops")
 	switch j.gate {
 	case Leak:
 		return fmt.Sprintf("%s grows %s after forced collections, %s MB in the last %s; %s", m.seriesWord(totalTrack), perLoop, number(j.growth), loops, j.shares.text())
@@ -187,10 +187,10 @@ func (m *robustMachine) passText(j *judgement) string {
 	if m.quantity != WholeMemory {
 		word = " of " + m.seriesWord(j.leading)
 	}
-	text := fmt.Sprintf("no sustained growth%s in %s; ", word, minutesText(m.axis.length()))
-	text += fmt.Sprintf("a leak of %s MB/h or more would have been detected", number(j.detectable))
+	out := fmt.Sprintf("no sustained growth%s in %s; ", word, minutesText(m.axis.length()))
+	out += fmt.Sprintf("a leak of %s MB/h or more would have been detected", number(j.detectable))
 	if lately := j.lately; !math.IsInf(lately, 1) && lately > 2*j.detectable {
-		text += fmt.Sprintf(", in the last hour one of %s", number(lately))
+		out += fmt.Sprintf(", in the last hour one of %s", number(lately))
 	}
-	return text
+	return out
 }
