@@ -222,6 +222,13 @@ func TestLivesOfALeak(t *testing.T) {
 	if v.Gate != detector.Inconclusive || !strings.Contains(v.Because, "a warm-up does that too") || !v.RateKnown {
 		t.Errorf("%v: %s", v.Gate, v.Because)
 	}
+	// A warm-up, and then a line: lives of 20 min show it.
+	later := func(i int, age float64) float64 { return 200 + 100*(1-math.Exp(-age/2)) + 5*age + rippled(i, age) }
+	for minutes, want := range map[int]detector.Gate{20: detector.Inconclusive, 21: detector.Leak} {
+		if v := short(12, minutes, detector.Killed, false, later).Verdict(); v.Gate != want {
+			t.Errorf("%d min, of which the last is not over: %v: %s", minutes, v.Gate, v.Because)
+		}
+	}
 	for lives, want := range map[int]detector.Gate{2: detector.Inconclusive, 3: detector.Leak} {
 		if v := short(lives, 10, detector.Killed, false, line).Verdict(); v.Gate != want {
 			t.Errorf("%d lives: %v: %s", lives, v.Gate, v.Because)

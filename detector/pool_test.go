@@ -293,6 +293,7 @@ func TestSettledRules(t *testing.T) {
 		"350 MB in 3 h":                    {8, ramp(350, 0, 3), nil, false, 0},
 		"350 MB in an hour":                {8, ramp(350, 0, 1), nil, true, 7},
 		"300 MB at once, and a jump of it": {9, func(h float64) float64 { return 300 * max(0, min(1, (h-2.9)*8)) }, &Jump{Bytes: 300 * MB}, true, 6},
+		"400 MB in 3 h, and a small jump":  {8, ramp(400, 0, 3), &Jump{Bytes: 100 * MB}, false, 0},
 		"still rising slowly":              {8, func(h float64) float64 { return 100*min(1, h/3) + 8*h }, nil, false, 0},
 	} {
 		j := judgedThat(c.hours, c.curve)

@@ -34,7 +34,7 @@ func (m *robustMachine) against(bases []*robustMachine) Verdict {
 		return v
 	case !ok:
 		v.Gate, v.RateKnown, v.MinDetectable, v.MinDetectableLately = Inconclusive, false, 0, 0
-		v.Because = fmt.Sprintf("the two runs have less than %s in common without a break", minutesText(shortest))
+		v.Because = fmt.Sprintf("the two runs have less than %s in common without a break", minutesText(30*time.Minute))
 		return v
 	}
 	j := judgement{leading: totalTrack, finding: d.finding}
@@ -253,6 +253,9 @@ func (m *robustMachine) difference(base *robustMachine) (levels []float64, hours
 		slots := float64(m.loops.floors.last - m.loops.began)
 		return diff, part * slots * slotTime.Hours(), "by loops"
 	}
+	if levels, hours = m.minutesApart(base); levels != nil {
+		return levels, hours, "by time"
+	}
 	a, b := m.tracks[totalTrack], base.tracks[totalTrack]
 	size := max(m.axis.binSlots, base.axis.binSlots)
 	n := min(m.axis.binned*m.axis.binSlots, base.axis.binned*base.axis.binSlots) / size
@@ -273,6 +276,29 @@ func (m *robustMachine) difference(base *robustMachine) (levels []float64, hours
 		levels = append(levels, meanOf(diff[n-(count-i)*each:n-(count-i-1)*each]))
 	}
 	return levels, float64(count*each*size) * slotTime.Hours(), "by time"
+}
+
+// minutesApart is the difference minute by minute, of runs that have no more than two hours in common: floors
+// would be too coarse for half an hour.
+func (m *robustMachine) minutesApart(base *robustMachine) (levels []float64, hours float64) {
+	n := min(m.axis.closed, base.axis.closed) / lifeSlots
+	if n > lifeLevels || time.Duration(n*lifeSlots)*slotTime < shortest {
+		return nil, 0
+	}
+	diff := make([]float64, n)
+	for i := range diff {
+		diff[i] = m.minute(m.tracks[totalTrack], i) - base.minute(base.tracks[totalTrack], i)
+	}
+	bridge(diff)
+	each := (n + endBlocks - 1) / endBlocks
+	count := n / each
+	if math.IsNaN(diff[0]) {
+		return nil, 0
+	}
+	for i := range count {
+		levels = append(levels, meanOf(diff[n-(count-i)*each:n-(count-i-1)*each]))
+	}
+	return levels, float64(count*each*lifeSlots) * slotTime.Hours()
 }
 
 // floorAt is the mean of so many floors.

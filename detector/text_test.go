@@ -50,3 +50,26 @@ func TestCoverage(t *testing.T) {
 		}
 	}
 }
+
+// TestMinutesText at the bounds of its units.
+func TestMinutesText(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0 s", 59 * time.Second: "59 s", time.Minute: "1.0 min", 9 * time.Minute: "9.0 min", 119 * time.Minute: "119 min", 2 * time.Hour: "2.0 h", 30 * time.Hour: "30 h",
+	} {
+		if got := minutesText(d); got != want {
+			t.Errorf("%v: %q, want %q", d, got, want)
+		}
+	}
+}
+
+// TestIntervalText: no interval looks like a point.
+func TestIntervalText(t *testing.T) {
+	for _, c := range []struct {
+		low, high float64
+		want      string
+	}{{49.8, 50.3, "49.80 to 50.30"}, {49, 51, "49 to 51"}, {5, 5, "5.0 to 5.0"}, {-3.21, 8, "-3.2 to 8.0"}} {
+		if got := intervalText(c.low, c.high); got != c.want {
+			t.Errorf("%v to %v: %q, want %q", c.low, c.high, got, c.want)
+		}
+	}
+}

@@ -177,3 +177,14 @@ func TestMapped(t *testing.T) {
 		t.Errorf("mapped %+v without TOTAL", got)
 	}
 }
+
+// TestArticleRate: policy "article" has no rate before its least number of points.
+func TestArticleRate(t *testing.T) {
+	d := New(ArticlePolicy())
+	for i := range 40 {
+		d.AddSample(Sample{At: time.Duration(i) * 30 * time.Second, Bytes: int64(100+i) * MB})
+		if v, want := d.Verdict(), i+1 >= 10; v.RateKnown != want {
+			t.Fatalf("%d points: rate known %v, want %v", i+1, v.RateKnown, want)
+		}
+	}
+}

@@ -206,7 +206,7 @@ func (j *junit) pattern(pattern string, run record.Run) junitCase {
 		line := who + ": " + headline(p, run.Policy)
 		lines = append(lines, line)
 		if p.Because != "" {
-			lines = append(lines, "  "+p.Because)
+			lines = append(lines, "  "+whyBesideLives(p))
 		}
 		for _, finding := range findingLines(p) {
 			lines = append(lines, "  "+finding)

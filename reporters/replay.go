@@ -146,7 +146,7 @@ func (out *page) replayedApp(a record.ReplayApp, r record.Replay) {
 // replayed adds the evidence of one process, and its looks where there are any.
 func (out *page) replayed(p record.ReplayProcess, name, policy string) {
 	out.blank()
-	because := p.Because
+	because := whyBesideLives(p.Process)
 	if because != "" {
 		because = ": " + because
 	}

@@ -74,7 +74,7 @@ func (out *page) process(p record.Process, policy string, several bool) {
 	}
 	out.line("%s: %s", who, Headline(p, policy))
 	if p.Because != "" {
-		out.line("  why      %s", p.Because)
+		out.line("  why      %s", whyBesideLives(p))
 	}
 	out.line("  series   %d samples over %s, by %s; %d breakdowns; %s", p.Samples, text.Span(p.Duration), p.Source, p.Details, restarts(p.Restarts))
 	if p.Missed+p.Gaps > 0 {
@@ -349,6 +349,17 @@ func lifeWords(p record.Process) string {
 		return "ended" + why
 	}
 	return ""
+}
+
+// whyBesideLives is the reason of a verdict without the restarts that it begins with: the headline has them.
+func whyBesideLives(p record.Process) string {
+	if lifeWords(p) == "" || !strings.HasPrefix(p.Because, "restarted ") {
+		return p.Because
+	}
+	if i := strings.IndexAny(p.Because, ":;"); i >= 0 {
+		return strings.TrimSpace(p.Because[i+1:])
+	}
+	return p.Because
 }
 
 func times(n int) string {
