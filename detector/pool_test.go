@@ -194,7 +194,11 @@ func TestSlowestFound(t *testing.T) {
 			want = slowestReach * math.Pow(reachStep, float64(i))
 		}
 		for _, guess := range []float64{0, 1, 30, 49, 5000, 1e9} {
-			got := slowestFound(guess, found)
+			calls := 0
+			got := slowestFound(guess, func(rate float64) bool { calls++; return found(rate) })
+			if near := guess > want/2 && guess < 2*want; near && calls > 20 {
+				t.Errorf("guess %v: %d leaks tried for %v", guess, calls, want)
+			}
 			// A gap of one rate may be stepped over from below: the answer is then above the guess.
 			if got != want && !(guess < want && found(got) && got < want) {
 				t.Errorf("guess %v: %v, want %v", guess, got, want)
@@ -352,5 +356,102 @@ func TestLowestAfter(t *testing.T) {
 	}
 	if got := m.lowestAfter(x, 80); !math.IsInf(got, 1) {
 		t.Errorf("after the end: %v", got)
+	}
+}
+
+// TestBeyondSpread against the formula: (head - mean) / (sd sqrt(1 + 1/k)).
+func TestBeyondSpread(t *testing.T) {
+	for name, c := range map[string]struct {
+		rate          float64
+		rates, errors []float64
+		t, df         float64
+	}{
+		"runs that differ":          {50, []float64{10, 20, 30}, []float64{1, 1, 1}, 30 / (10 * math.Sqrt(4.0/3)), 2},
+		"runs that agree by chance": {50, []float64{20, 20, 20}, []float64{6, 6, 6}, 30 / (6 * math.Sqrt(4.0/3)), 34},
+		"no more than noise":        {50, []float64{10, 20, 30}, []float64{8, 8, 8}, 30 / (10 * math.Sqrt(4.0/3)), 34},
+		"a little more than noise":  {50, []float64{10, 20, 30}, []float64{7, 7, 7}, 30 / (10 * math.Sqrt(4.0/3)), 2},
+		"four":                      {5, []float64{1, 2, 3, 6}, []float64{0.1, 0.1, 0.1, 0.1}, 2 / math.Sqrt(14.0/3*1.25), 3},
+	} {
+		if got, df := beyondSpread(c.rate, c.rates, c.errors); math.Abs(got-c.t) > 1e-9 || df != c.df {
+			t.Errorf("%s: %v with %v degrees of freedom, want %v with %v", name, got, df, c.t, c.df)
+		}
+	}
+}
+
+// TestFamilies: processes times long stretches, times the series of a process.
+func TestFamilies(t *testing.T) {
+	m := newRobustMachine(RobustPolicy())
+	if m.families() != 1 || m.familiesOf(5) != 5 {
+		t.Errorf("%v, %v", m.families(), m.familiesOf(5))
+	}
+	m.family, m.stretches = 3, 2
+	if m.families() != 6 || m.familiesOf(4) != 24 {
+		t.Errorf("%v, %v", m.families(), m.familiesOf(4))
+	}
+}
+
+// TestPoolOfThree: three lives have two degrees of freedom.
+func TestPoolOfThree(t *testing.T) {
+	m := newRobustMachine(RobustPolicy())
+	lives := func(rates ...float64) (list []pastLife) {
+		for _, rate := range rates {
+			x := pastLife{}
+			for i := range 21 {
+				x.levels = append(x.levels, float32(rate/60*float64(i)))
+			}
+			list = append(list, x)
+		}
+		return list
+	}
+	// t is 17 and 35; its 99.9 % point is 22 with two degrees of freedom and 7 with four.
+	for _, c := range []struct {
+		apart float64
+		grows bool
+	}{{10, false}, {5, true}} {
+		p, ok := m.pool(lives(100-c.apart, 100, 100+c.apart), 1, 21)
+		if !ok || p.grows != c.grows || math.Abs(p.growth-100*20.0/60) > 1e-3 || math.Abs(p.pace-1) > 1e-3 {
+			t.Errorf("%v: %v, %+v", c.apart, ok, p)
+		}
+	}
+	if _, ok := m.pool(lives(100, 100), 1, 21); ok {
+		t.Error("two lives are judged")
+	}
+}
+
+// TestFirstWindowOfDimensions: the text says from when on a dimension is looked at.
+func TestFirstWindowOfDimensions(t *testing.T) {
+	d := New(RobustPolicy())
+	seen := map[string]bool{}
+	d.Explain(func(l Look) { seen[l.Text] = true })
+	for at := time.Duration(0); at < 20*time.Minute; at += 30 * time.Second {
+		b := Breakdown{At: at}
+		b.Dim[JavaHeap] = Amount{N: 50 * MB, Known: true}
+		d.AddBreakdown(b)
+		d.AddSample(Sample{At: at, Bytes: 100 * MB})
+	}
+	if !seen["Java Heap: nothing to look at before 60 min"] || !seen["memory: nothing to look at before 15 min"] {
+		t.Errorf("%v", seen)
+	}
+}
+
+// TestLookAfterTwoMinutes: two minutes without a sample are no hole, more are.
+func TestLookAfterTwoMinutes(t *testing.T) {
+	for missing, want := range map[time.Duration]bool{2 * time.Minute: true, 2*time.Minute + 30*time.Second: false} {
+		d := New(RobustPolicy())
+		looks := 0
+		d.Explain(func(l Look) {
+			if l.At == 20*time.Minute {
+				looks++
+			}
+		})
+		for at := time.Duration(0); at <= 25*time.Minute; at += 30 * time.Second {
+			if at > 20*time.Minute-missing && at < 20*time.Minute {
+				continue
+			}
+			d.AddSample(Sample{At: at, Bytes: 100 * MB})
+		}
+		if (looks > 0) != want {
+			t.Errorf("%v without a sample: %d looks", missing, looks)
+		}
 	}
 }

@@ -149,26 +149,36 @@ func (m *robustMachine) spread(d *contrast, bases []*robustMachine) {
 	if k < runsForSpread {
 		return
 	}
-	rates := make([]float64, k)
-	noise := 0.0
+	rates, errors := make([]float64, k), make([]float64, k)
 	for i, b := range bases {
 		own := b.ends(b.tracks[totalTrack], nil, 1)
-		rates[i], noise = own.rate, noise+own.se*own.se/float64(k)
+		rates[i], errors[i] = own.rate, own.se
 	}
-	own := m.ends(m.tracks[totalTrack], nil, 1)
-	mean, se := meanAndError(rates)
-	// A few runs may agree by chance, and no run is known better than its own noise. Runs that differ by no
-	// more than that tell nothing else, and their noise is known from many levels.
-	sd, df := math.Sqrt(max(se*se*float64(k), noise)), float64(k-1)
-	if se*se*float64(k) <= 2*noise {
-		df = float64(endBlocks - 2)
-	}
-	t := (own.rate - mean) / (sd * math.Sqrt(1+1/float64(k)))
+	t, df := beyondSpread(m.ends(m.tracks[totalTrack], nil, 1).rate, rates, errors)
 	beyond := t > trend.StudentQuantile(spreadCertainty, df)
 	d.proved = d.proved && beyond || d.growth >= baseNeed && t > trend.StudentQuantile(1-endP/m.families(), df)
 	if !beyond {
 		d.t = min(d.t, t)
 	}
+}
+
+// beyondSpread is by how many standard deviations, and for how many degrees of freedom, a rate is above those
+// of base runs, whose standard errors are known. A few runs may agree by chance, and no run is known better than
+// its own noise. Runs that differ by no more than that tell nothing else, and their noise is known from many
+// levels.
+func beyondSpread(rate float64, rates, errors []float64) (t, df float64) {
+	k := float64(len(rates))
+	noise := 0.0
+	for _, se := range errors {
+		noise += se * se / k
+	}
+	mean, se := meanAndError(rates)
+	spread := se * se * k
+	t = (rate - mean) / math.Sqrt(max(spread, noise)*(1+1/k))
+	if spread <= 2*noise {
+		return t, endBlocks - 2
+	}
+	return t, k - 1
 }
 
 // differences is the levels of a process less the mean of those of base runs.

@@ -78,6 +78,9 @@ func (m *robustMachine) close() {
 // one that are long enough to be judged.
 func (m *robustMachine) families() float64 { return float64(m.family) * float64(m.stretches) }
 
+// familiesOf is the same for so many series of this process beside its total.
+func (m *robustMachine) familiesOf(series int) float64 { return m.families() * float64(series) }
+
 // judge is the end verdict on the present stretch.
 func (m *robustMachine) judge() judgement {
 	j := judgement{leading: totalTrack, length: m.axis.length()}
@@ -165,7 +168,7 @@ func (m *robustMachine) judgeLevels(levels []float64, hours, family float64) fin
 // not the whole memory, for the total of the breakdowns.
 func (m *robustMachine) judgeHidden(j *judgement) {
 	if t := m.tracks[wholeTrack]; m.quantity != WholeMemory && t.values >= leastLoops {
-		if f := m.ends(t, nil, m.families()*float64(len(hiddenTracks)+1)); f.reason == fires || f.known && f.rises && !j.rises {
+		if f := m.ends(t, nil, m.familiesOf(len(hiddenTracks)+1)); f.reason == fires || f.known && f.rises && !j.rises {
 			j.finding, j.leading = f, wholeTrack
 			return
 		}
@@ -174,7 +177,7 @@ func (m *robustMachine) judgeHidden(j *judgement) {
 		if m.tracks[i].values < leastLoops {
 			continue
 		}
-		if f := m.ends(m.tracks[i], m.tracks[totalTrack], m.families()*float64(len(hiddenTracks))); f.reason == fires {
+		if f := m.ends(m.tracks[i], m.tracks[totalTrack], m.familiesOf(len(hiddenTracks))); f.reason == fires {
 			j.finding, j.leading = f, i
 			return
 		}
