@@ -61,7 +61,7 @@ func TestCollectAtMarks(t *testing.T) {
 		},
 		"loops of 12 s": {
 			phone: func() *simulated { return shopScreens(androidsim.Options{}, true, leaks) }, loops: 50, every: 12 * time.Second,
-			gate: detector.Leak, because: "more Activit", exit: record.ExitLeak, forced: 50,
+			gate: detector.Leak, because: "more Activ", exit: record.ExitLeak, forced: 50,
 		},
 		"release build": {
 			phone: func() *simulated { return shopScreens(androidsim.Options{}, false, leaks) }, loops: 24, every: 30 * time.Second,
