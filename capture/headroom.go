@@ -540,7 +540,7 @@ func (n newcomer) nature(parts map[string][]byte, label string, flags []byte) na
 	out := nature{parent: shell.Clip(string(name)), pidsMax: positive(string(first))}
 	out.largeHeap = largeHeap(flags)
 	if out.largeHeap == dumpsys.Unknown {
-		out.reasons = append(out.reasons, fmt.Sprintf("large heap: the package service tells nothing of %s", shell.Clip(n.Package())))
+		out.reasons = append(out.reasons, fmt.Sprintf("large heap: the package service does not report the flags of %s", shell.Clip(n.Package())))
 	}
 	return out
 }

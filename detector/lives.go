@@ -420,7 +420,13 @@ func (l *lives) text() string {
 	for _, c := range list {
 		parts = append(parts, fmt.Sprintf("%d %s", c.n, c.word))
 	}
-	out := "restarted " + text.Count(l.count, "time", "times")
+	out, ends := "restarted "+text.Count(l.count, "time", "times"), 0
+	for _, n := range l.causes {
+		ends += n
+	}
+	if ends > l.count && len(parts) > 0 {
+		out += ", ended " + text.Count(ends, "time", "times") // the last was not started again
+	}
 	if len(parts) > 0 {
 		out += " (" + strings.Join(parts, ", ") + ")"
 	}
@@ -442,7 +448,7 @@ func (m *robustMachine) together(j judgement, all *past) judgement {
 		return j
 	case deaths >= leastMemoryDeaths:
 		j = p.judgement(m, Leak)
-		j.because = fmt.Sprintf("%s: died %s of memory; %s", told, text.Count(deaths, "time", "times"), p.text(ok))
+		j.because = fmt.Sprintf("%s; %s of memory: %s", told, text.Count(deaths, "death", "deaths"), p.text(ok))
 	case oneLevel:
 		j = p.judgement(m, Leak)
 		j.because = fmt.Sprintf("%s, always at about %s MB, whatever the age; %s", told, number(level), p.text(ok))
@@ -457,13 +463,13 @@ func (m *robustMachine) together(j judgement, all *past) judgement {
 		j.because = fmt.Sprintf("%s; no growth %s; a leak of %s MB/h or more would have been detected", told, p.where(), number(j.detectable))
 	case j.gate == Inconclusive && j.rising:
 		j.because = told + "; " + j.because
-	case 2*all.judged < all.watched:
+	case all.judged == 0 || 2*all.judged < all.watched:
 		longest := max(m.lives.longest, m.axis.length())
 		j = judgement{gate: Inconclusive, leading: totalTrack, length: longest}
 		j.because = fmt.Sprintf("%s; longest life %s, a trend needs %s", told, minutesText(longest), minutesText(30*time.Minute))
 		if ok {
 			j.finding = p.finding(m)
-			j.because += "; " + p.text(ok)
+			j.because += fmt.Sprintf("; %s, but each is short; leaks slower than %s MB/h cannot be ruled out", p.text(ok), number(j.detectable))
 		}
 	default:
 		j.because = told + "; in its longest life: " + j.because
@@ -497,7 +503,7 @@ func (p *pool) finding(m *robustMachine) finding {
 
 // judgement is that of all lives together.
 func (p *pool) judgement(m *robustMachine, g Gate) judgement {
-	return judgement{gate: g, leading: totalTrack, finding: p.finding(m), shares: p.shares, length: time.Duration(p.age) * time.Minute, rising: g == Inconclusive}
+	return judgement{gate: g, leading: totalTrack, lives: p.lives, finding: p.finding(m), shares: p.shares, length: time.Duration(p.age) * time.Minute, rising: g == Inconclusive}
 }
 
 // where is the part of the lives that was compared.
@@ -508,16 +514,16 @@ func (p *pool) where() string {
 // text is by how much the lives grow.
 func (p *pool) text(ok bool) string {
 	if !ok {
-		return "its lives are too short to tell by how much it grows"
+		return "the lives are too short to tell by how much they grow"
 	}
-	verb := "grew"
-	if p.growth < 0 {
-		verb = "fell"
+	if !p.grows && p.all.low <= 0 {
+		return fmt.Sprintf("no growth over %s on average (95 %% interval %s MB/h, from minute %d to %d)",
+			text.Count(p.lives, "life", "lives"), intervalText(p.all.low, p.all.high), p.skip, p.age)
 	}
-	out := fmt.Sprintf("%s %s MB in each of %s (%s MB/h, 95 %% interval %s), from minute %d to %d",
-		verb, number(math.Abs(p.growth)), text.Count(p.lives, "life", "lives"), number(p.all.rate), intervalText(p.all.low, p.all.high), p.skip, p.age)
+	out := fmt.Sprintf("grew %s MB a life on average (%s MB/h, 95 %% interval %s, over %s, from minute %d to %d)",
+		number(p.growth), number(p.all.rate), intervalText(p.all.low, p.all.high), text.Count(p.lives, "life", "lives"), p.skip, p.age)
 	if p.grows {
-		out += fmt.Sprintf(", in the second half of each %.0f %% as fast as in the first", 100*p.pace)
+		out += fmt.Sprintf(", the second half at %.0f %% of the rate of the first", 100*p.pace)
 	}
 	if len(p.shares.list) > 0 {
 		out += "; " + p.shares.text()

@@ -95,7 +95,7 @@ func verdictFault(v detector.Verdict) error {
 	wrong(len(v.Shares) > 0 && math.Abs(sum-1) > 1e-9, "sum of shares")
 	wrong(slices.ContainsFunc(numbers, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }), "a number that is none")
 	wrong(v.RateKnown && !(v.RateLow <= v.Rate && v.Rate <= v.RateHigh), "interval")
-	wrong(!v.RateKnown && v.Gate != detector.Inconclusive && !strings.Contains(v.Because, "died "), "no rate")
+	wrong(!v.RateKnown && v.Gate != detector.Inconclusive && !strings.Contains(v.Because, "deaths of memory"), "no rate")
 	wrong(v.MinDetectable < 0 || v.Duration < 0 || v.Samples < 0, "negative")
 	wrong(len(v.Jumps) > 16 || slices.ContainsFunc(v.Jumps, func(j detector.Jump) bool { return j.Bytes <= 0 }), "jumps")
 	wrong(v.FirstLeaking.Known != (v.Worst == detector.Leaking) || v.FirstSuspicious.Known != (v.Worst > detector.Normal), "first times")

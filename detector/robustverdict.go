@@ -24,6 +24,8 @@ type judgement struct {
 	flat time.Duration
 	// jump is the latest jump that is still there.
 	jump *Jump
+	// lives are those that were judged together, 0 for a stretch.
+	lives int
 	// loops are those whose levels after a collection were judged, 0 for none.
 	loops int
 	// fell in MB is what was given back at once, lately.
@@ -385,12 +387,13 @@ func (v *Verdict) finding(j *judgement) {
 	if !math.IsInf(j.lately, 1) {
 		v.MinDetectableLately = j.lately * MB
 	}
-	v.Evidence = []Evidence{
-		{Name: "t", Value: finite(j.drift.T())},
-		{Name: "autocorrelation", Value: j.drift.Alpha},
-		{Name: "levels", Value: float64(j.blocks)},
-		{Name: "window", Value: j.window.Minutes(), Unit: "min"},
-		{Name: "noise", Value: j.sigma, Unit: "MB"},
+	v.Evidence = []Evidence{{Name: "t", Value: finite(j.drift.T())}}
+	window := Evidence{Name: "window", Value: j.window.Minutes(), Unit: "min"}
+	if j.lives > 0 {
+		v.Evidence = append(v.Evidence, Evidence{Name: "lives", Value: float64(j.lives)}, window)
+	} else {
+		v.Evidence = append(v.Evidence, Evidence{Name: "autocorrelation", Value: j.drift.Alpha}, Evidence{Name: "levels", Value: float64(j.blocks)},
+			window, Evidence{Name: "noise", Value: j.sigma, Unit: "MB"})
 	}
 	if j.gate == Leak && j.shares.readings >= leastReadings {
 		v.Evidence = append(v.Evidence, Evidence{Name: "kind certainty", Value: 100 * j.shares.certainty, Unit: "%"})

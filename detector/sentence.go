@@ -21,6 +21,9 @@ func perHour(slope float64) float64 { return slope * 3600 }
 
 // number prints three digits at most where they are enough.
 func number(v float64) string {
+	if math.Abs(v) < 0.05 {
+		v = 0 // not -0.0
+	}
 	if math.Abs(v) >= 9.95 {
 		return fmt.Sprintf("%.0f", v)
 	}

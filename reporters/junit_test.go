@@ -268,7 +268,7 @@ func TestJUnitDeaths(t *testing.T) {
 	if err := WriteJUnit(&b, record.Run{Patterns: []string{"com.x"}, Processes: []record.Process{p}}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"com.x: PASS, state NORMAL, restarted 30 times (22 OutOfMemoryError, 8 crashes)\n", "\n  8 crashes, first at 1m, last at 10m: CRASH\n", "\n  22 OutOfMemoryError, first at 1m1s, last at 2h0m: x\n"} {
+	for _, want := range []string{"com.x: PASS, state NORMAL, restarted 30 times (22 OutOfMemoryErrors, 8 crashes)\n", "\n  8 crashes, first at 1m, last at 10m: CRASH\n", "\n  22 OutOfMemoryErrors, first at 1m1s, last at 2h0m: x\n"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}

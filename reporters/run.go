@@ -59,9 +59,18 @@ func WriteRun(w io.Writer, r record.Run) error {
 	case r.ExitCode == record.ExitInconclusive && len(r.Unjudged) > 0:
 		out.line("Exit code 5: no verdict on what is listed as not judged; --allow-unjudged accepts that.")
 	case r.ExitCode == record.ExitInconclusive:
-		out.line("Exit code 5: not judged. Watch for longer, or dump heaps at three marks or more.")
+		out.line("Exit code 5: not judged. %s, or dump heaps at three marks or more.", longer(r.Processes))
 	}
 	return out.writeTo(w)
+}
+
+// longer is what a run needs in which nothing could be judged: more time of the same kind does not help
+// where every process was started again before there was enough of it.
+func longer(list []record.Process) string {
+	if slices.ContainsFunc(list, func(p record.Process) bool { return p.Restarts == 0 }) {
+		return "Watch for longer"
+	}
+	return "Watch for longer without restarts"
 }
 
 func (out *page) process(p record.Process, policy string, several bool) {
@@ -76,7 +85,7 @@ func (out *page) process(p record.Process, policy string, several bool) {
 	if p.Because != "" {
 		out.line("  why      %s", whyBesideLives(p))
 	}
-	out.line("  series   %d samples over %s, by %s; %d breakdowns; %s", p.Samples, text.Span(p.Duration), p.Source, p.Details, restarts(p.Restarts))
+	out.line("  series   %s, by %s; %d breakdowns; %s", samplesWords(p), p.Source, p.Details, restarts(p.Restarts))
 	if p.Missed+p.Gaps > 0 {
 		out.line("  holes    %d gaps and %d short ones, %s in all", p.Gaps, p.Missed, text.Span(p.Absent))
 	}
@@ -123,6 +132,15 @@ func (out *page) process(p record.Process, policy string, several bool) {
 	}
 }
 
+// samplesWords are how many samples there were and of what time: of a process that was restarted only the
+// time of its present incarnation is known.
+func samplesWords(p record.Process) string {
+	if p.Restarts == 0 {
+		return fmt.Sprintf("%d samples over %s", p.Samples, text.Span(p.Duration))
+	}
+	return fmt.Sprintf("%d samples of %d lives, the last over %s", p.Samples, p.Restarts+1, text.Span(p.Duration))
+}
+
 // shownFaults bounds the faults that are printed, the latest ones.
 const shownFaults = 5
 
@@ -141,12 +159,8 @@ func (out *page) deaths(p record.Process) {
 	if len(p.Deaths) == 0 {
 		return
 	}
-	total := 0
-	for _, n := range p.DeathsByReason {
-		total += n
-	}
 	last := p.Deaths[len(p.Deaths)-1]
-	out.line("  deaths   %d: %s; the last at %s, pid %d: %s", total, record.DeathWords(p.DeathsByReason), text.Span(last.T), last.PID, text.Printable(last.Text))
+	out.line("  deaths   %s; the last at %s, pid %d: %s", record.DeathWords(p.DeathsByReason), text.Span(last.T), last.PID, text.Printable(last.Text))
 	for _, line := range last.Lines {
 		out.line("           %s", text.Printable(line))
 	}
@@ -336,13 +350,20 @@ func headline(p record.Process, policy string) string {
 }
 
 // lifeWords are how often a process was started again and why it ended, such as "restarted 30 times (22
-// OutOfMemoryError, 8 crashes)". It is empty where it did neither.
+// OutOfMemoryErrors, 8 crashes)". It is empty where it did neither.
 func lifeWords(p record.Process) string {
-	why := record.DeathWords(p.DeathsByReason)
+	why, ends := record.DeathWords(p.DeathsByReason), 0
 	if why != "" {
 		why = " (" + why + ")"
 	}
+	for _, n := range p.DeathsByReason {
+		ends += n
+	}
 	switch {
+	case p.Restarts > 0 && p.Samples > 0 && p.Samples < 2*(p.Restarts+1): // whole lives may lie between two samples
+		return "restarted at least " + times(p.Restarts) + why
+	case p.Restarts > 0 && ends > p.Restarts: // the last one was not started again
+		return "restarted " + times(p.Restarts) + ", ended " + times(ends) + why
 	case p.Restarts > 0:
 		return "restarted " + times(p.Restarts) + why
 	case why != "":

@@ -84,11 +84,14 @@ func TestHeadlines(t *testing.T) {
 		}
 	}
 	for want, p := range map[string]record.Process{
-		"PASS, state NORMAL, restarted once":                                      {Restarts: 1},
-		"PASS, state NORMAL, restarted 30 times (22 OutOfMemoryError, 8 crashes)": {Restarts: 30, DeathsByReason: map[string]int{"crash": 8, "out_of_memory": 22, "kill": 0}},
-		"PASS, state NORMAL, ended (1 kill by the memory limiter)":                {DeathsByReason: map[string]int{"memory_limiter": 1}},
-		"PASS, state NORMAL, restarted 2 times (1 ANR, 1 for an unknown reason)":  {Restarts: 2, DeathsByReason: map[string]int{"anr": 1, "unknown": 1}},
-		"PASS, state NORMAL, ended (3 x?[2J y)":                                   {DeathsByReason: map[string]int{"x\x1b[2J_y": 3}},
+		"PASS, state NORMAL, restarted once":                                       {Restarts: 1},
+		"PASS, state NORMAL, restarted 30 times (22 OutOfMemoryErrors, 8 crashes)": {Restarts: 30, DeathsByReason: map[string]int{"crash": 8, "out_of_memory": 22, "kill": 0}},
+		"PASS, state NORMAL, restarted at least 2 times (3 kills)":                 {Restarts: 2, Samples: 5, DeathsByReason: map[string]int{"kill": 3}},
+		"PASS, state NORMAL, restarted 2 times (2 kills)":                          {Restarts: 2, Samples: 6, DeathsByReason: map[string]int{"kill": 2}},
+		"PASS, state NORMAL, restarted 2 times, ended 3 times (3 kills)":           {Restarts: 2, DeathsByReason: map[string]int{"kill": 3}},
+		"PASS, state NORMAL, ended (1 kill by the memory limiter)":                 {DeathsByReason: map[string]int{"memory_limiter": 1}},
+		"PASS, state NORMAL, restarted 2 times (1 ANR, 1 for an unknown reason)":   {Restarts: 2, DeathsByReason: map[string]int{"anr": 1, "unknown": 1}},
+		"PASS, state NORMAL, ended (3 x?[2J y)":                                    {DeathsByReason: map[string]int{"x\x1b[2J_y": 3}},
 	} {
 		p.Gate = "pass"
 		if got := Headline(p, "robust"); got != want {
@@ -123,16 +126,19 @@ func TestTextOfMarksAndWindows(t *testing.T) {
 		}},
 		"deaths": {record.Run{Processes: []record.Process{{Process: "com.x", DeathsByReason: map[string]int{"low_memory": 39, "crash": 1}, Objects: []record.ObjectCount{{Name: "Activities", First: 1, Most: 30, Last: 25}, {Name: "Assets", First: 3, Most: 3, Last: 3}, {Name: "WebViews"}},
 			Deaths: []record.Death{{T: 61, PID: 7, Reason: "low_memory", Text: "LOW_MEMORY\x1b[2J", Lines: []string{"lmkd: kill"}}}}}}, []string{
-			": INCONCLUSIVE, state NORMAL, ended (39 low-memory kills, 1 crash)\n", "\n  deaths   40: 39 low-memory kills, 1 crash; the last at 1m1s, pid 7: LOW_MEMORY", "\n           lmkd: kill\n", "\n  objects  Activities 1 -> 25\n"}},
+			": INCONCLUSIVE, state NORMAL, ended (39 low-memory kills, 1 crash)\n", "\n  deaths   39 low-memory kills, 1 crash; the last at 1m1s, pid 7: LOW_MEMORY", "\n           lmkd: kill\n", "\n  objects  Activities 1 -> 25\n"}},
 		"findings": {record.Run{Processes: []record.Process{{Process: "com.x", Findings: []record.Incident{{Kind: "anr", Count: 1, First: 61, Last: 61, Text: "reported by monkey"}, {Kind: "out_of_memory", Count: 22, First: 60, Last: 7200, Text: "CRASH\x1b[2J"}}}}}, []string{
-			"\n  finding  1 ANR at 1m1s: reported by monkey\n", "\n  finding  22 OutOfMemoryError, first at 1m, last at 2h0m: CRASH?[2J\n"}},
+			"\n  finding  1 ANR at 1m1s: reported by monkey\n", "\n  finding  22 OutOfMemoryErrors, first at 1m, last at 2h0m: CRASH?[2J\n"}},
 		"faults": {record.Run{Processes: []record.Process{{Process: "com.x", FaultCount: 7, Faults: []record.Death{{}, {}, {T: 61, PID: 7, Reason: "anr", Text: "reported by monkey"}}}}}, []string{
 			"\n  fault    anr at 1m1s, pid 7: reported by monkey\n           and 4 before\n"}},
 		"windows": {record.Run{Windows: []record.JudgedWindow{window}}, []string{"1 window: 1 leak, 1 pass, 0 settled, 0 inconclusive\n", "  window   \"checkout", ", com.x: LEAK (java leak): it grew\n"}},
 		"missing": {record.Run{MissingEvidence: missing, Processes: []record.Process{{}}, ExitCode: record.ExitInconclusive}, []string{
 			"missing at 1m1s: com.x: no heap dump at mark \"a\"\nmissing at 1m2s: no process was running\n", "Exit code 5: evidence is missing.\n"}},
 		"unjudged": {record.Run{Processes: []record.Process{{}}, ExitCode: record.ExitInconclusive}, []string{"Exit code 5: not judged. Watch for longer"}},
-		"nothing":  {record.Run{ExitCode: record.ExitNoDevice}, []string{"No matching process found; no verdict.\n", "Exit code 3: no process of the app was seen.\n"}},
+		"unjudged, restarted": {record.Run{Processes: []record.Process{{Restarts: 11, Samples: 49, Duration: 88, Source: "smaps_rollup"}}, ExitCode: record.ExitInconclusive}, []string{
+			"\n  series   49 samples of 12 lives, the last over 1m28s, by smaps_rollup; ", "Exit code 5: not judged. Watch for longer without restarts, or dump heaps"}},
+		"unjudged, one of them restarted": {record.Run{Processes: []record.Process{{Restarts: 1}, {}}, ExitCode: record.ExitInconclusive}, []string{"Exit code 5: not judged. Watch for longer, or"}},
+		"nothing":                         {record.Run{ExitCode: record.ExitNoDevice}, []string{"No matching process found; no verdict.\n", "Exit code 3: no process of the app was seen.\n"}},
 	} {
 		var out strings.Builder
 		if err := WriteRun(&out, c.run); err != nil {

@@ -222,6 +222,9 @@ func (s speech) event(e record.Event) string {
 	case !strings.HasPrefix(e.Text, e.Event+" "): // not in front of "waiting for com.shop to start"
 		fmt.Fprintf(&b, "%s: ", e.Event)
 	}
+	if e.Event == "death" && e.PID != 0 { // its next incarnation may have been found before the reason was read
+		fmt.Fprintf(&b, "pid %d, ", e.PID)
+	}
 	b.WriteString(e.Text)
 	return text.Printable(b.String())
 }

@@ -192,6 +192,8 @@ func TestEventNameIsPrintedOnce(t *testing.T) {
 	for want, e := range map[string]record.Event{
 		"waiting for com.shop to start": {Event: "waiting", Text: "waiting for com.shop to start"},
 		"end: duration is over":         {Event: "end", Text: "duration is over"},
+		"death: pid 7, CRASH":           {Event: "death", PID: 7, Text: "CRASH"},
+		"death: CRASH":                  {Event: "death", Text: "CRASH"},
 		"wait: waiting":                 {Event: "wait", Text: "waiting"},
 	} {
 		if got := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(say.event(e)), "0s")); got != want {

@@ -321,6 +321,11 @@ func TestRunRestartIsANewSeries(t *testing.T) {
 		if x.Restarts != 1 || len(r.eventsOf("gone", "com.shop")) != 1 || len(r.eventsOf("restart", "com.shop")) != 1 {
 			t.Errorf("%d restarts, events %+v", x.Restarts, r.events)
 		}
+		for _, e := range r.eventsOf("gone", "com.shop") { // the line names the process itself
+			if want := fmt.Sprintf("pid %d", e.PID); e.Text != want {
+				t.Errorf("gone: %q, want %q", e.Text, want)
+			}
+		}
 		pids := map[int]bool{}
 		for _, s := range r.samplesOf("com.shop", false) {
 			pids[s.PID] = true

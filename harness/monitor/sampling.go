@@ -216,8 +216,16 @@ func (s *session) lost(x *subject, err error) {
 	s.rotation.Remove(x.Key())
 	s.discoverAt = min(s.discoverAt, s.clock.now()+discoverSoon)
 	if x.backs <= maxBacks {
-		s.about(x, "gone", err.Error())
+		s.about(x, "gone", goneText(x.PID, err))
 	}
+}
+
+// goneText is which incarnation is gone: the line names the process already.
+func goneText(pid int, err error) string {
+	if errors.Is(err, capture.ErrGone) {
+		return fmt.Sprintf("pid %d", pid)
+	}
+	return err.Error()
 }
 
 // complain tells a fault of one process once, until its channel reads it again.

@@ -22,7 +22,8 @@
 // .Cache (PACKAGE:cache) takes mb_per_h for ever and keeps that of the last for_s.
 // .Busy (PACKAGE:busy) leaks as .Java does and makes four times as much garbage, so
 // that its heap is a saw as an app's is; .Files (PACKAGE:files) leaves four files open
-// for each MB, until it dies of Options.FileLimit. .Private (PACKAGE:private) leaks as
+// for each MB, until it dies of Options.FileLimit. Whatever dies of Options.HeapMB has a crash
+// by an OutOfMemoryError in the log and in exit info, as an app of Android has. .Private (PACKAGE:private) leaks as
 // .Java and .Threads do, in a map whose keys are addresses and numbers of people, with
 // threads that are named after them. .Screens (PACKAGE:screens) opens and closes ten screens
 // at each signal 28, half of which tasks hold for two seconds at most; .Kept (PACKAGE:kept)

@@ -87,7 +87,7 @@ func (a *app) bury(p *appProcess, cmd *exec.Cmd) {
 	log := a.device.log
 	switch {
 	case why.reason == crashed.reason:
-		words := cmp.Or(why.words, p.lastWords())
+		words := cmp.Or(why.words, exceptionOf(p.lastWords()))
 		log(p.pid, 'E', "AndroidRuntime", fmt.Sprintf("FATAL EXCEPTION: main\nProcess: %s, PID: %d\n%s", p.name, p.pid, words))
 	case why.reason == byUser.reason:
 		log(pid, 'I', "ActivityManager", fmt.Sprintf("Killing %d:%s/%s (adj 0): %s", p.pid, p.name, appUser(uid), why.description))
@@ -96,6 +96,11 @@ func (a *app) bury(p *appProcess, cmd *exec.Cmd) {
 	}
 	log(pid, 'I', "ActivityManager", fmt.Sprintf("Process %s (pid %d) has died: fg  TOP ", p.name, p.pid))
 }
+
+// exceptionOf is the exception by which a Java virtual machine says that it ends, as ART prints it after
+// FATAL EXCEPTION: class and message (RuntimeInit.java, logUncaught). ExitOnOutOfMemoryError has HotSpot
+// say "Terminating due to java.lang.OutOfMemoryError: Java heap space" (debug.cpp, report_java_out_of_memory).
+func exceptionOf(words string) string { return strings.TrimPrefix(words, "Terminating due to ") }
 
 // appUser names the user of an app as the activity manager does.
 func appUser(uid int) string {

@@ -59,7 +59,7 @@ func TestEnds(t *testing.T) {
 		}
 	}
 	crash := run("logcat -d -b crash")
-	for _, want := range []string{"FATAL EXCEPTION: main", "CrashedByAdbException", "java.lang.OutOfMemoryError: Java heap space"} {
+	for _, want := range []string{"FATAL EXCEPTION: main", "CrashedByAdbException", " E AndroidRuntime: java.lang.OutOfMemoryError: Java heap space"} {
 		if !strings.Contains(crash, want) {
 			t.Errorf("the crashes have no %s:\n%s", want, crash)
 		}

@@ -29,13 +29,13 @@ func IncidentKinds() []string {
 // reasonWords are a reason of a death as reports say it, of one and of several.
 var reasonWords = map[string][2]string{
 	"crash": {"crash", "crashes"}, "native_crash": {"native crash", "native crashes"}, "anr": {"ANR", "ANRs"},
-	"out_of_memory": {"OutOfMemoryError", "OutOfMemoryError"}, "memory_limiter": {"kill by the memory limiter", "kills by the memory limiter"},
+	"out_of_memory": {"OutOfMemoryError", "OutOfMemoryErrors"}, "memory_limiter": {"kill by the memory limiter", "kills by the memory limiter"},
 	"anomaly": {"kill for a memory anomaly", "kills for a memory anomaly"}, "low_memory": {"low-memory kill", "low-memory kills"},
 	"kill": {"kill", "kills"}, "exit": {"exit", "exits"}, "reboot": {"reboot", "reboots"}, "unknown": {"for an unknown reason", "for unknown reasons"},
 }
 
 // DeathWords are the ends of a process by reason in words, the most frequent first, such as "22
-// OutOfMemoryError, 8 crashes". It is empty where there are none.
+// OutOfMemoryErrors, 8 crashes". It is empty where there are none.
 func DeathWords(byReason map[string]int) string {
 	reasons := slices.SortedFunc(maps.Keys(byReason), func(a, b string) int {
 		return cmp.Or(cmp.Compare(byReason[b], byReason[a]), cmp.Compare(a, b))

@@ -531,8 +531,8 @@ func TestTextOfDeaths(t *testing.T) {
 		by   map[string]int
 		want string
 	}{
-		"memory == 0": {map[string]int{"out_of_memory": 22, "low_memory": 1, "crash": 8}, ": 23 deaths by memory (22 OutOfMemoryError, 1 low-memory kill), at most 0 in a base run"},
-		"crash == 0":  {map[string]int{"out_of_memory": 22, "crash": 8}, ": 30 deaths by crash (22 OutOfMemoryError, 8 crashes), at most"},
+		"memory == 0": {map[string]int{"out_of_memory": 22, "low_memory": 1, "crash": 8}, ": 23 deaths by memory (22 OutOfMemoryErrors, 1 low-memory kill), at most 0 in a base run"},
+		"crash == 0":  {map[string]int{"out_of_memory": 22, "crash": 8}, ": 30 deaths by crash (22 OutOfMemoryErrors, 8 crashes), at most"},
 		"crash <= 1":  {map[string]int{"crash": 8}, ": 8 deaths by crash, at most"},
 		"any == 0":    {map[string]int{"crash": 1, SurvivedANR: 3}, ": 1 death (1 crash), at most"},
 	} {

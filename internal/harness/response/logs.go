@@ -53,7 +53,7 @@ func collections(l dumpsys.Logcat) string {
 	if n == 0 {
 		return ""
 	}
-	line := fmt.Sprintf("; %d garbage collections", n)
+	line := "; " + text.Count(int(n), "garbage collection", "garbage collections")
 	if l.GC.HeapUsed.Known && l.GC.HeapTotal.Known {
 		line += fmt.Sprintf(", after the last %s of %s Java heap", text.KB(l.GC.HeapUsed.N), text.KB(l.GC.HeapTotal.N))
 	}
@@ -77,9 +77,9 @@ func readExitInfo(c *Case, _ *Moment, text []byte) ([]string, error) {
 	if len(own) == 0 {
 		return []string{"exit info: no earlier process of this name has ended"}, nil
 	}
-	ended := "1 earlier process of this name has ended, "
+	ended := "1 earlier process of this name has ended: "
 	if len(own) > 1 {
-		ended = fmt.Sprintf("%d earlier processes of this name have ended, the last ", len(own))
+		ended = fmt.Sprintf("%d earlier processes of this name have ended, the last: ", len(own))
 	}
 	lines := []string{"exit info: " + ended + exitText(own[0])}
 	for _, e := range own[:min(len(own), toldRows)] {
@@ -95,14 +95,7 @@ func endedAt(e dumpsys.Exit) time.Time {
 }
 
 func exitText(e dumpsys.Exit) string {
-	how := "by itself or its user"
-	switch {
-	case e.Crash():
-		how = "by a CRASH"
-	case e.Kill():
-		how = "by a KILL"
-	}
-	line := fmt.Sprintf("%s: %s at %s", how, e.ReasonName, e.Timestamp)
+	line := fmt.Sprintf("%s at %s", e.ReasonName, e.Timestamp)
 	if e.Pss.Known {
 		line += fmt.Sprintf(", Pss %s", text.KB(e.Pss.N))
 	}

@@ -31,11 +31,11 @@ func TestExitsOfUser(t *testing.T) {
 		exitRecord(1, "no time", "com.shop", 10, 13) +
 		exitRecord(2, "2026-01-02 04:00:00", "com.shop", 10, 5)
 	for user, want := range map[int][]string{
-		0: {"exit info: 2 earlier processes of this name have ended, the last by a CRASH: CRASH at 2026-01-02 09:00:00.000",
-			"  by a CRASH: CRASH at 2026-01-02 09:00:00.000", "  by itself or its user: USER_REQUESTED at 2026-01-01 09:00:00.000"},
-		10: {"exit info: 4 earlier processes of this name have ended, the last by a KILL: LOW_MEMORY at 2026-01-02 05:00:00.600",
-			"  by a KILL: LOW_MEMORY at 2026-01-02 05:00:00.600", "  by itself or its user: ANR at 2026-01-02 05:00:00.500",
-			"  by a CRASH: CRASH_NATIVE at 2026-01-02 04:00:00", "  by a KILL: OTHER at no time"},
+		0: {"exit info: 2 earlier processes of this name have ended, the last: CRASH at 2026-01-02 09:00:00.000",
+			"  CRASH at 2026-01-02 09:00:00.000", "  USER_REQUESTED at 2026-01-01 09:00:00.000"},
+		10: {"exit info: 4 earlier processes of this name have ended, the last: LOW_MEMORY at 2026-01-02 05:00:00.600",
+			"  LOW_MEMORY at 2026-01-02 05:00:00.600", "  ANR at 2026-01-02 05:00:00.500",
+			"  CRASH_NATIVE at 2026-01-02 04:00:00", "  OTHER at no time"},
 		11: {"exit info: no earlier process of this name has ended"},
 	} {
 		c := &Case{Order: Order{Process: capture.Process{Name: "com.shop", User: user}}}
@@ -48,7 +48,7 @@ func TestExitsOfUser(t *testing.T) {
 	nobody := strings.ReplaceAll(exitHead+exitRecord(0, "2026-01-02 09:00:00.000", "com.shop", 0, 4), " user=0\n", "\n")
 	c := &Case{Order: Order{Process: capture.Process{Name: "com.shop", User: 10}}}
 	got, err := readExitInfo(c, &Moment{}, []byte(nobody))
-	if err != nil || got[0] != "exit info: 1 earlier process of this name has ended, by a CRASH: CRASH at 2026-01-02 09:00:00.000" {
+	if err != nil || got[0] != "exit info: 1 earlier process of this name has ended: CRASH at 2026-01-02 09:00:00.000" {
 		t.Errorf("%q, %v", got, err)
 	}
 }

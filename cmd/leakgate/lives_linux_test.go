@@ -1,0 +1,119 @@
+//go:build realtime && e2e
+
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/hostdevice"
+	"github.com/leakgate/leakgate/internal/hostdevice/hostdevicetest"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// living is a run whose workload starts an app again and again.
+const living = `version: 1
+app: { package: PACKAGE, processes: ["PACKAGE:*"] }
+devices: { serials: ["${LEAKGATE_HOSTDEVICE}"] }
+workload:
+  device_command: while :; do WORKLOAD; done
+duration: DURATION
+`
+
+// A life of 20 minutes of the device is one of 20 seconds.
+const livesScale = 60
+
+func beginLives(t *testing.T, r *hostdevicetest.Running, duration, workload string) watching {
+	t.Helper()
+	return begin(t, r, 4*time.Minute, strings.NewReplacer("PACKAGE", r.Package(), "DURATION", duration, "WORKLOAD", strings.ReplaceAll(workload, "PACKAGE", r.Package())).Replace(living))
+}
+
+// A process that leaks until it dies of an OutOfMemoryError, each time before it lives long enough for
+// a trend, leaks: by its deaths, and by the growth that its lives have in common.
+func TestOutOfMemoryAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	hostdevicetest.RequireJava(t)
+	r := hostdevicetest.Start(t, hostdevice.Options{Scale: livesScale, HeapMB: 80})
+	w := beginLives(t, r, "2h20m", "am start -n PACKAGE/.Java --es mb_per_h 240; sleep 0.3").end(t)
+	p := w.process(t, "java")
+	died := p.DeathsByReason["out_of_memory"]
+	if w.exit != record.ExitLeak || p.Gate != detector.Leak || p.Kind != detector.Java {
+		t.Errorf("exit %d, gate %s, %s: %s", w.exit, p.Gate, p.Kind, p.Because)
+	}
+	if died < 4 || len(p.DeathsByReason) != 1 || p.Restarts != died || len(p.Deaths) != died {
+		t.Errorf("%d restarts, deaths %v: %+v", p.Restarts, p.DeathsByReason, p.Deaths)
+	}
+	for _, d := range p.Deaths {
+		if d.Reason != "out_of_memory" || !strings.Contains(d.Text, "java.lang.OutOfMemoryError") {
+			t.Errorf("death at %v: %s, %q", d.T, d.Reason, d.Text)
+		}
+	}
+	if p.Rate == nil || *p.Rate < 220 || *p.Rate > 260 {
+		t.Errorf("rate: %s", p.Because)
+	}
+	w.says(t, fmt.Sprintf("%s:java: LEAK (java leak)", r.Package()), fmt.Sprintf("restarted %d times (%d OutOfMemoryErrors)", died, died),
+		fmt.Sprintf("died %d times of memory", died), fmt.Sprintf("\n  deaths   %d OutOfMemoryErrors; the last at ", died))
+	w.assertRebuilt(t)
+	assertNothingLeft(t, r)
+}
+
+// A process that its suite kills every six seconds cannot be judged, and is not green.
+func TestKilledEverySixSeconds(t *testing.T) {
+	for name, c := range map[string]struct {
+		scale      float64
+		duration   string
+		restarts   int
+		times, why string
+	}{
+		// The lives last for two minutes of the device, with some samples each.
+		"two minutes": {20, "25m", 8, "restarted %d times", `longest life [0-9.]+ min, a trend needs 30 min`},
+		// Between two samples the process was killed several times.
+		"six seconds": {1, "100s", 2, "restarted at least %d times", `.*longest life.*a trend needs 30 min`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			hostdevicetest.RequireJava(t)
+			r := hostdevicetest.Start(t, hostdevice.Options{Scale: c.scale})
+			w := beginLives(t, r, c.duration, "am start -n PACKAGE/.Control; sleep 6; am force-stop PACKAGE").end(t)
+			p := w.process(t, "control")
+			if w.exit != record.ExitInconclusive || p.Gate != detector.Inconclusive || p.MinDetectable != nil {
+				t.Errorf("exit %d, gate %s: %s", w.exit, p.Gate, p.Because)
+			}
+			if p.Restarts < c.restarts || p.DeathsByReason["kill"] < p.Restarts || len(p.DeathsByReason) != 1 {
+				t.Errorf("%d restarts, deaths %v", p.Restarts, p.DeathsByReason)
+			}
+			if why := fmt.Sprintf(`^restarted %d times \(%d kills\); %s$`, p.Restarts, p.DeathsByReason["kill"], c.why); !regexp.MustCompile(why).MatchString(p.Because) {
+				t.Errorf("%q is not %s", p.Because, why)
+			}
+			w.says(t, fmt.Sprintf("INCONCLUSIVE, state NORMAL, "+c.times, p.Restarts), "\n  why      "+p.Because+"\n", "Exit code 5: not judged. Watch for longer without restarts")
+			w.assertRebuilt(t)
+			assertNothingLeft(t, r)
+		})
+	}
+}
+
+// A process without a leak that its suite starts again every 20 minutes is no leak; what could be
+// hidden is said.
+func TestHealthyLivesOfTwentyMinutes(t *testing.T) {
+	t.Parallel()
+	hostdevicetest.RequireJava(t)
+	r := hostdevicetest.Start(t, hostdevice.Options{Scale: livesScale})
+	w := beginLives(t, r, "2h10m", "am start -n PACKAGE/.Control; sleep 20; am force-stop PACKAGE").end(t)
+	p := w.process(t, "control")
+	if w.exit != record.ExitInconclusive || p.Gate != detector.Inconclusive || p.Worst != detector.Normal {
+		t.Errorf("exit %d, gate %s, worst %s: %s", w.exit, p.Gate, p.Worst, p.Because)
+	}
+	if p.Restarts < 5 || p.DeathsByReason["kill"] < p.Restarts || len(p.DeathsByReason) != 1 {
+		t.Errorf("%d restarts, deaths %v", p.Restarts, p.DeathsByReason)
+	}
+	if p.MinDetectable == nil || *p.MinDetectable < 30 {
+		t.Errorf("slowest leak that would have been seen: %+v", p.MinDetectable)
+	}
+	w.says(t, "longest life ", ", a trend needs 30 min", "Exit code 5: not judged. Watch for longer without restarts")
+	w.assertRebuilt(t)
+	assertNothingLeft(t, r)
+}
