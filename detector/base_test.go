@@ -245,6 +245,11 @@ func TestAgainstLives(t *testing.T) {
 		if err != nil || v.Gate != detector.Leak || math.Abs(v.Rate/detector.MB-300) > 60 || !strings.Contains(v.Because, "of each life") {
 			t.Errorf("seed %d: %v: %s", seed, v.Gate, v.Because)
 		}
+		alike, _ := spent(night(t, "plain, 100 MB/h, restart each 25 min"), seed)
+		other, _ := spent(night(t, "plain, 100 MB/h, restart each 25 min"), seed+100)
+		if v, err = alike.Against(other); err != nil || v.Gate != detector.Pass {
+			t.Errorf("seed %d, two that leak alike: %v: %s", seed, v.Gate, v.Because)
+		}
 		if v, err = same.Against(quiet); err != nil || v.Gate != detector.Pass {
 			t.Errorf("seed %d: %v: %s", seed, v.Gate, v.Because)
 		}

@@ -2,8 +2,12 @@ package detector
 
 import (
 	"math"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/detector/trend"
 )
 
 // TestPoolIsFlat: lives of half an hour and more that do not grow by 40 MB, or not by 20 MB in the second half
@@ -453,5 +457,148 @@ func TestLookAfterTwoMinutes(t *testing.T) {
 		if (looks > 0) != want {
 			t.Errorf("%v without a sample: %d looks", missing, looks)
 		}
+	}
+}
+
+// fed is a detector with a sample each 30 s of a curve of the hours.
+func fed(hours float64, curve func(h float64) float64) *Detector {
+	d := New(RobustPolicy())
+	for at := time.Duration(0); at < time.Duration(hours*float64(time.Hour)); at += 30 * time.Second {
+		d.AddSample(Sample{At: at, Bytes: int64(curve(at.Hours()) * MB)})
+	}
+	return d
+}
+
+// TestMinutes: the levels of minutes are those of the slots, and beyond two hours those of the floors.
+func TestMinutes(t *testing.T) {
+	for _, hours := range []float64{1.7, 3} {
+		m := fed(hours, func(h float64) float64 { return 100 + 60*h }).machine.(*robustMachine)
+		for i := range int(hours*60) - 1 {
+			want, slack := float64(i)+0.25, 1e-3 // the mean of the samples at 0 and 30 s
+			if (m.axis.closed - 2*i) > ringSlots {
+				want, slack = float64(i/5*5)+2.25, 0.3
+			}
+			if got := m.minute(m.tracks[totalTrack], i); math.Abs(got-want) > slack {
+				t.Fatalf("%v h, minute %d: %v, want %v", hours, i, got, want)
+			}
+		}
+	}
+}
+
+// TestCausesOfLives: a cause belongs to the life that was there then, whether it is reported before its restart
+// or after the next one began.
+func TestCausesOfLives(t *testing.T) {
+	m := newRobustMachine(RobustPolicy())
+	live := func(from, to time.Duration) {
+		for at := from; at <= to; at += 30 * time.Second {
+			m.addSample(Sample{At: at, Bytes: 100 * MB})
+		}
+	}
+	minutes := func(n int) time.Duration { return time.Duration(n) * time.Minute }
+	live(minutes(0), minutes(5))
+	m.restart(minutes(6))
+	live(minutes(6), minutes(10))
+	m.death(minutes(5), Crash)  // of the first, late
+	m.death(minutes(6), Killed) // of the second, at its first sample, before its restart
+	m.restart(minutes(11))
+	m.death(minutes(11), LowMemory) // never sampled: of no life that is kept
+	m.restart(minutes(12))
+	live(minutes(12), minutes(16))
+	m.restart(minutes(17))
+	m.death(minutes(16), 99)
+	var got []Cause
+	for _, x := range m.lives.list {
+		got = append(got, x.cause)
+	}
+	if want := []Cause{Crash, Killed, UnknownCause}; !slices.Equal(got, want) || m.lives.count != 4 {
+		t.Errorf("%v, want %v; %d lives", got, want, m.lives.count)
+	}
+	if c := m.lives.causes; c[Crash] != 1 || c[Killed] != 1 || c[LowMemory] != 1 || c[UnknownCause] != 1 {
+		t.Errorf("%v", c)
+	}
+	if !m.lives.list[2].explained || m.lives.list[0].began != 0 || m.lives.list[1].began != minutes(6) {
+		t.Errorf("%+v", m.lives.list)
+	}
+}
+
+// TestRebootIsOneRestart: the device's restart and that of the process are one.
+func TestRebootIsOneRestart(t *testing.T) {
+	m := newRobustMachine(RobustPolicy())
+	m.addSample(Sample{At: time.Hour, Bytes: 100 * MB})
+	m.addSample(Sample{At: time.Hour + time.Minute, Bytes: 100 * MB})
+	m.restart(10 * time.Second) // the clock
+	m.restart(40 * time.Second) // the process
+	if m.lives.count != 1 {
+		t.Errorf("%d lives ended", m.lives.count)
+	}
+	m.addSample(Sample{At: time.Minute, Bytes: 100 * MB})
+	m.restart(2 * time.Minute)
+	m.restart(3 * time.Minute)
+	if m.lives.count != 3 {
+		t.Errorf("%d lives ended", m.lives.count)
+	}
+}
+
+// TestAgeOfLongLives: of lives of 45 min the first third is skipped, of shorter ones a tenth.
+func TestAgeOfLongLives(t *testing.T) {
+	for age, skip := range map[int]int{44: 5, 45: 15, 10: 1, 19: 2} {
+		m := newRobustMachine(RobustPolicy())
+		for k := range 4 {
+			x := pastLife{}
+			for i := range age {
+				x.levels = append(x.levels, float32(math.Sin(float64(i+k))))
+			}
+			m.lives.list = append(m.lives.list, x)
+		}
+		if p, ok := m.poolLives(); !ok || p.skip != skip || p.age != age || p.lives != 4 {
+			t.Errorf("%d min: %v, %+v", age, ok, p)
+		}
+	}
+}
+
+// TestSpreadBy: a perfect line has no neighbors that resemble each other.
+func TestSpreadBy(t *testing.T) {
+	if got := spreadBy([]float64{0, 1, 2}, []float64{5, 6, 7}, trend.Line{Intercept: 5, Slope: 1}); got != 1 {
+		t.Errorf("%v", got)
+	}
+	if got := spreadBy([]float64{0, 1, 2, 3}, []float64{1, 1, -1, -1}, trend.Line{}); got != 5.0/3 {
+		t.Errorf("%v, want 5/3", got) // a is 1/4
+	}
+	if got := trendText("memory", trend.Line{}); !strings.HasPrefix(got, "memory rises 0.0 MB/h") {
+		t.Error(got)
+	}
+}
+
+// TestFellLately: a leak that was given back at once shortly before the end is no settled one.
+func TestFellLately(t *testing.T) {
+	noise := func(h float64) float64 { return math.Sin(h * 77) }
+	at := func(fall float64) func(float64) float64 {
+		return func(h float64) float64 {
+			if h >= fall {
+				return 300 + noise(h)
+			}
+			return 300 + 60*h + noise(h)
+		}
+	}
+	for fall, want := range map[float64]Gate{7: Inconclusive, 4: Settled} {
+		v := fed(8, at(fall)).Verdict()
+		if v.Worst != Leaking || v.Gate != want || strings.Contains(v.Because, "at once: too little data since then") != (want == Inconclusive) {
+			t.Errorf("falls after %v h: %v %v: %s", fall, v.Worst, v.Gate, v.Because)
+		}
+	}
+}
+
+// TestJumpAfterRaise: driver memory that is seen late moves the floor, and hides no jump.
+func TestJumpAfterRaise(t *testing.T) {
+	d := fed(1, func(h float64) float64 { return 200 + math.Sin(h*77) })
+	b := Breakdown{At: time.Hour, EGL: Amount{N: 50 * MB, Known: true}}
+	d.AddBreakdown(b)
+	d.AddSample(Sample{At: time.Hour, Bytes: 200 * MB})
+	if n := len(d.Verdict().Jumps); n != 0 {
+		t.Fatalf("%d jumps", n)
+	}
+	steps := d.AddSample(Sample{At: time.Hour + 30*time.Second, Bytes: 460 * MB})
+	if jumps := d.Verdict().Jumps; len(jumps) != 1 || len(steps) != 1 || math.Abs(float64(jumps[0].Bytes)/MB-260) > 3 {
+		t.Errorf("%v, %v", jumps, steps)
 	}
 }
