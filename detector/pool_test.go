@@ -602,3 +602,17 @@ func TestJumpAfterRaise(t *testing.T) {
 		t.Errorf("%v, %v", jumps, steps)
 	}
 }
+
+// TestGrowthOfShortRuns: a run that is too short says by how much memory grew, once two levels of two minutes
+// are known.
+func TestGrowthOfShortRuns(t *testing.T) {
+	for minutes, want := range map[float64]string{
+		1:  "only 30 s of uninterrupted data; a trend needs 30 min",
+		3:  "only 2.5 min of uninterrupted data; a trend needs 30 min",
+		12: "only 12 min of uninterrupted data: +215 MB; a trend needs 30 min",
+	} {
+		if v := fed(minutes/60, func(h float64) float64 { return 200 + 1200*h }).Verdict(); v.Because != want {
+			t.Errorf("%v min: %s, want %s", minutes, v.Because, want)
+		}
+	}
+}
