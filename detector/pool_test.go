@@ -616,3 +616,38 @@ func TestGrowthOfShortRuns(t *testing.T) {
 		}
 	}
 }
+
+// TestTrimAfterAWarmUp: the later part of a run with one fall is judged without that fall, too.
+func TestTrimAfterAWarmUp(t *testing.T) {
+	v := fed(8, func(h float64) float64 {
+		mb := 700 + 250*(1-math.Exp(-h/0.7)) + 45*h + 2*math.Sin(h*77)
+		if h >= 5 {
+			mb -= 300
+		}
+		return mb
+	}).Verdict()
+	if v.Gate != Leak || math.Abs(v.Rate/MB-45) > 8 || !strings.Contains(v.Because, "not counting ") {
+		t.Errorf("%v, %.0f MB/h: %s", v.Gate, v.Rate/MB, v.Because)
+	}
+}
+
+// TestFewReadings: twelve readings of a dimension are enough to find a leak that the total hides.
+func TestFewReadings(t *testing.T) {
+	for readings, want := range map[int]Gate{11: Pass, 12: Leak} {
+		d := New(RobustPolicy())
+		apart := time.Hour / time.Duration(readings)
+		next := time.Duration(0)
+		for at := time.Duration(0); at < time.Hour; at += 30 * time.Second {
+			if at >= next {
+				b := Breakdown{At: at}
+				b.Dim[JavaHeap] = Amount{N: int64((50 + 200*at.Hours()) * MB), Known: true}
+				d.AddBreakdown(b)
+				next += apart
+			}
+			d.AddSample(Sample{At: at, Bytes: 500 * MB})
+		}
+		if v := d.Verdict(); v.Gate != want {
+			t.Errorf("%d readings: %v: %s", readings, v.Gate, v.Because)
+		}
+	}
+}
