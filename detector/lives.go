@@ -260,7 +260,7 @@ func (m *robustMachine) pool(list []pastLife, skip, age int) (pool, bool) {
 	df := float64(p.lives - 1)
 	p.all, p.late = newRates(all), newRates(seconds)
 	p.growth = p.all.rate * p.hours()
-	p.grows = p.growth >= leastGrowth/2 && p.all.rate > trend.StudentQuantile(1-endP/m.families(), df)*p.all.se
+	p.grows = p.growth >= leastGrowth/2 && p.all.rate > m.critical(df)*p.all.se
 	slowing, slowError := meanAndError(lessTimes(firsts, seconds, 1))
 	p.pace = p.late.rate / max(meanOf(firsts), 1e-9)
 	p.straight = p.grows && p.pace >= lifePace && slowing < trend.StudentQuantile(lifeCertainty, df)*slowError
@@ -496,7 +496,7 @@ func (p *pool) finding(m *robustMachine) finding {
 	f.begins, f.ends = m.axis.origin, m.axis.at()
 	f.rate, f.low, f.high, f.se, f.known = p.all.rate, p.all.low, p.all.high, p.all.se, true
 	f.drift = trend.Drift{Slope: p.all.rate, SE: p.all.se, N: p.lives}
-	crit := trend.StudentQuantile(1-endP/m.families(), float64(p.lives-1))
+	crit := m.critical(float64(p.lives - 1))
 	f.detectable = max(leastGrowth/p.hours(), (crit+certain)*max(p.all.se, p.late.se))
 	return f
 }

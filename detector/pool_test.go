@@ -651,3 +651,117 @@ func TestFewReadings(t *testing.T) {
 		}
 	}
 }
+
+// TestCritical: Student's 99.9 % point, shared by all that are judged together.
+func TestCritical(t *testing.T) {
+	m := newRobustMachine(RobustPolicy())
+	if got := m.critical(10); math.Abs(got-4.1437) > 1e-3 {
+		t.Errorf("%v", got)
+	}
+	if m.family = 10; math.Abs(m.critical(10)-5.694) > 2e-2 {
+		t.Errorf("one of ten: %v", m.critical(10))
+	}
+}
+
+// TestReasons: the rules of the end verdict in their order, each by levels that fail it alone.
+func TestReasons(t *testing.T) {
+	of := func(n int, curve func(i float64) float64) []float64 {
+		y := make([]float64, n)
+		for i := range y {
+			y[i] = curve(float64(i)) + 0.2*math.Sin(float64(i)*2.1)
+		}
+		return y
+	}
+	quarters := func(a, b, c, d float64) func(float64) float64 {
+		return func(i float64) float64 { return [4]float64{a, b, c, d}[int(i)/9] }
+	}
+	saturating := func(tau float64) func(float64) float64 {
+		return func(i float64) float64 { return 300 * (1 - math.Exp(-i/tau)) }
+	}
+	for name, c := range map[string]struct {
+		curve  func(float64) float64
+		before float64
+		want   reason
+	}{
+		"a line":                       {func(i float64) float64 { return 5 * i }, noRecord, fires},
+		"too little":                   {func(i float64) float64 { return 0.5 * i }, noRecord, small},
+		"no higher half":               {quarters(0, 60, 0, 58), noRecord, early},
+		"flat at its end":              {quarters(0, 80, 160, 161), noRecord, early},
+		"flat at its beginning":        {quarters(0, 1, 100, 200), noRecord, late},
+		"a level from before":          {func(i float64) float64 { return 5 * i }, 175 - 0.3*180 + 6, visited},
+		"above all levels from before": {func(i float64) float64 { return 5 * i }, 150 - 0.3*180, fires},
+		"levels off":                   {saturating(9), noRecord, early},
+		"slows down":                   {saturating(16), noRecord, slowing},
+	} {
+		var f finding
+		y := of(36, c.curve)
+		f.drift = trend.Drift{Slope: (meanOf(y[27:]) - meanOf(y[:9])) / 27, SE: 0.01, N: 36}
+		f.growth = max(30, f.drift.Slope*36)
+		if name == "too little" {
+			f.growth = f.drift.Slope * 36
+		}
+		if got := f.decide(y, scale{hours: 8, need: 20, family: 1, before: c.before}); got != c.want {
+			t.Errorf("%s: %q, want %q", name, reasonTexts[got], reasonTexts[c.want])
+		}
+	}
+}
+
+// TestOneLevel: five ends at one level are enough, four are not; nor is one half of all ends.
+func TestOneLevel(t *testing.T) {
+	for _, c := range []struct {
+		ends, others int
+		want         bool
+	}{{5, 0, true}, {4, 0, false}, {5, 5, true}, {5, 6, false}} {
+		m := newRobustMachine(RobustPolicy())
+		for i := range c.ends {
+			m.lives.list = append(m.lives.list, pastLife{cause: Killed, last: 500 + float64(i%2), length: time.Duration(5+4*i) * time.Minute})
+		}
+		for range c.others {
+			m.lives.list = append(m.lives.list, pastLife{cause: Crash, last: 100})
+		}
+		m.lives.count = c.ends + c.others
+		level, ok := m.atOneLevel(pool{grows: true, all: ratesOfLives{rate: 600}})
+		if ok != c.want || ok && math.Abs(level-500.5) > 0.2 {
+			t.Errorf("%d of %d: %v, at %v MB", c.ends, m.lives.count, ok, level)
+		}
+		if _, ok := m.atOneLevel(pool{all: ratesOfLives{rate: 600}}); ok {
+			t.Error("lives that do not grow")
+		}
+	}
+}
+
+// TestLargestSample: what no process can have is ignored, a byte less is not.
+func TestLargestSample(t *testing.T) {
+	for bytes, want := range map[int64]int{0: 0, 1: 1, maxBytes: 1, maxBytes + 1: 0} {
+		d := New(RobustPolicy())
+		d.AddSample(Sample{At: time.Second, Bytes: bytes})
+		if got := d.Verdict().Samples; got != want {
+			t.Errorf("%d bytes: %d samples", bytes, got)
+		}
+	}
+}
+
+// TestLivesThatDifferByChance: a difference of lives that is not significant is no leak, however large.
+func TestLivesThatDifferByChance(t *testing.T) {
+	lives := func(mean float64) *robustMachine {
+		d := New(RobustPolicy())
+		at := time.Duration(0)
+		for k := range 17 {
+			if k > 0 {
+				d.Restart(at)
+			}
+			rate := mean + 80*float64(k%2*2-1)
+			for begin := at; at < begin+22*time.Minute; at += 30 * time.Second {
+				d.AddSample(Sample{At: at, Bytes: int64((200 + rate*(at-begin).Hours()) * MB)})
+			}
+		}
+		return d.machine.(*robustMachine)
+	}
+	d, ok := lives(200).compareLives(contrast{}, []*robustMachine{lives(150)})
+	if !ok || d.proved || !d.headRises || !d.matched || math.Abs(d.rate-50) > 12 || d.growth < 10 || math.Abs(d.t-d.rate/d.se) > 1e-9 {
+		t.Errorf("%v, %+v", ok, d)
+	}
+	if d, ok = lives(400).compareLives(contrast{}, []*robustMachine{lives(150)}); !ok || !d.proved || d.matched {
+		t.Errorf("%v, %+v", ok, d)
+	}
+}

@@ -100,8 +100,6 @@ const (
 	// aboveBefore is how far the end of a part must be above all levels from before it, in parts of
 	// its growth.
 	aboveBefore = 0.3
-	// levelPart of the mean slope is what the last third of a curve that levels off has at most.
-	levelPart = 0.2
 	// stillThere is the part of the growth of a window that must be left in all that follows it.
 	stillThere = 0.8
 	// uncached is the growth in MB, over uncachedTime, that no cache has: it is a leak also if it ended

@@ -156,7 +156,7 @@ func (m *robustMachine) spread(d *contrast, bases []*robustMachine) {
 	}
 	t, df := beyondSpread(m.ends(m.tracks[totalTrack], nil, 1).rate, rates, errors)
 	beyond := t > trend.StudentQuantile(spreadCertainty, df)
-	d.proved = d.proved && beyond || d.growth >= baseNeed && t > trend.StudentQuantile(1-endP/m.families(), df)
+	d.proved = d.proved && beyond || d.growth >= baseNeed && t > m.critical(df)
 	if !beyond {
 		d.t = min(d.t, t)
 	}
@@ -242,7 +242,7 @@ func (m *robustMachine) compareLives(d contrast, bases []*robustMachine) (contra
 	d.growth = d.rate * head.hours()
 	d.t = d.rate / d.se
 	d.drift = trend.Drift{Slope: d.rate, SE: d.se, N: head.lives}
-	crit := trend.StudentQuantile(1-endP/m.families(), df)
+	crit := m.critical(df)
 	d.proved = d.t > crit && d.growth >= leastGrowth/2
 	d.headRises = head.grows
 	d.matched = d.t <= doubtfulT

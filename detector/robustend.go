@@ -470,16 +470,10 @@ func (f *finding) shape(y []float64, s scale) reason {
 	line := min(shapes.BIC(shapes.Line, 2), shapes.BIC(shapes.Onset, 3))
 	curve := curveBetter - strictness
 	if line > min(shapes.BIC(shapes.Saturating, 3), shapes.BIC(shapes.Filled, 3))+curve && !steady(y, f.drift) {
-		if lastThird(y) > levelPart*f.drift.Slope {
-			return slowing
-		}
-		return curved
+		return slowing // what has levelled off fails the rule about its pace before
 	}
 	if line > shapes.BIC(shapes.Step, 3) || line > min(shapes.BIC(shapes.TwoSteps, 5), shapes.BIC(shapes.ThreeSteps, 7))+stepsBetter {
 		return stepped
 	}
 	return fires
 }
-
-// lastThird is the slope of the last third of the levels.
-func lastThird(y []float64) float64 { return trend.Slope(y[len(y)-len(y)/3:]) }

@@ -80,6 +80,11 @@ func (m *robustMachine) close() {
 // one that are long enough to be judged.
 func (m *robustMachine) families() float64 { return float64(m.family) * float64(m.stretches) }
 
+// critical is the t that shows growth, for so many degrees of freedom.
+func (m *robustMachine) critical(df float64) float64 {
+	return trend.StudentQuantile(1-endP/m.families(), df)
+}
+
 // familiesOf is the same for so many series of this process beside its total.
 func (m *robustMachine) familiesOf(series int) float64 { return m.families() * float64(series) }
 

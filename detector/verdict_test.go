@@ -188,3 +188,24 @@ func TestArticleRate(t *testing.T) {
 		}
 	}
 }
+
+// TestArticleFreshBreakdown: a breakdown of the moment at which CONFIRMING began is one of the extra ones.
+func TestArticleFreshBreakdown(t *testing.T) {
+	d := New(ArticlePolicy())
+	for at := time.Duration(0); at < 2*time.Hour; at += 30 * time.Second {
+		mb := int64(200+at.Minutes()*10) * MB
+		d.AddSample(Sample{At: at, Bytes: mb})
+		confirming := d.Verdict().State == Confirming
+		before := d.Demand().Breakdowns
+		b := Breakdown{At: at}
+		b.Dim[JavaHeap], b.Dim[Total] = Amount{N: mb, Known: true}, Amount{N: mb, Known: true}
+		d.AddBreakdown(b)
+		if confirming {
+			if after := d.Demand().Breakdowns; after != before-1 {
+				t.Errorf("%d breakdowns wanted, then %d", before, after)
+			}
+			return
+		}
+	}
+	t.Fatal("never CONFIRMING")
+}
