@@ -591,9 +591,8 @@ func TestFellLately(t *testing.T) {
 // TestJumpAfterRaise: driver memory that is seen late moves the floor, and hides no jump.
 func TestJumpAfterRaise(t *testing.T) {
 	d := fed(1, func(h float64) float64 { return 200 + math.Sin(h*77) })
-	b := Breakdown{At: time.Hour, EGL: Amount{N: 50 * MB, Known: true}}
-	d.AddBreakdown(b)
-	d.AddSample(Sample{At: time.Hour, Bytes: 200 * MB})
+	d.AddSample(Sample{At: time.Hour, Bytes: 200 * MB}) // takes the floor, the next time in two minutes
+	d.AddBreakdown(Breakdown{At: time.Hour + 10*time.Second, EGL: Amount{N: 50 * MB, Known: true}})
 	if n := len(d.Verdict().Jumps); n != 0 {
 		t.Fatalf("%d jumps", n)
 	}
