@@ -346,6 +346,10 @@ func TestStillRising(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
+	// Too noisy for a shape, and yet without a rise in its last quarter.
+	if stillRising([]float64{0, 12, 3, 18, 25, 33, 31, 30}) || !stillRising([]float64{0, 12, 3, 18, 25, 33, 41, 40}) {
+		t.Error("noise is taken for a rise, or a rise for noise")
+	}
 }
 
 // TestLowestAfter is the lowest of medians of three floors.
@@ -438,9 +442,16 @@ func TestFirstWindowOfDimensions(t *testing.T) {
 	}
 }
 
-// TestLookAfterTwoMinutes: two minutes without a sample are no hole, more are.
+// TestLookAfterTwoMinutes: two minutes without a sample, or the time of three, are no hole; more are.
 func TestLookAfterTwoMinutes(t *testing.T) {
-	for missing, want := range map[time.Duration]bool{2 * time.Minute: true, 2*time.Minute + 30*time.Second: false} {
+	for _, c := range []struct {
+		rhythm, missing time.Duration
+		want            bool
+	}{
+		{30 * time.Second, 2 * time.Minute, true}, {30 * time.Second, 2*time.Minute + 30*time.Second, false},
+		{time.Minute, 3 * time.Minute, true}, {time.Minute, 4 * time.Minute, false},
+	} {
+		missing, want := c.missing, c.want
 		d := New(RobustPolicy())
 		looks := 0
 		d.Explain(func(l Look) {
@@ -448,7 +459,7 @@ func TestLookAfterTwoMinutes(t *testing.T) {
 				looks++
 			}
 		})
-		for at := time.Duration(0); at <= 25*time.Minute; at += 30 * time.Second {
+		for at := time.Duration(0); at <= 25*time.Minute; at += c.rhythm {
 			if at > 20*time.Minute-missing && at < 20*time.Minute {
 				continue
 			}
