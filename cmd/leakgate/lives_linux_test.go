@@ -56,7 +56,7 @@ func TestOutOfMemoryAgainAndAgain(t *testing.T) {
 		t.Errorf("rate: %s", p.Because)
 	}
 	w.says(t, fmt.Sprintf("%s:java: LEAK (java leak)", r.Package()), fmt.Sprintf("restarted %d times (%d OutOfMemoryErrors)", died, died),
-		fmt.Sprintf("died %d times of memory", died), fmt.Sprintf("\n  deaths   %d OutOfMemoryErrors; the last at ", died))
+		fmt.Sprintf("%d deaths of memory", died), fmt.Sprintf("\n  deaths   %d OutOfMemoryErrors; the last at ", died))
 	w.assertRebuilt(t)
 	assertNothingLeft(t, r)
 }
