@@ -467,6 +467,9 @@ func (m *robustMachine) together(j judgement, all *past) judgement {
 		longest := max(m.lives.longest, m.axis.length())
 		j = judgement{gate: Inconclusive, leading: totalTrack, length: longest}
 		j.because = fmt.Sprintf("%s; longest life %s, a trend needs %s", told, minutesText(longest), minutesText(30*time.Minute))
+		if longest == 0 {
+			j.because = fmt.Sprintf("%s; no life was seen twice, a trend needs %s", told, minutesText(30*time.Minute))
+		}
 		if ok {
 			j.finding = p.finding(m)
 			j.because += fmt.Sprintf("; %s, but each is short; leaks slower than %s MB/h cannot be ruled out", p.text(ok), number(j.detectable))

@@ -333,3 +333,18 @@ func TestMustSee(t *testing.T) {
 		t.Errorf("%v: %s", w.Gate, w.Because)
 	}
 }
+
+// TestLivesBetweenSamples: of a process whose lives are too short for two samples nothing is known but that.
+func TestLivesBetweenSamples(t *testing.T) {
+	d := detector.New(detector.RobustPolicy())
+	for i := range 6 {
+		at := bootTime + time.Duration(i)*30*time.Second
+		if i > 0 {
+			d.Restart(at)
+		}
+		d.AddSample(detector.Sample{At: at, Bytes: 100 * detector.MB})
+	}
+	if v := d.Verdict(); v.Gate != detector.Inconclusive || v.Because != "restarted 5 times; no life was seen twice, a trend needs 30 min" {
+		t.Errorf("%v: %s", v.Gate, v.Because)
+	}
+}
