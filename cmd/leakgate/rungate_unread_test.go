@@ -25,16 +25,14 @@ func TestRunGatedUnread(t *testing.T) {
 		}
 		phone := attach(t, androidsim.ServedDemo(60, 1))
 		push(t, phone, "CheckoutActivity", "/data/local/tmp/screens")
-		for name, more := range map[string][]string{"text": nil, "json": {"--json"}} {
-			var errOut bytes.Buffer
-			c := environment(phone.env, &bytes.Buffer{}, &errOut)
-			c.dial, c.out = phone.dial, gone{}
-			if code := call(append([]string{"run", "run.yaml", "--out", name}, more...), c); code != exitUsage {
-				t.Errorf("%s: exit %d\n%s", name, code, errOut.String())
-			}
-			if _, err := os.Stat(filepath.Join(name, "gate.json")); err != nil {
-				t.Errorf("%s: %v\n%s", name, err, errOut.String())
-			}
+		var errOut bytes.Buffer
+		c := environment(phone.env, &bytes.Buffer{}, &errOut)
+		c.dial, c.out = phone.dial, gone{}
+		if code := call([]string{"run", "run.yaml", "--out", "run"}, c); code != exitUsage {
+			t.Errorf("exit %d\n%s", code, errOut.String())
+		}
+		if _, err := os.Stat(filepath.Join("run", "gate.json")); err != nil {
+			t.Errorf("%v\n%s", err, errOut.String())
 		}
 	})
 }

@@ -219,7 +219,7 @@ func TestSendMarkToAKilledRun(t *testing.T) {
 	}
 	defer box.close()
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if _, err := SendMark(ctx, dir, "x", false); !errors.Is(err, errNoRun) {
 			t.Errorf("%v", err)
