@@ -22,8 +22,8 @@ type promise struct {
 // detectable is whether the slowest detectable leak of a verdict is that.
 func detectable(o options) table {
 	t := table{
-		about: fmt.Sprintf("%d pairs a row: a process without a leak, whose verdict says the slowest leak m that it would have found with 95 %% (median in MB/h); "+
-			"then one with a leak of m/1.5, m and 1.5 m from the begin on: end verdicts `leak` in percent. *none* is the percent of verdicts without m.", o.detections),
+		about: fmt.Sprintf("%d pairs a row: a process without a leak, whose verdict says the slowest leak m that the same run would have shown (median in MB/h); "+
+			"then another run, with other noise, with a leak of m/1.5, m and 1.5 m from the begin on: end verdicts `leak` in percent. *none* is the percent of verdicts without m.", o.detections),
 		head: []string{"noise, length", "m", "none", "m/1.5", "m", "1.5 m"},
 	}
 	for _, hours := range lengths {
