@@ -775,3 +775,29 @@ func TestLivesThatDifferByChance(t *testing.T) {
 		t.Errorf("%v, %+v", ok, d)
 	}
 }
+
+// TestGuardsOfLooks: what a look cannot know says nothing.
+func TestGuardsOfLooks(t *testing.T) {
+	m := fed(6, func(h float64) float64 { return 200 + 30*h + math.Sin(h*77) }).machine.(*robustMachine)
+	w := &lookWindows[4] // 40 min: the three before it are older than the ring
+	var out sight
+	out.need = w.need
+	if m.pooled(m.tracks[totalTrack], make([]float64, w.blocks), w, w.minutes*2, -math.MaxFloat64, &out) {
+		t.Error("noise of windows that are forgotten")
+	}
+	m.first, m.firstSigma = sight{window: 20 * time.Minute, growth: 1e6}, 0
+	if m.keepsPace(m.tracks[totalTrack]) {
+		t.Error("keeps a pace that nothing keeps")
+	}
+	if m.axis.binSlots = 2 * firstBin; !m.keepsPace(m.tracks[totalTrack]) {
+		t.Error("floors of ten minutes tell no pace of five")
+	}
+	for s, want := range map[sight]string{
+		{reason: holes, window: time.Hour}:                        "memory over 60 min has too many holes",
+		{reason: noise, window: time.Hour, blocks: 24, growth: 5}: "memory over 60 min: 5.0 MB (needs 0.0), 5.0 MB/h, t 0.0: does not grow more than noise can",
+	} {
+		if got := s.text("memory"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
