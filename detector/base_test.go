@@ -255,3 +255,31 @@ func TestAgainstLives(t *testing.T) {
 		}
 	}
 }
+
+// TestAgainstAfterDeaths: a base run does not acquit a process that died of memory again and again, whatever its
+// last life did.
+func TestAgainstAfterDeaths(t *testing.T) {
+	base, _ := watched(scenario.Scenario{Hours: 2, Sigma: 5, Rho: 0.7}, 1, asThree)
+	head := detector.New(detector.RobustPolicy())
+	at := bootTime
+	for i := range 8 {
+		if i > 0 {
+			head.Restart(at)
+			head.AddDeath(at-30*time.Second, detector.OutOfMemory)
+		}
+		minutes, rate := 10, 20.0
+		if i == 7 {
+			minutes, rate = 45, -0.2
+		}
+		for begin := at; at < begin+time.Duration(minutes)*time.Minute; at += 30 * time.Second {
+			head.AddSample(detector.Sample{At: at, Bytes: int64((260 + rate*(at-begin).Minutes()) * detector.MB)})
+		}
+		at += 30 * time.Second
+	}
+	if v := head.Verdict(); v.Gate != detector.Leak {
+		t.Fatalf("alone: %v: %s", v.Gate, v.Because)
+	}
+	if v, err := head.Against(base); err != nil || v.Gate != detector.Leak {
+		t.Errorf("%v: %s", v.Gate, v.Because)
+	}
+}

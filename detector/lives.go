@@ -95,6 +95,8 @@ const (
 	// warm-up slows down. lifeCertainty of all leaks must pass the test that they do not slow down: with
 	// many quiet lives it asks for more than lifePace.
 	lifePace, lifeCertainty = 0.6, 0.96
+	// outlives is how many times longer than the others a quiet life must be to show that they warm up.
+	outlives = 3
 	// leastMemoryDeaths prove a leak: one OutOfMemoryError may be one large picture.
 	leastMemoryDeaths = 3
 )
@@ -442,6 +444,10 @@ func (m *robustMachine) together(j judgement, all *past) judgement {
 		level, oneLevel = m.atOneLevel(p)
 	}
 	told := m.lives.text()
+	// A life that was quiet for much longer shows that what the short ones do is a warm-up.
+	warmUp := ok && all.quiet >= outlives*time.Duration(p.age)*time.Minute
+	// What a life did that was longer than the others is not in their beginnings.
+	beyond := ok && j.rising && j.length > time.Duration(p.age)*time.Minute*3/2
 	switch {
 	case j.gate == Leak:
 		j.because = told + "; " + j.because
@@ -449,16 +455,16 @@ func (m *robustMachine) together(j judgement, all *past) judgement {
 	case deaths >= leastMemoryDeaths:
 		j = p.judgement(m, Leak)
 		j.because = fmt.Sprintf("%s; %s of memory: %s", told, text.Count(deaths, "death", "deaths"), p.text(ok))
-	case oneLevel:
+	case oneLevel && !warmUp:
 		j = p.judgement(m, Leak)
 		j.because = fmt.Sprintf("%s, always at about %s MB, whatever the age; %s", told, number(level), p.text(ok))
-	case ok && p.straight:
+	case ok && p.straight && !warmUp:
 		j = p.judgement(m, Leak)
 		j.because = told + "; " + p.text(ok)
-	case ok && p.grows:
+	case ok && p.grows && !warmUp:
 		j = p.judgement(m, Inconclusive)
 		j.because = told + "; " + p.text(ok) + "; a warm-up does that too: run without restarts, or compare with --base"
-	case ok && p.flat():
+	case ok && p.flat() && !beyond:
 		j = p.judgement(m, Pass)
 		j.because = fmt.Sprintf("%s; no growth %s; a leak of %s MB/h or more would have been detected", told, p.where(), number(j.detectable))
 	case j.gate == Inconclusive && j.rising:

@@ -149,7 +149,7 @@ func (l *loops) settled(m *robustMachine, s Sample) {
 	if len(l.after.levels) == 0 && l.after.n == 0 {
 		l.firstAfter = slot
 	}
-	l.after.add(float64(s.Bytes)/MB, slot)
+	l.after.add((float64(s.Bytes)+m.driver.offset)/MB, slot)
 }
 
 // begin ends the loop that is open and opens the next. A loop within one slot cannot be
@@ -195,7 +195,7 @@ func (l *loops) judged(m *robustMachine) (levels []float64, hours float64, name 
 		name  string
 	}{{&l.after, l.firstAfter, "collections"}, {&l.live, l.firstCollected, "collections"}, {&l.floors, l.began, "loops"}} {
 		slots := c.a.last - c.began
-		if len(c.a.levels)*max(1, c.a.each) >= leastLoops && len(c.a.levels) >= leastLoops && 2*slots >= m.axis.closed {
+		if len(c.a.levels)*max(1, c.a.each) >= leastLoops && len(c.a.levels) >= leastLoops && m.covered(c.began, c.a.last) {
 			levels = c.a.blocks()
 			// What is left out at the begin takes no time, nor does what waits at the end;
 			// collections are moments, one more than the times between them.
@@ -209,6 +209,24 @@ func (l *loops) judged(m *robustMachine) (levels []float64, hours float64, name 
 		}
 	}
 	return nil, 0, "", false
+}
+
+// raise moves all levels by so many MB.
+func (a *aligned) raise(mb float64) {
+	for i := range a.levels {
+		a.levels[i] += float32(mb)
+	}
+	a.sum += mb * float64(a.n)
+}
+
+// covered reports whether loops from one slot to another say what happened in the stretch: they take half of it,
+// and end with it or with the workload, but for an eighth.
+func (m *robustMachine) covered(from, to int) bool {
+	end := m.axis.closed
+	if m.workEnd > 0 {
+		end = min(end, m.workEnd)
+	}
+	return 2*(to-from) >= m.axis.closed && end-to <= max(end/8, firstBin)
 }
 
 // from is the levels from one on, of neighbours the mean where they are too many.

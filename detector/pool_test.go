@@ -801,3 +801,34 @@ func TestGuardsOfLooks(t *testing.T) {
 		}
 	}
 }
+
+// TestSlowTooth: a cache that is emptied once when it is full is no trimmed leak.
+func TestSlowTooth(t *testing.T) {
+	for _, period := range []float64{4.2, 5, 6} {
+		v := fed(8, func(h float64) float64 {
+			_, part := math.Modf(h / period)
+			return 300 + 300*part + math.Sin(h*77)
+		}).Verdict()
+		if v.Gate == Leak {
+			t.Errorf("a tooth of %v h: %s", period, v.Because)
+		}
+	}
+}
+
+// TestLoopsThatEnd: loops that ended long ago say nothing of what came after them.
+func TestLoopsThatEnd(t *testing.T) {
+	d := New(RobustPolicy())
+	for at := time.Duration(0); at < 8*time.Hour; at += 30 * time.Second {
+		if at < 5*time.Hour && at%(10*time.Minute) == 0 {
+			d.AddMark(Mark{At: at, Text: "loop"})
+		}
+		s := Sample{At: at, Bytes: int64((200 + 60*max(0, at.Hours()-5.2) + math.Sin(at.Hours()*77)) * MB)}
+		d.AddSample(s)
+		if at < 5*time.Hour && at%(10*time.Minute) == time.Minute {
+			d.AddCollected(s)
+		}
+	}
+	if v := d.Verdict(); v.Gate != Leak {
+		t.Errorf("%v: %s", v.Gate, v.Because)
+	}
+}

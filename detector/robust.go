@@ -117,6 +117,8 @@ const (
 	// and after it; the slopes of both may differ by alikeSlopes.
 	spliceTime, shortestSide = 4 * time.Hour, time.Hour
 	alikeSlopes              = 0.4
+	// toothPart of what grew is by how much the fall of a tooth may differ from that.
+	toothPart = 0.07
 	// otherChanges is the largest other change, as a part of the fall.
 	otherChanges = 0.4
 	// certain is the 95 % quantile of the normal distribution.

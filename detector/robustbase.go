@@ -94,9 +94,17 @@ func (m *robustMachine) compare(bases []*robustMachine) (contrast, bool) {
 	if len(bases) > 1 {
 		d.bases, d.does = fmt.Sprintf("%d base runs", len(bases)), fmt.Sprintf("%d base runs do", len(bases))
 	}
+	if m.lives.count > 0 { // the present life is only one of them
+		if lives, ok := m.compareLives(d, bases); ok {
+			return lives, true
+		}
+		if 2*m.axis.length() < m.past.watched+m.axis.length() {
+			return d, false
+		}
+	}
 	levels, hours, how := m.differences(bases)
 	if levels == nil {
-		return m.compareLives(d, bases)
+		return d, false
 	}
 	d.how = how
 	window := time.Duration(hours * float64(time.Hour))
@@ -139,7 +147,7 @@ func (m *robustMachine) matches(d *contrast, bases []*robustMachine) bool {
 		rates[i] = own.rate
 	}
 	own := m.ends(m.tracks[totalTrack], nil, m.families())
-	return meanOf(rates) >= matchingPart*own.rate
+	return m.lives.count == 0 && own.low > 0 && meanOf(rates) >= matchingPart*own.rate
 }
 
 // spread holds a difference to how much base runs differ among themselves:
@@ -245,7 +253,8 @@ func (m *robustMachine) compareLives(d contrast, bases []*robustMachine) (contra
 	crit := m.critical(df)
 	d.proved = d.t > crit && d.growth >= leastGrowth/2
 	d.headRises = head.grows
-	d.matched = d.t <= doubtfulT
+	// Deaths of memory that no base run has are no warm-up.
+	d.matched = d.t <= doubtfulT && m.lives.causes[OutOfMemory] < leastMemoryDeaths
 	d.detectable = max(leastGrowth/2/head.hours(), (crit+certain)*d.se)
 	d.shares = head.shares
 	d.how = fmt.Sprintf("of each life, %d against %.0f of them", head.lives, lives)

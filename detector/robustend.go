@@ -343,7 +343,7 @@ func alike(first, second float64) bool {
 // spliced judges a track without its one fall: a leak grows at its rate before and after.
 func (m *robustMachine) spliced(t *track, family float64) (finding, bool) {
 	s, ok := m.splice(t)
-	if !ok || !alike(s.first, s.second) {
+	if !ok || !alike(s.first, s.second) || m.tooth(t, &s) {
 		return finding{}, false
 	}
 	for _, from := range s.starts(m) {
@@ -353,6 +353,15 @@ func (m *robustMachine) spliced(t *track, family float64) (finding, bool) {
 		}
 	}
 	return finding{}, false
+}
+
+// tooth reports whether the fall gave back what had grown before it: a cache that is emptied when it is full.
+func (m *robustMachine) tooth(t *track, s *splice) bool {
+	var scratch [8]float64
+	skip := m.skipped() / m.axis.binSlots
+	begin := middle(appendKnown(scratch[:0], t.bins[skip:min(skip+3, s.at)]))
+	top := middle(appendKnown(scratch[:0], t.bins[max(skip, s.at-3):s.at]))
+	return math.Abs(s.fall-(top-begin)) <= toothPart*(top-begin)
 }
 
 // fallOf finds the one fall in floors that is far larger than any other change within two floors.

@@ -130,6 +130,7 @@ func (m *robustMachine) addBreakdown(b Breakdown) []Transition {
 	m.disbelieve(&b)
 	if raised := m.driver.hear(b); raised != 0 {
 		m.tracks[totalTrack].raise(raised)
+		m.loops.after.raise(raised / MB)
 		m.jumps.raise(raised)
 	}
 	m.hearDimensions(b)

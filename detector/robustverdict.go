@@ -40,6 +40,8 @@ type past struct {
 	any bool
 	// watched is the length of all, judged that of those that were long enough.
 	watched, judged time.Duration
+	// quiet is the longest stretch that passed or settled.
+	quiet time.Duration
 }
 
 // weight orders judgements by what they say of a run as a whole: growth that nobody can explain is not
@@ -63,6 +65,9 @@ func (p *past) add(j judgement) {
 	p.watched += j.length
 	if j.length >= shortest || j.loops > 0 {
 		p.judged += j.length
+	}
+	if j.gate == Pass || j.gate == Settled {
+		p.quiet = max(p.quiet, j.length)
 	}
 	if !p.any || j.weight() > p.weight() {
 		p.judgement, p.any = j, true
@@ -123,7 +128,7 @@ func (m *robustMachine) judge() judgement {
 // counts is what each loop adds, and twelve minutes can be enough. The first third is the warm-up.
 func (m *robustMachine) judgeCollected(j *judgement) bool {
 	a := &m.loops.after
-	if len(a.levels) < leastLoops || 2*(a.last-m.loops.firstAfter) < m.axis.closed {
+	if len(a.levels) < leastLoops || !m.covered(m.loops.firstAfter, a.last) {
 		return false
 	}
 	y := a.from(len(a.levels) / 3)
