@@ -100,7 +100,7 @@ type Headrooms struct {
 	dev   Device
 	facts Facts
 	phone bounds
-	told  bool
+	asked bool
 	known map[Process]nature
 }
 
@@ -112,7 +112,7 @@ type bounds struct {
 	abi32, abi64 string
 	// machine is what uname calls the processor; empty before Android 6.
 	machine string
-	// limiter is nil where there is none: before Android 17.
+	// limiter is nil on devices without a memory limiter, such as all before Android 17.
 	limiter *limiter
 	reasons []string
 }
@@ -431,11 +431,11 @@ func (h *Headrooms) learnSome(ctx context.Context, fresh []newcomer, flags map[s
 	if !whole && !hung {
 		return nil, fmt.Errorf("read headroom: %w: the answer is cut", ErrDevice)
 	}
-	if !h.told {
+	if !h.asked {
 		if _, answered := parts["pid_max"]; !answered {
 			return nil, fmt.Errorf("read headroom: nothing in %v: %w", askNature, ErrNoAnswer)
 		}
-		h.phone, h.told = readBounds(parts), true
+		h.phone, h.asked = readBounds(parts), true
 		h.phone.limiter = h.readLimiter(parts)
 	}
 	for i, n := range fresh {
@@ -463,7 +463,7 @@ type newcomer struct {
 // asked for a package with its first process, and not where flags has its answer.
 func (h *Headrooms) questions(fresh []newcomer, flags map[string][]byte) []shell.Part {
 	var parts, late []shell.Part
-	if !h.told {
+	if !h.asked {
 		for _, name := range []string{"dalvik.vm.heapgrowthlimit", "dalvik.vm.heapsize", "dalvik.vm.heapmaxfree", "ro.product.cpu.abilist32", "ro.product.cpu.abilist64"} {
 			parts = append(parts, shell.Part{name, "getprop " + name})
 		}

@@ -434,8 +434,8 @@ func FuzzHeadroom(f *testing.F) {
 	})
 }
 
-// The limit is that of the process's state, as the device says it, and assumed where it does not say.
-// There is none before Android 17, and none on a device without a memory limiter.
+// The limit depends on the process's state; where the device does not report the state it is assumed.
+// Before Android 17, and on a device without a memory limiter, there is no limit.
 func TestAnonymousLimit(t *testing.T) {
 	limiter := androidsim.MemoryLimiter{Visible: 2000, VisibleSwap: 1000, NotVisible: 600, NotVisibleSwap: 400}
 	silent := limiter
@@ -467,14 +467,14 @@ func TestAnonymousLimit(t *testing.T) {
 			t.Fatalf("%s: %+v, %v", name, rooms, err)
 		}
 		h := rooms[0]
-		told := ""
+		reason := ""
 		for _, r := range h.Reasons {
 			if strings.HasPrefix(r, "anonymous memory: ") {
-				told = r
+				reason = r
 			}
 		}
-		if h.AnonymousLimit != c.limit || h.AnonymousAssumed != c.assumed || !strings.HasPrefix(told, c.reason) || (told == "") != (c.reason == "") {
-			t.Errorf("%s: limit %v, assumed %t, %q", name, h.AnonymousLimit, h.AnonymousAssumed, told)
+		if h.AnonymousLimit != c.limit || h.AnonymousAssumed != c.assumed || !strings.HasPrefix(reason, c.reason) || (reason == "") != (c.reason == "") {
+			t.Errorf("%s: limit %v, assumed %t, %q", name, h.AnonymousLimit, h.AnonymousAssumed, reason)
 		}
 		if h.Anonymous.Known != (c.api >= 37) || c.api >= 37 && h.Anonymous.N < 10<<20 {
 			t.Errorf("%s: %v used", name, h.Anonymous)

@@ -37,7 +37,7 @@ var memoryLimits = []struct{ ram, visible, visibleSwap, notVisible, notVisibleSw
 // limiterParts ask for the limits of the device. The command goes through system_server, which may
 // hang.
 func (h *Headrooms) limiterParts() []shell.Part {
-	if h.told || h.facts.API < memoryLimiterAPI {
+	if h.asked || h.facts.API < memoryLimiterAPI {
 		return nil
 	}
 	return []shell.Part{{"ram", "grep MemTotal: /proc/meminfo"}, {"limiter", "am memory-limiter status </dev/null 2>&1"}}

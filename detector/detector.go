@@ -84,21 +84,21 @@ func (d *Detector) Gap(at time.Duration) []Transition { return d.machine.gap(at)
 // compared with nothing before it.
 func (d *Detector) Change(at time.Duration) []Transition { return d.machine.change(at) }
 
-// AddMark hears a mark on the time axis. Policy "article" has no use for it.
+// AddMark records a mark on the time axis. Policy "article" ignores it.
 func (d *Detector) AddMark(m Mark) { d.machine.mark(m) }
 
 // AddCollected records the level of the process once a forced garbage collection has settled: a
 // sample that was added before. With at least 12 of them the levels after collections are judged.
 // Unlike the mark "gc", after which the mean of a minute is taken, it is the level of one moment, so
-// that loops of half a minute can be told apart. Policy "article" has no use for it.
+// that loops of half a minute can be told apart. Policy "article" ignores it.
 func (d *Detector) AddCollected(s Sample) { d.machine.collected(s) }
 
 // AddDeath records why the incarnation ended that was last seen at a time of the device's clock. It may come
-// before or after the Restart that follows. Policy "article" has no use for it.
+// before or after the Restart that follows. Policy "article" ignores it.
 func (d *Detector) AddDeath(at time.Duration, c Cause) { d.machine.death(at, c) }
 
 // EndWorkload records that the workload ended: what happens later does not speak against a leak.
-// Policy "article" has no use for it.
+// Policy "article" ignores it.
 func (d *Detector) EndWorkload(at time.Duration) { d.machine.endWorkload(at) }
 
 // SetQuantity sets what the samples from now on measure. It does not end a series; [Detector.Change]
@@ -151,7 +151,7 @@ func (d *Detector) Against(bases ...*Detector) (Verdict, error) {
 		return Verdict{}, fmt.Errorf("compare with a base run: policy %q cannot; use %q", d.policy.Name, PolicyRobust)
 	}
 	if len(bases) == 0 {
-		return Verdict{}, errors.New("compare with base runs: there are none")
+		return Verdict{}, errors.New("compare with base runs: no base run given")
 	}
 	of := make([]*robustMachine, len(bases))
 	for i, base := range bases {

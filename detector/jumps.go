@@ -122,8 +122,7 @@ func (j *jumps) update(m *robustMachine, t *track) {
 	j.limit = max(leastJump, jumpSigmas*normalMAD/math.Sqrt2*middle(values[:n])*(1+10/float64(n)))
 }
 
-// lasting is the largest jump of this stretch whose height is still there, by its place in the list; -1
-// if there is none. Jumps are not added up: memory that swings jumps with each swing.
+// lasting returns the index of the largest jump of this stretch whose height is still there, or -1. Jumps are not added up: memory that swings jumps with each swing.
 func (j *jumps) lasting(m *robustMachine) int {
 	best := -1
 	if !j.known {

@@ -443,45 +443,45 @@ func (m *robustMachine) together(j judgement, all *past) judgement {
 	if ok {
 		level, oneLevel = m.atOneLevel(p)
 	}
-	told := m.lives.text()
+	restarts := m.lives.text()
 	// A life that was quiet for much longer shows that what the short ones do is a warm-up.
 	warmUp := ok && all.quiet >= outlives*time.Duration(p.age)*time.Minute
 	// What a life did that was longer than the others is not in their beginnings.
 	beyond := ok && j.rising && j.length > time.Duration(p.age)*time.Minute*3/2
 	switch {
 	case j.gate == Leak:
-		j.because = told + "; " + j.because
+		j.because = restarts + "; " + j.because
 		return j
 	case deaths >= leastMemoryDeaths:
 		j = p.judgement(m, Leak)
-		j.because = fmt.Sprintf("%s; %s of memory: %s", told, text.Count(deaths, "death", "deaths"), p.text(ok))
+		j.because = fmt.Sprintf("%s; %s of memory: %s", restarts, text.Count(deaths, "death", "deaths"), p.text(ok))
 	case oneLevel && !warmUp:
 		j = p.judgement(m, Leak)
-		j.because = fmt.Sprintf("%s, always at about %s MB, whatever the age; %s", told, number(level), p.text(ok))
+		j.because = fmt.Sprintf("%s, always at about %s MB, whatever the age; %s", restarts, number(level), p.text(ok))
 	case ok && p.straight && !warmUp:
 		j = p.judgement(m, Leak)
-		j.because = told + "; " + p.text(ok)
+		j.because = restarts + "; " + p.text(ok)
 	case ok && p.grows && !warmUp:
 		j = p.judgement(m, Inconclusive)
-		j.because = told + "; " + p.text(ok) + "; a warm-up does that too: run without restarts, or compare with --base"
+		j.because = restarts + "; " + p.text(ok) + "; a warm-up does that too: run without restarts, or compare with --base"
 	case ok && p.flat() && !beyond:
 		j = p.judgement(m, Pass)
-		j.because = fmt.Sprintf("%s; no growth %s; a leak of %s MB/h or more would have been detected", told, p.where(), number(j.detectable))
+		j.because = fmt.Sprintf("%s; no growth %s; a leak of %s MB/h or more would have been detected", restarts, p.where(), number(j.detectable))
 	case j.gate == Inconclusive && j.rising:
-		j.because = told + "; " + j.because
+		j.because = restarts + "; " + j.because
 	case all.judged == 0 || 2*all.judged < all.watched:
 		longest := max(m.lives.longest, m.axis.length())
 		j = judgement{gate: Inconclusive, leading: totalTrack, length: longest}
-		j.because = fmt.Sprintf("%s; longest life %s, a trend needs %s", told, minutesText(longest), minutesText(30*time.Minute))
+		j.because = fmt.Sprintf("%s; longest life %s, a trend needs %s", restarts, minutesText(longest), minutesText(30*time.Minute))
 		if longest == 0 {
-			j.because = fmt.Sprintf("%s; no life was seen twice, a trend needs %s", told, minutesText(30*time.Minute))
+			j.because = fmt.Sprintf("%s; no life was seen twice, a trend needs %s", restarts, minutesText(30*time.Minute))
 		}
 		if ok {
 			j.finding = p.finding(m)
 			j.because += fmt.Sprintf("; %s, but each is short; leaks slower than %s MB/h cannot be ruled out", p.text(ok), number(j.detectable))
 		}
 	default:
-		j.because = told + "; in its longest life: " + j.because
+		j.because = restarts + "; in its longest life: " + j.because
 	}
 	return j
 }

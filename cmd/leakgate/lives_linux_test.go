@@ -96,8 +96,8 @@ func TestKilledEverySixSeconds(t *testing.T) {
 	}
 }
 
-// A process without a leak that its suite starts again every 20 minutes is no leak; what could be
-// hidden is said.
+// A process without a leak that its suite starts again every 20 minutes is no leak; the
+// verdict says how large a leak it could have missed.
 func TestHealthyLivesOfTwentyMinutes(t *testing.T) {
 	t.Parallel()
 	hostdevicetest.RequireJava(t)

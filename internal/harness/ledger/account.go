@@ -33,7 +33,7 @@ type Account struct {
 	part   *Part
 	life   life
 	source capture.Source
-	// measured is what its detector was told that the samples measure.
+	// measured is the quantity its detector judges.
 	measured detector.Quantity
 	swap     swapless
 	// app and member are its place in the sum of its app; nil before its first value.

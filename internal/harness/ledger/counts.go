@@ -366,7 +366,7 @@ func lastRises(known []int64) []int64 {
 // judgeByCounts makes the verdict on a process that of its counts at marks where they prove a
 // leak, and adds to the reason what they show where the trend cannot tell.
 func judgeByCounts(p *record.Process) {
-	var told string
+	var shown string
 	for _, s := range p.CountsAtMarks {
 		switch {
 		case s.Gate == detector.Leak && p.Gate == detector.Leak:
@@ -384,16 +384,16 @@ func judgeByCounts(p *record.Process) {
 			p.Gate, p.Because = detector.Inconclusive, s.Because+"; "+trendWords+p.Because
 			return
 		case s.Gate == detector.Pass, s.Rising:
-			told = s.Because
+			shown = s.Because
 		}
 	}
-	if told != "" && p.Gate == detector.Pass {
-		p.Because += "; " + told
+	if shown != "" && p.Gate == detector.Pass {
+		p.Because += "; " + shown
 	}
-	if p.Gate != detector.Inconclusive || told == "" {
+	if p.Gate != detector.Inconclusive || shown == "" {
 		return
 	}
-	p.Because = strings.TrimSuffix(told+"; "+unjudgedWords+p.Because, ": ")
+	p.Because = strings.TrimSuffix(shown+"; "+unjudgedWords+p.Because, ": ")
 }
 
 const (

@@ -15,8 +15,8 @@ type swapless struct {
 	// readings without SwapPss, in a row; with says that one had it.
 	readings int
 	with     bool
-	// untold: dumpsys prints a total that lacks the swapped memory.
-	untold bool
+	// lacking: dumpsys prints a total that lacks the swapped memory.
+	lacking bool
 }
 
 // addSwap learns from a sample whether the device swaps, and whether the readings of this process
@@ -25,7 +25,7 @@ func (a *Account) addSwap(s record.Sample) {
 	switch b := s.Breakdown; {
 	case b != nil:
 		a.part.swaps = a.part.swaps || positive(b.SwapPSS)
-		a.swap.untold = b.SwapInTotal != nil && !*b.SwapInTotal
+		a.swap.lacking = b.SwapInTotal != nil && !*b.SwapInTotal
 	case s.PSS == nil:
 		a.part.swaps = a.part.swaps || positive(s.Swap)
 	case s.SwapPSS != nil:
@@ -46,7 +46,7 @@ func (a *Account) quantity() detector.Quantity {
 		return detector.Anonymous
 	case !a.part.swaps:
 		return detector.WholeMemory
-	case a.source == capture.Dumpsys && a.swap.untold, a.source != capture.Dumpsys && !a.swap.with && a.swap.readings >= fewestReadings:
+	case a.source == capture.Dumpsys && a.swap.lacking, a.source != capture.Dumpsys && !a.swap.with && a.swap.readings >= fewestReadings:
 		return detector.WithoutSwap
 	}
 	return detector.WholeMemory
