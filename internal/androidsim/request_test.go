@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/leakgate/leakgate/internal/adbd"
 )
@@ -64,6 +65,9 @@ func TestUnplugAtEachRequest(t *testing.T) {
 				t.Fatalf("%d steps: %v", n, err)
 			}
 		}
+		// A command that the phone has read runs on without a line: a late rm would
+		// take the next journey's dump.
+		settle := func() { time.Sleep(time.Minute) }
 		whole()
 		for name, unplug := range map[string]func() func(){"line": line.Unplug, "offline": func() func() { return p.Become(adbd.StateOffline) }} {
 			n := 1
@@ -81,6 +85,7 @@ func TestUnplugAtEachRequest(t *testing.T) {
 					t.Errorf("%s at request %d: %d steps, %v", name, n, steps, err)
 				}
 				end()
+				settle()
 				whole()
 			}
 			if n != 6 {
@@ -94,6 +99,7 @@ func TestUnplugAtEachRequest(t *testing.T) {
 		}
 		end()
 		end()
+		settle()
 		whole()
 		if p.wrong.Load() != nil {
 			t.Error("a fault is left")
