@@ -58,6 +58,9 @@ type lives struct {
 	early []Cause
 	// longest is the longest life that ended.
 	longest time.Duration
+	// expected is what all this makes likely, as of before it changed.
+	expected relapse
+	changed  bool
 }
 
 // pastLife is one incarnation that ended.
@@ -154,6 +157,7 @@ func (l *lives) add(x pastLife) {
 
 // end records the incarnation that ends.
 func (l *lives) end(m *robustMachine) {
+	l.changed = true
 	l.count++
 	l.longest = max(l.longest, m.axis.length())
 	x, ok := m.lifeOf()
@@ -172,6 +176,7 @@ func (m *robustMachine) death(at time.Duration, c Cause) {
 	if c > Rebooted {
 		c = UnknownCause
 	}
+	l.changed = true
 	l.causes[c]++
 	if m.began.Known && at >= m.began.N {
 		if len(l.early) < maxEarly {

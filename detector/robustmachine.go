@@ -52,6 +52,8 @@ type robustMachine struct {
 	firstSigma float64
 	// fresh counts the breakdowns since CONFIRMING began.
 	fresh int
+	// relapsing: LEAKING is by the deaths before, which no look can refute.
+	relapsing bool
 
 	now, epoch                time.Duration
 	started                   bool
@@ -117,7 +119,7 @@ func (m *robustMachine) addSample(s Sample) []Transition {
 	if jump, ok := m.jumps.hear(m, s.At, value); ok {
 		steps = append(steps, jump)
 	}
-	return steps
+	return append(steps, m.relapsed()...)
 }
 
 func (m *robustMachine) addBreakdown(b Breakdown) []Transition {
@@ -330,7 +332,7 @@ func (m *robustMachine) decide(s sight, leading int) []Transition {
 // fade takes a look without evidence.
 func (m *robustMachine) fade(s sight, leading int) []Transition {
 	m.row = 0
-	if m.state == Normal {
+	if m.state == Normal || m.relapsing {
 		return nil
 	}
 	if m.state == Leaking {
@@ -359,12 +361,10 @@ func (m *robustMachine) enter(to State, rule, because string) []Transition {
 	t := Transition{At: at, From: m.state, To: to, Rule: rule, Because: because}
 	m.state = to
 	m.worst, m.heard = max(m.worst, to), max(m.heard, to)
-	switch to {
-	case Suspicious:
-		if !m.firstSuspicious.Known {
-			m.firstSuspicious = known.OfDuration(at)
-		}
-	case Leaking:
+	if to >= Suspicious && !m.firstSuspicious.Known {
+		m.firstSuspicious = known.OfDuration(at)
+	}
+	if to == Leaking {
 		t.Kind = m.kind
 		if !m.firstLeaking.Known {
 			m.firstLeaking = known.OfDuration(at)
@@ -425,7 +425,7 @@ func (m *robustMachine) breakOff(at time.Duration, because string) []Transition 
 	m.started, m.axis = false, newAxis(at)
 	m.epoch, m.workEnd = at, 0
 	m.lastSample, m.lastBreakdown = known.Duration{}, known.Duration{}
-	m.row, m.faded, m.pending = 0, 0, false
+	m.row, m.faded, m.pending, m.relapsing = 0, 0, false, false
 	if long {
 		m.stretches++
 	}

@@ -56,7 +56,12 @@ func TestOutOfMemoryAgainAndAgain(t *testing.T) {
 		t.Errorf("rate: %s", p.Because)
 	}
 	w.says(t, fmt.Sprintf("%s:java: LEAK (java leak)", r.Package()), fmt.Sprintf("restarted %d times (%d OutOfMemoryErrors)", died, died),
-		fmt.Sprintf("%d deaths of memory", died), fmt.Sprintf("\n  deaths   %d OutOfMemoryErrors; the last at ", died))
+		fmt.Sprintf("%d deaths of memory", died), fmt.Sprintf("\n  deaths   %d OutOfMemoryErrors; the last at ", died),
+		"held by Leaky.OPEN_SESSIONS")
+	// After three deaths the next life is looked at before it ends.
+	if leaks := w.diagnosesOf("java", record.TriggerLeak); len(leaks) == 0 || leaks[0].T < p.Deaths[2].T || leaks[0].T > p.Deaths[3].T {
+		t.Errorf("deaths %+v, diagnosed %+v", p.Deaths, leaks)
+	}
 	w.assertRebuilt(t)
 	assertNothingLeft(t, r)
 }

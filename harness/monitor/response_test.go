@@ -533,6 +533,38 @@ func TestResponseByTheRobustPolicy(t *testing.T) {
 	})
 }
 
+// A process that Android's memory limiter kills again and again, each time before a trend can show, is
+// LEAKING in its fourth life, and looked at before that ends: an alarm that a run can fail by.
+func TestResponseToDeathsOfMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		phoneOf := smallDumps(rooted())
+		phoneOf.API = 37
+		phoneOf.MemoryLimiter = &androidsim.MemoryLimiter{Visible: 400, VisibleSwap: 112, NotVisible: 300, NotVisibleSwap: 100}
+		spec := leaky("com.shop", androidsim.Java, 900)
+		spec.RestartAfter = 10 * time.Second
+		p := cable(phone("S1", phoneOf, spec, healthy("com.shop:push")))
+		o := responding(t, response.Options{}, p)
+		o.Policy, o.Assert, o.Duration = detector.RobustPolicy(), record.AssertLive, 2*time.Hour
+		r := respond(t, t.Context(), o)
+		x := r.process(t, "S1", "com.shop")
+		if x.DeathsByReason["memory_limiter"] < 4 || x.Worst != detector.Leaking || x.FirstLeaking == nil || x.Gate != "leak" || r.ExitCode != record.ExitLeak {
+			t.Fatalf("exit %d, %s, worst %s, deaths %v: %s", r.ExitCode, x.Gate, x.Worst, x.DeathsByReason, x.Because)
+		}
+		third, fourth := x.Deaths[2].T, x.Deaths[3].T
+		leaks := r.diagnosesOf("com.shop", record.TriggerLeak)
+		if len(leaks) == 0 || leaks[0].T < third || leaks[0].T > fourth || leaks[0].Outcome != record.DiagnosisComplete {
+			t.Errorf("deaths at %v and %v, diagnosed %+v", third, fourth, leaks)
+		}
+		alarms := slices.DeleteFunc(r.eventsOf("state", "com.shop"), func(e record.Event) bool { return *e.To != detector.Leaking })
+		if len(alarms) == 0 || !strings.HasPrefix(alarms[0].Text, "3 deaths of memory, and ") {
+			t.Errorf("%+v", alarms)
+		}
+		if push := r.process(t, "S1", "com.shop:push"); push.Worst == detector.Leaking {
+			t.Errorf("the neighbor: %+v", push)
+		}
+	})
+}
+
 // stretch is a time in which something went on.
 type stretch struct {
 	what     string
