@@ -297,6 +297,10 @@ var exitWords = map[string]string{
 func reasonOf(exit *dumpsys.Exit, log dumpsys.Logcat) record.Death {
 	d := record.Death{Reason: reasonOfLog(log), Lines: linesOf(log)}
 	if exit == nil {
+		if d.Reason == "low_memory" && log.KillAdj.Known && log.KillAdj.N >= unusedAdj {
+			d.Reason, d.Text = "kill", unusedText+text.Printable(string(log.KillReason))
+			return d
+		}
 		d.Text = cmp.Or(textOfLog(log), "neither exit info nor the log says why")
 		if d.Reason == "unknown" && log.Mentions[dumpsys.LogDied].Count > 0 {
 			d.Text = "the log says that it died, and not why"
@@ -305,6 +309,9 @@ func reasonOf(exit *dumpsys.Exit, log dumpsys.Logcat) record.Death {
 	}
 	d.Reason = wordOf(exit, log, d.Reason)
 	words := []string{string(exit.ReasonName)}
+	if d.Reason == "low_memory" && unused(exit, log) {
+		d.Reason, words[0] = "kill", unusedText+words[0]
+	}
 	if sub := string(exit.SubreasonName); sub != "" && sub != "UNKNOWN" {
 		words = append(words, sub)
 	}
@@ -322,6 +329,24 @@ func reasonOf(exit *dumpsys.Exit, log dumpsys.Logcat) record.Death {
 	}
 	d.Text = text.Printable(strings.Join(words, ", "))
 	return d
+}
+
+// A process that nobody uses is kept as long as there is memory, and its kill says nothing about the
+// memory of the process itself.
+const (
+	unusedText = "kept in the background, and the device needed memory: "
+	// unusedImportance is ActivityManager.RunningAppProcessInfo.IMPORTANCE_CACHED, which home and the
+	// previous app have as well (procStateToImportance); unusedAdj is their lowest oom_score_adj
+	// (ProcessList.HOME_APP_ADJ).
+	unusedImportance, unusedAdj = 400, 600
+)
+
+// unused reports whether a process was one that nobody used when lmkd killed it.
+func unused(exit *dumpsys.Exit, log dumpsys.Logcat) bool {
+	if exit.Importance.Known && exit.Importance.N > 0 {
+		return exit.Importance.N >= unusedImportance
+	}
+	return log.KillAdj.Known && log.KillAdj.N >= unusedAdj
 }
 
 // wordOf is the word of the reason of an exit record; byLog is that of the log.

@@ -307,7 +307,7 @@ type Death struct {
 	PID int     `json:"pid"`
 	// Reason is crash, native_crash, anr, out_of_memory (an OutOfMemoryError that nobody caught),
 	// memory_limiter (killed by the memory limiter of Android 17), anomaly (killed for an anomaly of its
-	// memory), low_memory (killed for want of memory of the device), kill, exit (by itself), reboot or
+	// memory), low_memory (killed for want of memory of the device while it was in use), kill, exit (by itself), reboot or
 	// unknown; Text is what the device says, Lines are those of its log that show it.
 	Reason string   `json:"reason"`
 	Text   string   `json:"text"`

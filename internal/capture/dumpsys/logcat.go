@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/leakgate/leakgate/internal/capture/field"
@@ -75,6 +76,9 @@ type LogEnd struct {
 	// MemoryLimit is the limit in bytes of anonymous memory and swap that the memory limiter of
 	// Android 17 says that the process exceeded.
 	MemoryLimit known.Int `json:"-"`
+	// KillAdj is the oom_score_adj that the process had when the last low-memory kill took it: 0 in the
+	// foreground, 600 and more where nobody used it.
+	KillAdj known.Int `json:"-"`
 }
 
 // GC is what the collections say. ART prints one that was asked for or that was
@@ -594,12 +598,12 @@ func (s *logScan) lowMemory(e logEntry, msg string) {
 	case (verb == "Kill" || verb == "Killing" || verb == "kill") && strings.HasPrefix(rest, "'"):
 		name, rest, ok = strings.Cut(rest[1:], "' (")
 		if ok {
-			digits, _, ok = strings.Cut(rest, ")")
+			digits, rest, ok = strings.Cut(rest, ")")
 		}
 	case (verb == "Kill" || verb == "Killed") && strings.HasPrefix(rest, "process "):
 		digits, rest, ok = strings.Cut(strings.TrimPrefix(rest, "process "), " (")
 		if ok {
-			name, _, ok = strings.Cut(rest, ")")
+			name, rest, ok = strings.Cut(rest, ")")
 		}
 	}
 	pid, isNumber := wholeNumber(digits)
@@ -607,9 +611,28 @@ func (s *logScan) lowMemory(e logEntry, msg string) {
 		return
 	}
 	s.mention(LogLowMemoryKill, e)
+	s.out.KillAdj = adjOf(rest)
 	if _, why, ok := strings.Cut(msg, "reason: "); ok {
 		s.out.KillReason = field.Text(tidy(why, maxClip))
 	}
+}
+
+// adjOf reads "oom_score_adj 900", "oom_score_adj:900" of newer kernels, and "adj 900".
+func adjOf(s string) known.Int {
+	_, s, ok := strings.Cut(s, "adj")
+	if !ok || s == "" || s[0] != ' ' && s[0] != ':' {
+		return known.Int{}
+	}
+	s = s[1:]
+	end := strings.IndexFunc(s, func(r rune) bool { return r != '-' && (r < '0' || r > '9') })
+	if end >= 0 {
+		s = s[:end]
+	}
+	n, err := strconv.ParseInt(s, 10, 16)
+	if err != nil {
+		return known.Int{}
+	}
+	return known.Of(n)
 }
 
 // activityManager reads frameworks/base services/core am/ProcessRecord.java

@@ -83,7 +83,7 @@ func TestRecordedLogs(t *testing.T) {
 			"07-28 10:46:14.514   479   479 I lowmemorykiller: Kill 'com.tcs.vehicleassistant' (17757), uid 1010174, oom_score_adj 0 to free 4445960kB rss, 3990164kB anon rss, 2413008kB swap, 0kB dmabuf_pss, 0kB dmabuf_rss; reason: min watermark is breached even after kill\n" +
 			"07-28 10:46:15.364 30063 30063 I Zygote  : Process 17757 exited due to signal 9 (Killed)\n",
 			17757, "com.tcs.vehicleassistant", map[LogKind]int64{LogLowMemoryKill: 1, LogDied: 1}, func(l Logcat) bool {
-				return l.Kill() && l.KillReason == "min watermark is breached even after kill"
+				return l.Kill() && l.KillReason == "min watermark is breached even after kill" && l.KillAdj == known.Of(0)
 			}},
 		// The octavia app of React Native.
 		"15 native": {"10-07 10:59:40.260  2861  2946 F libc    : Fatal signal 11 (SIGSEGV), code 1 (SEGV_MAPERR), fault addr 0x1e30000000a in tid 2946 (mqt_v_js), pid 2861 (cks.octavia.app)\n" +
@@ -326,8 +326,9 @@ func madeLog(r *rand.Rand, format string, size int) (text string, want Logcat) {
 		case 1:
 			entry(who, "art", "Clamp target GC heap from 5MB to 4MB", is(LogFullHeap)...)
 		case 2:
-			entry(999, "lowmemorykiller", fmt.Sprintf("Kill '%s' (%d), uid 10123, oom_score_adj 900 to free 5kB rss, 0kB swap; reason: r%d", name, who, n), is(LogLowMemoryKill)...)
+			entry(999, "lowmemorykiller", fmt.Sprintf("Kill '%s' (%d), uid 10123, oom_score_adj %d to free 5kB rss, 0kB swap; reason: r%d", name, who, 10*n, n), is(LogLowMemoryKill)...)
 			if mine {
+				want.KillAdj = known.Of(int64(10 * (n - 1)))
 				want.KillReason = field.Text(fmt.Sprintf("r%d", n-1))
 			}
 		case 3:
@@ -510,6 +511,27 @@ func TestDeathsOfMemory(t *testing.T) {
 		log := scanned(t, c.log, 77, "com.shop")
 		if log.OutOfMemory() != c.outOfMemory || log.MemoryLimiter() != c.limiter || log.MemoryLimit != c.limit {
 			t.Errorf("%s: out of memory %t, limiter %t, limit %v", name, log.OutOfMemory(), log.MemoryLimiter(), log.MemoryLimit)
+		}
+	}
+}
+
+// TestKillAdj: the adj of a low-memory kill in the words of each killer.
+func TestKillAdj(t *testing.T) {
+	const at = "11-22 15:32:47.123 300 300 I "
+	for log, want := range map[string]known.Int{
+		at + "lmkd: Kill 'com.shop' (123), uid 10123, oom_score_adj 905 to free 9kB rss, 9kB swap; reason: low":                        known.Of(905),
+		at + "lowmemorykiller: Killing 'com.shop' (123), uid 10123, adj 900":                                                           known.Of(900),
+		at + "lmkd: Kill 'com.shop' (123), uid 10123, oom_score_adj -800 to free 9kB rss":                                              known.Of(-800),
+		"11-22 15:32:47.123 0 0 E Out of memory: Killed process 123 (com.shop) total-vm:1kB, UID:10123 pgtables:9kB oom_score_adj:700": known.Of(700),
+		"11-22 15:32:47.123 0 0 E Out of memory: Killed process 123 (com.shop) total-vm:1kB":                                           {},
+		at + "lmkd: Kill 'adj 7' (123), uid 10123, oom_score_adj 99999999999999999999":                                                 {},
+		at + "lmkd: Kill 'com.shop' (123), uid 10123, oom_score_adj":                                                                   {},
+		at + "lmkd: Kill 'com.other' (124), uid 10123, oom_score_adj 900":                                                              {},
+		at + "lmkd: Kill 'com.shop' (123), oom_score_adj 900\n" + at + "lmkd: Kill 'com.shop' (123), oom_score_adj 0":                  known.Of(0),
+	} {
+		l, err := ScanLogcat(strings.NewReader(log+"\n"), 123, "")
+		if err != nil || l.KillAdj != want {
+			t.Errorf("%s: %+v, want %+v, %v", log, l.KillAdj, want, err)
 		}
 	}
 }
