@@ -376,19 +376,22 @@ func sharesOfLives(list []pastLife, span time.Duration) shares {
 // memoryDeaths counts the lives that ended because of memory.
 func (m *robustMachine) memoryDeaths(p pool, pooled bool) int {
 	n := m.lives.causes[OutOfMemory]
-	// The system takes memory from any process: that this one grew must show.
-	if pooled && p.grows {
+	if pooled && p.taken() {
 		n += m.lives.causes[LowMemory]
 	}
 	return n
 }
+
+// taken reports whether low-memory kills are evidence: the system takes memory from any process in use
+// where there is too little, so these lives must have grown, and not as a warm-up does.
+func (p *pool) taken() bool { return p.grows && p.pace >= lifePace }
 
 // atOneLevel reports whether the lives end at one level and not at one age, as those of a process do
 // that is killed for its size: the levels at the ends differ by much less than the ages explain.
 func (m *robustMachine) atOneLevel(p pool) (level float64, ok bool) {
 	var ends, ages []float64
 	for _, x := range m.lives.list {
-		if x.cause == UnknownCause || x.cause == Killed {
+		if x.cause == UnknownCause || x.cause == Killed || x.cause == LowMemory {
 			ends, ages = append(ends, x.last), append(ages, x.length.Hours())
 		}
 	}

@@ -170,6 +170,7 @@ func rippled(life int, age float64) float64 { return 0.6 * math.Sin(float64(life
 func TestMemoryDeaths(t *testing.T) {
 	flat := func(i int, age float64) float64 { return 200 + rippled(i, age) }
 	warm := func(i int, age float64) float64 { return 200 + 100*(1-math.Exp(-age/3)) + rippled(i, age) }
+	both := func(i int, age float64) float64 { return warm(i, age)/4 + 10*age }
 	for name, c := range map[string]struct {
 		lives, minutes int
 		cause          detector.Cause
@@ -181,7 +182,9 @@ func TestMemoryDeaths(t *testing.T) {
 		"out of memory, three":            {4, 10, detector.OutOfMemory, flat, detector.Leak},
 		"out of memory, within a minute":  {6, 1, detector.OutOfMemory, flat, detector.Leak},
 		"low memory, flat":                {8, 10, detector.LowMemory, flat, detector.Inconclusive},
-		"low memory, grows":               {8, 10, detector.LowMemory, warm, detector.Leak},
+		"low memory, a warm-up":           {8, 10, detector.LowMemory, warm, detector.Inconclusive},
+		"low memory, more than that":      {8, 10, detector.LowMemory, both, detector.Leak},
+		"crashes, more than that":         {8, 10, detector.Crash, both, detector.Inconclusive},
 		"crashes, a warm-up":              {8, 10, detector.Crash, warm, detector.Inconclusive},
 		"of an unknown cause, flat":       {8, 10, detector.UnknownCause, flat, detector.Inconclusive},
 		"a cause that nobody knows, flat": {8, 10, 200, flat, detector.Inconclusive},

@@ -30,7 +30,7 @@ func (m *robustMachine) expect() relapse {
 	var begins, ends []float64
 	for i := len(m.lives.list) - 1; i >= 0 && len(ends) < relapseLives; i-- {
 		x := &m.lives.list[i]
-		if x.cause == OutOfMemory || x.cause == LowMemory && pooled && p.grows {
+		if x.cause == OutOfMemory || x.cause == LowMemory && pooled && p.taken() {
 			begins, ends = append(begins, x.first), append(ends, x.last)
 		}
 	}
