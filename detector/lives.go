@@ -203,7 +203,7 @@ type pool struct {
 	all, late ratesOfLives
 	// growth in MB from skip to age.
 	growth float64
-	// grows: the rate is more than chance. straight: the lives do not slow down as a warm-up does;
+	// grows: the rate is more than chance. straight: by leastGrowth, and not as a warm-up, which slows down;
 	// pace is the rate of the second half as a part of that of the first.
 	grows, straight bool
 	pace            float64
@@ -241,7 +241,7 @@ func (m *robustMachine) poolLives() (pool, bool) {
 	if !ok || p.straight || age < lateLife {
 		return p, ok
 	}
-	if q, ok := m.pool(list, late, age); ok && q.grows && q.surely(list) {
+	if q, ok := m.pool(list, late, age); ok && q.grows && q.growth >= leastGrowth && q.surely(list) {
 		q.straight = true
 		return q, true
 	}
@@ -270,7 +270,7 @@ func (m *robustMachine) pool(list []pastLife, skip, age int) (pool, bool) {
 	p.grows = p.growth >= leastGrowth/2 && p.all.rate > m.critical(df)*p.all.se
 	slowing, slowError := meanAndError(lessTimes(firsts, seconds, 1))
 	p.pace = p.late.rate / max(meanOf(firsts), 1e-9)
-	p.straight = p.grows && p.pace >= lifePace && slowing < trend.StudentQuantile(lifeCertainty, df)*slowError
+	p.straight = p.grows && p.growth >= leastGrowth && p.pace >= lifePace && slowing < trend.StudentQuantile(lifeCertainty, df)*slowError
 	p.shares = sharesOfLives(list, time.Duration(age-skip)*time.Minute)
 	return p, true
 }
@@ -539,7 +539,10 @@ func (p *pool) text(ok bool) string {
 	}
 	out := fmt.Sprintf("grew %s MB a life on average (%s MB/h, 95 %% interval %s, over %s, from minute %d to %d)",
 		number(p.growth), number(p.all.rate), intervalText(p.all.low, p.all.high), text.Count(p.lives, "life", "lives"), p.skip, p.age)
-	if p.grows {
+	switch {
+	case p.grows && p.pace > 3:
+		out += ", most of it in the second half"
+	case p.grows:
 		out += fmt.Sprintf(", the second half at %.0f %% of the rate of the first", 100*p.pace)
 	}
 	if len(p.shares.list) > 0 {

@@ -226,6 +226,17 @@ func TestLivesOfALeak(t *testing.T) {
 	if v.Gate != detector.Inconclusive || !strings.Contains(v.Because, "a warm-up does that too") || !v.RateKnown {
 		t.Errorf("%v: %s", v.Gate, v.Because)
 	}
+	// What a collector does at the same age of each life is growth, too: it takes 20 MB of a life to be a leak.
+	for rate, want := range map[float64]detector.Gate{2.1: detector.Inconclusive, 2.6: detector.Leak} {
+		slow := func(i int, age float64) float64 { return 200 + rate*age + rippled(i, age) }
+		if v := short(12, 10, detector.Killed, false, slow).Verdict(); v.Gate != want || !v.RateKnown {
+			t.Errorf("%.1f MB/min: %v: %s", rate, v.Gate, v.Because)
+		}
+	}
+	late := func(i int, age float64) float64 { return 200 + 8*max(0, age-6) + rippled(i, age) }
+	if v := short(12, 12, detector.Killed, false, late).Verdict(); !strings.Contains(v.Because, "over 12 lives, from minute 2 to 11), most of it in the second half") {
+		t.Errorf("%v: %s", v.Gate, v.Because)
+	}
 	// A warm-up, and then a line: lives of 20 min show it.
 	later := func(i int, age float64) float64 { return 200 + 100*(1-math.Exp(-age/2)) + 5*age + rippled(i, age) }
 	for minutes, want := range map[int]detector.Gate{20: detector.Inconclusive, 21: detector.Leak} {
