@@ -452,13 +452,17 @@ func (m *robustMachine) together(j judgement, all *past) judgement {
 		level, oneLevel = m.atOneLevel(p)
 	}
 	restarts := m.lives.text()
+	inLife := restarts + "; "
+	if j.length >= shortest {
+		inLife += fmt.Sprintf("in a life of %s: ", minutesText(j.length))
+	}
 	// A life that was quiet for much longer shows that what the short ones do is a warm-up.
 	warmUp := ok && all.quiet >= outlives*time.Duration(p.age)*time.Minute
 	// What a life did that was longer than the others is not in their beginnings.
 	beyond := ok && j.rising && j.length > time.Duration(p.age)*time.Minute*3/2
 	switch {
 	case j.gate == Leak:
-		j.because = restarts + "; " + j.because
+		j.because = inLife + j.because
 		return j
 	case deaths >= leastMemoryDeaths:
 		j = p.judgement(m, Leak)
@@ -476,7 +480,7 @@ func (m *robustMachine) together(j judgement, all *past) judgement {
 		j = p.judgement(m, Pass)
 		j.because = fmt.Sprintf("%s; no growth %s; a leak of %s MB/h or more would have been detected", restarts, p.where(), number(j.detectable))
 	case j.gate == Inconclusive && j.rising:
-		j.because = restarts + "; " + j.because
+		j.because = inLife + j.because
 	case all.judged == 0 || 2*all.judged < all.watched:
 		longest := max(m.lives.longest, m.axis.length())
 		j = judgement{gate: Inconclusive, leading: totalTrack, length: longest}
@@ -489,7 +493,7 @@ func (m *robustMachine) together(j judgement, all *past) judgement {
 			j.because += fmt.Sprintf("; %s, but each is short; leaks slower than %s MB/h cannot be ruled out", p.text(ok), number(j.detectable))
 		}
 	default:
-		j.because = restarts + "; in its longest life: " + j.because
+		j.because = restarts + "; in one life: " + j.because
 	}
 	return j
 }

@@ -378,6 +378,9 @@ func (m *robustMachine) whole() judgement {
 	}
 	j := all.judgement
 	if m.restarts == 0 && m.lives.count == 0 {
+		if j.gate != Pass && j.length < all.watched && j.length >= shortest {
+			j.because = fmt.Sprintf("in %s without a gap: %s", minutesText(j.length), j.because)
+		}
 		return j
 	}
 	return m.together(j, &all)

@@ -49,7 +49,7 @@ func (m *robustMachine) because(j *judgement, aligned string) string {
 	case !j.rising:
 		return fmt.Sprintf("%s is too noisy over %s: no leak of any rate would have been detected", m.seriesWord(j.leading), length)
 	case m.row >= 2:
-		return fmt.Sprintf("%v at the end: %s MB in the last %s (%s MB/h); %s", m.state, signed(m.first.growth), minutesText(m.first.window), number(m.first.perHour()), longerText(m.first.perHour(), m.axis.length()))
+		return fmt.Sprintf("%v at the end: %s MB in the last %s (%s MB/h); %s", m.state, signed(m.first.growth), minutesText(m.first.window), number(m.first.perHour()), m.advice(longerHours(m.first.perHour(), m.axis.length())))
 	}
 	return m.doubtText(j)
 }
@@ -73,12 +73,13 @@ func signed(v float64) string {
 
 // doubtText says why growth could not be told from a leak, and what would.
 func (m *robustMachine) doubtText(j *judgement) string {
-	advice := longerText(max(j.rate, j.growth/max(j.window.Hours(), 0.1)), m.axis.length())
+	hours := longerHours(max(j.rate, j.growth/max(j.window.Hours(), 0.1)), m.axis.length())
+	advice := m.advice(hours)
 	word := m.seriesWord(j.leading)
 	switch {
 	case j.flat > 0 && j.fell == 0:
 		return fmt.Sprintf("%s is %s MB higher than at the start and has been flat for %s, since %s: it has settled after %s; %s", word, number(max(j.higher, 0)),
-			minutesText(j.flat), sinceText(m.axis.length()-j.flat), minutesText(max(settledTime, time.Duration(settledPart*float64(m.axis.length())))), advice)
+			minutesText(j.flat), sinceText(m.axis.length()-j.flat), minutesText(max(settledTime, time.Duration(settledPart*float64(m.axis.length())))), m.advice(max(hours, settledHours(m.axis.length()-j.flat))))
 	case j.fell > 0:
 		return fmt.Sprintf("%s was LEAKING (%s MB in %s), then fell %s MB at once: too little data since then; %s",
 			word, signed(m.first.growth), minutesText(m.first.window), number(j.fell), advice)
@@ -87,7 +88,7 @@ func (m *robustMachine) doubtText(j *judgement) string {
 			word, text.Count(j.ratchet, "step", "steps"), signed(j.higher), advice)
 	case j.jump != nil && !j.grows():
 		return fmt.Sprintf("%s is still %s MB up since a jump %s: flat for too short a time to have settled; %s",
-			word, number(float64(j.jump.Bytes)/MB), sinceText(j.jump.At-m.axis.origin), advice)
+			word, number(float64(j.jump.Bytes)/MB), sinceText(j.jump.At-m.axis.origin), m.advice(max(hours, settledHours(j.jump.At-m.axis.origin))))
 	case m.heard == Leaking && !j.grows():
 		return fmt.Sprintf("%s was LEAKING (%s MB in %s) and is %s MB above the start: flat for too short a time to have settled; %s",
 			word, signed(m.first.growth), minutesText(m.first.window), number(j.higher), advice)
@@ -101,16 +102,31 @@ func (m *robustMachine) doubtText(j *judgement) string {
 		word, number(j.growth), minutesText(j.window), number(j.rate), intervalText(j.low, j.high), advice)
 }
 
-// longerText says how long a run must be to show a leak of a rate in MB/h: needed()
-// solved for the hours, and longer than the present one.
-func longerText(rate float64, present time.Duration) string {
+// longerHours is how long a run must be to show a leak of a rate in MB/h: needed() solved for the hours, and
+// longer than the present one.
+func longerHours(rate float64, present time.Duration) float64 {
 	rate = max(rate, leastGrowth/8) // nobody runs for more than a few nights
 	hours := shortGrowth / (hourGrowth + rate)
 	if hours*rate < leastGrowth {
 		hours = leastGrowth / rate
 	}
-	hours = 1.25 * max(hours, present.Hours())
-	return fmt.Sprintf("run for %s, or compare with --base", minutesText(time.Duration(hours*float64(time.Hour)).Round(10*time.Minute)))
+	return 1.25 * max(hours, present.Hours())
+}
+
+// settledHours is how long a run must be to show that memory which has been flat since then has settled.
+func settledHours(since time.Duration) float64 {
+	return 1.05 * max(since.Hours()+settledTime.Hours(), since.Hours()/(1-settledPart))
+}
+
+// advice is what would decide: a run of so many hours, in one piece.
+func (m *robustMachine) advice(hours float64) string {
+	piece := ""
+	if m.restarts > 0 {
+		piece = " without a restart"
+	}
+	const step = 10 * time.Minute
+	length := (time.Duration(hours*float64(time.Hour)) + step - 1).Truncate(step)
+	return fmt.Sprintf("run for %s%s, or compare with --base", minutesText(length), piece)
 }
 
 func (m *robustMachine) leakText(j *judgement, aligned string) string {
