@@ -92,12 +92,15 @@ const (
 	// Of lives of lateLife minutes and more the part after lateSkip is looked at as well, of those of
 	// longLife that alone.
 	lateLife, longLife, lateSkip = 20, 45, 1.0 / 3
-	// latePace is the pace that a later part must have at least, with 95 %.
-	latePace = 0.7
+	// latePace is the pace that a later part must have at least, with 95 %, warmPace that of lives which begin
+	// as a warm-up does.
+	latePace, warmPace = 0.7, 0.8
 	// lifePace is how fast the second half of the lives must grow at least, as a part of the first: a
 	// warm-up slows down. lifeCertainty of all leaks must pass the test that they do not slow down: with
 	// many quiet lives it asks for more than lifePace.
 	lifePace, lifeCertainty = 0.6, 0.96
+	// lifeBegin is the least minutes of the begin of lives.
+	lifeBegin = 3
 	// outlives is how many times longer than the others a quiet life must be to show that they warm up.
 	outlives = 3
 	// leastMemoryDeaths prove a leak: one OutOfMemoryError may be one large picture.
@@ -234,14 +237,15 @@ func (m *robustMachine) poolLives() (pool, bool) {
 	late := int(lateSkip * float64(age))
 	if age >= longLife {
 		p, ok := m.pool(list, late, age)
-		p.straight = p.straight && p.grows && p.surely(list)
+		p.straight = p.straight && p.grows && p.surely(list, latePace)
 		return p, ok
 	}
 	p, ok := m.pool(list, early, age)
+	p.straight = p.straight && (!p.warmsUp(list) || p.surely(list, warmPace))
 	if !ok || p.straight || age < lateLife {
 		return p, ok
 	}
-	if q, ok := m.pool(list, late, age); ok && q.grows && q.growth >= leastGrowth && q.surely(list) {
+	if q, ok := m.pool(list, late, age); ok && q.grows && q.growth >= leastGrowth && q.pace < 1/lifePace && q.surely(list, latePace) {
 		q.straight = true
 		return q, true
 	}
@@ -278,11 +282,23 @@ func (m *robustMachine) pool(list []pastLife, skip, age int) (pool, bool) {
 // hours is the time in which the growth came.
 func (p *pool) hours() float64 { return float64(p.age-p.skip) / 60 }
 
-// surely reports whether the second half grows at latePace of the first or faster, with 95 %.
-func (p *pool) surely(list []pastLife) bool {
+// surely reports whether the second half grows at such a pace of the first or faster, with 95 %.
+func (p *pool) surely(list []pastLife, pace float64) bool {
 	_, firsts, seconds := slopesOfLives(list, p.skip, p.age)
-	margin, se := meanAndError(lessTimes(seconds, firsts, latePace))
+	margin, se := meanAndError(lessTimes(seconds, firsts, pace))
 	return margin > trend.StudentQuantile(0.95, float64(p.lives-1))*se
+}
+
+// warmsUp reports whether the first part of the lives grows faster than all of it.
+func (p *pool) warmsUp(list []pastLife) bool {
+	begin := max(lifeBegin, p.age/5)
+	all, _, _ := slopesOfLives(list, p.skip, p.age)
+	first, _, _ := slopesOfLives(list, 0, begin)
+	if len(first) != len(all) {
+		return true
+	}
+	faster, se := meanAndError(lessTimes(first, all, 1))
+	return faster > trend.StudentQuantile(0.99, float64(len(all)-1))*se
 }
 
 // lessTimes are a - factor b.

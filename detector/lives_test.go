@@ -45,6 +45,7 @@ func TestNights(t *testing.T) {
 		"plain, 300 MB/h, restart each 10 min":                           {detector.Leak, 10, []string{"restarted 47 times (47 crashes)", "MB a life on average", "over 48 lives", "95 % interval"}},
 		"plain, 100 MB/h, restart each 25 min":                           {detector.Leak, 10, []string{"restarted 19 times (19 crashes)", "MB a life on average"}},
 		"plain, 0 MB/h, restart each 10 min":                             {detector.Inconclusive, 12, []string{"longest life 10 min", "a trend needs 30 min"}},
+		"app, 0 MB/h, restart each 25 min":                               {detector.Inconclusive, 12, []string{"a warm-up does that too: run without restarts"}},
 		"app, 0 MB/h, restart each 60 min":                               {detector.Pass, 7, []string{"restarted 7 times (7 crashes)", "no growth in ", "would have been detected"}},
 		"app, 300 MB/h, workload ends 40 min early":                      {detector.Leak, 12, []string{"until 7.3 h after the start, and still there"}},
 		"app, 300 MB/h, workload ends 40 min early, unknown":             {detector.Leak, 12, []string{"until 7.0 h after the start, and still there"}},
@@ -225,6 +226,18 @@ func TestLivesOfALeak(t *testing.T) {
 	v = short(12, 10, detector.Killed, false, curve).Verdict()
 	if v.Gate != detector.Inconclusive || !strings.Contains(v.Because, "a warm-up does that too") || !v.RateKnown {
 		t.Errorf("%v: %s", v.Gate, v.Because)
+	}
+	// A slow warm-up keeps its pace, and begins faster than it ends; so does a launch, after which the pace of a
+	// leak is certain.
+	slowly := func(i int, age float64) float64 { return 200 + 150*(1-math.Exp(-age/16)) + 4*rippled(i, age) }
+	launch := func(i int, age float64) float64 { return 200 + 30*min(age, 1) + 5*age + rippled(i, age) }
+	for _, c := range []struct {
+		level func(int, float64) float64
+		want  detector.Gate
+	}{{slowly, detector.Inconclusive}, {launch, detector.Leak}} {
+		if v := short(12, 10, detector.Killed, false, c.level).Verdict(); v.Gate != c.want {
+			t.Errorf("want %v: %v: %s", c.want, v.Gate, v.Because)
+		}
 	}
 	// What a collector does at the same age of each life is growth, too: it takes 20 MB of a life to be a leak.
 	for rate, want := range map[float64]detector.Gate{2.1: detector.Inconclusive, 2.6: detector.Leak} {
