@@ -237,7 +237,7 @@ func (m *robustMachine) poolLives() (pool, bool) {
 	late := int(lateSkip * float64(age))
 	if age >= longLife {
 		p, ok := m.pool(list, late, age)
-		p.straight = p.straight && p.grows && p.surely(list, latePace)
+		p.straight = p.straight && p.surely(list, latePace)
 		return p, ok
 	}
 	p, ok := m.pool(list, early, age)

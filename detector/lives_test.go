@@ -257,6 +257,12 @@ func TestLivesOfALeak(t *testing.T) {
 			t.Errorf("%d min, of which the last is not over: %v: %s", minutes, v.Gate, v.Because)
 		}
 	}
+	steep := func(i int, age float64) float64 { return 200 + 20*age + rippled(i, age) }
+	for minutes, want := range map[int]detector.Gate{4: detector.Inconclusive, 5: detector.Leak} {
+		if v := short(12, minutes, detector.Killed, false, steep).Verdict(); v.Gate != want {
+			t.Errorf("%d min, of which the last is not over: %v: %s", minutes, v.Gate, v.Because)
+		}
+	}
 	for lives, want := range map[int]detector.Gate{2: detector.Inconclusive, 3: detector.Leak} {
 		if v := short(lives, 10, detector.Killed, false, line).Verdict(); v.Gate != want {
 			t.Errorf("%d lives: %v: %s", lives, v.Gate, v.Because)
