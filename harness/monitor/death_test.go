@@ -194,43 +194,51 @@ func TestWordsOfDeaths(t *testing.T) {
 		"01-02 10:00:34.000  900  910 I ActivityManager: Killing 77:com.shop/u0a123 (adj 0): MemoryLimiter:AnonSwap\n"
 	const lmkd = "01-02 10:00:04.000  400  400 I lowmemorykiller: Kill 'com.shop' (77), uid 10123, oom_score_adj 0 to free 1kB rss, 0kB swap; reason: low watermark\n"
 	const tombstone = "01-02 10:00:04.000   99   99 F DEBUG   : pid: 77, tid: 77, name: com.shop  >>> com.shop <<<\n01-02 10:00:04.000   99   99 F DEBUG   : signal 11 (SIGSEGV), code 1 (SEGV_MAPERR), fault addr 0x0\n"
-	cached := strings.ReplaceAll(lmkd, "oom_score_adj 0", "oom_score_adj 905")
+	adj := func(n string) string { return strings.ReplaceAll(lmkd, "oom_score_adj 0", "oom_score_adj "+n) }
+	cached := adj("905")
 	of := func(importance int64, e *dumpsys.Exit) *dumpsys.Exit {
 		e.Importance = known.Of(importance)
 		return e
 	}
 	exit := func(reason int64, name, description string) *dumpsys.Exit {
-		return &dumpsys.Exit{Reason: known.Of(reason), ReasonName: field.Text(name), Description: field.Text(description)}
+		return &dumpsys.Exit{Status: known.Of(0), Reason: known.Of(reason), ReasonName: field.Text(name), Description: field.Text(description)}
 	}
 	for name, c := range map[string]struct {
 		exit       *dumpsys.Exit
 		log        string
 		want, text string
 	}{
-		"OutOfMemoryError":                    {exit(4, "CRASH", "crash"), oom, "out_of_memory", "java.lang.OutOfMemoryError"},
-		"OutOfMemoryError by the log alone":   {nil, oom, "out_of_memory", "java.lang.OutOfMemoryError"},
-		"another crash":                       {exit(4, "CRASH", "crash"), crash + "01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.Error: x\n", "crash", "java.lang.Error"},
-		"a crash without a log":               {exit(4, "CRASH", "crash"), "", "crash", "CRASH"},
-		"memory limiter of API 37.2":          {exit(17, "MEMORY_LIMITER", ""), "", "memory_limiter", "memory limiter, MEMORY_LIMITER"},
-		"memory limiter of API 37":            {exit(13, "OTHER", "MemoryLimiter:AnonSwap"), limiter, "memory_limiter", "memory limiter, limit 512 MB, OTHER"},
-		"memory limiter by the log alone":     {nil, limiter, "memory_limiter", "memory limiter, limit 512 MB"},
-		"other kills":                         {exit(13, "OTHER", "too many cached"), "", "kill", "OTHER"},
-		"anomaly of memory":                   {exit(18, "ANOMALY", "memory usage"), "", "anomaly", "ANOMALY"},
-		"anomaly of something else":           {exit(18, "ANOMALY", "binder calls"), "", "kill", "ANOMALY"},
-		"lmkd without a report of low memory": {exit(2, "SIGNALED", ""), lmkd, "low_memory", "SIGNALED"},
-		"lmkd by the log alone":               {nil, lmkd, "low_memory", "low watermark"},
-		"low memory, in use":                  {of(100, exit(3, "LOW_MEMORY", "")), lmkd, "low_memory", "LOW_MEMORY"},
-		"low memory, a service":               {of(300, exit(3, "LOW_MEMORY", "")), cached, "low_memory", "LOW_MEMORY"},
-		"low memory, cached":                  {of(400, exit(3, "LOW_MEMORY", "")), "", "kill", "kept in the background, and the device needed memory: LOW_MEMORY"},
-		"low memory, cached by the log":       {exit(3, "LOW_MEMORY", ""), cached, "kill", "kept in the background"},
-		"cached, without a report":            {of(400, exit(2, "SIGNALED", "")), lmkd, "kill", "kept in the background, and the device needed memory: SIGNALED"},
-		"cached, by the log alone":            {nil, cached, "kill", "kept in the background, and the device needed memory: low watermark"},
-		"out of memory in the background":     {of(400, exit(4, "CRASH", "crash")), oom, "out_of_memory", "java.lang.OutOfMemoryError"},
-		"tombstone":                           {nil, tombstone, "native_crash", "SIGSEGV"},
+		"OutOfMemoryError":                          {exit(4, "CRASH", "crash"), oom, "out_of_memory", "java.lang.OutOfMemoryError"},
+		"OutOfMemoryError by the log alone":         {nil, oom, "out_of_memory", "java.lang.OutOfMemoryError"},
+		"another crash":                             {exit(4, "CRASH", "crash"), crash + "01-02 10:00:04.900   77   77 E AndroidRuntime: java.lang.Error: x\n", "crash", "java.lang.Error"},
+		"a crash without a log":                     {exit(4, "CRASH", "crash"), "", "crash", "CRASH"},
+		"memory limiter of API 37.2":                {exit(17, "MEMORY_LIMITER", ""), "", "memory_limiter", "memory limiter, MEMORY_LIMITER"},
+		"memory limiter of API 37":                  {exit(13, "OTHER", "MemoryLimiter:AnonSwap"), limiter, "memory_limiter", "memory limiter, limit 512 MB, OTHER"},
+		"memory limiter by the log alone":           {nil, limiter, "memory_limiter", "memory limiter, limit 512 MB"},
+		"other kills":                               {exit(13, "OTHER", "too many cached"), "", "kill", "OTHER"},
+		"anomaly of memory":                         {exit(18, "ANOMALY", "memory usage"), "", "anomaly", "ANOMALY"},
+		"anomaly of something else":                 {exit(18, "ANOMALY", "binder calls"), "", "kill", "ANOMALY"},
+		"lmkd without a report of low memory":       {exit(2, "SIGNALED", ""), lmkd, "low_memory", "SIGNALED"},
+		"lmkd by the log alone":                     {nil, lmkd, "low_memory", "low watermark"},
+		"low memory, in use":                        {of(100, exit(3, "LOW_MEMORY", "")), lmkd, "low_memory", "LOW_MEMORY"},
+		"low memory, a service":                     {of(300, exit(3, "LOW_MEMORY", "")), cached, "low_memory", "LOW_MEMORY"},
+		"low memory, cached":                        {of(400, exit(3, "LOW_MEMORY", "")), "", "kill", "kept in the background, and the device needed memory: LOW_MEMORY"},
+		"low memory, cached by the log":             {exit(3, "LOW_MEMORY", ""), cached, "kill", "kept in the background"},
+		"cached, without a report":                  {of(400, exit(2, "SIGNALED", "")), lmkd, "kill", "kept in the background, and the device needed memory: SIGNALED"},
+		"cached, by the log alone":                  {nil, cached, "kill", "kept in the background, and the device needed memory: low watermark"},
+		"home, by the log alone":                    {nil, adj("600"), "kill", "kept in the background"},
+		"backup, by the log alone":                  {nil, adj("599"), "low_memory", "low watermark"},
+		"home, by the log":                          {exit(3, "LOW_MEMORY", ""), adj("600"), "kill", "kept in the background"},
+		"of an importance that nobody knows":        {of(0, exit(3, "LOW_MEMORY", "")), cached, "kill", "kept in the background"},
+		"that nobody explains":                      {nil, "", "unknown", "neither exit info nor the log says why"},
+		"a kill after an exception that was caught": {exit(10, "USER_REQUESTED", ""), oom, "kill", "USER_REQUESTED"},
+		"out of memory in the background":           {of(400, exit(4, "CRASH", "crash")), oom, "out_of_memory", "java.lang.OutOfMemoryError"},
+		"tombstone":                                 {nil, tombstone, "native_crash", "SIGSEGV"},
 	} {
 		log, _ := dumpsys.ScanLogcat(strings.NewReader(c.log), 77, "com.shop")
 		d := reasonOf(c.exit, log)
-		if d.Reason != c.want || !strings.Contains(d.Text, c.text) || strings.Contains(fmt.Sprint(d), "erika") {
+		if d.Reason != c.want || !strings.Contains(d.Text, c.text) || strings.Contains(fmt.Sprint(d), "erika") || strings.Contains(d.Text+",", ", ,") ||
+			strings.Contains(d.Text, "status 0") || c.want == "kill" && strings.Contains(d.Text, "Error") {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}
