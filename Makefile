@@ -82,7 +82,7 @@ AGAIN := ^Test(AccumulationsByBruteForce|AccumulationsInAnyOrder|AssertLiveByRob
 # beside the others. Nothing here is ever tried again: a test in a bubble that fails has
 # found a bug.
 UNIT := $(BIN)/testrun -budgets CONTRIBUTING.md -vet=off
-# Short processes with much garbage: a sixth of their time would go into collecting it.
+# Test processes are short and produce much garbage: collecting it took a sixth of their CPU time.
 unit: export GOGC := 400
 unit: $(BIN)/testrun
 	$(UNIT) -race $(call unwatched,mvdan.cc/sh/v3/... github.com/klauspost/compress/... $(TEXTS) $(WATCHED_APART)) -timeout 25m ./harness/monitor $$(go list ./... | grep -vxF "$$(go list $(SERIAL) $(WATCHED_APART))")

@@ -90,7 +90,7 @@ func (d *Detector) AddMark(m Mark) { d.machine.mark(m) }
 // AddCollected records the level of the process once a forced garbage collection has settled: a
 // sample that was added before. With at least 12 of them the levels after collections are judged.
 // Unlike the mark "gc", after which the mean of a minute is taken, it is the level of one moment, so
-// that loops of half a minute can be told apart. Policy "article" ignores it.
+// loops of half a minute have levels of their own. Policy "article" ignores it.
 func (d *Detector) AddCollected(s Sample) { d.machine.collected(s) }
 
 // AddDeath records why the incarnation ended that was last seen at a time of the device's clock. It may come

@@ -58,7 +58,7 @@ type lives struct {
 	early []Cause
 	// longest is the longest life that ended.
 	longest time.Duration
-	// expected is what all this makes likely, as of before it changed.
+	// expected is the relapse that these lives predict; changed: they have changed since.
 	expected relapse
 	changed  bool
 }
@@ -92,14 +92,13 @@ const (
 	// Of lives of lateLife minutes and more the part after lateSkip is looked at as well, of those of
 	// longLife that alone.
 	lateLife, longLife, lateSkip = 20, 45, 1.0 / 3
-	// latePace is the pace that a later part must have at least, with 95 %, warmPace that of lives which begin
-	// as a warm-up does.
+	// latePace is the least pace of a later part, and warmPace that of lives that warm up, with 95 % certainty.
 	latePace, warmPace = 0.7, 0.8
 	// lifePace is how fast the second half of the lives must grow at least, as a part of the first: a
 	// warm-up slows down. lifeCertainty of all leaks must pass the test that they do not slow down: with
 	// many quiet lives it asks for more than lifePace.
 	lifePace, lifeCertainty = 0.6, 0.96
-	// lifeBegin is the least minutes of the begin of lives.
+	// lifeBegin is the shortest beginning of a life, in minutes.
 	lifeBegin = 3
 	// outlives is how many times longer than the others a quiet life must be to show that they warm up.
 	outlives = 3
@@ -282,14 +281,14 @@ func (m *robustMachine) pool(list []pastLife, skip, age int) (pool, bool) {
 // hours is the time in which the growth came.
 func (p *pool) hours() float64 { return float64(p.age-p.skip) / 60 }
 
-// surely reports whether the second half grows at such a pace of the first or faster, with 95 %.
+// surely reports whether the second half grows at this pace of the first or faster, with 95 % certainty.
 func (p *pool) surely(list []pastLife, pace float64) bool {
 	_, firsts, seconds := slopesOfLives(list, p.skip, p.age)
 	margin, se := meanAndError(lessTimes(seconds, firsts, pace))
 	return margin > trend.StudentQuantile(0.95, float64(p.lives-1))*se
 }
 
-// warmsUp reports whether the first part of the lives grows faster than all of it.
+// warmsUp reports whether lives grow faster at their beginning than on the whole, with 99 % certainty.
 func (p *pool) warmsUp(list []pastLife) bool {
 	begin := max(lifeBegin, p.age/5)
 	all, _, _ := slopesOfLives(list, p.skip, p.age)

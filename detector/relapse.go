@@ -6,25 +6,25 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// relapse is what the deaths of memory so far make likely for the present life: another one.
+// relapse describes the lives that died of memory, to recognize one that is about to.
 type relapse struct {
-	// deaths are those of memory, less than leastMemoryDeaths where nothing is to be expected.
+	// deaths counts the deaths of memory; fewer than leastMemoryDeaths raise no alarm.
 	deaths int
-	// begins and ends are the levels of the lives that ended so, in MB.
+	// begins and ends are the median levels in MB at which these lives began and ended.
 	begins, ends float64
 	shares       shares
 }
 
 const (
-	// relapseHeight is how far up from begins to ends a life must be to be called a relapse: high enough
-	// that a heap dump holds most of what leaks, low enough that there is time for one.
+	// relapseHeight is how far from begins to ends a life must have grown to be a relapse: far enough that a
+	// heap dump contains most of the leak, and early enough that there is time for one.
 	relapseHeight = 0.75
-	// relapseLives is how many of the latest lives make the levels: a suite changes what it does.
+	// relapseLives is how many of the latest lives the levels are of: a suite changes what it does.
 	relapseLives = 5
 )
 
-// expect returns what the lives so far make likely.
-func (m *robustMachine) expect() relapse {
+// relapseOf returns the relapse that the lives so far predict.
+func (m *robustMachine) relapseOf() relapse {
 	p, pooled := m.poolLives()
 	r := relapse{deaths: m.memoryDeaths(p, pooled), shares: p.shares}
 	var begins, ends []float64
@@ -41,28 +41,27 @@ func (m *robustMachine) expect() relapse {
 	return r
 }
 
-// near reports whether a level in MB is one at which the process has nearly died.
+// near reports whether a process at a level in MB is close to another death of memory.
 func (r *relapse) near(mb float64) bool {
 	height := r.ends - r.begins
 	return r.deaths >= leastMemoryDeaths && height >= leastGrowth && mb >= r.begins+relapseHeight*height
 }
 
-// relapsed is the alarm of a process that died of memory again and again, in lives that may be too short
-// for any look, and is on its way to the next death. There is one in a life, and none in the cooldown of a
-// diagnosis.
+// relapsed raises the alarm for a process that died of memory repeatedly, in lives that may be too short for
+// any look, and is close to the next death: once a life, and not during the cooldown after a diagnosis.
 func (m *robustMachine) relapsed() []Transition {
 	l := &m.lives
 	if l.causes[OutOfMemory]+l.causes[LowMemory] < leastMemoryDeaths || m.state == Leaking || m.cooling() {
 		return nil
 	}
 	if l.changed {
-		l.changed, l.expected = false, m.expect()
+		l.changed, l.expected = false, m.relapseOf()
 	}
 	r := &l.expected
 	if !r.near(m.latest) {
 		return nil
 	}
 	m.kind, m.pending, m.relapsing = r.shares.kind(), true, true
-	return m.enter(Leaking, "relapse", fmt.Sprintf("%s of memory, and %s MB again: the lives that ended so began at about %s MB and ended at %s; %s",
+	return m.enter(Leaking, "relapse", fmt.Sprintf("%s of memory, and %s MB again: the lives that died began at about %s MB and ended at about %s; %s",
 		text.Count(r.deaths, "death", "deaths"), number(m.latest), number(r.begins), number(r.ends), r.shares.text()))
 }

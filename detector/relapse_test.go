@@ -56,8 +56,7 @@ func (r *relapses) alarms() []detector.Transition {
 	return slices.DeleteFunc(slices.Clone(r.steps), func(s detector.Transition) bool { return s.To != detector.Leaking || s.From == detector.Leaking })
 }
 
-// TestRelapse: three deaths of memory, and what is on its way to the fourth is a leak while there is time to
-// look at it.
+// TestRelapse counts the alarms of processes that died of memory, and of others.
 func TestRelapse(t *testing.T) {
 	line := func(age float64) float64 { return 200 + 20*age }
 	flat := func(float64) float64 { return 200 }
@@ -106,8 +105,8 @@ func TestRelapse(t *testing.T) {
 	}
 }
 
-// TestRelapseIsSaid: when the alarm comes, what it says, and that no look refutes it.
-func TestRelapseIsSaid(t *testing.T) {
+// TestRelapseText checks the time and text of the alarm, and that later looks do not clear it.
+func TestRelapseText(t *testing.T) {
 	r := newRelapses()
 	for range 3 {
 		r.live(20, detector.OutOfMemory, func(age float64) float64 { return 200 + 10*age })
@@ -123,26 +122,26 @@ func TestRelapseIsSaid(t *testing.T) {
 	if age := (got[0].At - begin).Minutes(); age < 13.5 || age > 15.5 {
 		t.Errorf("at %.1f min", age)
 	}
-	for _, words := range []string{"3 deaths of memory, and 383 MB again: the lives that ended so began at about 229 MB and ended at 432; of the growth "} {
+	for _, words := range []string{"3 deaths of memory, and 383 MB again: the lives that died began at about 229 MB and ended at about 432; of the growth "} {
 		if !strings.Contains(got[0].Because, words) {
 			t.Errorf("no %q in %q", words, got[0].Because)
 		}
 	}
 	if last := r.steps[len(r.steps)-1]; last.From != detector.Leaking || last.Rule != "break" {
-		t.Errorf("refuted: %+v", r.steps)
+		t.Errorf("cleared: %+v", r.steps)
 	}
 	if v := r.d.Verdict(); v.Gate != detector.Leak {
 		t.Errorf("%v: %s", v.Gate, v.Because)
 	}
 }
 
-// TestRelapseIsDiagnosed: a diagnosis is asked for in the fourth life, again if it did not come to its end,
-// and not in the cooldown after it.
+// TestRelapseIsDiagnosed checks that the fourth life demands a diagnosis, the next one too if that did not
+// finish, and none during the cooldown.
 func TestRelapseIsDiagnosed(t *testing.T) {
 	line := func(age float64) float64 { return 200 + 20*age }
 	r := newRelapses()
 	for range 5 {
-		r.live(10, detector.OutOfMemory, line) // no diagnosis comes to its end
+		r.live(10, detector.OutOfMemory, line) // no diagnosis finishes
 	}
 	if n := len(r.alarms()); n != 2 {
 		t.Errorf("%d alarms without a diagnosis", n)

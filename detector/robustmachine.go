@@ -52,7 +52,7 @@ type robustMachine struct {
 	firstSigma float64
 	// fresh counts the breakdowns since CONFIRMING began.
 	fresh int
-	// relapsing: LEAKING is by the deaths before, which no look can refute.
+	// relapsing: LEAKING because of earlier deaths, so looks do not clear it.
 	relapsing bool
 
 	now, epoch                time.Duration

@@ -113,12 +113,12 @@ func longerHours(rate float64, present time.Duration) float64 {
 	return 1.25 * max(hours, present.Hours())
 }
 
-// settledHours is how long a run must be to show that memory which has been flat since then has settled.
+// settledHours is how many hours a run must last until memory that is flat from a time on counts as settled.
 func settledHours(since time.Duration) float64 {
 	return 1.05 * max(since.Hours()+settledTime.Hours(), since.Hours()/(1-settledPart))
 }
 
-// advice is what would decide: a run of so many hours, in one piece.
+// advice recommends what would decide: a run of this many hours.
 func (m *robustMachine) advice(hours float64) string {
 	piece := ""
 	if m.restarts > 0 {

@@ -297,8 +297,8 @@ var exitWords = map[string]string{
 func reasonOf(exit *dumpsys.Exit, log dumpsys.Logcat) record.Death {
 	d := record.Death{Reason: reasonOfLog(log), Lines: linesOf(log)}
 	if exit == nil {
-		if d.Reason == "low_memory" && log.KillAdj.Known && log.KillAdj.N >= unusedAdj {
-			d.Reason, d.Text = "kill", unusedText+text.Printable(string(log.KillReason))
+		if d.Reason == "low_memory" && log.KillAdj.Known && log.KillAdj.N >= cachedAdj {
+			d.Reason, d.Text = "kill", cachedText+text.Printable(string(log.KillReason))
 			return d
 		}
 		d.Text = cmp.Or(textOfLog(log), "neither exit info nor the log says why")
@@ -309,8 +309,8 @@ func reasonOf(exit *dumpsys.Exit, log dumpsys.Logcat) record.Death {
 	}
 	d.Reason = wordOf(exit, log, d.Reason)
 	words := []string{string(exit.ReasonName)}
-	if d.Reason == "low_memory" && unused(exit, log) {
-		d.Reason, words[0] = "kill", unusedText+words[0]
+	if d.Reason == "low_memory" && cached(exit, log) {
+		d.Reason, words[0] = "kill", cachedText+words[0]
 	}
 	if sub := string(exit.SubreasonName); sub != "" && sub != "UNKNOWN" {
 		words = append(words, sub)
@@ -331,22 +331,22 @@ func reasonOf(exit *dumpsys.Exit, log dumpsys.Logcat) record.Death {
 	return d
 }
 
-// A process that nobody uses is kept as long as there is memory, and its kill says nothing about the
-// memory of the process itself.
+// Android keeps cached processes while there is memory, and kills them routinely: such a kill is no evidence
+// about the memory of the process itself.
 const (
-	unusedText = "kept in the background, and the device needed memory: "
-	// unusedImportance is ActivityManager.RunningAppProcessInfo.IMPORTANCE_CACHED, which home and the
-	// previous app have as well (procStateToImportance); unusedAdj is their lowest oom_score_adj
+	cachedText = "killed while cached, to free memory: "
+	// cachedImportance is ActivityManager.RunningAppProcessInfo.IMPORTANCE_CACHED, which home and the
+	// previous app have as well (procStateToImportance); cachedAdj is their lowest oom_score_adj
 	// (ProcessList.HOME_APP_ADJ).
-	unusedImportance, unusedAdj = 400, 600
+	cachedImportance, cachedAdj = 400, 600
 )
 
-// unused reports whether a process was one that nobody used when lmkd killed it.
-func unused(exit *dumpsys.Exit, log dumpsys.Logcat) bool {
+// cached reports whether a process was cached when lmkd killed it.
+func cached(exit *dumpsys.Exit, log dumpsys.Logcat) bool {
 	if exit.Importance.Known && exit.Importance.N > 0 {
-		return exit.Importance.N >= unusedImportance
+		return exit.Importance.N >= cachedImportance
 	}
-	return log.KillAdj.Known && log.KillAdj.N >= unusedAdj
+	return log.KillAdj.Known && log.KillAdj.N >= cachedAdj
 }
 
 // wordOf is the word of the reason of an exit record; byLog is that of the log.

@@ -65,8 +65,8 @@ func TestUnplugAtEachRequest(t *testing.T) {
 				t.Fatalf("%d steps: %v", n, err)
 			}
 		}
-		// A command that the phone has read runs on without a line: a late rm would
-		// take the next journey's dump.
+		// A command that the phone has read continues without a line: a late rm would
+		// remove the next journey's dump.
 		settle := func() { time.Sleep(time.Minute) }
 		whole()
 		for name, unplug := range map[string]func() func(){"line": line.Unplug, "offline": func() func() { return p.Become(adbd.StateOffline) }} {

@@ -76,8 +76,8 @@ type LogEnd struct {
 	// MemoryLimit is the limit in bytes of anonymous memory and swap that the memory limiter of
 	// Android 17 says that the process exceeded.
 	MemoryLimit known.Int `json:"-"`
-	// KillAdj is the oom_score_adj that the process had when the last low-memory kill took it: 0 in the
-	// foreground, 600 and more where nobody used it.
+	// KillAdj is the oom_score_adj of the process at its last low-memory kill: 0 in the foreground, 600 and
+	// more for cached processes.
 	KillAdj known.Int `json:"-"`
 }
 
