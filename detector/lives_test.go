@@ -227,14 +227,16 @@ func TestLivesOfALeak(t *testing.T) {
 	if v.Gate != detector.Inconclusive || !strings.Contains(v.Because, "a warm-up does that too") || !v.RateKnown {
 		t.Errorf("%v: %s", v.Gate, v.Because)
 	}
-	// A slow warm-up keeps its pace, and begins faster than it ends; so does a launch, after which the pace of a
-	// leak is certain.
-	slowly := func(i int, age float64) float64 { return 200 + 150*(1-math.Exp(-age/16)) + 4*rippled(i, age) }
+	// Lives that begin steeply warm up: what follows must keep its pace with certainty, and these differ too much.
+	uncertain := func(i int, age float64) float64 {
+		return 200 + 30*min(age, 1) + 5*min(age, 5) + 3.5*max(0, age-5) + float64(4*(i%2)-2)*math.Abs(age-5) + rippled(i, age)
+	}
+	even := func(i int, age float64) float64 { return uncertain(i, age) - 30*min(age, 1) }
 	launch := func(i int, age float64) float64 { return 200 + 30*min(age, 1) + 5*age + rippled(i, age) }
 	for _, c := range []struct {
 		level func(int, float64) float64
 		want  detector.Gate
-	}{{slowly, detector.Inconclusive}, {launch, detector.Leak}} {
+	}{{uncertain, detector.Inconclusive}, {even, detector.Leak}, {launch, detector.Leak}} {
 		if v := short(12, 10, detector.Killed, false, c.level).Verdict(); v.Gate != c.want {
 			t.Errorf("want %v: %v: %s", c.want, v.Gate, v.Because)
 		}
