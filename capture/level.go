@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/leakgate/leakgate/internal/capture/dumpsys"
 	"github.com/leakgate/leakgate/internal/capture/shell"
 	"github.com/leakgate/leakgate/internal/text"
 )
@@ -90,14 +92,24 @@ func (p Probe) Reasons() []string {
 // Levels probes processes of one device and keeps what is conclusive. The level
 // depends on the process, not on the Android version: on a user build the kernel
 // lets the shell read smaps of no app but lets run-as read those of a debuggable
-// one. Not for use by two goroutines at once.
+// one. Whether su works is a property of the device. Not for use by two goroutines
+// at once.
 type Levels struct {
 	dev   Device
 	facts Facts
 	known map[levelKey]Probe
 	// unsure holds what was found of an incarnation where something did not answer,
-	// to be asked again after some looks: su may wait for a person every time.
+	// to be asked again after some looks.
 	unsure map[Process]provisional
+	su     superuser
+}
+
+// superuser is what the device said about su.
+type superuser struct {
+	asked bool
+	// prefix is the way to call it; zero where refused says why there is none.
+	prefix  shell.Prefix
+	refused string
 }
 
 // provisional is a probe that is used until it is asked for left more times.
@@ -111,6 +123,8 @@ const (
 	askAgainAfter = 20
 	// maxUnsure bounds what is kept of processes that come and go.
 	maxUnsure = 1000
+	// askSU is the real time that su gets: it may wait for a person to agree.
+	askSU = 10 * time.Second
 )
 
 // levelKey is what the answer can depend on while a device stays the same.
@@ -136,22 +150,60 @@ func keyOf(p Process) levelKey {
 }
 
 // Probe finds the best source for a process, on the process itself. The error is
-// a device that did not answer; a process that died meanwhile gives Dumpsys with
+// a device that did not answer; a process that died meanwhile returns Dumpsys with
 // unclear findings, to be probed again.
 func (l *Levels) Probe(ctx context.Context, p Process) (Probe, error) {
-	if probe, ok := l.known[keyOf(p)]; ok {
-		return probe, nil
+	probes, err := l.ProbeAll(ctx, []Process{p})
+	if err != nil {
+		return Probe{}, err
 	}
-	if u, ok := l.unsure[p]; ok && u.left > 0 {
-		u.left--
-		l.unsure[p] = u
-		return u.probe, nil
+	return probes[0], nil
+}
+
+// ProbeAll is Probe for several processes, in few round trips.
+func (l *Levels) ProbeAll(ctx context.Context, ps []Process) ([]Probe, error) {
+	out := make([]Probe, len(ps))
+	rest := make([]int, len(ps))
+	for i := range ps {
+		rest[i] = i
 	}
-	probe, err := l.probe(ctx, p)
-	if err == nil {
-		l.keep(p, probe)
+	for len(rest) > 0 {
+		asked, later := l.recall(ps, rest, out)
+		if err := l.probe(ctx, ps, asked, out); err != nil {
+			return nil, err
+		}
+		for _, i := range asked {
+			l.keep(ps[i], out[i])
+		}
+		rest = later
 	}
-	return probe, err
+	return out, nil
+}
+
+// recall fills in what is known, and parts the rest: of the processes of one package one is
+// asked first, because its answer is mostly that of all.
+func (l *Levels) recall(ps []Process, rest []int, out []Probe) (asked, later []int) {
+	first := map[levelKey]bool{}
+	for _, i := range rest {
+		p, key := ps[i], keyOf(ps[i])
+		if probe, ok := l.known[key]; ok {
+			out[i] = probe
+			continue
+		}
+		if u, ok := l.unsure[p]; ok && u.left > 0 {
+			u.left--
+			l.unsure[p] = u
+			out[i] = u.probe
+			continue
+		}
+		if first[key] {
+			later = append(later, i)
+			continue
+		}
+		first[key] = true
+		asked = append(asked, i)
+	}
+	return asked, later
 }
 
 func (l *Levels) keep(p Process, probe Probe) {
@@ -171,35 +223,13 @@ type candidate struct {
 	Level
 	// skip is why this way cannot work for the process; empty to try it.
 	skip string
-	// wait is the real time that it gets; su may wait for a person to agree.
-	wait time.Duration
 }
 
-func (l *Levels) probe(ctx context.Context, p Process) (Probe, error) {
-	var probe Probe
-	silent := false
-	for _, c := range l.candidates(p) {
-		// One su that does not answer is enough to wait for.
-		if silent && c.Prefix.IsSU() {
-			continue
-		}
-		f, err := l.try(ctx, p, c)
-		if err != nil {
-			return Probe{}, err
-		}
-		if f.Answer == Available {
-			probe.Level = c.Level
-			return probe, nil
-		}
-		silent = silent || c.Prefix.IsSU() && f.Answer == Unclear
-		probe.Findings = append(probe.Findings, f)
-	}
-	probe.Level = Level{Source: Dumpsys}
-	return probe, nil
-}
+// ways is how many candidates there are for each process.
+const ways = 7
 
-func (l *Levels) candidates(p Process) []candidate {
-	var noRunAs, noSU string
+func (l *Levels) candidates(p Process) [ways]candidate {
+	noRunAs, noSU := "", l.su.refused
 	if p.Isolated() {
 		noRunAs = "an isolated process has a uid of its own"
 	}
@@ -209,50 +239,208 @@ func (l *Levels) candidates(p Process) []candidate {
 	if l.facts.UID == 0 {
 		noSU, noRunAs = "the shell is root already", "the shell is root already"
 	}
-	runAs, su := shell.RunAs(p.Package(), p.User), shell.SU()
-	quick, slow := 10*time.Second, 30*time.Second
-	return []candidate{
-		{Level{SmapsRollup, shell.Prefix{}, "smaps_rollup"}, "", quick},
-		{Level{SU, su[0], "smaps_rollup"}, noSU, quick},
-		{Level{SU, su[1], "smaps_rollup"}, noSU, quick},
-		{Level{RunAs, runAs, "smaps_rollup"}, noRunAs, quick},
-		{Level{Smaps, shell.Prefix{}, "smaps"}, "", slow},
-		{Level{Smaps, su[0], "smaps"}, noSU, slow},
-		{Level{Smaps, su[1], "smaps"}, noSU, slow},
-		{Level{Smaps, runAs, "smaps"}, noRunAs, slow},
-		{Level{Status, shell.Prefix{}, "status"}, "", quick},
+	runAs, su := shell.RunAs(p.Package(), p.User), l.su.prefix
+	return [ways]candidate{
+		{Level{SmapsRollup, shell.Prefix{}, "smaps_rollup"}, ""},
+		{Level{SU, su, "smaps_rollup"}, noSU},
+		{Level{RunAs, runAs, "smaps_rollup"}, noRunAs},
+		{Level{Smaps, shell.Prefix{}, "smaps"}, ""},
+		{Level{Smaps, su, "smaps"}, noSU},
+		{Level{Smaps, runAs, "smaps"}, noRunAs},
+		{Level{Status, shell.Prefix{}, "status"}, ""},
 	}
 }
 
-// try reads once by one way. Only a dead connection or the caller's end is an error.
-func (l *Levels) try(ctx context.Context, p Process, c candidate) (Finding, error) {
-	f := Finding{Source: c.Source}
-	if c.skip != "" {
-		f.Answer, f.Reason = Refused, c.skip
-		return f, nil
+// probe tries one way after the other for the processes that are asked.
+func (l *Levels) probe(ctx context.Context, ps []Process, asked []int, out []Probe) error {
+	asked = slices.Clone(asked)
+	for _, i := range asked {
+		out[i] = Probe{Level: Level{Source: Dumpsys}}
+	}
+	for way := 0; way < ways && len(asked) > 0; way++ {
+		if way == 1 && l.facts.UID != 0 {
+			if err := l.askSU(ctx); err != nil {
+				return err
+			}
+		}
+		var trials []trial
+		for _, i := range asked {
+			trials = append(trials, trial{i, ps[i], l.candidates(ps[i])[way]})
+		}
+		findings, err := l.tryAll(ctx, trials)
+		if err != nil {
+			return err
+		}
+		asked = asked[:0]
+		for k, f := range findings {
+			t := trials[k]
+			if f.Answer == Available {
+				out[t.index].Level = t.Level
+				continue
+			}
+			out[t.index].Findings = append(out[t.index].Findings, f)
+			asked = append(asked, t.index)
+		}
+	}
+	return nil
+}
+
+// askSU asks the device once whether su works, by the two ways to call it: each call may ask a
+// person, over the app that is being tested.
+func (l *Levels) askSU(ctx context.Context) error {
+	if l.su.asked {
+		return nil
 	}
 	m := shell.NewMarker()
-	read := c.Prefix.Wrap(fmt.Sprintf("grep -E %s /proc/%d/%s", text.ShellQuote(probePattern(c.file)), p.PID, c.file))
-	a, err := shell.Ask(ctx, l.dev, c.wait, m.Join([]shell.Part{
-		{"read", read + " </dev/null 2>&1"},
-		{"stat", fmt.Sprintf("cat /proc/%d/stat 2>&1", p.PID)},
-	}))
+	var parts []shell.Part
+	for i, su := range shell.SU() {
+		parts = append(parts, shell.Part{strconv.Itoa(i), su.Wrap("id") + " </dev/null 2>&1"})
+	}
+	a, err := shell.Ask(ctx, l.dev, askSU, m.Join(parts))
+	silent := errors.Is(err, context.DeadlineExceeded)
 	switch {
 	case ctx.Err() != nil:
-		return f, ctx.Err()
+		return ctx.Err()
+	case err != nil && !silent:
+		return fmt.Errorf("ask for su: %w", err)
+	}
+	l.su.asked = true
+	texts, _ := m.Split(a.Stdout)
+	for i, su := range shell.SU() {
+		answer := texts[strconv.Itoa(i)]
+		if dumpsys.ParseUID(string(answer)) == 0 {
+			l.su.prefix, l.su.refused = su, ""
+			return nil
+		}
+		if l.su.refused == "" {
+			l.su.refused = shell.Clip(string(answer))
+		}
+	}
+	if silent {
+		l.su.refused = fmt.Sprintf("no answer in %v; it is not asked again", askSU)
+	} else if l.su.refused == "" {
+		l.su.refused = "it does not say that it is root"
+	}
+	return nil
+}
+
+// trial is one way to read one process of a list.
+type trial struct {
+	index int
+	Process
+	candidate
+}
+
+// trialsPerTrip bounds the processes of one command. One smaps may take a second.
+func trialsPerTrip(file string) int {
+	if file == "smaps" {
+		return 5
+	}
+	return 50
+}
+
+// deadline is the real time that a trip gets which reads a file of each process.
+func deadline(file string) time.Duration {
+	if file == "smaps" {
+		return 30 * time.Second
+	}
+	return 10 * time.Second
+}
+
+// tryAll reads each process once, all in the same way, and returns a finding for each.
+func (l *Levels) tryAll(ctx context.Context, trials []trial) ([]Finding, error) {
+	out := make([]Finding, len(trials))
+	var open []int
+	for i, t := range trials {
+		if t.skip != "" {
+			out[i] = Finding{t.Source, Refused, t.skip}
+			continue
+		}
+		open = append(open, i)
+	}
+	if len(open) == 0 {
+		return out, nil
+	}
+	for part := range slices.Chunk(open, trialsPerTrip(trials[open[0]].file)) {
+		batch := make([]trial, len(part))
+		for k, i := range part {
+			batch[k] = trials[i]
+		}
+		findings, err := l.try(ctx, batch)
+		if err != nil {
+			return nil, err
+		}
+		for k, i := range part {
+			out[i] = findings[k]
+		}
+	}
+	return out, nil
+}
+
+// try reads each of a batch once. Only a dead connection or the caller's end is an error. If
+// there is no answer in time, one of them may hold it up: each is read alone.
+func (l *Levels) try(ctx context.Context, batch []trial) ([]Finding, error) {
+	m := shell.NewMarker()
+	var parts []shell.Part
+	for _, t := range batch {
+		read := t.Prefix.Wrap(fmt.Sprintf("grep -E %s /proc/%d/%s", text.ShellQuote(probePattern(t.file)), t.PID, t.file))
+		parts = append(parts,
+			shell.Part{fmt.Sprintf("read%d", t.PID), read + " </dev/null 2>&1"},
+			shell.Part{fmt.Sprintf("stat%d", t.PID), fmt.Sprintf("cat /proc/%d/stat 2>&1", t.PID)})
+	}
+	wait := deadline(batch[0].file)
+	a, err := shell.Ask(ctx, l.dev, wait, m.Join(parts))
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.Is(err, context.DeadlineExceeded) && len(batch) > 1:
+		return l.tryEach(ctx, batch)
 	case errors.Is(err, context.DeadlineExceeded):
-		f.Reason = fmt.Sprintf("no answer in %v", c.wait)
-		return f, nil
+		return []Finding{{Source: batch[0].Source, Reason: fmt.Sprintf("no answer in %v", wait)}}, nil
 	case err != nil:
-		return f, fmt.Errorf("probe %s of %s: %w", c.Source, p.Name, err)
+		return nil, fmt.Errorf("probe %s of %s: %w", batch[0].Source, batch[0].Name, err)
 	}
-	parts, whole := m.Split(a.Stdout)
-	f.Answer, f.Reason = judge(string(parts["read"]), c.file)
-	alive := strings.HasPrefix(string(parts["stat"]), strconv.Itoa(p.PID)+" (")
-	if f.Answer != Available && (!whole || !alive) {
-		f.Answer, f.Reason = Unclear, "the process ended meanwhile"
+	texts, whole := m.Split(a.Stdout)
+	out := make([]Finding, len(batch))
+	for i, t := range batch {
+		f := Finding{Source: t.Source}
+		f.Answer, f.Reason = judge(string(texts[fmt.Sprintf("read%d", t.PID)]), t.file)
+		alive := strings.HasPrefix(string(texts[fmt.Sprintf("stat%d", t.PID)]), strconv.Itoa(t.PID)+" (")
+		if f.Answer != Available && (!whole || !alive) {
+			f.Answer, f.Reason = Unclear, "the process ended meanwhile"
+		}
+		out[i] = f
 	}
-	return f, nil
+	return out, nil
+}
+
+func (l *Levels) tryEach(ctx context.Context, batch []trial) ([]Finding, error) {
+	var out []Finding
+	for _, t := range batch {
+		f, err := l.try(ctx, []trial{t})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, f...)
+	}
+	return out, nil
+}
+
+// provisionalReason is that of the only finding of a provisional probe.
+const provisionalReason = "the device has not answered yet"
+
+// ProvisionalProbe returns the probe of a process of which the device has not said yet how it can
+// be read: every build lets the shell read its status.
+func ProvisionalProbe() Probe {
+	return Probe{
+		Level:    Level{Source: Status, file: "status"},
+		Findings: []Finding{{Source: SmapsRollup, Reason: provisionalReason}},
+	}
+}
+
+// Provisional reports whether the probe is one of ProvisionalProbe.
+func (p Probe) Provisional() bool {
+	return len(p.Findings) == 1 && p.Findings[0].Reason == provisionalReason
 }
 
 // probePattern picks the line that proves a file useful.

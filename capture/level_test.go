@@ -2,24 +2,52 @@ package capture
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"iter"
+	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/leakgate/leakgate/internal/capture/shell"
 	"github.com/leakgate/leakgate/internal/shelltest"
 )
 
-// phone answers probes by the way that a command takes.
+// phone answers probes by the way that a command takes: the command of one part is answered
+// alone.
 func phone(answers func(command string) string) *shelltest.Device {
 	return &shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
-		m := shell.Marker(command[len("echo; echo "):strings.Index(command, " 'read'")])
-		read := answers(command)
-		_, err := io.WriteString(stdout, "\n"+string(m)+" read\n"+read+"\n"+string(m)+" stat\n"+statLine(5, "five", 1)+"\n"+string(m)+" end\n")
-		return 0, err
+		for label, part := range partsOf(command) {
+			var text string
+			switch {
+			case strings.HasPrefix(part, "cat /proc/"):
+				pid, _ := strconv.Atoi(strings.Split(part, "/")[2])
+				text = statLine(pid, "five", 1) + "\n"
+			case label != "end":
+				text = answers(part)
+			}
+			marker, _, _ := strings.Cut(command[len("echo; echo "):], " ")
+			if _, err := fmt.Fprintf(stdout, "\n%s %s\n%s", marker, label, text); err != nil {
+				return 0, err
+			}
+		}
+		return 0, nil
 	}}
+}
+
+// partsOf yields the parts of a joined command line, with their labels, in order.
+func partsOf(command string) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		marker, _, _ := strings.Cut(command[len("echo; echo "):], " ")
+		for _, piece := range strings.Split(command, "echo; echo "+marker+" ")[1:] {
+			label, part, _ := strings.Cut(piece, ";")
+			if !yield(strings.Trim(label, "'"), strings.Trim(part, "; ")) {
+				return
+			}
+		}
+	}
 }
 
 // after gives the one character that follows the file's name.
@@ -40,6 +68,12 @@ func TestLevelIsTheBestThatTheProcessAllows(t *testing.T) {
 	isolated := Process{Name: "com.x:sandbox", PID: 5, UID: 99001}
 	via := func(word, file, good, bad string) func(string) string {
 		return func(command string) string {
+			if strings.HasPrefix(command, "su ") && strings.Contains(command, "id") && !strings.Contains(command, "grep") {
+				if word != "" && strings.HasPrefix(command, word) {
+					return "uid=0(root) gid=0(root)\n"
+				}
+				return "sh: su: inaccessible or not found\n"
+			}
 			if strings.Contains(command, word) && strings.ContainsAny(after(command, "/"+file), " '") {
 				return good
 			}
@@ -93,45 +127,150 @@ func TestLevelIsTheBestThatTheProcessAllows(t *testing.T) {
 	}
 }
 
-// su may wait for a person to agree: it is given up, its answer is not kept, and
-// what is below it is used meanwhile.
-func TestLevelThatDoesNotAnswerIsUnclear(t *testing.T) {
+// su may wait for a person to agree: it is given up, no other process asks again, and what is below
+// it is used.
+func TestSilentSUIsAskedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dev, asked := unansweredSU()
+		levels, began := NewLevels(dev, Facts{UID: 2000}), time.Now()
+		for i := range 50 {
+			p := Process{Name: fmt.Sprintf("com.x%d", i), PID: 5 + i, UID: 10123 + i}
+			for range 3 * askAgainAfter {
+				probe, err := levels.Probe(t.Context(), p)
+				if err != nil || probe.Level.Source != Status || !probe.conclusive() {
+					t.Fatalf("%+v, %v", probe, err)
+				}
+				if reasons := strings.Join(probe.Reasons(), "\n"); !strings.Contains(reasons, "su: no answer in 10s; it is not asked again (refused)") {
+					t.Fatalf("reasons: %s", reasons)
+				}
+			}
+		}
+		if waited := time.Since(began); waited != askSU || *asked != 1 {
+			t.Errorf("asked %d times, waited %v for su", *asked, waited)
+		}
+	})
+}
+
+// unansweredSU is a device whose su waits for a person who never comes.
+func unansweredSU() (dev *shelltest.Device, asked *int) {
+	asked = new(int)
+	inner := phone(func(command string) string {
+		if strings.Contains(command, "RssAnon") {
+			return "RssAnon: 5 kB\n"
+		}
+		return "Permission denied\n"
+	})
+	return &shelltest.Device{Run: func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
+		if strings.Contains(command, "su 0") || strings.Contains(command, "su -c") {
+			*asked++
+			<-ctx.Done()
+			return 0, ctx.Err()
+		}
+		return inner.Run(ctx, command, stdout, stderr)
+	}}, asked
+}
+
+// A device whose su works is read by it for every process, and asked for it once.
+func TestGrantedSUIsAskedOnce(t *testing.T) {
+	dev := phone(func(command string) string {
+		switch {
+		case command == "su -c 'id' </dev/null 2>&1":
+			return "uid=0(root)\n"
+		case strings.HasPrefix(command, "su -c 'grep"):
+			return pssLine
+		}
+		return "Permission denied\n"
+	})
+	levels := NewLevels(dev, Facts{UID: 2000})
+	var ps []Process
+	for i := range 1000 {
+		ps = append(ps, Process{Name: fmt.Sprintf("com.x%d", i), PID: 5 + i, UID: 10123 + i})
+	}
+	probes, err := levels.ProbeAll(t.Context(), ps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, probe := range probes {
+		if probe.Level.Source != SU {
+			t.Fatalf("%s: %+v", ps[i].Name, probe)
+		}
+	}
+	asked := 0
+	for _, c := range dev.Commands {
+		asked += strings.Count(c, "su -c 'id'")
+	}
+	if asked != 1 || len(dev.Commands) != 2*20+1 {
+		t.Errorf("asked for su %d times, in %d commands", asked, len(dev.Commands))
+	}
+}
+
+// A read that holds up a batch costs the others their time, not their level, and is asked again
+// after some looks.
+func TestBatchWithAHungProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := phone(func(command string) string {
-			if strings.Contains(command, "RssAnon") {
-				return "RssAnon: 5 kB\n"
+			if strings.Contains(command, "smaps_rollup") {
+				return pssLine
 			}
 			return "Permission denied\n"
 		})
+		hangs := true
 		dev := &shelltest.Device{Run: func(ctx context.Context, command string, stdout, stderr io.Writer) (int, error) {
-			if strings.Contains(command, "su 0") || strings.Contains(command, "su -c") {
+			if hangs && strings.Contains(command, "/proc/7/smaps") {
 				<-ctx.Done()
 				return 0, ctx.Err()
 			}
 			return inner.Run(ctx, command, stdout, stderr)
 		}}
-		levels, began := NewLevels(dev, Facts{UID: 2000}), time.Now()
-		probe, err := levels.Probe(t.Context(), Process{Name: "com.x", PID: 5, UID: 10123})
-		if err != nil || probe.Level.Source != Status {
-			t.Fatalf("%+v, %v", probe, err)
+		levels := NewLevels(dev, Facts{UID: 2000})
+		ps := []Process{{Name: "com.a", PID: 6, UID: 10001}, {Name: "com.b", PID: 7, UID: 10002}, {Name: "com.c", PID: 8, UID: 10003}}
+		probes, err := levels.ProbeAll(t.Context(), ps)
+		if err != nil || probes[0].Level.Source != SmapsRollup || probes[2].Level.Source != SmapsRollup || probes[1].conclusive() {
+			t.Fatalf("%+v, %v", probes, err)
 		}
-		if probe.conclusive() || len(levels.known) != 0 {
-			t.Errorf("an unclear answer was kept for good: %+v", probe)
-		}
-		if waited := time.Since(began); waited != 10*time.Second {
-			t.Errorf("waited %v for su", waited)
-		}
-		p := Process{Name: "com.x", PID: 5, UID: 10123}
-		for look := range askAgainAfter {
-			if again, err := levels.Probe(t.Context(), p); err != nil || again.Level != probe.Level || time.Since(began) != 10*time.Second {
-				t.Fatalf("look %d: %+v, %v after %v", look, again, err, time.Since(began))
+		hangs = false
+		for range askAgainAfter {
+			if probe, err := levels.Probe(t.Context(), ps[1]); err != nil || probe.conclusive() {
+				t.Fatalf("asked again too soon: %+v, %v", probe, err)
 			}
 		}
-		if _, err := levels.Probe(t.Context(), p); err != nil || time.Since(began) != 20*time.Second {
-			t.Errorf("not asked again: %v after %v", err, time.Since(began))
-		}
-		if reasons := strings.Join(probe.Reasons(), "\n"); !strings.Contains(reasons, "su: no answer in 10s (unclear)") {
-			t.Errorf("reasons: %s", reasons)
+		if probe, err := levels.Probe(t.Context(), ps[1]); err != nil || probe.Level.Source != SmapsRollup {
+			t.Errorf("not asked again: %+v, %v", probe, err)
 		}
 	})
+}
+
+// What ProbeAll returns for many processes is what Probe returns for each.
+func TestProbeAllIsProbeOfEach(t *testing.T) {
+	answers := func(command string) string {
+		pid, _ := strconv.Atoi(strings.Split(command[strings.Index(command, "/proc/"):], "/")[2])
+		switch {
+		case strings.HasPrefix(command, "run-as") && pid%3 == 0, strings.HasPrefix(command, "grep") && pid%5 == 0 && strings.Contains(command, "smaps "):
+			return pssLine
+		case strings.Contains(command, "RssAnon") && pid%7 != 0:
+			return "RssAnon: 1 kB\n"
+		}
+		return "Permission denied\n"
+	}
+	dev := phone(func(command string) string {
+		if strings.HasPrefix(command, "su") {
+			return ""
+		}
+		return answers(command)
+	})
+	var ps []Process
+	for i := range 240 {
+		// Of a package with an isolated process, each asks for itself.
+		ps = append(ps, Process{Name: fmt.Sprintf("com.x%d:p", i/2), PID: 100 + i, UID: 10000 + i%2*89000})
+	}
+	all, err := NewLevels(dev, Facts{UID: 2000}).ProbeAll(t.Context(), ps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range ps {
+		one, err := NewLevels(dev, Facts{UID: 2000}).Probe(t.Context(), p)
+		if err != nil || !reflect.DeepEqual(one, all[i]) {
+			t.Fatalf("%+v: %+v, and alone %+v, %v", p, all[i], one, err)
+		}
+	}
 }

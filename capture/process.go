@@ -3,6 +3,7 @@ package capture
 import (
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 // Process is one process of an app at one time. Name and user say what it is,
@@ -15,7 +16,13 @@ type Process struct {
 	PID  int
 	// Start is field 22 of /proc/PID/stat, clock ticks since boot.
 	Start uint64
+	// Twin numbers processes of one user and name that run at the same time: 0 is the first, 2
+	// the second. FindProcesses leaves it 0; who watches them numbers them.
+	Twin int
 }
+
+// twinSign stands before the number of a twin in its key. No name of a process has it.
+const twinSign = '#'
 
 // perUser is AID_USER_OFFSET, the width of one Android user's range of uids
 // (system/core libcutils/include/private/android_filesystem_config.h).
@@ -38,8 +45,13 @@ type Key struct {
 	Name string
 }
 
-// Key gives the name that stays when the process restarts.
-func (p Process) Key() Key { return Key{User: p.User, Name: p.Name} }
+// Key returns the name that stays when the process restarts. That of a twin is NAME#2.
+func (p Process) Key() Key {
+	if p.Twin > 1 {
+		return Key{User: p.User, Name: fmt.Sprintf("%s%c%d", p.Name, twinSign, p.Twin)}
+	}
+	return Key{User: p.User, Name: p.Name}
+}
 
 // String gives NAME, or NAME (user N) for another user than the owner.
 func (k Key) String() string {
@@ -58,6 +70,9 @@ func (p Process) Same(q Process) bool {
 // that does not choose a name of its own is the package of its app.
 func (p Process) Package() string {
 	name, _, _ := strings.Cut(p.Name, ":")
+	if i := strings.LastIndexByte(name, twinSign); i > 0 && strings.Trim(name[i+1:], "0123456789") == "" {
+		return name[:i] // a name that a run recorded
+	}
 	return name
 }
 
@@ -86,17 +101,22 @@ func ParsePattern(text string) (Pattern, error) {
 	if len(text) > 255 {
 		return "", fmt.Errorf("parse process pattern: longer than 255 bytes")
 	}
+	if strings.TrimSpace(stem) != stem {
+		return "", fmt.Errorf("parse process pattern %q: blanks at its beginning or end", text)
+	}
 	if stem[0] == '-' {
 		return "", fmt.Errorf("parse process pattern %q: a process name does not begin with a dash", text)
 	}
 	for _, c := range stem {
-		if !nameRune(c) {
+		if !patternRune(c) {
 			return "", fmt.Errorf("parse process pattern %q: %q cannot stand in a process name; a star may only be the last character", text, c)
 		}
 	}
 	return Pattern(text), nil
 }
 
-func nameRune(c rune) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("._:-$/@", c)
+// patternRune reports whether a pattern may name a process with this character: letters and digits
+// of every language, blanks, and what stands in names of Java and of programs.
+func patternRune(c rune) bool {
+	return unicode.IsLetter(c) || unicode.IsMark(c) || unicode.IsDigit(c) || strings.ContainsRune("._:-$/@ +", c)
 }

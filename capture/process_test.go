@@ -30,7 +30,7 @@ func TestPattern(t *testing.T) {
 }
 
 func TestParsePatternRefuses(t *testing.T) {
-	for _, bad := range []string{"", "*", "com.*.shop", "com shop", "a'b", "a\nb", "$(reboot)", "a;b", "-rf", strings.Repeat("a", 300)} {
+	for _, bad := range []string{"", "*", "com.*.shop", " com.shop", "com.shop ", "com. *", "com.shop,com.x", "com.shop#2", "com.\u202eshop", "a'b", "a\nb", "$(reboot)", "a;b", "-rf", strings.Repeat("a", 300)} {
 		if p, err := ParsePattern(bad); err == nil {
 			t.Errorf("%q is taken as %q", bad, p)
 		}

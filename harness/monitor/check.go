@@ -646,7 +646,7 @@ func (c *OpenCheck) addLeaking(from, to float64) {
 	}
 	for _, x := range c.session.order {
 		if c.watches(x.Name) && x.Account.WasLeaking(from, to) {
-			c.add(x.User, x.Name, x.PID, record.VerdictLeak, x.Name+": was LEAKING within the check")
+			c.add(x.User, x.Key().Name, x.PID, record.VerdictLeak, x.Key().Name+": was LEAKING within the check")
 		}
 	}
 }
@@ -723,9 +723,9 @@ func (c *OpenCheck) addEnds(from, to float64) {
 		if len(deaths)+len(faults) == 0 {
 			continue
 		}
-		i := slices.IndexFunc(c.found, func(p *record.CheckedProcess) bool { return p.User == x.User && p.Process == x.Name })
+		i := slices.IndexFunc(c.found, func(p *record.CheckedProcess) bool { return p.User == x.User && p.Process == x.Key().Name })
 		if i < 0 {
-			c.add(x.User, x.Name, x.PID, record.VerdictNotChecked, x.Name+": not checked: it ended before its objects were counted")
+			c.add(x.User, x.Key().Name, x.PID, record.VerdictNotChecked, x.Key().Name+": not checked: it ended before its objects were counted")
 			i = len(c.found) - 1
 		}
 		c.found[i].Deaths, c.found[i].Faults = deaths, faults
@@ -736,7 +736,7 @@ func (c *OpenCheck) addEnds(from, to float64) {
 // gone before is read later.
 func (c *OpenCheck) ran(x *subject, pid int) bool {
 	for of := range c.there {
-		if of.user == x.User && of.name == x.Name && of.pid == pid {
+		if of.user == x.User && of.name == x.Key().Name && of.pid == pid {
 			return true
 		}
 	}

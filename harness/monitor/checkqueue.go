@@ -145,7 +145,7 @@ func (q *checkQueue) doubt(check *OpenCheck, over time.Time, instead string, own
 func (q *checkQueue) dumpedAt(p *record.CheckedProcess) (at time.Time, known bool) {
 	s := q.session
 	for _, x := range s.order {
-		if p.Folder != "" && x.Name == p.Process && x.User == p.User && x.PID == p.PID && x.pausedAt > 0 {
+		if p.Folder != "" && x.Key().Name == p.Process && x.User == p.User && x.PID == p.PID && x.pausedAt > 0 {
 			return s.clock.started.Add(s.clock.real(x.pausedAt)), true
 		}
 	}

@@ -33,6 +33,8 @@ const (
 	errandGarbage  errand = "garbage"
 	// crowd is no errand: too many processes are told once for the whole run.
 	crowd errand = "crowd"
+	// names is no errand either: processes that cannot be named.
+	names errand = "names"
 )
 
 func newTrip[T any]() trip[T] { return trip[T]{done: make(chan answer[T], 1)} }

@@ -26,12 +26,12 @@ func (s *session) moved(steps []ledger.Entry) {
 func (s *session) line(x *subject, up time.Duration) record.Sample {
 	return record.Sample{
 		T: s.part.Seconds(up), Up: record.Round(up.Seconds(), 3), Device: s.dev.Serial(),
-		User: x.User, Process: x.Name, PID: x.PID, Start: x.Start,
+		User: x.User, Process: x.Key().Name, PID: x.PID, Start: x.Start,
 	}
 }
 
 func (s *session) naming(a *ledger.Account, event, text string) record.Event {
-	return record.Event{Event: event, User: new(a.User), Process: a.Name, PID: a.PID, Text: text}
+	return record.Event{Event: event, User: new(a.User), Process: a.Key().Name, PID: a.PID, Text: text}
 }
 
 func (s *session) about(x *subject, event, text string) { s.event(s.naming(x.Account, event, text)) }

@@ -147,7 +147,7 @@ func (s *session) lack(o order, why string) {
 		e := s.naming(o.subject.Account, "missing", fmt.Sprintf("no heap dump %s: %s", when, why))
 		e.Mark, e.Unread = o.mark, o.unread
 		s.event(e)
-		o.dumps.lack(o.subject.Name + ": " + e.Text)
+		o.dumps.lack(o.subject.Key().Name + ": " + e.Text)
 	}
 	o.dumps.end()
 	if o.answer != nil {

@@ -36,7 +36,7 @@ func (h *hooked) Shell(ctx context.Context, command string, out, errOut io.Write
 }
 
 func isRound(command string) bool { return strings.HasPrefix(command, "cat /proc/uptime; cd /proc") }
-func isLook(command string) bool  { return strings.HasPrefix(command, "for f in") }
+func isLook(command string) bool  { return strings.HasPrefix(command, "u=/proc/sys/kernel/random/uuid") }
 func isPulse(command string) bool {
 	return strings.Contains(command, "boot_id") && !strings.Contains(command, "getprop")
 }

@@ -72,7 +72,7 @@ func (s *session) known(m pendingMark) bool {
 		return true
 	}
 	// Somebody waits: what is being looked up right now counts, too.
-	return s.clock.now() >= m.until && (m.dumps == nil || !s.looks.away)
+	return s.clock.now() >= m.until && (m.dumps == nil || !s.looking())
 }
 
 // foundFor reports whether a look that began after the mark has ended.

@@ -57,10 +57,10 @@ func (w *LiveRun) look(ctx context.Context, on []*session) error {
 // answerLookers lets go on who waited for the look that has ended. A process that the look
 // did not find is gone: the fast channel would notice that up to half a minute later.
 func (s *session) answerLookers(err error) {
-	for _, l := range s.looking {
+	for _, l := range s.awaiting {
 		l <- err
 	}
-	s.looking = nil
+	s.awaiting = nil
 	if len(s.lookers) > 0 { // who asked while it was under way
 		s.discoverAt = s.clock.now()
 	}

@@ -360,7 +360,7 @@ func (s *session) fruitless(ctx context.Context, o order, err error) {
 	if e.Again = s.again(ctx, o, err); !e.Again {
 		e.Kind = o.kind
 		e.Diagnosis = &record.Diagnosis{
-			Device: s.dev.Serial(), User: o.process.User, Process: o.process.Name, PID: o.process.PID,
+			Device: s.dev.Serial(), User: o.process.User, Process: o.process.Key().Name, PID: o.process.PID,
 			T: o.t, Trigger: o.trigger, Mark: o.mark, Marks: o.marks, Age: o.age, Memory: o.memory, Kind: e.Kind, Recipe: o.recipe, Outcome: record.DiagnosisNothing,
 			Keep: string(s.run.responder.Options().Keep), Analysed: true,
 			Steps: []record.Collected{}, Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{text.Head(err.Error(), 500)},
@@ -510,13 +510,10 @@ func (s *session) conclude(ctx context.Context, over error) {
 // look finds their processes; where the device cannot be asked, the look before counts.
 func (s *session) orderLastMarks(ctx context.Context, over error) {
 	if len(s.pending) > 0 && s.err == nil && final(over) && ctx.Err() == nil && !s.silent.on() {
-		if s.looks.away { // it ended with the session's errands
-			a := <-s.looks.done
-			s.looks.away = false
-			s.answerLookers(a.err)
-		}
+		s.endLooks()
 		s.sendLook(ctx)
 		s.takeLook(ctx, <-s.looks.done)
+		s.finishLook(ctx)
 	}
 	for len(s.pending) > 0 {
 		s.orderFirstMark()

@@ -190,10 +190,12 @@ func (s *session) missed(x *subject, err error) {
 		x.hung++
 		x.due += pauseAfter(x.hung)
 		s.complain(x, fastChannel, "unresponsive", err)
+	case x.probe.Provisional():
+		// A kernel before 4.5 has no RssAnon; the way to read it is being asked for.
 	default:
 		x.failures++
 		if x.failures%reprobeAfter == 0 {
-			s.forget = append(s.forget, x.Process)
+			s.discovery.forget = append(s.discovery.forget, x.Process)
 			s.discoverAt = min(s.discoverAt, s.clock.now()+discoverSoon)
 		}
 		s.complain(x, fastChannel, "error", err)

@@ -62,15 +62,16 @@ type session struct {
 	finalRounds []chan<- struct{}
 	details     trip[detail.Detail]
 	looks       trip[look]
-	// lookers wait for a look that has not begun, looking for the one under way.
-	lookers, looking []chan<- error
-	pulses           trip[capture.Pulse]
-	returns          trip[struct{}]
-	resets           trip[struct{}]
-	sweeps           trip[[]string]
-	rooms            trip[[]capture.Headroom]
-	builds           trip[*record.AppBuild]
-	deaths           trip[record.Death]
+	discovery   discovery
+	// lookers wait for a look that has not begun, awaiting for the one under way.
+	lookers, awaiting []chan<- error
+	pulses            trip[capture.Pulse]
+	returns           trip[struct{}]
+	resets            trip[struct{}]
+	sweeps            trip[[]string]
+	rooms             trip[[]capture.Headroom]
+	builds            trip[*record.AppBuild]
+	deaths            trip[record.Death]
 	// ends are the incarnations whose reasons are not read yet, ending is being read.
 	ends   []lostProcess
 	ending lostProcess
@@ -89,7 +90,6 @@ type session struct {
 
 	discoverAt time.Duration
 	usageAt    time.Duration
-	forget     []capture.Process
 	silent     silence
 	waiting    bool
 	usage      usage
@@ -109,14 +109,6 @@ type session struct {
 	err  error
 }
 
-// look is what one search for processes gave, with a probe for each.
-type look struct {
-	found  capture.Found
-	probes []capture.Probe
-	// similar are names like those that are watched, where none was found for the first time.
-	similar []string
-}
-
 func newSession(r *run, d Device) *session {
 	return &session{
 		run: r, dev: d, boot: d.Facts.Boot,
@@ -127,7 +119,7 @@ func newSession(r *run, d Device) *session {
 		levels:   capture.NewLevels(d, d.Facts),
 		rotation: newRotation(r.Detail),
 		subjects: map[capture.Key]*subject{},
-		rounds:   newTrip[[]capture.Round](), details: newTrip[detail.Detail](), looks: newTrip[look](),
+		rounds:   newTrip[[]capture.Round](), details: newTrip[detail.Detail](), looks: newTrip[look](), discovery: newDiscovery(),
 		pulses: newTrip[capture.Pulse](), returns: newTrip[struct{}](), resets: newTrip[struct{}](),
 		rooms: newTrip[[]capture.Headroom](), headrooms: capture.NewHeadrooms(d, d.Facts), roomsAt: r.Headroom, requested: capture.NewHeadrooms(d, d.Facts),
 		sweeps: newTrip[[]string](), builds: newTrip[*record.AppBuild](), deaths: newTrip[record.Death](), respond: newResponses(), garbage: newCollecting(),
@@ -165,6 +157,8 @@ func (s *session) watch(ctx, user context.Context) {
 			s.depart(ctx)
 		case a := <-s.looks.done:
 			s.takeLook(ctx, a)
+		case a := <-s.discovery.probes.done:
+			s.takeProbes(ctx, a)
 		case a := <-s.rounds.done:
 			s.takeRounds(ctx, a)
 		case a := <-s.details.done:
@@ -201,6 +195,10 @@ func (s *session) watch(ctx, user context.Context) {
 		s.sendResponses(responding)
 		s.run.Observer.Changed(s.dev.Serial(), s.rows)
 		wake.Reset(s.clock.until(s.nextWake()))
+	}
+	s.finishLook(ctx)
+	if s.err == nil {
+		s.err = s.blind()
 	}
 	cause := context.Cause(ctx)
 	lost := s.err != nil
@@ -290,7 +288,8 @@ func (s *session) depart(ctx context.Context) {
 		s.refuseLookers()
 		return
 	}
-	if !s.looks.away && now >= s.discoverAt {
+	s.endLook(ctx)
+	if !s.looking() && now >= s.discoverAt {
 		s.sendLook(ctx)
 	}
 	s.sendCollection(ctx)
@@ -327,9 +326,7 @@ func (s *session) nextErrand() time.Duration {
 		return now + time.Duration(float64(s.silent.left(time.Now()))*s.clock.scale)
 	}
 	next := s.collectWake(now, min(align(now, s.rotation.Slot()), s.usageAt))
-	if !s.looks.away {
-		next = min(next, s.discoverAt)
-	}
+	next = s.lookWake(now, next)
 	if len(s.ends) > 0 && !s.deaths.away {
 		next = min(next, s.ends[0].missed+deathDelay)
 	}
@@ -344,61 +341,6 @@ func (s *session) nextErrand() time.Duration {
 		}
 	}
 	return next
-}
-
-func (s *session) sendLook(ctx context.Context) {
-	forget, levels, dev := s.forget, s.levels, s.dev
-	unknown := len(s.order) == 0 && !s.waiting
-	s.forget = nil
-	s.lookers, s.looking = nil, s.lookers
-	s.lookMarks, s.lookedAt = s.marks, s.clock.now()
-	send(s, &s.looks, func() (look, error) {
-		for _, p := range forget {
-			levels.Forget(p)
-		}
-		found, err := capture.FindProcesses(ctx, dev, s.run.Patterns)
-		l := look{found: found}
-		for _, p := range found.Processes {
-			if err != nil {
-				break
-			}
-			var probe capture.Probe
-			probe, err = levels.Probe(ctx, p)
-			l.probes = append(l.probes, probe)
-		}
-		if unknown && err == nil && len(found.Processes) == 0 {
-			l.similar = similarNames(ctx, dev, s.run.Patterns)
-		}
-		return l, err
-	})
-}
-
-func (s *session) takeLook(ctx context.Context, a answer[look]) {
-	s.looks.away = false
-	defer s.answerLookers(a.err)
-	defer s.lookForMarks()
-	defer s.orderAtMarks()
-	if a.boot != s.boots {
-		return
-	}
-	s.discoverAt = align(s.clock.now(), discoverEvery)
-	if a.err != nil {
-		s.failed(ctx, errandLook, a.err)
-		return
-	}
-	s.well(errandLook)
-	s.systemServer = a.value.found.SystemServer
-	for i, p := range a.value.found.Processes {
-		s.meet(p, a.value.probes[i])
-	}
-	s.foundMarks = s.lookMarks
-	if len(s.looking) > 0 || len(s.pending) > 0 && s.foundFor(s.pending[0]) {
-		s.loseMissing(a.value.found.Processes)
-	}
-	if len(s.order) == 0 {
-		s.discoverAt = s.clock.now() + discoverSoon
-		s.wait(a.value.similar)
-	}
 }
 
 // wait records once that no process is there yet: a name may be misspelled.
@@ -422,40 +364,6 @@ func words(patterns []capture.Pattern) string {
 	return strings.Join(out, " or ")
 }
 
-// meet takes a process that a look has found: a new one, one that has come back
-// as another incarnation, or one that is under watch already.
-func (s *session) meet(p capture.Process, probe capture.Probe) {
-	x := s.subjects[p.Key()]
-	switch {
-	case x == nil && len(s.order) >= maxSubjects:
-		s.complainOfDevice(crowd, fmt.Errorf("more than %d processes of the names that are watched; the others are left out", maxSubjects))
-	case x == nil:
-		x = &subject{Account: s.part.Open(p), probe: probe}
-		s.subjects[p.Key()] = x
-		s.order = append(s.order, x)
-		s.welcome(x)
-		s.event(s.identity(x, "found", fmt.Sprintf("pid %d, read by %s", p.PID, probe.Level.Source)))
-	case !x.Same(p):
-		old := x.PID
-		if x.present { // nobody has seen its end
-			s.noteDeath(x, x.Process)
-		}
-		x.response = responseTo{snapshot: x.response.snapshot, early: x.response.early}
-		x.Process, x.probe, x.backs = p, probe, 0
-		s.welcome(x)
-		// At the latest reading and not now: what is read next is never before it.
-		s.at(s.identity(x, "restart", fmt.Sprintf("pid %d is pid %d now; a new series begins", old, p.PID)), s.part.Up())
-	case !x.present:
-		s.undoDeath(p)
-		s.welcome(x)
-		if x.backs++; x.backs <= maxBacks {
-			s.about(x, "back", fmt.Sprintf("pid %d", p.PID))
-		}
-	default:
-		s.setLevel(x, probe)
-	}
-}
-
 func (s *session) welcome(x *subject) {
 	x.present, x.met, x.failures, x.hung, x.said = true, time.Now(), 0, 0, [2]string{}
 	x.due = s.clock.now()
@@ -466,10 +374,13 @@ func (s *session) welcome(x *subject) {
 
 // setLevel changes how a process is read.
 func (s *session) setLevel(x *subject, probe capture.Probe) {
-	was := x.probe.Level
+	was := x.probe
 	x.probe = probe
-	if probe.Level != was {
-		s.at(s.identity(x, "level", fmt.Sprintf("read by %s instead of %s", probe.Level.Source, was.Source)), s.part.Up())
+	switch {
+	case probe.Level != was.Level:
+		s.at(s.identity(x, "level", fmt.Sprintf("read by %s instead of %s", probe.Level.Source, was.Level.Source)), s.part.Up())
+	case was.Provisional():
+		s.event(s.identity(x, "probed", fmt.Sprintf("read by %s", probe.Level.Source)))
 	}
 }
 
@@ -507,6 +418,7 @@ func (s *session) startedAnew(up time.Duration) {
 		x.rebooted = x.present
 	}
 	s.headrooms = capture.NewHeadrooms(s.dev, s.dev.Facts)
+	s.dropLook()
 	if s.tell(e) {
 		s.moved(s.part.AddEvent(e))
 	}

@@ -31,6 +31,8 @@ type subject struct {
 	said     [2]string
 	// backs counts how often the same incarnation was gone and back.
 	backs int
+	// hasChild: that a child of it keeps its name is recorded.
+	hasChild bool
 	// rebooted: the device has started again since the process was last seen.
 	rebooted bool
 	// hung counts rounds in a row in which the process alone did not answer.
@@ -77,7 +79,7 @@ func (s *subject) row(device string, now time.Duration) Row {
 		s.shown, s.shownAt = s.Detector.Verdict(), news
 	}
 	r := Row{
-		Device: device, Process: s.Key().String(), Name: s.Name, User: s.User, PID: s.PID, Start: s.Start, Present: s.present,
+		Device: device, Process: s.Key().String(), Name: s.Key().Name, User: s.User, PID: s.PID, Start: s.Start, Present: s.present,
 		Source: s.probe.Level.Source, Verdict: s.shown,
 		MB: float64(s.LastBytes) / detector.MB, Threads: -1, Next: max(0, s.due-now), CostMS: s.costMS,
 	}

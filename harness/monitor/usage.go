@@ -133,7 +133,7 @@ func (s *session) usageNow() record.Usage {
 	}
 	out.SystemServer, out.CostSystemServer = u.server.share()
 	for _, x := range s.order[:min(len(s.order), maxAppUsage)] {
-		app := record.AppUsage{Process: x.Name, User: x.User}
+		app := record.AppUsage{Process: x.Key().Name, User: x.User}
 		app.CPU, app.Cost = x.cpu.share()
 		out.Apps = append(out.Apps, app)
 	}

@@ -50,7 +50,7 @@ func (c *canned) Shell(_ context.Context, command string, stdout, _ io.Writer) (
 	switch {
 	case strings.HasPrefix(command, "cat /proc/uptime; cd /proc"):
 		c.round()
-	case strings.HasPrefix(command, "for f in"):
+	case isLook(command):
 		c.list(command)
 	default:
 		c.parts(command)
@@ -76,13 +76,17 @@ func (c *canned) round() {
 }
 
 func (c *canned) list(command string) {
-	m := regexp.MustCompile(`echo (@[0-9a-f]+) \$p`).FindStringSubmatch(command)[1]
-	c.print("\n%[1]s 1000\nsystem_server\x00\n\n%[1]s 1000.id\n1000 (system_server) S%[2]s 500 0\nName:\tsystem_server\nUid:\t1000\t1000\t1000\t1000\n", m, strings.Repeat(" 1", 18))
-	for i := range c.processes {
-		pid := firstCannedPID + i
-		c.print("\n%[1]s %[2]d\ncom.shop:p%[3]d\x00\n\n%[1]s %[2]d.id\n%[2]d (com.shop) S 1%[4]s 360000 0\nName:\tcom.shop\nUid:\t10123\t10123\t10123\t10123\n", m, pid, i, strings.Repeat(" 1", 17))
+	m := regexp.MustCompile(`echo (@[0-9a-f]+) 'files'`).FindStringSubmatch(command)[1]
+	const end = "00000000-0000-4000-8000-000000000000\n"
+	process := func(pid int, name string, uid, start int) {
+		c.print("%[1]d (x) S 1%[2]s %[3]d 0\n%[4]sName:\tx\nPid:\t%[1]d\nUid:\t%[5]d\t%[5]d\t%[5]d\t%[5]d\n%[4]s%[6]s\x00%[4]s", pid, strings.Repeat(" 1", 17), start, end, uid, name)
 	}
-	c.print("\n%s end\n", m)
+	c.print("\n%s files\n", m)
+	process(1000, "system_server", 1000, 500)
+	for i := range c.processes {
+		process(firstCannedPID+i, fmt.Sprintf("com.shop:p%d", i), 10123, 360000)
+	}
+	c.print("\n%s total\n%d\n\n%s end\n", m, c.processes+1, m)
 }
 
 // parts answers a joined command line part by part.

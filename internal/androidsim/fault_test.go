@@ -114,7 +114,7 @@ func TestReboot(t *testing.T) {
 func TestBootIDIsAFile(t *testing.T) {
 	p := New(Options{API: 23})
 	const dir = "/proc/sys/kernel/random"
-	if out := ask(t, p, "ls "+dir+"; ls /proc/sys; ls -d "+dir+"; test -f "+dir+"/boot_id && wc -c "+dir+"/boot_id; ls /proc | grep ^sys"); out != "boot_id\nkernel\n"+dir+"\n37 "+dir+"/boot_id\nsys\n" {
+	if out := ask(t, p, "ls "+dir+"; ls /proc/sys; ls -d "+dir+"; test -f "+dir+"/boot_id && wc -c "+dir+"/boot_id; ls /proc | grep ^sys"); out != "boot_id\nuuid\nkernel\n"+dir+"\n37 "+dir+"/boot_id\nsys\n" {
 		t.Errorf("%q", out)
 	}
 	if a := sh1(t, p, "cat "+dir); a.err != "cat: "+dir+": Is a directory\n" {

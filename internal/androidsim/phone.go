@@ -116,7 +116,9 @@ type Phone struct {
 	lives   []life
 	cleared time.Time
 	// boots counts the reboots; completed is the uptime of sys.boot_completed.
-	boots     int
+	boots int
+	// uuids counts the random UUIDs that were read.
+	uuids     atomic.Uint64
 	completed time.Duration
 
 	// skew is how far the wall clock was stepped, in ns.

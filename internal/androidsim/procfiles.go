@@ -222,6 +222,7 @@ var globalFiles = map[string]func(*Phone) string{
 		return "Linux version " + kernelRelease(p.opt.API) + " (build@simulated) #1 SMP PREEMPT\n"
 	},
 	"sys/kernel/random/boot_id": func(p *Phone) string { return p.bootID() + "\n" },
+	"sys/kernel/random/uuid":    func(p *Phone) string { return p.randomUUID() + "\n" },
 	"sys/kernel/pid_max":        func(*Phone) string { return fmt.Sprintf("%d\n", lastPID+1) },
 	"sys/kernel/threads-max":    func(*Phone) string { return fmt.Sprintf("%d\n", maxTasks) },
 	"loadavg":                   func(*Phone) string { return "1.20 1.14 1.09 2/1480 20001\n" },
@@ -235,8 +236,16 @@ func (p *Phone) bootID() string {
 	p.mu.Lock()
 	boot := uint64(p.boots)
 	p.mu.Unlock()
-	stream := mix(p.opt.Seed, hashText("boot_id", p.opt.Serial))
-	a, b := mix(stream, 2*boot), mix(stream, 2*boot+1)
+	return p.uuid("boot_id", boot)
+}
+
+// randomUUID is another one at each call.
+func (p *Phone) randomUUID() string { return p.uuid("uuid", p.uuids.Add(1)) }
+
+// uuid is the n-th random UUID of a stream.
+func (p *Phone) uuid(name string, n uint64) string {
+	stream := mix(p.opt.Seed, hashText(name, p.opt.Serial))
+	a, b := mix(stream, 2*n), mix(stream, 2*n+1)
 	const version, variant = 4, 2
 	a, b = a&^(0xf<<12)|version<<12, b&^(3<<62)|variant<<62
 	return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", a>>32, a>>16&0xffff, a&0xffff, b>>48, b&(1<<48-1))

@@ -170,6 +170,8 @@ func (a *Account) addEvent(e record.Event, up time.Duration) []detector.Transiti
 	case "gone":
 		a.life.depart(e.T)
 		a.leaveApp()
+	case "probed":
+		a.readBy(e)
 	case "level":
 		// Another level may be another quantity: no trend crosses the change.
 		a.bridge(up)
@@ -346,7 +348,7 @@ func (a *Account) addMissing(e record.Event) {
 		return
 	}
 	a.missing = append(a.missing, record.MissingEvidence{
-		Device: a.Device(), User: a.User, Process: a.Name, T: e.T, Mark: text.Head(e.Mark, maxText), Text: text.Head(e.Text, maxText), Unread: e.Unread,
+		Device: a.Device(), User: a.User, Process: a.Key().Name, T: e.T, Mark: text.Head(e.Mark, maxText), Text: text.Head(e.Text, maxText), Unread: e.Unread,
 	})
 }
 

@@ -106,7 +106,7 @@ func (x *AppSum) since(t float64) (list []record.ProcessGrowth, grown, born floa
 			born += max(0, min(by, float64(m.early)/detector.MB-before))
 		}
 		if by = record.Round(by, 2); by != 0 {
-			list = append(list, record.ProcessGrowth{Process: m.Name, Growth: by})
+			list = append(list, record.ProcessGrowth{Process: m.Key().Name, Growth: by})
 		}
 	}
 	for i := range list {

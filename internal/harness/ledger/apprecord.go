@@ -48,8 +48,8 @@ func (x *AppSum) Record(together int) record.AppVerdict {
 		Because: p.Because, Evidence: p.Evidence, Transitions: p.Transitions, Warnings: p.Warnings,
 	}
 	for _, m := range x.members {
-		if len(out.Processes) < maxNamed && !slices.Contains(out.Processes, m.Name) {
-			out.Processes = append(out.Processes, m.Name)
+		if len(out.Processes) < maxNamed && !slices.Contains(out.Processes, m.Key().Name) {
+			out.Processes = append(out.Processes, m.Key().Name)
 		}
 	}
 	x.Explain(&out)

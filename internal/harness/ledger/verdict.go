@@ -19,7 +19,7 @@ func (a *Account) Record(processes int) record.Process {
 	}
 	v := a.Detector.Verdict()
 	p := record.Process{
-		Device: a.Device(), User: a.User, Process: a.Name, PID: a.PID,
+		Device: a.Device(), User: a.User, Process: a.Key().Name, PID: a.PID,
 		Source: string(a.source), Reasons: present(a.reasons),
 		Restarts: a.restarts, Samples: a.Samples, Details: a.details,
 		Missed: a.missed, Gaps: a.gaps, Absent: record.Round(a.absent, 3), Paused: record.Round(a.paused, 3),
@@ -49,7 +49,7 @@ func (a *Account) Record(processes int) record.Process {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("%d earlier steps are left out here; samples.ndjson has them", a.dropped))
 	}
 	for _, u := range a.part.usage.Apps {
-		if u.Process == a.Name && u.User == a.User {
+		if u.Process == a.Key().Name && u.User == a.User {
 			p.CPU, p.CostCPU = u.CPU, u.Cost
 		}
 	}

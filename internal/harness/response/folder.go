@@ -34,7 +34,7 @@ func (r *Responder) newFolder(o Order) (folder, error) {
 	if word == "" || o.Recipe == Snapshot || o.Recipe == HeapOnly {
 		word = o.Recipe
 	}
-	process := safe(o.Process.Name)
+	process := safe(o.Process.Key().Name)
 	if o.Process.User != 0 {
 		process = fmt.Sprintf("%s-user%d", process, o.Process.User)
 	}

@@ -125,7 +125,7 @@ func (r *Responder) Collect(ctx context.Context, dev capture.Device, facts captu
 		return nil, r.hostless(err)
 	}
 	c := &Case{Order: o, folder: dir, Record: record.Diagnosis{
-		Device: dev.Serial(), User: o.Process.User, Process: o.Process.Name, PID: o.Process.PID,
+		Device: dev.Serial(), User: o.Process.User, Process: o.Process.Key().Name, PID: o.Process.PID,
 		T: o.T, Trigger: o.Trigger, Mark: o.Mark, Marks: o.Marks, Age: o.Age, Memory: o.Memory, Settled: o.Settled, Kind: o.Kind, Recipe: o.Recipe,
 		Folder: dir.name, Outcome: record.DiagnosisInterrupted, Keep: string(r.options.Keep),
 		Steps: []record.Collected{}, Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{},

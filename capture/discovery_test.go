@@ -1,0 +1,164 @@
+package capture
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/internal/shelltest"
+)
+
+// row is one process of a phone whose shell answers as a real one does, with cat and grep of
+// text.
+type row struct {
+	pid, parent, uid, start int
+	name                    string
+}
+
+// table answers the commands of FindProcesses.
+func table(rows []row, uuids bool) *shelltest.Device {
+	return &shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
+		var b strings.Builder
+		i := strings.Index(command, "@")
+		marker := command[i : i+13]
+		end := ""
+		if uuids {
+			end = "0f8fad5b-d9cb-469f-a165-70867728950e\n"
+		}
+		each := strings.HasPrefix(command, "for f in")
+		if !each {
+			fmt.Fprintf(&b, "\n%s files\n", marker)
+		}
+		for _, r := range rows {
+			stat := fmt.Sprintf("%d (x) S %d%s %d 0\n", r.pid, r.parent, strings.Repeat(" 1", 17), r.start)
+			status := fmt.Sprintf("Name:\tx\nPid:\t%d\nUid:\t%d\t0\t0\t0\n", r.pid, r.uid)
+			if each {
+				fmt.Fprintf(&b, "\n%[1]s %[2]d\n%[3]s\x00\n%[1]s %[2]d.id\n%[4]s%[5]s", marker, r.pid, r.name, stat, status)
+			} else {
+				b.WriteString(stat + end + status + end + r.name + "\x00" + end)
+			}
+		}
+		if !each {
+			fmt.Fprintf(&b, "\n%s total\n%d\n", marker, len(rows))
+		}
+		fmt.Fprintf(&b, "\n%s end\n", marker)
+		_, err := io.WriteString(stdout, b.String())
+		return 0, err
+	}}
+}
+
+// Of several processes of one name all are found; children of one of them are told apart by
+// their parent, whatever their pids.
+func TestTwinsAndChildren(t *testing.T) {
+	rows := []row{
+		{4321, 800, 10123, 900, "com.shop"},
+		{4100, 1, 10999, 200, "com.shop"},       // another app that took the name
+		{300, 4321, 10123, 950, "com.shop"},     // forked, and its pid wrapped around
+		{301, 300, 10123, 960, "com.shop"},      // forked by that
+		{302, 4321, 10124, 970, "com.shop"},     // an isolated one is no fork
+		{303, 4321, 10123, 980, "com.shop:two"}, // has its own name
+		{5000, 800, 10123, 990, "com.shop"},     // an incarnation that overlaps with the first
+	}
+	for _, uuids := range []bool{true, false} {
+		found, err := FindProcesses(t.Context(), table(rows, uuids), []Pattern{"com.shop*"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, p := range found.Processes {
+			got = append(got, fmt.Sprintf("%s %d", p.Name, p.PID))
+		}
+		for _, p := range found.Children {
+			got = append(got, fmt.Sprintf("child %d", p.PID))
+		}
+		want := "com.shop 4100, com.shop 4321, com.shop 302, com.shop 5000, com.shop:two 303, child 300, child 301"
+		if text := strings.Join(got, ", "); text != want {
+			t.Errorf("found %s\nwant  %s", text, want)
+		}
+	}
+}
+
+// A process cannot hide, move or name another by what it writes into its own name, nor by
+// what stands between the files of the answer.
+func TestForgedSeparators(t *testing.T) {
+	const end = "0f8fad5b-d9cb-469f-a165-70867728950e\n"
+	for _, name := range []string{
+		"com.evil" + end, end + end + end, "com.evil\n" + end + "4321 (x) S 1\n" + end + "Uid:\t0\n" + end + "com.shop",
+	} {
+		rows := []row{{100, 1, 10666, 5, name}, {4321, 800, 10123, 900, "com.shop"}, {999, 1, 10666, 6, name}}
+		found, err := FindProcesses(t.Context(), table(rows, true), []Pattern{"com.shop"})
+		if err != nil || len(found.Processes) != 1 || found.Processes[0] != (Process{Name: "com.shop", UID: 10123, PID: 4321, Start: 900}) {
+			t.Errorf("%q: %+v, %v", name, found, err)
+		}
+	}
+}
+
+// Names of every language, and with blanks, are read; those that cannot be shown are counted.
+func TestNamesBeyondASCII(t *testing.T) {
+	names := []string{"com.shop", "com.shop worker 1", "com.shop:größe", "com.shop:中文", "com.shop:наш", "com.shop:(x)[1]", "com.shop\x1b[2J", "com.shop\u202e", "com.shop\xff", "com.shop#2", "com.shop" + strings.Repeat("x", 300)}
+	var rows []row
+	for i, name := range names {
+		rows = append(rows, row{100 + i, 1, 10100 + i, i + 1, name})
+	}
+	found, err := FindProcesses(t.Context(), table(rows, true), []Pattern{"com.shop*"})
+	if err != nil || len(found.Processes) != 6 || found.Unnamed != 5 {
+		t.Errorf("%d processes, %d that cannot be named: %+v, %v", len(found.Processes), found.Unnamed, found, err)
+	}
+	for _, name := range names[:5] {
+		p, err := ParsePattern(name)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if found, err := FindProcesses(t.Context(), table(rows, true), []Pattern{p}); err != nil || len(found.Processes) != 1 {
+			t.Errorf("%q: %+v, %v", name, found, err)
+		}
+	}
+}
+
+// A thousand processes are found by a dozen programs, and by the same answer from the simulated
+// phone's shell.
+func TestFindAThousand(t *testing.T) {
+	var processes []androidsim.ProcessSpec
+	for i := range 1000 {
+		processes = append(processes, androidsim.ProcessSpec{Name: fmt.Sprintf("com.x:p%d", i)})
+	}
+	_, dev := simulated(androidsim.App{Package: "com.x", Processes: processes})
+	found, err := FindProcesses(t.Context(), dev, []Pattern{"com.x:*"})
+	if err != nil || len(found.Processes) != 1000 || found.SystemServer == 0 {
+		t.Errorf("%d processes, system_server %d: %v", len(found.Processes), found.SystemServer, err)
+	}
+	if len(dev.Commands) != 1 {
+		t.Errorf("%d commands", len(dev.Commands))
+	}
+}
+
+// FuzzSplitFiles: whatever a device prints, no file of one process becomes another's, and
+// everything between two UUIDs is in some file.
+func FuzzSplitFiles(f *testing.F) {
+	const end = "0f8fad5b-d9cb-469f-a165-70867728950e\n"
+	f.Add([]byte("1 (x) S"+end+"Name:"+end+"com.x\x00"+end), []byte("1\n"))
+	f.Add([]byte(end+end+end+end), []byte("1"))
+	f.Add([]byte{}, []byte("0"))
+	f.Fuzz(func(t *testing.T, text, total []byte) {
+		files, ok := splitFiles(text, total)
+		if !ok {
+			return
+		}
+		n := 0
+		for _, file := range files {
+			for _, part := range [][]byte{file.stat, file.status, file.commandLine} {
+				if uuid.Match(part) {
+					t.Errorf("a UUID in %q", part)
+				}
+				n += len(part) + len(end)
+			}
+		}
+		if n > len(text) || uuid.Match(text[n:]) {
+			t.Errorf("%d of %d bytes are in files", n, len(text))
+		}
+	})
+}

@@ -1,0 +1,250 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/reporters/record"
+)
+
+// trips is a phone every command of which takes a round trip, and whose su waits for a person.
+type trips struct {
+	*simulated
+	each time.Duration
+	asks bool
+	su   int
+}
+
+func (d *trips) Shell(ctx context.Context, command string, out, errOut io.Writer) (int, error) {
+	if err := nap(ctx, d.each); err != nil {
+		return -1, err
+	}
+	if strings.Contains(command, "su 0") {
+		d.su++
+		if d.asks {
+			<-ctx.Done()
+			return -1, ctx.Err()
+		}
+	}
+	return d.simulated.Shell(ctx, command, out, errOut)
+}
+
+// Every process has a sample within two seconds, whatever the number of packages, over the round
+// trips of a real phone, and where su waits for a person; and nobody is asked twice.
+func TestFirstSampleOfAThousandPackages(t *testing.T) {
+	for _, asks := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var apps []androidsim.App
+			for i := range 1000 {
+				name := fmt.Sprintf("com.shop.p%d", i)
+				apps = append(apps, androidsim.App{Package: name, Debuggable: i%2 == 0, Processes: []androidsim.ProcessSpec{healthy(name)}})
+			}
+			p := &simulated{Phone: androidsim.New(androidsim.Options{Serial: "S1", Seed: 7, Apps: apps})}
+			o := options(t, p)
+			dev := &trips{simulated: p, each: 40 * time.Millisecond, asks: asks}
+			o.Devices[0].Device, o.Patterns, o.Duration, o.Detail = dev, []capture.Pattern{"com.shop.*"}, time.Minute, time.Hour
+			r := perform(t, t.Context(), o)
+			first := map[string]float64{}
+			for _, s := range r.samples {
+				if _, ok := first[s.Process]; !ok {
+					first[s.Process] = s.T
+				}
+			}
+			if len(first) != maxSubjects {
+				t.Errorf("su asks %v: %d processes have samples, want %d", asks, len(first), maxSubjects)
+			}
+			for name, at := range first {
+				if at > 2 {
+					t.Fatalf("su asks %v: the first sample of %s came after %v s", asks, name, at)
+				}
+			}
+			if dev.su != 1 {
+				t.Errorf("su was asked %d times", dev.su)
+			}
+			sources := map[capture.Source]int{}
+			for _, x := range r.Processes {
+				sources[capture.Source(x.Source)]++
+			}
+			if n := sources[capture.RunAs]; n < 200 || n+sources[capture.Status] != maxSubjects {
+				t.Errorf("su asks %v: read by %v", asks, sources)
+			}
+			if len(r.eventsOf("error", "")) != 1 || !strings.Contains(r.eventsOf("error", "")[0].Text, "more than 500 processes") {
+				t.Errorf("su asks %v: %+v", asks, r.eventsOf("error", ""))
+			}
+		})
+	}
+}
+
+// Two processes of one name are both watched, whichever of them leaks and is older.
+func TestTwinsAreBothWatched(t *testing.T) {
+	for leaks := range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			spec := func(i int) androidsim.ProcessSpec {
+				if i == leaks {
+					return leaky("com.shop", androidsim.Java, 400)
+				}
+				return healthy("com.shop")
+			}
+			later := spec(1)
+			later.StartAfter = 90 * time.Second
+			p := &simulated{Phone: androidsim.New(androidsim.Options{
+				Serial: "S1", Root: true, Seed: 7, BuildType: "userdebug", Apps: []androidsim.App{
+					{Package: "com.shop", Processes: []androidsim.ProcessSpec{spec(0)}},
+					{Package: "com.other", Processes: []androidsim.ProcessSpec{later}},
+				},
+			})}
+			o := options(t, p)
+			o.Policy, o.Duration = detector.RobustPolicy(), 2*time.Hour
+			r := perform(t, t.Context(), o)
+			if len(r.Processes) != 2 || r.ExitCode != record.ExitLeak {
+				t.Fatalf("exit %d, %d processes: %+v", r.ExitCode, len(r.Processes), r.events)
+			}
+			for i, name := range []string{"com.shop", "com.shop#2"} {
+				want := detector.Pass
+				if i == leaks {
+					want = detector.Leak
+				}
+				if x := r.process(t, "S1", name); x.Gate != want || x.Restarts > 0 {
+					t.Errorf("%d leaks: %s: %+v", leaks, name, x)
+				}
+			}
+			if found := r.eventsOf("found", "com.shop#2"); len(found) != 1 || !strings.Contains(found[0].Text, "runs beside another process of this name") {
+				t.Errorf("%+v", found)
+			}
+		})
+	}
+}
+
+// A process that restarts while a look sees both incarnations is one series, and a twin that
+// restarts stays the same twin.
+func TestTwinKeepsItsNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crashing := healthy("com.shop")
+		crashing.StartAfter, crashing.CrashAfter, crashing.RestartAfter = 2*time.Minute, 9*time.Minute, 20*time.Second
+		p := &simulated{Phone: androidsim.New(androidsim.Options{
+			Serial: "S1", Root: true, Seed: 7, BuildType: "userdebug", Apps: []androidsim.App{
+				{Package: "com.shop", Processes: []androidsim.ProcessSpec{healthy("com.shop")}},
+				{Package: "com.other", Processes: []androidsim.ProcessSpec{crashing}},
+			},
+		})}
+		o := options(t, p)
+		o.Duration = time.Hour
+		r := perform(t, t.Context(), o)
+		if len(r.Processes) != 2 {
+			t.Fatalf("%+v", r.Processes)
+		}
+		if x := r.process(t, "S1", "com.shop"); x.Restarts != 0 || x.Samples < 115 {
+			t.Errorf("%+v", x)
+		}
+		if x := r.process(t, "S1", "com.shop#2"); x.Restarts < 5 {
+			t.Errorf("%+v", x)
+		}
+	})
+}
+
+// A device whose processes cannot be listed is not one on which the app did not run.
+func TestProcessListThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := phone("S1", rooted(), healthy("com.shop"))
+		o := options(t, p)
+		o.Devices[0].Device = &hooked{p, func(ctx context.Context, command string) (bool, error) {
+			if isLook(command) {
+				return hang(ctx)
+			}
+			return false, nil
+		}}
+		o.Duration = 12 * time.Minute
+		r := perform(t, t.Context(), o)
+		d := r.Devices[0]
+		if r.ExitCode != record.ExitNoDevice || !strings.Contains(d.Error, "its processes could not be listed") {
+			t.Errorf("exit %d, device %+v", r.ExitCode, d)
+		}
+	})
+}
+
+// An app that restarts while the processes cannot be listed any more is not watched any more,
+// which is no clean end.
+func TestProcessListFailsBeforeARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shop := healthy("com.shop")
+		shop.CrashAfter, shop.RestartAfter = 40*time.Minute, 5*time.Second
+		p := phone("S1", rooted(), shop)
+		o := options(t, p)
+		began := time.Now()
+		o.Devices[0].Device = &hooked{p, func(_ context.Context, command string) (bool, error) {
+			return isLook(command) && time.Since(began) > 35*time.Minute, errCut
+		}}
+		o.Duration = 2 * time.Hour
+		r := perform(t, t.Context(), o)
+		if d := r.Devices[0]; r.ExitCode != record.ExitNoDevice || !strings.Contains(d.Error, "none of those watched before is left") {
+			t.Errorf("exit %d, device %+v", r.ExitCode, d)
+		}
+	})
+}
+
+// A process with a name that cannot be shown is counted.
+func TestNamesThatCannotBeShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := phone("S1", rooted(), healthy("com.shop"), healthy("com.shop:\x1b[2Jpush"), healthy("com.shop:größe 2"))
+		o := options(t, p)
+		o.Duration = 5 * time.Minute
+		r := perform(t, t.Context(), o)
+		errs := r.eventsOf("error", "")
+		if len(r.Processes) != 2 || len(errs) != 1 || !strings.Contains(errs[0].Text, "1 names are not printable") {
+			t.Errorf("%d processes, %+v", len(r.Processes), errs)
+		}
+		r.process(t, "S1", "com.shop:größe 2")
+	})
+}
+
+// A run whose directory is deleted or moved ends at once, says so, and writes nothing where it was.
+func TestDirectoryDisplaced(t *testing.T) {
+	for name, displace := range map[string]func(dir string) error{
+		"deleted": os.RemoveAll,
+		"moved":   func(dir string) error { return os.Rename(dir, dir+"-moved") },
+		"replaced": func(dir string) error {
+			return errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, record.SamplesName), []byte("{}\n"), 0o600))
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := phone("S1", rooted(), leaky("com.shop", androidsim.Java, 400))
+			o := options(t, p)
+			began := time.Now()
+			go func() {
+				time.Sleep(30*time.Minute + betweenSamples)
+				if err := displace(o.Dir); err != nil {
+					t.Error(err)
+				}
+			}()
+			o.Duration = 8 * time.Hour
+			r, err := Run(t.Context(), o)
+			if !errors.Is(err, record.ErrDisplaced) || r.Stopped != record.StoppedDisk || r.ExitCode != record.ExitUnwritten {
+				t.Errorf("%s: stopped %s, exit %d: %v", name, r.Stopped, r.ExitCode, err)
+			}
+			if took := time.Since(began); took > 31*time.Minute {
+				t.Errorf("%s: it went on for %v", name, took)
+			}
+			entries, err := os.ReadDir(o.Dir)
+			if name == "replaced" && (err != nil || len(entries) != 1) || name != "replaced" && !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("%s: left there: %v, %v", name, entries, err)
+			}
+			if name != "moved" {
+				return
+			}
+			if rec := readAll(t, o.Dir+"-moved"); len(rec.samples) < 50 || rec.events[len(rec.events)-1].Event != "stopped" {
+				t.Errorf("at its new place: %d samples, %+v", len(rec.samples), rec.events[len(rec.events)-1])
+			}
+		})
+	}
+}
