@@ -227,7 +227,9 @@ func (f *runFlags) perform(p *plan) (record.Run, int) {
 	if err != nil {
 		c.problem("%v", err)
 	}
-	f.started = p.options.Dir
+	if !errors.Is(err, record.ErrDisplaced) {
+		f.started = p.options.Dir
+	}
 	if perr := tell(c, run, f.asJSON); perr != nil {
 		c.problem("print the verdict: %v", perr)
 		f.unprinted, err = err == nil, perr

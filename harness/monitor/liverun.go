@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -39,11 +40,20 @@ func (w *LiveRun) live(going, user context.Context, box *inbox) {
 	cause := m.watch(going, user, box)
 	// The inbox goes first: on a full disk its reserve makes room for the end.
 	berr := box.close()
+	if !m.keep(m.recorder.Check()) {
+		cause = errDisk
+	}
 	m.end(cause)
 	w.result = m.ledger.Run()
 	// Close says the first error of all writes again.
 	cerr := m.recorder.Close()
-	w.err = errors.Join(cmp.Or(m.recordErr(), cerr), record.WriteRun(m.Dir, w.result), m.writeLeaks(w.result), m.writeJUnit(w.result), berr)
+	w.err = cmp.Or(m.recordErr(), cerr)
+	if errors.Is(w.err, record.ErrDisplaced) {
+		// Nothing is written where the run is not: a run.json beside no samples looks like a run.
+		w.err = fmt.Errorf("write run: %w; if %s was moved, `leakgate report` finishes it at its new place", w.err, filepath.Base(m.Dir))
+	} else {
+		w.err = errors.Join(w.err, record.WriteRun(m.Dir, w.result), m.writeLeaks(w.result), m.writeJUnit(w.result), berr)
+	}
 	close(w.ended)
 }
 

@@ -179,6 +179,7 @@ func (m *run) watch(ctx, user context.Context, box *inbox) error {
 	if m.Duration > 0 {
 		others.Go(func() { m.timeout(ctx, stop) })
 	}
+	others.Go(func() { m.checkDirectory(ctx) })
 	sessions.Wait()
 	// Sessions end with ctx, whose cause stands then, or because their devices are lost.
 	stop(errDevices)
@@ -192,6 +193,16 @@ func (m *run) watch(ctx, user context.Context, box *inbox) error {
 		s.leave(context.Cause(ctx))
 	}
 	return context.Cause(ctx)
+}
+
+// directoryEvery is the time between two looks whether the run directory is still there.
+const directoryEvery = 5 * time.Second
+
+// checkDirectory ends the run when its directory is deleted or moved.
+func (m *run) checkDirectory(ctx context.Context) {
+	for nap(ctx, directoryEvery) == nil {
+		m.keep(m.recorder.Check())
+	}
 }
 
 // tellGrowth records what grew in the heap dumps that were taken at marks.

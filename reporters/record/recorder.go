@@ -17,6 +17,8 @@ type Recorder struct {
 	mu   sync.Mutex
 	path string
 	f    *os.File
+	// file is what f is, to compare with what the path names.
+	file os.FileInfo
 	// size is the length of the whole lines, in bytes.
 	size int64
 	line bytes.Buffer
@@ -51,7 +53,11 @@ func CreateRecorder(dir string, h Header) (*Recorder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create run: %w", err)
 	}
-	r := &Recorder{path: path, f: f, size: int64(len(first)) + 1}
+	file, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("create run: %w", err), f.Close())
+	}
+	r := &Recorder{path: path, f: f, file: file, size: int64(len(first)) + 1}
 	r.enc = json.NewEncoder(&r.line)
 	return r, nil
 }
@@ -79,6 +85,26 @@ func (r *Recorder) Sample(s Sample) error { return r.write(s) }
 
 // Event appends one event.
 func (r *Recorder) Event(e Event) error { return r.write(e) }
+
+// ErrDisplaced is a run directory that was deleted, moved or replaced while the run wrote it. What
+// goes on being written there is lost, or somewhere else.
+var ErrDisplaced = errors.New("it was deleted, moved or replaced during the run")
+
+// Check returns ErrDisplaced if the path of the file does not lead to it any more: CI cleaners and
+// a second checkout delete directories in which a run is in progress. From then on nothing is
+// appended but the last line.
+func (r *Recorder) Check() error {
+	now, err := os.Stat(r.path)
+	if err == nil && os.SameFile(now, r.file) || err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil // what cannot be looked at may still be there
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		r.err = fmt.Errorf("append to %s: %w", SamplesName, ErrDisplaced)
+	}
+	return r.err
+}
 
 // write keeps the first error. A line that did not fit on the disk is taken back,
 // so that every line of the file is whole.
