@@ -153,6 +153,9 @@ func (c *console) run(do func(console, []string) int) func(*cobra.Command, []str
 		if c.quiet && c.verbose {
 			return errors.New("--quiet and --verbose contradict each other: use one of them")
 		}
+		if err := checkArguments(cmd, args); err != nil {
+			return err
+		}
 		c.enter(cmd)
 		began := time.Now()
 		code := do(*c, args)
@@ -177,7 +180,10 @@ func call(args []string, c console) int {
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
-	cmd, err := root.ExecuteC()
+	cmd, err := checkValues(root, args)
+	if err == nil {
+		cmd, err = root.ExecuteC()
+	}
 	if err == nil {
 		return exitOK
 	}

@@ -39,11 +39,20 @@ func invalid(text, want string) error {
 	return fmt.Errorf("invalid value %q: want %s", text, want)
 }
 
+// errEmptyValue refuses a value without a name in it: it is what an unset variable of a script
+// leaves, and the default is not what the script asked for.
+func errEmptyValue(text string) error {
+	if strings.Contains(text, ",") {
+		return fmt.Errorf("the value %q has an empty name between its commas: remove it, or set the variable that it comes from", text)
+	}
+	return errors.New("the value is empty: leave the flag out, or set the variable that it comes from")
+}
+
 // word is a flag of any text but the empty one; what it points to is the default.
 func word(to *string, placeholder string) *value {
 	return &value{placeholder: placeholder, standard: *to, parse: func(text string) error {
-		if text == "" {
-			return errors.New("the value is empty")
+		if strings.TrimSpace(text) == "" {
+			return errEmptyValue(text)
 		}
 		*to = text
 		return nil
@@ -171,12 +180,10 @@ func (l list) Set(text string) error {
 		words = strings.Split(text, ",")
 	}
 	for _, w := range words {
-		if w = strings.TrimSpace(w); w != "" {
-			*l.to = append(*l.to, w)
+		if w = strings.TrimSpace(w); w == "" {
+			return errEmptyValue(text)
 		}
-	}
-	if text == "" && !l.commas {
-		return errors.New("the value is empty")
+		*l.to = append(*l.to, w)
 	}
 	return nil
 }

@@ -140,6 +140,7 @@ var wrong = map[string][][]string{
 	"values": {
 		{"watch", "--process", "com.shop", "--for", "8"}, {"watch", "--process", "com.shop", "--for", "-2h"}, {"watch", "--process", "com.shop", "--dump", "on_leek"},
 		{"watch", "--process", "com.shop", "--policy", "strict"}, {"watch", "--process", "$(reboot)"}, {"watch", "--process", "com.shop", "--device", ""},
+		{"watch", "--process", "com.shop", "--out", "--json"}, {"watch", "--process", "com.shop", "--process", ""}, {"report", ""},
 		{"diagnose", "--process", "com.shop", "--kind", "jave"}, {"run", "run.yaml", "--keep", "all"}, {"analyze", "shop.hprof", "--top", "many"}, {"analyze", "shop.hprof", "--top", "-1"},
 		{"analyze", "shop.hprof", "--memory", "4"}, {"analyze", "shop.hprof", "--memory", "0GB"}, {"analyze", "shop.hprof", "--json=perhaps"}, {"analyze", "shop.hprof", "--fail-on", "leaks"},
 		{"growth", "a.hprof", "b.hprof", "--loops", "0"}, {"parse", "memifno", "x.txt"}, {"objects", "missing.hprof", "12c0494x"}, {"analyze", "missing.hprof", "--leaking-class", ""},

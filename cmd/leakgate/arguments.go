@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// checkValues refuses a flag that would take the next flag for its value: the parser reads
+// `--out --json` as a directory called --json. It returns the command that has the flag.
+func checkValues(root *cobra.Command, args []string) (*cobra.Command, error) {
+	cmd, args, err := root.Find(args)
+	if err != nil {
+		return nil, nil // an unknown command, which its execution reports
+	}
+	for i := 0; i+1 < len(args) && args[i] != "--"; i++ {
+		name, isLong := strings.CutPrefix(args[i], "--")
+		f := cmd.Flag(name)
+		if !isLong || f == nil || f.NoOptDefVal != "" {
+			continue
+		}
+		i++
+		if isFlag(cmd, args[i]) {
+			return cmd, fmt.Errorf("--%s needs a value, and %s is a flag: write --%[1]s %[3]s, or --%[1]s=%[2]s if it is the value", name, args[i], f.Value.Type())
+		}
+	}
+	return nil, nil
+}
+
+// isFlag reports whether a word is one that a command takes for a flag; a number below zero and
+// the dash of standard input are not.
+func isFlag(cmd *cobra.Command, word string) bool {
+	if strings.HasPrefix(word, "--") {
+		return true
+	}
+	letter, short := strings.CutPrefix(word, "-")
+	return short && len(letter) == 1 && (cmd.Flags().ShorthandLookup(letter) != nil || cmd.InheritedFlags().ShorthandLookup(letter) != nil)
+}
+
+// checkArguments refuses an empty argument, which is what an unset variable of a script leaves.
+// Behind -- stands the command line of another program, which may have empty ones.
+func checkArguments(cmd *cobra.Command, args []string) error {
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		args = args[:dash]
+	}
+	if i := slices.Index(args, ""); i >= 0 {
+		return fmt.Errorf("argument %d is empty: leave it out, or set the variable that it comes from", i+1)
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Neither the next flag nor nothing is the value of a flag, and no argument is empty, whatever
+// the command: an unset variable of a script never means the default.
+func TestNoCommandTakesNothingForAValue(t *testing.T) {
+	t.Chdir(t.TempDir())
+	flags, commands := 0, 0
+	for _, cmd := range allCommands(newRoot(&console{})) {
+		words := strings.Fields(cmd.CommandPath())[1:]
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.NoOptDefVal != "" {
+				return // a switch
+			}
+			flags++
+			for _, c := range []struct {
+				args []string
+				want string
+			}{
+				{[]string{"--" + f.Name, ""}, "--" + f.Name + ": "},
+				{[]string{"--" + f.Name + "="}, "--" + f.Name + ": "},
+				{[]string{"--" + f.Name, "--json"}, "--" + f.Name + " needs a value, and --json is a flag: write --" + f.Name + " "},
+				{[]string{"--" + f.Name, "-q"}, "--" + f.Name + " needs a value, and -q is a flag"},
+				{[]string{"--" + f.Name, "--"}, "--" + f.Name + " needs a value"},
+			} {
+				wantRefusal(t, append(words, c.args...), c.want)
+			}
+			if _, many := f.Value.(list); many {
+				wantRefusal(t, append(words, "--"+f.Name, "a.b", "--"+f.Name, ""), "--"+f.Name+": the value is empty")
+			}
+			if l, _ := f.Value.(list); l.commas {
+				wantRefusal(t, append(words, "--"+f.Name, "a.b,"), "--"+f.Name+`: the value "a.b," has an empty name between its commas`)
+			}
+		})
+		if cmd.HasSubCommands() || cmd.Name() == "help" {
+			continue
+		}
+		commands++
+		wantRefusal(t, append(words, ""), "argument 1 is empty")
+		wantRefusal(t, append(words, "a", ""), "argument 2 is empty")
+	}
+	if flags < 60 || commands < 25 {
+		t.Errorf("looked at %d flags and %d commands", flags, commands)
+	}
+	// What is behind -- is of another program, and what is behind = is meant.
+	root := newRoot(&console{})
+	for _, args := range [][]string{
+		{"trip", "--process", "a.b", "--", "cmd", "--out", "--json", ""}, {"watch", "--out=--json"}, {"analyze", "--top", "-1"},
+		{"parse", "meminfo", "-"}, {"watch", "--json", "--strict"}, {"watch", "--out"},
+	} {
+		if cmd, err := checkValues(root, args); err != nil {
+			t.Errorf("%q: %v of %v", args, err, cmd)
+		}
+	}
+	cmd := &cobra.Command{}
+	if err := cmd.ParseFlags([]string{"a", "--", ""}); err != nil || checkArguments(cmd, cmd.Flags().Args()) != nil {
+		t.Error(err, "the arguments of a command of its own")
+	}
+}
+
+func wantRefusal(t *testing.T, args []string, want string) {
+	t.Helper()
+	if code, out, errOut := typed(t, nil, args...); code != exitUsage || out != "" || !strings.Contains(errOut, want) {
+		t.Errorf("%q: exit %d, stdout %q, %q, want %q", args, code, out, errOut, want)
+	}
+}

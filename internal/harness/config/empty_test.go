@@ -1,0 +1,43 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"gopkg.in/yaml.v3"
+)
+
+// No key of the file takes an empty text, also where a variable brought it; only the arguments of
+// a program and the entries of a list that may be empty can be.
+func TestNoKeyTakesAnEmptyText(t *testing.T) {
+	checked := 0
+	for _, l := range knownLeaves() {
+		if l.key.holds != oneValue && l.key.holds != manyValues || l.path == "workload" {
+			continue
+		}
+		checked++
+		for _, text := range []string{"", "${EMPTY}"} {
+			value := newText(text)
+			if l.key.holds == manyValues {
+				value = newList([]string{text})
+			}
+			root := newMapping()
+			at := root
+			for _, name := range l.names[:len(l.names)-1] {
+				at = childMapping(at, name)
+			}
+			at.Content = append(at.Content, newText(l.names[len(l.names)-1]), value)
+			file, err := yaml.Marshal(root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = Parse("x.yaml", file, func(name string) (string, bool) { return "", name == "EMPTY" })
+			if err == nil || !strings.Contains(err.Error(), l.path) {
+				t.Errorf("%s: %q is taken: %v", l.path, text, err)
+			}
+		}
+	}
+	if checked < 40 {
+		t.Errorf("only %d keys were looked at", checked)
+	}
+}
