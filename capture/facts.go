@@ -3,6 +3,7 @@ package capture
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -68,7 +69,10 @@ func ReadFacts(ctx context.Context, dev Device) (Facts, error) {
 		{"limit", "getprop dalvik.vm.heapgrowthlimit"},
 		{"size", "getprop dalvik.vm.heapsize"},
 	}))
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+		return Facts{}, fmt.Errorf("%w: reconnect it or run `adb reconnect`; restart the device if that does not help", err)
+	case err != nil:
 		return Facts{}, fmt.Errorf("ask device: %w", err)
 	}
 	parts, whole := m.Split(a.Stdout)

@@ -189,7 +189,7 @@ func (f *Fast) round(ctx context.Context, targets []Target, systemServer int, de
 		if within.Err() != nil && ctx.Err() == nil {
 			return round, fmt.Errorf("read fast channel: nothing in %v: %w", deadline, ErrNoAnswer)
 		}
-		return round, fmt.Errorf("read fast channel: %w: %w", ErrDevice, err)
+		return round, fmt.Errorf("read fast channel: %w", shell.Failure(f.dev, deadline, err))
 	}
 	clock, rest, _ := bytes.Cut(f.out.Bytes(), []byte("\n"))
 	round.Up, err = procfs.ParseUptime(clock)

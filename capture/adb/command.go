@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 const (
@@ -146,7 +148,7 @@ func (c *command) write(w io.Writer, p []byte) error {
 		return fmt.Errorf("pass the output on: %w", err)
 	}
 	if len(p) < len(all) {
-		return faultf(ErrTooMuch, "the command on device %s printed more than %d bytes and was ended: make it print less", quoted(c.dev.info.Serial), c.dev.client.opt.MaxStream)
+		return faultf(ErrTooMuch, "the command on device %s printed more than %s and was ended: make it print less", quoted(c.dev.info.Serial), text.Size(c.dev.client.opt.MaxStream))
 	}
 	return nil
 }

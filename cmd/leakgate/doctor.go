@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/capture/adb"
 	"github.com/leakgate/leakgate/internal/harness/doctor"
 	plans "github.com/leakgate/leakgate/internal/harness/plan"
@@ -100,6 +101,6 @@ func doctorExit(o doctor.Outcome) int {
 // isForDoctor reports whether an error is one that doctor explains: of the adb server, or
 // of a device that cannot be used.
 func isForDoctor(err error) bool {
-	return slices.ContainsFunc([]error{adb.ErrNoServer, adb.ErrNoDevice, adb.ErrUnauthorized, adb.ErrOffline, adb.ErrDeviceGone, adb.ErrProtocol},
+	return slices.ContainsFunc([]error{adb.ErrNoServer, adb.ErrNoDevice, adb.ErrUnauthorized, adb.ErrOffline, adb.ErrDeviceGone, adb.ErrProtocol, capture.ErrDevice},
 		func(kind error) bool { return errors.Is(err, kind) })
 }

@@ -33,16 +33,50 @@ const MaxOutput = 32 << 20
 // its answer was not read to the end. It says nothing about a process.
 var ErrDevice = errors.New("device does not answer")
 
+// errTooLong is output that no short command has.
+var errTooLong = fmt.Errorf("more than %s of output", text.Size(MaxOutput))
+
 // Ask runs one command and returns all that it printed. The deadline is in real time.
 func Ask(ctx context.Context, dev Runner, deadline time.Duration, command string) (Output, error) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
+	end, _ := ctx.Deadline() // that of the caller, if it is sooner
+	within := time.Until(end)
 	stdout, stderr := Buffer{}, Buffer{}
 	exit, err := dev.Shell(ctx, command, &stdout, &stderr)
 	if err != nil {
-		return Output{Stdout: stdout.Bytes(), Stderr: stderr.Bytes()}, fmt.Errorf("%w: %w", ErrDevice, err)
+		return Output{Stdout: stdout.Bytes(), Stderr: stderr.Bytes()}, Failure(dev, within, err)
 	}
 	return Output{Stdout: stdout.Bytes(), Stderr: stderr.Bytes(), Exit: exit}, nil
+}
+
+// Failure returns an ErrDevice that says what an error of dev.Shell means, after a command that had
+// that time: contexts and buffers have no words for people.
+func Failure(dev Runner, within time.Duration, err error) error {
+	switch {
+	case errors.Is(err, errTooLong):
+		return failure{fmt.Sprintf("%s printed more than %s in answer to a question of a few lines", name(dev), text.Size(MaxOutput)), err}
+	case errors.Is(err, context.DeadlineExceeded):
+		return failure{fmt.Sprintf("%s is listed, but its shell has not answered in %v", name(dev), within.Round(100*time.Millisecond)), err}
+	}
+	return fmt.Errorf("%w: %w", ErrDevice, err)
+}
+
+// failure is an error whose text is a sentence of its own.
+type failure struct {
+	text  string
+	cause error
+}
+
+func (f failure) Error() string   { return f.text }
+func (f failure) Unwrap() []error { return []error{ErrDevice, f.cause} }
+
+// name is the device as messages name it.
+func name(dev Runner) string {
+	if d, ok := dev.(interface{ Serial() string }); ok {
+		return "device " + text.Quote(d.Serial(), 160)
+	}
+	return "the device"
 }
 
 // Buffer refuses to grow beyond MaxOutput bytes.
@@ -50,7 +84,7 @@ type Buffer struct{ bytes.Buffer }
 
 func (b *Buffer) Write(p []byte) (int, error) {
 	if b.Len()+len(p) > MaxOutput {
-		return 0, fmt.Errorf("more than %d bytes of output", MaxOutput)
+		return 0, errTooLong
 	}
 	return b.Buffer.Write(p)
 }
