@@ -11,6 +11,7 @@ import (
 	"github.com/leakgate/leakgate/internal/capture/dumpsys"
 	"github.com/leakgate/leakgate/internal/capture/procfs"
 	"github.com/leakgate/leakgate/internal/capture/shell"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Facts are what a device says about itself; some of it is another after a reboot.
@@ -37,11 +38,14 @@ type Facts struct {
 	// Boot is another text after each start of the device; empty where the device
 	// does not tell (/proc/sys/kernel/random/boot_id).
 	Boot string
-	// TimeScale is device seconds per real second: 1 for a real phone. A device
-	// that stands in for one in a test tells another in the property
-	// leakgate.time_scale.
+	// TimeScale is device seconds per real second, from 1 to 10000: 1 for a real phone. A
+	// stand-in for one in a test reports another in the property leakgate.time_scale.
 	TimeScale float64
 }
+
+// ErrTimeScale is a device whose property leakgate.time_scale is invalid, or that must not have
+// one: it decides how long a run lasts.
+var ErrTimeScale = errors.New("time scale refused")
 
 // scaleProperty is where a stand-in device tells its time scale.
 const scaleProperty = "leakgate.time_scale"
@@ -49,7 +53,8 @@ const scaleProperty = "leakgate.time_scale"
 // askFacts is the real time that a device has to describe itself.
 const askFacts = 20 * time.Second
 
-// ReadFacts asks a device to describe itself, in one round trip.
+// ReadFacts asks a device to describe itself, in one round trip. An ErrTimeScale comes with
+// facts that are valid otherwise.
 func ReadFacts(ctx context.Context, dev Device) (Facts, error) {
 	m := shell.NewMarker()
 	a, err := shell.Ask(ctx, dev, askFacts, m.Join([]shell.Part{
@@ -79,15 +84,15 @@ func ReadFacts(ctx context.Context, dev Device) (Facts, error) {
 	if !whole {
 		return Facts{}, fmt.Errorf("ask device %s: its shell answered %q; is /system/bin/sh usable?", dev.Serial(), shell.Clip(string(a.Stdout)+string(a.Stderr)))
 	}
-	text := func(label string) string { return shell.Clip(string(parts[label])) }
+	said := func(label string) string { return shell.Clip(string(parts[label])) }
 	up, err := procfs.ParseUptime(parts["up"])
 	if err != nil {
 		return Facts{}, fmt.Errorf("ask device %s for its clock: %w", dev.Serial(), err)
 	}
 	f := Facts{
-		Serial: dev.Serial(), Model: text("model"), Manufacturer: text("maker"),
-		Release: text("release"), BuildType: text("build"), UID: dumpsys.ParseUID(text("id")), Up: up,
-		Boot: bootID(parts["boot"]), ABI: text("abi"), Fingerprint: text("fingerprint"),
+		Serial: dev.Serial(), Model: said("model"), Manufacturer: said("maker"),
+		Release: said("release"), BuildType: said("build"), UID: dumpsys.ParseUID(said("id")), Up: up,
+		Boot: bootID(parts["boot"]), ABI: said("abi"), Fingerprint: said("fingerprint"),
 		Emulator: bytes.Contains(parts["emulator"], []byte("1")),
 	}
 	for _, label := range []string{"size", "limit"} {
@@ -95,20 +100,25 @@ func ReadFacts(ctx context.Context, dev Device) (Facts, error) {
 			f.HeapLimit = limit.N
 		}
 	}
-	f.API, _ = strconv.Atoi(text("sdk"))
-	f.TimeScale, err = parseScale(text("scale"))
-	return f, err
+	f.API, _ = strconv.Atoi(said("sdk"))
+	var ok bool
+	if f.TimeScale, ok = parseScale(said("scale")); !ok {
+		return f, fmt.Errorf("%w: device %s has the property %s with the invalid value %q: want a number from 1 to 10000, or no such property",
+			ErrTimeScale, text.Printable(dev.Serial()), scaleProperty, said("scale"))
+	}
+	return f, nil
 }
 
-func parseScale(text string) (float64, error) {
+// parseScale returns 1 where there is no valid scale. A scale below 1 would make a run endless.
+func parseScale(text string) (scale float64, ok bool) {
 	if text == "" {
-		return 1, nil
+		return 1, true
 	}
 	scale, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(scale >= 0.0001 && scale <= 10000) {
-		return 0, fmt.Errorf("read %s: %q is not a number from 0.0001 to 10000", scaleProperty, text)
+	if err != nil || !(scale >= 1 && scale <= 10000) {
+		return 1, false
 	}
-	return scale, nil
+	return scale, true
 }
 
 // Describe gives one line about the device.

@@ -63,11 +63,14 @@ func Observe() Option { return option(func(s *settings) { s.Observe = true }) }
 // Wait waits for devices that another run or suite on this computer uses, instead of failing.
 func Wait() Option { return option(func(s *settings) { s.Wait = true }) }
 
+// StandIn allows a stand-in for a phone whose time runs faster, as that of `leakgate demo --serve`.
+func StandIn() Option { return option(func(s *settings) { s.StandIn = true }) }
+
 // flags are those of a test binary, after -- on the command line of ginkgo or after -args on
 // that of go test.
 var flags struct {
 	config, devices, artifacts, accepted string
-	strict, observe, wait                optionalBool
+	strict, observe, wait, standIn       optionalBool
 }
 
 // optionalBool is a flag that counts only where it is given.
@@ -99,9 +102,10 @@ func declareFlags(to *flag.FlagSet) {
 		value *optionalBool
 		usage string
 	}{
-		"leakgate.strict":  {&flags.strict, "fail checks that are inconclusive"},
-		"leakgate.observe": {&flags.observe, "report leaks and fail nothing"},
-		"leakgate.wait":    {&flags.wait, "wait for devices that another run uses"},
+		"leakgate.strict":   {&flags.strict, "fail checks that are inconclusive"},
+		"leakgate.observe":  {&flags.observe, "report leaks and fail nothing"},
+		"leakgate.wait":     {&flags.wait, "wait for devices that another run uses"},
+		"leakgate.stand_in": {&flags.standIn, "allow a stand-in for a phone whose time runs faster"},
 	} {
 		if to.Lookup(name) == nil {
 			to.Var(f.value, name, f.usage)
@@ -121,8 +125,10 @@ func (s *settings) addFlags() {
 	if flags.devices != "" {
 		s.Flags["devices.serials"] = strings.Split(flags.devices, ",")
 	}
-	if flags.strict.set {
-		s.Flags["strict"] = []string{map[bool]string{true: "true", false: "false"}[flags.strict.value]}
+	for key, f := range map[string]optionalBool{"strict": flags.strict, "devices.stand_in": flags.standIn} {
+		if f.set {
+			s.Flags[key] = []string{strconv.FormatBool(f.value)}
+		}
 	}
 	for value, f := range map[*bool]optionalBool{&s.Observe: flags.observe, &s.Wait: flags.wait} {
 		if f.set {

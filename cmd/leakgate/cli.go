@@ -360,6 +360,22 @@ func (c console) wantsToWait(flag bool) (bool, error) {
 	return wait, nil
 }
 
+// standInUsage describes the flag --stand-in.
+const standInUsage = "allow a stand-in for a phone whose time runs faster, such as that of `demo --serve`"
+
+// allowsStandIn reports whether --stand-in or its variable is given.
+func (c console) allowsStandIn(flag bool) (bool, error) {
+	text := c.variable(config.StandInVariable)
+	if flag || c.dial != nil || text == "" {
+		return flag || c.dial != nil, nil
+	}
+	allowed, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, fmt.Errorf("environment %s: %w", config.StandInVariable, invalid(text, "true or false"))
+	}
+	return allowed, nil
+}
+
 // warnOfVariables names the variables that leakgate does not read and that look like a
 // slip of one that it does.
 func (c console) warnOfVariables() {

@@ -30,6 +30,7 @@ type fileFlags struct {
 	dump    response.Dump
 	keep    response.Keep
 	texts   bool
+	standIn bool
 }
 
 func (f *fileFlags) declare(cmd *cobra.Command) {
@@ -40,6 +41,7 @@ func (f *fileFlags) declare(cmd *cobra.Command) {
 	flags.Var(choice(&f.dump, "WHEN", dumpTimes...), "dump", "when to dump heaps; overrides diagnose.dump")
 	flags.Var(choice(&f.keep, "WHAT", keptForms...), "keep", "what to keep of a heap dump; overrides diagnose.keep")
 	flags.BoolVar(&f.texts, "show-texts", false, textsUsage)
+	flags.BoolVar(&f.standIn, "stand-in", false, standInUsage)
 	err := cmd.RegisterFlagCompletionFunc("profile", func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		var names []string
 		for _, path := range args {
@@ -66,7 +68,7 @@ func (f *fileFlags) load(c console, path string) (*config.Config, error) {
 	texts := map[bool]string{true: config.TextsShown}[f.texts]
 	for _, flag := range []struct{ name, path, value string }{
 		{"--for", "duration", lasts}, {"--dump", "diagnose.dump", string(f.dump)}, {"--keep", "diagnose.keep", string(f.keep)},
-		{"--show-texts", "diagnose.texts", texts},
+		{"--show-texts", "diagnose.texts", texts}, {"--stand-in", "devices.stand_in", map[bool]string{true: "true"}[f.standIn]},
 	} {
 		if flag.value != "" && flag.value != "0s" {
 			choices = append(choices, config.WithFlag(flag.name, flag.path, flag.value))

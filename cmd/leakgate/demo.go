@@ -91,7 +91,7 @@ func (f *demoFlags) demo(c console, args []string) int {
 		p.options.Policy = detector.DefaultPolicy()
 		p.options.Duration = demoDuration
 		p.options.Respond = &response.Options{Cooldown: response.DefaultCooldown, Memory: hostmemory.Free}
-		return p.choose(fleet.DeviceChoice{Client: client, Serials: []string{phone.Identity().Serial}})
+		return p.choose(fleet.DeviceChoice{Client: client, Serials: []string{phone.Identity().Serial}, StandIn: true})
 	})
 	if err := server.Close(); err != nil {
 		c.problem("stop the simulated phone: %v", err)

@@ -155,7 +155,7 @@ func (s *serving) announce(c console, address string, phone *androidsim.Phone, a
 	for _, line := range exports(c, address) {
 		fmt.Fprintf(&b, "  %s\n", line)
 	}
-	fmt.Fprintf(&b, `  leakgate watch --process com.shop --for 2h
+	fmt.Fprintf(&b, `  leakgate watch --process com.shop --for 2h --stand-in
   adb shell am instrument -w %s
   adb shell am start -n com.cart/.CheckoutActivity
   adb shell input keyevent BACK

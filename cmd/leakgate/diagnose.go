@@ -53,6 +53,7 @@ reported.`,
 	flags.Var(word(&f.process, "NAME"), "process", "process to diagnose")
 	flags.Var(choice(&f.kind, "KIND", diagnosedKinds...), "kind", "kind of the leak")
 	flags.Var(word(&f.device, "SERIAL"), "device", "device to use, if several are connected")
+	flags.BoolVar(&f.standIn, "stand-in", false, standInUsage)
 	flags.Var(span(&f.apart), "for", "read the process twice, this far apart, such as 60s")
 	f.responseFlags.declare(flags)
 	f.declareOutput(flags, "diagnosis.json")
@@ -69,6 +70,7 @@ type diagnoseFlags struct {
 	runFlags
 	responseFlags
 	process, kind, device string
+	standIn               bool
 	apart                 time.Duration
 }
 
@@ -122,7 +124,7 @@ func (f *diagnoseFlags) diagnose(c console, args []string) int {
 	ctx, _, stop := interruptible(c)
 	defer stop()
 	p := &plan{ctx: ctx, console: c}
-	if err := p.choose(fleet.DeviceChoice{Serials: serials(f.device), Single: true}); err != nil {
+	if err := p.choose(fleet.DeviceChoice{Serials: serials(f.device), Single: true, StandIn: f.standIn}); err != nil {
 		return f.refused(c, ctx, err)
 	}
 	p.options.Dir = f.folder(c, "diagnose")

@@ -37,6 +37,7 @@ device may ask whether the shell may be root, as it would in a run.`,
 	flags := cmd.Flags()
 	flags.Var(list{&f.processes, "NAME", true}, "process", "process to check; a star at the end stands for any characters: 'com.shop*' (repeatable)")
 	flags.Var(word(&f.device, "SERIAL"), "device", "the only device to check")
+	flags.BoolVar(&f.standIn, "stand-in", false, standInUsage)
 	flags.BoolVar(&f.asJSON, "json", false, jsonUsage)
 	return cmd
 }
@@ -44,6 +45,7 @@ device may ask whether the shell may be root, as it would in a run.`,
 type doctorFlags struct {
 	processes []string
 	device    string
+	standIn   bool
 	asJSON    bool
 }
 
@@ -55,13 +57,17 @@ func (f *doctorFlags) examine(c console, args []string) int {
 	if err != nil {
 		return c.usage(err)
 	}
+	standIn, err := c.allowsStandIn(f.standIn)
+	if err != nil {
+		return c.usage(err)
+	}
 	c.warnOfVariables()
 	ctx, stop := untilInterrupt()
 	defer stop()
 	bar := newBar(c)
 	report := doctor.Examine(ctx, doctor.Options{
 		Device: f.device, Patterns: patterns, Dir: "leakgate-runs", Progress: lookProgress(bar),
-		Getenv: c.variable,
+		Getenv: c.variable, StandIn: standIn,
 	})
 	bar.close()
 	if err := f.tell(c.out, report); err != nil {

@@ -82,6 +82,11 @@ func (p *plan) choose(c fleet.DeviceChoice) error {
 		}
 		c.Client = client
 	}
+	allowed, err := p.console.allowsStandIn(c.StandIn)
+	if err != nil {
+		return usageError{err}
+	}
+	c.StandIn = allowed
 	p.console.detail("adb server %s", c.Client.Addr())
 	c.Getenv = p.console.variable
 	f, err := fleet.Open(p.ctx, c)

@@ -46,7 +46,7 @@ func serve(t *testing.T, phones ...adbd.Phone) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return map[string]string{"ANDROID_ADB_SERVER_PORT": port}
+	return map[string]string{"ANDROID_ADB_SERVER_PORT": port, config.StandInVariable: "1"}
 }
 
 func write(t *testing.T, text string) string {

@@ -49,6 +49,7 @@ prints is in the logs of that directory.`,
 	flags.SetInterspersed(false)
 	flags.Var(word(&f.process, "NAME"), "process", "process that the scenario runs in")
 	flags.Var(word(&f.device, "SERIAL"), "device", "device to use, if several are connected")
+	flags.BoolVar(&f.standIn, "stand-in", false, standInUsage)
 	flags.Var(number(&f.loops, "N", leastTripLoops), "loops", "most repetitions after the warm-up")
 	flags.Var(number(&f.warmUp, "N", 0), "warmup", "repetitions before the first reading")
 	flags.BoolVar(&f.noDumps, "no-dumps", false, "judge without heap dumps")
@@ -77,6 +78,7 @@ type tripFlags struct {
 	runFlags
 	responseFlags
 	process, device string
+	standIn         bool
 	loops, warmUp   int
 	noDumps         bool
 }
@@ -101,7 +103,7 @@ func (f *tripFlags) trip(c console, args []string) int {
 	ctx, hurry, stop := interruptible(c)
 	defer stop()
 	p := &plan{ctx: ctx, console: c}
-	if err := p.choose(fleet.DeviceChoice{Serials: serials(f.device), Single: true}); err != nil {
+	if err := p.choose(fleet.DeviceChoice{Serials: serials(f.device), Single: true, StandIn: f.standIn}); err != nil {
 		return f.refused(c, ctx, err)
 	}
 	p.options.Dir, p.options.Tool, p.options.Hurry, p.options.Patience = f.folder(c, c.verb), "leakgate "+version(), hurry, f.patience

@@ -31,6 +31,7 @@ gets a verdict at the end. If one leaks, the evidence is collected and analyzed.
 	flags := cmd.Flags()
 	flags.Var(list{&f.processes, "NAME", true}, "process", "process to watch; a star at the end stands for any characters: 'com.shop*' (repeatable)")
 	flags.Var(word(&f.device, "SERIAL"), "device", "device to use, if several are connected")
+	flags.BoolVar(&f.standIn, "stand-in", false, standInUsage)
 	flags.Var(choice(&f.policy, "NAME", detector.PolicyRobust, detector.PolicyArticle), "policy", "rules by which memory is judged")
 	flags.Var(lasting(&f.span, &f.longest), "for", "how long to watch, such as 30m or 2h, or 30m..2h, where a suspicion extends it; by default until Ctrl-C")
 	flags.Var(rate(&f.mustSee), "must-see", mustSeeUsage)
@@ -55,6 +56,7 @@ type watchFlags struct {
 	dump      response.Dump
 	processes []string
 	device    string
+	standIn   bool
 	policy    string
 	span      time.Duration
 	longest   time.Duration
@@ -100,7 +102,7 @@ func (f *watchFlags) watch(c console, args []string) int {
 		p.options.MustSee = float64(f.mustSee)
 		// The current directory need not be a checkout of the app: git is not asked.
 		p.options.Build = plans.BuildOfCI(c.variable)
-		return p.choose(fleet.DeviceChoice{Serials: serials(f.device), Single: true})
+		return p.choose(fleet.DeviceChoice{Serials: serials(f.device), Single: true, StandIn: f.standIn})
 	})
 	return f.reportLocation(c, code)
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/leakgate/leakgate/capture"
@@ -26,6 +27,10 @@ type DeviceChoice struct {
 	// MinAPI skips devices with an older Android. Require is how many devices the run needs
 	// at least; 1 if zero.
 	MinAPI, Require int
+	// StandIn allows devices that stand in for a phone in a test and whose time runs faster, as
+	// their property leakgate.time_scale says. Without it, and without LEAKGATE_STAND_IN=1, one
+	// is refused: it would decide how long the run lasts.
+	StandIn bool
 	// Client is the adb server; nil for the one that the environment names, which is started
 	// if it does not run.
 	Client *adb.Client
@@ -40,7 +45,11 @@ type Fleet struct {
 	client  *adb.Client
 	getenv  func(string) string
 	held    *lease.Lease
+	standIn bool
 }
+
+// standInVariable of the environment is StandIn of a DeviceChoice.
+const standInVariable = "LEAKGATE_STAND_IN"
 
 // maxStream bounds what one command may print, in bytes. A workload may talk all
 // night, and its log keeps only the beginning; every other reader has its own bound.
@@ -56,9 +65,15 @@ func NewClient(o adb.Options) (*adb.Client, error) {
 // Open chooses the devices and reads what each says about itself. The error says what is
 // wrong with those that are there; it changes nothing on them.
 func Open(ctx context.Context, c DeviceChoice) (*Fleet, error) {
-	f := &Fleet{client: c.Client, getenv: c.Getenv}
+	f := &Fleet{client: c.Client, getenv: c.Getenv, standIn: c.StandIn}
 	if f.getenv == nil {
 		f.getenv = os.Getenv
+	}
+	if given := f.getenv(standInVariable); given != "" && !f.standIn {
+		var err error
+		if f.standIn, err = strconv.ParseBool(given); err != nil {
+			return nil, fmt.Errorf("environment %s: invalid value %q: want true or false", standInVariable, given)
+		}
 	}
 	if f.client == nil {
 		client, err := NewClient(adb.Options{Getenv: f.getenv})
@@ -131,8 +146,18 @@ func (f *Fleet) describe(ctx context.Context, serial string) (monitor.Device, er
 	if err != nil {
 		return monitor.Device{}, err
 	}
-	facts, err := capture.ReadFacts(ctx, dev)
+	facts, err := f.facts(ctx, dev)
 	return monitor.Device{Device: dev, Facts: facts}, err
+}
+
+// facts asks a device to describe itself, and refuses one whose time must not run as it does.
+func (f *Fleet) facts(ctx context.Context, dev capture.Device) (capture.Facts, error) {
+	facts, err := capture.ReadFacts(ctx, dev)
+	if err != nil || facts.TimeScale == 1 || f.standIn {
+		return facts, err
+	}
+	return facts, fmt.Errorf("%w: device %s runs at %g times real time (property leakgate.time_scale), as stand-ins for phones in tests do: allow it with --stand-in or %s=1, or remove the property",
+		capture.ErrTimeScale, text.Printable(dev.Serial()), facts.TimeScale, standInVariable)
 }
 
 // Devices returns the devices that were chosen.
@@ -200,7 +225,7 @@ func (f *Fleet) Hold(ctx context.Context, dir, name string, waiting func(InUseEr
 // refresh asks the devices again: their clocks have gone on since they were read.
 func (f *Fleet) refresh(ctx context.Context) error {
 	for i, d := range f.devices {
-		facts, err := capture.ReadFacts(ctx, d)
+		facts, err := f.facts(ctx, d)
 		if err != nil {
 			return errors.Join(err, f.Close())
 		}

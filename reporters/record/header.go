@@ -82,7 +82,7 @@ func decodeHeader(line []byte) (Header, error) {
 	return h, nil
 }
 
-// maxTimeScale is the fastest device, and 1/maxTimeScale the slowest, that capture accepts.
+// maxTimeScale is the fastest device that capture accepts; records of old versions may have slow ones.
 const maxTimeScale = 10000.0
 
 // keys decodes JSON objects that must have exactly the keys of their structs.

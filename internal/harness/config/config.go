@@ -98,6 +98,8 @@ type Devices struct {
 	MinAPI int
 	// Require is how many devices the run needs at least.
 	Require int
+	// StandIn allows devices whose property leakgate.time_scale makes their time faster.
+	StandIn bool
 }
 
 // Workload is what stresses the app: exactly one of its fields but Windows is set, or none.

@@ -121,6 +121,8 @@ func schema(c *Config) []key {
 				tell("The lowest API level of Android; older devices are left out.", "26"),
 			value("require", &c.Devices.Require, count(1, 1000)).
 				tell("How many devices the run needs at least.", "2"),
+			value("stand_in", &c.Devices.StandIn, switchKind).
+				tell("Whether a device may be a stand-in for a phone whose time runs faster, as that of `leakgate demo --serve`.", "true"),
 		}},
 		workloadKey(&c.Workload),
 		durationKey(c),

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"regexp"
@@ -96,8 +97,15 @@ func (l leaf) variable() string {
 	if l.path == "version" || l.key.holds == manyMappings || l.key.holds == manyPairs {
 		return ""
 	}
+	if l.path == "devices.stand_in" {
+		return StandInVariable
+	}
 	return variableOf(l.path)
 }
+
+// StandInVariable is the variable of devices.stand_in. Commands and programs without a file read
+// it too, so it has no name of the file in it.
+const StandInVariable = variablePrefix + "STAND_IN"
 
 // Variables gives the variable of the environment for every key that can be set
 // by one, as a map from the path of the key. The version of the file's form, the steps
@@ -124,6 +132,9 @@ func environmentLayer(getenv func(string) (string, bool)) *layer {
 		text, set := getenv(name)
 		if !set || text == "" {
 			continue
+		}
+		if leaf.key.form.says == switchKind.form.says {
+			text = cmp.Or(map[string]string{"1": "true", "0": "false"}[text], text) // as scripts write it
 		}
 		if leaf.key.holds != manyValues {
 			l.add(leaf, environmentPlace(name), newText(text))

@@ -45,12 +45,16 @@ func (n *inspection) inspect(ctx context.Context) {
 	defer cancel()
 	n.exam.opt.Progress(n.device.Serial)
 	dev, facts, err := n.greet(ctx)
-	if err != nil {
+	invalidScale := errors.Is(err, capture.ErrTimeScale)
+	if err != nil && !invalidScale {
 		n.silent(err)
 		return
 	}
-	n.device.Usable = true
+	n.device.Usable = !invalidScale && (facts.TimeScale == 1 || n.exam.opt.StandIn)
 	n.identity(facts)
+	if invalidScale {
+		n.book.note("time_scale", Bad, err.Error(), "remove the property, or restart the device")
+	}
 	n.shell(ctx, dev)
 	condition, err := readCondition(ctx, dev)
 	if err != nil {
@@ -138,8 +142,13 @@ func (n *inspection) identity(f capture.Facts) {
 	default:
 		n.book.note("android", OK, text, "")
 	}
-	if f.TimeScale != 1 {
-		n.book.note("time_scale", OK, fmt.Sprintf("a stand-in: %g s of its time pass in one second", f.TimeScale), "")
+	standIn := fmt.Sprintf("a stand-in: %g s of its time pass in one second", f.TimeScale)
+	switch {
+	case f.TimeScale == 1:
+	case n.exam.opt.StandIn:
+		n.book.note("time_scale", OK, standIn, "")
+	default:
+		n.book.note("time_scale", Bad, standIn+" (property leakgate.time_scale), so a run refuses it", "allow it with --stand-in or LEAKGATE_STAND_IN=1; on a phone, remove the property")
 	}
 }
 

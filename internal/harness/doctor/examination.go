@@ -23,6 +23,8 @@ type Options struct {
 	Dir string
 	// Getenv reads the environment.
 	Getenv func(string) string
+	// StandIn allows devices whose time runs faster, as fleet.DeviceChoice does.
+	StandIn bool
 	// Deadline is the real time that one device gets, 0 for a minute. Devices are
 	// examined at the same time.
 	Deadline time.Duration

@@ -37,6 +37,8 @@ type Options struct {
 	// Strict fails what is inconclusive or not checked, Observe fails nothing, and Wait waits
 	// for devices that another run uses.
 	Strict, Observe, Wait bool
+	// StandIn allows devices whose time runs faster, as fleet.DeviceChoice does.
+	StandIn bool
 	// Flags are the values of flags by their keys in the YAML file, as devices.serials.
 	Flags map[string][]string
 	// Getenv reads the environment, as [os.LookupEnv] does.
@@ -104,6 +106,9 @@ func (o *Options) settle() (settings, error) {
 	run.Tool = o.Tool
 	choice := plan.Choice(cfg)
 	choice.Client = o.Client
+	if cfg.Origin("devices.stand_in").Layer == config.Default {
+		choice.StandIn = o.StandIn
+	}
 	choice.Getenv = func(name string) string { value, _ := o.Getenv(name); return value }
 	return settings{cfg, run, choice}, nil
 }

@@ -64,7 +64,7 @@ func BuildOfCI(getenv func(string) string) *record.Revision { return revision.Of
 
 // Choice returns the devices that the file asks for.
 func Choice(cfg *config.Config) fleet.DeviceChoice {
-	return fleet.DeviceChoice{Serials: cfg.Devices.Serials, MinAPI: cfg.Devices.MinAPI, Require: cfg.Devices.Require}
+	return fleet.DeviceChoice{Serials: cfg.Devices.Serials, MinAPI: cfg.Devices.MinAPI, Require: cfg.Devices.Require, StandIn: cfg.Devices.StandIn}
 }
 
 // Policy returns a policy by its name, with its own constants.
