@@ -67,7 +67,7 @@ func holder(t testing.TB, name string, mb int) {
 // connect gives the host device through the real adb server.
 func connect(t testing.TB, o hostdevice.Options) (*hostdevicetest.Running, *adb.Device) {
 	t.Helper()
-	r := hostdevicetest.Start(t, o)
+	r := hostdevicetest.StartRooted(t, o)
 	client, err := adb.NewClient(adb.Options{Addr: fmt.Sprintf("127.0.0.1:%d", r.ADBPort), NoStart: true})
 	if err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ func TestSuiteOnTheHostDevice(t *testing.T) {
 		{".Steady", "steady", 0, nil},
 	} {
 		t.Run(c.mode, func(t *testing.T) {
-			device := hostdevicetest.Start(t, hostdevice.Options{Scale: 20})
+			device := hostdevicetest.StartRooted(t, hostdevice.Options{Scale: 20})
 			device.Must(t, "shell", "am start -n "+device.Package()+"/"+c.activity)
 			b := newBench(t)
 			b.port = strconv.Itoa(device.ADBPort)

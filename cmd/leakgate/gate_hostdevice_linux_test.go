@@ -82,7 +82,7 @@ func TestGateOnTheHostDevice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &judged{running: hostdevicetest.Start(t, hostdevice.Options{Scale: 20}), folder: t.TempDir()}
+	g := &judged{running: hostdevicetest.StartRooted(t, hostdevice.Options{Scale: 20}), folder: t.TempDir()}
 	config := strings.NewReplacer("PACKAGE", g.running.Package(), "LEAKGATE", path).Replace(judging)
 	// The variables of the workload are not its path.
 	config = strings.NewReplacer(path+"_RUN", "LEAKGATE_RUN", path+"_HOSTDEVICE", "LEAKGATE_HOSTDEVICE").Replace(config)

@@ -37,7 +37,7 @@ func beginLives(t *testing.T, r *hostdevicetest.Running, duration, workload stri
 func TestOutOfMemoryAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	hostdevicetest.RequireJava(t)
-	r := hostdevicetest.Start(t, hostdevice.Options{Scale: livesScale, HeapMB: 80})
+	r := hostdevicetest.StartRooted(t, hostdevice.Options{Scale: livesScale, HeapMB: 80})
 	w := beginLives(t, r, "2h20m", "am start -n PACKAGE/.Java --es mb_per_h 240; sleep 0.3").end(t)
 	p := w.process(t, "java")
 	died := p.DeathsByReason["out_of_memory"]
@@ -82,7 +82,7 @@ func TestKilledEverySixSeconds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			hostdevicetest.RequireJava(t)
-			r := hostdevicetest.Start(t, hostdevice.Options{Scale: c.scale})
+			r := hostdevicetest.StartRooted(t, hostdevice.Options{Scale: c.scale})
 			w := beginLives(t, r, c.duration, "am start -n PACKAGE/.Control; sleep 6; am force-stop PACKAGE").end(t)
 			p := w.process(t, "control")
 			if w.exit != record.ExitInconclusive || p.Gate != detector.Inconclusive || p.MinDetectable != nil {
@@ -106,7 +106,7 @@ func TestKilledEverySixSeconds(t *testing.T) {
 func TestHealthyLivesOfTwentyMinutes(t *testing.T) {
 	t.Parallel()
 	hostdevicetest.RequireJava(t)
-	r := hostdevicetest.Start(t, hostdevice.Options{Scale: livesScale})
+	r := hostdevicetest.StartRooted(t, hostdevice.Options{Scale: livesScale})
 	w := beginLives(t, r, "2h10m", "am start -n PACKAGE/.Control; sleep 20; am force-stop PACKAGE").end(t)
 	p := w.process(t, "control")
 	if w.exit != record.ExitInconclusive || p.Gate != detector.Inconclusive || p.Worst != detector.Normal {

@@ -126,7 +126,7 @@ func TestScreensOnTheHostDevice(t *testing.T) {
 		"leaking":             {"kept", wait, 5, func(dump, n int) bool { return n == dump }, record.ExitLeak},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := hostdevicetest.Start(t, hostdevice.Options{Scale: 5})
+			r := hostdevicetest.StartRooted(t, hostdevice.Options{Scale: 5})
 			activity := map[string]string{"screens": ".Screens", "kept": ".Kept"}[c.mode]
 			r.Must(t, "shell", "am start -n "+r.Package()+"/"+activity)
 			config := strings.NewReplacer("PACKAGE", r.Package(), "MODE", c.mode, "LOOPS", fmt.Sprint(c.loops), "MARK", c.mark).Replace(screens)

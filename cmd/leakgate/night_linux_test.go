@@ -41,7 +41,7 @@ func TestSettlersOnTheHostDevice(t *testing.T) {
 		t.Skip("takes ten minutes; LEAKGATE_E2E=long")
 	}
 	hostdevicetest.RequireJava(t)
-	r := hostdevicetest.Start(t, hostdevice.Options{Scale: 20})
+	r := hostdevicetest.StartRooted(t, hostdevice.Options{Scale: 20})
 	dir := t.TempDir()
 	config, out := filepath.Join(dir, "settlers.yaml"), filepath.Join(dir, "run")
 	if err := os.WriteFile(config, []byte(strings.ReplaceAll(settlers, "PACKAGE", r.Package())), 0o600); err != nil {

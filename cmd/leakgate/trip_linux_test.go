@@ -31,9 +31,9 @@ type tripping struct {
 func startTripping(t *testing.T, activity, mode string) *tripping {
 	t.Helper()
 	hostdevicetest.RequireJava(t)
-	r := hostdevicetest.Start(t, hostdevice.Options{Scale: 20})
+	r := hostdevicetest.StartRooted(t, hostdevice.Options{Scale: 20})
 	r.Must(t, "shell", "am start -n "+r.Package()+"/"+activity)
-	p := &tripping{Running: r, process: r.Package() + ":" + mode, env: map[string]string{"ANDROID_ADB_SERVER_PORT": strconv.Itoa(r.ADBPort)}}
+	p := &tripping{Running: r, process: r.Package() + ":" + mode, env: map[string]string{"ANDROID_ADB_SERVER_PORT": strconv.Itoa(r.ADBPort), "LEAKGATE_STAND_IN": "1"}}
 	// The commands of a trip are children of this program, and find the server as it does.
 	t.Setenv("ANDROID_ADB_SERVER_PORT", strconv.Itoa(r.ADBPort))
 	p.command = []string{"sh", "-c", fmt.Sprintf(`adb -s "$ANDROID_SERIAL" shell 'kill -28 $(pidof %s)'; sleep 0.05`, p.process)}

@@ -36,7 +36,7 @@ func startTicks(t testing.TB, pid string) int64 {
 // TestApp lives through the life of one process, over the real adb.
 func TestApp(t *testing.T) {
 	hostdevicetest.RequireJava(t)
-	r := hostdevicetest.Start(t, hostdevice.Options{Scale: 20})
+	r := hostdevicetest.StartRooted(t, hostdevice.Options{Scale: 20})
 	name := r.Package() + ":java"
 	start := "am start -n " + r.Package() + "/.Java --es mb_per_h 300"
 	if out := r.Must(t, "shell", start); !strings.HasPrefix(out, "Starting: Intent") {

@@ -99,10 +99,14 @@ func (d *Device) prepare() error {
 	return err
 }
 
-// makeDirs makes what the shell and the app may enter, but not list.
+// makeDirs makes what the shell and the app may enter, but not list. Where they are the user that
+// runs the device, nobody else may enter it.
 func (d *Device) makeDirs() error {
-	if err := os.Chmod(string(d.dir), 0o711); err != nil {
-		return err
+	own := os.Getuid()
+	if d.options.ShellUID != own || d.options.AppUID != own {
+		if err := os.Chmod(string(d.dir), 0o711); err != nil {
+			return err
+		}
 	}
 	for path, mode := range map[string]os.FileMode{
 		d.dir.Bin(): 0o755, d.dir.App(): 0o755, d.dir.Log(): 0o777, d.dir.Home(): 0o700, d.dir.Shared(): 0o777,

@@ -218,7 +218,7 @@ func TestBackground(t *testing.T) {
 
 // TestFiles goes through push and pull of the real adb.
 func TestFiles(t *testing.T) {
-	r := hostdevicetest.Start(t, hostdevice.Options{})
+	r := hostdevicetest.StartRooted(t, hostdevice.Options{})
 	dir := t.TempDir()
 	local, back := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 	content := bytes.Repeat([]byte("0123456789"), 100_000)

@@ -33,10 +33,13 @@ type Options struct {
 	Dir string
 	// Scale is device seconds per real second; 1.
 	Scale float64
-	// ShellUID and AppUID are the users of the shell and of the app; 0 means the
-	// user that runs the device. They need root. With 2000 and 10123 the kernel
-	// refuses to the shell what it refuses on a phone.
+	// ShellUID and AppUID are the users of the shell and of the app; 0 means the user that runs
+	// the device, and for root 2000 and 10123: with those the kernel refuses to the shell what
+	// it refuses on a phone. They need root.
 	ShellUID, AppUID int
+	// Root makes root, which runs the device, the user of a shell and an app without another.
+	// Whoever reaches the device then owns this machine, and by run-as also who has only the app.
+	Root bool
 	// HeapMB is the largest Java heap of a process of the app, in MiB; 1024. It
 	// is reserved, not used.
 	HeapMB int
@@ -44,6 +47,13 @@ type Options struct {
 	// this machine allows.
 	FileLimit int
 }
+
+// The users that a phone has for its shell and its first app (AOSP
+// system/core/libcutils/include/private/android_filesystem_config.h, AID_SHELL and AID_APP_START).
+const (
+	phoneShellUID = 2000
+	phoneAppUID   = 10123
+)
 
 // maxScale bounds the time scale; the readers of the property take no more.
 const maxScale = 10000
@@ -72,8 +82,12 @@ func (o Options) withDefaults() Options {
 	def(&o.Dir, os.TempDir())
 	num(&o.API, 34)
 	num(&o.HeapMB, 1024)
-	num(&o.ShellUID, os.Getuid())
-	num(&o.AppUID, os.Getuid())
+	shell, app := os.Getuid(), os.Getuid()
+	if os.Getuid() == 0 && !o.Root {
+		shell, app = phoneShellUID, phoneAppUID
+	}
+	num(&o.ShellUID, shell)
+	num(&o.AppUID, app)
 	if o.Scale == 0 {
 		o.Scale = 1
 	}
@@ -96,6 +110,8 @@ func (o Options) check() error {
 		return fmt.Errorf("a Java heap of %d MiB is not from 16 to %d", o.HeapMB, 31<<10)
 	case o.FileLimit != 0 && (o.FileLimit < 64 || o.FileLimit > 1<<20):
 		return fmt.Errorf("%d open files are not from 64 to %d", o.FileLimit, 1<<20)
+	case o.Root && os.Getuid() != 0:
+		return errors.New("only root can have a shell of root")
 	case os.Getuid() != 0 && (o.ShellUID != os.Getuid() || o.AppUID != os.Getuid()):
 		return errors.New("users of their own for shell and app need root")
 	}

@@ -21,7 +21,7 @@ func TestHostDevice(t *testing.T) {
 		h.ShellUID = 2000
 		o.Unreadable = "/proc/1/smaps"
 	}
-	r := hostdevicetest.Start(t, h)
+	r := hostdevicetest.StartRooted(t, h)
 	o.Cut = r.Daemon.Drop
 	capturetest.Run(t, func(t *testing.T) capture.Device { return selected(t, r.Server.Addr, r.Serial) }, o)
 }

@@ -47,7 +47,7 @@ var devices atomic.Int64
 func Start(t testing.TB, o hostdevice.Options) *Running {
 	t.Helper()
 	server := adbtest.StartServer(t)
-	device := New(t, o)
+	device := newDevice(t, o)
 	daemon := adbd.NewDaemon(device)
 	if err := daemon.Listen("127.0.0.1:0"); err != nil {
 		t.Fatal(err)
@@ -55,6 +55,14 @@ func Start(t testing.TB, o hostdevice.Options) *Running {
 	t.Cleanup(func() { daemon.Close() })
 	serial := server.Connect(t, daemon.Addr())
 	return &Running{Device: device, Serial: serial, ADBPort: server.Port, Server: server, Daemon: daemon}
+}
+
+// StartRooted is Start of a rooted phone where root runs the test: shell and app are root's where o
+// has no users. As long as the test runs, every user of this machine who finds the port is root.
+func StartRooted(t testing.TB, o hostdevice.Options) *Running {
+	t.Helper()
+	o.Root = os.Getuid() == 0
+	return Start(t, o)
 }
 
 // StartNested is Start with Android's own adbd and an adb server in a nest: nothing
@@ -67,7 +75,8 @@ func StartNested(t testing.TB, o hostdevice.Options) *Running {
 		recorded.Missing(t, "a nest is needed: %v", err)
 	}
 	daemon, adb := adbdOfDebian(t), adbtest.Program(t)
-	device := New(t, o)
+	o.Root = os.Getuid() == 0 // nobody outside of the nest reaches it
+	device := newDevice(t, o)
 	nested, err := device.Nest(daemon, adb)
 	if err != nil {
 		t.Fatal(err)
@@ -145,8 +154,15 @@ func (r *Running) Plug(t testing.TB) {
 	r.Server.Connect(t, r.Serial)
 }
 
-// New makes the device alone.
+// New makes the device alone. As root its shell is one of root, because only the test reaches it;
+// that of Start, which every user of this machine reaches while the test runs, is not.
 func New(t testing.TB, o hostdevice.Options) *hostdevice.Device {
+	t.Helper()
+	o.Root = os.Getuid() == 0
+	return newDevice(t, o)
+}
+
+func newDevice(t testing.TB, o hostdevice.Options) *hostdevice.Device {
 	t.Helper()
 	o.Program = Program(t)
 	if o.Package == "" {

@@ -21,6 +21,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -91,8 +92,9 @@ func serve(args []string) int {
 	flags.StringVar(&o.Package, "package", "", "name of the app (default com.example.leaky)")
 	flags.BoolVar(&o.Released, "released", false, "make the app not debuggable")
 	flags.StringVar(&o.Dir, "dir", "", "`directory` to work in (default that for temporary files)")
-	flags.IntVar(&o.ShellUID, "shell-uid", 0, "user of the shell, as root only (default the own one)")
-	flags.IntVar(&o.AppUID, "app-uid", 0, "user of the app, as root only (default the own one)")
+	flags.IntVar(&o.ShellUID, "shell-uid", 0, "user of the shell, as root only (default the own one, for root 2000)")
+	flags.IntVar(&o.AppUID, "app-uid", 0, "user of the app, as root only (default the own one, for root 10123)")
+	flags.BoolVar(&o.Root, "root", false, "give root, who runs this, as the user of shell and app: every user of this machine who reaches the address then is root")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
@@ -102,6 +104,10 @@ func serve(args []string) int {
 		fmt.Fprintf(os.Stderr, "hostdevice serve: unexpected argument %q\n", flags.Arg(0))
 		return 2
 	}
+	if err := refuseRoot(flags, o); err != nil {
+		fmt.Fprintf(os.Stderr, "hostdevice serve: %v\n", err)
+		return 2
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	if err := serveUntil(ctx, *listen, o); err != nil {
@@ -109,6 +115,18 @@ func serve(args []string) int {
 		return 1
 	}
 	return 0
+}
+
+// refuseRoot refuses the user 0 unless it is asked for by name: an unset variable or a slip must
+// not open this machine.
+func refuseRoot(flags *flag.FlagSet, o hostdevice.Options) (err error) {
+	flags.Visit(func(f *flag.Flag) {
+		isUser := f.Name == "shell-uid" || f.Name == "app-uid"
+		if uid, perr := strconv.Atoi(f.Value.String()); isUser && perr == nil && uid <= 0 && !o.Root {
+			err = fmt.Errorf("--%s %d: want the user of a phone, such as 2000; a shell of root needs --root", f.Name, uid)
+		}
+	})
+	return err
 }
 
 // serveUntil serves a device until ctx ends.
