@@ -53,6 +53,28 @@ type console struct {
 	verb    string // such as "config print"
 
 	quiet, verbose, noColor bool
+
+	// configs are the files of runs that were read; messages do not show their secrets.
+	configs *[]*config.Config
+}
+
+// hide keeps the values of variables that a file refers to out of messages: logs of CI are read
+// by many.
+func (c console) hide(cfg *config.Config) {
+	if cfg != nil && c.configs != nil {
+		*c.configs = append(*c.configs, cfg)
+	}
+}
+
+// redacted is a message without what hide has hidden.
+func (c console) redacted(message string) string {
+	if c.configs == nil {
+		return message
+	}
+	for _, cfg := range *c.configs {
+		message = cfg.Redact(message)
+	}
+	return message
 }
 
 // variable returns the value of a variable of the environment, "" if it is not set.
@@ -71,7 +93,7 @@ func (c console) colored() bool {
 
 // problem prints an error or a warning.
 func (c console) problem(format string, args ...any) {
-	fmt.Fprintf(c.err, "%s: %s\n", c.name(), fmt.Sprintf(format, args...))
+	fmt.Fprintf(c.err, "%s: %s\n", c.name(), c.redacted(fmt.Sprintf(format, args...)))
 }
 
 // note prints progress or advice, which --quiet suppresses.
@@ -175,6 +197,7 @@ func (c *console) enter(cmd *cobra.Command) {
 // call runs one command line and returns the exit code.
 func call(args []string, c console) int {
 	c.out = &trackingWriter{Writer: c.out}
+	c.configs = new([]*config.Config)
 	root := newRoot(&c)
 	root.SetArgs(append([]string{}, args...)) // nil would stand for those of the process
 	root.SetIn(c.in)
@@ -361,7 +384,7 @@ func (c console) wantsToWait(flag bool) (bool, error) {
 }
 
 // standInUsage describes the flag --stand-in.
-const standInUsage = "allow a stand-in for a phone whose time runs faster, such as that of `demo --serve`"
+const standInUsage = "allow a stand-in for a phone whose time runs faster, such as that of demo --serve"
 
 // allowsStandIn reports whether --stand-in or its variable is given.
 func (c console) allowsStandIn(flag bool) (bool, error) {

@@ -132,6 +132,7 @@ func (f *commentFlags) configure(c console) error {
 	if err != nil {
 		return err
 	}
+	c.hide(cfg)
 	f.key, f.when = cmp.Or(f.key, cfg.GitHub.CommentKey), cmp.Or(f.when, cfg.GitHub.CommentWhen)
 	f.check, f.sarif, f.noSummary = f.check || cfg.GitHub.Check, f.sarif || cfg.GitHub.SARIF, !cfg.GitHub.Summary
 	return nil

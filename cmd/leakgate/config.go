@@ -75,6 +75,7 @@ func (f *fileFlags) load(c console, path string) (*config.Config, error) {
 		}
 	}
 	cfg, err := config.Load(path, c.getenv, choices...)
+	c.hide(cfg)
 	if err != nil && profile != f.profile {
 		c.note("the profile %s comes from the variable %s", text.Printable(profile), profileVariable)
 	}
@@ -145,8 +146,9 @@ func configPrintCommand(c *console) *cobra.Command {
 		Use:   "print FILE",
 		Short: "show each value that a run would use, and its origin",
 		Long: `Show each value that a run would use and where it comes from: a flag, a variable, a
-profile, a line of the file, or the default. The output is itself a file with the same
-meaning.`,
+profile, a line of the file, or the default. A value that refers to variables is shown as
+it is written, because it may be a secret; --reveal shows it. The output is itself a file
+with the same meaning.`,
 		Example: `  leakgate config print nightly.yaml --profile pr
   LEAKGATE_SAMPLE_NORMAL=10s leakgate config print nightly.yaml --for 2h
   leakgate config print nightly.yaml --origin=false > resolved.yaml`,
@@ -156,6 +158,7 @@ meaning.`,
 	}
 	f.declare(cmd)
 	cmd.Flags().BoolVar(&f.origin, "origin", true, "show where each value comes from; turn it off with --origin=false")
+	cmd.Flags().BoolVar(&f.reveal, "reveal", false, "show the values of variables that the file refers to as ${VAR}")
 	return cmd
 }
 
@@ -175,6 +178,7 @@ type configFlags struct {
 	fileFlags
 	asJSON bool
 	origin bool
+	reveal bool
 }
 
 func (f *configFlags) declare(cmd *cobra.Command) {
@@ -418,6 +422,9 @@ func (f *configFlags) print(c console, args []string) int {
 	}
 	c.warnOfVariables()
 	file := f.check(c, args[0])
+	if file.OK && !f.reveal {
+		file.config = file.config.Masked()
+	}
 	switch {
 	case f.asJSON && file.OK:
 		file.Values = valuesOf(file.config)

@@ -172,8 +172,8 @@ func TestConfigPrintJSON(t *testing.T) {
 		value       any
 		layer, name string
 	}{
-		"app.package":                  {"com.shop", "file", ""},
-		"app.processes":                {[]any{"com.shop", "com.shop:*"}, "default", ""},
+		"app.package":                  {"${APP:-com.shop}", "file", ""},
+		"app.processes":                {[]any{"${APP:-com.shop}", "${APP:-com.shop}:*"}, "default", ""},
 		"duration":                     {"1h", "flag", "--for"},
 		"sample.normal":                {"10s", "environment", "LEAKGATE_SAMPLE_NORMAL"},
 		"sample.leaking":               {"2m", "profile", "pr"},

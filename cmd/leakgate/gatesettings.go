@@ -67,6 +67,7 @@ func (f *ruleFlags) settings(c console) (*gateSettings, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.hide(cfg)
 	return f.settingsOf(c, cfg)
 }
 

@@ -68,6 +68,8 @@ type Config struct {
 	AllowUnjudged bool
 
 	gated    bool
+	masked   bool // references are written instead of the values
+	secrets  secrets
 	source   source
 	origins  map[string]Origin
 	profile  string

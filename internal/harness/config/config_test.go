@@ -105,7 +105,7 @@ func mustRules(t *testing.T, pairs ...string) []gate.Rule {
 // values is a Config without where it comes from.
 func values(c *Config) Config {
 	v := *c
-	v.source, v.origins, v.profile, v.profiles = source{}, nil, "", nil
+	v.source, v.origins, v.profile, v.profiles, v.secrets = source{}, nil, "", nil, nil
 	return v
 }
 

@@ -36,6 +36,8 @@ type Origin struct {
 	Name string
 	// Variables are the variables of the environment that the value refers to.
 	Variables []string
+	// written is the value as the file has it, where it refers to variables.
+	written string
 }
 
 // String gives "default", file:line:column, the same with the profile in front,
@@ -83,7 +85,7 @@ func (c *Config) Profiles() []string { return c.profiles }
 // about a value than this package, such as the names of options. It points to
 // the value where it is written, and to the file as a whole elsewhere.
 func (c *Config) Problem(path, message string) Problem {
-	p := Problem{File: c.source.name, Path: path, Message: message}
+	p := Problem{File: c.source.name, Path: path, Message: c.Redact(message)}
 	switch o := c.Origin(path); o.Layer {
 	case Default:
 	case Environment:

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/leakgate/leakgate/internal/text"
@@ -75,6 +77,12 @@ func (c *Config) rows(keys []key, path, indent string) []row {
 			continue
 		}
 		shown := k.texts()
+		if c.masked {
+			if hidden := c.hidden(k, here, indent); hidden != nil {
+				out = append(out, *hidden)
+				continue
+			}
+		}
 		switch {
 		case k.holds == manyValues && (len(shown) > 0 || k.is&mayBeEmpty != 0):
 			out = append(out, row{begin + yamlTexts(shown), here, append([]string{}, shown...)})
@@ -102,6 +110,57 @@ func (c *Config) rows(keys []key, path, indent string) []row {
 	}
 	return out
 }
+
+// hidden is the row of a key whose value refers to variables, with the references; nil for others.
+func (c *Config) hidden(k key, path, indent string) *row {
+	begin := indent + k.name + ": "
+	if text, ok := c.reference(path); ok {
+		if k.holds == manyValues { // one value that stands for a list
+			return &row{begin + "[" + yamlReference(text) + "]", path, []string{text}}
+		}
+		return &row{begin + yamlReference(text), path, text}
+	}
+	switch k.holds {
+	case manyValues:
+		texts := k.texts()
+		written, words, any := make([]string, len(texts)), slices.Clone(texts), false
+		for i, t := range texts {
+			written[i] = yamlText(t)
+			if text, ok := c.listReference(path, i); ok {
+				written[i], words[i], any = yamlReference(text), text, true
+			}
+		}
+		if any {
+			return &row{begin + "[" + strings.Join(written, ", ") + "]", path, words}
+		}
+	case manyPairs:
+		pairs, written, any := maps.Clone(k.pairs()), []string(nil), false
+		for _, name := range slices.Sorted(maps.Keys(pairs)) {
+			value := yamlText(pairs[name])
+			if text, ok := c.reference(path + "." + name); ok {
+				value, pairs[name], any = yamlReference(text), text, true
+			}
+			written = append(written, yamlText(name)+": "+value)
+		}
+		if any {
+			return &row{begin + "{ " + strings.Join(written, ", ") + " }", path, pairs}
+		}
+	}
+	return nil
+}
+
+// listReference is the reference of an entry of a list. The default of the processes is made of the
+// package.
+func (c *Config) listReference(path string, i int) (string, bool) {
+	if path != "app.processes" || c.Origin(path).Layer != Default {
+		return c.reference(fmt.Sprintf("%s[%d]", path, i))
+	}
+	text, ok := c.reference("app.package")
+	return text + []string{"", ":*"}[min(i, 1)], ok
+}
+
+// yamlReference writes a text with references, which is filled in when it is read again.
+func yamlReference(written string) string { return text.Quote(written, len(written)) }
 
 // texts are what shown gives, or nothing.
 func (k key) texts() []string {

@@ -47,6 +47,7 @@ app.variant=null default
 devices.serials=["a"] file
 devices.min_api=21 default
 devices.require=1 default
+devices.stand_in=false default
 workload.device_command="input" file
 duration=null default
 sample.normal="30s" default

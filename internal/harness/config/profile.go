@@ -114,7 +114,7 @@ func (r *reading) resolve() (*Config, error) {
 		return nil, errs
 	}
 	c.gated = chosen.wrote("gate") || chosen.wrote("baseline")
-	c.source, c.origins, c.profile = r.source, chosen.origins, r.chosen.profile
+	c.source, c.origins, c.profile, c.secrets = r.source, chosen.origins, r.chosen.profile, chosen.private
 	for _, p := range alone.profiles {
 		c.profiles = append(c.profiles, p.name)
 	}

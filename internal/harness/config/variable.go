@@ -39,19 +39,19 @@ func cutReference(text string) (reference, *fault) {
 	return r, nil
 }
 
-// value looks the variable up.
-func (r reference) value(getenv func(string) (string, bool)) (string, *fault) {
+// value looks the variable up. own is a default of the file itself, which is no secret.
+func (r reference) value(getenv func(string) (string, bool)) (text string, own bool, f *fault) {
 	v, set := getenv(r.name)
 	switch {
 	case r.operator == "" && !set:
-		return "", &fault{unset: true, message: fmt.Sprintf(
+		return "", false, &fault{unset: true, message: fmt.Sprintf(
 			"the variable %s is not set: set it, or give a default as in ${%s:-value}", r.name, r.name)}
 	case r.operator == "" || v != "":
-		return v, nil
+		return v, false, nil
 	case r.operator == ":?":
-		return "", &fault{unset: true, message: fmt.Sprintf("the variable %s is needed: %s", r.name, r.reason())}
+		return "", false, &fault{unset: true, message: fmt.Sprintf("the variable %s is needed: %s", r.name, r.reason())}
 	}
-	return r.operand, nil
+	return r.operand, true, nil
 }
 
 // longestReason is how much of what an author says is told, in characters.
@@ -69,19 +69,25 @@ func (r reference) reason() string {
 type filled struct {
 	text  string
 	names []string // of the variables
+	// secrets are the values of variables: a file shows that they are used, not what they are.
+	secrets []secret
 }
+
+// secret is the value of a variable that a file refers to.
+type secret struct{ name, value string }
 
 // fill replaces the references in the text of a value; $$ becomes one $, and any
 // other $ stands for itself. What is filled in is not looked at again. With a
 // fault comes the reference as it is written, so that its column can be found.
 func fill(text string, getenv func(string) (string, bool)) (filled, string, *fault) {
 	var b strings.Builder
-	var names []string
+	var out filled
 	for {
 		i := strings.IndexByte(text, '$')
 		if i < 0 || i+1 == len(text) {
 			b.WriteString(text)
-			return filled{b.String(), names}, "", nil
+			out.text = b.String()
+			return out, "", nil
 		}
 		b.WriteString(text[:i])
 		switch text = text[i:]; text[1] {
@@ -93,12 +99,15 @@ func fill(text string, getenv func(string) (string, bool)) (filled, string, *fau
 			if f != nil {
 				return filled{}, r.written, f
 			}
-			v, f := r.value(getenv)
+			v, own, f := r.value(getenv)
 			if f != nil {
 				return filled{}, r.written, f
 			}
 			b.WriteString(v)
-			names = append(names, r.name)
+			out.names = append(out.names, r.name)
+			if !own {
+				out.secrets = append(out.secrets, secret{r.name, v})
+			}
 			text = text[len(r.written):]
 		default:
 			b.WriteByte('$')

@@ -77,6 +77,9 @@ type walker struct {
 	source   source
 	getenv   func(string) (string, bool)
 	filled   map[*yaml.Node]filling
+	secrets  secrets // that were filled in
+	private  secrets // those of them that the devices and records do not show
+	wanted   func(path string) string
 	lenient  bool     // a variable that is not set is no problem
 	supplied []*layer // what has values that a file may leave out
 	root     place
@@ -89,7 +92,7 @@ type walker struct {
 }
 
 func newWalker(s source, getenv func(string) (string, bool)) *walker {
-	return &walker{source: s, getenv: getenv, filled: map[*yaml.Node]filling{}, origins: map[string]Origin{}, written: map[string]place{}}
+	return &walker{source: s, getenv: getenv, filled: map[*yaml.Node]filling{}, secrets: secrets{}, private: secrets{}, wanted: wanted, origins: map[string]Origin{}, written: map[string]place{}}
 }
 
 // walk reads the whole file with layers over it into c.
@@ -121,7 +124,7 @@ func (w *walker) note(at place, line, column int, f *fault) {
 		w.unnoted++
 		return
 	}
-	p := Problem{File: w.source.name, Line: line, Column: column, Path: at.named(), Message: f.message, Suggestion: f.suggestion}
+	p := Problem{File: w.source.name, Line: line, Column: column, Path: at.named(), Message: w.secrets.redact(f.message), Suggestion: w.secrets.redact(f.suggestion)}
 	if at.from.outside() {
 		p.File, p.Line, p.Column = at.from.speaker(at.path), 0, 0
 	}
@@ -157,6 +160,9 @@ func (w *walker) isMapping(path string) bool {
 func (w *walker) accept(at place, names []string) {
 	n := resolved(at.node)
 	o := Origin{Layer: File, File: w.source.name, Line: n.Line, Column: n.Column, Variables: names}
+	if len(names) > 0 {
+		o.written = n.Value
+	}
 	switch {
 	case at.from.outside():
 		o = Origin{Layer: at.from.kind, Name: strings.TrimPrefix(at.from.speaker(at.path), environmentPlace(""))}
@@ -536,6 +542,10 @@ func (w *walker) text(at place) (filled, bool) {
 		w.refuseValue(at, (&fault{message: "has bytes that are not UTF-8"}).from(t.names))
 		return filled{}, false
 	case f == nil:
+		w.secrets.add(t.secrets)
+		if !isPublic(at.path) {
+			w.private.add(t.secrets)
+		}
 		return t, true
 	case !f.unset || !w.lenient:
 		w.note(at, n.Line, w.columnOf(n, reference), f)
@@ -594,8 +604,11 @@ func scalar[T any](into *T, parse parser[T]) reader {
 		}
 		v, f := parse(t.text)
 		if f != nil {
-			n := resolved(at.node)
-			w.note(at, n.Line, w.columnOf(n, f.part), f.from(t.names))
+			n, part := resolved(at.node), f.part
+			if len(t.secrets) > 0 {
+				part = "" // of the value, which the file does not have
+			}
+			w.note(at, n.Line, w.columnOf(n, part), f.hide(t, w.wanted(at.path)))
 			return
 		}
 		*into = v

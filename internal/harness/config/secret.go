@@ -1,0 +1,96 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// leastSecret is the length from which on the value of a variable is replaced in other texts, in
+// bytes. Shorter ones are words such as 8h and true, which stand everywhere.
+const leastSecret = 6
+
+// secrets are values of variables, with the name of one that has it.
+type secrets map[string]string
+
+func (s secrets) add(list []secret) {
+	for _, one := range list {
+		if len(one.value) >= leastSecret {
+			s[one.value] = one.name
+		}
+	}
+}
+
+// redact replaces the values of variables by the references to them.
+func (s secrets) redact(text string) string {
+	values := make([]string, 0, len(s))
+	for v := range s {
+		values = append(values, v)
+	}
+	// The longest first: one value may hold another.
+	slices.SortFunc(values, func(a, b string) int {
+		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
+	})
+	for _, v := range values {
+		text = strings.ReplaceAll(text, v, "${"+s[v]+"}")
+	}
+	return text
+}
+
+// isPublic reports whether the value at a path is a name that devices, comments and records show:
+// hiding it would hide what a message is about.
+func isPublic(path string) bool {
+	path, _, _ = strings.Cut(path, "[")
+	return slices.Contains([]string{"app.package", "app.processes", "app.variant", "devices.serials", "github.comment.key"}, path)
+}
+
+// Redact replaces in a text, such as an error of what uses the Config, the values of variables
+// that the file refers to by the references. Names of devices, packages and processes stay.
+func (c *Config) Redact(text string) string { return c.secrets.redact(text) }
+
+// Masked returns the Config with references to variables as the file has them, in what is written
+// of it. It still holds the values.
+func (c *Config) Masked() *Config {
+	masked := *c
+	masked.masked = true
+	return &masked
+}
+
+// reference returns the text of the file for a value that refers to variables, if it is not shown.
+func (c *Config) reference(path string) (text string, hidden bool) {
+	o := c.origins[path]
+	return o.written, c.masked && len(o.Variables) > 0
+}
+
+// hide returns what is wrong with a value, without the value where a variable is in it.
+func (f *fault) hide(t filled, want string) *fault {
+	if len(t.secrets) == 0 {
+		return f.from(t.names)
+	}
+	words := make([]string, len(t.secrets))
+	for i, s := range t.secrets {
+		words[i] = fmt.Sprintf("${%s} (%d characters)", s.name, utf8.RuneCountInString(s.value))
+	}
+	message := "invalid value from " + enumerated(words, "and")
+	if want != "" {
+		message += ": want " + want
+	}
+	return &fault{message: message}
+}
+
+// wanted describes the values of a key, "" where the table of keys does not.
+func wanted(path string) string {
+	path, _, _ = strings.Cut(path, "[")
+	for _, l := range knownLeaves() {
+		if l.path != path || l.key.form.says == "" {
+			continue
+		}
+		if l.key.holds == oneValue && l.key.example != "" {
+			return l.key.form.says + ", such as " + l.key.example
+		}
+		return l.key.form.says
+	}
+	return ""
+}
