@@ -257,7 +257,7 @@ func (b *bench) start(t *testing.T, c child) *running {
 	r.cmd = exec.CommandContext(ctx, args[0], args[1:]...)
 	r.cmd.Dir = folder
 	r.cmd.Stdout, r.cmd.Stderr = r.console, r.console
-	r.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.temp, "TMPDIR=" + b.temp, "LEAKGATE_LEASES=" + b.leases, "ANDROID_ADB_SERVER_PORT=" + b.port, "SUITE=" + c.scenario}, c.env...)
+	r.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.temp, "TMPDIR=" + b.temp, "LEAKGATE_LEASES=" + b.leases, "LEAKGATE_STAND_IN=1", "ANDROID_ADB_SERVER_PORT=" + b.port, "SUITE=" + c.scenario}, c.env...)
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	r.cmd.Cancel = func() error { return syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL) }
 	r.cmd.WaitDelay = 5 * time.Second

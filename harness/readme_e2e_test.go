@@ -105,7 +105,7 @@ func TestReadmeFromAnEmptyFolder(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", lines)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOPROXY=file://"+serveModule(t)+","+strings.TrimSpace(string(upstream)), "GONOSUMDB=github.com/leakgate/*", "GOFLAGS=-modcacherw", "GOWORK=off",
-		"GOMODCACHE="+filepath.Join(t.TempDir(), "mod"), "LEAKGATE_LEASES="+t.TempDir())
+		"GOMODCACHE="+filepath.Join(t.TempDir(), "mod"), "LEAKGATE_LEASES="+t.TempDir(), "LEAKGATE_STAND_IN=1")
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.CombinedOutput()
 	console := string(out)

@@ -23,7 +23,7 @@ func TestDoctorExitCodes(t *testing.T) {
 		err  string
 	}{
 		"usable":        {two, []string{"--device", "phone-a", "--process", "com.shop"}, 0, "ready: device phone-a is usable", ""},
-		"variable":      {map[string]string{"ANDROID_ADB_SERVER_PORT": two["ANDROID_ADB_SERVER_PORT"], "ANDROID_SERIAL": "phone-b"}, []string{"--process", "com.shop"}, 0, "ready: device phone-b is usable", ""},
+		"variable":      {map[string]string{"ANDROID_ADB_SERVER_PORT": two["ANDROID_ADB_SERVER_PORT"], "ANDROID_SERIAL": "phone-b"}, []string{"--process", "com.shop", "--stand-in"}, 0, "ready: device phone-b is usable", ""},
 		"no device":     {serve(t), nil, 3, "not ready: no device is connected", ""},
 		"absent device": {two, []string{"--device", "phone-c"}, 3, "not ready: device phone-c (from --device) is not connected", ""},
 		"no port":       {map[string]string{"ANDROID_ADB_SERVER_PORT": "none"}, nil, 2, "not ready: find the adb server: read ANDROID_ADB_SERVER_PORT", ""},

@@ -77,7 +77,7 @@ func TestGateVerbsMistyped(t *testing.T) {
 		{[]string{"show"}, 2, "want a run directory and the key of a leak, such as leakgate-runs/pr d97295ca"},
 		{[]string{"show", "result", " "}, 2, "want a run directory and the key of a leak"},
 		{[]string{"show", "result", "ffffffff"}, 2, "the run has no leak \"ffffffff\"; it has\n  " + key[:8] + "  " + c.Leaks[0].Class + "\n"},
-		{[]string{"show", "result", ""}, 2, "want a run directory and the key of a leak"},
+		{[]string{"show", "result", ""}, 2, "argument 2 is empty"},
 		{[]string{"show", "other", key}, 2, "use a leakgate of the version that wrote it"},
 		{[]string{"show", "killed", key}, 2, "finishes a run that was killed"},
 		{[]string{"accept", key}, 2, "needs --reason, --owner and --until"},

@@ -97,6 +97,8 @@ func TestHelpOfFlags(t *testing.T) {
 var foreignFlags = []string{
 	"unreachable",                 // dumpsys meminfo
 	"output-dir", "fail-on-empty", // ginkgo
+	"root",                                                             // hostdevice serve
+	"t",                                                                // of a program in an example
 	"activity-clear-task", "activity-clear-top", "activity-single-top", // am start
 }
 

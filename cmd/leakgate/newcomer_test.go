@@ -141,7 +141,7 @@ func arrive(t *testing.T, port string, noADB bool, verb string) string {
 		path = adbProgram(t)
 	}
 	home := t.TempDir()
-	cmd.Env = []string{"PATH=" + path, "HOME=" + home, "TMPDIR=" + home, "ANDROID_ADB_SERVER_PORT=" + port}
+	cmd.Env = []string{"PATH=" + path, "HOME=" + home, "TMPDIR=" + home, "ANDROID_ADB_SERVER_PORT=" + port, "LEAKGATE_STAND_IN=1"}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	_ = cmd.Run() // the exit code tells

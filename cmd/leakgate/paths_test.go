@@ -123,7 +123,7 @@ func TestPathsWrong(t *testing.T) {
 	}{
 		{exitUsage, nil, []string{"want a heap dump and a class"}},
 		{exitUsage, []string{path}, []string{"want a heap dump and a class"}},
-		{exitUsage, []string{path, ""}, []string{"want a heap dump and a class"}},
+		{exitUsage, []string{path, ""}, []string{"argument 2 is empty"}},
 		{exitUsage, []string{path, "a.B", "a.C"}, []string{"got 3", "one class or ID"}},
 		{exitUsage, []string{"java.util.HashMap", path}, []string{"there is no file java.util.HashMap", path + " is one", "name the heap dump first"}},
 		{exitUsage, []string{missing, "java.util.HashMap"}, []string{missing, "does not exist"}},

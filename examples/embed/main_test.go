@@ -53,6 +53,7 @@ type end struct {
 func (c end) check(t *testing.T) {
 	leases := t.TempDir()
 	t.Setenv("LEAKGATE_LEASES", leases)
+	t.Setenv("LEAKGATE_STAND_IN", "1")
 	server := adbd.NewServer(shop())
 	ctx, interrupt := context.WithCancel(t.Context())
 	client, err := adb.NewClient(adb.Options{Dial: server.Dial, NoStart: true})

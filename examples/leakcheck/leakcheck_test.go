@@ -33,7 +33,7 @@ func needPhone(t *testing.T) {
 }
 
 // leaks watches the app while the suite runs. The first checked spec needs the phone.
-var leaks = harness.Watch("com.cart", harness.Processes("com.cart:sync"), harness.Accepted("accepted.yaml"), harness.Wait())
+var leaks = harness.Watch("com.cart", harness.Processes("com.cart:sync"), harness.Accepted("accepted.yaml"), harness.Wait(), harness.StandIn())
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(leaks.Start(ctx)).To(Succeed()) // where the device has just been booted, for example

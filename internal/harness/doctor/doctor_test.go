@@ -109,6 +109,7 @@ func inMemory(t *testing.T, opt Options, phones ...adbd.Phone) Report {
 func look(t *testing.T, env map[string]string, opt Options) Report {
 	t.Helper()
 	opt.Getenv = func(name string) string { return env[name] }
+	opt.StandIn = true
 	if opt.limits == (limits{}) {
 		opt.limits = patient
 	}
