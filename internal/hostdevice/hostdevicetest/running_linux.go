@@ -61,9 +61,13 @@ func Start(t testing.TB, o hostdevice.Options) *Running {
 // has no users. As long as the test runs, every user of this machine who finds the port is root.
 func StartRooted(t testing.TB, o hostdevice.Options) *Running {
 	t.Helper()
-	o.Root = os.Getuid() == 0
+	o.Root = rooted(o)
 	return Start(t, o)
 }
+
+// rooted reports whether a device without users gets those of a rooted phone. Beside a shell of its
+// own, the app must not be root: by the socket of run-as every user of this machine reaches it.
+func rooted(o hostdevice.Options) bool { return os.Getuid() == 0 && o.ShellUID == 0 }
 
 // StartNested is Start with Android's own adbd and an adb server in a nest: nothing
 // listens outside, and the rules of the kernel are those of a phone, where o has the
@@ -75,7 +79,7 @@ func StartNested(t testing.TB, o hostdevice.Options) *Running {
 		recorded.Missing(t, "a nest is needed: %v", err)
 	}
 	daemon, adb := adbdOfDebian(t), adbtest.Program(t)
-	o.Root = os.Getuid() == 0 // nobody outside of the nest reaches it
+	o.Root = rooted(o) // nobody outside of the nest reaches its shell
 	device := newDevice(t, o)
 	nested, err := device.Nest(daemon, adb)
 	if err != nil {
@@ -158,7 +162,7 @@ func (r *Running) Plug(t testing.TB) {
 // that of Start, which every user of this machine reaches while the test runs, is not.
 func New(t testing.TB, o hostdevice.Options) *hostdevice.Device {
 	t.Helper()
-	o.Root = os.Getuid() == 0
+	o.Root = rooted(o)
 	return newDevice(t, o)
 }
 
