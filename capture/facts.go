@@ -31,6 +31,8 @@ type Facts struct {
 	// HeapLimit is how large the Java heap of an app may grow, in bytes
 	// (dalvik.vm.heapgrowthlimit, or heapsize where that is not set); 0 if unknown.
 	HeapLimit int64
+	// MemTotal is the memory of the device in bytes (/proc/meminfo); 0 if unknown.
+	MemTotal int64
 	// UID of the shell: 0 is root, 2000 the usual shell.
 	UID int
 	// Up is the device's clock when it was asked: time since boot.
@@ -73,6 +75,7 @@ func ReadFacts(ctx context.Context, dev Device) (Facts, error) {
 		{"emulator", "getprop ro.kernel.qemu; getprop ro.boot.qemu"},
 		{"limit", "getprop dalvik.vm.heapgrowthlimit"},
 		{"size", "getprop dalvik.vm.heapsize"},
+		{"ram", memTotalCommand},
 	}))
 	switch {
 	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
@@ -100,6 +103,7 @@ func ReadFacts(ctx context.Context, dev Device) (Facts, error) {
 			f.HeapLimit = limit.N
 		}
 	}
+	f.MemTotal = memTotal(parts["ram"]).N
 	f.API, _ = strconv.Atoi(said("sdk"))
 	var ok bool
 	if f.TimeScale, ok = parseScale(said("scale")); !ok {

@@ -53,6 +53,9 @@ type Round struct {
 // Fast is the fast channel of one device. It keeps its buffers between rounds
 // and is not for two goroutines at once.
 type Fast struct {
+	// MemTotal is the memory of the device in bytes, 0 if unknown: larger values are not believed.
+	MemTotal int64
+
 	dev      Device
 	out, err shell.Buffer
 	files    map[file][]byte
@@ -295,12 +298,13 @@ func (f *Fast) reading(t Target) Reading {
 	r.CPU = stat.CPU()
 	status, err := procfs.ParseStatus(f.files[file{t.PID, "status"}])
 	if err == nil {
-		r.Threads, r.RSSAnon, r.Swap = status.Threads, status.RssAnon, status.VmSwap
+		memory, swap := Bounds(f.MemTotal >> 10)
+		r.Threads, r.RSSAnon, r.Swap = status.Threads, within(status.RssAnon, memory), within(status.VmSwap, swap)
 	}
 	switch t.Level.file {
 	case "":
 	case "status":
-		if !r.RSSAnon.Known {
+		if r.Err = f.impossible(t, "RssAnon", status.RssAnon, "VmSwap", status.VmSwap); r.Err == nil && !r.RSSAnon.Known {
 			r.Err = f.missing(t, "RssAnon")
 		}
 	default:
@@ -343,8 +347,26 @@ func (f *Fast) memory(t Target, r *Reading) {
 	case !memory.Pss.Known:
 		r.Err = f.missing(t, "Pss")
 	default:
-		r.PSS, r.SwapPSS = memory.Pss, memory.SwapPss
+		if r.Err = f.impossible(t, "Pss", memory.Pss, "SwapPss", memory.SwapPss); r.Err == nil {
+			r.PSS, r.SwapPSS = memory.Pss, memory.SwapPss
+		}
 	}
+}
+
+// impossible is the error of a value, or of one that is swapped, that no process of the device can
+// have; nil for values that it can.
+func (f *Fast) impossible(t Target, name string, value known.Int, swapName string, swap known.Int) error {
+	mostValue, mostSwap := Bounds(f.MemTotal >> 10)
+	for _, v := range []struct {
+		name string
+		kb   known.Int
+		most int64
+	}{{name, value, mostValue}, {swapName, swap, mostSwap}} {
+		if v.kb.Known && !within(v.kb, v.most).Known {
+			return fmt.Errorf("read %s of %s: %d kB are more than the %d kB that a process can have on this device", v.name, t.Name, v.kb.N, v.most)
+		}
+	}
+	return nil
 }
 
 // parseMemory reads the lines that grep has left of a file.
@@ -364,5 +386,9 @@ func (f *Fast) missing(t Target, value string) error {
 			return fmt.Errorf("read %s of %s: %s", value, t.Name, shell.Clip(string(line)))
 		}
 	}
-	return fmt.Errorf("read %s of %s: the device gave none; %s", value, t.Name, shell.Clip(f.err.String()))
+	err := fmt.Errorf("read %s of %s: the device printed none", value, t.Name)
+	if said := shell.Clip(f.err.String()); said != "" {
+		err = fmt.Errorf("%w: %s", err, said)
+	}
+	return err
 }

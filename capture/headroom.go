@@ -81,12 +81,10 @@ func (h Headroom) HeapLimit(used known.Int) (limit known.Int, reason string) {
 	return limit, reason
 }
 
-// maxKB keeps a size in kB from overflowing as bytes.
-const maxKB = 1 << 50
-
 func inBytes(kb known.Int) known.Int {
-	if !kb.Known || kb.N > maxKB {
-		return known.Int{}
+	kb = within(kb, maxKB)
+	if !kb.Known {
+		return kb
 	}
 	return known.Of(kb.N << 10)
 }

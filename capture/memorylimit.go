@@ -40,7 +40,7 @@ func (h *Headrooms) limiterParts() []shell.Part {
 	if h.asked || h.facts.API < memoryLimiterAPI {
 		return nil
 	}
-	return []shell.Part{{"ram", "grep MemTotal: /proc/meminfo"}, {"limiter", "am memory-limiter status </dev/null 2>&1"}}
+	return []shell.Part{{"ram", memTotalCommand}, {"limiter", "am memory-limiter status </dev/null 2>&1"}}
 }
 
 // readLimiter reads the answers to limiterParts, nil where they were not asked for.
@@ -64,6 +64,8 @@ func (h *Headrooms) readLimiter(parts map[string][]byte) *limiter {
 	}
 	return l
 }
+
+const memTotalCommand = "grep MemTotal: /proc/meminfo"
 
 // memTotal reads "MemTotal:  7864320 kB" as bytes.
 func memTotal(line []byte) known.Int {

@@ -1,9 +1,11 @@
 package monitor
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/internal/capture/dumpsys"
 	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/text"
@@ -18,15 +20,25 @@ func number(v known.Int) *int64 {
 	return new(v.N)
 }
 
-// breakdown is a block of dumpsys meminfo for samples.ndjson.
-func breakdown(b dumpsys.Block) *record.Breakdown {
-	return &record.Breakdown{
-		TotalPSS: number(b.TotalPss), SwapPSS: number(b.AnySwap()), SwapInTotal: told(b.SwapInTotal), RSS: number(b.TotalRss),
-		JavaHeap: number(b.JavaHeap), NativeHeap: number(b.NativeHeap), Code: number(b.Code), Stack: number(b.Stack),
-		Graphics: number(b.Graphics), PrivateOther: number(b.PrivateOther), System: number(b.System),
-		EGL: number(b.EGLMtrack), GL: number(b.GLMtrack), OtherMtrack: number(b.OtherMtrack),
-		GfxDev: number(b.GfxDev), OtherDev: number(b.OtherDev), Objects: objects(b.Objects),
+// breakdown is a block of dumpsys meminfo for samples.ndjson, without values that no process of a device
+// with so much memory can have: those are in the warnings.
+func breakdown(b dumpsys.Block, memTotalKB int64) (out *record.Breakdown, warnings []string) {
+	memory, swap := capture.Bounds(memTotalKB)
+	most := memory + swap // TOTAL has the swapped memory in it, where dumpsys prints it
+	number := func(name string, kb known.Int) *int64 {
+		if kb.Known && (kb.N < 0 || kb.N > most) {
+			warnings = append(warnings, fmt.Sprintf("%s: %d kB are more than the %d kB that a process can have on this device", name, kb.N, most))
+			return nil
+		}
+		return number(kb)
 	}
+	return &record.Breakdown{
+		TotalPSS: number("TOTAL PSS", b.TotalPss), SwapPSS: number("TOTAL SWAP PSS", b.AnySwap()), SwapInTotal: told(b.SwapInTotal), RSS: number("TOTAL RSS", b.TotalRss),
+		JavaHeap: number("Java Heap", b.JavaHeap), NativeHeap: number("Native Heap", b.NativeHeap), Code: number("Code", b.Code), Stack: number("Stack", b.Stack),
+		Graphics: number("Graphics", b.Graphics), PrivateOther: number("Private Other", b.PrivateOther), System: number("System", b.System),
+		EGL: number("EGL mtrack", b.EGLMtrack), GL: number("GL mtrack", b.GLMtrack), OtherMtrack: number("Other mtrack", b.OtherMtrack),
+		GfxDev: number("Gfx dev", b.GfxDev), OtherDev: number("Other dev", b.OtherDev), Objects: objects(b.Objects),
+	}, warnings
 }
 
 const (

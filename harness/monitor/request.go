@@ -114,9 +114,10 @@ func (w *LiveRun) Snapshot(ctx context.Context, device, process string) (Process
 	if err != nil {
 		return ProcessSnapshot{}, fmt.Errorf("read %s: %w", process, err)
 	}
+	parts, warnings := breakdown(d.Block, s.dev.Facts.MemTotal>>10)
 	snap := ProcessSnapshot{
 		Device: s.dev.Serial(), Process: process, User: target.User, PID: target.PID, Start: target.Start,
-		Breakdown: *breakdown(d.Block), Objects: objects(d.Block.Objects),
+		Breakdown: *parts, Objects: objects(d.Block.Objects), Reasons: warnings,
 	}
 	snap.PSS = totalOf(snap.Breakdown)
 	if err := snap.readHeadroom(ctx, s, target); err != nil {

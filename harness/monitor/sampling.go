@@ -301,7 +301,7 @@ func (s *session) detailed(x *subject, d detail.Detail) {
 	x.cpu.dump(d.App, d.Spent)
 	line := s.line(x, d.Up)
 	line.Source, line.CostMS = string(capture.Dumpsys), record.Round(d.Took.Seconds()*1000, 3)
-	line.Breakdown = breakdown(d.Block)
+	line.Breakdown, line.Warnings = breakdown(d.Block, s.dev.Facts.MemTotal>>10)
 	if used := detail.JavaHeapUse(d.Block); used.Known {
 		x.response.java, line.Breakdown.JavaAlloc = used, new(used.N>>10)
 	}

@@ -110,12 +110,14 @@ type session struct {
 }
 
 func newSession(r *run, d Device) *session {
+	fast := capture.NewFast(d)
+	fast.MemTotal = d.Facts.MemTotal
 	return &session{
 		run: r, dev: d, boot: d.Facts.Boot,
 		clock:    clock{started: time.Now(), scale: d.Facts.TimeScale},
 		part:     r.ledger.Part(d.Serial()),
 		calm:     detector.New(r.Policy).Demand().Interval,
-		fast:     capture.NewFast(d),
+		fast:     fast,
 		levels:   capture.NewLevels(d, d.Facts),
 		rotation: newRotation(r.Detail),
 		subjects: map[capture.Key]*subject{},
@@ -132,6 +134,7 @@ func headerOf(d Device) record.HeaderDevice {
 		Device: d.Serial(), Model: d.Facts.Model, API: d.Facts.API,
 		StartedUp: record.Round(d.Facts.Up.Seconds(), 3), TimeScale: d.Facts.TimeScale,
 		ABI: d.Facts.ABI, Fingerprint: d.Facts.Fingerprint, Emulator: d.Facts.Emulator, HeapLimit: record.Round(float64(d.Facts.HeapLimit)/detector.MB, 2),
+		MemTotal: d.Facts.MemTotal >> 10,
 	}
 }
 

@@ -11,14 +11,16 @@ import (
 
 // Size writes n bytes in kB, MB or GB of 1,024 each with one digit after the point.
 // GB begin at 10, so that the sizes of a process or a heap are all in one unit.
-func Size(n int64) string {
+func Size(n int64) string { return size(float64(n)) }
+
+func size(n float64) string {
 	switch {
-	case n > -1<<20 && n < 1<<20:
-		return fmt.Sprintf("%.1f kB", float64(n)/(1<<10))
-	case n > -10<<30 && n < 10<<30:
-		return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
+	case math.Abs(n) < 1<<20:
+		return fmt.Sprintf("%.1f kB", n/(1<<10))
+	case math.Abs(n) < 10<<30:
+		return fmt.Sprintf("%.1f MB", n/(1<<20))
 	}
-	return fmt.Sprintf("%.1f GB", float64(n)/(1<<30))
+	return fmt.Sprintf("%.1f GB", n/(1<<30))
 }
 
 // KB is Size for kB as the kernel counts them: without a fraction below 1 MB.
@@ -26,7 +28,7 @@ func KB(n int64) string {
 	if n > -1<<10 && n < 1<<10 {
 		return fmt.Sprintf("%d kB", n)
 	}
-	return Size(n << 10)
+	return size(float64(n) * (1 << 10)) // as int64 it could overflow
 }
 
 // SignedKB is KB with the sign of a change.

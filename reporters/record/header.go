@@ -42,6 +42,9 @@ type HeaderDevice struct {
 	Fingerprint string  `json:"fingerprint,omitempty"`
 	Emulator    bool    `json:"emulator,omitempty"`
 	HeapLimit   float64 `json:"heap_limit_mb,omitempty"`
+	// MemTotal is the memory of the device in kB: a process that has more has not been read
+	// right. 0 where it is unknown.
+	MemTotal int64 `json:"mem_total_kb,omitempty"`
 }
 
 // decodeHeader decodes the first line of samples.ndjson. A key that is unknown, missing

@@ -44,6 +44,8 @@ type Account struct {
 	reasons []string
 
 	restarts, details int
+	// impossible counts the values that no process of the device can have.
+	impossible int
 	// missed and gaps count holes in the series; absent is their time in seconds.
 	missed, gaps int
 	absent       float64
@@ -112,18 +114,17 @@ func (a *Account) Limits() []record.LimitWarning { return a.limits.warnings }
 func (a *Account) addSample(s record.Sample, up time.Duration) []detector.Transition {
 	a.life.arrive(s.T)
 	if s.Breakdown != nil {
-		a.limits.addBreakdown(*s.Breakdown, up, a.part.Seconds)
+		a.limits.addBreakdown(*s.Breakdown, a.part.bounds, up, a.part.Seconds)
 	}
 	steps := a.resync(s, up)
-	a.limits.addSample(s, up, a.part.Seconds)
+	a.limits.addSample(s, a.part.bounds, up, a.part.Seconds)
 	a.addSwap(s)
 	if s.Breakdown == nil {
-		bytes, ok := bytesOf(s)
-		if !ok {
-			a.addSampleAtMark(s, up)
-			return steps
+		if bytes := a.part.bounds.bytesOf(s); bytes.Known {
+			steps = append(steps, a.judge(s.T, up, bytes.N)...)
+		} else if value, _ := valuesOf(s); value != nil {
+			a.impossible++
 		}
-		steps = append(steps, a.judge(s.T, up, bytes)...)
 		a.addSampleAtMark(s, up)
 		return steps
 	}
@@ -133,10 +134,14 @@ func (a *Account) addSample(s record.Sample, up time.Duration) []detector.Transi
 	a.details++
 	a.addObjects(s.Breakdown.Objects)
 	a.addObjectsAtMark(s.Breakdown.Objects, up)
-	b := breakdownOf(*s.Breakdown, up)
+	b := a.breakdownOf(*s.Breakdown, up)
 	steps = append(steps, a.Detector.AddBreakdown(b)...)
 	a.addBreakdownToApp(b)
-	if mapped := b.Mapped(); a.source == capture.Dumpsys && mapped.Known {
+	switch mapped := b.Mapped(); {
+	case a.source != capture.Dumpsys || !mapped.Known:
+	case mapped.N <= 0: // less driver memory than there is in all
+		a.impossible++
+	default:
 		steps = append(steps, a.judge(s.T, up, mapped.N)...)
 		a.addSampleAtMark(s, up)
 	}
@@ -433,29 +438,17 @@ func (a *Account) addJump(begun time.Duration) {
 	a.jumps = append(a.jumps, begun)
 }
 
-// bytesOf is the value of the judged series in a line of the fast channel: Pss +
-// SwapPss, or RssAnon + VmSwap where the kernel shows no more. A kernel without
-// swap accounting has no SwapPss, which then counts as 0.
-func bytesOf(s record.Sample) (int64, bool) {
-	value, swap := s.PSS, s.SwapPSS
-	switch capture.Source(s.Source) {
-	case capture.Dumpsys:
-		return 0, false
-	case capture.Status:
-		value, swap = s.RSSAnon, s.Swap
+// breakdownOf is a breakdown of samples.ndjson as the detector takes it, without what is impossible.
+func (a *Account) breakdownOf(b record.Breakdown, at time.Duration) detector.Breakdown {
+	// TOTAL has the swapped memory in it, where dumpsys prints it.
+	most := a.part.bounds.memory + a.part.bounds.swap
+	amount := func(kb *int64) detector.Amount {
+		v := within(kb, most)
+		if kb != nil && !v.Known {
+			a.impossible++
+		}
+		return v
 	}
-	if value == nil {
-		return 0, false
-	}
-	sum := *value
-	if swap != nil {
-		sum += *swap
-	}
-	return sum << 10, true
-}
-
-// breakdownOf is a breakdown of samples.ndjson as the detector takes it.
-func breakdownOf(b record.Breakdown, at time.Duration) detector.Breakdown {
 	out := detector.Breakdown{
 		At:  at,
 		EGL: amount(b.EGL), GL: amount(b.GL), OtherMtrack: amount(b.OtherMtrack), GfxDev: amount(b.GfxDev),
@@ -471,11 +464,4 @@ func breakdownOf(b record.Breakdown, at time.Duration) detector.Breakdown {
 		detector.Total:        amount(b.TotalPSS),
 	}
 	return out
-}
-
-func amount(kb *int64) detector.Amount {
-	if kb == nil || *kb < 0 || *kb > maxBytes>>10 {
-		return detector.Amount{}
-	}
-	return detector.Amount{N: *kb << 10, Known: true}
 }

@@ -285,7 +285,11 @@ func (x *AppSum) add() {
 	if (anonymous > 0) != x.anonymous {
 		x.anonymous, x.changed = anonymous > 0, true
 	}
-	x.judgeSum(at, min(total, maxBytes))
+	if b := x.part.bounds; total > (b.memory+b.swap)<<10 {
+		x.impossible++
+		return
+	}
+	x.judgeSum(at, total)
 }
 
 // judgeSum adds a sum to the series.

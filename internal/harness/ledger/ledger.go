@@ -93,8 +93,8 @@ func (l *Ledger) AddSample(s record.Sample) error {
 	if err := plausible(s.T, s.Up); err != nil {
 		return err
 	}
-	if bytes, ok := bytesOf(s); ok && (bytes < 0 || bytes > maxBytes) {
-		return fmt.Errorf("process %q has %d bytes", s.Process, bytes)
+	if err := p.bounds.check(s); err != nil {
+		return err
 	}
 	l.lines++
 	if !l.full(p, capture.Key{User: s.User, Name: s.Process}) {
@@ -160,8 +160,6 @@ const (
 	MaxName = 1024
 	// MaxSeconds bounds the times of a line: the seconds of this century since 1970.
 	MaxSeconds = 4.2e9
-	// maxBytes bounds the memory of a process.
-	maxBytes = 1 << 50
 )
 
 // plausible refuses times that no run can have and that the clock's type, or JSON,

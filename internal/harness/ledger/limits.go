@@ -59,22 +59,17 @@ func (l *limits) addHeadroom(h record.Headroom, up time.Duration, seconds func(t
 
 // addBreakdown judges the Java heap of a breakdown: there are more of them than readings
 // of the other limits, and a collection between two of them must be seen.
-func (l *limits) addBreakdown(b record.Breakdown, up time.Duration, seconds func(time.Duration) float64) {
-	if b.JavaAlloc != nil && *b.JavaAlloc <= maxBytes>>10 && l.javaLimit > 0 {
-		l.add(limit.JavaHeap, limit.Use{At: up, Used: *b.JavaAlloc << 10, Limit: l.javaLimit, Garbage: l.javaGarbage}, seconds)
+func (l *limits) addBreakdown(b record.Breakdown, most bounds, up time.Duration, seconds func(time.Duration) float64) {
+	if used := within(b.JavaAlloc, most.memory); used.Known && l.javaLimit > 0 {
+		l.add(limit.JavaHeap, limit.Use{At: up, Used: used.N, Limit: l.javaLimit, Garbage: l.javaGarbage}, seconds)
 	}
 }
 
 // addSample judges the anonymous memory of a sample: there are more of them than readings of limits.
-func (l *limits) addSample(s record.Sample, up time.Duration, seconds func(time.Duration) float64) {
-	if s.RSSAnon == nil || *s.RSSAnon > maxBytes>>10 {
-		return
+func (l *limits) addSample(s record.Sample, most bounds, up time.Duration, seconds func(time.Duration) float64) {
+	if resident := within(s.RSSAnon, most.memory); resident.Known {
+		l.addAnonymous(resident.N+within(s.Swap, most.swap).N, up, seconds)
 	}
-	kb := *s.RSSAnon
-	if s.Swap != nil && *s.Swap >= 0 && *s.Swap <= maxBytes>>10 {
-		kb += *s.Swap
-	}
-	l.addAnonymous(kb<<10, up, seconds)
 }
 
 func (l *limits) addAnonymous(bytes int64, up time.Duration, seconds func(time.Duration) float64) {

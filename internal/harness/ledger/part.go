@@ -20,6 +20,7 @@ import (
 type Part struct {
 	of     *Ledger
 	header record.HeaderDevice
+	bounds bounds
 	byKey  map[capture.Key]*Account
 	apps   *apps
 	// swaps: memory of some process has been swapped out.
@@ -64,7 +65,7 @@ func newPart(of *Ledger, header record.HeaderDevice) *Part {
 	if header.TimeScale <= 0 {
 		header.TimeScale = 1
 	}
-	return &Part{of: of, header: header, byKey: map[capture.Key]*Account{}, apps: of.newApps(), begun: up, up: up}
+	return &Part{of: of, header: header, bounds: boundsOf(header), byKey: map[capture.Key]*Account{}, apps: of.newApps(), begun: up, up: up}
 }
 
 // clockOf is seconds of a line as the device's clock, which counts hundredths of

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -41,6 +42,9 @@ func (a *Account) Record(processes int) record.Process {
 	p.State, p.Worst, p.Jumps = v.State, v.Worst, a.jumpsOf(v.Jumps)
 	if a.Samples > 0 {
 		p.LastMB = new(mb(a.LastBytes))
+	}
+	if a.impossible > 0 {
+		p.Warnings = append(p.Warnings, text.Count(a.impossible, "value is impossible and counts", "values are impossible and count")+" as missing: a process has more than 0 kB, and no more than its device")
 	}
 	if n := a.limits.dropped; n > 0 {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("%d more early warnings of limits are left out", n))
