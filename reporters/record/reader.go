@@ -1,7 +1,6 @@
 package record
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -9,15 +8,12 @@ import (
 	"io"
 	"runtime"
 	"sync"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
-const (
-	// maxLine bounds one line of samples.ndjson.
-	maxLine = 1 << 20
-	// maxSkipped bounds what a damaged file may have in the place of one line: a
-	// disk may leave zeros, but not for ever.
-	maxSkipped = 64 << 20
-)
+// maxLine bounds one line of samples.ndjson.
+const maxLine = 1 << 20
 
 // Lines hears the lines of samples.ndjson; each function may be nil.
 type Lines struct {
@@ -36,12 +32,15 @@ type Lines struct {
 // be read is for Damaged, or else an error with its number; blank lines are skipped.
 // The functions are called in the order of the lines, by the calling goroutine.
 func ReadSamples(in io.Reader, to Lines) ([]error, error) {
-	r := &lineReader{in: bufio.NewReaderSize(in, 64<<10)}
-	text, err := r.next(nil)
+	r, err := text.NewLineReader(in, maxLine)
 	if err != nil {
 		return nil, fmt.Errorf("read samples header: %w", err)
 	}
-	h, err := decodeHeader(text)
+	first, err := r.Next(nil)
+	if err != nil {
+		return nil, fmt.Errorf("read samples header: %w", err)
+	}
+	h, err := decodeHeader(first)
 	if err != nil {
 		return nil, fmt.Errorf("read samples header: %w", err)
 	}
@@ -54,7 +53,7 @@ func ReadSamples(in io.Reader, to Lines) ([]error, error) {
 	// are decoded at a time.
 	batches, stop := make(chan *batch, runtime.GOMAXPROCS(0)), make(chan struct{})
 	var reader sync.WaitGroup
-	reader.Go(func() { r.run(batches, stop) })
+	reader.Go(func() { readBatches(r, batches, stop) })
 	defer reader.Wait()
 	defer close(stop)
 	for b := range batches {
@@ -64,7 +63,7 @@ func ReadSamples(in io.Reader, to Lines) ([]error, error) {
 		}
 		switch {
 		case errors.Is(b.end, io.ErrUnexpectedEOF):
-			return []error{fmt.Errorf("line %d of %s is truncated, skipped", r.n, SamplesName)}, nil
+			return []error{fmt.Errorf("line %d of %s is truncated, skipped", r.N, SamplesName)}, nil
 		case b.end != nil && !errors.Is(b.end, io.EOF):
 			return nil, fmt.Errorf("read samples: %w", b.end)
 		}
@@ -93,20 +92,20 @@ type line struct {
 // batchSize is about how many bytes of lines are decoded at once.
 const batchSize = 64 << 10
 
-// run reads all lines into batches.
-func (l *lineReader) run(batches chan<- *batch, stop <-chan struct{}) {
+// readBatches reads all lines into batches.
+func readBatches(l *text.LineReader, batches chan<- *batch, stop <-chan struct{}) {
 	defer close(batches)
 	for end := error(nil); end == nil; {
 		b := &batch{text: make([]byte, 0, batchSize+4<<10), decoded: make(chan struct{})}
 		for end == nil && len(b.text) < batchSize {
 			at := len(b.text)
-			text, err := l.next(b.text)
+			read, err := l.Next(b.text)
 			switch {
 			case err == nil:
-				b.text = text
-				b.lines = append(b.lines, line{number: l.n, begin: at, end: len(text)})
-			case errors.Is(err, errLong):
-				b.lines = append(b.lines, line{number: l.n, err: err})
+				b.text = read
+				b.lines = append(b.lines, line{number: l.N, begin: at, end: len(read)})
+			case errors.Is(err, text.ErrLongLine):
+				b.lines = append(b.lines, line{number: l.N, err: err})
 			default:
 				end = err
 			}
@@ -166,41 +165,4 @@ func (b *batch) dispatch(to Lines) error {
 		}
 	}
 	return nil
-}
-
-type lineReader struct {
-	in *bufio.Reader
-	n  int
-}
-
-// errLong is a line that no recorder wrote.
-var errLong = fmt.Errorf("it is longer than %d bytes", maxLine)
-
-// next appends one line without its end to text: io.EOF after the last,
-// io.ErrUnexpectedEOF for a last line without an end, errLong for one that is skipped
-// because of its length.
-func (l *lineReader) next(text []byte) ([]byte, error) {
-	l.n++
-	begin, skipped := len(text), 0
-	for {
-		part, err := l.in.ReadSlice('\n')
-		if len(text)-begin <= maxLine {
-			text = append(text, part...)
-		} else {
-			skipped += len(part)
-		}
-		switch {
-		case skipped > maxSkipped:
-			return nil, fmt.Errorf("line %d is longer than %d bytes", l.n, maxSkipped)
-		case err == nil && len(text)-begin > maxLine:
-			return nil, errLong
-		case err == nil:
-			return text[:len(text)-1], nil
-		case errors.Is(err, bufio.ErrBufferFull):
-		case errors.Is(err, io.EOF) && len(text) > begin:
-			return nil, io.ErrUnexpectedEOF
-		default:
-			return nil, err
-		}
-	}
 }
