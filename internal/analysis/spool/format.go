@@ -84,13 +84,24 @@ var marks = []struct {
 // file holds when standard error or a shell's answer went to it.
 var failures = []string{"adb: ", "adb.exe: ", "error: ", "Error: ", "run-as: ", "cat: ", "sh: ", "/system/bin/sh: ", "su: "}
 
-// mistaken says what an input looks like that cannot be meant; empty if nothing is
-// known against it.
-func mistaken(head []byte) string {
+// marked says what an input is by its mark, empty for none.
+func marked(head []byte) string {
 	for _, m := range marks {
 		if len(head) >= m.at && bytes.HasPrefix(head[m.at:], []byte(m.mark)) {
 			return m.what
 		}
+	}
+	return ""
+}
+
+// mistaken says what an input looks like that cannot be meant; empty if nothing is
+// known against it.
+func mistaken(head []byte) string {
+	if what := marked(head); what != "" {
+		return what
+	}
+	if what := recording(head); what != "" {
+		return what
 	}
 	content := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
 	for _, tag := range []string{"<!doctype html", "<html"} {

@@ -13,7 +13,11 @@ const perfettoWindow = 1 << 20
 func IsPerfetto(r io.ReaderAt, size int64) bool {
 	head := make([]byte, min(size, perfettoWindow))
 	n, _ := r.ReadAt(head, 0)
-	head = head[:n]
+	return beginsAsPerfetto(head[:n], uint64(size))
+}
+
+// beginsAsPerfetto tells whether the first bytes of a file of a size are those of a trace.
+func beginsAsPerfetto(head []byte, size uint64) bool {
 	packets := 0
 	for len(head) > 0 && packets < 16 {
 		const packet = 1<<3 | 2
@@ -21,7 +25,7 @@ func IsPerfetto(r io.ReaderAt, size int64) bool {
 			return false
 		}
 		length, used := binary.Uvarint(head[1:])
-		if used <= 0 || length > uint64(size) {
+		if used <= 0 || length > size {
 			return false
 		}
 		head = head[1+used:]

@@ -6,11 +6,12 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/internal/harness/ledger"
 )
 
-// maxKB bounds the memory of a process.
-const maxKB = 1 << 40
+// maxKB bounds the memory of a process: a table does not say what its device has.
+var maxKB, _ = capture.Bounds(0)
 
 // absent tells whether a cell says that there is no value.
 func absent(cell string) bool {
@@ -32,7 +33,7 @@ func amount(cell string) (int64, error) {
 		return 0, fmt.Errorf("%s is no number", quoted(cell))
 	case kb < 0:
 		return 0, fmt.Errorf("%s is below 0", quoted(cell))
-	case kb > maxKB:
+	case kb > float64(maxKB):
 		return 0, fmt.Errorf("%s kB are more than any process has", quoted(cell))
 	}
 	return int64(math.Round(kb)), nil

@@ -7,11 +7,13 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// doubts are what could not be used of a recording, each with its line; the first
+// doubts are the rows of a table that could not be used in whole, each with its line; the first
 // of them in words, the others in number.
 type doubts struct {
 	first []string
-	more  int
+	// lost counts the rows that were skipped. moreLost and more count those beyond first: the
+	// skipped ones, and those that lack a value.
+	lost, moreLost, more int
 }
 
 const (
@@ -22,6 +24,7 @@ const (
 	maxQuoted = 60
 )
 
+// add notes a row that lacks a value.
 func (d *doubts) add(line int, format string, args ...any) {
 	if len(d.first) == maxDoubts {
 		d.more++
@@ -30,11 +33,24 @@ func (d *doubts) add(line int, format string, args ...any) {
 	d.first = append(d.first, fmt.Sprintf("line %d: ", line)+fmt.Sprintf(format, args...))
 }
 
+// lose notes a row that is skipped.
+func (d *doubts) lose(line int, format string, args ...any) {
+	d.lost++
+	if len(d.first) == maxDoubts {
+		d.moreLost++
+		return
+	}
+	d.add(line, format+"; the row is skipped", args...)
+}
+
 // list is all doubts in words.
 func (d *doubts) list() []string {
 	out := slices.Clone(d.first)
+	if d.moreLost > 0 {
+		out = append(out, text.Count(d.moreLost, "more row is skipped", "more rows are skipped"))
+	}
 	if d.more > 0 {
-		out = append(out, fmt.Sprintf("%d more rows are left out, in whole or in part", d.more))
+		out = append(out, text.Count(d.more, "more row lacks a value", "more rows lack a value"))
 	}
 	return out
 }

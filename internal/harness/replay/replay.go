@@ -10,6 +10,7 @@ import (
 
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/harness/ledger"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -134,6 +135,9 @@ func conclude(o Options, recordings, bases []*recording) record.Replay {
 				p.Gate, p.Because = detector.Inconclusive, "no sample could be used"
 			} else {
 				against.judge(&p, x)
+				if rows, lost := x.rows+r.lost, x.doubts.lost+r.lost; p.Gate != detector.Leak && tooMany(lost, rows) {
+					p.Gate, p.TrendGate, p.Flat, p.Because = detector.Inconclusive, detector.Inconclusive, 0, lostText(lost, rows, p.Because)
+				}
 				p.Unjudged = x.account.Unjudged(p.Process)
 			}
 			result.Processes = append(result.Processes, p)
@@ -144,11 +148,26 @@ func conclude(o Options, recordings, bases []*recording) record.Replay {
 			p := x.record(together)
 			p.File = r.name
 			against.judgeApp(&p, x)
+			if lost := r.lostRows(); p.Gate != detector.Leak && tooMany(lost, r.rows) {
+				p.Gate, p.Because = detector.Inconclusive, lostText(lost, r.rows, p.Because)
+			}
 			result.Apps = append(result.Apps, p)
 		}
 	}
 	relate(&result)
 	return result
+}
+
+// maxLost is the share of rows that may be lost without doubt about the others. What a table does not
+// say about a tenth of the time may be what matters,
+const maxLost = 0.1
+
+// tooMany reports whether so many rows are lost that what is left proves no pass.
+func tooMany(lost, rows int) bool { return float64(lost) > maxLost*float64(rows) }
+
+// lostText is the reason of a verdict that lost rows make inconclusive.
+func lostText(lost, rows int, because string) string {
+	return fmt.Sprintf("%d of %s could not be used; of the others: %s", lost, text.Count(rows, "row", "rows"), because)
 }
 
 // relate compares the verdicts on the apps of each recording with those on its processes.

@@ -107,15 +107,12 @@ func TestTables(t *testing.T) {
 		"what cannot be used": {"t_s,pss_kb,code_kb\n0,1024\n30,\n60,NaN\n90,-1\n120,x\n150,1e18\n180,inf\n-1,5\nnoon,5\n1e12,5\n0,5\n210,0\n240,5,6,7\n270,\"5\"6\n300,1024,x\n", silent, []string{
 			"app: 2 samples, 0 breakdowns, 0 restarts, 0 gaps, 0 marks, 300s, last 1 MB by pss_kb",
 			`line 3: no value in "pss_kb"`, `line 4: no value in "pss_kb"`,
-			`line 5: "pss_kb": "-1" is below 0; the row is left out`,
-			`line 6: "pss_kb": "x" is no number; the row is left out`,
-			`line 7: "pss_kb": "1e18" kB are more than any process has; the row is left out`,
-			`line 8: "pss_kb": "inf" kB are more than any process has; the row is left out`,
-			`line 9: t_s: "-1" is below 0; the row is left out`,
-			`line 10: t_s: "noon" is no number; the row is left out`,
-			`line 11: t_s: "1e12" is too large; are these seconds?; the row is left out`,
-			`line 12: t_s 0 is not after 0; the row is left out`,
-			`line 13: "pss_kb": no living process has 0 bytes; the row is left out`,
+			`line 5: "pss_kb": "-1" is below 0; the row is skipped`,
+			`line 6: "pss_kb": "x" is no number; the row is skipped`,
+			`line 7: "pss_kb": "1e18" kB are more than any process has; the row is skipped`,
+			`line 8: "pss_kb": "inf" kB are more than any process has; the row is skipped`,
+			`line 12: t_s 0 is not after 0; the row is skipped`,
+			`line 13: "pss_kb": no living process has 0 kB; the row is skipped`,
 			`line 16: code_kb: "x" is no number`,
 		}},
 	} {
@@ -123,11 +120,14 @@ func TestTables(t *testing.T) {
 			t.Errorf("%s:\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
 		}
 	}
-	r := mustSay(t, "t_s,process,pss_kb\n0,a,5\n1,,5\n2,a,5,5\n3,a,\"5\"6\n", silent)
+	r := mustSay(t, "t_s,process,pss_kb\n0,a,5\n1,,5\n2,a,5,5\n3,a,\"5\"6\n-1,a,5\nnoon,a,5\n1e12,a,5\n", silent)
 	if want := []string{
-		`-: line 3: no name in column process; the row is left out`,
-		`-: line 4: 4 cells, and 3 in the header; the row is left out`,
-		`-: line 5: extraneous or missing " in quoted-field; the row is left out`,
+		`-: line 3: no name in column process; the row is skipped`,
+		`-: line 4: 4 cells, and 3 in the header; the row is skipped`,
+		`-: line 5: extraneous or missing " in quoted-field; the row is skipped`,
+		`-: line 6: t_s: "-1" is below 0; the row is skipped`,
+		`-: line 7: t_s: "noon" is no number; the row is skipped`,
+		`-: line 8: t_s: "1e12" is too large; are these seconds?; the row is skipped`,
 	}; !slices.Equal(r.Warnings, want) {
 		t.Errorf("warnings %q", r.Warnings)
 	}
@@ -158,10 +158,10 @@ func TestRefusals(t *testing.T) {
 		"a column twice":        {"t_s,pss_kb,pss_kb\n1,2,3\n", robust, []string{"stands twice"}},
 		"a header alone":        {"t_s,pss_kb\n", robust, []string{"no usable number", "no row below the header"}},
 		"no number":             {"t_s,pss_kb\n0,x\n30,\n", robust, []string{"no usable number", "of 2 rows", `line 2: "pss_kb": "x" is no number`, "--column"}},
-		"a row without end":     {"t_s,pss_kb\n0,5\n30,\"" + strings.Repeat("1\n", maxRecord), robust, []string{"line 3", "quote"}},
+		"a row without end":     {"t_s,pss_kb\n0,5\n30," + strings.Repeat("1", 66<<20), robust, []string{"line 3", "longer than"}},
 		"gzip":                  {"\x1f\x8b\x08", robust, []string{"gunzip -c - | leakgate replay -"}},
 		"UTF-16":                {"\xff\xfet\x00", robust, []string{"UTF-8"}},
-		"another JSON":          {`{"schema":"leakgate.run/1"}` + "\n", robust, []string{`schema is "leakgate.run/1"`, "samples.ndjson"}},
+		"another JSON":          {`{"schema":"leakgate.run/1"}` + "\n", robust, []string{"it is run.json", "leakgate report"}},
 		"half a header":         {header[:40], robust, []string{"read samples header", "samples.ndjson"}},
 		"a run without samples": {header, robust, []string{"no usable number: no line holds a sample"}},
 		"a line without end":    {header + strings.Repeat(" ", 1<<20), robust, []string{"line 2 of samples.ndjson is truncated"}},
@@ -347,11 +347,11 @@ func TestBounds(t *testing.T) {
 		fmt.Fprintf(&b, "1,p%d,5\n2,p0,x\n", i)
 	}
 	r := mustSay(t, b.String(), article)
-	if len(r.Processes) != ledger.MaxProcesses || len(r.Warnings) != maxDoubts+1 || !strings.HasSuffix(r.Warnings[maxDoubts], ": 10 more rows are left out, in whole or in part") {
+	if len(r.Processes) != ledger.MaxProcesses || len(r.Warnings) != maxDoubts+1 || !strings.HasSuffix(r.Warnings[maxDoubts], ": 10 more rows are skipped") {
 		t.Errorf("%d processes, %d warnings %q", len(r.Processes), len(r.Warnings), r.Warnings[len(r.Warnings)-1])
 	}
 	p := r.Processes[0]
-	if ours := onlyOurs(p.Warnings); len(ours) != maxDoubts || !slices.Contains(p.Warnings, fmt.Sprintf("%d more rows are left out, in whole or in part", ledger.MaxProcesses+30-maxDoubts)) {
+	if ours := onlyOurs(p.Warnings); len(ours) != maxDoubts || !slices.Contains(p.Warnings, "10 010 more rows are skipped") {
 		t.Errorf("%d warnings", len(ours))
 	}
 	b.Reset()

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/leakgate/leakgate/internal/analysis/spool"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -91,23 +93,26 @@ const (
 	lines
 )
 
-// form looks at the first bytes and takes a byte order mark away.
+// form looks at the first bytes.
 func (s *source) form() (form, error) {
-	if head, _ := s.in.Peek(3); bytes.Equal(head, []byte("\xef\xbb\xbf")) {
-		_, _ = s.in.Discard(len(head)) // they are there
-	}
-	head, err := s.in.Peek(2)
-	switch {
-	case err != nil && !errors.Is(err, io.EOF):
+	head, err := s.in.Peek(readAhead)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return table, err
+	}
+	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
+	first, _, _ := bytes.Cut(head, []byte("\n"))
+	what := spool.Identify(head)
+	switch {
 	case len(head) == 0:
 		return table, errors.New("it is empty; write a header such as t_s,pss_kb and then one row a sample")
-	case bytes.Equal(head, []byte{0x1f, 0x8b}):
+	case text.IsUTF16(head):
+		return table, text.ErrUTF16
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
 		return table, fmt.Errorf("it is compressed; write gunzip -c %s | leakgate replay -", s.name)
-	case bytes.Equal(head, []byte{0xff, 0xfe}), bytes.Equal(head, []byte{0xfe, 0xff}):
-		return table, errors.New("it is UTF-16; save it as UTF-8")
-	case head[0] == '{':
+	case bytes.Contains(first, []byte(record.SamplesSchema)), head[0] == '{' && what == "":
 		return lines, nil
+	case what != "" && !bytes.Contains(bytes.ToLower(first), []byte(timeColumn)):
+		return table, fmt.Errorf("it is %s", what)
 	}
 	return table, nil
 }

@@ -15,6 +15,8 @@ type recording struct {
 	subjects []*subject
 	apps     []*app
 	warnings []string
+	// lost are the rows of a table that were skipped and belong to no process, of so many rows.
+	lost, rows int
 }
 
 // subject is one process of a recording.
@@ -26,6 +28,8 @@ type subject struct {
 	// not be used.
 	source string
 	doubts doubts
+	// rows counts those of the process.
+	rows int
 }
 
 // app is all processes of an app of a recording.
@@ -97,6 +101,15 @@ func (r *recording) samples() int {
 	n := 0
 	for _, x := range r.subjects {
 		n += x.account.Samples
+	}
+	return n
+}
+
+// lostRows counts the rows that were skipped.
+func (r *recording) lostRows() int {
+	n := r.lost
+	for _, x := range r.subjects {
+		n += x.doubts.lost
 	}
 	return n
 }

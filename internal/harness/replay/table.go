@@ -1,8 +1,6 @@
 package replay
 
 import (
-	"bufio"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -15,11 +13,9 @@ import (
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/harness/ledger"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
-
-// maxRecord bounds one row of a table, in bytes.
-const maxRecord = 1 << 20
 
 // unnamed is the process of a table without a column of names.
 const unnamed = "app"
@@ -39,17 +35,23 @@ type tableReader struct {
 	limit  int
 	doubts doubts
 	line   int
+	// damaged: the latest row was.
+	damaged bool
 }
 
 // readTable reads a table of at most limit processes.
-func readTable(in *bufio.Reader, o Options, limit int) (*recording, error) {
-	rows, err := newRows(in)
+func readTable(in io.Reader, o Options, limit int) (*recording, error) {
+	lines, err := text.NewLineReader(in, maxRecord)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := newRows(lines)
 	if err != nil {
 		return nil, err
 	}
 	cells, err := rows.next()
 	if err != nil {
-		return nil, fmt.Errorf("read the header: %w", notNothing(err))
+		return nil, fmt.Errorf("read the header: %w", notNothing(err, lines.N))
 	}
 	h, err := readHeader(cells, o.Column)
 	if err != nil {
@@ -65,16 +67,19 @@ func readTable(in *bufio.Reader, o Options, limit int) (*recording, error) {
 	if err := t.read(rows); err != nil {
 		return nil, err
 	}
-	t.out.warnings = t.doubts.list()
+	t.out.warnings, t.out.lost, t.out.rows = t.doubts.list(), t.doubts.lost, rows.n-1
 	if t.out.samples() == 0 {
 		return nil, t.nothing(rows.n - 1)
 	}
 	return t.out, nil
 }
 
-func notNothing(err error) error {
+func notNothing(err error, line int) error {
 	if errors.Is(err, io.EOF) {
 		return errors.New("there is none; write one such as t_s,pss_kb")
+	}
+	if bad, ok := errors.AsType[unreadable](err); ok {
+		return fmt.Errorf("line %d: %w", line, bad.error)
 	}
 	return err
 }
@@ -96,29 +101,50 @@ func (t *tableReader) nothing(rows int) error {
 func (t *tableReader) read(rows *rows) error {
 	for {
 		cells, err := rows.next()
-		t.line = rows.line
-		if errors.Is(err, io.EOF) {
+		t.line = rows.lines.N
+		bad, damaged := errors.AsType[unreadable](err)
+		switch {
+		case errors.Is(err, io.EOF):
+			t.end()
 			return nil
+		case damaged:
+			t.damage(bad.error)
+		case err != nil:
+			return err
+		case len(cells) > t.h.width:
+			t.damage(fmt.Errorf("%d cells, and %d in the header", len(cells), t.h.width))
+		case rows.open && len(cells) < t.h.width:
+			t.damage(errTruncated)
+		default:
+			t.row(cells)
 		}
-		if err != nil {
-			var bad *csv.ParseError
-			if !errors.As(err, &bad) {
-				return err
-			}
-			t.doubts.add(bad.StartLine, "%v; the row is left out", bad.Err)
-			continue
-		}
-		if len(cells) > t.h.width {
-			t.doubts.add(t.line, "%d cells, and %d in the header; the row is left out", len(cells), t.h.width)
-			continue
-		}
-		t.row(cells)
 	}
+}
+
+// damage skips a row that may have said anything, as a damaged line of a run: that a process ended, or
+// was another one. No verdict crosses it.
+func (t *tableReader) damage(why error) {
+	t.doubts.lose(t.line, "%v", why)
+	if !t.damaged {
+		t.ledger.AddDamage(t.line, why)
+	}
+	t.damaged = true
 }
 
 // row takes one row; one that is shorter than the header ends with empty cells.
 func (t *tableReader) row(cells []string) {
 	t.cells = cells
+	at, err := moment(t.cell(t.h.time))
+	if err != nil {
+		t.damage(named(timeColumn, err))
+		return
+	}
+	pid, perr := identity(t.cell(t.h.pid))
+	start, serr := identity(t.cell(t.h.start))
+	if err := errors.Join(named(pidColumn, perr), named(startColumn, serr)); err != nil {
+		t.damage(errors.New(oneLine(err)))
+		return
+	}
 	name := unnamed
 	if t.h.process >= 0 {
 		name = t.cell(t.h.process)
@@ -126,30 +152,32 @@ func (t *tableReader) row(cells []string) {
 	if !t.find(name) {
 		return
 	}
-	at, err := moment(t.cell(t.h.time))
-	pid, perr := identity(t.cell(t.h.pid))
-	start, serr := identity(t.cell(t.h.start))
 	x := t.family.find(pid, at)
-	switch {
-	case x == nil && err != nil:
-		t.doubts.add(t.line, "%s: %v; the row is left out", timeColumn, err)
-		return
-	case x == nil && t.full():
-		return
-	case x == nil:
-		x, err = t.open(name, at, pid, start)
-		if err != nil {
-			t.doubts.add(t.line, "%v; the row is left out", err)
+	if x == nil {
+		if t.full() {
+			return
+		}
+		if x, err = t.open(name, at, pid, start); err != nil {
+			t.damage(err)
 			return
 		}
 	}
-	if err := errors.Join(named(timeColumn, err), named(pidColumn, perr), named(startColumn, serr)); err != nil {
-		x.doubts.add(t.line, "%s; the row is left out", oneLine(err))
-		return
-	}
+	x.rows++
+	t.damaged = false
 	t.now = reading{at: at, pid: pid, start: start, mark: clipped(t.cell(t.h.mark)), death: t.death(x)}
 	t.values(x, &t.now)
 	t.tell(x, &t.now)
+}
+
+// end notes the processes whose latest rows have no value: their series ended before the table.
+func (t *tableReader) end() {
+	for _, f := range t.families {
+		for _, x := range f.tracks {
+			if lasted := x.lacking - x.last; x.begun && lasted > 0 {
+				x.addEvent(record.Event{Event: "unseen", Lasted: lasted.Seconds(), Text: fmt.Sprintf("no usable value in the last %v", lasted)}, x.lacking)
+			}
+		}
+	}
 }
 
 // cell is a cell of the latest row; one that is not there is empty.
@@ -203,10 +231,10 @@ func (t *tableReader) find(name string) bool {
 	if f == nil {
 		switch {
 		case name == "":
-			t.doubts.add(t.line, "no name in column %s; the row is left out", processColumn)
+			t.damage(fmt.Errorf("no name in column %s", processColumn))
 			return false
 		case len(name) > ledger.MaxName:
-			t.doubts.add(t.line, "the name of the process has %d bytes; the row is left out", len(name))
+			t.damage(fmt.Errorf("the name of the process has %d bytes", len(name)))
 			return false
 		case t.full():
 			return false
@@ -225,7 +253,7 @@ func (t *tableReader) full() bool {
 	if len(t.out.subjects) < t.limit && len(t.families) <= t.limit {
 		return false
 	}
-	t.doubts.add(t.line, "more than %d processes; the row is left out", ledger.MaxProcesses)
+	t.doubts.lose(t.line, "more than %d processes", ledger.MaxProcesses)
 	return true
 }
 
@@ -264,6 +292,7 @@ func (x *track) addEvent(e record.Event, at time.Duration) {
 // addSample adds a sample of the process.
 func (x *track) addSample(s record.Sample, at time.Duration) {
 	s.T, s.Up, s.Process = x.part.Seconds(at), at.Seconds(), x.key.process
+	s.PID, s.Start = x.account.PID, x.account.Start
 	x.part.AddSample(s)
 }
 
@@ -281,11 +310,11 @@ type reading struct {
 // values reads the numbers of a row.
 func (t *tableReader) values(x *track, r *reading) {
 	for _, p := range t.h.parts {
-		text := t.cell(p.column)
-		if absent(text) {
+		cell := t.cell(p.column)
+		if absent(cell) {
 			continue
 		}
-		kb, err := amount(text)
+		kb, err := amount(cell)
 		if err != nil {
 			x.doubts.add(t.line, "%s: %v", p.name, err)
 			continue
@@ -293,17 +322,19 @@ func (t *tableReader) values(x *track, r *reading) {
 		*p.of(&r.breakdown) = &kb
 		r.detailed = true
 	}
-	text := t.cell(t.h.value)
-	if absent(text) {
+	cell := t.cell(t.h.value)
+	if absent(cell) {
 		if !r.detailed && r.mark == "" && r.death == "" {
 			x.doubts.add(t.line, "no value in %s", quoted(t.h.source))
+			x.lack(r.at)
 		}
 		return
 	}
 	if t.h.mapped && r.breakdown.TotalPSS == nil {
+		x.lack(r.at)
 		return // reported as a part
 	}
-	kb, err := amount(text)
+	kb, err := amount(cell)
 	if swap := t.cell(t.h.swap); err == nil && !absent(swap) {
 		var more int64
 		more, err = amount(swap)
@@ -314,9 +345,11 @@ func (t *tableReader) values(x *track, r *reading) {
 	}
 	switch {
 	case err != nil:
-		x.doubts.add(t.line, "%s: %v; the row is left out", quoted(t.h.source), err)
+		x.lose(r.at, t.line, "%s: %v", quoted(t.h.source), err)
+	case kb > maxKB:
+		x.lose(r.at, t.line, "%s: %d kB with the swapped memory are more than any process has", quoted(t.h.source), kb)
 	case kb <= 0:
-		x.doubts.add(t.line, "%s: no living process has %d bytes; the row is left out", quoted(t.h.source), kb<<10)
+		x.lose(r.at, t.line, "%s: no living process has %d kB", quoted(t.h.source), kb)
 		r.detailed = r.detailed && !t.h.mapped
 	default:
 		r.kb = kb
@@ -339,7 +372,7 @@ func (t *tableReader) tell(x *track, r *reading) {
 	// A breakdown or a mark may stand in a row of its own beside a sample.
 	old := x.begun && (r.at < x.last || r.kb > 0 && r.at == x.last)
 	if old || r.detailed && x.wasDetail && r.at <= x.detailed {
-		x.doubts.add(t.line, "%s %v is not after %v; the row is left out", timeColumn, r.at.Seconds(), max(x.last, x.detailed).Seconds())
+		x.doubts.lose(t.line, "%s %v is not after %v", timeColumn, r.at.Seconds(), max(x.last, x.detailed).Seconds())
 		return
 	}
 	if r.kb == 0 && !r.detailed && r.mark == "" && r.death == "" {
@@ -383,7 +416,7 @@ func (t *tableReader) restarted(x *track, r *reading) {
 	if r.start != 0 || another {
 		x.start = r.start
 	}
-	x.account.PID = pidOf(x.pid)
+	x.account.PID, x.account.Start = pidOf(x.pid), x.start
 	if another {
 		x.rhythm, x.dead = rhythm{}, false
 		x.addEvent(record.Event{Event: "restart", PID: pidOf(x.pid), Start: x.start, Source: string(t.h.channel())}, r.at)
@@ -393,72 +426,11 @@ func (t *tableReader) restarted(x *track, r *reading) {
 // stepped looks whether the time since the last sample is a hole.
 func (x *track) stepped(at time.Duration) {
 	step := at - x.last
-	if x.rhythm.hole(step) {
+	switch {
+	case x.rhythm.hole(step):
 		x.addEvent(record.Event{Event: "gap", Lasted: step.Seconds()}, at)
+	case x.lacking > x.last:
+		x.addEvent(record.Event{Event: "missed", Lasted: step.Seconds()}, at)
 	}
 	x.rhythm.add(step)
-}
-
-// rows reads a table row by row.
-type rows struct {
-	r     *csv.Reader
-	limit *limited
-	n     int
-	line  int
-}
-
-// newRows looks at the first line for what stands between the cells.
-func newRows(in *bufio.Reader) (*rows, error) {
-	head, err := in.Peek(readAhead)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
-		return nil, err
-	}
-	first, _, _ := strings.Cut(string(head), "\n")
-	l := &limited{in: in}
-	r := csv.NewReader(l)
-	r.ReuseRecord, r.FieldsPerRecord = true, -1
-	for _, sep := range []rune{',', ';', '\t'} {
-		if strings.ContainsRune(first, sep) {
-			r.Comma = sep
-			break
-		}
-	}
-	return &rows{r: r, limit: l}, nil
-}
-
-// next gives the cells of the next row, valid until the next call.
-func (r *rows) next() ([]string, error) {
-	before := r.r.InputOffset()
-	r.limit.until = before + maxRecord
-	cells, err := r.r.Read()
-	if r.limit.over || r.r.InputOffset()-before > maxRecord {
-		return nil, fmt.Errorf("line %d: a row of more than %d bytes; is a quote not closed?", r.line+1, maxRecord)
-	}
-	if err == nil {
-		r.n++
-		r.line, _ = r.r.FieldPos(0)
-	}
-	return cells, err
-}
-
-// limited ends a reader whose row has no end. What csv reads ahead is in the way,
-// so it ends later than rows, which knows where a row ends.
-type limited struct {
-	in          io.Reader
-	read, until int64
-	over        bool
-}
-
-// slack is what a csv.Reader may hold of later rows.
-const slack = 64 << 10
-
-// Read implements io.Reader.
-func (l *limited) Read(p []byte) (int, error) {
-	if l.read > l.until+slack {
-		l.over = true
-		return 0, errors.New("a row is too long")
-	}
-	n, err := l.in.Read(p)
-	l.read += int64(n)
-	return n, err
 }

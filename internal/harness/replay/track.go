@@ -18,9 +18,20 @@ type track struct {
 	// are unknown until there is one.
 	last, detailed   time.Duration
 	begun, wasDetail bool
+	// lacking is the time of the latest row that should have had a value.
+	lacking time.Duration
 	// dead: it ended with the latest row.
 	dead   bool
 	rhythm rhythm
+}
+
+// lack notes a row that should have had a value: there is a hole in the series.
+func (x *track) lack(at time.Duration) { x.lacking = max(x.lacking, at) }
+
+// lose skips a row whose value is impossible.
+func (x *track) lose(at time.Duration, line int, format string, args ...any) {
+	x.doubts.lose(line, format, args...)
+	x.lack(at)
 }
 
 // rhythm is the usual time between two samples: the median of the latest ones.

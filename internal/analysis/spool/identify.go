@@ -1,0 +1,74 @@
+package spool
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"unicode"
+)
+
+// IdentifySize is how many first bytes of a file Identify looks at.
+const IdentifySize = 64 << 10
+
+// Identify says what a file is by its first bytes, and which command reads it: one that leakgate writes or
+// reads, or a well-known other one. "" for anything else, such as text.
+func Identify(head []byte) string {
+	switch {
+	case bytes.HasPrefix(head, []byte("JAVA PROFILE ")):
+		return "a heap dump: analyze it with `leakgate analyze`"
+	case formatOf(head) != Plain:
+		return fmt.Sprintf("a file packed with %v; unpack it first", formatOf(head))
+	}
+	if what := marked(head); what != "" {
+		return what
+	}
+	if what := recording(head); what != "" {
+		return what
+	}
+	switch {
+	case !noText(head):
+		return ""
+	case beginsAsPerfetto(head, 1<<62):
+		return "a Perfetto trace; leakgate reads heap dumps: take one with `adb shell am dumpheap -g PROCESS FILE`"
+	}
+	return "binary data"
+}
+
+var (
+	// schemaOf finds the schema of a file that leakgate wrote: its first key.
+	schemaOf = regexp.MustCompile(`^(?:\xef\xbb\xbf)?\s*\{\s*"schema"\s*:\s*"(leakgate\.[a-z_.]+)/[0-9]+"`)
+	// tableOf finds the column of the time in the first line of a table.
+	tableOf = regexp.MustCompile(`(?i)^(?:\xef\xbb\xbf)?(?:[^\r\n]*[,;\t])?[" ]*t_s[" ]*[,;\t\r\n]`)
+)
+
+// recording says which file of a run a file is, or that it is a table of memory.
+func recording(head []byte) string {
+	if tableOf.Match(head) {
+		return "a table of memory: judge it with `leakgate replay`"
+	}
+	m := schemaOf.FindSubmatch(head)
+	if m == nil {
+		return ""
+	}
+	switch schema := string(m[1]); schema {
+	case "leakgate.samples":
+		return "samples.ndjson, the samples of a run: judge them with `leakgate replay`"
+	case "leakgate.run":
+		return "run.json, the record of a run: name its directory, to `leakgate report` or `leakgate diff`"
+	case "leakgate.summary": // which stands for a heap dump
+		return ""
+	default:
+		return fmt.Sprintf("a file that leakgate wrote (%s)", schema)
+	}
+}
+
+// noText reports whether more than a twentieth of the bytes are control characters that no text has.
+func noText(head []byte) bool {
+	n := 0
+	for _, c := range head {
+		if unicode.IsControl(rune(c)) && c < 0x80 && !bytes.ContainsRune([]byte("\t\n\r\f\b\x1b"), rune(c)) {
+			n++
+		}
+	}
+	return n > len(head)/20
+}
