@@ -139,6 +139,9 @@ func (f *commentFlags) configure(c console) error {
 }
 
 func readComparison(dir string) (*comparison.Comparison, error) {
+	if err := notADirectory(dir); err != nil {
+		return nil, err
+	}
 	file, err := os.Open(filepath.Join(dir, comparison.FileName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s has no %s: `leakgate gate --run %s` writes it", dir, comparison.FileName, shellWord(dir))

@@ -339,6 +339,8 @@ func (f *sourceFlags) readLeakCanary() (*evidence.Evidence, error) {
 	defer file.Close()
 	report, err := leakcanary.Read(file, leakcanary.Auto)
 	switch {
+	case errors.Is(err, leakcanary.ErrNoReport) && identify(f.leakCanary) != "" && identify(f.leakCanary) != "empty":
+		return nil, unreadReport{fmt.Errorf("%s: no report of LeakCanary: it is %s", f.leakCanary, identify(f.leakCanary))}
 	case errors.Is(err, leakcanary.ErrNoReport):
 		// Tests that pass print none, and so do tests without LeakCanary.
 		report = leakcanary.Report{Failures: []string{err.Error()}}

@@ -34,7 +34,7 @@ of a String, the name of a constant of an enum, null or the ID of an object; in 
 quotes it is always a text. Quote it for the shell. Several --where must all hold.`,
 		Example: "  leakgate objects shop.hprof 0x12c04948 0x12c04c28 --json\n" +
 			"  leakgate objects shop.hprof --class com.shop.Cart --where 'total>100'",
-		Annotations:       manual{exits: "0 the objects were found, or none passes --where\n" + dumpExits, page: "docs/formats/analysis.md"}.annotations(),
+		Annotations:       manual{exits: "0 an object was found, or none passes --where\n" + dumpExits, page: "docs/formats/analysis.md"}.annotations(),
 		ValidArgsFunction: completeDump,
 		RunE:              c.run(func(c console, args []string) int { return lookUp(&f, c, args) }),
 	}
@@ -100,6 +100,9 @@ func lookUp(f *objectsFlags, c console, args []string) int {
 			if hint := decimal(args[i+1]); hint != "" && !slices.ContainsFunc(list.Objects, func(o analysis.Object) bool { return o.Object == analysis.Hex(id) }) {
 				list.Warnings = append(list.Warnings, hint)
 			}
+		}
+		if len(ids) > 0 && len(list.Objects) == 0 {
+			return unusable{errors.New(strings.Join(list.Warnings, "; "))}
 		}
 		if f.asJSON {
 			return printed(printJSON(c.out, list))

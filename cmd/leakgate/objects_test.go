@@ -273,12 +273,9 @@ func TestObjectsIDs(t *testing.T) {
 	if want := []string{"there is no object 0x2968897416 in the dump", "there is no object 0x1 in the dump", "IDs are hexadecimal; decimal 2968897416 is 0xb0f5c788"}; !slices.Equal(list.Warnings, want) {
 		t.Errorf("%q, want %q", list.Warnings, want)
 	}
-	// None of them is there: that is an answer, too.
-	var none map[string]any
-	answered(t, &none, "objects", "--json", path, "0x1")
-	if objects, ok := none["objects"].([]any); !ok || len(objects) != 0 {
-		t.Errorf("%v", none)
-	}
+	// None of them is there: nothing was answered.
+	refused(t, exitUsage, []string{"objects", "--json", path, "0x1"}, "there is no object 0x1 in the dump")
+	refused(t, exitUsage, []string{"objects", path, "2968897416", "0x1"}, "no object 0x2968897416", "no object 0x1", "decimal 2968897416 is 0xb0f5c788")
 }
 
 func TestObjectsWrongUse(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leakgate/leakgate/internal/analysis/spool"
 	"github.com/leakgate/leakgate/internal/capture/dumpsys"
 	"github.com/leakgate/leakgate/internal/capture/field"
 	"github.com/leakgate/leakgate/internal/capture/procfs"
@@ -128,7 +129,11 @@ func runParseOf(kind, path string, asJSON bool, of logOwner, in io.Reader, out i
 	if err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
-	doc, err := read(in)
+	source, err := textOnly(in)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	doc, err := read(source)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
@@ -151,6 +156,22 @@ func readerOf(kind string, of logOwner) (func(io.Reader) (*document, error), err
 	}
 	names := parseKindNames()
 	return nil, fmt.Errorf("unknown kind %q%s: want %s", kind, suggestion(kind, names, ""), alternatives(names))
+}
+
+// textOnly refuses what is no text of a device: a file that leakgate or another program wrote, or binary
+// data, of which a parser would print as much as there is.
+func textOnly(in io.Reader) (io.Reader, error) {
+	b := bufio.NewReaderSize(in, spool.IdentifySize)
+	head, err := b.Peek(spool.IdentifySize)
+	switch what := spool.Identify(head); {
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, err
+	case text.IsUTF16(head):
+		return nil, text.ErrUTF16
+	case what != "":
+		return nil, fmt.Errorf("want the output of a device as text: it is %s", what)
+	}
+	return b, nil
 }
 
 // ungzip takes gzip off, if there is any.

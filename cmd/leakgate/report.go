@@ -62,6 +62,9 @@ func report(c console, args []string, asJSON bool, ending func() (context.Contex
 // finish rebuilds the record of a run that does not go on any more. What it analyses goes
 // on until the context of ending ends.
 func finish(c console, dir string, ending func() (context.Context, context.CancelFunc)) (run record.Run, err error) {
+	if err := notADirectory(dir); err != nil {
+		return run, err
+	}
 	held, err := holdDirectory(c, dir)
 	if err != nil {
 		return run, err

@@ -62,6 +62,9 @@ func show(c console, args []string, asJSON bool) int {
 
 // shownRows are the leaks of a run: as the gate has compared them, or as they are.
 func shownRows(ctx context.Context, dir string) ([]comparison.Row, error) {
+	if err := notADirectory(dir); err != nil {
+		return nil, err
+	}
 	file, err := os.Open(filepath.Join(dir, comparison.FileName))
 	if err == nil {
 		defer file.Close()

@@ -152,6 +152,9 @@ func (f *stripFlags) copy(ctx context.Context, c console, bar *bar, in, out stri
 	if file.Damage != nil {
 		return file.Damage
 	}
+	if spool.IsPerfetto(file, file.Size()) {
+		return unusable{errPerfetto}
+	}
 	var done hprof.Stripped
 	if out == "-" {
 		done, err = stream(ctx, c, bar, file)

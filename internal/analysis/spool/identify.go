@@ -3,8 +3,11 @@ package spool
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"regexp"
 	"unicode"
+
+	"github.com/klauspost/compress/gzip"
 )
 
 // IdentifySize is how many first bytes of a file Identify looks at.
@@ -16,6 +19,8 @@ func Identify(head []byte) string {
 	switch {
 	case bytes.HasPrefix(head, []byte("JAVA PROFILE ")):
 		return "a heap dump: analyze it with `leakgate analyze`"
+	case formatOf(head) == Gzip && Identify(gunzipped(head)) != "":
+		return Identify(gunzipped(head))
 	case formatOf(head) != Plain:
 		return fmt.Sprintf("a file packed with %v; unpack it first", formatOf(head))
 	}
@@ -34,15 +39,26 @@ func Identify(head []byte) string {
 	return "binary data"
 }
 
+// gunzipped returns what the first bytes of a gzip file hold, as much as can be read.
+func gunzipped(head []byte) []byte {
+	z, err := gzip.NewReader(bytes.NewReader(head))
+	if err != nil {
+		return nil
+	}
+	content, _ := io.ReadAll(io.LimitReader(z, headSize)) // the head ends within
+	return content
+}
+
 var (
 	// schemaOf finds the schema of a file that leakgate wrote: its first key.
-	schemaOf = regexp.MustCompile(`^(?:\xef\xbb\xbf)?\s*\{\s*"schema"\s*:\s*"(leakgate\.[a-z_.]+)/[0-9]+"`)
+	schemaOf = regexp.MustCompile(`^\s*\{\s*"schema"\s*:\s*"(leakgate\.[a-z_.]+)/[0-9]+"`)
 	// tableOf finds the column of the time in the first line of a table.
-	tableOf = regexp.MustCompile(`(?i)^(?:\xef\xbb\xbf)?(?:[^\r\n]*[,;\t])?[" ]*t_s[" ]*[,;\t\r\n]`)
+	tableOf = regexp.MustCompile(`(?i)^(?:[^\r\n]*[,;\t])?[" ]*t_s[" ]*[,;\t\r\n]`)
 )
 
 // recording says which file of a run a file is, or that it is a table of memory.
 func recording(head []byte) string {
+	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
 	if tableOf.Match(head) {
 		return "a table of memory: judge it with `leakgate replay`"
 	}

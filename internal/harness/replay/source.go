@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/leakgate/leakgate/internal/analysis/spool"
 	"github.com/leakgate/leakgate/internal/text"
@@ -107,7 +108,7 @@ func (s *source) form() (form, error) {
 		return table, errors.New("it is empty; write a header such as t_s,pss_kb and then one row a sample")
 	case text.IsUTF16(head):
 		return table, text.ErrUTF16
-	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}) && !strings.HasPrefix(what, "a heap dump"):
 		return table, fmt.Errorf("it is compressed; write gunzip -c %s | leakgate replay -", s.name)
 	case bytes.Contains(first, []byte(record.SamplesSchema)), head[0] == '{' && what == "":
 		return lines, nil

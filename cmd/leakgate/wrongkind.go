@@ -1,0 +1,47 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/leakgate/leakgate/internal/analysis/spool"
+	"github.com/leakgate/leakgate/internal/text"
+)
+
+// notADirectory is the error of a file that is named in the place of a run directory, with what it is; nil
+// for a directory, and for what is not there.
+func notADirectory(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || info.IsDir() {
+		return nil
+	}
+	err = fmt.Errorf("open run: %s is a file, not a run directory", text.Printable(path))
+	if what := identify(path); what != "" {
+		return fmt.Errorf("%w: it is %s", err, what)
+	}
+	return err
+}
+
+// identify says what the file at path is, "" where that is not known.
+func identify(path string) string {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() { // a pipe would wait for its writer
+		return ""
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	head, err := bufio.NewReaderSize(f, spool.IdentifySize).Peek(spool.IdentifySize)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return ""
+	}
+	if len(head) == 0 {
+		return "empty"
+	}
+	return spool.Identify(head)
+}
