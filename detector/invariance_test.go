@@ -1,7 +1,6 @@
 package detector_test
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -13,6 +12,7 @@ import (
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/scenario"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // heard is one input that can be heard again, changed.
@@ -177,7 +177,7 @@ func TestRepeatsDoNotMatter(t *testing.T) {
 			t.Errorf("%s: %v, want %v", s.Name, steps, want)
 		}
 		v, w := d.Verdict(), again.Verdict()
-		if len(w.Warnings) != len(v.Warnings)+1 || w.Warnings[0].Error() != fmt.Sprintf("%d readings ignored: not newer than the one before", repeats) {
+		if len(w.Warnings) != len(v.Warnings)+1 || w.Warnings[0].Error() != text.Plural(repeats, "reading", "readings")+" ignored: not newer than the one before" {
 			t.Errorf("%s: %d repeats: %v", s.Name, repeats, w.Warnings)
 		}
 		v.Warnings, w.Warnings = nil, nil

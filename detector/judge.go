@@ -7,6 +7,7 @@ import (
 
 	"github.com/leakgate/leakgate/internal/detector/trend"
 	"github.com/leakgate/leakgate/internal/known"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // confidence is the level of the interval of a rate.
@@ -170,7 +171,7 @@ func (d *articleMachine) shortText() string {
 func (d *articleMachine) warnings() []error {
 	var list []error
 	if d.ignored > 0 {
-		list = append(list, fmt.Errorf("hear %d readings: ignored, not newer than the one before or of no bytes", d.ignored))
+		list = append(list, fmt.Errorf("%s ignored: not newer than the one before, or of no bytes", text.Plural(d.ignored, "reading", "readings")))
 	}
 	if d.breakdowns == 0 && d.history.samples > 0 {
 		list = append(list, errNoBreakdown)

@@ -423,10 +423,10 @@ var (
 func (m *robustMachine) warnings(j *judgement) []error {
 	var list []error
 	if m.ignored > 0 {
-		list = append(list, fmt.Errorf("%d readings ignored: not newer than the one before", m.ignored))
+		list = append(list, fmt.Errorf("%s ignored: not newer than the one before", text.Plural(m.ignored, "reading", "readings")))
 	}
 	if m.empty > 0 {
-		list = append(list, fmt.Errorf("%d values ignored: no process has so little or so much memory", m.empty))
+		list = append(list, fmt.Errorf("%s ignored: no process has so little or so much memory", text.Plural(m.empty, "value", "values")))
 	}
 	if m.holes > 0 {
 		list = append(list, fmt.Errorf("nothing was measured for more than %s, %s: no trend crosses that", minutesText(m.policy.MaxGap), text.Count(m.holes, "time", "times")))

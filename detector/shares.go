@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/internal/detector/trend"
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // shares is which dimensions grew over a window, the largest first.
@@ -143,7 +144,7 @@ func (s shares) kind() LeakKind {
 
 func (s shares) text() string {
 	if s.readings < leastReadings {
-		return fmt.Sprintf("which memory it is cannot be told from %d breakdowns", s.readings)
+		return "which memory it is cannot be told from " + text.Plural(s.readings, "breakdown", "breakdowns")
 	}
 	if len(s.list) == 0 {
 		return "no dimension of the breakdowns grows by itself"

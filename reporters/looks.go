@@ -47,7 +47,7 @@ func (out *page) looks(looks []record.ReplayLook) {
 		line.write(out)
 	}
 	if more := len(lines) - maxLookLines; more > 0 {
-		out.line("  look     %d more lines; --json has all looks", more)
+		out.line("  look     %s; --json has all looks", text.Plural(more, "more line", "more lines"))
 	}
 }
 

@@ -161,7 +161,7 @@ func (out *page) replayed(p record.ReplayProcess, name, policy string) {
 		out.line("  %-8s %s -> %s: %s", text.Span(t.T), StateWords(t.From, policy), StateWords(t.To, policy), t.Because)
 	}
 	if more := len(p.Transitions) - maxSteps; more > 0 {
-		out.line("  %d more steps; --json has them", more)
+		out.line("  %s; --json has them", text.Plural(more, "more step", "more steps"))
 	}
 	if p.Unjudged != "" {
 		out.line("  not judged: %s", text.Printable(p.Unjudged))

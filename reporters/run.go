@@ -85,9 +85,9 @@ func (out *page) process(p record.Process, policy string, several bool) {
 	if p.Because != "" {
 		out.line("  why      %s", whyBesideLives(p))
 	}
-	out.line("  series   %s, by %s; %d breakdowns; %s", samplesWords(p), p.Source, p.Details, restarts(p.Restarts))
+	out.line("  series   %s, by %s; %s; %s", samplesWords(p), p.Source, text.Plural(p.Details, "breakdown", "breakdowns"), restarts(p.Restarts))
 	if p.Missed+p.Gaps > 0 {
-		out.line("  holes    %d gaps and %d short ones, %s in all", p.Gaps, p.Missed, text.Span(p.Absent))
+		out.line("  holes    %s and %s, %s in all", text.Plural(p.Gaps, "gap", "gaps"), text.Plural(p.Missed, "short one", "short ones"), text.Span(p.Absent))
 	}
 	if p.CPU != nil && p.CostCPU != nil {
 		out.line("  cpu      %.1f %% of a core, %.1f %% because of the breakdowns", *p.CPU, *p.CostCPU)
@@ -136,9 +136,9 @@ func (out *page) process(p record.Process, policy string, several bool) {
 // time of its present incarnation is known.
 func samplesWords(p record.Process) string {
 	if p.Restarts == 0 {
-		return fmt.Sprintf("%d samples over %s", p.Samples, text.Span(p.Duration))
+		return fmt.Sprintf("%s over %s", text.Plural(p.Samples, "sample", "samples"), text.Span(p.Duration))
 	}
-	return fmt.Sprintf("%d samples of %d lives, the last over %s", p.Samples, p.Restarts+1, text.Span(p.Duration))
+	return fmt.Sprintf("%s of %d lives, the last over %s", text.Plural(p.Samples, "sample", "samples"), p.Restarts+1, text.Span(p.Duration))
 }
 
 // shownFaults bounds the faults that are printed, the latest ones.
@@ -456,8 +456,8 @@ func restarts(n int) string {
 
 func (out *page) device(d record.Device) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "device %s (%s, API %d): watched %s; fast channel %d rounds, mean %.1f ms, at most %.1f ms; detail %d readings, mean %.0f ms",
-		name(d.Device), name(d.Model), d.API, text.Span(d.Duration), d.Fast.Rounds, d.Fast.MeanMS, d.Fast.MaxMS, d.Detail.Rounds, d.Detail.MeanMS)
+	fmt.Fprintf(&b, "device %s (%s, API %d): watched %s; fast channel %s, mean %.1f ms, at most %.1f ms; detail %s, mean %.0f ms",
+		name(d.Device), name(d.Model), d.API, text.Span(d.Duration), text.Plural(d.Fast.Rounds, "round", "rounds"), d.Fast.MeanMS, d.Fast.MaxMS, text.Plural(d.Detail.Rounds, "reading", "readings"), d.Detail.MeanMS)
 	if failed := d.Fast.Failed + d.Detail.Failed; failed > 0 {
 		fmt.Fprintf(&b, "; %d failed", failed)
 	}
@@ -472,7 +472,7 @@ func (out *page) device(d record.Device) {
 	}
 	out.line("%s", b.String())
 	if d.Thinned > 0 {
-		out.line("device %s: breakdowns were thinned %d times to keep within the budget, the latest period is %s", name(d.Device), d.Thinned, text.Span(d.DetailPeriod))
+		out.line("device %s: breakdowns were thinned %s to keep within the budget, the latest period is %s", name(d.Device), text.Plural(d.Thinned, "time", "times"), text.Span(d.DetailPeriod))
 	}
 	if d.Error != "" {
 		out.line("device %s: %s", name(d.Device), d.Error)

@@ -1,9 +1,9 @@
 package monitor
 
 import (
-	"fmt"
 	"sync"
 
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -96,6 +96,6 @@ func (s *session) takeNotes() {
 		l.dumps.end()
 	}
 	if dropped > 0 {
-		s.event(record.Event{Event: "error", Text: fmt.Sprintf("%d marks came faster than they could be written; they are left out", dropped)})
+		s.event(record.Event{Event: "error", Text: text.Plural(dropped, "mark", "marks") + " came faster than could be written: skipped"})
 	}
 }

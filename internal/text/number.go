@@ -83,6 +83,14 @@ func Count(n int, one, many string) string {
 	return Grouped(int64(n)) + " " + many
 }
 
+// Plural is Count without grouping: for text beside other numbers that are not grouped.
+func Plural[N int | int64](n N, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
 // Span writes a number of seconds: 45s, 12m30s, 2h5m. Seconds are rounded, from one
 // hour on minutes.
 func Span(seconds float64) string {

@@ -109,7 +109,7 @@ func (k *keys) add(format string, args ...any) {
 
 func (k *keys) warnings() []string {
 	if k.more > 0 {
-		return append(k.problems, fmt.Sprintf("%d more unknown or missing keys", k.more))
+		return append(k.problems, text.Plural(k.more, "more unknown or missing key", "more unknown or missing keys"))
 	}
 	return k.problems
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -48,7 +49,7 @@ func (d *damage) warnings() []error {
 		out = append(out, fmt.Errorf("line %d of %s cannot be read: %s; left out, and no verdict crosses it", l.number, record.SamplesName, l.why))
 	}
 	if more := d.lines - len(d.first); more > 0 {
-		out = append(out, fmt.Errorf("%d more lines of %s cannot be read", more, record.SamplesName))
+		out = append(out, fmt.Errorf("%s of %s cannot be read", text.Plural(more, "more line", "more lines"), record.SamplesName))
 	}
 	return out
 }

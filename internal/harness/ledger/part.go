@@ -305,7 +305,7 @@ func (p *Part) checkWarnings() []string {
 	if p.skippedChecks == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("device %s: %d checks are in %s alone: the record has %d", p.header.Device, p.skippedChecks, record.SamplesName, maxChecks)}
+	return []string{fmt.Sprintf("device %s: %s in %s alone: the record has %d", p.header.Device, text.Plural(p.skippedChecks, "check is", "checks are"), record.SamplesName, maxChecks)}
 }
 
 // maxSimilar bounds the similar names that a warning has.

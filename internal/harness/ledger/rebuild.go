@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -84,7 +85,7 @@ func Read(in io.Reader, begin func(record.Header) (*Ledger, error)) (*Ledger, []
 	}
 	warnings = append(append(warnings, l.damage.warnings()...), truncated...)
 	if l.skipped > 0 {
-		warnings = append(warnings, fmt.Errorf("more than %d processes: %d lines of the others are skipped", l.Limit, l.skipped))
+		warnings = append(warnings, fmt.Errorf("more than %d processes: %s skipped", l.Limit, text.Plural(l.skipped, "line of the others is", "lines of the others are")))
 	}
 	return l, warnings, nil
 }

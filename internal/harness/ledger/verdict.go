@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -44,13 +43,13 @@ func (a *Account) Record(processes int) record.Process {
 		p.LastMB = new(mb(a.LastBytes))
 	}
 	if a.impossible > 0 {
-		p.Warnings = append(p.Warnings, text.Count(a.impossible, "value is impossible and counts", "values are impossible and count")+" as missing: a process has more than 0 kB, and no more than its device")
+		p.Warnings = append(p.Warnings, text.Plural(a.impossible, "value is impossible and counts", "values are impossible and count")+" as missing: a process has more than 0 kB, and no more than its device")
 	}
 	if n := a.limits.dropped; n > 0 {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("%d more early warnings of limits are left out", n))
+		p.Warnings = append(p.Warnings, text.Plural(n, "more early warning of limits is skipped", "more early warnings of limits are skipped"))
 	}
 	if a.dropped > 0 {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("%d earlier steps are left out here; samples.ndjson has them", a.dropped))
+		p.Warnings = append(p.Warnings, text.Plural(a.dropped, "earlier step is skipped here; samples.ndjson has it", "earlier steps are skipped here; samples.ndjson has them"))
 	}
 	for _, u := range a.part.usage.Apps {
 		if u.Process == a.Key().Name && u.User == a.User {

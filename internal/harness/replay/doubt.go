@@ -47,10 +47,10 @@ func (d *doubts) lose(line int, format string, args ...any) {
 func (d *doubts) list() []string {
 	out := slices.Clone(d.first)
 	if d.moreLost > 0 {
-		out = append(out, text.Count(d.moreLost, "more row is skipped", "more rows are skipped"))
+		out = append(out, text.Plural(d.moreLost, "more row is skipped", "more rows are skipped"))
 	}
 	if d.more > 0 {
-		out = append(out, text.Count(d.more, "more row lacks a value", "more rows lack a value"))
+		out = append(out, text.Plural(d.more, "more row lacks a value", "more rows lack a value"))
 	}
 	return out
 }

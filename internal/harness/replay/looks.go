@@ -1,9 +1,8 @@
 package replay
 
 import (
-	"fmt"
-
 	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -35,5 +34,5 @@ func (l *looks) leftOut() []string {
 	if l.more == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%d later looks are left out", l.more)}
+	return []string{text.Plural(l.more, "later look is skipped", "later looks are skipped")}
 }

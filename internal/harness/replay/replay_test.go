@@ -351,7 +351,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("%d processes, %d warnings %q", len(r.Processes), len(r.Warnings), r.Warnings[len(r.Warnings)-1])
 	}
 	p := r.Processes[0]
-	if ours := onlyOurs(p.Warnings); len(ours) != maxDoubts || !slices.Contains(p.Warnings, "10 010 more rows are skipped") {
+	if ours := onlyOurs(p.Warnings); len(ours) != maxDoubts || !slices.Contains(p.Warnings, "10010 more rows are skipped") {
 		t.Errorf("%d warnings", len(ours))
 	}
 	b.Reset()
@@ -525,7 +525,7 @@ func TestLooksAreBounded(t *testing.T) {
 	if want := (record.ReplayLook{T: 3, Series: "total", Window: 5400, Fired: true, Text: "because"}); len(l.kept) != maxLooks || l.kept[3] != want {
 		t.Errorf("%d looks, %+v", len(l.kept), l.kept[3])
 	}
-	if got := l.leftOut(); !slices.Equal(got, []string{"7 later looks are left out"}) {
+	if got := l.leftOut(); !slices.Equal(got, []string{"7 later looks are skipped"}) {
 		t.Errorf("%q", got)
 	}
 }

@@ -94,8 +94,8 @@ func (t *tableReader) nothing(rows int) error {
 	if len(why) > 0 {
 		first = why[0]
 	}
-	return fmt.Errorf("no usable number in column %s of %d rows: %s; write seconds into %s and kB into %s, or name another column with --column",
-		quoted(t.h.source), rows, first, timeColumn, quoted(t.h.source))
+	return fmt.Errorf("no usable number in column %s of %s: %s; write seconds into %s and kB into %s, or name another column with --column",
+		quoted(t.h.source), text.Plural(rows, "row", "rows"), first, timeColumn, quoted(t.h.source))
 }
 
 func (t *tableReader) read(rows *rows) error {
@@ -112,7 +112,7 @@ func (t *tableReader) read(rows *rows) error {
 		case err != nil:
 			return err
 		case len(cells) > t.h.width:
-			t.damage(fmt.Errorf("%d cells, and %d in the header", len(cells), t.h.width))
+			t.damage(fmt.Errorf("%s, and %d in the header", text.Plural(len(cells), "cell", "cells"), t.h.width))
 		case rows.open && len(cells) < t.h.width:
 			t.damage(errTruncated)
 		default:
