@@ -52,18 +52,18 @@ func (c HostCommand) Run(ctx context.Context, st Stage) (record.Workload, error)
 	rec := c.Describe()
 	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)
 	cmd.Env = append(withoutToken(os.Environ()), stageEnv(st)...)
-	mark := func(text string) { st.Mark("", text) }
 	var serials []string
 	for _, d := range st.Devices {
 		serials = append(serials, d.Serial())
 	}
 	tests := c.Windows.watch(ctx, st, serials...)
-	out, errOut := marking(st.Output, mark, tests.heard), marking(st.Output, mark, tests.heard)
+	out, errOut := st.marking("", tests), st.marking("", tests)
 	cmd.Stdout, cmd.Stderr = out, errOut
 	cmd.WaitDelay = grace
 	groupOf(cmd)
 	err := runGroup(cmd, st.Hurry)
 	out.end()
+	errOut.end()
 	tests.finish()
 	if ctx.Err() != nil {
 		return rec, nil

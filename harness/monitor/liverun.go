@@ -187,6 +187,7 @@ func (w *OpenWindow) Close() ([]record.JudgedWindow, error) {
 	w.once.Do(func() {
 		for _, s := range w.on {
 			err := s.ask(func() {
+				s.recordSkips(true) // those of the window must be in it
 				s.event(record.Event{Event: "window_end", Window: w.number})
 				if closed := s.part.Window(w.number); closed != nil {
 					w.closed = append(w.closed, *closed)

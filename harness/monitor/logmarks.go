@@ -60,7 +60,7 @@ func deviceTime(ctx context.Context, dev Device) string {
 // again.
 func (s *session) readMarks(ctx context.Context, from string, resumed bool) string {
 	last := from
-	out := &listener{out: io.Discard, heard: func(line string) {
+	out := &listener{out: &paced{w: io.Discard}, heard: func(line string) {
 		stamp, mark, ok := markOfLog(line)
 		if !ok || resumed && stamp <= from {
 			return

@@ -12,12 +12,13 @@ import (
 type mailbox struct {
 	bell chan struct{}
 	*letters
+	// marks and events bound the marks, and the other events that a workload causes.
+	marks, events *floodLimit
 }
 
 type letters struct {
 	mu      sync.Mutex
 	waiting []letter
-	dropped int
 	// closed: nobody takes letters any more.
 	closed bool
 }
@@ -28,18 +29,25 @@ type letter struct {
 	record.Event
 	dumps *awaited
 	do    func()
+	// bounded: the workload may cause any number of these events.
+	bounded bool
+	// skipped is how many marks had been skipped when this one came.
+	skipped int64
 }
 
-// maxLetters bounds what waits: a workload that prints nothing but marks.
+// maxLetters bounds what waits, where a session is busy for minutes.
 const maxLetters = 10_000
 
-func newMailbox() mailbox { return mailbox{make(chan struct{}, 1), &letters{}} }
+func newMailbox() mailbox {
+	return mailbox{make(chan struct{}, 1), &letters{}, newFloodLimit(), newFloodLimit()}
+}
 
 // put leaves an event and rings. What nobody will take lets go on who waits for its dumps.
 func (m mailbox) put(l letter) {
 	if !m.leave(l) {
 		l.dumps.lack("the device is no longer watched, or too many marks came at once")
 		l.dumps.end()
+		return
 	}
 	select {
 	case m.bell <- struct{}{}:
@@ -47,16 +55,35 @@ func (m mailbox) put(l letter) {
 	}
 }
 
+// limitOf returns what bounds letters of a kind, nil for nothing: whoever waits for dumps sets no
+// other mark meanwhile.
+func (m mailbox) limitOf(l letter) *floodLimit {
+	switch {
+	case l.do != nil || l.dumps != nil && l.dumps.owed:
+		return nil
+	case l.Event.Event == "mark":
+		return m.marks
+	case l.bounded:
+		return m.events
+	}
+	return nil
+}
+
 func (m mailbox) leave(l letter) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	limit := m.limitOf(l)
 	switch {
 	case m.closed:
 		return false
-	case len(m.waiting) >= maxLetters && l.do == nil:
-		m.dropped++
+	case limit == nil:
+	case len(m.waiting) >= maxLetters:
+		limit.skipped.Add(1)
+		return false
+	case !limit.admit():
 		return false
 	}
+	l.skipped = m.marks.skipped.Load()
 	m.waiting = append(m.waiting, l)
 	return true
 }
@@ -74,28 +101,24 @@ func (m mailbox) close() {
 }
 
 // take empties the box.
-func (m mailbox) take() (waiting []letter, dropped int) {
+func (m mailbox) take() (waiting []letter) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	waiting, dropped = m.waiting, m.dropped
-	m.waiting, m.dropped = nil, 0
-	return waiting, dropped
+	waiting, m.waiting = m.waiting, nil
+	return waiting
 }
 
 func (s *session) takeNotes() {
-	waiting, dropped := s.notes.take()
-	for _, l := range waiting {
+	for _, l := range s.notes.take() {
 		if l.do != nil {
 			l.do()
 			continue
 		}
 		s.event(l.Event)
 		if l.Event.Event == "mark" {
-			s.marked(l.Text, l.dumps)
+			s.marked(l)
 		}
 		l.dumps.end()
 	}
-	if dropped > 0 {
-		s.event(record.Event{Event: "error", Text: text.Plural(dropped, "mark", "marks") + " came faster than could be written: skipped"})
-	}
+	s.recordSkips(false)
 }

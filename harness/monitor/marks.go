@@ -77,14 +77,31 @@ func (a *awaited) end() {
 	}
 }
 
-// mark puts a mark on the time axis of every device, or of one.
+// mark puts a mark on the time axis of every device, or of one. One without text says nothing, and
+// `leakgate mark` refuses it; the first one is recorded.
 func (m *run) mark(device, text string) {
-	m.note(device, record.Event{Event: "mark", Text: text})
+	if text != "" {
+		m.note(device, record.Event{Event: "mark", Text: text})
+		return
+	}
+	m.emptyMark.Do(func() {
+		m.note("", record.Event{Event: "error", Text: "a mark without a text was ignored, as others of the kind will be: write `" + markPrefix + "TEXT`"})
+	})
+}
+
+// noteOfWorkload records an event of a workload. It may cause any number of them, but for those
+// that say how it went.
+func (m *run) noteOfWorkload(device string, e record.Event) {
+	m.send(device, letter{Event: e, bounded: e.Event != "dropped" && e.Event != "missing"})
 }
 
 // takeMark puts a mark of another process on the time axis of every device. The answer, if
 // not nil, is given when every process has been dumped, where the run dumps at marks.
 func (m *run) takeMark(text string, answer func(markDumps) error) {
+	if text == "" && answer == nil {
+		m.mark("", text)
+		return
+	}
 	var dumps *awaited
 	if answer != nil {
 		dumps = &awaited{left: len(m.sessions), owed: m.atMarks(), done: func(d markDumps) { m.keep(answer(d)) }}
@@ -146,7 +163,9 @@ func (s *session) lack(o order, why string) {
 		}
 		e := s.naming(o.subject.Account, "missing", fmt.Sprintf("no heap dump %s: %s", when, why))
 		e.Mark, e.Unread = o.mark, o.unread
-		s.event(e)
+		if !o.subject.Account.MissingUnlisted() {
+			s.event(e)
+		}
 		o.dumps.lack(o.subject.Key().Name + ": " + e.Text)
 	}
 	o.dumps.end()

@@ -139,6 +139,8 @@ type run struct {
 	reason string
 	// windows counts those that were opened.
 	windows int
+	// emptyMark records once that a mark has no text.
+	emptyMark sync.Once
 	// extended: a suspicion has extended the run.
 	extended atomic.Bool
 
@@ -331,10 +333,12 @@ func (m *run) alone() bool {
 }
 
 // note records an event of every device, or of one.
-func (m *run) note(device string, e record.Event) {
+func (m *run) note(device string, e record.Event) { m.send(device, letter{Event: e}) }
+
+func (m *run) send(device string, l letter) {
 	for _, s := range m.sessions {
 		if device == "" || device == s.dev.Serial() {
-			s.notes.put(letter{Event: e})
+			s.notes.put(l)
 		}
 	}
 }

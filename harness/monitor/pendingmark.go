@@ -34,11 +34,16 @@ type pendingMark struct {
 	dumps *awaited
 }
 
-// marked takes a mark: where the run dumps at marks, for every process that a look finds.
-func (s *session) marked(mark string, dumps *awaited) {
-	s.marks++
-	s.collectAt(mark)
-	if !s.run.atMarks() {
+// marked takes a mark: where the run dumps at marks, for every process that a look finds. Where
+// marks were skipped before it, nobody knows where in a loop it stands: what is left at it is
+// neither counted nor dumped, unless somebody waits for that.
+func (s *session) marked(l letter) {
+	mark, dumps := l.Text, l.dumps
+	skipped := s.addMark(l)
+	if skipped == 0 {
+		s.collectAt(mark)
+	}
+	if !s.run.atMarks() || skipped > 0 && dumps == nil {
 		s.snapAfterLoop(mark, s.marks)
 		return
 	}

@@ -88,6 +88,9 @@ type session struct {
 	notes       mailbox
 	trips       sync.WaitGroup
 
+	// skipped are the marks and events of the workload for which there was no room.
+	skipped skips
+
 	discoverAt time.Duration
 	usageAt    time.Duration
 	silent     silence
@@ -237,6 +240,7 @@ func (s *session) leave(cause error) {
 		s.lack(o, "the run had ended")
 	}
 	s.respond.orders = nil
+	s.recordSkips(true)
 	s.tellUsage()
 	end := record.Event{Event: "end", Text: cause.Error()}
 	if s.err != nil {

@@ -47,6 +47,8 @@ type Stage struct {
 	Hurry <-chan struct{}
 	// over records that the workload has ended on a device, or with "" on all; it may be nil.
 	over func(device string)
+	// skips reports, and counts, a mark for which there is no room on a device; it may be nil.
+	skips func(device string) bool
 	// Live is the run in which the workload plays; nil where there is none.
 	Live *LiveRun
 }
@@ -64,8 +66,8 @@ func (m *run) stage() (Stage, error) {
 		return Stage{}, fmt.Errorf("create workload.log: %w", err)
 	}
 	st := Stage{
-		Dir: m.Dir, log: filepath.Base(f.Name()), Output: &logFile{f: f, left: maxWorkloadLog, failed: func(err error) { m.keep(err) }},
-		Mark: m.mark, Note: m.note, Gone: m.gone, Hurry: m.Hurry, Live: m.live,
+		Dir: m.Dir, log: filepath.Base(f.Name()), Output: &paced{w: &logFile{f: f, left: maxWorkloadLog, failed: func(err error) { m.keep(err) }}},
+		Mark: m.mark, Note: m.noteOfWorkload, skips: m.skipsMark, Gone: m.gone, Hurry: m.Hurry, Live: m.live,
 	}
 	for _, d := range m.Devices {
 		st.Devices = append(st.Devices, d.Device)
@@ -154,25 +156,30 @@ func (l *logFile) Close() error { return l.f.Close() }
 // markPrefix begins a line of a workload that is a mark.
 const markPrefix = "leakgate:mark "
 
-// listener passes output on and hears the lines in it.
+// listener passes output on and reads the lines in it.
 type listener struct {
-	out   io.Writer
-	heard func(line string)
-	line  []byte
+	out io.Writer
+	// heard gets the lines, and mark the texts of those that are marks; without mark there are
+	// none. Marks of which skips is true are dropped.
+	heard, mark func(line string)
+	skips       func() bool
+	line        []byte
 }
 
 // maxHeard bounds the part of a line that is looked at.
 const maxHeard = 4096
 
-// marking makes a listener of marks, which passes other lines on.
-func marking(out io.Writer, mark func(text string), heard func(line string)) *listener {
-	return &listener{out: out, heard: func(line string) {
-		if text, ok := strings.CutPrefix(line, markPrefix); ok {
-			mark(cleanMark(text))
-			return
-		}
-		heard(line)
-	}}
+// marking returns a listener for the output of the workload on a device, or for "" on the host:
+// lines that are no marks go to tests.
+func (st Stage) marking(device string, tests *foundTests) *listener {
+	l := &listener{out: st.Output, mark: func(text string) { st.Mark(device, cleanMark(text)) }}
+	if st.skips != nil {
+		l.skips = func() bool { return st.skips(device) }
+	}
+	if tests != nil {
+		l.heard = tests.heard
+	}
+	return l
 }
 
 func (l *listener) Write(p []byte) (int, error) {
@@ -190,12 +197,23 @@ func (l *listener) Write(p []byte) (int, error) {
 	return l.out.Write(p)
 }
 
-// end judges one whole line.
+// end reads one whole line. A workload may print millions of them: what nobody wants costs no
+// memory.
 func (l *listener) end() {
-	if len(l.line) > 0 {
-		l.heard(strings.TrimRight(string(l.line), "\r"))
-	}
+	line := bytes.TrimRight(l.line, "\r")
 	l.line = l.line[:0]
+	if l.mark != nil {
+		// Some tools trim the blank of a mark without a text.
+		if text, ok := bytes.CutPrefix(line, []byte(strings.TrimSpace(markPrefix))); ok && (len(text) == 0 || text[0] == ' ') {
+			if l.skips == nil || !l.skips() {
+				l.mark(string(text))
+			}
+			return
+		}
+	}
+	if l.heard != nil && len(line) > 0 {
+		l.heard(string(line))
+	}
 }
 
 // DeviceCommand is a workload that runs one command line on every device. What it
@@ -222,11 +240,11 @@ func (c DeviceCommand) Run(ctx context.Context, st Stage) (record.Workload, erro
 
 // runOn gives the exit code, nil if it did not arrive.
 func (c DeviceCommand) runOn(ctx context.Context, dev capture.Device, st Stage) (*int, error) {
-	mark := func(text string) { st.Mark(dev.Serial(), text) }
 	tests := c.Windows.watch(ctx, st, dev.Serial())
-	out := marking(st.Output, mark, tests.heard)
-	exit, err := dev.Shell(ctx, c.Command, out, marking(st.Output, mark, tests.heard))
+	out, errOut := st.marking(dev.Serial(), tests), st.marking(dev.Serial(), tests)
+	exit, err := dev.Shell(ctx, c.Command, out, errOut)
 	out.end()
+	errOut.end()
 	tests.finish()
 	if err == nil || ctx.Err() != nil {
 		return st.ended(dev, exit, err)

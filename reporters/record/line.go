@@ -84,6 +84,8 @@ type Event struct {
 	// the dump was taken and could not be analyzed.
 	Mark   string `json:"mark,omitempty"`
 	Unread bool   `json:"unread,omitempty"`
+	// Count is how many marks, or events of the workload, were skipped.
+	Count int64 `json:"count,omitempty"`
 	// Window is the number of the window that opens or closes here.
 	Window int `json:"window,omitempty"`
 	// Reason is why a process ended, or what a program said that finished the run. Lines are

@@ -162,6 +162,8 @@ type Device struct {
 	// sorted and without numbers, in hexadecimal digits: two runs with the same one have set
 	// the same marks, as often as each did.
 	Marks int `json:"marks"`
+	// MarksSkipped is how many of them came too fast to be recorded.
+	MarksSkipped int `json:"marks_skipped,omitempty"`
 	// WorkloadEnded is the moment in seconds since which the device had no workload any more, although the
 	// run went on; nil where that is not so or not known.
 	WorkloadEnded *float64 `json:"workload_ended_s,omitempty"`

@@ -61,7 +61,9 @@ type Account struct {
 	limits    limits
 	diagnoses []record.Diagnosis
 	missing   []record.MissingEvidence
-	objects   map[string]record.ObjectCount
+	// unlisted: there are more of them.
+	unlisted bool
+	objects  map[string]record.ObjectCount
 	// deaths are the latest ends, reasonsOfDeath counts all.
 	deaths         []record.Death
 	reasonsOfDeath map[string]int
@@ -349,13 +351,18 @@ func (a *Account) addDeath(e record.Event, up time.Duration) {
 // addMissing adds a heap dump that should have been taken and was not.
 func (a *Account) addMissing(e record.Event) {
 	if len(a.missing) == maxMissing {
-		a.warn(fmt.Sprintf("more than %d heap dumps are missing; samples.ndjson has the others", maxMissing))
+		a.unlisted = true
+		a.warn(fmt.Sprintf("more than %d heap dumps are missing; the others are not listed", maxMissing))
 		return
 	}
 	a.missing = append(a.missing, record.MissingEvidence{
 		Device: a.Device(), User: a.User, Process: a.Key().Name, T: e.T, Mark: text.Head(e.Mark, maxText), Text: text.Head(e.Text, maxText), Unread: e.Unread,
 	})
 }
+
+// MissingUnlisted reports whether heap dumps are missing that are not listed: that another one is
+// missing adds nothing.
+func (a *Account) MissingUnlisted() bool { return a.unlisted }
 
 // addDiagnosis adds what was collected, and later what it shows.
 func (a *Account) addDiagnosis(e record.Event, up time.Duration) []detector.Transition {

@@ -54,6 +54,9 @@ type Part struct {
 	// marks counts those on the device, markTexts has their different texts without numbers.
 	marks     int
 	markTexts map[string]bool
+	// skippedMarks counts the marks, skippedEvents the other events of the workload, that came too
+	// fast to be recorded.
+	skippedMarks, skippedEvents int
 	// missing are heap dumps of no process: none ran at the mark.
 	missing []record.MissingEvidence
 	// missingLines: lines are missing before the next one. damaged: some were missing.
@@ -191,6 +194,10 @@ func (p *Part) addDeviceEvent(e record.Event, up time.Duration) []Entry {
 		if len(p.missing) < maxMissing {
 			p.missing = append(p.missing, record.MissingEvidence{Device: p.header.Device, T: e.T, Mark: text.Head(e.Mark, maxText), Text: text.Head(e.Text, maxText)})
 		}
+	case "marks_skipped":
+		p.skippedMarks = added(p.skippedMarks, e.Count)
+	case "events_skipped":
+		p.skippedEvents = added(p.skippedEvents, e.Count)
 	case "reboot":
 		return p.reboot(e.T, up)
 	case "mark":
@@ -258,6 +265,29 @@ func (p *Part) addMark(words string) {
 
 var numbers = regexp.MustCompile(`[0-9]+`)
 
+// maxSkipped bounds a count of skipped lines.
+const maxSkipped = 1 << 40
+
+// added is a count of skipped lines with more of them. What the line says may be damaged.
+func added(n int, more int64) int {
+	if more < 0 || more > maxSkipped-int64(n) {
+		return n
+	}
+	return n + int(more)
+}
+
+// skipWarnings say what is not in the record because the workload was too fast.
+func (p *Part) skipWarnings() []string {
+	var out []string
+	if n := p.skippedMarks; n > 0 {
+		out = append(out, fmt.Sprintf("device %s: %s skipped because they came too fast: nothing was counted or dumped at marks meanwhile; set one mark in each loop", p.header.Device, text.Count(n, "mark was", "marks were")))
+	}
+	if n := p.skippedEvents; n > 0 {
+		out = append(out, fmt.Sprintf("device %s: %s skipped because they came too fast: crashes and ANRs that the workload reported may be among them", p.header.Device, text.Count(n, "event of the workload was", "events of the workload were")))
+	}
+	return out
+}
+
 // marksDigest is the digest of the marks, "" where there are none.
 func (p *Part) marksDigest() string {
 	if p.marks == 0 {
@@ -320,6 +350,6 @@ func (p *Part) device() record.Device {
 		Device:        p.header.Device, Model: p.header.Model, API: p.header.API, TimeScale: p.header.TimeScale,
 		StartedUp: p.header.StartedUp, Duration: p.last, Error: p.lost, Usage: usage,
 		ABI: p.header.ABI, Fingerprint: p.header.Fingerprint, Emulator: p.header.Emulator, HeapLimit: p.header.HeapLimit, Builds: p.builds,
-		Marks: p.marks, MarksDigest: p.marksDigest(),
+		Marks: p.marks + p.skippedMarks, MarksSkipped: p.skippedMarks, MarksDigest: p.marksDigest(),
 	}
 }

@@ -29,6 +29,9 @@ func (a *Account) Record(processes int) record.Process {
 		Transitions: present(a.transitions), Warnings: append([]string{}, a.warnings...),
 	}
 	p.AtMarks, p.CountsAtMarks, p.Objects = a.seriesAtMarks(), a.countsAtMarks(), a.objectCounts()
+	if n := a.part.skippedMarks; n > 0 && len(p.AtMarks)+len(p.CountsAtMarks) > 0 {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("what it left behind at marks is incomplete: %s skipped because they came too fast", text.Count(n, "mark was", "marks were")))
+	}
 	p.Deaths, p.DeathsByReason = append([]record.Death{}, a.deaths...), map[string]int{}
 	p.Faults, p.FaultCount = append([]record.Death{}, a.faults...), a.faultCount
 	maps.Copy(p.DeathsByReason, a.reasonsOfDeath)
