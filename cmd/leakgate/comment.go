@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leakgate/leakgate/internal/harness/config"
+	"github.com/leakgate/leakgate/internal/hostfile"
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 	"github.com/leakgate/leakgate/internal/reporters/github"
 	"github.com/leakgate/leakgate/internal/text"
@@ -142,7 +142,7 @@ func readComparison(dir string) (*comparison.Comparison, error) {
 	if err := notADirectory(dir); err != nil {
 		return nil, err
 	}
-	file, err := os.Open(filepath.Join(dir, comparison.FileName))
+	file, err := hostfile.Open(filepath.Join(dir, comparison.FileName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s has no %s: `leakgate gate --run %s` writes it", dir, comparison.FileName, shellWord(dir))
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/leakgate/leakgate/internal/harness/evidence"
 	"github.com/leakgate/leakgate/internal/harness/gate"
+	"github.com/leakgate/leakgate/internal/hostfile"
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 )
 
@@ -65,7 +65,7 @@ func shownRows(ctx context.Context, dir string) ([]comparison.Row, error) {
 	if err := notADirectory(dir); err != nil {
 		return nil, err
 	}
-	file, err := os.Open(filepath.Join(dir, comparison.FileName))
+	file, err := hostfile.Open(filepath.Join(dir, comparison.FileName))
 	if err == nil {
 		defer file.Close()
 		c, err := comparison.Read(file)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -74,12 +75,24 @@ func (c HostCommand) Run(ctx context.Context, st Stage) (record.Workload, error)
 		// It has ended well; what it left behind held its output open and was ended.
 	case errors.As(err, &exit):
 		rec.Exit = new(exit.ExitCode())
-		return rec, fmt.Errorf("run workload %s: %w%s", c.Args[0], err, st.seeLog())
+		return rec, fmt.Errorf("run workload %s: %w%s", filepath.Base(c.Args[0]), err, st.seeLog())
 	case err != nil:
-		return rec, fmt.Errorf("run workload %s: %w", c.Args[0], err)
+		return rec, fmt.Errorf("run workload %s: %w", filepath.Base(c.Args[0]), causeOf(err))
 	}
 	rec.Exit = new(0)
 	return rec, nil
+}
+
+// causeOf returns why a program could not be started, without its path on the host, which is not
+// for the record.
+func causeOf(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	if p, ok := errors.AsType[*exec.Error](err); ok {
+		return p.Err
+	}
+	return err
 }
 
 // runGroup runs a command to its end and ends what it has left behind. A command

@@ -253,4 +253,3 @@ func TestPace(t *testing.T) {
 		}
 	})
 }
-

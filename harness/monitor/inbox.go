@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leakgate/leakgate/internal/hostfile"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -22,9 +23,15 @@ import (
 //
 // A mark whose sender waits for its dumps is named ID.wait. The run renames it to ID.taken,
 // whose time it keeps fresh, and writes ID.done when every process is dumped.
+//
+// The run directory may have been prepared by another account. The folder is made anew, for the owner
+// alone, and nothing in it that is not a file is opened: a link would lead elsewhere, and a pipe would
+// never end.
 type inbox struct {
-	dir string
-	// folder is dir, kept open: its modification time is read five times a second.
+	// dir is its path; run and files are that of the run and of itself, kept open.
+	dir        string
+	run, files *os.Root
+	// folder is that of files: its modification time is read five times a second.
 	folder *os.File
 
 	mu sync.Mutex
@@ -65,28 +72,72 @@ const (
 )
 
 func openInbox(run string) (*inbox, error) {
-	dir := filepath.Join(run, inboxName)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("create inbox: %w", err)
-	}
-	folder, err := os.Open(dir)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open inbox: %w", err), os.RemoveAll(dir))
+	b := &inbox{dir: filepath.Join(run, inboxName), taken: map[string]bool{}}
+	if err := b.open(run); err != nil {
+		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	b := &inbox{dir: dir, folder: folder, taken: map[string]bool{}}
 	var fresh sync.WaitGroup
 	b.stop = func() { stop(); fresh.Wait() }
 	fresh.Go(func() { b.renew(ctx) })
-	if err := os.WriteFile(filepath.Join(dir, "reserve"), make([]byte, reserveBytes), 0o600); err != nil {
+	if err := b.writeNew("reserve", make([]byte, reserveBytes)); err != nil {
 		return nil, errors.Join(fmt.Errorf("reserve %d MB for the end of the run: %w", reserveBytes>>20, err), b.close())
 	}
 	return b, nil
 }
 
+// open makes the folder in the directory of a run and opens it. What stands in its place is of
+// no run: a run in progress has samples.ndjson, and that directory is refused.
+func (b *inbox) open(run string) (err error) {
+	if b.run, err = os.OpenRoot(run); err != nil {
+		return fmt.Errorf("create inbox: %w", err)
+	}
+	if err = errors.Join(b.run.RemoveAll(inboxName), b.run.Mkdir(inboxName, 0o700)); err != nil {
+		return errors.Join(fmt.Errorf("create inbox: %w", err), b.run.Close())
+	}
+	if b.files, err = b.run.OpenRoot(inboxName); err == nil {
+		if b.folder, err = b.files.Open("."); err == nil {
+			return nil
+		}
+		err = errors.Join(err, b.files.Close())
+	}
+	return errors.Join(fmt.Errorf("open inbox: %w", err), b.run.RemoveAll(inboxName), b.run.Close())
+}
+
 func (b *inbox) close() error {
 	b.stop()
-	return errors.Join(b.folder.Close(), os.RemoveAll(b.dir))
+	return errors.Join(b.folder.Close(), b.files.Close(), b.run.RemoveAll(inboxName), b.run.Close())
+}
+
+// writeNew writes a file of a name that is free.
+func (b *inbox) writeNew(name string, content []byte) error {
+	f, err := b.files.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Close())
+}
+
+// maxMarkFile bounds what is read of a mark, in bytes: maxMark characters have at most four each.
+const maxMarkFile = 4 * maxMark
+
+// read reads the text of a mark.
+func (b *inbox) read(file string) (string, error) {
+	info, err := b.files.Lstat(file)
+	switch {
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular():
+		return "", errors.Join(fmt.Errorf("%s is no file", file), b.files.RemoveAll(file))
+	}
+	f, err := b.files.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxMarkFile))
+	return cleanMark(string(text)), err
 }
 
 // renew keeps the marks fresh whose senders wait.
@@ -102,7 +153,7 @@ func (b *inbox) renew(ctx context.Context) {
 		b.mu.Lock()
 		for id := range b.taken {
 			now := time.Now()
-			_ = os.Chtimes(filepath.Join(b.dir, id+takenFile), now, now) // one that is gone has an answer
+			_ = b.files.Chtimes(id+takenFile, now, now) // one that is gone has an answer
 		}
 		b.mu.Unlock()
 	}
@@ -144,20 +195,18 @@ func (b *inbox) take(mark func(text string, answer func(markDumps) error)) {
 	}
 	slices.Sort(names)
 	for _, file := range names {
-		name := filepath.Join(b.dir, file)
-		end := filepath.Ext(name)
+		end := filepath.Ext(file)
 		if end != markFile && end != waitFile {
 			continue
 		}
-		text, err := os.ReadFile(name)
+		line, err := b.read(file)
 		if err != nil {
 			continue
 		}
-		line := cleanMark(string(text))
 		switch id := strings.TrimSuffix(file, waitFile); {
-		case end == markFile && os.Remove(name) == nil:
+		case end == markFile && b.files.Remove(file) == nil:
 			mark(line, nil)
-		case end == waitFile && os.Rename(name, filepath.Join(b.dir, id+takenFile)) == nil:
+		case end == waitFile && b.files.Rename(file, id+takenFile) == nil:
 			b.mu.Lock()
 			b.taken[id] = true
 			b.mu.Unlock()
@@ -183,9 +232,9 @@ func (b *inbox) answer(id string, d markDumps) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.taken, id)
-	err := os.WriteFile(filepath.Join(b.dir, id+".answer"), []byte(strings.Join(lines, "\n")), 0o600)
+	err := b.writeNew(id+".answer", []byte(strings.Join(lines, "\n")))
 	if err == nil {
-		err = os.Rename(filepath.Join(b.dir, id+".answer"), filepath.Join(b.dir, id+doneFile))
+		err = b.files.Rename(id+".answer", id+doneFile)
 	}
 	if err != nil {
 		return fmt.Errorf("answer mark: %w", err)
@@ -213,7 +262,7 @@ func SendMark(ctx context.Context, dir, mark string, wait bool) (missing []strin
 		return nil, errors.New("send mark: the text is empty")
 	}
 	box := filepath.Join(dir, inboxName)
-	if _, err := os.Stat(box); err != nil {
+	if info, err := os.Lstat(box); err != nil || !info.IsDir() {
 		return nil, fmt.Errorf("send mark to %s: %w", dir, errNoRun)
 	}
 	id := filepath.Join(box, fmt.Sprintf("%d-%d", time.Now().UnixNano(), os.Getpid()))
@@ -245,6 +294,9 @@ func SendMark(ctx context.Context, dir, mark string, wait bool) (missing []strin
 	return d.missing, nil
 }
 
+// maxAnswer bounds the answer to a mark, in bytes.
+const maxAnswer = 1 << 20
+
 // taken waits until the run has taken a mark.
 func taken(ctx context.Context, name string) error {
 	late := time.NewTimer(inboxTake)
@@ -268,7 +320,7 @@ func dumped(ctx context.Context, id string) (markDumps, error) {
 	var fresh time.Time // of the mark in the inbox
 	seen := time.Now()  // here
 	for {
-		answer, err := os.ReadFile(id + doneFile)
+		answer, err := hostfile.Read(id+doneFile, maxAnswer)
 		if err == nil {
 			_ = os.Remove(id + doneFile) // the run removes all that is left
 			head, missing, _ := strings.Cut(string(answer), "\n")

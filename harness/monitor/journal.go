@@ -53,7 +53,13 @@ func (s *session) at(e record.Event, up time.Duration) {
 // tell writes an event and shows it. What could not be written is not heard: the
 // record of the run is made of its lines.
 func (s *session) tell(e record.Event) bool {
-	e.Device = s.dev.Serial()
+	e.Device, e.Text = s.dev.Serial(), s.run.paths.Text(e.Text)
+	if c := e.Check; c != nil {
+		c.Text = s.run.paths.Text(c.Text)
+		for i := range c.Processes {
+			c.Processes[i].Text = s.run.paths.Text(c.Processes[i].Text)
+		}
+	}
 	if !s.run.keep(s.run.recorder.Event(e)) {
 		return false
 	}

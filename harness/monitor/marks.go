@@ -98,8 +98,11 @@ func (m *run) noteOfWorkload(device string, e record.Event) {
 // takeMark puts a mark of another process on the time axis of every device. The answer, if
 // not nil, is given when every process has been dumped, where the run dumps at marks.
 func (m *run) takeMark(text string, answer func(markDumps) error) {
-	if text == "" && answer == nil {
+	if text == "" {
 		m.mark("", text)
+		if answer != nil {
+			m.keep(answer(markDumps{missing: []string{"the mark has no text"}}))
+		}
 		return
 	}
 	var dumps *awaited

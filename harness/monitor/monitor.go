@@ -16,6 +16,7 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/hostmemory"
 	"github.com/leakgate/leakgate/internal/harness/ledger"
 	"github.com/leakgate/leakgate/internal/harness/response"
+	"github.com/leakgate/leakgate/internal/hostfile"
 	"github.com/leakgate/leakgate/reporters"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -68,7 +69,7 @@ func Start(ctx context.Context, o Options) (*LiveRun, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	m := &run{Options: o, started: time.Now(), own: newOwn(), analysing: make(chan struct{}, 1)}
+	m := &run{Options: o, paths: hostfile.NewPaths(o.Dir), started: time.Now(), own: newOwn(), analysing: make(chan struct{}, 1)}
 	if o.Respond != nil {
 		respond := *o.Respond
 		if respond.Memory == nil {
@@ -125,9 +126,11 @@ type run struct {
 	recorder *record.Recorder
 	sessions []*session
 	own      *own
-	live     *LiveRun
-	work     record.Workload
-	ledger   *ledger.Ledger
+	// paths takes the paths of the host out of what is recorded.
+	paths  hostfile.Paths
+	live   *LiveRun
+	work   record.Workload
+	ledger *ledger.Ledger
 
 	// responder collects what a leak calls for; nil where nothing is to be collected.
 	responder *response.Responder
@@ -261,7 +264,7 @@ func (m *run) stress(ctx context.Context, stop context.CancelCauseFunc) {
 		return
 	}
 	if err != nil {
-		m.work.Error = err.Error()
+		m.work.Error = m.paths.Error(err)
 	}
 	if m.alone() {
 		return // the workload ended with the last device, and that is the cause

@@ -220,7 +220,7 @@ func (w *LiveRun) Stress(ctx context.Context, device string, load Workload) (rec
 	stage.over("")
 	err = errors.Join(err, stage.Output.Close())
 	if err != nil {
-		rec.Error = text.Head(err.Error(), maxReason)
+		rec.Error = text.Head(w.run.paths.Error(err), maxReason)
 	}
 	w.run.note(device, record.Event{Event: "workload", Text: workloadText(rec), Workload: &rec})
 	return rec, err

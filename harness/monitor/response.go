@@ -356,18 +356,18 @@ func (s *session) resume(x *subject) {
 // fruitless takes an order of which there is not even a folder. It has a record all the
 // same once it is given up: a leak was found, and the machine waits for a diagnosis.
 func (s *session) fruitless(ctx context.Context, o order, err error) {
-	e := s.naming(o.subject.Account, "diagnose", fmt.Sprintf("nothing was collected: %v", err))
+	e := s.naming(o.subject.Account, "diagnose", "nothing was collected: "+s.run.paths.Error(err))
 	if e.Again = s.again(ctx, o, err); !e.Again {
 		e.Kind = o.kind
 		e.Diagnosis = &record.Diagnosis{
 			Device: s.dev.Serial(), User: o.process.User, Process: o.process.Key().Name, PID: o.process.PID,
 			T: o.t, Trigger: o.trigger, Mark: o.mark, Marks: o.marks, Age: o.age, Memory: o.memory, Kind: e.Kind, Recipe: o.recipe, Outcome: record.DiagnosisNothing,
 			Keep: string(s.run.responder.Options().Keep), Analysed: true,
-			Steps: []record.Collected{}, Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{text.Head(err.Error(), 500)},
+			Steps: []record.Collected{}, Findings: []record.Finding{}, Summary: []string{}, Warnings: []string{text.Head(s.run.paths.Error(err), 500)},
 		}
 	}
 	s.event(e)
-	s.lack(o, err.Error())
+	s.lack(o, s.run.paths.Error(err))
 }
 
 // hearPauses hears what a dump has told and nobody has heard.

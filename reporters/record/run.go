@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/leakgate/leakgate/detector"
+	"github.com/leakgate/leakgate/internal/hostfile"
 )
 
 // RunSchema names the format of run.json (docs/formats/run.md).
@@ -375,17 +375,9 @@ const maxRunJSON = 64 << 20
 // ReadRun reads run.json of a run directory.
 func ReadRun(dir string) (Run, error) {
 	path := filepath.Join(dir, "run.json")
-	f, err := os.Open(path)
+	text, err := hostfile.Read(path, maxRunJSON)
 	if err != nil {
 		return Run{}, fmt.Errorf("open run: %w", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxRunJSON+1))
-	if err != nil {
-		return Run{}, fmt.Errorf("read %s: %w", path, err)
-	}
-	if len(text) > maxRunJSON {
-		return Run{}, fmt.Errorf("read %s: larger than %d bytes", path, maxRunJSON)
 	}
 	var run Run
 	if err := json.Unmarshal(text, &run); err != nil {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/leakgate/leakgate/internal/hostfile"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -180,7 +181,7 @@ const maxTrip = 16 << 20
 
 // readTrip reads trip.json; nil where the run was no trip.
 func readTrip(dir string) (*record.Trip, error) {
-	f, err := os.Open(filepath.Join(dir, record.TripName))
+	f, err := hostfile.Open(filepath.Join(dir, record.TripName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

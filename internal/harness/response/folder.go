@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/internal/capture/diagnose"
+	"github.com/leakgate/leakgate/internal/hostfile"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -82,19 +83,13 @@ func safe(name string) string {
 	return out
 }
 
-// hostless is a text without the path of the run directory on the host: what a run writes
-// has no absolute paths.
-func (f folder) hostless(text string) string {
-	return hostless(strings.TrimSuffix(f.path, filepath.FromSlash(f.name)), text)
+// paths takes the paths of the host out of texts: what a run writes has no absolute ones.
+func (f folder) paths() hostfile.Paths {
+	return hostfile.NewPaths(strings.TrimSuffix(f.path, filepath.FromSlash(f.name)))
 }
 
-func hostless(dir, text string) string {
-	dir = filepath.Clean(dir)
-	if !filepath.IsAbs(dir) || dir == filepath.Dir(dir) {
-		return text
-	}
-	return strings.ReplaceAll(strings.ReplaceAll(text, dir+string(filepath.Separator), ""), dir, ".")
-}
+// hostless is a text without the paths of the host.
+func (f folder) hostless(text string) string { return f.paths().Text(text) }
 
 // hostlessError is an error with the text that a run may write.
 type hostlessError struct {
@@ -109,7 +104,7 @@ func (r *Responder) hostless(err error) error {
 	if err == nil {
 		return nil
 	}
-	return hostlessError{err, hostless(r.dir, err.Error())}
+	return hostlessError{err, hostfile.NewPaths(r.dir).Error(err)}
 }
 
 // in is the path of a file of the folder on the host.

@@ -42,7 +42,7 @@ func (r *Responder) heap(ctx context.Context, c *Case, file string) []string {
 	case interrupted:
 		c.interrupted = true
 	default:
-		lines = []string{"the dump could not be analysed: " + c.folder.hostless(err.Error())}
+		lines = []string{"the dump could not be analysed: " + c.folder.paths().Error(err)}
 		c.warn(fmt.Errorf("analyse %s: %w", unpacked(file), err))
 		c.Unread = true
 	}

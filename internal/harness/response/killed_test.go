@@ -19,6 +19,7 @@ import (
 
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/internal/hostfile"
 	"github.com/leakgate/leakgate/internal/hproftest"
 	"github.com/leakgate/leakgate/internal/recorded"
 	"github.com/leakgate/leakgate/reporters/record"
@@ -551,11 +552,11 @@ func TestHostless(t *testing.T) {
 			"rename " + dir + sep + "a " + dir + sep + "b": "rename a b",
 			"nothing of it":                                "nothing of it",
 		} {
-			equal(t, text, hostless(dir, text), want)
-			equal(t, text, hostless(dir+sep, text), want)
+			equal(t, text, hostfile.NewPaths(dir).Text(text), want)
+			equal(t, text, hostfile.NewPaths(dir+sep).Text(text), want)
 		}
 		for _, dir := range []string{"", ".", "run", sep} {
-			equal(t, dir, hostless(dir, "a/run/b . /x"), "a/run/b . /x")
+			equal(t, dir, hostfile.NewPaths(dir).Text("a/run/b . /x"), "a/run/b . /x")
 		}
 
 		w := watch(t, Options{}, androidsim.Options{Root: true})

@@ -233,7 +233,7 @@ const (
 	maxWords    = 240
 )
 
-func (c *Case) warn(err error) { c.warnText(err.Error()) }
+func (c *Case) warn(err error) { c.warnText(c.folder.paths().Error(err)) }
 
 // warnText warns once: an analysis that was interrupted is made again.
 func (c *Case) warnText(warning string) {

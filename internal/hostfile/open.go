@@ -1,0 +1,34 @@
+package hostfile
+
+import (
+	"fmt"
+	"io"
+	"os"
+)
+
+// Open opens a regular file for reading. Opening a pipe would wait for its writer, and a device has
+// no end.
+func Open(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("open %s: it is not a file", path)
+	}
+	return os.Open(path)
+}
+
+// Read reads a regular file of at most so many bytes.
+func Read(path string, most int64) ([]byte, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(content)) > most {
+		err = fmt.Errorf("read %s: larger than %d bytes", path, most)
+	}
+	return content, err
+}
