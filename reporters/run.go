@@ -499,4 +499,7 @@ func (out *page) workload(w record.Workload) {
 	default:
 		out.line("%s: ended with the run", what)
 	}
+	if len(w.LeftRunning) > 0 {
+		out.line("warning: the workload left processes running: %s; end them in the workload", strings.Join(w.LeftRunning, ", "))
+	}
 }

@@ -18,7 +18,8 @@ import (
 )
 
 // HostCommand is a workload that runs one command on this machine, once for the
-// whole run. It finds the run directory in LEAKGATE_RUN, the devices in
+// whole run. What it has started in its process group is ended with it; what has left that group is
+// not, and named in the record on Linux. It finds the run directory in LEAKGATE_RUN, the devices in
 // LEAKGATE_DEVICES (comma separated), and a single device in ANDROID_SERIAL too.
 type HostCommand struct {
 	Args []string
@@ -63,6 +64,9 @@ func (c HostCommand) Run(ctx context.Context, st Stage) (record.Workload, error)
 	cmd.WaitDelay = grace
 	groupOf(cmd)
 	err := runGroup(cmd, st.Hurry)
+	if cmd.Process != nil {
+		rec.LeftRunning = leftRunning(runVariable+st.path(), cmd.Process.Pid)
+	}
 	out.end()
 	errOut.end()
 	tests.finish()
@@ -117,16 +121,24 @@ func runGroup(cmd *exec.Cmd, hurry <-chan struct{}) error {
 	return err
 }
 
-func stageEnv(st Stage) []string {
+// runVariable begins the variable that has the path of the run directory.
+const runVariable = "LEAKGATE_RUN="
+
+// path is the absolute path of the run directory.
+func (st Stage) path() string {
 	dir, err := filepath.Abs(st.Dir)
 	if err != nil {
-		dir = st.Dir
+		return st.Dir
 	}
+	return dir
+}
+
+func stageEnv(st Stage) []string {
 	serials := make([]string, len(st.Devices))
 	for i, d := range st.Devices {
 		serials[i] = d.Serial()
 	}
-	env := []string{"LEAKGATE_RUN=" + dir, "LEAKGATE_DEVICES=" + strings.Join(serials, ",")}
+	env := []string{runVariable + st.path(), "LEAKGATE_DEVICES=" + strings.Join(serials, ",")}
 	if len(serials) == 1 {
 		env = append(env, "ANDROID_SERIAL="+serials[0])
 	}

@@ -282,16 +282,16 @@ func TestMarksShareLooks(t *testing.T) {
 				looks++
 			}
 		})
-		for i := range 200 {
+		for i := range 100 {
 			w.run.mark("", fmt.Sprint("step ", i+1))
-			time.Sleep(50 * time.Millisecond)
+			time.Sleep(100 * time.Millisecond)
 		}
 		time.Sleep(3 * time.Second)
 		p.listen(nil)
 		if looks < 9 || looks > 13 {
 			t.Errorf("%d looks in 13 s", looks)
 		}
-		if run, err := w.Stop("done"); err != nil || run.Devices[0].Marks != 200 {
+		if run, err := w.Stop("done"); err != nil || run.Devices[0].Marks != 100 {
 			t.Errorf("%+v, %v", run.Devices, err)
 		}
 	})

@@ -20,7 +20,7 @@ import (
 type Workload interface {
 	// Describe says what is going to be done; Exit and Error are left out.
 	Describe() record.Workload
-	// Run stresses until it is done or ctx ends, and leaves nothing running. The
+	// Run stresses until it is done or ctx ends, and leaves nothing running that it can end. The
 	// record says what was done; the error is a workload that failed, not one
 	// that was ended by ctx.
 	Run(ctx context.Context, stage Stage) (record.Workload, error)

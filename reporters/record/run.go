@@ -127,6 +127,9 @@ type Workload struct {
 	Repeats int     `json:"repeats,omitempty"`
 	Pass    float64 `json:"pass_s,omitempty"`
 	Error   string  `json:"error,omitempty"`
+	// LeftRunning has the processes on the host that it started and that still ran when it had ended,
+	// as "NAME (pid N)", at most 20; only Linux shows them.
+	LeftRunning []string `json:"left_running,omitempty"`
 	// Interrupted has the devices that have dropped it.
 	Interrupted []Interruption `json:"interrupted,omitempty"`
 }
