@@ -1,5 +1,7 @@
 package monitor
 
+//unit:sleep a script of another process writes a file
+
 import (
 	"bytes"
 	"context"
