@@ -3,7 +3,6 @@ package monitor
 import (
 	"sync"
 
-	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
