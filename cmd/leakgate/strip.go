@@ -25,9 +25,11 @@ func stripCommand(c *console) *cobra.Command {
 		Use: "strip IN OUT", GroupID: groupDump,
 		Short: "write a copy of a heap dump without texts and pictures",
 		Long: `Write a shareable copy of a heap dump: all elements of primitive arrays are set to
-zero, which removes the texts of strings, the pixels of bitmaps and buffers. Names of
-classes and fields, references, sizes and the values of single fields stay, so that
-analyze finds the same leaks.
+zero, which removes the texts of strings, the pixels of bitmaps and buffers. So are hash
+codes, from which short texts could be recovered. analyze finds the same leaks in the copy.
+
+What stays: names of classes and fields, references, the lengths of texts and arrays, and
+numbers in fields, such as coordinates, IDs and times.
 
 IN may be compressed by gzip or zstd; "-" is standard input. OUT is a file that does
 not exist yet, written uncompressed, or "-" for standard output. A truncated dump is
@@ -59,6 +61,7 @@ type strippedReport struct {
 	Bytes         int64    `json:"bytes"`
 	Arrays        int64    `json:"arrays"`
 	StrippedBytes int64    `json:"stripped_bytes"`
+	Hashes        int64    `json:"hashes"`
 	Truncated     bool     `json:"truncated"`
 	Warnings      []string `json:"warnings"`
 }
@@ -244,7 +247,7 @@ func bare(err error) error {
 
 func reportOf(file *spool.File, done hprof.Stripped) strippedReport {
 	r := strippedReport{
-		Schema: stripSchema, Bytes: file.Size(), Arrays: done.Arrays, StrippedBytes: done.Bytes,
+		Schema: stripSchema, Bytes: file.Size(), Arrays: done.Arrays, StrippedBytes: done.Bytes, Hashes: done.Hashes,
 		Truncated: done.Truncated || file.Truncated != nil, Warnings: []string{},
 	}
 	for _, err := range append([]error{file.Truncated}, done.Warnings...) {
@@ -268,6 +271,7 @@ func (f *stripFlags) tell(c console, r strippedReport, in, out string) error {
 	if out == "-" {
 		return nil
 	}
-	_, err := fmt.Fprintf(c.out, "%s: %s of %s are zero now, the elements of %s arrays\n", text.Printable(out), text.Size(r.StrippedBytes), text.Size(r.Bytes), text.Grouped(r.Arrays))
+	_, err := fmt.Fprintf(c.out, "%s: set %s of %s to zero: the elements of %s arrays; and %s hash codes\n",
+		text.Printable(out), text.Size(r.StrippedBytes), text.Size(r.Bytes), text.Grouped(r.Arrays), text.Grouped(r.Hashes))
 	return printed(err)
 }

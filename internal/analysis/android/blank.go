@@ -9,7 +9,7 @@ import (
 )
 
 // In a stripped dump the units of all texts are 0. What such a text was is told by what
-// is left: its length, its hash where somebody asked for that, and who holds it.
+// is left: its length, who holds it, and its hash in a dump that an earlier version stripped.
 
 // blank tells that a text was taken out.
 func (x *characters) blank() bool {
@@ -65,7 +65,7 @@ func (i *Inspector) like(o heap.Object, word string) likeness {
 	return unlike
 }
 
-// hash is that of a String, 0 where nobody asked for it. Dalvik has another name for
+// hash is that of a String, 0 where nobody asked for it or it was taken out. Dalvik has another name for
 // the field.
 func (i *Inspector) hash(o heap.Object) (int64, bool) {
 	if r, ok := i.record(o); !ok || r.Kind != hprof.SubInstance {

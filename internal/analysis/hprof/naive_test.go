@@ -321,6 +321,11 @@ func (c *cursor) rootItem(i *item) {
 }
 
 func (c *cursor) class(i *item) {
+	d := c.classDump()
+	i.Object, i.Trace, i.Dump = d.ID, d.Trace, fmt.Sprint(d)
+}
+
+func (c *cursor) classDump() hprof.Class {
 	d := hprof.Class{ID: c.id(), Trace: c.u4(), Super: c.id(), Loader: c.id(), Signers: c.id(), Domain: c.id()}
 	c.id()
 	c.id()
@@ -341,7 +346,7 @@ func (c *cursor) class(i *item) {
 		t, _ := fields.kind()
 		d.Fields = append(d.Fields, hprof.Field{Name: name, Type: t})
 	}
-	i.Object, i.Trace, i.Dump = d.ID, d.Trace, fmt.Sprint(d)
+	return d
 }
 
 // items reads all that a Scanner has. Pieces are put together.

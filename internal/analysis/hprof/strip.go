@@ -11,6 +11,9 @@ type Stripped struct {
 	// Arrays are the primitive arrays that have elements, Bytes those of the elements:
 	// all of them are zero in the copy.
 	Arrays, Bytes int64
+	// Hashes are the fields that are zero because they may hold the hash of a text, or
+	// because no class says what they hold.
+	Hashes int64
 	// Truncated tells that the dump ends inside a record, and so does the copy.
 	Truncated bool
 	// Warnings are those of File: where the length of a heap was guessed, so was where
@@ -19,22 +22,26 @@ type Stripped struct {
 }
 
 // Strip copies a dump of size bytes to w with all elements of primitive arrays set to
-// zero: the texts of strings, the pixels of bitmaps, whatever was read or received. All
-// else stays as it is, byte by byte and in its place: names, lengths, references, the
-// values of fields. To strip a copy again changes nothing.
+// zero: the texts of strings, the pixels of bitmaps, whatever was read or received. So are
+// the hashes of texts, from which short ones can be computed: see hashFields. All else
+// stays as it is, byte by byte and in its place: names, lengths, references, the values of
+// other fields. To strip a copy again changes nothing.
 //
 // All heaps of the dump are stripped. One that is truncated is copied as far as it goes,
-// also the array in which it ends. The error is a *DamageError where the bytes cannot be
+// also the record in which it ends. The error is a *DamageError where the bytes cannot be
 // a dump, else that of r, w or ctx; what was written before is no dump and must not be
-// kept. Memory is that of Open and buffers of less than 6 MiB.
+// kept. Memory is that of Open, buffers of less than 10 MiB and the layouts of the classes.
 func Strip(ctx context.Context, w io.Writer, r io.ReaderAt, size int64) (Stripped, error) {
 	f, err := Open(ctx, r, size)
 	if err != nil {
 		return Stripped{}, err
 	}
-	s := stripping{ctx: ctx, w: w, window: window{r: r, buf: make([]byte, min(stripBuffer, size)), limit: size}}
+	s := stripping{
+		ctx: ctx, w: w, file: f, hashes: newHashFields(f),
+		window: window{r: r, buf: make([]byte, min(stripBuffer, size)), limit: size},
+	}
 	s.Truncated, s.Warnings = f.Truncated >= 0, f.Warnings
-	if err = s.heaps(f); err == nil {
+	if err = s.heaps(); err == nil {
 		err = s.copyTo(size)
 	}
 	return s.Stripped, err
@@ -51,32 +58,35 @@ const (
 type stripping struct {
 	Stripped
 	window
-	ctx context.Context
-	w   io.Writer
+	ctx    context.Context
+	w      io.Writer
+	file   *File
+	hashes *hashFields
 }
 
-// heaps erases the arrays of all heaps, which lie one behind the other.
-func (s *stripping) heaps(f *File) error {
-	records := f.Scanner(nil)
-	for i := range f.Snapshots {
-		records.Reset(f.Snapshots[i].Segments)
-		if err := s.heap(f, records); err != nil {
+// heaps erases what is to go from all heaps, which lie one behind the other.
+func (s *stripping) heaps() error {
+	records := s.file.Scanner(nil)
+	for i := range s.file.Snapshots {
+		segments := s.file.Snapshots[i].Segments
+		records.Reset(segments)
+		if err := s.hashes.read(records, s.ctx.Err); err != nil {
+			return err
+		}
+		records.Reset(segments)
+		if err := s.heap(records); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *stripping) heap(f *File, records *Scanner) error {
+func (s *stripping) heap(records *Scanner) error {
 	for count := 0; records.Next(); count++ {
 		if count%wordEvery == 0 && s.ctx.Err() != nil {
 			return s.ctx.Err()
 		}
-		if records.Kind != SubPrimitiveArray || records.Count == 0 {
-			continue
-		}
-		from := records.Offset + int64(10+f.IDSize)
-		if err := s.erase(from, from+int64(records.Count)*int64(records.Type.Size(f.IDSize))); err != nil {
+		if err := s.record(records); err != nil {
 			return err
 		}
 	}
@@ -84,29 +94,68 @@ func (s *stripping) heap(f *File, records *Scanner) error {
 		return records.Err()
 	}
 	if at := records.Truncated(); at >= 0 {
-		return s.cut(f, at)
+		return s.cut(at)
 	}
 	return nil
 }
 
-// cut erases what a file still has of the array in which it ends, if it is one.
-func (s *stripping) cut(f *File, at int64) error {
+func (s *stripping) record(r *Scanner) error {
+	id := int64(s.file.IDSize)
+	switch r.Kind {
+	case SubPrimitiveArray:
+		if r.Count == 0 {
+			return nil
+		}
+		from := r.Offset + 10 + id
+		return s.eraseArray(from, from+int64(r.Count)*int64(r.Type.Size(s.file.IDSize)))
+	case SubInstance:
+		return s.hashes.of(r.Class).in(int(r.Count), s.eraseHash(r.Offset+9+2*id))
+	case SubClassDump:
+		return s.hashes.statics(r.Body, s.eraseHash(r.Offset))
+	}
+	return nil
+}
+
+// cut erases what a file still has of the record in which it ends.
+func (s *stripping) cut(at int64) error {
 	s.Truncated = true
-	head := make([]byte, min(int64(10+f.IDSize), f.Size-at))
-	if n, err := f.r.ReadAt(head, at); n < len(head) {
-		return fmt.Errorf("read the dump at offset %d: %w", at+int64(n), shorter(err))
+	b, err := s.file.tail(at, maxRecord)
+	if err != nil {
+		return err
 	}
-	from := at + int64(10+f.IDSize)
-	if SubTag(head[0]) != SubPrimitiveArray || from >= f.Size {
-		return nil
+	id := s.file.IDSize
+	switch body := at + int64(10+id); SubTag(b[0]) {
+	case SubPrimitiveArray:
+		if body < s.file.Size {
+			return s.eraseArray(body, s.file.Size)
+		}
+	case SubInstance:
+		head := 9 + 2*id
+		if len(b) > head {
+			return s.hashes.of(readID(b[5+id:], id)).in(len(b)-head, s.eraseHash(at+int64(head)))
+		}
+	case SubClassDump:
+		return s.hashes.statics(b, s.eraseHash(at))
 	}
-	return s.erase(from, f.Size)
+	return nil
+}
+
+func (s *stripping) eraseArray(from, to int64) error {
+	s.Arrays++
+	s.Bytes += to - from
+	return s.erase(from, to)
+}
+
+// eraseHash returns what erases parts of a record at an offset.
+func (s *stripping) eraseHash(at int64) func(span) error {
+	return func(p span) error {
+		s.Hashes++
+		return s.erase(at+int64(p.from), at+int64(p.to))
+	}
 }
 
 // erase sets a part of the file to zero. Parts come in the order of the file.
 func (s *stripping) erase(from, to int64) error {
-	s.Arrays++
-	s.Bytes += to - from
 	for from < to {
 		if err := s.copyTo(from); err != nil {
 			return err

@@ -1,0 +1,178 @@
+package hprof
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+)
+
+// hashFields finds in the records of one heap what was computed from texts: java.lang.String
+// keeps its hash code, a polynomial that is unique for texts of up to 6 digits, and so do the
+// nodes of hash tables, which spread it in a way that can be undone (java.util.HashMap.hash),
+// and the caches of libraries (okio.ByteString, java.net.URI). They are fields of a primitive
+// type with the word hash in their names; one whose name is not in the dump may be one of them.
+type hashFields struct {
+	file *File
+	// named tells of IDs of strings whether they name such a field.
+	named   map[ID]bool
+	classes map[ID]ownFields
+	layouts map[ID]*layout
+}
+
+// ownFields are those that a class declares itself.
+type ownFields struct {
+	super  ID
+	size   int
+	hashes []span
+}
+
+// layout is what is to be erased of an instance: the hashes, and from size on what no class of
+// the dump declares.
+type layout struct {
+	hashes []span
+	size   int
+}
+
+// span are bytes of a record or of what stands in it.
+type span struct{ from, to int }
+
+func newHashFields(f *File) *hashFields {
+	return &hashFields{file: f, named: map[ID]bool{}}
+}
+
+// read learns the classes of a heap, which may stand behind their instances and in other
+// segments. Of two under one ID the last counts, as in package heap.
+func (h *hashFields) read(records *Scanner, look func() error) error {
+	h.classes, h.layouts = map[ID]ownFields{}, map[ID]*layout{}
+	var c Class
+	for count := 0; records.Next(); count++ {
+		if count%wordEvery == 0 {
+			if err := look(); err != nil {
+				return err
+			}
+		}
+		if records.Kind != SubClassDump {
+			continue
+		}
+		records.ReadClass(&c)
+		own := ownFields{super: c.Super}
+		for _, f := range c.Fields {
+			size := f.Type.Size(h.file.IDSize)
+			if h.isHash(f.Name, f.Type) {
+				own.hashes = append(own.hashes, span{own.size, own.size + size})
+			}
+			own.size += size
+		}
+		h.classes[c.ID] = own
+	}
+	return records.Err()
+}
+
+func (h *hashFields) isHash(name ID, t Type) bool {
+	if t == Object {
+		return false
+	}
+	is, known := h.named[name]
+	if !known {
+		text, ok := h.file.Strings.Get(name)
+		is = !ok || namesHash(text)
+		h.named[name] = is
+	}
+	return is
+}
+
+// namesHash tells whether a name has the word, and not just the letters, as mHasHadFocus does.
+func namesHash(name string) bool {
+	return strings.Contains(name, "hash") || strings.Contains(name, "Hash") || strings.Contains(name, "HASH")
+}
+
+// mostSupers bounds the superclasses of a class, which in a damaged dump form a circle.
+const mostSupers = 1 << 10
+
+// of gives the layout of the instances of a class.
+func (h *hashFields) of(class ID) *layout {
+	if l, ok := h.layouts[class]; ok {
+		return l
+	}
+	l := &layout{}
+	id := class
+	for range mostSupers {
+		own, ok := h.classes[id]
+		if !ok {
+			break
+		}
+		for _, s := range own.hashes {
+			l.hashes = append(l.hashes, span{l.size + s.from, l.size + s.to})
+		}
+		l.size += own.size
+		id = own.super
+	}
+	h.layouts[class] = l
+	return l
+}
+
+// in calls erase with each part of n bytes of fields that is to be erased, in their order.
+func (l *layout) in(n int, erase func(span) error) error {
+	for _, s := range l.hashes {
+		if s.from >= n {
+			break
+		}
+		if err := erase(span{s.from, min(s.to, n)}); err != nil {
+			return err
+		}
+	}
+	if l.size >= n {
+		return nil
+	}
+	return erase(span{l.size, n})
+}
+
+// statics calls erase with the values of static fields that are hashes, in a CLASS_DUMP of
+// which some of the end may be missing.
+func (h *hashFields) statics(record []byte, erase func(span) error) error {
+	id := h.file.IDSize
+	at := 1 + 7*id + 8
+	// next skips a name of some bytes and a type.
+	next := func(name int) (size int, t Type, ok bool) {
+		if at += name + 1; at > len(record) {
+			return 0, 0, false
+		}
+		t = Type(record[at-1])
+		return t.Size(id), t, true
+	}
+	count := func() int {
+		if at += 2; at > len(record) {
+			return 0
+		}
+		return int(binary.BigEndian.Uint16(record[at-2:]))
+	}
+	for range count() {
+		size, _, ok := next(2)
+		if !ok {
+			return nil
+		}
+		at += size
+	}
+	for range count() {
+		size, t, ok := next(id)
+		if !ok || at >= len(record) {
+			return nil
+		}
+		if h.isHash(readID(record[at-1-id:], id), t) {
+			if err := erase(span{at, min(at+size, len(record))}); err != nil {
+				return err
+			}
+		}
+		at += size
+	}
+	return nil
+}
+
+// tail reads the first bytes of the record with which the file ends.
+func (f *File) tail(at int64, most int) ([]byte, error) {
+	b := make([]byte, min(int64(most), f.Size-at))
+	if n, err := f.r.ReadAt(b, at); n < len(b) {
+		return nil, fmt.Errorf("read the dump at offset %d: %w", at+int64(n), shorter(err))
+	}
+	return b, nil
+}

@@ -1,0 +1,419 @@
+package hprof_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/leakgate/leakgate/internal/analysis/hprof"
+	"github.com/leakgate/leakgate/internal/hproftest"
+	"github.com/leakgate/leakgate/internal/jvmtest"
+	"github.com/leakgate/leakgate/internal/recorded"
+)
+
+// place is where in a file a value is that must go, of which class its object is, and the
+// name of its field, "" where no class declares one there.
+type place struct {
+	at, size    int64
+	class, name string
+}
+
+// hashes finds the hashes of a heap a second way.
+func (n *naive) hashes(data []byte, h *naiveHeap) (all []place) {
+	type declared struct {
+		super  hprof.ID
+		fields []hprof.Field
+	}
+	ids, loaded, classes := n.header.IDSize, n.classNames(), map[hprof.ID]declared{}
+	statics := func(at int64) declared {
+		c := &cursor{data[at+1:], ids}
+		var d declared
+		_ = caught(func() {
+			c.take(uint64(ids + 4))
+			d.super = c.id()
+			c.take(uint64(5*ids + 4))
+			for range c.u2() {
+				c.u2()
+				_, size := c.kind()
+				c.take(uint64(size))
+			}
+			for range c.u2() {
+				name := c.id()
+				t, size := c.kind()
+				from, rest := int64(len(data)-len(c.b)), int64(min(size, len(c.b)))
+				if n.isHash(name, t) && rest > 0 {
+					all = append(all, place{from, rest, "static", n.names[name]})
+				}
+				c.take(uint64(size))
+			}
+			for range c.u2() {
+				name := c.id()
+				t, _ := c.kind()
+				d.fields = append(d.fields, hprof.Field{Name: name, Type: t})
+			}
+		})
+		return d
+	}
+	for _, i := range h.items {
+		if i.Kind == hprof.SubClassDump {
+			classes[i.Object] = statics(i.Offset)
+		}
+	}
+	instance := func(at int64, class hprof.ID, size int64) {
+		body := at + int64(9+2*ids)
+		from, name := int64(0), loaded[class]
+		for class, ok := classes[class]; ok; class, ok = classes[class.super] {
+			for _, f := range class.fields {
+				size := min(int64(f.Type.Size(ids)), size-from)
+				if n.isHash(f.Name, f.Type) && size > 0 {
+					all = append(all, place{body + from, size, name, n.names[f.Name]})
+				}
+				if from += size; size < int64(f.Type.Size(ids)) {
+					return
+				}
+			}
+			if class.super == 0 {
+				break
+			}
+		}
+		if from < size {
+			all = append(all, place{body + from, size - from, name, ""})
+		}
+	}
+	for _, i := range h.items {
+		if i.Kind == hprof.SubInstance {
+			instance(i.Offset, i.Class, int64(i.Count))
+		}
+	}
+	at := h.truncated
+	if at < 0 {
+		return all
+	}
+	switch rest := int64(len(data)) - at - int64(9+2*ids); {
+	case data[at] == byte(hprof.SubInstance) && rest > 0:
+		c := &cursor{data[at+int64(5+ids):], ids}
+		instance(at, c.id(), rest)
+	case data[at] == byte(hprof.SubClassDump):
+		statics(at)
+	}
+	return all
+}
+
+func (n *naive) isHash(name hprof.ID, t hprof.Type) bool {
+	text, ok := n.names[name]
+	return t != hprof.Object && (!ok || regexp.MustCompile(`hash|Hash|HASH`).MatchString(text))
+}
+
+// classNames are the names of the classes, as in source.
+func (n *naive) classNames() map[hprof.ID]string {
+	names := map[hprof.ID]string{}
+	for _, c := range n.classes {
+		names[c.Class] = strings.ReplaceAll(n.names[c.Name], "/", ".")
+	}
+	return names
+}
+
+// attack reads texts back out of a dump without texts: each int field of each instance that
+// is the hash of a text in the dictionary, or what java.util.HashMap makes of it (its inverse
+// is itself). It says which texts it has found, as often as it has.
+func attack(data []byte, dictionary map[uint32]string) (found []string) {
+	n := readNaive(data)
+	loaded, ids := n.classNames(), n.header.IDSize
+	for _, h := range n.heaps {
+		classes := map[hprof.ID]hprof.Class{}
+		for _, i := range h.items {
+			if i.Kind == hprof.SubClassDump {
+				c := &cursor{data[i.Offset+1:], ids}
+				classes[i.Object] = c.classDump()
+			}
+		}
+		for _, i := range h.items {
+			if i.Kind != hprof.SubInstance || !keepsHashes(loaded[i.Class]) {
+				continue
+			}
+			at := 0
+			for c, ok := classes[i.Class]; ok; c, ok = classes[c.Super] {
+				for _, f := range c.Fields {
+					if name := n.names[f.Name]; f.Type == hprof.Int && (name == "hash" || name == "hashCode") {
+						v := binary.BigEndian.Uint32([]byte(i.Body[at:]))
+						for _, v := range []uint32{v, v ^ v>>16} {
+							if text, ok := dictionary[v]; ok {
+								found = append(found, text)
+								break
+							}
+						}
+					}
+					at += f.Type.Size(ids)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// keepsHashes tells of classes that are in every dump.
+func keepsHashes(class string) bool {
+	return class == "java.lang.String" || strings.HasPrefix(class, "java.util.") && (strings.HasSuffix(class, "Entry") || strings.HasSuffix(class, "$Node"))
+}
+
+// dictionary are all numbers of 4 to 6 digits, and words, by their hashes.
+func dictionary() map[uint32]string {
+	all := map[uint32]string{}
+	for digits, end := 4, 10_000; digits <= 6; digits, end = digits+1, 10*end {
+		for n := range end {
+			text := fmt.Sprintf("%0*d", digits, n)
+			all[hashOf(text)] = text
+		}
+	}
+	for _, word := range []string{
+		"password", "account", "phone", "true", "false", "name", "email", "user", "login", "token", "session",
+		"secret", "address", "android", "google", "contact", "message", "location", "birthday",
+	} {
+		all[hashOf(word)] = word
+	}
+	return all
+}
+
+// The attack that finds PINs and one-time codes in dumps without texts finds none.
+func TestStripTakesHashes(t *testing.T) {
+	texts, before, read := dictionary(), 0, 0
+	for _, name := range dumps {
+		t.Run(name, func(t *testing.T) {
+			data := recorded.Read(t, "hprof", name)
+			read++
+			found := attack(data, texts)
+			before += len(found)
+			t.Logf("%d texts in the dump itself, such as %.10q", len(found), found)
+			stripped, done, err := strip(data)
+			if err != nil || done.Hashes == 0 {
+				t.Fatalf("%+v, %v", done, err)
+			}
+			if found := attack(stripped, texts); len(found) > 0 {
+				t.Errorf("%d texts are found in the copy: %.10q", len(found), found)
+			}
+		})
+	}
+	if before < 100 && read == len(dumps) {
+		t.Errorf("%d texts are found in the dumps themselves", before)
+	}
+}
+
+// Every instance of the recorded dumps has the fields that its classes declare, so nothing
+// but hashes goes: numbers of one int, in fields that are named so.
+func TestStripTakesNoMoreThanHashes(t *testing.T) {
+	fields, read := map[string]int64{}, 0
+	for _, name := range dumps {
+		t.Run(name, func(t *testing.T) {
+			data := recorded.Read(t, "hprof", name)
+			read++
+			n := readNaive(data)
+			for _, h := range n.heaps {
+				for _, p := range n.hashes(data, &h) {
+					if p.class != "static" && p.size != 4 {
+						t.Errorf("%d bytes of %s.%s", p.size, p.class, p.name)
+					}
+					if p.class != "static" {
+						fields[p.name] = p.size
+					}
+				}
+			}
+		})
+	}
+	want := []string{"_hash", "hash", "hashCode", "hashCodeCache", "hashCodeForCache", "hashCodeValue", "hashValue", "hashcode", "mHash", "threadLocalHashCode"}
+	if got := slices.Sorted(maps.Keys(fields)); !slices.Equal(got, want) && read == len(dumps) {
+		t.Errorf("%q go, want %q", got, want)
+	}
+}
+
+// secrets are texts that nothing but their hashes would give away, and their number at
+// which a dump is sure to be hashed: no other value of a dump is like these hashes.
+func secrets() (all []string) {
+	for i := range 40 {
+		all = append(all, strconv.Itoa(493_817+i*12_011))
+	}
+	return all
+}
+
+// traces counts the places of a dump, of whatever layout, at which the hash of one of the
+// texts stands as it is or as hash tables have it.
+func traces(data []byte, texts []string) (count int) {
+	for _, text := range texts {
+		hash := hashOf(text)
+		for _, v := range []uint32{hash, hash ^ hash>>16} {
+			for _, order := range []binary.AppendByteOrder{binary.BigEndian, binary.LittleEndian} {
+				count += bytes.Count(data, order.AppendUint32(nil, v))
+			}
+		}
+	}
+	return count
+}
+
+// Keys of all hash tables, of every runtime and size of IDs.
+func TestStripTakesHashesOfKeys(t *testing.T) {
+	for _, ids := range []int{4, 8} {
+		for _, runtime := range []hproftest.Runtime{hproftest.ART, hproftest.HotSpot} {
+			for _, sdk := range []int{21, 23, 34} {
+				h := hproftest.Android(hproftest.Phone{SDK: sdk})
+				for i, table := range []func(...hproftest.Ref) hproftest.Ref{h.HashMap, h.LinkedHashMap, h.ConcurrentHashMap, h.WeakHashMap, h.HashSet} {
+					var pairs []hproftest.Ref
+					for _, text := range secrets() {
+						pairs = append(pairs, h.String(text))
+					}
+					h.Hold(fmt.Sprintf("com.example.Pins%d", i), "sPins", table(pairs...))
+				}
+				form := hproftest.Form{Runtime: runtime, IDSize: ids, Shuffle: true}
+				data, _, err := h.Dump(form)
+				if err != nil {
+					t.Fatal(err)
+				}
+				stripped, _ := checkStripped(t, data)
+				if before, after := traces(data, secrets()), traces(stripped, secrets()); before < 5*40 || after > 0 {
+					t.Errorf("%+v, API %d: %d hashes, %d in the copy", form, sdk, before, after)
+				}
+			}
+		}
+	}
+}
+
+// The same in a JVM: what a program reads is in its hash tables.
+func TestStripTakesHashesOfJVM(t *testing.T) {
+	j := jvmtest.New(t)
+	jar := j.Compile(t, jvmtest.Source{"Console.java": jvmtest.Shop()["Console.java"], "Pins.java": `package com.example.pins;
+
+import com.example.stage.Console;
+import java.util.*;
+import java.util.concurrent.*;
+
+public final class Pins {
+    static final List<Map<String, Object>> TABLES = new ArrayList<>();
+    static final Set<String> SET = new HashSet<>();
+
+    public static void main(String[] args) throws Exception {
+        Collections.addAll(TABLES, new HashMap<>(), new LinkedHashMap<>(), new ConcurrentHashMap<>(), new Hashtable<>(), new WeakHashMap<>(), new TreeMap<>());
+        for (String pin : args) {
+            for (Map<String, Object> table : TABLES) {
+                table.put(pin, table);
+            }
+            SET.add(pin);
+        }
+        Console.serve(() -> {});
+    }
+}
+`})
+	data, err := os.ReadFile(j.Start(t, jar, "com.example.pins.Pins", secrets()...).Dump(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stripped, _ := checkStripped(t, data)
+	if before, after := traces(data, secrets()), traces(stripped, secrets()); before < 6*40 || after > 0 {
+		t.Errorf("%d hashes, %d in the copy", before, after)
+	}
+}
+
+// names of the dumps below.
+const (
+	nameHash    hprof.ID = 100 + iota // hash
+	nameCode                          // hashCode
+	nameIsZero                        // hashIsZero
+	nameCount                         // count
+	nameSeed                          // static HASH_SEED
+	nameHasHad                        // mHasHadFocus
+	nameMissing                       // not in the dump
+)
+
+// hashDump is a dump with the names of fields.
+func hashDump(ids int) *dump {
+	d := newDump(hprof.Format102, ids)
+	for i, text := range []string{"hash", "hashCode", "hashIsZero", "count", "HASH_SEED", "mHasHadFocus"} {
+		d.record(hprof.TagString, nameHash+hprof.ID(i), text)
+	}
+	return d
+}
+
+// declareClass appends a class with static fields and fields: a name, a type, and for
+// static ones a value.
+func (d *dump) declareClass(id, super hprof.ID, statics []any, fields ...any) {
+	d.put(hprof.SubClassDump, id, uint32(0), super, hprof.ID(0), hprof.ID(0), hprof.ID(0), hprof.ID(0), hprof.ID(0), uint32(0), uint16(0))
+	d.put(uint16(len(statics) / 3)).put(statics...)
+	d.put(uint16(len(fields) / 2)).put(fields...)
+}
+
+// What goes of the fields of instances: by the classes of their own heap, wherever these
+// are, and all of what no class declares.
+func TestStripHashFields(t *testing.T) {
+	const text, node, base, missing hprof.ID = 1, 2, 3, 4
+	for _, ids := range []int{4, 8} {
+		object := strings.Repeat("O", ids)
+		d, want := hashDump(ids), []string{}
+		instance := func(class hprof.ID, fields, left string) {
+			d.instance(9, class, fields)
+			want = append(want, left)
+		}
+		zeros := func(n int) string { return strings.Repeat("\x00", n) }
+		d.segment(hprof.TagHeapDumpSegment, func() {
+			// Before the class.
+			instance(text, object+"HHHHZcccc", object+zeros(5)+"cccc")
+			instance(missing, "HHHH", zeros(4))
+		})
+		d.segment(hprof.TagHeapDumpSegment, func() {
+			d.declareClass(text, 0, []any{nameSeed, hprof.Int, "SSSS", nameCount, hprof.Int, "kept", nameHasHad, hprof.Int, "plus"},
+				nameHash, hprof.Object, nameHash, hprof.Int, nameIsZero, hprof.Boolean, nameCount, hprof.Int)
+			// Own fields come first.
+			d.declareClass(node, base, nil, nameCount, hprof.Short, nameCode, hprof.Long)
+			d.declareClass(base, 0, nil, nameMissing, hprof.Char, nameMissing, hprof.Object, nameHash, hprof.Int)
+			instance(text, object+"HHHHZcccc", object+zeros(5)+"cccc")
+			instance(node, "ccHHHHHHHHHH"+object+"HHHH", "cc"+zeros(10)+object+zeros(4))
+			// Longer and shorter than what its classes declare.
+			instance(text, object+"HHHHZccccZZZZ", object+zeros(5)+"cccc"+zeros(4))
+			instance(text, object+"HH", object+zeros(2))
+		})
+		d.record(hprof.TagHeapDumpEnd)
+		// The same ID is another class in the second heap.
+		d.segment(hprof.TagHeapDumpSegment, func() {
+			d.declareClass(text, base, nil, nameCount, hprof.Int)
+			// The superclass is missing.
+			instance(text, "ccccHHHH", "cccc"+zeros(4))
+		})
+		got, done := checkStripped(t, d.b)
+		var left []string
+		for _, h := range readNaive(got).heaps {
+			for _, i := range h.items {
+				if i.Kind == hprof.SubInstance {
+					left = append(left, i.Body)
+				}
+			}
+		}
+		if !slices.Equal(left, want) || done.Hashes == 0 {
+			t.Errorf("IDs of %d: %+v\n%q\nwant\n%q", ids, done, left, want)
+		}
+		if bytes.Contains(got, []byte("SSSS")) || !bytes.Contains(got, []byte("kept")) || !bytes.Contains(got, []byte("plus")) {
+			t.Errorf("IDs of %d: static fields %q", ids, got)
+		}
+		for n := range d.b {
+			if got, _ := checkStripped(t, d.b[:n]); bytes.ContainsAny(got[min(len(got), headerLen+6*(9+ids+10)):], "HSZ") {
+				t.Fatalf("IDs of %d: cut at %d: %q", ids, n, got)
+			}
+		}
+	}
+}
+
+// A class that is its own superclass, as a damaged dump can have it, has fields without end.
+func TestStripCircle(t *testing.T) {
+	d := hashDump(4)
+	d.segment(hprof.TagHeapDumpSegment, func() {
+		d.declareClass(1, 2, nil, nameHash, hprof.Int)
+		d.declareClass(2, 1, nil, nameCount, hprof.Int)
+		d.instance(9, 1, strings.Repeat("HHHHcccc", 10))
+	})
+	got, _ := checkStripped(t, d.b)
+	if bytes.Contains(got, []byte("HHHH")) || bytes.Count(got, []byte("cccc")) != 10 {
+		t.Errorf("%q", got)
+	}
+}
