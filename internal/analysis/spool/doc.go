@@ -9,9 +9,10 @@
 //
 // The temporary file has no name where the system allows that: it ends with the
 // process that made it, however that ends. On Windows it goes when the File is
-// closed. It grows to Options.Cap and no further, so that a small input cannot fill
-// a disk, and it is given out only when the input was read to its end, or as far as
-// the packed data can be: then the File says where and why they end.
+// closed. It grows to Options.Cap and to 90 % of what was free on its disk, and no
+// further, so that a small input cannot fill a disk, and it is given out only when
+// the input was read to its end, or as far as the packed data can be: then the File
+// says where and why they end.
 //
 // It refuses what is no dump in a way that people get wrong: archives, programs,
 // web pages, the error message of a command. It does not know what a dump is; that

@@ -26,10 +26,17 @@ type Options struct {
 
 	// create makes the temporary file; nil is temporary.
 	create func(dir string) (*os.File, func() error, error)
+	// free is what may still be written in a folder; nil is FreeBytes.
+	free func(dir string) (int64, bool)
 }
 
 // ErrCap is wrapped by the error of Open for an input that is larger than its cap.
 var ErrCap = errors.New("it is larger than the cap")
+
+// ErrRoom is wrapped by the error of Open for an input that would fill the disk: a temporary
+// file takes 90 % of what was free when it was begun, and leaves what others free or take
+// meanwhile.
+var ErrRoom = errors.New("it would fill the disk")
 
 // Names that no input has.
 var (
@@ -69,6 +76,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.create == nil {
 		o.create = temporary
+	}
+	if o.free == nil {
+		o.free = FreeBytes
 	}
 	return o
 }

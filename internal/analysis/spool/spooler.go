@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"time"
 
@@ -33,10 +34,11 @@ const (
 // cannot be stopped, nothing but its buffers waits with it.
 func spool(ctx context.Context, in input, o Options) (*File, error) {
 	stop := make(chan struct{})
+	room := roomIn(o)
 	u := &unpacking{
 		src:    &source{r: in.r, stop: stop},
 		stop:   stop,
-		cap:    o.Cap,
+		cap:    min(o.Cap, room.most),
 		filled: make(chan []byte),
 		free:   make(chan []byte, pieces),
 	}
@@ -44,7 +46,7 @@ func spool(ctx context.Context, in input, o Options) (*File, error) {
 		u.free <- nil // made when it is needed
 	}
 	go u.run()
-	w := &writing{in: in, o: o, u: u}
+	w := &writing{in: in, o: o, u: u, room: room}
 	err := w.run(ctx)
 	if err == nil {
 		return w.file()
@@ -166,11 +168,27 @@ func (u *unpacking) mistaken(content []byte) string {
 	return mistaken(head)
 }
 
+// room is what a temporary file may take of a disk: a tenth of what was free stays free,
+// whoever else writes there.
+type room struct {
+	free, most, least int64
+}
+
+// roomIn looks at the disk before anything is written; no limit where it cannot be told.
+func roomIn(o Options) room {
+	free, known := o.free(o.Dir)
+	if !known {
+		return room{most: math.MaxInt64}
+	}
+	return room{free: free, most: free - free/10, least: free / 10}
+}
+
 // writing puts what is unpacked into a temporary file.
 type writing struct {
-	in input
-	o  Options
-	u  *unpacking
+	in   input
+	o    Options
+	u    *unpacking
+	room room
 
 	temp   *os.File
 	remove func() error
@@ -214,6 +232,9 @@ func (w *writing) write(piece []byte) error {
 		return fmt.Errorf("spool %s: %w of %s for a temporary file%s; if that is right, raise the cap with --spool-cap",
 			w.in.name, ErrCap, text.Bytes(w.o.Cap), w.need())
 	}
+	if w.fills(int64(len(piece))) {
+		return w.noRoom()
+	}
 	if w.temp == nil {
 		f, remove, err := w.o.create(w.o.Dir)
 		if err != nil {
@@ -227,6 +248,21 @@ func (w *writing) write(piece []byte) error {
 		return w.full(err)
 	}
 	return nil
+}
+
+// fills tells whether more bytes would take what must stay free. A disk that compresses or
+// allocates late has more free than it says, so the file's own bytes count as well.
+func (w *writing) fills(more int64) bool {
+	if more > w.room.most-w.size {
+		return true
+	}
+	free, known := w.o.free(w.o.Dir)
+	return known && w.room.free > 0 && free-more < w.room.least
+}
+
+func (w *writing) noRoom() error {
+	return fmt.Errorf("spool %s: %w: a temporary file in %s may take 90%% of what was free, %s; written: %s%s; make room, or name a folder on a larger disk with TMPDIR (TMP on Windows)",
+		w.in.name, ErrRoom, w.o.Dir, text.Bytes(w.room.free), text.Bytes(w.size), w.need())
 }
 
 // full tells of a write that failed, which most often is for want of room.
@@ -257,6 +293,9 @@ func (w *writing) ending() error {
 	switch {
 	case w.u.refused != "" && w.u.format == Plain:
 		return fmt.Errorf("read %s: this looks like %s", w.in.name, w.u.refused)
+	case w.u.declared > 0 && w.room.most < w.o.Cap:
+		return fmt.Errorf("spool %s: %w: it has %d bytes unpacked, and a temporary file in %s may take 90%% of what was free, %s; make room, or name a folder on a larger disk with TMPDIR (TMP on Windows)",
+			w.in.name, ErrRoom, w.u.declared, w.o.Dir, text.Bytes(w.room.free))
 	case w.u.declared > 0:
 		return fmt.Errorf("spool %s: %w of %s for a temporary file: it has %d bytes unpacked; if that is right, raise the cap with --spool-cap",
 			w.in.name, ErrCap, text.Bytes(w.o.Cap), w.u.declared)
