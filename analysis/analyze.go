@@ -216,7 +216,7 @@ type dump struct {
 func openFile(ctx context.Context, r io.ReaderAt, size int64, o Options) (d *dump, err error) {
 	d = &dump{warnings: []string{}}
 	o.phase("read names")
-	if d.file, err = hprof.Open(ctx, r, size); err != nil {
+	if d.file, err = hprof.OpenWithin(ctx, r, size, o.Memory); err != nil {
 		if !o.Partial || !damaged(err) || len(d.file.Snapshots) == 0 {
 			return nil, err
 		}
@@ -281,7 +281,13 @@ func (d *dump) empty(size int64) error {
 	if d.file.Truncated >= 0 {
 		return fmt.Errorf("%w: the file is cut off after %d bytes, in the record at offset %d", ErrNoHeap, size, d.file.Truncated)
 	}
-	return ErrNoHeap
+	if len(d.file.Snapshots) == 0 {
+		return fmt.Errorf("%w: it has %d names and no heap", ErrNoHeap, d.file.Strings.Len())
+	}
+	if heaps := d.file.Snapshots; len(heaps[len(heaps)-1].Segments) == 0 {
+		return fmt.Errorf("%w: its heap is empty", ErrNoHeap)
+	}
+	return fmt.Errorf("%w: its heap has only GC roots", ErrNoHeap)
 }
 
 // pass notes damage that is passed over.

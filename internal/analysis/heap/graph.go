@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/leakgate/leakgate/internal/analysis/hprof"
-	"github.com/leakgate/leakgate/internal/text"
 )
 
 // SizeModel names how retained sizes are counted. In every model an object has the bytes
@@ -54,20 +53,7 @@ type Options struct {
 }
 
 // MemoryError refuses a dump that is too large for the memory that there is.
-type MemoryError struct {
-	// Need is about the bytes that it takes, Limit those that were allowed.
-	Need, Limit int64
-	// What needs it, "" for the graph.
-	What string
-}
-
-func (e *MemoryError) Error() string {
-	what := e.What
-	if what == "" {
-		what = "the graph"
-	}
-	return fmt.Sprintf("%s needs about %s of memory, %s are free for it", what, text.Size(e.Need), text.Size(e.Limit))
-}
+type MemoryError = hprof.MemoryError
 
 // Heap is one of the heaps of an Android app, or the only one of another dump.
 type Heap struct {

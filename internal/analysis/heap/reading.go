@@ -89,8 +89,8 @@ const (
 	// at the memory that is needed.
 	shortPatience = 1 << 16
 	// rootWeight and classWeight are what roots and classes take in memory, in objects.
-	rootWeight  = 4
-	classWeight = 24
+	rootWeight  = 6
+	classWeight = 40
 )
 
 // read reads a chunk.
@@ -107,7 +107,7 @@ func (r *reader) read(ctx context.Context, chunk []hprof.Segment) *reading {
 		}
 		if s.Heap != heap {
 			heap = s.Heap
-			r.heaps = append(r.heaps, run{first: uint32(len(r.ids)), heap: heap, name: s.HeapName})
+			r.enter(run{first: uint32(len(r.ids)), heap: heap, name: s.HeapName})
 		}
 		switch s.Kind {
 		case hprof.SubInstance:
@@ -140,6 +140,15 @@ func (r *reader) read(ctx context.Context, chunk []hprof.Segment) *reading {
 	}
 	c.cut, c.err = s.Truncated(), s.Err()
 	return c
+}
+
+// enter begins another heap; one that had no object is forgotten.
+func (r *reader) enter(h run) {
+	if last := len(r.heaps) - 1; last >= 0 && r.heaps[last].first == h.first {
+		r.heaps[last] = h
+		return
+	}
+	r.heaps = append(r.heaps, h)
 }
 
 // look ends the reading where it is to end, or where the memory does.
@@ -296,6 +305,11 @@ func (l *loader) first(ctx context.Context) error {
 
 // settle takes the verdict of the chunks, in the order of the file.
 func (l *loader) settle(readings []*reading) error {
+	roots := 0
+	for _, c := range readings {
+		roots += len(c.roots)
+	}
+	l.roots = slices.Grow(l.roots, roots)
 	for i, c := range readings {
 		if c.err != nil {
 			if !l.options.Partial {

@@ -1,12 +1,14 @@
 package hprof
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"time"
+	"unsafe"
 )
 
 // File is a dump without its heap: what stands around the heap's segments, and
@@ -52,10 +54,8 @@ type Segment struct {
 
 // LoadedClass is a LOAD_CLASS record. Name is the ID of a string.
 type LoadedClass struct {
-	Serial uint32
-	Class  ID
-	Trace  uint32
-	Name   ID
+	Class, Name   ID
+	Serial, Trace uint32
 }
 
 // Frame is a STACK_FRAME record. Names are IDs of strings. Line is positive, or 0
@@ -74,19 +74,28 @@ type Trace struct {
 
 // Thread is a START_THREAD record. Names are IDs of strings.
 type Thread struct {
-	Serial      uint32
-	Object      ID
-	Trace       uint32
-	Name, Group ID
+	Object, Name, Group ID
+	Serial, Trace       uint32
 }
 
-// maxTrace bounds the frames that are kept of one stack trace.
-const maxTrace = 4096
+const (
+	// maxTrace bounds the frames that are kept of one stack trace.
+	maxTrace = 4096
+	// maxHeaps bounds the heaps of one file: the hprof agent writes one for each signal.
+	maxHeaps = 1 << 16
+)
 
 // Open walks the records of a dump of size bytes. It reads all but the heap. ctx
 // ends it early. The error is a *DamageError where the bytes cannot be a dump; with
-// it comes what stood before.
+// it comes what stood before. Memory is less than 4 bytes for each byte of the dump,
+// next to nothing for the heap itself, and less than 256 MiB for the texts of strings.
 func Open(ctx context.Context, r io.ReaderAt, size int64) (*File, error) {
+	return OpenWithin(ctx, r, size, 0)
+}
+
+// OpenWithin is Open with so many bytes of memory; 0 does not limit it. A dump that takes
+// more is refused with a *MemoryError.
+func OpenWithin(ctx context.Context, r io.ReaderAt, size, memory int64) (*File, error) {
 	f := &File{Size: size, Truncated: -1, Strings: &Strings{r: r}, r: r}
 	h, ok, err := readHeader(r, size)
 	if err != nil {
@@ -102,8 +111,10 @@ func Open(ctx context.Context, r io.ReaderAt, size int64) (*File, error) {
 		f.Time = time.Time{}
 		f.Warnings = append(f.Warnings, fmt.Errorf("read the header: year %d", y))
 	}
-	w := walk{File: f, window: window{r: r, buf: make([]byte, min(walkBuffer, max(size, headerSize))), limit: size}}
-	return f, w.records(ctx)
+	w := walk{File: f, memory: memory, window: window{r: r, buf: make([]byte, min(walkBuffer, max(size, headerSize))), limit: size}}
+	err = w.records(ctx)
+	w.finish()
+	return f, err
 }
 
 const (
@@ -120,15 +131,52 @@ const (
 type walk struct {
 	*File
 	window
+	// memory bounds what is kept, 0 does not.
+	memory int64
 	// closed tells that the last snapshot has met its HEAP_DUMP_END.
 	closed bool
+
+	classes  blocks[LoadedClass]
+	frames   blocks[Frame]
+	traces   blocks[Trace]
+	threads  blocks[Thread]
+	segments blocks[Segment]
+	// starts are the numbers of the first segments of the snapshots, calls is how many
+	// frames the traces have.
+	starts []int
+	calls  int64
+}
+
+// finish puts what was collected where readers look for it.
+func (w *walk) finish() {
+	w.Classes, w.Frames, w.Traces, w.Threads = w.classes.join(), w.frames.join(), w.traces.join(), w.threads.join()
+	w.Strings.join()
+	rest := w.segments.join()
+	for i := len(w.starts) - 1; i >= 0; i-- {
+		w.Snapshots[i].Segments = rest[w.starts[i]:len(rest):len(rest)]
+		rest = rest[:w.starts[i]]
+	}
+}
+
+// fits refuses a dump of which too much would have to be kept, with all records before an
+// offset read. What was collected is there twice while it is joined.
+func (w *walk) fits(at int64) error {
+	need := 2*(int64(w.classes.n)*int64(unsafe.Sizeof(LoadedClass{}))+int64(w.frames.n)*int64(unsafe.Sizeof(Frame{}))+
+		int64(w.traces.n)*int64(unsafe.Sizeof(Trace{}))+int64(w.threads.n)*int64(unsafe.Sizeof(Thread{}))+
+		int64(w.segments.n)*int64(unsafe.Sizeof(Segment{}))+w.Strings.memory()) + w.calls*int64(unsafe.Sizeof(ID(0)))
+	if w.memory <= 0 || need <= w.memory {
+		return nil
+	}
+	return &MemoryError{Need: int64(float64(need) / float64(at) * float64(w.Size)), Limit: w.memory, What: "what stands around the heap"}
 }
 
 func (w *walk) records(ctx context.Context) error {
 	at := headerSize
 	for count := 0; at < w.Size; count++ {
-		if count%256 == 0 && ctx.Err() != nil {
-			return ctx.Err()
+		if count%256 == 0 {
+			if err := cmp.Or(ctx.Err(), w.fits(at)); err != nil {
+				return err
+			}
 		}
 		head, err := w.bytes(at, recordHead)
 		if err != nil {
@@ -188,7 +236,16 @@ func (w *walk) heap(tag Tag, at, declared int64) (length int64, err error) {
 	if rest := w.Size - body; length > rest {
 		s.Length, s.Truncated = rest, true
 	}
-	w.segment(tag, s)
+	if s.Length == 0 && !s.Truncated {
+		// Nothing is in it, and there may be any number.
+		if len(w.Snapshots) == 0 {
+			w.begin()
+		}
+		return length, nil
+	}
+	if !w.segment(tag, s) {
+		return 0, &DamageError{Offset: at, Record: "a heap", Reason: fmt.Sprintf("more than %d heaps in one file", maxHeaps)}
+	}
 	return length, nil
 }
 
@@ -264,14 +321,26 @@ func (w *walk) plausible(at int64, records int) (bool, error) {
 }
 
 // segment notes a part of a heap. A second HEAP_DUMP, and any part after
-// HEAP_DUMP_END, begins another snapshot.
-func (w *walk) segment(tag Tag, s Segment) {
-	if len(w.Snapshots) == 0 || w.closed || tag == TagHeapDump && len(w.last().Segments) > 0 {
-		w.Snapshots = append(w.Snapshots, Snapshot{})
-		w.closed = false
+// HEAP_DUMP_END, begins another snapshot, unless the last one is empty. It returns false
+// where there are too many.
+func (w *walk) segment(tag Tag, s Segment) bool {
+	if len(w.Snapshots) == 0 || (w.closed || tag == TagHeapDump) && w.segments.n > w.starts[len(w.starts)-1] {
+		if len(w.Snapshots) == maxHeaps {
+			return false
+		}
+		w.begin()
 	}
-	last := w.last()
-	last.Segments = append(last.Segments, s)
+	if w.closed {
+		w.last().Ended, w.closed = false, false
+	}
+	w.segments.add(s)
+	return true
+}
+
+func (w *walk) begin() {
+	w.Snapshots = append(w.Snapshots, Snapshot{})
+	w.starts = append(w.starts, w.segments.n)
+	w.closed = false
 }
 
 func (w *walk) last() *Snapshot { return &w.Snapshots[len(w.Snapshots)-1] }
@@ -302,11 +371,11 @@ func (w *walk) record(tag Tag, at, length int64) error {
 	d := fields{b, w.IDSize}
 	switch tag {
 	case TagLoadClass:
-		w.Classes = append(w.Classes, LoadedClass{d.u4(), d.id(), d.u4(), d.id()})
+		w.classes.add(LoadedClass{Serial: d.u4(), Class: d.id(), Trace: d.u4(), Name: d.id()})
 	case TagStackFrame:
-		w.Frames = append(w.Frames, Frame{ID: d.id(), Method: d.id(), Signature: d.id(), Source: d.id(), Class: d.u4(), Line: int32(d.u4())})
+		w.frames.add(Frame{ID: d.id(), Method: d.id(), Signature: d.id(), Source: d.id(), Class: d.u4(), Line: int32(d.u4())})
 	case TagStartThread:
-		w.Threads = append(w.Threads, Thread{Serial: d.u4(), Object: d.id(), Trace: d.u4(), Name: d.id(), Group: d.id()})
+		w.threads.add(Thread{Serial: d.u4(), Object: d.id(), Trace: d.u4(), Name: d.id(), Group: d.id()})
 	case TagStackTrace:
 		return w.trace(at, length, Trace{Serial: d.u4(), Thread: d.u4()}, d.u4())
 	}
@@ -345,7 +414,8 @@ func (w *walk) trace(at, length int64, t Trace, frames uint32) error {
 	for i := range t.Frames {
 		t.Frames[i] = d.id()
 	}
-	w.Traces = append(w.Traces, t)
+	w.traces.add(t)
+	w.calls += int64(frames)
 	return nil
 }
 

@@ -2,10 +2,13 @@ package hprof
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/leakgate/leakgate/internal/text"
 )
 
 // Header is the start of a dump.
@@ -37,6 +40,18 @@ type DamageError struct {
 	Record string
 	// Reason says what is wrong with it.
 	Reason string
+}
+
+// MemoryError refuses a dump that is too large for the memory that there is.
+type MemoryError struct {
+	// Need is about the bytes that it takes, Limit those that were allowed.
+	Need, Limit int64
+	// What needs it, "" for the graph of its objects.
+	What string
+}
+
+func (e *MemoryError) Error() string {
+	return fmt.Sprintf("%s needs about %s of memory, %s are free for it", cmp.Or(e.What, "the graph"), text.Size(e.Need), text.Size(e.Limit))
 }
 
 func (e *DamageError) Error() string {

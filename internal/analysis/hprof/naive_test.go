@@ -163,13 +163,19 @@ func (n *naive) records(data []byte) {
 				length, s.Length, s.Truncated = uint64(len(body)), int64(len(body)), true
 				n.warnings++
 			}
-			if len(n.heaps) == 0 || closed || tag == 0x0c {
-				n.heaps = append(n.heaps, naiveHeap{truncated: -1, damage: -1})
+			empty := s.Length == 0 && !s.Truncated
+			if len(n.heaps) == 0 || !empty && (closed || tag == 0x0c) && len(n.heaps[len(n.heaps)-1].segments) > 0 {
+				n.heaps = append(n.heaps, naiveHeap{segments: []hprof.Segment{}, truncated: -1, damage: -1})
 				closed = false
 			}
-			h := &n.heaps[len(n.heaps)-1]
-			h.segments = append(h.segments, s)
-			h.read(data, s, n.header.IDSize)
+			if !empty {
+				h := &n.heaps[len(n.heaps)-1]
+				if closed {
+					closed, h.ended = false, false
+				}
+				h.segments = append(h.segments, s)
+				h.read(data, s, n.header.IDSize)
+			}
 		}
 		if cut {
 			n.truncated = int64(at)
@@ -436,7 +442,7 @@ func agree(t testing.TB, data []byte) (*naive, *hprof.File) {
 
 func agreeHeap(t testing.TB, s *hprof.Scanner, ids int, snapshot *hprof.Snapshot, want *naiveHeap) {
 	t.Helper()
-	if !reflect.DeepEqual(snapshot.Segments, want.segments) || snapshot.Ended != want.ended {
+	if !slices.Equal(snapshot.Segments, want.segments) || snapshot.Ended != want.ended {
 		t.Fatalf("snapshot %+v\nwant %+v, %v", *snapshot, want.segments, want.ended)
 	}
 	s.Contents = true

@@ -151,11 +151,11 @@ func (t Type) Size(idSize int) int {
 // number of the frame in that thread's stack trace, -1 where a root has none. For a
 // thread object, Trace is the serial number of its stack trace.
 type Root struct {
-	Kind   SubTag
 	Object ID
 	Thread uint32
 	Frame  int32
 	Trace  uint32
+	Kind   SubTag
 }
 
 // Field is a declared instance field; Name is the ID of a string.

@@ -6,12 +6,14 @@ import (
 	"slices"
 	"unicode/utf16"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // Strings are the names in a dump by their IDs.
 type Strings struct {
 	r       io.ReaderAt
 	idSize  int
+	added   blocks[entry]
 	entries []entry
 	blob    []byte
 	sorted  bool
@@ -19,10 +21,16 @@ type Strings struct {
 
 // entry is one string: length bytes at blob[at:], or in the file at offset -at.
 type entry struct {
-	id     ID
-	at     int64
-	length uint32
+	id ID
+	// place is at in 48 bits, and length in 16.
+	place int64
 }
+
+func newEntry(id ID, at, length int64) entry { return entry{id, at<<16 | length} }
+
+func (e entry) at() int64 { return e.place >> 16 }
+
+func (e entry) length() int64 { return e.place & maxKept }
 
 const (
 	// maxKept is the bytes of one string that are kept: names have at most 65535
@@ -33,14 +41,19 @@ const (
 )
 
 func (s *Strings) add(id ID, head []byte, offset, length int64) {
-	e := entry{id: id, at: -offset, length: uint32(min(length, maxKept))}
-	if len(head) == int(e.length) && len(s.blob)+len(head) <= maxBlob {
-		e.at = int64(len(s.blob))
+	at, length := -offset, min(length, maxKept)
+	if int64(len(head)) == length && len(s.blob)+len(head) <= maxBlob {
+		at = int64(len(s.blob))
 		s.blob = append(s.blob, head...)
 	}
-	s.entries = append(s.entries, e)
-	s.sorted = false
+	s.added.add(newEntry(id, at, length))
 }
+
+// join ends the adding.
+func (s *Strings) join() { s.entries = s.added.join() }
+
+// memory is the bytes that the strings take, but for a bounded number of them.
+func (s *Strings) memory() int64 { return int64(s.added.n) * int64(unsafe.Sizeof(entry{})) }
 
 // Len is the number of strings.
 func (s *Strings) Len() int { return len(s.entries) }
@@ -55,11 +68,11 @@ func (s *Strings) Get(id ID) (string, bool) {
 		return "", false
 	}
 	e := s.entries[i]
-	if e.at >= 0 {
-		return DecodeString(s.blob[e.at:][:e.length]), true
+	if e.at() >= 0 {
+		return DecodeString(s.blob[e.at():][:e.length()]), true
 	}
-	b := make([]byte, e.length)
-	if n, _ := s.r.ReadAt(b, -e.at); n < len(b) {
+	b := make([]byte, e.length())
+	if n, _ := s.r.ReadAt(b, -e.at()); n < len(b) {
 		return "", false
 	}
 	return DecodeString(b), true
@@ -75,7 +88,7 @@ func (s *Strings) sort() {
 		return
 	}
 	// A stable sort in place takes several times as long.
-	slices.SortFunc(s.entries, func(a, b entry) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.at, b.at)) })
+	slices.SortFunc(s.entries, func(a, b entry) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.at(), b.at())) })
 }
 
 // DecodeString decodes modified UTF-8 (JVM specification 4.4.7): NUL is C0 80, and

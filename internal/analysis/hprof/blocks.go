@@ -1,0 +1,36 @@
+package hprof
+
+// blocks collects values whose number nobody knows before: a slice that grows is copied over
+// and over, and holds more than twice its values meanwhile.
+type blocks[T any] struct {
+	full [][]T
+	last []T
+	n    int
+}
+
+// block is how many values a full block has.
+const block = 1 << 13
+
+func (b *blocks[T]) add(v T) {
+	if len(b.last) == block {
+		b.full = append(b.full, b.last)
+		b.last = make([]T, 0, block)
+	}
+	b.last = append(b.last, v)
+	b.n++
+}
+
+// join returns all values, nil where there are none, and forgets them.
+func (b *blocks[T]) join() []T {
+	all := b.last
+	if len(b.full) > 0 {
+		all = make([]T, 0, b.n)
+		for i, values := range b.full {
+			all = append(all, values...)
+			b.full[i] = nil
+		}
+		all = append(all, b.last...)
+	}
+	*b = blocks[T]{}
+	return all
+}
