@@ -29,6 +29,7 @@ type fileFlags struct {
 	longest time.Duration
 	dump    response.Dump
 	keep    response.Keep
+	logcat  response.Logcat
 	texts   bool
 	standIn bool
 }
@@ -40,6 +41,7 @@ func (f *fileFlags) declare(cmd *cobra.Command) {
 	flags.Var(lasting(&f.span, &f.longest), "for", "duration of the run, such as 30m, 2h or 12m..30m; overrides that of the file")
 	flags.Var(choice(&f.dump, "WHEN", dumpTimes...), "dump", "when to dump heaps; overrides diagnose.dump")
 	flags.Var(choice(&f.keep, "WHAT", keptForms...), "keep", "what to keep of a heap dump; overrides diagnose.keep")
+	flags.Var(choice(&f.logcat, "WHAT", keptLogs...), "logcat", logcatUsage+"; overrides diagnose.logcat")
 	flags.BoolVar(&f.texts, "show-texts", false, textsUsage)
 	flags.BoolVar(&f.standIn, "stand-in", false, standInUsage)
 	err := cmd.RegisterFlagCompletionFunc("profile", func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -68,7 +70,7 @@ func (f *fileFlags) load(c console, path string) (*config.Config, error) {
 	texts := map[bool]string{true: config.TextsShown}[f.texts]
 	for _, flag := range []struct{ name, path, value string }{
 		{"--for", "duration", lasts}, {"--dump", "diagnose.dump", string(f.dump)}, {"--keep", "diagnose.keep", string(f.keep)},
-		{"--show-texts", "diagnose.texts", texts}, {"--stand-in", "devices.stand_in", map[bool]string{true: "true"}[f.standIn]},
+		{"--logcat", "diagnose.logcat", string(f.logcat)}, {"--show-texts", "diagnose.texts", texts}, {"--stand-in", "devices.stand_in", map[bool]string{true: "true"}[f.standIn]},
 	} {
 		if flag.value != "" && flag.value != "0s" {
 			choices = append(choices, config.WithFlag(flag.name, flag.path, flag.value))

@@ -66,6 +66,12 @@ var diagnosedKinds = []string{"java", "native", "gpu", "thread", "unknown"}
 // keptForms are the values of diagnose.keep.
 var keptForms = []response.Keep{response.Stripped, response.Raw, response.Nothing}
 
+// keptLogs are the values of diagnose.logcat.
+var keptLogs = []response.Logcat{response.LogcatApp, response.LogcatAll, response.LogcatNone}
+
+// logcatUsage describes the flag --logcat.
+const logcatUsage = "what to keep of the log of the device: what is about the app, all (other apps, too) or none"
+
 type diagnoseFlags struct {
 	runFlags
 	responseFlags
@@ -77,6 +83,7 @@ type diagnoseFlags struct {
 // responseFlags say what is collected and what stays of it.
 type responseFlags struct {
 	keep    response.Keep
+	logcat  response.Logcat
 	texts   bool
 	mapping string
 }
@@ -90,13 +97,15 @@ const mappingUsage = "mapping.txt of ProGuard or R8, to show the names of the so
 func (f *responseFlags) declare(fs *pflag.FlagSet) {
 	f.keep = response.Stripped
 	fs.Var(choice(&f.keep, "WHAT", keptForms...), "keep", "what to keep of a heap dump")
+	f.logcat = response.LogcatApp
+	fs.Var(choice(&f.logcat, "WHAT", keptLogs...), "logcat", logcatUsage)
 	fs.BoolVar(&f.texts, "show-texts", false, textsUsage)
 	fs.Var(word(&f.mapping, "FILE"), "mapping", mappingUsage)
 }
 
 // options are the flags as the engine takes them.
 func (f *responseFlags) options() (response.Options, error) {
-	o := response.Options{Keep: f.keep, ShowTexts: f.texts, Cooldown: response.DefaultCooldown, Memory: hostmemory.Free}
+	o := response.Options{Keep: f.keep, Logcat: f.logcat, ShowTexts: f.texts, Cooldown: response.DefaultCooldown, Memory: hostmemory.Free}
 	if f.mapping == "" {
 		return o, nil
 	}
@@ -169,7 +178,7 @@ func (f *diagnoseFlags) look(p *plan, name capture.Pattern, options response.Opt
 		return exitUsage
 	}
 	for _, file := range found.Left {
-		c.problem("%s may be left on the device; the next diagnosis removes it", file)
+		c.problem("%s may be left on the device; the next diagnosis tries to remove it", file)
 	}
 	switch {
 	case p.ctx.Err() != nil:
@@ -216,7 +225,7 @@ func (f *diagnoseFlags) respond(p *plan, r *response.Responder, process capture.
 	for _, reason := range probe.Reasons() {
 		p.console.detail("not by %s", text.Printable(reason))
 	}
-	order := response.Order{Process: process, Level: probe.Level, Recipe: f.kind, Kind: kindOf(f.kind), Trigger: record.TriggerDemand}
+	order := response.Order{Process: process, Level: probe.Level, Recipe: f.kind, Kind: kindOf(f.kind), Trigger: record.TriggerDemand, App: siblings(p.ctx, dev, process)}
 	if f.apart > 0 {
 		if order.Before, err = f.before(p, r, order); err != nil {
 			return nil, err
@@ -228,6 +237,24 @@ func (f *diagnoseFlags) respond(p *plan, r *response.Responder, process capture.
 	}
 	// What was interrupted is reported, too, and left in the form that is to be kept.
 	return found, errors.Join(err, r.Analyse(p.ctx, found))
+}
+
+// siblings are the other processes of the app, of whose lines the log is kept. What is not found
+// is not kept.
+func siblings(ctx context.Context, dev monitor.Device, of capture.Process) (out []diagnose.Sighting) {
+	if of.Package() == "" {
+		return nil
+	}
+	found, err := capture.FindProcesses(ctx, dev, []capture.Pattern{capture.Pattern(of.Package()), capture.Pattern(of.Package() + ":*")})
+	if err != nil {
+		return nil
+	}
+	for _, p := range found.Processes {
+		if p.User == of.User && !p.Same(of) {
+			out = append(out, diagnose.Sighting{Process: p})
+		}
+	}
+	return out
 }
 
 // before looks at the process for the first time and waits.

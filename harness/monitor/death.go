@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/capture/diagnose"
 	"github.com/leakgate/leakgate/internal/capture/dumpsys"
 	"github.com/leakgate/leakgate/internal/capture/shell"
 	"github.com/leakgate/leakgate/internal/text"
@@ -31,6 +32,8 @@ const (
 	// deathSlack is how far the time of an exit record may lie outside of the time in which the
 	// process was last seen and missed.
 	deathSlack = time.Minute
+	// maxPast bounds the incarnations that have ended and of which lines of the log are kept.
+	maxPast = 100
 	// maxDeathLines bounds the lines of a log that show an end.
 	maxDeathLines = 6
 )
@@ -53,6 +56,12 @@ type lostProcess struct {
 	boots int
 }
 
+// pastProcess is an incarnation that has ended, and how often the device had started again by then.
+type pastProcess struct {
+	diagnose.Sighting
+	boots int
+}
+
 // noteDeath has the reason read why an incarnation has ended.
 func (s *session) noteDeath(x *subject, p capture.Process) {
 	now := s.clock.now()
@@ -62,6 +71,7 @@ func (s *session) noteDeath(x *subject, p capture.Process) {
 	}
 	e := lostProcess{subject: x, process: p, seen: seen, missed: now, up: x.LastUp, rebooted: x.rebooted, boots: s.boots}
 	x.rebooted = false
+	s.past = append(s.past[max(0, len(s.past)-maxPast+1):], pastProcess{diagnose.Sighting{Process: p, Until: s.part.At(now)}, s.boots})
 	if len(s.ends) == maxUnread {
 		s.die(e, record.Death{Reason: "unknown", Text: "too many processes ended at once to read why"})
 		return
@@ -72,6 +82,7 @@ func (s *session) noteDeath(x *subject, p capture.Process) {
 // undoDeath forgets an end that was none: the same incarnation answers again.
 func (s *session) undoDeath(p capture.Process) {
 	s.ends = slices.DeleteFunc(s.ends, func(e lostProcess) bool { return e.process.Key() == p.Key() && e.process.Same(p) })
+	s.past = slices.DeleteFunc(s.past, func(e pastProcess) bool { return e.Same(p) })
 }
 
 // sendDeath reads why the next process has ended, one at a time.

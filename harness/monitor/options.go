@@ -71,6 +71,7 @@ type (
 	Step     = response.Step
 	Dump     = response.Dump
 	Keep     = response.Keep
+	Logcat   = response.Logcat
 )
 
 // When heaps are dumped: OnLeak as part of the response to a leak, AtEnd and AtMarks
@@ -87,6 +88,14 @@ const (
 	Stripped = response.Stripped
 	Raw      = response.Raw
 	Nothing  = response.Nothing
+)
+
+// What is kept of the device's log: the lines of the app and those of the system about it, all
+// lines, which are of every app, or nothing.
+const (
+	LogcatApp  = response.LogcatApp
+	LogcatAll  = response.LogcatAll
+	LogcatNone = response.LogcatNone
 )
 
 // NewStep returns a step for Response.Steps, which keeps what a command prints on the

@@ -244,7 +244,7 @@ func (s *session) collect(ctx context.Context, o order) {
 	x, dev, pauses := o.subject, s.dev, s.respond.pauses
 	ask := response.Order{
 		Process: o.process, Level: x.probe.Level, Recipe: o.recipe, Kind: o.kind,
-		Trigger: o.trigger, Mark: o.mark, T: o.t, Marks: o.marks, Age: o.age, Memory: o.memory, Expect: x.response.java.N * 3 / 2, Before: x.response.seen,
+		Trigger: o.trigger, Mark: o.mark, T: o.t, Marks: o.marks, Age: o.age, Memory: o.memory, Expect: x.response.java.N * 3 / 2, Before: x.response.seen, App: s.incarnations(x),
 		Paused: func(on bool) {
 			select {
 			case pauses <- on:
@@ -262,6 +262,26 @@ func (s *session) collect(ctx context.Context, o order) {
 		}
 		return s.run.responder.Collect(ctx, dev, dev.Facts, ask)
 	})
+}
+
+// incarnations are those of the app of a process that the session knows, but for that of the
+// process itself.
+func (s *session) incarnations(x *subject) []diagnose.Sighting {
+	var out []diagnose.Sighting
+	same := func(p capture.Process) bool {
+		return p.User == x.User && p.Package() == x.Package() && !p.Same(x.Process)
+	}
+	for _, y := range s.order {
+		if y.present && same(y.Process) {
+			out = append(out, diagnose.Sighting{Process: y.Process})
+		}
+	}
+	for _, p := range s.past {
+		if p.boots == s.boots && same(p.Process) {
+			out = append(out, p.Sighting)
+		}
+	}
+	return out
 }
 
 // paused marks in the series that a process is stopped by a heap dump, or goes on.

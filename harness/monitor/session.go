@@ -75,6 +75,8 @@ type session struct {
 	// ends are the incarnations whose reasons are not read yet, ending is being read.
 	ends   []lostProcess
 	ending lostProcess
+	// past are the latest incarnations that have ended.
+	past []pastProcess
 	// packages are the apps that were met, unread those whose builds are not read yet.
 	packages, unread []string
 	// headrooms reads how near processes are to their limits, next at roomsAt.

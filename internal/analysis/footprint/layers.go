@@ -105,12 +105,15 @@ func (l *layers) told() bool {
 	return slices.ContainsFunc(l.names, func(name string) bool { return name != noLayer })
 }
 
-// foreign tells whether a layer names the package of another app than the process is of. A
-// process that chooses a name of its own has its package in front of it
+// OtherApp is the name of the layers of other apps whose names were not kept.
+const OtherApp = "(another app)"
+
+// foreign tells whether a layer names the package of another app than the process is of, or is
+// OtherApp. A process that chooses a name of its own has its package in front of it
 // (com.google.android.gms.persistent); one whose name is no package draws for all.
 func foreign(layer, process string) bool {
 	pkg := packageOf(layer)
-	return pkg != "" && isPackage(process) && process != pkg && !strings.HasPrefix(process, pkg+".")
+	return layer == OtherApp || pkg != "" && isPackage(process) && process != pkg && !strings.HasPrefix(process, pkg+".")
 }
 
 // packageOf is the package in front of the slash of a component in the name of a layer

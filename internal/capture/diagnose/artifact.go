@@ -26,6 +26,19 @@ type artifact struct {
 	size int64
 	// err is what the host's disk said, or that there is too much; it stays.
 	err error
+	// held has what was written as long as the file is not to have it, nil for the file.
+	held *bytes.Buffer
+}
+
+// hold keeps what is written in memory until replace: a run that is killed must not leave a text
+// on the disk of which only a part is to be kept.
+func (a *artifact) hold() { a.held = &bytes.Buffer{} }
+
+// replace puts a text into the file, in the place of what was held.
+func (a *artifact) replace(text []byte) error {
+	a.held, a.size = nil, 0
+	_, err := a.Write(text)
+	return err
 }
 
 // newArtifact makes the file for an artifact of this name. Only the user may read it:
@@ -46,12 +59,21 @@ func hostError(err error) error {
 	return err
 }
 
+// tooLarge is an artifact that has more bytes than this.
+type tooLarge int64
+
+func (e tooLarge) Error() string { return fmt.Sprintf("it has more than %d bytes", int64(e)) }
+
 func (a *artifact) Write(p []byte) (int, error) {
 	if a.err == nil && int64(len(p)) > a.max-a.size {
-		a.err = fmt.Errorf("it has more than %d bytes", a.max)
+		a.err = tooLarge(a.max)
 	}
 	if a.err != nil {
 		return 0, a.err
+	}
+	if a.held != nil {
+		a.size += int64(len(p))
+		return a.held.Write(p)
 	}
 	n, err := a.file.Write(p)
 	a.size += int64(n)
@@ -113,13 +135,21 @@ func closed(m shell.Marker, text []byte) (n, exit int, ok bool) {
 
 // open takes the closing off and gives the text.
 func (a *artifact) open(m shell.Marker) (text []byte, exit int, err error) {
-	text = make([]byte, a.size)
-	if _, err := a.file.ReadAt(text, 0); err != nil && err != io.EOF {
-		return nil, 0, fmt.Errorf("read artifact: %w", err)
+	if a.held != nil {
+		text = a.held.Bytes()
+	} else {
+		text = make([]byte, a.size)
+		if _, err := a.file.ReadAt(text, 0); err != nil && err != io.EOF {
+			return nil, 0, fmt.Errorf("read artifact: %w", err)
+		}
 	}
 	n, exit, ok := closed(m, text)
 	if !ok {
 		return text, 0, errors.New("the answer is cut")
+	}
+	if a.held != nil {
+		a.held.Truncate(n)
+		return text[:n], exit, nil
 	}
 	if err := a.file.Truncate(int64(n)); err != nil {
 		return nil, 0, fmt.Errorf("end artifact: %w", err)

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/capture/dumpsys"
 	"github.com/leakgate/leakgate/internal/capture/procfs"
 	"github.com/leakgate/leakgate/internal/capture/shell"
 	"github.com/leakgate/leakgate/internal/text"
@@ -44,7 +46,7 @@ type Outcome struct {
 	// Reasons say why better ways, or all, were not taken.
 	Reasons []string
 	// Left is the path of a file that may still be on the device, empty for none; Sweep
-	// removes it.
+	// tries to remove it.
 	Left string
 	// Took is the real time of all ways of the step.
 	Took time.Duration
@@ -58,6 +60,10 @@ type Request struct {
 	Level capture.Level
 	// Dir is the folder on the host that takes the artifacts. It is there.
 	Dir string
+	// App are other incarnations of processes of the app, running and ended.
+	App []Sighting
+	// Logcat is what is kept of the device's log; empty is LogcatApp.
+	Logcat KeptLog
 	// Run names the files on the device: letters and digits, another for each run.
 	Run string
 	// HostFree gives the bytes that Dir may still take; nil where nobody knows.
@@ -68,6 +74,24 @@ type Request struct {
 	// it goes on; nil for nobody. It must return at once.
 	Paused func(bool)
 }
+
+// Sighting is an incarnation of a process that was seen. Until is the device's clock when it was missed, time since
+// boot; 0 while it runs.
+type Sighting struct {
+	capture.Process
+	Until time.Duration
+}
+
+// KeptLog is what is kept of the device's log.
+type KeptLog string
+
+// What is kept of the log: the lines of the app and those of the system about it; all lines, which
+// are of every app; or nothing.
+const (
+	LogcatApp  KeptLog = "app"
+	LogcatAll  KeptLog = "all"
+	LogcatNone KeptLog = "none"
+)
 
 // Diagnosis is what was collected of one process.
 type Diagnosis struct {
@@ -90,8 +114,9 @@ type diagnosing struct {
 	rights rights
 	// complete are the steps that lost nothing.
 	complete []string
-	// up is the device's clock at the latest look.
-	up time.Duration
+	// up is the device's clock at the latest look, wall its wall clock then, zero if unknown.
+	up   time.Duration
+	wall time.Time
 	// gone is the end of the process; lost that of the device, or of the caller's patience.
 	gone, lost error
 }
@@ -147,7 +172,7 @@ func (d *diagnosing) look(ctx context.Context, words string) {
 // identify asks once who the pid is, and what time it is.
 func (d *diagnosing) identify(ctx context.Context) error {
 	p, m := d.req.Process, shell.NewMarker()
-	a, err := shell.Ask(ctx, d.dev, lookDeadline, m.Join([]shell.Part{{"up", "cat /proc/uptime"}, {"stat", statCommand(p)}}))
+	a, err := shell.Ask(ctx, d.dev, lookDeadline, m.Join([]shell.Part{{"up", "cat /proc/uptime"}, {"date", "date '+%Y-%m-%d %H:%M:%S'"}, {"stat", statCommand(p)}}))
 	if err != nil {
 		return fmt.Errorf("look for %s: %w", p.Name, err)
 	}
@@ -157,6 +182,7 @@ func (d *diagnosing) identify(ctx context.Context) error {
 	}
 	if up, err := procfs.ParseUptime(parts["up"]); err == nil {
 		d.up = up
+		d.wall, _ = time.Parse(time.DateTime, strings.TrimSpace(string(parts["date"]))) // zero where it does not say
 	}
 	return identity(p, parts["stat"])
 }
@@ -189,10 +215,49 @@ func (d *diagnosing) over(s Step) error {
 	switch {
 	case d.lost != nil:
 		return d.lost
-	case !s.Outlives:
+	case !s.Outlives && d.gone != nil:
 		return d.gone
+	case s.Name == logcatStep && d.req.Logcat == LogcatNone:
+		return notAllowed{"logcat is none: the log is not kept"}
 	}
 	return nil
+}
+
+// filtered reports whether only a part of a text is kept.
+func (d *diagnosing) filtered(s Step, w Way) bool {
+	return w.own != nil && !(s.Name == logcatStep && d.req.Logcat == LogcatAll)
+}
+
+const (
+	// ticks is how many clock ticks a second has, in /proc/PID/stat (USER_HZ of the kernel).
+	ticks = 100
+	// lifeSlack is how much longer than it was seen a process may have logged: its clock and its
+	// end are read a moment later.
+	lifeSlack = 10 * time.Second
+)
+
+// app is the app as its part of a text is found.
+func (d *diagnosing) app() dumpsys.AppFilter {
+	out := dumpsys.AppFilter{Package: d.req.Process.Package()}
+	for _, s := range append([]Sighting{{Process: d.req.Process}}, d.req.App...) {
+		l := dumpsys.Life{PID: int64(s.PID), Name: s.Name, From: d.wallAt(time.Duration(s.Start) * time.Second / ticks)}
+		if !l.From.IsZero() {
+			l.From = l.From.Add(-lifeSlack)
+		}
+		if s.Until > 0 && !d.wall.IsZero() {
+			l.To = d.wallAt(s.Until).Add(lifeSlack)
+		}
+		out.Lives = append(out.Lives, l)
+	}
+	return out
+}
+
+// wallAt is the device's wall clock at a time since boot, zero if that is unknown.
+func (d *diagnosing) wallAt(up time.Duration) time.Time {
+	if d.wall.IsZero() || up > d.up {
+		return time.Time{}
+	}
+	return d.wall.Add(up - d.up)
 }
 
 // take makes the outcome of one step.
@@ -349,12 +414,26 @@ func (d *diagnosing) text(ctx context.Context, s Step, w Way, prefix shell.Prefi
 	if err != nil {
 		return y, nil, err
 	}
-	errs, err := d.stream(ctx, w, y.command, a)
-	if err != nil {
-		return y, a, err
+	if d.filtered(s, w) {
+		a.hold()
+	}
+	refused, err := d.stream(ctx, w, y.command, a)
+	if err == nil && refused == nil && a.held != nil {
+		y.reasons, err = d.keepOwn(w, a)
 	}
 	y.bytes = a.size
-	return y, a, errs
+	return y, a, cmp.Or(err, refused)
+}
+
+// keepOwn leaves of an artifact what is about the app. The reasons say how much that is, and so
+// does the first line, which every parser takes for a separator of logcat.
+func (d *diagnosing) keepOwn(w Way, a *artifact) (reasons []string, err error) {
+	part := w.own(d.app(), a.held.Bytes(), d.wall)
+	if part.Kept == part.All {
+		return nil, a.replace(part.Text)
+	}
+	kept := part.String() + ": what is about the app"
+	return []string{kept}, a.replace(append([]byte("--------- leakgate: "+kept+"\n"), part.Text...))
 }
 
 // stream runs a command into an artifact. The second error is one of the trip, the

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/capture/dumpsys"
 	"github.com/leakgate/leakgate/internal/capture/shell"
 )
 
@@ -81,6 +82,9 @@ type Way struct {
 
 	// about is Accept that knows the process.
 	about func(p capture.Process, text []byte) error
+	// own keeps of a text of the whole device what is about the app; nil where the text is the
+	// process's. Nothing else of it comes to the host's disk.
+	own func(app dumpsys.AppFilter, text []byte, now time.Time) dumpsys.Part
 	// exits is the greatest exit status with which the command may end and have printed
 	// all that there is.
 	exits int
@@ -188,30 +192,38 @@ var steps = map[string]func() Step{
 	},
 	"gfxinfo": func() Step {
 		return Step{Name: "gfxinfo", File: "gfxinfo.txt", Proves: "the caches of the renderer and the buffers that the process holds",
-			Ways: []Way{{Command: "dumpsys {-t}gfxinfo {pid}", Limit: dumpLimit, Max: maxText, about: wholeGfxinfo, exits: anyExit}}}
+			Ways: []Way{{Command: "dumpsys {-t}gfxinfo {pid}", Limit: dumpLimit, Max: maxText, about: wholeGfxinfo, exits: anyExit, own: untimed(dumpsys.AppFilter.Gfxinfo)}}}
 	},
 	"gpu": func() Step {
 		// GpuService knows --gpumem since Android 12 (frameworks/native services/gpuservice).
-		return Step{Name: "gpu", File: "gpu.txt", Proves: "the GPU memory of each process, as the driver tells the kernel",
-			Ways: []Way{{Command: "dumpsys {-t}gpu --gpumem", From: 31, Limit: dumpLimit, Max: maxText, Accept: wholeGPU, exits: anyExit}}}
+		return Step{Name: "gpu", File: "gpu.txt", Proves: "the GPU memory of the process, as the driver reports it to the kernel",
+			Ways: []Way{{Command: "dumpsys {-t}gpu --gpumem", From: 31, Limit: dumpLimit, Max: maxText, Accept: wholeGPU, exits: anyExit, own: untimed(dumpsys.AppFilter.GPU)}}}
 	},
 	"surfaceflinger": func() Step {
-		return Step{Name: "surfaceflinger", File: "surfaceflinger.txt", Proves: "the layers and graphic buffers of all windows",
-			Ways: []Way{{Command: "dumpsys {-t}SurfaceFlinger", Limit: dumpLimit, Max: maxText, Accept: wholeSurfaceFlinger, exits: anyExit}}}
+		return Step{Name: "surfaceflinger", File: "surfaceflinger.txt", Proves: "the graphic buffers of all windows, with the names of the app's layers",
+			Ways: []Way{{Command: "dumpsys {-t}SurfaceFlinger", Limit: dumpLimit, Max: maxText, Accept: wholeSurfaceFlinger, exits: anyExit, own: untimed(dumpsys.AppFilter.SurfaceFlinger)}}}
 	},
 	"logcat": func() Step {
 		// The list of buffers is given by one -b each, which every release takes; the
 		// buffer of crashes came with Android 5.
-		return Step{Name: "logcat", File: "logcat.txt", Proves: "garbage collections, crashes and kills around the moment", Outlives: true,
+		return Step{Name: logcatStep, File: "logcat.txt", Proves: "garbage collections, crashes and kills around the moment", Outlives: true,
 			Ways: []Way{
-				{Command: "logcat -d -v threadtime -t 2000 -b main -b system -b crash", From: 21, Limit: dumpLimit, Max: maxText, Accept: wholeLogcat},
-				{Command: "logcat -d -v threadtime -t 2000", Limit: dumpLimit, Max: maxText, Note: "without the buffer of crashes", Accept: wholeLogcat},
+				{Command: "logcat -d -v threadtime -t 2000 -b main -b system -b crash", From: 21, Limit: dumpLimit, Max: maxText, Accept: wholeLogcat, own: dumpsys.AppFilter.Logcat},
+				{Command: "logcat -d -v threadtime -t 2000", Limit: dumpLimit, Max: maxText, Note: "without the buffer of crashes", Accept: wholeLogcat, own: dumpsys.AppFilter.Logcat},
 			}}
 	},
 	"exit_info": func() Step {
 		return Step{Name: "exit_info", File: "exit_info.txt", Proves: "how earlier processes of the app have ended: crash, ANR or kill", Outlives: true,
-			Ways: []Way{{Command: "dumpsys {-t}activity exit-info {package}", From: 30, Limit: dumpLimit, Max: maxText, Accept: wholeExitInfo, exits: anyExit}}}
+			Ways: []Way{{Command: "dumpsys {-t}activity exit-info {package}", From: 30, Limit: dumpLimit, Max: maxText, Accept: wholeExitInfo, exits: anyExit, own: untimed(dumpsys.AppFilter.ExitInfo)}}}
 	},
+}
+
+// logcatStep is the step that keeps the device's log.
+const logcatStep = "logcat"
+
+// untimed is a filter of a text without times.
+func untimed(filter func(dumpsys.AppFilter, []byte) dumpsys.Part) func(dumpsys.AppFilter, []byte, time.Time) dumpsys.Part {
+	return func(app dumpsys.AppFilter, text []byte, _ time.Time) dumpsys.Part { return filter(app, text) }
 }
 
 // procStep is a file of /proc/PID that only those may read who may trace the process.

@@ -32,6 +32,8 @@ type pocket struct {
 	before func(ctx context.Context, n int, what string) error
 	// without is a program that the phone does not have.
 	without string
+	// absent is one that it does not have, in whatever command line.
+	absent string
 	// endless is a command that prints nothing and does not end.
 	endless string
 	// pulled changes what a pull gives. Nil leaves it.
@@ -60,6 +62,9 @@ func (d *pocket) Shell(ctx context.Context, command string, stdout, stderr io.Wr
 	if d.without != "" && strings.HasPrefix(command, d.without+" ") {
 		_, err := fmt.Fprintf(stderr, "/system/bin/sh: %s: inaccessible or not found\n", d.without)
 		return 127, err
+	}
+	if d.absent != "" {
+		command = strings.ReplaceAll(command, d.absent+" ", "not_there ")
 	}
 	done, _, endless := strings.Cut(command, cmp.Or(d.endless, "\x00"))
 	exit := d.Phone.Shell(ctx, done+map[bool]string{true: ":"}[endless], strings.NewReader(""), stdout, stderr)
@@ -138,10 +143,10 @@ func (s situation) begin(t testing.TB) (*pocket, capture.Facts, Request) {
 	if s.rooted {
 		o.Root, o.BuildType = true, "userdebug"
 	}
-	o.Apps = []androidsim.App{{Package: "com.shop", User: s.user, Debuggable: s.debuggable, Processes: []androidsim.ProcessSpec{
+	o.Apps = append([]androidsim.App{{Package: "com.shop", User: s.user, Debuggable: s.debuggable, Processes: []androidsim.ProcessSpec{
 		{Name: "com.shop", Isolated: s.isolated, RestartAfter: 5 * time.Second, Models: []androidsim.Model{androidsim.Typical()}},
 		{Name: "com.shop:push", Models: []androidsim.Model{androidsim.Typical()}},
-	}}}
+	}}}, s.options.Apps...)
 	d := &pocket{Phone: androidsim.New(o)}
 	time.Sleep(time.Minute) // another start of the app has another time
 	facts, err := capture.ReadFacts(t.Context(), d)

@@ -545,9 +545,11 @@ func (s *logScan) signal(rest string) {
 // about reads what the system says about the process.
 func (s *logScan) about(e logEntry) {
 	msg := strings.TrimSpace(e.msg)
-	switch e.tag {
-	case "lowmemorykiller", "lmkd", "kernel", "Out of memory":
+	if lowMemoryTag(e.tag) {
 		s.lowMemory(e, msg)
+		return
+	}
+	switch e.tag {
 	case "ActivityManager":
 		s.activityManager(e, msg)
 	case "am_kill", "am_proc_died", "am_crash", "am_anr", "am_proc_start":
@@ -588,12 +590,31 @@ func (s *logScan) limiter(msg string) {
 // 11), the kernel's "Killing 'COMM' (PID), adj A" (lowmemorykiller.c) and its OOM
 // killer's "Killed process PID (COMM)" (mm/oom_kill.c).
 func (s *logScan) lowMemory(e logEntry, msg string) {
+	pid, name, rest, ok := victimOf(msg)
+	if !ok || !s.meant(pid, name) {
+		return
+	}
+	s.mention(LogLowMemoryKill, e)
+	s.out.KillAdj = adjOf(rest)
+	if _, why, ok := strings.Cut(msg, "reason: "); ok {
+		s.out.KillReason = field.Text(tidy(why, maxClip))
+	}
+}
+
+// lowMemoryTag reports whether lmkd or the kernel's killers log with this tag.
+func lowMemoryTag(tag string) bool {
+	switch tag {
+	case "lowmemorykiller", "lmkd", "kernel", "Out of memory":
+		return true
+	}
+	return false
+}
+
+// victimOf returns whom a line of a low-memory killer names, and what follows.
+func victimOf(msg string) (pid int64, name, rest string, ok bool) {
 	msg = strings.TrimPrefix(strings.TrimPrefix(msg, "lowmemorykiller: "), "Out of memory: ")
 	verb, rest, _ := strings.Cut(msg, " ")
-	var (
-		name, digits string
-		ok           bool
-	)
+	digits := ""
 	switch {
 	case (verb == "Kill" || verb == "Killing" || verb == "kill") && strings.HasPrefix(rest, "'"):
 		name, rest, ok = strings.Cut(rest[1:], "' (")
@@ -607,14 +628,7 @@ func (s *logScan) lowMemory(e logEntry, msg string) {
 		}
 	}
 	pid, isNumber := wholeNumber(digits)
-	if !ok || !isNumber || !s.meant(pid, name) {
-		return
-	}
-	s.mention(LogLowMemoryKill, e)
-	s.out.KillAdj = adjOf(rest)
-	if _, why, ok := strings.Cut(msg, "reason: "); ok {
-		s.out.KillReason = field.Text(tidy(why, maxClip))
-	}
+	return pid, name, rest, ok && isNumber
 }
 
 // adjOf reads "oom_score_adj 900", "oom_score_adj:900" of newer kernels, and "adj 900".

@@ -195,6 +195,9 @@ type Diagnose struct {
 	// Collect is when garbage collections are forced and what is left is counted: at_marks,
 	// never, or auto, which is at marks that begin a loop, in short runs.
 	Collect string
+	// Logcat is what is kept of the device's log: app (the lines of the app and those of the
+	// system about it), all or none.
+	Logcat string
 	// Texts is hidden, where a hash takes the place of each text of the app, or shown.
 	Texts string
 	// Steps are added to the recipe of a kind: java, native, gpu, thread, unknown, or
@@ -232,6 +235,7 @@ const (
 	DefaultCooldown        = 30 * time.Minute
 	DefaultKeep            = "stripped"
 	DefaultCollect         = "auto"
+	DefaultLogcat          = "app"
 	DefaultTexts           = "hidden"
 	DefaultLimit           = 30 * time.Second // of a step
 )
@@ -253,7 +257,7 @@ func defaults() *Config {
 			MaxSystemServer: DefaultMaxSystemServer, MaxApp: DefaultMaxApp,
 		},
 		Detect:   Detect{Policy: DefaultPolicy, Assert: DefaultAssert},
-		Diagnose: Diagnose{Dump: DefaultDump, Cooldown: DefaultCooldown, Keep: DefaultKeep, Collect: DefaultCollect, Texts: DefaultTexts},
+		Diagnose: Diagnose{Dump: DefaultDump, Cooldown: DefaultCooldown, Keep: DefaultKeep, Collect: DefaultCollect, Logcat: DefaultLogcat, Texts: DefaultTexts},
 		Gate:     Requirements{Rules: gate.DefaultRules()},
 		Baseline: BaselineSource{Window: gate.Window, Match: gate.MatchAll()},
 		GitHub:   GitHub{CommentWhen: DefaultCommentWhen, Summary: true},

@@ -45,6 +45,7 @@ diagnose:
   cooldown: 1h30m
   keep: none
   collect: at_marks
+  logcat: all
   texts: shown
   steps:
     native:
@@ -121,7 +122,7 @@ func TestFullFile(t *testing.T) {
 		Duration: 36 * time.Hour,
 		Sample:   Sample{10 * time.Second, 5 * time.Second, time.Minute, 90 * time.Second, 12.5, 1000},
 		Detect:   Detect{"article", "live", 0},
-		Diagnose: Diagnose{"at_marks", 90 * time.Minute, "none", "at_marks", "shown", map[string][]Step{
+		Diagnose: Diagnose{"at_marks", 90 * time.Minute, "none", "at_marks", "all", "shown", map[string][]Step{
 			"native": {
 				{"unreachable", "dumpsys meminfo --unreachable {pid}", 20 * time.Second},
 				{"gwp-asan", "getprop | awk '{{print $1}' && ls /data/user/{user}/{package}\n", DefaultLimit},
@@ -169,7 +170,7 @@ workload: none
 duration: 8h
 sample: { normal: 30s, suspicious: 15s, leaking: 60s, detail: 30s }
 detect: { policy: robust, assert: end }
-diagnose: { dump: on_leak, cooldown: 30m, keep: stripped, collect: auto, texts: hidden, steps: {} }
+diagnose: { dump: on_leak, cooldown: 30m, keep: stripped, collect: auto, logcat: app, texts: hidden, steps: {} }
 github: { comment: { when: changed || failed }, check: false, sarif: false, summary: true }
 `)
 	written.Devices.Serials = nil
@@ -239,16 +240,16 @@ func TestOrigins(t *testing.T) {
 		"detect.assert":                    "run.yaml:25:11",
 		"app.mapping":                      "run.yaml:8:12",
 		"diagnose.keep":                    "run.yaml:29:9",
-		"diagnose.steps.native":            "run.yaml:34:7",
-		"diagnose.steps.native[1].command": "run.yaml:36:18",
+		"diagnose.steps.native":            "run.yaml:35:7",
+		"diagnose.steps.native[1].command": "run.yaml:37:18",
 		"diagnose.steps.native[1].limit":   "default",
-		"diagnose.steps.all[0].name":       "run.yaml:38:19",
-		"gate.process.gate[1]":             "run.yaml:43:29",
-		"gate.process.slope_mb_h":          "run.yaml:45:23",
-		"gate.leak.heavier":                "run.yaml:47:17",
+		"diagnose.steps.all[0].name":       "run.yaml:39:19",
+		"gate.process.gate[1]":             "run.yaml:44:29",
+		"gate.process.slope_mb_h":          "run.yaml:46:23",
+		"gate.leak.heavier":                "run.yaml:48:17",
 		"gate.leak.wider":                  "default",
-		"baseline.match[1]":                "run.yaml:53:18",
-		"github.comment.key":               "run.yaml:56:19",
+		"baseline.match[1]":                "run.yaml:54:18",
+		"github.comment.key":               "run.yaml:57:19",
 	} {
 		if got := c.Origin(path).String(); got != want {
 			t.Errorf("%s comes from %s, not from %s", path, got, want)
@@ -264,8 +265,8 @@ func TestProblemOfCaller(t *testing.T) {
 	c := mustParse(t, full)
 	p := c.Problem("diagnose.steps.native", `a step is named twice`)
 	p.Suggestion = "gwp"
-	const want = `run.yaml:34:7: diagnose.steps.native: a step is named twice; did you mean gwp?
-   34 |       - { name: unreachable, command: "dumpsys meminfo --unreachable {pid}", limit: 20s }
+	const want = `run.yaml:35:7: diagnose.steps.native: a step is named twice; did you mean gwp?
+   35 |       - { name: unreachable, command: "dumpsys meminfo --unreachable {pid}", limit: 20s }
       |       ^`
 	if got := p.Error(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

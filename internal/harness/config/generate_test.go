@@ -381,10 +381,11 @@ func (w *writer) github(g *GitHub) entry {
 // diagnose makes the section of this name.
 func (w *writer) diagnose(d *Diagnose) []entry {
 	d.Dump, d.Keep = pick(w, "on_leak", "at_end", "at_marks"), pick(w, "stripped", "raw", "none")
+	d.Logcat = pick(w, DefaultLogcat, "all", "none")
 	d.Texts = pick(w, DefaultTexts, TextsShown)
 	d.Cooldown = time.Duration(w.rng.IntN(2_592_001)) * time.Second
 	out := []entry{{name: "dump", text: w.scalar(d.Dump)}, {name: "cooldown", text: w.scalar(w.duration(d.Cooldown))}, {name: "keep", text: w.scalar(d.Keep)},
-		{name: "texts", text: w.scalar(d.Texts)}}
+		{name: "logcat", text: w.scalar(d.Logcat)}, {name: "texts", text: w.scalar(d.Texts)}}
 	if w.maybe() {
 		return out
 	}

@@ -157,6 +157,8 @@ func schema(c *Config) []key {
 				tell("What stays of a heap dump after its analysis; stripped has no contents of primitive arrays, and so no texts.", "none"),
 			value("collect", &c.Diagnose.Collect, words(DefaultCollect, "at_marks", "never")).
 				tell("When a garbage collection is forced and what is left is counted; auto does it at marks that begin a loop, at most each 10 s, in runs shorter than 2 h and in those that dump at_marks.", "at_marks"),
+			value("logcat", &c.Diagnose.Logcat, words(DefaultLogcat, "all", "none")).
+				tell("What stays of the log of the device: app keeps the lines of the app and those of the system about it; all has lines of every other app, too.", "none"),
 			value("texts", &c.Diagnose.Texts, words(DefaultTexts, TextsShown)).
 				tell("Whether reports show texts of the app, which may be about people: keys of maps, names of threads, titles. Hidden, each is a short hash.", "shown"),
 			stepsKey(&c.Diagnose.Steps),

@@ -65,6 +65,7 @@ diagnose.dump="on_leak" default
 diagnose.cooldown="30m" default
 diagnose.keep="stripped" default
 diagnose.collect="auto" default
+diagnose.logcat="app" default
 diagnose.texts="hidden" default
 diagnose.steps={} default
 gate=null default
@@ -166,6 +167,7 @@ profiles:
   cooldown: 0s                               # run.yaml:6
   keep: stripped                             # default
   collect: auto                              # default
+  logcat: app                                # default
   texts: hidden                              # default
   steps:
     java:
@@ -187,6 +189,7 @@ profiles:
   cooldown: 0s                               # run.yaml:6
   keep: none                                 # profile pr, run.yaml:14
   collect: auto                              # default
+  logcat: app                                # default
   texts: hidden                              # default
   steps:
     java:

@@ -42,8 +42,8 @@ type fileForm struct {
 		Policy, Assert string
 	}
 	Diagnose struct {
-		Dump, Cooldown, Keep, Collect, Texts string
-		Steps                                struct {
+		Dump, Cooldown, Keep, Collect, Logcat, Texts string
+		Steps                                        struct {
 			Java, Native, GPU, Thread, Unknown, All []struct{ Name, Command, Limit string }
 		}
 	}

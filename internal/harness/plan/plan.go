@@ -102,7 +102,7 @@ func DetectorPolicy(cfg *config.Config) (detector.Policy, error) {
 func respond(cfg *config.Config, dir string) (response.Options, error) {
 	d := cfg.Diagnose
 	o := response.Options{
-		Dump: response.Dump(d.Dump), Keep: response.Keep(d.Keep), ShowTexts: d.Texts == config.TextsShown, Cooldown: d.Cooldown,
+		Dump: response.Dump(d.Dump), Keep: response.Keep(d.Keep), Logcat: response.Logcat(d.Logcat), ShowTexts: d.Texts == config.TextsShown, Cooldown: d.Cooldown,
 		Steps: map[string][]response.Step{}, Memory: hostmemory.Free,
 	}
 	for kind, list := range d.Steps {

@@ -6,6 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/analysis/footprint"
+	"github.com/leakgate/leakgate/internal/capture/dumpsys"
+	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/recorded"
 )
 
@@ -137,5 +141,29 @@ func TestGraphicsNow(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
+	}
+}
+
+// Layers of other apps, whose names are not kept, are told and are no finding.
+func TestLayersOfOtherAppsWithoutNames(t *testing.T) {
+	if footprint.OtherApp != dumpsys.OtherApp {
+		t.Fatalf("%q is %q in what is kept", footprint.OtherApp, dumpsys.OtherApp)
+	}
+	list := func(n int) *dumpsys.SurfaceFlinger {
+		s := &dumpsys.SurfaceFlinger{Buffers: known.Of(int64(n)), TotalKB: known.Of(int64(n) * 1000)}
+		for range n {
+			s.List = append(s.List, dumpsys.Buffer{KB: known.Of(1000), Requestor: dumpsys.OtherApp})
+		}
+		return s
+	}
+	c := &Case{Order: Order{Process: capture.Process{Name: "com.shop"}}}
+	lines := graphicsGrowth(c, &Moment{drawn: drawn{buffers: list(1)}}, &Moment{drawn: drawn{buffers: list(9)}})
+	for _, f := range c.Record.Findings {
+		if strings.Contains(f.Name, dumpsys.OtherApp) {
+			t.Errorf("%+v is a finding", f)
+		}
+	}
+	if !strings.Contains(strings.Join(lines, "\n"), dumpsys.OtherApp) {
+		t.Errorf("not told in\n%s", strings.Join(lines, "\n"))
 	}
 }

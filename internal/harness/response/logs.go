@@ -14,9 +14,16 @@ import (
 // readLogcat tells what happened to the process around the moment: first whether it has
 // crashed or was killed.
 func readLogcat(c *Case, _ *Moment, text []byte) ([]string, error) {
+	nothing := []string{"logcat: nothing about the process"}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nothing, nil
+	}
 	l, err := dumpsys.ScanLogcat(bytes.NewReader(text), int64(c.Process.PID), c.Process.Name)
 	if err != nil {
 		return nil, err
+	}
+	if l.Entries == 0 {
+		return nothing, nil
 	}
 	lines := []string{"logcat: " + ending(l) + collections(l)}
 	for _, kind := range dumpsys.LogKinds() {
@@ -26,7 +33,7 @@ func readLogcat(c *Case, _ *Moment, text []byte) ([]string, error) {
 		}
 		lines = append(lines, fmt.Sprintf("  %s, %d lines, the last at %s: %s", strings.ReplaceAll(string(kind), "_", " "), m.Count, m.Last, m.Line))
 	}
-	return append(lines, fmt.Sprintf("  %d entries of all processes, from %s to %s", l.Entries, l.First, l.Last)), nil
+	return append(lines, fmt.Sprintf("  %d entries, from %s to %s", l.Entries, l.First, l.Last)), nil
 }
 
 // ending tells a crash from a kill.

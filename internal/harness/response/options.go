@@ -30,15 +30,28 @@ const (
 	Nothing  Keep = "none"
 )
 
+// Logcat is what is kept of the device's log in a diagnosis.
+type Logcat = diagnose.KeptLog
+
+// What is kept of the log: the lines of the app and those of the system about it, all lines, or
+// nothing.
+const (
+	LogcatApp  = diagnose.LogcatApp
+	LogcatAll  = diagnose.LogcatAll
+	LogcatNone = diagnose.LogcatNone
+)
+
 // DefaultCooldown is the device time between two diagnoses of one process (the article,
 // section 6.4).
 const DefaultCooldown = 30 * time.Minute
 
 // Options say what is collected and what stays of it. The zero value is on_leak,
-// stripped, without custom steps.
+// stripped, of the log what is about the app, without custom steps.
 type Options struct {
 	Dump Dump
 	Keep Keep
+	// Logcat is what is kept of the device's log, which has lines of every app; empty is LogcatApp.
+	Logcat Logcat
 	// ShowTexts shows texts of the app, which may be about people: keys of maps, names of
 	// threads, titles. Without it a hash takes the place of each.
 	ShowTexts bool
@@ -63,6 +76,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Keep == "" {
 		o.Keep = Stripped
+	}
+	if o.Logcat == "" {
+		o.Logcat = LogcatApp
 	}
 	if o.maxDump == 0 {
 		o.maxDump = diagnose.MaxHeap

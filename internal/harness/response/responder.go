@@ -77,6 +77,8 @@ type Order struct {
 	Expect int64
 	// Before is what was seen of the same incarnation earlier; nil for nothing.
 	Before *Moment
+	// App are other incarnations of processes of the app, of whose lines the log is kept, too.
+	App []diagnose.Sighting
 	// Paused is told when the process is about to be stopped, and when it goes on; nil for
 	// nobody.
 	Paused func(bool)
@@ -133,7 +135,7 @@ func (r *Responder) Collect(ctx context.Context, dev capture.Device, facts captu
 	// A kill leaves no line about the folder: this tells what may stay in it.
 	_ = c.write() // and once more below, where its error is told
 	d, err := diagnose.Diagnose(ctx, dev, facts, diagnose.Request{
-		Process: o.Process, Recipe: recipe, Level: o.Level, Dir: dir.path, Run: r.token,
+		Process: o.Process, Recipe: recipe, Level: o.Level, Dir: dir.path, Run: r.token, App: o.App, Logcat: r.options.Logcat,
 		HostFree: func() (int64, error) { return free(dir.path) },
 		Expect:   o.Expect, Paused: o.Paused,
 	})
@@ -143,7 +145,6 @@ func (r *Responder) Collect(ctx context.Context, dev capture.Device, facts captu
 			c.Left = append(c.Left, s.Left)
 		}
 	}
-	err = errors.Join(err, dir.open(d.Steps))
 	c.Record.Took, c.Record.Steps, c.Record.Outcome = seconds(d.Took), collected(recipe, d, dir), outcome(d, err)
 	if err != nil && ctx.Err() == nil { // the outcome tells of the other
 		c.warn(err)

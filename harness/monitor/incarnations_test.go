@@ -1,0 +1,43 @@
+package monitor
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/capture/diagnose"
+	"github.com/leakgate/leakgate/internal/harness/ledger"
+)
+
+// The log of a diagnosis has lines of all processes of the app that the session knows: of those that
+// run and of those that have ended, but not since before the device started again, and of no other
+// app or user.
+func TestIncarnationsOfTheApp(t *testing.T) {
+	process := func(name string, user, pid int) capture.Process {
+		return capture.Process{Name: name, User: user, PID: pid, Start: uint64(pid)}
+	}
+	running := func(p capture.Process, present bool) *subject {
+		return &subject{Account: &ledger.Account{Process: p}, present: present}
+	}
+	ended := func(p capture.Process, boots int) pastProcess {
+		return pastProcess{diagnose.Sighting{Process: p, Until: time.Hour}, boots}
+	}
+	x := running(process("com.shop", 0, 1), true)
+	s := &session{boots: 1, order: []*subject{
+		x, running(process("com.shop:push", 0, 2), true), running(process("com.shop:gone", 0, 3), false),
+		running(process("com.shop:push", 10, 4), true), running(process("com.bank", 0, 5), true),
+	}, past: []pastProcess{
+		ended(process("com.shop", 0, 6), 1), ended(process("com.shop", 0, 7), 0), ended(process("com.bank", 0, 8), 1), ended(x.Process, 1),
+	}}
+	var pids []int
+	for _, p := range s.incarnations(x) {
+		pids = append(pids, p.PID)
+		if (p.Until > 0) != (p.PID == 6) {
+			t.Errorf("%+v", p)
+		}
+	}
+	if !slices.Equal(pids, []int{2, 6}) {
+		t.Errorf("pids %v", pids)
+	}
+}

@@ -1,0 +1,441 @@
+package dumpsys
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// AppFilter keeps of a text of the whole device what is about one app.
+type AppFilter struct {
+	Package string
+	// Lives are the known incarnations of its processes.
+	Lives []Life
+}
+
+// Life is one incarnation of a process.
+type Life struct {
+	PID  int64
+	Name string
+	// From and To bound the time in which the pid was this process's, on the device's wall
+	// clock; zero is unknown. Another app may have had the pid before, or have it since.
+	From, To time.Time
+}
+
+// Part is the part of a text that is about an app.
+type Part struct {
+	Text []byte
+	// Kept of All lines are in it.
+	Kept, All int
+}
+
+// String returns how much of the text was kept.
+func (p Part) String() string { return fmt.Sprintf("%d of %d lines kept", p.Kept, p.All) }
+
+// systemTags are under which tags the system says what happens to an app, beside the events
+// am_* and wm_*. Other apps may log with them, too.
+var systemTags = map[string]bool{
+	"ActivityManager": true, "ActivityTaskManager": true, "WindowManager": true, "AndroidRuntime": true,
+	"lmkd": true, "lowmemorykiller": true, "killinfo": true, "kernel": true, "Out of memory": true, memoryLimiter: true,
+	"libc": true, "DEBUG": true, "crash_dump32": true, "crash_dump64": true, "tombstoned": true,
+	"art": true, "Zygote": true, "zygote": true, "zygote64": true, "Process": true,
+}
+
+func systemTag(tag string) bool {
+	return systemTags[tag] || strings.HasPrefix(tag, "am_") || strings.HasPrefix(tag, "wm_")
+}
+
+// Logcat keeps of a log in the format threadtime what is about an app: what its processes
+// have logged (the pid in the line is the log daemon's), and what the system says about it: a line
+// under a tag of the system that names the app or the pid of one of its processes, with the lines
+// of the same report that do not. now is the device's wall clock, whose year the lines do not have;
+// zero is unknown.
+func (a AppFilter) Logcat(text []byte, now time.Time) Part {
+	f := logFilter{app: a, now: now, crashing: map[int64]bool{}, tomb: map[int64]*tombstone{}}
+	for line := range bytes.Lines(text) {
+		f.line(line)
+	}
+	out := Part{All: f.all}
+	var b bytes.Buffer
+	for _, l := range f.lines {
+		if l.keep {
+			b.Write(l.text)
+			out.Kept += l.counts
+		}
+	}
+	out.Text = b.Bytes()
+	return out
+}
+
+// logFilter decides line by line; what a later line decides is changed in lines.
+type logFilter struct {
+	app   AppFilter
+	now   time.Time
+	all   int
+	lines []filteredLine
+
+	// anr has the thread that tells of an ANR of the app.
+	anr *logEntry
+	// fatal is the entry FATAL EXCEPTION that does not tell yet whose it is, at fatalAt in lines;
+	// crashing are the pids of the app that only a crash tells.
+	fatal    *logEntry
+	fatalAt  int
+	crashing map[int64]bool
+	// tomb has the tombstones that are being written, by the pid of who writes them.
+	tomb map[int64]*tombstone
+}
+
+type filteredLine struct {
+	text   []byte
+	keep   bool
+	counts int
+}
+
+// tombstone is a report of a native crash. Its first lines do not say whose it is.
+type tombstone struct {
+	lines []int
+	told  bool // whose it is
+	own   bool
+}
+
+func (f *logFilter) line(line []byte) {
+	if bytes.HasPrefix(line, []byte("--------- ")) {
+		f.lines = append(f.lines, filteredLine{text: line, keep: true})
+		return
+	}
+	if len(bytes.TrimSpace(line)) == 0 {
+		return
+	}
+	f.all++
+	e, ok := entryOf(strings.TrimRight(string(line[:min(len(line), maxLogLine)]), "\r\n"))
+	if !ok {
+		return
+	}
+	f.lines = append(f.lines, filteredLine{text: line, counts: 1})
+	at := len(f.lines) - 1
+	f.lines[at].keep = f.keeps(e, at)
+}
+
+func (f *logFilter) keeps(e logEntry, at int) bool {
+	msg := strings.TrimSpace(e.msg)
+	report := f.report(e, msg, at)
+	return report || f.own(e) || systemTag(e.tag) && (f.app.named(msg) || f.about(e, msg))
+}
+
+// own reports whether a process of the app has logged the entry.
+func (f *logFilter) own(e logEntry) bool {
+	return f.life(e.pid, "", e.time)
+}
+
+// life reports whether a pid was a process of the app at a time, and one of that name unless it
+// is empty.
+func (f *logFilter) life(pid int64, name, stamp string) bool {
+	for _, l := range f.app.Lives {
+		if l.PID == pid && pid > 0 && (name == "" || nameFits(name, l.Name)) && f.within(stamp, l) {
+			return true
+		}
+	}
+	return false
+}
+
+// within reports whether a time of the log lies in a life. A time that cannot be read does.
+func (f *logFilter) within(stamp string, l Life) bool {
+	if f.now.IsZero() {
+		return true
+	}
+	at, err := time.Parse("2006-01-02 15:04:05", fmt.Sprintf("%04d-%s", f.now.Year(), stamp)) // takes fractions, too
+	if err != nil {
+		return true
+	}
+	if at.After(f.now.AddDate(0, 0, 1)) { // of the year before
+		at = at.AddDate(-1, 0, 0)
+	}
+	return (l.From.IsZero() || !at.Before(l.From)) && (l.To.IsZero() || !at.After(l.To))
+}
+
+// aboutPID are the words of the system about a process that have its pid and no name, or one
+// that the kernel has truncated: lmkd.cpp (killinfo), com_android_internal_os_Zygote.cpp
+// (SigChldHandler), android_util_Process.cpp (signalQuiet's neighbour) and crash_dump.cpp.
+var aboutPID = map[string]*regexp.Regexp{
+	"killinfo":     regexp.MustCompile(`^\[?([0-9]+),`),
+	"Zygote":       regexp.MustCompile(`^Process ([0-9]+) exited `),
+	"Process":      regexp.MustCompile(`^Sending signal\. PID: ([0-9]+) SIG: `),
+	memoryLimiter:  regexp.MustCompile(`(?:^| )pid=([0-9]+) `),
+	"crash_dump32": regexp.MustCompile(`^performing dump of process ([0-9]+) `),
+	"crash_dump64": regexp.MustCompile(`^performing dump of process ([0-9]+) `),
+}
+
+// about reports whether the system says something about a process of the app by its pid.
+func (f *logFilter) about(e logEntry, msg string) bool {
+	if pid, name, _, ok := victimOf(msg); ok && lowMemoryTag(e.tag) {
+		return f.life(pid, name, e.time)
+	}
+	form := aboutPID[e.tag]
+	if form == nil {
+		return false
+	}
+	m := form.FindStringSubmatch(clip(msg, maxClip))
+	if m == nil {
+		return false
+	}
+	pid, ok := wholeNumber(m[1])
+	return ok && f.life(pid, "", e.time)
+}
+
+// report follows reports of several lines, of which one says whose it is.
+func (f *logFilter) report(e logEntry, msg string, at int) bool {
+	switch e.tag {
+	case "AndroidRuntime":
+		return f.crash(e, msg, at)
+	case "DEBUG", "crash_dump32", "crash_dump64":
+		return f.tombstone(e, msg, at)
+	case "ActivityManager":
+		return f.notResponding(e, msg)
+	}
+	return false
+}
+
+// crash keeps the block FATAL EXCEPTION of a process that nobody has seen alive. The process
+// itself prints it, so that the pid in it must be that of the line.
+func (f *logFilter) crash(e logEntry, msg string, at int) bool {
+	if strings.HasPrefix(msg, "FATAL EXCEPTION: ") {
+		f.fatal, f.fatalAt = &e, at
+		delete(f.crashing, e.pid)
+		return false
+	}
+	if f.fatal != nil && f.fatal.pid == e.pid {
+		name, pid, told := crashedProcess(msg)
+		if told && pid == e.pid && f.app.named(name) {
+			f.crashing[e.pid] = true
+			f.lines[f.fatalAt].keep = true
+		}
+		f.fatal = nil
+	}
+	return f.crashing[e.pid]
+}
+
+// tombstone keeps what crash_dump prints of a process of the app (debuggerd tombstone.cpp): a line
+// of stars begins it, and a line below says whose it is.
+func (f *logFilter) tombstone(e logEntry, msg string, at int) bool {
+	if strings.HasPrefix(msg, "*** *** ***") {
+		f.tomb[e.pid] = &tombstone{}
+	}
+	t := f.tomb[e.pid]
+	if t == nil {
+		return false
+	}
+	if strings.HasPrefix(msg, "pid: ") {
+		_, rest, named := strings.Cut(msg, ">>> ")
+		name, _, closed := strings.Cut(rest, " <<<")
+		t.told, t.own = true, named && closed && f.app.named(name)
+		for _, i := range t.lines {
+			f.lines[i].keep = f.lines[i].keep || t.own
+		}
+		t.lines = nil
+	}
+	if !t.told {
+		t.lines = append(t.lines, at)
+	}
+	return t.told && t.own
+}
+
+// anrWords begin the lines below "ANR in NAME" that are about the app; behind them comes the
+// load of all processes (ProcessErrorStateRecord.java, appNotResponding).
+var anrWords = []string{"PID: ", "Reason: ", "Parent: ", "ErrorId: ", "Frozen: ", "Load: "}
+
+func (f *logFilter) notResponding(e logEntry, msg string) bool {
+	if name, ok := strings.CutPrefix(msg, "ANR in "); ok {
+		f.anr = nil
+		if f.app.named(name) {
+			f.anr = &e
+		}
+		return f.anr != nil
+	}
+	if f.anr == nil || f.anr.pid != e.pid {
+		return false
+	}
+	for _, word := range anrWords {
+		if strings.HasPrefix(msg, word) {
+			return true
+		}
+	}
+	f.anr = nil
+	return false
+}
+
+// named reports whether a text names the app: its package as a word of its own, and not as the
+// beginning of another package.
+func (a AppFilter) named(text string) bool {
+	return a.Package != "" && names(text, a.Package)
+}
+
+func names(text, pkg string) bool {
+	for from := 0; ; {
+		i := strings.Index(text[from:], pkg)
+		if i < 0 {
+			return false
+		}
+		at, end := from+i, from+i+len(pkg)
+		// A full stop ends a sentence, or goes on to another package or a class of this one.
+		rest := strings.TrimPrefix(text[end:], ".")
+		if (at == 0 || !ofName(text[at-1])) && (rest == "" || !ofName(rest[0])) {
+			return true
+		}
+		from = end
+	}
+}
+
+// ofName reports whether a byte can stand in the name of a package.
+func ofName(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.'
+}
+
+// filterLines keeps the lines that keep returns a text for.
+func filterLines(text []byte, keep func(line string) (string, bool)) Part {
+	var out Part
+	var b bytes.Buffer
+	for line := range bytes.Lines(text) {
+		out.All++
+		body := strings.TrimRight(string(line), "\r\n")
+		kept, ok := keep(body)
+		if !ok {
+			continue
+		}
+		out.Kept++
+		b.WriteString(kept)
+		b.Write(line[len(body):])
+	}
+	out.Text = b.Bytes()
+	return out
+}
+
+// ExitInfo keeps of dumpsys activity exit-info the records of an app's package.
+func (a AppFilter) ExitInfo(text []byte) Part {
+	own := true
+	return filterLines(text, func(line string) (string, bool) {
+		if pkg, ok := strings.CutPrefix(strings.TrimSpace(line), "package: "); ok {
+			own = pkg == a.Package
+		}
+		return line, own
+	})
+}
+
+// Gfxinfo keeps of dumpsys gfxinfo the blocks of an app's processes.
+func (a AppFilter) Gfxinfo(text []byte) Part {
+	own := true
+	return filterLines(text, func(line string) (string, bool) {
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "** Graphics info for pid "); ok {
+			pid, _ := processOf(rest)
+			own = pid.Known && a.has(pid.N)
+		}
+		return line, own
+	})
+}
+
+// GPU keeps of dumpsys gpu --gpumem the sums of each GPU and what an app's processes hold.
+func (a AppFilter) GPU(text []byte) Part {
+	return filterLines(text, func(line string) (string, bool) {
+		trimmed := strings.TrimSpace(line)
+		rest, isProcess := strings.CutPrefix(trimmed, "Proc ")
+		if !isProcess {
+			return line, strings.HasPrefix(trimmed, "Memory snapshot for GPU ") || strings.HasPrefix(trimmed, "Global total: ")
+		}
+		digits, _, _ := strings.Cut(rest, " ")
+		pid, ok := wholeNumber(digits)
+		return line, ok && a.has(pid)
+	})
+}
+
+// has reports whether a process of the app has this pid.
+func (a AppFilter) has(pid int64) bool {
+	for _, l := range a.Lives {
+		if l.PID == pid {
+			return true
+		}
+	}
+	return false
+}
+
+// What stands for a name in the lists of buffers that is not the app's.
+const (
+	// OtherApp stands for a layer that names another app.
+	OtherApp = "(another app)"
+	// HiddenTitle stands for a layer whose name may be a title that people have written.
+	HiddenTitle = "(title hidden)"
+)
+
+// SurfaceFlinger keeps of dumpsys SurfaceFlinger the lists of buffers, in which the names of
+// other apps' layers are replaced, and other lines that name the app.
+func (a AppFilter) SurfaceFlinger(text []byte) Part {
+	allocated, imported := false, false
+	return filterLines(text, func(line string) (string, bool) {
+		trimmed := strings.TrimSpace(line)
+		switch {
+		case trimmed == "GraphicBufferAllocator buffers:", trimmed == "Allocated buffers:":
+			allocated = true
+			return line, true
+		case allocated && strings.HasPrefix(trimmed, "0x"):
+			return a.requestor(line), true
+		case allocated && strings.HasPrefix(trimmed, "Handle |"):
+			return line, true
+		case strings.HasPrefix(trimmed, "Total allocated"):
+			allocated = false
+			return line, true
+		case trimmed == "Imported gralloc buffers:":
+			imported = true
+			return line, true
+		case imported && strings.HasPrefix(trimmed, "+ name:"):
+			return a.imported(line)
+		case strings.HasPrefix(trimmed, "Total imported by gralloc:"):
+			imported = false
+			return line, true
+		}
+		return line, a.named(line)
+	})
+}
+
+// requestor replaces the last cell of a row of allocated buffers, which Android 8 and later have
+// (see bufferOf); the name may hold anything.
+func (a AppFilter) requestor(line string) string {
+	cells := 6
+	if i := strings.IndexAny(line, ":|"); i >= 0 && line[i] == '|' {
+		cells = 7
+	}
+	row := strings.SplitN(line, "|", cells)
+	if len(row) < cells {
+		return line
+	}
+	row[cells-1] = " " + a.layer(strings.TrimSpace(row[cells-1]))
+	return strings.Join(row, "|")
+}
+
+// imported replaces the name of an imported buffer, in front of its id.
+func (a AppFilter) imported(line string) (string, bool) {
+	i, at := strings.LastIndex(line, ", id:"), strings.Index(line, "+ name:")+len("+ name:")
+	if i < at {
+		return "", false
+	}
+	return line[:at] + a.layer(strings.TrimSpace(line[at:i])) + line[i:], true
+}
+
+var (
+	// plainLayer has no text that people have written: identifiers and numbers.
+	plainLayer = regexp.MustCompile(`^[A-Za-z0-9_#$.,:{}()\[\]/-]*(\(BLAST Consumer\)[0-9]*)?$`)
+	// packageName is two words or more.
+	packageName = regexp.MustCompile(`[A-Za-z][A-Za-z0-9_]*(?:\.[A-Za-z][A-Za-z0-9_]*)+`)
+)
+
+// layer is a name of a layer as it is kept.
+func (a AppFilter) layer(name string) string {
+	switch {
+	case a.named(name), name == "":
+		return name
+	case packageName.MatchString(name):
+		return OtherApp
+	case !plainLayer.MatchString(name):
+		return HiddenTitle
+	}
+	return name
+}
