@@ -3,9 +3,11 @@ package androidsim
 import (
 	"bufio"
 	"context"
+	"crypto/md5"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"path"
@@ -34,7 +36,7 @@ func programs() map[string]program {
 	return map[string]program{
 		"am": {am, 0}, "cat": {cat, 0}, "cp": {copyFile, 0}, "date": {date, 0},
 		"df": {df, 0}, "dumpsys": {dumpsysTool, 0}, "find": {find, 23},
-		"getprop": {getprop, 0}, "grep": {grep, 0}, "head": {head, 23}, "id": {id, 0}, "input": {input, 0}, "log": {logTool, 0}, "logcat": {logcat, 0}, "ls": {ls, 0}, "mkdir": {mkdirTool, 0},
+		"getprop": {getprop, 0}, "grep": {grep, 0}, "head": {head, 23}, "id": {id, 0}, "input": {input, 0}, "log": {logTool, 0}, "logcat": {logcat, 0}, "ls": {ls, 0}, "md5": {md5Tool, 0}, "md5sum": {md5sum, 23}, "mkdir": {mkdirTool, 0},
 		"monkey": {monkey, 0}, "mv": {move, 0}, "nice": {nice, 23}, "pidof": {pidof, 23}, "pm": {pm, 0}, "ps": {ps, 0}, "readlink": {readlink, 19},
 		"rm": {rm, 0}, "run-as": {runAs, 0}, "seq": {seq, 23}, "settings": {settings, 17},
 		"sh": {sh, 0}, "sha256sum": {sha256sum, 26}, "showmap": {showmap, 0}, "sleep": {sleep, 0}, "stat": {stat, 23}, "su": {su, 0},
@@ -49,6 +51,8 @@ func (p *Phone) tool(name string) (tool, bool) {
 	t, ok := p.programs[name]
 	switch {
 	case !ok || t.since > p.opt.API || name == "su" && !p.opt.SU,
+		// toolbox had it, and toybox has md5sum.
+		name == "md5" && p.opt.API >= 23,
 		// It came with debuggable builds alone (system/extras/showmap/Android.mk).
 		name == "showmap" && p.opt.API < showmapEverywhere && p.opt.BuildType == "user" && !p.opt.Root:
 		return nil, false
@@ -315,16 +319,22 @@ func tail(c *call) int {
 	})
 }
 
-// sha256sum is toybox's from Android 8 on (toys/lsb/md5sum.c).
-func sha256sum(c *call) int {
-	names, ok := c.getopt("b", func(byte, string) {})
+// sha256sum is toybox's from Android 8 on, md5sum from Android 6 on (toys/lsb/md5sum.c).
+func sha256sum(c *call) int { return c.checksums("b", sha256.New) }
+func md5sum(c *call) int    { return c.checksums("b", md5.New) }
+
+// md5Tool is toolbox's (system/core toolbox/md5.c, Android 5).
+func md5Tool(c *call) int { return c.checksums("", md5.New) }
+
+func (c *call) checksums(options string, sum func() hash.Hash) int {
+	names, ok := c.getopt(options, func(byte, string) {})
 	if !ok {
 		return 1
 	}
 	return c.eachFile(names, func(name string, r io.Reader) {
-		sum := sha256.New()
-		io.Copy(sum, r)
-		c.printf("%x  %s\n", sum.Sum(nil), name)
+		h := sum()
+		io.Copy(h, r)
+		c.printf("%x  %s\n", h.Sum(nil), name)
 	})
 }
 

@@ -45,6 +45,8 @@ const (
 	emptyPolls = 60
 	// pullRate is the slowest cable in bytes per second: a bad one over Wi-Fi.
 	pullRate = 2 * mebibyte
+	// pullGrowth is by how many bytes a dump may grow while it is pulled, beside a quarter of its size.
+	pullGrowth = 16 * mebibyte
 	// pullStart is the real time that a pull has beside that.
 	pullStart = time.Minute
 	// cleanUp is the real time for removing a file, even after the end of the caller's.

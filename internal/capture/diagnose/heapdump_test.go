@@ -127,7 +127,42 @@ var dumpCases = []dumpCase{
 	{name: "a signal that the process does not take", situation: func(s *situation) { s.api = 26 }, begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) {
 		d.BreakFile("/proc/*/status", androidsim.FileEmpty)
 	}, ending: Fallback, words: garbage, within: 8 * time.Second},
+	{name: "a pull without an end", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) {
+		d.pulled = func(r io.Reader) io.Reader { return io.LimitReader(io.MultiReader(r, zeros{}), 1<<30) }
+	}, ending: Failed, words: "the device sends more than ", within: 5 * time.Second},
+	{name: "a pull without an end, on an Android that does not wait", situation: func(s *situation) { s.api = 28 }, begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) {
+		d.pulled = func(r io.Reader) io.Reader { return io.LimitReader(io.MultiReader(r, zeros{}), 1<<30) }
+	}, ending: Failed, words: "the device sends more than ", within: 2 * time.Minute},
+	{name: "a byte that changes on its way", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) { d.pulled = flipped(1) }, ending: Complete, words: "it was pulled again", within: 6 * time.Second},
+	{name: "a byte that changes on its way, on Android 5", situation: func(s *situation) { s.api, s.rooted = 21, true }, begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) { d.pulled = flipped(1) }, ending: Complete, words: "it was pulled again", within: 15 * time.Second},
+	{name: "bytes that change on their way each time", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) { d.pulled = flipped(9) }, ending: Failed, words: "the dump arrives damaged", within: 6 * time.Second},
+	{name: "bytes that change where the device has no checksum", begin: func(_ *testing.T, d *pocket, _ *capture.Facts, _ *Request) {
+		d.absent, d.pulled = "md5sum", flipped(9)
+	}, ending: Complete, within: 6 * time.Second},
+	{name: "a directory in the dump's place", begin: func(t *testing.T, d *pocket, _ *capture.Facts, _ *Request) {
+		d.on("pull ", func(ctx context.Context) error {
+			for _, name := range d.dumps(t) {
+				path := dumpDir + "/" + name
+				d.Phone.Shell(ctx, "rm "+path+"; mkdir "+path+"; echo x >"+path+"/x", strings.NewReader(""), io.Discard, io.Discard)
+			}
+			return nil
+		})
+	}, ending: Failed, words: "pull dump: open /data/local/tmp", within: 10 * time.Second},
 	{name: "a run without a name", begin: func(_ *testing.T, _ *pocket, _ *capture.Facts, r *Request) { r.Run = "../x" }, ending: Failed, words: "letters and digits", within: time.Second},
+}
+
+// flipped changes a byte of so many pulls.
+func flipped(pulls int) func(io.Reader) io.Reader {
+	return func(r io.Reader) io.Reader {
+		if pulls--; pulls < 0 {
+			return r
+		}
+		all, err := io.ReadAll(r)
+		if err == nil {
+			all[len(all)/2] ^= 1
+		}
+		return bytes.NewReader(all)
+	}
 }
 
 func writeText(w io.Writer, text string) error {
@@ -193,6 +228,9 @@ func (c dumpCase) run(t *testing.T) {
 	}
 	o := got.Steps[0]
 	said := strings.Join(append(o.Reasons, o.Note), "; ")
+	if strings.Contains(said, "pull dump") && strings.Contains(said, capture.ErrDevice.Error()) {
+		t.Errorf("the device has answered: %s", said)
+	}
 	if o.Ending != c.ending || !strings.Contains(said, c.words) {
 		t.Errorf("%s, want %s with %q: %s", o.Ending, c.ending, c.words, said)
 	}
@@ -441,7 +479,7 @@ func sweep(t *testing.T, api int) {
 	if exit, err := d.Shell(t.Context(), "mkdir /data/local/tmp/leakgate-d.hprof /data/local/tmp/"+own+"-d.hprof", io.Discard, io.Discard); exit != 0 || err != nil {
 		t.Fatal(exit, err)
 	}
-	stays := strings.Fields("leakgate-d.hprof leakgate.hprof leakgate-a.txt other.hprof " + own + "-d.hprof leakgate-b leakgate-$(rm leakgate-'; leakgate-a leakgate-0a1b2c3d-new-1.hprof")
+	stays := strings.Fields("leakgate-d.hprof leakgate.hprof leakgate-a.txt other.hprof " + "leakgate-b leakgate-$(rm leakgate-'; leakgate-a leakgate-0a1b2c3d-new-1.hprof")
 	check := func(want ...string) {
 		t.Helper()
 		got, err := Sweep(t.Context(), d)
@@ -453,7 +491,11 @@ func sweep(t *testing.T, api int) {
 		}
 	}
 	touch(own+"-r-1.hprof", own+"-r 2.hprof")
-	check(own+"-r 2.hprof", own+"-r-1.hprof")
+	// What is in the place of a dump of one's own is removed, too, but not what a link leads to.
+	if exit, err := d.Shell(t.Context(), "cd /data/local/tmp && echo x >"+own+"-d.hprof/x && mkdir others && echo x >others/x", io.Discard, io.Discard); exit != 0 || err != nil {
+		t.Fatal(exit, err)
+	}
+	check(own+"-d.hprof", own+"-r 2.hprof", own+"-r-1.hprof")
 	check()
 	time.Sleep(oldDump - 10*time.Minute)
 	touch("leakgate-0a1b2c3d-new-1.hprof")

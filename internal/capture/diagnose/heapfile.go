@@ -2,8 +2,11 @@ package diagnose
 
 import (
 	"context"
+	"crypto/md5"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strconv"
@@ -153,29 +156,20 @@ func (h *heapDump) empty() error {
 // pull copies the file and keeps it if it is whole. early says that it is all that the
 // device has of the dump so far, and not the whole.
 func (h *heapDump) pull(ctx context.Context, file string) (early bool, err error) {
-	if h.size > h.way.Max {
-		return false, fmt.Errorf("the dump has %s, more than %s", text.Size(h.size), text.Size(h.way.Max))
-	}
-	if err := h.hostRoom(h.size); err != nil {
-		return false, err
-	}
-	a, err := newArtifact(h.req.Dir, file, h.way.Max)
+	a, early, err := h.receive(ctx, file)
 	if err != nil {
-		return false, err
+		return early, err
 	}
-	defer a.discard()
-	within, cancel := context.WithTimeout(ctx, pullStart+time.Duration(h.size/pullRate)*time.Second)
-	defer cancel()
-	n, err := h.dev.Pull(within, h.remote, a)
-	switch {
-	case ctx.Err() != nil:
-		return false, ctx.Err()
-	case a.err != nil:
-		return false, a.err
-	case err != nil:
-		return false, fmt.Errorf("pull dump: %w: %w", capture.ErrDevice, err)
-	case n != a.size || n < h.size:
-		return false, cutError{a.size, h.size}
+	defer func() { a.discard() }()
+	if h.damaged(ctx, a) {
+		h.yield.reasons = append(h.yield.reasons, "the dump arrived damaged, and it was pulled again: its checksum was not that on the device")
+		a.discard()
+		if a, early, err = h.receive(ctx, file); err != nil {
+			return early, err
+		}
+		if h.damaged(ctx, a) {
+			return false, errors.New("the dump arrives damaged each time: its checksum is not that on the device; check the cable, or use one instead of Wi-Fi")
+		}
 	}
 	if err := wholeDump(a.file, a.size); err != nil {
 		return errors.As(err, new(cutError)), err
@@ -187,6 +181,70 @@ func (h *heapDump) pull(ctx context.Context, file string) (early bool, err error
 	h.yield.file, h.yield.bytes = file, size
 	return false, nil
 }
+
+// receive copies the file to the host. The artifact is nil where there is an error.
+func (h *heapDump) receive(ctx context.Context, file string) (out *artifact, early bool, err error) {
+	if h.size > h.way.Max {
+		return nil, false, fmt.Errorf("the dump has %s, more than %s", text.Size(h.size), text.Size(h.way.Max))
+	}
+	if err := h.hostRoom(h.size); err != nil {
+		return nil, false, err
+	}
+	// One that still grows where nobody tells its end is pulled again.
+	a, err := newArtifact(h.req.Dir, file, min(h.way.Max, h.size+h.size/4+pullGrowth))
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() {
+		if out == nil {
+			a.discard()
+		}
+	}()
+	limit := pullStart + time.Duration(h.size/pullRate)*time.Second
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	n, err := h.dev.Pull(within, h.remote, a)
+	switch {
+	case ctx.Err() != nil:
+		return nil, false, ctx.Err()
+	case errors.As(a.err, new(tooLarge)):
+		return nil, true, fmt.Errorf("the device sends more than %s of a dump that has %s", text.Size(a.max), text.Size(h.size))
+	case a.err != nil:
+		return nil, false, a.err
+	case err != nil && within.Err() != nil:
+		return nil, false, fmt.Errorf("pull dump: no end in %v, after %s of %s", limit, text.Size(a.size), text.Size(h.size))
+	case err != nil:
+		return nil, false, fmt.Errorf("pull dump: %w", err) // it says whether the device has answered
+	case n != a.size || n < h.size:
+		return nil, false, cutError{a.size, h.size}
+	}
+	return a, false, nil
+}
+
+// checksumRate is how many bytes per second the slowest device reads of its own disk.
+const checksumRate = 20 * mebibyte
+
+// damaged reports whether the device has other bytes of a file of the same size. Where it does not
+// say nobody knows: toybox has md5sum, toolbox before Android 6 md5.
+func (h *heapDump) damaged(ctx context.Context, a *artifact) bool {
+	m, file := shell.NewMarker(), text.ShellQuote(h.remote)
+	answer, err := shell.Ask(ctx, h.dev, lookDeadline+time.Duration(a.size/checksumRate)*time.Second, m.Join([]shell.Part{
+		{"sum", "md5sum " + file + " 2>/dev/null || md5 " + file + " 2>/dev/null"},
+		{"size", "stat -c %s " + file + " 2>/dev/null || ls -l " + file + " 2>/dev/null"},
+	}))
+	parts, whole := m.Split(answer.Stdout)
+	sum, _, _ := strings.Cut(string(parts["sum"]), " ")
+	if err != nil || !whole || parseSize(string(parts["size"])) != a.size || !md5Form.MatchString(sum) {
+		return false
+	}
+	hash := md5.New() // against accidents, not forgers
+	if _, err := io.Copy(hash, io.NewSectionReader(a.file, 0, a.size)); err != nil {
+		return false // the reader of the dump finds it, too
+	}
+	return !strings.EqualFold(sum, hex.EncodeToString(hash.Sum(nil)))
+}
+
+var md5Form = regexp.MustCompile(`^[0-9a-fA-F]{32}$`)
 
 // remove takes the dump off the device, also where the caller's time is over. A device
 // gets two tries.
@@ -200,13 +258,13 @@ func (h *heapDump) remove(ctx context.Context) {
 		}
 	}
 	// It comes first: of many reasons the last are left out.
-	h.yield.reasons = slices.Insert(h.yield.reasons, 0, fmt.Sprintf("%s may be left on the device, until the next start removes it: %v", h.remote, err))
+	h.yield.reasons = slices.Insert(h.yield.reasons, 0, fmt.Sprintf("%s may be left on the device (the next start tries again; `adb shell rm -rf %[1]s` does it now): %v", h.remote, err))
 	h.yield.left = h.remote
 }
 
 func (h *heapDump) removeOnce(ctx context.Context) error {
 	m, file := shell.NewMarker(), text.ShellQuote(h.remote)
-	a, err := shell.Ask(ctx, h.dev, cleanUp/2, m.Join([]shell.Part{{"rm", "rm -f " + file + " 2>&1"}, {"left", "ls " + file + " 2>/dev/null"}}))
+	a, err := shell.Ask(ctx, h.dev, cleanUp/2, m.Join([]shell.Part{{"rm", removeWords + file + " 2>&1"}, {"left", "ls -d " + file + " 2>/dev/null"}}))
 	parts, whole := m.Split(a.Stdout)
 	switch {
 	case err != nil:

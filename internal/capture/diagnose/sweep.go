@@ -37,13 +37,13 @@ func owner(dev capture.Device) string {
 }
 
 // Sweep removes the heap dumps that runs which crashed have left on the device, and
-// gives their names: nothing but files of this package's own in /data/local/tmp. Whoever
+// returns their names: nothing but what has a name of this package's own in /data/local/tmp. Whoever
 // calls it has the device to himself, as far as his leases reach: his own dumps go at
 // once, those of others when they are old.
 func Sweep(ctx context.Context, dev capture.Device) ([]string, error) {
 	const all = dumpDir + "/" + dumpPrefix + "*" + dumpSuffix
 	parts, err := askSwept(ctx, dev, []shell.Part{
-		{"swept", removal(dumpDir + "/" + dumpPrefix + owner(dev) + "-*" + dumpSuffix)},
+		{"swept", removal(dumpDir+"/"+dumpPrefix+owner(dev)+"-*"+dumpSuffix, "-e")},
 		{"now", "date +%s; date '+" + lsFormat + "'"},
 		// toolbox has no stat.
 		{"others", "for f in " + all + `; do if [ -f "$f" ]; then stat -c '%Y %n' "$f" 2>/dev/null || ls -l "$f" 2>/dev/null; fi; done`},
@@ -56,7 +56,7 @@ func Sweep(ctx context.Context, dev capture.Device) ([]string, error) {
 	if len(old) == 0 {
 		return swept, nil
 	}
-	parts, err = askSwept(ctx, dev, []shell.Part{{"swept", removal(strings.Join(old[:min(len(old), maxOthers)], " "))}})
+	parts, err = askSwept(ctx, dev, []shell.Part{{"swept", removal(strings.Join(old[:min(len(old), maxOthers)], " "), "-f")}})
 	return append(swept, removed(parts["swept"])...), err
 }
 
@@ -73,9 +73,14 @@ func askSwept(ctx context.Context, dev capture.Device, parts []shell.Part) (map[
 	return texts, nil
 }
 
-// removal is the command that removes files and prints their names.
-func removal(words string) string {
-	return "for f in " + words + `; do if [ -f "$f" ]; then rm -f "$f" && echo "$f"; fi; done`
+// removeWords remove what is in the place of a dump of one's own: am may have left a directory
+// there. Of a link it is the link alone.
+const removeWords = "rm -rf "
+
+// removal is the command that removes what has these names and prints them: where kind is -f
+// files, where it is -e directories, too.
+func removal(words, kind string) string {
+	return "for f in " + words + `; do if [ ` + kind + ` "$f" ]; then ` + removeWords + `"$f" && echo "$f"; fi; done`
 }
 
 func removed(text []byte) (out []string) {
