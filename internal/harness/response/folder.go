@@ -1,6 +1,8 @@
 package response
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,11 +11,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/leakgate/leakgate/internal/capture/diagnose"
 	"github.com/leakgate/leakgate/internal/hostfile"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
@@ -62,11 +64,16 @@ func (r *Responder) newFolder(o Order) (folder, error) {
 // maxAlike bounds the folders of one process, kind and second.
 const maxAlike = 1000
 
-// maxFolderName keeps a path below what Windows takes.
-const maxFolderName = 80
+const (
+	// maxFolderName keeps a path below what Windows takes.
+	maxFolderName = 80
+	// hashDigits of the SHA-256 of a name, in hex.
+	hashDigits = 8
+)
 
-// safe makes a name of a folder that every file system, and every store of artifacts,
-// takes: of a process such as com.shop:push.
+// safe makes a name of a folder that every file system, and every store of artifacts, takes: of a
+// process such as com.shop:push. Two names never share one, also where upper and lower case are the
+// same: a name that has to change ends with a dash and its hash, and so does one with a dash.
 func safe(name string) string {
 	out := strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_' {
@@ -75,13 +82,23 @@ func safe(name string) string {
 		return '_'
 	}, name)
 	// A leading dot hides or climbs, a trailing one is cut off on Windows.
-	out = strings.TrimLeft(out, ".")
-	out = strings.TrimRight(out[:min(len(out), maxFolderName)], ".")
+	out = strings.Trim(out, ".")
 	if out == "" {
-		return "_"
+		out = "_"
 	}
-	return out
+	if reserved.MatchString(out) {
+		out = "_" + out
+	}
+	if out == name && len(out) <= maxFolderName && !strings.ContainsFunc(out, func(c rune) bool { return c == '-' || c >= 'A' && c <= 'Z' }) {
+		return out
+	}
+	hash := sha256.Sum256([]byte(name))
+	out = out[:min(len(out), maxFolderName-hashDigits-1)]
+	return strings.TrimRight(out, ".") + "-" + hex.EncodeToString(hash[:])[:hashDigits]
 }
+
+// reserved are the names that are devices on Windows, whatever follows a dot.
+var reserved = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[1-9]|lpt[1-9])(\.|$)`)
 
 // paths takes the paths of the host out of texts: what a run writes has no absolute ones.
 func (f folder) paths() hostfile.Paths {
@@ -122,20 +139,6 @@ func (f folder) text(name string, lines []string) error {
 
 // heapStep is the step of a recipe that dumps the heap.
 const heapStep = "heap"
-
-// open lets the other steps of a CI job read what was collected, as the rest of a run
-// directory. A heap dump stays closed as long as all of it is there.
-func (f folder) open(steps []diagnose.Outcome) error {
-	for _, s := range steps {
-		if s.File == "" || s.Step == heapStep {
-			continue
-		}
-		if err := os.Chmod(f.in(s.File), 0o600); err != nil {
-			return fmt.Errorf("open artifact: %w", err)
-		}
-	}
-	return nil
-}
 
 // beside is the name of the text that stands beside an artifact, whether that is packed
 // or not.

@@ -2,6 +2,7 @@ package response
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -222,9 +223,14 @@ func TestSameSecond(t *testing.T) {
 func TestFolderOfHostileName(t *testing.T) {
 	plain := regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 	for name, want := range map[string]string{
-		"com.shop:push": "com.shop_push", "../../x": "_.._x", "..": "_", ".": "_", "": "_", "...": "_", "/": "_", `C:\x`: "C__x", ".hidden": "hidden", "x.": "x",
-		"com.shöp": "com.sh_p", "a b\n\x1b[2J": "a_b___2J", strings.Repeat("x", 255): strings.Repeat("x", 80), strings.Repeat("x", 79) + "..y": strings.Repeat("x", 79), "\xff\xfe": "__",
+		"com.shop:push": "com.shop_push-", "../../x": "_.._x-", "..": "_-", ".": "_-", "": "_-", "...": "_-", "/": "_-", `C:\x`: "C__x-", ".hidden": "hidden-", "x.": "x-",
+		"com.shöp": "com.sh_p-", "a b\n\x1b[2J": "a_b___2J-", strings.Repeat("x", 255): strings.Repeat("x", 71) + "-", strings.Repeat("x", 70) + "..y" + strings.Repeat("x", 9): strings.Repeat("x", 70) + "-", "\xff\xfe": "__-",
+		"com.shop": "com.shop", "com.shop_2": "com.shop_2", strings.Repeat("x", 80): strings.Repeat("x", 80), "com.Shop": "com.Shop-", "a-user10": "a-user10-",
+		"con": "_con-", "com1.shop": "_com1.shop-", "com0": "com0", "console": "console", "LPT9.x": "_LPT9.x-",
 	} {
+		if strings.HasSuffix(want, "-") { // where anything was changed a hash tells names apart
+			want += fmt.Sprintf("%.4x", sha256.Sum256([]byte(name)))
+		}
 		for _, user := range []int{0, 10} {
 			dir := t.TempDir()
 			o := Order{Process: capture.Process{Name: name, User: user}, Recipe: "native", Kind: detector.Native}
@@ -244,6 +250,26 @@ func TestFolderOfHostileName(t *testing.T) {
 			if rel, err := filepath.Rel(dir, f.path); err != nil || !filepath.IsLocal(rel) || !inside(f.name) {
 				t.Errorf("%q: %s %v", name, f.path, err)
 			}
+		}
+	}
+}
+
+// Each process has a folder of its own, also on a file system that does not tell upper from lower
+// case, or that removes dots at the end.
+func TestFoldersOfNamesAlike(t *testing.T) {
+	seen := map[string]string{}
+	for _, name := range []string{"com.shop", "com.shop.", "com.shop..", ".com.shop", "com.Shop", "COM.SHOP", "a/b", "a_b", "a:b", "a b", "con", "CON", "_con", "nul.x", "com1", "com1.", "", ".", "..", "_", "__",
+		strings.Repeat("x", 80), strings.Repeat("x", 81), strings.Repeat("x", 82), "com.shop-user10", "a_b-" + fmt.Sprintf("%.4x", sha256.Sum256([]byte("a:b"))), "com.sh\u00f6p", "com.sh\u00fcp"} {
+		for _, user := range []int{0, 10} {
+			f, err := New(t.TempDir(), Options{}).newFolder(Order{Process: capture.Process{Name: name, User: user}, Recipe: "native"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			of := strings.ToLower(strings.Split(f.name, "/")[1])
+			if other, ok := seen[of]; ok || strings.HasSuffix(of, ".") || len(of) > 90 {
+				t.Errorf("%q of user %d is in %s, as is %q", name, user, of, other)
+			}
+			seen[of] = fmt.Sprint(name, " of user ", user)
 		}
 	}
 }
