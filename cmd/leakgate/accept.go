@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,7 +21,6 @@ import (
 	"github.com/leakgate/leakgate/internal/harness/ledger"
 	"github.com/leakgate/leakgate/internal/reporters/comparison"
 	"github.com/leakgate/leakgate/internal/text"
-	"github.com/leakgate/leakgate/reporters/record"
 )
 
 func acceptCommand(c *console) *cobra.Command {
@@ -195,11 +195,36 @@ func (f *acceptFlags) write(keys []string, until time.Time) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := record.WriteWhole(path, out); err != nil {
-		return 0, err
+	return len(added), replaceShared(path, out)
+}
+
+// replaceShared writes a file of a checkout, which others may read: as the user's umask has it
+// where it is new, else with the rights that it has. A reader sees the old content or the new.
+func replaceShared(path string, content []byte) (err error) {
+	failed := func(err error) error { return fmt.Errorf("write %s: %w", path, bare(err)) }
+	part := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"-"+rand.Text()[:8])
+	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return failed(err)
 	}
-	// A reviewed file of a checkout is read by others.
-	return len(added), os.Chmod(path, 0o644)
+	defer func() {
+		if err != nil {
+			err = errors.Join(failed(err), os.Remove(part))
+		}
+	}()
+	if info, serr := os.Stat(path); serr == nil {
+		err = f.Chmod(info.Mode().Perm())
+	}
+	if err == nil {
+		_, err = f.Write(content)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(part, path)
 }
 
 // mostShown bounds the leaks that an error lists.

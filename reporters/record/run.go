@@ -393,7 +393,8 @@ func ReadRun(dir string) (Run, error) {
 }
 
 // WriteWhole writes a file under a temporary name and renames it, so that a
-// reader sees the old content or the new, never a part.
+// reader sees the old content or the new, never a part. Only the user may read the file: runs have
+// data of people.
 func WriteWhole(path string, content []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
@@ -412,10 +413,6 @@ func WriteWhole(path string, content []byte) (err error) {
 		err = cerr
 	}
 	if err != nil {
-		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
-	}
-	// CreateTemp makes 0600; a run directory is read by other CI steps.
-	if err = os.Chmod(f.Name(), 0o600); err != nil {
 		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
 	}
 	if err = os.Rename(f.Name(), path); err != nil {

@@ -121,7 +121,7 @@ func Search(ctx context.Context, o Options) (result Culprit, err error) {
 			return Culprit{}, fmt.Errorf("make folder for runs: %w", err)
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(s.Runs)) }()
-	} else if err := os.MkdirAll(s.Runs, 0o755); err != nil {
+	} else if err := os.MkdirAll(s.Runs, 0o700); err != nil {
 		return Culprit{}, fmt.Errorf("make folder for runs: %w", err)
 	}
 	defer func() {

@@ -106,7 +106,7 @@ func (r *Responder) writePacked(f folder, file, to string) (err error) {
 			err = errors.Join(err, os.Remove(out.Name()))
 		}
 	}()
-	err = errors.Join(r.packInto(out, in), out.Chmod(0o600))
+	err = r.packInto(out, in)
 	if err == nil {
 		// A power failure must not leave the name without the content: the other is gone by then.
 		err = out.Sync()

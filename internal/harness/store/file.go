@@ -41,7 +41,7 @@ func (f *fileStore) update(ctx context.Context, apply func(old [][]byte) ([]byte
 		return err
 	}
 	dir := filepath.Dir(target)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return fmt.Errorf("create folder: %w", err)
 	}
 	unlock, err := lockFolder(ctx, dir, filepath.Base(target))
@@ -121,11 +121,17 @@ func replaceFile(path string, content []byte) (err error) {
 	if err := os.Remove(whole); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("write file: %w", err)
 	}
-	f, err := os.OpenFile(whole, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	// A new one as the user's umask has it, else with the rights that it has.
+	f, err := os.OpenFile(whole, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return fmt.Errorf("write file: %w", err)
 	}
-	_, err = f.Write(content)
+	if info, serr := os.Stat(path); serr == nil {
+		err = f.Chmod(info.Mode().Perm())
+	}
+	if err == nil {
+		_, err = f.Write(content)
+	}
 	if err == nil {
 		err = f.Sync()
 	}
