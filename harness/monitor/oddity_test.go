@@ -1,7 +1,9 @@
 package monitor
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -488,5 +490,49 @@ func rest(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(d):
+	}
+}
+
+// clockStops is a phone whose clock stands still for a while.
+type clockStops struct {
+	*simulated
+	from, to time.Time
+}
+
+var clockLine = regexp.MustCompile(`(?m)^((?:/proc/)?uptime:)?[0-9]+\.[0-9]{2} [0-9]+\.[0-9]{2}$`)
+
+func (d *clockStops) Shell(ctx context.Context, command string, out, errOut io.Writer) (int, error) {
+	var answer bytes.Buffer
+	exit, err := d.simulated.Shell(ctx, command, &answer, errOut)
+	text := answer.Bytes()
+	if now := time.Now(); now.After(d.from) && now.Before(d.to) {
+		text = clockLine.ReplaceAll(text, []byte("${1}4200.00 5000.00"))
+	}
+	_, werr := out.Write(text)
+	return exit, errors.Join(err, werr)
+}
+
+// A clock that stops, and one that goes on, is told once, in words, and when it happens.
+func TestClockThatStops(t *testing.T) {
+	for _, goesOn := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			p := phone("S1", rooted(), healthy("com.shop"))
+			o := options(t, p)
+			from := time.Now().Add(10*time.Minute + betweenSamples)
+			d := &clockStops{simulated: p, from: from, to: from.Add(time.Hour)}
+			if goesOn {
+				d.to = from.Add(20 * time.Minute)
+			}
+			o.Devices[0].Device = d
+			r := perform(t, t.Context(), o)
+			told := r.eventsOf("clock", "")
+			if len(told) == 0 || told[0].T > 720 || !strings.Contains(told[0].Text, "clock has stopped at 4200.00 s") || len(told) != map[bool]int{false: 1, true: 2}[goesOn] {
+				t.Errorf("goes on %v: %+v", goesOn, told)
+			}
+			warnings := strings.Join(r.process(t, "S1", "com.shop").Warnings, "\n")
+			if strings.Contains(warnings, "the device's clock has stopped") == goesOn {
+				t.Errorf("goes on %v: %s", goesOn, warnings)
+			}
+		})
 	}
 }

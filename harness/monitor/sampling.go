@@ -75,6 +75,7 @@ func (s *session) takeRounds(ctx context.Context, a answer[[]capture.Round]) {
 
 func (s *session) takeRound(ctx context.Context, r capture.Round, after time.Duration) {
 	s.advance(ctx, r.Up, after)
+	s.checkClock(r.Up)
 	s.usage.fast.add(r.Took)
 	s.usage.server.read(r.Up, r.SystemServer)
 	cost := record.Round(r.Took.Seconds()*1000/float64(max(1, len(r.Readings))), 3)

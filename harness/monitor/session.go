@@ -96,9 +96,11 @@ type session struct {
 	discoverAt time.Duration
 	usageAt    time.Duration
 	silent     silence
-	waiting    bool
-	usage      usage
-	left       bool
+	// deviceClock is the clock of the device, as rounds show it.
+	deviceClock deviceClock
+	waiting     bool
+	usage       usage
+	left        bool
 	// calm is the device time between two samples while nothing is suspected.
 	calm time.Duration
 	// failing is when the first round failed since the latest good one, stumbles how
@@ -282,6 +284,9 @@ func (s *session) trail(x *subject) {
 	}
 	if x.present && x.LastUp > 0 && hole > 3*s.rhythm(x) {
 		e := s.naming(x.Account, "unseen", fmt.Sprintf("no sample in the last %v", hole.Round(time.Second)))
+		if s.deviceClock.told {
+			e.Text = fmt.Sprintf("no sample with a time of its own in the last %v: the device's clock has stopped", hole.Round(time.Second))
+		}
 		e.Lasted = record.Round(hole.Seconds(), 3)
 		s.event(e)
 	}
