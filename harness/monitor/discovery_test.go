@@ -15,6 +15,7 @@ import (
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/androidsim"
+	"github.com/leakgate/leakgate/internal/harness/ledger"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -247,4 +248,44 @@ func TestDirectoryDisplaced(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A child that keeps its parent's name is recorded once it is not on its way to another program.
+func TestChildThatKeepsItsName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := options(t, phone("S1", rooted(), healthy("com.shop")))
+		if err := o.complete(); err != nil {
+			t.Fatal(err)
+		}
+		m := &run{Options: o, started: time.Now(), own: newOwn(), stop: func(error) {}}
+		h := m.header()
+		var err error
+		if m.recorder, err = record.CreateRecorder(o.Dir, h); err != nil {
+			t.Fatal(err)
+		}
+		if m.ledger, err = ledger.New(h, o.Policy); err != nil {
+			t.Fatal(err)
+		}
+		s := newSession(m, o.Devices[0])
+		parent := capture.Process{Name: "com.shop", UID: 10123, PID: 100, Start: 5}
+		s.meet(parent, capture.ProvisionalProbe())
+		child := parent
+		child.PID, child.Start = 200, 9
+		for s.clock.now() < childAfter+10*discoverEvery {
+			if s.clock.now() == 2*discoverEvery {
+				child.PID = 201 // another one: the first was short-lived
+			}
+			found := capture.Found{Processes: []capture.Process{parent}, Children: []capture.Process{child}}
+			s.numberTwins(found)
+			s.complainOfChildren(found)
+			time.Sleep(discoverEvery)
+		}
+		if err := m.recorder.Close(); err != nil {
+			t.Fatal(err)
+		}
+		told := readAll(t, o.Dir).eventsOf("error", "com.shop")
+		if len(told) != 1 || told[0].T != (childAfter+2*discoverEvery).Seconds() || !strings.Contains(told[0].Text, "pid 201 is a child") {
+			t.Errorf("%+v", told)
+		}
+	})
 }
