@@ -10,7 +10,7 @@ import (
 // A value that no process of the device can have is an error of the reading, which says it; beside the
 // value that is judged it is unknown.
 func TestImpossibleReadings(t *testing.T) {
-	status := Target{Process: Process{Name: "com.p5", PID: 5, Start: 500}, Level: Level{Source: Status, file: "status"}}
+	status := Target{Process: Process{Name: "com.p5", PID: 5, Start: 500}, Level: Level{Source: Status}}
 	for _, c := range []struct {
 		target                 Target
 		pss, swapPss, rss, vms string

@@ -97,8 +97,8 @@ func fastCommand(targets []Target, systemServer int) string {
 	}
 	for _, t := range targets {
 		fmt.Fprintf(&b, " %d/stat %d/status", t.PID, t.PID)
-		if t.Level.Prefix.IsZero() && t.Level.file != "" && t.Level.file != "status" {
-			fmt.Fprintf(&b, " %d/%s", t.PID, t.Level.file)
+		if t.Level.Prefix.IsZero() && t.Level.file() != "" && t.Level.file() != "status" {
+			fmt.Fprintf(&b, " %d/%s", t.PID, t.Level.file())
 		}
 	}
 	b.WriteString(" uptime")
@@ -124,7 +124,7 @@ func wrappedReads(targets []Target, grep string) []string {
 		if _, ok := files[w]; !ok {
 			order = append(order, w)
 		}
-		files[w] += fmt.Sprintf(" /proc/%d/%s", t.PID, t.Level.file)
+		files[w] += fmt.Sprintf(" /proc/%d/%s", t.PID, t.Level.file())
 	}
 	out := make([]string, 0, len(order))
 	for _, w := range order {
@@ -298,10 +298,10 @@ func (f *Fast) reading(t Target) Reading {
 	r.CPU = stat.CPU()
 	status, err := procfs.ParseStatus(f.files[file{t.PID, "status"}])
 	if err == nil {
-		memory, swap := Bounds(f.MemTotal >> 10)
+		memory, swap := procfs.Bounds(f.MemTotal >> 10)
 		r.Threads, r.RSSAnon, r.Swap = status.Threads, within(status.RssAnon, memory), within(status.VmSwap, swap)
 	}
-	switch t.Level.file {
+	switch t.Level.file() {
 	case "":
 	case "status":
 		if r.Err = f.impossible(t, "RssAnon", status.RssAnon, "VmSwap", status.VmSwap); r.Err == nil && !r.RSSAnon.Known {
@@ -335,15 +335,15 @@ func (f *Fast) identify(t Target) (procfs.Stat, error) {
 }
 
 func (f *Fast) memory(t Target, r *Reading) {
-	text := f.files[file{t.PID, t.Level.file}]
+	text := f.files[file{t.PID, t.Level.file()}]
 	if len(text) == 0 {
 		r.Err = f.missing(t, "Pss")
 		return
 	}
-	memory, err := parseMemory(t.Level.file, text)
+	memory, err := parseMemory(t.Level.file(), text)
 	switch {
 	case err != nil:
-		r.Err = fmt.Errorf("read %s of %s: %w", t.Level.file, t.Name, err)
+		r.Err = fmt.Errorf("read %s of %s: %w", t.Level.file(), t.Name, err)
 	case !memory.Pss.Known:
 		r.Err = f.missing(t, "Pss")
 	default:
@@ -356,7 +356,7 @@ func (f *Fast) memory(t Target, r *Reading) {
 // impossible is the error of a value, or of one that is swapped, that no process of the device can
 // have; nil for values that it can.
 func (f *Fast) impossible(t Target, name string, value known.Int, swapName string, swap known.Int) error {
-	mostValue, mostSwap := Bounds(f.MemTotal >> 10)
+	mostValue, mostSwap := procfs.Bounds(f.MemTotal >> 10)
 	for _, v := range []struct {
 		name string
 		kb   known.Int
@@ -379,7 +379,7 @@ func parseMemory(name string, text []byte) (procfs.Memory, error) {
 
 // missing explains a value that did not come, by what the device wrote about it.
 func (f *Fast) missing(t Target, value string) error {
-	needle := []byte("/" + t.Level.file + ":")
+	needle := []byte("/" + t.Level.file() + ":")
 	pid := []byte(strconv.Itoa(t.PID))
 	for line := range bytes.Lines(f.err.Bytes()) {
 		if bytes.Contains(line, needle) && bytes.Contains(line, pid) {

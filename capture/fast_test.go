@@ -29,7 +29,7 @@ func lines(name, text string) string {
 }
 
 func rollupTarget(pid int, start uint64) Target {
-	return Target{Process: Process{Name: fmt.Sprintf("com.p%d", pid), PID: pid, Start: start}, Level: Level{Source: SmapsRollup, file: "smaps_rollup"}}
+	return Target{Process: Process{Name: fmt.Sprintf("com.p%d", pid), PID: pid, Start: start}, Level: Level{Source: SmapsRollup}}
 }
 
 func answering(out, errOut string) *shelltest.Device {
@@ -94,7 +94,7 @@ func TestFastCutAnywhereInventsNothing(t *testing.T) {
 	out := "1000.25 2000.00\n" + lines("5/stat", statLine(5, "five", 500)) +
 		lines("5/status", "Threads:\t12\n") + lines("5/smaps_rollup", "Pss:      123456 kB\nSwapPss:    24 kB\n")
 	asApp := rollupTarget(5, 500)
-	asApp.Level = Level{Source: RunAs, Prefix: shell.RunAs("x", 0), file: "smaps_rollup"}
+	asApp.Level = Level{Source: RunAs, Prefix: shell.RunAs("x", 0)}
 	for name, c := range map[string]struct {
 		out    string
 		target Target
@@ -191,7 +191,7 @@ func TestFastCommandIsOneGrepForAll(t *testing.T) {
 	if len(command) > 4000 {
 		t.Errorf("the command has %d bytes", len(command))
 	}
-	targets[3].Level = Level{Source: RunAs, Prefix: shell.RunAs("com.x", 0), file: "smaps_rollup"}
+	targets[3].Level = Level{Source: RunAs, Prefix: shell.RunAs("com.x", 0)}
 	targets[4].Level = targets[3].Level
 	if n := strings.Count(fastCommand(targets, 0), "run-as"); n != 1 {
 		t.Errorf("two processes of one package cost %d run-as", n)

@@ -82,7 +82,7 @@ func (h Headroom) HeapLimit(used known.Int) (limit known.Int, reason string) {
 }
 
 func inBytes(kb known.Int) known.Int {
-	kb = within(kb, maxKB)
+	kb = within(kb, procfs.MaxKB)
 	if !kb.Known {
 		return kb
 	}

@@ -122,7 +122,7 @@ func readNames(t *testing.T, tr *shelltest.Trap, pids map[string]int) {
 	var targets []Target
 	for _, name := range shelltest.HostileNames {
 		p := Process{Name: name, User: 10, UID: 10*perUser + 10123, PID: cmp.Or(pids[name], os.Getpid())}
-		c := candidate{Level{RunAs, shell.RunAs(p.Package(), p.User), "smaps_rollup"}, ""}
+		c := candidate{Level{RunAs, shell.RunAs(p.Package(), p.User)}, ""}
 		f, err := NewLevels(tr, Facts{UID: 2000}).try(t.Context(), []trial{{0, p, c}})
 		if err != nil || f[0].Answer != Available {
 			t.Errorf("%q: %+v, %v", name, f, err)

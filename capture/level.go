@@ -57,8 +57,19 @@ type Level struct {
 	Source Source
 	// Prefix is the command that the reading grep runs under.
 	Prefix shell.Prefix
-	// file is smaps_rollup, smaps or status.
-	file string
+}
+
+// file is the file of /proc/PID that is read, "" where there is none.
+func (l Level) file() string {
+	switch l.Source {
+	case SmapsRollup, SU, RunAs:
+		return "smaps_rollup"
+	case Smaps:
+		return "smaps"
+	case Status:
+		return "status"
+	}
+	return ""
 }
 
 // Probe is the level of a process and all that was found on the way.
@@ -241,13 +252,13 @@ func (l *Levels) candidates(p Process) [ways]candidate {
 	}
 	runAs, su := shell.RunAs(p.Package(), p.User), l.su.prefix
 	return [ways]candidate{
-		{Level{SmapsRollup, shell.Prefix{}, "smaps_rollup"}, ""},
-		{Level{SU, su, "smaps_rollup"}, noSU},
-		{Level{RunAs, runAs, "smaps_rollup"}, noRunAs},
-		{Level{Smaps, shell.Prefix{}, "smaps"}, ""},
-		{Level{Smaps, su, "smaps"}, noSU},
-		{Level{Smaps, runAs, "smaps"}, noRunAs},
-		{Level{Status, shell.Prefix{}, "status"}, ""},
+		{Level{SmapsRollup, shell.Prefix{}}, ""},
+		{Level{SU, su}, noSU},
+		{Level{RunAs, runAs}, noRunAs},
+		{Level{Smaps, shell.Prefix{}}, ""},
+		{Level{Smaps, su}, noSU},
+		{Level{Smaps, runAs}, noRunAs},
+		{Level{Status, shell.Prefix{}}, ""},
 	}
 }
 
@@ -361,7 +372,7 @@ func (l *Levels) tryAll(ctx context.Context, trials []trial) ([]Finding, error) 
 	if len(open) == 0 {
 		return out, nil
 	}
-	for part := range slices.Chunk(open, trialsPerTrip(trials[open[0]].file)) {
+	for part := range slices.Chunk(open, trialsPerTrip(trials[open[0]].file())) {
 		batch := make([]trial, len(part))
 		for k, i := range part {
 			batch[k] = trials[i]
@@ -383,12 +394,12 @@ func (l *Levels) try(ctx context.Context, batch []trial) ([]Finding, error) {
 	m := shell.NewMarker()
 	var parts []shell.Part
 	for _, t := range batch {
-		read := t.Prefix.Wrap(fmt.Sprintf("grep -E %s /proc/%d/%s", text.ShellQuote(probePattern(t.file)), t.PID, t.file))
+		read := t.Prefix.Wrap(fmt.Sprintf("grep -E %s /proc/%d/%s", text.ShellQuote(probePattern(t.file())), t.PID, t.file()))
 		parts = append(parts,
 			shell.Part{fmt.Sprintf("read%d", t.PID), read + " </dev/null 2>&1"},
 			shell.Part{fmt.Sprintf("stat%d", t.PID), fmt.Sprintf("cat /proc/%d/stat 2>&1", t.PID)})
 	}
-	wait := deadline(batch[0].file)
+	wait := deadline(batch[0].file())
 	a, err := shell.Ask(ctx, l.dev, wait, m.Join(parts))
 	switch {
 	case ctx.Err() != nil:
@@ -404,7 +415,7 @@ func (l *Levels) try(ctx context.Context, batch []trial) ([]Finding, error) {
 	out := make([]Finding, len(batch))
 	for i, t := range batch {
 		f := Finding{Source: t.Source}
-		f.Answer, f.Reason = judge(string(texts[fmt.Sprintf("read%d", t.PID)]), t.file)
+		f.Answer, f.Reason = judge(string(texts[fmt.Sprintf("read%d", t.PID)]), t.file())
 		alive := strings.HasPrefix(string(texts[fmt.Sprintf("stat%d", t.PID)]), strconv.Itoa(t.PID)+" (")
 		if f.Answer != Available && (!whole || !alive) {
 			f.Answer, f.Reason = Unclear, "the process ended meanwhile"
@@ -424,23 +435,6 @@ func (l *Levels) tryEach(ctx context.Context, batch []trial) ([]Finding, error) 
 		out = append(out, f...)
 	}
 	return out, nil
-}
-
-// provisionalReason is that of the only finding of a provisional probe.
-const provisionalReason = "the device has not answered yet"
-
-// ProvisionalProbe returns the probe of a process of which the device has not said yet how it can
-// be read: every build lets the shell read its status.
-func ProvisionalProbe() Probe {
-	return Probe{
-		Level:    Level{Source: Status, file: "status"},
-		Findings: []Finding{{Source: SmapsRollup, Reason: provisionalReason}},
-	}
-}
-
-// Provisional reports whether the probe is one of ProvisionalProbe.
-func (p Probe) Provisional() bool {
-	return len(p.Findings) == 1 && p.Findings[0].Reason == provisionalReason
 }
 
 // probePattern picks the line that proves a file useful.

@@ -99,7 +99,7 @@ func TestLocalProbeAndRead(t *testing.T) {
 		t.Errorf("Pss %d kB, the kernel says %d kB", got.PSS.N, want.Pss.N)
 	}
 	for _, file := range []string{"smaps", "status"} {
-		level := Level{Source: Source(file), file: file}
+		level := Level{Source: Source(file)}
 		rounds, err := NewFast(dev).Read(t.Context(), []Target{{p, level}}, 0, 5*time.Second)
 		if err != nil || rounds[0].Readings[0].Err != nil || bytesOf(rounds[0].Readings[0]) <= 0 {
 			t.Errorf("by %s: %+v, %v", file, rounds, err)

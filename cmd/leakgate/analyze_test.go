@@ -563,10 +563,11 @@ func TestAnalyzeTop(t *testing.T) {
 // A dump that needs more than there is: the need is named, nothing is printed.
 func TestAnalyzeLimits(t *testing.T) {
 	path := recorded.Path(t, "hprof", "mat-openjdk_jdk11_04_x64.hprof.gz")
-	refused(t, exitUnread, []string{"analyze", path, "--memory", "1MB"}, path, "needs about", "MB of memory", "--memory allows more", "--only histogram")
+	refused(t, exitUnread, []string{"analyze", path, "--memory", "4MB"}, path, "needs about", "MB of memory", "--memory allows more", "--only histogram")
+	refused(t, exitUnread, []string{"analyze", path, "--memory", "1MB"}, path, "what stands around the heap needs about", "--memory allows more")
 	refused(t, exitUnread, []string{"objects", path, "0x1", "--memory", "1MB"}, "needs about", "--memory allows more")
 	refused(t, exitUnread, []string{"analyze", path, "--spool-cap", "2MB"}, path, "2.0 MB", "--spool-cap")
-	if r := analyzed(t, path, "--memory", "1MB", "--only", "histogram"); r.Dump.Objects != 187949 {
+	if r := analyzed(t, path, "--memory", "4MB", "--only", "histogram"); r.Dump.Objects != 187949 {
 		t.Errorf("%+v", r.Dump)
 	}
 	if r := analyzed(t, path, "--memory", "1GB", "--spool-cap", "20MB"); r.Dump.Objects != 187949 {

@@ -206,7 +206,7 @@ func TestFlagGivenTwice(t *testing.T) {
 		}
 	}
 	for name, args := range map[string][]string{
-		"a list":                 {"watch", "--process", "com.a", "--process", "b c"},
+		"a list":                 {"watch", "--process", "com.a", "--process", "b;c"},
 		"a switch":               {"analyze", "no.hprof", "--json", "--json"},
 		"a flag and a bad value": {"analyze", "no.hprof", "--memory", "1GB", "--top", "x"},
 	} {

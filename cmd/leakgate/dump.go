@@ -340,6 +340,8 @@ func (f *dumpFlags) remedy(c console, err error) string {
 	switch {
 	case errors.Is(err, analysis.ErrNoHeap):
 		return "; copy it again when the app has written all of it"
+	case tooLarge && f.memory > 0 && memory.Limit == f.memory && memory.What != "":
+		return "; --memory allows more"
 	case tooLarge && f.memory > 0 && memory.Limit == f.memory:
 		return "; --memory allows more" + cheaper(c)
 	case tooLarge:

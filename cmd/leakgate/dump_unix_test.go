@@ -329,7 +329,7 @@ func TestAnalyzeNotPermitted(t *testing.T) {
 func TestAnalyzeIntoAClosedPipe(t *testing.T) {
 	path, other := recorded.Path(t, "hprof", "mat-openjdk_jdk11_04_x64.hprof.gz"), recorded.Path(t, "hprof", "hprof-64.bin")
 	for _, args := range [][]string{
-		{"analyze", path}, {"paths", path, "java.lang.String", "--json"}, {"diff", other, path, "--json"}, {"growth", other, path, "--json"}, {"objects", path, "0x1"},
+		{"analyze", path}, {"paths", path, "java.lang.String", "--json"}, {"diff", other, path, "--json"}, {"growth", other, path, "--json"}, {"objects", path, "0xe0c2aaa8"},
 	} {
 		t.Run(args[0], func(t *testing.T) {
 			r, w := pipe(t)
@@ -357,7 +357,7 @@ func TestAnalyzeOntoAFullDisk(t *testing.T) {
 	defer full.Close()
 	other := recorded.Path(t, "hprof", "hprof-64.bin")
 	for _, verb := range [][]string{
-		{"analyze"}, {"analyze", "--json"}, {"objects", "0x1"}, {"paths", "java.lang.String"}, {"paths", "java.lang.String", "--json"},
+		{"analyze"}, {"analyze", "--json"}, {"objects", "0x5000002d"}, {"paths", "java.lang.String"}, {"paths", "java.lang.String", "--json"},
 		{"diff", other}, {"diff", other, "--json"}, {"growth", other}, {"growth", other, "--json"},
 	} {
 		ctx := minute(t)

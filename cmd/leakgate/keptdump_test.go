@@ -80,7 +80,7 @@ func TestKeptDumpThatIsNotWhole(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"declared", []string{"analyze", dumpFile(t, declaring)}, "it is larger than the cap of 64.0 GB for a temporary file: it has 1099511627776 bytes unpacked"},
+		{"declared", []string{"analyze", dumpFile(t, declaring)}, "it has 1099511627776 bytes unpacked"},
 		{"undeclared", []string{"analyze", dumpFile(t, silent), "--spool-cap", "8MB"}, "it is larger than the cap of 8.0 MB"},
 	} {
 		if code, out, errOut := typed(t, nil, c.args...); code != exitUnread || out != "" || !strings.Contains(errOut, c.want) {

@@ -232,7 +232,7 @@ func (f *runFlags) perform(p *plan) (record.Run, int) {
 	if err != nil {
 		c.problem("%v", err)
 	}
-	if !errors.Is(err, record.ErrDisplaced) {
+	if !errors.Is(err, fs.ErrNotExist) {
 		f.started = p.options.Dir
 	}
 	if perr := tell(c, run, f.asJSON); perr != nil {

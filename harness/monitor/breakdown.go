@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/internal/capture/dumpsys"
+	"github.com/leakgate/leakgate/internal/capture/procfs"
 	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/internal/text"
 	"github.com/leakgate/leakgate/reporters/record"
@@ -23,7 +23,7 @@ func number(v known.Int) *int64 {
 // breakdown is a block of dumpsys meminfo for samples.ndjson, without values that no process of a device
 // with so much memory can have: those are in the warnings.
 func breakdown(b dumpsys.Block, memTotalKB int64) (out *record.Breakdown, warnings []string) {
-	memory, swap := capture.Bounds(memTotalKB)
+	memory, swap := procfs.Bounds(memTotalKB)
 	most := memory + swap // TOTAL has the swapped memory in it, where dumpsys prints it
 	number := func(name string, kb known.Int) *int64 {
 		if kb.Known && (kb.N < 0 || kb.N > most) {

@@ -210,9 +210,12 @@ func (s *session) endLook(ctx context.Context) {
 		}
 		probe, ok := l.probes[p]
 		if !ok {
-			probe = capture.ProvisionalProbe()
+			probe = provisionalProbe()
 		}
 		s.meet(p, probe)
+		if x := s.subjects[p.Key()]; x != nil && x.Same(p) {
+			x.provisional = !ok
+		}
 	}
 	s.foundMarks = s.lookMarks
 	if len(s.awaiting) > 0 || len(s.pending) > 0 && s.foundFor(s.pending[0]) {
@@ -223,6 +226,15 @@ func (s *session) endLook(ctx context.Context) {
 		s.wait(l.similar)
 	}
 	s.closeLook(nil)
+}
+
+// provisionalProbe is the probe of a process of which the device has not said yet how it can be
+// read: every build lets the shell read its status.
+func provisionalProbe() capture.Probe {
+	return capture.Probe{
+		Level:    capture.Level{Source: capture.Status},
+		Findings: []capture.Finding{{Source: capture.SmapsRollup, Reason: "the device has not answered yet"}},
+	}
 }
 
 // unprobed counts the processes of a look that are to be watched and whose probe is missing.

@@ -230,7 +230,7 @@ func TestDirectoryDisplaced(t *testing.T) {
 			}()
 			o.Duration = 8 * time.Hour
 			r, err := Run(t.Context(), o)
-			if !errors.Is(err, record.ErrDisplaced) || r.Stopped != record.StoppedDisk || r.ExitCode != record.ExitUnwritten {
+			if !errors.Is(err, os.ErrNotExist) || r.Stopped != record.StoppedDisk || r.ExitCode != record.ExitUnwritten {
 				t.Errorf("%s: stopped %s, exit %d: %v", name, r.Stopped, r.ExitCode, err)
 			}
 			if took := time.Since(began); took > 31*time.Minute {
@@ -268,7 +268,7 @@ func TestChildThatKeepsItsName(t *testing.T) {
 		}
 		s := newSession(m, o.Devices[0])
 		parent := capture.Process{Name: "com.shop", UID: 10123, PID: 100, Start: 5}
-		s.meet(parent, capture.ProvisionalProbe())
+		s.meet(parent, provisionalProbe())
 		child := parent
 		child.PID, child.Start = 200, 9
 		for s.clock.now() < childAfter+10*discoverEvery {

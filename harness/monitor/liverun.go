@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -48,7 +49,7 @@ func (w *LiveRun) live(going, user context.Context, box *inbox) {
 	// Close says the first error of all writes again.
 	cerr := m.recorder.Close()
 	w.err = cmp.Or(m.recordErr(), cerr)
-	if errors.Is(w.err, record.ErrDisplaced) {
+	if errors.Is(w.err, os.ErrNotExist) {
 		// Nothing is written where the run is not: a run.json beside no samples looks like a run.
 		w.err = fmt.Errorf("write run: %w; if %s was moved, `leakgate report` finishes it at its new place", w.err, filepath.Base(m.Dir))
 	} else {

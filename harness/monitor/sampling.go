@@ -191,7 +191,7 @@ func (s *session) missed(x *subject, err error) {
 		x.hung++
 		x.due += pauseAfter(x.hung)
 		s.complain(x, fastChannel, "unresponsive", err)
-	case x.probe.Provisional():
+	case x.provisional:
 		// A kernel before 4.5 has no RssAnon; the way to read it is being asked for.
 	default:
 		x.failures++

@@ -388,12 +388,12 @@ func (s *session) welcome(x *subject) {
 
 // setLevel changes how a process is read.
 func (s *session) setLevel(x *subject, probe capture.Probe) {
-	was := x.probe
-	x.probe = probe
+	was, provisional := x.probe, x.provisional
+	x.probe, x.provisional = probe, false
 	switch {
 	case probe.Level != was.Level:
 		s.at(s.identity(x, "level", fmt.Sprintf("read by %s instead of %s", probe.Level.Source, was.Level.Source)), s.part.Up())
-	case was.Provisional():
+	case provisional:
 		s.event(s.identity(x, "probed", fmt.Sprintf("read by %s", probe.Level.Source)))
 	}
 }

@@ -12,8 +12,10 @@ import (
 // it next.
 type subject struct {
 	*ledger.Account
-	probe   capture.Probe
-	present bool
+	probe capture.Probe
+	// provisional: the device has not said yet how it can be read.
+	provisional bool
+	present     bool
 	// met is the host's time at which a look last found it after it was not there.
 	met time.Time
 

@@ -86,13 +86,9 @@ func (r *Recorder) Sample(s Sample) error { return r.write(s) }
 // Event appends one event.
 func (r *Recorder) Event(e Event) error { return r.write(e) }
 
-// ErrDisplaced is a run directory that was deleted, moved or replaced while the run wrote it. What
-// goes on being written there is lost, or somewhere else.
-var ErrDisplaced = errors.New("it was deleted, moved or replaced during the run")
-
-// Check returns ErrDisplaced if the path of the file does not lead to it any more: CI cleaners and
-// a second checkout delete directories in which a run is in progress. From then on nothing is
-// appended but the last line.
+// Check returns an error that wraps os.ErrNotExist if the path of the file does not lead to it any
+// more: CI cleaners and a second checkout delete or move directories in which a run is in progress.
+// From then on nothing is appended but the last line.
 func (r *Recorder) Check() error {
 	now, err := os.Stat(r.path)
 	if err == nil && os.SameFile(now, r.file) || err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -101,7 +97,7 @@ func (r *Recorder) Check() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err == nil {
-		r.err = fmt.Errorf("append to %s: %w", SamplesName, ErrDisplaced)
+		r.err = fmt.Errorf("append to %s: it was deleted, moved or replaced during the run: %w", SamplesName, os.ErrNotExist)
 	}
 	return r.err
 }

@@ -415,12 +415,12 @@ func TestManyProcessesAreBounded(t *testing.T) {
 // builtin or a part of the syntax around them.
 var readOnly = map[string]bool{
 	"echo": true, "cat": true, "id": true, "getprop": true, "grep": true, "date": true, "df": true, "dumpsys": true, "ps": true,
-	"pm list": true, "command -v": true, "run-as": true, "su": true, "exec": true, "for": true, "done": true, "kill": true,
+	"pm list": true, "command -v": true, "run-as": true, "su": true, "exec": true, "for": true, "if": true, "then": true, "fi": true, "done": true, "kill": true,
 }
 
 var (
 	quotedText  = regexp.MustCompile(`'[^']*'`)
-	substitute  = regexp.MustCompile(`\$\{[^}]*\}`)
+	substitute  = regexp.MustCompile(`\$\{[^}]*\}|\$\(\([a-z0-9+]*\)\)`)
 	harmless    = regexp.MustCompile(`2>&1|</dev/null|2>/dev/null|>&2`)
 	commandWord = regexp.MustCompile(`(?:^|[;|&(])\s*(?:do\s+)?([a-z][a-z-]*)( list| -v)?(=)?`)
 )

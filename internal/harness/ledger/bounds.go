@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/capture/procfs"
 	"github.com/leakgate/leakgate/internal/known"
 	"github.com/leakgate/leakgate/reporters/record"
 )
@@ -16,7 +17,7 @@ type bounds struct {
 
 // boundsOf returns the bounds of a device.
 func boundsOf(d record.HeaderDevice) bounds {
-	memory, swap := capture.Bounds(d.MemTotal)
+	memory, swap := procfs.Bounds(d.MemTotal)
 	return bounds{memory, swap}
 }
 

@@ -6,12 +6,12 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/leakgate/leakgate/capture"
+	"github.com/leakgate/leakgate/internal/capture/procfs"
 	"github.com/leakgate/leakgate/internal/harness/ledger"
 )
 
 // maxKB bounds the memory of a process: a table does not say what its device has.
-var maxKB, _ = capture.Bounds(0)
+var maxKB, _ = procfs.Bounds(0)
 
 // absent tells whether a cell says that there is no value.
 func absent(cell string) bool {
