@@ -225,7 +225,7 @@ func (f *diagnoseFlags) respond(p *plan, r *response.Responder, process capture.
 	for _, reason := range probe.Reasons() {
 		p.console.detail("not by %s", text.Printable(reason))
 	}
-	order := response.Order{Process: process, Level: probe.Level, Recipe: f.kind, Kind: kindOf(f.kind), Trigger: record.TriggerDemand, App: siblings(p.ctx, dev, process)}
+	order := response.Order{Process: process, Level: probe.Level, Findings: probe.Findings, Recipe: f.kind, Kind: kindOf(f.kind), Trigger: record.TriggerDemand, App: siblings(p.ctx, dev, process)}
 	if f.apart > 0 {
 		if order.Before, err = f.before(p, r, order); err != nil {
 			return nil, err

@@ -243,7 +243,7 @@ func (s *session) collect(ctx context.Context, o order) {
 	s.respond.now = o
 	x, dev, pauses := o.subject, s.dev, s.respond.pauses
 	ask := response.Order{
-		Process: o.process, Level: x.probe.Level, Recipe: o.recipe, Kind: o.kind,
+		Process: o.process, Level: x.probe.Level, Findings: x.probe.Findings, Recipe: o.recipe, Kind: o.kind,
 		Trigger: o.trigger, Mark: o.mark, T: o.t, Marks: o.marks, Age: o.age, Memory: o.memory, Expect: x.response.java.N * 3 / 2, Before: x.response.seen, App: s.incarnations(x),
 		Paused: func(on bool) {
 			select {

@@ -58,6 +58,8 @@ type Request struct {
 	Recipe  Recipe
 	// Level is how the fast channel reads the process: what is known of its rights.
 	Level capture.Level
+	// Findings are what was found when that was looked for: a refused su is not asked again.
+	Findings []capture.Finding
 	// Dir is the folder on the host that takes the artifacts. It is there.
 	Dir string
 	// App are other incarnations of processes of the app, running and ended.

@@ -423,3 +423,23 @@ func TestRightsOfAnAnswerThatIsCut(t *testing.T) {
 func statLine(pid int, comm string, start int) string {
 	return fmt.Sprintf("%d (%s) S 1 1 0 0 -1 4211008 0 0 0 0 300 200 0 0 20 0 12 0 %d 1 1\n", pid, comm, start)
 }
+
+// TestRefusedSUIsNotAskedAgain: su may wait for a person, and has been asked.
+func TestRefusedSUIsNotAskedAgain(t *testing.T) {
+	p := capture.Process{Name: "com.a", UID: 10100, PID: 7, Start: 5}
+	dev := &shelltest.Device{Run: func(_ context.Context, command string, stdout, _ io.Writer) (int, error) {
+		if strings.Contains(command, "su ") {
+			t.Errorf("asked: %s", command)
+		}
+		return 0, play(stdout, command, map[string]string{"run-as 'com.a' id": "uid=10100(u0_a100) gid=10100\n"})
+	}}
+	facts := capture.Facts{API: 30, UID: 2000}
+	req := Request{Process: p, Findings: []capture.Finding{{Source: capture.SU, Answer: capture.Refused, Reason: "no answer in 10s; it is not asked again"}}}
+	d := &diagnosing{dev: dev, facts: facts, req: req, rights: newRights(facts, req)}
+	if _, err := d.prefix(t.Context(), AsRoot); !errors.As(err, new(notAllowed)) || !strings.Contains(err.Error(), "not asked again") {
+		t.Errorf("root: %v", err)
+	}
+	if w, err := d.prefix(t.Context(), AsApp); err != nil || w.String() != "run-as 'com.a'" {
+		t.Errorf("app: %q, %v", w.String(), err)
+	}
+}

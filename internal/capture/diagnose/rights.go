@@ -34,6 +34,14 @@ func newRights(facts capture.Facts, r Request) rights {
 	case !prefix.IsZero():
 		out.app, out.appErr = prefix, nil
 	}
+	if out.rootErr == unasked {
+		// Each call of su may ask a person, over the app that is being tested.
+		for _, f := range r.Findings {
+			if f.Source == capture.SU && f.Answer == capture.Refused {
+				out.rootErr = notAllowed{f.Reason}
+			}
+		}
+	}
 	switch {
 	case facts.UID == 0:
 	case r.Process.Isolated():
@@ -64,7 +72,7 @@ func (d *diagnosing) prefix(ctx context.Context, as As) (shell.Prefix, error) {
 	if as == AsShell {
 		return shell.Prefix{}, nil
 	}
-	if r := d.rights; !r.asked && (as == AsRoot && r.rootErr != nil || as == AsApp && r.appErr != nil && !errors.As(r.appErr, new(notAllowed))) {
+	if r := d.rights; !r.asked && (as == AsRoot && unsettled(r.rootErr) || as == AsApp && unsettled(r.appErr)) {
 		d.askRights(ctx)
 	}
 	if as == AsRoot {
@@ -73,17 +81,20 @@ func (d *diagnosing) prefix(ctx context.Context, as As) (shell.Prefix, error) {
 	return d.rights.app, d.rights.appErr
 }
 
+// unsettled reports whether it is not known whether the shell may become a user.
+func unsettled(err error) bool { return err != nil && !errors.As(err, new(notAllowed)) }
+
 func (d *diagnosing) askRights(ctx context.Context) {
 	r, p := &d.rights, d.req.Process
 	r.asked = true
 	var parts []shell.Part
 	app, su := shell.RunAs(p.Package(), p.User), shell.SU()
 	command := func(w shell.Prefix) string { return w.Wrap("id") + " </dev/null 2>&1" }
-	wantsApp := r.appErr != nil && !errors.As(r.appErr, new(notAllowed))
+	wantsApp, wantsRoot := unsettled(r.appErr), unsettled(r.rootErr)
 	if wantsApp {
 		parts = append(parts, shell.Part{"app", command(app)})
 	}
-	if r.rootErr != nil {
+	if wantsRoot {
 		parts = append(parts, shell.Part{"su0", command(su[0])}, shell.Part{"suC", command(su[1])})
 	}
 	m := shell.NewMarker()
@@ -95,7 +106,7 @@ func (d *diagnosing) askRights(ctx context.Context) {
 	} else if wantsApp {
 		r.appErr = fmt.Errorf("it %w", silent)
 	}
-	if r.rootErr == nil {
+	if !wantsRoot {
 		return
 	}
 	r.rootErr = wants(texts["su0"], 0)

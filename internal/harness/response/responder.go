@@ -60,6 +60,8 @@ func (r *Responder) Options() Options { return r.options }
 type Order struct {
 	Process capture.Process
 	Level   capture.Level
+	// Findings are what the probe of the process found.
+	Findings []capture.Finding
 	// Recipe is java, native, gpu, thread, unknown, Snapshot or HeapOnly; Kind the kind of
 	// the leak as verdicts name it, empty where there is none.
 	Recipe string
@@ -135,7 +137,7 @@ func (r *Responder) Collect(ctx context.Context, dev capture.Device, facts captu
 	// A kill leaves no line about the folder: this tells what may stay in it.
 	_ = c.write() // and once more below, where its error is told
 	d, err := diagnose.Diagnose(ctx, dev, facts, diagnose.Request{
-		Process: o.Process, Recipe: recipe, Level: o.Level, Dir: dir.path, Run: r.token, App: o.App, Logcat: r.options.Logcat,
+		Process: o.Process, Recipe: recipe, Level: o.Level, Findings: o.Findings, Dir: dir.path, Run: r.token, App: o.App, Logcat: r.options.Logcat,
 		HostFree: func() (int64, error) { return free(dir.path) },
 		Expect:   o.Expect, Paused: o.Paused,
 	})
