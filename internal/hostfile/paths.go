@@ -72,7 +72,8 @@ func (p Paths) holds(path string) bool {
 // causes returns the paths that the causes of an error name.
 func causes(err error) []string {
 	var out []string
-	switch e := err.(type) {
+	// This one alone: those that it wraps follow below.
+	switch e := any(err).(type) {
 	case *fs.PathError:
 		out = append(out, e.Path)
 	case *os.LinkError:
@@ -84,7 +85,7 @@ func causes(err error) []string {
 			out = append(out, a.Name)
 		}
 	}
-	switch e := err.(type) {
+	switch e := any(err).(type) {
 	case interface{ Unwrap() []error }:
 		for _, cause := range e.Unwrap() {
 			out = append(out, causes(cause)...)
