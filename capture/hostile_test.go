@@ -215,3 +215,20 @@ func TestHostileNamesOnASimulatedPhone(t *testing.T) {
 		t.Error("the trap does not work: an unquoted name leaves the canary alive")
 	}
 }
+
+// A thousand processes are found by a dozen programs, and by the same answer from the simulated
+// phone's shell.
+func TestFindAThousand(t *testing.T) {
+	var processes []androidsim.ProcessSpec
+	for i := range 1000 {
+		processes = append(processes, androidsim.ProcessSpec{Name: fmt.Sprintf("com.x:p%d", i)})
+	}
+	_, dev := simulated(androidsim.App{Package: "com.x", Processes: processes})
+	found, err := FindProcesses(t.Context(), dev, []Pattern{"com.x:*"})
+	if err != nil || len(found.Processes) != 1000 || found.SystemServer == 0 {
+		t.Errorf("%d processes, system_server %d: %v", len(found.Processes), found.SystemServer, err)
+	}
+	if len(dev.Commands) != 1 {
+		t.Errorf("%d commands", len(dev.Commands))
+	}
+}

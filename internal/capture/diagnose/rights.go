@@ -34,7 +34,7 @@ func newRights(facts capture.Facts, r Request) rights {
 	case !prefix.IsZero():
 		out.app, out.appErr = prefix, nil
 	}
-	if out.rootErr == unasked {
+	if errors.Is(out.rootErr, unasked) {
 		// Each call of su may ask a person, over the app that is being tested.
 		for _, f := range r.Findings {
 			if f.Source == capture.SU && f.Answer == capture.Refused {
