@@ -15,7 +15,6 @@ import (
 	"github.com/leakgate/leakgate/capture"
 	"github.com/leakgate/leakgate/detector"
 	"github.com/leakgate/leakgate/internal/androidsim"
-	"github.com/leakgate/leakgate/internal/harness/ledger"
 	"github.com/leakgate/leakgate/reporters/record"
 )
 
@@ -254,19 +253,7 @@ func TestDirectoryDisplaced(t *testing.T) {
 func TestChildThatKeepsItsName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, phone("S1", rooted(), healthy("com.shop")))
-		if err := o.complete(); err != nil {
-			t.Fatal(err)
-		}
-		m := &run{Options: o, started: time.Now(), own: newOwn(), stop: func(error) {}}
-		h := m.header()
-		var err error
-		if m.recorder, err = record.CreateRecorder(o.Dir, h); err != nil {
-			t.Fatal(err)
-		}
-		if m.ledger, err = ledger.New(h, o.Policy); err != nil {
-			t.Fatal(err)
-		}
-		s := newSession(m, o.Devices[0])
+		s := loneSession(t, o)
 		parent := capture.Process{Name: "com.shop", UID: 10123, PID: 100, Start: 5}
 		s.meet(parent, provisionalProbe())
 		child := parent
@@ -279,9 +266,6 @@ func TestChildThatKeepsItsName(t *testing.T) {
 			s.numberTwins(found)
 			s.complainOfChildren(found)
 			time.Sleep(discoverEvery)
-		}
-		if err := m.recorder.Close(); err != nil {
-			t.Fatal(err)
 		}
 		told := readAll(t, o.Dir).eventsOf("error", "com.shop")
 		if len(told) != 1 || told[0].T != (childAfter+2*discoverEvery).Seconds() || !strings.Contains(told[0].Text, "pid 201 is a child") {

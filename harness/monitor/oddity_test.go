@@ -348,19 +348,7 @@ func TestGovernorDoesNotSwing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, phone("S1", rooted(), healthy("com.shop")))
 		o.Budget = Budget{SystemServer: 10}
-		if err := o.complete(); err != nil {
-			t.Fatal(err)
-		}
-		m := &run{Options: o, started: time.Now(), own: newOwn(), stop: func(error) {}}
-		h := m.header()
-		var err error
-		if m.recorder, err = record.CreateRecorder(o.Dir, h); err != nil {
-			t.Fatal(err)
-		}
-		if m.ledger, err = ledger.New(h, o.Policy); err != nil {
-			t.Fatal(err)
-		}
-		s := newSession(m, o.Devices[0])
+		s := loneSession(t, o)
 		for i := range 4 {
 			s.rotation.Add(capture.Key{Name: fmt.Sprint(i)})
 		}
@@ -373,10 +361,30 @@ func TestGovernorDoesNotSwing(t *testing.T) {
 		if n := s.usage.governor.thinned; n > 0 {
 			t.Errorf("thinned %d times", n)
 		}
+	})
+}
+
+// loneSession is the session of the first device of a run that nobody carries out.
+func loneSession(t *testing.T, o Options) *session {
+	t.Helper()
+	if err := o.complete(); err != nil {
+		t.Fatal(err)
+	}
+	m := &run{Options: o, started: time.Now(), own: newOwn(), stop: func(error) {}}
+	h := m.header()
+	var err error
+	if m.recorder, err = record.CreateRecorder(o.Dir, h); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
 		if err := m.recorder.Close(); err != nil {
-			t.Fatal(err)
+			t.Error(err)
 		}
 	})
+	if m.ledger, err = ledger.New(h, o.Policy); err != nil {
+		t.Fatal(err)
+	}
+	return newSession(m, o.Devices[0])
 }
 
 // A command that ends well and leaves something behind has ended well.
