@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -117,6 +118,8 @@ func TestNamesBeyondASCII(t *testing.T) {
 		}
 	}
 }
+
+var uuid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\n`)
 
 // FuzzSplitFiles: whatever a device prints, no file of one process becomes another's, and
 // everything between two UUIDs is in some file.

@@ -56,8 +56,9 @@ type discovery struct {
 	open   *openLook
 	// queue are processes to be probed, asking those of the trip under way.
 	queue, asking []capture.Process
-	// forget are those whose level is in doubt.
-	forget []capture.Process
+	// forget are those whose level is in doubt; renewed: all are, because the shell is another user.
+	forget  []capture.Process
+	renewed bool
 	// seen is the device time at which a look first found a process that is not watched: a second
 	// one of a name, or a child with its parent's name.
 	seen map[capture.Process]time.Duration
@@ -120,7 +121,7 @@ func (s *session) takeLook(ctx context.Context, a answer[look]) {
 }
 
 // queueProbes queues the processes of a look: first those that are not watched yet, as many as
-// will be, then the others, whose answers may have changed.
+// will be, then those whose answers may have changed.
 func (s *session) queueProbes(processes []capture.Process) {
 	d := &s.discovery
 	var others []capture.Process
@@ -129,7 +130,9 @@ func (s *session) queueProbes(processes []capture.Process) {
 		switch {
 		case slices.Contains(d.asking, p) || slices.Contains(d.queue, p):
 		case s.watched(p):
-			others = append(others, p)
+			if d.renewed || s.inDoubt(p) {
+				others = append(others, p)
+			}
 		case s.subjects[p.Key()] != nil:
 			d.queue = append(d.queue, p)
 		case room > 0:
@@ -137,7 +140,15 @@ func (s *session) queueProbes(processes []capture.Process) {
 			d.queue = append(d.queue, p)
 		}
 	}
-	d.queue = append(d.queue, others...)
+	d.queue, d.renewed = append(d.queue, others...), false
+}
+
+// inDoubt reports whether a process that is watched may have to be read in another way: its level
+// failed, or something did not answer when it was looked for.
+func (s *session) inDoubt(p capture.Process) bool {
+	return slices.Contains(s.discovery.forget, p) || slices.ContainsFunc(s.subjects[p.Key()].probe.Findings, func(f capture.Finding) bool {
+		return f.Answer == capture.Unclear
+	})
 }
 
 // watched reports whether this incarnation is under watch.

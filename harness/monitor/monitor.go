@@ -201,7 +201,7 @@ func (m *run) watch(ctx, user context.Context, box *inbox) error {
 }
 
 // directoryEvery is the time between two looks whether the run directory is still there.
-const directoryEvery = 5 * time.Second
+const directoryEvery = 10 * time.Second
 
 // checkDirectory ends the run when its directory is deleted or moved.
 func (m *run) checkDirectory(ctx context.Context) {

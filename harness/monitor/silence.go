@@ -191,6 +191,7 @@ func (s *session) takePulse(ctx context.Context, a answer[capture.Pulse]) {
 		// A shell that was root is not after a reboot.
 		s.dev.Facts.UID = p.UID
 		s.levels = capture.NewLevels(s.dev, s.dev.Facts)
+		s.discovery.renewed = true
 		s.headrooms = capture.NewHeadrooms(s.dev, s.dev.Facts)
 		s.discoverAt = s.clock.now()
 	}
