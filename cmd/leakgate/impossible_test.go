@@ -79,7 +79,7 @@ func TestImpossibleReadings(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
 			run, err := monitor.Run(t.Context(), monitor.Options{
 				Devices: []monitor.Device{{Device: phone, Facts: facts}}, Patterns: []capture.Pattern{"com.x"}, Policy: detector.RobustPolicy(),
-				Dir: dir, Duration: 2 * time.Hour,
+				Dir: dir, Duration: 80 * time.Minute,
 			})
 			if err != nil || len(run.Processes) != 1 {
 				t.Fatalf("%s: %v, %d processes", name, err, len(run.Processes))
