@@ -520,7 +520,7 @@ func (d *clockStops) Shell(ctx context.Context, command string, out, errOut io.W
 	return exit, errors.Join(err, werr)
 }
 
-// A clock that stops, and one that goes on, is told once, in words, and when it happens.
+// A clock that stops, and one that goes on, is reported once, when it happens.
 func TestClockThatStops(t *testing.T) {
 	for _, goesOn := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -33,7 +33,7 @@ type subject struct {
 	said     [2]string
 	// backs counts how often the same incarnation was gone and back.
 	backs int
-	// hasChild: that a child of it keeps its name is recorded.
+	// hasChild: a child that keeps its name is already recorded.
 	hasChild bool
 	// rebooted: the device has started again since the process was last seen.
 	rebooted bool

@@ -22,7 +22,7 @@ func (p phone) Shell(ctx context.Context, _ string, stdout, _ io.Writer) (int, e
 	return p.run(ctx, stdout)
 }
 
-// What went wrong with a device is told in words for people and not in those of the program's
+// What went wrong with a device is reported in words for people and not in those of the program's
 // language; programs still find the kind.
 func TestAskTellsWhatWentWrong(t *testing.T) {
 	hangs := func(ctx context.Context, _ io.Writer) (int, error) {
