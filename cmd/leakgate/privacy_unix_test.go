@@ -73,7 +73,7 @@ func TestRunThatKeepsAllIsNotPrivate(t *testing.T) {
 	})
 }
 
-// What goes wrong with a workload is told without its place on the host.
+// Errors of a workload name no path of the host.
 func TestRunOfMissingWorkloadIsPrivate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newPrivateHost(t)
