@@ -51,6 +51,7 @@ reported.`,
 	}
 	flags := cmd.Flags()
 	flags.Var(word(&f.process, "NAME"), "process", "process to diagnose")
+	flags.IntVar(&f.pid, "pid", 0, "pid of the process, where several have the name")
 	flags.Var(choice(&f.kind, "KIND", diagnosedKinds...), "kind", "kind of the leak")
 	flags.Var(word(&f.device, "SERIAL"), "device", "device to use, if several are connected")
 	flags.BoolVar(&f.standIn, "stand-in", false, standInUsage)
@@ -78,6 +79,8 @@ type diagnoseFlags struct {
 	process, kind, device string
 	standIn               bool
 	apart                 time.Duration
+	// pid chooses one of several processes of the name; 0 for none.
+	pid int
 }
 
 // responseFlags say what is collected and what stays of it.
@@ -150,7 +153,7 @@ func (f *diagnoseFlags) diagnose(c console, args []string) int {
 // look finds the process, has it diagnosed and reports what was found.
 func (f *diagnoseFlags) look(p *plan, name capture.Pattern, options response.Options) int {
 	c, dev := p.console, p.options.Devices[0]
-	process, err := theOne(p.ctx, dev, name)
+	process, err := theOne(p.ctx, dev, name, f.pid)
 	var absent absentError
 	if errors.As(err, &absent) {
 		c.problem("%v", err)
@@ -290,24 +293,31 @@ func kindOf(kind string) (k detector.LeakKind) {
 // absentError is a name that does not choose one process.
 type absentError struct{ error }
 
-// theOne is the process that the name chooses.
-func theOne(ctx context.Context, dev monitor.Device, name capture.Pattern) (capture.Process, error) {
+// theOne is the process that the name chooses, with a pid if that is not 0.
+func theOne(ctx context.Context, dev monitor.Device, name capture.Pattern, pid int) (capture.Process, error) {
 	found, err := capture.FindProcesses(ctx, dev, []capture.Pattern{name})
 	if err != nil {
 		return capture.Process{}, err
 	}
-	switch list := found.Processes; len(list) {
-	case 1:
-		return list[0], nil
-	case 0:
-		return capture.Process{}, absentError{fmt.Errorf("no process %s runs on %s%s", name, text.Printable(dev.Serial()), running(ctx, dev))}
-	default:
-		var names []string
-		for _, p := range list {
-			names = append(names, text.Printable(p.Key().String()))
-		}
-		return capture.Process{}, absentError{fmt.Errorf("%s is %d processes: %s; name one", name, len(list), strings.Join(names, ", "))}
+	list := found.Processes
+	if i := slices.IndexFunc(list, func(p capture.Process) bool { return p.PID == pid }); i >= 0 {
+		return list[i], nil
 	}
+	switch {
+	case len(list) == 0:
+		return capture.Process{}, absentError{fmt.Errorf("no process %s runs on %s%s", name, text.Printable(dev.Serial()), running(ctx, dev))}
+	case len(list) == 1 && pid == 0:
+		return list[0], nil
+	}
+	var names []string
+	for _, p := range list {
+		names = append(names, fmt.Sprintf("%s (pid %d, uid %d)", text.Printable(p.Key().String()), p.PID, p.UID))
+	}
+	these := strings.Join(names, ", ")
+	if pid != 0 {
+		return capture.Process{}, absentError{fmt.Errorf("no process %s with pid %d runs on %s; these do: %s", name, pid, text.Printable(dev.Serial()), these)}
+	}
+	return capture.Process{}, absentError{fmt.Errorf("%s is %d processes: %s; name one, or choose one with --pid", name, len(list), these)}
 }
 
 // shownApps bounds the apps that are suggested.

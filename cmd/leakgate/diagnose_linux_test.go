@@ -185,7 +185,7 @@ func TestDiagnoseOnTheHostDevice(t *testing.T) {
 		says []string
 	}{
 		"another name":  {[]string{"--process", "com.example.leeky"}, 2, []string{"no process com.example.leeky runs on", "these apps do: " + r.Package()}},
-		"four":          {[]string{"--process", of("*")}, 2, []string{"is 4 processes: ", of("java") + ", ", "; name one"}},
+		"four":          {[]string{"--process", of("*")}, 2, []string{"is 4 processes: ", of("java") + " (pid ", "; name one"}},
 		"another kind":  {[]string{"--process", of("java"), "--kind", "jav"}, 2, []string{`--kind: invalid value "jav": want java, native, gpu, thread or unknown (did you mean java?)`}},
 		"another way":   {[]string{"--process", of("java"), "--keep", "all"}, 2, []string{`--keep: invalid value "all": want stripped, raw or none`}},
 		"no process":    {nil, 2, []string{"no process to diagnose: write --process NAME"}},

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -119,5 +120,32 @@ func TestDiagnoseInterruptedBetweenTwoLooks(t *testing.T) {
 	}
 	if found, err := filepath.Glob(filepath.Join(dir, "artifacts", "*", "*", "summary.txt")); err != nil || len(found) != 1 {
 		t.Errorf("%v, %v", found, err)
+	}
+}
+
+// Of two processes of one name the message says which there are, and --pid chooses one.
+func TestDiagnoseOneOfTwins(t *testing.T) {
+	t.Parallel()
+	twin := func(pkg string) androidsim.App {
+		return androidsim.App{Package: pkg, Processes: []androidsim.ProcessSpec{{Name: "com.shop", Models: []androidsim.Model{androidsim.Typical()}}}}
+	}
+	phone := androidsim.New(androidsim.Options{Serial: "phone-a", Root: true, Apps: []androidsim.App{twin("com.shop"), twin("com.other")}})
+	env := serve(t, phone)
+	args := func(more ...string) []string {
+		return append([]string{"diagnose", "--process", "com.shop", "--kind", "thread", "--out", filepath.Join(t.TempDir(), "run")}, more...)
+	}
+	code, _, errOut := typed(t, env, args()...)
+	pids := regexp.MustCompile(`com\.shop \(pid (\d+), uid \d+\)`).FindAllStringSubmatch(errOut, -1)
+	if code != exitUsage || len(pids) != 2 || !strings.Contains(errOut, "com.shop is 2 processes: ") || !strings.Contains(errOut, "choose one with --pid") {
+		t.Fatalf("exit %d\n%s", code, errOut)
+	}
+	for _, pid := range pids {
+		code, _, errOut := typed(t, env, args("--pid", pid[1], "--verbose")...)
+		if code != exitOK || !strings.Contains(errOut, "com.shop (pid "+pid[1]+")") {
+			t.Errorf("exit %d\n%s", code, errOut)
+		}
+	}
+	if code, _, errOut := typed(t, env, args("--pid", "1")...); code != exitUsage || !strings.Contains(errOut, "no process com.shop with pid 1 runs on phone-a; these do: com.shop (pid ") {
+		t.Errorf("exit %d\n%s", code, errOut)
 	}
 }

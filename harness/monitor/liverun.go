@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -41,7 +40,8 @@ func (w *LiveRun) live(going, user context.Context, box *inbox) {
 	cause := m.watch(going, user, box)
 	// The inbox goes first: on a full disk its reserve makes room for the end.
 	berr := box.close()
-	if !m.keep(m.recorder.Check()) {
+	displaced := !m.keep(m.recorder.Check())
+	if displaced {
 		cause = errDisk
 	}
 	m.end(cause)
@@ -49,7 +49,7 @@ func (w *LiveRun) live(going, user context.Context, box *inbox) {
 	// Close says the first error of all writes again.
 	cerr := m.recorder.Close()
 	w.err = cmp.Or(m.recordErr(), cerr)
-	if errors.Is(w.err, os.ErrNotExist) {
+	if displaced {
 		// Nothing is written where the run is not: a run.json beside no samples looks like a run.
 		w.err = fmt.Errorf("write run: %w; if %s was moved, `leakgate report` finishes it at its new place", w.err, filepath.Base(m.Dir))
 	} else {
