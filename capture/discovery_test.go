@@ -50,8 +50,8 @@ func table(rows []row, uuids bool) *shelltest.Device {
 	}}
 }
 
-// Of several processes of one name all are found; children of one of them are told apart by
-// their parent, whatever their pids.
+// All processes of one name are found; children of one of them are recognised by their
+// parent, whatever their pids.
 func TestTwinsAndChildren(t *testing.T) {
 	rows := []row{
 		{4321, 800, 10123, 900, "com.shop"},

@@ -19,7 +19,7 @@ type oddPhone struct {
 }
 
 func (p oddPhone) Shell(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) int {
-	if strings.Contains(command, "kill") { // by which the client ends what it gives up
+	if strings.Contains(command, "kill") { // by which the client ends an abandoned command
 		return p.Phone.Shell(ctx, command, stdin, stdout, stderr)
 	}
 	return p.shell(ctx, stdout)
@@ -44,7 +44,7 @@ func TestDeviceThatDoesNotAnswerAtTheStart(t *testing.T) {
 				if _, err := out.Write(block); err != nil {
 					break
 				}
-				time.Sleep(10 * time.Millisecond) // in which the time of the bubble goes on
+				time.Sleep(10 * time.Millisecond) // lets the time of the bubble pass
 			}
 			return 1
 		}, `device "phone-a" printed more than 32.0 MB in answer to a question of a few lines`},

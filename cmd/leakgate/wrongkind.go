@@ -11,8 +11,8 @@ import (
 	"github.com/leakgate/leakgate/internal/text"
 )
 
-// notADirectory is the error of a file that is named in the place of a run directory, with what it is; nil
-// for a directory, and for what is not there.
+// notADirectory returns an error that says what a file is that is named in place of a run directory; nil
+// for a directory, and for a path that does not exist.
 func notADirectory(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || info.IsDir() {

@@ -277,3 +277,27 @@ func TestChildThatKeepsItsName(t *testing.T) {
 		}
 	})
 }
+
+// A diagnosis that is due after the directory has gone does not make it anew.
+func TestDirectoryDisplacedBeforeADiagnosis(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := options(t, phone("S1", rooted(), healthy("com.shop")))
+		o.Respond = &Response{Dump: AtMarks}
+		w, err := Start(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute + betweenSamples)
+		if err := os.RemoveAll(o.Dir); err != nil {
+			t.Fatal(err)
+		}
+		// Its answer, or none: the run ends.
+		_, _ = w.Mark(t.Context(), "loop 1")
+		if r, err := w.Wait(); !errors.Is(err, os.ErrNotExist) || r.ExitCode != record.ExitUnwritten {
+			t.Errorf("exit %d: %v", r.ExitCode, err)
+		}
+		if _, err := os.Stat(o.Dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("made anew: %v", err)
+		}
+	})
+}

@@ -212,7 +212,7 @@ func (m *run) checkDirectory(ctx context.Context) {
 
 // tellGrowth records what grew in the heap dumps that were taken at marks.
 func (m *run) tellGrowth() {
-	if m.responder == nil {
+	if m.responder == nil || !m.keep(m.recorder.Check()) {
 		return
 	}
 	records, err := m.responder.Growth()

@@ -230,6 +230,11 @@ func (s *session) sendCollect(ctx context.Context) {
 	for !s.respond.collects.away && !s.sweeps.away && len(s.respond.orders) > 0 {
 		o := s.respond.orders[0]
 		s.respond.orders = s.respond.orders[1:]
+		if !s.run.keep(s.run.recorder.Check()) {
+			// The responder would make the directory anew.
+			s.lack(o, "the run directory is gone")
+			continue
+		}
 		if o.subject.present && o.subject.Same(o.process) {
 			s.collect(ctx, o)
 			return
