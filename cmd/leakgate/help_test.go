@@ -97,8 +97,9 @@ func TestHelpOfFlags(t *testing.T) {
 var foreignFlags = []string{
 	"unreachable",                 // dumpsys meminfo
 	"output-dir", "fail-on-empty", // ginkgo
-	"root",                                                             // hostdevice serve
-	"t",                                                                // of a program in an example
+	"root",                       // hostdevice serve
+	"t",                          // of a program in an example
+	"reload-rules", "name-match", // udevadm
 	"activity-clear-task", "activity-clear-top", "activity-single-top", // am start
 }
 

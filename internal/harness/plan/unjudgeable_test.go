@@ -49,10 +49,14 @@ func TestFileCannotJudge(t *testing.T) {
 
 // Every example of a whole file in the documentation can judge something, with each profile.
 func TestExamplesCanJudge(t *testing.T) {
-	blocks := regexp.MustCompile("(?s)```yaml\n(version: 1\n.*?)```")
+	blocks := regexp.MustCompile("(?s)```yaml\n((?:#[^\n]*\n)*version: 1\napp:.*?)```")
 	checked := 0
-	for _, page := range []string{"README.md", "docs/formats/config.md", "docs/harness.md"} {
-		text, err := os.ReadFile(filepath.Join("../../..", page))
+	pages, err := filepath.Glob("../../../docs/*.md")
+	if err != nil || len(pages) < 10 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for _, page := range append(pages, "../../../README.md", "../../../docs/formats/config.md") {
+		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +79,7 @@ func TestExamplesCanJudge(t *testing.T) {
 			}
 		}
 	}
-	if checked < 8 {
+	if checked < 15 {
 		t.Errorf("only %d examples were found", checked)
 	}
 }
